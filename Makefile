@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+#
+# Two commands for a newcomer: `make demo` and `make check`. `make help` lists the others.
+#
+# Variables: CC, CFLAGS, SAN=1 (address and undefined-behaviour sanitizers, in build/san), B (build folder),
+# PREFIX, LIBDIR, DESTDIR, CASE (bench), T (tests whose name contains it), V=1 (show commands).
+# Each folder's build.mk says what it builds; this file says how.
+
+VERSION := 0.1.0
+CC ?= cc
+CFLAGS ?= -O2 -g
+PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+B ?= build$(if $(SAN),/san)
+
+WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla -Werror
+comma := ,
+SAN_FLAGS := $(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+ALL_CFLAGS = -std=gnu11 -fPIC -fvisibility=hidden $(WARNINGS) $(CFLAGS) $(SAN_FLAGS) -MMD -MP
+
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '  %-8s %s\n' $(1) $(2))
+
+# Who may include whom: -I flags per folder.
+INC_ABI := -Ispec/abi
+INC_PUBLIC := $(INC_ABI) -Ilibpem/include
+INC_codegen = $(INC_ABI) $(shell pkg-config --cflags libxml-2.0)
+INC_libpem = $(INC_PUBLIC) -Ilibpem -I$(B)/gen -DPEM_VERSION='"$(VERSION)"'
+INC_kmod = $(INC_ABI) -I$(B)/gen
+INC_viz-export = $(INC_PUBLIC) -I$(B)/gen/viz-export
+INC_cli = $(INC_PUBLIC) -I$(B)/gen
+INC_examples = $(INC_PUBLIC) -I$(B)/gen
+INC_tests = $(INC_PUBLIC) -Ilibpem -Icodegen -I$(B)/gen -I.
+INC_bench = $(INC_tests)
+
+folder = $(firstword $(subst /, ,$(1)))
+objects = $(patsubst %.c,$(B)/obj/%.o,$(1))
+
+.DEFAULT_GOAL := all
+.PHONY: all deps check demo bench install clean help
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+ALL :=
+# Order-only prerequisites of every object outside codegen/: generated headers.
+GENERATED :=
+
+include $(sort $(wildcard */build.mk))
+
+all: $(ALL)
+
+$(B)/obj/codegen/%.o: codegen/%.c
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) $(INC_codegen) -c $< -o $@
+
+$(B)/obj/%.o: %.c | $(GENERATED)
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) $(INC_$(call folder,$*)) $(CFLAGS_$(subst /,_,$*)) -c $< -o $@
+
+clean:
+	rm -rf build
+
+help:
+	@printf '%s\n' \
+	  'make deps     find what is missing and install it (root), or print the command that would' \
+	  'make          build into build/; needs no network and no root' \
+	  'make demo     record a real program and show every layer on one timeline' \
+	  'make check    run every test (SAN=1: under sanitizers; T=word: only tests named so)' \
+	  'make bench    measure every claim beside its peer (CASE=notify: one program)' \
+	  'make install  into PREFIX (/usr/local) under DESTDIR'
+
+-include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * model.h - sets of event descriptions: the built-in catalogue, a trace's own, or text from a provider
+ */
+#ifndef PEM_MODEL_H
+#define PEM_MODEL_H
+
+#include <pem/event.h>
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * What went wrong, as a sentence for a person: what, where, and what would mend it. Functions that take one
+ * write it on failure only; it may be NULL.
+ */
+struct pem_error {
+	char text[512];
+};
+
+struct pem_model;
+
+/* An empty model, or NULL with errno. The caller frees it. */
+struct pem_model *pem_model__new(void);
+void pem_model__free(struct pem_model *model);
+
+/*
+ * Add the events of a model text (format: event.h). An event that is there already, identically, is skipped.
+ * The text is hostile input: every cell, offset and size is checked. Returns events added, -EINVAL for bad
+ * text or two events with one id, -ENOMEM; on failure the model is unchanged. origin names the text in errors.
+ */
+int pem_model__add_text(struct pem_model *model, const char *text, size_t bytes, const char *origin,
+			struct pem_error *error);
+/* Add the built-in catalogue. */
+int pem_model__add_catalogue(struct pem_model *model, struct pem_error *error);
+/* The text form of the whole model; the caller frees it. NULL with errno. */
+char *pem_model__to_text(const struct pem_model *model);
+
+size_t pem_model__count(const struct pem_model *model);
+/* Event i in order of addition; valid while the model lives, also across later additions. */
+const struct pem_event *pem_model__event(const struct pem_model *model, size_t i);
+/* By id or by name, or NULL. */
+const struct pem_event *pem_model__by_id(const struct pem_model *model, uint32_t id);
+const struct pem_event *pem_model__by_name(const struct pem_model *model, const char *name);
+/* Index of a field in event->fields, or -1. */
+int pem_event__field(const struct pem_event *event, const char *name);
+/* Index of the first field with a role, or -1. */
+int pem_event__field_by_role(const struct pem_event *event, enum pem_role role);
+/* Does an event match a pattern: 'OS::*', 'Sched', '*Fault', a layer, a class, or a whole name; '*' and '?' only. */
+int pem_event__matches(const struct pem_event *event, const char *pattern);
+
+/* Bytes of a type's value: 1 to 8, or 0 for strings, lists and unknown types. */
+size_t pem_type__bytes(enum pem_type type);
+const char *pem_type__name(enum pem_type type);
+const char *pem_meaning__name(enum pem_meaning meaning);
+const char *pem_role__name(enum pem_role role);
+const char *pem_source_kind__name(enum pem_source_kind kind);
+
+/*
+ * Length in bytes of the record at data, which starts with its header, of which available bytes may be read.
+ * -EINVAL if it does not fit or a string is not terminated. No byte beyond available is touched.
+ */
+int pem_event__record_bytes(const struct pem_event *event, const uint8_t *data, size_t available);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

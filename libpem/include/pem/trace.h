@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * trace.h - reading a trace: every record of every layer in one order, with its context recovered
+ *
+ * A trace directory holds CTF (metadata and stream files) and .pem/ (what CTF has no place for): 'model' (text,
+ * event.h), 'run' (key=value lines: struct pem_trace_info), 'balance' (struct pem_balance per producer and event).
+ * Not thread-safe; one cursor per open trace.
+ */
+#ifndef PEM_TRACE_H
+#define PEM_TRACE_H
+
+#include <pem/abi.h>
+#include <pem/model.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct pem_trace;
+
+struct pem_record {
+	uint64_t clock; /* cycle counter */
+	uint64_t time_ns; /* since the trace's start */
+	const struct pem_event *event;
+	const uint8_t *data; /* header and fields; valid until the next pem_trace__next */
+	uint32_t bytes;
+	uint32_t pid; /* 0: unknown */
+	uint32_t tid; /* 0: unknown */
+	uint32_t cpu; /* PEM_NO_CPU: unknown */
+	uint32_t stream; /* number of the stream file */
+	uint32_t source; /* enum pem_packet_source */
+};
+
+/* Conservation: produced == delivered + discarded + overwritten. */
+struct pem_balance {
+	uint64_t produced;
+	uint64_t delivered;
+	uint64_t discarded;
+	uint64_t overwritten;
+};
+
+struct pem_trace_producer {
+	uint32_t pid; /* 0: the kernel or the recorder */
+	char name[PEM_NAME_BYTES];
+	struct pem_balance balance;
+};
+
+/* What one kind of observation cost, by calibration on the recording machine. */
+struct pem_trace_cost {
+	char kind[24]; /* "user-log", "kernel-log", ... */
+	double ns_each;
+	uint64_t count;
+};
+
+/* One source that was asked for and could not run. */
+struct pem_trace_gap {
+	char source[24];
+	char reason[232];
+};
+
+struct pem_trace_info {
+	char command[512]; /* "" when no command was run */
+	char host[65];
+	char version[32]; /* of pem that recorded */
+	uint64_t start_time_ns; /* CLOCK_REALTIME at the trace's start */
+	uint64_t start_clock;
+	uint64_t duration_ns;
+	uint64_t clock_hz;
+	uint64_t clock_error_ns; /* bound on the error between any two sources */
+	uint64_t recorder_cpu_ns;
+	uint64_t program_cpu_ns; /* user and system time of the recorded command, 0 if unknown */
+	int32_t exit_status; /* of the command: exit status, 128 + signal, or -1: none or unknown */
+	uint32_t complete; /* the recorder finished: balance is final */
+	uint32_t cost_count;
+	struct pem_trace_cost costs[16];
+	uint32_t gap_count;
+	struct pem_trace_gap gaps[16];
+};
+
+/*
+ * Open a trace for reading. NULL with errno: ENOENT, EINVAL (not a trace, or damaged: error says where), ENOMEM.
+ * A torn last packet of a stream, as left by a killed recorder, is left out and counted (pem_trace__torn_packets).
+ */
+struct pem_trace *pem_trace__open(const char *directory, struct pem_error *error);
+void pem_trace__close(struct pem_trace *trace);
+
+const struct pem_model *pem_trace__model(const struct pem_trace *trace);
+const struct pem_trace_info *pem_trace__info(const struct pem_trace *trace);
+uint64_t pem_trace__torn_packets(const struct pem_trace *trace);
+
+/*
+ * Next record in order of time (ties: by stream). 1: record filled; 0: end; -EINVAL: damaged packet, error set.
+ * Kernel records get process and thread from events that set them on their CPU; after a loss on a CPU they are
+ * unknown (0) until the next such event.
+ */
+int pem_trace__next(struct pem_trace *trace, struct pem_record *record, struct pem_error *error);
+int pem_trace__rewind(struct pem_trace *trace);
+
+/* Name of a process as last seen up to the current position, or "". */
+const char *pem_trace__process_name(const struct pem_trace *trace, uint32_t pid);
+
+/* Producers that the recorder accounted for, and each one's balance for each event it could raise. */
+size_t pem_trace__producer_count(const struct pem_trace *trace);
+const struct pem_trace_producer *pem_trace__producer(const struct pem_trace *trace, size_t i);
+/* Balance of one event over all producers, as recorded; zeros for an event nobody raised. */
+struct pem_balance pem_trace__event_balance(const struct pem_trace *trace,
+					    const struct pem_event *event);
+/* Sum over all. delivered is what the recorder wrote; a reader compares it with what it reads. */
+struct pem_balance pem_trace__total_balance(const struct pem_trace *trace);
+
+/*
+ * Field access by index in record->event->fields; the reader has checked the record. Unsigned, signed and
+ * floating values convert to the type asked for; strings and lists yield 0.
+ */
+uint64_t pem_record__u64(const struct pem_record *record, unsigned field);
+int64_t pem_record__i64(const struct pem_record *record, unsigned field);
+double pem_record__f64(const struct pem_record *record, unsigned field);
+/* NUL-terminated string, or "" if the field is none. Lives as long as record->data. */
+const char *pem_record__string(const struct pem_record *record, unsigned field);
+/* Elements of a list: count, and *elements set to the first (unaligned access is never needed). */
+uint32_t pem_record__list(const struct pem_record *record, unsigned field, const void **elements);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * source.h - the plugin interface of sources: where events come from when not from a stub
+ *
+ * A source is a shared object 'source-NAME.so' in the plugin folder; it defines const struct pem_source_ops
+ * pem_source. Each keeps its libraries (libbpf, libpfm4) out of libpem, which is preloaded into programs. One
+ * instance serves one session. All calls come from the session's thread, read_statistic and set_action also
+ * from synchronous callbacks in other threads.
+ */
+#ifndef PEM_SOURCE_H
+#define PEM_SOURCE_H
+
+#include <pem/pem.h>
+
+#define PEM_SOURCE_ABI_VERSION 1u
+
+/* One event that the session wants from the source. */
+struct pem_source_event {
+	const struct pem_event *event;
+	struct pem_context context; /* pid or tid PEM_ANY: the whole target */
+	uint64_t action; /* PEM_ACTION(...): LOG and STAT only */
+};
+
+/* Where a source puts packets, and what it needs to know of time. */
+struct pem_source_sink {
+	void *arg;
+	/*
+	 * Append one packet to a stream. name: the stream's file name, such as "k_0". The source fills
+	 * timestamp_begin, timestamp_end, content_size, events_discarded (so far, in this stream), pid, tid, cpu, source,
+	 * record_count and the records; the sink the rest. Records' clocks are already pem_clock() values.
+	 * 0, or -errno: the packet was not written and its records are counted as discarded by the sink.
+	 */
+	int (*write)(void *arg, const char *name, struct pem_packet *packet, size_t bytes);
+	/* pem_clock() at a CLOCK_MONOTONIC time. */
+	uint64_t (*clock_at)(void *arg, uint64_t monotonic_ns);
+};
+
+struct pem_source;
+
+struct pem_source_config {
+	size_t size;
+	pid_t root; /* observe this process (alive, not yet running) and its descendants; 0: see contexts */
+	const struct pem_source_event *events;
+	size_t event_count;
+	uint32_t buffer_bytes; /* per CPU; 0: the default */
+	void (*log)(enum pem_log_level level, const char *text, void *arg);
+	void *log_arg;
+};
+
+struct pem_source_ops {
+	uint32_t abi_version;
+	uint32_t size;
+	const char *name; /* "kernel", "counters" */
+	/* Is this event this source's, and can it be delivered? 1; 0 with reason; -ENOENT: not this source's. */
+	int (*can_deliver)(const struct pem_event *event, struct pem_error *reason);
+	/* Open everything that config asks for, nothing running yet. Events that fail alone are logged and marked. */
+	int (*open)(const struct pem_source_config *config, struct pem_source **source,
+		    struct pem_error *error);
+	int (*start)(struct pem_source *source, struct pem_error *error);
+	/* Change what is wanted of config.events[i]; flags 0: nothing. Takes effect at once; no system call needed. */
+	int (*set_action)(struct pem_source *source, size_t i, uint64_t action);
+	/* 0, or -errno why event i can't be delivered. */
+	int (*read_statistic)(struct pem_source *source, size_t i, struct pem_statistic *value);
+	/* Move what has accumulated to the sink. final: stop first, then all of it. */
+	int (*drain)(struct pem_source *source, const struct pem_source_sink *sink, int final);
+	/* produced and discarded of config.events[i] so far. */
+	int (*balance)(struct pem_source *source, size_t i, struct pem_balance *balance);
+	void (*close)(struct pem_source *source);
+};
+
+#endif

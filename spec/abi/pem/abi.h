@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * abi.h - what lies in shared memory and on disk: record, packet, control page, pool, session
+ *
+ * Not here: how they are used (ring.h), what a stub does with them (stub.h).
+ *
+ * Everything here is read by another process, another program version or another language, so types
+ * are fixed-width, naturally aligned, padding is explicit and zeroed, and offsets are asserted below.
+ * A structure grows at its end only. Whoever reads one treats it as hostile: load once, check, use.
+ *
+ *   session directory (tmpfs)                         one pool file per process and session
+ *   +--------------------------+    +---------------------------------------------------------+
+ *   | config   pem_session_page|    | pem_pool_header | chunk_state[] | event_id[] | lanes[]  |
+ *   | model-*  provider models |    | slots[lane][event]                                      |
+ *   | pool-<pid>-<n>           |    | chunk 0 | chunk 1 | ...    each one a CTF packet        |
+ *   +--------------------------+    +---------------------------------------------------------+
+ */
+#ifndef PEM_ABI_H
+#define PEM_ABI_H
+
+#ifdef __KERNEL__
+#include <linux/types.h>
+#else
+#include <stddef.h>
+#include <stdint.h>
+#endif
+
+#ifdef __cplusplus
+#define PEM_STATIC_ASSERT(expr, text) static_assert(expr, text)
+#else
+#define PEM_STATIC_ASSERT(expr, text) _Static_assert(expr, text)
+#endif
+
+#define PEM_ABI_VERSION 1u
+#define PEM_SESSIONS_MAX 8u
+#define PEM_EVENTS_PER_PROVIDER_MAX 256u
+#define PEM_RECORD_ALIGN 8u
+#define PEM_NAME_BYTES 16u
+
+/* Page size that generated control pages are aligned to: the largest the architecture may use. */
+#if defined(__aarch64__)
+#define PEM_PAGE_ALIGN 65536
+#else
+#define PEM_PAGE_ALIGN 4096
+#endif
+
+/* A record: this header, fixed fields naturally aligned, then lists and strings. Next one: next multiple of 8. */
+struct pem_record_header {
+	uint32_t
+		clock_low; /* low 32 bits of the clock; the packet holds all 64 of its first and last */
+	uint32_t
+		event_id; /* FNV-1a of the event's name; never 0, which marks "not committed" in a kernel ring */
+};
+
+#define PEM_CTF_MAGIC 0xC1FC1FC1u
+#define PEM_NO_CPU 0xffffffffu
+
+enum pem_packet_source {
+	PEM_PACKET_USER = 0, /* pid and tid hold for each record */
+	PEM_PACKET_KERNEL = 1, /* cpu holds; process and thread come from events that set them */
+	PEM_PACKET_COUNTER = 2, /* written by the recorder about process pid (0: the machine) */
+};
+
+/*
+ * A CTF 1.8 packet's header and context, in front of its records. content_size is the commit word: the
+ * producer releases it after each record (ring.h), a consumer acquires it.
+ */
+struct pem_packet {
+	uint32_t magic;
+	uint8_t uuid[16];
+	uint32_t stream_id; /* always 0: there is one stream class */
+	uint64_t stream_instance_id; /* the stream file's number in the trace */
+	/* packet context */
+	uint64_t timestamp_begin; /* clock of the first record, or before it */
+	uint64_t timestamp_end;
+	uint64_t content_size; /* bits, this header included; ends at the last record's last byte */
+	uint64_t packet_size; /* bits */
+	uint64_t events_discarded; /* of this stream since its beginning */
+	uint64_t packet_seq_num;
+	uint64_t events_overwritten; /* of this stream since its beginning */
+	uint32_t pid;
+	uint32_t tid;
+	uint32_t cpu;
+	uint32_t source; /* enum pem_packet_source */
+	uint64_t record_count; /* final when the chunk is full */
+};
+#define PEM_PACKET_HEADER_BYTES 112u
+
+PEM_STATIC_ASSERT(sizeof(struct pem_record_header) == 8, "record header is 8 bytes");
+PEM_STATIC_ASSERT(sizeof(struct pem_packet) == PEM_PACKET_HEADER_BYTES,
+		  "packet header is 112 bytes");
+PEM_STATIC_ASSERT(offsetof(struct pem_packet, stream_id) == 20, "stream_id");
+PEM_STATIC_ASSERT(offsetof(struct pem_packet, timestamp_begin) == 32, "timestamp_begin");
+PEM_STATIC_ASSERT(offsetof(struct pem_packet, content_size) == 48, "content_size");
+PEM_STATIC_ASSERT(offsetof(struct pem_packet, events_overwritten) == 80, "events_overwritten");
+PEM_STATIC_ASSERT(offsetof(struct pem_packet, source) == 100, "source");
+
+/*
+ * An action word tells a producer what one session wants of one event:
+ *   bits 0-7 flags, 8-15 index of the statistic's field, 16-23 its enum pem_type, 24-39 its byte offset
+ *   in the record, 40-63 epoch (a change of epoch starts the statistic anew).
+ */
+#define PEM_ACTION_LOG 0x01u
+#define PEM_ACTION_STAT 0x02u
+#define PEM_ACTION_CALLBACK 0x04u /* synchronous callback, in the producing thread */
+#define PEM_ACTION_FILTER 0x08u /* the session's rule names a thread or CPU: test it first */
+#define PEM_ACTION_FLAGS(a) ((uint32_t)(a)&0xffu)
+#define PEM_ACTION_FIELD(a) ((uint32_t)((a) >> 8) & 0xffu)
+#define PEM_ACTION_TYPE(a) ((uint32_t)((a) >> 16) & 0xffu)
+#define PEM_ACTION_OFFSET(a) ((uint32_t)((a) >> 24) & 0xffffu)
+#define PEM_ACTION_EPOCH(a) ((uint32_t)((a) >> 40) & 0xffffffu)
+#define PEM_ACTION(flags, field, type, offset, epoch)                                              \
+	((uint64_t)(flags) | (uint64_t)(field) << 8 | (uint64_t)(type) << 16 |                     \
+	 (uint64_t)(offset) << 24 | (uint64_t)((epoch)&0xffffffu) << 40)
+#define PEM_NO_FIELD 0xffu /* count only */
+
+/* A provider's control page: header, enable[n], action[PEM_SESSIONS_MAX][n], n = events rounded up to 64. */
+struct pem_control_header {
+	uint32_t abi_version;
+	uint32_t event_count;
+	uint32_t event_capacity; /* n */
+	uint32_t event_base; /* this provider's first index in a pool's slots */
+	char provider[PEM_NAME_BYTES];
+	uint8_t reserved[32];
+};
+PEM_STATIC_ASSERT(sizeof(struct pem_control_header) == 64, "control header is 64 bytes");
+
+/* Statistics and counts of one event in one lane. One writer (lane 0: many, atomically), any reader. */
+struct pem_slot {
+	uint64_t produced; /* raised to be logged in this session */
+	uint64_t discarded; /* of these, no room */
+	uint64_t
+		stat_begin; /* updates begun; stat_begin == stat_end: the four below belong together */
+	uint64_t stat_end; /* updates finished: the count */
+	uint64_t sum; /* modulo 2^64; a double's bits for floating types */
+	uint64_t min; /* order-preserving keys, see pem_stat_key() */
+	uint64_t max;
+	uint64_t epoch; /* the action's epoch that these belong to */
+};
+PEM_STATIC_ASSERT(sizeof(struct pem_slot) == 64, "a slot is one cache line");
+
+/* A lane: one thread at one depth of nesting, one CTF stream instance. Lane 0 has no thread: see pem_slot. */
+struct pem_lane {
+	uint32_t state; /* PEM_LANE_* */
+	uint32_t tid;
+	uint64_t packet_seq; /* packets claimed */
+	uint64_t discarded;
+	uint64_t overwritten; /* records in packets reclaimed before anyone read them */
+	uint8_t reserved[32];
+};
+#define PEM_LANE_FREE 0u
+#define PEM_LANE_OWNED 1u
+PEM_STATIC_ASSERT(sizeof(struct pem_lane) == 64, "a lane is one cache line");
+
+/* chunk_state[i]: state in bits 0-1, lane in bits 2-31. The compare-and-swaps between them: ring.h. */
+#define PEM_CHUNK_FREE 0u
+#define PEM_CHUNK_OWNED 1u /* its lane's thread writes */
+#define PEM_CHUNK_FULL 2u /* content_size, timestamp_end and record count are final */
+#define PEM_CHUNK_READING 3u /* a consumer copies it */
+#define PEM_CHUNK_WORD(state, lane) ((uint32_t)(lane) << 2 | (state))
+#define PEM_CHUNK_STATE(word) ((word)&3u)
+#define PEM_CHUNK_LANE(word) ((word) >> 2)
+
+#define PEM_POOL_MAGIC 0x504d4550u /* "PEMP" */
+#define PEM_POOL_OVERWRITE 0x1u /* full pool: reclaim the oldest full chunk instead of discarding */
+
+struct pem_pool_header {
+	uint32_t magic; /* stored last, released: the file is complete */
+	uint32_t abi_version;
+	uint32_t flags;
+	uint32_t chunk_bytes; /* a power of two */
+	uint32_t chunk_count;
+	uint32_t lane_count;
+	uint32_t event_capacity; /* slots per lane, and entries of event_id[] */
+	uint32_t pid;
+	uint64_t start_clock; /* clock when the pool was made */
+	uint64_t chunk_state_offset; /* u32[chunk_count] */
+	uint64_t event_id_offset; /* u32[event_capacity], 0 past the last registered */
+	uint64_t lanes_offset; /* struct pem_lane[lane_count] */
+	uint64_t slots_offset; /* struct pem_slot[lane_count][event_capacity] */
+	uint64_t chunks_offset;
+	uint64_t total_bytes;
+	char comm[PEM_NAME_BYTES];
+	uint32_t parent_pid;
+	uint32_t session_slot;
+	char control_name[64]; /* the process's control file in the runtime directory */
+	uint8_t reserved0[80];
+	uint32_t chunk_hint; /* own cache line: next chunk to try */
+	uint32_t
+		freed; /* the consumer adds 1 after freeing chunks: a full pool is searched again only then */
+	uint32_t closed; /* the process ended in good order or replaced its image */
+	uint8_t reserved1[52];
+};
+PEM_STATIC_ASSERT(offsetof(struct pem_pool_header, chunk_hint) == 256,
+		  "the hint has its own cache line");
+PEM_STATIC_ASSERT(sizeof(struct pem_pool_header) == 320, "pool header is 320 bytes");
+
+/* What a session wants of an event; event_id 0 ends the list. */
+struct pem_rule {
+	uint32_t event_id;
+	uint32_t pid; /* 0: any */
+	uint32_t tid; /* 0: any */
+	uint32_t cpu; /* PEM_NO_CPU: any */
+	uint64_t action;
+	uint64_t reserved;
+};
+PEM_STATIC_ASSERT(sizeof(struct pem_rule) == 32, "a rule is 32 bytes");
+
+/* The file "config" of a session directory: what to enable in a process that joins, and how big its pool is. */
+#define PEM_SESSION_MAGIC 0x534d4550u /* "PEMS" */
+#define PEM_RULES_MAX 1024u
+struct pem_session_page {
+	uint32_t magic;
+	uint32_t abi_version;
+	uint32_t generation; /* odd while rules change */
+	uint32_t pool_flags;
+	uint32_t chunk_bytes;
+	uint32_t chunk_count;
+	uint32_t lane_count;
+	uint32_t event_capacity;
+	uint32_t rule_count;
+	uint32_t consumer_pid;
+	uint32_t closed; /* the consumer is gone: join no more, log no more */
+	uint32_t reserved[21];
+	struct pem_rule rules[PEM_RULES_MAX];
+};
+PEM_STATIC_ASSERT(offsetof(struct pem_session_page, rules) == 128,
+		  "rules follow the 128-byte head");
+
+/*
+ * A process's control file in the runtime directory: this page, then each provider's control page as
+ * it was registered. A consumer asks to be served by filling a session entry.
+ */
+#define PEM_CONTROL_MAGIC 0x434d4550u /* "PEMC" */
+#define PEM_PROVIDERS_MAX 32u
+struct pem_control_file {
+	uint32_t magic;
+	uint32_t abi_version;
+	uint32_t pid;
+	uint32_t provider_count; /* released after the entry below is complete */
+	uint64_t start_clock;
+	uint64_t reserved[5];
+	struct {
+		uint64_t offset;
+		uint64_t bytes;
+	} provider[PEM_PROVIDERS_MAX];
+};
+PEM_STATIC_ASSERT(offsetof(struct pem_control_file, provider) == 64,
+		  "providers follow the 64-byte head");
+PEM_STATIC_ASSERT(sizeof(struct pem_control_file) <= 4096, "the control file's head is one page");
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * ring.h - the chunk ring: how a producer claims, fills and retires chunks, once for every producer
+ *
+ * Not here: mapping pools (libpem/producer), draining them (libpem/consumer), what a record holds.
+ *
+ * A chunk is claimed with one compare-and-swap and then belongs to one lane's thread alone. Chunk states:
+ *
+ *	           claim (producer)            retire (producer)
+ *	  FREE ---------------------> OWNED ---------------------> FULL
+ *	    ^                           ^                           |  \
+ *	    |                           +------- reclaim -----------+   \  take (consumer)
+ *	    |                         (producer, overwrite pools)         v
+ *	    +----------------------------------------------------------- READING
+ *	                            free (consumer)
+ *
+ * A consumer also copies committed records out of an OWNED chunk, without changing its state.
+ *
+ * Ordering:
+ *	A  commit: the release of content_size, after a record's bytes
+ *	B  a consumer's acquire of content_size, before it reads the bytes below it             pairs with A
+ *	C  retire: the release in OWNED -> FULL, after record_count and timestamp_end
+ *	D  take or reclaim: the acquire in FULL -> READING or OWNED                              pairs with C
+ *	E  free: the release in READING -> FREE, after the consumer's copy
+ *	F  claim: the acquire in FREE -> OWNED                                                   pairs with E
+ *
+ * Invariants: only the owner stores to an OWNED chunk; content_size never exceeds the chunk and never ends
+ * within a record; within a lane packet_seq_num grows by one per claimed chunk; two neighbouring records of a
+ * packet lie less than 2^32 clock ticks apart, so 32 bits of clock in each are enough.
+ */
+#ifndef PEM_RING_H
+#define PEM_RING_H
+
+#include <pem/abi.h>
+
+/* A thread's position in the chunk it owns. Private memory of that thread; all zero: holds no chunk. */
+struct pem_writer {
+	uint8_t *cursor; /* next record, a multiple of 8 */
+	uint8_t *end; /* of the chunk; equal to cursor when none is held */
+	struct pem_packet *packet;
+	uint64_t last_clock;
+	uint64_t record_count;
+	struct pem_slot *slots; /* of the lane */
+	struct pem_lane *lane;
+	uint32_t chunk_index;
+	uint32_t lane_index;
+};
+
+/* The parts of a mapped pool that producers use; all pointers into the mapping, counts checked by who mapped it. */
+struct pem_ring {
+	struct pem_pool_header *header;
+	uint32_t *chunk_state;
+	struct pem_lane *lanes;
+	struct pem_slot *slots;
+	uint8_t *chunks;
+	uint32_t chunk_bytes;
+	uint32_t chunk_count;
+	uint32_t lane_count;
+	uint32_t event_capacity;
+	uint32_t overwrite;
+};
+
+/* Room for a record of bytes at clock now, or NULL: no chunk, no room, or too long since the last record. */
+static inline uint8_t *pem_ring_reserve(const struct pem_writer *w, uint64_t now, uint32_t bytes)
+{
+	if ((uint64_t)(w->end - w->cursor) < bytes || (now - w->last_clock) >> 32)
+		return (uint8_t *)0;
+	return w->cursor;
+}
+
+/* Publish the reserved record of bytes, whose fields are written; the header is written here. */
+static inline void pem_ring_commit(struct pem_writer *w, struct pem_slot *slot, uint64_t now,
+				   uint32_t event_id, uint32_t bytes)
+{
+	uint8_t *record = w->cursor;
+	struct pem_record_header *header = (struct pem_record_header *)record;
+
+	header->clock_low = (uint32_t)now;
+	header->event_id = event_id;
+	w->cursor = record + ((bytes + (PEM_RECORD_ALIGN - 1)) & ~(PEM_RECORD_ALIGN - 1));
+	w->last_clock = now;
+	w->record_count++;
+	__atomic_store_n(&slot->produced, slot->produced + 1,
+			 __ATOMIC_RELAXED); /* its lane is the only writer */
+	__atomic_store_n(&w->packet->content_size,
+			 (uint64_t)(record + bytes - (uint8_t *)w->packet) * 8,
+			 __ATOMIC_RELEASE); /* A */
+}
+
+/* Give the chunk to the consumers. The writer holds none afterwards. */
+static inline void pem_ring_retire(const struct pem_ring *ring, struct pem_writer *w)
+{
+	if (!w->packet)
+		return;
+	w->packet->timestamp_end = w->last_clock;
+	w->packet->record_count = w->record_count;
+	__atomic_store_n(&ring->chunk_state[w->chunk_index],
+			 PEM_CHUNK_WORD(PEM_CHUNK_FULL, w->lane_index), __ATOMIC_RELEASE); /* C */
+	w->packet = (struct pem_packet *)0;
+	w->cursor = w->end = (uint8_t *)0;
+	w->record_count = 0;
+}
+
+/* Try to take chunk i for a lane: from FREE, or in an overwrite pool from FULL. */
+static inline int pem_ring_try(const struct pem_ring *ring, uint32_t i, uint32_t lane_index)
+{
+	uint32_t word = __atomic_load_n(&ring->chunk_state[i], __ATOMIC_RELAXED);
+	uint32_t state = PEM_CHUNK_STATE(word), victim = PEM_CHUNK_LANE(word);
+	const struct pem_packet *packet;
+
+	if (state != PEM_CHUNK_FREE && !(state == PEM_CHUNK_FULL && ring->overwrite))
+		return 0;
+	if (!__atomic_compare_exchange_n(&ring->chunk_state[i], &word,
+					 PEM_CHUNK_WORD(PEM_CHUNK_OWNED, lane_index), 0,
+					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) /* D, F */
+		return 0;
+	if (state == PEM_CHUNK_FULL && victim < ring->lane_count) {
+		packet =
+			(const struct pem_packet *)(ring->chunks + (uint64_t)i * ring->chunk_bytes);
+		__atomic_fetch_add(&ring->lanes[victim].overwritten, packet->record_count,
+				   __ATOMIC_RELAXED);
+	}
+	return 1;
+}
+
+/*
+ * Find a chunk for the lane: in an overwrite pool the next in turn, which is the oldest; else the lowest free one,
+ * so that a pool with a quick consumer stays in cache. Returns its index, or -1: none.
+ */
+static inline int64_t pem_ring_find(const struct pem_ring *ring, uint32_t lane_index)
+{
+	uint32_t tries, i, start;
+
+	if (ring->overwrite) {
+		for (tries = 0; tries < ring->chunk_count; tries++) {
+			i = __atomic_fetch_add(&ring->header->chunk_hint, 1, __ATOMIC_RELAXED) %
+			    ring->chunk_count;
+			if (pem_ring_try(ring, i, lane_index))
+				return i;
+		}
+		return -1;
+	}
+	start = __atomic_load_n(&ring->header->chunk_hint, __ATOMIC_RELAXED) % ring->chunk_count;
+	for (tries = 0, i = start; tries < ring->chunk_count;
+	     tries++, i = i + 1 < ring->chunk_count ? i + 1 : 0) {
+		if (pem_ring_try(ring, i, lane_index)) {
+			__atomic_store_n(&ring->header->chunk_hint, i, __ATOMIC_RELAXED);
+			return i;
+		}
+	}
+	return -1;
+}
+
+/*
+ * Retire the writer's chunk, if any, and claim another whose first record will be at clock now.
+ * The writer's lane, lane_index and slots are set. Returns 1, or 0: the pool is full.
+ */
+static inline int pem_ring_claim(const struct pem_ring *ring, struct pem_writer *w, uint64_t now,
+				 uint32_t pid, uint32_t tid)
+{
+	struct pem_packet *packet;
+	int64_t index;
+
+	pem_ring_retire(ring, w);
+	index = pem_ring_find(ring, w->lane_index);
+	if (index < 0)
+		return 0;
+	packet = (struct pem_packet *)(ring->chunks + (uint64_t)index * ring->chunk_bytes);
+	packet->magic = PEM_CTF_MAGIC;
+	packet->stream_id = 0;
+	packet->timestamp_begin = now;
+	packet->timestamp_end = now;
+	packet->packet_size = (uint64_t)ring->chunk_bytes * 8;
+	packet->events_discarded = w->lane->discarded;
+	packet->packet_seq_num = w->lane->packet_seq;
+	packet->events_overwritten = 0;
+	packet->pid = pid;
+	packet->tid = tid;
+	packet->cpu = PEM_NO_CPU;
+	packet->source = PEM_PACKET_USER;
+	packet->record_count = 0;
+	__atomic_store_n(&packet->content_size, PEM_PACKET_HEADER_BYTES * 8,
+			 __ATOMIC_RELEASE); /* A */
+	__atomic_store_n(&w->lane->packet_seq, w->lane->packet_seq + 1, __ATOMIC_RELEASE);
+	w->packet = packet;
+	w->cursor = (uint8_t *)packet + PEM_PACKET_HEADER_BYTES;
+	w->end = (uint8_t *)packet + ring->chunk_bytes;
+	w->last_clock = now;
+	w->record_count = 0;
+	w->chunk_index = (uint32_t)index;
+	return 1;
+}
+
+/* Order-preserving key of a field's value for a slot's min and max: unsigned comparison orders the values. */
+static inline uint64_t pem_stat_key_signed(int64_t value)
+{
+	return (uint64_t)value ^ (1ULL << 63);
+}
+
+/*
+ * Add one value to a slot's statistic; integers only (a floating sum is the library's). One writer per slot.
+ * A reader that finds stat_begin == stat_end before and after, and one epoch, has a consistent set.
+ */
+static inline void pem_slot_add(struct pem_slot *slot, uint64_t epoch, uint64_t value, uint64_t key)
+{
+	uint64_t n = slot->stat_begin;
+
+	if (__builtin_expect(slot->epoch != epoch, 0)) {
+		__atomic_store_n(&slot->stat_begin, ~0ULL,
+				 __ATOMIC_RELAXED); /* unequal to any count while it changes */
+		__atomic_thread_fence(__ATOMIC_RELEASE);
+		slot->sum = 0;
+		slot->min = ~0ULL;
+		slot->max = 0;
+		__atomic_store_n(&slot->epoch, epoch, __ATOMIC_RELAXED);
+		__atomic_store_n(&slot->stat_end, 0, __ATOMIC_RELEASE);
+		n = 0;
+	}
+	__atomic_store_n(&slot->stat_begin, n + 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE); /* begin before the values */
+	__atomic_store_n(&slot->sum, slot->sum + value, __ATOMIC_RELAXED);
+	if (key < slot->min)
+		__atomic_store_n(&slot->min, key, __ATOMIC_RELAXED);
+	if (key > slot->max)
+		__atomic_store_n(&slot->max, key, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->stat_end, n + 1, __ATOMIC_RELEASE); /* the values before the end */
+}
+
+#endif

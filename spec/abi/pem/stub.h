@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * stub.h - what generated stubs are made of
+ *
+ * A generated header defines, per provider: one control page (a struct starting with pem_control_header), one
+ * struct pem_provider, a constructor that finds libpem with dlsym and registers, and two functions per event:
+ *
+ *	pem_notify_X(fields)       inline: one load of enable[index], a test, a branch
+ *	pem_notify_X_on(fields)    out of line: pem_log_begin, store fields, pem_log_commit; or pem_stat_begin...;
+ *	                           or, when these decline, fill a record on the stack and call provider->notify
+ *
+ * The fast paths serve the common case: one session, one plain action, room in the chunk, and no event of this
+ * thread under way. All else (first event of a thread, full chunk, several sessions, filters, callbacks, an event
+ * raised by a signal handler in the middle of another) is pem_provider.notify, in libpem/producer/notify.c.
+ *
+ * Async-signal-safe; never blocks, allocates or writes errno, except that the first event of a process or
+ * thread, in notify, maps memory.
+ */
+#ifndef PEM_STUB_H
+#define PEM_STUB_H
+
+#include <pem/clock.h>
+#include <pem/ring.h>
+
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Per thread; libpem allocates it at the thread's first event. Until then all threads share one with depth 1. */
+struct pem_thread {
+	uint32_t depth; /* of events under way: more than 0 only seen by signal handlers */
+	uint32_t tid;
+	uint8_t reserved[56];
+	struct pem_writer writer[PEM_SESSIONS_MAX];
+};
+
+struct pem_provider {
+	uint32_t abi_version;
+	uint32_t event_count;
+	const char *name; /* at most 15 bytes */
+	const uint32_t *event_ids; /* event_count of them */
+	const char *model; /* text, see event.h */
+	void *page; /* the control page, PEM_PAGE_ALIGN aligned */
+	uint64_t page_bytes;
+	/* set by libpem on registration */
+	intptr_t
+		thread_offset; /* of the thread's struct pem_thread pointer, from the thread pointer */
+	uint32_t event_base;
+	uint32_t registered;
+	void (*notify)(struct pem_provider *provider, uint32_t index, void *record, uint32_t bytes);
+	struct pem_provider *next;
+};
+
+#define PEM_EVENT_CAPACITY(count) (((count) + 63u) & ~63u)
+
+/* Register a provider; the generated constructor calls it through dlsym. 0, or -errno. Idempotent. */
+int pem_provider_register(struct pem_provider *provider);
+/* Take it back before its memory goes away (dlclose). */
+void pem_provider_unregister(struct pem_provider *provider);
+
+/* This thread's struct pem_thread, found without a call: libpem says how far it lies from the thread pointer. */
+static inline struct pem_thread *pem_thread_self(const struct pem_provider *provider)
+{
+	struct pem_thread *self;
+
+#if defined(__x86_64__)
+	__asm__ __volatile__("movq %%fs:(%1), %0" : "=r"(self) : "r"(provider->thread_offset));
+#elif defined(__aarch64__)
+	uint8_t *tp;
+
+	__asm__ __volatile__("mrs %0, tpidr_el0" : "=r"(tp));
+	self = *(struct pem_thread **)(tp + provider->thread_offset);
+#endif
+	return self;
+}
+
+/* An event on its way, between begin and commit. record is where the caller stores the fields. */
+struct pem_cursor {
+	uint8_t *record;
+	struct pem_thread *thread;
+	struct pem_writer *writer;
+	struct pem_slot *slot;
+	uint64_t now;
+	uint64_t action;
+};
+
+#define PEM_BARRIER() __asm__ __volatile__("" ::: "memory")
+
+/*
+ * Find out what is wanted. Returns the flags if exactly one session wants the event and the thread is at
+ * depth 0 (which it leaves at 1: end it with pem_log_commit, pem_stat_commit or pem_event_decline), else 0.
+ */
+static inline uint32_t pem_event_begin(struct pem_cursor *c, const struct pem_provider *provider,
+				       uint32_t enable, const uint64_t *actions,
+				       uint32_t event_capacity, uint32_t index)
+{
+	uint32_t session = (uint32_t)__builtin_ctz(enable | 0x100);
+
+	c->thread = pem_thread_self(provider);
+	if (__builtin_expect((enable & (enable - 1)) != 0 || enable == 0 || c->thread->depth != 0,
+			     0))
+		return 0;
+	c->action = __atomic_load_n(&actions[session * event_capacity + index], __ATOMIC_RELAXED);
+	c->writer = &c->thread->writer[session];
+	if (__builtin_expect(c->writer->slots == (struct pem_slot *)0, 0))
+		return 0;
+	c->slot = &c->writer->slots[provider->event_base + index];
+	c->thread->depth = 1;
+	PEM_BARRIER();
+	return PEM_ACTION_FLAGS(c->action);
+}
+
+static inline void pem_event_decline(struct pem_cursor *c)
+{
+	PEM_BARRIER();
+	c->thread->depth = 0;
+}
+
+/* After pem_event_begin returned PEM_ACTION_LOG: 1 and room for bytes at c->record, or 0 and declined. */
+static inline int pem_log_begin(struct pem_cursor *c, uint32_t bytes)
+{
+	c->now = pem_clock();
+	c->record = pem_ring_reserve(c->writer, c->now, bytes);
+	if (__builtin_expect(c->record != (uint8_t *)0, 1))
+		return 1;
+	pem_event_decline(c);
+	return 0;
+}
+
+static inline void pem_log_commit(struct pem_cursor *c, uint32_t event_id, uint32_t bytes)
+{
+	pem_ring_commit(c->writer, c->slot, c->now, event_id, bytes);
+	PEM_BARRIER();
+	c->thread->depth = 0;
+}
+
+/* After pem_event_begin returned PEM_ACTION_STAT. key: see ring.h. */
+static inline void pem_stat_commit(struct pem_cursor *c, uint64_t value, uint64_t key)
+{
+	pem_slot_add(c->slot, PEM_ACTION_EPOCH(c->action), value, key);
+	PEM_BARRIER();
+	c->thread->depth = 0;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
