@@ -182,9 +182,10 @@ struct pem_pool_header {
 	uint64_t total_bytes;
 	char comm[PEM_NAME_BYTES];
 	uint32_t parent_pid;
-	uint32_t session_slot;
-	char control_name[64]; /* the process's control file in the runtime directory */
-	uint8_t reserved0[80];
+	uint32_t
+		session_slot; /* the process's index for this session: bit of enable, row of action */
+	char control_path[128]; /* the process's control file, "" if it has none */
+	uint8_t reserved0[16];
 	uint32_t chunk_hint; /* own cache line: next chunk to try */
 	uint32_t
 		freed; /* the consumer adds 1 after freeing chunks: a full pool is searched again only then */
@@ -221,7 +222,12 @@ struct pem_session_page {
 	uint32_t rule_count;
 	uint32_t consumer_pid;
 	uint32_t closed; /* the consumer is gone: join no more, log no more */
-	uint32_t reserved[21];
+	uint32_t
+		refused; /* processes that could not make a pool; last_errno says why the last one could not */
+	uint32_t last_errno;
+	uint32_t reserved0;
+	uint64_t lost; /* events raised where there was no pool to count them in */
+	uint32_t reserved1[16];
 	struct pem_rule rules[PEM_RULES_MAX];
 };
 PEM_STATIC_ASSERT(offsetof(struct pem_session_page, rules) == 128,

@@ -151,20 +151,22 @@ static inline int64_t pem_ring_find(const struct pem_ring *ring, uint32_t lane_i
 	return -1;
 }
 
+/* Give back a chunk found but not started. */
+static inline void pem_ring_give_back(const struct pem_ring *ring, uint32_t index)
+{
+	__atomic_store_n(&ring->chunk_state[index], PEM_CHUNK_WORD(PEM_CHUNK_FREE, 0),
+			 __ATOMIC_RELEASE); /* E */
+}
+
 /*
- * Retire the writer's chunk, if any, and claim another whose first record will be at clock now.
- * The writer's lane, lane_index and slots are set. Returns 1, or 0: the pool is full.
+ * Begin the chunk that pem_ring_find returned; its first record will be at clock now or later. The writer holds
+ * none; its lane, lane_index and slots are set.
  */
-static inline int pem_ring_claim(const struct pem_ring *ring, struct pem_writer *w, uint64_t now,
-				 uint32_t pid, uint32_t tid)
+static inline void pem_ring_start(const struct pem_ring *ring, struct pem_writer *w, uint32_t index,
+				  uint64_t now, uint32_t pid, uint32_t tid)
 {
 	struct pem_packet *packet;
-	int64_t index;
 
-	pem_ring_retire(ring, w);
-	index = pem_ring_find(ring, w->lane_index);
-	if (index < 0)
-		return 0;
 	packet = (struct pem_packet *)(ring->chunks + (uint64_t)index * ring->chunk_bytes);
 	packet->magic = PEM_CTF_MAGIC;
 	packet->stream_id = 0;
@@ -187,8 +189,7 @@ static inline int pem_ring_claim(const struct pem_ring *ring, struct pem_writer 
 	w->end = (uint8_t *)packet + ring->chunk_bytes;
 	w->last_clock = now;
 	w->record_count = 0;
-	w->chunk_index = (uint32_t)index;
-	return 1;
+	w->chunk_index = index;
 }
 
 /* Order-preserving key of a field's value for a slot's min and max: unsigned comparison orders the values. */

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: MIT
+# libpem.so.1: producer side, sessions, reader. Needs the C library and nothing else: it is preloaded.
+
+LIBPEM_SRC := $(wildcard libpem/*.c libpem/producer/*.c libpem/consumer/*.c libpem/reader/*.c)
+LIBPEM_OBJ := $(call objects,$(LIBPEM_SRC)) $(B)/obj/gen/catalogue.o
+LIBPEM := $(B)/lib/libpem.so
+
+ALL += $(LIBPEM) $(B)/lib/libpem.a
+
+$(B)/lib/libpem.so.1: $(LIBPEM_OBJ) libpem/libpem.map
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -shared -Wl,-soname,libpem.so.1 -Wl,-z,defs \
+	  -Wl,--version-script=libpem/libpem.map -o $@ $(LIBPEM_OBJ) -lpthread -ldl
+
+$(LIBPEM): $(B)/lib/libpem.so.1
+	$(Q)ln -sf libpem.so.1 $@
+
+$(B)/lib/libpem.a: $(LIBPEM_OBJ)
+	$(call say,AR,$@)
+	@mkdir -p $(@D)
+	$(Q)rm -f $@ && $(AR) rcs $@ $(LIBPEM_OBJ)
+
+$(B)/obj/gen/catalogue.o: $(B)/gen/catalogue.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@

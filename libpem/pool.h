@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * pool.h - a pool file: sizes, making one (producer), mapping one safely (consumer)
+ */
+#ifndef PEM_POOL_H
+#define PEM_POOL_H
+
+#include <pem/ring.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define PEM_CHUNK_BYTES_DEFAULT 8192u
+#define PEM_CHUNK_COUNT_DEFAULT 1024u
+#define PEM_LANE_COUNT_DEFAULT 2048u
+#define PEM_EVENT_CAPACITY_DEFAULT 512u
+
+struct pem_pool_geometry {
+	uint32_t flags; /* PEM_POOL_* */
+	uint32_t chunk_bytes; /* a power of two, 4 KiB to 16 MiB */
+	uint32_t chunk_count; /* 2 to 2^20 */
+	uint32_t lane_count; /* 2 to 2^16 */
+	uint32_t event_capacity; /* 64 to 2^16, a multiple of 64 */
+};
+
+bool pem_pool_geometry__valid(const struct pem_pool_geometry *geometry);
+
+/* Fill in the offsets and total_bytes of a header whose geometry members are set and valid. */
+void pem_pool__layout(struct pem_pool_header *header);
+
+/*
+ * Point ring into a mapping of bytes bytes that starts with a pool header. Everything read from the header is checked
+ * against bytes; afterwards only the copies in ring are to be used. 0, or -EINVAL.
+ */
+int pem_pool__open_ring(void *mapping, uint64_t bytes, struct pem_ring *ring);
+
+/* The ids of the events behind slot indexes: uint32_t[event_capacity] inside the mapping. */
+uint32_t *pem_pool__event_ids(const struct pem_ring *ring);
+
+#endif

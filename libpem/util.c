@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * util.c - errors as sentences, whole reads and writes, the runtime folder
+ */
+#include "util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int pem_error__set(struct pem_error *error, int code, const char *format, ...)
+{
+	va_list arguments;
+
+	if (error) {
+		va_start(arguments, format);
+		vsnprintf(error->text, sizeof(error->text), format, arguments);
+		va_end(arguments);
+	}
+	return code;
+}
+
+/* Append to path at *used; false when it does not fit. Not snprintf: signal handlers come here. */
+static bool append(char *path, size_t bytes, size_t *used, const char *text)
+{
+	size_t length = strlen(text);
+
+	if (length >= bytes - *used)
+		return false;
+	memcpy(path + *used, text, length + 1);
+	*used += length;
+	return true;
+}
+
+static bool append_number(char *path, size_t bytes, size_t *used, unsigned long number)
+{
+	char digits[24];
+	size_t i = sizeof(digits);
+
+	digits[--i] = 0;
+	do {
+		digits[--i] = (char)('0' + number % 10);
+		number /= 10;
+	} while (number);
+	return append(path, bytes, used, digits + i);
+}
+
+static int make_private_folder(const char *path)
+{
+	struct stat st;
+
+	if (mkdir(path, 0700) && errno != EEXIST)
+		return -errno;
+	if (lstat(path, &st))
+		return -errno;
+	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022))
+		return -EPERM;
+	return 0;
+}
+
+int pem_runtime_dir(char *path, size_t bytes)
+{
+	static const char *const bases[] = {"/dev/shm/pem-", "/tmp/pem-"};
+	const char *chosen = getenv("PEM_RUNTIME_DIR"), *xdg = getenv("XDG_RUNTIME_DIR");
+	int result = -ENAMETOOLONG;
+	size_t used = 0, i;
+
+	if (chosen && chosen[0] == '/')
+		return append(path, bytes, &used, chosen) ? make_private_folder(path)
+							  : -ENAMETOOLONG;
+	if (xdg && xdg[0] == '/' && append(path, bytes, &used, xdg) &&
+	    append(path, bytes, &used, "/pem")) {
+		result = make_private_folder(path);
+		if (!result)
+			return 0;
+	}
+	for (i = 0; i < PEM_ARRAY_SIZE(bases); i++) {
+		used = 0;
+		if (!append(path, bytes, &used, bases[i]) ||
+		    !append_number(path, bytes, &used, geteuid()))
+			return -ENAMETOOLONG;
+		result = make_private_folder(path);
+		if (!result)
+			return 0;
+	}
+	return result;
+}
+
+char *pem_read_file(int directory_fd, const char *name, size_t limit, size_t *bytes)
+{
+	int fd = openat(directory_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), saved;
+	char *data = NULL;
+	struct stat st;
+	size_t size, used = 0;
+	ssize_t got;
+
+	if (fd < 0)
+		return NULL;
+	if (fstat(fd, &st))
+		goto fail;
+	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > limit) {
+		errno = S_ISREG(st.st_mode) ? EFBIG : EINVAL;
+		goto fail;
+	}
+	size = (size_t)st.st_size;
+	data = malloc(size + 1);
+	if (!data)
+		goto fail;
+	while (used < size) {
+		got = read(fd, data + used, size - used);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			goto fail;
+		if (got == 0)
+			break;
+		used += (size_t)got;
+	}
+	data[used] = 0;
+	*bytes = used;
+	close(fd);
+	return data;
+fail:
+	saved = errno;
+	free(data);
+	close(fd);
+	errno = saved;
+	return NULL;
+}
+
+int pem_write_all(int fd, const void *data, size_t bytes)
+{
+	const char *from = data;
+	ssize_t done;
+
+	while (bytes) {
+		done = write(fd, from, bytes);
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
+			return -errno;
+		if (done == 0)
+			return -EIO;
+		from += done;
+		bytes -= (size_t)done;
+	}
+	return 0;
+}
+
+int pem_replace_file(int directory_fd, const char *name, const void *data, size_t bytes)
+{
+	char temporary[300];
+	int fd, result;
+
+	if (snprintf(temporary, sizeof(temporary), "%s.new", name) >= (int)sizeof(temporary))
+		return -ENAMETOOLONG;
+	fd = openat(directory_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+		    0600);
+	if (fd < 0)
+		return -errno;
+	result = pem_write_all(fd, data, bytes);
+	if (close(fd) && !result)
+		result = -errno;
+	if (!result && renameat(directory_fd, temporary, directory_fd, name))
+		result = -errno;
+	if (result)
+		unlinkat(directory_fd, temporary, 0);
+	return result;
+}

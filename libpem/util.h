@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * util.h - small things that both sides of libpem need: errors as sentences, whole reads, where files live
+ */
+#ifndef PEM_UTIL_H
+#define PEM_UTIL_H
+
+#include <pem/model.h>
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define PEM_LIKELY(x) __builtin_expect(!!(x), 1)
+#define PEM_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define PEM_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+/* Write a sentence into error, if there is one, and return code. */
+int pem_error__set(struct pem_error *error, int code, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/*
+ * The per-user folder that control files and sessions live in: PEM_RUNTIME_DIR, else XDG_RUNTIME_DIR/pem, else
+ * /dev/shm/pem-UID, else /tmp/pem-UID. Made with mode 0700 if missing; refused (-EPERM) when it is a link or not
+ * the user's. Async-signal-safe. 0, or -errno.
+ */
+int pem_runtime_dir(char *path, size_t bytes);
+
+/* Read a whole regular file of at most limit bytes; NUL-terminated beyond *bytes. NULL with errno. */
+char *pem_read_file(int directory_fd, const char *name, size_t limit, size_t *bytes);
+
+/* Write all of it, through short writes and EINTR. 0, or -errno. */
+int pem_write_all(int fd, const void *data, size_t bytes);
+
+/* Replace directory/name by data: new file, then rename. 0, or -errno, and the old file is as it was. */
+int pem_replace_file(int directory_fd, const char *name, const void *data, size_t bytes);
+
+#endif
