@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+# Tests: each tests/unit/NAME.c is a cmocka program $(B)/tests/NAME; each tests/fuzz/NAME.c a libFuzzer target
+# $(B)/fuzz/NAME; tests/e2e/*.py need no build. tests/run runs the first and the last.
+#
+# Any build.mk may add to one test: TEST_OBJ_name (objects), TEST_LIB_name (linker flags), TEST_CFLAGS_name.
+
+UNIT_SRC := $(sort $(wildcard tests/unit/*.c))
+UNIT_NAMES := $(patsubst tests/unit/%.c,%,$(UNIT_SRC))
+FUZZ_NAMES := $(patsubst tests/fuzz/%.c,%,$(sort $(wildcard tests/fuzz/*.c)))
+HAVE_CMOCKA := $(shell pkg-config --exists cmocka 2>/dev/null && echo 1)
+CODEGEN_PARTS := $(call objects,$(filter-out codegen/main.c,$(wildcard codegen/*.c codegen/*/*.c)))
+
+UNIT_BIN := $(if $(HAVE_CMOCKA),$(UNIT_NAMES:%=$(B)/tests/%))
+UNIT_MISSING := $(if $(HAVE_CMOCKA),,not built: cmocka is missing (libcmocka-dev); make deps installs it)
+
+# codegen_*: with the code generator's objects, and libxml2
+$(foreach n,$(filter codegen_%,$(UNIT_NAMES) $(FUZZ_NAMES)),\
+  $(eval TEST_OBJ_$(n) += $(CODEGEN_PARTS))$(eval TEST_LIB_$(n) += $(shell pkg-config --libs libxml-2.0)))
+$(foreach n,$(UNIT_NAMES),$(eval CFLAGS_tests_unit_$(n) += $$(TEST_CFLAGS_$(n))))
+
+.PHONY: tests check-built fuzz-targets
+
+tests: $(UNIT_BIN)
+
+# pem_provider_register by name: stubs find it with dlsym in the program itself.
+TEST_LINK = $(B)/lib/libpem.a -rdynamic -Wl,-u,pem_provider_register
+
+.SECONDEXPANSION:
+$(UNIT_BIN): $(B)/tests/%: $(B)/obj/tests/unit/%.o $$(TEST_OBJ_$$*) $(B)/lib/libpem.a
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -o $@ $< $(TEST_OBJ_$*) $(TEST_LINK) -lcmocka $(TEST_LIB_$*) -ldl -lpthread -lm
+
+# Use: make fuzz-targets B=build/fuzz CC=clang SAN=1 CFLAGS='-O1 -g -fsanitize=fuzzer-no-link'
+fuzz-targets: $(FUZZ_NAMES:%=$(B)/fuzz/%)
+
+$(FUZZ_NAMES:%=$(B)/fuzz/%): $(B)/fuzz/%: $(B)/obj/tests/fuzz/%.o $$(TEST_OBJ_$$*) $(B)/lib/libpem.a
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -fsanitize=fuzzer -o $@ $< $(TEST_OBJ_$*) $(TEST_LINK) $(TEST_LIB_$*) -ldl -lpthread -lm
+
+# What is missing is installed first, then make starts again: it probes for libraries when it reads these files.
+check:
+	@tools/deps check
+	@$(MAKE) --no-print-directory check-built
+
+check-built: all tests
+	@B='$(B)' T='$(T)' SAN='$(SAN)' CC='$(CC)' UNIT_MISSING='$(UNIT_MISSING)' tests/run
