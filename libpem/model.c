@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * model.c - sets of event descriptions: lookup, patterns, words, the length of a record
+ *
+ * Not here: parsing the text form (model_parse.c).
+ *
+ * A model is a list of parsed texts, which own all strings, events and fields and never move, and three arrays over
+ * them: events in order of addition, and two open-addressed tables of their indexes, by id and by name.
+ */
+#define _GNU_SOURCE
+#include "model_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const char pem_catalogue_model[];
+extern const size_t pem_catalogue_model_bytes;
+
+#define TABLE_SIZE (2u * PEM_MODEL_EVENTS_MAX) /* a power of two, at most half full */
+
+const char *const pem_type_words[PEM_TYPE_COUNT] = {
+	"-",     "uint8", "uint16",  "uint32",  "uint64", "int8", "int16",
+	"int32", "int64", "float32", "float64", "string", "list",
+};
+const char *const pem_meaning_words[PEM_MEANING_COUNT] = {
+	"-",
+	"sets-thread",
+	"thread-start",
+	"thread-end",
+	"process-name",
+	"interval-begin",
+	"interval-end",
+	"counter",
+	"gauge",
+	"allocation",
+	"release",
+	"sample",
+};
+const char *const pem_role_words[PEM_ROLE_COUNT] = {
+	"-", "process", "thread", "previous-thread", "parent", "name", "value", "address", "size",
+};
+const char *const pem_source_words[PEM_SOURCE_COUNT] = {"stub", "tracepoint", "perf",
+							"perf-sample"};
+
+struct pem_model {
+	struct pem_model_block *blocks;
+	size_t count;
+	const struct pem_event *events[PEM_MODEL_EVENTS_MAX];
+	uint16_t by_id[TABLE_SIZE]; /* index + 1; 0: empty */
+	uint16_t by_name[TABLE_SIZE];
+};
+
+static uint32_t hash_name(const char *name)
+{
+	uint32_t hash = 2166136261u;
+
+	for (; *name; name++)
+		hash = (hash ^ (uint8_t)*name) * 16777619u;
+	return hash;
+}
+
+static uint32_t hash_id(uint32_t id)
+{
+	return (id * 2654435769u) >> 16;
+}
+
+struct pem_model *pem_model__new(void)
+{
+	return calloc(1, sizeof(struct pem_model));
+}
+
+void pem_model__free(struct pem_model *model)
+{
+	struct pem_model_block *block, *next;
+
+	if (!model)
+		return;
+	for (block = model->blocks; block; block = next) {
+		next = block->next;
+		pem_model_block__free(block);
+	}
+	free(model);
+}
+
+size_t pem_model__count(const struct pem_model *model)
+{
+	return model->count;
+}
+
+const struct pem_event *pem_model__event(const struct pem_model *model, size_t i)
+{
+	return i < model->count ? model->events[i] : NULL;
+}
+
+const struct pem_event *pem_model__by_id(const struct pem_model *model, uint32_t id)
+{
+	const struct pem_event *event;
+	uint32_t i;
+
+	for (i = hash_id(id) % TABLE_SIZE; model->by_id[i]; i = (i + 1) % TABLE_SIZE) {
+		event = model->events[model->by_id[i] - 1];
+		if (event->id == id)
+			return event;
+	}
+	return NULL;
+}
+
+const struct pem_event *pem_model__by_name(const struct pem_model *model, const char *name)
+{
+	const struct pem_event *event;
+	uint32_t i;
+
+	for (i = hash_name(name) % TABLE_SIZE; model->by_name[i]; i = (i + 1) % TABLE_SIZE) {
+		event = model->events[model->by_name[i] - 1];
+		if (strcmp(event->name, name) == 0)
+			return event;
+	}
+	return NULL;
+}
+
+static void table_add(uint16_t *table, uint32_t hash, size_t index)
+{
+	uint32_t i = hash % TABLE_SIZE;
+
+	while (table[i])
+		i = (i + 1) % TABLE_SIZE;
+	table[i] = (uint16_t)(index + 1);
+}
+
+static void model_append(struct pem_model *model, const struct pem_event *event)
+{
+	table_add(model->by_id, hash_id(event->id), model->count);
+	table_add(model->by_name, hash_name(event->name), model->count);
+	model->events[model->count++] = event;
+}
+
+/* Take back all events from the one with index count on. */
+static void model_truncate(struct pem_model *model, size_t count)
+{
+	size_t end = count, i;
+
+	memset(model->by_id, 0, sizeof(model->by_id));
+	memset(model->by_name, 0, sizeof(model->by_name));
+	model->count = 0;
+	for (i = 0; i < end; i++)
+		model_append(model, model->events[i]);
+}
+
+static int field_equal(const struct pem_field *a, const struct pem_field *b)
+{
+	return strcmp(a->name, b->name) == 0 && strcmp(a->unit, b->unit) == 0 &&
+	       a->type == b->type && a->element_type == b->element_type && a->base == b->base &&
+	       a->role == b->role && a->offset == b->offset && a->max_count == b->max_count;
+}
+
+/* The same event for whoever reads its records: a better worded description makes no other event. */
+static int event_equal(const struct pem_event *a, const struct pem_event *b)
+{
+	unsigned i;
+
+	if (a->id != b->id || strcmp(a->name, b->name) != 0 || a->meaning != b->meaning ||
+	    a->source_kind != b->source_kind || strcmp(a->source_name, b->source_name) != 0 ||
+	    a->fixed_bytes != b->fixed_bytes || a->max_bytes != b->max_bytes ||
+	    a->field_count != b->field_count)
+		return 0;
+	for (i = 0; i < a->field_count; i++) {
+		if (!field_equal(&a->fields[i], &b->fields[i]))
+			return 0;
+	}
+	return 1;
+}
+
+/* Returns 1 if added, 0 if it was there, -EINVAL. */
+static int model_add_event(struct pem_model *model, const struct pem_event *event,
+			   const char *origin, struct pem_error *error)
+{
+	const struct pem_event *other = pem_model__by_id(model, event->id);
+
+	if (!other)
+		other = pem_model__by_name(model, event->name);
+	if (other) {
+		if (event_equal(other, event))
+			return 0;
+		return pem_error__say(
+			error, -EINVAL,
+			"%s: event '%s' (id %08x) is not the '%s' (id %08x) that is known already; "
+			"rebuild the older of the two from one spec, or give it another name",
+			origin, event->name, event->id, other->name, other->id);
+	}
+	if (model->count == PEM_MODEL_EVENTS_MAX)
+		return pem_error__say(error, -EINVAL, "%s: more than %u events in one model",
+				      origin, PEM_MODEL_EVENTS_MAX);
+	model_append(model, event);
+	return 1;
+}
+
+int pem_model__add_text(struct pem_model *model, const char *text, size_t bytes, const char *origin,
+			struct pem_error *error)
+{
+	struct pem_model_block *block;
+	size_t i, before = model->count;
+	int rc = 0;
+
+	block = pem_model__parse(text, bytes, origin, error);
+	if (!block)
+		return -errno;
+	for (i = 0; i < block->event_count && rc >= 0; i++)
+		rc = model_add_event(model, &block->events[i], origin, error);
+	if (rc < 0)
+		model_truncate(model, before);
+	if (model->count == before) {
+		pem_model_block__free(block);
+		return rc < 0 ? rc : 0;
+	}
+	block->next = model->blocks;
+	model->blocks = block;
+	return (int)(model->count - before);
+}
+
+int pem_model__add_catalogue(struct pem_model *model, struct pem_error *error)
+{
+	return pem_model__add_text(model, pem_catalogue_model, pem_catalogue_model_bytes,
+				   "the built-in catalogue", error);
+}
+
+static unsigned count_lines(const char *text)
+{
+	unsigned lines = *text ? 1 : 0;
+
+	for (; *text; text++)
+		lines += *text == '\n';
+	return lines;
+}
+
+static void write_event(FILE *out, const struct pem_event *e)
+{
+	const struct pem_field *f;
+	unsigned i;
+
+	fprintf(out, "event\t%08x\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%u\t%u\t%u\t%u\t%s\n", e->id,
+		e->name, e->layer, e->class_name, e->specifier, pem_meaning__name(e->meaning),
+		pem_source_kind__name(e->source_kind), e->source_name, e->fixed_bytes, e->max_bytes,
+		e->field_count, count_lines(e->tsdl), e->description);
+	for (i = 0; i < e->field_count; i++) {
+		f = &e->fields[i];
+		fprintf(out, "field\t%s\t%s\t%s\t%u\t%s\t%u\t%u\t%s\t%s\n", f->name,
+			pem_type__name(f->type), pem_type__name(f->element_type), f->base,
+			pem_role__name(f->role), f->offset, f->max_count, f->unit, f->description);
+	}
+	if (*e->tsdl)
+		fprintf(out, "%s\n", e->tsdl);
+}
+
+char *pem_model__to_text(const struct pem_model *model)
+{
+	char *text = NULL;
+	size_t bytes, i;
+	FILE *out = open_memstream(&text, &bytes);
+
+	if (!out)
+		return NULL;
+	fprintf(out, "pem-model\t%d\n", PEM_MODEL_VERSION);
+	for (i = 0; i < model->count; i++)
+		write_event(out, model->events[i]);
+	if (fclose(out)) {
+		free(text);
+		errno = ENOMEM;
+		return NULL;
+	}
+	return text;
+}
+
+int pem_event__field(const struct pem_event *event, const char *name)
+{
+	int i;
+
+	for (i = 0; i < event->field_count; i++) {
+		if (strcmp(event->fields[i].name, name) == 0)
+			return i;
+	}
+	return -1;
+}
+
+int pem_event__field_by_role(const struct pem_event *event, enum pem_role role)
+{
+	int i;
+
+	for (i = 0; i < event->field_count; i++) {
+		if (event->fields[i].role == role)
+			return i;
+	}
+	return -1;
+}
+
+/* '*' stands for any run of bytes, '?' for any one. Time is at most the product of both lengths. */
+static int glob(const char *pattern, const char *text)
+{
+	const char *star = NULL, *resume = NULL;
+
+	while (*text) {
+		if (*pattern == '*') {
+			star = ++pattern;
+			resume = text;
+		} else if (*pattern == '?' || *pattern == *text) {
+			pattern++;
+			text++;
+		} else if (star) {
+			pattern = star;
+			text = ++resume;
+		} else {
+			return 0;
+		}
+	}
+	while (*pattern == '*')
+		pattern++;
+	return *pattern == '\0';
+}
+
+/*
+ * A pattern is a layer, a class, or a glob over the whole name or over 'Class::Specifier'. Case counts.
+ */
+int pem_event__matches(const struct pem_event *event, const char *pattern)
+{
+	const char *class_on = event->name + strlen(event->layer);
+
+	if (strncmp(class_on, "::", 2) == 0)
+		class_on += 2;
+	return strcmp(pattern, event->layer) == 0 || strcmp(pattern, event->class_name) == 0 ||
+	       glob(pattern, event->name) || glob(pattern, class_on);
+}
+
+size_t pem_type__bytes(enum pem_type type)
+{
+	static const uint8_t bytes[PEM_TYPE_COUNT] = {
+		[PEM_TYPE_UINT8] = 1,   [PEM_TYPE_UINT16] = 2, [PEM_TYPE_UINT32] = 4,
+		[PEM_TYPE_UINT64] = 8,  [PEM_TYPE_INT8] = 1,   [PEM_TYPE_INT16] = 2,
+		[PEM_TYPE_INT32] = 4,   [PEM_TYPE_INT64] = 8,  [PEM_TYPE_FLOAT32] = 4,
+		[PEM_TYPE_FLOAT64] = 8,
+	};
+
+	return (unsigned)type < PEM_TYPE_COUNT ? bytes[type] : 0;
+}
+
+const char *pem_type__name(enum pem_type type)
+{
+	return (unsigned)type < PEM_TYPE_COUNT ? pem_type_words[type] : "-";
+}
+
+const char *pem_meaning__name(enum pem_meaning meaning)
+{
+	return (unsigned)meaning < PEM_MEANING_COUNT ? pem_meaning_words[meaning] : "-";
+}
+
+const char *pem_role__name(enum pem_role role)
+{
+	return (unsigned)role < PEM_ROLE_COUNT ? pem_role_words[role] : "-";
+}
+
+const char *pem_source_kind__name(enum pem_source_kind kind)
+{
+	return (unsigned)kind < PEM_SOURCE_COUNT ? pem_source_words[kind] : "-";
+}
+
+int pem_event__record_bytes(const struct pem_event *event, const uint8_t *data, size_t available)
+{
+	size_t at = event->fixed_bytes, size;
+	const struct pem_field *field;
+	const uint8_t *nul;
+	uint32_t count, i;
+
+	if (at > available)
+		return -EINVAL;
+	for (i = 0; i < event->field_count; i++) {
+		field = &event->fields[i];
+		if (field->type == PEM_TYPE_STRING) {
+			nul = memchr(data + at, 0, available - at);
+			if (!nul)
+				return -EINVAL;
+			at = (size_t)(nul - data) + 1;
+		} else if (field->type == PEM_TYPE_LIST) {
+			memcpy(&count, data + field->offset, sizeof(count));
+			size = pem_type__bytes(field->element_type);
+			at = (at + size - 1) & ~(size - 1);
+			if (at > available || count > (available - at) / size)
+				return -EINVAL;
+			at += count * size;
+		}
+	}
+	return at <= INT32_MAX ? (int)at : -EINVAL;
+}

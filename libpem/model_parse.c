@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * model_parse.c - the text form of a model (pem/event.h), parsed strictly: the text may come from anyone
+ *
+ * Not here: what becomes of the events (model.c).
+ *
+ * The text is copied once; cells become strings in place. Whatever a reader of records relies on later (types,
+ * offsets within the fixed part, ascending and aligned, lengths that the record can hold) is checked here.
+ */
+#include "model_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EVENT_CELLS 14
+#define FIELD_CELLS 10
+#define RESERVED_IDS 16u
+
+struct parser {
+	struct pem_model_block *block;
+	char *at;
+	char *end;
+	const char *origin;
+	struct pem_error *error;
+	unsigned line;
+	size_t event_capacity;
+	size_t field_capacity;
+};
+
+static __attribute__((format(printf, 2, 3))) int parser_say(struct parser *p, const char *format,
+							    ...)
+{
+	char what[300];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(what, sizeof(what), format, args);
+	va_end(args);
+	return pem_error__say(p->error, -EINVAL,
+			      "%.120s, line %u: %s; this is no model text that pem-codegen made",
+			      p->origin, p->line, what);
+}
+
+void pem_model_block__free(struct pem_model_block *block)
+{
+	if (!block)
+		return;
+	free(block->text);
+	free(block->events);
+	free(block->fields);
+	free(block);
+}
+
+/* Bytes of the UTF-8 sequence at s, which ends with a NUL; 0 if it is none. */
+static unsigned utf8_bytes(const uint8_t *s)
+{
+	unsigned n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4, i;
+
+	if (s[0] > 0xf4 || (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
+	    (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
+		return 0;
+	for (i = 1; i < n; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	}
+	return n;
+}
+
+/* Take the next line off the text, as a string without its newline. */
+static int parser_line(struct parser *p, char **line)
+{
+	char *newline = memchr(p->at, '\n', (size_t)(p->end - p->at));
+	const uint8_t *s;
+	unsigned n;
+
+	p->line++;
+	if (!newline)
+		return parser_say(p, p->at == p->end ? "the text ends too early"
+						     : "the line has no end");
+	*newline = '\0';
+	for (s = (const uint8_t *)p->at; *s; s += n) {
+		n = utf8_bytes(s);
+		if (!n || (*s < 0x20 && *s != '\t') || *s == 0x7f)
+			return parser_say(p, "byte %#04x has no place in a line", *s);
+	}
+	if ((const char *)s != newline)
+		return parser_say(p, "a NUL byte has no place in a line");
+	*line = p->at;
+	p->at = newline + 1;
+	return 0;
+}
+
+static int parser_cells(struct parser *p, char *line, char **cells, unsigned count)
+{
+	unsigned n = 1;
+	char *c;
+
+	cells[0] = line;
+	for (c = line; *c; c++) {
+		if (*c != '\t')
+			continue;
+		*c = '\0';
+		if (n < count)
+			cells[n] = c + 1;
+		n++;
+	}
+	if (n != count)
+		return parser_say(p, "%u cells where %u belong", n, count);
+	return 0;
+}
+
+static int parse_number(struct parser *p, const char *what, const char *cell, uint32_t max,
+			uint32_t *value)
+{
+	const char *c = cell;
+	uint64_t v = 0;
+
+	for (; *c >= '0' && *c <= '9' && v <= max; c++)
+		v = v * 10 + (uint64_t)(*c - '0');
+	if (c == cell || *c || v > max || (cell[0] == '0' && cell[1]))
+		return parser_say(p, "%s '%.20s' is no number from 0 to %u", what, cell, max);
+	*value = (uint32_t)v;
+	return 0;
+}
+
+static int parse_id(struct parser *p, const char *cell, uint32_t *id)
+{
+	uint32_t v = 0;
+	unsigned i;
+	char c;
+
+	for (i = 0; i < 8; i++) {
+		c = cell[i];
+		if (c >= '0' && c <= '9')
+			v = v << 4 | (uint32_t)(c - '0');
+		else if (c >= 'a' && c <= 'f')
+			v = v << 4 | (uint32_t)(c - 'a' + 10);
+		else
+			break;
+	}
+	if (i != 8 || cell[8])
+		return parser_say(p, "id '%.20s' is not 8 hexadecimal digits", cell);
+	if (v < RESERVED_IDS)
+		return parser_say(p, "id %08x is reserved", v);
+	*id = v;
+	return 0;
+}
+
+/* A word's number in its list. */
+static int parse_word(struct parser *p, const char *what, const char *const *words, unsigned count,
+		      const char *cell, uint8_t *value)
+{
+	unsigned i;
+
+	for (i = 0; i < count; i++) {
+		if (strcmp(cell, words[i]) == 0) {
+			*value = (uint8_t)i;
+			return 0;
+		}
+	}
+	return parser_say(p, "'%.40s' is no %s", cell, what);
+}
+
+static int parse_type(struct parser *p, const char *cell, uint8_t *type)
+{
+	return parse_word(p, "type", pem_type_words, PEM_TYPE_COUNT, cell, type);
+}
+
+static int is_identifier(const char *s)
+{
+	const char *c;
+
+	for (c = s; *c; c++) {
+		if (!((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || *c == '_' ||
+		      (*c >= '0' && *c <= '9' && c > s)))
+			return 0;
+	}
+	return c > s;
+}
+
+/* Does the name consist of these parts, which are identifiers? */
+static int is_name(const char *name, const char *layer, const char *class_name,
+		   const char *specifier)
+{
+	size_t l = strlen(layer), c = strlen(class_name);
+
+	return is_identifier(layer) && is_identifier(class_name) && is_identifier(specifier) &&
+	       strncmp(name, layer, l) == 0 && strncmp(name + l, "::", 2) == 0 &&
+	       strncmp(name + l + 2, class_name, c) == 0 &&
+	       strncmp(name + l + 2 + c, "::", 2) == 0 && strcmp(name + l + c + 4, specifier) == 0;
+}
+
+/* Room for one more element of an array of the block. */
+static int grow(void **array, size_t *capacity, size_t count, size_t size)
+{
+	size_t wanted = *capacity ? *capacity * 2 : 64;
+	void *larger;
+
+	if (count < *capacity)
+		return 0;
+	larger = realloc(*array, wanted * size);
+	if (!larger)
+		return -ENOMEM;
+	*array = larger;
+	*capacity = wanted;
+	return 0;
+}
+
+/* Check one field against the fixed part; *fixed_end is where the field before it ends. */
+static int check_layout(struct parser *p, const struct pem_event *e, const struct pem_field *f,
+			size_t *fixed_end)
+{
+	size_t size = pem_type__bytes(f->type);
+	int is_list = f->type == PEM_TYPE_LIST, is_string = f->type == PEM_TYPE_STRING;
+
+	if (f->type == PEM_TYPE_NONE)
+		return parser_say(p, "field '%.40s' has no type", f->name);
+	if (is_list != (pem_type__bytes(f->element_type) != 0) ||
+	    (!is_list && f->element_type != PEM_TYPE_NONE))
+		return parser_say(p, "field '%.40s' of type %s has the element type %s", f->name,
+				  pem_type__name(f->type), pem_type__name(f->element_type));
+	if (f->max_count == 0 || (size && f->max_count != 1))
+		return parser_say(p, "field '%.40s' of type %s can't hold %u values", f->name,
+				  pem_type__name(f->type), f->max_count);
+	if (is_string)
+		return f->offset == 0
+			       ? 0
+			       : parser_say(p, "string '%.40s' has the offset %u instead of 0",
+					    f->name, f->offset);
+	if (is_list)
+		size = sizeof(uint32_t);
+	if (f->offset < *fixed_end || f->offset + size > e->fixed_bytes || f->offset % size)
+		return parser_say(
+			p, "field '%.40s' at offset %u: next free is %zu, and %u bytes are fixed",
+			f->name, f->offset, *fixed_end, e->fixed_bytes);
+	*fixed_end = f->offset + size;
+	return 0;
+}
+
+static int parse_field(struct parser *p, const struct pem_event *e, size_t first, size_t *fixed_end)
+{
+	struct pem_model_block *block = p->block;
+	char *cell[FIELD_CELLS], *line;
+	uint32_t base = 0, offset = 0, max_count = 0;
+	struct pem_field *f;
+	size_t i;
+	int rc;
+
+	rc = grow((void **)&block->fields, &p->field_capacity, block->field_count, sizeof(*f));
+	if (!rc)
+		rc = parser_line(p, &line);
+	if (!rc)
+		rc = parser_cells(p, line, cell, FIELD_CELLS);
+	if (rc)
+		return rc;
+	f = &block->fields[block->field_count++];
+	memset(f, 0, sizeof(*f));
+	f->name = cell[1];
+	f->unit = cell[8];
+	f->description = cell[9];
+	if (strcmp(cell[0], "field") != 0 || !is_identifier(f->name))
+		return parser_say(p, "'%.40s %.40s' where a field's line belongs", cell[0],
+				  f->name);
+	for (i = first; i + 1 < block->field_count; i++) {
+		if (strcmp(block->fields[i].name, f->name) == 0)
+			return parser_say(p, "second field '%.40s' of one event", f->name);
+	}
+	if ((rc = parse_type(p, cell[2], &f->type)) ||
+	    (rc = parse_type(p, cell[3], &f->element_type)) ||
+	    (rc = parse_number(p, "base", cell[4], 16, &base)) ||
+	    (rc = parse_word(p, "role", pem_role_words, PEM_ROLE_COUNT, cell[5], &f->role)) ||
+	    (rc = parse_number(p, "offset", cell[6], UINT16_MAX, &offset)) ||
+	    (rc = parse_number(p, "count", cell[7], UINT16_MAX, &max_count)))
+		return rc;
+	if (base != 10 && base != 16)
+		return parser_say(p, "base %u is neither 10 nor 16", base);
+	f->base = (uint8_t)base;
+	f->offset = (uint16_t)offset;
+	f->max_count = (uint16_t)max_count;
+	return check_layout(p, e, f, fixed_end);
+}
+
+/* Can the record hold the tail at its longest? */
+static int check_tail(struct parser *p, const struct pem_event *e, const struct pem_field *fields)
+{
+	size_t at = e->fixed_bytes, size;
+	unsigned i;
+
+	for (i = 0; i < e->field_count; i++) {
+		size = 1;
+		if (fields[i].type == PEM_TYPE_LIST)
+			size = pem_type__bytes(fields[i].element_type);
+		else if (fields[i].type != PEM_TYPE_STRING)
+			continue;
+		at = (at + size - 1) / size * size + fields[i].max_count * size;
+	}
+	if (at > e->max_bytes)
+		return parser_say(p, "event '%.60s' can be %zu bytes long, but says %u", e->name,
+				  at, e->max_bytes);
+	return 0;
+}
+
+/* The event's CTF declaration: lines, joined again into one string. */
+static int parse_tsdl(struct parser *p, uint32_t lines, const char **tsdl)
+{
+	char *first = p->at, *line;
+	uint32_t i;
+	int rc;
+
+	*tsdl = "";
+	for (i = 0; i < lines; i++) {
+		rc = parser_line(p, &line);
+		if (rc)
+			return rc;
+		if (i)
+			line[-1] = '\n';
+	}
+	if (lines)
+		*tsdl = first;
+	return 0;
+}
+
+static int parse_event_cells(struct parser *p, char **cell, struct pem_event *e, uint32_t *lines)
+{
+	uint32_t fixed = 0, max = 0, fields = 0;
+	int rc;
+
+	e->name = cell[2];
+	e->layer = cell[3];
+	e->class_name = cell[4];
+	e->specifier = cell[5];
+	e->source_name = cell[8];
+	e->description = cell[13];
+	if (strcmp(cell[0], "event") != 0)
+		return parser_say(p, "'%.40s' where an event's line belongs", cell[0]);
+	if (!is_name(e->name, e->layer, e->class_name, e->specifier))
+		return parser_say(p, "name '%.60s' is not made of '%.40s', '%.40s' and '%.40s'",
+				  e->name, e->layer, e->class_name, e->specifier);
+	if ((rc = parse_id(p, cell[1], &e->id)) ||
+	    (rc = parse_word(p, "meaning", pem_meaning_words, PEM_MEANING_COUNT, cell[6],
+			     &e->meaning)) ||
+	    (rc = parse_word(p, "source", pem_source_words, PEM_SOURCE_COUNT, cell[7],
+			     &e->source_kind)) ||
+	    (rc = parse_number(p, "fixed size", cell[9], UINT16_MAX, &fixed)) ||
+	    (rc = parse_number(p, "largest size", cell[10], UINT16_MAX, &max)) ||
+	    (rc = parse_number(p, "number of fields", cell[11], PEM_MODEL_FIELDS_MAX, &fields)) ||
+	    (rc = parse_number(p, "number of CTF lines", cell[12], PEM_MODEL_TEXT_MAX, lines)))
+		return rc;
+	if (fixed < 8 || max < fixed || max % 8)
+		return parser_say(p, "event '%.60s' can't have %u fixed and %u bytes at most",
+				  e->name, fixed, max);
+	e->fixed_bytes = (uint16_t)fixed;
+	e->max_bytes = (uint16_t)max;
+	e->field_count = (uint16_t)fields;
+	return 0;
+}
+
+static int parse_event(struct parser *p)
+{
+	struct pem_model_block *block = p->block;
+	size_t first = block->field_count, fixed_end = 8;
+	char *cell[EVENT_CELLS], *line;
+	struct pem_event *e;
+	uint32_t lines = 0;
+	unsigned i;
+	int rc;
+
+	if (block->event_count == PEM_MODEL_EVENTS_MAX)
+		return parser_say(p, "more than %u events", PEM_MODEL_EVENTS_MAX);
+	rc = grow((void **)&block->events, &p->event_capacity, block->event_count, sizeof(*e));
+	if (!rc)
+		rc = parser_line(p, &line);
+	if (!rc)
+		rc = parser_cells(p, line, cell, EVENT_CELLS);
+	if (rc)
+		return rc;
+	e = &block->events[block->event_count];
+	memset(e, 0, sizeof(*e));
+	rc = parse_event_cells(p, cell, e, &lines);
+	for (i = 0; !rc && i < e->field_count; i++)
+		rc = parse_field(p, e, first, &fixed_end);
+	if (!rc && e->field_count)
+		rc = check_tail(p, e, &block->fields[first]);
+	if (!rc)
+		rc = parse_tsdl(p, lines, &e->tsdl);
+	if (!rc)
+		block->event_count++;
+	return rc;
+}
+
+static int parse_text(struct parser *p)
+{
+	struct pem_model_block *block = p->block;
+	char *cell[2], *line;
+	size_t i, at = 0;
+	int rc;
+
+	rc = parser_line(p, &line);
+	if (!rc)
+		rc = parser_cells(p, line, cell, 2);
+	if (!rc && strcmp(cell[0], "pem-model") != 0)
+		rc = parser_say(p, "'%.40s' where 'pem-model' belongs", cell[0]);
+	if (!rc && strcmp(cell[1], "1") != 0)
+		rc = parser_say(p, "version '%.20s' of the format is not 1, the one known here",
+				cell[1]);
+	while (!rc && p->at < p->end)
+		rc = parse_event(p);
+	/* The fields have stopped moving. */
+	for (i = 0; !rc && i < block->event_count; i++) {
+		block->events[i].fields = block->fields + at;
+		at += block->events[i].field_count;
+	}
+	return rc;
+}
+
+struct pem_model_block *pem_model__parse(const char *text, size_t bytes, const char *origin,
+					 struct pem_error *error)
+{
+	struct parser p = {.origin = origin, .error = error};
+	int rc = -ENOMEM;
+
+	if (bytes > PEM_MODEL_TEXT_MAX) {
+		rc = pem_error__say(error, -EINVAL, "%s: a model of more than %u bytes", origin,
+				    PEM_MODEL_TEXT_MAX);
+		goto out;
+	}
+	p.block = calloc(1, sizeof(*p.block));
+	if (!p.block)
+		goto out;
+	p.block->text = malloc(bytes + 1);
+	if (!p.block->text)
+		goto out;
+	memcpy(p.block->text, text, bytes);
+	p.block->text[bytes] = '\0';
+	p.at = p.block->text;
+	p.end = p.at + bytes;
+	rc = parse_text(&p);
+out:
+	if (!rc)
+		return p.block;
+	if (rc == -ENOMEM)
+		pem_error__say(error, rc, "%s: out of memory", origin);
+	pem_model_block__free(p.block);
+	errno = -rc;
+	return NULL;
+}
