@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: MIT
+"""house_includes: who may include whom, sizes of files and functions, public headers alone, exported symbols"""
+import glob
+import os
+import re
+
+from tap import BUILD, ROOT, SAN, equal, need, run, run_all, skip, test, tmp
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
+FOLDERS = ("spec", "codegen", "kmod", "libpem", "agents", "viz-export", "cli", "examples", "tests", "bench", "demo")
+ABI = {os.path.basename(p) for p in glob.glob(ROOT + "/spec/abi/pem/*.h")}
+PUBLIC = ABI | {os.path.basename(p) for p in glob.glob(ROOT + "/libpem/include/pem/*.h")}
+PEM_HEADERS = {"spec": ABI, "codegen": ABI, "kmod": ABI, "tests": PUBLIC, "bench": PUBLIC}
+
+LINES_MAX, FUNCTION_LINES_MAX = 600, 70
+LONGER = {}  # path: reason
+
+
+def code(*suffixes):
+    """Path and text of each C file, relative to the tree."""
+    for folder in FOLDERS:
+        for where, _, names in sorted(os.walk(os.path.join(ROOT, folder))):
+            for name in sorted(names):
+                if name.endswith(suffixes):
+                    path = os.path.join(where, name)
+                    with open(path, encoding="utf-8") as text:
+                        yield os.path.relpath(path, ROOT), text.read()
+
+
+def owner(path, header):
+    """The folder in which a file's quoted include lies, or None: it is generated, or a library's."""
+    folder = path.split("/")[0]
+    for base in (os.path.dirname(path), folder, "."):
+        found = os.path.normpath(os.path.join(base, header))
+        if os.path.exists(os.path.join(ROOT, found)):
+            return found.split("/")[0]
+    for other in FOLDERS:
+        for found in glob.glob("%s/%s/**/%s" % (ROOT, other, header), recursive=True):
+            return os.path.relpath(found, ROOT).split("/")[0]
+    return None
+
+
+def stray(path, bracket, header):
+    """Why this include crosses an arrow, or None."""
+    folder = path.split("/")[0]
+    if header.startswith("pem/"):
+        name = header[4:]
+        if name not in PEM_HEADERS.get(folder, PUBLIC):
+            return "only %s may be included here" % ", ".join(sorted(PEM_HEADERS.get(folder, PUBLIC)))
+        return None
+    if folder in ("tests", "bench"):
+        return None
+    if ".." in header.split("/"):
+        return "no path goes upwards"
+    whose = owner(path, header) if bracket == '"' else None
+    if whose not in (None, folder):
+        return "it lies in %s/" % whose
+    return None
+
+
+@test
+def arrows_hold():
+    "folders include only what the design lets them"
+    found = ["%s: %s: %s" % (path, header, stray(path, bracket, header)) for path, text in code(".c", ".h")
+             for bracket, header in INCLUDE.findall(text) if stray(path, bracket, header)]
+    equal(found, [], "strays")
+
+
+@test
+def arrows_can_break():
+    "the check of includes finds a planted stray"
+    assert stray("cli/x.c", '"', "source.h"), "cli may include libpem's private header"
+    assert stray("codegen/x.c", "<", "pem/pem.h"), "codegen may include libpem"
+    assert stray("libpem/x.c", '"', "../tests/x.h"), "a path upwards passes"
+    assert not stray("cli/x.c", "<", "pem/trace.h"), "cli may not include a public header"
+
+
+@test
+def files_are_short():
+    "files stay under 600 lines"
+    found = [(path, text.count("\n")) for path, text in code(".c", ".h", ".py", ".js", ".mk", "/run")
+             if text.count("\n") > LINES_MAX and path not in LONGER]
+    equal(found, [], "longer files")
+
+
+@test
+def functions_fit_a_screen():
+    "functions stay under 70 lines"
+    found = []
+    for path, text in code(".c", ".h"):
+        begin = None
+        for number, line in enumerate(text.splitlines(), 1):
+            if line.startswith("{"):
+                begin = number
+            elif line.startswith("}") and begin:
+                if number - begin - 1 >= FUNCTION_LINES_MAX and not line.startswith("};"):
+                    found.append("%s:%d: %d lines" % (path, begin, number - begin - 1))
+                begin = None
+    equal(found, [], "longer functions")
+
+
+def compiles(command, text, suffix):
+    """Compile text without output; the compiler's errors, or ''."""
+    source = tmp() + "/alone" + suffix
+    with open(source, "w") as out:
+        out.write(text)
+    rc, _, err = run(command + ["-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-I" + ROOT + "/spec/abi",
+                                "-I" + ROOT + "/libpem/include", "-I" + BUILD + "/gen", source])
+    return err[:2000] or "exit status %d" % rc if rc else ""
+
+
+def headers_alone(compiler, cxx):
+    need(compiler, cxx)
+    stubs = ["stubs/" + os.path.basename(p) for p in glob.glob(BUILD + "/gen/stubs/*.h")]
+    errors = {}
+    for header in sorted("pem/" + name for name in PUBLIC) + sorted(stubs):
+        text = "#include <%s>\n#include <%s>\nint alone;\n" % (header, header)
+        for command, suffix in (([compiler, "-std=c11"], ".c"), ([compiler, "-std=gnu11"], ".c"), ([cxx, "-std=c++17"], ".cc")):
+            said = compiles(command, text, suffix)
+            if said:
+                errors[header + " " + command[1]] = said
+    assert not errors, "\n".join("%s:\n%s" % item for item in errors.items())
+
+
+@test
+def headers_alone_gcc():
+    "public headers and stubs compile alone, twice, as C11, gnu11 and C++17 with gcc"
+    headers_alone("gcc", "g++")
+
+
+@test
+def headers_alone_clang():
+    "public headers and stubs compile alone, twice, as C11, gnu11 and C++17 with clang"
+    headers_alone("clang", "clang++")
+
+
+@test
+def exports_are_named():
+    "libpem.so.1 exports pem_ names only"
+    need("nm")
+    rc, out, err = run(["nm", "-D", "--defined-only", BUILD + "/lib/libpem.so.1"])
+    equal(rc, 0, "exit status of nm, which said: " + err)
+    names = [line.split()[-1].split("@")[0] for line in out.splitlines() if " A " not in line]
+    equal([n for n in names if not n.startswith("pem_")], [], "foreign names")
+    assert "pem_provider_register" in names, "pem_provider_register is not exported: stubs can't find libpem"
+
+
+@test
+def library_needs_libc_only():
+    "libpem.so.1 and libpem-libc.so need the C library and nothing else: they are preloaded"
+    if SAN:
+        skip("a sanitized build needs the sanitizers' libraries")
+    need("objdump")
+    for name in ("libpem.so.1", "libpem-libc.so"):
+        rc, out, err = run(["objdump", "-p", BUILD + "/lib/" + name])
+        equal(rc, 0, "exit status of objdump, which said: " + err)
+        needed = set(re.findall(r"NEEDED\s+(\S+)", out))
+        allowed = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1", "libpem.so.1"}
+        equal(sorted(needed - allowed), [], name + " also needs")
+
+
+run_all()

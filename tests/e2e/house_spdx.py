@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT
+"""house_spdx: every source file names its licence, the licence is here, and folders keep to theirs"""
+import os
+import re
+
+from tap import ROOT, equal, run, run_all, test
+
+SOURCE = re.compile(r"(\.(c|h|py|sh|mk|xml|xsd|js|css|html|sql|S|in)|/run|/deps|^Makefile|Kbuild)$")
+SPDX = re.compile(r"SPDX-License-Identifier: ([A-Za-z0-9.+() -]+?)\s*(\*/|-->|$)", re.MULTILINE)
+
+# First match holds. What links into the kernel is GPL, what users link is LGPL, what they copy is MIT.
+FOLDERS = (
+    ("spec/abi/pem/ring.h", {"MIT OR GPL-2.0", "MIT OR GPL-2.0-only"}),
+    ("kmod/build.mk", {"MIT"}),
+    ("kmod/", {"GPL-2.0", "GPL-2.0-only"}),
+    ("libpem/build.mk", {"MIT", "LGPL-2.1-or-later"}),
+    ("libpem/", {"LGPL-2.1-or-later"}),
+    ("", {"MIT"}),
+)
+SHORT = {"GPL-2.0": "GPL-2.0-only"}
+
+
+def sources():
+    """Source files of this tree, by git, or in a tree without it by walking."""
+    rc, out, err = run(["git", "-c", "safe.directory=*", "-C", ROOT, "ls-files"])
+    if rc:
+        out = "\n".join(os.path.relpath(os.path.join(folder, name), ROOT)
+                        for folder, _, names in os.walk(ROOT) for name in names)
+    found = [f for f in out.splitlines() if SOURCE.search(f) and not f.startswith(("build/", ".git/", "LICENSES/"))]
+    found = [f for f in found if not re.match(r"tests/.*\.xml$", f)]  # some are broken on purpose
+    return [f for f in found if os.path.isfile(os.path.join(ROOT, f))]
+
+
+def licence(path):
+    """The SPDX expression in the file's first lines, or None."""
+    with open(os.path.join(ROOT, path), encoding="utf-8", errors="replace") as text:
+        match = SPDX.search("".join(text.readlines()[:4]))
+    return match.group(1).strip() if match else None
+
+
+def allowed(path):
+    return next(licences for prefix, licences in FOLDERS if path.startswith(prefix))
+
+
+@test
+def every_source_names_its_licence():
+    "every source file has an SPDX line at its head"
+    found = sources()
+    assert len(found) > 10, "only %d source files found" % len(found)
+    equal([f for f in found if not licence(f)], [], "files without one")
+
+
+@test
+def folders_keep_to_their_licence():
+    "kmod is GPL-2.0, libpem LGPL-2.1-or-later, the ring either, the rest MIT"
+    equal([(f, licence(f)) for f in sources() if licence(f) and licence(f) not in allowed(f)], [], "strays")
+
+
+@test
+def every_licence_is_here():
+    "the text of every licence named lies in LICENSES/, and no other"
+    named = {SHORT.get(word, word) for f in sources() for word in re.split(r" (?:OR|AND) |[()]", licence(f) or "") if word}
+    equal(sorted(name[:-4] for name in os.listdir(ROOT + "/LICENSES")),
+          sorted(named | {"MIT", "GPL-2.0-only", "LGPL-2.1-or-later"}), "LICENSES/")
+
+
+run_all()

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+# What a newcomer types besides make: deps, demo, install. The rules behind check are in tests/build.mk.
+
+INSTALL ?= install
+SO_VERSION := 1.0.0
+
+deps:
+	@tools/deps $(or $(TIER),check)
+
+# Installs first, then starts make again: libraries are probed when the makefiles are read.
+demo:
+	@tools/deps build
+	@$(MAKE) --no-print-directory all
+	@B='$(B)' demo/run
+
+bindir = $(DESTDIR)$(PREFIX)/bin
+libdir = $(DESTDIR)$(LIBDIR)
+incdir = $(DESTDIR)$(PREFIX)/include/pem
+sharedir = $(DESTDIR)$(PREFIX)/share
+
+# The stubs of the catalogue, not those of examples: named by each spec's provider.
+CATALOGUE_STUBS = $(patsubst %,$(B)/gen/stubs/%.h,$(shell \
+  sed -n "s/.*<spec[^>]*provider=['\"]\([^'\"]*\).*/\1/p" $(sort $(wildcard spec/*/*.xml))))
+MAN_PAGES = $(sort $(wildcard docs/man/*.[1-8]))
+COMPLETIONS = $(sort $(wildcard cli/completions/*))
+
+# $(call put,MODE,FILES,FOLDER): nothing to do without files
+put = $(if $(strip $(2)),$(Q)$(INSTALL) -d '$(3)' && $(INSTALL) -m $(1) $(2) '$(3)')
+
+install: all
+	$(call put,755,$(B)/bin/pem $(B)/bin/pem-codegen,$(bindir))
+	$(call put,644,$(wildcard $(B)/lib/libpem-*.so),$(libdir))
+	$(Q)$(INSTALL) -m 644 $(B)/lib/libpem.so.1 '$(libdir)/libpem.so.$(SO_VERSION)'
+	$(Q)ln -sf libpem.so.$(SO_VERSION) '$(libdir)/libpem.so.1'
+	$(Q)ln -sf libpem.so.1 '$(libdir)/libpem.so'
+	$(call put,644,$(wildcard $(B)/lib/pem/*.so),$(libdir)/pem)
+	$(call put,644,$(wildcard spec/abi/pem/*.h libpem/include/pem/*.h),$(incdir))
+	$(call put,644,$(CATALOGUE_STUBS),$(incdir)/stubs)
+	$(call put,644,$(wildcard spec/*.xsd spec/*/*.xml),$(sharedir)/pem/spec)
+	$(Q)$(INSTALL) -d '$(libdir)/pkgconfig'
+	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
+	  libpem/libpem.pc.in > '$(libdir)/pkgconfig/libpem.pc' && chmod 644 '$(libdir)/pkgconfig/libpem.pc'
+	$(foreach page,$(MAN_PAGES),$(call put,644,$(page),$(sharedir)/man/man$(subst .,,$(suffix $(page))))$(newline))
+	$(call put,644,$(filter %/pem,$(COMPLETIONS)),$(sharedir)/bash-completion/completions)
+	$(call put,644,$(filter %/_pem,$(COMPLETIONS)),$(sharedir)/zsh/site-functions)
+	$(call put,644,$(filter %.fish,$(COMPLETIONS)),$(sharedir)/fish/vendor_completions.d)
+	$(if $(DESTDIR),,-$(Q)[ "$$(id -u)" != 0 ] || ldconfig)
+
+define newline
+
+
+endef
