@@ -29,7 +29,7 @@ bool pem_pool_geometry__valid(const struct pem_pool_geometry *geometry);
 void pem_pool__layout(struct pem_pool_header *header);
 
 /*
- * Point ring into a mapping of bytes bytes that starts with a pool header. Everything read from the header is checked
+ * A consumer has seen the header's magic (acquire). Point ring into a mapping of bytes bytes that starts with a pool header. Everything read from the header is checked
  * against bytes; afterwards only the copies in ring are to be used. 0, or -EINVAL.
  */
 int pem_pool__open_ring(void *mapping, uint64_t bytes, struct pem_ring *ring);

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * notify.c - the general path of an event: whatever the inlines of stub.h decline
+ *
+ * Several sessions, filters, callbacks, statistics of floating values, a full chunk, a thread's first event, an
+ * event inside an event. What cannot be recorded is counted, in the lane's slot, in lane 0 or in the session page.
+ */
+#include "producer/producer.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+
+/* Count an event that has no lane: in lane 0 if there is a pool, else in the session page. */
+static void count_lost(unsigned slot, uint32_t event_index)
+{
+	struct pem_joined *joined = &pem_process.joined[slot];
+	struct pem_slot *s;
+
+	switch (__atomic_load_n(&joined->state, __ATOMIC_ACQUIRE)) {
+	case PEM_JOINED_POOL:
+		s = &joined->ring.slots[event_index];
+		__atomic_fetch_add(&s->produced, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&s->discarded, 1, __ATOMIC_RELAXED);
+		break;
+	case PEM_JOINED_RULES:
+	case PEM_JOINED_FAILED:
+		__atomic_fetch_add(&joined->page->lost, 1, __ATOMIC_RELAXED);
+		break;
+	}
+}
+
+/* --- logging --- */
+
+/* Chunks are populated eight at a time: one system call for 64 KiB the first time through a pool. */
+static bool populate_chunk(struct pem_joined *joined, uint32_t index)
+{
+	const struct pem_ring *ring = &joined->ring;
+	uint32_t bit = 1u << (index % 32), first = index & ~7u, last = first + 8, i;
+
+	if (__atomic_load_n(&joined->populated[index / 32], __ATOMIC_RELAXED) & bit)
+		return true;
+	if (last > ring->chunk_count)
+		last = ring->chunk_count;
+	if (!pem_populate(ring->chunks + (uint64_t)first * ring->chunk_bytes,
+			  (uint64_t)(last - first) * ring->chunk_bytes))
+		return false;
+	for (i = first; i < last; i++)
+		__atomic_fetch_or(&joined->populated[i / 32], 1u << (i % 32), __ATOMIC_RELAXED);
+	return true;
+}
+
+static bool claim_chunk(struct pem_joined *joined, struct pem_writer *w, uint64_t now, uint32_t tid)
+{
+	const struct pem_ring *ring = &joined->ring;
+	uint32_t freed = __atomic_load_n(&ring->header->freed, __ATOMIC_ACQUIRE);
+	int64_t index;
+
+	pem_ring_retire(ring, w);
+	if (__atomic_load_n(&joined->full, __ATOMIC_RELAXED) &&
+	    __atomic_load_n(&joined->full_at, __ATOMIC_RELAXED) == freed)
+		return false;
+	index = pem_ring_find(ring, w->lane_index);
+	if (index < 0) {
+		__atomic_store_n(&joined->full_at, freed, __ATOMIC_RELAXED);
+		__atomic_store_n(&joined->full, 1, __ATOMIC_RELAXED);
+		return false;
+	}
+	__atomic_store_n(&joined->full, 0, __ATOMIC_RELAXED);
+	if (!populate_chunk(joined, (uint32_t)index)) {
+		pem_ring_give_back(ring, (uint32_t)index);
+		return false;
+	}
+	pem_ring_start(ring, w, (uint32_t)index, now, pem_process.pid, tid);
+	return true;
+}
+
+static void log_record(struct pem_joined *joined, struct pem_writer *w, uint32_t event_index,
+		       uint32_t tid, const uint8_t *record, uint32_t bytes)
+{
+	struct pem_slot *slot = &w->slots[event_index];
+	uint64_t now = pem_clock();
+	uint8_t *to = pem_ring_reserve(w, now, bytes);
+
+	if (!to && bytes <= joined->ring.chunk_bytes - PEM_PACKET_HEADER_BYTES &&
+	    claim_chunk(joined, w, now, tid))
+		to = pem_ring_reserve(w, now, bytes);
+	if (!to) {
+		__atomic_store_n(&slot->produced, slot->produced + 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&slot->discarded, slot->discarded + 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&w->lane->discarded, w->lane->discarded + 1, __ATOMIC_RELAXED);
+		return;
+	}
+	memcpy(to + sizeof(struct pem_record_header), record + sizeof(struct pem_record_header),
+	       bytes - sizeof(struct pem_record_header));
+	pem_ring_commit(w, slot, now, pem_process.event_id[event_index], bytes);
+}
+
+/* --- statistics --- */
+
+static const uint8_t type_bytes[] = {0, 1, 2, 4, 8, 1, 2, 4, 8, 4, 8}; /* by enum pem_type */
+
+static double bits_to_double(uint64_t bits)
+{
+	double value;
+
+	memcpy(&value, &bits, sizeof(value));
+	return value;
+}
+
+static uint64_t double_to_bits(double value)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	return bits;
+}
+
+/* An integer field's value, sign-extended, from a record. */
+static uint64_t load_integer(const uint8_t *at, uint32_t type)
+{
+	union {
+		uint8_t u8;
+		uint16_t u16;
+		uint32_t u32;
+		uint64_t u64;
+		int8_t i8;
+		int16_t i16;
+		int32_t i32;
+	} v = {.u64 = 0};
+
+	memcpy(&v, at, type_bytes[type]);
+	switch (type) {
+	case PEM_TYPE_INT8:
+		return (uint64_t)(int64_t)v.i8;
+	case PEM_TYPE_INT16:
+		return (uint64_t)(int64_t)v.i16;
+	case PEM_TYPE_INT32:
+		return (uint64_t)(int64_t)v.i32;
+	default:
+		return v.u64;
+	}
+}
+
+/*
+ * Floating sums are kept as a double's bits; min and max as keys that order as the values do: all bits of a
+ * negative number inverted, the sign bit of others.
+ */
+static void add_double(struct pem_slot *slot, uint64_t epoch, double value)
+{
+	uint64_t bits = double_to_bits(value), sum = slot->epoch == epoch ? slot->sum : 0;
+	uint64_t key = bits >> 63 ? ~bits : bits ^ (1ULL << 63);
+
+	/* The sum is added as the difference of two bit patterns, so that pem_slot_add's integer addition stores it. */
+	pem_slot_add(slot, epoch, double_to_bits(bits_to_double(sum) + value) - sum, key);
+}
+
+static void add_statistic(struct pem_slot *slot, uint64_t action, const uint8_t *record,
+			  uint32_t bytes)
+{
+	uint32_t type = PEM_ACTION_TYPE(action), offset = PEM_ACTION_OFFSET(action);
+	uint64_t epoch = PEM_ACTION_EPOCH(action), value;
+	float f;
+	double d;
+
+	/* The action word lies in shared memory: a wrong offset counts, and adds nothing. */
+	if (PEM_ACTION_FIELD(action) == PEM_NO_FIELD || type < PEM_TYPE_UINT8 ||
+	    type > PEM_TYPE_FLOAT64 || offset + type_bytes[type] > bytes) {
+		pem_slot_add(slot, epoch, 0, 0);
+	} else if (type <= PEM_TYPE_INT64) {
+		value = load_integer(record + offset, type);
+		pem_slot_add(slot, epoch, value,
+			     type >= PEM_TYPE_INT8 ? pem_stat_key_signed((int64_t)value) : value);
+	} else if (type == PEM_TYPE_FLOAT32) {
+		memcpy(&f, record + offset, sizeof(f));
+		add_double(slot, epoch, (double)f);
+	} else {
+		memcpy(&d, record + offset, sizeof(d));
+		add_double(slot, epoch, d);
+	}
+}
+
+/* --- callbacks --- */
+
+static void call_back(struct pem_joined *joined, struct pem_thread_full *thread,
+		      uint32_t event_index, const uint8_t *record, uint32_t bytes)
+{
+	uint32_t count = __atomic_load_n(&joined->callback_count, __ATOMIC_ACQUIRE), i;
+	uint32_t event_id = pem_process.event_id[event_index];
+	struct pem_record r = {0};
+
+	if (thread->in_callback)
+		return;
+	thread->in_callback = 1;
+	for (i = 0; i < count; i++) {
+		struct pem_sync_callback *cb = &joined->callback[i];
+
+		if (__atomic_load_n(&cb->event_id, __ATOMIC_RELAXED) != event_id)
+			continue;
+		__atomic_fetch_add(
+			&cb->running, 1,
+			__ATOMIC_SEQ_CST); /* before enabled: see pem_callback__unregister */
+		if (__atomic_load_n(&cb->enabled, __ATOMIC_SEQ_CST) &&
+		    (!cb->tid || cb->tid == thread->shared.tid) &&
+		    (cb->cpu == PEM_NO_CPU || cb->cpu == (uint32_t)sched_getcpu())) {
+			r.clock = pem_clock();
+			header->clock_low = (uint32_t)r.clock;
+			header->event_id = event_id;
+			r.event = cb->event;
+			r.data = record;
+			r.bytes = bytes;
+			r.pid = pem_process.pid;
+			r.tid = thread->shared.tid;
+			r.cpu = (uint32_t)sched_getcpu();
+			cb->function(&r, cb->arg);
+		}
+		__atomic_fetch_sub(&cb->running, 1, __ATOMIC_RELEASE);
+	}
+	thread->in_callback = 0;
+}
+
+/* --- the event --- */
+
+static void deliver(struct pem_thread_full *thread, unsigned slot, unsigned depth,
+		    uint32_t event_index, uint64_t action, uint8_t *record, uint32_t bytes)
+{
+	struct pem_joined *joined = &pem_process.joined[slot];
+	uint32_t flags = PEM_ACTION_FLAGS(action);
+	const struct pem_filter *filter = &joined->filter[event_index];
+	struct pem_writer *w;
+
+	if (flags & PEM_ACTION_FILTER) {
+		if (filter->tid && filter->tid != thread->shared.tid)
+			return;
+		if (filter->cpu != PEM_NO_CPU && filter->cpu != (uint32_t)sched_getcpu())
+			return;
+	}
+	if (flags & (PEM_ACTION_LOG | PEM_ACTION_STAT)) {
+		w = pem_thread__writer(thread, slot, depth);
+		if (!w) {
+			count_lost(slot, event_index);
+		} else {
+			if (flags & PEM_ACTION_STAT)
+				add_statistic(&w->slots[event_index], action, record, bytes);
+			if (flags & PEM_ACTION_LOG)
+				log_record(joined, w, event_index, thread->shared.tid, record,
+					   bytes);
+		}
+	}
+	if (flags & PEM_ACTION_CALLBACK)
+		call_back(joined, thread, event_index, record, bytes);
+}
+
+void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uint32_t bytes)
+{
+	const struct pem_control_header *page = provider->page;
+	const uint8_t *enable = (const uint8_t *)(page + 1);
+	uint32_t capacity = PEM_EVENT_CAPACITY(provider->event_count), bits, depth;
+	const uint64_t *actions = (const uint64_t *)(enable + capacity);
+	struct pem_thread_full *thread;
+	int saved_errno = errno;
+	unsigned slot;
+
+	thread = pem_thread__get();
+	bits = __atomic_load_n(&enable[index], __ATOMIC_ACQUIRE);
+	depth = thread ? thread->shared.depth++ : PEM_DEPTHS;
+	PEM_BARRIER();
+	for (; bits; bits &= bits - 1) {
+		slot = (unsigned)__builtin_ctz(bits);
+		if (depth >= PEM_DEPTHS)
+			count_lost(slot, provider->event_base + index);
+		else
+			deliver(thread, slot, depth, provider->event_base + index,
+				__atomic_load_n(&actions[slot * capacity + index],
+						__ATOMIC_RELAXED),
+				record, bytes);
+	}
+	PEM_BARRIER();
+	if (thread)
+		thread->shared.depth = depth;
+	errno = saved_errno;
+}

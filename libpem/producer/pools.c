@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * pools.c - making this process's pool for a session, and its memory exist before it is touched
+ */
+#include "producer/producer.h"
+#include "util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+/*
+ * A sparse file's page is allocated when first touched, and on a full file system that touch is SIGBUS: in the
+ * middle of somebody's malloc. So ask first. Kernels before 5.14 can't say; there the touch decides.
+ */
+bool pem_populate(void *start, uint64_t bytes)
+{
+	uintptr_t page = (uintptr_t)start & ~(uintptr_t)4095;
+
+	return !madvise((void *)page, bytes + ((uintptr_t)start - page), MADV_POPULATE_WRITE) ||
+	       errno == EINVAL;
+}
+
+/* A file larger than RLIMIT_FSIZE would raise SIGXFSZ in the program. */
+static bool file_size_allowed(uint64_t bytes)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY ||
+	       limit.rlim_cur >= bytes;
+}
+
+static int create_pool_file(const char *directory)
+{
+	char path[PATH_MAX + 64];
+	unsigned k;
+	int fd;
+
+	for (k = 0; k < 10000; k++) {
+		snprintf(path, sizeof(path), "%s/pool-%u-%u", directory, pem_process.pid, k);
+		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (fd >= 0)
+			return fd;
+		if (errno != EEXIST)
+			return -errno;
+	}
+	return -EEXIST;
+}
+
+/* The model text of each provider lies in the session's folder under its hash, for whoever decodes the records. */
+static void write_models(const char *directory)
+{
+	char path[PATH_MAX + 64], temporary[PATH_MAX + 64];
+	const struct pem_provider *provider;
+	const unsigned char *c;
+	uint32_t hash;
+	int fd, result;
+
+	for (provider = pem_process.providers; provider; provider = provider->next) {
+		hash = 2166136261u;
+		for (c = (const unsigned char *)provider->model; *c; c++)
+			hash = (hash ^ *c) * 16777619u;
+		snprintf(path, sizeof(path), "%s/model-%08x", directory, hash);
+		if (!access(path, F_OK))
+			continue;
+		snprintf(temporary, sizeof(temporary), "%s/new-%08x-%u", directory, hash,
+			 pem_process.pid);
+		fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (fd < 0)
+			continue;
+		result = pem_write_all(fd, provider->model, strlen(provider->model));
+		close(fd);
+		if (result || rename(temporary, path))
+			unlink(temporary);
+	}
+}
+
+static void fill_header(struct pem_pool_header *h, const struct pem_joined *joined, unsigned slot)
+{
+	h->abi_version = PEM_ABI_VERSION;
+	h->pid = pem_process.pid;
+	h->parent_pid = (uint32_t)getppid();
+	h->start_clock = pem_clock();
+	h->session_slot = slot;
+	prctl(PR_GET_NAME, h->comm);
+	h->comm[sizeof(h->comm) - 1] = 0;
+	if (strlen(pem_process.control_path) < sizeof(h->control_path))
+		strcpy(h->control_path, pem_process.control_path);
+	memcpy(pem_pool__event_ids(&joined->ring), pem_process.event_id,
+	       pem_process.event_count * sizeof(pem_process.event_id[0]));
+}
+
+static int map_pool(int fd, struct pem_joined *joined, const struct pem_session_page *page,
+		    unsigned slot)
+{
+	struct pem_pool_header layout = {.flags = page->pool_flags,
+					 .chunk_bytes = page->chunk_bytes,
+					 .chunk_count = page->chunk_count,
+					 .lane_count = page->lane_count,
+					 .event_capacity = page->event_capacity};
+	struct pem_pool_geometry geometry = {layout.flags, layout.chunk_bytes, layout.chunk_count,
+					     layout.lane_count, layout.event_capacity};
+	struct pem_pool_header *h;
+	int result = -ENOMEM;
+
+	if (!pem_pool_geometry__valid(&geometry) ||
+	    geometry.event_capacity < PEM_PROCESS_EVENTS_MAX)
+		return -EINVAL;
+	pem_pool__layout(&layout);
+	if (!file_size_allowed(layout.total_bytes))
+		return -EFBIG;
+	if (ftruncate(fd, (off_t)layout.total_bytes))
+		return -errno;
+	h = mmap(NULL, layout.total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (h == MAP_FAILED)
+		return -errno;
+	joined->populated_bytes = (layout.chunk_count + 31) / 32 * sizeof(uint32_t);
+	joined->populated = mmap(NULL, joined->populated_bytes, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (joined->populated == MAP_FAILED)
+		goto unmap;
+	result = -ENOSPC;
+	if (!pem_populate(h, layout.lanes_offset + sizeof(struct pem_lane)) ||
+	    !pem_populate((uint8_t *)h + layout.slots_offset,
+			  PEM_PROCESS_EVENTS_MAX * sizeof(struct pem_slot)))
+		goto unmap_bitmap;
+	*h = layout;
+	h->magic =
+		PEM_POOL_MAGIC; /* for open_ring; nobody else looks before the file has its name's magic: see below */
+	result = pem_pool__open_ring(h, layout.total_bytes, &joined->ring);
+	if (result)
+		goto unmap_bitmap;
+	joined->pool_bytes = layout.total_bytes;
+	fill_header(h, joined, slot);
+	__atomic_store_n(&h->magic, PEM_POOL_MAGIC,
+			 __ATOMIC_RELEASE); /* consumers look from here on */
+	return 0;
+unmap_bitmap:
+	munmap(joined->populated, joined->populated_bytes);
+unmap:
+	munmap(h, layout.total_bytes);
+	return result;
+}
+
+int pem_process__make_pool(unsigned slot)
+{
+	struct pem_joined *joined = &pem_process.joined[slot];
+	struct pem_session_page *page = joined->page;
+	int fd, result = -ECANCELED;
+
+	if (joined->state != PEM_JOINED_RULES)
+		return joined->state == PEM_JOINED_POOL ? 0 : -ECANCELED;
+	if (__atomic_load_n(&page->closed, __ATOMIC_RELAXED))
+		goto fail;
+	pem_process__publish();
+	write_models(joined->directory);
+	fd = create_pool_file(joined->directory);
+	result = fd;
+	if (fd >= 0) {
+		result = map_pool(fd, joined, page, slot);
+		close(fd);
+	}
+	if (result)
+		goto fail;
+	joined->full = 0;
+	__atomic_store_n(&joined->state, PEM_JOINED_POOL, __ATOMIC_RELEASE);
+	pem_process__apply(slot);
+	return 0;
+fail:
+	joined->state = PEM_JOINED_FAILED;
+	__atomic_store_n(&page->last_errno, (uint32_t)-result, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&page->refused, 1, __ATOMIC_RELAXED);
+	return result;
+}

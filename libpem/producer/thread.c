@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * thread.c - a thread's structure: made at its first event, given back at its end; its lanes
+ */
+#include "producer/producer.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define SLAB_BYTES (64u << 10)
+
+struct slab {
+	struct slab *next;
+	uint8_t reserved[56];
+};
+
+struct pem_thread pem_thread_none = {.depth = 1};
+__thread struct pem_thread *pem_thread_current __attribute__((tls_model("initial-exec"))) =
+	&pem_thread_none;
+static __thread int starting __attribute__((tls_model("initial-exec")));
+
+/* Under the process lock. */
+static struct slab *slabs;
+static struct pem_thread_full *free_threads;
+
+static pthread_key_t exit_key;
+static bool exit_key_made;
+
+static void release_writer(struct pem_writer *writer, unsigned slot)
+{
+	const struct pem_ring *ring = &pem_process.joined[slot].ring;
+
+	if (!writer->lane)
+		return;
+	pem_ring_retire(ring, writer);
+	__atomic_store_n(&writer->lane->state, PEM_LANE_FREE, __ATOMIC_RELEASE);
+	memset(writer, 0, sizeof(*writer));
+}
+
+static void thread_exit(void *arg)
+{
+	struct pem_thread_full *thread = arg;
+	unsigned slot, depth;
+
+	/* Signal handlers of this thread see no structure from here on: their events are counted as lost. */
+	starting = 1;
+	pem_thread_current = &pem_thread_none;
+	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
+		release_writer(&thread->shared.writer[slot], slot);
+		for (depth = 1; depth < PEM_DEPTHS; depth++)
+			release_writer(&thread->nested[depth - 1][slot], slot);
+	}
+	if (pem_process__lock()) {
+		thread->next_free = free_threads;
+		free_threads = thread;
+		pem_process__unlock();
+	}
+	starting = 0; /* later destructors of this thread may raise events: they begin anew */
+}
+
+__attribute__((constructor(101))) static void make_exit_key(void)
+{
+	exit_key_made = !pthread_key_create(&exit_key, thread_exit);
+}
+
+static void add_slab(void)
+{
+	struct pem_thread_full *thread;
+	struct slab *slab;
+	uint8_t *at;
+
+	slab = mmap(NULL, SLAB_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (slab == MAP_FAILED)
+		return;
+	slab->next = slabs;
+	slabs = slab;
+	for (at = (uint8_t *)(slab + 1); at + sizeof(*thread) <= (uint8_t *)slab + SLAB_BYTES;
+	     at += (sizeof(*thread) + 63) & ~(size_t)63) {
+		thread = (struct pem_thread_full *)at;
+		thread->next_free = free_threads;
+		free_threads = thread;
+	}
+}
+
+struct pem_thread_full *pem_thread__get(void)
+{
+	struct pem_thread_full *thread = (struct pem_thread_full *)pem_thread_current;
+
+	if (pem_thread_current != &pem_thread_none)
+		return thread;
+	if (starting)
+		return NULL;
+	starting = 1;
+	thread = NULL;
+	if (!exit_key_made || !pem_process__lock())
+		goto out;
+	if (!free_threads)
+		add_slab();
+	thread = free_threads;
+	if (thread)
+		free_threads = thread->next_free;
+	pem_process__unlock();
+	if (!thread)
+		goto out;
+	memset(thread, 0, sizeof(*thread));
+	thread->shared.tid = (uint32_t)syscall(SYS_gettid);
+	pthread_setspecific(exit_key, thread);
+	pem_thread_current = &thread->shared;
+out:
+	starting = 0;
+	return thread;
+}
+
+void pem_thread__after_fork(void)
+{
+	struct slab *slab, *next;
+
+	pem_thread_current = &pem_thread_none;
+	starting = 0;
+	if (exit_key_made)
+		pthread_setspecific(exit_key, NULL);
+	for (slab = slabs; slab; slab = next) {
+		next = slab->next;
+		munmap(slab, SLAB_BYTES);
+	}
+	slabs = NULL;
+	free_threads = NULL;
+}
+
+static bool claim_lane(const struct pem_ring *ring, struct pem_writer *writer, uint32_t tid)
+{
+	struct pem_slot *slots;
+	uint32_t i, state;
+
+	for (i = 1; i < ring->lane_count; i++) {
+		struct pem_lane *lane = &ring->lanes[i];
+
+		if (((uintptr_t)lane & 4095) == 0 && !pem_populate(lane, sizeof(*lane)))
+			return false;
+		state = PEM_LANE_FREE;
+		if (__atomic_load_n(&lane->state, __ATOMIC_RELAXED) != PEM_LANE_FREE ||
+		    !__atomic_compare_exchange_n(&lane->state, &state, PEM_LANE_OWNED, 0,
+						 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			continue;
+		slots = &ring->slots[(uint64_t)i * ring->event_capacity];
+		if (!pem_populate(slots, pem_process.event_count * sizeof(*slots))) {
+			__atomic_store_n(&lane->state, PEM_LANE_FREE, __ATOMIC_RELEASE);
+			return false;
+		}
+		lane->tid = tid;
+		writer->lane = lane;
+		writer->lane_index = i;
+		__atomic_store_n(&writer->slots, slots, __ATOMIC_RELAXED);
+		return true;
+	}
+	return false;
+}
+
+struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned slot, unsigned depth)
+{
+	struct pem_writer *writer =
+		depth ? &thread->nested[depth - 1][slot] : &thread->shared.writer[slot];
+	struct pem_joined *joined = &pem_process.joined[slot];
+	uint32_t state;
+
+	if (writer->lane)
+		return writer;
+	state = __atomic_load_n(&joined->state, __ATOMIC_ACQUIRE);
+	if (state == PEM_JOINED_RULES) {
+		if (!pem_process__lock())
+			return NULL;
+		pem_process__make_pool(slot);
+		state = joined->state;
+		pem_process__unlock();
+	}
+	if (state != PEM_JOINED_POOL || !claim_lane(&joined->ring, writer, thread->shared.tid))
+		return NULL;
+	return writer;
+}
