@@ -183,8 +183,9 @@ static void add_statistic(struct pem_slot *slot, uint64_t action, const uint8_t 
 /* --- callbacks --- */
 
 static void call_back(struct pem_joined *joined, struct pem_thread_full *thread,
-		      uint32_t event_index, const uint8_t *record, uint32_t bytes)
+		      uint32_t event_index, uint8_t *record, uint32_t bytes)
 {
+	struct pem_record_header *header = (struct pem_record_header *)record;
 	uint32_t count = __atomic_load_n(&joined->callback_count, __ATOMIC_ACQUIRE), i;
 	uint32_t event_id = pem_process.event_id[event_index];
 	struct pem_record r = {0};

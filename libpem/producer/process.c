@@ -358,7 +358,7 @@ static void note_events(struct pem_provider *provider)
 	}
 }
 
-__attribute__((visibility("default"))) int pem_provider_register(struct pem_provider *provider)
+int pem_provider_register(struct pem_provider *provider)
 {
 	struct pem_control_header *header = provider->page;
 	unsigned slot;
@@ -398,7 +398,7 @@ unlock:
 	return result;
 }
 
-__attribute__((visibility("default"))) void pem_provider_unregister(struct pem_provider *provider)
+void pem_provider_unregister(struct pem_provider *provider)
 {
 	struct pem_provider **link;
 

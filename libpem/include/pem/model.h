@@ -12,6 +12,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /*
  * What went wrong, as a sentence for a person: what, where, and what would mend it. Functions that take one
@@ -65,6 +66,7 @@ const char *pem_source_kind__name(enum pem_source_kind kind);
  */
 int pem_event__record_bytes(const struct pem_event *event, const uint8_t *data, size_t available);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -20,6 +20,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 struct pem_session;
 struct pem_event_set;
@@ -167,6 +168,7 @@ int pem_session__poll(struct pem_session *session, int timeout_ms, int *wait_sta
 /* Stop draining: after a signal, before pem_log__finish. The command goes on. Async-signal-safe. */
 void pem_session__interrupt(struct pem_session *session);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -15,6 +15,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 struct pem_trace;
 
@@ -120,6 +121,7 @@ const char *pem_record__string(const struct pem_record *record, unsigned field);
 /* Elements of a list: count, and *elements set to the first (unaligned access is never needed). */
 uint32_t pem_record__list(const struct pem_record *record, unsigned field, const void **elements);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -56,9 +56,9 @@ struct pem_provider {
 #define PEM_EVENT_CAPACITY(count) (((count) + 63u) & ~63u)
 
 /* Register a provider; the generated constructor calls it through dlsym. 0, or -errno. Idempotent. */
-int pem_provider_register(struct pem_provider *provider);
+__attribute__((visibility("default"))) int pem_provider_register(struct pem_provider *provider);
 /* Take it back before its memory goes away (dlclose). */
-void pem_provider_unregister(struct pem_provider *provider);
+__attribute__((visibility("default"))) void pem_provider_unregister(struct pem_provider *provider);
 
 /* This thread's struct pem_thread, found without a call: libpem says how far it lies from the thread pointer. */
 static inline struct pem_thread *pem_thread_self(const struct pem_provider *provider)
