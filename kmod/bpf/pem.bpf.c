@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * pem.bpf.c - the kernel layer where no module can be loaded: target, filters, statistics and the ring
+ *
+ * The programs themselves, one per tracepoint event, are generated from the specs (pem_events.bpf.h, by
+ * codegen/backend_bpf.c) and call the inlines here. The ring and its ordering are described in pem/kring.h.
+ *
+ * An event that nobody wants costs its program one load; one that is wanted of a target costs, outside the
+ * target, two loads more: sched_switch keeps each CPU's `context` word, so that no other program looks anything up.
+ */
+/* bpf_tracing.h then calls registers by the kernel's names, as kernel_types.h does. */
+#define __VMLINUX_H__
+
+#include <linux/bpf.h>
+#include <stdbool.h>
+
+typedef int pid_t;
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <pem/kring.h>
+
+#include "kernel_types.h"
+
+#define PEM_INLINE static __always_inline
+
+/* Set before loading. */
+const volatile uint32_t pem_ring_mask = 0xffff;
+const volatile uint32_t pem_ring_tree = 0; /* a process tree is the target */
+
+struct pem_kcontrol pem_control; /* .bss: user space maps it */
+
+/* value_size and max_entries are set before loading. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(key_size, 4);
+	__uint(value_size, PEM_KRING_DATA_OFFSET + 0x10000 + PEM_KRING_SLACK_BYTES);
+	__uint(max_entries, 1);
+} pem_rings SEC(".maps");
+
+/* Process ids of the target; the value says nothing. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(key_size, 4);
+	__uint(value_size, 4);
+	__uint(max_entries, 65536);
+} pem_targets SEC(".maps");
+
+/* An event on its way. flags 0: not wanted. */
+struct pem_kevent {
+	struct pem_kring *ring;
+	struct pem_slot *slot;
+	uint64_t action;
+	uint64_t now;
+	uint32_t flags;
+};
+
+#define PEM_LOAD(x) (*(volatile typeof(x) *)&(x))
+#define PEM_STORE(x, v) (*(volatile typeof(x) *)&(x) = (v))
+
+/*
+ * Order what was stored before against what is stored after. BPF knows no barrier; x86 keeps stores in order
+ * and needs none, elsewhere a swap does it.
+ */
+#if defined(__TARGET_ARCH_x86)
+#define PEM_ORDER_STORES(x) __asm__ volatile("" ::: "memory")
+#define PEM_RELEASE32(x, v)                                                                        \
+	do {                                                                                       \
+		__asm__ volatile("" ::: "memory");                                                 \
+		PEM_STORE(x, v);                                                                   \
+	} while (0)
+#else
+#define PEM_ORDER_STORES(x) __sync_fetch_and_add(&(x), 0)
+#define PEM_RELEASE32(x, v) ((void)__sync_lock_test_and_set(&(x), v))
+#endif
+
+PEM_INLINE struct pem_kring *pem_ring_here(void)
+{
+	uint32_t cpu = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&pem_rings, &cpu);
+}
+
+PEM_INLINE bool pem_is_target(uint32_t pid)
+{
+	return pid != 0 && bpf_map_lookup_elem(&pem_targets, &pid) != NULL;
+}
+
+/* Does a process of the target run on this CPU? */
+PEM_INLINE bool pem_context_in(struct pem_kring *ring)
+{
+	uint32_t context = PEM_LOAD(ring->context);
+
+	if (context == PEM_KRING_CONTEXT_UNKNOWN) {
+		context = pem_is_target(bpf_get_current_pid_tgid() >> 32) ? PEM_KRING_CONTEXT_IN
+									  : PEM_KRING_CONTEXT_OUT;
+		PEM_STORE(ring->context, context);
+	}
+	return context == PEM_KRING_CONTEXT_IN;
+}
+
+PEM_INLINE bool pem_filter_task(const struct pem_kfilter *filter, uint32_t pid, uint32_t tid)
+{
+	uint32_t want_pid = PEM_LOAD(filter->pid), want_tid = PEM_LOAD(filter->tid);
+
+	return (want_pid == 0 || want_pid == pid) && (want_tid == 0 || want_tid == tid);
+}
+
+PEM_INLINE bool pem_filter_cpu(const struct pem_kfilter *filter)
+{
+	uint32_t cpu = PEM_LOAD(filter->cpu);
+
+	return cpu == PEM_NO_CPU || cpu == bpf_get_smp_processor_id();
+}
+
+PEM_INLINE bool pem_filter(uint32_t index)
+{
+	const struct pem_kfilter *filter = &pem_control.filter[index];
+	uint64_t current = bpf_get_current_pid_tgid();
+
+	return pem_filter_cpu(filter) && pem_filter_task(filter, current >> 32, (uint32_t)current);
+}
+
+/* Is event index wanted here and now? */
+PEM_INLINE bool pem_begin(struct pem_kevent *e, uint32_t index)
+{
+	e->action = PEM_LOAD(pem_control.action[index]);
+	if (e->action == 0)
+		return false;
+	e->ring = pem_ring_here();
+	if (!e->ring)
+		return false;
+	if (e->action & PEM_KACTION_TREE && !pem_context_in(e->ring))
+		return false;
+	if (e->action & PEM_ACTION_FILTER && !pem_filter(index))
+		return false;
+	e->flags = PEM_ACTION_FLAGS(e->action);
+	e->slot = &e->ring->slots[index];
+	return true;
+}
+
+/*
+ * sched_switch(preempt, prev, next): keeps the CPU's context; wanted if prev or next is. While any kernel event
+ * is logged so are switches, because they give the others their process and thread.
+ */
+PEM_INLINE bool pem_begin_sched_switch(struct pem_kevent *e, uint32_t index,
+				       unsigned long long *ctx)
+{
+	struct task_struct *prev = (struct task_struct *)ctx[1];
+	struct task_struct *next = (struct task_struct *)ctx[2];
+	const struct pem_kfilter *filter = &pem_control.filter[index];
+	bool prev_in = false, next_in = false;
+
+	e->ring = pem_ring_here();
+	if (!e->ring)
+		return false;
+	if (pem_ring_tree) {
+		prev_in = pem_context_in(e->ring);
+		next_in = pem_is_target(next->tgid);
+		PEM_STORE(e->ring->context, next_in ? PEM_KRING_CONTEXT_IN : PEM_KRING_CONTEXT_OUT);
+	}
+	e->action = PEM_LOAD(pem_control.action[index]);
+	if (PEM_LOAD(pem_control.logging))
+		e->action |= PEM_LOAD(pem_control.context_flags);
+	if (e->action == 0)
+		return false;
+	if (e->action & PEM_KACTION_TREE && !prev_in && !next_in)
+		return false;
+	if (e->action & PEM_ACTION_FILTER &&
+	    !(pem_filter_cpu(filter) && (pem_filter_task(filter, prev->tgid, prev->pid) ||
+					 pem_filter_task(filter, next->tgid, next->pid))))
+		return false;
+	e->flags = PEM_ACTION_FLAGS(e->action);
+	e->slot = &e->ring->slots[index];
+	return true;
+}
+
+/* sched_process_fork(parent, child): a child of the target belongs to it. */
+PEM_INLINE bool pem_begin_sched_process_fork(struct pem_kevent *e, uint32_t index,
+					     unsigned long long *ctx)
+{
+	struct task_struct *parent = (struct task_struct *)ctx[0];
+	struct task_struct *child = (struct task_struct *)ctx[1];
+	uint32_t pid = child->tgid, one = 1;
+
+	if (pem_ring_tree && pid != parent->tgid && pem_is_target(parent->tgid))
+		bpf_map_update_elem(&pem_targets, &pid, &one, BPF_ANY);
+	return pem_begin(e, index);
+}
+
+/*
+ * sched_process_exit(task): the last thread takes its process out of the target. What this CPU's context word
+ * says stays true until the switch away, so that one is still logged.
+ */
+PEM_INLINE bool pem_begin_sched_process_exit(struct pem_kevent *e, uint32_t index,
+					     unsigned long long *ctx)
+{
+	struct task_struct *task = (struct task_struct *)ctx[0];
+	uint32_t pid = task->tgid;
+	bool wanted = pem_begin(e, index);
+
+	if (pem_ring_tree && task->signal->live.counter == 0)
+		bpf_map_delete_elem(&pem_targets, &pid);
+	return wanted;
+}
+
+/*
+ * Add a value to the event's statistic on this CPU, as pem_slot_add() in pem/ring.h does (which BPF cannot
+ * compile: it has neither fences nor ordered stores).
+ */
+PEM_INLINE void pem_stat(struct pem_kevent *e, uint64_t value, uint64_t key)
+{
+	uint64_t epoch = PEM_ACTION_EPOCH(e->action);
+	struct pem_slot *slot = e->slot;
+	uint64_t n = slot->stat_begin;
+
+	if (slot->epoch != epoch) {
+		PEM_STORE(slot->stat_begin, ~0ULL); /* unequal to any count while it changes */
+		PEM_ORDER_STORES(slot->stat_begin);
+		PEM_STORE(slot->sum, 0);
+		PEM_STORE(slot->min, ~0ULL);
+		PEM_STORE(slot->max, 0);
+		PEM_STORE(slot->epoch, epoch);
+		PEM_ORDER_STORES(slot->stat_begin);
+		PEM_STORE(slot->stat_end, 0);
+		n = 0;
+	}
+	PEM_STORE(slot->stat_begin, n + 1);
+	PEM_ORDER_STORES(slot->stat_begin);
+	PEM_STORE(slot->sum, slot->sum + value);
+	if (key < slot->min)
+		PEM_STORE(slot->min, key);
+	if (key > slot->max)
+		PEM_STORE(slot->max, key);
+	PEM_ORDER_STORES(slot->stat_begin);
+	PEM_STORE(slot->stat_end, n + 1);
+}
+
+/*
+ * Room for a record of bytes (a constant, a multiple of 8), zeroed; NULL: none, and the record is counted as
+ * discarded.
+ */
+PEM_INLINE uint8_t *pem_reserve(struct pem_kevent *e, uint32_t bytes)
+{
+	uint8_t *data = (uint8_t *)e->ring + PEM_KRING_DATA_OFFSET;
+	uint64_t mask = pem_ring_mask, head, tail, start, epoch;
+	struct pem_kring *ring = e->ring;
+	struct pem_kring_clock *clock;
+	uint32_t extra, i;
+
+	e->now = bpf_ktime_get_ns();
+	epoch = (e->now >> 31) + 1;
+	PEM_STORE(e->slot->produced, e->slot->produced + 1);
+#pragma unroll
+	for (i = 0; i < PEM_KRING_TRIES; i++) {
+		tail = PEM_LOAD(ring->tail); /* D */
+		head = PEM_LOAD(ring->head);
+		extra = PEM_LOAD(ring->clock_epoch) == epoch ? 0 : sizeof(*clock);
+		if (head - tail + extra + bytes > mask + 1) {
+			if (head - tail > mask + 1)
+				continue; /* the tail is newer than the head: both moved in between */
+			break;
+		}
+		if (__sync_val_compare_and_swap(&ring->head, head, head + extra + bytes) != head)
+			continue;
+		if (extra) {
+			PEM_STORE(ring->clock_epoch, epoch);
+			start = head & mask;
+			clock = (struct pem_kring_clock *)(data + start);
+			clock->monotonic_ns = e->now;
+			clock->header.clock_low = (uint32_t)e->now;
+			PEM_RELEASE32(clock->header.event_id, PEM_KRING_CLOCK_ID); /* A */
+		}
+		start = (head + extra) & mask;
+		return data + start;
+	}
+	PEM_STORE(e->slot->discarded, e->slot->discarded + 1);
+	return NULL;
+}
+
+PEM_INLINE void pem_commit(struct pem_kevent *e, uint8_t *record, uint32_t event_id)
+{
+	struct pem_record_header *header = (struct pem_record_header *)record;
+
+	header->clock_low = (uint32_t)e->now;
+	PEM_RELEASE32(header->event_id, event_id); /* A */
+}
+
+/* Copy a kernel string of at most max bytes, NUL included; one that can't be read is "". */
+PEM_INLINE void pem_string(uint8_t *to, uint32_t max, const void *from)
+{
+	bpf_probe_read_kernel_str(to, max, from);
+}
+
+#include "pem_events.bpf.h"
+
+char pem_license[] SEC("license") = "GPL";

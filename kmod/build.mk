@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: MIT
+# What runs in the kernel. kmod/bpf/pem.bpf.c becomes one BPF object, which the kernel source carries inside itself
+# (libpem/sources/kernel). Needs clang with a BPF target and libbpf's headers: without them there is no kernel
+# source, and make says so.
+
+CLANG ?= clang
+BPF_OBJ := $(B)/obj/kmod/bpf/pem.bpf.o
+BPF_ARCH := $(patsubst aarch64%,arm64,$(patsubst x86_64%,x86,$(shell $(CC) -dumpmachine | cut -d- -f1)))
+BPF_CFLAGS := -target bpf -mcpu=v3 -ffreestanding -O2 -g -std=gnu11 -Wall -Wextra -Werror \
+  -D__TARGET_ARCH_$(BPF_ARCH) -Ispec/abi -I$(B)/gen -idirafter /usr/include/$(shell $(CC) -print-multiarch)
+
+HAVE_CLANG_BPF := $(shell echo 'int x;' | $(CLANG) -target bpf -mcpu=v3 -x c -c -o /dev/null - 2>/dev/null && echo 1)
+HAVE_LIBBPF := $(shell pkg-config --atleast-version=1.0 libbpf 2>/dev/null && echo 1)
+HAVE_KERNEL_SOURCE := $(if $(HAVE_CLANG_BPF),$(HAVE_LIBBPF))
+ifeq ($(HAVE_CLANG_BPF),)
+  $(info kernel source: not built, $(CLANG) with a BPF target is missing (package clang))
+else ifeq ($(HAVE_LIBBPF),)
+  $(info kernel source: not built, libbpf 1.0 or newer is missing (package libbpf-dev))
+endif
+
+$(BPF_OBJ): kmod/bpf/pem.bpf.c | $(GENERATED)
+	$(call say,BPF,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -c $< -o $@

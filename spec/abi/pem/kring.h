@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * kring.h - the per-CPU byte ring that BPF programs fill and the kernel source drains
+ *
+ * Not here: the programs (kmod/bpf), loading and draining (libpem/sources/kernel).
+ *
+ * One mappable BPF array map; element i belongs to CPU i and is value_size bytes long:
+ *
+ *	0         struct pem_kring   head, tail, context of the CPU, slots[event]
+ *	12288     data               a power of two of bytes, mask + 1, chosen at load time
+ *	+ data    slack              4096 bytes
+ *
+ *	                  tail                         head
+ *	                   v                            v
+ *	  data  |..........|CLOCK|Enter|Exit|PageFault  |Exit..|....................|  slack  |
+ *	          zeros      committed, to be consumed    ^ reserved: event_id is 0     a record that
+ *	                                                                                starts before the
+ *	                                                                                end may end here
+ *
+ * head and tail run free; position p lies at data + (p & mask). A record that starts before the end of
+ * data runs on into the slack, and the bytes it would have taken at the start stay unused in that lap: records are
+ * contiguous without filling, and the verifier needs to know the mask only.
+ *
+ * A record takes its event's ring_bytes, the longest it can be, a multiple of 8: strings have fixed places one
+ * after the other; whoever drains moves them together. Its header's clock_low is the low half of
+ * CLOCK_MONOTONIC in ns. A record whose now >> 31 differs from that of the record before it is preceded, within one
+ * reservation, by a struct pem_kring_clock with all 64 bits, so a consumer decodes exactly after any delay.
+ *
+ * Producers of a ring are programs on one CPU, of which one may interrupt another (interrupt, NMI, fault) but none
+ * itself: the kernel refuses to run a program within itself on a CPU and counts it (recursion_misses). So head is
+ * moved by compare-and-swap, and all that belongs to one event (its slot) by plain stores. A producer that finds no
+ * room, or loses the race KRING_TRIES times, discards its record and counts it.
+ *
+ * Ordering:
+ *	A  commit: event_id is stored last, released, after all other bytes of the record
+ *	B  the consumer's acquire of event_id, before it reads the record's other bytes          pairs with A
+ *	C  the consumer's release of tail, after it zeroed what it consumed
+ *	D  the producer's load of tail, before the (fully ordered) swap of head, before its stores  pairs with C
+ *
+ * Invariants: tail <= head <= tail + mask + 1; bytes between head and tail + mask + 1 are zero, and so is the
+ * event_id of every record that is reserved and not committed; only the consumer moves tail.
+ */
+#ifndef PEM_KRING_H
+#define PEM_KRING_H
+
+#include <pem/abi.h>
+
+#define PEM_KRING_EVENTS_MAX 128u
+#define PEM_KRING_SLACK_BYTES 4096u /* also the longest record, its clock record not counted */
+#define PEM_KRING_TRIES 4
+#define PEM_KRING_CLOCK_ID 1u /* ids 0 to 15 are no event's */
+
+/* What runs on the CPU now. Unknown until the first context switch or the first event there. */
+#define PEM_KRING_CONTEXT_UNKNOWN 0u
+#define PEM_KRING_CONTEXT_OUT 1u
+#define PEM_KRING_CONTEXT_IN 2u /* a process of the target */
+
+struct pem_kring {
+	/* the producers' cache line */
+	uint64_t head;
+	uint64_t clock_epoch; /* (now >> 31) + 1 of the last record; 0: none yet */
+	uint32_t context; /* PEM_KRING_CONTEXT_* */
+	uint32_t reserved0[11];
+	/* the consumer's */
+	uint64_t tail;
+	uint64_t reserved1[7];
+	uint8_t reserved2[4096 - 128];
+	struct pem_slot slots[PEM_KRING_EVENTS_MAX]; /* by index in the table of kernel events */
+};
+#define PEM_KRING_DATA_OFFSET 12288u
+PEM_STATIC_ASSERT(offsetof(struct pem_kring, tail) == 64, "tail has its own cache line");
+PEM_STATIC_ASSERT(offsetof(struct pem_kring, slots) == 4096, "slots start the second page");
+PEM_STATIC_ASSERT(sizeof(struct pem_kring) == PEM_KRING_DATA_OFFSET, "data follows the slots");
+
+struct pem_kring_clock {
+	struct pem_record_header header; /* event_id PEM_KRING_CLOCK_ID */
+	uint64_t monotonic_ns; /* of the next record of the same reservation */
+};
+PEM_STATIC_ASSERT(sizeof(struct pem_kring_clock) == 16, "a clock record is 16 bytes");
+
+/* An event wanted in one context only (PEM_ACTION_FILTER). */
+struct pem_kfilter {
+	uint32_t pid; /* 0: any */
+	uint32_t tid; /* 0: any */
+	uint32_t cpu; /* PEM_NO_CPU: any */
+	uint32_t reserved;
+};
+
+/*
+ * The control words: written by user space with plain stores, read by the programs. An action of 0 means that the
+ * event is not wanted: its program ends after one load. Else it is an action word as in abi.h, plus
+ * PEM_KACTION_TREE: only what runs in a process of the target.
+ */
+#define PEM_KACTION_TREE 0x80u
+struct pem_kcontrol {
+	uint64_t action[PEM_KRING_EVENTS_MAX];
+	uint32_t
+		logging; /* events being logged: while it is not 0, context switches are logged too, */
+	uint32_t context_flags; /* with these flags added to their own action */
+	uint64_t reserved[7];
+	struct pem_kfilter filter[PEM_KRING_EVENTS_MAX];
+};
+PEM_STATIC_ASSERT(sizeof(struct pem_kcontrol) == 3136, "control words");
+
+#endif
