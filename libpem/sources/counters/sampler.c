@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * sampler.c - periodic samples of program counter and counters, through one perf ring per CPU
+ *
+ * Not here: the bytes of the ring (ring.c), who asks (counters.c).
+ *
+ * A ring can't be mapped for an event that is inherited and follows its task across CPUs, so one event per CPU
+ * is opened on the task. Each is the leader of a group whose members are read along with every sample:
+ *
+ *	[0]	the sampling clock itself (ns; cycles where it is a cycle counter)
+ *	[1..7]	the session's counter events, in the order they were asked for, that can be counted here
+ *
+ * Values are those of the sampled thread on that CPU since observation began. Kernels before 6.12 refuse to read
+ * a group in inherited samples: the list is then empty. A group counted for part of the time only is scaled by
+ * time enabled / time running.
+ *
+ * Samples of one thread in a row share a packet, since a packet names one process and thread.
+ */
+#include "counters.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SAMPLE_RATE_HZ 997 /* prime, so as not to march in step with the program's own timers */
+#define DEFAULT_BUFFER_BYTES (128u << 10) /* what an ordinary user may lock per CPU */
+#define PACKET_BYTES 8192u
+#define CPUS_MAX 65536
+
+#define MEMBERS_MAX (RING_VALUES_MAX - 1)
+
+struct cpu_ring {
+	int fd;
+	int members[MEMBERS_MAX];
+	unsigned member_count;
+	uint32_t cpu;
+	struct perf_event_mmap_page *page; /* MAP_FAILED: not mapped */
+	size_t map_bytes;
+	struct ring ring;
+	uint64_t last_clock;
+	uint64_t refused; /* records of packets that the sink did not take: it counts them itself */
+	char stream[16];
+};
+
+struct sampler {
+	const struct pem_event *event;
+	struct sample_layout layout;
+	unsigned values;
+	uint64_t written;
+	unsigned ring_count;
+	struct cpu_ring rings[];
+};
+
+/* A packet being filled. */
+struct builder {
+	uint64_t bytes[PACKET_BYTES / 8]; /* aligned for struct pem_packet */
+	uint32_t at, end; /* where the next record begins, where the last one ended */
+};
+
+int sample__layout(const struct pem_event *event, struct sample_layout *layout)
+{
+	struct sample_layout found = {.fixed_bytes = event->fixed_bytes};
+	unsigned i;
+
+	for (i = 0; i < event->field_count; i++) {
+		const struct pem_field *field = &event->fields[i];
+
+		if (field->type == PEM_TYPE_STRING)
+			return -ENOTSUP;
+		if (field->type == PEM_TYPE_LIST) {
+			if (found.list || field->element_type != PEM_TYPE_UINT64)
+				return -ENOTSUP;
+			found.list = field->offset;
+			found.list_max = field->max_count;
+		} else if (field->type == PEM_TYPE_UINT64 && !strcmp(field->name, "pc")) {
+			found.pc = field->offset;
+		} else if (field->type == PEM_TYPE_UINT32 &&
+			   (!strcmp(field->name, "pid") || field->role == PEM_ROLE_PROCESS)) {
+			found.pid = field->offset;
+		} else if (field->type == PEM_TYPE_UINT32 &&
+			   (!strcmp(field->name, "tid") || field->role == PEM_ROLE_THREAD)) {
+			found.tid = field->offset;
+		} else if (field->type == PEM_TYPE_UINT32 && !strcmp(field->name, "cpu")) {
+			found.cpu = field->offset;
+		}
+	}
+	if (!found.pc || event->max_bytes > PACKET_BYTES - PEM_PACKET_HEADER_BYTES)
+		return -ENOTSUP;
+	*layout = found;
+	return 0;
+}
+
+static void prepare(struct perf_event_attr *attr, int with_read)
+{
+	attr->inherit = 1;
+	attr->use_clockid = 1;
+	attr->clockid = CLOCK_MONOTONIC;
+	attr->sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
+	attr->read_format = 0;
+	if (with_read) {
+		attr->sample_type |= PERF_SAMPLE_READ;
+		attr->read_format = PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED |
+				    PERF_FORMAT_TOTAL_TIME_RUNNING;
+	}
+}
+
+/* Open the leader; with_read is cleared if the kernel can't combine it with inheritance. */
+static int open_leader(struct cpu_ring *ring, struct perf_event_attr *attr,
+		       const struct sampler_request *request, int *with_read)
+{
+	attr->freq = 1;
+	attr->sample_freq = SAMPLE_RATE_HZ;
+	attr->disabled = 1;
+	attr->enable_on_exec = (unsigned)request->on_exec & 1u;
+	prepare(attr, *with_read);
+	ring->fd = counter__open(attr, request->pid, (int)ring->cpu, -1);
+	if (ring->fd == -EINVAL && *with_read) {
+		*with_read = 0;
+		prepare(attr, 0);
+		ring->fd = counter__open(attr, request->pid, (int)ring->cpu, -1);
+	}
+	return ring->fd < 0 ? ring->fd : 0;
+}
+
+/* Members that can't be opened are left out: which these are is the same on every CPU. */
+static void open_members(struct cpu_ring *ring, const struct sampler_request *request,
+			 uint32_t most)
+{
+	size_t i;
+
+	for (i = 0; i < request->member_count && ring->member_count + 1 < most; i++) {
+		struct perf_event_attr attr;
+		int fd;
+
+		if (counter__encode(request->members[i], &attr) < 0)
+			continue;
+		prepare(&attr, 1);
+		fd = counter__open(&attr, request->pid, (int)ring->cpu, ring->fd);
+		if (fd >= 0)
+			ring->members[ring->member_count++] = fd;
+	}
+}
+
+static int map_ring(struct cpu_ring *ring, uint32_t buffer_bytes)
+{
+	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE), data_bytes = page_bytes;
+
+	while (data_bytes * 2 <= (buffer_bytes ? buffer_bytes : DEFAULT_BUFFER_BYTES))
+		data_bytes *= 2;
+	ring->map_bytes = page_bytes + data_bytes;
+	ring->page = mmap(NULL, ring->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
+	if (ring->page == MAP_FAILED)
+		return -errno;
+	ring->ring.data = (const uint8_t *)ring->page + page_bytes;
+	ring->ring.data_bytes = data_bytes;
+	return 0;
+}
+
+static int open_cpu(struct sampler *sampler, struct cpu_ring *ring,
+		    const struct sampler_request *request, const struct perf_event_attr *clock)
+{
+	struct perf_event_attr attr = *clock;
+	uint32_t most = sampler->layout.list_max < RING_VALUES_MAX ? sampler->layout.list_max
+								   : RING_VALUES_MAX;
+	int rc, with_read = most > 0;
+
+	rc = open_leader(ring, &attr, request, &with_read);
+	if (rc < 0)
+		return rc;
+	ring->ring.has_read = with_read;
+	if (with_read)
+		open_members(ring, request, most);
+	sampler->values = with_read ? ring->member_count + 1 : 0;
+	return map_ring(ring, request->buffer_bytes);
+}
+
+static int open_cpus(struct sampler *sampler, const struct sampler_request *request, long cpus,
+		     const struct perf_event_attr *clock)
+{
+	long i;
+	int rc;
+
+	for (i = 0; i < cpus; i++) {
+		struct cpu_ring *ring = &sampler->rings[sampler->ring_count++];
+
+		ring->page = MAP_FAILED;
+		ring->fd = -1;
+		ring->cpu = (uint32_t)i;
+		snprintf(ring->stream, sizeof(ring->stream), "c_%u",
+			 request->first_stream + (unsigned)i);
+		rc = open_cpu(sampler, ring, request, clock);
+		if (rc == -ENODEV) /* a CPU that is offline */
+			sampler->ring_count--;
+		else if (rc < 0)
+			return rc;
+	}
+	return sampler->ring_count ? 0 : -ENODEV;
+}
+
+int sampler__open(struct sampler **out, const struct sampler_request *request,
+		  struct pem_error *error)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+	struct perf_event_attr clock;
+	struct sampler *sampler;
+	int rc;
+
+	if (cpus < 1 || cpus > CPUS_MAX)
+		return -ENODEV;
+	sampler = calloc(1, sizeof(*sampler) + (size_t)cpus * sizeof(sampler->rings[0]));
+	if (!sampler)
+		return -ENOMEM;
+	sampler->event = request->event;
+	rc = sample__layout(request->event, &sampler->layout);
+	if (rc < 0) {
+		counter__set_error(error, "%s has fields that a sample can't fill; it needs pc",
+				   request->event->name);
+		goto fail;
+	}
+	rc = counter__encode_clock(request->event->source_name, &clock);
+	if (rc == 0)
+		rc = open_cpus(sampler, request, cpus, &clock);
+	if (rc < 0) {
+		counter__explain(request->event->source_name, &clock, rc, error);
+		goto fail;
+	}
+	*out = sampler;
+	return 0;
+fail:
+	sampler__close(sampler);
+	return rc;
+}
+
+int sampler__start(struct sampler *sampler)
+{
+	unsigned i;
+
+	for (i = 0; i < sampler->ring_count; i++)
+		if (ioctl(sampler->rings[i].fd, PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP) < 0)
+			return -errno;
+	return 0;
+}
+
+/* Give a filled packet away and empty it. */
+static int flush(struct sampler *sampler, struct cpu_ring *ring, struct builder *builder,
+		 const struct pem_source_sink *sink)
+{
+	struct pem_packet *packet = (struct pem_packet *)builder->bytes;
+	uint64_t records = packet->record_count;
+	int rc;
+
+	if (!records)
+		return 0;
+	packet->timestamp_end = ring->last_clock;
+	packet->content_size = (uint64_t)builder->end * 8;
+	packet->events_discarded = ring->ring.lost + ring->refused;
+	rc = sink->write(sink->arg, ring->stream, packet, builder->end);
+	sampler->written += records;
+	if (rc < 0)
+		ring->refused += records;
+	packet->record_count = 0;
+	return rc;
+}
+
+static void begin(struct cpu_ring *ring, struct builder *builder, const struct ring_sample *sample,
+		  uint64_t clock)
+{
+	struct pem_packet *packet = (struct pem_packet *)builder->bytes;
+
+	memset(packet, 0, sizeof(*packet));
+	packet->timestamp_begin = clock;
+	packet->pid = sample->pid;
+	packet->tid = sample->tid;
+	packet->cpu = ring->cpu;
+	packet->source = PEM_PACKET_COUNTER;
+	builder->at = builder->end = PEM_PACKET_HEADER_BYTES;
+}
+
+static void append(const struct sampler *sampler, struct cpu_ring *ring, struct builder *builder,
+		   const struct ring_sample *sample, uint64_t clock)
+{
+	struct pem_packet *packet = (struct pem_packet *)builder->bytes;
+	const struct sample_layout *layout = &sampler->layout;
+	uint8_t *record = (uint8_t *)builder->bytes + builder->at;
+	struct pem_record_header header = {.clock_low = (uint32_t)clock,
+					   .event_id = sampler->event->id};
+	uint32_t count =
+		sample->value_count < layout->list_max ? sample->value_count : layout->list_max;
+	uint32_t tail = (layout->fixed_bytes + 7u) & ~7u;
+
+	memset(record, 0, tail);
+	memcpy(record, &header, sizeof(header));
+	memcpy(record + layout->pc, &sample->ip, 8);
+	if (layout->pid)
+		memcpy(record + layout->pid, &sample->pid, 4);
+	if (layout->tid)
+		memcpy(record + layout->tid, &sample->tid, 4);
+	if (layout->cpu)
+		memcpy(record + layout->cpu, &ring->cpu, 4);
+	if (layout->list) {
+		memcpy(record + layout->list, &count, 4);
+		memcpy(record + tail, sample->values, (size_t)count * 8);
+	} else {
+		tail = layout->fixed_bytes;
+		count = 0;
+	}
+	builder->end = builder->at + tail + count * 8;
+	builder->at = (builder->end + 7u) & ~7u;
+	packet->record_count++;
+	ring->last_clock = clock;
+}
+
+/* Does a sample need a packet of its own? Another thread, no room, or too far off for 32 bits of clock. */
+static int is_apart(const struct sampler *sampler, const struct cpu_ring *ring,
+		    const struct builder *builder, const struct ring_sample *sample, uint64_t clock)
+{
+	const struct pem_packet *packet = (const struct pem_packet *)builder->bytes;
+
+	return packet->pid != sample->pid || packet->tid != sample->tid ||
+	       builder->at + sampler->event->max_bytes > sizeof(builder->bytes) ||
+	       clock - ring->last_clock > UINT32_MAX / 2;
+}
+
+static int drain_cpu(struct sampler *sampler, struct cpu_ring *ring,
+		     const struct pem_source_sink *sink, int log)
+{
+	struct builder builder;
+	struct pem_packet *packet = (struct pem_packet *)builder.bytes;
+	/* pairs with the kernel's store of data_head after the records below it */
+	uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
+	struct ring_sample sample;
+	int rc, result = 0;
+
+	packet->record_count = 0;
+	while ((rc = ring__next(&ring->ring, head, &sample)) > 0) {
+		uint64_t clock;
+
+		if (!log)
+			continue;
+		clock = sink->clock_at(sink->arg, sample.time_ns);
+		if (clock < ring->last_clock)
+			clock = ring->last_clock;
+		if (!packet->record_count || is_apart(sampler, ring, &builder, &sample, clock)) {
+			rc = flush(sampler, ring, &builder, sink);
+			result = result ? result : rc;
+			begin(ring, &builder, &sample, clock);
+		}
+		append(sampler, ring, &builder, &sample, clock);
+	}
+	result = result ? result : rc;
+	rc = flush(sampler, ring, &builder, sink);
+	/* pairs with the kernel's load of data_tail before it overwrites */
+	__atomic_store_n(&ring->page->data_tail, ring->ring.tail, __ATOMIC_RELEASE);
+	return result ? result : rc;
+}
+
+int sampler__drain(struct sampler *sampler, const struct pem_source_sink *sink, int log, int final)
+{
+	int rc, result = 0;
+	unsigned i;
+
+	for (i = 0; i < sampler->ring_count; i++) {
+		if (final &&
+		    ioctl(sampler->rings[i].fd, PERF_EVENT_IOC_DISABLE, PERF_IOC_FLAG_GROUP))
+			result = result ? result : -errno;
+		rc = drain_cpu(sampler, &sampler->rings[i], sink, log);
+		result = result ? result : rc;
+	}
+	return result;
+}
+
+uint64_t sampler__discarded(const struct sampler *sampler)
+{
+	uint64_t lost = 0;
+	unsigned i;
+
+	for (i = 0; i < sampler->ring_count; i++)
+		lost += sampler->rings[i].ring.lost;
+	return lost;
+}
+
+uint64_t sampler__produced(const struct sampler *sampler)
+{
+	return sampler->written + sampler__discarded(sampler);
+}
+
+unsigned sampler__values(const struct sampler *sampler)
+{
+	return sampler->values;
+}
+
+void sampler__close(struct sampler *sampler)
+{
+	unsigned i, k;
+
+	if (!sampler)
+		return;
+	for (i = 0; i < sampler->ring_count; i++) {
+		struct cpu_ring *ring = &sampler->rings[i];
+
+		if (ring->page != MAP_FAILED)
+			munmap(ring->page, ring->map_bytes);
+		for (k = 0; k < ring->member_count; k++)
+			close(ring->members[k]);
+		if (ring->fd >= 0)
+			close(ring->fd);
+	}
+	free(sampler);
+}
