@@ -22,7 +22,7 @@ sharedir = $(DESTDIR)$(PREFIX)/share
 CATALOGUE_STUBS = $(patsubst %,$(B)/gen/stubs/%.h,$(shell \
   sed -n "s/.*<spec[^>]*provider=['\"]\([^'\"]*\).*/\1/p" $(sort $(wildcard spec/*/*.xml))))
 MAN_PAGES = $(sort $(wildcard docs/man/*.[1-8]))
-COMPLETIONS = $(sort $(wildcard cli/completions/*))
+COMPLETIONS = $(sort $(wildcard docs/completion/*))
 
 # $(call put,MODE,FILES,FOLDER): nothing to do without files
 put = $(if $(strip $(2)),$(Q)$(INSTALL) -d '$(3)' && $(INSTALL) -m $(1) $(2) '$(3)')
