@@ -9,8 +9,10 @@
  */
 #define _GNU_SOURCE
 #include "model_internal.h"
+#include "util.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,17 +95,22 @@ const struct pem_event *pem_model__event(const struct pem_model *model, size_t i
 	return i < model->count ? model->events[i] : NULL;
 }
 
-const struct pem_event *pem_model__by_id(const struct pem_model *model, uint32_t id)
+ssize_t pem_model__index(const struct pem_model *model, uint32_t id)
 {
-	const struct pem_event *event;
 	uint32_t i;
 
 	for (i = hash_id(id) % TABLE_SIZE; model->by_id[i]; i = (i + 1) % TABLE_SIZE) {
-		event = model->events[model->by_id[i] - 1];
-		if (event->id == id)
-			return event;
+		if (model->events[model->by_id[i] - 1]->id == id)
+			return model->by_id[i] - 1;
 	}
-	return NULL;
+	return -1;
+}
+
+const struct pem_event *pem_model__by_id(const struct pem_model *model, uint32_t id)
+{
+	ssize_t i = pem_model__index(model, id);
+
+	return i >= 0 ? model->events[i] : NULL;
 }
 
 const struct pem_event *pem_model__by_name(const struct pem_model *model, const char *name)
@@ -182,14 +189,14 @@ static int model_add_event(struct pem_model *model, const struct pem_event *even
 	if (other) {
 		if (event_equal(other, event))
 			return 0;
-		return pem_error__say(
+		return pem_error__set(
 			error, -EINVAL,
 			"%s: event '%s' (id %08x) is not the '%s' (id %08x) that is known already; "
 			"rebuild the older of the two from one spec, or give it another name",
 			origin, event->name, event->id, other->name, other->id);
 	}
 	if (model->count == PEM_MODEL_EVENTS_MAX)
-		return pem_error__say(error, -EINVAL, "%s: more than %u events in one model",
+		return pem_error__set(error, -EINVAL, "%s: more than %u events in one model",
 				      origin, PEM_MODEL_EVENTS_MAX);
 	model_append(model, event);
 	return 1;

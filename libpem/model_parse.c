@@ -8,8 +8,11 @@
  * offsets within the fixed part, ascending and aligned, lengths that the record can hold) is checked here.
  */
 #include "model_internal.h"
+#include "util.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +40,7 @@ static __attribute__((format(printf, 2, 3))) int parser_say(struct parser *p, co
 	va_start(args, format);
 	vsnprintf(what, sizeof(what), format, args);
 	va_end(args);
-	return pem_error__say(p->error, -EINVAL,
+	return pem_error__set(p->error, -EINVAL,
 			      "%.120s, line %u: %s; this is no model text that pem-codegen made",
 			      p->origin, p->line, what);
 }
@@ -421,7 +424,7 @@ struct pem_model_block *pem_model__parse(const char *text, size_t bytes, const c
 	int rc = -ENOMEM;
 
 	if (bytes > PEM_MODEL_TEXT_MAX) {
-		rc = pem_error__say(error, -EINVAL, "%s: a model of more than %u bytes", origin,
+		rc = pem_error__set(error, -EINVAL, "%s: a model of more than %u bytes", origin,
 				    PEM_MODEL_TEXT_MAX);
 		goto out;
 	}
@@ -440,7 +443,7 @@ out:
 	if (!rc)
 		return p.block;
 	if (rc == -ENOMEM)
-		pem_error__say(error, rc, "%s: out of memory", origin);
+		pem_error__set(error, rc, "%s: out of memory", origin);
 	pem_model_block__free(p.block);
 	errno = -rc;
 	return NULL;

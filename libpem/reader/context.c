@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * context.c - who ran where: the one place where process and thread of kernel records are recovered
+ *
+ * Not here: when to learn and when to forget (trace.c).
+ *
+ * It goes by an event's meaning and its fields' roles, never by its name:
+ *	sets-thread	its cpu runs role 'thread' of role 'process' from here on; the record itself still belongs to
+ *			role 'previous-thread'
+ *	thread-start	role 'thread' belongs to role 'process', which, when new, is called what role 'parent' is called
+ *	process-name	role 'process', or else the process that raised it, is called role 'name'
+ */
+#include "reader.h"
+#include "util.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_BYTES 64
+
+/* From a process or thread id, which is never 0, to a value. Open-addressed, at most half full. */
+struct map {
+	struct {
+		uint32_t key;
+		uint32_t value;
+	} * slots;
+	uint32_t size;
+	uint32_t count;
+};
+
+struct cpu {
+	uint32_t pid;
+	uint32_t tid;
+	bool known;
+};
+
+struct pem_context_table {
+	struct cpu cpus[PEM_CPUS_MAX];
+	struct map threads; /* tid to pid */
+	struct map processes; /* pid to index of name */
+	char (*names)[NAME_BYTES];
+	uint32_t name_count;
+	uint32_t name_capacity;
+};
+
+static uint32_t map_place(const struct map *map, uint32_t key)
+{
+	uint32_t i = (key * 2654435769u) & (map->size - 1);
+
+	while (map->slots[i].key && map->slots[i].key != key)
+		i = (i + 1) & (map->size - 1);
+	return i;
+}
+
+static bool map_find(const struct map *map, uint32_t key, uint32_t *value)
+{
+	uint32_t i;
+
+	if (!map->size || !key)
+		return false;
+	i = map_place(map, key);
+	*value = map->slots[i].value;
+	return map->slots[i].key == key;
+}
+
+static int map_set(struct map *map, uint32_t key, uint32_t value)
+{
+	struct map larger = {.size = map->size ? map->size * 2 : 256};
+	uint32_t i, place;
+
+	if (!key)
+		return 0;
+	if (map->count * 2 >= map->size) {
+		larger.slots = calloc(larger.size, sizeof(*larger.slots));
+		if (!larger.slots)
+			return -ENOMEM;
+		for (i = 0; i < map->size; i++) {
+			if (!map->slots[i].key)
+				continue;
+			place = map_place(&larger, map->slots[i].key);
+			larger.slots[place] = map->slots[i];
+		}
+		larger.count = map->count;
+		free(map->slots);
+		*map = larger;
+	}
+	place = map_place(map, key);
+	map->count += map->slots[place].key == 0;
+	map->slots[place].key = key;
+	map->slots[place].value = value;
+	return 0;
+}
+
+static void map_clear(struct map *map)
+{
+	if (map->size)
+		memset(map->slots, 0, map->size * sizeof(*map->slots));
+	map->count = 0;
+}
+
+struct pem_context_table *pem_context_table__new(void)
+{
+	return calloc(1, sizeof(struct pem_context_table));
+}
+
+void pem_context_table__free(struct pem_context_table *table)
+{
+	if (!table)
+		return;
+	free(table->threads.slots);
+	free(table->processes.slots);
+	free(table->names);
+	free(table);
+}
+
+void pem_context_table__reset(struct pem_context_table *table)
+{
+	memset(table->cpus, 0, sizeof(table->cpus));
+	map_clear(&table->threads);
+	map_clear(&table->processes);
+	table->name_count = 0;
+}
+
+int pem_context_table__set_name(struct pem_context_table *table, uint32_t pid, const char *name)
+{
+	uint32_t i, capacity = table->name_capacity ? table->name_capacity * 2 : 64;
+	const char *slash = strrchr(name, '/');
+	void *larger;
+	int rc;
+
+	if (!pid)
+		return 0;
+	if (!map_find(&table->processes, pid, &i)) {
+		if (table->name_count == table->name_capacity) {
+			larger = realloc(table->names, (size_t)capacity * NAME_BYTES);
+			if (!larger)
+				return -ENOMEM;
+			table->names = larger;
+			table->name_capacity = capacity;
+		}
+		i = table->name_count;
+		rc = map_set(&table->processes, pid, i);
+		if (rc)
+			return rc;
+		table->name_count++;
+	}
+	if (slash)
+		name = slash + 1;
+	memset(table->names[i], 0, NAME_BYTES);
+	memcpy(table->names[i], name, strnlen(name, NAME_BYTES - 1));
+	return 0;
+}
+
+const char *pem_context_table__name(const struct pem_context_table *table, uint32_t pid)
+{
+	uint32_t i;
+
+	return map_find(&table->processes, pid, &i) ? table->names[i] : "";
+}
+
+void pem_context_table__lose(struct pem_context_table *table, uint32_t cpu)
+{
+	table->cpus[cpu].known = false;
+}
+
+void pem_context_table__get(const struct pem_context_table *table, uint32_t cpu, uint32_t *pid,
+			    uint32_t *tid)
+{
+	const struct cpu *c = &table->cpus[cpu];
+
+	*pid = c->known ? c->pid : 0;
+	*tid = c->known ? c->tid : 0;
+}
+
+/* Value of the field with a role as an id, or 0. */
+static uint32_t role_value(const struct pem_record *record, int field)
+{
+	return field >= 0 ? (uint32_t)pem_record__u64(record, (unsigned)field) : 0;
+}
+
+static uint32_t process_of(const struct pem_context_table *table, uint32_t tid)
+{
+	uint32_t pid;
+
+	return map_find(&table->threads, tid, &pid) ? pid : 0;
+}
+
+static int learn_switch(struct pem_context_table *table, const struct pem_event_info *info,
+			struct pem_record *record)
+{
+	uint32_t previous, tid = role_value(record, info->thread);
+	uint32_t pid = role_value(record, info->process);
+	struct cpu *c;
+	int rc = 0;
+
+	if (record->source != PEM_PACKET_KERNEL)
+		return 0;
+	c = &table->cpus[record->cpu];
+	if (info->previous_thread >= 0) {
+		previous = role_value(record, info->previous_thread);
+		if (!c->known || c->tid != previous)
+			record->pid = process_of(table, previous);
+		record->tid = previous;
+	}
+	if (pid)
+		rc = map_set(&table->threads, tid, pid);
+	else
+		pid = process_of(table, tid);
+	c->known = true;
+	c->pid = pid;
+	c->tid = tid;
+	return rc;
+}
+
+static int learn_start(struct pem_context_table *table, const struct pem_event_info *info,
+		       const struct pem_record *record)
+{
+	uint32_t parent = info->parent >= 0 ? role_value(record, info->parent) : record->pid;
+	uint32_t pid = info->process >= 0 ? role_value(record, info->process) : record->pid;
+	char name[NAME_BYTES];
+	int rc;
+
+	rc = map_set(&table->threads, role_value(record, info->thread), pid);
+	if (rc || pid == parent)
+		return rc;
+	/* A copy: naming the child may move the names. */
+	memcpy(name, "", 1);
+	if (*pem_context_table__name(table, parent))
+		memcpy(name, pem_context_table__name(table, parent), NAME_BYTES);
+	return *name ? pem_context_table__set_name(table, pid, name) : 0;
+}
+
+int pem_context_table__learn(struct pem_context_table *table, const struct pem_event_info *info,
+			     struct pem_record *record)
+{
+	uint32_t pid;
+
+	switch (info->event->meaning) {
+	case PEM_MEANS_SETS_THREAD:
+		return learn_switch(table, info, record);
+	case PEM_MEANS_THREAD_START:
+		return learn_start(table, info, record);
+	case PEM_MEANS_PROCESS_NAME:
+		if (info->name < 0)
+			return 0;
+		pid = info->process >= 0 ? role_value(record, info->process) : record->pid;
+		return pem_context_table__set_name(
+			table, pid, pem_record__string(record, (unsigned)info->name));
+	default:
+		return 0;
+	}
+}

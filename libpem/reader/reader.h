@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * reader.h - what the parts of the trace reader share
+ *
+ * Not here: the public face (pem/trace.h).
+ *
+ *	trace.c     opens a directory, merges its streams, hands out records
+ *	stream.c    one stream file: packets and records in their order, checked
+ *	context.c   who ran where: process and thread of kernel records, names of processes
+ *	about.c     .pem/run and .pem/balance
+ *	record.c    fields of a record
+ */
+#ifndef PEM_READER_H
+#define PEM_READER_H
+
+#include <pem/trace.h>
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define PEM_CPUS_MAX 8192u
+#define PEM_STREAMS_MAX 65536u
+#define PEM_PACKET_BYTES_MAX (256u << 20)
+#define PEM_ABOUT_BYTES_MAX (64u << 20) /* of .pem/run and of .pem/balance */
+
+/* What the hot loop needs of an event, found by its id. */
+struct pem_event_info {
+	const struct pem_event *event; /* NULL: free slot */
+	uint32_t id;
+	uint32_t fixed_bytes;
+	bool has_tail;
+	bool sets_context;
+	int16_t process, thread, previous_thread, parent, name; /* fields by role, or -1 */
+};
+
+/* Open-addressed, at most half full. */
+struct pem_event_table {
+	struct pem_event_info *slots;
+	uint32_t mask;
+};
+
+int pem_event_table__build(struct pem_event_table *table, const struct pem_model *model);
+void pem_event_table__free(struct pem_event_table *table);
+
+static inline uint32_t pem_event_table__hash(uint32_t id)
+{
+	return (id * 2654435769u) >> 12;
+}
+
+static inline const struct pem_event_info *
+pem_event_table__find(const struct pem_event_table *table, uint32_t id)
+{
+	uint32_t i = pem_event_table__hash(id);
+
+	for (;; i++) {
+		const struct pem_event_info *info = &table->slots[i & table->mask];
+
+		if (info->id == id && info->event)
+			return info;
+		if (!info->event)
+			return NULL;
+	}
+}
+
+/* --- stream.c --- */
+
+enum pem_stream_head { PEM_HEAD_NONE, PEM_HEAD_RECORD, PEM_HEAD_DAMAGE, PEM_HEAD_END };
+
+struct pem_stream {
+	/* the head: what comes next from this stream */
+	uint64_t clock;
+	uint32_t number;
+	enum pem_stream_head head;
+	const uint8_t *record; /* in buffer, 8-aligned */
+	const struct pem_event_info *info;
+	uint32_t record_bytes;
+	/* the packet it is in */
+	uint32_t pid, tid, cpu, source;
+	const uint8_t *end; /* of the packet's content */
+	uint64_t timestamp_end;
+	bool starts_loss; /* the head's packet begins after records of this stream were lost */
+	/* the file */
+	char *name;
+	int directory_fd; /* the trace's */
+	uint64_t file_bytes;
+	uint64_t packet_offset; /* of the packet in hand */
+	uint64_t next_offset; /* of the packet after it */
+	uint8_t *buffer;
+	size_t block_bytes; /* read at once */
+	size_t capacity;
+	size_t filled;
+	uint64_t buffer_offset; /* in the file, of buffer[0] */
+	/* of the packet before */
+	bool any_packet;
+	bool lost_in_packet;
+	uint64_t discarded, overwritten, seq_num, instance_id;
+	/* the trace's */
+	const struct pem_event_table *events;
+	uint8_t *uuid; /* of all packets, once has_uuid */
+	bool *has_uuid;
+	bool torn;
+	struct pem_error damage; /* of a PEM_HEAD_DAMAGE */
+};
+
+/* Move on to the next head. Never fails: damage is a head too, after which the stream goes on or ends. */
+void pem_stream__advance(struct pem_stream *stream);
+/* Back to the file's start, no head yet. */
+void pem_stream__rewind(struct pem_stream *stream);
+/* Give the buffer back; it comes again when needed. */
+void pem_stream__release(struct pem_stream *stream);
+
+/* --- context.c --- */
+
+struct pem_context_table;
+
+struct pem_context_table *pem_context_table__new(void);
+void pem_context_table__free(struct pem_context_table *table);
+/* Forget all but keep the memory. */
+void pem_context_table__reset(struct pem_context_table *table);
+/* A process's name; what comes before its last slash is left out. 0 or -ENOMEM. */
+int pem_context_table__set_name(struct pem_context_table *table, uint32_t pid, const char *name);
+const char *pem_context_table__name(const struct pem_context_table *table, uint32_t pid);
+/* What runs on cpu (below PEM_CPUS_MAX) is unknown from here on. */
+void pem_context_table__lose(struct pem_context_table *table, uint32_t cpu);
+/* Who runs on cpu. */
+void pem_context_table__get(const struct pem_context_table *table, uint32_t cpu, uint32_t *pid,
+			    uint32_t *tid);
+/* Learn from a record of an event that sets context, whose pid and tid are filled. 0 or -ENOMEM. */
+int pem_context_table__learn(struct pem_context_table *table, const struct pem_event_info *info,
+			     struct pem_record *record);
+
+/* --- about.c --- */
+
+int pem_about__read_run(int directory_fd, struct pem_trace_info *info, struct pem_error *error);
+
+struct pem_balances {
+	struct pem_trace_producer *producers;
+	size_t producer_count;
+	struct pem_balance *events; /* by the event's index in the model */
+	struct pem_balance total;
+	bool complete; /* the file is there, and whole */
+};
+
+/* 0 also when the file is missing or ends early: complete is false then, and nothing else is filled. */
+int pem_about__read_balance(int directory_fd, const struct pem_model *model,
+			    struct pem_balances *balances, struct pem_error *error);
+void pem_balances__free(struct pem_balances *balances);
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * record.c - the fields of a record that the reader, or the producer, has checked
+ *
+ * Not here: checking (pem_event__record_bytes in model.c).
+ */
+#include <pem/trace.h>
+
+#include <string.h>
+
+/* A number of any type, as it lies in the record. */
+struct number {
+	enum { UNSIGNED, SIGNED, FLOATING } kind;
+	uint64_t u;
+	int64_t i;
+	double f;
+};
+
+static struct number load(const struct pem_record *record, unsigned field)
+{
+	struct number n = {.kind = UNSIGNED};
+	const struct pem_field *f;
+	uint64_t bits = 0;
+	size_t bytes;
+	float single;
+
+	if (field >= record->event->field_count)
+		return n;
+	f = &record->event->fields[field];
+	bytes = pem_type__bytes(f->type);
+	memcpy(&bits, record->data + f->offset, bytes); /* 0 bytes of strings and lists */
+	switch (f->type) {
+	case PEM_TYPE_INT8:
+	case PEM_TYPE_INT16:
+	case PEM_TYPE_INT32:
+	case PEM_TYPE_INT64:
+		n.kind = SIGNED;
+		n.i = (int64_t)(bits << (64 - bytes * 8)) >> (64 - bytes * 8);
+		break;
+	case PEM_TYPE_FLOAT32:
+		n.kind = FLOATING;
+		memcpy(&single, record->data + f->offset, sizeof(single));
+		n.f = (double)single;
+		break;
+	case PEM_TYPE_FLOAT64:
+		n.kind = FLOATING;
+		memcpy(&n.f, &bits, sizeof(n.f));
+		break;
+	default:
+		n.u = bits;
+	}
+	return n;
+}
+
+uint64_t pem_record__u64(const struct pem_record *record, unsigned field)
+{
+	struct number n = load(record, field);
+
+	if (n.kind == UNSIGNED)
+		return n.u;
+	if (n.kind == SIGNED)
+		return (uint64_t)n.i;
+	if (!(n.f > 0)) /* NaN too */
+		return 0;
+	return n.f < 18446744073709551616.0 ? (uint64_t)n.f : UINT64_MAX;
+}
+
+int64_t pem_record__i64(const struct pem_record *record, unsigned field)
+{
+	struct number n = load(record, field);
+
+	if (n.kind == UNSIGNED)
+		return (int64_t)n.u;
+	if (n.kind == SIGNED)
+		return n.i;
+	if (n.f != n.f)
+		return 0;
+	if (n.f >= 9223372036854775808.0)
+		return INT64_MAX;
+	return n.f > -9223372036854775808.0 ? (int64_t)n.f : INT64_MIN;
+}
+
+double pem_record__f64(const struct pem_record *record, unsigned field)
+{
+	struct number n = load(record, field);
+
+	return n.kind == UNSIGNED ? (double)n.u : n.kind == SIGNED ? (double)n.i : n.f;
+}
+
+/* Where the tail of field begins: the tails of the fields before it come first. */
+static const uint8_t *tail(const struct pem_record *record, unsigned field, uint32_t *count)
+{
+	const struct pem_event *event = record->event;
+	size_t at = event->fixed_bytes, size;
+	const struct pem_field *f;
+	unsigned i;
+
+	for (i = 0;; i++) {
+		f = &event->fields[i];
+		if (f->type == PEM_TYPE_LIST) {
+			size = pem_type__bytes(f->element_type);
+			at = (at + size - 1) & ~(size - 1);
+			memcpy(count, record->data + f->offset, sizeof(*count));
+			if (i == field)
+				return record->data + at;
+			at += *count * size;
+		} else if (f->type == PEM_TYPE_STRING) {
+			if (i == field)
+				return record->data + at;
+			at += strlen((const char *)record->data + at) + 1;
+		}
+	}
+}
+
+const char *pem_record__string(const struct pem_record *record, unsigned field)
+{
+	uint32_t count;
+
+	if (field >= record->event->field_count ||
+	    record->event->fields[field].type != PEM_TYPE_STRING)
+		return "";
+	return (const char *)tail(record, field, &count);
+}
+
+uint32_t pem_record__list(const struct pem_record *record, unsigned field, const void **elements)
+{
+	uint32_t count = 0;
+
+	*elements = NULL;
+	if (field >= record->event->field_count ||
+	    record->event->fields[field].type != PEM_TYPE_LIST)
+		return 0;
+	*elements = tail(record, field, &count);
+	return count;
+}

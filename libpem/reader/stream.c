@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * stream.c - one stream file: its packets and records in their order, each field checked before it is used
+ *
+ * Not here: order among streams, process and thread of kernel records (trace.c, context.c).
+ *
+ * The file is read in blocks rather than mapped: whoever truncates a mapped file kills its reader with SIGBUS. It
+ * is opened for each block, so that the number of streams is not bounded by that of descriptors. A packet's content
+ * lies in the buffer as a whole, at a multiple of 8, as in the ring it came from.
+ */
+#include "reader.h"
+#include "util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ALIGN_UP(n) (((n) + (PEM_RECORD_ALIGN - 1)) & ~(size_t)(PEM_RECORD_ALIGN - 1))
+
+static __attribute__((format(printf, 2, 3))) int damaged(struct pem_stream *s, const char *format,
+							 ...)
+{
+	char what[256];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(what, sizeof(what), format, args);
+	va_end(args);
+	return pem_error__set(
+		&s->damage, -EINVAL,
+		"stream '%.80s', packet at byte %" PRIu64
+		": %s; the file was damaged after it was recorded, or pem did not make it",
+		s->name, s->packet_offset, what);
+}
+
+static int read_at(struct pem_stream *s, uint8_t *to, size_t bytes, uint64_t offset)
+{
+	int fd = openat(s->directory_fd, s->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	size_t done = 0;
+	ssize_t n;
+	int code;
+
+	if (fd < 0)
+		return -errno;
+	while (done < bytes) {
+		n = pread(fd, to + done, bytes - done, (off_t)(offset + done));
+		if (n == 0)
+			break;
+		if (n < 0) {
+			if (errno == EINTR)
+				continue;
+			code = errno;
+			close(fd);
+			return -code;
+		}
+		done += (size_t)n;
+	}
+	close(fd);
+	return (int)done;
+}
+
+/*
+ * Have the first bytes of the packet in hand in the buffer, at a multiple of 8; the caller has seen that the file
+ * held as many when it was opened. NULL: damage is worded, or the file has become shorter (torn is set).
+ */
+static const uint8_t *packet_bytes(struct pem_stream *s, size_t bytes)
+{
+	size_t skip = s->filled, capacity, want;
+	uint8_t *larger;
+	int n;
+
+	if (s->packet_offset - s->buffer_offset < s->filled)
+		skip = (size_t)(s->packet_offset - s->buffer_offset);
+	if (skip + bytes <= s->filled && skip % PEM_RECORD_ALIGN == 0)
+		return s->buffer + skip;
+	if (bytes > s->capacity) {
+		capacity = bytes > s->block_bytes ? bytes : s->block_bytes;
+		larger = malloc(capacity);
+		if (!larger) {
+			damaged(s, "no memory for %zu bytes", capacity);
+			return NULL;
+		}
+		if (s->buffer)
+			memcpy(larger, s->buffer + skip, s->filled - skip);
+		free(s->buffer);
+		s->buffer = larger;
+		s->capacity = capacity;
+	} else {
+		memmove(s->buffer, s->buffer + skip, s->filled - skip);
+	}
+	s->filled -= skip;
+	s->buffer_offset = s->packet_offset;
+	want = s->capacity - s->filled;
+	if (want > s->file_bytes - s->buffer_offset - s->filled)
+		want = (size_t)(s->file_bytes - s->buffer_offset - s->filled);
+	n = read_at(s, s->buffer + s->filled, want, s->buffer_offset + s->filled);
+	if (n < 0) {
+		damaged(s, "can't be read (%s)", strerror(-n));
+		return NULL;
+	}
+	s->filled += (size_t)n;
+	if (s->filled < bytes) {
+		s->torn = true;
+		return NULL;
+	}
+	return s->buffer;
+}
+
+static int check_sizes(struct pem_stream *s, const struct pem_packet *p)
+{
+	if (p->magic != PEM_CTF_MAGIC)
+		return damaged(s, "magic number %08" PRIx32 " instead of %08x", p->magic,
+			       PEM_CTF_MAGIC);
+	if (p->stream_id != 0)
+		return damaged(s, "stream class %" PRIu32 " instead of 0", p->stream_id);
+	if (p->packet_size % 8 || p->packet_size / 8 > PEM_PACKET_BYTES_MAX)
+		return damaged(s, "packet size of %" PRIu64 " bits", p->packet_size);
+	if (p->content_size % 8 || p->content_size > p->packet_size ||
+	    p->content_size / 8 < PEM_PACKET_HEADER_BYTES)
+		return damaged(s, "content of %" PRIu64 " bits in a packet of %" PRIu64,
+			       p->content_size, p->packet_size);
+	return 0;
+}
+
+static int check_context(struct pem_stream *s, const struct pem_packet *p)
+{
+	if (*s->has_uuid && memcmp(s->uuid, p->uuid, sizeof(p->uuid)) != 0)
+		return damaged(s, "it belongs to another trace (its uuid differs)");
+	if (p->timestamp_end < p->timestamp_begin)
+		return damaged(s, "it ends at %" PRIu64 ", before its beginning at %" PRIu64,
+			       p->timestamp_end, p->timestamp_begin);
+	if (p->source > PEM_PACKET_COUNTER)
+		return damaged(s, "unknown source %" PRIu32, p->source);
+	if (p->cpu != PEM_NO_CPU && p->cpu >= PEM_CPUS_MAX)
+		return damaged(s, "CPU %" PRIu32 ", but %u are the most", p->cpu, PEM_CPUS_MAX);
+	if (p->source == PEM_PACKET_KERNEL && p->cpu == PEM_NO_CPU)
+		return damaged(s, "kernel events without a CPU");
+	if (!s->any_packet)
+		return 0;
+	if (p->stream_instance_id != s->instance_id)
+		return damaged(s, "stream number %" PRIu64 " in the file of number %" PRIu64,
+			       p->stream_instance_id, s->instance_id);
+	if (p->timestamp_begin < s->timestamp_end)
+		return damaged(s, "it begins at %" PRIu64 ", before the packet before it ends",
+			       p->timestamp_begin);
+	if (p->packet_seq_num <= s->seq_num)
+		return damaged(s, "sequence number %" PRIu64 " after %" PRIu64, p->packet_seq_num,
+			       s->seq_num);
+	if (p->events_discarded < s->discarded || p->events_overwritten < s->overwritten)
+		return damaged(s, "it counts fewer lost events than the packet before it");
+	return 0;
+}
+
+/* Take over the checked header. */
+static void begin_packet(struct pem_stream *s, const struct pem_packet *p, const uint8_t *data)
+{
+	bool lost = s->any_packet
+			    ? p->events_discarded != s->discarded ||
+				      p->events_overwritten != s->overwritten ||
+				      p->packet_seq_num != s->seq_num + 1
+			    : p->events_discarded || p->events_overwritten || p->packet_seq_num;
+
+	/*
+	 * A packet's count may have grown before its first record or after its last one, depending on who
+	 * wrote it: what was known is doubtful at the beginning of this packet, and of the next.
+	 */
+	s->starts_loss |= lost || s->lost_in_packet; /* a packet without records passes it on */
+	s->lost_in_packet = lost;
+	s->discarded = p->events_discarded;
+	s->overwritten = p->events_overwritten;
+	s->seq_num = p->packet_seq_num;
+	s->instance_id = p->stream_instance_id;
+	s->any_packet = true;
+	if (!*s->has_uuid) {
+		memcpy(s->uuid, p->uuid, sizeof(p->uuid));
+		*s->has_uuid = true;
+	}
+	s->clock = p->timestamp_begin;
+	s->timestamp_end = p->timestamp_end;
+	s->pid = p->pid;
+	s->tid = p->tid;
+	s->cpu = p->cpu;
+	s->source = p->source;
+	s->record = data + PEM_PACKET_HEADER_BYTES;
+	s->record_bytes = 0;
+	s->end = data + p->content_size / 8;
+}
+
+/* Enter the next packet. 1; 0: the stream ends here; -EINVAL: damaged. */
+static int next_packet(struct pem_stream *s)
+{
+	struct pem_packet packet;
+	const uint8_t *data;
+	uint64_t left;
+	int rc;
+
+	s->packet_offset = s->next_offset;
+	left = s->file_bytes - s->packet_offset;
+	s->next_offset = s->file_bytes; /* unless all is well */
+	s->end = s->record = NULL;
+	s->record_bytes = 0;
+	if (left < PEM_PACKET_HEADER_BYTES) {
+		s->torn |= left > 0;
+		return 0;
+	}
+	data = packet_bytes(s, PEM_PACKET_HEADER_BYTES);
+	if (!data)
+		return s->torn ? 0 : -EINVAL;
+	memcpy(&packet, data, sizeof(packet));
+	rc = check_sizes(s, &packet);
+	if (rc)
+		return rc;
+	if (packet.packet_size / 8 > left) {
+		s->torn = true;
+		return 0;
+	}
+	s->next_offset = s->packet_offset + packet.packet_size / 8;
+	rc = check_context(s, &packet);
+	if (rc)
+		return rc;
+	data = packet_bytes(s, (size_t)(packet.content_size / 8));
+	if (!data)
+		return s->torn ? 0 : -EINVAL;
+	begin_packet(s, &packet, data);
+	return 1;
+}
+
+/* The record at s->record: find its event, its length and its clock. 0, or -EINVAL. */
+static int decode(struct pem_stream *s)
+{
+	size_t left = (size_t)(s->end - s->record);
+	const struct pem_event_info *info;
+	struct pem_record_header header;
+	uint64_t clock;
+	int bytes;
+
+	if (PEM_UNLIKELY(left < sizeof(header)))
+		return damaged(s, "%zu bytes after its last record", left);
+	memcpy(&header, s->record, sizeof(header));
+	info = pem_event_table__find(s->events, header.event_id);
+	if (PEM_UNLIKELY(!info))
+		return damaged(s, "unknown event %08" PRIx32, header.event_id);
+	bytes = (int)info->fixed_bytes;
+	if (info->has_tail)
+		bytes = pem_event__record_bytes(info->event, s->record, left);
+	if (PEM_UNLIKELY(bytes < 0 || (size_t)bytes > left))
+		return damaged(s, "a record of %.100s does not fit into what is left of it",
+			       info->event->name);
+	clock = s->clock + (uint32_t)(header.clock_low - (uint32_t)s->clock);
+	if (PEM_UNLIKELY(clock > s->timestamp_end))
+		return damaged(s, "a record of %.100s at %" PRIu64 ", after its end at %" PRIu64,
+			       info->event->name, clock, s->timestamp_end);
+	s->clock = clock;
+	s->info = info;
+	s->record_bytes = (uint32_t)bytes;
+	return 0;
+}
+
+void pem_stream__release(struct pem_stream *s)
+{
+	free(s->buffer);
+	s->buffer = NULL;
+	s->capacity = s->filled = 0;
+}
+
+void pem_stream__advance(struct pem_stream *s)
+{
+	size_t left = (size_t)(s->end - s->record), step = ALIGN_UP(s->record_bytes);
+	int rc = 1;
+
+	if (PEM_LIKELY(left > step && s->record_bytes)) {
+		s->starts_loss = false;
+		s->record += step;
+	} else if (PEM_UNLIKELY(left != s->record_bytes)) {
+		rc = damaged(s, "%zu bytes after its last record", left - s->record_bytes);
+	} else {
+		s->starts_loss = false;
+		do {
+			rc = next_packet(s);
+		} while (rc > 0 && s->record == s->end);
+	}
+	if (PEM_LIKELY(rc > 0 && decode(s) == 0)) {
+		s->head = PEM_HEAD_RECORD;
+		return;
+	}
+	s->head = rc ? PEM_HEAD_DAMAGE : PEM_HEAD_END;
+	s->record = s->end = NULL;
+	s->record_bytes = 0;
+	s->lost_in_packet = true;
+	if (s->head == PEM_HEAD_END)
+		pem_stream__release(s);
+}
+
+void pem_stream__rewind(struct pem_stream *s)
+{
+	s->clock = 0;
+	s->head = PEM_HEAD_NONE;
+	s->record = s->end = NULL;
+	s->record_bytes = 0;
+	s->timestamp_end = 0;
+	s->packet_offset = s->next_offset = 0;
+	s->any_packet = s->lost_in_packet = s->starts_loss = false;
+}

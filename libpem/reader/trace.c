@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * trace.c - opens a trace directory, merges its streams by time, hands out records with their context
+ *
+ * Not here: packets (stream.c), context (context.c), run and balance (about.c).
+ *
+ * Streams wait in a heap, ordered by the clock of what comes next from each; the one being read is outside of it
+ * and stays there while it is ahead of the heap's first, which costs one comparison a record.
+ */
+#include "model_internal.h"
+#include "reader.h"
+#include "util.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BUFFERS_BYTES ((size_t)64 << 20) /* of all streams together, as far as blocks allow */
+#define BLOCK_BYTES_MIN ((size_t)16 << 10)
+#define BLOCK_BYTES_MAX ((size_t)256 << 10)
+#define NS_PER_S 1000000000u
+
+struct pem_trace {
+	int directory_fd;
+	int about_fd;
+	struct pem_model *model;
+	struct pem_trace_info info;
+	struct pem_balances balances;
+	struct pem_event_table events;
+	struct pem_context_table *context;
+	struct pem_stream *streams;
+	size_t stream_count;
+	uint8_t uuid[16];
+	bool has_uuid;
+	/* merge */
+	struct pem_stream *current; /* not in the heap; its head is the one handed out last */
+	struct pem_stream **heap;
+	size_t heap_count;
+	bool started;
+	/* time: nanoseconds at the last whole second passed, and 2^64 parts of a nanosecond per tick */
+	uint64_t second_clock;
+	uint64_t second_ns;
+	uint64_t ns_per_tick;
+	uint64_t ns_fraction;
+};
+
+/* --- events by id --- */
+
+static void fill_info(struct pem_event_info *info, const struct pem_event *event)
+{
+	unsigned i;
+
+	info->event = event;
+	info->id = event->id;
+	info->fixed_bytes = event->fixed_bytes;
+	for (i = 0; i < event->field_count; i++)
+		info->has_tail |= event->fields[i].type == PEM_TYPE_STRING ||
+				  event->fields[i].type == PEM_TYPE_LIST;
+	info->sets_context = event->meaning == PEM_MEANS_SETS_THREAD ||
+			     event->meaning == PEM_MEANS_THREAD_START ||
+			     event->meaning == PEM_MEANS_PROCESS_NAME;
+	info->process = (int16_t)pem_event__field_by_role(event, PEM_ROLE_PROCESS);
+	info->thread = (int16_t)pem_event__field_by_role(event, PEM_ROLE_THREAD);
+	info->previous_thread = (int16_t)pem_event__field_by_role(event, PEM_ROLE_PREVIOUS_THREAD);
+	info->parent = (int16_t)pem_event__field_by_role(event, PEM_ROLE_PARENT);
+	info->name = (int16_t)pem_event__field_by_role(event, PEM_ROLE_NAME);
+}
+
+int pem_event_table__build(struct pem_event_table *table, const struct pem_model *model)
+{
+	size_t i, size = 64;
+	uint32_t at;
+
+	while (size < 2 * pem_model__count(model))
+		size *= 2;
+	table->slots = calloc(size, sizeof(*table->slots));
+	if (!table->slots)
+		return -ENOMEM;
+	table->mask = (uint32_t)size - 1;
+	for (i = 0; i < pem_model__count(model); i++) {
+		at = pem_event_table__hash(pem_model__event(model, i)->id);
+		while (table->slots[at & table->mask].event)
+			at++;
+		fill_info(&table->slots[at & table->mask], pem_model__event(model, i));
+	}
+	return 0;
+}
+
+void pem_event_table__free(struct pem_event_table *table)
+{
+	free(table->slots);
+}
+
+/* --- opening --- */
+
+static int open_model(struct pem_trace *trace, const char *directory, struct pem_error *error)
+{
+	char origin[160], *text;
+	size_t bytes;
+	int rc;
+
+	snprintf(origin, sizeof(origin), "%.140s/.pem/model", directory);
+	trace->model = pem_model__new();
+	if (!trace->model)
+		return -ENOMEM;
+	text = pem_read_file(trace->about_fd, "model", PEM_ABOUT_BYTES_MAX, &bytes);
+	if (!text)
+		return pem_error__set(
+			error, -EINVAL,
+			"%s can't be read (%s): without it no record can be understood", origin,
+			strerror(errno));
+	rc = pem_model__add_text(trace->model, text, bytes, origin, error);
+	free(text);
+	return rc < 0 ? rc : 0;
+}
+
+static bool is_stream_name(const char *name)
+{
+	return name[0] != '.' && strcmp(name, "metadata") != 0;
+}
+
+static int add_stream(struct pem_trace *trace, const char *name, size_t *capacity)
+{
+	struct pem_stream *s, *larger;
+	struct stat st;
+
+	if (fstatat(trace->directory_fd, name, &st, AT_SYMLINK_NOFOLLOW))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return 0;
+	if (trace->stream_count == PEM_STREAMS_MAX)
+		return -EMFILE;
+	if (trace->stream_count == *capacity) {
+		*capacity = *capacity ? *capacity * 2 : 16;
+		larger = realloc(trace->streams, *capacity * sizeof(*larger));
+		if (!larger)
+			return -ENOMEM;
+		trace->streams = larger;
+	}
+	s = &trace->streams[trace->stream_count];
+	memset(s, 0, sizeof(*s));
+	s->file_bytes = (uint64_t)st.st_size;
+	s->name = strdup(name);
+	if (!s->name)
+		return -ENOMEM;
+	trace->stream_count++;
+	return 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(((const struct pem_stream *)a)->name, ((const struct pem_stream *)b)->name);
+}
+
+/* Find the stream files, numbered in the order of their names. */
+static int open_streams(struct pem_trace *trace)
+{
+	int rc = 0, fd = openat(trace->directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	size_t capacity = 0, block, i;
+	struct dirent *entry;
+
+	if (!dir) {
+		rc = -errno;
+		if (fd >= 0)
+			close(fd);
+		return rc;
+	}
+	while (!rc && (entry = readdir(dir))) {
+		if (is_stream_name(entry->d_name))
+			rc = add_stream(trace, entry->d_name, &capacity);
+	}
+	closedir(dir);
+	if (rc)
+		return rc;
+	if (trace->stream_count)
+		qsort(trace->streams, trace->stream_count, sizeof(*trace->streams), compare_names);
+	block = trace->stream_count ? BUFFERS_BYTES / trace->stream_count : 0;
+	block = block < BLOCK_BYTES_MIN ? BLOCK_BYTES_MIN : block;
+	block = block > BLOCK_BYTES_MAX ? BLOCK_BYTES_MAX : block;
+	trace->heap = calloc(trace->stream_count + 1, sizeof(struct pem_stream *));
+	if (!trace->heap)
+		return -ENOMEM;
+	for (i = 0; i < trace->stream_count; i++) {
+		trace->streams[i].number = (uint32_t)i;
+		trace->streams[i].directory_fd = trace->directory_fd;
+		trace->streams[i].block_bytes = block & ~(size_t)4095;
+		trace->streams[i].events = &trace->events;
+		trace->streams[i].uuid = trace->uuid;
+		trace->streams[i].has_uuid = &trace->has_uuid;
+	}
+	return 0;
+}
+
+static int open_directory(struct pem_trace *trace, const char *directory, struct pem_error *error)
+{
+	int code;
+
+	trace->directory_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (trace->directory_fd < 0) {
+		code = errno == ENOTDIR ? EINVAL : errno;
+		return pem_error__set(error, -code, "'%.200s' can't be opened as a trace: %s",
+				      directory, strerror(errno));
+	}
+	trace->about_fd = openat(trace->directory_fd, ".pem", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (trace->about_fd < 0 || faccessat(trace->about_fd, "run", F_OK, 0) ||
+	    faccessat(trace->directory_fd, "metadata", F_OK, 0))
+		return pem_error__set(error, -EINVAL,
+				      "'%.200s' is no pem trace: a folder with 'metadata' and "
+				      "'.pem/run' in it is "
+				      "(pem record -o makes one)",
+				      directory);
+	return 0;
+}
+
+static int open_parts(struct pem_trace *trace, const char *directory, struct pem_error *error)
+{
+	int rc = open_directory(trace, directory, error);
+
+	if (!rc)
+		rc = pem_about__read_run(trace->about_fd, &trace->info, error);
+	if (!rc)
+		rc = open_model(trace, directory, error);
+	if (!rc)
+		rc = pem_about__read_balance(trace->about_fd, trace->model, &trace->balances,
+					     error);
+	if (rc)
+		return rc;
+	trace->info.complete = trace->info.complete && trace->balances.complete;
+	trace->ns_per_tick = NS_PER_S / trace->info.clock_hz;
+	trace->ns_fraction =
+		(uint64_t)(((unsigned __int128)(NS_PER_S % trace->info.clock_hz) << 64) /
+			   trace->info.clock_hz) +
+		1;
+	trace->context = pem_context_table__new();
+	if (!trace->context || pem_event_table__build(&trace->events, trace->model))
+		return -ENOMEM;
+	rc = open_streams(trace);
+	if (rc && rc != -ENOMEM)
+		pem_error__set(error, rc, "the streams of '%.200s' can't be found: %s", directory,
+			       strerror(-rc));
+	return rc ? rc : pem_trace__rewind(trace);
+}
+
+struct pem_trace *pem_trace__open(const char *directory, struct pem_error *error)
+{
+	struct pem_trace *trace = calloc(1, sizeof(*trace));
+	int rc = -ENOMEM;
+
+	if (trace) {
+		trace->directory_fd = trace->about_fd = -1;
+		rc = open_parts(trace, directory, error);
+	}
+	if (!rc)
+		return trace;
+	if (rc == -ENOMEM)
+		pem_error__set(error, rc, "no memory to open '%.200s'", directory);
+	pem_trace__close(trace);
+	errno = -rc;
+	return NULL;
+}
+
+void pem_trace__close(struct pem_trace *trace)
+{
+	size_t i;
+
+	if (!trace)
+		return;
+	for (i = 0; i < trace->stream_count; i++) {
+		pem_stream__release(&trace->streams[i]);
+		free(trace->streams[i].name);
+	}
+	free(trace->streams);
+	free(trace->heap);
+	pem_context_table__free(trace->context);
+	pem_event_table__free(&trace->events);
+	pem_balances__free(&trace->balances);
+	pem_model__free(trace->model);
+	if (trace->about_fd >= 0)
+		close(trace->about_fd);
+	if (trace->directory_fd >= 0)
+		close(trace->directory_fd);
+	free(trace);
+}
+
+/* --- order --- */
+
+static inline bool before(const struct pem_stream *a, const struct pem_stream *b)
+{
+	return a->clock < b->clock || (a->clock == b->clock && a->number < b->number);
+}
+
+static void sift_down(struct pem_trace *trace, size_t i)
+{
+	struct pem_stream **heap = trace->heap, *s = heap[i];
+	size_t child;
+
+	while ((child = 2 * i + 1) < trace->heap_count) {
+		if (child + 1 < trace->heap_count && before(heap[child + 1], heap[child]))
+			child++;
+		if (!before(heap[child], s))
+			break;
+		heap[i] = heap[child];
+		i = child;
+	}
+	heap[i] = s;
+}
+
+/* Take the first stream off the heap. */
+static struct pem_stream *pop(struct pem_trace *trace)
+{
+	struct pem_stream *first;
+
+	if (!trace->heap_count)
+		return NULL;
+	first = trace->heap[0];
+	trace->heap[0] = trace->heap[--trace->heap_count];
+	if (trace->heap_count)
+		sift_down(trace, 0);
+	return first;
+}
+
+/* Load every stream's head and order them. */
+static void start(struct pem_trace *trace)
+{
+	struct pem_stream *s;
+	size_t i;
+
+	for (i = 0; i < trace->stream_count; i++) {
+		s = &trace->streams[i];
+		pem_stream__advance(s);
+		if (s->head != PEM_HEAD_END)
+			trace->heap[trace->heap_count++] = s;
+	}
+	for (i = trace->heap_count / 2; i-- > 0;)
+		sift_down(trace, i);
+	trace->current = pop(trace);
+	trace->started = true;
+}
+
+/* Move the current stream on, and make the stream with the earliest head the current one. */
+static inline void step(struct pem_trace *trace)
+{
+	struct pem_stream *s = trace->current;
+
+	pem_stream__advance(s);
+	if (PEM_UNLIKELY(s->head == PEM_HEAD_END)) {
+		trace->current = pop(trace);
+	} else if (trace->heap_count && before(trace->heap[0], s)) {
+		trace->current = trace->heap[0];
+		trace->heap[0] = s;
+		sift_down(trace, 0);
+	}
+}
+
+/*
+ * Nanoseconds since the start, rounded down; 0 before it. Exact: within a second the ticks are fewer than the
+ * clock's rate, and then the error of the rounded-up fraction, below ticks / 2^64, is less than 1 / rate.
+ */
+static inline uint64_t time_ns(struct pem_trace *trace, uint64_t clock)
+{
+	uint64_t ticks = clock - trace->second_clock, hz = trace->info.clock_hz;
+
+	if (PEM_UNLIKELY(ticks >= hz)) {
+		if (clock < trace->info.start_clock)
+			return 0;
+		ticks = clock - trace->info.start_clock;
+		trace->second_clock = clock - ticks % hz;
+		trace->second_ns = ticks / hz * NS_PER_S;
+		ticks %= hz;
+	}
+	if (PEM_UNLIKELY(hz >> 32))
+		return trace->second_ns + (uint64_t)((unsigned __int128)ticks * NS_PER_S / hz);
+	return trace->second_ns + ticks * trace->ns_per_tick +
+	       (uint64_t)(((unsigned __int128)ticks * trace->ns_fraction) >> 64);
+}
+
+int pem_trace__next(struct pem_trace *trace, struct pem_record *record, struct pem_error *error)
+{
+	struct pem_stream *s;
+
+	if (PEM_LIKELY(trace->current != NULL))
+		step(trace);
+	else if (!trace->started)
+		start(trace);
+	s = trace->current;
+	if (PEM_UNLIKELY(!s))
+		return 0;
+	if (PEM_UNLIKELY(s->head == PEM_HEAD_DAMAGE)) {
+		if (error)
+			*error = s->damage;
+		return -EINVAL;
+	}
+	record->clock = s->clock;
+	record->time_ns = time_ns(trace, s->clock);
+	record->event = s->info->event;
+	record->data = s->record;
+	record->bytes = s->record_bytes;
+	record->cpu = s->cpu;
+	record->stream = s->number;
+	record->source = s->source;
+	record->pid = s->pid;
+	record->tid = s->tid;
+	if (s->source == PEM_PACKET_KERNEL) {
+		if (PEM_UNLIKELY(s->starts_loss))
+			pem_context_table__lose(trace->context, s->cpu);
+		pem_context_table__get(trace->context, s->cpu, &record->pid, &record->tid);
+	}
+	if (s->info->sets_context &&
+	    PEM_UNLIKELY(pem_context_table__learn(trace->context, s->info, record)))
+		return pem_error__set(error, -ENOMEM, "no memory to follow processes");
+	return 1;
+}
+
+int pem_trace__rewind(struct pem_trace *trace)
+{
+	const struct pem_trace_producer *producer;
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < trace->stream_count; i++)
+		pem_stream__rewind(&trace->streams[i]);
+	trace->current = NULL;
+	trace->heap_count = 0;
+	trace->started = false;
+	trace->second_clock = trace->info.start_clock;
+	trace->second_ns = 0;
+	pem_context_table__reset(trace->context);
+	/* A process that replaced its image is there twice: it begins with the name of the first. */
+	for (i = trace->balances.producer_count; !rc && i-- > 0;) {
+		producer = &trace->balances.producers[i];
+		rc = pem_context_table__set_name(trace->context, producer->pid, producer->name);
+	}
+	return rc;
+}
+
+/* --- what is known about it --- */
+
+const struct pem_model *pem_trace__model(const struct pem_trace *trace)
+{
+	return trace->model;
+}
+
+const struct pem_trace_info *pem_trace__info(const struct pem_trace *trace)
+{
+	return &trace->info;
+}
+
+uint64_t pem_trace__torn_packets(const struct pem_trace *trace)
+{
+	uint64_t torn = 0;
+	size_t i;
+
+	for (i = 0; i < trace->stream_count; i++)
+		torn += trace->streams[i].torn;
+	return torn;
+}
+
+const char *pem_trace__process_name(const struct pem_trace *trace, uint32_t pid)
+{
+	return pem_context_table__name(trace->context, pid);
+}
+
+size_t pem_trace__producer_count(const struct pem_trace *trace)
+{
+	return trace->balances.producer_count;
+}
+
+const struct pem_trace_producer *pem_trace__producer(const struct pem_trace *trace, size_t i)
+{
+	return i < trace->balances.producer_count ? &trace->balances.producers[i] : NULL;
+}
+
+struct pem_balance pem_trace__event_balance(const struct pem_trace *trace,
+					    const struct pem_event *event)
+{
+	struct pem_balance zero = {0};
+	ssize_t i = pem_model__index(trace->model, event->id);
+
+	return trace->balances.events && i >= 0 ? trace->balances.events[i] : zero;
+}
+
+struct pem_balance pem_trace__total_balance(const struct pem_trace *trace)
+{
+	return trace->balances.total;
+}
