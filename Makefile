@@ -24,7 +24,7 @@ say = $(if $(V),,@printf '  %-8s %s\n' $(1) $(2))
 # Who may include whom: -I flags per folder.
 INC_ABI := -Ispec/abi
 INC_PUBLIC := $(INC_ABI) -Ilibpem/include
-INC_codegen = $(INC_ABI) $(shell pkg-config --cflags libxml-2.0)
+INC_codegen = $(INC_ABI) $(shell pkg-config --cflags libxml-2.0 2>/dev/null)
 INC_libpem = $(INC_PUBLIC) -Ilibpem -I$(B)/gen -DPEM_VERSION='"$(VERSION)"'
 INC_kmod = $(INC_ABI) -I$(B)/gen
 INC_viz-export = $(INC_PUBLIC) -I$(B)/gen/viz-export
@@ -45,7 +45,12 @@ ALL :=
 # Order-only prerequisites of every object outside codegen/: generated headers.
 GENERATED :=
 
+# Those that may install packages start make again when they have: libraries are probed in the build.mk files.
+ifeq ($(filter-out deps demo check help clean,$(or $(MAKECMDGOALS),all)),)
+include tools/build.mk
+else
 include $(sort $(wildcard */build.mk */*/build.mk))
+endif
 
 all: $(ALL)
 

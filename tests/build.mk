@@ -39,10 +39,6 @@ $(FUZZ_NAMES:%=$(B)/fuzz/%): $(B)/fuzz/%: $(B)/obj/tests/fuzz/%.o $$(TEST_OBJ_$$
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -fsanitize=fuzzer -o $@ $< $(TEST_OBJ_$*) $(TEST_LINK) $(TEST_LIB_$*) -ldl -lpthread -lm
 
-# What is missing is installed first, then make starts again: it probes for libraries when it reads these files.
-check:
-	@tools/deps check
-	@$(MAKE) --no-print-directory check-built
-
+# make check comes here by tools/build.mk
 check-built: all tests
 	@B='$(B)' T='$(T)' SAN='$(SAN)' CC='$(CC)' UNIT_MISSING='$(UNIT_MISSING)' tests/run

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What a newcomer types besides make: deps, demo, install. The rules behind check are in tests/build.mk.
+# What a newcomer types besides make: deps, demo, check, install.
 
 INSTALL ?= install
 SO_VERSION := 1.0.0
@@ -7,11 +7,18 @@ SO_VERSION := 1.0.0
 deps:
 	@tools/deps $(or $(TIER),check)
 
-# Installs first, then starts make again: libraries are probed when the makefiles are read.
+# All cores, unless the caller said how many.
+JOBS = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc))
+
+# These install first, then start make again: the top Makefile says why.
 demo:
 	@tools/deps build
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) $(JOBS) --no-print-directory all
 	@B='$(B)' demo/run
+
+check:
+	@tools/deps check
+	@$(MAKE) $(JOBS) --no-print-directory check-built
 
 bindir = $(DESTDIR)$(PREFIX)/bin
 libdir = $(DESTDIR)$(LIBDIR)
