@@ -54,7 +54,7 @@ static int is_word(char c)
 /* One argument, such as "struct task_struct *prev": everything but the last word is its type. */
 static void put_argument(FILE *f, const char *text, size_t bytes, unsigned position)
 {
-	size_t name;
+	size_t name, type;
 
 	while (bytes && (*text == ' ' || *text == '\t' || *text == '\n')) {
 		text++;
@@ -64,9 +64,12 @@ static void put_argument(FILE *f, const char *text, size_t bytes, unsigned posit
 		bytes--;
 	for (name = bytes; name && is_word(text[name - 1]);)
 		name--;
-	if (!name || name == bytes)
+	for (type = name; type && text[type - 1] == ' ';)
+		type--;
+	if (!type || name == bytes)
 		return;
-	fprintf(f, "\t%.*s = (%.*s)ctx[%u];\n", (int)bytes, text, (int)name, text, position);
+	fprintf(f, "\t%.*s __attribute__((unused)) = (%.*s)ctx[%u];\n", (int)bytes, text, (int)type,
+		text, position);
 }
 
 static void put_arguments(FILE *f, const char *arguments)

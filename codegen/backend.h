@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * backend.h - what a backend is, and where its files go
+ *
+ * A backend turns a checked set of specs into files. To add one: write backend_NAME.c, which defines
+ * const struct pem_backend pem_backend_NAME, and list it in main.c's table.
+ */
+#ifndef PEM_CODEGEN_BACKEND_H
+#define PEM_CODEGEN_BACKEND_H
+
+#include "model.h"
+
+struct pem_output;
+
+struct pem_backend {
+	const char *name; /* what follows --backend */
+	const char *description; /* one line for --help */
+	/* Write all files. Output must depend on the set alone: no dates, no paths. */
+	void (*emit)(const struct pem_spec_set *set, struct pem_output *out);
+};
+
+extern const struct pem_backend pem_backend_c;
+extern const struct pem_backend pem_backend_model;
+extern const struct pem_backend pem_backend_ctf;
+extern const struct pem_backend pem_backend_bpf;
+
+/*
+ * Start a file: what is printed to the stream is kept in memory until all backends are done. name is relative to
+ * the output folder. The stream belongs to the output and stays open; a backend may write to several in turn.
+ */
+FILE *pem_output__file(struct pem_output *out, const char *name);
+
+struct pem_output *pem_output__new(void);
+/*
+ * Write the files whose content differs from what is there, each through a temporary file and rename. 0, or -errno
+ * of the first that failed, after a sentence to errors.
+ */
+int pem_output__commit(struct pem_output *out, const char *directory, FILE *errors);
+void pem_output__free(struct pem_output *out);
+
+/* A banner as C comment: which specs the file is made from, and their hashes. spec NULL: all of the set's. */
+void pem_banner(FILE *f, const struct pem_spec_set *set, const struct pem_spec *spec);
+/* Text as the inside of a C string literal, valid in every C and C++, of bytes only. */
+void pem_put_c_escaped(FILE *f, const char *text);
+/* An event's CTF declaration: lines ended by \n (backend_ctf.c). */
+void pem_put_tsdl(FILE *f, const struct pem_spec_event *event);
+/* An event's and its fields' lines of a model text, without the "pem-model" line (backend_model.c). */
+void pem_put_model(FILE *f, const struct pem_spec_event *event);
+/* The model text of some specs as lines of C string literals; stubs_only: without events of other sources. */
+void pem_put_model_literal(FILE *f, const struct pem_spec *const *specs, size_t count,
+			   int stubs_only);
+
+#endif

@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * backend_c.c - C and C++ stubs: DIR/<provider>.h
+ *
+ * For each event a record struct and an id; for each event of source 'stub' also pem_notify_X. What the stub does
+ * at run time is spec/abi/pem/stub.h's; here is only the text around it. Names that the header needs for itself
+ * start with pem_, which no field may.
+ *
+ *	pem_notify_X        enable byte, test, branch
+ *	pem_notify_X_on     the fast paths: log into this thread's chunk, or update a statistic
+ *	pem_notify_X_slow   record on the stack, to libpem
+ *	pem_put_X           stores the fields of one record, for both
+ */
+#include "backend.h"
+
+#include <pem/stub.h>
+
+#include <ctype.h>
+#include <stdlib.h>
+
+static const char head[] = "#include <pem/abi.h>\n"
+			   "#include <pem/stub.h>\n"
+			   "\n"
+			   "#include <stddef.h>\n"
+			   "#include <stdint.h>\n"
+			   "#include <string.h>\n";
+
+/* Helpers, the same in each generated header, so guarded on their own. */
+static const char text_helper[] =
+	"#ifndef PEM_STUB_TEXT\n"
+	"#define PEM_STUB_TEXT\n"
+	"/* Bytes to copy of a string, its NUL not counted; at most max. The empty asm keeps "
+	"compilers from\n"
+	"   warning that a literal is shorter than max: memchr stops at its NUL. */\n"
+	"static inline uint32_t pem_text_length(const char *pem_text, uint32_t pem_max)\n"
+	"{\n"
+	"\tconst char *pem_end;\n"
+	"\n"
+	"\t__asm__(\"\" : \"+r\"(pem_text));\n"
+	"\tpem_end = (const char *)memchr(pem_text, 0, pem_max);\n"
+	"\treturn pem_end ? (uint32_t)(pem_end - pem_text) : pem_max;\n"
+	"}\n"
+	"#endif\n\n";
+
+static const char constructor[] =
+	"/* Registers once per program or library, however many files include this. Without "
+	"libpem: does nothing. */\n"
+	"__attribute__((weak, visibility(\"hidden\"), constructor)) void pem_attach_%1$s(void)\n"
+	"{\n"
+	"\tint (*pem_register)(struct pem_provider *) = 0;\n"
+	"\tvoid *pem_symbol;\n"
+	"\n"
+	"\tif (pem_provider_%1$s.registered)\n"
+	"\t\treturn;\n"
+	"\tpem_symbol = dlsym((void *)0, \"pem_provider_register\"); /* 0: RTLD_DEFAULT, hidden by "
+	"strict C */\n"
+	"\tif (!pem_symbol)\n"
+	"\t\treturn;\n"
+	"\tmemcpy(&pem_register, &pem_symbol, sizeof(pem_register));\n"
+	"\tpem_register(&pem_provider_%1$s);\n"
+	"}\n\n"
+	"__attribute__((weak, visibility(\"hidden\"), destructor)) void pem_detach_%1$s(void)\n"
+	"{\n"
+	"\tvoid (*pem_unregister)(struct pem_provider *) = 0;\n"
+	"\tvoid *pem_symbol;\n"
+	"\n"
+	"\tif (!pem_provider_%1$s.registered)\n"
+	"\t\treturn;\n"
+	"\tpem_symbol = dlsym((void *)0, \"pem_provider_unregister\");\n"
+	"\tif (!pem_symbol)\n"
+	"\t\treturn;\n"
+	"\tmemcpy(&pem_unregister, &pem_symbol, sizeof(pem_unregister));\n"
+	"\tpem_unregister(&pem_provider_%1$s);\n"
+	"}\n\n";
+
+static int has_type(const struct pem_spec_event *event, unsigned type)
+{
+	size_t i;
+
+	for (i = 0; i < event->field_count; i++) {
+		if (event->fields[i].type == type)
+			return 1;
+	}
+	return 0;
+}
+
+static void put_record_struct(FILE *f, const struct pem_spec_event *event)
+{
+	const struct pem_spec_field *field;
+	size_t i;
+
+	fprintf(f, "/* %s: %s */\n", event->name, event->description);
+	fprintf(f, "#define PEM_EVENT_%s_ID 0x%08xu\n", event->c_upper, event->id);
+	fprintf(f, "struct pem_%s_record {\n\tstruct pem_record_header header;\n", event->c_name);
+	for (i = 0; i < event->field_count; i++) {
+		field = &event->fields[i];
+		if (field->padding)
+			fprintf(f, "\tuint8_t pem_padding%zu[%u];\n", i, field->padding);
+		if (field->type == PEM_TYPE_LIST)
+			fprintf(f, "\tuint32_t %s_count;", field->name);
+		else if (field->type != PEM_TYPE_STRING)
+			fprintf(f, "\t%s %s;", pem_type__c(field->type), field->name);
+		else
+			fprintf(f, "\t/* then the string %s */\n", field->name);
+		if (field->type != PEM_TYPE_STRING)
+			fprintf(f, " /* %s%s%s */\n", field->unit, field->unit[0] ? ": " : "",
+				field->description);
+	}
+	fprintf(f, "};\n");
+	for (i = 0; i < event->field_count; i++) {
+		field = &event->fields[i];
+		if (field->type != PEM_TYPE_STRING)
+			fprintf(f,
+				"PEM_STATIC_ASSERT(offsetof(struct pem_%s_record, %s%s) == %u, "
+				"\"%s\");\n",
+				event->c_name, field->name,
+				field->type == PEM_TYPE_LIST ? "_count" : "", field->offset,
+				field->name);
+	}
+	fprintf(f, "\n");
+}
+
+/* The fields as parameters, or, typed 0, as arguments. lengths: and what put_measure computed. */
+static void put_list(FILE *f, const struct pem_spec_event *event, int typed, int lengths,
+		     const char *before)
+{
+	const struct pem_spec_field *field;
+	const char *comma = before;
+	size_t i;
+
+	for (i = 0; i < event->field_count; i++) {
+		field = &event->fields[i];
+		if (field->type == PEM_TYPE_STRING)
+			fprintf(f, "%s%s%s", comma, typed ? "const char *" : "", field->name);
+		else if (field->type == PEM_TYPE_LIST && typed)
+			fprintf(f, "%suint32_t %s_count, const %s *%s", comma, field->name,
+				pem_type__c(field->element_type), field->name);
+		else if (field->type == PEM_TYPE_LIST)
+			fprintf(f, "%s%s_count, %s", comma, field->name, field->name);
+		else
+			fprintf(f, "%s%s%s%s", comma, typed ? pem_type__c(field->type) : "",
+				typed ? " " : "", field->name);
+		comma = ", ";
+	}
+	for (i = 0; i < event->field_count && lengths; i++) {
+		if (event->fields[i].type == PEM_TYPE_STRING) {
+			fprintf(f, "%s%spem_length%zu", comma, typed ? "uint32_t " : "", i);
+			comma = ", ";
+		}
+	}
+	if (typed && comma == before && !before[0])
+		fprintf(f, "void");
+}
+
+/* Bring strings and lists to their limits, and compute pem_bytes. */
+static void put_measure(FILE *f, const struct pem_spec_event *event, const char *tabs)
+{
+	const struct pem_spec_field *field;
+	uint32_t size;
+	size_t i;
+
+	for (i = 0; i < event->field_count; i++) {
+		field = &event->fields[i];
+		if (field->type == PEM_TYPE_STRING) {
+			fprintf(f, "%sif (!%s)\n%s\t%s = \"\";\n", tabs, field->name, tabs,
+				field->name);
+			fprintf(f, "%spem_length%zu = pem_text_length(%s, %uu);\n", tabs, i,
+				field->name, field->max_count - 1);
+			fprintf(f, "%spem_bytes += pem_length%zu + 1;\n", tabs, i);
+		} else if (field->type == PEM_TYPE_LIST) {
+			size = pem_type__size(field->element_type);
+			fprintf(f, "%sif (!%s)\n%s\t%s_count = 0;\n", tabs, field->name, tabs,
+				field->name);
+			fprintf(f, "%sif (%s_count > %uu)\n%s\t%s_count = %uu;\n", tabs,
+				field->name, field->max_count, tabs, field->name, field->max_count);
+			fprintf(f, "%spem_bytes = ((pem_bytes + %uu) & ~%uu) + %s_count * %uu;\n",
+				tabs, size - 1, size - 1, field->name, size);
+		}
+	}
+}
+
+static void declare_lengths(FILE *f, const struct pem_spec_event *event, const char *tabs)
+{
+	size_t i;
+
+	if (!event->has_tail)
+		return;
+	fprintf(f, "%suint32_t pem_bytes = %uu", tabs, event->fixed_bytes);
+	for (i = 0; i < event->field_count; i++) {
+		if (event->fields[i].type == PEM_TYPE_STRING)
+			fprintf(f, ", pem_length%zu", i);
+	}
+	fprintf(f, ";\n");
+}
+
+static void put_tail_stores(FILE *f, const struct pem_spec_event *event)
+{
+	const struct pem_spec_field *field;
+	uint32_t size, known_align = event->fixed_bytes % 8 ? event->fixed_bytes % 4 ? 1 : 4 : 8;
+	size_t i;
+
+	for (i = 0; i < event->field_count; i++) {
+		field = &event->fields[i];
+		if (field->type == PEM_TYPE_STRING) {
+			fprintf(f, "\tmemcpy(pem_at, %s, pem_length%zu);\n", field->name, i);
+			fprintf(f, "\tpem_at[pem_length%zu] = 0;\n", i);
+			fprintf(f, "\tpem_at += pem_length%zu + 1;\n", i);
+			known_align = 1;
+		} else if (field->type == PEM_TYPE_LIST) {
+			size = pem_type__size(field->element_type);
+			if (size > known_align)
+				fprintf(f,
+					"\twhile ((uintptr_t)pem_at & %uu)\n\t\t*pem_at++ = 0;\n",
+					size - 1);
+			fprintf(f, "\tif (%s_count)\n", field->name);
+			fprintf(f, "\t\tmemcpy(pem_at, %s, %s_count * %uu);\n", field->name,
+				field->name, size);
+			fprintf(f, "\tpem_at += %s_count * %uu;\n", field->name, size);
+			known_align = size;
+		}
+	}
+	fprintf(f, "\t(void)pem_at;\n");
+}
+
+static void put_store(FILE *f, const struct pem_spec_event *event)
+{
+	const struct pem_spec_field *field;
+	const char *count;
+	size_t i;
+
+	fprintf(f, "static inline void pem_put_%s(uint8_t *pem_record", event->c_name);
+	put_list(f, event, 1, 1, ", ");
+	fprintf(f, ")\n{\n");
+	fprintf(f,
+		"\tstruct pem_%1$s_record *pem_to = (struct pem_%1$s_record *)(void "
+		"*)pem_record;\n",
+		event->c_name);
+	if (event->has_tail)
+		fprintf(f, "\tuint8_t *pem_at = pem_record + %u;\n", event->fixed_bytes);
+	fprintf(f, "\n");
+	if (!event->field_count)
+		fprintf(f, "\t(void)pem_to;\n");
+	for (i = 0; i < event->field_count; i++) {
+		field = &event->fields[i];
+		count = field->type == PEM_TYPE_LIST ? "_count" : "";
+		if (field->padding)
+			fprintf(f, "\tmemset(pem_to->pem_padding%zu, 0, %u);\n", i, field->padding);
+		if (field->type != PEM_TYPE_STRING)
+			fprintf(f, "\tpem_to->%s%s = %s%s;\n", field->name, count, field->name,
+				count);
+	}
+	if (event->has_tail && !event->fixed_bytes)
+		fprintf(f, "\t(void)pem_to;\n");
+	if (event->has_tail)
+		put_tail_stores(f, event);
+	fprintf(f, "}\n\n");
+}
+
+static void put_slow(FILE *f, const struct pem_spec_event *event)
+{
+	const char *provider = event->spec->provider;
+
+	fprintf(f, "static __attribute__((noinline, unused)) void pem_notify_%s_slow(",
+		event->c_name);
+	put_list(f, event, 1, 0, "");
+	fprintf(f,
+		")\n{\n\tunion {\n\t\tuint64_t pem_words[%u];\n\t\tstruct pem_%s_record "
+		"pem_record;\n"
+		"\t} pem_u;\n",
+		event->max_bytes / 8, event->c_name);
+	declare_lengths(f, event, "\t");
+	fprintf(f, "\n\tif (!pem_provider_%s.notify)\n\t\treturn;\n", provider);
+	put_measure(f, event, "\t");
+	fprintf(f, "\tpem_u.pem_record.header.clock_low = 0;\n");
+	fprintf(f, "\tpem_u.pem_record.header.event_id = PEM_EVENT_%s_ID;\n", event->c_upper);
+	fprintf(f, "\tpem_put_%s((uint8_t *)&pem_u", event->c_name);
+	put_list(f, event, 0, 1, ", ");
+	fprintf(f, ");\n\tpem_provider_%1$s.notify(&pem_provider_%1$s, %2$u, &pem_u, ", provider,
+		event->stub_index);
+	if (event->has_tail)
+		fprintf(f, "pem_bytes);\n}\n\n");
+	else
+		fprintf(f, "%uu);\n}\n\n", event->fixed_bytes);
+}
+
+static void put_slow_call(FILE *f, const struct pem_spec_event *event, const char *tabs)
+{
+	fprintf(f, "%spem_notify_%s_slow(", tabs, event->c_name);
+	put_list(f, event, 0, 0, "");
+	fprintf(f, ");\n");
+}
+
+static void put_log_path(FILE *f, const struct pem_spec_event *event)
+{
+	char bytes[24] = "pem_bytes";
+
+	if (!event->has_tail)
+		snprintf(bytes, sizeof(bytes), "%uu", event->fixed_bytes);
+	fprintf(f, "\tif (__builtin_expect(pem_flags == PEM_ACTION_LOG, 1)) {\n");
+	declare_lengths(f, event, "\t\t");
+	if (event->has_tail)
+		fprintf(f, "\n");
+	put_measure(f, event, "\t\t");
+	fprintf(f, "\t\tif (__builtin_expect(pem_log_begin(&pem_c, %s), 1)) {\n", bytes);
+	fprintf(f, "\t\t\tpem_put_%s(pem_c.record", event->c_name);
+	put_list(f, event, 0, 1, ", ");
+	fprintf(f,
+		");\n\t\t\tpem_log_commit(&pem_c, PEM_EVENT_%s_ID, %s);\n\t\t\treturn;\n\t\t}\n\t}",
+		event->c_upper, bytes);
+}
+
+/* A statistic of one integer field, or of none, which only counts. */
+static void put_stat_path(FILE *f, const struct pem_spec_event *event)
+{
+	const struct pem_spec_field *field;
+	size_t i;
+
+	fprintf(f, " else if (pem_flags == PEM_ACTION_STAT) {\n");
+	fprintf(f, "\t\tuint64_t pem_value = 0, pem_key = 0;\n\t\tint pem_plain = 1;\n\n");
+	fprintf(f, "\t\tswitch (PEM_ACTION_FIELD(pem_c.action)) {\n");
+	for (i = 0; i < event->field_count; i++) {
+		field = &event->fields[i];
+		if (!pem_type__size(field->type) || pem_type__is_float(field->type))
+			continue;
+		fprintf(f, "\t\tcase %zuu: /* %s */\n", i, field->name);
+		if (pem_type__is_signed(field->type))
+			fprintf(f,
+				"\t\t\tpem_value = (uint64_t)(int64_t)%s;\n"
+				"\t\t\tpem_key = pem_stat_key_signed(%s);\n",
+				field->name, field->name);
+		else
+			fprintf(f, "\t\t\tpem_value = pem_key = %s;\n", field->name);
+		fprintf(f, "\t\t\tbreak;\n");
+	}
+	fprintf(f, "\t\tcase PEM_NO_FIELD:\n\t\t\tbreak;\n\t\tdefault:\n\t\t\tpem_plain = "
+		   "0;\n\t\t}\n");
+	fprintf(f, "\t\tif (__builtin_expect(pem_plain, 1)) {\n"
+		   "\t\t\tpem_stat_commit(&pem_c, pem_value, pem_key);\n\t\t\treturn;\n\t\t}\n"
+		   "\t\tpem_event_decline(&pem_c);\n");
+	fprintf(f, "\t} else if (pem_flags) {\n\t\tpem_event_decline(&pem_c);\n\t}\n");
+}
+
+static void put_notify(FILE *f, const struct pem_spec_event *event)
+{
+	const char *provider = event->spec->provider;
+	unsigned index = event->stub_index;
+
+	put_store(f, event);
+	put_slow(f, event);
+	fprintf(f, "static __attribute__((noinline, unused)) void pem_notify_%s_on(",
+		event->c_name);
+	put_list(f, event, 1, 0, "");
+	fprintf(f, ")\n{\n\tstruct pem_cursor pem_c;\n\tuint32_t pem_flags;\n\n");
+	fprintf(f,
+		"\tpem_flags = pem_event_begin(&pem_c, &pem_provider_%1$s,\n"
+		"\t\t\t\t    __atomic_load_n(&pem_page_%1$s.enable[%2$u], __ATOMIC_RELAXED),\n"
+		"\t\t\t\t    &pem_page_%1$s.action[0][0], %3$uu, %2$uu);\n",
+		provider, index, PEM_EVENT_CAPACITY(event->spec->stub_count));
+	put_log_path(f, event);
+	put_stat_path(f, event);
+	put_slow_call(f, event, "\t");
+	fprintf(f, "}\n\n/* Raise %s. %s */\n", event->name,
+		has_type(event, PEM_TYPE_STRING) ? "A NULL string counts as empty." : "");
+	fprintf(f, "static inline void pem_notify_%s(", event->c_name);
+	put_list(f, event, 1, 0, "");
+	fprintf(f,
+		")\n{\n\tif (__builtin_expect(__atomic_load_n(&pem_page_%s.enable[%u], "
+		"__ATOMIC_RELAXED) != 0, 0))\n\t\tpem_notify_%s_on(",
+		provider, index, event->c_name);
+	put_list(f, event, 0, 0, "");
+	fprintf(f, ");\n}\n\n");
+}
+
+static void put_page(FILE *f, const struct pem_spec *spec)
+{
+	unsigned capacity = PEM_EVENT_CAPACITY(spec->stub_count);
+
+	fprintf(f,
+		"/* The control page: libpem maps the shared one over it, so that a stub follows "
+		"no pointer. */\n"
+		"struct pem_page_%s {\n\tstruct pem_control_header header;\n\tuint8_t enable[%u];\n"
+		"\tuint64_t action[PEM_SESSIONS_MAX][%u];\n"
+		"} __attribute__((aligned(PEM_PAGE_ALIGN)));\n\n",
+		spec->provider, capacity, capacity);
+	fprintf(f,
+		"extern __attribute__((weak, visibility(\"hidden\"))) struct pem_page_%1$s "
+		"pem_page_%1$s;\n"
+		"struct pem_page_%1$s pem_page_%1$s = {\n"
+		"\t{ PEM_ABI_VERSION, %2$u, %3$u, 0, \"%1$s\", { 0 } }, { 0 }, { { 0 } }\n};\n\n",
+		spec->provider, spec->stub_count, capacity);
+}
+
+static void put_provider(FILE *f, const struct pem_spec *spec)
+{
+	const char *name = spec->provider;
+	size_t i;
+
+	fprintf(f,
+		"extern __attribute__((weak, visibility(\"hidden\"))) const uint32_t "
+		"pem_ids_%1$s[];\n"
+		"const uint32_t pem_ids_%1$s[] = {\n",
+		name);
+	for (i = 0; i < spec->event_count; i++) {
+		if (spec->events[i].source_kind == PEM_SOURCE_STUB)
+			fprintf(f, "\tPEM_EVENT_%s_ID,\n", spec->events[i].c_upper);
+	}
+	fprintf(f,
+		"};\n\n"
+		"#pragma GCC diagnostic push\n"
+		"#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n"
+		"extern __attribute__((weak, visibility(\"hidden\"))) const char "
+		"pem_model_%1$s[];\n"
+		"const char pem_model_%1$s[] =\n",
+		name);
+	pem_put_model_literal(f, &spec, 1, 1);
+	fprintf(f, "\t\"\";\n#pragma GCC diagnostic pop\n\n");
+	fprintf(f,
+		"extern __attribute__((weak, visibility(\"hidden\"))) struct pem_provider "
+		"pem_provider_%1$s;\n"
+		"struct pem_provider pem_provider_%1$s = {\n"
+		"\tPEM_ABI_VERSION, %2$u, \"%1$s\", pem_ids_%1$s, pem_model_%1$s,\n"
+		"\t&pem_page_%1$s, sizeof(struct pem_page_%1$s), 0, 0, 0, 0, 0\n};\n\n",
+		name, spec->stub_count);
+	fprintf(f, constructor, name);
+}
+
+static void put_stubs(FILE *f, const struct pem_spec *spec)
+{
+	int text = 0;
+	size_t i;
+
+	put_page(f, spec);
+	put_provider(f, spec);
+	for (i = 0; i < spec->event_count; i++)
+		text |= spec->events[i].source_kind == PEM_SOURCE_STUB &&
+			has_type(&spec->events[i], PEM_TYPE_STRING);
+	if (text)
+		fputs(text_helper, f);
+	for (i = 0; i < spec->event_count; i++) {
+		if (spec->events[i].source_kind == PEM_SOURCE_STUB)
+			put_notify(f, &spec->events[i]);
+	}
+}
+
+static void put_header(FILE *f, const struct pem_spec_set *set, const struct pem_spec *spec)
+{
+	char *guard = pem_xprintf("PEM_STUBS_%s_H", spec->provider), *p;
+	size_t i;
+
+	for (p = guard; *p; p++)
+		*p = (char)toupper((unsigned char)*p);
+	pem_banner(f, set, spec);
+	fprintf(f, "#ifndef %s\n#define %s\n\n%s", guard, guard, head);
+	if (spec->stub_count)
+		fprintf(f, "#include <dlfcn.h>\n");
+	fprintf(f, "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
+	for (i = 0; i < spec->event_count; i++)
+		put_record_struct(f, &spec->events[i]);
+	if (spec->stub_count)
+		put_stubs(f, spec);
+	fprintf(f, "#ifdef __cplusplus\n}\n#endif\n#endif\n");
+	free(guard);
+}
+
+static void emit(const struct pem_spec_set *set, struct pem_output *out)
+{
+	char *name;
+	size_t i;
+
+	for (i = 0; i < set->count; i++) {
+		name = pem_xprintf("%s.h", set->specs[i].provider);
+		put_header(pem_output__file(out, name), set, &set->specs[i]);
+		free(name);
+	}
+}
+
+const struct pem_backend pem_backend_c = {
+	.name = "c",
+	.description = "PROVIDER.h: record structs, and stubs that raise events, for C and C++",
+	.emit = emit,
+};

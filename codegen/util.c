@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * util.c - words, hashes, names and memory: what every stage of codegen uses
+ */
+#include "model.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const type_words[] = {"-",       "uint8",  "uint16", "uint32", "uint64",
+					 "int8",    "int16",  "int32",  "int64",  "float32",
+					 "float64", "string", "list"};
+static const char *const meaning_words[] = {"-",
+					    "sets-thread",
+					    "thread-start",
+					    "thread-end",
+					    "process-name",
+					    "interval-begin",
+					    "interval-end",
+					    "counter",
+					    "gauge",
+					    "allocation",
+					    "release",
+					    "sample"};
+static const char *const role_words[] = {
+	"-", "process", "thread", "previous-thread", "parent", "name", "value", "address", "size"};
+static const char *const source_words[] = {"stub", "tracepoint", "perf", "perf-sample"};
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+_Static_assert(COUNT(type_words) == PEM_TYPE_COUNT, "a word for every type");
+_Static_assert(COUNT(meaning_words) == PEM_MEANING_COUNT, "a word for every meaning");
+_Static_assert(COUNT(role_words) == PEM_ROLE_COUNT, "a word for every role");
+_Static_assert(COUNT(source_words) == PEM_SOURCE_COUNT, "a word for every source");
+
+static const char *word(const char *const *words, size_t count, unsigned value)
+{
+	return value < count ? words[value] : "-";
+}
+
+static int word_of(const char *const *words, size_t count, const char *text)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		if (!strcmp(words[i], text) && strcmp(text, "-"))
+			return (int)i;
+	}
+	return -1;
+}
+
+const char *pem_word__type(unsigned type)
+{
+	return word(type_words, COUNT(type_words), type);
+}
+
+const char *pem_word__meaning(unsigned meaning)
+{
+	return word(meaning_words, COUNT(meaning_words), meaning);
+}
+
+const char *pem_word__role(unsigned role)
+{
+	return word(role_words, COUNT(role_words), role);
+}
+
+const char *pem_word__source(unsigned kind)
+{
+	return word(source_words, COUNT(source_words), kind);
+}
+
+int pem_word__type_of(const char *text)
+{
+	return word_of(type_words, COUNT(type_words), text);
+}
+
+int pem_word__meaning_of(const char *text)
+{
+	return word_of(meaning_words, COUNT(meaning_words), text);
+}
+
+int pem_word__role_of(const char *text)
+{
+	return word_of(role_words, COUNT(role_words), text);
+}
+
+int pem_word__source_of(const char *text)
+{
+	return word_of(source_words, COUNT(source_words), text);
+}
+
+uint32_t pem_type__size(unsigned type)
+{
+	static const uint8_t sizes[PEM_TYPE_COUNT] = {0, 1, 2, 4, 8, 1, 2, 4, 8, 4, 8, 0, 0};
+
+	return type < PEM_TYPE_COUNT ? sizes[type] : 0;
+}
+
+int pem_type__is_signed(unsigned type)
+{
+	return type >= PEM_TYPE_INT8 && type <= PEM_TYPE_INT64;
+}
+
+int pem_type__is_float(unsigned type)
+{
+	return type == PEM_TYPE_FLOAT32 || type == PEM_TYPE_FLOAT64;
+}
+
+const char *pem_type__c(unsigned type)
+{
+	static const char *const names[PEM_TYPE_COUNT] = {
+		NULL,      "uint8_t", "uint16_t", "uint32_t", "uint64_t", "int8_t", "int16_t",
+		"int32_t", "int64_t", "float",    "double",   NULL,       NULL};
+
+	return type < PEM_TYPE_COUNT ? names[type] : NULL;
+}
+
+uint32_t pem_hash32(const char *text)
+{
+	uint32_t hash = 0x811c9dc5u;
+
+	for (; *text; text++)
+		hash = (hash ^ (uint8_t)*text) * 0x01000193u;
+	return hash;
+}
+
+uint64_t pem_hash64(const void *bytes, size_t count)
+{
+	const uint8_t *p = bytes;
+	uint64_t hash = 0xcbf29ce484222325u;
+
+	while (count--)
+		hash = (hash ^ *p++) * 0x100000001b3u;
+	return hash;
+}
+
+/* Does a word begin at name[i]? An 's' after capitals is their plural, not a word: HPMs, PCs. */
+static int word_begins(const char *name, size_t i)
+{
+	char before, next;
+
+	if (i == 0 || !isupper((unsigned char)name[i]))
+		return 0;
+	before = name[i - 1];
+	next = name[i + 1];
+	if (islower((unsigned char)before) || isdigit((unsigned char)before))
+		return 1;
+	if (!isupper((unsigned char)before) || !islower((unsigned char)next))
+		return 0;
+	return !(next == 's' && !islower((unsigned char)name[i + 2]));
+}
+
+char *pem_snake_case(const char *name)
+{
+	char *out = pem_xrealloc(NULL, 2 * strlen(name) + 1, 1);
+	size_t i, n = 0;
+
+	for (i = 0; name[i]; i++) {
+		if (word_begins(name, i))
+			out[n++] = '_';
+		out[n++] = (char)tolower((unsigned char)name[i]);
+	}
+	out[n] = '\0';
+	return out;
+}
+
+void *pem_xrealloc(void *old, size_t count, size_t size)
+{
+	void *memory = reallocarray(old, count ? count : 1, size);
+
+	if (!memory) {
+		fprintf(stderr, "pem-codegen: error: out of memory\n");
+		exit(1);
+	}
+	return memory;
+}
+
+char *pem_xstrdup(const char *text)
+{
+	size_t bytes = strlen(text) + 1;
+
+	return memcpy(pem_xrealloc(NULL, bytes, 1), text, bytes);
+}
+
+char *pem_xprintf(const char *format, ...)
+{
+	char *text = NULL;
+	va_list ap;
+	int n;
+
+	va_start(ap, format);
+	n = vasprintf(&text, format, ap);
+	va_end(ap);
+	if (n < 0) {
+		fprintf(stderr, "pem-codegen: error: out of memory\n");
+		exit(1);
+	}
+	return text;
+}
