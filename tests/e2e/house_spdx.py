@@ -9,13 +9,13 @@ SOURCE = re.compile(r"(\.(c|h|py|sh|mk|xml|xsd|js|css|html|sql|S|in)|/run|/deps|
 SPDX = re.compile(r"SPDX-License-Identifier: ([A-Za-z0-9.+() -]+?)\s*(\*/|-->|$)", re.MULTILINE)
 
 # First match holds. What links into the kernel is GPL, what users link is LGPL, what they copy is MIT.
+EITHER = {"MIT OR GPL-2.0", "MIT OR GPL-2.0-only"}
 FOLDERS = (
-    ("spec/abi/pem/ring.h", {"MIT OR GPL-2.0", "MIT OR GPL-2.0-only"}),
-    ("kmod/build.mk", {"MIT"}),
-    ("kmod/", {"GPL-2.0", "GPL-2.0-only"}),
-    ("libpem/build.mk", {"MIT", "LGPL-2.1-or-later"}),
-    ("libpem/", {"LGPL-2.1-or-later"}),
-    ("", {"MIT"}),
+    (r".*/build\.mk$", {"MIT", "LGPL-2.1-or-later"}),
+    (r"spec/abi/pem/k?ring\.h$", EITHER),
+    (r"kmod/", {"GPL-2.0", "GPL-2.0-only"}),
+    (r"libpem/", {"LGPL-2.1-or-later"}),
+    (r"", {"MIT"}),
 )
 SHORT = {"GPL-2.0": "GPL-2.0-only"}
 
@@ -39,7 +39,7 @@ def licence(path):
 
 
 def allowed(path):
-    return next(licences for prefix, licences in FOLDERS if path.startswith(prefix))
+    return next(licences for pattern, licences in FOLDERS if re.match(pattern, path))
 
 
 @test
