@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * alloc.c - the allocation functions of the C library, with their events
+ *
+ * Not here: finding the real ones (real.c). Compiled with -fno-builtin: a compiler that knows malloc would take
+ * liberties with its definition.
+ */
+#include "libc/libc.h"
+
+#include "stubs/libc.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <stdlib.h>
+
+PEM_LIBC_EXPORT void *malloc(size_t size)
+{
+	void *block = PEM_LIBC_REAL(malloc)(size);
+
+	pem_notify_libc_malloc(size, (uintptr_t)block, PEM_LIBC_SITE);
+	return block;
+}
+
+PEM_LIBC_EXPORT void *calloc(size_t count, size_t size)
+{
+	void *block = PEM_LIBC_REAL(calloc)(count, size);
+	size_t bytes;
+
+	if (__builtin_mul_overflow(count, size, &bytes))
+		bytes = SIZE_MAX;
+	pem_notify_libc_calloc(bytes, (uintptr_t)block, PEM_LIBC_SITE);
+	return block;
+}
+
+/* Size 0 releases old, whatever comes back: then it is a release and perhaps an allocation of nothing. */
+static void *resize(void *old, size_t size, uintptr_t site)
+{
+	void *block;
+
+	if (size || !old) {
+		block = PEM_LIBC_REAL(realloc)(old, size);
+		pem_notify_libc_realloc((uintptr_t)old, size, (uintptr_t)block, site);
+		return block;
+	}
+	pem_notify_libc_free((uintptr_t)old);
+	block = PEM_LIBC_REAL(realloc)(old, size);
+	if (block)
+		pem_notify_libc_malloc(size, (uintptr_t)block, site);
+	return block;
+}
+
+PEM_LIBC_EXPORT void *realloc(void *old, size_t size)
+{
+	return resize(old, size, PEM_LIBC_SITE);
+}
+
+/* Not passed on: the next reallocarray would come back through realloc above, and be seen twice. */
+PEM_LIBC_EXPORT void *reallocarray(void *old, size_t count, size_t size)
+{
+	size_t bytes;
+
+	if (__builtin_mul_overflow(count, size, &bytes)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return resize(old, bytes, PEM_LIBC_SITE);
+}
+
+PEM_LIBC_EXPORT void free(void *block)
+{
+	if (!block)
+		return;
+	pem_notify_libc_free((uintptr_t)block);
+	PEM_LIBC_REAL(free)(block);
+}
+
+PEM_LIBC_EXPORT int posix_memalign(void **block, size_t alignment, size_t size)
+{
+	int rc = PEM_LIBC_REAL(posix_memalign)(block, alignment, size);
+
+	pem_notify_libc_malloc(size, rc ? 0 : (uintptr_t)*block, PEM_LIBC_SITE);
+	return rc;
+}
+
+PEM_LIBC_EXPORT void *aligned_alloc(size_t alignment, size_t size)
+{
+	void *block = PEM_LIBC_REAL(aligned_alloc)(alignment, size);
+
+	pem_notify_libc_malloc(size, (uintptr_t)block, PEM_LIBC_SITE);
+	return block;
+}
+
+PEM_LIBC_EXPORT void *memalign(size_t alignment, size_t size)
+{
+	void *block = PEM_LIBC_REAL(memalign)(alignment, size);
+
+	pem_notify_libc_malloc(size, (uintptr_t)block, PEM_LIBC_SITE);
+	return block;
+}
+
+PEM_LIBC_EXPORT void *valloc(size_t size)
+{
+	void *block = PEM_LIBC_REAL(valloc)(size);
+
+	pem_notify_libc_malloc(size, (uintptr_t)block, PEM_LIBC_SITE);
+	return block;
+}
+
+PEM_LIBC_EXPORT void *pvalloc(size_t size)
+{
+	void *block = PEM_LIBC_REAL(pvalloc)(size);
+
+	pem_notify_libc_malloc(size, (uintptr_t)block, PEM_LIBC_SITE);
+	return block;
+}

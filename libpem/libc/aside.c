@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * aside.c - when libpem-libc is silent: calls that libpem makes, and programs built with a sanitizer
+ *
+ * A sanitizer brings its own malloc and checks who calls it: there the provider is taken back, and the wrappers
+ * only pass on. This file is linked last, so its constructor runs after those that register the provider.
+ */
+#include "libc/libc.h"
+
+#include "stubs/libc.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+static uintptr_t own_start, own_bytes;
+
+int pem_libc_site__is_own(uintptr_t site)
+{
+	return site - own_start < own_bytes;
+}
+
+/* If this object holds the address in arg, remember its range. The program itself is never our own. */
+static int find_own(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	uintptr_t wanted = (uintptr_t)arg, low = UINTPTR_MAX, high = 0, start, end;
+	int i, holds = 0;
+
+	(void)size;
+	for (i = 0; i < info->dlpi_phnum; i++) {
+		if (info->dlpi_phdr[i].p_type != PT_LOAD)
+			continue;
+		start = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+		end = start + info->dlpi_phdr[i].p_memsz;
+		holds |= wanted >= start && wanted < end;
+		low = start < low ? start : low;
+		high = end > high ? end : high;
+	}
+	if (!holds)
+		return 0;
+	if (info->dlpi_name && info->dlpi_name[0]) {
+		own_start = low;
+		own_bytes = high - low;
+	}
+	return 1;
+}
+
+__attribute__((constructor)) static void look_around(void)
+{
+	static const char *const sanitizers[] = {"__asan_init", "__tsan_init", "__msan_init"};
+	size_t i;
+
+	dl_iterate_phdr(find_own, (void *)(uintptr_t)&pem_provider_register);
+	for (i = 0; i < sizeof(sanitizers) / sizeof(sanitizers[0]); i++)
+		if (dlsym(RTLD_DEFAULT, sanitizers[i]))
+			pem_provider_unregister(&pem_provider_libc);
+	dlerror(); /* not finding one was an error, which the program shall not be told of */
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * libc.h - libpem-libc.so: what its files share
+ *
+ * Preloaded into an unmodified program, it stands in front of the C library's allocation, mapping and thread
+ * functions and raises the events of spec/app/libc.xml. Each wrapper calls the next definition in the program's
+ * own search order (its own allocator, if it brings one) and changes neither result nor errno. While nobody
+ * listens a wrapper costs an indirect call and the stub's one test.
+ *
+ *	real.c		finding the next definitions; memory for the time before they are found
+ *	alloc.c		malloc and its kin, free
+ *	map.c		mmap, munmap
+ *	thread.c	pthread_create
+ *	aside.c		when not to stand there
+ *
+ * An allocation's event is raised after the call, a release's before it: so no other thread can show the same
+ * address as allocated before it is shown as released. realloc can't keep this order: whether it moves the block
+ * is known after it has released the old one only.
+ *
+ * Not here: what libc calls inside itself without its symbol table, and mremap (its event would have to name
+ * protection bits that it does not know).
+ */
+#ifndef PEM_LIBC_H
+#define PEM_LIBC_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define PEM_LIBC_EXPORT __attribute__((visibility("default")))
+#define PEM_LIBC_SITE ((uintptr_t)__builtin_return_address(0))
+
+/*
+ * The next definitions. Until they are found each points at a function that finds them. Loads and stores are
+ * relaxed atomics: any value that was ever here is right.
+ */
+struct pem_libc_real {
+	void *(*malloc)(size_t size);
+	void *(*calloc)(size_t count, size_t size);
+	void *(*realloc)(void *old, size_t size);
+	void (*free)(void *block);
+	int (*posix_memalign)(void **block, size_t alignment, size_t size);
+	void *(*aligned_alloc)(size_t alignment, size_t size);
+	void *(*memalign)(size_t alignment, size_t size);
+	void *(*valloc)(size_t size);
+	void *(*pvalloc)(size_t size);
+	void *(*mmap)(void *address, size_t length, int protection, int flags, int fd,
+		      off_t offset);
+	int (*munmap)(void *address, size_t length);
+	int (*pthread_create)(pthread_t *thread, const pthread_attr_t *attributes,
+			      void *(*routine)(void *), void *argument);
+};
+
+extern struct pem_libc_real pem_libc_real;
+
+#define PEM_LIBC_REAL(name) __atomic_load_n(&pem_libc_real.name, __ATOMIC_RELAXED)
+
+/* Memory from a small static arena, zeroed, 16-byte aligned, never reused; NULL with ENOMEM when it is used up. */
+void *pem_libc_arena__alloc(size_t size);
+/* Is block from the arena? */
+int pem_libc_arena__has(const void *block);
+/* Bytes asked for when block was allocated. */
+size_t pem_libc_arena__size(const void *block);
+
+/* Is a return address in libpem, whose own mappings are not the program's? */
+int pem_libc_site__is_own(uintptr_t site);
+
+#endif
