@@ -84,12 +84,24 @@ static int has_type(const struct pem_spec_event *event, unsigned type)
 	return 0;
 }
 
+/* A description inside a comment must not end it or seem to start another. */
+static void put_comment(FILE *f, const char *text)
+{
+	for (; *text; text++) {
+		fputc(*text, f);
+		if ((text[0] == '*' && text[1] == '/') || (text[0] == '/' && text[1] == '*'))
+			fputc(' ', f);
+	}
+}
+
 static void put_record_struct(FILE *f, const struct pem_spec_event *event)
 {
 	const struct pem_spec_field *field;
 	size_t i;
 
-	fprintf(f, "/* %s: %s */\n", event->name, event->description);
+	fprintf(f, "/* %s: ", event->name);
+	put_comment(f, event->description);
+	fprintf(f, " */\n");
 	fprintf(f, "#define PEM_EVENT_%s_ID 0x%08xu\n", event->c_upper, event->id);
 	fprintf(f, "struct pem_%s_record {\n\tstruct pem_record_header header;\n", event->c_name);
 	for (i = 0; i < event->field_count; i++) {
@@ -102,9 +114,13 @@ static void put_record_struct(FILE *f, const struct pem_spec_event *event)
 			fprintf(f, "\t%s %s;", pem_type__c(field->type), field->name);
 		else
 			fprintf(f, "\t/* then the string %s */\n", field->name);
-		if (field->type != PEM_TYPE_STRING)
-			fprintf(f, " /* %s%s%s */\n", field->unit, field->unit[0] ? ": " : "",
-				field->description);
+		if (field->type != PEM_TYPE_STRING) {
+			fprintf(f, " /* ");
+			put_comment(f, field->unit);
+			fprintf(f, "%s", field->unit[0] ? ": " : "");
+			put_comment(f, field->description);
+			fprintf(f, " */\n");
+		}
 	}
 	fprintf(f, "};\n");
 	for (i = 0; i < event->field_count; i++) {
@@ -222,6 +238,12 @@ static void put_tail_stores(FILE *f, const struct pem_spec_event *event)
 	fprintf(f, "\t(void)pem_at;\n");
 }
 
+/* What a record holds in front of its tail: is there any? */
+static int has_fixed(const struct pem_spec_event *event)
+{
+	return event->fixed_bytes > sizeof(struct pem_record_header);
+}
+
 static void put_store(FILE *f, const struct pem_spec_event *event)
 {
 	const struct pem_spec_field *field;
@@ -231,15 +253,14 @@ static void put_store(FILE *f, const struct pem_spec_event *event)
 	fprintf(f, "static inline void pem_put_%s(uint8_t *pem_record", event->c_name);
 	put_list(f, event, 1, 1, ", ");
 	fprintf(f, ")\n{\n");
-	fprintf(f,
-		"\tstruct pem_%1$s_record *pem_to = (struct pem_%1$s_record *)(void "
-		"*)pem_record;\n",
-		event->c_name);
+	if (has_fixed(event))
+		fprintf(f,
+			"\tstruct pem_%1$s_record *pem_to = (struct pem_%1$s_record *)(void "
+			"*)pem_record;\n",
+			event->c_name);
 	if (event->has_tail)
 		fprintf(f, "\tuint8_t *pem_at = pem_record + %u;\n", event->fixed_bytes);
-	fprintf(f, "\n");
-	if (!event->field_count)
-		fprintf(f, "\t(void)pem_to;\n");
+	fprintf(f, "%s", event->field_count ? "\n" : "\t(void)pem_record;\n");
 	for (i = 0; i < event->field_count; i++) {
 		field = &event->fields[i];
 		count = field->type == PEM_TYPE_LIST ? "_count" : "";
@@ -249,8 +270,6 @@ static void put_store(FILE *f, const struct pem_spec_event *event)
 			fprintf(f, "\tpem_to->%s%s = %s%s;\n", field->name, count, field->name,
 				count);
 	}
-	if (event->has_tail && !event->fixed_bytes)
-		fprintf(f, "\t(void)pem_to;\n");
 	if (event->has_tail)
 		put_tail_stores(f, event);
 	fprintf(f, "}\n\n");
@@ -359,8 +378,8 @@ static void put_notify(FILE *f, const struct pem_spec_event *event)
 	put_log_path(f, event);
 	put_stat_path(f, event);
 	put_slow_call(f, event, "\t");
-	fprintf(f, "}\n\n/* Raise %s. %s */\n", event->name,
-		has_type(event, PEM_TYPE_STRING) ? "A NULL string counts as empty." : "");
+	fprintf(f, "}\n\n/* Raise %s.%s */\n", event->name,
+		has_type(event, PEM_TYPE_STRING) ? " A NULL string counts as empty." : "");
 	fprintf(f, "static inline void pem_notify_%s(", event->c_name);
 	put_list(f, event, 1, 0, "");
 	fprintf(f,
