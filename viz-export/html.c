@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * html.c - exporter 'html': one page that opens offline and shows every layer on one timeline
+ *
+ * Here: the page (built from page/ at build time) around the data. How a trace becomes data: html_data.c; what the
+ * page does with it: page/.
+ */
+#include "html_data.h"
+#include "output.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <string.h>
+
+/* The page, with DATA_MARK once where the data goes: $(B)/gen/viz-export/page.html, see page/build.mk. */
+extern const char pem_html_page[] __attribute__((visibility("hidden")));
+extern const char pem_html_page_end[] __attribute__((visibility("hidden")));
+
+#define DATA_MARK "@data@"
+
+static int write_page(FILE *out, const struct pem_html_data *data, struct pem_trace *trace,
+		      const struct pem_export_options *options, struct pem_error *error)
+{
+	size_t bytes = (size_t)(pem_html_page_end - pem_html_page);
+	const char *mark = memmem(pem_html_page, bytes, DATA_MARK, strlen(DATA_MARK));
+	const char *rest;
+
+	if (!mark) {
+		if (error)
+			snprintf(error->text, sizeof(error->text),
+				 "the page built into export-html.so has no place for data; "
+				 "rebuild it");
+		return -EINVAL;
+	}
+	rest = mark + strlen(DATA_MARK);
+	fwrite(pem_html_page, 1, (size_t)(mark - pem_html_page), out);
+	pem_html__write(out, data, trace, options);
+	fwrite(rest, 1, (size_t)(pem_html_page_end - rest), out);
+	return 0;
+}
+
+static int run(struct pem_trace *trace, const char *path, const struct pem_export_options *options,
+	       struct pem_error *error)
+{
+	struct pem_output output;
+	struct pem_html_data data;
+	locale_t plain, before;
+	int err;
+
+	err = pem_html_data__read(&data, trace, options, error);
+	if (err)
+		goto out;
+	err = pem_output__open(&output, path, error);
+	if (err)
+		goto out;
+	/* JSON's decimal point is a point wherever the user lives. */
+	plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+	before = plain ? uselocale(plain) : (locale_t)0;
+	err = write_page(output.file, &data, trace, options, error);
+	if (before)
+		uselocale(before);
+	if (plain)
+		freelocale(plain);
+	err = pem_output__finish(&output, err, error);
+out:
+	pem_html_data__free(&data);
+	return err;
+}
+
+__attribute__((visibility("default"))) const struct pem_exporter pem_exporter = {
+	.abi_version = PEM_EXPORT_ABI_VERSION,
+	.size = sizeof(struct pem_exporter),
+	.name = "html",
+	.description = "one page that opens offline: every layer on one timeline",
+	.suffix = ".html",
+	.run = run,
+};

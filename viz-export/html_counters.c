@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * html_counters.c - the last value of every counter, to turn values that only grow into growth
+ *
+ * A counter is an event of one process, thread, cpu and stream. At most COUNTERS_MAX are followed: of the rest
+ * the records still count, their growth does not.
+ */
+#include "html_data.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SLOTS 32768u /* a power of two */
+#define COUNTERS_MAX (SLOTS / 2)
+
+struct counter {
+	const struct pem_event *event; /* NULL: free */
+	uint32_t pid, tid, cpu, stream;
+	uint64_t time_ns;
+	uint64_t value;
+	double value_f;
+};
+
+struct pem_html_counters {
+	uint32_t count;
+	struct counter slot[SLOTS];
+};
+
+struct pem_html_counters *pem_html_counters__new(void)
+{
+	return calloc(1, sizeof(struct pem_html_counters));
+}
+
+void pem_html_counters__free(struct pem_html_counters *counters)
+{
+	free(counters);
+}
+
+/* The record's counter, free ones taken; NULL when there are too many. */
+static struct counter *find(struct pem_html_counters *counters, const struct pem_record *record)
+{
+	uint64_t hash = record->event->id;
+	uint32_t i;
+
+	hash = hash * 31 + record->pid;
+	hash = hash * 31 + record->tid;
+	hash = hash * 31 + record->cpu;
+	hash = hash * 31 + record->stream;
+	i = (uint32_t)(hash * 0x9e3779b97f4a7c15ull >> 40) % SLOTS;
+	for (;; i = (i + 1) % SLOTS) {
+		struct counter *counter = &counters->slot[i];
+
+		if (!counter->event) {
+			if (counters->count == COUNTERS_MAX)
+				return NULL;
+			return counter;
+		}
+		if (counter->event == record->event && counter->pid == record->pid &&
+		    counter->tid == record->tid && counter->cpu == record->cpu &&
+		    counter->stream == record->stream)
+			return counter;
+	}
+}
+
+static int is_float(const struct pem_field *field)
+{
+	return field->type == PEM_TYPE_FLOAT32 || field->type == PEM_TYPE_FLOAT64;
+}
+
+int pem_html_counters__step(struct pem_html_counters *counters, const struct pem_record *record,
+			    unsigned field, double *growth, uint64_t *since_ns)
+{
+	struct counter now = {.event = record->event,
+			      .pid = record->pid,
+			      .tid = record->tid,
+			      .cpu = record->cpu,
+			      .stream = record->stream,
+			      .time_ns = record->time_ns};
+	struct counter *last = find(counters, record);
+	int err = 0;
+
+	if (!last)
+		return 0;
+	/* Integers differ exactly even above 2^53. */
+	if (is_float(&record->event->fields[field]))
+		now.value_f = pem_record__f64(record, field);
+	else
+		now.value = pem_record__u64(record, field);
+	if (!isfinite(now.value_f))
+		return -EINVAL;
+	if (!last->event) {
+		counters->count++;
+	} else if (now.value < last->value || now.value_f < last->value_f) {
+		err = -EINVAL;
+	} else {
+		*growth = (double)(now.value - last->value) + (now.value_f - last->value_f);
+		*since_ns = last->time_ns;
+		err = isfinite(*growth) ? 1 : -EINVAL;
+	}
+	*last = now;
+	return err;
+}

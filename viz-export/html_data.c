@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * html_data.c - two passes over a trace: which (event, process) pairs there are, then what happens when
+ *
+ * The first pass decides how many bins and how many processes fit; the second fills them. Every record is in
+ * exactly one series, so counts add up to what the reader delivers.
+ */
+#include "html_data.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAIRS_MAX (1u << 20)
+/* From here on records of new processes count as PEM_HTML_OTHERS. */
+#define PAIRS_CROWDED (PAIRS_MAX / 2)
+#define MEMORY_CELLS (16u << 20) /* bins x series */
+#define PAGE_CELLS 700000u /* bins that may be written: a few bytes each */
+#define BINS_MIN 32u
+#define PROGRESS_EVERY 65536u
+
+struct pair {
+	const struct pem_event *event; /* NULL: free */
+	uint32_t pid;
+	uint32_t series;
+	uint64_t count;
+};
+
+struct pem_html_pairs {
+	uint32_t count;
+	uint32_t capacity; /* a power of two */
+	struct pair *slot;
+	struct pair *last; /* found last: records come in runs */
+};
+
+/* --- pairs --- */
+
+static struct pem_html_pairs *pairs_new(void)
+{
+	struct pem_html_pairs *pairs = calloc(1, sizeof(*pairs));
+
+	if (!pairs)
+		return NULL;
+	pairs->capacity = 1024;
+	pairs->slot = calloc(pairs->capacity, sizeof(*pairs->slot));
+	if (!pairs->slot) {
+		free(pairs);
+		return NULL;
+	}
+	return pairs;
+}
+
+static void pairs_free(struct pem_html_pairs *pairs)
+{
+	if (!pairs)
+		return;
+	free(pairs->slot);
+	free(pairs);
+}
+
+/* The pair's slot, or the free one where it belongs. */
+static struct pair *probe(struct pair *slot, uint32_t capacity, const struct pem_event *event,
+			  uint32_t pid)
+{
+	uint64_t hash = ((uint64_t)event->id << 32 | pid) * 0x9e3779b97f4a7c15ull;
+	uint32_t i = (uint32_t)(hash >> 32) & (capacity - 1);
+
+	while (slot[i].event && (slot[i].event != event || slot[i].pid != pid))
+		i = (i + 1) & (capacity - 1);
+	return &slot[i];
+}
+
+static int pairs_grow(struct pem_html_pairs *pairs)
+{
+	uint32_t capacity = pairs->capacity * 2, i;
+	struct pair *slot = calloc(capacity, sizeof(*slot));
+
+	if (!slot)
+		return -ENOMEM;
+	for (i = 0; i < pairs->capacity; i++)
+		if (pairs->slot[i].event)
+			*probe(slot, capacity, pairs->slot[i].event, pairs->slot[i].pid) =
+				pairs->slot[i];
+	free(pairs->slot);
+	pairs->slot = slot;
+	pairs->capacity = capacity;
+	pairs->last = NULL;
+	return 0;
+}
+
+static int pairs_count(struct pem_html_pairs *pairs, const struct pem_record *record)
+{
+	uint32_t pid = record->pid;
+	struct pair *pair;
+	int err;
+
+	if (pairs->last && pairs->last->event == record->event && pairs->last->pid == pid) {
+		pairs->last->count++;
+		return 0;
+	}
+	if (pairs->count * 2 >= pairs->capacity) {
+		err = pairs_grow(pairs);
+		if (err)
+			return err;
+	}
+	pair = probe(pairs->slot, pairs->capacity, record->event, pid);
+	if (!pair->event && pairs->count >= PAIRS_CROWDED) {
+		pid = PEM_HTML_OTHERS;
+		pair = probe(pairs->slot, pairs->capacity, record->event, pid);
+	}
+	if (!pair->event) {
+		if (pairs->count == PAIRS_MAX)
+			return -E2BIG;
+		pairs->count++;
+		pair->event = record->event;
+		pair->pid = pid;
+	}
+	pair->count++;
+	pairs->last = pair;
+	return 0;
+}
+
+static struct pair *pairs_find(struct pem_html_pairs *pairs, const struct pem_record *record)
+{
+	struct pair *pair = pairs->last;
+
+	if (pair && pair->event == record->event && pair->pid == record->pid)
+		return pair;
+	pair = probe(pairs->slot, pairs->capacity, record->event, record->pid);
+	if (!pair->event)
+		pair = probe(pairs->slot, pairs->capacity, record->event, PEM_HTML_OTHERS);
+	pairs->last = pair;
+	return pair->event ? pair : NULL;
+}
+
+/* --- which processes get series of their own --- */
+
+static int by_pid(const void *a, const void *b)
+{
+	const struct pem_html_process *x = a, *y = b;
+
+	return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+static int by_count_descending(const void *a, const void *b)
+{
+	const struct pem_html_process *x = a, *y = b;
+
+	/* The rest comes last whatever its size. */
+	if ((x->pid == PEM_HTML_OTHERS) != (y->pid == PEM_HTML_OTHERS))
+		return x->pid == PEM_HTML_OTHERS ? 1 : -1;
+	if (x->count != y->count)
+		return x->count < y->count ? 1 : -1;
+	return by_pid(a, b);
+}
+
+static uint32_t merge_same_pid(struct pem_html_process *list, uint32_t count)
+{
+	uint32_t i, used = 0;
+
+	qsort(list, count, sizeof(*list), by_pid);
+	for (i = 0; i < count; i++) {
+		if (used && list[used - 1].pid == list[i].pid)
+			list[used - 1].count += list[i].count;
+		else
+			list[used++] = list[i];
+	}
+	return used;
+}
+
+/* The busiest processes into data->processes; all others into one last entry. */
+static int choose_processes(struct pem_html_data *data)
+{
+	const struct pem_html_pairs *pairs = data->pairs;
+	struct pem_html_process *list = calloc(pairs->count + 1, sizeof(*list));
+	uint32_t i, count = 0;
+
+	if (!list)
+		return -ENOMEM;
+	for (i = 0; i < pairs->capacity; i++)
+		if (pairs->slot[i].event)
+			list[count++] =
+				(struct pem_html_process){pairs->slot[i].pid, pairs->slot[i].count};
+	count = merge_same_pid(list, count);
+	qsort(list, count, sizeof(*list), by_count_descending);
+	for (i = 0; i < count; i++) {
+		struct pem_html_process *others = &data->processes[PEM_HTML_PROCESSES_MAX];
+
+		if (i < PEM_HTML_PROCESSES_MAX && list[i].pid != PEM_HTML_OTHERS) {
+			data->processes[data->process_count++] = list[i];
+			continue;
+		}
+		others->pid = PEM_HTML_OTHERS;
+		others->count += list[i].count;
+		data->merged_count++;
+	}
+	if (data->merged_count) {
+		data->processes[data->process_count] = data->processes[PEM_HTML_PROCESSES_MAX];
+		data->process_count++;
+	}
+	free(list);
+	return 0;
+}
+
+static uint32_t process_of(const struct pem_html_data *data, uint32_t pid)
+{
+	uint32_t i;
+
+	for (i = 0; i + 1 < data->process_count; i++)
+		if (data->processes[i].pid == pid)
+			break;
+	return i;
+}
+
+/* --- series --- */
+
+static int by_event_and_process(const void *a, const void *b)
+{
+	const struct pem_html_series *x = a, *y = b;
+	int order = strcmp(x->event->name, y->event->name);
+
+	if (order)
+		return order;
+	if (x->event->id != y->event->id)
+		return x->event->id < y->event->id ? -1 : 1;
+	return x->process < y->process ? -1 : x->process > y->process;
+}
+
+static size_t series_index(const struct pem_html_data *data, const struct pair *pair)
+{
+	struct pem_html_series key = {.event = pair->event, .process = process_of(data, pair->pid)};
+	struct pem_html_series *found =
+		bsearch(&key, data->series, data->series_count, sizeof(key), by_event_and_process);
+
+	return (size_t)(found - data->series);
+}
+
+/* One series for each event of each chosen process. */
+static int make_series(struct pem_html_data *data)
+{
+	struct pem_html_pairs *pairs = data->pairs;
+	struct pem_html_series *series = calloc(pairs->count + 1, sizeof(*series));
+	size_t count = 0, used = 0, i;
+
+	if (!series)
+		return -ENOMEM;
+	for (i = 0; i < pairs->capacity; i++) {
+		const struct pair *pair = &pairs->slot[i];
+
+		if (!pair->event)
+			continue;
+		series[count].event = pair->event;
+		series[count].process = process_of(data, pair->pid);
+		series[count].count = pair->count;
+		count++;
+	}
+	qsort(series, count, sizeof(*series), by_event_and_process);
+	for (i = 0; i < count; i++) {
+		if (used && by_event_and_process(&series[used - 1], &series[i]) == 0)
+			series[used - 1].count += series[i].count;
+		else
+			series[used++] = series[i];
+	}
+	data->series = series;
+	data->series_count = used;
+	for (i = 0; i < pairs->capacity; i++)
+		if (pairs->slot[i].event)
+			pairs->slot[i].series = (uint32_t)series_index(data, &pairs->slot[i]);
+	return 0;
+}
+
+static int has_value(const struct pem_event *event)
+{
+	return (event->meaning == PEM_MEANS_COUNTER || event->meaning == PEM_MEANS_GAUGE) &&
+	       pem_event__field_by_role(event, PEM_ROLE_VALUE) >= 0;
+}
+
+/* Cells that a page of so many bins writes, at most. */
+static double page_cells(const struct pem_html_data *data, uint32_t bins)
+{
+	double cells = 0;
+	size_t i;
+
+	for (i = 0; i < data->series_count; i++) {
+		double each = fmin((double)data->series[i].count * 2, bins);
+
+		cells += each * (has_value(data->series[i].event) ? 4 : 1);
+	}
+	return cells;
+}
+
+/* Bins as wide as the smallest 1, 2 or 5 times a power of ten that divides the span into at most bins. */
+static void choose_width(struct pem_html_data *data, uint32_t bins)
+{
+	static const uint64_t step[] = {1, 2, 5};
+	uint64_t power = 1, width = 1;
+	unsigned i = 0;
+
+	while (data->span_ns / width >= bins && power <= UINT64_MAX / 100) {
+		i++;
+		if (i % 3 == 0)
+			power *= 10;
+		width = step[i % 3] * power;
+	}
+	data->bin_ns = width;
+	data->bin_count = (uint32_t)(data->span_ns / width) + 1;
+}
+
+static int make_bins(struct pem_html_data *data)
+{
+	uint32_t bins = PEM_HTML_BINS_MAX;
+	size_t i;
+
+	while (bins > BINS_MIN && (page_cells(data, bins) > PAGE_CELLS ||
+				   (double)bins * (double)data->series_count > MEMORY_CELLS))
+		bins /= 2;
+	if ((double)bins * (double)data->series_count > MEMORY_CELLS)
+		return -E2BIG;
+	choose_width(data, bins);
+	for (i = 0; i < data->series_count; i++) {
+		struct pem_html_series *series = &data->series[i];
+
+		series->bins = calloc(data->bin_count, sizeof(*series->bins));
+		if (!series->bins)
+			return -ENOMEM;
+		if (!has_value(series->event))
+			continue;
+		series->values = calloc(data->bin_count, sizeof(*series->values));
+		if (!series->values)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* --- the second pass --- */
+
+static uint32_t bin_of(const struct pem_html_data *data, uint64_t time_ns)
+{
+	uint64_t bin = time_ns / data->bin_ns;
+
+	return bin < data->bin_count ? (uint32_t)bin : data->bin_count - 1;
+}
+
+/* Growth between two samples of a counter happened evenly, as far as anyone knows. */
+static void spread(struct pem_html_data *data, struct pem_html_series *series, double growth,
+		   uint64_t from_ns, uint64_t to_ns)
+{
+	uint32_t first = bin_of(data, from_ns), last = bin_of(data, to_ns), i;
+	double each;
+
+	if (from_ns >= to_ns || first == last) {
+		series->values[last] += growth;
+		return;
+	}
+	each = growth / (double)(to_ns - from_ns);
+	series->values[first] += each * (double)((first + 1ull) * data->bin_ns - from_ns);
+	for (i = first + 1; i < last; i++)
+		series->values[i] += each * (double)data->bin_ns;
+	series->values[last] += each * (double)(to_ns - last * data->bin_ns);
+}
+
+static void add_value(struct pem_html_data *data, struct pem_html_series *series,
+		      const struct pem_record *record)
+{
+	unsigned field = (unsigned)pem_event__field_by_role(record->event, PEM_ROLE_VALUE);
+	uint64_t since_ns;
+	double value;
+	int err;
+
+	if (record->event->meaning == PEM_MEANS_COUNTER) {
+		err = pem_html_counters__step(data->counters, record, field, &value, &since_ns);
+		if (err > 0)
+			spread(data, series, value, since_ns, record->time_ns);
+		else if (err < 0)
+			data->bad_values++;
+		return;
+	}
+	value = pem_record__f64(record, field);
+	if (isfinite(value))
+		series->values[bin_of(data, record->time_ns)] += value;
+	else
+		data->bad_values++;
+}
+
+static int add(struct pem_html_data *data, const struct pem_record *record)
+{
+	struct pair *pair = pairs_find(data->pairs, record);
+	struct pem_html_series *series;
+
+	if (!pair)
+		return -ESTALE;
+	series = &data->series[pair->series];
+	series->bins[bin_of(data, record->time_ns)]++;
+	if (series->values)
+		add_value(data, series, record);
+	if (record->event->meaning == PEM_MEANS_INTERVAL_BEGIN ||
+	    record->event->meaning == PEM_MEANS_INTERVAL_END)
+		pem_html_phases__add(&data->phases, record);
+	return 0;
+}
+
+static int first_pass(struct pem_html_data *data, const struct pem_record *record)
+{
+	data->record_count++;
+	if (record->time_ns > data->span_ns)
+		data->span_ns = record->time_ns;
+	return pairs_count(data->pairs, record);
+}
+
+static void say_what_failed(struct pem_error *error, int err)
+{
+	if (!error)
+		return;
+	if (err == -E2BIG)
+		snprintf(error->text, sizeof(error->text),
+			 "the trace has more kinds of events than one page can show; "
+			 "record fewer with -e");
+	else if (err == -ESTALE)
+		snprintf(error->text, sizeof(error->text),
+			 "the trace changed while it was read; export it once recording has ended");
+	else
+		snprintf(error->text, sizeof(error->text), "no memory to summarize the trace: %s",
+			 strerror(-err));
+}
+
+static int pass(struct pem_html_data *data, struct pem_trace *trace, unsigned number,
+		const struct pem_export_options *options, struct pem_error *error,
+		int (*each)(struct pem_html_data *, const struct pem_record *))
+{
+	uint64_t total = 2 * pem_trace__total_balance(trace).delivered;
+	uint64_t done = 0, before;
+	struct pem_record record;
+	int err = pem_trace__rewind(trace), ret;
+
+	if (number > 1)
+		total = 2 * data->record_count;
+	before = number > 1 ? data->record_count : 0;
+	while (!err && (ret = pem_trace__next(trace, &record, error)) != 0) {
+		if (ret < 0)
+			return ret;
+		err = each(data, &record);
+		if (++done % PROGRESS_EVERY == 0 && options && options->progress)
+			options->progress(before + done, total, options->progress_arg);
+	}
+	if (err)
+		say_what_failed(error, err);
+	return err;
+}
+
+int pem_html_data__read(struct pem_html_data *data, struct pem_trace *trace,
+			const struct pem_export_options *options, struct pem_error *error)
+{
+	int err;
+
+	memset(data, 0, sizeof(*data));
+	data->span_ns = pem_trace__info(trace)->duration_ns;
+	data->pairs = pairs_new();
+	data->counters = pem_html_counters__new();
+	err = pem_html_phases__init(&data->phases);
+	if (!err && (!data->pairs || !data->counters))
+		err = -ENOMEM;
+	if (err) {
+		say_what_failed(error, err);
+		return err;
+	}
+	err = pass(data, trace, 1, options, error, first_pass);
+	if (err)
+		return err;
+	err = choose_processes(data);
+	if (!err)
+		err = make_series(data);
+	if (!err)
+		err = make_bins(data);
+	if (err) {
+		say_what_failed(error, err);
+		return err;
+	}
+	data->pairs->last = NULL;
+	err = pass(data, trace, 2, options, error, add);
+	pem_html_phases__finish(&data->phases, data->span_ns);
+	return err;
+}
+
+void pem_html_data__free(struct pem_html_data *data)
+{
+	size_t i;
+
+	for (i = 0; i < data->series_count; i++) {
+		free(data->series[i].bins);
+		free(data->series[i].values);
+	}
+	free(data->series);
+	pairs_free(data->pairs);
+	pem_html_counters__free(data->counters);
+	pem_html_phases__free(&data->phases);
+	memset(data, 0, sizeof(*data));
+}

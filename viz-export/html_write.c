@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * html_write.c - what the page shows, as one JSON object
+ *
+ * Its reader is page/model.js; "format" changes with its shape. Lists of bins are shortened: in "bins" a negative
+ * number -n stands for n empty bins; "values" are pairs of how many bins in a row, and the value of each.
+ */
+#include "html_data.h"
+#include "html_json.h"
+
+#include <inttypes.h>
+
+#define TEXT_BYTES 256u
+
+static void write_run(FILE *out, const struct pem_trace_info *info)
+{
+	fputs("\"run\":{", out);
+	pem_json__key_string(out, "command", info->command, sizeof(info->command));
+	fputc(',', out);
+	pem_json__key_string(out, "host", info->host, sizeof(info->host));
+	fputc(',', out);
+	pem_json__key_string(out, "version", info->version, sizeof(info->version));
+	fputc(',', out);
+	pem_json__key_u64(out, "start_time_ns", info->start_time_ns);
+	fputc(',', out);
+	pem_json__key_u64(out, "duration_ns", info->duration_ns);
+	fputc(',', out);
+	pem_json__key_u64(out, "clock_hz", info->clock_hz);
+	fputc(',', out);
+	pem_json__key_u64(out, "clock_error_ns", info->clock_error_ns);
+	fputc(',', out);
+	pem_json__key_u64(out, "recorder_cpu_ns", info->recorder_cpu_ns);
+	fputc(',', out);
+	pem_json__key_u64(out, "program_cpu_ns", info->program_cpu_ns);
+	fprintf(out, ",\"exit_status\":%" PRId32 ",\"complete\":%s},\n", info->exit_status,
+		info->complete ? "true" : "false");
+}
+
+static void write_balance(FILE *out, const struct pem_balance *balance)
+{
+	fprintf(out,
+		"\"produced\":%" PRIu64 ",\"delivered\":%" PRIu64 ",\"discarded\":%" PRIu64
+		",\"overwritten\":%" PRIu64,
+		balance->produced, balance->delivered, balance->discarded, balance->overwritten);
+}
+
+static void write_costs_and_gaps(FILE *out, const struct pem_trace_info *info)
+{
+	const uint32_t costs_max = sizeof(info->costs) / sizeof(info->costs[0]);
+	const uint32_t gaps_max = sizeof(info->gaps) / sizeof(info->gaps[0]);
+	uint32_t i;
+
+	fputs("\"costs\":[", out);
+	for (i = 0; i < info->cost_count && i < costs_max; i++) {
+		const struct pem_trace_cost *cost = &info->costs[i];
+
+		fputs(i ? ",{" : "{", out);
+		pem_json__key_string(out, "kind", cost->kind, sizeof(cost->kind));
+		fputc(',', out);
+		pem_json__key_number(out, "ns_each", cost->ns_each);
+		fputc(',', out);
+		pem_json__key_u64(out, "count", cost->count);
+		fputc('}', out);
+	}
+	fputs("],\n\"gaps\":[", out);
+	for (i = 0; i < info->gap_count && i < gaps_max; i++) {
+		const struct pem_trace_gap *gap = &info->gaps[i];
+
+		fputs(i ? ",{" : "{", out);
+		pem_json__key_string(out, "source", gap->source, sizeof(gap->source));
+		fputc(',', out);
+		pem_json__key_string(out, "reason", gap->reason, sizeof(gap->reason));
+		fputc('}', out);
+	}
+	fputs("],\n", out);
+}
+
+static void write_processes(FILE *out, const struct pem_html_data *data, struct pem_trace *trace)
+{
+	uint32_t i;
+
+	fputs("\"processes\":[", out);
+	for (i = 0; i < data->process_count; i++) {
+		const struct pem_html_process *process = &data->processes[i];
+		int rest = process->pid == PEM_HTML_OTHERS;
+		const char *name =
+			rest || !process->pid ? "" : pem_trace__process_name(trace, process->pid);
+
+		fputs(i ? ",{" : "{", out);
+		pem_json__key_u64(out, "pid", process->pid);
+		fputc(',', out);
+		pem_json__key_string(out, "name", name, TEXT_BYTES);
+		fputc(',', out);
+		pem_json__key_u64(out, "merged", rest ? data->merged_count : 0);
+		fputc('}', out);
+	}
+	fputs("],\n", out);
+}
+
+static void write_bins(FILE *out, const struct pem_html_data *data,
+		       const struct pem_html_series *series)
+{
+	uint32_t i, run = 0;
+	int more = 0;
+
+	fputs("\"bins\":[", out);
+	for (i = 0; i < data->bin_count; i++) {
+		if (!series->bins[i]) {
+			run++;
+			continue;
+		}
+		if (run)
+			fprintf(out, "%s-%" PRIu32, more++ ? "," : "", run);
+		fprintf(out, "%s%" PRIu64, more++ ? "," : "", series->bins[i]);
+		run = 0;
+	}
+	fputc(']', out);
+}
+
+/* A counter's growth in the bin, or the mean of a gauge's samples (no number without one). */
+static double value_at(const struct pem_html_series *series, uint32_t bin)
+{
+	if (series->event->meaning == PEM_MEANS_COUNTER)
+		return series->values[bin];
+	return series->bins[bin] ? series->values[bin] / (double)series->bins[bin]
+				 : (double)__builtin_nanf("");
+}
+
+/* Are two values the same number on the page? It shows six digits. */
+static int same_value(double a, double b)
+{
+	return a == b || (__builtin_isnan(a) && __builtin_isnan(b)) ||
+	       __builtin_fabs(a - b) <= __builtin_fabs(a) * 1e-7;
+}
+
+static void write_values(FILE *out, const struct pem_html_data *data,
+			 const struct pem_html_series *series)
+{
+	uint32_t i, j;
+
+	fputs(",\"values\":[", out);
+	for (i = 0; i < data->bin_count; i = j) {
+		double value = value_at(series, i);
+
+		for (j = i + 1; j < data->bin_count && same_value(value, value_at(series, j)); j++)
+			;
+		fprintf(out, "%s%" PRIu32 ",", i ? "," : "", j - i);
+		pem_json__number(out, value);
+	}
+	fputc(']', out);
+}
+
+static void write_event_head(FILE *out, const struct pem_event *event, struct pem_trace *trace)
+{
+	struct pem_balance balance = pem_trace__event_balance(trace, event);
+	int value = pem_event__field_by_role(event, PEM_ROLE_VALUE);
+
+	fputc('{', out);
+	pem_json__key_string(out, "name", event->name, TEXT_BYTES);
+	fputc(',', out);
+	pem_json__key_string(out, "layer", event->layer, TEXT_BYTES);
+	fputc(',', out);
+	pem_json__key_string(out, "class", event->class_name, TEXT_BYTES);
+	fputc(',', out);
+	pem_json__key_string(out, "specifier", event->specifier, TEXT_BYTES);
+	fputc(',', out);
+	pem_json__key_string(out, "description", event->description, TEXT_BYTES);
+	fputc(',', out);
+	pem_json__key_string(out, "meaning", pem_meaning__name(event->meaning), TEXT_BYTES);
+	fputc(',', out);
+	pem_json__key_string(out, "unit", value >= 0 ? event->fields[value].unit : "", TEXT_BYTES);
+	fputc(',', out);
+	write_balance(out, &balance);
+	fputs(",\"series\":[", out);
+}
+
+static size_t write_event(FILE *out, const struct pem_html_data *data, size_t first,
+			  struct pem_trace *trace)
+{
+	const struct pem_event *event = data->series[first].event;
+	size_t i;
+
+	write_event_head(out, event, trace);
+	for (i = first; i < data->series_count && data->series[i].event == event; i++) {
+		const struct pem_html_series *series = &data->series[i];
+
+		fprintf(out, "%s{\"process\":%" PRIu32 ",\"records\":%" PRIu64 ",",
+			i > first ? "," : "", series->process, series->count);
+		write_bins(out, data, series);
+		if (series->values)
+			write_values(out, data, series);
+		fputc('}', out);
+	}
+	fputs("]}", out);
+	return i;
+}
+
+static int has_series(const struct pem_html_data *data, const struct pem_event *event)
+{
+	size_t i;
+
+	for (i = 0; i < data->series_count; i++)
+		if (data->series[i].event == event)
+			return 1;
+	return 0;
+}
+
+/* Those with records, then those of which every record was lost. */
+static void write_events(FILE *out, const struct pem_html_data *data, struct pem_trace *trace)
+{
+	const struct pem_model *model = pem_trace__model(trace);
+	size_t i;
+	int more = 0;
+
+	fputs("\"events\":[\n", out);
+	for (i = 0; i < data->series_count;) {
+		if (more++)
+			fputs(",\n", out);
+		i = write_event(out, data, i, trace);
+	}
+	for (i = 0; i < pem_model__count(model); i++) {
+		const struct pem_event *event = pem_model__event(model, i);
+
+		if (pem_trace__event_balance(trace, event).produced == 0 || has_series(data, event))
+			continue;
+		if (more++)
+			fputs(",\n", out);
+		write_event_head(out, event, trace);
+		fputs("]}", out);
+	}
+	fputs("],\n", out);
+}
+
+static void write_phases(FILE *out, const struct pem_html_phases *phases)
+{
+	uint32_t i;
+
+	fprintf(out, "\"phases\":{\"left_out\":%" PRIu64 ",\"unmatched\":%" PRIu64 ",\"list\":[",
+		phases->left_out, phases->unmatched);
+	for (i = 0; i < phases->kept_count; i++) {
+		const struct pem_html_phase *phase = &phases->kept[i];
+
+		fputs(i ? ",\n[" : "\n[", out);
+		pem_json__string(out, phase->name, sizeof(phase->name));
+		fprintf(out, ",%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",%s]",
+			phase->begin_ns, phase->end_ns, phase->pid, phase->tid,
+			phase->is_open ? "true" : "false");
+	}
+	fputs("]}", out);
+}
+
+void pem_html__write(FILE *out, const struct pem_html_data *data, struct pem_trace *trace,
+		     const struct pem_export_options *options)
+{
+	const struct pem_trace_info *info = pem_trace__info(trace);
+	struct pem_balance balance = pem_trace__total_balance(trace);
+	const char *title = options && options->title ? options->title : "";
+
+	fputs("{\"format\":1,", out);
+	pem_json__key_string(out, "title", title, TEXT_BYTES);
+	fputs(",\n", out);
+	write_run(out, info);
+	fputs("\"balance\":{", out);
+	write_balance(out, &balance);
+	fprintf(out,
+		"},\n\"time\":{\"span_ns\":%" PRIu64 ",\"bin_ns\":%" PRIu64 ",\"bins\":%" PRIu32
+		"},\n",
+		data->span_ns, data->bin_ns, data->bin_count);
+	fprintf(out,
+		"\"read\":{\"records\":%" PRIu64 ",\"bad_values\":%" PRIu64
+		",\"torn_packets\":%" PRIu64 "},\n",
+		data->record_count, data->bad_values, pem_trace__torn_packets(trace));
+	write_costs_and_gaps(out, info);
+	write_processes(out, data, trace);
+	write_events(out, data, trace);
+	write_phases(out, &data->phases);
+	fputs("}\n", out);
+}
