@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * csv.c - exporter: one table for pandas.read_csv and sqlite3's .import, a row per record
+ *
+ * Not here: reading the trace (libpem), files (output.c).
+ *
+ * Columns: clock, time_ns, layer, event, pid, tid, cpu, process; then one per field name of the events that occur in
+ * the trace, in the order of the model. Events that share a field's name share its column; a field named like one of
+ * the first columns is called field_NAME. What is unknown, or no field of the row's event, is empty. Fields that
+ * people read in base 16 are 0x...; a list is its elements, parted by spaces. RFC 4180 quoting, lines end with \n.
+ */
+#define _GNU_SOURCE
+#include "output.h"
+
+#include <pem/export.h>
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PROGRESS_RECORDS 65536
+
+static const char *const first_columns[] = {"clock", "time_ns", "layer", "event",
+					    "pid",   "tid",     "cpu",   "process"};
+#define FIRST_COLUMNS (sizeof(first_columns) / sizeof(first_columns[0]))
+
+struct csv {
+	struct pem_trace *trace;
+	const struct pem_model *model;
+	FILE *out;
+	const char **columns; /* names of the fields' columns */
+	size_t column_count;
+	/* of event i, the field to show in each column, or -1; NULL: the event does not occur */
+	int16_t **fields_of;
+	const struct pem_export_options *options;
+};
+
+/* --- values --- */
+
+static void put_text(FILE *out, const char *text)
+{
+	const char *c;
+
+	if (!strpbrk(text, ",\"\r\n")) {
+		fputs_unlocked(text, out);
+		return;
+	}
+	putc_unlocked('"', out);
+	for (c = text; *c; c++) {
+		if (*c == '"')
+			putc_unlocked('"', out);
+		putc_unlocked(*c, out);
+	}
+	putc_unlocked('"', out);
+}
+
+static void put_unsigned(FILE *out, uint64_t value, unsigned base)
+{
+	char digits[24];
+	size_t i = sizeof(digits);
+
+	do {
+		digits[--i] = "0123456789abcdef"[value % base];
+		value /= base;
+	} while (value);
+	if (base == 16) {
+		digits[--i] = 'x';
+		digits[--i] = '0';
+	}
+	fwrite_unlocked(digits + i, 1, sizeof(digits) - i, out);
+}
+
+/* The shortest text that reads back as the same double, with a point in every locale. */
+static void put_double(FILE *out, double value, bool is_single)
+{
+	char text[40], *c;
+	int precision, most = is_single ? 9 : 17;
+
+	for (precision = is_single ? 6 : 15; precision < most; precision++) {
+		snprintf(text, sizeof(text), "%.*g", precision, value);
+		if (is_single ? strtof(text, NULL) == (float)value : strtod(text, NULL) == value)
+			break;
+	}
+	snprintf(text, sizeof(text), "%.*g", precision, value);
+	for (c = text; *c; c++) {
+		if (!strchr("0123456789+-einfa", *c))
+			*c = '.';
+	}
+	fputs_unlocked(text, out);
+}
+
+/* One number of a type that lies at data. */
+static void put_number(FILE *out, enum pem_type type, unsigned base, const void *data)
+{
+	size_t bytes = pem_type__bytes(type);
+	uint64_t bits = 0;
+	float single;
+	double real;
+	int64_t value;
+
+	memcpy(&bits, data, bytes);
+	if (type == PEM_TYPE_FLOAT32) {
+		memcpy(&single, data, sizeof(single));
+		put_double(out, (double)single, true);
+	} else if (type == PEM_TYPE_FLOAT64) {
+		memcpy(&real, data, sizeof(real));
+		put_double(out, real, false);
+	} else if (base == 16 || (type >= PEM_TYPE_UINT8 && type <= PEM_TYPE_UINT64)) {
+		put_unsigned(out, bits, base);
+	} else {
+		value = (int64_t)(bits << (64 - bytes * 8)) >> (64 - bytes * 8);
+		if (value < 0)
+			putc_unlocked('-', out);
+		put_unsigned(out, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, 10);
+	}
+}
+
+static void put_field(FILE *out, const struct pem_record *record, unsigned i)
+{
+	const struct pem_field *field = &record->event->fields[i];
+	const void *elements;
+	uint32_t count, k;
+
+	if (field->type == PEM_TYPE_STRING) {
+		put_text(out, pem_record__string(record, i));
+	} else if (field->type == PEM_TYPE_LIST) {
+		count = pem_record__list(record, i, &elements);
+		for (k = 0; k < count; k++) {
+			if (k)
+				putc_unlocked(' ', out);
+			put_number(out, field->element_type, field->base,
+				   (const uint8_t *)elements +
+					   k * pem_type__bytes(field->element_type));
+		}
+	} else {
+		put_number(out, field->type, field->base, record->data + field->offset);
+	}
+}
+
+/* --- columns --- */
+
+static bool is_first_column(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < FIRST_COLUMNS; i++) {
+		if (strcmp(name, first_columns[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+static size_t event_index(const struct csv *csv, const struct pem_event *event)
+{
+	size_t i = 0;
+
+	while (pem_model__event(csv->model, i) != event)
+		i++;
+	return i;
+}
+
+/* Read the trace once to see which events occur: seen[i] for event i of the model. */
+static int find_events(struct csv *csv, bool *seen, struct pem_error *error)
+{
+	const struct pem_event *last = NULL;
+	struct pem_record record;
+	int rc;
+
+	while ((rc = pem_trace__next(csv->trace, &record, error)) > 0) {
+		if (record.event != last)
+			seen[event_index(csv, record.event)] = true;
+		last = record.event;
+	}
+	return rc ? rc : pem_trace__rewind(csv->trace);
+}
+
+static int add_columns(struct csv *csv, const struct pem_event *event)
+{
+	const char **larger;
+	size_t c;
+	unsigned i;
+
+	for (i = 0; i < event->field_count; i++) {
+		for (c = 0; c < csv->column_count; c++) {
+			if (strcmp(csv->columns[c], event->fields[i].name) == 0)
+				break;
+		}
+		if (c < csv->column_count)
+			continue;
+		larger = realloc(csv->columns, (c + 1) * sizeof(*larger));
+		if (!larger)
+			return -ENOMEM;
+		csv->columns = larger;
+		csv->columns[csv->column_count++] = event->fields[i].name;
+	}
+	return 0;
+}
+
+static int lay_out(struct csv *csv, struct pem_error *error)
+{
+	size_t n = pem_model__count(csv->model), i, c;
+	bool *seen = calloc(n + 1, sizeof(*seen));
+	int rc = -ENOMEM;
+
+	csv->fields_of = calloc(n + 1, sizeof(*csv->fields_of));
+	if (!seen || !csv->fields_of)
+		goto out;
+	rc = find_events(csv, seen, error);
+	for (i = 0; i < n && !rc; i++) {
+		if (seen[i])
+			rc = add_columns(csv, pem_model__event(csv->model, i));
+	}
+	for (i = 0; i < n && !rc; i++) {
+		if (!seen[i])
+			continue;
+		csv->fields_of[i] = calloc(csv->column_count + 1, sizeof(int16_t));
+		if (!csv->fields_of[i]) {
+			rc = -ENOMEM;
+			break;
+		}
+		for (c = 0; c < csv->column_count; c++)
+			csv->fields_of[i][c] = (int16_t)pem_event__field(
+				pem_model__event(csv->model, i), csv->columns[c]);
+	}
+out:
+	free(seen);
+	return rc;
+}
+
+/* --- rows --- */
+
+static void put_header(const struct csv *csv)
+{
+	size_t i;
+
+	for (i = 0; i < FIRST_COLUMNS; i++)
+		fprintf(csv->out, "%s%s", i ? "," : "", first_columns[i]);
+	for (i = 0; i < csv->column_count; i++)
+		fprintf(csv->out, ",%s%s", is_first_column(csv->columns[i]) ? "field_" : "",
+			csv->columns[i]);
+	putc('\n', csv->out);
+}
+
+static void put_known(FILE *out, uint32_t value, uint32_t unknown)
+{
+	putc_unlocked(',', out);
+	if (value != unknown)
+		put_unsigned(out, value, 10);
+}
+
+static void put_row(const struct csv *csv, const struct pem_record *record, const int16_t *fields)
+{
+	FILE *out = csv->out;
+	size_t c;
+
+	put_unsigned(out, record->clock, 10);
+	putc_unlocked(',', out);
+	put_unsigned(out, record->time_ns, 10);
+	putc_unlocked(',', out);
+	put_text(out, record->event->layer);
+	putc_unlocked(',', out);
+	put_text(out, record->event->name);
+	put_known(out, record->pid, 0);
+	put_known(out, record->tid, 0);
+	put_known(out, record->cpu, PEM_NO_CPU);
+	putc_unlocked(',', out);
+	put_text(out, pem_trace__process_name(csv->trace, record->pid));
+	for (c = 0; c < csv->column_count; c++) {
+		putc_unlocked(',', out);
+		if (fields[c] >= 0)
+			put_field(out, record, (unsigned)fields[c]);
+	}
+	putc_unlocked('\n', out);
+}
+
+static int put_rows(const struct csv *csv, struct pem_error *error)
+{
+	uint64_t done = 0, total = pem_trace__total_balance(csv->trace).delivered;
+	const struct pem_event *last = NULL;
+	struct pem_record record;
+	size_t i = 0;
+	int rc;
+
+	while ((rc = pem_trace__next(csv->trace, &record, error)) > 0) {
+		if (record.event != last)
+			i = event_index(csv, record.event);
+		last = record.event;
+		put_row(csv, &record, csv->fields_of[i]);
+		if (++done % PROGRESS_RECORDS)
+			continue;
+		if (csv->options && csv->options->progress)
+			csv->options->progress(done, total, csv->options->progress_arg);
+		if (ferror(csv->out))
+			break; /* pem_output__finish says why */
+	}
+	return rc < 0 ? rc : 0;
+}
+
+static int csv_run(struct pem_trace *trace, const char *path,
+		   const struct pem_export_options *options, struct pem_error *error)
+{
+	struct csv csv = {.trace = trace, .options = options};
+	struct pem_output output;
+	size_t i;
+	int rc;
+
+	csv.model = pem_trace__model(trace);
+	rc = pem_output__open(&output, path, error);
+	if (rc)
+		return rc;
+	csv.out = output.file;
+	rc = pem_trace__rewind(trace);
+	if (!rc)
+		rc = lay_out(&csv, error);
+	if (!rc) {
+		put_header(&csv);
+		rc = put_rows(&csv, error);
+	}
+	if (rc == -ENOMEM && error)
+		snprintf(error->text, sizeof(error->text), "no memory to export the trace");
+	rc = pem_output__finish(&output, rc, error);
+	for (i = 0; csv.fields_of && i < pem_model__count(csv.model); i++)
+		free(csv.fields_of[i]);
+	free(csv.fields_of);
+	free(csv.columns);
+	return rc;
+}
+
+__attribute__((visibility("default"))) const struct pem_exporter pem_exporter;
+const struct pem_exporter pem_exporter = {
+	.abi_version = PEM_EXPORT_ABI_VERSION,
+	.size = sizeof(struct pem_exporter),
+	.name = "csv",
+	.description = "one table, a row per record, for pandas and sqlite3",
+	.suffix = ".csv",
+	.run = csv_run,
+};
