@@ -327,7 +327,7 @@ static int csv_run(struct pem_trace *trace, const char *path,
 	return rc;
 }
 
-__attribute__((visibility("default"))) const struct pem_exporter pem_exporter;
+__attribute__((visibility("default"))) extern const struct pem_exporter pem_exporter;
 const struct pem_exporter pem_exporter = {
 	.abi_version = PEM_EXPORT_ABI_VERSION,
 	.size = sizeof(struct pem_exporter),

@@ -1,0 +1,594 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * perfetto.c - exporter: Perfetto's protobuf trace, for ui.perfetto.dev and trace_processor
+ *
+ * Not here: the messages (perfetto.proto), which tracks there are (perfetto_tracks.c).
+ *
+ * Each record becomes one packet, written as soon as it is made; the packet that describes a track comes right before
+ * the first one on it:
+ *	interval-begin, interval-end	a slice on the thread's track, named by role 'name' or else by its class
+ *	counter, gauge			a value on a counter track of its process (and CPU)
+ *	sets-thread on a CPU		an ftrace sched_switch, which Perfetto draws as what ran where
+ *	all others			an instant on the thread's track, with the fields as annotations
+ * A record without a thread goes to its process's track, else its CPU's, else the machine's.
+ */
+#define _GNU_SOURCE
+#include "output.h"
+#include "perfetto_tracks.h"
+#include "perfetto.pb-c.h"
+
+#include <pem/export.h>
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PROGRESS_RECORDS 65536
+#define SEQUENCE_ID 1
+#define STATE_CLEARED 1 /* of sequence_flags: nothing before this packet matters */
+
+typedef Perfetto__Protos__TracePacket Packet;
+typedef Perfetto__Protos__TrackEvent TrackEvent;
+typedef Perfetto__Protos__TrackDescriptor TrackDescriptor;
+typedef Perfetto__Protos__DebugAnnotation Annotation;
+
+/* Memory for one record's message, kept for the next. */
+struct arena {
+	uint8_t *memory;
+	size_t size;
+	size_t used;
+};
+
+struct perfetto {
+	struct pem_trace *trace;
+	FILE *out;
+	struct pem_tracks tracks;
+	struct arena arena;
+	uint8_t *packed;
+	size_t packed_size;
+	bool any_packet;
+};
+
+/* --- memory --- */
+
+static void *take(struct arena *arena, size_t bytes)
+{
+	void *p = arena->memory + arena->used;
+
+	bytes = (bytes + 15) & ~(size_t)15;
+	if (bytes > arena->size - arena->used)
+		return NULL;
+	arena->used += bytes;
+	return p;
+}
+
+/* Room for the message of a record: an annotation for each field and element, and copies of its strings. */
+static int prepare(struct arena *arena, const struct pem_record *record)
+{
+	size_t values = record->event->field_count, want;
+	const void *elements;
+	unsigned i;
+	uint8_t *larger;
+
+	for (i = 0; i < record->event->field_count; i++)
+		values += pem_record__list(record, i, &elements);
+	want = values * (sizeof(Annotation) + 2 * sizeof(void *) + 32) + record->bytes + 256 +
+	       16 * (size_t)record->event->field_count;
+	arena->used = 0;
+	if (want <= arena->size)
+		return 0;
+	larger = realloc(arena->memory, want);
+	if (!larger)
+		return -ENOMEM;
+	arena->memory = larger;
+	arena->size = want;
+	return 0;
+}
+
+/* --- packets --- */
+
+static size_t put_varint(uint8_t *to, uint64_t value)
+{
+	size_t n = 0;
+
+	for (; value >= 0x80; value >>= 7)
+		to[n++] = (uint8_t)(value | 0x80);
+	to[n++] = (uint8_t)value;
+	return n;
+}
+
+/* Write a packet as the next element of Trace.packet. */
+static int put_packet(struct perfetto *p, Packet *packet)
+{
+	size_t bytes, head;
+	uint8_t prefix[16], *larger;
+
+	packet->has_trusted_packet_sequence_id = 1;
+	packet->trusted_packet_sequence_id = SEQUENCE_ID;
+	packet->has_sequence_flags = !p->any_packet;
+	packet->sequence_flags = STATE_CLEARED;
+	p->any_packet = true;
+	bytes = perfetto__protos__trace_packet__get_packed_size(packet);
+	if (bytes > p->packed_size) {
+		larger = realloc(p->packed, bytes * 2);
+		if (!larger)
+			return -ENOMEM;
+		p->packed = larger;
+		p->packed_size = bytes * 2;
+	}
+	perfetto__protos__trace_packet__pack(packet, p->packed);
+	prefix[0] = 1 << 3 | 2; /* field 1, length-delimited */
+	head = 1 + put_varint(prefix + 1, bytes);
+	fwrite_unlocked(prefix, 1, head, p->out);
+	fwrite_unlocked(p->packed, 1, bytes, p->out);
+	return 0; /* pem_output__finish tells of errors */
+}
+
+static int put_descriptor(struct perfetto *p, TrackDescriptor *descriptor)
+{
+	Packet packet = PERFETTO__PROTOS__TRACE_PACKET__INIT;
+
+	packet.data_case = PERFETTO__PROTOS__TRACE_PACKET__DATA_TRACK_DESCRIPTOR;
+	packet.track_descriptor = descriptor;
+	return put_packet(p, &packet);
+}
+
+/* --- tracks --- */
+
+static int describe_process(struct perfetto *p, uint64_t uuid, uint32_t pid)
+{
+	Perfetto__Protos__ProcessDescriptor process = PERFETTO__PROTOS__PROCESS_DESCRIPTOR__INIT;
+	TrackDescriptor track = PERFETTO__PROTOS__TRACK_DESCRIPTOR__INIT;
+	const char *name = pem_trace__process_name(p->trace, pid);
+
+	track.has_uuid = 1;
+	track.uuid = uuid;
+	track.process = &process;
+	process.has_pid = 1;
+	process.pid = (int32_t)pid;
+	process.process_name = *name ? (char *)name : NULL;
+	return put_descriptor(p, &track);
+}
+
+/* The process's track; 0: out of memory. */
+static uint64_t process_track(struct perfetto *p, uint32_t pid)
+{
+	struct pem_track_key key = {.kind = PEM_TRACK_PROCESS, .a = pid};
+	bool is_new;
+	uint64_t uuid = pem_tracks__uuid(&p->tracks, &key, &is_new);
+
+	if (uuid && is_new && describe_process(p, uuid, pid))
+		return 0;
+	return uuid;
+}
+
+static uint64_t thread_track(struct perfetto *p, uint32_t pid, uint32_t tid)
+{
+	Perfetto__Protos__ThreadDescriptor thread = PERFETTO__PROTOS__THREAD_DESCRIPTOR__INIT;
+	TrackDescriptor track = PERFETTO__PROTOS__TRACK_DESCRIPTOR__INIT;
+	struct pem_track_key key = {.kind = PEM_TRACK_THREAD, .a = pid, .b = tid};
+	char name[32];
+	bool is_new;
+
+	if (pid && !process_track(p, pid))
+		return 0;
+	track.has_uuid = 1;
+	track.uuid = pem_tracks__uuid(&p->tracks, &key, &is_new);
+	if (!track.uuid || !is_new)
+		return track.uuid;
+	if (pid) {
+		track.thread = &thread;
+		thread.has_pid = thread.has_tid = 1;
+		thread.pid = (int32_t)pid;
+		thread.tid = (int32_t)tid;
+	} else { /* Perfetto has no thread without a process */
+		snprintf(name, sizeof(name), "Thread %u", tid);
+		track.name = name;
+	}
+	return put_descriptor(p, &track) ? 0 : track.uuid;
+}
+
+static uint64_t named_track(struct perfetto *p, const struct pem_track_key *key, char *name)
+{
+	TrackDescriptor track = PERFETTO__PROTOS__TRACK_DESCRIPTOR__INIT;
+	bool is_new;
+
+	track.has_uuid = 1;
+	track.uuid = pem_tracks__uuid(&p->tracks, key, &is_new);
+	track.name = name;
+	if (track.uuid && is_new && put_descriptor(p, &track))
+		return 0;
+	return track.uuid;
+}
+
+/* Where an instant or slice goes; 0: out of memory. */
+static uint64_t record_track(struct perfetto *p, const struct pem_record *record)
+{
+	struct pem_track_key key = {.kind = PEM_TRACK_MACHINE};
+	char name[32] = "Machine";
+
+	if (record->tid)
+		return thread_track(p, record->pid, record->tid);
+	if (record->pid)
+		return process_track(p, record->pid);
+	if (record->cpu != PEM_NO_CPU) {
+		key.kind = PEM_TRACK_CPU;
+		key.a = record->cpu;
+		snprintf(name, sizeof(name), "CPU %u", record->cpu);
+	}
+	return named_track(p, &key, name);
+}
+
+static uint64_t counter_track(struct perfetto *p, const struct pem_record *record, const char *unit)
+{
+	Perfetto__Protos__CounterDescriptor counter = PERFETTO__PROTOS__COUNTER_DESCRIPTOR__INIT;
+	TrackDescriptor track = PERFETTO__PROTOS__TRACK_DESCRIPTOR__INIT;
+	struct pem_track_key key = {.kind = PEM_TRACK_COUNTER, .a = record->event->id};
+	char name[160], cpu[24] = "";
+	bool is_new;
+
+	key.b = record->pid;
+	key.c = record->cpu;
+	track.has_uuid = 1;
+	if (record->pid) {
+		track.parent_uuid = process_track(p, record->pid);
+		track.has_parent_uuid = 1;
+		if (!track.parent_uuid)
+			return 0;
+	}
+	track.uuid = pem_tracks__uuid(&p->tracks, &key, &is_new);
+	if (!track.uuid || !is_new)
+		return track.uuid;
+	if (record->cpu != PEM_NO_CPU)
+		snprintf(cpu, sizeof(cpu), " CPU %u", record->cpu);
+	snprintf(name, sizeof(name), "%.100s%s", record->event->name, cpu);
+	track.name = name;
+	track.counter = &counter;
+	counter.has_unit = 1;
+	counter.unit = strcmp(unit, "ns") == 0
+			       ? PERFETTO__PROTOS__COUNTER_DESCRIPTOR__UNIT__UNIT_TIME_NS
+		       : strcmp(unit, "bytes") == 0
+			       ? PERFETTO__PROTOS__COUNTER_DESCRIPTOR__UNIT__UNIT_SIZE_BYTES
+			       : PERFETTO__PROTOS__COUNTER_DESCRIPTOR__UNIT__UNIT_COUNT;
+	return put_descriptor(p, &track) ? 0 : track.uuid;
+}
+
+/* --- fields --- */
+
+static bool is_continuation(char c)
+{
+	return ((uint8_t)c & 0xc0) == 0x80;
+}
+
+/* The string with '?' for each byte that is not ASCII, unless all of it looks like UTF-8, as protobuf wants it. */
+static char *clean_text(struct arena *arena, const char *text)
+{
+	size_t bytes = strlen(text) + 1, i, n;
+	const char *c;
+	char *copy;
+
+	for (c = text; *c; c += n) {
+		n = (uint8_t)*c < 0x80   ? 1
+		    : (uint8_t)*c < 0xc2 ? 0
+		    : (uint8_t)*c < 0xe0 ? 2
+		    : (uint8_t)*c < 0xf0 ? 3
+		    : (uint8_t)*c < 0xf5 ? 4
+					 : 0;
+		if (!n)
+			break;
+		for (i = 1; i < n && is_continuation(c[i]); i++)
+			;
+		if (i < n)
+			break;
+	}
+	if (!*c)
+		return (char *)text;
+	copy = take(arena, bytes);
+	for (i = 0; copy && i < bytes; i++)
+		copy[i] = (uint8_t)text[i] < 0x80 ? text[i] : '?';
+	return copy;
+}
+
+static void set_number(Annotation *a, enum pem_type type, unsigned base, const void *data)
+{
+	size_t bytes = pem_type__bytes(type);
+	uint64_t bits = 0;
+	float single;
+
+	memcpy(&bits, data, bytes);
+	switch (type) {
+	case PEM_TYPE_FLOAT32:
+		memcpy(&single, data, sizeof(single));
+		a->value_case = PERFETTO__PROTOS__DEBUG_ANNOTATION__VALUE_DOUBLE_VALUE;
+		a->double_value = (double)single;
+		return;
+	case PEM_TYPE_FLOAT64:
+		a->value_case = PERFETTO__PROTOS__DEBUG_ANNOTATION__VALUE_DOUBLE_VALUE;
+		memcpy(&a->double_value, data, sizeof(a->double_value));
+		return;
+	case PEM_TYPE_INT8:
+	case PEM_TYPE_INT16:
+	case PEM_TYPE_INT32:
+	case PEM_TYPE_INT64:
+		a->value_case = PERFETTO__PROTOS__DEBUG_ANNOTATION__VALUE_INT_VALUE;
+		a->int_value = (int64_t)(bits << (64 - bytes * 8)) >> (64 - bytes * 8);
+		return;
+	default:
+		a->value_case = base == 16 ? PERFETTO__PROTOS__DEBUG_ANNOTATION__VALUE_POINTER_VALUE
+					   : PERFETTO__PROTOS__DEBUG_ANNOTATION__VALUE_UINT_VALUE;
+		a->uint_value = bits; /* pointer_value shares its place */
+	}
+}
+
+static int set_list(struct perfetto *p, Annotation *a, const struct pem_record *record, unsigned i)
+{
+	const struct pem_field *field = &record->event->fields[i];
+	const uint8_t *data;
+	const void *elements;
+	uint32_t count = pem_record__list(record, i, &elements), k;
+	Annotation *values = take(&p->arena, count * sizeof(*values));
+
+	a->array_values = take(&p->arena, count * sizeof(*a->array_values));
+	if (!values || !a->array_values)
+		return -ENOMEM;
+	a->n_array_values = count;
+	for (k = 0, data = elements; k < count; k++) {
+		perfetto__protos__debug_annotation__init(&values[k]);
+		set_number(&values[k], field->element_type, field->base,
+			   data + k * pem_type__bytes(field->element_type));
+		a->array_values[k] = &values[k];
+	}
+	return 0;
+}
+
+/* All fields but number skip as annotations of the event. */
+static int set_annotations(struct perfetto *p, TrackEvent *e, const struct pem_record *record,
+			   int skip)
+{
+	const struct pem_event *event = record->event;
+	Annotation *a;
+	unsigned i;
+
+	e->debug_annotations = take(&p->arena, event->field_count * sizeof(a));
+	if (!e->debug_annotations)
+		return -ENOMEM;
+	for (i = 0; i < event->field_count; i++) {
+		if ((int)i == skip)
+			continue;
+		a = take(&p->arena, sizeof(*a));
+		if (!a)
+			return -ENOMEM;
+		perfetto__protos__debug_annotation__init(a);
+		e->debug_annotations[e->n_debug_annotations++] = a;
+		a->name = (char *)event->fields[i].name;
+		if (event->fields[i].type == PEM_TYPE_STRING) {
+			a->value_case = PERFETTO__PROTOS__DEBUG_ANNOTATION__VALUE_STRING_VALUE;
+			a->string_value = clean_text(&p->arena, pem_record__string(record, i));
+			if (!a->string_value)
+				return -ENOMEM;
+		} else if (event->fields[i].type != PEM_TYPE_LIST) {
+			set_number(a, event->fields[i].type, event->fields[i].base,
+				   record->data + event->fields[i].offset);
+		} else if (set_list(p, a, record, i)) {
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+/* --- records --- */
+
+static int put_event(struct perfetto *p, const struct pem_record *record, TrackEvent *e)
+{
+	Packet packet = PERFETTO__PROTOS__TRACE_PACKET__INIT;
+
+	e->has_track_uuid = 1;
+	if (!e->track_uuid)
+		return -ENOMEM;
+	packet.has_timestamp = 1;
+	packet.timestamp = record->time_ns;
+	packet.data_case = PERFETTO__PROTOS__TRACE_PACKET__DATA_TRACK_EVENT;
+	packet.track_event = e;
+	return put_packet(p, &packet);
+}
+
+static int put_counter(struct perfetto *p, const struct pem_record *record, unsigned field)
+{
+	const struct pem_field *f = &record->event->fields[field];
+	TrackEvent e = PERFETTO__PROTOS__TRACK_EVENT__INIT;
+
+	e.has_type = 1;
+	e.type = PERFETTO__PROTOS__TRACK_EVENT__TYPE__TYPE_COUNTER;
+	e.track_uuid = counter_track(p, record, f->unit);
+	if (f->type == PEM_TYPE_FLOAT32 || f->type == PEM_TYPE_FLOAT64) {
+		e.counter_value_field_case =
+			PERFETTO__PROTOS__TRACK_EVENT__COUNTER_VALUE_FIELD_DOUBLE_COUNTER_VALUE;
+		e.double_counter_value = pem_record__f64(record, field);
+	} else {
+		e.counter_value_field_case =
+			PERFETTO__PROTOS__TRACK_EVENT__COUNTER_VALUE_FIELD_COUNTER_VALUE;
+		e.counter_value = pem_record__i64(record, field);
+	}
+	return put_event(p, record, &e);
+}
+
+/* The event's name without its layer, which is the category. */
+static char *short_name(const struct pem_event *event)
+{
+	return (char *)event->name + strlen(event->layer) + 2;
+}
+
+static int put_slice_or_instant(struct perfetto *p, const struct pem_record *record)
+{
+	const struct pem_event *event = record->event;
+	int name = pem_event__field_by_role(event, PEM_ROLE_NAME);
+	TrackEvent e = PERFETTO__PROTOS__TRACK_EVENT__INIT;
+	char *category = (char *)event->layer;
+	int rc;
+
+	e.n_categories = 1;
+	e.categories = &category;
+	e.has_type = 1;
+	if (event->meaning != PEM_MEANS_INTERVAL_BEGIN &&
+	    event->meaning != PEM_MEANS_INTERVAL_END) {
+		e.type = PERFETTO__PROTOS__TRACK_EVENT__TYPE__TYPE_INSTANT;
+		e.name = short_name(event);
+		name = -1;
+	} else {
+		e.type = event->meaning == PEM_MEANS_INTERVAL_BEGIN
+				 ? PERFETTO__PROTOS__TRACK_EVENT__TYPE__TYPE_SLICE_BEGIN
+				 : PERFETTO__PROTOS__TRACK_EVENT__TYPE__TYPE_SLICE_END;
+		e.name = (char *)event->class_name;
+		if (name >= 0 && event->fields[name].type == PEM_TYPE_STRING)
+			e.name = clean_text(&p->arena, pem_record__string(record, (unsigned)name));
+		else
+			name = -1;
+		if (!e.name)
+			return -ENOMEM;
+	}
+	rc = set_annotations(p, &e, record, name);
+	if (rc)
+		return rc;
+	e.track_uuid = record_track(p, record);
+	return put_event(p, record, &e);
+}
+
+static uint32_t role_value(const struct pem_record *record, enum pem_role role)
+{
+	int field = pem_event__field_by_role(record->event, role);
+
+	return field >= 0 ? (uint32_t)pem_record__u64(record, (unsigned)field) : 0;
+}
+
+static char *task_name(struct perfetto *p, uint32_t tid, uint32_t pid)
+{
+	return tid ? clean_text(&p->arena, pem_trace__process_name(p->trace, pid)) : "swapper";
+}
+
+static int put_switch(struct perfetto *p, const struct pem_record *record)
+{
+	Perfetto__Protos__SchedSwitchFtraceEvent sw =
+		PERFETTO__PROTOS__SCHED_SWITCH_FTRACE_EVENT__INIT;
+	Perfetto__Protos__FtraceEventBundle bundle = PERFETTO__PROTOS__FTRACE_EVENT_BUNDLE__INIT;
+	Perfetto__Protos__FtraceEvent event = PERFETTO__PROTOS__FTRACE_EVENT__INIT;
+	Perfetto__Protos__FtraceEvent *events = &event;
+	Packet packet = PERFETTO__PROTOS__TRACE_PACKET__INIT;
+	uint32_t previous = role_value(record, PEM_ROLE_PREVIOUS_THREAD);
+	uint32_t next = role_value(record, PEM_ROLE_THREAD);
+	uint32_t next_process = role_value(record, PEM_ROLE_PROCESS);
+
+	if (record->pid && record->tid && !thread_track(p, record->pid, record->tid))
+		return -ENOMEM;
+	if (next && next_process && !thread_track(p, next_process, next))
+		return -ENOMEM;
+	sw.has_prev_pid = sw.has_next_pid = 1;
+	sw.prev_pid = (int32_t)previous;
+	sw.next_pid = (int32_t)next;
+	sw.prev_comm = task_name(p, previous, record->pid);
+	sw.next_comm = task_name(p, next, next_process);
+	sw.has_prev_prio = sw.has_next_prio = sw.has_prev_state = 1;
+	sw.prev_prio = sw.next_prio = 120;
+	event.has_timestamp = event.has_pid = 1;
+	event.timestamp = record->time_ns;
+	event.pid = previous;
+	event.event_case = PERFETTO__PROTOS__FTRACE_EVENT__EVENT_SCHED_SWITCH;
+	event.sched_switch = &sw;
+	bundle.has_cpu = 1;
+	bundle.cpu = record->cpu;
+	bundle.n_event = 1;
+	bundle.event = &events;
+	packet.data_case = PERFETTO__PROTOS__TRACE_PACKET__DATA_FTRACE_EVENTS;
+	packet.ftrace_events = &bundle;
+	return put_packet(p, &packet);
+}
+
+static int put_record(struct perfetto *p, const struct pem_record *record)
+{
+	const struct pem_event *event = record->event;
+	uint32_t pid;
+	int value, rc = prepare(&p->arena, record);
+
+	if (rc)
+		return rc;
+	switch (event->meaning) {
+	case PEM_MEANS_COUNTER:
+	case PEM_MEANS_GAUGE:
+		value = pem_event__field_by_role(event, PEM_ROLE_VALUE);
+		if (value >= 0)
+			return put_counter(p, record, (unsigned)value);
+		break;
+	case PEM_MEANS_SETS_THREAD:
+		if (record->cpu != PEM_NO_CPU)
+			return put_switch(p, record);
+		break;
+	case PEM_MEANS_PROCESS_NAME:
+		pid = role_value(record, PEM_ROLE_PROCESS);
+		pid = pid ? pid : record->pid;
+		if (!pid)
+			break;
+		/* Described again if it was before: it has a new name. */
+		rc = process_track(p, pid) ? describe_process(p, process_track(p, pid), pid)
+					   : -ENOMEM;
+		if (rc)
+			return rc;
+		break;
+	default:
+		break;
+	}
+	return put_slice_or_instant(p, record);
+}
+
+static int put_records(struct perfetto *p, const struct pem_export_options *options,
+		       struct pem_error *error)
+{
+	uint64_t done = 0, total = pem_trace__total_balance(p->trace).delivered;
+	struct pem_record record;
+	int rc;
+
+	while ((rc = pem_trace__next(p->trace, &record, error)) > 0) {
+		rc = put_record(p, &record);
+		if (rc)
+			return rc;
+		if (++done % PROGRESS_RECORDS)
+			continue;
+		if (options && options->progress)
+			options->progress(done, total, options->progress_arg);
+		if (ferror(p->out))
+			return 0; /* pem_output__finish says why */
+	}
+	return rc;
+}
+
+static int perfetto_run(struct pem_trace *trace, const char *path,
+			const struct pem_export_options *options, struct pem_error *error)
+{
+	struct perfetto p = {.trace = trace};
+	struct pem_output output;
+	int rc;
+
+	rc = pem_output__open(&output, path, error);
+	if (rc)
+		return rc;
+	p.out = output.file;
+	rc = pem_trace__rewind(trace);
+	if (!rc)
+		rc = put_records(&p, options, error);
+	if (rc == -ENOMEM && error)
+		snprintf(error->text, sizeof(error->text), "no memory to export the trace");
+	rc = pem_output__finish(&output, rc, error);
+	pem_tracks__free(&p.tracks);
+	free(p.arena.memory);
+	free(p.packed);
+	return rc;
+}
+
+__attribute__((visibility("default"))) extern const struct pem_exporter pem_exporter;
+const struct pem_exporter pem_exporter = {
+	.abi_version = PEM_EXPORT_ABI_VERSION,
+	.size = sizeof(struct pem_exporter),
+	.name = "perfetto",
+	.description = "Perfetto's protobuf trace, for ui.perfetto.dev and trace_processor",
+	.suffix = ".pftrace",
+	.run = perfetto_run,
+};
