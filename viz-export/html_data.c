@@ -424,21 +424,35 @@ static void say_what_failed(struct pem_error *error, int err)
 			 strerror(-err));
 }
 
+/* A damaged packet costs what is in it; the rest is read. */
+static void note_damage(struct pem_html_data *data, const struct pem_error *error)
+{
+	if (data->damaged++ == 0)
+		data->damage = *error;
+}
+
 static int pass(struct pem_html_data *data, struct pem_trace *trace, unsigned number,
 		const struct pem_export_options *options, struct pem_error *error,
 		int (*each)(struct pem_html_data *, const struct pem_record *))
 {
-	uint64_t total = 2 * pem_trace__total_balance(trace).delivered;
-	uint64_t done = 0, before;
+	uint64_t before = number > 1 ? data->record_count : 0;
+	uint64_t total = 2 * (number > 1 ? before : pem_trace__total_balance(trace).delivered);
+	struct pem_error damage = {""};
 	struct pem_record record;
+	uint64_t done = 0;
 	int err = pem_trace__rewind(trace), ret;
 
-	if (number > 1)
-		total = 2 * data->record_count;
-	before = number > 1 ? data->record_count : 0;
-	while (!err && (ret = pem_trace__next(trace, &record, error)) != 0) {
-		if (ret < 0)
+	while (!err && (ret = pem_trace__next(trace, &record, &damage)) != 0) {
+		if (ret == -EINVAL) {
+			if (number == 1)
+				note_damage(data, &damage);
+			continue;
+		}
+		if (ret < 0) {
+			if (error)
+				*error = damage;
 			return ret;
+		}
 		err = each(data, &record);
 		if (++done % PROGRESS_EVERY == 0 && options && options->progress)
 			options->progress(before + done, total, options->progress_arg);

@@ -63,6 +63,8 @@ struct pem_html_data {
 	uint64_t bin_ns;
 	uint32_t bin_count;
 	uint64_t record_count;
+	uint64_t damaged; /* packets that could not be read to their end */
+	struct pem_error damage; /* what was wrong with the first, or "" */
 	uint64_t bad_values; /* not a finite number, or a counter that went backwards */
 	struct pem_html_series *series; /* by event as first met, then by process */
 	size_t series_count;
@@ -75,8 +77,9 @@ struct pem_html_data {
 };
 
 /*
- * Read the whole trace twice, from its start. 0, or -errno with error set: -ENOMEM, -E2BIG (more kinds of events
- * than a page can hold), or the reader's own. data is valid after either; pem_html_data__free empties it.
+ * Read the whole trace twice, from its start; what is damaged is passed over and counted. 0, or -errno with error
+ * set: -ENOMEM, -E2BIG (more kinds of events than a page can hold), or the reader's own. data is valid after
+ * either; pem_html_data__free empties it.
  */
 int pem_html_data__read(struct pem_html_data *data, struct pem_trace *trace,
 			const struct pem_export_options *options, struct pem_error *error);

@@ -268,8 +268,11 @@ void pem_html__write(FILE *out, const struct pem_html_data *data, struct pem_tra
 		data->span_ns, data->bin_ns, data->bin_count);
 	fprintf(out,
 		"\"read\":{\"records\":%" PRIu64 ",\"bad_values\":%" PRIu64
-		",\"torn_packets\":%" PRIu64 "},\n",
-		data->record_count, data->bad_values, pem_trace__torn_packets(trace));
+		",\"torn_packets\":%" PRIu64 ",\"damaged\":%" PRIu64 ",",
+		data->record_count, data->bad_values, pem_trace__torn_packets(trace),
+		data->damaged);
+	pem_json__key_string(out, "damage", data->damage.text, sizeof(data->damage.text));
+	fputs("},\n", out);
 	write_costs_and_gaps(out, info);
 	write_processes(out, data, trace);
 	write_events(out, data, trace);

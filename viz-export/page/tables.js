@@ -32,7 +32,7 @@ function costShare(raw) {
 function showNotices(raw) {
 	const notices = [];
 	const { produced, delivered, discarded, overwritten } = raw.balance;
-	const { records, bad_values, torn_packets } = raw.read;
+	const { records, bad_values, torn_packets, damaged, damage } = raw.read;
 	if (!raw.run.complete)
 		notices.push("The recorder did not finish: the balance may lack its last events.");
 	if (produced !== delivered + discarded + overwritten)
@@ -43,6 +43,8 @@ function showNotices(raw) {
 	if (discarded + overwritten > 0)
 		notices.push(`${Format.count(discarded + overwritten)} of ${Format.count(produced)} events were lost ` +
 			`(${Format.percent((discarded + overwritten) / produced)}): rates are too low where that happened.`);
+	if (damaged)
+		notices.push(`${Format.count(damaged)} packets are damaged and left out; the first: ${damage}.`);
 	if (torn_packets)
 		notices.push(`${Format.count(torn_packets)} packets were torn and are left out.`);
 	if (bad_values)
