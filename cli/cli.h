@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * cli.h - what the verbs of pem share: statuses, options, tables, words for numbers, progress, running a command
+ *
+ * Not a public header, and nothing of it is in libpem: the verbs stand on <pem/...> alone.
+ */
+#ifndef PEM_CLI_H
+#define PEM_CLI_H
+
+#include <pem/export.h>
+#include <pem/pem.h>
+#include <pem/trace.h>
+
+#include <json-c/json.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum cli_status {
+	CLI_DONE = 0,
+	CLI_WRONG_INPUT = 1, /* usage, or what was given: a file, a name */
+	CLI_NOT_HERE = 2, /* this machine or this user can't */
+	CLI_FAILED = 3, /* while doing it */
+	CLI_UNACCOUNTED = 4, /* done, but events are unaccounted for */
+	CLI_NOT_EXECUTABLE = 126, /* as a shell does */
+	CLI_NOT_FOUND = 127,
+};
+
+/* --- verbs and their options (options.c) --- */
+
+struct cli_option {
+	int code; /* the short letter, or from 256 on: long name only; 0 ends a table */
+	const char *name;
+	const char *argument; /* its name in the help, NULL: takes none */
+	const char *help;
+};
+
+struct cli_verb {
+	const char *name;
+	const char *summary; /* one line, for the overview */
+	const char *usage; /* lines that follow "pem " */
+	const char *text; /* a paragraph */
+	const char *examples; /* lines: command, two spaces, what it does */
+	const struct cli_option *options;
+	const char *status; /* exit statuses, where they differ from everybody's */
+	bool runs_command; /* options end at the first word that is none */
+	int (*run)(const struct cli_verb *verb, int argc, char **argv);
+};
+
+extern const struct cli_verb cli_list, cli_record, cli_stat, cli_report, cli_export, cli_doctor,
+	cli_mark, cli_gen, cli_spec;
+
+#define CLI_OPTION_BAD '?'
+/*
+ * Next option of argv (a verb's, argv[0] being its name): its code with optarg set; -1: no more, optind is the first
+ * word after them; CLI_OPTION_BAD: wrong, and said so. -h and --help print the help and end the program.
+ */
+int cli_option__next(const struct cli_verb *verb, int argc, char **argv);
+void cli_verb__help(const struct cli_verb *verb, FILE *out);
+/* Say what is wrong with the usage and where the help is. Returns CLI_WRONG_INPUT. */
+int cli_usage_error(const struct cli_verb *verb, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+/* Of count names the one most like word, or NULL if none is close. */
+const char *cli_nearest(const char *word, const char *const *names, size_t count);
+
+/* --- sentences, colours, words for numbers (text.c) --- */
+
+/* One sentence on standard error, after "pem: ". */
+void cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same as an error. Returns status. */
+int cli_error(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Status that fits an errno met on setting something up: wrong input, not here, or failed. */
+int cli_status_of_errno(int error);
+/* Print what libpem has to say; arg points to a bool: quiet, errors only. */
+void cli_log(enum pem_log_level level, const char *text, void *arg);
+
+enum cli_colour { CLI_PLAIN, CLI_BOLD, CLI_GREEN, CLI_YELLOW, CLI_RED, CLI_DIM };
+/* Escape sequence that starts a colour on out, or "" where colours are not wanted; CLI_PLAIN ends it. */
+const char *cli_colour(FILE *out, enum cli_colour colour);
+/* Columns of the terminal that out is, or COLUMNS, or 80. */
+unsigned int cli_width(FILE *out);
+/* Columns that UTF-8 text takes. */
+size_t cli_columns(const char *text);
+/* Replace what a terminal would obey (control characters) by '?', in place. Returns text. */
+char *cli_printable(char *text);
+/* Print text in lines of at most width columns, each after indent spaces but the first, which starts at column. */
+void cli_wrap(FILE *out, const char *text, unsigned int indent, unsigned int column,
+	      unsigned int width);
+
+/* Words for people. Each result holds until 32 further ones were made. */
+const char *cli_count(uint64_t count); /* 1,234,567 */
+const char *cli_signed(int64_t value);
+const char *cli_decimal(double value); /* 1,234.5 */
+const char *cli_duration(uint64_t ns); /* 12.3 ms */
+const char *cli_bytes(uint64_t bytes); /* 12.3 MiB */
+const char *cli_rate(uint64_t count, uint64_t ns); /* 1,234/s */
+const char *cli_percent(double share); /* of a share of 1: 12.3 % */
+const char *cli_quantity(uint64_t value, const char *unit); /* by unit: bytes, ns, or a count */
+const char *cli_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* "64K", "16M", "1G" as bytes; 0, or -EINVAL. */
+int cli_parse_bytes(const char *text, uint64_t *bytes);
+/* A whole positive decimal number up to max; 0, or -EINVAL. */
+int cli_parse_number(const char *text, uint64_t max, uint64_t *number);
+
+/* --- tables (table.c) --- */
+
+enum cli_align { CLI_LEFT, CLI_RIGHT };
+#define CLI_COLUMNS_MAX 10
+
+struct cli_table;
+/* An empty table; NULL only without memory. The last column wraps at the terminal's width. */
+struct cli_table *cli_table__new(FILE *out);
+void cli_table__column(struct cli_table *table, const char *title, enum cli_align align);
+/* A row starts with cli_table__row, then one cell after the other; cells left out are empty. Text is copied. */
+void cli_table__row(struct cli_table *table, enum cli_colour colour);
+void cli_table__cell(struct cli_table *table, const char *text);
+/* Print it and free it. Columns without any text are left out, so is a table without rows. */
+void cli_table__print(struct cli_table *table);
+
+/* --- progress (progress.c) --- */
+
+/* Work of known length: says how far it is, on a terminal, once it takes longer than two seconds. */
+struct cli_progress {
+	const char *what;
+	uint64_t start_ns;
+	uint64_t shown_ns;
+	bool visible;
+};
+void cli_progress__start(struct cli_progress *progress, const char *what);
+void cli_progress__update(uint64_t done, uint64_t total, void *progress);
+void cli_progress__end(struct cli_progress *progress);
+uint64_t cli_now_ns(void); /* CLOCK_MONOTONIC */
+
+/* --- JSON (json.c) --- */
+
+void cli_json__text(struct json_object *object, const char *key, const char *value);
+void cli_json__count(struct json_object *object, const char *key, uint64_t value);
+void cli_json__real(struct json_object *object, const char *key, double value);
+void cli_json__flag(struct json_object *object, const char *key, bool value);
+/* Print and free it: on several lines for people who look, on one where lines delimit objects. */
+void cli_json__print(struct json_object *object, FILE *out, bool one_line);
+/* Flush standard output. status, or CLI_FAILED after saying that it could not be written. */
+int cli_finish_output(int status);
+
+/* --- from numbers to things (map.c) --- */
+
+struct cli_map_entry {
+	uint64_t key;
+	uint32_t value;
+	uint32_t used;
+};
+struct cli_map {
+	struct cli_map_entry *entries;
+	size_t capacity; /* a power of two, or 0 */
+	size_t count;
+};
+/* Place of the value of a key, new ones hold UINT32_MAX. NULL without memory. Valid until the next call. */
+uint32_t *cli_map__at(struct cli_map *map, uint64_t key);
+void cli_map__free(struct cli_map *map);
+/* Make room for one more element in an array that grows by doubling; 0 or -ENOMEM. */
+int cli_grow(void **array, size_t element_bytes, size_t count, size_t *capacity);
+
+/* --- running a command under a session (run.c) --- */
+
+struct cli_patterns {
+	char **text;
+	size_t count;
+};
+/* Add the patterns of a comma-separated list; 0, -EINVAL for an empty one, -ENOMEM. */
+int cli_patterns__add(struct cli_patterns *patterns, const char *list);
+void cli_patterns__free(struct cli_patterns *patterns);
+/* The set that the patterns name; without any, all stub and kernel events and the counters that can be had here. */
+struct pem_event_set *cli_choose_events(struct pem_session *session,
+					const struct cli_patterns *patterns,
+					struct pem_error *error);
+
+/* Is there such a command? CLI_DONE; CLI_NOT_FOUND or CLI_NOT_EXECUTABLE, said. */
+int cli_command__check(const char *name);
+
+struct cli_run {
+	struct pem_session *session;
+	pid_t pid;
+	int interval_ms; /* of tick, and longest time to wait in one go */
+	void (*tick)(void *arg); /* NULL: none */
+	void *arg;
+	/* out */
+	bool ended;
+	int wait_status;
+	int stopped_by; /* second signal, when it did not end */
+	int error; /* -errno of the session's work */
+};
+/* Start the command and from then on pass signals to it. Its pid, or -errno with error. */
+pid_t cli_run__start(struct cli_run *run, char *const argv[], const struct pem_run_options *options,
+		     struct pem_error *error);
+/*
+ * Work for the session until the command ends. SIGINT, SIGQUIT, SIGTERM and SIGHUP reach the command (from the terminal
+ * they do anyway); a second one stops the work at once.
+ */
+void cli_run__wait(struct cli_run *run);
+/* Exit status as a shell gives it: of the command, or 128 and the signal. */
+int cli_run__status(const struct cli_run *run);
+/* Say so when a signal ended the command or the work. */
+void cli_run__explain(const struct cli_run *run, const char *command);
+int cli_status_of_wait(int wait_status);
+
+/* --- plugins, and what lies beside this program (plugin.c) --- */
+
+/* The folder of this program's file; 0 or -errno. */
+int cli_program_folder(char *path, size_t bytes);
+/* A file of the library folder that belongs to this program; 0 if it is there, or -ENOENT. path is set anyway. */
+int cli_library_file(const char *name, char *path, size_t bytes);
+
+/*
+ * Visit every file PREFIX*.so of the plugin folders, the first of a name wins. visit returns 0 to go on. A folder that
+ * everybody may write to is left out, and refuse says why (NULL: silence). Returns what visit returned, or 0.
+ */
+int cli_plugins__visit(const char *prefix,
+		       int (*visit)(const char *path, const char *name, void *arg),
+		       void (*refuse)(const char *sentence), void *arg);
+/* The exporter of a plugin file, or NULL and error; handle is for dlclose. */
+const struct pem_exporter *cli_exporter__load(const char *path, void **handle,
+					      struct pem_error *error);
+
+/* Replace this program by pem-codegen with these arguments (argv[0] is set here). Returns a status on failure only. */
+int cli_codegen__exec(char **argv);
+
+#endif

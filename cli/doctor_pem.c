@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * doctor_pem.c - pem doctor on pem itself: what can be delivered, which parts and which other tools are here
+ */
+#include "doctor.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Of the catalogue's events of one source kind: how many can be had, and why the first of the others can't. */
+static void check_events(struct doctor *doctor, struct pem_session *session,
+			 enum pem_source_kind kind, const char *check)
+{
+	const struct pem_model *model = pem_session__model(session);
+	struct pem_error first = {{0}};
+	size_t i, all = 0, here = 0;
+
+	for (i = 0; i < pem_model__count(model); i++) {
+		const struct pem_event *event = pem_model__event(model, i);
+		struct pem_error reason = {{0}};
+
+		if (event->source_kind != kind)
+			continue;
+		all++;
+		if (pem_session__can_deliver(session, event, &reason) == 1)
+			here++;
+		else if (*first.text == '\0')
+			first = reason;
+	}
+	if (all == 0)
+		return;
+	if (here == all)
+		doctor__add(doctor, check, DOCTOR_OK, NULL, "all %zu of the catalogue", all);
+	else
+		doctor__add(doctor, check, here != 0 ? DOCTOR_LIMITED : DOCTOR_NO,
+			    "pem list says it for each", "%zu of %zu of the catalogue: %.300s",
+			    here, all, first.text);
+}
+
+static void check_delivery(struct doctor *doctor)
+{
+	struct pem_session_options options = {.size = sizeof(options)};
+	struct pem_error error = {{0}};
+	struct pem_session *session = pem_session__open(&options, &error);
+
+	if (session == NULL) {
+		doctor__add(doctor, "sessions", DOCTOR_NO, NULL, "%s", error.text);
+		return;
+	}
+	check_events(doctor, session, PEM_SOURCE_STUB, "stub events");
+	check_events(doctor, session, PEM_SOURCE_TRACEPOINT, "kernel events");
+	check_events(doctor, session, PEM_SOURCE_PERF, "counter events");
+	check_events(doctor, session, PEM_SOURCE_SAMPLE, "sample events");
+	pem_session__close(session);
+}
+
+struct names {
+	char text[400];
+	size_t count;
+	size_t refused;
+};
+
+static void add_name(struct names *names, const char *name)
+{
+	size_t used = strlen(names->text);
+
+	snprintf(names->text + used, sizeof(names->text) - used, "%s%s",
+		 names->count++ != 0 ? ", " : "", name);
+}
+
+static int visit_source(const char *path, const char *name, void *arg)
+{
+	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	struct names *names = arg;
+
+	if (handle != NULL && dlsym(handle, "pem_source") != NULL)
+		add_name(names, name);
+	else
+		names->refused++;
+	if (handle != NULL)
+		dlclose(handle);
+	return 0;
+}
+
+static int visit_exporter(const char *path, const char *name, void *arg)
+{
+	struct names *names = arg;
+	struct pem_error error;
+	void *handle;
+
+	(void)name;
+	if (cli_exporter__load(path, &handle, &error) != NULL) {
+		add_name(names, name);
+		dlclose(handle);
+	} else {
+		names->refused++;
+	}
+	return 0;
+}
+
+static void check_plugins(struct doctor *doctor, const char *prefix, const char *check,
+			  int (*visit)(const char *path, const char *name, void *arg))
+{
+	struct names names = {.count = 0};
+
+	cli_plugins__visit(prefix, visit, NULL, &names);
+	if (names.count == 0)
+		doctor__add(
+			doctor, check, DOCTOR_NO,
+			"make says which package each one needs; PEM_PLUGIN_PATH names folders to "
+			"search",
+			"none found%s", names.refused != 0 ? " that can be loaded" : "");
+	else if (names.refused != 0)
+		doctor__add(doctor, check, DOCTOR_LIMITED, "build them again, or remove them",
+			    "%s; %zu more can't be loaded", names.text, names.refused);
+	else
+		doctor__add(doctor, check, DOCTOR_OK, NULL, "%s", names.text);
+}
+
+static void check_preload(struct doctor *doctor)
+{
+	char path[PATH_MAX];
+
+	if (cli_library_file("libpem-libc.so", path, sizeof(path)) == 0)
+		doctor__add(doctor, "preload library", DOCTOR_OK, NULL, "%s", path);
+	else
+		doctor__add(doctor, "preload library", DOCTOR_NO,
+			    "make builds it: without it an unmodified program tells nothing of its "
+			    "allocations and threads",
+			    "%s is missing", path);
+}
+
+/* First line that a tool prints about its version; false if it is not there. */
+static bool tool_version(const char *command, char *line, size_t bytes)
+{
+	FILE *pipe = popen(command, "re");
+	bool read;
+
+	if (pipe == NULL)
+		return false;
+	read = fgets(line, (int)bytes, pipe) != NULL;
+	while (fgetc(pipe) != EOF)
+		;
+	if (pclose(pipe) != 0 || !read)
+		return false;
+	line[strcspn(line, "\n")] = '\0';
+	return true;
+}
+
+static void check_tools(struct doctor *doctor)
+{
+	static const struct {
+		const char *name;
+		const char *command;
+		const char *use;
+	} tools[] = {
+		{"pem-codegen", NULL, "pem gen and pem spec need it; it is built with libxml2"},
+		{"babeltrace2", "babeltrace2 --version 2>/dev/null",
+		 "reads traces event by event: install it to look at one"},
+		{"bpftool", "bpftool version 2>/dev/null", "not needed to record"},
+	};
+	char path[PATH_MAX], line[200];
+	size_t i;
+
+	for (i = 0; i < sizeof(tools) / sizeof(tools[0]); i++) {
+		if (tools[i].command != NULL) {
+			if (tool_version(tools[i].command, line, sizeof(line)))
+				doctor__add(doctor, tools[i].name, DOCTOR_OK, NULL, "%s", line);
+			else
+				doctor__add(doctor, tools[i].name, DOCTOR_LIMITED, tools[i].use,
+					    "not found");
+			continue;
+		}
+		if (cli_program_folder(path, sizeof(path) - 16) < 0)
+			continue;
+		strcat(path, "/pem-codegen");
+		if (access(path, X_OK) == 0)
+			doctor__add(doctor, tools[i].name, DOCTOR_OK, NULL, "%s", path);
+		else
+			doctor__add(doctor, tools[i].name, DOCTOR_LIMITED, tools[i].use, "%s: %s",
+				    path, strerror(errno));
+	}
+}
+
+void doctor__pem(struct doctor *doctor)
+{
+	doctor__add(doctor, "pem", DOCTOR_OK, NULL, "version %s", pem_version());
+	check_delivery(doctor);
+	check_plugins(doctor, "source-", "sources", visit_source);
+	check_preload(doctor);
+	check_plugins(doctor, "export-", "exporters", visit_exporter);
+	check_tools(doctor);
+}

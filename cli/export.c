@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * export.c - pem export: writes a trace in another format, through a plugin (pem/export.h)
+ */
+#include "cli.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <string.h>
+
+#define FORMATS_MAX 32
+
+enum { OPT_TO = 256, OPT_LIST };
+
+static const struct cli_option options[] = {
+	{OPT_TO, "to", "FORMAT", "What to write: one of --list."},
+	{'o', "output", "OUT",
+	 "File to write; - is standard output. Default: the trace's name and the format's suffix."},
+	{OPT_LIST, "list", NULL, "List the formats there are."},
+	{'j', "json", NULL, "With --list: an array of objects."},
+	{0},
+};
+
+struct search {
+	const char *wanted; /* NULL: collect all */
+	const struct pem_exporter *found;
+	void *handle;
+	const struct pem_exporter *all[FORMATS_MAX];
+	const char *names[FORMATS_MAX];
+	size_t count;
+};
+
+static void refuse(const char *sentence)
+{
+	cli_say("%s", sentence);
+}
+
+static int visit(const char *path, const char *name, void *arg)
+{
+	struct search *search = arg;
+	const struct pem_exporter *exporter;
+	struct pem_error error = {{0}};
+	void *handle;
+
+	(void)name;
+	exporter = cli_exporter__load(path, &handle, &error);
+	if (exporter == NULL) {
+		cli_say("%s", error.text);
+		return 0;
+	}
+	if (search->wanted != NULL && strcmp(exporter->name, search->wanted) == 0) {
+		search->found = exporter;
+		search->handle = handle;
+		return 1;
+	}
+	if (search->count < FORMATS_MAX) {
+		/* Stays loaded: its name and description are the plugin's. */
+		search->names[search->count] = exporter->name;
+		search->all[search->count++] = exporter;
+	}
+	return 0;
+}
+
+static int list_formats(bool json)
+{
+	struct search search = {0};
+	struct json_object *array = json ? json_object_new_array() : NULL;
+	struct cli_table *table = json ? NULL : cli_table__new(stdout);
+	size_t i;
+
+	cli_plugins__visit("export-", visit, refuse, &search);
+	if (table != NULL) {
+		cli_table__column(table, "FORMAT", CLI_LEFT);
+		cli_table__column(table, "SUFFIX", CLI_LEFT);
+		cli_table__column(table, "WHAT", CLI_LEFT);
+	}
+	for (i = 0; i < search.count; i++) {
+		const struct pem_exporter *e = search.all[i];
+		struct json_object *object;
+
+		if (table != NULL) {
+			cli_table__row(table, CLI_PLAIN);
+			cli_table__cell(table, e->name);
+			cli_table__cell(table, e->suffix != NULL ? e->suffix : "");
+			cli_table__cell(table, e->description != NULL ? e->description : "");
+			continue;
+		}
+		object = json_object_new_object();
+		cli_json__text(object, "name", e->name);
+		cli_json__text(object, "suffix", e->suffix);
+		cli_json__text(object, "description", e->description);
+		json_object_array_add(array, object);
+	}
+	if (table != NULL)
+		cli_table__print(table);
+	else
+		cli_json__print(array, stdout, false);
+	if (search.count == 0 && !json)
+		printf("No exporter is installed here; a trace is CTF as it is: babeltrace2 reads "
+		       "it.\n");
+	return cli_finish_output(CLI_DONE);
+}
+
+static int unknown_format(const struct cli_verb *verb, const char *format,
+			  const struct search *search)
+{
+	const char *near = cli_nearest(format, search->names, search->count);
+
+	if (strcmp(format, "ctf") == 0)
+		return cli_error(CLI_WRONG_INPUT, "a trace is CTF as it is: nothing to export");
+	if (near != NULL)
+		return cli_usage_error(verb, "no format '%s'; did you mean '%s'?", format, near);
+	return cli_usage_error(verb, "no format '%s'; pem export --list shows what there is",
+			       format);
+}
+
+/* The trace's folder name and the suffix, in the current folder. */
+static void default_output(const char *directory, const char *suffix, char *path, size_t bytes)
+{
+	size_t end = strlen(directory), start;
+
+	while (end > 1 && directory[end - 1] == '/')
+		end--;
+	start = end;
+	while (start > 0 && directory[start - 1] != '/')
+		start--;
+	if (end - start == 0 || (end - start <= 2 && directory[start] == '.'))
+		snprintf(path, bytes, "trace%s", suffix);
+	else
+		snprintf(path, bytes, "%.*s%s", (int)(end - start), directory + start, suffix);
+}
+
+static int export_trace(const struct pem_exporter *exporter, const char *directory,
+			const char *output)
+{
+	struct cli_progress progress;
+	struct pem_export_options export_options = {.size = sizeof(export_options),
+						    .progress = cli_progress__update,
+						    .progress_arg = &progress};
+	struct pem_error error = {{0}};
+	struct pem_trace *trace;
+	char path[PATH_MAX];
+	int rc;
+
+	trace = pem_trace__open(directory, &error);
+	if (trace == NULL)
+		return cli_error(cli_status_of_errno(errno), "%s", error.text);
+	export_options.title = pem_trace__info(trace)->command;
+	if (output != NULL)
+		snprintf(path, sizeof(path), "%s", output);
+	else
+		default_output(directory, exporter->suffix != NULL ? exporter->suffix : "", path,
+			       sizeof(path));
+	cli_progress__start(&progress, "exporting");
+	rc = exporter->run(trace, path, &export_options, &error);
+	cli_progress__end(&progress);
+	pem_trace__close(trace);
+	if (rc < 0)
+		return cli_error(rc == -EINVAL                   ? CLI_WRONG_INPUT
+				 : rc == -EACCES || rc == -EROFS ? CLI_NOT_HERE
+								 : CLI_FAILED,
+				 "%s", *error.text != '\0' ? error.text : strerror(-rc));
+	if (strcmp(path, "-") != 0)
+		cli_say("wrote %s", path);
+	return cli_finish_output(CLI_DONE);
+}
+
+static int run(const struct cli_verb *verb, int argc, char **argv)
+{
+	const char *format = NULL, *output = NULL;
+	bool list = false, json = false;
+	struct search search = {0};
+	int code, status;
+
+	while ((code = cli_option__next(verb, argc, argv)) != -1) {
+		if (code == CLI_OPTION_BAD)
+			return CLI_WRONG_INPUT;
+		if (code == OPT_TO)
+			format = optarg;
+		else if (code == 'o')
+			output = optarg;
+		else if (code == OPT_LIST)
+			list = true;
+		else
+			json = true;
+	}
+	if (list)
+		return list_formats(json);
+	if (format == NULL)
+		return cli_usage_error(
+			verb, "--to FORMAT is missing; pem export --list shows the formats");
+	if (optind + 1 != argc)
+		return cli_usage_error(verb,
+				       optind == argc ? "no trace given" : "one trace at a time");
+	search.wanted = format;
+	if (cli_plugins__visit("export-", visit, refuse, &search) != 1)
+		return unknown_format(verb, format, &search);
+	status = export_trace(search.found, argv[optind], output);
+	dlclose(search.handle);
+	return status;
+}
+
+const struct cli_verb cli_export = {
+	.name = "export",
+	.summary = "write a trace in another format",
+	.usage = "export --to FORMAT TRACE [-o OUT]\nexport --list [--json]",
+	.text = "Writes a whole trace in a format that other tools or people read. Each format is "
+		"a "
+		"plugin, export-NAME.so, in the library folder beside libpem or in the folders of "
+		"PEM_PLUGIN_PATH (parted by colons). Folders that everybody may write to are left "
+		"out.",
+	.examples =
+		"pem export --list           formats there are\n"
+		"pem export --to html pem-trace-sqlite3-1\n"
+		"                            pem-trace-sqlite3-1.html, a page that opens offline\n"
+		"pem export --to perfetto pem-trace-sqlite3-1 -o run.pftrace\n"
+		"                            for ui.perfetto.dev\n"
+		"babeltrace2 pem-trace-sqlite3-1\n"
+		"                            needs no export: a trace is CTF as it is",
+	.options = options,
+	.run = run,
+};

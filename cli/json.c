@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * json.c - JSON for programs that read our tables: plain numbers, valid UTF-8
+ */
+#include "cli.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Length of the UTF-8 sequence at p, or 0 if it is none. */
+static unsigned int utf8_length(const unsigned char *p)
+{
+	unsigned int n, i;
+
+	if (p[0] < 0x80)
+		return 1;
+	if (p[0] >= 0xc2 && p[0] < 0xe0)
+		n = 2;
+	else if (p[0] >= 0xe0 && p[0] < 0xf0)
+		n = 3;
+	else if (p[0] >= 0xf0 && p[0] < 0xf5)
+		n = 4;
+	else
+		return 0;
+	for (i = 1; i < n; i++)
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] >= 0xa0) ||
+	    (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] >= 0x90))
+		return 0;
+	return n;
+}
+
+void cli_json__text(struct json_object *object, const char *key, const char *value)
+{
+	char *copy = strdup(value != NULL ? value : "");
+	unsigned char *p;
+
+	if (copy == NULL)
+		return;
+	for (p = (unsigned char *)copy; *p != '\0';) {
+		unsigned int n = utf8_length(p);
+
+		if (n == 0)
+			*p = '?';
+		p += n != 0 ? n : 1;
+	}
+	json_object_object_add(object, key, json_object_new_string(copy));
+	free(copy);
+}
+
+void cli_json__count(struct json_object *object, const char *key, uint64_t value)
+{
+	json_object_object_add(object, key, json_object_new_uint64(value));
+}
+
+void cli_json__real(struct json_object *object, const char *key, double value)
+{
+	/* JSON knows no infinity: nothing is better than a file that no reader takes. */
+	json_object_object_add(object, key, isfinite(value) ? json_object_new_double(value) : NULL);
+}
+
+void cli_json__flag(struct json_object *object, const char *key, bool value)
+{
+	json_object_object_add(object, key, json_object_new_boolean(value));
+}
+
+void cli_json__print(struct json_object *object, FILE *out, bool one_line)
+{
+	int flags = JSON_C_TO_STRING_NOSLASHESCAPE;
+
+	flags |= one_line ? JSON_C_TO_STRING_PLAIN : JSON_C_TO_STRING_PRETTY;
+	fprintf(out, "%s\n", json_object_to_json_string_ext(object, flags));
+	json_object_put(object);
+}
+
+int cli_finish_output(int status)
+{
+	if (fflush(stdout) != 0 || ferror(stdout))
+		return cli_error(CLI_FAILED, "cannot write standard output: %s", strerror(errno));
+	return status;
+}

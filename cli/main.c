@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * main.c - pem: finds the verb and hands over to it
+ *
+ * Each verb has its file; what they share is in cli.h.
+ */
+#include "cli.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct cli_verb *const verbs[] = {
+	&cli_record, &cli_stat, &cli_report, &cli_export, &cli_list,
+	&cli_doctor, &cli_mark, &cli_gen,    &cli_spec,
+};
+#define VERBS (sizeof(verbs) / sizeof(verbs[0]))
+
+static void overview(FILE *out)
+{
+	const char *bold = cli_colour(out, CLI_BOLD), *plain = cli_colour(out, CLI_PLAIN);
+	size_t i;
+
+	fprintf(out,
+		"pem %s watches a program through application, libraries, operating system\n"
+		"and hardware, on one timeline.\n\n",
+		pem_version());
+	for (i = 0; i < VERBS; i++)
+		fprintf(out, "  %spem %-8s%s %s\n", bold, verbs[i]->name, plain, verbs[i]->summary);
+	fprintf(out,
+		"\nA first look:\n"
+		"  pem record -- sqlite3 my.db 'select count(*) from t'\n"
+		"  pem report pem-trace-sqlite3-1\n"
+		"  pem export --to html pem-trace-sqlite3-1\n\n"
+		"pem VERB --help explains a verb by examples; pem doctor says what works here.\n");
+}
+
+static const struct cli_verb *find(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < VERBS; i++)
+		if (strcmp(verbs[i]->name, name) == 0)
+			return verbs[i];
+	return NULL;
+}
+
+static int unknown(const char *name)
+{
+	const char *names[VERBS], *near;
+	size_t i;
+
+	for (i = 0; i < VERBS; i++)
+		names[i] = verbs[i]->name;
+	near = cli_nearest(name, names, VERBS);
+	if (near != NULL)
+		return cli_usage_error(NULL, "pem has no verb '%s'; did you mean '%s'?", name,
+				       near);
+	return cli_usage_error(NULL, "pem has no verb '%s'", name);
+}
+
+static int help(const char *name)
+{
+	const struct cli_verb *verb;
+
+	if (name == NULL) {
+		overview(stdout);
+		return cli_finish_output(CLI_DONE);
+	}
+	verb = find(name);
+	if (verb == NULL)
+		return unknown(name);
+	cli_verb__help(verb, stdout);
+	return cli_finish_output(CLI_DONE);
+}
+
+int main(int argc, char **argv)
+{
+	const struct cli_verb *verb;
+
+	if (argc < 2)
+		return help(NULL);
+	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
+		printf("pem %s\n", pem_version());
+		return cli_finish_output(CLI_DONE);
+	}
+	if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 ||
+	    strcmp(argv[1], "-h") == 0)
+		return help(argc > 2 ? argv[2] : NULL);
+	if (argv[1][0] == '-')
+		return cli_usage_error(NULL, "no option %s before a verb", argv[1]);
+	verb = find(argv[1]);
+	if (verb == NULL)
+		return unknown(argv[1]);
+	optind = 1;
+	return verb->run(verb, argc - 1, argv + 1);
+}

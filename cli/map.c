@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * map.c - hash map from 64-bit keys to 32-bit numbers (open addressing), and arrays that grow
+ */
+#include "cli.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* Finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): every bit of the key reaches every bit of the result. */
+static uint64_t mix(uint64_t x)
+{
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+	return x ^ (x >> 31);
+}
+
+static struct cli_map_entry *find(struct cli_map_entry *entries, size_t capacity, uint64_t key)
+{
+	size_t i = mix(key) & (capacity - 1);
+
+	while (entries[i].used && entries[i].key != key)
+		i = (i + 1) & (capacity - 1);
+	return &entries[i];
+}
+
+static int map_grow(struct cli_map *map)
+{
+	size_t i, capacity = map->capacity != 0 ? 2 * map->capacity : 64;
+	struct cli_map_entry *entries = calloc(capacity, sizeof(*entries));
+
+	if (entries == NULL)
+		return -ENOMEM;
+	for (i = 0; i < map->capacity; i++)
+		if (map->entries[i].used)
+			*find(entries, capacity, map->entries[i].key) = map->entries[i];
+	free(map->entries);
+	map->entries = entries;
+	map->capacity = capacity;
+	return 0;
+}
+
+uint32_t *cli_map__at(struct cli_map *map, uint64_t key)
+{
+	struct cli_map_entry *entry;
+
+	/* At most two thirds full, so that a search is short and ends. */
+	if (3 * (map->count + 1) > 2 * map->capacity && map_grow(map) < 0)
+		return NULL;
+	entry = find(map->entries, map->capacity, key);
+	if (!entry->used) {
+		entry->used = 1;
+		entry->key = key;
+		entry->value = UINT32_MAX;
+		map->count++;
+	}
+	return &entry->value;
+}
+
+void cli_map__free(struct cli_map *map)
+{
+	free(map->entries);
+	map->entries = NULL;
+	map->capacity = map->count = 0;
+}
+
+int cli_grow(void **array, size_t element_bytes, size_t count, size_t *capacity)
+{
+	size_t wanted;
+	void *bigger;
+
+	if (count < *capacity)
+		return 0;
+	wanted = *capacity != 0 ? 2 * *capacity : 16;
+	bigger = reallocarray(*array, wanted, element_bytes);
+	if (bigger == NULL)
+		return -ENOMEM;
+	*array = bigger;
+	*capacity = wanted;
+	return 0;
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * plugin.c - what lies beside this program: plugins, pem-codegen, libraries
+ *
+ * The build tree and an installation look alike: PREFIX/bin/pem, PREFIX/lib/libpem.so.1, PREFIX/lib/pem/NAME.so.
+ * A library folder elsewhere (LIBDIR) is found through libpem, which the loader has found already.
+ */
+#include "cli.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int cli_program_folder(char *path, size_t bytes)
+{
+	ssize_t n = readlink("/proc/self/exe", path, bytes - 1);
+	char *slash;
+
+	if (n < 0)
+		return -errno;
+	path[n] = '\0';
+	slash = strrchr(path, '/');
+	if (slash == NULL)
+		return -ENOENT;
+	*slash = '\0';
+	return 0;
+}
+
+/* The folder that libpem was loaded from. */
+static int library_folder(char *path, size_t bytes)
+{
+	char resolved[PATH_MAX], *slash;
+	Dl_info info;
+
+	if (dladdr((void *)(uintptr_t)pem_version, &info) == 0 || info.dli_fname == NULL)
+		return -ENOENT;
+	if (realpath(info.dli_fname, resolved) == NULL)
+		return -errno;
+	slash = strrchr(resolved, '/');
+	if (slash == NULL ||
+	    (size_t)snprintf(path, bytes, "%.*s", (int)(slash - resolved), resolved) >= bytes)
+		return -ENOENT;
+	return 0;
+}
+
+int cli_library_file(const char *name, char *path, size_t bytes)
+{
+	char folder[PATH_MAX];
+
+	if (library_folder(folder, sizeof(folder)) < 0)
+		snprintf(folder, sizeof(folder), ".");
+	if ((size_t)snprintf(path, bytes, "%s/%s", folder, name) >= bytes)
+		return -ENAMETOOLONG;
+	return access(path, R_OK) == 0 ? 0 : -ENOENT;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Files of a folder with a prefix and ".so", sorted. Returns their number; names is the caller's. */
+static size_t list_folder(DIR *dir, const char *prefix, char ***names)
+{
+	size_t count = 0, capacity = 0;
+	struct dirent *entry;
+
+	*names = NULL;
+	while ((entry = readdir(dir)) != NULL) {
+		size_t n = strlen(entry->d_name);
+
+		if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 ||
+		    n <= strlen(prefix) + 3 || strcmp(entry->d_name + n - 3, ".so") != 0)
+			continue;
+		if (cli_grow((void **)names, sizeof(**names), count, &capacity) < 0)
+			break;
+		(*names)[count] = strdup(entry->d_name);
+		if ((*names)[count] == NULL)
+			break;
+		count++;
+	}
+	if (count > 1)
+		qsort(*names, count, sizeof(**names), compare_names);
+	return count;
+}
+
+struct visit {
+	const char *prefix;
+	int (*visit)(const char *path, const char *name, void *arg);
+	void (*refuse)(const char *sentence);
+	void *arg;
+	char **seen;
+	size_t seen_count;
+	size_t seen_capacity;
+};
+
+static bool seen_before(struct visit *v, const char *file)
+{
+	size_t i;
+
+	for (i = 0; i < v->seen_count; i++)
+		if (strcmp(v->seen[i], file) == 0)
+			return true;
+	if (cli_grow((void **)&v->seen, sizeof(*v->seen), v->seen_count, &v->seen_capacity) < 0)
+		return true;
+	v->seen[v->seen_count] = strdup(file);
+	if (v->seen[v->seen_count] == NULL)
+		return true;
+	v->seen_count++;
+	return false;
+}
+
+static int visit_file(struct visit *v, const char *folder, const char *file)
+{
+	char path[PATH_MAX], name[NAME_MAX + 1];
+
+	if (seen_before(v, file) ||
+	    (size_t)snprintf(path, sizeof(path), "%s/%s", folder, file) >= sizeof(path))
+		return 0;
+	snprintf(name, sizeof(name), "%.*s", (int)(strlen(file) - strlen(v->prefix) - 3),
+		 file + strlen(v->prefix));
+	return v->visit(path, name, v->arg);
+}
+
+static int visit_folder(struct visit *v, const char *folder)
+{
+	struct stat st;
+	char **names;
+	size_t i, count;
+	DIR *dir;
+	int rc = 0;
+
+	dir = opendir(folder);
+	if (dir == NULL)
+		return 0;
+	if (fstat(dirfd(dir), &st) < 0 || (st.st_mode & S_IWOTH) != 0) {
+		if (v->refuse != NULL)
+			v->refuse(cli_format("plugins in %s are left out: everybody may write to "
+					     "this folder (chmod o-w)",
+					     folder));
+		closedir(dir);
+		return 0;
+	}
+	count = list_folder(dir, v->prefix, &names);
+	closedir(dir);
+	for (i = 0; i < count; i++) {
+		if (rc == 0)
+			rc = visit_file(v, folder, names[i]);
+		free(names[i]);
+	}
+	free(names);
+	return rc;
+}
+
+int cli_plugins__visit(const char *prefix,
+		       int (*visit)(const char *path, const char *name, void *arg),
+		       void (*refuse)(const char *sentence), void *arg)
+{
+	struct visit v = {.prefix = prefix, .visit = visit, .refuse = refuse, .arg = arg};
+	const char *env = secure_getenv("PEM_PLUGIN_PATH");
+	char folder[PATH_MAX];
+	size_t i;
+	int rc = 0;
+
+	if (env != NULL && *env != '\0') {
+		char *copy = strdup(env), *rest = copy, *part;
+
+		while (rc == 0 && (part = strsep(&rest, ":")) != NULL)
+			if (*part != '\0')
+				rc = visit_folder(&v, part);
+		free(copy);
+	} else {
+		if (cli_library_file("pem", folder, sizeof(folder)) == 0)
+			rc = visit_folder(&v, folder);
+		if (rc == 0 && cli_program_folder(folder, sizeof(folder) - 16) == 0) {
+			strcat(folder, "/../lib/pem");
+			rc = visit_folder(&v, folder);
+		}
+	}
+	for (i = 0; i < v.seen_count; i++)
+		free(v.seen[i]);
+	free(v.seen);
+	return rc;
+}
+
+const struct pem_exporter *cli_exporter__load(const char *path, void **handle,
+					      struct pem_error *error)
+{
+	const struct pem_exporter *exporter;
+
+	*handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (*handle == NULL) {
+		snprintf(error->text, sizeof(error->text), "cannot load %.200s: %.250s", path,
+			 dlerror());
+		return NULL;
+	}
+	exporter = dlsym(*handle, "pem_exporter");
+	if (exporter == NULL)
+		snprintf(error->text, sizeof(error->text),
+			 "%.400s is no exporter: it defines no symbol pem_exporter", path);
+	else if (exporter->abi_version != PEM_EXPORT_ABI_VERSION ||
+		 exporter->size < sizeof(*exporter))
+		snprintf(error->text, sizeof(error->text),
+			 "%.300s was built for version %u of the exporter interface, this pem has "
+			 "version %u: build it again",
+			 path, exporter->abi_version, PEM_EXPORT_ABI_VERSION);
+	else if (exporter->name == NULL || exporter->run == NULL)
+		snprintf(error->text, sizeof(error->text),
+			 "%.400s is no exporter: it has no name or nothing to run", path);
+	else
+		return exporter;
+	dlclose(*handle);
+	*handle = NULL;
+	return NULL;
+}
+
+int cli_codegen__exec(char **argv)
+{
+	char path[PATH_MAX];
+	int rc = cli_program_folder(path, sizeof(path) - 16);
+
+	if (rc < 0)
+		return cli_error(CLI_FAILED, "cannot find this program's folder: %s",
+				 strerror(-rc));
+	strcat(path, "/pem-codegen");
+	argv[0] = path;
+	fflush(stdout);
+	execv(path, argv);
+	if (errno == ENOENT)
+		return cli_error(CLI_NOT_HERE,
+				 "there is no %s: it is built with libxml2 at hand (make deps)",
+				 path);
+	return cli_error(CLI_FAILED, "cannot run %s: %s", path, strerror(errno));
+}

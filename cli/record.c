@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * record.c - pem record: runs a command and writes what all layers tell about it to a trace
+ */
+#include "cli.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CHUNK_BYTES 8192u
+#define BUFFER_LEAST (8 * CHUNK_BYTES)
+#define BUFFER_MOST (1ull << 34)
+
+enum { OPT_NO_LIBC = 256, OPT_OVERWRITE, OPT_BUFFER };
+
+static const struct cli_option options[] = {
+	{'e', "events", "EV,...",
+	 "Events to record: names or patterns ('OS::*', 'Sched', '*Fault'). Default: all stub and "
+	 "kernel events, and the counters that can be had here."},
+	{'o', "output", "DIR",
+	 "The trace's folder, which must not exist or be empty. Default: pem-trace-COMMAND-N "
+	 "here."},
+	{OPT_NO_LIBC, "no-libc", NULL,
+	 "Do not preload the library that tells about allocations, threads and mappings."},
+	{OPT_OVERWRITE, "overwrite", NULL,
+	 "When a buffer is full, lose its oldest events and not the newest."},
+	{OPT_BUFFER, "buffer", "SIZE",
+	 "Buffer of each recorded process, 64K to 16G. Default: 8M. More loses less."},
+	{'q', "quiet", NULL, "Say nothing but errors."},
+	{0},
+};
+
+struct record {
+	struct cli_patterns patterns;
+	const char *directory; /* as asked for, or NULL */
+	char path[PATH_MAX]; /* as it is */
+	bool made; /* the folder is ours to remove when nothing could be recorded */
+	bool no_libc;
+	bool quiet;
+	struct pem_session_options session;
+	char **command;
+};
+
+static int parse_buffer(const struct cli_verb *verb, struct record *r)
+{
+	uint64_t bytes;
+
+	if (cli_parse_bytes(optarg, &bytes) < 0 || bytes < BUFFER_LEAST || bytes > BUFFER_MOST)
+		return cli_usage_error(verb, "--buffer %s is no size from 64K to 16G", optarg);
+	r->session.chunk_bytes = CHUNK_BYTES;
+	r->session.chunk_count = (uint32_t)(bytes / CHUNK_BYTES);
+	return 0;
+}
+
+static int parse(const struct cli_verb *verb, struct record *r, int argc, char **argv)
+{
+	int code, rc = 0;
+
+	while (rc == 0 && (code = cli_option__next(verb, argc, argv)) != -1) {
+		switch (code) {
+		case 'e':
+			if (cli_patterns__add(&r->patterns, optarg) < 0)
+				rc = cli_usage_error(verb, "-e %s has an empty name in it", optarg);
+			break;
+		case 'o':
+			r->directory = optarg;
+			break;
+		case OPT_NO_LIBC:
+			r->no_libc = true;
+			break;
+		case OPT_OVERWRITE:
+			r->session.overwrite = 1;
+			break;
+		case OPT_BUFFER:
+			rc = parse_buffer(verb, r);
+			break;
+		case 'q':
+			r->quiet = true;
+			break;
+		default:
+			rc = CLI_WRONG_INPUT;
+		}
+	}
+	if (rc == 0 && optind == argc)
+		rc = cli_usage_error(verb, "no command to record: put it after --");
+	if (rc == 0 && r->directory != NULL && *r->directory == '\0')
+		rc = cli_usage_error(verb, "-o needs the name of a folder");
+	r->command = argv + optind;
+	return rc;
+}
+
+/* The first free pem-trace-COMMAND-N; mkdir decides, so that two recorders never share one. */
+static int make_default_folder(struct record *r)
+{
+	const char *slash = strrchr(r->command[0], '/');
+	char name[64];
+	unsigned int n;
+	char *p;
+
+	snprintf(name, sizeof(name), "%.60s", slash != NULL ? slash + 1 : r->command[0]);
+	for (p = name; *p != '\0'; p++)
+		if (strchr(" \t\n'\"\\$*?[]&;|<>()", *p) != NULL || (unsigned char)*p < 0x20)
+			*p = '_';
+	for (n = 1; n < 100000; n++) {
+		snprintf(r->path, sizeof(r->path), "pem-trace-%s-%u", name, n);
+		if (mkdir(r->path, 0777) == 0) {
+			r->made = true;
+			return CLI_DONE;
+		}
+		if (errno != EEXIST)
+			return cli_error(cli_status_of_errno(errno),
+					 "cannot make %s in the current folder: %s; -o DIR puts "
+					 "the trace elsewhere",
+					 r->path, strerror(errno));
+	}
+	return cli_error(CLI_WRONG_INPUT,
+			 "there are 99,999 traces named pem-trace-%s-N here: "
+			 "remove some or name a folder with -o",
+			 name);
+}
+
+static int make_folder(struct record *r)
+{
+	if (r->directory == NULL)
+		return make_default_folder(r);
+	snprintf(r->path, sizeof(r->path), "%s", r->directory);
+	if (mkdir(r->path, 0777) == 0) {
+		r->made = true;
+		return CLI_DONE;
+	}
+	if (errno == EEXIST) /* empty or not: libpem looks */
+		return CLI_DONE;
+	return cli_error(cli_status_of_errno(errno), "cannot make the folder %s for the trace: %s",
+			 r->path, strerror(errno));
+}
+
+static int remove_entry(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	(void)st;
+	(void)flag;
+	(void)ftw;
+	return remove(path);
+}
+
+/* Nothing was recorded: leave no folder that looks as if. */
+static void discard_folder(const struct record *r)
+{
+	if (r->made)
+		nftw(r->path, remove_entry, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+static void say_losses(const struct pem_balance *b)
+{
+	uint64_t lost = b->discarded + b->overwritten;
+
+	if (lost == 0)
+		return;
+	cli_say("%s of %s events were lost (%s discarded, %s overwritten): a larger --buffer or "
+		"fewer "
+		"events (-e) would keep them",
+		cli_count(lost), cli_count(b->produced), cli_count(b->discarded),
+		cli_count(b->overwritten));
+}
+
+/* Where the trace is and what is in it, from the trace itself. */
+static void summarize(const struct record *r)
+{
+	struct pem_error error = {{0}};
+	struct pem_trace *trace = pem_trace__open(r->path, &error);
+	struct pem_balance balance;
+
+	if (trace == NULL) {
+		cli_error(0, "the trace in %s cannot be read back: %s", r->path, error.text);
+		return;
+	}
+	balance = pem_trace__total_balance(trace);
+	if (!r->quiet) {
+		say_losses(&balance);
+		cli_say("%s events in %s; next: pem report %s", cli_count(balance.delivered),
+			cli_duration(pem_trace__info(trace)->duration_ns), r->path);
+	}
+	pem_trace__close(trace);
+}
+
+/* Start the command, wait for its end, complete the trace. Returns the exit status. */
+static int record(struct record *r, struct pem_session *session, struct pem_log *log)
+{
+	struct pem_run_options run_options = {.size = sizeof(run_options),
+					      .preload_libc = !r->no_libc};
+	struct cli_run run = {.session = session, .interval_ms = 1000};
+	struct pem_error error = {{0}};
+	int status, rc;
+
+	if (pem_log__enable(log) < 0) {
+		discard_folder(r);
+		return cli_error(CLI_FAILED, "cannot start the recording in %s", r->path);
+	}
+	rc = cli_run__start(&run, r->command, &run_options, &error);
+	if (rc < 0) {
+		pem_log__finish(log, NULL);
+		discard_folder(r);
+		status = rc == -ENOENT                     ? CLI_NOT_FOUND
+			 : rc == -EACCES || rc == -ENOEXEC ? CLI_NOT_EXECUTABLE
+							   : CLI_FAILED;
+		return cli_error(status, "%s", *error.text != '\0' ? error.text : strerror(-rc));
+	}
+	cli_run__wait(&run);
+	rc = pem_log__finish(log, &error);
+	cli_run__explain(&run, r->command[0]);
+	status = cli_run__status(&run);
+	if (rc < 0)
+		/* The command's own trouble tells more than ours. */
+		status = cli_error(status != 0 ? status : CLI_FAILED, "%s",
+				   *error.text != '\0' ? error.text : strerror(-rc));
+	summarize(r);
+	return status;
+}
+
+static int open_log(struct record *r, struct pem_session *session, struct pem_log **log)
+{
+	struct pem_error error = {{0}};
+	struct pem_event_set *set = cli_choose_events(session, &r->patterns, &error);
+	int status;
+
+	*log = NULL;
+	if (set == NULL)
+		return cli_error(errno == ENOENT ? CLI_WRONG_INPUT : cli_status_of_errno(errno),
+				 "%s", error.text);
+	status = make_folder(r);
+	if (status == CLI_DONE) {
+		*log = pem_session__register_log(session, set, NULL, r->path, &error);
+		if (*log == NULL) {
+			status = cli_error(cli_status_of_errno(errno), "%s", error.text);
+			discard_folder(r);
+		}
+	}
+	pem_event_set__free(set);
+	return status;
+}
+
+static int run(const struct cli_verb *verb, int argc, char **argv)
+{
+	struct record r = {.session = {.size = sizeof(r.session), .log = cli_log}};
+	struct pem_error error = {{0}};
+	struct pem_session *session = NULL;
+	struct pem_log *log;
+	int status;
+
+	r.session.log_arg = &r.quiet;
+	status = parse(verb, &r, argc, argv);
+	if (status == CLI_DONE)
+		status = cli_command__check(r.command[0]);
+	if (status != CLI_DONE)
+		goto end;
+	session = pem_session__open(&r.session, &error);
+	if (session == NULL) {
+		status = cli_error(cli_status_of_errno(errno), "%s", error.text);
+		goto end;
+	}
+	status = open_log(&r, session, &log);
+	if (status == CLI_DONE)
+		status = record(&r, session, log);
+end:
+	pem_session__close(session);
+	cli_patterns__free(&r.patterns);
+	return status;
+}
+
+const struct cli_verb cli_record = {
+	.name = "record",
+	.summary = "run a command and record every layer to a trace",
+	.usage = "record [-e EV,...] [-o DIR] [--no-libc] [--overwrite] [--buffer SIZE] [-q] -- "
+		 "COMMAND [ARG...]",
+	.text = "Runs COMMAND as it is, nothing to recompile, and records it and its descendants: "
+		"allocations and phases of the application, page faults, context switches, system "
+		"calls and "
+		"process events of the operating system, counters of the hardware. What this "
+		"machine or this "
+		"user can't have is said in one sentence, and the rest goes on. The trace is CTF: "
+		"pem report, "
+		"pem export, babeltrace2 and Trace Compass read it. Interrupt once to end the "
+		"command, twice "
+		"to stop recording at once; the trace is complete either way.",
+	.examples = "pem record -- sqlite3 my.db 'select count(*) from t'\n"
+		    "                            all events, into pem-trace-sqlite3-1\n"
+		    "pem record -e 'OS::*' -o faults -- make\n"
+		    "                            the operating system's view, into faults/\n"
+		    "pem record -e Libc,PageFault --buffer 64M -- ./server\n"
+		    "                            two kinds of events, large buffers\n"
+		    "pem record --overwrite -- ./crashes-after-hours\n"
+		    "                            what did not fit: the oldest",
+	.options = options,
+	.status = "The command's own; 128 and the signal's number when a signal ended it.\n"
+		  "127 command not found, 126 not executable; before the command runs:\n"
+		  "1 wrong usage or input, 2 cannot be done here, 3 failed; 3 also when the\n"
+		  "command succeeded and the recording did not (a full disk).",
+	.runs_command = true,
+	.run = run,
+};

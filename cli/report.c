@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * report.c - pem report: what is in a trace, whether all of it is there, and what it cost to observe
+ */
+#include "report.h"
+
+#include <getopt.h>
+#include <string.h>
+
+enum { OPT_BY = 256 };
+
+static const struct cli_option options[] = {
+	{OPT_BY, "by", "WHAT", "One table of events only: by layer, process, thread or event."},
+	{'j', "json", NULL, "Print an object with everything instead of tables."},
+	{0},
+};
+
+static int parse_by(const char *word, enum report_by *by)
+{
+	static const char *const words[] = {
+		[REPORT_LAYER] = "layer",
+		[REPORT_PROCESS] = "process",
+		[REPORT_THREAD] = "thread",
+		[REPORT_EVENT] = "event",
+	};
+	unsigned int i;
+
+	for (i = REPORT_LAYER; i <= REPORT_EVENT; i++)
+		if (strcmp(words[i], word) == 0) {
+			*by = (enum report_by)i;
+			return 0;
+		}
+	return -1;
+}
+
+static int run(const struct cli_verb *verb, int argc, char **argv)
+{
+	enum report_by by = REPORT_ALL;
+	struct report report = {0};
+	bool json = false;
+	int code, status;
+
+	while ((code = cli_option__next(verb, argc, argv)) != -1) {
+		if (code == CLI_OPTION_BAD)
+			return CLI_WRONG_INPUT;
+		if (code == 'j')
+			json = true;
+		else if (parse_by(optarg, &by) < 0)
+			return cli_usage_error(
+				verb, "--by %s: there is layer, process, thread and event", optarg);
+	}
+	if (optind + 1 != argc)
+		return cli_usage_error(verb,
+				       optind == argc ? "no trace given" : "one trace at a time");
+	status = report__collect(&report, argv[optind]);
+	if (status == CLI_DONE) {
+		if (json)
+			report__print_json(&report);
+		else
+			report__print(&report, argv[optind], by);
+		status = cli_finish_output(CLI_DONE);
+		if (status == CLI_DONE && !report.balanced)
+			status = cli_error(CLI_UNACCOUNTED, "%s: %s", argv[optind],
+					   report__verdict(&report));
+	}
+	report__free(&report);
+	return status;
+}
+
+const struct cli_verb cli_report = {
+	.name = "report",
+	.summary = "what is in a trace, what was lost, what it cost",
+	.usage = "report [--by layer|process|thread|event] [--json] TRACE",
+	.text = "Reads the whole trace and shows its events by layer and by process, the phases "
+		"with what "
+		"happened inside, what observing cost the program, and what could not be recorded "
+		"and why. "
+		"For every event, what was produced must be what was delivered, discarded or "
+		"overwritten; and "
+		"what the recorder says it delivered must be there to read. A trace of which this "
+		"does not "
+		"hold is shown all the same, with exit status 4.",
+	.examples = "pem report pem-trace-sqlite3-1\n"
+		    "                            all of it\n"
+		    "pem report --by thread pem-trace-make-1\n"
+		    "                            which thread did how much of what\n"
+		    "pem report --json TRACE | jq .events\n"
+		    "                            produced, delivered, discarded, overwritten\n"
+		    "pem report TRACE > /dev/null && echo nothing is unaccounted for\n"
+		    "                            in a script",
+	.options = options,
+	.status = "0  done, every event is accounted for\n"
+		  "1  wrong usage, or not a trace\n"
+		  "2  cannot be read by this user\n"
+		  "3  failed while reading\n"
+		  "4  shown, but events are unaccounted for, or the recorder did not finish",
+	.run = run,
+};

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * report_collect.c - reads a whole trace once and counts what pem report shows
+ */
+#include "report.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PROGRESS_STEP 16384 /* records between two looks at the clock */
+
+const char *const report_layers[LAYERS] = {"APP", "OS", "HW", "CPO", "other"};
+
+/* Where records are counted; lives during the pass only. */
+struct counting {
+	struct cli_map event_at; /* id: index in events */
+	struct cli_map process_at; /* pid: index in processes */
+	struct cli_map thread_at; /* pid and tid: index in threads */
+	struct cli_map counter_at; /* event, and what it counts: index in counters */
+	struct report_open *open;
+};
+
+static unsigned int layer_of(const struct pem_event *event)
+{
+	unsigned int i;
+
+	for (i = 0; i < LAYER_OTHER; i++)
+		if (strcmp(report_layers[i], event->layer) == 0)
+			break;
+	return i;
+}
+
+/* A size adds up; a value is what it was last. */
+static void choose_value(struct report_event *e)
+{
+	int size = pem_event__field_by_role(e->event, PEM_ROLE_SIZE);
+	int value = pem_event__field_by_role(e->event, PEM_ROLE_VALUE);
+
+	if (size >= 0) {
+		e->value = VALUE_SUM;
+		e->field = size;
+	} else if (value >= 0) {
+		e->value = VALUE_LAST;
+		e->field = value;
+	}
+}
+
+static int prepare_events(struct report *report, struct counting *c)
+{
+	const struct pem_model *model = pem_trace__model(report->trace);
+	size_t i, count = pem_model__count(model);
+
+	report->events = calloc(count + 1, sizeof(*report->events));
+	if (report->events == NULL)
+		return -ENOMEM;
+	for (i = 0; i < count; i++) {
+		struct report_event *e = &report->events[i];
+		uint32_t *at;
+
+		e->event = pem_model__event(model, i);
+		e->layer = layer_of(e->event);
+		e->balance = pem_trace__event_balance(report->trace, e->event);
+		choose_value(e);
+		at = cli_map__at(&c->event_at, e->event->id);
+		if (at == NULL)
+			return -ENOMEM;
+		*at = (uint32_t)i;
+	}
+	report->event_count = count;
+	return 0;
+}
+
+static struct report_process *process_of(struct report *report, struct counting *c, uint32_t pid)
+{
+	uint32_t *at = cli_map__at(&c->process_at, pid);
+
+	if (at == NULL)
+		return NULL;
+	if (*at == UINT32_MAX) {
+		if (cli_grow((void **)&report->processes, sizeof(*report->processes),
+			     report->process_count, &report->process_capacity) < 0)
+			return NULL;
+		memset(&report->processes[report->process_count], 0, sizeof(*report->processes));
+		report->processes[report->process_count].pid = pid;
+		*at = (uint32_t)report->process_count++;
+	}
+	return &report->processes[*at];
+}
+
+static struct report_thread *thread_of(struct report *report, struct counting *c, uint32_t pid,
+				       uint32_t tid, bool *is_new)
+{
+	uint32_t *at = cli_map__at(&c->thread_at, (uint64_t)pid << 32 | tid);
+
+	*is_new = false;
+	if (at == NULL)
+		return NULL;
+	if (*at == UINT32_MAX) {
+		if (cli_grow((void **)&report->threads, sizeof(*report->threads),
+			     report->thread_count, &report->thread_capacity) < 0)
+			return NULL;
+		memset(&report->threads[report->thread_count], 0, sizeof(*report->threads));
+		report->threads[report->thread_count].pid = pid;
+		report->threads[report->thread_count].tid = tid;
+		*at = (uint32_t)report->thread_count++;
+		*is_new = true;
+	}
+	return &report->threads[*at];
+}
+
+/* A counter only grows, for each process, thread and CPU that it is counted of: keep the last of each. */
+static int keep_counter(struct report *report, struct counting *c, uint32_t event,
+			const struct pem_record *record)
+{
+	unsigned int field = (unsigned int)report->events[event].field;
+	/* Two of these that mix to one key would share a value: 2^-64 for a pair. */
+	uint64_t key = (((uint64_t)record->pid << 32 | record->tid) * 0x9e3779b97f4a7c15ull) ^
+		       ((uint64_t)record->cpu << 32 | event);
+	uint32_t *at = cli_map__at(&c->counter_at, key);
+
+	if (at == NULL)
+		return -ENOMEM;
+	if (*at == UINT32_MAX) {
+		if (cli_grow((void **)&report->counters, sizeof(*report->counters),
+			     report->counter_count, &report->counter_capacity) < 0)
+			return -ENOMEM;
+		report->counters[report->counter_count].event = event;
+		*at = (uint32_t)report->counter_count++;
+	}
+	report->counters[*at].last = pem_record__u64(record, field);
+	report->counters[*at].last_f = pem_record__f64(record, field);
+	return 0;
+}
+
+static int count_value(struct report *report, struct counting *c, uint32_t event,
+		       const struct pem_record *record)
+{
+	struct report_event *e = &report->events[event];
+
+	if (e->value == VALUE_NONE)
+		return 0;
+	if (e->value == VALUE_LAST && record->event->meaning == PEM_MEANS_COUNTER)
+		return keep_counter(report, c, event, record);
+	if (e->value == VALUE_LAST) {
+		e->total = pem_record__u64(record, (unsigned int)e->field);
+		e->total_f = pem_record__f64(record, (unsigned int)e->field);
+	} else {
+		e->total += pem_record__u64(record, (unsigned int)e->field);
+		e->total_f += pem_record__f64(record, (unsigned int)e->field);
+	}
+	return 0;
+}
+
+static int count_record(struct report *report, struct counting *c, const struct pem_record *record)
+{
+	struct report_process *process;
+	struct report_thread *thread;
+	struct report_event *e;
+	uint32_t *at;
+	bool is_new;
+
+	at = cli_map__at(&c->event_at, record->event->id);
+	if (at == NULL || *at == UINT32_MAX)
+		return -ENOMEM;
+	e = &report->events[*at];
+	e->count++;
+	report->layer_count[e->layer]++;
+	report->read++;
+	if (report->duration_ns < record->time_ns)
+		report->duration_ns = record->time_ns;
+
+	process = process_of(report, c, record->pid);
+	thread = thread_of(report, c, record->pid, record->tid, &is_new);
+	if (process == NULL || thread == NULL)
+		return -ENOMEM;
+	process->count++;
+	process->by_layer[e->layer]++;
+	process->threads += is_new;
+	thread->count++;
+	thread->by_layer[e->layer]++;
+
+	if ((record->event->meaning == PEM_MEANS_INTERVAL_BEGIN ||
+	     record->event->meaning == PEM_MEANS_INTERVAL_END) &&
+	    (e->layer == LAYER_APP || e->layer == LAYER_CPO) &&
+	    report_open__record(c->open, report, record) < 0)
+		return -ENOMEM;
+	return count_value(report, c, *at, record);
+}
+
+static int read_records(struct report *report, struct counting *c)
+{
+	struct cli_progress progress;
+	struct pem_record record;
+	struct pem_error error = {{0}};
+	uint64_t total = pem_trace__total_balance(report->trace).delivered, n = 0;
+	int rc;
+
+	cli_progress__start(&progress, "reading");
+	for (;;) {
+		rc = pem_trace__next(report->trace, &record, &error);
+		if (rc == 0)
+			break;
+		if (rc == -EINVAL) {
+			/* A damaged packet costs what is in it; the rest is read. */
+			if (report->damaged++ == 0)
+				report->damage = error;
+			continue;
+		}
+		if (rc < 0)
+			break;
+		rc = count_record(report, c, &record);
+		if (rc < 0)
+			break;
+		if (++n % PROGRESS_STEP == 0)
+			cli_progress__update(n, total, &progress);
+	}
+	cli_progress__end(&progress);
+	return rc;
+}
+
+static void sum_counters(struct report *report)
+{
+	size_t i;
+
+	for (i = 0; i < report->counter_count; i++) {
+		struct report_event *e = &report->events[report->counters[i].event];
+
+		e->total += report->counters[i].last;
+		e->total_f += report->counters[i].last_f;
+	}
+}
+
+/* Their names at the trace's end; a process whose name was never told has that of its producer. */
+static void name_processes(struct report *report)
+{
+	size_t i, j;
+
+	for (i = 0; i < report->process_count; i++) {
+		struct report_process *p = &report->processes[i];
+		const char *name = pem_trace__process_name(report->trace, p->pid);
+
+		for (j = 0; *name == '\0' && j < pem_trace__producer_count(report->trace); j++)
+			if (pem_trace__producer(report->trace, j)->pid == p->pid && p->pid != 0)
+				name = pem_trace__producer(report->trace, j)->name;
+		snprintf(p->name, sizeof(p->name), "%s", name);
+	}
+}
+
+static void weigh(struct report *report)
+{
+	struct pem_balance *b = &report->total;
+	size_t i;
+
+	*b = pem_trace__total_balance(report->trace);
+	if (!report->info->complete && b->delivered == 0) {
+		/* The recorder could not write its account: all that is known is what is there. */
+		b->delivered = report->read;
+		b->produced = b->delivered + b->discarded + b->overwritten;
+	}
+	report->balanced = report->info->complete && report->damaged == 0 &&
+			   b->produced == b->delivered + b->discarded + b->overwritten &&
+			   b->delivered == report->read;
+	for (i = 0; i < report->event_count; i++) {
+		const struct report_event *e = &report->events[i];
+
+		if (e->balance.produced !=
+			    e->balance.delivered + e->balance.discarded + e->balance.overwritten ||
+		    e->balance.delivered != e->count)
+			report->balanced = false;
+	}
+}
+
+const char *report__verdict(const struct report *report)
+{
+	const struct pem_balance *b = &report->total;
+
+	if (report->balanced)
+		return "";
+	if (!report->info->complete)
+		return "the recorder did not finish this trace (killed?): what was under way then "
+		       "is "
+		       "lost, and nobody counted it";
+	if (report->damaged != 0)
+		return report->damage.text;
+	if (b->delivered != report->read)
+		return cli_format(
+			"the recorder wrote %s events, but %s were read: files of the trace "
+			"are missing or changed",
+			cli_count(b->delivered), cli_count(report->read));
+	return "produced is not delivered + discarded + overwritten for every event: the "
+	       "recorder's "
+	       "account is wrong";
+}
+
+int report__collect(struct report *report, const char *directory)
+{
+	struct counting c = {.open = NULL};
+	struct pem_error error = {{0}};
+	int rc;
+
+	report->trace = pem_trace__open(directory, &error);
+	if (report->trace == NULL)
+		return cli_error(cli_status_of_errno(errno), "%s",
+				 *error.text != '\0' ? error.text : strerror(errno));
+	report->info = pem_trace__info(report->trace);
+	report->duration_ns = report->info->duration_ns;
+	c.open = report_open__new();
+	rc = c.open != NULL ? prepare_events(report, &c) : -ENOMEM;
+	if (rc == 0)
+		rc = read_records(report, &c);
+	if (rc == 0) {
+		report_open__finish(c.open, report, report->duration_ns);
+		sum_counters(report);
+		name_processes(report);
+		weigh(report);
+	}
+	report_open__free(c.open);
+	cli_map__free(&c.event_at);
+	cli_map__free(&c.process_at);
+	cli_map__free(&c.thread_at);
+	cli_map__free(&c.counter_at);
+	if (rc < 0)
+		return cli_error(CLI_FAILED, "reading %s failed: %s", directory, strerror(-rc));
+	return CLI_DONE;
+}
+
+void report__free(struct report *report)
+{
+	size_t i;
+
+	for (i = 0; i < report->phase_count; i++) {
+		free(report->phases[i].name);
+		free(report->phases[i].counts);
+	}
+	free(report->phases);
+	free(report->counters);
+	free(report->threads);
+	free(report->processes);
+	free(report->events);
+	pem_trace__close(report->trace);
+}
+
+static int by_count(const void *a, const void *b, void *arg)
+{
+	const struct report *report = arg;
+	const struct report_event *x = &report->events[*(const size_t *)a];
+	const struct report_event *y = &report->events[*(const size_t *)b];
+
+	if (x->count != y->count)
+		return x->count < y->count ? 1 : -1;
+	return strcmp(x->event->name, y->event->name);
+}
+
+size_t *report__order(const struct report *report)
+{
+	size_t i, *order = calloc(report->event_count + 1, sizeof(*order));
+
+	if (order == NULL)
+		return NULL;
+	for (i = 0; i < report->event_count; i++)
+		order[i] = i;
+	qsort_r(order, report->event_count, sizeof(*order), by_count, (void *)(uintptr_t)report);
+	return order;
+}

@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * report_print.c - pem report for people
+ */
+#include "report.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define ROWS_MOST 20 /* of processes and threads, unless asked for them */
+
+static void heading(const char *title)
+{
+	printf("\n%s%s%s\n", cli_colour(stdout, CLI_BOLD), title, cli_colour(stdout, CLI_PLAIN));
+}
+
+static void line(const char *title, const char *text)
+{
+	char copy[1024];
+
+	snprintf(copy, sizeof(copy), "%s", text);
+	printf("%-10s", title);
+	cli_wrap(stdout, cli_printable(copy), 10, 10, cli_width(stdout));
+}
+
+static void print_head(const struct report *r, const char *directory)
+{
+	const struct pem_trace_info *info = r->info;
+	time_t start = (time_t)(info->start_time_ns / 1000000000);
+	char when[64] = "";
+	struct tm tm;
+
+	if (localtime_r(&start, &tm) != NULL)
+		strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &tm);
+	line("Trace", directory);
+	if (*info->command != '\0')
+		line("Command", info->command);
+	line("Recorded", cli_format("%s on %.60s by pem %.20s", when, info->host, info->version));
+	if (info->exit_status > 128)
+		line("Ran", cli_format("%s, ended by signal %d (%s)", cli_duration(r->duration_ns),
+				       info->exit_status - 128,
+				       sigabbrev_np(info->exit_status - 128) != NULL
+					       ? sigabbrev_np(info->exit_status - 128)
+					       : "unknown"));
+	else if (info->exit_status >= 0)
+		line("Ran", cli_format("%s, exit status %d", cli_duration(r->duration_ns),
+				       info->exit_status));
+	else
+		line("Ran", cli_duration(r->duration_ns));
+	line("Clock", cli_format("%.3f MHz; sources agree within %s", (double)info->clock_hz / 1e6,
+				 cli_duration(info->clock_error_ns)));
+}
+
+/* --- events --- */
+
+static const char *value_words(const struct report_event *e)
+{
+	const struct pem_field *field;
+	const char *word;
+
+	if (e->value == VALUE_NONE || e->count == 0)
+		return "";
+	field = &e->event->fields[e->field];
+	word = e->value == VALUE_SUM                    ? "in all"
+	       : e->event->meaning == PEM_MEANS_COUNTER ? "reached"
+							: "last";
+	if (field->type == PEM_TYPE_FLOAT32 || field->type == PEM_TYPE_FLOAT64)
+		return cli_format("%s %s %.20s", word, cli_decimal(e->total_f), field->unit);
+	if (field->type >= PEM_TYPE_INT8 && field->type <= PEM_TYPE_INT64)
+		return cli_format("%s %s %.20s", word, cli_signed((int64_t)e->total), field->unit);
+	return cli_format("%s %.60s", word, cli_quantity(e->total, field->unit));
+}
+
+static void event_row(const struct report *r, const struct report_event *e, const char *indent,
+		      struct cli_table *table)
+{
+	cli_table__row(table, CLI_PLAIN);
+	cli_table__cell(table, cli_format("%s%.100s", indent, e->event->name));
+	cli_table__cell(table, cli_count(e->count));
+	cli_table__cell(table, cli_rate(e->count, r->duration_ns));
+	cli_table__cell(table, value_words(e));
+}
+
+static void event_columns(struct cli_table *table)
+{
+	cli_table__column(table, "EVENT", CLI_LEFT);
+	cli_table__column(table, "COUNT", CLI_RIGHT);
+	cli_table__column(table, "RATE", CLI_RIGHT);
+	cli_table__column(table, "VALUE", CLI_LEFT);
+}
+
+static void print_layers(const struct report *r, const size_t *order, bool with_events)
+{
+	struct cli_table *table = cli_table__new(stdout);
+	unsigned int layer;
+	size_t i;
+
+	event_columns(table);
+	for (layer = 0; layer < LAYERS; layer++) {
+		if (r->layer_count[layer] == 0)
+			continue;
+		cli_table__row(table, CLI_BOLD);
+		cli_table__cell(table, report_layers[layer]);
+		cli_table__cell(table, cli_count(r->layer_count[layer]));
+		cli_table__cell(table, cli_rate(r->layer_count[layer], r->duration_ns));
+		for (i = 0; with_events && i < r->event_count; i++)
+			if (r->events[order[i]].layer == layer && r->events[order[i]].count != 0)
+				event_row(r, &r->events[order[i]], "  ", table);
+	}
+	heading("Events by layer");
+	cli_table__print(table);
+}
+
+static void print_events(const struct report *r, const size_t *order)
+{
+	struct cli_table *table = cli_table__new(stdout);
+	size_t i;
+
+	event_columns(table);
+	for (i = 0; i < r->event_count && r->events[order[i]].count != 0; i++)
+		event_row(r, &r->events[order[i]], "", table);
+	heading("Events");
+	cli_table__print(table);
+}
+
+/* --- processes and threads --- */
+
+static void layer_columns(struct cli_table *table)
+{
+	unsigned int layer;
+
+	cli_table__column(table, "EVENTS", CLI_RIGHT);
+	for (layer = 0; layer < LAYERS; layer++)
+		cli_table__column(table, report_layers[layer], CLI_RIGHT);
+}
+
+static void layer_cells(const struct report *r, struct cli_table *table, uint64_t count,
+			const uint64_t *by_layer)
+{
+	unsigned int layer;
+
+	cli_table__cell(table, cli_count(count));
+	for (layer = 0; layer < LAYERS; layer++)
+		cli_table__cell(table,
+				r->layer_count[layer] != 0 ? cli_count(by_layer[layer]) : "");
+}
+
+static const char *pid_words(uint32_t pid)
+{
+	return pid != 0 ? cli_format("%u", pid) : "?";
+}
+
+static const char *process_name(const struct report *r, uint32_t pid)
+{
+	size_t i;
+
+	if (pid == 0)
+		return "(unknown)";
+	for (i = 0; i < r->process_count; i++)
+		if (r->processes[i].pid == pid)
+			return r->processes[i].name;
+	return "";
+}
+
+static int more_events(const void *a, const void *b)
+{
+	const struct report_process *x = *(struct report_process *const *)a;
+	const struct report_process *y = *(struct report_process *const *)b;
+
+	if (x->count != y->count)
+		return x->count < y->count ? 1 : -1;
+	return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+static int more_thread_events(const void *a, const void *b)
+{
+	const struct report_thread *x = *(struct report_thread *const *)a;
+	const struct report_thread *y = *(struct report_thread *const *)b;
+
+	if (x->count != y->count)
+		return x->count < y->count ? 1 : -1;
+	return x->tid < y->tid ? -1 : x->tid > y->tid;
+}
+
+/* Pointers to the elements of an array, sorted; the caller frees it. */
+static void *sorted(const void *array, size_t count, size_t bytes,
+		    int (*compare)(const void *, const void *))
+{
+	const void **pointers = calloc(count + 1, sizeof(*pointers));
+	size_t i;
+
+	for (i = 0; pointers != NULL && i < count; i++)
+		pointers[i] = (const char *)array + i * bytes;
+	if (pointers != NULL)
+		qsort(pointers, count, sizeof(*pointers), compare);
+	return pointers;
+}
+
+static void print_processes(const struct report *r, size_t most)
+{
+	struct report_process **p =
+		sorted(r->processes, r->process_count, sizeof(*r->processes), more_events);
+	struct cli_table *table = cli_table__new(stdout);
+	size_t i;
+
+	cli_table__column(table, "PID", CLI_RIGHT);
+	cli_table__column(table, "PROCESS", CLI_LEFT);
+	cli_table__column(table, "THREADS", CLI_RIGHT);
+	layer_columns(table);
+	for (i = 0; p != NULL && i < r->process_count && i < most; i++) {
+		cli_table__row(table, CLI_PLAIN);
+		cli_table__cell(table, pid_words(p[i]->pid));
+		cli_table__cell(table, process_name(r, p[i]->pid));
+		cli_table__cell(table, cli_count(p[i]->threads));
+		layer_cells(r, table, p[i]->count, p[i]->by_layer);
+	}
+	heading("Events by process");
+	cli_table__print(table);
+	if (r->process_count > most)
+		printf("and %s more (--by process)\n", cli_count(r->process_count - most));
+	free(p);
+}
+
+static void print_threads(const struct report *r)
+{
+	struct report_thread **t =
+		sorted(r->threads, r->thread_count, sizeof(*r->threads), more_thread_events);
+	struct cli_table *table = cli_table__new(stdout);
+	size_t i;
+
+	cli_table__column(table, "PID", CLI_RIGHT);
+	cli_table__column(table, "TID", CLI_RIGHT);
+	cli_table__column(table, "PROCESS", CLI_LEFT);
+	layer_columns(table);
+	for (i = 0; t != NULL && i < r->thread_count; i++) {
+		cli_table__row(table, CLI_PLAIN);
+		cli_table__cell(table, pid_words(t[i]->pid));
+		cli_table__cell(table, pid_words(t[i]->tid));
+		cli_table__cell(table, process_name(r, t[i]->pid));
+		layer_cells(r, table, t[i]->count, t[i]->by_layer);
+	}
+	heading("Events by thread");
+	cli_table__print(table);
+	free(t);
+}
+
+/* --- phases --- */
+
+static void phase_events(const struct report *r, const struct report_phase *phase, char *text,
+			 size_t bytes)
+{
+	uint64_t by_layer[LAYERS] = {0};
+	unsigned int layer;
+	size_t i, used = 0;
+
+	for (i = 0; i < r->event_count; i++)
+		by_layer[r->events[i].layer] += phase->counts[i];
+	text[0] = '\0';
+	for (layer = 0; layer < LAYERS && used < bytes; layer++)
+		if (by_layer[layer] != 0)
+			used += (size_t)snprintf(text + used, bytes - used, "%s%s %s",
+						 used != 0 ? ", " : "", report_layers[layer],
+						 cli_count(by_layer[layer]));
+}
+
+static void print_phases(const struct report *r)
+{
+	struct cli_table *table;
+	bool several = false;
+	char events[256];
+	size_t i;
+
+	if (r->phase_count == 0)
+		return;
+	for (i = 0; i < r->phase_count; i++)
+		several |= r->phases[i].times + r->phases[i].unfinished > 1;
+	table = cli_table__new(stdout);
+	cli_table__column(table, "PHASE", CLI_LEFT);
+	cli_table__column(table, "TIMES", CLI_RIGHT);
+	cli_table__column(table, "BEGAN AT", CLI_RIGHT);
+	cli_table__column(table, "TOOK", CLI_RIGHT);
+	cli_table__column(table, "LONGEST", CLI_RIGHT);
+	cli_table__column(table, "EVENTS INSIDE", CLI_LEFT);
+	for (i = 0; i < r->phase_count; i++) {
+		const struct report_phase *p = &r->phases[i];
+
+		if (p->times + p->unfinished == 0)
+			continue; /* an end only: see below */
+		phase_events(r, p, events, sizeof(events));
+		cli_table__row(table, CLI_PLAIN);
+		cli_table__cell(table, p->name);
+		cli_table__cell(table, several ? cli_count(p->times + p->unfinished) : "");
+		cli_table__cell(table, cli_duration(p->first_ns));
+		cli_table__cell(table, cli_format("%s%s", p->unfinished != 0 ? ">" : "",
+						  cli_duration(p->total_ns)));
+		cli_table__cell(table, several ? cli_duration(p->most_ns) : "");
+		cli_table__cell(table, events);
+	}
+	heading("Phases");
+	cli_table__print(table);
+	if (r->ends_without_begin != 0)
+		printf("%s ends of phases had no begin in this trace\n",
+		       cli_count(r->ends_without_begin));
+}
+
+/* --- balance, cost, gaps --- */
+
+static void print_balance(const struct report *r, const size_t *order)
+{
+	const struct pem_balance *b = &r->total;
+	struct cli_table *table;
+	char text[256];
+	size_t i;
+
+	heading("Balance");
+	snprintf(text, sizeof(text), "%s produced = %s delivered + %s discarded + %s overwritten%s",
+		 cli_count(b->produced), cli_count(b->delivered), cli_count(b->discarded),
+		 cli_count(b->overwritten), r->balanced ? "; all of them read" : "");
+	cli_wrap(stdout, text, 0, 0, cli_width(stdout));
+	if (pem_trace__torn_packets(r->trace) != 0)
+		printf("%s streams end in a torn packet, which is left out\n",
+		       cli_count(pem_trace__torn_packets(r->trace)));
+	if (b->discarded + b->overwritten == 0)
+		return;
+	table = cli_table__new(stdout);
+	cli_table__column(table, "EVENT WITH LOSSES", CLI_LEFT);
+	cli_table__column(table, "PRODUCED", CLI_RIGHT);
+	cli_table__column(table, "DELIVERED", CLI_RIGHT);
+	cli_table__column(table, "DISCARDED", CLI_RIGHT);
+	cli_table__column(table, "OVERWRITTEN", CLI_RIGHT);
+	for (i = 0; i < r->event_count; i++) {
+		const struct report_event *e = &r->events[order[i]];
+
+		if (e->balance.discarded + e->balance.overwritten == 0)
+			continue;
+		cli_table__row(table, CLI_PLAIN);
+		cli_table__cell(table, e->event->name);
+		cli_table__cell(table, cli_count(e->balance.produced));
+		cli_table__cell(table, cli_count(e->balance.delivered));
+		cli_table__cell(table, cli_count(e->balance.discarded));
+		cli_table__cell(table, cli_count(e->balance.overwritten));
+	}
+	cli_table__print(table);
+}
+
+static void print_cost(const struct report *r)
+{
+	const struct pem_trace_info *info = r->info;
+	struct cli_table *table = cli_table__new(stdout);
+	double sum = 0;
+	uint32_t i;
+
+	cli_table__column(table, "KIND", CLI_LEFT);
+	cli_table__column(table, "COUNT", CLI_RIGHT);
+	cli_table__column(table, "EACH", CLI_RIGHT);
+	cli_table__column(table, "TOTAL", CLI_RIGHT);
+	cli_table__column(table, "OF PROGRAM", CLI_RIGHT);
+	for (i = 0; i < info->cost_count; i++) {
+		const struct pem_trace_cost *c = &info->costs[i];
+		double ns = c->ns_each * (double)c->count;
+
+		sum += ns;
+		cli_table__row(table, CLI_PLAIN);
+		cli_table__cell(table, c->kind);
+		cli_table__cell(table, cli_count(c->count));
+		cli_table__cell(table, cli_format("%.1f ns", c->ns_each));
+		cli_table__cell(table, ns < 1e18 ? cli_duration((uint64_t)ns) : "?");
+		cli_table__cell(table, info->program_cpu_ns != 0
+					       ? cli_percent(ns / (double)info->program_cpu_ns)
+					       : "");
+	}
+	heading("Cost of observing");
+	cli_table__print(table);
+	if (info->program_cpu_ns != 0)
+		printf("In all %s, %s of the program's %s of CPU time; ",
+		       sum < 1e18 ? cli_duration((uint64_t)sum) : "?",
+		       cli_percent(sum / (double)info->program_cpu_ns),
+		       cli_duration(info->program_cpu_ns));
+	printf("%she recorder itself used %s.\n", info->program_cpu_ns != 0 ? "t" : "T",
+	       cli_duration(info->recorder_cpu_ns));
+}
+
+static void print_gaps(const struct report *r)
+{
+	uint32_t i;
+
+	if (r->info->gap_count == 0)
+		return;
+	heading("Not recorded");
+	for (i = 0; i < r->info->gap_count; i++) {
+		printf("%-10s ", r->info->gaps[i].source);
+		cli_wrap(stdout, r->info->gaps[i].reason, 11, 11, cli_width(stdout));
+	}
+}
+
+void report__print(const struct report *r, const char *directory, enum report_by by)
+{
+	size_t *order = report__order(r);
+
+	if (order == NULL) {
+		cli_error(0, "no memory to sort the events");
+		return;
+	}
+	print_head(r, directory);
+	if (by == REPORT_ALL || by == REPORT_LAYER)
+		print_layers(r, order, by == REPORT_ALL);
+	if (by == REPORT_EVENT)
+		print_events(r, order);
+	if (by == REPORT_ALL || by == REPORT_PROCESS)
+		print_processes(r, by == REPORT_ALL ? ROWS_MOST : SIZE_MAX);
+	if (by == REPORT_THREAD)
+		print_threads(r);
+	print_phases(r);
+	print_balance(r, order);
+	print_cost(r);
+	print_gaps(r);
+	free(order);
+}

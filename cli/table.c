@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * table.c - aligned tables whose last column wraps at the terminal's width
+ *
+ * Cells may hold text out of a trace, which anybody may have written: control characters are shown as '?'.
+ */
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define GAP 2
+#define WRAP_LEAST 16 /* a last column narrower than this is not wrapped but let run over */
+
+struct row {
+	enum cli_colour colour;
+	unsigned int count;
+	char *cell[CLI_COLUMNS_MAX];
+};
+
+struct cli_table {
+	FILE *out;
+	unsigned int column_count;
+	const char *title[CLI_COLUMNS_MAX];
+	enum cli_align align[CLI_COLUMNS_MAX];
+	struct row *rows;
+	size_t row_count;
+	size_t row_capacity;
+	bool failed; /* no memory: what there is is printed, and the last row says so */
+};
+
+struct cli_table *cli_table__new(FILE *out)
+{
+	struct cli_table *table = calloc(1, sizeof(*table));
+
+	if (table == NULL) {
+		cli_error(0, "no memory for a table");
+		exit(CLI_FAILED);
+	}
+	table->out = out;
+	return table;
+}
+
+void cli_table__column(struct cli_table *table, const char *title, enum cli_align align)
+{
+	if (table->column_count == CLI_COLUMNS_MAX)
+		return;
+	table->title[table->column_count] = title;
+	table->align[table->column_count] = align;
+	table->column_count++;
+}
+
+void cli_table__row(struct cli_table *table, enum cli_colour colour)
+{
+	if (cli_grow((void **)&table->rows, sizeof(*table->rows), table->row_count,
+		     &table->row_capacity) < 0) {
+		table->failed = true;
+		return;
+	}
+	memset(&table->rows[table->row_count], 0, sizeof(*table->rows));
+	table->rows[table->row_count++].colour = colour;
+}
+
+void cli_table__cell(struct cli_table *table, const char *text)
+{
+	struct row *row;
+
+	if (table->failed || table->row_count == 0)
+		return;
+	row = &table->rows[table->row_count - 1];
+	if (row->count == table->column_count)
+		return;
+	row->cell[row->count] = strdup(text);
+	if (row->cell[row->count] == NULL) {
+		table->failed = true;
+		return;
+	}
+	cli_printable(row->cell[row->count]);
+	row->count++;
+}
+
+static void pad(FILE *out, size_t n)
+{
+	fprintf(out, "%*s", (int)n, "");
+}
+
+static void print_row(const struct cli_table *table, const char *const *cells, const size_t *widths,
+		      enum cli_colour colour)
+{
+	unsigned int i, last = 0;
+	size_t column = 0;
+
+	for (i = 0; i < table->column_count; i++)
+		if (widths[i] != 0 && cells[i] != NULL && *cells[i] != '\0')
+			last = i;
+	if (colour != CLI_PLAIN)
+		fputs(cli_colour(table->out, colour), table->out);
+	for (i = 0; i <= last; i++) {
+		const char *text = cells[i] != NULL ? cells[i] : "";
+		size_t n = cli_columns(text);
+
+		if (widths[i] == 0)
+			continue;
+		if (column != 0) {
+			pad(table->out, GAP);
+			column += GAP;
+		}
+		if (i == last && i == table->column_count - 1 && table->align[i] == CLI_LEFT &&
+		    column + WRAP_LEAST <= cli_width(table->out)) {
+			cli_wrap(table->out, text, (unsigned int)column, (unsigned int)column,
+				 cli_width(table->out));
+			goto end;
+		}
+		if (table->align[i] == CLI_RIGHT)
+			pad(table->out, widths[i] - n);
+		fputs(text, table->out);
+		if (table->align[i] == CLI_LEFT && i != last)
+			pad(table->out, widths[i] - n);
+		column += widths[i];
+	}
+	fputc('\n', table->out);
+end:
+	if (colour != CLI_PLAIN)
+		fputs(cli_colour(table->out, CLI_PLAIN), table->out);
+}
+
+static void measure(const struct cli_table *table, size_t *widths)
+{
+	unsigned int i;
+	size_t r, n;
+
+	for (i = 0; i < table->column_count; i++)
+		widths[i] = 0;
+	for (r = 0; r < table->row_count; r++)
+		for (i = 0; i < table->rows[r].count; i++) {
+			n = cli_columns(table->rows[r].cell[i]);
+			if (n > widths[i])
+				widths[i] = n;
+		}
+	for (i = 0; i < table->column_count; i++) {
+		n = cli_columns(table->title[i]);
+		if (widths[i] != 0 && n > widths[i])
+			widths[i] = n;
+	}
+}
+
+void cli_table__print(struct cli_table *table)
+{
+	size_t widths[CLI_COLUMNS_MAX], r;
+	unsigned int i;
+	bool titles = false;
+
+	measure(table, widths);
+	for (i = 0; i < table->column_count; i++)
+		titles |= *table->title[i] != '\0';
+	if (titles && table->row_count != 0)
+		print_row(table, table->title, widths, CLI_DIM);
+	for (r = 0; r < table->row_count; r++)
+		print_row(table, (const char *const *)table->rows[r].cell, widths,
+			  table->rows[r].colour);
+	if (table->failed)
+		fprintf(table->out, "(no memory for the rest)\n");
+	for (r = 0; r < table->row_count; r++)
+		for (i = 0; i < table->rows[r].count; i++)
+			free(table->rows[r].cell[i]);
+	free(table->rows);
+	free(table);
+}
