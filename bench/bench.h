@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bench.h - measuring cases beside their peers, in turn, and writing what came out
+ *
+ * Not here: any case (one program per claim: notify.c, ...).
+ *
+ * A round runs each case once and its peer right after it; the reported value is the median over the rounds, with
+ * the least and greatest. Nothing is subtracted: a time per operation holds the loop around it, which BENCH_LOOP
+ * makes the same for all, and which a case of its own may show empty.
+ */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Do body, a statement that may use i, n times (rounded up to 8): nothing is kept in registers between two. */
+#define BENCH_LOOP(n, body)                                                                        \
+	for (uint64_t i = 0; i < (n);) {                                                           \
+		BENCH_ONE_(body)                                                                   \
+		BENCH_ONE_(body) BENCH_ONE_(body) BENCH_ONE_(body) BENCH_ONE_(body)                \
+			BENCH_ONE_(body) BENCH_ONE_(body) BENCH_ONE_(body)                         \
+	}
+#define BENCH_ONE_(body)                                                                           \
+	{                                                                                          \
+		body;                                                                              \
+		i++;                                                                               \
+		__asm__ __volatile__("" : "+r"(i) : : "memory");                                   \
+	}
+
+struct bench_case {
+	const char *name; /* "notify/log2" */
+	void (*run)(uint64_t n); /* the operation n times; NULL: cannot run here, said elsewhere */
+	const char *peer; /* name and version of what runs beside us, or NULL */
+	void (*run_peer)(uint64_t n); /* NULL: none here */
+};
+
+struct bench {
+	const char *name; /* the program's: "notify" */
+	unsigned rounds;
+	double slice_ms; /* how long one run of a case is to take */
+	const struct bench_case *cases;
+	size_t case_count;
+};
+
+/* Bind the calling thread to the last CPU it may run on. Returns the CPU, or -errno. */
+int bench__pin(void);
+/*
+ * Run all cases; print a table to standard output and, if the environment names BENCH_OUT, append one JSON object
+ * per case to that file. Values are ns per operation; ratio is value / peer_value. 0, or -errno.
+ */
+int bench__run(const struct bench *bench);
+
+#endif

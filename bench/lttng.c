@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT
+/*
+ * lttng.c - starting and ending the LTTng session daemon that serves the peer's loops
+ */
+#include "bench/lttng.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define TRIES 50
+#define TRY_US 100000
+
+/* A daemon of root's lives in /run/lttng, whatever LTTNG_HOME says: give this process a /run of its own. */
+static int hide_run(void)
+{
+	if (geteuid() != 0)
+		return 0;
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("tmpfs", "/run", "tmpfs", 0, "mode=755") < 0)
+		return -errno;
+	return 0;
+}
+
+/* Start a command, its output discarded; it ends with us. */
+static pid_t spawn(const char *const argv[])
+{
+	pid_t child = fork();
+	int null;
+
+	if (child)
+		return child;
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	null = open("/dev/null", O_RDWR);
+	dup2(null, STDIN_FILENO);
+	dup2(null, STDOUT_FILENO);
+	dup2(null, STDERR_FILENO);
+	execvp(argv[0], (char *const *)argv);
+	_exit(127);
+}
+
+/* Run 'lttng --no-sessiond ...' to its end: its exit status, or -1. */
+static int control(const char *const argv[])
+{
+	pid_t child = spawn(argv);
+	int status;
+
+	if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status))
+		return -1;
+	return WEXITSTATUS(status);
+}
+
+/* The daemon answers once it is ready. */
+static int wait_ready(pid_t daemon)
+{
+	static const char *const list[] = {"lttng", "--no-sessiond", "list", NULL};
+	int i, status;
+
+	for (i = 0; i < TRIES; i++) {
+		if (waitpid(daemon, &status, WNOHANG) == daemon)
+			return -1;
+		if (control(list) == 0)
+			return 0;
+		usleep(TRY_US);
+	}
+	return -1;
+}
+
+static int make_session(const char *directory, uint64_t buffer_bytes)
+{
+	char output[96], bytes[48];
+	const char *const create[] = {"lttng",      "--no-sessiond", "create", "pem-bench",
+				      "--snapshot", output,          NULL};
+	const char *const channel[] = {"lttng", "--no-sessiond", "enable-channel",
+				       "-u",    "--overwrite",   "--num-subbuf=8",
+				       bytes,   "ring",          NULL};
+	const char *const event[] = {"lttng", "--no-sessiond", "enable-event",  "-u",
+				     "-c",    "ring",          "pem_bench:log", NULL};
+	const char *const start[] = {"lttng", "--no-sessiond", "start", NULL};
+
+	snprintf(output, sizeof(output), "--output=%s/out", directory);
+	snprintf(bytes, sizeof(bytes), "--subbuf-size=%llu",
+		 (unsigned long long)(buffer_bytes / 8));
+	return control(create) || control(channel) || control(event) || control(start) ? -1 : 0;
+}
+
+/* The peer lies beside this program. */
+static int load(struct lttng *lttng)
+{
+	int (*is_enabled)(void);
+	char path[4096];
+	ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 32);
+	void *peer;
+	char *slash;
+	int i;
+
+	if (length < 0)
+		return -1;
+	path[length] = '\0';
+	slash = strrchr(path, '/');
+	strcpy(slash ? slash + 1 : path, "peer-lttng.so");
+	peer = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!peer) {
+		snprintf(lttng->reason, sizeof(lttng->reason), "%.200s", dlerror());
+		return -1;
+	}
+	*(void **)&lttng->run_disabled = dlsym(peer, "peer_lttng_disabled");
+	*(void **)&lttng->run_log = dlsym(peer, "peer_lttng_log");
+	*(void **)&is_enabled = dlsym(peer, "peer_lttng_is_enabled");
+	if (!lttng->run_disabled || !lttng->run_log || !is_enabled)
+		return -1;
+	for (i = 0; i < TRIES; i++) {
+		if (is_enabled())
+			return 0;
+		usleep(TRY_US);
+	}
+	snprintf(lttng->reason, sizeof(lttng->reason),
+		 "its session daemon did not enable the event within %d s",
+		 TRIES * TRY_US / 1000000);
+	return -1;
+}
+
+int lttng__start(struct lttng *lttng, uint64_t buffer_bytes)
+{
+	static const char *const daemon[] = {"lttng-sessiond", "--no-kernel", NULL};
+	int rc;
+
+	memset(lttng, 0, sizeof(*lttng));
+	snprintf(lttng->reason, sizeof(lttng->reason), "its session daemon did not start");
+	rc = hide_run();
+	if (rc < 0) {
+		snprintf(lttng->reason, sizeof(lttng->reason),
+			 "root needs a mount namespace for a daemon of its own: %s", strerror(-rc));
+		return -1;
+	}
+	strcpy(lttng->directory, "/tmp/pem-bench-XXXXXX");
+	if (!mkdtemp(lttng->directory)) {
+		lttng->directory[0] = '\0';
+		return -1;
+	}
+	setenv("LTTNG_HOME", lttng->directory, 1);
+	lttng->daemon = spawn(daemon);
+	if (lttng->daemon < 0 || wait_ready(lttng->daemon) < 0)
+		goto fail;
+	snprintf(lttng->reason, sizeof(lttng->reason), "its session could not be set up");
+	if (make_session(lttng->directory, buffer_bytes) < 0 || load(lttng) < 0)
+		goto fail;
+	lttng->reason[0] = '\0';
+	return 0;
+fail:
+	lttng__stop(lttng);
+	lttng->run_disabled = NULL;
+	lttng->run_log = NULL;
+	return -1;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st, (void)type, (void)ftw;
+	remove(path);
+	return 0;
+}
+
+void lttng__stop(struct lttng *lttng)
+{
+	if (lttng->daemon > 0) {
+		kill(lttng->daemon, SIGTERM);
+		waitpid(lttng->daemon, NULL, 0);
+		lttng->daemon = 0;
+	}
+	if (lttng->directory[0])
+		nftw(lttng->directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	lttng->directory[0] = '\0';
+}

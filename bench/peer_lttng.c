@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+/*
+ * peer_lttng.c - the same loops through LTTng-UST; a shared object, loaded once a session daemon waits for it
+ *
+ * Not here: starting that daemon (lttng.c).
+ */
+#define LTTNG_UST_TRACEPOINT_CREATE_PROBES
+#define LTTNG_UST_TRACEPOINT_DEFINE
+#include "bench/peer_lttng_events.h"
+
+#include "bench/bench.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT void peer_lttng_disabled(uint64_t n);
+EXPORT void peer_lttng_log(uint64_t n);
+EXPORT int peer_lttng_is_enabled(void);
+
+void peer_lttng_disabled(uint64_t n)
+{
+	BENCH_LOOP(n, lttng_ust_tracepoint(pem_bench, disabled, i, ~i))
+}
+
+void peer_lttng_log(uint64_t n)
+{
+	BENCH_LOOP(n, lttng_ust_tracepoint(pem_bench, log, i, ~i))
+}
+
+/* Is 'log' enabled and 'disabled' not? */
+int peer_lttng_is_enabled(void)
+{
+	return lttng_ust_tracepoint_enabled(pem_bench, log) &&
+	       !lttng_ust_tracepoint_enabled(pem_bench, disabled);
+}
