@@ -25,11 +25,8 @@ typedef int pid_t;
 
 #define PEM_INLINE static __always_inline
 
-/* Set before loading. */
-const volatile uint32_t pem_ring_mask = 0xffff;
-const volatile uint32_t pem_ring_tree = 0; /* a process tree is the target */
-
-struct pem_kcontrol pem_control; /* .bss: user space maps it */
+const volatile struct pem_kconfig pem_config = {.ring_mask = 0xffff};
+struct pem_kcontrol pem_control;
 
 /* value_size and max_entries are set before loading. */
 struct {
@@ -45,7 +42,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(key_size, 4);
 	__uint(value_size, 4);
-	__uint(max_entries, 65536);
+	__uint(max_entries, 32768);
 } pem_targets SEC(".maps");
 
 /* An event on its way. flags 0: not wanted. */
@@ -156,7 +153,7 @@ PEM_INLINE bool pem_begin_sched_switch(struct pem_kevent *e, uint32_t index,
 	e->ring = pem_ring_here();
 	if (!e->ring)
 		return false;
-	if (pem_ring_tree) {
+	if (pem_config.tree) {
 		prev_in = pem_context_in(e->ring);
 		next_in = pem_is_target(next->tgid);
 		PEM_STORE(e->ring->context, next_in ? PEM_KRING_CONTEXT_IN : PEM_KRING_CONTEXT_OUT);
@@ -183,10 +180,12 @@ PEM_INLINE bool pem_begin_sched_process_fork(struct pem_kevent *e, uint32_t inde
 {
 	struct task_struct *parent = (struct task_struct *)ctx[0];
 	struct task_struct *child = (struct task_struct *)ctx[1];
-	uint32_t pid = child->tgid, one = 1;
+	uint32_t pid = child->tgid, parent_pid = parent->tgid, one = 1;
 
-	if (pem_ring_tree && pid != parent->tgid && pem_is_target(parent->tgid))
-		bpf_map_update_elem(&pem_targets, &pid, &one, BPF_ANY);
+	if (pem_config.tree && pid != parent_pid && pem_is_target(parent_pid)) {
+		if (bpf_map_update_elem(&pem_targets, &pid, &one, BPF_ANY))
+			__sync_fetch_and_add(&pem_control.targets_lost, 1);
+	}
 	return pem_begin(e, index);
 }
 
@@ -201,7 +200,7 @@ PEM_INLINE bool pem_begin_sched_process_exit(struct pem_kevent *e, uint32_t inde
 	uint32_t pid = task->tgid;
 	bool wanted = pem_begin(e, index);
 
-	if (pem_ring_tree && task->signal->live.counter == 0)
+	if (pem_config.tree && task->signal->live.counter == 0)
 		bpf_map_delete_elem(&pem_targets, &pid);
 	return wanted;
 }
@@ -239,45 +238,58 @@ PEM_INLINE void pem_stat(struct pem_kevent *e, uint64_t value, uint64_t key)
 }
 
 /*
+ * Take bytes of the ring, and sizeof(struct pem_kring_clock) more if the clock's upper half is not the last record's.
+ * Returns 0 and their position, or -1: no room, or always interrupted by somebody who took some.
+ */
+PEM_INLINE int pem_take(struct pem_kring *ring, uint64_t epoch, uint32_t bytes, uint64_t *position,
+			uint32_t *clock_bytes)
+{
+	uint64_t size = (uint64_t)pem_config.ring_mask + 1, head, tail;
+	uint32_t extra, i;
+
+	for (i = 0; i < PEM_KRING_TRIES; i++) {
+		tail = PEM_LOAD(ring->tail); /* D */
+		head = PEM_LOAD(ring->head);
+		extra = PEM_LOAD(ring->clock_epoch) == epoch ? 0 : sizeof(struct pem_kring_clock);
+		if (head - tail > size)
+			continue; /* the tail is newer than the head: both moved in between */
+		if (head - tail + extra + bytes > size)
+			return -1;
+		if (__sync_val_compare_and_swap(&ring->head, head, head + extra + bytes) == head) {
+			*position = head;
+			*clock_bytes = extra;
+			return 0;
+		}
+	}
+	return -1;
+}
+
+/*
  * Room for a record of bytes (a constant, a multiple of 8), zeroed; NULL: none, and the record is counted as
  * discarded.
  */
 PEM_INLINE uint8_t *pem_reserve(struct pem_kevent *e, uint32_t bytes)
 {
 	uint8_t *data = (uint8_t *)e->ring + PEM_KRING_DATA_OFFSET;
-	uint64_t mask = pem_ring_mask, head, tail, start, epoch;
-	struct pem_kring *ring = e->ring;
+	uint64_t mask = pem_config.ring_mask, position = 0, epoch;
 	struct pem_kring_clock *clock;
-	uint32_t extra, i;
+	uint32_t clock_bytes = 0;
 
 	e->now = bpf_ktime_get_ns();
 	epoch = (e->now >> 31) + 1;
 	PEM_STORE(e->slot->produced, e->slot->produced + 1);
-#pragma unroll
-	for (i = 0; i < PEM_KRING_TRIES; i++) {
-		tail = PEM_LOAD(ring->tail); /* D */
-		head = PEM_LOAD(ring->head);
-		extra = PEM_LOAD(ring->clock_epoch) == epoch ? 0 : sizeof(*clock);
-		if (head - tail + extra + bytes > mask + 1) {
-			if (head - tail > mask + 1)
-				continue; /* the tail is newer than the head: both moved in between */
-			break;
-		}
-		if (__sync_val_compare_and_swap(&ring->head, head, head + extra + bytes) != head)
-			continue;
-		if (extra) {
-			PEM_STORE(ring->clock_epoch, epoch);
-			start = head & mask;
-			clock = (struct pem_kring_clock *)(data + start);
-			clock->monotonic_ns = e->now;
-			clock->header.clock_low = (uint32_t)e->now;
-			PEM_RELEASE32(clock->header.event_id, PEM_KRING_CLOCK_ID); /* A */
-		}
-		start = (head + extra) & mask;
-		return data + start;
+	if (pem_take(e->ring, epoch, bytes, &position, &clock_bytes)) {
+		PEM_STORE(e->slot->discarded, e->slot->discarded + 1);
+		return NULL;
 	}
-	PEM_STORE(e->slot->discarded, e->slot->discarded + 1);
-	return NULL;
+	if (clock_bytes) {
+		PEM_STORE(e->ring->clock_epoch, epoch);
+		clock = (struct pem_kring_clock *)(data + (position & mask));
+		clock->monotonic_ns = e->now;
+		clock->header.clock_low = (uint32_t)e->now;
+		PEM_RELEASE32(clock->header.event_id, PEM_KRING_CLOCK_ID); /* A */
+	}
+	return data + ((position + clock_bytes) & mask);
 }
 
 PEM_INLINE void pem_commit(struct pem_kevent *e, uint8_t *record, uint32_t event_id)

@@ -86,8 +86,15 @@ struct pem_kfilter {
 	uint32_t reserved;
 };
 
+/* Constants of the programs, set before they are loaded; the whole of .rodata. */
+struct pem_kconfig {
+	uint32_t ring_mask;
+	uint32_t
+		tree; /* 1: the target is a process tree, whose process ids are in the map pem_targets */
+};
+
 /*
- * The control words: written by user space with plain stores, read by the programs. An action of 0 means that the
+ * The control words, the whole of .bss: written by user space with plain stores, read by the programs. An action of 0 means that the
  * event is not wanted: its program ends after one load. Else it is an action word as in abi.h, plus
  * PEM_KACTION_TREE: only what runs in a process of the target.
  */
@@ -97,7 +104,8 @@ struct pem_kcontrol {
 	uint32_t
 		logging; /* events being logged: while it is not 0, context switches are logged too, */
 	uint32_t context_flags; /* with these flags added to their own action */
-	uint64_t reserved[7];
+	uint32_t targets_lost; /* processes of the target that the map had no room for */
+	uint32_t reserved[13];
 	struct pem_kfilter filter[PEM_KRING_EVENTS_MAX];
 };
 PEM_STATIC_ASSERT(sizeof(struct pem_kcontrol) == 3136, "control words");

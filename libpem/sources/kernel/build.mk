@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: MIT
+# source-kernel.so: tracepoint events through BPF and libbpf. kmod/build.mk has found out whether it can be built.
+
+KERNEL_SOURCE_OBJ := $(call objects,$(wildcard libpem/sources/kernel/*.c))
+CFLAGS_libpem_sources_kernel_object := -DPEM_BPF_OBJECT='"$(BPF_OBJ)"'
+
+ifneq ($(HAVE_KERNEL_SOURCE),)
+ALL += $(B)/lib/pem/source-kernel.so
+endif
+
+$(B)/obj/libpem/sources/kernel/object.o: $(BPF_OBJ)
+
+$(B)/lib/pem/source-kernel.so: $(KERNEL_SOURCE_OBJ)
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -shared -Wl,-z,defs -o $@ $(KERNEL_SOURCE_OBJ) \
+	  $(shell pkg-config --libs libbpf) -lelf -lz -lpthread

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * load.c - the BPF object: opened, sized, loaded, attached, stopped
+ *
+ * libbpf prints through one callback per process; while a call of ours runs, what it says is collected per thread
+ * and goes to the session's log, and its last lines into the error.
+ */
+#include "kernel.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define RING_BYTES_DEFAULT (4u << 20)
+#define RING_BYTES_MIN (2 * PEM_KRING_SLACK_BYTES)
+#define RING_BYTES_MAX (256u << 20)
+#define RINGS_BYTES_DEFAULT_MAX (256u << 20) /* of all CPUs together, unless asked for more */
+#define LAST_WORDS_BYTES 400
+
+/* What libbpf said during the call under way in this thread. */
+struct said {
+	const struct pem_source *source;
+	char last[LAST_WORDS_BYTES]; /* the end of it */
+};
+static __thread struct said *listening;
+
+/* Keep the last lines of a text; of a verifier's log these say what it refused. */
+static void keep_last(struct said *said, const char *text)
+{
+	static const char end_mark[] = "-- END PROG LOAD LOG";
+	const char *end = strstr(text, end_mark), *start;
+	size_t bytes;
+
+	if (!end)
+		end = text + strlen(text);
+	else if (strstr(text, "BEGIN PROG LOAD LOG") == NULL)
+		return;
+	while (end > text && (end[-1] == '\n' || end[-1] == ' '))
+		end--;
+	bytes = (size_t)(end - text);
+	start = bytes < sizeof(said->last) ? text : end - (sizeof(said->last) - 1);
+	bytes = (size_t)(end - start);
+	if (!bytes)
+		return;
+	memcpy(said->last, start, bytes);
+	said->last[bytes] = '\0';
+	for (bytes = 0; said->last[bytes]; bytes++) {
+		if (said->last[bytes] == '\n' || said->last[bytes] == '\t')
+			said->last[bytes] = ' ';
+	}
+}
+
+static int hear(enum libbpf_print_level level, const char *format, va_list args)
+{
+	char *text, *newline;
+
+	if (!listening || level != LIBBPF_WARN || vasprintf(&text, format, args) < 0)
+		return 0;
+	/* After the verifier's log come only consequences. */
+	if (!strstr(listening->last, "processed"))
+		keep_last(listening, text);
+	newline = strchr(text, '\n');
+	if (newline)
+		*newline = '\0';
+	pem_source__log(listening->source, PEM_LOG_WARNING, "kernel: %s", text);
+	free(text);
+	return 0;
+}
+
+static uint32_t ring_bytes_for(const struct pem_source *source)
+{
+	uint32_t want = source->buffer_bytes, bytes = RING_BYTES_MIN;
+
+	if (!want) {
+		want = RINGS_BYTES_DEFAULT_MAX / source->cpu_count;
+		want = want > RING_BYTES_DEFAULT ? RING_BYTES_DEFAULT : want;
+		want = want < RING_BYTES_DEFAULT / 16 ? RING_BYTES_DEFAULT / 16 : want;
+	}
+	if (want > RING_BYTES_MAX)
+		want = RING_BYTES_MAX;
+	while (bytes < want)
+		bytes <<= 1;
+	return bytes;
+}
+
+static struct pem_kernel_wish *wish_of(const struct pem_source *source, unsigned index)
+{
+	size_t i;
+
+	for (i = 0; i < source->wish_count; i++) {
+		if (!source->wishes[i].error && source->wishes[i].index == index)
+			return &source->wishes[i];
+	}
+	return NULL;
+}
+
+/* Keep the programs that are needed and can be had; the others are not loaded. */
+static int choose_programs(struct pem_source *source, struct pem_error *error)
+{
+	const struct pem_kernel_event *event;
+	struct pem_kernel_wish *wish;
+	struct bpf_program *program;
+	struct pem_error reason;
+	bool context;
+	unsigned i;
+
+	for (i = 0; i < pem_kernel__event_count(); i++) {
+		event = pem_kernel__event(i);
+		program = bpf_object__find_program_by_name(source->object, event->program);
+		if (!program)
+			return pem_kernel__fail(error, -EINVAL,
+						"the BPF object has no program %s: build pem anew",
+						event->program);
+		wish = wish_of(source, i);
+		context = (event->context && source->root) || (int)i == source->context_index;
+		source->programs[i].program = NULL;
+		bpf_program__set_autoload(program, wish || context);
+		if (!wish && !context)
+			continue;
+		source->programs[i].program = program;
+		if (pem_kernel__has_tracepoint(event->tracepoint, &reason))
+			continue;
+		if (context)
+			return pem_kernel__fail(error, -ENOTSUP, "%s", reason.text);
+		bpf_program__set_autoload(program, false);
+		source->programs[i].program = NULL;
+		wish->error = -ENOTSUP;
+		pem_source__log(source, PEM_LOG_WARNING, "%s: %s", event->name, reason.text);
+	}
+	return 0;
+}
+
+/* Ring size and target kind become constants of the programs; the rings get their size. */
+static int size_maps(struct pem_source *source, uint32_t ring_bytes)
+{
+	struct bpf_map *rings = bpf_object__find_map_by_name(source->object, "pem_rings");
+	struct bpf_map *constants = bpf_object__find_map_by_name(source->object, ".rodata");
+	struct pem_kconfig config = {.ring_mask = ring_bytes - 1, .tree = source->root != 0};
+	int rc;
+
+	if (!rings || !constants)
+		return -EINVAL;
+	rc = bpf_map__set_initial_value(constants, &config, sizeof(config));
+	if (rc)
+		return rc;
+	rc = bpf_map__set_value_size(rings,
+				     PEM_KRING_DATA_OFFSET + ring_bytes + PEM_KRING_SLACK_BYTES);
+	return rc ? rc : bpf_map__set_max_entries(rings, source->cpu_count);
+}
+
+/* Map a whole array map. bytes_wanted: what it must hold at least. */
+static int map_array(const struct pem_source *source, const char *name, size_t bytes_wanted,
+		     void **mapping, size_t *mapping_bytes)
+{
+	const struct bpf_map *map = bpf_object__find_map_by_name(source->object, name);
+	size_t bytes, page = (size_t)sysconf(_SC_PAGESIZE);
+	void *at;
+
+	if (!map)
+		return -EINVAL;
+	bytes = (size_t)bpf_map__value_size(map) * bpf_map__max_entries(map);
+	if (bytes < bytes_wanted)
+		return -EINVAL;
+	bytes = (bytes + page - 1) / page * page;
+	at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+	if (at == MAP_FAILED)
+		return -errno;
+	*mapping = at;
+	*mapping_bytes = bytes;
+	return 0;
+}
+
+static int map_memory(struct pem_source *source, uint32_t ring_bytes)
+{
+	void *at;
+	int rc;
+
+	rc = map_array(source, ".bss", sizeof(*source->control), &at, &source->control_bytes);
+	if (rc)
+		return rc;
+	source->control = at;
+	source->ring_mask = ring_bytes - 1;
+	source->ring_stride = PEM_KRING_DATA_OFFSET + ring_bytes + PEM_KRING_SLACK_BYTES;
+	rc = map_array(source, "pem_rings", source->ring_stride * source->cpu_count, &at,
+		       &source->rings_bytes);
+	if (!rc)
+		source->rings = at;
+	return rc;
+}
+
+static int set_target(const struct pem_source *source)
+{
+	struct bpf_map *targets = bpf_object__find_map_by_name(source->object, "pem_targets");
+	uint32_t pid = (uint32_t)source->root, one = 1;
+
+	if (!source->root)
+		return 0;
+	if (!targets)
+		return -EINVAL;
+	return bpf_map__update_elem(targets, &pid, sizeof(pid), &one, sizeof(one), BPF_ANY);
+}
+
+static int load_once(struct pem_source *source, uint32_t ring_bytes, struct pem_error *error)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = "pem");
+	int rc;
+
+	source->object = bpf_object__open_mem(
+		pem_kernel_object, (size_t)(pem_kernel_object_end - pem_kernel_object), &options);
+	if (!source->object)
+		return -errno;
+	rc = choose_programs(source, error);
+	if (rc)
+		return rc;
+	rc = size_maps(source, ring_bytes);
+	if (rc)
+		return rc;
+	rc = bpf_object__load(source->object);
+	if (rc)
+		return rc;
+	rc = map_memory(source, ring_bytes);
+	return rc ? rc : set_target(source);
+}
+
+int pem_source__load(struct pem_source *source, struct pem_error *error)
+{
+	uint32_t ring_bytes = ring_bytes_for(source);
+	struct said said = {.source = source};
+	libbpf_print_fn_t before;
+	int rc;
+
+	if (error)
+		error->text[0] = '\0';
+	listening = &said;
+	before = libbpf_set_print(hear);
+	/* Kernels differ in how big an array's element may be, machines in memory: settle for a smaller ring. */
+	for (;; ring_bytes >>= 1) {
+		said.last[0] = '\0';
+		rc = load_once(source, ring_bytes, error);
+		if ((rc != -E2BIG && rc != -ENOMEM) || ring_bytes / 2 < RING_BYTES_MIN)
+			break;
+		pem_source__unload(source);
+		pem_source__log(source, PEM_LOG_INFO,
+				"kernel: no buffers of %u bytes per CPU (%s), trying %u",
+				ring_bytes, strerror(-rc), ring_bytes / 2);
+	}
+	libbpf_set_print(before);
+	listening = NULL;
+	if (rc && error && !error->text[0])
+		pem_kernel__fail(error, rc, "the kernel refuses the BPF programs (%s)%s%s",
+				 strerror(-rc), said.last[0] ? ": " : "", said.last);
+	if (rc)
+		pem_source__unload(source);
+	return rc;
+}
+
+static int attach_one(struct pem_source *source, unsigned i, struct pem_error *error)
+{
+	const struct pem_kernel_event *event = pem_kernel__event(i);
+	struct pem_kernel_wish *wish = wish_of(source, i);
+	int rc;
+
+	source->programs[i].link = bpf_program__attach(source->programs[i].program);
+	if (source->programs[i].link)
+		return 0;
+	rc = -errno;
+	if (event->context && (source->root || (int)i == source->context_index))
+		return pem_kernel__fail(error, rc, "can't attach to the tracepoint %s: %s",
+					event->tracepoint, strerror(-rc));
+	if (wish)
+		wish->error = rc;
+	pem_source__log(source, PEM_LOG_WARNING, "%s: can't attach to the tracepoint %s: %s",
+			event->name ? event->name : event->program, event->tracepoint,
+			strerror(-rc));
+	return 0;
+}
+
+int pem_source__attach(struct pem_source *source, struct pem_error *error)
+{
+	struct said said = {.source = source};
+	libbpf_print_fn_t before;
+	int rc = 0, context;
+	unsigned i;
+
+	listening = &said;
+	before = libbpf_set_print(hear);
+	/* First those that keep track of the target, so that the others see it right from their first event. */
+	for (context = 1; context >= 0 && !rc; context--) {
+		for (i = 0; i < pem_kernel__event_count() && !rc; i++) {
+			if (source->programs[i].program && pem_kernel__event(i)->context == context)
+				rc = attach_one(source, i, error);
+		}
+	}
+	libbpf_set_print(before);
+	listening = NULL;
+	if (rc)
+		pem_source__detach(source);
+	return rc;
+}
+
+static uint64_t misses_of(const struct bpf_program *program)
+{
+	struct bpf_prog_info info;
+	uint32_t bytes = sizeof(info);
+
+	memset(&info, 0, sizeof(info));
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &bytes))
+		return 0;
+	return info.recursion_misses;
+}
+
+void pem_source__detach(struct pem_source *source)
+{
+	const struct timespec grace = {.tv_nsec = 20000000};
+	bool any = false;
+	unsigned i;
+
+	for (i = 0; i < PEM_KRING_EVENTS_MAX; i++) {
+		any |= source->programs[i].link != NULL;
+		bpf_link__destroy(source->programs[i].link);
+		source->programs[i].link = NULL;
+	}
+	if (!any)
+		return;
+	/* Wait for programs that still run: they do so in RCU read sections, and this command waits these out. */
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
+		nanosleep(&grace, NULL);
+	for (i = 0; i < PEM_KRING_EVENTS_MAX; i++) {
+		if (source->programs[i].program)
+			source->programs[i].misses = misses_of(source->programs[i].program);
+	}
+}
+
+void pem_source__unload(struct pem_source *source)
+{
+	unsigned i;
+
+	if (source->rings)
+		munmap(source->rings, source->rings_bytes);
+	if (source->control)
+		munmap(source->control, source->control_bytes);
+	bpf_object__close(source->object);
+	source->rings = NULL;
+	source->control = NULL;
+	source->object = NULL;
+	for (i = 0; i < PEM_KRING_EVENTS_MAX; i++)
+		source->programs[i].program = NULL;
+}

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * source.c - the kernel source's plugin interface: wishes, statistics, balance (contract: source.h)
+ *
+ * What is wanted lies in control words that the programs read, statistics in slots that they write, both mapped:
+ * changing and reading them costs no system call. read_statistic and set_action are safe in any thread.
+ */
+#include "kernel.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define STAT_TRIES 1000 /* an update takes some 10 ns, so that many mean a CPU that stands still */
+#define FINAL_TRIES 100 /* of 1 ms, for a record reserved and not yet committed */
+
+#define KEPT_FLAGS (PEM_ACTION_LOG | PEM_ACTION_STAT)
+
+void pem_source__log(const struct pem_source *source, enum pem_log_level level, const char *format,
+		     ...)
+{
+	char text[1024];
+	va_list args;
+
+	if (!source->log)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	source->log(level, text, source->log_arg);
+}
+
+static int can_deliver(const struct pem_event *event, struct pem_error *reason)
+{
+	int index;
+
+	if (event->source_kind != PEM_SOURCE_TRACEPOINT)
+		return -ENOENT;
+	index = pem_kernel__find(event->id);
+	if (index < 0)
+		return pem_kernel__fail(reason, 0,
+					"%s: this build has no BPF program for it: add it to "
+					"spec/os and build anew",
+					event->name);
+	if (!pem_kernel__can_load(reason))
+		return 0;
+	return pem_kernel__has_tracepoint(pem_kernel__event((unsigned)index)->tracepoint, reason);
+}
+
+static bool is_restricted(const struct pem_context *context)
+{
+	return context->pid != PEM_ANY || context->tid != PEM_ANY || context->cpu != PEM_NO_CPU;
+}
+
+static bool same_context(const struct pem_context *a, const struct pem_context *b)
+{
+	return a->pid == b->pid && a->tid == b->tid && a->cpu == b->cpu;
+}
+
+/* Can the session's event i be served? Sets its index; 0, or -errno. */
+static int take_wish(struct pem_source *source, size_t i, const struct pem_source_event *event)
+{
+	struct pem_kernel_wish *wish = &source->wishes[i];
+	int index = pem_kernel__find(event->event->id);
+	size_t j;
+
+	wish->event = event->event;
+	wish->context = event->context;
+	if (event->event->source_kind != PEM_SOURCE_TRACEPOINT || index < 0)
+		return -ENOENT;
+	wish->index = (unsigned)index;
+	for (j = 0; j < i; j++) {
+		/* One slot and one control word per event. */
+		if (!source->wishes[j].error && source->wishes[j].index == wish->index)
+			return -EBUSY;
+	}
+	source->context_wished |= index == source->context_index;
+	return 0;
+}
+
+static int take_wishes(struct pem_source *source, const struct pem_source_config *config)
+{
+	size_t i;
+
+	source->wish_count = config->event_count;
+	source->wishes = calloc(config->event_count + 1, sizeof(*source->wishes));
+	if (!source->wishes)
+		return -ENOMEM;
+	for (i = 0; i < config->event_count; i++) {
+		source->wishes[i].error = take_wish(source, i, &config->events[i]);
+		if (source->wishes[i].error)
+			pem_source__log(source, PEM_LOG_WARNING, "%s: %s",
+					config->events[i].event->name,
+					source->wishes[i].error == -EBUSY
+						? "asked for twice; the first one counts"
+						: "no BPF program in this build");
+	}
+	return 0;
+}
+
+static void set_filter(struct pem_source *source, unsigned index, const struct pem_context *context)
+{
+	struct pem_kfilter *filter = &source->control->filter[index];
+
+	filter->pid = context->pid;
+	filter->tid = context->tid;
+	filter->cpu = context->cpu;
+}
+
+/* The context in which switches are logged for the other events' sake: theirs, if all have the same; else any. */
+static void set_context_filter(struct pem_source *source)
+{
+	struct pem_context any = {.cpu = PEM_NO_CPU}, common = any;
+	uint32_t flags = PEM_ACTION_LOG;
+	bool first = true;
+	size_t i;
+
+	for (i = 0; i < source->wish_count; i++) {
+		if (source->wishes[i].error)
+			continue;
+		if (first)
+			common = source->wishes[i].context;
+		else if (!same_context(&common, &source->wishes[i].context))
+			common = any;
+		first = false;
+	}
+	if (source->root)
+		flags |= PEM_KACTION_TREE;
+	if (is_restricted(&common))
+		flags |= PEM_ACTION_FILTER;
+	if (source->context_index >= 0 && !source->context_wished)
+		set_filter(source, (unsigned)source->context_index, &common);
+	source->control->context_flags = flags;
+}
+
+static int set_action(struct pem_source *source, size_t i, uint64_t action)
+{
+	struct pem_kernel_wish *wish;
+	uint64_t word;
+	bool logging;
+
+	if (i >= source->wish_count)
+		return -EINVAL;
+	wish = &source->wishes[i];
+	if (wish->error)
+		return wish->error;
+	logging = action & PEM_ACTION_LOG;
+	word = (action & ~0xffULL) | (action & KEPT_FLAGS);
+	if (source->root)
+		word |= PEM_KACTION_TREE;
+	if (is_restricted(&wish->context))
+		word |= PEM_ACTION_FILTER;
+	if (!(action & KEPT_FLAGS))
+		word = 0;
+	if (action & PEM_ACTION_STAT)
+		atomic_store(&wish->action, action);
+	if (logging)
+		atomic_store(&wish->logged, true);
+	/* Switches are logged before the event is, and until after it. */
+	if (logging && !atomic_exchange(&wish->logging, true))
+		__atomic_fetch_add(&source->control->logging, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&source->control->action[wish->index], word, __ATOMIC_SEQ_CST);
+	if (!logging && atomic_exchange(&wish->logging, false))
+		__atomic_fetch_sub(&source->control->logging, 1, __ATOMIC_SEQ_CST);
+	return 0;
+}
+
+static void close_source(struct pem_source *source)
+{
+	if (!source)
+		return;
+	pem_source__detach(source);
+	pem_source__unload(source);
+	free(source->packet);
+	free(source->cpus);
+	free(source->wishes);
+	free(source);
+}
+
+static int allocate(struct pem_source *source, const struct pem_source_config *config)
+{
+	int cpus = libbpf_num_possible_cpus();
+
+	if (cpus < 0)
+		return cpus;
+	source->cpu_count = (uint32_t)cpus;
+	source->cpus = calloc((size_t)cpus, sizeof(*source->cpus));
+	source->packet = calloc(1, PEM_KERNEL_PACKET_BYTES);
+	if (!source->cpus || !source->packet)
+		return -ENOMEM;
+	return take_wishes(source, config);
+}
+
+static int open_source(const struct pem_source_config *config, struct pem_source **result,
+		       struct pem_error *error)
+{
+	struct pem_source *source;
+	size_t i;
+	int rc;
+
+	if (config->size < sizeof(*config))
+		return pem_kernel__fail(error, -EINVAL, "the kernel source is newer than libpem");
+	if (!pem_kernel__can_load(error))
+		return -EPERM;
+	source = calloc(1, sizeof(*source));
+	if (!source)
+		return pem_kernel__fail(error, -ENOMEM, "out of memory");
+	source->log = config->log;
+	source->log_arg = config->log_arg;
+	source->root = config->root;
+	source->buffer_bytes = config->buffer_bytes;
+	source->context_index = pem_kernel__sets_thread();
+	rc = allocate(source, config);
+	if (rc) {
+		pem_kernel__fail(error, rc, "can't prepare the kernel source: %s", strerror(-rc));
+		goto out;
+	}
+	rc = pem_source__load(source, error);
+	if (rc)
+		goto out;
+	for (i = 0; i < source->wish_count; i++) {
+		if (source->wishes[i].error)
+			continue;
+		set_filter(source, source->wishes[i].index, &source->wishes[i].context);
+		set_action(source, i, config->events[i].action);
+	}
+	set_context_filter(source);
+	*result = source;
+	source = NULL;
+out:
+	close_source(source);
+	return rc;
+}
+
+static int start(struct pem_source *source, struct pem_error *error)
+{
+	int rc;
+
+	if (source->started)
+		return 0;
+	rc = pem_source__attach(source, error);
+	if (!rc)
+		source->started = true;
+	return rc;
+}
+
+/* A consistent copy of a slot that another CPU may be writing; false after too many tries: the last one seen. */
+static bool read_slot(const struct pem_slot *slot, struct pem_slot *copy)
+{
+	int tries;
+
+	for (tries = 0; tries < STAT_TRIES; tries++) {
+		copy->stat_end = __atomic_load_n(&slot->stat_end, __ATOMIC_ACQUIRE);
+		copy->epoch = __atomic_load_n(&slot->epoch, __ATOMIC_RELAXED);
+		copy->sum = __atomic_load_n(&slot->sum, __ATOMIC_RELAXED);
+		copy->min = __atomic_load_n(&slot->min, __ATOMIC_RELAXED);
+		copy->max = __atomic_load_n(&slot->max, __ATOMIC_RELAXED);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		copy->stat_begin = __atomic_load_n(&slot->stat_begin, __ATOMIC_RELAXED);
+		if (copy->stat_begin == copy->stat_end)
+			return true;
+	}
+	return false;
+}
+
+static bool is_signed_type(uint32_t type)
+{
+	return type >= PEM_TYPE_INT8 && type <= PEM_TYPE_INT64;
+}
+
+/* Values from the sums over all CPUs, in the field's own type. */
+static void fill_statistic(struct pem_statistic *value, const struct pem_slot *sum, uint64_t action)
+{
+	bool is_signed = is_signed_type(PEM_ACTION_TYPE(action));
+	uint64_t flip = is_signed ? 1ULL << 63 : 0;
+
+	value->count = sum->stat_end;
+	if (PEM_ACTION_FIELD(action) == PEM_NO_FIELD || !sum->stat_end)
+		return;
+	value->is_signed = is_signed;
+	value->sum = sum->sum;
+	value->min = sum->min ^ flip;
+	value->max = sum->max ^ flip;
+	value->mean =
+		(is_signed ? (double)(int64_t)sum->sum : (double)sum->sum) / (double)sum->stat_end;
+}
+
+static int read_statistic(struct pem_source *source, size_t i, struct pem_statistic *value)
+{
+	struct pem_slot sum = {.min = ~0ULL}, slot;
+	const struct pem_kernel_wish *wish;
+	uint64_t action;
+	uint32_t cpu;
+
+	if (i >= source->wish_count)
+		return -EINVAL;
+	wish = &source->wishes[i];
+	memset(value, 0, sizeof(*value));
+	value->event = wish->event;
+	value->unavailable = wish->error;
+	if (wish->error)
+		return wish->error;
+	action = atomic_load(&wish->action);
+	for (cpu = 0; cpu < source->cpu_count; cpu++) {
+		read_slot(&pem_source__ring(source, cpu)->slots[wish->index], &slot);
+		if (slot.epoch != PEM_ACTION_EPOCH(action))
+			continue;
+		sum.stat_end += slot.stat_end;
+		sum.sum += slot.sum;
+		sum.min = slot.min < sum.min ? slot.min : sum.min;
+		sum.max = slot.max > sum.max ? slot.max : sum.max;
+	}
+	fill_statistic(value, &sum, action);
+	return 0;
+}
+
+static void stop(struct pem_source *source)
+{
+	unsigned i;
+
+	if (source->stopped)
+		return;
+	source->stopped = true;
+	__atomic_store_n(&source->control->logging, 0, __ATOMIC_SEQ_CST);
+	for (i = 0; i < PEM_KRING_EVENTS_MAX; i++)
+		__atomic_store_n(&source->control->action[i], 0, __ATOMIC_SEQ_CST);
+	pem_source__detach(source);
+	if (source->control->targets_lost)
+		pem_source__log(source, PEM_LOG_WARNING,
+				"kernel: %u processes of the program were not observed: more were "
+				"alive than there is room for",
+				source->control->targets_lost);
+}
+
+static int drain(struct pem_source *source, const struct pem_source_sink *sink, int final)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+	int rc, tries, more;
+
+	if (final)
+		stop(source);
+	rc = pem_source__drain_rings(source, sink);
+	if (!final)
+		return rc;
+	for (tries = 0; tries < FINAL_TRIES && !pem_source__is_drained(source); tries++) {
+		nanosleep(&pause, NULL);
+		more = pem_source__drain_rings(source, sink);
+		rc = rc ? rc : more;
+	}
+	return rc;
+}
+
+/*
+ * What the programs counted. Runs that the kernel refused, because the program was under way on that CPU, are lost
+ * events, whether or not they would have been wanted. What was left in a damaged ring is discarded.
+ */
+static void count_event(const struct pem_source *source, unsigned index, bool logged,
+			struct pem_balance *balance)
+{
+	const struct pem_slot *slot;
+	uint64_t produced, discarded;
+	uint32_t cpu;
+
+	for (cpu = 0; cpu < source->cpu_count; cpu++) {
+		slot = &pem_source__ring(source, cpu)->slots[index];
+		produced = __atomic_load_n(&slot->produced, __ATOMIC_RELAXED);
+		discarded = __atomic_load_n(&slot->discarded, __ATOMIC_RELAXED);
+		if (source->cpus[cpu].broken)
+			discarded = produced - source->cpus[cpu].read[index];
+		balance->produced += produced;
+		balance->discarded += discarded;
+	}
+	if (logged || balance->produced) {
+		balance->produced += source->programs[index].misses;
+		balance->discarded += source->programs[index].misses;
+	}
+}
+
+static int balance_of(struct pem_source *source, size_t i, struct pem_balance *balance)
+{
+	struct pem_kernel_wish *wish;
+
+	memset(balance, 0, sizeof(*balance));
+	if (i == source->wish_count && source->context_index >= 0 && !source->context_wished) {
+		count_event(source, (unsigned)source->context_index, false, balance);
+		return 0;
+	}
+	if (i >= source->wish_count)
+		return -EINVAL;
+	wish = &source->wishes[i];
+	if (wish->error)
+		return wish->error;
+	count_event(source, wish->index, atomic_load(&wish->logged), balance);
+	return 0;
+}
+
+__attribute__((visibility("default"))) const struct pem_source_ops pem_source = {
+	.abi_version = PEM_SOURCE_ABI_VERSION,
+	.size = sizeof(struct pem_source_ops),
+	.name = "kernel",
+	.can_deliver = can_deliver,
+	.open = open_source,
+	.start = start,
+	.set_action = set_action,
+	.read_statistic = read_statistic,
+	.drain = drain,
+	.balance = balance_of,
+	.close = close_source,
+};

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * table.c - the events that BPF programs exist for
+ */
+#include "kernel.h"
+
+#include "pem_kernel_events.h"
+
+_Static_assert(PEM_KERNEL_EVENT_COUNT <= PEM_KRING_EVENTS_MAX, "a slot for each kernel event");
+
+unsigned pem_kernel__event_count(void)
+{
+	return PEM_KERNEL_EVENT_COUNT;
+}
+
+const struct pem_kernel_event *pem_kernel__event(unsigned index)
+{
+	return index < PEM_KERNEL_EVENT_COUNT ? &pem_kernel_events[index] : NULL;
+}
+
+int pem_kernel__find(uint32_t id)
+{
+	unsigned i;
+
+	for (i = 0; i < PEM_KERNEL_EVENT_COUNT; i++) {
+		if (id && pem_kernel_events[i].id == id)
+			return (int)i;
+	}
+	return -1;
+}
+
+int pem_kernel__sets_thread(void)
+{
+	unsigned i;
+
+	for (i = 0; i < PEM_KERNEL_EVENT_COUNT; i++) {
+		if (pem_kernel_events[i].sets_thread)
+			return (int)i;
+	}
+	return -1;
+}

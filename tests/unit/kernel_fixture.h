@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kernel_fixture.h - the kernel source under test: loaded as a session would, with a sink that checks every packet
+ *
+ * Included by the programs kernel_*.c. They need what the source needs (root, BTF); load_plugin() skips them, with the
+ * reason, where it can't run.
+ */
+#ifndef KERNEL_FIXTURE_H
+#define KERNEL_FIXTURE_H
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <grp.h>
+#include <pem/model.h>
+#include <setjmp.h>
+#include <source.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define EVENTS_MAX 64
+#define CPUS_MAX 1024
+
+static const struct pem_source_ops *ops;
+static struct pem_model *model;
+
+/* What the sink saw. */
+struct seen {
+	const struct pem_event *event[EVENTS_MAX];
+	uint64_t count[EVENTS_MAX];
+	size_t events;
+	uint64_t of_syscall[512]; /* Enter records by number */
+	uint64_t faults; /* in pages at [low, high) */
+	uintptr_t low, high;
+	uint32_t pid_of_cpu[CPUS_MAX];
+	uint64_t last_clock[CPUS_MAX];
+	uint64_t packets;
+	uint64_t widest_gap; /* between two records of a CPU */
+	uint64_t strangers; /* records of a process that is not the target, Switch apart */
+	uint32_t target;
+	char filename[64];
+	uint64_t first, last;
+};
+
+static inline uint64_t monotonic(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* The test's cycle counter has 3 ticks a nanosecond, so that its low half wraps every 1.4 s. */
+static inline uint64_t clock_at(void *arg, uint64_t ns)
+{
+	(void)arg;
+	return ns * 3;
+}
+
+static inline size_t index_of(struct seen *seen, uint32_t id)
+{
+	size_t i;
+
+	for (i = 0; i < seen->events; i++) {
+		if (seen->event[i]->id == id)
+			return i;
+	}
+	assert_true(seen->events < EVENTS_MAX);
+	seen->event[i] = pem_model__by_id(model, id);
+	assert_non_null(seen->event[i]);
+	seen->events++;
+	return i;
+}
+
+static inline uint64_t field(const struct pem_event *event, const uint8_t *data, const char *name)
+{
+	int i = pem_event__field(event, name);
+	uint64_t value = 0;
+
+	assert_true(i >= 0);
+	memcpy(&value, data + event->fields[i].offset, pem_type__bytes(event->fields[i].type));
+	return value;
+}
+
+static inline void see_record(struct seen *seen, const struct pem_event *event, const uint8_t *data,
+			      uint32_t cpu, uint64_t clock)
+{
+	uint64_t value;
+
+	if (seen->last_clock[cpu] && clock - seen->last_clock[cpu] > seen->widest_gap)
+		seen->widest_gap = clock - seen->last_clock[cpu];
+	assert_true(clock >= seen->last_clock[cpu]);
+	seen->last_clock[cpu] = clock;
+	seen->first = !seen->first || clock < seen->first ? clock : seen->first;
+	seen->last = clock > seen->last ? clock : seen->last;
+	seen->count[index_of(seen, event->id)]++;
+	if (!strcmp(event->name, "OS::Sched::Switch")) {
+		seen->pid_of_cpu[cpu] = (uint32_t)field(event, data, "nextPid");
+		return;
+	}
+	if (seen->target && seen->pid_of_cpu[cpu] != seen->target)
+		seen->strangers++;
+	if (!strcmp(event->name, "OS::Syscall::Enter")) {
+		value = field(event, data, "number");
+		if (value < 512)
+			seen->of_syscall[value]++;
+	} else if (!strcmp(event->name, "OS::Mem::PageFault")) {
+		value = field(event, data, "address");
+		if (value >= seen->low && value < seen->high)
+			seen->faults++;
+	} else if (!strcmp(event->name, "OS::Process::Exec")) {
+		snprintf(seen->filename, sizeof(seen->filename), "%s",
+			 (const char *)data + event->fixed_bytes);
+	}
+}
+
+static inline int write_packet(void *arg, const char *name, struct pem_packet *packet, size_t bytes)
+{
+	const uint8_t *at = (const uint8_t *)(packet + 1), *end = (const uint8_t *)packet + bytes;
+	uint64_t clock = packet->timestamp_begin, records = 0;
+	const struct pem_record_header *header;
+	const struct pem_event *event;
+	struct seen *seen = arg;
+	char expected[24];
+	int length;
+
+	snprintf(expected, sizeof(expected), "k_%u", packet->cpu);
+	assert_string_equal(name, expected);
+	assert_true(packet->cpu < CPUS_MAX);
+	assert_int_equal(packet->source, PEM_PACKET_KERNEL);
+	assert_int_equal(packet->content_size, bytes * 8);
+	while (at < end) {
+		header = (const struct pem_record_header *)at;
+		event = pem_model__by_id(model, header->event_id);
+		assert_non_null(event);
+		length = pem_event__record_bytes(event, at, (size_t)(end - at));
+		assert_true(length > 0);
+		clock += (uint32_t)(header->clock_low - (uint32_t)clock);
+		see_record(seen, event, at, packet->cpu, clock);
+		records++;
+		if (at + length == end)
+			break;
+		at += (length + 7) / 8 * 8;
+	}
+	assert_int_equal(records, packet->record_count);
+	assert_int_equal(clock, packet->timestamp_end);
+	seen->packets++;
+	return 0;
+}
+
+static inline void on_log(enum pem_log_level level, const char *text, void *arg)
+{
+	(void)level;
+	(void)arg;
+	print_message("# %s\n", text);
+}
+
+/* A source under test, with the events it was asked for. */
+struct subject {
+	struct pem_source *source;
+	struct pem_source_event events[EVENTS_MAX];
+	size_t count;
+	struct seen seen;
+	struct pem_source_sink sink;
+};
+
+static inline void add_event(struct subject *s, const char *name, uint64_t action,
+			     const struct pem_context *context)
+{
+	const struct pem_event *event = pem_model__by_name(model, name);
+	const struct pem_context any = {.cpu = PEM_NO_CPU};
+
+	assert_non_null(event);
+	assert_true(s->count < EVENTS_MAX);
+	s->events[s->count++] = (struct pem_source_event){
+		.event = event, .context = context ? *context : any, .action = action};
+}
+
+static inline void add_all(struct subject *s)
+{
+	size_t i;
+
+	for (i = 0; i < pem_model__count(model); i++) {
+		if (pem_model__event(model, i)->source_kind == PEM_SOURCE_TRACEPOINT)
+			add_event(s, pem_model__event(model, i)->name,
+				  PEM_ACTION(PEM_ACTION_LOG, PEM_NO_FIELD, 0, 0, 1), NULL);
+	}
+	assert_true(s->count > 0);
+}
+
+static inline void open_subject(struct subject *s, pid_t root, uint32_t buffer_bytes)
+{
+	struct pem_source_config config = {
+		.size = sizeof(config),
+		.root = root,
+		.events = s->events,
+		.event_count = s->count,
+		.buffer_bytes = buffer_bytes,
+		.log = on_log,
+	};
+	struct pem_error error = {""};
+	int rc;
+
+	s->sink = (struct pem_source_sink){
+		.arg = &s->seen, .write = write_packet, .clock_at = clock_at};
+	rc = ops->open(&config, &s->source, &error);
+	if (rc)
+		print_message("# %s\n", error.text);
+	assert_int_equal(rc, 0);
+	rc = ops->start(s->source, &error);
+	if (rc)
+		print_message("# %s\n", error.text);
+	assert_int_equal(rc, 0);
+}
+
+static inline void close_subject(struct subject *s)
+{
+	ops->close(s->source);
+	free(s);
+}
+
+static inline uint64_t seen_of(struct subject *s, const char *name)
+{
+	return s->seen.count[index_of(&s->seen, pem_model__by_name(model, name)->id)];
+}
+
+/* Every event: produced is what the sink saw and what was discarded. Returns what was discarded of all. */
+static inline uint64_t check_balance(struct subject *s)
+{
+	struct pem_balance balance;
+	uint64_t discarded = 0;
+	size_t i;
+
+	for (i = 0; i < s->count; i++) {
+		assert_int_equal(ops->balance(s->source, i, &balance), 0);
+		assert_int_equal(balance.produced,
+				 seen_of(s, s->events[i].event->name) + balance.discarded);
+		discarded += balance.discarded;
+	}
+	return discarded;
+}
+
+/* A child that waits for a byte before it calls function, then exits. */
+struct child {
+	pid_t pid;
+	int go; /* write to let it start, or go on */
+	int said; /* read what it says */
+};
+
+static inline void ignore(ssize_t result)
+{
+	(void)result;
+}
+
+static inline struct child make_child(void (*function)(int go, int say))
+{
+	int go[2], said[2];
+	struct child child;
+	char byte;
+
+	assert_int_equal(pipe(go), 0);
+	assert_int_equal(pipe(said), 0);
+	child.pid = fork();
+	assert_true(child.pid >= 0);
+	if (child.pid == 0) {
+		close(go[1]);
+		close(said[0]);
+		ignore(read(go[0], &byte, 1));
+		function(go[0], said[1]);
+		_exit(0);
+	}
+	close(go[0]);
+	close(said[1]);
+	child.go = go[1];
+	child.said = said[0];
+	return child;
+}
+
+static inline void finish_child(struct child *child)
+{
+	int status;
+
+	assert_int_equal(waitpid(child->pid, &status, 0), child->pid);
+	assert_int_equal(status, 0);
+	close(child->go);
+	close(child->said);
+}
+
+static inline struct subject *new_subject(void)
+{
+	struct subject *s = calloc(1, sizeof(*s));
+
+	assert_non_null(s);
+	return s;
+}
+
+#define CALLS 1000
+#define PAGES 200
+
+static inline void touch(uint8_t *from, size_t count)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		*(volatile uint8_t *)(from + i * 4096) = 1;
+}
+
+/* 1: ops and model are set; 0: the source can't run here, and TAP says why; -1: it should and does not. */
+static inline int load_plugin(void)
+{
+	const char *build = getenv("B");
+	struct pem_error error = {""};
+	char path[4096];
+	void *handle;
+	size_t i;
+
+	snprintf(path, sizeof(path), "%s/lib/pem/source-kernel.so", build ? build : "build");
+	if (access(path, R_OK)) {
+		printf("1..0 # SKIP source-kernel.so was not built: clang or libbpf is missing\n");
+		return 0;
+	}
+	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	ops = handle ? dlsym(handle, "pem_source") : NULL;
+	if (!ops) {
+		print_message("# %s\n", dlerror());
+		return -1;
+	}
+	model = pem_model__new();
+	if (!model || pem_model__add_catalogue(model, &error) < 0)
+		return -1;
+	for (i = 0; i < pem_model__count(model); i++) {
+		if (pem_model__event(model, i)->source_kind != PEM_SOURCE_TRACEPOINT)
+			continue;
+		if (ops->can_deliver(pem_model__event(model, i), &error) == 1)
+			return 1;
+	}
+	printf("1..0 # SKIP %s\n", error.text);
+	return 0;
+}
+
+#endif

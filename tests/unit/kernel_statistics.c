@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kernel_statistics.c - kernel statistics are exact, in their context, and cost nothing when off; what can be had at all
+ */
+#include "kernel_fixture.h"
+
+/* --- statistics --- */
+
+static struct pem_statistic read_it(struct subject *s)
+{
+	struct pem_statistic value;
+
+	assert_int_equal(ops->read_statistic(s->source, 0, &value), 0);
+	return value;
+}
+
+static void faults_of_this_thread_are_counted(void **state)
+{
+	const struct pem_context self = {
+		.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid(), .tid = (uint32_t)getpid()};
+	const struct pem_event *event = pem_model__by_name(model, "OS::Mem::PageFault");
+	int address = pem_event__field(event, "address");
+	const struct pem_field *f = &event->fields[address];
+	struct subject *s = new_subject();
+	struct pem_statistic value;
+	uint32_t epoch;
+	uint8_t *at;
+
+	(void)state;
+	at = mmap(NULL, 3 * PAGES * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		  0);
+	assert_true(at != MAP_FAILED);
+	madvise(at, 3 * PAGES * 4096, MADV_NOHUGEPAGE);
+	add_event(s, "OS::Mem::PageFault",
+		  PEM_ACTION(PEM_ACTION_STAT, (unsigned)address, f->type, f->offset, 1), &self);
+	open_subject(s, 0, 0);
+	touch(at, PAGES);
+	assert_true(read_it(s).count >= PAGES);
+	for (epoch = 2; epoch < 4; epoch++) {
+		/* reset, and the second time round all code and stack used here is in memory */
+		ops->set_action(
+			s->source, 0,
+			PEM_ACTION(PEM_ACTION_STAT, (unsigned)address, f->type, f->offset, epoch));
+		if (epoch == 3)
+			assert_int_equal(read_it(s).count, 0);
+		touch(at + (epoch - 1) * PAGES * 4096, PAGES);
+		value = read_it(s);
+	}
+	at += 2 * PAGES * 4096;
+	assert_int_equal(value.count, PAGES);
+	assert_int_equal(value.min, (uintptr_t)at);
+	assert_int_equal(value.max, (uintptr_t)at + (PAGES - 1) * 4096);
+	assert_int_equal(value.sum, PAGES * ((uint64_t)(uintptr_t)at + (PAGES - 1) * 2048));
+	munmap(at - 2 * PAGES * 4096, 3 * PAGES * 4096);
+	close_subject(s);
+}
+
+static void disabled_counts_nothing_and_keeps_what_was(void **state)
+{
+	const struct pem_context self = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
+	const uint64_t on = PEM_ACTION(PEM_ACTION_STAT, PEM_NO_FIELD, 0, 0, 1);
+	struct subject *s = new_subject();
+	uint64_t count;
+	int i;
+
+	(void)state;
+	add_event(s, "OS::Syscall::Enter", 0, &self);
+	open_subject(s, 0, 0);
+	for (i = 0; i < CALLS; i++)
+		syscall(SYS_getppid);
+	assert_int_equal(read_it(s).count, 0);
+	assert_int_equal(ops->set_action(s->source, 0, on), 0);
+	for (i = 0; i < CALLS; i++)
+		syscall(SYS_getppid);
+	assert_int_equal(ops->set_action(s->source, 0, 0), 0);
+	count = read_it(s).count;
+	assert_int_equal(count, CALLS);
+	for (i = 0; i < CALLS; i++)
+		syscall(SYS_getppid);
+	assert_int_equal(read_it(s).count, count);
+	assert_int_equal(ops->set_action(s->source, 1, on), -EINVAL);
+	close_subject(s);
+}
+
+static void signed_fields_keep_their_order(void **state)
+{
+	const struct pem_context self = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
+	const struct pem_event *event = pem_model__by_name(model, "OS::Syscall::Exit");
+	int result = pem_event__field(event, "result");
+	const uint64_t on = PEM_ACTION(PEM_ACTION_STAT, (unsigned)result, PEM_TYPE_INT64,
+				       event->fields[result].offset, 7);
+	struct subject *s = new_subject();
+	struct pem_statistic value;
+
+	(void)state;
+	add_event(s, "OS::Syscall::Exit", 0, &self);
+	open_subject(s, 0, 0);
+	ops->set_action(s->source, 0, on);
+	syscall(SYS_close, -1);
+	syscall(SYS_getpid);
+	ops->set_action(s->source, 0, 0);
+	value = read_it(s);
+	assert_int_equal(value.count, 2);
+	assert_true(value.is_signed);
+	assert_int_equal((int64_t)value.min, -EBADF);
+	assert_int_equal((int64_t)value.max, getpid());
+	assert_int_equal((int64_t)value.sum, getpid() - EBADF);
+	close_subject(s);
+}
+
+/* --- what can be delivered --- */
+
+static void says_what_can_be_delivered(void **state)
+{
+	const struct pem_event *event = pem_model__by_name(model, "OS::Syscall::Enter");
+	struct pem_event other = *event;
+	struct pem_error reason;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(ops->can_deliver(event, &reason), 1);
+	other.source_kind = PEM_SOURCE_STUB;
+	assert_int_equal(ops->can_deliver(&other, &reason), -ENOENT);
+	other = *event;
+	other.id ^= 1;
+	assert_int_equal(ops->can_deliver(&other, &reason), 0);
+	assert_non_null(strstr(reason.text, "no BPF program"));
+	pid = fork();
+	if (pid == 0) {
+		if (setgroups(0, NULL) || setgid(65534) || setuid(65534))
+			_exit(2);
+		_exit(ops->can_deliver(event, &reason) == 0 && strstr(reason.text, "CAP_BPF") ? 0
+											      : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(faults_of_this_thread_are_counted),
+		cmocka_unit_test(disabled_counts_nothing_and_keeps_what_was),
+		cmocka_unit_test(signed_fields_keep_their_order),
+		cmocka_unit_test(says_what_can_be_delivered),
+	};
+	int rc = load_plugin();
+
+	return rc > 0 ? cmocka_run_group_tests(tests, NULL, NULL) : -rc;
+}
