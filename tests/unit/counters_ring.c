@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT
+/*
+ * counters_ring.c - parsing perf's ring: good records, records across its end, and lengths that lie
+ */
+#include "sources/counters/counters.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define RING_BYTES 512u
+
+struct fixture {
+	uint8_t data[RING_BYTES];
+	struct ring ring;
+	uint64_t head;
+};
+
+static int set_up(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	f->ring.data = f->data;
+	f->ring.data_bytes = RING_BYTES;
+	f->ring.has_read = 1;
+	*state = f;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	free(*state);
+	return 0;
+}
+
+static void put(struct fixture *f, const void *from, size_t bytes)
+{
+	const uint8_t *at = from;
+
+	while (bytes--)
+		f->data[f->head++ % RING_BYTES] = *at++;
+}
+
+static void put_header(struct fixture *f, uint32_t type, uint16_t size)
+{
+	struct perf_event_header header = {.type = type, .size = size};
+
+	put(f, &header, sizeof(header));
+}
+
+/* A sample with nr values 100, 101, ... that claims to have claimed of them. */
+static void put_sample(struct fixture *f, uint64_t ip, uint64_t nr, uint64_t claimed)
+{
+	uint64_t time = 77, times[2] = {10, 10}, value;
+	uint32_t ids[2] = {11, 12};
+
+	put_header(f, PERF_RECORD_SAMPLE, (uint16_t)(8 + 8 + 8 + 8 + 24 + nr * 8));
+	put(f, &ip, 8);
+	put(f, ids, 8);
+	put(f, &time, 8);
+	put(f, &claimed, 8);
+	put(f, times, 16);
+	for (value = 100; value < 100 + nr; value++)
+		put(f, &value, 8);
+}
+
+static void put_lost(struct fixture *f, uint64_t lost)
+{
+	uint64_t words[2] = {1, lost};
+
+	put_header(f, PERF_RECORD_LOST, 24);
+	put(f, words, sizeof(words));
+}
+
+static void samples_come_out_in_order(void **state)
+{
+	struct fixture *f = *state;
+	struct ring_sample sample;
+
+	put_sample(f, 0x1000, 2, 2);
+	put_sample(f, 0x2000, 1, 1);
+	assert_int_equal(ring__next(&f->ring, f->head, &sample), 1);
+	assert_int_equal(sample.ip, 0x1000);
+	assert_int_equal(sample.pid, 11);
+	assert_int_equal(sample.tid, 12);
+	assert_int_equal(sample.time_ns, 77);
+	assert_int_equal(sample.value_count, 2);
+	assert_int_equal(sample.values[1], 101);
+	assert_int_equal(ring__next(&f->ring, f->head, &sample), 1);
+	assert_int_equal(sample.ip, 0x2000);
+	assert_int_equal(ring__next(&f->ring, f->head, &sample), 0);
+	assert_int_equal(f->ring.tail, f->head);
+	assert_int_equal(f->ring.lost, 0);
+}
+
+static void a_record_across_the_end_is_whole(void **state)
+{
+	struct fixture *f = *state;
+	struct ring_sample sample;
+	uint64_t start;
+
+	for (start = RING_BYTES - 72; start < RING_BYTES; start += 8) {
+		f->ring.tail = f->head = start;
+		put_sample(f, 0x3000 + start, 3, 3);
+		assert_int_equal(ring__next(&f->ring, f->head, &sample), 1);
+		assert_int_equal(sample.ip, 0x3000 + start);
+		assert_int_equal(sample.values[2], 102);
+		assert_int_equal(ring__next(&f->ring, f->head, &sample), 0);
+	}
+}
+
+static void lost_records_are_counted_and_others_passed_over(void **state)
+{
+	struct fixture *f = *state;
+	struct ring_sample sample;
+
+	put_header(f, PERF_RECORD_THROTTLE, 16);
+	put(f, "12345678", 8);
+	put_lost(f, 41);
+	put_sample(f, 0x1000, 1, 1);
+	put_lost(f, 1);
+	assert_int_equal(ring__next(&f->ring, f->head, &sample), 1);
+	assert_int_equal(sample.ip, 0x1000);
+	assert_int_equal(ring__next(&f->ring, f->head, &sample), 0);
+	assert_int_equal(f->ring.lost, 42);
+}
+
+static void assert_damaged(struct fixture *f)
+{
+	struct ring_sample sample;
+
+	assert_int_equal(ring__next(&f->ring, f->head, &sample), -EINVAL);
+	assert_int_equal(f->ring.tail, f->head);
+	assert_int_equal(f->ring.lost, 1);
+	assert_int_equal(ring__next(&f->ring, f->head, &sample), 0);
+}
+
+static void a_record_of_no_length_ends_it(void **state)
+{
+	struct fixture *f = *state;
+
+	put_header(f, PERF_RECORD_SAMPLE, 0);
+	assert_damaged(f);
+}
+
+static void a_record_longer_than_what_is_there_ends_it(void **state)
+{
+	struct fixture *f = *state;
+
+	put_header(f, PERF_RECORD_THROTTLE, 64);
+	assert_damaged(f);
+}
+
+static void a_record_longer_than_any_of_ours_ends_it(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t zeros[400] = {0};
+
+	put_header(f, PERF_RECORD_SAMPLE, 8 + sizeof(zeros));
+	put(f, zeros, sizeof(zeros));
+	assert_damaged(f);
+}
+
+static void a_head_further_than_the_ring_is_long_ends_it(void **state)
+{
+	struct fixture *f = *state;
+
+	f->head = RING_BYTES * 2;
+	assert_damaged(f);
+}
+
+static void more_values_than_the_record_holds_end_it(void **state)
+{
+	struct fixture *f = *state;
+
+	put_sample(f, 0x1000, 1, 2);
+	assert_damaged(f);
+}
+
+static void more_values_than_we_ask_for_end_it(void **state)
+{
+	struct fixture *f = *state;
+
+	put_sample(f, 0x1000, 1, UINT64_MAX / 8 + 1);
+	assert_damaged(f);
+}
+
+static void a_lost_record_cut_short_ends_it(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t id = 1;
+
+	put_header(f, PERF_RECORD_LOST, 16);
+	put(f, &id, 8);
+	assert_damaged(f);
+}
+
+static void values_counted_part_of_the_time_are_scaled(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t times[2] = {400, 100};
+	struct ring_sample sample;
+
+	put_sample(f, 0x1000, 1, 1);
+	memcpy(f->data + 40, times, sizeof(times)); /* behind header, ip, ids, time, nr */
+	assert_int_equal(ring__next(&f->ring, f->head, &sample), 1);
+	assert_int_equal(sample.values[0], 400);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(samples_come_out_in_order),
+		TEST(a_record_across_the_end_is_whole),
+		TEST(lost_records_are_counted_and_others_passed_over),
+		TEST(a_record_of_no_length_ends_it),
+		TEST(a_record_longer_than_what_is_there_ends_it),
+		TEST(a_record_longer_than_any_of_ours_ends_it),
+		TEST(a_head_further_than_the_ring_is_long_ends_it),
+		TEST(more_values_than_the_record_holds_end_it),
+		TEST(more_values_than_we_ask_for_end_it),
+		TEST(a_lost_record_cut_short_ends_it),
+		TEST(values_counted_part_of_the_time_are_scaled),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
