@@ -355,28 +355,35 @@ static void check_name(const struct check *c)
 		      event->name, event->id, PEM_SPEC_ID_RESERVED);
 }
 
-/* Two events may share neither name nor id nor what C calls them. */
-static void check_pair(const struct check *c, const struct pem_spec_event *earlier)
+/* Two events may share neither name nor id nor what C calls them. 1: they do. */
+static int check_pair(const struct check *c, const struct pem_spec_event *earlier)
 {
 	const struct pem_spec_event *event = c->event;
 
 	if (!event->name || !earlier->name)
-		return;
-	if (!strcmp(event->name, earlier->name))
+		return 0;
+	if (!strcmp(event->name, earlier->name)) {
 		ERROR(c, event->line,
 		      "a second event '%s', the first is %s:%d: expected another name", event->name,
 		      earlier->spec->path, earlier->line);
-	else if (event->id == earlier->id)
+		return 1;
+	}
+	if (event->id == earlier->id) {
 		ERROR(c, event->line,
 		      "event '%s' has the same id, 0x%08x, as '%s' (%s:%d): expected another name",
 		      event->name, event->id, earlier->name, earlier->spec->path, earlier->line);
-	else if (event->c_name && earlier->c_name && !strcmp(event->c_name, earlier->c_name))
+		return 1;
+	}
+	if (event->c_name && earlier->c_name && !strcmp(event->c_name, earlier->c_name)) {
 		ERROR(c, event->line,
 		      "event '%s' is called '%s' in C, like '%s' (%s:%d): expected another class "
 		      "or "
 		      "specifier",
 		      event->name, event->c_name, earlier->name, earlier->spec->path,
 		      earlier->line);
+		return 1;
+	}
+	return 0;
 }
 
 /* Names and numbers that follow from others. */
@@ -414,30 +421,23 @@ static void check_event(const struct check *c)
 	check_fields(c);
 }
 
-/* All events, in order: index runs over the whole set. */
-static struct pem_spec_event *event_at(struct pem_spec_set *set, size_t index)
-{
-	size_t i;
-
-	for (i = 0; i < set->count; i++) {
-		if (index < set->specs[i].event_count)
-			return &set->specs[i].events[index];
-		index -= set->specs[i].event_count;
-	}
-	return NULL;
-}
-
+/* Each event against all before it, in its file and in earlier ones; one conflict of each is enough. */
 static void check_pairs(struct pem_spec_set *set)
 {
-	struct pem_spec_event *event;
 	struct check c = {.set = set};
-	size_t i, k;
+	size_t i, k, file, n, conflict;
 
-	for (i = 0; (event = event_at(set, i)) != NULL; i++) {
-		c.event = event;
-		c.spec = event->spec;
-		for (k = 0; k < i; k++)
-			check_pair(&c, event_at(set, k));
+	for (i = 0; i < set->count; i++) {
+		c.spec = &set->specs[i];
+		for (k = 0; k < c.spec->event_count; k++) {
+			c.event = &c.spec->events[k];
+			conflict = 0;
+			for (file = 0; file <= i && !conflict; file++) {
+				n = file < i ? set->specs[file].event_count : k;
+				while (!conflict && n-- > 0)
+					conflict = check_pair(&c, &set->specs[file].events[n]) != 0;
+			}
+		}
 	}
 }
 
@@ -454,13 +454,15 @@ static void check_providers(struct pem_spec_set *set)
 				"the provider has %u events with stubs: expected at most %u",
 				spec->stub_count, PEM_EVENTS_PER_PROVIDER_MAX);
 		for (k = 0; k < i; k++) {
-			if (spec->provider && set->specs[k].provider &&
-			    !strcmp(spec->provider, set->specs[k].provider))
-				pem_spec_set__error(
-					set, spec->path, spec->line,
-					"a second provider '%s', the first is %s: expected "
-					"another name",
-					spec->provider, set->specs[k].path);
+			if (!spec->provider || !set->specs[k].provider ||
+			    strcmp(spec->provider, set->specs[k].provider))
+				continue;
+			pem_spec_set__error(
+				set, spec->path, spec->line,
+				"a second provider '%s', the first is %s: expected another "
+				"name",
+				spec->provider, set->specs[k].path);
+			break;
 		}
 	}
 }

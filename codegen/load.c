@@ -178,7 +178,7 @@ struct parse {
 	int errors;
 };
 
-static void on_error(void *data, xmlError *error)
+static void on_error(void *data, pem_xml_error *error)
 {
 	struct parse *parse = ((xmlParserCtxt *)data)->_private;
 	const char *text = error->message ? error->message : "not well-formed XML";

@@ -7,9 +7,18 @@
 
 #include "model.h"
 
+#include <libxml/SAX2.h>
 #include <libxml/parser.h>
 #include <libxml/tree.h>
 #include <libxml/xmlerror.h>
+#include <libxml/xmlversion.h>
+
+/* libxml2 2.12 made the errors that it hands out read-only. */
+#if LIBXML_VERSION >= 21200
+typedef const xmlError pem_xml_error;
+#else
+typedef xmlError pem_xml_error;
+#endif
 
 /*
  * Validate a document, note errors in the set, and take out of the tree what does not belong there. 0: what is left

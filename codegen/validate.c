@@ -65,11 +65,12 @@ static const struct {
 static const struct {
 	const char *parent;
 	const char *children[7];
+	int needed; /* that many of the first children can't be missing */
 	int once; /* each at most once */
 } structure[] = {
-	{"spec", {"event"}, 0},
-	{"event", {"layerId", "classId", "specifier", "meaning", "source", "fields"}, 1},
-	{"fields", {"field"}, 0},
+	{"spec", {"event"}, 1, 0},
+	{"event", {"layerId", "classId", "specifier", "meaning", "source", "fields"}, 3, 1},
+	{"fields", {"field"}, 0, 0},
 };
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -143,7 +144,34 @@ static void missing_attribute(struct validation *v, xmlNode *node, const char *e
 			    expected ? expected : "a value");
 }
 
-static void on_schema_error(void *data, xmlError *error)
+static size_t row_of(const xmlNode *node)
+{
+	size_t row = 0;
+
+	while (row < COUNT(structure) && strcmp(structure[row].parent, (const char *)node->name))
+		row++;
+	return row;
+}
+
+static void missing_children(struct validation *v, xmlNode *node)
+{
+	size_t row = row_of(node);
+	const char *name;
+	xmlNode *child;
+	int i;
+
+	for (i = 0; row < COUNT(structure) && i < structure[row].needed; i++) {
+		name = structure[row].children[i];
+		child = node->children;
+		while (child && strcmp((const char *)child->name, name))
+			child = child->next;
+		if (!child)
+			pem_spec_set__error(v->set, v->path, (int)xmlGetLineNo(node),
+					    "<%s> holds no <%s>: expected one", node->name, name);
+	}
+}
+
+static void on_schema_error(void *data, pem_xml_error *error)
 {
 	struct validation *v = data;
 	xmlNode *node = error->node;
@@ -157,6 +185,8 @@ static void on_schema_error(void *data, xmlError *error)
 	else if (node && sscanf(text, "Element '%47[^']': The attribute '%47[^']' is required",
 				element, attribute) == 2)
 		missing_attribute(v, node, element, attribute);
+	else if (node && strstr(text, "Missing child element"))
+		missing_children(v, node);
 	else
 		pem_spec_set__error(v->set, v->path, node ? (int)xmlGetLineNo(node) : error->line,
 				    "%.*s", (int)strcspn(text, "\n"), text);
@@ -190,6 +220,18 @@ static int is_blank(const xmlChar *text)
 	return !text || text[strspn((const char *)text, " \t\r\n")] == '\0';
 }
 
+/* Text's node knows the line where it ends; people look for where its first word is. */
+static int line_of_text(const xmlNode *node)
+{
+	const char *p =
+		(const char *)node->content + strspn((const char *)node->content, " \t\r\n");
+	int line = (int)xmlGetLineNo(node), parent = (int)xmlGetLineNo(node->parent);
+
+	for (; *p; p++)
+		line -= *p == '\n';
+	return line < parent ? parent : line;
+}
+
 /* May the node stay below a parent of this row? If not, the error is noted. seen: of children that stand once. */
 static int belongs(struct validation *v, size_t row, const xmlNode *node, unsigned *seen)
 {
@@ -204,15 +246,15 @@ static int belongs(struct validation *v, size_t row, const xmlNode *node, unsign
 	if (node->type != XML_ELEMENT_NODE) {
 		if (is_blank(node->content))
 			return 1;
-		pem_spec_set__error(v->set, v->path, (int)xmlGetLineNo(node->parent),
+		pem_spec_set__error(v->set, v->path, line_of_text(node),
 				    "<%s> holds text: expected %s", parent, known);
 		return 0;
 	}
 	i = row < COUNT(structure) ? child_index(row, node) : -1;
 	if (i < 0) {
 		pem_spec_set__error(v->set, v->path, line,
-				    "<%.48s> does not belong in <%s>: expected %s", node->name,
-				    parent, known);
+				    "<%s%.48s> does not belong in <%s>: expected %s",
+				    node->ns ? "other namespace:" : "", node->name, parent, known);
 		return 0;
 	}
 	if (structure[row].once && *seen & 1u << i) {
@@ -229,10 +271,8 @@ static void prune(struct validation *v, xmlNode *parent)
 {
 	xmlNode *node, *next;
 	unsigned seen = 0;
-	size_t row = 0;
+	size_t row = row_of(parent);
 
-	while (row < COUNT(structure) && strcmp(structure[row].parent, (const char *)parent->name))
-		row++;
 	for (node = parent->children; node; node = next) {
 		next = node->next;
 		if (!belongs(v, row, node, &seen)) {
@@ -277,9 +317,11 @@ int pem_validate(struct pem_spec_set *set, const char *path, xmlDoc *doc)
 	xmlNode *root = xmlDocGetRootElement(doc);
 
 	if (!root || root->ns || strcmp((const char *)root->name, "spec")) {
-		pem_spec_set__error(set, path, root ? (int)xmlGetLineNo(root) : 1,
-				    "the root element is <%.48s>: expected <spec>",
-				    root ? (const char *)root->name : "");
+		pem_spec_set__error(
+			set, path, root ? (int)xmlGetLineNo(root) : 1,
+			"the root element is <%s%.48s>: expected <spec>, in no namespace",
+			root && root->ns ? "other namespace:" : "",
+			root ? (const char *)root->name : "");
 		return -EINVAL;
 	}
 	prune(&v, root);
