@@ -25,6 +25,14 @@ int pem_error__set(struct pem_error *error, int code, const char *format, ...)
 	return code;
 }
 
+void pem_copy_text(char *to, size_t bytes, const char *from)
+{
+	size_t length = strnlen(from, bytes - 1);
+
+	memcpy(to, from, length);
+	to[length] = 0;
+}
+
 /* Append to path at *used; false when it does not fit. Not snprintf: signal handlers come here. */
 static bool append(char *path, size_t bytes, size_t *used, const char *text)
 {

@@ -18,6 +18,9 @@
 int pem_error__set(struct pem_error *error, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* Copy a text, cut to what fits; always terminated. */
+void pem_copy_text(char *to, size_t bytes, const char *from);
+
 /*
  * The per-user folder that control files and sessions live in: PEM_RUNTIME_DIR, else XDG_RUNTIME_DIR/pem, else
  * /dev/shm/pem-UID, else /tmp/pem-UID. Made with mode 0700 if missing; refused (-EPERM) when it is a link or not

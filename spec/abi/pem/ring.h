@@ -80,11 +80,12 @@ static inline void pem_ring_commit(struct pem_writer *w, struct pem_slot *slot, 
 	w->cursor = record + ((bytes + (PEM_RECORD_ALIGN - 1)) & ~(PEM_RECORD_ALIGN - 1));
 	w->last_clock = now;
 	w->record_count++;
-	__atomic_store_n(&slot->produced, slot->produced + 1,
-			 __ATOMIC_RELAXED); /* its lane is the only writer */
 	__atomic_store_n(&w->packet->content_size,
 			 (uint64_t)(record + bytes - (uint8_t *)w->packet) * 8,
 			 __ATOMIC_RELEASE); /* A */
+	/* After the commit: a thread killed between the two leaves a record that is one ahead of its count. */
+	__atomic_store_n(&slot->produced, slot->produced + 1,
+			 __ATOMIC_RELAXED); /* its lane is the only writer */
 }
 
 /* Give the chunk to the consumers. The writer holds none afterwards. */

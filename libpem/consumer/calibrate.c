@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * calibrate.c - what one event of each kind costs on this machine, for the overhead ledger
+ *
+ * user-log: a record of two fields into a private ring, by the inlines that stubs use, clock read included.
+ * kernel-log: what a getppid becomes dearer by when the kernel source logs its entry. Medians of several rounds.
+ */
+#include "consumer/session.h"
+
+#include <pem/clock.h>
+#include <pem/ring.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define ROUNDS 9
+#define USER_EVENTS 20000
+#define KERNEL_EVENTS 2000
+#define RING_BYTES (256u << 10)
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static double median(double *values, size_t count)
+{
+	qsort(values, count, sizeof(*values), by_value);
+	return values[count / 2];
+}
+
+static double cycles_to_ns(double cycles)
+{
+	return cycles * 1e9 / (double)pem_clock__hz();
+}
+
+static double user_log_ns(void)
+{
+	uint8_t *memory = calloc(1, RING_BYTES), *record;
+	struct pem_slot slot = {0};
+	struct pem_writer w = {0};
+	double rounds[ROUNDS];
+	uint64_t start, now;
+	int r, i;
+
+	if (!memory)
+		return 0;
+	for (r = 0; r < ROUNDS; r++) {
+		start = pem_clock();
+		w.packet = (struct pem_packet *)memory;
+		w.end = memory + RING_BYTES;
+		w.cursor = w.end;
+		for (i = 0; i < USER_EVENTS; i++) {
+			now = pem_clock();
+			record = pem_ring_reserve(&w, now, 24);
+			if (!record) {
+				w.cursor = memory + PEM_PACKET_HEADER_BYTES;
+				w.last_clock = now;
+				record = w.cursor;
+			}
+			((uint64_t *)record)[1] = (uint64_t)i;
+			((uint64_t *)record)[2] = now;
+			pem_ring_commit(&w, &slot, now, 16, 24);
+		}
+		rounds[r] = cycles_to_ns((double)(pem_clock() - start)) / USER_EVENTS;
+	}
+	free(memory);
+	return median(rounds, ROUNDS);
+}
+
+static double getppid_ns(void)
+{
+	double rounds[ROUNDS];
+	uint64_t start;
+	int r, i;
+
+	for (r = 0; r < ROUNDS; r++) {
+		start = pem_clock();
+		for (i = 0; i < KERNEL_EVENTS; i++)
+			syscall(SYS_getppid);
+		rounds[r] = cycles_to_ns((double)(pem_clock() - start)) / KERNEL_EVENTS;
+	}
+	return median(rounds, ROUNDS);
+}
+
+static int forget(void *arg, const char *name, struct pem_packet *packet, size_t bytes)
+{
+	(void)arg;
+	(void)name;
+	(void)packet;
+	(void)bytes;
+	return 0;
+}
+
+static uint64_t same_time(void *arg, uint64_t monotonic_ns)
+{
+	(void)arg;
+	return monotonic_ns;
+}
+
+/* The event of system call entry, wherever the specs have it. */
+static const struct pem_event *syscall_entry(const struct pem_model *model)
+{
+	size_t i;
+
+	for (i = 0; i < pem_model__count(model); i++) {
+		if (!strcmp(pem_model__event(model, i)->source_name, "raw_syscalls:sys_enter"))
+			return pem_model__event(model, i);
+	}
+	return NULL;
+}
+
+static double kernel_log_ns(struct pem_session *s)
+{
+	const struct pem_source_sink sink = {.write = forget, .clock_at = same_time};
+	struct pem_source_event wanted = {
+		.event = syscall_entry(s->model),
+		.context = {PEM_NO_CPU, (uint32_t)getpid(), (uint32_t)gettid()},
+		.action = PEM_ACTION(PEM_ACTION_LOG, PEM_NO_FIELD, 0, 0, 1)};
+	struct pem_source_config config = {
+		.size = sizeof(config), .events = &wanted, .event_count = 1};
+	const struct pem_source_plugin *plugin;
+	struct pem_source *source = NULL;
+	double with = 0, without;
+
+	pem_session__load_plugins(s);
+	for (plugin = s->plugins; wanted.event && plugin; plugin = plugin->next) {
+		if (plugin->ops->can_deliver(wanted.event, NULL) == 1)
+			break;
+	}
+	if (!wanted.event || !plugin || plugin->ops->open(&config, &source, NULL))
+		return 0;
+	without = getppid_ns();
+	if (!plugin->ops->start(source, NULL))
+		with = getppid_ns();
+	plugin->ops->drain(source, &sink, 1);
+	plugin->ops->close(source);
+	return with > without ? with - without : 0;
+}
+
+static void add_cost(struct pem_trace_info *info, const char *kind, double ns)
+{
+	struct pem_trace_cost *cost = &info->costs[info->cost_count];
+
+	if (ns <= 0 || info->cost_count == sizeof(info->costs) / sizeof(info->costs[0]))
+		return;
+	snprintf(cost->kind, sizeof(cost->kind), "%s", kind);
+	cost->ns_each = ns;
+	info->cost_count++;
+}
+
+void pem_session__calibrate(struct pem_session *s, struct pem_trace_info *info)
+{
+	bool kernel = false;
+	size_t i;
+
+	for (i = 0; i < s->wish_count; i++)
+		kernel |= s->wishes[i].want_log &&
+			  s->wishes[i].event->source_kind == PEM_SOURCE_TRACEPOINT;
+	add_cost(info, "user-log", user_log_ns());
+	if (kernel)
+		add_cost(info, "kernel-log", kernel_log_ns(s));
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * callback.c - synchronous callbacks: a function called in the producing thread, in this process
+ *
+ * Enabling and unregistering against notify (Dekker's pattern, both sides sequentially consistent): notify raises
+ * 'running' and then looks at 'enabled'; unregister clears 'enabled' and then waits for 'running' to fall. One of the two
+ * sees the other.
+ */
+#include "consumer/session.h"
+#include "producer/producer.h"
+#include "util.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct pem_sync_callback *cell(const struct pem_callback *cb, size_t i)
+{
+	return &pem_process.joined[cb->session->self_slot].callback[cb->entry[i].index];
+}
+
+/* A cell of this process's table that nobody uses; under the session's mutex. -1: none. */
+static int find_cell(struct pem_joined *joined)
+{
+	uint32_t i;
+
+	for (i = 0; i < PEM_CALLBACKS_MAX; i++) {
+		if (!__atomic_load_n(&joined->callback[i].event_id, __ATOMIC_RELAXED))
+			return (int)i;
+	}
+	return -1;
+}
+
+static int add_entry(struct pem_callback *cb, const struct pem_event *event,
+		     const struct pem_context *context,
+		     void (*function)(const struct pem_record *, void *), void *arg,
+		     struct pem_error *error)
+{
+	struct pem_joined *joined = &pem_process.joined[cb->session->self_slot];
+	struct pem_wish *wish = pem_session__wish(cb->session, event);
+	int index = find_cell(joined);
+	struct pem_sync_callback *c;
+
+	if (event->source_kind != PEM_SOURCE_STUB)
+		return pem_error__set(
+			error, -ENOTSUP,
+			"%s is not raised by a stub: no thread of this process could call back",
+			event->name);
+	if (!wish || index < 0)
+		return pem_error__set(error, -ENOMEM, "more than %u callbacks in one session",
+				      PEM_CALLBACKS_MAX);
+	c = &joined->callback[index];
+	c->event = event;
+	c->function = function;
+	c->arg = arg;
+	c->tid = context ? context->tid : 0;
+	c->cpu = context ? context->cpu : PEM_NO_CPU;
+	c->enabled = 0;
+	__atomic_store_n(&c->event_id, event->id, __ATOMIC_RELEASE);
+	if ((uint32_t)index >= joined->callback_count)
+		__atomic_store_n(&joined->callback_count, (uint32_t)index + 1, __ATOMIC_RELEASE);
+	cb->entry[cb->count].wish = wish;
+	cb->entry[cb->count++].index = (unsigned)index;
+	return 0;
+}
+
+/* Does another handle call back on this event? */
+static void update_wish(struct pem_session *s, struct pem_wish *wish)
+{
+	const struct pem_joined *joined = &pem_process.joined[s->self_slot];
+	uint32_t i;
+
+	wish->callback = false;
+	for (i = 0; i < joined->callback_count; i++) {
+		if (joined->callback[i].event_id == wish->event->id && joined->callback[i].enabled)
+			wish->callback = true;
+	}
+}
+
+static void set_enabled(struct pem_callback *cb, uint32_t enabled)
+{
+	size_t i;
+
+	pem_session__lock(cb->session);
+	for (i = 0; i < cb->count; i++) {
+		__atomic_store_n(&cell(cb, i)->enabled, enabled, __ATOMIC_SEQ_CST);
+		update_wish(cb->session, cb->entry[i].wish);
+	}
+	pem_session__publish(cb->session);
+	pem_session__unlock(cb->session);
+}
+
+struct pem_callback *
+pem_session__register_callback(struct pem_session *session, const struct pem_event_set *set,
+			       const struct pem_context *context,
+			       void (*function)(const struct pem_record *record, void *arg),
+			       void *arg, struct pem_error *error)
+{
+	struct pem_callback *cb = calloc(1, sizeof(*cb) + set->count * sizeof(cb->entry[0]));
+	int result;
+	size_t i;
+
+	if (!cb) {
+		pem_error__set(error, 0, "out of memory");
+		return NULL;
+	}
+	pem_session__lock(session);
+	cb->session = session;
+	if (context && context->pid != PEM_ANY && context->pid != (uint32_t)getpid())
+		result = pem_error__set(error, -ENOTSUP,
+					"process %u is not this one: a synchronous callback runs "
+					"in the producing thread",
+					context->pid);
+	else
+		result = pem_session__join_self(session);
+	if (result == -EUSERS)
+		pem_error__set(error, 0, "this process is observed by %u sessions already",
+			       PEM_SESSIONS_MAX);
+	for (i = 0; !result && i < set->count; i++)
+		result = add_entry(cb, set->events[i], context, function, arg, error);
+	cb->next = session->callbacks;
+	session->callbacks = cb;
+	if (result) {
+		pem_callback__unregister(cb);
+		cb = NULL;
+		errno = -result;
+	}
+	pem_session__unlock(session);
+	return cb;
+}
+
+int pem_callback__enable(struct pem_callback *callback)
+{
+	set_enabled(callback, 1);
+	return 0;
+}
+
+int pem_callback__disable(struct pem_callback *callback)
+{
+	set_enabled(callback, 0);
+	return 0;
+}
+
+void pem_callback__unregister(struct pem_callback *cb)
+{
+	const struct pem_thread_full *self = (const struct pem_thread_full *)pem_thread_current;
+	bool inside = pem_thread_current != &pem_thread_none && self->in_callback;
+	struct pem_callback **link;
+	struct pem_session *s;
+	size_t i;
+
+	if (!cb)
+		return;
+	s = cb->session;
+	if (cb->count)
+		set_enabled(cb, 0);
+	/* From inside a callback its own 'running' is one: others' are waited for, its own not. */
+	for (i = 0; i < cb->count; i++) {
+		while (__atomic_load_n(&cell(cb, i)->running, __ATOMIC_SEQ_CST) >
+		       (inside ? 1u : 0u))
+			sched_yield();
+		__atomic_store_n(&cell(cb, i)->event_id, 0, __ATOMIC_RELEASE);
+	}
+	pem_session__lock(s);
+	for (link = &s->callbacks; *link; link = &(*link)->next) {
+		if (*link == cb) {
+			*link = cb->next;
+			break;
+		}
+	}
+	pem_session__unlock(s);
+	free(cb);
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * drain.c - from pools to the log: full chunks in each lane's order, checked record by record, then counted
+ *
+ * Everything in a pool is hostile. A chunk is copied first; header members are loaded once; a record that does not
+ * fit its event ends the packet there, and what follows is counted as discarded.
+ *
+ * Order within a lane: a scan of chunk states can meet a chunk before an earlier one of the same lane turned full, so
+ * chunks are taken only in turn of packet_seq_num; at the end, and in overwrite pools, gaps are what they are.
+ */
+#include "consumer/session.h"
+#include "util.h"
+
+#include <pem/clock.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct candidate {
+	uint32_t lane;
+	uint32_t index;
+	uint64_t seq;
+	bool full;
+};
+
+static struct pem_packet *chunk_at(const struct pem_ring *ring, uint32_t index)
+{
+	return (struct pem_packet *)(ring->chunks + (uint64_t)index * ring->chunk_bytes);
+}
+
+static int by_lane_and_seq(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+
+	if (x->lane != y->lane)
+		return x->lane < y->lane ? -1 : 1;
+	return x->seq < y->seq ? -1 : x->seq > y->seq;
+}
+
+static size_t find_candidates(const struct pem_ring *ring, bool owned_too, struct candidate *found)
+{
+	uint32_t i, word, state;
+	size_t count = 0;
+
+	for (i = 0; i < ring->chunk_count; i++) {
+		word = __atomic_load_n(&ring->chunk_state[i], __ATOMIC_ACQUIRE); /* D */
+		state = PEM_CHUNK_STATE(word);
+		if ((state != PEM_CHUNK_FULL && !(state == PEM_CHUNK_OWNED && owned_too)) ||
+		    PEM_CHUNK_LANE(word) >= ring->lane_count)
+			continue;
+		found[count].lane = PEM_CHUNK_LANE(word);
+		found[count].index = i;
+		found[count].full = state == PEM_CHUNK_FULL;
+		found[count].seq =
+			__atomic_load_n(&chunk_at(ring, i)->packet_seq_num, __ATOMIC_RELAXED);
+		count++;
+	}
+	qsort(found, count, sizeof(*found), by_lane_and_seq);
+	return count;
+}
+
+/*
+ * Check the records of a private copy of content bytes and count them. Sets timestamp_end and record_count, shortens
+ * content_size to what can be believed.
+ */
+static void check_records(struct pem_session *s, struct pem_producer *p, struct pem_packet *packet,
+			  size_t content, uint32_t *counts)
+{
+	const struct pem_event_entry *entry = NULL;
+	const struct pem_record_header *header;
+	const uint8_t *base = (const uint8_t *)packet;
+	size_t at = PEM_PACKET_HEADER_BYTES, end = at;
+	uint64_t clock = packet->timestamp_begin;
+	int bytes;
+
+	packet->record_count = 0;
+	while (at + sizeof(*header) <= content) {
+		header = (const struct pem_record_header *)(base + at);
+		if (!entry || entry->id != header->event_id) {
+			entry = pem_producer__event(p, header->event_id);
+			if (!entry) {
+				pem_producer__refresh_events(s, p);
+				entry = pem_producer__event(p, header->event_id);
+			}
+		}
+		if (!entry || !entry->event)
+			break;
+		bytes = pem_event__record_bytes(entry->event, base + at, content - at);
+		if (bytes < 0)
+			break;
+		clock += (uint32_t)(header->clock_low - (uint32_t)clock);
+		counts[entry->slot]++;
+		packet->record_count++;
+		end = at + (size_t)bytes;
+		at += ((size_t)bytes + 7) & ~(size_t)7;
+	}
+	if (end < content)
+		p->damaged++;
+	packet->timestamp_end = clock;
+	packet->content_size = (uint64_t)end * 8;
+}
+
+static void write_packet(struct pem_session *s, struct pem_producer *p, uint32_t lane,
+			 struct pem_packet *packet, const uint32_t *counts)
+{
+	struct pem_log *log = s->log;
+	char stream[96];
+	uint32_t i;
+	int result;
+
+	snprintf(stream, sizeof(stream), "u_%s_%u", p->name, lane);
+	for (char *c = stream; *c; c++) {
+		if (*c == '-')
+			*c = '_';
+	}
+	result = pem_trace_writer__packet(log->writer, stream, packet, s->chunk_bytes);
+	for (i = 0; i < p->ring.event_capacity; i++) {
+		if (result)
+			p->lost[i] += counts[i];
+		else
+			p->delivered[i] += counts[i];
+	}
+	if (!result)
+		log->delivered += packet->record_count;
+}
+
+/* Copy a chunk and let go of it, then check and write the copy. */
+static void take(struct pem_session *s, struct pem_producer *p, const struct candidate *c,
+		 uint32_t *counts)
+{
+	const struct pem_ring *ring = &p->ring;
+	const struct pem_packet *shared = chunk_at(ring, c->index);
+	struct pem_packet *packet = (struct pem_packet *)s->chunk;
+	uint32_t word = PEM_CHUNK_WORD(PEM_CHUNK_FULL, c->lane);
+	uint64_t bits;
+
+	if (c->full && !__atomic_compare_exchange_n(&ring->chunk_state[c->index], &word,
+						    PEM_CHUNK_WORD(PEM_CHUNK_READING, c->lane), 0,
+						    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return; /* reclaimed by a producer of an overwrite pool */
+	bits = __atomic_load_n(&shared->content_size, __ATOMIC_ACQUIRE); /* B */
+	if (bits % 8 || bits / 8 < PEM_PACKET_HEADER_BYTES || bits / 8 > ring->chunk_bytes)
+		bits = PEM_PACKET_HEADER_BYTES * 8;
+	memcpy(packet, shared, bits / 8);
+	if (c->full) {
+		__atomic_store_n(&ring->chunk_state[c->index], PEM_CHUNK_WORD(PEM_CHUNK_FREE, 0),
+				 __ATOMIC_RELEASE); /* E */
+		if (c->index < __atomic_load_n(&ring->header->chunk_hint, __ATOMIC_RELAXED) &&
+		    !ring->overwrite)
+			__atomic_store_n(&ring->header->chunk_hint, c->index, __ATOMIC_RELAXED);
+	}
+	p->next_seq[c->lane] = c->seq + 1;
+	packet->source = PEM_PACKET_USER;
+	packet->cpu = PEM_NO_CPU;
+	packet->events_overwritten =
+		__atomic_load_n(&ring->lanes[c->lane].overwritten, __ATOMIC_RELAXED);
+	memset(counts, 0, ring->event_capacity * sizeof(*counts));
+	check_records(s, p, packet, bits / 8, counts);
+	if (packet->record_count)
+		write_packet(s, p, c->lane, packet, counts);
+}
+
+/*
+ * Before the last drain, not after: what is committed in between is then delivered but not yet counted, at most one
+ * record a thread when its events are disabled, and never the other way round.
+ */
+static void sum_slots(struct pem_producer *p)
+{
+	const struct pem_ring *ring = &p->ring;
+	uint32_t lane, i;
+
+	memset(p->produced, 0, ring->event_capacity * sizeof(*p->produced));
+	memset(p->discarded, 0, ring->event_capacity * sizeof(*p->discarded));
+	for (lane = 0; lane < ring->lane_count; lane++) {
+		const struct pem_slot *slot = &ring->slots[(uint64_t)lane * ring->event_capacity];
+
+		if (lane && !__atomic_load_n(&ring->lanes[lane].tid, __ATOMIC_RELAXED))
+			break;
+		for (i = 0; i < p->table_events; i++) {
+			p->produced[i] += __atomic_load_n(&slot[i].produced, __ATOMIC_RELAXED);
+			p->discarded[i] += __atomic_load_n(&slot[i].discarded, __ATOMIC_RELAXED);
+		}
+	}
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+}
+
+void pem_session__drain_producer(struct pem_session *s, struct pem_producer *p, bool final)
+{
+	bool any_order = final || p->ring.overwrite, freed = false;
+	struct candidate *found;
+	uint32_t *counts;
+	size_t count, i;
+
+	if (!s->log || !s->log->writer || (p->ring.overwrite && !final))
+		return;
+	if (final) {
+		pem_producer__refresh_events(s, p);
+		sum_slots(p);
+	}
+	found = malloc(p->ring.chunk_count * sizeof(*found));
+	counts = malloc(p->ring.event_capacity * sizeof(*counts));
+	if (found && counts) {
+		count = find_candidates(&p->ring, final, found);
+		for (i = 0; i < count; i++) {
+			if (found[i].seq < p->next_seq[found[i].lane] ||
+			    (!any_order && found[i].seq != p->next_seq[found[i].lane]))
+				continue;
+			take(s, p, &found[i], counts);
+			freed |= found[i].full;
+		}
+		if (freed)
+			__atomic_fetch_add(&p->ring.header->freed, 1, __ATOMIC_RELEASE);
+	}
+	free(found);
+	free(counts);
+}
+
+/* --- accounting --- */
+
+/* State in each lane's stream what was discarded after its last packet; returns records overwritten. */
+static uint64_t close_lanes(struct pem_session *s, struct pem_producer *p)
+{
+	uint64_t overwritten = 0, discarded;
+	char stream[96];
+	uint32_t lane, i;
+
+	for (lane = 0; lane < p->ring.lane_count; lane++) {
+		const struct pem_lane *l = &p->ring.lanes[lane];
+
+		if (lane && !__atomic_load_n(&l->tid, __ATOMIC_RELAXED))
+			break;
+		overwritten += __atomic_load_n(&l->overwritten, __ATOMIC_RELAXED);
+		discarded = __atomic_load_n(&l->discarded, __ATOMIC_RELAXED);
+		for (i = 0; !lane && i < p->ring.event_capacity; i++)
+			discarded += __atomic_load_n(&p->ring.slots[i].discarded, __ATOMIC_RELAXED);
+		snprintf(stream, sizeof(stream), "u_%s_%u", p->name, lane);
+		for (char *c = stream; *c; c++) {
+			if (*c == '-')
+				*c = '_';
+		}
+		pem_trace_writer__discarded(s->log->writer, stream, discarded, pem_clock());
+	}
+	return overwritten;
+}
+
+void pem_session__account(struct pem_session *s, struct pem_producer *p)
+{
+	struct pem_balance_entry *entries;
+	const struct pem_event_entry *e;
+	uint64_t overwritten, rest, in_flight = 0;
+	struct pem_statistic gone;
+	struct pem_balance *b;
+	size_t count = 0, i;
+
+	for (i = 0; i < s->wish_count; i++) {
+		if (!s->wishes[i].want_statistic)
+			continue;
+		memset(&gone, 0, sizeof(gone));
+		pem_producer__statistic(p, &s->wishes[i], &gone);
+		if (s->wishes[i].retired_epoch != s->wishes[i].epoch)
+			memset(&s->wishes[i].retired, 0, sizeof(gone));
+		s->wishes[i].retired_epoch = s->wishes[i].epoch;
+		pem_statistic__add(&s->wishes[i].retired, &gone);
+	}
+	if (!s->log || !s->log->writer)
+		return;
+	entries = calloc(PEM_EVENT_TABLE, sizeof(*entries));
+	if (!entries)
+		return;
+	overwritten = close_lanes(s, p);
+	for (i = 1; i < p->ring.lane_count && p->ring.lanes[i].tid; i++)
+		in_flight += p->ring.lanes[i].state == PEM_LANE_OWNED;
+	for (i = 0; i < PEM_EVENT_TABLE; i++) {
+		e = &p->table[i];
+		if (!e->id)
+			continue;
+		entries[count].event_id = e->id;
+		b = &entries[count++].balance;
+		b->delivered = p->delivered[e->slot];
+		b->discarded = p->discarded[e->slot] + p->lost[e->slot];
+		s->log->discarded += b->discarded;
+		b->produced = p->produced[e->slot];
+		/* A thread killed between committing a record and counting it: one a lane at most (ring.h). */
+		while (in_flight && b->produced < b->delivered + b->discarded) {
+			b->produced++;
+			in_flight--;
+		}
+		rest = b->produced > b->delivered + b->discarded
+			       ? b->produced - b->delivered - b->discarded
+			       : 0;
+		b->overwritten = rest < overwritten ? rest : overwritten;
+		overwritten -= b->overwritten;
+	}
+	pem_trace_writer__balance(s->log->writer, p->pid, p->comm, entries, count);
+	if (p->damaged)
+		pem_session__say(s, PEM_LOG_WARNING,
+				 "%llu packets of process %u (%s) held records that do not match "
+				 "its event descriptions; "
+				 "they were cut there",
+				 (unsigned long long)p->damaged, p->pid, p->comm);
+	free(entries);
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * log.c - the log handle: which events go to the trace, and bringing the trace to its end
+ */
+#include "consumer/session.h"
+#include "util.h"
+
+#include <pem/clock.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+static uint64_t cpu_ns(const struct rusage *usage)
+{
+	return ((uint64_t)usage->ru_utime.tv_sec + (uint64_t)usage->ru_stime.tv_sec) * 1000000000u +
+	       ((uint64_t)usage->ru_utime.tv_usec + (uint64_t)usage->ru_stime.tv_usec) * 1000u;
+}
+
+static void start_info(struct pem_session *s, struct pem_trace_info *info)
+{
+	struct timespec now;
+
+	memset(info, 0, sizeof(*info));
+	clock_gettime(CLOCK_REALTIME, &now);
+	info->start_clock = pem_clock();
+	info->start_time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	info->clock_hz = pem_clock__hz();
+	info->clock_error_ns = pem_clock_sync__error_ns(&s->clock);
+	info->exit_status = -1;
+	snprintf(info->version, sizeof(info->version), "%s", pem_version());
+	if (gethostname(info->host, sizeof(info->host) - 1))
+		snprintf(info->host, sizeof(info->host), "unknown");
+}
+
+struct pem_log *pem_session__register_log(struct pem_session *session,
+					  const struct pem_event_set *set,
+					  const struct pem_context *context, const char *directory,
+					  struct pem_error *error)
+{
+	struct pem_log *log;
+	struct pem_wish *wish;
+	int result = -EBUSY;
+	size_t i;
+
+	if (session->log) {
+		pem_error__set(error, 0,
+			       "this session already has a log; open a second session for another");
+		errno = EBUSY;
+		return NULL;
+	}
+	log = calloc(1, sizeof(*log) + set->count * sizeof(log->wishes[0]));
+	if (!log) {
+		pem_error__set(error, 0, "out of memory");
+		return NULL;
+	}
+	pem_session__lock(session);
+	log->session = session;
+	start_info(session, &log->info);
+	for (i = 0; i < set->count; i++) {
+		wish = pem_session__wish(session, set->events[i]);
+		result = wish ? pem_wish__set_context(wish, context, error) : -ENOMEM;
+		if (result)
+			goto fail;
+		log->wishes[log->count++] = wish;
+	}
+	log->writer = pem_trace_writer__new(directory, session->model, &log->info, error);
+	if (!log->writer) {
+		result = -errno;
+		goto fail;
+	}
+	for (i = 0; i < log->count; i++)
+		log->wishes[i]->want_log = true;
+	session->log = log;
+	pem_session__unlock(session);
+	return log;
+fail:
+	pem_session__unlock(session);
+	free(log);
+	errno = -result;
+	return NULL;
+}
+
+/* Kernel records say nothing of threads: what tells is logged with them, asked for or not. */
+static void add_context_events(struct pem_session *s)
+{
+	const struct pem_event *event;
+	struct pem_wish *wish;
+	bool needed = false;
+	size_t i;
+
+	for (i = 0; i < s->wish_count; i++)
+		needed |= s->wishes[i].log &&
+			  s->wishes[i].event->source_kind == PEM_SOURCE_TRACEPOINT;
+	for (i = 0; needed && i < pem_model__count(s->model); i++) {
+		event = pem_model__event(s->model, i);
+		if (event->source_kind != PEM_SOURCE_TRACEPOINT ||
+		    event->meaning != PEM_MEANS_SETS_THREAD)
+			continue;
+		wish = pem_session__wish(s, event);
+		if (wish)
+			wish->log = wish->want_log = true;
+	}
+}
+
+int pem_log__enable(struct pem_log *log)
+{
+	struct pem_session *s = log->session;
+	struct pem_error error;
+	int result = 0;
+	size_t i;
+
+	pem_session__lock(s);
+	for (i = 0; i < log->count; i++) {
+		log->wishes[i]->log = true;
+		if (log->wishes[i]->context.pid == (uint32_t)getpid())
+			result = pem_session__join_self(s);
+	}
+	add_context_events(s);
+	log->enabled = true;
+	if (!result)
+		result = pem_session__open_sources(s, 0, &error);
+	pem_session__publish(s);
+	pem_session__update_sources(s);
+	pem_session__unlock(s);
+	return result;
+}
+
+int pem_log__disable(struct pem_log *log)
+{
+	struct pem_session *s = log->session;
+	size_t i;
+
+	pem_session__lock(s);
+	for (i = 0; i < s->wish_count; i++)
+		s->wishes[i].log = false;
+	log->enabled = false;
+	pem_session__publish(s);
+	pem_session__update_sources(s);
+	pem_session__unlock(s);
+	return 0;
+}
+
+static void count_costs(struct pem_session *s, struct pem_trace_info *info)
+{
+	uint64_t kernel = 0, user = s->log->delivered + s->log->discarded;
+	size_t i;
+
+	for (i = 0; i < s->wish_count; i++) {
+		if (s->wishes[i].event->source_kind == PEM_SOURCE_TRACEPOINT)
+			kernel += s->wishes[i].delivered + s->wishes[i].lost;
+	}
+	for (i = 0; i < info->cost_count; i++) {
+		if (!strcmp(info->costs[i].kind, "user-log"))
+			info->costs[i].count = user;
+		else if (!strcmp(info->costs[i].kind, "kernel-log"))
+			info->costs[i].count = kernel;
+	}
+}
+
+/* Events raised where there was no pool to count them in: their kind is unknown. */
+static void account_lost(struct pem_session *s)
+{
+	uint64_t lost = __atomic_load_n(&s->page->lost, __ATOMIC_RELAXED);
+	struct pem_balance_entry entry = {0, {lost, 0, lost, 0}};
+
+	if (lost)
+		pem_trace_writer__balance(s->log->writer, 0, "lost", &entry, 1);
+}
+
+static void finish_info(struct pem_session *s, struct pem_trace_info *info)
+{
+	struct rusage self;
+
+	info->duration_ns = (uint64_t)((unsigned __int128)(pem_clock() - info->start_clock) *
+				       1000000000u / info->clock_hz);
+	info->clock_error_ns = pem_clock_sync__error_ns(&s->clock);
+	getrusage(RUSAGE_SELF, &self);
+	info->recorder_cpu_ns = cpu_ns(&self);
+	if (s->command_done) {
+		info->program_cpu_ns = cpu_ns(&s->command_usage);
+		info->exit_status = WIFEXITED(s->command_status)
+					    ? WEXITSTATUS(s->command_status)
+					    : 128 + WTERMSIG(s->command_status);
+	}
+	pem_session__note_gaps(s, info);
+	info->complete = 1;
+}
+
+int pem_log__finish(struct pem_log *log, struct pem_error *error)
+{
+	const struct timespec pause = {0, 2000000};
+	struct pem_session *s = log->session;
+	struct pem_producer *p;
+	int result;
+
+	if (log->finished)
+		return 0;
+	pem_log__disable(log);
+	pem_session__lock(s);
+	log->finished = true;
+	pem_session__scan_producers(s);
+	pem_session__check_producers(s);
+	if (s->producers)
+		nanosleep(&pause, NULL); /* events under way come to their end */
+	pem_session__drain_sources(s, true);
+	for (p = s->producers; p; p = p->next) {
+		pem_session__drain_producer(s, p, true);
+		pem_session__account(s, p);
+	}
+	pem_session__account_sources(s);
+	account_lost(s);
+	count_costs(s, &log->info);
+	finish_info(s, &log->info);
+	result = pem_trace_writer__finish(log->writer, &log->info);
+	if (!result)
+		result = pem_trace_writer__failed(log->writer);
+	if (result)
+		pem_error__set(error, result,
+			       "the trace is not whole: %s; what could not be written is counted%s",
+			       strerror(-result),
+			       result == -ENOSPC ? "; free some space and record again" : "");
+	pem_session__unlock(s);
+	return result;
+}
+
+void pem_log__unregister(struct pem_log *log)
+{
+	struct pem_session *s;
+	size_t i;
+
+	if (!log)
+		return;
+	s = log->session;
+	pem_log__finish(log, NULL);
+	pem_session__lock(s);
+	for (i = 0; i < s->wish_count; i++)
+		s->wishes[i].want_log = false;
+	pem_trace_writer__free(log->writer);
+	s->log = NULL;
+	pem_session__unlock(s);
+	free(log);
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * producers.c - find the processes that joined a session, map their pools, notice their end
+ *
+ * A pool file is hostile: its header is checked by pem_pool__open_ring, ids and counts are checked where used.
+ */
+#include "consumer/session.h"
+#include "util.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+void pem_producer__free(struct pem_producer *p)
+{
+	if (!p)
+		return;
+	if (p->ring.header)
+		munmap(p->ring.header, p->bytes);
+	if (p->control)
+		munmap(p->control, p->control_bytes);
+	if (p->pidfd >= 0)
+		close(p->pidfd);
+	free(p->next_seq);
+	free(p->delivered);
+	free(p->lost);
+	free(p->produced);
+	free(p->discarded);
+	free(p);
+}
+
+/* Map a regular file of the user's whole; NULL if it is not one. */
+static void *map_file(int directory_fd, const char *name, size_t least, uint64_t *bytes)
+{
+	int fd = openat(directory_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	void *mapping = MAP_FAILED;
+	struct stat st;
+
+	if (fd < 0)
+		return NULL;
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+	    (uint64_t)st.st_size >= least && (uint64_t)st.st_size < 1ull << 40) {
+		*bytes = (uint64_t)st.st_size;
+		mapping = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	}
+	close(fd);
+	return mapping == MAP_FAILED ? NULL : mapping;
+}
+
+/* The control file is named by shared memory: only a file of the runtime folder will do. */
+static void map_control(struct pem_session *s, struct pem_producer *p)
+{
+	char path[sizeof(p->ring.header->control_path)];
+	const char *name;
+	int fd;
+
+	memcpy(path, p->ring.header->control_path, sizeof(path));
+	path[sizeof(path) - 1] = 0;
+	name = strrchr(path, '/');
+	if (!name || strncmp(name + 1, "control-", 8))
+		return;
+	fd = open(s->runtime, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return;
+	p->control = map_file(fd, name + 1, sizeof(*p->control), &p->control_bytes);
+	close(fd);
+	if (p->control &&
+	    (__atomic_load_n(&p->control->magic, __ATOMIC_ACQUIRE) != PEM_CONTROL_MAGIC ||
+	     p->control->abi_version != PEM_ABI_VERSION)) {
+		munmap(p->control, p->control_bytes);
+		p->control = NULL;
+	}
+}
+
+static struct pem_producer *open_producer(struct pem_session *s, const char *name)
+{
+	struct pem_producer *p = calloc(1, sizeof(*p));
+	const struct pem_pool_header *h;
+	void *mapping;
+
+	if (!p)
+		return NULL;
+	p->pidfd = -1;
+	mapping = map_file(s->directory_fd, name, sizeof(struct pem_pool_header), &p->bytes);
+	if (!mapping)
+		goto fail;
+	h = mapping;
+	if (__atomic_load_n(&h->magic, __ATOMIC_ACQUIRE) != PEM_POOL_MAGIC) {
+		munmap(mapping,
+		       p->bytes); /* not finished yet, or never: the next scan looks again */
+		goto fail;
+	}
+	if (pem_pool__open_ring(mapping, p->bytes, &p->ring)) {
+		munmap(mapping, p->bytes);
+		p->ring.header = NULL;
+		goto fail;
+	}
+	snprintf(p->name, sizeof(p->name), "%s", name + strlen("pool-"));
+	memcpy(p->comm, h->comm, sizeof(p->comm));
+	p->comm[sizeof(p->comm) - 1] = 0;
+	p->pid = h->pid;
+	p->slot = h->session_slot;
+	if (p->slot >= PEM_SESSIONS_MAX || p->ring.chunk_bytes != s->page->chunk_bytes)
+		goto fail;
+	p->next_seq = calloc(p->ring.lane_count, sizeof(*p->next_seq));
+	p->delivered = calloc(p->ring.event_capacity, sizeof(*p->delivered));
+	p->lost = calloc(p->ring.event_capacity, sizeof(*p->lost));
+	p->produced = calloc(p->ring.event_capacity, sizeof(*p->produced));
+	p->discarded = calloc(p->ring.event_capacity, sizeof(*p->discarded));
+	if (!p->next_seq || !p->delivered || !p->lost || !p->produced || !p->discarded)
+		goto fail;
+	p->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)p->pid, 0);
+	p->dead = p->pidfd < 0 && errno == ESRCH;
+	if (p->pid != (uint32_t)getpid())
+		map_control(s, p);
+	pem_producer__refresh_events(s, p);
+	return p;
+fail:
+	pem_producer__free(p);
+	return NULL;
+}
+
+/* A second image of the same process has a pool of its own: the first one's owner is gone for good. */
+static void bury_earlier_images(struct pem_session *s, const struct pem_producer *image)
+{
+	struct pem_producer *p;
+
+	for (p = s->producers; p; p = p->next) {
+		if (p != image && p->pid == image->pid)
+			p->dead = true;
+	}
+}
+
+void pem_session__scan_producers(struct pem_session *s)
+{
+	DIR *directory = opendir(s->directory);
+	struct pem_producer *p;
+	struct dirent *entry;
+
+	if (!directory)
+		return;
+	while ((entry = readdir(directory))) {
+		if (strncmp(entry->d_name, "pool-", 5))
+			continue;
+		for (p = s->producers; p; p = p->next) {
+			if (!strcmp(p->name, entry->d_name + 5))
+				break;
+		}
+		if (p)
+			continue;
+		p = open_producer(s, entry->d_name);
+		if (!p)
+			continue;
+		p->next = s->producers;
+		s->producers = p;
+		bury_earlier_images(s, p);
+		if (p->pid != (uint32_t)getpid())
+			pem_session__apply_to(s, p); /* rules may have changed since it joined */
+	}
+	closedir(directory);
+}
+
+void pem_session__check_producers(struct pem_session *s)
+{
+	struct pem_producer **link = &s->producers, *p;
+	struct pollfd pollfd;
+	char path[80];
+
+	while ((p = *link)) {
+		pollfd = (struct pollfd){.fd = p->pidfd, .events = POLLIN};
+		if (p->pidfd >= 0 && poll(&pollfd, 1, 0) == 1)
+			p->dead = true;
+		if (!p->dead) {
+			link = &p->next;
+			continue;
+		}
+		pem_session__drain_producer(s, p, true);
+		pem_session__account(s, p);
+		snprintf(path, sizeof(path), "pool-%s", p->name);
+		unlinkat(s->directory_fd, path, 0);
+		*link = p->next;
+		pem_producer__free(p);
+	}
+}
+
+/* --- events --- */
+
+const struct pem_event_entry *pem_producer__event(struct pem_producer *p, uint32_t id)
+{
+	uint32_t i = id * 2654435761u >> 22;
+
+	for (; p->table[i].id; i = (i + 1) % PEM_EVENT_TABLE) {
+		if (p->table[i].id == id)
+			return &p->table[i];
+	}
+	return NULL;
+}
+
+void pem_producer__refresh_events(struct pem_session *s, struct pem_producer *p)
+{
+	const uint32_t *ids = pem_pool__event_ids(&p->ring);
+	uint32_t limit = p->ring.event_capacity, id, i;
+	bool loaded = false;
+
+	if (limit > PEM_EVENT_TABLE / 2)
+		limit = PEM_EVENT_TABLE / 2;
+	for (; p->table_events < limit; p->table_events++) {
+		id = __atomic_load_n(&ids[p->table_events], __ATOMIC_ACQUIRE);
+		if (!id)
+			break;
+		if (pem_producer__event(p, id))
+			continue;
+		if (!pem_model__by_id(s->model, id) && !loaded) {
+			loaded = true;
+			if (pem_session__load_models(s) > 0 && s->log && s->log->writer)
+				pem_trace_writer__model_changed(s->log->writer);
+		}
+		for (i = id * 2654435761u >> 22; p->table[i].id; i = (i + 1) % PEM_EVENT_TABLE)
+			;
+		p->table[i] = (struct pem_event_entry){id, p->table_events,
+						       pem_model__by_id(s->model, id)};
+	}
+}
+
+/* --- statistics --- */
+
+/* A consistent copy of one slot; false: the writer was in the middle of it each time. */
+static bool read_slot(const struct pem_slot *slot, struct pem_slot *copy)
+{
+	int tries;
+
+	for (tries = 0; tries < 1000; tries++) {
+		copy->stat_end = __atomic_load_n(&slot->stat_end, __ATOMIC_ACQUIRE);
+		copy->epoch = __atomic_load_n(&slot->epoch, __ATOMIC_RELAXED);
+		copy->sum = __atomic_load_n(&slot->sum, __ATOMIC_RELAXED);
+		copy->min = __atomic_load_n(&slot->min, __ATOMIC_RELAXED);
+		copy->max = __atomic_load_n(&slot->max, __ATOMIC_RELAXED);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (__atomic_load_n(&slot->stat_begin, __ATOMIC_RELAXED) == copy->stat_end)
+			return true;
+	}
+	return false;
+}
+
+static double key_to_double(uint64_t key)
+{
+	uint64_t bits = key >> 63 ? key ^ (1ull << 63) : ~key;
+	double value;
+
+	memcpy(&value, &bits, sizeof(value));
+	return value;
+}
+
+static void slot_to_statistic(const struct pem_slot *slot, const struct pem_wish *wish,
+			      struct pem_statistic *s)
+{
+	enum pem_type type = PEM_TYPE_NONE;
+
+	memset(s, 0, sizeof(*s));
+	s->count = slot->stat_end;
+	if (wish->field == PEM_NO_FIELD || !s->count)
+		return;
+	type = (enum pem_type)wish->event->fields[wish->field].type;
+	if (type == PEM_TYPE_FLOAT32 || type == PEM_TYPE_FLOAT64) {
+		s->is_float = 1;
+		memcpy(&s->sum_f, &slot->sum, sizeof(s->sum_f));
+		s->min_f = key_to_double(slot->min);
+		s->max_f = key_to_double(slot->max);
+		return;
+	}
+	s->is_signed = type >= PEM_TYPE_INT8 && type <= PEM_TYPE_INT64;
+	s->sum = slot->sum;
+	s->min = s->is_signed ? slot->min ^ (1ull << 63) : slot->min;
+	s->max = s->is_signed ? slot->max ^ (1ull << 63) : slot->max;
+}
+
+void pem_producer__statistic(struct pem_producer *p, const struct pem_wish *wish,
+			     struct pem_statistic *s)
+{
+	const struct pem_event_entry *entry = pem_producer__event(p, wish->event->id);
+	struct pem_statistic one;
+	struct pem_slot slot;
+	uint32_t lane;
+
+	if (!entry)
+		return;
+	for (lane = 0; lane < p->ring.lane_count; lane++) {
+		/* Lanes are handed out in order: past one that was never used none was. */
+		if (lane && !__atomic_load_n(&p->ring.lanes[lane].tid, __ATOMIC_RELAXED))
+			break;
+		/* A killed writer may have left one update half done: that one is lost, the others count. */
+		if (!read_slot(
+			    &p->ring.slots[(uint64_t)lane * p->ring.event_capacity + entry->slot],
+			    &slot) &&
+		    !p->dead)
+			continue;
+		if (slot.epoch != (wish->epoch & 0xffffff))
+			continue;
+		slot_to_statistic(&slot, wish, &one);
+		pem_statistic__add(s, &one);
+	}
+}

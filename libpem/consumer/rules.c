@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * rules.c - publish what a session wants: to its page for processes to come, to the processes that are there
+ */
+#include "consumer/session.h"
+#include "producer/producer.h"
+#include "util.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static void add_rule(struct pem_session_page *page, const struct pem_wish *wish, uint32_t pid,
+		     uint64_t action)
+{
+	struct pem_rule *rule;
+
+	if (!PEM_ACTION_FLAGS(action) || page->rule_count >= PEM_RULES_MAX)
+		return;
+	rule = &page->rules[page->rule_count++];
+	memset(rule, 0, sizeof(*rule));
+	rule->event_id = wish->event->id;
+	rule->pid = pid;
+	rule->tid = wish->context.tid;
+	rule->cpu = wish->context.cpu;
+	rule->action = action;
+}
+
+/*
+ * Callbacks run in this process only, so that a wish with one becomes two rules: the first that names a process
+ * wins there (find_rule in producer/process.c).
+ */
+static void write_rules(struct pem_session *s)
+{
+	struct pem_session_page *page = s->page;
+	uint32_t self = (uint32_t)getpid();
+	const struct pem_wish *wish;
+	uint64_t action;
+	size_t i;
+
+	__atomic_store_n(&page->generation, page->generation + 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	page->rule_count = 0;
+	for (i = 0; i < s->wish_count; i++) {
+		wish = &s->wishes[i];
+		if (wish->event->source_kind != PEM_SOURCE_STUB)
+			continue;
+		action = pem_wish__action(wish);
+		if (PEM_ACTION_FLAGS(action) & PEM_ACTION_CALLBACK)
+			add_rule(page, wish, self, action);
+		action &= ~(uint64_t)PEM_ACTION_CALLBACK;
+		if (PEM_ACTION_FLAGS(action) & (PEM_ACTION_LOG | PEM_ACTION_STAT))
+			add_rule(page, wish, wish->context.pid, action);
+	}
+	__atomic_store_n(&page->generation, page->generation + 1, __ATOMIC_RELEASE);
+}
+
+static const struct pem_rule *find_rule(const struct pem_session_page *page, uint32_t pid,
+					uint32_t event_id)
+{
+	uint32_t i;
+
+	for (i = 0; i < page->rule_count; i++) {
+		if (page->rules[i].event_id == event_id &&
+		    (page->rules[i].pid == 0 || page->rules[i].pid == pid))
+			return &page->rules[i];
+	}
+	return NULL;
+}
+
+/* One provider's page in another process's control file: hostile, so every number is checked against the mapping. */
+static void apply_to_page(struct pem_session *s, struct pem_producer *p, uint64_t offset,
+			  uint64_t bytes)
+{
+	uint8_t *base = (uint8_t *)p->control + offset, *enable;
+	struct pem_control_header *header = (struct pem_control_header *)base;
+	const uint32_t *ids = pem_pool__event_ids(&p->ring);
+	uint32_t count, capacity, first, i;
+	const struct pem_rule *rule;
+	uint64_t *action;
+
+	if (bytes < sizeof(*header))
+		return;
+	count = __atomic_load_n(&header->event_count, __ATOMIC_RELAXED);
+	first = __atomic_load_n(&header->event_base, __ATOMIC_RELAXED);
+	capacity = PEM_EVENT_CAPACITY(count);
+	if (count > PEM_EVENTS_PER_PROVIDER_MAX || first > p->ring.event_capacity ||
+	    count > p->ring.event_capacity - first ||
+	    bytes < sizeof(*header) + capacity +
+			    (uint64_t)capacity * PEM_SESSIONS_MAX * sizeof(*action))
+		return;
+	enable = base + sizeof(*header);
+	action = (uint64_t *)(enable + capacity) + (uint64_t)p->slot * capacity;
+	for (i = 0; i < count; i++) {
+		rule = find_rule(s->page, p->pid,
+				 __atomic_load_n(&ids[first + i], __ATOMIC_ACQUIRE));
+		if (rule && !s->page->closed) {
+			__atomic_store_n(&action[i], rule->action & ~(uint64_t)PEM_ACTION_CALLBACK,
+					 __ATOMIC_RELEASE);
+			__atomic_fetch_or(&enable[i], (uint8_t)(1u << p->slot), __ATOMIC_RELEASE);
+		} else {
+			__atomic_fetch_and(&enable[i], (uint8_t) ~(1u << p->slot),
+					   __ATOMIC_RELEASE);
+		}
+	}
+}
+
+void pem_session__apply_to(struct pem_session *s, struct pem_producer *p)
+{
+	uint64_t offset, bytes;
+	uint32_t count, i;
+
+	if (!p->control || p->dead)
+		return;
+	count = __atomic_load_n(&p->control->provider_count, __ATOMIC_ACQUIRE);
+	for (i = 0; i < count && i < PEM_PROVIDERS_MAX; i++) {
+		offset = __atomic_load_n(&p->control->provider[i].offset, __ATOMIC_RELAXED);
+		bytes = __atomic_load_n(&p->control->provider[i].bytes, __ATOMIC_RELAXED);
+		if (offset % 64 == 0 && offset < p->control_bytes &&
+		    bytes <= p->control_bytes - offset)
+			apply_to_page(s, p, offset, bytes);
+	}
+}
+
+void pem_session__publish(struct pem_session *s)
+{
+	struct pem_producer *p;
+
+	write_rules(s);
+	if (s->self_slot >= 0 && pem_process__lock()) {
+		pem_process__apply((unsigned)s->self_slot);
+		pem_process__unlock();
+	}
+	for (p = s->producers; p; p = p->next) {
+		if (p->pid != (uint32_t)getpid())
+			pem_session__apply_to(s, p);
+	}
+}

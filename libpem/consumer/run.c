@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * run.c - start a command under a session, and the session's work while it runs
+ */
+#include "consumer/session.h"
+#include "util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SCAN_NS 20000000u /* look for new and gone processes */
+#define DRAIN_NS                                                                                   \
+	5000000u /* a default pool lasts 17 ms at 20 million records of 24 bytes a second */
+
+/* The command as one line, for people: control characters would end the line it is stored in. */
+static void write_command(char *to, size_t bytes, char *const argv[])
+{
+	size_t used = 0;
+	const char *c;
+	int i;
+
+	for (i = 0; argv[i]; i++) {
+		if (i && used + 1 < bytes)
+			to[used++] = ' ';
+		for (c = argv[i]; *c && used + 1 < bytes; c++)
+			to[used++] = (unsigned char)*c < 32 || *c == 127 ? ' ' : *c;
+	}
+	to[used] = 0;
+}
+
+/* --- the child, between fork and exec --- */
+
+static void set_preload(const struct pem_run_options *options)
+{
+	char folder[PATH_MAX], value[3 * PATH_MAX], *slash;
+	const char *before = getenv("LD_PRELOAD");
+	bool libc = options && options->size >= sizeof(*options) && options->preload_libc;
+
+	if (!pem_plugin_folder(folder, sizeof(folder)))
+		return;
+	slash = strrchr(folder, '/');
+	if (!slash)
+		return;
+	*slash = 0; /* plugins lie in the folder below the libraries */
+	snprintf(value, sizeof(value), "%s/libpem.so.1%s%s%s%s%s", folder, libc ? ":" : "",
+		 libc ? folder : "", libc ? "/libpem-libc.so" : "", before ? ":" : "",
+		 before ? before : "");
+	setenv("LD_PRELOAD", value, 1);
+}
+
+static void run_child(struct pem_session *s, char *const argv[],
+		      const struct pem_run_options *options, int go_fd, int error_fd)
+{
+	int code;
+	char c;
+
+	if (read(go_fd, &c, 1) != 1)
+		_exit(127);
+	setenv("PEM_SESSION", s->directory, 1);
+	set_preload(options);
+	execvp(argv[0], argv);
+	code = errno;
+	if (write(error_fd, &code, sizeof(code)) != sizeof(code))
+		_exit(126);
+	_exit(127);
+}
+
+static int exec_error(struct pem_error *error, const char *name, int code)
+{
+	if (code == ENOENT)
+		return pem_error__set(error, -ENOENT,
+				      "command '%s' not found; check its name and PATH", name);
+	return pem_error__set(error, -code, "cannot run '%s': %s", name, strerror(code));
+}
+
+pid_t pem_session__run(struct pem_session *s, char *const argv[],
+		       const struct pem_run_options *options, struct pem_error *error)
+{
+	int go[2] = {-1, -1}, failed[2] = {-1, -1}, code = 0, result;
+	pid_t child;
+
+	if (s->command)
+		return pem_error__set(error, -EBUSY, "this session runs a command already");
+	if (pipe2(go, O_CLOEXEC) || pipe2(failed, O_CLOEXEC)) {
+		result = pem_error__set(error, -errno, "cannot make a pipe: %s", strerror(errno));
+		goto out;
+	}
+	child = fork();
+	if (child < 0) {
+		result = pem_error__set(error, -errno, "cannot start a process: %s",
+					strerror(errno));
+		goto out;
+	}
+	if (!child) {
+		close(go[1]);
+		run_child(s, argv, options, go[0], failed[1]);
+	}
+	close(failed[1]);
+	failed[1] = -1;
+	pem_session__lock(s);
+	s->command = child;
+	s->command_pidfd = (int)syscall(SYS_pidfd_open, child, 0);
+	if (s->log) {
+		write_command(s->log->info.command, sizeof(s->log->info.command), argv);
+		pem_session__calibrate(s, &s->log->info);
+		pem_trace_writer__set_info(s->log->writer, &s->log->info);
+	}
+	pem_session__open_sources(s, child, error);
+	pem_session__update_sources(s);
+	pem_session__unlock(s);
+	result = child;
+	if (write(go[1], "g", 1) != 1 || read(failed[0], &code, sizeof(code)) == sizeof(code)) {
+		result = exec_error(error, argv[0], code ? code : EIO);
+		wait4(child, &s->command_status, 0, &s->command_usage);
+		s->command_done = true;
+	}
+out:
+	close(go[0]);
+	close(go[1]);
+	close(failed[0]);
+	close(failed[1]);
+	return result;
+}
+
+/* --- while it runs --- */
+
+static void work(struct pem_session *s, uint64_t now)
+{
+	struct pem_producer *p;
+
+	if (now >= s->next_scan_ns) {
+		pem_session__scan_producers(s);
+		pem_session__check_producers(s);
+		s->next_scan_ns = now + SCAN_NS;
+		if (s->page->refused != s->refused_reported) {
+			s->refused_reported = s->page->refused;
+			pem_session__say(s, PEM_LOG_WARNING,
+					 "a process could not make its pool in shared memory (%s): "
+					 "%s; free some space there",
+					 s->runtime, strerror((int)s->page->last_errno));
+		}
+	}
+	for (p = s->producers; p; p = p->next)
+		pem_session__drain_producer(s, p, false);
+	pem_session__drain_sources(s, false);
+	s->next_drain_ns = now + DRAIN_NS;
+}
+
+/* 1 when the command has ended. */
+static int check_command(struct pem_session *s)
+{
+	if (!s->command || s->command_done)
+		return s->command_done;
+	if (wait4(s->command, &s->command_status, WNOHANG, &s->command_usage) == s->command)
+		s->command_done = true;
+	return s->command_done;
+}
+
+int pem_session__poll(struct pem_session *s, int timeout_ms, int *wait_status)
+{
+	uint64_t now = pem_monotonic_ns(), end = now + (uint64_t)timeout_ms * 1000000u, wait_ns;
+	struct pollfd pollfd;
+	struct timespec ts;
+
+	for (;;) {
+		if (now >= s->next_drain_ns) {
+			pem_session__lock(s);
+			work(s, now);
+			pem_session__unlock(s);
+		}
+		if (check_command(s)) {
+			*wait_status = s->command_status;
+			return 1;
+		}
+		if (s->interrupted)
+			return -EINTR;
+		now = pem_monotonic_ns();
+		if (now >= end)
+			return 0;
+		wait_ns = s->next_drain_ns > now ? s->next_drain_ns - now : 0;
+		if (wait_ns > end - now)
+			wait_ns = end - now;
+		ts = (struct timespec){.tv_sec = 0, .tv_nsec = (long)wait_ns};
+		pollfd = (struct pollfd){.fd = s->command_done ? -1 : s->command_pidfd,
+					 .events = POLLIN};
+		ppoll(&pollfd, 1, &ts, NULL);
+		now = pem_monotonic_ns();
+	}
+}
+
+void pem_session__interrupt(struct pem_session *session)
+{
+	session->interrupted = 1;
+}

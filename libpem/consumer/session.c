@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * session.c - opening and closing a session, its wishes
+ *
+ * Not here: what handles do (statistics.c, callback.c, log.c), running a program (run.c).
+ */
+#include "consumer/session.h"
+#include "producer/producer.h"
+#include "util.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const char *pem_version(void)
+{
+	return PEM_VERSION;
+}
+
+void pem_session__lock(struct pem_session *session)
+{
+	pthread_mutex_lock(&session->mutex);
+}
+
+void pem_session__unlock(struct pem_session *session)
+{
+	pthread_mutex_unlock(&session->mutex);
+}
+
+void pem_session__say(struct pem_session *session, enum pem_log_level level, const char *format,
+		      ...)
+{
+	char text[1024];
+	va_list arguments;
+
+	if (!session->options.log)
+		return;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	session->options.log(level, text, session->options.log_arg);
+}
+
+/* --- the session's folder --- */
+
+static int make_directory(struct pem_session *s, struct pem_error *error)
+{
+	int result = pem_runtime_dir(s->runtime, sizeof(s->runtime));
+	unsigned k;
+
+	if (result)
+		return pem_error__set(error, result,
+				      "no folder for shared memory: %s; set PEM_RUNTIME_DIR to a "
+				      "folder of your own, "
+				      "best on a tmpfs",
+				      strerror(-result));
+	for (k = 0; k < 1000; k++) {
+		snprintf(s->directory, sizeof(s->directory), "%s/session-%d-%u", s->runtime,
+			 (int)getpid(), k);
+		if (!mkdir(s->directory, 0700))
+			break;
+		if (errno != EEXIST)
+			return pem_error__set(error, -errno, "cannot make '%s': %s", s->directory,
+					      strerror(errno));
+	}
+	s->directory_fd = open(s->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (s->directory_fd < 0)
+		return pem_error__set(error, -errno, "cannot open '%s': %s", s->directory,
+				      strerror(errno));
+	return 0;
+}
+
+static int make_page(struct pem_session *s, struct pem_error *error)
+{
+	struct pem_pool_geometry geometry = {
+		.flags = s->options.overwrite ? PEM_POOL_OVERWRITE : 0,
+		.chunk_bytes =
+			s->options.chunk_bytes ? s->options.chunk_bytes : PEM_CHUNK_BYTES_DEFAULT,
+		.chunk_count =
+			s->options.chunk_count ? s->options.chunk_count : PEM_CHUNK_COUNT_DEFAULT,
+		.lane_count = PEM_LANE_COUNT_DEFAULT,
+		.event_capacity = PEM_EVENT_CAPACITY_DEFAULT,
+	};
+	int fd, result;
+
+	if (!pem_pool_geometry__valid(&geometry))
+		return pem_error__set(error, -EINVAL,
+				      "%u chunks of %u bytes cannot be a pool: chunks are a power "
+				      "of two between 4096 "
+				      "and 16777216 bytes, and there are 2 to 1048576 of them",
+				      geometry.chunk_count, geometry.chunk_bytes);
+	fd = openat(s->directory_fd, "config", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+		    0600);
+	if (fd < 0)
+		return pem_error__set(error, -errno, "cannot write in '%s': %s", s->directory,
+				      strerror(errno));
+	result = -posix_fallocate(fd, 0, sizeof(*s->page));
+	if (!result) {
+		s->page = mmap(NULL, sizeof(*s->page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		if (s->page == MAP_FAILED) {
+			s->page = NULL;
+			result = -errno;
+		}
+	}
+	close(fd);
+	if (result)
+		return pem_error__set(error, result,
+				      "cannot write in '%s': %s; free some space there",
+				      s->directory, strerror(-result));
+	s->page->abi_version = PEM_ABI_VERSION;
+	s->page->pool_flags = geometry.flags;
+	s->page->chunk_bytes = geometry.chunk_bytes;
+	s->page->chunk_count = geometry.chunk_count;
+	s->page->lane_count = geometry.lane_count;
+	s->page->event_capacity = geometry.event_capacity;
+	s->page->consumer_pid = (uint32_t)getpid();
+	__atomic_store_n(&s->page->magic, PEM_SESSION_MAGIC, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static void remove_directory(struct pem_session *s)
+{
+	struct dirent *entry;
+	DIR *directory;
+
+	if (s->directory_fd < 0)
+		return;
+	directory = fdopendir(s->directory_fd);
+	if (!directory) {
+		close(s->directory_fd);
+		return;
+	}
+	while ((entry = readdir(directory))) {
+		if (entry->d_name[0] != '.')
+			unlinkat(dirfd(directory), entry->d_name, 0);
+	}
+	closedir(directory);
+	rmdir(s->directory);
+}
+
+/* --- life --- */
+
+struct pem_session *pem_session__open(const struct pem_session_options *options,
+				      struct pem_error *error)
+{
+	struct pem_session *s = calloc(1, sizeof(*s));
+	pthread_mutexattr_t attributes;
+	int result = -ENOMEM;
+
+	if (!s) {
+		pem_error__set(error, 0, "out of memory");
+		errno = ENOMEM;
+		return NULL;
+	}
+	pthread_mutexattr_init(&attributes);
+	pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
+	pthread_mutex_init(&s->mutex, &attributes);
+	pthread_mutexattr_destroy(&attributes);
+	s->directory_fd = s->command_pidfd = -1;
+	s->self_slot = -1;
+	if (options)
+		memcpy(&s->options, options,
+		       options->size < sizeof(s->options) ? options->size : sizeof(s->options));
+	s->model = pem_model__new();
+	if (!s->model) {
+		pem_error__set(error, 0, "out of memory");
+		goto fail;
+	}
+	result = pem_model__add_catalogue(s->model, error);
+	if (result < 0)
+		goto fail;
+	result = make_directory(s, error);
+	if (!result)
+		result = make_page(s, error);
+	if (result)
+		goto fail;
+	result = -ENOMEM;
+	s->chunk_bytes = s->page->chunk_bytes;
+	s->chunk = malloc(s->chunk_bytes);
+	if (!s->chunk)
+		goto fail;
+	pem_clock_sync__init(&s->clock);
+	return s;
+fail:
+	pem_session__close(s);
+	errno = -result;
+	return NULL;
+}
+
+void pem_session__close(struct pem_session *s)
+{
+	struct pem_producer *producer;
+	size_t i;
+
+	if (!s)
+		return;
+	while (s->callbacks)
+		pem_callback__unregister(s->callbacks);
+	while (s->statistics)
+		pem_statistics__unregister(s->statistics);
+	pem_log__unregister(s->log);
+	if (s->page) {
+		__atomic_store_n(&s->page->closed, 1, __ATOMIC_RELEASE);
+		for (i = 0; i < s->wish_count; i++)
+			s->wishes[i].log = s->wishes[i].statistic = s->wishes[i].callback = false;
+		pem_session__publish(s);
+	}
+	if (s->self_slot >= 0)
+		pem_process__leave((unsigned)s->self_slot);
+	pem_session__close_sources(s);
+	while ((producer = s->producers)) {
+		s->producers = producer->next;
+		pem_producer__free(producer);
+	}
+	remove_directory(s);
+	if (s->page)
+		munmap(s->page, sizeof(*s->page));
+	if (s->command_pidfd >= 0)
+		close(s->command_pidfd);
+	pem_model__free(s->model);
+	free(s->wishes);
+	free(s->chunk);
+	pthread_mutex_destroy(&s->mutex);
+	free(s);
+}
+
+const struct pem_model *pem_session__model(const struct pem_session *session)
+{
+	return session->model;
+}
+
+int pem_session__load_models(struct pem_session *s)
+{
+	DIR *directory = opendir(s->directory);
+	struct pem_error error;
+	struct dirent *entry;
+	int added = 0, result;
+	size_t bytes;
+	char *text;
+
+	if (!directory)
+		return -errno;
+	while ((entry = readdir(directory))) {
+		if (strncmp(entry->d_name, "model-", 6))
+			continue;
+		text = pem_read_file(s->directory_fd, entry->d_name, 64u << 20, &bytes);
+		if (!text)
+			continue;
+		result = pem_model__add_text(s->model, text, bytes, entry->d_name, &error);
+		if (result < 0)
+			pem_session__say(s, PEM_LOG_WARNING,
+					 "a program's event descriptions are not usable: %s",
+					 error.text);
+		else
+			added += result;
+		free(text);
+	}
+	closedir(directory);
+	return added;
+}
+
+int pem_session__join_self(struct pem_session *s)
+{
+	if (s->self_slot >= 0)
+		return 0;
+	s->self_slot = pem_process__join(s->directory);
+	return s->self_slot < 0 ? s->self_slot : 0;
+}
+
+/* --- wishes --- */
+
+/* Room for every event that a model may hold, so that pointers to wishes stay valid. */
+#define WISHES_MAX 4096u
+
+struct pem_wish *pem_session__wish(struct pem_session *s, const struct pem_event *event)
+{
+	size_t i;
+
+	if (!s->wishes) {
+		s->wishes = calloc(WISHES_MAX, sizeof(*s->wishes));
+		if (!s->wishes)
+			return NULL;
+	}
+	for (i = 0; i < s->wish_count; i++) {
+		if (s->wishes[i].event == event)
+			return &s->wishes[i];
+	}
+	if (s->wish_count == WISHES_MAX)
+		return NULL;
+	s->wishes[i].event = event;
+	s->wishes[i].context.cpu = PEM_NO_CPU;
+	s->wishes[i].field = PEM_NO_FIELD;
+	s->wishes[i].epoch = 1;
+	s->wishes[i].instance = -1;
+	s->wish_count++;
+	return &s->wishes[i];
+}
+
+int pem_wish__set_context(struct pem_wish *wish, const struct pem_context *context,
+			  struct pem_error *error)
+{
+	struct pem_context any = {.cpu = PEM_NO_CPU};
+
+	if (!context)
+		context = &any;
+	if (wish->has_context &&
+	    (wish->context.cpu != context->cpu || wish->context.pid != context->pid ||
+	     wish->context.tid != context->tid))
+		return pem_error__set(error, -EBUSY,
+				      "this session already observes %s in another context; open a "
+				      "second session",
+				      wish->event->name);
+	wish->context = *context;
+	wish->has_context = true;
+	return 0;
+}
+
+uint64_t pem_wish__action(const struct pem_wish *wish)
+{
+	uint32_t flags = 0, type = 0, offset = 0;
+
+	if (wish->log)
+		flags |= PEM_ACTION_LOG;
+	if (wish->callback)
+		flags |= PEM_ACTION_CALLBACK;
+	if (wish->statistic) {
+		flags |= PEM_ACTION_STAT;
+		if (wish->field != PEM_NO_FIELD) {
+			type = wish->event->fields[wish->field].type;
+			offset = wish->event->fields[wish->field].offset;
+		}
+	}
+	if (wish->context.tid != PEM_ANY || wish->context.cpu != PEM_NO_CPU)
+		flags |= flags ? PEM_ACTION_FILTER : 0;
+	return flags ? PEM_ACTION(flags, wish->field, type, offset, wish->epoch) : 0;
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * session.h - a session from the inside: wishes, producers, sources, the log
+ *
+ * A wish is what the session wants of one event: the union of what its handles want. Wishes become rules in the
+ * session page and action words in the producers' control pages (rules.c), or actions of a source (sources.c).
+ *
+ *	handles (statistics, callback, log) --> wishes --> rules --> producers --drain--> log (trace_writer)
+ *	                                              \--> sources --------------------^
+ *
+ * Every entry takes the session's mutex, which is recursive: a synchronous callback may come from the session's
+ * own thread. Producer threads take it only inside a callback that uses the API.
+ */
+#ifndef PEM_SESSION_H
+#define PEM_SESSION_H
+
+#include "consumer/clock_sync.h"
+#include "consumer/trace_writer.h"
+#include "pool.h"
+#include "source.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/resource.h>
+
+#define PEM_INSTANCES_MAX 16
+
+struct pem_wish {
+	const struct pem_event *event;
+	struct pem_context context;
+	bool has_context; /* some handle has set it */
+	bool log, statistic, callback;
+	bool want_log,
+		want_statistic; /* registered, enabled or not: a source opens what may be wanted */
+	uint8_t field;
+	uint32_t epoch;
+	const struct pem_statistics *statistics; /* the handle that chose field */
+	int instance; /* of sources, -1: none yet or a stub */
+	size_t instance_index;
+	int unavailable; /* 0, or -errno of a source that can't */
+	char reason[232]; /* why */
+	char source[24]; /* its name */
+	uint64_t delivered, lost; /* records of a source: written, not written */
+	struct pem_statistic retired; /* from processes that are gone; valid for retired_epoch */
+	uint32_t retired_epoch;
+};
+
+/* A slot of a producer's event table, found by id when records are walked. */
+struct pem_event_entry {
+	uint32_t id; /* 0: free */
+	uint32_t slot;
+	const struct pem_event *event;
+};
+#define PEM_EVENT_TABLE 1024u /* power of two, at least twice PEM_EVENT_CAPACITY_DEFAULT */
+
+struct pem_producer {
+	char name[64]; /* "<pid>-<k>" */
+	char comm[PEM_NAME_BYTES];
+	uint32_t pid;
+	int pidfd; /* -1: could not be opened, taken for dead at the end only */
+	bool dead;
+	uint32_t slot; /* session slot in that process */
+	struct pem_ring ring;
+	uint64_t bytes;
+	struct pem_control_file *control;
+	uint64_t control_bytes;
+	uint64_t *next_seq; /* per lane */
+	uint64_t *delivered; /* per event slot */
+	uint64_t *lost; /* per event slot: drained, but not written */
+	uint64_t *produced, *discarded; /* per event slot, as of the final drain */
+	uint64_t damaged; /* records dropped because they could not be believed */
+	struct pem_event_entry table[PEM_EVENT_TABLE];
+	uint32_t table_events; /* ids entered so far */
+	struct pem_producer *next;
+};
+
+struct pem_source_plugin {
+	const struct pem_source_ops *ops;
+	void *handle;
+	struct pem_source_plugin *next;
+};
+
+struct pem_instance {
+	const struct pem_source_ops *ops;
+	struct pem_source *source;
+	struct pem_source_event *events;
+	size_t event_count;
+};
+
+struct pem_event_set {
+	size_t count;
+	const struct pem_event *events[];
+};
+
+struct pem_statistics {
+	struct pem_session *session;
+	struct pem_statistics *next;
+	char attribute[64];
+	bool enabled;
+	size_t count;
+	struct pem_wish *wishes[];
+};
+
+struct pem_callback {
+	struct pem_session *session;
+	struct pem_callback *next;
+	size_t count;
+	struct {
+		struct pem_wish *wish;
+		unsigned index; /* in pem_joined.callback */
+	} entry[];
+};
+
+struct pem_log {
+	struct pem_session *session;
+	struct pem_trace_writer *writer;
+	struct pem_trace_info info;
+	bool enabled, finished;
+	uint64_t delivered,
+		discarded; /* user records, of producers accounted for in the case of discarded */
+	size_t count;
+	struct pem_wish *wishes[];
+};
+
+struct pem_session {
+	pthread_mutex_t mutex;
+	struct pem_session_options options;
+	struct pem_model *model;
+	char runtime[PATH_MAX - 128];
+	char directory[PATH_MAX - 64];
+	int directory_fd;
+	struct pem_session_page *page;
+	int self_slot; /* of this process, -1: not joined */
+	struct pem_wish *wishes; /* one per model event, lazily */
+	size_t wish_count;
+	struct pem_producer *producers;
+	struct pem_statistics *statistics;
+	struct pem_callback *callbacks;
+	struct pem_log *log;
+	struct pem_source_plugin *plugins;
+	bool plugins_loaded;
+	struct pem_instance instances[PEM_INSTANCES_MAX];
+	int instance_count;
+	struct pem_clock_sync clock;
+	pid_t command;
+	int command_pidfd;
+	bool command_done;
+	int command_status;
+	struct rusage command_usage;
+	volatile int interrupted;
+	uint64_t next_scan_ns, next_drain_ns;
+	uint32_t refused_reported;
+	uint8_t *chunk; /* private copy of a chunk while it is checked */
+	size_t chunk_bytes;
+};
+
+void pem_session__lock(struct pem_session *session);
+void pem_session__unlock(struct pem_session *session);
+void pem_session__say(struct pem_session *session, enum pem_log_level level, const char *format,
+		      ...) __attribute__((format(printf, 3, 4)));
+
+/* The wish for an event of the session's model; NULL: out of memory. The pointer stays valid. */
+struct pem_wish *pem_session__wish(struct pem_session *session, const struct pem_event *event);
+/* Set or check a wish's context. 0, or -EBUSY when another handle has chosen another. */
+int pem_wish__set_context(struct pem_wish *wish, const struct pem_context *context,
+			  struct pem_error *error);
+/* The action word of what is enabled now. */
+uint64_t pem_wish__action(const struct pem_wish *wish);
+/* Join this process to the session, once. 0, or -errno. */
+int pem_session__join_self(struct pem_session *session);
+/* Models that producers left in the session's folder. Returns events added. */
+int pem_session__load_models(struct pem_session *session);
+
+/* rules.c: publish the wishes to the session page, this process and every known producer. */
+void pem_session__publish(struct pem_session *session);
+void pem_session__apply_to(struct pem_session *session, struct pem_producer *producer);
+
+/* producers.c */
+void pem_session__scan_producers(struct pem_session *session);
+void pem_session__check_producers(struct pem_session *session);
+void pem_producer__free(struct pem_producer *producer);
+/* Add an event's slots over all lanes to a statistic; in the wish's epoch only. */
+void pem_producer__statistic(struct pem_producer *producer, const struct pem_wish *wish,
+			     struct pem_statistic *s);
+const struct pem_event_entry *pem_producer__event(struct pem_producer *producer, uint32_t id);
+/* Enter events that came since; the model may have grown. */
+void pem_producer__refresh_events(struct pem_session *session, struct pem_producer *producer);
+
+/* drain.c: move full chunks (final: all committed records) to the log. */
+void pem_session__drain_producer(struct pem_session *session, struct pem_producer *producer,
+				 bool final);
+/* Account for a producer that will produce no more, or not for this session. */
+void pem_session__account(struct pem_session *session, struct pem_producer *producer);
+
+/* sources.c */
+int pem_session__open_sources(struct pem_session *session, pid_t root, struct pem_error *error);
+void pem_session__update_sources(struct pem_session *session);
+void pem_session__load_plugins(struct pem_session *session);
+void pem_session__drain_sources(struct pem_session *session, bool final);
+void pem_session__account_sources(struct pem_session *session);
+void pem_session__close_sources(struct pem_session *session);
+/* Gaps: events whose source can't deliver them, by reason. */
+void pem_session__note_gaps(struct pem_session *session, struct pem_trace_info *info);
+const char *pem_plugin_folder(char *path, size_t bytes);
+
+/* statistics.c */
+void pem_statistic__add(struct pem_statistic *to, const struct pem_statistic *from);
+
+/* calibrate.c: what each kind of event costs here; fills info->costs' ns_each, counts stay 0. */
+void pem_session__calibrate(struct pem_session *session, struct pem_trace_info *info);
+
+#endif

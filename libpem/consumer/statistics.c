@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * statistics.c - statistics handles: what to accumulate where the event happens, and reading it
+ */
+#include "consumer/session.h"
+#include "util.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void pem_statistic__add(struct pem_statistic *to, const struct pem_statistic *from)
+{
+	if (!from->count)
+		return;
+	if (!to->count) {
+		const struct pem_event *event = to->event;
+
+		*to = *from;
+		to->event = event;
+		return;
+	}
+	to->count += from->count;
+	to->sum += from->sum;
+	to->sum_f += from->sum_f;
+	if (from->is_float) {
+		to->min_f = from->min_f < to->min_f ? from->min_f : to->min_f;
+		to->max_f = from->max_f > to->max_f ? from->max_f : to->max_f;
+	} else if (from->is_signed) {
+		to->min = (int64_t)from->min < (int64_t)to->min ? from->min : to->min;
+		to->max = (int64_t)from->max > (int64_t)to->max ? from->max : to->max;
+	} else {
+		to->min = from->min < to->min ? from->min : to->min;
+		to->max = from->max > to->max ? from->max : to->max;
+	}
+}
+
+/* Choose the attribute for one event. 0, or -errno with error. */
+static int choose_field(struct pem_wish *wish, const char *attribute, struct pem_error *error)
+{
+	int field = PEM_NO_FIELD;
+
+	if (attribute) {
+		field = pem_event__field(wish->event, attribute);
+		if (field < 0 || !pem_type__bytes((enum pem_type)wish->event->fields[field].type))
+			return pem_error__set(error, -EINVAL,
+					      "%s has no number named '%s'; 'pem list --json' "
+					      "shows the fields of each event",
+					      wish->event->name, attribute);
+	}
+	if (wish->statistics)
+		return pem_error__set(error, -EBUSY,
+				      "this session already has a statistic of %s; open a second "
+				      "session for another",
+				      wish->event->name);
+	wish->field = (uint8_t)field;
+	return 0;
+}
+
+struct pem_statistics *pem_session__register_statistics(struct pem_session *session,
+							const struct pem_event_set *set,
+							const struct pem_context *context,
+							const char *attribute,
+							struct pem_error *error)
+{
+	struct pem_statistics *st = calloc(1, sizeof(*st) + set->count * sizeof(st->wishes[0]));
+	struct pem_wish *wish;
+	int result = -ENOMEM;
+	size_t i;
+
+	if (!st) {
+		pem_error__set(error, 0, "out of memory");
+		return NULL;
+	}
+	pem_session__lock(session);
+	st->session = session;
+	for (i = 0; i < set->count; i++) {
+		wish = pem_session__wish(session, set->events[i]);
+		if (!wish) {
+			result = pem_error__set(error, -ENOMEM, "out of memory");
+			goto fail;
+		}
+		result = pem_wish__set_context(wish, context, error);
+		if (!result)
+			result = choose_field(wish, attribute, error);
+		if (result)
+			goto fail;
+		wish->statistics = st;
+		wish->want_statistic = true;
+		st->wishes[st->count++] = wish;
+	}
+	if (attribute)
+		snprintf(st->attribute, sizeof(st->attribute), "%s", attribute);
+	st->next = session->statistics;
+	session->statistics = st;
+	pem_session__unlock(session);
+	return st;
+fail:
+	for (i = 0; i < st->count; i++) {
+		st->wishes[i]->statistics = NULL;
+		st->wishes[i]->want_statistic = false;
+	}
+	pem_session__unlock(session);
+	free(st);
+	errno = -result;
+	return NULL;
+}
+
+/* Handles of processes in this one need it joined: when a context names this process. */
+static int join_if_named(struct pem_session *s, struct pem_wish *const *wishes, size_t count)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		if (wishes[i]->context.pid == (uint32_t)getpid())
+			return pem_session__join_self(s);
+	}
+	return 0;
+}
+
+int pem_statistics__enable(struct pem_statistics *st)
+{
+	struct pem_error error;
+	int result;
+	size_t i;
+
+	pem_session__lock(st->session);
+	for (i = 0; i < st->count; i++)
+		st->wishes[i]->statistic = true;
+	st->enabled = true;
+	result = join_if_named(st->session, st->wishes, st->count);
+	if (!result)
+		result = pem_session__open_sources(st->session, 0, &error);
+	pem_session__publish(st->session);
+	pem_session__update_sources(st->session);
+	pem_session__unlock(st->session);
+	return result;
+}
+
+int pem_statistics__disable(struct pem_statistics *st)
+{
+	size_t i;
+
+	pem_session__lock(st->session);
+	for (i = 0; i < st->count; i++)
+		st->wishes[i]->statistic = false;
+	st->enabled = false;
+	pem_session__publish(st->session);
+	pem_session__update_sources(st->session);
+	pem_session__unlock(st->session);
+	return 0;
+}
+
+int pem_statistics__reset(struct pem_statistics *st)
+{
+	size_t i;
+
+	pem_session__lock(st->session);
+	for (i = 0; i < st->count; i++)
+		st->wishes[i]->epoch = (st->wishes[i]->epoch + 1) & 0xffffff;
+	pem_session__publish(st->session);
+	pem_session__update_sources(st->session);
+	pem_session__unlock(st->session);
+	return 0;
+}
+
+static void read_wish(struct pem_session *s, const struct pem_wish *wish,
+		      struct pem_statistic *value)
+{
+	struct pem_producer *p;
+
+	if (wish->unavailable) {
+		value->unavailable = wish->unavailable;
+	} else if (wish->instance >= 0) {
+		value->unavailable = s->instances[wish->instance].ops->read_statistic(
+			s->instances[wish->instance].source, wish->instance_index, value);
+	} else {
+		if (wish->retired_epoch == wish->epoch)
+			pem_statistic__add(value, &wish->retired);
+		for (p = s->producers; p; p = p->next) {
+			pem_producer__refresh_events(s, p);
+			pem_producer__statistic(p, wish, value);
+		}
+	}
+	value->event = wish->event;
+	if (value->count)
+		value->mean = (value->is_float    ? value->sum_f
+			       : value->is_signed ? (double)(int64_t)value->sum
+						  : (double)value->sum) /
+			      (double)value->count;
+}
+
+int pem_statistics__read(struct pem_statistics *st, struct pem_statistic *values, size_t count)
+{
+	size_t i;
+
+	pem_session__lock(st->session);
+	if (count > st->count)
+		count = st->count;
+	pem_session__scan_producers(st->session);
+	for (i = 0; i < count; i++) {
+		memset(&values[i], 0, sizeof(values[i]));
+		values[i].event = st->wishes[i]->event;
+		read_wish(st->session, st->wishes[i], &values[i]);
+	}
+	pem_session__unlock(st->session);
+	return (int)count;
+}
+
+void pem_statistics__unregister(struct pem_statistics *st)
+{
+	struct pem_statistics **link;
+	struct pem_session *s;
+	size_t i;
+
+	if (!st)
+		return;
+	s = st->session;
+	pem_statistics__disable(st);
+	pem_session__lock(s);
+	for (i = 0; i < st->count; i++) {
+		st->wishes[i]->statistics = NULL;
+		st->wishes[i]->want_statistic = false;
+		st->wishes[i]->field = PEM_NO_FIELD;
+		st->wishes[i]->epoch = (st->wishes[i]->epoch + 1) & 0xffffff;
+	}
+	for (link = &s->statistics; *link; link = &(*link)->next) {
+		if (*link == st) {
+			*link = st->next;
+			break;
+		}
+	}
+	pem_session__unlock(s);
+	free(st);
+}

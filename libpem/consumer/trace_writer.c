@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * trace_writer.c - stream files and the closing files of a trace
+ *
+ * Not here: metadata's text (metadata.c), where packets come from (drain.c, sources).
+ */
+#include "consumer/trace_writer.h"
+#include "consumer/metadata.h"
+#include "util.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define STREAMS_OPEN_MAX 128
+#define RESERVE_BYTES (256u << 10)
+#define STREAM_NAME_BYTES 48
+
+struct stream {
+	char name[STREAM_NAME_BYTES];
+	int fd; /* -1: not open now */
+	uint64_t bytes; /* all of it whole packets */
+	uint64_t packets;
+	uint64_t last_clock;
+	uint64_t lost; /* records that could not be written */
+	uint64_t stated; /* events_discarded of the last packet */
+	uint64_t used; /* when, for closing the one least used */
+};
+
+struct pem_trace_writer {
+	int directory_fd;
+	int private_fd; /* .pem */
+	const struct pem_model *model;
+	uint8_t uuid[16];
+	struct pem_trace_info info;
+	struct stream *streams;
+	size_t stream_count, stream_capacity;
+	size_t last_stream;
+	unsigned open_count;
+	uint64_t ticks;
+	int failed;
+	FILE *balance; /* memory stream */
+	char *balance_text;
+	size_t balance_bytes;
+};
+
+/* --- beginning --- */
+
+static bool directory_is_empty(int fd)
+{
+	int copy = dup(fd);
+	DIR *directory = copy < 0 ? NULL : fdopendir(copy);
+	struct dirent *entry;
+	bool empty = true;
+
+	if (!directory) {
+		if (copy >= 0)
+			close(copy);
+		return false;
+	}
+	while ((entry = readdir(directory))) {
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+			empty = false;
+	}
+	closedir(directory);
+	return empty;
+}
+
+static int open_directories(struct pem_trace_writer *w, const char *directory,
+			    struct pem_error *error)
+{
+	if (mkdir(directory, 0700) && errno != EEXIST)
+		return pem_error__set(
+			error, -errno,
+			"cannot make trace directory '%s': %s; choose another with -o", directory,
+			strerror(errno));
+	w->directory_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (w->directory_fd < 0)
+		return pem_error__set(error, -errno, "cannot open trace directory '%s': %s",
+				      directory, strerror(errno));
+	if (!directory_is_empty(w->directory_fd))
+		return pem_error__set(
+			error, -EEXIST,
+			"trace directory '%s' is not empty; choose another or remove what is in it",
+			directory);
+	if (mkdirat(w->directory_fd, ".pem", 0700))
+		return pem_error__set(error, -errno, "cannot write in trace directory '%s': %s",
+				      directory, strerror(errno));
+	w->private_fd =
+		openat(w->directory_fd, ".pem", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (w->private_fd < 0)
+		return pem_error__set(error, -errno, "cannot open '%s/.pem': %s", directory,
+				      strerror(errno));
+	return 0;
+}
+
+/* Blocks that the closing files will need: given back just before they are written. */
+static int reserve_space(struct pem_trace_writer *w)
+{
+	int fd = openat(w->private_fd, "reserve", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600),
+	    result;
+
+	if (fd < 0)
+		return -errno;
+	result = -posix_fallocate(fd, 0, RESERVE_BYTES);
+	close(fd);
+	return result;
+}
+
+static int write_run(struct pem_trace_writer *w, const struct pem_trace_info *info)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *f = open_memstream(&text, &bytes);
+	uint32_t i;
+	int result;
+
+	if (!f)
+		return -errno;
+	fprintf(f, "command=%s\nhost=%s\nversion=%s\n", info->command, info->host, info->version);
+	fprintf(f, "start_time_ns=%llu\nstart_clock=%llu\nduration_ns=%llu\n",
+		(unsigned long long)info->start_time_ns, (unsigned long long)info->start_clock,
+		(unsigned long long)info->duration_ns);
+	fprintf(f,
+		"clock_hz=%llu\nclock_error_ns=%llu\nrecorder_cpu_ns=%llu\nprogram_cpu_ns=%llu\n",
+		(unsigned long long)info->clock_hz, (unsigned long long)info->clock_error_ns,
+		(unsigned long long)info->recorder_cpu_ns,
+		(unsigned long long)info->program_cpu_ns);
+	fprintf(f, "exit_status=%d\ncomplete=%u\n", info->exit_status, info->complete);
+	for (i = 0; i < info->cost_count; i++)
+		fprintf(f, "cost=%s\t%.3f\t%llu\n", info->costs[i].kind, info->costs[i].ns_each,
+			(unsigned long long)info->costs[i].count);
+	for (i = 0; i < info->gap_count; i++)
+		fprintf(f, "gap=%s\t%s\n", info->gaps[i].source, info->gaps[i].reason);
+	if (fclose(f)) {
+		free(text);
+		return -ENOMEM;
+	}
+	result = pem_replace_file(w->private_fd, "run", text, bytes);
+	free(text);
+	return result;
+}
+
+int pem_trace_writer__model_changed(struct pem_trace_writer *w)
+{
+	char *text = pem_model__to_text(w->model);
+	int result;
+
+	if (!text)
+		return -errno;
+	result = pem_replace_file(w->private_fd, "model", text, strlen(text));
+	free(text);
+	if (result)
+		return result;
+	text = pem_metadata__text(w->model, &w->info, w->uuid);
+	if (!text)
+		return -errno;
+	result = pem_replace_file(w->directory_fd, "metadata", text, strlen(text));
+	free(text);
+	return result;
+}
+
+int pem_trace_writer__set_info(struct pem_trace_writer *w, const struct pem_trace_info *info)
+{
+	int result;
+
+	w->info = *info;
+	result = write_run(w, info);
+	return result ? result : pem_trace_writer__model_changed(w);
+}
+
+struct pem_trace_writer *pem_trace_writer__new(const char *directory, const struct pem_model *model,
+					       const struct pem_trace_info *info,
+					       struct pem_error *error)
+{
+	struct pem_trace_writer *w = calloc(1, sizeof(*w));
+	int result = -ENOMEM;
+
+	if (!w) {
+		pem_error__set(error, 0, "out of memory");
+		return NULL;
+	}
+	w->directory_fd = w->private_fd = -1;
+	w->model = model;
+	w->info = *info;
+	if (getrandom(w->uuid, sizeof(w->uuid), 0) != sizeof(w->uuid)) {
+		result =
+			pem_error__set(error, -EIO, "cannot get random bytes for the trace's UUID");
+		goto fail;
+	}
+	w->uuid[6] = (w->uuid[6] & 0x0f) | 0x40; /* RFC 4122, version 4 */
+	w->uuid[8] = (w->uuid[8] & 0x3f) | 0x80;
+	w->balance = open_memstream(&w->balance_text, &w->balance_bytes);
+	if (!w->balance)
+		goto fail;
+	result = open_directories(w, directory, error);
+	if (result)
+		goto fail;
+	result = reserve_space(w);
+	if (!result)
+		result = pem_trace_writer__model_changed(w);
+	if (!result)
+		result = write_run(w, info);
+	if (!result)
+		return w;
+	pem_error__set(error, 0, "cannot write in trace directory '%s': %s%s", directory,
+		       strerror(-result),
+		       result == -ENOSPC ? "; free some space or choose another with -o" : "");
+fail:
+	pem_trace_writer__free(w);
+	errno = -result;
+	return NULL;
+}
+
+/* --- packets --- */
+
+static struct stream *find_stream(struct pem_trace_writer *w, const char *name)
+{
+	struct stream *grown, *s;
+	size_t i;
+
+	if (w->last_stream < w->stream_count && !strcmp(w->streams[w->last_stream].name, name))
+		return &w->streams[w->last_stream];
+	for (i = w->stream_count; i-- > 0;) {
+		if (!strcmp(w->streams[i].name, name)) {
+			w->last_stream = i;
+			return &w->streams[i];
+		}
+	}
+	if (w->stream_count == w->stream_capacity) {
+		grown = realloc(w->streams, (w->stream_capacity * 2 + 16) * sizeof(*grown));
+		if (!grown)
+			return NULL;
+		w->streams = grown;
+		w->stream_capacity = w->stream_capacity * 2 + 16;
+	}
+	s = &w->streams[w->stream_count];
+	memset(s, 0, sizeof(*s));
+	if (strlen(name) >= sizeof(s->name))
+		return NULL;
+	strcpy(s->name, name);
+	s->fd = -1;
+	w->last_stream = w->stream_count++;
+	return s;
+}
+
+static int open_stream(struct pem_trace_writer *w, struct stream *s)
+{
+	struct stream *oldest = NULL;
+	size_t i;
+
+	s->used = ++w->ticks;
+	if (s->fd >= 0)
+		return 0;
+	if (w->open_count >= STREAMS_OPEN_MAX) {
+		for (i = 0; i < w->stream_count; i++) {
+			if (w->streams[i].fd >= 0 && (!oldest || w->streams[i].used < oldest->used))
+				oldest = &w->streams[i];
+		}
+		close(oldest->fd);
+		oldest->fd = -1;
+		w->open_count--;
+	}
+	s->fd = openat(w->directory_fd, s->name,
+		       O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW |
+			       (s->packets ? 0 : O_CREAT | O_EXCL),
+		       0600);
+	if (s->fd < 0)
+		return -errno;
+	w->open_count++;
+	return 0;
+}
+
+int pem_trace_writer__packet(struct pem_trace_writer *w, const char *name,
+			     struct pem_packet *packet, size_t bytes)
+{
+	struct stream *s = find_stream(w, name);
+	size_t content = (packet->content_size + 7) / 8, size = (content + 7) & ~(size_t)7;
+	int result = -ENOMEM;
+
+	if (!s)
+		return -ENOMEM;
+	if (size > bytes || content < PEM_PACKET_HEADER_BYTES)
+		return -EINVAL;
+	memset((uint8_t *)packet + content, 0, size - content);
+	packet->magic = PEM_CTF_MAGIC;
+	memcpy(packet->uuid, w->uuid, sizeof(packet->uuid));
+	packet->stream_id = 0;
+	packet->stream_instance_id = (uint64_t)(s - w->streams);
+	packet->packet_size = (uint64_t)size * 8;
+	packet->packet_seq_num = s->packets;
+	packet->events_discarded += s->lost;
+	if (packet->events_discarded < s->stated)
+		packet->events_discarded =
+			s->stated; /* a counter only grows, whatever shared memory says */
+	if (packet->timestamp_begin < s->last_clock)
+		packet->timestamp_begin = s->last_clock;
+	result = w->failed ? w->failed : open_stream(w, s);
+	if (!result)
+		result = pem_write_all(s->fd, packet, size);
+	if (result) {
+		if (s->fd >= 0 && !w->failed && ftruncate(s->fd, (off_t)s->bytes))
+			result = -errno;
+		w->failed = result;
+		s->lost += packet->record_count;
+		return result;
+	}
+	s->bytes += size;
+	s->packets++;
+	s->last_clock = packet->timestamp_end;
+	s->stated = packet->events_discarded;
+	return 0;
+}
+
+void pem_trace_writer__discarded(struct pem_trace_writer *w, const char *name,
+				 uint64_t events_discarded, uint64_t clock)
+{
+	struct pem_packet packet = {0};
+	struct stream *s = find_stream(w, name);
+
+	if (!s || (s->packets && events_discarded + s->lost <= s->stated) ||
+	    events_discarded + s->lost == 0)
+		return;
+	if (clock < s->last_clock)
+		clock = s->last_clock;
+	packet.timestamp_begin = packet.timestamp_end = clock;
+	packet.content_size = PEM_PACKET_HEADER_BYTES * 8;
+	packet.events_discarded = events_discarded;
+	packet.cpu = PEM_NO_CPU;
+	pem_trace_writer__packet(w, name, &packet, sizeof(packet));
+}
+
+int pem_trace_writer__failed(const struct pem_trace_writer *w)
+{
+	return w->failed;
+}
+
+/* --- the end --- */
+
+int pem_trace_writer__balance(struct pem_trace_writer *w, uint32_t pid, const char *name,
+			      const struct pem_balance_entry *entries, size_t count)
+{
+	const struct pem_balance *b;
+	size_t i;
+
+	fprintf(w->balance, "producer\t%u\t", pid);
+	for (; *name; name++)
+		fputc((unsigned char)*name < 32 ? '?' : *name, w->balance);
+	fputc('\n', w->balance);
+	for (i = 0; i < count; i++) {
+		b = &entries[i].balance;
+		if (!b->produced && !b->delivered && !b->discarded && !b->overwritten)
+			continue;
+		fprintf(w->balance, "event\t%08x\t%llu\t%llu\t%llu\t%llu\n", entries[i].event_id,
+			(unsigned long long)b->produced, (unsigned long long)b->delivered,
+			(unsigned long long)b->discarded, (unsigned long long)b->overwritten);
+	}
+	return ferror(w->balance) ? -ENOMEM : 0;
+}
+
+int pem_trace_writer__finish(struct pem_trace_writer *w, const struct pem_trace_info *info)
+{
+	int result;
+
+	fprintf(w->balance, "end\n");
+	if (fflush(w->balance))
+		return -ENOMEM;
+	unlinkat(w->private_fd, "reserve", 0);
+	result = pem_replace_file(w->private_fd, "balance", w->balance_text, w->balance_bytes);
+	return result ? result : write_run(w, info);
+}
+
+void pem_trace_writer__free(struct pem_trace_writer *w)
+{
+	size_t i;
+
+	if (!w)
+		return;
+	for (i = 0; i < w->stream_count; i++) {
+		if (w->streams[i].fd >= 0)
+			close(w->streams[i].fd);
+	}
+	if (w->private_fd >= 0)
+		close(w->private_fd);
+	if (w->directory_fd >= 0)
+		close(w->directory_fd);
+	if (w->balance)
+		fclose(w->balance);
+	free(w->balance_text);
+	free(w->streams);
+	free(w);
+}

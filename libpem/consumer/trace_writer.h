@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * trace_writer.h - a trace directory while it is being written: packets to stream files, metadata, .pem/
+ *
+ * A full disk stops the writing of packets, not the counting: what is not written is counted as discarded in its
+ * stream, and space for the closing files is reserved when the trace is begun.
+ */
+#ifndef PEM_TRACE_WRITER_H
+#define PEM_TRACE_WRITER_H
+
+#include <pem/trace.h>
+
+struct pem_trace_writer;
+
+/*
+ * Begin a trace in a directory that does not exist or is empty; info has command, host, clock and start set. The
+ * model is borrowed and may grow; call __model_changed then. NULL with errno and error.
+ */
+struct pem_trace_writer *pem_trace_writer__new(const char *directory, const struct pem_model *model,
+					       const struct pem_trace_info *info,
+					       struct pem_error *error);
+/* The command has become known: write it down. 0, or -errno. */
+int pem_trace_writer__set_info(struct pem_trace_writer *writer, const struct pem_trace_info *info);
+/* Write the metadata again, as the model has grown. 0, or -errno. */
+int pem_trace_writer__model_changed(struct pem_trace_writer *writer);
+
+/*
+ * Append a packet whose records are checked and whose header holds timestamps, content_size, sequence, pid, tid, cpu,
+ * source, record_count and events_discarded (without what this writer lost). bytes: at least content_size rounded up to
+ * 8 bytes are readable. 0, or -errno: nothing of it was written, its records count as lost in the stream.
+ */
+int pem_trace_writer__packet(struct pem_trace_writer *writer, const char *stream,
+			     struct pem_packet *packet, size_t bytes);
+/* Records discarded in a stream after its last packet: state them in an empty packet, if the disk allows. */
+void pem_trace_writer__discarded(struct pem_trace_writer *writer, const char *stream,
+				 uint64_t events_discarded, uint64_t clock);
+/* First failure of a packet, or 0. */
+int pem_trace_writer__failed(const struct pem_trace_writer *writer);
+
+/* One producer's balances, for .pem/balance. */
+struct pem_balance_entry {
+	uint32_t event_id; /* 0: unknown */
+	struct pem_balance balance;
+};
+int pem_trace_writer__balance(struct pem_trace_writer *writer, uint32_t pid, const char *name,
+			      const struct pem_balance_entry *entries, size_t count);
+
+/* Write .pem/run and .pem/balance. 0, or -errno. */
+int pem_trace_writer__finish(struct pem_trace_writer *writer, const struct pem_trace_info *info);
+void pem_trace_writer__free(struct pem_trace_writer *writer);
+
+#endif
