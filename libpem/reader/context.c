@@ -9,6 +9,9 @@
  *			role 'previous-thread'
  *	thread-start	role 'thread' belongs to role 'process', which, when new, is called what role 'parent' is called
  *	process-name	role 'process', or else the process that raised it, is called role 'name'
+ *	thread-end	role 'thread' of role 'process' ends
+ * The last three are raised by the process that they name (thread-start: as parent), which therefore runs on the CPU:
+ * this is how a context that was lost, or not yet known, is found again before the next switch.
  */
 #include "reader.h"
 #include "util.h"
@@ -231,10 +234,31 @@ static int learn_start(struct pem_context_table *table, const struct pem_event_i
 	return *name ? pem_context_table__set_name(table, pid, name) : 0;
 }
 
+/* Who must be running on the record's CPU for the event to be raised, if that is not known. */
+static void learn_from_self(struct pem_context_table *table, const struct pem_event_info *info,
+			    struct pem_record *record)
+{
+	bool starts = info->event->meaning == PEM_MEANS_THREAD_START;
+	uint32_t pid = role_value(record, starts ? info->parent : info->process);
+	struct cpu *c;
+
+	if (record->source != PEM_PACKET_KERNEL || table->cpus[record->cpu].known || !pid)
+		return;
+	c = &table->cpus[record->cpu];
+	c->known = true;
+	c->pid = pid;
+	c->tid = starts ? 0 : role_value(record, info->thread);
+	record->pid = c->pid;
+	record->tid = c->tid;
+}
+
 int pem_context_table__learn(struct pem_context_table *table, const struct pem_event_info *info,
 			     struct pem_record *record)
 {
 	uint32_t pid;
+
+	if (info->event->meaning != PEM_MEANS_SETS_THREAD)
+		learn_from_self(table, info, record);
 
 	switch (info->event->meaning) {
 	case PEM_MEANS_SETS_THREAD:

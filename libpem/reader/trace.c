@@ -63,6 +63,7 @@ static void fill_info(struct pem_event_info *info, const struct pem_event *event
 				  event->fields[i].type == PEM_TYPE_LIST;
 	info->sets_context = event->meaning == PEM_MEANS_SETS_THREAD ||
 			     event->meaning == PEM_MEANS_THREAD_START ||
+			     event->meaning == PEM_MEANS_THREAD_END ||
 			     event->meaning == PEM_MEANS_PROCESS_NAME;
 	info->process = (int16_t)pem_event__field_by_role(event, PEM_ROLE_PROCESS);
 	info->thread = (int16_t)pem_event__field_by_role(event, PEM_ROLE_THREAD);
