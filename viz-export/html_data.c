@@ -283,9 +283,10 @@ static double page_cells(const struct pem_html_data *data, uint32_t bins)
 	size_t i;
 
 	for (i = 0; i < data->series_count; i++) {
-		double each = fmin((double)data->series[i].count * 2, bins);
+		double records = 2 * (double)data->series[i].count;
 
-		cells += each * (has_value(data->series[i].event) ? 4 : 1);
+		cells += (records < bins ? records : bins) *
+			 (has_value(data->series[i].event) ? 4 : 1);
 	}
 	return cells;
 }
