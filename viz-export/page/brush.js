@@ -63,6 +63,7 @@ class Overview {
 			handle.setAttribute("aria-valuetext", Format.duration(time, 5));
 		}
 		this.#funnel(left / 100, right / 100);
+		Object.assign(find("#timeline").dataset, { lowNs: low, highNs: high });
 		find("#interval").textContent = isWhole ? `Whole run, ${Format.duration(high)}` :
 			`${Format.moment(low, model.bin_ns)} to ${Format.moment(high, model.bin_ns)} (${Format.duration(high - low)})`;
 	}
