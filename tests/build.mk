@@ -18,7 +18,11 @@ $(foreach n,$(filter codegen_%,$(UNIT_NAMES) $(FUZZ_NAMES)),\
   $(eval TEST_OBJ_$(n) += $(CODEGEN_PARTS))$(eval TEST_LIB_$(n) += $(shell pkg-config --libs libxml-2.0)))
 $(foreach n,$(UNIT_NAMES),$(eval CFLAGS_tests_unit_$(n) += $$(TEST_CFLAGS_$(n))))
 
-.PHONY: tests check-built fuzz-targets
+.PHONY: tests check-built fuzz-targets plain
+
+plain:
+	@$(MAKE) --no-print-directory SAN= B=build all
+
 
 tests: $(UNIT_BIN)
 
@@ -40,5 +44,6 @@ $(FUZZ_NAMES:%=$(B)/fuzz/%): $(B)/fuzz/%: $(B)/obj/tests/fuzz/%.o $$(TEST_OBJ_$$
 	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -fsanitize=fuzzer -o $@ $< $(TEST_OBJ_$*) $(TEST_LINK) $(TEST_LIB_$*) -ldl -lpthread -lm
 
 # make check comes here by tools/build.mk
-check-built: all tests
+# A sanitized build has a plain one beside it: tests/run says what for.
+check-built: all tests $(if $(SAN),plain)
 	@B='$(B)' T='$(T)' SAN='$(SAN)' CC='$(CC)' UNIT_MISSING='$(UNIT_MISSING)' tests/run

@@ -104,6 +104,8 @@ def compiles(command, text, suffix):
     source = tmp() + "/alone" + suffix
     with open(source, "w") as out:
         out.write(text)
+    if suffix == ".c":
+        command = command + ["-Wshadow", "-Wstrict-prototypes", "-Wmissing-prototypes", "-Wvla"]
     rc, _, err = run(command + ["-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-I" + ROOT + "/spec/abi",
                                 "-I" + ROOT + "/libpem/include", "-I" + BUILD + "/gen", source])
     return err[:2000] or "exit status %d" % rc if rc else ""
