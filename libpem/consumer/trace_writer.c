@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define STREAMS_OPEN_MAX 128
@@ -277,6 +278,31 @@ static int open_stream(struct pem_trace_writer *w, struct stream *s)
 	return 0;
 }
 
+/* content bytes, and zeros up to size: at most 7. */
+static int write_packet(int fd, const struct pem_packet *packet, size_t content, size_t size)
+{
+	static const uint8_t zeros[8];
+	struct iovec parts[] = {{(void *)(uintptr_t)packet, content},
+				{(void *)(uintptr_t)zeros, size - content}};
+	ssize_t done = writev(fd, parts, 2);
+
+	if (done == (ssize_t)size)
+		return 0;
+	if (done < 0)
+		done = errno == EINTR ? 0 : -errno;
+	if (done < 0)
+		return (int)done;
+	if ((size_t)done < content) {
+		int result =
+			pem_write_all(fd, (const uint8_t *)packet + done, content - (size_t)done);
+
+		if (result)
+			return result;
+		done = (ssize_t)content;
+	}
+	return pem_write_all(fd, zeros, size - (size_t)done);
+}
+
 int pem_trace_writer__packet(struct pem_trace_writer *w, const char *name,
 			     struct pem_packet *packet, size_t bytes)
 {
@@ -286,9 +312,8 @@ int pem_trace_writer__packet(struct pem_trace_writer *w, const char *name,
 
 	if (!s)
 		return -ENOMEM;
-	if (size > bytes || content < PEM_PACKET_HEADER_BYTES)
+	if (content > bytes || content < PEM_PACKET_HEADER_BYTES)
 		return -EINVAL;
-	memset((uint8_t *)packet + content, 0, size - content);
 	packet->magic = PEM_CTF_MAGIC;
 	memcpy(packet->uuid, w->uuid, sizeof(packet->uuid));
 	packet->stream_id = 0;
@@ -303,7 +328,7 @@ int pem_trace_writer__packet(struct pem_trace_writer *w, const char *name,
 		packet->timestamp_begin = s->last_clock;
 	result = w->failed ? w->failed : open_stream(w, s);
 	if (!result)
-		result = pem_write_all(s->fd, packet, size);
+		result = write_packet(s->fd, packet, content, size);
 	if (result) {
 		if (s->fd >= 0 && !w->failed && ftruncate(s->fd, (off_t)s->bytes))
 			result = -errno;

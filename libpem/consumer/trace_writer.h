@@ -26,8 +26,7 @@ int pem_trace_writer__model_changed(struct pem_trace_writer *writer);
 
 /*
  * Append a packet whose records are checked and whose header holds timestamps, content_size, sequence, pid, tid, cpu,
- * source, record_count and events_discarded (without what this writer lost). bytes: at least content_size rounded up to
- * 8 bytes are readable. 0, or -errno: nothing of it was written, its records count as lost in the stream.
+ * source, record_count and events_discarded (without what this writer lost). bytes: readable from packet on. 0, or -errno: nothing of it was written, its records count as lost in the stream.
  */
 int pem_trace_writer__packet(struct pem_trace_writer *writer, const char *stream,
 			     struct pem_packet *packet, size_t bytes);

@@ -87,7 +87,6 @@ static void write_models(const char *directory)
 
 static void fill_header(struct pem_pool_header *h, const struct pem_joined *joined, unsigned slot)
 {
-	h->abi_version = PEM_ABI_VERSION;
 	h->pid = pem_process.pid;
 	h->parent_pid = (uint32_t)getppid();
 	h->start_clock = pem_clock();
@@ -103,7 +102,8 @@ static void fill_header(struct pem_pool_header *h, const struct pem_joined *join
 static int map_pool(int fd, struct pem_joined *joined, const struct pem_session_page *page,
 		    unsigned slot)
 {
-	struct pem_pool_header layout = {.flags = page->pool_flags,
+	struct pem_pool_header layout = {.abi_version = PEM_ABI_VERSION,
+					 .flags = page->pool_flags,
 					 .chunk_bytes = page->chunk_bytes,
 					 .chunk_count = page->chunk_count,
 					 .lane_count = page->lane_count,
