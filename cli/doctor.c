@@ -63,9 +63,9 @@ static void print_lines(struct doctor *doctor)
 
 		snprintf(text, sizeof(text), "%s%s%s", cli_printable(line->detail),
 			 *line->advice != '\0' ? "; " : "", cli_printable(line->advice));
-		printf("%s%-8s%s %-18s ", cli_colour(stdout, colours[line->state]),
+		printf("%s%-8s%s %-19s ", cli_colour(stdout, colours[line->state]),
 		       state_names[line->state], cli_colour(stdout, CLI_PLAIN), line->check);
-		cli_wrap(stdout, text, 28, 28, cli_width(stdout));
+		cli_wrap(stdout, text, 29, 29, cli_width(stdout));
 	}
 }
 

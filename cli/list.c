@@ -96,24 +96,43 @@ static void print_json(const struct list *list)
 	cli_json__print(array, stdout, false);
 }
 
+/* Where it comes from, and its fields with their units, as if it were called: stub (size/bytes, site). */
 static void event_row(struct cli_table *table, const struct entry *entry)
 {
-	char fields[1024] = "";
+	char text[1024];
 	size_t used = 0;
 	unsigned int i;
 
-	for (i = 0; i < entry->event->field_count && used < sizeof(fields); i++) {
+	used = (size_t)snprintf(text, sizeof(text), "%.200s (", source_words(entry->event));
+	for (i = 0; i < entry->event->field_count && used < sizeof(text); i++) {
 		const struct pem_field *f = &entry->event->fields[i];
-		bool unit = *f->unit != '\0';
 
-		used += (size_t)snprintf(fields + used, sizeof(fields) - used, "%s%s%s%s%s",
-					 i != 0 ? ", " : "", f->name, unit ? "/" : "", f->unit, "");
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s%s%s",
+					 i != 0 ? ", " : "", f->name, *f->unit != '\0' ? "/" : "",
+					 f->unit);
 	}
+	if (used < sizeof(text))
+		snprintf(text + used, sizeof(text) - used, ")");
 	cli_table__row(table, entry->available ? CLI_PLAIN : CLI_DIM);
 	cli_table__cell(table, entry->event->name);
 	cli_table__cell(table, entry->available ? "yes" : "no");
-	cli_table__cell(table, source_words(entry->event));
-	cli_table__cell(table, fields);
+	cli_table__cell(table, text);
+}
+
+/* Its reason without the source's name in front, so that one reason for many sources is one. */
+static const char *reason_of(const struct entry *entry)
+{
+	size_t n = strlen(entry->event->source_name);
+	const char *text = entry->reason.text;
+
+	if (n != 0 && strncmp(text, entry->event->source_name, n) == 0 && text[n] == ' ')
+		text += n + 1;
+	return text;
+}
+
+static bool same_reason(const struct entry *a, const struct entry *b)
+{
+	return !a->available && !b->available && strcmp(reason_of(a), reason_of(b)) == 0;
 }
 
 /* Each reason once, with the events it holds for. */
@@ -126,23 +145,19 @@ static void print_reasons(const struct list *list)
 		char names[2048];
 		size_t used = 0;
 
-		for (j = 0;
-		     j < i && (list->entries[j].available ||
-			       strcmp(list->entries[j].reason.text, entry->reason.text) != 0);
-		     j++)
+		for (j = 0; j < i && !same_reason(&list->entries[j], entry); j++)
 			;
 		if (entry->available || j < i)
 			continue;
 		for (j = i; j < list->count && used < sizeof(names); j++)
-			if (!list->entries[j].available &&
-			    strcmp(list->entries[j].reason.text, entry->reason.text) == 0)
+			if (same_reason(&list->entries[j], entry))
 				used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
 							 j != i ? ", " : "",
 							 list->entries[j].event->name);
 		printf("\nNot here: ");
-		cli_wrap(stdout, names, 4, 10, cli_width(stdout));
-		printf("    ");
-		cli_wrap(stdout, entry->reason.text, 4, 4, cli_width(stdout));
+		cli_wrap(stdout, names, 10, 10, cli_width(stdout));
+		printf("%10s", "");
+		cli_wrap(stdout, reason_of(entry), 10, 10, cli_width(stdout));
 	}
 }
 
@@ -153,8 +168,7 @@ static void print_table(const struct list *list)
 
 	cli_table__column(table, "EVENT", CLI_LEFT);
 	cli_table__column(table, "HERE", CLI_LEFT);
-	cli_table__column(table, "SOURCE", CLI_LEFT);
-	cli_table__column(table, "FIELDS", CLI_LEFT);
+	cli_table__column(table, "SOURCE (FIELDS/UNITS)", CLI_LEFT);
 	for (i = 0; i < list->count; i++)
 		event_row(table, &list->entries[i]);
 	cli_table__print(table);

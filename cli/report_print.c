@@ -348,6 +348,7 @@ static void print_cost(const struct report *r)
 {
 	const struct pem_trace_info *info = r->info;
 	struct cli_table *table = cli_table__new(stdout);
+	char text[256];
 	double sum = 0;
 	uint32_t i;
 
@@ -373,24 +374,55 @@ static void print_cost(const struct report *r)
 	heading("Cost of observing");
 	cli_table__print(table);
 	if (info->program_cpu_ns != 0)
-		printf("In all %s, %s of the program's %s of CPU time; ",
-		       sum < 1e18 ? cli_duration((uint64_t)sum) : "?",
-		       cli_percent(sum / (double)info->program_cpu_ns),
-		       cli_duration(info->program_cpu_ns));
-	printf("%she recorder itself used %s.\n", info->program_cpu_ns != 0 ? "t" : "T",
-	       cli_duration(info->recorder_cpu_ns));
+		snprintf(text, sizeof(text),
+			 "In all %s, %s of the program's %s of CPU time; the recorder itself used "
+			 "%s.",
+			 sum < 1e18 ? cli_duration((uint64_t)sum) : "?",
+			 cli_percent(sum / (double)info->program_cpu_ns),
+			 cli_duration(info->program_cpu_ns), cli_duration(info->recorder_cpu_ns));
+	else
+		snprintf(text, sizeof(text), "The recorder itself used %s.",
+			 cli_duration(info->recorder_cpu_ns));
+	cli_wrap(stdout, text, 0, 0, cli_width(stdout));
+}
+
+/* What a reason says after the event it names first: many events lack for one reason. */
+static const char *tail(const char *reason)
+{
+	return reason + strcspn(reason, " ");
+}
+
+static bool same_gap(const struct pem_trace_gap *a, const struct pem_trace_gap *b)
+{
+	return strcmp(a->source, b->source) == 0 && strcmp(tail(a->reason), tail(b->reason)) == 0;
 }
 
 static void print_gaps(const struct report *r)
 {
-	uint32_t i;
+	const struct pem_trace_gap *gaps = r->info->gaps;
+	uint32_t i, j, count = r->info->gap_count;
 
-	if (r->info->gap_count == 0)
+	if (count == 0)
 		return;
 	heading("Not recorded");
-	for (i = 0; i < r->info->gap_count; i++) {
-		printf("%-10s ", r->info->gaps[i].source);
-		cli_wrap(stdout, r->info->gaps[i].reason, 11, 11, cli_width(stdout));
+	for (i = 0; i < count; i++) {
+		char text[2048];
+		size_t used = 0;
+
+		for (j = 0; j < i && !same_gap(&gaps[j], &gaps[i]); j++)
+			;
+		if (j < i)
+			continue;
+		for (j = i; j < count && used < sizeof(text); j++)
+			if (same_gap(&gaps[j], &gaps[i]))
+				used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%.*s",
+							 j != i ? ", " : "",
+							 (int)strcspn(gaps[j].reason, " "),
+							 gaps[j].reason);
+		if (used < sizeof(text))
+			snprintf(text + used, sizeof(text) - used, "%s", tail(gaps[i].reason));
+		printf("%-10s ", gaps[i].source);
+		cli_wrap(stdout, cli_printable(text), 11, 11, cli_width(stdout));
 	}
 }
 

@@ -246,7 +246,7 @@ static void table_row(const struct stat *s, const struct group *group,
 		return;
 	}
 	cli_table__cell(table, cli_count(v->count));
-	cli_table__cell(table, cli_rate(v->count, ns));
+	cli_table__cell(table, s->field == NULL ? cli_rate(v->count, ns) : "");
 	if (!group->with_field || v->count == 0)
 		return;
 	cli_table__cell(table, number(v, v->sum, v->sum_f, unit));
@@ -348,6 +348,13 @@ static void print_json(const struct stat *s, uint64_t ns)
 
 /* --- intervals --- */
 
+/* "" unless the count is a counter's. */
+static const char *counter_unit(const struct stat *s, const struct group *group,
+				const struct pem_event *event)
+{
+	return is_counter(group, event) ? unit_of(s, group, event) : "";
+}
+
 /* What came since the last interval: counts and sums; the rest is of the whole run and not shown. */
 static void interval_lines(struct stat *s, const struct group *group, uint64_t at_ns, uint64_t ns,
 			   struct json_object *events)
@@ -357,10 +364,12 @@ static void interval_lines(struct stat *s, const struct group *group, uint64_t a
 	for (i = 0; i < group->count; i++) {
 		const struct pem_statistic *now = &group->now[i], *before = &group->before[i];
 		uint64_t count, sum = now->sum - before->sum;
+		const char *unit;
 		bool counter;
 
 		if (now->event == NULL || now->unavailable != 0)
 			continue;
+		unit = counter_unit(s, group, now->event);
 		counter = is_counter(group, now->event);
 		count = counter ? sum : now->count - before->count;
 		if (count == 0)
@@ -381,7 +390,7 @@ static void interval_lines(struct stat *s, const struct group *group, uint64_t a
 		fprintf(s->out, "%10.3f  %-36s %16s %14s", (double)at_ns / 1e9, now->event->name,
 			counter ? cli_quantity(count, unit_of(s, group, now->event))
 				: cli_count(count),
-			cli_rate(count, ns));
+			strcmp(unit, "ns") == 0 ? "" : cli_rate(count, ns));
 		if (group->with_field)
 			fprintf(s->out, "  %s",
 				now->is_float ? cli_decimal(now->sum_f - before->sum_f)
@@ -435,22 +444,19 @@ static int count_command(struct stat *s, struct pem_session *session)
 			      .arg = s};
 	struct pem_error error = {{0}};
 	uint64_t ns;
-	unsigned int g;
 	int rc;
 
-	s->start_ns = s->last_ns = cli_now_ns();
 	rc = cli_run__start(&run, s->command, &run_options, &error);
 	if (rc < 0)
 		return cli_error(rc == -ENOENT                     ? CLI_NOT_FOUND
 				 : rc == -EACCES || rc == -ENOEXEC ? CLI_NOT_EXECUTABLE
 								   : CLI_FAILED,
 				 "%s", *error.text != '\0' ? error.text : strerror(-rc));
+	/* Opening the kernel's sources, before the command ran, is not its time. */
+	s->start_ns = s->last_ns = cli_now_ns();
 	cli_run__wait(&run);
 	ns = cli_now_ns() - s->start_ns;
 	interval(s); /* the last, short one */
-	for (g = 0; g < GROUPS; g++)
-		if (s->groups[g].statistics != NULL)
-			pem_statistics__disable(s->groups[g].statistics);
 	read_all(s);
 	cli_run__explain(&run, s->command[0]);
 	if (s->json)
