@@ -22,7 +22,7 @@ struct pem_html_phase {
 	uint64_t begin_ns;
 	uint64_t end_ns;
 	const struct pem_event *event; /* the one that began it */
-	uint32_t pid;
+	uint32_t pid; /* 0: of the whole run */
 	uint32_t tid;
 	uint32_t is_open; /* the trace ended first */
 	uint32_t next; /* of open ones: in its bucket or in the free list */

@@ -2,8 +2,9 @@
 /*
  * html_phases.c - interval-begin and interval-end records matched into phases
  *
- * A begin is matched by the next end of the same thread, class and name, the latest begin first; phases may nest. Bounded:
- * at most OPEN_MAX at once, and of all that ended the longest PEM_HTML_PHASES_MAX.
+ * An end closes the latest phase of its class and name in its thread; if there is none, the latest in any, since
+ * `pem mark begin` and `pem mark end` are two processes. Bounded: at most OPEN_MAX at once, and of all that ended the
+ * longest PEM_HTML_PHASES_MAX.
  */
 #include "html_data.h"
 
@@ -103,8 +104,6 @@ static uint32_t bucket_of(const struct pem_record *record, const char *name)
 		hash = (hash ^ (unsigned char)*text) * 1099511628211ull;
 	for (; *name; name++)
 		hash = (hash ^ (unsigned char)*name) * 1099511628211ull;
-	hash = (hash ^ record->pid) * 1099511628211ull;
-	hash = (hash ^ record->tid) * 1099511628211ull;
 	return (uint32_t)(hash >> 32) % BUCKETS;
 }
 
@@ -129,37 +128,54 @@ static void begin(struct pem_html_phases *phases, const struct pem_record *recor
 	phases->bucket[bucket] = i;
 }
 
-static int is_begin_of(const struct pem_html_phase *phase, const struct pem_record *record,
-		       const char *name)
+static int is_named(const struct pem_html_phase *phase, const struct pem_record *record,
+		    const char *name)
 {
-	return phase->tid == record->tid && phase->pid == record->pid &&
-	       strcmp(phase->name, name) == 0 &&
+	return strcmp(phase->name, name) == 0 &&
 	       strcmp(phase->event->class_name, record->event->class_name) == 0;
 }
 
-static void end(struct pem_html_phases *phases, const struct pem_record *record)
+/* The link to the phase that a record ends, or NULL. */
+static uint32_t *find_begin(struct pem_html_phases *phases, const struct pem_record *record)
 {
 	char name[PEM_HTML_NAME_BYTES];
-	uint32_t *link;
+	uint32_t *link, *found = NULL;
 
 	name_of(name, record);
 	for (link = &phases->bucket[bucket_of(record, name)]; *link != NONE;
 	     link = &phases->open[*link].next) {
-		struct pem_html_phase *phase = &phases->open[*link];
-		uint32_t i = *link;
+		const struct pem_html_phase *phase = &phases->open[*link];
 
-		if (!is_begin_of(phase, record, name))
+		if (!is_named(phase, record, name))
 			continue;
-		/* A damaged clock may run backwards. */
-		phase->end_ns =
-			record->time_ns > phase->begin_ns ? record->time_ns : phase->begin_ns;
-		end_phase(phases, phase);
-		*link = phase->next;
-		phase->next = phases->free;
-		phases->free = i;
+		if (phase->tid == record->tid && phase->pid == record->pid)
+			return link;
+		if (!found)
+			found = link;
+	}
+	return found;
+}
+
+static void end(struct pem_html_phases *phases, const struct pem_record *record)
+{
+	uint32_t *link = find_begin(phases, record), i;
+	struct pem_html_phase *phase;
+
+	if (!link) {
+		phases->unmatched++;
 		return;
 	}
-	phases->unmatched++;
+	i = *link;
+	phase = &phases->open[i];
+	/* A damaged clock may run backwards. */
+	phase->end_ns = record->time_ns > phase->begin_ns ? record->time_ns : phase->begin_ns;
+	/* Marked from outside, it is nobody's own: it belongs to the whole run. */
+	if (phase->pid != record->pid)
+		phase->pid = phase->tid = 0;
+	end_phase(phases, phase);
+	*link = phase->next;
+	phase->next = phases->free;
+	phases->free = i;
 }
 
 void pem_html_phases__add(struct pem_html_phases *phases, const struct pem_record *record)

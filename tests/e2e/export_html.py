@@ -197,6 +197,35 @@ def keys_and_phases():
 
 
 @test
+def marked_from_outside():
+    "a phase begun by one process and ended by another is one phase, whoever is chosen"
+    t = Trace(duration_ns=1_000_000_000)
+    begin = t.event("APP::Phase::Begin", "interval-begin", [("name", "string", "name")])
+    end = t.event("APP::Phase::End", "interval-end", [("name", "string", "name")])
+    work = t.event("APP::Libc::Malloc")
+    for pid, name, at, until in ((20, b"load", 100, 400), (22, b"query", 500, 900)):
+        t.add(begin, at * MS, [name], pid=pid)
+        t.add(end, until * MS, [name], pid=pid + 1)
+    t.add(begin, 100 * MS, [b"own"], pid=7)
+    t.add(begin, 110 * MS, [b"own"], pid=8)
+    t.add(end, 200 * MS, [b"own"], pid=7)
+    t.add(end, 210 * MS, [b"own"], pid=8)
+    t.add(work, 1, pid=7)
+    b = show(exported(t)[1])
+    phases = "return JSON.parse(document.querySelector('#data').textContent).phases"
+    said = b.script(phases)
+    equal((said["unmatched"], [p[:4] for p in said["list"]]), (0, [
+        ["load", 100 * MS, 400 * MS, 0], ["own", 100 * MS, 200 * MS, 7], ["own", 110 * MS, 210 * MS, 8],
+        ["query", 500 * MS, 900 * MS, 0]]), "phases")
+    value = b.script("return [...document.querySelectorAll('#process option')].find(e => /\\b7\\b/"
+                     ".test(e.textContent)).value")
+    b.script("const s = document.querySelector('#process'); s.value = arguments[0];"
+             "s.dispatchEvent(new Event('change'))", value)
+    b.settle()
+    equal(b.script("return document.querySelector('#phases').dataset.total"), "3", "phases of process 7")
+
+
+@test
 def process_filter():
     "choosing a process counts only its events"
     trace = vertical_trace()

@@ -69,7 +69,8 @@ function fillOverview(model) {
 	const spread = event => event.counts.reduce((n, count) => n + (count > 0), 0);
 	let best = null, most = -1;
 	for (const event of events) {
-		const n = event.kind === "counter" ? -1 : spread(event);
+		// A sample or a counter comes with its clock, whatever the program does.
+		const n = event.kind !== "rate" || event.meaning === "sample" ? -1 : spread(event);
 		if (n > most)
 			[best, most] = [event, n];
 	}

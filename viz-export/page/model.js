@@ -163,7 +163,7 @@ class Model {
 	selectPhases() {
 		const chosen = this.process === ALL ? null : this.raw.processes[this.process];
 		const ends = [];
-		this.selectedPhases = this.phases.filter(phase => !chosen ||
+		this.selectedPhases = this.phases.filter(phase => !chosen || !phase.pid ||
 			(chosen.merged ? !this.pids.has(phase.pid) : phase.pid === chosen.pid));
 		for (const phase of this.selectedPhases) {
 			let row = ends.findIndex(end => end <= phase.begin);

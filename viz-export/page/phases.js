@@ -117,8 +117,8 @@ class Phases {
 	connect() {
 		this.canvas.addEventListener("pointermove", event => {
 			const phase = this.at(event.offsetX, event.offsetY);
-			this.canvas.title = phase ? `${phase.name}: ${Format.duration(phase.end - phase.begin)}, process ${phase.pid}, ` +
-				`thread ${phase.tid}${phase.open ? ", not ended" : ""}` : "";
+			this.canvas.title = phase ? `${phase.name}: ${Format.duration(phase.end - phase.begin)}` +
+				(phase.pid ? `, process ${phase.pid}, thread ${phase.tid}` : "") + (phase.open ? ", not ended" : "") : "";
 			this.canvas.style.cursor = phase ? "pointer" : "";
 		});
 		this.canvas.addEventListener("click", event => {

@@ -74,6 +74,7 @@ class Plot {
 		const width = this.div.clientWidth - AXIS_WIDTH - RIGHT_GAP;
 		this.group = this.view.grouping(first, end, width);
 		const points = pointsOf(this.event, this.view, first, end, this.group);
+		this.div.classList.toggle("empty", points.every(([, value]) => value === null));
 		const options = {
 			...plotOptions(this.view, this.view.colours[this.event.layerKey]),
 			dateWindow: [first * bin, end * bin],
@@ -120,7 +121,8 @@ class Strip {
 		const { first, end } = this.view;
 		const inside = this.event.countIn(first, end);
 		const total = this.event.selectedTotal;
-		this.counts.textContent = inside === total ? Format.count(total) : `${Format.count(inside)} of ${Format.count(total)}`;
+		this.counts.textContent = (inside === total ? "" : `${Format.count(inside)} of `) + Format.count(total) +
+			(this.event.kind === "rate" ? "" : " samples");
 		this.element.dataset.inside = inside;
 		this.element.dataset.total = total;
 		this.plot.draw(first, end);
