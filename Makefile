@@ -36,6 +36,9 @@ INC_bench = $(INC_tests)
 folder = $(firstword $(subst /, ,$(1)))
 objects = $(patsubst %.c,$(B)/obj/%.o,$(1))
 
+# Here, since prerequisites are expanded when a build.mk is read, and cli/ is read before libpem/.
+LIBPEM := $(B)/lib/libpem.so
+
 .DEFAULT_GOAL := all
 .PHONY: all deps check demo bench install clean help
 .DELETE_ON_ERROR:
