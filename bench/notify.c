@@ -18,6 +18,7 @@
 
 #include <pem/clock.h>
 #include <pem/pem.h>
+#include <pem/trace.h>
 
 #include <errno.h>
 #include <ftw.h>
@@ -55,9 +56,12 @@ static void run_disabled(uint64_t n)
 	BENCH_LOOP(n, pem_notify_bench_disabled(i, ~i))
 }
 
+static uint64_t logged_count;
+
 static void run_log(uint64_t n)
 {
 	BENCH_LOOP(n, pem_notify_bench_log(i, ~i))
+	logged_count += (n + 7) & ~(uint64_t)7;
 }
 
 static void run_stat(uint64_t n)
@@ -105,12 +109,12 @@ static int enable(struct pem_side *side, struct pem_error *error)
 					      .chunk_count = CHUNK_COUNT,
 					      .overwrite = 1,
 					      .log = tell};
+	const struct pem_context here = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
 	const char *const logged[] = {"APP::Bench::Log"}, *const counted[] = {"APP::Bench::Stat"};
 
 	side->session = pem_session__open(&options, error);
 	if (!side->session)
 		return -1;
-	pem_session__poll(side->session, 0, NULL); /* to meet this process's provider */
 	side->logged = pem_event_set__new(side->session, logged, 1, error);
 	side->counted = pem_event_set__new(side->session, counted, 1, error);
 	if (!side->logged || !side->counted)
@@ -122,32 +126,55 @@ static int enable(struct pem_side *side, struct pem_error *error)
 		side->directory[0] = '\0';
 		return -1;
 	}
-	side->log = pem_session__register_log(side->session, side->logged, NULL, side->directory,
+	side->log = pem_session__register_log(side->session, side->logged, &here, side->directory,
 					      error);
 	side->statistics =
-		pem_session__register_statistics(side->session, side->counted, NULL, "a", error);
+		pem_session__register_statistics(side->session, side->counted, &here, "a", error);
 	if (!side->log || !side->statistics)
 		return -1;
 	snprintf(error->text, sizeof(error->text), "the log or the statistic could not be enabled");
 	return pem_log__enable(side->log) || pem_statistics__enable(side->statistics) ? -1 : 0;
 }
 
-/* Was what we timed what we mean? Records must have been made and counted. */
-static int check(struct pem_side *side, struct pem_error *error)
+/* Was what we time what we mean? Then what is raised is counted. */
+static int check_counts(struct pem_side *side, struct pem_error *error)
 {
 	struct pem_statistic before, after;
 
-	if (pem_statistics__read(side->statistics, &before, 1) != 1)
-		goto wrong;
-	run_stat(1000);
-	run_log(1000);
-	run_disabled(1000);
-	if (pem_statistics__read(side->statistics, &after, 1) != 1 ||
-	    after.count - before.count != 1000)
-		goto wrong;
-	return 0;
-wrong:
+	run_log(8);
+	run_disabled(8);
+	if (pem_statistics__read(side->statistics, &before, 1) == 1) {
+		run_stat(1000);
+		if (pem_statistics__read(side->statistics, &after, 1) == 1 &&
+		    after.count - before.count == 1000 && after.sum - before.sum == 499500)
+			return 0;
+	}
 	snprintf(error->text, sizeof(error->text), "the statistic does not count what is raised");
+	return -1;
+}
+
+/* And each record was made, most of them to be overwritten. */
+static int check_log(struct pem_side *side, struct pem_error *error)
+{
+	struct pem_balance balance = {0};
+	struct pem_trace *trace;
+
+	if (pem_log__finish(side->log, error) < 0)
+		return -1;
+	trace = pem_trace__open(side->directory, error);
+	if (!trace)
+		return -1;
+	balance = pem_trace__total_balance(trace);
+	pem_trace__close(trace);
+	if (balance.produced == logged_count && balance.discarded == 0 && balance.delivered > 0 &&
+	    balance.delivered + balance.overwritten == balance.produced)
+		return 0;
+	snprintf(error->text, sizeof(error->text),
+		 "of %llu events raised the log says %llu produced, %llu delivered, %llu "
+		 "discarded, %llu overwritten",
+		 (unsigned long long)logged_count, (unsigned long long)balance.produced,
+		 (unsigned long long)balance.delivered, (unsigned long long)balance.discarded,
+		 (unsigned long long)balance.overwritten);
 	return -1;
 }
 
@@ -188,13 +215,17 @@ int main(void)
 		printf("notify: no LTTng-UST beside us: %s\n", lttng.reason);
 	cases[2].run_peer = lttng.run_disabled;
 	cases[3].run_peer = lttng.run_log;
-	if (make_floor() < 0 || enable(&side, &error) < 0 || check(&side, &error) < 0) {
+	if (make_floor() < 0 || enable(&side, &error) < 0 || check_counts(&side, &error) < 0) {
 		fprintf(stderr, "notify: %s\n", error.text);
 		goto out;
 	}
 	if (bench__pin() < 0)
 		fprintf(stderr, "notify: not bound to one CPU\n");
 	rc = bench__run(&bench) < 0;
+	if (check_log(&side, &error) < 0) {
+		fprintf(stderr, "notify: not what it seems: %s\n", error.text);
+		rc = 1;
+	}
 out:
 	disable(&side);
 	lttng__stop(&lttng);
