@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * reader_context.c - the reader recovers who raised a kernel record, and admits when it can't
+ */
+#include "trace_fixture.h"
+
+#include <setjmp.h>
+#include <cmocka.h>
+#include <errno.h>
+
+#define T(n) (FIXTURE_START + (uint64_t)(n))
+
+static struct fixture fixture;
+static struct packet packet;
+
+static int set_up(void **state)
+{
+	(void)state;
+	fixture_new(&fixture);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	fixture_free(&fixture);
+	return 0;
+}
+
+static struct pem_trace *open_trace(void)
+{
+	struct pem_error error = {""};
+	struct pem_trace *trace = pem_trace__open(fixture.path, &error);
+
+	if (!trace)
+		fail_msg("%s", error.text);
+	return trace;
+}
+
+/* The next record must be at T(n), of this event, process and thread. */
+static void expect(struct pem_trace *trace, int n, uint32_t id, uint32_t pid, uint32_t tid)
+{
+	struct pem_error error = {"the end"};
+	struct pem_record r;
+
+	if (pem_trace__next(trace, &r, &error) != 1)
+		fail_msg("at %d: %s", n, error.text);
+	if (r.clock != T(n) || r.event->id != id || r.pid != pid || r.tid != tid)
+		fail_msg("wanted %d: %#x by %u/%u, got %d: %#x by %u/%u", n, id, pid, tid,
+			 (int)(r.clock - FIXTURE_START), r.event->id, r.pid, r.tid);
+}
+
+static void gives_kernel_records_the_thread_of_their_cpu(void **state)
+{
+	struct pem_trace *trace;
+
+	(void)state;
+	packet_new(&packet, PEM_PACKET_KERNEL, 0, 0, 0, T(0));
+	packet_fault(&packet, T(1));
+	packet_switch(&packet, T(10), 0, 50, 51);
+	packet_fault(&packet, T(20));
+	packet_switch(&packet, T(30), 51, 60, 61);
+	packet_fault(&packet, T(40));
+	packet_switch(&packet, T(50), 61, 0, 0);
+	packet_fault(&packet, T(60));
+	packet_write(&packet, &fixture, "k_0");
+	packet_new(&packet, PEM_PACKET_KERNEL, 0, 0, 1, T(0));
+	packet_fault(&packet, T(21));
+	packet_switch(&packet, T(22), 0, 70, 71);
+	packet_fault(&packet, T(41));
+	packet_write(&packet, &fixture, "k_1");
+	packet_new(&packet, PEM_PACKET_USER, 60, 61, PEM_NO_CPU, T(0));
+	packet_simple(&packet, T(35), 1);
+	packet_write(&packet, &fixture, "u_60_0");
+	packet_new(&packet, PEM_PACKET_COUNTER, 60, 0, PEM_NO_CPU, T(0));
+	packet_add(&packet, T(36), EVENT_CYCLES, "\1\0\0\0\0\0\0", 8);
+	packet_write(&packet, &fixture, "c_0");
+
+	trace = open_trace();
+	expect(trace, 1, EVENT_FAULT, 0, 0); /* nothing is known yet */
+	expect(trace, 10, EVENT_SWITCH, 0, 0); /* the idle thread leaves */
+	expect(trace, 20, EVENT_FAULT, 50, 51);
+	expect(trace, 21, EVENT_FAULT, 0, 0); /* the other CPU */
+	expect(trace, 22, EVENT_SWITCH, 0, 0);
+	expect(trace, 30, EVENT_SWITCH, 50, 51); /* raised by who leaves */
+	expect(trace, 35, EVENT_SIMPLE, 60, 61);
+	expect(trace, 36, EVENT_CYCLES, 60, 0);
+	expect(trace, 40, EVENT_FAULT, 60, 61);
+	expect(trace, 41, EVENT_FAULT, 70, 71);
+	expect(trace, 50, EVENT_SWITCH, 60, 61);
+	expect(trace, 60, EVENT_FAULT, 0, 0); /* idle */
+	pem_trace__close(trace);
+}
+
+static void forgets_after_a_loss_on_that_cpu_only(void **state)
+{
+	struct pem_trace *trace;
+
+	(void)state;
+	packet_new(&packet, PEM_PACKET_KERNEL, 0, 0, 0, T(0));
+	packet_switch(&packet, T(10), 0, 50, 51);
+	packet_fault(&packet, T(11));
+	packet_write(&packet, &fixture, "k_0");
+	packet_next(&packet, T(20));
+	packet_fault(&packet, T(20)); /* no loss between the packets: still known */
+	packet_write(&packet, &fixture, "k_0");
+	packet_next(&packet, T(30));
+	packet.header.events_discarded = 3;
+	packet_fault(&packet, T(30)); /* lost before this packet, or within */
+	packet_switch(&packet, T(31), 51, 60, 61);
+	packet_fault(&packet, T(32));
+	packet_write(&packet, &fixture, "k_0");
+	packet_next(&packet, T(40));
+	packet_fault(&packet, T(40)); /* lost perhaps after the last switch */
+	packet_switch(&packet, T(41), 61, 50, 51);
+	packet_write(&packet, &fixture, "k_0");
+	packet_next(&packet, T(50));
+	packet_fault(&packet, T(50)); /* known again, and no further loss */
+	packet_write(&packet, &fixture, "k_0");
+	packet_next(&packet, T(60));
+	packet.header.packet_seq_num += 2; /* packets are missing */
+	packet_fault(&packet, T(60));
+	packet_write(&packet, &fixture, "k_0");
+	packet_new(&packet, PEM_PACKET_KERNEL, 0, 0, 1, T(0));
+	packet_switch(&packet, T(12), 0, 70, 71);
+	packet_fault(&packet, T(33));
+	packet_write(&packet, &fixture, "k_1");
+
+	trace = open_trace();
+	expect(trace, 10, EVENT_SWITCH, 0, 0);
+	expect(trace, 11, EVENT_FAULT, 50, 51);
+	expect(trace, 12, EVENT_SWITCH, 0, 0);
+	expect(trace, 20, EVENT_FAULT, 50, 51);
+	expect(trace, 30, EVENT_FAULT, 0, 0);
+	expect(trace, 31, EVENT_SWITCH, 50,
+	       51); /* it says who leaves; whose thread is remembered */
+	expect(trace, 32, EVENT_FAULT, 60, 61);
+	expect(trace, 33, EVENT_FAULT, 70, 71); /* the other CPU lost nothing */
+	expect(trace, 40, EVENT_FAULT, 0, 0);
+	expect(trace, 41, EVENT_SWITCH, 60, 61);
+	expect(trace, 50, EVENT_FAULT, 50, 51);
+	expect(trace, 60, EVENT_FAULT, 0, 0);
+	pem_trace__close(trace);
+}
+
+static void remembers_a_loss_across_an_empty_packet(void **state)
+{
+	struct pem_trace *trace;
+
+	(void)state;
+	packet_new(&packet, PEM_PACKET_KERNEL, 0, 0, 0, T(0));
+	packet_switch(&packet, T(10), 0, 50, 51);
+	packet_write(&packet, &fixture, "k_0");
+	packet_next(&packet, T(20));
+	packet.header.events_discarded = 1;
+	packet_write(&packet, &fixture, "k_0");
+	packet_next(&packet, T(20));
+	packet_write(&packet, &fixture, "k_0");
+	packet_next(&packet, T(30));
+	packet_fault(&packet, T(30));
+	packet_write(&packet, &fixture, "k_0");
+	trace = open_trace();
+	expect(trace, 10, EVENT_SWITCH, 0, 0);
+	expect(trace, 30, EVENT_FAULT, 0, 0);
+	pem_trace__close(trace);
+}
+
+static void learns_from_what_only_the_running_process_raises(void **state)
+{
+	struct pem_trace *trace;
+
+	(void)state;
+	packet_new(&packet, PEM_PACKET_KERNEL, 0, 0, 0, T(0));
+	packet_fault(&packet, T(1));
+	packet_exec(&packet, T(2), 50, "/bin/true");
+	packet_fault(&packet, T(3));
+	packet_write(&packet, &fixture, "k_0");
+	trace = open_trace();
+	expect(trace, 1, EVENT_FAULT, 0, 0);
+	expect(trace, 2, EVENT_EXEC, 50, 0);
+	expect(trace, 3, EVENT_FAULT, 50, 0);
+	pem_trace__close(trace);
+}
+
+static void names_processes_as_they_go(void **state)
+{
+	struct pem_trace *trace;
+	int pass;
+
+	(void)state;
+	fixture_text(&fixture, ".pem/balance", "producer\t50\tsh\nproducer\t50\tlater\nend\n");
+	packet_new(&packet, PEM_PACKET_KERNEL, 0, 0, 0, T(0));
+	packet_switch(&packet, T(10), 0, 50, 50);
+	packet_fork(&packet, T(20), 50, 60, 60);
+	packet_fork(&packet, T(25), 50, 50, 52); /* a thread: no process of its own */
+	packet_exec(&packet, T(30), 60, "/usr/bin/sqlite3");
+	packet_exec(&packet, T(40), 60, "plain");
+	packet_write(&packet, &fixture, "k_0");
+	trace = open_trace();
+	for (pass = 0; pass < 2; pass++) {
+		expect(trace, 10, EVENT_SWITCH, 0, 0);
+		assert_string_equal(pem_trace__process_name(trace, 50), "sh");
+		assert_string_equal(pem_trace__process_name(trace, 60), "");
+		expect(trace, 20, EVENT_FORK, 50, 50);
+		assert_string_equal(pem_trace__process_name(trace, 60), "sh");
+		expect(trace, 25, EVENT_FORK, 50, 50);
+		expect(trace, 30, EVENT_EXEC, 50, 50);
+		assert_string_equal(pem_trace__process_name(trace, 60), "sqlite3");
+		assert_string_equal(pem_trace__process_name(trace, 50), "sh");
+		expect(trace, 40, EVENT_EXEC, 50, 50);
+		assert_string_equal(pem_trace__process_name(trace, 60), "plain");
+		assert_string_equal(pem_trace__process_name(trace, 0), "");
+		assert_int_equal(pem_trace__rewind(trace), 0);
+	}
+	pem_trace__close(trace);
+}
+
+static void follows_thousands_of_processes(void **state)
+{
+	struct pem_trace *trace;
+	uint32_t pid;
+	char file[32];
+
+	(void)state;
+	packet_new(&packet, PEM_PACKET_KERNEL, 0, 0, 0, T(0));
+	for (pid = 1; pid <= 1500; pid++) {
+		snprintf(file, sizeof(file), "/bin/p%u", pid);
+		packet_exec(&packet, T(pid), pid * 64, file);
+	}
+	packet_write(&packet, &fixture, "k_0");
+	trace = open_trace();
+	for (pid = 1; pid <= 1500; pid++)
+		expect(trace, (int)pid, EVENT_EXEC, 64, 0); /* only the first was a surprise */
+	for (pid = 1; pid <= 1500; pid++) {
+		snprintf(file, sizeof(file), "p%u", pid);
+		assert_string_equal(pem_trace__process_name(trace, pid * 64), file);
+	}
+	pem_trace__close(trace);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(gives_kernel_records_the_thread_of_their_cpu,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(forgets_after_a_loss_on_that_cpu_only, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(remembers_a_loss_across_an_empty_packet, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(learns_from_what_only_the_running_process_raises,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(names_processes_as_they_go, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(follows_thousands_of_processes, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
