@@ -88,3 +88,21 @@ uint32_t *pem_pool__event_ids(const struct pem_ring *ring)
 {
 	return ring->chunk_state + ring->chunk_count;
 }
+
+const struct pem_rule *pem_rule__find(const struct pem_session_page *page, uint32_t count,
+				      uint32_t pid, uint32_t event_id)
+{
+	const struct pem_rule *rule, *any = NULL;
+	uint32_t i;
+
+	for (i = 0; i < count && i < PEM_RULES_MAX; i++) {
+		rule = &page->rules[i];
+		if (rule->pid != 0 && rule->pid != pid)
+			continue;
+		if (rule->event_id == event_id)
+			return rule;
+		if (rule->event_id == PEM_RULE_ANY_EVENT)
+			any = rule;
+	}
+	return any;
+}

@@ -34,6 +34,10 @@ void pem_pool__layout(struct pem_pool_header *header);
  */
 int pem_pool__open_ring(void *mapping, uint64_t bytes, struct pem_ring *ring);
 
+/* The rule of a page's first count that holds for an event in a process, or NULL. */
+const struct pem_rule *pem_rule__find(const struct pem_session_page *page, uint32_t count,
+				      uint32_t pid, uint32_t event_id);
+
 /* The ids of the events behind slot indexes: uint32_t[event_capacity] inside the mapping. */
 uint32_t *pem_pool__event_ids(const struct pem_ring *ring);
 

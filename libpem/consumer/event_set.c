@@ -78,6 +78,7 @@ struct pem_event_set *pem_event_set__new(struct pem_session *session, const char
 	size_t events, i, j, matches;
 
 	pem_session__lock(session);
+	pem_session__load_own_models(session);
 	events = pem_model__count(session->model);
 	set = malloc(sizeof(*set) + events * sizeof(set->events[0]));
 	if (!set) {
@@ -85,8 +86,10 @@ struct pem_event_set *pem_event_set__new(struct pem_session *session, const char
 		goto out;
 	}
 	set->count = 0;
+	set->any_event = false;
 	for (i = 0; i < count; i++) {
 		matches = 0;
+		set->any_event |= !strcmp(patterns[i], "*") || !strcmp(patterns[i], "APP");
 		for (j = 0; j < events; j++) {
 			event = pem_model__event(session->model, j);
 			if (!pem_event__matches(event, patterns[i]))

@@ -55,22 +55,25 @@ static void *map_file(int directory_fd, const char *name, size_t least, uint64_t
 	return mapping == MAP_FAILED ? NULL : mapping;
 }
 
-/* The control file is named by shared memory: only a file of the runtime folder will do. */
+/* The control file is named by shared memory: only a control file of the runtime folder will do. NULL: none. */
+static const char *control_name(const struct pem_producer *p)
+{
+	const char *name = strrchr(p->control_path, '/');
+
+	return name && !strncmp(name + 1, "control-", 8) ? name + 1 : NULL;
+}
+
 static void map_control(struct pem_session *s, struct pem_producer *p)
 {
-	char path[sizeof(p->ring.header->control_path)];
-	const char *name;
+	const char *name = control_name(p);
 	int fd;
 
-	memcpy(path, p->ring.header->control_path, sizeof(path));
-	path[sizeof(path) - 1] = 0;
-	name = strrchr(path, '/');
-	if (!name || strncmp(name + 1, "control-", 8))
+	if (!name)
 		return;
 	fd = open(s->runtime, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return;
-	p->control = map_file(fd, name + 1, sizeof(*p->control), &p->control_bytes);
+	p->control = map_file(fd, name, sizeof(*p->control), &p->control_bytes);
 	close(fd);
 	if (p->control &&
 	    (__atomic_load_n(&p->control->magic, __ATOMIC_ACQUIRE) != PEM_CONTROL_MAGIC ||
@@ -106,6 +109,8 @@ static struct pem_producer *open_producer(struct pem_session *s, const char *nam
 	snprintf(p->name, sizeof(p->name), "%s", name + strlen("pool-"));
 	memcpy(p->comm, h->comm, sizeof(p->comm));
 	p->comm[sizeof(p->comm) - 1] = 0;
+	memcpy(p->control_path, h->control_path, sizeof(p->control_path));
+	p->control_path[sizeof(p->control_path) - 1] = 0;
 	p->pid = h->pid;
 	p->slot = h->session_slot;
 	if (p->slot >= PEM_SESSIONS_MAX || p->ring.chunk_bytes != s->page->chunk_bytes)
@@ -168,6 +173,18 @@ void pem_session__scan_producers(struct pem_session *s)
 	closedir(directory);
 }
 
+/* Its owner can't any more: killed, or replaced by another image. */
+static void remove_control(const struct pem_session *s, const struct pem_producer *p)
+{
+	char path[sizeof(s->runtime) + sizeof(p->control_path)];
+	const char *name = control_name(p);
+
+	if (!name)
+		return;
+	snprintf(path, sizeof(path), "%s/%s", s->runtime, name);
+	unlink(path);
+}
+
 void pem_session__check_producers(struct pem_session *s)
 {
 	struct pem_producer **link = &s->producers, *p;
@@ -184,6 +201,7 @@ void pem_session__check_producers(struct pem_session *s)
 		}
 		pem_session__drain_producer(s, p, true);
 		pem_session__account(s, p);
+		remove_control(s, p);
 		snprintf(path, sizeof(path), "pool-%s", p->name);
 		unlinkat(s->directory_fd, path, 0);
 		*link = p->next;

@@ -27,7 +27,7 @@ static void add_rule(struct pem_session_page *page, const struct pem_wish *wish,
 
 /*
  * Callbacks run in this process only, so that a wish with one becomes two rules: the first that names a process
- * wins there (find_rule in producer/process.c).
+ * wins there (pem_rule__find).
  */
 static void write_rules(struct pem_session *s)
 {
@@ -51,20 +51,13 @@ static void write_rules(struct pem_session *s)
 		if (PEM_ACTION_FLAGS(action) & (PEM_ACTION_LOG | PEM_ACTION_STAT))
 			add_rule(page, wish, wish->context.pid, action);
 	}
+	if (s->log && s->log->enabled && s->log->any_event && page->rule_count < PEM_RULES_MAX)
+		page->rules[page->rule_count++] = (struct pem_rule){
+			.event_id = PEM_RULE_ANY_EVENT,
+			.cpu = PEM_NO_CPU,
+			.action = PEM_ACTION(PEM_ACTION_LOG, PEM_NO_FIELD, 0, 0, 1),
+		};
 	__atomic_store_n(&page->generation, page->generation + 1, __ATOMIC_RELEASE);
-}
-
-static const struct pem_rule *find_rule(const struct pem_session_page *page, uint32_t pid,
-					uint32_t event_id)
-{
-	uint32_t i;
-
-	for (i = 0; i < page->rule_count; i++) {
-		if (page->rules[i].event_id == event_id &&
-		    (page->rules[i].pid == 0 || page->rules[i].pid == pid))
-			return &page->rules[i];
-	}
-	return NULL;
 }
 
 /* One provider's page in another process's control file: hostile, so every number is checked against the mapping. */
@@ -91,8 +84,8 @@ static void apply_to_page(struct pem_session *s, struct pem_producer *p, uint64_
 	enable = base + sizeof(*header);
 	action = (uint64_t *)(enable + capacity) + (uint64_t)p->slot * capacity;
 	for (i = 0; i < count; i++) {
-		rule = find_rule(s->page, p->pid,
-				 __atomic_load_n(&ids[first + i], __ATOMIC_ACQUIRE));
+		rule = pem_rule__find(s->page, s->page->rule_count, p->pid,
+				      __atomic_load_n(&ids[first + i], __ATOMIC_ACQUIRE));
 		if (rule && !s->page->closed) {
 			__atomic_store_n(&action[i], rule->action & ~(uint64_t)PEM_ACTION_CALLBACK,
 					 __ATOMIC_RELEASE);

@@ -266,6 +266,28 @@ int pem_session__load_models(struct pem_session *s)
 	return added;
 }
 
+int pem_session__load_own_models(struct pem_session *s)
+{
+	const struct pem_provider *provider, *found[PEM_PROVIDERS_MAX];
+	int count = 0, added = 0, result, i;
+	struct pem_error error;
+
+	if (!pem_process__lock())
+		return -EDEADLK;
+	for (provider = pem_process.providers; provider && count < (int)PEM_PROVIDERS_MAX;
+	     provider = provider->next)
+		found[count++] = provider;
+	pem_process__unlock();
+	for (i = 0; i < count; i++) {
+		result = pem_model__add_text(s->model, found[i]->model, strlen(found[i]->model),
+					     found[i]->name, &error);
+		if (result < 0)
+			return result;
+		added += result;
+	}
+	return added;
+}
+
 int pem_session__join_self(struct pem_session *s)
 {
 	if (s->self_slot >= 0)

@@ -57,6 +57,7 @@ struct pem_event_entry {
 struct pem_producer {
 	char name[64]; /* "<pid>-<k>" */
 	char comm[PEM_NAME_BYTES];
+	char control_path[128];
 	uint32_t pid;
 	int pidfd; /* -1: could not be opened, taken for dead at the end only */
 	bool dead;
@@ -89,6 +90,7 @@ struct pem_instance {
 };
 
 struct pem_event_set {
+	bool any_event; /* a pattern covers every stub event, met or not */
 	size_t count;
 	const struct pem_event *events[];
 };
@@ -117,6 +119,7 @@ struct pem_log {
 	struct pem_trace_writer *writer;
 	struct pem_trace_info info;
 	bool enabled, finished;
+	bool any_event; /* also what processes raise that the session has not met */
 	uint64_t delivered,
 		discarded; /* user records, of producers accounted for in the case of discarded */
 	size_t count;
@@ -171,6 +174,8 @@ uint64_t pem_wish__action(const struct pem_wish *wish);
 int pem_session__join_self(struct pem_session *session);
 /* Models that producers left in the session's folder. Returns events added. */
 int pem_session__load_models(struct pem_session *session);
+/* Models of this process's own providers. Returns events added, or -errno. */
+int pem_session__load_own_models(struct pem_session *session);
 
 /* rules.c: publish the wishes to the session page, this process and every known producer. */
 void pem_session__publish(struct pem_session *session);

@@ -151,19 +151,6 @@ none:
 
 /* --- rules --- */
 
-static const struct pem_rule *find_rule(const struct pem_session_page *page, uint32_t count,
-					uint32_t event_id)
-{
-	uint32_t i;
-
-	for (i = 0; i < count; i++) {
-		if (page->rules[i].event_id == event_id &&
-		    (page->rules[i].pid == 0 || page->rules[i].pid == pem_process.pid))
-			return &page->rules[i];
-	}
-	return NULL;
-}
-
 static void apply_to_event(struct pem_provider *provider, uint32_t i, unsigned slot,
 			   const struct pem_rule *rule)
 {
@@ -198,7 +185,8 @@ static void apply_to_provider(struct pem_provider *provider, unsigned slot)
 			count = 0;
 		for (i = 0; i < provider->event_count; i++)
 			apply_to_event(provider, i, slot,
-				       find_rule(page, count, provider->event_ids[i]));
+				       pem_rule__find(page, count, pem_process.pid,
+						      provider->event_ids[i]));
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		if (__atomic_load_n(&page->generation, __ATOMIC_RELAXED) == generation)
 			return;

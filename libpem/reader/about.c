@@ -274,10 +274,13 @@ static bool parse_event(struct pem_balances *b, const struct pem_model *model, c
 	    !parse_u64(discarded, &balance.discarded) ||
 	    !parse_u64(overwritten, &balance.overwritten))
 		return false;
-	i = find_event(model, id);
-	if (i < 0)
-		return false;
-	add_balance(&b->events[i], &balance);
+	/* Id 0: events lost where nothing could say which they were. */
+	if (strcmp(id, "00000000") != 0) {
+		i = find_event(model, id);
+		if (i < 0)
+			return false;
+		add_balance(&b->events[i], &balance);
+	}
 	add_balance(&b->producers[b->producer_count - 1].balance, &balance);
 	add_balance(&b->total, &balance);
 	return true;

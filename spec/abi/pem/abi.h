@@ -196,7 +196,9 @@ PEM_STATIC_ASSERT(offsetof(struct pem_pool_header, chunk_hint) == 256,
 		  "the hint has its own cache line");
 PEM_STATIC_ASSERT(sizeof(struct pem_pool_header) == 320, "pool header is 320 bytes");
 
-/* What a session wants of an event; event_id 0 ends the list. */
+/* What a session wants of an event. The first rule that names an event, and this process or none, holds for it. */
+#define PEM_RULE_ANY_EVENT                                                                         \
+	0xffffffffu /* every event that no other rule names: those a consumer has not met yet */
 struct pem_rule {
 	uint32_t event_id;
 	uint32_t pid; /* 0: any */
