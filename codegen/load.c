@@ -69,6 +69,21 @@ static char *plain(xmlNode *node, const char *name)
 	return text;
 }
 
+/* A layer's name, or NULL if there is none of that name. */
+static char *layer(xmlNode *node)
+{
+	static const char *const layers[] = {"HW", "OS", "APP", "CPO"};
+	char *text = plain(node, "value");
+	size_t i;
+
+	for (i = 0; text && i < sizeof(layers) / sizeof(layers[0]); i++) {
+		if (!strcmp(text, layers[i]))
+			return text;
+	}
+	free(text);
+	return NULL;
+}
+
 /* An attribute that holds one of a set of words: its value, or none if it is absent or unknown. */
 static uint8_t choice(xmlNode *node, const char *name, int (*value_of)(const char *))
 {
@@ -138,7 +153,7 @@ static void read_event(struct pem_spec_event *event, xmlNode *node)
 	event->description = sentence(node, "description");
 	for (node = next_element(node->children); node; node = next_element(node->next)) {
 		if (is(node, "layerId"))
-			event->layer = plain(node, "value");
+			event->layer = layer(node);
 		else if (is(node, "classId"))
 			event->class_name = plain(node, "value");
 		else if (is(node, "specifier"))

@@ -8,6 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Errors quote the file: what could break the line or drive a terminal becomes '?'. */
+static void make_printable(char *text)
+{
+	unsigned char *p = (unsigned char *)text;
+
+	for (; *p; p++) {
+		if (*p < 0x20 || *p == 0x7f)
+			*p = '?';
+		else if (p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0) /* U+0080 to U+009F */
+			p[0] = p[1] = '?';
+	}
+}
+
 void pem_spec_set__error(struct pem_spec_set *set, const char *path, int line, const char *format,
 			 ...)
 {
@@ -23,6 +36,7 @@ void pem_spec_set__error(struct pem_spec_set *set, const char *path, int line, c
 	if (vasprintf(&error->text, format, ap) < 0)
 		error->text = pem_xstrdup("out of memory");
 	va_end(ap);
+	make_printable(error->text);
 	set->error_count++;
 }
 

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: MIT
+"""
+codegen_errors.py - what pem-codegen says of wrong specs and wrong words: where, what, what was expected; exit 1
+
+Every case also checks that nothing was written. Not here: the rules one by one (tests/unit/codegen_layout.c).
+"""
+import os
+import re
+
+from tap import CODEGEN, ROOT, equal, run, run_all, test, tmp
+
+HEAD = "<event name='%s' description='d'><layerId value='APP'/><classId value='%s'/><specifier value='%s'/>"
+
+
+def event(class_name, specifier, rest=""):
+    return HEAD % ("APP::%s::%s" % (class_name, specifier), class_name, specifier) + rest + "</event>"
+
+
+def spec(body, provider="a"):
+    return "<spec provider='%s' description='d'>%s</spec>" % (provider, body)
+
+
+def refuse(*texts, backend="c"):
+    """Run on files with these texts: nothing may be written. The errors, folder cut off, sorted as printed."""
+    folder = tmp()
+    paths = []
+    for i, text in enumerate(texts):
+        paths.append(os.path.join(folder, "s%d.xml" % i))
+        with open(paths[-1], "wb") as f:
+            f.write(text if isinstance(text, bytes) else text.encode())
+    out = os.path.join(folder, "out")
+    rc, printed, err = run([CODEGEN, "--backend", backend, "-o", out, *paths])
+    equal(rc, 1, "exit status, after " + err[-400:])
+    equal(printed, "", "standard output")
+    assert not os.path.exists(out), "something was written"
+    errors = err.replace(folder + "/", "").splitlines()
+    assert errors, "no error was printed"
+    for line in errors:
+        assert re.match(r"s\d\.xml(:\d+)?: error: .+", line), line
+    return errors
+
+
+def starts(errors):
+    return [re.match(r"(s\d\.xml:\d+): ", e).group(1) for e in errors]
+
+
+@test
+def many_errors_in_one_run():
+    "all errors of all files come in one run, by file and line"
+    first = """<spec provider='Upper' description='d'>
+<event name='APP::A::B' description='d'>
+<layerId value='APPX'/><classId value='A'/><specifier value='B'/>
+<bogus/>
+<fields>
+<field name='one' type='uint46' description='d'/>
+<field
+   name='for'
+   type='uint8' description='d'/>
+<field name='three' type='list' description='d'/>
+text
+<field name='four' type='uint8' wrong='x' description='d'/>
+<field name='four' type='uint8' description='d'/>
+<field type='uint8' description='d'/>
+</fields>
+</event>
+<event name='APP::A::C' description='d'>
+<layerId value='APP'/><classId value='A'/><specifier value='D'/>
+<meaning value='counter'/>
+</event>
+</spec>
+"""
+    errors = refuse(first, spec(event("A", "E", "<source type='stub' name='x'/>"), "b"))
+    wanted = [
+        ("s0.xml:1", "provider='Upper' of <spec> is not valid: expected a lower-case letter"),
+        ("s0.xml:3", "value='APPX' of <layerId> is not valid: expected 'HW', 'OS', 'APP' or 'CPO'"),
+        ("s0.xml:4", "<bogus> does not belong in <event>: expected <layerId>, <classId>"),
+        ("s0.xml:6", "type='uint46' of <field> is not valid: expected 'uint8', 'uint16'"),
+        ("s0.xml:7", "field name 'for' is a word of C or C++"),
+        ("s0.xml:10", "a list lacks eltType='': expected the number type of its elements"),
+        ("s0.xml:11", "<fields> holds text: expected <field>"),
+        ("s0.xml:12", "<field> has no attribute 'wrong': expected any of 'name', 'type', 'eltType'"),
+        ("s0.xml:13", "a second field 'four', the first is in line 12: expected another name"),
+        ("s0.xml:14", "<field> lacks its attribute 'name': expected a letter"),
+        ("s0.xml:17", "event name 'APP::A::C' differs from its layerId, classId and specifier: "
+                      "expected 'APP::A::D'"),
+        ("s0.xml:17", "an event of meaning 'counter' has no field of role 'value': expected one"),
+        ("s1.xml:1", "source 'stub' has a name or arguments: expected type='stub' alone"),
+    ]
+    equal(starts(errors), [place for place, _ in wanted], "places of " + "\n".join(errors))
+    for line, (place, text) in zip(errors, wanted):
+        assert line.startswith(place + ": error: " + text), "%s, wanted %s" % (line, text)
+
+
+@test
+def missing_parts_are_named():
+    "missing elements are named one by one"
+    errors = refuse("<spec provider='a' description='d'>\n<event name='APP::A::B' description='d'>\n"
+                    "<classId value='A'/></event></spec>")
+    equal(errors, ["s0.xml:2: error: <event> holds no <layerId>: expected one",
+                   "s0.xml:2: error: <event> holds no <specifier>: expected one"], "errors")
+    equal(refuse(spec("")), ["s0.xml:1: error: <spec> holds no <event>: expected one"], "errors")
+
+
+@test
+def names_must_differ_across_files():
+    "events and providers of one name in two files are refused, and so are two names that C can't tell apart"
+    errors = refuse(spec(event("A", "B")), spec(event("A", "B")))
+    assert "a second provider 'a', the first is s0.xml" in errors[0], errors
+    assert "a second event 'APP::A::B', the first is s0.xml:1" in errors[1], errors
+    equal(len(errors), 2, "errors")
+    errors = refuse(spec(event("HWPerf", "B") + event("HwPerf", "B")))
+    assert "is called 'hw_perf_b' in C, like 'APP::HWPerf::B'" in errors[0], errors
+
+
+@test
+def too_many_events():
+    "a provider with 257 stubs is refused, one with 256 passes"
+    events = [event("A", "B%d" % i) for i in range(257)]
+    errors = refuse(spec("".join(events)))
+    assert "has 257 events with stubs: expected at most 256" in errors[0], errors
+    folder = tmp()
+    with open(folder + "/s.xml", "w", encoding="utf-8") as f:
+        f.write(spec("".join(events[:256])))
+    equal(run([CODEGEN, "--backend", "c", "-o", folder, folder + "/s.xml"]), (0, "", ""), "256 events")
+
+
+@test
+def tracepoints_need_their_parts():
+    "a tracepoint without arguments, expressions or a full name is refused"
+    fields = "<fields>\n<field name='x' type='uint32' description='d'/>\n%s</fields>"
+    odd = "<field name='y' type='uint32' from='(a' description='d'/>"
+    errors = refuse(spec(event("A", "B", "<source type='tracepoint' name='sched'/>" + fields % odd)))
+    assert "tracepoint name 'sched': expected name='system:event'" in errors[0], errors
+    assert "a tracepoint lacks arguments=''" in errors[1], errors
+    assert "s0.xml:2: error: a tracepoint event's field lacks from=''" in errors[2], errors
+    assert "from='(a' has brackets that do not pair" in errors[3], errors
+    for bad in ("a;b", "a{b}", 'a&quot;b', "a'b".replace("'", "&apos;"), "a/*b", "a#b", "a\\b", "a&#10;b", "a&#x9b;b"):
+        errors = refuse(spec(event(
+            "A", "B", "<source type='tracepoint' name='s:e' arguments='int a'/><fields>"
+            "<field name='x' type='uint32' from='%s' description='d'/></fields>" % bad)))
+        equal(len(errors), 1, "errors of from='%s'" % bad)
+        assert "of <field> is not valid: expected a C expression of letters" in errors[0], errors
+        assert all(" " <= c < "\x7f" for c in errors[0]), "a control character in " + repr(errors[0])
+
+
+@test
+def counters_have_one_value():
+    "a perf event that is no plain counter is refused"
+    errors = refuse(spec(event("A", "B", "<source type='perf'/>")))
+    assert "source 'perf' has no name: expected a libpfm4 event" in errors[0], errors
+    assert "is not a plain counter: expected meaning 'counter' and one field" in errors[1], errors
+
+
+@test
+def doctype_is_refused():
+    "a DOCTYPE is refused, whatever its entities would do"
+    bomb = "<!ENTITY a0 'ha'>" + "".join(
+        "<!ENTITY a%d '%s'>" % (i, ("&a%d;" % (i - 1)) * 10) for i in range(1, 20))
+    for doctype in (bomb, "<!ENTITY a19 SYSTEM 'file:///etc/hostname'>",
+                    "<!ENTITY %% p SYSTEM 'http://localhost:1/x'> %%p;".replace("%%", "%"), ""):
+        errors = refuse("<?xml version='1.0'?>\n<!DOCTYPE spec [%s]>\n" % doctype +
+                        "<spec provider='a' description='&a19;'/>")
+        assert "a DOCTYPE is refused" in errors[0] and errors[0].startswith("s0.xml:2:"), errors
+
+
+@test
+def hostile_files_give_errors():
+    "hostile files give errors and nothing else"
+    with open(os.path.join(ROOT, "spec/app/libc.xml"), "rb") as f:
+        sound = f.read()
+    cases = {
+        "empty": b"",
+        "truncated": sound[:700],
+        "not XML": b"\x7fELF\0\0\0",
+        "zeros": b"\0" * 4096,
+        "bad UTF-8": sound.replace(b"Malloc", b"Mal\xff\xfeoc"),
+        "another root": b"<html/>",
+        "another namespace": sound.replace(b"<spec ", b"<spec xmlns='urn:x' "),
+        "deep": b"<spec>" * 100000,
+        "less deep": spec("<event>" * 200 + "</event>" * 200).encode(),
+        "10,000 fields": spec(event("A", "B", "<fields>" + "".join(
+            "<field name='f%d' type='uint8' description='d'/>" % i for i in range(10000)) +
+            "</fields>")).encode(),
+        "many strangers": spec("<b/>" * 200000).encode(),
+        "equal events": spec(event("A", "B") * 7000).encode(),
+        "too large": spec(" " * (1 << 20)).encode(),
+        "long attribute": spec(event("A" * 100000, "B")).encode(),
+        "undefined entity": spec("&x;").encode(),
+    }
+    for name, content in cases.items():
+        errors = refuse(content)
+        assert all(len(e) < 700 for e in errors), "%s: a long error" % name
+    errors = refuse(cases["10,000 fields"])
+    assert errors == ["s0.xml:1: error: the event has 10000 fields: expected at most 64"], errors
+
+
+@test
+def every_truncation_is_refused():
+    "a spec cut off anywhere is refused, never taken for a shorter one"
+    with open(os.path.join(ROOT, "spec/app/phase.xml"), "rb") as f:
+        sound = f.read()
+    for cut in range(0, sound.rindex(b"</spec>") + 6, 97):
+        refuse(sound[:cut])
+
+
+@test
+def unreadable_files_are_named():
+    "a file that is missing, a folder or a device is named with its reason"
+    for path, reason in (("/nonexistent/x.xml", "No such file"), ("/", "Is a directory"),
+                         ("/dev/zero", "no regular file")):
+        rc, out, err = run([CODEGEN, "--check", path])
+        equal((rc, out), (1, ""), path)
+        assert err.startswith(path + ": error: the file can't be read: ") and reason in err, err
+
+
+@test
+def wrong_words_get_a_sentence():
+    "a wrong command line gets a sentence that says what was expected, and exit 1"
+    sound = os.path.join(ROOT, "spec/app/phase.xml")
+    for words, text in (
+            (["--frob"], "there is no option '--frob': expected --backend"),
+            ([], "no spec was named"), (["--backend"], "expected a value after it"),
+            (["--backend", "x", sound], "there is no backend 'x': expected one of 'c', 'model', 'ctf', 'bpf'"),
+            ([sound], "no backend was named"), (["--backend", "c", sound], "no output folder was named"),
+            (["--backend", "c", "-o", "/dev/null/x", sound], "can't be made")):
+        rc, out, err = run([CODEGEN, *words])
+        equal((rc, out), (1, ""), " ".join(words))
+        assert err.startswith("pem-codegen: error: ") and text in err, err
+
+
+@test
+def help_is_an_example_that_works():
+    "the example in --help is a spec that pem-codegen accepts"
+    rc, out, err = run([CODEGEN, "--help"])
+    equal((rc, err), (0, ""), "--help")
+    folder = tmp()
+    with open(folder + "/shop.xml", "w", encoding="utf-8") as f:
+        f.write(out[out.index("  <spec"):out.index("</spec>") + 7])
+    equal(run([CODEGEN, "--backend", "c", "-o", folder, folder + "/shop.xml"]), (0, "", ""), "shop.xml")
+    with open(folder + "/shop.h", encoding="utf-8") as f:
+        assert "pem_notify_shop_sale(uint64_t cents, const char *item)" in f.read()
+
+
+run_all()

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: MIT
+"""
+codegen_output.py - the files that pem-codegen writes: the same each time, left alone when unchanged, whole or not at all
+"""
+import os
+import re
+import shutil
+
+from tap import BUILD, CODEGEN, ROOT, equal, need, run, run_all, skip, test, tmp
+
+SPECS = sorted(os.path.join(ROOT, "spec", layer, name) for layer in ("app", "os", "hw")
+               for name in os.listdir(os.path.join(ROOT, "spec", layer)) if name.endswith(".xml"))
+BACKENDS = ("c", "model", "ctf", "bpf")
+
+
+def generate(folder, specs=None, backends=BACKENDS):
+    for backend in backends:
+        equal(run([CODEGEN, "--backend", backend, "-o", folder, *(specs or SPECS)]), (0, "", ""), backend)
+
+
+def contents(folder):
+    result = {}
+    for name in sorted(os.listdir(folder)):
+        with open(os.path.join(folder, name), "rb") as f:
+            result[name] = f.read()
+    return result
+
+
+def states(folder):
+    return {name: (s.st_ino, s.st_mtime_ns, s.st_ctime_ns) for name in os.listdir(folder)
+            for s in [os.stat(os.path.join(folder, name))]}
+
+
+@test
+def second_run_writes_nothing():
+    "a second run with the same specs touches no file"
+    folder = os.path.join(tmp(), "deep", "er")
+    generate(folder)
+    before = states(folder)
+    assert len(before) >= 2 * len(SPECS) + 3, before
+    generate(folder)
+    equal(states(folder), before, "inodes and times")
+
+
+@test
+def only_changed_files_are_written():
+    "a change of one spec rewrites only the files made from it"
+    folder, specs = tmp(), tmp()
+    mine = [shutil.copy(s, specs) for s in SPECS]
+    generate(folder, mine, ["c"])
+    before = states(folder)
+    phase = os.path.join(specs, "phase.xml")
+    with open(phase, encoding="utf-8") as f:
+        text = f.read()
+    with open(phase, "w", encoding="utf-8") as f:
+        f.write(text.replace("what the program is about to do", "what is coming"))
+    generate(folder, mine, ["c"])
+    after = states(folder)
+    equal([n for n in sorted(before) if before[n] != after[n]], ["phase.h"], "changed files")
+
+
+@test
+def output_depends_on_the_specs_alone():
+    "output is the same in another folder, from another folder, at another time"
+    one, two, specs = tmp(), tmp(), tmp()
+    generate(one)
+    os.environ["TZ"], os.environ["SOURCE_DATE_EPOCH"] = "Asia/Tokyo", "1"
+    generate(two, [shutil.copy(s, specs) for s in SPECS])
+    equal(contents(one), contents(two), "files")
+
+
+@test
+def banner_names_spec_and_hash():
+    "each file says which spec, with what hash, it is made from"
+    folder = tmp()
+    generate(folder)
+    for name, data in contents(folder).items():
+        head = data[:1500].decode()
+        assert re.search(r"[0-9a-f]{16}  \w+ \(\w+\.xml\)", head), name
+        assert "SPDX-License-Identifier" in head, name
+    with open(SPECS[0], "rb") as f:
+        value = 0xcbf29ce484222325
+        for byte in f.read():
+            value = (value ^ byte) * 0x100000001b3 & (1 << 64) - 1
+    assert b"%016x" % value in contents(folder)["catalogue.c"], "hash of " + SPECS[0]
+
+
+@test
+def existing_output_survives_errors():
+    "wrong specs leave the earlier output as it is"
+    folder = tmp()
+    generate(folder)
+    before = states(folder)
+    bad = os.path.join(tmp(), "bad.xml")
+    with open(bad, "w", encoding="utf-8") as f:
+        f.write("<spec/>")
+    for backend in BACKENDS:
+        equal(run([CODEGEN, "--backend", backend, "-o", folder, *SPECS, bad])[0], 1, "exit status")
+    equal(states(folder), before, "inodes and times")
+
+
+@test
+def full_disk_leaves_no_part():
+    "on a full disk the old file stays whole and no temporary file is left"
+    need("mount")
+    folder = tmp()
+    rc, _, err = run(["mount", "-t", "tmpfs", "-o", "size=16k", "none", folder])
+    if rc:
+        skip("a small tmpfs can't be mounted: %s; root could" % err.strip())
+    try:
+        rc, _, err = run([CODEGEN, "--backend", "model", "-o", folder, *SPECS])
+        equal(rc, 1, "exit status")
+        assert "can't be written: No space left" in err, err
+        equal(os.listdir(folder), [], "files left")
+    finally:
+        run(["umount", folder])
+
+
+@test
+def catalogue_holds_every_event():
+    "the built-in catalogue holds every event of the specs, with as many lines as it says"
+    path = os.path.join(BUILD, "gen/catalogue.c")
+    with open(path, encoding="utf-8") as f:
+        literal = re.findall(r'^\t"(.*)\\n"$', f.read(), re.M)
+    lines = [line.replace("\\t", "\t").replace('\\"', '"').replace("\\?", "?") for line in literal]
+    equal(lines.pop(0), "pem-model\t1", "first line")
+    names = []
+    while lines:
+        cells = lines.pop(0).split("\t")
+        equal((cells[0], len(cells)), ("event", 14), "event line")
+        names.append(cells[2])
+        fields, tsdl = int(cells[11]), int(cells[12])
+        for line in lines[:fields]:
+            equal((line.split("\t")[0], line.count("\t")), ("field", 9), line)
+        equal((lines[fields], lines[fields + tsdl - 1]), ("event {", "};"), "declaration of " + cells[2])
+        del lines[:fields + tsdl]
+    wanted = []
+    for spec in SPECS:
+        with open(spec, encoding="utf-8") as f:
+            wanted += re.findall(r"<event name='([^']*)'", f.read())
+    equal(sorted(names), sorted(wanted), "events")
+
+
+run_all()
