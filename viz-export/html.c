@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* SPDX-License-Identifier: MIT */
 /*
  * html.c - exporter 'html': one page that opens offline and shows every layer on one timeline
  *

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* SPDX-License-Identifier: MIT */
 /*
  * html_data.c - two passes over a trace: which (event, process) pairs there are, then what happens when
  *

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* SPDX-License-Identifier: MIT */
 /*
  * html_data.h - a trace boiled down to what one page can hold: bins per event and process, and phases
  *

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: LGPL-2.1-or-later
+// SPDX-License-Identifier: MIT
 // brush.js - the overview of the whole run, and choosing an interval by mouse, touch, wheel and keys.
 "use strict";
 

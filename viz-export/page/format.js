@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: LGPL-2.1-or-later
+// SPDX-License-Identifier: MIT
 // format.js - numbers, times and ticks as people read them. Not here: anything that knows the page.
 "use strict";
 

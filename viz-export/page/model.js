@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: LGPL-2.1-or-later
+// SPDX-License-Identifier: MIT
 // model.js - the data element decoded: bins per event for the chosen process, sums over any interval.
 // Its writer is viz-export/html_write.c. Names in it come from traces: show them with textContent only.
 "use strict";

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: LGPL-2.1-or-later
+// SPDX-License-Identifier: MIT
 // phases.js - the strip of phases: labelled bars, drawn on a canvas since there may be thousands.
 "use strict";
 

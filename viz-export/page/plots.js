@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: LGPL-2.1-or-later
+// SPDX-License-Identifier: MIT
 // plots.js - one strip per event, aligned, and the crosshair over all of them. Plots are dygraphs.
 "use strict";
 

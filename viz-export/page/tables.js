@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: LGPL-2.1-or-later
+// SPDX-License-Identifier: MIT
 // tables.js - what is known of the run in words and numbers: header, notices, costs, events by layer.
 "use strict";
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: LGPL-2.1-or-later
+// SPDX-License-Identifier: MIT
 // view.js - what is being looked at: the interval, in whole bins, and the colours. Not here: drawing.
 "use strict";
 
