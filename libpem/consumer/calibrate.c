@@ -6,13 +6,16 @@
  * kernel-log: what a getppid becomes dearer by when the kernel source logs its entry. Medians of several rounds.
  */
 #include "consumer/session.h"
+#include "util.h"
 
 #include <pem/clock.h>
 #include <pem/ring.h>
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -143,26 +146,118 @@ static double kernel_log_ns(struct pem_session *s)
 	return with > without ? with - without : 0;
 }
 
+/* --- remembered until the next boot or version --- */
+
+struct costs {
+	double user_log_ns;
+	double kernel_log_ns; /* 0: not measured */
+};
+
+static bool cache_path(char *path, size_t bytes, bool make)
+{
+	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	bool own = cache && cache[0] == '/';
+	int length;
+
+	if (!own && !(home && home[0] == '/'))
+		return false;
+	length = snprintf(path, bytes, "%s%s", own ? cache : home, own ? "" : "/.cache");
+	if (length < 0 || (size_t)length + sizeof("/pem/costs") > bytes)
+		return false;
+	if (make)
+		mkdir(path, 0700);
+	strcpy(path + length, "/pem");
+	if (make)
+		mkdir(path, 0700);
+	strcpy(path + length, "/pem/costs");
+	return true;
+}
+
+/* What must be the same for costs to be the same. */
+static bool read_key(char *key, size_t bytes)
+{
+	char *boot;
+	size_t n;
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+	if (!f)
+		return false;
+	n = (size_t)snprintf(key, bytes, "%s ", pem_version());
+	boot = fgets(key + n, (int)(bytes - n), f);
+	fclose(f);
+	key[strcspn(key, "\n")] = 0;
+	return boot != NULL;
+}
+
+static bool load_costs(struct costs *costs)
+{
+	char path[PATH_MAX], key[128], line[128];
+	bool found = false;
+	FILE *f;
+
+	if (!read_key(key, sizeof(key)) || !cache_path(path, sizeof(path), false))
+		return false;
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	if (fgets(line, sizeof(line), f)) {
+		line[strcspn(line, "\n")] = 0;
+		found = !strcmp(line, key) &&
+			fscanf(f, "%lf %lf", &costs->user_log_ns, &costs->kernel_log_ns) == 2 &&
+			costs->user_log_ns > 0 && costs->user_log_ns < 1e6 &&
+			costs->kernel_log_ns >= 0 && costs->kernel_log_ns < 1e6;
+	}
+	fclose(f);
+	return found;
+}
+
+/* A cache: failing to write it costs the next recording some time, nothing else. */
+static void store_costs(const struct costs *costs)
+{
+	char path[PATH_MAX], key[128], text[256];
+	char *slash;
+	int n, fd;
+
+	if (!read_key(key, sizeof(key)) || !cache_path(path, sizeof(path), true))
+		return;
+	n = snprintf(text, sizeof(text), "%s\n%.3f %.3f\n", key, costs->user_log_ns,
+		     costs->kernel_log_ns);
+	slash = strrchr(path, '/');
+	*slash = 0;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	pem_replace_file(fd, slash + 1, text, (size_t)n);
+	close(fd);
+}
+
 static void add_cost(struct pem_trace_info *info, const char *kind, double ns)
 {
 	struct pem_trace_cost *cost = &info->costs[info->cost_count];
 
-	if (ns <= 0 || info->cost_count == sizeof(info->costs) / sizeof(info->costs[0]))
+	if (ns <= 0 || info->cost_count == PEM_ARRAY_SIZE(info->costs))
 		return;
-	snprintf(cost->kind, sizeof(cost->kind), "%s", kind);
+	pem_copy_text(cost->kind, sizeof(cost->kind), kind);
 	cost->ns_each = ns;
 	info->cost_count++;
 }
 
 void pem_session__calibrate(struct pem_session *s, struct pem_trace_info *info)
 {
+	struct costs costs = {0, 0};
 	bool kernel = false;
 	size_t i;
 
 	for (i = 0; i < s->wish_count; i++)
 		kernel |= s->wishes[i].want_log &&
 			  s->wishes[i].event->source_kind == PEM_SOURCE_TRACEPOINT;
-	add_cost(info, "user-log", user_log_ns());
+	if (!load_costs(&costs) || (kernel && costs.kernel_log_ns <= 0)) {
+		costs.user_log_ns = user_log_ns();
+		if (kernel)
+			costs.kernel_log_ns = kernel_log_ns(s);
+		store_costs(&costs);
+	}
+	add_cost(info, "user-log", costs.user_log_ns);
 	if (kernel)
-		add_cost(info, "kernel-log", kernel_log_ns(s));
+		add_cost(info, "kernel-log", costs.kernel_log_ns);
 }

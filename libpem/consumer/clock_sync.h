@@ -19,6 +19,7 @@ struct pem_clock_sync {
 	struct pem_clock_pair pair[PEM_CLOCK_PAIRS]; /* a ring, oldest overwritten */
 	uint64_t count; /* pairs ever taken */
 	uint64_t hz;
+	struct pem_clock_pair first;
 	uint64_t
 		worst_cycles; /* widest bracket, and how far a pair lay from where the two before it put it */
 };
@@ -29,6 +30,8 @@ void pem_clock_sync__init(struct pem_clock_sync *sync);
 void pem_clock_sync__update(struct pem_clock_sync *sync);
 /* Cycle counter at a monotonic time: linear between the pairs around it, else from the nearest at the counter's rate. */
 uint64_t pem_clock_sync__cycles_at(const struct pem_clock_sync *sync, uint64_t monotonic_ns);
+/* Rate over the whole time since __init: the longer, the more exact. */
+uint64_t pem_clock_sync__hz(struct pem_clock_sync *sync);
 /* Bound on the error of such a conversion, so far. */
 uint64_t pem_clock_sync__error_ns(const struct pem_clock_sync *sync);
 

@@ -177,6 +177,7 @@ static void finish_info(struct pem_session *s, struct pem_trace_info *info)
 {
 	struct rusage self;
 
+	info->clock_hz = pem_clock_sync__hz(&s->clock);
 	info->duration_ns = (uint64_t)((unsigned __int128)(pem_clock() - info->start_clock) *
 				       1000000000u / info->clock_hz);
 	info->clock_error_ns = pem_clock_sync__error_ns(&s->clock);
@@ -217,6 +218,9 @@ int pem_log__finish(struct pem_log *log, struct pem_error *error)
 	account_lost(s);
 	count_costs(s, &log->info);
 	finish_info(s, &log->info);
+	if (!pem_trace_writer__failed(log->writer))
+		pem_trace_writer__set_info(log->writer,
+					   &log->info); /* the clock's rate is known better now */
 	result = pem_trace_writer__finish(log->writer, &log->info);
 	if (!result)
 		result = pem_trace_writer__failed(log->writer);
