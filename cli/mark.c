@@ -23,7 +23,7 @@ static const struct cli_option options[] = {{0}};
 static int run_command(char **argv)
 {
 	struct sigaction ignore = {.sa_handler = SIG_IGN}, old_int, old_quit;
-	int wait_status;
+	int wait_status, status;
 	pid_t pid;
 
 	/* A Ctrl-C is the command's; this process must live to tell the phase's end. */
@@ -36,8 +36,8 @@ static int run_command(char **argv)
 		sigaction(SIGINT, &old_int, NULL);
 		sigaction(SIGQUIT, &old_quit, NULL);
 		execvp(argv[0], argv);
-		cli_error(0, "cannot run %s: %s", argv[0], strerror(errno));
-		_exit(errno == ENOENT ? CLI_NOT_FOUND : CLI_NOT_EXECUTABLE);
+		status = errno == ENOENT ? CLI_NOT_FOUND : CLI_NOT_EXECUTABLE;
+		_exit(cli_error(status, "cannot run %s: %s", argv[0], strerror(errno)));
 	}
 	while (waitpid(pid, &wait_status, 0) < 0)
 		if (errno != EINTR)

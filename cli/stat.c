@@ -242,7 +242,9 @@ static void table_row(const struct stat *s, const struct group *group,
 	}
 	if (counter) {
 		cli_table__cell(table, number(v, v->sum, v->sum_f, unit));
-		cli_table__cell(table, strcmp(unit, "ns") == 0 ? "" : cli_rate(v->sum, ns));
+		cli_table__cell(table, strcmp(unit, "ns") == 0 || s->field != NULL
+					       ? ""
+					       : cli_rate(v->sum, ns));
 		return;
 	}
 	cli_table__cell(table, cli_count(v->count));
@@ -388,8 +390,7 @@ static void interval_lines(struct stat *s, const struct group *group, uint64_t a
 			continue;
 		}
 		fprintf(s->out, "%10.3f  %-36s %16s %14s", (double)at_ns / 1e9, now->event->name,
-			counter ? cli_quantity(count, unit_of(s, group, now->event))
-				: cli_count(count),
+			cli_quantity(count, unit),
 			strcmp(unit, "ns") == 0 ? "" : cli_rate(count, ns));
 		if (group->with_field)
 			fprintf(s->out, "  %s",

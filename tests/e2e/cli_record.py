@@ -1,0 +1,386 @@
+# SPDX-License-Identifier: MIT
+"""cli_record: statuses of record and stat, where a trace may go, full disks, signals, kill -9 on either side"""
+import json
+import os
+import signal
+import subprocess
+import time
+
+from tap import PEM, equal, need, run, run_all, skip, start, test, tmp
+
+WAITER = ["sh", "-c", "ls -R /usr/share/doc > /dev/null; echo ready; exec sleep 60"]
+
+
+def report(trace):
+    """Status, object and standard error of report --json."""
+    rc, out, err = run([PEM, "report", "--json", trace])
+    return rc, json.loads(out) if out else None, err
+
+
+def balanced(trace):
+    """The trace is complete and every event is accounted for. Returns the report."""
+    rc, r, err = report(trace)
+    lines = [e for e in r["per_event"] if e["count"] != e["balance"]["delivered"] or
+             2 * e["balance"]["produced"] != sum(e["balance"].values())] if r else []
+    equal((rc, err, lines), (0, "", []), "status and errors of report, and events that do not balance")
+    e = r["events"]
+    equal(e["produced"], e["delivered"] + e["discarded"] + e["overwritten"], "conservation")
+    equal(r["info"]["read"], e["delivered"], "events read")
+    equal(sum(p["count"] for p in r["processes"]), r["info"]["read"], "events of processes")
+    equal(sum(p["count"] for p in r["per_event"]), r["info"]["read"], "events of events")
+    assert r["info"]["complete"] and r["info"]["balanced"]
+    return r
+
+
+def mounted(folder, *options):
+    """A tmpfs at folder, or a skip."""
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", ",".join(options), "pem-test", folder],
+                          capture_output=True, text=True)
+    if made.returncode != 0:
+        skip("cannot mount a tmpfs (needs root): " + made.stderr.strip())
+
+
+def unmount(folder):
+    subprocess.run(["umount", "-l", folder], capture_output=True)
+
+
+def wait_for(condition, what, seconds=30):
+    """Poll until condition() is true."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited %d s for %s" % (seconds, what)
+        time.sleep(0.02)
+
+
+def gone(pid):
+    try:
+        with open("/proc/%d/stat" % pid) as file:
+            return file.read().rsplit(")", 1)[1].split()[0] in "ZX"
+    except FileNotFoundError:
+        return True
+
+
+def ready(recorder):
+    """Wait for the command's line; return its pid."""
+    equal(recorder.stdout.readline().strip(), "ready", "the command's line")
+    children = "/proc/%d/task/%d/children" % (recorder.pid, recorder.pid)
+    with open(children) as file:
+        return int(file.read().split()[0])
+
+
+def recording(folder, command=None, *options):
+    """A recorder under way, and where its trace goes."""
+    trace = folder + "/trace"
+    child = start([PEM, "record", "-o", trace, *options, "--"] + (command or WAITER),
+                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return child, trace
+
+
+# --- statuses
+
+
+@test
+def status_of_the_command():
+    "record and stat return the command's status, or 128 and the signal"
+    for verb in (["record"], ["stat"]):
+        for command, status in ((["true"], 0), (["false"], 1), (["sh", "-c", "exit 7"], 7),
+                                (["sh", "-c", "exit 255"], 255),
+                                (["sh", "-c", "kill -TERM $$"], 143),
+                                (["sh", "-c", "kill -KILL $$"], 137),
+                                (["sh", "-c", "kill -SEGV $$"], 139)):
+            rc, _, err = run([PEM] + verb + ["-q", "--"] + command, cwd=tmp())
+            equal(rc, status, "%s of %s: %s" % (verb[0], command, err))
+            if 128 < status < 255:
+                assert "signal %d" % (status - 128) in err, err
+
+
+@test
+def status_in_the_trace():
+    "the trace keeps the command line and its status"
+    trace = tmp() + "/t"
+    equal(run([PEM, "record", "-q", "-o", trace, "--", "sh", "-c", "exit 7"])[0], 7, "status")
+    info = balanced(trace)["info"]
+    equal((info["command"], info["exit_status"]), ("sh -c exit 7", 7), "info")
+
+
+@test
+def command_not_found():
+    "command not found: 127, not executable: 126, a sentence, and no trace left behind"
+    folder = tmp()
+    with open(folder + "/plain", "w") as plain:
+        plain.write("no program\n")
+    os.chmod(folder + "/plain", 0o644)
+    for verb in ("record", "stat"):
+        for command, status, words in (("pem-no-such-command", 127, "not found"),
+                                       ("/no/such/command", 127, "not found"),
+                                       ("./plain", 126, "cannot execute"),
+                                       ("/etc", 126, "cannot execute")):
+            rc, out, err = run([PEM, verb, "--", command], cwd=folder)
+            equal((rc, out), (status, ""), "%s -- %s" % (verb, command))
+            assert words in err and command in err, err
+    equal(os.listdir(folder), ["plain"], "files left")
+
+
+@test
+def a_script_without_a_first_line():
+    "an executable text without an interpreter line runs under sh, as it would from a shell"
+    folder = tmp()
+    with open(folder + "/script", "w") as script:
+        script.write("echo hello; exit 7\n")
+    os.chmod(folder + "/script", 0o755)
+    equal(run([PEM, "record", "-q", "--", "./script"], cwd=folder)[:2], (7, "hello\n"), "status and output")
+
+
+@test
+def output_of_the_command_is_untouched():
+    "what the command writes and reads is its own; pem speaks on standard error only, and not with -q"
+    folder = tmp()
+    rc, out, err = run([PEM, "record", "--", "cat"], input="a\nb\n", cwd=folder)
+    equal((rc, out), (0, "a\nb\n"), "status and output")
+    assert "pem report pem-trace-cat-1" in err, err
+    rc, out, err = run([PEM, "record", "-q", "--", "cat"], input="a\n", cwd=folder)
+    equal((rc, out, err), (0, "a\n", ""), "quiet")
+
+
+# --- where the trace goes
+
+
+@test
+def default_folder():
+    "without -o each trace gets a folder of its own in the current one"
+    folder = tmp()
+    for _ in range(3):
+        equal(run([PEM, "record", "-q", "--", "/bin/true"], cwd=folder)[0], 0, "status")
+    equal(sorted(os.listdir(folder)), ["pem-trace-true-%d" % n for n in (1, 2, 3)], "folders")
+
+
+@test
+def nothing_is_overwritten():
+    "a folder with something in it: status 1, its name, and what is in it stays"
+    folder = tmp()
+    with open(folder + "/letter", "w") as letter:
+        letter.write("dear")
+    rc, _, err = run([PEM, "record", "-o", folder, "--", "touch", folder + "/ran"])
+    equal(rc, 1, "status")
+    assert folder in err, err
+    equal(os.listdir(folder), ["letter"], "what is in it")
+
+
+@test
+def an_empty_folder_will_do():
+    "-o may name an empty folder"
+    folder = tmp()
+    equal(run([PEM, "record", "-q", "-o", folder, "--", "true"])[0], 0, "status")
+    balanced(folder)
+
+
+@test
+def a_file_in_place_of_the_folder():
+    "-o that is a file, lies under a file, or under nothing: status 1, its name, and the command does not run"
+    folder = tmp()
+    open(folder + "/file", "w").close()
+    for output in ("/file", "/file/trace", "/missing/trace"):
+        rc, _, err = run([PEM, "record", "-o", folder + output, "--", "touch", folder + "/ran"])
+        equal(rc, 1, "status with " + output)
+        assert folder + output in err, err
+    equal(os.listdir(folder), ["file"], "what is there")
+
+
+@test
+def a_folder_that_cannot_be_written():
+    "a read-only file system: status 2, a sentence, and the command does not run"
+    folder, other = tmp(), tmp()
+    mounted(folder, "ro", "size=64k")
+    try:
+        for command in (["-o", folder + "/trace"], []):
+            rc, _, err = run([PEM, "record", *command, "--", "touch", other + "/ran"], cwd=folder)
+            equal(rc, 2, "status")
+            assert "Read-only" in err and "trace" in err, err
+        equal(os.listdir(other), [], "what the command did")
+    finally:
+        unmount(folder)
+
+
+@test
+def full_disk_while_recording():
+    "a disk that fills up: the command ends undisturbed, status 3, a sentence, and the trace opens with its losses counted"
+    folder = tmp()
+    mounted(folder, "size=400k")
+    try:
+        trace = folder + "/trace"
+        rc, out, err = run([PEM, "record", "-o", trace, "--", "sh", "-c",
+                            "ls -R /usr/share /usr/lib > /dev/null; echo done"])
+        equal(out, "done\n", "the command's output")
+        equal(rc, 3, "status: " + err)
+        assert "No space left" in err or "full" in err, err
+        rc, r, err = report(trace)
+        assert rc in (0, 4), err
+        assert r["events"]["delivered"] > 0, r["events"]
+        assert r["events"]["discarded"] > 0, r["events"]
+        equal(r["events"]["produced"],
+              sum(r["events"][k] for k in ("delivered", "discarded", "overwritten")), "conservation")
+        equal(r["info"]["read"], r["events"]["delivered"], "events read")
+    finally:
+        unmount(folder)
+
+
+@test
+def full_disk_keeps_the_commands_status():
+    "a disk that fills up does not hide that the command failed"
+    folder = tmp()
+    mounted(folder, "size=400k")
+    try:
+        rc, _, err = run([PEM, "record", "-o", folder + "/trace", "--", "sh", "-c",
+                          "ls -R /usr/share /usr/lib > /dev/null; exit 7"])
+        equal(rc, 7, "status: " + err)
+    finally:
+        unmount(folder)
+
+
+# --- losses
+
+
+@test
+def a_small_buffer_loses_and_counts():
+    "with the smallest buffer, what is lost is counted, and record says so"
+    for more, key in (([], "discarded"), (["--overwrite"], "overwritten")):
+        trace = tmp() + "/t"
+        rc, _, err = run([PEM, "record", "-e", "APP::*", "--buffer", "64K", *more, "-o", trace, "--",
+                          "sqlite3", ":memory:",
+                          "with recursive c(x) as (select 1 union all select x+1 from c where x < "
+                          "300000) select count(hex(randomblob(8))) from c"])
+        if rc == 127:
+            need("sqlite3")
+        equal(rc, 0, "status: " + err)
+        e = balanced(trace)["events"]
+        if e[key] == 0:
+            skip("this machine drains 64 KiB faster than sqlite3 fills them")
+        assert "lost" in err and "--buffer" in err, err
+
+
+# --- signals
+
+
+@test
+def one_signal_is_the_commands():
+    "a SIGTERM to the recorder reaches the command, and the trace is complete"
+    for number in (signal.SIGTERM, signal.SIGINT):
+        recorder, trace = recording(tmp())
+        ready(recorder)
+        recorder.send_signal(number)
+        _, err = recorder.communicate(timeout=30)
+        equal(recorder.returncode, 128 + number, "status: " + err)
+        balanced(trace)
+
+
+@test
+def a_signal_the_command_handles():
+    "a command that handles the signal goes on, and so does the recording"
+    recorder, trace = recording(tmp(), ["sh", "-c", 'trap "echo caught; exit 3" TERM; echo ready; '
+                                        "while :; do sleep 0.05; done"])
+    ready(recorder)
+    recorder.send_signal(signal.SIGTERM)
+    out, err = recorder.communicate(timeout=30)
+    equal((recorder.returncode, out), (3, "caught\n"), "status and output: " + err)
+    equal(balanced(trace)["info"]["exit_status"], 3, "status in the trace")
+
+
+@test
+def a_second_signal_stops_recording():
+    "a second signal ends the recording with a complete trace and leaves the command alone"
+    recorder, trace = recording(tmp(), ["sh", "-c", 'trap "" TERM; ls -R /usr/share/doc > /dev/null; '
+                                        "echo ready; exec sleep 60"])
+    pid = ready(recorder)
+    recorder.send_signal(signal.SIGTERM)
+    time.sleep(0.2)
+    assert recorder.poll() is None, "the recorder ended at the first signal"
+    recorder.send_signal(signal.SIGTERM)
+    recorder.stdout.close()
+    equal(recorder.wait(30), 143, "status")
+    assert not gone(pid), "the command ended too"
+    os.kill(pid, signal.SIGKILL)
+    err = recorder.stderr.read()
+    assert str(pid) in err, err
+    assert balanced(trace)["events"]["delivered"] > 0
+
+
+# --- kill -9
+
+
+@test
+def kill_the_program():
+    "kill -9 on the program: status 137, the trace is complete and what it raised until then is there"
+    recorder, trace = recording(tmp())
+    os.kill(ready(recorder), signal.SIGKILL)
+    _, err = recorder.communicate(timeout=30)
+    equal(recorder.returncode, 137, "status: " + err)
+    assert "signal 9" in err, err
+    r = balanced(trace)
+    equal(r["info"]["exit_status"], 137, "status in the trace")
+    assert r["layers"]["APP"]["count"] > 0, r["layers"]
+
+
+@test
+def kill_the_program_in_full_flight():
+    "kill -9 while the program raises events without pause: the trace balances"
+    need("sqlite3")
+    recorder, trace = recording(tmp(), ["sh", "-c", "echo ready; exec sqlite3 :memory: 'with recursive "
+                                        "c(x) as (select 1 union all select x+1 from c) select "
+                                        "count(hex(randomblob(8))) from c'"], "-e", "APP::*")
+    pid = ready(recorder)
+    time.sleep(0.5)
+    os.kill(pid, signal.SIGKILL)
+    _, err = recorder.communicate(timeout=30)
+    equal(recorder.returncode, 137, "status: " + err)
+    e = balanced(trace)["events"]
+    assert e["delivered"] > 1000, e
+
+
+@test
+def kill_the_recorder():
+    "kill -9 on the recorder: the program goes on, the trace opens, report says what it is and returns 4"
+    recorder, trace = recording(tmp())
+    pid = ready(recorder)
+    time.sleep(0.5)
+    recorder.kill()
+    recorder.wait(30)
+    time.sleep(0.2)
+    assert not gone(pid), "the program died with its recorder"
+    os.kill(pid, signal.SIGKILL)
+    rc, r, err = report(trace)
+    equal(rc, 4, "status of report: " + err)
+    assert "did not finish" in err, err
+    equal(r["info"]["complete"], False, "complete")
+    assert r["info"]["read"] > 0, r["info"]
+    equal(r["events"]["delivered"], r["info"]["read"], "delivered")
+
+
+@test
+def a_program_whose_recorder_died_ends_well():
+    "a program whose recorder was killed runs to its end with its own status"
+    folder = tmp()
+    recorder, _ = recording(folder, ["sh", "-c", "echo ready; sleep 1; ls -R /usr/share/doc > /dev/null; "
+                                     "echo $? > %s/status" % folder])
+    ready(recorder)
+    recorder.kill()
+    recorder.wait(30)
+    path = folder + "/status"
+    wait_for(lambda: os.path.exists(path) and os.path.getsize(path) > 0, "the program's end")
+    with open(path) as file:
+        equal(file.read(), "0\n", "its status")
+
+
+@test
+def a_recorder_after_a_killed_one():
+    "what a killed recorder left behind does not disturb the next one"
+    recorder, _ = recording(tmp())
+    pid = ready(recorder)
+    recorder.kill()
+    recorder.wait(30)
+    os.kill(pid, signal.SIGKILL)
+    trace = tmp() + "/t"
+    equal(run([PEM, "record", "-q", "-o", trace, "--", "true"])[0], 0, "status")
+    balanced(trace)
+
+
+run_all()

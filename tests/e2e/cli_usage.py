@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: MIT
+"""cli_usage: help, usage errors and statuses of every verb, lists as JSON, plugins that are refused"""
+import json
+import os
+import shutil
+
+from tap import BUILD, PEM, ROOT, equal, run, run_all, skip, test, tmp
+
+VERBS = ("list", "record", "stat", "report", "export", "doctor", "mark", "gen", "spec")
+
+
+def fails(command, status, *words, **more):
+    """The command ends with status, says all words on standard error and nothing on standard output."""
+    rc, out, err = run([PEM] + command, **more)
+    equal(rc, status, "status of pem " + " ".join(command))
+    equal(out, "", "standard output of pem " + " ".join(command))
+    for word in words:
+        assert word in err, "%r is not in %r" % (word, err)
+
+
+@test
+def overview_names_every_verb():
+    "pem alone names every verb, and so does pem help"
+    for command in ([PEM], [PEM, "help"], [PEM, "--help"]):
+        rc, out, _ = run(command)
+        equal(rc, 0, "status")
+        for verb in VERBS:
+            assert "pem " + verb in out, verb
+
+
+@test
+def version():
+    "--version prints one line: pem and a number"
+    rc, out, _ = run([PEM, "--version"])
+    equal(rc, 0, "status")
+    assert out.startswith("pem ") and out.count("\n") == 1 and out.split()[1][0].isdigit(), out
+
+
+@test
+def help_of_every_verb():
+    "--help of every verb exits 0, gives examples and exit statuses, and fits 80 columns but for usage lines"
+    for verb in VERBS:
+        for command in ([PEM, verb, "--help"], [PEM, "help", verb]):
+            rc, out, err = run(command, env={"COLUMNS": "80"})
+            equal(rc, 0, verb)
+            equal(err, "", verb)
+            assert out.startswith("Usage: pem " + verb), out
+            for heading in ("Examples", "Options", "Exit status"):
+                assert "\n" + heading + "\n" in out, "%s: no %s" % (verb, heading)
+            assert out.count("  pem " + verb) + out.count("| pem " + verb) >= 2, verb
+            body = out.split("\n\n", 1)[1].splitlines()
+            equal([line for line in body if len(line) > 84], [], "long lines of " + verb)
+
+
+@test
+def help_of_the_command_is_the_commands():
+    "--help after the command's name goes to the command"
+    rc, out, _ = run([PEM, "record", "-q", "-o", tmp() + "/t", "--", "echo", "--json"])
+    equal((rc, out), (0, "--json\n"), "status and output")
+
+
+@test
+def unknown_words():
+    "unknown verbs and options: status 1, what is wrong, and what was meant"
+    fails(["recrod"], 1, "recrod", "did you mean 'record'")
+    fails(["xyzzy"], 1, "xyzzy", "pem help")
+    fails(["--verbose"], 1, "--verbose")
+    fails(["help", "xyzzy"], 1, "xyzzy")
+    for verb in VERBS:
+        fails([verb, "--xyzzy"], 1, "--xyzzy", "pem %s --help" % verb)
+        fails([verb, "-Z"], 1, "-Z", "pem %s --help" % verb)
+
+
+@test
+def missing_words():
+    "what is missing is named, with status 1"
+    fails(["record"], 1, "command")
+    fails(["record", "-e"], 1, "-e")
+    fails(["record", "-o", "", "--", "true"], 1, "-o")
+    fails(["record", "-e", "A,,B", "--", "true"], 1, "A,,B")
+    fails(["record", "--buffer", "1", "--", "true"], 1, "--buffer 1")
+    fails(["record", "--buffer", "12Q", "--", "true"], 1, "12Q")
+    fails(["stat"], 1, "command")
+    fails(["stat", "-i", "0", "--", "true"], 1, "-i 0")
+    fails(["report"], 1, "trace")
+    fails(["report", "a", "b"], 1, "one trace")
+    fails(["report", "--by", "colour", "a"], 1, "colour")
+    fails(["export", "a"], 1, "--to")
+    fails(["export", "--to", "csv"], 1, "trace")
+    fails(["mark"], 1, "begin")
+    fails(["mark", "begin"], 1, "name")
+    fails(["mark", "run", "x", "--"], 1, "command")
+    fails(["mark", "begin", "n" * 64], 1, "63")
+    fails(["gen"], 1, "spec")
+    fails(["gen", "--lang", "cobol", "a.xml"], 1, "cobol")
+    fails(["spec"], 1, "check")
+    fails(["spec", "check"], 1, "spec")
+    fails(["doctor", "please"], 1, "please")
+    fails(["list", "os", "a", "b"], 1, "b")
+
+
+@test
+def unknown_event():
+    "an unknown event is named together with what comes near, and nothing is run or made"
+    folder = tmp()
+    for verb in ("record", "stat"):
+        fails([verb, "-e", "OS::Mem::PageFalt", "--", "touch", "ran"], 1, "PageFalt", "PageFault",
+              cwd=folder)
+        equal(os.listdir(folder), [], "what " + verb + " left")
+    fails(["list", "*Xyzzy*"], 1, "Xyzzy")
+
+
+@test
+def unknown_field():
+    "stat says that no event has the field"
+    fails(["stat", "-e", "OS::Mem::PageFault", "-f", "colour", "--", "true"], 1, "colour")
+
+
+@test
+def not_a_trace():
+    "a missing trace, a file and a folder that is no trace: status 1 and its name"
+    folder = tmp()
+    open(folder + "/file", "w").close()
+    for trace in (folder + "/missing", folder + "/file", folder):
+        fails(["report", trace], 1, trace)
+        fails(["export", "--to", "csv", trace], 1, trace)
+
+
+@test
+def list_as_json():
+    "list --json is an array of objects with the promised members, and agrees with the table"
+    rc, out, err = run([PEM, "list", "--json"])
+    equal((rc, err), (0, ""), "status and errors")
+    events = json.loads(out)
+    assert isinstance(events, list) and len(events) >= 20, len(events)
+    for event in events:
+        equal(set(event), {"name", "layer", "description", "source", "available", "reason", "fields"},
+              "members")
+        assert event["name"].startswith(event["layer"] + "::"), event
+        assert isinstance(event["available"], bool)
+        equal(event["reason"] == "", event["available"], "a reason if and only if not here")
+        for field in event["fields"]:
+            equal(set(field), {"name", "type", "unit", "description"}, "members of a field")
+    rc, table, _ = run([PEM, "list"])
+    equal(rc, 0, "status")
+    lines = table.split("\n\n")[0].splitlines()[1:]
+    rows = {line.split()[0]: line.split()[1] for line in lines if line[0] != " "}
+    equal(rows, {e["name"]: "yes" if e["available"] else "no" for e in events}, "table")
+
+
+@test
+def list_by_layer_and_pattern():
+    "list takes a layer and a pattern"
+    _, out, _ = run([PEM, "list", "os", "--json"])
+    equal({e["layer"] for e in json.loads(out)}, {"OS"}, "layers")
+    _, out, _ = run([PEM, "list", "*Malloc", "--json"])
+    equal([e["name"] for e in json.loads(out)], ["APP::Libc::Malloc"], "names")
+
+
+@test
+def doctor_as_json():
+    "doctor --json is an array of checks with a state each"
+    rc, out, _ = run([PEM, "doctor", "--json"])
+    equal(rc, 0, "status")
+    checks = json.loads(out)
+    for check in checks:
+        equal(set(check), {"check", "state", "detail", "advice"}, "members")
+        assert check["state"] in ("ok", "limited", "no") and check["detail"], check
+    names = [c["check"] for c in checks]
+    for name in ("clock", "BTF", "BPF", "hardware counters", "runtime folder", "exporters", "sources"):
+        assert name in names, name
+    rc, out, _ = run([PEM, "doctor"])
+    equal(rc, 0, "status")
+
+
+@test
+def no_colours_outside_terminals():
+    "what goes to a pipe holds no escape sequence"
+    for command in (["list"], ["doctor"], ["help"], ["xyzzy"]):
+        _, out, err = run([PEM] + command, env={"TERM": "xterm", "NO_COLOR": None})
+        assert "\033" not in out + err, command
+
+
+@test
+def full_standard_output():
+    "standard output that can't be written: status 3 and a sentence"
+    if not os.path.exists("/dev/full"):
+        skip("there is no /dev/full")
+    rc, _, err = run(["sh", "-c", '"$0" list > /dev/full', PEM])
+    equal(rc, 3, "status")
+    assert "standard output" in err, err
+
+
+@test
+def exporters_as_json():
+    "export --list names its formats, as a table and as JSON"
+    rc, out, _ = run([PEM, "export", "--list", "--json"])
+    equal(rc, 0, "status")
+    formats = json.loads(out)
+    for entry in formats:
+        equal(set(entry), {"name", "suffix", "description"}, "members")
+    _, table, _ = run([PEM, "export", "--list"])
+    for entry in formats:
+        assert entry["name"] in table
+
+
+@test
+def plugins_of_open_folders_are_refused():
+    "exporters in a folder that everybody may write to are not loaded, and it says so"
+    source = BUILD + "/lib/pem/export-csv.so"
+    if not os.path.exists(source):
+        skip("the csv exporter is not built")
+    folder = tmp()
+    shutil.copy(source, folder)
+    os.chmod(folder, 0o755)
+    rc, out, _ = run([PEM, "export", "--list", "--json"], env={"PEM_PLUGIN_PATH": folder})
+    equal((rc, [e["name"] for e in json.loads(out)]), (0, ["csv"]), "of an own folder")
+    os.chmod(folder, 0o777)
+    rc, out, err = run([PEM, "export", "--list", "--json"], env={"PEM_PLUGIN_PATH": folder})
+    equal((rc, json.loads(out)), (0, []), "of an open folder")
+    assert folder in err and "everybody" in err, err
+
+
+@test
+def plugins_that_are_none():
+    "a file that is no exporter is passed over with a sentence"
+    folder = tmp()
+    with open(folder + "/export-bad.so", "w") as bad:
+        bad.write("this is no shared object\n")
+    rc, out, err = run([PEM, "export", "--list", "--json"], env={"PEM_PLUGIN_PATH": folder})
+    equal((rc, json.loads(out)), (0, []), "status and formats")
+    assert "export-bad.so" in err, err
+
+
+@test
+def mark_outside_a_recording():
+    "mark does nothing outside a recording, and mark run returns its command's status"
+    env = {"PEM_SESSION": None}
+    equal(run([PEM, "mark", "begin", "x"], env=env), (0, "", ""), "begin")
+    equal(run([PEM, "mark", "end", "x"], env=env), (0, "", ""), "end")
+    equal(run([PEM, "mark", "run", "x", "--", "sh", "-c", "echo hi; exit 7"], env=env)[:2], (7, "hi\n"),
+          "run")
+    equal(run([PEM, "mark", "run", "x", "--", "sh", "-c", "kill -9 $$"], env=env)[0], 137, "killed")
+    equal(run([PEM, "mark", "run", "x", "--", "/nonexistent"], env=env)[0], 127, "not found")
+    equal(run([PEM, "mark", "run", "x", "--", "/etc"], env=env)[0], 126, "not executable")
+
+
+@test
+def gen_and_spec_run_codegen():
+    "gen writes a header; spec check is silent on a right spec, and names the line of a wrong one"
+    spec = ROOT + "/spec/app/phase.xml"
+    folder = tmp()
+    rc, _, err = run([PEM, "gen", "--lang", "c", spec, "-o", folder + "/gen"])
+    equal((rc, err), (0, ""), "gen")
+    equal(os.listdir(folder + "/gen"), ["phase.h"], "files")
+    rc, out, err = run([PEM, "spec", "check", spec])
+    equal((rc, out, err), (0, "", ""), "check of a right spec")
+    with open(spec) as right, open(folder + "/wrong.xml", "w") as wrong:
+        wrong.write(right.read().replace("type='string'", "type='strnig'", 1))
+    rc, _, err = run([PEM, "spec", "check", folder + "/wrong.xml"])
+    equal(rc, 1, "check of a wrong spec")
+    assert "wrong.xml:" in err and "error:" in err and "strnig" in err, err
+
+
+@test
+def completions_know_the_options():
+    "the completions name every verb and every long option of the help"
+    files = [ROOT + "/docs/completion/pem", ROOT + "/docs/completion/_pem"]
+    for path in files:
+        with open(path) as file:
+            text = file.read()
+        for verb in VERBS:
+            assert verb in text, (path, verb)
+            _, out, _ = run([PEM, verb, "--help"])
+            for line in out.split("\nOptions\n")[1].split("\n\n")[0].splitlines():
+                if line.startswith("  -") or line.startswith("      --"):
+                    option = "--" + line.split("--")[1].split()[0]
+                    assert option in text, (path, verb, option)
+
+
+@test
+def man_pages_know_the_options():
+    "each verb has a man page that names its long options"
+    for verb in VERBS:
+        with open("%s/docs/man/pem-%s.1" % (ROOT, verb)) as file:
+            text = file.read()
+        _, out, _ = run([PEM, verb, "--help"])
+        for line in out.split("\nOptions\n")[1].split("\n\n")[0].splitlines():
+            if line.startswith("  -") or line.startswith("      --"):
+                option = line.split("--")[1].split()[0]
+                assert option == "help" or "-" + option in text, (verb, option)
+
+
+run_all()
