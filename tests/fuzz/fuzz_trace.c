@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fuzz_trace.c - libFuzzer: any bytes as the files of a trace
+ *
+ * The input is split at '|' marks of four bytes "|PEM" into .pem/run, .pem/balance and then stream files; an empty run
+ * stands for a valid one. Records that are handed out are read in full.
+ */
+#define _GNU_SOURCE
+#include "tests/unit/trace_fixture.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+static volatile uint64_t sink;
+
+static void read_record(const struct pem_trace *trace, const struct pem_record *record)
+{
+	const void *elements;
+	const uint8_t *e;
+	uint32_t count, k;
+	unsigned i;
+
+	if (!record->event || record->bytes < 8)
+		abort();
+	for (i = 0; i < record->bytes; i++)
+		sink += record->data[i];
+	for (i = 0; i < record->event->field_count; i++) {
+		sink += pem_record__u64(record, i) + (uint64_t)pem_record__i64(record, i) +
+			strlen(pem_record__string(record, i));
+		sink += pem_record__f64(record, i) > 0;
+		count = pem_record__list(record, i, &elements);
+		for (k = 0, e = elements; k < count; k++)
+			sink += e[k * pem_type__bytes(record->event->fields[i].element_type)];
+	}
+	sink += strlen(pem_trace__process_name(trace, record->pid));
+}
+
+static void read_trace(const char *path)
+{
+	struct pem_error error;
+	struct pem_trace *trace = pem_trace__open(path, &error);
+	struct pem_record record;
+	uint64_t last = 0, records = 0, again = 0;
+	int rc;
+
+	if (!trace)
+		return;
+	while ((rc = pem_trace__next(trace, &record, &error)) != 0) {
+		if (rc < 0)
+			continue;
+		if (record.clock < last)
+			abort();
+		last = record.clock;
+		read_record(trace, &record);
+		records++;
+	}
+	pem_trace__rewind(trace);
+	while ((rc = pem_trace__next(trace, &record, &error)) != 0)
+		again += rc > 0;
+	if (records != again)
+		abort();
+	pem_trace__close(trace);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+	static const char *const names[] = {".pem/run", ".pem/balance", "k_0",
+					    "k_1",      "u_1_0",        "u_1_1"};
+	static struct fixture fixture;
+	const uint8_t *mark;
+	size_t i, part;
+
+	if (!fixture.path[0])
+		fixture_new(&fixture);
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		mark = bytes ? memmem(data, bytes, "|PEM", 4) : NULL;
+		part = mark ? (size_t)(mark - data) : bytes;
+		if (i == 0 && part == 0)
+			fixture_text(&fixture, names[i], "start_clock=5\nclock_hz=1000000000\n");
+		else
+			fixture_write(&fixture, names[i], data, part, "w");
+		data += part + (mark ? 4 : 0);
+		bytes -= part + (mark ? 4 : 0);
+	}
+	read_trace(fixture.path);
+	return 0;
+}
