@@ -122,7 +122,7 @@ class Strip {
 		const inside = this.event.countIn(first, end);
 		const total = this.event.selectedTotal;
 		this.counts.textContent = (inside === total ? "" : `${Format.count(inside)} of `) + Format.count(total) +
-			(this.event.kind === "rate" ? "" : " samples");
+			(this.event.kind === "rate" ? "" : total === 1 ? " sample" : " samples");
 		this.element.dataset.inside = inside;
 		this.element.dataset.total = total;
 		this.plot.draw(first, end);
