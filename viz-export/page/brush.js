@@ -65,7 +65,7 @@ class Overview {
 		this.#funnel(left / 100, right / 100);
 		Object.assign(find("#timeline").dataset, { lowNs: low, highNs: high });
 		find("#interval").textContent = isWhole ? `Whole run, ${Format.duration(high)}` :
-			`${Format.moment(low, model.bin_ns)} to ${Format.moment(high, model.bin_ns)} (${Format.duration(high - low)})`;
+			`${Format.moment(low, model.bin_ns, high)} to ${Format.moment(high, model.bin_ns, high)} (${Format.duration(high - low)})`;
 	}
 
 	// From the brush to the full width of the strips.

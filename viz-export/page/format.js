@@ -36,10 +36,9 @@ const Format = {
 		return Number(ns.toPrecision(digits)) + Format.THIN + "ns";
 	},
 
-	// A moment on an axis whose ticks are step apart: as many decimals as tell two of them apart.
-	moment(ns, step) {
-		const [factor, unit] = ns >= 1e9 || step >= 1e8 ? [1e9, "s"] : step >= 1e5 || ns >= 1e6 ? [1e6, "ms"] :
-			[1e3, "µs"];
+	// A moment on an axis up to high whose ticks are step apart: as many decimals as tell two of them apart.
+	moment(ns, step, high) {
+		const [factor, unit] = high >= 1e9 ? [1e9, "s"] : high >= 1e6 ? [1e6, "ms"] : [1e3, "µs"];
 		const decimals = Math.min(12, Math.max(0, -Math.floor(Math.log10(step / factor) + 1e-9)));
 		return (ns / factor).toFixed(decimals) + Format.THIN + unit;
 	},

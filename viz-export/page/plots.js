@@ -229,7 +229,7 @@ class Strips {
 		// From the top of the phases down.
 		this.line.style.top = `${-find("#phases").offsetHeight}px`;
 		this.line.style.left = this.time.style.left = `${left + share * width}px`;
-		this.time.textContent = Format.moment(low + share * (high - low), Math.max(this.view.model.bin_ns, (high - low) / 1000));
+		this.time.textContent = Format.moment(low + share * (high - low), Math.max(this.view.model.bin_ns, (high - low) / 1000), high);
 	}
 }
 
@@ -239,7 +239,7 @@ function drawAxis(element, area, low, high) {
 	element.style.left = `${area.left}px`;
 	element.style.width = `${area.width}px`;
 	element.replaceChildren(...list.map(time => {
-		const tick = make("span", { text: Format.moment(time, step) });
+		const tick = make("span", { text: Format.moment(time, step, high) });
 		const share = (time - low) / (high - low);
 		tick.style.left = `${share * 100}%`;
 		tick.className = share < 0.02 ? "at-start" : share > 0.98 ? "at-end" : "";
