@@ -19,7 +19,7 @@ static struct pem_spec *add_spec(struct pem_spec_set *set, const char *path)
 	struct pem_spec *spec;
 	const char *slash;
 
-	set->specs = pem_xrealloc(set->specs, set->count + 1, sizeof(*set->specs));
+	set->specs = pem_xgrow(set->specs, set->count, sizeof(*set->specs));
 	spec = &set->specs[set->count++];
 	memset(spec, 0, sizeof(*spec));
 	spec->path = pem_xstrdup(path);
@@ -140,7 +140,7 @@ static void read_fields(struct pem_spec_event *event, xmlNode *node)
 {
 	for (node = next_element(node->children); node; node = next_element(node->next)) {
 		event->fields =
-			pem_xrealloc(event->fields, event->field_count + 1, sizeof(*event->fields));
+			pem_xgrow(event->fields, event->field_count, sizeof(*event->fields));
 		read_field(&event->fields[event->field_count++], node);
 	}
 }
@@ -180,8 +180,7 @@ static void read_spec(struct pem_spec *spec, xmlNode *root)
 	spec->provider = plain(root, "provider");
 	spec->description = sentence(root, "description");
 	for (node = next_element(root->children); node; node = next_element(node->next)) {
-		spec->events =
-			pem_xrealloc(spec->events, spec->event_count + 1, sizeof(*spec->events));
+		spec->events = pem_xgrow(spec->events, spec->event_count, sizeof(*spec->events));
 		read_event(&spec->events[spec->event_count++], node);
 	}
 }

@@ -139,6 +139,8 @@ char *pem_snake_case(const char *name);
 
 /* As the C library's, but out of memory ends the program with a sentence: codegen holds nothing to save. */
 void *pem_xrealloc(void *old, size_t count, size_t size);
+/* Room for one more in an array of count that only this function grows: it doubles at powers of two. */
+void *pem_xgrow(void *old, size_t count, size_t size);
 char *pem_xstrdup(const char *text);
 char *pem_xprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

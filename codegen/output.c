@@ -43,7 +43,7 @@ FILE *pem_output__file(struct pem_output *out, const char *name)
 		fprintf(stderr, "pem-codegen: error: out of memory\n");
 		exit(1);
 	}
-	out->files = pem_xrealloc(out->files, out->count + 1, sizeof(struct output_file *));
+	out->files = pem_xgrow(out->files, out->count, sizeof(struct output_file *));
 	out->files[out->count++] = file;
 	return file->stream;
 }

@@ -27,7 +27,7 @@ void pem_spec_set__error(struct pem_spec_set *set, const char *path, int line, c
 	struct pem_spec_error *error;
 	va_list ap;
 
-	set->errors = pem_xrealloc(set->errors, set->error_count + 1, sizeof(*set->errors));
+	set->errors = pem_xgrow(set->errors, set->error_count, sizeof(*set->errors));
 	error = &set->errors[set->error_count];
 	error->path = path;
 	error->line = line;

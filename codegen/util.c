@@ -176,6 +176,13 @@ void *pem_xrealloc(void *old, size_t count, size_t size)
 	return memory;
 }
 
+void *pem_xgrow(void *old, size_t count, size_t size)
+{
+	if (count & (count - 1))
+		return old;
+	return pem_xrealloc(old, count ? 2 * count : 1, size);
+}
+
 char *pem_xstrdup(const char *text)
 {
 	size_t bytes = strlen(text) + 1;
