@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """cli_record: statuses of record and stat, where a trace may go, full disks, signals, kill -9 on either side"""
+import glob
 import json
 import os
 import signal
@@ -66,6 +67,11 @@ def ready(recorder):
     children = "/proc/%d/task/%d/children" % (recorder.pid, recorder.pid)
     with open(children) as file:
         return int(file.read().split()[0])
+
+
+def written(trace):
+    """Bytes in a trace's streams."""
+    return sum(os.path.getsize(stream) for stream in glob.glob(trace + "/[a-z]_*"))
 
 
 def recording(folder, command=None, *options):
@@ -328,7 +334,7 @@ def kill_the_program_in_full_flight():
                                         "c(x) as (select 1 union all select x+1 from c) select "
                                         "count(hex(randomblob(8))) from c'"], "-e", "APP::*")
     pid = ready(recorder)
-    time.sleep(0.5)
+    wait_for(lambda: written(trace) > 1 << 20, "a megabyte of events")
     os.kill(pid, signal.SIGKILL)
     _, err = recorder.communicate(timeout=30)
     equal(recorder.returncode, 137, "status: " + err)
@@ -341,7 +347,7 @@ def kill_the_recorder():
     "kill -9 on the recorder: the program goes on, the trace opens, report says what it is and returns 4"
     recorder, trace = recording(tmp())
     pid = ready(recorder)
-    time.sleep(0.5)
+    wait_for(lambda: written(trace) > 0, "the first packets")
     recorder.kill()
     recorder.wait(30)
     time.sleep(0.2)
