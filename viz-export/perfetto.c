@@ -25,6 +25,7 @@
 #include <string.h>
 
 #define PROGRESS_RECORDS 65536
+#define DEFAULT_PRIORITY 120 /* of a thread that nobody asked to be nice; the specs tell no other */
 #define SEQUENCE_ID 1
 #define STATE_CLEARED 1 /* of sequence_flags: nothing before this packet matters */
 
@@ -477,6 +478,7 @@ static int put_switch(struct perfetto *p, const struct pem_record *record)
 	uint32_t previous = role_value(record, PEM_ROLE_PREVIOUS_THREAD);
 	uint32_t next = role_value(record, PEM_ROLE_THREAD);
 	uint32_t next_process = role_value(record, PEM_ROLE_PROCESS);
+	int state = pem_event__field(record->event, "prevState"); /* kernel task state, if told */
 
 	if (record->pid && record->tid && !thread_track(p, record->pid, record->tid))
 		return -ENOMEM;
@@ -488,7 +490,8 @@ static int put_switch(struct perfetto *p, const struct pem_record *record)
 	sw.prev_comm = task_name(p, previous, record->pid);
 	sw.next_comm = task_name(p, next, next_process);
 	sw.has_prev_prio = sw.has_next_prio = sw.has_prev_state = 1;
-	sw.prev_prio = sw.next_prio = 120;
+	sw.prev_prio = sw.next_prio = DEFAULT_PRIORITY;
+	sw.prev_state = state >= 0 ? pem_record__i64(record, (unsigned)state) : 0;
 	event.has_timestamp = event.has_pid = 1;
 	event.timestamp = record->time_ns;
 	event.pid = previous;

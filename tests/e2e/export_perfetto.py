@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: MIT
+"""export_perfetto: the file of pem export --to perfetto, decoded by protoc"""
+import json
+import os
+import re
+import struct
+
+from tap import BUILD, PEM, ROOT, equal, need, run, run_all, skip, test, tmp
+from trace_files import COUNTER, KERNEL, NO_CPU, START, USER, Trace, event_id
+
+PLUGIN = os.path.join(BUILD, "lib", "pem", "export-perfetto.so")
+
+
+def parse(text):
+    """protoc's text form as nested lists of (name, value)."""
+    top, stack = [], []
+    current = top
+    for line in text.splitlines():
+        line = line.strip()
+        if line.endswith(" {"):
+            inner = []
+            current.append((line[:-2], inner))
+            stack.append(current)
+            current = inner
+        elif line == "}":
+            current = stack.pop()
+        else:
+            name, value = line.split(": ", 1)
+            current.append((name, value))
+    return top
+
+
+def get(message, name, default=None):
+    return next((v for n, v in message if n == name), default)
+
+
+def text(message, name):
+    value = get(message, name)
+    return None if value is None else value[1:-1].encode().decode("unicode_escape").encode("latin-1").decode()
+
+
+def export(folder):
+    """The packets of the exported trace."""
+    if not os.path.exists(PLUGIN):
+        skip("export-perfetto.so was not built: protobuf-c is missing (packages libprotobuf-c-dev, protobuf-c-compiler)")
+    need("protoc")
+    out = os.path.join(tmp(), "out.pftrace")
+    rc, _, err = run([PEM, "export", "--to", "perfetto", folder, "-o", out])
+    equal(rc, 0, "exit status (stderr: %s)" % err)
+    with open(out, "rb") as f:
+        data = f.read()
+    where = os.path.join(ROOT, "viz-export")
+    rc, decoded, err = run(["protoc", "--decode=perfetto.protos.Trace", "--proto_path=" + where,
+                            os.path.join(where, "perfetto.proto")], input=data, binary=True)
+    equal((rc, err), (0, b""), "protoc")
+    packets = [message for name, message in parse(decoded.decode()) if name == "packet"]
+    assert not any(re.match(r"\d+$", name) for p in packets for name, _ in p), "a field that perfetto.proto lacks"
+    return packets
+
+
+def exported(trace):
+    folder = os.path.join(tmp(), "trace")
+    trace.write(folder)
+    return export(folder)
+
+
+def events(packets):
+    return [get(p, "track_event") for p in packets if get(p, "track_event")]
+
+
+def tracks(packets):
+    """Descriptors by uuid, the last of each; each must come before the first event on its track."""
+    found = {}
+    for p in packets:
+        descriptor, event = get(p, "track_descriptor"), get(p, "track_event")
+        if descriptor:
+            found[get(descriptor, "uuid")] = descriptor
+        if event:
+            assert get(event, "track_uuid") in found, "an event on a track not described yet"
+    return found
+
+
+@test
+def slices_and_instants():
+    "intervals become slices, others instants, on the track of their thread"
+    trace = Trace()
+    begin = trace.event("APP::Phase::Begin", "interval-begin", [("name", "string", "name")])
+    end = trace.event("APP::Phase::End", "interval-end", [("name", "string", "name")])
+    one = trace.event("APP::Test::One", fields=[("value", "uint64", "-")])
+    for tid in (7, 8):
+        trace.add(begin, 1000 * tid, ["load é".encode()], pid=7, tid=tid)
+        trace.add(one, 1000 * tid + 100, [5], pid=7, tid=tid)
+        trace.add(end, 1000 * tid + 200, ["load é".encode()], pid=7, tid=tid)
+    packets = exported(trace)
+    known = tracks(packets)
+    equal([(get(e, "type"), text(e, "name")) for e in events(packets)],
+          [("TYPE_SLICE_BEGIN", "load é"), ("TYPE_INSTANT", "Test::One"), ("TYPE_SLICE_END", "load é")] * 2, "events")
+    equal([text(e, "categories") for e in events(packets)], ["APP"] * 6, "categories")
+    equal([get(p, "timestamp") for p in packets if get(p, "track_event")],
+          ["7000", "7100", "7200", "8000", "8100", "8200"], "times")
+    threads = [get(known[get(e, "track_uuid")], "thread") for e in events(packets)]
+    equal([(get(t, "pid"), get(t, "tid")) for t in threads], [("7", "7")] * 3 + [("7", "8")] * 3, "threads")
+    annotation = get(events(packets)[1], "debug_annotations")
+    equal((text(annotation, "name"), get(annotation, "uint_value")), ("value", "5"), "annotation")
+    equal({get(p, "trusted_packet_sequence_id") for p in packets}, {"1"}, "sequence")
+    equal([get(p, "sequence_flags") for p in packets if get(p, "sequence_flags")], ["1"], "cleared once")
+
+
+@test
+def annotations_of_each_kind():
+    "fields become annotations of their type; a text that is no UTF-8 is made readable"
+    name = "APP::Test::Mixed"
+    trace = Trace()
+    trace.model[name] = ((), [
+        "event\t%08x\t%s\tAPP\tTest\tMixed\t-\tstub\t\t32\t136\t5\t0\t" % (event_id(name), name),
+        "field\tsmall\tint8\t-\t10\t-\t8\t1\t\t", "field\ttext\tstring\t-\t10\t-\t0\t64\t\t",
+        "field\tlist\tlist\tuint64\t10\t-\t12\t4\t\t", "field\treal\tfloat64\t-\t10\t-\t16\t1\t\t",
+        "field\taddress\tuint64\t-\t16\t-\t24\t1\t\t"])
+    data = struct.pack("<bxxxIdQ", -5, 2, 0.5, 2 ** 64 - 1)
+    for i, words in enumerate((b"caf\xc3\xa9\0\0\0", b"caf\xe9 \xff\0\0")):
+        trace.records.append((START + i, name, data + words + struct.pack("<QQ", 3, 4), (USER, 1, 1, NO_CPU)))
+    packets = exported(trace)
+    first, second = ([a for n, a in e if n == "debug_annotations"] for e in events(packets))
+    equal([text(a, "name") for a in first], ["small", "text", "list", "real", "address"], "names")
+    equal(get(first[0], "int_value"), "-5", "signed")
+    equal(text(first[1], "string_value"), "café", "text")
+    equal([get(v, "uint_value") for n, v in first[2] if n == "array_values"], ["3", "4"], "list")
+    equal(get(first[3], "double_value"), "0.5", "fraction")
+    equal(get(first[4], "pointer_value"), str(2 ** 64 - 1), "address")
+    equal(text(second[1], "string_value"), "caf? ?", "bytes that are no UTF-8")
+
+
+@test
+def counters_have_tracks():
+    "a counter becomes a track of its process with its values"
+    trace = Trace()
+    clock = trace.event("HW::Software::TaskClock", "counter", [("value", "uint64", "value")], unit="ns")
+    load = trace.event("OS::Sched::Load", "gauge", [("value", "float64", "value")])
+    for i in range(3):
+        trace.add(clock, i * 10, [i * 100], pid=5, tid=0, source=COUNTER)
+        trace.add(load, i * 10 + 1, [i / 4], pid=0, tid=0, cpu=1, source=COUNTER)
+    packets = exported(trace)
+    known = tracks(packets)
+    equal([get(e, "type") for e in events(packets)], ["TYPE_COUNTER"] * 6, "types")
+    equal([get(e, "counter_value") for e in events(packets)[::2]], ["0", "100", "200"], "values")
+    equal([get(e, "double_counter_value") for e in events(packets)[1::2]], ["0", "0.25", "0.5"], "fractions")
+    track = known[get(events(packets)[0], "track_uuid")]
+    equal(text(track, "name"), "HW::Software::TaskClock", "name")
+    equal(get(get(track, "counter"), "unit"), "UNIT_TIME_NS", "unit")
+    equal(get(get(known[get(track, "parent_uuid")], "process"), "pid"), "5", "process")
+    track = known[get(events(packets)[1], "track_uuid")]
+    equal((text(track, "name"), get(track, "parent_uuid")), ("OS::Sched::Load CPU 1", None), "the machine's")
+
+
+@test
+def kernel_records_find_their_thread():
+    "kernel records go to the thread that a switch put on their CPU, and to the CPU before one"
+    trace = Trace()
+    switch = trace.event("OS::Sched::Switch", "sets-thread", [
+        ("prev", "uint32", "previous-thread"), ("prevState", "uint32", "-"), ("pid", "uint32", "process"),
+        ("tid", "uint32", "thread")])
+    fault = trace.event("OS::Mem::PageFault", fields=[("address", "uint64", "address")])
+    kernel = dict(pid=0, tid=0, cpu=2, source=KERNEL)
+    trace.add(fault, 1, [1], **kernel)
+    trace.add(switch, 2, [0, 0, 1, 9], **kernel)
+    trace.add(fault, 3, [3], **kernel)
+    trace.add(switch, 4, [9, 2, 0, 0], **kernel)
+    packets = exported(trace)
+    known = tracks(packets)
+    before, after = (known[get(e, "track_uuid")] for e in events(packets))
+    equal(text(before, "name"), "CPU 2", "track before the switch")
+    equal([get(get(after, "thread"), n) for n in ("pid", "tid")], ["1", "9"], "track after the switch")
+    bundles = [get(p, "ftrace_events") for p in packets if get(p, "ftrace_events")]
+    equal([get(b, "cpu") for b in bundles], ["2", "2"], "CPU")
+    switches = [get(get(b, "event"), "sched_switch") for b in bundles]
+    equal([(get(s, "prev_pid"), get(s, "prev_state"), get(s, "next_pid"), text(s, "next_comm")) for s in switches],
+          [("0", "0", "9", "program"), ("9", "2", "0", "swapper")], "switches")
+
+
+@test
+def a_process_takes_its_new_name():
+    "a process that replaces its program is described again"
+    trace = Trace()
+    name = trace.event("OS::Process::Exec", "process-name", [("pid", "uint32", "process"),
+                                                             ("filename", "string", "name")])
+    trace.add(name, 5, [1, b"/usr/bin/other"], pid=0, tid=0, cpu=0, source=KERNEL)
+    packets = exported(trace)
+    names = [text(get(get(p, "track_descriptor"), "process"), "process_name") for p in packets
+             if get(get(p, "track_descriptor", []), "process")]
+    equal(names[-1], "other", "name")
+
+
+@test
+def as_many_events_as_the_report_counts():
+    "a recording has as many events and switches as pem report counts events"
+    folder = os.path.join(tmp(), "trace")
+    rc, _, err = run([PEM, "record", "-o", folder, "--", "sh", "-c", "ls / | wc -l"])
+    if rc != 0:
+        skip("pem record can't run here: %s" % err.strip().replace("\n", "; "))
+    rc, out, _ = run([PEM, "report", "--json", folder])
+    equal(rc, 0, "exit status of report")
+    packets = export(folder)
+    known = tracks(packets)
+    switches = sum(1 for p in packets if get(p, "ftrace_events"))
+    equal(len(events(packets)) + switches, json.loads(out)["events"]["delivered"], "events and switches")
+    assert "sh" in {text(get(t, "process"), "process_name") for t in known.values() if get(t, "process")}, "no sh"
+
+
+run_all()
