@@ -18,6 +18,34 @@
 #include <string.h>
 #include <unistd.h>
 
+void pem_producer__stream(const struct pem_producer *p, uint32_t lane, char *name, size_t bytes)
+{
+	char *c;
+
+	snprintf(name, bytes, "u_%s_%u", p->name, lane);
+	for (c = name; *c; c++) {
+		if (*c == '-')
+			*c = '_';
+	}
+}
+
+bool pem_producer__owns_stream(const struct pem_producer *p, const char *name)
+{
+	char lane_0[96];
+
+	pem_producer__stream(p, 0, lane_0, sizeof(lane_0));
+	return !strncmp(name, lane_0, strlen(lane_0) - 1);
+}
+
+uint64_t pem_session__stream_clock(struct pem_session *s, const struct pem_producer *p,
+				   uint32_t lane)
+{
+	char stream[96];
+
+	pem_producer__stream(p, lane, stream, sizeof(stream));
+	return pem_trace_writer__stream_clock(s->log->writer, stream);
+}
+
 struct candidate {
 	uint32_t lane;
 	uint32_t index;
@@ -39,15 +67,18 @@ static int by_lane_and_seq(const void *a, const void *b)
 	return x->seq < y->seq ? -1 : x->seq > y->seq;
 }
 
-static size_t find_candidates(const struct pem_ring *ring, bool owned_too, struct candidate *found)
+static size_t find_candidates(const struct pem_producer *p, bool owned_too, struct candidate *found)
 {
+	const struct pem_ring *ring = &p->ring;
 	uint32_t i, word, state;
 	size_t count = 0;
 
 	for (i = 0; i < ring->chunk_count; i++) {
 		word = __atomic_load_n(&ring->chunk_state[i], __ATOMIC_ACQUIRE); /* D */
 		state = PEM_CHUNK_STATE(word);
-		if ((state != PEM_CHUNK_FULL && !(state == PEM_CHUNK_OWNED && owned_too)) ||
+		/* READING: the recorder that is being recovered from died while it copied this one. */
+		if ((state != PEM_CHUNK_FULL && !(state == PEM_CHUNK_OWNED && owned_too) &&
+		     !(state == PEM_CHUNK_READING && p->recovering)) ||
 		    PEM_CHUNK_LANE(word) >= ring->lane_count)
 			continue;
 		found[count].lane = PEM_CHUNK_LANE(word);
@@ -110,11 +141,7 @@ static void write_packet(struct pem_session *s, struct pem_producer *p, uint32_t
 	uint32_t i;
 	int result;
 
-	snprintf(stream, sizeof(stream), "u_%s_%u", p->name, lane);
-	for (char *c = stream; *c; c++) {
-		if (*c == '-')
-			*c = '_';
-	}
+	pem_producer__stream(p, lane, stream, sizeof(stream));
 	result = pem_trace_writer__packet(log->writer, stream, packet, s->chunk_bytes);
 	for (i = 0; i < p->ring.event_capacity; i++) {
 		if (result)
@@ -202,7 +229,7 @@ void pem_session__drain_producer(struct pem_session *s, struct pem_producer *p, 
 	found = malloc(p->ring.chunk_count * sizeof(*found));
 	counts = malloc(p->ring.event_capacity * sizeof(*counts));
 	if (found && counts) {
-		count = find_candidates(&p->ring, final, found);
+		count = find_candidates(p, final, found);
 		for (i = 0; i < count; i++) {
 			if (found[i].seq < p->next_seq[found[i].lane] ||
 			    (!any_order && found[i].seq != p->next_seq[found[i].lane]))
@@ -235,11 +262,7 @@ static uint64_t close_lanes(struct pem_session *s, struct pem_producer *p)
 		discarded = __atomic_load_n(&l->discarded, __ATOMIC_RELAXED);
 		for (i = 0; !lane && i < p->ring.event_capacity; i++)
 			discarded += __atomic_load_n(&p->ring.slots[i].discarded, __ATOMIC_RELAXED);
-		snprintf(stream, sizeof(stream), "u_%s_%u", p->name, lane);
-		for (char *c = stream; *c; c++) {
-			if (*c == '-')
-				*c = '_';
-		}
+		pem_producer__stream(p, lane, stream, sizeof(stream));
 		pem_trace_writer__discarded(s->log->writer, stream, discarded, pem_clock());
 	}
 	return overwritten;
@@ -292,6 +315,8 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 			       : 0;
 		b->overwritten = rest < overwritten ? rest : overwritten;
 		overwritten -= b->overwritten;
+		if (p->recovering)
+			b->discarded += rest - b->overwritten;
 	}
 	pem_trace_writer__balance(s->log->writer, p->pid, p->comm, entries, count);
 	if (p->damaged)

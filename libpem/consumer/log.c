@@ -74,6 +74,7 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
 		result = -errno;
 		goto fail;
 	}
+	pem_trace_writer__note_session(log->writer, session->directory);
 	for (i = 0; i < log->count; i++)
 		log->wishes[i]->want_log = true;
 	session->log = log;
@@ -222,8 +223,10 @@ int pem_log__finish(struct pem_log *log, struct pem_error *error)
 		pem_trace_writer__set_info(log->writer,
 					   &log->info); /* the clock's rate is known better now */
 	result = pem_trace_writer__finish(log->writer, &log->info);
-	if (!result)
+	if (!result) {
+		pem_trace_writer__note_session(log->writer, NULL);
 		result = pem_trace_writer__failed(log->writer);
+	}
 	if (result)
 		pem_error__set(error, result,
 			       "the trace is not whole: %s; what could not be written is counted%s",

@@ -61,6 +61,7 @@ static int make_directory(struct pem_session *s, struct pem_error *error)
 				      "folder of your own, "
 				      "best on a tmpfs",
 				      strerror(-result));
+	pem_runtime__sweep(s->runtime);
 	for (k = 0; k < 1000; k++) {
 		snprintf(s->directory, sizeof(s->directory), "%s/session-%d-%u", s->runtime,
 			 (int)getpid(), k);
@@ -125,54 +126,60 @@ static int make_page(struct pem_session *s, struct pem_error *error)
 	return 0;
 }
 
-static void remove_directory(struct pem_session *s)
-{
-	struct dirent *entry;
-	DIR *directory;
-
-	if (s->directory_fd < 0)
-		return;
-	directory = fdopendir(s->directory_fd);
-	if (!directory) {
-		close(s->directory_fd);
-		return;
-	}
-	while ((entry = readdir(directory))) {
-		if (entry->d_name[0] != '.')
-			unlinkat(dirfd(directory), entry->d_name, 0);
-	}
-	closedir(directory);
-	rmdir(s->directory);
-}
-
 /* --- life --- */
 
-struct pem_session *pem_session__open(const struct pem_session_options *options,
-				      struct pem_error *error)
+struct pem_session *pem_session__new_empty(void)
 {
 	struct pem_session *s = calloc(1, sizeof(*s));
 	pthread_mutexattr_t attributes;
-	int result = -ENOMEM;
 
-	if (!s) {
-		pem_error__set(error, 0, "out of memory");
-		errno = ENOMEM;
+	if (!s)
 		return NULL;
-	}
 	pthread_mutexattr_init(&attributes);
 	pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
 	pthread_mutex_init(&s->mutex, &attributes);
 	pthread_mutexattr_destroy(&attributes);
 	s->directory_fd = s->command_pidfd = -1;
 	s->self_slot = -1;
+	s->model = pem_model__new();
+	if (!s->model) {
+		pem_session__close(s);
+		errno = ENOMEM;
+		return NULL;
+	}
+	return s;
+}
+
+int pem_session__load_trace_model(struct pem_session *s, const struct pem_model *model,
+				  struct pem_error *error)
+{
+	char *text = pem_model__to_text(model);
+	int result =
+		text ? pem_model__add_text(s->model, text, strlen(text), "the trace's model", error)
+		     : -ENOMEM;
+
+	free(text);
+	if (result < 0)
+		return result;
+	s->chunk_bytes = s->page->chunk_bytes;
+	s->chunk = malloc(s->chunk_bytes);
+	pem_clock_sync__init(&s->clock);
+	return s->chunk ? 0 : -ENOMEM;
+}
+
+struct pem_session *pem_session__open(const struct pem_session_options *options,
+				      struct pem_error *error)
+{
+	struct pem_session *s = pem_session__new_empty();
+	int result = -ENOMEM;
+
+	if (!s) {
+		pem_error__set(error, 0, "out of memory");
+		return NULL;
+	}
 	if (options)
 		memcpy(&s->options, options,
 		       options->size < sizeof(s->options) ? options->size : sizeof(s->options));
-	s->model = pem_model__new();
-	if (!s->model) {
-		pem_error__set(error, 0, "out of memory");
-		goto fail;
-	}
 	result = pem_model__add_catalogue(s->model, error);
 	if (result < 0)
 		goto fail;
@@ -219,7 +226,7 @@ void pem_session__close(struct pem_session *s)
 		s->producers = producer->next;
 		pem_producer__free(producer);
 	}
-	remove_directory(s);
+	pem_runtime__remove(s->directory_fd, s->directory);
 	if (s->page)
 		munmap(s->page, sizeof(*s->page));
 	if (s->command_pidfd >= 0)

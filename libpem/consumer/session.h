@@ -61,6 +61,7 @@ struct pem_producer {
 	uint32_t pid;
 	int pidfd; /* -1: could not be opened, taken for dead at the end only */
 	bool dead;
+	bool recovering; /* its recorder died: what is missing was lost with it */
 	uint32_t slot; /* session slot in that process */
 	struct pem_ring ring;
 	uint64_t bytes;
@@ -158,6 +159,12 @@ struct pem_session {
 	size_t chunk_bytes;
 };
 
+/* A session with nothing in it, for pem_session__open and pem_trace__recover. NULL with errno. */
+struct pem_session *pem_session__new_empty(void);
+/* Fill a session's model from a trace's. */
+int pem_session__load_trace_model(struct pem_session *session, const struct pem_model *model,
+				  struct pem_error *error);
+
 void pem_session__lock(struct pem_session *session);
 void pem_session__unlock(struct pem_session *session);
 void pem_session__say(struct pem_session *session, enum pem_log_level level, const char *format,
@@ -181,9 +188,25 @@ int pem_session__load_own_models(struct pem_session *session);
 void pem_session__publish(struct pem_session *session);
 void pem_session__apply_to(struct pem_session *session, struct pem_producer *producer);
 
+/* runtime.c */
+/* Remove a session's folder and the files in it; takes fd, which may be -1: nothing happens. */
+void pem_runtime__remove(int fd, const char *path);
+/*
+ * Take away what processes that are no more left behind: control files at once, sessions after a day, as
+ * pem_trace__recover may still want them.
+ */
+void pem_runtime__sweep(const char *runtime);
+
 /* producers.c */
 void pem_session__scan_producers(struct pem_session *session);
 void pem_session__check_producers(struct pem_session *session);
+/* Name of a lane's stream file. */
+void pem_producer__stream(const struct pem_producer *producer, uint32_t lane, char *name,
+			  size_t bytes);
+bool pem_producer__owns_stream(const struct pem_producer *producer, const char *name);
+/* Clock of the last record written to a lane's stream; 0: none. */
+uint64_t pem_session__stream_clock(struct pem_session *session, const struct pem_producer *producer,
+				   uint32_t lane);
 void pem_producer__free(struct pem_producer *producer);
 /* Add an event's slots over all lanes to a statistic; in the wish's epoch only. */
 void pem_producer__statistic(struct pem_producer *producer, const struct pem_wish *wish,

@@ -4,13 +4,14 @@
  *
  * Not here: metadata's text (metadata.c), where packets come from (drain.c, sources).
  */
-#include "consumer/trace_writer.h"
 #include "consumer/metadata.h"
+#include "consumer/trace_writer_internal.h"
 #include "util.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,36 +22,6 @@
 
 #define STREAMS_OPEN_MAX 128
 #define RESERVE_BYTES (256u << 10)
-#define STREAM_NAME_BYTES 48
-
-struct stream {
-	char name[STREAM_NAME_BYTES];
-	int fd; /* -1: not open now */
-	uint64_t bytes; /* all of it whole packets */
-	uint64_t packets;
-	uint64_t last_clock;
-	uint64_t lost; /* records that could not be written */
-	uint64_t stated; /* events_discarded of the last packet */
-	uint64_t used; /* when, for closing the one least used */
-};
-
-struct pem_trace_writer {
-	int directory_fd;
-	int private_fd; /* .pem */
-	const struct pem_model *model;
-	uint8_t uuid[16];
-	struct pem_trace_info info;
-	struct stream *streams;
-	size_t stream_count, stream_capacity;
-	size_t last_stream;
-	unsigned open_count;
-	uint64_t ticks;
-	int failed;
-	FILE *balance; /* memory stream */
-	char *balance_text;
-	size_t balance_bytes;
-};
-
 /* --- beginning --- */
 
 static bool directory_is_empty(int fd)
@@ -221,9 +192,9 @@ fail:
 
 /* --- packets --- */
 
-static struct stream *find_stream(struct pem_trace_writer *w, const char *name)
+struct pem_stream *pem_trace_writer__stream(struct pem_trace_writer *w, const char *name)
 {
-	struct stream *grown, *s;
+	struct pem_stream *grown, *s;
 	size_t i;
 
 	if (w->last_stream < w->stream_count && !strcmp(w->streams[w->last_stream].name, name))
@@ -247,13 +218,14 @@ static struct stream *find_stream(struct pem_trace_writer *w, const char *name)
 		return NULL;
 	strcpy(s->name, name);
 	s->fd = -1;
+	s->instance = w->next_instance++;
 	w->last_stream = w->stream_count++;
 	return s;
 }
 
-static int open_stream(struct pem_trace_writer *w, struct stream *s)
+static int open_stream(struct pem_trace_writer *w, struct pem_stream *s)
 {
-	struct stream *oldest = NULL;
+	struct pem_stream *oldest = NULL;
 	size_t i;
 
 	s->used = ++w->ticks;
@@ -306,7 +278,7 @@ static int write_packet(int fd, const struct pem_packet *packet, size_t content,
 int pem_trace_writer__packet(struct pem_trace_writer *w, const char *name,
 			     struct pem_packet *packet, size_t bytes)
 {
-	struct stream *s = find_stream(w, name);
+	struct pem_stream *s = pem_trace_writer__stream(w, name);
 	size_t content = (packet->content_size + 7) / 8, size = (content + 7) & ~(size_t)7;
 	int result = -ENOMEM;
 
@@ -317,7 +289,7 @@ int pem_trace_writer__packet(struct pem_trace_writer *w, const char *name,
 	packet->magic = PEM_CTF_MAGIC;
 	memcpy(packet->uuid, w->uuid, sizeof(packet->uuid));
 	packet->stream_id = 0;
-	packet->stream_instance_id = (uint64_t)(s - w->streams);
+	packet->stream_instance_id = s->instance;
 	packet->packet_size = (uint64_t)size * 8;
 	packet->packet_seq_num = s->packets;
 	packet->events_discarded += s->lost;
@@ -347,7 +319,7 @@ void pem_trace_writer__discarded(struct pem_trace_writer *w, const char *name,
 				 uint64_t events_discarded, uint64_t clock)
 {
 	struct pem_packet packet = {0};
-	struct stream *s = find_stream(w, name);
+	struct pem_stream *s = pem_trace_writer__stream(w, name);
 
 	if (!s || (s->packets && events_discarded + s->lost <= s->stated) ||
 	    events_discarded + s->lost == 0)
@@ -364,6 +336,40 @@ void pem_trace_writer__discarded(struct pem_trace_writer *w, const char *name,
 int pem_trace_writer__failed(const struct pem_trace_writer *w)
 {
 	return w->failed;
+}
+
+uint64_t pem_trace_writer__stream_clock(const struct pem_trace_writer *w, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < w->stream_count; i++) {
+		if (!strcmp(w->streams[i].name, name))
+			return w->streams[i].last_clock;
+	}
+	return 0;
+}
+
+uint64_t pem_trace_writer__last_clock(const struct pem_trace_writer *w)
+{
+	uint64_t last = 0;
+	size_t i;
+
+	for (i = 0; i < w->stream_count; i++) {
+		if (w->streams[i].last_clock > last)
+			last = w->streams[i].last_clock;
+	}
+	return last;
+}
+
+int pem_trace_writer__note_session(struct pem_trace_writer *w, const char *session_directory)
+{
+	char text[PATH_MAX + 32];
+	int n;
+
+	if (!session_directory)
+		return unlinkat(w->private_fd, "session", 0) ? -errno : 0;
+	n = snprintf(text, sizeof(text), "%d %s\n", (int)getpid(), session_directory);
+	return pem_replace_file(w->private_fd, "session", text, (size_t)n);
 }
 
 /* --- the end --- */

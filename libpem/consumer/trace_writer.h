@@ -33,6 +33,24 @@ int pem_trace_writer__packet(struct pem_trace_writer *writer, const char *stream
 /* Records discarded in a stream after its last packet: state them in an empty packet, if the disk allows. */
 void pem_trace_writer__discarded(struct pem_trace_writer *writer, const char *stream,
 				 uint64_t events_discarded, uint64_t clock);
+/*
+ * Go on with a trace that was cut off: a torn packet at a stream's end is cut away. NULL with errno and error.
+ */
+struct pem_trace_writer *pem_trace_writer__resume(const char *directory,
+						  const struct pem_model *model,
+						  const struct pem_trace_info *info,
+						  struct pem_error *error);
+/* Show each packet written so far, whole and with its sizes checked. */
+void pem_trace_writer__walk(struct pem_trace_writer *writer,
+			    void (*see)(void *arg, const char *stream,
+					const struct pem_packet *packet, size_t content_bytes),
+			    void *arg);
+/* Clock at the end of a stream's last packet; 0: no such stream. Of all streams: __last_clock. */
+uint64_t pem_trace_writer__stream_clock(const struct pem_trace_writer *writer, const char *stream);
+uint64_t pem_trace_writer__last_clock(const struct pem_trace_writer *writer);
+/* Note in the trace which session records it, for pem_trace__recover; NULL: none any more. 0, or -errno. */
+int pem_trace_writer__note_session(struct pem_trace_writer *writer, const char *session_directory);
+
 /* First failure of a packet, or 0. */
 int pem_trace_writer__failed(const struct pem_trace_writer *writer);
 

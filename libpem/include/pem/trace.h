@@ -85,6 +85,13 @@ struct pem_trace_info {
 struct pem_trace *pem_trace__open(const char *directory, struct pem_error *error);
 void pem_trace__close(struct pem_trace *trace);
 
+/*
+ * Finish a trace whose recorder was killed (info->complete is 0): what programs had logged and lies in shared memory
+ * still is added and accounted for. 0; -EBUSY: it is being recorded; else -errno with error, and what is there stays
+ * as it was. Blocks on files. Not while the trace is open for reading.
+ */
+int pem_trace__recover(const char *directory, struct pem_error *error);
+
 const struct pem_model *pem_trace__model(const struct pem_trace *trace);
 const struct pem_trace_info *pem_trace__info(const struct pem_trace *trace);
 uint64_t pem_trace__torn_packets(const struct pem_trace *trace);

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * recover.c - finish a trace whose recorder was killed
+ *
+ * What programs had logged and nobody had written lies in their pools still, in the session's folder; the programs may even
+ * be running and logging on. So: open the trace's streams where they end, drain the pools into them, account. What the
+ * recorder had taken from a pool and not written yet is counted as discarded. What the kernel's rings held died with
+ * the recorder, uncounted: the trace says so.
+ */
+#include "consumer/session.h"
+#include "util.h"
+
+#include <pem/clock.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* .pem/session: "PID DIRECTORY\n", written when the session's log is made, removed when it is finished. */
+static int read_session_file(int trace_fd, pid_t *recorder, char *directory, size_t bytes)
+{
+	char *text, *space, *end;
+	size_t length;
+	long pid;
+
+	text = pem_read_file(trace_fd, ".pem/session", PATH_MAX + 32, &length);
+	if (!text)
+		return -errno;
+	pid = strtol(text, &space, 10);
+	end = strchr(text, '\n');
+	if (pid <= 0 || pid > INT_MAX || *space != ' ' || space[1] != '/' || !end ||
+	    (size_t)(end - space) > bytes) {
+		free(text);
+		return -EINVAL;
+	}
+	*end = 0;
+	strcpy(directory, space + 1);
+	*recorder = (pid_t)pid;
+	free(text);
+	return 0;
+}
+
+/* Only what a session of this user made, in this user's runtime folder, is touched. */
+static int open_session_directory(struct pem_session *s, pid_t recorder)
+{
+	struct stat st;
+	char *slash;
+	void *page;
+	int fd;
+
+	slash = strrchr(s->directory, '/');
+	if (pem_runtime_dir(s->runtime, sizeof(s->runtime)) ||
+	    strncmp(s->directory, s->runtime, (size_t)(slash - s->directory)) ||
+	    strncmp(slash, "/session-", 9))
+		return -EPERM;
+	s->directory_fd = open(s->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (s->directory_fd < 0)
+		return -errno;
+	fd = openat(s->directory_fd, "config", O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return -errno;
+	page = MAP_FAILED;
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+	    (uint64_t)st.st_size >= sizeof(*s->page))
+		page = mmap(NULL, sizeof(*s->page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (page == MAP_FAILED)
+		return -EINVAL;
+	s->page = page;
+	if (s->page->magic != PEM_SESSION_MAGIC || s->page->abi_version != PEM_ABI_VERSION ||
+	    s->page->consumer_pid != (uint32_t)recorder || s->page->chunk_bytes < 4096 ||
+	    s->page->chunk_bytes > 16u << 20)
+		return -EINVAL;
+	return 0;
+}
+
+/* Every event of the trace is wanted by its log, so that records of sources are counted too. */
+static int make_log(struct pem_session *s, const char *trace, const struct pem_trace_info *info,
+		    struct pem_error *error)
+{
+	size_t i;
+
+	s->log = calloc(1, sizeof(*s->log));
+	if (!s->log)
+		return -ENOMEM;
+	s->log->session = s;
+	s->log->info = *info;
+	s->log->writer = pem_trace_writer__resume(trace, s->model, info, error);
+	if (!s->log->writer)
+		return -errno;
+	for (i = 0; i < pem_model__count(s->model); i++) {
+		if (!pem_session__wish(s, pem_model__event(s->model, i)))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Records of earlier packets: user streams' by producer, the others' by event. */
+struct written {
+	struct pem_session *session;
+	struct pem_producer *producer; /* NULL: count records of sources */
+};
+
+static void count_written(void *arg, const char *stream, const struct pem_packet *packet,
+			  size_t content)
+{
+	const struct written *w = arg;
+	const struct pem_record_header *header;
+	const uint8_t *base = (const uint8_t *)packet;
+	size_t at = PEM_PACKET_HEADER_BYTES;
+	const struct pem_event_entry *entry;
+	const struct pem_event *event;
+	int bytes;
+
+	if (w->producer ? !pem_producer__owns_stream(w->producer, stream) : stream[0] == 'u')
+		return;
+	while (at + sizeof(*header) <= content) {
+		header = (const struct pem_record_header *)(base + at);
+		event = pem_model__by_id(w->session->model, header->event_id);
+		bytes = event ? pem_event__record_bytes(event, base + at, content - at) : -EINVAL;
+		if (bytes < 0)
+			return;
+		entry = w->producer ? pem_producer__event(w->producer, header->event_id) : NULL;
+		if (entry)
+			w->producer->delivered[entry->slot]++;
+		else if (!w->producer)
+			pem_session__wish(w->session, event)->delivered++;
+		at += ((size_t)bytes + 7) & ~(size_t)7;
+	}
+}
+
+/* A chunk begun before its stream's last record was written already: the lane goes on behind it. */
+static void skip_written(struct pem_session *s, struct pem_producer *p)
+{
+	const struct pem_packet *packet;
+	uint32_t i, word, lane;
+	uint64_t seq;
+
+	for (i = 0; i < p->ring.chunk_count; i++) {
+		word = __atomic_load_n(&p->ring.chunk_state[i], __ATOMIC_ACQUIRE);
+		lane = PEM_CHUNK_LANE(word);
+		if (PEM_CHUNK_STATE(word) == PEM_CHUNK_FREE || lane >= p->ring.lane_count)
+			continue;
+		packet = (const struct pem_packet *)(p->ring.chunks +
+						     (uint64_t)i * p->ring.chunk_bytes);
+		seq = __atomic_load_n(&packet->packet_seq_num, __ATOMIC_RELAXED);
+		if (packet->timestamp_begin < pem_session__stream_clock(s, p, lane) &&
+		    seq >= p->next_seq[lane])
+			p->next_seq[lane] = seq + 1;
+	}
+}
+
+static void drain_producers(struct pem_session *s)
+{
+	const struct timespec pause = {0, 2000000};
+	struct written written = {s, NULL};
+	struct pem_producer *p;
+
+	pem_session__scan_producers(s);
+	for (p = s->producers; p; p = p->next) {
+		pem_session__apply_to(s, p);
+		written.producer = p;
+		pem_trace_writer__walk(s->log->writer, count_written, &written);
+	}
+	nanosleep(&pause, NULL); /* events under way come to their end */
+	for (p = s->producers; p; p = p->next) {
+		p->recovering = true;
+		skip_written(s, p);
+		pem_session__drain_producer(s, p, true);
+		pem_session__account(s, p);
+	}
+}
+
+/* What sources wrote is all that is known of them. */
+static void account_sources(struct pem_session *s)
+{
+	struct pem_balance_entry *entries = calloc(s->wish_count + 1, sizeof(*entries));
+	struct written written = {s, NULL};
+	size_t i;
+
+	if (!entries)
+		return;
+	pem_trace_writer__walk(s->log->writer, count_written, &written);
+	for (i = 0; i < s->wish_count; i++) {
+		entries[i].event_id = s->wishes[i].event->id;
+		entries[i].balance.produced = entries[i].balance.delivered = s->wishes[i].delivered;
+	}
+	pem_trace_writer__balance(s->log->writer, 0, "sources", entries, s->wish_count);
+	free(entries);
+}
+
+static void finish_info(struct pem_session *s, struct pem_trace_info *info)
+{
+	uint64_t last = pem_trace_writer__last_clock(s->log->writer);
+	struct pem_trace_gap *gap;
+
+	if (last > info->start_clock && info->clock_hz)
+		info->duration_ns = (uint64_t)((unsigned __int128)(last - info->start_clock) *
+					       1000000000u / info->clock_hz);
+	info->complete = 1;
+	if (info->gap_count < PEM_ARRAY_SIZE(info->gaps)) {
+		gap = &info->gaps[info->gap_count++];
+		pem_copy_text(gap->source, sizeof(gap->source), "recorder");
+		pem_copy_text(gap->reason, sizeof(gap->reason),
+			      "it was killed: what the kernel's rings held then is lost, "
+			      "uncounted; events of programs "
+			      "were recovered from shared memory");
+	}
+}
+
+/* Give back what the session left in the runtime folder, once it is in the trace. */
+static void remove_session(struct pem_session *s, int trace_fd)
+{
+	unlinkat(trace_fd, ".pem/session", 0);
+	pem_session__close(s); /* removes the folder, and with it the pools */
+}
+
+int pem_trace__recover(const char *directory, struct pem_error *error)
+{
+	struct pem_trace *trace = NULL;
+	struct pem_session *s = NULL;
+	pid_t recorder = 0;
+	int fd, result;
+
+	fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return pem_error__set(error, -errno, "cannot open trace '%s': %s", directory,
+				      strerror(errno));
+	if (flock(fd, LOCK_EX | LOCK_NB)) {
+		result = pem_error__set(error, -EBUSY,
+					"trace '%s' is being recovered by another process",
+					directory);
+		goto out;
+	}
+	s = pem_session__new_empty();
+	result = s ? read_session_file(fd, &recorder, s->directory, sizeof(s->directory)) : -ENOMEM;
+	if (!result && (!kill(recorder, 0) || errno != ESRCH))
+		result = -EBUSY;
+	if (result) {
+		pem_error__set(error, 0,
+			       result == -EBUSY ? "trace '%s' is still being recorded by process %d"
+						: "trace '%s' has nothing to recover (recorder %d)",
+			       directory, (int)recorder);
+		goto out;
+	}
+	trace = pem_trace__open(directory, error);
+	result = trace ? open_session_directory(s, recorder) : -EINVAL;
+	if (trace && result)
+		pem_error__set(error, 0, "what trace '%s' left in shared memory is gone: %s",
+			       directory, strerror(-result));
+	if (!result)
+		result = pem_session__load_trace_model(s, pem_trace__model(trace), error);
+	if (!result)
+		result = make_log(s, directory, pem_trace__info(trace), error);
+	if (result)
+		goto out;
+	__atomic_store_n(&s->page->closed, 1, __ATOMIC_RELEASE);
+	s->log->finished = true;
+	drain_producers(s);
+	account_sources(s);
+	finish_info(s, &s->log->info);
+	result = pem_trace_writer__finish(s->log->writer, &s->log->info);
+	if (result)
+		pem_error__set(error, 0, "cannot finish trace '%s': %s", directory,
+			       strerror(-result));
+	else
+		remove_session(s, fd);
+	s = result ? s : NULL;
+out:
+	pem_trace__close(trace);
+	if (s && s->directory_fd >= 0) {
+		close(s->directory_fd); /* keep what was not recovered */
+		s->directory_fd = -1;
+	}
+	pem_session__close(s);
+	close(fd);
+	return result;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * trace_writer_internal.h - a trace writer from the inside, for trace_writer.c and trace_resume.c
+ */
+#ifndef PEM_TRACE_WRITER_INTERNAL_H
+#define PEM_TRACE_WRITER_INTERNAL_H
+
+#include "consumer/trace_writer.h"
+
+#include <stdio.h>
+
+#define STREAM_NAME_BYTES 48
+
+struct pem_stream {
+	char name[STREAM_NAME_BYTES];
+	int fd; /* -1: not open now */
+	uint64_t bytes; /* all of it whole packets */
+	uint64_t packets;
+	uint64_t last_clock;
+	uint64_t lost; /* records that could not be written */
+	uint64_t stated; /* events_discarded of the last packet */
+	uint64_t used; /* when, for closing the one least used */
+	uint64_t instance; /* stream_instance_id */
+};
+
+struct pem_trace_writer {
+	int directory_fd;
+	int private_fd; /* .pem */
+	const struct pem_model *model;
+	uint8_t uuid[16];
+	struct pem_trace_info info;
+	struct pem_stream *streams;
+	size_t stream_count, stream_capacity;
+	size_t last_stream;
+	uint64_t next_instance;
+	unsigned open_count;
+	uint64_t ticks;
+	int failed;
+	FILE *balance; /* memory stream */
+	char *balance_text;
+	size_t balance_bytes;
+};
+
+/* The stream of a name, new if need be; valid until the next call. NULL: out of memory, or the name is too long. */
+struct pem_stream *pem_trace_writer__stream(struct pem_trace_writer *writer, const char *name);
+
+#endif
