@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* SPDX-License-Identifier: MIT */
 /*
  * cli.h - what the verbs of pem share: statuses, options, tables, words for numbers, progress, running a command
  *

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* SPDX-License-Identifier: MIT */
 /*
  * doctor.h - what pem doctor finds: lines, and the groups of checks that add them
  */

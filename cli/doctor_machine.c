@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: LGPL-2.1-or-later
+// SPDX-License-Identifier: MIT
 /*
  * doctor_machine.c - pem doctor on the machine and the kernel: clock, buffers, BPF, counters
  */

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: LGPL-2.1-or-later
+// SPDX-License-Identifier: MIT
 /*
  * doctor_pem.c - pem doctor on pem itself: what can be delivered, which parts and which other tools are here
  */

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: LGPL-2.1-or-later
+// SPDX-License-Identifier: MIT
 /*
  * export.c - pem export: writes a trace in another format, through a plugin (pem/export.h)
  */

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: LGPL-2.1-or-later
+// SPDX-License-Identifier: MIT
 /*
  * gen.c - pem gen: makes stubs out of an event spec, by running pem-codegen
  */

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: LGPL-2.1-or-later
+// SPDX-License-Identifier: MIT
 /*
  * json.c - JSON for programs that read our tables: plain numbers, valid UTF-8
  */

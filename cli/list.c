@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: LGPL-2.1-or-later
+// SPDX-License-Identifier: MIT
 /*
  * list.c - pem list: the events there are, and whether this machine can deliver them to this user
  */

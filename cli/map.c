@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: LGPL-2.1-or-later
+// SPDX-License-Identifier: MIT
 /*
  * map.c - hash map from 64-bit keys to 32-bit numbers (open addressing), and arrays that grow
  */

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: LGPL-2.1-or-later
+// SPDX-License-Identifier: MIT
 /*
  * mark.c - pem mark: names a stretch of work in the recording that this process was started under
  *

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: LGPL-2.1-or-later
+// SPDX-License-Identifier: MIT
 /*
  * plugin.c - what lies beside this program: plugins, pem-codegen, libraries
  *

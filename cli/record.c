@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: LGPL-2.1-or-later
+// SPDX-License-Identifier: MIT
 /*
  * record.c - pem record: runs a command and writes what all layers tell about it to a trace
  */

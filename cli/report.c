@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: LGPL-2.1-or-later
+// SPDX-License-Identifier: MIT
 /*
  * report.c - pem report: what is in a trace, whether all of it is there, and what it cost to observe
  */

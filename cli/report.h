@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* SPDX-License-Identifier: MIT */
 /*
  * report.h - what pem report found in a trace; collected in one pass, then printed for people or as JSON
  */

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: LGPL-2.1-or-later
+// SPDX-License-Identifier: MIT
 /*
  * report_phases.c - pairs begins and ends of phases, and says what happened in between
  *

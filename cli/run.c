@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: LGPL-2.1-or-later
+// SPDX-License-Identifier: MIT
 /*
  * run.c - what record and stat have in common: choosing events, running a command under a session, signals
  */

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: LGPL-2.1-or-later
+// SPDX-License-Identifier: MIT
 /*
  * spec.c - pem spec check: is an event spec right? pem-codegen knows; this runs it
  */

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: LGPL-2.1-or-later
+// SPDX-License-Identifier: MIT
 /*
  * stat.c - pem stat: runs a command and counts its events where they happen, without a trace
  */
