@@ -3,7 +3,7 @@
  * counters_plugin.c - the counters source as a session uses it: loaded, opened on a command or on this process
  *
  * Started with arguments it is the observed command: 'touch N' faults N pages in, itself and in a child; 'spin'
- * uses 100 ms of processor time.
+ * uses 300 ms of processor time.
  */
 #include "source.h"
 
@@ -71,7 +71,7 @@ static int be_command(int argc, char **argv)
 		wait(NULL);
 		return 0;
 	}
-	while (clock() < CLOCKS_PER_SEC / 10)
+	while (clock() < CLOCKS_PER_SEC * 3 / 10)
 		;
 	return 0;
 }
@@ -288,7 +288,7 @@ static void samples_hold_thread_and_counters(void **state)
 	(void)state;
 	assert_int_equal(seen.complaints, 0);
 	assert_int_equal(seen.bad, 0);
-	assert_true(seen.records >= 10); /* of about 100 */
+	assert_true(seen.records >= 10); /* of about 60 */
 	assert_true(seen.values == 2 || seen.values == 0); /* 0 before Linux 6.12 */
 	assert_int_equal(ops->balance(source, 0, &balance), 0);
 	assert_int_equal(balance.produced, seen.records + balance.discarded);
