@@ -15,11 +15,11 @@
 #include <stdint.h>
 
 /* Do body, a statement that may use i, n times (rounded up to 8): nothing is kept in registers between two. */
+/* clang-format off */
 #define BENCH_LOOP(n, body)                                                                        \
 	for (uint64_t i = 0; i < (n);) {                                                           \
-		BENCH_ONE_(body)                                                                   \
 		BENCH_ONE_(body) BENCH_ONE_(body) BENCH_ONE_(body) BENCH_ONE_(body)                \
-			BENCH_ONE_(body) BENCH_ONE_(body) BENCH_ONE_(body)                         \
+		BENCH_ONE_(body) BENCH_ONE_(body) BENCH_ONE_(body) BENCH_ONE_(body)                \
 	}
 #define BENCH_ONE_(body)                                                                           \
 	{                                                                                          \
@@ -27,6 +27,7 @@
 		i++;                                                                               \
 		__asm__ __volatile__("" : "+r"(i) : : "memory");                                   \
 	}
+/* clang-format on */
 
 struct bench_case {
 	const char *name; /* "notify/log2" */
