@@ -359,14 +359,14 @@ uint64_t pem_wish__action(const struct pem_wish *wish)
 		flags |= PEM_ACTION_LOG;
 	if (wish->callback)
 		flags |= PEM_ACTION_CALLBACK;
-	if (wish->statistic) {
+	if (wish->statistic)
 		flags |= PEM_ACTION_STAT;
-		if (wish->field != PEM_NO_FIELD) {
-			type = wish->event->fields[wish->field].type;
-			offset = wish->event->fields[wish->field].offset;
-		}
+	if (wish->field != PEM_NO_FIELD) {
+		type = wish->event->fields[wish->field].type;
+		offset = wish->event->fields[wish->field].offset;
 	}
 	if (wish->context.tid != PEM_ANY || wish->context.cpu != PEM_NO_CPU)
 		flags |= flags ? PEM_ACTION_FILTER : 0;
-	return flags ? PEM_ACTION(flags, wish->field, type, offset, wish->epoch) : 0;
+	/* The epoch stays when nothing is wanted: a source's statistic is of it, and can still be read. */
+	return PEM_ACTION(flags, wish->field, type, offset, wish->epoch);
 }
