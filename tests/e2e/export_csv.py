@@ -5,7 +5,7 @@ import json
 import os
 import struct
 
-from tap import PEM, equal, need, run, run_all, skip, test, tmp
+from tap import PEM, SAN, equal, need, run, run_all, skip, test, tmp
 from trace_files import KERNEL, NO_CPU, START, USER, Trace, event_id
 
 MIXED = "APP::Test::Mixed"
@@ -163,10 +163,11 @@ def a_place_that_takes_nothing():
 @test
 def as_many_rows_as_the_report_counts():
     "a recording has as many rows as pem report counts events"
+    if SAN:
+        skip("this build carries sanitizers, which can't be preloaded into an unmodified sh; run it without SAN=1")
     folder = os.path.join(tmp(), "trace")
     rc, _, err = run([PEM, "record", "-o", folder, "--", "sh", "-c", "ls / | wc -l"])
-    if rc != 0:
-        skip("pem record can't run here: %s" % err.strip().replace("\n", "; "))
+    equal(rc, 0, "exit status of record (stderr: %s)" % err)
     rc, text, _ = run([PEM, "report", "--json", folder])
     equal(rc, 0, "exit status of report")
     out = os.path.join(tmp(), "out.csv")

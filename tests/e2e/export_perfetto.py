@@ -5,7 +5,7 @@ import os
 import re
 import struct
 
-from tap import BUILD, PEM, ROOT, equal, need, run, run_all, skip, test, tmp
+from tap import BUILD, PEM, ROOT, SAN, equal, need, run, run_all, skip, test, tmp
 from trace_files import COUNTER, KERNEL, NO_CPU, START, USER, Trace, event_id
 
 PLUGIN = os.path.join(BUILD, "lib", "pem", "export-perfetto.so")
@@ -193,10 +193,11 @@ def a_process_takes_its_new_name():
 @test
 def as_many_events_as_the_report_counts():
     "a recording has as many events and switches as pem report counts events"
+    if SAN:
+        skip("this build carries sanitizers, which can't be preloaded into an unmodified sh; run it without SAN=1")
     folder = os.path.join(tmp(), "trace")
     rc, _, err = run([PEM, "record", "-o", folder, "--", "sh", "-c", "ls / | wc -l"])
-    if rc != 0:
-        skip("pem record can't run here: %s" % err.strip().replace("\n", "; "))
+    equal(rc, 0, "exit status of record (stderr: %s)" % err)
     rc, out, _ = run([PEM, "report", "--json", folder])
     equal(rc, 0, "exit status of report")
     packets = export(folder)
