@@ -228,6 +228,39 @@ def wrong_words_get_a_sentence():
         assert err.startswith("pem-codegen: error: ") and text in err, err
 
 
+def words_of_schema():
+    """Simple type -> its words, of pem.xsd."""
+    with open(os.path.join(ROOT, "spec/pem.xsd"), encoding="utf-8") as f:
+        text = f.read()
+    return {name: re.findall(r'<xs:enumeration value="([^"]+)"', body) for name, body in
+            re.findall(r'<xs:simpleType name="(\w+)">(.*?)</xs:simpleType>', text, re.S)}
+
+
+@test
+def sentences_and_reference_name_every_word():
+    "errors and the reference name just the words that the schema has"
+    words = words_of_schema()
+    with open(os.path.join(ROOT, "docs/spec-language.md"), encoding="utf-8") as f:
+        reference = f.read()
+    field = "<fields><field name='x' type='%s' description='d' %s/></fields>"
+    cases = {
+        "layerName": spec(event("A", "B").replace("'APP'", "'?'")),
+        "meaningName": spec(event("A", "B", "<meaning value='?'/>")),
+        "sourceType": spec(event("A", "B", "<source type='?'/>")),
+        "fieldType": spec(event("A", "B", field % ("?", ""))),
+        "numberType": spec(event("A", "B", field % ("list", "eltType='?'"))),
+        "numberBase": spec(event("A", "B", field % ("uint8", "base='?'"))),
+        "roleName": spec(event("A", "B", field % ("uint8", "role='?'"))),
+    }
+    for kind, text in cases.items():
+        errors = refuse(text)
+        equal(len(errors), 1, "errors of " + kind + ": " + "\n".join(errors))
+        named = re.findall(r"'([^']+)'", errors[0].split(": expected ")[1])
+        equal(sorted(named), sorted(words[kind]), "words of " + kind)
+        for word in words[kind]:
+            assert "`%s`" % word in reference, "docs/spec-language.md lacks " + word
+
+
 @test
 def help_is_an_example_that_works():
     "the example in --help is a spec that pem-codegen accepts"
