@@ -17,20 +17,20 @@ struct series {
 	double *values; /* one per round; sorted at the end */
 };
 
-static double now_ns(void)
+static double now_ns(clockid_t clock)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(clock, &now);
 	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-static double time_ns(void (*run)(uint64_t n), uint64_t n)
+static double time_ns(const struct bench *bench, void (*run)(uint64_t n), uint64_t n)
 {
-	double start = now_ns();
+	double start = now_ns(bench->clock);
 
 	run(n);
-	return now_ns() - start;
+	return now_ns(bench->clock) - start;
 }
 
 int bench__pin(void)
@@ -50,13 +50,13 @@ int bench__pin(void)
 }
 
 /* Find how many operations take a slice; this warms the case up as well. */
-static void calibrate(struct series *series, double slice_ms)
+static void calibrate(const struct bench *bench, struct series *series)
 {
 	double took;
 
 	for (series->n = 1024; series->n < 1ull << 40; series->n *= 2) {
-		took = time_ns(series->run, series->n);
-		if (took >= slice_ms * 1e6 / 2)
+		took = time_ns(bench, series->run, series->n);
+		if (took >= bench->slice_ms * 1e6 / 2)
 			break;
 	}
 }
@@ -80,12 +80,13 @@ static void measure(const struct bench *bench, struct series *series, size_t cou
 
 	for (i = 0; i < count; i++)
 		if (series[i].run)
-			calibrate(&series[i], bench->slice_ms);
+			calibrate(bench, &series[i]);
 	for (round = 0; round < bench->rounds; round++)
 		for (i = 0; i < count; i++)
 			if (series[i].run)
 				series[i].values[round] =
-					time_ns(series[i].run, series[i].n) / (double)series[i].n;
+					time_ns(bench, series[i].run, series[i].n) /
+					(double)series[i].n;
 	for (i = 0; i < count; i++)
 		if (series[i].run)
 			qsort(series[i].values, bench->rounds, sizeof(double), compare);

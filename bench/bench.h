@@ -13,6 +13,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 /* Do body, a statement that may use i, n times (rounded up to 8): nothing is kept in registers between two. */
 /* clang-format off */
@@ -40,6 +41,8 @@ struct bench {
 	const char *name; /* the program's: "notify" */
 	unsigned rounds;
 	double slice_ms; /* how long one run of a case is to take */
+	clockid_t
+		clock; /* CLOCK_MONOTONIC; CLOCK_THREAD_CPUTIME_ID for work that never waits: others' is left out */
 	const struct bench_case *cases;
 	size_t case_count;
 };
