@@ -201,6 +201,34 @@ static void put_row(struct emitter *out, const struct pem_spec_event *event)
 	fprintf(f, "%s\t  .string_count = %u },\n", strings ? " },\n" : "", strings);
 }
 
+/* The event that sets a CPU's thread, as pem.bpf.c writes one itself where the kernel reported no switch. */
+static void put_switch(FILE *f, const struct pem_spec_event *event, unsigned index)
+{
+	const struct pem_spec_field *field;
+	const char *value;
+	size_t i;
+
+	fprintf(f,
+		"\nPEM_INLINE uint32_t pem_switch_index(void)\n{\n\treturn %u;\n}\n"
+		"\nPEM_INLINE uint32_t pem_switch_bytes(void)\n{\n\treturn %u;\n}\n"
+		"\nPEM_INLINE void pem_switch_fill(struct pem_kevent *e, uint8_t *record, "
+		"uint32_t previous_tid,\n\t\t\t\tuint32_t pid, uint32_t tid)\n{\n",
+		index, event ? event->max_bytes : 0);
+	for (i = 0; event && i < event->field_count; i++) {
+		field = &event->fields[i];
+		value = field->role == PEM_ROLE_PREVIOUS_THREAD ? "previous_tid"
+			: field->role == PEM_ROLE_PROCESS       ? "pid"
+			: field->role == PEM_ROLE_THREAD        ? "tid"
+								: NULL;
+		if (value)
+			fprintf(f, "\t*(%s *)(record + %u) = (%s)%s;\n", pem_type__c(field->type),
+				field->offset, pem_type__c(field->type), value);
+	}
+	if (event)
+		fprintf(f, "\tpem_commit(e, record, 0x%08xu);\n", event->id);
+	fprintf(f, "}\n");
+}
+
 /* Hooks that no event has get programs of their own: without them nobody knows what runs where. */
 static void put_bare_hooks(struct emitter *out)
 {
@@ -231,7 +259,8 @@ static void emit(const struct pem_spec_set *set, struct pem_output *output)
 		.programs = pem_output__file(output, "pem_events.bpf.h"),
 		.table = pem_output__file(output, "pem_kernel_events.h"),
 	};
-	const struct pem_spec_event *event;
+	const struct pem_spec_event *event, *sets_thread = NULL;
+	unsigned sets_thread_index = 0;
 	size_t i, j;
 
 	pem_banner(out.programs, set, NULL);
@@ -242,11 +271,16 @@ static void emit(const struct pem_spec_set *set, struct pem_output *output)
 			event = &set->specs[i].events[j];
 			if (event->source_kind != PEM_SOURCE_TRACEPOINT)
 				continue;
+			if (event->meaning == PEM_MEANS_SETS_THREAD && !sets_thread) {
+				sets_thread = event;
+				sets_thread_index = out.index;
+			}
 			put_program(&out, event);
 			put_row(&out, event);
 			out.index++;
 		}
 	}
+	put_switch(out.programs, sets_thread, sets_thread_index);
 	put_bare_hooks(&out);
 	fprintf(out.table, "};\n#define PEM_KERNEL_EVENT_COUNT %uu\n", out.index);
 	fprintf(out.programs,

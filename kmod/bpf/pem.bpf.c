@@ -51,6 +51,7 @@ struct pem_kevent {
 	struct pem_slot *slot;
 	uint64_t action;
 	uint64_t now;
+	uint64_t thread; /* process id << 32 | thread id that the records after it belong to */
 	uint32_t flags;
 };
 
@@ -85,16 +86,22 @@ PEM_INLINE bool pem_is_target(uint32_t pid)
 	return pid != 0 && bpf_map_lookup_elem(&pem_targets, &pid) != NULL;
 }
 
-/* Does a process of the target run on this CPU? */
-PEM_INLINE bool pem_context_in(struct pem_kring *ring)
+PEM_INLINE bool pem_set_context(struct pem_kring *ring, uint32_t pid)
+{
+	bool in = pem_is_target(pid);
+
+	PEM_STORE(ring->context_pid, pid);
+	PEM_STORE(ring->context, in ? PEM_KRING_CONTEXT_IN : PEM_KRING_CONTEXT_OUT);
+	return in;
+}
+
+/* Is the process pid, which runs on this CPU, of the target? Looked up once per switch. */
+PEM_INLINE bool pem_context_in(struct pem_kring *ring, uint32_t pid)
 {
 	uint32_t context = PEM_LOAD(ring->context);
 
-	if (context == PEM_KRING_CONTEXT_UNKNOWN) {
-		context = pem_is_target(bpf_get_current_pid_tgid() >> 32) ? PEM_KRING_CONTEXT_IN
-									  : PEM_KRING_CONTEXT_OUT;
-		PEM_STORE(ring->context, context);
-	}
+	if (context == PEM_KRING_CONTEXT_UNKNOWN || PEM_LOAD(ring->context_pid) != pid)
+		return pem_set_context(ring, pid);
 	return context == PEM_KRING_CONTEXT_IN;
 }
 
@@ -112,12 +119,11 @@ PEM_INLINE bool pem_filter_cpu(const struct pem_kfilter *filter)
 	return cpu == PEM_NO_CPU || cpu == bpf_get_smp_processor_id();
 }
 
-PEM_INLINE bool pem_filter(uint32_t index)
+PEM_INLINE bool pem_filter(uint32_t index, uint64_t thread)
 {
 	const struct pem_kfilter *filter = &pem_control.filter[index];
-	uint64_t current = bpf_get_current_pid_tgid();
 
-	return pem_filter_cpu(filter) && pem_filter_task(filter, current >> 32, (uint32_t)current);
+	return pem_filter_cpu(filter) && pem_filter_task(filter, thread >> 32, (uint32_t)thread);
 }
 
 /* Is event index wanted here and now? */
@@ -129,9 +135,10 @@ PEM_INLINE bool pem_begin(struct pem_kevent *e, uint32_t index)
 	e->ring = pem_ring_here();
 	if (!e->ring)
 		return false;
-	if (e->action & PEM_KACTION_TREE && !pem_context_in(e->ring))
+	e->thread = bpf_get_current_pid_tgid();
+	if (e->action & PEM_KACTION_TREE && !pem_context_in(e->ring, e->thread >> 32))
 		return false;
-	if (e->action & PEM_ACTION_FILTER && !pem_filter(index))
+	if (e->action & PEM_ACTION_FILTER && !pem_filter(index, e->thread))
 		return false;
 	e->flags = PEM_ACTION_FLAGS(e->action);
 	e->slot = &e->ring->slots[index];
@@ -154,9 +161,8 @@ PEM_INLINE bool pem_begin_sched_switch(struct pem_kevent *e, uint32_t index,
 	if (!e->ring)
 		return false;
 	if (pem_config.tree) {
-		prev_in = pem_context_in(e->ring);
-		next_in = pem_is_target(next->tgid);
-		PEM_STORE(e->ring->context, next_in ? PEM_KRING_CONTEXT_IN : PEM_KRING_CONTEXT_OUT);
+		prev_in = pem_context_in(e->ring, prev->tgid);
+		next_in = pem_set_context(e->ring, next->tgid);
 	}
 	e->action = PEM_LOAD(pem_control.action[index]);
 	if (PEM_LOAD(pem_control.logging))
@@ -171,6 +177,9 @@ PEM_INLINE bool pem_begin_sched_switch(struct pem_kevent *e, uint32_t index,
 		return false;
 	e->flags = PEM_ACTION_FLAGS(e->action);
 	e->slot = &e->ring->slots[index];
+	e->thread = (uint64_t)(uint32_t)next->tgid << 32 | (uint32_t)next->pid;
+	if (e->flags & PEM_ACTION_LOG)
+		PEM_STORE(e->ring->logged_thread, e->thread);
 	return true;
 }
 
@@ -237,59 +246,95 @@ PEM_INLINE void pem_stat(struct pem_kevent *e, uint64_t value, uint64_t key)
 	PEM_STORE(slot->stat_end, n + 1);
 }
 
-/*
- * Take bytes of the ring, and sizeof(struct pem_kring_clock) more if the clock's upper half is not the last record's.
- * Returns 0 and their position, or -1: no room, or always interrupted by somebody who took some.
- */
-PEM_INLINE int pem_take(struct pem_kring *ring, uint64_t epoch, uint32_t bytes, uint64_t *position,
-			uint32_t *clock_bytes)
+/* Of the event that sets a CPU's thread (generated): its index, bytes, and how to write one. */
+PEM_INLINE uint32_t pem_switch_index(void);
+PEM_INLINE uint32_t pem_switch_bytes(void);
+PEM_INLINE void pem_switch_fill(struct pem_kevent *e, uint8_t *record, uint32_t previous_tid,
+				uint32_t pid, uint32_t tid);
+
+/* What was taken of the ring for one record: a clock and a switch record may come first. */
+struct pem_taken {
+	uint64_t position;
+	uint64_t previous_thread;
+	uint32_t clock_bytes; /* 0: none needed */
+	uint32_t switch_bytes; /* 0: none needed */
+};
+
+/* Take bytes of the ring and what must precede them. 0, or -1: no room, or always interrupted by who took some. */
+PEM_INLINE int pem_take(struct pem_kevent *e, uint64_t epoch, uint32_t bytes,
+			struct pem_taken *taken)
 {
 	uint64_t size = (uint64_t)pem_config.ring_mask + 1, head, tail;
-	uint32_t extra, i;
+	struct pem_kring *ring = e->ring;
+	uint32_t i, all;
 
 	for (i = 0; i < PEM_KRING_TRIES; i++) {
 		tail = PEM_LOAD(ring->tail); /* D */
 		head = PEM_LOAD(ring->head);
-		extra = PEM_LOAD(ring->clock_epoch) == epoch ? 0 : sizeof(struct pem_kring_clock);
+		taken->clock_bytes =
+			PEM_LOAD(ring->clock_epoch) == epoch ? 0 : sizeof(struct pem_kring_clock);
+		taken->previous_thread = PEM_LOAD(ring->logged_thread);
+		taken->switch_bytes = taken->previous_thread == e->thread ? 0 : pem_switch_bytes();
+		all = taken->clock_bytes + taken->switch_bytes + bytes;
 		if (head - tail > size)
 			continue; /* the tail is newer than the head: both moved in between */
-		if (head - tail + extra + bytes > size)
+		if (head - tail + all > size)
 			return -1;
-		if (__sync_val_compare_and_swap(&ring->head, head, head + extra + bytes) == head) {
-			*position = head;
-			*clock_bytes = extra;
+		if (__sync_val_compare_and_swap(&ring->head, head, head + all) == head) {
+			taken->position = head;
 			return 0;
 		}
 	}
 	return -1;
 }
 
+PEM_INLINE void pem_put_clock(struct pem_kevent *e, uint8_t *record, uint64_t epoch)
+{
+	struct pem_kring_clock *clock = (struct pem_kring_clock *)record;
+
+	PEM_STORE(e->ring->clock_epoch, epoch);
+	clock->monotonic_ns = e->now;
+	clock->header.clock_low = (uint32_t)e->now;
+	PEM_RELEASE32(clock->header.event_id, PEM_KRING_CLOCK_ID); /* A */
+}
+
+/* Not this program's slot: another may be interrupted while it counts, so this count is atomic. */
+PEM_INLINE void pem_put_switch(struct pem_kevent *e, uint8_t *record, uint64_t previous_thread)
+{
+	uint32_t previous_tid =
+		previous_thread == PEM_KRING_NO_THREAD ? 0 : (uint32_t)previous_thread;
+
+	PEM_STORE(e->ring->logged_thread, e->thread);
+	__sync_fetch_and_add(&e->ring->slots[pem_switch_index()].produced, 1);
+	pem_switch_fill(e, record, previous_tid, e->thread >> 32, (uint32_t)e->thread);
+}
+
 /*
  * Room for a record of bytes (a constant, a multiple of 8), zeroed; NULL: none, and the record is counted as
- * discarded.
+ * discarded. After a loss the next record comes with a switch, because the lost one may have been one.
  */
 PEM_INLINE uint8_t *pem_reserve(struct pem_kevent *e, uint32_t bytes)
 {
 	uint8_t *data = (uint8_t *)e->ring + PEM_KRING_DATA_OFFSET;
-	uint64_t mask = pem_config.ring_mask, position = 0, epoch;
-	struct pem_kring_clock *clock;
-	uint32_t clock_bytes = 0;
+	uint64_t mask = pem_config.ring_mask, at, epoch;
+	struct pem_taken taken = {};
 
 	e->now = bpf_ktime_get_ns();
 	epoch = (e->now >> 31) + 1;
 	PEM_STORE(e->slot->produced, e->slot->produced + 1);
-	if (pem_take(e->ring, epoch, bytes, &position, &clock_bytes)) {
+	if (pem_take(e, epoch, bytes, &taken)) {
 		PEM_STORE(e->slot->discarded, e->slot->discarded + 1);
+		PEM_STORE(e->ring->logged_thread, PEM_KRING_NO_THREAD);
 		return NULL;
 	}
-	if (clock_bytes) {
-		PEM_STORE(e->ring->clock_epoch, epoch);
-		clock = (struct pem_kring_clock *)(data + (position & mask));
-		clock->monotonic_ns = e->now;
-		clock->header.clock_low = (uint32_t)e->now;
-		PEM_RELEASE32(clock->header.event_id, PEM_KRING_CLOCK_ID); /* A */
-	}
-	return data + ((position + clock_bytes) & mask);
+	at = taken.position;
+	if (taken.clock_bytes)
+		pem_put_clock(e, data + (at & mask), epoch);
+	at += taken.clock_bytes;
+	if (taken.switch_bytes)
+		pem_put_switch(e, data + (at & mask), taken.previous_thread);
+	at += taken.switch_bytes;
+	return data + (at & mask);
 }
 
 PEM_INLINE void pem_commit(struct pem_kevent *e, uint8_t *record, uint32_t event_id)

@@ -94,6 +94,31 @@ static void switches_are_logged_with_any_event(void **state)
 	close_subject(s);
 }
 
+/* No switch happens between enabling and the first event: the source must say whose it is. */
+static void logging_may_begin_in_the_middle(void **state)
+{
+	const struct pem_context self = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
+	struct subject *s = new_subject();
+	int i;
+
+	(void)state;
+	s->seen.target = (uint32_t)getpid();
+	add_event(s, "OS::Syscall::Enter", 0, &self);
+	open_subject(s, 0, 0);
+	for (i = 0; i < 3; i++) {
+		syscall(SYS_getppid);
+		ops->set_action(s->source, 0, PEM_ACTION(PEM_ACTION_LOG, PEM_NO_FIELD, 0, 0, 1));
+		syscall(SYS_getpgrp);
+		ops->set_action(s->source, 0, 0);
+	}
+	assert_int_equal(ops->drain(s->source, &s->sink, 1), 0);
+	assert_int_equal(s->seen.of_syscall[SYS_getppid], 0);
+	assert_int_equal(s->seen.of_syscall[SYS_getpgrp], 3);
+	assert_int_equal(s->seen.strangers, 0);
+	assert_int_equal(check_balance(s), 0);
+	close_subject(s);
+}
+
 /* --- the ring --- */
 
 static void a_full_ring_counts_what_it_discards(void **state)
@@ -194,6 +219,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_child_is_observed_and_nobody_else),
 		cmocka_unit_test(switches_are_logged_with_any_event),
+		cmocka_unit_test(logging_may_begin_in_the_middle),
 		cmocka_unit_test(a_full_ring_counts_what_it_discards),
 		cmocka_unit_test(a_ring_that_wraps_loses_nothing_when_drained),
 		cmocka_unit_test(times_are_exact_across_a_long_pause),

@@ -250,3 +250,15 @@ bool pem_source__is_drained(const struct pem_source *source)
 	}
 	return true;
 }
+
+void pem_source__give_up_rest(struct pem_source *source)
+{
+	const struct pem_kring *ring;
+	uint32_t i;
+
+	for (i = 0; i < source->cpu_count; i++) {
+		ring = pem_source__ring(source, i);
+		if (!source->cpus[i].broken && load_relaxed(&ring->head) != ring->tail)
+			give_up(source, i, ring->tail);
+	}
+}

@@ -71,7 +71,7 @@ struct pem_kernel_cpu {
 	uint64_t last_clock; /* the cycle counter of the last record, as handed on */
 	uint64_t read[PEM_KRING_EVENTS_MAX]; /* records found in the ring */
 	bool clock_known;
-	bool broken; /* the ring held what no program writes: not read any more */
+	bool broken; /* the ring is not read any more: what was produced and not read is lost */
 };
 
 struct pem_source {
@@ -127,5 +127,7 @@ void pem_source__unload(struct pem_source *source);
 int pem_source__drain_rings(struct pem_source *source, const struct pem_source_sink *sink);
 /* Are all rings read to their end? */
 bool pem_source__is_drained(const struct pem_source *source);
+/* Count what is still in the rings as discarded. */
+void pem_source__give_up_rest(struct pem_source *source);
 
 #endif

@@ -351,6 +351,7 @@ static int drain(struct pem_source *source, const struct pem_source_sink *sink, 
 		more = pem_source__drain_rings(source, sink);
 		rc = rc ? rc : more;
 	}
+	pem_source__give_up_rest(source);
 	return rc;
 }
 

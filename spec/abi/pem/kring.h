@@ -26,6 +26,11 @@
  * CLOCK_MONOTONIC in ns. A record whose now >> 31 differs from that of the record before it is preceded, within one
  * reservation, by a struct pem_kring_clock with all 64 bits, so a consumer decodes exactly after any delay.
  *
+ * Records carry no process or thread: they belong to the one that the last context switch in the ring went to. A
+ * record of another (logged_thread is not the current one: logging began in the middle, the switch was discarded,
+ * exec renamed the thread, or the kernel did not report the switch, as it does happen) is preceded, in the same
+ * reservation, by a switch record that says so; that one counts as produced like any other.
+ *
  * Producers of a ring are programs on one CPU, of which one may interrupt another (interrupt, NMI, fault) but none
  * itself: the kernel refuses to run a program within itself on a CPU and counts it (recursion_misses). So head is
  * moved by compare-and-swap, and all that belongs to one event (its slot) by plain stores. A producer that finds no
@@ -50,17 +55,21 @@
 #define PEM_KRING_TRIES 4
 #define PEM_KRING_CLOCK_ID 1u /* ids 0 to 15 are no event's */
 
-/* What runs on the CPU now. Unknown until the first context switch or the first event there. */
+/* Is the process that runs on the CPU of the target? Unknown until the first switch or event there. */
 #define PEM_KRING_CONTEXT_UNKNOWN 0u
 #define PEM_KRING_CONTEXT_OUT 1u
-#define PEM_KRING_CONTEXT_IN 2u /* a process of the target */
+#define PEM_KRING_CONTEXT_IN 2u
+#define PEM_KRING_NO_THREAD (~0ull) /* no thread's logged_thread */
 
 struct pem_kring {
 	/* the producers' cache line */
 	uint64_t head;
 	uint64_t clock_epoch; /* (now >> 31) + 1 of the last record; 0: none yet */
-	uint32_t context; /* PEM_KRING_CONTEXT_* */
-	uint32_t reserved0[11];
+	uint64_t
+		logged_thread; /* process id << 32 | thread id: whose the records after the last one are */
+	uint32_t context; /* PEM_KRING_CONTEXT_*, of process context_pid */
+	uint32_t context_pid;
+	uint32_t reserved0[8];
 	/* the consumer's */
 	uint64_t tail;
 	uint64_t reserved1[7];
