@@ -15,8 +15,11 @@ UNIT_MISSING := $(if $(HAVE_CMOCKA),,not built: cmocka is missing (libcmocka-dev
 
 # codegen_*: with the code generator's objects, and libxml2
 $(foreach n,$(filter codegen_%,$(UNIT_NAMES) $(FUZZ_NAMES)),\
-  $(eval TEST_OBJ_$(n) += $(CODEGEN_PARTS))$(eval TEST_LIB_$(n) += $(shell pkg-config --libs libxml-2.0)))
+  $(eval TEST_OBJ_$(n) += $(CODEGEN_PARTS))\
+  $(eval TEST_LIB_$(n) += $(shell pkg-config --libs libxml-2.0 2>/dev/null))\
+  $(eval TEST_CFLAGS_$(n) += $(shell pkg-config --cflags libxml-2.0 2>/dev/null)))
 $(foreach n,$(UNIT_NAMES),$(eval CFLAGS_tests_unit_$(n) += $$(TEST_CFLAGS_$(n))))
+$(foreach n,$(FUZZ_NAMES),$(eval CFLAGS_tests_fuzz_$(n) += $$(TEST_CFLAGS_$(n))))
 
 .PHONY: tests check-built fuzz-targets plain
 
