@@ -205,6 +205,14 @@ int cli_run__status(const struct cli_run *run);
 void cli_run__explain(const struct cli_run *run, const char *command);
 int cli_status_of_wait(int wait_status);
 
+/* --- traces (trace.c) --- */
+
+/*
+ * Open a trace. If its recorder was killed, what it left in shared memory is added first, and said. NULL: said too,
+ * *status set.
+ */
+struct pem_trace *cli_trace__open(const char *directory, int *status);
+
 /* --- plugins, and what lies beside this program (plugin.c) --- */
 
 /* The folder of this program's file; 0 or -errno. */

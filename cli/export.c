@@ -144,9 +144,9 @@ static int export_trace(const struct pem_exporter *exporter, const char *directo
 	char path[PATH_MAX];
 	int rc;
 
-	trace = pem_trace__open(directory, &error);
+	trace = cli_trace__open(directory, &rc);
 	if (trace == NULL)
-		return cli_error(cli_status_of_errno(errno), "%s", error.text);
+		return rc;
 	export_options.title = pem_trace__info(trace)->command;
 	if (output != NULL)
 		snprintf(path, sizeof(path), "%s", output);

@@ -78,6 +78,7 @@ struct report {
 	uint64_t ends_without_begin;
 	uint64_t damaged; /* places in the trace that could not be read */
 	struct pem_error damage; /* the first of them */
+	const char *uncounted; /* why some losses were not counted, or NULL */
 	bool balanced;
 };
 

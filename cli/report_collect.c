@@ -247,6 +247,25 @@ static void name_processes(struct report *report)
 	}
 }
 
+/*
+ * When a killed recorder's trace was finished by another process, what programs logged is accounted for; what the kernel
+ * had recorded and nobody read is not, if the kernel was recorded at all.
+ */
+static const char *find_uncounted(const struct report *report)
+{
+	const char *reason = NULL;
+	uint64_t others = 0;
+	size_t i;
+
+	for (i = 0; i < report->info->gap_count; i++)
+		if (strcmp(report->info->gaps[i].source, "recorder") == 0)
+			reason = report->info->gaps[i].reason;
+	for (i = 0; i < report->event_count; i++)
+		if (report->events[i].event->source_kind != PEM_SOURCE_STUB)
+			others += report->events[i].count;
+	return others != 0 ? reason : NULL;
+}
+
 static void weigh(struct report *report)
 {
 	struct pem_balance *b = &report->total;
@@ -258,7 +277,9 @@ static void weigh(struct report *report)
 		b->delivered = report->read;
 		b->produced = b->delivered + b->discarded + b->overwritten;
 	}
-	report->balanced = report->info->complete && report->damaged == 0 &&
+	report->uncounted = find_uncounted(report);
+	report->balanced = report->info->complete && report->uncounted == NULL &&
+			   report->damaged == 0 &&
 			   b->produced == b->delivered + b->discarded + b->overwritten &&
 			   b->delivered == report->read;
 	for (i = 0; i < report->event_count; i++) {
@@ -278,31 +299,29 @@ const char *report__verdict(const struct report *report)
 	if (report->balanced)
 		return "";
 	if (!report->info->complete)
-		return "the recorder did not finish this trace (killed?): what was under way then "
-		       "is "
-		       "lost, and nobody counted it";
+		return "the recorder did not finish this trace (killed?): what was under way "
+		       "then is lost, and nobody counted it";
 	if (report->damaged != 0)
 		return report->damage.text;
+	if (report->uncounted != NULL)
+		return cli_format("the recorder did not finish; %s", report->uncounted);
 	if (b->delivered != report->read)
 		return cli_format(
 			"the recorder wrote %s events, but %s were read: files of the trace "
 			"are missing or changed",
 			cli_count(b->delivered), cli_count(report->read));
-	return "produced is not delivered + discarded + overwritten for every event: the "
-	       "recorder's "
-	       "account is wrong";
+	return "produced is not delivered + discarded + overwritten for every event: "
+	       "the recorder's account is wrong";
 }
 
 int report__collect(struct report *report, const char *directory)
 {
 	struct counting c = {.open = NULL};
-	struct pem_error error = {{0}};
 	int rc;
 
-	report->trace = pem_trace__open(directory, &error);
+	report->trace = cli_trace__open(directory, &rc);
 	if (report->trace == NULL)
-		return cli_error(cli_status_of_errno(errno), "%s",
-				 *error.text != '\0' ? error.text : strerror(errno));
+		return rc;
 	report->info = pem_trace__info(report->trace);
 	report->duration_ns = report->info->duration_ns;
 	c.open = report_open__new();

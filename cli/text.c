@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define WORDS 32
-#define WORD_BYTES 128
+#define WORD_BYTES 320
 
 static void sentence(enum cli_colour colour, const char *head, const char *text)
 {

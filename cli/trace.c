@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+/*
+ * trace.c - opens a trace for a verb that reads it; one whose recorder was killed is finished first
+ */
+#include "cli.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct pem_trace *cli_trace__open(const char *directory, int *status)
+{
+	struct pem_error error = {{0}};
+	struct pem_trace *trace = pem_trace__open(directory, &error);
+	int rc;
+
+	if (trace != NULL && !pem_trace__info(trace)->complete) {
+		pem_trace__close(trace);
+		rc = pem_trace__recover(directory, &error);
+		if (rc == 0)
+			cli_say("%s: its recorder did not finish; what programs had logged was "
+				"recovered from shared memory",
+				directory);
+		else
+			cli_say("%s", error.text);
+		trace = pem_trace__open(directory, &error);
+	}
+	if (trace == NULL)
+		*status = cli_error(cli_status_of_errno(errno), "%s",
+				    *error.text != '\0' ? error.text : strerror(errno));
+	return trace;
+}
