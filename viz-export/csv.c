@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* SPDX-License-Identifier: MIT */
 /*
  * csv.c - exporter: one table for pandas.read_csv and sqlite3's .import, a row per record
  *

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* SPDX-License-Identifier: MIT */
 /*
  * perfetto.c - exporter: Perfetto's protobuf trace, for ui.perfetto.dev and trace_processor
  *
