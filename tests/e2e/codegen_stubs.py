@@ -32,6 +32,8 @@ RAISED = [
     ("Text", '"abc", 7, ""', ["abc", 7, ""]),
     ("Text", '"longer than 8", 8, "xyz"', ["longer ", 8, "xyz"]),
     ("Text", '0, 9, "four"', ["", 9, "fou"]),
+    ("Text", '"12345\\xf0\\x9f\\x8d\\xb5", 10, "1\\xc3\\xa9"', ["12345", 10, "1\u00e9"]),
+    ("Text", '"123456\\xc3\\xa9", 11, "\\x80\\x80\\x80\\x80"', ["123456", 11, ""]),
     ("Lists", '1, "ab", 2, longs, 3, shorts, 1, doubles', [1, "ab", [11, 22], [-1, -2, -3], [0.5]]),
     ("Lists", '2, "abcdef", 0, longs, 0, 0, 0, 0', [2, "abcdef", [], [], []]),
     ("Lists", '3, "", 4, longs, 5, shorts, 3, doubles',
