@@ -113,6 +113,7 @@ static struct pem_producer *open_producer(struct pem_session *s, const char *nam
 	p->control_path[sizeof(p->control_path) - 1] = 0;
 	p->pid = h->pid;
 	p->slot = h->session_slot;
+	p->incarnation = h->incarnation;
 	if (p->slot >= PEM_SESSIONS_MAX || p->ring.chunk_bytes != s->page->chunk_bytes)
 		goto fail;
 	p->next_seq = calloc(p->ring.lane_count, sizeof(*p->next_seq));

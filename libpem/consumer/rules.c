@@ -87,7 +87,10 @@ static void apply_to_page(struct pem_session *s, struct pem_producer *p, uint64_
 		rule = pem_rule__find(s->page, s->page->rule_count, p->pid,
 				      __atomic_load_n(&ids[first + i], __ATOMIC_ACQUIRE));
 		if (rule && !s->page->closed) {
-			__atomic_store_n(&action[i], rule->action & ~(uint64_t)PEM_ACTION_CALLBACK,
+			__atomic_store_n(&action[i],
+					 PEM_ACTION_OF_INCARNATION(
+						 rule->action & ~(uint64_t)PEM_ACTION_CALLBACK,
+						 p->incarnation),
 					 __ATOMIC_RELEASE);
 			__atomic_fetch_or(&enable[i], (uint8_t)(1u << p->slot), __ATOMIC_RELEASE);
 		} else {

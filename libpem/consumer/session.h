@@ -63,6 +63,7 @@ struct pem_producer {
 	bool dead;
 	bool recovering; /* its recorder died: what is missing was lost with it */
 	uint32_t slot; /* session slot in that process */
+	uint32_t incarnation; /* for its action words */
 	struct pem_ring ring;
 	uint64_t bytes;
 	struct pem_control_file *control;

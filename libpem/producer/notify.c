@@ -79,6 +79,7 @@ static void log_record(struct pem_joined *joined, struct pem_writer *w, uint32_t
 		       uint32_t tid, const uint8_t *record, uint32_t bytes)
 {
 	struct pem_slot *slot = &w->slots[event_index];
+	struct pem_lane *lane = &joined->ring.lanes[w->lane_index];
 	uint64_t now = pem_clock();
 	uint8_t *to = pem_ring_reserve(w, now, bytes);
 
@@ -88,7 +89,7 @@ static void log_record(struct pem_joined *joined, struct pem_writer *w, uint32_t
 	if (!to) {
 		__atomic_store_n(&slot->produced, slot->produced + 1, __ATOMIC_RELAXED);
 		__atomic_store_n(&slot->discarded, slot->discarded + 1, __ATOMIC_RELAXED);
-		__atomic_store_n(&w->lane->discarded, w->lane->discarded + 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&lane->discarded, lane->discarded + 1, __ATOMIC_RELAXED);
 		return;
 	}
 	memcpy(to + sizeof(struct pem_record_header), record + sizeof(struct pem_record_header),

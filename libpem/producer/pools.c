@@ -91,6 +91,7 @@ static void fill_header(struct pem_pool_header *h, const struct pem_joined *join
 	h->parent_pid = (uint32_t)getppid();
 	h->start_clock = pem_clock();
 	h->session_slot = slot;
+	h->incarnation = joined->incarnation;
 	prctl(PR_GET_NAME, h->comm);
 	h->comm[sizeof(h->comm) - 1] = 0;
 	if (strlen(pem_process.control_path) < sizeof(h->control_path))

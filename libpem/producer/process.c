@@ -88,18 +88,19 @@ static int create_control_file(void)
 }
 
 /* Lay the provider's page over the control file, keeping what it says. */
-static void map_provider_page(int fd, struct pem_provider *provider, uint64_t offset)
+static void map_provider_page(int fd, struct pem_provider *provider, uint64_t offset,
+			      uint32_t entry)
 {
 	struct pem_control_file *control = pem_process.control;
-	uint32_t n = control->provider_count;
 
 	memcpy((uint8_t *)control + offset, provider->page, provider->page_bytes);
 	if (mmap(provider->page, provider->page_bytes, PROT_READ | PROT_WRITE,
 		 MAP_SHARED | MAP_FIXED, fd, (off_t)offset) == MAP_FAILED)
 		return;
-	control->provider[n].offset = offset;
-	control->provider[n].bytes = provider->page_bytes;
-	__atomic_store_n(&control->provider_count, n + 1, __ATOMIC_RELEASE);
+	control->provider[entry].offset = offset;
+	control->provider[entry].bytes = provider->page_bytes;
+	if (entry == control->provider_count)
+		__atomic_store_n(&control->provider_count, entry + 1, __ATOMIC_RELEASE);
 }
 
 /*
@@ -136,7 +137,7 @@ void pem_process__publish(void)
 		    offset + provider->page_bytes > bytes ||
 		    !pem_populate((uint8_t *)pem_process.control + offset, provider->page_bytes))
 			break;
-		map_provider_page(fd, provider, offset);
+		map_provider_page(fd, provider, offset, pem_process.control->provider_count);
 		offset += provider->page_bytes;
 	}
 	__atomic_store_n(&pem_process.control->magic, PEM_CONTROL_MAGIC, __ATOMIC_RELEASE);
@@ -165,7 +166,8 @@ static void apply_to_event(struct pem_provider *provider, uint32_t i, unsigned s
 		return;
 	}
 	joined->filter[provider->event_base + i] = (struct pem_filter){rule->tid, rule->cpu};
-	__atomic_store_n(action, rule->action, __ATOMIC_RELEASE);
+	__atomic_store_n(action, PEM_ACTION_OF_INCARNATION(rule->action, joined->incarnation),
+			 __ATOMIC_RELEASE);
 	__atomic_fetch_or(&page_enable(provider)[i], bit, __ATOMIC_RELEASE);
 }
 
@@ -256,6 +258,7 @@ int pem_process__join(const char *directory)
 	}
 	strcpy(joined->directory, directory);
 	joined->callback_count = 0;
+	joined->incarnation = joined->incarnation % 255 + 1;
 	__atomic_store_n(&joined->state, PEM_JOINED_RULES, __ATOMIC_RELEASE);
 	pem_process__apply((unsigned)slot);
 unlock:
@@ -263,10 +266,19 @@ unlock:
 	return slot;
 }
 
+/* Private pages in the place of shared ones, for threads that are late; the shared memory itself is given up. */
+static void bury(void *mapping, uint64_t bytes)
+{
+	if (mmap(mapping, bytes, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == MAP_FAILED)
+		return; /* then the shared ones stay, which is as safe */
+}
+
 void pem_process__leave(unsigned slot)
 {
+	struct pem_joined *joined = &pem_process.joined[slot];
 	struct pem_provider *provider;
-	uint32_t i;
+	uint32_t i, state;
 
 	if (!pem_process__lock())
 		return;
@@ -274,6 +286,12 @@ void pem_process__leave(unsigned slot)
 		for (i = 0; i < provider->event_count; i++)
 			apply_to_event(provider, i, slot, NULL);
 	}
+	state = joined->state;
+	__atomic_store_n(&joined->state, PEM_JOINED_NOT, __ATOMIC_RELEASE);
+	if (state == PEM_JOINED_POOL)
+		bury(joined->ring.header, joined->pool_bytes);
+	if (state != PEM_JOINED_NOT)
+		bury(joined->page, sizeof(*joined->page));
 	pem_process__unlock();
 }
 
@@ -291,6 +309,19 @@ static uint8_t *thread_pointer(void)
 	return tp;
 }
 
+/* Where the provider's events lie in a pool's slots: where they lay before, if its library was here already. */
+static uint32_t find_base(const struct pem_provider *provider)
+{
+	uint32_t base;
+
+	for (base = 0; base + provider->event_count <= pem_process.event_count; base++) {
+		if (!memcmp(&pem_process.event_id[base], provider->event_ids,
+			    provider->event_count * sizeof(provider->event_ids[0])))
+			return base;
+	}
+	return pem_process.event_count;
+}
+
 static int check_provider(const struct pem_provider *provider)
 {
 	if (provider->abi_version != PEM_ABI_VERSION)
@@ -302,30 +333,46 @@ static int check_provider(const struct pem_provider *provider)
 	    provider->page_bytes < page_bytes_needed(provider->event_count) ||
 	    PEM_PAGE_ALIGN % sysconf(_SC_PAGESIZE))
 		return -EINVAL;
-	if (pem_process.event_count + provider->event_count > PEM_PROCESS_EVENTS_MAX)
+	if (find_base(provider) + provider->event_count > PEM_PROCESS_EVENTS_MAX)
 		return -ENOSPC;
 	return 0;
 }
 
-static void extend_control(struct pem_provider *provider)
+/* An entry of the control file whose library is gone, of the right size; else the next one; -1: full. */
+static int find_control_entry(const struct pem_provider *provider, uint64_t *offset)
 {
-	struct pem_control_file *control = pem_process.control;
-	uint64_t offset = PEM_PAGE_ALIGN;
+	const struct pem_control_file *control = pem_process.control;
+	uint64_t end = PEM_PAGE_ALIGN;
 	uint32_t i;
-	int fd;
 
 	for (i = 0; i < control->provider_count; i++) {
-		if (control->provider[i].offset + control->provider[i].bytes > offset)
-			offset = control->provider[i].offset + control->provider[i].bytes;
+		const struct pem_control_header *header =
+			(const void *)((const uint8_t *)control + control->provider[i].offset);
+
+		*offset = control->provider[i].offset;
+		if (!header->event_count && control->provider[i].bytes == provider->page_bytes)
+			return (int)i;
+		if (*offset + control->provider[i].bytes > end)
+			end = *offset + control->provider[i].bytes;
 	}
-	if (control->provider_count == PEM_PROVIDERS_MAX ||
-	    offset + provider->page_bytes > pem_process.control_bytes)
+	*offset = end;
+	return i < PEM_PROVIDERS_MAX && end + provider->page_bytes <= pem_process.control_bytes
+		       ? (int)i
+		       : -1;
+}
+
+static void extend_control(struct pem_provider *provider)
+{
+	uint64_t offset;
+	int fd, entry = find_control_entry(provider, &offset);
+
+	if (entry < 0)
 		return;
 	fd = open(pem_process.control_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return;
-	if (pem_populate((uint8_t *)control + offset, provider->page_bytes))
-		map_provider_page(fd, provider, offset);
+	if (pem_populate((uint8_t *)pem_process.control + offset, provider->page_bytes))
+		map_provider_page(fd, provider, offset, (uint32_t)entry);
 	close(fd);
 }
 
@@ -360,8 +407,9 @@ int pem_provider_register(struct pem_provider *provider)
 	result = check_provider(provider);
 	if (result)
 		goto unlock;
-	provider->event_base = pem_process.event_count;
-	pem_process.event_count += provider->event_count;
+	provider->event_base = find_base(provider);
+	if (provider->event_base == pem_process.event_count)
+		pem_process.event_count += provider->event_count;
 	header->abi_version = PEM_ABI_VERSION;
 	header->event_count = provider->event_count;
 	header->event_capacity = PEM_EVENT_CAPACITY(provider->event_count);
@@ -399,6 +447,8 @@ void pem_provider_unregister(struct pem_provider *provider)
 		}
 	}
 	memset(page_enable(provider), 0, provider->event_count);
+	((struct pem_control_header *)provider->page)->event_count =
+		0; /* its place may be given anew */
 	provider->registered = 0;
 	pem_process__unlock();
 }

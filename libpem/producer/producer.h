@@ -58,6 +58,7 @@ struct pem_joined {
 	uint32_t state; /* enum pem_joined_state */
 	uint32_t full_at; /* value of freed when the pool was last found full */
 	uint32_t full;
+	uint32_t incarnation; /* 1 to 255: which of the sessions that had this slot */
 	struct pem_session_page *page;
 	struct pem_ring ring;
 	uint64_t pool_bytes;
@@ -100,7 +101,10 @@ void pem_process__unlock(void);
 
 /* Join the session in a directory: map its page and apply its rules. Slot, or -errno. Takes the lock. */
 int pem_process__join(const char *directory);
-/* Forget a session: its bits are cleared; mappings stay, as threads may be inside them. */
+/*
+ * Forget a session and free its slot. A thread may be in the middle of an event still: what was shared memory stays
+ * mapped, as private pages that nobody reads.
+ */
 void pem_process__leave(unsigned slot);
 /* Apply the session's rules to every provider. Lock held. */
 void pem_process__apply(unsigned slot);

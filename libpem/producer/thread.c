@@ -33,10 +33,11 @@ static void release_writer(struct pem_writer *writer, unsigned slot)
 {
 	const struct pem_ring *ring = &pem_process.joined[slot].ring;
 
-	if (!writer->lane)
+	/* Of a session that has left: its pool is no more. */
+	if (!writer->lane_index || writer->incarnation != pem_process.joined[slot].incarnation)
 		return;
 	pem_ring_retire(ring, writer);
-	__atomic_store_n(&writer->lane->state, PEM_LANE_FREE, __ATOMIC_RELEASE);
+	__atomic_store_n(&ring->lanes[writer->lane_index].state, PEM_LANE_FREE, __ATOMIC_RELEASE);
 	memset(writer, 0, sizeof(*writer));
 }
 
@@ -151,9 +152,8 @@ static bool claim_lane(const struct pem_ring *ring, struct pem_writer *writer, u
 			return false;
 		}
 		lane->tid = tid;
-		writer->lane = lane;
 		writer->lane_index = i;
-		__atomic_store_n(&writer->slots, slots, __ATOMIC_RELAXED);
+		writer->slots = slots;
 		return true;
 	}
 	return false;
@@ -166,8 +166,9 @@ struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned s
 	struct pem_joined *joined = &pem_process.joined[slot];
 	uint32_t state;
 
-	if (writer->lane)
+	if (writer->lane_index && writer->incarnation == joined->incarnation)
 		return writer;
+	memset(writer, 0, sizeof(*writer));
 	state = __atomic_load_n(&joined->state, __ATOMIC_ACQUIRE);
 	if (state == PEM_JOINED_RULES) {
 		if (!pem_process__lock())
@@ -178,5 +179,6 @@ struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned s
 	}
 	if (state != PEM_JOINED_POOL || !claim_lane(&joined->ring, writer, thread->shared.tid))
 		return NULL;
+	writer->incarnation = joined->incarnation;
 	return writer;
 }

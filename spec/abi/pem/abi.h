@@ -97,8 +97,9 @@ PEM_STATIC_ASSERT(offsetof(struct pem_packet, source) == 100, "source");
 
 /*
  * An action word tells a producer what one session wants of one event:
- *   bits 0-7 flags, 8-15 index of the statistic's field, 16-23 its enum pem_type, 24-39 its byte offset
- *   in the record, 40-63 epoch (a change of epoch starts the statistic anew).
+ *   bits 0-7 flags, 8-15 index of the statistic's field, 16-19 its enum pem_type, 20-31 its byte offset in the
+ *   record, 32-39 incarnation (which of the sessions that had this slot of the process; 1 to 255), 40-63 epoch (a
+ *   change of epoch starts the statistic anew).
  */
 #define PEM_ACTION_LOG 0x01u
 #define PEM_ACTION_STAT 0x02u
@@ -106,12 +107,16 @@ PEM_STATIC_ASSERT(offsetof(struct pem_packet, source) == 100, "source");
 #define PEM_ACTION_FILTER 0x08u /* the session's rule names a thread or CPU: test it first */
 #define PEM_ACTION_FLAGS(a) ((uint32_t)(a)&0xffu)
 #define PEM_ACTION_FIELD(a) ((uint32_t)((a) >> 8) & 0xffu)
-#define PEM_ACTION_TYPE(a) ((uint32_t)((a) >> 16) & 0xffu)
-#define PEM_ACTION_OFFSET(a) ((uint32_t)((a) >> 24) & 0xffffu)
+#define PEM_ACTION_TYPE(a) ((uint32_t)((a) >> 16) & 0xfu)
+#define PEM_ACTION_OFFSET(a) ((uint32_t)((a) >> 20) & 0xfffu)
+#define PEM_ACTION_INCARNATION(a) ((uint32_t)((a) >> 32) & 0xffu)
 #define PEM_ACTION_EPOCH(a) ((uint32_t)((a) >> 40) & 0xffffffu)
 #define PEM_ACTION(flags, field, type, offset, epoch)                                              \
-	((uint64_t)(flags) | (uint64_t)(field) << 8 | (uint64_t)(type) << 16 |                     \
-	 (uint64_t)(offset) << 24 | (uint64_t)((epoch)&0xffffffu) << 40)
+	((uint64_t)(flags) | (uint64_t)(field) << 8 | (uint64_t)((type)&0xfu) << 16 |              \
+	 (uint64_t)((offset)&0xfffu) << 20 | (uint64_t)((epoch)&0xffffffu) << 40)
+#define PEM_ACTION_OF_INCARNATION(a, incarnation)                                                  \
+	(((a) & ~(0xffULL << 32)) | (uint64_t)((incarnation)&0xffu) << 32)
+#define PEM_RECORD_BYTES_MAX 4096u /* so that 12 bits hold every offset */
 #define PEM_NO_FIELD 0xffu /* count only */
 
 /* A provider's control page: header, enable[n], action[PEM_SESSIONS_MAX][n], n = events rounded up to 64. */
@@ -185,7 +190,8 @@ struct pem_pool_header {
 	uint32_t
 		session_slot; /* the process's index for this session: bit of enable, row of action */
 	char control_path[128]; /* the process's control file, "" if it has none */
-	uint8_t reserved0[16];
+	uint32_t incarnation; /* for the process's action words */
+	uint8_t reserved0[12];
 	uint32_t chunk_hint; /* own cache line: next chunk to try */
 	uint32_t
 		freed; /* the consumer adds 1 after freeing chunks: a full pool is searched again only then */
@@ -209,9 +215,20 @@ struct pem_rule {
 };
 PEM_STATIC_ASSERT(sizeof(struct pem_rule) == 32, "a rule is 32 bytes");
 
+/*
+ * Which events are wanted of providers that the session has not met: those that no rule names and whose name
+ * matches (pem_event__matches, pem/model.h). The first that matches wins.
+ */
+struct pem_pattern {
+	uint64_t action;
+	char text[120]; /* NUL-terminated */
+};
+PEM_STATIC_ASSERT(sizeof(struct pem_pattern) == 128, "a pattern is 128 bytes");
+
 /* The file "config" of a session directory: what to enable in a process that joins, and how big its pool is. */
 #define PEM_SESSION_MAGIC 0x534d4550u /* "PEMS" */
 #define PEM_RULES_MAX 1024u
+#define PEM_PATTERNS_MAX 64u
 struct pem_session_page {
 	uint32_t magic;
 	uint32_t abi_version;
@@ -229,8 +246,10 @@ struct pem_session_page {
 	uint32_t last_errno;
 	uint32_t reserved0;
 	uint64_t lost; /* events raised where there was no pool to count them in */
-	uint32_t reserved1[16];
+	uint32_t pattern_count;
+	uint32_t reserved1[15];
 	struct pem_rule rules[PEM_RULES_MAX];
+	struct pem_pattern patterns[PEM_PATTERNS_MAX];
 };
 PEM_STATIC_ASSERT(offsetof(struct pem_session_page, rules) == 128,
 		  "rules follow the 128-byte head");

@@ -41,9 +41,10 @@ struct pem_writer {
 	uint64_t last_clock;
 	uint64_t record_count;
 	struct pem_slot *slots; /* of the lane */
-	struct pem_lane *lane;
+	uint32_t incarnation; /* of the session that the lane belongs to; 0: none */
 	uint32_t chunk_index;
-	uint32_t lane_index;
+	uint32_t lane_index; /* 0: none */
+	uint32_t reserved;
 };
 
 /* The parts of a mapped pool that producers use; all pointers into the mapping, counts checked by who mapped it. */
@@ -161,11 +162,12 @@ static inline void pem_ring_give_back(const struct pem_ring *ring, uint32_t inde
 
 /*
  * Begin the chunk that pem_ring_find returned; its first record will be at clock now or later. The writer holds
- * none; its lane, lane_index and slots are set.
+ * none; its lane_index and slots are set.
  */
 static inline void pem_ring_start(const struct pem_ring *ring, struct pem_writer *w, uint32_t index,
 				  uint64_t now, uint32_t pid, uint32_t tid)
 {
+	struct pem_lane *lane = &ring->lanes[w->lane_index];
 	struct pem_packet *packet;
 
 	packet = (struct pem_packet *)(ring->chunks + (uint64_t)index * ring->chunk_bytes);
@@ -174,8 +176,8 @@ static inline void pem_ring_start(const struct pem_ring *ring, struct pem_writer
 	packet->timestamp_begin = now;
 	packet->timestamp_end = now;
 	packet->packet_size = (uint64_t)ring->chunk_bytes * 8;
-	packet->events_discarded = w->lane->discarded;
-	packet->packet_seq_num = w->lane->packet_seq;
+	packet->events_discarded = lane->discarded;
+	packet->packet_seq_num = lane->packet_seq;
 	packet->events_overwritten = 0;
 	packet->pid = pid;
 	packet->tid = tid;
@@ -184,7 +186,7 @@ static inline void pem_ring_start(const struct pem_ring *ring, struct pem_writer
 	packet->record_count = 0;
 	__atomic_store_n(&packet->content_size, PEM_PACKET_HEADER_BYTES * 8,
 			 __ATOMIC_RELEASE); /* A */
-	__atomic_store_n(&w->lane->packet_seq, w->lane->packet_seq + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&lane->packet_seq, lane->packet_seq + 1, __ATOMIC_RELEASE);
 	w->packet = packet;
 	w->cursor = (uint8_t *)packet + PEM_PACKET_HEADER_BYTES;
 	w->end = (uint8_t *)packet + ring->chunk_bytes;

@@ -104,7 +104,8 @@ static inline uint32_t pem_event_begin(struct pem_cursor *c, const struct pem_pr
 		return 0;
 	c->action = __atomic_load_n(&actions[session * event_capacity + index], __ATOMIC_RELAXED);
 	c->writer = &c->thread->writer[session];
-	if (__builtin_expect(c->writer->slots == (struct pem_slot *)0, 0))
+	/* No lane in this session yet, or in an earlier one that had its slot. */
+	if (__builtin_expect(c->writer->incarnation != PEM_ACTION_INCARNATION(c->action), 0))
 		return 0;
 	c->slot = &c->writer->slots[provider->event_base + index];
 	c->thread->depth = 1;
