@@ -215,20 +215,9 @@ struct pem_rule {
 };
 PEM_STATIC_ASSERT(sizeof(struct pem_rule) == 32, "a rule is 32 bytes");
 
-/*
- * Which events are wanted of providers that the session has not met: those that no rule names and whose name
- * matches (pem_event__matches, pem/model.h). The first that matches wins.
- */
-struct pem_pattern {
-	uint64_t action;
-	char text[120]; /* NUL-terminated */
-};
-PEM_STATIC_ASSERT(sizeof(struct pem_pattern) == 128, "a pattern is 128 bytes");
-
 /* The file "config" of a session directory: what to enable in a process that joins, and how big its pool is. */
 #define PEM_SESSION_MAGIC 0x534d4550u /* "PEMS" */
 #define PEM_RULES_MAX 1024u
-#define PEM_PATTERNS_MAX 64u
 struct pem_session_page {
 	uint32_t magic;
 	uint32_t abi_version;
@@ -246,10 +235,8 @@ struct pem_session_page {
 	uint32_t last_errno;
 	uint32_t reserved0;
 	uint64_t lost; /* events raised where there was no pool to count them in */
-	uint32_t pattern_count;
-	uint32_t reserved1[15];
+	uint32_t reserved1[16];
 	struct pem_rule rules[PEM_RULES_MAX];
-	struct pem_pattern patterns[PEM_PATTERNS_MAX];
 };
 PEM_STATIC_ASSERT(offsetof(struct pem_session_page, rules) == 128,
 		  "rules follow the 128-byte head");
