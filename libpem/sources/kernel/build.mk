@@ -15,3 +15,5 @@ $(B)/lib/pem/source-kernel.so: $(KERNEL_SOURCE_OBJ)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -shared -Wl,-z,defs -o $@ $(KERNEL_SOURCE_OBJ) \
 	  $(shell pkg-config --libs libbpf) -lelf -lz -lpthread
+
+TEST_OBJ_kernel_drain := $(patsubst %,$(B)/obj/libpem/sources/kernel/%.o,drain table)
