@@ -70,12 +70,12 @@ static void lay_out(struct pem_spec_set *set, const struct pem_spec *spec,
 	event->fixed_bytes = place_fixed(event);
 	bytes = end_of_tail(event, event->fixed_bytes);
 	event->max_bytes = (uint32_t)bytes;
-	if (bytes > PEM_SPEC_RECORD_BYTES_MAX)
+	if (bytes > PEM_RECORD_BYTES_MAX)
 		pem_spec_set__error(
 			set, spec->path, event->line,
 			"a record of this event may take %llu bytes: expected at most %u; "
 			"lower max='' of its lists and strings",
-			(unsigned long long)bytes, PEM_SPEC_RECORD_BYTES_MAX);
+			(unsigned long long)bytes, PEM_RECORD_BYTES_MAX);
 }
 
 void pem_spec_set__layout(struct pem_spec_set *set)

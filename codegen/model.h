@@ -20,8 +20,7 @@
 
 /* Limits of the language, so that hostile input stays small and every number fits its place in the ABI. */
 #define PEM_SPEC_FILE_BYTES_MAX (1u << 20)
-#define PEM_SPEC_FIELDS_MAX 64u
-#define PEM_SPEC_RECORD_BYTES_MAX 4096u
+#define PEM_SPEC_FIELDS_MAX 64u /* records: PEM_RECORD_BYTES_MAX of abi.h */
 #define PEM_SPEC_LIST_DEFAULT 16u
 #define PEM_SPEC_STRING_DEFAULT 64u
 #define PEM_SPEC_ID_RESERVED 16u /* ids below this are never an event's */

@@ -61,7 +61,6 @@ extern "C" {
 
 static __thread struct pem_thread *self;
 static struct pem_thread thread;
-static struct pem_lane lane;
 static struct pem_slot slots[256];
 static uint64_t chunk[4096];
 static unsigned registered, notified;
@@ -128,7 +127,8 @@ static void use_chunk(unsigned bytes)
 	w->end = (uint8_t *)chunk + bytes;
 	w->last_clock = pem_clock();
 	w->slots = slots;
-	w->lane = &lane;
+	w->incarnation = 7;
+	w->lane_index = 1;
 }
 
 static void want(uint64_t action)
@@ -138,7 +138,7 @@ static void want(uint64_t action)
 	memset(slots, 0, sizeof(slots));
 	for (i = 0; i < pem_provider_probe.event_count; i++) {
 		pem_page_probe.enable[i] = action ? 4 : 0;
-		pem_page_probe.action[2][i] = action;
+		pem_page_probe.action[2][i] = PEM_ACTION_OF_INCARNATION(action, 7);
 	}
 }
 
@@ -194,14 +194,25 @@ int main(void)
 	check(notified == @COUNT@ && thread.writer[2].record_count == @COUNT@, "slow when nested");
 
 	use_chunk(PEM_PACKET_HEADER_BYTES + 4); /* no room */
+	slots[5].produced = 0;
 	notified = 0;
 	raise_all(0);
 	check(notified == @COUNT@ && thread.writer[2].record_count == 0, "slow when full");
+
+	thread.writer[2].incarnation = 6; /* the lane is an earlier session's */
+	notified = 0;
+	raise_elsewhere();
+	check(notified == 1 && slots[5].produced == 0, "slow when the session changed");
+	thread.writer[2].incarnation = 7;
 
 	notified = 0;
 	want(PEM_ACTION(PEM_ACTION_LOG | PEM_ACTION_FILTER, 0, 0, 0, 0));
 	raise_elsewhere();
 	check(notified == 1, "slow when filtered");
+
+	want(PEM_ACTION(0, 0, 0, 0, 1)); /* enabled, and what for is just being taken back */
+	raise_elsewhere();
+	check(slots[5].produced == 0, "no depth is left behind by an empty action");
 
 	notified = 0;
 	want(PEM_ACTION(PEM_ACTION_STAT, 1, PEM_TYPE_INT64, 0, 3));

@@ -104,8 +104,10 @@ static inline uint32_t pem_event_begin(struct pem_cursor *c, const struct pem_pr
 		return 0;
 	c->action = __atomic_load_n(&actions[session * event_capacity + index], __ATOMIC_RELAXED);
 	c->writer = &c->thread->writer[session];
-	/* No lane in this session yet, or in an earlier one that had its slot. */
-	if (__builtin_expect(c->writer->incarnation != PEM_ACTION_INCARNATION(c->action), 0))
+	/* No lane in this session yet, or in an earlier one that had its slot; or just disabled. */
+	if (__builtin_expect(c->writer->incarnation != PEM_ACTION_INCARNATION(c->action) ||
+				     PEM_ACTION_FLAGS(c->action) == 0,
+			     0))
 		return 0;
 	c->slot = &c->writer->slots[provider->event_base + index];
 	c->thread->depth = 1;
