@@ -299,7 +299,7 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 		e = &p->table[i];
 		if (!e->id)
 			continue;
-		entries[count].event_id = e->id;
+		entries[count].event_id = e->event ? e->id : 0; /* 0: its kind is unknown */
 		b = &entries[count++].balance;
 		b->delivered = p->delivered[e->slot];
 		b->discarded = p->discarded[e->slot] + p->lost[e->slot];
@@ -315,7 +315,7 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 			       : 0;
 		b->overwritten = rest < overwritten ? rest : overwritten;
 		overwritten -= b->overwritten;
-		if (p->recovering)
+		if (p->recovering || p->damaged) /* what was cut off never was read */
 			b->discarded += rest - b->overwritten;
 	}
 	pem_trace_writer__balance(s->log->writer, p->pid, p->comm, entries, count);

@@ -57,8 +57,8 @@ static int create_pool_file(const char *directory)
 	return -EEXIST;
 }
 
-/* The model text of each provider lies in the session's folder under its hash, for whoever decodes the records. */
-static void write_models(const char *directory)
+/* Each lies under its hash: whoever has written the same is done. */
+void pem_process__write_models(const char *directory)
 {
 	char path[PATH_MAX + 64], temporary[PATH_MAX + 64];
 	const struct pem_provider *provider;
@@ -164,7 +164,7 @@ int pem_process__make_pool(unsigned slot)
 	if (__atomic_load_n(&page->closed, __ATOMIC_RELAXED))
 		goto fail;
 	pem_process__publish();
-	write_models(joined->directory);
+	pem_process__write_models(joined->directory);
 	fd = create_pool_file(joined->directory);
 	result = fd;
 	if (fd >= 0) {

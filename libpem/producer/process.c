@@ -386,6 +386,8 @@ static void note_events(struct pem_provider *provider)
 	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
 		if (pem_process.joined[slot].state != PEM_JOINED_POOL)
 			continue;
+		/* The model first: who finds an id looks for it. */
+		pem_process__write_models(pem_process.joined[slot].directory);
 		ids = pem_pool__event_ids(&pem_process.joined[slot].ring);
 		for (i = 0; i < provider->event_count; i++)
 			__atomic_store_n(&ids[provider->event_base + i], provider->event_ids[i],
@@ -419,7 +421,7 @@ int pem_provider_register(struct pem_provider *provider)
 	provider->notify = pem_notify;
 	provider->next = pem_process.providers;
 	pem_process.providers = provider;
-	note_events(provider);
+	note_events(provider); /* which is on the list by now */
 	if (pem_process.control)
 		extend_control(provider);
 	else

@@ -108,6 +108,8 @@ int pem_process__join(const char *directory);
 void pem_process__leave(unsigned slot);
 /* Apply the session's rules to every provider. Lock held. */
 void pem_process__apply(unsigned slot);
+/* Leave each provider's model text in a session's folder, for whoever decodes the records. Lock held. */
+void pem_process__write_models(const char *directory);
 /* Make this process's pool for a session. Lock held. 0, or -errno; the state says so too. */
 int pem_process__make_pool(unsigned slot);
 /* Make sure that the control file exists and the providers' pages lie in it. Lock held. */
