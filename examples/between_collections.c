@@ -116,7 +116,7 @@ static struct pem_callback *call_back_on(struct pem_session *session,
 /* The program that is watched: allocate, collect, allocate, collect. */
 static int run_program(size_t collections, size_t pages)
 {
-	struct heap *heap = heap_new((collections + 2) * pages);
+	struct heap *heap = heap_new((collections + 2) * pages + 1);
 	int result = heap ? 0 : -1;
 	size_t i;
 
