@@ -94,21 +94,22 @@ static size_t find_candidates(const struct pem_producer *p, bool owned_too, stru
 
 /*
  * Check the records of a private copy of content bytes and count them. Sets timestamp_end and record_count, shortens
- * content_size to what can be believed.
+ * content_size to what can be believed. No record lies before floor, where the lane's stream ends: two threads that had the
+ * lane one after the other may have read counters a few ticks apart.
  */
 static void check_records(struct pem_session *s, struct pem_producer *p, struct pem_packet *packet,
-			  size_t content, uint32_t *counts)
+			  size_t content, uint64_t floor, uint32_t *counts)
 {
 	const struct pem_event_entry *entry = NULL;
-	const struct pem_record_header *header;
-	const uint8_t *base = (const uint8_t *)packet;
+	struct pem_record_header *header;
+	uint8_t *base = (uint8_t *)packet;
 	size_t at = PEM_PACKET_HEADER_BYTES, end = at;
 	uint64_t clock = packet->timestamp_begin;
 	int bytes;
 
 	packet->record_count = 0;
 	while (at + sizeof(*header) <= content) {
-		header = (const struct pem_record_header *)(base + at);
+		header = (struct pem_record_header *)(base + at);
 		if (!entry || entry->id != header->event_id) {
 			entry = pem_producer__event(p, header->event_id);
 			if (!entry) {
@@ -122,6 +123,8 @@ static void check_records(struct pem_session *s, struct pem_producer *p, struct 
 		if (bytes < 0)
 			break;
 		clock += (uint32_t)(header->clock_low - (uint32_t)clock);
+		if (clock < floor)
+			header->clock_low = (uint32_t)floor;
 		counts[entry->slot]++;
 		packet->record_count++;
 		end = at + (size_t)bytes;
@@ -129,7 +132,9 @@ static void check_records(struct pem_session *s, struct pem_producer *p, struct 
 	}
 	if (end < content)
 		p->damaged++;
-	packet->timestamp_end = clock;
+	if (packet->timestamp_begin < floor)
+		packet->timestamp_begin = floor;
+	packet->timestamp_end = clock < floor ? floor : clock;
 	packet->content_size = (uint64_t)end * 8;
 }
 
@@ -184,7 +189,7 @@ static void take(struct pem_session *s, struct pem_producer *p, const struct can
 	packet->events_overwritten =
 		__atomic_load_n(&ring->lanes[c->lane].overwritten, __ATOMIC_RELAXED);
 	memset(counts, 0, ring->event_capacity * sizeof(*counts));
-	check_records(s, p, packet, bits / 8, counts);
+	check_records(s, p, packet, bits / 8, pem_session__stream_clock(s, p, c->lane), counts);
 	if (packet->record_count)
 		write_packet(s, p, c->lane, packet, counts);
 }

@@ -21,14 +21,20 @@ static uint64_t cpu_ns(const struct rusage *usage)
 	       ((uint64_t)usage->ru_utime.tv_usec + (uint64_t)usage->ru_stime.tv_usec) * 1000u;
 }
 
-static void start_info(struct pem_session *s, struct pem_trace_info *info)
+void pem_log__start_clock(struct pem_log *log)
 {
 	struct timespec now;
 
-	memset(info, 0, sizeof(*info));
 	clock_gettime(CLOCK_REALTIME, &now);
-	info->start_clock = pem_clock();
-	info->start_time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	log->info.start_clock = pem_clock();
+	log->info.start_time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void start_info(struct pem_session *s, struct pem_log *log)
+{
+	struct pem_trace_info *info = &log->info;
+
+	pem_log__start_clock(log);
 	info->clock_hz = pem_clock__hz();
 	info->clock_error_ns = pem_clock_sync__error_ns(&s->clock);
 	info->exit_status = -1;
@@ -61,7 +67,7 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
 	pem_session__lock(session);
 	log->session = session;
 	log->any_event = set->any_event && (!context || context->pid == PEM_ANY);
-	start_info(session, &log->info);
+	start_info(session, log);
 	for (i = 0; i < set->count; i++) {
 		wish = pem_session__wish(session, set->events[i]);
 		result = wish ? pem_wish__set_context(wish, context, error) : -ENOMEM;

@@ -112,6 +112,7 @@ static struct pem_producer *open_producer(struct pem_session *s, const char *nam
 	memcpy(p->control_path, h->control_path, sizeof(p->control_path));
 	p->control_path[sizeof(p->control_path) - 1] = 0;
 	p->pid = h->pid;
+	p->start_clock = h->start_clock;
 	p->slot = h->session_slot;
 	p->incarnation = h->incarnation;
 	if (p->slot >= PEM_SESSIONS_MAX || p->ring.chunk_bytes != s->page->chunk_bytes)
@@ -134,14 +135,21 @@ fail:
 	return NULL;
 }
 
-/* A second image of the same process has a pool of its own: the first one's owner is gone for good. */
-static void bury_earlier_images(struct pem_session *s, const struct pem_producer *image)
+/*
+ * A second image of the same process has a pool of its own, made later: the first one's owner is gone for good. The folder
+ * is not read in order of age.
+ */
+static void bury_earlier_images(struct pem_session *s, struct pem_producer *image)
 {
 	struct pem_producer *p;
 
 	for (p = s->producers; p; p = p->next) {
-		if (p != image && p->pid == image->pid)
+		if (p->pid != image->pid)
+			continue;
+		if (p->start_clock < image->start_clock)
 			p->dead = true;
+		else if (p->start_clock > image->start_clock)
+			image->dead = true;
 	}
 }
 

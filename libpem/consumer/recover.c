@@ -103,37 +103,62 @@ static int make_log(struct pem_session *s, const char *trace, const struct pem_t
 	return 0;
 }
 
-/* Records of earlier packets: user streams' by producer, the others' by event. */
+/* Add a packet's records to the wishes of their events. */
+static void count_events(struct pem_session *s, const struct pem_packet *packet, size_t content)
+{
+	const struct pem_record_header *header;
+	const uint8_t *base = (const uint8_t *)packet;
+	size_t at = PEM_PACKET_HEADER_BYTES;
+	const struct pem_event *event;
+	int bytes;
+
+	while (at + sizeof(*header) <= content) {
+		header = (const struct pem_record_header *)(base + at);
+		event = pem_model__by_id(s->model, header->event_id);
+		bytes = event ? pem_event__record_bytes(event, base + at, content - at) : -EINVAL;
+		if (bytes < 0)
+			return;
+		pem_session__wish(s, event)->delivered++;
+		at += ((size_t)bytes + 7) & ~(size_t)7;
+	}
+}
+
+/* Records of earlier packets: of one producer's streams, or (NULL) of sources'. */
 struct written {
 	struct pem_session *session;
-	struct pem_producer *producer; /* NULL: count records of sources */
+	const struct pem_producer *producer;
 };
 
 static void count_written(void *arg, const char *stream, const struct pem_packet *packet,
 			  size_t content)
 {
 	const struct written *w = arg;
-	const struct pem_record_header *header;
-	const uint8_t *base = (const uint8_t *)packet;
-	size_t at = PEM_PACKET_HEADER_BYTES;
-	const struct pem_event_entry *entry;
-	const struct pem_event *event;
-	int bytes;
 
-	if (w->producer ? !pem_producer__owns_stream(w->producer, stream) : stream[0] == 'u')
-		return;
-	while (at + sizeof(*header) <= content) {
-		header = (const struct pem_record_header *)(base + at);
-		event = pem_model__by_id(w->session->model, header->event_id);
-		bytes = event ? pem_event__record_bytes(event, base + at, content - at) : -EINVAL;
-		if (bytes < 0)
-			return;
-		entry = w->producer ? pem_producer__event(w->producer, header->event_id) : NULL;
+	if (w->producer ? pem_producer__owns_stream(w->producer, stream) : stream[0] != 'u')
+		count_events(w->session, packet, content);
+}
+
+/* Count anew what is written of a producer or of sources, into the wishes. */
+static void count_stream(struct pem_session *s, const struct pem_producer *p)
+{
+	struct written written = {s, p};
+	size_t i;
+
+	for (i = 0; i < s->wish_count; i++)
+		s->wishes[i].delivered = 0;
+	pem_trace_writer__walk(s->log->writer, count_written, &written);
+}
+
+static void take_over_counts(struct pem_session *s, struct pem_producer *p)
+{
+	const struct pem_event_entry *entry;
+	size_t i;
+
+	count_stream(s, p);
+	for (i = 0; i < s->wish_count; i++) {
+		entry = pem_producer__event(p, s->wishes[i].event->id);
 		if (entry)
-			w->producer->delivered[entry->slot]++;
-		else if (!w->producer)
-			pem_session__wish(w->session, event)->delivered++;
-		at += ((size_t)bytes + 7) & ~(size_t)7;
+			p->delivered[entry->slot] = s->wishes[i].delivered;
 	}
 }
 
@@ -161,14 +186,12 @@ static void skip_written(struct pem_session *s, struct pem_producer *p)
 static void drain_producers(struct pem_session *s)
 {
 	const struct timespec pause = {0, 2000000};
-	struct written written = {s, NULL};
 	struct pem_producer *p;
 
 	pem_session__scan_producers(s);
 	for (p = s->producers; p; p = p->next) {
 		pem_session__apply_to(s, p);
-		written.producer = p;
-		pem_trace_writer__walk(s->log->writer, count_written, &written);
+		take_over_counts(s, p);
 	}
 	nanosleep(&pause, NULL); /* events under way come to their end */
 	for (p = s->producers; p; p = p->next) {
@@ -179,16 +202,108 @@ static void drain_producers(struct pem_session *s)
 	}
 }
 
+/* A process that ended before the recorder did, as its streams tell: its pool is gone, and its account with the recorder. */
+struct gone {
+	char prefix[48]; /* "u_<pid>_<k>_" */
+	uint32_t pid;
+	struct pem_balance_entry *entries; /* by wish, and one more */
+	struct gone *next;
+};
+
+struct gone_search {
+	struct pem_session *session;
+	struct gone *found;
+	char stream[64]; /* of the packet before */
+	uint64_t discarded; /* as that packet has it */
+};
+
+static struct gone *find_gone(struct gone_search *search, const char *stream)
+{
+	const char *end = strrchr(stream, '_');
+	struct gone *gone;
+	size_t length;
+
+	if (!end || stream[0] != 'u' ||
+	    (length = (size_t)(end - stream) + 1) >= sizeof(gone->prefix))
+		return NULL;
+	for (gone = search->found; gone; gone = gone->next) {
+		if (!strncmp(gone->prefix, stream, length) && !gone->prefix[length])
+			return gone;
+	}
+	gone = calloc(1, sizeof(*gone));
+	if (!gone)
+		return NULL;
+	gone->entries = calloc(search->session->wish_count + 1, sizeof(*gone->entries));
+	memcpy(gone->prefix, stream, length);
+	gone->pid = (uint32_t)strtoul(stream + 2, NULL, 10);
+	gone->next = search->found;
+	search->found = gone;
+	return gone;
+}
+
+static void count_gone(void *arg, const char *stream, const struct pem_packet *packet,
+		       size_t content)
+{
+	struct gone_search *search = arg;
+	struct pem_session *s = search->session;
+	const struct pem_producer *p;
+	struct gone *gone;
+	size_t i;
+
+	for (p = s->producers; p; p = p->next) {
+		if (pem_producer__owns_stream(p, stream))
+			return;
+	}
+	gone = find_gone(search, stream);
+	if (!gone || !gone->entries)
+		return;
+	for (i = 0; i < s->wish_count; i++)
+		s->wishes[i].delivered = 0;
+	count_events(s, packet, content);
+	for (i = 0; i < s->wish_count; i++)
+		gone->entries[i].balance.delivered += s->wishes[i].delivered;
+	/* Which events were discarded is not known any more: they are counted under id 0, behind the others. */
+	if (strcmp(search->stream, stream)) {
+		pem_copy_text(search->stream, sizeof(search->stream), stream);
+		search->discarded = 0;
+	}
+	gone->entries[s->wish_count].balance.discarded +=
+		packet->events_discarded - search->discarded;
+	search->discarded = packet->events_discarded;
+}
+
+static void account_gone(struct pem_session *s)
+{
+	struct gone_search search = {.session = s};
+	struct pem_balance *b;
+	struct gone *gone;
+	size_t i;
+
+	pem_trace_writer__walk(s->log->writer, count_gone, &search);
+	while ((gone = search.found)) {
+		for (i = 0; gone->entries && i <= s->wish_count; i++) {
+			gone->entries[i].event_id = i < s->wish_count ? s->wishes[i].event->id : 0;
+			b = &gone->entries[i].balance;
+			b->produced = b->delivered + b->discarded;
+		}
+		if (gone->entries)
+			pem_trace_writer__balance(s->log->writer, gone->pid, "", gone->entries,
+						  s->wish_count + 1);
+		search.found = gone->next;
+		free(gone->entries);
+		free(gone);
+	}
+}
+
 /* What sources wrote is all that is known of them. */
 static void account_sources(struct pem_session *s)
 {
 	struct pem_balance_entry *entries = calloc(s->wish_count + 1, sizeof(*entries));
-	struct written written = {s, NULL};
 	size_t i;
 
 	if (!entries)
 		return;
-	pem_trace_writer__walk(s->log->writer, count_written, &written);
+	count_stream(s, NULL);
 	for (i = 0; i < s->wish_count; i++) {
 		entries[i].event_id = s->wishes[i].event->id;
 		entries[i].balance.produced = entries[i].balance.delivered = s->wishes[i].delivered;
@@ -265,6 +380,7 @@ int pem_trace__recover(const char *directory, struct pem_error *error)
 	__atomic_store_n(&s->page->closed, 1, __ATOMIC_RELEASE);
 	s->log->finished = true;
 	drain_producers(s);
+	account_gone(s);
 	account_sources(s);
 	finish_info(s, &s->log->info);
 	result = pem_trace_writer__finish(s->log->writer, &s->log->info);

@@ -9,13 +9,18 @@
 #include <string.h>
 #include <unistd.h>
 
-static void add_rule(struct pem_session_page *page, const struct pem_wish *wish, uint32_t pid,
+static void add_rule(struct pem_session *s, const struct pem_wish *wish, uint32_t pid,
 		     uint64_t action)
 {
+	struct pem_session_page *page = s->page;
 	struct pem_rule *rule;
 
-	if (!PEM_ACTION_FLAGS(action) || page->rule_count >= PEM_RULES_MAX)
+	if (page->rule_count == PEM_RULES_MAX) {
+		pem_session__say(s, PEM_LOG_WARNING,
+				 "more than %u stub events at once: %s is not observed",
+				 PEM_RULES_MAX, wish->event->name);
 		return;
+	}
 	rule = &page->rules[page->rule_count++];
 	memset(rule, 0, sizeof(*rule));
 	rule->event_id = wish->event->id;
@@ -46,10 +51,10 @@ static void write_rules(struct pem_session *s)
 			continue;
 		action = pem_wish__action(wish);
 		if (PEM_ACTION_FLAGS(action) & PEM_ACTION_CALLBACK)
-			add_rule(page, wish, self, action);
+			add_rule(s, wish, self, action);
 		action &= ~(uint64_t)PEM_ACTION_CALLBACK;
 		if (PEM_ACTION_FLAGS(action) & (PEM_ACTION_LOG | PEM_ACTION_STAT))
-			add_rule(page, wish, wish->context.pid, action);
+			add_rule(s, wish, wish->context.pid, action);
 	}
 	if (s->log && s->log->enabled && s->log->any_event && page->rule_count < PEM_RULES_MAX)
 		page->rules[page->rule_count++] = (struct pem_rule){

@@ -110,10 +110,13 @@ pid_t pem_session__run(struct pem_session *s, char *const argv[],
 	if (s->log) {
 		write_command(s->log->info.command, sizeof(s->log->info.command), argv);
 		pem_session__calibrate(s, &s->log->info);
-		pem_trace_writer__set_info(s->log->writer, &s->log->info);
 	}
 	pem_session__open_sources(s, child, error);
 	pem_session__update_sources(s);
+	if (s->log) {
+		pem_log__start_clock(s->log);
+		pem_trace_writer__set_info(s->log->writer, &s->log->info);
+	}
 	pem_session__unlock(s);
 	result = child;
 	if (write(go[1], "g", 1) != 1 || read(failed[0], &code, sizeof(code)) == sizeof(code)) {

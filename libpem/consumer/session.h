@@ -59,6 +59,7 @@ struct pem_producer {
 	char comm[PEM_NAME_BYTES];
 	char control_path[128];
 	uint32_t pid;
+	uint64_t start_clock; /* when its pool was made */
 	int pidfd; /* -1: could not be opened, taken for dead at the end only */
 	bool dead;
 	bool recovering; /* its recorder died: what is missing was lost with it */
@@ -221,6 +222,9 @@ void pem_session__drain_producer(struct pem_session *session, struct pem_produce
 				 bool final);
 /* Account for a producer that will produce no more, or not for this session. */
 void pem_session__account(struct pem_session *session, struct pem_producer *producer);
+
+/* log.c: the trace's time begins now. */
+void pem_log__start_clock(struct pem_log *log);
 
 /* sources.c */
 int pem_session__open_sources(struct pem_session *session, pid_t root, struct pem_error *error);

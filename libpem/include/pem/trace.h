@@ -97,7 +97,8 @@ const struct pem_trace_info *pem_trace__info(const struct pem_trace *trace);
 uint64_t pem_trace__torn_packets(const struct pem_trace *trace);
 
 /*
- * Next record in order of time (ties: by stream). 1: record filled; 0: end; -EINVAL: damaged packet, error set.
+ * Next record in order of time (ties: by stream). 1: record filled; 0: end; -ENOMEM; -EINVAL: a damaged packet, error
+ * set, and the next call goes on behind it. time_ns is 0 for a record before the trace's start.
  * Kernel records get process and thread from events that set them on their CPU; after a loss on a CPU they are
  * unknown (0) until the next such event.
  */
