@@ -8,13 +8,18 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
-/* What one function measured over the rounds. */
+#define WARM_MS 100.0
+
+/* What one function measured over the rounds; case i's at 2 * i, its peer's behind it. */
 struct series {
 	void (*run)(uint64_t n);
 	uint64_t n; /* operations in one slice */
-	double *values; /* one per round; sorted at the end */
+	unsigned count; /* of values: 0, it did not run */
+	double *values; /* sorted at the end */
 };
 
 static double now_ns(clockid_t clock)
@@ -49,16 +54,18 @@ int bench__pin(void)
 	return cpu;
 }
 
-/* Find how many operations take a slice; this warms the case up as well. */
+/* Find how many operations take a slice; then warm up: a peer's buffers may be as large as ours, and untouched. */
 static void calibrate(const struct bench *bench, struct series *series)
 {
-	double took;
+	double took, warm = 0;
 
 	for (series->n = 1024; series->n < 1ull << 40; series->n *= 2) {
 		took = time_ns(bench, series->run, series->n);
 		if (took >= bench->slice_ms * 1e6 / 2)
 			break;
 	}
+	while (warm < WARM_MS * 1e6)
+		warm += time_ns(bench, series->run, series->n);
 }
 
 static int compare(const void *a, const void *b)
@@ -73,10 +80,10 @@ static double median(const double *sorted, unsigned count)
 	return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
 }
 
-static void measure(const struct bench *bench, struct series *series, size_t count)
+static void measure(const struct bench *bench, struct series *series)
 {
+	size_t count = 2 * bench->case_count, i;
 	unsigned round;
-	size_t i;
 
 	for (i = 0; i < count; i++)
 		if (series[i].run)
@@ -84,41 +91,38 @@ static void measure(const struct bench *bench, struct series *series, size_t cou
 	for (round = 0; round < bench->rounds; round++)
 		for (i = 0; i < count; i++)
 			if (series[i].run)
-				series[i].values[round] =
+				series[i].values[series[i].count++] =
 					time_ns(bench, series[i].run, series[i].n) /
 					(double)series[i].n;
-	for (i = 0; i < count; i++)
-		if (series[i].run)
-			qsort(series[i].values, bench->rounds, sizeof(double), compare);
 }
 
 static void write_json(FILE *out, const struct bench *bench, const struct bench_case *c,
 		       const struct series *ours, const struct series *peer)
 {
-	double value = median(ours->values, bench->rounds), peer_value;
+	double value = median(ours->values, ours->count), peer_value;
 
 	fprintf(out,
 		"{\"bench\":\"%s\",\"case\":\"%s\",\"unit\":\"ns\",\"value\":%.4f,\"min\":%.4f,"
 		"\"max\":%.4f,\"runs\":%u",
-		bench->name, c->name, value, ours->values[0], ours->values[bench->rounds - 1],
-		bench->rounds);
-	if (peer->run) {
-		peer_value = median(peer->values, bench->rounds);
+		bench->name, c->name, value, ours->values[0], ours->values[ours->count - 1],
+		ours->count);
+	if (peer->count) {
+		peer_value = median(peer->values, peer->count);
 		fprintf(out, ",\"peer\":\"%s\",\"peer_value\":%.4f,\"ratio\":%.4f", c->peer,
 			peer_value, value / peer_value);
 	}
 	fputs("}\n", out);
 }
 
-static void print_row(const struct bench *bench, const struct bench_case *c,
-		      const struct series *ours, const struct series *peer)
+static void print_row(const struct bench_case *c, const struct series *ours,
+		      const struct series *peer)
 {
-	double value = median(ours->values, bench->rounds), peer_value;
+	double value = median(ours->values, ours->count), peer_value;
 
 	printf("%-20s %9.3f %9.3f %9.3f  ns", c->name, value, ours->values[0],
-	       ours->values[bench->rounds - 1]);
-	if (peer->run) {
-		peer_value = median(peer->values, bench->rounds);
+	       ours->values[ours->count - 1]);
+	if (peer->count) {
+		peer_value = median(peer->values, peer->count);
 		printf("   %s %.3f ns, ratio %.3f", c->peer, peer_value, value / peer_value);
 	} else if (c->peer) {
 		printf("   %s not here", c->peer);
@@ -136,9 +140,9 @@ static int report(const struct bench *bench, const struct series *series)
 		return -errno;
 	printf("%-20s %9s %9s %9s\n", bench->name, "median", "min", "max");
 	for (i = 0; i < bench->case_count; i++) {
-		if (!series[2 * i].run)
+		if (!series[2 * i].count)
 			continue;
-		print_row(bench, &bench->cases[i], &series[2 * i], &series[2 * i + 1]);
+		print_row(&bench->cases[i], &series[2 * i], &series[2 * i + 1]);
 		if (out)
 			write_json(out, bench, &bench->cases[i], &series[2 * i],
 				   &series[2 * i + 1]);
@@ -148,23 +152,131 @@ static int report(const struct bench *bench, const struct series *series)
 	return 0;
 }
 
-int bench__run(const struct bench *bench)
+/* --- several processes --- */
+
+static struct series *make_series(const struct bench *bench, unsigned capacity)
 {
 	size_t count = 2 * bench->case_count, i;
 	struct series *series = calloc(count, sizeof(*series));
-	double *values = calloc(count * bench->rounds, sizeof(*values));
-	int rc = -ENOMEM;
+	double *values = calloc(count * capacity, sizeof(*values));
 
-	if (!series || !values)
-		goto out;
+	if (!series || !values) {
+		free(series);
+		free(values);
+		return NULL;
+	}
 	for (i = 0; i < count; i++) {
 		series[i].run = i % 2 ? bench->cases[i / 2].run_peer : bench->cases[i / 2].run;
-		series[i].values = values + i * bench->rounds;
+		series[i].values = values + i * capacity;
 	}
-	measure(bench, series, count);
-	rc = report(bench, series);
-out:
-	free(values);
+	return series;
+}
+
+static void free_series(struct series *series)
+{
+	if (series)
+		free(series[0].values);
 	free(series);
+}
+
+/* A child's values, as the parent reads them: for each series how many, then these. */
+static int send(const struct bench *bench, const struct series *series, FILE *to)
+{
+	size_t i;
+
+	for (i = 0; i < 2 * bench->case_count; i++) {
+		fwrite(&series[i].count, sizeof(series[i].count), 1, to);
+		fwrite(series[i].values, sizeof(double), series[i].count, to);
+	}
+	return fflush(to) || ferror(to) ? -EIO : 0;
+}
+
+static int receive(const struct bench *bench, struct series *series, FILE *from)
+{
+	unsigned count;
+	size_t i;
+
+	for (i = 0; i < 2 * bench->case_count; i++) {
+		if (fread(&count, sizeof(count), 1, from) != 1 || count > bench->rounds ||
+		    fread(series[i].values + series[i].count, sizeof(double), count, from) != count)
+			return -EIO;
+		series[i].count += count;
+	}
+	return 0;
+}
+
+/* Run this program again as child number k; its values come through a pipe. */
+static int run_child(const struct bench *bench, struct series *series, unsigned k)
+{
+	int ends[2], status, rc;
+	char number[16], fd[16];
+	FILE *from;
+	pid_t child;
+
+	if (pipe(ends) < 0)
+		return -errno;
+	fflush(stdout);
+	child = fork();
+	if (child == 0) {
+		close(ends[0]);
+		snprintf(number, sizeof(number), "%u", k);
+		snprintf(fd, sizeof(fd), "%d", ends[1]);
+		setenv("BENCH_CHILD", number, 1);
+		setenv("BENCH_FD", fd, 1);
+		execl("/proc/self/exe", bench->name, NULL);
+		_exit(127);
+	}
+	close(ends[1]);
+	if (child < 0) {
+		close(ends[0]);
+		return -errno;
+	}
+	from = fdopen(ends[0], "r");
+	rc = from ? receive(bench, series, from) : -errno;
+	if (from)
+		fclose(from);
+	if (waitpid(child, &status, 0) != child || status != 0)
+		return -ECHILD; /* which has said why */
+	return rc;
+}
+
+unsigned bench__child(void)
+{
+	const char *number = getenv("BENCH_CHILD");
+
+	return number ? (unsigned)strtoul(number, NULL, 10) : 0;
+}
+
+int bench__spread(const struct bench *bench)
+{
+	struct series *series = make_series(bench, bench->rounds * bench->processes);
+	unsigned k;
+	size_t i;
+	int rc = series ? 0 : -ENOMEM;
+
+	for (k = 1; rc == 0 && k <= bench->processes; k++)
+		rc = run_child(bench, series, k);
+	for (i = 0; rc == 0 && i < 2 * bench->case_count; i++)
+		qsort(series[i].values, series[i].count, sizeof(double), compare);
+	if (rc == 0)
+		rc = report(bench, series);
+	free_series(series);
+	return rc;
+}
+
+int bench__run(const struct bench *bench)
+{
+	struct series *series = make_series(bench, bench->rounds);
+	const char *fd = getenv("BENCH_FD");
+	FILE *to = fd ? fdopen((int)strtol(fd, NULL, 10), "w") : NULL;
+	int rc = series && to ? 0 : -EINVAL;
+
+	if (rc == 0) {
+		measure(bench, series);
+		rc = send(bench, series, to);
+	}
+	if (to)
+		fclose(to);
+	free_series(series);
 	return rc;
 }

@@ -7,6 +7,9 @@
  * A round runs each case once and its peer right after it; the reported value is the median over the rounds, with
  * the least and greatest. Nothing is subtracted: a time per operation holds the loop around it, which BENCH_LOOP
  * makes the same for all, and which a case of its own may show empty.
+ *
+ * Rounds are spread over several processes: where the loader and the kernel happen to put code and data is worth a
+ * quarter of a short case (3.1 ns or 3.9 ns, the same all through one process); one process shows one such place only.
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -39,7 +42,8 @@ struct bench_case {
 
 struct bench {
 	const char *name; /* the program's: "notify" */
-	unsigned rounds;
+	unsigned processes; /* the rounds are done in so many, one after the other */
+	unsigned rounds; /* in each */
 	double slice_ms; /* how long one run of a case is to take */
 	clockid_t
 		clock; /* CLOCK_MONOTONIC; CLOCK_THREAD_CPUTIME_ID for work that never waits: others' is left out */
@@ -49,10 +53,15 @@ struct bench {
 
 /* Bind the calling thread to the last CPU it may run on. Returns the CPU, or -errno. */
 int bench__pin(void);
+/* Which child this process is, from 1; 0: the parent. */
+unsigned bench__child(void);
 /*
- * Run all cases; print a table to standard output and, if the environment names BENCH_OUT, append one JSON object
- * per case to that file. Values are ns per operation; ratio is value / peer_value. 0, or -errno.
+ * The parent: runs its program again as one child after the other, which call bench__run; prints a table of all
+ * their rounds to standard output and, if the environment names BENCH_OUT, appends one JSON object per case to that
+ * file. Values are ns per operation; ratio is value / peer_value. 0, or -errno; a child says itself why it fails.
  */
+int bench__spread(const struct bench *bench);
+/* A child: run all cases' rounds, and send what was measured to the parent. 0, or -errno. */
 int bench__run(const struct bench *bench);
 
 #endif

@@ -33,7 +33,8 @@
 #define CHUNK_BYTES 8192u
 #define CHUNK_COUNT 1024u
 #define POOL_BYTES ((uint64_t)CHUNK_BYTES * CHUNK_COUNT)
-#define ROUNDS 61
+#define PROCESSES 7
+#define ROUNDS 15
 #define SLICE_MS 5.0
 
 struct record {
@@ -207,15 +208,21 @@ int main(void)
 		{"notify/log2", run_log, "LTTng-UST " LTTNG_VERSION, NULL},
 		{"notify/stat", run_stat, NULL, NULL},
 	};
-	struct bench bench = {"notify", ROUNDS,
-			      SLICE_MS, CLOCK_THREAD_CPUTIME_ID,
-			      cases,    sizeof(cases) / sizeof(cases[0])};
+	struct bench bench = {"notify",
+			      PROCESSES,
+			      ROUNDS,
+			      SLICE_MS,
+			      CLOCK_THREAD_CPUTIME_ID,
+			      cases,
+			      sizeof(cases) / sizeof(cases[0])};
 	struct pem_side side = {0};
 	struct pem_error error = {"memory of the pool's size could not be had"};
 	struct lttng lttng;
 	int rc = 1;
 
-	if (lttng__start(&lttng, POOL_BYTES) < 0)
+	if (!bench__child())
+		return bench__spread(&bench) < 0;
+	if (lttng__start(&lttng, POOL_BYTES) < 0 && bench__child() == 1)
 		printf("notify: no LTTng-UST beside us: %s\n", lttng.reason);
 	cases[2].run_peer = lttng.run_disabled;
 	cases[3].run_peer = lttng.run_log;
