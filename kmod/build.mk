@@ -13,9 +13,9 @@ HAVE_CLANG_BPF := $(shell echo 'int x;' | $(CLANG) -target bpf -mcpu=v3 -x c -c 
 HAVE_LIBBPF := $(shell pkg-config --atleast-version=1.0 libbpf 2>/dev/null && echo 1)
 HAVE_KERNEL_SOURCE := $(if $(HAVE_CLANG_BPF),$(HAVE_LIBBPF))
 ifeq ($(HAVE_CLANG_BPF),)
-  $(info kernel source: not built, $(CLANG) with a BPF target is missing (package clang))
+  $(info kernel source: not built, $(CLANG) with a BPF target is missing (package clang); make deps installs it)
 else ifeq ($(HAVE_LIBBPF),)
-  $(info kernel source: not built, libbpf 1.0 or newer is missing (package libbpf-dev))
+  $(info kernel source: not built, libbpf 1.0 or newer is missing (package libbpf-dev); make deps installs it)
 endif
 
 $(BPF_OBJ): kmod/bpf/pem.bpf.c | $(GENERATED)

@@ -5,8 +5,9 @@
  * The programs themselves, one per tracepoint event, are generated from the specs (pem_events.bpf.h, by
  * codegen/backend_bpf.c) and call the inlines here. The ring and its ordering are described in pem/kring.h.
  *
- * An event that nobody wants costs its program one load; one that is wanted of a target costs, outside the
- * target, two loads more: sched_switch keeps each CPU's `context` word, so that no other program looks anything up.
+ * An event that nobody wants costs its program one load. One that is wanted of a target costs, outside the target,
+ * a call for the current process's id and two loads more: the answer of the last look-up is kept per CPU, and
+ * sched_switch makes it before the process runs.
  */
 /* bpf_tracing.h then calls registers by the kernel's names, as kernel_types.h does. */
 #define __VMLINUX_H__

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""kernel_layer: what a process tree does in the kernel, seen from the command line; and what is said where it can't be"""
+import json
+import os
+
+from tap import PEM, ROOT, SAN, equal, need, run, run_all, skip, test, tmp
+
+COUNT = 3000
+TWICE = ("for i in 1 2; do dd if=/dev/zero of=/dev/null bs=1 count=%d status=none & done; wait" %
+         COUNT)
+
+
+def here():
+    """Skip unless the kernel layer can be had."""
+    rc, out, err = run([PEM, "list", "--json", "os"])
+    equal(rc, 0, "status of list: " + err)
+    why = [e["reason"] for e in json.loads(out) if not e["available"]]
+    if why:
+        skip(why[0])
+
+
+def record(*arguments):
+    """Record into a folder of this test's own: the report, and babeltrace2's lines if wanted."""
+    trace = os.path.join(tmp(), "trace")
+    rc, _, err = run([PEM, "record", "-o", trace, *arguments])
+    equal(rc, 0, "status of record: " + err)
+    rc, out, err = run([PEM, "report", "--json", trace])
+    equal(rc, 0, "status of report: " + err)
+    return trace, json.loads(out)
+
+
+@test
+def a_tree_is_observed_and_nothing_else():
+    "two children's reads and writes arrive, each in its own process, and all is accounted for"
+    here()
+    _, r = record("-e", "OS::*", "--", "sh", "-c", TWICE)
+    equal(r["events"]["produced"], sum(r["events"][k] for k in ("delivered", "discarded", "overwritten")),
+          "produced")
+    equal(r["events"]["discarded"], 0, "discarded")
+    counts = [p["count"] for p in r["processes"] if p["name"] == "dd"]
+    equal(len(counts), 2, "processes called dd")
+    for count in counts:  # enter and exit of read and write, and what it takes to start
+        assert 4 * COUNT <= count < 4 * COUNT + 3000, count
+    own = sum(p["count"] for p in r["processes"] if p["name"] in ("dd", "sh"))
+    assert r["events"]["delivered"] - own < 100, "records outside the tree: %r" % r["processes"]
+
+
+@test
+def every_call_is_there_once():
+    "babeltrace2 finds each of a program's calls, in order of time on every CPU"
+    here()
+    need("babeltrace2")
+    trace, r = record("-e", "OS::Syscall::Enter", "--", "dd", "if=/dev/zero", "of=/dev/null", "bs=1",
+                      "count=%d" % COUNT, "status=none")
+    rc, out, err = run(["babeltrace2", "--clock-cycles", trace])
+    equal((rc, err), (0, ""), "babeltrace2")
+    lines = out.splitlines()
+    equal(len(lines), r["events"]["delivered"], "records")
+    assert sum("number = 0," in line for line in lines) >= COUNT, "reads"
+    equal(sum("number = 1," in line for line in lines), COUNT, "writes")
+    assert any("OS::Sched::Switch" in line for line in lines), "no switch, so no context"
+
+
+@test
+def without_privilege_it_says_what_would_help():
+    "an ordinary user reads why kernel events are missing, and what would mend it"
+    need("setpriv")
+    if os.geteuid() != 0:
+        skip("needs root to become somebody else")
+    if SAN:
+        skip("a sanitizer's build is not readable to others everywhere")
+    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    if run(nobody + ["test", "-x", PEM])[0] != 0:
+        skip("%s can't be reached by other users" % PEM)
+    rc, out, err = run(nobody + [PEM, "list", "--json", "os"], cwd="/")
+    equal(rc, 0, "status of list: " + err)
+    for event in json.loads(out):
+        equal(event["available"], False, event["name"])
+        assert "CAP_BPF" in event["reason"] or "BTF" in event["reason"] or \
+            "no installed source" in event["reason"], event["reason"]
+
+
+@test
+def a_missing_compiler_is_said_and_costs_this_source_only():
+    "make without a BPF compiler says so and plans everything but the kernel source"
+    need("make")
+    folder = os.path.join(tmp(), "build")
+    rc, out, err = run(["make", "-n", "B=" + folder, "CLANG=/none/clang"], cwd=ROOT,
+                       env={"MAKEFLAGS": None, "MAKELEVEL": None})
+    equal(rc, 0, "status of make -n: " + err[-300:])
+    assert "kernel source: not built" in out, out[:300]
+    assert "source-kernel.so" not in out, "the plugin is planned"
+    assert "libpem.so" in out, "the rest is not planned"
+
+
+run_all()
