@@ -11,7 +11,8 @@
 #include <stddef.h>
 
 #define PEM_CHUNK_BYTES_DEFAULT 8192u
-#define PEM_CHUNK_COUNT_DEFAULT 1024u
+/* Only touched when the consumer lags: 32 MiB, a tenth of a second of a thread that does nothing but raise events. */
+#define PEM_CHUNK_COUNT_DEFAULT 4096u
 #define PEM_LANE_COUNT_DEFAULT 2048u
 #define PEM_EVENT_CAPACITY_DEFAULT 512u
 

@@ -14,13 +14,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -338,6 +339,21 @@ static void remove_session(struct pem_session *s, int trace_fd)
 	pem_session__close(s); /* removes the folder, and with it the pools */
 }
 
+/* A recorder that was just killed may still be on its way out. */
+#define DYING_MS 500
+
+static bool is_running(pid_t pid)
+{
+	struct pollfd pollfd = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
+	bool gone;
+
+	if (pollfd.fd < 0)
+		return errno != ESRCH;
+	gone = poll(&pollfd, 1, DYING_MS) == 1;
+	close(pollfd.fd);
+	return !gone;
+}
+
 int pem_trace__recover(const char *directory, struct pem_error *error)
 {
 	struct pem_trace *trace = NULL;
@@ -357,7 +373,7 @@ int pem_trace__recover(const char *directory, struct pem_error *error)
 	}
 	s = pem_session__new_empty();
 	result = s ? read_session_file(fd, &recorder, s->directory, sizeof(s->directory)) : -ENOMEM;
-	if (!result && (!kill(recorder, 0) || errno != ESRCH))
+	if (!result && is_running(recorder))
 		result = -EBUSY;
 	if (result) {
 		pem_error__set(error, 0,

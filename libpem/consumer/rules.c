@@ -74,7 +74,7 @@ static void apply_to_page(struct pem_session *s, struct pem_producer *p, uint64_
 	const uint32_t *ids = pem_pool__event_ids(&p->ring);
 	uint32_t count, capacity, first, i;
 	const struct pem_rule *rule;
-	uint64_t *action;
+	uint64_t *action, wanted;
 
 	if (bytes < sizeof(*header))
 		return;
@@ -91,11 +91,11 @@ static void apply_to_page(struct pem_session *s, struct pem_producer *p, uint64_
 	for (i = 0; i < count; i++) {
 		rule = pem_rule__find(s->page, s->page->rule_count, p->pid,
 				      __atomic_load_n(&ids[first + i], __ATOMIC_ACQUIRE));
-		if (rule && !s->page->closed) {
+		wanted = rule && !s->page->closed ? rule->action & ~(uint64_t)PEM_ACTION_CALLBACK
+						  : 0;
+		if (PEM_ACTION_FLAGS(wanted) & ~PEM_ACTION_FILTER) {
 			__atomic_store_n(&action[i],
-					 PEM_ACTION_OF_INCARNATION(
-						 rule->action & ~(uint64_t)PEM_ACTION_CALLBACK,
-						 p->incarnation),
+					 PEM_ACTION_OF_INCARNATION(wanted, p->incarnation),
 					 __ATOMIC_RELEASE);
 			__atomic_fetch_or(&enable[i], (uint8_t)(1u << p->slot), __ATOMIC_RELEASE);
 		} else {

@@ -41,7 +41,7 @@ enum pem_log_level { PEM_LOG_ERROR, PEM_LOG_WARNING, PEM_LOG_INFO };
 
 struct pem_session_options {
 	size_t size; /* of this struct */
-	/* Pool of each recorded process; 0 for the defaults: 8 KiB chunks, 1024 of them. */
+	/* Pool of each recorded process; 0 for the defaults: 8 KiB chunks, 4096 of them. */
 	uint32_t chunk_bytes;
 	uint32_t chunk_count;
 	int overwrite; /* flight recorder: a full pool loses its oldest records, not the newest */

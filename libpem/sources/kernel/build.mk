@@ -17,3 +17,4 @@ $(B)/lib/pem/source-kernel.so: $(KERNEL_SOURCE_OBJ)
 	  $(shell pkg-config --libs libbpf) -lelf -lz -lpthread
 
 TEST_OBJ_kernel_drain := $(patsubst %,$(B)/obj/libpem/sources/kernel/%.o,drain table)
+TEST_OBJ_kernel_ring := $(TEST_OBJ_kernel_drain)
