@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+/*
+ * counters_ring.c - fuzz the parsing of perf's ring: the first word places head and tail, the rest is the ring
+ */
+#include "sources/counters/counters.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RING_BYTES 4096u
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+	uint8_t *memory = calloc(1, RING_BYTES);
+	struct ring ring = {.data = memory, .data_bytes = RING_BYTES};
+	struct ring_sample sample;
+	uint32_t word = 0;
+	uint64_t head;
+	int rc;
+
+	if (memory && bytes >= sizeof(word)) {
+		memcpy(&word, data, sizeof(word));
+		bytes -= sizeof(word);
+		memcpy(memory, data + sizeof(word), bytes < RING_BYTES ? bytes : RING_BYTES);
+		ring.has_read = word & 1;
+		ring.tail = UINT64_MAX - (word >> 16) + 1; /* so that positions wrap, too */
+		head = ring.tail + (word >> 1 & 0x1fff);
+		while ((rc = ring__next(&ring, head, &sample)) > 0)
+			if (sample.value_count > RING_VALUES_MAX)
+				abort();
+		if (ring.tail != head || (rc < 0 && rc != -EINVAL))
+			abort();
+	}
+	free(memory);
+	return 0;
+}
