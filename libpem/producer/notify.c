@@ -83,6 +83,10 @@ static void log_record(struct pem_joined *joined, struct pem_writer *w, uint32_t
 	uint64_t now = pem_clock();
 	uint8_t *to = pem_ring_reserve(w, now, bytes);
 
+	/* A copy, after fork, of an event that the parent counts: the pool may be another by now. */
+	if (slot != &joined->ring.slots[(uint64_t)w->lane_index * joined->ring.event_capacity +
+					event_index])
+		return;
 	if (!to && bytes <= joined->ring.chunk_bytes - PEM_PACKET_HEADER_BYTES &&
 	    claim_chunk(joined, w, now, tid))
 		to = pem_ring_reserve(w, now, bytes);

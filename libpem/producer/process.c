@@ -479,10 +479,12 @@ static void after_fork_in_child(void)
 	struct pem_control_file *control = pem_process.control;
 	struct pem_provider *provider;
 	struct pem_joined *joined;
+	/* A handler or a callback forked: the child will return into an event, and store what it would have. */
+	bool under_way = pem_thread_current != &pem_thread_none && pem_thread_current->depth;
 	unsigned i;
 
 	pem_process.pid = (uint32_t)getpid();
-	pem_thread__after_fork();
+	pem_thread__after_fork(under_way);
 	for (provider = pem_process.providers; control && provider; provider = provider->next) {
 		for (i = 0; i < control->provider_count; i++) {
 			const struct pem_control_header *shared =
@@ -502,12 +504,16 @@ static void after_fork_in_child(void)
 	pem_process.control_path[0] = 0;
 	for (i = 0; i < PEM_SESSIONS_MAX; i++) {
 		joined = &pem_process.joined[i];
-		if (joined->state == PEM_JOINED_POOL) {
+		if (joined->state == PEM_JOINED_POOL && under_way) {
+			mmap(joined->ring.header, joined->pool_bytes, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+		} else if (joined->state == PEM_JOINED_POOL) {
 			munmap(joined->ring.header, joined->pool_bytes);
 			munmap(joined->populated, joined->populated_bytes);
 		}
 		if (joined->state != PEM_JOINED_NOT)
 			joined->state = PEM_JOINED_RULES;
+		joined->callback_count = 0; /* they are the parent's */
 		joined->full = 0;
 	}
 	pem_process.lock = 0;

@@ -115,7 +115,7 @@ out:
 	return thread;
 }
 
-void pem_thread__after_fork(void)
+void pem_thread__after_fork(bool keep)
 {
 	struct slab *slab, *next;
 
@@ -123,7 +123,7 @@ void pem_thread__after_fork(void)
 	starting = 0;
 	if (exit_key_made)
 		pthread_setspecific(exit_key, NULL);
-	for (slab = slabs; slab; slab = next) {
+	for (slab = keep ? NULL : slabs; slab; slab = next) {
 		next = slab->next;
 		munmap(slab, SLAB_BYTES);
 	}

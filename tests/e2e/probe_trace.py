@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT
+"""
+probe_trace.py - records the programs of tests/programs, and compares what they say they raised with the trace
+
+Not here: tests. A program tells 'PID TID WHO COUNT' for each of its raisers (tests/programs/probe.h).
+"""
+import csv
+import json
+import os
+import re
+from collections import defaultdict
+
+from tap import BUILD, PEM, equal, run
+
+PROGRAMS = os.path.join(BUILD, "programs")
+EVENT = "APP::Probe::Tick"
+
+
+def program(name, *arguments):
+    return [os.path.join(PROGRAMS, name)] + [str(a) for a in arguments]
+
+
+def record_command(folder, command, *options):
+    """The recording of a command's stubs into folder/trace, without those of its C library."""
+    return [PEM, "record", "-q", "--no-libc", "-e", "APP", "-o", os.path.join(folder, "trace"), *options, "--"] + command
+
+
+def record(folder, command, *options, status=0, **more):
+    """Run a command recorded: (trace, what it told)."""
+    rc, out, err = run(record_command(folder, command, *options), **more)
+    equal(rc, status, "status of pem record (stderr: %s)" % err)
+    return os.path.join(folder, "trace"), told(out)
+
+
+def told(out):
+    """{(pid, tid, who): count} of a program's output."""
+    return {tuple(map(int, m.groups()[:3])): int(m[4]) for m in re.finditer(r"^(\d+) (\d+) (\d+) (\d+)$", out, re.M)}
+
+
+def report(trace):
+    rc, out, err = run([PEM, "report", "--json", trace])
+    equal(rc, 0, "status of pem report (stderr: %s)" % err)
+    return json.loads(out)
+
+
+def rows(trace):
+    """Every record of a trace as pem's reader has it, one dictionary each."""
+    path = trace + ".csv"
+    rc, _, err = run([PEM, "export", "--to", "csv", "-o", path, trace])
+    equal(rc, 0, "status of pem export (stderr: %s)" % err)
+    with open(path, encoding="utf-8", newline="") as text:
+        return list(csv.DictReader(text))
+
+
+def ticks(trace):
+    """{(pid, tid, who): [numbers in order of time]} of a trace."""
+    found = defaultdict(list)
+    for row in rows(trace):
+        equal(row["event"], EVENT, "event")
+        found[int(row["pid"]), int(row["tid"]), int(row["who"])].append(int(row["number"]))
+    return dict(found)
+
+
+def check_complete(trace, raised):
+    """Every tick told is in the trace once, in order, and the balance says the same."""
+    assert raised, "the program told nothing"
+    found = ticks(trace)
+    for raiser in raised:
+        numbers = found.get(raiser, [])
+        if numbers != list(range(1, raised[raiser] + 1)):
+            raise AssertionError("raiser %r: %d ticks told, %d found: %r..." % (
+                raiser, raised[raiser], len(numbers), numbers[:5]))
+    equal(sorted(found), sorted(raised), "raisers")
+    events = report(trace)["events"]
+    total = sum(raised.values())
+    equal(events, {"produced": total, "delivered": total, "discarded": 0, "overwritten": 0}, "balance")
+
+
+def check_balance(trace, total):
+    """The balance is that of so many ticks, whatever became of them; delivered is what the reader reads."""
+    events = report(trace)["events"]
+    equal(events["produced"], total, "produced")
+    equal(events["delivered"] + events["discarded"] + events["overwritten"], total, "delivered and lost: %r" % events)
+    equal(sum(map(len, ticks(trace).values())), events["delivered"], "records read")
+    return events
+
+
+def streams(trace):
+    """Names of the user stream files."""
+    return sorted(name for name in os.listdir(trace) if name.startswith("u_"))

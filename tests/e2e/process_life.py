@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: MIT
+"""
+process_life.py - programs that fork, spawn, exec, and outlive what was recorded: every event in the trace, once
+"""
+import os
+import shutil
+import subprocess
+
+from probe_trace import check_balance, check_complete, program, record, record_command, report, rows, streams, ticks, told
+from tap import PEM, equal, run, run_all, skip, start, test, tmp
+
+
+@test
+def fork_both_sides():
+    "after fork both processes go on, each with its own events"
+    raised = check(program("processes", "fork", 20000))
+    equal(len({pid for pid, _, _ in raised}), 2, "processes")
+
+
+@test
+def fork_beside_threads():
+    "a fork beside busy threads loses nothing on either side, down to the grandchildren"
+    folder = tmp()
+    trace, raised = record(folder, program("processes", "fork-beside-threads", 1000))
+    check_complete(trace, raised)
+    equal(len({pid for pid, _, _ in raised}), 21, "processes")
+
+
+@test
+def spawn_and_vfork():
+    "posix_spawn and vfork: the parent's events and those of each new program"
+    raised = check(program("processes", "spawn", 5000))
+    equal(len({pid for pid, _, _ in raised}), 7, "processes")
+
+
+@test
+def exec_chain():
+    "a process that replaces its program again and again loses no image's events"
+    raised = check(program("processes", "exec", 500, 12))
+    equal(len({pid for pid, _, _ in raised}), 1, "processes")
+    equal(len(raised), 13, "images")
+
+
+def check(command):
+    trace, raised = record(tmp(), command)
+    check_complete(trace, raised)
+    return raised
+
+
+@test
+def fork_inside_event():
+    "a signal handler that forks in the middle of an event harms neither process, and the books balance"
+    folder = tmp()
+    trace, raised = record(folder, program("processes", "fork-inside", 400000), "--buffer", "64M")
+    (raiser, count), = [(r, n) for r, n in raised.items() if r[2] == 0]
+    equal([n for r, n in raised.items() if r[2] == 2], [0], "children that did not come to their end")
+    found = ticks(trace)
+    equal(found[raiser], list(range(1, count + 1)), "the parent's ticks")
+    children = {pid: numbers for (pid, _, who), numbers in found.items() if pid != raiser[0] and who == 1}
+    assert children, "the handler never ran"
+    equal([n for n in children.values() if n != [1, 2, 3]], [], "children's ticks")
+    check_balance(trace, sum(map(len, found.values())))
+
+
+def outlive(how):
+    "The command ends; its child goes on. What was raised until then is in the trace; the program is unharmed."
+    folder = tmp()
+    reader, writer = os.pipe()
+    recorder = start(record_command(folder, program("processes", "outlive", 1000, how)), stdin=reader,
+                     stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    os.close(reader)
+    equal(recorder.wait(), 0, "status: " + recorder.stderr.read().decode() if recorder.returncode else "status")
+    found = ticks(folder + "/trace")
+    check_balance(folder + "/trace", sum(map(len, found.values())))
+    os.close(writer)
+    raised = told(recorder.stdout.read().decode())  # until the child ends too
+    recorder.stdout.close()
+    recorder.stderr.close()
+    command, = [r for r in raised if r[2] == 0]
+    equal(found[command], list(range(1, 1001)), "the command's ticks")
+    equal(len([r for r in raised if r[2] == 2]), 1, "the child came to its own end")
+    for raiser in found:
+        equal(found[raiser], list(range(1, len(found[raiser]) + 1)), "ticks of %r, without a gap" % (raiser,))
+
+
+@test
+def child_outlives_command():
+    "a child that outlives the command is accounted for as far as it came, and goes on unharmed"
+    outlive("child")
+
+
+@test
+def daemon():
+    "a daemon that the command left behind is accounted for as far as it came, and goes on unharmed"
+    outlive("daemon")
+
+
+@test
+def static_program():
+    "a statically linked program has no stub events, but the kernel's of its process"
+    if os.geteuid():
+        skip("kernel events need root")
+    folder = tmp()
+    rc, out, err = run([PEM, "record", "-q", "-e", "APP,OS::Process::Exit", "-o", folder + "/t", "--"] +
+                       program("static", "plain", 1000))
+    equal(rc, 0, "status (stderr: %s)" % err)
+    pid = next(iter(told(out)))[0]
+    events = [row["event"] for row in rows(folder + "/t") if row["pid"] == str(pid)]
+    equal([e for e in events if e.startswith("APP")], [], "stub events")
+    assert "OS::Process::Exit" in events, "no event of process %d: %r" % (pid, events)
+
+
+@test
+def linked_program():
+    "a program linked with libpem is recorded the same way"
+    check(program("linked", "fork", 5000))
+
+
+@test
+def secure_mode():
+    "a setuid program ignores the session of who started it"
+    if os.geteuid():
+        skip("making a setuid program of another user needs root")
+    folder = tmp()
+    os.chmod(folder, 0o755)
+    copy = os.path.join(folder, "setuid")
+    shutil.copy(program("linked")[0], copy)
+    os.chown(copy, 65534, 65534)
+    os.chmod(copy, 0o4755)
+    if os.statvfs(folder).f_flag & os.ST_NOSUID:
+        skip("%s is mounted nosuid: set TMPDIR to another folder" % folder)
+    trace, raised = record(folder, [copy, "plain", "1000"])
+    equal(list(raised.values()), [1000], "told")
+    equal(ticks(trace), {}, "ticks")
+
+
+@test
+def few_streams():
+    "processes that come one after another leave one stream each, and their pools are gone with them"
+    folder = tmp()
+    runtime = os.path.join(folder, "runtime")
+    trace, raised = record(folder, program("processes", "spawn", 100), env={"PEM_RUNTIME_DIR": runtime})
+    check_complete(trace, raised)
+    equal(len(streams(trace)), 7, "stream files")
+    equal([name for name in os.listdir(runtime) if name.startswith(("session-", "pool-"))], [], "left in shared memory")
+    assert report(trace)
+
+
+run_all()

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+# Programs that the end-to-end tests run: $(B)/programs/NAME. Their specs become $(B)/gen/programs/*.h.
+#
+# They include generated headers only, and are built without sanitizers, as what is preloaded into them is
+# (tests/run); but for linked, which is processes.c with libpem inside. static is processes.c, linked statically.
+
+PROGRAM_SPECS := $(sort $(wildcard tests/programs/*.xml))
+PROGRAMS := processes threads types static linked library.so
+PROGRAMS_STAMP := $(B)/gen/programs/.stamp
+PROGRAM_CC = $(CC) $(subst $(SAN_FLAGS),,$(ALL_CFLAGS)) $(INC_tests) -MF $@.d -o $@ $<
+
+tests: $(PROGRAMS:%=$(B)/programs/%)
+
+$(PROGRAMS_STAMP): $(PEM_CODEGEN) $(PROGRAM_SPECS)
+	$(call say,GEN,$(@D))
+	@mkdir -p $(@D)
+	$(Q)$(PEM_CODEGEN) --backend c -o $(@D) $(PROGRAM_SPECS)
+	@touch $@
+
+$(PROGRAMS:%=$(B)/programs/%): $(PROGRAMS_STAMP) | $(GENERATED)
+
+$(B)/programs/%: tests/programs/%.c
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(PROGRAM_CC) -ldl -lpthread
+
+$(B)/programs/static: tests/programs/processes.c
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(PROGRAM_CC) -static -fno-PIC -no-pie -ldl -lpthread
+
+$(B)/programs/library.so: tests/programs/library.c
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(PROGRAM_CC) -shared -ldl
+
+$(B)/programs/linked: tests/programs/processes.c $(B)/lib/libpem.a
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) $(INC_tests) -MF $@.d -o $@ $< $(TEST_LINK) -ldl -lpthread
+
+-include $(wildcard $(B)/programs/*.d)
