@@ -53,6 +53,11 @@ static void set_preload(const struct pem_run_options *options)
 		 libc ? folder : "", libc ? "/libpem-libc.so" : "", before ? ":" : "",
 		 before ? before : "");
 	setenv("LD_PRELOAD", value, 1);
+	/* A program built with AddressSanitizer refuses to start when another library stands before its own. */
+	before = getenv("ASAN_OPTIONS");
+	snprintf(value, sizeof(value), "%s%sverify_asan_link_order=0", before ? before : "",
+		 before ? ":" : "");
+	setenv("ASAN_OPTIONS", value, 1);
 }
 
 static void run_child(struct pem_session *s, char *const argv[],

@@ -22,6 +22,7 @@
 #define PAGE 4096u
 
 struct pem_process pem_process;
+static __thread int cancel_state __attribute__((tls_model("initial-exec")));
 
 static uint32_t thread_id(void)
 {
@@ -31,20 +32,29 @@ static uint32_t thread_id(void)
 bool pem_process__lock(void)
 {
 	uint32_t self = thread_id(), holder = 0;
+	int state;
 
+	/* Opening and closing files are cancellation points, and a program is not cancelled inside its malloc. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	while (!__atomic_compare_exchange_n(&pem_process.lock, &holder, self, 0, __ATOMIC_ACQUIRE,
 					    __ATOMIC_RELAXED)) {
-		if (holder == self)
+		if (holder == self) {
+			pthread_setcancelstate(state, NULL);
 			return false;
+		}
 		holder = 0;
 		sched_yield();
 	}
+	cancel_state = state;
 	return true;
 }
 
 void pem_process__unlock(void)
 {
+	int state = cancel_state;
+
 	__atomic_store_n(&pem_process.lock, 0, __ATOMIC_RELEASE);
+	pthread_setcancelstate(state, NULL);
 }
 
 /* --- control pages --- */
@@ -517,6 +527,8 @@ static void after_fork_in_child(void)
 		joined->full = 0;
 	}
 	pem_process.lock = 0;
+	if (locked_for_fork)
+		pthread_setcancelstate(cancel_state, NULL);
 }
 
 __attribute__((constructor(101))) static void start(void)
