@@ -31,8 +31,7 @@ bool pem_populate(void *start, uint64_t bytes)
 	       errno == EINVAL;
 }
 
-/* A file larger than RLIMIT_FSIZE would raise SIGXFSZ in the program. */
-static bool file_size_allowed(uint64_t bytes)
+bool pem_file_size_allowed(uint64_t bytes)
 {
 	struct rlimit limit;
 
@@ -71,7 +70,7 @@ void pem_process__write_models(const char *directory)
 		for (c = (const unsigned char *)provider->model; *c; c++)
 			hash = (hash ^ *c) * 16777619u;
 		snprintf(path, sizeof(path), "%s/model-%08x", directory, hash);
-		if (!access(path, F_OK))
+		if (!access(path, F_OK) || !pem_file_size_allowed(strlen(provider->model)))
 			continue;
 		snprintf(temporary, sizeof(temporary), "%s/new-%08x-%u", directory, hash,
 			 pem_process.pid);
@@ -118,7 +117,7 @@ static int map_pool(int fd, struct pem_joined *joined, const struct pem_session_
 	    geometry.event_capacity < PEM_PROCESS_EVENTS_MAX)
 		return -EINVAL;
 	pem_pool__layout(&layout);
-	if (!file_size_allowed(layout.total_bytes))
+	if (!pem_file_size_allowed(layout.total_bytes))
 		return -EFBIG;
 	if (ftruncate(fd, (off_t)layout.total_bytes))
 		return -errno;

@@ -124,7 +124,7 @@ void pem_process__publish(void)
 	struct pem_provider *provider;
 	int fd;
 
-	if (pem_process.control || !pem_process.providers)
+	if (pem_process.control || !pem_process.providers || !pem_file_size_allowed(bytes))
 		return;
 	fd = create_control_file();
 	if (fd < 0)

@@ -126,6 +126,9 @@ struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned s
 /* What pem_provider.notify points to: every event that the inlines of stub.h decline. */
 void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uint32_t bytes);
 
+/* May this process make a file so large? Beyond RLIMIT_FSIZE the kernel would raise SIGXFSZ in the program. */
+bool pem_file_size_allowed(uint64_t bytes);
+
 /* Make the memory of a range of a pool exist; false: the file system is full (touching it would raise SIGBUS). */
 bool pem_populate(void *start, uint64_t bytes);
 

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: MIT
+"""
+fault_losses.py - programs that raise more than there is room for: they are unharmed, and each lost event is counted
+
+Not here: a full disk, killed recorders and programs as the command line shows them (cli_record.py).
+"""
+import os
+import struct
+import subprocess
+import time
+
+from probe_trace import check_balance, check_complete, program, record, record_command, report, ticks, told
+from tap import equal, run, run_all, skip, start, test, tmp
+
+
+def quote(command):
+    return " ".join("'%s'" % part for part in command)
+
+
+def behind_a_stopped_recorder(command):
+    """The command, with the recorder (its parent) stopped from its beginning to its end."""
+    return ["sh", "-c", "kill -STOP $PPID; %s; status=$?; kill -CONT $PPID; exit $status" % quote(command)]
+
+
+def tmpfs(size):
+    """A folder on a file system of its own, which holds so much."""
+    if os.geteuid():
+        skip("mounting a small tmpfs needs root")
+    folder = tmp()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0700,size=" + size, "tmpfs", folder],
+                      stderr=subprocess.DEVNULL).returncode:
+        skip("a tmpfs can't be mounted here")
+    return folder
+
+
+def unmount(folder):
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+@test
+def full_pool_discards_newest():
+    "a full pool discards the newest events and counts them; what was there first is delivered"
+    trace, raised = record(tmp(), behind_a_stopped_recorder(program("processes", "plain", 50000)), "--buffer", "64K")
+    events = check_balance(trace, 50000)
+    assert events["discarded"] > 0 and events["delivered"] > 0, "%r" % events
+    (raiser, numbers), = ticks(trace).items()
+    equal(raised[raiser], 50000, "told")
+    equal(numbers, list(range(1, len(numbers) + 1)), "the first ticks, without a gap")
+
+
+@test
+def full_pool_of_many_threads():
+    "threads that share a full pool lose nothing uncounted"
+    trace, raised = record(tmp(), behind_a_stopped_recorder(program("threads", "short", 2000, 40)), "--buffer", "64K")
+    equal(len(raised), 40, "threads")
+    events = check_balance(trace, 80000)
+    assert events["discarded"] > 0, "%r" % events
+
+
+@test
+def flight_recorder_keeps_newest():
+    "a full pool that overwrites keeps the newest events, and counts the others"
+    trace, raised = record(tmp(), program("processes", "plain", 50000), "--buffer", "64K", "--overwrite")
+    events = check_balance(trace, 50000)
+    equal(events["discarded"], 0, "discarded")
+    assert events["overwritten"] > 0, "%r" % events
+    (raiser, numbers), = ticks(trace).items()
+    equal(raised[raiser], 50000, "told")
+    equal(numbers, list(range(50001 - len(numbers), 50001)), "the last ticks, without a gap")
+
+
+@test
+def flight_recorder_of_many_threads():
+    "threads that share a pool that overwrites lose nothing uncounted"
+    trace, raised = record(tmp(), program("threads", "short", 2000, 40), "--buffer", "64K", "--overwrite")
+    equal(len(raised), 40, "threads")
+    events = check_balance(trace, 80000)
+    equal(events["discarded"], 0, "discarded")
+
+
+def limited(blocks):
+    """Recorded under a file size limit of so many blocks of 512 bytes, which the program must not feel."""
+    trace, raised = record(tmp(), ["sh", "-c", "ulimit -f %d; exec %s" % (blocks, quote(program("processes", "plain", 700)))])
+    equal(list(raised.values()), [700], "told")
+    equal(check_balance(trace, 700), {"produced": 700, "delivered": 0, "discarded": 700, "overwritten": 0}, "balance")
+    assert any("File too large" in gap["reason"] for gap in report(trace)["gaps"]), "no gap says why: %r" % report(trace)["gaps"]
+
+
+@test
+def file_size_limit_of_the_pool():
+    "a program whose file size limit is below its pool's size is unharmed; its events are counted as discarded, and why"
+    limited(4096)
+
+
+@test
+def file_size_limit_of_anything():
+    "so is one that may hardly write a file at all"
+    limited(1)
+
+
+@test
+def shared_memory_full_at_first():
+    "no room for a pool in shared memory: the program is unharmed, its events are counted as discarded, and why"
+    runtime = tmpfs("80k")
+    try:
+        trace, raised = record(tmp(), program("processes", "fork", 300), env={"PEM_RUNTIME_DIR": runtime})
+        equal(sorted(raised.values()), [300, 600], "told")
+        events = check_balance(trace, 900)
+        equal(events["discarded"], 900, "discarded")
+        assert any("No space" in gap["reason"] for gap in report(trace)["gaps"]), "no gap says why"
+    finally:
+        unmount(runtime)
+
+
+@test
+def shared_memory_full_later():
+    "shared memory that fills up while a program runs: no SIGBUS, and what found no room is counted"
+    runtime = tmpfs("700k")
+    try:
+        command = behind_a_stopped_recorder(program("processes", "plain", 100000))
+        trace, raised = record(tmp(), command, env={"PEM_RUNTIME_DIR": runtime})
+        equal(list(raised.values()), [100000], "told")
+        events = check_balance(trace, 100000)
+        assert events["discarded"] > 0 and events["delivered"] > 0, "%r" % events
+    finally:
+        unmount(runtime)
+
+
+@test
+def shared_memory_full_for_threads():
+    "no room for the lanes of more threads: they are unharmed, and their events are counted"
+    runtime = tmpfs("500k")
+    try:
+        command = behind_a_stopped_recorder(program("threads", "short", 500, 60))
+        trace, raised = record(tmp(), command, env={"PEM_RUNTIME_DIR": runtime})
+        equal(len(raised), 60, "threads")
+        check_balance(trace, 30000)
+    finally:
+        unmount(runtime)
+
+
+@test
+def killed_program_counts():
+    "kill -9 in full flight: all that the program had raised when it last told is delivered or discarded"
+    folder = tmp()
+    progress = os.path.join(folder, "progress")
+    recorder = start(record_command(folder, program("processes", "for-ever", 1000, progress)),
+                     stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 30
+    while not (os.path.exists(progress) and os.path.getsize(progress)):
+        assert time.monotonic() < deadline, "the program does not run"
+        time.sleep(0.01)
+    pid = int(run(["pgrep", "-P", str(recorder.pid)])[1].split()[0])
+    os.kill(pid, 9)
+    _, err = recorder.communicate()
+    equal(recorder.returncode, 137, "status (stderr: %s)" % err.decode())
+    with open(progress, "rb") as file:
+        last, = struct.unpack("Q", file.read(8))
+    events = report(folder + "/trace")["events"]
+    assert events["produced"] >= last, "%d told, balance %r" % (last, events)
+    equal(events["produced"], events["delivered"] + events["discarded"], "balance")
+    (_, numbers), = ticks(folder + "/trace").items()
+    equal(len(numbers), events["delivered"], "records read")
+    equal(numbers, sorted(set(numbers)), "ticks in order, none twice")
+
+
+@test
+def nothing_lost_after_a_pause():
+    "a recorder that stood still for a moment catches up: what fits in the pool is not lost"
+    trace, raised = record(tmp(), behind_a_stopped_recorder(program("processes", "fork", 20000)))
+    check_complete(trace, raised)
+
+
+run_all()
