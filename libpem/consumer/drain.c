@@ -46,6 +46,8 @@ uint64_t pem_session__stream_clock(struct pem_session *s, const struct pem_produ
 	return pem_trace_writer__stream_clock(s->log->writer, stream);
 }
 
+#define CLOCK_SLACK 1000000u /* ticks that counters of two processors may lie apart, generously */
+
 struct candidate {
 	uint32_t lane;
 	uint32_t index;
@@ -95,7 +97,7 @@ static size_t find_candidates(const struct pem_producer *p, bool owned_too, stru
 /*
  * Check the records of a private copy of content bytes and count them. Sets timestamp_end and record_count, shortens
  * content_size to what can be believed. No record lies before floor, where the lane's stream ends: two threads that had the
- * lane one after the other may have read counters a few ticks apart.
+ * lane one after the other may have read counters a few ticks apart. None comes from the future.
  */
 static void check_records(struct pem_session *s, struct pem_producer *p, struct pem_packet *packet,
 			  size_t content, uint64_t floor, uint32_t *counts)
@@ -104,7 +106,7 @@ static void check_records(struct pem_session *s, struct pem_producer *p, struct 
 	struct pem_record_header *header;
 	uint8_t *base = (uint8_t *)packet;
 	size_t at = PEM_PACKET_HEADER_BYTES, end = at;
-	uint64_t clock = packet->timestamp_begin;
+	uint64_t clock = packet->timestamp_begin, last = floor, latest = pem_clock() + CLOCK_SLACK;
 	int bytes;
 
 	packet->record_count = 0;
@@ -123,8 +125,12 @@ static void check_records(struct pem_session *s, struct pem_producer *p, struct 
 		if (bytes < 0)
 			break;
 		clock += (uint32_t)(header->clock_low - (uint32_t)clock);
+		if (clock > latest)
+			break;
 		if (clock < floor)
 			header->clock_low = (uint32_t)floor;
+		else
+			last = clock;
 		counts[entry->slot]++;
 		packet->record_count++;
 		end = at + (size_t)bytes;
@@ -134,7 +140,7 @@ static void check_records(struct pem_session *s, struct pem_producer *p, struct 
 		p->damaged++;
 	if (packet->timestamp_begin < floor)
 		packet->timestamp_begin = floor;
-	packet->timestamp_end = clock < floor ? floor : clock;
+	packet->timestamp_end = last;
 	packet->content_size = (uint64_t)end * 8;
 }
 
@@ -163,7 +169,7 @@ static void take(struct pem_session *s, struct pem_producer *p, const struct can
 		 uint32_t *counts)
 {
 	const struct pem_ring *ring = &p->ring;
-	const struct pem_packet *shared = chunk_at(ring, c->index);
+	struct pem_packet *shared = chunk_at(ring, c->index);
 	struct pem_packet *packet = (struct pem_packet *)s->chunk;
 	uint32_t word = PEM_CHUNK_WORD(PEM_CHUNK_FULL, c->lane);
 	uint64_t bits;
@@ -177,6 +183,8 @@ static void take(struct pem_session *s, struct pem_producer *p, const struct can
 		bits = PEM_PACKET_HEADER_BYTES * 8;
 	memcpy(packet, shared, bits / 8);
 	if (c->full) {
+		/* It says nothing while it is claimed and not begun: its thread may be killed right there. */
+		__atomic_store_n(&shared->content_size, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&ring->chunk_state[c->index], PEM_CHUNK_WORD(PEM_CHUNK_FREE, 0),
 				 __ATOMIC_RELEASE); /* E */
 		if (c->index < __atomic_load_n(&ring->header->chunk_hint, __ATOMIC_RELAXED) &&

@@ -296,6 +296,8 @@ int pem_trace_writer__packet(struct pem_trace_writer *w, const char *name,
 	if (packet->events_discarded < s->stated)
 		packet->events_discarded =
 			s->stated; /* a counter only grows, whatever shared memory says */
+	if (packet->events_overwritten < s->overwritten)
+		packet->events_overwritten = s->overwritten;
 	if (packet->timestamp_begin < s->last_clock)
 		packet->timestamp_begin = s->last_clock;
 	result = w->failed ? w->failed : open_stream(w, s);
@@ -312,6 +314,7 @@ int pem_trace_writer__packet(struct pem_trace_writer *w, const char *name,
 	s->packets++;
 	s->last_clock = packet->timestamp_end;
 	s->stated = packet->events_discarded;
+	s->overwritten = packet->events_overwritten;
 	return 0;
 }
 

@@ -19,6 +19,7 @@ struct pem_stream {
 	uint64_t last_clock;
 	uint64_t lost; /* records that could not be written */
 	uint64_t stated; /* events_discarded of the last packet */
+	uint64_t overwritten; /* events_overwritten of the last packet */
 	uint64_t used; /* when, for closing the one least used */
 	uint64_t instance; /* stream_instance_id */
 };
