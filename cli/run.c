@@ -65,6 +65,7 @@ struct pem_event_set *cli_choose_events(struct pem_session *session,
 		snprintf(error->text, sizeof(error->text), "no memory for %zu events", count);
 		return NULL;
 	}
+	names[n++] = "APP"; /* also what programs raise that the catalogue does not know */
 	for (i = 0; i < count; i++) {
 		const struct pem_event *event = pem_model__event(model, i);
 		bool counter = event->source_kind == PEM_SOURCE_PERF ||

@@ -39,16 +39,12 @@ static void write_command(char *to, size_t bytes, char *const argv[])
 
 static void set_preload(const struct pem_run_options *options)
 {
-	char folder[PATH_MAX], value[3 * PATH_MAX], *slash;
+	char folder[PATH_MAX], value[3 * PATH_MAX];
 	const char *before = getenv("LD_PRELOAD");
 	bool libc = options && options->size >= sizeof(*options) && options->preload_libc;
 
-	if (!pem_plugin_folder(folder, sizeof(folder)))
+	if (!pem_library_folder(folder, sizeof(folder)))
 		return;
-	slash = strrchr(folder, '/');
-	if (!slash)
-		return;
-	*slash = 0; /* plugins lie in the folder below the libraries */
 	snprintf(value, sizeof(value), "%s/libpem.so.1%s%s%s%s%s", folder, libc ? ":" : "",
 		 libc ? folder : "", libc ? "/libpem-libc.so" : "", before ? ":" : "",
 		 before ? before : "");

@@ -16,17 +16,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
-const char *pem_plugin_folder(char *path, size_t bytes)
+const char *pem_library_folder(char *path, size_t bytes)
 {
-	const char *chosen = secure_getenv("PEM_PLUGIN_PATH"), *slash;
+	const char *slash;
 	Dl_info info;
 
-	if (chosen && chosen[0] == '/' && strlen(chosen) < bytes)
-		return strcpy(path, chosen);
-	if (!dladdr((void *)(uintptr_t)pem_plugin_folder, &info) || !info.dli_fname)
+	if (!dladdr((void *)(uintptr_t)pem_library_folder, &info) || !info.dli_fname)
 		return NULL;
 	slash = strrchr(info.dli_fname, '/');
-	if (!slash || snprintf(path, bytes, "%.*s/pem", (int)(slash - info.dli_fname),
+	if (!slash || snprintf(path, bytes, "%.*s", (int)(slash - info.dli_fname),
 			       info.dli_fname) >= (int)bytes)
 		return NULL;
 	return path;
@@ -59,17 +57,13 @@ static void load_plugin(struct pem_session *s, const char *path)
 		dlclose(handle);
 }
 
-void pem_session__load_plugins(struct pem_session *s)
+static void load_plugins_of(struct pem_session *s, const char *folder)
 {
-	char folder[PATH_MAX], path[PATH_MAX + 256];
+	DIR *directory = opendir(folder);
+	char path[PATH_MAX + 256];
 	struct dirent *entry;
 	struct stat st;
-	DIR *directory;
 
-	if (s->plugins_loaded)
-		return;
-	s->plugins_loaded = true;
-	directory = pem_plugin_folder(folder, sizeof(folder)) ? opendir(folder) : NULL;
 	if (!directory)
 		return;
 	if (fstat(dirfd(directory), &st) || (st.st_mode & S_IWOTH)) {
@@ -88,6 +82,33 @@ void pem_session__load_plugins(struct pem_session *s)
 		load_plugin(s, path);
 	}
 	closedir(directory);
+}
+
+/* From the folders of PEM_PLUGIN_PATH, parted by colons, else from 'pem' beside libpem. */
+void pem_session__load_plugins(struct pem_session *s)
+{
+	const char *chosen = secure_getenv("PEM_PLUGIN_PATH");
+	char folders[PATH_MAX], *rest = folders, *folder;
+	size_t used;
+
+	if (s->plugins_loaded)
+		return;
+	s->plugins_loaded = true;
+	if (chosen && *chosen) {
+		pem_copy_text(folders, sizeof(folders), chosen);
+	} else {
+		if (!pem_library_folder(folders, sizeof(folders) - sizeof("/pem")))
+			return;
+		used = strlen(folders);
+		memcpy(folders + used, "/pem", sizeof("/pem"));
+		load_plugins_of(
+			s, folders); /* whole: a library's folder may have a colon in its name */
+		return;
+	}
+	while ((folder = strsep(&rest, ":"))) {
+		if (folder[0] == '/')
+			load_plugins_of(s, folder);
+	}
 }
 
 /* The plugin that delivers an event; NULL: none, and error says why, and *name whose word it is. */

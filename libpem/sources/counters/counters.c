@@ -357,10 +357,7 @@ static int read_value(const struct counter *counter, uint64_t *value)
 
 		if (got != (ssize_t)sizeof(reading))
 			return got < 0 ? -errno : -EIO;
-		if (reading[2] && reading[2] < reading[1])
-			reading[0] = (uint64_t)((double)reading[0] * (double)reading[1] /
-						(double)reading[2]);
-		sum += reading[0];
+		sum += counter__scale(reading[0], reading[1], reading[2]);
 	}
 	*value = sum;
 	return 0;
@@ -431,13 +428,6 @@ static int counters_read_statistic(struct pem_source *source, size_t i,
 
 /* --- packets --- */
 
-#define PACKET_RECORDS_BYTES 4096u
-
-struct builder {
-	uint64_t bytes[(PEM_PACKET_HEADER_BYTES + PACKET_RECORDS_BYTES) / 8]; /* aligned */
-	uint32_t at, end; /* where the next record begins, where the last one ended */
-};
-
 static uint64_t monotonic_ns(void)
 {
 	struct timespec now;
@@ -446,56 +436,10 @@ static uint64_t monotonic_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
 }
 
-static int flush(struct pem_source *source, struct builder *builder, uint64_t clock,
-		 const struct pem_source_sink *sink)
-{
-	struct pem_packet *packet = (struct pem_packet *)builder->bytes;
-	uint64_t records = packet->record_count;
-	int rc;
-
-	if (!records)
-		return 0;
-	packet->timestamp_end = clock;
-	packet->content_size = (uint64_t)builder->end * 8;
-	packet->events_discarded = source->refused;
-	rc = sink->write(sink->arg, "c_0", packet, builder->end);
-	if (rc < 0)
-		source->refused += records;
-	packet->record_count = 0;
-	return rc;
-}
-
-static void begin(struct builder *builder, uint32_t pid, uint64_t clock)
-{
-	struct pem_packet *packet = (struct pem_packet *)builder->bytes;
-
-	memset(packet, 0, sizeof(*packet));
-	packet->timestamp_begin = clock;
-	packet->pid = pid;
-	packet->cpu = PEM_NO_CPU;
-	packet->source = PEM_PACKET_COUNTER;
-	builder->at = builder->end = PEM_PACKET_HEADER_BYTES;
-}
-
-static void append(struct builder *builder, struct counter *counter, uint64_t clock)
-{
-	uint8_t *record = (uint8_t *)builder->bytes + builder->at;
-	struct pem_record_header header = {.clock_low = (uint32_t)clock,
-					   .event_id = counter->event->id};
-
-	memset(record, 0, counter->event->max_bytes);
-	memcpy(record, &header, sizeof(header));
-	memcpy(record + counter->value_offset, &counter->last, sizeof(counter->last));
-	builder->end = builder->at + counter->event->fixed_bytes;
-	builder->at = (builder->end + 7u) & ~7u;
-	((struct pem_packet *)builder->bytes)->record_count++;
-	counter->written++;
-}
-
 /* One record of each counter that is logged, all with one time. The first failure is returned, none ends it. */
 static int sample_counters(struct pem_source *source, const struct pem_source_sink *sink)
 {
-	struct builder builder;
+	struct reading_builder builder;
 	struct pem_packet *packet = (struct pem_packet *)builder.bytes;
 	uint64_t clock = pem_clock(), value;
 	int rc, result = 0;
@@ -518,13 +462,15 @@ static int sample_counters(struct pem_source *source, const struct pem_source_si
 			counter->last = value;
 		if (!packet->record_count || packet->pid != counter->pid ||
 		    builder.at + counter->event->max_bytes > sizeof(builder.bytes)) {
-			rc = flush(source, &builder, clock, sink);
+			rc = reading_builder__flush(&builder, clock, sink, &source->refused);
 			result = result ? result : rc;
-			begin(&builder, counter->pid, clock);
+			reading_builder__begin(&builder, counter->pid, clock);
 		}
-		append(&builder, counter, clock);
+		reading_builder__append(&builder, counter->event, counter->value_offset,
+					counter->last, clock);
+		counter->written++;
 	}
-	rc = flush(source, &builder, clock, sink);
+	rc = reading_builder__flush(&builder, clock, sink, &source->refused);
 	return result ? result : rc;
 }
 

@@ -5,6 +5,7 @@
  *	counters.c	the plugin's operations: gating, statistics, samples of counters to packets
  *	encode.c	libpfm4 names to perf_event_open, and sentences for what it refuses
  *	sampler.c	periodic samples of the program counter: opening and draining one ring per CPU
+ *	reading_builder.c	packets of counter readings
  *	ring.c		parsing perf's ring; no system calls, so it is tested with hostile bytes
  *
  * Not here: anything of libpem. The plugin uses public headers' structures only and no libpem symbol.
@@ -34,6 +35,20 @@ void counter__explain(const char *name, const struct perf_event_attr *attr, int 
 int counter__encode_clock(const char *name, struct perf_event_attr *attr);
 /* Opens for a moment on the calling thread: 0, or -errno of what counting there would meet. */
 int counter__try(struct perf_event_attr *attr);
+
+/*
+ * A counter that ran part of the time it was enabled, scaled to all of it (perf_event_open(2)); what would not fit is the
+ * greatest value.
+ */
+static inline uint64_t counter__scale(uint64_t value, uint64_t enabled, uint64_t running)
+{
+	unsigned __int128 scaled;
+
+	if (!running || running >= enabled)
+		return value;
+	scaled = (unsigned __int128)value * enabled / running;
+	return scaled > UINT64_MAX ? UINT64_MAX : (uint64_t)scaled;
+}
 
 /* --- ring.c --- */
 
@@ -101,5 +116,23 @@ void sampler__close(struct sampler *sampler);
 
 void counter__set_error(struct pem_error *error, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* --- reading_builder.c: packets of counter readings --- */
+
+#define PACKET_RECORDS_BYTES 4096u
+
+struct reading_builder {
+	uint64_t bytes[(PEM_PACKET_HEADER_BYTES + PACKET_RECORDS_BYTES) / 8]; /* aligned */
+	uint32_t at, end; /* where the next record begins, where the last one ended */
+};
+
+/* Begin a packet about a process (0: the machine). */
+void reading_builder__begin(struct reading_builder *builder, uint32_t pid, uint64_t clock);
+/* Add a record of an event whose one value lies at value_offset; there is room for its max_bytes. */
+void reading_builder__append(struct reading_builder *builder, const struct pem_event *event,
+			     uint32_t value_offset, uint64_t value, uint64_t clock);
+/* Hand the packet, if it has records, to the sink; those it does not take are added to *refused. 0, or -errno. */
+int reading_builder__flush(struct reading_builder *builder, uint64_t clock,
+			   const struct pem_source_sink *sink, uint64_t *refused);
 
 #endif

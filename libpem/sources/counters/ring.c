@@ -51,9 +51,7 @@ static int parse_sample(const struct ring *ring, const uint8_t *from, const uint
 	for (i = 0; i < group[0]; i++) {
 		if (take(&from, end, &sample->values[i], 8))
 			return -EINVAL;
-		if (group[2] && group[2] < group[1]) /* counted part of the time */
-			sample->values[i] = (uint64_t)((double)sample->values[i] *
-						       (double)group[1] / (double)group[2]);
+		sample->values[i] = counter__scale(sample->values[i], group[1], group[2]);
 	}
 	sample->value_count = (uint32_t)group[0];
 	return 0;
