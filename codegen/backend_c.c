@@ -7,9 +7,12 @@
  * start with pem_, which no field may.
  *
  *	pem_notify_X        enable byte, test, branch
- *	pem_notify_X_on     the fast paths: log into this thread's chunk, or update a statistic
- *	pem_notify_X_slow   record on the stack, to libpem
+ *	pem_on_X            the fast paths: log into this thread's chunk, or update a statistic
+ *	pem_slow_X          record on the stack, to libpem
  *	pem_put_X           stores the fields of one record, for both
+ *
+ * X is "class_specifier", so what tells these apart stands before it: behind it, Query's slow path and the stub of
+ * an event QuerySlow would have one name.
  */
 #include "backend.h"
 
@@ -288,8 +291,7 @@ static void put_slow(FILE *f, const struct pem_spec_event *event)
 {
 	const char *provider = event->spec->provider;
 
-	fprintf(f, "static __attribute__((noinline, unused)) void pem_notify_%s_slow(",
-		event->c_name);
+	fprintf(f, "static __attribute__((noinline, unused)) void pem_slow_%s(", event->c_name);
 	put_list(f, event, 1, 0, "");
 	fprintf(f,
 		")\n{\n\tunion {\n\t\tuint64_t pem_words[%u];\n\t\tstruct pem_%s_record "
@@ -313,7 +315,7 @@ static void put_slow(FILE *f, const struct pem_spec_event *event)
 
 static void put_slow_call(FILE *f, const struct pem_spec_event *event, const char *tabs)
 {
-	fprintf(f, "%spem_notify_%s_slow(", tabs, event->c_name);
+	fprintf(f, "%spem_slow_%s(", tabs, event->c_name);
 	put_list(f, event, 0, 0, "");
 	fprintf(f, ");\n");
 }
@@ -375,8 +377,7 @@ static void put_notify(FILE *f, const struct pem_spec_event *event)
 
 	put_store(f, event);
 	put_slow(f, event);
-	fprintf(f, "static __attribute__((noinline, unused)) void pem_notify_%s_on(",
-		event->c_name);
+	fprintf(f, "static __attribute__((noinline, unused)) void pem_on_%s(", event->c_name);
 	put_list(f, event, 1, 0, "");
 	fprintf(f, ")\n{\n\tstruct pem_cursor pem_c;\n\tuint32_t pem_flags;\n\n");
 	fprintf(f,
@@ -393,7 +394,7 @@ static void put_notify(FILE *f, const struct pem_spec_event *event)
 	put_list(f, event, 1, 0, "");
 	fprintf(f,
 		")\n{\n\tif (__builtin_expect(__atomic_load_n(&pem_page_%s.enable[%u], "
-		"__ATOMIC_RELAXED) != 0, 0))\n\t\tpem_notify_%s_on(",
+		"__ATOMIC_RELAXED) != 0, 0))\n\t\tpem_on_%s(",
 		provider, index, event->c_name);
 	put_list(f, event, 0, 0, "");
 	fprintf(f, ");\n}\n\n");

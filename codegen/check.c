@@ -37,6 +37,11 @@ static const char *const reserved_words[] = {
 	"volatile", "wchar_t",      "while",         "xor",         "xor_eq",
 };
 
+/* What a stub, whose parameters the fields are, calls by its name itself. */
+static const char *const stub_words[] = {"memchr",  "memcpy",   "memset",   "uintptr_t",
+					 "uint8_t", "uint16_t", "uint32_t", "uint64_t",
+					 "int8_t",  "int16_t",  "int32_t",  "int64_t"};
+
 /* Roles that an event's meaning can't do without. */
 static const struct {
 	uint8_t meaning;
@@ -68,6 +73,10 @@ static int is_reserved(const char *name)
 
 	for (i = 0; i < COUNT(reserved_words); i++) {
 		if (!strcmp(reserved_words[i], name))
+			return 1;
+	}
+	for (i = 0; i < COUNT(stub_words); i++) {
+		if (!strcmp(stub_words[i], name))
 			return 1;
 	}
 	return name[0] == '_' || !strncmp(name, "pem_", 4);

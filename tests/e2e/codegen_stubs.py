@@ -352,6 +352,27 @@ for one in COMPILERS:
 
 
 @test
+def names_that_begin_alike():
+    "events whose names continue another's, or sound like a part of its stub, stay apart"
+    need("gcc")
+    folder = tmp()
+    specifiers = ["Query", "QueryOn", "QuerySlow", "QueryPut", "QueryRecord", "OnQuery", "SlowQuery"]
+    with open(os.path.join(folder, "db.xml"), "w", encoding="utf-8") as f:
+        f.write("<spec provider='db' description='d'>" + "".join(
+            "<event name='APP::Db::%s' description='d'><layerId value='APP'/><classId value='Db'/>"
+            "<specifier value='%s'/></event>" % (s, s) for s in specifiers) + "</spec>")
+    equal(run([CODEGEN, "--backend", "c", "-o", folder, folder + "/db.xml"]), (0, "", ""), "pem-codegen")
+    with open(folder + "/all.c", "w", encoding="utf-8") as f:
+        f.write('#include "db.h"\nint main(void)\n{\n' + "".join(
+            "\tpem_notify_db_%s();\n" % name for name in
+            ("query", "query_on", "query_slow", "query_put", "query_record", "on_query", "slow_query")) +
+            "\treturn 0;\n}\n")
+    rc, _, err = run(["gcc", "-Wall", "-Wextra", "-Werror", "-I" + folder, "-I" + os.path.join(ROOT, "spec/abi"),
+                      folder + "/all.c", "-o", folder + "/all", "-ldl"])
+    equal((rc, err), (0, ""), "gcc")
+
+
+@test
 def stub_without_libpem_does_nothing():
     "a program without libpem runs its stubs and nothing happens"
     need("gcc")

@@ -229,6 +229,8 @@ static void names_that_can_not_be_c_names_are_refused(void **state)
 	refuses("<field name='int' type='uint8' description='d'/>", "a word of C or C++");
 	refuses("<field name='template' type='uint8' description='d'/>", "a word of C or C++");
 	refuses("<field name='linux' type='uint8' description='d'/>", "a word of C or C++");
+	refuses("<field name='memcpy' type='uint8' description='d'/>", "a word of C or C++");
+	refuses("<field name='uint32_t' type='uint8' description='d'/>", "a word of C or C++");
 	refuses("<field name='pem_c' type='uint8' description='d'/>", "pem's own");
 	refuses("<field name='a' type='uint8' description='d'/>"
 		"<field name='a' type='uint16' description='d'/>",

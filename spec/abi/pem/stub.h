@@ -6,7 +6,7 @@
  * struct pem_provider, a constructor that finds libpem with dlsym and registers, and two functions per event:
  *
  *	pem_notify_X(fields)       inline: one load of enable[index], a test, a branch
- *	pem_notify_X_on(fields)    out of line: pem_log_begin, store fields, pem_log_commit; or pem_stat_begin...;
+ *	pem_on_X(fields)           out of line: pem_log_begin, store fields, pem_log_commit; or pem_stat_begin...;
  *	                           or, when these decline, fill a record on the stack and call provider->notify
  *
  * The fast paths serve the common case: one session, one plain action, room in the chunk, and no event of this
