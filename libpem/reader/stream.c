@@ -251,6 +251,10 @@ static int decode(struct pem_stream *s)
 	if (PEM_UNLIKELY(bytes < 0 || (size_t)bytes > left))
 		return damaged(s, "a record of %.100s does not fit into what is left of it",
 			       info->event->name);
+	/* What a reader sets aside for a record it can judge by the event, and not by what a file claims. */
+	if (PEM_UNLIKELY(info->has_tail && bytes > info->event->max_bytes))
+		return damaged(s, "a record of %.100s of %d bytes, but %u are the most",
+			       info->event->name, bytes, info->event->max_bytes);
 	clock = s->clock + (uint32_t)(header.clock_low - (uint32_t)s->clock);
 	if (PEM_UNLIKELY(clock > s->timestamp_end))
 		return damaged(s, "a record of %.100s at %" PRIu64 ", after its end at %" PRIu64,

@@ -317,7 +317,7 @@ static void refuses_record(uint32_t id, const void *body, size_t bytes, const ch
 
 static void refuses_records_that_are_none(void **state)
 {
-	uint8_t body[64] = {0};
+	uint8_t body[128] = {0};
 	uint32_t count;
 
 	(void)state;
@@ -333,6 +333,10 @@ static void refuses_records_that_are_none(void **state)
 	count = 0xffffffff;
 	memcpy(body + 4, &count, sizeof(count));
 	refuses_record(EVENT_MIXED, body, 48, "APP::Test::Mixed does not fit");
+	/* All there, but longer than the event ever is. */
+	count = 10;
+	memcpy(body + 4, &count, sizeof(count));
+	refuses_record(EVENT_MIXED, body, 16 + 8 + 80, "of 112 bytes, but 88 are the most");
 }
 
 static void leaves_out_and_counts_a_torn_packet(void **state)
