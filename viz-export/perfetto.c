@@ -26,6 +26,7 @@
 
 #define PROGRESS_RECORDS 65536
 #define DEFAULT_PRIORITY 120 /* of a thread that nobody asked to be nice; the specs tell no other */
+#define NAME_BYTES 64 /* of a process, its NUL and rounding counted */
 #define SEQUENCE_ID 1
 #define STATE_CLEARED 1 /* of sequence_flags: nothing before this packet matters */
 
@@ -64,7 +65,10 @@ static void *take(struct arena *arena, size_t bytes)
 	return p;
 }
 
-/* Room for the message of a record: an annotation for each field and element, and copies of its strings. */
+/*
+ * Room for the message of a record: an annotation for each field and element, and copies of its strings and of the
+ * names of the processes it is about, each named twice at most.
+ */
 static int prepare(struct arena *arena, const struct pem_record *record)
 {
 	size_t values = record->event->field_count, want;
@@ -74,8 +78,8 @@ static int prepare(struct arena *arena, const struct pem_record *record)
 
 	for (i = 0; i < record->event->field_count; i++)
 		values += pem_record__list(record, i, &elements);
-	want = values * (sizeof(Annotation) + 2 * sizeof(void *) + 32) + record->bytes + 256 +
-	       16 * (size_t)record->event->field_count;
+	want = values * (sizeof(Annotation) + 2 * sizeof(void *) + 32) + record->bytes +
+	       4 * NAME_BYTES + 16 * (size_t)record->event->field_count;
 	arena->used = 0;
 	if (want <= arena->size)
 		return 0;
@@ -85,6 +89,42 @@ static int prepare(struct arena *arena, const struct pem_record *record)
 	arena->memory = larger;
 	arena->size = want;
 	return 0;
+}
+
+/* --- text --- */
+
+static bool is_continuation(char c)
+{
+	return ((uint8_t)c & 0xc0) == 0x80;
+}
+
+/* The string with '?' for each byte that is not ASCII, unless all of it looks like UTF-8, as protobuf wants it. */
+static char *clean_text(struct arena *arena, const char *text)
+{
+	size_t bytes = strlen(text) + 1, i, n;
+	const char *c;
+	char *copy;
+
+	for (c = text; *c; c += n) {
+		n = (uint8_t)*c < 0x80   ? 1
+		    : (uint8_t)*c < 0xc2 ? 0
+		    : (uint8_t)*c < 0xe0 ? 2
+		    : (uint8_t)*c < 0xf0 ? 3
+		    : (uint8_t)*c < 0xf5 ? 4
+					 : 0;
+		if (!n)
+			break;
+		for (i = 1; i < n && is_continuation(c[i]); i++)
+			;
+		if (i < n)
+			break;
+	}
+	if (!*c)
+		return (char *)text;
+	copy = take(arena, bytes);
+	for (i = 0; copy && i < bytes; i++)
+		copy[i] = (uint8_t)text[i] < 0x80 ? text[i] : '?';
+	return copy;
 }
 
 /* --- packets --- */
@@ -148,7 +188,7 @@ static int describe_process(struct perfetto *p, uint64_t uuid, uint32_t pid)
 	track.process = &process;
 	process.has_pid = 1;
 	process.pid = (int32_t)pid;
-	process.process_name = *name ? (char *)name : NULL;
+	process.process_name = *name ? clean_text(&p->arena, name) : NULL;
 	return put_descriptor(p, &track);
 }
 
@@ -256,40 +296,6 @@ static uint64_t counter_track(struct perfetto *p, const struct pem_record *recor
 }
 
 /* --- fields --- */
-
-static bool is_continuation(char c)
-{
-	return ((uint8_t)c & 0xc0) == 0x80;
-}
-
-/* The string with '?' for each byte that is not ASCII, unless all of it looks like UTF-8, as protobuf wants it. */
-static char *clean_text(struct arena *arena, const char *text)
-{
-	size_t bytes = strlen(text) + 1, i, n;
-	const char *c;
-	char *copy;
-
-	for (c = text; *c; c += n) {
-		n = (uint8_t)*c < 0x80   ? 1
-		    : (uint8_t)*c < 0xc2 ? 0
-		    : (uint8_t)*c < 0xe0 ? 2
-		    : (uint8_t)*c < 0xf0 ? 3
-		    : (uint8_t)*c < 0xf5 ? 4
-					 : 0;
-		if (!n)
-			break;
-		for (i = 1; i < n && is_continuation(c[i]); i++)
-			;
-		if (i < n)
-			break;
-	}
-	if (!*c)
-		return (char *)text;
-	copy = take(arena, bytes);
-	for (i = 0; copy && i < bytes; i++)
-		copy[i] = (uint8_t)text[i] < 0x80 ? text[i] : '?';
-	return copy;
-}
 
 static void set_number(Annotation *a, enum pem_type type, unsigned base, const void *data)
 {

@@ -191,6 +191,28 @@ def a_process_takes_its_new_name():
 
 
 @test
+def names_that_are_no_utf8():
+    "a process whose name is no UTF-8, as file names may be, gets one that protobuf takes, wherever it is named"
+    trace = Trace()
+    name = trace.event("OS::Process::Exec", "process-name", [("pid", "uint32", "process"),
+                                                             ("filename", "string", "name")])
+    switch = trace.event("OS::Sched::Switch", "sets-thread", [
+        ("prev", "uint32", "previous-thread"), ("pid", "uint32", "process"), ("tid", "uint32", "thread")])
+    long = b"\xff" * 200  # cut to what the reader keeps
+    for pid in (1, 2):
+        trace.add(name, 5 + pid, [pid, long], pid=0, tid=0, cpu=0, source=KERNEL)
+        trace.add(name, 15 + pid, [pid, b"\xff" * 63], pid=0, tid=0, cpu=0, source=KERNEL)
+    trace.add(switch, 20, [0, 1, 1], pid=0, tid=0, cpu=1, source=KERNEL)
+    trace.add(switch, 30, [1, 2, 2], pid=0, tid=0, cpu=1, source=KERNEL)
+    packets = exported(trace)
+    names = {text(get(get(p, "track_descriptor"), "process"), "process_name") for p in packets
+             if get(get(p, "track_descriptor", []), "process")}
+    equal(names, {"?" * 63}, "names of processes")
+    switches = [get(get(get(p, "ftrace_events"), "event"), "sched_switch") for p in packets if get(p, "ftrace_events")]
+    equal([text(s, "next_comm") for s in switches], ["?" * 63] * 2, "names in switches")
+
+
+@test
 def as_many_events_as_the_report_counts():
     "a recording has as many events and switches as pem report counts events"
     if SAN:
