@@ -252,8 +252,10 @@ void pem_log__unregister(struct pem_log *log)
 	s = log->session;
 	pem_log__finish(log, NULL);
 	pem_session__lock(s);
-	for (i = 0; i < s->wish_count; i++)
+	for (i = 0; i < s->wish_count; i++) {
 		s->wishes[i].want_log = false;
+		pem_wish__release_context(&s->wishes[i]);
+	}
 	pem_trace_writer__free(log->writer);
 	s->log = NULL;
 	pem_session__unlock(s);

@@ -351,6 +351,12 @@ int pem_wish__set_context(struct pem_wish *wish, const struct pem_context *conte
 	return 0;
 }
 
+void pem_wish__release_context(struct pem_wish *wish)
+{
+	if (!wish->want_log && !wish->want_statistic && wish->instance < 0)
+		wish->has_context = false;
+}
+
 uint64_t pem_wish__action(const struct pem_wish *wish)
 {
 	uint32_t flags = 0, type = 0, offset = 0;

@@ -177,6 +177,8 @@ struct pem_wish *pem_session__wish(struct pem_session *session, const struct pem
 /* Set or check a wish's context. 0, or -EBUSY when another handle has chosen another. */
 int pem_wish__set_context(struct pem_wish *wish, const struct pem_context *context,
 			  struct pem_error *error);
+/* After the last handle that chose it another may be set; not of a source, which was opened with it. */
+void pem_wish__release_context(struct pem_wish *wish);
 /* The action word of what is enabled now. */
 uint64_t pem_wish__action(const struct pem_wish *wish);
 /* Join this process to the session, once. 0, or -errno. */

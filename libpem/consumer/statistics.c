@@ -224,6 +224,7 @@ void pem_statistics__unregister(struct pem_statistics *st)
 		st->wishes[i]->statistics = NULL;
 		st->wishes[i]->want_statistic = false;
 		st->wishes[i]->field = PEM_NO_FIELD;
+		pem_wish__release_context(st->wishes[i]);
 		st->wishes[i]->epoch = (st->wishes[i]->epoch + 1) & 0xffffff;
 	}
 	for (link = &s->statistics; *link; link = &(*link)->next) {

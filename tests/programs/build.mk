@@ -40,3 +40,6 @@ $(B)/programs/linked: tests/programs/processes.c $(B)/lib/libpem.a
 	$(Q)$(CC) $(ALL_CFLAGS) $(INC_tests) -MF $@.d -o $@ $< $(TEST_LINK) -ldl -lpthread
 
 -include $(wildcard $(B)/programs/*.d)
+
+# Unit tests that raise the same events
+$(patsubst %,$(B)/obj/tests/unit/%.o,session_statistics session_callback): $(PROGRAMS_STAMP)

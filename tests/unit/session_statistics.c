@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT
+/*
+ * session_statistics.c - statistics of this process's own events: what the handles promise (pem/pem.h)
+ */
+#include "session_fixture.h"
+
+#include "programs/probe.h"
+#include "programs/types.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+static struct pem_session *session;
+
+static int set_up(void **state)
+{
+	if (folder_make(state))
+		return -1;
+	session = session_open(NULL);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	pem_session__close(session);
+	return folder_remove(state);
+}
+
+static struct pem_statistics *statistics(const char *pattern, uint32_t tid, const char *attribute)
+{
+	const struct pem_context context = {PEM_NO_CPU, (uint32_t)getpid(), tid};
+	struct pem_event_set *set = events(session, pattern);
+	struct pem_error error = {""};
+	struct pem_statistics *st;
+
+	st = pem_session__register_statistics(session, set, &context, attribute, &error);
+	if (!st)
+		fail_msg("%s", error.text);
+	pem_event_set__free(set);
+	return st;
+}
+
+static struct pem_statistic value_of(struct pem_statistics *st)
+{
+	struct pem_statistic value;
+
+	assert_int_equal(pem_statistics__read(st, &value, 1), 1);
+	assert_int_equal(value.unavailable, 0);
+	return value;
+}
+
+static void integers(int32_t i32, uint64_t u64)
+{
+	pem_notify_types_integers(0, 0, 0, 0, 0, 0, i32, u64);
+}
+
+static void counts_only_while_enabled(void **state)
+{
+	struct pem_statistics *st = statistics("APP::Probe::Tick", PEM_ANY, NULL);
+
+	(void)state;
+	pem_notify_probe_tick(0, 1);
+	assert_int_equal(value_of(st).count, 0);
+	pem_statistics__enable(st);
+	pem_notify_probe_tick(0, 2);
+	pem_notify_probe_tick(0, 3);
+	assert_int_equal(value_of(st).count, 2);
+	pem_statistics__disable(st);
+	pem_notify_probe_tick(0, 4);
+	assert_int_equal(value_of(st).count, 2);
+	pem_statistics__enable(st);
+	pem_notify_probe_tick(0, 5);
+	assert_int_equal(value_of(st).count, 3);
+	pem_statistics__unregister(st);
+	pem_notify_probe_tick(0, 6);
+}
+
+static void reset_forgets(void **state)
+{
+	struct pem_statistics *st = statistics("APP::Probe::Tick", PEM_ANY, "number");
+	struct pem_statistic value;
+
+	(void)state;
+	pem_statistics__enable(st);
+	pem_notify_probe_tick(0, 100);
+	pem_statistics__reset(st);
+	assert_int_equal(value_of(st).count, 0);
+	pem_notify_probe_tick(0, 7);
+	value = value_of(st);
+	assert_int_equal(value.count, 1);
+	assert_int_equal(value.min, 7);
+	assert_int_equal(value.max, 7);
+	pem_statistics__disable(st);
+	pem_statistics__reset(st);
+	assert_int_equal(value_of(st).count, 0);
+}
+
+static void unsigned_and_signed_attributes(void **state)
+{
+	struct pem_statistics *st = statistics("APP::Types::Integers", PEM_ANY, "i32");
+	struct pem_statistic value;
+
+	(void)state;
+	pem_statistics__enable(st);
+	integers(-5, 1);
+	integers(INT32_MAX, 2);
+	integers(INT32_MIN, 3);
+	value = value_of(st);
+	assert_int_equal(value.count, 3);
+	assert_true(value.is_signed);
+	assert_true((int64_t)value.min == INT32_MIN);
+	assert_true((int64_t)value.max == INT32_MAX);
+	assert_true((int64_t)value.sum == -6);
+	assert_true(value.mean == -2.0);
+	pem_statistics__unregister(st);
+	st = statistics("APP::Types::Integers", PEM_ANY, "u64");
+	pem_statistics__enable(st);
+	integers(0, UINT64_MAX);
+	integers(0, 2);
+	value = value_of(st);
+	assert_int_equal(value.count, 2);
+	assert_false(value.is_signed);
+	assert_true(value.min == 2 && value.max == UINT64_MAX && value.sum == 1);
+}
+
+static void floating_attributes(void **state)
+{
+	struct pem_statistics *st = statistics("APP::Types::Floats", PEM_ANY, "f64");
+	struct pem_statistic value;
+
+	(void)state;
+	pem_statistics__enable(st);
+	pem_notify_types_floats(0, -2.5);
+	pem_notify_types_floats(0, 10.0);
+	pem_notify_types_floats(0, -0.5);
+	value = value_of(st);
+	assert_int_equal(value.count, 3);
+	assert_true(value.is_float);
+	assert_true(value.sum_f == 7.0 && value.min_f == -2.5 && value.max_f == 10.0);
+	pem_statistics__unregister(st);
+	st = statistics("APP::Types::Floats", PEM_ANY, "f32");
+	pem_statistics__enable(st);
+	pem_notify_types_floats(1.5f, 0);
+	pem_notify_types_floats(-3.0f, 0);
+	value = value_of(st);
+	assert_true(value.sum_f == -1.5 && value.min_f == -3.0 && value.max_f == 1.5);
+}
+
+static void *tick_ten_times(void *arg)
+{
+	int i;
+
+	for (i = 0; i < 10; i++)
+		pem_notify_probe_tick(0, 50);
+	return arg;
+}
+
+static void threads_add_up(void **state)
+{
+	struct pem_statistics *st = statistics("APP::Probe::Tick", PEM_ANY, "number");
+	pthread_t thread[8];
+	int i;
+
+	(void)state;
+	pem_statistics__enable(st);
+	for (i = 0; i < 8; i++)
+		pthread_create(&thread[i], NULL, tick_ten_times, NULL);
+	for (i = 0; i < 8; i++)
+		pthread_join(thread[i], NULL);
+	assert_int_equal(value_of(st).count, 80);
+	assert_int_equal(value_of(st).sum, 4000);
+}
+
+static void context_of_one_thread(void **state)
+{
+	struct pem_statistics *st = statistics("APP::Probe::Tick", (uint32_t)gettid(), NULL);
+	pthread_t thread;
+
+	(void)state;
+	pem_statistics__enable(st);
+	pthread_create(&thread, NULL, tick_ten_times, NULL);
+	pthread_join(thread, NULL);
+	assert_int_equal(value_of(st).count, 0);
+	pem_notify_probe_tick(0, 1);
+	assert_int_equal(value_of(st).count, 1);
+}
+
+static void sessions_do_not_mix(void **state)
+{
+	struct pem_statistics *mine = statistics("APP::Probe::Tick", PEM_ANY, NULL), *theirs;
+	struct pem_session *first = session;
+
+	(void)state;
+	session = session_open(NULL);
+	theirs = statistics("APP::Probe::Tick", PEM_ANY, "number");
+	pem_statistics__enable(mine);
+	pem_notify_probe_tick(0, 5);
+	pem_statistics__enable(theirs);
+	pem_notify_probe_tick(0, 6);
+	assert_int_equal(value_of(mine).count, 2);
+	assert_int_equal(value_of(theirs).count, 1);
+	assert_int_equal(value_of(theirs).sum, 6);
+	pem_session__close(session);
+	session = first;
+	pem_notify_probe_tick(0, 7);
+	assert_int_equal(value_of(mine).count, 3);
+}
+
+static void sessions_one_after_another(void **state)
+{
+	struct pem_statistics *st;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 30; i++) {
+		pem_session__close(session);
+		session = session_open(NULL);
+		st = statistics("APP::Probe::Tick", PEM_ANY, NULL);
+		pem_statistics__enable(st);
+		pem_notify_probe_tick(0, 1);
+		assert_int_equal(value_of(st).count, 1);
+	}
+}
+
+static void wrong_wishes_are_refused(void **state)
+{
+	struct pem_statistics *st = statistics("APP::Probe::Tick", PEM_ANY, "number");
+	const char *unknown = "APP::Probe::Tack";
+	struct pem_event_set *set = events(session, "APP::Probe::Tick");
+	struct pem_error error = {""};
+
+	(void)state;
+	assert_null(pem_session__register_statistics(session, set, NULL, "who", &error));
+	assert_int_equal(errno, EBUSY);
+	pem_statistics__unregister(st);
+	assert_null(pem_session__register_statistics(session, set, NULL, "colour", &error));
+	assert_int_equal(errno, EINVAL);
+	assert_non_null(strstr(error.text, "colour"));
+	pem_event_set__free(set);
+	assert_null(pem_event_set__new(session, &unknown, 1, &error));
+	assert_int_equal(errno, ENOENT);
+	assert_non_null(strstr(error.text, "APP::Probe::Tick"));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(counts_only_while_enabled),
+		TEST(reset_forgets),
+		TEST(unsigned_and_signed_attributes),
+		TEST(floating_attributes),
+		TEST(threads_add_up),
+		TEST(context_of_one_thread),
+		TEST(sessions_do_not_mix),
+		TEST(sessions_one_after_another),
+		TEST(wrong_wishes_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
