@@ -28,15 +28,17 @@ struct report_event {
 
 struct report_process {
 	uint32_t pid;
-	uint32_t threads;
+	uint32_t threads; /* how many; first_thread and last_thread are indexes if there is one */
+	uint32_t first_thread, last_thread;
 	char name[PEM_NAME_BYTES];
 	uint64_t count;
 	uint64_t by_layer[LAYERS];
 };
 
 struct report_thread {
-	uint32_t pid;
+	uint32_t process; /* index */
 	uint32_t tid;
+	uint32_t next; /* index of its process's next thread; of the last one, nothing */
 	uint64_t count;
 	uint64_t by_layer[LAYERS];
 };

@@ -88,25 +88,30 @@ static struct report_process *process_of(struct report *report, struct counting 
 	return &report->processes[*at];
 }
 
-static struct report_thread *thread_of(struct report *report, struct counting *c, uint32_t pid,
-				       uint32_t tid, bool *is_new)
+static struct report_thread *thread_of(struct report *report, struct counting *c,
+				       struct report_process *process, uint32_t tid)
 {
-	uint32_t *at = cli_map__at(&c->thread_at, (uint64_t)pid << 32 | tid);
+	uint32_t *at = cli_map__at(&c->thread_at, (uint64_t)process->pid << 32 | tid);
+	struct report_thread *thread;
 
-	*is_new = false;
 	if (at == NULL)
 		return NULL;
-	if (*at == UINT32_MAX) {
-		if (cli_grow((void **)&report->threads, sizeof(*report->threads),
-			     report->thread_count, &report->thread_capacity) < 0)
-			return NULL;
-		memset(&report->threads[report->thread_count], 0, sizeof(*report->threads));
-		report->threads[report->thread_count].pid = pid;
-		report->threads[report->thread_count].tid = tid;
-		*at = (uint32_t)report->thread_count++;
-		*is_new = true;
-	}
-	return &report->threads[*at];
+	if (*at != UINT32_MAX)
+		return &report->threads[*at];
+	if (cli_grow((void **)&report->threads, sizeof(*report->threads), report->thread_count,
+		     &report->thread_capacity) < 0)
+		return NULL;
+	*at = (uint32_t)report->thread_count++;
+	thread = &report->threads[*at];
+	memset(thread, 0, sizeof(*thread));
+	thread->process = (uint32_t)(process - report->processes);
+	thread->tid = tid;
+	if (process->threads++ == 0)
+		process->first_thread = *at;
+	else
+		report->threads[process->last_thread].next = *at;
+	process->last_thread = *at;
+	return thread;
 }
 
 /* A counter only grows, for each process, thread and CPU that it is counted of: keep the last of each. */
@@ -158,7 +163,6 @@ static int count_record(struct report *report, struct counting *c, const struct 
 	struct report_thread *thread;
 	struct report_event *e;
 	uint32_t *at;
-	bool is_new;
 
 	at = cli_map__at(&c->event_at, record->event->id);
 	if (at == NULL || *at == UINT32_MAX)
@@ -171,12 +175,11 @@ static int count_record(struct report *report, struct counting *c, const struct 
 		report->duration_ns = record->time_ns;
 
 	process = process_of(report, c, record->pid);
-	thread = thread_of(report, c, record->pid, record->tid, &is_new);
-	if (process == NULL || thread == NULL)
+	thread = process != NULL ? thread_of(report, c, process, record->tid) : NULL;
+	if (thread == NULL)
 		return -ENOMEM;
 	process->count++;
 	process->by_layer[e->layer]++;
-	process->threads += is_new;
 	thread->count++;
 	thread->by_layer[e->layer]++;
 
@@ -231,19 +234,16 @@ static void sum_counters(struct report *report)
 	}
 }
 
-/* Their names at the trace's end; a process whose name was never told has that of its producer. */
+/* Their names at the trace's end. */
 static void name_processes(struct report *report)
 {
-	size_t i, j;
+	size_t i;
 
 	for (i = 0; i < report->process_count; i++) {
 		struct report_process *p = &report->processes[i];
-		const char *name = pem_trace__process_name(report->trace, p->pid);
 
-		for (j = 0; *name == '\0' && j < pem_trace__producer_count(report->trace); j++)
-			if (pem_trace__producer(report->trace, j)->pid == p->pid && p->pid != 0)
-				name = pem_trace__producer(report->trace, j)->name;
-		snprintf(p->name, sizeof(p->name), "%s", name);
+		snprintf(p->name, sizeof(p->name), "%s",
+			 pem_trace__process_name(report->trace, p->pid));
 	}
 }
 

@@ -53,20 +53,17 @@ static struct json_object *layers_json(const struct report *r)
 	return object;
 }
 
-static struct json_object *threads_json(const struct report *r, uint32_t pid)
+static struct json_object *threads_json(const struct report *r, const struct report_process *p)
 {
 	struct json_object *array = json_object_new_array();
-	size_t i;
+	uint32_t i, at = p->first_thread;
 
-	for (i = 0; i < r->thread_count; i++) {
-		struct json_object *entry;
+	for (i = 0; i < p->threads; i++, at = r->threads[at].next) {
+		struct json_object *entry = json_object_new_object();
 
-		if (r->threads[i].pid != pid)
-			continue;
-		entry = json_object_new_object();
-		cli_json__count(entry, "tid", r->threads[i].tid);
-		cli_json__count(entry, "count", r->threads[i].count);
-		json_object_object_add(entry, "layers", by_layer_json(r, r->threads[i].by_layer));
+		cli_json__count(entry, "tid", r->threads[at].tid);
+		cli_json__count(entry, "count", r->threads[at].count);
+		json_object_object_add(entry, "layers", by_layer_json(r, r->threads[at].by_layer));
 		json_object_array_add(array, entry);
 	}
 	return array;
@@ -85,7 +82,7 @@ static struct json_object *processes_json(const struct report *r)
 		cli_json__text(entry, "name", p->name);
 		cli_json__count(entry, "count", p->count);
 		json_object_object_add(entry, "layers", by_layer_json(r, p->by_layer));
-		json_object_object_add(entry, "threads", threads_json(r, p->pid));
+		json_object_object_add(entry, "threads", threads_json(r, p));
 		json_object_array_add(array, entry);
 	}
 	return array;

@@ -151,16 +151,9 @@ static const char *pid_words(uint32_t pid)
 	return pid != 0 ? cli_format("%u", pid) : "?";
 }
 
-static const char *process_name(const struct report *r, uint32_t pid)
+static const char *process_name(const struct report_process *process)
 {
-	size_t i;
-
-	if (pid == 0)
-		return "(unknown)";
-	for (i = 0; i < r->process_count; i++)
-		if (r->processes[i].pid == pid)
-			return r->processes[i].name;
-	return "";
+	return process->pid != 0 ? process->name : "(unknown)";
 }
 
 static int more_events(const void *a, const void *b)
@@ -211,7 +204,7 @@ static void print_processes(const struct report *r, size_t most)
 	for (i = 0; p != NULL && i < r->process_count && i < most; i++) {
 		cli_table__row(table, CLI_PLAIN);
 		cli_table__cell(table, pid_words(p[i]->pid));
-		cli_table__cell(table, process_name(r, p[i]->pid));
+		cli_table__cell(table, process_name(p[i]));
 		cli_table__cell(table, cli_count(p[i]->threads));
 		layer_cells(r, table, p[i]->count, p[i]->by_layer);
 	}
@@ -234,10 +227,12 @@ static void print_threads(const struct report *r)
 	cli_table__column(table, "PROCESS", CLI_LEFT);
 	layer_columns(table);
 	for (i = 0; t != NULL && i < r->thread_count; i++) {
+		const struct report_process *process = &r->processes[t[i]->process];
+
 		cli_table__row(table, CLI_PLAIN);
-		cli_table__cell(table, pid_words(t[i]->pid));
+		cli_table__cell(table, pid_words(process->pid));
 		cli_table__cell(table, pid_words(t[i]->tid));
-		cli_table__cell(table, process_name(r, t[i]->pid));
+		cli_table__cell(table, process_name(process));
 		layer_cells(r, table, t[i]->count, t[i]->by_layer);
 	}
 	heading("Events by thread");
