@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT
+/*
+ * producer_events.c - what a stub does to the program around it: nothing; and what it does without a session, with
+ * several, with records of every size, and in handlers
+ */
+#include "session_fixture.h"
+
+#include "producer/producer.h"
+#include "programs/probe.h"
+#include "programs/types.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+
+#define TICK "APP::Probe::Tick"
+
+static struct pem_session *session;
+
+static int set_up(void **state)
+{
+	if (folder_make(state))
+		return -1;
+	session = session_open(NULL);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	pem_session__close(session);
+	return folder_remove(state);
+}
+
+static struct pem_log *log_own(const char *pattern)
+{
+	const struct pem_context context = {PEM_NO_CPU, (uint32_t)getpid(), PEM_ANY};
+
+	return log_to_trace(session, pattern, &context);
+}
+
+/* Finish, and read so many of an event, all that there were. */
+static void expect(struct pem_log *log, const char *event, uint64_t count)
+{
+	struct pem_error error = {""};
+	struct pem_balance balance;
+	uint64_t found;
+
+	if (pem_log__finish(log, &error))
+		fail_msg("%s", error.text);
+	read_trace(event, &found, &balance);
+	assert_int_equal(found, count);
+	assert_int_equal(balance.produced,
+			 balance.delivered + balance.discarded + balance.overwritten);
+	assert_int_equal(balance.discarded, 0);
+}
+
+static void errno_stays(void **state)
+{
+	struct pem_log *log;
+
+	(void)state;
+	errno = 4711;
+	pem_notify_probe_tick(1, 1); /* nobody asks */
+	assert_int_equal(errno, 4711);
+	log = log_own(TICK);
+	errno = 4711;
+	pem_notify_probe_tick(1, 2); /* makes the pool and the thread */
+	assert_int_equal(errno, 4711);
+	pem_notify_probe_tick(1, 3);
+	assert_int_equal(errno, 4711);
+	expect(log, TICK, 2);
+}
+
+static void none_after_disable(void **state)
+{
+	struct pem_log *log = log_own(TICK);
+
+	(void)state;
+	pem_notify_probe_tick(1, 1);
+	pem_log__disable(log);
+	pem_notify_probe_tick(1, 2);
+	pem_log__enable(log);
+	pem_notify_probe_tick(1, 3);
+	pem_log__disable(log);
+	pem_notify_probe_tick(1, 4);
+	expect(log, TICK, 2);
+}
+
+static void two_sessions_have_all(void **state)
+{
+	struct pem_session *first = session, *second;
+	struct pem_event_set *set;
+	struct pem_statistics *st;
+	struct pem_statistic value;
+	struct pem_log *log = log_own(TICK);
+	uint64_t i;
+
+	(void)state;
+	second = session_open(NULL);
+	set = events(second, TICK);
+	st = pem_session__register_statistics(
+		second, set, &(struct pem_context){PEM_NO_CPU, (uint32_t)getpid(), PEM_ANY},
+		"number", NULL);
+	pem_event_set__free(set);
+	assert_int_equal(pem_statistics__enable(st), 0);
+	for (i = 1; i <= 1000; i++)
+		pem_notify_probe_tick(1, i);
+	assert_int_equal(pem_statistics__read(st, &value, 1), 1);
+	assert_int_equal(value.count, 1000);
+	assert_int_equal(value.sum, 500500);
+	pem_session__close(second);
+	for (; i <= 1500; i++)
+		pem_notify_probe_tick(1, i);
+	session = first;
+	expect(log, TICK, 1500);
+}
+
+static void records_of_every_size(void **state)
+{
+	static const char text[] =
+		"0123456789012345678901234567890123456789012345678901234567890123456789";
+	struct pem_log *log = log_own("APP::Types::Strings");
+	size_t i;
+
+	(void)state;
+	/* 5000 records of 23 to 86 bytes: the pool's first chunks are filled to their last byte in many ways. */
+	for (i = 0; i < 5000; i++)
+		pem_notify_types_strings(text + i % 64, (uint32_t)i, "", "");
+	expect(log, "APP::Types::Strings", 5000);
+}
+
+static volatile sig_atomic_t handled;
+
+static void on_signal(int number)
+{
+	(void)number;
+	pem_notify_probe_tick(2, 1);
+	handled++;
+}
+
+/* The depth that a stub leaves when a handler comes in its middle. */
+static void handler_inside_an_event(void **state)
+{
+	struct sigaction action = {.sa_handler = on_signal};
+	struct pem_log *log = log_own(TICK);
+	struct pem_thread *thread;
+
+	(void)state;
+	sigaction(SIGUSR1, &action, NULL);
+	pem_notify_probe_tick(1, 1);
+	thread = pem_thread_current;
+	assert_ptr_not_equal(thread, &pem_thread_none);
+	assert_int_equal(thread->depth, 0);
+	thread->depth = 1; /* as between pem_event_begin and commit */
+	raise(SIGUSR1);
+	assert_int_equal(thread->depth, 1);
+	thread->depth = 2;
+	raise(SIGUSR1);
+	assert_int_equal(thread->depth, 2);
+	thread->depth = 0;
+	raise(SIGUSR1);
+	assert_int_equal(handled, 3);
+	expect(log, TICK, 4);
+}
+
+static void deeper_than_that_is_counted(void **state)
+{
+	struct pem_log *log = log_own(TICK);
+	struct pem_error error = {""};
+	struct pem_balance balance;
+	uint64_t found;
+
+	(void)state;
+	pem_notify_probe_tick(1, 1);
+	pem_thread_current->depth = PEM_DEPTHS;
+	pem_notify_probe_tick(1, 2);
+	pem_thread_current->depth = 0;
+	assert_int_equal(pem_log__finish(log, &error), 0);
+	read_trace(TICK, &found, &balance);
+	assert_int_equal(found, 1);
+	assert_int_equal(balance.produced, 2);
+	assert_int_equal(balance.discarded, 1);
+}
+
+static void *tick(void *arg)
+{
+	pem_notify_probe_tick(3, 1);
+	return arg;
+}
+
+static void lanes_are_used_again(void **state)
+{
+	struct pem_log *log = log_own(TICK);
+	const struct pem_ring *ring;
+	pthread_t thread;
+	uint32_t i, used = 0;
+
+	(void)state;
+	for (i = 0; i < 50; i++) {
+		pthread_create(&thread, NULL, tick, NULL);
+		pthread_join(thread, NULL);
+	}
+	ring = &pem_process.joined[session->self_slot].ring;
+	for (i = 1; i < ring->lane_count; i++)
+		used += ring->lanes[i].tid != 0;
+	assert_in_range(used, 1, 2);
+	expect(log, TICK, 50);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(errno_stays),
+		TEST(none_after_disable),
+		TEST(two_sessions_have_all),
+		TEST(records_of_every_size),
+		TEST(handler_inside_an_event),
+		TEST(deeper_than_that_is_counted),
+		TEST(lanes_are_used_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

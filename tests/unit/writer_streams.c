@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT
+/*
+ * writer_streams.c - the stream files of a trace being written: whole packets only, whatever happens
+ */
+#include "session_fixture.h"
+
+#include <pem/clock.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+static struct pem_model *model;
+static struct pem_trace_writer *writer;
+
+static const struct pem_trace_info info = {
+	.host = "here", .start_time_ns = 1000000000, .start_clock = 1, .clock_hz = 1000000000};
+
+static int set_up(void **state)
+{
+	struct pem_error error = {""};
+
+	if (folder_make(state))
+		return -1;
+	model = pem_model__new();
+	pem_model__add_catalogue(model, &error);
+	writer = pem_trace_writer__new(trace_path, model, &info, &error);
+	return writer ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	pem_trace_writer__free(writer);
+	pem_model__free(model);
+	return folder_remove(state);
+}
+
+/* A packet of bytes of content that stands for one record. */
+static int put(const char *stream, uint64_t clock, size_t bytes, uint64_t discarded)
+{
+	union {
+		struct pem_packet packet;
+		uint8_t bytes[4096];
+	} u;
+
+	memset(&u, 0x5a, sizeof(u));
+	memset(&u.packet, 0, sizeof(u.packet));
+	u.packet.timestamp_begin = u.packet.timestamp_end = clock;
+	u.packet.content_size = bytes * 8;
+	u.packet.events_discarded = discarded;
+	u.packet.record_count = 1;
+	return pem_trace_writer__packet(writer, stream, &u.packet, sizeof(u));
+}
+
+/* The whole of a stream file; the caller frees it. */
+static uint8_t *stream_file(const char *stream, size_t *bytes)
+{
+	int fd = open(trace_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char name[32];
+	FILE *file;
+	uint8_t *data = malloc(1 << 20);
+
+	assert_true(fd >= 0 && data);
+	snprintf(name, sizeof(name), "%s", stream);
+	file = fdopen(openat(fd, name, O_RDONLY | O_CLOEXEC), "r");
+	assert_non_null(file);
+	*bytes = fread(data, 1, 1 << 20, file);
+	fclose(file);
+	close(fd);
+	return data;
+}
+
+/* Packets of a stream, all whole; the last one in *last. */
+static unsigned packets(const char *stream, struct pem_packet *last)
+{
+	size_t bytes, at = 0;
+	uint8_t *data = stream_file(stream, &bytes);
+	unsigned count = 0;
+
+	while (at < bytes) {
+		assert_true(bytes - at >= PEM_PACKET_HEADER_BYTES);
+		memcpy(last, data + at, sizeof(*last));
+		assert_int_equal(last->magic, PEM_CTF_MAGIC);
+		assert_int_equal(last->packet_seq_num, count);
+		assert_true(last->content_size <= last->packet_size);
+		assert_int_equal(last->packet_size % 64, 0);
+		assert_true(last->packet_size / 8 <= bytes - at);
+		at += last->packet_size / 8;
+		count++;
+	}
+	free(data);
+	return count;
+}
+
+static void packets_are_padded_to_8_bytes(void **state)
+{
+	struct pem_packet last;
+	size_t bytes, i;
+	uint8_t *data;
+
+	(void)state;
+	assert_int_equal(put("u_1_0_1", 10, PEM_PACKET_HEADER_BYTES + 13, 0), 0);
+	assert_int_equal(put("u_1_0_1", 20, PEM_PACKET_HEADER_BYTES + 16, 0), 0);
+	data = stream_file("u_1_0_1", &bytes);
+	assert_int_equal(bytes, 2 * PEM_PACKET_HEADER_BYTES + 32);
+	for (i = 0; i < 13; i++)
+		assert_int_equal(data[PEM_PACKET_HEADER_BYTES + i], 0x5a);
+	for (; i < 16; i++)
+		assert_int_equal(data[PEM_PACKET_HEADER_BYTES + i], 0);
+	free(data);
+	assert_int_equal(packets("u_1_0_1", &last), 2);
+}
+
+static void more_streams_than_may_be_open(void **state)
+{
+	struct pem_packet last;
+	char name[32];
+	unsigned i, round;
+
+	(void)state;
+	for (round = 1; round <= 3; round++) {
+		for (i = 0; i < 300; i++) {
+			snprintf(name, sizeof(name), "u_%u_0_1", i);
+			assert_int_equal(put(name, round, PEM_PACKET_HEADER_BYTES + 16, 0), 0);
+		}
+	}
+	for (i = 0; i < 300; i++) {
+		snprintf(name, sizeof(name), "u_%u_0_1", i);
+		assert_int_equal(packets(name, &last), 3);
+		assert_int_equal(last.stream_instance_id, i);
+		assert_int_equal(last.timestamp_end, 3);
+	}
+}
+
+static void what_was_lost_never_shrinks(void **state)
+{
+	struct pem_packet last;
+
+	(void)state;
+	put("u_1_0_1", 10, PEM_PACKET_HEADER_BYTES + 16, 5);
+	put("u_1_0_1", 20, PEM_PACKET_HEADER_BYTES + 16, 3);
+	assert_int_equal(packets("u_1_0_1", &last), 2);
+	assert_int_equal(last.events_discarded, 5);
+}
+
+static void losses_at_the_end_are_stated_once(void **state)
+{
+	struct pem_packet last;
+
+	(void)state;
+	put("u_1_0_1", 10, PEM_PACKET_HEADER_BYTES + 16, 5);
+	pem_trace_writer__discarded(writer, "u_1_0_1", 5, 100);
+	assert_int_equal(packets("u_1_0_1", &last), 1);
+	pem_trace_writer__discarded(writer, "u_1_0_1", 9, 100);
+	assert_int_equal(packets("u_1_0_1", &last), 2);
+	assert_int_equal(last.events_discarded, 9);
+	assert_int_equal(last.timestamp_begin, 100);
+	assert_int_equal(last.content_size, PEM_PACKET_HEADER_BYTES * 8);
+}
+
+static void time_goes_on_within_a_stream(void **state)
+{
+	struct pem_packet last;
+
+	(void)state;
+	put("u_1_0_1", 100, PEM_PACKET_HEADER_BYTES + 16, 0);
+	pem_trace_writer__discarded(writer, "u_1_0_1", 1, 50);
+	assert_int_equal(packets("u_1_0_1", &last), 2);
+	assert_int_equal(last.timestamp_begin, 100);
+	assert_int_equal(last.timestamp_end, 100);
+}
+
+static void impossible_packets_are_refused(void **state)
+{
+	struct pem_packet packet = {.content_size = PEM_PACKET_HEADER_BYTES * 8 - 8};
+	char name[200];
+
+	(void)state;
+	assert_int_equal(pem_trace_writer__packet(writer, "u_1_0_1", &packet, sizeof(packet)),
+			 -EINVAL);
+	packet.content_size = PEM_PACKET_HEADER_BYTES * 8 + 8;
+	assert_int_equal(pem_trace_writer__packet(writer, "u_1_0_1", &packet, sizeof(packet)),
+			 -EINVAL);
+	memset(name, 'n', sizeof(name) - 1);
+	name[sizeof(name) - 1] = 0;
+	assert_true(put(name, 1, PEM_PACKET_HEADER_BYTES + 16, 0) < 0);
+	assert_int_equal(put("u_1_0_1", 1, PEM_PACKET_HEADER_BYTES + 16, 0), 0);
+}
+
+static void a_failed_write_leaves_whole_packets(void **state)
+{
+	struct rlimit old, small = {5000, RLIM_INFINITY};
+	struct pem_packet last;
+	int i, failures = 0;
+
+	(void)state;
+	signal(SIGXFSZ, SIG_IGN);
+	getrlimit(RLIMIT_FSIZE, &old);
+	small.rlim_max = old.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	for (i = 0; i < 10; i++)
+		failures += put("u_1_0_1", (uint64_t)i, 1000, 0) != 0;
+	setrlimit(RLIMIT_FSIZE, &old);
+	assert_int_equal(failures, 5);
+	assert_int_equal(pem_trace_writer__failed(writer), -EFBIG);
+	assert_int_equal(packets("u_1_0_1", &last), 5);
+}
+
+static void a_folder_in_use_is_refused(void **state)
+{
+	struct pem_error error = {""};
+
+	(void)state;
+	assert_null(pem_trace_writer__new(trace_path, model, &info, &error));
+	assert_int_equal(errno, EEXIST);
+	assert_non_null(strstr(error.text, trace_path));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(packets_are_padded_to_8_bytes),       TEST(more_streams_than_may_be_open),
+		TEST(what_was_lost_never_shrinks),         TEST(losses_at_the_end_are_stated_once),
+		TEST(time_goes_on_within_a_stream),        TEST(impossible_packets_are_refused),
+		TEST(a_failed_write_leaves_whole_packets), TEST(a_folder_in_use_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
