@@ -365,9 +365,7 @@ static void put_stat_path(FILE *f, const struct pem_spec_event *event)
 	fprintf(f, "\t\tcase PEM_NO_FIELD:\n\t\t\tbreak;\n\t\tdefault:\n\t\t\tpem_plain = "
 		   "0;\n\t\t}\n");
 	fprintf(f, "\t\tif (__builtin_expect(pem_plain, 1)) {\n"
-		   "\t\t\tpem_stat_commit(&pem_c, pem_value, pem_key);\n\t\t\treturn;\n\t\t}\n"
-		   "\t\tpem_event_decline(&pem_c);\n");
-	fprintf(f, "\t} else if (pem_flags) {\n\t\tpem_event_decline(&pem_c);\n\t}\n");
+		   "\t\t\tpem_stat_add(&pem_c, pem_value, pem_key);\n\t\t\treturn;\n\t\t}\n\t}\n");
 }
 
 static void put_notify(FILE *f, const struct pem_spec_event *event)
@@ -377,12 +375,12 @@ static void put_notify(FILE *f, const struct pem_spec_event *event)
 
 	put_store(f, event);
 	put_slow(f, event);
-	fprintf(f, "static __attribute__((noinline, unused)) void pem_on_%s(", event->c_name);
-	put_list(f, event, 1, 0, "");
+	fprintf(f, "static __attribute__((noinline, unused)) void pem_on_%s(uint32_t pem_enable",
+		event->c_name);
+	put_list(f, event, 1, 0, ", ");
 	fprintf(f, ")\n{\n\tstruct pem_cursor pem_c;\n\tuint32_t pem_flags;\n\n");
 	fprintf(f,
-		"\tpem_flags = pem_event_begin(&pem_c, &pem_provider_%1$s,\n"
-		"\t\t\t\t    __atomic_load_n(&pem_page_%1$s.enable[%2$u], __ATOMIC_RELAXED),\n"
+		"\tpem_flags = pem_event_begin(&pem_c, &pem_provider_%1$s, pem_enable,\n"
 		"\t\t\t\t    &pem_page_%1$s.action[0][0], %3$uu, %2$uu);\n",
 		provider, index, PEM_EVENT_CAPACITY(event->spec->stub_count));
 	put_log_path(f, event);
@@ -393,10 +391,11 @@ static void put_notify(FILE *f, const struct pem_spec_event *event)
 	fprintf(f, "static inline void pem_notify_%s(", event->c_name);
 	put_list(f, event, 1, 0, "");
 	fprintf(f,
-		")\n{\n\tif (__builtin_expect(__atomic_load_n(&pem_page_%s.enable[%u], "
-		"__ATOMIC_RELAXED) != 0, 0))\n\t\tpem_on_%s(",
+		")\n{\n\tuint32_t pem_enable = __atomic_load_n(&pem_page_%s.enable[%u], "
+		"__ATOMIC_RELAXED);\n\n\tif (__builtin_expect(pem_enable != 0, 0))\n"
+		"\t\tpem_on_%s(pem_enable",
 		provider, index, event->c_name);
-	put_list(f, event, 0, 0, "");
+	put_list(f, event, 0, 0, ", ");
 	fprintf(f, ");\n}\n\n");
 }
 

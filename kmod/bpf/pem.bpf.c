@@ -24,8 +24,6 @@ typedef int pid_t;
 
 #include "kernel_types.h"
 
-#define PEM_INLINE static __always_inline
-
 const volatile struct pem_kconfig pem_config = {.ring_mask = 0xffff};
 struct pem_kcontrol pem_control;
 

@@ -62,7 +62,7 @@ struct pem_ring {
 };
 
 /* Room for a record of bytes at clock now, or NULL: no chunk, no room, or too long since the last record. */
-static inline uint8_t *pem_ring_reserve(const struct pem_writer *w, uint64_t now, uint32_t bytes)
+PEM_INLINE uint8_t *pem_ring_reserve(const struct pem_writer *w, uint64_t now, uint32_t bytes)
 {
 	if ((uint64_t)(w->end - w->cursor) < bytes || (now - w->last_clock) >> 32)
 		return (uint8_t *)0;
@@ -70,8 +70,8 @@ static inline uint8_t *pem_ring_reserve(const struct pem_writer *w, uint64_t now
 }
 
 /* Publish the reserved record of bytes, whose fields are written; the header is written here. */
-static inline void pem_ring_commit(struct pem_writer *w, struct pem_slot *slot, uint64_t now,
-				   uint32_t event_id, uint32_t bytes)
+PEM_INLINE void pem_ring_commit(struct pem_writer *w, struct pem_slot *slot, uint64_t now,
+				uint32_t event_id, uint32_t bytes)
 {
 	uint8_t *record = w->cursor;
 	struct pem_record_header *header = (struct pem_record_header *)record;
@@ -196,7 +196,7 @@ static inline void pem_ring_start(const struct pem_ring *ring, struct pem_writer
 }
 
 /* Order-preserving key of a field's value for a slot's min and max: unsigned comparison orders the values. */
-static inline uint64_t pem_stat_key_signed(int64_t value)
+PEM_INLINE uint64_t pem_stat_key_signed(int64_t value)
 {
 	return (uint64_t)value ^ (1ULL << 63);
 }
@@ -205,7 +205,7 @@ static inline uint64_t pem_stat_key_signed(int64_t value)
  * Add one value to a slot's statistic; integers only (a floating sum is the library's). One writer per slot.
  * A reader that finds stat_begin == stat_end before and after, and one epoch, has a consistent set.
  */
-static inline void pem_slot_add(struct pem_slot *slot, uint64_t epoch, uint64_t value, uint64_t key)
+PEM_INLINE void pem_slot_add(struct pem_slot *slot, uint64_t epoch, uint64_t value, uint64_t key)
 {
 	uint64_t n = slot->stat_begin;
 

@@ -6,7 +6,7 @@
  * struct pem_provider, a constructor that finds libpem with dlsym and registers, and two functions per event:
  *
  *	pem_notify_X(fields)       inline: one load of enable[index], a test, a branch
- *	pem_on_X(fields)           out of line: pem_log_begin, store fields, pem_log_commit; or pem_stat_begin...;
+ *	pem_on_X(fields)           out of line: pem_event_begin; pem_log_begin, store fields, pem_log_commit; or pem_stat_add;
  *	                           or, when these decline, fill a record on the stack and call provider->notify
  *
  * The fast paths serve the common case: one session, one plain action, room in the chunk, and no event of this
@@ -61,7 +61,7 @@ __attribute__((visibility("default"))) int pem_provider_register(struct pem_prov
 __attribute__((visibility("default"))) void pem_provider_unregister(struct pem_provider *provider);
 
 /* This thread's struct pem_thread, found without a call: libpem says how far it lies from the thread pointer. */
-static inline struct pem_thread *pem_thread_self(const struct pem_provider *provider)
+PEM_INLINE struct pem_thread *pem_thread_self(const struct pem_provider *provider)
 {
 	struct pem_thread *self;
 
@@ -81,68 +81,62 @@ struct pem_cursor {
 	uint8_t *record;
 	struct pem_thread *thread;
 	struct pem_writer *writer;
-	struct pem_slot *slot;
 	uint64_t now;
 	uint64_t action;
+	uint32_t index; /* of the event's slot in the lane's */
 };
 
 #define PEM_BARRIER() __asm__ __volatile__("" ::: "memory")
 
 /*
- * Find out what is wanted. Returns the flags if exactly one session wants the event and the thread is at
- * depth 0 (which it leaves at 1: end it with pem_log_commit, pem_stat_commit or pem_event_decline), else 0.
+ * Find out what is wanted; enable is not 0. Returns the action's flags if exactly one session wants the event and
+ * this thread can serve it on the fast paths below, else 0: then provider->notify is to be called.
  */
-static inline uint32_t pem_event_begin(struct pem_cursor *c, const struct pem_provider *provider,
-				       uint32_t enable, const uint64_t *actions,
-				       uint32_t event_capacity, uint32_t index)
+PEM_INLINE uint32_t pem_event_begin(struct pem_cursor *c, const struct pem_provider *provider,
+				    uint32_t enable, const uint64_t *actions,
+				    uint32_t event_capacity, uint32_t index)
 {
-	uint32_t session = (uint32_t)__builtin_ctz(enable | 0x100);
+	uint32_t session = (uint32_t)__builtin_ctz(enable);
 
 	c->thread = pem_thread_self(provider);
-	if (__builtin_expect((enable & (enable - 1)) != 0 || enable == 0 || c->thread->depth != 0,
-			     0))
+	c->index = provider->event_base + index;
+	if (__builtin_expect((enable & (enable - 1)) != 0 || c->thread->depth != 0, 0))
 		return 0;
 	c->action = __atomic_load_n(&actions[session * event_capacity + index], __ATOMIC_RELAXED);
 	c->writer = &c->thread->writer[session];
-	/* No lane in this session yet, or in an earlier one that had its slot; or just disabled. */
-	if (__builtin_expect(c->writer->incarnation != PEM_ACTION_INCARNATION(c->action) ||
-				     PEM_ACTION_FLAGS(c->action) == 0,
-			     0))
+	/* No lane in this session yet, or in an earlier one that had its slot. (Just disabled: flags are 0.) */
+	if (__builtin_expect(c->writer->incarnation != PEM_ACTION_INCARNATION(c->action), 0))
 		return 0;
-	c->slot = &c->writer->slots[provider->event_base + index];
-	c->thread->depth = 1;
-	PEM_BARRIER();
 	return PEM_ACTION_FLAGS(c->action);
 }
 
-static inline void pem_event_decline(struct pem_cursor *c)
+/* After PEM_ACTION_LOG: 1, room for bytes at c->record and depth raised until pem_log_commit; or 0: no room. */
+PEM_INLINE int pem_log_begin(struct pem_cursor *c, uint32_t bytes)
 {
+	c->thread->depth = 1;
 	PEM_BARRIER();
-	c->thread->depth = 0;
-}
-
-/* After pem_event_begin returned PEM_ACTION_LOG: 1 and room for bytes at c->record, or 0 and declined. */
-static inline int pem_log_begin(struct pem_cursor *c, uint32_t bytes)
-{
 	c->now = pem_clock();
 	c->record = pem_ring_reserve(c->writer, c->now, bytes);
 	if (__builtin_expect(c->record != (uint8_t *)0, 1))
 		return 1;
-	pem_event_decline(c);
+	PEM_BARRIER();
+	c->thread->depth = 0;
 	return 0;
 }
 
-static inline void pem_log_commit(struct pem_cursor *c, uint32_t event_id, uint32_t bytes)
+PEM_INLINE void pem_log_commit(struct pem_cursor *c, uint32_t event_id, uint32_t bytes)
 {
-	pem_ring_commit(c->writer, c->slot, c->now, event_id, bytes);
+	pem_ring_commit(c->writer, &c->writer->slots[c->index], c->now, event_id, bytes);
 	PEM_BARRIER();
 	c->thread->depth = 0;
 }
 
-/* After pem_event_begin returned PEM_ACTION_STAT. key: see ring.h. */
-static inline void pem_stat_commit(struct pem_cursor *c, uint64_t value, uint64_t key)
+/* After PEM_ACTION_STAT: add a value. key: see ring.h. */
+PEM_INLINE void pem_stat_add(struct pem_cursor *c, uint64_t value, uint64_t key)
 {
-	pem_slot_add(c->slot, PEM_ACTION_EPOCH(c->action), value, key);
+	c->thread->depth = 1;
+	PEM_BARRIER();
+	pem_slot_add(&c->writer->slots[c->index], PEM_ACTION_EPOCH(c->action), value, key);
 	PEM_BARRIER();
 	c->thread->depth = 0;
 }
