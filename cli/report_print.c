@@ -24,6 +24,12 @@ static void line(const char *title, const char *text)
 	cli_wrap(stdout, cli_printable(copy), 10, 10, cli_width(stdout));
 }
 
+/* The signal that a status of 128 and more stands for, or NULL: programs exit with such statuses too. */
+static const char *signal_name(int status)
+{
+	return status > 128 ? sigabbrev_np(status - 128) : NULL;
+}
+
 static void print_head(const struct report *r, const char *directory)
 {
 	const struct pem_trace_info *info = r->info;
@@ -37,12 +43,9 @@ static void print_head(const struct report *r, const char *directory)
 	if (*info->command != '\0')
 		line("Command", info->command);
 	line("Recorded", cli_format("%s on %.60s by pem %.20s", when, info->host, info->version));
-	if (info->exit_status > 128)
+	if (signal_name(info->exit_status) != NULL)
 		line("Ran", cli_format("%s, ended by signal %d (%s)", cli_duration(r->duration_ns),
-				       info->exit_status - 128,
-				       sigabbrev_np(info->exit_status - 128) != NULL
-					       ? sigabbrev_np(info->exit_status - 128)
-					       : "unknown"));
+				       info->exit_status - 128, signal_name(info->exit_status)));
 	else if (info->exit_status >= 0)
 		line("Ran", cli_format("%s, exit status %d", cli_duration(r->duration_ns),
 				       info->exit_status));

@@ -246,6 +246,16 @@ def exports_agree():
 
 
 @test
+def how_the_command_ended():
+    "a status above 128 is a signal's only if there is such a signal"
+    for script, words in (("exit 200", "exit status 200"), ("kill -9 $$", "ended by signal 9 (KILL)")):
+        rc, trace, _ = record(["sh", "-c", script])
+        rc, out, _ = run([PEM, "report", trace])
+        equal(rc, 0, "status")
+        assert words in out, out.splitlines()[:5]
+
+
+@test
 def cost_and_gaps():
     "the cost is the sum of its kinds, and what could not be recorded has a reason"
     _, out, _ = run([PEM, "list", "hw", "--json"])
