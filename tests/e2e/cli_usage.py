@@ -174,6 +174,34 @@ def doctor_as_json():
 
 
 @test
+def doctor_knows_where_processes_meet():
+    "doctor judges the runtime folder as recording does: a folder that others may read works, one they may write does not"
+    folder = tmp()
+    runtime, other = folder + "/runtime", folder + "/xdg"
+    os.mkdir(other)
+
+    def told(env):
+        rc, out, _ = run([PEM, "doctor", "--json"], env=env)
+        equal(rc, 0, "status")
+        return [(c["state"], c["detail"]) for c in json.loads(out) if c["check"] == "runtime folder"][0]
+
+    for mode, state, status in ((None, "ok", 0), (0o700, "ok", 0), (0o755, "ok", 0), (0o777, "no", 2)):
+        if os.path.exists(runtime):
+            shutil.rmtree(runtime)
+        if mode is not None:
+            os.mkdir(runtime)
+            os.chmod(runtime, mode)
+        env = {"PEM_RUNTIME_DIR": runtime}
+        got, detail = told(env)
+        equal(got, state, "state of a folder of mode %s" % (mode and oct(mode)))
+        assert detail.startswith(runtime), detail
+        equal(run([PEM, "record", "-q", "-o", tmp() + "/t", "--", "true"], env=env)[0], status, "status of record")
+    # One that is no absolute path is nobody's: the next in turn is taken.
+    got, detail = told({"PEM_RUNTIME_DIR": "here", "XDG_RUNTIME_DIR": other})
+    assert got == "ok" and detail.startswith(other + "/pem"), (got, detail)
+
+
+@test
 def no_colours_outside_terminals():
     "what goes to a pipe holds no escape sequence"
     for command in (["list"], ["doctor"], ["help"], ["xyzzy"]):
