@@ -44,11 +44,28 @@ void pem_pool__layout(struct pem_pool_header *h)
 	h->total_bytes = at + (uint64_t)h->chunk_count * h->chunk_bytes;
 }
 
+void pem_pool__point(void *mapping, const struct pem_pool_header *h, struct pem_ring *ring)
+{
+	uint8_t *base = mapping;
+
+	*ring = (struct pem_ring){
+		.header = mapping,
+		.chunk_state = (uint32_t *)(base + h->chunk_state_offset),
+		.lanes = (struct pem_lane *)(base + h->lanes_offset),
+		.slots = (struct pem_slot *)(base + h->slots_offset),
+		.chunks = base + h->chunks_offset,
+		.chunk_bytes = h->chunk_bytes,
+		.chunk_count = h->chunk_count,
+		.lane_count = h->lane_count,
+		.event_capacity = h->event_capacity,
+		.overwrite = h->flags & PEM_POOL_OVERWRITE,
+	};
+}
+
 int pem_pool__open_ring(void *mapping, uint64_t bytes, struct pem_ring *ring)
 {
 	struct pem_pool_header *shared = mapping, h;
 	struct pem_pool_geometry geometry;
-	uint8_t *base = mapping;
 
 	if (bytes < sizeof(h) ||
 	    __atomic_load_n(&shared->magic, __ATOMIC_ACQUIRE) != PEM_POOL_MAGIC)
@@ -69,18 +86,7 @@ int pem_pool__open_ring(void *mapping, uint64_t bytes, struct pem_ring *ring)
 	pem_pool__layout(&h);
 	if (h.total_bytes > bytes)
 		return -EINVAL;
-	*ring = (struct pem_ring){
-		.header = shared,
-		.chunk_state = (uint32_t *)(base + h.chunk_state_offset),
-		.lanes = (struct pem_lane *)(base + h.lanes_offset),
-		.slots = (struct pem_slot *)(base + h.slots_offset),
-		.chunks = base + h.chunks_offset,
-		.chunk_bytes = h.chunk_bytes,
-		.chunk_count = h.chunk_count,
-		.lane_count = h.lane_count,
-		.event_capacity = h.event_capacity,
-		.overwrite = h.flags & PEM_POOL_OVERWRITE,
-	};
+	pem_pool__point(mapping, &h, ring);
 	return 0;
 }
 

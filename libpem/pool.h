@@ -29,9 +29,13 @@ bool pem_pool_geometry__valid(const struct pem_pool_geometry *geometry);
 /* Fill in the offsets and total_bytes of a header whose geometry members are set and valid. */
 void pem_pool__layout(struct pem_pool_header *header);
 
+/* Point ring into a mapping by a header of the caller's own, which pem_pool__layout has filled in. */
+void pem_pool__point(void *mapping, const struct pem_pool_header *layout, struct pem_ring *ring);
+
 /*
- * A consumer has seen the header's magic (acquire). Point ring into a mapping of bytes bytes that starts with a pool header. Everything read from the header is checked
- * against bytes; afterwards only the copies in ring are to be used. 0, or -EINVAL.
+ * Point ring into a mapping of bytes bytes that starts with a pool header. Its magic (acquire) says that the rest is
+ * there. Everything read from the header is checked against bytes; afterwards only the copies in ring are to be used.
+ * 0, or -EINVAL.
  */
 int pem_pool__open_ring(void *mapping, uint64_t bytes, struct pem_ring *ring);
 

@@ -39,14 +39,14 @@ bool pem_file_size_allowed(uint64_t bytes)
 	       limit.rlim_cur >= bytes;
 }
 
-static int create_pool_file(const char *directory)
+/* Open a new pool file; its path is left in path. */
+static int create_pool_file(const char *directory, char *path, size_t bytes)
 {
-	char path[PATH_MAX + 64];
 	unsigned k;
 	int fd;
 
 	for (k = 0; k < 10000; k++) {
-		snprintf(path, sizeof(path), "%s/pool-%u-%u", directory, pem_process.pid, k);
+		snprintf(path, bytes, "%s/pool-%u-%u", directory, pem_process.pid, k);
 		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 		if (fd >= 0)
 			return fd;
@@ -134,12 +134,8 @@ static int map_pool(int fd, struct pem_joined *joined, const struct pem_session_
 	    !pem_populate((uint8_t *)h + layout.slots_offset,
 			  PEM_PROCESS_EVENTS_MAX * sizeof(struct pem_slot)))
 		goto unmap_bitmap;
-	*h = layout;
-	h->magic =
-		PEM_POOL_MAGIC; /* for open_ring; nobody else looks before the file has its name's magic: see below */
-	result = pem_pool__open_ring(h, layout.total_bytes, &joined->ring);
-	if (result)
-		goto unmap_bitmap;
+	*h = layout; /* without its magic */
+	pem_pool__point(h, &layout, &joined->ring);
 	joined->pool_bytes = layout.total_bytes;
 	fill_header(h, joined, slot);
 	__atomic_store_n(&h->magic, PEM_POOL_MAGIC,
@@ -152,11 +148,25 @@ unmap:
 	return result;
 }
 
+static int make_pool_file(struct pem_joined *joined, unsigned slot)
+{
+	char path[PATH_MAX + 64];
+	int fd = create_pool_file(joined->directory, path, sizeof(path)), result;
+
+	if (fd < 0)
+		return fd;
+	result = map_pool(fd, joined, joined->page, slot);
+	if (result)
+		unlink(path);
+	close(fd);
+	return result;
+}
+
 int pem_process__make_pool(unsigned slot)
 {
 	struct pem_joined *joined = &pem_process.joined[slot];
 	struct pem_session_page *page = joined->page;
-	int fd, result = -ECANCELED;
+	int result = -ECANCELED;
 
 	if (joined->state != PEM_JOINED_RULES)
 		return joined->state == PEM_JOINED_POOL ? 0 : -ECANCELED;
@@ -164,12 +174,7 @@ int pem_process__make_pool(unsigned slot)
 		goto fail;
 	pem_process__publish();
 	pem_process__write_models(joined->directory);
-	fd = create_pool_file(joined->directory);
-	result = fd;
-	if (fd >= 0) {
-		result = map_pool(fd, joined, page, slot);
-		close(fd);
-	}
+	result = make_pool_file(joined, slot);
 	if (result)
 		goto fail;
 	joined->full = 0;

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+/*
+ * producer_pools.c - making pools, and what is left of one that could not be made
+ */
+#include "session_fixture.h"
+
+#include "producer/producer.h"
+#include "programs/probe.h"
+
+#include <dirent.h>
+#include <sys/resource.h>
+
+#define TICK "APP::Probe::Tick"
+
+static struct pem_session *session;
+static struct pem_log *trace_log;
+
+static int set_up(void **state)
+{
+	struct pem_context self = {PEM_NO_CPU, (uint32_t)getpid(), PEM_ANY};
+
+	if (folder_make(state))
+		return -1;
+	session = session_open(NULL);
+	trace_log = log_to_trace(session, TICK, &self);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	pem_session__close(session);
+	return folder_remove(state);
+}
+
+static struct pem_joined *joined(void)
+{
+	return &pem_process.joined[session->self_slot];
+}
+
+static unsigned pool_files(void)
+{
+	DIR *directory = opendir(session->directory);
+	struct dirent *entry;
+	unsigned count = 0;
+
+	assert_non_null(directory);
+	while ((entry = readdir(directory)))
+		count += !strncmp(entry->d_name, "pool-", 5);
+	closedir(directory);
+	return count;
+}
+
+static void failed_pool_leaves_no_file(void **state)
+{
+	struct rlimit limit, small;
+
+	(void)state;
+	getrlimit(RLIMIT_FSIZE, &limit);
+	small = (struct rlimit){4u << 20, limit.rlim_max};
+	setrlimit(RLIMIT_FSIZE, &small);
+	pem_notify_probe_tick(1, 1);
+	setrlimit(RLIMIT_FSIZE, &limit);
+	assert_int_equal(joined()->state, PEM_JOINED_FAILED);
+	assert_int_equal(session->page->refused, 1);
+	assert_int_equal(session->page->lost, 1);
+	assert_int_equal(pool_files(), 0);
+}
+
+static void pool_is_complete_when_it_says_so(void **state)
+{
+	const struct pem_pool_header *h;
+
+	(void)state;
+	pem_notify_probe_tick(1, 1);
+	assert_int_equal(joined()->state, PEM_JOINED_POOL);
+	assert_int_equal(pool_files(), 1);
+	h = joined()->ring.header;
+	assert_int_equal(h->magic, PEM_POOL_MAGIC);
+	assert_int_equal(h->pid, getpid());
+	assert_int_equal(h->session_slot, session->self_slot);
+	assert_int_equal(h->incarnation, joined()->incarnation);
+	assert_int_equal(h->total_bytes, joined()->pool_bytes);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(failed_pool_leaves_no_file, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(pool_is_complete_when_it_says_so, set_up,
+						tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
