@@ -183,6 +183,9 @@ int pem_process__make_pool(unsigned slot)
 	return 0;
 fail:
 	joined->state = PEM_JOINED_FAILED;
+	if (result == -ECANCELED)
+		pem_process__apply(
+			slot); /* a closed session wants nothing: its events cost nothing */
 	__atomic_store_n(&page->last_errno, (uint32_t)-result, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&page->refused, 1, __ATOMIC_RELAXED);
 	return result;

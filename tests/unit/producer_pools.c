@@ -82,11 +82,25 @@ static void pool_is_complete_when_it_says_so(void **state)
 	assert_int_equal(h->total_bytes, joined()->pool_bytes);
 }
 
+/* A process that comes too late is left alone: not one slow path for each of its events from then on. */
+static void closed_session_switches_events_off(void **state)
+{
+	(void)state;
+	__atomic_store_n(&session->page->closed, 1, __ATOMIC_RELEASE);
+	assert_true(pem_page_probe.enable[0] != 0);
+	pem_notify_probe_tick(1, 1);
+	assert_int_equal(joined()->state, PEM_JOINED_FAILED);
+	assert_int_equal(pem_page_probe.enable[0], 0);
+	assert_int_equal(pool_files(), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(failed_pool_leaves_no_file, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(pool_is_complete_when_it_says_so, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(closed_session_switches_events_off, set_up,
 						tear_down),
 	};
 
