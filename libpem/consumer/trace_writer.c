@@ -275,6 +275,21 @@ static int write_packet(int fd, const struct pem_packet *packet, size_t content,
 	return pem_write_all(fd, zeros, size - (size_t)done);
 }
 
+/*
+ * Readers learn what was lost as the difference of two packets' counts: a stream that begins with losses begins with an
+ * empty packet that states none. If it can't be written the next one can't either, and is counted.
+ */
+static void begin_with_none_lost(struct pem_trace_writer *w, const char *name,
+				 const struct pem_packet *packet)
+{
+	struct pem_packet empty = *packet;
+
+	empty.timestamp_end = empty.timestamp_begin;
+	empty.content_size = PEM_PACKET_HEADER_BYTES * 8;
+	empty.events_discarded = empty.events_overwritten = empty.record_count = 0;
+	pem_trace_writer__packet(w, name, &empty, sizeof(empty));
+}
+
 int pem_trace_writer__packet(struct pem_trace_writer *w, const char *name,
 			     struct pem_packet *packet, size_t bytes)
 {
@@ -286,6 +301,8 @@ int pem_trace_writer__packet(struct pem_trace_writer *w, const char *name,
 		return -ENOMEM;
 	if (content > bytes || content < PEM_PACKET_HEADER_BYTES)
 		return -EINVAL;
+	if (!s->packets && !w->failed && packet->events_discarded)
+		begin_with_none_lost(w, name, packet);
 	packet->magic = PEM_CTF_MAGIC;
 	memcpy(packet->uuid, w->uuid, sizeof(packet->uuid));
 	packet->stream_id = 0;

@@ -85,9 +85,9 @@ def compare(trace):
     equal(len(theirs), len(ours), "records")
     kept = [dict(row) for row in ours]
     # Records of one moment may be ordered otherwise: by all that both know of them.
-    theirs.sort(key=lambda r: (r[0], r[1], r[2]["cpu"][0], r[2]["tid"][0]))
+    theirs.sort(key=lambda r: (r[0], r[1], r[2]["cpu"][0], r[2]["tid"][0] if r[2]["cpu"] == (str(NO_CPU),) else ""))
     for row in ours:
-        row["order"] = (int(row["clock"]), row["event"], row["cpu"] or str(NO_CPU))
+        row["order"] = (int(row["clock"]), row["event"], row["cpu"] or str(NO_CPU), "" if row["cpu"] else row["tid"])
     ours.sort(key=lambda row: row["order"])
     for (clock, name, context, fields), row in zip(theirs, ours):
         del row["order"]

@@ -141,8 +141,26 @@ static void what_was_lost_never_shrinks(void **state)
 	(void)state;
 	put("u_1_0_1", 10, PEM_PACKET_HEADER_BYTES + 16, 5);
 	put("u_1_0_1", 20, PEM_PACKET_HEADER_BYTES + 16, 3);
-	assert_int_equal(packets("u_1_0_1", &last), 2);
+	assert_int_equal(packets("u_1_0_1", &last), 3);
 	assert_int_equal(last.events_discarded, 5);
+}
+
+/* What was lost is the difference of two packets' counts. */
+static void a_stream_that_begins_with_losses_states_none_first(void **state)
+{
+	const struct pem_packet *first;
+	struct pem_packet last;
+	size_t bytes;
+
+	(void)state;
+	pem_trace_writer__discarded(writer, "u_1_0_1", 7, 100);
+	assert_int_equal(packets("u_1_0_1", &last), 2);
+	assert_int_equal(last.events_discarded, 7);
+	first = (const struct pem_packet *)stream_file("u_1_0_1", &bytes);
+	assert_int_equal(first->events_discarded, 0);
+	assert_int_equal(first->timestamp_begin, 100);
+	assert_int_equal(first->content_size, PEM_PACKET_HEADER_BYTES * 8);
+	free((void *)(uintptr_t)first);
 }
 
 static void losses_at_the_end_are_stated_once(void **state)
@@ -150,11 +168,12 @@ static void losses_at_the_end_are_stated_once(void **state)
 	struct pem_packet last;
 
 	(void)state;
-	put("u_1_0_1", 10, PEM_PACKET_HEADER_BYTES + 16, 5);
+	put("u_1_0_1", 10, PEM_PACKET_HEADER_BYTES + 16, 0);
+	put("u_1_0_1", 20, PEM_PACKET_HEADER_BYTES + 16, 5);
 	pem_trace_writer__discarded(writer, "u_1_0_1", 5, 100);
-	assert_int_equal(packets("u_1_0_1", &last), 1);
-	pem_trace_writer__discarded(writer, "u_1_0_1", 9, 100);
 	assert_int_equal(packets("u_1_0_1", &last), 2);
+	pem_trace_writer__discarded(writer, "u_1_0_1", 9, 100);
+	assert_int_equal(packets("u_1_0_1", &last), 3);
 	assert_int_equal(last.events_discarded, 9);
 	assert_int_equal(last.timestamp_begin, 100);
 	assert_int_equal(last.content_size, PEM_PACKET_HEADER_BYTES * 8);
@@ -222,10 +241,15 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(packets_are_padded_to_8_bytes),       TEST(more_streams_than_may_be_open),
-		TEST(what_was_lost_never_shrinks),         TEST(losses_at_the_end_are_stated_once),
-		TEST(time_goes_on_within_a_stream),        TEST(impossible_packets_are_refused),
-		TEST(a_failed_write_leaves_whole_packets), TEST(a_folder_in_use_is_refused),
+		TEST(packets_are_padded_to_8_bytes),
+		TEST(more_streams_than_may_be_open),
+		TEST(what_was_lost_never_shrinks),
+		TEST(a_stream_that_begins_with_losses_states_none_first),
+		TEST(losses_at_the_end_are_stated_once),
+		TEST(time_goes_on_within_a_stream),
+		TEST(impossible_packets_are_refused),
+		TEST(a_failed_write_leaves_whole_packets),
+		TEST(a_folder_in_use_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
