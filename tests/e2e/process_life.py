@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 from probe_trace import check_balance, check_complete, program, record, record_command, report, rows, streams, ticks, told
-from tap import PEM, equal, run, run_all, skip, start, test, tmp
+from tap import PEM, SAN, equal, run, run_all, skip, start, test, tmp
 
 
 @test
@@ -119,6 +119,8 @@ def linked_program():
 @test
 def secure_mode():
     "a setuid program ignores the session of who started it"
+    if SAN:
+        skip("a sanitizer can't look for leaks in a setuid process, nor be told so: run without SAN")
     if os.geteuid():
         skip("making a setuid program of another user needs root")
     folder = tmp()
@@ -129,9 +131,7 @@ def secure_mode():
     os.chmod(copy, 0o4755)
     if os.statvfs(folder).f_flag & os.ST_NOSUID:
         skip("%s is mounted nosuid: set TMPDIR to another folder" % folder)
-    # Where the copy has a sanitizer: that can't look for leaks in a process it may not trace.
-    options = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
-    trace, raised = record(folder, [copy, "plain", "1000"], env={"ASAN_OPTIONS": options})
+    trace, raised = record(folder, [copy, "plain", "1000"])
     equal(list(raised.values()), [1000], "told")
     equal(ticks(trace), {}, "ticks")
 
