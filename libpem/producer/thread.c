@@ -4,6 +4,7 @@
  */
 #include "producer/producer.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -41,22 +42,35 @@ static void release_writer(struct pem_writer *writer, unsigned slot)
 	memset(writer, 0, sizeof(*writer));
 }
 
-static void thread_exit(void *arg)
+static void release_writers(struct pem_thread_full *thread)
 {
-	struct pem_thread_full *thread = arg;
 	unsigned slot, depth;
 
-	/* Signal handlers of this thread see no structure from here on: their events are counted as lost. */
-	starting = 1;
-	pem_thread_current = &pem_thread_none;
 	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
 		release_writer(&thread->shared.writer[slot], slot);
 		for (depth = 1; depth < PEM_DEPTHS; depth++)
 			release_writer(&thread->nested[depth - 1][slot], slot);
 	}
+}
+
+/* Lock held. */
+static void give_back(struct pem_thread_full *thread)
+{
+	thread->shared.tid = 0;
+	thread->next_free = free_threads;
+	free_threads = thread;
+}
+
+static void thread_exit(void *arg)
+{
+	struct pem_thread_full *thread = arg;
+
+	/* Signal handlers of this thread see no structure from here on: their events are counted as lost. */
+	starting = 1;
+	pem_thread_current = &pem_thread_none;
+	release_writers(thread);
 	if (pem_process__lock()) {
-		thread->next_free = free_threads;
-		free_threads = thread;
+		give_back(thread);
 		pem_process__unlock();
 	}
 	starting = 0; /* later destructors of this thread may raise events: they begin anew */
@@ -67,22 +81,53 @@ __attribute__((constructor(101))) static void make_exit_key(void)
 	exit_key_made = !pthread_key_create(&exit_key, thread_exit);
 }
 
+/* A slab's structures, one after the other; NULL: no more. */
+static struct pem_thread_full *next_of(struct slab *slab, struct pem_thread_full *thread)
+{
+	uint8_t *next = (uint8_t *)thread + ((sizeof(*thread) + 63) & ~(size_t)63);
+
+	return next + sizeof(*thread) <= (uint8_t *)slab + SLAB_BYTES
+		       ? (struct pem_thread_full *)next
+		       : NULL;
+}
+
+static struct pem_thread_full *first_of(struct slab *slab)
+{
+	return (struct pem_thread_full *)(slab + 1);
+}
+
 static void add_slab(void)
 {
 	struct pem_thread_full *thread;
 	struct slab *slab;
-	uint8_t *at;
 
 	slab = mmap(NULL, SLAB_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (slab == MAP_FAILED)
 		return;
 	slab->next = slabs;
 	slabs = slab;
-	for (at = (uint8_t *)(slab + 1); at + sizeof(*thread) <= (uint8_t *)slab + SLAB_BYTES;
-	     at += (sizeof(*thread) + 63) & ~(size_t)63) {
-		thread = (struct pem_thread_full *)at;
-		thread->next_free = free_threads;
-		free_threads = thread;
+	for (thread = first_of(slab); thread; thread = next_of(slab, thread))
+		give_back(thread);
+}
+
+/*
+ * A thread may raise events after the last round of its destructors, when the C library frees what was its own, and
+ * then nobody gives its structure back. Lock held.
+ */
+static void take_back_from_dead(void)
+{
+	struct pem_thread_full *thread;
+	struct slab *slab;
+
+	for (slab = slabs; slab; slab = slab->next) {
+		for (thread = first_of(slab); thread; thread = next_of(slab, thread)) {
+			if (!thread->shared.tid ||
+			    !syscall(SYS_tgkill, pem_process.pid, thread->shared.tid, 0) ||
+			    errno != ESRCH)
+				continue;
+			release_writers(thread);
+			give_back(thread);
+		}
 	}
 }
 
@@ -95,9 +140,15 @@ struct pem_thread_full *pem_thread__get(void)
 	if (starting)
 		return NULL;
 	starting = 1;
-	thread = NULL;
-	if (!exit_key_made || !pem_process__lock())
+	PEM_BARRIER();
+	/* A handler that came since the test above may have made one. */
+	thread = pem_thread_current == &pem_thread_none
+			 ? NULL
+			 : (struct pem_thread_full *)pem_thread_current;
+	if (thread || !exit_key_made || !pem_process__lock())
 		goto out;
+	if (!free_threads)
+		take_back_from_dead();
 	if (!free_threads)
 		add_slab();
 	thread = free_threads;

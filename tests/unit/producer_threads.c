@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+/*
+ * producer_threads.c - lanes of threads that end in every way they can
+ *
+ * Not here: threads of whole programs as a recorder sees them (process_threads.py).
+ */
+#include "session_fixture.h"
+
+#include "producer/producer.h"
+#include "programs/probe.h"
+
+#include <limits.h>
+#include <pthread.h>
+
+#define TICK "APP::Probe::Tick"
+#define THREADS 300u
+
+static struct pem_session *session;
+static struct pem_log *trace_log;
+
+static int set_up(void **state)
+{
+	struct pem_context self = {PEM_NO_CPU, (uint32_t)getpid(), PEM_ANY};
+
+	if (folder_make(state))
+		return -1;
+	session = session_open(NULL);
+	trace_log = log_to_trace(session, TICK, &self);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	pem_session__close(session);
+	return folder_remove(state);
+}
+
+static pthread_key_t last_key;
+
+/* The last destructor of the last round: libpem's own has had its last turn. */
+static void last_words(void *round)
+{
+	if ((uintptr_t)round < PTHREAD_DESTRUCTOR_ITERATIONS)
+		pthread_setspecific(last_key, (void *)((uintptr_t)round + 1));
+	else
+		pem_notify_probe_tick(1, 2);
+}
+
+static void *live(void *arg)
+{
+	pthread_setspecific(last_key, (void *)1);
+	pem_notify_probe_tick(1, 1);
+	return arg;
+}
+
+static void events_after_the_last_destructor_keep_no_lane(void **state)
+{
+	const struct pem_ring *ring;
+	struct pem_error error = {""};
+	struct pem_balance balance;
+	uint64_t ticks;
+	unsigned i, owned = 0;
+	pthread_t thread;
+
+	(void)state;
+	pthread_key_create(&last_key, last_words);
+	for (i = 0; i < THREADS; i++) {
+		assert_int_equal(pthread_create(&thread, NULL, live, NULL), 0);
+		pthread_join(thread, NULL);
+	}
+	pthread_key_delete(last_key);
+	ring = &pem_process.joined[session->self_slot].ring;
+	for (i = 1; i < ring->lane_count; i++)
+		owned += ring->lanes[i].state == PEM_LANE_OWNED;
+	assert_true(owned > 0); /* it did happen */
+	assert_true(owned < THREADS / 4);
+	if (pem_log__finish(trace_log, &error))
+		fail_msg("%s", error.text);
+	read_trace(TICK, &ticks, &balance);
+	assert_int_equal(ticks, 2 * THREADS);
+	assert_int_equal(balance.produced, 2 * THREADS);
+	assert_int_equal(balance.delivered, 2 * THREADS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(events_after_the_last_destructor_keep_no_lane,
+						set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
