@@ -20,8 +20,8 @@ static void count_lost(unsigned slot, uint32_t event_index)
 	switch (__atomic_load_n(&joined->state, __ATOMIC_ACQUIRE)) {
 	case PEM_JOINED_POOL:
 		s = &joined->ring.slots[event_index];
+		__atomic_fetch_add(&s->discarded, 1, __ATOMIC_RELAXED); /* first: see log_record */
 		__atomic_fetch_add(&s->produced, 1, __ATOMIC_RELAXED);
-		__atomic_fetch_add(&s->discarded, 1, __ATOMIC_RELAXED);
 		break;
 	case PEM_JOINED_RULES:
 	case PEM_JOINED_FAILED:
@@ -91,9 +91,11 @@ static void log_record(struct pem_joined *joined, struct pem_writer *w, uint32_t
 	    claim_chunk(joined, w, now, tid))
 		to = pem_ring_reserve(w, now, bytes);
 	if (!to) {
-		__atomic_store_n(&slot->produced, slot->produced + 1, __ATOMIC_RELAXED);
-		__atomic_store_n(&slot->discarded, slot->discarded + 1, __ATOMIC_RELAXED);
+		/* Produced last, as in pem_ring_commit: a thread killed in between is one ahead of its count. */
 		__atomic_store_n(&lane->discarded, lane->discarded + 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&slot->discarded, slot->discarded + 1, __ATOMIC_RELAXED);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		__atomic_store_n(&slot->produced, slot->produced + 1, __ATOMIC_RELAXED);
 		return;
 	}
 	memcpy(to + sizeof(struct pem_record_header), record + sizeof(struct pem_record_header),
