@@ -162,7 +162,8 @@ void pem_session__scan_producers(struct pem_session *s)
 	if (!directory)
 		return;
 	while ((entry = readdir(directory))) {
-		if (strncmp(entry->d_name, "pool-", 5))
+		if (strncmp(entry->d_name, "pool-", 5) ||
+		    strlen(entry->d_name + 5) >= sizeof(p->name))
 			continue;
 		for (p = s->producers; p; p = p->next) {
 			if (!strcmp(p->name, entry->d_name + 5))

@@ -8,7 +8,7 @@
 #include <sched.h>
 
 #define THREADS 4u
-#define RECORDS 60000u
+#define RECORDS 200000u
 #define CHUNKS 24u
 #define ID 0x77u
 #define RECORD_BYTES 20u

@@ -314,7 +314,9 @@ static void one_pool_does_not_harm_another(void **state)
 
 static void files_that_are_no_pools(void **state)
 {
-	struct pool pool = pool_in_session("pool-1-0", 0), wrong[4];
+	static const char long_name[] =
+		"pool-0123456789012345678901234567890123456789012345678901234567890123456789";
+	struct pool pool = pool_in_session("pool-1-0", 0), wrong[5];
 	char link[PATH_MAX];
 	int fd, i;
 
@@ -337,10 +339,12 @@ static void files_that_are_no_pools(void **state)
 	wrong[3] = pool_in_session("pool-10-0", 0);
 	strcpy(wrong[3].header->control_path, "/../../../etc/control-passwd");
 	wrong[3].header->pid = 0xffffffffu;
+	wrong[4] = pool_in_session(long_name, 0);
+	writer_claim(&wrong[4].ring, &(struct pem_writer){.lane_index = 1}, pem_clock());
 	drain();
 	drain();
 	check(1, 0);
-	for (i = 0; i < 4; i++)
+	for (i = 0; i < 5; i++)
 		pool_free(&wrong[i]);
 	pool_free(&pool);
 	unlinkat(session->directory_fd, "pool-3-0", AT_REMOVEDIR);
