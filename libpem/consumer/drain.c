@@ -213,11 +213,9 @@ static void sum_slots(struct pem_producer *p)
 
 	memset(p->produced, 0, ring->event_capacity * sizeof(*p->produced));
 	memset(p->discarded, 0, ring->event_capacity * sizeof(*p->discarded));
-	for (lane = 0; lane < ring->lane_count; lane++) {
+	for (lane = 0; lane < ring->lane_count; lane = pem_producer__next_lane(p, lane)) {
 		const struct pem_slot *slot = &ring->slots[(uint64_t)lane * ring->event_capacity];
 
-		if (lane && !__atomic_load_n(&ring->lanes[lane].tid, __ATOMIC_RELAXED))
-			break;
 		for (i = 0; i < p->table_events; i++) {
 			p->produced[i] += __atomic_load_n(&slot[i].produced, __ATOMIC_RELAXED);
 			p->discarded[i] += __atomic_load_n(&slot[i].discarded, __ATOMIC_RELAXED);
@@ -266,11 +264,9 @@ static uint64_t close_lanes(struct pem_session *s, struct pem_producer *p)
 	char stream[96];
 	uint32_t lane, i;
 
-	for (lane = 0; lane < p->ring.lane_count; lane++) {
+	for (lane = 0; lane < p->ring.lane_count; lane = pem_producer__next_lane(p, lane)) {
 		const struct pem_lane *l = &p->ring.lanes[lane];
 
-		if (lane && !__atomic_load_n(&l->tid, __ATOMIC_RELAXED))
-			break;
 		overwritten += __atomic_load_n(&l->overwritten, __ATOMIC_RELAXED);
 		discarded = __atomic_load_n(&l->discarded, __ATOMIC_RELAXED);
 		for (i = 0; !lane && i < p->ring.event_capacity; i++)
@@ -289,6 +285,7 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 	struct pem_statistic gone;
 	struct pem_balance *b;
 	size_t count = 0, i;
+	uint32_t lane;
 
 	for (i = 0; i < s->wish_count; i++) {
 		if (!s->wishes[i].want_statistic)
@@ -306,8 +303,9 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 	if (!entries)
 		return;
 	overwritten = close_lanes(s, p);
-	for (i = 1; i < p->ring.lane_count && p->ring.lanes[i].tid; i++)
-		in_flight += p->ring.lanes[i].state == PEM_LANE_OWNED;
+	for (lane = 0; lane < p->ring.lane_count; lane = pem_producer__next_lane(p, lane))
+		in_flight += !lane || __atomic_load_n(&p->ring.lanes[lane].state,
+						      __ATOMIC_RELAXED) == PEM_LANE_OWNED;
 	for (i = 0; i < PEM_EVENT_TABLE; i++) {
 		e = &p->table[i];
 		if (!e->id)

@@ -260,7 +260,26 @@ void pem_producer__refresh_events(struct pem_session *s, struct pem_producer *p)
 
 /* --- statistics --- */
 
-/* A consistent copy of one slot; false: the writer was in the middle of it each time. */
+uint32_t pem_producer__next_lane(const struct pem_producer *p, uint32_t lane)
+{
+	const struct pem_lane *l;
+	uint32_t tid;
+
+	while (++lane < p->ring.lane_count) {
+		l = &p->ring.lanes[lane];
+		tid = __atomic_load_n(&l->tid, __ATOMIC_ACQUIRE);
+		if (tid && tid != PEM_LANE_NO_MEMORY)
+			return lane;
+		if (!tid && __atomic_load_n(&l->state, __ATOMIC_RELAXED) == PEM_LANE_FREE)
+			break;
+	}
+	return p->ring.lane_count;
+}
+
+/*
+ * A consistent copy of one slot; false: its writer stands still, or was killed, in the middle of an update. What
+ * stat_end counts is there then, and at most one value more; unless stat_begin says that it begins anew.
+ */
 static bool read_slot(const struct pem_slot *slot, struct pem_slot *copy)
 {
 	int tries;
@@ -272,7 +291,8 @@ static bool read_slot(const struct pem_slot *slot, struct pem_slot *copy)
 		copy->min = __atomic_load_n(&slot->min, __ATOMIC_RELAXED);
 		copy->max = __atomic_load_n(&slot->max, __ATOMIC_RELAXED);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (__atomic_load_n(&slot->stat_begin, __ATOMIC_RELAXED) == copy->stat_end)
+		copy->stat_begin = __atomic_load_n(&slot->stat_begin, __ATOMIC_RELAXED);
+		if (copy->stat_begin == copy->stat_end)
 			return true;
 	}
 	return false;
@@ -320,15 +340,11 @@ void pem_producer__statistic(struct pem_producer *p, const struct pem_wish *wish
 
 	if (!entry)
 		return;
-	for (lane = 0; lane < p->ring.lane_count; lane++) {
-		/* Lanes are handed out in order: past one that was never used none was. */
-		if (lane && !__atomic_load_n(&p->ring.lanes[lane].tid, __ATOMIC_RELAXED))
-			break;
-		/* A killed writer may have left one update half done: that one is lost, the others count. */
+	for (lane = 0; lane < p->ring.lane_count; lane = pem_producer__next_lane(p, lane)) {
 		if (!read_slot(
 			    &p->ring.slots[(uint64_t)lane * p->ring.event_capacity + entry->slot],
 			    &slot) &&
-		    !p->dead)
+		    slot.stat_begin == ~0ULL)
 			continue;
 		if (slot.epoch != (wish->epoch & 0xffffff))
 			continue;

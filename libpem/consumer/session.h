@@ -212,6 +212,11 @@ bool pem_producer__owns_stream(const struct pem_producer *producer, const char *
 uint64_t pem_session__stream_clock(struct pem_session *session, const struct pem_producer *producer,
 				   uint32_t lane);
 void pem_producer__free(struct pem_producer *producer);
+/*
+ * The next lane that was ever a thread's, or lane_count. Lanes are handed out in order: past one that is free and never
+ * was used none was. One that is being taken, or found no memory, is passed over.
+ */
+uint32_t pem_producer__next_lane(const struct pem_producer *producer, uint32_t lane);
 /* Add an event's slots over all lanes to a statistic; in the wish's epoch only. */
 void pem_producer__statistic(struct pem_producer *producer, const struct pem_wish *wish,
 			     struct pem_statistic *s);

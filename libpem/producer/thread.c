@@ -190,7 +190,8 @@ static bool claim_lane(const struct pem_ring *ring, struct pem_writer *writer, u
 	for (i = 1; i < ring->lane_count; i++) {
 		struct pem_lane *lane = &ring->lanes[i];
 
-		if (((uintptr_t)lane & 4095) == 0 && !pem_populate(lane, sizeof(*lane)))
+		/* Consumers look one lane further than those in use. */
+		if (((uintptr_t)(lane + 1) & 4095) == 0 && !pem_populate(lane + 1, sizeof(*lane)))
 			return false;
 		state = PEM_LANE_FREE;
 		if (__atomic_load_n(&lane->state, __ATOMIC_RELAXED) != PEM_LANE_FREE ||
@@ -199,10 +200,12 @@ static bool claim_lane(const struct pem_ring *ring, struct pem_writer *writer, u
 			continue;
 		slots = &ring->slots[(uint64_t)i * ring->event_capacity];
 		if (!pem_populate(slots, pem_process.event_count * sizeof(*slots))) {
+			__atomic_store_n(&lane->tid, PEM_LANE_NO_MEMORY, __ATOMIC_RELAXED);
 			__atomic_store_n(&lane->state, PEM_LANE_FREE, __ATOMIC_RELEASE);
 			return false;
 		}
-		lane->tid = tid;
+		/* Consumers read the slots of lanes that have a thread. */
+		__atomic_store_n(&lane->tid, tid, __ATOMIC_RELEASE);
 		writer->lane_index = i;
 		writer->slots = slots;
 		return true;

@@ -4,6 +4,7 @@
  */
 #include "session_fixture.h"
 
+#include "producer/producer.h"
 #include "programs/probe.h"
 #include "programs/types.h"
 
@@ -242,6 +243,65 @@ static void wrong_wishes_are_refused(void **state)
 	assert_non_null(strstr(error.text, "APP::Probe::Tick"));
 }
 
+/* The ring of this process, whose only provider's first event is looked at. */
+static const struct pem_ring *own_ring(void)
+{
+	return &pem_process.joined[session->self_slot].ring;
+}
+
+static void *tick_twice(void *arg)
+{
+	pem_notify_probe_tick(0, 10);
+	pem_notify_probe_tick(0, 20);
+	return arg;
+}
+
+/* A thread that is stopped between the first store of an update and the last takes none of the others' with it. */
+static void half_done_update_hides_nothing(void **state)
+{
+	struct pem_statistics *st = statistics("APP::Probe::Tick", PEM_ANY, "number");
+	struct pem_statistic value;
+	struct pem_slot *slot;
+
+	(void)state;
+	pem_statistics__enable(st);
+	tick_twice(NULL);
+	slot = &own_ring()->slots[own_ring()->event_capacity + pem_provider_probe.event_base];
+	assert_int_equal(slot->stat_end, 2);
+	slot->stat_begin = 3;
+	value = value_of(st);
+	assert_int_equal(value.count, 2);
+	assert_int_equal(value.sum, 30);
+	slot->stat_begin = ~0ull; /* begins anew: of another epoch */
+	assert_int_equal(value_of(st).count, 0);
+	slot->stat_begin = 2;
+	assert_int_equal(value_of(st).count, 2);
+}
+
+/* Lanes behind one that is being taken, or that found no memory, are not overlooked. */
+static void lane_without_thread_hides_no_other(void **state)
+{
+	struct pem_statistics *st = statistics("APP::Probe::Tick", PEM_ANY, NULL);
+	struct pem_lane *lane;
+	pthread_t thread;
+
+	(void)state;
+	pem_statistics__enable(st);
+	tick_twice(NULL);
+	pthread_create(&thread, NULL, tick_twice, NULL);
+	pthread_join(thread, NULL);
+	assert_int_equal(value_of(st).count, 4);
+	lane = &own_ring()->lanes[1];
+	assert_int_equal(lane->state, PEM_LANE_OWNED);
+	lane->tid = 0;
+	assert_int_equal(value_of(st).count, 2);
+	lane->state = PEM_LANE_FREE;
+	lane->tid = PEM_LANE_NO_MEMORY;
+	assert_int_equal(value_of(st).count, 2);
+	lane->tid = 0;
+	assert_int_equal(value_of(st).count, 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -255,6 +315,8 @@ int main(void)
 		TEST(sessions_do_not_mix),
 		TEST(sessions_one_after_another),
 		TEST(wrong_wishes_are_refused),
+		TEST(half_done_update_hides_nothing),
+		TEST(lane_without_thread_hides_no_other),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -158,6 +158,7 @@ struct pem_lane {
 };
 #define PEM_LANE_FREE 0u
 #define PEM_LANE_OWNED 1u
+#define PEM_LANE_NO_MEMORY 0xffffffffu /* tid of a free lane that never had memory for its slots */
 PEM_STATIC_ASSERT(sizeof(struct pem_lane) == 64, "a lane is one cache line");
 
 /* chunk_state[i]: state in bits 0-1, lane in bits 2-31. The compare-and-swaps between them: ring.h. */
