@@ -40,6 +40,17 @@ def hello_recorded():
 
 
 @test
+def hello_recorded_by_default():
+    "pem record without options has the program's own events too, though pem never saw their spec"
+    folder = tmp()
+    rc, out, err = run([PEM, "record", "-q", "-o", folder + "/trace", "--", HELLO])
+    equal((rc, out), (0, SAID), "status and output (stderr: %s)" % err)
+    rc, out, err = run([PEM, "report", "--json", folder + "/trace"])
+    equal(rc, 0, "report: " + err)
+    equal([e["count"] for e in json.loads(out)["per_event"] if e["name"] == "APP::Hello::Greeting"], [3], "greetings")
+
+
+@test
 def hello_session_gone():
     "a program that finds its session gone runs as if there were none"
     equal(run([HELLO], env={"LD_PRELOAD": os.path.join(BUILD, "lib", "libpem.so.1"),
