@@ -37,7 +37,26 @@ static void write_command(char *to, size_t bytes, char *const argv[])
 
 /* --- the child, between fork and exec --- */
 
-static void set_preload(const struct pem_run_options *options)
+/*
+ * LD_PRELOAD knows no quoting: a folder with a space or colon in its name gets a link without, in the runtime folder. It
+ * stays there, since processes that outlive the session still start others with it.
+ */
+static void quote_folder(const char *runtime, char *folder, size_t bytes)
+{
+	uint32_t hash = 2166136261u;
+	char link[PATH_MAX];
+	const char *c;
+
+	if (!strpbrk(folder, " :"))
+		return;
+	for (c = folder; *c; c++)
+		hash = (hash ^ (unsigned char)*c) * 16777619u;
+	snprintf(link, sizeof(link), "%s/lib-%08x", runtime, hash);
+	if (!symlink(folder, link) || errno == EEXIST)
+		pem_copy_text(folder, bytes, link);
+}
+
+static void set_preload(const char *runtime, const struct pem_run_options *options)
 {
 	char folder[PATH_MAX], value[3 * PATH_MAX];
 	const char *before = getenv("LD_PRELOAD");
@@ -45,6 +64,7 @@ static void set_preload(const struct pem_run_options *options)
 
 	if (!pem_library_folder(folder, sizeof(folder)))
 		return;
+	quote_folder(runtime, folder, sizeof(folder));
 	snprintf(value, sizeof(value), "%s/libpem.so.1%s%s%s%s%s", folder, libc ? ":" : "",
 		 libc ? folder : "", libc ? "/libpem-libc.so" : "", before ? ":" : "",
 		 before ? before : "");
@@ -65,7 +85,7 @@ static void run_child(struct pem_session *s, char *const argv[],
 	if (read(go_fd, &c, 1) != 1)
 		_exit(127);
 	setenv("PEM_SESSION", s->directory, 1);
-	set_preload(options);
+	set_preload(s->runtime, options);
 	execvp(argv[0], argv);
 	code = errno;
 	if (write(error_fd, &code, sizeof(code)) != sizeof(code))

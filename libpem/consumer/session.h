@@ -242,7 +242,7 @@ void pem_session__account_sources(struct pem_session *session);
 void pem_session__close_sources(struct pem_session *session);
 /* Gaps: events whose source can't deliver them, by reason. */
 void pem_session__note_gaps(struct pem_session *session, struct pem_trace_info *info);
-/* The folder that libpem lies in, as loaded; NULL: not to be found. */
+/* The folder of what is preloaded: PEM_LIBRARY_PATH, else where libpem was loaded from; NULL: not to be found. */
 const char *pem_library_folder(char *path, size_t bytes);
 
 /* statistics.c */

@@ -156,8 +156,7 @@ static int set_action(struct pem_source *source, size_t i, uint64_t action)
 		word |= PEM_ACTION_FILTER;
 	if (!(action & KEPT_FLAGS))
 		word = 0;
-	if (action & PEM_ACTION_STAT)
-		atomic_store(&wish->action, action);
+	atomic_store(&wish->action, action); /* also when nothing is wanted: its epoch is read */
 	if (logging)
 		atomic_store(&wish->logged, true);
 	/* Switches are logged before the event is, and until after it. */
