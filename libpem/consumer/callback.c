@@ -146,7 +146,8 @@ int pem_callback__disable(struct pem_callback *callback)
 void pem_callback__unregister(struct pem_callback *cb)
 {
 	const struct pem_thread_full *self = (const struct pem_thread_full *)pem_thread_current;
-	bool inside = pem_thread_current != &pem_thread_none && self->in_callback;
+	const struct pem_sync_callback *inside =
+		pem_thread_current != &pem_thread_none ? self->in_callback : NULL;
 	struct pem_callback **link;
 	struct pem_session *s;
 	size_t i;
@@ -156,10 +157,10 @@ void pem_callback__unregister(struct pem_callback *cb)
 	s = cb->session;
 	if (cb->count)
 		set_enabled(cb, 0);
-	/* From inside a callback its own 'running' is one: others' are waited for, its own not. */
+	/* Inside of it, one of those running is this thread. */
 	for (i = 0; i < cb->count; i++) {
 		while (__atomic_load_n(&cell(cb, i)->running, __ATOMIC_SEQ_CST) >
-		       (inside ? 1u : 0u))
+		       (inside == cell(cb, i) ? 1u : 0u))
 			sched_yield();
 		__atomic_store_n(&cell(cb, i)->event_id, 0, __ATOMIC_RELEASE);
 	}

@@ -199,16 +199,18 @@ static void call_back(struct pem_joined *joined, struct pem_thread_full *thread,
 
 	if (thread->in_callback)
 		return;
-	thread->in_callback = 1;
 	for (i = 0; i < count; i++) {
 		struct pem_sync_callback *cb = &joined->callback[i];
 
 		if (__atomic_load_n(&cb->event_id, __ATOMIC_RELAXED) != event_id)
 			continue;
+		thread->in_callback = cb;
 		__atomic_fetch_add(
 			&cb->running, 1,
 			__ATOMIC_SEQ_CST); /* before enabled: see pem_callback__unregister */
+		/* Looked at again: the cell may have become another callback's before 'running' held it. */
 		if (__atomic_load_n(&cb->enabled, __ATOMIC_SEQ_CST) &&
+		    __atomic_load_n(&cb->event_id, __ATOMIC_SEQ_CST) == event_id &&
 		    (!cb->tid || cb->tid == thread->shared.tid) &&
 		    (cb->cpu == PEM_NO_CPU || cb->cpu == (uint32_t)sched_getcpu())) {
 			r.clock = pem_clock();
@@ -223,8 +225,8 @@ static void call_back(struct pem_joined *joined, struct pem_thread_full *thread,
 			cb->function(&r, cb->arg);
 		}
 		__atomic_fetch_sub(&cb->running, 1, __ATOMIC_RELEASE);
+		thread->in_callback = NULL;
 	}
-	thread->in_callback = 0;
 }
 
 /* --- the event --- */

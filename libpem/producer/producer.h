@@ -74,7 +74,7 @@ struct pem_joined {
 struct pem_thread_full {
 	struct pem_thread shared;
 	struct pem_writer nested[PEM_DEPTHS - 1][PEM_SESSIONS_MAX];
-	uint32_t in_callback;
+	const struct pem_sync_callback *in_callback; /* the one it is inside of, or NULL */
 	struct pem_thread_full *next_free;
 };
 

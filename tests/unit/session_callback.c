@@ -178,6 +178,60 @@ static void unregister_waits_for_who_is_inside(void **state)
 	assert_int_equal(seen.calls, 1);
 }
 
+static struct {
+	volatile int inside, left;
+} slow;
+
+static void stay_a_while(const struct pem_record *record, void *arg)
+{
+	(void)record;
+	(void)arg;
+	slow.inside = 1;
+	usleep(20000);
+	slow.left = 1;
+}
+
+static void unregister_other(const struct pem_record *record, void *arg)
+{
+	(void)record;
+	pem_callback__unregister(arg);
+	seen.calls++;
+	assert_true(slow.left);
+}
+
+static void *floats_once(void *arg)
+{
+	pem_notify_types_floats(1, 2);
+	return arg;
+}
+
+/* In a callback, only the one it is inside of is not waited for. */
+static void unregister_in_a_callback_waits_for_others(void **state)
+{
+	struct pem_event_set *ticks = events(session, "APP::Probe::Tick"),
+			     *floats = events(session, "APP::Types::Floats");
+	struct pem_error error = {""};
+	struct pem_callback *other, *cb;
+	pthread_t thread;
+
+	(void)state;
+	memset(&slow, 0, sizeof(slow));
+	other = pem_session__register_callback(session, floats, NULL, stay_a_while, NULL, &error);
+	assert_non_null(other);
+	cb = pem_session__register_callback(session, ticks, NULL, unregister_other, other, &error);
+	assert_non_null(cb);
+	pem_event_set__free(ticks);
+	pem_event_set__free(floats);
+	pem_callback__enable(other);
+	pem_callback__enable(cb);
+	pthread_create(&thread, NULL, floats_once, NULL);
+	while (!slow.inside)
+		usleep(100);
+	pem_notify_probe_tick(1, 1);
+	assert_int_equal(seen.calls, 1);
+	pthread_join(thread, NULL);
+}
+
 /* The child returns from the callback into the event; it has no callbacks, and no part in the session. */
 static void may_fork(void **state)
 {
@@ -236,6 +290,7 @@ int main(void)
 		TEST(may_unregister_itself),
 		TEST(only_in_its_thread),
 		TEST(unregister_waits_for_who_is_inside),
+		TEST(unregister_in_a_callback_waits_for_others),
 		TEST(may_fork),
 		TEST(children_are_not_called_back),
 		TEST(kernel_events_cannot_call_back),
