@@ -55,25 +55,25 @@ static void *map_file(int directory_fd, const char *name, size_t least, uint64_t
 	return mapping == MAP_FAILED ? NULL : mapping;
 }
 
-/* The control file is named by shared memory: only a control file of the runtime folder will do. NULL: none. */
-static const char *control_name(const struct pem_producer *p)
+/* The control file is named by shared memory: only a control file of the runtime folder itself will do. */
+static void copy_control_name(struct pem_producer *p, const char *name)
 {
-	const char *name = strrchr(p->control_path, '/');
-
-	return name && !strncmp(name + 1, "control-", 8) ? name + 1 : NULL;
+	memcpy(p->control_name, name, sizeof(p->control_name));
+	p->control_name[sizeof(p->control_name) - 1] = 0;
+	if (strncmp(p->control_name, "control-", 8) || strchr(p->control_name, '/'))
+		p->control_name[0] = 0;
 }
 
 static void map_control(struct pem_session *s, struct pem_producer *p)
 {
-	const char *name = control_name(p);
 	int fd;
 
-	if (!name)
+	if (!p->control_name[0])
 		return;
 	fd = open(s->runtime, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return;
-	p->control = map_file(fd, name, sizeof(*p->control), &p->control_bytes);
+	p->control = map_file(fd, p->control_name, sizeof(*p->control), &p->control_bytes);
 	close(fd);
 	if (p->control &&
 	    (__atomic_load_n(&p->control->magic, __ATOMIC_ACQUIRE) != PEM_CONTROL_MAGIC ||
@@ -109,8 +109,7 @@ static struct pem_producer *open_producer(struct pem_session *s, const char *nam
 	snprintf(p->name, sizeof(p->name), "%s", name + strlen("pool-"));
 	memcpy(p->comm, h->comm, sizeof(p->comm));
 	p->comm[sizeof(p->comm) - 1] = 0;
-	memcpy(p->control_path, h->control_path, sizeof(p->control_path));
-	p->control_path[sizeof(p->control_path) - 1] = 0;
+	copy_control_name(p, h->control_name);
 	p->pid = h->pid;
 	p->start_clock = h->start_clock;
 	p->slot = h->session_slot;
@@ -186,12 +185,11 @@ void pem_session__scan_producers(struct pem_session *s)
 /* Its owner can't any more: killed, or replaced by another image. */
 static void remove_control(const struct pem_session *s, const struct pem_producer *p)
 {
-	char path[sizeof(s->runtime) + sizeof(p->control_path)];
-	const char *name = control_name(p);
+	char path[sizeof(s->runtime) + sizeof(p->control_name)];
 
-	if (!name)
+	if (!p->control_name[0])
 		return;
-	snprintf(path, sizeof(path), "%s/%s", s->runtime, name);
+	snprintf(path, sizeof(path), "%s/%s", s->runtime, p->control_name);
 	unlink(path);
 }
 

@@ -57,7 +57,7 @@ struct pem_event_entry {
 struct pem_producer {
 	char name[64]; /* "<pid>-<k>" */
 	char comm[PEM_NAME_BYTES];
-	char control_path[128];
+	char control_name[64]; /* checked: a control file's name, or "" */
 	uint32_t pid;
 	uint64_t start_clock; /* when its pool was made */
 	int pidfd; /* -1: could not be opened, taken for dead at the end only */

@@ -86,6 +86,8 @@ void pem_process__write_models(const char *directory)
 
 static void fill_header(struct pem_pool_header *h, const struct pem_joined *joined, unsigned slot)
 {
+	const char *name;
+
 	h->pid = pem_process.pid;
 	h->parent_pid = (uint32_t)getppid();
 	h->start_clock = pem_clock();
@@ -93,8 +95,9 @@ static void fill_header(struct pem_pool_header *h, const struct pem_joined *join
 	h->incarnation = joined->incarnation;
 	prctl(PR_GET_NAME, h->comm);
 	h->comm[sizeof(h->comm) - 1] = 0;
-	if (strlen(pem_process.control_path) < sizeof(h->control_path))
-		strcpy(h->control_path, pem_process.control_path);
+	name = strrchr(pem_process.control_path, '/');
+	if (name && strlen(name + 1) < sizeof(h->control_name))
+		strcpy(h->control_name, name + 1);
 	memcpy(pem_pool__event_ids(&joined->ring), pem_process.event_id,
 	       pem_process.event_count * sizeof(pem_process.event_id[0]));
 }

@@ -193,7 +193,9 @@ struct pem_pool_header {
 	uint32_t parent_pid;
 	uint32_t
 		session_slot; /* the process's index for this session: bit of enable, row of action */
-	char control_path[128]; /* the process's control file, "" if it has none */
+	char control_name
+		[64]; /* of the process's control file in the runtime folder, "" if it has none */
+	uint8_t reserved2[64];
 	uint32_t incarnation; /* for the process's action words */
 	uint8_t reserved0[12];
 	uint32_t chunk_hint; /* own cache line: next chunk to try */
