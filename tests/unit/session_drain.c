@@ -334,10 +334,10 @@ static void files_that_are_no_pools(void **state)
 	wrong[1] = pool_in_session("pool-8-0", 0);
 	wrong[1].header->chunk_bytes = 8192;
 	wrong[2] = pool_in_session("pool-9-0", 0);
-	memset(wrong[2].header->control_path, '/', sizeof(wrong[2].header->control_path));
+	memset(wrong[2].header->control_name, '/', sizeof(wrong[2].header->control_name));
 	memset(wrong[2].header->comm, 'c', sizeof(wrong[2].header->comm));
 	wrong[3] = pool_in_session("pool-10-0", 0);
-	strcpy(wrong[3].header->control_path, "/../../../etc/control-passwd");
+	strcpy(wrong[3].header->control_name, "control-/../../../etc/passwd");
 	wrong[3].header->pid = 0xffffffffu;
 	wrong[4] = pool_in_session(long_name, 0);
 	writer_claim(&wrong[4].ring, &(struct pem_writer){.lane_index = 1}, pem_clock());
