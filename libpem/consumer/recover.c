@@ -59,7 +59,8 @@ static int open_session_directory(struct pem_session *s, pid_t recorder)
 
 	slash = strrchr(s->directory, '/');
 	if (pem_runtime_dir(s->runtime, sizeof(s->runtime)) ||
-	    strncmp(s->directory, s->runtime, (size_t)(slash - s->directory)) ||
+	    strlen(s->runtime) != (size_t)(slash - s->directory) ||
+	    memcmp(s->directory, s->runtime, (size_t)(slash - s->directory)) ||
 	    strncmp(slash, "/session-", 9))
 		return -EPERM;
 	s->directory_fd = open(s->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
