@@ -93,6 +93,17 @@ static void run_child(struct pem_session *s, char *const argv[],
 	_exit(127);
 }
 
+/* Wait for the exec. True: it failed, and code says why. */
+static bool read_code(int fd, int *code)
+{
+	ssize_t done;
+
+	do
+		done = read(fd, code, sizeof(*code));
+	while (done < 0 && errno == EINTR); /* as when the recorder is interrupted just then */
+	return done == sizeof(*code);
+}
+
 static int exec_error(struct pem_error *error, const char *name, int code)
 {
 	if (code == ENOENT)
@@ -140,7 +151,7 @@ pid_t pem_session__run(struct pem_session *s, char *const argv[],
 	}
 	pem_session__unlock(s);
 	result = child;
-	if (write(go[1], "g", 1) != 1 || read(failed[0], &code, sizeof(code)) == sizeof(code)) {
+	if (write(go[1], "g", 1) != 1 || read_code(failed[0], &code)) {
 		result = exec_error(error, argv[0], code ? code : EIO);
 		wait4(child, &s->command_status, 0, &s->command_usage);
 		s->command_done = true;
