@@ -74,7 +74,8 @@ static int make_private_folder(const char *path)
 int pem_runtime_dir(char *path, size_t bytes)
 {
 	static const char *const bases[] = {"/dev/shm/pem-", "/tmp/pem-"};
-	const char *chosen = getenv("PEM_RUNTIME_DIR"), *xdg = getenv("XDG_RUNTIME_DIR");
+	const char *chosen = secure_getenv("PEM_RUNTIME_DIR"),
+		   *xdg = secure_getenv("XDG_RUNTIME_DIR");
 	int result = -ENAMETOOLONG;
 	size_t used = 0, i;
 
