@@ -168,17 +168,16 @@ static void say_losses(const struct pem_balance *b)
 		cli_count(b->overwritten));
 }
 
-/* Where the trace is and what is in it, from the trace itself. */
-static void summarize(const struct record *r)
+/* Where the trace is and what is in it, from the trace itself. Status, or CLI_FAILED for one that can't be read. */
+static int summarize(const struct record *r, int status)
 {
 	struct pem_error error = {{0}};
 	struct pem_trace *trace = pem_trace__open(r->path, &error);
 	struct pem_balance balance;
 
-	if (trace == NULL) {
-		cli_error(0, "the trace in %s cannot be read back: %s", r->path, error.text);
-		return;
-	}
+	if (trace == NULL)
+		return cli_error(status != CLI_DONE ? status : CLI_FAILED,
+				 "the trace in %s cannot be read back: %s", r->path, error.text);
 	balance = pem_trace__total_balance(trace);
 	if (!r->quiet) {
 		say_losses(&balance);
@@ -186,6 +185,7 @@ static void summarize(const struct record *r)
 			cli_duration(pem_trace__info(trace)->duration_ns), r->path);
 	}
 	pem_trace__close(trace);
+	return status;
 }
 
 /* Start the command, wait for its end, complete the trace. Returns the exit status. */
@@ -218,8 +218,7 @@ static int record(struct record *r, struct pem_session *session, struct pem_log 
 		/* The command's own trouble tells more than ours. */
 		status = cli_error(status != 0 ? status : CLI_FAILED, "%s",
 				   *error.text != '\0' ? error.text : strerror(-rc));
-	summarize(r);
-	return status;
+	return summarize(r, status);
 }
 
 static int open_log(struct record *r, struct pem_session *session, struct pem_log **log)

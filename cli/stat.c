@@ -488,8 +488,9 @@ static int close_output(struct stat *s, int status)
 	bad = fflush(s->out) != 0 || ferror(s->out);
 	if (s->path != NULL)
 		bad |= fclose(s->out) != 0;
-	if (bad && status == CLI_DONE)
-		status = cli_error(CLI_FAILED, "cannot write the result: %s", strerror(errno));
+	if (bad) /* the command's own trouble tells more than ours */
+		status = cli_error(status != CLI_DONE ? status : CLI_FAILED,
+				   "cannot write the result: %s", strerror(errno));
 	return status;
 }
 

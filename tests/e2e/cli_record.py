@@ -247,6 +247,16 @@ def full_disk_keeps_the_commands_status():
 
 
 @test
+def a_trace_that_is_taken_away():
+    "a trace that is no longer where it was is a failure, unless the command failed itself"
+    for end, status in (("true", 3), ("exit 5", 5)):
+        folder = tmp()
+        rc, _, err = run([PEM, "record", "-q", "-o", "t", "--", "sh", "-c", "mv t moved; mkdir t; " + end], cwd=folder)
+        equal(rc, status, "status of " + end)
+        assert "the trace in t cannot be read back" in err, err
+
+
+@test
 def a_small_buffer_loses_and_counts():
     "with the smallest buffer, what is lost is counted, and record says so"
     for more, key in (([], "discarded"), (["--overwrite"], "overwritten")):

@@ -159,6 +159,15 @@ def stat_intervals():
 
 
 @test
+def a_result_that_has_no_place():
+    "stat says that its result could not be written, also when the command failed; that status is the command's"
+    for command, status in (("true", 3), ("false", 1)):
+        rc, _, err = run([PEM, "stat", "-q", "-o", "/dev/full", "--", command])
+        equal(rc, status, "status of " + command)
+        assert "cannot write the result: No space left" in err, err
+
+
+@test
 def a_lost_stream_is_noticed():
     "a trace that lacks a stream does not balance: status 4 and a sentence, and the rest is shown"
     rc, trace, err = record(["ls", "-R", "/usr/share/doc"])
