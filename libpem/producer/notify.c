@@ -231,20 +231,31 @@ static void call_back(struct pem_joined *joined, struct pem_thread_full *thread,
 
 /* --- the event --- */
 
+/* Is the event wanted of this thread and CPU? A consumer changes actions from outside, but filters lie in here. */
+static bool passes(unsigned slot, uint32_t event_index, uint32_t tid)
+{
+	struct pem_joined *joined = &pem_process.joined[slot];
+	const struct pem_filter *filter = &joined->filter[event_index];
+	uint32_t generation = __atomic_load_n(&joined->page->generation, __ATOMIC_ACQUIRE);
+
+	if (generation != __atomic_load_n(&joined->filter_generation, __ATOMIC_ACQUIRE) &&
+	    !(generation & 1) && pem_process__lock()) {
+		pem_process__apply(slot);
+		pem_process__unlock();
+	}
+	return (!filter->tid || filter->tid == tid) &&
+	       (filter->cpu == PEM_NO_CPU || filter->cpu == (uint32_t)sched_getcpu());
+}
+
 static void deliver(struct pem_thread_full *thread, unsigned slot, unsigned depth,
 		    uint32_t event_index, uint64_t action, uint8_t *record, uint32_t bytes)
 {
 	struct pem_joined *joined = &pem_process.joined[slot];
 	uint32_t flags = PEM_ACTION_FLAGS(action);
-	const struct pem_filter *filter = &joined->filter[event_index];
 	struct pem_writer *w;
 
-	if (flags & PEM_ACTION_FILTER) {
-		if (filter->tid && filter->tid != thread->shared.tid)
-			return;
-		if (filter->cpu != PEM_NO_CPU && filter->cpu != (uint32_t)sched_getcpu())
-			return;
-	}
+	if (flags & PEM_ACTION_FILTER && !passes(slot, event_index, thread->shared.tid))
+		return;
 	if (flags & (PEM_ACTION_LOG | PEM_ACTION_STAT)) {
 		w = pem_thread__writer(thread, slot, depth);
 		if (!w) {

@@ -207,10 +207,14 @@ static void apply_to_provider(struct pem_provider *provider, unsigned slot)
 
 void pem_process__apply(unsigned slot)
 {
+	struct pem_joined *joined = &pem_process.joined[slot];
+	/* Before the rules: should they change now, they are applied once more than they need be. */
+	uint32_t generation = __atomic_load_n(&joined->page->generation, __ATOMIC_ACQUIRE);
 	struct pem_provider *provider;
 
 	for (provider = pem_process.providers; provider; provider = provider->next)
 		apply_to_provider(provider, slot);
+	__atomic_store_n(&joined->filter_generation, generation, __ATOMIC_RELEASE);
 }
 
 /* --- joining --- */

@@ -65,6 +65,7 @@ struct pem_joined {
 	uint32_t *populated; /* bitmap: chunks whose memory exists */
 	uint64_t populated_bytes;
 	char directory[PATH_MAX];
+	uint32_t filter_generation; /* of the page's rules that filter is of */
 	struct pem_filter filter[PEM_PROCESS_EVENTS_MAX];
 	struct pem_sync_callback callback[PEM_CALLBACKS_MAX];
 	uint32_t callback_count;

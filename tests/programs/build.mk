@@ -42,4 +42,4 @@ $(B)/programs/linked: tests/programs/processes.c $(B)/lib/libpem.a
 -include $(wildcard $(B)/programs/*.d)
 
 # Unit tests that raise the same events
-$(patsubst %,$(B)/obj/tests/unit/%.o,session_statistics session_callback producer_events producer_pools producer_threads): $(PROGRAMS_STAMP)
+$(patsubst %,$(B)/obj/tests/unit/%.o,session_statistics session_callback producer_events producer_pools producer_threads session_remote): $(PROGRAMS_STAMP)
