@@ -52,7 +52,8 @@ static void print_help(void)
 	       "  $ cc -O2 myshop.c -o myshop && pem record -- ./myshop\n\n"
 	       "Files whose content would not change are left alone. All errors are reported in "
 	       "one run, as\n"
-	       "FILE:LINE: error: WHAT; then nothing is written and the exit status is 1.\n"
+	       "FILE:LINE: error: WHAT; then nothing is written and the exit status is 1. It is 3 "
+	       "when a\nfile can't be written.\n"
 	       "The language: docs/spec-language.md.\n");
 }
 
@@ -136,26 +137,30 @@ static int is_complete(const struct arguments *a)
 	return 0;
 }
 
+/* The statuses of pem, which runs us. */
+enum { DONE, WRONG_INPUT, NOT_WRITTEN = 3 };
+
 static int run(const struct arguments *a)
 {
 	struct pem_spec_set set = {0};
 	struct pem_output *out = NULL;
-	int i, failed;
+	int i, status;
 
 	for (i = 0; i < a->file_count; i++)
 		pem_spec_set__load(&set, a->files[i]);
 	pem_spec_set__check(&set);
 	pem_spec_set__layout(&set);
 	pem_spec_set__print_errors(&set, stderr);
-	failed = set.error_count != 0;
-	if (!failed && !a->check) {
+	status = set.error_count != 0 ? WRONG_INPUT : DONE;
+	if (status == DONE && !a->check) {
 		out = pem_output__new();
 		a->backend->emit(&set, out);
-		failed = pem_output__commit(out, a->directory, stderr) != 0;
+		if (pem_output__commit(out, a->directory, stderr))
+			status = NOT_WRITTEN;
 	}
 	pem_output__free(out);
 	pem_spec_set__free(&set);
-	return failed;
+	return status;
 }
 
 int main(int argc, char **argv)
@@ -164,6 +169,6 @@ int main(int argc, char **argv)
 	int r = parse_arguments(&a, argc, argv);
 
 	if (r <= 0)
-		return r < 0;
-	return is_complete(&a) ? run(&a) : 1;
+		return r < 0 ? WRONG_INPUT : DONE;
+	return is_complete(&a) ? run(&a) : WRONG_INPUT;
 }

@@ -221,11 +221,19 @@ def wrong_words_get_a_sentence():
             (["--frob"], "there is no option '--frob': expected --backend"),
             ([], "no spec was named"), (["--backend"], "expected a value after it"),
             (["--backend", "x", sound], "there is no backend 'x': expected one of 'c', 'model', 'ctf', 'bpf'"),
-            ([sound], "no backend was named"), (["--backend", "c", sound], "no output folder was named"),
-            (["--backend", "c", "-o", "/dev/null/x", sound], "can't be made")):
+            ([sound], "no backend was named"), (["--backend", "c", sound], "no output folder was named")):
         rc, out, err = run([CODEGEN, *words])
         equal((rc, out), (1, ""), " ".join(words))
         assert err.startswith("pem-codegen: error: ") and text in err, err
+
+
+@test
+def a_folder_that_takes_nothing():
+    "a folder that can't be made is a failure, not wrong input: status 3, and a sentence"
+    sound = os.path.join(ROOT, "spec/app/phase.xml")
+    rc, out, err = run([CODEGEN, "--backend", "c", "-o", "/dev/null/x", sound])
+    equal((rc, out), (3, ""), "status")
+    assert err.startswith("pem-codegen: error: folder '/dev/null/x' can't be made"), err
 
 
 def words_of_schema():
