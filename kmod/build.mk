@@ -5,9 +5,11 @@
 
 CLANG ?= clang
 BPF_OBJ := $(B)/obj/kmod/bpf/pem.bpf.o
-BPF_ARCH := $(patsubst aarch64%,arm64,$(patsubst x86_64%,x86,$(shell $(CC) -dumpmachine | cut -d- -f1)))
+BPF_MACHINE := $(shell $(CC) -dumpmachine | cut -d- -f1)
+BPF_ARCH := $(patsubst aarch64%,arm64,$(patsubst x86_64%,x86,$(BPF_MACHINE)))
+# <asm/types.h> lies in the multiarch folder, which gcc can print, and not every clang.
 BPF_CFLAGS := -target bpf -mcpu=v3 -ffreestanding -O2 -g -std=gnu11 -Wall -Wextra -Werror \
-  -D__TARGET_ARCH_$(BPF_ARCH) -Ispec/abi -I$(B)/gen -idirafter /usr/include/$(shell $(CC) -print-multiarch)
+  -D__TARGET_ARCH_$(BPF_ARCH) -Ispec/abi -I$(B)/gen -idirafter /usr/include/$(BPF_MACHINE)-linux-gnu
 
 HAVE_CLANG_BPF := $(shell echo 'int x;' | $(CLANG) -target bpf -mcpu=v3 -x c -c -o /dev/null - 2>/dev/null && echo 1)
 HAVE_LIBBPF := $(shell pkg-config --atleast-version=1.0 libbpf 2>/dev/null && echo 1)
@@ -15,7 +17,9 @@ HAVE_KERNEL_SOURCE := $(if $(HAVE_CLANG_BPF),$(HAVE_LIBBPF))
 ifeq ($(HAVE_CLANG_BPF),)
   $(info kernel source: not built, $(CLANG) with a BPF target is missing (package clang); make deps installs it)
 else ifeq ($(HAVE_LIBBPF),)
-  $(info kernel source: not built, libbpf 1.0 or newer is missing (package libbpf-dev); make deps installs it)
+  LIBBPF_VERSION := $(shell pkg-config --modversion libbpf 2>/dev/null)
+  $(info kernel source: not built, libbpf 1.0 or newer is needed $(if $(LIBBPF_VERSION),and this system has \
+    $(LIBBPF_VERSION): install a newer one,(package libbpf-dev); make deps installs it))
 endif
 
 $(BPF_OBJ): kmod/bpf/pem.bpf.c | $(GENERATED)
