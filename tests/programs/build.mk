@@ -27,7 +27,7 @@ $(B)/programs/%: tests/programs/%.c
 $(B)/programs/static: tests/programs/processes.c
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(PROGRAM_CC) -static -fno-PIC -no-pie -ldl -lpthread
+	$(Q)$(PROGRAM_CC) -static -fno-PIC -ldl -lpthread
 
 $(B)/programs/library.so: tests/programs/library.c
 	$(call say,LINK,$@)
@@ -42,4 +42,4 @@ $(B)/programs/linked: tests/programs/processes.c $(B)/lib/libpem.a
 -include $(wildcard $(B)/programs/*.d)
 
 # Unit tests that raise the same events
-$(patsubst %,$(B)/obj/tests/unit/%.o,session_statistics session_callback producer_events producer_pools producer_threads session_remote): $(PROGRAMS_STAMP)
+$(patsubst %,$(B)/obj/tests/unit/%.o,session_statistics session_callback producer_events producer_pools producer_threads session_remote session_log): $(PROGRAMS_STAMP)
