@@ -53,9 +53,9 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
 	int result = -EBUSY;
 	size_t i;
 
-	if (session->log) {
+	if (session->has_logged) {
 		pem_error__set(error, 0,
-			       "this session already has a log; open a second session for another");
+			       "this session has had its log; open a second session for another");
 		errno = EBUSY;
 		return NULL;
 	}
@@ -84,6 +84,7 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
 	for (i = 0; i < log->count; i++)
 		log->wishes[i]->want_log = true;
 	session->log = log;
+	session->has_logged = true;
 	pem_session__unlock(session);
 	return log;
 fail:

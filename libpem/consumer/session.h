@@ -144,6 +144,7 @@ struct pem_session {
 	struct pem_statistics *statistics;
 	struct pem_callback *callbacks;
 	struct pem_log *log;
+	bool has_logged; /* pools and sources count from their beginning: for one trace */
 	struct pem_source_plugin *plugins;
 	bool plugins_loaded;
 	struct pem_instance instances[PEM_INSTANCES_MAX];

@@ -134,8 +134,8 @@ void pem_callback__unregister(struct pem_callback *callback);
 /* --- logs --- */
 
 /*
- * Register a log of a set's events, in a context, to a trace directory that must not exist or be empty. One per
- * session. NULL with errno and error (EACCES, ENOSPC, EEXIST, ...).
+ * Register a log of a set's events, in a context, to a trace directory that must not exist or be empty. One in a
+ * session's life. NULL with errno and error (EACCES, ENOSPC, EEXIST, EBUSY: the session has had its log, ...).
  */
 struct pem_log *pem_session__register_log(struct pem_session *session,
 					  const struct pem_event_set *set,

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+/*
+ * session_log.c - a session's log as its handle promises it (pem/pem.h)
+ *
+ * Not here: what is drained into it (session_drain.c), its files (writer_streams.c).
+ */
+#include "session_fixture.h"
+
+#include "programs/probe.h"
+
+#include <errno.h>
+
+static struct pem_session *session;
+
+static int set_up(void **state)
+{
+	if (folder_make(state))
+		return -1;
+	session = session_open(NULL);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	pem_session__close(session);
+	return folder_remove(state);
+}
+
+/* The second one would be told of the first one's events, and of its own not. */
+static void one_in_a_session(void **state)
+{
+	const struct pem_context self = {PEM_NO_CPU, (uint32_t)getpid(), PEM_ANY};
+	struct pem_event_set *set = events(session, "APP::Probe::Tick");
+	struct pem_error error = {""};
+	struct pem_log *first;
+	char second[128];
+
+	(void)state;
+	snprintf(second, sizeof(second), "%s/second", folder);
+	first = log_to_trace(session, "APP::Probe::Tick", &self);
+	pem_notify_probe_tick(1, 1);
+	assert_null(pem_session__register_log(session, set, &self, second, &error));
+	assert_int_equal(errno, EBUSY);
+	assert_int_equal(pem_log__finish(first, &error), 0);
+	pem_log__unregister(first);
+	assert_null(pem_session__register_log(session, set, &self, second, &error));
+	assert_int_equal(errno, EBUSY);
+	assert_int_equal(access(second, F_OK), -1);
+	pem_event_set__free(set);
+}
+
+/* One that could not be made is no log. */
+static void another_folder_after_a_failure(void **state)
+{
+	struct pem_event_set *set = events(session, "APP::Probe::Tick");
+	struct pem_error error = {""};
+
+	(void)state;
+	assert_null(pem_session__register_log(session, set, NULL, "/nowhere/at/all", &error));
+	assert_int_equal(errno, ENOENT);
+	assert_non_null(pem_session__register_log(session, set, NULL, trace_path, &error));
+	pem_event_set__free(set);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(one_in_a_session),
+		TEST(another_folder_after_a_failure),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
