@@ -37,17 +37,23 @@ void pem_producer__free(struct pem_producer *p)
 	free(p);
 }
 
-/* Map a regular file of the user's whole; NULL if it is not one. */
-static void *map_file(int directory_fd, const char *name, size_t least, uint64_t *bytes)
+/*
+ * Map a regular file of the user's whole, once it starts with a magic word; NULL if it is none. The word is read, not
+ * touched: a file that is not complete may have no memory behind it, and on a full file system a touch is SIGBUS.
+ */
+static void *map_file(int directory_fd, const char *name, uint32_t magic, size_t least,
+		      uint64_t *bytes)
 {
 	int fd = openat(directory_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	void *mapping = MAP_FAILED;
 	struct stat st;
+	uint32_t word;
 
 	if (fd < 0)
 		return NULL;
 	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-	    (uint64_t)st.st_size >= least && (uint64_t)st.st_size < 1ull << 40) {
+	    (uint64_t)st.st_size >= least && (uint64_t)st.st_size < 1ull << 40 &&
+	    pread(fd, &word, sizeof(word), 0) == sizeof(word) && word == magic) {
 		*bytes = (uint64_t)st.st_size;
 		mapping = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	}
@@ -73,7 +79,8 @@ static void map_control(struct pem_session *s, struct pem_producer *p)
 	fd = open(s->runtime, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return;
-	p->control = map_file(fd, p->control_name, sizeof(*p->control), &p->control_bytes);
+	p->control = map_file(fd, p->control_name, PEM_CONTROL_MAGIC, sizeof(*p->control),
+			      &p->control_bytes);
 	close(fd);
 	if (p->control &&
 	    (__atomic_load_n(&p->control->magic, __ATOMIC_ACQUIRE) != PEM_CONTROL_MAGIC ||
@@ -92,15 +99,11 @@ static struct pem_producer *open_producer(struct pem_session *s, const char *nam
 	if (!p)
 		return NULL;
 	p->pidfd = -1;
-	mapping = map_file(s->directory_fd, name, sizeof(struct pem_pool_header), &p->bytes);
+	mapping = map_file(s->directory_fd, name, PEM_POOL_MAGIC, sizeof(struct pem_pool_header),
+			   &p->bytes);
 	if (!mapping)
-		goto fail;
+		goto fail; /* not finished yet, or never: the next scan looks again */
 	h = mapping;
-	if (__atomic_load_n(&h->magic, __ATOMIC_ACQUIRE) != PEM_POOL_MAGIC) {
-		munmap(mapping,
-		       p->bytes); /* not finished yet, or never: the next scan looks again */
-		goto fail;
-	}
 	if (pem_pool__open_ring(mapping, p->bytes, &p->ring)) {
 		munmap(mapping, p->bytes);
 		p->ring.header = NULL;

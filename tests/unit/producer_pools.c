@@ -8,7 +8,10 @@
 #include "programs/probe.h"
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #define TICK "APP::Probe::Tick"
 
@@ -94,12 +97,42 @@ static void closed_session_switches_events_off(void **state)
 	assert_int_equal(pool_files(), 0);
 }
 
+/* A pool that is being made has no memory behind it yet, and there may be none: a touch of it is SIGBUS. */
+static void unfinished_pool_is_not_touched(void **state)
+{
+	struct pem_session *other;
+	static char page[4096];
+	char path[128];
+	int fd, status;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/small", folder);
+	mkdir(path, 0700);
+	if (mount("tmpfs", path, "tmpfs", 0, "size=1m,mode=0700"))
+		skip(); /* needs root */
+	setenv("PEM_RUNTIME_DIR", path, 1);
+	other = session_open(NULL);
+	fd = openat(other->directory_fd, "pool-1-0", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_int_equal(ftruncate(fd, 50 << 20), 0);
+	close(fd);
+	fd = openat(other->directory_fd, "filler", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	while (write(fd, page, sizeof(page)) == sizeof(page))
+		;
+	close(fd);
+	assert_int_equal(pem_session__poll(other, 10, &status), 0);
+	assert_null(other->producers);
+	pem_session__close(other);
+	setenv("PEM_RUNTIME_DIR", folder, 1);
+	assert_int_equal(umount2(path, MNT_DETACH), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(failed_pool_leaves_no_file, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(pool_is_complete_when_it_says_so, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(unfinished_pool_is_not_touched, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(closed_session_switches_events_off, set_up,
 						tear_down),
 	};
