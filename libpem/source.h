@@ -57,7 +57,10 @@ struct pem_source_ops {
 	int (*open)(const struct pem_source_config *config, struct pem_source **source,
 		    struct pem_error *error);
 	int (*start)(struct pem_source *source, struct pem_error *error);
-	/* Change what is wanted of config.events[i]; flags 0: nothing. Takes effect at once; no system call needed. */
+	/*
+	 * Change what is wanted of config.events[i]. flags 0: nothing, and what was counted in the action's epoch stays
+	 * readable. Takes effect at once; no system call needed.
+	 */
 	int (*set_action)(struct pem_source *source, size_t i, uint64_t action);
 	/* 0, or -errno why event i can't be delivered. */
 	int (*read_statistic)(struct pem_source *source, size_t i, struct pem_statistic *value);
