@@ -69,7 +69,12 @@ struct pem_kevent {
 		PEM_STORE(x, v);                                                                   \
 	} while (0)
 #else
-#define PEM_ORDER_STORES(x) __sync_fetch_and_add(&(x), 0)
+/* Its result is used, for only atomic operations that return one order others, on arm64 as in the kernel's model. */
+#define PEM_ORDER_STORES(x)                                                                        \
+	do {                                                                                       \
+		__typeof__(x) old_ = __sync_fetch_and_add(&(x), 0);                                \
+		__asm__ volatile("" ::"r"(old_));                                                  \
+	} while (0)
 #define PEM_RELEASE32(x, v) ((void)__sync_lock_test_and_set(&(x), v))
 #endif
 
