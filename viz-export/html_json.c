@@ -5,47 +5,11 @@
  * Text comes from traces and is hostile. What is numbers only goes straight to the file.
  */
 #include "html_json.h"
+#include "output.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-
-/*
- * Bytes of the UTF-8 sequence at text, of which left bytes may be read; 0 if it is not one (RFC 3629: no overlong
- * forms, no surrogates, nothing above U+10FFFF).
- */
-static size_t utf8_bytes(const unsigned char *text, size_t left)
-{
-	unsigned char low = 0x80, high = 0xbf;
-	size_t bytes, i;
-
-	if (text[0] < 0x80)
-		return 1;
-	if (text[0] >= 0xc2 && text[0] <= 0xdf)
-		bytes = 2;
-	else if ((text[0] & 0xf0) == 0xe0)
-		bytes = 3;
-	else if (text[0] >= 0xf0 && text[0] <= 0xf4)
-		bytes = 4;
-	else
-		return 0;
-	if (bytes > left)
-		return 0;
-	if (text[0] == 0xe0)
-		low = 0xa0;
-	else if (text[0] == 0xed)
-		high = 0x9f;
-	else if (text[0] == 0xf0)
-		low = 0x90;
-	else if (text[0] == 0xf4)
-		high = 0x8f;
-	if (text[1] < low || text[1] > high)
-		return 0;
-	for (i = 2; i < bytes; i++)
-		if ((text[i] & 0xc0) != 0x80)
-			return 0;
-	return bytes;
-}
 
 static int needs_escape(unsigned char c)
 {
@@ -60,7 +24,7 @@ void pem_json__string(FILE *out, const char *text, size_t bytes_max)
 
 	fputc('"', out);
 	while (left) {
-		size_t bytes = utf8_bytes(at, left);
+		size_t bytes = pem_output__utf8(at, left);
 
 		if (bytes == 0) {
 			fputs("\\ufffd", out);

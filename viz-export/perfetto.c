@@ -93,33 +93,15 @@ static int prepare(struct arena *arena, const struct pem_record *record)
 
 /* --- text --- */
 
-static bool is_continuation(char c)
-{
-	return ((uint8_t)c & 0xc0) == 0x80;
-}
-
-/* The string with '?' for each byte that is not ASCII, unless all of it looks like UTF-8, as protobuf wants it. */
+/* The string with '?' for each byte that is not ASCII, unless all of it is UTF-8, as protobuf wants it. */
 static char *clean_text(struct arena *arena, const char *text)
 {
-	size_t bytes = strlen(text) + 1, i, n;
-	const char *c;
+	size_t bytes = strlen(text) + 1, left = bytes - 1, i, n;
 	char *copy;
 
-	for (c = text; *c; c += n) {
-		n = (uint8_t)*c < 0x80   ? 1
-		    : (uint8_t)*c < 0xc2 ? 0
-		    : (uint8_t)*c < 0xe0 ? 2
-		    : (uint8_t)*c < 0xf0 ? 3
-		    : (uint8_t)*c < 0xf5 ? 4
-					 : 0;
-		if (!n)
-			break;
-		for (i = 1; i < n && is_continuation(c[i]); i++)
-			;
-		if (i < n)
-			break;
-	}
-	if (!*c)
+	while (left && (n = pem_output__utf8(text + bytes - 1 - left, left)) != 0)
+		left -= n;
+	if (!left)
 		return (char *)text;
 	copy = take(arena, bytes);
 	for (i = 0; copy && i < bytes; i++)
