@@ -220,8 +220,12 @@ int main(void)
 	struct lttng lttng;
 	int rc = 1;
 
-	if (!bench__child())
-		return bench__spread(&bench) < 0;
+	if (!bench__child()) {
+		rc = bench__spread(&bench);
+		if (rc < 0 && rc != -ECHILD) /* a child has said why */
+			fprintf(stderr, "notify: no results: %s\n", strerror(-rc));
+		return rc < 0;
+	}
 	if (lttng__start(&lttng, POOL_BYTES) < 0 && bench__child() == 1)
 		printf("notify: no LTTng-UST beside us: %s\n", lttng.reason);
 	cases[2].run_peer = lttng.run_disabled;
