@@ -21,7 +21,7 @@ function put(name,    path, line, status, lines)
 	path = path_of(name)
 	while ((status = (getline line < path)) > 0) {
 		lines++
-		if (line ~ /<\/(script|style)/ || line ~ /<!--/ || line ~ /-->/)
+		if (tolower(line) ~ /<\/(script|style)/ || line ~ /<!--/ || line ~ /-->/)
 			fail(path ":" lines ": text that could end its element")
 		# Its file is not there to be found.
 		if (line !~ /sourceMappingURL=/)
