@@ -62,12 +62,12 @@ static int make_directory(struct pem_session *s, struct pem_error *error)
 				      "best on a tmpfs",
 				      strerror(-result));
 	pem_runtime__sweep(s->runtime);
-	for (k = 0; k < 1000; k++) {
+	for (k = 0;; k++) {
 		snprintf(s->directory, sizeof(s->directory), "%s/session-%d-%u", s->runtime,
 			 (int)getpid(), k);
 		if (!mkdir(s->directory, 0700))
 			break;
-		if (errno != EEXIST)
+		if (errno != EEXIST || k == 999)
 			return pem_error__set(error, -errno, "cannot make '%s': %s", s->directory,
 					      strerror(errno));
 	}

@@ -9,6 +9,8 @@
 #include "programs/probe.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 
 static struct pem_session *session;
 
@@ -62,12 +64,32 @@ static void another_folder_after_a_failure(void **state)
 	pem_event_set__free(set);
 }
 
+/* Sessions that are there already, of this process or of one that had its number, are not taken for new ones. */
+static void folders_of_others_are_left_alone(void **state)
+{
+	struct pem_error error = {""};
+	char path[160];
+	unsigned k;
+
+	(void)state;
+	for (k = 0; k < 1000; k++) {
+		snprintf(path, sizeof(path), "%s/session-%d-%u", folder, (int)getpid(), k);
+		assert_true(!mkdir(path, 0700) || errno == EEXIST);
+	}
+	strcat(path, "/theirs");
+	close(open(path, O_WRONLY | O_CREAT, 0600));
+	assert_null(pem_session__open(NULL, &error));
+	assert_int_equal(errno, EEXIST);
+	assert_int_equal(access(path, F_OK), 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(one_in_a_session),
 		TEST(another_folder_after_a_failure),
+		TEST(folders_of_others_are_left_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
