@@ -25,7 +25,7 @@
  */
 bool pem_populate(void *start, uint64_t bytes)
 {
-	uintptr_t page = (uintptr_t)start & ~(uintptr_t)4095;
+	uintptr_t page = (uintptr_t)start & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
 
 	return !madvise((void *)page, bytes + ((uintptr_t)start - page), MADV_POPULATE_WRITE) ||
 	       errno == EINVAL;
