@@ -100,6 +100,13 @@ int pem_runtime_dir(char *path, size_t bytes)
 	return result;
 }
 
+uint32_t pem_pid_namespace(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) ? 0 : (uint32_t)st.st_ino;
+}
+
 char *pem_read_file(int directory_fd, const char *name, size_t limit, size_t *bytes)
 {
 	int fd = openat(directory_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), saved;

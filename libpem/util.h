@@ -28,6 +28,9 @@ void pem_copy_text(char *to, size_t bytes, const char *from);
  */
 int pem_runtime_dir(char *path, size_t bytes);
 
+/* Inode number of this process's pid namespace, or 0. Async-signal-safe. */
+uint32_t pem_pid_namespace(void);
+
 /* Read a whole regular file of at most limit bytes; NUL-terminated beyond *bytes. NULL with errno. */
 char *pem_read_file(int directory_fd, const char *name, size_t limit, size_t *bytes);
 

@@ -126,8 +126,12 @@ static struct pem_producer *open_producer(struct pem_session *s, const char *nam
 	p->discarded = calloc(p->ring.event_capacity, sizeof(*p->discarded));
 	if (!p->next_seq || !p->delivered || !p->lost || !p->produced || !p->discarded)
 		goto fail;
-	p->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)p->pid, 0);
-	p->dead = p->pidfd < 0 && errno == ESRCH;
+	p->pid_namespace = h->pid_namespace;
+	/* In a container's, the number is somebody else's here, or nobody's. */
+	if (!p->pid_namespace || p->pid_namespace == pem_pid_namespace()) {
+		p->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)p->pid, 0);
+		p->dead = p->pidfd < 0 && errno == ESRCH;
+	}
 	if (p->pid != (uint32_t)getpid())
 		map_control(s, p);
 	pem_producer__refresh_events(s, p);
@@ -146,7 +150,7 @@ static void bury_earlier_images(struct pem_session *s, struct pem_producer *imag
 	struct pem_producer *p;
 
 	for (p = s->producers; p; p = p->next) {
-		if (p->pid != image->pid)
+		if (p->pid != image->pid || p->pid_namespace != image->pid_namespace)
 			continue;
 		if (p->start_clock < image->start_clock)
 			p->dead = true;

@@ -59,8 +59,9 @@ struct pem_producer {
 	char comm[PEM_NAME_BYTES];
 	char control_name[64]; /* checked: a control file's name, or "" */
 	uint32_t pid;
+	uint32_t pid_namespace; /* that pid is of */
 	uint64_t start_clock; /* when its pool was made */
-	int pidfd; /* -1: could not be opened, taken for dead at the end only */
+	int pidfd; /* -1: none, or of another pid namespace: taken for dead at the end only */
 	bool dead;
 	bool recovering; /* its recorder died: what is missing was lost with it */
 	uint32_t slot; /* session slot in that process */

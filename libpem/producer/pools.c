@@ -89,6 +89,7 @@ static void fill_header(struct pem_pool_header *h, const struct pem_joined *join
 	const char *name;
 
 	h->pid = pem_process.pid;
+	h->pid_namespace = pem_pid_namespace();
 	h->parent_pid = (uint32_t)getppid();
 	h->start_clock = pem_clock();
 	h->session_slot = slot;

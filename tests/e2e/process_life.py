@@ -62,6 +62,21 @@ def fork_inside_event():
     check_balance(trace, sum(map(len, found.values())))
 
 
+@test
+def other_pid_namespace():
+    "a program whose process id means nothing to the recorder is not taken for dead"
+    unused = next(pid for pid in range(300, 1 << 15) if not os.path.exists("/proc/%d" % pid))
+    inside = program("processes", "fork-inside", 400000)
+    command = ["unshare", "--fork", "--pid", "--kill-child", "sh", "-c",
+               "echo %d >/proc/sys/kernel/ns_last_pid && %s; exit $?" % (unused - 1, " ".join(inside))]
+    if os.geteuid() or subprocess.run(command[:4] + ["true"], stderr=subprocess.DEVNULL).returncode:
+        skip("a pid namespace needs root")
+    trace, raised = record(tmp(), command, "--buffer", "64M")
+    (raiser, count), = [(r, n) for r, n in raised.items() if r[2] == 0]
+    equal(raiser[0], unused, "process id inside")
+    equal(ticks(trace)[raiser], list(range(1, count + 1)), "ticks")
+
+
 def outlive(how):
     "The command ends; its child goes on. What was raised until then is in the trace; the program is unharmed."
     folder = tmp()

@@ -197,7 +197,8 @@ struct pem_pool_header {
 		[64]; /* of the process's control file in the runtime folder, "" if it has none */
 	uint8_t reserved2[64];
 	uint32_t incarnation; /* for the process's action words */
-	uint8_t reserved0[12];
+	uint32_t pid_namespace; /* inode number of the one that pid is of; 0: unknown */
+	uint8_t reserved0[8];
 	uint32_t chunk_hint; /* own cache line: next chunk to try */
 	uint32_t
 		freed; /* the consumer adds 1 after freeing chunks: a full pool is searched again only then */
