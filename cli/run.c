@@ -111,7 +111,8 @@ int cli_command__check(const char *name)
 			snprintf(file, sizeof(file), "%.*s/%s", n != 0 ? (int)n : 1,
 				 n != 0 ? path : ".", name);
 			rc = check_file(file);
-			if (rc == 0 || rc == -EACCES)
+			/* A folder that this user may not search holds no command for this user, says a shell. */
+			if (rc == 0 || (rc == -EACCES && access(file, F_OK) == 0))
 				found = rc;
 			if (path[n] == '\0')
 				break;

@@ -128,6 +128,25 @@ def command_not_found():
 
 
 @test
+def a_path_that_may_not_be_searched():
+    "a command that is in no folder of PATH is not found, also when the user may not look into one of them"
+    folder = tmp()
+    os.chmod(folder, 0o755)
+    os.mkdir(folder + "/closed")
+    os.chmod(folder + "/closed", 0)
+    command = ["env", "PATH=%s/closed:/usr/bin:/bin" % folder, PEM, "stat", "--", "pem-no-such-command"]
+    if os.geteuid() == 0:
+        need("setpriv")
+        other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        if run(other + [PEM, "--version"])[0] != 0:
+            skip("%s can't be reached by other users" % PEM)
+        command = other + command
+    rc, _, err = run(command, env={"PEM_RUNTIME_DIR": None, "XDG_RUNTIME_DIR": None}, cwd="/")
+    equal(rc, 127, "status, after " + err)
+    assert "command not found" in err, err
+
+
+@test
 def a_script_without_a_first_line():
     "an executable text without an interpreter line runs under sh, as it would from a shell"
     folder = tmp()
