@@ -81,8 +81,8 @@ static size_t find_candidates(const struct pem_producer *p, bool owned_too, stru
 		/* READING: the recorder that is being recovered from died while it copied this one. */
 		if ((state != PEM_CHUNK_FULL && !(state == PEM_CHUNK_OWNED && owned_too) &&
 		     !(state == PEM_CHUNK_READING && p->recovering)) ||
-		    PEM_CHUNK_LANE(word) >= ring->lane_count)
-			continue;
+		    !PEM_CHUNK_LANE(word) || PEM_CHUNK_LANE(word) >= ring->lane_count)
+			continue; /* lane 0: found by a producer, and not begun */
 		found[count].lane = PEM_CHUNK_LANE(word);
 		found[count].index = i;
 		found[count].full = state == PEM_CHUNK_FULL;

@@ -281,28 +281,6 @@ uint32_t pem_producer__next_lane(const struct pem_producer *p, uint32_t lane)
 	return p->ring.lane_count;
 }
 
-/*
- * A consistent copy of one slot; false: its writer stands still, or was killed, in the middle of an update. What
- * stat_end counts is there then, and at most one value more; unless stat_begin says that it begins anew.
- */
-static bool read_slot(const struct pem_slot *slot, struct pem_slot *copy)
-{
-	int tries;
-
-	for (tries = 0; tries < 1000; tries++) {
-		copy->stat_end = __atomic_load_n(&slot->stat_end, __ATOMIC_ACQUIRE);
-		copy->epoch = __atomic_load_n(&slot->epoch, __ATOMIC_RELAXED);
-		copy->sum = __atomic_load_n(&slot->sum, __ATOMIC_RELAXED);
-		copy->min = __atomic_load_n(&slot->min, __ATOMIC_RELAXED);
-		copy->max = __atomic_load_n(&slot->max, __ATOMIC_RELAXED);
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		copy->stat_begin = __atomic_load_n(&slot->stat_begin, __ATOMIC_RELAXED);
-		if (copy->stat_begin == copy->stat_end)
-			return true;
-	}
-	return false;
-}
-
 static double key_to_double(uint64_t key)
 {
 	uint64_t bits = key >> 63 ? key ^ (1ull << 63) : ~key;
@@ -346,9 +324,9 @@ void pem_producer__statistic(struct pem_producer *p, const struct pem_wish *wish
 	if (!entry)
 		return;
 	for (lane = 0; lane < p->ring.lane_count; lane = pem_producer__next_lane(p, lane)) {
-		if (!read_slot(
+		if (!pem_slot_read(
 			    &p->ring.slots[(uint64_t)lane * p->ring.event_capacity + entry->slot],
-			    &slot) &&
+			    &slot, 1000) &&
 		    slot.stat_begin == ~0ULL)
 			continue;
 		if (slot.epoch != (wish->epoch & 0xffffff))

@@ -174,7 +174,7 @@ static void skip_written(struct pem_session *s, struct pem_producer *p)
 	for (i = 0; i < p->ring.chunk_count; i++) {
 		word = __atomic_load_n(&p->ring.chunk_state[i], __ATOMIC_ACQUIRE);
 		lane = PEM_CHUNK_LANE(word);
-		if (PEM_CHUNK_STATE(word) == PEM_CHUNK_FREE || lane >= p->ring.lane_count)
+		if (PEM_CHUNK_STATE(word) == PEM_CHUNK_FREE || !lane || lane >= p->ring.lane_count)
 			continue;
 		packet = (const struct pem_packet *)(p->ring.chunks +
 						     (uint64_t)i * p->ring.chunk_bytes);

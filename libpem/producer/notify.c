@@ -60,7 +60,7 @@ static bool claim_chunk(struct pem_joined *joined, struct pem_writer *w, uint64_
 	if (__atomic_load_n(&joined->full, __ATOMIC_RELAXED) &&
 	    __atomic_load_n(&joined->full_at, __ATOMIC_RELAXED) == freed)
 		return false;
-	index = pem_ring_find(ring, w->lane_index);
+	index = pem_ring_find(ring);
 	if (index < 0) {
 		__atomic_store_n(&joined->full_at, freed, __ATOMIC_RELAXED);
 		__atomic_store_n(&joined->full, 1, __ATOMIC_RELAXED);

@@ -40,20 +40,15 @@ bool pem_file_size_allowed(uint64_t bytes)
 }
 
 /* Open a new pool file; its path is left in path. */
-static int create_pool_file(const char *directory, char *path, size_t bytes)
+/* Its name is not used twice in a session: a process's next image would go on in the streams of the one before. */
+static int create_pool_file(struct pem_joined *joined, char *path, size_t bytes)
 {
-	unsigned k;
+	uint32_t number = __atomic_add_fetch(&joined->page->pools, 1, __ATOMIC_RELAXED);
 	int fd;
 
-	for (k = 0; k < 10000; k++) {
-		snprintf(path, bytes, "%s/pool-%u-%u", directory, pem_process.pid, k);
-		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-		if (fd >= 0)
-			return fd;
-		if (errno != EEXIST)
-			return -errno;
-	}
-	return -EEXIST;
+	snprintf(path, bytes, "%s/pool-%u-%u", joined->directory, pem_process.pid, number);
+	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return fd < 0 ? -errno : fd;
 }
 
 /* Each lies under its hash: whoever has written the same is done. */
@@ -155,7 +150,7 @@ unmap:
 static int make_pool_file(struct pem_joined *joined, unsigned slot)
 {
 	char path[PATH_MAX + 64];
-	int fd = create_pool_file(joined->directory, path, sizeof(path)), result;
+	int fd = create_pool_file(joined, path, sizeof(path)), result;
 
 	if (fd < 0)
 		return fd;

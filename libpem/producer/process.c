@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PAGE 4096u
@@ -31,7 +32,9 @@ static uint32_t thread_id(void)
 
 bool pem_process__lock(void)
 {
+	const struct timespec pause = {0, 50000};
 	uint32_t self = thread_id(), holder = 0;
+	unsigned tries = 0;
 	int state;
 
 	/* Opening and closing files are cancellation points, and a program is not cancelled inside its malloc. */
@@ -43,7 +46,11 @@ bool pem_process__lock(void)
 			return false;
 		}
 		holder = 0;
-		sched_yield();
+		/* Yielding alone would starve a holder of lower real-time priority. */
+		if (++tries % 64)
+			sched_yield();
+		else
+			nanosleep(&pause, NULL);
 	}
 	cancel_state = state;
 	return true;
@@ -285,7 +292,7 @@ static void bury(void *mapping, uint64_t bytes)
 {
 	if (mmap(mapping, bytes, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == MAP_FAILED)
-		return; /* then the shared ones stay, which is as safe */
+		munmap(mapping, bytes);
 }
 
 void pem_process__leave(unsigned slot)
@@ -493,12 +500,10 @@ static void after_fork_in_child(void)
 	struct pem_control_file *control = pem_process.control;
 	struct pem_provider *provider;
 	struct pem_joined *joined;
-	/* A handler or a callback forked: the child will return into an event, and store what it would have. */
-	bool under_way = pem_thread_current != &pem_thread_none && pem_thread_current->depth;
 	unsigned i;
 
 	pem_process.pid = (uint32_t)getpid();
-	pem_thread__after_fork(under_way);
+	pem_thread__after_fork();
 	for (provider = pem_process.providers; control && provider; provider = provider->next) {
 		for (i = 0; i < control->provider_count; i++) {
 			const struct pem_control_header *shared =
@@ -518,13 +523,9 @@ static void after_fork_in_child(void)
 	pem_process.control_path[0] = 0;
 	for (i = 0; i < PEM_SESSIONS_MAX; i++) {
 		joined = &pem_process.joined[i];
-		if (joined->state == PEM_JOINED_POOL && under_way) {
-			mmap(joined->ring.header, joined->pool_bytes, PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-		} else if (joined->state == PEM_JOINED_POOL) {
-			munmap(joined->ring.header, joined->pool_bytes);
-			munmap(joined->populated, joined->populated_bytes);
-		}
+		/* A handler or a callback may have forked: the child returns into an event, and stores what it would have. */
+		if (joined->state == PEM_JOINED_POOL)
+			bury(joined->ring.header, joined->pool_bytes);
 		if (joined->state != PEM_JOINED_NOT)
 			joined->state = PEM_JOINED_RULES;
 		joined->callback_count = 0; /* they are the parent's */

@@ -118,8 +118,8 @@ void pem_process__publish(void);
 
 /* This thread's structure, made if need be; NULL when that is impossible here and now. */
 struct pem_thread_full *pem_thread__get(void);
-/* After fork, in the child: no thread structure of the parent is valid; keep: their memory is still written to. */
-void pem_thread__after_fork(bool keep);
+/* After fork, in the child: no thread structure of the parent is this thread's, but their memory stays. */
+void pem_thread__after_fork(void);
 /* The thread's writer in a session at a depth, with a lane; NULL: no pool or no lane. */
 struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned slot,
 				      unsigned depth);

@@ -166,18 +166,13 @@ out:
 	return thread;
 }
 
-void pem_thread__after_fork(bool keep)
+void pem_thread__after_fork(void)
 {
-	struct slab *slab, *next;
-
 	pem_thread_current = &pem_thread_none;
 	starting = 0;
 	if (exit_key_made)
 		pthread_setspecific(exit_key, NULL);
-	for (slab = keep ? NULL : slabs; slab; slab = next) {
-		next = slab->next;
-		munmap(slab, SLAB_BYTES);
-	}
+	/* The parent's slabs stay mapped: an event that a fork interrupted goes on in one of them. */
 	slabs = NULL;
 	free_threads = NULL;
 }

@@ -112,16 +112,16 @@ static void lowest_free_first(void **state)
 
 	(void)state;
 	for (i = 0; i < 4; i++)
-		assert_int_equal(pem_ring_find(&pool.ring, 1), i);
-	assert_int_equal(pem_ring_find(&pool.ring, 1), -1);
+		assert_int_equal(pem_ring_find(&pool.ring), i);
+	assert_int_equal(pem_ring_find(&pool.ring), -1);
 	/* A consumer frees two, and sets the hint to the lower, as drain.c does. */
 	pool.ring.chunk_state[3] = pool.ring.chunk_state[1] = PEM_CHUNK_WORD(PEM_CHUNK_FREE, 0);
 	pool.header->chunk_hint = 1;
-	assert_int_equal(pem_ring_find(&pool.ring, 2), 1);
-	assert_int_equal(pem_ring_find(&pool.ring, 2), 3);
-	assert_int_equal(pem_ring_find(&pool.ring, 2), -1);
+	assert_int_equal(pem_ring_find(&pool.ring), 1);
+	assert_int_equal(pem_ring_find(&pool.ring), 3);
+	assert_int_equal(pem_ring_find(&pool.ring), -1);
 	pem_ring_give_back(&pool.ring, 0);
-	assert_int_equal(pem_ring_find(&pool.ring, 2), 0);
+	assert_int_equal(pem_ring_find(&pool.ring), 0);
 	pool_free(&pool);
 }
 
@@ -131,10 +131,10 @@ static void hint_may_be_anything(void **state)
 
 	(void)state;
 	pool.header->chunk_hint = 0xffffffffu;
-	assert_in_range(pem_ring_find(&pool.ring, 1), 0, 2);
-	assert_in_range(pem_ring_find(&pool.ring, 1), 0, 2);
-	assert_in_range(pem_ring_find(&pool.ring, 1), 0, 2);
-	assert_int_equal(pem_ring_find(&pool.ring, 1), -1);
+	assert_in_range(pem_ring_find(&pool.ring), 0, 2);
+	assert_in_range(pem_ring_find(&pool.ring), 0, 2);
+	assert_in_range(pem_ring_find(&pool.ring), 0, 2);
+	assert_int_equal(pem_ring_find(&pool.ring), -1);
 	pool_free(&pool);
 }
 
@@ -183,7 +183,7 @@ static void overwrite_leaves_what_is_in_use(void **state)
 	pool.ring.chunk_state[0] = PEM_CHUNK_WORD(PEM_CHUNK_OWNED, 2);
 	pool.ring.chunk_state[1] = PEM_CHUNK_WORD(PEM_CHUNK_READING, 2);
 	assert_int_equal(writer_claim(&pool.ring, &w, 1), 2);
-	assert_int_equal(pem_ring_find(&pool.ring, 1), -1);
+	assert_int_equal(pem_ring_find(&pool.ring), -1);
 	assert_int_equal(pool.ring.chunk_state[0], PEM_CHUNK_WORD(PEM_CHUNK_OWNED, 2));
 	assert_int_equal(pool.ring.chunk_state[1], PEM_CHUNK_WORD(PEM_CHUNK_READING, 2));
 	pool_free(&pool);
@@ -197,7 +197,7 @@ static void overwrite_of_a_lane_out_of_range(void **state)
 	(void)state;
 	pool.ring.chunk_state[0] = PEM_CHUNK_WORD(PEM_CHUNK_FULL, LANES);
 	chunk_at(&pool.ring, 0)->record_count = 5;
-	assert_int_equal(pem_ring_find(&pool.ring, 1), 0);
+	assert_int_equal(pem_ring_find(&pool.ring), 0);
 	for (i = 0; i < LANES; i++)
 		assert_int_equal(pool.ring.lanes[i].overwritten, 0);
 	pool_free(&pool);

@@ -80,7 +80,7 @@ static inline struct pem_packet *chunk_at(const struct pem_ring *ring, uint32_t 
 /* A chunk for the lane, begun at clock now. Its index, or -1. */
 static inline int64_t writer_claim(const struct pem_ring *ring, struct pem_writer *w, uint64_t now)
 {
-	int64_t index = pem_ring_find(ring, w->lane_index);
+	int64_t index = pem_ring_find(ring);
 
 	if (index >= 0)
 		pem_ring_start(ring, w, (uint32_t)index, now, 77, 1000 + w->lane_index);

@@ -7,6 +7,8 @@
  */
 #include "kernel.h"
 
+#include <pem/ring.h>
+
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -247,25 +249,6 @@ static int start(struct pem_source *source, struct pem_error *error)
 	return rc;
 }
 
-/* A consistent copy of a slot that another CPU may be writing; false after too many tries: the last one seen. */
-static bool read_slot(const struct pem_slot *slot, struct pem_slot *copy)
-{
-	int tries;
-
-	for (tries = 0; tries < STAT_TRIES; tries++) {
-		copy->stat_end = __atomic_load_n(&slot->stat_end, __ATOMIC_ACQUIRE);
-		copy->epoch = __atomic_load_n(&slot->epoch, __ATOMIC_RELAXED);
-		copy->sum = __atomic_load_n(&slot->sum, __ATOMIC_RELAXED);
-		copy->min = __atomic_load_n(&slot->min, __ATOMIC_RELAXED);
-		copy->max = __atomic_load_n(&slot->max, __ATOMIC_RELAXED);
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		copy->stat_begin = __atomic_load_n(&slot->stat_begin, __ATOMIC_RELAXED);
-		if (copy->stat_begin == copy->stat_end)
-			return true;
-	}
-	return false;
-}
-
 static bool is_signed_type(uint32_t type)
 {
 	return type >= PEM_TYPE_INT8 && type <= PEM_TYPE_INT64;
@@ -305,7 +288,8 @@ static int read_statistic(struct pem_source *source, size_t i, struct pem_statis
 		return wish->error;
 	action = atomic_load(&wish->action);
 	for (cpu = 0; cpu < source->cpu_count; cpu++) {
-		read_slot(&pem_source__ring(source, cpu)->slots[wish->index], &slot);
+		pem_slot_read(&pem_source__ring(source, cpu)->slots[wish->index], &slot,
+			      STAT_TRIES);
 		if (slot.epoch != PEM_ACTION_EPOCH(action))
 			continue;
 		sum.stat_end += slot.stat_end;

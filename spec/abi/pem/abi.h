@@ -202,8 +202,7 @@ struct pem_pool_header {
 	uint32_t chunk_hint; /* own cache line: next chunk to try */
 	uint32_t
 		freed; /* the consumer adds 1 after freeing chunks: a full pool is searched again only then */
-	uint32_t closed; /* the process ended in good order or replaced its image */
-	uint8_t reserved1[52];
+	uint8_t reserved1[56];
 };
 PEM_STATIC_ASSERT(offsetof(struct pem_pool_header, chunk_hint) == 256,
 		  "the hint has its own cache line");
@@ -240,7 +239,7 @@ struct pem_session_page {
 	uint32_t
 		refused; /* processes that could not make a pool; last_errno says why the last one could not */
 	uint32_t last_errno;
-	uint32_t reserved0;
+	uint32_t pools; /* made so far: numbers their names */
 	uint64_t lost; /* events raised where there was no pool to count them in */
 	uint32_t reserved1[16];
 	struct pem_rule rules[PEM_RULES_MAX];

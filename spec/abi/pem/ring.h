@@ -103,8 +103,8 @@ static inline void pem_ring_retire(const struct pem_ring *ring, struct pem_write
 	w->record_count = 0;
 }
 
-/* Try to take chunk i for a lane: from FREE, or in an overwrite pool from FULL. */
-static inline int pem_ring_try(const struct pem_ring *ring, uint32_t i, uint32_t lane_index)
+/* Try to take chunk i, for no lane yet: from FREE, or in an overwrite pool from FULL. */
+static inline int pem_ring_try(const struct pem_ring *ring, uint32_t i)
 {
 	uint32_t word = __atomic_load_n(&ring->chunk_state[i], __ATOMIC_RELAXED);
 	uint32_t state = PEM_CHUNK_STATE(word), victim = PEM_CHUNK_LANE(word);
@@ -113,8 +113,8 @@ static inline int pem_ring_try(const struct pem_ring *ring, uint32_t i, uint32_t
 	if (state != PEM_CHUNK_FREE && !(state == PEM_CHUNK_FULL && ring->overwrite))
 		return 0;
 	if (!__atomic_compare_exchange_n(&ring->chunk_state[i], &word,
-					 PEM_CHUNK_WORD(PEM_CHUNK_OWNED, lane_index), 0,
-					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) /* D, F */
+					 PEM_CHUNK_WORD(PEM_CHUNK_OWNED, 0), 0, __ATOMIC_ACQUIRE,
+					 __ATOMIC_RELAXED)) /* D, F */
 		return 0;
 	if (state == PEM_CHUNK_FULL && victim < ring->lane_count) {
 		packet =
@@ -126,10 +126,10 @@ static inline int pem_ring_try(const struct pem_ring *ring, uint32_t i, uint32_t
 }
 
 /*
- * Find a chunk for the lane: in an overwrite pool the next in turn, which is the oldest; else the lowest free one,
+ * Find a chunk: in an overwrite pool the next in turn, which is the oldest; else the lowest free one,
  * so that a pool with a quick consumer stays in cache. Returns its index, or -1: none.
  */
-static inline int64_t pem_ring_find(const struct pem_ring *ring, uint32_t lane_index)
+static inline int64_t pem_ring_find(const struct pem_ring *ring)
 {
 	uint32_t tries, i, start;
 
@@ -137,7 +137,7 @@ static inline int64_t pem_ring_find(const struct pem_ring *ring, uint32_t lane_i
 		for (tries = 0; tries < ring->chunk_count; tries++) {
 			i = __atomic_fetch_add(&ring->header->chunk_hint, 1, __ATOMIC_RELAXED) %
 			    ring->chunk_count;
-			if (pem_ring_try(ring, i, lane_index))
+			if (pem_ring_try(ring, i))
 				return i;
 		}
 		return -1;
@@ -145,7 +145,7 @@ static inline int64_t pem_ring_find(const struct pem_ring *ring, uint32_t lane_i
 	start = __atomic_load_n(&ring->header->chunk_hint, __ATOMIC_RELAXED) % ring->chunk_count;
 	for (tries = 0, i = start; tries < ring->chunk_count;
 	     tries++, i = i + 1 < ring->chunk_count ? i + 1 : 0) {
-		if (pem_ring_try(ring, i, lane_index)) {
+		if (pem_ring_try(ring, i)) {
 			__atomic_store_n(&ring->header->chunk_hint, i, __ATOMIC_RELAXED);
 			return i;
 		}
@@ -186,6 +186,9 @@ static inline void pem_ring_start(const struct pem_ring *ring, struct pem_writer
 	packet->record_count = 0;
 	__atomic_store_n(&packet->content_size, PEM_PACKET_HEADER_BYTES * 8,
 			 __ATOMIC_RELEASE); /* A */
+	/* Only now is it the lane's: what an earlier owner left in it was never to be read. */
+	__atomic_store_n(&ring->chunk_state[index], PEM_CHUNK_WORD(PEM_CHUNK_OWNED, w->lane_index),
+			 __ATOMIC_RELEASE);
 	__atomic_store_n(&lane->packet_seq, lane->packet_seq + 1, __ATOMIC_RELEASE);
 	w->packet = packet;
 	w->cursor = (uint8_t *)packet + PEM_PACKET_HEADER_BYTES;
@@ -228,6 +231,28 @@ PEM_INLINE void pem_slot_add(struct pem_slot *slot, uint64_t epoch, uint64_t val
 	if (key > slot->max)
 		__atomic_store_n(&slot->max, key, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->stat_end, n + 1, __ATOMIC_RELEASE); /* the values before the end */
+}
+
+/*
+ * Copy one slot's statistic; false: its writer was in the middle of it at each of so many tries, and copy is what was seen
+ * last (a thread that was killed there leaves it so).
+ */
+static inline int pem_slot_read(const struct pem_slot *slot, struct pem_slot *copy, unsigned tries)
+{
+	do {
+		copy->stat_end = __atomic_load_n(&slot->stat_end, __ATOMIC_ACQUIRE);
+		copy->epoch = __atomic_load_n(&slot->epoch, __ATOMIC_RELAXED);
+		copy->sum = __atomic_load_n(&slot->sum, __ATOMIC_RELAXED);
+		copy->min = __atomic_load_n(&slot->min, __ATOMIC_RELAXED);
+		copy->max = __atomic_load_n(&slot->max, __ATOMIC_RELAXED);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		copy->stat_begin = __atomic_load_n(&slot->stat_begin, __ATOMIC_RELAXED);
+		/* The epoch again: a later one may have come to the same count meanwhile. */
+		if (copy->stat_begin == copy->stat_end &&
+		    __atomic_load_n(&slot->epoch, __ATOMIC_RELAXED) == copy->epoch)
+			return 1;
+	} while (--tries);
+	return 0;
 }
 
 #endif
