@@ -121,7 +121,9 @@ static void check_records(struct pem_session *s, struct pem_producer *p, struct 
 		}
 		if (!entry || !entry->event)
 			break;
-		bytes = pem_event__record_bytes(entry->event, base + at, content - at);
+		bytes = entry->fixed_bytes && entry->fixed_bytes <= content - at
+				? (int)entry->fixed_bytes
+				: pem_event__record_bytes(entry->event, base + at, content - at);
 		if (bytes < 0)
 			break;
 		clock += (uint32_t)(header->clock_low - (uint32_t)clock);
@@ -144,34 +146,60 @@ static void check_records(struct pem_session *s, struct pem_producer *p, struct 
 	packet->content_size = (uint64_t)end * 8;
 }
 
-static void write_packet(struct pem_session *s, struct pem_producer *p, uint32_t lane,
-			 struct pem_packet *packet, const uint32_t *counts)
+/* Packets of one lane, checked and not yet written: they go to the file in one system call. */
+struct batch {
+	uint32_t lane;
+	size_t used; /* of session->batch */
+	uint64_t clock; /* where the lane's stream will end */
+	uint64_t records;
+	uint32_t *counts; /* by event slot */
+};
+
+static void write_batch(struct pem_session *s, struct pem_producer *p, struct batch *batch)
 {
-	struct pem_log *log = s->log;
 	char stream[96];
 	uint32_t i;
 	int result;
 
-	pem_producer__stream(p, lane, stream, sizeof(stream));
-	result = pem_trace_writer__packet(log->writer, stream, packet, s->chunk_bytes);
-	for (i = 0; i < p->ring.event_capacity; i++) {
+	if (!batch->used)
+		return;
+	pem_producer__stream(p, batch->lane, stream, sizeof(stream));
+	result = pem_trace_writer__packets(s->log->writer, stream, s->batch, batch->used);
+	for (i = 0; i < p->table_events; i++) {
 		if (result)
-			p->lost[i] += counts[i];
+			p->lost[i] += batch->counts[i];
 		else
-			p->delivered[i] += counts[i];
+			p->delivered[i] += batch->counts[i];
 	}
 	if (!result)
-		log->delivered += packet->record_count;
+		s->log->delivered += batch->records;
+	memset(batch->counts, 0, p->ring.event_capacity * sizeof(*batch->counts));
+	batch->used = 0;
+	batch->records = 0;
 }
 
-/* Copy a chunk and let go of it, then check and write the copy. */
+/* Make room for a chunk of a lane; its packet goes to the end of the batch. */
+static struct pem_packet *next_in_batch(struct pem_session *s, struct pem_producer *p,
+					struct batch *batch, uint32_t lane)
+{
+	if (batch->used &&
+	    (batch->lane != lane || s->batch_bytes - batch->used < p->ring.chunk_bytes))
+		write_batch(s, p, batch);
+	if (!batch->used) {
+		batch->lane = lane;
+		batch->clock = pem_session__stream_clock(s, p, lane);
+	}
+	return (struct pem_packet *)(s->batch + batch->used);
+}
+
+/* Copy a chunk and let go of it, then check the copy. */
 static void take(struct pem_session *s, struct pem_producer *p, const struct candidate *c,
-		 uint32_t *counts)
+		 struct batch *batch)
 {
 	const struct pem_ring *ring = &p->ring;
 	struct pem_packet *shared = chunk_at(ring, c->index);
-	struct pem_packet *packet = (struct pem_packet *)s->chunk;
 	uint32_t word = PEM_CHUNK_WORD(PEM_CHUNK_FULL, c->lane);
+	struct pem_packet *packet;
 	uint64_t bits;
 
 	if (c->full && !__atomic_compare_exchange_n(&ring->chunk_state[c->index], &word,
@@ -181,6 +209,7 @@ static void take(struct pem_session *s, struct pem_producer *p, const struct can
 	bits = __atomic_load_n(&shared->content_size, __ATOMIC_ACQUIRE); /* B */
 	if (bits % 8 || bits / 8 < PEM_PACKET_HEADER_BYTES || bits / 8 > ring->chunk_bytes)
 		bits = PEM_PACKET_HEADER_BYTES * 8;
+	packet = next_in_batch(s, p, batch, c->lane);
 	memcpy(packet, shared, bits / 8);
 	if (c->full) {
 		/* It says nothing while it is claimed and not begun: its thread may be killed right there. */
@@ -196,10 +225,12 @@ static void take(struct pem_session *s, struct pem_producer *p, const struct can
 	packet->cpu = PEM_NO_CPU;
 	packet->events_overwritten =
 		__atomic_load_n(&ring->lanes[c->lane].overwritten, __ATOMIC_RELAXED);
-	memset(counts, 0, ring->event_capacity * sizeof(*counts));
-	check_records(s, p, packet, bits / 8, pem_session__stream_clock(s, p, c->lane), counts);
-	if (packet->record_count)
-		write_packet(s, p, c->lane, packet, counts);
+	check_records(s, p, packet, bits / 8, batch->clock, batch->counts);
+	if (!packet->record_count)
+		return;
+	batch->clock = packet->timestamp_end;
+	batch->records += packet->record_count;
+	batch->used += (packet->content_size / 8 + 7) & ~(size_t)7;
 }
 
 /*
@@ -227,8 +258,8 @@ static void sum_slots(struct pem_producer *p)
 void pem_session__drain_producer(struct pem_session *s, struct pem_producer *p, bool final)
 {
 	bool any_order = final || p->ring.overwrite, freed = false;
+	struct batch batch = {0};
 	struct candidate *found;
-	uint32_t *counts;
 	size_t count, i;
 
 	if (!s->log || !s->log->writer || (p->ring.overwrite && !final))
@@ -238,21 +269,22 @@ void pem_session__drain_producer(struct pem_session *s, struct pem_producer *p, 
 		sum_slots(p);
 	}
 	found = malloc(p->ring.chunk_count * sizeof(*found));
-	counts = malloc(p->ring.event_capacity * sizeof(*counts));
-	if (found && counts) {
+	batch.counts = calloc(p->ring.event_capacity, sizeof(*batch.counts));
+	if (found && batch.counts) {
 		count = find_candidates(p, final, found);
 		for (i = 0; i < count; i++) {
 			if (found[i].seq < p->next_seq[found[i].lane] ||
 			    (!any_order && found[i].seq != p->next_seq[found[i].lane]))
 				continue;
-			take(s, p, &found[i], counts);
+			take(s, p, &found[i], &batch);
 			freed |= found[i].full;
 		}
+		write_batch(s, p, &batch);
 		if (freed)
 			__atomic_fetch_add(&p->ring.header->freed, 1, __ATOMIC_RELEASE);
 	}
 	free(found);
-	free(counts);
+	free(batch.counts);
 }
 
 /* --- accounting --- */

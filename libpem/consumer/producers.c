@@ -237,6 +237,19 @@ const struct pem_event_entry *pem_producer__event(struct pem_producer *p, uint32
 	return NULL;
 }
 
+static void fill_entry(struct pem_event_entry *entry, uint32_t id, uint32_t slot,
+		       const struct pem_event *event)
+{
+	size_t i;
+
+	*entry = (struct pem_event_entry){.id = id, .slot = slot, .event = event};
+	for (i = 0; event && i < event->field_count; i++) {
+		if (!pem_type__bytes((enum pem_type)event->fields[i].type))
+			return;
+	}
+	entry->fixed_bytes = event ? event->fixed_bytes : 0;
+}
+
 void pem_producer__refresh_events(struct pem_session *s, struct pem_producer *p)
 {
 	const uint32_t *ids = pem_pool__event_ids(&p->ring);
@@ -258,8 +271,7 @@ void pem_producer__refresh_events(struct pem_session *s, struct pem_producer *p)
 		}
 		for (i = id * 2654435761u >> 22; p->table[i].id; i = (i + 1) % PEM_EVENT_TABLE)
 			;
-		p->table[i] = (struct pem_event_entry){id, p->table_events,
-						       pem_model__by_id(s->model, id)};
+		fill_entry(&p->table[i], id, p->table_events, pem_model__by_id(s->model, id));
 	}
 }
 

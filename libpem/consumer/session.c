@@ -150,6 +150,14 @@ struct pem_session *pem_session__new_empty(void)
 	return s;
 }
 
+int pem_session__make_batch(struct pem_session *s)
+{
+	s->batch_bytes =
+		s->page->chunk_bytes > PEM_BATCH_BYTES ? s->page->chunk_bytes : PEM_BATCH_BYTES;
+	s->batch = malloc(s->batch_bytes);
+	return s->batch ? 0 : -ENOMEM;
+}
+
 int pem_session__load_trace_model(struct pem_session *s, const struct pem_model *model,
 				  struct pem_error *error)
 {
@@ -161,10 +169,8 @@ int pem_session__load_trace_model(struct pem_session *s, const struct pem_model 
 	free(text);
 	if (result < 0)
 		return result;
-	s->chunk_bytes = s->page->chunk_bytes;
-	s->chunk = malloc(s->chunk_bytes);
 	pem_clock_sync__init(&s->clock);
-	return s->chunk ? 0 : -ENOMEM;
+	return pem_session__make_batch(s);
 }
 
 struct pem_session *pem_session__open(const struct pem_session_options *options,
@@ -188,10 +194,8 @@ struct pem_session *pem_session__open(const struct pem_session_options *options,
 		result = make_page(s, error);
 	if (result)
 		goto fail;
-	result = -ENOMEM;
-	s->chunk_bytes = s->page->chunk_bytes;
-	s->chunk = malloc(s->chunk_bytes);
-	if (!s->chunk)
+	result = pem_session__make_batch(s);
+	if (result)
 		goto fail;
 	pem_clock_sync__init(&s->clock);
 	return s;
@@ -233,7 +237,7 @@ void pem_session__close(struct pem_session *s)
 		close(s->command_pidfd);
 	pem_model__free(s->model);
 	free(s->wishes);
-	free(s->chunk);
+	free(s->batch);
 	pthread_mutex_destroy(&s->mutex);
 	free(s);
 }

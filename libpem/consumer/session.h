@@ -25,6 +25,7 @@
 #include <sys/resource.h>
 
 #define PEM_INSTANCES_MAX 16
+#define PEM_BATCH_BYTES (256u << 10) /* at least one chunk: half of a second-level cache */
 
 struct pem_wish {
 	const struct pem_event *event;
@@ -50,6 +51,7 @@ struct pem_wish {
 struct pem_event_entry {
 	uint32_t id; /* 0: free */
 	uint32_t slot;
+	uint32_t fixed_bytes; /* of each of its records; 0: they differ */
 	const struct pem_event *event;
 };
 #define PEM_EVENT_TABLE 1024u /* power of two, at least twice PEM_EVENT_CAPACITY_DEFAULT */
@@ -159,10 +161,13 @@ struct pem_session {
 	volatile int interrupted;
 	uint64_t next_scan_ns, next_drain_ns;
 	uint32_t refused_reported;
-	uint8_t *chunk; /* private copy of a chunk while it is checked */
-	size_t chunk_bytes;
+	uint8_t *
+		batch; /* private copies of chunks while they are checked, and until they are written */
+	size_t batch_bytes;
 };
 
+/* Room for batches of the page's chunks. 0, or -ENOMEM. */
+int pem_session__make_batch(struct pem_session *session);
 /* A session with nothing in it, for pem_session__open and pem_trace__recover. NULL with errno. */
 struct pem_session *pem_session__new_empty(void);
 /* Fill a session's model from a trace's. */

@@ -290,12 +290,55 @@ static void begin_with_none_lost(struct pem_trace_writer *w, const char *name,
 	pem_trace_writer__packet(w, name, &empty, sizeof(empty));
 }
 
+/* Fill in what a packet's header says of its stream; next is the stream as it will be behind it. */
+static void finish_header(const struct pem_trace_writer *w, struct pem_stream *next,
+			  struct pem_packet *packet, size_t size)
+{
+	packet->magic = PEM_CTF_MAGIC;
+	memcpy(packet->uuid, w->uuid, sizeof(packet->uuid));
+	packet->stream_id = 0;
+	packet->stream_instance_id = next->instance;
+	packet->packet_size = (uint64_t)size * 8;
+	packet->packet_seq_num = next->packets++;
+	packet->events_discarded += next->lost;
+	/* Counters only grow and time only passes, whatever shared memory says. */
+	if (packet->events_discarded < next->stated)
+		packet->events_discarded = next->stated;
+	if (packet->events_overwritten < next->overwritten)
+		packet->events_overwritten = next->overwritten;
+	if (packet->timestamp_begin < next->last_clock)
+		packet->timestamp_begin = next->last_clock;
+	next->bytes += size;
+	next->last_clock = packet->timestamp_end;
+	next->stated = packet->events_discarded;
+	next->overwritten = packet->events_overwritten;
+}
+
+/* The write is done, or failed: then the file ends as before, and its records are lost. */
+static int finish_write(struct pem_trace_writer *w, struct pem_stream *s,
+			const struct pem_stream *next, uint64_t records, int result)
+{
+	if (result) {
+		if (s->fd >= 0 && !w->failed && ftruncate(s->fd, (off_t)s->bytes))
+			result = -errno;
+		w->failed = result;
+		s->lost += records;
+		return result;
+	}
+	s->bytes = next->bytes;
+	s->packets = next->packets;
+	s->last_clock = next->last_clock;
+	s->stated = next->stated;
+	s->overwritten = next->overwritten;
+	return 0;
+}
+
 int pem_trace_writer__packet(struct pem_trace_writer *w, const char *name,
 			     struct pem_packet *packet, size_t bytes)
 {
-	struct pem_stream *s = pem_trace_writer__stream(w, name);
+	struct pem_stream *s = pem_trace_writer__stream(w, name), next;
 	size_t content = (packet->content_size + 7) / 8, size = (content + 7) & ~(size_t)7;
-	int result = -ENOMEM;
+	int result;
 
 	if (!s)
 		return -ENOMEM;
@@ -303,36 +346,42 @@ int pem_trace_writer__packet(struct pem_trace_writer *w, const char *name,
 		return -EINVAL;
 	if (!s->packets && !w->failed && packet->events_discarded)
 		begin_with_none_lost(w, name, packet);
-	packet->magic = PEM_CTF_MAGIC;
-	memcpy(packet->uuid, w->uuid, sizeof(packet->uuid));
-	packet->stream_id = 0;
-	packet->stream_instance_id = s->instance;
-	packet->packet_size = (uint64_t)size * 8;
-	packet->packet_seq_num = s->packets;
-	packet->events_discarded += s->lost;
-	if (packet->events_discarded < s->stated)
-		packet->events_discarded =
-			s->stated; /* a counter only grows, whatever shared memory says */
-	if (packet->events_overwritten < s->overwritten)
-		packet->events_overwritten = s->overwritten;
-	if (packet->timestamp_begin < s->last_clock)
-		packet->timestamp_begin = s->last_clock;
+	next = *s;
+	finish_header(w, &next, packet, size);
 	result = w->failed ? w->failed : open_stream(w, s);
 	if (!result)
 		result = write_packet(s->fd, packet, content, size);
-	if (result) {
-		if (s->fd >= 0 && !w->failed && ftruncate(s->fd, (off_t)s->bytes))
-			result = -errno;
-		w->failed = result;
-		s->lost += packet->record_count;
-		return result;
+	return finish_write(w, s, &next, packet->record_count, result);
+}
+
+int pem_trace_writer__packets(struct pem_trace_writer *w, const char *name, void *packets,
+			      size_t bytes)
+{
+	struct pem_stream *s = pem_trace_writer__stream(w, name), next;
+	struct pem_packet *packet = packets;
+	size_t at, content, size;
+	uint64_t records = 0;
+	int result;
+
+	if (!s)
+		return -ENOMEM;
+	if (!s->packets && !w->failed && packet->events_discarded)
+		begin_with_none_lost(w, name, packet);
+	next = *s;
+	for (at = 0; at < bytes; at += size) {
+		packet = (struct pem_packet *)((uint8_t *)packets + at);
+		content = packet->content_size / 8;
+		size = (content + 7) & ~(size_t)7;
+		if (content < PEM_PACKET_HEADER_BYTES || size > bytes - at)
+			return -EINVAL;
+		memset((uint8_t *)packet + content, 0, size - content);
+		finish_header(w, &next, packet, size);
+		records += packet->record_count;
 	}
-	s->bytes += size;
-	s->packets++;
-	s->last_clock = packet->timestamp_end;
-	s->stated = packet->events_discarded;
-	s->overwritten = packet->events_overwritten;
-	return 0;
+	result = w->failed ? w->failed : open_stream(w, s);
+	if (!result)
+		result = pem_write_all(s->fd, packets, bytes);
+	return finish_write(w, s, &next, records, result);
 }
 
 void pem_trace_writer__discarded(struct pem_trace_writer *w, const char *name,

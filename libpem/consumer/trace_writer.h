@@ -30,6 +30,12 @@ int pem_trace_writer__model_changed(struct pem_trace_writer *writer);
  */
 int pem_trace_writer__packet(struct pem_trace_writer *writer, const char *stream,
 			     struct pem_packet *packet, size_t bytes);
+/*
+ * The same for packets of one stream that lie one after the other, each in its content rounded up to 8 bytes; one write.
+ * 0, or -errno: none of them was written.
+ */
+int pem_trace_writer__packets(struct pem_trace_writer *writer, const char *stream, void *packets,
+			      size_t bytes);
 /* Records discarded in a stream after its last packet: state them in an empty packet, if the disk allows. */
 void pem_trace_writer__discarded(struct pem_trace_writer *writer, const char *stream,
 				 uint64_t events_discarded, uint64_t clock);
