@@ -262,7 +262,7 @@ void pem_session__drain_producer(struct pem_session *s, struct pem_producer *p, 
 	struct candidate *found;
 	size_t count, i;
 
-	if (!s->log || !s->log->writer || (p->ring.overwrite && !final))
+	if (!s->log || !s->log->writer || s->log->closed || (p->ring.overwrite && !final))
 		return;
 	if (final) {
 		pem_producer__refresh_events(s, p);
@@ -329,7 +329,7 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 		s->wishes[i].retired_epoch = s->wishes[i].epoch;
 		pem_statistic__add(&s->wishes[i].retired, &gone);
 	}
-	if (!s->log || !s->log->writer)
+	if (!s->log || !s->log->writer || s->log->closed)
 		return;
 	entries = calloc(PEM_EVENT_TABLE, sizeof(*entries));
 	if (!entries)

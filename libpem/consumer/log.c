@@ -209,7 +209,7 @@ int pem_log__finish(struct pem_log *log, struct pem_error *error)
 	int result;
 
 	if (log->finished)
-		return 0;
+		return log->result;
 	pem_log__disable(log);
 	pem_session__lock(s);
 	log->finished = true;
@@ -239,6 +239,8 @@ int pem_log__finish(struct pem_log *log, struct pem_error *error)
 			       "the trace is not whole: %s; what could not be written is counted%s",
 			       strerror(-result),
 			       result == -ENOSPC ? "; free some space and record again" : "");
+	log->result = result;
+	log->closed = true;
 	pem_session__unlock(s);
 	return result;
 }

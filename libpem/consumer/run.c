@@ -56,37 +56,84 @@ static void quote_folder(const char *runtime, char *folder, size_t bytes)
 		pem_copy_text(folder, bytes, link);
 }
 
-static void set_preload(const char *runtime, const struct pem_run_options *options)
-{
-	char folder[PATH_MAX], value[3 * PATH_MAX];
-	const char *before = getenv("LD_PRELOAD");
-	bool libc = options && options->size >= sizeof(*options) && options->preload_libc;
+/* The variables that the command gets anew; value NULL: out of memory. */
+struct variables {
+	char *session, *preload, *asan;
+};
 
-	if (!pem_library_folder(folder, sizeof(folder)))
-		return;
-	quote_folder(runtime, folder, sizeof(folder));
-	snprintf(value, sizeof(value), "%s/libpem.so.1%s%s%s%s%s", folder, libc ? ":" : "",
-		 libc ? folder : "", libc ? "/libpem-libc.so" : "", before ? ":" : "",
-		 before ? before : "");
-	setenv("LD_PRELOAD", value, 1);
-	/* A program built with AddressSanitizer refuses to start when another library stands before its own. */
-	before = getenv("ASAN_OPTIONS");
-	snprintf(value, sizeof(value), "%s%sverify_asan_link_order=0", before ? before : "",
-		 before ? ":" : "");
-	setenv("ASAN_OPTIONS", value, 1);
+static void free_variables(struct variables *v)
+{
+	free(v->session);
+	free(v->preload);
+	free(v->asan);
 }
 
-static void run_child(struct pem_session *s, char *const argv[],
-		      const struct pem_run_options *options, int go_fd, int error_fd)
+static char *format(const char *form, const char *a, const char *b, const char *c)
+{
+	char *text;
+
+	return asprintf(&text, form, a, b, c) < 0 ? NULL : text;
+}
+
+static bool make_variables(struct pem_session *s, const struct pem_run_options *options,
+			   struct variables *v)
+{
+	bool libc = options && options->size >= sizeof(*options) && options->preload_libc;
+	const char *before = getenv("LD_PRELOAD"), *asan = getenv("ASAN_OPTIONS");
+	char folder[PATH_MAX], libraries[2 * PATH_MAX + 64];
+
+	v->session = format("PEM_SESSION=%s%s%s", s->directory, "", "");
+	libraries[0] = 0;
+	if (pem_library_folder(folder, sizeof(folder))) {
+		quote_folder(s->runtime, folder, sizeof(folder));
+		snprintf(libraries, sizeof(libraries), "%s/libpem.so.1%s%s%s", folder,
+			 libc ? ":" : "", libc ? folder : "", libc ? "/libpem-libc.so" : "");
+	}
+	v->preload = format("LD_PRELOAD=%s%s%s", libraries, before && libraries[0] ? ":" : "",
+			    before ? before : "");
+	/* A program built with AddressSanitizer refuses to start when another library stands before its own. */
+	v->asan = format("ASAN_OPTIONS=%s%s%s", asan ? asan : "", asan ? ":" : "",
+			 "verify_asan_link_order=0");
+	return v->session && v->preload && v->asan;
+}
+
+static bool same_name(const char *a, const char *b)
+{
+	size_t length = strcspn(a, "=");
+
+	return !strncmp(a, b, length + 1);
+}
+
+/* This process's environment with the variables; made before fork, as a child of many threads can't. NULL: no memory. */
+static char **make_environment(const struct variables *v)
+{
+	size_t count = 0, used = 0, i;
+	char **environment;
+
+	while (environ[count])
+		count++;
+	environment = calloc(count + 4, sizeof(*environment));
+	if (!environment)
+		return NULL;
+	for (i = 0; i < count; i++) {
+		if (!same_name(v->session, environ[i]) && !same_name(v->preload, environ[i]) &&
+		    !same_name(v->asan, environ[i]))
+			environment[used++] = environ[i];
+	}
+	environment[used++] = v->session;
+	environment[used++] = v->preload;
+	environment[used] = v->asan;
+	return environment;
+}
+
+static void run_child(char *const argv[], char **environment, int go_fd, int error_fd)
 {
 	int code;
 	char c;
 
 	if (read(go_fd, &c, 1) != 1)
 		_exit(127);
-	setenv("PEM_SESSION", s->directory, 1);
-	set_preload(s->runtime, options);
-	execvp(argv[0], argv);
+	execvpe(argv[0], argv, environment);
 	code = errno;
 	if (write(error_fd, &code, sizeof(code)) != sizeof(code))
 		_exit(126);
@@ -115,6 +162,8 @@ static int exec_error(struct pem_error *error, const char *name, int code)
 pid_t pem_session__run(struct pem_session *s, char *const argv[],
 		       const struct pem_run_options *options, struct pem_error *error)
 {
+	struct variables variables = {NULL, NULL, NULL};
+	char **environment = NULL;
 	int go[2] = {-1, -1}, failed[2] = {-1, -1}, code = 0, result;
 	pid_t child;
 
@@ -122,6 +171,11 @@ pid_t pem_session__run(struct pem_session *s, char *const argv[],
 		return pem_error__set(error, -EBUSY, "this session runs a command already");
 	if (pipe2(go, O_CLOEXEC) || pipe2(failed, O_CLOEXEC)) {
 		result = pem_error__set(error, -errno, "cannot make a pipe: %s", strerror(errno));
+		goto out;
+	}
+	if (!make_variables(s, options, &variables) ||
+	    !(environment = make_environment(&variables))) {
+		result = pem_error__set(error, -ENOMEM, "out of memory");
 		goto out;
 	}
 	child = fork();
@@ -132,7 +186,7 @@ pid_t pem_session__run(struct pem_session *s, char *const argv[],
 	}
 	if (!child) {
 		close(go[1]);
-		run_child(s, argv, options, go[0], failed[1]);
+		run_child(argv, environment, go[0], failed[1]);
 	}
 	close(failed[1]);
 	failed[1] = -1;
@@ -157,6 +211,8 @@ pid_t pem_session__run(struct pem_session *s, char *const argv[],
 		s->command_done = true;
 	}
 out:
+	free(environment);
+	free_variables(&variables);
 	close(go[0]);
 	close(go[1]);
 	close(failed[0]);

@@ -125,6 +125,8 @@ struct pem_log {
 	struct pem_trace_writer *writer;
 	struct pem_trace_info info;
 	bool enabled, finished;
+	bool closed; /* accounted for: nothing more goes into the trace */
+	int result; /* of finishing */
 	bool any_event; /* also what processes raise that the session has not met */
 	uint64_t delivered,
 		discarded; /* user records, of producers accounted for in the case of discarded */

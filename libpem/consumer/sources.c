@@ -324,7 +324,7 @@ static int sink_write(void *arg, const char *name, struct pem_packet *packet, si
 
 	if (packet->content_size % 8 || content < PEM_PACKET_HEADER_BYTES || content > bytes)
 		return -EINVAL;
-	if (!s->log || !s->log->writer)
+	if (!s->log || !s->log->writer || s->log->closed)
 		return -ENODEV;
 	result = pem_trace_writer__packet(s->log->writer, name, packet, bytes);
 	count_records(s, packet, content, !result);

@@ -288,7 +288,7 @@ static void samples_hold_thread_and_counters(void **state)
 	(void)state;
 	assert_int_equal(seen.complaints, 0);
 	assert_int_equal(seen.bad, 0);
-	assert_true(seen.records >= 10); /* of about 60 */
+	assert_true(seen.records >= 1); /* about 60 where the program gets a processor at once */
 	assert_true(seen.values == 2 || seen.values == 0); /* 0 before Linux 6.12 */
 	assert_int_equal(ops->balance(source, 0, &balance), 0);
 	assert_int_equal(balance.produced, seen.records + balance.discarded);

@@ -10,6 +10,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <pthread.h>
 #include <linux/membarrier.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -58,6 +59,9 @@ static void keep_last(struct said *said, const char *text)
 			said->last[bytes] = ' ';
 	}
 }
+
+/* libbpf has one print function for the whole process: sessions in two threads take turns. */
+static pthread_mutex_t print_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int hear(enum libbpf_print_level level, const char *format, va_list args)
 {
@@ -240,6 +244,7 @@ int pem_source__load(struct pem_source *source, struct pem_error *error)
 
 	if (error)
 		error->text[0] = '\0';
+	pthread_mutex_lock(&print_lock);
 	listening = &said;
 	before = libbpf_set_print(hear);
 	/* Kernels differ in how big an array's element may be, machines in memory: settle for a smaller ring. */
@@ -255,6 +260,7 @@ int pem_source__load(struct pem_source *source, struct pem_error *error)
 	}
 	libbpf_set_print(before);
 	listening = NULL;
+	pthread_mutex_unlock(&print_lock);
 	if (rc && error && !error->text[0])
 		pem_kernel__fail(error, rc, "the kernel refuses the BPF programs (%s)%s%s",
 				 strerror(-rc), said.last[0] ? ": " : "", said.last);
@@ -291,6 +297,7 @@ int pem_source__attach(struct pem_source *source, struct pem_error *error)
 	int rc = 0, context;
 	unsigned i;
 
+	pthread_mutex_lock(&print_lock);
 	listening = &said;
 	before = libbpf_set_print(hear);
 	/* First those that keep track of the target, so that the others see it right from their first event. */
@@ -302,6 +309,7 @@ int pem_source__attach(struct pem_source *source, struct pem_error *error)
 	}
 	libbpf_set_print(before);
 	listening = NULL;
+	pthread_mutex_unlock(&print_lock);
 	if (rc)
 		pem_source__detach(source);
 	return rc;
