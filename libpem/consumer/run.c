@@ -256,7 +256,8 @@ static int check_command(struct pem_session *s)
 
 int pem_session__poll(struct pem_session *s, int timeout_ms, int *wait_status)
 {
-	uint64_t now = pem_monotonic_ns(), end = now + (uint64_t)timeout_ms * 1000000u, wait_ns;
+	uint64_t now = pem_monotonic_ns(),
+		 end = now + (timeout_ms > 0 ? (uint64_t)timeout_ms * 1000000u : 0), wait_ns;
 	struct pollfd pollfd;
 	struct timespec ts;
 

@@ -6,7 +6,13 @@
  * handle starts disabled. Sources (stubs of processes, the kernel, counters) are opened as events ask for them;
  * one that cannot run is reported with its reason, and the others go on.
  *
- * A session and its handles may be used from any one thread at a time, and from synchronous callbacks.
+ * Threads: every function takes the session's lock, so a session and its handles may be used from several threads and
+ * from synchronous callbacks; none but pem_session__interrupt is async-signal-safe. A callback that uses the API waits
+ * while another thread is in it. Closing or unregistering a handle ends its use: no other thread may be using it.
+ *
+ * What is enabled after pem_session__run reaches processes that have raised an event already, at once, and processes that
+ * start later; not yet a process that runs and has raised none. A process that opens sessions again and again keeps about
+ * 100 MB of address space, and no memory, of each one that observed itself.
  */
 #ifndef PEM_PEM_H
 #define PEM_PEM_H
@@ -104,13 +110,23 @@ struct pem_statistics *pem_session__register_statistics(struct pem_session *sess
 							const struct pem_context *context,
 							const char *attribute,
 							struct pem_error *error);
+/*
+ * Begin to accumulate, on top of what is there. 0, or -errno of joining this process (EUSERS: eight sessions observe it
+ * already). An event whose source fails is marked in what is read (unavailable), not here. The first time it may
+ * block for a source to open, some 50 ms for the kernel's; then it does not block.
+ */
 int pem_statistics__enable(struct pem_statistics *statistics);
-/* What happened while enabled stays readable. */
+/* What happened while enabled stays readable. Always 0. */
 int pem_statistics__disable(struct pem_statistics *statistics);
+/* Begin at zero, enabled or not. Always 0. Values of one event may come from before it for as long as it takes to happen. */
 int pem_statistics__reset(struct pem_statistics *statistics);
-/* Read up to count entries, one per event in the set's order. Returns entries filled. Never stops a producer. */
+/*
+ * Read up to count entries, one per event in the set's order, summed over processes, threads and CPUs. Returns
+ * entries filled. Never stops a producer; reads the session's folder, and counters with a system call each.
+ */
 int pem_statistics__read(struct pem_statistics *statistics, struct pem_statistic *values,
 			 size_t count);
+/* Disable and free it. NULL is accepted. */
 void pem_statistics__unregister(struct pem_statistics *statistics);
 
 /* --- callbacks --- */
@@ -119,16 +135,21 @@ void pem_statistics__unregister(struct pem_statistics *statistics);
  * Synchronous callback: called in the producing thread, in the middle of the program, each time one of the set's
  * events occurs in this process in the context. Only events with stubs, raised by the calling process. It may use
  * every function here but pem_session__close and its own unregister-from-another-thread; events it raises
- * itself are not called back (no recursion). NULL with errno: ENOTSUP for events without stubs.
+ * itself are not called back (no recursion). The record and its data live until the function returns. NULL with errno:
+ * ENOTSUP for events without stubs or of another process, EUSERS (eight sessions observe this process), ENOMEM.
  */
 struct pem_callback *
 pem_session__register_callback(struct pem_session *session, const struct pem_event_set *set,
 			       const struct pem_context *context,
 			       void (*function)(const struct pem_record *record, void *arg),
 			       void *arg, struct pem_error *error);
+/* Both return 0 and take effect for the next event; a call under way goes on. */
 int pem_callback__enable(struct pem_callback *callback);
 int pem_callback__disable(struct pem_callback *callback);
-/* After return the function is not running in another thread and will not be called again. */
+/*
+ * After return the function is not running in another thread and will not be called again: waits for it. May be called
+ * from the function itself, then its own call is not waited for. Frees the handle; NULL is accepted.
+ */
 void pem_callback__unregister(struct pem_callback *callback);
 
 /* --- logs --- */
@@ -141,10 +162,19 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
 					  const struct pem_event_set *set,
 					  const struct pem_context *context, const char *directory,
 					  struct pem_error *error);
+/*
+ * Begin to log; also what tells whose the kernel's records are, asked for or not. 0, or -errno of joining this process.
+ * May block for sources to open, as pem_statistics__enable.
+ */
 int pem_log__enable(struct pem_log *log);
+/* Log no more for now. Always 0. */
 int pem_log__disable(struct pem_log *log);
-/* Stop, drain and complete the trace. 0, or -errno of the first write that failed: what was lost is counted. */
+/*
+ * Stop, drain and complete the trace. 0, or -errno of the first write that failed: what was lost is counted. Called
+ * again it says the same. Blocks on files.
+ */
 int pem_log__finish(struct pem_log *log, struct pem_error *error);
+/* Finish and free it. NULL is accepted. */
 void pem_log__unregister(struct pem_log *log);
 
 /* --- running a program --- */
@@ -156,13 +186,15 @@ struct pem_run_options {
 
 /*
  * Start argv (argv[0] searched in PATH) under the session; what is enabled now is observed from its first
- * instruction on, in it and its descendants. Returns its pid, or -errno: -ENOENT, no such command.
+ * instruction on, in it and its descendants. One command in a session's life. Returns its pid, or -errno with error:
+ * -ENOENT, no such command; -EBUSY, the session has had one. Blocks while sources open. options may be NULL.
  */
 pid_t pem_session__run(struct pem_session *session, char *const argv[],
 		       const struct pem_run_options *options, struct pem_error *error);
 /*
  * Do the session's work for at most timeout_ms: find new producers, drain pools, sample counters. 1: the command
- * ended, *wait_status (as of waitpid) set; 0: time is up; -errno. A session without a command just waits.
+ * ended, *wait_status (as of waitpid) set; 0: time is up (at once, if timeout_ms is 0 or less); -EINTR: the session was
+ * interrupted. A session without a command just waits. Pools fill while nobody polls: call it again soon.
  */
 int pem_session__poll(struct pem_session *session, int timeout_ms, int *wait_status);
 /* Stop draining: after a signal, before pem_log__finish. The command goes on. Async-signal-safe. */
