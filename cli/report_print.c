@@ -193,28 +193,61 @@ static void *sorted(const void *array, size_t count, size_t bytes,
 	return pointers;
 }
 
+/*
+ * Processes that are not the program's turn up because its threads took a processor from theirs. Nothing says their names;
+ * they are one row.
+ */
+static bool is_outside(const struct report_process *process)
+{
+	return process->pid == 0 || process->name[0] == '\0';
+}
+
+static void add_outside(struct report_process *sum, const struct report_process *process)
+{
+	unsigned int i;
+
+	sum->threads += process->threads;
+	sum->count += process->count;
+	for (i = 0; i < LAYERS; i++)
+		sum->by_layer[i] += process->by_layer[i];
+}
+
+static void process_row(const struct report *r, struct cli_table *table, const char *pid,
+			const char *name, const struct report_process *process)
+{
+	cli_table__row(table, CLI_PLAIN);
+	cli_table__cell(table, pid);
+	cli_table__cell(table, name);
+	cli_table__cell(table, cli_count(process->threads));
+	layer_cells(r, table, process->count, process->by_layer);
+}
+
 static void print_processes(const struct report *r, size_t most)
 {
 	struct report_process **p =
 		sorted(r->processes, r->process_count, sizeof(*r->processes), more_events);
 	struct cli_table *table = cli_table__new(stdout);
-	size_t i;
+	struct report_process outside = {0};
+	size_t i, shown = 0, left = 0;
 
 	cli_table__column(table, "PID", CLI_RIGHT);
 	cli_table__column(table, "PROCESS", CLI_LEFT);
 	cli_table__column(table, "THREADS", CLI_RIGHT);
 	layer_columns(table);
-	for (i = 0; p != NULL && i < r->process_count && i < most; i++) {
-		cli_table__row(table, CLI_PLAIN);
-		cli_table__cell(table, pid_words(p[i]->pid));
-		cli_table__cell(table, process_name(p[i]));
-		cli_table__cell(table, cli_count(p[i]->threads));
-		layer_cells(r, table, p[i]->count, p[i]->by_layer);
+	for (i = 0; p != NULL && i < r->process_count; i++) {
+		if (is_outside(p[i]) && most != SIZE_MAX)
+			add_outside(&outside, p[i]);
+		else if (shown++ < most)
+			process_row(r, table, pid_words(p[i]->pid), process_name(p[i]), p[i]);
+		else
+			left++;
 	}
+	if (outside.count)
+		process_row(r, table, "", "(outside)", &outside);
 	heading("Events by process");
 	cli_table__print(table);
-	if (r->process_count > most)
-		printf("and %s more (--by process)\n", cli_count(r->process_count - most));
+	if (left)
+		printf("and %s more (--by process)\n", cli_count(left));
 	free(p);
 }
 
