@@ -171,9 +171,12 @@ struct cli_patterns {
 /* Add the patterns of a comma-separated list; 0, -EINVAL for an empty one, -ENOMEM. */
 int cli_patterns__add(struct cli_patterns *patterns, const char *list);
 void cli_patterns__free(struct cli_patterns *patterns);
-/* The set that the patterns name; without any, all stub and kernel events and the counters that can be had here. */
+/*
+ * The set that the patterns name; without any, all stub and kernel events and the counters that can be had here.
+ * samples: also periodic samples, which only a log can hold.
+ */
 struct pem_event_set *cli_choose_events(struct pem_session *session,
-					const struct cli_patterns *patterns,
+					const struct cli_patterns *patterns, bool samples,
 					struct pem_error *error);
 
 /* Is there such a command? CLI_DONE; CLI_NOT_FOUND or CLI_NOT_EXECUTABLE, said. */

@@ -168,6 +168,23 @@ static void say_losses(const struct pem_balance *b)
 		cli_count(b->overwritten));
 }
 
+/* What was asked for and could not be had: once for each reason, which names the first event that it holds for. */
+static void say_gaps(const struct pem_trace_info *info)
+{
+	uint32_t i, j;
+
+	for (i = 0; i < info->gap_count; i++) {
+		const char *reason = info->gaps[i].reason, *why = reason + strcspn(reason, " ");
+
+		for (j = 0; j < i; j++)
+			if (strcmp(info->gaps[j].reason + strcspn(info->gaps[j].reason, " "),
+				   why) == 0)
+				break;
+		if (j == i)
+			cli_say("not recorded: %s events: %s", info->gaps[i].source, reason);
+	}
+}
+
 /* Where the trace is and what is in it, from the trace itself. Status, or CLI_FAILED for one that can't be read. */
 static int summarize(const struct record *r, int status)
 {
@@ -180,6 +197,7 @@ static int summarize(const struct record *r, int status)
 				 "the trace in %s cannot be read back: %s", r->path, error.text);
 	balance = pem_trace__total_balance(trace);
 	if (!r->quiet) {
+		say_gaps(pem_trace__info(trace));
 		say_losses(&balance);
 		cli_say("%s events in %s; next: pem report %s", cli_count(balance.delivered),
 			cli_duration(pem_trace__info(trace)->duration_ns), r->path);
@@ -224,7 +242,7 @@ static int record(struct record *r, struct pem_session *session, struct pem_log 
 static int open_log(struct record *r, struct pem_session *session, struct pem_log **log)
 {
 	struct pem_error error = {{0}};
-	struct pem_event_set *set = cli_choose_events(session, &r->patterns, &error);
+	struct pem_event_set *set = cli_choose_events(session, &r->patterns, true, &error);
 	int status;
 
 	*log = NULL;

@@ -28,6 +28,7 @@ struct report_event {
 
 struct report_process {
 	uint32_t pid;
+	uint32_t nameless; /* 1: one of its threads is that of records of no thread, such as counters */
 	uint32_t threads; /* how many; first_thread and last_thread are indexes if there is one */
 	uint32_t first_thread, last_thread;
 	char name[PEM_NAME_BYTES];

@@ -111,6 +111,7 @@ static struct report_thread *thread_of(struct report *report, struct counting *c
 	else
 		report->threads[process->last_thread].next = *at;
 	process->last_thread = *at;
+	process->nameless |= tid == 0;
 	return thread;
 }
 

@@ -206,7 +206,7 @@ static void add_outside(struct report_process *sum, const struct report_process 
 {
 	unsigned int i;
 
-	sum->threads += process->threads;
+	sum->threads += process->threads - process->nameless;
 	sum->count += process->count;
 	for (i = 0; i < LAYERS; i++)
 		sum->by_layer[i] += process->by_layer[i];
@@ -218,7 +218,7 @@ static void process_row(const struct report *r, struct cli_table *table, const c
 	cli_table__row(table, CLI_PLAIN);
 	cli_table__cell(table, pid);
 	cli_table__cell(table, name);
-	cli_table__cell(table, cli_count(process->threads));
+	cli_table__cell(table, cli_count(process->threads - process->nameless));
 	layer_cells(r, table, process->count, process->by_layer);
 }
 
@@ -407,7 +407,8 @@ static void print_cost(const struct report *r)
 	if (info->program_cpu_ns != 0)
 		snprintf(text, sizeof(text),
 			 "In all %s, %s of the program's %s of CPU time; the recorder itself used "
-			 "%s.",
+			 "%s. Not in it: what loading pem into each process costs, and the "
+			 "caches that recording takes.",
 			 sum < 1e18 ? cli_duration((uint64_t)sum) : "?",
 			 cli_percent(sum / (double)info->program_cpu_ns),
 			 cli_duration(info->program_cpu_ns), cli_duration(info->recorder_cpu_ns));

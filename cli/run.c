@@ -49,7 +49,7 @@ void cli_patterns__free(struct cli_patterns *patterns)
 }
 
 struct pem_event_set *cli_choose_events(struct pem_session *session,
-					const struct cli_patterns *patterns,
+					const struct cli_patterns *patterns, bool samples,
 					struct pem_error *error)
 {
 	const struct pem_model *model = pem_session__model(session);
@@ -71,6 +71,8 @@ struct pem_event_set *cli_choose_events(struct pem_session *session,
 		bool counter = event->source_kind == PEM_SOURCE_PERF ||
 			       event->source_kind == PEM_SOURCE_SAMPLE;
 
+		if (event->source_kind == PEM_SOURCE_SAMPLE && !samples)
+			continue;
 		/* A kernel event that can't be had leaves a gap with its reason in the trace; a counter just lacks. */
 		if (!counter || pem_session__can_deliver(session, event, NULL) == 1)
 			names[n++] = event->name;

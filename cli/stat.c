@@ -149,7 +149,7 @@ static int register_group(struct stat *s, struct pem_session *session,
 static int register_all(struct stat *s, struct pem_session *session)
 {
 	struct pem_error error = {{0}};
-	struct pem_event_set *all = cli_choose_events(session, &s->patterns, &error);
+	struct pem_event_set *all = cli_choose_events(session, &s->patterns, false, &error);
 	unsigned int g;
 	size_t i;
 	int rc = 0;
@@ -456,7 +456,7 @@ static int count_command(struct stat *s, struct pem_session *session)
 	/* Opening the kernel's sources, before the command ran, is not its time. */
 	s->start_ns = s->last_ns = cli_now_ns();
 	cli_run__wait(&run);
-	ns = cli_now_ns() - s->start_ns;
+	ns = pem_session__elapsed_ns(session);
 	interval(s); /* the last, short one */
 	read_all(s);
 	cli_run__explain(&run, s->command[0]);

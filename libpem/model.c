@@ -334,7 +334,8 @@ int pem_event__matches(const struct pem_event *event, const char *pattern)
 	if (strncmp(class_on, "::", 2) == 0)
 		class_on += 2;
 	return strcmp(pattern, event->layer) == 0 || strcmp(pattern, event->class_name) == 0 ||
-	       glob(pattern, event->name) || glob(pattern, class_on);
+	       strcmp(pattern, event->specifier) == 0 || glob(pattern, event->name) ||
+	       glob(pattern, class_on);
 }
 
 size_t pem_type__bytes(enum pem_type type)

@@ -184,10 +184,12 @@ static void account_lost(struct pem_session *s)
 static void finish_info(struct pem_session *s, struct pem_trace_info *info)
 {
 	struct rusage self;
+	uint64_t end;
 
 	info->clock_hz = pem_clock_sync__hz(&s->clock);
-	info->duration_ns = (uint64_t)((unsigned __int128)(pem_clock() - info->start_clock) *
-				       1000000000u / info->clock_hz);
+	end = s->command_end_clock ? s->command_end_clock : pem_clock();
+	info->duration_ns = (uint64_t)((unsigned __int128)(end - info->start_clock) * 1000000000u /
+				       info->clock_hz);
 	info->clock_error_ns = pem_clock_sync__error_ns(&s->clock);
 	getrusage(RUSAGE_SELF, &self);
 	info->recorder_cpu_ns = cpu_ns(&self);

@@ -5,6 +5,8 @@
 #include "consumer/session.h"
 #include "util.h"
 
+#include <pem/clock.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -205,6 +207,7 @@ pid_t pem_session__run(struct pem_session *s, char *const argv[],
 	}
 	pem_session__unlock(s);
 	result = child;
+	s->command_start_clock = pem_clock();
 	if (write(go[1], "g", 1) != 1 || read_code(failed[0], &code)) {
 		result = exec_error(error, argv[0], code ? code : EIO);
 		wait4(child, &s->command_status, 0, &s->command_usage);
@@ -244,13 +247,21 @@ static void work(struct pem_session *s, uint64_t now)
 	s->next_drain_ns = now + DRAIN_NS;
 }
 
+static void note_end(struct pem_session *s)
+{
+	if (!s->command_end_clock)
+		s->command_end_clock = pem_clock();
+}
+
 /* 1 when the command has ended. */
 static int check_command(struct pem_session *s)
 {
 	if (!s->command || s->command_done)
 		return s->command_done;
-	if (wait4(s->command, &s->command_status, WNOHANG, &s->command_usage) == s->command)
+	if (wait4(s->command, &s->command_status, WNOHANG, &s->command_usage) == s->command) {
 		s->command_done = true;
+		note_end(s);
+	}
 	return s->command_done;
 }
 
@@ -282,9 +293,20 @@ int pem_session__poll(struct pem_session *s, int timeout_ms, int *wait_status)
 		ts = (struct timespec){.tv_sec = 0, .tv_nsec = (long)wait_ns};
 		pollfd = (struct pollfd){.fd = s->command_done ? -1 : s->command_pidfd,
 					 .events = POLLIN};
-		ppoll(&pollfd, 1, &ts, NULL);
+		if (ppoll(&pollfd, 1, &ts, NULL) == 1)
+			note_end(s); /* before the work that may be due */
 		now = pem_monotonic_ns();
 	}
+}
+
+uint64_t pem_session__elapsed_ns(const struct pem_session *s)
+{
+	uint64_t end = s->command_end_clock ? s->command_end_clock : pem_clock();
+
+	if (!s->command_start_clock)
+		return 0;
+	return (uint64_t)((unsigned __int128)(end - s->command_start_clock) * 1000000000u /
+			  pem_clock__hz());
 }
 
 void pem_session__interrupt(struct pem_session *session)

@@ -159,6 +159,7 @@ struct pem_session {
 	int command_pidfd;
 	bool command_done;
 	int command_status;
+	uint64_t command_start_clock, command_end_clock; /* 0: not yet */
 	struct rusage command_usage;
 	volatile int interrupted;
 	uint64_t next_scan_ns, next_drain_ns;

@@ -209,6 +209,11 @@ static int open_directory(struct pem_trace *trace, const char *directory, struct
 				      directory, strerror(errno));
 	}
 	trace->about_fd = openat(trace->directory_fd, ".pem", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (trace->about_fd < 0 && errno == EACCES)
+		return pem_error__set(
+			error, -EACCES,
+			"'%.200s' is another user's trace: %s; ask for its .pem folder", directory,
+			strerror(EACCES));
 	if (trace->about_fd < 0 || faccessat(trace->about_fd, "run", F_OK, 0) ||
 	    faccessat(trace->directory_fd, "metadata", F_OK, 0))
 		return pem_error__set(error, -EINVAL,

@@ -2,6 +2,7 @@
 """cli_usage: help, usage errors and statuses of every verb, lists as JSON, plugins that are refused"""
 import json
 import os
+import re
 import shutil
 
 from tap import BUILD, PEM, ROOT, equal, run, run_all, skip, test, tmp
@@ -317,6 +318,18 @@ def man_pages_know_the_options():
             if line.startswith("  -") or line.startswith("      --"):
                 option = line.split("--")[1].split()[0]
                 assert option == "help" or "-" + option in text, (verb, option)
+
+
+@test
+def examples_name_events_that_exist():
+    "the events that record's and stat's examples name are known to pem list"
+    for verb in ("record", "stat"):
+        _, out, _ = run([PEM, verb, "--help"])
+        patterns = re.findall(r"^ +pem %s .*?-e '?([^ ']+)" % verb, out.split("Examples")[1], re.M)
+        assert patterns, out
+        for pattern in ",".join(patterns).split(","):
+            rc, _, err = run([PEM, "stat", "-e", pattern, "--", "true"])
+            equal(rc, 0, "%s, in an example of %s: %s" % (pattern, verb, err))
 
 
 run_all()

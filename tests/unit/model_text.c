@@ -259,6 +259,7 @@ static void matches_patterns(void **state)
 	assert_true(pem_event__matches(e, "Mem"));
 	assert_true(pem_event__matches(e, "Mem::PageFault"));
 	assert_true(pem_event__matches(e, "OS::Mem::PageFault"));
+	assert_true(pem_event__matches(e, "PageFault"));
 	assert_true(pem_event__matches(e, "OS::*"));
 	assert_true(pem_event__matches(e, "*Fault"));
 	assert_true(pem_event__matches(e, "Mem::*"));

@@ -20,7 +20,12 @@ class Chooser {
 		return this.order.filter(event => this.shown.has(event));
 	}
 
+	count() {
+		find("#chooser summary").textContent = `Strips: ${this.chosen.length} of ${this.order.length}`;
+	}
+
 	draw() {
+		this.count();
 		this.list.replaceChildren(...this.order.map((event, i) => {
 			const box = make("input", { type: "checkbox" });
 			box.checked = this.shown.has(event);
@@ -29,6 +34,7 @@ class Chooser {
 					this.shown.add(event);
 				else
 					this.shown.delete(event);
+				this.count();
 				this.changed();
 			});
 			const move = (by, text, label) => {

@@ -50,7 +50,10 @@ const struct pem_event *pem_model__by_name(const struct pem_model *model, const 
 int pem_event__field(const struct pem_event *event, const char *name);
 /* Index of the first field with a role, or -1. */
 int pem_event__field_by_role(const struct pem_event *event, enum pem_role role);
-/* Does an event match a pattern: 'OS::*', 'Sched', '*Fault', a layer, a class, or a whole name; '*' and '?' only. */
+/*
+ * Does an event match a pattern: 'OS::*', 'Sched', '*Fault', a layer, a class, a specifier, or a
+ * whole name; '*' and '?' only.
+ */
 int pem_event__matches(const struct pem_event *event, const char *pattern);
 
 /* Bytes of a type's value: 1 to 8, or 0 for strings, lists and unknown types. */

@@ -197,6 +197,8 @@ pid_t pem_session__run(struct pem_session *session, char *const argv[],
  * interrupted. A session without a command just waits. Pools fill while nobody polls: call it again soon.
  */
 int pem_session__poll(struct pem_session *session, int timeout_ms, int *wait_status);
+/* Wall-clock time from the command's exec to its end, or to now; 0: none was run. Does not block. */
+uint64_t pem_session__elapsed_ns(const struct pem_session *session);
 /* Stop draining: after a signal, before pem_log__finish. The command goes on. Async-signal-safe. */
 void pem_session__interrupt(struct pem_session *session);
 
