@@ -8,32 +8,7 @@
 #include <cmocka.h>
 #include <errno.h>
 
-static struct fixture fixture;
-static struct packet packet;
-
-static int set_up(void **state)
-{
-	(void)state;
-	fixture_new(&fixture);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	fixture_free(&fixture);
-	return 0;
-}
-
-static struct pem_trace *open_trace(void)
-{
-	struct pem_error error = {""};
-	struct pem_trace *trace = pem_trace__open(fixture.path, &error);
-
-	if (!trace)
-		fail_msg("%s", error.text);
-	return trace;
-}
+#include "reader_fixture.h"
 
 static void next(struct pem_trace *trace, struct pem_record *record)
 {

@@ -167,7 +167,7 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
  * May block for sources to open, as pem_statistics__enable.
  */
 int pem_log__enable(struct pem_log *log);
-/* Log no more for now. Always 0. */
+/* Log no more, until enabled again. Always 0. */
 int pem_log__disable(struct pem_log *log);
 /*
  * Stop, drain and complete the trace. 0, or -errno of the first write that failed: what was lost is counted. Called
