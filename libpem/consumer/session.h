@@ -164,6 +164,7 @@ struct pem_session {
 	volatile int interrupted;
 	uint64_t next_scan_ns, next_drain_ns;
 	uint32_t refused_reported;
+	uint64_t lost_reported;
 	uint8_t *
 		batch; /* private copies of chunks while they are checked, and until they are written */
 	size_t batch_bytes;

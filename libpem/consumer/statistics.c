@@ -192,6 +192,21 @@ static void read_wish(struct pem_session *s, const struct pem_wish *wish,
 			      (double)value->count;
 }
 
+/* A statistic that lacks events says so, each time it has come to lack more. */
+static void say_lost(struct pem_session *s)
+{
+	uint64_t lost = __atomic_load_n(&s->page->lost_statistics, __ATOMIC_RELAXED);
+
+	if (lost == s->lost_reported)
+		return;
+	s->lost_reported = lost;
+	pem_session__say(s, PEM_LOG_WARNING,
+			 "statistics lack %llu events: raised by signal handlers too deep in one "
+			 "another, or where "
+			 "shared memory had no room",
+			 (unsigned long long)lost);
+}
+
 int pem_statistics__read(struct pem_statistics *st, struct pem_statistic *values, size_t count)
 {
 	size_t i;
@@ -205,6 +220,7 @@ int pem_statistics__read(struct pem_statistics *st, struct pem_statistic *values
 		values[i].event = st->wishes[i]->event;
 		read_wish(st->session, st->wishes[i], &values[i]);
 	}
+	say_lost(st->session);
 	pem_session__unlock(st->session);
 	return (int)count;
 }

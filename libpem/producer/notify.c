@@ -11,23 +11,29 @@
 #include <sched.h>
 #include <string.h>
 
-/* Count an event that has no lane: in lane 0 if there is a pool, else in the session page. */
-static void count_lost(unsigned slot, uint32_t event_index)
+/*
+ * Count an event that has no lane: one to be logged in lane 0 if there is a pool, else in the session page; one that a
+ * statistic lacks in the session page.
+ */
+static void count_lost(unsigned slot, uint32_t event_index, uint32_t flags)
 {
 	struct pem_joined *joined = &pem_process.joined[slot];
+	uint32_t state = __atomic_load_n(&joined->state, __ATOMIC_ACQUIRE);
 	struct pem_slot *s;
 
-	switch (__atomic_load_n(&joined->state, __ATOMIC_ACQUIRE)) {
-	case PEM_JOINED_POOL:
-		s = &joined->ring.slots[event_index];
-		__atomic_fetch_add(&s->discarded, 1, __ATOMIC_RELAXED); /* first: see log_record */
-		__atomic_fetch_add(&s->produced, 1, __ATOMIC_RELAXED);
-		break;
-	case PEM_JOINED_RULES:
-	case PEM_JOINED_FAILED:
+	if (state == PEM_JOINED_NOT)
+		return;
+	if (flags & PEM_ACTION_STAT)
+		__atomic_fetch_add(&joined->page->lost_statistics, 1, __ATOMIC_RELAXED);
+	if (!(flags & PEM_ACTION_LOG))
+		return;
+	if (state != PEM_JOINED_POOL) {
 		__atomic_fetch_add(&joined->page->lost, 1, __ATOMIC_RELAXED);
-		break;
+		return;
 	}
+	s = &joined->ring.slots[event_index];
+	__atomic_fetch_add(&s->discarded, 1, __ATOMIC_RELAXED); /* first: see log_record */
+	__atomic_fetch_add(&s->produced, 1, __ATOMIC_RELAXED);
 }
 
 /* --- logging --- */
@@ -259,7 +265,7 @@ static void deliver(struct pem_thread_full *thread, unsigned slot, unsigned dept
 	if (flags & (PEM_ACTION_LOG | PEM_ACTION_STAT)) {
 		w = pem_thread__writer(thread, slot, depth);
 		if (!w) {
-			count_lost(slot, event_index);
+			count_lost(slot, event_index, flags);
 		} else {
 			if (flags & PEM_ACTION_STAT)
 				add_statistic(&w->slots[event_index], action, record, bytes);
@@ -280,6 +286,7 @@ void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uin
 	const uint64_t *actions = (const uint64_t *)(enable + capacity);
 	struct pem_thread_full *thread;
 	int saved_errno = errno;
+	uint64_t action;
 	unsigned slot;
 
 	thread = pem_thread__get();
@@ -288,13 +295,12 @@ void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uin
 	PEM_BARRIER();
 	for (; bits; bits &= bits - 1) {
 		slot = (unsigned)__builtin_ctz(bits);
+		action = __atomic_load_n(&actions[slot * capacity + index], __ATOMIC_RELAXED);
 		if (depth >= PEM_DEPTHS)
-			count_lost(slot, provider->event_base + index);
+			count_lost(slot, provider->event_base + index, PEM_ACTION_FLAGS(action));
 		else
-			deliver(thread, slot, depth, provider->event_base + index,
-				__atomic_load_n(&actions[slot * capacity + index],
-						__ATOMIC_RELAXED),
-				record, bytes);
+			deliver(thread, slot, depth, provider->event_base + index, action, record,
+				bytes);
 	}
 	PEM_BARRIER();
 	if (thread)

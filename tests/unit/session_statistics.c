@@ -302,6 +302,35 @@ static void lane_without_thread_hides_no_other(void **state)
 	assert_int_equal(value_of(st).count, 0);
 }
 
+static void remember(enum pem_log_level level, const char *text, void *arg)
+{
+	(void)level;
+	snprintf(arg, 256, "%s", text);
+}
+
+/* An event that finds no lane is lacking in its statistic, is no loss of a log, and somebody is told. */
+static void lacking_events_are_said(void **state)
+{
+	char said[256] = "";
+	struct pem_session_options options = {
+		.size = sizeof(options), .log = remember, .log_arg = said};
+	struct pem_statistics *st;
+
+	(void)state;
+	pem_session__close(session);
+	session = session_open(&options);
+	st = statistics("APP::Probe::Tick", PEM_ANY, NULL);
+	pem_statistics__enable(st);
+	pem_process.joined[session->self_slot].state = PEM_JOINED_FAILED;
+	tick_twice(NULL);
+	assert_int_equal(value_of(st).count, 0);
+	assert_non_null(strstr(said, "lack 2 events"));
+	assert_int_equal(session->page->lost, 0);
+	said[0] = 0;
+	value_of(st);
+	assert_string_equal(said, "");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -317,6 +346,7 @@ int main(void)
 		TEST(wrong_wishes_are_refused),
 		TEST(half_done_update_hides_nothing),
 		TEST(lane_without_thread_hides_no_other),
+		TEST(lacking_events_are_said),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

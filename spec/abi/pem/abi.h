@@ -240,8 +240,9 @@ struct pem_session_page {
 		refused; /* processes that could not make a pool; last_errno says why the last one could not */
 	uint32_t last_errno;
 	uint32_t pools; /* made so far: numbers their names */
-	uint64_t lost; /* events raised where there was no pool to count them in */
-	uint32_t reserved1[16];
+	uint64_t lost; /* events to be logged, raised where there was no pool to count them in */
+	uint64_t lost_statistics; /* events that statistics lack: raised where there was no lane */
+	uint32_t reserved1[14];
 	struct pem_rule rules[PEM_RULES_MAX];
 };
 PEM_STATIC_ASSERT(offsetof(struct pem_session_page, rules) == 128,
