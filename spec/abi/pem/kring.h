@@ -7,7 +7,7 @@
  * One mappable BPF array map; element i belongs to CPU i and is value_size bytes long:
  *
  *	0         struct pem_kring   head, tail, context of the CPU, slots[event]
- *	12288     data               a power of two of bytes, mask + 1, chosen at load time
+ *	36864     data               a power of two of bytes, mask + 1, chosen at load time
  *	+ data    slack              4096 bytes
  *
  *	                  tail                         head
@@ -50,7 +50,7 @@
 
 #include <pem/abi.h>
 
-#define PEM_KRING_EVENTS_MAX 128u
+#define PEM_KRING_EVENTS_MAX 512u
 #define PEM_KRING_SLACK_BYTES 4096u /* also the longest record, its clock record not counted */
 #define PEM_KRING_TRIES 4
 #define PEM_KRING_CLOCK_ID 1u /* ids 0 to 15 are no event's */
@@ -76,7 +76,7 @@ struct pem_kring {
 	uint8_t reserved2[4096 - 128];
 	struct pem_slot slots[PEM_KRING_EVENTS_MAX]; /* by index in the table of kernel events */
 };
-#define PEM_KRING_DATA_OFFSET 12288u
+#define PEM_KRING_DATA_OFFSET 36864u
 PEM_STATIC_ASSERT(offsetof(struct pem_kring, tail) == 64, "tail has its own cache line");
 PEM_STATIC_ASSERT(offsetof(struct pem_kring, slots) == 4096, "slots start the second page");
 PEM_STATIC_ASSERT(sizeof(struct pem_kring) == PEM_KRING_DATA_OFFSET, "data follows the slots");
@@ -117,6 +117,6 @@ struct pem_kcontrol {
 	uint32_t reserved[13];
 	struct pem_kfilter filter[PEM_KRING_EVENTS_MAX];
 };
-PEM_STATIC_ASSERT(sizeof(struct pem_kcontrol) == 3136, "control words");
+PEM_STATIC_ASSERT(sizeof(struct pem_kcontrol) == 12352, "control words");
 
 #endif
