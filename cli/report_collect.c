@@ -187,6 +187,7 @@ static int count_record(struct report *report, struct counting *c, const struct 
 	if ((record->event->meaning == PEM_MEANS_INTERVAL_BEGIN ||
 	     record->event->meaning == PEM_MEANS_INTERVAL_END) &&
 	    (e->layer == LAYER_APP || e->layer == LAYER_CPO) &&
+	    record->event->level <= PEM_LEVEL_INFO &&
 	    report_open__record(c->open, report, record) < 0)
 		return -ENOMEM;
 	return count_value(report, c, *at, record);

@@ -26,9 +26,9 @@ struct emitter {
 
 static const char *tracepoint_of(const struct pem_spec_event *event)
 {
-	const char *colon = strchr(event->source_name, ':');
+	const char *name = event->sources[0].name, *colon = strchr(name, ':');
 
-	return colon ? colon + 1 : event->source_name;
+	return colon ? colon + 1 : name;
 }
 
 /* Index of the tracepoint's hook that no program has yet, or -1. */
@@ -161,7 +161,7 @@ static void put_program(struct emitter *out, const struct pem_spec_event *event)
 		"SEC(\"tp_btf/%s\")\n"
 		"int pem_%s(unsigned long long *ctx)\n{\n",
 		event->name, tracepoint, event->c_name);
-	put_arguments(f, event->source_arguments);
+	put_arguments(f, event->sources[0].arguments);
 	fprintf(f, "\tuint64_t value = 0, key = 0;\n"
 		   "\tstruct pem_kevent e;\n"
 		   "\tuint8_t *record;\n\n");

@@ -106,6 +106,62 @@ static void put_comment(FILE *f, const char *text)
 	}
 }
 
+static void put_field_comment(FILE *f, const struct pem_spec_field *field)
+{
+	if (!field->unit[0] && !field->description[0])
+		return;
+	fprintf(f, " /* ");
+	put_comment(f, field->unit);
+	fprintf(f, "%s", field->unit[0] && field->description[0] ? ": " : "");
+	put_comment(f, field->description);
+	fprintf(f, " */");
+}
+
+/* "PEM_PROVIDER_LABELS_", which a label's name follows. The caller frees it. */
+static char *label_prefix(const struct pem_spec *spec, const struct pem_spec_labels *labels)
+{
+	char *name = pem_snake_case(labels->name);
+	char *prefix = pem_xprintf("PEM_%s_%s_", spec->provider, name), *p;
+
+	for (p = prefix; *p; p++)
+		*p = (char)toupper((unsigned char)*p);
+	free(name);
+	return prefix;
+}
+
+/* The names of an enum's values and of flags' bits; as macros, for they may be wider than an int. */
+static void put_labels(FILE *f, const struct pem_spec *spec, const struct pem_spec_labels *labels)
+{
+	char *prefix = label_prefix(spec, labels), *name, *p;
+	const struct pem_spec_label *label;
+	size_t i;
+
+	fprintf(f, "/* %s: ", labels->name);
+	put_comment(f, labels->description);
+	fprintf(f, " */\n");
+	for (i = 0; i < labels->count; i++) {
+		label = &labels->labels[i];
+		name = pem_snake_case(label->name);
+		for (p = name; *p; p++)
+			*p = (char)toupper((unsigned char)*p);
+		if (label->is_negative)
+			fprintf(f, "#define %s%s (%lldLL)", prefix, name, (long long)label->value);
+		else
+			fprintf(f, "#define %s%s 0x%llx%s", prefix, name,
+				(unsigned long long)label->value,
+				label->value > UINT32_MAX ? "ULL" : "u");
+		if (label->description[0]) {
+			fprintf(f, " /* ");
+			put_comment(f, label->description);
+			fprintf(f, " */");
+		}
+		fprintf(f, "\n");
+		free(name);
+	}
+	fprintf(f, "\n");
+	free(prefix);
+}
+
 static void put_record_struct(FILE *f, const struct pem_spec_event *event)
 {
 	const struct pem_spec_field *field;
@@ -121,18 +177,17 @@ static void put_record_struct(FILE *f, const struct pem_spec_event *event)
 		if (field->padding)
 			fprintf(f, "\tuint8_t pem_padding%zu[%u];\n", i, field->padding);
 		if (field->type == PEM_TYPE_LIST)
-			fprintf(f, "\tuint32_t %s_count;", field->name);
+			fprintf(f, "\tuint32_t %s_count;", field->c_name);
+		else if (field->type == PEM_TYPE_ARRAY)
+			fprintf(f, "\t%s %s[%u];", pem_type__c(field->element_type), field->c_name,
+				field->max_count);
 		else if (field->type != PEM_TYPE_STRING)
-			fprintf(f, "\t%s %s;", pem_type__c(field->type), field->name);
+			fprintf(f, "\t%s %s;", pem_type__c(field->type), field->c_name);
 		else
-			fprintf(f, "\t/* then the string %s */\n", field->name);
-		if (field->type != PEM_TYPE_STRING) {
-			fprintf(f, " /* ");
-			put_comment(f, field->unit);
-			fprintf(f, "%s", field->unit[0] ? ": " : "");
-			put_comment(f, field->description);
-			fprintf(f, " */\n");
-		}
+			fprintf(f, "\t/* then the string %s */", field->c_name);
+		if (field->type != PEM_TYPE_STRING)
+			put_field_comment(f, field);
+		fprintf(f, "\n");
 	}
 	fprintf(f, "};\n");
 	for (i = 0; i < event->field_count; i++) {
@@ -141,9 +196,9 @@ static void put_record_struct(FILE *f, const struct pem_spec_event *event)
 			fprintf(f,
 				"PEM_STATIC_ASSERT(offsetof(struct pem_%s_record, %s%s) == %u, "
 				"\"%s\");\n",
-				event->c_name, field->name,
+				event->c_name, field->c_name,
 				field->type == PEM_TYPE_LIST ? "_count" : "", field->offset,
-				field->name);
+				field->c_name);
 	}
 	fprintf(f, "\n");
 }
@@ -159,15 +214,19 @@ static void put_list(FILE *f, const struct pem_spec_event *event, int typed, int
 	for (i = 0; i < event->field_count; i++) {
 		field = &event->fields[i];
 		if (field->type == PEM_TYPE_STRING)
-			fprintf(f, "%s%s%s", comma, typed ? "const char *" : "", field->name);
+			fprintf(f, "%s%s%s", comma, typed ? "const char *" : "", field->c_name);
+		else if (field->type == PEM_TYPE_ARRAY)
+			fprintf(f, "%s%s%s%s%s", comma, typed ? "const " : "",
+				typed ? pem_type__c(field->element_type) : "", typed ? " *" : "",
+				field->c_name);
 		else if (field->type == PEM_TYPE_LIST && typed)
-			fprintf(f, "%suint32_t %s_count, const %s *%s", comma, field->name,
-				pem_type__c(field->element_type), field->name);
+			fprintf(f, "%suint32_t %s_count, const %s *%s", comma, field->c_name,
+				pem_type__c(field->element_type), field->c_name);
 		else if (field->type == PEM_TYPE_LIST)
-			fprintf(f, "%s%s_count, %s", comma, field->name, field->name);
+			fprintf(f, "%s%s_count, %s", comma, field->c_name, field->c_name);
 		else
 			fprintf(f, "%s%s%s%s", comma, typed ? pem_type__c(field->type) : "",
-				typed ? " " : "", field->name);
+				typed ? " " : "", field->c_name);
 		comma = ", ";
 	}
 	for (i = 0; i < event->field_count && lengths; i++) {
@@ -190,19 +249,20 @@ static void put_measure(FILE *f, const struct pem_spec_event *event, const char 
 	for (i = 0; i < event->field_count; i++) {
 		field = &event->fields[i];
 		if (field->type == PEM_TYPE_STRING) {
-			fprintf(f, "%sif (!%s)\n%s\t%s = \"\";\n", tabs, field->name, tabs,
-				field->name);
+			fprintf(f, "%sif (!%s)\n%s\t%s = \"\";\n", tabs, field->c_name, tabs,
+				field->c_name);
 			fprintf(f, "%spem_length%zu = pem_text_length(%s, %uu);\n", tabs, i,
-				field->name, field->max_count - 1);
+				field->c_name, field->max_count - 1);
 			fprintf(f, "%spem_bytes += pem_length%zu + 1;\n", tabs, i);
 		} else if (field->type == PEM_TYPE_LIST) {
 			size = pem_type__size(field->element_type);
-			fprintf(f, "%sif (!%s)\n%s\t%s_count = 0;\n", tabs, field->name, tabs,
-				field->name);
+			fprintf(f, "%sif (!%s)\n%s\t%s_count = 0;\n", tabs, field->c_name, tabs,
+				field->c_name);
 			fprintf(f, "%sif (%s_count > %uu)\n%s\t%s_count = %uu;\n", tabs,
-				field->name, field->max_count, tabs, field->name, field->max_count);
+				field->c_name, field->max_count, tabs, field->c_name,
+				field->max_count);
 			fprintf(f, "%spem_bytes = ((pem_bytes + %uu) & ~%uu) + %s_count * %uu;\n",
-				tabs, size - 1, size - 1, field->name, size);
+				tabs, size - 1, size - 1, field->c_name, size);
 		}
 	}
 }
@@ -230,7 +290,7 @@ static void put_tail_stores(FILE *f, const struct pem_spec_event *event)
 	for (i = 0; i < event->field_count; i++) {
 		field = &event->fields[i];
 		if (field->type == PEM_TYPE_STRING) {
-			fprintf(f, "\tmemcpy(pem_at, %s, pem_length%zu);\n", field->name, i);
+			fprintf(f, "\tmemcpy(pem_at, %s, pem_length%zu);\n", field->c_name, i);
 			fprintf(f, "\tpem_at[pem_length%zu] = 0;\n", i);
 			fprintf(f, "\tpem_at += pem_length%zu + 1;\n", i);
 			known_align = 1;
@@ -240,10 +300,10 @@ static void put_tail_stores(FILE *f, const struct pem_spec_event *event)
 				fprintf(f,
 					"\twhile ((uintptr_t)pem_at & %uu)\n\t\t*pem_at++ = 0;\n",
 					size - 1);
-			fprintf(f, "\tif (%s_count)\n", field->name);
-			fprintf(f, "\t\tmemcpy(pem_at, %s, %s_count * %uu);\n", field->name,
-				field->name, size);
-			fprintf(f, "\tpem_at += %s_count * %uu;\n", field->name, size);
+			fprintf(f, "\tif (%s_count)\n", field->c_name);
+			fprintf(f, "\t\tmemcpy(pem_at, %s, %s_count * %uu);\n", field->c_name,
+				field->c_name, size);
+			fprintf(f, "\tpem_at += %s_count * %uu;\n", field->c_name, size);
 			known_align = size;
 		}
 	}
@@ -278,8 +338,14 @@ static void put_store(FILE *f, const struct pem_spec_event *event)
 		count = field->type == PEM_TYPE_LIST ? "_count" : "";
 		if (field->padding)
 			fprintf(f, "\tmemset(pem_to->pem_padding%zu, 0, %u);\n", i, field->padding);
-		if (field->type != PEM_TYPE_STRING)
-			fprintf(f, "\tpem_to->%s%s = %s%s;\n", field->name, count, field->name,
+		if (field->type == PEM_TYPE_ARRAY)
+			fprintf(f,
+				"\tif (%1$s)\n\t\tmemcpy(pem_to->%1$s, %1$s, %2$u);\n"
+				"\telse\n\t\tmemset(pem_to->%1$s, 0, %2$u);\n",
+				field->c_name,
+				field->max_count * pem_type__size(field->element_type));
+		else if (field->type != PEM_TYPE_STRING)
+			fprintf(f, "\tpem_to->%s%s = %s%s;\n", field->c_name, count, field->c_name,
 				count);
 	}
 	if (event->has_tail)
@@ -352,14 +418,14 @@ static void put_stat_path(FILE *f, const struct pem_spec_event *event)
 		field = &event->fields[i];
 		if (!pem_type__size(field->type) || pem_type__is_float(field->type))
 			continue;
-		fprintf(f, "\t\tcase %zuu: /* %s */\n", i, field->name);
+		fprintf(f, "\t\tcase %zuu: /* %s */\n", i, field->c_name);
 		if (pem_type__is_signed(field->type))
 			fprintf(f,
 				"\t\t\tpem_value = (uint64_t)(int64_t)%s;\n"
 				"\t\t\tpem_key = pem_stat_key_signed(%s);\n",
-				field->name, field->name);
+				field->c_name, field->c_name);
 		else
-			fprintf(f, "\t\t\tpem_value = pem_key = %s;\n", field->name);
+			fprintf(f, "\t\t\tpem_value = pem_key = %s;\n", field->c_name);
 		fprintf(f, "\t\t\tbreak;\n");
 	}
 	fprintf(f, "\t\tcase PEM_NO_FIELD:\n\t\t\tbreak;\n\t\tdefault:\n\t\t\tpem_plain = "
@@ -388,6 +454,11 @@ static void put_notify(FILE *f, const struct pem_spec_event *event)
 	put_slow_call(f, event, "\t");
 	fprintf(f, "}\n\n/* Raise %s.%s */\n", event->name,
 		has_type(event, PEM_TYPE_STRING) ? " A NULL string counts as empty." : "");
+	if (event->deprecated[0]) {
+		fprintf(f, "__attribute__((deprecated(\"");
+		pem_put_c_escaped(f, event->deprecated);
+		fprintf(f, "\"))) ");
+	}
 	fprintf(f, "static inline void pem_notify_%s(", event->c_name);
 	put_list(f, event, 1, 0, "");
 	fprintf(f,
@@ -482,6 +553,8 @@ static void put_header(FILE *f, const struct pem_spec_set *set, const struct pem
 	if (spec->stub_count)
 		fprintf(f, "#include <dlfcn.h>\n");
 	fprintf(f, "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
+	for (i = 0; i < spec->labels_count; i++)
+		put_labels(f, spec, &spec->labels[i]);
 	for (i = 0; i < spec->event_count; i++)
 		put_record_struct(f, &spec->events[i]);
 	if (spec->stub_count)

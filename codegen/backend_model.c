@@ -9,10 +9,26 @@
 
 static void put_field(FILE *f, const struct pem_spec_field *field)
 {
-	fprintf(f, "field\t%s\t%s\t%s\t%u\t%s\t%u\t%u\t%s\t%s\n", field->name,
+	const struct pem_spec_labels *labels = field->labels;
+	size_t i;
+
+	fprintf(f, "field\t%s\t%s\t%s\t%u\t%s\t%u\t%u\t%s\t%s\t%zu\t%s\n", field->name,
 		pem_word__type(field->type), pem_word__type(field->element_type), field->base,
 		pem_word__role(field->role), field->offset, field->max_count, field->unit,
-		field->description);
+		pem_word__label_kind(labels ? labels->kind : PEM_LABELS_NONE),
+		labels ? labels->count : 0, field->description);
+	for (i = 0; labels && i < labels->count; i++)
+		fprintf(f, "label\t%016llx\t%s\t%s\n", (unsigned long long)labels->labels[i].value,
+			labels->labels[i].name, labels->labels[i].description);
+}
+
+/* Alternatives, parted by what no name has. */
+static void put_sources(FILE *f, const struct pem_spec_event *event)
+{
+	size_t i;
+
+	for (i = 0; i < event->source_count; i++)
+		fprintf(f, "%s%s", i ? "|" : "", event->sources[i].name);
 }
 
 static unsigned count_lines(const char *text)
@@ -36,11 +52,14 @@ void pem_put_model(FILE *f, const struct pem_spec_event *event)
 	}
 	pem_put_tsdl(stream, event);
 	fclose(stream);
-	fprintf(f, "event\t%08x\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%u\t%u\t%zu\t%u\t%s\n", event->id,
-		event->name, event->layer, event->class_name, event->specifier,
-		pem_word__meaning(event->meaning), pem_word__source(event->source_kind),
-		event->source_name, event->fixed_bytes, event->max_bytes, event->field_count,
-		count_lines(tsdl), event->description);
+	fprintf(f, "event\t%08x\t%s\t%s\t%s\t%s\t%u\t%s\t%s\t%s\t%s\t%s\t", event->id, event->name,
+		event->layer, event->class_name, event->specifier, event->version,
+		pem_word__level(event->level), pem_word__meaning(event->meaning), event->group,
+		pem_word__scope(event->scope), pem_word__source(event->source_kind));
+	put_sources(f, event);
+	fprintf(f, "\t%u\t%u\t%zu\t%u\t%s\t%s\t%s\n", event->fixed_bytes, event->max_bytes,
+		event->field_count, count_lines(tsdl), event->since, event->deprecated,
+		event->description);
 	for (i = 0; i < event->field_count; i++)
 		put_field(f, &event->fields[i]);
 	fputs(tsdl, f);

@@ -61,8 +61,9 @@ static char *plain(xmlNode *node, const char *name)
 {
 	char *text = attribute(node, name);
 
-	if (text && (!*text || strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-					    "0123456789_:") != strlen(text))) {
+	if (text && (!*text || strlen(text) > PEM_SPEC_NAME_MAX ||
+		     strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				  "0123456789_:") != strlen(text))) {
 		free(text);
 		return NULL;
 	}
@@ -106,82 +107,207 @@ static int is(const xmlNode *node, const char *name)
 	return !strcmp((const char *)node->name, name);
 }
 
-static void read_field(struct pem_spec_field *field, xmlNode *node)
+static uint32_t number(xmlNode *node, const char *name, uint32_t otherwise)
 {
-	char *text;
+	char *text = attribute(node, name);
+	uint32_t value = text ? (uint32_t)strtoul(text, NULL, 10) : otherwise;
 
-	memset(field, 0, sizeof(*field));
-	field->line = (int)xmlGetLineNo(node);
-	field->name = plain(node, "name");
-	field->description = sentence(node, "description");
-	field->unit = sentence(node, "unit");
-	if (!field->unit)
-		field->unit = pem_xstrdup("");
-	field->from = attribute(node, "from");
+	free(text);
+	return value;
+}
+
+static int has(xmlNode *node, const char *name)
+{
+	return xmlHasProp(node, (const xmlChar *)name) != NULL;
+}
+
+/* An attribute that may be left out, as text that need not be looked at twice. */
+static char *optional(char *text)
+{
+	return text ? text : pem_xstrdup("");
+}
+
+static void read_type(struct pem_spec_field *field, xmlNode *node)
+{
+	char *text = attribute(node, "type");
+
+	field->is_struct = text && !strcmp(text, "struct");
+	free(text);
 	field->type = choice(node, "type", pem_word__type_of);
 	field->element_type = choice(node, "eltType", pem_word__type_of);
-	field->role = choice(node, "role", pem_word__role_of);
-	field->has_max = xmlHasProp(node, (const xmlChar *)"max") != NULL;
-	field->has_element_type = xmlHasProp(node, (const xmlChar *)"eltType") != NULL;
-	field->has_base = xmlHasProp(node, (const xmlChar *)"base") != NULL;
+	if (field->type == PEM_TYPE_LIST)
+		field->max_count = number(node, "max", PEM_SPEC_LIST_DEFAULT);
+	else if (field->type == PEM_TYPE_STRING)
+		field->max_count = number(node, "max", PEM_SPEC_STRING_DEFAULT);
+	else
+		field->max_count = field->type == PEM_TYPE_ARRAY ? number(node, "count", 1) : 1;
 	text = attribute(node, "base");
-	field->base = text && !strcmp(text, "16") ? 16 : 10;
-	free(text);
-	field->max_count = field->type == PEM_TYPE_LIST     ? PEM_SPEC_LIST_DEFAULT
-			   : field->type == PEM_TYPE_STRING ? PEM_SPEC_STRING_DEFAULT
-							    : 1;
-	text = attribute(node, "max");
-	if (text)
-		field->max_count = (uint32_t)strtoul(text, NULL, 10);
+	field->base = field->type == PEM_TYPE_ADDRESS || field->element_type == PEM_TYPE_ADDRESS ||
+				      (text && !strcmp(text, "16"))
+			      ? 16
+			      : 10;
 	free(text);
 }
 
-static void read_fields(struct pem_spec_event *event, xmlNode *node)
+static void read_field(struct pem_spec_field *field, xmlNode *node)
+{
+	memset(field, 0, sizeof(*field));
+	field->at = pem_place__node(node);
+	field->name = plain(node, "name");
+	field->description = optional(sentence(node, "description"));
+	field->unit = optional(sentence(node, "unit"));
+	if (!strcmp(field->unit, "none"))
+		field->unit[0] = '\0';
+	field->from = attribute(node, "from");
+	field->of = plain(node, "of");
+	field->labels_name = plain(node, has(node, "flags") ? "flags" : "enum");
+	field->labels_kind = has(node, "flags")  ? PEM_LABELS_FLAGS
+			     : has(node, "enum") ? PEM_LABELS_ENUM
+						 : PEM_LABELS_NONE;
+	field->role = choice(node, "role", pem_word__role_of);
+	field->has_max = has(node, "max");
+	field->has_count = has(node, "count");
+	field->has_element_type = has(node, "eltType");
+	field->has_base = has(node, "base");
+	field->has_unit = has(node, "unit");
+	field->has_two_labels = has(node, "flags") && has(node, "enum");
+	read_type(field, node);
+}
+
+/* All <field> children. */
+static void read_fields(struct pem_spec_field **fields, size_t *count, xmlNode *node)
 {
 	for (node = next_element(node->children); node; node = next_element(node->next)) {
-		event->fields =
-			pem_xgrow(event->fields, event->field_count, sizeof(*event->fields));
-		read_field(&event->fields[event->field_count++], node);
+		*fields = pem_xgrow(*fields, *count, sizeof(**fields));
+		read_field(&(*fields)[(*count)++], node);
+	}
+}
+
+static void read_source(struct pem_spec_event *event, xmlNode *node)
+{
+	struct pem_spec_source *source;
+	struct pem_spec_from *from;
+
+	event->sources = pem_xgrow(event->sources, event->source_count, sizeof(*event->sources));
+	source = &event->sources[event->source_count++];
+	memset(source, 0, sizeof(*source));
+	source->at = pem_place__node(node);
+	source->kind = choice(node, "type", pem_word__source_of);
+	source->name = optional(attribute(node, "name"));
+	source->arguments = attribute(node, "arguments");
+	source->kernel = attribute(node, "kernel");
+	source->binary = attribute(node, "binary");
+	for (node = next_element(node->children); node; node = next_element(node->next)) {
+		source->froms = pem_xgrow(source->froms, source->from_count, sizeof(*from));
+		from = &source->froms[source->from_count++];
+		from->at = pem_place__node(node);
+		from->field = attribute(node, "field");
+		from->value = attribute(node, "value");
+	}
+}
+
+static void read_event_part(struct pem_spec_event *event, xmlNode *node)
+{
+	if (is(node, "layerId")) {
+		event->layer = layer(node);
+	} else if (is(node, "classId")) {
+		event->class_name = plain(node, "value");
+	} else if (is(node, "specifier")) {
+		event->specifier = plain(node, "value");
+	} else if (is(node, "meaning")) {
+		event->meaning = choice(node, "value", pem_word__meaning_of);
+		event->group = plain(node, "group");
+		event->scope = choice(node, "scope", pem_word__scope_of);
+		event->has_group = has(node, "group");
+		event->has_scope = has(node, "scope");
+	} else if (is(node, "fields")) {
+		read_fields(&event->fields, &event->field_count, node);
+	} else if (is(node, "source")) {
+		read_source(event, node);
 	}
 }
 
 static void read_event(struct pem_spec_event *event, xmlNode *node)
 {
 	memset(event, 0, sizeof(*event));
-	event->line = (int)xmlGetLineNo(node);
+	event->at = pem_place__node(node);
 	event->name = plain(node, "name");
-	event->description = sentence(node, "description");
+	event->version = (uint16_t)number(node, "version", 1);
+	event->level = choice(node, "level", pem_word__level_of);
+	event->since = optional(attribute(node, "since"));
+	event->deprecated = optional(sentence(node, "deprecated"));
+	event->description = optional(sentence(node, "description"));
+	for (node = next_element(node->children); node; node = next_element(node->next))
+		read_event_part(event, node);
+}
+
+/* As the XML writes it: decimal, perhaps negative, or hexadecimal. What is too large stays at the limit: check.c. */
+static void read_label(struct pem_spec_label *label, xmlNode *node)
+{
+	char *text = attribute(node, "value");
+
+	memset(label, 0, sizeof(*label));
+	label->at = pem_place__node(node);
+	label->name = plain(node, "name");
+	label->description = optional(sentence(node, "description"));
+	label->is_negative = text && text[0] == '-';
+	errno = 0;
+	if (label->is_negative)
+		label->value = (uint64_t)strtoll(text, NULL, 10);
+	else if (text)
+		label->value = strtoull(text, NULL, strncmp(text, "0x", 2) ? 10 : 16);
+	label->is_too_large = errno == ERANGE;
+	free(text);
+}
+
+static void read_labels(struct pem_spec *spec, xmlNode *node)
+{
+	struct pem_spec_labels *labels;
+
+	spec->labels = pem_xgrow(spec->labels, spec->labels_count, sizeof(*labels));
+	labels = &spec->labels[spec->labels_count++];
+	memset(labels, 0, sizeof(*labels));
+	labels->at = pem_place__node(node);
+	labels->name = plain(node, "name");
+	labels->description = optional(sentence(node, "description"));
+	labels->kind = is(node, "flags") ? PEM_LABELS_FLAGS : PEM_LABELS_ENUM;
 	for (node = next_element(node->children); node; node = next_element(node->next)) {
-		if (is(node, "layerId"))
-			event->layer = layer(node);
-		else if (is(node, "classId"))
-			event->class_name = plain(node, "value");
-		else if (is(node, "specifier"))
-			event->specifier = plain(node, "value");
-		else if (is(node, "meaning"))
-			event->meaning = choice(node, "value", pem_word__meaning_of);
-		else if (is(node, "fields"))
-			read_fields(event, node);
-		else if (is(node, "source")) {
-			event->source_kind = choice(node, "type", pem_word__source_of);
-			event->source_name = attribute(node, "name");
-			event->source_arguments = attribute(node, "arguments");
-		}
+		labels->labels = pem_xgrow(labels->labels, labels->count, sizeof(*labels->labels));
+		read_label(&labels->labels[labels->count++], node);
 	}
-	if (!event->source_name)
-		event->source_name = pem_xstrdup("");
+}
+
+static void read_struct(struct pem_spec *spec, xmlNode *node)
+{
+	struct pem_spec_struct *structure;
+
+	spec->structs = pem_xgrow(spec->structs, spec->struct_count, sizeof(*structure));
+	structure = &spec->structs[spec->struct_count++];
+	memset(structure, 0, sizeof(*structure));
+	structure->at = pem_place__node(node);
+	structure->name = plain(node, "name");
+	structure->description = optional(sentence(node, "description"));
+	read_fields(&structure->fields, &structure->field_count, node);
 }
 
 static void read_spec(struct pem_spec *spec, xmlNode *root)
 {
 	xmlNode *node;
 
-	spec->line = (int)xmlGetLineNo(root);
+	spec->at = pem_place__node(root);
 	spec->provider = plain(root, "provider");
-	spec->description = sentence(root, "description");
+	spec->version = optional(attribute(root, "version"));
+	spec->description = optional(sentence(root, "description"));
 	for (node = next_element(root->children); node; node = next_element(node->next)) {
-		spec->events = pem_xgrow(spec->events, spec->event_count, sizeof(*spec->events));
-		read_event(&spec->events[spec->event_count++], node);
+		if (is(node, "struct")) {
+			read_struct(spec, node);
+		} else if (!is(node, "event")) {
+			read_labels(spec, node);
+		} else {
+			spec->events =
+				pem_xgrow(spec->events, spec->event_count, sizeof(*spec->events));
+			read_event(&spec->events[spec->event_count++], node);
+		}
 	}
 }
 
@@ -196,13 +322,15 @@ static void on_error(void *data, pem_xml_error *error)
 {
 	struct parse *parse = ((xmlParserCtxt *)data)->_private;
 	const char *text = error->message ? error->message : "not well-formed XML";
+	struct pem_spec_place at = {0, 0};
 
 	if (error->level < XML_ERR_ERROR)
 		return;
 	parse->errors++;
-	pem_spec_set__error(parse->set, parse->path, error->line,
-			    "the file is not well-formed XML: %.*s", (int)strcspn(text, "\n"),
-			    text);
+	at.line = error->line;
+	at.column = error->line > 0 && error->int2 > 0 ? error->int2 : 0;
+	pem_spec_set__error(parse->set, parse->path, at, "the file is not well-formed XML: %.*s",
+			    (int)strcspn(text, "\n"), text);
 }
 
 /* An entity can grow to any size, or be a file; specs need none. */
@@ -210,45 +338,49 @@ static void on_doctype(void *data, const xmlChar *name, const xmlChar *id, const
 {
 	xmlParserCtxt *ctxt = data;
 	struct parse *parse = ctxt->_private;
+	struct pem_spec_place at = {1, 1};
 
 	(void)name;
 	(void)id;
 	(void)uri;
 	parse->errors++;
-	pem_spec_set__error(parse->set, parse->path, ctxt->input ? ctxt->input->line : 1,
+	at.line = ctxt->input ? ctxt->input->line : 1;
+	pem_spec_set__error(parse->set, parse->path, at,
 			    "a DOCTYPE is refused: expected the root element <spec>, "
 			    "with no document type and no entities of its own");
 	xmlStopParser(ctxt);
 }
 
-/* libxml2 notes the line where a start tag ends; people look for where it starts. A '<' can't lie within a tag. */
+/* Note where the tag begins. A '<' can't lie within one. */
 static void on_element(void *data, const xmlChar *name, const xmlChar *prefix, const xmlChar *uri,
 		       int namespaces_count, const xmlChar **namespaces, int attributes_count,
 		       int defaulted_count, const xmlChar **attributes)
 {
 	xmlParserCtxt *ctxt = data;
 	const xmlChar *p;
-	int lines = 0;
+	long offset;
 
 	xmlSAX2StartElementNs(data, name, prefix, uri, namespaces_count, namespaces,
 			      attributes_count, defaulted_count, attributes);
-	if (!ctxt->node || !ctxt->input || ctxt->input->line >= 65535)
+	if (!ctxt->node || !ctxt->input)
 		return;
-	for (p = ctxt->input->cur; p > ctxt->input->base && *p != '<'; p--)
-		lines += *p == '\n';
-	if (*p == '<' && lines < ctxt->node->line)
-		ctxt->node->line -= lines;
+	p = ctxt->input->cur;
+	while (p > ctxt->input->base && *p != '<')
+		p--;
+	offset = xmlByteConsumed(ctxt) - (ctxt->input->cur - p);
+	ctxt->node->_private = (void *)(uintptr_t)(offset > 0 ? offset : 0);
 }
 
 static xmlDoc *parse_bytes(struct pem_spec_set *set, const char *path, const char *bytes,
 			   size_t count)
 {
 	struct parse parse = {.set = set, .path = path};
+	struct pem_spec_place whole = {0, 0};
 	xmlParserCtxt *ctxt = xmlNewParserCtxt();
 	xmlDoc *doc = NULL;
 
 	if (!ctxt) {
-		pem_spec_set__error(set, path, 0, "no memory for the XML parser");
+		pem_spec_set__error(set, path, whole, "no memory for the XML parser");
 		return NULL;
 	}
 	ctxt->_private = &parse;
@@ -262,34 +394,57 @@ static xmlDoc *parse_bytes(struct pem_spec_set *set, const char *path, const cha
 		doc = NULL;
 	}
 	if (!doc && !parse.errors)
-		pem_spec_set__error(set, path, 1, "the file is not XML: expected <spec>");
+		pem_spec_set__error(set, path, whole, "the file is not XML: expected <spec>");
 	if (!doc && ctxt->myDoc)
 		xmlFreeDoc(ctxt->myDoc);
 	xmlFreeParserCtxt(ctxt);
 	return doc;
 }
 
+/* Places are counted in the file's own bytes, and generated text is UTF-8: so must the file be. */
+static int is_utf8(struct pem_spec_set *set, const char *path, const xmlDoc *doc)
+{
+	struct pem_spec_place at = {1, 1};
+
+	if (!doc->encoding || !xmlStrcasecmp(doc->encoding, (const xmlChar *)"UTF-8") ||
+	    !xmlStrcasecmp(doc->encoding, (const xmlChar *)"US-ASCII"))
+		return 1;
+	pem_spec_set__error(set, path, at, "the file's encoding is '%.40s': expected UTF-8",
+			    (const char *)doc->encoding);
+	return 0;
+}
+
 void pem_spec_set__load_bytes(struct pem_spec_set *set, const char *path, const char *bytes,
 			      size_t count)
 {
 	struct pem_spec *spec = add_spec(set, path);
+	struct pem_spec_place whole = {0, 0};
+	struct pem_text text;
 	xmlNode *root;
 	xmlDoc *doc;
 
 	spec->hash = pem_hash64(bytes, count);
 	if (count > PEM_SPEC_FILE_BYTES_MAX) {
-		pem_spec_set__error(set, spec->path, 0,
+		pem_spec_set__error(set, spec->path, whole,
 				    "the file is larger than %u bytes: split the spec into several",
 				    PEM_SPEC_FILE_BYTES_MAX);
+		return;
+	}
+	if (count && memchr(bytes, 0, count)) {
+		pem_spec_set__error(set, spec->path, whole,
+				    "the file holds NUL bytes: expected a spec as UTF-8 text");
 		return;
 	}
 	doc = parse_bytes(set, spec->path, bytes, count);
 	if (!doc)
 		return;
+	pem_text__init(&text, bytes, count);
+	doc->_private = &text;
 	root = xmlDocGetRootElement(doc);
-	if (pem_validate(set, spec->path, doc) == 0 && root)
+	if (is_utf8(set, spec->path, doc) && pem_validate(set, spec->path, doc) == 0 && root)
 		read_spec(spec, root);
 	xmlFreeDoc(doc);
+	pem_text__free(&text);
 }
 
 /* Up to one byte more than a spec may have. Bytes read, or -errno. */
@@ -324,11 +479,12 @@ void pem_spec_set__load(struct pem_spec_set *set, const char *path)
 	size_t bytes = PEM_SPEC_FILE_BYTES_MAX + 1;
 	char *buffer = pem_xrealloc(NULL, bytes, 1);
 	ssize_t n = read_file(path, buffer, bytes);
+	struct pem_spec_place whole = {0, 0};
 
 	if (n >= 0)
 		pem_spec_set__load_bytes(set, path, buffer, (size_t)n);
 	else
-		pem_spec_set__error(set, add_spec(set, path)->path, 0,
+		pem_spec_set__error(set, add_spec(set, path)->path, whole,
 				    "the file can't be read: %s; expected a readable spec",
 				    n == -EINVAL ? "it is no regular file" : strerror((int)-n));
 	free(buffer);

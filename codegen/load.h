@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * load.h - what load.c and validate.c share: the XML tree, which no later stage sees
+ * load.h - what load.c, validate.c and place.c share: the XML tree, which no later stage sees
  */
 #ifndef PEM_CODEGEN_LOAD_H
 #define PEM_CODEGEN_LOAD_H
@@ -19,6 +19,24 @@ typedef const xmlError pem_xml_error;
 #else
 typedef xmlError pem_xml_error;
 #endif
+
+/* A file's bytes and where its lines begin. A document's _private points to it, an element's is its tag's offset. */
+struct pem_text {
+	const char *bytes;
+	size_t count;
+	size_t *line_starts;
+	size_t line_count;
+	struct pem_spec_place last; /* asked for, at last_offset */
+	size_t last_offset;
+};
+
+void pem_text__init(struct pem_text *text, const char *bytes, size_t count);
+void pem_text__free(struct pem_text *text);
+
+/* Where an element's tag begins, one of its attributes (or the tag, if it has none of the name), a line's first word. */
+struct pem_spec_place pem_place__node(const xmlNode *node);
+struct pem_spec_place pem_place__attribute(const xmlNode *node, const char *name);
+struct pem_spec_place pem_place__line(const xmlNode *node, int line);
 
 /*
  * Validate a document, note errors in the set, and take out of the tree what does not belong there. 0: what is left

@@ -148,10 +148,11 @@ static int run(const struct arguments *a)
 
 	for (i = 0; i < a->file_count; i++)
 		pem_spec_set__load(&set, a->files[i]);
+	pem_spec_set__resolve(&set);
 	pem_spec_set__check(&set);
 	pem_spec_set__layout(&set);
-	pem_spec_set__print_errors(&set, stderr);
-	status = set.error_count != 0 ? WRONG_INPUT : DONE;
+	pem_spec_set__print_errors(&set, a->check, stderr);
+	status = set.error_count != set.warning_count ? WRONG_INPUT : DONE;
 	if (status == DONE && !a->check) {
 		out = pem_output__new();
 		a->backend->emit(&set, out);
@@ -160,6 +161,7 @@ static int run(const struct arguments *a)
 	}
 	pem_output__free(out);
 	pem_spec_set__free(&set);
+	pem_spec_set__cleanup();
 	return status;
 }
 

@@ -4,7 +4,8 @@
  *
  * Types, meanings, roles and sources are the enums of pem/event.h. Not here: reading XML, writing files.
  *
- *	load.c (XML -> model)  ->  check.c (names, roles, sources)  ->  layout.c (offsets, sizes)  ->  backend_*.c
+ *	load.c (XML -> model)  ->  resolve.c (structures, labels, defaults, names)  ->  check.c (what the schema can't say)
+ *	->  layout.c (offsets, sizes)  ->  backend_*.c
  *
  * Backends run only on a set without errors, so they need not check anything. A set owns all strings in it.
  */
@@ -20,50 +21,127 @@
 
 /* Limits of the language, so that hostile input stays small and every number fits its place in the ABI. */
 #define PEM_SPEC_FILE_BYTES_MAX (1u << 20)
+#define PEM_SPEC_LABELS_MAX 1024u
+#define PEM_SPEC_STRUCT_DEPTH_MAX 4u
+#define PEM_SPEC_C_NAME_MAX 52u /* "pem_notify_" before it makes 63, the longest name of Fortran */
+#define PEM_SPEC_NAME_MAX 120u /* of what names anything */
+#define PEM_SPEC_FIELD_NAME_MAX 63u
 #define PEM_SPEC_FIELDS_MAX 64u /* records: PEM_RECORD_BYTES_MAX of abi.h */
 #define PEM_SPEC_LIST_DEFAULT 16u
 #define PEM_SPEC_STRING_DEFAULT 64u
 #define PEM_SPEC_ID_RESERVED 16u /* ids below this are never an event's */
 
-struct pem_spec_field {
+/* Where something stands in its file; line 0: the file as a whole. column counts characters from 1; 0: unknown. */
+struct pem_spec_place {
+	int line;
+	int column;
+};
+
+struct pem_spec_label {
+	char *name;
+	char *description; /* "" if none */
+	uint64_t value; /* of a signed field: sign-extended */
+	int is_negative; /* the XML's value has a minus sign */
+	int is_too_large; /* for 64 bits */
+	struct pem_spec_place at;
+};
+
+/* An <enum> or <flags>. */
+struct pem_spec_labels {
 	char *name;
 	char *description;
-	char *unit; /* "" if none */
+	struct pem_spec_label *labels;
+	size_t count;
+	uint8_t kind; /* enum pem_label_kind */
+	struct pem_spec_place at;
+};
+
+struct pem_spec_field {
+	char *name; /* a structure's member: "structure.member" */
+	char *c_name; /* the same with '_' for '.': parameter and member in every language */
+	char *description; /* "" if none */
+	char *unit; /* "" if none, or the XML says 'none' */
 	char *from; /* C expression over the source's arguments; NULL if none */
+	char *of; /* of a structure, before resolve.c replaced it by its members: the structure's name */
+	char *labels_name; /* what enum='' or flags='' says; NULL if neither */
+	const struct pem_spec_labels *labels; /* NULL if none */
+	uint8_t labels_kind; /* enum pem_label_kind, of labels_name */
 	uint8_t type; /* enum pem_type; PEM_TYPE_NONE: the XML named none that exists */
-	uint8_t element_type; /* of a list, else PEM_TYPE_NONE */
+	uint8_t element_type; /* of a list or array, else PEM_TYPE_NONE */
 	uint8_t base; /* 10 or 16 */
 	uint8_t role;
-	uint32_t max_count; /* elements of a list, bytes of a string with its NUL, else 1 */
+	uint32_t
+		max_count; /* elements of a list or array, bytes of a string with its NUL, else 1 */
 	uint32_t offset; /* as pem_field.offset */
 	uint32_t padding; /* zero bytes in front of offset */
-	int has_max; /* the XML says max, eltType, base */
+	int has_max; /* the XML says max, count, eltType, base, unit */
+	int has_count;
 	int has_element_type;
 	int has_base;
-	int line;
+	int has_unit;
+	int has_two_labels; /* the XML says both enum and flags */
+	int is_struct; /* type='struct' */
+	struct pem_spec_place at;
+};
+
+/* A <struct>; resolve.c puts copies of its fields where it is used. */
+struct pem_spec_struct {
+	char *name;
+	char *description;
+	struct pem_spec_field *fields;
+	size_t field_count;
+	struct pem_spec_place at;
+};
+
+/* Where an alternative takes one field from. */
+struct pem_spec_from {
+	char *field;
+	char *value;
+	struct pem_spec_place at;
+};
+
+/* A <source>; several are alternatives of one kind, best first. */
+struct pem_spec_source {
+	char *name; /* "" if none */
+	char *arguments; /* prototype of a tracepoint's arguments; NULL if none */
+	char *kernel; /* range of kernels, such as "6.8-"; NULL if any */
+	char *binary; /* of a usdt probe: file or library name; NULL if none */
+	struct pem_spec_from *froms;
+	size_t from_count;
+	uint8_t kind; /* enum pem_source_kind */
+	struct pem_spec_place at;
 };
 
 struct pem_spec_event {
 	const struct pem_spec *spec;
 	char *name;
-	char *description;
+	char *description; /* "" if none */
 	char *layer;
 	char *class_name;
 	char *specifier;
-	char *source_name; /* "" if none */
-	char *source_arguments; /* prototype of a tracepoint's arguments; NULL if none */
+	char *group; /* what events that belong together share; "" if the meaning matches nothing */
+	char *since; /* "" if unsaid */
+	char *deprecated; /* "" if it is not */
 	char *c_name; /* "<class>_<specifier>" in snake_case */
 	char *c_upper; /* the same in capitals */
-	struct pem_spec_field *fields;
+	struct pem_spec_source
+		*sources; /* at least one once resolved: a stub if the XML names none */
+	size_t source_count;
+	struct pem_spec_field *fields; /* once resolved: no structures, their members instead */
 	size_t field_count;
 	uint32_t id;
 	uint32_t fixed_bytes; /* header, fixed fields, list lengths */
 	uint32_t max_bytes; /* longest record, rounded up to 8 */
 	int has_tail; /* a list or string: the record's length varies */
 	uint32_t stub_index; /* among its provider's stub events; only for PEM_SOURCE_STUB */
+	uint16_t version;
 	uint8_t meaning;
-	uint8_t source_kind;
-	int line;
+	uint8_t level;
+	uint8_t scope;
+	uint8_t source_kind; /* enum pem_source_kind, of all its sources */
+	int has_group; /* the XML says group, scope */
+	int has_scope;
+	struct pem_spec_place at;
 };
 
 /* One file. */
@@ -71,26 +149,33 @@ struct pem_spec {
 	char *path;
 	const char *file; /* path without its folders */
 	char *provider;
-	char *description;
+	char *version; /* "" if unsaid */
+	char *description; /* "" if none */
 	uint64_t hash; /* of the file's bytes */
+	struct pem_spec_labels *labels;
+	size_t labels_count;
+	struct pem_spec_struct *structs;
+	size_t struct_count;
 	struct pem_spec_event *events;
 	size_t event_count;
 	uint32_t stub_count; /* events with PEM_SOURCE_STUB */
-	int line;
+	struct pem_spec_place at;
 };
 
 struct pem_spec_error {
 	const char *path;
-	int line;
+	struct pem_spec_place at;
 	size_t order;
+	int is_warning;
 	char *text;
 };
 
 struct pem_spec_set {
 	struct pem_spec *specs;
 	size_t count;
-	struct pem_spec_error *errors;
+	struct pem_spec_error *errors; /* and warnings */
 	size_t error_count;
+	size_t warning_count; /* of them */
 };
 
 /*
@@ -100,35 +185,58 @@ struct pem_spec_set {
 void pem_spec_set__load(struct pem_spec_set *set, const char *path);
 void pem_spec_set__load_bytes(struct pem_spec_set *set, const char *path, const char *bytes,
 			      size_t count);
-/* Check what the schema can't say. Fills c_name, c_upper, id, stub_index. */
+/*
+ * Put structures' members in their place and fill in what follows from the rest: labels, sources, group, scope,
+ * c_name, c_upper, id, stub_index.
+ */
+void pem_spec_set__resolve(struct pem_spec_set *set);
+/* Check what the schema can't say. */
 void pem_spec_set__check(struct pem_spec_set *set);
 /* Compute offsets and sizes. */
 void pem_spec_set__layout(struct pem_spec_set *set);
-/* Print all errors, by file and line. */
-void pem_spec_set__print_errors(struct pem_spec_set *set, FILE *out);
+/* Print all errors, and if asked warnings, by file, line and column: FILE:LINE:COLUMN: error: TEXT. */
+void pem_spec_set__print_errors(struct pem_spec_set *set, int warnings, FILE *out);
 void pem_spec_set__free(struct pem_spec_set *set);
+/* Give back what loading keeps for the next file. */
+void pem_spec_set__cleanup(void);
+/* Give back what a field holds, not the field. */
+void pem_spec_field__free(struct pem_spec_field *field);
 
-/* Note an error: what is wrong, and what was expected. line 0: the file as a whole. */
-void pem_spec_set__error(struct pem_spec_set *set, const char *path, int line, const char *format,
-			 ...) __attribute__((format(printf, 4, 5)));
+/* Note an error or warning: what is wrong, and what was expected. */
+void pem_spec_set__error(struct pem_spec_set *set, const char *path, struct pem_spec_place at,
+			 const char *format, ...) __attribute__((format(printf, 4, 5)));
+void pem_spec_set__warn(struct pem_spec_set *set, const char *path, struct pem_spec_place at,
+			const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* The spec's words for the enums of pem/event.h; '-' for none. */
 const char *pem_word__type(unsigned type);
 const char *pem_word__meaning(unsigned meaning);
 const char *pem_word__role(unsigned role);
 const char *pem_word__source(unsigned kind);
+const char *pem_word__level(unsigned level);
+const char *pem_word__scope(unsigned scope);
+const char *pem_word__label_kind(unsigned kind);
 /* Back again: the value, or -1 if there is no such word. */
 int pem_word__type_of(const char *word);
 int pem_word__meaning_of(const char *word);
 int pem_word__role_of(const char *word);
 int pem_word__source_of(const char *word);
+int pem_word__level_of(const char *word);
+int pem_word__scope_of(const char *word);
 
-/* Bytes of one value of a numeric type; 0 for strings, lists and none. */
+/* Where an alternative of the event takes a field from: its own <from>, or else the field's; NULL if neither. */
+const char *pem_spec_event__from(const struct pem_spec_event *event, size_t source,
+				 const struct pem_spec_field *field);
+
+/* Bytes of one value of a numeric type, addresses among them; 0 for strings, lists, arrays and none. */
 uint32_t pem_type__size(unsigned type);
 int pem_type__is_signed(unsigned type);
 int pem_type__is_float(unsigned type);
-/* C's name, such as "uint64_t"; of a string or list NULL. */
+/* C's name, such as "uint64_t", also of an address; of a string, list or array NULL. */
 const char *pem_type__c(unsigned type);
+
+/* The language in which name is no name for a field, or NULL; stub: the event has stubs in every language. */
+const char *pem_keyword_language(const char *name, int stub);
 
 /* FNV-1a of a string (event ids) and of bytes (files). */
 uint32_t pem_hash32(const char *text);

@@ -21,23 +21,42 @@ static void make_printable(char *text)
 	}
 }
 
-void pem_spec_set__error(struct pem_spec_set *set, const char *path, int line, const char *format,
-			 ...)
+static void note(struct pem_spec_set *set, const char *path, struct pem_spec_place at,
+		 int is_warning, const char *format, va_list ap)
 {
 	struct pem_spec_error *error;
-	va_list ap;
 
 	set->errors = pem_xgrow(set->errors, set->error_count, sizeof(*set->errors));
 	error = &set->errors[set->error_count];
 	error->path = path;
-	error->line = line;
+	error->at = at;
 	error->order = set->error_count;
-	va_start(ap, format);
+	error->is_warning = is_warning;
 	if (vasprintf(&error->text, format, ap) < 0)
 		error->text = pem_xstrdup("out of memory");
-	va_end(ap);
 	make_printable(error->text);
 	set->error_count++;
+	set->warning_count += is_warning != 0;
+}
+
+void pem_spec_set__error(struct pem_spec_set *set, const char *path, struct pem_spec_place at,
+			 const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	note(set, path, at, 0, format, ap);
+	va_end(ap);
+}
+
+void pem_spec_set__warn(struct pem_spec_set *set, const char *path, struct pem_spec_place at,
+			const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	note(set, path, at, 1, format, ap);
+	va_end(ap);
 }
 
 /* Files in the order they were given, which is the order of their paths' first errors. */
@@ -59,8 +78,10 @@ static int error_before(const struct pem_spec_set *set, const struct pem_spec_er
 
 	if (fa != fb)
 		return fa < fb;
-	if (a->line != b->line)
-		return a->line < b->line;
+	if (a->at.line != b->at.line)
+		return a->at.line < b->at.line;
+	if (a->at.column != b->at.column)
+		return a->at.column < b->at.column;
 	return a->order < b->order;
 }
 
@@ -69,7 +90,7 @@ static int compare_errors(const void *a, const void *b, void *set)
 	return error_before(set, a, b) ? -1 : error_before(set, b, a);
 }
 
-void pem_spec_set__print_errors(struct pem_spec_set *set, FILE *out)
+void pem_spec_set__print_errors(struct pem_spec_set *set, int warnings, FILE *out)
 {
 	const struct pem_spec_error *error;
 	size_t i;
@@ -78,49 +99,113 @@ void pem_spec_set__print_errors(struct pem_spec_set *set, FILE *out)
 		qsort_r(set->errors, set->error_count, sizeof(*set->errors), compare_errors, set);
 	for (i = 0; i < set->error_count; i++) {
 		error = &set->errors[i];
-		if (error->line > 0)
-			fprintf(out, "%s:%d: error: %s\n", error->path, error->line, error->text);
-		else
-			fprintf(out, "%s: error: %s\n", error->path, error->text);
+		if (error->is_warning && !warnings)
+			continue;
+		fputs(error->path, out);
+		if (error->at.line > 0)
+			fprintf(out, ":%d", error->at.line);
+		if (error->at.line > 0 && error->at.column > 0)
+			fprintf(out, ":%d", error->at.column);
+		fprintf(out, ": %s: %s\n", error->is_warning ? "warning" : "error", error->text);
 	}
+}
+
+void pem_spec_field__free(struct pem_spec_field *field)
+{
+	free(field->name);
+	free(field->c_name);
+	free(field->description);
+	free(field->unit);
+	free(field->from);
+	free(field->of);
+	free(field->labels_name);
+}
+
+static void free_fields(struct pem_spec_field *fields, size_t count)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		pem_spec_field__free(&fields[i]);
+	free(fields);
+}
+
+static void free_source(struct pem_spec_source *source)
+{
+	size_t i;
+
+	for (i = 0; i < source->from_count; i++) {
+		free(source->froms[i].field);
+		free(source->froms[i].value);
+	}
+	free(source->froms);
+	free(source->name);
+	free(source->arguments);
+	free(source->kernel);
+	free(source->binary);
 }
 
 static void free_event(struct pem_spec_event *event)
 {
 	size_t i;
 
-	for (i = 0; i < event->field_count; i++) {
-		free(event->fields[i].name);
-		free(event->fields[i].description);
-		free(event->fields[i].unit);
-		free(event->fields[i].from);
-	}
-	free(event->fields);
+	free_fields(event->fields, event->field_count);
+	for (i = 0; i < event->source_count; i++)
+		free_source(&event->sources[i]);
+	free(event->sources);
 	free(event->name);
 	free(event->description);
 	free(event->layer);
 	free(event->class_name);
 	free(event->specifier);
-	free(event->source_name);
-	free(event->source_arguments);
+	free(event->group);
+	free(event->since);
+	free(event->deprecated);
 	free(event->c_name);
 	free(event->c_upper);
 }
 
+static void free_labels(struct pem_spec_labels *labels)
+{
+	size_t i;
+
+	for (i = 0; i < labels->count; i++) {
+		free(labels->labels[i].name);
+		free(labels->labels[i].description);
+	}
+	free(labels->labels);
+	free(labels->name);
+	free(labels->description);
+}
+
+static void free_spec(struct pem_spec *spec)
+{
+	size_t i;
+
+	for (i = 0; i < spec->event_count; i++)
+		free_event(&spec->events[i]);
+	for (i = 0; i < spec->labels_count; i++)
+		free_labels(&spec->labels[i]);
+	for (i = 0; i < spec->struct_count; i++) {
+		free_fields(spec->structs[i].fields, spec->structs[i].field_count);
+		free(spec->structs[i].name);
+		free(spec->structs[i].description);
+	}
+	free(spec->events);
+	free(spec->labels);
+	free(spec->structs);
+	free(spec->path);
+	free(spec->provider);
+	free(spec->version);
+	free(spec->description);
+}
+
 void pem_spec_set__free(struct pem_spec_set *set)
 {
-	struct pem_spec *spec;
-	size_t i, k;
+	size_t i;
 
-	for (i = 0; i < set->count; i++) {
-		spec = &set->specs[i];
-		for (k = 0; k < spec->event_count; k++)
-			free_event(&spec->events[k]);
-		free(spec->events);
-		free(spec->path);
-		free(spec->provider);
-		free(spec->description);
-	}
+	for (i = 0; i < set->count; i++)
+		free_spec(&set->specs[i]);
 	free(set->specs);
 	for (i = 0; i < set->error_count; i++)
 		free(set->errors[i].text);

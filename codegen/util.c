@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const type_words[] = {"-",       "uint8",  "uint16", "uint32", "uint64",
-					 "int8",    "int16",  "int32",  "int64",  "float32",
-					 "float64", "string", "list"};
+static const char *const type_words[] = {"-",       "uint8",  "uint16", "uint32",  "uint64",
+					 "int8",    "int16",  "int32",  "int64",   "float32",
+					 "float64", "string", "list",   "address", "array"};
 static const char *const meaning_words[] = {"-",
 					    "sets-thread",
 					    "thread-start",
@@ -23,16 +23,26 @@ static const char *const meaning_words[] = {"-",
 					    "gauge",
 					    "allocation",
 					    "release",
-					    "sample"};
+					    "sample",
+					    "send",
+					    "receive",
+					    "access"};
 static const char *const role_words[] = {
-	"-", "process", "thread", "previous-thread", "parent", "name", "value", "address", "size"};
-static const char *const source_words[] = {"stub", "tracepoint", "perf", "perf-sample"};
+	"-",   "process", "thread", "previous-thread", "parent", "name", "value", "address", "size",
+	"key", "cpu",     "code",   "old-address"};
+static const char *const source_words[] = {"stub", "tracepoint", "perf", "perf-sample", "usdt"};
+static const char *const level_words[] = {"-", "error", "warning", "info", "detail", "debug"};
+static const char *const scope_words[] = {"-", "thread", "process", "cpu", "system"};
+static const char *const label_words[] = {"-", "enum", "flags"};
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 _Static_assert(COUNT(type_words) == PEM_TYPE_COUNT, "a word for every type");
 _Static_assert(COUNT(meaning_words) == PEM_MEANING_COUNT, "a word for every meaning");
 _Static_assert(COUNT(role_words) == PEM_ROLE_COUNT, "a word for every role");
 _Static_assert(COUNT(source_words) == PEM_SOURCE_COUNT, "a word for every source");
+_Static_assert(COUNT(level_words) == PEM_LEVEL_COUNT, "a word for every level");
+_Static_assert(COUNT(scope_words) == PEM_SCOPE_COUNT, "a word for every scope");
+_Static_assert(COUNT(label_words) == PEM_LABELS_COUNT, "a word for every kind of labels");
 
 static const char *word(const char *const *words, size_t count, unsigned value)
 {
@@ -70,6 +80,21 @@ const char *pem_word__source(unsigned kind)
 	return word(source_words, COUNT(source_words), kind);
 }
 
+const char *pem_word__level(unsigned level)
+{
+	return word(level_words, COUNT(level_words), level);
+}
+
+const char *pem_word__scope(unsigned scope)
+{
+	return word(scope_words, COUNT(scope_words), scope);
+}
+
+const char *pem_word__label_kind(unsigned kind)
+{
+	return word(label_words, COUNT(label_words), kind);
+}
+
 int pem_word__type_of(const char *text)
 {
 	return word_of(type_words, COUNT(type_words), text);
@@ -90,9 +115,19 @@ int pem_word__source_of(const char *text)
 	return word_of(source_words, COUNT(source_words), text);
 }
 
+int pem_word__level_of(const char *text)
+{
+	return word_of(level_words, COUNT(level_words), text);
+}
+
+int pem_word__scope_of(const char *text)
+{
+	return word_of(scope_words, COUNT(scope_words), text);
+}
+
 uint32_t pem_type__size(unsigned type)
 {
-	static const uint8_t sizes[PEM_TYPE_COUNT] = {0, 1, 2, 4, 8, 1, 2, 4, 8, 4, 8, 0, 0};
+	static const uint8_t sizes[PEM_TYPE_COUNT] = {0, 1, 2, 4, 8, 1, 2, 4, 8, 4, 8, 0, 0, 8, 0};
 
 	return type < PEM_TYPE_COUNT ? sizes[type] : 0;
 }
@@ -110,8 +145,9 @@ int pem_type__is_float(unsigned type)
 const char *pem_type__c(unsigned type)
 {
 	static const char *const names[PEM_TYPE_COUNT] = {
-		NULL,      "uint8_t", "uint16_t", "uint32_t", "uint64_t", "int8_t", "int16_t",
-		"int32_t", "int64_t", "float",    "double",   NULL,       NULL};
+		NULL,     "uint8_t", "uint16_t", "uint32_t", "uint64_t",
+		"int8_t", "int16_t", "int32_t",  "int64_t",  "float",
+		"double", NULL,      NULL,       "uint64_t", NULL};
 
 	return type < PEM_TYPE_COUNT ? names[type] : NULL;
 }

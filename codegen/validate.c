@@ -19,9 +19,12 @@ static const char pem_xsd[] =
 
 static const char identifier[] = "a letter, then letters, digits or '_', 48 in all at most";
 static const char free_text[] = "1 to 400 characters, none of them a control character";
+static const char version[] = "a version, such as '1' or '2.14'";
+static const char expression[] = "a C expression of letters, digits, spaces and any of _ . , * + - "
+				 "& | < > ! ? : = ( ) [ ], 200 in all at most";
 static const char layers[] = "'HW', 'OS', 'APP' or 'CPO'";
 static const char numbers[] = "'uint8', 'uint16', 'uint32', 'uint64', 'int8', 'int16', 'int32', "
-			      "'int64', 'float32' or 'float64'";
+			      "'int64', 'float32', 'float64' or 'address'";
 
 /* Every attribute of the language, and what it may hold. */
 static const struct {
@@ -31,33 +34,58 @@ static const struct {
 } attributes[] = {
 	{"spec", "provider",
 	 "a lower-case letter, then lower-case letters, digits or '_', 15 in all at most"},
+	{"spec", "version", version},
 	{"spec", "description", free_text},
+	{"enum", "name", identifier},
+	{"enum", "description", free_text},
+	{"flags", "name", identifier},
+	{"flags", "description", free_text},
+	{"struct", "name", identifier},
+	{"struct", "description", free_text},
+	{"label", "name", identifier},
+	{"label", "value", "a whole number, decimal or hexadecimal as in '0x1f'"},
+	{"label", "description", free_text},
 	{"event", "name", "'LAYER::Class::Specifier', such as 'APP::Libc::Malloc'"},
+	{"event", "version", "a whole number from 1 to 9999"},
+	{"event", "level", "'error', 'warning', 'info', 'detail' or 'debug'"},
+	{"event", "since", version},
+	{"event", "deprecated", "what to use instead, in 1 to 400 characters"},
 	{"event", "description", free_text},
 	{"layerId", "value", layers},
 	{"classId", "value", identifier},
 	{"specifier", "value", identifier},
 	{"meaning", "value",
 	 "'sets-thread', 'thread-start', 'thread-end', 'process-name', 'interval-begin', "
-	 "'interval-end', 'counter', 'gauge', 'allocation', 'release' or 'sample'"},
-	{"source", "type", "'stub', 'tracepoint', 'perf' or 'perf-sample'"},
+	 "'interval-end', 'counter', 'gauge', 'allocation', 'release', 'sample', 'send', 'receive' "
+	 "or "
+	 "'access'"},
+	{"meaning", "group", "a name of letters, digits, '_' and ':', 120 in all at most"},
+	{"meaning", "scope", "'thread', 'process', 'cpu' or 'system'"},
+	{"source", "type", "'stub', 'tracepoint', 'perf', 'perf-sample' or 'usdt'"},
 	{"source", "name", "letters, digits and any of _ : . = - (120 in all at most)"},
 	{"source", "arguments",
 	 "C parameters of letters, digits, '_', '*', ',' and spaces, 300 in all at most"},
+	{"source", "kernel", "a range of kernels, such as '6.8-', '-6.7' or '5.18-6.7'"},
+	{"source", "binary", "the name of a program or library, such as 'libc.so.6'"},
+	{"from", "field", "the name of a field"},
+	{"from", "value", expression},
 	{"field", "name", identifier},
 	{"field", "type",
 	 "'uint8', 'uint16', 'uint32', 'uint64', 'int8', 'int16', 'int32', 'int64', 'float32', "
-	 "'float64', 'string' or 'list'"},
+	 "'float64', 'address', 'string', 'list', 'array' or 'struct'"},
 	{"field", "eltType", numbers},
 	{"field", "max", "a whole number from 1 to 4096"},
+	{"field", "count", "a whole number from 1 to 4096"},
+	{"field", "of", identifier},
+	{"field", "enum", identifier},
+	{"field", "flags", identifier},
 	{"field", "base", "'10' or '16'"},
 	{"field", "unit", "1 to 32 characters, none of them a control character"},
 	{"field", "role",
-	 "'process', 'thread', 'previous-thread', 'parent', 'name', 'value', 'address' or 'size'"},
-	{"field", "from",
-	 "a C expression of letters, digits, spaces and any of _ . , * + - & | < > ! ? : = ( ) [ "
-	 "], "
-	 "200 in all at most"},
+	 "'process', 'thread', 'previous-thread', 'parent', 'name', 'value', 'address', 'size', "
+	 "'key', "
+	 "'cpu', 'code' or 'old-address'"},
+	{"field", "from", expression},
 	{"field", "description", free_text},
 };
 
@@ -66,11 +94,20 @@ static const struct {
 	const char *parent;
 	const char *children[7];
 	int needed; /* that many of the first children can't be missing */
-	int once; /* each at most once */
+	unsigned many; /* bit for each child that may stand more than once */
+	int ordered; /* in this order */
 } structure[] = {
-	{"spec", {"event"}, 1, 0},
-	{"event", {"layerId", "classId", "specifier", "meaning", "source", "fields"}, 3, 1},
-	{"fields", {"field"}, 0, 0},
+	{"spec", {"event", "enum", "flags", "struct"}, 1, 0xf, 0},
+	{"event",
+	 {"layerId", "classId", "specifier", "meaning", "source", "fields"},
+	 3,
+	 1u << 4,
+	 1},
+	{"enum", {"label"}, 1, 1, 0},
+	{"flags", {"label"}, 1, 1, 0},
+	{"struct", {"field"}, 1, 1, 0},
+	{"source", {"from"}, 0, 1, 0},
+	{"fields", {"field"}, 0, 1, 0},
 };
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -113,7 +150,6 @@ static void attribute_error(struct validation *v, xmlNode *node, const char *ele
 			    const char *attribute)
 {
 	const char *expected = expected_value(element, attribute);
-	int line = (int)xmlGetLineNo(node);
 	char known[256];
 	xmlChar *value;
 
@@ -123,14 +159,15 @@ static void attribute_error(struct validation *v, xmlNode *node, const char *ele
 	snprintf(v->last_attribute, sizeof(v->last_attribute), "%s", attribute);
 	if (!expected) {
 		name_attributes(element, known, sizeof(known));
-		pem_spec_set__error(v->set, v->path, line,
+		pem_spec_set__error(v->set, v->path, pem_place__attribute(node, attribute),
 				    "<%s> has no attribute '%s': expected any of %s", element,
 				    attribute, known);
 		return;
 	}
 	value = xmlGetNoNsProp(node, (const xmlChar *)attribute);
-	pem_spec_set__error(v->set, v->path, line, "%s='%.80s' of <%s> is not valid: expected %s",
-			    attribute, value ? (const char *)value : "", element, expected);
+	pem_spec_set__error(v->set, v->path, pem_place__attribute(node, attribute),
+			    "%s='%.80s' of <%s> is not valid: expected %s", attribute,
+			    value ? (const char *)value : "", element, expected);
 	xmlFree(value);
 }
 
@@ -139,7 +176,7 @@ static void missing_attribute(struct validation *v, xmlNode *node, const char *e
 {
 	const char *expected = expected_value(element, attribute);
 
-	pem_spec_set__error(v->set, v->path, (int)xmlGetLineNo(node),
+	pem_spec_set__error(v->set, v->path, pem_place__node(node),
 			    "<%s> lacks its attribute '%s': expected %s", element, attribute,
 			    expected ? expected : "a value");
 }
@@ -166,7 +203,7 @@ static void missing_children(struct validation *v, xmlNode *node)
 		while (child && strcmp((const char *)child->name, name))
 			child = child->next;
 		if (!child)
-			pem_spec_set__error(v->set, v->path, (int)xmlGetLineNo(node),
+			pem_spec_set__error(v->set, v->path, pem_place__node(node),
 					    "<%s> holds no <%s>: expected one", node->name, name);
 	}
 }
@@ -187,9 +224,12 @@ static void on_schema_error(void *data, pem_xml_error *error)
 		missing_attribute(v, node, element, attribute);
 	else if (node && strstr(text, "Missing child element"))
 		missing_children(v, node);
+	else if (node &&
+		 strstr(text, "This element is not expected")) /* so those before it are missing */
+		missing_children(v, node->parent);
 	else
-		pem_spec_set__error(v->set, v->path, node ? (int)xmlGetLineNo(node) : error->line,
-				    "%.*s", (int)strcspn(text, "\n"), text);
+		pem_spec_set__error(v->set, v->path, pem_place__node(node), "%.*s",
+				    (int)strcspn(text, "\n"), text);
 }
 
 /* The name at parent, among the children that belong there; -1 if none. */
@@ -221,15 +261,37 @@ static int is_blank(const xmlChar *text)
 }
 
 /* Text's node knows the line where it ends; people look for where its first word is. */
-static int line_of_text(const xmlNode *node)
+static struct pem_spec_place place_of_text(const xmlNode *node)
 {
 	const char *p =
 		(const char *)node->content + strspn((const char *)node->content, " \t\r\n");
-	int line = (int)xmlGetLineNo(node), parent = (int)xmlGetLineNo(node->parent);
+	struct pem_spec_place parent = pem_place__node(node->parent);
+	int line = (int)xmlGetLineNo(node);
 
 	for (; *p; p++)
 		line -= *p == '\n';
-	return line < parent ? parent : line;
+	return line < parent.line ? parent : pem_place__line(node, line);
+}
+
+/* The same element may not stand again, or before those that come first; what is wrong is noted. */
+static int is_in_place(struct validation *v, size_t row, const xmlNode *node, int i, unsigned seen)
+{
+	const char *parent = (const char *)node->parent->name;
+	char known[128];
+
+	if (!(structure[row].many & 1u << i) && seen & 1u << i) {
+		pem_spec_set__error(v->set, v->path, pem_place__node(node),
+				    "a second <%s> in <%s>: expected one", node->name, parent);
+		return 0;
+	}
+	if (structure[row].ordered && seen >> i > 1) {
+		name_children(row, known, sizeof(known));
+		pem_spec_set__error(v->set, v->path, pem_place__node(node),
+				    "<%s> stands too late in <%s>: expected the order %s",
+				    node->name, parent, known);
+		return 0;
+	}
+	return 1;
 }
 
 /* May the node stay below a parent of this row? If not, the error is noted. seen: of children that stand once. */
@@ -237,7 +299,7 @@ static int belongs(struct validation *v, size_t row, const xmlNode *node, unsign
 {
 	const char *parent = (const char *)node->parent->name;
 	char known[128] = "nothing";
-	int line = (int)xmlGetLineNo(node), i;
+	int i;
 
 	if (node->type == XML_COMMENT_NODE || node->type == XML_PI_NODE)
 		return 1;
@@ -246,22 +308,19 @@ static int belongs(struct validation *v, size_t row, const xmlNode *node, unsign
 	if (node->type != XML_ELEMENT_NODE) {
 		if (is_blank(node->content))
 			return 1;
-		pem_spec_set__error(v->set, v->path, line_of_text(node),
+		pem_spec_set__error(v->set, v->path, place_of_text(node),
 				    "<%s> holds text: expected %s", parent, known);
 		return 0;
 	}
 	i = row < COUNT(structure) ? child_index(row, node) : -1;
 	if (i < 0) {
-		pem_spec_set__error(v->set, v->path, line,
+		pem_spec_set__error(v->set, v->path, pem_place__node(node),
 				    "<%s%.48s> does not belong in <%s>: expected %s",
 				    node->ns ? "other namespace:" : "", node->name, parent, known);
 		return 0;
 	}
-	if (structure[row].once && *seen & 1u << i) {
-		pem_spec_set__error(v->set, v->path, line, "a second <%s> in <%s>: expected one",
-				    node->name, parent);
+	if (!is_in_place(v, row, node, i, *seen))
 		return 0;
-	}
 	*seen |= 1u << i;
 	return 1;
 }
@@ -284,30 +343,44 @@ static void prune(struct validation *v, xmlNode *parent)
 	}
 }
 
-static int run_schema(struct validation *v, xmlDoc *doc)
-{
-	xmlSchemaParserCtxt *parser = NULL;
-	xmlSchemaValidCtxt *valid = NULL;
-	xmlSchema *schema = NULL;
-	int r = -EINVAL;
+/* Parsed once and kept for the next file: it takes longer than a spec. */
+static xmlSchema *kept_schema;
 
+static xmlSchema *schema_of_specs(void)
+{
+	xmlSchemaParserCtxt *parser;
+
+	if (kept_schema)
+		return kept_schema;
 	parser = xmlSchemaNewMemParserCtxt(pem_xsd, (int)sizeof(pem_xsd) - 1);
 	if (parser)
-		schema = xmlSchemaParse(parser);
-	if (schema)
-		valid = xmlSchemaNewValidCtxt(schema);
+		kept_schema = xmlSchemaParse(parser);
+	xmlSchemaFreeParserCtxt(parser);
+	return kept_schema;
+}
+
+void pem_spec_set__cleanup(void)
+{
+	xmlSchemaFree(kept_schema);
+	kept_schema = NULL;
+}
+
+static int run_schema(struct validation *v, xmlDoc *doc)
+{
+	xmlSchema *schema = schema_of_specs();
+	xmlSchemaValidCtxt *valid = schema ? xmlSchemaNewValidCtxt(schema) : NULL;
+	struct pem_spec_place whole = {0, 0};
+	int r;
+
 	if (!valid) {
-		pem_spec_set__error(v->set, v->path, 0,
+		pem_spec_set__error(v->set, v->path, whole,
 				    "the built-in pem.xsd can't be used: "
 				    "expected a pem-codegen built from a sound one");
-		goto out;
+		return -EINVAL;
 	}
 	xmlSchemaSetValidStructuredErrors(valid, on_schema_error, v);
 	r = xmlSchemaValidateDoc(valid, doc) < 0 ? -EINVAL : 0;
-out:
 	xmlSchemaFreeValidCtxt(valid);
-	xmlSchemaFree(schema);
-	xmlSchemaFreeParserCtxt(parser);
 	return r;
 }
 
@@ -318,7 +391,7 @@ int pem_validate(struct pem_spec_set *set, const char *path, xmlDoc *doc)
 
 	if (!root || root->ns || strcmp((const char *)root->name, "spec")) {
 		pem_spec_set__error(
-			set, path, root ? (int)xmlGetLineNo(root) : 1,
+			set, path, pem_place__node(root),
 			"the root element is <%s%.48s>: expected <spec>, in no namespace",
 			root && root->ns ? "other namespace:" : "",
 			root ? (const char *)root->name : "");

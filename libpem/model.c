@@ -22,8 +22,8 @@ extern const size_t pem_catalogue_model_bytes;
 #define TABLE_SIZE (2u * PEM_MODEL_EVENTS_MAX) /* a power of two, at most half full */
 
 const char *const pem_type_words[PEM_TYPE_COUNT] = {
-	"-",     "uint8", "uint16",  "uint32",  "uint64", "int8", "int16",
-	"int32", "int64", "float32", "float64", "string", "list",
+	"-",     "uint8",   "uint16",  "uint32", "uint64", "int8",    "int16", "int32",
+	"int64", "float32", "float64", "string", "list",   "address", "array",
 };
 const char *const pem_meaning_words[PEM_MEANING_COUNT] = {
 	"-",
@@ -38,12 +38,20 @@ const char *const pem_meaning_words[PEM_MEANING_COUNT] = {
 	"allocation",
 	"release",
 	"sample",
+	"send",
+	"receive",
+	"access",
 };
 const char *const pem_role_words[PEM_ROLE_COUNT] = {
-	"-", "process", "thread", "previous-thread", "parent", "name", "value", "address", "size",
+	"-",   "process", "thread", "previous-thread", "parent", "name", "value", "address", "size",
+	"key", "cpu",     "code",   "old-address",
 };
-const char *const pem_source_words[PEM_SOURCE_COUNT] = {"stub", "tracepoint", "perf",
-							"perf-sample"};
+const char *const pem_source_words[PEM_SOURCE_COUNT] = {"stub", "tracepoint", "perf", "perf-sample",
+							"usdt"};
+const char *const pem_level_words[PEM_LEVEL_COUNT] = {"-",    "error",  "warning",
+						      "info", "detail", "debug"};
+const char *const pem_scope_words[PEM_SCOPE_COUNT] = {"-", "thread", "process", "cpu", "system"};
+const char *const pem_label_kind_words[PEM_LABELS_COUNT] = {"-", "enum", "flags"};
 
 struct pem_model {
 	struct pem_model_block *blocks;
@@ -157,17 +165,19 @@ static void model_truncate(struct pem_model *model, size_t count)
 static int field_equal(const struct pem_field *a, const struct pem_field *b)
 {
 	return strcmp(a->name, b->name) == 0 && strcmp(a->unit, b->unit) == 0 &&
-	       a->type == b->type && a->element_type == b->element_type && a->base == b->base &&
-	       a->role == b->role && a->offset == b->offset && a->max_count == b->max_count;
+	       a->type == b->type && a->element_type == b->element_type && a->offset == b->offset &&
+	       a->max_count == b->max_count;
 }
 
-/* The same event for whoever reads its records: a better worded description makes no other event. */
+/*
+ * The same event for whoever reads its records: what its bytes hold. What people say about it (descriptions, levels,
+ * meanings, roles, labels, sources) may have been edited since; the first to come is kept.
+ */
 static int event_equal(const struct pem_event *a, const struct pem_event *b)
 {
 	unsigned i;
 
-	if (a->id != b->id || strcmp(a->name, b->name) != 0 || a->meaning != b->meaning ||
-	    a->source_kind != b->source_kind || strcmp(a->source_name, b->source_name) != 0 ||
+	if (a->id != b->id || strcmp(a->name, b->name) != 0 || a->version != b->version ||
 	    a->fixed_bytes != b->fixed_bytes || a->max_bytes != b->max_bytes ||
 	    a->field_count != b->field_count)
 		return 0;
@@ -184,8 +194,12 @@ static int model_add_event(struct pem_model *model, const struct pem_event *even
 {
 	const struct pem_event *other = pem_model__by_id(model, event->id);
 
-	if (!other)
+	if (!other) {
+		/* Versions of one event live side by side; anything else of its name is another's. */
 		other = pem_model__by_name(model, event->name);
+		if (other && other->version != event->version)
+			other = NULL;
+	}
 	if (other) {
 		if (event_equal(other, event))
 			return 0;
@@ -243,17 +257,24 @@ static unsigned count_lines(const char *text)
 static void write_event(FILE *out, const struct pem_event *e)
 {
 	const struct pem_field *f;
-	unsigned i;
+	unsigned i, k;
 
-	fprintf(out, "event\t%08x\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%u\t%u\t%u\t%u\t%s\n", e->id,
-		e->name, e->layer, e->class_name, e->specifier, pem_meaning__name(e->meaning),
-		pem_source_kind__name(e->source_kind), e->source_name, e->fixed_bytes, e->max_bytes,
-		e->field_count, count_lines(e->tsdl), e->description);
+	fprintf(out, "event\t%08x\t%s\t%s\t%s\t%s\t%u\t%s\t%s\t%s\t%s\t", e->id, e->name, e->layer,
+		e->class_name, e->specifier, e->version, pem_level__name(e->level),
+		pem_meaning__name(e->meaning), e->group, pem_scope__name(e->scope));
+	fprintf(out, "%s\t%s\t%u\t%u\t%u\t%u\t%s\t%s\t%s\n", pem_source_kind__name(e->source_kind),
+		e->source_name, e->fixed_bytes, e->max_bytes, e->field_count, count_lines(e->tsdl),
+		e->since, e->deprecated, e->description);
 	for (i = 0; i < e->field_count; i++) {
 		f = &e->fields[i];
-		fprintf(out, "field\t%s\t%s\t%s\t%u\t%s\t%u\t%u\t%s\t%s\n", f->name,
+		fprintf(out, "field\t%s\t%s\t%s\t%u\t%s\t%u\t%u\t%s\t%s\t%u\t%s\n", f->name,
 			pem_type__name(f->type), pem_type__name(f->element_type), f->base,
-			pem_role__name(f->role), f->offset, f->max_count, f->unit, f->description);
+			pem_role__name(f->role), f->offset, f->max_count, f->unit,
+			pem_label_kind_words[f->label_kind], f->label_count, f->description);
+		for (k = 0; k < f->label_count; k++)
+			fprintf(out, "label\t%016llx\t%s\t%s\n",
+				(unsigned long long)f->labels[k].value, f->labels[k].name,
+				f->labels[k].description);
 	}
 	if (*e->tsdl)
 		fprintf(out, "%s\n", e->tsdl);
@@ -341,10 +362,10 @@ int pem_event__matches(const struct pem_event *event, const char *pattern)
 size_t pem_type__bytes(enum pem_type type)
 {
 	static const uint8_t bytes[PEM_TYPE_COUNT] = {
-		[PEM_TYPE_UINT8] = 1,   [PEM_TYPE_UINT16] = 2, [PEM_TYPE_UINT32] = 4,
-		[PEM_TYPE_UINT64] = 8,  [PEM_TYPE_INT8] = 1,   [PEM_TYPE_INT16] = 2,
-		[PEM_TYPE_INT32] = 4,   [PEM_TYPE_INT64] = 8,  [PEM_TYPE_FLOAT32] = 4,
-		[PEM_TYPE_FLOAT64] = 8,
+		[PEM_TYPE_UINT8] = 1,   [PEM_TYPE_UINT16] = 2,  [PEM_TYPE_UINT32] = 4,
+		[PEM_TYPE_UINT64] = 8,  [PEM_TYPE_INT8] = 1,    [PEM_TYPE_INT16] = 2,
+		[PEM_TYPE_INT32] = 4,   [PEM_TYPE_INT64] = 8,   [PEM_TYPE_FLOAT32] = 4,
+		[PEM_TYPE_FLOAT64] = 8, [PEM_TYPE_ADDRESS] = 8,
 	};
 
 	return (unsigned)type < PEM_TYPE_COUNT ? bytes[type] : 0;
@@ -363,6 +384,27 @@ const char *pem_meaning__name(enum pem_meaning meaning)
 const char *pem_role__name(enum pem_role role)
 {
 	return (unsigned)role < PEM_ROLE_COUNT ? pem_role_words[role] : "-";
+}
+
+const char *pem_level__name(enum pem_level level)
+{
+	return (unsigned)level < PEM_LEVEL_COUNT ? pem_level_words[level] : "-";
+}
+
+const char *pem_scope__name(enum pem_scope scope)
+{
+	return (unsigned)scope < PEM_SCOPE_COUNT ? pem_scope_words[scope] : "-";
+}
+
+const char *pem_field__label(const struct pem_field *field, uint64_t value)
+{
+	unsigned i;
+
+	for (i = 0; field->label_kind == PEM_LABELS_ENUM && i < field->label_count; i++) {
+		if (field->labels[i].value == value)
+			return field->labels[i].name;
+	}
+	return NULL;
 }
 
 const char *pem_source_kind__name(enum pem_source_kind kind)

@@ -15,6 +15,7 @@
 #define PEM_MODEL_TEXT_MAX (64u << 20)
 #define PEM_MODEL_EVENTS_MAX 4096u
 #define PEM_MODEL_FIELDS_MAX 256u
+#define PEM_MODEL_LABELS_MAX 1024u /* of one field */
 
 /* One parsed text: the strings of its events and fields lie in text. */
 struct pem_model_block {
@@ -22,8 +23,10 @@ struct pem_model_block {
 	char *text;
 	struct pem_event *events;
 	struct pem_field *fields;
+	struct pem_label *labels;
 	size_t event_count;
 	size_t field_count;
+	size_t label_count;
 };
 
 /* The words of the text form, by number. */
@@ -31,6 +34,9 @@ extern const char *const pem_type_words[PEM_TYPE_COUNT];
 extern const char *const pem_meaning_words[PEM_MEANING_COUNT];
 extern const char *const pem_role_words[PEM_ROLE_COUNT];
 extern const char *const pem_source_words[PEM_SOURCE_COUNT];
+extern const char *const pem_level_words[PEM_LEVEL_COUNT];
+extern const char *const pem_scope_words[PEM_SCOPE_COUNT];
+extern const char *const pem_label_kind_words[PEM_LABELS_COUNT];
 
 /* An event's place in order of addition, or -1. */
 ssize_t pem_model__index(const struct pem_model *model, uint32_t id);

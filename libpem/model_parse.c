@@ -16,8 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EVENT_CELLS 14
-#define FIELD_CELLS 10
+#define EVENT_CELLS 20
+#define FIELD_CELLS 12
+#define LABEL_CELLS 4
 #define RESERVED_IDS 16u
 
 struct parser {
@@ -29,6 +30,7 @@ struct parser {
 	unsigned line;
 	size_t event_capacity;
 	size_t field_capacity;
+	size_t label_capacity;
 };
 
 static __attribute__((format(printf, 2, 3))) int parser_say(struct parser *p, const char *format,
@@ -52,6 +54,7 @@ void pem_model_block__free(struct pem_model_block *block)
 	free(block->text);
 	free(block->events);
 	free(block->fields);
+	free(block->labels);
 	free(block);
 }
 
@@ -127,26 +130,39 @@ static int parse_number(struct parser *p, const char *what, const char *cell, ui
 	return 0;
 }
 
-static int parse_id(struct parser *p, const char *cell, uint32_t *id)
+/* A number of just so many hexadecimal digits. */
+static int parse_hex(struct parser *p, const char *what, const char *cell, unsigned digits,
+		     uint64_t *value)
 {
-	uint32_t v = 0;
+	uint64_t v = 0;
 	unsigned i;
 	char c;
 
-	for (i = 0; i < 8; i++) {
+	for (i = 0; i < digits; i++) {
 		c = cell[i];
 		if (c >= '0' && c <= '9')
-			v = v << 4 | (uint32_t)(c - '0');
+			v = v << 4 | (uint64_t)(c - '0');
 		else if (c >= 'a' && c <= 'f')
-			v = v << 4 | (uint32_t)(c - 'a' + 10);
+			v = v << 4 | (uint64_t)(c - 'a' + 10);
 		else
 			break;
 	}
-	if (i != 8 || cell[8])
-		return parser_say(p, "id '%.20s' is not 8 hexadecimal digits", cell);
-	if (v < RESERVED_IDS)
-		return parser_say(p, "id %08x is reserved", v);
-	*id = v;
+	if (i != digits || cell[digits])
+		return parser_say(p, "%s '%.20s' is not %u hexadecimal digits", what, cell, digits);
+	*value = v;
+	return 0;
+}
+
+static int parse_id(struct parser *p, const char *cell, uint32_t *id)
+{
+	uint64_t value = 0;
+	int rc = parse_hex(p, "id", cell, 8, &value);
+
+	if (rc)
+		return rc;
+	if (value < RESERVED_IDS)
+		return parser_say(p, "id %08x is reserved", (uint32_t)value);
+	*id = (uint32_t)value;
 	return 0;
 }
 
@@ -177,6 +193,20 @@ static int is_identifier(const char *s)
 	for (c = s; *c; c++) {
 		if (!((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || *c == '_' ||
 		      (*c >= '0' && *c <= '9' && c > s)))
+			return 0;
+	}
+	return c > s;
+}
+
+/* A field's name: an identifier, or for a structure's member several, parted by dots. */
+static int is_field_name(const char *s)
+{
+	const char *c;
+
+	for (c = s; *c; c++) {
+		if (*c == '.' ? c == s || c[-1] == '.' || !c[1]
+			      : !((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
+				  *c == '_' || (*c >= '0' && *c <= '9' && c > s && c[-1] != '.')))
 			return 0;
 	}
 	return c > s;
@@ -216,11 +246,13 @@ static int check_layout(struct parser *p, const struct pem_event *e, const struc
 {
 	size_t size = pem_type__bytes(f->type);
 	int is_list = f->type == PEM_TYPE_LIST, is_string = f->type == PEM_TYPE_STRING;
+	int is_array = f->type == PEM_TYPE_ARRAY;
+	size_t align = is_list ? sizeof(uint32_t) : size;
 
 	if (f->type == PEM_TYPE_NONE)
 		return parser_say(p, "field '%.40s' has no type", f->name);
-	if (is_list != (pem_type__bytes(f->element_type) != 0) ||
-	    (!is_list && f->element_type != PEM_TYPE_NONE))
+	if ((is_list || is_array) != (pem_type__bytes(f->element_type) != 0) ||
+	    (!is_list && !is_array && f->element_type != PEM_TYPE_NONE))
 		return parser_say(p, "field '%.40s' of type %s has the element type %s", f->name,
 				  pem_type__name(f->type), pem_type__name(f->element_type));
 	if (f->max_count == 0 || (size && f->max_count != 1))
@@ -231,14 +263,59 @@ static int check_layout(struct parser *p, const struct pem_event *e, const struc
 			       ? 0
 			       : parser_say(p, "string '%.40s' has the offset %u instead of 0",
 					    f->name, f->offset);
-	if (is_list)
-		size = sizeof(uint32_t);
-	if (f->offset < *fixed_end || f->offset + size > e->fixed_bytes || f->offset % size)
+	if (is_array)
+		align = pem_type__bytes(f->element_type);
+	size = is_array ? align * f->max_count : align;
+	if (f->offset < *fixed_end || f->offset + size > e->fixed_bytes || f->offset % align)
 		return parser_say(
 			p, "field '%.40s' at offset %u: next free is %zu, and %u bytes are fixed",
 			f->name, f->offset, *fixed_end, e->fixed_bytes);
 	*fixed_end = f->offset + size;
 	return 0;
+}
+
+static int parse_label(struct parser *p)
+{
+	struct pem_model_block *block = p->block;
+	char *cell[LABEL_CELLS], *line;
+	struct pem_label *label;
+	int rc;
+
+	rc = grow((void **)&block->labels, &p->label_capacity, block->label_count, sizeof(*label));
+	if (!rc)
+		rc = parser_line(p, &line);
+	if (!rc)
+		rc = parser_cells(p, line, cell, LABEL_CELLS);
+	if (rc)
+		return rc;
+	label = &block->labels[block->label_count++];
+	label->name = cell[2];
+	label->description = cell[3];
+	if (strcmp(cell[0], "label") != 0 || !is_identifier(label->name))
+		return parser_say(p, "'%.40s' where a label's line belongs", cell[0]);
+	return parse_hex(p, "label", cell[1], 16, &label->value);
+}
+
+/* A field's labels, the lines after its own. */
+static int parse_labels(struct parser *p, struct pem_field *f, const char *kind, const char *count)
+{
+	uint32_t labels = 0, i;
+	int rc;
+
+	rc = parse_word(p, "kind of labels", pem_label_kind_words, PEM_LABELS_COUNT, kind,
+			&f->label_kind);
+	if (!rc)
+		rc = parse_number(p, "number of labels", count, PEM_MODEL_LABELS_MAX, &labels);
+	if (!rc && (labels != 0) != (f->label_kind != PEM_LABELS_NONE))
+		rc = parser_say(p, "field '%.40s' has %u labels of kind '%s'", f->name, labels,
+				pem_label_kind_words[f->label_kind]);
+	if (!rc && labels && !(f->type >= PEM_TYPE_UINT8 && f->type <= PEM_TYPE_INT64))
+		rc = parser_say(p, "field '%.40s' of type %s has labels", f->name,
+				pem_type__name(f->type));
+	f->label_count = (uint16_t)labels;
+	for (i = 0; !rc && i < labels; i++)
+		rc = parse_label(p);
+	return rc;
 }
 
 static int parse_field(struct parser *p, const struct pem_event *e, size_t first, size_t *fixed_end)
@@ -261,8 +338,8 @@ static int parse_field(struct parser *p, const struct pem_event *e, size_t first
 	memset(f, 0, sizeof(*f));
 	f->name = cell[1];
 	f->unit = cell[8];
-	f->description = cell[9];
-	if (strcmp(cell[0], "field") != 0 || !is_identifier(f->name))
+	f->description = cell[11];
+	if (strcmp(cell[0], "field") != 0 || !is_field_name(f->name))
 		return parser_say(p, "'%.40s %.40s' where a field's line belongs", cell[0],
 				  f->name);
 	for (i = first; i + 1 < block->field_count; i++) {
@@ -281,7 +358,8 @@ static int parse_field(struct parser *p, const struct pem_event *e, size_t first
 	f->base = (uint8_t)base;
 	f->offset = (uint16_t)offset;
 	f->max_count = (uint16_t)max_count;
-	return check_layout(p, e, f, fixed_end);
+	rc = check_layout(p, e, f, fixed_end);
+	return rc ? rc : parse_labels(p, f, cell[9], cell[10]);
 }
 
 /* Can the record hold the tail at its longest? */
@@ -326,30 +404,40 @@ static int parse_tsdl(struct parser *p, uint32_t lines, const char **tsdl)
 
 static int parse_event_cells(struct parser *p, char **cell, struct pem_event *e, uint32_t *lines)
 {
-	uint32_t fixed = 0, max = 0, fields = 0;
+	uint32_t fixed = 0, max = 0, fields = 0, version = 0;
 	int rc;
 
 	e->name = cell[2];
 	e->layer = cell[3];
 	e->class_name = cell[4];
 	e->specifier = cell[5];
-	e->source_name = cell[8];
-	e->description = cell[13];
+	e->group = cell[9];
+	e->source_name = cell[12];
+	e->since = cell[17];
+	e->deprecated = cell[18];
+	e->description = cell[19];
 	if (strcmp(cell[0], "event") != 0)
 		return parser_say(p, "'%.40s' where an event's line belongs", cell[0]);
 	if (!is_name(e->name, e->layer, e->class_name, e->specifier))
 		return parser_say(p, "name '%.60s' is not made of '%.40s', '%.40s' and '%.40s'",
 				  e->name, e->layer, e->class_name, e->specifier);
 	if ((rc = parse_id(p, cell[1], &e->id)) ||
-	    (rc = parse_word(p, "meaning", pem_meaning_words, PEM_MEANING_COUNT, cell[6],
+	    (rc = parse_number(p, "version", cell[6], UINT16_MAX, &version)) ||
+	    (rc = parse_word(p, "level", pem_level_words, PEM_LEVEL_COUNT, cell[7], &e->level)) ||
+	    (rc = parse_word(p, "meaning", pem_meaning_words, PEM_MEANING_COUNT, cell[8],
 			     &e->meaning)) ||
-	    (rc = parse_word(p, "source", pem_source_words, PEM_SOURCE_COUNT, cell[7],
+	    (rc = parse_word(p, "scope", pem_scope_words, PEM_SCOPE_COUNT, cell[10], &e->scope)) ||
+	    (rc = parse_word(p, "source", pem_source_words, PEM_SOURCE_COUNT, cell[11],
 			     &e->source_kind)) ||
-	    (rc = parse_number(p, "fixed size", cell[9], UINT16_MAX, &fixed)) ||
-	    (rc = parse_number(p, "largest size", cell[10], UINT16_MAX, &max)) ||
-	    (rc = parse_number(p, "number of fields", cell[11], PEM_MODEL_FIELDS_MAX, &fields)) ||
-	    (rc = parse_number(p, "number of CTF lines", cell[12], PEM_MODEL_TEXT_MAX, lines)))
+	    (rc = parse_number(p, "fixed size", cell[13], UINT16_MAX, &fixed)) ||
+	    (rc = parse_number(p, "largest size", cell[14], UINT16_MAX, &max)) ||
+	    (rc = parse_number(p, "number of fields", cell[15], PEM_MODEL_FIELDS_MAX, &fields)) ||
+	    (rc = parse_number(p, "number of CTF lines", cell[16], PEM_MODEL_TEXT_MAX, lines)))
 		return rc;
+	if (version == 0 || e->level == 0)
+		return parser_say(p, "event '%.60s' has version %u and level '%s'", e->name,
+				  version, pem_level_words[e->level]);
+	e->version = (uint16_t)version;
 	if (fixed < 8 || max < fixed || max % 8)
 		return parser_say(p, "event '%.60s' can't have %u fixed and %u bytes at most",
 				  e->name, fixed, max);
@@ -392,11 +480,26 @@ static int parse_event(struct parser *p)
 	return rc;
 }
 
+/* Once the arrays have stopped moving: which fields and labels are whose. */
+static void connect(struct pem_model_block *block)
+{
+	size_t i, at = 0;
+
+	for (i = 0; i < block->event_count; i++) {
+		block->events[i].fields = block->fields + at;
+		at += block->events[i].field_count;
+	}
+	for (i = 0, at = 0; i < block->field_count; i++) {
+		if (block->fields[i].label_count)
+			block->fields[i].labels = block->labels + at;
+		at += block->fields[i].label_count;
+	}
+}
+
 static int parse_text(struct parser *p)
 {
-	struct pem_model_block *block = p->block;
+	char version[8];
 	char *cell[2], *line;
-	size_t i, at = 0;
 	int rc;
 
 	rc = parser_line(p, &line);
@@ -404,16 +507,14 @@ static int parse_text(struct parser *p)
 		rc = parser_cells(p, line, cell, 2);
 	if (!rc && strcmp(cell[0], "pem-model") != 0)
 		rc = parser_say(p, "'%.40s' where 'pem-model' belongs", cell[0]);
-	if (!rc && strcmp(cell[1], "1") != 0)
-		rc = parser_say(p, "version '%.20s' of the format is not 1, the one known here",
-				cell[1]);
+	snprintf(version, sizeof(version), "%d", PEM_MODEL_VERSION);
+	if (!rc && strcmp(cell[1], version) != 0)
+		rc = parser_say(p, "version '%.20s' of the format is not %s, the one known here",
+				cell[1], version);
 	while (!rc && p->at < p->end)
 		rc = parse_event(p);
-	/* The fields have stopped moving. */
-	for (i = 0; !rc && i < block->event_count; i++) {
-		block->events[i].fields = block->fields + at;
-		at += block->events[i].field_count;
-	}
+	if (!rc)
+		connect(p->block);
 	return rc;
 }
 

@@ -106,7 +106,7 @@ static void put_number(FILE *out, enum pem_type type, unsigned base, const void 
 	} else if (type == PEM_TYPE_FLOAT64) {
 		memcpy(&real, data, sizeof(real));
 		put_double(out, real, false);
-	} else if (base == 16 || (type >= PEM_TYPE_UINT8 && type <= PEM_TYPE_UINT64)) {
+	} else if (base == 16 || type < PEM_TYPE_INT8 || type > PEM_TYPE_INT64) {
 		put_unsigned(out, bits, base);
 	} else {
 		value = (int64_t)(bits << (64 - bytes * 8)) >> (64 - bytes * 8);
@@ -124,7 +124,7 @@ static void put_field(FILE *out, const struct pem_record *record, unsigned i)
 
 	if (field->type == PEM_TYPE_STRING) {
 		put_text(out, pem_record__string(record, i));
-	} else if (field->type == PEM_TYPE_LIST) {
+	} else if (field->type == PEM_TYPE_LIST || field->type == PEM_TYPE_ARRAY) {
 		count = pem_record__list(record, i, &elements);
 		for (k = 0; k < count; k++) {
 			if (k)

@@ -395,8 +395,9 @@ static int add(struct pem_html_data *data, const struct pem_record *record)
 	series->bins[bin_of(data, record->time_ns)]++;
 	if (series->values)
 		add_value(data, series, record);
-	if (record->event->meaning == PEM_MEANS_INTERVAL_BEGIN ||
-	    record->event->meaning == PEM_MEANS_INTERVAL_END)
+	if ((record->event->meaning == PEM_MEANS_INTERVAL_BEGIN ||
+	     record->event->meaning == PEM_MEANS_INTERVAL_END) &&
+	    strcmp(record->event->layer, "OS") && record->event->level <= PEM_LEVEL_INFO)
 		pem_html_phases__add(&data->phases, record);
 	return 0;
 }

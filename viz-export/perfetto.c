@@ -356,7 +356,7 @@ static int set_annotations(struct perfetto *p, TrackEvent *e, const struct pem_r
 			a->string_value = clean_text(&p->arena, pem_record__string(record, i));
 			if (!a->string_value)
 				return -ENOMEM;
-		} else if (event->fields[i].type != PEM_TYPE_LIST) {
+		} else if (pem_type__bytes(event->fields[i].type)) {
 			set_number(a, event->fields[i].type, event->fields[i].base,
 				   record->data + event->fields[i].offset);
 		} else if (set_list(p, a, record, i)) {
@@ -419,8 +419,9 @@ static int put_slice_or_instant(struct perfetto *p, const struct pem_record *rec
 	e.n_categories = 1;
 	e.categories = &category;
 	e.has_type = 1;
-	if (event->meaning != PEM_MEANS_INTERVAL_BEGIN &&
-	    event->meaning != PEM_MEANS_INTERVAL_END) {
+	if ((event->meaning != PEM_MEANS_INTERVAL_BEGIN &&
+	     event->meaning != PEM_MEANS_INTERVAL_END) ||
+	    event->scope != PEM_SCOPE_THREAD) {
 		e.type = PERFETTO__PROTOS__TRACK_EVENT__TYPE__TYPE_INSTANT;
 		e.name = short_name(event);
 		name = -1;

@@ -373,6 +373,8 @@ uint64_t pem_wish__action(const struct pem_wish *wish)
 		flags |= PEM_ACTION_STAT;
 	if (wish->field != PEM_NO_FIELD) {
 		type = wish->event->fields[wish->field].type;
+		if (type == PEM_TYPE_ADDRESS) /* an action has 4 bits for what is added up */
+			type = PEM_TYPE_UINT64;
 		offset = wish->event->fields[wish->field].offset;
 	}
 	if (wish->context.tid != PEM_ANY || wish->context.cpu != PEM_NO_CPU)

@@ -28,7 +28,7 @@ static struct number load(const struct pem_record *record, unsigned field)
 		return n;
 	f = &record->event->fields[field];
 	bytes = pem_type__bytes(f->type);
-	memcpy(&bits, record->data + f->offset, bytes); /* 0 bytes of strings and lists */
+	memcpy(&bits, record->data + f->offset, bytes); /* 0 bytes of strings, lists and arrays */
 	switch (f->type) {
 	case PEM_TYPE_INT8:
 	case PEM_TYPE_INT16:
@@ -124,11 +124,18 @@ const char *pem_record__string(const struct pem_record *record, unsigned field)
 
 uint32_t pem_record__list(const struct pem_record *record, unsigned field, const void **elements)
 {
+	const struct pem_field *f;
 	uint32_t count = 0;
 
 	*elements = NULL;
-	if (field >= record->event->field_count ||
-	    record->event->fields[field].type != PEM_TYPE_LIST)
+	if (field >= record->event->field_count)
+		return 0;
+	f = &record->event->fields[field];
+	if (f->type == PEM_TYPE_ARRAY) {
+		*elements = record->data + f->offset;
+		return f->max_count;
+	}
+	if (f->type != PEM_TYPE_LIST)
 		return 0;
 	*elements = tail(record, field, &count);
 	return count;

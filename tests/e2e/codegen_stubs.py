@@ -177,7 +177,7 @@ int main(void)
 	check(registered == 1, "registered once");
 	check((uintptr_t)&pem_page_probe % PEM_PAGE_ALIGN == 0, "page alignment");
 	check(sizeof(pem_page_probe) % PEM_PAGE_ALIGN == 0, "page size");
-	check(!strncmp(pem_provider_probe.model, "pem-model\t1\nevent\t", 17), "model");
+	check(!strncmp(pem_provider_probe.model, "pem-model\t2\nevent\t", 17), "model");
 	use_chunk(sizeof(chunk));
 
 	raise_all(0);

@@ -15,11 +15,11 @@ FIRST = ["clock", "time_ns", "layer", "event", "pid", "tid", "cpu", "process"]
 def mixed(trace):
     """An event with a field of each kind, among them one named like a column."""
     trace.model[MIXED] = ((), [
-        "event\t%08x\t%s\tAPP\tTest\tMixed\t-\tstub\t\t32\t136\t7\t0\t" % (event_id(MIXED), MIXED),
-        "field\tsmall\tint8\t-\t10\t-\t8\t1\t\t", "field\tpid\tuint16\t-\t10\t-\t10\t1\t\t",
-        "field\ttext\tstring\t-\t10\t-\t0\t64\t\t", "field\tlist\tlist\tuint64\t16\t-\t12\t4\t\t",
-        "field\treal\tfloat64\t-\t10\t-\t16\t1\t\t", "field\tratio\tfloat32\t-\t10\t-\t24\t1\t\t",
-        "field\tflags\tuint32\t-\t16\t-\t28\t1\t\t"])
+        "event\t%08x\t%s\tAPP\tTest\tMixed\t1\tinfo\t-\t\t-\tstub\t\t32\t136\t7\t0\t\t\t" % (event_id(MIXED), MIXED),
+        "field\tsmall\tint8\t-\t10\t-\t8\t1\t\t-\t0\t", "field\tpid\tuint16\t-\t10\t-\t10\t1\t\t-\t0\t",
+        "field\ttext\tstring\t-\t10\t-\t0\t64\t\t-\t0\t", "field\tlist\tlist\tuint64\t16\t-\t12\t4\t\t-\t0\t",
+        "field\treal\tfloat64\t-\t10\t-\t16\t1\t\t-\t0\t", "field\tratio\tfloat32\t-\t10\t-\t24\t1\t\t-\t0\t",
+        "field\tflags\tuint32\t-\t16\t-\t28\t1\t\t-\t0\t"])
 
 
 def add_mixed(trace, time_ns, text, numbers=(), small=-1, real=2.5, ratio=0.1, flags=0xBEEF):

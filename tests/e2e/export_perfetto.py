@@ -112,10 +112,10 @@ def annotations_of_each_kind():
     name = "APP::Test::Mixed"
     trace = Trace()
     trace.model[name] = ((), [
-        "event\t%08x\t%s\tAPP\tTest\tMixed\t-\tstub\t\t32\t136\t5\t0\t" % (event_id(name), name),
-        "field\tsmall\tint8\t-\t10\t-\t8\t1\t\t", "field\ttext\tstring\t-\t10\t-\t0\t64\t\t",
-        "field\tlist\tlist\tuint64\t10\t-\t12\t4\t\t", "field\treal\tfloat64\t-\t10\t-\t16\t1\t\t",
-        "field\taddress\tuint64\t-\t16\t-\t24\t1\t\t"])
+        "event\t%08x\t%s\tAPP\tTest\tMixed\t1\tinfo\t-\t\t-\tstub\t\t32\t136\t5\t0\t\t\t" % (event_id(name), name),
+        "field\tsmall\tint8\t-\t10\t-\t8\t1\t\t-\t0\t", "field\ttext\tstring\t-\t10\t-\t0\t64\t\t-\t0\t",
+        "field\tlist\tlist\tuint64\t10\t-\t12\t4\t\t-\t0\t", "field\treal\tfloat64\t-\t10\t-\t16\t1\t\t-\t0\t",
+        "field\taddress\tuint64\t-\t16\t-\t24\t1\t\t-\t0\t"])
     data = struct.pack("<bxxxIdQ", -5, 2, 0.5, 2 ** 64 - 1)
     for i, words in enumerate((b"caf\xc3\xa9\0\0\0", b"caf\xe9 \xff\0\0")):
         trace.records.append((START + i, name, data + words + struct.pack("<QQ", 3, 4), (USER, 1, 1, NO_CPU)))

@@ -49,10 +49,12 @@ class Trace:
                 size = struct.calcsize(FORMATS[kind])
                 offset, count = (at + size - 1) // size * size, 1
                 at = offset + size
-            lines.append("\t".join(["field", field, kind, "-", "10", role, str(offset), str(count), unit, ""]))
+            lines.append("\t".join(["field", field, kind, "-", "10", role, str(offset), str(count), unit,
+                                    "-", "0", ""]))
         most = (max(most, at + most - 8) + 7) // 8 * 8
-        head = ["event", "%08x" % event_id(name), name, layer, klass, specifier, meaning, "stub", "", str(at), str(most),
-                str(len(lines)), "0", description]
+        group, scope = (layer + "::" + klass, "thread") if meaning.startswith("interval") else ("", "-")
+        head = ["event", "%08x" % event_id(name), name, layer, klass, specifier, "1", "info", meaning, group, scope,
+                "stub", "", str(at), str(most), str(len(lines)), "0", "", "", description]
         self.model[name] = (fields, ["\t".join(head)] + lines)
         return name
 
@@ -72,7 +74,7 @@ class Trace:
 
     def write(self, folder):
         os.makedirs(os.path.join(folder, ".pem"))
-        self._write(folder, ".pem/model", "pem-model\t1\n" + "".join(
+        self._write(folder, ".pem/model", "pem-model\t2\n" + "".join(
             line + "\n" for _, lines in self.model.values() for line in lines))
         run = ["%s=%s" % item for item in self.run.items()]
         run += ["cost=" + "\t".join(map(str, cost)) for cost in self.costs]

@@ -34,9 +34,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!errors)
 		return 0;
 	pem_spec_set__load_bytes(&set, "fuzz.xml", (const char *)data, size);
+	pem_spec_set__resolve(&set);
 	pem_spec_set__check(&set);
 	pem_spec_set__layout(&set);
-	pem_spec_set__print_errors(&set, errors);
+	pem_spec_set__print_errors(&set, 1, errors);
 	if (!set.error_count)
 		run_backends(&set);
 	pem_spec_set__free(&set);

@@ -72,9 +72,9 @@ static void writes_back_the_same_text(void **state)
 
 static void keeps_events_where_they_are_when_others_come(void **state)
 {
-	static const char more[] =
-		"pem-model\t1\n"
-		"event\t00000200\tAPP::More::One\tAPP\tMore\tOne\t-\tstub\t\t8\t8\t0\t0\t\n";
+	static const char more[] = "pem-model\t2\n"
+				   "event\t00000200\tAPP::More::One\tAPP\tMore\tOne\t1\tinfo\t-"
+				   "\t\t-\tstub\t\t8\t8\t0\t0\t\t\t\n";
 	struct pem_model *model = new_model(fixture_model);
 	const struct pem_event *e = pem_model__by_id(model, EVENT_SIMPLE);
 
@@ -89,14 +89,15 @@ static void keeps_events_where_they_are_when_others_come(void **state)
 static void skips_what_is_there_and_refuses_what_differs(void **state)
 {
 	static const char better_worded[] =
-		"pem-model\t1\n"
-		"event\t00000104\tAPP::Test::Simple\tAPP\tTest\tSimple\t-"
-		"\tstub\t\t16\t16\t1\t0\tone\n"
-		"field\tvalue\tuint64\t-\t10\t-\t8\t1\tbytes\tits number\n";
-	static const char other[] = "pem-model\t1\n"
-				    "event\t00000104\tAPP::Test::Simple\tAPP\tTest\tSimple\t-"
-				    "\tstub\t\t16\t16\t1\t0\tone number\n"
-				    "field\tvalue\tint64\t-\t10\t-\t8\t1\tbytes\ta number\n";
+		"pem-model\t2\n"
+		"event\t00000104\tAPP::Test::Simple\tAPP\tTest\tSimple\t1\tinfo\t-"
+		"\t\t-\tstub\t\t16\t16\t1\t0\t\t\tone\n"
+		"field\tvalue\tuint64\t-\t10\t-\t8\t1\tbytes\t-\t0\tits number\n";
+	static const char other[] =
+		"pem-model\t2\n"
+		"event\t00000104\tAPP::Test::Simple\tAPP\tTest\tSimple\t1\tinfo\t-"
+		"\t\t-\tstub\t\t16\t16\t1\t0\t\t\tone number\n"
+		"field\tvalue\tint64\t-\t10\t-\t8\t1\tbytes\t-\t0\ta number\n";
 	struct pem_model *model = new_model(fixture_model);
 	struct pem_error error = {""};
 
@@ -116,10 +117,11 @@ static void skips_what_is_there_and_refuses_what_differs(void **state)
 
 static void leaves_the_model_unchanged_on_failure(void **state)
 {
-	static const char text[] =
-		"pem-model\t1\n"
-		"event\t00000200\tAPP::More::One\tAPP\tMore\tOne\t-\tstub\t\t8\t8\t0\t0\t\n"
-		"event\t00000104\tAPP::More::Two\tAPP\tMore\tTwo\t-\tstub\t\t8\t8\t0\t0\t\n";
+	static const char text[] = "pem-model\t2\n"
+				   "event\t00000200\tAPP::More::One\tAPP\tMore\tOne\t1\tinfo\t-"
+				   "\t\t-\tstub\t\t8\t8\t0\t0\t\t\t\n"
+				   "event\t00000104\tAPP::More::Two\tAPP\tMore\tTwo\t1\tinfo\t-"
+				   "\t\t-\tstub\t\t8\t8\t0\t0\t\t\t\n";
 	struct pem_model *model = new_model(fixture_model);
 	struct pem_error error = {""};
 
@@ -134,63 +136,79 @@ static void leaves_the_model_unchanged_on_failure(void **state)
 	pem_model__free(model);
 }
 
-#define HEAD "pem-model\t1\n"
+#define HEAD "pem-model\t2\n"
 #define EVENT(fixed, max, fields)                                                                  \
-	HEAD "event\t00000200\tAPP::A::B\tAPP\tA\tB\t-\tstub\t\t" fixed "\t" max "\t" fields       \
-	     "\t0\t\n"
+	HEAD "event\t00000200\tAPP::A::B\tAPP\tA\tB\t1\tinfo\t-\t\t-\tstub\t\t" fixed "\t" max     \
+	     "\t" fields "\t0\t\t\t\n"
 #define FIELD(name, type, element, base, offset, count)                                            \
-	"field\t" name "\t" type "\t" element "\t" base "\t-\t" offset "\t" count "\t\t\n"
+	"field\t" name "\t" type "\t" element "\t" base "\t-\t" offset "\t" count "\t\t-\t0\t\n"
 
-static const char *const bad_texts[] = {
-	"",
-	"pem-model\t1",
-	"pem-model\t2\n",
-	"pem-models\t1\n",
-	"pem-model 1\n",
-	HEAD "event\n",
-	HEAD "thing\t00000200\tAPP::A::B\tAPP\tA\tB\t-\tstub\t\t8\t8\t0\t0\t\n",
-	HEAD "event\t00000200\tAPP::A::B\tAPP\tA\tB\t-\tstub\t\t8\t8\t0\t0\t", /* no newline */
-	HEAD "event\t00000200\tAPP::A::B\tAPP\tA\tB\t-\tstub\t\t8\t8\t0\t0\t\t\n", /* a cell more */
-	HEAD "event\t0000000f\tAPP::A::B\tAPP\tA\tB\t-\tstub\t\t8\t8\t0\t0\t\n", /* reserved id */
-	HEAD "event\t200\tAPP::A::B\tAPP\tA\tB\t-\tstub\t\t8\t8\t0\t0\t\n",
-	HEAD "event\t0000020G\tAPP::A::B\tAPP\tA\tB\t-\tstub\t\t8\t8\t0\t0\t\n",
-	HEAD
-	"event\t00000200\tAPP::A::C\tAPP\tA\tB\t-\tstub\t\t8\t8\t0\t0\t\n", /* name and parts */
-	HEAD "event\t00000200\tAPP::A::\tAPP\tA\t\t-\tstub\t\t8\t8\t0\t0\t\n",
-	HEAD "event\t00000200\tAPP::A::B\tAPP\tA\tB\twhat\tstub\t\t8\t8\t0\t0\t\n",
-	HEAD "event\t00000200\tAPP::A::B\tAPP\tA\tB\t-\tmagic\t\t8\t8\t0\t0\t\n",
-	HEAD "event\t00000200\tAPP::A::B\tAPP\tA\tB\t-\tstub\t\t8\t8\t0\t1\t\n", /* no TSDL line */
-	HEAD "event\t00000200\tAPP::A::B\tAPP\tA\tB\t-\tstub\t\t8\t8\t0\t0\tbell \a\n",
-	HEAD "event\t00000200\tAPP::A::B\tAPP\tA\tB\t-\tstub\t\t8\t8\t0\t0\t\xc0\xaf\n",
-	HEAD "event\t00000200\tAPP::A::B\tAPP\tA\tB\t-\tstub\t\t8\t8\t0\t0\t\xe2\x82\n",
-	EVENT("7", "8", "0"), /* shorter than a header */
-	EVENT("08", "8", "0"),
-	EVENT("16", "8", "0"),
-	EVENT("8", "12", "0"), /* not a multiple of 8 */
-	EVENT("-8", "8", "0"),
-	EVENT("8", "65536", "0"),
-	EVENT("8", "8", "257"),
-	EVENT("8", "8", "1"), /* no field line */
-	EVENT("16", "16", "1") FIELD("x", "uint64", "-", "10", "16", "1"), /* past the fixed part */
-	EVENT("16", "16", "1") FIELD("x", "uint64", "-", "10", "0", "1"), /* in the header */
-	EVENT("24", "24", "1") FIELD("x", "uint64", "-", "10", "12", "1"), /* unaligned */
-	EVENT("16", "16", "2") FIELD("x", "uint32", "-", "10", "8", "1")
-		FIELD("y", "uint32", "-", "10", "8", "1"), /* overlapping */
-	EVENT("16", "16", "2") FIELD("x", "uint32", "-", "10", "8", "1")
-		FIELD("x", "uint32", "-", "10", "12", "1"), /* twice */
-	EVENT("16", "16", "1") FIELD("x", "uint65", "-", "10", "8", "1"),
-	EVENT("16", "16", "1") FIELD("x", "-", "-", "10", "8", "1"),
-	EVENT("16", "16", "1") FIELD("x y", "uint64", "-", "10", "8", "1"),
-	EVENT("16", "16", "1") FIELD("", "uint64", "-", "10", "8", "1"),
-	EVENT("16", "16", "1") FIELD("x", "uint64", "-", "8", "8", "1"),
-	EVENT("16", "16", "1") FIELD("x", "uint64", "-", "10", "8", "2"),
-	EVENT("16", "16", "1") FIELD("x", "uint64", "uint8", "10", "8", "1"),
-	EVENT("16", "32", "1") FIELD("x", "list", "-", "10", "8", "1"),
-	EVENT("16", "32", "1") FIELD("x", "list", "string", "10", "8", "1"),
-	EVENT("16", "32", "1") FIELD("x", "list", "uint64", "10", "8", "0"),
-	EVENT("16", "24", "1") FIELD("x", "list", "uint64", "10", "8", "2"), /* too long for max */
-	EVENT("8", "8", "1") FIELD("x", "string", "-", "10", "0", "9"),
-	EVENT("16", "32", "1") FIELD("x", "string", "-", "10", "8", "9"),
+static const char *const bad_texts[] =
+	{
+		"",
+		"pem-model\t2",
+		"pem-model\t3\n",
+		"pem-models\t1\n",
+		"pem-model 1\n",
+		HEAD "event\n",
+		HEAD "thing\t00000200\tAPP::A::B\tAPP\tA\tB\t-\tstub\t\t8\t8\t0\t0\t\n",
+		HEAD "event\t00000200\tAPP::A::B\tAPP\tA\tB\t1\tinfo\t-\t\t-"
+		     "\tstub\t\t8\t8\t0\t0\t\t\t", /* no newline */
+		HEAD "event\t00000200\tAPP::A::B\tAPP\tA\tB\t1\tinfo\t-\t\t-"
+		     "\tstub\t\t8\t8\t0\t0\t\t\t\t\n", /* a cell more */
+		HEAD "event\t0000000f\tAPP::A::B\tAPP\tA\tB\t1\tinfo\t-\t\t-"
+		     "\tstub\t\t8\t8\t0\t0\t\t\t\n", /* reserved id */
+		HEAD
+		"event\t200\tAPP::A::B\tAPP\tA\tB\t1\tinfo\t-\t\t-\tstub\t\t8\t8\t0\t0\t\t\t\n",
+		HEAD "event\t0000020G\tAPP::A::B\tAPP\tA\tB\t1\tinfo\t-\t\t-"
+		     "\tstub\t\t8\t8\t0\t0\t\t\t\n",
+		HEAD "event\t00000200\tAPP::A::C\tAPP\tA\tB\t1\tinfo\t-\t\t-"
+		     "\tstub\t\t8\t8\t0\t0\t\t\t\n", /* name and parts */
+		HEAD
+		"event\t00000200\tAPP::A::\tAPP\tA\t\t1\tinfo\t-\t\t-\tstub\t\t8\t8\t0\t0\t\t\t\n",
+		HEAD "event\t00000200\tAPP::A::B\tAPP\tA\tB\t1\tinfo\twhat\t\t-"
+		     "\tstub\t\t8\t8\t0\t0\t\t\t\n",
+		HEAD "event\t00000200\tAPP::A::B\tAPP\tA\tB\t1\tinfo\t-\t\t-"
+		     "\tmagic\t\t8\t8\t0\t0\t\t\t\n",
+		HEAD "event\t00000200\tAPP::A::B\tAPP\tA\tB\t1\tinfo\t-\t\t-"
+		     "\tstub\t\t8\t8\t0\t1\t\t\t\n", /* no TSDL line */
+		HEAD "event\t00000200\tAPP::A::B\tAPP\tA\tB\t1\tinfo\t-\t\t-"
+		     "\tstub\t\t8\t8\t0\t0\t\t\tbell \a\n",
+		HEAD "event\t00000200\tAPP::A::B\tAPP\tA\tB\t1\tinfo\t-\t\t-"
+		     "\tstub\t\t8\t8\t0\t0\t\t\t\xc0\xaf\n",
+		HEAD "event\t00000200\tAPP::A::B\tAPP\tA\tB\t1\tinfo\t-\t\t-"
+		     "\tstub\t\t8\t8\t0\t0\t\t\t\xe2\x82\n",
+		EVENT("7", "8", "0"), /* shorter than a header */
+		EVENT("08", "8", "0"),
+		EVENT("16", "8", "0"),
+		EVENT("8", "12", "0"), /* not a multiple of 8 */
+		EVENT("-8", "8", "0"),
+		EVENT("8", "65536", "0"),
+		EVENT("8", "8", "257"),
+		EVENT("8", "8", "1"), /* no field line */
+		EVENT("16", "16", "1")
+			FIELD("x", "uint64", "-", "10", "16", "1"), /* past the fixed part */
+		EVENT("16", "16", "1")
+			FIELD("x", "uint64", "-", "10", "0", "1"), /* in the header */
+		EVENT("24", "24", "1") FIELD("x", "uint64", "-", "10", "12", "1"), /* unaligned */
+		EVENT("16", "16", "2") FIELD("x", "uint32", "-", "10", "8", "1")
+			FIELD("y", "uint32", "-", "10", "8", "1"), /* overlapping */
+		EVENT("16", "16", "2") FIELD("x", "uint32", "-", "10", "8", "1")
+			FIELD("x", "uint32", "-", "10", "12", "1"), /* twice */
+		EVENT("16", "16", "1") FIELD("x", "uint65", "-", "10", "8", "1"),
+		EVENT("16", "16", "1") FIELD("x", "-", "-", "10", "8", "1"),
+		EVENT("16", "16", "1") FIELD("x y", "uint64", "-", "10", "8", "1"),
+		EVENT("16", "16", "1") FIELD("", "uint64", "-", "10", "8", "1"),
+		EVENT("16", "16", "1") FIELD("x", "uint64", "-", "8", "8", "1"),
+		EVENT("16", "16", "1") FIELD("x", "uint64", "-", "10", "8", "2"),
+		EVENT("16", "16", "1") FIELD("x", "uint64", "uint8", "10", "8", "1"),
+		EVENT("16", "32", "1") FIELD("x", "list", "-", "10", "8", "1"),
+		EVENT("16", "32", "1") FIELD("x", "list", "string", "10", "8", "1"),
+		EVENT("16", "32", "1") FIELD("x", "list", "uint64", "10", "8", "0"),
+		EVENT("16", "24", "1")
+			FIELD("x", "list", "uint64", "10", "8", "2"), /* too long for max */
+		EVENT("8", "8", "1") FIELD("x", "string", "-", "10", "0", "9"),
+		EVENT("16", "32", "1") FIELD("x", "string", "-", "10", "8", "9"),
 };
 
 static void refuses_bad_text_with_a_sentence(void **state)

@@ -445,7 +445,7 @@ static void says_what_is_wrong_with_what_a_trace_says(void **state)
 		refuses_to_open(EINVAL, ".pem/balance, line");
 	}
 	fixture_text(&fixture, ".pem/balance", "end\n");
-	fixture_text(&fixture, ".pem/model", "pem-model\t1\nevent\n");
+	fixture_text(&fixture, ".pem/model", "pem-model\t2\nevent\n");
 	refuses_to_open(EINVAL, "model, line 2");
 	remove_file(".pem/model");
 	refuses_to_open(EINVAL, "model can't be read");

@@ -29,7 +29,7 @@ struct pem_model *pem_model__new(void);
 void pem_model__free(struct pem_model *model);
 
 /*
- * Add the events of a model text (format: event.h). An event that is there already, identically, is skipped.
+ * Add the events of a model text (format: event.h). An event that is there already, with the same records, is skipped.
  * The text is hostile input: every cell, offset and size is checked. Returns events added, -EINVAL for bad
  * text or two events with one id, -ENOMEM; on failure the model is unchanged. origin names the text in errors.
  */
@@ -43,7 +43,7 @@ char *pem_model__to_text(const struct pem_model *model);
 size_t pem_model__count(const struct pem_model *model);
 /* Event i in order of addition; valid while the model lives, also across later additions. */
 const struct pem_event *pem_model__event(const struct pem_model *model, size_t i);
-/* By id or by name, or NULL. */
+/* By id, or by name (of several versions the one added first), or NULL. */
 const struct pem_event *pem_model__by_id(const struct pem_model *model, uint32_t id);
 const struct pem_event *pem_model__by_name(const struct pem_model *model, const char *name);
 /* Index of a field in event->fields, or -1. */
@@ -56,12 +56,17 @@ int pem_event__field_by_role(const struct pem_event *event, enum pem_role role);
  */
 int pem_event__matches(const struct pem_event *event, const char *pattern);
 
-/* Bytes of a type's value: 1 to 8, or 0 for strings, lists and unknown types. */
+/* What an enum's label calls the value, which is sign-extended if the field is signed; NULL if nothing. */
+const char *pem_field__label(const struct pem_field *field, uint64_t value);
+
+/* Bytes of a type's value: 1 to 8, or 0 for strings, lists, arrays and unknown types. */
 size_t pem_type__bytes(enum pem_type type);
 const char *pem_type__name(enum pem_type type);
 const char *pem_meaning__name(enum pem_meaning meaning);
 const char *pem_role__name(enum pem_role role);
 const char *pem_source_kind__name(enum pem_source_kind kind);
+const char *pem_level__name(enum pem_level level);
+const char *pem_scope__name(enum pem_scope scope);
 
 /*
  * Length in bytes of the record at data, which starts with its header, of which available bytes may be read.

@@ -126,7 +126,7 @@ int64_t pem_record__i64(const struct pem_record *record, unsigned field);
 double pem_record__f64(const struct pem_record *record, unsigned field);
 /* NUL-terminated string, or "" if the field is none. Lives as long as record->data. */
 const char *pem_record__string(const struct pem_record *record, unsigned field);
-/* Elements of a list: count, and *elements set to the first (unaligned access is never needed). */
+/* Elements of a list or array: count, and *elements set to the first (unaligned access is never needed). */
 uint32_t pem_record__list(const struct pem_record *record, unsigned field, const void **elements);
 
 #pragma GCC visibility pop

@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* Spec names: uint8 ... float64, string, list (of eltType). */
+/* Spec names: uint8 ... float64, string, list (of eltType), address, array (of eltType). */
 enum pem_type {
 	PEM_TYPE_NONE = 0,
 	PEM_TYPE_UINT8 = 1,
@@ -29,24 +29,69 @@ enum pem_type {
 	PEM_TYPE_FLOAT64,
 	PEM_TYPE_STRING, /* UTF-8, NUL-terminated, in the tail */
 	PEM_TYPE_LIST, /* u32 length at the field's offset, elements in the tail, aligned to their size */
+	PEM_TYPE_ADDRESS, /* 8 bytes: a place in the memory of the process, or of the kernel */
+	PEM_TYPE_ARRAY, /* max_count elements of element_type at the field's offset */
 	PEM_TYPE_COUNT
 };
 
-/* What an event means to the stages after it. Spec: <meaning value='...'/>. */
+/*
+ * What an event means to the stages after it. Spec: <meaning value='...' group='...' scope='...'/>.
+ *
+ * Two events belong together (a begin and its end, a block and its release, a message's two ends) if they have the same
+ * group, lie in the same instance of their scope, and agree in every field of role 'key', and 'name' or 'address'
+ * where both have it. Begins and ends without key or name match by nesting: an end ends the innermost open one.
+ */
 enum pem_meaning {
 	PEM_MEANS_NOTHING = 0,
 	PEM_MEANS_SETS_THREAD, /* 'sets-thread': its cpu now runs the thread and process named by roles */
 	PEM_MEANS_THREAD_START, /* 'thread-start': names a new thread, its process and its parent */
 	PEM_MEANS_THREAD_END, /* 'thread-end' */
 	PEM_MEANS_PROCESS_NAME, /* 'process-name': the current process is now called what role 'name' says */
-	PEM_MEANS_INTERVAL_BEGIN, /* 'interval-begin': ended by an interval-end of the same class, thread and name */
+	PEM_MEANS_INTERVAL_BEGIN, /* 'interval-begin': ended by the interval-end that belongs to it */
 	PEM_MEANS_INTERVAL_END, /* 'interval-end' */
 	PEM_MEANS_COUNTER, /* 'counter': role 'value' only grows; show its rate */
 	PEM_MEANS_GAUGE, /* 'gauge': role 'value' goes up and down; show itself */
 	PEM_MEANS_ALLOCATION, /* 'allocation': role 'address', role 'size' */
 	PEM_MEANS_RELEASE, /* 'release': role 'address' */
 	PEM_MEANS_SAMPLE, /* 'sample': state at a moment of a clock, not an occurrence */
+	PEM_MEANS_SEND, /* 'send': a message, request or wakeup leaves for the receive that belongs to it */
+	PEM_MEANS_RECEIVE, /* 'receive' */
+	PEM_MEANS_ACCESS, /* 'access': role 'address' was touched: it lies in a block, mapping or data structure */
 	PEM_MEANING_COUNT
+};
+
+/* Where events that belong together are looked for. Spec: <meaning scope='...'/>. */
+enum pem_scope {
+	PEM_SCOPE_NONE = 0, /* the event's meaning matches nothing */
+	PEM_SCOPE_THREAD, /* 'thread': the default of intervals */
+	PEM_SCOPE_PROCESS, /* 'process': the default of allocation and release in layer APP */
+	PEM_SCOPE_CPU, /* 'cpu': interrupt handlers */
+	PEM_SCOPE_SYSTEM, /* 'system': the default of all else */
+	PEM_SCOPE_COUNT
+};
+
+/* How much an event matters. Spec: <event level='...'>. Recordings that name no event take those up to 'info'. */
+enum pem_level {
+	PEM_LEVEL_ERROR = 1, /* 'error': something failed */
+	PEM_LEVEL_WARNING, /* 'warning': something is about to, or a limit was met */
+	PEM_LEVEL_INFO, /* 'info': the default */
+	PEM_LEVEL_DETAIL, /* 'detail': recorded when asked for by name or pattern */
+	PEM_LEVEL_DEBUG, /* 'debug': for those who build the provider */
+	PEM_LEVEL_COUNT
+};
+
+/* What a number's labels are. Spec: <field enum='...'> or <field flags='...'>. */
+enum pem_label_kind {
+	PEM_LABELS_NONE = 0,
+	PEM_LABELS_ENUM, /* 'enum': each value has one name */
+	PEM_LABELS_FLAGS, /* 'flags': each label names one or more bits */
+	PEM_LABELS_COUNT
+};
+
+struct pem_label {
+	const char *name;
+	const char *description;
+	uint64_t value; /* of a signed field: sign-extended */
 };
 
 /* What a field is to its event's meaning. Spec: <field role='...'>. */
@@ -60,20 +105,28 @@ enum pem_role {
 	PEM_ROLE_VALUE, /* 'value' */
 	PEM_ROLE_ADDRESS, /* 'address' */
 	PEM_ROLE_SIZE, /* 'size' */
+	PEM_ROLE_KEY, /* 'key': what events that belong together agree in; the only role that several fields may have */
+	PEM_ROLE_CPU, /* 'cpu': a CPU the event speaks of */
+	PEM_ROLE_CODE, /* 'code': address of an instruction */
+	PEM_ROLE_OLD_ADDRESS, /* 'old-address': block that an allocation ends, as realloc does; 0: none */
 	PEM_ROLE_COUNT
 };
 
-/* Where an event comes from. Spec: <source type='...' name='...'/>. */
+/*
+ * Where an event comes from. Spec: <source type='...' name='...'/>. Several sources of one type are alternatives, best
+ * first: kernels, processors or libraries differ, and the first that the machine has is taken.
+ */
 enum pem_source_kind {
-	PEM_SOURCE_STUB = 0, /* 'stub': somebody calls the generated stub */
+	PEM_SOURCE_STUB = 0, /* 'stub': somebody calls the generated stub; name, if any, is the library that does */
 	PEM_SOURCE_TRACEPOINT = 1, /* 'tracepoint': name is 'system:event' */
 	PEM_SOURCE_PERF = 2, /* 'perf': name is a libpfm4 event, such as 'perf::TASK-CLOCK' */
 	PEM_SOURCE_SAMPLE = 3, /* 'perf-sample': periodic sample with counters; name is its clock */
+	PEM_SOURCE_USDT = 4, /* 'usdt': a static probe in a binary; name is 'provider:probe' */
 	PEM_SOURCE_COUNT
 };
 
 struct pem_field {
-	const char *name;
+	const char *name; /* a structure's member: 'structure.member' */
 	const char *description;
 	const char *unit; /* "" if none */
 	uint8_t type; /* enum pem_type */
@@ -82,7 +135,10 @@ struct pem_field {
 	uint8_t role; /* enum pem_role */
 	uint16_t
 		offset; /* from the record's first byte; of a list: of its length; of a string: 0 */
-	uint16_t max_count; /* most elements of a list, or bytes of a string with its NUL; else 1 */
+	uint16_t max_count; /* most elements of a list, elements of an array, bytes of a string with its NUL; else 1 */
+	uint8_t label_kind; /* enum pem_label_kind */
+	uint16_t label_count;
+	const struct pem_label *labels;
 };
 
 struct pem_event {
@@ -91,33 +147,40 @@ struct pem_event {
 	const char *layer; /* "HW", "OS", "APP" or "CPO" */
 	const char *class_name;
 	const char *specifier;
-	const char *source_name;
+	const char *source_name; /* alternatives are parted by '|' */
+	const char *group; /* of the meaning; "" if it matches nothing */
+	const char *since; /* version of its provider that first had it; "" if unsaid */
+	const char *deprecated; /* what to use instead; "" if it is not */
 	const char *tsdl; /* its CTF declaration */
 	const struct pem_field *fields;
-	uint32_t id;
+	uint32_t id; /* 32-bit FNV-1a of the name, and of "NAME@VERSION" from version 2 on */
 	uint16_t field_count;
 	uint16_t fixed_bytes; /* header and fixed fields, list lengths included */
 	uint16_t max_bytes; /* the longest record, rounded up to 8 */
 	uint8_t meaning; /* enum pem_meaning */
 	uint8_t source_kind; /* enum pem_source_kind */
+	uint8_t level; /* enum pem_level */
+	uint8_t scope; /* enum pem_scope */
+	uint16_t version; /* from 1; see pem_event.id */
 };
 
 /*
  * Layout of a record (computed in codegen/layout.c and nowhere else): header; fixed-size fields and, for
- * each list, its u32 length, in the spec's order, each aligned to its size; then the tail: lists and strings
- * in the spec's order, list elements aligned to their size, strings to 1.
+ * each list, its u32 length, in the spec's order, each aligned to its size (an array: its elements', a structure: its
+ * widest member's); then the tail: lists and strings in the spec's order, list elements aligned to their size, strings to 1.
  *
  * A model as text: lines ended by \n, cells parted by one tab, no other control character in a cell.
  *
- *	pem-model	1
- *	event	ID	NAME	LAYER	CLASS	SPECIFIER	MEANING	SOURCE	SOURCE-NAME	FIXED	MAX	FIELDS	TSDL-LINES	DESCRIPTION
- *	field	NAME	TYPE	ELEMENT-TYPE	BASE	ROLE	OFFSET	MAX-COUNT	UNIT	DESCRIPTION     (FIELDS of these)
+ *	pem-model	2
+ *	event	ID	NAME	LAYER	CLASS	SPECIFIER	VERSION	LEVEL	MEANING	GROUP	SCOPE	SOURCE	SOURCE-NAME	FIXED	MAX	FIELDS	TSDL-LINES	SINCE	DEPRECATED	DESCRIPTION
+ *	field	NAME	TYPE	ELEMENT-TYPE	BASE	ROLE	OFFSET	MAX-COUNT	UNIT	LABEL-KIND	LABELS	DESCRIPTION     (FIELDS of these)
+ *	label	VALUE	NAME	DESCRIPTION                                                             (after its field, LABELS of these)
  *	...                                                                                     (TSDL-LINES lines of CTF)
  *
- * ID is 8 hexadecimal digits; MEANING, SOURCE, TYPE, ELEMENT-TYPE and ROLE are the spec's words ('-' for none);
- * the other numbers are decimal; an empty cell is empty.
+ * ID is 8 hexadecimal digits, VALUE 16; LEVEL, MEANING, SCOPE, SOURCE, TYPE, ELEMENT-TYPE, LABEL-KIND and ROLE are the spec's
+ * words ('-' for none); the other numbers are decimal; an empty cell is empty.
  */
-#define PEM_MODEL_VERSION 1
+#define PEM_MODEL_VERSION 2
 
 #ifdef __cplusplus
 }

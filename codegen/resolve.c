@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * resolve.c - structures, labels and defaults: after it, an event says all about itself
+ *
+ * A structure's members take the place of the field that has it, named 'field.member', so that layout, readers and
+ * predicates know numbers, lists and strings only. Not here: whether what is said makes sense (check.c).
+ */
+#include "model.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The fields of an event or structure while they are expanded. */
+struct expansion {
+	struct pem_spec_set *set;
+	const struct pem_spec *spec;
+	struct pem_spec_field *fields;
+	size_t count;
+};
+
+static const struct pem_spec_struct *find_struct(const struct pem_spec *spec, const char *name)
+{
+	size_t i;
+
+	for (i = 0; name && i < spec->struct_count; i++) {
+		if (spec->structs[i].name && !strcmp(spec->structs[i].name, name))
+			return &spec->structs[i];
+	}
+	return NULL;
+}
+
+static const struct pem_spec_labels *find_labels(const struct pem_spec *spec, const char *name,
+						 unsigned kind)
+{
+	size_t i;
+
+	for (i = 0; i < spec->labels_count; i++) {
+		if (spec->labels[i].name && spec->labels[i].kind == kind &&
+		    !strcmp(spec->labels[i].name, name))
+			return &spec->labels[i];
+	}
+	return NULL;
+}
+
+static char *copy_of(const char *text)
+{
+	return text ? pem_xstrdup(text) : NULL;
+}
+
+/* A copy with a name of its own, at the place where the outermost structure is used. */
+static void append(struct expansion *e, const struct pem_spec_field *field, const char *prefix,
+		   struct pem_spec_place at)
+{
+	struct pem_spec_field *to;
+
+	e->fields = pem_xgrow(e->fields, e->count, sizeof(*e->fields));
+	to = &e->fields[e->count++];
+	*to = *field;
+	to->at = at;
+	to->name = field->name ? pem_xprintf("%s%s", prefix, field->name) : NULL;
+	to->description = copy_of(field->description);
+	to->unit = copy_of(field->unit);
+	to->from = copy_of(field->from);
+	to->of = copy_of(field->of);
+	to->labels_name = copy_of(field->labels_name);
+}
+
+static void expand(struct expansion *e, const struct pem_spec_field *field, const char *prefix,
+		   struct pem_spec_place at, unsigned depth)
+{
+	const struct pem_spec_struct *structure;
+	char *inner;
+	size_t i;
+
+	if (!field->is_struct || !field->name || !field->of) {
+		append(e, field, prefix, at);
+		return;
+	}
+	structure = find_struct(e->spec, field->of);
+	if (!structure || depth == PEM_SPEC_STRUCT_DEPTH_MAX) {
+		pem_spec_set__error(e->set, e->spec->path, at,
+				    structure
+					    ? "structure '%s' holds structures more than %u "
+					      "deep: expected less"
+					    : "there is no structure '%s': expected a <struct> of "
+					      "that name in this file",
+				    field->of, PEM_SPEC_STRUCT_DEPTH_MAX);
+		return;
+	}
+	inner = pem_xprintf("%s%s.", prefix, field->name);
+	for (i = 0; i < structure->field_count && e->count <= PEM_SPEC_FIELDS_MAX; i++)
+		expand(e, &structure->fields[i], inner, at, depth + 1);
+	free(inner);
+}
+
+static void free_fields(struct pem_spec_field *fields, size_t count)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		pem_spec_field__free(&fields[i]);
+	free(fields);
+}
+
+static void resolve_labels(struct pem_spec_set *set, const struct pem_spec *spec,
+			   struct pem_spec_field *field)
+{
+	if (!field->labels_name)
+		return;
+	field->labels = find_labels(spec, field->labels_name, field->labels_kind);
+	if (!field->labels)
+		pem_spec_set__error(set, spec->path, field->at,
+				    "there is no <%s name='%s'> in this file: expected one",
+				    field->labels_kind == PEM_LABELS_ENUM ? "enum" : "flags",
+				    field->labels_name);
+}
+
+static char *with_underscores(const char *name)
+{
+	char *copy = pem_xstrdup(name), *p;
+
+	for (p = copy; *p; p++)
+		*p = *p == '.' ? '_' : *p;
+	return copy;
+}
+
+static void resolve_fields(struct pem_spec_set *set, struct pem_spec *spec,
+			   struct pem_spec_event *event)
+{
+	struct expansion e = {.set = set, .spec = spec};
+	size_t i;
+
+	/* One more than allowed is enough for check.c to say so. */
+	for (i = 0; i < event->field_count && e.count <= PEM_SPEC_FIELDS_MAX; i++)
+		expand(&e, &event->fields[i], "", event->fields[i].at, 0);
+	free_fields(event->fields, event->field_count);
+	event->fields = e.fields;
+	event->field_count = e.count;
+	for (i = 0; i < event->field_count; i++) {
+		resolve_labels(set, spec, &event->fields[i]);
+		if (event->fields[i].name)
+			event->fields[i].c_name = with_underscores(event->fields[i].name);
+	}
+}
+
+static unsigned default_scope(const struct pem_spec_event *event)
+{
+	switch (event->meaning) {
+	case PEM_MEANS_INTERVAL_BEGIN:
+	case PEM_MEANS_INTERVAL_END:
+		return PEM_SCOPE_THREAD;
+	case PEM_MEANS_ALLOCATION:
+	case PEM_MEANS_RELEASE:
+		return event->layer && !strcmp(event->layer, "APP") ? PEM_SCOPE_PROCESS
+								    : PEM_SCOPE_SYSTEM;
+	case PEM_MEANS_SEND:
+	case PEM_MEANS_RECEIVE:
+		return PEM_SCOPE_SYSTEM;
+	default:
+		return PEM_SCOPE_NONE;
+	}
+}
+
+static void resolve_meaning(struct pem_spec_event *event)
+{
+	unsigned scope = default_scope(event);
+
+	if (!event->scope)
+		event->scope = (uint8_t)scope;
+	if (event->group)
+		return;
+	event->group = scope && event->layer && event->class_name
+			       ? pem_xprintf("%s::%s", event->layer, event->class_name)
+			       : pem_xstrdup("");
+}
+
+static void resolve_source(struct pem_spec *spec, struct pem_spec_event *event)
+{
+	if (!event->source_count) {
+		event->sources = pem_xgrow(event->sources, 0, sizeof(*event->sources));
+		memset(event->sources, 0, sizeof(*event->sources));
+		event->sources[0].name = pem_xstrdup("");
+		event->sources[0].at = event->at;
+		event->source_count = 1;
+	}
+	event->source_kind = event->sources[0].kind;
+	if (event->source_kind == PEM_SOURCE_STUB)
+		event->stub_index = spec->stub_count++;
+}
+
+/* Names and numbers that follow from others. */
+static void resolve_names(struct pem_spec_event *event)
+{
+	char *class_name, *specifier, *versioned, *p;
+
+	if (event->name && event->version > 1) {
+		versioned = pem_xprintf("%s@%u", event->name, event->version);
+		event->id = pem_hash32(versioned);
+		free(versioned);
+	} else if (event->name) {
+		event->id = pem_hash32(event->name);
+	}
+	if (!event->class_name || !event->specifier)
+		return;
+	class_name = pem_snake_case(event->class_name);
+	specifier = pem_snake_case(event->specifier);
+	event->c_name = pem_xprintf("%s_%s", class_name, specifier);
+	event->c_upper = pem_xstrdup(event->c_name);
+	for (p = event->c_upper; *p; p++)
+		*p = (char)toupper((unsigned char)*p);
+	free(class_name);
+	free(specifier);
+}
+
+void pem_spec_set__resolve(struct pem_spec_set *set)
+{
+	struct pem_spec_event *event;
+	struct pem_spec *spec;
+	size_t i, k;
+
+	for (i = 0; i < set->count; i++) {
+		spec = &set->specs[i];
+		for (k = 0; k < spec->event_count; k++) {
+			event = &spec->events[k];
+			event->spec = spec;
+			if (!event->level)
+				event->level = PEM_LEVEL_INFO;
+			resolve_fields(set, spec, event);
+			resolve_meaning(event);
+			resolve_source(spec, event);
+			resolve_names(event);
+		}
+	}
+}
+
+const char *pem_spec_event__from(const struct pem_spec_event *event, size_t source,
+				 const struct pem_spec_field *field)
+{
+	const struct pem_spec_source *alternative = &event->sources[source];
+	size_t i;
+
+	for (i = 0; i < alternative->from_count; i++) {
+		if (alternative->froms[i].field && field->name &&
+		    !strcmp(alternative->froms[i].field, field->name))
+			return alternative->froms[i].value;
+	}
+	return field->from;
+}
