@@ -3,9 +3,10 @@
 #   hello			includes a generated header only
 #   between_collections	uses PEMAPI: linked with libpem
 
-EXAMPLES := hello between_collections
+EXAMPLES := hello between_collections shop
 EXAMPLE_OBJ_between_collections := $(call objects,examples/collector.c)
 EXAMPLE_LIB_between_collections := -L$(B)/lib -lpem -Wl,-rpath,'$$ORIGIN/../lib'
+CFLAGS_examples_shop := -I$(B)/gen/stubs
 ALL += $(EXAMPLES:%=$(B)/examples/%)
 
 $(EXAMPLES:%=$(B)/examples/%): $(B)/examples/%: $(B)/obj/examples/%.o $(EXAMPLE_OBJ_between_collections) $(B)/lib/libpem.so
