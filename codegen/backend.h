@@ -23,10 +23,14 @@ extern const struct pem_backend pem_backend_c;
 extern const struct pem_backend pem_backend_model;
 extern const struct pem_backend pem_backend_ctf;
 extern const struct pem_backend pem_backend_bpf;
+extern const struct pem_backend pem_backend_cxx;
+extern const struct pem_backend pem_backend_fortran;
+extern const struct pem_backend pem_backend_rust;
 
 /*
  * Start a file: what is printed to the stream is kept in memory until all backends are done. name is relative to
- * the output folder. The stream belongs to the output and stays open; a backend may write to several in turn.
+ * the output folder, and may have folders of its own. The stream belongs to the output and stays open; a backend may
+ * write to several in turn.
  */
 FILE *pem_output__file(struct pem_output *out, const char *name);
 
@@ -42,6 +46,21 @@ void pem_output__free(struct pem_output *out);
 void pem_banner(FILE *f, const struct pem_spec_set *set, const struct pem_spec *spec);
 /* Text as the inside of a C string literal, valid in every C and C++, of bytes only. */
 void pem_put_c_escaped(FILE *f, const char *text);
+/* PROVIDER.h, as backend c writes it (backend_c.c). */
+void pem_put_c_header(FILE *f, const struct pem_spec_set *set, const struct pem_spec *spec);
+
+/*
+ * The event that ends the interval which begin starts, for languages that can tie both to a block: both are the only
+ * stub events of their provider that begin and end in this group and scope, and fields of one name have one type.
+ * NULL: there is none, or begin is no 'interval-begin' (interval.c).
+ */
+const struct pem_spec_event *pem_interval__end(const struct pem_spec_event *begin);
+/* The interval's name: begin's c_name, without "_begin" where that stays unique. The caller frees it. */
+char *pem_interval__name(const struct pem_spec_event *begin);
+/* The field that is called so in programs, or NULL. */
+const struct pem_spec_field *pem_spec_event__field(const struct pem_spec_event *event,
+						   const char *c_name);
+
 /* An event's CTF declaration: lines ended by \n (backend_ctf.c). */
 void pem_put_tsdl(FILE *f, const struct pem_spec_event *event);
 /* An event's and its fields' lines of a model text, without the "pem-model" line (backend_model.c). */

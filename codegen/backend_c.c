@@ -482,7 +482,8 @@ static void put_page(FILE *f, const struct pem_spec *spec)
 		"} __attribute__((aligned(PEM_PAGE_ALIGN)));\n\n",
 		spec->provider, capacity, capacity);
 	fprintf(f,
-		"extern __attribute__((weak, visibility(\"hidden\"))) struct pem_page_%1$s "
+		"extern __attribute__((PEM_PAGE_LINKAGE visibility(\"hidden\"))) struct "
+		"pem_page_%1$s "
 		"pem_page_%1$s;\n"
 		"struct pem_page_%1$s pem_page_%1$s = {\n"
 		"\t{ PEM_ABI_VERSION, %2$u, %3$u, 0, \"%1$s\", { 0 } }, { 0 }, { { 0 } }\n};\n\n",
@@ -541,7 +542,7 @@ static void put_stubs(FILE *f, const struct pem_spec *spec)
 	}
 }
 
-static void put_header(FILE *f, const struct pem_spec_set *set, const struct pem_spec *spec)
+void pem_put_c_header(FILE *f, const struct pem_spec_set *set, const struct pem_spec *spec)
 {
 	char *guard = pem_xprintf("PEM_STUBS_%s_H", spec->provider), *p;
 	size_t i;
@@ -570,7 +571,7 @@ static void emit(const struct pem_spec_set *set, struct pem_output *out)
 
 	for (i = 0; i < set->count; i++) {
 		name = pem_xprintf("%s.h", set->specs[i].provider);
-		put_header(pem_output__file(out, name), set, &set->specs[i]);
+		pem_put_c_header(pem_output__file(out, name), set, &set->specs[i]);
 		free(name);
 	}
 }

@@ -126,6 +126,18 @@ static int make_folders(const char *directory)
 	return r;
 }
 
+/* The folders of a file's own name, which lies in a directory that is there. */
+static int make_parents(const char *path)
+{
+	char *folder = pem_xstrdup(path);
+	int r;
+
+	*strrchr(folder, '/') = '\0';
+	r = make_folders(folder);
+	free(folder);
+	return r;
+}
+
 int pem_output__commit(struct pem_output *out, const char *directory, FILE *errors)
 {
 	struct output_file *file;
@@ -142,9 +154,10 @@ int pem_output__commit(struct pem_output *out, const char *directory, FILE *erro
 	for (i = 0; i < out->count && !r; i++) {
 		file = out->files[i];
 		path = pem_xprintf("%s/%s", directory, file->name);
-		if (fflush(file->stream))
-			r = -ENOMEM;
-		else if (!is_unchanged(path, file->text, file->bytes))
+		r = fflush(file->stream) ? -ENOMEM : 0;
+		if (!r && strchr(file->name, '/'))
+			r = make_parents(path);
+		if (!r && !is_unchanged(path, file->text, file->bytes))
 			r = replace(path, file->text, file->bytes);
 		if (r)
 			fprintf(errors,

@@ -53,6 +53,11 @@ struct pem_provider {
 	struct pem_provider *next;
 };
 
+/* The control page is one for all files that include its header; PROVIDER_symbols.c has the definition that is not weak. */
+#ifndef PEM_PAGE_LINKAGE
+#define PEM_PAGE_LINKAGE weak,
+#endif
+
 #define PEM_EVENT_CAPACITY(count) (((count) + 63u) & ~63u)
 
 /* Register a provider; the generated constructor calls it through dlsym. 0, or -errno. Idempotent. */
