@@ -12,6 +12,7 @@ static const struct pem_backend *const backends[] = {
 	&pem_backend_model,
 	&pem_backend_ctf,
 	&pem_backend_bpf,
+	&pem_backend_cxx,
 };
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -34,7 +35,7 @@ static void print_help(void)
 	       "  pem-codegen --check FILE.xml...      report errors, write nothing\n\n"
 	       "Backends:\n");
 	for (i = 0; i < COUNT(backends); i++)
-		printf("  %-6s %s\n", backends[i]->name, backends[i]->description);
+		printf("  %-8s %s\n", backends[i]->name, backends[i]->description);
 	printf("\nA first spec, shop.xml:\n\n"
 	       "  <spec provider='shop' description='What the shop does'>\n"
 	       "    <event name='APP::Shop::Sale' description='a customer paid'>\n"
