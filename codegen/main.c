@@ -13,6 +13,7 @@ static const struct pem_backend *const backends[] = {
 	&pem_backend_ctf,
 	&pem_backend_bpf,
 	&pem_backend_cxx,
+	&pem_backend_fortran,
 };
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
