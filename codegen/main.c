@@ -14,6 +14,7 @@ static const struct pem_backend *const backends[] = {
 	&pem_backend_bpf,
 	&pem_backend_cxx,
 	&pem_backend_fortran,
+	&pem_backend_rust,
 };
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
