@@ -219,6 +219,42 @@ static void names_libpfm4_does_not_know_are_named(void **state)
 	assert_non_null(strstr(reason.text, "'perf::NO-SUCH-EVENT'"));
 }
 
+static void the_first_alternative_that_is_here_is_taken(void **state)
+{
+	struct pem_event choice = *event("HW::Software::PageFaults");
+	struct pem_source_event wanted = {&choice, {PEM_NO_CPU, (uint32_t)getpid(), 0}, STAT(1)};
+	struct pem_source *source;
+	struct pem_error reason = {""};
+	uint64_t before;
+
+	(void)state;
+	choice.source_name = "no_pmu::NOTHING|perf::PAGE-FAULTS|perf::TASK-CLOCK";
+	if (ops->can_deliver(&choice, &reason) != 1) {
+		print_message("# %s\n", reason.text);
+		skip();
+	}
+	source = open_source(0, &wanted, 1);
+	before = count_of(source, 0);
+	touch(PAGES);
+	assert_in_range(count_of(source, 0) - before, PAGES, 2 * PAGES);
+	ops->close(source);
+}
+
+static void events_of_other_processors_say_so(void **state)
+{
+	struct pem_event elsewhere = *event("HW::Software::PageFaults");
+	struct pem_error reason = {""};
+
+	(void)state;
+#if defined(__x86_64__)
+	elsewhere.source_name = "arm_n1::CPU_CYCLES|arm_n2::CPU_CYCLES";
+#else
+	elsewhere.source_name = "amd64_fam19h_zen3::CYCLES_NOT_IN_HALT";
+#endif
+	assert_int_equal(ops->can_deliver(&elsewhere, &reason), 0);
+	assert_non_null(strstr(reason.text, elsewhere.source_name[1] == 'r' ? "Arm" : "AMD"));
+}
+
 static void events_of_other_sources_are_left_to_them(void **state)
 {
 	(void)state;
@@ -241,7 +277,7 @@ static void a_missing_pmu_is_said_and_the_rest_goes_on(void **state)
 	}
 	source = record("touch", "10", events, 2, 0);
 	assert_int_equal(seen.complaints, 1);
-	assert_non_null(strstr(seen.complaint, "perf::CYCLES"));
+	assert_non_null(strstr(seen.complaint, "HW::HWPerf::Cycles: can't be counted"));
 	assert_true(ops->read_statistic(source, 0, &value) < 0);
 	assert_true(seen.last_value > 10);
 	ops->close(source);
@@ -381,6 +417,8 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_libpfm4_does_not_know_are_named),
+		cmocka_unit_test(the_first_alternative_that_is_here_is_taken),
+		cmocka_unit_test(events_of_other_processors_say_so),
 		cmocka_unit_test(events_of_other_sources_are_left_to_them),
 		cmocka_unit_test(a_missing_pmu_is_said_and_the_rest_goes_on),
 		cmocka_unit_test(a_command_and_its_children_are_counted_to_the_end),

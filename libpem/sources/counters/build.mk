@@ -17,3 +17,4 @@ $(B)/lib/pem/source-counters.so: $(COUNTERS_OBJ)
 	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -shared -Wl,-z,defs -o $@ $(COUNTERS_OBJ) -lpfm -lpthread
 
 TEST_OBJ_counters_ring := $(B)/obj/libpem/sources/counters/ring.o
+TEST_LIB_counters_catalogue := $(if $(HAVE_PFM),-lpfm)

@@ -203,8 +203,7 @@ static int open_value(struct pem_source *source, struct counter *counter, struct
 
 	if (offset < 0 || counter->event->fixed_bytes != counter->event->max_bytes ||
 	    counter->event->max_bytes > 256) {
-		counter__set_error(error, "%s needs a uint64 field with role 'value', and no lists",
-				   counter->event->name);
+		counter__set_error(error, "needs a uint64 field with role 'value', and no lists");
 		return -ENOTSUP;
 	}
 	counter->value_offset = (uint16_t)offset;
@@ -212,9 +211,8 @@ static int open_value(struct pem_source *source, struct counter *counter, struct
 	if (rc == 0)
 		rc = open_counter(source, counter, &attr);
 	if (rc == -ESRCH)
-		counter__set_error(error, "%s can't be counted: process %u or thread %u is gone",
-				   counter->event->name, counter->context.pid,
-				   counter->context.tid);
+		counter__set_error(error, "can't be counted: process %u or thread %u is gone",
+				   counter->context.pid, counter->context.tid);
 	else if (rc < 0)
 		counter__explain(counter->event->source_name, &attr, rc, error);
 	return rc;
@@ -265,11 +263,12 @@ static void open_one(struct pem_source *source, const struct pem_source_config *
 {
 	struct counter *counter = &source->counters[i];
 	struct pem_error error;
+	char text[sizeof(error.text) + 256];
 
 	counter->event = config->events[i].event;
 	counter->context = config->events[i].context;
 	counter->action = config->events[i].action;
-	snprintf(error.text, sizeof(error.text), "%s can't be counted", counter->event->name);
+	snprintf(error.text, sizeof(error.text), "can't be counted");
 	if (counter->event->source_kind == PEM_SOURCE_PERF)
 		counter->error = open_value(source, counter, &error);
 	else if (counter->event->source_kind == PEM_SOURCE_SAMPLE)
@@ -279,7 +278,8 @@ static void open_one(struct pem_source *source, const struct pem_source_config *
 	if (counter->error == 0)
 		return;
 	close_counter(counter);
-	tell(source, PEM_LOG_WARNING, error.text);
+	snprintf(text, sizeof(text), "%s: %s", counter->event->name, error.text);
+	tell(source, PEM_LOG_WARNING, text);
 }
 
 static void counters_close(struct pem_source *source)
@@ -526,8 +526,7 @@ static int counters_can_deliver(const struct pem_event *event, struct pem_error 
 	} else if (event->source_kind == PEM_SOURCE_SAMPLE) {
 		if (sample__layout(event, &layout) < 0) {
 			counter__set_error(reason,
-					   "%s has fields that a sample can't fill; it needs pc",
-					   event->name);
+					   "has fields that a sample can't fill; it needs pc");
 			return 0;
 		}
 		rc = counter__encode_clock(event->source_name, &attr);

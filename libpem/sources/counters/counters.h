@@ -21,18 +21,22 @@
 
 /* --- encode.c --- */
 
-/* The attributes of a libpfm4 event name, nothing else set. 0, -ENOENT: libpfm4 does not know it. */
-int counter__encode(const char *name, struct perf_event_attr *attr);
+/*
+ * The attributes of a libpfm4 event name, nothing else set. Of alternatives parted by '|' it is the first that libpfm4 knows
+ * for this processor and that the kernel opens; where it opens none, the first that libpfm4 knows, so that opening tells why.
+ * 0, -ENOENT: libpfm4 knows none, and attr->size is 0.
+ */
+int counter__encode(const char *names, struct perf_event_attr *attr);
 /*
  * perf_event_open, close-on-exec; if the kernel may not be observed, again without it. Returns the descriptor or
  * -errno. attr->exclude_kernel tells afterwards which it was.
  */
 int counter__open(struct perf_event_attr *attr, pid_t pid, int cpu, int group);
-/* Why counter__encode or counter__open failed with err, as a sentence. */
-void counter__explain(const char *name, const struct perf_event_attr *attr, int err,
+/* Why counter__encode or counter__open failed with err: a sentence without its subject, as "can't be counted: ...". */
+void counter__explain(const char *names, const struct perf_event_attr *attr, int err,
 		      struct pem_error *reason);
 /* The clock of a SAMPLE event: its own, or where no PMU counts it the CPU clock. 0 or -errno. */
-int counter__encode_clock(const char *name, struct perf_event_attr *attr);
+int counter__encode_clock(const char *names, struct perf_event_attr *attr);
 /* Opens for a moment on the calling thread: 0, or -errno of what counting there would meet. */
 int counter__try(struct perf_event_attr *attr);
 

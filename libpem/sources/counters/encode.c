@@ -19,6 +19,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define NAME_BYTES 160u /* more than a spec lets a source's name have */
+
 static pthread_once_t pfm_once = PTHREAD_ONCE_INIT;
 static int pfm_state;
 
@@ -38,7 +40,7 @@ void counter__set_error(struct pem_error *error, const char *format, ...)
 	va_end(arguments);
 }
 
-int counter__encode(const char *name, struct perf_event_attr *attr)
+static int encode_one(const char *name, struct perf_event_attr *attr)
 {
 	pfm_perf_encode_arg_t argument = {.attr = attr, .size = sizeof(argument)};
 
@@ -50,6 +52,38 @@ int counter__encode(const char *name, struct perf_event_attr *attr)
 		return -ENOENT;
 	attr->size = sizeof(*attr);
 	return 0;
+}
+
+/* Takes the first of alternatives parted by '|' off names. 1, or 0: there are no more. Too long ones are cut. */
+static int next_name(const char **names, char name[NAME_BYTES])
+{
+	size_t count = strcspn(*names, "|");
+
+	if (!count)
+		return 0;
+	snprintf(name, NAME_BYTES, "%.*s", (int)count, *names);
+	*names += count;
+	*names += **names == '|';
+	return 1;
+}
+
+int counter__encode(const char *names, struct perf_event_attr *attr)
+{
+	const int alone = strchr(names, '|') == NULL;
+	struct perf_event_attr first = {0}, tried;
+	char name[NAME_BYTES];
+
+	while (next_name(&names, name)) {
+		if (encode_one(name, attr) < 0)
+			continue;
+		tried = *attr;
+		if (alone || counter__try(&tried) == 0)
+			return 0;
+		if (!first.size)
+			first = *attr;
+	}
+	*attr = first;
+	return first.size ? 0 : -ENOENT;
 }
 
 static int perf_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group)
@@ -89,8 +123,10 @@ int counter__try(struct perf_event_attr *attr)
 	return 0;
 }
 
-/* Does the kernel count anything in hardware here? */
-static int has_pmu(void)
+static pthread_once_t pmu_once = PTHREAD_ONCE_INIT;
+static int pmu_state;
+
+static void look_for_pmu(void)
 {
 	static const uint64_t tries[] = {PERF_COUNT_HW_CPU_CYCLES, PERF_COUNT_HW_INSTRUCTIONS};
 	size_t i;
@@ -102,14 +138,20 @@ static int has_pmu(void)
 					       .exclude_hv = 1};
 
 		if (counter__try(&attr) == 0)
-			return 1;
+			pmu_state = 1;
 	}
-	return 0;
 }
 
-int counter__encode_clock(const char *name, struct perf_event_attr *attr)
+/* Does the kernel count anything in hardware here? Asked once: a list of events asks for each. */
+static int has_pmu(void)
 {
-	int rc = counter__encode(name, attr);
+	pthread_once(&pmu_once, look_for_pmu);
+	return pmu_state;
+}
+
+int counter__encode_clock(const char *names, struct perf_event_attr *attr)
+{
+	int rc = counter__encode(names, attr);
 
 	if (rc < 0 || attr->type == PERF_TYPE_SOFTWARE || counter__try(attr) == 0)
 		return rc;
@@ -134,63 +176,112 @@ static int paranoid_level(int *level)
 	return 0;
 }
 
-static void explain_refusal(const char *name, const struct perf_event_attr *attr,
-			    struct pem_error *reason)
+static void explain_refusal(const struct perf_event_attr *attr, struct pem_error *reason)
 {
 	int level = 0;
 
 	if (paranoid_level(&level) < 0 || level <= 1) {
-		counter__set_error(
-			reason,
-			"%s can't be counted: the kernel or a container's seccomp filter "
-			"refuses perf_event_open; run with CAP_PERFMON, or allow it there",
-			name);
+		counter__set_error(reason, "can't be counted: the kernel or a container's seccomp "
+					   "filter refuses perf_event_open; run with CAP_PERFMON, "
+					   "or allow it there");
 		return;
+	}
+	counter__set_error(reason,
+			   "can't be counted by this user: kernel.perf_event_paranoid is %d; set "
+			   "it to %d (sysctl kernel.perf_event_paranoid=%d) or run with "
+			   "CAP_PERFMON",
+			   level, happens_in_kernel(attr) ? 1 : 2, happens_in_kernel(attr) ? 1 : 2);
+}
+
+/* Is this PMU, the part of an event's name before '::', one of this machine's, as libpfm4 sees it? */
+static int is_present(const char *name, size_t count)
+{
+	pfm_pmu_info_t info;
+	int pmu;
+
+	for (pmu = PFM_PMU_NONE; pmu < PFM_PMU_MAX; pmu++) {
+		memset(&info, 0, sizeof(info));
+		info.size = sizeof(info);
+		if (pfm_get_pmu_info((pfm_pmu_t)pmu, &info) == PFM_SUCCESS && info.is_present &&
+		    strlen(info.name) == count && !strncmp(info.name, name, count))
+			return 1;
+	}
+	return 0;
+}
+
+/* Whose processors have a PMU; NULL: the name doesn't tell. */
+static const char *maker_of(const char *name)
+{
+	static const struct {
+		const char *prefix, *maker;
+	} makers[] = {{"amd64_", "AMD"}, {"arm_", "Arm"}, {"ix86arch::", "Intel"}};
+	size_t i;
+
+	for (i = 0; i < sizeof(makers) / sizeof(makers[0]); i++)
+		if (!strncmp(name, makers[i].prefix, strlen(makers[i].prefix)))
+			return makers[i].maker;
+	return NULL;
+}
+
+/* None of the names can be encoded: is one misspelt, or are all of other processors? */
+static void explain_unknown(const char *names, struct pem_error *reason)
+{
+	char name[NAME_BYTES], makers[NAME_BYTES] = "";
+	const char *maker, *colons;
+
+	while (next_name(&names, name)) {
+		maker = maker_of(name);
+		colons = strstr(name, "::");
+		if (!colons || is_present(name, (size_t)(colons - name)) ||
+		    (!maker && strlen(makers) + strlen(name) + 3 > sizeof(makers))) {
+			counter__set_error(reason,
+					   "libpfm4 knows no event '%s'; its showevtinfo lists "
+					   "those of this machine",
+					   name);
+			return;
+		}
+		name[colons - name] = '\0';
+		if (!strstr(makers, maker ? maker : name))
+			snprintf(makers + strlen(makers), sizeof(makers) - strlen(makers), "%s%s",
+				 makers[0] ? ", " : "", maker ? maker : name);
 	}
 	counter__set_error(
 		reason,
-		"%s can't be counted by this user: kernel.perf_event_paranoid is %d; set "
-		"it to %d (sysctl kernel.perf_event_paranoid=%d) or run with CAP_PERFMON",
-		name, level, happens_in_kernel(attr) ? 1 : 2, happens_in_kernel(attr) ? 1 : 2);
+		"can't be counted: only some processors of %s have it, and this is none of them, "
+		"as far as libpfm4 knows",
+		makers);
 }
 
-void counter__explain(const char *name, const struct perf_event_attr *attr, int err,
+void counter__explain(const char *names, const struct perf_event_attr *attr, int err,
 		      struct pem_error *reason)
 {
 	switch (-err) {
 	case EACCES:
 	case EPERM:
-		explain_refusal(name, attr, reason);
+		explain_refusal(attr, reason);
 		return;
 	case ENOSYS:
-		counter__set_error(reason,
-				   "%s can't be counted: this kernel has no perf_event_open", name);
+		counter__set_error(reason, "can't be counted: this kernel has no perf_event_open");
 		return;
 	case EMFILE:
-		counter__set_error(
-			reason, "%s can't be counted: too many open files; raise ulimit -n", name);
+		counter__set_error(reason,
+				   "can't be counted: too many open files; raise ulimit -n");
 		return;
 	case ENOENT:
 	case ENODEV:
 	case EOPNOTSUPP:
 		if (!attr->size)
-			counter__set_error(reason,
-					   "libpfm4 knows no event '%s'; its showevtinfo "
-					   "lists those of this machine",
-					   name);
+			explain_unknown(names, reason);
 		else if (attr->type != PERF_TYPE_SOFTWARE && !has_pmu())
 			counter__set_error(reason,
-					   "%s can't be counted: this machine has no performance "
+					   "can't be counted: this machine has no performance "
 					   "monitoring unit that the kernel can use; run on bare "
-					   "metal, or give the virtual machine one",
-					   name);
+					   "metal, or give the virtual machine one");
 		else
-			counter__set_error(reason,
-					   "%s can't be counted: this machine's performance "
-					   "monitoring unit has no such event",
-					   name);
+			counter__set_error(reason, "can't be counted: this machine's performance "
+						   "monitoring unit has no such event");
 		return;
 	default:
-		counter__set_error(reason, "%s can't be counted: %s", name, strerror(-err));
+		counter__set_error(reason, "can't be counted: %s", strerror(-err));
 	}
 }

@@ -222,8 +222,7 @@ int sampler__open(struct sampler **out, const struct sampler_request *request,
 	sampler->event = request->event;
 	rc = sample__layout(request->event, &sampler->layout);
 	if (rc < 0) {
-		counter__set_error(error, "%s has fields that a sample can't fill; it needs pc",
-				   request->event->name);
+		counter__set_error(error, "has fields that a sample can't fill; it needs pc");
 		goto fail;
 	}
 	rc = counter__encode_clock(request->event->source_name, &clock);
