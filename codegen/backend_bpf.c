@@ -2,13 +2,16 @@
 /*
  * backend_bpf.c - tracepoint events as BPF programs, and the table that user space loads and decodes them by
  *
- *	pem_events.bpf.h        one program per event, included by kmod/bpf/pem.bpf.c, whose inlines it calls
- *	pem_kernel_events.h     struct pem_kernel_event (libpem/sources/kernel/kernel.h) for each, in the same order
+ *	pem_events.bpf.h        a program for each alternative of each event, included by kmod/bpf/pem.bpf.c, whose
+ *	                        inlines it calls
+ *	pem_kernel_events.h     struct pem_kernel_event (libpem/sources/kernel/kernel.h) for each event, and where to
+ *	                        find one by its id
  *
  * A field's `from` is an expression over the tracepoint's arguments; that it compiles, and that the kernel lets it
  * run, is for clang and the verifier to say. Not here: the ring, targets and filters, which are written by hand.
  */
 #include "backend.h"
+#include "tracepoint.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +19,7 @@
 /* Tracepoints whose programs keep track of what runs where, wanted or not; pem.bpf.c has pem_begin_X for each. */
 static const char *const hooks[] = {"sched_switch", "sched_process_fork", "sched_process_exit"};
 #define HOOK_COUNT (sizeof(hooks) / sizeof(hooks[0]))
+#define NO_HOOK HOOK_COUNT
 
 struct emitter {
 	FILE *programs;
@@ -24,101 +28,32 @@ struct emitter {
 	int hooked[HOOK_COUNT]; /* an event's program has it */
 };
 
-static const char *tracepoint_of(const struct pem_spec_event *event)
-{
-	const char *name = event->sources[0].name, *colon = strchr(name, ':');
-
-	return colon ? colon + 1 : name;
-}
-
-/* Index of the tracepoint's hook that no program has yet, or -1. */
-static int take_hook(struct emitter *out, const char *tracepoint)
+/* The hook of the event's tracepoint that no event has yet, or NO_HOOK. */
+static size_t take_hook(struct emitter *out, const struct pem_spec_event *event)
 {
 	size_t i;
 
 	for (i = 0; i < HOOK_COUNT; i++) {
-		if (!strcmp(hooks[i], tracepoint) && !out->hooked[i]) {
+		if (!strcmp(hooks[i], pem_tracepoint__name(&event->sources[0])) &&
+		    !out->hooked[i]) {
 			out->hooked[i] = 1;
-			return (int)i;
+			return i;
 		}
 	}
-	return -1;
+	return NO_HOOK;
 }
 
-static int is_word(char c)
+static void put_arguments(FILE *f, const char *prototype)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       c == '_';
+	struct pem_argument argument;
+	unsigned position;
+
+	for (position = 0; pem_prototype__next(&prototype, &argument); position++)
+		fprintf(f, "\t%.*s __attribute__((unused)) = (%.*s)ctx[%u];\n", (int)argument.bytes,
+			argument.text, (int)argument.type_bytes, argument.text, position);
 }
 
-/* One argument, such as "struct task_struct *prev": everything but the last word is its type. */
-static void put_argument(FILE *f, const char *text, size_t bytes, unsigned position)
-{
-	size_t name, type;
-
-	while (bytes && (*text == ' ' || *text == '\t' || *text == '\n')) {
-		text++;
-		bytes--;
-	}
-	while (bytes && !is_word(text[bytes - 1]))
-		bytes--;
-	for (name = bytes; name && is_word(text[name - 1]);)
-		name--;
-	for (type = name; type && text[type - 1] == ' ';)
-		type--;
-	if (!type || name == bytes)
-		return;
-	fprintf(f, "\t%.*s __attribute__((unused)) = (%.*s)ctx[%u];\n", (int)bytes, text, (int)type,
-		text, position);
-}
-
-static void put_arguments(FILE *f, const char *arguments)
-{
-	unsigned position = 0;
-	size_t bytes;
-
-	while (arguments && *arguments) {
-		bytes = strcspn(arguments, ",");
-		put_argument(f, arguments, bytes, position++);
-		arguments += bytes;
-		arguments += *arguments == ',';
-	}
-}
-
-static const char *from_of(const struct pem_spec_field *field)
-{
-	return field->from ? field->from : "0";
-}
-
-/* The statistic's value and its order-preserving key, for whichever field the action names. */
-static void put_statistic(FILE *f, const struct pem_spec_event *event)
-{
-	const struct pem_spec_field *field;
-	size_t i;
-
-	fprintf(f, "\tif (e.flags & PEM_ACTION_STAT) {\n"
-		   "\t\tswitch (PEM_ACTION_FIELD(e.action)) {\n");
-	for (i = 0; i < event->field_count; i++) {
-		field = &event->fields[i];
-		if (!pem_type__size(field->type) || pem_type__is_float(field->type))
-			continue;
-		fprintf(f, "\t\tcase %zu:\n", i);
-		if (pem_type__is_signed(field->type))
-			fprintf(f,
-				"\t\t\tvalue = (uint64_t)(int64_t)(%s)(%s);\n"
-				"\t\t\tkey = value ^ (1ULL << 63);\n",
-				pem_type__c(field->type), from_of(field));
-		else
-			fprintf(f, "\t\t\tvalue = key = (%s)(%s);\n", pem_type__c(field->type),
-				from_of(field));
-		fprintf(f, "\t\t\tbreak;\n");
-	}
-	fprintf(f, "\t\t}\n"
-		   "\t\tpem_stat(&e, value, key);\n"
-		   "\t}\n");
-}
-
-static void put_log(FILE *f, const struct pem_spec_event *event)
+static void put_log(FILE *f, const struct pem_spec_event *event, size_t source)
 {
 	const struct pem_spec_field *field;
 	uint32_t tail = event->fixed_bytes;
@@ -130,68 +65,88 @@ static void put_log(FILE *f, const struct pem_spec_event *event)
 		"\t\tif (!record)\n"
 		"\t\t\treturn 0;\n",
 		event->max_bytes);
+	pem_tracepoint__put_fixed(f, event, source, 0);
 	for (i = 0; i < event->field_count; i++) {
 		field = &event->fields[i];
-		if (field->type == PEM_TYPE_STRING) {
-			fprintf(f, "\t\tpem_string(record + %u, %u, %s);\n", tail, field->max_count,
-				from_of(field));
-			tail += field->max_count;
-		} else if (pem_type__size(field->type) && !pem_type__is_float(field->type)) {
-			fprintf(f, "\t\t*(%s *)(record + %u) = (%s)(%s);\n",
-				pem_type__c(field->type), field->offset, pem_type__c(field->type),
-				from_of(field));
-		} else {
-			fprintf(f,
-				"#error \"%s, field %s: a tracepoint event has integers and "
-				"strings only\"\n",
-				event->name, field->name);
-		}
+		if (field->type != PEM_TYPE_STRING)
+			continue;
+		fprintf(f, "\t\tpem_string(record + %u, %u, %s);\n", tail, field->max_count,
+			pem_tracepoint__from(event, source, field));
+		tail += field->max_count;
 	}
 	fprintf(f, "\t\tpem_commit(&e, record, 0x%08xu);\n\t}\n", event->id);
 }
 
-static void put_program(struct emitter *out, const struct pem_spec_event *event)
+/* "pem_sched_switch"; from the second alternative on "pem2_sched_switch". */
+static void put_program_name(FILE *f, const struct pem_spec_event *event, size_t source)
 {
-	const char *tracepoint = tracepoint_of(event);
-	int hook = take_hook(out, tracepoint);
+	fprintf(f, "pem");
+	if (source)
+		fprintf(f, "%zu", source + 1);
+	fprintf(f, "_%s", event->c_name);
+}
+
+static void put_program(struct emitter *out, const struct pem_spec_event *event, size_t source,
+			size_t hook)
+{
+	const struct pem_spec_source *alternative = &event->sources[source];
+	const char *tracepoint = pem_tracepoint__name(alternative);
 	FILE *f = out->programs;
 
-	fprintf(f,
-		"\n/* %s */\n"
-		"SEC(\"tp_btf/%s\")\n"
-		"int pem_%s(unsigned long long *ctx)\n{\n",
-		event->name, tracepoint, event->c_name);
-	put_arguments(f, event->sources[0].arguments);
+	/* Another tracepoint has other arguments than the hook's. */
+	if (hook != NO_HOOK && strcmp(hooks[hook], tracepoint))
+		hook = NO_HOOK;
+	fprintf(f, "\n/* %s */\nSEC(\"tp_btf/%s\")\nint ", event->name, tracepoint);
+	put_program_name(f, event, source);
+	fprintf(f, "(unsigned long long *ctx)\n{\n");
+	put_arguments(f, alternative->arguments);
 	fprintf(f, "\tuint64_t value = 0, key = 0;\n"
 		   "\tstruct pem_kevent e;\n"
 		   "\tuint8_t *record;\n\n");
-	fprintf(f, "\tif (!pem_begin%s%s(&e, %u%s))\n\t\treturn 0;\n", hook < 0 ? "" : "_",
-		hook < 0 ? "" : tracepoint, out->index, hook < 0 ? "" : ", ctx");
-	put_statistic(f, event);
-	put_log(f, event);
+	if (hook == NO_HOOK)
+		fprintf(f, "\tif (!pem_begin(&e, %u))\n\t\treturn 0;\n", out->index);
+	else
+		fprintf(f, "\tif (!pem_begin_%s(&e, %u, ctx))\n\t\treturn 0;\n", tracepoint,
+			out->index);
+	pem_tracepoint__put_statistic(f, event, source);
+	put_log(f, event, source);
 	fprintf(f, "\treturn 0;\n}\n");
 }
 
-static void put_row(struct emitter *out, const struct pem_spec_event *event)
+static void put_alternatives(FILE *f, const struct pem_spec_event *event)
 {
-	const char *tracepoint = tracepoint_of(event);
-	unsigned strings = 0, hook = 0;
+	const struct pem_spec_source *source;
+	size_t i;
+
+	fprintf(f, "\t  .alternatives = (const struct pem_kernel_alternative[]){\n");
+	for (i = 0; i < event->source_count; i++) {
+		source = &event->sources[i];
+		fprintf(f, "\t\t{ .program = \"");
+		put_program_name(f, event, i);
+		fprintf(f, "\", .tracepoint = \"%s\",\n\t\t  .arguments = \"%s\"", source->name,
+			source->arguments && source->arguments[0] ? source->arguments : "void");
+		if (source->kernel)
+			fprintf(f, ", .kernel = \"%s\"", source->kernel);
+		fprintf(f, " },\n");
+	}
+	fprintf(f, "\t  },\n\t  .alternative_count = %zu,\n", event->source_count);
+}
+
+static void put_row(struct emitter *out, const struct pem_spec_event *event, int is_hook)
+{
+	unsigned strings = 0;
 	FILE *f = out->table;
 	size_t i;
 
-	for (i = 0; i < HOOK_COUNT; i++)
-		hook |= !strcmp(hooks[i], tracepoint);
+	fprintf(f, "\t{ .id = 0x%08xu,\n\t  .name = \"%s\",\n", event->id, event->name);
+	put_alternatives(f, event);
 	fprintf(f,
-		"\t{ .id = 0x%08xu,\n"
-		"\t  .name = \"%s\",\n"
-		"\t  .program = \"pem_%s\",\n"
-		"\t  .tracepoint = \"%s\",\n"
-		"\t  .context = %u,\n"
+		"\t  .context = %d,\n"
 		"\t  .sets_thread = %u,\n"
 		"\t  .fixed_bytes = %u,\n"
 		"\t  .ring_bytes = %u,\n",
-		event->id, event->name, event->c_name, tracepoint, hook,
-		event->meaning == PEM_MEANS_SETS_THREAD, event->fixed_bytes, event->max_bytes);
+		is_hook, event->meaning == PEM_MEANS_SETS_THREAD, event->fixed_bytes,
+		event->max_bytes);
 	for (i = 0; i < event->field_count; i++) {
 		if (event->fields[i].type != PEM_TYPE_STRING)
 			continue;
@@ -245,12 +200,40 @@ static void put_bare_hooks(struct emitter *out)
 			"\treturn 0;\n}\n",
 			hooks[i], hooks[i], hooks[i], out->index);
 		fprintf(out->table,
-			"\t{ .program = \"pem_context_%s\",\n"
-			"\t  .tracepoint = \"%s\",\n"
+			"\t{ .alternatives = (const struct pem_kernel_alternative[]){\n"
+			"\t\t{ .program = \"pem_context_%s\", .tracepoint = \"sched:%s\" },\n"
+			"\t  },\n"
+			"\t  .alternative_count = 1,\n"
 			"\t  .context = 1 },\n",
 			hooks[i], hooks[i]);
 		out->index++;
 	}
+}
+
+/* Where to begin looking for an id: open addressing, at least half of it empty. */
+static void put_index(struct emitter *out, const uint32_t *ids, unsigned count)
+{
+	unsigned size = 16, i, at;
+	uint16_t *places;
+
+	while (size < 2 * count)
+		size *= 2;
+	places = pem_xrealloc(NULL, size, sizeof(*places));
+	memset(places, 0xff, size * sizeof(*places));
+	for (i = 0; i < count; i++) {
+		for (at = ids[i] % size; places[at] != 0xffff;)
+			at = (at + 1) % size;
+		places[at] = (uint16_t)i;
+	}
+	fprintf(out->table,
+		"#define PEM_KERNEL_BY_ID_SIZE %uu\n"
+		"#define PEM_KERNEL_NO_EVENT 0xffffu\n"
+		"static const uint16_t pem_kernel_by_id[PEM_KERNEL_BY_ID_SIZE] = {",
+		size);
+	for (i = 0; i < size; i++)
+		fprintf(out->table, "%s%u,", i % 16 ? " " : "\n\t", places[i]);
+	fprintf(out->table, "\n};\n");
+	free(places);
 }
 
 static void emit(const struct pem_spec_set *set, struct pem_output *output)
@@ -260,32 +243,34 @@ static void emit(const struct pem_spec_set *set, struct pem_output *output)
 		.table = pem_output__file(output, "pem_kernel_events.h"),
 	};
 	const struct pem_spec_event *event, *sets_thread = NULL;
-	unsigned sets_thread_index = 0;
-	size_t i, j;
+	unsigned sets_thread_index = 0, count;
+	size_t at = 0, i, hook;
+	uint32_t *ids = NULL;
 
 	pem_banner(out.programs, set, NULL);
 	pem_banner(out.table, set, NULL);
 	fprintf(out.table, "static const struct pem_kernel_event pem_kernel_events[] = {\n");
-	for (i = 0; i < set->count; i++) {
-		for (j = 0; j < set->specs[i].event_count; j++) {
-			event = &set->specs[i].events[j];
-			if (event->source_kind != PEM_SOURCE_TRACEPOINT)
-				continue;
-			if (event->meaning == PEM_MEANS_SETS_THREAD && !sets_thread) {
-				sets_thread = event;
-				sets_thread_index = out.index;
-			}
-			put_program(&out, event);
-			put_row(&out, event);
-			out.index++;
+	while ((event = pem_tracepoint__next(set, &at))) {
+		if (event->meaning == PEM_MEANS_SETS_THREAD && !sets_thread) {
+			sets_thread = event;
+			sets_thread_index = out.index;
 		}
+		hook = take_hook(&out, event);
+		for (i = 0; i < event->source_count; i++)
+			put_program(&out, event, i, hook);
+		put_row(&out, event, hook != NO_HOOK);
+		ids = pem_xgrow(ids, out.index, sizeof(*ids));
+		ids[out.index++] = event->id;
 	}
+	count = out.index;
 	put_switch(out.programs, sets_thread, sets_thread_index);
 	put_bare_hooks(&out);
 	fprintf(out.table, "};\n#define PEM_KERNEL_EVENT_COUNT %uu\n", out.index);
+	put_index(&out, ids, count);
 	fprintf(out.programs,
 		"\n_Static_assert(%u <= PEM_KRING_EVENTS_MAX, \"a slot for each kernel event\");\n",
 		out.index);
+	free(ids);
 }
 
 const struct pem_backend pem_backend_bpf = {

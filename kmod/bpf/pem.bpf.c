@@ -355,6 +355,12 @@ PEM_INLINE void pem_string(uint8_t *to, uint32_t max, const void *from)
 	bpf_probe_read_kernel_str(to, max, from);
 }
 
+/* Copy bytes of the kernel's memory; what can't be read is zero. */
+__attribute__((unused)) PEM_INLINE void pem_array(uint8_t *to, uint32_t bytes, const void *from)
+{
+	bpf_probe_read_kernel(to, bytes, from);
+}
+
 #include "pem_events.bpf.h"
 
 char pem_license[] SEC("license") = "GPL";

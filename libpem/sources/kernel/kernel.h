@@ -3,7 +3,9 @@
  * kernel.h - the kernel source inside: what its files share
  *
  *	source.c   the plugin: wishes, statistics, balance
- *	probe.c    what this machine and user can deliver
+ *	probe.c    what this machine and user can deliver, and which alternative of an event
+ *	btf.c      a kernel's tracepoints and their parameters
+ *	prototype.c  parameters as a spec writes them
  *	load.c     BPF object: opened, sized, loaded, attached, stopped
  *	drain.c    rings -> packets
  *	table.c    events that programs exist for (generated from the specs)
@@ -12,6 +14,7 @@
 #ifndef PEM_SOURCES_KERNEL_H
 #define PEM_SOURCES_KERNEL_H
 
+#include "btf.h"
 #include "source.h"
 
 #include <pem/kring.h>
@@ -25,12 +28,22 @@ struct bpf_program;
 
 #define PEM_KERNEL_PACKET_BYTES (64u << 10)
 
+/* One of the ways to get an event: a tracepoint, and the program for it. */
+struct pem_kernel_alternative {
+	const char *program;
+	const char *tracepoint; /* "system:event" */
+	const char *arguments; /* its parameters as C; NULL: whatever they are */
+	const char *
+		kernel; /* range of kernels that the spec says it is for, such as "6.8-"; NULL: none said */
+};
+#define PEM_KERNEL_ALTERNATIVES_MAX 8u
+
 /* A row of the generated table; its index is the event's in slots, control words and filters. */
 struct pem_kernel_event {
 	uint32_t id; /* 0: a program that only keeps track of what runs where */
 	const char *name;
-	const char *program;
-	const char *tracepoint;
+	const struct pem_kernel_alternative *alternatives; /* best first */
+	uint8_t alternative_count;
 	uint8_t context; /* its program is needed whenever a process tree is the target */
 	uint8_t sets_thread; /* logged whenever another event is */
 	uint16_t fixed_bytes;
@@ -63,6 +76,8 @@ struct pem_kernel_program {
 	struct bpf_program *program;
 	struct bpf_link *link;
 	uint64_t misses; /* final: runs that the kernel refused */
+	uint32_t refused; /* a bit for each alternative that did not load */
+	uint8_t alternative; /* the one that program is of */
 };
 
 /* What draining remembers of one CPU. */
@@ -111,8 +126,14 @@ int pem_kernel__fail(struct pem_error *error, int code, const char *format, ...)
 
 /* Can this user load BPF programs here at all? 1, or 0 with reason. */
 int pem_kernel__can_load(struct pem_error *reason);
-/* Does the running kernel describe the tracepoint in its BTF? 1, or 0 with reason. */
-int pem_kernel__has_tracepoint(const char *tracepoint, struct pem_error *reason);
+/*
+ * The alternative of an event that the running kernel has, by its types: the first whose parameters are the same,
+ * else the first whose parameters fit. refused: a bit for each that is out of the question. -ENOENT with reason.
+ */
+int pem_kernel__choose(unsigned index, uint32_t refused, struct pem_error *reason);
+/* The same, in any kernel. */
+int pem_kernel__choose_in(const struct pem_kernel_btf *kernel, const struct pem_kernel_event *event,
+			  uint32_t refused, struct pem_error *reason);
 
 /* Load the programs that wishes and target need and map the rings. 0, or -errno with error. */
 int pem_source__load(struct pem_source *source, struct pem_error *error);

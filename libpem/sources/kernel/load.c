@@ -26,11 +26,14 @@
 #define RING_BYTES_MAX (256u << 20)
 #define RINGS_BYTES_DEFAULT_MAX (256u << 20) /* of all CPUs together, unless asked for more */
 #define LAST_WORDS_BYTES 400
+#define PROGRAM_BYTES 80
+#define REFUSED_MAX 32 /* programs: a kernel that refuses more is not fit for ours at all */
 
 /* What libbpf said during the call under way in this thread. */
 struct said {
 	const struct pem_source *source;
 	char last[LAST_WORDS_BYTES]; /* the end of it */
+	char program[PROGRAM_BYTES]; /* that would not load; "" if that was not the matter */
 };
 static __thread struct said *listening;
 
@@ -69,6 +72,7 @@ static int hear(enum libbpf_print_level level, const char *format, va_list args)
 
 	if (!listening || level != LIBBPF_WARN || vasprintf(&text, format, args) < 0)
 		return 0;
+	sscanf(text, "libbpf: prog '%79[^']': failed to load", listening->program);
 	/* After the verifier's log come only consequences. */
 	if (!strstr(listening->last, "processed"))
 		keep_last(listening, text);
@@ -107,40 +111,93 @@ static struct pem_kernel_wish *wish_of(const struct pem_source *source, unsigned
 	return NULL;
 }
 
-/* Keep the programs that are needed and can be had; the others are not loaded. */
-static int choose_programs(struct pem_source *source, struct pem_error *error)
+static bool is_context(const struct pem_source *source, unsigned index)
 {
-	const struct pem_kernel_event *event;
-	struct pem_kernel_wish *wish;
+	return (pem_kernel__event(index)->context && source->root) ||
+	       (int)index == source->context_index;
+}
+
+/* No program of the event is loaded, until one is chosen. */
+static int skip_event(struct pem_source *source, unsigned index, struct pem_error *error)
+{
+	const struct pem_kernel_event *event = pem_kernel__event(index);
 	struct bpf_program *program;
-	struct pem_error reason;
-	bool context;
 	unsigned i;
 
-	for (i = 0; i < pem_kernel__event_count(); i++) {
-		event = pem_kernel__event(i);
-		program = bpf_object__find_program_by_name(source->object, event->program);
+	source->programs[index].program = NULL;
+	for (i = 0; i < event->alternative_count; i++) {
+		program = bpf_object__find_program_by_name(source->object,
+							   event->alternatives[i].program);
 		if (!program)
 			return pem_kernel__fail(error, -EINVAL,
 						"the BPF object has no program %s: build pem anew",
-						event->program);
-		wish = wish_of(source, i);
-		context = (event->context && source->root) || (int)i == source->context_index;
-		source->programs[i].program = NULL;
-		bpf_program__set_autoload(program, wish || context);
-		if (!wish && !context)
-			continue;
-		source->programs[i].program = program;
-		if (pem_kernel__has_tracepoint(event->tracepoint, &reason))
-			continue;
-		if (context)
-			return pem_kernel__fail(error, -ENOTSUP, "%s", reason.text);
+						event->alternatives[i].program);
 		bpf_program__set_autoload(program, false);
-		source->programs[i].program = NULL;
-		wish->error = -ENOTSUP;
-		pem_source__log(source, PEM_LOG_WARNING, "%s: %s", event->name, reason.text);
 	}
 	return 0;
+}
+
+/* Keep the programs that are needed and can be had; the others are not loaded. */
+static int choose_programs(struct pem_source *source, struct pem_error *error)
+{
+	struct pem_kernel_program *chosen;
+	struct pem_kernel_wish *wish;
+	struct pem_error reason;
+	unsigned i;
+	int rc;
+
+	for (i = 0; i < pem_kernel__event_count(); i++) {
+		chosen = &source->programs[i];
+		rc = skip_event(source, i, error);
+		if (rc)
+			return rc;
+		wish = wish_of(source, i);
+		if (!wish && !is_context(source, i))
+			continue;
+		rc = pem_kernel__choose(i, chosen->refused, &reason);
+		if (rc >= 0) {
+			chosen->alternative = (uint8_t)rc;
+			chosen->program = bpf_object__find_program_by_name(
+				source->object, pem_kernel__event(i)->alternatives[rc].program);
+			bpf_program__set_autoload(chosen->program, true);
+			continue;
+		}
+		if (is_context(source, i))
+			return pem_kernel__fail(error, -ENOTSUP, "%s", reason.text);
+		wish->error = -ENOTSUP;
+		pem_source__log(source, PEM_LOG_WARNING, "%s: %s", wish->event->name, reason.text);
+	}
+	return 0;
+}
+
+/*
+ * The kernel would not have one program: go on with the event's next alternative, or without the event. false: that
+ * would not help.
+ */
+static bool go_on_without(struct pem_source *source, const struct said *said)
+{
+	const struct pem_kernel_event *event;
+	struct pem_kernel_program *chosen;
+	unsigned i;
+
+	for (i = 0; said->program[0] && i < pem_kernel__event_count(); i++) {
+		event = pem_kernel__event(i);
+		chosen = &source->programs[i];
+		if (!chosen->program ||
+		    strcmp(event->alternatives[chosen->alternative].program, said->program))
+			continue;
+		chosen->refused |= 1u << chosen->alternative;
+		pem_source__log(source, PEM_LOG_WARNING,
+				"%s: the kernel refuses the program %s: %s",
+				event->name ? event->name : "kernel", said->program, said->last);
+		if (chosen->refused != (1u << event->alternative_count) - 1)
+			return true;
+		if (is_context(source, i))
+			return false;
+		wish_of(source, i)->error = -ENOTSUP;
+		return true;
+	}
+	return false;
 }
 
 /* Ring size and target kind become constants of the programs; the rings get their size. */
@@ -240,6 +297,7 @@ int pem_source__load(struct pem_source *source, struct pem_error *error)
 	uint32_t ring_bytes = ring_bytes_for(source);
 	struct said said = {.source = source};
 	libbpf_print_fn_t before;
+	unsigned refused = 0;
 	int rc;
 
 	if (error)
@@ -247,16 +305,25 @@ int pem_source__load(struct pem_source *source, struct pem_error *error)
 	pthread_mutex_lock(&print_lock);
 	listening = &said;
 	before = libbpf_set_print(hear);
-	/* Kernels differ in how big an array's element may be, machines in memory: settle for a smaller ring. */
-	for (;; ring_bytes >>= 1) {
-		said.last[0] = '\0';
+	for (;;) {
+		said.last[0] = said.program[0] = '\0';
 		rc = load_once(source, ring_bytes, error);
-		if ((rc != -E2BIG && rc != -ENOMEM) || ring_bytes / 2 < RING_BYTES_MIN)
+		if (!rc)
 			break;
+		if (said.program[0]) {
+			if (rc == -EPERM || ++refused > REFUSED_MAX ||
+			    !go_on_without(source, &said))
+				break;
+		} else {
+			/* Kernels differ in how big an array's element may be, machines in memory. */
+			if ((rc != -E2BIG && rc != -ENOMEM) || ring_bytes / 2 < RING_BYTES_MIN)
+				break;
+			ring_bytes >>= 1;
+			pem_source__log(source, PEM_LOG_INFO,
+					"kernel: no buffers of %u bytes per CPU (%s), trying %u",
+					2 * ring_bytes, strerror(-rc), ring_bytes);
+		}
 		pem_source__unload(source);
-		pem_source__log(source, PEM_LOG_INFO,
-				"kernel: no buffers of %u bytes per CPU (%s), trying %u",
-				ring_bytes, strerror(-rc), ring_bytes / 2);
 	}
 	libbpf_set_print(before);
 	listening = NULL;
@@ -272,6 +339,7 @@ int pem_source__load(struct pem_source *source, struct pem_error *error)
 static int attach_one(struct pem_source *source, unsigned i, struct pem_error *error)
 {
 	const struct pem_kernel_event *event = pem_kernel__event(i);
+	const char *tracepoint = event->alternatives[source->programs[i].alternative].tracepoint;
 	struct pem_kernel_wish *wish = wish_of(source, i);
 	int rc;
 
@@ -279,14 +347,13 @@ static int attach_one(struct pem_source *source, unsigned i, struct pem_error *e
 	if (source->programs[i].link)
 		return 0;
 	rc = -errno;
-	if (event->context && (source->root || (int)i == source->context_index))
+	if (is_context(source, i))
 		return pem_kernel__fail(error, rc, "can't attach to the tracepoint %s: %s",
-					event->tracepoint, strerror(-rc));
+					tracepoint, strerror(-rc));
 	if (wish)
 		wish->error = rc;
 	pem_source__log(source, PEM_LOG_WARNING, "%s: can't attach to the tracepoint %s: %s",
-			event->name ? event->name : event->program, event->tracepoint,
-			strerror(-rc));
+			event->name ? event->name : "kernel", tracepoint, strerror(-rc));
 	return 0;
 }
 

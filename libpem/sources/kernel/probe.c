@@ -6,7 +6,6 @@
  */
 #include "kernel.h"
 
-#include <bpf/btf.h>
 #include <errno.h>
 #include <linux/capability.h>
 #include <pthread.h>
@@ -17,7 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define BTF_FILE "/sys/kernel/btf/vmlinux"
+#define BTF_FILE PEM_KERNEL_BTF_FOLDER "/vmlinux"
 #define INIT_PID_NAMESPACE                                                                         \
 	0xeffffffcu /* the inode number of the first pid namespace, fixed by the kernel */
 
@@ -68,37 +67,89 @@ int pem_kernel__can_load(struct pem_error *reason)
 	return 1;
 }
 
-/* The kernel's own types, read once: 5 MB, some 20 ms. */
+/* The kernel's own types, read once: 5 MB, some 10 ms. */
 static pthread_mutex_t btf_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct btf *btf;
+static struct pem_kernel_btf *btf;
 
 __attribute__((destructor)) static void forget_btf(void)
 {
-	btf__free(btf);
+	pem_kernel_btf__close(btf);
 	btf = NULL;
 }
 
-int pem_kernel__has_tracepoint(const char *tracepoint, struct pem_error *reason)
+static const struct pem_kernel_btf *running_kernel(struct pem_error *reason)
 {
-	char name[128];
-	int id = -ENOENT, rc = 0;
+	int rc = 0;
 
-	snprintf(name, sizeof(name), "btf_trace_%s", tracepoint);
 	pthread_mutex_lock(&btf_lock);
 	if (!btf) {
-		btf = btf__parse(BTF_FILE, NULL);
-		rc = btf ? 0 : -errno;
+		btf = pem_kernel_btf__open(PEM_KERNEL_BTF_FOLDER);
+		rc = btf ? 0 : errno;
 	}
-	if (btf)
-		id = btf__find_by_name_kind(btf, name, BTF_KIND_TYPEDEF);
 	pthread_mutex_unlock(&btf_lock);
 	if (rc)
-		return pem_kernel__fail(reason, 0, "the kernel's types can't be read (%s): %s",
-					BTF_FILE, strerror(-rc));
-	if (id <= 0)
-		return pem_kernel__fail(reason, 0,
-					"this kernel has no tracepoint %s: it is of another "
-					"version or architecture, or was built without it",
-					tracepoint);
-	return 1;
+		pem_kernel__fail(reason, 0, "the kernel's types can't be read (%s): %s", BTF_FILE,
+				 strerror(rc));
+	return btf;
+}
+
+/* Why no alternative of an event will do: none of its tracepoints is there, or one that is has other parameters. */
+static void say_why(const struct pem_kernel_btf *kernel, const struct pem_kernel_event *event,
+		    struct pem_error *reason)
+{
+	const struct pem_kernel_alternative *alternative;
+	char has[200], names[160] = "";
+	size_t used = 0;
+	unsigned i;
+
+	for (i = 0; i < event->alternative_count; i++) {
+		alternative = &event->alternatives[i];
+		if (pem_kernel_btf__match(kernel, alternative->tracepoint,
+					  alternative->arguments) == PEM_KERNEL_DIFFERS) {
+			pem_kernel_btf__describe(kernel, alternative->tracepoint, has, sizeof(has));
+			pem_kernel__fail(reason, 0,
+					 "this kernel's tracepoint %s has other parameters than "
+					 "pem knows: write an alternative <source> for (%s); the "
+					 "spec has (%.180s)",
+					 alternative->tracepoint, has, alternative->arguments);
+			return;
+		}
+		if (used < sizeof(names) && !strstr(names, alternative->tracepoint))
+			used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
+						 used ? " or " : "", alternative->tracepoint);
+	}
+	pem_kernel__fail(reason, 0,
+			 "this kernel has no tracepoint %s: it is of another version or "
+			 "architecture, was built without it, or has its module not loaded",
+			 names);
+}
+
+int pem_kernel__choose_in(const struct pem_kernel_btf *kernel, const struct pem_kernel_event *event,
+			  uint32_t refused, struct pem_error *reason)
+{
+	enum pem_kernel_match match, best = PEM_KERNEL_DIFFERS;
+	int chosen = -ENOENT;
+	unsigned i;
+
+	for (i = 0; i < event->alternative_count; i++) {
+		if (refused >> i & 1)
+			continue;
+		match = pem_kernel_btf__match(kernel, event->alternatives[i].tracepoint,
+					      event->alternatives[i].arguments);
+		if (match > best) {
+			best = match;
+			chosen = (int)i;
+		}
+	}
+	if (chosen < 0)
+		say_why(kernel, event, reason);
+	return chosen;
+}
+
+int pem_kernel__choose(unsigned index, uint32_t refused, struct pem_error *reason)
+{
+	const struct pem_kernel_btf *kernel = running_kernel(reason);
+
+	return kernel ? pem_kernel__choose_in(kernel, pem_kernel__event(index), refused, reason)
+		      : -ENOENT;
 }

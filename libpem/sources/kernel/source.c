@@ -50,7 +50,7 @@ static int can_deliver(const struct pem_event *event, struct pem_error *reason)
 					event->name);
 	if (!pem_kernel__can_load(reason))
 		return 0;
-	return pem_kernel__has_tracepoint(pem_kernel__event((unsigned)index)->tracepoint, reason);
+	return pem_kernel__choose((unsigned)index, 0, reason) >= 0;
 }
 
 static bool is_restricted(const struct pem_context *context)

@@ -18,15 +18,21 @@ const struct pem_kernel_event *pem_kernel__event(unsigned index)
 	return index < PEM_KERNEL_EVENT_COUNT ? &pem_kernel_events[index] : NULL;
 }
 
+/* Called for every record drained: the generated table of hashes is at least twice as long as the table. */
 int pem_kernel__find(uint32_t id)
 {
-	unsigned i;
+	uint32_t i = id;
+	uint16_t index;
 
-	for (i = 0; i < PEM_KERNEL_EVENT_COUNT; i++) {
-		if (id && pem_kernel_events[i].id == id)
-			return (int)i;
+	if (!id)
+		return -1;
+	for (;; i++) {
+		index = pem_kernel_by_id[i % PEM_KERNEL_BY_ID_SIZE];
+		if (index == PEM_KERNEL_NO_EVENT)
+			return -1;
+		if (pem_kernel_events[index].id == id)
+			return index;
 	}
-	return -1;
 }
 
 int pem_kernel__sets_thread(void)

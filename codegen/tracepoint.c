@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tracepoint.c - tracepoint events as C: what the BPF and the module backend share (contract: tracepoint.h)
+ */
+#include "tracepoint.h"
+
+#include <string.h>
+
+static int is_word(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '_';
+}
+
+int pem_prototype__next(const char **prototype, struct pem_argument *argument)
+{
+	const char *text = *prototype;
+	size_t bytes, name;
+
+	while (text && (*text == ' ' || *text == ','))
+		text++;
+	if (!text || !*text)
+		return 0;
+	bytes = strcspn(text, ",");
+	*prototype = text + bytes;
+	while (bytes && text[bytes - 1] == ' ')
+		bytes--;
+	for (name = bytes; name && is_word(text[name - 1]);)
+		name--;
+	if (!strncmp(text, "void", bytes))
+		return 0;
+	*argument = (struct pem_argument){.text = text,
+					  .bytes = bytes,
+					  .type_bytes = name,
+					  .name_at = name,
+					  .name_bytes = bytes - name};
+	while (argument->type_bytes && text[argument->type_bytes - 1] == ' ')
+		argument->type_bytes--;
+	return 1;
+}
+
+const char *pem_tracepoint__name(const struct pem_spec_source *source)
+{
+	const char *colon = strchr(source->name, ':');
+
+	return colon ? colon + 1 : source->name;
+}
+
+void pem_tracepoint__put_system(FILE *f, const struct pem_spec_source *source)
+{
+	fprintf(f, "%.*s", (int)strcspn(source->name, ":"), source->name);
+}
+
+const struct pem_spec_event *pem_tracepoint__next(const struct pem_spec_set *set, size_t *index)
+{
+	size_t i, j, at = 0;
+
+	for (i = 0; i < set->count; i++) {
+		for (j = 0; j < set->specs[i].event_count; j++, at++) {
+			if (at < *index ||
+			    set->specs[i].events[j].source_kind != PEM_SOURCE_TRACEPOINT)
+				continue;
+			*index = at + 1;
+			return &set->specs[i].events[j];
+		}
+	}
+	return NULL;
+}
+
+const char *pem_tracepoint__from(const struct pem_spec_event *event, size_t source,
+				 const struct pem_spec_field *field)
+{
+	const char *from = pem_spec_event__from(event, source, field);
+
+	return from ? from : "0";
+}
+
+static int is_number(const struct pem_spec_field *field)
+{
+	return pem_type__size(field->type) && !pem_type__is_float(field->type);
+}
+
+void pem_tracepoint__put_statistic(FILE *f, const struct pem_spec_event *event, size_t source)
+{
+	const struct pem_spec_field *field;
+	size_t i;
+
+	fprintf(f, "\tif (e.flags & PEM_ACTION_STAT) {\n"
+		   "\t\tswitch (PEM_ACTION_FIELD(e.action)) {\n");
+	for (i = 0; i < event->field_count; i++) {
+		field = &event->fields[i];
+		if (!is_number(field))
+			continue;
+		fprintf(f, "\t\tcase %zu:\n", i);
+		if (pem_type__is_signed(field->type))
+			fprintf(f,
+				"\t\t\tvalue = (uint64_t)(int64_t)(%s)(%s);\n"
+				"\t\t\tkey = value ^ (1ULL << 63);\n",
+				pem_type__c(field->type),
+				pem_tracepoint__from(event, source, field));
+		else
+			fprintf(f, "\t\t\tvalue = key = (%s)(%s);\n", pem_type__c(field->type),
+				pem_tracepoint__from(event, source, field));
+		fprintf(f, "\t\t\tbreak;\n");
+	}
+	fprintf(f, "\t\t}\n"
+		   "\t\tpem_stat(&e, value, key);\n"
+		   "\t}\n");
+}
+
+void pem_tracepoint__put_fixed(FILE *f, const struct pem_spec_event *event, size_t source,
+			       int zero_gaps)
+{
+	const struct pem_spec_field *field;
+	size_t i;
+
+	for (i = 0; i < event->field_count; i++) {
+		field = &event->fields[i];
+		if (zero_gaps && field->padding)
+			fprintf(f, "\t\tmemset(record + %u, 0, %u);\n",
+				field->offset - field->padding, field->padding);
+		if (is_number(field))
+			fprintf(f, "\t\t*(%s *)(record + %u) = (%s)(%s);\n",
+				pem_type__c(field->type), field->offset, pem_type__c(field->type),
+				pem_tracepoint__from(event, source, field));
+		else if (field->type == PEM_TYPE_ARRAY)
+			fprintf(f, "\t\tpem_array(record + %u, %u, %s);\n", field->offset,
+				field->max_count * pem_type__size(field->element_type),
+				pem_tracepoint__from(event, source, field));
+		else if (field->type != PEM_TYPE_STRING)
+			fprintf(f,
+				"#error \"%s, field %s: a tracepoint event has no lists and "
+				"no floating point\"\n",
+				event->name, field->name);
+	}
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kernel_btf.c - tracepoints are compared with prototypes as C would, in types made by hand: no kernel is asked
+ */
+#ifdef PEM_TEST_LIBBPF
+#include <bpf/btf.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "libpem/sources/kernel/btf.h"
+
+static char folder[] = "/tmp/pem-test-btf-XXXXXX";
+static struct pem_kernel_btf *kernel;
+
+static void write_types(const struct btf *btf, const char *name)
+{
+	char path[64];
+	const void *bytes;
+	__u32 count;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	bytes = btf__raw_data(btf, &count);
+	assert_int_equal(fwrite(bytes, 1, count, f), count);
+	fclose(f);
+}
+
+/* typedef void (*btf_trace_NAME)(void *, types...) */
+static void add_tracepoint(struct btf *btf, const char *name, const int *types, size_t count)
+{
+	char text[64];
+	int proto = btf__add_func_proto(btf, 0);
+	size_t i;
+
+	assert_int_equal(btf__add_func_param(btf, "", 1), 0); /* type 1 is void * */
+	for (i = 0; i < count; i++)
+		assert_int_equal(btf__add_func_param(btf, "", types[i]), 0);
+	snprintf(text, sizeof(text), "btf_trace_%s", name);
+	assert_true(btf__add_typedef(btf, text, btf__add_ptr(btf, proto)) > 0);
+}
+
+static int make_kernel(void **state)
+{
+	struct btf *btf = btf__new_empty(), *module;
+	int u32, s32, u64, boolean, task, tasks, state_enum, pid, gfp, name, function;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	assert_int_equal(btf__add_ptr(btf, 0), 1);
+	u32 = btf__add_int(btf, "unsigned int", 4, 0);
+	s32 = btf__add_int(btf, "int", 4, BTF_INT_SIGNED);
+	u64 = btf__add_int(btf, "unsigned long", 8, 0);
+	boolean = btf__add_typedef(btf, "bool", btf__add_int(btf, "_Bool", 1, BTF_INT_BOOL));
+	task = btf__add_struct(btf, "task_struct", 8);
+	tasks = btf__add_ptr(btf, task);
+	state_enum = btf__add_enum(btf, "zone", 4);
+	assert_int_equal(btf__add_enum_value(btf, "ZONE_DMA", 0), 0);
+	pid = btf__add_typedef(btf, "pid_t", s32);
+	gfp = btf__add_typedef(btf, "gfp_t", u32);
+	name = btf__add_ptr(btf, btf__add_const(btf, btf__add_int(btf, "char", 1, BTF_INT_SIGNED)));
+	function = btf__add_typedef(btf, "work_func_t",
+				    btf__add_ptr(btf, btf__add_func_proto(btf, 0)));
+	add_tracepoint(btf, "switch", (int[]){boolean, tasks, btf__add_const(btf, tasks), u32}, 4);
+	add_tracepoint(btf, "alloc", (int[]){u64, gfp, pid, state_enum}, 4);
+	add_tracepoint(btf, "work", (int[]){name, function}, 2);
+	add_tracepoint(btf, "none", NULL, 0);
+	write_types(btf, "vmlinux");
+	module = btf__new_empty_split(btf);
+	add_tracepoint(module, "of_module",
+		       (int[]){tasks, btf__add_ptr(module, btf__add_struct(module, "own", 8))}, 2);
+	write_types(module, "module");
+	kernel = pem_kernel_btf__open(folder);
+	assert_non_null(kernel);
+	btf__free(module);
+	btf__free(btf);
+	return 0;
+}
+
+static int remove_kernel(void **state)
+{
+	char path[64];
+
+	(void)state;
+	pem_kernel_btf__close(kernel);
+	snprintf(path, sizeof(path), "%s/vmlinux", folder);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/module", folder);
+	unlink(path);
+	rmdir(folder);
+	return 0;
+}
+
+static enum pem_kernel_match match(const char *tracepoint, const char *prototype)
+{
+	return pem_kernel_btf__match(kernel, tracepoint, prototype);
+}
+
+static void equal_types_are_equal_however_they_are_spelt(void **state)
+{
+	(void)state;
+	assert_int_equal(match("sched:switch", "bool preempt, struct task_struct *prev, "
+					       "struct task_struct *next, unsigned int state"),
+			 PEM_KERNEL_EQUAL);
+	assert_int_equal(match("switch", "_Bool, const struct task_struct * prev,"
+					 "struct task_struct*next,unsigned state"),
+			 PEM_KERNEL_EQUAL);
+	assert_int_equal(match("alloc", "unsigned long pfn, gfp_t flags, pid_t pid, enum zone z"),
+			 PEM_KERNEL_EQUAL);
+	assert_int_equal(
+		match("alloc", "unsigned long pfn, unsigned int flags, int pid, enum zone"),
+		PEM_KERNEL_EQUAL);
+	assert_int_equal(match("work", "const char *name, work_func_t function"), PEM_KERNEL_EQUAL);
+	assert_int_equal(match("none", "void"), PEM_KERNEL_EQUAL);
+	assert_int_equal(match("switch", NULL), PEM_KERNEL_EQUAL);
+}
+
+static void what_can_be_read_all_the_same_fits(void **state)
+{
+	(void)state;
+	/* parameters were added behind those that are known */
+	assert_int_equal(match("switch", "bool preempt, struct task_struct *prev"),
+			 PEM_KERNEL_FITS);
+	assert_int_equal(match("switch", "void"), PEM_KERNEL_FITS);
+	/* the sign changed, or a number became an enumeration */
+	assert_int_equal(match("alloc", "long pfn, gfp_t flags, pid_t pid, enum zone z"),
+			 PEM_KERNEL_FITS);
+	assert_int_equal(match("alloc", "unsigned long pfn, gfp_t flags, pid_t pid, int z"),
+			 PEM_KERNEL_FITS);
+	/* an address is an address */
+	assert_int_equal(match("of_module", "void *task, struct own *own"), PEM_KERNEL_FITS);
+}
+
+static void other_parameters_differ(void **state)
+{
+	static const char *const wrong[] = {
+		"int preempt, struct task_struct *prev",
+		"bool preempt, struct task *prev",
+		"bool preempt, struct task_struct prev",
+		"bool preempt, struct task_struct **prev",
+		"bool preempt, union task_struct *prev",
+		"bool preempt, unsigned long prev",
+		"struct task_struct *prev",
+		"bool a, struct task_struct *b, struct task_struct *c, unsigned int d, int e",
+		"bool preempt, struct *prev",
+		"bool preempt, no_such_t prev",
+		"bool preempt, struct task_struct *a b",
+		"preempt(",
+		",",
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		if (match("switch", wrong[i]) != PEM_KERNEL_DIFFERS)
+			fail_msg("'%s' does not differ", wrong[i]);
+	}
+	assert_int_equal(match("alloc", "unsigned long pfn, gfp_t flags, pid_t pid, enum node z"),
+			 PEM_KERNEL_DIFFERS);
+	assert_int_equal(match("no_such", "void"), PEM_KERNEL_ABSENT);
+}
+
+static void modules_have_tracepoints_too(void **state)
+{
+	(void)state;
+	assert_int_equal(match("of_module", "struct task_struct *task, struct own *own"),
+			 PEM_KERNEL_EQUAL);
+	assert_string_equal(pem_kernel_btf__home(kernel, "of_module"), "module");
+	assert_string_equal(pem_kernel_btf__home(kernel, "x:alloc"), "vmlinux");
+	assert_null(pem_kernel_btf__home(kernel, "no_such"));
+}
+
+static void parameters_are_described_as_c(void **state)
+{
+	char text[128], little[12];
+
+	(void)state;
+	pem_kernel_btf__describe(kernel, "switch", text, sizeof(text));
+	assert_string_equal(text, "bool, struct task_struct *, struct task_struct *, unsigned int");
+	pem_kernel_btf__describe(kernel, "work", text, sizeof(text));
+	assert_string_equal(text, "char *, work_func_t");
+	pem_kernel_btf__describe(kernel, "work", little, sizeof(little));
+	assert_string_equal(little, "char *, wor");
+	pem_kernel_btf__describe(kernel, "no_such", text, sizeof(text));
+	assert_string_equal(text, "");
+}
+
+static void what_is_no_btf_is_refused(void **state)
+{
+	(void)state;
+	assert_null(pem_kernel_btf__open("/dev/null"));
+	assert_null(pem_kernel_btf__open("/none/at/all"));
+	assert_int_equal(errno, ENOENT);
+	assert_null(pem_kernel_btf__open("/tmp"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(equal_types_are_equal_however_they_are_spelt),
+		cmocka_unit_test(what_can_be_read_all_the_same_fits),
+		cmocka_unit_test(other_parameters_differ),
+		cmocka_unit_test(modules_have_tracepoints_too),
+		cmocka_unit_test(parameters_are_described_as_c),
+		cmocka_unit_test(what_is_no_btf_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, make_kernel, remove_kernel);
+}
+#else
+#include <stdio.h>
+
+int main(void)
+{
+	printf("1..0 # SKIP the kernel source was not built: clang or libbpf is missing\n");
+	return 0;
+}
+#endif
