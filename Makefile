@@ -75,6 +75,7 @@ help:
 	  'make deps     find what is missing and install it (root), or print the command that would' \
 	  'make          build into build/; needs no network and no root' \
 	  'make demo     record a real program and show every layer on one timeline' \
+	  'make kmod     compile the kernel module (KDIR=folder of kernel headers)' \
 	  'make check    run every test (SAN=1: under sanitizers; T=word: only tests named so)' \
 	  'make bench    measure every claim beside its peer (CASE=notify: one program)' \
 	  'make install  into PREFIX (/usr/local) under DESTDIR'

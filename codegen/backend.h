@@ -26,6 +26,7 @@ extern const struct pem_backend pem_backend_bpf;
 extern const struct pem_backend pem_backend_cxx;
 extern const struct pem_backend pem_backend_fortran;
 extern const struct pem_backend pem_backend_rust;
+extern const struct pem_backend pem_backend_kmod;
 
 /*
  * Start a file: what is printed to the stream is kept in memory until all backends are done. name is relative to

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # pem-codegen, and all it makes from the specs of this tree:
 #   $(B)/gen/stubs/PROVIDER.h (spec/ and examples/), $(B)/gen/catalogue.c, $(B)/gen/tsdl/PROVIDER.tsdl,
-#   $(B)/gen/pem_events.bpf.h, $(B)/gen/pem_kernel_events.h
+#   $(B)/gen/pem_events.bpf.h, $(B)/gen/pem_kernel_events.h, $(B)/gen/pem_kmod_events.h, $(B)/gen/pem_kmod_headers.h
 # pem-codegen leaves files alone whose content stays the same, so one stamp says when it last ran and each file
 # keeps its own time: touching a spec rebuilds only what its change reaches.
 
@@ -37,6 +37,7 @@ $(CODEGEN_STAMP): $(PEM_CODEGEN) $(SPECS) $(EXAMPLE_SPECS)
 	$(Q)$(PEM_CODEGEN) --backend model -o $(B)/gen $(SPECS)
 	$(Q)$(PEM_CODEGEN) --backend ctf -o $(B)/gen/tsdl $(SPECS)
 	$(Q)$(PEM_CODEGEN) --backend bpf -o $(B)/gen $(SPECS)
+	$(Q)$(PEM_CODEGEN) --backend kmod -o $(B)/gen $(SPECS)
 	@touch $@
 
 # A recipe that does nothing, so that make looks at the files' times after the stamp's ran.

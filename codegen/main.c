@@ -15,6 +15,7 @@ static const struct pem_backend *const backends[] = {
 	&pem_backend_cxx,
 	&pem_backend_fortran,
 	&pem_backend_rust,
+	&pem_backend_kmod,
 };
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

@@ -26,3 +26,29 @@ $(BPF_OBJ): kmod/bpf/pem.bpf.c | $(GENERATED)
 	$(call say,BPF,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -c $< -o $@
+
+# --- the module: make kmod [KDIR=folder of the kernel's headers] ---
+
+KMOD ?= $(abspath $(B))/kmod
+KMOD_GEN ?= $(abspath $(B))/gen
+KDIR ?= $(firstword $(wildcard /lib/modules/$(shell uname -r)/build) \
+  $(shell ls -d /usr/src/linux-headers-*-amd64 /usr/src/linux-headers-*-arm64 2>/dev/null | sort -V | tail -n 1))
+# A module's own BTF needs pahole, and nobody reads it: without pahole it is left out.
+KMOD_MAKE = $(MAKE) --no-print-directory -C $(KDIR) M=$(KMOD) \
+  $(if $(shell command -v pahole),,CONFIG_DEBUG_INFO_BTF_MODULES=) \
+  PEM_INCLUDES='-I$(KMOD) -I$(CURDIR)/spec/abi -I$(KMOD_GEN)'
+KMOD_SOURCES := $(wildcard kmod/*.c kmod/*.h) kmod/Kbuild
+
+.PHONY: kmod
+kmod: $(GENERATED)
+ifeq ($(wildcard $(KDIR)/Makefile),)
+	@echo 'kmod: no kernel headers in $(or $(KDIR),/lib/modules or /usr/src): install them' \
+	  '(package linux-headers-amd64 or linux-headers-arm64), or name their folder: make kmod KDIR=...' >&2; exit 1
+else
+	@mkdir -p $(KMOD)
+	@ln -sf $(abspath $(KMOD_SOURCES)) $(KMOD)/
+	$(call say,KMOD,$(KDIR))
+	+$(Q)$(KMOD_MAKE) declared.i $(if $(V),,>/dev/null)
+	$(Q)kmod/declared $(KMOD_GEN)/pem_kmod_events.h $(KMOD)/declared.i >$(KMOD)/pem_kmod_checks.h
+	+$(Q)$(KMOD_MAKE) modules
+endif

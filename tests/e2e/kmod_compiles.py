@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+"""kmod_compiles: the kernel module compiles and links against installed kernel headers, and refuses wrong parameters"""
+import glob
+import os
+
+from tap import BUILD, CODEGEN, ROOT, equal, need, run, run_all, skip, test, tmp
+
+SPEC = """<?xml version='1.0' encoding='UTF-8'?>
+<spec provider='wrong' description='Parameters that no kernel has'>
+  <event name='OS::Wrong::Switch' level='detail' description='the destination is said to be a structure'>
+    <layerId value='OS'/><classId value='Wrong'/><specifier value='Switch'/>
+    <source type='tracepoint' name='sched:sched_migrate_task' arguments='struct task_struct *task, struct file *file'/>
+    <fields>
+      <field name='tid' type='uint32' unit='none' from='task->pid' description='thread that moves'/>
+    </fields>
+  </event>
+</spec>
+"""
+
+
+def headers():
+    """Folders of installed kernel headers; PEM_TEST_KDIR, parted by colons, adds more."""
+    need("make", "gcc")
+    found = [f for f in os.environ.get("PEM_TEST_KDIR", "").split(":") if f]
+    for pattern in ("/usr/src/linux-headers-*-amd64", "/usr/src/linux-headers-*-arm64", "/lib/modules/*/build"):
+        found += glob.glob(pattern)
+    found = sorted({os.path.realpath(f) for f in found if os.path.exists(os.path.join(f, "Makefile"))})
+    if not found:
+        skip("no kernel headers are installed: linux-headers-amd64 or linux-headers-arm64 would do")
+    return found
+
+
+def make(kdir, folder, gen):
+    env = {"MAKEFLAGS": None, "MAKELEVEL": None, "SAN": None}
+    rc, out, err = run(["make", "kmod", "B=" + BUILD, "KDIR=" + kdir, "KMOD=" + folder, "KMOD_GEN=" + gen],
+                       cwd=ROOT, env=env, timeout=300)
+    return rc, out + err
+
+
+@test
+def every_probe_compiles_and_links():
+    "the probes of the catalogue have the parameters that the kernel's headers declare, and modpost finds every symbol"
+    for kdir in headers():
+        folder = os.path.join(tmp(), "kmod")
+        rc, said = make(kdir, folder, os.path.join(BUILD, "gen"))
+        equal(rc, 0, "%s: %s" % (kdir, said[-2000:]))
+        assert os.path.exists(os.path.join(folder, "pem.ko")), "no pem.ko"
+        warnings = [line for line in said.splitlines() if "warning:" in line and "jobserver" not in line
+                    and "compiler differs" not in line]
+        equal(warnings, [], kdir)
+        with open(os.path.join(folder, "pem_kmod_checks.h"), encoding="ascii") as f:
+            text = f.read()
+        assert "#define PEM_KMOD_CAN_sched_switch 1" in text, "the scheduler's headers are not found: " + text[:500]
+
+
+@test
+def wrong_parameters_are_refused():
+    "a spec whose parameters differ from the tracepoint's does not compile"
+    folder = tmp()
+    spec = os.path.join(folder, "wrong.xml")
+    with open(spec, "w", encoding="utf-8") as f:
+        f.write(SPEC)
+    gen = os.path.join(folder, "gen")
+    rc, _, err = run([CODEGEN, "--backend", "kmod", "-o", gen, spec])
+    equal(rc, 0, err)
+    rc, said = make(headers()[0], os.path.join(folder, "kmod"), gen)
+    assert rc != 0, "it compiles"
+    assert "check_trace_callback_type_sched_migrate_task" in said, said[-2000:]
+
+
+@test
+def without_headers_it_says_what_to_install():
+    "make kmod where there are no headers names the package"
+    need("make")
+    rc, said = make("/none/at/all", os.path.join(tmp(), "kmod"), os.path.join(BUILD, "gen"))
+    assert rc != 0, "status"
+    assert "linux-headers" in said, said[-500:]
+
+
+run_all()
