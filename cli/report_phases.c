@@ -3,20 +3,22 @@
  * report_phases.c - pairs begins and ends of phases, and says what happened in between
  *
  * A begin saves how many of each event had been read; its end takes the difference. So a phase costs at its two
- * ends and nothing per event. An end closes the innermost phase of its name in its thread; if there is none, the
- * innermost of its name anywhere, since `pem mark begin` and `pem mark end` are two processes.
+ * ends and nothing per event. An end closes the innermost phase that belongs to it (pem_record__key) and has its name;
+ * if there is none, the innermost of its name in any thread, since `pem mark begin` and `pem mark end` are two processes.
  */
 #include "report.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define OPEN_MOST 4096 /* a trace may begin phases without end: the memory for them is bounded */
 
 struct open_phase {
+	const struct pem_event *event;
+	uint64_t key;
 	uint32_t phase; /* index in report->phases */
-	uint32_t tid;
 	uint64_t begin_ns;
 	uint64_t *counts; /* of all events at the begin */
 };
@@ -98,7 +100,8 @@ static int begin(struct report_open *open, struct report *report, uint32_t phase
 	for (i = 0; i < report->event_count; i++)
 		o->counts[i] = report->events[i].count;
 	o->phase = phase;
-	o->tid = record->tid;
+	o->event = record->event;
+	o->key = pem_record__key(record, PEM_ROLE_ADDRESS);
 	o->begin_ns = record->time_ns;
 	if (record->time_ns < report->phases[phase].first_ns)
 		report->phases[phase].first_ns = record->time_ns;
@@ -125,27 +128,49 @@ static void close_phase(struct report_open *open, struct report *report, size_t 
 	open->count--;
 }
 
+/* Marks come from processes of their own: an end of role 'name' alone may close what another thread began. */
+static bool may_end_elsewhere(const struct pem_event *event)
+{
+	return event->scope == PEM_SCOPE_THREAD &&
+	       pem_event__field_by_role(event, PEM_ROLE_NAME) >= 0 &&
+	       pem_event__field_by_role(event, PEM_ROLE_KEY) < 0;
+}
+
 static void end(struct report_open *open, struct report *report, uint32_t phase,
 		const struct pem_record *record)
 {
+	bool has_name = pem_event__field_by_role(record->event, PEM_ROLE_NAME) >= 0;
+	uint64_t key = pem_record__key(record, PEM_ROLE_ADDRESS);
 	size_t i, found = SIZE_MAX;
 
 	for (i = open->count; i-- > 0;) {
-		if (open->open[i].phase != phase)
+		const struct open_phase *o = &open->open[i];
+
+		if (has_name && o->phase != phase &&
+		    pem_event__field_by_role(o->event, PEM_ROLE_NAME) >= 0)
 			continue;
-		if (found == SIZE_MAX)
-			found = i;
-		if (open->open[i].tid == record->tid) {
+		if (o->key == key) {
 			found = i;
 			break;
 		}
+		if (found == SIZE_MAX && o->phase == phase && may_end_elsewhere(record->event) &&
+		    strcmp(o->event->group, record->event->group) == 0)
+			found = i;
 	}
 	if (found == SIZE_MAX) {
 		report->ends_without_begin++;
 		return;
 	}
-	report->phases[phase].times++;
+	report->phases[open->open[found].phase].times++;
 	close_phase(open, report, found, record->time_ns);
+}
+
+/* What a group's last word says: 'Work' of 'APP::Shop::Work'. */
+static const char *group_name(const struct pem_event *event)
+{
+	const char *colon = strrchr(event->group, ':');
+
+	return colon ? colon + 1 : *event->group ? event->group : event->class_name;
 }
 
 int report_open__record(struct report_open *open, struct report *report,
@@ -153,7 +178,7 @@ int report_open__record(struct report_open *open, struct report *report,
 {
 	int field = pem_event__field_by_role(record->event, PEM_ROLE_NAME);
 	const char *name = field >= 0 ? pem_record__string(record, (unsigned int)field)
-				      : record->event->class_name;
+				      : group_name(record->event);
 	bool begins = record->event->meaning == PEM_MEANS_INTERVAL_BEGIN;
 	uint32_t phase;
 

@@ -21,6 +21,7 @@
 struct pem_html_phase {
 	uint64_t begin_ns;
 	uint64_t end_ns;
+	uint64_t key; /* pem_record__key */
 	const struct pem_event *event; /* the one that began it */
 	uint32_t pid; /* 0: of the whole run */
 	uint32_t tid;
@@ -29,7 +30,7 @@ struct pem_html_phase {
 	char name[PEM_HTML_NAME_BYTES];
 };
 
-/* Phases kept are the longest ones; those begun and not yet ended are open, in buckets by thread and name. */
+/* Phases kept are the longest ones; those begun and not yet ended are open, in buckets by group. */
 struct pem_html_phases {
 	struct pem_html_phase *kept;
 	struct pem_html_phase *open;

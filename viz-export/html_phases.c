@@ -2,13 +2,14 @@
 /*
  * html_phases.c - interval-begin and interval-end records matched into phases
  *
- * An end closes the latest phase of its class and name in its thread; if there is none, the latest in any, since
+ * An end closes the latest phase that belongs to it and has its name; if there is none, the latest of that name in any thread, since
  * `pem mark begin` and `pem mark end` are two processes. Bounded: at most OPEN_MAX at once, and of all that ended the
  * longest PEM_HTML_PHASES_MAX.
  */
 #include "html_data.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,26 +85,31 @@ static void end_phase(struct pem_html_phases *phases, const struct pem_html_phas
 	phases->kept[phases->kept_count++] = *phase;
 }
 
+static bool has_name(const struct pem_event *event)
+{
+	return pem_event__field_by_role(event, PEM_ROLE_NAME) >= 0;
+}
+
+/* What the record says, else what its group's last word says: 'Work' of 'APP::Shop::Work'. */
 static void name_of(char name[PEM_HTML_NAME_BYTES], const struct pem_record *record)
 {
 	int field = pem_event__field_by_role(record->event, PEM_ROLE_NAME);
 	const char *text = field >= 0 ? pem_record__string(record, (unsigned)field) : "";
+	const char *colon = strrchr(record->event->group, ':');
 
 	if (!*text)
-		text = record->event->class_name;
+		text = colon ? colon + 1 : record->event->class_name;
 	strncpy(name, text, PEM_HTML_NAME_BYTES - 1);
 	name[PEM_HTML_NAME_BYTES - 1] = '\0';
 }
 
-static uint32_t bucket_of(const struct pem_record *record, const char *name)
+static uint32_t bucket_of(const struct pem_record *record)
 {
 	uint64_t hash = 14695981039346656037ull;
 	const char *text;
 
-	for (text = record->event->class_name; *text; text++)
+	for (text = record->event->group; *text; text++)
 		hash = (hash ^ (unsigned char)*text) * 1099511628211ull;
-	for (; *name; name++)
-		hash = (hash ^ (unsigned char)*name) * 1099511628211ull;
 	return (uint32_t)(hash >> 32) % BUCKETS;
 }
 
@@ -123,34 +129,39 @@ static void begin(struct pem_html_phases *phases, const struct pem_record *recor
 	phase->pid = record->pid;
 	phase->tid = record->tid;
 	name_of(phase->name, record);
-	bucket = bucket_of(record, phase->name);
+	phase->key = pem_record__key(record, PEM_ROLE_ADDRESS);
+	bucket = bucket_of(record);
 	phase->next = phases->bucket[bucket];
 	phases->bucket[bucket] = i;
 }
 
-static int is_named(const struct pem_html_phase *phase, const struct pem_record *record,
-		    const char *name)
+/* An end of role 'name' alone may close what another thread began: marks come from processes of their own. */
+static bool may_end_elsewhere(const struct pem_event *event)
 {
-	return strcmp(phase->name, name) == 0 &&
-	       strcmp(phase->event->class_name, record->event->class_name) == 0;
+	return event->scope == PEM_SCOPE_THREAD && has_name(event) &&
+	       pem_event__field_by_role(event, PEM_ROLE_KEY) < 0;
 }
 
 /* The link to the phase that a record ends, or NULL. */
 static uint32_t *find_begin(struct pem_html_phases *phases, const struct pem_record *record)
 {
+	uint64_t key = pem_record__key(record, PEM_ROLE_ADDRESS);
 	char name[PEM_HTML_NAME_BYTES];
 	uint32_t *link, *found = NULL;
+	bool same_name;
 
 	name_of(name, record);
-	for (link = &phases->bucket[bucket_of(record, name)]; *link != NONE;
+	for (link = &phases->bucket[bucket_of(record)]; *link != NONE;
 	     link = &phases->open[*link].next) {
 		const struct pem_html_phase *phase = &phases->open[*link];
 
-		if (!is_named(phase, record, name))
+		same_name = strcmp(phase->name, name) == 0;
+		if (strcmp(phase->event->group, record->event->group) != 0 ||
+		    (!same_name && has_name(record->event) && has_name(phase->event)))
 			continue;
-		if (phase->tid == record->tid && phase->pid == record->pid)
+		if (phase->key == key)
 			return link;
-		if (!found)
+		if (!found && same_name && may_end_elsewhere(record->event))
 			found = link;
 	}
 	return found;

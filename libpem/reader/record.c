@@ -140,3 +140,55 @@ uint32_t pem_record__list(const struct pem_record *record, unsigned field, const
 	*elements = tail(record, field, &count);
 	return count;
 }
+
+/* --- what belongs together --- */
+
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count)
+{
+	const uint8_t *p = bytes;
+
+	while (count--)
+		hash = (hash ^ *p++) * 1099511628211ull;
+	return hash;
+}
+
+/* A number hashes alike whatever its width: the other end may store it in another. */
+static uint64_t hash_field(uint64_t hash, const struct pem_record *record, unsigned field)
+{
+	const char *text;
+	uint64_t value;
+
+	if (record->event->fields[field].type == PEM_TYPE_STRING) {
+		text = pem_record__string(record, field);
+		return hash_bytes(hash, text, strlen(text) + 1);
+	}
+	value = (uint64_t)pem_record__i64(record, field);
+	return hash_bytes(hash, &value, sizeof(value));
+}
+
+uint64_t pem_record__key(const struct pem_record *record, enum pem_role address)
+{
+	const struct pem_event *event = record->event;
+	int is_block =
+		event->meaning == PEM_MEANS_ALLOCATION || event->meaning == PEM_MEANS_RELEASE;
+	uint64_t hash = 14695981039346656037ull;
+	uint32_t place[2] = {0, 0};
+	unsigned i, role;
+
+	if (event->scope == PEM_SCOPE_NONE)
+		return 0;
+	hash = hash_bytes(hash, event->group, strlen(event->group) + 1);
+	if (event->scope == PEM_SCOPE_THREAD || event->scope == PEM_SCOPE_PROCESS)
+		place[0] = record->pid;
+	if (event->scope == PEM_SCOPE_THREAD)
+		place[1] = record->tid;
+	else if (event->scope == PEM_SCOPE_CPU)
+		place[1] = record->cpu;
+	hash = hash_bytes(hash, place, sizeof(place));
+	for (i = 0; i < event->field_count; i++) {
+		role = event->fields[i].role;
+		if (role == PEM_ROLE_KEY || (is_block && role == (unsigned)address))
+			hash = hash_field(hash, record, i);
+	}
+	return hash ? hash : 1;
+}

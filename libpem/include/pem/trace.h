@@ -128,6 +128,13 @@ double pem_record__f64(const struct pem_record *record, unsigned field);
 const char *pem_record__string(const struct pem_record *record, unsigned field);
 /* Elements of a list or array: count, and *elements set to the first (unaligned access is never needed). */
 uint32_t pem_record__list(const struct pem_record *record, unsigned field, const void **elements);
+/*
+ * What records that belong together have in common (see enum pem_meaning in event.h): a 64-bit FNV-1a hash of the
+ * meaning's group, the thread, process or CPU of its scope, the fields of role 'key', and of an allocation or release
+ * its address. 0: the event's meaning matches nothing. Names are left to the caller, for an end need not repeat its
+ * begin's. A realloc's old block: pass role PEM_ROLE_OLD_ADDRESS; else pass PEM_ROLE_ADDRESS.
+ */
+uint64_t pem_record__key(const struct pem_record *record, enum pem_role address);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus
