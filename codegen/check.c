@@ -153,7 +153,7 @@ static void check_source(const struct check *c, const struct pem_spec_source *so
 	}
 	switch (source->kind) {
 	case PEM_SOURCE_STUB:
-		if (c->event->source_count > 1)
+		if (source != c->event->sources)
 			ERROR(c, source->at, "several sources of type 'stub': expected one");
 		break;
 	case PEM_SOURCE_TRACEPOINT:
