@@ -287,41 +287,68 @@ static unsigned partner_of(unsigned meaning)
 	return PEM_MEANS_NOTHING;
 }
 
-static int has_partner(const struct pem_spec_set *set, const struct pem_spec_event *event,
-		       unsigned meaning)
+static size_t count_keys(const struct pem_spec_event *event)
 {
-	const struct pem_spec_event *other;
+	size_t i, n = 0;
+
+	for (i = 0; i < event->field_count; i++)
+		n += event->fields[i].role == PEM_ROLE_KEY;
+	return n;
+}
+
+/* An event of the meaning in the event's group and scope: one with as many keys if there is one. */
+static const struct pem_spec_event *
+find_partner(const struct pem_spec_set *set, const struct pem_spec_event *event, unsigned meaning)
+{
+	const struct pem_spec_event *other, *found = NULL;
 	size_t i, k;
 
 	for (i = 0; i < set->count; i++) {
 		for (k = 0; k < set->specs[i].event_count; k++) {
 			other = &set->specs[i].events[k];
-			if (other->meaning == meaning && other->scope == event->scope &&
-			    !strcmp(other->group, event->group))
-				return 1;
+			if (other->meaning != meaning || other->scope != event->scope ||
+			    strcmp(other->group, event->group))
+				continue;
+			if (count_keys(other) == count_keys(event))
+				return other;
+			found = other;
 		}
 	}
-	return 0;
+	return found;
+}
+
+static void check_partner(const struct check *c)
+{
+	unsigned meaning = partner_of(c->event->meaning);
+	const struct pem_spec_event *partner;
+
+	if (!meaning)
+		return;
+	partner = find_partner(c->set, c->event, meaning);
+	if (!partner)
+		WARN(c, c->event->at,
+		     "no event of meaning '%s' has the group '%s' and scope '%s' of '%s': expected "
+		     "one",
+		     pem_word__meaning(meaning), c->event->group, pem_word__scope(c->event->scope),
+		     c->event->name ? c->event->name : "");
+	else if (count_keys(partner) != count_keys(c->event))
+		WARN(c, c->event->at,
+		     "'%s' has %zu fields of role 'key' and '%s', which belongs to it, has %zu: "
+		     "expected as many, or they never meet",
+		     c->event->name ? c->event->name : "", count_keys(c->event),
+		     partner->name ? partner->name : "", count_keys(partner));
 }
 
 static void check_partners(struct pem_spec_set *set)
 {
 	struct check c = {.set = set};
-	unsigned partner;
 	size_t i, k;
 
 	for (i = 0; i < set->count; i++) {
 		c.spec = &set->specs[i];
 		for (k = 0; k < c.spec->event_count; k++) {
 			c.event = &c.spec->events[k];
-			partner = partner_of(c.event->meaning);
-			if (partner && !has_partner(set, c.event, partner))
-				WARN(&c, c.event->at,
-				     "no event of meaning '%s' has the group '%s' and scope '%s' "
-				     "of '%s': expected one",
-				     pem_word__meaning(partner), c.event->group,
-				     pem_word__scope(c.event->scope),
-				     c.event->name ? c.event->name : "");
+			check_partner(&c);
 		}
 	}
 }

@@ -129,25 +129,25 @@ static void groups_and_scopes_follow_from_the_meaning(void **state)
 {
 	struct pem_spec_set set =
 		sound(NAMED("APP", "B", "") "<meaning value='interval-begin'/></event>" NAMED(
-			"APP", "C", "") "<meaning value='interval-end' group='X' "
-					"scope='cpu'/></event>" NAMED("OS", "D",
-								      "") "<meaning "
-									  "value='release'/"
-									  ">" FIELDS(FIELD("at",
-											   "addres"
-											   "s",
-											   "role='"
-											   "address"
-											   "'")) "<"
-												 "/"
-												 "e"
-												 "v"
-												 "e"
-												 "n"
-												 "t"
-												 ">" NAMED("APP",
-													   "E",
-													   "") "</event>");
+			"APP", "C",
+			"") "<meaning value='interval-end' group='X' "
+			    "scope='cpu'/></event>" NAMED(
+				    "OS", "D", "") "<meaning "
+						   "value='release'/"
+						   ">" FIELDS(FIELD("at",
+								    "addres"
+								    "s",
+								    "role='"
+								    "address"
+								    "'")) "<"
+									  "/"
+									  "e"
+									  "v"
+									  "e"
+									  "n"
+									  "t"
+									  ">" NAMED("APP", "E",
+										    "") "</event>");
 
 	(void)state;
 	assert_string_equal(event_of(&set, 0)->group, "APP::A");
@@ -299,6 +299,16 @@ static void what_is_missing_but_may_be_draws_a_warning(void **state)
 	     "no event of meaning 'interval-end' has the group 'APP::A'");
 }
 
+static void ends_that_can_never_meet_draw_a_warning(void **state)
+{
+	(void)state;
+	says(NAMED("APP", "B", "") "<meaning value='interval-begin'/>" FIELDS(FIELD(
+		     "k", "uint32",
+		     "role='key'")) "</event>" NAMED("APP", "E",
+						     "") "<meaning value='interval-end'/></event>",
+	     1, "'APP::A::B' has 1 fields of role 'key' and 'APP::A::E'");
+}
+
 static void a_number_that_needs_no_unit_draws_none(void **state)
 {
 	struct pem_spec_set set = of("<enum name='E'><label name='x' value='1'/></enum>" EVENT(
@@ -331,6 +341,7 @@ int main(void)
 		cmocka_unit_test(what_belongs_to_nothing_has_no_group),
 		cmocka_unit_test(names_longer_than_fortran_s_are_refused),
 		cmocka_unit_test(what_is_missing_but_may_be_draws_a_warning),
+		cmocka_unit_test(ends_that_can_never_meet_draw_a_warning),
 		cmocka_unit_test(a_number_that_needs_no_unit_draws_none),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);

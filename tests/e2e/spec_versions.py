@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT
+"""
+spec_versions.py - a spec that goes on: programs and traces made from its earlier editions
+"""
+import csv
+import json
+import os
+
+from tap import BUILD, PEM, ROOT, equal, need, run, run_all, test, tmp
+
+CODEGEN = os.path.join(BUILD, "bin", "pem-codegen")
+FIRST = """<spec provider='till' description='a till'>
+<event name='APP::Till::Paid' description='%s'>
+<layerId value='APP'/><classId value='Till'/><specifier value='Paid'/>
+<fields><field name='cents' type='uint32' unit='cents' description='how much'/></fields>
+</event></spec>"""
+SECOND = """<spec provider='till' description='a till'>
+<event name='APP::Till::Closed' description='the day is over'>
+<layerId value='APP'/><classId value='Till'/><specifier value='Closed'/></event>
+<event name='APP::Till::Paid' version='2' description='someone paid'>
+<layerId value='APP'/><classId value='Till'/><specifier value='Paid'/>
+<fields><field name='cents' type='uint64' unit='cents' description='how much'/>
+<field name='till' type='uint16' unit='none' description='at which till'/></fields>
+</event></spec>"""
+
+
+def build(folder, name, spec, call):
+    """A program made with the stubs of a spec, which makes one call."""
+    place = os.path.join(folder, name)
+    os.mkdir(place)
+    with open(place + "/till.xml", "w", encoding="utf-8") as f:
+        f.write(spec)
+    equal(run([CODEGEN, "--backend", "c", "-o", place, place + "/till.xml"])[0], 0, "pem-codegen")
+    with open(place + "/main.c", "w", encoding="utf-8") as f:
+        f.write('#include "till.h"\nint main(void)\n{\n\t%s;\n\treturn 0;\n}\n' % call)
+    program = place + "/" + name
+    rc, _, err = run(["gcc", "-O2", "-I" + place, "-I" + ROOT + "/spec/abi", place + "/main.c", "-o", program, "-ldl"])
+    equal(rc, 0, "gcc: " + err)
+    return program
+
+
+def record(folder, name, *programs):
+    trace = os.path.join(folder, name)
+    rc, _, err = run([PEM, "record", "-q", "--no-libc", "-o", trace, "--", "sh", "-c", "; ".join(programs)])
+    equal(rc, 0, "record: " + err)
+    return trace
+
+
+def rows(trace):
+    rc, out, err = run([PEM, "export", "--to", "csv", "-o", "-", trace])
+    equal(rc, 0, "export: " + err)
+    return [r for r in csv.DictReader(out.splitlines()) if r["event"].startswith("APP::Till")]
+
+
+@test
+def two_versions_in_one_trace():
+    "programs of an event's first and second version are recorded side by side, each with its own fields"
+    need("gcc")
+    folder = tmp()
+    old = build(folder, "old", FIRST % "someone paid", "pem_notify_till_paid(250)")
+    new = build(folder, "new", SECOND, "pem_notify_till_paid(9900000000, 3)")
+    trace = record(folder, "trace", old, new)
+    equal([(r["event"], r["cents"], r["till"]) for r in rows(trace)],
+          [("APP::Till::Paid", "250", ""), ("APP::Till::Paid", "9900000000", "3")], "events")
+    need("babeltrace2")
+    rc, out, err = run(["babeltrace2", trace])
+    equal((rc, err), (0, ""), "babeltrace2")
+    paid = [line.split("}, {")[1].strip(" }\n") for line in out.splitlines() if "APP::Till::Paid" in line]
+    equal(paid, ["cents = 250", "cents = 9900000000, till = 3"], "what babeltrace2 reads")
+
+
+@test
+def a_compatible_edit_is_the_same_event():
+    "programs made before and after a better description raise one event"
+    need("gcc")
+    folder = tmp()
+    old = build(folder, "old", FIRST % "someone paid", "pem_notify_till_paid(1)")
+    new = build(folder, "new", FIRST % "a customer has paid the whole bill", "pem_notify_till_paid(2)")
+    trace = record(folder, "trace", old, new)
+    equal([r["cents"] for r in rows(trace)], ["1", "2"], "events")
+    rc, out, err = run([PEM, "report", "--json", trace])
+    equal(rc, 0, "report: " + err)
+    equal([e["count"] for e in json.loads(out)["per_event"] if e["name"] == "APP::Till::Paid"], [2], "events of one kind")
+
+
+@test
+def a_trace_of_an_older_spec_is_read():
+    "a trace is read by the model it carries, whatever became of the spec"
+    need("gcc")
+    folder = tmp()
+    trace = record(folder, "trace", build(folder, "old", FIRST % "someone paid", "pem_notify_till_paid(250)"))
+    later = folder + "/later"
+    os.mkdir(later)
+    with open(later + "/till.xml", "w", encoding="utf-8") as f:
+        f.write(SECOND)
+    rc, out, err = run([PEM, "export", "--to", "csv", "-o", "-", trace], env={"PEM_SPEC_PATH": later})
+    equal(rc, 0, "export: " + err)
+    equal([r["cents"] for r in csv.DictReader(out.splitlines()) if r["event"] == "APP::Till::Paid"], ["250"], "events")
+
+
+run_all()
