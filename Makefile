@@ -9,6 +9,14 @@
 VERSION := 0.1.0
 CC ?= cc
 CFLAGS ?= -O2 -g
+# Other languages, for examples and tests of what is made for them: left out where there is no compiler.
+CXXFLAGS ?= -O2 -g
+ifeq ($(origin FC),default)
+FC := gfortran
+endif
+FFLAGS ?= -O2 -g
+RUSTC ?= rustc
+RUSTFLAGS ?= -O
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 B ?= build$(if $(SAN),/san)
@@ -20,6 +28,12 @@ ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE= -fPIC -fvisibility=hidden $(WARNINGS) $(C
 
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-8s %s\n' $(1) $(2))
+
+# $(call have,COMMAND): its path, or nothing
+have = $(shell command -v $(1) 2>/dev/null)
+HAVE_CXX := $(call have,$(CXX))
+HAVE_FORTRAN := $(call have,$(FC))
+HAVE_RUST := $(call have,$(RUSTC))
 
 # Who may include whom: -I flags per folder.
 INC_ABI := -Ispec/abi

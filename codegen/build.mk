@@ -45,3 +45,24 @@ $(B)/gen/stubs/%.h $(B)/gen/tsdl/%.tsdl: $(CODEGEN_STAMP)
 	@:
 $(B)/gen/catalogue.c $(B)/gen/pem_events.bpf.h $(B)/gen/pem_kernel_events.h: $(CODEGEN_STAMP)
 	@:
+
+# Programs over what is generated in other languages, without sanitizers, as what is preloaded into them is:
+# $(call in_LANGUAGE,SOURCE,FOLDER OF WHAT IS GENERATED,PROVIDER) makes $@. Fortran needs FOLDER/PROVIDER_symbols.o,
+# Rust FOLDER/libpem_PROVIDER.rlib; whoever has the folder says what these depend on.
+in_cxx = $(CXX) -std=c++17 $(CXXFLAGS) -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror \
+  $(INC_ABI) -I$(B)/gen -I$(2) -o $@ $(1) -ldl
+in_fortran = $(FC) -std=f2008 $(FFLAGS) -Wall -Wextra -pedantic -Werror -J $(2) -o $@ $(2)/$(3).f90 $(1) \
+  $(2)/$(3)_symbols.o -ldl
+in_rust = MAKEFLAGS= $(RUSTC) --edition 2021 $(RUSTFLAGS) -D warnings --extern pem_$(3)=$(2)/libpem_$(3).rlib -o $@ $(1)
+
+$(B)/gen/%_symbols.o:
+	$(call say,CC,$@)
+	$(Q)$(CC) -std=gnu11 -fPIC $(CFLAGS) $(WARNINGS) $(INC_ABI) -c $(@:.o=.c) -o $@
+
+$(B)/gen/%.rlib: provider = $(patsubst libpem_%.rlib,%,$(@F))
+$(B)/gen/%.rlib:
+	$(call say,RUSTC,$@)
+	$(Q)rm -f $(@D)/lib$(provider)_symbols.a
+	$(Q)$(AR) crs $(@D)/lib$(provider)_symbols.a $(@D)/$(provider)_symbols.o
+	$(Q)MAKEFLAGS= $(RUSTC) --edition 2021 $(RUSTFLAGS) -D warnings --crate-type rlib --crate-name pem_$(provider) \
+	  -L native=$(@D) -l static=$(provider)_symbols $(@D)/pem_$(provider)/src/lib.rs -o $@

@@ -15,6 +15,8 @@ $(PROGRAMS_STAMP): $(PEM_CODEGEN) $(PROGRAM_SPECS)
 	$(call say,GEN,$(@D))
 	@mkdir -p $(@D)
 	$(Q)$(PEM_CODEGEN) --backend c -o $(@D) $(PROGRAM_SPECS)
+	$(Q)for backend in c++ fortran rust; do \
+	  $(PEM_CODEGEN) --backend $$backend -o $(@D) tests/programs/polyglot.xml || exit; done
 	@touch $@
 
 $(PROGRAMS:%=$(B)/programs/%): $(PROGRAMS_STAMP) | $(GENERATED)
@@ -38,6 +40,30 @@ $(B)/programs/linked: tests/programs/processes.c $(B)/lib/libpem.a
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(INC_tests) -MF $@.d -o $@ $< $(TEST_LINK) -ldl -lpthread
+
+# The same program in other languages; the tests say which compiler is missing.
+POLYGLOT := $(if $(HAVE_CXX),cxx) $(if $(HAVE_FORTRAN),fortran) $(if $(HAVE_RUST),rust)
+POLYGLOT := $(POLYGLOT:%=$(B)/programs/polyglot_%)
+
+tests: $(POLYGLOT)
+$(POLYGLOT) $(B)/gen/programs/polyglot_symbols.o: $(PROGRAMS_STAMP)
+$(B)/programs/polyglot_fortran $(B)/gen/programs/libpem_polyglot.rlib: $(B)/gen/programs/polyglot_symbols.o
+$(B)/programs/polyglot_rust: $(B)/gen/programs/libpem_polyglot.rlib
+
+$(B)/programs/polyglot_cxx: tests/programs/polyglot.cpp
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(call in_cxx,$<,$(B)/gen/programs,polyglot)
+
+$(B)/programs/polyglot_fortran: tests/programs/polyglot.f90
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(call in_fortran,$<,$(B)/gen/programs,polyglot)
+
+$(B)/programs/polyglot_rust: tests/programs/polyglot.rs
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(call in_rust,$<,$(B)/gen/programs,polyglot)
 
 -include $(wildcard $(B)/programs/*.d)
 
