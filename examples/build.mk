@@ -13,3 +13,37 @@ $(EXAMPLES:%=$(B)/examples/%): $(B)/examples/%: $(B)/obj/examples/%.o $(EXAMPLE_
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -o $@ $< $(EXAMPLE_OBJ_$*) $(EXAMPLE_LIB_$*) -ldl
+
+# The shop in other languages: shop_cxx, shop_fortran, shop_rust.
+SHOP_LANGUAGES := $(if $(HAVE_CXX),cxx) $(if $(HAVE_FORTRAN),fortran) $(if $(HAVE_RUST),rust)
+$(if $(HAVE_CXX),,$(info examples/shop.cpp is not built: $(CXX) is missing (make deps installs g++)))
+$(if $(HAVE_FORTRAN),,$(info examples/shop.f90 is not built: $(FC) is missing (make deps installs gfortran)))
+$(if $(HAVE_RUST),,$(info examples/shop.rs is not built: $(RUSTC) is missing (package rustc, or rustup)))
+SHOP_STAMP := $(B)/gen/examples/.stamp
+SHOPS := $(SHOP_LANGUAGES:%=$(B)/examples/shop_%)
+ALL += $(SHOPS)
+
+$(SHOP_STAMP): $(PEM_CODEGEN) examples/shop.xml
+	$(call say,GEN,$(@D))
+	@mkdir -p $(@D)
+	$(Q)for backend in c++ fortran rust; do $(PEM_CODEGEN) --backend $$backend -o $(@D) examples/shop.xml || exit; done
+	@touch $@
+
+$(SHOPS) $(B)/gen/examples/shop_symbols.o: $(SHOP_STAMP)
+$(B)/examples/shop_fortran $(B)/gen/examples/libpem_shop.rlib: $(B)/gen/examples/shop_symbols.o
+$(B)/examples/shop_rust: $(B)/gen/examples/libpem_shop.rlib
+
+$(B)/examples/shop_cxx: examples/shop.cpp
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(call in_cxx,$<,$(B)/gen/examples,shop)
+
+$(B)/examples/shop_fortran: examples/shop.f90
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(call in_fortran,$<,$(B)/gen/examples,shop)
+
+$(B)/examples/shop_rust: examples/shop.rs
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(call in_rust,$<,$(B)/gen/examples,shop)
