@@ -8,7 +8,7 @@ import shutil
 
 from tap import BUILD, CODEGEN, ROOT, equal, need, run, run_all, skip, test, tmp
 
-SPECS = sorted(os.path.join(ROOT, "spec", layer, name) for layer in ("app", "os", "hw")
+SPECS = sorted(os.path.join(ROOT, "spec", layer, name) for layer in ("app", "cpo", "hw", "os")
                for name in os.listdir(os.path.join(ROOT, "spec", layer)) if name.endswith(".xml"))
 BACKENDS = ("c", "model", "ctf", "bpf")
 
