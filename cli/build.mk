@@ -2,6 +2,23 @@
 # pem, the command. JSON goes through json-c; without it there is no pem, and the libraries are built alone.
 
 CLI_SRC := $(wildcard cli/*.c)
+
+# What pem spec import can read depends on the libraries that are there.
+CLI_IMPORT_LIBS :=
+ifeq ($(shell pkg-config --atleast-version=1.0 libbpf 2>/dev/null && echo yes),yes)
+CFLAGS_cli_spec_import += -DPEM_IMPORT_HAS_BPF
+CLI_IMPORT_LIBS += $(shell pkg-config --libs libbpf)
+else
+CLI_SRC := $(filter-out cli/spec_import_tracepoint.c cli/spec_import_btf.c,$(CLI_SRC))
+$(info pem spec import cannot read tracepoints: libbpf 1.0 or newer is missing (libbpf-dev))
+endif
+ifeq ($(shell pkg-config --exists libelf 2>/dev/null && echo yes),yes)
+CFLAGS_cli_spec_import += -DPEM_IMPORT_HAS_ELF
+CLI_IMPORT_LIBS += -lelf
+else
+CLI_SRC := $(filter-out cli/spec_import_usdt.c,$(CLI_SRC))
+$(info pem spec import cannot read USDT probes: libelf is missing (libelf-dev))
+endif
 CLI_OBJ := $(call objects,$(CLI_SRC))
 
 ifeq ($(shell pkg-config --exists json-c && echo yes),yes)
@@ -12,6 +29,13 @@ else
 $(warning pem, the command, is not built: json-c is missing (make deps installs it))
 endif
 
+# The names that pem-codegen refuses, so that an import need not be mended by hand.
+$(B)/gen/keywords.inc: codegen/keywords.c
+	@mkdir -p $(@D)
+	$(Q)grep -o '"[A-Za-z0-9_]*",' $< > $@
+
+$(B)/obj/cli/spec_import.o: $(B)/gen/keywords.inc
+
 $(CLI_OBJ): ALL_CFLAGS += $(CLI_CFLAGS)
 
 # In the build tree and installed alike, libpem lies in ../lib.
@@ -19,4 +43,4 @@ $(B)/bin/pem: $(CLI_OBJ) $(LIBPEM)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -o $@ $(CLI_OBJ) -L$(B)/lib -Wl,-rpath,'$$ORIGIN/../lib' \
-	  -lpem $(CLI_LIBS) -ldl
+	  -lpem $(CLI_LIBS) $(CLI_IMPORT_LIBS) -ldl

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: MIT
+/*
+ * spec_import_tracepoint.c - pem spec import --tracepoint: the kernel's tracepoints, with the fields they really have
+ *
+ * Fields and their types come from tracefs, arguments from BTF. How the kernel fills a field from the arguments
+ * is in neither: that is guessed from names, and the spec says so.
+ */
+#include "spec_import.h"
+#include "spec_import_btf.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#define STRING_MAX 64 /* of a string whose length the kernel decides at run time */
+#define ELEMENTS_MAX 4096
+
+static const char *const folders[] = {"/sys/kernel/tracing/events",
+				      "/sys/kernel/debug/tracing/events"};
+
+struct field {
+	char type[64], name[IMPORT_NAME_BYTES];
+	unsigned long size;
+	bool is_signed, is_array, is_dynamic;
+};
+
+struct import {
+	FILE *out;
+	const char *folder;
+	struct import_btf *btf;
+	struct import_names names;
+	size_t events, without; /* written; left out */
+	char **systems;
+	size_t system_count, system_capacity;
+	char provider[IMPORT_PROVIDER_BYTES];
+	bool failed;
+};
+
+/* "char comm[16]" into type and name; false: it is not of this form. */
+static bool parse_declaration(struct field *field, char *text)
+{
+	char *end, *bracket;
+
+	memset(field, 0, sizeof(*field));
+	if (strncmp(text, "__data_loc ", 11) == 0 || strncmp(text, "__rel_loc ", 10) == 0) {
+		field->is_dynamic = true;
+		text = strchr(text, ' ') + 1;
+	}
+	bracket = strchr(text, '[');
+	if (bracket != NULL) { /* "char name[16]", and of a dynamic one "char[] name" */
+		field->is_array = true;
+		end = strchr(bracket, ']');
+		if (end == NULL)
+			return false;
+		memset(bracket, ' ', (size_t)(end - bracket) + 1);
+	}
+	end = text + strlen(text);
+	while (end > text && isspace((unsigned char)end[-1]))
+		*--end = '\0';
+	while (end > text && (isalnum((unsigned char)end[-1]) || end[-1] == '_'))
+		end--;
+	if (end == text ||
+	    (size_t)snprintf(field->name, sizeof(field->name), "%s", end) >= sizeof(field->name))
+		return false;
+	while (end > text && isspace((unsigned char)end[-1]))
+		end--;
+	*end = '\0';
+	return *field->name != '\0' &&
+	       (size_t)snprintf(field->type, sizeof(field->type), "%s", text) < sizeof(field->type);
+}
+
+/* A line of a format file: "\tfield:TYPE NAME;\toffset:8;\tsize:4;\tsigned:1;". */
+static bool parse_line(struct field *field, char *line)
+{
+	char *text = strstr(line, "field:"), *end, *size, *sign;
+
+	if (text == NULL || (end = strchr(text, ';')) == NULL)
+		return false;
+	*end = '\0';
+	size = strstr(end + 1, "size:");
+	sign = strstr(end + 1, "signed:");
+	if (size == NULL || sign == NULL || !parse_declaration(field, text + 6))
+		return false;
+	field->size = strtoul(size + 5, NULL, 10);
+	field->is_signed = sign[7] == '1';
+	return true;
+}
+
+static bool is_pointer(const struct field *field)
+{
+	size_t n = strlen(field->type);
+
+	return n > 0 && field->type[n - 1] == '*' && field->size == 8;
+}
+
+/* Bytes of an array's elements; 0: it is none of numbers. */
+static unsigned long element_size(const char *type)
+{
+	static const struct {
+		const char *type;
+		unsigned long size;
+	} known[] = {
+		{"u8", 1},
+		{"__u8", 1},
+		{"uint8_t", 1},
+		{"unsigned char", 1},
+		{"u16", 2},
+		{"__u16", 2},
+		{"unsigned short", 2},
+		{"u32", 4},
+		{"__u32", 4},
+		{"uint32_t", 4},
+		{"unsigned int", 4},
+		{"u64", 8},
+		{"unsigned long", 8},
+		{"__u64", 8},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (strcmp(known[i].type, type) == 0)
+			return known[i].size;
+	return 0;
+}
+
+/* The field's type as attributes, and its shape; false: specs have no such type. */
+static bool describe(const struct field *field, char *text, size_t bytes, enum import_shape *shape)
+{
+	unsigned long element = field->is_array ? element_size(field->type) : 0;
+
+	if (field->is_array && strcmp(field->type, "char") == 0) {
+		*shape = IMPORT_STRING;
+		if (!field->is_dynamic && (field->size < 2 || field->size > ELEMENTS_MAX))
+			return false;
+		snprintf(text, bytes, "type='string' max='%lu'",
+			 field->is_dynamic ? STRING_MAX : field->size);
+	} else if (element != 0 && !field->is_dynamic && field->size / element > 0 &&
+		   field->size / element <= ELEMENTS_MAX) {
+		*shape = IMPORT_ARRAY;
+		snprintf(text, bytes, "type='array' eltType='uint%lu' count='%lu'", element * 8,
+			 field->size / element);
+	} else if (field->is_array || field->is_dynamic) {
+		return false;
+	} else if (is_pointer(field)) {
+		*shape = IMPORT_ADDRESS;
+		snprintf(text, bytes, "type='address'");
+	} else if (field->size == 1 || field->size == 2 || field->size == 4 || field->size == 8) {
+		*shape = IMPORT_INTEGER;
+		snprintf(text, bytes, "type='%sint%lu'%s", field->is_signed ? "" : "u",
+			 field->size * 8, strstr(field->name, "flags") != NULL ? " base='16'" : "");
+	} else {
+		return false;
+	}
+	return true;
+}
+
+static int put_field(struct import *in, const struct import_tracepoint *tp,
+		     const struct field *field, struct import_names *taken)
+{
+	char name[IMPORT_NAME_BYTES], type[80], from[160];
+	enum import_shape shape;
+	int rc;
+
+	if (!describe(field, type, sizeof(type), &shape)) {
+		import_put_comment(in->out, "      ",
+				   "%s: the kernel has a '%s%s' of %lu bytes, for which specs have "
+				   "no type",
+				   field->name, field->type, field->is_array ? "[]" : "",
+				   field->size);
+		return 0;
+	}
+	if (!import_tracepoint__from(tp, field->name, shape, field->size, from, sizeof(from))) {
+		import_put_comment(
+			in->out, "      ",
+			"%s: %s (the kernel's '%s%s'); from='' is to be found: no argument "
+			"or member of one has its name",
+			field->name, type, field->type, field->is_array ? "[]" : "");
+		return 0;
+	}
+	rc = import_field_name(name, sizeof(name), field->name, taken);
+	if (rc == 0)
+		fprintf(in->out, "      <field name='%s' %s from='%s'/>\n", name, type, from);
+	return rc;
+}
+
+/* The event of one format file, with what BTF says. */
+static int put_event(struct import *in, const char *system, const char *event, FILE *format,
+		     const struct import_tracepoint *tp)
+{
+	struct import_names taken = {0};
+	struct field field;
+	unsigned int count = 0;
+	char *line = NULL;
+	size_t bytes = 0;
+	int rc;
+
+	rc = import_event_begin(in->out, "OS", "detail", system, event, &in->names);
+	if (rc < 0)
+		return rc;
+	fprintf(in->out,
+		"    <source type='tracepoint' name='%s:%s' arguments='%s'/>\n    <fields>\n",
+		system, event, import_tracepoint__arguments(tp));
+	while (rc == 0 && count < IMPORT_FIELDS_MAX && getline(&line, &bytes, format) > 0) {
+		if (!parse_line(&field, line) || strncmp(field.name, "common_", 7) == 0)
+			continue;
+		rc = put_field(in, tp, &field, &taken);
+		count++;
+	}
+	fprintf(in->out, "    </fields>\n  </event>\n");
+	free(line);
+	import_names__free(&taken);
+	in->events++;
+	return rc;
+}
+
+static void import_event(struct import *in, const char *system, const char *event)
+{
+	const struct import_tracepoint *tp = import_btf__tracepoint(in->btf, event);
+	char path[512];
+	FILE *format;
+
+	if (tp == NULL || *import_tracepoint__arguments(tp) == '\0') {
+		import_put_comment(
+			in->out, "  ", "%s:%s is left out: %s", system, event,
+			strcmp(system, "syscalls") == 0
+				? "it is made of raw_syscalls:sys_enter or sys_exit; take "
+				  "those"
+				: "the kernel's type information has no arguments of it, "
+				  "so no BPF program can be attached");
+		in->without++;
+		return;
+	}
+	snprintf(path, sizeof(path), "%s/%s/%s/format", in->folder, system, event);
+	format = fopen(path, "re");
+	if (format == NULL) {
+		in->failed = true;
+		cli_error(0, "cannot read %s: %s", path, strerror(errno));
+		return;
+	}
+	if (put_event(in, system, event, format, tp) < 0) {
+		in->failed = true;
+		cli_error(0, "no memory");
+	}
+	fclose(format);
+}
+
+static int compare(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The folders in a folder, sorted; as many as returned, which the caller frees. */
+static size_t list(const char *path, char ***names)
+{
+	size_t count = 0, capacity = 0;
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+
+	*names = NULL;
+	while (dir != NULL && (entry = readdir(dir)) != NULL) {
+		if (entry->d_name[0] == '.' || entry->d_type != DT_DIR)
+			continue;
+		if (cli_grow((void **)names, sizeof(**names), count, &capacity) < 0)
+			break;
+		(*names)[count] = strdup(entry->d_name);
+		count += (*names)[count] != NULL;
+	}
+	if (dir != NULL)
+		closedir(dir);
+	if (count > 0)
+		qsort(*names, count, sizeof(**names), compare);
+	return count;
+}
+
+static void free_list(char **names, size_t count)
+{
+	while (count > 0)
+		free(names[--count]);
+	free(names);
+}
+
+/* Visit each tracepoint that the pattern names. Returns how many. */
+static size_t each(struct import *in, const char *pattern,
+		   void (*visit)(struct import *in, const char *system, const char *event))
+{
+	size_t i, k, event_count, count = 0;
+	char path[512], **events;
+
+	for (i = 0; i < in->system_count; i++) {
+		snprintf(path, sizeof(path), "%s/%s", in->folder, in->systems[i]);
+		event_count = list(path, &events);
+		for (k = 0; k < event_count; k++) {
+			snprintf(path, sizeof(path), "%s:%s", in->systems[i], events[k]);
+			if (fnmatch(pattern, path, 0) != 0)
+				continue;
+			count++;
+			visit(in, in->systems[i], events[k]);
+		}
+		free_list(events, event_count);
+	}
+	return count;
+}
+
+/* The spec is called by the tracepoints' system, if they have one in common. */
+static void note_system(struct import *in, const char *system, const char *event)
+{
+	char provider[IMPORT_PROVIDER_BYTES];
+
+	(void)event;
+	import_provider(provider, system);
+	if (*in->provider == '\0')
+		memcpy(in->provider, provider, sizeof(provider));
+	else if (strcmp(in->provider, provider) != 0)
+		snprintf(in->provider, sizeof(in->provider), "tracepoints");
+}
+
+static int open_kernel(struct import *in)
+{
+	size_t i;
+
+	for (i = 0; i < 2 && in->system_count == 0; i++) {
+		in->folder = folders[i];
+		in->system_count = list(folders[i], &in->systems);
+	}
+	if (in->system_count == 0)
+		return cli_error(CLI_NOT_HERE,
+				 "cannot read %s: the kernel's tracepoints are shown to root only, "
+				 "where tracefs is mounted (sudo, or mount -t tracefs none "
+				 "/sys/kernel/tracing)",
+				 folders[0]);
+	in->btf = import_btf__open();
+	if (in->btf == NULL)
+		return cli_error(
+			CLI_NOT_HERE,
+			"cannot read the kernel's type information, /sys/kernel/btf/vmlinux: "
+			"%s; a kernel with CONFIG_DEBUG_INFO_BTF has it",
+			strerror(errno));
+	return CLI_DONE;
+}
+
+static int import_all(struct import *in, const char *pattern)
+{
+	struct utsname kernel;
+	char how[256];
+
+	if (each(in, pattern, note_system) == 0)
+		return cli_error(CLI_WRONG_INPUT,
+				 "no tracepoint is named '%s': ls %s shows the systems, and a "
+				 "pattern is SYSTEM:EVENT, such as 'sched:*'",
+				 pattern, in->folder);
+	uname(&kernel);
+	snprintf(how, sizeof(how), "Tracepoints %s of Linux %s.", pattern, kernel.release);
+	import_begin(in->out, in->provider, how);
+	import_put_comment(
+		in->out, "",
+		"Each from='' is guessed from names: compare it with what the tracepoint's "
+		"TP_fast_assign in the kernel's include/trace/events does.");
+	each(in, pattern, import_event);
+	fprintf(in->out, "</spec>\n");
+	if (in->failed)
+		return CLI_FAILED;
+	if (in->events == 0)
+		return cli_error(CLI_NOT_HERE,
+				 "none of the %zu tracepoints that '%s' names has arguments in the "
+				 "kernel's type information (BTF): %s",
+				 in->without, pattern,
+				 strncmp(pattern, "syscalls", 8) == 0
+					 ? "system calls are seen by 'raw_syscalls:*'"
+					 : "no BPF program can be attached to them");
+	return CLI_DONE;
+}
+
+int cli_import_tracepoint(const char *pattern, FILE *out)
+{
+	struct import in = {.out = out};
+	int status = open_kernel(&in);
+
+	if (status == CLI_DONE)
+		status = import_all(&in, pattern);
+	import_btf__free(in.btf);
+	import_names__free(&in.names);
+	free_list(in.systems, in.system_count);
+	return status;
+}

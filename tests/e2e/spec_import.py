@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: MIT
+"""
+spec_import.py - pem spec import: what it makes of the kernel's tracepoints and of static probes is valid and true
+
+Not here: the stubs that raise USDT probes (codegen_peers.py).
+"""
+import os
+import re
+import xml.etree.ElementTree as xml
+
+from tap import CODEGEN, PEM, equal, need, run, run_all, skip, test, tmp
+
+EVENTS = "/sys/kernel/tracing/events"
+
+
+def here():
+    if os.geteuid() != 0 or not os.path.isdir(EVENTS + "/sched"):
+        skip("tracepoints are shown to root only, where tracefs is mounted")
+    if not os.path.exists("/sys/kernel/btf/vmlinux"):
+        skip("this kernel has no BTF")
+    rc, _, err = run([PEM, "spec", "import", "--tracepoint", "sched:sched_switch"])
+    if rc == 2:
+        skip(err.strip())
+
+
+def imported(*arguments):
+    """The file that an import makes, after checking that it is without errors."""
+    path = os.path.join(tmp(), "imported.xml")
+    rc, out, err = run([PEM, "spec", "import", *arguments, "-o", path])
+    equal((rc, out, err), (0, "", ""), "import of %s" % " ".join(arguments))
+    rc, out, err = run([CODEGEN, "--check", path])
+    wrong = [line for line in (out + err).splitlines() if " error: " in line]
+    equal((rc, wrong), (0, []), "check of %s" % " ".join(arguments))
+    return path
+
+
+def fields(path, event):
+    """name -> attributes of an event's fields."""
+    found = [e for e in xml.parse(path).getroot().iter("event") if e.get("name") == event]
+    equal(len(found), 1, "events called " + event)
+    return {f.get("name"): f.attrib for f in found[0].iter("field")}
+
+
+@test
+def switch_is_understood():
+    "the import of sched:sched_switch has the kernel's arguments, and fields from them"
+    here()
+    path = imported("--tracepoint", "sched:sched_switch")
+    source = xml.parse(path).getroot().find("event/source")
+    equal(source.get("name"), "sched:sched_switch", "name")
+    assert "struct task_struct *prev, struct task_struct *next" in source.get("arguments"), source.attrib
+    got = fields(path, "OS::Sched::Switch")
+    equal(got["prevPid"]["from"], "prev->pid", "from of prevPid")
+    equal((got["nextPid"]["type"], got["nextComm"]["type"], got["nextComm"]["max"]), ("int32", "string", "16"), "types")
+
+
+@test
+def every_system_imports():
+    "every system of this kernel's tracepoints makes a spec without errors, that generates"
+    here()
+    systems = events = 0
+    folder = tmp()
+    for system in sorted(os.listdir(EVENTS)):
+        if not os.path.isdir(os.path.join(EVENTS, system)):
+            continue
+        rc, out, err = run([PEM, "spec", "import", "--tracepoint", system + ":*"])
+        if rc == 2 and "has arguments" in err:
+            continue
+        equal((rc, err), (0, ""), system)
+        path = os.path.join(folder, "one.xml")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(out)
+        rc, _, err = run([CODEGEN, "--backend", "bpf", "-o", folder, path])
+        equal(rc, 0, "%s: %s" % (system, err[-500:]))
+        systems += 1
+        events += out.count("<event ")
+    assert systems > 20 and events > 200, "%d events of %d systems" % (events, systems)
+
+
+@test
+def types_are_the_kernels():
+    "an imported field has the size and sign of the kernel's format file"
+    here()
+    wrong, seen = [], 0
+    for system in ("sched", "block", "irq", "timer", "kmem"):
+        if not os.path.isdir(os.path.join(EVENTS, system)):
+            continue
+        for event in xml.parse(imported("--tracepoint", system + ":*")).getroot().iter("event"):
+            name = event.find("source").get("name").split(":")[1]
+            with open("%s/%s/%s/format" % (EVENTS, system, name)) as f:
+                text = f.read()
+            real = {re.sub(r"_", "", n).lower(): (int(size), sign == "1") for n, size, sign in re.findall(
+                r"(\w+)(?:\[[^\]]*\])?;\s*offset:\d+;\s*size:(\d+);\s*signed:(\d);", text)}
+            for field in event.iter("field"):
+                size, signed = real[field.get("name").lower().replace("value", "")] \
+                    if field.get("name").lower() not in real else real[field.get("name").lower()]
+                seen += 1
+                if re.match(r"u?int", field.get("type")) and \
+                        field.get("type") != "%sint%d" % ("" if signed else "u", size * 8):
+                    wrong.append((name, field.attrib, size, signed))
+    equal(wrong, [], "fields that differ")
+    assert seen > 50, seen
+
+
+@test
+def nothing_matches():
+    "a pattern that names no tracepoint, and one whose tracepoints can't be attached to, say so and write nothing"
+    here()
+    path = os.path.join(tmp(), "none.xml")
+    rc, out, err = run([PEM, "spec", "import", "--tracepoint", "nosuch:*", "-o", path])
+    equal((rc, out, os.path.exists(path)), (1, "", False), "status, output, file")
+    assert "nosuch:*" in err, err
+    rc, out, err = run([PEM, "spec", "import", "--tracepoint", "syscalls:*", "-o", path])
+    equal((rc, out, os.path.exists(path)), (2, "", False), "status, output, file")
+    assert "raw_syscalls" in err, err
+
+
+@test
+def without_root_it_says_so():
+    "an ordinary user reads that tracepoints need root"
+    here()
+    need("setpriv")
+    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    if run(nobody + ["test", "-x", PEM])[0] != 0:
+        skip("%s can't be reached by other users" % PEM)
+    rc, out, err = run(nobody + [PEM, "spec", "import", "--tracepoint", "sched:*"], cwd="/")
+    equal((rc, out), (2, ""), "status and output")
+    assert "root" in err, err
+
+
+PROBES = r"""
+#include <sys/sdt.h>
+#include <stdint.h>
+
+int main(int argc, char **argv)
+{
+	int8_t small = (int8_t)argc;
+	uint16_t half = (uint16_t)argc;
+	int64_t wide = argc;
+
+	STAP_PROBE3(kitchen, sink_full, small, half, wide);
+	STAP_PROBE2(kitchen, pan__hot, argv, argc);
+	STAP_PROBE(kitchen, done);
+	STAP_PROBE1(kitchen, sink_full_again, 7);
+	return 0;
+}
+"""
+
+
+@test
+def probes_of_a_program():
+    "the static probes of a program are imported with the sizes and signs they have"
+    need("gcc")
+    folder = tmp()
+    with open(os.path.join(folder, "kitchen.c"), "w") as f:
+        f.write(PROBES)
+    program = os.path.join(folder, "kitchen")
+    rc, _, err = run(["gcc", "-O2", "-o", program, program + ".c"])
+    if rc and "sys/sdt.h" in err:
+        skip("sys/sdt.h is missing (systemtap-sdt-dev)")
+    equal((rc, err), (0, ""), "gcc")
+    path = imported("--usdt", program)
+    got = fields(path, "APP::Kitchen::SinkFull")
+    equal([(n, a["type"], a["from"]) for n, a in got.items()],
+          [("arg0", "int8", "arg0"), ("arg1", "uint16", "arg1"), ("arg2", "int64", "arg2")], "fields")
+    equal([a["type"] for a in fields(path, "APP::Kitchen::PanHot").values()], ["uint64", "int32"], "types")
+    equal(fields(path, "APP::Kitchen::Done"), {}, "fields")
+    equal(xml.parse(path).getroot().find("event/source").attrib,
+          {"type": "usdt", "name": "kitchen:sink_full", "binary": "kitchen"}, "source")
+
+
+@test
+def probes_of_a_library():
+    "the C++ library's own probes are imported"
+    need("readelf")
+    found = [p for p in ("/lib/x86_64-linux-gnu/libstdc++.so.6", "/usr/lib/x86_64-linux-gnu/libstdc++.so.6",
+                         "/usr/lib/aarch64-linux-gnu/libstdc++.so.6") if os.path.exists(p)]
+    if not found or "stapsdt" not in run(["readelf", "-n", found[0]])[1]:
+        skip("this system's libstdc++ has no static probes")
+    assert "libstdcxx" in open(imported("--usdt", found[0])).read(), "no probe"
+
+
+@test
+def no_probes():
+    "a file without probes, and one that is no program, say so"
+    for path, word in (("/bin/true", "no static probes"), ("/etc/passwd", "ELF"), ("/nonexistent", "No such file")):
+        rc, out, err = run([PEM, "spec", "import", "--usdt", path])
+        equal((rc, out), (1, ""), path)
+        assert word in err, err
+
+
+@test
+def damaged_notes():
+    "probes whose notes are cut or overwritten are refused or read, and nothing crashes"
+    need("gcc", "objcopy")
+    folder = tmp()
+    with open(os.path.join(folder, "kitchen.c"), "w") as f:
+        f.write(PROBES)
+    program = os.path.join(folder, "kitchen")
+    rc, _, err = run(["gcc", "-O2", "-o", program, program + ".c"])
+    if rc and "sys/sdt.h" in err:
+        skip("sys/sdt.h is missing (systemtap-sdt-dev)")
+    with open(program, "rb") as f:
+        data = bytearray(f.read())
+    at = data.index(b"stapsdt\0") - 12
+    for step in range(0, 240, 4):
+        broken = bytearray(data)
+        broken[at + step:at + step + 4] = b"\xff\xff\xff\xff"
+        with open(program, "wb") as f:
+            f.write(broken)
+        rc, _, err = run([PEM, "spec", "import", "--usdt", program])
+        assert rc in (0, 1), "status %d at %d: %s" % (rc, step, err)
+
+
+run_all()
