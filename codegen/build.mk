@@ -31,7 +31,7 @@ $(PEM_CODEGEN): $(CODEGEN_OBJ)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -o $@ $(CODEGEN_OBJ) $(shell pkg-config --libs libxml-2.0)
 
-$(CODEGEN_STAMP): $(PEM_CODEGEN) $(SPECS) $(EXAMPLE_SPECS)
+$(CODEGEN_STAMP): $(PEM_CODEGEN) $(SPECS) $(EXAMPLE_SPECS) codegen/build.mk
 	$(call say,GEN,$(B)/gen)
 	$(Q)$(PEM_CODEGEN) --backend c -o $(B)/gen/stubs $(SPECS) $(EXAMPLE_SPECS)
 	$(Q)$(PEM_CODEGEN) --backend model -o $(B)/gen $(SPECS)

@@ -11,7 +11,7 @@ PROGRAM_CC = $(CC) $(subst $(SAN_FLAGS),,$(ALL_CFLAGS)) $(INC_tests) -MF $@.d -o
 
 tests: $(PROGRAMS:%=$(B)/programs/%)
 
-$(PROGRAMS_STAMP): $(PEM_CODEGEN) $(PROGRAM_SPECS)
+$(PROGRAMS_STAMP): $(PEM_CODEGEN) $(PROGRAM_SPECS) tests/programs/build.mk
 	$(call say,GEN,$(@D))
 	@mkdir -p $(@D)
 	$(Q)$(PEM_CODEGEN) --backend c -o $(@D) $(PROGRAM_SPECS)
