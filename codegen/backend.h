@@ -27,6 +27,8 @@ extern const struct pem_backend pem_backend_cxx;
 extern const struct pem_backend pem_backend_fortran;
 extern const struct pem_backend pem_backend_rust;
 extern const struct pem_backend pem_backend_kmod;
+extern const struct pem_backend pem_backend_man;
+extern const struct pem_backend pem_backend_html;
 
 /*
  * Start a file: what is printed to the stream is kept in memory until all backends are done. name is relative to

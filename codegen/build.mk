@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # pem-codegen, and all it makes from the specs of this tree:
 #   $(B)/gen/stubs/PROVIDER.h (spec/ and examples/), $(B)/gen/catalogue.c, $(B)/gen/tsdl/PROVIDER.tsdl,
-#   $(B)/gen/pem_events.bpf.h, $(B)/gen/pem_kernel_events.h, $(B)/gen/pem_kmod_events.h, $(B)/gen/pem_kmod_headers.h
+#   $(B)/gen/pem_events.bpf.h, $(B)/gen/pem_kernel_events.h, $(B)/gen/pem_kmod_events.h, $(B)/gen/pem_kmod_headers.h,
+#   and the event reference in $(B)/gen/reference
 # pem-codegen leaves files alone whose content stays the same, so one stamp says when it last ran and each file
 # keeps its own time: touching a spec rebuilds only what its change reaches.
 
@@ -26,6 +27,13 @@ $(B)/gen/pem_xsd.h: spec/pem.xsd
 
 $(B)/obj/codegen/validate.o: $(B)/gen/pem_xsd.h
 
+# So do the looks and the filter of the event reference.
+$(B)/gen/reference.%.h: codegen/reference.%
+	@mkdir -p $(@D)
+	$(Q)sed -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< > $@
+
+$(B)/obj/codegen/backend_html.o: $(B)/gen/reference.css.h $(B)/gen/reference.js.h
+
 $(PEM_CODEGEN): $(CODEGEN_OBJ)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
@@ -38,6 +46,8 @@ $(CODEGEN_STAMP): $(PEM_CODEGEN) $(SPECS) $(EXAMPLE_SPECS) codegen/build.mk
 	$(Q)$(PEM_CODEGEN) --backend ctf -o $(B)/gen/tsdl $(SPECS)
 	$(Q)$(PEM_CODEGEN) --backend bpf -o $(B)/gen $(SPECS)
 	$(Q)$(PEM_CODEGEN) --backend kmod -o $(B)/gen $(SPECS)
+	$(Q)$(PEM_CODEGEN) --backend man -o $(B)/gen/reference/man $(SPECS)
+	$(Q)$(PEM_CODEGEN) --backend html -o $(B)/gen/reference/html $(SPECS)
 	@touch $@
 
 # A recipe that does nothing, so that make looks at the files' times after the stamp's ran.

@@ -16,6 +16,8 @@ static const struct pem_backend *const backends[] = {
 	&pem_backend_fortran,
 	&pem_backend_rust,
 	&pem_backend_kmod,
+	&pem_backend_man,
+	&pem_backend_html,
 };
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

@@ -47,6 +47,8 @@ install: all
 	$(Q)$(INSTALL) -d '$(libdir)/pkgconfig'
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
 	  libpem/libpem.pc.in > '$(libdir)/pkgconfig/libpem.pc' && chmod 644 '$(libdir)/pkgconfig/libpem.pc'
+	$(call put,644,$(wildcard $(B)/gen/reference/man/*.7),$(sharedir)/man/man7)
+	$(call put,644,$(wildcard $(B)/gen/reference/html/*.html),$(sharedir)/doc/pem/events)
 	$(foreach page,$(MAN_PAGES),$(call put,644,$(page),$(sharedir)/man/man$(subst .,,$(suffix $(page))))$(newline))
 	$(call put,644,$(filter %/pem,$(COMPLETIONS)),$(sharedir)/bash-completion/completions)
 	$(call put,644,$(filter %/_pem,$(COMPLETIONS)),$(sharedir)/zsh/site-functions)

@@ -10,7 +10,7 @@ from tap import BUILD, CODEGEN, ROOT, equal, need, run, run_all, skip, test, tmp
 
 SPECS = sorted(os.path.join(ROOT, "spec", layer, name) for layer in ("app", "cpo", "hw", "os")
                for name in os.listdir(os.path.join(ROOT, "spec", layer)) if name.endswith(".xml"))
-BACKENDS = ("c", "model", "ctf", "bpf")
+BACKENDS = ("c", "model", "ctf", "bpf", "man", "html")
 
 
 def generate(folder, specs=None, backends=BACKENDS):
