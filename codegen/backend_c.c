@@ -452,7 +452,12 @@ static void put_notify(FILE *f, const struct pem_spec_event *event)
 	put_log_path(f, event);
 	put_stat_path(f, event);
 	put_slow_call(f, event, "\t");
-	fprintf(f, "}\n\n/* Raise %s.%s */\n", event->name,
+	fprintf(f,
+		"}\n\n/* Does anybody want %1$s? For those who must do work to know its fields. */\n"
+		"static inline int pem_enabled_%2$s(void)\n{\n"
+		"\treturn __atomic_load_n(&pem_page_%3$s.enable[%4$u], __ATOMIC_RELAXED) != 0;\n}\n",
+		event->name, event->c_name, provider, index);
+	fprintf(f, "\n/* Raise %s.%s */\n", event->name,
 		has_type(event, PEM_TYPE_STRING) ? " A NULL string counts as empty." : "");
 	if (event->deprecated[0]) {
 		fprintf(f, "__attribute__((deprecated(\"");
