@@ -8,6 +8,8 @@
 #include "libc/libc.h"
 
 #include "stubs/libc.h"
+#include "stubs/libc_io.h"
+#include "stubs/libc_lock.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -50,8 +52,12 @@ __attribute__((constructor)) static void look_around(void)
 	size_t i;
 
 	dl_iterate_phdr(find_own, (void *)(uintptr_t)&pem_provider_register);
-	for (i = 0; i < sizeof(sanitizers) / sizeof(sanitizers[0]); i++)
-		if (dlsym(RTLD_DEFAULT, sanitizers[i]))
-			pem_provider_unregister(&pem_provider_libc);
+	for (i = 0; i < sizeof(sanitizers) / sizeof(sanitizers[0]); i++) {
+		if (!dlsym(RTLD_DEFAULT, sanitizers[i]))
+			continue;
+		pem_provider_unregister(&pem_provider_libc);
+		pem_provider_unregister(&pem_provider_libc_io);
+		pem_provider_unregister(&pem_provider_libc_lock);
+	}
 	dlerror(); /* not finding one was an error, which the program shall not be told of */
 }

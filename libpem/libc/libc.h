@@ -2,23 +2,28 @@
 /*
  * libc.h - libpem-libc.so: what its files share
  *
- * Preloaded into an unmodified program, it stands in front of the C library's allocation, mapping and thread
- * functions and raises the events of spec/app/libc.xml. Each wrapper calls the next definition in the program's
- * own search order (its own allocator, if it brings one) and changes neither result nor errno. While nobody
- * listens a wrapper costs an indirect call and the stub's one test.
+ * Preloaded into an unmodified program, it stands in front of functions of the C library and raises the events of
+ * spec/app/libc.xml, libc_lock.xml and libc_io.xml. Each wrapper calls the next definition in the program's own
+ * search order (its own allocator, if it brings one) and changes neither result nor errno. While nobody listens a
+ * wrapper costs an indirect call and a load and test for each of its events.
  *
  *	real.c		finding the next definitions; memory for the time before they are found
+ *	next.c		the same for functions that need no care in their first call
  *	alloc.c		malloc and its kin, free
- *	map.c		mmap, munmap
- *	thread.c	pthread_create
+ *	map.c		mmap, mremap, munmap, brk
+ *	thread.c	pthread_create, pthread_join
+ *	lock.c		mutexes, reader-writer locks, condition variables, barriers, semaphores
+ *	file.c		open, read, write, poll and the like
+ *	stream.c	fopen, fread, fwrite, fflush, fclose
+ *	socket.c	connect, accept, send, recv and the like
+ *	program.c	fork, exec, exit, sleep, dlopen
  *	aside.c		when not to stand there
  *
  * An allocation's event is raised after the call, a release's before it: so no other thread can show the same
  * address as allocated before it is shown as released. realloc can't keep this order: whether it moves the block
  * is known after it has released the old one only.
  *
- * Not here: what libc calls inside itself without its symbol table, and mremap (its event would have to name
- * protection bits that it does not know).
+ * Not here: what libc calls inside itself without its symbol table.
  */
 #ifndef PEM_LIBC_H
 #define PEM_LIBC_H
@@ -55,6 +60,9 @@ struct pem_libc_real {
 extern struct pem_libc_real pem_libc_real;
 
 #define PEM_LIBC_REAL(name) __atomic_load_n(&pem_libc_real.name, __ATOMIC_RELAXED)
+
+/* Find these and those of next.h, unless this thread is at it already. Keeps errno. */
+void pem_libc_real__find(void);
 
 /* Memory from a small static arena, zeroed, 16-byte aligned, never reused; NULL with ENOMEM when it is used up. */
 void *pem_libc_arena__alloc(size_t size);

@@ -14,7 +14,7 @@
  *	resolver: C free = next's	then D if used, free = checked
  * If D misses A, then B comes after C: either way a block of the arena never reaches the next free.
  */
-#include "libc/libc.h"
+#include "libc/next.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -199,10 +199,16 @@ static int resolve(void)
 	FIND(mmap);
 	FIND(munmap);
 	FIND(pthread_create);
+	pem_libc_next__find_all();
 	publish(&found);
 	resolving = 0;
 	errno = saved_errno;
 	return 1;
+}
+
+void pem_libc_real__find(void)
+{
+	resolve();
 }
 
 /* --- what the wrappers call until then --- */

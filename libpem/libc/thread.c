@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * thread.c - pthread_create, with the events of a thread's start and end
+ * thread.c - a thread's life, from pthread_create to pthread_join, with its events
  *
  * Not here: the kernel's own view of threads (its events come from tracepoints), thrd_create.
  *
@@ -9,7 +9,7 @@
  * the program, which free memory. It does not wait for the last round: libpem's own destructor gives back the
  * thread's lane and needs a round after our event.
  */
-#include "libc/libc.h"
+#include "libc/next.h"
 
 #include "stubs/libc.h"
 
@@ -67,5 +67,38 @@ PEM_LIBC_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr
 	rc = PEM_LIBC_REAL(pthread_create)(thread, attributes, run, start);
 	if (rc)
 		PEM_LIBC_REAL(free)(start);
+	if (pem_enabled_libc_thread_create())
+		pem_notify_libc_thread_create(rc ? 0 : (uint64_t)*thread, (uintptr_t)routine, rc);
 	return rc;
+}
+
+PEM_LIBC_EXPORT int pthread_join(pthread_t thread, void **result)
+{
+	int rc;
+
+	if (PEM_LIBC_UNWANTED(pem_enabled_libc_thread_join_begin() |
+			      pem_enabled_libc_thread_join_end()))
+		return PEM_LIBC_NEXT(pthread_join)(thread, result);
+	pem_notify_libc_thread_join_begin((uint64_t)thread, PEM_LIBC_SITE);
+	rc = PEM_LIBC_NEXT(pthread_join)(thread, result);
+	pem_notify_libc_thread_join_end((uint64_t)thread, rc);
+	return rc;
+}
+
+PEM_LIBC_EXPORT int pthread_detach(pthread_t thread)
+{
+	pem_notify_libc_thread_detach((uint64_t)thread);
+	return PEM_LIBC_NEXT(pthread_detach)(thread);
+}
+
+PEM_LIBC_EXPORT int pthread_cancel(pthread_t thread)
+{
+	pem_notify_libc_thread_cancel((uint64_t)thread);
+	return PEM_LIBC_NEXT(pthread_cancel)(thread);
+}
+
+PEM_LIBC_EXPORT int pthread_setname_np(pthread_t thread, const char *name)
+{
+	pem_notify_libc_thread_name((uint64_t)thread, name);
+	return PEM_LIBC_NEXT(pthread_setname_np)(thread, name);
 }

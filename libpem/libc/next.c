@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * next.c - looking up the next definitions of next.h
+ *
+ * Not here: the wrappers, and the functions that are needed while others are looked for (real.c).
+ */
+#include "libc/next.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+
+void *pem_libc_next[PEM_LIBC_NEXT_COUNT];
+
+static const char *const names[PEM_LIBC_NEXT_COUNT] = {
+	[PEM_LIBC_NEXT_accept] = "accept",
+	[PEM_LIBC_NEXT_accept4] = "accept4",
+	[PEM_LIBC_NEXT_brk] = "brk",
+	[PEM_LIBC_NEXT_clock_nanosleep] = "clock_nanosleep",
+	[PEM_LIBC_NEXT_close] = "close",
+	[PEM_LIBC_NEXT_connect] = "connect",
+	[PEM_LIBC_NEXT_creat] = "creat",
+	[PEM_LIBC_NEXT_dlclose] = "dlclose",
+	[PEM_LIBC_NEXT_dlopen] = "dlopen",
+	[PEM_LIBC_NEXT_dup] = "dup",
+	[PEM_LIBC_NEXT_dup2] = "dup2",
+	[PEM_LIBC_NEXT_dup3] = "dup3",
+	[PEM_LIBC_NEXT_epoll_pwait] = "epoll_pwait",
+	[PEM_LIBC_NEXT_epoll_wait] = "epoll_wait",
+	[PEM_LIBC_NEXT_execv] = "execv",
+	[PEM_LIBC_NEXT_execve] = "execve",
+	[PEM_LIBC_NEXT_execvp] = "execvp",
+	[PEM_LIBC_NEXT_execvpe] = "execvpe",
+	[PEM_LIBC_NEXT_exit] = "exit",
+	[PEM_LIBC_NEXT__exit] = "_exit",
+	[PEM_LIBC_NEXT_fclose] = "fclose",
+	[PEM_LIBC_NEXT_fdatasync] = "fdatasync",
+	[PEM_LIBC_NEXT_fflush] = "fflush",
+	[PEM_LIBC_NEXT_fflush_unlocked] = "fflush_unlocked",
+	[PEM_LIBC_NEXT_fopen] = "fopen",
+	[PEM_LIBC_NEXT_fork] = "fork",
+	[PEM_LIBC_NEXT_fread] = "fread",
+	[PEM_LIBC_NEXT_fread_unlocked] = "fread_unlocked",
+	[PEM_LIBC_NEXT_fsync] = "fsync",
+	[PEM_LIBC_NEXT_fwrite] = "fwrite",
+	[PEM_LIBC_NEXT_fwrite_unlocked] = "fwrite_unlocked",
+	[PEM_LIBC_NEXT_listen] = "listen",
+	[PEM_LIBC_NEXT_lseek] = "lseek",
+	[PEM_LIBC_NEXT_mremap] = "mremap",
+	[PEM_LIBC_NEXT_nanosleep] = "nanosleep",
+	[PEM_LIBC_NEXT_open] = "open",
+	[PEM_LIBC_NEXT_openat] = "openat",
+	[PEM_LIBC_NEXT_poll] = "poll",
+	[PEM_LIBC_NEXT_posix_spawn] = "posix_spawn",
+	[PEM_LIBC_NEXT_posix_spawnp] = "posix_spawnp",
+	[PEM_LIBC_NEXT_ppoll] = "ppoll",
+	[PEM_LIBC_NEXT_pread] = "pread",
+	[PEM_LIBC_NEXT_pselect] = "pselect",
+	[PEM_LIBC_NEXT_pthread_barrier_wait] = "pthread_barrier_wait",
+	[PEM_LIBC_NEXT_pthread_cancel] = "pthread_cancel",
+	[PEM_LIBC_NEXT_pthread_cond_broadcast] = "pthread_cond_broadcast",
+	[PEM_LIBC_NEXT_pthread_cond_clockwait] = "pthread_cond_clockwait",
+	[PEM_LIBC_NEXT_pthread_cond_signal] = "pthread_cond_signal",
+	[PEM_LIBC_NEXT_pthread_cond_timedwait] = "pthread_cond_timedwait",
+	[PEM_LIBC_NEXT_pthread_cond_wait] = "pthread_cond_wait",
+	[PEM_LIBC_NEXT_pthread_detach] = "pthread_detach",
+	[PEM_LIBC_NEXT_pthread_join] = "pthread_join",
+	[PEM_LIBC_NEXT_pthread_mutex_clocklock] = "pthread_mutex_clocklock",
+	[PEM_LIBC_NEXT_pthread_mutex_lock] = "pthread_mutex_lock",
+	[PEM_LIBC_NEXT_pthread_mutex_timedlock] = "pthread_mutex_timedlock",
+	[PEM_LIBC_NEXT_pthread_mutex_trylock] = "pthread_mutex_trylock",
+	[PEM_LIBC_NEXT_pthread_mutex_unlock] = "pthread_mutex_unlock",
+	[PEM_LIBC_NEXT_pthread_rwlock_rdlock] = "pthread_rwlock_rdlock",
+	[PEM_LIBC_NEXT_pthread_rwlock_timedrdlock] = "pthread_rwlock_timedrdlock",
+	[PEM_LIBC_NEXT_pthread_rwlock_timedwrlock] = "pthread_rwlock_timedwrlock",
+	[PEM_LIBC_NEXT_pthread_rwlock_tryrdlock] = "pthread_rwlock_tryrdlock",
+	[PEM_LIBC_NEXT_pthread_rwlock_trywrlock] = "pthread_rwlock_trywrlock",
+	[PEM_LIBC_NEXT_pthread_rwlock_unlock] = "pthread_rwlock_unlock",
+	[PEM_LIBC_NEXT_pthread_rwlock_wrlock] = "pthread_rwlock_wrlock",
+	[PEM_LIBC_NEXT_pthread_setname_np] = "pthread_setname_np",
+	[PEM_LIBC_NEXT_pwrite] = "pwrite",
+	[PEM_LIBC_NEXT_read] = "read",
+	[PEM_LIBC_NEXT_readv] = "readv",
+	[PEM_LIBC_NEXT_recv] = "recv",
+	[PEM_LIBC_NEXT_recvfrom] = "recvfrom",
+	[PEM_LIBC_NEXT_recvmsg] = "recvmsg",
+	[PEM_LIBC_NEXT_rename] = "rename",
+	[PEM_LIBC_NEXT_sbrk] = "sbrk",
+	[PEM_LIBC_NEXT_select] = "select",
+	[PEM_LIBC_NEXT_sem_post] = "sem_post",
+	[PEM_LIBC_NEXT_sem_timedwait] = "sem_timedwait",
+	[PEM_LIBC_NEXT_sem_trywait] = "sem_trywait",
+	[PEM_LIBC_NEXT_sem_wait] = "sem_wait",
+	[PEM_LIBC_NEXT_send] = "send",
+	[PEM_LIBC_NEXT_sendmsg] = "sendmsg",
+	[PEM_LIBC_NEXT_sendto] = "sendto",
+	[PEM_LIBC_NEXT_sleep] = "sleep",
+	[PEM_LIBC_NEXT_socket] = "socket",
+	[PEM_LIBC_NEXT_unlink] = "unlink",
+	[PEM_LIBC_NEXT_usleep] = "usleep",
+	[PEM_LIBC_NEXT_wait] = "wait",
+	[PEM_LIBC_NEXT_waitpid] = "waitpid",
+	[PEM_LIBC_NEXT_write] = "write",
+	[PEM_LIBC_NEXT_writev] = "writev",
+};
+
+/*
+ * Of these an old form lives on for programs of twenty years ago, and a plain dlsym(RTLD_NEXT) of C libraries before
+ * glibc 2.36 finds that one. Processors that came later have no such version, nor an old form.
+ */
+static const struct {
+	uint16_t first, last;
+	const char *version;
+} versions[] = {
+	{PEM_LIBC_NEXT_pthread_cond_broadcast, PEM_LIBC_NEXT_pthread_cond_wait, "GLIBC_2.3.2"},
+	{PEM_LIBC_NEXT_posix_spawn, PEM_LIBC_NEXT_posix_spawnp, "GLIBC_2.15"},
+};
+
+static void *look_up(unsigned index)
+{
+	void *found;
+	size_t i;
+
+	for (i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
+		if (index < versions[i].first || index > versions[i].last)
+			continue;
+		found = dlvsym(RTLD_NEXT, names[index], versions[i].version);
+		if (found)
+			return found;
+	}
+	return dlsym(RTLD_NEXT, names[index]);
+}
+
+/* For a C library without the function: nobody can have linked against it, so no result type matters. */
+static long missing(void)
+{
+	errno = ENOSYS;
+	return -1;
+}
+
+void pem_libc_next__find_all(void)
+{
+	long (*stand_in)(void) = missing;
+	unsigned i;
+	void *found;
+
+	for (i = 0; i < PEM_LIBC_NEXT_COUNT; i++) {
+		found = look_up(i);
+		if (!found)
+			__builtin_memcpy(&found, &stand_in, sizeof(found));
+		__atomic_store_n(&pem_libc_next[i], found, __ATOMIC_RELAXED);
+	}
+}
+
+void *pem_libc_next__first(unsigned index)
+{
+	long (*stand_in)(void) = missing;
+	void *next;
+
+	pem_libc_real__find();
+	next = __atomic_load_n(&pem_libc_next[index], __ATOMIC_RELAXED);
+	if (!next) /* called while looking, by what looking calls: only a debugger of the linker could */
+		__builtin_memcpy(&next, &stand_in, sizeof(next));
+	return next;
+}

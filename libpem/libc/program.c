@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * program.c - processes, sleeping and loading of libraries, with their events
+ *
+ * Not here: vfork, which no function can stand in front of, since its child would return into a frame that the parent
+ * still needs; execl and its kin, system and popen, which the C library carries out inside itself; dlsym, which
+ * answers by who calls it.
+ *
+ * dlopen too depends on its caller: a bare name is looked for in the folders that the calling library's RUNPATH
+ * names. Such a call is passed on by a jump, which leaves the caller's return address in its place, and does not show.
+ */
+#include "libc/next.h"
+
+#include "stubs/libc.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* --- processes --- */
+
+PEM_LIBC_EXPORT pid_t fork(void)
+{
+	pid_t child = PEM_LIBC_NEXT(fork)();
+
+	if (child > 0 && pem_enabled_program_fork())
+		pem_notify_program_fork((uint32_t)child);
+	else if (child == 0 && pem_enabled_program_fork_child())
+		pem_notify_program_fork_child((uint32_t)getpid(), (uint32_t)getppid());
+	return child;
+}
+
+/* Only what fails comes back. */
+static int exec_failed(const char *path)
+{
+	if (pem_enabled_program_exec_fail())
+		pem_notify_program_exec_fail(errno, errno == EFAULT ? NULL : path);
+	return -1;
+}
+
+PEM_LIBC_EXPORT int execve(const char *path, char *const arguments[], char *const environment[])
+{
+	pem_notify_program_exec(path);
+	PEM_LIBC_NEXT(execve)(path, arguments, environment);
+	return exec_failed(path);
+}
+
+PEM_LIBC_EXPORT int execv(const char *path, char *const arguments[])
+{
+	pem_notify_program_exec(path);
+	PEM_LIBC_NEXT(execv)(path, arguments);
+	return exec_failed(path);
+}
+
+PEM_LIBC_EXPORT int execvp(const char *name, char *const arguments[])
+{
+	pem_notify_program_exec(name);
+	PEM_LIBC_NEXT(execvp)(name, arguments);
+	return exec_failed(name);
+}
+
+PEM_LIBC_EXPORT int execvpe(const char *name, char *const arguments[], char *const environment[])
+{
+	pem_notify_program_exec(name);
+	PEM_LIBC_NEXT(execvpe)(name, arguments, environment);
+	return exec_failed(name);
+}
+
+PEM_LIBC_EXPORT int posix_spawn(pid_t *__restrict child, const char *__restrict path,
+				const posix_spawn_file_actions_t *__restrict actions,
+				const posix_spawnattr_t *__restrict attributes,
+				char *const arguments[__restrict],
+				char *const environment[__restrict])
+{
+	pid_t made = 0;
+	int rc = PEM_LIBC_NEXT(posix_spawn)(&made, path, actions, attributes, arguments,
+					    environment);
+
+	if (pem_enabled_program_spawn())
+		pem_notify_program_spawn(rc ? 0 : (uint32_t)made, rc, rc == EFAULT ? NULL : path);
+	if (!rc && child)
+		*child = made;
+	return rc;
+}
+
+PEM_LIBC_EXPORT int posix_spawnp(pid_t *__restrict child, const char *__restrict name,
+				 const posix_spawn_file_actions_t *__restrict actions,
+				 const posix_spawnattr_t *__restrict attributes,
+				 char *const arguments[__restrict],
+				 char *const environment[__restrict])
+{
+	pid_t made = 0;
+	int rc = PEM_LIBC_NEXT(posix_spawnp)(&made, name, actions, attributes, arguments,
+					     environment);
+
+	if (pem_enabled_program_spawn())
+		pem_notify_program_spawn(rc ? 0 : (uint32_t)made, rc, rc == EFAULT ? NULL : name);
+	if (!rc && child)
+		*child = made;
+	return rc;
+}
+
+static int wait_enabled(void)
+{
+	return pem_enabled_program_wait_begin() | pem_enabled_program_wait_end();
+}
+
+PEM_LIBC_EXPORT pid_t waitpid(pid_t child, int *status, int options)
+{
+	pid_t changed;
+	int state = 0;
+
+	if (PEM_LIBC_UNWANTED(wait_enabled()))
+		return PEM_LIBC_NEXT(waitpid)(child, status, options);
+	pem_notify_program_wait_begin(child, (uint32_t)options);
+	changed = PEM_LIBC_NEXT(waitpid)(child, &state, options);
+	if (changed > 0 && status)
+		*status = state;
+	pem_notify_program_wait_end(changed, changed > 0 ? (uint32_t)state : 0);
+	return changed;
+}
+
+PEM_LIBC_EXPORT pid_t wait(int *status)
+{
+	pid_t changed;
+	int state = 0;
+
+	if (PEM_LIBC_UNWANTED(wait_enabled()))
+		return PEM_LIBC_NEXT(wait)(status);
+	pem_notify_program_wait_begin(-1, 0);
+	changed = PEM_LIBC_NEXT(wait)(&state);
+	if (changed > 0 && status)
+		*status = state;
+	pem_notify_program_wait_end(changed, changed > 0 ? (uint32_t)state : 0);
+	return changed;
+}
+
+PEM_LIBC_EXPORT void exit(int status)
+{
+	pem_notify_program_exit(status);
+	PEM_LIBC_NEXT(exit)(status);
+	__builtin_unreachable();
+}
+
+PEM_LIBC_EXPORT void _exit(int status)
+{
+	pem_notify_program_exit(status);
+	PEM_LIBC_NEXT(_exit)(status);
+	__builtin_unreachable();
+}
+
+PEM_LIBC_EXPORT void _Exit(int status) __attribute__((alias("_exit")));
+
+/* --- sleeping --- */
+
+static int sleep_enabled(void)
+{
+	return pem_enabled_program_sleep_begin() | pem_enabled_program_sleep_end();
+}
+
+static uint64_t nanoseconds(const struct timespec *t)
+{
+	return t ? (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec : 0;
+}
+
+PEM_LIBC_EXPORT int nanosleep(const struct timespec *time, struct timespec *left)
+{
+	int rc;
+
+	if (PEM_LIBC_UNWANTED(sleep_enabled()))
+		return PEM_LIBC_NEXT(nanosleep)(time, left);
+	pem_notify_program_sleep_begin(nanoseconds(time), 0);
+	rc = PEM_LIBC_NEXT(nanosleep)(time, left);
+	pem_notify_program_sleep_end(rc);
+	return rc;
+}
+
+PEM_LIBC_EXPORT int clock_nanosleep(clockid_t clock, int flags, const struct timespec *time,
+				    struct timespec *left)
+{
+	int rc;
+
+	if (PEM_LIBC_UNWANTED(sleep_enabled()))
+		return PEM_LIBC_NEXT(clock_nanosleep)(clock, flags, time, left);
+	pem_notify_program_sleep_begin(nanoseconds(time), (flags & TIMER_ABSTIME) != 0);
+	rc = PEM_LIBC_NEXT(clock_nanosleep)(clock, flags, time, left);
+	pem_notify_program_sleep_end(rc);
+	return rc;
+}
+
+PEM_LIBC_EXPORT int usleep(useconds_t microseconds)
+{
+	int rc;
+
+	if (PEM_LIBC_UNWANTED(sleep_enabled()))
+		return PEM_LIBC_NEXT(usleep)(microseconds);
+	pem_notify_program_sleep_begin(microseconds * UINT64_C(1000), 0);
+	rc = PEM_LIBC_NEXT(usleep)(microseconds);
+	pem_notify_program_sleep_end(rc);
+	return rc;
+}
+
+PEM_LIBC_EXPORT unsigned int sleep(unsigned int seconds)
+{
+	unsigned int left;
+
+	if (PEM_LIBC_UNWANTED(sleep_enabled()))
+		return PEM_LIBC_NEXT(sleep)(seconds);
+	pem_notify_program_sleep_begin(seconds * UINT64_C(1000000000), 0);
+	left = PEM_LIBC_NEXT(sleep)(seconds);
+	pem_notify_program_sleep_end(left ? -1 : 0);
+	return left;
+}
+
+/* --- libraries --- */
+
+/* Would dlopen look for name elsewhere if we called it in the caller's stead? Yes, unless we know better. */
+static int depends_on_caller(const char *name, uintptr_t site)
+{
+	struct link_map *map = NULL;
+	const ElfW(Dyn) * entry;
+	Dl_info info;
+
+	if (name && strchr(name, '$')) /* $ORIGIN */
+		return 1;
+	if (!name || strchr(name, '/'))
+		return 0;
+	if (!dladdr1((void *)site, &info, (void **)&map, RTLD_DL_LINKMAP) || !map || !map->l_ld)
+		return 1;
+	for (entry = map->l_ld; entry->d_tag != DT_NULL; entry++) {
+		if (entry->d_tag == DT_RUNPATH || entry->d_tag == DT_RPATH)
+			return 1;
+	}
+	return 0;
+}
+
+static __attribute__((noinline)) void *open_library(const char *name, int flags)
+{
+	void *handle;
+
+	pem_notify_loader_open_begin(name, (uint32_t)flags);
+	handle = PEM_LIBC_NEXT(dlopen)(name, flags);
+	pem_notify_loader_open_end((uintptr_t)handle, name);
+	return handle;
+}
+
+/* Compiled with -foptimize-sibling-calls: the first return is a jump. */
+PEM_LIBC_EXPORT void *dlopen(const char *name, int flags)
+{
+	if (PEM_LIBC_UNWANTED(pem_enabled_loader_open_begin() | pem_enabled_loader_open_end()) ||
+	    depends_on_caller(name, PEM_LIBC_SITE))
+		return PEM_LIBC_NEXT(dlopen)(name, flags);
+	return open_library(name, flags);
+}
+
+PEM_LIBC_EXPORT int dlclose(void *handle)
+{
+	int rc;
+
+	if (PEM_LIBC_UNWANTED(pem_enabled_loader_close_begin() | pem_enabled_loader_close_end()))
+		return PEM_LIBC_NEXT(dlclose)(handle);
+	pem_notify_loader_close_begin((uintptr_t)handle);
+	rc = PEM_LIBC_NEXT(dlclose)(handle);
+	pem_notify_loader_close_end((uintptr_t)handle, rc);
+	return rc;
+}
