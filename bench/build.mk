@@ -2,7 +2,7 @@
 # Benchmarks: each bench/NAME.c listed in BENCHES is a program $(B)/bench/NAME.
 #   make bench [CASE=NAME]    runs them, writes $(B)/bench/results.jsonl, prints tables
 
-BENCHES := notify
+BENCHES := notify stub
 
 # bench.xml is not part of the catalogue: its header is made here.
 $(B)/gen/stubs/bench.h: bench/bench.xml $(B)/bin/pem-codegen
@@ -11,12 +11,49 @@ $(B)/gen/stubs/bench.h: bench/bench.xml $(B)/bin/pem-codegen
 	$(Q)$(B)/bin/pem-codegen --backend c -o $(@D) $<
 	@touch $@
 
-$(B)/obj/bench/notify.o: $(B)/gen/stubs/bench.h
+$(B)/obj/bench/notify.o $(B)/obj/bench/stub.o: $(B)/gen/stubs/bench.h
+
+# The loops of stub in other languages; C's symbols once, for Fortran and Rust.
+STUB_STAMP := $(B)/gen/bench_stubs/.stamp
+STUB_OBJ := $(if $(HAVE_CXX),$(B)/obj/bench/stub_cxx.o) $(if $(HAVE_FORTRAN),$(B)/obj/bench/stub_fortran.o) \
+  $(if $(HAVE_RUST),$(B)/obj/bench/libstub_rust.a) $(B)/gen/bench_stubs/bench_symbols.o
+
+$(STUB_STAMP): bench/bench.xml $(B)/bin/pem-codegen
+	$(call say,GEN,$(@D))
+	@mkdir -p $(@D)
+	$(Q)for backend in c++ fortran rust; do $(B)/bin/pem-codegen --backend $$backend -o $(@D) $< || exit; done
+	@touch $@
+
+BENCH_LIB_stub := $(if $(HAVE_CXX),-lstdc++)
+$(B)/bench/stub: $(STUB_OBJ)
+$(STUB_OBJ): $(STUB_STAMP)
+$(B)/gen/bench_stubs/libpem_bench.rlib: $(B)/gen/bench_stubs/bench_symbols.o
+$(B)/obj/bench/libstub_rust.a: $(B)/gen/bench_stubs/libpem_bench.rlib
+
+$(B)/obj/bench/stub_cxx.o: bench/stub_cxx.cpp
+	$(call say,CXX,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -std=c++17 $(CXXFLAGS) $(BENCH_ALIGN) -Wall -Wextra -Werror $(INC_bench) -c $< -o $@
+
+$(B)/obj/bench/stub_fortran.o: bench/stub_fortran.f90
+	$(call say,FC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(FC) -std=f2008 $(FFLAGS) $(BENCH_ALIGN) -J $(@D) -c $(B)/gen/bench_stubs/bench.f90 -o $(@D)/bench_fortran.o
+	$(Q)$(FC) -std=f2008 $(FFLAGS) $(BENCH_ALIGN) -Wall -Wextra -Werror -J $(@D) -c $< -o $@.tmp
+	$(Q)$(LD) -r -o $@ $@.tmp $(@D)/bench_fortran.o
+
+$(B)/obj/bench/libstub_rust.a: bench/stub_rust.rs
+	$(call say,RUSTC,$<)
+	@mkdir -p $(@D)
+	$(Q)MAKEFLAGS= $(RUSTC) --edition 2021 $(RUSTFLAGS) -C panic=abort --crate-type staticlib \
+	  --extern pem_bench=$(B)/gen/bench_stubs/libpem_bench.rlib $< -o $@
 
 HAVE_LTTNG := $(shell pkg-config --exists lttng-ust 2>/dev/null && echo 1)
 LTTNG_VERSION := $(if $(HAVE_LTTNG),$(shell pkg-config --modversion lttng-ust),none)
 # All loops begin alike: their place in a line of code is worth a few hundredths.
 BENCH_ALIGN := -falign-functions=64 -falign-loops=64
+CFLAGS_bench_stub := $(BENCH_ALIGN) $(if $(HAVE_CXX),-DHAVE_CXX) \
+  $(if $(HAVE_FORTRAN),-DHAVE_FORTRAN) $(if $(HAVE_RUST),-DHAVE_RUST)
 CFLAGS_bench_notify := $(BENCH_ALIGN) -DLTTNG_VERSION='"$(LTTNG_VERSION)"'
 # What its headers generate has no prototypes.
 CFLAGS_bench_peer_lttng := $(BENCH_ALIGN) -Wno-missing-prototypes -Wno-shadow -Wno-unused-parameter -Wno-strict-prototypes
@@ -26,10 +63,10 @@ ifeq ($(HAVE_LTTNG),1)
 BENCH_BIN += $(B)/bench/peer-lttng.so
 endif
 
-$(BENCHES:%=$(B)/bench/%): $(B)/bench/%: $(B)/obj/bench/%.o $(call objects,bench/bench.c bench/lttng.c) $(B)/lib/libpem.so
+$(BENCHES:%=$(B)/bench/%): $(B)/bench/%: $(B)/obj/bench/%.o $(call objects,bench/bench.c bench/flight.c bench/lttng.c) $(B)/lib/libpem.so
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -o $@ $(filter %.o,$^) -L$(B)/lib -lpem -Wl,-rpath,'$$ORIGIN/../lib' -ldl -lpthread
+	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) -L$(B)/lib -lpem -Wl,-rpath,'$$ORIGIN/../lib' $(BENCH_LIB_$*) -ldl -lpthread
 
 $(B)/bench/peer-lttng.so: $(B)/obj/bench/peer_lttng.o
 	$(call say,LINK,$@)

@@ -13,16 +13,15 @@
  * time: nothing here waits, and what else the machine does is not ours.
  */
 #include "bench/bench.h"
+#include "bench/flight.h"
 #include "bench/lttng.h"
 
 #include "stubs/bench.h"
 
 #include <pem/clock.h>
 #include <pem/pem.h>
-#include <pem/trace.h>
 
 #include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,9 +29,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CHUNK_BYTES 8192u
-#define CHUNK_COUNT 1024u
-#define POOL_BYTES ((uint64_t)CHUNK_BYTES * CHUNK_COUNT)
 #define PROCESSES 7
 #define ROUNDS 15
 #define SLICE_MS 5.0
@@ -77,66 +73,42 @@ static int make_floor(void)
 {
 	int fd = memfd_create("pem-bench-floor", MFD_CLOEXEC);
 
-	if (fd < 0 || ftruncate(fd, (off_t)POOL_BYTES) < 0)
+	if (fd < 0 || ftruncate(fd, (off_t)FLIGHT_BYTES) < 0)
 		return -1;
 	floor_start =
-		mmap(NULL, POOL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+		mmap(NULL, FLIGHT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
 	close(fd);
 	if (floor_start == MAP_FAILED)
 		return -1;
 	floor_next = floor_start;
-	floor_end = floor_start + POOL_BYTES / sizeof(struct record);
+	floor_end = floor_start + FLIGHT_BYTES / sizeof(struct record);
 	return 0;
 }
 
 /* --- pem --- */
 
 struct pem_side {
-	struct pem_session *session;
-	struct pem_event_set *logged, *counted;
-	struct pem_log *log;
+	struct flight flight;
+	struct pem_event_set *counted;
 	struct pem_statistics *statistics;
-	char directory[64];
 };
-
-static void tell(enum pem_log_level level, const char *text, void *arg)
-{
-	(void)level, (void)arg;
-	fprintf(stderr, "notify: pem: %s\n", text);
-}
 
 static int enable(struct pem_side *side, struct pem_error *error)
 {
-	struct pem_session_options options = {.size = sizeof(options),
-					      .chunk_bytes = CHUNK_BYTES,
-					      .chunk_count = CHUNK_COUNT,
-					      .overwrite = 1,
-					      .log = tell};
 	const struct pem_context here = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
-	const char *const logged[] = {"APP::Bench::Log"}, *const counted[] = {"APP::Bench::Stat"};
+	const char *const counted[] = {"APP::Bench::Stat"};
 
-	side->session = pem_session__open(&options, error);
-	if (!side->session)
+	if (flight__start(&side->flight, "APP::Bench::Log", error) < 0)
 		return -1;
-	side->logged = pem_event_set__new(side->session, logged, 1, error);
-	side->counted = pem_event_set__new(side->session, counted, 1, error);
-	if (!side->logged || !side->counted)
+	side->counted = pem_event_set__new(side->flight.session, counted, 1, error);
+	if (!side->counted)
 		return -1;
-	strcpy(side->directory, "/dev/shm/pem-bench-XXXXXX");
-	if (!mkdtemp(side->directory)) {
-		snprintf(error->text, sizeof(error->text),
-			 "cannot make a directory in /dev/shm: %s", strerror(errno));
-		side->directory[0] = '\0';
+	side->statistics = pem_session__register_statistics(side->flight.session, side->counted,
+							    &here, "a", error);
+	if (!side->statistics)
 		return -1;
-	}
-	side->log = pem_session__register_log(side->session, side->logged, &here, side->directory,
-					      error);
-	side->statistics =
-		pem_session__register_statistics(side->session, side->counted, &here, "a", error);
-	if (!side->log || !side->statistics)
-		return -1;
-	snprintf(error->text, sizeof(error->text), "the log or the statistic could not be enabled");
-	return pem_log__enable(side->log) || pem_statistics__enable(side->statistics) ? -1 : 0;
+	snprintf(error->text, sizeof(error->text), "the statistic could not be enabled");
+	return pem_statistics__enable(side->statistics) ? -1 : 0;
 }
 
 /* Was what we time what we mean? Then what is raised is counted. */
@@ -156,47 +128,11 @@ static int check_counts(struct pem_side *side, struct pem_error *error)
 	return -1;
 }
 
-/* And each record was made, most of them to be overwritten. */
-static int check_log(struct pem_side *side, struct pem_error *error)
-{
-	struct pem_balance balance = {0};
-	struct pem_trace *trace;
-
-	if (pem_log__finish(side->log, error) < 0)
-		return -1;
-	trace = pem_trace__open(side->directory, error);
-	if (!trace)
-		return -1;
-	balance = pem_trace__total_balance(trace);
-	pem_trace__close(trace);
-	if (balance.produced == logged_count && balance.discarded == 0 && balance.delivered > 0 &&
-	    balance.delivered + balance.overwritten == balance.produced)
-		return 0;
-	snprintf(error->text, sizeof(error->text),
-		 "of %llu events raised the log says %llu produced, %llu delivered, %llu "
-		 "discarded, %llu overwritten",
-		 (unsigned long long)logged_count, (unsigned long long)balance.produced,
-		 (unsigned long long)balance.delivered, (unsigned long long)balance.discarded,
-		 (unsigned long long)balance.overwritten);
-	return -1;
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st, (void)type, (void)ftw;
-	remove(path);
-	return 0;
-}
-
 static void disable(struct pem_side *side)
 {
 	pem_statistics__unregister(side->statistics);
-	pem_log__unregister(side->log);
-	pem_event_set__free(side->logged);
 	pem_event_set__free(side->counted);
-	pem_session__close(side->session);
-	if (side->directory[0])
-		nftw(side->directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	flight__stop(&side->flight);
 }
 
 int main(void)
@@ -226,7 +162,7 @@ int main(void)
 			fprintf(stderr, "notify: no results: %s\n", strerror(-rc));
 		return rc < 0;
 	}
-	if (lttng__start(&lttng, POOL_BYTES) < 0 && bench__child() == 1)
+	if (lttng__start(&lttng, FLIGHT_BYTES) < 0 && bench__child() == 1)
 		printf("notify: no LTTng-UST beside us: %s\n", lttng.reason);
 	cases[2].run_peer = lttng.run_disabled;
 	cases[3].run_peer = lttng.run_log;
@@ -237,7 +173,7 @@ int main(void)
 	if (bench__pin() < 0)
 		fprintf(stderr, "notify: not bound to one CPU\n");
 	rc = bench__run(&bench) < 0;
-	if (check_log(&side, &error) < 0) {
+	if (flight__check(&side.flight, logged_count, &error) < 0) {
 		fprintf(stderr, "notify: not what it seems: %s\n", error.text);
 		rc = 1;
 	}
