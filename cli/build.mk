@@ -19,6 +19,12 @@ else
 CLI_SRC := $(filter-out cli/spec_import_usdt.c,$(CLI_SRC))
 $(info pem spec import cannot read USDT probes: libelf is missing (libelf-dev))
 endif
+ifeq ($(shell echo '\#include <perfmon/pfmlib_perf_event.h>' | $(CC) -E -x c - >/dev/null 2>&1 && echo yes),yes)
+CFLAGS_cli_spec_import += -DPEM_IMPORT_HAS_PFM
+else
+CLI_SRC := $(filter-out cli/spec_import_pfm.c,$(CLI_SRC))
+$(info pem spec import cannot read names of counters: libpfm4 is missing (libpfm4-dev))
+endif
 CLI_OBJ := $(call objects,$(CLI_SRC))
 
 ifeq ($(shell pkg-config --exists json-c && echo yes),yes)

@@ -43,7 +43,7 @@ const struct cli_verb cli_spec = {
 	.name = "spec",
 	.summary = "check an event spec, or import one",
 	.usage = "spec check FILE.xml...\n"
-		 "spec import --tracepoint GLOB | --usdt BINARY [-o FILE]",
+		 "spec import --tracepoint GLOB | --usdt BINARY | --pfm GLOB [-o FILE]",
 	.text = "Checks event specs and writes nothing: against the schema, and for what no schema "
 		"can say "
 		"(names that collide, a role that the meaning needs). Every mistake is one line, "

@@ -19,9 +19,12 @@
 #ifndef PEM_IMPORT_HAS_ELF
 #define cli_import_usdt NULL
 #endif
+#ifndef PEM_IMPORT_HAS_PFM
+#define cli_import_pfm NULL
+#endif
 
 /* Codes of the options; what a kind needs was missing when pem was built, if it has no function. */
-enum { OPT_TRACEPOINT = 256, OPT_USDT };
+enum { OPT_TRACEPOINT = 256, OPT_USDT, OPT_PFM };
 
 static const struct {
 	int option;
@@ -30,6 +33,7 @@ static const struct {
 } kinds[] = {
 	{OPT_TRACEPOINT, cli_import_tracepoint, "libbpf 1.0 or newer (libbpf-dev)"},
 	{OPT_USDT, cli_import_usdt, "libelf (libelf-dev)"},
+	{OPT_PFM, cli_import_pfm, "libpfm4 (libpfm4-dev)"},
 };
 #define SPEC_BYTES_MAX (1u << 20) /* as of pem-codegen */
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
@@ -38,6 +42,8 @@ static const struct cli_option options[] = {
 	{OPT_TRACEPOINT, "tracepoint", "GLOB",
 	 "Kernel tracepoints, such as 'sched:*'. Needs root."},
 	{OPT_USDT, "usdt", "BINARY", "Static probes (systemtap-sdt) of a program or library."},
+	{OPT_PFM, "pfm", "GLOB",
+	 "Counters that libpfm4 names, such as 'perf::*FAULT*', of any processor."},
 	{'o', "output", "FILE", "File to write. Default: standard output."},
 	{0},
 };
@@ -46,14 +52,16 @@ static const struct cli_verb verb = {
 	.name = "spec import",
 	.summary = "a spec to edit, from what this machine has",
 	.usage = "spec import --tracepoint GLOB [-o FILE]\n"
-		 "spec import --usdt BINARY [-o FILE]",
+		 "spec import --usdt BINARY [-o FILE]\n"
+		 "spec import --pfm GLOB [-o FILE]",
 	.text = "Prints a spec with the events that this machine has, with their fields and types. "
 		"It is "
 		"valid as it is, and meant to be edited: descriptions and units are missing, and "
 		"pem spec "
 		"check lists them. What could not be found out is in comments.",
 	.examples = "pem spec import --tracepoint 'block:*' -o block.xml\n"
-		    "pem spec import --usdt /usr/bin/python3.11",
+		    "pem spec import --usdt /usr/bin/python3.11\n"
+		    "pem spec import --pfm 'amd64_fam19h_zen3::RETIRED_*'",
 	.options = options,
 };
 
