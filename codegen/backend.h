@@ -24,6 +24,7 @@ extern const struct pem_backend pem_backend_model;
 extern const struct pem_backend pem_backend_ctf;
 extern const struct pem_backend pem_backend_bpf;
 extern const struct pem_backend pem_backend_java;
+extern const struct pem_backend pem_backend_python;
 extern const struct pem_backend pem_backend_cxx;
 extern const struct pem_backend pem_backend_fortran;
 extern const struct pem_backend pem_backend_rust;

@@ -15,6 +15,7 @@ static const struct pem_backend *const backends[] = {
 	&pem_backend_cxx,
 	&pem_backend_fortran,
 	&pem_backend_java,
+	&pem_backend_python,
 	&pem_backend_rust,
 	&pem_backend_kmod,
 	&pem_backend_man,
