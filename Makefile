@@ -52,6 +52,8 @@ objects = $(patsubst %.c,$(B)/obj/%.o,$(1))
 
 # Here, since prerequisites are expanded when a build.mk is read, and cli/ is read before libpem/.
 LIBPEM := $(B)/lib/libpem.so
+JDK := $(patsubst %/bin/javac,%,$(realpath $(shell command -v javac 2>/dev/null)))
+HAVE_JAVA := $(and $(JDK),$(wildcard $(JDK)/include/jni.h))
 
 .DEFAULT_GOAL := all
 .PHONY: all deps check demo bench install clean help

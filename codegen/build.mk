@@ -20,6 +20,13 @@ ALL += $(PEM_CODEGEN)
 GENERATED += $(CODEGEN_STAMP)
 INC_codegen += -I$(B)/gen
 
+# Java: $(call in_java,SPEC,PROVIDER,PROGRAM.java) puts a program's classes, and what they need, into the folder of $@.
+in_java = $(PEM_CODEGEN) --backend java -o $(@D)/gen $(1) && \
+  $(CC) -std=gnu11 -shared -fPIC $(CFLAGS) $(WARNINGS) $(INC_ABI) -I$(@D)/gen -isystem $(JDK)/include -isystem $(JDK)/include/linux \
+    $(@D)/gen/$(2)_jni.c -o $(@D)/libpem_$(2)_java.so -ldl && \
+  $(JDK)/bin/javac -Xlint:all -Werror -encoding UTF-8 -sourcepath $(@D)/gen -d $(@D) $(3) && touch $@
+$(if $(HAVE_JAVA),,$(info Java programs are not built: javac or its jni.h is missing (make deps installs default-jdk-headless)))
+
 # The schema travels inside the program.
 $(B)/gen/pem_xsd.h: spec/pem.xsd
 	@mkdir -p $(@D)

@@ -47,3 +47,16 @@ $(B)/examples/shop_rust: examples/shop.rs
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(call in_rust,$<,$(B)/gen/examples,shop)
+
+# In Java and Python; each finds what is made for it beside itself.
+ALL += $(B)/examples/shop.py $(if $(HAVE_JAVA),$(B)/examples/java/Shop.class)
+
+$(B)/examples/shop.py: examples/shop.py examples/shop.xml $(PEM_CODEGEN)
+	$(call say,GEN,$@)
+	@mkdir -p $(@D)
+	$(Q)$(PEM_CODEGEN) --backend python -o $(@D) examples/shop.xml && cp $< $@
+
+$(B)/examples/java/Shop.class: examples/Shop.java examples/shop.xml $(PEM_CODEGEN)
+	$(call say,JAVAC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(call in_java,examples/shop.xml,shop,$<)

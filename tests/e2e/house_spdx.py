@@ -5,7 +5,7 @@ import re
 
 from tap import ROOT, equal, run, run_all, test
 
-SOURCE = re.compile(r"(\.(c|h|cpp|hpp|f90|rs|py|sh|mk|xml|xsd|js|css|html|sql|S|in)|/run|/deps|^Makefile|Kbuild)$")
+SOURCE = re.compile(r"(\.(c|h|cpp|hpp|f90|rs|java|py|sh|mk|xml|xsd|js|css|html|sql|S|in)|/run|/deps|^Makefile|Kbuild)$")
 SPDX = re.compile(r"SPDX-License-Identifier: ([A-Za-z0-9.+() -]+?)\s*(\*/|-->|$)", re.MULTILINE)
 
 # First match holds. What links into the kernel is GPL, what users link is LGPL, what they copy is MIT.
