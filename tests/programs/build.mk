@@ -65,6 +65,18 @@ $(B)/programs/polyglot_rust: tests/programs/polyglot.rs
 	@mkdir -p $(@D)
 	$(Q)$(call in_rust,$<,$(B)/gen/programs,polyglot)
 
+tests: $(B)/programs/python/polyglot.py $(if $(HAVE_JAVA),$(B)/programs/java/Polyglot.class)
+
+$(B)/programs/python/polyglot.py: tests/programs/polyglot.py tests/programs/polyglot.xml $(PEM_CODEGEN)
+	$(call say,GEN,$@)
+	@mkdir -p $(@D)
+	$(Q)$(PEM_CODEGEN) --backend python -o $(@D) tests/programs/polyglot.xml && cp $< $@
+
+$(B)/programs/java/Polyglot.class: tests/programs/Polyglot.java tests/programs/polyglot.xml $(PEM_CODEGEN)
+	$(call say,JAVAC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(call in_java,tests/programs/polyglot.xml,polyglot,$<)
+
 -include $(wildcard $(B)/programs/*.d)
 
 # Unit tests that raise the same events
