@@ -2,7 +2,7 @@
 # Benchmarks: each bench/NAME.c listed in BENCHES is a program $(B)/bench/NAME.
 #   make bench [CASE=NAME]    runs them, writes $(B)/bench/results.jsonl, prints tables
 
-BENCHES := notify stub
+BENCHES := notify stub managed
 
 # bench.xml is not part of the catalogue: its header is made here.
 $(B)/gen/stubs/bench.h: bench/bench.xml $(B)/bin/pem-codegen
@@ -58,12 +58,26 @@ CFLAGS_bench_notify := $(BENCH_ALIGN) -DLTTNG_VERSION='"$(LTTNG_VERSION)"'
 # What its headers generate has no prototypes.
 CFLAGS_bench_peer_lttng := $(BENCH_ALIGN) -Wno-missing-prototypes -Wno-shadow -Wno-unused-parameter -Wno-strict-prototypes
 
+# managed is stub for Java and Python: it drives programs in them.
+$(B)/bench/managed: bench/managed.py $(B)/bench/python/stub.py $(if $(HAVE_JAVA),$(B)/bench/java/Stub.class)
+	$(Q)$(INSTALL) -m 755 $< $@
+
+$(B)/bench/python/stub.py: bench/stub.py bench/bench.xml $(B)/bin/pem-codegen
+	$(call say,GEN,$@)
+	@mkdir -p $(@D)
+	$(Q)$(PEM_CODEGEN) --backend python -o $(@D) bench/bench.xml && cp $< $@
+
+$(B)/bench/java/Stub.class: bench/Stub.java bench/bench.xml $(B)/bin/pem-codegen
+	$(call say,JAVAC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(call in_java,bench/bench.xml,bench,$<)
+
 BENCH_BIN := $(BENCHES:%=$(B)/bench/%)
 ifeq ($(HAVE_LTTNG),1)
 BENCH_BIN += $(B)/bench/peer-lttng.so
 endif
 
-$(BENCHES:%=$(B)/bench/%): $(B)/bench/%: $(B)/obj/bench/%.o $(call objects,bench/bench.c bench/flight.c bench/lttng.c) $(B)/lib/libpem.so
+$(patsubst %,$(B)/bench/%,$(filter-out managed,$(BENCHES))): $(B)/bench/%: $(B)/obj/bench/%.o $(call objects,bench/bench.c bench/flight.c bench/lttng.c) $(B)/lib/libpem.so
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) -L$(B)/lib -lpem -Wl,-rpath,'$$ORIGIN/../lib' $(BENCH_LIB_$*) -ldl -lpthread
