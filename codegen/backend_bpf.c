@@ -49,8 +49,9 @@ static void put_arguments(FILE *f, const char *prototype)
 	unsigned position;
 
 	for (position = 0; pem_prototype__next(&prototype, &argument); position++)
-		fprintf(f, "\t%.*s __attribute__((unused)) = (%.*s)ctx[%u];\n", (int)argument.bytes,
-			argument.text, (int)argument.type_bytes, argument.text, position);
+		fprintf(f, "\t%.*s __attribute__((unused)) = (%.*s)pem_ctx[%u];\n",
+			(int)argument.bytes, argument.text, (int)argument.type_bytes, argument.text,
+			position);
 }
 
 static void put_log(FILE *f, const struct pem_spec_event *event, size_t source)
@@ -60,9 +61,9 @@ static void put_log(FILE *f, const struct pem_spec_event *event, size_t source)
 	size_t i;
 
 	fprintf(f,
-		"\tif (e.flags & PEM_ACTION_LOG) {\n"
-		"\t\trecord = pem_reserve(&e, %u);\n"
-		"\t\tif (!record)\n"
+		"\tif (pem_e.flags & PEM_ACTION_LOG) {\n"
+		"\t\tpem_record = pem_reserve(&pem_e, %u);\n"
+		"\t\tif (!pem_record)\n"
 		"\t\t\treturn 0;\n",
 		event->max_bytes);
 	pem_tracepoint__put_fixed(f, event, source, 0);
@@ -70,11 +71,11 @@ static void put_log(FILE *f, const struct pem_spec_event *event, size_t source)
 		field = &event->fields[i];
 		if (field->type != PEM_TYPE_STRING)
 			continue;
-		fprintf(f, "\t\tpem_string(record + %u, %u, %s);\n", tail, field->max_count,
+		fprintf(f, "\t\tpem_string(pem_record + %u, %u, %s);\n", tail, field->max_count,
 			pem_tracepoint__from(event, source, field));
 		tail += field->max_count;
 	}
-	fprintf(f, "\t\tpem_commit(&e, record, 0x%08xu);\n\t}\n", event->id);
+	fprintf(f, "\t\tpem_commit(&pem_e, pem_record, 0x%08xu);\n\t}\n", event->id);
 }
 
 /* "pem_sched_switch"; from the second alternative on "pem2_sched_switch". */
@@ -98,15 +99,15 @@ static void put_program(struct emitter *out, const struct pem_spec_event *event,
 		hook = NO_HOOK;
 	fprintf(f, "\n/* %s */\nSEC(\"tp_btf/%s\")\nint ", event->name, tracepoint);
 	put_program_name(f, event, source);
-	fprintf(f, "(unsigned long long *ctx)\n{\n");
+	fprintf(f, "(unsigned long long *pem_ctx)\n{\n");
 	put_arguments(f, alternative->arguments);
-	fprintf(f, "\tuint64_t value = 0, key = 0;\n"
-		   "\tstruct pem_kevent e;\n"
-		   "\tuint8_t *record;\n\n");
+	fprintf(f, "\tuint64_t pem_value = 0, pem_key = 0;\n"
+		   "\tstruct pem_kevent pem_e;\n"
+		   "\tuint8_t *pem_record;\n\n");
 	if (hook == NO_HOOK)
-		fprintf(f, "\tif (!pem_begin(&e, %u))\n\t\treturn 0;\n", out->index);
+		fprintf(f, "\tif (!pem_begin(&pem_e, %u))\n\t\treturn 0;\n", out->index);
 	else
-		fprintf(f, "\tif (!pem_begin_%s(&e, %u, ctx))\n\t\treturn 0;\n", tracepoint,
+		fprintf(f, "\tif (!pem_begin_%s(&pem_e, %u, pem_ctx))\n\t\treturn 0;\n", tracepoint,
 			out->index);
 	pem_tracepoint__put_statistic(f, event, source);
 	put_log(f, event, source);
@@ -194,9 +195,9 @@ static void put_bare_hooks(struct emitter *out)
 			continue;
 		fprintf(out->programs,
 			"\nSEC(\"tp_btf/%s\")\n"
-			"int pem_context_%s(unsigned long long *ctx)\n{\n"
-			"\tstruct pem_kevent e;\n\n"
-			"\tpem_begin_%s(&e, %u, ctx);\n"
+			"int pem_context_%s(unsigned long long *pem_ctx)\n{\n"
+			"\tstruct pem_kevent pem_e;\n\n"
+			"\tpem_begin_%s(&pem_e, %u, pem_ctx);\n"
 			"\treturn 0;\n}\n",
 			hooks[i], hooks[i], hooks[i], out->index);
 		fprintf(out->table,

@@ -85,8 +85,8 @@ void pem_tracepoint__put_statistic(FILE *f, const struct pem_spec_event *event, 
 	const struct pem_spec_field *field;
 	size_t i;
 
-	fprintf(f, "\tif (e.flags & PEM_ACTION_STAT) {\n"
-		   "\t\tswitch (PEM_ACTION_FIELD(e.action)) {\n");
+	fprintf(f, "\tif (pem_e.flags & PEM_ACTION_STAT) {\n"
+		   "\t\tswitch (PEM_ACTION_FIELD(pem_e.action)) {\n");
 	for (i = 0; i < event->field_count; i++) {
 		field = &event->fields[i];
 		if (!is_number(field))
@@ -94,17 +94,18 @@ void pem_tracepoint__put_statistic(FILE *f, const struct pem_spec_event *event, 
 		fprintf(f, "\t\tcase %zu:\n", i);
 		if (pem_type__is_signed(field->type))
 			fprintf(f,
-				"\t\t\tvalue = (uint64_t)(int64_t)(%s)(%s);\n"
-				"\t\t\tkey = value ^ (1ULL << 63);\n",
+				"\t\t\tpem_value = (uint64_t)(int64_t)(%s)(%s);\n"
+				"\t\t\tpem_key = pem_value ^ (1ULL << 63);\n",
 				pem_type__c(field->type),
 				pem_tracepoint__from(event, source, field));
 		else
-			fprintf(f, "\t\t\tvalue = key = (%s)(%s);\n", pem_type__c(field->type),
+			fprintf(f, "\t\t\tpem_value = pem_key = (%s)(%s);\n",
+				pem_type__c(field->type),
 				pem_tracepoint__from(event, source, field));
 		fprintf(f, "\t\t\tbreak;\n");
 	}
 	fprintf(f, "\t\t}\n"
-		   "\t\tpem_stat(&e, value, key);\n"
+		   "\t\tpem_stat(&pem_e, pem_value, pem_key);\n"
 		   "\t}\n");
 }
 
@@ -117,14 +118,14 @@ void pem_tracepoint__put_fixed(FILE *f, const struct pem_spec_event *event, size
 	for (i = 0; i < event->field_count; i++) {
 		field = &event->fields[i];
 		if (zero_gaps && field->padding)
-			fprintf(f, "\t\tmemset(record + %u, 0, %u);\n",
+			fprintf(f, "\t\tmemset(pem_record + %u, 0, %u);\n",
 				field->offset - field->padding, field->padding);
 		if (is_number(field))
-			fprintf(f, "\t\t*(%s *)(record + %u) = (%s)(%s);\n",
+			fprintf(f, "\t\t*(%s *)(pem_record + %u) = (%s)(%s);\n",
 				pem_type__c(field->type), field->offset, pem_type__c(field->type),
 				pem_tracepoint__from(event, source, field));
 		else if (field->type == PEM_TYPE_ARRAY)
-			fprintf(f, "\t\tpem_array(record + %u, %u, %s);\n", field->offset,
+			fprintf(f, "\t\tpem_array(pem_record + %u, %u, %s);\n", field->offset,
 				field->max_count * pem_type__size(field->element_type),
 				pem_tracepoint__from(event, source, field));
 		else if (field->type != PEM_TYPE_STRING)

@@ -22,10 +22,14 @@ else ifeq ($(HAVE_LIBBPF),)
     $(LIBBPF_VERSION): install a newer one,(package libbpf-dev); make deps installs it))
 endif
 
+# What a debugger would read is half of the object, and nobody does: BTF, which the kernel reads, stays.
+LLVM_STRIP := $(shell command -v llvm-strip)
+
 $(BPF_OBJ): kmod/bpf/pem.bpf.c | $(GENERATED)
 	$(call say,BPF,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -c $< -o $@
+	$(if $(LLVM_STRIP),$(Q)$(LLVM_STRIP) -g $@)
 
 # --- the module: make kmod [KDIR=folder of the kernel's headers] ---
 

@@ -21,6 +21,21 @@
 #define PT_REGS_PARM1_SYSCALL(regs) ((regs)->orig_x0)
 #endif
 
+/* Types that the kernel's headers of tracepoints take for declared. */
+struct compact_control;
+#include <linux/fs.h>
+#include <linux/jbd2.h>
+typedef unsigned long long ext4_fsblk_t;
+typedef __u32 ext4_lblk_t;
+typedef int ext4_grpblk_t;
+typedef unsigned int ext4_group_t;
+
+/* Headers of tracepoints that define one macro each in their own way. */
+#if __has_include(<trace/events/ext4.h>)
+#include <trace/events/ext4.h>
+#undef show_map_flags
+#endif
+
 /* Tracepoints whose header is not called by their system. */
 #include <trace/events/syscalls.h>
 #if __has_include(<asm/trace/exceptions.h>)

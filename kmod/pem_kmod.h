@@ -47,12 +47,25 @@ struct pem_kmod_session {
 /* A generated probe, and where it belongs. Its index is the event's in action, too_deep and slots. */
 struct pem_kmod_probe {
 	uint32_t event_id;
-	const char *tracepoint;
-	void *probe; /* void (*)(void *session, ...), with the tracepoint's parameters */
+	const char *tracepoint; /* NULL: this kernel has none, or its headers declare none */
+	void *probe; /* void (*)(void *session, ...), with the tracepoint's parameters; NULL: the same */
 };
 
 extern const struct pem_kmod_probe pem_kmod_probes[];
 extern const unsigned int pem_kmod_probe_count;
+
+/*
+ * Has a probe the tracepoint's own prototype? The kernel's headers declare a function for each tracepoint that takes
+ * nothing else; it serves to choose among alternatives, and to have the compiler name both prototypes where they differ.
+ */
+#define PEM_KMOD_FITS(tracepoint, probe)                                                           \
+	__builtin_types_compatible_p(typeof(&check_trace_callback_type_##tracepoint),              \
+				     void (*)(typeof(&(probe))))
+#define PEM_KMOD_CHECK(tracepoint, probe) check_trace_callback_type_##tracepoint(probe)
+/* What a choice is about. */
+#define PEM_KMOD_YES(tracepoint, probe) 1
+#define PEM_KMOD_NAME(tracepoint, probe) #tracepoint
+#define PEM_KMOD_PROBE(tracepoint, probe) probe
 
 /* An event on its way. */
 struct pem_kevent {

@@ -101,35 +101,32 @@ static void walk_absent(const struct pem_kernel_event *event)
 }
 
 /*
- * The alternative that BPF takes must be equal, not only fit; and the module, which goes by the version, must take one
- * that is equal too.
+ * The alternative that BPF takes must be equal, not only fit; and the module compiles only those for this kernel, so one
+ * of these must be equal.
  */
 static void walk_present(const struct pem_kernel_event *event)
 {
 	const struct pem_kernel_alternative *alternative;
-	enum pem_kernel_match match, best = PEM_KERNEL_ABSENT;
-	const char *by_version = NULL;
-	char has[400];
+	char has[400], wanted[400] = "no alternative is for this kernel";
+	const char *tracepoint = NULL;
+	enum pem_kernel_match match;
 	unsigned i;
 
 	for (i = 0; i < event->alternative_count; i++) {
 		alternative = &event->alternatives[i];
 		match = pem_kernel_btf__match(kernel, alternative->tracepoint,
 					      alternative->arguments);
-		best = match > best ? match : best;
-		if (by_version || !in_range(alternative->kernel))
+		if (match != PEM_KERNEL_ABSENT)
+			tracepoint = alternative->tracepoint;
+		if (!in_range(alternative->kernel))
 			continue;
-		by_version = alternative->tracepoint;
-		if (match == PEM_KERNEL_EQUAL || match == PEM_KERNEL_ABSENT)
-			continue;
-		pem_kernel_btf__describe(kernel, alternative->tracepoint, has, sizeof(has));
-		complain(event->name, "%s has (%s), and the alternative for this kernel says (%s)",
-			 alternative->tracepoint, has, alternative->arguments);
+		if (match == PEM_KERNEL_EQUAL)
+			return;
+		snprintf(wanted, sizeof(wanted), "the last alternative for it says (%s)",
+			 alternative->arguments);
 	}
-	if (best == PEM_KERNEL_EQUAL && !by_version)
-		complain(event->name, "is here, and the kernel='' of all its alternatives says no");
-	else if (best != PEM_KERNEL_EQUAL && !by_version)
-		complain(event->name, "no alternative has the parameters of this kernel");
+	pem_kernel_btf__describe(kernel, tracepoint, has, sizeof(has));
+	complain(event->name, "%s has (%s); %s", tracepoint, has, wanted);
 }
 
 static bool is_present(const struct pem_kernel_event *event)
