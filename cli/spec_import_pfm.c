@@ -23,6 +23,7 @@
 struct pfm {
 	void *library;
 	pfm_err_t (*initialize)(void);
+	void (*terminate)(void);
 	pfm_err_t (*pmu_info)(pfm_pmu_t pmu, pfm_pmu_info_t *info);
 	pfm_err_t (*event_info)(int event, pfm_os_t os, pfm_event_info_t *info);
 	int (*event_next)(int event);
@@ -45,6 +46,7 @@ static int open_library(struct pfm *pfm)
 		void *function; /* where its address goes */
 	} wanted[] = {
 		{"pfm_initialize", &pfm->initialize},
+		{"pfm_terminate", &pfm->terminate},
 		{"pfm_get_pmu_info", &pfm->pmu_info},
 		{"pfm_get_event_info", &pfm->event_info},
 		{"pfm_get_event_next", &pfm->event_next},
@@ -78,9 +80,15 @@ static bool is_encodable(const struct pfm *pfm, const char *name)
 {
 	struct perf_event_attr attr = {0};
 	pfm_perf_encode_arg_t argument = {.attr = &attr, .size = sizeof(argument)};
+	pfm_pmu_encode_arg_t plain = {.size = sizeof(plain)};
+	const int levels = PFM_PLM0 | PFM_PLM3;
+	pfm_err_t rc = pfm->encoding(name, levels, PFM_OS_PERF_EVENT, &argument);
 
-	return pfm->encoding(name, PFM_PLM0 | PFM_PLM3, PFM_OS_PERF_EVENT, &argument) ==
-	       PFM_SUCCESS;
+	if (rc != PFM_SUCCESS) { /* newer ones refuse it for some processors that are not there */
+		rc = pfm->encoding(name, levels, PFM_OS_NONE, &plain);
+		free(plain.codes);
+	}
+	return rc == PFM_SUCCESS;
 }
 
 static void lower(char *text)
@@ -194,6 +202,8 @@ int cli_import_pfm(const char *pattern, FILE *out)
 				   import.left_out);
 	fprintf(out, "</spec>\n");
 	import_names__free(&import.names);
+	if (pfm.terminate != NULL)
+		pfm.terminate();
 	if (pfm.library != NULL)
 		dlclose(pfm.library);
 	return status;
