@@ -61,6 +61,7 @@ static void quote_folder(const char *runtime, char *folder, size_t bytes)
 /* The variables that the command gets anew; value NULL: out of memory. */
 struct variables {
 	char *session, *preload, *asan;
+	char *adapter; /* of the OpenMP runtime; NULL: the command has its own, or there is none */
 };
 
 static void free_variables(struct variables *v)
@@ -68,6 +69,7 @@ static void free_variables(struct variables *v)
 	free(v->session);
 	free(v->preload);
 	free(v->asan);
+	free(v->adapter);
 }
 
 static char *format(const char *form, const char *a, const char *b, const char *c)
@@ -82,7 +84,7 @@ static bool make_variables(struct pem_session *s, const struct pem_run_options *
 {
 	bool libc = options && options->size >= sizeof(*options) && options->preload_libc;
 	const char *before = getenv("LD_PRELOAD"), *asan = getenv("ASAN_OPTIONS");
-	char folder[PATH_MAX], libraries[2 * PATH_MAX + 64];
+	char folder[PATH_MAX], libraries[2 * PATH_MAX + 64], adapter[PATH_MAX + 32];
 
 	v->session = format("PEM_SESSION=%s%s%s", s->directory, "", "");
 	libraries[0] = 0;
@@ -93,6 +95,11 @@ static bool make_variables(struct pem_session *s, const struct pem_run_options *
 	}
 	v->preload = format("LD_PRELOAD=%s%s%s", libraries, before && libraries[0] ? ":" : "",
 			    before ? before : "");
+	if (libc && libraries[0] && !getenv("OMP_TOOL_LIBRARIES")) {
+		snprintf(adapter, sizeof(adapter), "%s/libpem-ompt.so", folder);
+		if (!access(adapter, R_OK))
+			v->adapter = format("OMP_TOOL_LIBRARIES=%s%s%s", adapter, "", "");
+	}
 	/* A program built with AddressSanitizer refuses to start when another library stands before its own. */
 	v->asan = format("ASAN_OPTIONS=%s%s%s", asan ? asan : "", asan ? ":" : "",
 			 "verify_asan_link_order=0");
@@ -114,7 +121,7 @@ static char **make_environment(const struct variables *v)
 
 	while (environ[count])
 		count++;
-	environment = calloc(count + 4, sizeof(*environment));
+	environment = calloc(count + 5, sizeof(*environment));
 	if (!environment)
 		return NULL;
 	for (i = 0; i < count; i++) {
@@ -124,7 +131,8 @@ static char **make_environment(const struct variables *v)
 	}
 	environment[used++] = v->session;
 	environment[used++] = v->preload;
-	environment[used] = v->asan;
+	environment[used++] = v->asan;
+	environment[used] = v->adapter;
 	return environment;
 }
 
@@ -164,7 +172,7 @@ static int exec_error(struct pem_error *error, const char *name, int code)
 pid_t pem_session__run(struct pem_session *s, char *const argv[],
 		       const struct pem_run_options *options, struct pem_error *error)
 {
-	struct variables variables = {NULL, NULL, NULL};
+	struct variables variables = {NULL};
 	char **environment = NULL;
 	int go[2] = {-1, -1}, failed[2] = {-1, -1}, code = 0, result;
 	pid_t child;

@@ -181,7 +181,7 @@ void pem_log__unregister(struct pem_log *log);
 
 struct pem_run_options {
 	size_t size;
-	int preload_libc; /* raise the allocation, thread and map events of an unmodified program */
+	int preload_libc; /* raise the events of an unmodified program: libpem-libc.so, and libpem-ompt.so if it uses OpenMP */
 };
 
 /*
