@@ -313,19 +313,30 @@ static void put_arguments(FILE *f, const struct pem_spec_event *event, enum form
 	}
 }
 
-static void put_notify(FILE *f, const struct pem_spec_event *event, enum form form)
+static void put_enabled(FILE *f, const struct pem_spec_event *event)
 {
 	char *camel = pem_java__camel(event->c_name, 1);
 	unsigned word = event->stub_index & ~3u, byte = event->stub_index & 3u;
+
+	fprintf(f,
+		"\n\t/**\n\t * Does anybody want %s? For those who must do work to know its "
+		"fields.\n"
+		"\t * @return whether it is wanted\n\t */\n"
+		"\tpublic static boolean enabled%s() {\n"
+		"\t\treturn ((int) _WORDS.getOpaque(_ENABLE, %u) & 0x%x) != 0;\n\t}\n",
+		event->name, camel, word, 0xffu << 8 * byte);
+	free(camel);
+}
+
+static void put_notify(FILE *f, const struct pem_spec_event *event, enum form form)
+{
+	char *camel = pem_java__camel(event->c_name, 1);
 
 	fprintf(f, "\n");
 	put_event_doc(f, event);
 	fprintf(f, "\tpublic static void notify%s(", camel);
 	put_parameters(f, event, form);
-	fprintf(f,
-		") {\n\t\tif (((int) _WORDS.getOpaque(_ENABLE, %u) & 0x%x) != 0)\n"
-		"\t\t\t_%s(",
-		word, 0xffu << 8 * byte, event->c_name);
+	fprintf(f, ") {\n\t\tif (enabled%s())\n\t\t\t_%s(", camel, event->c_name);
 	put_arguments(f, event, form);
 	fprintf(f, ");\n\t}\n");
 	free(camel);
@@ -333,6 +344,7 @@ static void put_notify(FILE *f, const struct pem_spec_event *event, enum form fo
 
 static void put_event(FILE *f, const struct pem_spec_event *event)
 {
+	put_enabled(f, event);
 	put_notify(f, event, FORM_RAW);
 	if (has_enum(event))
 		put_notify(f, event, FORM_ENUM);

@@ -259,6 +259,12 @@ static void put_notify(FILE *f, const struct pem_spec_event *event)
 	fprintf(f, "\n\n");
 	put_packer(f, event);
 	put_kinds(f, event);
+	fprintf(f,
+		"\n\ndef enabled_%s() -> bool:\n"
+		"    \"\"\"Does anybody want %s? For those who must do work to know its "
+		"fields.\"\"\"\n"
+		"    return _enable[%u] != 0\n",
+		event->c_name, event->name, index);
 	fprintf(f, "\n\ndef notify_%s(", event->c_name);
 	put_names(f, event, 1);
 	fprintf(f, ") -> None:\n");
@@ -362,7 +368,7 @@ static void put_all(FILE *f, const struct pem_spec *spec)
 	for (i = 0; i < spec->event_count; i++) {
 		if (!pem_is_stub(&spec->events[i]))
 			continue;
-		fprintf(f, "    \"notify_%s\",\n", spec->events[i].c_name);
+		fprintf(f, "    \"enabled_%1$s\", \"notify_%1$s\",\n", spec->events[i].c_name);
 		if (!pem_interval__end(&spec->events[i]))
 			continue;
 		name = pem_interval__name(&spec->events[i]);

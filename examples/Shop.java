@@ -4,7 +4,7 @@
 //
 //	pem gen --lang java shop.xml -o gen
 //	cc -O2 -shared -fPIC -Igen -I$JAVA_HOME/include -I$JAVA_HOME/include/linux gen/shop_jni.c -o libpem_shop_java.so
-//	javac -d classes gen/pem/shop/PemShop.java Shop.java
+//	javac -d classes -sourcepath gen Shop.java
 //	pem record -- java -Djava.library.path=. -cp classes Shop
 
 import pem.shop.PemShop;

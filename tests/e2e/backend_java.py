@@ -5,7 +5,7 @@ backend_java.py - the class and native library that pem-codegen makes for Java: 
 import os
 import shutil
 
-from managed import ABI, folder, generate, recorded, values
+from managed import ABI, LIBPEM, folder, generate, recorded, values
 from tap import BUILD, PEM, equal, need, run, run_all, skip, test, tmp
 
 PROGRAM = r"""
@@ -78,7 +78,7 @@ public class Program {
 			case "labels": labels(); break;
 			case "intervals": intervals(); break;
 			case "threads": threads(); break;
-			default: System.out.println(PemHard.problem());
+			default: System.out.println(PemHard.problem() + " " + PemHard.enabledHardTick());
 			}
 		}
 	}
@@ -130,7 +130,13 @@ def nothing_without_native_library():
 @test
 def nothing_without_libpem():
     "without libpem each method does nothing, and problem() says why"
-    equal(run(java(*EVERYTHING)), (0, "libpem is not in this process: run it under 'pem record'\n", ""), "said")
+    equal(run(java(*EVERYTHING)), (0, "libpem is not in this process: run it under 'pem record' false\n", ""), "said")
+
+
+@test
+def off_while_nobody_records():
+    "with libpem in the process and nobody recording, events are off and nothing is wrong"
+    equal(run(java(*EVERYTHING), LIBPEM), (0, "null false\n", ""), "said")
 
 
 @test
@@ -157,7 +163,7 @@ def lists_and_arrays():
 def labels_and_unsigned():
     "enums, or any number; the low bits are kept, and null is 0"
     out, found = recorded(java("labels", "problem"))
-    equal(out, "null\n", "problem")
+    equal(out, "null true\n", "problem, and whether ticks are wanted")
     equal([(int(a), int(b), int(c), int(d, 0), int(e), int(f), g) for a, b, c, d, e, f, g in
            values(found, "Labels", "color", "wide", "text", "mode", "pair.a", "pair.b", "ratio")],
           [(200, -1, 3, 0x80000001, 65535, -128, "0.5"), (7, 2 ** 63 - 1, -1, 0, 0, 0, "inf"),

@@ -6,7 +6,7 @@ import ast
 import os
 import sys
 
-from managed import folder, generate, recorded, values
+from managed import LIBPEM, folder, generate, recorded, values
 from tap import BUILD, PEM, equal, run, run_all, skip, test, tmp
 
 NAME = "pem_hard.py"
@@ -42,8 +42,15 @@ def nothing_without_libpem():
     "without libpem each function does nothing, and problem() says why"
     rc, out, err = run(python("pem.notify_hard_tick('no', None)\npem.notify_hard_nothing()\n"
                               "with pem.hard_step(1, 2) as step:\n    step.rows = 5\n"
-                              "print(pem.problem(), pem.misfits())\n"))
-    equal((rc, out, err), (0, "libpem is not in this process: run it under 'pem record' 0\n", ""), "said")
+                              "print(pem.problem(), pem.misfits(), pem.enabled_hard_tick())\n"))
+    equal((rc, out, err), (0, "libpem is not in this process: run it under 'pem record' 0 False\n", ""), "said")
+
+
+@test
+def off_while_nobody_records():
+    "with libpem in the process and nobody recording, events are off and nothing is wrong"
+    rc, out, err = run(python("pem.notify_hard_tick(1, 2)\nprint(pem.problem(), pem.enabled_hard_tick())\n"), LIBPEM)
+    equal((rc, out, err), (0, "None False\n", ""), "said")
 
 
 @test
@@ -154,7 +161,7 @@ def threads():
 def forks():
     "a forked child's events are its own"
     _, found = recorded(python(
-        "import os\npem.notify_hard_tick(0, 1)\nchild = os.fork()\npem.notify_hard_tick(1 if child else 2, 2)\n"
+        "import os\nassert pem.enabled_hard_tick()\npem.notify_hard_tick(0, 1)\nchild = os.fork()\npem.notify_hard_tick(1 if child else 2, 2)\n"
         "if child:\n    os.waitpid(child, 0)\n"))
     equal(sorted(values(found, "Tick", "who", "number")), [("0", "1"), ("1", "2"), ("2", "2")], "ticks")
     equal(len({row["pid"] for row in found["Tick"]}), 2, "processes")

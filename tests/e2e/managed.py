@@ -10,7 +10,7 @@ import shutil
 import tempfile
 
 from probe_trace import report, rows
-from tap import CODEGEN, PEM, ROOT, equal, run
+from tap import BUILD, CODEGEN, PEM, ROOT, equal, run
 
 HARD = "ends */ and /* starts \\u002a/ &lt;b&gt; \"quoted\" 'single' {@code x} back\\slash &#233; @param"
 
@@ -106,4 +106,5 @@ def values(found, event, *fields):
     return [tuple(row[f] for f in fields) for row in found.get(event, [])]
 
 
+LIBPEM = {"LD_PRELOAD": os.path.join(BUILD, "lib", "libpem.so.1")}
 ABI = os.path.join(ROOT, "spec/abi")
