@@ -102,7 +102,7 @@ static void put_field(FILE *f, const struct pem_spec_field *field)
 	put(f, field->name);
 	fprintf(f, "</td><td>");
 	put_freed(f, reference__type(field));
-	fprintf(f, "%s</td><td>", field->base == 16 ? ", hexadecimal" : "");
+	fprintf(f, "%s</td><td>", reference__is_hexadecimal(field) ? ", hexadecimal" : "");
 	put(f, field->unit);
 	fprintf(f, "</td><td>");
 	put(f, field->role ? pem_word__role(field->role) : "");
@@ -223,6 +223,20 @@ static void put_event(FILE *f, const struct reference *reference,
 
 /* --- pages --- */
 
+/* The events of a long page, to jump to. */
+static void put_contents(FILE *f, const struct reference_page *page)
+{
+	size_t i;
+
+	if (page->count < 4)
+		return;
+	fprintf(f, "<p class=\"contents\">");
+	for (i = 0; i < page->count; i++)
+		fprintf(f, "<a class=\"name\" href=\"#%s\">%s</a>\n", page->events[i]->specifier,
+			page->events[i]->specifier);
+	fprintf(f, "</p>\n");
+}
+
 static void put_page(FILE *f, const struct reference *reference, const struct reference_page *page)
 {
 	const struct pem_spec *spec;
@@ -244,6 +258,7 @@ static void put_page(FILE *f, const struct reference *reference, const struct re
 	fprintf(f, "<p class=\"soft\">What an event costs on your machine, in nanoseconds, "
 		   "<code>pem doctor</code> measures; whether your machine has it, "
 		   "<code>pem list</code> tells.</p>\n");
+	put_contents(f, page);
 	for (i = 0; i < page->count; i++)
 		put_event(f, reference, page->events[i]);
 	fprintf(f, "</body>\n</html>\n");

@@ -161,7 +161,7 @@ static void put_field(FILE *f, const struct pem_spec_field *field)
 		fprintf(f, ", ");
 		put(f, field->unit);
 	}
-	if (field->base == 16)
+	if (reference__is_hexadecimal(field))
 		fprintf(f, ", hexadecimal");
 	if (field->role) {
 		fprintf(f, ", role ");

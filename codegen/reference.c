@@ -200,6 +200,12 @@ char *reference__type(const struct pem_spec_field *field)
 	}
 }
 
+int reference__is_hexadecimal(const struct pem_spec_field *field)
+{
+	return field->base == 16 && field->type != PEM_TYPE_ADDRESS &&
+	       field->element_type != PEM_TYPE_ADDRESS;
+}
+
 const char *reference__level(const struct pem_spec_event *event)
 {
 	if (event->level <= PEM_LEVEL_INFO)

@@ -46,6 +46,8 @@ const struct pem_spec_event *reference__next_partner(const struct reference *ref
 const char *reference__layer(const char *layer);
 /* "list of up to 8 uint64" */
 char *reference__type(const struct pem_spec_field *field);
+/* Is it shown so, and its type does not say it already? */
+int reference__is_hexadecimal(const struct pem_spec_field *field);
 /* When a recording takes it. */
 const char *reference__level(const struct pem_spec_event *event);
 /* What the meaning says; "" if the event has none. */
