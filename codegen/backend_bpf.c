@@ -3,7 +3,7 @@
  * backend_bpf.c - tracepoint events as BPF programs, and the table that user space loads and decodes them by
  *
  *	pem_events.bpf.h        a program for each alternative of each event, included by kmod/bpf/pem.bpf.c, whose
- *	                        inlines it calls
+ *	                        inlines it calls; all in one section, for libbpf opens an object of hundreds slowly
  *	pem_kernel_events.h     struct pem_kernel_event (libpem/sources/kernel/kernel.h) for each event, and where to
  *	                        find one by its id
  *
@@ -97,7 +97,7 @@ static void put_program(struct emitter *out, const struct pem_spec_event *event,
 	/* Another tracepoint has other arguments than the hook's. */
 	if (hook != NO_HOOK && strcmp(hooks[hook], tracepoint))
 		hook = NO_HOOK;
-	fprintf(f, "\n/* %s */\nSEC(\"tp_btf/%s\")\nint ", event->name, tracepoint);
+	fprintf(f, "\n/* %s */\nSEC(\"tp_btf\")\nint ", event->name);
 	put_program_name(f, event, source);
 	fprintf(f, "(unsigned long long *pem_ctx)\n{\n");
 	put_arguments(f, alternative->arguments);
@@ -194,12 +194,12 @@ static void put_bare_hooks(struct emitter *out)
 		if (out->hooked[i])
 			continue;
 		fprintf(out->programs,
-			"\nSEC(\"tp_btf/%s\")\n"
+			"\nSEC(\"tp_btf\")\n"
 			"int pem_context_%s(unsigned long long *pem_ctx)\n{\n"
 			"\tstruct pem_kevent pem_e;\n\n"
 			"\tpem_begin_%s(&pem_e, %u, pem_ctx);\n"
 			"\treturn 0;\n}\n",
-			hooks[i], hooks[i], hooks[i], out->index);
+			hooks[i], hooks[i], out->index);
 		fprintf(out->table,
 			"\t{ .alternatives = (const struct pem_kernel_alternative[]){\n"
 			"\t\t{ .program = \"pem_context_%s\", .tracepoint = \"sched:%s\" },\n"

@@ -137,29 +137,45 @@ static int skip_event(struct pem_source *source, unsigned index, struct pem_erro
 	return 0;
 }
 
+/* The program of an event's alternative will be loaded, and attached to its tracepoint. */
+static int choose_program(struct pem_source *source, unsigned index, unsigned alternative,
+			  struct pem_error *error)
+{
+	const struct pem_kernel_alternative *a =
+		&pem_kernel__event(index)->alternatives[alternative];
+	struct pem_kernel_program *chosen = &source->programs[index];
+	const char *colon = strchr(a->tracepoint, ':');
+	int rc;
+
+	chosen->alternative = (uint8_t)alternative;
+	chosen->program = bpf_object__find_program_by_name(source->object, a->program);
+	bpf_program__set_autoload(chosen->program, true);
+	rc = bpf_program__set_attach_target(chosen->program, 0, colon ? colon + 1 : a->tracepoint);
+	return rc ? pem_kernel__fail(error, rc, "the tracepoint %s can't be looked up: %s",
+				     a->tracepoint, strerror(-rc))
+		  : 0;
+}
+
 /* Keep the programs that are needed and can be had; the others are not loaded. */
 static int choose_programs(struct pem_source *source, struct pem_error *error)
 {
-	struct pem_kernel_program *chosen;
 	struct pem_kernel_wish *wish;
 	struct pem_error reason;
+	int rc, alternative;
 	unsigned i;
-	int rc;
 
 	for (i = 0; i < pem_kernel__event_count(); i++) {
-		chosen = &source->programs[i];
 		rc = skip_event(source, i, error);
 		if (rc)
 			return rc;
 		wish = wish_of(source, i);
 		if (!wish && !is_context(source, i))
 			continue;
-		rc = pem_kernel__choose(i, chosen->refused, &reason);
-		if (rc >= 0) {
-			chosen->alternative = (uint8_t)rc;
-			chosen->program = bpf_object__find_program_by_name(
-				source->object, pem_kernel__event(i)->alternatives[rc].program);
-			bpf_program__set_autoload(chosen->program, true);
+		alternative = pem_kernel__choose(i, source->programs[i].refused, &reason);
+		if (alternative >= 0) {
+			rc = choose_program(source, i, (unsigned)alternative, error);
+			if (rc)
+				return rc;
 			continue;
 		}
 		if (is_context(source, i))
