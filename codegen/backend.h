@@ -31,6 +31,9 @@ extern const struct pem_backend pem_backend_rust;
 extern const struct pem_backend pem_backend_kmod;
 extern const struct pem_backend pem_backend_man;
 extern const struct pem_backend pem_backend_html;
+extern const struct pem_backend pem_backend_lttng;
+extern const struct pem_backend pem_backend_none;
+extern const struct pem_backend pem_backend_usdt;
 
 /*
  * Start a file: what is printed to the stream is kept in memory until all backends are done. name is relative to

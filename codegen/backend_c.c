@@ -14,19 +14,18 @@
  * X is "class_specifier", so what tells these apart stands before it: behind it, Query's slow path and the stub of
  * an event QuerySlow would have one name.
  */
-#include "backend.h"
+#include "c_text.h"
 
 #include <pem/stub.h>
 
-#include <ctype.h>
 #include <stdlib.h>
 
-static const char head[] = "#include <pem/abi.h>\n"
-			   "#include <pem/stub.h>\n"
-			   "\n"
-			   "#include <stddef.h>\n"
-			   "#include <stdint.h>\n"
-			   "#include <string.h>\n";
+#define HEAD                                                                                       \
+	"#include <pem/abi.h>\n#include <pem/stub.h>\n\n"                                          \
+	"#include <stddef.h>\n#include <stdint.h>\n#include <string.h>\n"
+
+static const char head[] = HEAD;
+static const char head_of_stubs[] = HEAD "#include <dlfcn.h>\n";
 
 /* Helpers, the same in each generated header, so guarded on their own. */
 static const char text_helper[] =
@@ -85,90 +84,13 @@ static const char constructor[] =
 	"\tpem_unregister(&pem_provider_%1$s);\n"
 	"}\n\n";
 
-static int has_type(const struct pem_spec_event *event, unsigned type)
-{
-	size_t i;
-
-	for (i = 0; i < event->field_count; i++) {
-		if (event->fields[i].type == type)
-			return 1;
-	}
-	return 0;
-}
-
-/* A description inside a comment must not end it or seem to start another. */
-static void put_comment(FILE *f, const char *text)
-{
-	for (; *text; text++) {
-		fputc(*text, f);
-		if ((text[0] == '*' && text[1] == '/') || (text[0] == '/' && text[1] == '*'))
-			fputc(' ', f);
-	}
-}
-
-static void put_field_comment(FILE *f, const struct pem_spec_field *field)
-{
-	if (!field->unit[0] && !field->description[0])
-		return;
-	fprintf(f, " /* ");
-	put_comment(f, field->unit);
-	fprintf(f, "%s", field->unit[0] && field->description[0] ? ": " : "");
-	put_comment(f, field->description);
-	fprintf(f, " */");
-}
-
-/* "PEM_PROVIDER_LABELS_", which a label's name follows. The caller frees it. */
-static char *label_prefix(const struct pem_spec *spec, const struct pem_spec_labels *labels)
-{
-	char *name = pem_snake_case(labels->name);
-	char *prefix = pem_xprintf("PEM_%s_%s_", spec->provider, name), *p;
-
-	for (p = prefix; *p; p++)
-		*p = (char)toupper((unsigned char)*p);
-	free(name);
-	return prefix;
-}
-
-/* The names of an enum's values and of flags' bits; as macros, for they may be wider than an int. */
-static void put_labels(FILE *f, const struct pem_spec *spec, const struct pem_spec_labels *labels)
-{
-	char *prefix = label_prefix(spec, labels), *name, *p;
-	const struct pem_spec_label *label;
-	size_t i;
-
-	fprintf(f, "/* %s: ", labels->name);
-	put_comment(f, labels->description);
-	fprintf(f, " */\n");
-	for (i = 0; i < labels->count; i++) {
-		label = &labels->labels[i];
-		name = pem_snake_case(label->name);
-		for (p = name; *p; p++)
-			*p = (char)toupper((unsigned char)*p);
-		if (label->is_negative)
-			fprintf(f, "#define %s%s (%lldLL)", prefix, name, (long long)label->value);
-		else
-			fprintf(f, "#define %s%s 0x%llx%s", prefix, name,
-				(unsigned long long)label->value,
-				label->value > UINT32_MAX ? "ULL" : "u");
-		if (label->description[0]) {
-			fprintf(f, " /* ");
-			put_comment(f, label->description);
-			fprintf(f, " */");
-		}
-		fprintf(f, "\n");
-		free(name);
-	}
-	fprintf(f, "\n");
-	free(prefix);
-}
-
 static void put_record_struct(FILE *f, const struct pem_spec_event *event)
 {
 	const struct pem_spec_field *field;
 	size_t i;
 
 	fprintf(f, "/* %s: ", event->name);
-	put_comment(f, event->description);
+	pem_c_put_comment(f, event->description);
 	fprintf(f, " */\n");
 	fprintf(f, "#define PEM_EVENT_%s_ID 0x%08xu\n", event->c_upper, event->id);
 	fprintf(f, "struct pem_%s_record {\n\tstruct pem_record_header header;\n", event->c_name);
@@ -186,7 +108,7 @@ static void put_record_struct(FILE *f, const struct pem_spec_event *event)
 		else
 			fprintf(f, "\t/* then the string %s */", field->c_name);
 		if (field->type != PEM_TYPE_STRING)
-			put_field_comment(f, field);
+			pem_c_put_field_comment(f, field);
 		fprintf(f, "\n");
 	}
 	fprintf(f, "};\n");
@@ -207,36 +129,16 @@ static void put_record_struct(FILE *f, const struct pem_spec_event *event)
 static void put_list(FILE *f, const struct pem_spec_event *event, int typed, int lengths,
 		     const char *before)
 {
-	const struct pem_spec_field *field;
-	const char *comma = before;
 	size_t i;
 
-	for (i = 0; i < event->field_count; i++) {
-		field = &event->fields[i];
-		if (field->type == PEM_TYPE_STRING)
-			fprintf(f, "%s%s%s", comma, typed ? "const char *" : "", field->c_name);
-		else if (field->type == PEM_TYPE_ARRAY)
-			fprintf(f, "%s%s%s%s%s", comma, typed ? "const " : "",
-				typed ? pem_type__c(field->element_type) : "", typed ? " *" : "",
-				field->c_name);
-		else if (field->type == PEM_TYPE_LIST && typed)
-			fprintf(f, "%suint32_t %s_count, const %s *%s", comma, field->c_name,
-				pem_type__c(field->element_type), field->c_name);
-		else if (field->type == PEM_TYPE_LIST)
-			fprintf(f, "%s%s_count, %s", comma, field->c_name, field->c_name);
-		else
-			fprintf(f, "%s%s%s%s", comma, typed ? pem_type__c(field->type) : "",
-				typed ? " " : "", field->c_name);
-		comma = ", ";
-	}
+	if (typed)
+		pem_c_put_parameters(f, event, before);
+	else
+		pem_c_put_arguments(f, event, before);
 	for (i = 0; i < event->field_count && lengths; i++) {
-		if (event->fields[i].type == PEM_TYPE_STRING) {
-			fprintf(f, "%s%spem_length%zu", comma, typed ? "uint32_t " : "", i);
-			comma = ", ";
-		}
+		if (event->fields[i].type == PEM_TYPE_STRING)
+			fprintf(f, ", %spem_length%zu", typed ? "uint32_t " : "", i);
 	}
-	if (typed && comma == before && !before[0])
-		fprintf(f, "void");
 }
 
 /* Bring strings and lists to their limits, and compute pem_bytes. */
@@ -438,6 +340,7 @@ static void put_notify(FILE *f, const struct pem_spec_event *event)
 {
 	const char *provider = event->spec->provider;
 	unsigned index = event->stub_index;
+	char *enabled;
 
 	put_store(f, event);
 	put_slow(f, event);
@@ -452,25 +355,16 @@ static void put_notify(FILE *f, const struct pem_spec_event *event)
 	put_log_path(f, event);
 	put_stat_path(f, event);
 	put_slow_call(f, event, "\t");
+	fprintf(f, "}\n\n");
+	enabled = pem_xprintf("__atomic_load_n(&pem_page_%s.enable[%u], __ATOMIC_RELAXED)",
+			      provider, index);
+	pem_c_put_enabled(f, event, enabled);
+	pem_c_begin_notify(f, event);
 	fprintf(f,
-		"}\n\n/* Does anybody want %1$s? For those who must do work to know its fields. */\n"
-		"static inline int pem_enabled_%2$s(void)\n{\n"
-		"\treturn __atomic_load_n(&pem_page_%3$s.enable[%4$u], __ATOMIC_RELAXED) != 0;\n}\n",
-		event->name, event->c_name, provider, index);
-	fprintf(f, "\n/* Raise %s.%s */\n", event->name,
-		has_type(event, PEM_TYPE_STRING) ? " A NULL string counts as empty." : "");
-	if (event->deprecated[0]) {
-		fprintf(f, "__attribute__((deprecated(\"");
-		pem_put_c_escaped(f, event->deprecated);
-		fprintf(f, "\"))) ");
-	}
-	fprintf(f, "static inline void pem_notify_%s(", event->c_name);
-	put_list(f, event, 1, 0, "");
-	fprintf(f,
-		")\n{\n\tuint32_t pem_enable = __atomic_load_n(&pem_page_%s.enable[%u], "
-		"__ATOMIC_RELAXED);\n\n\tif (__builtin_expect(pem_enable != 0, 0))\n"
+		"\tuint32_t pem_enable = %s;\n\n\tif (__builtin_expect(pem_enable != 0, 0))\n"
 		"\t\tpem_on_%s(pem_enable",
-		provider, index, event->c_name);
+		enabled, event->c_name);
+	free(enabled);
 	put_list(f, event, 0, 0, ", ");
 	fprintf(f, ");\n}\n\n");
 }
@@ -538,7 +432,7 @@ static void put_stubs(FILE *f, const struct pem_spec *spec)
 	put_provider(f, spec);
 	for (i = 0; i < spec->event_count; i++)
 		text |= spec->events[i].source_kind == PEM_SOURCE_STUB &&
-			has_type(&spec->events[i], PEM_TYPE_STRING);
+			pem_c_has_type(&spec->events[i], PEM_TYPE_STRING);
 	if (text)
 		fputs(text_helper, f);
 	for (i = 0; i < spec->event_count; i++) {
@@ -549,24 +443,14 @@ static void put_stubs(FILE *f, const struct pem_spec *spec)
 
 void pem_put_c_header(FILE *f, const struct pem_spec_set *set, const struct pem_spec *spec)
 {
-	char *guard = pem_xprintf("PEM_STUBS_%s_H", spec->provider), *p;
 	size_t i;
 
-	for (p = guard; *p; p++)
-		*p = (char)toupper((unsigned char)*p);
-	pem_banner(f, set, spec);
-	fprintf(f, "#ifndef %s\n#define %s\n\n%s", guard, guard, head);
-	if (spec->stub_count)
-		fprintf(f, "#include <dlfcn.h>\n");
-	fprintf(f, "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
-	for (i = 0; i < spec->labels_count; i++)
-		put_labels(f, spec, &spec->labels[i]);
+	pem_c_begin_header(f, set, spec, spec->stub_count ? head_of_stubs : head);
 	for (i = 0; i < spec->event_count; i++)
 		put_record_struct(f, &spec->events[i]);
 	if (spec->stub_count)
 		put_stubs(f, spec);
-	fprintf(f, "#ifdef __cplusplus\n}\n#endif\n#endif\n");
-	free(guard);
+	pem_c_end_header(f);
 }
 
 static void emit(const struct pem_spec_set *set, struct pem_output *out)

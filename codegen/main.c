@@ -20,6 +20,9 @@ static const struct pem_backend *const backends[] = {
 	&pem_backend_kmod,
 	&pem_backend_man,
 	&pem_backend_html,
+	&pem_backend_usdt,
+	&pem_backend_lttng,
+	&pem_backend_none,
 };
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -42,7 +45,7 @@ static void print_help(void)
 	       "  pem-codegen --check FILE.xml...      report errors, write nothing\n\n"
 	       "Backends:\n");
 	for (i = 0; i < COUNT(backends); i++)
-		printf("  %-8s %s\n", backends[i]->name, backends[i]->description);
+		printf("  %-9s %s\n", backends[i]->name, backends[i]->description);
 	printf("\nA first spec, shop.xml:\n\n"
 	       "  <spec provider='shop' description='What the shop does'>\n"
 	       "    <event name='APP::Shop::Sale' description='a customer paid'>\n"
