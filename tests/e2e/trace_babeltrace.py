@@ -14,7 +14,7 @@ from probe_trace import program, record, report, rows
 from tap import PEM, equal, need, run, run_all, test, tmp
 
 LINE = re.compile(r"\[(\d+)\] \(\S+\) \S+ (\S+): \{ (.*?) \}, \{ (.*) \}", re.S)
-FIELD = re.compile(r'(\w+) = (?:"((?:[^"\\]|\\.)*)"|\[ (.*?)\]|([^,\s]+))(?:, |$)', re.S)
+FIELD = re.compile(r'(\w+) = (?:"((?:[^"\\]|\\.)*)"|\[ (.*?)\]|\( .*? : container = (\S+) \)|([^,\s]+))(?:, |$)', re.S)
 ELEMENT = re.compile(r"\[\d+\] = ([^,\s]+)")
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "v": "\v", "f": "\f", "a": "\a", "b": "\b", "e": "\033"}
 COLUMNS = ("clock", "time_ns", "layer", "event", "pid", "tid", "cpu", "process")
@@ -27,13 +27,13 @@ def parse(text):
     while at < len(text):
         m = FIELD.match(text, at)
         assert m, "cannot read babeltrace2's text from here: " + text[at:at + 80]
-        name, string, elements, number = m.groups()
+        name, string, elements, labelled, number = m.groups()
         if string is not None:
             fields[name] = re.sub(r"\\(.)", lambda e: ESCAPES.get(e[1], e[1]), string)
         elif elements is not None:
             fields[name] = ELEMENT.findall(elements)
         else:
-            fields[name] = (number,)
+            fields[name] = (labelled or number,)
         at = m.end()
     return fields
 
