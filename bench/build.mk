@@ -45,7 +45,7 @@ $(B)/obj/bench/stub_fortran.o: bench/stub_fortran.f90
 $(B)/obj/bench/libstub_rust.a: bench/stub_rust.rs
 	$(call say,RUSTC,$<)
 	@mkdir -p $(@D)
-	$(Q)MAKEFLAGS= $(RUSTC) --edition 2021 $(RUSTFLAGS) -C panic=abort --crate-type staticlib \
+	$(Q)env -u MAKEFLAGS -u MFLAGS $(RUSTC) --edition 2021 $(RUSTFLAGS) -C panic=abort --crate-type staticlib \
 	  --extern pem_bench=$(B)/gen/bench_stubs/libpem_bench.rlib $< -o $@
 
 HAVE_LTTNG := $(shell pkg-config --exists lttng-ust 2>/dev/null && echo 1)

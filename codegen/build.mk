@@ -70,7 +70,7 @@ in_cxx = $(CXX) -std=c++17 $(CXXFLAGS) -Wall -Wextra -Wpedantic -Wconversion -Ws
   $(INC_ABI) -I$(B)/gen -I$(2) -o $@ $(1) -ldl
 in_fortran = $(FC) -std=f2008 $(FFLAGS) -Wall -Wextra -pedantic -Werror -J $(2) -o $@ $(2)/$(3).f90 $(1) \
   $(2)/$(3)_symbols.o -ldl
-in_rust = MAKEFLAGS= $(RUSTC) --edition 2021 $(RUSTFLAGS) -D warnings --extern pem_$(3)=$(2)/libpem_$(3).rlib -o $@ $(1)
+in_rust = env -u MAKEFLAGS -u MFLAGS $(RUSTC) --edition 2021 $(RUSTFLAGS) -D warnings --extern pem_$(3)=$(2)/libpem_$(3).rlib -o $@ $(1)
 
 $(B)/gen/%_symbols.o:
 	$(call say,CC,$@)
@@ -81,5 +81,5 @@ $(B)/gen/%.rlib:
 	$(call say,RUSTC,$@)
 	$(Q)rm -f $(@D)/lib$(provider)_symbols.a
 	$(Q)$(AR) crs $(@D)/lib$(provider)_symbols.a $(@D)/$(provider)_symbols.o
-	$(Q)MAKEFLAGS= $(RUSTC) --edition 2021 $(RUSTFLAGS) -D warnings --crate-type rlib --crate-name pem_$(provider) \
+	$(Q)env -u MAKEFLAGS -u MFLAGS $(RUSTC) --edition 2021 $(RUSTFLAGS) -D warnings --crate-type rlib --crate-name pem_$(provider) \
 	  -L native=$(@D) -l static=$(provider)_symbols $(@D)/pem_$(provider)/src/lib.rs -o $@
