@@ -187,6 +187,7 @@ def threads():
     for who in range(4):
         equal([int(n) for w, n in ticks if int(w) == who], list(range(20000)), "thread %d" % who)
     equal(len({row["tid"] for row in found["Tick"]}), 4, "threads")
+    equal({row["process"] for row in found["Tick"]}, {"java"}, "name of the process, not of a thread")
 
 
 @test

@@ -106,5 +106,5 @@ def values(found, event, *fields):
     return [tuple(row[f] for f in fields) for row in found.get(event, [])]
 
 
-LIBPEM = {"LD_PRELOAD": os.path.join(BUILD, "lib", "libpem.so.1")}
+LIBPEM = {"LD_PRELOAD": os.path.join(os.environ.get("PEM_LIBRARY_PATH") or BUILD + "/lib", "libpem.so.1")}
 ABI = os.path.join(ROOT, "spec/abi")
