@@ -79,27 +79,55 @@ static char *format(const char *form, const char *a, const char *b, const char *
 	return asprintf(&text, form, a, b, c) < 0 ? NULL : text;
 }
 
-static bool make_variables(struct pem_session *s, const struct pem_run_options *options,
-			   struct variables *v)
+/* Do processes of an MPI program come from this command? Only then does its adapter come along: others have no use for it. */
+static bool starts_mpi(const char *command)
 {
-	bool libc = options && options->size >= sizeof(*options) && options->preload_libc;
+	static const char *const launchers[] = {"mpirun", "mpiexec", "orterun", "prterun", "srun"};
+	const char *name = strrchr(command, '/');
+	size_t i, length;
+
+	name = name ? name + 1 : command;
+	for (i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {
+		length = strlen(launchers[i]);
+		if (!strncmp(name, launchers[i], length) && (!name[length] || name[length] == '.'))
+			return true; /* mpirun.openmpi too */
+	}
+	return false;
+}
+
+/* Append folder/name to a list of libraries, unless it is not there. */
+static void add_library(char *list, size_t bytes, const char *folder, const char *name)
+{
+	size_t used = strlen(list);
+	char path[PATH_MAX + 32];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	if (!access(path, R_OK))
+		snprintf(list + used, bytes - used, "%s%s", used ? ":" : "", path);
+}
+
+static bool make_variables(struct pem_session *s, char *const argv[],
+			   const struct pem_run_options *options, struct variables *v)
+{
+	bool adapters = options && options->size >= sizeof(*options) && options->preload_libc;
 	const char *before = getenv("LD_PRELOAD"), *asan = getenv("ASAN_OPTIONS");
-	char folder[PATH_MAX], libraries[2 * PATH_MAX + 64], adapter[PATH_MAX + 32];
+	char folder[PATH_MAX], libraries[4 * PATH_MAX] = "", ompt[PATH_MAX + 32] = "";
 
 	v->session = format("PEM_SESSION=%s%s%s", s->directory, "", "");
-	libraries[0] = 0;
 	if (pem_library_folder(folder, sizeof(folder))) {
 		quote_folder(s->runtime, folder, sizeof(folder));
-		snprintf(libraries, sizeof(libraries), "%s/libpem.so.1%s%s%s", folder,
-			 libc ? ":" : "", libc ? folder : "", libc ? "/libpem-libc.so" : "");
+		add_library(libraries, sizeof(libraries), folder, "libpem.so.1");
+		if (adapters)
+			add_library(libraries, sizeof(libraries), folder, "libpem-libc.so");
+		if (adapters && starts_mpi(argv[0]))
+			add_library(libraries, sizeof(libraries), folder, "libpem-mpi.so");
+		if (adapters && !getenv("OMP_TOOL_LIBRARIES"))
+			add_library(ompt, sizeof(ompt), folder, "libpem-ompt.so");
 	}
+	if (ompt[0])
+		v->adapter = format("OMP_TOOL_LIBRARIES=%s%s%s", ompt, "", "");
 	v->preload = format("LD_PRELOAD=%s%s%s", libraries, before && libraries[0] ? ":" : "",
 			    before ? before : "");
-	if (libc && libraries[0] && !getenv("OMP_TOOL_LIBRARIES")) {
-		snprintf(adapter, sizeof(adapter), "%s/libpem-ompt.so", folder);
-		if (!access(adapter, R_OK))
-			v->adapter = format("OMP_TOOL_LIBRARIES=%s%s%s", adapter, "", "");
-	}
 	/* A program built with AddressSanitizer refuses to start when another library stands before its own. */
 	v->asan = format("ASAN_OPTIONS=%s%s%s", asan ? asan : "", asan ? ":" : "",
 			 "verify_asan_link_order=0");
@@ -183,7 +211,7 @@ pid_t pem_session__run(struct pem_session *s, char *const argv[],
 		result = pem_error__set(error, -errno, "cannot make a pipe: %s", strerror(errno));
 		goto out;
 	}
-	if (!make_variables(s, options, &variables) ||
+	if (!make_variables(s, argv, options, &variables) ||
 	    !(environment = make_environment(&variables))) {
 		result = pem_error__set(error, -ENOMEM, "out of memory");
 		goto out;

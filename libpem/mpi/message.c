@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * message.c - messages between two processes: sends, receives, waits for them
+ *
+ * A message is shown as sent when its send is called, and as received when the call that completes it is about to
+ * return. MPI keeps messages of one sender, communicator and tag in order, so the nth of one end is the nth of the other.
+ */
+#include "mpi/mpi_adapter.h"
+
+#include <stdlib.h>
+
+/* --- what all calls share --- */
+
+static void note_send(struct pem_mpi_communicator *c, int peer, int tag, uint64_t bytes)
+{
+	int32_t receiver = pem_mpi_communicator__world(c, peer);
+
+	if (receiver >= 0)
+		pem_notify_mpi_message_send(pem_mpi__job(), c->id, pem_mpi__rank(), receiver, tag,
+					    bytes);
+}
+
+static void note_receive(struct pem_mpi_communicator *c, const MPI_Status *status)
+{
+	int32_t sender = pem_mpi_communicator__world(c, status->MPI_SOURCE);
+	int bytes = 0;
+
+	if (sender < 0)
+		return;
+	PMPI_Get_count(status, MPI_BYTE, &bytes);
+	pem_notify_mpi_message_receive(pem_mpi__job(), c->id, sender, pem_mpi__rank(),
+				       status->MPI_TAG, bytes > 0 ? (uint64_t)bytes : 0);
+}
+
+static int send_enabled(void)
+{
+	return pem_enabled_mpi_message_send() | pem_enabled_mpi_send_begin() |
+	       pem_enabled_mpi_send_end();
+}
+
+static int receive_enabled(void)
+{
+	return pem_enabled_mpi_message_receive() | pem_enabled_mpi_receive_begin() |
+	       pem_enabled_mpi_receive_end();
+}
+
+static int send_start_enabled(void)
+{
+	return pem_enabled_mpi_message_send() | pem_enabled_mpi_send_start();
+}
+
+/* --- sends --- */
+
+static int32_t send_begin(MPI_Comm handle, int count, MPI_Datatype type, int peer, int tag,
+			  uint8_t mode)
+{
+	struct pem_mpi_communicator *c = pem_mpi_communicator__get(handle);
+	uint64_t bytes = pem_mpi__bytes(count, type);
+	int32_t receiver = pem_mpi_communicator__world(c, peer);
+
+	pem_notify_mpi_send_begin(bytes, c ? c->id : 0, receiver, tag, mode);
+	note_send(c, peer, tag, bytes);
+	pem_mpi_communicator__put(c);
+	return receiver;
+}
+
+static int send_end(int rc, int32_t receiver)
+{
+	pem_notify_mpi_send_end(receiver);
+	return rc;
+}
+
+PEM_MPI_EXPORT int MPI_Send(const void *from, int count, MPI_Datatype type, int peer, int tag,
+			    MPI_Comm handle)
+{
+	int32_t receiver;
+
+	if (!send_enabled())
+		return PMPI_Send(from, count, type, peer, tag, handle);
+	receiver = send_begin(handle, count, type, peer, tag, PEM_MPI_MODE_STANDARD);
+	return send_end(PMPI_Send(from, count, type, peer, tag, handle), receiver);
+}
+
+PEM_MPI_EXPORT int MPI_Bsend(const void *from, int count, MPI_Datatype type, int peer, int tag,
+			     MPI_Comm handle)
+{
+	int32_t receiver;
+
+	if (!send_enabled())
+		return PMPI_Bsend(from, count, type, peer, tag, handle);
+	receiver = send_begin(handle, count, type, peer, tag, PEM_MPI_MODE_BUFFERED);
+	return send_end(PMPI_Bsend(from, count, type, peer, tag, handle), receiver);
+}
+
+PEM_MPI_EXPORT int MPI_Ssend(const void *from, int count, MPI_Datatype type, int peer, int tag,
+			     MPI_Comm handle)
+{
+	int32_t receiver;
+
+	if (!send_enabled())
+		return PMPI_Ssend(from, count, type, peer, tag, handle);
+	receiver = send_begin(handle, count, type, peer, tag, PEM_MPI_MODE_SYNCHRONOUS);
+	return send_end(PMPI_Ssend(from, count, type, peer, tag, handle), receiver);
+}
+
+PEM_MPI_EXPORT int MPI_Rsend(const void *from, int count, MPI_Datatype type, int peer, int tag,
+			     MPI_Comm handle)
+{
+	int32_t receiver;
+
+	if (!send_enabled())
+		return PMPI_Rsend(from, count, type, peer, tag, handle);
+	receiver = send_begin(handle, count, type, peer, tag, PEM_MPI_MODE_READY);
+	return send_end(PMPI_Rsend(from, count, type, peer, tag, handle), receiver);
+}
+
+/*
+ * Before the call the message is shown, which may arrive before it returns; after it the request, which has no number
+ * before.
+ */
+static struct pem_mpi_communicator *start_send(MPI_Comm handle, int count, MPI_Datatype type,
+					       int peer, int tag)
+{
+	struct pem_mpi_communicator *c = pem_mpi_communicator__get(handle);
+
+	note_send(c, peer, tag, pem_mpi__bytes(count, type));
+	return c;
+}
+
+static int started_send(int rc, struct pem_mpi_communicator *c, const MPI_Request *request,
+			uint64_t bytes, int peer, int tag, uint8_t mode)
+{
+	if (!rc)
+		pem_notify_mpi_send_start(PEM_MPI_NUMBER(*request), bytes, c ? c->id : 0,
+					  pem_mpi_communicator__world(c, peer), tag, mode);
+	pem_mpi_communicator__put(c);
+	return rc;
+}
+
+PEM_MPI_EXPORT int MPI_Isend(const void *from, int count, MPI_Datatype type, int peer, int tag,
+			     MPI_Comm handle, MPI_Request *request)
+{
+	struct pem_mpi_communicator *c;
+
+	if (!send_start_enabled())
+		return PMPI_Isend(from, count, type, peer, tag, handle, request);
+	c = start_send(handle, count, type, peer, tag);
+	return started_send(PMPI_Isend(from, count, type, peer, tag, handle, request), c, request,
+			    pem_mpi__bytes(count, type), peer, tag, PEM_MPI_MODE_STANDARD);
+}
+
+PEM_MPI_EXPORT int MPI_Ibsend(const void *from, int count, MPI_Datatype type, int peer, int tag,
+			      MPI_Comm handle, MPI_Request *request)
+{
+	struct pem_mpi_communicator *c;
+
+	if (!send_start_enabled())
+		return PMPI_Ibsend(from, count, type, peer, tag, handle, request);
+	c = start_send(handle, count, type, peer, tag);
+	return started_send(PMPI_Ibsend(from, count, type, peer, tag, handle, request), c, request,
+			    pem_mpi__bytes(count, type), peer, tag, PEM_MPI_MODE_BUFFERED);
+}
+
+PEM_MPI_EXPORT int MPI_Issend(const void *from, int count, MPI_Datatype type, int peer, int tag,
+			      MPI_Comm handle, MPI_Request *request)
+{
+	struct pem_mpi_communicator *c;
+
+	if (!send_start_enabled())
+		return PMPI_Issend(from, count, type, peer, tag, handle, request);
+	c = start_send(handle, count, type, peer, tag);
+	return started_send(PMPI_Issend(from, count, type, peer, tag, handle, request), c, request,
+			    pem_mpi__bytes(count, type), peer, tag, PEM_MPI_MODE_SYNCHRONOUS);
+}
+
+/* --- receives --- */
+
+PEM_MPI_EXPORT int MPI_Recv(void *to, int count, MPI_Datatype type, int peer, int tag,
+			    MPI_Comm handle, MPI_Status *status)
+{
+	struct pem_mpi_communicator *c;
+	MPI_Status own;
+	int32_t sender;
+	int rc;
+
+	if (!receive_enabled())
+		return PMPI_Recv(to, count, type, peer, tag, handle, status);
+	c = pem_mpi_communicator__get(handle);
+	sender = pem_mpi_communicator__world(c, peer);
+	pem_notify_mpi_receive_begin(pem_mpi__bytes(count, type), c ? c->id : 0, sender,
+				     tag == MPI_ANY_TAG ? -1 : tag);
+	if (status == MPI_STATUS_IGNORE)
+		status = &own;
+	rc = PMPI_Recv(to, count, type, peer, tag, handle, status);
+	if (!rc && c) {
+		sender = pem_mpi_communicator__world(c, status->MPI_SOURCE);
+		note_receive(c, status);
+	}
+	pem_notify_mpi_receive_end(sender);
+	pem_mpi_communicator__put(c);
+	return rc;
+}
+
+PEM_MPI_EXPORT int MPI_Irecv(void *to, int count, MPI_Datatype type, int peer, int tag,
+			     MPI_Comm handle, MPI_Request *request)
+{
+	int rc = PMPI_Irecv(to, count, type, peer, tag, handle, request);
+	struct pem_mpi_communicator *c;
+
+	if (rc || !(pem_enabled_mpi_message_receive() | pem_enabled_mpi_receive_start()))
+		return rc;
+	c = pem_mpi_communicator__get(handle);
+	pem_notify_mpi_receive_start(PEM_MPI_NUMBER(*request), pem_mpi__bytes(count, type),
+				     c ? c->id : 0, pem_mpi_communicator__world(c, peer),
+				     tag == MPI_ANY_TAG ? -1 : tag);
+	pem_mpi_request__add(*request, c);
+	return rc;
+}
+
+PEM_MPI_EXPORT int MPI_Sendrecv(const void *from, int send_count, MPI_Datatype send_type,
+				int receiver, int send_tag, void *to, int receive_count,
+				MPI_Datatype receive_type, int sender, int receive_tag,
+				MPI_Comm handle, MPI_Status *status)
+{
+	struct pem_mpi_communicator *c;
+	MPI_Status own;
+	int32_t world;
+	int rc;
+
+	if (!(send_enabled() | receive_enabled()))
+		return PMPI_Sendrecv(from, send_count, send_type, receiver, send_tag, to,
+				     receive_count, receive_type, sender, receive_tag, handle,
+				     status);
+	world = send_begin(handle, send_count, send_type, receiver, send_tag,
+			   PEM_MPI_MODE_EXCHANGE);
+	if (status == MPI_STATUS_IGNORE)
+		status = &own;
+	rc = PMPI_Sendrecv(from, send_count, send_type, receiver, send_tag, to, receive_count,
+			   receive_type, sender, receive_tag, handle, status);
+	c = pem_mpi_communicator__get(handle);
+	if (!rc && c)
+		note_receive(c, status);
+	pem_mpi_communicator__put(c);
+	return send_end(rc, world);
+}
+
+PEM_MPI_EXPORT int MPI_Probe(int peer, int tag, MPI_Comm handle, MPI_Status *status)
+{
+	struct pem_mpi_communicator *c;
+	MPI_Status own;
+	int rc;
+
+	if (!(pem_enabled_mpi_probe_begin() | pem_enabled_mpi_probe_end()))
+		return PMPI_Probe(peer, tag, handle, status);
+	c = pem_mpi_communicator__get(handle);
+	pem_notify_mpi_probe_begin(c ? c->id : 0, pem_mpi_communicator__world(c, peer),
+				   tag == MPI_ANY_TAG ? -1 : tag);
+	if (status == MPI_STATUS_IGNORE)
+		status = &own;
+	rc = PMPI_Probe(peer, tag, handle, status);
+	pem_notify_mpi_probe_end(rc ? -1 : pem_mpi_communicator__world(c, status->MPI_SOURCE),
+				 rc ? -1 : status->MPI_TAG);
+	pem_mpi_communicator__put(c);
+	return rc;
+}
+
+/* --- completion --- */
+
+/* Requests that the program waits for or tests: their numbers go when they are done. */
+struct watched {
+	uint64_t few[8];
+	uint64_t *numbers; /* NULL: nobody wants to know */
+	MPI_Status own_few[8];
+	MPI_Status *own; /* where the program ignores statuses */
+};
+
+static void watch(struct watched *w, int count, const MPI_Request requests[], int has_statuses)
+{
+	int i;
+
+	w->numbers = NULL;
+	w->own = NULL;
+	if (count <= 0 || !pem_mpi_request__any())
+		return;
+	w->numbers = count <= 8 ? w->few : malloc((size_t)count * sizeof(*w->numbers));
+	if (!has_statuses)
+		w->own = count <= 8 ? w->own_few : malloc((size_t)count * sizeof(*w->own));
+	for (i = 0; w->numbers && i < count; i++)
+		w->numbers[i] = PEM_MPI_NUMBER(requests[i]);
+}
+
+/* The request at index is done, as status says; NULL: its status is unknown, for want of memory. */
+static void done(struct watched *w, int index, const MPI_Status *status)
+{
+	struct pem_mpi_communicator *c;
+	int is_cancelled = 0;
+
+	c = w->numbers ? pem_mpi_request__take(w->numbers[index]) : NULL;
+	if (!c)
+		return;
+	if (status && !PMPI_Test_cancelled(status, &is_cancelled) && !is_cancelled)
+		note_receive(c, status);
+	pem_mpi_communicator__put(c);
+}
+
+static void unwatch(struct watched *w)
+{
+	if (w->numbers != w->few)
+		free(w->numbers);
+	if (w->own != w->own_few)
+		free(w->own);
+}
+
+PEM_MPI_EXPORT int MPI_Wait(MPI_Request *request, MPI_Status *status)
+{
+	struct watched w;
+	int rc;
+
+	pem_notify_mpi_wait_begin(1);
+	watch(&w, 1, request, status != MPI_STATUS_IGNORE);
+	rc = PMPI_Wait(request, w.own ? w.own : status);
+	if (!rc)
+		done(&w, 0, w.own ? w.own : status);
+	unwatch(&w);
+	pem_notify_mpi_wait_end(1);
+	return rc;
+}
+
+PEM_MPI_EXPORT int MPI_Test(MPI_Request *request, int *is_done, MPI_Status *status)
+{
+	struct watched w;
+	int rc;
+
+	watch(&w, 1, request, status != MPI_STATUS_IGNORE);
+	rc = PMPI_Test(request, is_done, w.own ? w.own : status);
+	if (!rc && *is_done)
+		done(&w, 0, w.own ? w.own : status);
+	unwatch(&w);
+	return rc;
+}
+
+PEM_MPI_EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[])
+{
+	MPI_Status *told;
+	struct watched w;
+	int rc, i;
+
+	pem_notify_mpi_wait_begin(count);
+	watch(&w, count, requests, statuses != MPI_STATUSES_IGNORE);
+	told = w.own ? w.own : statuses;
+	rc = PMPI_Waitall(count, requests, told);
+	for (i = 0; w.numbers && !rc && i < count; i++)
+		done(&w, i, told == MPI_STATUSES_IGNORE ? NULL : &told[i]);
+	unwatch(&w);
+	pem_notify_mpi_wait_end(count);
+	return rc;
+}
+
+PEM_MPI_EXPORT int MPI_Testall(int count, MPI_Request requests[], int *are_done,
+			       MPI_Status statuses[])
+{
+	MPI_Status *told;
+	struct watched w;
+	int rc, i;
+
+	watch(&w, count, requests, statuses != MPI_STATUSES_IGNORE);
+	told = w.own ? w.own : statuses;
+	rc = PMPI_Testall(count, requests, are_done, told);
+	for (i = 0; w.numbers && !rc && *are_done && i < count; i++)
+		done(&w, i, told == MPI_STATUSES_IGNORE ? NULL : &told[i]);
+	unwatch(&w);
+	return rc;
+}
+
+PEM_MPI_EXPORT int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *status)
+{
+	struct watched w;
+	int rc;
+
+	pem_notify_mpi_wait_begin(count);
+	watch(&w, count, requests, status != MPI_STATUS_IGNORE);
+	rc = PMPI_Waitany(count, requests, index, w.own ? w.own : status);
+	if (!rc && *index != MPI_UNDEFINED)
+		done(&w, *index, w.own ? w.own : status);
+	unwatch(&w);
+	pem_notify_mpi_wait_end(rc || *index == MPI_UNDEFINED ? 0 : 1);
+	return rc;
+}
+
+PEM_MPI_EXPORT int MPI_Testany(int count, MPI_Request requests[], int *index, int *is_done,
+			       MPI_Status *status)
+{
+	struct watched w;
+	int rc;
+
+	watch(&w, count, requests, status != MPI_STATUS_IGNORE);
+	rc = PMPI_Testany(count, requests, index, is_done, w.own ? w.own : status);
+	if (!rc && *is_done && *index != MPI_UNDEFINED)
+		done(&w, *index, w.own ? w.own : status);
+	unwatch(&w);
+	return rc;
+}
+
+PEM_MPI_EXPORT int MPI_Waitsome(int count, MPI_Request requests[], int *done_count, int indices[],
+				MPI_Status statuses[])
+{
+	MPI_Status *told;
+	struct watched w;
+	int rc, i;
+
+	pem_notify_mpi_wait_begin(count);
+	watch(&w, count, requests, statuses != MPI_STATUSES_IGNORE);
+	told = w.own ? w.own : statuses;
+	rc = PMPI_Waitsome(count, requests, done_count, indices, told);
+	for (i = 0; !rc && *done_count != MPI_UNDEFINED && i < *done_count; i++)
+		done(&w, indices[i], told == MPI_STATUSES_IGNORE ? NULL : &told[i]);
+	unwatch(&w);
+	pem_notify_mpi_wait_end(rc || *done_count == MPI_UNDEFINED ? 0 : *done_count);
+	return rc;
+}
+
+PEM_MPI_EXPORT int MPI_Testsome(int count, MPI_Request requests[], int *done_count, int indices[],
+				MPI_Status statuses[])
+{
+	MPI_Status *told;
+	struct watched w;
+	int rc, i;
+
+	watch(&w, count, requests, statuses != MPI_STATUSES_IGNORE);
+	told = w.own ? w.own : statuses;
+	rc = PMPI_Testsome(count, requests, done_count, indices, told);
+	for (i = 0; !rc && *done_count != MPI_UNDEFINED && i < *done_count; i++)
+		done(&w, indices[i], told == MPI_STATUSES_IGNORE ? NULL : &told[i]);
+	unwatch(&w);
+	return rc;
+}
+
+PEM_MPI_EXPORT int MPI_Request_free(MPI_Request *request)
+{
+	pem_mpi_communicator__put(pem_mpi_request__take(PEM_MPI_NUMBER(*request)));
+	return PMPI_Request_free(request);
+}
