@@ -230,7 +230,7 @@ def a_folder_that_cannot_be_written():
 def full_disk_while_recording():
     "a disk that fills up: the command ends undisturbed, status 3, a sentence, and the trace opens with its losses counted"
     folder = tmp()
-    mounted(folder, "size=400k")
+    mounted(folder, "size=2m")  # the model of all events fits, the records do not
     try:
         trace = folder + "/trace"
         rc, out, err = run([PEM, "record", "-o", trace, "--", "sh", "-c",
@@ -253,7 +253,7 @@ def full_disk_while_recording():
 def full_disk_keeps_the_commands_status():
     "a disk that fills up does not hide that the command failed"
     folder = tmp()
-    mounted(folder, "size=400k")
+    mounted(folder, "size=2m")  # the model of all events fits, the records do not
     try:
         rc, _, err = run([PEM, "record", "-o", folder + "/trace", "--", "sh", "-c",
                           "ls -R /usr/share /usr/lib > /dev/null; exit 7"])
