@@ -169,11 +169,7 @@ static int field_equal(const struct pem_field *a, const struct pem_field *b)
 	       a->max_count == b->max_count;
 }
 
-/*
- * The same event for whoever reads its records: what its bytes hold. What people say about it (descriptions, levels,
- * meanings, roles, labels, sources) may have been edited since; the first to come is kept.
- */
-static int event_equal(const struct pem_event *a, const struct pem_event *b)
+int pem_event__equal(const struct pem_event *a, const struct pem_event *b)
 {
 	unsigned i;
 
@@ -201,7 +197,7 @@ static int model_add_event(struct pem_model *model, const struct pem_event *even
 			other = NULL;
 	}
 	if (other) {
-		if (event_equal(other, event))
+		if (pem_event__equal(other, event))
 			return 0;
 		return pem_error__set(
 			error, -EINVAL,

@@ -45,5 +45,7 @@ const struct pem_rule *pem_rule__find(const struct pem_session_page *page, uint3
 
 /* The ids of the events behind slot indexes: uint32_t[event_capacity] inside the mapping. */
 uint32_t *pem_pool__event_ids(const struct pem_ring *ring);
+/* The hashes of the models that describe them, of the same form. */
+uint32_t *pem_pool__event_models(const struct pem_ring *ring);
 
 #endif

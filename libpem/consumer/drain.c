@@ -96,7 +96,7 @@ static size_t find_candidates(const struct pem_producer *p, bool owned_too, stru
 
 /*
  * Check the records of a private copy of content bytes and count them. Sets timestamp_end and record_count, shortens
- * content_size to what can be believed. No record lies before floor, where the lane's stream ends: two threads that had the
+ * content_size to what can be believed; what a refused provider raised is taken out. No record lies before floor, where the lane's stream ends: two threads that had the
  * lane one after the other may have read counters a few ticks apart. None comes from the future.
  */
 static void check_records(struct pem_session *s, struct pem_producer *p, struct pem_packet *packet,
@@ -105,7 +105,7 @@ static void check_records(struct pem_session *s, struct pem_producer *p, struct 
 	const struct pem_event_entry *entry = NULL;
 	struct pem_record_header *header;
 	uint8_t *base = (uint8_t *)packet;
-	size_t at = PEM_PACKET_HEADER_BYTES, end = at;
+	size_t at = PEM_PACKET_HEADER_BYTES, end = at, read = at, to = at;
 	uint64_t clock = packet->timestamp_begin, last = floor, latest = pem_clock() + CLOCK_SLACK;
 	int bytes;
 
@@ -133,12 +133,20 @@ static void check_records(struct pem_session *s, struct pem_producer *p, struct 
 			header->clock_low = (uint32_t)floor;
 		else
 			last = clock;
-		counts[entry->slot]++;
-		packet->record_count++;
-		end = at + (size_t)bytes;
+		read = at + (size_t)bytes;
+		if (entry->refused) {
+			p->lost[entry->slot]++;
+		} else {
+			if (to != at)
+				memmove(base + to, base + at, (size_t)bytes);
+			counts[entry->slot]++;
+			packet->record_count++;
+			end = to + (size_t)bytes;
+			to += ((size_t)bytes + 7) & ~(size_t)7;
+		}
 		at += ((size_t)bytes + 7) & ~(size_t)7;
 	}
-	if (end < content)
+	if (read < content)
 		p->damaged++;
 	if (packet->timestamp_begin < floor)
 		packet->timestamp_begin = floor;

@@ -70,6 +70,22 @@ static bool contains(const struct pem_event_set *set, const struct pem_event *ev
 	return false;
 }
 
+/* A layer as a whole is what people record without asking for more: what is of a finer level has to be named. */
+static bool chooses(const char *pattern, const struct pem_event *event)
+{
+	if (!pem_event__matches(event, pattern))
+		return false;
+	return event->level <= PEM_LEVEL_INFO || strcmp(pattern, event->layer) != 0;
+}
+
+/* The level up to which a pattern covers all stub events there may be; 0: it does not. */
+static uint8_t any_level(const char *pattern)
+{
+	if (!strcmp(pattern, "*") || !strcmp(pattern, "APP::*"))
+		return PEM_LEVEL_DEBUG;
+	return strcmp(pattern, "APP") == 0 ? PEM_LEVEL_INFO : 0;
+}
+
 struct pem_event_set *pem_event_set__new(struct pem_session *session, const char *const *patterns,
 					 size_t count, struct pem_error *error)
 {
@@ -86,13 +102,14 @@ struct pem_event_set *pem_event_set__new(struct pem_session *session, const char
 		goto out;
 	}
 	set->count = 0;
-	set->any_event = false;
+	set->any_level = 0;
 	for (i = 0; i < count; i++) {
 		matches = 0;
-		set->any_event |= !strcmp(patterns[i], "*") || !strcmp(patterns[i], "APP");
+		if (any_level(patterns[i]) > set->any_level)
+			set->any_level = any_level(patterns[i]);
 		for (j = 0; j < events; j++) {
 			event = pem_model__event(session->model, j);
-			if (!pem_event__matches(event, patterns[i]))
+			if (!chooses(patterns[i], event))
 				continue;
 			matches++;
 			if (!contains(set, event))

@@ -66,7 +66,7 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
 	}
 	pem_session__lock(session);
 	log->session = session;
-	log->any_event = set->any_event && (!context || context->pid == PEM_ANY);
+	log->any_level = !context || context->pid == PEM_ANY ? set->any_level : 0;
 	start_info(session, log);
 	for (i = 0; i < set->count; i++) {
 		wish = pem_session__wish(session, set->events[i]);

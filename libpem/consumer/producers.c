@@ -238,11 +238,12 @@ const struct pem_event_entry *pem_producer__event(struct pem_producer *p, uint32
 }
 
 static void fill_entry(struct pem_event_entry *entry, uint32_t id, uint32_t slot,
-		       const struct pem_event *event)
+		       const struct pem_event *event, bool refused)
 {
 	size_t i;
 
-	*entry = (struct pem_event_entry){.id = id, .slot = slot, .event = event};
+	*entry = (struct pem_event_entry){
+		.id = id, .slot = slot, .event = event, .refused = refused};
 	for (i = 0; event && i < event->field_count; i++) {
 		if (!pem_type__bytes((enum pem_type)event->fields[i].type))
 			return;
@@ -254,6 +255,7 @@ void pem_producer__refresh_events(struct pem_session *s, struct pem_producer *p)
 {
 	const uint32_t *ids = pem_pool__event_ids(&p->ring);
 	uint32_t limit = p->ring.event_capacity, id, i;
+	const struct pem_model *misfit;
 	bool loaded = false;
 
 	if (limit > PEM_EVENT_TABLE / 2)
@@ -264,14 +266,15 @@ void pem_producer__refresh_events(struct pem_session *s, struct pem_producer *p)
 			break;
 		if (pem_producer__event(p, id))
 			continue;
-		if (!pem_model__by_id(s->model, id) && !loaded) {
+		misfit = pem_session__misfit(s, p, p->table_events);
+		if (!misfit && !pem_model__by_id(s->model, id) && !loaded) {
 			loaded = true;
-			if (pem_session__load_models(s) > 0 && s->log && s->log->writer)
-				pem_trace_writer__model_changed(s->log->writer);
+			pem_session__load_models(s);
 		}
 		for (i = id * 2654435761u >> 22; p->table[i].id; i = (i + 1) % PEM_EVENT_TABLE)
 			;
-		fill_entry(&p->table[i], id, p->table_events, pem_model__by_id(s->model, id));
+		fill_entry(&p->table[i], id, p->table_events,
+			   pem_model__by_id(misfit ? misfit : s->model, id), misfit != NULL);
 	}
 }
 
@@ -333,7 +336,7 @@ void pem_producer__statistic(struct pem_producer *p, const struct pem_wish *wish
 	struct pem_slot slot;
 	uint32_t lane;
 
-	if (!entry)
+	if (!entry || entry->refused)
 		return;
 	for (lane = 0; lane < p->ring.lane_count; lane = pem_producer__next_lane(p, lane)) {
 		if (!pem_slot_read(

@@ -56,43 +56,68 @@ static void write_rules(struct pem_session *s)
 		if (PEM_ACTION_FLAGS(action) & (PEM_ACTION_LOG | PEM_ACTION_STAT))
 			add_rule(s, wish, wish->context.pid, action);
 	}
-	if (s->log && s->log->enabled && s->log->any_event && page->rule_count < PEM_RULES_MAX)
+	if (s->log && s->log->enabled && s->log->any_level && page->rule_count < PEM_RULES_MAX)
 		page->rules[page->rule_count++] = (struct pem_rule){
 			.event_id = PEM_RULE_ANY_EVENT,
 			.cpu = PEM_NO_CPU,
 			.action = PEM_ACTION(PEM_ACTION_LOG, PEM_NO_FIELD, 0, 0, 1),
+			.max_level = s->log->any_level,
 		};
 	__atomic_store_n(&page->generation, page->generation + 1, __ATOMIC_RELEASE);
 }
 
-/* One provider's page in another process's control file: hostile, so every number is checked against the mapping. */
-static void apply_to_page(struct pem_session *s, struct pem_producer *p, uint64_t offset,
-			  uint64_t bytes)
+bool pem_producer__page(struct pem_producer *p, uint32_t entry, struct pem_producer_page *found)
 {
-	uint8_t *base = (uint8_t *)p->control + offset, *enable;
-	struct pem_control_header *header = (struct pem_control_header *)base;
-	const uint32_t *ids = pem_pool__event_ids(&p->ring);
-	uint32_t count, capacity, first, i;
-	const struct pem_rule *rule;
-	uint64_t *action, wanted;
+	struct pem_control_header *header;
+	uint64_t offset, bytes, capacity;
+	uint32_t count, first;
 
-	if (bytes < sizeof(*header))
-		return;
+	if (!p->control || entry >= PEM_PROVIDERS_MAX ||
+	    entry >= __atomic_load_n(&p->control->provider_count, __ATOMIC_ACQUIRE))
+		return false;
+	offset = __atomic_load_n(&p->control->provider[entry].offset, __ATOMIC_RELAXED);
+	bytes = __atomic_load_n(&p->control->provider[entry].bytes, __ATOMIC_RELAXED);
+	if (offset % 64 || offset >= p->control_bytes || bytes > p->control_bytes - offset ||
+	    bytes < sizeof(*header))
+		return false;
+	header = (struct pem_control_header *)((uint8_t *)p->control + offset);
 	count = __atomic_load_n(&header->event_count, __ATOMIC_RELAXED);
 	first = __atomic_load_n(&header->event_base, __ATOMIC_RELAXED);
 	capacity = PEM_EVENT_CAPACITY(count);
 	if (count > PEM_EVENTS_PER_PROVIDER_MAX || first > p->ring.event_capacity ||
 	    count > p->ring.event_capacity - first ||
-	    bytes < sizeof(*header) + capacity +
-			    (uint64_t)capacity * PEM_SESSIONS_MAX * sizeof(*action))
-		return;
-	enable = base + sizeof(*header);
-	action = (uint64_t *)(enable + capacity) + (uint64_t)p->slot * capacity;
-	for (i = 0; i < count; i++) {
-		rule = pem_rule__find(s->page, s->page->rule_count, p->pid,
-				      __atomic_load_n(&ids[first + i], __ATOMIC_ACQUIRE));
-		wanted = rule && !s->page->closed ? rule->action & ~(uint64_t)PEM_ACTION_CALLBACK
-						  : 0;
+	    bytes < sizeof(*header) + capacity + capacity * PEM_SESSIONS_MAX * sizeof(uint64_t))
+		return false;
+	*found = (struct pem_producer_page){header, count, first};
+	return true;
+}
+
+/* What the session wants of an event in a process, as an action word; 0: nothing. */
+static uint64_t wanted_of(const struct pem_session *s, const struct pem_producer *p, uint32_t id)
+{
+	const struct pem_rule *rule = pem_rule__find(s->page, s->page->rule_count, p->pid, id);
+	const struct pem_event *event;
+
+	if (!rule || s->page->closed)
+		return 0;
+	event = pem_model__by_id(s->model, id);
+	if (rule->event_id == PEM_RULE_ANY_EVENT && rule->max_level && event &&
+	    event->level > rule->max_level)
+		return 0;
+	return rule->action & ~(uint64_t)PEM_ACTION_CALLBACK;
+}
+
+static void apply_to_page(struct pem_session *s, struct pem_producer *p,
+			  const struct pem_producer_page *page)
+{
+	uint32_t capacity = PEM_EVENT_CAPACITY(page->event_count), i;
+	bool refused = page->event_count && pem_session__misfit(s, p, page->event_base) != NULL;
+	uint8_t *enable = (uint8_t *)page->header + sizeof(*page->header);
+	uint64_t *action = (uint64_t *)(enable + capacity) + (uint64_t)p->slot * capacity, wanted;
+	const uint32_t *ids = pem_pool__event_ids(&p->ring) + page->event_base;
+
+	for (i = 0; i < page->event_count; i++) {
+		wanted = refused ? 0 : wanted_of(s, p, __atomic_load_n(&ids[i], __ATOMIC_ACQUIRE));
 		if (PEM_ACTION_FLAGS(wanted) & ~PEM_ACTION_FILTER) {
 			__atomic_store_n(&action[i],
 					 PEM_ACTION_OF_INCARNATION(wanted, p->incarnation),
@@ -107,18 +132,14 @@ static void apply_to_page(struct pem_session *s, struct pem_producer *p, uint64_
 
 void pem_session__apply_to(struct pem_session *s, struct pem_producer *p)
 {
-	uint64_t offset, bytes;
-	uint32_t count, i;
+	struct pem_producer_page page;
+	uint32_t i;
 
 	if (!p->control || p->dead)
 		return;
-	count = __atomic_load_n(&p->control->provider_count, __ATOMIC_ACQUIRE);
-	for (i = 0; i < count && i < PEM_PROVIDERS_MAX; i++) {
-		offset = __atomic_load_n(&p->control->provider[i].offset, __ATOMIC_RELAXED);
-		bytes = __atomic_load_n(&p->control->provider[i].bytes, __ATOMIC_RELAXED);
-		if (offset % 64 == 0 && offset < p->control_bytes &&
-		    bytes <= p->control_bytes - offset)
-			apply_to_page(s, p, offset, bytes);
+	for (i = 0; i < PEM_PROVIDERS_MAX; i++) {
+		if (pem_producer__page(p, i, &page))
+			apply_to_page(s, p, &page);
 	}
 }
 

@@ -8,7 +8,6 @@
 #include "producer/producer.h"
 #include "util.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -230,6 +229,7 @@ void pem_session__close(struct pem_session *s)
 		s->producers = producer->next;
 		pem_producer__free(producer);
 	}
+	pem_session__forget_models(s);
 	pem_runtime__remove(s->directory_fd, s->directory);
 	if (s->page)
 		munmap(s->page, sizeof(*s->page));
@@ -245,58 +245,6 @@ void pem_session__close(struct pem_session *s)
 const struct pem_model *pem_session__model(const struct pem_session *session)
 {
 	return session->model;
-}
-
-int pem_session__load_models(struct pem_session *s)
-{
-	DIR *directory = opendir(s->directory);
-	struct pem_error error;
-	struct dirent *entry;
-	int added = 0, result;
-	size_t bytes;
-	char *text;
-
-	if (!directory)
-		return -errno;
-	while ((entry = readdir(directory))) {
-		if (strncmp(entry->d_name, "model-", 6))
-			continue;
-		text = pem_read_file(s->directory_fd, entry->d_name, 64u << 20, &bytes);
-		if (!text)
-			continue;
-		result = pem_model__add_text(s->model, text, bytes, entry->d_name, &error);
-		if (result < 0)
-			pem_session__say(s, PEM_LOG_WARNING,
-					 "a program's event descriptions are not usable: %s",
-					 error.text);
-		else
-			added += result;
-		free(text);
-	}
-	closedir(directory);
-	return added;
-}
-
-int pem_session__load_own_models(struct pem_session *s)
-{
-	const struct pem_provider *provider, *found[PEM_PROVIDERS_MAX];
-	int count = 0, added = 0, result, i;
-	struct pem_error error;
-
-	if (!pem_process__lock())
-		return -EDEADLK;
-	for (provider = pem_process.providers; provider && count < (int)PEM_PROVIDERS_MAX;
-	     provider = provider->next)
-		found[count++] = provider;
-	pem_process__unlock();
-	for (i = 0; i < count; i++) {
-		result = pem_model__add_text(s->model, found[i]->model, strlen(found[i]->model),
-					     found[i]->name, &error);
-		if (result < 0)
-			return result;
-		added += result;
-	}
-	return added;
 }
 
 int pem_session__join_self(struct pem_session *s)

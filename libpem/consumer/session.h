@@ -52,6 +52,7 @@ struct pem_event_entry {
 	uint32_t id; /* 0: free */
 	uint32_t slot;
 	uint32_t fixed_bytes; /* of each of its records; 0: they differ */
+	bool refused; /* its provider contradicts the session's model: event is the provider's */
 	const struct pem_event *event;
 };
 #define PEM_EVENT_TABLE 1024u /* power of two, at least twice PEM_EVENT_CAPACITY_DEFAULT */
@@ -82,6 +83,20 @@ struct pem_producer {
 	struct pem_producer *next;
 };
 
+/* A provider's control page in another process's control file, which is hostile: its numbers, loaded once and checked. */
+struct pem_producer_page {
+	struct pem_control_header *header;
+	uint32_t event_count;
+	uint32_t event_base;
+};
+
+/* A provider whose events are not recorded, since they contradict what the session knows. */
+struct pem_refusal {
+	uint32_t pid;
+	char event[128]; /* the first that does not fit */
+	char reason[232];
+};
+
 struct pem_source_plugin {
 	const struct pem_source_ops *ops;
 	void *handle;
@@ -96,7 +111,7 @@ struct pem_instance {
 };
 
 struct pem_event_set {
-	bool any_event; /* a pattern covers every stub event, met or not */
+	uint8_t any_level; /* enum pem_level up to which patterns cover every stub event, met or not; 0: none do */
 	size_t count;
 	const struct pem_event *events[];
 };
@@ -127,7 +142,7 @@ struct pem_log {
 	bool enabled, finished;
 	bool closed; /* accounted for: nothing more goes into the trace */
 	int result; /* of finishing */
-	bool any_event; /* also what processes raise that the session has not met */
+	uint8_t any_level; /* up to which also what processes raise that the session has not met; 0: nothing */
 	uint64_t delivered,
 		discarded; /* user records, of producers accounted for in the case of discarded */
 	size_t count;
@@ -146,6 +161,9 @@ struct pem_session {
 	struct pem_wish *wishes; /* one per model event, lazily */
 	size_t wish_count;
 	struct pem_producer *producers;
+	struct pem_met_model *met_models; /* of other processes' providers */
+	struct pem_refusal refusals[8];
+	size_t refusal_count;
 	struct pem_statistics *statistics;
 	struct pem_callback *callbacks;
 	struct pem_log *log;
@@ -194,8 +212,16 @@ void pem_wish__release_context(struct pem_wish *wish);
 uint64_t pem_wish__action(const struct pem_wish *wish);
 /* Join this process to the session, once. 0, or -errno. */
 int pem_session__join_self(struct pem_session *session);
-/* Models that producers left in the session's folder. Returns events added. */
-int pem_session__load_models(struct pem_session *session);
+/* models.c */
+/* Models that producers left in the session's folder. */
+void pem_session__load_models(struct pem_session *session);
+/*
+ * The model that describes a slot's event in a producer, if it contradicts the session's: what it raises can be measured,
+ * and not be recorded. Noted for the trace. NULL: it fits, or is unknown.
+ */
+const struct pem_model *pem_session__misfit(struct pem_session *session,
+					    const struct pem_producer *producer, uint32_t slot);
+void pem_session__forget_models(struct pem_session *session);
 /* Models of this process's own providers. Returns events added, or -errno. */
 int pem_session__load_own_models(struct pem_session *session);
 
@@ -232,6 +258,9 @@ uint32_t pem_producer__next_lane(const struct pem_producer *producer, uint32_t l
 void pem_producer__statistic(struct pem_producer *producer, const struct pem_wish *wish,
 			     struct pem_statistic *s);
 const struct pem_event_entry *pem_producer__event(struct pem_producer *producer, uint32_t id);
+/* The control page of an entry of the producer's control file; false: there is none that could be. */
+bool pem_producer__page(struct pem_producer *producer, uint32_t entry,
+			struct pem_producer_page *page);
 /* Enter events that came since; the model may have grown. */
 void pem_producer__refresh_events(struct pem_session *session, struct pem_producer *producer);
 

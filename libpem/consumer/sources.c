@@ -399,6 +399,11 @@ void pem_session__note_gaps(struct pem_session *s, struct pem_trace_info *info)
 		memcpy(gap->source, wish->source, sizeof(gap->source));
 		memcpy(gap->reason, wish->reason, sizeof(gap->reason));
 	}
+	for (i = 0; i < s->refusal_count && info->gap_count < PEM_ARRAY_SIZE(info->gaps); i++) {
+		gap = &info->gaps[info->gap_count++];
+		pem_copy_text(gap->source, sizeof(gap->source), "stub");
+		memcpy(gap->reason, s->refusals[i].reason, sizeof(gap->reason));
+	}
 	if (s->page->refused && info->gap_count < PEM_ARRAY_SIZE(info->gaps)) {
 		gap = &info->gaps[info->gap_count++];
 		pem_copy_text(gap->source, sizeof(gap->source), "stubs");

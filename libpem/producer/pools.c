@@ -57,13 +57,15 @@ void pem_process__write_models(const char *directory)
 	char path[PATH_MAX + 64], temporary[PATH_MAX + 64];
 	const struct pem_provider *provider;
 	const unsigned char *c;
-	uint32_t hash;
+	uint32_t hash, i;
 	int fd, result;
 
 	for (provider = pem_process.providers; provider; provider = provider->next) {
 		hash = 2166136261u;
 		for (c = (const unsigned char *)provider->model; *c; c++)
 			hash = (hash ^ *c) * 16777619u;
+		for (i = 0; i < provider->event_count; i++)
+			pem_process.event_model[provider->event_base + i] = hash;
 		snprintf(path, sizeof(path), "%s/model-%08x", directory, hash);
 		if (!access(path, F_OK) || !pem_file_size_allowed(strlen(provider->model)))
 			continue;
@@ -96,6 +98,8 @@ static void fill_header(struct pem_pool_header *h, const struct pem_joined *join
 		strcpy(h->control_name, name + 1);
 	memcpy(pem_pool__event_ids(&joined->ring), pem_process.event_id,
 	       pem_process.event_count * sizeof(pem_process.event_id[0]));
+	memcpy(pem_pool__event_models(&joined->ring), pem_process.event_model,
+	       pem_process.event_count * sizeof(pem_process.event_model[0]));
 }
 
 static int map_pool(int fd, struct pem_joined *joined, const struct pem_session_page *page,

@@ -188,10 +188,24 @@ static void apply_to_event(struct pem_provider *provider, uint32_t i, unsigned s
 	__atomic_fetch_or(&page_enable(provider)[i], bit, __ATOMIC_RELEASE);
 }
 
+static const struct pem_rule *rule_of(const struct pem_session_page *page, uint32_t count,
+				      const struct pem_provider *provider, uint32_t i,
+				      const char **at)
+{
+	const struct pem_rule *rule =
+		pem_rule__find(page, count, pem_process.pid, provider->event_ids[i]);
+
+	if (rule && rule->event_id == PEM_RULE_ANY_EVENT && rule->max_level &&
+	    pem_provider__level(provider, i, at) > rule->max_level)
+		return NULL;
+	return rule;
+}
+
 static void apply_to_provider(struct pem_provider *provider, unsigned slot)
 {
 	const struct pem_session_page *page = pem_process.joined[slot].page;
 	uint32_t generation, count, i, tries;
+	const char *at;
 
 	for (tries = 0; tries < 1000; tries++) {
 		generation = __atomic_load_n(&page->generation, __ATOMIC_ACQUIRE);
@@ -202,10 +216,9 @@ static void apply_to_provider(struct pem_provider *provider, unsigned slot)
 		count = __atomic_load_n(&page->rule_count, __ATOMIC_RELAXED);
 		if (count > PEM_RULES_MAX || __atomic_load_n(&page->closed, __ATOMIC_RELAXED))
 			count = 0;
+		at = provider->model;
 		for (i = 0; i < provider->event_count; i++)
-			apply_to_event(provider, i, slot,
-				       pem_rule__find(page, count, pem_process.pid,
-						      provider->event_ids[i]));
+			apply_to_event(provider, i, slot, rule_of(page, count, provider, i, &at));
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		if (__atomic_load_n(&page->generation, __ATOMIC_RELAXED) == generation)
 			return;
@@ -399,7 +412,7 @@ static void extend_control(struct pem_provider *provider)
 
 static void note_events(struct pem_provider *provider)
 {
-	uint32_t *ids, i;
+	uint32_t *ids, *models, i;
 	unsigned slot;
 
 	for (i = 0; i < provider->event_count; i++)
@@ -410,9 +423,14 @@ static void note_events(struct pem_provider *provider)
 		/* The model first: who finds an id looks for it. */
 		pem_process__write_models(pem_process.joined[slot].directory);
 		ids = pem_pool__event_ids(&pem_process.joined[slot].ring);
-		for (i = 0; i < provider->event_count; i++)
+		models = pem_pool__event_models(&pem_process.joined[slot].ring);
+		for (i = 0; i < provider->event_count; i++) {
+			__atomic_store_n(&models[provider->event_base + i],
+					 pem_process.event_model[provider->event_base + i],
+					 __ATOMIC_RELAXED);
 			__atomic_store_n(&ids[provider->event_base + i], provider->event_ids[i],
 					 __ATOMIC_RELEASE);
+		}
 	}
 }
 

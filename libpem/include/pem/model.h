@@ -46,6 +46,11 @@ const struct pem_event *pem_model__event(const struct pem_model *model, size_t i
 /* By id, or by name (of several versions the one added first), or NULL. */
 const struct pem_event *pem_model__by_id(const struct pem_model *model, uint32_t id);
 const struct pem_event *pem_model__by_name(const struct pem_model *model, const char *name);
+/*
+ * 1: the same event for whoever reads its records, which hold the same bytes; 0: another. What people say about it
+ * (descriptions, levels, meanings, roles, labels, sources) may differ.
+ */
+int pem_event__equal(const struct pem_event *a, const struct pem_event *b);
 /* Index of a field in event->fields, or -1. */
 int pem_event__field(const struct pem_event *event, const char *name);
 /* Index of the first field with a role, or -1. */

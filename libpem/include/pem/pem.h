@@ -77,7 +77,17 @@ int pem_session__can_deliver(struct pem_session *session, const struct pem_event
 			     struct pem_error *reason);
 
 /*
- * A set of the events that match any of the patterns (pem_event__matches). NULL with errno: ENOENT, a pattern
+ * Let the session know events of neither the catalogue nor a provider met so far: a model text (format: pem/event.h), as
+ * 'pem-codegen --models' makes of specs. They can then be named in sets. origin names the text in errors. Returns
+ * events added (those known already, identically, are not), or -EINVAL with error: bad text, or an event that is known and
+ * differs; -ENOMEM. On failure nothing is added.
+ */
+int pem_session__add_model(struct pem_session *session, const char *text, size_t bytes,
+			   const char *origin, struct pem_error *error);
+
+/*
+ * A set of the events that match any of the patterns (pem_event__matches); a layer's name alone takes those up to level
+ * 'info' only. NULL with errno: ENOENT, a pattern
  * matches nothing, and error names it and what comes near. The set is the caller's; handles copy what they need.
  */
 struct pem_event_set *pem_event_set__new(struct pem_session *session, const char *const *patterns,

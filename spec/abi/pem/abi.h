@@ -184,7 +184,8 @@ struct pem_pool_header {
 	uint32_t pid;
 	uint64_t start_clock; /* clock when the pool was made */
 	uint64_t chunk_state_offset; /* u32[chunk_count] */
-	uint64_t event_id_offset; /* u32[event_capacity], 0 past the last registered */
+	/* u32[event_capacity], 0 past the last registered; then as many: the HASH of model-HASH, which describes it; 0: unknown */
+	uint64_t event_id_offset;
 	uint64_t lanes_offset; /* struct pem_lane[lane_count] */
 	uint64_t slots_offset; /* struct pem_slot[lane_count][event_capacity] */
 	uint64_t chunks_offset;
@@ -217,7 +218,9 @@ struct pem_rule {
 	uint32_t tid; /* 0: any */
 	uint32_t cpu; /* PEM_NO_CPU: any */
 	uint64_t action;
-	uint64_t reserved;
+	uint32_t
+		max_level; /* with PEM_RULE_ANY_EVENT: enum pem_level of the least that count; 0: all do */
+	uint32_t reserved;
 };
 PEM_STATIC_ASSERT(sizeof(struct pem_rule) == 32, "a rule is 32 bytes");
 
