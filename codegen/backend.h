@@ -43,6 +43,8 @@ extern const struct pem_backend pem_backend_usdt;
 FILE *pem_output__file(struct pem_output *out, const char *name);
 
 struct pem_output *pem_output__new(void);
+/* The name of file i of the output, in the order of pem_output__file, or NULL. */
+const char *pem_output__name(const struct pem_output *out, size_t i);
 /*
  * Write the files whose content differs from what is there, each through a temporary file and rename. 0, or -errno
  * of the first that failed, after a sentence to errors.

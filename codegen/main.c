@@ -3,10 +3,13 @@
  * main.c - pem-codegen: event specs to generated files
  */
 #include "backend.h"
+#include "compare.h"
+#include "report.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+/* clang-format off: a line each, so that two people can add one */
 static const struct pem_backend *const backends[] = {
 	&pem_backend_c,
 	&pem_backend_model,
@@ -24,15 +27,21 @@ static const struct pem_backend *const backends[] = {
 	&pem_backend_lttng,
 	&pem_backend_none,
 };
+/* clang-format on */
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+enum mode { GENERATE, CHECK, MODELS };
 
 struct arguments {
 	const struct pem_backend *backend;
 	const char *directory;
-	int check; /* look for errors, write nothing */
+	enum mode mode;
+	int part, strict, json, summary, names;
 	char **files;
 	int file_count;
+	char **old_files; /* --against */
+	int old_count;
 };
 
 static void print_help(void)
@@ -41,11 +50,23 @@ static void print_help(void)
 
 	printf("pem-codegen turns event specs (XML) into the code that raises and reads their "
 	       "events.\n\n"
-	       "  pem-codegen --backend NAME -o DIR FILE.xml...\n"
-	       "  pem-codegen --check FILE.xml...      report errors, write nothing\n\n"
+	       "  pem-codegen --backend NAME -o DIR [--names] FILE.xml...\n"
+	       "  pem-codegen --check [--against OLD.xml]... [--part] [--strict] [--json] "
+	       "[--summary] FILE.xml...\n"
+	       "  pem-codegen --models FILE.xml...\n"
+	       "  pem-codegen --backends\n\n"
+	       "  --names      print the providers and the files written\n"
+	       "  --check      report mistakes, write nothing\n"
+	       "  --against    also report what changed incompatibly since OLD.xml\n"
+	       "  --part       what OLD.xml has of providers that FILE.xml lacks is no mistake\n"
+	       "  --strict     warnings are errors\n"
+	       "  --json       report as a JSON array\n"
+	       "  --summary    end with how many mistakes there are\n"
+	       "  --models     print what pem needs to record events that it was built without\n"
+	       "  --backends   print the backends' names\n\n"
 	       "Backends:\n");
 	for (i = 0; i < COUNT(backends); i++)
-		printf("  %-9s %s\n", backends[i]->name, backends[i]->description);
+		printf("  %-10s %s\n", backends[i]->name, backends[i]->description);
 	printf("\nA first spec, shop.xml:\n\n"
 	       "  <spec provider='shop' description='What the shop does'>\n"
 	       "    <event name='APP::Shop::Sale' description='a customer paid'>\n"
@@ -60,12 +81,17 @@ static void print_help(void)
 	       "  #include \"shop.h\"\n"
 	       "  ... pem_notify_shop_sale(1250, \"tea\");     costs next to nothing until "
 	       "recorded\n\n"
-	       "  $ cc -O2 myshop.c -o myshop && pem record -- ./myshop\n\n"
-	       "Files whose content would not change are left alone. All errors are reported in "
-	       "one run, as\n"
-	       "FILE:LINE: error: WHAT; then nothing is written and the exit status is 1. It is 3 "
-	       "when a\nfile can't be written.\n"
-	       "The language: docs/spec-language.md.\n");
+	       "  $ cc -O2 myshop.c -o myshop -ldl && pem record -- ./myshop\n\n"
+	       "Files whose content would not change are left alone. All mistakes are reported in "
+	       "one "
+	       "run, as\n"
+	       "FILE:LINE:COLUMN: error: WHAT; then nothing is written and the exit status is 1. "
+	       "It "
+	       "is 3 when a\n"
+	       "file can't be written. What only deserves a warning is reported by --check and "
+	       "does "
+	       "not change\n"
+	       "the status, unless --strict. The language: docs/spec-language.md.\n");
 }
 
 static const struct pem_backend *find_backend(const char *name)
@@ -83,6 +109,14 @@ static const struct pem_backend *find_backend(const char *name)
 	return NULL;
 }
 
+static void print_backends(void)
+{
+	size_t i;
+
+	for (i = 0; i < COUNT(backends); i++)
+		printf("%s\n", backends[i]->name);
+}
+
 /* The word after option argv[*i], or NULL after a sentence. */
 static const char *value_of(int argc, char **argv, int *i)
 {
@@ -93,13 +127,63 @@ static const char *value_of(int argc, char **argv, int *i)
 	return NULL;
 }
 
+/* An option without value. 0: it is none. */
+static int parse_flag(struct arguments *a, const char *word)
+{
+	if (!strcmp(word, "--check"))
+		a->mode = CHECK;
+	else if (!strcmp(word, "--models"))
+		a->mode = MODELS;
+	else if (!strcmp(word, "--part"))
+		a->part = 1;
+	else if (!strcmp(word, "--strict"))
+		a->strict = 1;
+	else if (!strcmp(word, "--json"))
+		a->json = 1;
+	else if (!strcmp(word, "--summary"))
+		a->summary = 1;
+	else if (!strcmp(word, "--names"))
+		a->names = 1;
+	else
+		return 0;
+	return 1;
+}
+
+/* An option with a value. 1, or -1 after a sentence. */
+static int parse_valued(struct arguments *a, int argc, char **argv, int *i)
+{
+	const char *word = argv[*i], *value;
+
+	if (strcmp(word, "--backend") && strcmp(word, "-o") && strcmp(word, "--against")) {
+		fprintf(stderr,
+			"pem-codegen: error: there is no option '%s': expected --backend, -o, "
+			"--check, "
+			"--models or --help\n",
+			word);
+		return -1;
+	}
+	value = value_of(argc, argv, i);
+	if (!value)
+		return -1;
+	if (!strcmp(word, "-o")) {
+		a->directory = value;
+	} else if (!strcmp(word, "--against")) {
+		a->old_files[a->old_count++] = argv[*i];
+	} else {
+		a->backend = find_backend(value);
+		if (!a->backend)
+			return -1;
+	}
+	return 1;
+}
+
 /* 1: go on; 0: done; -1: wrong. */
 static int parse_arguments(struct arguments *a, int argc, char **argv)
 {
-	const char *value;
-	int i, words = 0;
+	int i, words = 0, r;
 
 	a->files = argv + 1; /* files are moved to the front; never past the word being read */
+	a->old_files = pem_xrealloc(NULL, (size_t)argc + 1, sizeof(*a->old_files));
 	for (i = 1; i < argc; i++) {
 		if (words || argv[i][0] != '-' || !argv[i][1]) {
 			a->files[a->file_count++] = argv[i];
@@ -108,24 +192,13 @@ static int parse_arguments(struct arguments *a, int argc, char **argv)
 		} else if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
 			print_help();
 			return 0;
-		} else if (!strcmp(argv[i], "--check")) {
-			a->check = 1;
-		} else if (!strcmp(argv[i], "--backend")) {
-			value = value_of(argc, argv, &i);
-			a->backend = value ? find_backend(value) : NULL;
-			if (!a->backend)
-				return -1;
-		} else if (!strcmp(argv[i], "-o")) {
-			a->directory = value_of(argc, argv, &i);
-			if (!a->directory)
-				return -1;
-		} else {
-			fprintf(stderr,
-				"pem-codegen: error: there is no option '%s': expected --backend, "
-				"-o, "
-				"--check or --help\n",
-				argv[i]);
-			return -1;
+		} else if (!strcmp(argv[i], "--backends")) {
+			print_backends();
+			return 0;
+		} else if (!parse_flag(a, argv[i])) {
+			r = parse_valued(a, argc, argv, &i);
+			if (r < 0)
+				return r;
 		}
 	}
 	return 1;
@@ -136,13 +209,16 @@ static int is_complete(const struct arguments *a)
 	if (!a->file_count)
 		fprintf(stderr,
 			"pem-codegen: error: no spec was named: expected one or more FILE.xml\n");
-	else if (!a->check && !a->backend)
+	else if (a->mode == GENERATE && !a->backend)
 		fprintf(stderr,
 			"pem-codegen: error: no backend was named: expected --backend NAME, "
 			"see --help\n");
-	else if (!a->check && (!a->directory || !a->directory[0]))
+	else if (a->mode == GENERATE && (!a->directory || !a->directory[0]))
 		fprintf(stderr,
 			"pem-codegen: error: no output folder was named: expected -o DIR\n");
+	else if (a->mode != CHECK && (a->old_count || a->strict || a->json || a->summary))
+		fprintf(stderr, "pem-codegen: error: --against, --strict, --json and --summary go "
+				"with --check\n");
 	else
 		return 1;
 	return 0;
@@ -151,37 +227,111 @@ static int is_complete(const struct arguments *a)
 /* The statuses of pem, which runs us. */
 enum { DONE, WRONG_INPUT, NOT_WRITTEN = 3 };
 
-static int run(const struct arguments *a)
+static void load(struct pem_spec_set *set, char **files, int count)
+{
+	int i;
+
+	for (i = 0; i < count; i++)
+		pem_spec_set__load(set, files[i]);
+	pem_spec_set__resolve(set);
+	pem_spec_set__check(set);
+	pem_spec_set__layout(set);
+}
+
+static int is_sound(const struct pem_spec_set *set)
+{
+	return set->error_count == set->warning_count;
+}
+
+static int generate(const struct arguments *a)
 {
 	struct pem_spec_set set = {0};
 	struct pem_output *out = NULL;
-	int i, status;
+	int status = WRONG_INPUT;
 
-	for (i = 0; i < a->file_count; i++)
-		pem_spec_set__load(&set, a->files[i]);
-	pem_spec_set__resolve(&set);
-	pem_spec_set__check(&set);
-	pem_spec_set__layout(&set);
-	pem_spec_set__print_errors(&set, a->check, stderr);
-	status = set.error_count != set.warning_count ? WRONG_INPUT : DONE;
-	if (status == DONE && !a->check) {
+	load(&set, a->files, a->file_count);
+	pem_spec_set__print_errors(&set, 0, stderr);
+	if (is_sound(&set)) {
 		out = pem_output__new();
 		a->backend->emit(&set, out);
-		if (pem_output__commit(out, a->directory, stderr))
-			status = NOT_WRITTEN;
+		status = pem_output__commit(out, a->directory, stderr) ? NOT_WRITTEN : DONE;
 	}
+	if (status == DONE && a->names)
+		pem_print_names(&set, out, stdout);
 	pem_output__free(out);
 	pem_spec_set__free(&set);
-	pem_spec_set__cleanup();
 	return status;
+}
+
+static int check(const struct arguments *a)
+{
+	struct pem_spec_set set = {0}, old = {0};
+	int status;
+
+	load(&set, a->files, a->file_count);
+	load(&old, a->old_files, a->old_count);
+	if (!is_sound(&old)) {
+		pem_spec_set__print_errors(&old, 0, stderr);
+		fprintf(stderr,
+			"pem-codegen: error: what --against names is wrong itself: expected a "
+			"spec that was in use\n");
+		status = WRONG_INPUT;
+	} else {
+		if (a->old_count && is_sound(&set))
+			pem_spec_set__compare(&set, &old, !a->part);
+		status = !is_sound(&set) || (a->strict && set.warning_count) ? WRONG_INPUT : DONE;
+		if (a->json)
+			pem_print_json(&set, stdout);
+		else
+			pem_spec_set__print_errors(&set, 1, stderr);
+		if (a->summary)
+			pem_print_summary(&set, a->json ? stderr : stdout);
+	}
+	pem_spec_set__free(&set);
+	pem_spec_set__free(&old);
+	return status;
+}
+
+/* Each file by itself: one that is wrong, or says the same as another, is nothing to the others. */
+static int print_models(const struct arguments *a)
+{
+	struct pem_spec_set set = {0};
+	int i, status = DONE;
+
+	for (i = 0; i < a->file_count; i++) {
+		load(&set, &a->files[i], 1);
+		pem_spec_set__print_errors(&set, 0, stderr);
+		if (is_sound(&set))
+			pem_print_model(&set, i, stdout);
+		else
+			status = WRONG_INPUT;
+		pem_spec_set__free(&set);
+	}
+	return status;
+}
+
+static int run(const struct arguments *a)
+{
+	switch (a->mode) {
+	case CHECK:
+		return check(a);
+	case MODELS:
+		return print_models(a);
+	default:
+		return generate(a);
+	}
 }
 
 int main(int argc, char **argv)
 {
 	struct arguments a = {0};
-	int r = parse_arguments(&a, argc, argv);
+	int r = parse_arguments(&a, argc, argv), status = r < 0 ? WRONG_INPUT : DONE;
 
-	if (r <= 0)
-		return r < 0 ? WRONG_INPUT : DONE;
-	return is_complete(&a) ? run(&a) : WRONG_INPUT;
+	if (r > 0)
+		status = is_complete(&a) ? run(&a) : WRONG_INPUT;
+	free(a.old_files);
+	pem_spec_set__cleanup();
+	if (fflush(stdout) && status == DONE)
+		status = NOT_WRITTEN;
+	return status;
 }

@@ -194,6 +194,8 @@ void pem_spec_set__resolve(struct pem_spec_set *set);
 void pem_spec_set__check(struct pem_spec_set *set);
 /* Compute offsets and sizes. */
 void pem_spec_set__layout(struct pem_spec_set *set);
+/* Put errors in the order of files, lines and columns. */
+void pem_spec_set__sort_errors(struct pem_spec_set *set);
 /* Print all errors, and if asked warnings, by file, line and column: FILE:LINE:COLUMN: error: TEXT. */
 void pem_spec_set__print_errors(struct pem_spec_set *set, int warnings, FILE *out);
 void pem_spec_set__free(struct pem_spec_set *set);

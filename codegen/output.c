@@ -48,6 +48,11 @@ FILE *pem_output__file(struct pem_output *out, const char *name)
 	return file->stream;
 }
 
+const char *pem_output__name(const struct pem_output *out, size_t i)
+{
+	return i < out->count ? out->files[i]->name : NULL;
+}
+
 /* Does the file at path hold just these bytes? */
 static int is_unchanged(const char *path, const char *text, size_t bytes)
 {

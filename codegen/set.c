@@ -90,13 +90,18 @@ static int compare_errors(const void *a, const void *b, void *set)
 	return error_before(set, a, b) ? -1 : error_before(set, b, a);
 }
 
+void pem_spec_set__sort_errors(struct pem_spec_set *set)
+{
+	if (set->error_count)
+		qsort_r(set->errors, set->error_count, sizeof(*set->errors), compare_errors, set);
+}
+
 void pem_spec_set__print_errors(struct pem_spec_set *set, int warnings, FILE *out)
 {
 	const struct pem_spec_error *error;
 	size_t i;
 
-	if (set->error_count)
-		qsort_r(set->errors, set->error_count, sizeof(*set->errors), compare_errors, set);
+	pem_spec_set__sort_errors(set);
 	for (i = 0; i < set->error_count; i++) {
 		error = &set->errors[i];
 		if (error->is_warning && !warnings)

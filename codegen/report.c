@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * report.c - what pem-codegen prints: mistakes for programs, sums for people, names and models for pem
+ *
+ * Not here: mistakes for people and their editors (set.c).
+ */
+#include "report.h"
+
+#include <stdlib.h>
+
+static void put_json_text(FILE *out, const char *text)
+{
+	fputc('"', out);
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			fprintf(out, "\\%c", *text);
+		else if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			fprintf(out, "\\u%04x", (unsigned)*text);
+		else
+			fputc(*text, out);
+	}
+	fputc('"', out);
+}
+
+void pem_print_json(struct pem_spec_set *set, FILE *out)
+{
+	const struct pem_spec_error *error;
+	size_t i;
+
+	pem_spec_set__sort_errors(set);
+	fputc('[', out);
+	for (i = 0; i < set->error_count; i++) {
+		error = &set->errors[i];
+		fputs(i ? ",\n  {\"file\": " : "\n  {\"file\": ", out);
+		put_json_text(out, error->path);
+		fprintf(out, ", \"line\": %d, \"column\": %d, \"severity\": \"%s\", \"message\": ",
+			error->at.line, error->at.column, error->is_warning ? "warning" : "error");
+		put_json_text(out, error->text);
+		fputc('}', out);
+	}
+	fputs(set->error_count ? "\n]\n" : "]\n", out);
+}
+
+static void put_count(FILE *out, size_t count, const char *what)
+{
+	fprintf(out, "%zu %s%s", count, what, count == 1 ? "" : "s");
+}
+
+void pem_print_summary(const struct pem_spec_set *set, FILE *out)
+{
+	size_t events = 0, i;
+
+	for (i = 0; i < set->count; i++)
+		events += set->specs[i].event_count;
+	put_count(out, events, "event");
+	fputs(" in ", out);
+	put_count(out, set->count, "spec");
+	fputs(": ", out);
+	put_count(out, set->error_count - set->warning_count, "error");
+	fputs(", ", out);
+	put_count(out, set->warning_count, "warning");
+	fputc('\n', out);
+}
+
+void pem_print_names(const struct pem_spec_set *set, const struct pem_output *generated, FILE *out)
+{
+	size_t i;
+
+	for (i = 0; i < set->count; i++)
+		fprintf(out, "provider %s\n", set->specs[i].provider);
+	for (i = 0; pem_output__name(generated, i); i++)
+		fprintf(out, "file %s\n", pem_output__name(generated, i));
+}
+
+void pem_print_model(const struct pem_spec_set *set, int index, FILE *out)
+{
+	const struct pem_spec *spec = &set->specs[0];
+	const struct pem_spec_event *event;
+	char *text = NULL;
+	size_t bytes, i;
+	FILE *f = open_memstream(&text, &bytes);
+
+	if (!f)
+		return;
+	fprintf(f, "pem-model\t%d\n", PEM_MODEL_VERSION);
+	for (i = 0; i < spec->event_count; i++)
+		pem_put_model(f, &spec->events[i]);
+	if (!fclose(f)) {
+		fprintf(out, "spec\t%d\t%zu\t%zu\n", index, spec->event_count, bytes);
+		for (i = 0; i < spec->event_count; i++) {
+			event = &spec->events[i];
+			fprintf(out, "%08x\t%d\t%d\n", event->id, event->at.line, event->at.column);
+		}
+		fputs(text, out);
+	}
+	free(text);
+}
