@@ -42,6 +42,14 @@ $(B)/gen/keywords.inc: codegen/keywords.c
 
 $(B)/obj/cli/spec_import.o: $(B)/gen/keywords.inc
 
+# Names of the specs that are built in, which need not be looked for.
+$(B)/gen/cli/builtin_specs.h: $(sort $(wildcard spec/*/*.xml))
+	@mkdir -p $(@D)
+	$(Q){ echo 'static const char *const builtin_specs[] = {'; printf '\t"%s",\n' $(notdir $^); echo '	NULL,'; echo '};'; } > $@
+
+$(B)/obj/cli/specs.o: $(B)/gen/cli/builtin_specs.h
+INC_cli += -I$(B)/gen/cli
+
 $(CLI_OBJ): ALL_CFLAGS += $(CLI_CFLAGS)
 
 # In the build tree and installed alike, libpem lies in ../lib.

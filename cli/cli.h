@@ -172,15 +172,16 @@ struct cli_patterns {
 int cli_patterns__add(struct cli_patterns *patterns, const char *list);
 void cli_patterns__free(struct cli_patterns *patterns);
 /*
- * The set that the patterns name; without any, all stub and kernel events and the counters that can be had here.
+ * The set that the patterns name; without any, all stub and kernel events and the counters that can be had here, each
+ * up to level info.
  * samples: also periodic samples, which only a log can hold.
  */
 struct pem_event_set *cli_choose_events(struct pem_session *session,
 					const struct cli_patterns *patterns, bool samples,
 					struct pem_error *error);
 
-/* Is there such a command? CLI_DONE; CLI_NOT_FOUND or CLI_NOT_EXECUTABLE, said. */
-int cli_command__check(const char *name);
+/* Is there such a command? CLI_DONE, with its path in file; CLI_NOT_FOUND or CLI_NOT_EXECUTABLE, said. */
+int cli_command__check(const char *name, char *file, size_t bytes);
 
 struct cli_run {
 	struct pem_session *session;
@@ -234,7 +235,61 @@ int cli_plugins__visit(const char *prefix,
 const struct pem_exporter *cli_exporter__load(const char *path, void **handle,
 					      struct pem_error *error);
 
-/* Replace this program by pem-codegen with these arguments (argv[0] is set here). Returns a status on failure only. */
-int cli_codegen__exec(char **argv);
+/* --- pem-codegen, which knows what a spec may be (codegen.c) --- */
+
+/* Words for pem-codegen, growing; add says so and returns false without memory. */
+struct cli_words {
+	char **text; /* ends in NULL; [0] is the program's */
+	size_t count;
+	size_t capacity;
+};
+bool cli_words__add(struct cli_words *words, const char *text);
+void cli_words__free(struct cli_words *words);
+
+/* Replace this program by pem-codegen. Returns a status on failure only. */
+int cli_codegen__exec(struct cli_words *words);
+/*
+ * Run pem-codegen to its end. out is what it printed, to be freed; so are errors, or NULL: they go to standard error.
+ * Its exit status, or a status after saying why it could not run.
+ */
+int cli_codegen__read(struct cli_words *words, char **out, char **errors);
+
+/* --- specs that are not built in (specs.c, spec_files.c) --- */
+
+/* Who named a spec: what is wrong with it matters accordingly. */
+enum cli_spec_origin {
+	CLI_SPEC_INSTALLED, /* PREFIX/share/pem/spec */
+	CLI_SPEC_PATH, /* PEM_SPEC_PATH */
+	CLI_SPEC_BESIDE, /* the folder of the program to be recorded */
+};
+struct cli_spec_file {
+	char *path;
+	enum cli_spec_origin origin;
+	uint64_t device, inode;
+};
+struct cli_spec_files {
+	struct cli_spec_file *files;
+	size_t count;
+	size_t capacity;
+};
+/* Add a file, once; 0 or -errno. */
+int cli_spec_files__add(struct cli_spec_files *files, const char *path,
+			enum cli_spec_origin origin);
+/*
+ * Add the specs of a folder, by name: files *.xml whose root element is <spec>. depth: of folders in it to look into.
+ * skip: names to leave out, or NULL. Returns 0, or -errno of opening the folder.
+ */
+int cli_spec_files__add_folder(struct cli_spec_files *files, const char *folder, unsigned int depth,
+			       enum cli_spec_origin origin, const char *const *skip);
+void cli_spec_files__free(struct cli_spec_files *files);
+/* The folder where an installation keeps the catalogue's specs. 0 or -errno. */
+int cli_spec_folder(char *path, size_t bytes);
+
+/*
+ * Let a session know the specs that are installed beside the catalogue's, named by PEM_SPEC_PATH, or lie in the folder of
+ * a command (NULL: none is run). CLI_DONE, or a status, said: a spec that PEM_SPEC_PATH names is wrong. Others that
+ * are wrong are named in a warning, unless quiet. Without such specs it costs a look into a folder.
+ */
+int cli_specs__load(struct pem_session *session, const char *command, bool quiet);
 
 #endif

@@ -1,68 +1,247 @@
 // SPDX-License-Identifier: MIT
 /*
- * gen.c - pem gen: makes stubs out of an event spec, by running pem-codegen
+ * gen.c - pem gen: makes stubs out of event specs in a language, by running pem-codegen, and says what to do with them
  */
 #include "cli.h"
 
 #include <getopt.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { OPT_LANG = 256 };
+enum { OPT_LANG = 256, OPT_BACKEND };
 
 static const struct cli_option options[] = {
-	{OPT_LANG, "lang", "LANG", "Language of the stubs: c. Default: c."},
+	{OPT_LANG, "lang", "LANG",
+	 "Language of the stubs: c, c++, fortran, java, python or rust. Default: c."},
+	{OPT_BACKEND, "backend", "NAME",
+	 "With --lang c, who gets the events: pem (the default), usdt (probes for bpftrace and "
+	 "perf), lttng-ust, "
+	 "or none (the calls compile to nothing)."},
 	{'o', "output", "DIR", "Folder to write into. Default: the current one."},
+	{'q', "quiet", NULL, "Say nothing but what is wrong."},
 	{0},
 };
 
+/* How to build a program with what was made: %o the folder, %i where pem's headers are, %p the provider. */
+struct language {
+	const char *name;
+	const char *backend; /* of pem-codegen */
+	const char *build;
+};
+
+static const struct language languages[] = {
+	{"c", "c", "cc -O2 -I%o%i program.c -o program -ldl"},
+	{"c++", "c++", "c++ -std=c++17 -O2 -I%o%i program.cpp -o program -ldl"},
+	{"fortran", "fortran",
+	 "cc -O2 -c -I%o%i %o/%p_symbols.c; gfortran -O2 -J. %o/pem_%p.f90 program.f90 "
+	 "%p_symbols.o -ldl "
+	 "-o program"},
+	{"java", "java", "see the first lines of %o/%p_jni.c"},
+	{"python", "python", "see the first lines of %o/pem_%p.py"},
+	{"rust", "rust", "in Cargo.toml: pem_%p = { path = \"%o/pem_%p\" }"},
+};
+
+/* For C: who serves the stubs. */
+static const struct language servers[] = {
+	{"pem", "c", "cc -O2 -I%o%i program.c -o program -ldl"},
+	{"usdt", "usdt", "cc -O2 -I%o program.c -o program"},
+	{"lttng-ust", "lttng-ust",
+	 "cc -O2 -I%o program.c %o/%p_lttng.c -o program -llttng-ust -ldl"},
+	{"none", "none", "cc -O2 -I%o program.c -o program"},
+};
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static const struct language *find(const struct language *table, size_t count, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		if (strcmp(table[i].name, name) == 0)
+			return &table[i];
+	return NULL;
+}
+
+/* "c, c++ and java": those of a table that this pem-codegen can make. The result holds for a while, as cli_format's. */
+static const char *those_there(const struct language *table, size_t count)
+{
+	struct cli_words words = {0};
+	char *out = NULL, *line;
+	const char *text = "";
+	size_t i;
+
+	if (cli_words__add(&words, "--backends") &&
+	    cli_codegen__read(&words, &out, NULL) == CLI_DONE) {
+		for (i = 0; i < count; i++) {
+			line = strstr(out, cli_format("%s\n", table[i].backend));
+			if (line != NULL && (line == out || line[-1] == '\n'))
+				text = cli_format("%s%s%s", text, *text != '\0' ? ", " : "",
+						  table[i].name);
+		}
+	}
+	cli_words__free(&words);
+	free(out);
+	return text;
+}
+
+static const struct language *choose(const struct cli_verb *verb, const char *language,
+				     const char *backend)
+{
+	const struct language *chosen = find(languages, COUNT(languages), language);
+
+	if (chosen == NULL) {
+		cli_usage_error(verb, "no stubs in language '%s': there is %s", language,
+				those_there(languages, COUNT(languages)));
+		return NULL;
+	}
+	if (backend == NULL)
+		return chosen;
+	if (strcmp(language, "c") != 0) {
+		cli_usage_error(verb, "--backend goes with --lang c alone: stubs in %s are pem's",
+				language);
+		return NULL;
+	}
+	chosen = find(servers, COUNT(servers), backend);
+	if (chosen == NULL)
+		cli_usage_error(verb, "no backend '%s': there is %s", backend,
+				those_there(servers, COUNT(servers)));
+	return chosen;
+}
+
+/* " -IDIR", where the compiler does not look anyway; "" where it does. */
+static const char *include_flag(void)
+{
+	static const char *const places[] = {"/../include", "/../../spec/abi"};
+	char folder[PATH_MAX], path[PATH_MAX];
+	size_t i;
+
+	if (cli_program_folder(folder, sizeof(folder)) < 0)
+		return "";
+	for (i = 0; i < COUNT(places); i++) {
+		if (realpath(cli_format("%s%s", folder, places[i]), path) != NULL &&
+		    access(cli_format("%s/pem/stub.h", path), R_OK) == 0)
+			return strcmp(path, "/usr/include") == 0 ||
+					       strcmp(path, "/usr/local/include") == 0
+				       ? ""
+				       : cli_format(" -I%s", path);
+	}
+	return "";
+}
+
+static void print_build(const char *form, const char *output, const char *provider)
+{
+	printf("build it in:  ");
+	for (; *form != '\0'; form++) {
+		if (form[0] != '%')
+			putchar(*form);
+		else if (*++form == 'o')
+			fputs(output, stdout);
+		else if (*form == 'i')
+			fputs(include_flag(), stdout);
+		else
+			fputs(provider, stdout);
+	}
+	putchar('\n');
+}
+
+/* names: lines "provider NAME" and "file NAME". */
+static void tell(const struct language *chosen, const char *output, char *names)
+{
+	char *line, *provider = NULL;
+	size_t files = 0;
+
+	printf("wrote:        ");
+	while ((line = strsep(&names, "\n")) != NULL) {
+		if (strncmp(line, "provider ", 9) == 0 && provider == NULL)
+			provider = line + 9;
+		if (strncmp(line, "file ", 5) != 0)
+			continue;
+		if (files < 4)
+			printf("%s%s/%s", files != 0 ? " " : "", output, line + 5);
+		files++;
+	}
+	if (files > 4)
+		printf(" and %zu more", files - 4);
+	putchar('\n');
+	print_build(chosen->build, output, provider != NULL ? provider : "PROVIDER");
+	if (strcmp(chosen->backend, "c") == 0 ||
+	    find(servers, COUNT(servers), chosen->name) == NULL)
+		printf("and record:   pem record -- ./program\n");
+}
+
+static int generate(const struct language *chosen, const char *output, char **files, int count,
+		    bool quiet)
+{
+	struct cli_words words = {0};
+	int status = CLI_FAILED, i;
+	char *names = NULL;
+
+	if (!cli_words__add(&words, "--names") || !cli_words__add(&words, "--backend") ||
+	    !cli_words__add(&words, chosen->backend) || !cli_words__add(&words, "-o") ||
+	    !cli_words__add(&words, output) || !cli_words__add(&words, "--"))
+		goto end;
+	for (i = 0; i < count; i++)
+		if (!cli_words__add(&words, files[i]))
+			goto end;
+	status = cli_codegen__read(&words, &names, NULL);
+	if (status == CLI_DONE && !quiet)
+		tell(chosen, output, names);
+end:
+	cli_words__free(&words);
+	free(names);
+	return status;
+}
+
 static int run(const struct cli_verb *verb, int argc, char **argv)
 {
-	const char *language = "c", *output = ".";
-	char **words;
-	int code, i, n = 1;
+	const char *language = "c", *backend = NULL, *output = ".";
+	const struct language *chosen;
+	bool quiet = false;
+	int code;
 
 	while ((code = cli_option__next(verb, argc, argv)) != -1) {
 		if (code == CLI_OPTION_BAD)
 			return CLI_WRONG_INPUT;
 		if (code == OPT_LANG)
 			language = optarg;
+		else if (code == OPT_BACKEND)
+			backend = optarg;
+		else if (code == 'q')
+			quiet = true;
 		else
 			output = optarg;
 	}
-	if (strcmp(language, "c") != 0)
-		return cli_usage_error(verb, "no stubs in language '%s': there is c", language);
+	chosen = choose(verb, language, backend);
+	if (chosen == NULL)
+		return CLI_WRONG_INPUT;
 	if (optind == argc)
 		return cli_usage_error(verb, "no spec given");
-	words = calloc((size_t)argc + 6, sizeof(*words));
-	if (words == NULL)
-		return cli_error(CLI_FAILED, "no memory");
-	words[n++] = (char *)"--backend";
-	words[n++] = (char *)"c";
-	words[n++] = (char *)"-o";
-	words[n++] = (char *)output;
-	for (i = optind; i < argc; i++)
-		words[n++] = argv[i];
-	code = cli_codegen__exec(words);
-	free(words);
-	return code;
+	if (*output == '\0')
+		return cli_usage_error(verb, "-o needs the name of a folder");
+	return cli_finish_output(generate(chosen, output, argv + optind, argc - optind, quiet));
 }
 
 const struct cli_verb cli_gen = {
 	.name = "gen",
 	.summary = "make stubs out of an event spec",
-	.usage = "gen [--lang c] [-o DIR] FILE.xml...",
-	.text = "Makes, for each spec, a C header PROVIDER.h with one inline function per event: "
-		"include "
-		"it, call pem_notify_CLASS_SPECIFIER(), and pem record sees the event. The header "
-		"needs no "
-		"library: without libpem in the process its stubs do nothing. Nothing is rewritten "
-		"that "
-		"would not change.",
-	.examples = "pem gen --lang c game.xml -o gen\n"
-		    "                            gen/game.h\n"
-		    "pem gen events/*.xml -o gen several specs at once\n"
-		    "pem spec check game.xml     only look whether it is right",
+	.usage = "gen [--lang c|c++|fortran|java|python|rust] [-o DIR] [-q] FILE.xml...\n"
+		 "gen --lang c --backend pem|usdt|lttng-ust|none [-o DIR] [-q] FILE.xml...",
+	.text = "Makes, for each spec, one function per event in the language of your program, and "
+		"says what was "
+		"written and how to build with it. Call the function where the event happens, and "
+		"pem record sees "
+		"it, beside everyone else's. While nobody records, a call costs next to nothing, "
+		"and without pem "
+		"at run time it does nothing. A spec that is wrong gets every mistake named, and "
+		"then nothing is "
+		"written; files that would not change are left alone.",
+	.examples = "pem gen shop.xml            ./shop.h, for C\n"
+		    "pem gen --lang python shop.xml -o gen\n"
+		    "                            a module pem_shop in gen/\n"
+		    "pem gen --lang c --backend usdt shop.xml\n"
+		    "                            the same calls as probes for bpftrace\n"
+		    "pem spec check shop.xml     only look whether it is right",
 	.options = options,
 	.run = run,
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * plugin.c - what lies beside this program: plugins, pem-codegen, libraries
+ * plugin.c - what lies beside this program: plugins and libraries
  *
  * The build tree and an installation look alike: PREFIX/bin/pem, PREFIX/lib/libpem.so.1, PREFIX/lib/pem/NAME.so.
  * A library folder elsewhere (LIBDIR) is found through libpem, which the loader has found already.
@@ -217,23 +217,4 @@ const struct pem_exporter *cli_exporter__load(const char *path, void **handle,
 	dlclose(*handle);
 	*handle = NULL;
 	return NULL;
-}
-
-int cli_codegen__exec(char **argv)
-{
-	char path[PATH_MAX];
-	int rc = cli_program_folder(path, sizeof(path) - 16);
-
-	if (rc < 0)
-		return cli_error(CLI_FAILED, "cannot find this program's folder: %s",
-				 strerror(-rc));
-	strcat(path, "/pem-codegen");
-	argv[0] = path;
-	fflush(stdout);
-	execv(path, argv);
-	if (errno == ENOENT)
-		return cli_error(CLI_NOT_HERE,
-				 "there is no %s: it is built with libxml2 at hand (make deps)",
-				 path);
-	return cli_error(CLI_FAILED, "cannot run %s: %s", path, strerror(errno));
 }

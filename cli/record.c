@@ -21,7 +21,8 @@ enum { OPT_NO_LIBC = 256, OPT_OVERWRITE, OPT_BUFFER };
 
 static const struct cli_option options[] = {
 	{'e', "events", "EV,...",
-	 "Events to record: names or patterns ('OS::*', 'Sched', '*Fault'). Default: all stub and "
+	 "Events to record: names or patterns ('OS::*', 'Sched', '*Fault'), or a layer (OS): its "
+	 "usual events. Default: all usual stub and "
 	 "kernel events, and the counters that can be had here."},
 	{'o', "output", "DIR",
 	 "The trace's folder, which must not exist or be empty. Default: pem-trace-COMMAND-N "
@@ -266,13 +267,14 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 	struct record r = {.session = {.size = sizeof(r.session), .log = cli_log}};
 	struct pem_error error = {{0}};
 	struct pem_session *session = NULL;
+	char program[PATH_MAX];
 	struct pem_log *log;
 	int status;
 
 	r.session.log_arg = &r.quiet;
 	status = parse(verb, &r, argc, argv);
 	if (status == CLI_DONE)
-		status = cli_command__check(r.command[0]);
+		status = cli_command__check(r.command[0], program, sizeof(program));
 	if (status != CLI_DONE)
 		goto end;
 	session = pem_session__open(&r.session, &error);
@@ -280,7 +282,9 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 		status = cli_error(cli_status_of_errno(errno), "%s", error.text);
 		goto end;
 	}
-	status = open_log(&r, session, &log);
+	status = cli_specs__load(session, program, r.quiet);
+	if (status == CLI_DONE)
+		status = open_log(&r, session, &log);
 	if (status == CLI_DONE)
 		status = record(&r, session, log);
 end:

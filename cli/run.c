@@ -71,7 +71,8 @@ struct pem_event_set *cli_choose_events(struct pem_session *session,
 		bool counter = event->source_kind == PEM_SOURCE_PERF ||
 			       event->source_kind == PEM_SOURCE_SAMPLE;
 
-		if (event->source_kind == PEM_SOURCE_SAMPLE && !samples)
+		if ((event->source_kind == PEM_SOURCE_SAMPLE && !samples) ||
+		    event->level > PEM_LEVEL_INFO || strcmp(event->layer, "APP") == 0)
 			continue;
 		/* A kernel event that can't be had leaves a gap with its reason in the trace; a counter just lacks. */
 		if (!counter || pem_session__can_deliver(session, event, NULL) == 1)
@@ -96,22 +97,22 @@ static int check_file(const char *path)
 	return access(path, X_OK) == 0 ? 0 : -errno;
 }
 
-int cli_command__check(const char *name)
+int cli_command__check(const char *name, char *file, size_t bytes)
 {
 	const char *path = getenv("PATH");
 	int found = -ENOENT, rc;
 
 	if (strchr(name, '/') != NULL) {
+		snprintf(file, bytes, "%s", name);
 		found = check_file(name);
 	} else {
 		if (path == NULL)
 			path = "/usr/local/bin:/bin:/usr/bin";
 		while (found != 0) {
 			size_t n = strcspn(path, ":");
-			char file[PATH_MAX];
 
-			snprintf(file, sizeof(file), "%.*s/%s", n != 0 ? (int)n : 1,
-				 n != 0 ? path : ".", name);
+			snprintf(file, bytes, "%.*s/%s", n != 0 ? (int)n : 1, n != 0 ? path : ".",
+				 name);
 			rc = check_file(file);
 			/* A folder that this user may not search holds no command for this user, says a shell. */
 			if (rc == 0 || (rc == -EACCES && access(file, F_OK) == 0))

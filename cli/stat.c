@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -501,11 +502,12 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 		.size = sizeof(session_options), .log = cli_log, .log_arg = &s.quiet};
 	struct pem_session *session = NULL;
 	struct pem_error error = {{0}};
+	char program[PATH_MAX];
 	unsigned int g;
 	int status = parse(verb, &s, argc, argv);
 
 	if (status == CLI_DONE)
-		status = cli_command__check(s.command[0]);
+		status = cli_command__check(s.command[0], program, sizeof(program));
 	if (status == CLI_DONE)
 		status = open_output(&s);
 	if (status != CLI_DONE)
@@ -515,7 +517,9 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 		status = cli_error(cli_status_of_errno(errno), "%s", error.text);
 		goto end;
 	}
-	status = register_all(&s, session);
+	status = cli_specs__load(session, program, s.quiet);
+	if (status == CLI_DONE)
+		status = register_all(&s, session);
 	if (status == CLI_DONE)
 		status = count_command(&s, session);
 end:

@@ -135,18 +135,51 @@ def list_as_json():
     events = json.loads(out)
     assert isinstance(events, list) and len(events) >= 20, len(events)
     for event in events:
-        equal(set(event), {"name", "layer", "description", "source", "available", "reason", "fields"},
-              "members")
-        assert event["name"].startswith(event["layer"] + "::"), event
+        equal(set(event), {"name", "layer", "class", "specifier", "id", "version", "level", "since", "deprecated",
+                           "description", "meaning", "group", "scope", "source", "sources", "available", "reason",
+                           "fields"}, "members")
+        equal(event["name"], "::".join((event["layer"], event["class"], event["specifier"])), "name")
         assert isinstance(event["available"], bool)
         equal(event["reason"] == "", event["available"], "a reason if and only if not here")
         for field in event["fields"]:
-            equal(set(field), {"name", "type", "unit", "description"}, "members of a field")
-    rc, table, _ = run([PEM, "list"])
+            equal(set(field) - {"labelKind", "labels"},
+                  {"name", "type", "max", "unit", "role", "base", "description"}, "members of a field")
+    rc, table, _ = run([PEM, "list", "*"])
     equal(rc, 0, "status")
     lines = table.split("\n\n")[0].splitlines()[1:]
     rows = {line.split()[0]: line.split()[1] for line in lines if line[0] != " "}
     equal(rows, {e["name"]: "yes" if e["available"] else "no" for e in events}, "table")
+
+
+@test
+def list_is_a_page_of_classes():
+    "list alone counts the events of each layer and class, all and those that can be had here"
+    events = json.loads(run([PEM, "list", "--json"])[1])
+    rc, table, err = run([PEM, "list"])
+    equal((rc, err), (0, ""), "status and errors")
+    rows = [line.split() for line in table.split("\n\n")[0].splitlines()[1:]]
+    counts = {row[0]: [int(n) for n in row[1:4]] for row in rows}
+    for key in ("layer", "class"):
+        for name in {e[key] for e in events}:
+            some = [e for e in events if e[key] == name]
+            equal(counts[name], [len(some), sum(e["available"] for e in some),
+                                 sum(e["level"] in ("error", "warning", "info") for e in some)], name)
+    assert "%d of %d events" % (sum(e["available"] for e in events), len(events)) in table, table
+    for reason in {e["reason"] for e in events} - {""}:
+        assert " ".join(reason.split()[-4:]) in " ".join(table.split()), reason
+
+
+@test
+def list_tells_all_of_an_event():
+    "list -v tells what a field is called, of which type, unit and role, and what it holds"
+    rc, out, err = run([PEM, "list", "-v", "APP::Libc::Malloc"], env={"COLUMNS": "200"})
+    equal((rc, err), (0, ""), "status and errors")
+    event = json.loads(run([PEM, "list", "--json", "APP::Libc::Malloc"])[1])[0]
+    for text in (event["description"], event["meaning"], event["group"], "by " + event["scope"], event["level"]):
+        assert text in out, (text, out)
+    for field in event["fields"]:
+        row = [line for line in out.splitlines() if line.startswith("  %s " % field["name"])]
+        assert row and all(field[k] in row[0] for k in ("type", "unit", "role", "description")), (field, out)
 
 
 @test
@@ -276,14 +309,14 @@ def mark_outside_a_recording():
 
 @test
 def gen_and_spec_run_codegen():
-    "gen writes a header; spec check is silent on a right spec, and names the line of a wrong one"
+    "gen writes a header; spec check counts what is right, and names the line of what is wrong"
     spec = ROOT + "/spec/app/phase.xml"
     folder = tmp()
     rc, _, err = run([PEM, "gen", "--lang", "c", spec, "-o", folder + "/gen"])
     equal((rc, err), (0, ""), "gen")
     equal(os.listdir(folder + "/gen"), ["phase.h"], "files")
     rc, out, err = run([PEM, "spec", "check", spec])
-    equal((rc, out, err), (0, "", ""), "check of a right spec")
+    equal((rc, out, err), (0, "2 events in 1 spec: 0 errors, 0 warnings\n", ""), "check of a right spec")
     with open(spec) as right, open(folder + "/wrong.xml", "w") as wrong:
         wrong.write(right.read().replace("type='string'", "type='strnig'", 1))
     rc, _, err = run([PEM, "spec", "check", folder + "/wrong.xml"])

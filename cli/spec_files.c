@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT
+/*
+ * spec_files.c - which files are specs: lists of them, by name or by folder
+ *
+ * Not here: what is in them (pem-codegen), which folders pem looks into by itself (specs.c).
+ */
+#include "cli.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SNIFF_BYTES 16384u /* a licence in a comment may stand before the root element */
+#define ENTRIES_MAX 20000u /* of a folder, looked at */
+#define FILES_MAX 1000u
+
+int cli_spec_files__add(struct cli_spec_files *files, const char *path, enum cli_spec_origin origin)
+{
+	struct cli_spec_file *file;
+	struct stat st;
+	size_t i;
+
+	if (stat(path, &st) < 0)
+		return -errno;
+	for (i = 0; i < files->count; i++)
+		if (files->files[i].device == st.st_dev && files->files[i].inode == st.st_ino)
+			return 0;
+	if (files->count == FILES_MAX)
+		return -E2BIG;
+	if (cli_grow((void **)&files->files, sizeof(*file), files->count, &files->capacity) < 0)
+		return -ENOMEM;
+	file = &files->files[files->count];
+	file->path = strdup(path);
+	if (file->path == NULL)
+		return -ENOMEM;
+	file->origin = origin;
+	file->device = st.st_dev;
+	file->inode = st.st_ino;
+	files->count++;
+	return 0;
+}
+
+void cli_spec_files__free(struct cli_spec_files *files)
+{
+	size_t i;
+
+	for (i = 0; i < files->count; i++)
+		free(files->files[i].path);
+	free(files->files);
+	memset(files, 0, sizeof(*files));
+}
+
+/* Behind the end of a comment, declaration or instruction that starts at p; NULL: it has none. */
+static const char *behind(const char *p, const char *end)
+{
+	const char *found = strstr(p, end);
+
+	return found != NULL ? found + strlen(end) : NULL;
+}
+
+/* Is <spec> the root element of what starts like this? */
+static bool starts_as_spec(const char *p)
+{
+	if (strncmp(p, "\xef\xbb\xbf", 3) == 0)
+		p += 3;
+	while (p != NULL) {
+		p += strspn(p, " \t\r\n");
+		if (strncmp(p, "<?", 2) == 0)
+			p = behind(p, "?>");
+		else if (strncmp(p, "<!--", 4) == 0)
+			p = behind(p, "-->");
+		else
+			return strncmp(p, "<spec", 5) == 0 && p[5] != '\0' &&
+			       strchr(" \t\r\n/>", p[5]) != NULL;
+	}
+	return false;
+}
+
+static bool is_spec(int folder, const char *name)
+{
+	int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	char text[SNIFF_BYTES + 1];
+	struct stat st;
+	ssize_t n = 0;
+
+	if (fd < 0)
+		return false;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		n = read(fd, text, SNIFF_BYTES);
+	close(fd);
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	return starts_as_spec(text);
+}
+
+static bool is_named(const char *name, const char *const *names)
+{
+	for (; names != NULL && *names != NULL; names++)
+		if (strcmp(name, *names) == 0)
+			return true;
+	return false;
+}
+
+static bool may_be_spec(const struct dirent *entry, const char *const *skip)
+{
+	size_t n = strlen(entry->d_name);
+
+	return entry->d_name[0] != '.' && n > 4 && strcmp(entry->d_name + n - 4, ".xml") == 0 &&
+	       !is_named(entry->d_name, skip);
+}
+
+static bool is_folder(int parent, const struct dirent *entry)
+{
+	struct stat st;
+
+	if (entry->d_type != DT_UNKNOWN)
+		return entry->d_type == DT_DIR;
+	return fstatat(parent, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Names of the folder's specs, and of the folders in it if depth allows, sorted. */
+static size_t list_names(DIR *dir, unsigned int depth, const char *const *skip, char ***names)
+{
+	size_t count = 0, capacity = 0, looked = 0;
+	struct dirent *entry;
+
+	*names = NULL;
+	while ((entry = readdir(dir)) != NULL && ++looked <= ENTRIES_MAX && count < FILES_MAX) {
+		bool folder = depth != 0 && entry->d_name[0] != '.' && is_folder(dirfd(dir), entry);
+
+		if (!folder && (!may_be_spec(entry, skip) || !is_spec(dirfd(dir), entry->d_name)))
+			continue;
+		if (cli_grow((void **)names, sizeof(**names), count, &capacity) < 0)
+			break;
+		(*names)[count] = strdup(entry->d_name);
+		if ((*names)[count] == NULL)
+			break;
+		count++;
+	}
+	if (count > 1)
+		qsort(*names, count, sizeof(**names), compare_names);
+	return count;
+}
+
+int cli_spec_files__add_folder(struct cli_spec_files *files, const char *folder, unsigned int depth,
+			       enum cli_spec_origin origin, const char *const *skip)
+{
+	DIR *dir = opendir(folder);
+	char path[PATH_MAX], **names;
+	size_t i, count;
+	struct stat st;
+
+	if (dir == NULL)
+		return -errno;
+	count = list_names(dir, depth, skip, &names);
+	closedir(dir);
+	for (i = 0; i < count; i++) {
+		if ((size_t)snprintf(path, sizeof(path), "%s/%s", folder, names[i]) <
+		    sizeof(path)) {
+			if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+				cli_spec_files__add_folder(files, path, depth - 1, origin, skip);
+			else
+				cli_spec_files__add(files, path, origin);
+		}
+		free(names[i]);
+	}
+	free(names);
+	return 0;
+}
+
+int cli_spec_folder(char *path, size_t bytes)
+{
+	static const char there[] = "/../share/pem/spec";
+	int rc = cli_program_folder(path, bytes - sizeof(there));
+
+	if (rc == 0)
+		strcat(path, there);
+	return rc;
+}

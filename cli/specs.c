@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: MIT
+/*
+ * specs.c - events of specs that are not built into pem: found, and made known to a session
+ *
+ * Looked for, in this order: beside the catalogue's specs where pem is installed, in PEM_SPEC_PATH, in the folder of the
+ * program to be recorded. pem-codegen --models turns all of them into models, each by itself; which events contradict
+ * each other is seen here, where both places are known.
+ */
+#include "cli.h"
+
+#include "builtin_specs.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define PATH_DEPTH 4u /* folders in a folder of PEM_SPEC_PATH */
+#define SPEC_BYTES_MAX (1u << 20)
+
+/* One line of "pem-codegen --models" for an event: where it stands. Text of the output. */
+struct place {
+	uint32_t id;
+	char *line, *column;
+	const char *path;
+};
+
+struct loading {
+	struct pem_session *session;
+	const struct cli_spec_files *files;
+	struct place *places; /* of events of all files so far */
+	size_t place_count, place_capacity;
+	bool *done; /* by file: its model came */
+	bool quiet;
+	int status;
+};
+
+/* --- which files --- */
+
+static int name_path(struct cli_spec_files *files)
+{
+	const char *env = secure_getenv("PEM_SPEC_PATH");
+	char *copy = strdup(env != NULL ? env : ""), *rest = copy, *part;
+	int rc = copy != NULL ? 0 : -ENOMEM;
+	struct stat st;
+
+	while (rc == 0 && (part = strsep(&rest, ":")) != NULL) {
+		if (*part == '\0')
+			continue;
+		if (stat(part, &st) == 0 && S_ISDIR(st.st_mode))
+			rc = cli_spec_files__add_folder(files, part, PATH_DEPTH, CLI_SPEC_PATH,
+							NULL);
+		else
+			rc = cli_spec_files__add(files, part, CLI_SPEC_PATH);
+		if (rc < 0)
+			cli_error(CLI_WRONG_INPUT,
+				  "PEM_SPEC_PATH names '%s', which can't be read: %s", part,
+				  strerror(-rc));
+	}
+	free(copy);
+	return rc < 0 ? CLI_WRONG_INPUT : CLI_DONE;
+}
+
+static void name_neighbours(struct cli_spec_files *files, const char *command)
+{
+	char path[PATH_MAX], *slash;
+
+	if (realpath(command, path) == NULL)
+		return;
+	slash = strrchr(path, '/');
+	if (slash == NULL)
+		return;
+	*slash = '\0';
+	cli_spec_files__add_folder(files, *path != '\0' ? path : "/", 0, CLI_SPEC_BESIDE, NULL);
+}
+
+static int name_files(struct cli_spec_files *files, const char *command)
+{
+	char folder[PATH_MAX];
+	int status;
+
+	/* What is built in need not be read again, and changes nothing if it is edited. */
+	if (cli_spec_folder(folder, sizeof(folder)) == 0)
+		cli_spec_files__add_folder(files, folder, 0, CLI_SPEC_INSTALLED, builtin_specs);
+	status = name_path(files);
+	if (status == CLI_DONE && command != NULL)
+		name_neighbours(files, command);
+	return status;
+}
+
+/* --- where events stand --- */
+
+/* The line of a file that names an event; 0: none does. */
+static unsigned int find_line(const char *path, const char *name)
+{
+	char *text = malloc(SPEC_BYTES_MAX + 1), *found = NULL, *p;
+	FILE *file = fopen(path, "re");
+	unsigned int line = 0;
+	size_t n;
+
+	if (file != NULL && text != NULL) {
+		n = fread(text, 1, SPEC_BYTES_MAX, file);
+		text[n] = '\0';
+		found = strstr(text, cli_format("<event name='%s'", name));
+		if (found == NULL)
+			found = strstr(text, cli_format("<event name=\"%s\"", name));
+	}
+	for (p = text; found != NULL && p <= found; p++)
+		line += p == text || p[-1] == '\n';
+	if (file != NULL)
+		fclose(file);
+	free(text);
+	return line;
+}
+
+/* Where an event of the catalogue comes from, for people. */
+static const char *builtin_place(const char *name)
+{
+	char folder[PATH_MAX], path[PATH_MAX + 64];
+	const char *const *file;
+	unsigned int line;
+
+	if (cli_spec_folder(folder, sizeof(folder)) == 0) {
+		for (file = builtin_specs; *file != NULL; file++) {
+			snprintf(path, sizeof(path), "%s/%s", folder, *file);
+			line = find_line(path, name);
+			if (line != 0)
+				return cli_format("%s:%u", path, line);
+		}
+	}
+	return "the one built into pem";
+}
+
+static const struct place *place_of(const struct loading *l, size_t first, size_t end, uint32_t id)
+{
+	size_t i;
+
+	for (i = first; i < end; i++)
+		if (l->places[i].id == id)
+			return &l->places[i];
+	return NULL;
+}
+
+/* --- one file's model --- */
+
+/* Said of a file that is left out: an error if PEM_SPEC_PATH names it. */
+static void leave_out(struct loading *l, const struct cli_spec_file *file, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void leave_out(struct loading *l, const struct cli_spec_file *file, const char *format, ...)
+{
+	char sentence[2048];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(sentence, sizeof(sentence), format, args);
+	va_end(args);
+	if (file->origin == CLI_SPEC_PATH) {
+		fprintf(stderr, "%s\n", sentence);
+		l->status = CLI_WRONG_INPUT;
+	} else if (!l->quiet) {
+		cli_say("a spec %s is left out: %s",
+			file->origin == CLI_SPEC_BESIDE ? "beside the program"
+							: "installed beside pem's",
+			sentence);
+	}
+}
+
+/* Does an event of the file contradict one that the session knows? Then it is said. */
+static bool contradicts(struct loading *l, const struct cli_spec_file *file, size_t first,
+			const struct pem_model *model)
+{
+	const struct pem_model *known = pem_session__model(l->session);
+	size_t i;
+
+	for (i = 0; i < pem_model__count(model); i++) {
+		const struct pem_event *event = pem_model__event(model, i);
+		const struct pem_event *other = pem_model__by_id(known, event->id);
+		const struct place *here = place_of(l, first, l->place_count, event->id);
+		const struct place *there;
+
+		if (other == NULL || pem_event__equal(other, event))
+			continue;
+		there = place_of(l, 0, first, event->id);
+		leave_out(l, file,
+			  "%s:%s:%s: error: event '%s' is not the '%s' of %s%s%s%s%s: expected "
+			  "another "
+			  "name, another version, or the same fields",
+			  file->path, here != NULL ? here->line : "1",
+			  here != NULL ? here->column : "1", event->name, other->name,
+			  there != NULL ? there->path : builtin_place(other->name),
+			  there != NULL ? ":" : "", there != NULL ? there->line : "",
+			  there != NULL ? ":" : "", there != NULL ? there->column : "");
+		return true;
+	}
+	return false;
+}
+
+static void add_model(struct loading *l, const struct cli_spec_file *file, size_t first,
+		      const char *text, size_t bytes)
+{
+	struct pem_model *model = pem_model__new();
+	struct pem_error error = {{0}};
+	int rc = -ENOMEM;
+
+	if (model != NULL)
+		rc = pem_model__add_text(model, text, bytes, file->path, &error);
+	if (rc >= 0 && contradicts(l, file, first, model))
+		goto out;
+	if (rc >= 0)
+		rc = pem_session__add_model(l->session, text, bytes, file->path, &error);
+	if (rc < 0)
+		leave_out(l, file, "%s", *error.text != '\0' ? error.text : strerror(-rc));
+out:
+	pem_model__free(model);
+}
+
+/* "ID LINE COLUMN", parted by tabs, at p. */
+static bool add_place(struct loading *l, const struct cli_spec_file *file, char *p)
+{
+	char *id = strsep(&p, "\t"), *line = strsep(&p, "\t"), *column = strsep(&p, "\t");
+	struct place *place;
+
+	if (column == NULL || cli_grow((void **)&l->places, sizeof(*l->places), l->place_count,
+				       &l->place_capacity) < 0)
+		return false;
+	place = &l->places[l->place_count++];
+	*place = (struct place){(uint32_t)strtoul(id, NULL, 16), line, column, file->path};
+	return true;
+}
+
+/*
+ * What pem-codegen --models printed: for each sound file a line "spec INDEX PLACES BYTES", then PLACES lines and a model
+ * of BYTES. It is our own program's, so it is checked only as far as not to go astray.
+ */
+static bool read_models(struct loading *l, char *text)
+{
+	while (*text != '\0') {
+		size_t index, places, bytes, i, first = l->place_count;
+		const struct cli_spec_file *file;
+		char *end = strchr(text, '\n');
+
+		if (end == NULL ||
+		    sscanf(text, "spec\t%zu\t%zu\t%zu", &index, &places, &bytes) != 3 ||
+		    index >= l->files->count)
+			return false;
+		file = &l->files->files[index];
+		text = end + 1;
+		for (i = 0; i < places; i++) {
+			end = strchr(text, '\n');
+			if (end == NULL)
+				return false;
+			*end = '\0';
+			if (!add_place(l, file, text))
+				return false;
+			text = end + 1;
+		}
+		if (strnlen(text, bytes) < bytes)
+			return false;
+		l->done[index] = true;
+		add_model(l, file, first, text, bytes);
+		text += bytes;
+	}
+	return true;
+}
+
+/* --- what was wrong --- */
+
+/* The errors of one file: all of them as they are, or the first in a warning. Returns how many. */
+static void say_errors(struct loading *l, const struct cli_spec_file *file, const char *errors)
+{
+	size_t n = strlen(file->path), count = 0, first_length = 0;
+	const char *line, *first = NULL;
+
+	for (line = errors; *line != '\0'; line += strcspn(line, "\n") + 1) {
+		size_t length = strcspn(line, "\n");
+
+		if (strncmp(line, file->path, n) == 0 && line[n] == ':' &&
+		    memmem(line, length, ": error: ", 9) != NULL) {
+			if (file->origin == CLI_SPEC_PATH)
+				fprintf(stderr, "%.*s\n", (int)length, line);
+			if (count++ == 0) {
+				first = line;
+				first_length = length;
+			}
+		}
+		if (line[length] == '\0')
+			break;
+	}
+	if (file->origin == CLI_SPEC_PATH)
+		l->status =
+			cli_error(CLI_WRONG_INPUT,
+				  "PEM_SPEC_PATH names %s, which is wrong (see above)", file->path);
+	else if (count == 1)
+		leave_out(l, file, "%.*s", (int)first_length, first);
+	else if (count > 1)
+		leave_out(l, file, "%.*s; and %zu more: pem spec check %s shows them",
+			  (int)first_length, first, count - 1, file->path);
+}
+
+static int run_codegen(struct loading *l)
+{
+	struct cli_words words = {0};
+	char *out = NULL, *errors = NULL;
+	int status = CLI_FAILED;
+	size_t i;
+
+	if (!cli_words__add(&words, "--models") || !cli_words__add(&words, "--"))
+		goto end;
+	for (i = 0; i < l->files->count; i++)
+		if (!cli_words__add(&words, l->files->files[i].path))
+			goto end;
+	status = cli_codegen__read(&words, &out, &errors);
+	if (status != CLI_DONE && status != CLI_WRONG_INPUT)
+		goto end; /* said */
+	status = CLI_DONE;
+	if (!read_models(l, out))
+		status = cli_error(CLI_FAILED, "pem-codegen and pem are of different versions");
+	for (i = 0; i < l->files->count && status == CLI_DONE; i++)
+		if (!l->done[i])
+			say_errors(l, &l->files->files[i], errors);
+end:
+	cli_words__free(&words);
+	free(out);
+	free(errors);
+	return status != CLI_DONE ? status : l->status;
+}
+
+int cli_specs__load(struct pem_session *session, const char *command, bool quiet)
+{
+	struct cli_spec_files files = {0};
+	struct loading l = {.session = session, .files = &files, .quiet = quiet};
+	int status = name_files(&files, command);
+
+	if (status == CLI_DONE && files.count != 0) {
+		l.done = calloc(files.count, sizeof(*l.done));
+		status = l.done != NULL ? run_codegen(&l) : cli_error(CLI_FAILED, "no memory");
+	}
+	free(l.done);
+	free(l.places);
+	cli_spec_files__free(&files);
+	return status;
+}
