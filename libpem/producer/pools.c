@@ -81,6 +81,21 @@ void pem_process__write_models(const char *directory)
 	}
 }
 
+/* The name of the process's first thread: a JVM's, say, not that of the pool thread which raises the first event. */
+static void get_name(char name[PEM_NAME_BYTES])
+{
+	int fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, name, PEM_NAME_BYTES);
+
+	if (fd >= 0)
+		close(fd);
+	if (n > 0)
+		name[n - 1] = 0; /* the line's end */
+	else
+		prctl(PR_GET_NAME, name);
+	name[PEM_NAME_BYTES - 1] = 0;
+}
+
 static void fill_header(struct pem_pool_header *h, const struct pem_joined *joined, unsigned slot)
 {
 	const char *name;
@@ -91,8 +106,7 @@ static void fill_header(struct pem_pool_header *h, const struct pem_joined *join
 	h->start_clock = pem_clock();
 	h->session_slot = slot;
 	h->incarnation = joined->incarnation;
-	prctl(PR_GET_NAME, h->comm);
-	h->comm[sizeof(h->comm) - 1] = 0;
+	get_name(h->comm);
 	name = strrchr(pem_process.control_path, '/');
 	if (name && strlen(name + 1) < sizeof(h->control_name))
 		strcpy(h->control_name, name + 1);
