@@ -56,3 +56,8 @@ else
 	$(Q)kmod/declared $(KMOD_GEN)/pem_kmod_events.h $(KMOD)/declared.i >$(KMOD)/pem_kmod_checks.h
 	+$(Q)$(KMOD_MAKE) modules
 endif
+
+# The probes of a spec of the tests' own, run in user space by tests/unit/kmod_probes.c.
+$(B)/gen/kmod_probes/pem_kmod_events.h: tests/unit/kmod_probes.xml $(PEM_CODEGEN)
+	$(Q)$(PEM_CODEGEN) --backend kmod -o $(@D) $<
+$(B)/obj/tests/unit/kmod_probes.o: $(B)/gen/kmod_probes/pem_kmod_events.h

@@ -12,6 +12,8 @@
 #ifndef PEM_KMOD_H
 #define PEM_KMOD_H
 
+/* A test compiles this in user space, with a kernel of its own. */
+#ifdef __KERNEL__
 #include "compat.h"
 
 #include <linux/percpu.h>
@@ -21,6 +23,7 @@
 #include <linux/string.h>
 #include <linux/types.h>
 #include <linux/uaccess.h>
+#endif
 
 #include <pem/abi.h>
 #include <pem/clock.h>
@@ -114,7 +117,30 @@ PEM_INLINE void pem_stat(struct pem_kevent *e, uint64_t value, uint64_t key)
 }
 
 /* The chunk is full, too old, or there is none: the record's place in the next. NULL: the record was discarded. */
-uint8_t *pem_kmod_next_chunk(struct pem_kevent *e, uint32_t bytes);
+static noinline uint8_t *pem_kmod_next_chunk(struct pem_kevent *e, uint32_t bytes)
+{
+	const struct pem_ring *ring = &e->session->ring;
+	struct pem_writer *w = e->writer;
+	struct pem_lane *lane = &ring->lanes[w->lane_index];
+	uint8_t *record = NULL;
+	int64_t index;
+
+	pem_ring_retire(ring, w);
+	index = pem_ring_find(ring);
+	if (index >= 0) {
+		pem_ring_start(ring, w, (uint32_t)index, e->now, 0, 0);
+		w->packet->cpu = smp_processor_id();
+		w->packet->source = PEM_PACKET_KERNEL;
+		record = pem_ring_reserve(w, e->now, bytes);
+	}
+	if (!record) {
+		/* Produced last, so that no reader finds fewer produced than discarded. */
+		WRITE_ONCE(lane->discarded, lane->discarded + 1);
+		WRITE_ONCE(e->slot->discarded, e->slot->discarded + 1);
+		WRITE_ONCE(e->slot->produced, e->slot->produced + 1);
+	}
+	return record;
+}
 
 /* Room for a record of at most bytes. NULL: none, and it is counted. */
 PEM_INLINE uint8_t *pem_reserve(struct pem_kevent *e, uint32_t bytes)
