@@ -127,7 +127,8 @@ const struct cli_verb cli_spec = {
 	.name = "spec",
 	.summary = "check an event spec, or import one",
 	.usage = "spec check [--against OLD] [--strict] [--json] FILE|FOLDER...\n"
-		 "spec import --tracepoint GLOB | --usdt BINARY | --pfm GLOB [-o FILE]",
+		 "spec import --tracepoint GLOB | --usdt BINARY [-o FILE]\n"
+		 "spec import --lttng PROVIDER | --pfm GLOB [-o FILE]",
 	.text = "Checks event specs and writes nothing: against the schema, for what no schema can "
 		"say (names that "
 		"collide, a role that the meaning needs), and with --against for changes that "

@@ -24,7 +24,7 @@
 #endif
 
 /* Codes of the options; what a kind needs was missing when pem was built, if it has no function. */
-enum { OPT_TRACEPOINT = 256, OPT_USDT, OPT_PFM };
+enum { OPT_TRACEPOINT = 256, OPT_USDT, OPT_LTTNG, OPT_PFM };
 
 static const struct {
 	int option;
@@ -33,6 +33,7 @@ static const struct {
 } kinds[] = {
 	{OPT_TRACEPOINT, cli_import_tracepoint, "libbpf 1.0 or newer (libbpf-dev)"},
 	{OPT_USDT, cli_import_usdt, "libelf (libelf-dev)"},
+	{OPT_LTTNG, cli_import_lttng, ""},
 	{OPT_PFM, cli_import_pfm, "libpfm4 (libpfm4-dev)"},
 };
 #define SPEC_BYTES_MAX (1u << 20) /* as of pem-codegen */
@@ -44,6 +45,8 @@ static const struct cli_option options[] = {
 	{OPT_USDT, "usdt", "BINARY", "Static probes (systemtap-sdt) of a program or library."},
 	{OPT_PFM, "pfm", "GLOB",
 	 "Counters that libpfm4 names, such as 'perf::*FAULT*', of any processor."},
+	{OPT_LTTNG, "lttng", "PROVIDER",
+	 "Tracepoints of a running program with LTTng-UST. Needs lttng-tools."},
 	{'o', "output", "FILE", "File to write. Default: standard output."},
 	{0},
 };
@@ -144,8 +147,7 @@ void import_names__free(struct import_names *names)
 	memset(names, 0, sizeof(*names));
 }
 
-/* 1 if name was free, and is taken now; 0 if it was taken; -ENOMEM. */
-static int take(struct import_names *names, const char *name)
+int import_take(struct import_names *names, const char *name)
 {
 	size_t i;
 
@@ -189,18 +191,17 @@ void import_camel(char *name, size_t bytes, const char *text, bool upper_first)
 	name[n] = '\0';
 }
 
-/* Put a number behind name until it is free. */
-static int take_numbered(char *name, size_t bytes, struct import_names *names)
+int import_unique_name(char *name, size_t bytes, struct import_names *names)
 {
 	size_t length = strlen(name), room = bytes - 6;
 	unsigned int number = 2;
-	int rc = take(names, name);
+	int rc = import_take(names, name);
 
 	if (length > room)
 		length = room;
 	for (; rc == 0 && number < 10000; number++) {
 		snprintf(name + length, bytes - length, "%u", number);
-		rc = take(names, name);
+		rc = import_take(names, name);
 	}
 	return rc < 0 ? rc : 0;
 }
@@ -220,7 +221,7 @@ int import_field_name(char *name, size_t bytes, const char *text, struct import_
 			strcat(name, "Value");
 			break;
 		}
-	return take_numbered(name, bytes, names);
+	return import_unique_name(name, bytes, names);
 }
 
 void import_provider(char provider[IMPORT_PROVIDER_BYTES], const char *text)
@@ -308,10 +309,10 @@ int import_event_begin(FILE *out, const char *layer, const char *level, const ch
 		       c_length(class_name) + c_length(specifier) > IMPORT_C_NAME_MAX)
 			specifier[strlen(specifier) - 1] = '\0';
 		snprintf(whole, sizeof(whole), "%s::%s", class_name, specifier);
-		rc = take(names, whole);
+		rc = import_take(names, whole);
 	}
 	if (rc == 0) {
-		rc = take_numbered(whole, sizeof(whole), names);
+		rc = import_unique_name(whole, sizeof(whole), names);
 		snprintf(specifier, sizeof(specifier), "%.48s", strstr(whole, "::") + 2);
 	}
 	if (rc < 0)

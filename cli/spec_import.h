@@ -21,6 +21,7 @@
  */
 int cli_import_tracepoint(const char *pattern, FILE *out);
 int cli_import_usdt(const char *binary, FILE *out);
+int cli_import_lttng(const char *provider, FILE *out);
 int cli_import_pfm(const char *pattern, FILE *out);
 
 /* `pem spec import ...`; argv[0] is "import". Returns a status. */
@@ -32,6 +33,11 @@ struct import_names {
 	size_t count, capacity;
 };
 void import_names__free(struct import_names *names);
+
+/* 1 if name was free, capitals aside, and is taken now; 0 if it was taken; -ENOMEM. */
+int import_take(struct import_names *names, const char *name);
+/* Put a number behind name if it is not free, and take it. 0 or -ENOMEM. */
+int import_unique_name(char *name, size_t bytes, struct import_names *names);
 
 /* text as a name of a spec: words joined in CamelCase, or lowerCamelCase; of letters and digits only. */
 void import_camel(char *name, size_t bytes, const char *text, bool upper_first);

@@ -236,6 +236,32 @@ def a_session_records_the_tracepoints():
     equal(level, {"shapes": "WARNING", "numbers": "INFO"}, "log levels")
 
 
+@test
+def tracepoints_come_back():
+    "the tracepoints of a running program over backend lttng-ust are imported with the spec's types and labels"
+    text = PROGRAM.replace("	return 0;", "	getchar();\n	return 0;").replace("#include", "#include <stdio.h>\n#include", 1)
+    program = build("lttng-ust", text=text)
+    commands = """mkfifo "$1/in"; "%s" <"$1/in" & exec 3>"$1/in"
+until lttng --no-sessiond list -u | grep -q polyglot:; do sleep 0.1; done
+"%s" spec import --lttng polyglot; lttng --no-sessiond list; exec 3>&-; wait $!"""
+    _, out = in_session(commands % (program, PEM))
+    spec, rest = out.split("</spec>")
+    assert "pem-import" not in rest, "a session is left: " + rest
+    got, sent = xml.fromstring((spec + "</spec>").encode()), xml.parse(SPEC).getroot()
+    labels = [[label.attrib for label in e.iter("label")] for e in got.iter("enum")]
+    equal(labels, [[{"name": label.get("name"), "value": label.get("value")} for label in e.iter("label")]
+                   for e in sent.iter("enum")], "labels")
+    for event in sent.iter("event"):
+        if event.find("specifier").get("value") == "Shapes":
+            continue  # its structures are flat in LTTng
+        same = [e for e in got.iter("event") if e.get("name") == event.get("name")]
+        equal(len(same), 1, "events called " + event.get("name"))
+        wanted = [(f.get("name"), f.get("type").replace("address", "uint64"), f.get("eltType"), f.get("enum"))
+                  for f in event.iter("field")]
+        equal([(f.get("name"), f.get("type"), f.get("eltType"), f.get("enum")) for f in same[0].iter("field")],
+              wanted, event.get("name"))
+
+
 NOTHING = r"""
 #include "polyglot.h"
 

@@ -6,6 +6,7 @@ Not here: the stubs that raise USDT probes (codegen_peers.py).
 """
 import os
 import re
+import struct
 import xml.etree.ElementTree as xml
 
 from tap import CODEGEN, PEM, equal, need, run, run_all, skip, test, tmp
@@ -210,6 +211,109 @@ def damaged_notes():
             f.write(broken)
         rc, _, err = run([PEM, "spec", "import", "--usdt", program])
         assert rc in (0, 1), "status %d at %d: %s" % (rc, step, err)
+
+
+# What a session of LTTng would leave, where lttng is this.
+LTTNG = r"""#!/bin/sh
+case $2 in
+list) echo "      shop:sale (loglevel: TRACE_INFO (6)) (type: tracepoint)" ;;
+create) echo "$4" | sed 's/--output=//' >"$FAKE/output" ;;
+stop) mkdir -p "$(cat "$FAKE/output")/ust" && cp "$FAKE/metadata" "$(cat "$FAKE/output")/ust/metadata" ;;
+esac
+"""
+METADATA = """/* CTF 1.8 */
+event {
+	name = "shop:sale";
+	id = 0;
+	loglevel = 3;
+	fields := struct {
+		integer { size = 64; align = 8; signed = 1; encoding = none; base = 10; } _class;
+		integer { size = 24; align = 8; signed = 1; encoding = none; base = 10; } _odd;
+		struct {
+			struct { integer { size = 8; } _x; } _y;
+		} _inner;
+		integer { size = 32; align = 8; signed = 0; encoding = none; base = 10; } __lone_length;
+		integer { size = 32; align = 8; signed = 0; encoding = none; base = 10; } __raw_length;
+		integer { size = 16; align = 8; signed = 0; encoding = none; base = 16; } _raw[ __raw_length ];
+		integer { size = 8; align = 8; signed = 1; encoding = UTF8; base = 10; } _text[8];
+		floating_point { exp_dig = 8; mant_dig = 24; align = 8; } _Class;
+		enum : integer { size = 8; align = 8; signed = 1; encoding = none; base = 10; } {
+			"none at all" = -1,
+			"8 or 9" = 8 ... 9,
+		} _kind;
+	};
+};
+event {
+	name = "other:sale";
+	fields := struct {
+		string _x;
+	};
+};
+event {
+	name = "shop:nothing";
+	loglevel = 14;
+	fields := struct {
+	};
+};
+"""
+
+
+def from_metadata(data):
+    """The import of what a session declared: status, output, errors."""
+    folder = tmp()
+    with open(folder + "/lttng", "w") as f:
+        f.write(LTTNG)
+    os.chmod(folder + "/lttng", 0o755)
+    with open(folder + "/metadata", "wb") as f:
+        f.write(data)
+    return run([PEM, "spec", "import", "--lttng", "shop"],
+               env={"FAKE": folder, "PATH": folder + ":" + os.environ["PATH"]})
+
+
+def packets(text, size=300):
+    """Metadata text cut into packets, as session daemons write it."""
+    data = b""
+    for at in range(0, len(text), size):
+        part = text[at:at + size].encode()
+        data += struct.pack("<I16sIIIBBBBB", 0x75d11d57, bytes(16), 0, (len(part) + 37) * 8, (size + 64) * 8,
+                            0, 0, 0, 1, 8) + part.ljust(size + 27, b"\0")
+    return data
+
+
+@test
+def declarations_of_lttng():
+    "all that LTTng declares becomes fields, or comments where specs have no type; packets or not, it is the same"
+    rc, out, err = from_metadata(METADATA.encode())
+    equal((rc, err), (0, ""), "import")
+    equal(from_metadata(packets(METADATA)), (0, out, ""), "import of packets")
+    path = os.path.join(tmp(), "shop.xml")
+    with open(path, "w") as f:
+        f.write(out)
+    rc, _, err = run([CODEGEN, "--check", path])
+    equal((rc, [line for line in err.splitlines() if " error: " in line]), (0, []), "check")
+    root = xml.parse(path).getroot()
+    equal([(e.get("name"), e.get("level")) for e in root.iter("event")],
+          [("APP::Shop::Sale", "error"), ("APP::Shop::Nothing", "debug")], "events")
+    equal([[value for value in f.attrib.values()] for f in root.iter("field")],
+          [["classValue", "int64"], ["loneLength", "uint32"], ["raw", "list", "uint16", "16", "16"],
+           ["text", "string", "8"], ["classValue2", "float32"], ["kind", "int8", "Kind"]], "fields")
+    equal([list(label.attrib.values()) for label in root.iter("label")], [["none_at_all", "-1"], ["v8_or_9", "8"]],
+          "labels")
+    assert "odd: specs have no type" in out and "specs have no type like struct" in out, out
+
+
+@test
+def damaged_declarations():
+    "metadata that is cut or overwritten is refused or read in part, and nothing crashes"
+    data = packets(METADATA)
+    for at in range(0, len(data), 97):
+        for broken in (data[:at], data[:at] + b"\xff\xff\xff\xff" + data[at + 4:]):
+            rc, _, err = from_metadata(broken)
+            assert rc in (0, 3), "status %d at %d: %s" % (rc, at, err)
+    text = METADATA.encode()
+    for at in range(10, len(text), 41):
+        rc, _, err = from_metadata(text[:at])
+        assert rc in (0, 3), "status %d at %d: %s" % (rc, at, err)
 
 
 run_all()
