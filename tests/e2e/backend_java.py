@@ -2,10 +2,11 @@
 """
 backend_java.py - the class and native library that pem-codegen makes for Java: what they record, and that they do no harm
 """
+import glob
 import os
 import shutil
 
-from managed import ABI, LIBPEM, folder, generate, recorded, values
+from managed import ABI, LIBPEM, folder, generate, generate_catalogue, recorded, values
 from tap import BUILD, PEM, equal, need, run, run_all, skip, test, tmp
 
 PROGRAM = r"""
@@ -202,6 +203,16 @@ def example():
     equal(values(found, "Sale", "cents", "count", "payment", "item"), [("250", "1", "1", "cheese"), ("500", "2", "1", "bread")],
           "sales")
     equal(values(found, "ServeBegin", "customer") + values(found, "ServeEnd", "customer"), [("1",), ("2",)] * 2, "intervals")
+
+
+@test
+def catalogue():
+    "the classes of every provider compile without a warning"
+    java_home()
+    place = generate_catalogue("java")
+    classes = glob.glob(place + "/pem/*/*.java")
+    assert len(classes) > 5, classes
+    equal(run(["javac", "-Xlint:all", "-Werror", "-d", place, *classes], {"JAVA_TOOL_OPTIONS": None}), (0, "", ""), "javac")
 
 
 @test

@@ -6,7 +6,7 @@ import ast
 import os
 import sys
 
-from managed import LIBPEM, folder, generate, recorded, values
+from managed import LIBPEM, folder, generate, generate_catalogue, recorded, values
 from tap import BUILD, PEM, equal, run, run_all, skip, test, tmp
 
 NAME = "pem_hard.py"
@@ -211,6 +211,15 @@ def example():
     equal(values(found, "Sale", "cents", "count", "payment", "item"), [("250", "1", "1", "cheese"), ("500", "2", "1", "bread")],
           "sales")
     equal(values(found, "ServeBegin", "customer") + values(found, "ServeEnd", "customer"), [("1",), ("2",)] * 2, "intervals")
+
+
+@test
+def catalogue():
+    "the modules of every provider can be imported without a warning"
+    place = generate_catalogue("python")
+    names = [name[:-3] for name in os.listdir(place)]
+    assert len(names) > 5, names
+    equal(run([sys.executable, "-W", "error", "-c", "import " + ", ".join(names)], cwd=place), (0, "", ""), "import")
 
 
 @test

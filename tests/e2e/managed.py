@@ -5,6 +5,7 @@ managed.py - a spec with what is hard for Java and Python, and what its bindings
 Not here: tests (backend_java.py, backend_python.py).
 """
 import atexit
+import glob
 import os
 import shutil
 import tempfile
@@ -85,6 +86,14 @@ def generate(backend):
     rc, _, err = run([CODEGEN, "--backend", backend, "-o", folder(), spec])
     equal(rc, 0, "status of pem-codegen (stderr: %s)" % err)
     assert "error" not in err, err
+
+
+def generate_catalogue(backend):
+    """The bindings of every provider of this tree: the folder."""
+    place = tempfile.mkdtemp(dir=folder())
+    specs = sorted(glob.glob(ROOT + "/spec/*/*.xml") + glob.glob(ROOT + "/examples/*.xml"))
+    equal(run([CODEGEN, "--backend", backend, "-o", place] + specs), (0, "", ""), "pem-codegen")
+    return place
 
 
 def recorded(command, env=None):
