@@ -49,12 +49,8 @@ $(PEM_CODEGEN): $(CODEGEN_OBJ)
 $(CODEGEN_STAMP): $(PEM_CODEGEN) $(SPECS) $(EXAMPLE_SPECS) codegen/build.mk
 	$(call say,GEN,$(B)/gen)
 	$(Q)$(PEM_CODEGEN) --backend c -o $(B)/gen/stubs $(SPECS) $(EXAMPLE_SPECS)
-	$(Q)$(PEM_CODEGEN) --backend model -o $(B)/gen $(SPECS)
-	$(Q)$(PEM_CODEGEN) --backend ctf -o $(B)/gen/tsdl $(SPECS)
-	$(Q)$(PEM_CODEGEN) --backend bpf -o $(B)/gen $(SPECS)
-	$(Q)$(PEM_CODEGEN) --backend kmod -o $(B)/gen $(SPECS)
-	$(Q)$(PEM_CODEGEN) --backend man -o $(B)/gen/reference/man $(SPECS)
-	$(Q)$(PEM_CODEGEN) --backend html -o $(B)/gen/reference/html $(SPECS)
+	$(Q)$(PEM_CODEGEN) --backend model --backend bpf --backend kmod -o $(B)/gen --backend ctf -o $(B)/gen/tsdl \
+	  --backend man -o $(B)/gen/reference/man --backend html -o $(B)/gen/reference/html $(SPECS)
 	@touch $@
 
 # A recipe that does nothing, so that make looks at the files' times after the stamp's ran.

@@ -11,21 +11,10 @@
 
 /* clang-format off: a line each, so that two people can add one */
 static const struct pem_backend *const backends[] = {
-	&pem_backend_c,
-	&pem_backend_model,
-	&pem_backend_ctf,
-	&pem_backend_bpf,
-	&pem_backend_cxx,
-	&pem_backend_fortran,
-	&pem_backend_java,
-	&pem_backend_python,
-	&pem_backend_rust,
-	&pem_backend_kmod,
-	&pem_backend_man,
-	&pem_backend_html,
-	&pem_backend_usdt,
-	&pem_backend_lttng,
-	&pem_backend_none,
+	&pem_backend_c,    &pem_backend_model,   &pem_backend_ctf,  &pem_backend_bpf,
+	&pem_backend_cxx,  &pem_backend_fortran, &pem_backend_java, &pem_backend_python,
+	&pem_backend_rust, &pem_backend_kmod,    &pem_backend_man,  &pem_backend_html,
+	&pem_backend_usdt, &pem_backend_lttng,   &pem_backend_none,
 };
 /* clang-format on */
 
@@ -33,9 +22,16 @@ static const struct pem_backend *const backends[] = {
 
 enum mode { GENERATE, CHECK, MODELS };
 
-struct arguments {
+/* What to make, and where to. */
+struct job {
 	const struct pem_backend *backend;
 	const char *directory;
+};
+
+struct arguments {
+	struct job *jobs;
+	int job_count;
+	const char *directory; /* of those jobs that are not followed by one of their own */
 	enum mode mode;
 	int part, strict, json, summary, names;
 	char **files;
@@ -50,7 +46,8 @@ static void print_help(void)
 
 	printf("pem-codegen turns event specs (XML) into the code that raises and reads their "
 	       "events.\n\n"
-	       "  pem-codegen --backend NAME -o DIR [--names] FILE.xml...\n"
+	       "  pem-codegen --backend NAME -o DIR [--backend NAME -o DIR]... [--names] "
+	       "FILE.xml...\n"
 	       "  pem-codegen --check [--against OLD.xml]... [--part] [--strict] [--json] "
 	       "[--summary] FILE.xml...\n"
 	       "  pem-codegen --models FILE.xml...\n"
@@ -149,6 +146,18 @@ static int parse_flag(struct arguments *a, const char *word)
 	return 1;
 }
 
+/* A folder is for the backends named before it, as far as these have none. */
+static void set_directory(struct arguments *a, const char *directory)
+{
+	int i;
+
+	a->directory = directory;
+	for (i = 0; i < a->job_count; i++) {
+		if (!a->jobs[i].directory)
+			a->jobs[i].directory = directory;
+	}
+}
+
 /* An option with a value. 1, or -1 after a sentence. */
 static int parse_valued(struct arguments *a, int argc, char **argv, int *i)
 {
@@ -166,12 +175,12 @@ static int parse_valued(struct arguments *a, int argc, char **argv, int *i)
 	if (!value)
 		return -1;
 	if (!strcmp(word, "-o")) {
-		a->directory = value;
+		set_directory(a, value);
 	} else if (!strcmp(word, "--against")) {
 		a->old_files[a->old_count++] = argv[*i];
 	} else {
-		a->backend = find_backend(value);
-		if (!a->backend)
+		a->jobs[a->job_count].backend = find_backend(value);
+		if (!a->jobs[a->job_count++].backend)
 			return -1;
 	}
 	return 1;
@@ -184,6 +193,8 @@ static int parse_arguments(struct arguments *a, int argc, char **argv)
 
 	a->files = argv + 1; /* files are moved to the front; never past the word being read */
 	a->old_files = pem_xrealloc(NULL, (size_t)argc + 1, sizeof(*a->old_files));
+	a->jobs = pem_xrealloc(NULL, (size_t)argc + 1, sizeof(*a->jobs));
+	memset(a->jobs, 0, ((size_t)argc + 1) * sizeof(*a->jobs));
 	for (i = 1; i < argc; i++) {
 		if (words || argv[i][0] != '-' || !argv[i][1]) {
 			a->files[a->file_count++] = argv[i];
@@ -209,7 +220,7 @@ static int is_complete(const struct arguments *a)
 	if (!a->file_count)
 		fprintf(stderr,
 			"pem-codegen: error: no spec was named: expected one or more FILE.xml\n");
-	else if (a->mode == GENERATE && !a->backend)
+	else if (a->mode == GENERATE && !a->job_count)
 		fprintf(stderr,
 			"pem-codegen: error: no backend was named: expected --backend NAME, "
 			"see --help\n");
@@ -245,20 +256,28 @@ static int is_sound(const struct pem_spec_set *set)
 
 static int generate(const struct arguments *a)
 {
+	struct pem_output **out = pem_xrealloc(NULL, (size_t)a->job_count, sizeof(*out));
 	struct pem_spec_set set = {0};
-	struct pem_output *out = NULL;
-	int status = WRONG_INPUT;
+	int status, i, count = 0;
 
 	load(&set, a->files, a->file_count);
 	pem_spec_set__print_errors(&set, 0, stderr);
-	if (is_sound(&set)) {
-		out = pem_output__new();
-		a->backend->emit(&set, out);
-		status = pem_output__commit(out, a->directory, stderr) ? NOT_WRITTEN : DONE;
+	status = is_sound(&set) ? DONE : WRONG_INPUT;
+	for (; status == DONE && count < a->job_count; count++) {
+		out[count] = pem_output__new();
+		a->jobs[count].backend->emit(&set, out[count]);
 	}
-	if (status == DONE && a->names)
-		pem_print_names(&set, out, stdout);
-	pem_output__free(out);
+	for (i = 0; i < count && status == DONE; i++) {
+		const char *own = a->jobs[i].directory;
+
+		if (pem_output__commit(out[i], own ? own : a->directory, stderr))
+			status = NOT_WRITTEN;
+		else if (a->names)
+			pem_print_names(&set, out[i], stdout);
+	}
+	for (i = 0; i < count; i++)
+		pem_output__free(out[i]);
+	free(out);
 	pem_spec_set__free(&set);
 	return status;
 }
@@ -330,6 +349,7 @@ int main(int argc, char **argv)
 	if (r > 0)
 		status = is_complete(&a) ? run(&a) : WRONG_INPUT;
 	free(a.old_files);
+	free(a.jobs);
 	pem_spec_set__cleanup();
 	if (fflush(stdout) && status == DONE)
 		status = NOT_WRITTEN;

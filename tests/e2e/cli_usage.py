@@ -157,13 +157,16 @@ def list_is_a_page_of_classes():
     events = json.loads(run([PEM, "list", "--json"])[1])
     rc, table, err = run([PEM, "list"])
     equal((rc, err), (0, ""), "status and errors")
-    rows = [line.split() for line in table.split("\n\n")[0].splitlines()[1:]]
-    counts = {row[0]: [int(n) for n in row[1:4]] for row in rows}
+    counts, layer = {}, ""
+    for line in table.split("\n\n")[0].splitlines()[1:]:
+        name, *numbers = line.split()[:4]
+        layer = layer if line.startswith("  ") else name
+        counts[layer, name] = [int(n) for n in numbers]
     for key in ("layer", "class"):
-        for name in {e[key] for e in events}:
-            some = [e for e in events if e[key] == name]
-            equal(counts[name], [len(some), sum(e["available"] for e in some),
-                                 sum(e["level"] in ("error", "warning", "info") for e in some)], name)
+        for layer, name in {(e["layer"], e[key]) for e in events}:
+            some = [e for e in events if (e["layer"], e[key]) == (layer, name)]
+            equal(counts[layer, name], [len(some), sum(e["available"] for e in some),
+                                        sum(e["level"] in ("error", "warning", "info") for e in some)], name)
     assert "%d of %d events" % (sum(e["available"] for e in events), len(events)) in table, table
     for reason in {e["reason"] for e in events} - {""}:
         assert " ".join(reason.split()[-4:]) in " ".join(table.split()), reason
