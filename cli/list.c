@@ -48,6 +48,30 @@ static int compare_entries(const void *a, const void *b)
 	return strcmp(x->specifier, y->specifier);
 }
 
+/* A reason without the source's name: in front it goes, and elsewhere it is "of that name". */
+static void generalize(struct list_entry *entry)
+{
+	const char *text = entry->reason.text, *name = entry->event->source_name, *found = NULL;
+	size_t n = 0;
+
+	/* The name that the reason tells of may be that of any alternative. */
+	while (*name != '\0' && found == NULL) {
+		char one[128];
+
+		n = strcspn(name, "|");
+		snprintf(one, sizeof(one), "%.*s", (int)n, name);
+		found = strstr(text, one);
+		name += n + (name[n] == '|');
+	}
+	if (found == text && text[n] == ' ')
+		snprintf(entry->why, sizeof(entry->why), "%s", text + n + 1);
+	else if (found != NULL && found != text)
+		snprintf(entry->why, sizeof(entry->why), "%.*sof that name%s", (int)(found - text),
+			 text, found + n);
+	else
+		snprintf(entry->why, sizeof(entry->why), "%s", text);
+}
+
 static int collect(struct list *list, struct pem_session *session, const char *layer,
 		   const char *pattern)
 {
@@ -66,6 +90,10 @@ static int collect(struct list *list, struct pem_session *session, const char *l
 			continue;
 		entry->event = event;
 		entry->available = pem_session__can_deliver(session, event, &entry->reason) == 1;
+		if (entry->event->source_kind == PEM_SOURCE_STUB)
+			snprintf(entry->why, sizeof(entry->why), "%s", entry->reason.text);
+		else
+			generalize(entry);
 		list->count++;
 	}
 	qsort(list->entries, list->count, sizeof(*list->entries), compare_entries);

@@ -11,6 +11,7 @@ struct list_entry {
 	const struct pem_event *event;
 	bool available;
 	struct pem_error reason; /* why not */
+	char why[512]; /* the same without the source's name, so that one reason for many sources is one */
 };
 
 struct list {

@@ -10,24 +10,9 @@
 
 /* --- why events are not to be had --- */
 
-/*
- * What follows the name that a reason starts with, so that one reason for many sources is one: the source's, or the
- * alternative's that was tried.
- */
-static const char *reason_of(const struct list_entry *entry)
-{
-	const char *text = entry->reason.text;
-	size_t n = strcspn(text, " ");
-
-	if (n != 0 && text[n] == ' ' &&
-	    memmem(entry->event->source_name, strlen(entry->event->source_name), text, n) != NULL)
-		text += n + 1;
-	return text;
-}
-
 static bool same_reason(const struct list_entry *a, const struct list_entry *b)
 {
-	return !a->available && !b->available && strcmp(reason_of(a), reason_of(b)) == 0;
+	return !a->available && !b->available && strcmp(a->why, b->why) == 0;
 }
 
 static bool same_class(const struct pem_event *a, const struct pem_event *b)
@@ -87,9 +72,9 @@ static void print_reasons(const struct list *list, bool by_class)
 		count = name_those(list, i, by_class, names, sizeof(names));
 		if (by_class)
 			snprintf(why, sizeof(why), "%zu event%s: %s", count, count == 1 ? "" : "s",
-				 reason_of(entry));
+				 entry->why);
 		else
-			snprintf(why, sizeof(why), "%s", reason_of(entry));
+			snprintf(why, sizeof(why), "%s", entry->why);
 		printf("\nNot here: ");
 		cli_wrap(stdout, by_class ? why : names, 10, 10, cli_width(stdout));
 		printf("%10s", "");

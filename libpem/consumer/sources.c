@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 const char *pem_library_folder(char *path, size_t bytes)
 {
@@ -130,11 +131,42 @@ static const struct pem_source_ops *find_plugin(struct pem_session *s,
 		return result == 1 ? plugin->ops : NULL;
 	}
 	*name = "pem";
-	pem_error__set(error, 0,
-		       "no installed source delivers %s events; build with libbpf and libpfm4, see "
-		       "'make deps'",
-		       pem_source_kind__name((enum pem_source_kind)event->source_kind));
+	if (event->source_kind == PEM_SOURCE_USDT)
+		pem_error__set(
+			error, 0,
+			"pem does not attach to USDT probes yet; where the program has them, "
+			"'bpftrace -l' lists and 'bpftrace -e' reads them");
+	else
+		pem_error__set(error, 0,
+			       "no installed source delivers %s events; build with libbpf and "
+			       "libpfm4, see "
+			       "'make deps'",
+			       pem_source_kind__name((enum pem_source_kind)event->source_kind));
 	return NULL;
+}
+
+/*
+ * A stub's event with the name of a library of ours is raised by it: is it there? One without is raised by programs that
+ * were built to.
+ */
+static int can_stub(const struct pem_event *event, struct pem_error *reason)
+{
+	char folder[PATH_MAX], path[PATH_MAX + 128];
+
+	if (!*event->source_name || strchr(event->source_name, '/'))
+		return 1;
+	if (!pem_library_folder(folder, sizeof(folder)))
+		return pem_error__set(reason, 0,
+				      "libpem's folder, where %s has to be, was not found",
+				      event->source_name);
+	snprintf(path, sizeof(path), "%s/%s", folder, event->source_name);
+	if (!access(path, R_OK))
+		return 1;
+	return pem_error__set(
+		reason, 0,
+		"%s, which raises it, is not in %s: it is built where the headers of what it "
+		"watches are installed ('make deps', then 'make')",
+		event->source_name, folder);
 }
 
 int pem_session__can_deliver(struct pem_session *session, const struct pem_event *event,
@@ -145,7 +177,7 @@ int pem_session__can_deliver(struct pem_session *session, const struct pem_event
 	int result;
 
 	if (event->source_kind == PEM_SOURCE_STUB)
-		return 1;
+		return can_stub(event, reason);
 	pem_session__lock(session);
 	result = find_plugin(session, event, &name, &error) != NULL;
 	if (!result)
