@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: MIT
+"""
+spec_search: events of specs that are not built in are found, chosen by name, and never confused
+
+Not here: what is in a spec (spec_check, codegen_errors).
+"""
+import json
+import os
+import shutil
+
+from tap import BUILD, PEM, ROOT, SAN, equal, need, run, run_all, skip, test, tmp
+
+SPEC = """<spec provider='bakery' description='a bakery'>
+  <event name='APP::Bakery::Baked' description='baked'>
+    <layerId value='APP'/><classId value='Bakery'/><specifier value='Baked'/>
+    <fields>
+      <field name='loaves' type='uint32' unit='loaves' description='how many'/>
+    </fields>
+  </event>
+  <event name='APP::Bakery::Crumb' level='detail' description='fell'>
+    <layerId value='APP'/><classId value='Bakery'/><specifier value='Crumb'/>
+  </event>
+</spec>
+"""
+
+PROGRAM = """#include "bakery.h"
+int main(void)
+{
+	for (unsigned i = 0; i < 100; i++) {
+		pem_notify_bakery_baked(i);
+		pem_notify_bakery_crumb();
+	}
+	return 0;
+}
+"""
+
+
+def write(path, text):
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+    return path
+
+
+def bakery():
+    """A folder with bakery.xml and the program built from it."""
+    need("cc")
+    folder = tmp()
+    spec = write(folder + "/bakery.xml", SPEC)
+    write(folder + "/program.c", PROGRAM)
+    rc, _, err = run([PEM, "gen", "-q", spec, "-o", folder])
+    equal((rc, err), (0, ""), "gen")
+    rc, _, err = run(["cc", "-I" + folder, "-I" + ROOT + "/spec/abi", folder + "/program.c", "-o", folder + "/program",
+                      "-ldl"])
+    equal((rc, err), (0, ""), "cc")
+    return folder
+
+
+def counts(trace):
+    """Name of each event in the trace -> count; and the report."""
+    rc, out, err = run([PEM, "report", "--json", trace])
+    equal((rc, err), (0, ""), "report")
+    report = json.loads(out)
+    return {e["name"]: e["count"] for e in report["per_event"] if e["count"]}, report
+
+
+def record(folder, *words, env=None, program=None, cwd=None):
+    trace = tmp() + "/trace"
+    rc, _, err = run([PEM, "record", "-o", trace, "--no-libc", *words, "--", program or folder + "/program"], env=env,
+                     cwd=cwd)
+    return rc, trace, err
+
+
+@test
+def beside_the_program():
+    "an event of a spec beside the program can be named; elsewhere it can't, and the sentence says what there is"
+    folder = bakery()
+    write(folder + "/pom.xml", "<project/>")
+    rc, trace, err = record(folder, "-e", "Baked")
+    equal(rc, 0, err)
+    equal(counts(trace)[0], {"APP::Bakery::Baked": 100}, "events")
+    rc, trace, err = record(folder, "-e", "Baked", env={"PATH": folder + ":" + os.environ["PATH"]}, program="program")
+    equal(counts(trace)[0], {"APP::Bakery::Baked": 100}, "events of a program in PATH")
+    os.remove(folder + "/bakery.xml")
+    rc, _, err = record(folder, "-e", "Baked")
+    assert rc == 1 and "no event matches 'Baked'" in err, err
+
+
+@test
+def levels_choose():
+    "-e APP takes unknown events up to info, a pattern or a name takes all"
+    folder = bakery()
+    os.remove(folder + "/bakery.xml")
+    equal(counts(record(folder, "-e", "APP")[1])[0].get("APP::Bakery::Crumb"), None, "detail with -e APP")
+    equal(counts(record(folder, "-e", "APP")[1])[0]["APP::Bakery::Baked"], 100, "info with -e APP")
+    equal(counts(record(folder, "-e", "APP::*")[1])[0]["APP::Bakery::Crumb"], 100, "detail with -e 'APP::*'")
+    spec = write(folder + "/bakery.xml", SPEC)
+    for word in ("Crumb", "Bakery", "APP::Bakery::*", "APP::Bakery::Crumb"):
+        equal(counts(record(folder, "-e", word)[1])[0]["APP::Bakery::Crumb"], 100, word)
+    found = counts(record(folder, "-e", "APP", env={"PEM_SPEC_PATH": spec})[1])[0]
+    equal({k: v for k, v in found.items() if "Bakery" in k}, {"APP::Bakery::Baked": 100}, "known, -e APP")
+
+
+@test
+def search_path():
+    "PEM_SPEC_PATH names files and folders; list, stat and record know their events, with all their attributes"
+    folder = bakery()
+    os.mkdir(folder + "/specs")
+    shutil.move(folder + "/bakery.xml", folder + "/specs/bakery.xml")
+    for path in (folder + "/specs", ":" + folder + "/specs/bakery.xml:" + folder + "/specs"):
+        env = {"PEM_SPEC_PATH": path}
+        rc, out, err = run([PEM, "list", "--json", "Bakery"], env=env)
+        equal((rc, err), (0, ""), "list")
+        equal([(e["name"], e["level"], e["available"]) for e in json.loads(out)],
+              [("APP::Bakery::Baked", "info", True), ("APP::Bakery::Crumb", "detail", True)], "list")
+        rc, out, err = run([PEM, "stat", "--json", "-e", "Baked", "-f", "loaves", "--", folder + "/program"], env=env)
+        assert rc == 0 and '"sum":4950,' in out, (rc, out, err)
+    rc, _, err = run([PEM, "list"], env={"PEM_SPEC_PATH": "/nonexistent/x.xml"})
+    assert rc == 1 and "PEM_SPEC_PATH names '/nonexistent/x.xml'" in err, err
+
+
+@test
+def wrong_specs():
+    "a wrong spec of PEM_SPEC_PATH is an error with its place; one beside the program is a warning, and the rest goes on"
+    folder = bakery()
+    wrong = write(folder + "/wrong.xml", SPEC.replace("'uint32'", "'uint23'").replace("bakery", "wrong"))
+    rc, _, err = run([PEM, "list"], env={"PEM_SPEC_PATH": wrong})
+    equal(rc, 1, "status")
+    assert err.startswith(wrong + ":5:28: error: type='uint23' of <field> is not valid"), err
+    rc, trace, err = record(folder, "-e", "Baked")
+    equal((rc, counts(trace)[0]), (0, {"APP::Bakery::Baked": 100}), "record")
+    assert "pem: a spec beside the program is left out: " + wrong + ":5:28: error: " in err, err
+
+
+@test
+def conflicts_name_both_places():
+    "two specs that claim one name are an error that names both; the same spec twice, or edited compatibly, is fine"
+    folder = tmp()
+    one, same, two = (write("%s/%s.xml" % (folder, name), text) for name, text in (
+        ("one", SPEC), ("same", SPEC.replace("'how many'", "'number'")), ("two", SPEC.replace("'uint32'", "'uint64'"))))
+    equal(run([PEM, "list", "Baked"], env={"PEM_SPEC_PATH": one + ":" + same})[0], 0, "status of the same")
+    rc, _, err = run([PEM, "list"], env={"PEM_SPEC_PATH": one + ":" + two})
+    equal(rc, 1, "status")
+    equal(err, "%s:2:3: error: event 'APP::Bakery::Baked' is not the 'APP::Bakery::Baked' of %s:2:3: expected another "
+               "name, another version, or the same fields\n" % (two, one), "the error")
+    with open(ROOT + "/spec/app/phase.xml", encoding="utf-8") as f:
+        phase = write(folder + "/phase.xml", f.read().replace("max='64'", "max='9'"))
+    rc, _, err = run([PEM, "list"], env={"PEM_SPEC_PATH": phase})
+    assert rc == 1 and "is not the 'APP::Phase::Begin' of the one built into pem" in err, err
+    equal(run([PEM, "list"], env={"PEM_SPEC_PATH": ROOT + "/spec/app"})[0], 0, "the built-in ones themselves")
+
+
+@test
+def installed_specs():
+    "a spec that is installed beside the catalogue's is known; the catalogue's own are not read again"
+    if SAN:
+        skip("a sanitized build is not for installing")
+    root = tmp()
+    shutil.copytree(BUILD + "/bin", root + "/bin")
+    os.symlink(BUILD + "/lib", root + "/lib")
+    os.makedirs(root + "/share/pem/spec")
+    write(root + "/share/pem/spec/bakery.xml", SPEC)
+    write(root + "/share/pem/spec/phase.xml", "<spec nonsense")
+    rc, out, err = run([root + "/bin/pem", "list", "--json", "Baked"])
+    equal((rc, err), (0, ""), "list")
+    equal([e["name"] for e in json.loads(out)], ["APP::Bakery::Baked"], "list")
+    shutil.copy(ROOT + "/spec/app/phase.xml", root + "/share/pem/spec")
+    wrong = write(root + "/phase2.xml", open(root + "/share/pem/spec/phase.xml", encoding="utf-8").read().replace(
+        "max='64'", "max='9'"))
+    rc, _, err = run([root + "/bin/pem", "list"], env={"PEM_SPEC_PATH": wrong})
+    assert rc == 1 and "of " + root + "/bin/../share/pem/spec/phase.xml:" in err, err
+
+
+@test
+def programs_of_another_spec():
+    "a program built from another record under the same name is left out, counted, and named with what would mend it"
+    folder = bakery()
+    os.mkdir(folder + "/new")
+    write(folder + "/new/bakery.xml", SPEC.replace("'uint32'", "'uint64'"))
+    os.remove(folder + "/bakery.xml")
+    rc, trace, err = record(folder, "-e", "Baked", env={"PEM_SPEC_PATH": folder + "/new"})
+    equal(rc, 0, "status")
+    assert "not recorded: stub events: APP::Bakery::Baked in program (process " in err and "other fields" in err and \
+        "build the program again" in err, err
+    found, report = counts(trace)
+    equal(found, {}, "events")
+    equal([report["events"][k] for k in ("produced", "delivered", "discarded")], [100, 0, 100], "balance")
+    out = run([PEM, "report", trace], env={"COLUMNS": "300"})[1]
+    assert "APP::Bakery::Baked in program" in out, out
+
+
+run_all()
