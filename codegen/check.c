@@ -209,7 +209,7 @@ static void check_name(const struct check *c)
 	free(expected);
 	if (event->c_name && strlen(event->c_name) > PEM_SPEC_C_NAME_MAX)
 		ERROR(c, event->at,
-		      "event '%s' is called 'pem_notify_%s' in programs, and Fortran allows 63 "
+		      "event '%s' is called 'pem_enabled_%s' in programs, and Fortran allows 63 "
 		      "characters: expected a shorter class or specifier",
 		      event->name, event->c_name);
 	if (event->id < PEM_SPEC_ID_RESERVED)
@@ -475,6 +475,7 @@ void pem_spec_set__check(struct pem_spec_set *set)
 	for (i = 0; i < set->count; i++) {
 		c.spec = &set->specs[i];
 		check_labels(&c);
+		pem_spec_set__check_label_names(set, c.spec);
 		check_structs(&c);
 		for (k = 0; k < set->specs[i].event_count; k++) {
 			c.event = &set->specs[i].events[k];

@@ -23,7 +23,7 @@
 #define PEM_SPEC_FILE_BYTES_MAX (1u << 20)
 #define PEM_SPEC_LABELS_MAX 1024u
 #define PEM_SPEC_STRUCT_DEPTH_MAX 4u
-#define PEM_SPEC_C_NAME_MAX 52u /* "pem_notify_" before it makes 63, the longest name of Fortran */
+#define PEM_SPEC_C_NAME_MAX 51u /* "pem_enabled_" before it makes 63, the longest name of Fortran */
 #define PEM_SPEC_NAME_MAX 120u /* of what names anything */
 #define PEM_SPEC_FIELD_NAME_MAX 63u
 #define PEM_SPEC_FIELDS_MAX 64u /* records: PEM_RECORD_BYTES_MAX of abi.h */
@@ -192,6 +192,8 @@ void pem_spec_set__load_bytes(struct pem_spec_set *set, const char *path, const 
 void pem_spec_set__resolve(struct pem_spec_set *set);
 /* Check what the schema can't say. */
 void pem_spec_set__check(struct pem_spec_set *set);
+/* A part of it: names that labels have in programs must be short enough, and differ (check_names.c). */
+void pem_spec_set__check_label_names(struct pem_spec_set *set, const struct pem_spec *spec);
 /* Compute offsets and sizes. */
 void pem_spec_set__layout(struct pem_spec_set *set);
 /* Put errors in the order of files, lines and columns. */

@@ -246,6 +246,21 @@ static void labels_must_fit_their_field_and_differ(void **state)
 	     0, "expected an integer type");
 }
 
+#define LONG "a234567890123456789012345678901234567890"
+
+static void labels_must_differ_in_programs(void **state)
+{
+	(void)state;
+	says("<enum name='E'><label name='fooBar' value='1'/><label name='foo_bar' "
+	     "value='2'/></enum>" EVENT(""),
+	     0, "label 'foo_bar' of 'E' is called 'e_foo_bar' in programs, like label 'fooBar'");
+	says("<enum name='a'><label name='b_c' value='1'/></enum>"
+	     "<enum name='a_b'><label name='c' value='1'/></enum>" EVENT(""),
+	     0, "label 'c' of 'a_b' is called 'a_b_c' in programs, like label 'b_c' of 'a'");
+	says("<enum name='" LONG "'><label name='" LONG "' value='1'/></enum>" EVENT(""), 0,
+	     "Fortran allows 63 characters");
+}
+
 static void words_of_any_language_are_refused_where_there_are_stubs(void **state)
 {
 	struct pem_spec_set set =
@@ -336,6 +351,7 @@ int main(void)
 		cmocka_unit_test(structures_hold_what_has_a_fixed_size),
 		cmocka_unit_test(names_that_meet_once_flattened_are_refused),
 		cmocka_unit_test(labels_must_fit_their_field_and_differ),
+		cmocka_unit_test(labels_must_differ_in_programs),
 		cmocka_unit_test(words_of_any_language_are_refused_where_there_are_stubs),
 		cmocka_unit_test(alternatives_are_of_one_type),
 		cmocka_unit_test(what_belongs_to_nothing_has_no_group),
