@@ -344,7 +344,9 @@ static void put_notify(FILE *f, const struct pem_spec_event *event)
 
 	put_store(f, event);
 	put_slow(f, event);
-	fprintf(f, "static __attribute__((noinline, unused)) void pem_on_%s(uint32_t pem_enable",
+	fprintf(f,
+		"static __attribute__((noinline, nothrow, unused)) void pem_on_%s(uint32_t "
+		"pem_enable",
 		event->c_name);
 	put_list(f, event, 1, 0, ", ");
 	fprintf(f, ")\n{\n\tstruct pem_cursor pem_c;\n\tuint32_t pem_flags;\n\n");

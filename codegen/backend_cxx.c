@@ -3,6 +3,7 @@
  * backend_cxx.c - PROVIDER.hpp, C++17: typed functions over PROVIDER.h, which is written beside it
  *
  *	pem::notify_X(fields)		pem_notify_X with string_view, std::array, lists and enum classes
+ *	pem::enabled_X()		is it wanted?
  *	pem::PROVIDER::E		the enum class of <enum> or <flags> E
  *	pem::X_scope guard(fields)	begin now, end when guard goes out of scope
  *
@@ -249,7 +250,12 @@ static void put_notify(FILE *f, const struct pem_spec_event *event)
 	put_parameters(f, event, "");
 	fprintf(f, ") noexcept\n{\n");
 	put_raise(f, event, "\t", 0);
-	fprintf(f, "}\n\n");
+	fprintf(f,
+		"}\n\n/// Does anybody want %1$s? For work that only the event needs.\n"
+		"inline bool enabled_%2$s() noexcept\n{\n"
+		"\treturn __atomic_load_n(&::pem_page_%3$s.enable[%4$u], __ATOMIC_RELAXED) != 0;\n"
+		"}\n\n",
+		event->name, event->c_name, event->spec->provider, event->stub_index);
 }
 
 /* --- intervals --- */

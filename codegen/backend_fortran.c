@@ -3,6 +3,7 @@
  * backend_fortran.c - PROVIDER.f90, Fortran 2008: module pem_PROVIDER over PROVIDER_symbols.c, written beside it
  *
  *	call pem_notify_X(fields)	enable byte, test, branch; what is enabled goes to pem_raise_X
+ *	pem_enabled_X()			is it wanted?
  *	E_L				the value of label L of <enum> or <flags> E
  *
  * The enable bytes are read as a variable, so that what is disabled calls nothing. Fortran has no unsigned integers:
@@ -326,7 +327,13 @@ static void put_notify(FILE *f, const struct pem_spec_event *event)
 		fprintf(f, ", &\n      ");
 		put_argument(f, &event->fields[i]);
 	}
-	fprintf(f, ")\n  end subroutine\n\n");
+	fprintf(f,
+		")\n  end subroutine\n\n"
+		"  ! Does anybody want it? For work that only the event needs.\n"
+		"  logical function pem_enabled_%1$s()\n"
+		"    pem_enabled_%1$s = pem_page(%2$zu) /= 0_pem_int8\n"
+		"  end function\n\n",
+		event->c_name, sizeof(struct pem_control_header) + event->stub_index + 1);
 }
 
 /* --- module --- */
@@ -375,7 +382,8 @@ static void put_stubs(FILE *f, const struct pem_spec *spec, const struct uses *u
 
 	for (i = 0; i < spec->event_count; i++) {
 		if (pem_is_stub(&spec->events[i]))
-			fprintf(f, "  public :: pem_notify_%s\n", spec->events[i].c_name);
+			fprintf(f, "  public :: pem_notify_%1$s, &\n    pem_enabled_%1$s\n",
+				spec->events[i].c_name);
 	}
 	fprintf(f,
 		"\n  ! The control page: the enable bytes behind its header.\n"

@@ -3,6 +3,7 @@
  * backend_rust.c - pem_PROVIDER/, a Rust crate without std or other crates, over PROVIDER_symbols.c in its c/
  *
  *	pem_PROVIDER::notify_X(fields)	enable byte, test, branch; what is enabled goes to pem_raise_X
+ *	pem_PROVIDER::enabled_X()	is it wanted?
  *	pem_PROVIDER::E::L		label L of <enum> or <flags> E; a type around the number, so that any may be passed
  *	pem_PROVIDER::XScope::new(..)	begin now, end when it is dropped
  *
@@ -298,7 +299,15 @@ static void put_notify(FILE *f, const struct pem_spec_event *event)
 	put_parameters(f, event, NULL);
 	fprintf(f, ") {\n");
 	put_raise(f, event, "    ", "");
-	fprintf(f, "}\n\n");
+	fprintf(f,
+		"}\n\n/// Does anybody want %1$s? For work that only the event needs.\n#[inline]\n"
+		"pub fn enabled_%2$s() -> bool {\n"
+		"    // SAFETY: as in the function above.\n"
+		"    unsafe { pem_page_%3$s[%4$zu].load(core::sync::atomic::Ordering::Relaxed) != "
+		"0 }\n"
+		"}\n\n",
+		event->name, event->c_name, event->spec->provider,
+		sizeof(struct pem_control_header) + event->stub_index);
 }
 
 /* --- intervals --- */

@@ -183,6 +183,26 @@ def library(folder):
     return ["-L" + folder, "-lstandin", "-Wl,-rpath," + folder, "-ldl"]
 
 
+def disabled_bytes(path, function):
+    """Bytes of the x86-64 instructions that a function of an object file runs up to its return when nothing is enabled."""
+    rc, out, err = run(["objdump", "-d", "--disassemble=" + function, path])
+    equal(rc, 0, "objdump: " + err)
+    code, total, at = {}, 0, None
+    for line in out.splitlines():
+        cells = line.split("\t")
+        if len(cells) > 2:
+            code[int(cells[0].strip(" :"), 16)] = (len(cells[1].split()), cells[2].split())
+            at = min(code)
+    while at is not None:
+        size, words = code[at]
+        total += size
+        if words[0].startswith("ret"):
+            return total
+        assert words[0] not in ("call", "jmp"), out
+        at = int(words[1], 16) if words[0] == "je" else at + size
+    raise AssertionError("%s is not in %s" % (function, path))
+
+
 def played(program):
     """Run a program: (what it printed itself, records as (specifier, {field: value}))."""
     rc, out, err = run([program], env={"LD_PRELOAD": None})

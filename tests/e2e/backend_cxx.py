@@ -7,8 +7,8 @@ Not here: the C stubs below it (codegen_stubs.py), the polyglot program (polyglo
 """
 import os
 
-from standin import ABI, compiled, generate, generate_all, library, played
-from tap import equal, need, run_all, test, tmp
+from standin import ABI, compiled, disabled_bytes, generate, generate_all, library, played
+from tap import equal, need, run_all, skip, test, tmp
 
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror", "-I" + ABI]
 
@@ -74,7 +74,8 @@ static void lists()
 
 	pem::notify_wide_lists(bytes, shorts, floats, {doubles.get(), 2}, {}, {1.5f, -1.5f}, {1, 2, 3});
 	pem::notify_wide_lists({}, {}, {}, {nullptr, 0}, std::vector<std::uint64_t>{7}, {}, {4});
-	pem::notify_wide_nothing();
+	if (pem::enabled_wide_nothing())
+		pem::notify_wide_nothing();
 }
 
 static int early(int why)
@@ -88,6 +89,8 @@ static int early(int why)
 	if (why == 1)
 		throw std::runtime_error("as tried");
 	standin_enable(0);
+	if (pem::enabled_wide_nothing())
+		pem::notify_wide_nothing();
 	return 2;
 }
 
@@ -152,6 +155,23 @@ def values_by_gcc():
 def values_by_clang():
     "the same, optimized by clang"
     check_values(build("clang++", "-O2"))
+
+
+@test
+def small_at_the_call_site():
+    "a disabled stub of C++ takes at most 64 bytes of instructions where it is called"
+    need("g++", "clang++", "objdump")
+    if os.uname().machine != "x86_64":
+        skip("the instructions looked for are those of x86-64")
+    folder = tmp()
+    generate("c++", folder)
+    with open(folder + "/small.cpp", "w", encoding="utf-8") as f:
+        f.write('#include "wide.hpp"\nextern "C" void texts(std::string_view s)\n{\n\tpem::notify_wide_texts(s, "", s);\n}\n'
+                'extern "C" void nothing()\n{\n\tpem::notify_wide_nothing();\n}\n')
+    for compiler in ("g++", "clang++"):
+        compiled([compiler, "-std=c++17", "-O2", *STRICT, "-I" + folder, "-c", folder + "/small.cpp", "-o", folder + "/small.o"])
+        found = [disabled_bytes(folder + "/small.o", name) for name in ("texts", "nothing")]
+        assert max(found) <= 64, (compiler, found)
 
 
 def all_compile(compiler):

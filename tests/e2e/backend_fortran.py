@@ -7,7 +7,7 @@ Not here: the C stubs below them (codegen_stubs.py), the polyglot program (polyg
 import os
 import re
 
-from standin import ABI, compiled, generate, generate_all, library, played
+from standin import ABI, compiled, disabled_bytes, generate, generate_all, library, played
 from tap import equal, need, run, run_all, test, tmp
 
 PROGRAM = r"""
@@ -44,8 +44,9 @@ program wide
     [integer(c_int64_t) ::], [1.5_c_float, -1.5_c_float], [1_c_int64_t, 2_c_int64_t, 3_c_int64_t])
   call pem_notify_wide_lists(none, shorts(1:5:2), [real(c_float) ::], [real(c_double) ::], [7_c_int64_t], &
     [0.0_c_float, 0.0_c_float], [4_c_int64_t, 0_c_int64_t, 0_c_int64_t])
-  call pem_notify_wide_nothing()
+  if (pem_enabled_wide_nothing()) call pem_notify_wide_nothing()
   call standin_enable(0)
+  if (pem_enabled_wide_nothing()) error stop 'enabled'
   call pem_notify_wide_nothing()
   call pem_notify_wide_texts('a', 'b', 'c')
   call standin_enable(1)
@@ -140,14 +141,17 @@ def all_symbols_clang():
 
 @test
 def disabled_calls_nothing():
-    "a disabled stub of Fortran calls no C: its page is a variable"
-    need("gfortran", "nm")
+    "a disabled stub of Fortran calls no C, for its page is a variable, and takes at most 64 bytes of instructions"
+    need("gfortran", "nm", "objdump")
     folder = tmp()
     generate("fortran", folder)
     compiled(["gfortran", "-O2", "-J", folder, "-c", folder + "/wide.f90", "-o", folder + "/wide.o"])
     rc, out, err = run(["nm", "-u", folder + "/wide.o"])
     equal(rc, 0, "nm: " + err)
     equal([name for name in out.split() if name != "U" and not name.startswith("pem_raise_")], [], "what else is called")
+    if os.uname().machine == "x86_64":
+        found = [disabled_bytes(folder + "/wide.o", "__pem_wide_MOD_pem_notify_wide_" + name) for name in ("texts", "nothing")]
+        assert max(found) <= 64, found
 
 
 run_all()

@@ -7,7 +7,7 @@ Not here: the C stubs below them (codegen_stubs.py), the polyglot program (polyg
 import os
 import shutil
 
-from standin import ABI, compiled, generate, generate_all, library, played
+from standin import ABI, compiled, disabled_bytes, generate, generate_all, library, played
 from tap import equal, need, run, run_all, skip, test, tmp
 
 PROGRAM = r"""
@@ -40,7 +40,9 @@ fn lists() {
 
     notify_wide_lists(&[1, 2, 3, 4, 5], &shorts[..2], &[0.5], &[0.25, -1.0], &[], &[1.5, -1.5], &[1, 2, 3]);
     notify_wide_lists(&[], &[], &[], &Vec::new(), &vec![7], &[0.0; 2], &[4, 0, 0]);
-    notify_wide_nothing();
+    if enabled_wide_nothing() {
+        notify_wide_nothing();
+    }
 }
 
 fn early(why: u32) -> u32 {
@@ -63,7 +65,8 @@ fn main() {
     early(0);
     std::panic::set_hook(Box::new(|_| println!("as tried")));
     assert!(std::panic::catch_unwind(|| early(1)).is_err());
-    early(2); // disabled in between: no ends
+    early(2);
+    assert!(!enabled_wide_nothing()); // disabled in between: no ends
     let _idle = WideIdleScope::new(); // enabled in between: no begin
     enable(true);
 }
@@ -148,6 +151,24 @@ def build_script_says_what_is_missing():
     if not rc:
         skip("the compiler finds pem's headers by itself: they are installed")
     assert "PEM_INCLUDE=folder" in said, said
+
+
+@test
+def small_at_the_call_site():
+    "a disabled stub of Rust takes at most 64 bytes of instructions where it is called"
+    need("rustc", "objdump")
+    if os.uname().machine != "x86_64":
+        skip("the instructions looked for are those of x86-64")
+    folder = tmp()
+    generate("rust", folder)
+    write(folder, "small.rs", '#![no_std]\n#[no_mangle]\npub fn texts(s: &str) { pem_wide::notify_wide_texts(s, "", s) }\n'
+                              '#[no_mangle]\npub fn nothing() { pem_wide::notify_wide_nothing() }\n')
+    rlib, rustc = folder + "/libpem_wide.rlib", ["rustc", "--edition", "2021", "-D", "warnings", "-O"]
+    compiled([*rustc, "--crate-type", "rlib", "--crate-name", "pem_wide", folder + "/pem_wide/src/lib.rs", "-o", rlib])
+    compiled([*rustc, "--crate-type", "rlib", "--emit", "obj", "--extern", "pem_wide=" + rlib, folder + "/small.rs",
+              "-o", folder + "/small.o"])
+    found = [disabled_bytes(folder + "/small.o", name) for name in ("texts", "nothing")]
+    assert max(found) <= 64, found
 
 
 @test

@@ -10,7 +10,7 @@ from tap import BUILD, CODEGEN, ROOT, equal, need, run, run_all, skip, test, tmp
 
 SPECS = sorted(os.path.join(ROOT, "spec", layer, name) for layer in ("app", "cpo", "hw", "os")
                for name in os.listdir(os.path.join(ROOT, "spec", layer)) if name.endswith(".xml"))
-BACKENDS = ("c", "model", "ctf", "bpf", "man", "html")
+BACKENDS = ("c", "c++", "fortran", "rust", "java", "python", "model", "ctf", "bpf", "man", "html")
 
 
 def generate(folder, specs=None, backends=BACKENDS):
@@ -18,16 +18,21 @@ def generate(folder, specs=None, backends=BACKENDS):
         equal(run([CODEGEN, "--backend", backend, "-o", folder, *(specs or SPECS)]), (0, "", ""), backend)
 
 
+def files(folder):
+    """Paths of all files, within folder."""
+    return sorted(os.path.relpath(os.path.join(where, name), folder) for where, _, names in os.walk(folder) for name in names)
+
+
 def contents(folder):
     result = {}
-    for name in sorted(os.listdir(folder)):
+    for name in files(folder):
         with open(os.path.join(folder, name), "rb") as f:
             result[name] = f.read()
     return result
 
 
 def states(folder):
-    return {name: (s.st_ino, s.st_mtime_ns, s.st_ctime_ns) for name in os.listdir(folder)
+    return {name: (s.st_ino, s.st_mtime_ns, s.st_ctime_ns) for name in files(folder)
             for s in [os.stat(os.path.join(folder, name))]}
 
 
