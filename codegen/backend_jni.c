@@ -250,7 +250,9 @@ void pem_java__put_jni(FILE *f, const struct pem_spec_set *set, const struct pem
 	fprintf(f,
 		"/*\n * The native library of pem.%s.%s. With JAVA_HOME set:\n *\n"
 		" *\tcc -O2 -shared -fPIC -I$JAVA_HOME/include -I$JAVA_HOME/include/linux \\\n"
-		" *\t\t%s_jni.c -o libpem_%s_java.so\n */\n",
+		" *\t\t%s_jni.c -o libpem_%s_java.so\n"
+		" *\tjavac -d classes -sourcepath . PROGRAM.java\n"
+		" *\tpem record -- java -Djava.library.path=. -cp classes PROGRAM\n */\n",
 		package, name, spec->provider, spec->provider);
 	fprintf(f, head, spec->provider);
 	put_helpers(f, spec);

@@ -413,7 +413,10 @@ static void put_module(FILE *f, const struct pem_spec *spec)
 	pem_put_line_banner(f, "#", spec);
 	fprintf(f, "\"\"\"\npem_%s - ", spec->provider);
 	put_doc(f, spec->description[0] ? spec->description : "raises the events of its provider");
-	fprintf(f, "\n");
+	fprintf(f,
+		"\n\n    import pem_%s  # this file, beside the program or in PYTHONPATH\n"
+		"    pem record -- python3 program.py\n",
+		spec->provider);
 	pem_python__put_head(f);
 	put_all(f, spec);
 	put_model(f, spec);
