@@ -79,18 +79,18 @@ static char *format(const char *form, const char *a, const char *b, const char *
 	return asprintf(&text, form, a, b, c) < 0 ? NULL : text;
 }
 
-/* Do processes of an MPI program come from this command? Only then does its adapter come along: others have no use for it. */
-static bool starts_mpi(const char *command)
+/* Is any event wanted that this library raises? Only then does it come along: others pay for a library that they do not use. */
+static bool is_wanted(const struct pem_session *s, const char *library)
 {
-	static const char *const launchers[] = {"mpirun", "mpiexec", "orterun", "prterun", "srun"};
-	const char *name = strrchr(command, '/');
-	size_t i, length;
+	const struct pem_wish *wish;
+	size_t i;
 
-	name = name ? name + 1 : command;
-	for (i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {
-		length = strlen(launchers[i]);
-		if (!strncmp(name, launchers[i], length) && (!name[length] || name[length] == '.'))
-			return true; /* mpirun.openmpi too */
+	for (i = 0; i < s->wish_count; i++) {
+		wish = &s->wishes[i];
+		if (wish->event->source_kind == PEM_SOURCE_STUB &&
+		    !strcmp(wish->event->source_name, library) &&
+		    PEM_ACTION_FLAGS(pem_wish__action(wish)) & (PEM_ACTION_LOG | PEM_ACTION_STAT))
+			return true;
 	}
 	return false;
 }
@@ -106,12 +106,14 @@ static void add_library(char *list, size_t bytes, const char *folder, const char
 		snprintf(list + used, bytes - used, "%s%s", used ? ":" : "", path);
 }
 
-static bool make_variables(struct pem_session *s, char *const argv[],
-			   const struct pem_run_options *options, struct variables *v)
+static bool make_variables(struct pem_session *s, const struct pem_run_options *options,
+			   struct variables *v)
 {
+	static const char *const on_demand[] = {"libpem-mpi.so", "libpem-sqlite.so"};
 	bool adapters = options && options->size >= sizeof(*options) && options->preload_libc;
 	const char *before = getenv("LD_PRELOAD"), *asan = getenv("ASAN_OPTIONS");
-	char folder[PATH_MAX], libraries[4 * PATH_MAX] = "", ompt[PATH_MAX + 32] = "";
+	char folder[PATH_MAX], libraries[5 * PATH_MAX] = "", ompt[PATH_MAX + 32] = "";
+	size_t i;
 
 	v->session = format("PEM_SESSION=%s%s%s", s->directory, "", "");
 	if (pem_library_folder(folder, sizeof(folder))) {
@@ -119,9 +121,10 @@ static bool make_variables(struct pem_session *s, char *const argv[],
 		add_library(libraries, sizeof(libraries), folder, "libpem.so.1");
 		if (adapters)
 			add_library(libraries, sizeof(libraries), folder, "libpem-libc.so");
-		if (adapters && starts_mpi(argv[0]))
-			add_library(libraries, sizeof(libraries), folder, "libpem-mpi.so");
-		if (adapters && !getenv("OMP_TOOL_LIBRARIES"))
+		for (i = 0; adapters && i < sizeof(on_demand) / sizeof(on_demand[0]); i++)
+			if (is_wanted(s, on_demand[i]))
+				add_library(libraries, sizeof(libraries), folder, on_demand[i]);
+		if (adapters && !getenv("OMP_TOOL_LIBRARIES") && is_wanted(s, "libpem-ompt.so"))
 			add_library(ompt, sizeof(ompt), folder, "libpem-ompt.so");
 	}
 	if (ompt[0])
@@ -211,7 +214,7 @@ pid_t pem_session__run(struct pem_session *s, char *const argv[],
 		result = pem_error__set(error, -errno, "cannot make a pipe: %s", strerror(errno));
 		goto out;
 	}
-	if (!make_variables(s, argv, options, &variables) ||
+	if (!make_variables(s, options, &variables) ||
 	    !(environment = make_environment(&variables))) {
 		result = pem_error__set(error, -ENOMEM, "out of memory");
 		goto out;

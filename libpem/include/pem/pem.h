@@ -191,7 +191,8 @@ void pem_log__unregister(struct pem_log *log);
 
 struct pem_run_options {
 	size_t size;
-	int preload_libc; /* raise the events of an unmodified program: libpem-libc.so, and libpem-ompt.so if it uses OpenMP */
+	/* raise the events of an unmodified program: libpem-libc.so, and adapters whose events are wanted by now */
+	int preload_libc;
 };
 
 /*

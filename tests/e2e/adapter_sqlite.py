@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+Programs with SQLite under libpem-sqlite.so: statements, transactions, rows, locks and the cache.
+
+Not here: programs with SQLite linked in statically.
+"""
+import collections
+import os
+
+from preload import count, record
+from tap import BUILD, equal, need, run, run_all, skip, test, tmp
+
+SCRIPT = """
+pragma journal_mode=wal;
+create table t(a integer primary key, b);
+begin; insert into t(b) values ('x'), ('y'), ('z'); commit;
+begin; delete from t; rollback;
+select a from t;
+insert into t(a, b) with recursive c(x) as (select 10 union all select x + 1 from c where x < 3000)
+  select x, hex(zeroblob(500)) from c;
+select count(*) from t where b like '%Q';
+"""
+
+
+def need_adapter():
+    if not os.path.exists(BUILD + "/lib/libpem-sqlite.so"):
+        skip("libpem-sqlite.so is not built: libsqlite3-dev is missing")
+
+
+def kinds(events):
+    return collections.Counter(e["event"].split("::")[2] for e in events)
+
+
+@test
+def shell():
+    "the sqlite3 shell answers the same and shows its statements, rows, transactions and cache"
+    need_adapter()
+    need("sqlite3")
+    folder = tmp()
+    with open(folder + "/script", "w") as file:
+        file.write(SCRIPT)
+    alone = run(["sqlite3", folder + "/one.db", ".read " + folder + "/script"])
+    out, events = record(["sqlite3", folder + "/two.db", ".read " + folder + "/script"], "APP::Sqlite::*")
+    equal((0, out, ""), alone, "what it answers")
+    k = kinds(events)
+    if not k:
+        skip("this sqlite3 does not use the shared library libsqlite3")
+    equal((k["Open"], count(events, "APP::Sqlite::Open", path=folder + "/two.db")), (1, 1), "databases")
+    equal(k["StatementBegin"], k["StatementEnd"], "statements that began and ended")
+    equal((k["TransactionBegin"], k["TransactionCommit"], k["TransactionRollback"]), (2, 1, 1), "transactions")
+    selected = [e for e in events if e.get("text", "").startswith("select a from t")]
+    equal(len(selected), 1, "the select")
+    rows = [e for e in events if e["event"].endswith("RowFetch") and e["statement"] == selected[0]["statement"]]
+    assert len(rows) >= 3, rows
+    scans = [int(e["scanned"]) for e in events if e["event"].endswith("StatementEnd")]
+    assert max(scans) > 2900, scans
+    for name, field in (("CacheHits", "hits"), ("CacheMisses", "misses"), ("CacheWrites", "writes")):
+        values = [int(e[field]) for e in events if e["event"].endswith(name)]
+        equal(values, sorted(values), name + ", which only grow")
+    assert values[-1] > 100, values
+
+
+@test
+def python_module():
+    "python3's module, which loads SQLite for itself alone, works the same and shows locks of others"
+    need_adapter()
+    need("python3")
+    path = tmp() + "/db"
+    program = ("import sqlite3, sys\n"
+               "a = sqlite3.connect(sys.argv[1], timeout=0, isolation_level=None); b = sqlite3.connect(sys.argv[1], timeout=0)\n"
+               "a.execute('create table t(x)'); a.execute('begin immediate'); a.execute('insert into t values (?)', (42,))\n"
+               "try: b.execute('insert into t values (1)')\n"
+               "except sqlite3.OperationalError as e: print(e)\n"
+               "a.execute('commit'); print(b.execute('select x from t').fetchall()); a.close(); b.close()")
+    out, events = record(["python3", "-c", program, path], "APP::Sqlite::*")
+    equal(out, "database is locked\n[(42,)]\n", "what it prints")
+    k = kinds(events)
+    if not k:
+        skip("this python3 does not use the shared library libsqlite3")
+    equal((k["Open"], k["Close"]), (2, 2), "connections")
+    equal(count(events, "APP::Sqlite::Busy", status=5), 1, "locked")
+    equal((k["TransactionBegin"], k["TransactionCommit"]) >= (1, 1), True, "transactions")
+    equal(k["StatementBegin"], k["StatementEnd"], "statements that began and ended")
+
+
+@test
+def without_sqlite():
+    "a process without SQLite that the adapter is preloaded into runs as ever"
+    need_adapter()
+    out, events = record(["sh", "-c", "echo hello | cat"], "APP::Sqlite::*")
+    equal((out, len(events)), ("hello\n", 0), "what it does")
+
+
+run_all()
