@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "libpem/sources/kernel/btf.h"
+#include "libpem/sources/kernel/kernel.h"
 
 static char folder[] = "/tmp/pem-test-btf-XXXXXX";
 static struct pem_kernel_btf *kernel;
@@ -194,6 +194,45 @@ static void parameters_are_described_as_c(void **state)
 	assert_string_equal(text, "");
 }
 
+static void the_first_equal_alternative_is_taken_else_the_first_that_fits(void **state)
+{
+	struct pem_kernel_alternative of[] = {
+		{.tracepoint = "x:no_such", .arguments = "void"},
+		{.tracepoint = "x:switch", .arguments = "bool preempt"},
+		{.tracepoint = "x:switch",
+		 .arguments = "bool preempt, struct task_struct *prev, struct task_struct *next, "
+			      "unsigned int state"},
+	};
+	struct pem_kernel_event event = {.alternatives = of, .alternative_count = 3};
+
+	(void)state;
+	assert_int_equal(pem_kernel__choose_in(kernel, &event, 0, NULL), 2);
+	assert_int_equal(pem_kernel__choose_in(kernel, &event, 1u << 2, NULL), 1);
+	assert_int_equal(pem_kernel__choose_in(kernel, &event, 3u << 1, NULL), -ENOENT);
+	event.alternative_count = 2;
+	assert_int_equal(pem_kernel__choose_in(kernel, &event, 0, NULL), 1);
+}
+
+static void what_is_missing_is_told_apart_from_what_differs(void **state)
+{
+	struct pem_kernel_alternative of[] = {
+		{.tracepoint = "x:old_name", .arguments = "int a"},
+		{.tracepoint = "x:older_name", .arguments = "int a"},
+		{.tracepoint = "x:work", .arguments = "long number"},
+	};
+	struct pem_kernel_event event = {.alternatives = of, .alternative_count = 2};
+	struct pem_error reason;
+
+	(void)state;
+	assert_int_equal(pem_kernel__choose_in(kernel, &event, 0, &reason), -ENOENT);
+	assert_non_null(strstr(reason.text, "no tracepoint x:old_name or x:older_name"));
+	event.alternative_count = 3;
+	assert_int_equal(pem_kernel__choose_in(kernel, &event, 0, &reason), -ENOENT);
+	assert_non_null(strstr(reason.text, "x:work"));
+	assert_non_null(strstr(reason.text, "(char *, work_func_t)"));
+	assert_non_null(strstr(reason.text, "(long number)"));
+}
+
 static void what_is_no_btf_is_refused(void **state)
 {
 	(void)state;
@@ -211,6 +250,8 @@ int main(void)
 		cmocka_unit_test(other_parameters_differ),
 		cmocka_unit_test(modules_have_tracepoints_too),
 		cmocka_unit_test(parameters_are_described_as_c),
+		cmocka_unit_test(the_first_equal_alternative_is_taken_else_the_first_that_fits),
+		cmocka_unit_test(what_is_missing_is_told_apart_from_what_differs),
 		cmocka_unit_test(what_is_no_btf_is_refused),
 	};
 
