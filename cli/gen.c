@@ -24,32 +24,43 @@ static const struct cli_option options[] = {
 	{0},
 };
 
-/* How to build a program with what was made: %o the folder, %i where pem's headers are, %p the provider. */
+/*
+ * How to build a program with what was made: %o the folder, %i where pem's headers are, as a flag, %e as a variable,
+ * %p the provider.
+ */
 struct language {
 	const char *name;
 	const char *backend; /* of pem-codegen */
 	const char *build;
+	const char *run; /* what to record; NULL: pem records nothing of it */
 };
 
 static const struct language languages[] = {
-	{"c", "c", "cc -O2 -I%o%i program.c -o program -ldl"},
-	{"c++", "c++", "c++ -std=c++17 -O2 -I%o%i program.cpp -o program -ldl"},
+	{"c", "c", "cc -O2 -I%o%i program.c -o program -ldl", "./program"},
+	{"c++", "c++", "c++ -std=c++17 -O2 -I%o%i program.cpp -o program -ldl", "./program"},
 	{"fortran", "fortran",
-	 "cc -O2 -c -I%o%i %o/%p_symbols.c; gfortran -O2 -J. %o/pem_%p.f90 program.f90 "
-	 "%p_symbols.o -ldl "
-	 "-o program"},
-	{"java", "java", "see the first lines of %o/%p_jni.c"},
-	{"python", "python", "see the first lines of %o/pem_%p.py"},
-	{"rust", "rust", "in Cargo.toml: pem_%p = { path = \"%o/pem_%p\" }"},
+	 "cc -O2 -c -I%o%i %o/%p_symbols.c && gfortran -O2 %o/%p.f90 program.f90 %p_symbols.o -o "
+	 "program -ldl",
+	 "./program"},
+	{"java", "java",
+	 "cc -O2 -shared -fPIC -I%o%i -I$JAVA_HOME/include -I$JAVA_HOME/include/linux %o/%p_jni.c "
+	 "-o "
+	 "libpem_%p_java.so && javac -d . -sourcepath %o Program.java",
+	 "java -Djava.library.path=. Program"},
+	{"python", "python", "nothing to build: import pem_%p",
+	 "env PYTHONPATH=%o python3 program.py"},
+	{"rust", "rust",
+	 "%ecargo build, with pem_%p = { path = \"%o/pem_%p\" } under [dependencies] of Cargo.toml",
+	 "target/debug/PROGRAM"},
 };
 
 /* For C: who serves the stubs. */
 static const struct language servers[] = {
-	{"pem", "c", "cc -O2 -I%o%i program.c -o program -ldl"},
-	{"usdt", "usdt", "cc -O2 -I%o program.c -o program"},
+	{"pem", "c", "cc -O2 -I%o%i program.c -o program -ldl", "./program"},
+	{"usdt", "usdt", "cc -O2 -I%o%i program.c -o program", NULL},
 	{"lttng-ust", "lttng-ust",
-	 "cc -O2 -I%o program.c %o/%p_lttng.c -o program -llttng-ust -ldl"},
-	{"none", "none", "cc -O2 -I%o program.c -o program"},
+	 "cc -O2 -I%o%i program.c %o/%p_lttng.c -o program -llttng-ust -ldl", NULL},
+	{"none", "none", "cc -O2 -I%o program.c -o program", NULL},
 };
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -109,11 +120,12 @@ static const struct language *choose(const struct cli_verb *verb, const char *la
 	return chosen;
 }
 
-/* " -IDIR", where the compiler does not look anyway; "" where it does. */
-static const char *include_flag(void)
+/* Where pem's headers are, unless the compiler looks there anyway; then "". */
+static const char *include_folder(void)
 {
 	static const char *const places[] = {"/../include", "/../../spec/abi"};
-	char folder[PATH_MAX], path[PATH_MAX];
+	static char path[PATH_MAX];
+	char folder[PATH_MAX];
 	size_t i;
 
 	if (cli_program_folder(folder, sizeof(folder)) < 0)
@@ -124,21 +136,27 @@ static const char *include_flag(void)
 			return strcmp(path, "/usr/include") == 0 ||
 					       strcmp(path, "/usr/local/include") == 0
 				       ? ""
-				       : cli_format(" -I%s", path);
+				       : path;
 	}
 	return "";
 }
 
-static void print_build(const char *form, const char *output, const char *provider)
+static void print_form(const char *title, const char *form, const char *output,
+		       const char *provider)
 {
-	printf("build it in:  ");
+	const char *include = include_folder();
+
+	fputs(title, stdout);
 	for (; *form != '\0'; form++) {
 		if (form[0] != '%')
 			putchar(*form);
 		else if (*++form == 'o')
 			fputs(output, stdout);
 		else if (*form == 'i')
-			fputs(include_flag(), stdout);
+			printf("%s%s", *include != '\0' ? " -I" : "", include);
+		else if (*form == 'e')
+			printf("%s%s%s", *include != '\0' ? "PEM_INCLUDE=" : "", include,
+			       *include != '\0' ? " " : "");
 		else
 			fputs(provider, stdout);
 	}
@@ -164,10 +182,11 @@ static void tell(const struct language *chosen, const char *output, char *names)
 	if (files > 4)
 		printf(" and %zu more", files - 4);
 	putchar('\n');
-	print_build(chosen->build, output, provider != NULL ? provider : "PROVIDER");
-	if (strcmp(chosen->backend, "c") == 0 ||
-	    find(servers, COUNT(servers), chosen->name) == NULL)
-		printf("and record:   pem record -- ./program\n");
+	if (provider == NULL)
+		provider = "PROVIDER";
+	print_form("build with:   ", chosen->build, output, provider);
+	if (chosen->run != NULL)
+		print_form("and record:   pem record -- ", chosen->run, output, provider);
 }
 
 static int generate(const struct language *chosen, const char *output, char **files, int count,

@@ -282,7 +282,7 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 		status = cli_error(cli_status_of_errno(errno), "%s", error.text);
 		goto end;
 	}
-	status = cli_specs__load(session, program, r.quiet);
+	status = cli_specs__load(session, program, r.command, r.quiet);
 	if (status == CLI_DONE)
 		status = open_log(&r, session, &log);
 	if (status == CLI_DONE)

@@ -3,7 +3,7 @@
  * specs.c - events of specs that are not built into pem: found, and made known to a session
  *
  * Looked for, in this order: beside the catalogue's specs where pem is installed, in PEM_SPEC_PATH, in the folder of the
- * program to be recorded. pem-codegen --models turns all of them into models, each by itself; which events contradict
+ * program to be recorded and of the first file it is given, its script. pem-codegen --models turns all of them into models, each by itself; which events contradict
  * each other is seen here, where both places are known.
  */
 #include "cli.h"
@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 
 #define PATH_DEPTH 4u /* folders in a folder of PEM_SPEC_PATH */
+#define ARGUMENTS 16 /* of a command, looked at for a file */
 #define SPEC_BYTES_MAX (1u << 20)
 
 /* One line of "pem-codegen --models" for an event: where it stands. Text of the output. */
@@ -63,11 +64,11 @@ static int name_path(struct cli_spec_files *files)
 	return rc < 0 ? CLI_WRONG_INPUT : CLI_DONE;
 }
 
-static void name_neighbours(struct cli_spec_files *files, const char *command)
+static void name_neighbours(struct cli_spec_files *files, const char *file)
 {
 	char path[PATH_MAX], *slash;
 
-	if (realpath(command, path) == NULL)
+	if (realpath(file, path) == NULL)
 		return;
 	slash = strrchr(path, '/');
 	if (slash == NULL)
@@ -76,17 +77,26 @@ static void name_neighbours(struct cli_spec_files *files, const char *command)
 	cli_spec_files__add_folder(files, *path != '\0' ? path : "/", 0, CLI_SPEC_BESIDE, NULL);
 }
 
-static int name_files(struct cli_spec_files *files, const char *command)
+static int name_files(struct cli_spec_files *files, const char *program, char **argv)
 {
 	char folder[PATH_MAX];
-	int status;
+	struct stat st;
+	int status, i;
 
 	/* What is built in need not be read again, and changes nothing if it is edited. */
 	if (cli_spec_folder(folder, sizeof(folder)) == 0)
 		cli_spec_files__add_folder(files, folder, 0, CLI_SPEC_INSTALLED, builtin_specs);
 	status = name_path(files);
-	if (status == CLI_DONE && command != NULL)
-		name_neighbours(files, command);
+	if (status != CLI_DONE || program == NULL)
+		return status;
+	name_neighbours(files, program);
+	/* The program of python3 program.py is program.py. */
+	for (i = 1; i < ARGUMENTS && argv[i] != NULL; i++) {
+		if (stat(argv[i], &st) == 0 && S_ISREG(st.st_mode)) {
+			name_neighbours(files, argv[i]);
+			break;
+		}
+	}
 	return status;
 }
 
@@ -328,11 +338,11 @@ end:
 	return status != CLI_DONE ? status : l->status;
 }
 
-int cli_specs__load(struct pem_session *session, const char *command, bool quiet)
+int cli_specs__load(struct pem_session *session, const char *program, char **argv, bool quiet)
 {
 	struct cli_spec_files files = {0};
 	struct loading l = {.session = session, .files = &files, .quiet = quiet};
-	int status = name_files(&files, command);
+	int status = name_files(&files, program, argv);
 
 	if (status == CLI_DONE && files.count != 0) {
 		l.done = calloc(files.count, sizeof(*l.done));

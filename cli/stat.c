@@ -517,7 +517,7 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 		status = cli_error(cli_status_of_errno(errno), "%s", error.text);
 		goto end;
 	}
-	status = cli_specs__load(session, program, s.quiet);
+	status = cli_specs__load(session, program, s.command, s.quiet);
 	if (status == CLI_DONE)
 		status = register_all(&s, session);
 	if (status == CLI_DONE)
