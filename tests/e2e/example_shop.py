@@ -6,8 +6,10 @@ Not here: Java and Python, which need a library beside the program.
 """
 import csv
 import os
+import re
+import shutil
 
-from tap import BUILD, PEM, equal, run, run_all, skip, test, tmp
+from tap import BUILD, PEM, ROOT, equal, need, run, run_all, skip, test, tmp
 
 LANGUAGES = {"c": ("shop", "gcc"), "cxx": ("shop_cxx", "g++"), "fortran": ("shop_fortran", "gfortran"),
              "rust": ("shop_rust", "rustc")}
@@ -44,6 +46,20 @@ def make_test(language):
         check_language(language)
     shop.__doc__ = "the shop in %s raises what it does, and runs alone" % language
     return shop
+
+
+@test
+def commands_build_it():
+    "what pem gen says would build a program does build the shop, in C, C++ and Fortran"
+    need("cc", "c++", "gfortran")
+    for language, suffix in (("c", "c"), ("c++", "cpp"), ("fortran", "f90")):
+        folder = tmp()
+        shutil.copy(os.path.join(ROOT, "examples/shop." + suffix), os.path.join(folder, "program." + suffix))
+        rc, out, err = run([PEM, "gen", "--lang", language, "-o", "gen", os.path.join(ROOT, "examples/shop.xml")], cwd=folder)
+        equal(rc, 0, "pem gen: " + err)
+        said = re.search(r"^build with: +(.*)$", out + err, re.M).group(1)
+        equal(run(["sh", "-ec", said], cwd=folder), (0, "", ""), said)
+        equal(run([folder + "/program", "1"]), (0, "1 customers served\n", ""), language)
 
 
 for one in LANGUAGES:
