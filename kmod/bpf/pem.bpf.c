@@ -363,7 +363,7 @@ PEM_INLINE void pem_commit(struct pem_kevent *e, uint8_t *record, uint32_t event
 }
 
 /* Copy a kernel string of at most max bytes, NUL included; one that can't be read is "". */
-PEM_INLINE void pem_string(uint8_t *to, uint32_t max, const void *from)
+__attribute__((unused)) PEM_INLINE void pem_string(uint8_t *to, uint32_t max, const void *from)
 {
 	bpf_probe_read_kernel_str(to, max, from);
 }

@@ -26,3 +26,19 @@ TEST_CFLAGS_kernel_walk := -DPEM_TEST_LIBBPF
 TEST_LIB_kernel_btf := $(shell pkg-config --libs libbpf) -lelf -lz
 TEST_LIB_kernel_walk := $(TEST_LIB_kernel_btf)
 endif
+
+# The source again, with other programs: tests/unit/kernel_refused.c.
+ifneq ($(HAVE_KERNEL_SOURCE),)
+REFUSED := $(B)/obj/kernel_refused
+TEST_OBJ_kernel_refused := $(REFUSED)/table.o $(REFUSED)/object.o \
+  $(filter-out %/table.o %/object.o,$(KERNEL_SOURCE_OBJ))
+TEST_CFLAGS_kernel_refused := -DPEM_TEST_LIBBPF
+TEST_LIB_kernel_refused := $(TEST_LIB_kernel_btf)
+
+$(REFUSED)/pem_kernel_events.h: tests/unit/kernel_refused.xml $(PEM_CODEGEN)
+	$(Q)$(PEM_CODEGEN) --backend bpf -o $(@D) $<
+$(REFUSED)/pem.bpf.o: kmod/bpf/pem.bpf.c $(wildcard kmod/bpf/*.h) $(REFUSED)/pem_kernel_events.h
+	$(Q)$(CLANG) $(subst -I$(B)/gen,-I$(REFUSED),$(BPF_CFLAGS)) -c $< -o $@
+$(REFUSED)/%.o: libpem/sources/kernel/%.c $(REFUSED)/pem.bpf.o
+	$(Q)$(CC) $(ALL_CFLAGS) -I$(REFUSED) $(INC_libpem) -DPEM_BPF_OBJECT='"$(REFUSED)/pem.bpf.o"' -c $< -o $@
+endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kernel_refused.c - a program that the kernel refuses costs its own event at most, and the reason is said
+ *
+ * The kernel source with programs of kernel_refused.xml, linked into this test. Needs what the source needs.
+ */
+#ifdef PEM_TEST_LIBBPF
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "libpem/sources/kernel/kernel.h"
+
+extern const struct pem_source_ops pem_source;
+
+static char said[4096];
+
+static void on_log(enum pem_log_level level, const char *text, void *arg)
+{
+	(void)level;
+	(void)arg;
+	snprintf(said + strlen(said), sizeof(said) - strlen(said), "%s\n", text);
+}
+
+/* The session's list: these events of the table, counted. */
+static struct pem_source *open_events(struct pem_event *events, const char *const *names,
+				      size_t count)
+{
+	struct pem_source_config config = {.size = sizeof(config), .log = on_log};
+	struct pem_source_event wanted[3];
+	struct pem_error error = {""};
+	struct pem_source *source;
+	const struct pem_kernel_event *row;
+	size_t i;
+	unsigned j;
+
+	for (i = 0; i < count; i++) {
+		for (j = 0; (row = pem_kernel__event(j)) && strcmp(row->name, names[i]) != 0; j++)
+			;
+		assert_non_null(row);
+		events[i] = (struct pem_event){
+			.name = row->name, .id = row->id, .source_kind = PEM_SOURCE_TRACEPOINT};
+		wanted[i] = (struct pem_source_event){
+			.event = &events[i],
+			.context = {.cpu = PEM_NO_CPU, .tid = (uint32_t)gettid()},
+			.action = PEM_ACTION(PEM_ACTION_STAT, PEM_NO_FIELD, 0, 0, 1)};
+	}
+	config.events = wanted;
+	config.event_count = count;
+	said[0] = '\0';
+	if (pem_source.open(&config, &source, &error) || pem_source.start(source, &error))
+		fail_msg("%s\n%s", error.text, said);
+	return source;
+}
+
+static void the_next_alternative_serves_instead(void **state)
+{
+	static const char *const names[] = {"OS::Refused::Second"};
+	struct pem_statistic value;
+	struct pem_source *source;
+	struct pem_event events[1];
+	int i;
+
+	(void)state;
+	source = open_events(events, names, 1);
+	for (i = 0; i < 100; i++)
+		syscall(SYS_getppid);
+	assert_int_equal(pem_source.read_statistic(source, 0, &value), 0);
+	assert_true(value.count >= 100);
+	assert_non_null(strstr(said, "refuses the program pem_refused_second"));
+	pem_source.close(source);
+}
+
+static void the_others_go_on_without_it(void **state)
+{
+	static const char *const names[] = {"OS::Refused::Never", "OS::Refused::Second",
+					    "OS::Refused::Switch"};
+	struct pem_statistic value;
+	struct pem_source *source;
+	struct pem_event events[3];
+
+	(void)state;
+	source = open_events(events, names, 3);
+	syscall(SYS_getppid);
+	assert_int_equal(pem_source.read_statistic(source, 0, &value), -ENOTSUP);
+	assert_int_equal(pem_source.read_statistic(source, 1, &value), 0);
+	assert_true(value.count > 0);
+	assert_int_equal(pem_source.read_statistic(source, 2, &value), 0);
+	assert_non_null(strstr(said, "OS::Refused::Never: the kernel refuses"));
+	assert_non_null(strstr(said, "invalid mem access")); /* the verifier's own words */
+	pem_source.close(source);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_next_alternative_serves_instead),
+		cmocka_unit_test(the_others_go_on_without_it),
+	};
+	struct pem_error reason;
+
+	if (!pem_kernel__can_load(&reason)) {
+		printf("1..0 # SKIP %s\n", reason.text);
+		return 0;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
+#else
+#include <stdio.h>
+
+int main(void)
+{
+	printf("1..0 # SKIP the kernel source was not built: clang or libbpf is missing\n");
+	return 0;
+}
+#endif
