@@ -9,7 +9,7 @@ ifeq ($(shell pkg-config --atleast-version=1.0 libbpf 2>/dev/null && echo yes),y
 CFLAGS_cli_spec_import += -DPEM_IMPORT_HAS_BPF
 CLI_IMPORT_LIBS += $(shell pkg-config --libs libbpf)
 else
-CLI_SRC := $(filter-out cli/spec_import_tracepoint.c cli/spec_import_btf.c,$(CLI_SRC))
+CLI_SRC := $(filter-out cli/spec_import_tracepoint.c cli/spec_import_btf.c cli/spec_import_print.c,$(CLI_SRC))
 $(info pem spec import cannot read tracepoints: libbpf 1.0 or newer is missing (libbpf-dev))
 endif
 ifeq ($(shell pkg-config --exists libelf 2>/dev/null && echo yes),yes)

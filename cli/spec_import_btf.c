@@ -329,3 +329,40 @@ bool import_tracepoint__from(const struct import_tracepoint *tp, const char *fie
 	}
 	return only != NULL && (size_t)snprintf(text, bytes, "%s->%s", only->name, field) < bytes;
 }
+
+static bool find_enumerator(const struct btf *btf, const struct btf_type *t, const char *name,
+			    long long *value)
+{
+	__u32 i;
+
+	for (i = 0; i < btf_vlen(t); i++) {
+		bool is_64 = btf_is_enum64(t);
+		__u32 name_off = is_64 ? btf_enum64(t)[i].name_off : btf_enum(t)[i].name_off;
+		const char *its = btf__name_by_offset(btf, name_off);
+
+		if (its == NULL || strcmp(its, name) != 0)
+			continue;
+		*value =
+			is_64 ? (long long)btf_enum64_value(&btf_enum64(t)[i]) : btf_enum(t)[i].val;
+		return true;
+	}
+	return false;
+}
+
+bool import_btf__enumerator(struct import_btf *btf, const char *name, long long *value)
+{
+	const struct btf_type *t;
+	__u32 id, first = 1;
+	size_t i;
+
+	for (i = 0; i < btf->count; i++) {
+		for (id = first; id < btf__type_cnt(btf->sets[i]); id++) {
+			t = btf__type_by_id(btf->sets[i], id);
+			if (t != NULL && btf_is_any_enum(t) &&
+			    find_enumerator(btf->sets[i], t, name, value))
+				return true;
+		}
+		first = btf__type_cnt(btf->sets[0]); /* a module's own come behind the kernel's */
+	}
+	return false;
+}

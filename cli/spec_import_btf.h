@@ -23,6 +23,9 @@ const struct import_tracepoint *import_btf__tracepoint(struct import_btf *btf, c
  */
 const char *import_tracepoint__arguments(const struct import_tracepoint *tp);
 
+/* The value of one of the kernel's enumerators. false: there is none of that name. */
+bool import_btf__enumerator(struct import_btf *btf, const char *name, long long *value);
+
 enum import_shape { IMPORT_INTEGER, IMPORT_ADDRESS, IMPORT_STRING, IMPORT_ARRAY };
 /*
  * An expression over the arguments for a field of that name, judged by names and shapes alone: an argument; a member of

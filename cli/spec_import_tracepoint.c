@@ -7,6 +7,7 @@
  */
 #include "spec_import.h"
 #include "spec_import_btf.h"
+#include "spec_import_labels.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -33,6 +34,7 @@ struct import {
 	const char *folder;
 	struct import_btf *btf;
 	struct import_names names;
+	struct import_sets sets;
 	size_t events, without; /* written; left out */
 	char **systems;
 	size_t system_count, system_capacity;
@@ -158,21 +160,45 @@ static bool describe(const struct field *field, char *text, size_t bytes, enum i
 	return true;
 }
 
-static int put_field(struct import *in, const struct import_tracepoint *tp,
-		     const struct field *field, struct import_names *taken)
+/* The field's type and labels as attributes. 1; 0: specs have no such type; -ENOMEM. */
+static int attributes(struct import *in, const struct field *field, const char *print, char *text,
+		      size_t bytes, enum import_shape *shape)
 {
-	char name[IMPORT_NAME_BYTES], type[80], from[160];
-	enum import_shape shape;
-	int rc;
+	char labels[64] = "";
+	int rc = 0;
 
-	if (!describe(field, type, sizeof(type), &shape)) {
+	if (!describe(field, text, bytes, shape))
+		return 0;
+	if (*shape == IMPORT_INTEGER)
+		rc = import_print_labels(&in->sets, in->btf, print, field->name, field->size,
+					 field->is_signed, labels, sizeof(labels));
+	if (rc < 0)
+		return rc;
+	if (strncmp(labels, " flags=", 7) == 0 && field->is_signed) {
+		struct field bits = *field;
+
+		bits.is_signed = false;
+		describe(&bits, text, bytes, shape);
+	}
+	snprintf(text + strlen(text), bytes - strlen(text), "%s", labels);
+	return 1;
+}
+
+static int put_field(struct import *in, const struct import_tracepoint *tp,
+		     const struct field *field, const char *print, struct import_names *taken)
+{
+	char name[IMPORT_NAME_BYTES], type[160], from[160];
+	enum import_shape shape;
+	int rc = attributes(in, field, print, type, sizeof(type), &shape);
+
+	if (rc == 0)
 		import_put_comment(in->out, "      ",
 				   "%s: the kernel has a '%s%s' of %lu bytes, for which specs have "
 				   "no type",
 				   field->name, field->type, field->is_array ? "[]" : "",
 				   field->size);
-		return 0;
-	}
+	if (rc <= 0)
+		return rc;
 	if (!import_tracepoint__from(tp, field->name, shape, field->size, from, sizeof(from))) {
 		import_put_comment(
 			in->out, "      ",
@@ -192,26 +218,33 @@ static int put_event(struct import *in, const char *system, const char *event, F
 		     const struct import_tracepoint *tp)
 {
 	struct import_names taken = {0};
-	struct field field;
+	char *text = NULL, *line, *next, *print;
 	unsigned int count = 0;
-	char *line = NULL;
+	struct field field;
 	size_t bytes = 0;
 	int rc;
 
+	if (getdelim(&text, &bytes, '\0', format) < 0 ||
+	    (print = strstr(text, "\nprint fmt:")) == NULL) {
+		free(text);
+		return -EIO;
+	}
+	*print++ = '\0';
 	rc = import_event_begin(in->out, "OS", "detail", system, event, &in->names);
-	if (rc < 0)
-		return rc;
 	fprintf(in->out,
 		"    <source type='tracepoint' name='%s:%s' arguments='%s'/>\n    <fields>\n",
 		system, event, import_tracepoint__arguments(tp));
-	while (rc == 0 && count < IMPORT_FIELDS_MAX && getline(&line, &bytes, format) > 0) {
+	for (line = text; rc == 0 && count < IMPORT_FIELDS_MAX && line != NULL; line = next) {
+		next = strchr(line, '\n');
+		if (next != NULL)
+			*next++ = '\0';
 		if (!parse_line(&field, line) || strncmp(field.name, "common_", 7) == 0)
 			continue;
-		rc = put_field(in, tp, &field, &taken);
+		rc = put_field(in, tp, &field, print, &taken);
 		count++;
 	}
 	fprintf(in->out, "    </fields>\n  </event>\n");
-	free(line);
+	free(text);
 	import_names__free(&taken);
 	in->events++;
 	return rc;
@@ -222,6 +255,7 @@ static void import_event(struct import *in, const char *system, const char *even
 	const struct import_tracepoint *tp = import_btf__tracepoint(in->btf, event);
 	char path[512];
 	FILE *format;
+	int rc;
 
 	if (tp == NULL || *import_tracepoint__arguments(tp) == '\0') {
 		import_put_comment(
@@ -241,9 +275,10 @@ static void import_event(struct import *in, const char *system, const char *even
 		cli_error(0, "cannot read %s: %s", path, strerror(errno));
 		return;
 	}
-	if (put_event(in, system, event, format, tp) < 0) {
+	rc = put_event(in, system, event, format, tp);
+	if (rc < 0) {
 		in->failed = true;
-		cli_error(0, "no memory");
+		cli_error(0, "cannot import %s: %s", path, strerror(-rc));
 	}
 	fclose(format);
 }
@@ -342,25 +377,28 @@ static int open_kernel(struct import *in)
 	return CLI_DONE;
 }
 
-static int import_all(struct import *in, const char *pattern)
+static void put_head(struct import *in, const char *pattern, FILE *out)
 {
 	struct utsname kernel;
 	char how[256];
 
+	uname(&kernel);
+	snprintf(how, sizeof(how), "Tracepoints %s of Linux %s.", pattern, kernel.release);
+	import_begin(out, in->provider, how);
+	import_put_comment(
+		out, "",
+		"Each from='' is guessed from names: compare it with what the tracepoint's "
+		"TP_fast_assign in the kernel's include/trace/events does.");
+}
+
+static int import_all(struct import *in, const char *pattern)
+{
 	if (each(in, pattern, note_system) == 0)
 		return cli_error(CLI_WRONG_INPUT,
 				 "no tracepoint is named '%s': ls %s shows the systems, and a "
 				 "pattern is SYSTEM:EVENT, such as 'sched:*'",
 				 pattern, in->folder);
-	uname(&kernel);
-	snprintf(how, sizeof(how), "Tracepoints %s of Linux %s.", pattern, kernel.release);
-	import_begin(in->out, in->provider, how);
-	import_put_comment(
-		in->out, "",
-		"Each from='' is guessed from names: compare it with what the tracepoint's "
-		"TP_fast_assign in the kernel's include/trace/events does.");
 	each(in, pattern, import_event);
-	fprintf(in->out, "</spec>\n");
 	if (in->failed)
 		return CLI_FAILED;
 	if (in->events == 0)
@@ -374,13 +412,30 @@ static int import_all(struct import *in, const char *pattern)
 	return CLI_DONE;
 }
 
+/* Events name their labels, which stand in front of them: both are kept until all are known. */
 int cli_import_tracepoint(const char *pattern, FILE *out)
 {
-	struct import in = {.out = out};
-	int status = open_kernel(&in);
+	char *labels = NULL, *events = NULL;
+	size_t label_bytes, event_bytes;
+	struct import in = {.out = open_memstream(&events, &event_bytes),
+			    .sets.out = open_memstream(&labels, &label_bytes)};
+	int status = CLI_FAILED;
 
-	if (status == CLI_DONE)
-		status = import_all(&in, pattern);
+	if (in.out != NULL && in.sets.out != NULL) {
+		status = open_kernel(&in);
+		if (status == CLI_DONE)
+			status = import_all(&in, pattern);
+	}
+	if ((in.out != NULL && fclose(in.out) != 0) ||
+	    (in.sets.out != NULL && fclose(in.sets.out) != 0) || events == NULL || labels == NULL)
+		status = cli_error(CLI_FAILED, "no memory");
+	if (status == CLI_DONE) {
+		put_head(&in, pattern, out);
+		fprintf(out, "%s%s</spec>\n", labels, events);
+	}
+	free(labels);
+	free(events);
+	import_sets__free(&in.sets);
 	import_btf__free(in.btf);
 	import_names__free(&in.names);
 	free_list(in.systems, in.system_count);

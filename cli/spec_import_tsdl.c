@@ -22,6 +22,7 @@ int import_tsdl__init(struct import_tsdl *tsdl)
 {
 	memset(tsdl, 0, sizeof(*tsdl));
 	tsdl->labels = open_memstream(&tsdl->label_text, &tsdl->label_bytes);
+	tsdl->sets.out = tsdl->labels;
 	tsdl->events = open_memstream(&tsdl->event_text, &tsdl->event_bytes);
 	return tsdl->labels != NULL && tsdl->events != NULL ? 0 : -ENOMEM;
 }
@@ -44,11 +45,8 @@ void import_tsdl__free(struct import_tsdl *tsdl)
 	free(tsdl->label_text);
 	free(tsdl->event_text);
 	import_names__free(&tsdl->event_names);
-	import_names__free(&tsdl->enum_names);
+	import_sets__free(&tsdl->sets);
 	import_names__free(&tsdl->seen);
-	while (tsdl->enum_count > 0)
-		free(tsdl->enums[--tsdl->enum_count]);
-	free(tsdl->enums);
 }
 
 /* Take the packets' headers out, in place; the new length, or 0: it is no metadata. */
@@ -109,27 +107,6 @@ static bool read_name(struct declared *d, const char *line)
 		d->is_sequence = d->count == 0;
 	}
 	return true;
-}
-
-/* An enum with these labels: its name, an earlier one's if they are the same. NULL without memory. */
-static const char *enum_name(struct import_tsdl *tsdl, const char *field, const char *labels)
-{
-	char name[IMPORT_NAME_BYTES];
-	size_t i;
-
-	for (i = 0; i < tsdl->enum_count; i++)
-		if (strcmp(tsdl->enums[i], labels) == 0)
-			return tsdl->enum_names.names[i];
-	import_camel(name, sizeof(name), field, true);
-	if (import_unique_name(name, sizeof(name), &tsdl->enum_names) < 0 ||
-	    cli_grow((void **)&tsdl->enums, sizeof(*tsdl->enums), tsdl->enum_count,
-		     &tsdl->enum_capacity) < 0)
-		return NULL;
-	tsdl->enums[tsdl->enum_count] = strdup(labels);
-	if (tsdl->enums[tsdl->enum_count] == NULL)
-		return NULL;
-	fprintf(tsdl->labels, "\n  <enum name='%s'>\n%s  </enum>\n", name, labels);
-	return tsdl->enum_names.names[tsdl->enum_count++];
 }
 
 /* What is known of the field that is being read. */
@@ -202,7 +179,7 @@ static int put_field(struct reading *r, const char *text, const struct declared 
 	fprintf(r->tsdl->events, "      <field name='%s' %s%s", name, of,
 		strstr(of, "string") == NULL ? base : "");
 	if (labels != NULL && *labels != '\0') {
-		words = enum_name(r->tsdl, name, labels);
+		words = import_sets__name(&r->tsdl->sets, "enum", name, labels);
 		if (words == NULL)
 			return -ENOMEM;
 		fprintf(r->tsdl->events, " enum='%s'", words);
@@ -212,23 +189,17 @@ static int put_field(struct reading *r, const char *text, const struct declared 
 }
 
 /* A line '"name" = 1,' as a label; ranges by their first value. */
-static void put_label(FILE *out, struct import_names *taken, char *line)
+static int put_label(FILE *out, struct import_names *taken, char *line)
 {
-	char name[IMPORT_NAME_BYTES], *end = strrchr(line, '"'), *p;
+	char *end = strrchr(line, '"'), *value;
 
-	if (*line != '"' || end == line || strchr(end, '=') == NULL)
-		return;
+	value = end != NULL ? strchr(end, '=') : NULL;
+	if (*line != '"' || end == line || value == NULL)
+		return 0;
 	*end = '\0';
-	snprintf(name, sizeof(name), "%s%.40s", isalpha((unsigned char)line[1]) ? "" : "v",
-		 line + 1);
-	for (p = name; *p != '\0'; p++)
-		if (!isalnum((unsigned char)*p))
-			*p = '_';
-	import_unique_name(name, sizeof(name), taken);
-	p = strchr(end + 1, '=') + 1;
-	p += strspn(p, " ");
-	fprintf(out, "    <label name='%s' value='%.*s'/>\n", name, (int)strspn(p, "-0123456789"),
-		p);
+	value += 1 + strspn(value + 1, " ");
+	value[strspn(value, "-0123456789")] = '\0';
+	return import_put_label(out, taken, line + 1, value);
 }
 
 /* "enum : integer { ... } {", labels, "} _name;". */
@@ -243,10 +214,10 @@ static int read_enum(struct reading *r, char *head)
 
 	if (out == NULL)
 		return -ENOMEM;
-	while ((line = next_line(r)) != NULL && *line != '}')
-		put_label(out, &taken, line);
+	while ((line = next_line(r)) != NULL && *line != '}' && rc == 0)
+		rc = put_label(out, &taken, line);
 	fclose(out);
-	if (line != NULL && read_name(&d, line))
+	if (rc == 0 && line != NULL && read_name(&d, line))
 		rc = put_field(r, head, &d, d.is_array || d.is_sequence ? NULL : text);
 	import_names__free(&taken);
 	free(text);

@@ -5,15 +5,14 @@
 #ifndef PEM_CLI_SPEC_IMPORT_TSDL_H
 #define PEM_CLI_SPEC_IMPORT_TSDL_H
 
-#include "spec_import.h"
+#include "spec_import_labels.h"
 
 struct import_tsdl {
 	FILE *labels, *events; /* XML, in the order in which it is to be printed */
 	char *label_text, *event_text;
 	size_t label_bytes, event_bytes;
-	struct import_names event_names, enum_names, seen;
-	char **enums; /* enums' labels as XML, by the index of their name in enum_names */
-	size_t enum_count, enum_capacity;
+	struct import_names event_names, seen;
+	struct import_sets sets;
 	size_t count; /* of events */
 };
 

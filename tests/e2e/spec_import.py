@@ -97,10 +97,24 @@ def types_are_the_kernels():
                     if field.get("name").lower() not in real else real[field.get("name").lower()]
                 seen += 1
                 if re.match(r"u?int", field.get("type")) and \
-                        field.get("type") != "%sint%d" % ("" if signed else "u", size * 8):
+                        field.get("type") != "%sint%d" % ("" if signed and not field.get("flags") else "u", size * 8):
                     wrong.append((name, field.attrib, size, signed))
     equal(wrong, [], "fields that differ")
     assert seen > 50, seen
+
+
+@test
+def labels_of_print_formats():
+    "tables of a print format become labels: of bits, and of the kernel's enumerators"
+    here()
+    for event, element, label, value in (
+            ("irq:softirq_entry", "enum", "TIMER", "1"), ("sock:inet_sock_set_state", "enum", "AF_INET", "2"),
+            ("sock:inet_sock_set_state", "enum", "TCP_LISTEN", "10"), ("block:block_rq_issue", None, None, None)):
+        if not os.path.exists("%s/%s/format" % (EVENTS, event.replace(":", "/"))):
+            continue
+        root = xml.parse(imported("--tracepoint", event)).getroot()
+        found = {(e.tag, label.get("name"), label.get("value")) for e in root for label in e.iter("label")}
+        assert label is None or (element, label, value) in found, (event, sorted(found))
 
 
 @test
