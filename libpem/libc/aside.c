@@ -46,12 +46,17 @@ static int find_own(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
+/* Before the first provider registers: libpem maps a page for each of the others, and then it is listened to. */
+__attribute__((constructor(101))) static void look_for_libpem(void)
+{
+	dl_iterate_phdr(find_own, (void *)(uintptr_t)&pem_provider_register);
+}
+
 __attribute__((constructor)) static void look_around(void)
 {
 	static const char *const sanitizers[] = {"__asan_init", "__tsan_init", "__msan_init"};
 	size_t i;
 
-	dl_iterate_phdr(find_own, (void *)(uintptr_t)&pem_provider_register);
 	for (i = 0; i < sizeof(sanitizers) / sizeof(sanitizers[0]); i++) {
 		if (!dlsym(RTLD_DEFAULT, sanitizers[i]))
 			continue;
