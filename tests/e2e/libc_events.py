@@ -6,12 +6,12 @@ Locks, files, streams, sockets, processes and libraries of unmodified programs, 
 Not here: allocations, mappings and threads (libc_programs.py).
 """
 import collections
-import os
+import json
 import subprocess
 import sys
 
 from preload import PRELOAD, compile_program, count, need_preload, record
-from tap import equal, need, run, run_all, test, tmp
+from tap import PEM, equal, need, run, run_all, test, tmp
 
 ALL = ",".join("APP::%s::*" % name for name in "Libc Lock File Stdio Socket Loader Program".split())
 
@@ -371,6 +371,19 @@ int main(int argc, char **argv)
     name = "APP::Loader::"
     equal(balanced(events, name + "OpenBegin", name + "OpenEnd", "name"), 2, "calls that do not depend on the caller")
     equal((count(events, name + "OpenEnd", handle="0x0"), count(events, name + "CloseEnd", status=0)), (1, 2), "results")
+
+
+@test
+def nothing_is_lost():
+    "with every event on, libpem's own calls raise none: no event is lost in many short processes"
+    need_preload()
+    folder = tmp()
+    command = ["sh", "-c", "for i in 1 2 3; do (true | cat); done"]
+    equal(run([PEM, "record", "-q", "-e", ALL, "-o", folder + "/t", "--"] + command)[0], 0, "exit status")
+    rc, out, err = run([PEM, "report", "--json", folder + "/t"])
+    equal(rc, 0, "exit status of report, with " + err)
+    balance = json.loads(out)["events"]
+    equal((balance["discarded"], balance["produced"] > 50), (0, True), "balance %s" % balance)
 
 
 @test
