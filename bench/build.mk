@@ -2,7 +2,7 @@
 # Benchmarks: each bench/NAME.c listed in BENCHES is a program $(B)/bench/NAME.
 #   make bench [CASE=NAME]    runs them, writes $(B)/bench/results.jsonl, prints tables
 
-BENCHES := notify stub managed codegen
+BENCHES := notify stub managed codegen code_size
 
 # bench.xml is not part of the catalogue: its header is made here.
 $(B)/gen/stubs/bench.h: bench/bench.xml $(B)/bin/pem-codegen
@@ -72,8 +72,8 @@ $(B)/bench/java/Stub.class: bench/Stub.java bench/bench.xml $(B)/bin/pem-codegen
 	@mkdir -p $(@D)
 	$(Q)$(call in_java,bench/bench.xml,bench,$<)
 
-# codegen drives pem-codegen.
-$(B)/bench/codegen: bench/codegen.py $(PEM_CODEGEN)
+# These drive pem-codegen.
+$(B)/bench/codegen $(B)/bench/code_size: $(B)/bench/%: bench/%.py $(PEM_CODEGEN)
 	$(Q)$(INSTALL) -m 755 $< $@
 
 BENCH_BIN := $(BENCHES:%=$(B)/bench/%)
@@ -81,7 +81,7 @@ ifeq ($(HAVE_LTTNG),1)
 BENCH_BIN += $(B)/bench/peer-lttng.so
 endif
 
-$(patsubst %,$(B)/bench/%,$(filter-out managed codegen,$(BENCHES))): $(B)/bench/%: $(B)/obj/bench/%.o $(call objects,bench/bench.c bench/flight.c bench/lttng.c) $(B)/lib/libpem.so
+$(patsubst %,$(B)/bench/%,$(filter-out managed codegen code_size,$(BENCHES))): $(B)/bench/%: $(B)/obj/bench/%.o $(call objects,bench/bench.c bench/flight.c bench/lttng.c) $(B)/lib/libpem.so
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) -L$(B)/lib -lpem -Wl,-rpath,'$$ORIGIN/../lib' $(BENCH_LIB_$*) -ldl -lpthread

@@ -5,6 +5,7 @@ codegen_tracers.py - the same C program over each C backend: pem's stubs, static
 bpftrace and an LTTng session read what was sent. Not here: what pem's own stubs write (codegen_stubs.py), import of
 tracepoints (spec_import.py).
 """
+import json
 import os
 import re
 import shutil
@@ -298,67 +299,21 @@ def none_is_nothing():
             equal(left, [], "instructions that %s %s left" % (compiler, level))
 
 
-TWO = r"""
-#include "shop.h"
-
-void after(uint64_t cents, uint32_t count);
-
-void with_event(uint64_t cents, uint32_t count);
-void with_event(uint64_t cents, uint32_t count)
-{
-	pem_notify_counter_sale(cents, count);
-	after(cents, count);
-	after(count, 1);
-}
-
-void without(uint64_t cents, uint32_t count);
-void without(uint64_t cents, uint32_t count)
-{
-	after(cents, count);
-	after(count, 1);
-}
-"""
-TWO_SPEC = """<spec provider='shop'><event name='APP::Counter::Sale' description='d'>
-<layerId value='APP'/><classId value='Counter'/><specifier value='Sale'/><fields>
-<field name='cents' type='uint64' unit='cents' description='d'/>
-<field name='count' type='uint32' unit='pieces' description='d'/></fields></event></spec>"""
-
-
-def call_site(compiler, flags, backend="c"):
-    """Bytes at the call of a stub with two fields: up to the branch that is not taken, and in all."""
-    folder = tmp()
-    for name, text in (("two.c", TWO), ("shop.xml", TWO_SPEC)):
-        with open(os.path.join(folder, name), "w") as f:
-            f.write(text)
-    rc, _, err = run([CODEGEN, "--backend", backend, "-o", folder, folder + "/shop.xml"])
-    equal(rc, 0, "pem-codegen: " + err)
-    rc, _, err = run([compiler, *flags, "-std=gnu11", "-fcf-protection=none", "-I" + folder, "-I" + ROOT + "/spec/abi", "-c", "-o",
-                      folder + "/two.o", folder + "/two.c"])
-    equal((rc, err), (0, ""), compiler)
-    _, out, _ = run(["nm", "-S", folder + "/two.o"])
-    sizes = {name: int(size, 16) for size, name in re.findall(r"^\S+ (\S+) [tT] (\S+)$", out, re.MULTILINE)}
-    whole = sizes["with_event"] + sizes.get("with_event.cold", 0) - sizes["without"]
-    _, out, _ = run(["objdump", "-d", "-w", "--disassemble=with_event", folder + "/two.o"])
-    code = re.findall(r"^\s+[0-9a-f]+:\t((?:[0-9a-f]{2} )+)\s*\t(.*)", out, re.MULTILINE)
-    disabled = 0
-    for data, word in code:
-        if disabled or "(%rip)" in word or word.startswith("adrp"):  # behind what the function begins with anyway
-            disabled += len(data.split())
-        if re.match(r"j|cbn?z|b\.|tbn?z", word):
-            break
-    return disabled, whole
-
-
 @test
 def code_size():
     "a stub takes at most 64 bytes at its call, the part that runs when it is enabled included"
-    need("objdump", "nm")
-    for compiler in ("gcc", "clang"):
-        need(compiler)
-        for flags in (["-O2"], ["-Os"], ["-O2", "-fPIC"]):
-            disabled, whole = call_site(compiler, flags)
-            print("# %s %s: %d bytes when disabled, %d in all" % (compiler, " ".join(flags), disabled, whole))
-            assert 0 < disabled <= whole <= 64, (compiler, flags, disabled, whole)
+    need("objdump", "nm", "gcc")
+    results = os.path.join(tmp(), "results.jsonl")
+    rc, out, err = run(["python3", ROOT + "/bench/code_size.py"], cwd=ROOT,
+                       env={"BENCH_OUT": results, "PEM_CODEGEN": CODEGEN})
+    equal((rc, err), (0, ""), "code_size.py")
+    for line in out.splitlines():
+        print("# " + line)
+    with open(results) as f:
+        rows = {row["case"]: row for row in map(json.loads, f)}
+    assert 0 < rows["stub/code_size-off"]["min"], rows
+    assert rows["stub/code_size"]["max"] <= 64, rows
+    equal(set(re.findall(r"^  none .* (\d+) +(\d+)$", out, re.MULTILINE)), {("0", "0")}, "of backend none")
 
 
 run_all()
