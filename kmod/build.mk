@@ -53,7 +53,9 @@ else
 	@ln -sf $(abspath $(KMOD_SOURCES)) $(KMOD)/
 	$(call say,KMOD,$(KDIR))
 	+$(Q)$(KMOD_MAKE) declared.i $(if $(V),,>/dev/null)
-	$(Q)kmod/declared $(KMOD_GEN)/pem_kmod_events.h $(KMOD)/declared.i >$(KMOD)/pem_kmod_checks.h
+	$(Q)kmod/declared $(KMOD_GEN)/pem_kmod_events.h $(KMOD)/declared.i >$(KMOD)/pem_kmod_checks.new
+	@cmp -s $(KMOD)/pem_kmod_checks.new $(KMOD)/pem_kmod_checks.h || \
+	  cp $(KMOD)/pem_kmod_checks.new $(KMOD)/pem_kmod_checks.h
 	+$(Q)$(KMOD_MAKE) modules
 endif
 

@@ -66,6 +66,23 @@ static bool in_range(const char *range)
 	return sscanf(to + 1, "%u.%u", &major, &minor) != 2 || version <= major * 1000 + minor;
 }
 
+/* Is an option of the running kernel's configuration set? No, if nobody can tell. */
+static bool is_configured(const char *option)
+{
+	FILE *f = popen(
+		"zcat /proc/config.gz 2>/dev/null || cat /boot/config-$(uname -r) 2>/dev/null",
+		"r");
+	size_t bytes = strlen(option);
+	bool found = false;
+	char line[256];
+
+	while (f && fgets(line, sizeof(line), f))
+		found |= !strncmp(line, option, bytes) && line[bytes] == '=';
+	if (f)
+		pclose(f);
+	return found;
+}
+
 /* Its system is there, and it is not, and nothing says that it may be so. */
 static bool looks_misspelt(const struct pem_kernel_alternative *alternative)
 {
@@ -77,7 +94,7 @@ static bool looks_misspelt(const struct pem_kernel_alternative *alternative)
 		return false;
 	for (i = 0; i < sizeof(optional) / sizeof(optional[0]); i++) {
 		if (!strcmp(optional[i].tracepoint, alternative->tracepoint))
-			return false;
+			return is_configured(optional[i].option);
 	}
 	snprintf(folder, sizeof(folder), TRACEFS "/%.*s", (int)(colon - alternative->tracepoint),
 		 alternative->tracepoint);
