@@ -150,6 +150,16 @@ static void model_append(struct pem_model *model, const struct pem_event *event)
 	model->events[model->count++] = event;
 }
 
+int pem_model__share(struct pem_model *model, const struct pem_event *event)
+{
+	if (pem_model__by_id(model, event->id))
+		return 0;
+	if (model->count == PEM_MODEL_EVENTS_MAX)
+		return -ENOSPC;
+	model_append(model, event);
+	return 0;
+}
+
 /* Take back all events from the one with index count on. */
 static void model_truncate(struct pem_model *model, size_t count)
 {

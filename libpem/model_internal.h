@@ -41,6 +41,9 @@ extern const char *const pem_label_kind_words[PEM_LABELS_COUNT];
 /* An event's place in order of addition, or -1. */
 ssize_t pem_model__index(const struct pem_model *model, uint32_t id);
 
+/* Add another model's event, which must outlive this one; nothing if one with its id is there. 0, or -ENOSPC. */
+int pem_model__share(struct pem_model *model, const struct pem_event *event);
+
 /* Parse a text into a block of the caller's. NULL with errno EINVAL or ENOMEM, and error. */
 struct pem_model_block *pem_model__parse(const char *text, size_t bytes, const char *origin,
 					 struct pem_error *error);

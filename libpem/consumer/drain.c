@@ -368,6 +368,8 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 		overwritten -= b->overwritten;
 		if (p->recovering || p->damaged) /* what was cut off never was read */
 			b->discarded += rest - b->overwritten;
+		if (!b->produced && !b->discarded)
+			count--; /* what never happened is the same as what is not listed */
 	}
 	pem_trace_writer__balance(s->log->writer, p->pid, p->comm, entries, count);
 	if (p->damaged)

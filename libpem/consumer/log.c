@@ -3,6 +3,7 @@
  * log.c - the log handle: which events go to the trace, and bringing the trace to its end
  */
 #include "consumer/session.h"
+#include "model_internal.h"
 #include "util.h"
 
 #include <pem/clock.h>
@@ -43,6 +44,50 @@ static void start_info(struct pem_session *s, struct pem_log *log)
 		snprintf(info->host, sizeof(info->host), "unknown");
 }
 
+void pem_log__model_grew(struct pem_log *log)
+{
+	const struct pem_model *all = log->session->model;
+	size_t before = pem_model__count(log->model);
+
+	for (; log->model_seen < pem_model__count(all); log->model_seen++)
+		pem_model__share(log->model, pem_model__event(all, log->model_seen));
+	if (log->writer && pem_model__count(log->model) != before)
+		pem_trace_writer__model_changed(log->writer);
+}
+
+static bool may_be_logged(const struct pem_log *log, const struct pem_event *event)
+{
+	size_t i;
+
+	if (event->source_kind == PEM_SOURCE_TRACEPOINT && event->meaning == PEM_MEANS_SETS_THREAD)
+		return true; /* add_context_events */
+	for (i = 0; i < log->count; i++) {
+		if (log->wishes[i]->event == event)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A trace carries what it may hold, not the whole catalogue: what the log asks for, and whatever programs and specs
+ * bring in later.
+ */
+static int make_model(struct pem_log *log)
+{
+	const struct pem_model *all = log->session->model;
+	const struct pem_event *event;
+
+	log->model = pem_model__new();
+	if (!log->model)
+		return -ENOMEM;
+	for (; log->model_seen < pem_model__count(all); log->model_seen++) {
+		event = pem_model__event(all, log->model_seen);
+		if (may_be_logged(log, event))
+			pem_model__share(log->model, event);
+	}
+	return 0;
+}
+
 struct pem_log *pem_session__register_log(struct pem_session *session,
 					  const struct pem_event_set *set,
 					  const struct pem_context *context, const char *directory,
@@ -75,7 +120,10 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
 			goto fail;
 		log->wishes[log->count++] = wish;
 	}
-	log->writer = pem_trace_writer__new(directory, session->model, &log->info, error);
+	result = make_model(log);
+	if (result)
+		goto fail;
+	log->writer = pem_trace_writer__new(directory, log->model, &log->info, error);
 	if (!log->writer) {
 		result = -errno;
 		goto fail;
@@ -89,6 +137,7 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
 	return log;
 fail:
 	pem_session__unlock(session);
+	pem_model__free(log->model);
 	free(log);
 	errno = -result;
 	return NULL;
@@ -262,6 +311,7 @@ void pem_log__unregister(struct pem_log *log)
 		pem_wish__release_context(&s->wishes[i]);
 	}
 	pem_trace_writer__free(log->writer);
+	pem_model__free(log->model);
 	s->log = NULL;
 	pem_session__unlock(s);
 	free(log);

@@ -34,8 +34,8 @@ int pem_session__add_model(struct pem_session *session, const char *text, size_t
 
 	pem_session__lock(session);
 	added = pem_model__add_text(session->model, text, bytes, origin, error);
-	if (added > 0 && session->log && session->log->writer)
-		pem_trace_writer__model_changed(session->log->writer);
+	if (added > 0 && session->log)
+		pem_log__model_grew(session->log);
 	pem_session__unlock(session);
 	return added;
 }
@@ -103,8 +103,8 @@ static struct pem_met_model *meet_model(struct pem_session *s, uint32_t hash)
 	if (added < 0)
 		pem_session__say(s, PEM_LOG_WARNING,
 				 "a program's event descriptions are not usable: %s", error.text);
-	else if (added && s->log && s->log->writer)
-		pem_trace_writer__model_changed(s->log->writer);
+	else if (added && s->log)
+		pem_log__model_grew(s->log);
 done:
 	met->next = s->met_models;
 	s->met_models = met;

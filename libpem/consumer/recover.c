@@ -95,7 +95,11 @@ static int make_log(struct pem_session *s, const char *trace, const struct pem_t
 		return -ENOMEM;
 	s->log->session = s;
 	s->log->info = *info;
-	s->log->writer = pem_trace_writer__resume(trace, s->model, info, error);
+	s->log->model = pem_model__new();
+	if (!s->log->model)
+		return -ENOMEM;
+	pem_log__model_grew(s->log); /* the session's model is the trace's */
+	s->log->writer = pem_trace_writer__resume(trace, s->log->model, info, error);
 	if (!s->log->writer)
 		return -errno;
 	for (i = 0; i < pem_model__count(s->model); i++) {

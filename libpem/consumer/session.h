@@ -138,6 +138,9 @@ struct pem_callback {
 struct pem_log {
 	struct pem_session *session;
 	struct pem_trace_writer *writer;
+	struct pem_model
+		*model; /* of the trace: the session's, without what the trace can't hold */
+	size_t model_seen; /* of the session's events: those that were looked at for it */
 	struct pem_trace_info info;
 	bool enabled, finished;
 	bool closed; /* accounted for: nothing more goes into the trace */
@@ -222,6 +225,8 @@ void pem_session__load_models(struct pem_session *session);
 const struct pem_model *pem_session__misfit(struct pem_session *session,
 					    const struct pem_producer *producer, uint32_t slot);
 void pem_session__forget_models(struct pem_session *session);
+/* log.c: the session's model has grown: take the new events into the trace's. */
+void pem_log__model_grew(struct pem_log *log);
 /* Models of this process's own providers. Returns events added, or -errno. */
 int pem_session__load_own_models(struct pem_session *session);
 

@@ -203,4 +203,20 @@ def many_lanes_and_images():
     equal(len(compare(trace)), sum(raised.values()), "records")
 
 
+@test
+def a_trace_carries_what_it_may_hold():
+    "a trace's model and metadata have the events that were asked for, and not the whole catalogue"
+    folder = tmp()
+    rc, _, err = run([PEM, "record", "-q", "-e", "APP::Phase::*,APP::Libc::Malloc", "-o", folder + "/trace", "--",
+                      PEM, "mark", "begin", "here"])
+    equal(rc, 0, "record: " + err)
+    with open(folder + "/trace/.pem/model", encoding="utf-8") as f:
+        names = sorted(line.split("\t")[2] for line in f if line.startswith("event\t"))
+    equal([n for n in names if not n.startswith("OS::Sched::Switch")],
+          ["APP::Libc::Malloc", "APP::Phase::Begin", "APP::Phase::End"], "events of the model")
+    with open(folder + "/trace/metadata", encoding="utf-8") as f:
+        declared = [line.split('"')[1] for line in f if line.startswith("    name = ")]
+    equal(sorted(declared), names, "events of the metadata")
+
+
 run_all()
