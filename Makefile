@@ -93,7 +93,8 @@ help:
 	  'make demo     record a real program and show every layer on one timeline' \
 	  'make kmod     compile the kernel module (KDIR=folder of kernel headers)' \
 	  'make check    run every test (SAN=1: under sanitizers; T=word: only tests named so)' \
-	  'make bench    measure every claim beside its peer (CASE=notify: one program)' \
+	  'make fuzz     feed hostile input to every reader (T=word, FUZZ_S=seconds)' \
+  'make bench    measure every claim beside its peer (CASE=notify: one program)' \
 	  'make install  into PREFIX (/usr/local) under DESTDIR'
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

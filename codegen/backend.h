@@ -3,7 +3,7 @@
  * backend.h - what a backend is, and where its files go
  *
  * A backend turns a checked set of specs into files. To add one: write backend_NAME.c, which defines
- * const struct pem_backend pem_backend_NAME, and list it in main.c's table.
+ * const struct pem_backend pem_backend_NAME, and list it in backends.c.
  */
 #ifndef PEM_CODEGEN_BACKEND_H
 #define PEM_CODEGEN_BACKEND_H
@@ -19,6 +19,8 @@ struct pem_backend {
 	void (*emit)(const struct pem_spec_set *set, struct pem_output *out);
 };
 
+/* All of them, NULL at the end. */
+extern const struct pem_backend *const pem_backends[];
 extern const struct pem_backend pem_backend_c;
 extern const struct pem_backend pem_backend_model;
 extern const struct pem_backend pem_backend_ctf;

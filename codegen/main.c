@@ -9,17 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* clang-format off: a line each, so that two people can add one */
-static const struct pem_backend *const backends[] = {
-	&pem_backend_c,    &pem_backend_model,   &pem_backend_ctf,  &pem_backend_bpf,
-	&pem_backend_cxx,  &pem_backend_fortran, &pem_backend_java, &pem_backend_python,
-	&pem_backend_rust, &pem_backend_kmod,    &pem_backend_man,  &pem_backend_html,
-	&pem_backend_usdt, &pem_backend_lttng,   &pem_backend_none,
-};
-/* clang-format on */
-
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 enum mode { GENERATE, CHECK, MODELS };
 
 /* What to make, and where to. */
@@ -62,8 +51,8 @@ static void print_help(void)
 	       "  --models     print what pem needs to record events that it was built without\n"
 	       "  --backends   print the backends' names\n\n"
 	       "Backends:\n");
-	for (i = 0; i < COUNT(backends); i++)
-		printf("  %-10s %s\n", backends[i]->name, backends[i]->description);
+	for (i = 0; pem_backends[i]; i++)
+		printf("  %-10s %s\n", pem_backends[i]->name, pem_backends[i]->description);
 	printf("\nA first spec, shop.xml:\n\n"
 	       "  <spec provider='shop' description='What the shop does'>\n"
 	       "    <event name='APP::Shop::Sale' description='a customer paid'>\n"
@@ -95,13 +84,13 @@ static const struct pem_backend *find_backend(const char *name)
 {
 	size_t i;
 
-	for (i = 0; i < COUNT(backends); i++) {
-		if (!strcmp(backends[i]->name, name))
-			return backends[i];
+	for (i = 0; pem_backends[i]; i++) {
+		if (!strcmp(pem_backends[i]->name, name))
+			return pem_backends[i];
 	}
 	fprintf(stderr, "pem-codegen: error: there is no backend '%s': expected one of", name);
-	for (i = 0; i < COUNT(backends); i++)
-		fprintf(stderr, "%s '%s'", i ? "," : "", backends[i]->name);
+	for (i = 0; pem_backends[i]; i++)
+		fprintf(stderr, "%s '%s'", i ? "," : "", pem_backends[i]->name);
 	fprintf(stderr, "\n");
 	return NULL;
 }
@@ -110,8 +99,8 @@ static void print_backends(void)
 {
 	size_t i;
 
-	for (i = 0; i < COUNT(backends); i++)
-		printf("%s\n", backends[i]->name);
+	for (i = 0; pem_backends[i]; i++)
+		printf("%s\n", pem_backends[i]->name);
 }
 
 /* The word after option argv[*i], or NULL after a sentence. */

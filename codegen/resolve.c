@@ -17,7 +17,12 @@ struct expansion {
 	const struct pem_spec *spec;
 	struct pem_spec_field *fields;
 	size_t count;
+	unsigned
+		steps; /* structures may hold many that are empty, which is an error, but takes time */
+	int failed; /* said so: once is enough */
 };
+
+#define STEPS_MAX 1024u
 
 static const struct pem_spec_struct *find_struct(const struct pem_spec *spec, const char *name)
 {
@@ -73,6 +78,8 @@ static void expand(struct expansion *e, const struct pem_spec_field *field, cons
 	char *inner;
 	size_t i;
 
+	if (e->failed || ++e->steps > STEPS_MAX)
+		return;
 	if (!field->is_struct || !field->name || !field->of) {
 		append(e, field, prefix, at);
 		return;
@@ -86,10 +93,13 @@ static void expand(struct expansion *e, const struct pem_spec_field *field, cons
 					    : "there is no structure '%s': expected a <struct> of "
 					      "that name in this file",
 				    field->of, PEM_SPEC_STRUCT_DEPTH_MAX);
+		e->failed = 1;
 		return;
 	}
 	inner = pem_xprintf("%s%s.", prefix, field->name);
-	for (i = 0; i < structure->field_count && e->count <= PEM_SPEC_FIELDS_MAX; i++)
+	for (i = 0;
+	     i < structure->field_count && e->count <= PEM_SPEC_FIELDS_MAX && e->steps <= STEPS_MAX;
+	     i++)
 		expand(e, &structure->fields[i], inner, at, depth + 1);
 	free(inner);
 }
@@ -132,8 +142,10 @@ static void resolve_fields(struct pem_spec_set *set, struct pem_spec *spec,
 	size_t i;
 
 	/* One more than allowed is enough for check.c to say so. */
-	for (i = 0; i < event->field_count && e.count <= PEM_SPEC_FIELDS_MAX; i++)
+	for (i = 0; i < event->field_count && e.count <= PEM_SPEC_FIELDS_MAX; i++) {
+		e.failed = 0;
 		expand(&e, &event->fields[i], "", event->fields[i].at, 0);
+	}
 	free_fields(event->fields, event->field_count);
 	event->fields = e.fields;
 	event->field_count = e.count;

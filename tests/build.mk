@@ -21,7 +21,7 @@ $(foreach n,$(filter codegen_%,$(UNIT_NAMES) $(FUZZ_NAMES)),\
 $(foreach n,$(UNIT_NAMES),$(eval CFLAGS_tests_unit_$(n) += $$(TEST_CFLAGS_$(n))))
 $(foreach n,$(FUZZ_NAMES),$(eval CFLAGS_tests_fuzz_$(n) += $$(TEST_CFLAGS_$(n))))
 
-.PHONY: tests check-built fuzz-targets plain
+.PHONY: tests check-built fuzz fuzz-targets plain
 
 plain:
 	@$(MAKE) --no-print-directory SAN= B=build all
@@ -37,6 +37,11 @@ $(UNIT_BIN): $(B)/tests/%: $(B)/obj/tests/unit/%.o $$(TEST_OBJ_$$*) $(B)/lib/lib
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -o $@ $< $(TEST_OBJ_$*) $(TEST_LINK) -lcmocka $(TEST_LIB_$*) -ldl -lpthread -lm
+
+# Needs clang with libFuzzer. FUZZ_S: seconds a target; T: targets whose name contains it.
+fuzz: all
+	$(Q)$(MAKE) --no-print-directory B=build/fuzz CC=clang SAN=1 CFLAGS='-O1 -g -fsanitize=fuzzer-no-link' fuzz-targets
+	@T='$(T)' $(if $(FUZZ_S),FUZZ_S='$(FUZZ_S)') tests/fuzz/run
 
 # Use: make fuzz-targets B=build/fuzz CC=clang SAN=1 CFLAGS='-O1 -g -fsanitize=fuzzer-no-link'
 fuzz-targets: $(FUZZ_NAMES:%=$(B)/fuzz/%)

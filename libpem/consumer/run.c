@@ -203,7 +203,7 @@ static int exec_error(struct pem_error *error, const char *name, int code)
 pid_t pem_session__run(struct pem_session *s, char *const argv[],
 		       const struct pem_run_options *options, struct pem_error *error)
 {
-	struct variables variables = {NULL};
+	struct variables variables = {0};
 	char **environment = NULL;
 	int go[2] = {-1, -1}, failed[2] = {-1, -1}, code = 0, result;
 	pid_t child;
