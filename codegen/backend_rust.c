@@ -370,7 +370,7 @@ static void put_guard(FILE *f, const struct pem_spec_event *begin, const struct 
 	}
 	fprintf(f,
 		"pem_thread: core::marker::PhantomData }\n    }\n}\n\n"
-		"impl Drop for %s%s {\n    #[inline]\n    fn drop(&mut self) {\n",
+		"impl core::ops::Drop for %s%s {\n    #[inline]\n    fn drop(&mut self) {\n",
 		type, any);
 	put_raise(f, end, "        ", "self.");
 	fprintf(f, "    }\n}\n\n");

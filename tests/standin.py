@@ -146,25 +146,58 @@ SPEC = r"""<?xml version='1.0' encoding='UTF-8'?>
 </spec>
 """
 
+# Names that mean something to generated code itself; to be compiled only.
+NAMES = r"""<spec provider='std' version='1.0' description='d'>
+  <enum name='class' description='d'><label name='delete' value='1' description='d'/><label name='Self' value='2' description='d'/></enum>
+  <enum name='Drop' description='d'><label name='core' value='1' description='d'/></enum>
+  <enum name='self' description='d'><label name='crate' value='1' description='d'/></enum>
+  <flags name='list' description='d'><label name='len' value='1' description='d'/></flags>
+  <event name='APP::Int::Min' description='d'>
+    <layerId value='APP'/><classId value='Int'/><specifier value='Min'/>
+    <fields>
+      <field name='kind' type='uint8' enum='class' description='d'/>
+      <field name='ior' type='uint8' enum='Drop' description='d'/>
+      <field name='size' type='uint16' enum='self' description='d'/>
+      <field name='min' type='list' eltType='uint8' max='4' unit='none' description='d'/>
+      <field name='list' type='uint32' flags='list' description='d'/>
+      <field name='std' type='string' max='4' description='d'/>
+      <field name='text' type='string' max='4' description='d'/>
+      <field name='detail' type='array' count='2' eltType='int8' unit='none' description='d'/>
+      <field name='volatile_page' type='uint8' unit='none' description='d'/>
+      <field name='c_int8_t' type='uint8' unit='none' description='d'/>
+    </fields>
+  </event>
+  <event name='APP::Int::Begin' description='d'>
+    <layerId value='APP'/><classId value='Int'/><specifier value='Begin'/><meaning value='interval-begin' group='g'/>
+    <fields><field name='std' type='string' role='key' max='4' description='d'/><field name='list' type='uint32' flags='list' description='d'/></fields>
+  </event>
+  <event name='APP::Int::End' description='d'>
+    <layerId value='APP'/><classId value='Int'/><specifier value='End'/><meaning value='interval-end' group='g'/>
+    <fields><field name='std' type='string' role='key' max='4' description='d'/><field name='list' type='uint32' flags='list' description='d'/></fields>
+  </event>
+</spec>
+"""
+
 NUMBERS = {"uint8": "B", "uint16": "H", "uint32": "I", "uint64": "Q", "int8": "b", "int16": "h", "int32": "i",
            "int64": "q", "float32": "f", "float64": "d", "address": "Q"}
 
 
-def generate(backend, folder):
-    """SPEC, in folder, as this backend writes it."""
-    path = os.path.join(folder, "wide.xml")
+def generate(backend, folder, spec=SPEC):
+    """A spec, in folder, as this backend writes it."""
+    path = os.path.join(folder, "wide.xml" if spec is SPEC else "std.xml")
     with open(path, "w", encoding="utf-8") as f:
-        f.write(SPEC)
+        f.write(spec)
     equal(run([CODEGEN, "--backend", backend, "-o", folder, path]), (0, "", ""), "pem-codegen")
 
 
 def generate_all(backend, folder):
-    """SPEC, the catalogue, and the specs of examples and tests, but for those that draw warnings; the providers' names."""
+    """SPEC, NAMES, the catalogue, and the specs of examples and tests; the providers' names."""
     specs = [os.path.join(where, name) for top in ("spec", "examples", "tests/programs")
              for where, _, names in os.walk(os.path.join(ROOT, top)) for name in sorted(names) if name.endswith(".xml")]
     rc, _, err = run([CODEGEN, "--backend", backend, "-o", folder, *sorted(specs)])
     equal(rc, 0, "pem-codegen, which said: " + err)
     generate(backend, folder)
+    generate(backend, folder, NAMES)
     return sorted(name[:-2] for where, _, names in os.walk(folder) for name in names if name.endswith(".h"))
 
 
