@@ -8,8 +8,8 @@ CFLAGS_libpem_libc_alloc := -fno-builtin
 CFLAGS_libpem_libc_file := -fno-builtin -U_FORTIFY_SOURCE
 CFLAGS_libpem_libc_stream := -fno-builtin -U_FORTIFY_SOURCE
 CFLAGS_libpem_libc_socket := -U_FORTIFY_SOURCE
-# dlopen is passed on by a jump.
-CFLAGS_libpem_libc_program := -fno-builtin -foptimize-sibling-calls
+# dlopen is passed on by a jump, however CFLAGS have it.
+CFLAGS_libpem_libc_program := -fno-builtin -O2 -foptimize-sibling-calls
 
 ALL += $(B)/lib/libpem-libc.so
 
