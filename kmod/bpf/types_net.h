@@ -42,7 +42,7 @@ struct Qdisc_ops {
 	char id[16];
 };
 
-/* --- ways and neighbours --- */
+/* --- routes and neighbours --- */
 
 struct in6_addr {
 	union {
