@@ -5,6 +5,7 @@
  * A part that the schema found wrong is NULL or none here and passed over: it has its error already.
  */
 #include "check.h"
+#include "tracepoint.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -84,8 +85,54 @@ static int is_two_words(const char *name)
 		       strlen(name);
 }
 
+/* "int" and "unsigned long" have no name: their last word is of the type. */
+static int is_named(const struct pem_argument *argument)
+{
+	static const char *const types[] = {"int",      "long", "short", "char",
+					    "unsigned", "bool", "signed"};
+	size_t i;
+
+	if (!argument->type_bytes || !argument->name_bytes)
+		return 0;
+	for (i = 0; i < COUNT(types); i++) {
+		if (strlen(types[i]) == argument->name_bytes &&
+		    !strncmp(types[i], argument->text + argument->name_at, argument->name_bytes))
+			return 0;
+	}
+	return 1;
+}
+
+static void check_parameters(const struct check *c, const struct pem_spec_source *source)
+{
+	const char *rest = source->arguments;
+	struct pem_argument argument;
+
+	while (pem_prototype__next(&rest, &argument)) {
+		if (!is_named(&argument))
+			ERROR(c, source->at,
+			      "parameter '%.*s' of a tracepoint: expected a type and a name, such "
+			      "as 'int cpu'",
+			      (int)argument.bytes, argument.text);
+	}
+}
+
+static void check_range(const struct check *c, const struct pem_spec_source *source)
+{
+	unsigned from[2], to[2];
+
+	if (sscanf(source->kernel, "%u.%u-%u.%u", &from[0], &from[1], &to[0], &to[1]) == 4 &&
+	    (from[0] > to[0] || (from[0] == to[0] && from[1] > to[1])))
+		ERROR(c, source->at,
+		      "kernel='%s' ends before it begins: expected the older kernel first",
+		      source->kernel);
+}
+
 static void check_tracepoint(const struct check *c, const struct pem_spec_source *source)
 {
+	if (source->arguments)
+		check_parameters(c, source);
+	if (source->kernel)
+		check_range(c, source);
 	if (!is_two_words(source->name))
 		ERROR(c, source->at, "tracepoint name '%s': expected name='system:event'",
 		      source->name);

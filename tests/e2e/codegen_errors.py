@@ -144,6 +144,20 @@ def tracepoints_need_their_parts():
 
 
 @test
+def alternatives_of_a_tracepoint_make_sense():
+    "a nameless parameter and a range of kernels that is none are refused"
+    fields = "<fields><field name='x' type='uint32' unit='none' from='1' description='d'/></fields>"
+    for prototype in ("int", "struct file *", "int a, unsigned long", "int a, bool"):
+        errors = refuse(spec(event("A", "B", "<source type='tracepoint' name='s:e' arguments='%s'/>" % prototype +
+                                   fields)))
+        assert "of a tracepoint: expected a type and a name" in errors[0], (prototype, errors)
+    for kernels in ("6.7-5.18", "6.10-6.9"):
+        errors = refuse(spec(event("A", "B", "<source type='tracepoint' name='s:e' kernel='%s' arguments='int a'/>" %
+                                   kernels + fields)))
+        assert "kernel='%s' ends before it begins" % kernels in errors[0], errors
+
+
+@test
 def counters_have_one_value():
     "a perf event that is no plain counter is refused"
     errors = refuse(spec(event("A", "B", "<source type='perf'/>")))
