@@ -68,6 +68,10 @@ static const char *value_words(const struct report_event *e)
 	word = e->value == VALUE_SUM                    ? "in all"
 	       : e->event->meaning == PEM_MEANS_COUNTER ? "reached"
 							: "last";
+	if (e->value == VALUE_LAST && pem_field__label(field, e->total) != NULL)
+		return cli_format("%s %.60s", word, pem_field__label(field, e->total));
+	if (field->base == 16 && e->value == VALUE_LAST)
+		return cli_format("%s 0x%llx", word, (unsigned long long)e->total);
 	if (field->type == PEM_TYPE_FLOAT32 || field->type == PEM_TYPE_FLOAT64)
 		return cli_format("%s %s %.20s", word, cli_decimal(e->total_f), field->unit);
 	if (field->type >= PEM_TYPE_INT8 && field->type <= PEM_TYPE_INT64)

@@ -7,7 +7,7 @@
  * Columns: clock, time_ns, layer, event, pid, tid, cpu, process; then one per field name of the events that occur in
  * the trace, in the order of the model. Events that share a field's name share its column; a field named like one of
  * the first columns is called field_NAME. What is unknown, or no field of the row's event, is empty. Fields that
- * people read in base 16 are 0x...; a list is its elements, parted by spaces. RFC 4180 quoting, lines end with \n.
+ * people read in base 16 are 0x..., values with labels their names; a list is its elements, parted by spaces. RFC 4180 quoting, lines end with \n.
  */
 #define _GNU_SOURCE
 #include "output.h"
@@ -121,8 +121,11 @@ static void put_field(FILE *out, const struct pem_record *record, unsigned i)
 	const struct pem_field *field = &record->event->fields[i];
 	const void *elements;
 	uint32_t count, k;
+	char words[256];
 
-	if (field->type == PEM_TYPE_STRING) {
+	if (field->label_count && pem_record__words(record, i, words, sizeof(words))) {
+		put_text(out, words);
+	} else if (field->type == PEM_TYPE_STRING) {
 		put_text(out, pem_record__string(record, i));
 	} else if (field->type == PEM_TYPE_LIST || field->type == PEM_TYPE_ARRAY) {
 		count = pem_record__list(record, i, &elements);

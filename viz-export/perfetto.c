@@ -27,6 +27,7 @@
 #define PROGRESS_RECORDS 65536
 #define DEFAULT_PRIORITY 120 /* of a thread that nobody asked to be nice; the specs tell no other */
 #define NAME_BYTES 64 /* of a process, its NUL and rounding counted */
+#define WORDS_BYTES 256u /* of labels */
 #define SEQUENCE_ID 1
 #define STATE_CLEARED 1 /* of sequence_flags: nothing before this packet matters */
 
@@ -79,7 +80,7 @@ static int prepare(struct arena *arena, const struct pem_record *record)
 	for (i = 0; i < record->event->field_count; i++)
 		values += pem_record__list(record, i, &elements);
 	want = values * (sizeof(Annotation) + 2 * sizeof(void *) + 32) + record->bytes +
-	       4 * NAME_BYTES + 16 * (size_t)record->event->field_count;
+	       4 * NAME_BYTES + (16 + WORDS_BYTES) * (size_t)record->event->field_count;
 	arena->used = 0;
 	if (want <= arena->size)
 		return 0;
@@ -336,6 +337,7 @@ static int set_annotations(struct perfetto *p, TrackEvent *e, const struct pem_r
 			   int skip)
 {
 	const struct pem_event *event = record->event;
+	char words[WORDS_BYTES];
 	Annotation *a;
 	unsigned i;
 
@@ -356,6 +358,13 @@ static int set_annotations(struct perfetto *p, TrackEvent *e, const struct pem_r
 			a->string_value = clean_text(&p->arena, pem_record__string(record, i));
 			if (!a->string_value)
 				return -ENOMEM;
+		} else if (event->fields[i].label_count &&
+			   pem_record__words(record, i, words, sizeof(words))) {
+			a->value_case = PERFETTO__PROTOS__DEBUG_ANNOTATION__VALUE_STRING_VALUE;
+			a->string_value = take(&p->arena, sizeof(words));
+			if (!a->string_value)
+				return -ENOMEM;
+			memcpy(a->string_value, words, sizeof(words));
 		} else if (pem_type__bytes(event->fields[i].type)) {
 			set_number(a, event->fields[i].type, event->fields[i].base,
 				   record->data + event->fields[i].offset);

@@ -6,6 +6,8 @@
  */
 #include <pem/trace.h>
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 /* A number of any type, as it lies in the record. */
@@ -191,4 +193,49 @@ uint64_t pem_record__key(const struct pem_record *record, enum pem_role address)
 			hash = hash_field(hash, record, i);
 	}
 	return hash ? hash : 1;
+}
+
+/* Append to a text of which used bytes are there, or would be if it were not full. */
+static size_t append(char *text, size_t bytes, size_t used, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+static size_t append(char *text, size_t bytes, size_t used, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(used < bytes ? text + used : NULL, used < bytes ? bytes - used : 0, format,
+		      args);
+	va_end(args);
+	return n > 0 ? used + (size_t)n : used;
+}
+
+size_t pem_record__words(const struct pem_record *record, unsigned field, char *text, size_t bytes)
+{
+	const struct pem_field *f = &record->event->fields[field];
+	int is_signed = f->type >= PEM_TYPE_INT8 && f->type <= PEM_TYPE_INT64;
+	uint64_t value = is_signed ? (uint64_t)pem_record__i64(record, field)
+				   : pem_record__u64(record, field),
+		 rest = value, bits;
+	size_t used = 0;
+	unsigned i;
+
+	if (bytes)
+		*text = 0;
+	for (i = 0; i < f->label_count; i++) {
+		bits = f->labels[i].value;
+		if (bits == value)
+			return append(text, bytes, 0, "%s", f->labels[i].name);
+	}
+	for (i = 0; f->label_kind == PEM_LABELS_FLAGS && i < f->label_count; i++) {
+		bits = f->labels[i].value;
+		if (!bits || (value & bits) != bits || !(rest & bits))
+			continue;
+		used = append(text, bytes, used, "%s%s", used ? "|" : "", f->labels[i].name);
+		rest &= ~bits;
+	}
+	if (used && rest)
+		used = append(text, bytes, used, "|0x%llx", (unsigned long long)rest);
+	return used;
 }

@@ -126,6 +126,11 @@ int64_t pem_record__i64(const struct pem_record *record, unsigned field);
 double pem_record__f64(const struct pem_record *record, unsigned field);
 /* NUL-terminated string, or "" if the field is none. Lives as long as record->data. */
 const char *pem_record__string(const struct pem_record *record, unsigned field);
+/*
+ * A field's value in the words of its labels: an enum's name; the names of a flags field's bits joined by '|', what has none
+ * behind them as 0x... Cut to bytes, always terminated. Returns its length as a whole; 0, and "", if there is no word for it.
+ */
+size_t pem_record__words(const struct pem_record *record, unsigned field, char *text, size_t bytes);
 /* Elements of a list or array: count, and *elements set to the first (unaligned access is never needed). */
 uint32_t pem_record__list(const struct pem_record *record, unsigned field, const void **elements);
 /*
