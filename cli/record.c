@@ -28,7 +28,7 @@ static const struct cli_option options[] = {
 	 "The trace's folder, which must not exist or be empty. Default: pem-trace-COMMAND-N "
 	 "here."},
 	{OPT_NO_LIBC, "no-libc", NULL,
-	 "Do not preload the library that tells about allocations, threads and mappings."},
+	 "Do not preload the adapters that show the C library, OpenMP, MPI and SQLite."},
 	{OPT_OVERWRITE, "overwrite", NULL,
 	 "When a buffer is full, lose its oldest events and not the newest."},
 	{OPT_BUFFER, "buffer", "SIZE",

@@ -26,7 +26,7 @@ static const struct cli_option options[] = {
 	 "output."},
 	{'j', "json", NULL, "Print an object (with -i, one a line) instead of a table."},
 	{'n', "no-libc", NULL,
-	 "Do not preload the library that tells about allocations, threads and mappings."},
+	 "Do not preload the adapters that show the C library, OpenMP, MPI and SQLite."},
 	{'q', "quiet", NULL, "Do not say what can't be counted here."},
 	{0},
 };
