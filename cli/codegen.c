@@ -95,6 +95,7 @@ static void take(struct stream *s)
 			goto end;
 		s->text = more;
 		s->capacity = bigger;
+		s->text[s->used] = '\0';
 	}
 	n = read(s->fd, s->text + s->used, s->capacity - s->used - 1);
 	if (n < 0 && errno == EINTR)

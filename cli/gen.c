@@ -123,7 +123,8 @@ static const struct language *choose(const struct cli_verb *verb, const char *la
 /* Where pem's headers are, unless the compiler looks there anyway; then "". */
 static const char *include_folder(void)
 {
-	static const char *const places[] = {"/../include", "/../../spec/abi"};
+	static const char *const places[] = {"/../include", "/../../spec/abi",
+					     "/../../../spec/abi"};
 	static char path[PATH_MAX];
 	char folder[PATH_MAX];
 	size_t i;

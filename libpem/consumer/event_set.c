@@ -78,6 +78,17 @@ static bool chooses(const char *pattern, const struct pem_event *event)
 	return event->level <= PEM_LEVEL_INFO || strcmp(pattern, event->layer) != 0;
 }
 
+static bool is_layer(const struct pem_model *model, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < pem_model__count(model); i++) {
+		if (!strcmp(pem_model__event(model, i)->layer, name))
+			return true;
+	}
+	return false;
+}
+
 /* The level up to which a pattern covers all stub events there may be; 0: it does not. */
 static uint8_t any_level(const char *pattern)
 {
@@ -118,9 +129,17 @@ struct pem_event_set *pem_event_set__new(struct pem_session *session, const char
 		if (matches)
 			continue;
 		near = nearest(session->model, patterns[i]);
-		pem_error__set(error, 0, "no event matches '%s'%s%s%s; 'pem list' shows all",
-			       patterns[i], near ? "; did you mean '" : "", near ? near->name : "",
-			       near ? "'?" : "");
+		if (is_layer(session->model, patterns[i]))
+			pem_error__set(error, 0,
+				       "all events of layer %s are of level detail or debug, which "
+				       "have to "
+				       "be asked for: '%s::*' takes them",
+				       patterns[i], patterns[i]);
+		else
+			pem_error__set(error, 0,
+				       "no event matches '%s'%s%s%s; 'pem list' shows all",
+				       patterns[i], near ? "; did you mean '" : "",
+				       near ? near->name : "", near ? "'?" : "");
 		free(set);
 		set = NULL;
 		errno = ENOENT;
