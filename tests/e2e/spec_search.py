@@ -188,4 +188,29 @@ def programs_of_another_spec():
     assert "APP::Bakery::Baked in program" in out, out
 
 
+@test
+def other_events_of_such_a_program():
+    "what other providers of that program raise in between is recorded whole"
+    folder = bakery()
+    os.remove(folder + "/bakery.xml")
+    write(folder + "/program.c", PROGRAM.replace("#include", "#include <stdlib.h>\n#include").replace(
+        "pem_notify_bakery_crumb();", "free(malloc(1000 + i));"))
+    rc, _, err = run(["cc", "-O0", "-fno-builtin", "-I" + folder, "-I" + ROOT + "/spec/abi", folder + "/program.c", "-o",
+                      folder + "/program", "-ldl"])
+    equal((rc, err), (0, ""), "cc")
+    os.mkdir(folder + "/new")
+    write(folder + "/new/bakery.xml", SPEC.replace("'uint32'", "'uint64'"))
+    trace = tmp() + "/trace"
+    rc, _, err = run([PEM, "record", "-o", trace, "-e", "Malloc,Baked", "--", folder + "/program"],
+                     env={"PEM_SPEC_PATH": folder + "/new"})
+    equal(rc, 0, "status")
+    assert "APP::Bakery::Baked in program" in err, err
+    found, report = counts(trace)
+    equal(list(found), ["APP::Libc::Malloc"], "events")
+    assert found["APP::Libc::Malloc"] >= 100, found
+    equal(report["events"]["discarded"], 100, "balance")
+    _, table, _ = run([PEM, "export", "--to", "csv", trace, "-o", "/dev/stdout"])
+    assert all(",%d," % (1000 + i) in table for i in range(100)), table[:500]
+
+
 run_all()
