@@ -486,7 +486,8 @@ static void connect(struct pem_model_block *block)
 	size_t i, at = 0;
 
 	for (i = 0; i < block->event_count; i++) {
-		block->events[i].fields = block->fields + at;
+		if (block->events[i].field_count)
+			block->events[i].fields = block->fields + at;
 		at += block->events[i].field_count;
 	}
 	for (i = 0, at = 0; i < block->field_count; i++) {

@@ -21,7 +21,7 @@ def sold(customers):
     rows = []
     for customer in range(1, customers + 1):
         rows.append(("APP::Shop::ServeBegin", str(customer), "", "", "", ""))
-        rows.append(("APP::Shop::Sale", "", str(250 * customer), str(customer), "1", GOODS[customer % 3]))
+        rows.append(("APP::Shop::Sale", "", str(250 * customer), str(customer), "card", GOODS[customer % 3]))
         rows.append(("APP::Shop::ServeEnd", str(customer), "", "", "", ""))
     return rows
 

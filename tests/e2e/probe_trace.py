@@ -43,13 +43,44 @@ def report(trace):
     return json.loads(out)
 
 
+def labels_of(trace):
+    """{event: {field: (base, {label: value})}} of a trace's model, of fields that have labels."""
+    found, event, field = defaultdict(dict), None, None
+    with open(trace + "/.pem/model", encoding="utf-8") as text:
+        for line in text:
+            cells = line.rstrip("\n").split("\t")
+            if cells[0] == "event":
+                event = cells[2]
+            elif cells[0] == "field":
+                field = found[event][cells[1]] = (int(cells[4]), {})
+            elif cells[0] == "label":
+                value = int(cells[1], 16)
+                field[1][cells[2]] = value - (1 << 64) if value >> 63 else value
+    return {name: {f: known for f, known in fields.items() if known[1]} for name, fields in found.items()}
+
+
+def number_of(cell, base, labels):
+    """What stands behind 'read|write|0x40'; a number is left as it is."""
+    if cell.lstrip("-")[:1].isdigit() and "|" not in cell:
+        return cell
+    value = sum(labels[part] if part in labels else int(part, 0) for part in cell.split("|"))
+    return hex(value) if base == 16 else str(value)
+
+
 def rows(trace):
-    """Every record of a trace as pem's reader has it, one dictionary each."""
+    """Every record of a trace as pem's reader has it, one dictionary each; numbers for labels."""
     path = trace + ".csv"
     rc, _, err = run([PEM, "export", "--to", "csv", "-o", path, trace])
     equal(rc, 0, "status of pem export (stderr: %s)" % err)
     with open(path, encoding="utf-8", newline="") as text:
-        return list(csv.DictReader(text))
+        found = list(csv.DictReader(text))
+    labels = labels_of(trace)
+    for row in found:
+        for field, (base, known) in labels.get(row["event"], {}).items():
+            column = "field_" + field if "field_" + field in row else field
+            if row[column]:
+                row[column] = number_of(row[column], base, known)
+    return found
 
 
 def ticks(trace):

@@ -66,7 +66,7 @@ static inline void check_trace_callback_type_all(void (*probe)(void *, struct th
 	(void)probe;
 }
 
-static inline void check_trace_callback_type_choice(void (*probe)(void *, struct thing *, long))
+static inline __attribute__((unused)) void check_trace_callback_type_choice(void (*probe)(void *, struct thing *, long))
 {
 	(void)probe;
 }
