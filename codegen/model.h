@@ -27,6 +27,10 @@
 #define PEM_SPEC_NAME_MAX 120u /* of what names anything */
 #define PEM_SPEC_FIELD_NAME_MAX 63u
 #define PEM_SPEC_FIELDS_MAX 64u /* records: PEM_RECORD_BYTES_MAX of abi.h */
+#define PEM_SPEC_ALL_FIELDS_MAX 16384u /* of a file's events, with the members of structures */
+#define PEM_SPEC_LABEL_USES_MAX 65536u /* labels of these fields: each has its own in models */
+#define PEM_SPEC_ERRORS_MAX                                                                        \
+	1000u /* of a set, and as many warnings; one more says that there are more */
 #define PEM_SPEC_LIST_DEFAULT 16u
 #define PEM_SPEC_STRING_DEFAULT 64u
 #define PEM_SPEC_ID_RESERVED 16u /* ids below this are never an event's */

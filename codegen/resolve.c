@@ -113,6 +113,14 @@ static void free_fields(struct pem_spec_field *fields, size_t count)
 	free(fields);
 }
 
+/* There is an error already that says that there are too many. */
+static void drop_fields(struct pem_spec_event *event)
+{
+	free_fields(event->fields, event->field_count);
+	event->fields = NULL;
+	event->field_count = 0;
+}
+
 static void resolve_labels(struct pem_spec_set *set, const struct pem_spec *spec,
 			   struct pem_spec_field *field)
 {
@@ -133,6 +141,34 @@ static char *with_underscores(const char *name)
 	for (p = copy; *p; p++)
 		*p = *p == '.' ? '_' : *p;
 	return copy;
+}
+
+/* Fields and labels that a file's events have come to; structures and enums let a small file ask for a huge output. */
+struct total {
+	size_t fields;
+	size_t labels;
+};
+
+static void add_to_total(struct pem_spec_set *set, const struct pem_spec_event *event,
+			 struct total *total)
+{
+	int was_small = total->fields <= PEM_SPEC_ALL_FIELDS_MAX &&
+			total->labels <= PEM_SPEC_LABEL_USES_MAX;
+	size_t i;
+
+	total->fields += event->field_count;
+	for (i = 0; i < event->field_count; i++)
+		total->labels += event->fields[i].labels ? event->fields[i].labels->count : 0;
+	if (was_small && total->fields > PEM_SPEC_ALL_FIELDS_MAX)
+		pem_spec_set__error(set, event->spec->path, event->at,
+				    "the events up to here have %zu fields, those of structures "
+				    "counted where they are used: expected at most %u in a file",
+				    total->fields, PEM_SPEC_ALL_FIELDS_MAX);
+	else if (was_small && total->labels > PEM_SPEC_LABEL_USES_MAX)
+		pem_spec_set__error(set, event->spec->path, event->at,
+				    "the fields up to here have %zu labels, those of an <enum> or "
+				    "<flags> counted for each: expected at most %u in a file",
+				    total->labels, PEM_SPEC_LABEL_USES_MAX);
 }
 
 static void resolve_fields(struct pem_spec_set *set, struct pem_spec *spec,
@@ -229,16 +265,21 @@ void pem_spec_set__resolve(struct pem_spec_set *set)
 {
 	struct pem_spec_event *event;
 	struct pem_spec *spec;
+	struct total total;
 	size_t i, k;
 
 	for (i = 0; i < set->count; i++) {
 		spec = &set->specs[i];
+		memset(&total, 0, sizeof(total));
 		for (k = 0; k < spec->event_count; k++) {
 			event = &spec->events[k];
 			event->spec = spec;
 			if (!event->level)
 				event->level = PEM_LEVEL_INFO;
+			if (total.fields > PEM_SPEC_ALL_FIELDS_MAX)
+				drop_fields(event);
 			resolve_fields(set, spec, event);
+			add_to_total(set, event, &total);
 			resolve_meaning(event);
 			resolve_source(spec, event);
 			resolve_names(event);

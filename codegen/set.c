@@ -24,15 +24,25 @@ static void make_printable(char *text)
 static void note(struct pem_spec_set *set, const char *path, struct pem_spec_place at,
 		 int is_warning, const char *format, va_list ap)
 {
+	size_t kept = is_warning ? set->warning_count : set->error_count - set->warning_count;
+	struct pem_spec_place whole = {0, 0};
 	struct pem_spec_error *error;
+	int r;
 
+	if (kept > PEM_SPEC_ERRORS_MAX) /* a file of 1 MiB can have millions */
+		return;
 	set->errors = pem_xgrow(set->errors, set->error_count, sizeof(*set->errors));
 	error = &set->errors[set->error_count];
 	error->path = path;
-	error->at = at;
+	error->at = kept < PEM_SPEC_ERRORS_MAX ? at : whole;
 	error->order = set->error_count;
 	error->is_warning = is_warning;
-	if (vasprintf(&error->text, format, ap) < 0)
+	if (kept < PEM_SPEC_ERRORS_MAX)
+		r = vasprintf(&error->text, format, ap);
+	else
+		r = asprintf(&error->text, "more than %u %s: those after them are not shown",
+			     PEM_SPEC_ERRORS_MAX, is_warning ? "warnings" : "errors");
+	if (r < 0)
 		error->text = pem_xstrdup("out of memory");
 	make_printable(error->text);
 	set->error_count++;

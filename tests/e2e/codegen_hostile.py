@@ -120,6 +120,34 @@ def structures_do_not_explode():
 
 
 @test
+def mistakes_are_counted_not_hoarded():
+    "a million mistakes cost neither memory nor time: the first thousand are shown, and a sentence that there are more"
+    if SAN:
+        skip("a sanitizer needs memory of its own")
+    same = "<enum name='E%d' description='d'>" + "<label name='x' value='0' description='d'/>" * 1000 + "</enum>"
+    labels = "".join("<label name='l%d' value='%d'/>" % (i, i + 256) for i in range(1000))
+    wide = "<fields>" + "".join("<field name='f%d' type='uint8' enum='E'/>" % i for i in range(60)) + "</fields>"
+    for text in (spec("".join(same % i for i in range(15)) + event("B")),
+                 spec("<enum name='E'><label name='x' value='0'/></enum>" * 19000 + event("B")),
+                 spec("<enum name='E'>" + labels + "</enum>" + "".join(event("B%d" % i, wide) for i in range(200)))):
+        err = refuse(text, "more than 1000 errors: those after them are not shown")
+        equal(len(err.splitlines()), 1001, "errors shown")
+
+
+@test
+def structures_and_labels_are_bounded_by_file():
+    "a small file can't ask for an output of gigabytes by using a structure or an enum over and over"
+    labels = "<enum name='E'>" + "".join("<label name='l%d' value='%d'/>" % (i, i) for i in range(1000)) + "</enum>"
+    struct = "<struct name='S'>" + "".join("<field name='f%d' type='uint16'%%s/>" % i for i in range(60)) + "</struct>"
+    use = "<fields><field name='s' type='struct' of='S' description='d'/></fields>"
+    refuse(spec(labels + struct % ((" enum='E'",) * 60) + "".join(event("B%d" % i, use) for i in range(200))),
+           "have 120000 labels", "expected at most 65536 in a file")
+    refuse(spec(struct % ((" unit='none' description='%s'" % ("x" * 400),) * 60) + "".join(
+        event("B%d" % i, use + "</event>").replace("</event></event>", "</event>") for i in range(3000))),
+           "have 16440 fields", "expected at most 16384 in a file")
+
+
+@test
 def words_of_each_language_are_no_names():
     "a field can't be called by a word of any target language, and the language is named"
     for word, language in (("register", "C"), ("template", "C++"), ("synchronized", "Java"), ("lambda", "Python"),
