@@ -19,12 +19,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Types that the class speaks of: no enum may hide them. */
+/* Types that the class speaks of: no class within it may hide them. */
 static const char *const taken[] = {
 	"AutoCloseable",     "ByteBuffer",    "ByteOrder", "Deprecated", "Enum",
 	"LinkageError",      "MethodHandles", "Object",    "Override",   "Record",
 	"SecurityException", "String",        "System",    "VarHandle",  "SuppressWarnings",
 };
+
+/* Methods that every class has, or this one: no interval's may be called so. */
+static const char *const methods[] = {"clone",  "equals", "finalize",  "getClass", "hashCode",
+				      "notify", "wait",   "notifyAll", "problem",  "toString"};
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /* How enum parameters appear. */
 enum form { FORM_RAW, FORM_ENUM };
@@ -94,23 +100,52 @@ char *pem_java__package(const struct pem_spec *spec)
 			   pem_keyword_language(spec->provider, 1) ? "_" : "");
 }
 
+static int is_one_of(const char *name, const char *const *names, size_t count)
+{
+	size_t i;
+
+	for (i = 0; i < count && strcmp(names[i], name); i++)
+		;
+	return i < count;
+}
+
+/* A type that the class speaks of, or the class itself. */
+static int is_own_type(const struct pem_spec *spec, const char *name)
+{
+	char *own = pem_java__class(spec);
+	int is_own = !strcmp(own, name);
+
+	free(own);
+	return is_own || is_one_of(name, taken, COUNT(taken));
+}
+
 static char *guard_class(const struct pem_spec_event *begin)
 {
-	char *name = pem_interval__name(begin), *camel = pem_java__camel(name, 1);
+	char *stem = pem_interval__name(begin), *camel = pem_java__camel(stem, 1);
+	char *name = pem_xprintf("%s%s", camel, is_own_type(begin->spec, camel) ? "_" : "");
 
-	free(name);
-	return camel;
+	free(stem);
+	free(camel);
+	return name;
+}
+
+static char *guard_method(const struct pem_spec_event *begin)
+{
+	char *stem = pem_interval__name(begin), *camel = pem_java__camel(stem, 0);
+	int is_taken = pem_keyword_language(camel, 1) || is_one_of(camel, methods, COUNT(methods));
+	char *name = pem_xprintf("%s%s", camel, is_taken ? "_" : "");
+
+	free(stem);
+	free(camel);
+	return name;
 }
 
 static int is_taken(const struct pem_spec *spec, const char *name)
 {
-	char *other = pem_java__class(spec);
-	int taken_name = !strcmp(other, name);
+	int taken_name = is_own_type(spec, name);
+	char *other;
 	size_t i;
 
-	free(other);
-	for (i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
-		taken_name |= !strcmp(taken[i], name);
 	for (i = 0; i < spec->event_count; i++) {
 		if (!pem_interval__end(&spec->events[i]))
 			continue;
@@ -396,8 +431,7 @@ static void put_guard_class(FILE *f, const struct pem_spec_event *begin,
 
 static void put_guard(FILE *f, const struct pem_spec_event *begin, enum form form)
 {
-	char *name = guard_class(begin), *stem = pem_interval__name(begin);
-	char *method = pem_java__camel(stem, 0);
+	char *name = guard_class(begin), *method = guard_method(begin);
 
 	fprintf(f, "\n");
 	put_event_doc(f, begin);
@@ -407,7 +441,6 @@ static void put_guard(FILE *f, const struct pem_spec_event *begin, enum form for
 	put_arguments(f, begin, form);
 	fprintf(f, ");\n\t}\n");
 	free(name);
-	free(stem);
 	free(method);
 }
 

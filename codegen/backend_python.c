@@ -17,6 +17,33 @@ static char code_of(unsigned type)
 	return "?BHIQbhiqfd??Q?"[type < PEM_TYPE_COUNT ? type : 0];
 }
 
+/* --- names --- */
+
+/* The module uses some of these, and who imports all of it uses others: nothing in it hides them. */
+static const char builtins[] =
+	" abs aiter all anext any ascii bin breakpoint bytearray bytes callable chr"
+	" classmethod compile complex copyright credits delattr dict dir divmod enumerate eval"
+	" exec exit filter format frozenset getattr globals hasattr hash help hex id input"
+	" isinstance issubclass iter len license list locals map max memoryview min misfits"
+	" next object oct open ord pow print problem property quit range repr reversed round"
+	" set setattr slice sorted staticmethod str sum super tuple type vars zip Ellipsis"
+	" Exception BaseException Warning NotImplemented OSError TypeError ValueError"
+	" TimeoutError RuntimeError"
+	" ";
+
+/* As PEP 8 has it, an '_' behind a name that Python or the module has. Frees name. */
+static char *unlike(char *name)
+{
+	char *word = pem_xprintf(" %s ", name), *longer = name;
+
+	if (pem_keyword_language(name, 1) || strstr(builtins, word)) {
+		longer = pem_xprintf("%s_", name);
+		free(name);
+	}
+	free(word);
+	return longer;
+}
+
 /* --- text --- */
 
 /* The inside of a string between three quotes. */
@@ -60,11 +87,7 @@ static void put_bytes(FILE *f, const char *text)
 
 static char *labels_class(const struct pem_spec_labels *labels)
 {
-	char *name = pem_camel_case(labels->name);
-	char *unlike = pem_xprintf("%s%s", name, pem_keyword_language(name, 1) ? "_" : "");
-
-	free(name);
-	return unlike;
+	return unlike(pem_camel_case(labels->name));
 }
 
 static void put_labels(FILE *f, const struct pem_spec_labels *labels)
@@ -294,7 +317,7 @@ static void put_guard_class(FILE *f, const struct pem_spec_event *begin,
 {
 	size_t i;
 
-	fprintf(f, "\n\nclass _%s:\n    __slots__ = (", name);
+	fprintf(f, "\n\nclass _scope_%s:\n    __slots__ = (", name);
 	for (i = 0; i < begin->field_count; i++)
 		fprintf(f, "\"_%s\", ", begin->fields[i].c_name);
 	for (i = 0; i < end->field_count; i++) {
@@ -332,7 +355,7 @@ static void put_interval(FILE *f, const struct pem_spec_event *begin)
 
 	if (!end)
 		return;
-	name = pem_interval__name(begin);
+	name = unlike(pem_interval__name(begin));
 	put_guard_class(f, begin, end, name);
 	fprintf(f, "\n\ndef %s(", name);
 	put_names(f, begin, 1);
@@ -345,8 +368,8 @@ static void put_interval(FILE *f, const struct pem_spec_event *begin)
 			end->fields[i].c_name);
 	}
 	fprintf(f, "%s\"\"\"\n", own ? "\n    " : "");
-	fprintf(f, "    if _enable[%u] or _enable[%u]:\n        return _%s(", begin->stub_index,
-		end->stub_index, name);
+	fprintf(f, "    if _enable[%u] or _enable[%u]:\n        return _scope_%s(",
+		begin->stub_index, end->stub_index, name);
 	put_names(f, begin, 0);
 	fprintf(f, ")\n    return _off\n");
 	free(name);
@@ -371,7 +394,7 @@ static void put_all(FILE *f, const struct pem_spec *spec)
 		fprintf(f, "    \"enabled_%1$s\", \"notify_%1$s\",\n", spec->events[i].c_name);
 		if (!pem_interval__end(&spec->events[i]))
 			continue;
-		name = pem_interval__name(&spec->events[i]);
+		name = unlike(pem_interval__name(&spec->events[i]));
 		fprintf(f, "    \"%s\",\n", name);
 		free(name);
 	}

@@ -41,12 +41,39 @@ static const char *wide_type(unsigned type)
 
 /* --- labels --- */
 
-/* Camel case, as types are in Rust, and no word of it. The caller frees it. */
-static char *type_name(const struct pem_spec_labels *labels)
+static int has_guard(const struct pem_spec_event *begin)
+{
+	const struct pem_spec_event *end = pem_interval__end(begin);
+
+	return end && pem_interval__is_covered(begin, end);
+}
+
+/* A guard's type. The caller frees it. */
+static char *guard_name(const struct pem_spec_event *begin)
+{
+	char *stem = pem_interval__name(begin), *camel = pem_camel_case(stem);
+	char *name = pem_xprintf("%sScope", camel);
+
+	free(stem);
+	free(camel);
+	return name;
+}
+
+/* Camel case, as types are in Rust, and neither a word of it nor a guard's. The caller frees it. */
+static char *type_name(const struct pem_spec *spec, const struct pem_spec_labels *labels)
 {
 	char *camel = pem_camel_case(labels->name), *name;
+	int is_taken = !strcmp(camel, "Self");
+	size_t i;
 
-	name = pem_xprintf("%s%s", camel, strcmp(camel, "Self") ? "" : "_");
+	for (i = 0; i < spec->event_count && !is_taken; i++) {
+		if (!has_guard(&spec->events[i]))
+			continue;
+		name = guard_name(&spec->events[i]);
+		is_taken = !strcmp(camel, name);
+		free(name);
+	}
+	name = pem_xprintf("%s%s", camel, is_taken ? "_" : "");
 	free(camel);
 	return name;
 }
@@ -70,7 +97,7 @@ static void put_labels(FILE *f, const struct pem_spec *spec, const struct pem_sp
 	const struct pem_spec_label *label;
 	const char *base = rust_type(pem_labels__type(spec, labels));
 	int is_flags = labels->kind == PEM_LABELS_FLAGS;
-	char *name = type_name(labels), *constant;
+	char *name = type_name(spec, labels), *constant;
 	size_t i;
 
 	pem_put_wrapped(f, "/// ", WIDTH, labels->description);
@@ -106,7 +133,7 @@ static char *variable(const struct pem_spec_event *event, const struct pem_spec_
 	size_t i;
 
 	for (i = 0; i < event->spec->labels_count; i++) {
-		name = type_name(&event->spec->labels[i]);
+		name = type_name(event->spec, &event->spec->labels[i]);
 		if (!strcmp(name, field->c_name))
 			mark = "_";
 		free(name);
@@ -115,7 +142,8 @@ static char *variable(const struct pem_spec_event *event, const struct pem_spec_
 }
 
 /* lifetime: "'a " in a guard that keeps the text, else "". */
-static void put_type(FILE *f, const struct pem_spec_field *field, const char *lifetime)
+static void put_type(FILE *f, const struct pem_spec *spec, const struct pem_spec_field *field,
+		     const char *lifetime)
 {
 	char *name;
 
@@ -135,7 +163,7 @@ static void put_type(FILE *f, const struct pem_spec_field *field, const char *li
 			fprintf(f, "%s", rust_type(field->type));
 			break;
 		}
-		name = type_name(field->labels);
+		name = type_name(spec, field->labels);
 		fprintf(f, "%s", name);
 		free(name);
 	}
@@ -155,7 +183,7 @@ static void put_parameters(FILE *f, const struct pem_spec_event *event,
 		name = variable(event, field);
 		lifetime = kept && pem_spec_event__field(kept, field->c_name) ? "'a " : "";
 		fprintf(f, "%s%s: ", i ? ", " : "", name);
-		put_type(f, field, lifetime);
+		put_type(f, event->spec, field, lifetime);
 		free(name);
 	}
 }
@@ -339,7 +367,7 @@ static void put_guard_struct(FILE *f, const struct pem_spec_event *begin,
 	for (i = 0; i < end->field_count; i++) {
 		name = variable(end, &end->fields[i]);
 		fprintf(f, "    %s: ", name);
-		put_type(f, &end->fields[i], "'a ");
+		put_type(f, end->spec, &end->fields[i], "'a ");
 		fprintf(f, ",\n");
 		free(name);
 	}
@@ -350,8 +378,7 @@ static void put_guard_struct(FILE *f, const struct pem_spec_event *begin,
 static void put_guard(FILE *f, const struct pem_spec_event *begin, const struct pem_spec_event *end)
 {
 	const char *lifetime = borrows(end) ? "<'a>" : "", *any = borrows(end) ? "<'_>" : "";
-	char *stem = pem_interval__name(begin), *camel = pem_camel_case(stem);
-	char *type = pem_xprintf("%sScope", camel), *name;
+	char *type = guard_name(begin), *name;
 	size_t i;
 
 	put_guard_struct(f, begin, end, type, lifetime);
@@ -375,15 +402,12 @@ static void put_guard(FILE *f, const struct pem_spec_event *begin, const struct 
 	put_raise(f, end, "        ", "self.");
 	fprintf(f, "    }\n}\n\n");
 	free(type);
-	free(camel);
-	free(stem);
 }
 
 /* --- crate --- */
 
 static void put_library(FILE *f, const struct pem_spec *spec)
 {
-	const struct pem_spec_event *end;
 	size_t i;
 
 	pem_put_line_banner(f, "//", spec);
@@ -402,9 +426,8 @@ static void put_library(FILE *f, const struct pem_spec *spec)
 			put_notify(f, &spec->events[i]);
 	}
 	for (i = 0; i < spec->event_count; i++) {
-		end = pem_interval__end(&spec->events[i]);
-		if (end && pem_interval__is_covered(&spec->events[i], end))
-			put_guard(f, &spec->events[i], end);
+		if (has_guard(&spec->events[i]))
+			put_guard(f, &spec->events[i], pem_interval__end(&spec->events[i]));
 	}
 }
 

@@ -7,6 +7,7 @@
 #include "check.h"
 #include "tracepoint.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -59,17 +60,37 @@ static void check_meaning(const struct check *c)
 	}
 }
 
+/* Every begin has an end, every send a receive, every allocation a release, and the other way round. */
+static const uint8_t partners[][2] = {
+	{PEM_MEANS_INTERVAL_BEGIN, PEM_MEANS_INTERVAL_END},
+	{PEM_MEANS_ALLOCATION, PEM_MEANS_RELEASE},
+	{PEM_MEANS_SEND, PEM_MEANS_RECEIVE},
+};
+
+static unsigned partner_of(unsigned meaning)
+{
+	size_t i;
+
+	for (i = 0; i < COUNT(partners); i++) {
+		if (partners[i][0] == meaning)
+			return partners[i][1];
+		if (partners[i][1] == meaning)
+			return partners[i][0];
+	}
+	return PEM_MEANS_NOTHING;
+}
+
 static void check_group(const struct check *c)
 {
 	const struct pem_spec_event *event = c->event;
 	const char *meaning = pem_word__meaning(event->meaning);
+	int belongs = partner_of(event->meaning) != PEM_MEANS_NOTHING;
 
-	if (event->has_scope && !event->group[0])
+	if (event->has_scope && !belongs)
 		ERROR(c, event->at,
 		      "scope='' on meaning '%s': expected it only where events belong together",
 		      meaning);
-	else if (event->has_group && event->scope == PEM_SCOPE_NONE &&
-		 event->meaning != PEM_MEANS_ACCESS)
+	if (event->has_group && !belongs && event->meaning != PEM_MEANS_ACCESS)
 		ERROR(c, event->at,
 		      "group='' on meaning '%s': expected it only where events belong together",
 		      meaning);
@@ -314,26 +335,6 @@ static void check_event(const struct check *c)
 	pem_check_fields(c);
 }
 
-/* Every begin has an end, every send a receive, every allocation a release, and the other way round. */
-static const uint8_t partners[][2] = {
-	{PEM_MEANS_INTERVAL_BEGIN, PEM_MEANS_INTERVAL_END},
-	{PEM_MEANS_ALLOCATION, PEM_MEANS_RELEASE},
-	{PEM_MEANS_SEND, PEM_MEANS_RECEIVE},
-};
-
-static unsigned partner_of(unsigned meaning)
-{
-	size_t i;
-
-	for (i = 0; i < COUNT(partners); i++) {
-		if (partners[i][0] == meaning)
-			return partners[i][1];
-		if (partners[i][1] == meaning)
-			return partners[i][0];
-	}
-	return PEM_MEANS_NOTHING;
-}
-
 static size_t count_keys(const struct pem_spec_event *event)
 {
 	size_t i, n = 0;
@@ -420,6 +421,29 @@ static void check_pairs(struct pem_spec_set *set)
 	}
 }
 
+/* Some integer must hold them all: 64 bits, with or without sign. */
+static void check_label_values(const struct check *c, const struct pem_spec_labels *labels)
+{
+	const struct pem_spec_label *label, *negative = NULL, *large = NULL;
+	size_t i;
+
+	for (i = 0; i < labels->count; i++) {
+		label = &labels->labels[i];
+		if (label->is_too_large)
+			ERROR(c, label->at, "label '%s' needs more than 64 bits: expected less",
+			      label->name ? label->name : "");
+		if (label->is_negative)
+			negative = label;
+		else if (label->value > INT64_MAX)
+			large = label;
+	}
+	if (negative && large)
+		ERROR(c, large->at,
+		      "no integer holds both label '%s' and label '%s', which is negative: "
+		      "expected one of them",
+		      large->name ? large->name : "", negative->name ? negative->name : "");
+}
+
 static void check_label_list(const struct check *c, const struct pem_spec_labels *labels)
 {
 	const struct pem_spec_label *label, *other;
@@ -430,6 +454,7 @@ static void check_label_list(const struct check *c, const struct pem_spec_labels
 		      labels->name ? labels->name : "", labels->count, PEM_SPEC_LABELS_MAX);
 		return;
 	}
+	check_label_values(c, labels);
 	for (i = 0; i < labels->count; i++) {
 		label = &labels->labels[i];
 		for (k = 0; k < i; k++) {
@@ -450,6 +475,19 @@ static void check_label_list(const struct check *c, const struct pem_spec_labels
 	}
 }
 
+/* Are two names the same type in a language that writes types in camel case? */
+static int is_same_type(const char *a, const char *b)
+{
+	for (;; a++, b++) {
+		a += strspn(a, "_");
+		b += strspn(b, "_");
+		if (tolower((unsigned char)*a) != tolower((unsigned char)*b))
+			return 0;
+		if (!*a)
+			return 1;
+	}
+}
+
 /* Enums and flags share one space of names, for they become types. */
 static void check_labels(const struct check *c)
 {
@@ -461,11 +499,14 @@ static void check_labels(const struct check *c)
 		check_label_list(c, labels);
 		for (k = 0; k < i; k++) {
 			other = &c->spec->labels[k];
-			if (labels->name && other->name && !strcasecmp(labels->name, other->name))
-				ERROR(c, labels->at,
-				      "a second <enum> or <flags> '%s', the first is in line %d: "
-				      "expected another name",
-				      labels->name, other->at.line);
+			if (!labels->name || !other->name ||
+			    !is_same_type(labels->name, other->name))
+				continue;
+			ERROR(c, labels->at,
+			      "a second <enum> or <flags> '%s', the first is '%s' in line %d: "
+			      "expected a name that differs by more than capitals and '_'",
+			      labels->name, other->name, other->at.line);
+			break;
 		}
 	}
 }
@@ -521,6 +562,7 @@ void pem_spec_set__check(struct pem_spec_set *set)
 
 	for (i = 0; i < set->count; i++) {
 		c.spec = &set->specs[i];
+		pem_spec_set__check_provider_name(set, c.spec);
 		check_labels(&c);
 		pem_spec_set__check_label_names(set, c.spec);
 		check_structs(&c);

@@ -224,7 +224,7 @@ static int fits(const struct pem_spec_label *label, unsigned type)
 	int64_t value = (int64_t)label->value;
 
 	if (label->is_too_large)
-		return 0;
+		return 1; /* told of where it stands */
 	if (label->is_negative)
 		return pem_type__is_signed(type) && value >= INT64_MIN >> (64 - bits);
 	if (pem_type__is_signed(type))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * check_names.c - names that labels have in programs: ENUM_LABEL, in snake case, in one module or header
+ * check_names.c - names in programs: of providers (PROVIDER.h, pem_PROVIDER), and of labels (ENUM_LABEL)
  */
 #include "model.h"
 
@@ -8,6 +8,21 @@
 #include <string.h>
 
 #define NAME_MAX_BYTES 63u /* the longest name of Fortran */
+
+/*
+ * Providers with these names would have a header that hides one of C's, or a name in C, C++ or Fortran that pem's own
+ * headers and modules have.
+ */
+static const char system_headers[] =
+	" aio alloca assert complex ctype dirent dlfcn elf endian errno fcntl features fenv float"
+	" glob grp iconv inttypes iso646 jni langinfo libgen limits link locale malloc math memory"
+	" netdb poll pthread pwd regex sched search semaphore setjmp signal spawn stdalign stdarg"
+	" stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string strings syscall syslog"
+	" termios tgmath threads time uchar unistd utime wchar wctype ";
+static const char own_names[] =
+	" action char detail double event events float int16 int32 int64 int8 kring lane len"
+	" lttng packet padded page raise record register rule stubs unregister"
+	" ";
 
 struct use {
 	char *name; /* enum_label */
@@ -57,6 +72,23 @@ static size_t collect(const struct pem_spec *spec, struct use **uses)
 		}
 	}
 	return count;
+}
+
+void pem_spec_set__check_provider_name(struct pem_spec_set *set, const struct pem_spec *spec)
+{
+	char *word = pem_xprintf(" %s ", spec->provider ? spec->provider : "");
+
+	if (spec->provider && strstr(system_headers, word))
+		pem_spec_set__error(set, spec->path, spec->at,
+				    "the header of provider '%s' would hide <%s.h>: expected "
+				    "another name",
+				    spec->provider, spec->provider);
+	else if (spec->provider && strstr(own_names, word))
+		pem_spec_set__error(set, spec->path, spec->at,
+				    "provider '%s' would have names that pem's own code has: "
+				    "expected another name",
+				    spec->provider);
+	free(word);
 }
 
 void pem_spec_set__check_label_names(struct pem_spec_set *set, const struct pem_spec *spec)

@@ -196,7 +196,9 @@ void pem_spec_set__load_bytes(struct pem_spec_set *set, const char *path, const 
 void pem_spec_set__resolve(struct pem_spec_set *set);
 /* Check what the schema can't say. */
 void pem_spec_set__check(struct pem_spec_set *set);
-/* A part of it: names that labels have in programs must be short enough, and differ (check_names.c). */
+/* Parts of it: a provider's names in programs must be no others' (check_names.c). */
+void pem_spec_set__check_provider_name(struct pem_spec_set *set, const struct pem_spec *spec);
+/* And names that labels have in programs must be short enough, and differ (check_names.c). */
 void pem_spec_set__check_label_names(struct pem_spec_set *set, const struct pem_spec *spec);
 /* Compute offsets and sizes. */
 void pem_spec_set__layout(struct pem_spec_set *set);

@@ -27,7 +27,7 @@ int pem_prototype__next(const char **prototype, struct pem_argument *argument)
 		bytes--;
 	for (name = bytes; name && is_word(text[name - 1]);)
 		name--;
-	if (!strncmp(text, "void", bytes))
+	if (bytes == 4 && !strncmp(text, "void", bytes))
 		return 0;
 	*argument = (struct pem_argument){.text = text,
 					  .bytes = bytes,

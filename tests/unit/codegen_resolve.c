@@ -231,7 +231,7 @@ static void labels_must_fit_their_field_and_differ(void **state)
 	     0, "does not fit type 'int8'");
 	says("<enum name='E'><label name='x' value='99999999999999999999'/></enum>" EVENT(
 		     FIELDS(FIELD("a", "uint64", "enum='E'"))),
-	     0, "does not fit type 'uint64'");
+	     0, "label 'x' needs more than 64 bits");
 	says("<enum name='E'><label name='x' value='1'/><label name='y' value='0x1'/></enum>" EVENT(
 		     ""),
 	     0, "labels 'y' and 'x' have one value");

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""
+codegen_names: what a spec calls things never breaks what is generated: names that a language or pem has are mended or refused
+
+Not here: names of fields (codegen_hostile).
+"""
+import os
+import re
+
+from tap import CODEGEN, ROOT, equal, need, run, run_all, test, tmp
+
+ABI = ROOT + "/spec/abi"
+INTERVALS = ("Wait", "Notify", "For", "System", "String", "Problem", "Misfits", "List", "Enable", "Map", "HashCode", "Text")
+ENUMS = ("Exception", "WaitScope", "Option", "Wait", "Override", "Self")
+
+
+def event(name, rest="", layer="APP"):
+    return ("<event name='%s::%s' description='d'><layerId value='%s'/><classId value='%s'/><specifier value='%s'/>%s</event>"
+            % ((layer, name, layer) + tuple(name.split("::")) + (rest,)))
+
+
+def labels(name, *values):
+    return "<enum name='%s' description='d'>" % name + "".join(
+        "<label name='l%d' value='%s' description='d'/>" % (i, v) for i, v in enumerate(values)) + "</enum>"
+
+
+def generate(body, backend, provider="a", folder=None):
+    folder = folder or tmp()
+    with open(folder + "/s.xml", "w") as f:
+        f.write("<spec provider='%s' description='d'>%s</spec>" % (provider, body))
+    rc, _, err = run([CODEGEN, "--backend", backend, "-o", folder, folder + "/s.xml"])
+    return folder, rc, err
+
+
+def refused(body, text, provider="a"):
+    _, rc, err = generate(body, "c", provider)
+    assert rc == 1 and text in err, (provider, rc, err)
+
+
+def awkward():
+    fields = "<fields><field name='s' type='string' description='d'/><field name='e' type='uint32' enum='Exception' description='d'/></fields>"
+    return ("".join(labels(name, 0, 1) for name in ENUMS) + event("A::B", fields) +
+            "".join(event(name + "::Begin", "<meaning value='interval-begin'/>") +
+                    event(name + "::End", "<meaning value='interval-end'/>") for name in INTERVALS))
+
+
+@test
+def java_intervals_have_names_of_their_own():
+    "an interval called wait, for, System or problem compiles in Java, with '_' behind its name"
+    need("javac")
+    folder, rc, err = generate(awkward(), "java")
+    equal((rc, err), (0, ""), "generate")
+    rc, out, err = run(["javac", "-Xlint:all", "-Werror", "-d", folder, folder + "/pem/a/PemA.java"], timeout=120)
+    equal(rc, 0, out + err)
+    with open(folder + "/pem/a/PemA.java") as f:
+        text = f.read()
+    assert " Wait_ wait_()" in text or " Wait wait_()" in text, "no wait_"
+    assert " System_ system()" in text, "no System_"
+
+
+@test
+def python_modules_hide_nothing():
+    "an interval or enum called map, list, enable or Exception hides neither Python's names nor the module's"
+    folder, rc, err = generate(awkward(), "python")
+    equal((rc, err), (0, ""), "generate")
+    code = ("import builtins, pem_a as m\n"
+            "assert not [n for n in m.__all__ if hasattr(builtins, n)], m.__all__\n"
+            "assert m._list([1, 2], 2, 'B') == (2, bytes([1, 2])) and m._text('ab', 1) == b'a\\0'\n"
+            "assert m._number(object(), 'B') == 0 and m.problem() and m.misfits() == 0\n"
+            "m._enable = bytes([1]) * 64\n"
+            "sent = []\n"
+            "m._notify = lambda *a: sent.append(a)\n"
+            "m.notify_a_b(object(), object())\n"
+            "with m.map_(), m.list_(), m.enable(), m.for_(): pass\n"
+            "assert len(sent) == 9 and m.misfits() == 1, (len(sent), m.misfits())\n")
+    rc, out, err = run(["python3", "-W", "error", "-c", code], cwd=folder)
+    equal((rc, err), (0, ""), "python")
+
+
+@test
+def rust_and_cxx_types_differ():
+    "an enum called like an interval's guard compiles in Rust and C++"
+    for backend, tool, command in (
+            ("c++", "g++", ["g++", "-fsyntax-only", "-Wall", "-Werror", "-std=c++17", "-I" + ABI, "-x", "c++", "a.hpp"]),
+            ("rust", "rustc", ["rustc", "--crate-type", "lib", "--emit", "metadata", "-D", "warnings", "pem_a/src/lib.rs"])):
+        need(tool)
+        folder, rc, err = generate(awkward(), backend)
+        equal((rc, err), (0, ""), "generate")
+        rc, out, err = run(command, cwd=folder, timeout=120)
+        equal(rc, 0, backend + ": " + err[:1000])
+
+
+@test
+def providers_hide_no_header():
+    "a provider called like a header of C, or like what pem's own headers and modules define, is refused"
+    one = event("A::B")
+    for name in ("string", "stdint", "stddef", "dlfcn"):
+        refused(one, "would hide <%s.h>" % name, name)
+    words = {"event", "register", "unregister", "detail", "page", "int8", "char", "len"}
+    for header in os.listdir(ABI + "/pem"):
+        with open(os.path.join(ABI, "pem", header)) as f:
+            words |= {w.lower() for w in re.findall(r"^\s*#\s*define PEM_([A-Z]+)_[A-Z]+_", f.read(), re.M)}
+    assert {"action", "event", "record"} < words, words
+    for name in sorted(words):
+        refused(one, "names that pem's own code has", name)
+
+
+@test
+def types_of_labels_differ_in_every_language():
+    "two enums that are one type in camel case are refused"
+    refused(labels("FooBar", 0) + labels("foo_bar", 0) + event("A::B"), "differs by more than capitals and '_'")
+
+
+@test
+def labels_fit_an_integer():
+    "labels that no integer holds are refused also where no field has them"
+    refused(labels("E", "99999999999999999999") + event("A::B"), "label 'l0' needs more than 64 bits")
+    refused(labels("E", "-9999999999999999999") + event("A::B"), "label 'l0' needs more than 64 bits")
+    refused(labels("E", "-1", "18446744073709551614") + event("A::B"), "no integer holds both label 'l1' and label 'l0'")
+
+
+@test
+def scopes_and_groups_need_a_partner():
+    "group='' and scope='' together on a meaning that matches nothing are refused like each alone"
+    value = "<fields><field name='v' type='uint64' unit='none' role='value' description='d'/></fields>"
+    for attributes in ("group='G'", "scope='thread'", "group='G' scope='thread'"):
+        refused(event("A::B", "<meaning value='counter' %s/>" % attributes + value), "on meaning 'counter'")
+
+
+run_all()
