@@ -52,10 +52,8 @@ static void put_freed(FILE *f, char *text)
 
 static void put_spec_comment(FILE *f, const struct pem_spec *spec)
 {
-	char *file = reference__plain(spec->file);
-
-	fprintf(f, "  %016llx  %s (%s)\n", (unsigned long long)spec->hash, spec->provider, file);
-	free(file);
+	fprintf(f, "  %016llx  %s (%s)\n", (unsigned long long)spec->hash, spec->provider,
+		spec->file);
 }
 
 static void put_banner(FILE *f)

@@ -99,14 +99,10 @@ static char *upper(const char *name)
 	return text;
 }
 
-/* Comments know no escapes, so a file's name is made plain. */
 static void put_spec(FILE *f, const struct pem_spec *spec)
 {
-	char *file = reference__plain(spec->file);
-
 	fprintf(f, ".\\\"   %016llx  %s (%s)\n", (unsigned long long)spec->hash, spec->provider,
-		file);
-	free(file);
+		spec->file);
 }
 
 static void put_head(FILE *f, const char *name)

@@ -7,6 +7,7 @@
  */
 #include "load.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -18,13 +19,16 @@ static struct pem_spec *add_spec(struct pem_spec_set *set, const char *path)
 {
 	struct pem_spec *spec;
 	const char *slash;
+	char *p;
 
 	set->specs = pem_xgrow(set->specs, set->count, sizeof(*set->specs));
 	spec = &set->specs[set->count++];
 	memset(spec, 0, sizeof(*spec));
 	spec->path = pem_xstrdup(path);
 	slash = strrchr(spec->path, '/');
-	spec->file = slash ? slash + 1 : spec->path;
+	spec->file = pem_xstrdup(slash ? slash + 1 : spec->path);
+	for (p = spec->file; *p; p++)
+		*p = isalnum((unsigned char)*p) || strchr("._-+", *p) ? *p : '?';
 	return spec;
 }
 

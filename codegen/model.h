@@ -151,7 +151,7 @@ struct pem_spec_event {
 /* One file. */
 struct pem_spec {
 	char *path;
-	const char *file; /* path without its folders */
+	char *file; /* path without its folders; what could end a comment or is no ASCII is a '?' */
 	char *provider;
 	char *version; /* "" if unsaid */
 	char *description; /* "" if none */

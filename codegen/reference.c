@@ -377,13 +377,3 @@ char *reference__label_value(const struct pem_spec_field *field, const struct pe
 		return pem_xprintf("%lld", (long long)label->value);
 	return pem_xprintf("%llu", (unsigned long long)label->value);
 }
-
-char *reference__plain(const char *name)
-{
-	char *text = pem_xstrdup(name), *at;
-
-	for (at = text; *at; at++)
-		if (!isalnum((unsigned char)*at) && !strchr("._-", *at))
-			*at = '?';
-	return text;
-}

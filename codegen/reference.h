@@ -66,7 +66,5 @@ char *reference__cost(const struct pem_spec_event *event);
 /* For tables: how a label's value is written. */
 char *reference__label_value(const struct pem_spec_field *field,
 			     const struct pem_spec_label *label);
-/* Letters, digits and "._-" of a name, all else '?': for comments, which know no escapes. */
-char *reference__plain(const char *name);
 
 #endif

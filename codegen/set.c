@@ -18,6 +18,9 @@ static void make_printable(char *text)
 			*p = '?';
 		else if (p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0) /* U+0080 to U+009F */
 			p[0] = p[1] = '?';
+		else if (p[0] == 0xe2 && ((p[1] == 0x80 && p[2] >= 0xa8 && p[2] <= 0xae) ||
+					  (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9)))
+			p[0] = p[1] = p[2] = '?'; /* U+2028 to U+202E, U+2066 to U+2069 */
 	}
 }
 
@@ -210,6 +213,7 @@ static void free_spec(struct pem_spec *spec)
 	free(spec->labels);
 	free(spec->structs);
 	free(spec->path);
+	free(spec->file);
 	free(spec->provider);
 	free(spec->version);
 	free(spec->description);

@@ -18,7 +18,8 @@ static const char pem_xsd[] =
 	;
 
 static const char identifier[] = "a letter, then letters, digits or '_', 48 in all at most";
-static const char free_text[] = "1 to 400 characters, none of them a control character";
+static const char free_text[] = "1 to 400 characters, none of them a control character or one "
+				"that turns the direction of text";
 static const char version[] = "a version, such as '1' or '2.14'";
 static const char expression[] = "a C expression of letters, digits, spaces and any of _ . , * + - "
 				 "& | < > ! ? : = ( ) [ ], 200 in all at most";
@@ -80,7 +81,9 @@ static const struct {
 	{"field", "enum", identifier},
 	{"field", "flags", identifier},
 	{"field", "base", "'10' or '16'"},
-	{"field", "unit", "1 to 32 characters, none of them a control character"},
+	{"field", "unit",
+	 "1 to 32 characters, none of them a control character or one that turns the direction of "
+	 "text"},
 	{"field", "role",
 	 "'process', 'thread', 'previous-thread', 'parent', 'name', 'value', 'address', 'size', "
 	 "'key', "

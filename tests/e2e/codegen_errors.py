@@ -147,7 +147,7 @@ def tracepoints_need_their_parts():
 def alternatives_of_a_tracepoint_make_sense():
     "a nameless parameter and a range of kernels that is none are refused"
     fields = "<fields><field name='x' type='uint32' unit='none' from='1' description='d'/></fields>"
-    for prototype in ("int", "struct file *", "int a, unsigned long", "int a, bool"):
+    for prototype in ("int", "struct file *", "int a, unsigned long", "int a, bool", "v, int a"):
         errors = refuse(spec(event("A", "B", "<source type='tracepoint' name='s:e' arguments='%s'/>" % prototype +
                                    fields)))
         assert "of a tracepoint: expected a type and a name" in errors[0], (prototype, errors)

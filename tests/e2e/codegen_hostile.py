@@ -173,9 +173,13 @@ def names_are_ascii_and_text_is_utf8():
         refuse("<?xml version='1.0' encoding='%s'?>" % encoding + spec(event("B")))
     refuse(spec(event("B")).replace("'d'", "'&#27;[2J'"))
     refuse(spec(event("B")).replace("'d'", "'&#x9b;2J'"))
+    # What makes a reader see another text than a compiler does.
+    for c in "\u2028\u2029\u202a\u202e\u2066\u2069":
+        err = refuse(spec(event("B")).replace("'d'", "'a%sb'" % c), "turns the direction of text")
+        assert c not in err, ascii(err)
     # What people write in any script is fine in descriptions.
     folder = tmp()
-    equal(generate(folder, spec(event("B")).replace("'d'", "'\u5e93 \u2014 caf\u00e9 \U0001f35e \u202e'")), (0, ""), "descriptions")
+    equal(generate(folder, spec(event("B")).replace("'d'", "'\u5e93 \u2014 caf\u00e9 \U0001f35e'")), (0, ""), "descriptions")
 
 
 @test
@@ -205,6 +209,23 @@ def text_stays_text_in_every_output():
         if name == "gfortran" and shutil.which(name):
             rc, out, err = run(command, cwd=folder)
             assert rc == 0, (command, err[:2000])
+
+
+@test
+def a_file_name_stays_in_its_comment():
+    "a spec whose file is called by a line end and code, or by bytes that are no text, makes the same Python, Fortran and Rust"
+    folder, texts = tmp(), []
+    for name in (b"s.xml", b"s\nimport nosuch.xml", b"s\xff.xml"):
+        path = os.path.join(os.fsencode(folder), name)
+        with open(path, "w") as f:
+            f.write(spec(event("B")))
+        words = [w for b in BACKENDS for w in ("--backend", b, "-o", folder + "/out/" + b)]
+        equal(run([CODEGEN, *words, path])[0], 0, "status")
+        for made in ("python/pem_a.py", "fortran/a.f90", "rust/pem_a/src/lib.rs", "c/a.h", "html/index.html"):
+            with open(folder + "/out/" + made, "rb") as f:
+                lines = f.read().decode().splitlines()
+            texts.append([line for line in lines if "(s" not in line])
+    assert texts[:5] == texts[5:10] == texts[10:], "files differ by more than the line that names the spec"
 
 
 @test
