@@ -169,6 +169,7 @@ static void read_field(struct pem_spec_field *field, xmlNode *node)
 			     : has(node, "enum") ? PEM_LABELS_ENUM
 						 : PEM_LABELS_NONE;
 	field->role = choice(node, "role", pem_word__role_of);
+	field->has_of = has(node, "of");
 	field->has_max = has(node, "max");
 	field->has_count = has(node, "count");
 	field->has_element_type = has(node, "eltType");

@@ -78,7 +78,8 @@ struct pem_spec_field {
 		max_count; /* elements of a list or array, bytes of a string with its NUL, else 1 */
 	uint32_t offset; /* as pem_field.offset */
 	uint32_t padding; /* zero bytes in front of offset */
-	int has_max; /* the XML says max, count, eltType, base, unit */
+	int has_of; /* the XML says of, max, count, eltType, base, unit */
+	int has_max;
 	int has_count;
 	int has_element_type;
 	int has_base;

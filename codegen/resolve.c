@@ -80,6 +80,9 @@ static void expand(struct expansion *e, const struct pem_spec_field *field, cons
 
 	if (e->failed || ++e->steps > STEPS_MAX)
 		return;
+	if (field->is_struct && !field->has_of)
+		pem_spec_set__error(e->set, e->spec->path, at,
+				    "type='struct' lacks of='': expected the name of a <struct>");
 	if (!field->is_struct || !field->name || !field->of) {
 		append(e, field, prefix, at);
 		return;

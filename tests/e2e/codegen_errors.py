@@ -144,6 +144,17 @@ def tracepoints_need_their_parts():
 
 
 @test
+def a_structure_needs_its_name():
+    "a field of type struct without of='' is refused, in an event and in another structure"
+    for body in (event("A", "B", "<fields><field name='x' type='struct' description='d'/></fields>"),
+                 "<struct name='S'><field name='x' type='struct'/></struct>" +
+                 event("A", "B", "<fields><field name='x' type='struct' of='S' description='d'/></fields>")):
+        errors = refuse(spec(body))
+        equal(len(errors), 1, "errors")
+        assert "type='struct' lacks of='': expected the name of a <struct>" in errors[0], errors
+
+
+@test
 def alternatives_of_a_tracepoint_make_sense():
     "a nameless parameter and a range of kernels that is none are refused"
     fields = "<fields><field name='x' type='uint32' unit='none' from='1' description='d'/></fields>"
