@@ -102,7 +102,7 @@ static size_t find_candidates(const struct pem_producer *p, bool owned_too, stru
 static void check_records(struct pem_session *s, struct pem_producer *p, struct pem_packet *packet,
 			  size_t content, uint64_t floor, uint32_t *counts)
 {
-	const struct pem_event_entry *entry = NULL;
+	struct pem_event_entry *entry = NULL;
 	struct pem_record_header *header;
 	uint8_t *base = (uint8_t *)packet;
 	size_t at = PEM_PACKET_HEADER_BYTES, end = at, read = at, to = at;
@@ -137,6 +137,9 @@ static void check_records(struct pem_session *s, struct pem_producer *p, struct 
 		if (entry->refused) {
 			p->lost[entry->slot]++;
 		} else {
+			if (!entry->described)
+				pem_log__describe(s->log, entry->event);
+			entry->described = true;
 			if (to != at)
 				memmove(base + to, base + at, (size_t)bytes);
 			counts[entry->slot]++;
@@ -317,6 +320,14 @@ static uint64_t close_lanes(struct pem_session *s, struct pem_producer *p)
 	return overwritten;
 }
 
+/* By which id the trace knows an event; 0: its kind is unknown. */
+static uint32_t id_in_trace(struct pem_log *log, const struct pem_event_entry *entry)
+{
+	if (entry->event && !entry->refused)
+		pem_log__describe(log, entry->event);
+	return pem_model__by_id(log->model, entry->id) ? entry->id : 0;
+}
+
 void pem_session__account(struct pem_session *s, struct pem_producer *p)
 {
 	struct pem_balance_entry *entries;
@@ -350,8 +361,7 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 		e = &p->table[i];
 		if (!e->id)
 			continue;
-		entries[count].event_id = e->event ? e->id : 0; /* 0: its kind is unknown */
-		b = &entries[count++].balance;
+		b = &entries[count].balance;
 		b->delivered = p->delivered[e->slot];
 		b->discarded = p->discarded[e->slot] + p->lost[e->slot];
 		s->log->discarded += b->discarded;
@@ -369,7 +379,8 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 		if (p->recovering || p->damaged) /* what was cut off never was read */
 			b->discarded += rest - b->overwritten;
 		if (!b->produced && !b->discarded)
-			count--; /* what never happened is the same as what is not listed */
+			continue; /* what never happened is the same as what is not listed */
+		entries[count++].event_id = id_in_trace(s->log, e);
 	}
 	pem_trace_writer__balance(s->log->writer, p->pid, p->comm, entries, count);
 	if (p->damaged)

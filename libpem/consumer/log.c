@@ -55,6 +55,14 @@ void pem_log__model_grew(struct pem_log *log)
 		pem_trace_writer__model_changed(log->writer);
 }
 
+void pem_log__describe(struct pem_log *log, const struct pem_event *event)
+{
+	if (pem_model__by_id(log->model, event->id))
+		return;
+	if (!pem_model__share(log->model, event) && log->writer)
+		pem_trace_writer__model_changed(log->writer);
+}
+
 static bool may_be_logged(const struct pem_log *log, const struct pem_event *event)
 {
 	size_t i;

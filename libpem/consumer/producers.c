@@ -226,7 +226,7 @@ void pem_session__check_producers(struct pem_session *s)
 
 /* --- events --- */
 
-const struct pem_event_entry *pem_producer__event(struct pem_producer *p, uint32_t id)
+struct pem_event_entry *pem_producer__event(struct pem_producer *p, uint32_t id)
 {
 	uint32_t i = id * 2654435761u >> 22;
 

@@ -53,6 +53,7 @@ struct pem_event_entry {
 	uint32_t slot;
 	uint32_t fixed_bytes; /* of each of its records; 0: they differ */
 	bool refused; /* its provider contradicts the session's model: event is the provider's */
+	bool described; /* the trace's model has it */
 	const struct pem_event *event;
 };
 #define PEM_EVENT_TABLE 1024u /* power of two, at least twice PEM_EVENT_CAPACITY_DEFAULT */
@@ -227,6 +228,11 @@ const struct pem_model *pem_session__misfit(struct pem_session *session,
 void pem_session__forget_models(struct pem_session *session);
 /* log.c: the session's model has grown: take the new events into the trace's. */
 void pem_log__model_grew(struct pem_log *log);
+/*
+ * The trace speaks of an event of the session's: its model has to have it. A program's own spec may give an event a lower
+ * level than the one known here, so that it is logged though nobody here asked for it.
+ */
+void pem_log__describe(struct pem_log *log, const struct pem_event *event);
 /* Models of this process's own providers. Returns events added, or -errno. */
 int pem_session__load_own_models(struct pem_session *session);
 
@@ -262,7 +268,7 @@ uint32_t pem_producer__next_lane(const struct pem_producer *producer, uint32_t l
 /* Add an event's slots over all lanes to a statistic; in the wish's epoch only. */
 void pem_producer__statistic(struct pem_producer *producer, const struct pem_wish *wish,
 			     struct pem_statistic *s);
-const struct pem_event_entry *pem_producer__event(struct pem_producer *producer, uint32_t id);
+struct pem_event_entry *pem_producer__event(struct pem_producer *producer, uint32_t id);
 /* The control page of an entry of the producer's control file; false: there is none that could be. */
 bool pem_producer__page(struct pem_producer *producer, uint32_t entry,
 			struct pem_producer_page *page);

@@ -189,6 +189,33 @@ def programs_of_another_spec():
 
 
 @test
+def events_that_only_such_a_program_knows():
+    "what such a program raises besides is not recorded either, and the trace stays whole"
+    folder = bakery()
+    os.remove(folder + "/bakery.xml")
+    os.mkdir(folder + "/new")
+    write(folder + "/new/bakery.xml", SPEC.replace("'uint32'", "'uint64'").replace("Crumb", "Cake"))
+    rc, trace, err = record(folder, "-e", "APP::*", env={"PEM_SPEC_PATH": folder + "/new"})
+    equal(rc, 0, err)
+    found, report = counts(trace)
+    equal([name for name in found if "Bakery" in name], [], "events")
+    equal(report["events"]["discarded"], 200, "balance")
+
+
+@test
+def programs_with_another_level():
+    "an event is recorded by the level that its program gives it, also where pem's spec says it is a detail"
+    folder = bakery()
+    os.mkdir(folder + "/new")
+    write(folder + "/new/bakery.xml", SPEC.replace("<event name='APP::Bakery::Baked'",
+                                                   "<event name='APP::Bakery::Baked' level='detail'"))
+    os.remove(folder + "/bakery.xml")
+    rc, trace, err = record(folder, "-e", "APP", env={"PEM_SPEC_PATH": folder + "/new"})
+    equal(rc, 0, err)
+    equal(counts(trace)[0]["APP::Bakery::Baked"], 100, "events")
+
+
+@test
 def other_events_of_such_a_program():
     "what other providers of that program raise in between is recorded whole"
     folder = bakery()
