@@ -224,16 +224,20 @@ int import_field_name(char *name, size_t bytes, const char *text, struct import_
 	return import_unique_name(name, bytes, names);
 }
 
+/* No header of C and none of pem's own names has a '_' in it: provider 'sched' would hide <sched.h>. */
 void import_provider(char provider[IMPORT_PROVIDER_BYTES], const char *text)
 {
+	static const char suffix[] = "_tp";
 	size_t n = 0;
 
 	if (!isalpha((unsigned char)*text))
 		provider[n++] = 'x';
-	for (; *text != '\0' && n + 1 < IMPORT_PROVIDER_BYTES; text++)
+	for (; *text != '\0' && n + sizeof(suffix) < IMPORT_PROVIDER_BYTES; text++)
 		provider[n++] =
 			isalnum((unsigned char)*text) ? (char)tolower((unsigned char)*text) : '_';
 	provider[n] = '\0';
+	if (memchr(provider, '_', n) == NULL)
+		memcpy(provider + n, suffix, sizeof(suffix));
 }
 
 void import_put_text(FILE *out, const char *text)
