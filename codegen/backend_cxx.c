@@ -48,13 +48,13 @@ static void put_label(FILE *f, const struct pem_spec_label *label, int is_flags)
 
 static void put_operator(FILE *f, const char *type, const char *sign, unsigned base)
 {
-	fprintf(f, "constexpr %1$s operator%2$s(%1$s a, %1$s b) noexcept\n{\n\treturn ", type,
-		sign);
+	fprintf(f, "constexpr %1$s operator%2$s(%1$s pem_a, %1$s pem_b) noexcept\n{\n\treturn ",
+		type, sign);
 	fprintf(f, "static_cast<%s>(static_cast<", type);
 	put_type(f, base);
-	fprintf(f, ">(a) %s static_cast<", sign);
+	fprintf(f, ">(pem_a) %s static_cast<", sign);
 	put_type(f, base);
-	fprintf(f, ">(b));\n}\n");
+	fprintf(f, ">(pem_b));\n}\n");
 }
 
 static void put_labels(FILE *f, const struct pem_spec *spec, const struct pem_spec_labels *labels)
@@ -76,16 +76,16 @@ static void put_labels(FILE *f, const struct pem_spec *spec, const struct pem_sp
 		put_operator(f, type, "&", base);
 		put_operator(f, type, "^", base);
 		fprintf(f,
-			"constexpr %1$s operator~(%1$s a) noexcept\n{\n\treturn "
+			"constexpr %1$s operator~(%1$s pem_a) noexcept\n{\n\treturn "
 			"static_cast<%1$s>(~static_cast<",
 			type);
 		put_type(f, base);
-		fprintf(f, ">(a));\n}\n");
+		fprintf(f, ">(pem_a));\n}\n");
 		fprintf(f,
-			"constexpr %1$s &operator|=(%1$s &a, %1$s b) noexcept\n{\n\treturn a = a | "
-			"b;\n}\n"
-			"constexpr %1$s &operator&=(%1$s &a, %1$s b) noexcept\n{\n\treturn a = a & "
-			"b;\n}\n",
+			"constexpr %1$s &operator|=(%1$s &pem_a, %1$s pem_b) noexcept\n{\n\treturn "
+			"pem_a = pem_a | pem_b;\n}\n"
+			"constexpr %1$s &operator&=(%1$s &pem_a, %1$s pem_b) noexcept\n{\n\treturn "
+			"pem_a = pem_a & pem_b;\n}\n",
 			type);
 	}
 	fprintf(f, "\n");

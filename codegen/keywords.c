@@ -34,7 +34,7 @@ static const char *const c_words[] = {
 	"typeof",    "uint16_t",     "uint32_t",      "uint64_t",  "uint8_t",
 	"uintptr_t", "union",        "unix",          "unsigned",  "using",
 	"virtual",   "void",         "volatile",      "wchar_t",   "while",
-	"xor",       "xor_eq",
+	"xor",       "xor_eq",      "BUFSIZ",        "EOF",
 };
 
 static const char *const java_words[] = {
@@ -52,7 +52,8 @@ static const char *const python_words[] = {
 static const char *const rust_words[] = {
 	"Self", "become", "box",  "crate", "dyn",  "fn",       "gen",   "impl",    "let",
 	"loop", "macro",  "mod",  "match", "move", "override", "mut",   "priv",    "pub",
-	"ref",  "trait",  "type", "use",   "core", "unsafe",   "where", "unsized",
+	"ref",  "trait",  "type", "use",   "core", "unsafe",   "where", "unsized", "Err",
+	"Ok",   "Some",
 };
 
 static const struct {

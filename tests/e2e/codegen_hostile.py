@@ -151,7 +151,7 @@ def structures_and_labels_are_bounded_by_file():
 def words_of_each_language_are_no_names():
     "a field can't be called by a word of any target language, and the language is named"
     for word, language in (("register", "C"), ("template", "C++"), ("synchronized", "Java"), ("lambda", "Python"),
-                           ("impl", "Rust"), ("allocatable", "Fortran")):
+                           ("impl", "Rust"), ("Ok", "Rust"), ("EOF", "C"), ("allocatable", "Fortran")):
         folder = tmp()
         rc, err = generate(folder, spec(event("B", FIELD % word)))
         if rc == 0:

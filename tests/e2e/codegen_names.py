@@ -39,7 +39,7 @@ def refused(body, text, provider="a"):
 
 def awkward():
     fields = "<fields><field name='s' type='string' description='d'/><field name='e' type='uint32' enum='Exception' description='d'/></fields>"
-    return ("".join(labels(name, 0, 1) for name in ENUMS) + event("A::B", fields) +
+    return ("".join(labels(name, 0, 1) for name in ENUMS) + labels("a", 1).replace("enum", "flags") + event("A::B", fields) +
             "".join(event(name + "::Begin", "<meaning value='interval-begin'/>") +
                     event(name + "::End", "<meaning value='interval-end'/>") for name in INTERVALS))
 
