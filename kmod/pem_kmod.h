@@ -43,7 +43,7 @@ struct pem_kmod_session {
 	struct pem_ring ring; /* a pool, as pem/abi.h lays it out; lanes never change their owner */
 	struct pem_kmod_cpu __percpu *cpus;
 	uint64_t *action; /* by the event's index: 0, or PEM_ACTION(...) */
-	/* Probes that found all depths taken, by the event's index: not one record is lost uncounted. */
+	/* Probes that found all depths taken, by the event's index, on all CPUs together: not one record is lost uncounted. */
 	uint64_t *too_deep;
 };
 
@@ -92,7 +92,7 @@ PEM_INLINE bool pem_begin(struct pem_kevent *e, void *session, uint32_t index)
 	e->cpu = raw_cpu_ptr(e->session->cpus);
 	/* One that interrupts us between these puts the depth back before it returns. */
 	if (e->cpu->depth >= PEM_KMOD_DEPTH) {
-		WRITE_ONCE(e->session->too_deep[index], e->session->too_deep[index] + 1);
+		__atomic_fetch_add(&e->session->too_deep[index], 1, __ATOMIC_RELAXED);
 		preempt_enable_notrace();
 		return false;
 	}

@@ -11,6 +11,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdbool.h>
 
 /* --- a kernel --- */
@@ -27,7 +28,7 @@
 #define raw_cpu_ptr(p) (p)
 #define smp_processor_id() 3
 
-static int preempt_count;
+static __thread int preempt_count;
 static const char *unreadable; /* this byte and all after it, to the end of its page */
 
 /* Reads whole words around a string, as the kernel's does: no sanitizer's business. */
@@ -256,6 +257,36 @@ static void a_probe_within_a_probe_has_a_lane_of_its_own(void **state)
 	free_machine(m);
 }
 
+static void *find_all_depths_taken(void *arg)
+{
+	struct pem_kmod_cpu cpu = {.depth = PEM_KMOD_DEPTH};
+	struct pem_kmod_session session = *(struct pem_kmod_session *)arg;
+	struct pem_kevent e;
+	int i;
+
+	session.cpus = &cpu;
+	for (i = 0; i < 200000; i++)
+		if (pem_begin(&e, &session, ALL))
+			return arg;
+	return NULL;
+}
+
+static void probes_too_deep_on_two_cpus_are_all_counted(void **state)
+{
+	struct machine *m = make_machine(2);
+	pthread_t thread;
+	void *result;
+
+	(void)state;
+	m->action[ALL] = PEM_ACTION(PEM_ACTION_LOG, PEM_NO_FIELD, 0, 0, 1);
+	assert_int_equal(pthread_create(&thread, NULL, find_all_depths_taken, &m->session), 0);
+	assert_null(find_all_depths_taken(&m->session));
+	assert_int_equal(pthread_join(thread, &result), 0);
+	assert_null(result);
+	assert_int_equal(m->too_deep[ALL], 400000);
+	free_machine(m);
+}
+
 static void a_full_pool_discards_and_counts(void **state)
 {
 	struct machine *m = make_machine(3);
@@ -285,6 +316,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_wanted_leaves_no_trace),
 		cmocka_unit_test(statistics_keep_the_order_of_signed_values),
 		cmocka_unit_test(a_probe_within_a_probe_has_a_lane_of_its_own),
+		cmocka_unit_test(probes_too_deep_on_two_cpus_are_all_counted),
 		cmocka_unit_test(a_full_pool_discards_and_counts),
 	};
 
