@@ -181,6 +181,8 @@ static int choose_programs(struct pem_source *source, struct pem_error *error)
 		if (is_context(source, i))
 			return pem_kernel__fail(error, -ENOTSUP, "%s", reason.text);
 		wish->error = -ENOTSUP;
+		if (source->programs[i].refused) /* said already */
+			continue;
 		pem_source__log(source, PEM_LOG_WARNING, "%s: %s", wish->event->name, reason.text);
 	}
 	return 0;
