@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,10 +25,27 @@
 
 struct pem_process pem_process;
 static __thread int cancel_state __attribute__((tls_model("initial-exec")));
+static sigset_t signal_mask; /* of the lock's holder, before it took it */
 
 static uint32_t thread_id(void)
 {
 	return (uint32_t)syscall(SYS_gettid);
+}
+
+/*
+ * No handler runs while the lock is held: one that forks would leave a child in the middle of making its parent's
+ * pool, as whose owner it then appears. Signals that the thread raises by what it does can't wait.
+ */
+static void hold_signals(sigset_t *before)
+{
+	static const int synchronous[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+	sigset_t held;
+	size_t i;
+
+	sigfillset(&held);
+	for (i = 0; i < PEM_ARRAY_SIZE(synchronous); i++)
+		sigdelset(&held, synchronous[i]);
+	pthread_sigmask(SIG_BLOCK, &held, before);
 }
 
 bool pem_process__lock(void)
@@ -35,14 +53,17 @@ bool pem_process__lock(void)
 	const struct timespec pause = {0, 50000};
 	uint32_t self = thread_id(), holder = 0;
 	unsigned tries = 0;
+	sigset_t mask;
 	int state;
 
+	hold_signals(&mask);
 	/* Opening and closing files are cancellation points, and a program is not cancelled inside its malloc. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	while (!__atomic_compare_exchange_n(&pem_process.lock, &holder, self, 0, __ATOMIC_ACQUIRE,
 					    __ATOMIC_RELAXED)) {
 		if (holder == self) {
 			pthread_setcancelstate(state, NULL);
+			pthread_sigmask(SIG_SETMASK, &mask, NULL);
 			return false;
 		}
 		holder = 0;
@@ -53,15 +74,18 @@ bool pem_process__lock(void)
 			nanosleep(&pause, NULL);
 	}
 	cancel_state = state;
+	signal_mask = mask;
 	return true;
 }
 
 void pem_process__unlock(void)
 {
+	sigset_t mask = signal_mask;
 	int state = cancel_state;
 
 	__atomic_store_n(&pem_process.lock, 0, __ATOMIC_RELEASE);
 	pthread_setcancelstate(state, NULL);
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
 }
 
 /* --- control pages --- */
@@ -550,8 +574,10 @@ static void after_fork_in_child(void)
 		joined->full = 0;
 	}
 	pem_process.lock = 0;
-	if (locked_for_fork)
+	if (locked_for_fork) {
 		pthread_setcancelstate(cancel_state, NULL);
+		pthread_sigmask(SIG_SETMASK, &signal_mask, NULL);
+	}
 }
 
 __attribute__((constructor(101))) static void start(void)

@@ -63,6 +63,18 @@ def fork_inside_event():
 
 
 @test
+def fork_while_joining():
+    "a signal handler that forks while the pool is made leaves the parent its own"
+    trace, raised = record(tmp(), program("fork_in_join", "once", 5000))
+    (raiser, count), = [(r, n) for r, n in raised.items() if r[2] == 0]
+    found = ticks(trace)
+    equal(found.get(raiser), list(range(1, count + 1)), "the parent's ticks")
+    children = [numbers for (pid, _, who), numbers in found.items() if pid != raiser[0] and who == 1]
+    equal(children, [[1, 2, 3]], "the child's ticks")
+    check_balance(trace, sum(map(len, found.values())))
+
+
+@test
 def other_pid_namespace():
     "a program whose process id means nothing to the recorder is not taken for dead"
     unused = next(pid for pid in range(300, 1 << 15) if not os.path.exists("/proc/%d" % pid))
