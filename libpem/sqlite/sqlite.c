@@ -8,9 +8,9 @@
  *
  * It does not link with libsqlite3, so that a process without it can be preloaded: the real functions are found in
  * the first call, which only a process that has them can make. A module of an interpreter may have loaded them for
- * itself alone; then they are asked of the library by its name.
+ * itself alone, or hold them itself; then they are asked of the library that calls, or of libsqlite3 by its name.
  *
- * Not here: programs with SQLite linked in statically; checkpoints by PRAGMA, which SQLite carries out inside.
+ * Not here: programs with SQLite linked in statically, or with two copies of it; checkpoints by PRAGMA, which SQLite carries out inside.
  */
 #include <sqlite3.h>
 
@@ -21,6 +21,7 @@
 #include <strings.h>
 
 #define EXPORT __attribute__((visibility("default")))
+#define SITE __builtin_return_address(0)
 
 /* The real functions; NULL until found. All are found before the flag says so. */
 static struct {
@@ -43,18 +44,28 @@ static int is_found;
 
 #define FIND(member, name)                                                                         \
 	do {                                                                                       \
-		void *found_ = dlsym(library, name);                                               \
+		void *found_ = library ? dlsym(library, name) : NULL;                              \
 		memcpy(&real.member, &found_, sizeof(found_));                                     \
 	} while (0)
 
-/* Threads that come here at once find the same. */
-static void find(void)
+/* What a library that was loaded for itself alone, or one that it needs, has; NULL: it is not known. */
+static void *library_of(const void *site)
+{
+	Dl_info info;
+
+	return dladdr(site, &info) ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+}
+
+/* Threads that come here at once find the same. Never in the default order: that would find us. */
+static void find(const void *site)
 {
 	void *library = RTLD_NEXT;
 
 	if (__builtin_expect(__atomic_load_n(&is_found, __ATOMIC_ACQUIRE), 1))
 		return;
 	if (!dlsym(library, "sqlite3_step"))
+		library = library_of(site);
+	if (!library || !dlsym(library, "sqlite3_step"))
 		library = dlopen("libsqlite3.so.0", RTLD_LAZY | RTLD_NOLOAD);
 	FIND(open, "sqlite3_open");
 	FIND(open_v2, "sqlite3_open_v2");
@@ -84,19 +95,19 @@ static int opened(int rc, const char *path, sqlite3 **database)
 
 EXPORT int sqlite3_open(const char *path, sqlite3 **database)
 {
-	find();
+	find(SITE);
 	return opened(real.open(path, database), path, database);
 }
 
 EXPORT int sqlite3_open_v2(const char *path, sqlite3 **database, int flags, const char *vfs)
 {
-	find();
+	find(SITE);
 	return opened(real.open_v2(path, database, flags, vfs), path, database);
 }
 
 EXPORT int sqlite3_close(sqlite3 *database)
 {
-	find();
+	find(SITE);
 	if (database)
 		pem_notify_sqlite_close((uintptr_t)database);
 	return real.close(database);
@@ -104,7 +115,7 @@ EXPORT int sqlite3_close(sqlite3 *database)
 
 EXPORT int sqlite3_close_v2(sqlite3 *database)
 {
-	find();
+	find(SITE);
 	if (database)
 		pem_notify_sqlite_close((uintptr_t)database);
 	return real.close_v2(database);
@@ -115,7 +126,7 @@ EXPORT int sqlite3_wal_checkpoint_v2(sqlite3 *database, const char *name, int mo
 {
 	int rc, in_log = -1, moved = -1;
 
-	find();
+	find(SITE);
 	pem_notify_sqlite_checkpoint_begin((uintptr_t)database);
 	rc = real.checkpoint(database, name, mode, &in_log, &moved);
 	pem_notify_sqlite_checkpoint_end((uintptr_t)database, in_log, moved, rc);
@@ -184,7 +195,7 @@ EXPORT int sqlite3_step(sqlite3_stmt *statement)
 	sqlite3 *database;
 	int rc, was_autocommit, is_autocommit;
 
-	find();
+	find(SITE);
 	if (!statement || !step_enabled())
 		return real.step(statement);
 	database = real.database(statement);
@@ -209,7 +220,7 @@ EXPORT int sqlite3_step(sqlite3_stmt *statement)
 
 EXPORT int sqlite3_reset(sqlite3_stmt *statement)
 {
-	find();
+	find(SITE);
 	if (statement && step_enabled() && real.is_running(statement))
 		statement_end(statement, SQLITE_ROW);
 	return real.reset(statement);
@@ -217,7 +228,7 @@ EXPORT int sqlite3_reset(sqlite3_stmt *statement)
 
 EXPORT int sqlite3_finalize(sqlite3_stmt *statement)
 {
-	find();
+	find(SITE);
 	if (statement && step_enabled() && real.is_running(statement))
 		statement_end(statement, SQLITE_ROW);
 	return real.finalize(statement);

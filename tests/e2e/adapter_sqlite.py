@@ -84,6 +84,27 @@ def python_module():
     equal(k["StatementBegin"], k["StatementEnd"], "statements that began and ended")
 
 
+MODULE = """int sqlite3_step(void *s) { return s ? 1 : 101; }
+int sqlite3_close(void *database) { (void)database; return 0; }
+int use(void) { return sqlite3_step(0) + sqlite3_close(0); }
+"""
+
+
+@test
+def sqlite_of_its_own():
+    "a module that holds SQLite itself, and is loaded for itself alone, gets its own functions"
+    need_adapter()
+    need("cc")
+    folder = tmp()
+    with open(folder + "/module.c", "w", encoding="utf-8") as f:
+        f.write(MODULE)
+    rc, _, err = run(["cc", "-shared", "-fPIC", folder + "/module.c", "-o", folder + "/module.so"])
+    equal((rc, err), (0, ""), "cc")
+    out, _ = record(["python3", "-c", "import ctypes; print(ctypes.CDLL('%s/module.so').use())" % folder],
+                    "APP::Sqlite::*")
+    equal(out, "101\n", "what it answers")
+
+
 @test
 def without_sqlite():
     "a process without SQLite that the adapter is preloaded into runs as ever"
