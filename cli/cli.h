@@ -261,6 +261,7 @@ enum cli_spec_origin {
 	CLI_SPEC_INSTALLED, /* PREFIX/share/pem/spec */
 	CLI_SPEC_PATH, /* PEM_SPEC_PATH */
 	CLI_SPEC_BESIDE, /* the folder of the program to be recorded */
+	CLI_SPEC_HERE, /* the current folder */
 };
 struct cli_spec_file {
 	char *path;
@@ -287,7 +288,7 @@ int cli_spec_folder(char *path, size_t bytes);
 
 /*
  * Let a session know the specs that are installed beside the catalogue's, named by PEM_SPEC_PATH, or lie in the folder of
- * a program's file (NULL: none is run) or of the first file among its arguments. CLI_DONE, or a status, said: a spec that PEM_SPEC_PATH names is wrong. Others that
+ * a program's file (NULL: none is run) or of the first file among its arguments, or in the current folder. CLI_DONE, or a status, said: a spec that PEM_SPEC_PATH names is wrong. Others that
  * are wrong are named in a warning, unless quiet. Without such specs it costs a look into a folder.
  */
 int cli_specs__load(struct pem_session *session, const char *program, char **argv, bool quiet);

@@ -21,7 +21,7 @@ enum { OPT_NO_LIBC = 256, OPT_OVERWRITE, OPT_BUFFER };
 
 static const struct cli_option options[] = {
 	{'e', "events", "EV,...",
-	 "Events to record: names or patterns ('OS::*', 'Sched', '*Fault'), or a layer (OS): its "
+	 "Events to record: names or patterns ('OS::*', 'Sched', '*Fault'), or a layer (os): its "
 	 "usual events. Default: all usual stub and "
 	 "kernel events, and the counters that can be had here."},
 	{'o', "output", "DIR",

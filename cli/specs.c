@@ -3,7 +3,7 @@
  * specs.c - events of specs that are not built into pem: found, and made known to a session
  *
  * Looked for, in this order: beside the catalogue's specs where pem is installed, in PEM_SPEC_PATH, in the folder of the
- * program to be recorded and of the first file it is given, its script. pem-codegen --models turns all of them into models, each by itself; which events contradict
+ * program to be recorded and of the first file it is given, its script, and in the current folder. pem-codegen --models turns all of them into models, each by itself; which events contradict
  * each other is seen here, where both places are known.
  */
 #include "cli.h"
@@ -87,16 +87,19 @@ static int name_files(struct cli_spec_files *files, const char *program, char **
 	if (cli_spec_folder(folder, sizeof(folder)) == 0)
 		cli_spec_files__add_folder(files, folder, 0, CLI_SPEC_INSTALLED, builtin_specs);
 	status = name_path(files);
-	if (status != CLI_DONE || program == NULL)
+	if (status != CLI_DONE)
 		return status;
-	name_neighbours(files, program);
+	if (program != NULL)
+		name_neighbours(files, program);
 	/* The program of python3 program.py is program.py. */
-	for (i = 1; i < ARGUMENTS && argv[i] != NULL; i++) {
+	for (i = 1; program != NULL && i < ARGUMENTS && argv[i] != NULL; i++) {
 		if (stat(argv[i], &st) == 0 && S_ISREG(st.st_mode)) {
 			name_neighbours(files, argv[i]);
 			break;
 		}
 	}
+	/* Compilers put programs elsewhere (target/release, classes), and pem list has none to look beside. */
+	cli_spec_files__add_folder(files, ".", 0, CLI_SPEC_HERE, NULL);
 	return status;
 }
 
@@ -173,6 +176,7 @@ static void leave_out(struct loading *l, const struct cli_spec_file *file, const
 	} else if (!l->quiet) {
 		cli_say("a spec %s is left out: %s",
 			file->origin == CLI_SPEC_BESIDE ? "beside the program"
+			: file->origin == CLI_SPEC_HERE ? "in the current folder"
 							: "installed beside pem's",
 			sentence);
 	}

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 extern const char pem_catalogue_model[];
 extern const size_t pem_catalogue_model_bytes;
@@ -351,18 +352,39 @@ static int glob(const char *pattern, const char *text)
 	return *pattern == '\0';
 }
 
-/*
- * A pattern is a layer, a class, or a glob over the whole name or over 'Class::Specifier'. Case counts.
- */
-int pem_event__matches(const struct pem_event *event, const char *pattern)
+/* A pattern without a version: see pem_event__matches. */
+static int matches(const struct pem_event *event, const char *pattern)
 {
-	const char *class_on = event->name + strlen(event->layer);
+	const char *class_on = event->name + strlen(event->layer), *rest;
+	size_t n = strlen(event->layer);
 
 	if (strncmp(class_on, "::", 2) == 0)
 		class_on += 2;
-	return strcmp(pattern, event->layer) == 0 || strcmp(pattern, event->class_name) == 0 ||
-	       strcmp(pattern, event->specifier) == 0 || glob(pattern, event->name) ||
-	       glob(pattern, class_on);
+	if (strcmp(pattern, event->class_name) == 0 || strcmp(pattern, event->specifier) == 0 ||
+	    glob(pattern, event->name) || glob(pattern, class_on))
+		return 1;
+	if (strncasecmp(pattern, event->layer, n) != 0)
+		return 0;
+	rest = pattern + n;
+	if (strncmp(rest, "::", 2) != 0)
+		return *rest == '\0';
+	return strcmp(rest + 2, event->class_name) == 0 || glob(rest + 2, class_on);
+}
+
+int pem_event__matches(const struct pem_event *event, const char *pattern)
+{
+	const char *at = strrchr(pattern, '@');
+	char name[256], *end;
+	unsigned long version;
+
+	if (!at || at[1] < '0' || at[1] > '9' || (size_t)(at - pattern) >= sizeof(name))
+		return matches(event, pattern);
+	version = strtoul(at + 1, &end, 10);
+	if (*end || version != event->version)
+		return 0;
+	memcpy(name, pattern, (size_t)(at - pattern));
+	name[at - pattern] = '\0';
+	return matches(event, name);
 }
 
 size_t pem_type__bytes(enum pem_type type)

@@ -2,12 +2,15 @@
 /*
  * event_set.c - events by patterns, and a helpful sentence when a pattern matches none
  */
+#define _GNU_SOURCE
 #include "consumer/session.h"
 #include "util.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define NAME_MAX_BYTES 128
 
@@ -38,25 +41,69 @@ static unsigned distance(const char *a, const char *b)
 	return row[m];
 }
 
-/* The event whose name, or specifier, is nearest to a pattern. */
-static const struct pem_event *nearest(const struct pem_model *model, const char *pattern)
+/* Best first: what somebody who wrote a pattern that matches nothing may have meant. */
+enum nearness { SAME_CLASS, SAME_NAME, IN_CLASS, IN_NAME, MISSPELT, MISSPELT_CLASS, FAR };
+
+static bool holds(const char *text, const char *word)
 {
+	return strlen(word) > 2 && strcasestr(text, word);
+}
+
+/* How near an event is to a pattern; *edits tells misspelt ones apart. */
+static enum nearness nearness(const struct pem_event *event, const char *pattern, unsigned *edits)
+{
+	size_t layer = strlen(event->layer), class = strlen(event->class_name), i;
+	/* More edits than one in four letters make another word, not a misspelling. */
+	unsigned most = strlen(pattern) < 8 ? 1 : (unsigned)strlen(pattern) / 4, d[5];
+	char class_on[NAME_MAX_BYTES];
+
+	snprintf(class_on, sizeof(class_on), "%.*s", (int)(layer + 2 + class), event->name);
+	*edits = 0;
+	if (!strcasecmp(pattern, event->class_name) || !strcasecmp(pattern, class_on))
+		return SAME_CLASS;
+	if (!strcasecmp(pattern, event->specifier) || !strcasecmp(pattern, event->name))
+		return SAME_NAME;
+	if (holds(event->class_name, pattern))
+		return IN_CLASS;
+	if (holds(event->name, pattern))
+		return IN_NAME;
+	d[0] = distance(pattern, event->name);
+	d[1] = distance(pattern, event->name + layer + 2);
+	d[2] = distance(pattern, event->specifier);
+	d[3] = distance(pattern, class_on);
+	d[4] = distance(pattern, event->class_name);
+	for (i = 0; i < PEM_ARRAY_SIZE(d); i++) {
+		if (d[i] <= most && d[i] + 1 < strlen(pattern)) {
+			*edits = d[i];
+			return i < 3 ? MISSPELT : MISSPELT_CLASS;
+		}
+	}
+	return FAR;
+}
+
+/* "; did you mean 'OS::Block::*'?", or ";" if nothing is near. */
+static void suggest(const struct pem_model *model, const char *pattern, char *text, size_t bytes)
+{
+	unsigned best_edits = ~0u, edits;
 	const struct pem_event *event, *found = NULL;
-	unsigned best = ~0u, d, e;
+	enum nearness best = FAR, near;
 	size_t i;
 
+	snprintf(text, bytes, ";");
 	for (i = 0; i < pem_model__count(model); i++) {
 		event = pem_model__event(model, i);
-		d = distance(pattern, event->name);
-		e = distance(pattern, event->specifier);
-		if (e < d)
-			d = e;
-		if (d < best) {
-			best = d;
+		near = nearness(event, pattern, &edits);
+		if (near < best || (near == best && near != FAR && edits < best_edits)) {
+			best = near;
+			best_edits = edits;
 			found = event;
 		}
 	}
-	return found && best <= strlen(pattern) / 2 ? found : NULL;
+	if (best == SAME_CLASS || best == MISSPELT_CLASS || best == IN_CLASS)
+		snprintf(text, bytes, "; did you mean '%s::%s::*'?", found->layer,
+			 found->class_name);
+	else if (best != FAR)
+		snprintf(text, bytes, "; did you mean '%s'?", found->name);
 }
 
 static bool contains(const struct pem_event_set *set, const struct pem_event *event)
@@ -75,7 +122,7 @@ static bool chooses(const char *pattern, const struct pem_event *event)
 {
 	if (!pem_event__matches(event, pattern))
 		return false;
-	return event->level <= PEM_LEVEL_INFO || strcmp(pattern, event->layer) != 0;
+	return event->level <= PEM_LEVEL_INFO || strcasecmp(pattern, event->layer) != 0;
 }
 
 static bool is_layer(const struct pem_model *model, const char *name)
@@ -83,7 +130,7 @@ static bool is_layer(const struct pem_model *model, const char *name)
 	size_t i;
 
 	for (i = 0; i < pem_model__count(model); i++) {
-		if (!strcmp(pem_model__event(model, i)->layer, name))
+		if (!strcasecmp(pem_model__event(model, i)->layer, name))
 			return true;
 	}
 	return false;
@@ -92,15 +139,35 @@ static bool is_layer(const struct pem_model *model, const char *name)
 /* The level up to which a pattern covers all stub events there may be; 0: it does not. */
 static uint8_t any_level(const char *pattern)
 {
-	if (!strcmp(pattern, "*") || !strcmp(pattern, "APP::*"))
+	if (!strcmp(pattern, "*") || !strcasecmp(pattern, "APP::*"))
 		return PEM_LEVEL_DEBUG;
-	return strcmp(pattern, "APP") == 0 ? PEM_LEVEL_INFO : 0;
+	return strcasecmp(pattern, "APP") == 0 ? PEM_LEVEL_INFO : 0;
+}
+
+/* Why a pattern chooses nothing, and what would. */
+static void explain(const struct pem_model *model, const char *pattern, struct pem_error *error)
+{
+	char near[2 * NAME_MAX_BYTES];
+
+	if (is_layer(model, pattern)) {
+		pem_error__set(error, 0,
+			       "all events of layer %s are of level detail or debug, which have to "
+			       "be asked for: '%s::*' takes them",
+			       pattern, pattern);
+		return;
+	}
+	suggest(model, pattern, near, sizeof(near));
+	pem_error__set(error, 0,
+		       "no event matches '%.120s'%s 'pem list WORD' searches names and "
+		       "descriptions; specs of your own are found beside the program, in the "
+		       "current folder and by PEM_SPEC_PATH",
+		       pattern, near);
 }
 
 struct pem_event_set *pem_event_set__new(struct pem_session *session, const char *const *patterns,
 					 size_t count, struct pem_error *error)
 {
-	const struct pem_event *event, *near;
+	const struct pem_event *event;
 	struct pem_event_set *set;
 	size_t events, i, j, matches;
 
@@ -128,18 +195,7 @@ struct pem_event_set *pem_event_set__new(struct pem_session *session, const char
 		}
 		if (matches)
 			continue;
-		near = nearest(session->model, patterns[i]);
-		if (is_layer(session->model, patterns[i]))
-			pem_error__set(error, 0,
-				       "all events of layer %s are of level detail or debug, which "
-				       "have to "
-				       "be asked for: '%s::*' takes them",
-				       patterns[i], patterns[i]);
-		else
-			pem_error__set(error, 0,
-				       "no event matches '%s'%s%s%s; 'pem list' shows all",
-				       patterns[i], near ? "; did you mean '" : "",
-				       near ? near->name : "", near ? "'?" : "");
+		explain(session->model, patterns[i], error);
 		free(set);
 		set = NULL;
 		errno = ENOENT;

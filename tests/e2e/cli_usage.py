@@ -108,7 +108,21 @@ def unknown_event():
         fails([verb, "-e", "OS::Mem::PageFalt", "--", "touch", "ran"], 1, "PageFalt", "PageFault",
               cwd=folder)
         equal(os.listdir(folder), [], "what " + verb + " left")
-    fails(["list", "*Xyzzy*"], 1, "Xyzzy")
+    for word, near in (("block", "'OS::Block::*'"), ("os::blok", "'OS::Block::*'"), ("cachemiss", "CacheMiss"),
+                       ("pagefault", "'OS::Mem::PageFault'"), ("file", "'APP::File::*'")):
+        fails(["stat", "-e", word, "--", "true"], 1, "did you mean " + near if near[0] == "'" else near)
+    _, _, err = run([PEM, "stat", "-e", "loaves", "--", "true"])
+    assert "did you mean" not in err and "'pem list WORD'" in err and "PEM_SPEC_PATH" in err, err
+
+
+@test
+def patterns_in_words():
+    "-e takes a layer in small letters, and LAYER::Class"
+    for one, other in (("os", "OS"), ("OS::Sched", "Sched"), ("os::Sched::Sw*", "OS::Sched::Sw*")):
+        results = [run([PEM, "stat", "-q", "--json", "-e", word, "--", "true"]) for word in (one, other)]
+        equal([rc for rc, _, _ in results], [0, 0], "status: " + results[0][2])
+        names = [[e["name"] for e in json.loads(out)["events"]] for _, out, _ in results]
+        assert names[0] == names[1] and names[0], (one, names)
 
 
 @test

@@ -82,7 +82,8 @@ def beside_the_program():
     equal(counts(trace)[0], {"APP::Bakery::Baked": 100}, "events of a program in PATH")
     os.remove(folder + "/bakery.xml")
     rc, _, err = record(folder, "-e", "Baked")
-    assert rc == 1 and "no event matches 'Baked'" in err, err
+    assert rc == 1 and "no event matches 'Baked';" in err and "PEM_SPEC_PATH" in err and "pem list WORD" in err, err
+    assert "did you mean" not in err, "nothing is near: " + err
 
 
 @test
@@ -116,6 +117,26 @@ def search_path():
         assert rc == 0 and '"sum":4950,' in out, (rc, out, err)
     rc, _, err = run([PEM, "list"], env={"PEM_SPEC_PATH": "/nonexistent/x.xml"})
     assert rc == 1 and "PEM_SPEC_PATH names '/nonexistent/x.xml'" in err, err
+
+
+@test
+def current_folder():
+    "a spec of the current folder is known to record, stat and list wherever the program lies, and is read once"
+    folder = bakery()
+    os.makedirs(folder + "/target/release")
+    shutil.move(folder + "/program", folder + "/target/release/program")
+    rc, trace, err = record(folder, "-e", "Baked", program="target/release/program", cwd=folder)
+    equal((rc, counts(trace)[0]), (0, {"APP::Bakery::Baked": 100}), "record, which said " + err)
+    rc, out, err = run([PEM, "stat", "--json", "-e", "Baked", "--", "target/release/program"], cwd=folder)
+    assert rc == 0 and '"count":100' in out.replace(" ", ""), (rc, out, err)
+    rc, out, err = run([PEM, "list", "--json", "Baked"], cwd=folder)
+    equal((rc, err, [e["name"] for e in json.loads(out)]), (0, "", ["APP::Bakery::Baked"]), "list")
+    shutil.move(folder + "/target/release/program", folder + "/program")
+    rc, trace, err = record(folder, "-e", "Baked", program="./program", cwd=folder)
+    equal((rc, counts(trace)[0]), (0, {"APP::Bakery::Baked": 100}), "beside the program and here, which said " + err)
+    wrong = write(folder + "/target/wrong.xml", "<spec nonsense")
+    rc, out, err = run([PEM, "list", "Switch"], cwd=os.path.dirname(wrong))
+    assert rc == 0 and "pem: a spec in the current folder is left out: ./wrong.xml:1:" in err, err
 
 
 @test

@@ -56,8 +56,9 @@ int pem_event__field(const struct pem_event *event, const char *name);
 /* Index of the first field with a role, or -1. */
 int pem_event__field_by_role(const struct pem_event *event, enum pem_role role);
 /*
- * Does an event match a pattern: 'OS::*', 'Sched', '*Fault', a layer, a class, a specifier, or a
- * whole name; '*' and '?' only.
+ * Does an event match a pattern: a layer ('OS'), a class ('Sched', 'OS::Sched'), a specifier, or a whole name or
+ * 'Class::Specifier' with '*' and '?' in it ('OS::*', '*Fault'). Case counts but in the layer. 'PATTERN@2': only events of
+ * version 2.
  */
 int pem_event__matches(const struct pem_event *event, const char *pattern);
 
