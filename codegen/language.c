@@ -124,6 +124,12 @@ char *pem_camel_case(const char *name)
 
 /* --- comments --- */
 
+/* In C++ a backslash at its end would make the next line a part of the comment; so would its trigraph. */
+static int joins_lines(const char *text, size_t bytes)
+{
+	return text[bytes - 1] == '\\' || (bytes > 2 && !strncmp(text + bytes - 3, "?\?/", 3));
+}
+
 void pem_put_wrapped(FILE *f, const char *prefix, size_t width, const char *text)
 {
 	size_t room = width - strlen(prefix), bytes;
@@ -140,9 +146,8 @@ void pem_put_wrapped(FILE *f, const char *prefix, size_t width, const char *text
 				     bytes--)
 					;
 		}
-		/* In C++ a backslash at its end would make the next line a part of the comment. */
 		fprintf(f, "%s%.*s%s\n", prefix, (int)bytes, text,
-			text[bytes - 1] == '\\' ? "." : "");
+			joins_lines(text, bytes) ? "." : "");
 		text += bytes;
 		while (*text == ' ')
 			text++;

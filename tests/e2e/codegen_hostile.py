@@ -184,9 +184,14 @@ def names_are_ascii_and_text_is_utf8():
 
 @test
 def text_stays_text_in_every_output():
-    "descriptions that would end a comment, string or line of some language do not: what is generated compiles"
+    "descriptions that would end a comment, string or line of some language do not: what is generated compiles, unwarned"
     need("gcc", "g++", "python3")
-    nasty = "*/ \" ' \\ // ??/ # {}; &lt;!-- --&gt; &quot;&quot;&quot; %s %n $(x) `x` \\u0022 \\n */ -->"
+    for end in ("*/ -->", "\\", "??/"):
+        compile_with_text(end)
+
+
+def compile_with_text(end):
+    nasty = "*/ \" ' \\ // ??/ # {}; &lt;!-- --&gt; &quot;&quot;&quot; %s %n $(x) `x` \\u0022 \\n " + end
     folder = tmp()
     text = spec("<enum name='E' description=\"%s\"><label name='l' value='0' description=\"%s\"/></enum>" %
                 ((nasty.replace('"', "&quot;").replace("<", "&lt;"),) * 2) +
@@ -195,7 +200,7 @@ def text_stays_text_in_every_output():
     text = text.replace("'d'", '"@"').replace("'@'", '"@"').replace("@", nasty.replace('"', "&quot;").replace("<", "&lt;"))
     rc, err = generate(folder, text)
     equal((rc, err), (0, ""), "generate")
-    flags = ["-fsyntax-only", "-Wall", "-Wextra", "-I" + ROOT + "/spec/abi"]
+    flags = ["-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-I" + ROOT + "/spec/abi"]
     for command in (["gcc", "-x", "c", "-std=gnu11", *flags, folder + "/out/c/a.h"],
                     ["g++", "-x", "c++", "-std=c++17", *flags, "-I" + folder + "/out/c++", folder + "/out/c++/a.hpp"],
                     ["gcc", "-x", "c", *flags, "-I" + folder + "/out/fortran", folder + "/out/fortran/a_symbols.c"],
@@ -203,12 +208,13 @@ def text_stays_text_in_every_output():
                      folder + "/out/python/pem_a.py"]):
         rc, out, err = run(command)
         assert rc == 0, (command, err[:2000])
-    for name, command in (("gfortran", ["gfortran", "-fsyntax-only", "-J", folder, folder + "/out/fortran/a.f90"]),
-                          ("rustfmt", ["rustfmt", "--check", "--quiet", "--edition", "2021", "--emit", "stdout",
-                                       folder + "/out/rust/pem_a/src/lib.rs"])):
-        if name == "gfortran" and shutil.which(name):
-            rc, out, err = run(command, cwd=folder)
-            assert rc == 0, (command, err[:2000])
+    for command in (["gfortran", "-fsyntax-only", "-J", folder, folder + "/out/fortran/a.f90"],
+                    ["javac", "-Xlint:all", "-Werror", "-d", folder, folder + "/out/java/pem/a/PemA.java"],
+                    ["rustc", "--crate-type", "lib", "--emit", "metadata", "-D", "warnings", "--out-dir", folder,
+                     folder + "/out/rust/pem_a/src/lib.rs"]):
+        if shutil.which(command[0]):
+            rc, out, err = run(command, cwd=folder, timeout=60)
+            assert rc == 0, (command, out + err[:2000])
 
 
 @test
