@@ -278,7 +278,7 @@ int cli_spec_files__add(struct cli_spec_files *files, const char *path,
 			enum cli_spec_origin origin);
 /*
  * Add the specs of a folder, by name: files *.xml whose root element is <spec>. depth: of folders in it to look into.
- * skip: names to leave out, or NULL. Returns 0, or -errno of opening the folder.
+ * skip: names to leave out, or NULL. Returns 0, -errno of opening the folder, or -E2BIG: the list is full.
  */
 int cli_spec_files__add_folder(struct cli_spec_files *files, const char *folder, unsigned int depth,
 			       enum cli_spec_origin origin, const char *const *skip);

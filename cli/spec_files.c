@@ -136,7 +136,7 @@ static size_t list_names(DIR *dir, unsigned int depth, const char *const *skip, 
 	struct dirent *entry;
 
 	*names = NULL;
-	while ((entry = readdir(dir)) != NULL && ++looked <= ENTRIES_MAX && count < FILES_MAX) {
+	while ((entry = readdir(dir)) != NULL && ++looked <= ENTRIES_MAX && count <= FILES_MAX) {
 		bool folder = depth != 0 && entry->d_name[0] != '.' && is_folder(dirfd(dir), entry);
 
 		if (!folder && (!may_be_spec(entry, skip) || !is_spec(dirfd(dir), entry->d_name)))
@@ -158,6 +158,7 @@ int cli_spec_files__add_folder(struct cli_spec_files *files, const char *folder,
 {
 	DIR *dir = opendir(folder);
 	char path[PATH_MAX], **names;
+	int rc, result = 0;
 	size_t i, count;
 	struct stat st;
 
@@ -169,14 +170,17 @@ int cli_spec_files__add_folder(struct cli_spec_files *files, const char *folder,
 		if ((size_t)snprintf(path, sizeof(path), "%s/%s", folder, names[i]) <
 		    sizeof(path)) {
 			if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-				cli_spec_files__add_folder(files, path, depth - 1, origin, skip);
+				rc = cli_spec_files__add_folder(files, path, depth - 1, origin,
+								skip);
 			else
-				cli_spec_files__add(files, path, origin);
+				rc = cli_spec_files__add(files, path, origin);
+			if (rc == -E2BIG)
+				result = rc;
 		}
 		free(names[i]);
 	}
 	free(names);
-	return 0;
+	return result;
 }
 
 int cli_spec_folder(char *path, size_t bytes)

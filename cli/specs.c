@@ -55,7 +55,12 @@ static int name_path(struct cli_spec_files *files)
 							NULL);
 		else
 			rc = cli_spec_files__add(files, part, CLI_SPEC_PATH);
-		if (rc < 0)
+		if (rc == -E2BIG)
+			cli_error(CLI_WRONG_INPUT,
+				  "PEM_SPEC_PATH leads to too many specs, the last in '%s': name "
+				  "fewer folders",
+				  part);
+		else if (rc < 0)
 			cli_error(CLI_WRONG_INPUT,
 				  "PEM_SPEC_PATH names '%s', which can't be read: %s", part,
 				  strerror(-rc));

@@ -140,6 +140,16 @@ def current_folder():
 
 
 @test
+def too_many_specs():
+    "more specs than pem reads are an error, not events that are missing"
+    folder = tmp()
+    for i in range(1001):
+        write("%s/%d.xml" % (folder, i), "<spec/>")
+    rc, _, err = run([PEM, "list"], env={"PEM_SPEC_PATH": folder})
+    assert rc == 1 and "too many specs" in err and folder in err, err
+
+
+@test
 def wrong_specs():
     "a wrong spec of PEM_SPEC_PATH is an error with its place; one beside the program is a warning, and the rest goes on"
     folder = bakery()
