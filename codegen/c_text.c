@@ -46,7 +46,9 @@ static void put_upper(FILE *f, const char *text)
 
 static void put_label(FILE *f, const struct pem_spec_label *label)
 {
-	if (label->is_negative)
+	if (label->is_negative && label->value == 1ull << 63) /* C has no literal for the least */
+		fprintf(f, " (-0x7fffffffffffffffLL - 1)");
+	else if (label->is_negative)
 		fprintf(f, " (%lldLL)", (long long)label->value);
 	else
 		fprintf(f, " 0x%llx%s", (unsigned long long)label->value,

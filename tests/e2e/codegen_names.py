@@ -120,6 +120,21 @@ def labels_fit_an_integer():
 
 
 @test
+def the_least_label_is_a_number():
+    "the least and the largest number of 64 bits are labels in C and C++, without a warning"
+    for value, check in (("-9223372036854775808", "< -9223372036854775807LL"), ("18446744073709551615", "== ~0ull")):
+        folder, rc, err = generate(labels("E", value) + event("A::B"), "c++")
+        equal((rc, err), (0, ""), "generate")
+        for tool, language in (("gcc", "c"), ("g++", "c++")):
+            need(tool)
+            with open(folder + "/use." + language, "w") as f:
+                f.write('#include "a.h%s"\nPEM_STATIC_ASSERT(PEM_A_E_L0 %s, "value");\n' % ("pp" * (language != "c"), check))
+            rc, _, err = run([tool, "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-I" + ABI, "-x", language,
+                              folder + "/use." + language])
+            assert rc == 0, (tool, value, err[:500])
+
+
+@test
 def scopes_and_groups_need_a_partner():
     "group='' and scope='' together on a meaning that matches nothing are refused like each alone"
     value = "<fields><field name='v' type='uint64' unit='none' role='value' description='d'/></fields>"
