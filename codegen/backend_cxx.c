@@ -10,6 +10,7 @@
  * A string_view has no NUL, so texts are copied, in pem::detail::on_X, out of line: only what is enabled pays.
  * Namespaces and types are named from the root: a provider may be called std.
  */
+#include "c_text.h"
 #include "language.h"
 
 #include <stdlib.h>
@@ -167,23 +168,12 @@ static void put_c_argument(FILE *f, const struct pem_spec_field *field, const ch
 	}
 }
 
-static int has_strings(const struct pem_spec_event *event)
-{
-	size_t i;
-
-	for (i = 0; i < event->field_count; i++) {
-		if (event->fields[i].type == PEM_TYPE_STRING)
-			return 1;
-	}
-	return 0;
-}
-
 /* --- events --- */
 
 /* Raise the event if it is enabled. kept: its fields are a guard's members, else parameters. */
 static void put_raise(FILE *f, const struct pem_spec_event *event, const char *tabs, int kept)
 {
-	int copies = has_strings(event) && !kept;
+	int copies = pem_c_has_type(event, PEM_TYPE_STRING) && !kept;
 	size_t i;
 
 	fprintf(f,
@@ -238,7 +228,7 @@ static void put_event_comment(FILE *f, const struct pem_spec_event *event)
 
 static void put_notify(FILE *f, const struct pem_spec_event *event)
 {
-	if (has_strings(event))
+	if (pem_c_has_type(event, PEM_TYPE_STRING))
 		put_on(f, event);
 	put_event_comment(f, event);
 	if (event->deprecated[0]) {

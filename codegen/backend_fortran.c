@@ -11,6 +11,7 @@
  * What the module needs for itself begins with pem_, which no field does, intrinsic functions among it: a field called
  * 'size' would hide the one of that name.
  */
+#include "c_text.h"
 #include "language.h"
 
 #include <pem/stub.h>
@@ -292,17 +293,6 @@ static void put_argument(FILE *f, const struct pem_spec_field *field)
 	}
 }
 
-static int has_strings(const struct pem_spec_event *event)
-{
-	size_t i;
-
-	for (i = 0; i < event->field_count; i++) {
-		if (event->fields[i].type == PEM_TYPE_STRING)
-			return 1;
-	}
-	return 0;
-}
-
 static void put_notify(FILE *f, const struct pem_spec_event *event)
 {
 	char *text = pem_event__text(event);
@@ -322,7 +312,7 @@ static void put_notify(FILE *f, const struct pem_spec_event *event)
 		"    if (pem_enable /= 0_pem_int8) call pem_raise_%s(&\n"
 		"      %s(pem_enable)",
 		sizeof(struct pem_control_header) + event->stub_index + 1, event->c_name,
-		has_strings(event) ? "pem_padded" : "pem_wide_int8");
+		pem_c_has_type(event, PEM_TYPE_STRING) ? "pem_padded" : "pem_wide_int8");
 	for (i = 0; i < event->field_count; i++) {
 		fprintf(f, ", &\n      ");
 		put_argument(f, &event->fields[i]);

@@ -12,6 +12,7 @@
  * The page is defined here for good: a Fortran module that names it has a common symbol, which would win over the
  * weak one of the header. pem_raise_X takes small integers as 32-bit ones: compilers do not agree on who extends them.
  */
+#include "c_text.h"
 #include "language.h"
 
 #include <stdlib.h>
@@ -145,12 +146,12 @@ static void put_raise(FILE *f, const struct pem_spec_event *event)
 
 static int has_strings(const struct pem_spec *spec)
 {
-	size_t i, k;
+	size_t i;
 
 	for (i = 0; i < spec->event_count; i++) {
-		for (k = 0; pem_is_stub(&spec->events[i]) && k < spec->events[i].field_count; k++)
-			if (spec->events[i].fields[k].type == PEM_TYPE_STRING)
-				return 1;
+		if (pem_is_stub(&spec->events[i]) &&
+		    pem_c_has_type(&spec->events[i], PEM_TYPE_STRING))
+			return 1;
 	}
 	return 0;
 }

@@ -57,7 +57,8 @@ const struct pem_spec_event *pem_interval__end(const struct pem_spec_event *begi
 	for (i = 0; end && i < end->field_count; i++) {
 		field = &end->fields[i];
 		same = pem_spec_event__field(begin, field->c_name);
-		if (same && (same->type != field->type || same->element_type != field->element_type))
+		if (same &&
+		    (same->type != field->type || same->element_type != field->element_type))
 			return NULL;
 	}
 	return end;
