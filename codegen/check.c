@@ -190,7 +190,7 @@ static int has_field(const struct pem_spec_event *event, const char *name)
 static void check_source_attributes(const struct check *c, const struct pem_spec_source *source)
 {
 	const char *kind = pem_word__source(source->kind);
-	size_t i;
+	size_t i, k;
 
 	if (source->kind != PEM_SOURCE_TRACEPOINT && source->arguments)
 		ERROR(c, source->at,
@@ -207,6 +207,11 @@ static void check_source_attributes(const struct check *c, const struct pem_spec
 			      "<from> names field '%s', which the event has not: expected one of "
 			      "its fields",
 			      source->froms[i].field);
+		for (k = 0; k < i && source->froms[i].field && source->froms[k].field; k++)
+			if (!strcmp(source->froms[i].field, source->froms[k].field))
+				ERROR(c, source->froms[i].at,
+				      "a second <from> for field '%s': expected one",
+				      source->froms[i].field);
 	}
 }
 

@@ -169,6 +169,16 @@ def alternatives_of_a_tracepoint_make_sense():
 
 
 @test
+def a_field_comes_from_one_place():
+    "a second <from> for a field of the same source is refused"
+    errors = refuse(spec(event("A", "B", "<source type='tracepoint' name='s:e' arguments='int a'><from field='x' value='a'/>"
+                                         "<from field='x' value='1'/></source><fields><field name='x' type='uint32' "
+                                         "unit='none' description='d'/></fields>")))
+    equal(len(errors), 1, "errors")
+    assert "a second <from> for field 'x': expected one" in errors[0], errors
+
+
+@test
 def counters_have_one_value():
     "a perf event that is no plain counter is refused"
     errors = refuse(spec(event("A", "B", "<source type='perf'/>")))
