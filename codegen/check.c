@@ -45,7 +45,7 @@ static void check_meaning(const struct check *c)
 {
 	size_t i, k;
 
-	for (i = 0; i < COUNT(needed_roles); i++) {
+	for (i = 0; i < COUNT(needed_roles) && !c->event->is_damaged; i++) {
 		if (needed_roles[i].meaning != c->event->meaning)
 			continue;
 		for (k = 0; k < COUNT(needed_roles[i].roles); k++) {
@@ -86,6 +86,8 @@ static void check_group(const struct check *c)
 	const char *meaning = pem_word__meaning(event->meaning);
 	int belongs = partner_of(event->meaning) != PEM_MEANS_NOTHING;
 
+	if (event->is_damaged)
+		return;
 	if (event->has_scope && !belongs)
 		ERROR(c, event->at,
 		      "scope='' on meaning '%s': expected it only where events belong together",
@@ -167,6 +169,8 @@ static void check_counter(const struct check *c)
 {
 	const struct pem_spec_field *value = by_role(c->event, PEM_ROLE_VALUE);
 
+	if (c->event->is_damaged)
+		return;
 	if (c->event->meaning != PEM_MEANS_COUNTER || c->event->field_count != 1 || !value ||
 	    value->type != PEM_TYPE_UINT64)
 		ERROR(c, c->event->at,
@@ -201,7 +205,7 @@ static void check_source_attributes(const struct check *c, const struct pem_spec
 	if (source->kind != PEM_SOURCE_USDT && source->binary)
 		ERROR(c, source->at,
 		      "source '%s' has binary='': expected it only with a usdt probe", kind);
-	for (i = 0; i < source->from_count; i++) {
+	for (i = 0; i < source->from_count && !c->event->is_damaged; i++) {
 		if (source->froms[i].field && !has_field(c->event, source->froms[i].field))
 			ERROR(c, source->froms[i].at,
 			      "<from> names field '%s', which the event has not: expected one of "
@@ -217,6 +221,8 @@ static void check_source_attributes(const struct check *c, const struct pem_spec
 
 static void check_source(const struct check *c, const struct pem_spec_source *source)
 {
+	if (source->is_damaged || c->event->sources->is_damaged)
+		return;
 	check_source_attributes(c, source);
 	if (source->kind != c->event->source_kind) {
 		ERROR(c, source->at,
@@ -260,7 +266,8 @@ static void check_sources(const struct check *c)
 		check_source(c, &event->sources[i]);
 	if (event->source_kind == PEM_SOURCE_PERF)
 		check_counter(c);
-	if (event->source_kind == PEM_SOURCE_SAMPLE && event->meaning != PEM_MEANS_SAMPLE)
+	if (event->source_kind == PEM_SOURCE_SAMPLE && !event->is_damaged &&
+	    event->meaning != PEM_MEANS_SAMPLE)
 		ERROR(c, event->at,
 		      "an event of source 'perf-sample' has meaning '%s': expected 'sample'",
 		      pem_word__meaning(event->meaning));
@@ -326,9 +333,9 @@ static int check_pair(const struct check *c, const struct pem_spec_event *earlie
 static void check_event(const struct check *c)
 {
 	check_name(c);
-	if (!c->event->description[0])
+	if (!c->event->description[0] && c->event->name)
 		WARN(c, c->event->at, "event '%s' has no description: expected what happened",
-		     c->event->name ? c->event->name : "");
+		     c->event->name);
 	if (c->event->field_count > PEM_SPEC_FIELDS_MAX) {
 		ERROR(c, c->event->at, "the event has more than %u fields: expected at most %u",
 		      PEM_SPEC_FIELDS_MAX, PEM_SPEC_FIELDS_MAX);
@@ -399,7 +406,7 @@ static void check_partners(struct pem_spec_set *set)
 
 	for (i = 0; i < set->count; i++) {
 		c.spec = &set->specs[i];
-		for (k = 0; k < c.spec->event_count; k++) {
+		for (k = 0; k < c.spec->event_count && !c.spec->is_damaged; k++) {
 			c.event = &c.spec->events[k];
 			check_partner(&c);
 		}
@@ -434,6 +441,8 @@ static void check_label_values(const struct check *c, const struct pem_spec_labe
 
 	for (i = 0; i < labels->count; i++) {
 		label = &labels->labels[i];
+		if (label->is_damaged)
+			continue;
 		if (label->is_too_large)
 			ERROR(c, label->at, "label '%s' needs more than 64 bits: expected less",
 			      label->name ? label->name : "");
@@ -470,7 +479,8 @@ static void check_label_list(const struct check *c, const struct pem_spec_labels
 				      "a "
 				      "name that differs by more than capitals",
 				      label->name, other->name, other->at.line);
-			else if (label->value == other->value && !label->is_too_large)
+			else if (label->value == other->value && !label->is_too_large &&
+				 !label->is_damaged && !other->is_damaged)
 				ERROR(c, label->at,
 				      "labels '%s' and '%s' have one value: expected one name for "
 				      "it",

@@ -88,6 +88,10 @@ static void check_from(const struct check *c, const struct pem_spec_field *field
 	const char *from;
 	size_t i;
 
+	for (i = 0; i < c->event->source_count; i++) {
+		if (c->event->sources[i].is_damaged)
+			return;
+	}
 	if (kind != PEM_SOURCE_TRACEPOINT && kind != PEM_SOURCE_USDT) {
 		if (field->from)
 			ERROR(c, field->at,
@@ -223,7 +227,7 @@ static int fits(const struct pem_spec_label *label, unsigned type)
 	unsigned bits = pem_type__size(type) * 8;
 	int64_t value = (int64_t)label->value;
 
-	if (label->is_too_large)
+	if (label->is_too_large || label->is_damaged)
 		return 1; /* told of where it stands */
 	if (label->is_negative)
 		return pem_type__is_signed(type) && value >= INT64_MIN >> (64 - bits);
@@ -291,7 +295,7 @@ void pem_check_fields(const struct check *c)
 	for (i = 0; i < c->event->field_count; i++) {
 		field = &c->event->fields[i];
 		check_field_name(c, i);
-		if (field->type == PEM_TYPE_NONE)
+		if (field->type == PEM_TYPE_NONE || field->is_damaged)
 			continue;
 		check_attributes(c, field);
 		check_role(c, field);

@@ -74,6 +74,17 @@ static char *plain(xmlNode *node, const char *name)
 	return text;
 }
 
+/* The same of what begins with a letter: what the schema calls an identifier. */
+static char *identifier(xmlNode *node, const char *name)
+{
+	char *text = plain(node, name);
+
+	if (!text || (isalpha((unsigned char)*text) && !strchr(text, ':')))
+		return text;
+	free(text);
+	return NULL;
+}
+
 /* A layer's name, or NULL if there is none of that name. */
 static char *layer(xmlNode *node)
 {
@@ -157,14 +168,14 @@ static void read_field(struct pem_spec_field *field, xmlNode *node)
 {
 	memset(field, 0, sizeof(*field));
 	field->at = pem_place__node(node);
-	field->name = plain(node, "name");
+	field->name = identifier(node, "name");
 	field->description = optional(sentence(node, "description"));
 	field->unit = optional(sentence(node, "unit"));
 	if (!strcmp(field->unit, "none"))
 		field->unit[0] = '\0';
 	field->from = attribute(node, "from");
-	field->of = plain(node, "of");
-	field->labels_name = plain(node, has(node, "flags") ? "flags" : "enum");
+	field->of = identifier(node, "of");
+	field->labels_name = identifier(node, has(node, "flags") ? "flags" : "enum");
 	field->labels_kind = has(node, "flags")  ? PEM_LABELS_FLAGS
 			     : has(node, "enum") ? PEM_LABELS_ENUM
 						 : PEM_LABELS_NONE;
@@ -176,6 +187,7 @@ static void read_field(struct pem_spec_field *field, xmlNode *node)
 	field->has_base = has(node, "base");
 	field->has_unit = has(node, "unit");
 	field->has_two_labels = has(node, "flags") && has(node, "enum");
+	field->is_damaged = pem_damage(node) != 0;
 	read_type(field, node);
 }
 
@@ -202,6 +214,7 @@ static void read_source(struct pem_spec_event *event, xmlNode *node)
 	source->arguments = attribute(node, "arguments");
 	source->kernel = attribute(node, "kernel");
 	source->binary = attribute(node, "binary");
+	source->is_damaged = pem_damage(node) != 0;
 	for (node = next_element(node->children); node; node = next_element(node->next)) {
 		source->froms = pem_xgrow(source->froms, source->from_count, sizeof(*from));
 		from = &source->froms[source->from_count++];
@@ -216,9 +229,9 @@ static void read_event_part(struct pem_spec_event *event, xmlNode *node)
 	if (is(node, "layerId")) {
 		event->layer = layer(node);
 	} else if (is(node, "classId")) {
-		event->class_name = plain(node, "value");
+		event->class_name = identifier(node, "value");
 	} else if (is(node, "specifier")) {
-		event->specifier = plain(node, "value");
+		event->specifier = identifier(node, "value");
 	} else if (is(node, "meaning")) {
 		event->meaning = choice(node, "value", pem_word__meaning_of);
 		event->group = plain(node, "group");
@@ -238,6 +251,7 @@ static void read_event(struct pem_spec_event *event, xmlNode *node)
 	event->at = pem_place__node(node);
 	event->name = plain(node, "name");
 	event->version = (uint16_t)number(node, "version", 1);
+	event->is_damaged = pem_damage(node) != 0;
 	event->level = choice(node, "level", pem_word__level_of);
 	event->since = optional(attribute(node, "since"));
 	event->deprecated = optional(sentence(node, "deprecated"));
@@ -253,8 +267,9 @@ static void read_label(struct pem_spec_label *label, xmlNode *node)
 
 	memset(label, 0, sizeof(*label));
 	label->at = pem_place__node(node);
-	label->name = plain(node, "name");
+	label->name = identifier(node, "name");
 	label->description = optional(sentence(node, "description"));
+	label->is_damaged = pem_damage(node) != 0;
 	label->is_negative = text && text[0] == '-';
 	errno = 0;
 	if (label->is_negative)
@@ -273,8 +288,9 @@ static void read_labels(struct pem_spec *spec, xmlNode *node)
 	labels = &spec->labels[spec->labels_count++];
 	memset(labels, 0, sizeof(*labels));
 	labels->at = pem_place__node(node);
-	labels->name = plain(node, "name");
+	labels->name = identifier(node, "name");
 	labels->description = optional(sentence(node, "description"));
+	labels->is_damaged = pem_damage(node) != 0;
 	labels->kind = is(node, "flags") ? PEM_LABELS_FLAGS : PEM_LABELS_ENUM;
 	for (node = next_element(node->children); node; node = next_element(node->next)) {
 		labels->labels = pem_xgrow(labels->labels, labels->count, sizeof(*labels->labels));
@@ -290,7 +306,7 @@ static void read_struct(struct pem_spec *spec, xmlNode *node)
 	structure = &spec->structs[spec->struct_count++];
 	memset(structure, 0, sizeof(*structure));
 	structure->at = pem_place__node(node);
-	structure->name = plain(node, "name");
+	structure->name = identifier(node, "name");
 	structure->description = optional(sentence(node, "description"));
 	read_fields(&structure->fields, &structure->field_count, node);
 }
@@ -302,6 +318,8 @@ static void read_spec(struct pem_spec *spec, xmlNode *root)
 	spec->at = pem_place__node(root);
 	spec->provider = plain(root, "provider");
 	spec->version = optional(attribute(root, "version"));
+	spec->is_damaged = pem_damage(root) != 0;
+	spec->lacks_parts = (pem_damage(root) & PEM_DAMAGED_ITSELF) != 0;
 	spec->description = optional(sentence(root, "description"));
 	for (node = next_element(root->children); node; node = next_element(node->next)) {
 		if (is(node, "struct")) {
@@ -321,21 +339,21 @@ struct parse {
 	struct pem_spec_set *set;
 	const char *path;
 	int errors;
+	struct pem_spec_place
+		first; /* error of the parser, which goes on to what follows from it */
+	char *message;
 };
 
 static void on_error(void *data, pem_xml_error *error)
 {
 	struct parse *parse = ((xmlParserCtxt *)data)->_private;
 	const char *text = error->message ? error->message : "not well-formed XML";
-	struct pem_spec_place at = {0, 0};
 
-	if (error->level < XML_ERR_ERROR)
+	if (error->level < XML_ERR_ERROR || parse->errors++)
 		return;
-	parse->errors++;
-	at.line = error->line;
-	at.column = error->line > 0 && error->int2 > 0 ? error->int2 : 0;
-	pem_spec_set__error(parse->set, parse->path, at, "the file is not well-formed XML: %.*s",
-			    (int)strcspn(text, "\n"), text);
+	parse->first.line = error->line;
+	parse->first.column = error->line > 0 && error->int2 > 0 ? error->int2 : 0;
+	parse->message = pem_xprintf("%.*s", (int)strcspn(text, "\n"), text);
 }
 
 /* An entity can grow to any size, or be a file; specs need none. */
@@ -376,8 +394,21 @@ static void on_element(void *data, const xmlChar *name, const xmlChar *prefix, c
 	ctxt->node->_private = (void *)(uintptr_t)(offset > 0 ? offset : 0);
 }
 
-static xmlDoc *parse_bytes(struct pem_spec_set *set, const char *path, const char *bytes,
-			   size_t count)
+/* Say what was wrong: in our words, or else in the parser's. */
+static void explain(struct parse *parse, struct pem_text *text)
+{
+	struct pem_spec_place whole = {0, 0};
+
+	if (!parse->errors)
+		pem_spec_set__error(parse->set, parse->path, whole,
+				    "the file is not XML: expected <spec>");
+	else if (parse->message &&
+		 !pem_xml__explain(parse->set, parse->path, text, parse->first.line))
+		pem_spec_set__error(parse->set, parse->path, parse->first,
+				    "the file is not well-formed XML: %s", parse->message);
+}
+
+static xmlDoc *parse_bytes(struct pem_spec_set *set, const char *path, struct pem_text *text)
 {
 	struct parse parse = {.set = set, .path = path};
 	struct pem_spec_place whole = {0, 0};
@@ -392,14 +423,15 @@ static xmlDoc *parse_bytes(struct pem_spec_set *set, const char *path, const cha
 	ctxt->sax->serror = on_error;
 	ctxt->sax->internalSubset = on_doctype;
 	ctxt->sax->startElementNs = on_element;
-	doc = xmlCtxtReadMemory(ctxt, bytes, (int)count, NULL, NULL,
+	doc = xmlCtxtReadMemory(ctxt, text->bytes, (int)text->count, NULL, NULL,
 				XML_PARSE_NONET | XML_PARSE_BIG_LINES | XML_PARSE_NOCDATA);
 	if (doc && parse.errors) {
 		xmlFreeDoc(doc);
 		doc = NULL;
 	}
-	if (!doc && !parse.errors)
-		pem_spec_set__error(set, path, whole, "the file is not XML: expected <spec>");
+	if (!doc)
+		explain(&parse, text);
+	free(parse.message);
 	if (!doc && ctxt->myDoc)
 		xmlFreeDoc(ctxt->myDoc);
 	xmlFreeParserCtxt(ctxt);
@@ -423,7 +455,7 @@ void pem_spec_set__load_bytes(struct pem_spec_set *set, const char *path, const 
 			      size_t count)
 {
 	struct pem_spec *spec = add_spec(set, path);
-	struct pem_spec_place whole = {0, 0};
+	struct pem_spec_place whole = {0, 0}, start = {1, 1};
 	struct pem_text text;
 	xmlNode *root;
 	xmlDoc *doc;
@@ -435,20 +467,26 @@ void pem_spec_set__load_bytes(struct pem_spec_set *set, const char *path, const 
 				    PEM_SPEC_FILE_BYTES_MAX);
 		return;
 	}
+	if (count > 1 && (!memcmp(bytes, "\xff\xfe", 2) || !memcmp(bytes, "\xfe\xff", 2))) {
+		pem_spec_set__error(set, spec->path, start,
+				    "the file's encoding is UTF-16: expected UTF-8");
+		return;
+	}
 	if (count && memchr(bytes, 0, count)) {
 		pem_spec_set__error(set, spec->path, whole,
 				    "the file holds NUL bytes: expected a spec as UTF-8 text");
 		return;
 	}
-	doc = parse_bytes(set, spec->path, bytes, count);
-	if (!doc)
-		return;
 	pem_text__init(&text, bytes, count);
-	doc->_private = &text;
-	root = xmlDocGetRootElement(doc);
-	if (is_utf8(set, spec->path, doc) && pem_validate(set, spec->path, doc) == 0 && root)
-		read_spec(spec, root);
-	xmlFreeDoc(doc);
+	doc = parse_bytes(set, spec->path, &text);
+	if (doc) {
+		doc->_private = &text;
+		root = xmlDocGetRootElement(doc);
+		if (is_utf8(set, spec->path, doc) && pem_validate(set, spec->path, doc) == 0 &&
+		    root)
+			read_spec(spec, root);
+		xmlFreeDoc(doc);
+	}
 	pem_text__free(&text);
 }
 

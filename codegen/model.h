@@ -47,6 +47,7 @@ struct pem_spec_label {
 	uint64_t value; /* of a signed field: sign-extended */
 	int is_negative; /* the XML's value has a minus sign */
 	int is_too_large; /* for 64 bits */
+	int is_damaged; /* its value is none */
 	struct pem_spec_place at;
 };
 
@@ -57,6 +58,7 @@ struct pem_spec_labels {
 	struct pem_spec_label *labels;
 	size_t count;
 	uint8_t kind; /* enum pem_label_kind */
+	int is_damaged;
 	struct pem_spec_place at;
 };
 
@@ -86,6 +88,7 @@ struct pem_spec_field {
 	int has_unit;
 	int has_two_labels; /* the XML says both enum and flags */
 	int is_struct; /* type='struct' */
+	int is_damaged;
 	struct pem_spec_place at;
 };
 
@@ -95,6 +98,7 @@ struct pem_spec_struct {
 	char *description;
 	struct pem_spec_field *fields;
 	size_t field_count;
+	int is_used; /* by an event or another structure; known once resolved */
 	struct pem_spec_place at;
 };
 
@@ -114,6 +118,7 @@ struct pem_spec_source {
 	struct pem_spec_from *froms;
 	size_t from_count;
 	uint8_t kind; /* enum pem_source_kind */
+	int is_damaged;
 	struct pem_spec_place at;
 };
 
@@ -146,6 +151,7 @@ struct pem_spec_event {
 	uint8_t source_kind; /* enum pem_source_kind, of all its sources */
 	int has_group; /* the XML says group, scope */
 	int has_scope;
+	int is_damaged; /* as much as an element in it */
 	struct pem_spec_place at;
 };
 
@@ -164,6 +170,8 @@ struct pem_spec {
 	struct pem_spec_event *events;
 	size_t event_count;
 	uint32_t stub_count; /* events with PEM_SOURCE_STUB */
+	int is_damaged; /* as much as an element in it */
+	int lacks_parts; /* a child of the root was taken out */
 	struct pem_spec_place at;
 };
 
@@ -184,7 +192,7 @@ struct pem_spec_set {
 };
 
 /*
- * Read a spec file into the set: bytes are hostile input of any kind. Finds as many errors as it can and keeps what
+ * Read a spec file into the set (what is_damaged has an error already: checks pass over what may follow from it): bytes are hostile input of any kind. Finds as many errors as it can and keeps what
  * is sound, so that the checks can go on to find theirs. path names the file in errors and is copied.
  */
 void pem_spec_set__load(struct pem_spec_set *set, const char *path);
@@ -246,6 +254,9 @@ int pem_type__is_float(unsigned type);
 /* C's name, such as "uint64_t", also of an address; of a string, list or array NULL. */
 const char *pem_type__c(unsigned type);
 
+/* Which of two versions, such as '1.2', is the later: below 0, 0, above 0. 1.10 is later than 1.9. */
+int pem_version__compare(const char *a, const char *b);
+
 /* The language in which name is no name for a field, or NULL; stub: the event has stubs in every language. */
 const char *pem_keyword_language(const char *name, int stub);
 
@@ -254,6 +265,9 @@ uint32_t pem_hash32(const char *text);
 uint64_t pem_hash64(const void *bytes, size_t count);
 /* CamelCase to snake_case: HWPerf -> hw_perf, HPMsAndPC -> hpms_and_pc. The caller frees it. */
 char *pem_snake_case(const char *name);
+
+/* "PROGRAM: error: TEXT", where the program is what it was started as: pem, which runs us, says pem. */
+void pem_complain(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* As the C library's, but out of memory ends the program with a sentence: codegen holds nothing to save. */
 void *pem_xrealloc(void *old, size_t count, size_t size);

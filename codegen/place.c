@@ -34,7 +34,7 @@ void pem_text__free(struct pem_text *text)
 }
 
 /* Places are mostly asked for in the file's order: go on from the last, or a long line is counted again and again. */
-static struct pem_spec_place place_at(struct pem_text *text, size_t offset)
+struct pem_spec_place pem_place__offset(struct pem_text *text, size_t offset)
 {
 	size_t low = 0, high = text->line_count, middle, i;
 	struct pem_spec_place at = {0, 1};
@@ -73,7 +73,7 @@ struct pem_spec_place pem_place__node(const xmlNode *node)
 
 	if (!text)
 		return none;
-	return place_at(text, (size_t)(uintptr_t)node->_private);
+	return pem_place__offset(text, (size_t)(uintptr_t)node->_private);
 }
 
 static int is_space(char c)
@@ -97,7 +97,7 @@ struct pem_spec_place pem_place__attribute(const xmlNode *node, const char *name
 			quote = text->bytes[i];
 		} else if (is_space(text->bytes[i - 1]) && !memcmp(&text->bytes[i], name, length) &&
 			   (text->bytes[i + length] == '=' || is_space(text->bytes[i + length]))) {
-			return place_at(text, i);
+			return pem_place__offset(text, i);
 		}
 	}
 	return pem_place__node(node);

@@ -24,7 +24,7 @@ struct expansion {
 
 #define STEPS_MAX 1024u
 
-static const struct pem_spec_struct *find_struct(const struct pem_spec *spec, const char *name)
+static struct pem_spec_struct *find_struct(const struct pem_spec *spec, const char *name)
 {
 	size_t i;
 
@@ -74,7 +74,7 @@ static void append(struct expansion *e, const struct pem_spec_field *field, cons
 static void expand(struct expansion *e, const struct pem_spec_field *field, const char *prefix,
 		   struct pem_spec_place at, unsigned depth)
 {
-	const struct pem_spec_struct *structure;
+	struct pem_spec_struct *structure;
 	char *inner;
 	size_t i;
 
@@ -88,6 +88,12 @@ static void expand(struct expansion *e, const struct pem_spec_field *field, cons
 		return;
 	}
 	structure = find_struct(e->spec, field->of);
+	if (structure)
+		structure->is_used = 1;
+	if (!structure && e->spec->lacks_parts) {
+		e->failed = 1;
+		return;
+	}
 	if (!structure || depth == PEM_SPEC_STRUCT_DEPTH_MAX) {
 		pem_spec_set__error(e->set, e->spec->path, at,
 				    structure
@@ -130,7 +136,7 @@ static void resolve_labels(struct pem_spec_set *set, const struct pem_spec *spec
 	if (!field->labels_name)
 		return;
 	field->labels = find_labels(spec, field->labels_name, field->labels_kind);
-	if (!field->labels)
+	if (!field->labels && !spec->lacks_parts)
 		pem_spec_set__error(set, spec->path, field->at,
 				    "there is no <%s name='%s'> in this file: expected one",
 				    field->labels_kind == PEM_LABELS_ENUM ? "enum" : "flags",

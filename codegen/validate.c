@@ -7,10 +7,12 @@
  * expressions; the table below says the same for people.
  */
 #include "load.h"
+#include "suggest.h"
 
 #include <libxml/xmlschemas.h>
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char pem_xsd[] =
@@ -113,6 +115,7 @@ static const struct {
 	{"fields", {"field"}, 0, 1, 0},
 };
 
+#define ORDER_TOLD (1u << 31)
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 struct validation {
@@ -148,29 +151,58 @@ static void name_attributes(const char *element, char *text, size_t bytes)
 		snprintf(text, bytes, "no attribute");
 }
 
+/* Note where an error is, so that nothing is said of what follows from it. */
+static void damage(xmlNode *node)
+{
+	if (!node)
+		return;
+	node->extra |= PEM_DAMAGED_ITSELF;
+	for (node = node->parent; node && node->type == XML_ELEMENT_NODE; node = node->parent)
+		node->extra |= PEM_DAMAGED_INSIDE;
+}
+
+/* An attribute that the element has not. */
+static void strange_attribute(struct validation *v, xmlNode *node, const char *element,
+			      const char *attribute)
+{
+	struct pem_suggestion near = {.meant = attribute};
+	char known[256], *meant;
+
+	name_attributes(element, known, sizeof(known));
+	pem_suggestion__try_list(&near, known);
+	meant = pem_suggestion__text(&near, "'", "'");
+	pem_spec_set__error(v->set, v->path, pem_place__attribute(node, attribute),
+			    "<%s> has no attribute '%s': expected any of %s%s", element, attribute,
+			    known, meant);
+	free(meant);
+}
+
 /* An error about an attribute: in our words. The validator reports one value up to twice. */
 static void attribute_error(struct validation *v, xmlNode *node, const char *element,
 			    const char *attribute)
 {
 	const char *expected = expected_value(element, attribute);
-	char known[256];
+	struct pem_suggestion near = {.meant = ""};
 	xmlChar *value;
+	char *meant;
 
 	if (v->last_node == node && !strcmp(v->last_attribute, attribute))
 		return;
 	v->last_node = node;
 	snprintf(v->last_attribute, sizeof(v->last_attribute), "%s", attribute);
 	if (!expected) {
-		name_attributes(element, known, sizeof(known));
-		pem_spec_set__error(v->set, v->path, pem_place__attribute(node, attribute),
-				    "<%s> has no attribute '%s': expected any of %s", element,
-				    attribute, known);
+		strange_attribute(v, node, element, attribute);
 		return;
 	}
 	value = xmlGetNoNsProp(node, (const xmlChar *)attribute);
+	if (value)
+		near.meant = (const char *)value;
+	pem_suggestion__try_list(&near, expected);
+	meant = pem_suggestion__text(&near, "'", "'");
 	pem_spec_set__error(v->set, v->path, pem_place__attribute(node, attribute),
-			    "%s='%.80s' of <%s> is not valid: expected %s", attribute,
-			    value ? (const char *)value : "", element, expected);
+			    "%s='%.80s' of <%s> is not valid: expected %s%s", attribute, near.meant,
+			    element, expected, meant);
+	free(meant);
 	xmlFree(value);
 }
 
@@ -220,6 +252,7 @@ static void on_schema_error(void *data, pem_xml_error *error)
 
 	if (node && node->type == XML_ATTRIBUTE_NODE)
 		node = node->parent;
+	damage(node);
 	if (node && sscanf(text, "Element '%47[^']', attribute '%47[^']'", element, attribute) == 2)
 		attribute_error(v, node, element, attribute);
 	else if (node && sscanf(text, "Element '%47[^']': The attribute '%47[^']' is required",
@@ -276,29 +309,46 @@ static struct pem_spec_place place_of_text(const xmlNode *node)
 	return line < parent.line ? parent : pem_place__line(node, line);
 }
 
-/* The same element may not stand again, or before those that come first; what is wrong is noted. */
-static int is_in_place(struct validation *v, size_t row, const xmlNode *node, int i, unsigned seen)
+/* Put a child that stands too late where it belongs, so that it is missed by nobody. Said once of a parent. */
+static void put_in_place(struct validation *v, size_t row, xmlNode *node, int i, unsigned *seen)
 {
-	const char *parent = (const char *)node->parent->name;
+	xmlNode *before = node->parent->children;
 	char known[128];
 
-	if (!(structure[row].many & 1u << i) && seen & 1u << i) {
-		pem_spec_set__error(v->set, v->path, pem_place__node(node),
-				    "a second <%s> in <%s>: expected one", node->name, parent);
-		return 0;
-	}
-	if (structure[row].ordered && seen >> i > 1) {
+	if (!(*seen & ORDER_TOLD)) {
 		name_children(row, known, sizeof(known));
 		pem_spec_set__error(v->set, v->path, pem_place__node(node),
 				    "<%s> stands too late in <%s>: expected the order %s",
-				    node->name, parent, known);
-		return 0;
+				    node->name, (const char *)node->parent->name, known);
 	}
-	return 1;
+	*seen |= ORDER_TOLD;
+	while (before && (before->type != XML_ELEMENT_NODE || child_index(row, before) <= i))
+		before = before->next;
+	if (before)
+		xmlAddPrevSibling(before, node);
 }
 
-/* May the node stay below a parent of this row? If not, the error is noted. seen: of children that stand once. */
-static int belongs(struct validation *v, size_t row, const xmlNode *node, unsigned *seen)
+/* An element that no parent of this row has. */
+static void strange_element(struct validation *v, size_t row, const xmlNode *node,
+			    const char *known)
+{
+	struct pem_suggestion near = {.meant = (const char *)node->name};
+	char *meant;
+	int i;
+
+	for (i = 0; !node->ns && row < COUNT(structure) && structure[row].children[i]; i++)
+		pem_suggestion__try(&near, structure[row].children[i],
+				    strlen(structure[row].children[i]));
+	meant = pem_suggestion__text(&near, "<", ">");
+	pem_spec_set__error(v->set, v->path, pem_place__node(node),
+			    "<%s%.48s> does not belong in <%s>: expected %s%s",
+			    node->ns ? "other namespace:" : "", node->name,
+			    (const char *)node->parent->name, known, meant);
+	free(meant);
+}
+
+/* May the node stay below a parent of this row? If not, the error is noted. seen: a bit for each child. */
+static int belongs(struct validation *v, size_t row, xmlNode *node, unsigned *seen)
 {
 	const char *parent = (const char *)node->parent->name;
 	char known[128] = "nothing";
@@ -317,13 +367,16 @@ static int belongs(struct validation *v, size_t row, const xmlNode *node, unsign
 	}
 	i = row < COUNT(structure) ? child_index(row, node) : -1;
 	if (i < 0) {
-		pem_spec_set__error(v->set, v->path, pem_place__node(node),
-				    "<%s%.48s> does not belong in <%s>: expected %s",
-				    node->ns ? "other namespace:" : "", node->name, parent, known);
+		strange_element(v, row, node, known);
 		return 0;
 	}
-	if (!is_in_place(v, row, node, i, *seen))
+	if (!(structure[row].many & 1u << i) && *seen & 1u << i) {
+		pem_spec_set__error(v->set, v->path, pem_place__node(node),
+				    "a second <%s> in <%s>: expected one", node->name, parent);
 		return 0;
+	}
+	if (structure[row].ordered && (*seen & ~ORDER_TOLD) >> i > 1)
+		put_in_place(v, row, node, i, seen);
 	*seen |= 1u << i;
 	return 1;
 }
@@ -338,6 +391,7 @@ static void prune(struct validation *v, xmlNode *parent)
 	for (node = parent->children; node; node = next) {
 		next = node->next;
 		if (!belongs(v, row, node, &seen)) {
+			damage(parent);
 			xmlUnlinkNode(node);
 			xmlFreeNode(node);
 		} else if (node->type == XML_ELEMENT_NODE) {

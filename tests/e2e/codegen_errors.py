@@ -102,6 +102,82 @@ def missing_parts_are_named():
 
 
 @test
+def broken_xml_in_our_words():
+    "of a file that is no XML the first mistake alone is said, where it begins, with what mends it"
+    sound = ("<spec provider='a' description='d'>\n  <event name='APP::A::B' level='info' description='d'>\n"
+             "    <layerId value='APP'/><classId value='A'/><specifier value='B'/>\n  </event>\n</spec>\n")
+    for old, new, place, text in (
+            ("='d'>", "='d & e'>", "1:35", "'&' stands by itself: expected '&amp;'"),
+            ("='d'>", "='d&e'>", "1:34", "no ';' ends '&e': expected '&amp;'"),
+            ("='d'>", "='&d;'>", "1:33", "the entity '&d;' is not defined: expected '&amp;', '&lt;'"),
+            ("'info'", "'a<b'", "2:35", "'<' stands in level='': expected '&lt;'"),
+            ("'info'", "'info", "2:33", "the value of level is not closed: expected ' behind it"),
+            ("'B'/>", "'B/>", "3:58", "the value of value is not closed: expected ' behind it"),
+            ("'info'", "'in'fo'", "2:37", "the value of level ends in front of this: expected a blank, or '&apos;'"),
+            ("'info'", "info", "2:33", "the value of level has no quotes: expected level='...'"),
+            ("='info'", "", "2:27", "attribute 'level' has no value: expected level='...'"),
+            ("'info' ", "'info'", "2:39", "no blank stands in front of description='': expected one"),
+            ("'info'", "'info' level='info'", "2:40", "a second attribute 'level' in one tag: expected one"),
+            ("'A'/>", "'A'>", "3:27", "<classId> is not closed: expected '/>' at its end, or </classId> in front of "
+                                     "</event> in line 4"),
+            ("</spec>", "", "1:1", "<spec> is not closed: expected '/>' or </spec>"),
+            ("</event>", "</evnt>", "4:3", "</evnt> ends nothing: expected </event>, which opened in line 2"),
+            ("</spec>", "</spec></spec>", "5:8", "</spec> ends nothing"),
+            ("  </event>", "  <!-- x\n</event>", "4:3", "a comment is not closed: expected '-->' at its end"),
+            ("    <layerId", "    a < b <layerId", "3:7", "'<' begins no tag: expected '&lt;'"),
+            ("<layerId", "\0<layerId", None, "the file holds NUL bytes"),
+            ("<layerId", "\1<layerId", "3:5", "the file is not well-formed XML: ")):
+        errors = refuse(sound.replace(old, new, 1))
+        equal(len(errors), 1, "errors of %s: %s" % (new, errors))
+        assert errors[0].startswith("s0.xml%s: error: %s" % (":" + place if place else "", text)), (new, errors)
+    equal(refuse(("\ufeff" + sound).encode("utf-16-le")),
+          ["s0.xml:1:1: error: the file's encoding is UTF-16: expected UTF-8"], "UTF-16")
+
+
+@test
+def one_mistake_gives_one_error():
+    "what follows from a part that has its error already is not said again"
+    labels = "<enum name='Corn' description='d'><label name='oat' value='0' description='d'/>%s</enum>"
+    kind = "<fields><field name='corn' type='uint8' enum='Corn' description='d'/></fields>"
+    value = "<fields><field name='x' type='uint64' unit='none' role='value' description='d'/></fields>"
+    for body in (
+            labels % "<label name='rye' value='one' description='d'/>" + event("A", "B", kind),
+            labels.replace("enum", "enun") % "" + event("A", "B", kind),
+            event("A", "B", "<fields><field name='1x' type='uint32' description='d'/></fields>"),
+            event("A", "B", "<fields><field name='x' type='list' elType='uint8' description='d'/></fields>"),
+            event("A", "B", "<meaning value='interval-begn' group='x'/>"),
+            event("A", "B", "<meaning value='counter'/>" + value.replace("'value'", "'valeu'")),
+            event("A", "B", "<meaning value='counter'/>" + value.replace("<field ", "<feild ")),
+            event("A", "B", "<source type='tracepont' name='s:e' arguments='int a'/>" +
+                  value.replace(" role='value'", " from='a'")),
+            event("A", "B", "<source type='tracepoint' name='s:e' arguments='int;'/>" +
+                  value.replace(" role='value'", " from='a'")),
+            event("A", "B", value).replace("<layerId value='APP'/><classId value='A'/>", "").replace(
+                "</event>", "<layerId value='APP'/><classId value='A'/></event>"),
+            event("A", "B", "<meaning value='interval-begin'/>") +
+            event("A", "C", "<meaning value='interval-end' scope='thraed'/>")):
+        folder = tmp()
+        with open(folder + "/s.xml", "w", encoding="utf-8") as f:
+            f.write(spec(body))
+        rc, _, err = run([CODEGEN, "--check", folder + "/s.xml"])
+        equal((rc, len(err.splitlines())), (1, 1), "status and messages of %s: %s" % (body, err))
+
+
+@test
+def near_words_are_suggested():
+    "of attributes, elements and words of the language the nearest is suggested, and none where nothing is near"
+    field = "<fields><field name='x' type='uint32' unit='none' description='d' %s/></fields>"
+    for body, text in (
+            (field.replace("uint32", "Uint32") % "", "; did you mean 'uint32'?"),
+            (field % "maxx='7'", "; did you mean 'max'?"), (field % "rol='key'", "; did you mean 'role'?"),
+            (field.replace("<field ", "<Field ") % "", "; did you mean <field>?"),
+            ("<meaning value='relaese'/>", "; did you mean 'release'?"),
+            (field.replace("uint32", "double") % "", "or 'struct'"), (field % "colour='red'", "'description'")):
+        errors = refuse(spec(event("A", "B", body)))
+        assert len(errors) == 1 and errors[0].endswith(text), (body, errors)
+
+
+@test
 def names_must_differ_across_files():
     "events and providers of one name in two files are refused, and so are two names that C can't tell apart"
     errors = refuse(spec(event("A", "B")), spec(event("A", "B")))

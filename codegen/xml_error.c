@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * xml_error.c - why a file is not well-formed XML, in words that say what mends it
+ *
+ * libxml2 says where it stumbled, which is often far behind the mistake. So a file that it refuses is walked again, for
+ * the mistakes that people make. Not here: whether a file is well-formed, which libxml2 alone decides.
+ */
+#include "load.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ATTRIBUTES_MAX 64u
+
+struct name {
+	size_t at;
+	size_t bytes;
+};
+
+struct walk {
+	struct pem_spec_set *set;
+	const char *path;
+	struct pem_text *text;
+	const char *bytes;
+	size_t count, at;
+	struct name *open; /* elements that are not closed yet */
+	size_t depth;
+	struct name attributes[ATTRIBUTES_MAX]; /* of the tag at hand */
+	size_t attribute_count;
+};
+
+#define NAME(w, n) (int)((n).bytes < 48 ? (n).bytes : 48), (w)->bytes + (n).at
+#define LINE(w, offset) pem_place__offset((w)->text, offset).line
+#define WRONG(w, offset, ...)                                                                      \
+	(pem_spec_set__error((w)->set, (w)->path, pem_place__offset((w)->text, offset),            \
+			     __VA_ARGS__),                                                         \
+	 0)
+
+static int starts(const struct walk *w, const char *text)
+{
+	size_t n = strlen(text);
+
+	return w->count - w->at >= n && !memcmp(w->bytes + w->at, text, n);
+}
+
+static int peek(const struct walk *w)
+{
+	return w->at < w->count ? (unsigned char)w->bytes[w->at] : -1;
+}
+
+static int is_name(int c)
+{
+	return c > 0 && (isalnum(c) || c >= 0x80 || strchr("_-.:", c));
+}
+
+static int begins_name(int c)
+{
+	return is_name(c) && !isdigit(c) && c != '-' && c != '.';
+}
+
+static struct name take_name(struct walk *w)
+{
+	struct name name = {w->at, 0};
+
+	while (is_name(peek(w)))
+		w->at++;
+	name.bytes = w->at - name.at;
+	return name;
+}
+
+static int skip_blanks(struct walk *w)
+{
+	size_t from = w->at;
+
+	while (peek(w) > 0 && strchr(" \t\r\n", peek(w)))
+		w->at++;
+	return w->at > from;
+}
+
+static int is_same(const struct walk *w, struct name a, struct name b)
+{
+	return a.bytes == b.bytes && !memcmp(w->bytes + a.at, w->bytes + b.at, a.bytes);
+}
+
+/* Go behind the end of what began at from. 0 after an error. */
+static int skip_to(struct walk *w, const char *end, const char *what)
+{
+	const char *found;
+	size_t from = w->at;
+
+	found = memmem(w->bytes + w->at, w->count - w->at, end, strlen(end));
+	if (!found)
+		return WRONG(w, from, "%s is not closed: expected '%s' at its end", what, end);
+	w->at = (size_t)(found - w->bytes) + strlen(end);
+	return 1;
+}
+
+static int walk_comment(struct walk *w)
+{
+	size_t from = w->at;
+	const char *inner;
+
+	if (!skip_to(w, "-->", "a comment"))
+		return 0;
+	inner = memmem(w->bytes + from + 4, w->at - from - 4, "--", 2);
+	if (inner && (size_t)(inner - w->bytes) + 3 < w->at)
+		return WRONG(w, (size_t)(inner - w->bytes),
+			     "'--' stands in a comment: expected it only in '-->', at its end");
+	return 1;
+}
+
+/* At '&'. */
+static int walk_reference(struct walk *w)
+{
+	static const char *const known[] = {"amp", "lt", "gt", "apos", "quot"};
+	size_t from = w->at++, i;
+	struct name name;
+
+	if (peek(w) == '#') {
+		w->at++;
+		take_name(w);
+		return 1;
+	}
+	name = take_name(w);
+	if (!name.bytes)
+		return WRONG(w, from, "'&' stands by itself: expected '&amp;'");
+	if (peek(w) != ';')
+		return WRONG(w, from, "no ';' ends '&%.*s': expected '&amp;' for an '&'",
+			     NAME(w, name));
+	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		if (name.bytes == strlen(known[i]) &&
+		    !memcmp(w->bytes + name.at, known[i], name.bytes))
+			return 1;
+	}
+	return WRONG(w, from,
+		     "the entity '&%.*s;' is not defined: expected '&amp;', '&lt;', '&gt;', "
+		     "'&apos;' or '&quot;', or '&amp;' for an '&'",
+		     NAME(w, name));
+}
+
+/* Between the quotes; from is the first of them. */
+static int walk_value(struct walk *w, struct name attribute, size_t from)
+{
+	int quote = w->bytes[from], spans = 0;
+
+	while (peek(w) >= 0 && peek(w) != quote) {
+		if (peek(w) == '<' && spans)
+			break;
+		if (peek(w) == '<')
+			return WRONG(w, w->at, "'<' stands in %.*s='': expected '&lt;'",
+				     NAME(w, attribute));
+		spans |= peek(w) == '\n' || peek(w) == '>';
+		if (peek(w) != '&')
+			w->at++;
+		else if (!walk_reference(w))
+			return 0;
+	}
+	if (peek(w) != quote)
+		return WRONG(w, from, "the value of %.*s is not closed: expected %c behind it",
+			     NAME(w, attribute), quote);
+	w->at++;
+	return 1;
+}
+
+/* What stands behind a value's quote, if it is neither a blank nor the tag's end. */
+static int walk_behind(struct walk *w, struct name attribute, size_t from)
+{
+	size_t at = w->at;
+	struct name name;
+
+	if (peek(w) < 0 || strchr(" \t\r\n/>", peek(w)))
+		return 1;
+	if (w->bytes[at - 2] == '=' && at - 2 > from)
+		return WRONG(w, from, "the value of %.*s is not closed: expected %c behind it",
+			     NAME(w, attribute), w->bytes[from]);
+	name = take_name(w);
+	if (name.bytes && peek(w) == '=')
+		return WRONG(w, at, "no blank stands in front of %.*s='': expected one",
+			     NAME(w, name));
+	return WRONG(w, at,
+		     "the value of %.*s ends in front of this: expected a blank, or %s for a %c in "
+		     "the value",
+		     NAME(w, attribute), w->bytes[from] == '\'' ? "'&apos;'" : "'&quot;'",
+		     w->bytes[from]);
+}
+
+static int walk_attribute(struct walk *w)
+{
+	struct name attribute = take_name(w);
+	size_t i, from;
+
+	for (i = 0; i < w->attribute_count; i++) {
+		if (is_same(w, attribute, w->attributes[i]))
+			return WRONG(w, attribute.at,
+				     "a second attribute '%.*s' in one tag: expected one",
+				     NAME(w, attribute));
+	}
+	if (w->attribute_count < ATTRIBUTES_MAX)
+		w->attributes[w->attribute_count++] = attribute;
+	skip_blanks(w);
+	if (peek(w) != '=')
+		return WRONG(w, attribute.at, "attribute '%.*s' has no value: expected %.*s='...'",
+			     NAME(w, attribute), NAME(w, attribute));
+	w->at++;
+	skip_blanks(w);
+	from = w->at;
+	if (peek(w) != '\'' && peek(w) != '"')
+		return WRONG(w, from, "the value of %.*s has no quotes: expected %.*s='...'",
+			     NAME(w, attribute), NAME(w, attribute));
+	w->at++;
+	return walk_value(w, attribute, from) && walk_behind(w, attribute, from);
+}
+
+/* At '<' of a start tag. */
+static int walk_start(struct walk *w)
+{
+	size_t from = w->at++;
+	struct name name = take_name(w);
+
+	if (!begins_name(name.bytes ? w->bytes[name.at] & 0xff : -1))
+		return WRONG(w, from, "'<' begins no tag: expected '&lt;' for a '<'");
+	w->attribute_count = 0;
+	for (skip_blanks(w); begins_name(peek(w)); skip_blanks(w)) {
+		if (!walk_attribute(w))
+			return 0;
+	}
+	if (starts(w, "/>")) {
+		w->at += 2;
+		return 1;
+	}
+	if (peek(w) != '>')
+		return WRONG(w, from, "the tag <%.*s has no end: expected '>' or '/>'",
+			     NAME(w, name));
+	w->at++;
+	w->open = pem_xgrow(w->open, w->depth, sizeof(*w->open));
+	w->open[w->depth++] = name;
+	return 1;
+}
+
+/* At "</". */
+static int walk_end(struct walk *w)
+{
+	size_t from = w->at, i;
+	struct name name, last;
+
+	w->at += 2;
+	name = take_name(w);
+	skip_blanks(w);
+	if (peek(w) != '>')
+		return WRONG(w, from, "the tag </%.*s has no end: expected '>'", NAME(w, name));
+	w->at++;
+	if (!w->depth)
+		return WRONG(w, from, "</%.*s> ends nothing: expected no more than the <spec>",
+			     NAME(w, name));
+	last = w->open[w->depth - 1];
+	if (is_same(w, name, last)) {
+		w->depth--;
+		return 1;
+	}
+	for (i = 0; i < w->depth; i++) {
+		if (is_same(w, name, w->open[i]))
+			return WRONG(w, last.at - 1,
+				     "<%.*s> is not closed: expected '/>' at its end, or </%.*s> "
+				     "in front of </%.*s> in line %d",
+				     NAME(w, last), NAME(w, last), NAME(w, name), LINE(w, from));
+	}
+	return WRONG(w, from, "</%.*s> ends nothing: expected </%.*s>, which opened in line %d",
+		     NAME(w, name), NAME(w, last), LINE(w, last.at));
+}
+
+/* One step in the file's body. 0 after an error. */
+static int step(struct walk *w)
+{
+	if (starts(w, "<!--"))
+		return walk_comment(w);
+	if (starts(w, "<![CDATA["))
+		return skip_to(w, "]]>", "a CDATA section");
+	if (starts(w, "<?"))
+		return skip_to(w, "?>", "a processing instruction");
+	if (starts(w, "</"))
+		return walk_end(w);
+	if (peek(w) == '<')
+		return walk_start(w);
+	if (peek(w) == '&')
+		return walk_reference(w);
+	w->at++;
+	return 1;
+}
+
+int pem_xml__explain(struct pem_spec_set *set, const char *path, struct pem_text *text, int line)
+{
+	struct walk w = {.set = set, .path = path, .text = text};
+	size_t end = text->count;
+	int sound = 1;
+
+	w.bytes = text->bytes;
+	w.count = text->count;
+	if (line > 0 && (size_t)line < text->line_count)
+		end = text->line_starts[line];
+	while (sound && w.at < end)
+		sound = step(&w);
+	if (sound && w.depth && w.at >= w.count) {
+		struct name last = w.open[w.depth - 1];
+
+		sound = WRONG(&w, last.at - 1, "<%.*s> is not closed: expected '/>' or </%.*s>",
+			      NAME(&w, last), NAME(&w, last));
+	}
+	free(w.open);
+	return !sound;
+}
