@@ -64,12 +64,12 @@ static int find_program(char *path, size_t bytes)
 
 int cli_codegen__exec(struct cli_words *words)
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX], name[] = "pem"; /* under which it speaks */
 	int status = find_program(path, sizeof(path));
 
 	if (status != CLI_DONE)
 		return status;
-	words->text[0] = path;
+	words->text[0] = name;
 	fflush(stdout);
 	execv(path, words->text);
 	return cli_error(CLI_FAILED, "cannot run %s: %s", path, strerror(errno));
@@ -138,7 +138,7 @@ int cli_codegen__read(struct cli_words *words, char **out_text, char **errors_te
 {
 	int out[2] = {-1, -1}, err[2] = {-1, -1}, wait_status = 0, status;
 	struct stream from_out = {.fd = -1}, from_errors = {.fd = -1};
-	char path[PATH_MAX];
+	char path[PATH_MAX], name[] = "pem";
 	pid_t child;
 
 	*out_text = NULL;
@@ -147,7 +147,7 @@ int cli_codegen__read(struct cli_words *words, char **out_text, char **errors_te
 	status = find_program(path, sizeof(path));
 	if (status != CLI_DONE)
 		return status;
-	words->text[0] = path;
+	words->text[0] = name;
 	fflush(stdout);
 	if (pipe2(out, O_CLOEXEC) < 0 || (errors_text != NULL && pipe2(err, O_CLOEXEC) < 0))
 		return cli_error(CLI_FAILED, "cannot make a pipe: %s", strerror(errno));

@@ -47,7 +47,7 @@ void pem_put_model(FILE *f, const struct pem_spec_event *event)
 	FILE *stream = open_memstream(&tsdl, &bytes);
 
 	if (!stream) {
-		fprintf(stderr, "pem-codegen: error: out of memory\n");
+		pem_complain(stderr, "out of memory");
 		exit(1);
 	}
 	pem_put_tsdl(stream, event);
@@ -74,7 +74,7 @@ void pem_put_model_literal(FILE *f, const struct pem_spec *const *specs, size_t 
 	FILE *stream = open_memstream(&text, &bytes);
 
 	if (!stream) {
-		fprintf(stderr, "pem-codegen: error: out of memory\n");
+		pem_complain(stderr, "out of memory");
 		exit(1);
 	}
 	fprintf(stream, "pem-model\t%d\n", PEM_MODEL_VERSION);

@@ -409,7 +409,7 @@ static void put_model(FILE *f, const struct pem_spec *spec)
 	FILE *model = open_memstream(&text, &bytes);
 
 	if (!model) {
-		fprintf(stderr, "pem-codegen: error: out of memory\n");
+		pem_complain(stderr, "out of memory");
 		exit(1);
 	}
 	fprintf(model, "pem-model\t%d\n", PEM_MODEL_VERSION);

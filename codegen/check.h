@@ -19,6 +19,8 @@ struct check {
 #define WARN(check, place, ...)                                                                    \
 	pem_spec_set__warn((check)->set, (check)->spec->path, place, __VA_ARGS__)
 
+/* Check what a file says beside its events. */
+void pem_check_spec(const struct check *c);
 /* Check an event's fields, each alone and against the others. */
 void pem_check_fields(const struct check *c);
 

@@ -283,6 +283,45 @@ static struct pem_spec *find_provider(const struct pem_spec_set *set, const char
 	return NULL;
 }
 
+/* What a provider's users notice beside its records: its name, in all that is generated, and its version. */
+static void compare_provider(struct pem_spec_set *set, const struct pem_spec *now,
+			     const struct pem_spec *was)
+{
+	if (strcmp(now->provider, was->provider))
+		pem_spec_set__warn(set, now->path, now->at,
+				   "provider '%s' has events that '%s' had in " PLACE
+				   ": expected them there, or programs must be changed to use '%s'",
+				   now->provider, was->provider, was->path, was->at.line,
+				   was->at.column, now->provider);
+	else if (was->version[0] && pem_version__compare(now->version, was->version) < 0)
+		pem_spec_set__error(set, now->path, now->at,
+				    "the provider has %s%s, and had %s in " PLACE
+				    ": expected at least that",
+				    now->version[0] ? "version " : "no version", now->version,
+				    was->version, was->path, was->at.line, was->at.column);
+}
+
+/* Once for each old spec, and each that has events of it now. */
+static void compare_providers(struct pem_spec_set *set, const struct pem_spec_set *old,
+			      const struct index *now)
+{
+	const struct pem_spec *told, *was;
+	const struct pem_spec_event *event;
+	size_t i, k;
+
+	for (i = 0; i < old->count; i++) {
+		was = &old->specs[i];
+		told = NULL;
+		for (k = 0; k < was->event_count; k++) {
+			event = lookup(now, &was->events[k]);
+			if (!event || event->spec == told)
+				continue;
+			told = event->spec;
+			compare_provider(set, told, was);
+		}
+	}
+}
+
 /* An event of the spec that the old specs lack and that has the fields of one that is gone: likely the same, renamed. */
 static const struct pem_spec_event *find_renamed(const struct pem_spec *spec,
 						 const struct index *old,
@@ -341,6 +380,7 @@ void pem_spec_set__compare(struct pem_spec_set *set, const struct pem_spec_set *
 	struct pair p = {.set = set};
 	size_t i;
 
+	compare_providers(set, old, &now);
 	for (i = 0; i < was.count; i++) {
 		p.was = was.events[i];
 		p.now = lookup(&now, p.was);

@@ -82,16 +82,20 @@ static void print_help(void)
 
 static const struct pem_backend *find_backend(const char *name)
 {
-	size_t i;
+	char *known = NULL;
+	size_t bytes, i;
+	FILE *f;
 
 	for (i = 0; pem_backends[i]; i++) {
 		if (!strcmp(pem_backends[i]->name, name))
 			return pem_backends[i];
 	}
-	fprintf(stderr, "pem-codegen: error: there is no backend '%s': expected one of", name);
-	for (i = 0; pem_backends[i]; i++)
-		fprintf(stderr, "%s '%s'", i ? "," : "", pem_backends[i]->name);
-	fprintf(stderr, "\n");
+	f = open_memstream(&known, &bytes);
+	for (i = 0; f && pem_backends[i]; i++)
+		fprintf(f, "%s'%s'", i ? ", " : "", pem_backends[i]->name);
+	if (f && !fclose(f))
+		pem_complain(stderr, "there is no backend '%s': expected one of %s", name, known);
+	free(known);
 	return NULL;
 }
 
@@ -108,8 +112,7 @@ static const char *value_of(int argc, char **argv, int *i)
 {
 	if (*i + 1 < argc)
 		return argv[++*i];
-	fprintf(stderr, "pem-codegen: error: '%s' is the last word: expected a value after it\n",
-		argv[*i]);
+	pem_complain(stderr, "'%s' is the last word: expected a value after it", argv[*i]);
 	return NULL;
 }
 
@@ -153,11 +156,11 @@ static int parse_valued(struct arguments *a, int argc, char **argv, int *i)
 	const char *word = argv[*i], *value;
 
 	if (strcmp(word, "--backend") && strcmp(word, "-o") && strcmp(word, "--against")) {
-		fprintf(stderr,
-			"pem-codegen: error: there is no option '%s': expected --backend, -o, "
-			"--check, "
-			"--models or --help\n",
-			word);
+		pem_complain(stderr,
+			     "there is no option '%s': expected --backend, -o, "
+			     "--check, "
+			     "--models or --help",
+			     word);
 		return -1;
 	}
 	value = value_of(argc, argv, i);
@@ -207,18 +210,15 @@ static int parse_arguments(struct arguments *a, int argc, char **argv)
 static int is_complete(const struct arguments *a)
 {
 	if (!a->file_count)
-		fprintf(stderr,
-			"pem-codegen: error: no spec was named: expected one or more FILE.xml\n");
+		pem_complain(stderr, "no spec was named: expected one or more FILE.xml");
 	else if (a->mode == GENERATE && !a->job_count)
-		fprintf(stderr,
-			"pem-codegen: error: no backend was named: expected --backend NAME, "
-			"see --help\n");
+		pem_complain(stderr, "no backend was named: expected --backend NAME, "
+				     "see --help");
 	else if (a->mode == GENERATE && (!a->directory || !a->directory[0]))
-		fprintf(stderr,
-			"pem-codegen: error: no output folder was named: expected -o DIR\n");
+		pem_complain(stderr, "no output folder was named: expected -o DIR");
 	else if (a->mode != CHECK && (a->old_count || a->strict || a->json || a->summary))
-		fprintf(stderr, "pem-codegen: error: --against, --strict, --json and --summary go "
-				"with --check\n");
+		pem_complain(stderr, "--against, --strict, --json and --summary go "
+				     "with --check");
 	else
 		return 1;
 	return 0;
@@ -280,9 +280,8 @@ static int check(const struct arguments *a)
 	load(&old, a->old_files, a->old_count);
 	if (!is_sound(&old)) {
 		pem_spec_set__print_errors(&old, 0, stderr);
-		fprintf(stderr,
-			"pem-codegen: error: what --against names is wrong itself: expected a "
-			"spec that was in use\n");
+		pem_complain(stderr, "what --against names is wrong itself: expected a "
+				     "spec that was in use");
 		status = WRONG_INPUT;
 	} else {
 		if (a->old_count && is_sound(&set))

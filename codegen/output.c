@@ -40,7 +40,7 @@ FILE *pem_output__file(struct pem_output *out, const char *name)
 	file->name = pem_xstrdup(name);
 	file->stream = open_memstream(&file->text, &file->bytes);
 	if (!file->stream) {
-		fprintf(stderr, "pem-codegen: error: out of memory\n");
+		pem_complain(stderr, "out of memory");
 		exit(1);
 	}
 	out->files = pem_xgrow(out->files, out->count, sizeof(struct output_file *));
@@ -151,11 +151,11 @@ int pem_output__commit(struct pem_output *out, const char *directory, FILE *erro
 	size_t i;
 
 	if (r)
-		fprintf(errors,
-			"pem-codegen: error: folder '%s' can't be made: %s; expected one that may "
-			"be "
-			"written, after -o\n",
-			directory, strerror(-r));
+		pem_complain(errors,
+			     "folder '%s' can't be made: %s; expected one that may "
+			     "be "
+			     "written, after -o",
+			     directory, strerror(-r));
 	for (i = 0; i < out->count && !r; i++) {
 		file = out->files[i];
 		path = pem_xprintf("%s/%s", directory, file->name);
@@ -165,11 +165,11 @@ int pem_output__commit(struct pem_output *out, const char *directory, FILE *erro
 		if (!r && !is_unchanged(path, file->text, file->bytes))
 			r = replace(path, file->text, file->bytes);
 		if (r)
-			fprintf(errors,
-				"pem-codegen: error: '%s' can't be written: %s; expected a folder "
-				"that "
-				"may be written and has room\n",
-				path, strerror(-r));
+			pem_complain(errors,
+				     "'%s' can't be written: %s; expected a folder "
+				     "that "
+				     "may be written and has room",
+				     path, strerror(-r));
 		free(path);
 	}
 	return r;

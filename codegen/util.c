@@ -5,6 +5,7 @@
 #include "model.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -201,12 +202,23 @@ char *pem_snake_case(const char *name)
 	return out;
 }
 
+void pem_complain(FILE *out, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	fprintf(out, "%s: error: ", program_invocation_short_name);
+	vfprintf(out, format, ap);
+	fputc('\n', out);
+	va_end(ap);
+}
+
 void *pem_xrealloc(void *old, size_t count, size_t size)
 {
 	void *memory = reallocarray(old, count ? count : 1, size);
 
 	if (!memory) {
-		fprintf(stderr, "pem-codegen: error: out of memory\n");
+		pem_complain(stderr, "out of memory");
 		exit(1);
 	}
 	return memory;
@@ -236,7 +248,7 @@ char *pem_xprintf(const char *format, ...)
 	n = vasprintf(&text, format, ap);
 	va_end(ap);
 	if (n < 0) {
-		fprintf(stderr, "pem-codegen: error: out of memory\n");
+		pem_complain(stderr, "out of memory");
 		exit(1);
 	}
 	return text;

@@ -112,7 +112,7 @@ def broken_xml_in_our_words():
             ("='d'>", "='&d;'>", "1:33", "the entity '&d;' is not defined: expected '&amp;', '&lt;'"),
             ("'info'", "'a<b'", "2:35", "'<' stands in level='': expected '&lt;'"),
             ("'info'", "'info", "2:33", "the value of level is not closed: expected ' behind it"),
-            ("'B'/>", "'B/>", "3:58", "the value of value is not closed: expected ' behind it"),
+            ("'B'/>", "'B/>", "3:64", "the value of value is not closed: expected ' behind it"),
             ("'info'", "'in'fo'", "2:37", "the value of level ends in front of this: expected a blank, or '&apos;'"),
             ("'info'", "info", "2:33", "the value of level has no quotes: expected level='...'"),
             ("='info'", "", "2:27", "attribute 'level' has no value: expected level='...'"),

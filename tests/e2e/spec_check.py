@@ -187,11 +187,40 @@ def events_go_after_a_warning():
 
 
 @test
+def providers_keep_name_and_version():
+    "a provider that was renamed is a warning, and one whose version went back an error"
+    rc, lines = against(change(("provider='shop'", "provider='store'")))
+    equal((rc, lines), (0, ["new.xml:2:1: warning: provider 'store' has events that 'shop' had in old.xml:2:1: expected "
+                            "them there, or programs must be changed to use 'store'"]), "renamed")
+    for now, was, text in (("1.9", "1.10", "version 1.9, and had 1.10"), ("1", "1.0.1", "version 1, and had 1.0.1")):
+        rc, lines = against(*[change(("'shop' version='1.0'", "'shop' version='%s'" % v)) for v in (now, was)])
+        equal((rc, lines), (1, ["new.xml:2:1: error: the provider has %s in old.xml:2:1: expected at least that" % text]),
+              "lowered")
+    equal(against(*[change(("'shop' version='1.0'", "'shop' version='%s'" % v)) for v in ("1.10", "1.9")]), (0, []),
+          "raised")
+
+
+@test
+def definitions_say_something_and_are_used():
+    "an enum, label or struct without description, one that nothing uses, and a since='' of the future are warnings"
+    bare = "  <enum name='Lone'><label name='one' value='1'/><label name='two' value='2'/></enum>\n" \
+        "  <struct name='Box'><field name='x' type='uint8' unit='none' description='d'/></struct>\n"
+    path = write(tmp(), "s.xml", change(("  <enum name='Payment'", bare + "  <enum name='Payment'"),
+                                        ("description='sold'", "since='1.2' description='sold'")))
+    rc, _, err = run([PEM, "spec", "check", path])
+    equal(rc, 0, "status")
+    equal([line.split("warning: ")[1].split(":")[0] for line in err.splitlines()],
+          ["<enum> 'Lone' has no description", "nothing uses <enum> 'Lone'",
+           "label 'one', like others of 'Lone' has no description", "<struct> 'Box' has no description",
+           "nothing uses <struct> 'Box'", "since='1.2' is later than the provider's version, 1.0"], "warnings")
+
+
+@test
 def an_old_spec_that_is_wrong():
     "an old spec that is wrong itself is named"
     rc, lines = against(SPEC, change(("'uint64'", "'uint46'")))
     equal(rc, 1, "status")
-    assert lines[0].startswith("old.xml:10:27: error: ") and "--against names is wrong itself" in lines[1], lines
+    assert lines[0].startswith("old.xml:10:27: error: ") and lines[1].startswith("pem: error: what --against names is wrong itself"), lines
 
 
 run_all()

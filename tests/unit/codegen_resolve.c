@@ -326,10 +326,12 @@ static void ends_that_can_never_meet_draw_a_warning(void **state)
 
 static void a_number_that_needs_no_unit_draws_none(void **state)
 {
-	struct pem_spec_set set = of("<enum name='E'><label name='x' value='1'/></enum>" EVENT(
-		FIELDS(FIELD("a", "uint8", "unit='none'") FIELD("b", "uint8", "enum='E'")
-			       FIELD("c", "uint32", "role='key'") FIELD("d", "uint8", "base='16'")
-				       FIELD("e", "address", "") FIELD("f", "string", ""))));
+	struct pem_spec_set set = of(
+		"<enum name='E' description='d'><label name='x' value='1' "
+		"description='d'/></enum>" EVENT(FIELDS(
+			FIELD("a", "uint8", "unit='none'") FIELD("b", "uint8", "enum='E'")
+				FIELD("c", "uint32", "role='key'") FIELD("d", "uint8", "base='16'")
+					FIELD("e", "address", "") FIELD("f", "string", ""))));
 
 	(void)state;
 	if (set.error_count)
