@@ -80,6 +80,8 @@ enum cli_colour { CLI_PLAIN, CLI_BOLD, CLI_GREEN, CLI_YELLOW, CLI_RED, CLI_DIM }
 const char *cli_colour(FILE *out, enum cli_colour colour);
 /* Columns of the terminal that out is, or COLUMNS, or 80. */
 unsigned int cli_width(FILE *out);
+/* Has somebody said how wide it may be: a terminal, or COLUMNS? */
+bool cli_has_width(FILE *out);
 /* Columns that UTF-8 text takes. */
 size_t cli_columns(const char *text);
 /* Replace what a terminal would obey (control characters) by '?', in place. Returns text. */
@@ -97,6 +99,8 @@ const char *cli_bytes(uint64_t bytes); /* 12.3 MiB */
 const char *cli_rate(uint64_t count, uint64_t ns); /* 1,234/s */
 const char *cli_percent(double share); /* of a share of 1: 12.3 % */
 const char *cli_quantity(uint64_t value, const char *unit); /* by unit: bytes, ns, or a count */
+/* An event's name as people meet it and -e takes it: from version 2 on it ends in @VERSION. */
+const char *cli_event_name(const struct pem_event *event);
 const char *cli_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* "64K", "16M", "1G" as bytes; 0, or -EINVAL. */
@@ -110,7 +114,7 @@ enum cli_align { CLI_LEFT, CLI_RIGHT };
 #define CLI_COLUMNS_MAX 10
 
 struct cli_table;
-/* An empty table; NULL only without memory. The last column wraps at the terminal's width. */
+/* An empty table. On a terminal, or if COLUMNS is set, the last column wraps; else a row is a line, for grep and awk. */
 struct cli_table *cli_table__new(FILE *out);
 void cli_table__column(struct cli_table *table, const char *title, enum cli_align align);
 /* A row starts with cli_table__row, then one cell after the other; cells left out are empty. Text is copied. */

@@ -72,12 +72,37 @@ static void generalize(struct list_entry *entry)
 		snprintf(entry->why, sizeof(entry->why), "%s", text);
 }
 
-static int collect(struct list *list, struct pem_session *session, const char *layer,
-		   const char *pattern)
+/* A program's own stub, unlike one of an adapter that comes with pem: it may or may not be in what is recorded. */
+static bool is_of_programs(const struct pem_event *event)
+{
+	return event->source_kind == PEM_SOURCE_STUB &&
+	       (*event->source_name == '\0' || strchr(event->source_name, '/') != NULL);
+}
+
+struct request {
+	const char *layer;
+	char **words;
+	size_t count;
+	bool json, fields;
+	bool search; /* the words are looked for; else the only one is a pattern */
+};
+
+static bool is_asked_for(const struct pem_event *event, const struct request *request)
+{
+	if (request->layer != NULL && strcasecmp(event->layer, request->layer) != 0)
+		return false;
+	if (request->search)
+		return list_search(event, request->words, request->count);
+	return request->count == 0 || pem_event__matches(event, request->words[0]) == 1;
+}
+
+static int collect(struct list *list, struct pem_session *session, const struct request *request)
 {
 	const struct pem_model *model = pem_session__model(session);
 	size_t i, count = pem_model__count(model);
 
+	free(list->entries);
+	list->count = 0;
 	list->entries = calloc(count + 1, sizeof(*list->entries));
 	if (list->entries == NULL)
 		return -ENOMEM;
@@ -85,11 +110,11 @@ static int collect(struct list *list, struct pem_session *session, const char *l
 		const struct pem_event *event = pem_model__event(model, i);
 		struct list_entry *entry = &list->entries[list->count];
 
-		if ((layer != NULL && strcasecmp(event->layer, layer) != 0) ||
-		    (pattern != NULL && pem_event__matches(event, pattern) != 1))
+		if (!is_asked_for(event, request))
 			continue;
 		entry->event = event;
 		entry->available = pem_session__can_deliver(session, event, &entry->reason) == 1;
+		entry->of_programs = is_of_programs(event);
 		if (entry->event->source_kind == PEM_SOURCE_STUB)
 			snprintf(entry->why, sizeof(entry->why), "%s", entry->reason.text);
 		else
@@ -100,13 +125,50 @@ static int collect(struct list *list, struct pem_session *session, const char *l
 	return 0;
 }
 
-struct request {
-	const char *layer, *pattern;
-	bool json, fields;
-};
+/* A word that is no layer and no pattern of any event is looked for in what they tell, as several words are. */
+static int find(struct list *list, struct pem_session *session, struct request *request)
+{
+	int rc = 0;
 
-/* Words of the command line: [LAYER] [GLOB]. */
-static int parse_words(const struct cli_verb *verb, int argc, char **argv, struct request *request)
+	request->search = request->count > 1;
+	rc = collect(list, session, request);
+	if (rc == 0 && list->count == 0 && request->count == 1) {
+		request->search = true;
+		rc = collect(list, session, request);
+	}
+	return rc;
+}
+
+const char *list_here(const struct list_entry *entry)
+{
+	return !entry->available ? "no" : entry->of_programs ? "program" : "yes";
+}
+
+/* Does a name of n bytes stand in front of end already? */
+static bool stands_before(const char *names, const char *end, const char *name, size_t n)
+{
+	for (; names < end; names += strcspn(names, "|") + 1)
+		if (strcspn(names, "|") == n && strncmp(names, name, n) == 0)
+			return true;
+	return false;
+}
+
+size_t list_next_source(const struct pem_event *event, const char **p, const char **name)
+{
+	size_t n;
+
+	while (**p != '\0') {
+		*name = *p;
+		n = strcspn(*p, "|");
+		*p += n + ((*p)[n] == '|');
+		if (n != 0 && !stands_before(event->source_name, *name, *name, n))
+			return n;
+	}
+	return 0;
+}
+
+/* Words of the command line: [LAYER] [GLOB | WORD...]. */
+static void parse_words(int argc, char **argv, struct request *request)
 {
 	size_t i;
 
@@ -116,21 +178,68 @@ static int parse_words(const struct cli_verb *verb, int argc, char **argv, struc
 				request->layer = layers[i];
 	if (request->layer != NULL)
 		optind++;
-	if (optind < argc)
-		request->pattern = argv[optind++];
-	if (optind < argc)
-		return cli_usage_error(verb, "one layer and one pattern at most, '%s' is too much",
-				       argv[optind]);
-	return 0;
+	request->words = argv + optind;
+	request->count = (size_t)(argc - optind);
 }
 
-static int print(const struct list *list, const struct request *request)
+/* "'block' and 'I/O'" */
+static const char *quote(const struct request *request)
 {
-	if (list->count == 0 && request->pattern != NULL)
-		return cli_error(CLI_WRONG_INPUT,
-				 "no event%s%s matches '%s'; pem list '*' shows all",
-				 request->layer != NULL ? " of layer " : "",
-				 request->layer != NULL ? request->layer : "", request->pattern);
+	const char *text = "";
+	size_t i;
+
+	for (i = 0; i < request->count; i++)
+		text = cli_format("%.300s%s'%.100s'", text, i != 0 ? " and " : "",
+				  request->words[i]);
+	return text;
+}
+
+/* "; 'block' alone: 31 events, 'I/O': 12", or "" for one word. */
+static const char *count_each(const struct pem_model *model, const struct request *request)
+{
+	const char *text = "";
+	size_t i, w, n;
+
+	for (w = 0; request->count > 1 && w < request->count; w++) {
+		for (i = n = 0; i < pem_model__count(model); i++)
+			n += list_search(pem_model__event(model, i), &request->words[w], 1);
+		text = cli_format("%.300s%s'%.100s'%s %zu%s", text, w != 0 ? ", " : "; ",
+				  request->words[w], w != 0 ? "" : " alone finds", n,
+				  w != 0 ? "" : " events");
+	}
+	return text;
+}
+
+/* None has them; a long word that is nearly an event's may be misspelt. */
+static int say_none(const struct pem_model *model, const struct request *request)
+{
+	const char **names = calloc(pem_model__count(model) + 1, sizeof(*names)), *near = NULL;
+	size_t i;
+
+	for (i = 0; names != NULL && i < pem_model__count(model); i++)
+		names[i] = pem_model__event(model, i)->specifier;
+	if (names != NULL && request->count == 1 && strlen(request->words[0]) >= 8)
+		near = cli_nearest(request->words[0], names, pem_model__count(model));
+	free(names);
+	return cli_error(CLI_WRONG_INPUT,
+			 "no event%s%s has %s in its name, description, fields, units or source%s"
+			 "%s%s%s pem list '*' shows all there are; specs of your own are found in "
+			 "the current folder and by PEM_SPEC_PATH",
+			 request->layer != NULL ? " of layer " : "",
+			 request->layer != NULL ? request->layer : "", quote(request),
+			 count_each(model, request), near != NULL ? "; did you mean '" : ";",
+			 near != NULL ? near : "", near != NULL ? "'?" : "");
+}
+
+static int print(const struct list *list, const struct request *request,
+		 const struct pem_model *model)
+{
+	if (list->count == 0 && request->count != 0)
+		return say_none(model, request);
+	if (request->search)
+		cli_say("no pattern of events: %s; shown are those that have %s in name, "
+			"description, fields, units or source",
+			quote(request), request->count > 1 ? "all of it" : "it");
 	if (request->json)
 		list_print_json(list);
 	else if (list->count == 0)
@@ -138,7 +247,7 @@ static int print(const struct list *list, const struct request *request)
 		       request->layer != NULL ? request->layer : "any");
 	else if (request->fields)
 		list_print_fields(list);
-	else if (request->layer == NULL && request->pattern == NULL)
+	else if (request->layer == NULL && request->count == 0)
 		list_print_summary(list);
 	else
 		list_print_rows(list);
@@ -164,16 +273,15 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 		else
 			request.json = true;
 	}
-	if (parse_words(verb, argc, argv, &request) != 0)
-		return CLI_WRONG_INPUT;
+	parse_words(argc, argv, &request);
 	session = pem_session__open(&session_options, &error);
 	if (session == NULL)
 		return cli_error(cli_status_of_errno(errno), "%s", error.text);
 	status = cli_specs__load(session, NULL, NULL, false);
-	if (status == CLI_DONE && collect(&list, session, request.layer, request.pattern) < 0)
+	if (status == CLI_DONE && find(&list, session, &request) < 0)
 		status = cli_error(CLI_FAILED, "no memory for the list of events");
 	if (status == CLI_DONE)
-		status = print(&list, &request);
+		status = print(&list, &request, pem_session__model(session));
 	free(list.entries);
 	pem_session__close(session);
 	return status == CLI_DONE ? cli_finish_output(status) : status;
@@ -182,21 +290,22 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 const struct cli_verb cli_list = {
 	.name = "list",
 	.summary = "events there are, and whether this machine can deliver them",
-	.usage = "list [-v] [--json] [hw|os|app|cpo] [GLOB]",
+	.usage = "list [-v] [--json] [hw|os|app|cpo] [GLOB | WORD...]",
 	.text = "Without words: how many events each class has, how many of them this machine can "
-		"deliver to you "
-		"now, and why not the others. With a layer or a pattern: these events, a line "
-		"each; -v tells "
-		"everything about them. GLOB is a pattern over whole names with * and ?, or a "
-		"class, or a specifier. "
-		"Listed are the catalogue's events, and those of specs that are installed beside "
-		"it or named by "
+		"deliver to you now (HERE), how many are raised by such programs only that call "
+		"them (PROGRAM), and why not the others. With a layer or a pattern: these events, "
+		"a line each; -v tells everything about them. GLOB is a pattern over whole names "
+		"with * and ?, a class (Sched, OS::Sched), or a specifier. Any other WORD is "
+		"looked for, in any case, in names, descriptions, fields, units and sources; of "
+		"several, all have to be there. Listed are the catalogue's events, and those of "
+		"specs that are installed beside it, in the current folder, or named by "
 		"PEM_SPEC_PATH, a list of files and folders parted by colons.",
 	.examples = "pem list                    what there is, in a page\n"
 		    "pem list os                 what the operating system tells\n"
 		    "pem list Sched              one class\n"
 		    "pem list -v Switch          everything about one event\n"
 		    "pem list '*Fault*'          events with Fault in their name\n"
+		    "pem list huge page          events that tell of huge pages\n"
 		    "pem list hw --json | jq -r '.[] | select(.available) | .name'\n"
 		    "                            counters that can be had here, one a line",
 	.options = options,

@@ -56,14 +56,11 @@ static struct json_object *field_json(const struct pem_field *f)
 static struct json_object *sources_json(const struct pem_event *event)
 {
 	struct json_object *sources = json_object_new_array();
-	const char *p = event->source_name;
+	const char *p = event->source_name, *name;
+	size_t n;
 
-	while (*p != '\0') {
-		size_t n = strcspn(p, "|");
-
-		json_object_array_add(sources, json_object_new_string_len(p, (int)n));
-		p += n + (p[n] == '|');
-	}
+	while ((n = list_next_source(event, &p, &name)) != 0)
+		json_object_array_add(sources, json_object_new_string_len(name, (int)n));
 	return sources;
 }
 
@@ -90,6 +87,7 @@ static struct json_object *entry_json(const struct list_entry *entry)
 	cli_json__text(object, "source", pem_source_kind__name(e->source_kind));
 	json_object_object_add(object, "sources", sources_json(e));
 	cli_json__flag(object, "available", entry->available);
+	cli_json__text(object, "availability", list_here(entry));
 	cli_json__text(object, "reason", entry->available ? "" : entry->reason.text);
 	for (i = 0; i < e->field_count; i++)
 		json_object_array_add(fields, field_json(&e->fields[i]));

@@ -37,7 +37,7 @@ static size_t name_those(const struct list *list, size_t i, bool by_class, char 
 			continue;
 		if (!by_class) {
 			used += (size_t)snprintf(names + used, bytes - used, "%s%s",
-						 used != 0 ? ", " : "", event->name);
+						 used != 0 ? ", " : "", cli_event_name(event));
 			continue;
 		}
 		/* Entries of a class stand together: its first one names it. */
@@ -85,14 +85,14 @@ static void print_reasons(const struct list *list, bool by_class)
 /* --- a page of classes --- */
 
 struct sums {
-	size_t events, here, usual;
+	size_t events, here, programs, usual;
 };
 
 /* Events from i on that have the layer, and the class if one is given; they stand together. */
 static struct sums sum_up(const struct list *list, size_t i, bool of_class)
 {
 	const struct pem_event *first = list->entries[i].event;
-	struct sums sums = {0, 0, 0};
+	struct sums sums = {0, 0, 0, 0};
 
 	for (; i < list->count; i++) {
 		const struct list_entry *entry = &list->entries[i];
@@ -101,7 +101,8 @@ static struct sums sum_up(const struct list *list, size_t i, bool of_class)
 			     : strcmp(entry->event->layer, first->layer) != 0)
 			break;
 		sums.events++;
-		sums.here += entry->available;
+		sums.here += entry->available && !entry->of_programs;
+		sums.programs += entry->available && entry->of_programs;
 		sums.usual += entry->event->level <= PEM_LEVEL_INFO;
 	}
 	return sums;
@@ -110,17 +111,18 @@ static struct sums sum_up(const struct list *list, size_t i, bool of_class)
 static void sum_row(struct cli_table *table, const char *name, const struct sums *sums,
 		    enum cli_colour colour)
 {
-	cli_table__row(table, sums->here != 0 ? colour : CLI_DIM);
+	cli_table__row(table, sums->here + sums->programs != 0 ? colour : CLI_DIM);
 	cli_table__cell(table, name);
 	cli_table__cell(table, cli_format("%zu", sums->events));
 	cli_table__cell(table, cli_format("%zu", sums->here));
+	cli_table__cell(table, cli_format("%zu", sums->programs));
 	cli_table__cell(table, cli_format("%zu", sums->usual));
 }
 
 /* "Switch, Wakeup, Migrate ..." of the class that starts at i: as many as there is room for. */
 static void name_cell(struct cli_table *table, const struct list *list, size_t i)
 {
-	size_t room = cli_width(stdout) > 60 ? cli_width(stdout) - 46 : 14, used = 0, k;
+	size_t room = cli_width(stdout) > 60 ? cli_width(stdout) - 55 : 14, used = 0, k;
 	char names[512] = "";
 
 	if (room > sizeof(names) - 64)
@@ -142,13 +144,14 @@ static void name_cell(struct cli_table *table, const struct list *list, size_t i
 void list_print_summary(const struct list *list)
 {
 	struct cli_table *table = cli_table__new(stdout);
-	struct sums sums, all = {0, 0, 0};
+	struct sums sums, all = {0, 0, 0, 0};
 	const char *layer = "";
 	size_t i;
 
 	cli_table__column(table, "CLASS", CLI_LEFT);
 	cli_table__column(table, "EVENTS", CLI_RIGHT);
 	cli_table__column(table, "HERE", CLI_RIGHT);
+	cli_table__column(table, "PROGRAM", CLI_RIGHT);
 	cli_table__column(table, "USUAL", CLI_RIGHT);
 	cli_table__column(table, "SUCH AS", CLI_LEFT);
 	for (i = 0; i < list->count; i += sums.events) {
@@ -158,6 +161,7 @@ void list_print_summary(const struct list *list)
 			sum_row(table, layer, &sums, CLI_BOLD);
 			all.events += sums.events;
 			all.here += sums.here;
+			all.programs += sums.programs;
 		}
 		sums = sum_up(list, i, true);
 		sum_row(table, cli_format("  %s", list->entries[i].event->class_name), &sums,
@@ -165,11 +169,15 @@ void list_print_summary(const struct list *list)
 		name_cell(table, list, i);
 	}
 	cli_table__print(table);
-	printf("\n%zu of %zu events can be had here, by you, now. USUAL ones are recorded when "
-	       "none are named;\n"
-	       "others with -e. A layer's or class's events: pem list os, pem list Sched; one: pem "
-	       "list -v Switch.\n",
-	       all.here, all.events);
+	printf("\n%zu of %zu events can be had here, by you, now; %zu more (PROGRAM) are raised by "
+	       "programs\n"
+	       "that call them, and by nothing else. USUAL ones are recorded when none are named; "
+	       "others\n"
+	       "with -e. A layer's or class's events: pem list os, pem list Sched; one: pem list "
+	       "-v "
+	       "Switch;\n"
+	       "by what they tell: pem list huge page.\n",
+	       all.here, all.events, all.programs);
 	print_reasons(list, true);
 }
 
@@ -188,8 +196,8 @@ void list_print_rows(const struct list *list)
 		const struct list_entry *entry = &list->entries[i];
 
 		cli_table__row(table, entry->available ? CLI_PLAIN : CLI_DIM);
-		cli_table__cell(table, entry->event->name);
-		cli_table__cell(table, entry->available ? "yes" : "no");
+		cli_table__cell(table, cli_event_name(entry->event));
+		cli_table__cell(table, list_here(entry));
 		cli_table__cell(table, pem_level__name(entry->event->level));
 		cli_table__cell(table,
 				*entry->event->deprecated != '\0'
@@ -210,18 +218,16 @@ static void print_fact(const char *name, const char *text)
 
 static const char *source_words(const struct pem_event *e)
 {
-	const char *kind = pem_source_kind__name(e->source_kind), *p;
-	const char *text = "";
+	const char *kind = pem_source_kind__name(e->source_kind), *p = e->source_name;
+	const char *text = "", *name;
+	size_t n;
 
 	if (*e->source_name == '\0')
 		return e->source_kind == PEM_SOURCE_STUB ? "stub: programs built with it raise it"
 							 : kind;
-	for (p = e->source_name; *p != '\0';) {
-		size_t n = strcspn(p, "|");
-
-		text = cli_format("%s%s%.*s", text, *text != '\0' ? ", or else " : "", (int)n, p);
-		p += n + (p[n] == '|');
-	}
+	while ((n = list_next_source(e, &p, &name)) != 0)
+		text = cli_format("%s%s%.*s", text, *text != '\0' ? ", or else " : "", (int)n,
+				  name);
 	return cli_format("%s %s", kind, text);
 }
 
@@ -296,10 +302,12 @@ void list_print_fields(const struct list *list)
 		const struct list_entry *entry = &list->entries[i];
 		const struct pem_event *e = entry->event;
 
-		printf("%s%s%s%s\n", i != 0 ? "\n" : "", bold, e->name, plain);
+		printf("%s%s%s%s\n", i != 0 ? "\n" : "", bold, cli_event_name(e), plain);
 		print_fact("", e->description);
 		print_fact(entry->available ? "here" : "not here",
-			   entry->available ? "yes" : entry->reason.text);
+			   !entry->available    ? entry->reason.text
+			   : entry->of_programs ? "raised by programs that call it; by nothing else"
+						: "yes");
 		print_fact("level",
 			   cli_format("%s%s", pem_level__name(e->level),
 				      e->level > PEM_LEVEL_INFO ? ": recorded when it is named (-e)"

@@ -106,7 +106,7 @@ static void print_row(const struct cli_table *table, const char *const *cells, c
 			column += GAP;
 		}
 		if (i == last && i == table->column_count - 1 && table->align[i] == CLI_LEFT &&
-		    column + WRAP_LEAST <= cli_width(table->out)) {
+		    cli_has_width(table->out) && column + WRAP_LEAST <= cli_width(table->out)) {
 			cli_wrap(table->out, text, (unsigned int)column, (unsigned int)column,
 				 cli_width(table->out));
 			goto end;

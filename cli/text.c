@@ -96,7 +96,8 @@ const char *cli_colour(FILE *out, enum cli_colour colour)
 	return sequences[colour];
 }
 
-unsigned int cli_width(FILE *out)
+/* 0: nobody said. */
+static unsigned int said_width(FILE *out)
 {
 	const char *columns = getenv("COLUMNS");
 	struct winsize size;
@@ -106,7 +107,24 @@ unsigned int cli_width(FILE *out)
 		return size.ws_col;
 	if (columns != NULL && cli_parse_number(columns, 1000, &n) == 0 && n >= 40)
 		return (unsigned int)n;
-	return 80;
+	return isatty(fileno(out)) ? 80 : 0;
+}
+
+bool cli_has_width(FILE *out)
+{
+	return said_width(out) != 0;
+}
+
+unsigned int cli_width(FILE *out)
+{
+	unsigned int width = said_width(out);
+
+	return width != 0 ? width : 80;
+}
+
+const char *cli_event_name(const struct pem_event *event)
+{
+	return event->version > 1 ? cli_format("%s@%u", event->name, event->version) : event->name;
 }
 
 size_t cli_columns(const char *text)

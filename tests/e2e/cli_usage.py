@@ -97,7 +97,6 @@ def missing_words():
     fails(["spec"], 1, "check")
     fails(["spec", "check"], 1, "spec")
     fails(["doctor", "please"], 1, "please")
-    fails(["list", "os", "a", "b"], 1, "b")
 
 
 @test
@@ -150,19 +149,25 @@ def list_as_json():
     assert isinstance(events, list) and len(events) >= 20, len(events)
     for event in events:
         equal(set(event), {"name", "layer", "class", "specifier", "id", "version", "level", "since", "deprecated",
-                           "description", "meaning", "group", "scope", "source", "sources", "available", "reason",
-                           "fields"}, "members")
+                           "description", "meaning", "group", "scope", "source", "sources", "available",
+                           "availability", "reason", "fields"}, "members")
         equal(event["name"], "::".join((event["layer"], event["class"], event["specifier"])), "name")
         assert isinstance(event["available"], bool)
         equal(event["reason"] == "", event["available"], "a reason if and only if not here")
+        own = event["source"] == "stub" and not event["sources"]
+        equal(event["availability"], "no" if not event["available"] else "program" if own else "yes", event["name"])
         for field in event["fields"]:
             equal(set(field) - {"labelKind", "labels"},
                   {"name", "type", "max", "unit", "role", "base", "description"}, "members of a field")
     rc, table, _ = run([PEM, "list", "*"])
     equal(rc, 0, "status")
     lines = table.split("\n\n")[0].splitlines()[1:]
-    rows = {line.split()[0]: line.split()[1] for line in lines if line[0] != " "}
-    equal(rows, {e["name"]: "yes" if e["available"] else "no" for e in events}, "table")
+    rows = {line.split()[0]: line.split()[1] for line in lines}
+    equal(len(lines), len(events), "one line for each event where output is no terminal")
+    equal(rows, {e["name"]: e["availability"] for e in events}, "table")
+    equal({e["availability"] for e in events if e["layer"] == "CPO"}, {"program"}, "pem's agents, which may not run")
+    wrapped = run([PEM, "list", "*"], env={"COLUMNS": "80"})[1].split("\n\n")[0].splitlines()
+    assert len(wrapped) > len(lines), "COLUMNS does not wrap"
 
 
 @test
@@ -173,15 +178,18 @@ def list_is_a_page_of_classes():
     equal((rc, err), (0, ""), "status and errors")
     counts, layer = {}, ""
     for line in table.split("\n\n")[0].splitlines()[1:]:
-        name, *numbers = line.split()[:4]
+        name, *numbers = line.split()[:5]
         layer = layer if line.startswith("  ") else name
         counts[layer, name] = [int(n) for n in numbers]
     for key in ("layer", "class"):
         for layer, name in {(e["layer"], e[key]) for e in events}:
             some = [e for e in events if (e["layer"], e[key]) == (layer, name)]
-            equal(counts[layer, name], [len(some), sum(e["available"] for e in some),
+            equal(counts[layer, name], [len(some), sum(e["availability"] == "yes" for e in some),
+                                        sum(e["availability"] == "program" for e in some),
                                         sum(e["level"] in ("error", "warning", "info") for e in some)], name)
-    assert "%d of %d events" % (sum(e["available"] for e in events), len(events)) in table, table
+    here = [e["availability"] for e in events].count
+    assert "%d of %d events can be had here, by you, now; %d more (PROGRAM)" % (
+        here("yes"), len(events), here("program")) in table, table
     for reason in {e["reason"] for e in events} - {""}:
         assert " ".join(reason.split()[-4:]) in " ".join(table.split()), reason
 
@@ -206,6 +214,38 @@ def list_by_layer_and_pattern():
     equal({e["layer"] for e in json.loads(out)}, {"OS"}, "layers")
     _, out, _ = run([PEM, "list", "*Malloc", "--json"])
     equal([e["name"] for e in json.loads(out)], ["APP::Libc::Malloc"], "names")
+
+
+@test
+def list_by_words():
+    "list looks for words that are no pattern in what events tell, in any case, all of them, and says so"
+    def names(*words):
+        rc, out, err = run([PEM, "list", "--json", *words])
+        equal(rc, 0, "status of list " + " ".join(words) + ", which said: " + err)
+        return [e["name"] for e in json.loads(out)], err
+
+    for pattern in ("OS::Block", "os::Block", "OS::Block::*", "Block"):
+        found, err = names(pattern)
+        assert err == "" and {n.split("::")[1] for n in found} == {"Block"}, (pattern, found, err)
+    for words, wanted in ((["block"], "OS::Block::Issue"), (["os::block::*"], "OS::Block::Issue"),
+                          (["cachemisses"], "HW::HWPerf::CacheMisses"), (["DISK"], "HW::Software::MajorFaults"),
+                          (["huge", "page"], "OS::HugePage::Collapse"), (["Huge page"], "OS::HugePage::Collapse"),
+                          (["page_fault_user"], "OS::Mem::PageFault"), (["os", "fault"], "OS::Mem::PageFault")):
+        found, err = names(*words)
+        assert wanted in found and "'%s'" % words[-1] in err and err.count("\n") == 1, (words, found, err)
+    assert all("OS::" in n for n in names("os", "fault")[0]), "a layer in front of the words"
+    fails(["list", "agefault"], 1, "'agefault'")
+    fails(["list", "Migrate", "loaves"], 1, "'Migrate' and 'loaves'", "'Migrate' alone finds", "'loaves' 0")
+    fails(["list", "loaves"], 1, "'loaves'", "PEM_SPEC_PATH", "pem list '*'")
+
+
+@test
+def list_names_each_source_once():
+    "an event whose source stands twice in its spec, for kernels that differ, is listed with it once"
+    for event in json.loads(run([PEM, "list", "--json"])[1]):
+        equal(len(set(event["sources"])), len(event["sources"]), event["name"])
+    rc, out, _ = run([PEM, "list", "-v", "OS::Sched::Switch"])
+    assert rc == 0 and out.count("sched:sched_switch") == 1, out
 
 
 @test
