@@ -148,6 +148,7 @@ static struct json_object *per_event_json(const struct report *r)
 			continue;
 		entry = json_object_new_object();
 		cli_json__text(entry, "name", e->event->name);
+		cli_json__count(entry, "version", e->event->version);
 		cli_json__text(entry, "layer", e->event->layer);
 		cli_json__count(entry, "count", e->count);
 		add_rate(entry, r, e->count);

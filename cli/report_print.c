@@ -83,7 +83,7 @@ static void event_row(const struct report *r, const struct report_event *e, cons
 		      struct cli_table *table)
 {
 	cli_table__row(table, CLI_PLAIN);
-	cli_table__cell(table, cli_format("%s%.100s", indent, e->event->name));
+	cli_table__cell(table, cli_format("%s%.100s", indent, cli_event_name(e->event)));
 	cli_table__cell(table, cli_count(e->count));
 	cli_table__cell(table, cli_rate(e->count, r->duration_ns));
 	cli_table__cell(table, value_words(e));
@@ -370,7 +370,7 @@ static void print_balance(const struct report *r, const size_t *order)
 		if (e->balance.discarded + e->balance.overwritten == 0)
 			continue;
 		cli_table__row(table, CLI_PLAIN);
-		cli_table__cell(table, e->event->name);
+		cli_table__cell(table, cli_event_name(e->event));
 		cli_table__cell(table, cli_count(e->balance.produced));
 		cli_table__cell(table, cli_count(e->balance.delivered));
 		cli_table__cell(table, cli_count(e->balance.discarded));

@@ -110,6 +110,12 @@ static unsigned int group_of(const struct stat *s, const struct pem_event *event
 	return event->source_kind == PEM_SOURCE_PERF ? GROUP_COUNTER : GROUP_COUNT;
 }
 
+/* Of this version and no other, for another's fields may put it into another group. NULL without memory. */
+static char *pattern_of(const struct pem_event *event)
+{
+	return strdup(cli_format("%s@%u", event->name, event->version));
+}
+
 /* Register the events of set that belong to group g, as a handle of their own. */
 static int register_group(struct stat *s, struct pem_session *session,
 			  const struct pem_event_set *all, unsigned int g, struct pem_error *error)
@@ -125,13 +131,13 @@ static int register_group(struct stat *s, struct pem_session *session,
 		return -ENOMEM;
 	for (i = 0; i < count; i++)
 		if (group_of(s, pem_event_set__event(all, i)) == g)
-			names[n++] = pem_event_set__event(all, i)->name;
-	if (n == 0) {
-		free(names);
-		return 0;
-	}
-	set = pem_event_set__new(session, names, n, error);
+			names[n++] = pattern_of(pem_event_set__event(all, i));
+	set = n != 0 ? pem_event_set__new(session, names, n, error) : NULL;
+	for (i = 0; i < n; i++)
+		free((char *)names[i]);
 	free(names);
+	if (n == 0)
+		return 0;
 	if (set == NULL)
 		return errno != 0 ? -errno : -EINVAL;
 	group->with_field = g == GROUP_FIELD;
@@ -236,7 +242,7 @@ static void table_row(const struct stat *s, const struct group *group,
 	bool counter = is_counter(group, v->event);
 
 	cli_table__row(table, CLI_PLAIN);
-	cli_table__cell(table, cli_format("  %s", v->event->name));
+	cli_table__cell(table, cli_format("  %s", cli_event_name(v->event)));
 	if (v->unavailable != 0) {
 		cli_table__cell(table, "not here");
 		return;
@@ -307,6 +313,7 @@ static struct json_object *event_json(const struct group *group, const struct pe
 	struct json_object *object = json_object_new_object();
 
 	cli_json__text(object, "name", v->event->name);
+	cli_json__count(object, "version", v->event->version);
 	cli_json__text(object, "layer", v->event->layer);
 	cli_json__flag(object, "available", v->unavailable == 0);
 	cli_json__count(object, "count", v->count);
@@ -390,8 +397,8 @@ static void interval_lines(struct stat *s, const struct group *group, uint64_t a
 			json_object_array_add(events, object);
 			continue;
 		}
-		fprintf(s->out, "%10.3f  %-36s %16s %14s", (double)at_ns / 1e9, now->event->name,
-			cli_quantity(count, unit),
+		fprintf(s->out, "%10.3f  %-36s %16s %14s", (double)at_ns / 1e9,
+			cli_event_name(now->event), cli_quantity(count, unit),
 			strcmp(unit, "ns") == 0 ? "" : cli_rate(count, ns));
 		if (group->with_field)
 			fprintf(s->out, "  %s",

@@ -62,11 +62,37 @@ def two_versions_in_one_trace():
     trace = record(folder, "trace", old, new)
     equal([(r["event"], r["cents"], r["till"]) for r in rows(trace)],
           [("APP::Till::Paid", "250", ""), ("APP::Till::Paid", "9900000000", "3")], "events")
+    rc, out, err = run([PEM, "report", trace])
+    equal(sorted(line.split()[:2] for line in out.splitlines() if line.startswith("  APP::Till::")),
+          [["APP::Till::Paid", "1"], ["APP::Till::Paid@2", "1"]], "report")
+    rc, out, err = run([PEM, "report", "--json", trace])
+    equal({(e["name"], e["version"]) for e in json.loads(out)["per_event"] if "Till" in e["name"]},
+          {("APP::Till::Paid", 1), ("APP::Till::Paid", 2)}, "report --json")
     need("babeltrace2")
     rc, out, err = run(["babeltrace2", trace])
     equal((rc, err), (0, ""), "babeltrace2")
     paid = [line.split("}, {")[1].strip(" }\n") for line in out.splitlines() if "APP::Till::Paid" in line]
     equal(paid, ["cents = 250", "cents = 9900000000, till = 3"], "what babeltrace2 reads")
+
+
+@test
+def versions_can_be_told_apart():
+    "list and stat show version 2 as NAME@2, and -e takes it for that version alone"
+    need("gcc")
+    folder = tmp()
+    old = build(folder, "old", FIRST % "someone paid", "pem_notify_till_paid(250)")
+    new = build(folder, "new", SECOND, "pem_notify_till_paid(9900000000, 3)")
+    env = {"PEM_SPEC_PATH": folder + "/old:" + folder + "/new"}
+    rc, out, err = run([PEM, "list", "Paid"], env=env)
+    equal([line.split()[0] for line in out.splitlines()[1:]], ["APP::Till::Paid", "APP::Till::Paid@2"], "list " + err)
+    assert run([PEM, "list", "-v", "Paid"], env=env)[1].count("APP::Till::Paid@2\n") == 1, "list -v"
+    for pattern, wanted in (("Paid", {"": 1, "@2": 1}), ("Paid@1", {"": 1}), ("APP::Till::Paid@2", {"@2": 1})):
+        _, _, err = run([PEM, "stat", "-q", "-f", "till", "-e", pattern, "--", "sh", "-c", old + ";" + new],
+                        env=env) if pattern != "Paid@1" else run(
+                            [PEM, "stat", "-q", "-e", pattern, "--", "sh", "-c", old + ";" + new], env=env)
+        rows_of = [line.split()[:2] for line in err.splitlines() if line.startswith("  APP::Till::Paid")]
+        equal({row[0].removeprefix("APP::Till::Paid"): int(row[1]) for row in rows_of}, wanted, "stat -e " + pattern)
+        equal(len(rows_of), len(wanted), "rows of stat -e " + pattern)
 
 
 @test
