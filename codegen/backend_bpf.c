@@ -87,6 +87,16 @@ static void put_program_name(FILE *f, const struct pem_spec_event *event, size_t
 	fprintf(f, "_%s", event->c_name);
 }
 
+/*
+ * What begins in one process may end in an interrupt or a worker of the kernel: which process runs then says nothing of
+ * whose it is.
+ */
+static int is_of_the_system(const struct pem_spec_event *event)
+{
+	return event->scope == PEM_SCOPE_SYSTEM && (event->meaning == PEM_MEANS_INTERVAL_BEGIN ||
+						    event->meaning == PEM_MEANS_INTERVAL_END);
+}
+
 static void put_program(struct emitter *out, const struct pem_spec_event *event, size_t source,
 			size_t hook)
 {
@@ -105,7 +115,8 @@ static void put_program(struct emitter *out, const struct pem_spec_event *event,
 		   "\tstruct pem_kevent pem_e;\n"
 		   "\tuint8_t *pem_record;\n\n");
 	if (hook == NO_HOOK)
-		fprintf(f, "\tif (!pem_begin(&pem_e, %u))\n\t\treturn 0;\n", out->index);
+		fprintf(f, "\tif (!%s(&pem_e, %u))\n\t\treturn 0;\n",
+			is_of_the_system(event) ? "pem_begin_system" : "pem_begin", out->index);
 	else
 		fprintf(f, "\tif (!pem_begin_%s(&pem_e, %u, pem_ctx))\n\t\treturn 0;\n", tracepoint,
 			out->index);

@@ -130,10 +130,10 @@ PEM_INLINE bool pem_filter(uint32_t index, uint64_t thread)
 	return pem_filter_cpu(filter) && pem_filter_task(filter, thread >> 32, (uint32_t)thread);
 }
 
-/* Is event index wanted here and now? */
-PEM_INLINE bool pem_begin(struct pem_kevent *e, uint32_t index)
+/* Is event index, of which action is wanted, to be raised here and now? */
+PEM_INLINE bool pem_begin_action(struct pem_kevent *e, uint32_t index, uint64_t action)
 {
-	e->action = PEM_LOAD(pem_control.action[index]);
+	e->action = action;
 	if (e->action == 0)
 		return false;
 	e->ring = pem_ring_here();
@@ -147,6 +147,18 @@ PEM_INLINE bool pem_begin(struct pem_kevent *e, uint32_t index)
 	e->flags = PEM_ACTION_FLAGS(e->action);
 	e->slot = &e->ring->slots[index];
 	return true;
+}
+
+PEM_INLINE bool pem_begin(struct pem_kevent *e, uint32_t index)
+{
+	return pem_begin_action(e, index, PEM_LOAD(pem_control.action[index]));
+}
+
+/* An interval of scope 'system' begins or ends in whatever process runs: the target is not asked for. */
+__attribute__((unused)) PEM_INLINE bool pem_begin_system(struct pem_kevent *e, uint32_t index)
+{
+	return pem_begin_action(e, index,
+				PEM_LOAD(pem_control.action[index]) & ~(uint64_t)PEM_KACTION_TREE);
 }
 
 /*

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """kernel_layer: what a process tree does in the kernel, seen from the command line; and what is said where it can't be"""
+import csv
 import json
 import os
 
@@ -43,6 +44,43 @@ def a_tree_is_observed_and_nothing_else():
         assert 4 * COUNT <= count < 4 * COUNT + 3000, count
     own = sum(p["count"] for p in r["processes"] if p["name"] in ("dd", "sh"))
     assert r["events"]["delivered"] - own < 100, "records outside the tree: %r" % r["processes"]
+
+
+def rows_of(trace, *names):
+    """The trace's records of these events, in order of time."""
+    table = os.path.join(tmp(), "trace.csv")
+    rc, _, err = run([PEM, "export", "--to", "csv", trace, "-o", table])
+    equal(rc, 0, "status of export: " + err)
+    with open(table, newline="") as f:
+        return [row for row in csv.DictReader(f) if row["event"] in names]
+
+
+@test
+def block_requests_end_in_whatever_runs():
+    "a program's writes to a disk are completed in interrupts: each completion is there, and agrees with its issue by key"
+    here()
+    folder = os.path.dirname(tmp())
+    device = os.stat(folder).st_dev
+    if not os.path.exists("/sys/dev/block/%d:%d" % (os.major(device), os.minor(device))):
+        skip("%s lies on no block device" % folder)
+    writes, size, target = 20, 65536, os.path.join(tmp(), "direct")
+    command = ["dd", "if=/dev/zero", "of=" + target, "bs=%d" % size, "count=%d" % writes, "oflag=direct"]
+    if run(command)[0] != 0:
+        skip("%s takes no direct writes" % folder)
+    trace, r = record("-e", "OS::Block::Issue,OS::Block::Complete", "--", *command, "conv=fsync")
+    events = r["events"]
+    equal((events["produced"], events["discarded"]), (events["delivered"], 0), "produced and discarded")
+    underway, done = {}, 0
+    for row in rows_of(trace, "OS::Block::Issue", "OS::Block::Complete"):
+        if row["event"] == "OS::Block::Issue":
+            underway[row["request"]] = row
+        elif row["request"] in underway:
+            begun = underway.pop(row["request"])
+            equal(row["device"], begun["device"], "device")
+            done += int(row["done"]) if begun["process"] == "dd" and begun["op"] == "write" else 0
+    assert done >= writes * size, "%d of %d bytes completed" % (done, writes * size)
+    lacking = [row for row in underway.values() if row["process"] == "dd" and row["op"] == "write"]
+    equal(lacking, [], "issued by dd and never completed")
 
 
 @test

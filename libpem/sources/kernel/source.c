@@ -227,7 +227,7 @@ static int open_source(const struct pem_source_config *config, struct pem_source
 		if (source->wishes[i].error)
 			continue;
 		set_filter(source, source->wishes[i].index, &source->wishes[i].context);
-		set_action(source, i, config->events[i].action);
+		atomic_store(&source->wishes[i].action, config->events[i].action);
 	}
 	set_context_filter(source);
 	*result = source;
@@ -237,16 +237,21 @@ out:
 	return rc;
 }
 
+/* What was asked for begins when all programs are attached, which takes some milliseconds: a begin's end is seen, too. */
 static int start(struct pem_source *source, struct pem_error *error)
 {
+	size_t i;
 	int rc;
 
 	if (source->started)
 		return 0;
 	rc = pem_source__attach(source, error);
-	if (!rc)
-		source->started = true;
-	return rc;
+	if (rc)
+		return rc;
+	for (i = 0; i < source->wish_count; i++)
+		set_action(source, i, atomic_load(&source->wishes[i].action));
+	source->started = true;
+	return 0;
 }
 
 static bool is_signed_type(uint32_t type)

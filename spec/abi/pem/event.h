@@ -60,7 +60,10 @@ enum pem_meaning {
 	PEM_MEANING_COUNT
 };
 
-/* Where events that belong together are looked for. Spec: <meaning scope='...'/>. */
+/*
+ * Where events that belong together are looked for. Spec: <meaning scope='...'/>. What begins and ends in the kernel in
+ * scope 'system' (a block request) does so in interrupts and workers too: a recording of some processes has it of all.
+ */
 enum pem_scope {
 	PEM_SCOPE_NONE = 0, /* the event's meaning matches nothing */
 	PEM_SCOPE_THREAD, /* 'thread': the default of intervals */

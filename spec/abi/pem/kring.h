@@ -105,7 +105,7 @@ struct pem_kconfig {
 /*
  * The control words, the whole of .bss: written by user space with plain stores, read by the programs. An action of 0 means that the
  * event is not wanted: its program ends after one load. Else it is an action word as in abi.h, plus
- * PEM_KACTION_TREE: only what runs in a process of the target.
+ * PEM_KACTION_TREE: only what runs in a process of the target; intervals of scope 'system' are taken of all.
  */
 #define PEM_KACTION_TREE 0x80u
 struct pem_kcontrol {
