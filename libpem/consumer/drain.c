@@ -382,7 +382,7 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 			continue; /* what never happened is the same as what is not listed */
 		entries[count++].event_id = id_in_trace(s->log, e);
 	}
-	pem_trace_writer__balance(s->log->writer, p->pid, p->comm, entries, count);
+	pem_trace_writer__balance(s->log->writer, p->pid, p->comm, p->start_clock, entries, count);
 	if (p->damaged)
 		pem_session__say(s, PEM_LOG_WARNING,
 				 "%llu packets of process %u (%s) held records that do not match "

@@ -63,11 +63,31 @@ void pem_log__describe(struct pem_log *log, const struct pem_event *event)
 		pem_trace_writer__model_changed(log->writer);
 }
 
+/* Does the event say which process or thread kernel records belong to, or what that is called? */
+static bool tells_context(const struct pem_event *event)
+{
+	return event->source_kind == PEM_SOURCE_TRACEPOINT &&
+	       (event->meaning == PEM_MEANS_SETS_THREAD ||
+		event->meaning == PEM_MEANS_THREAD_START ||
+		event->meaning == PEM_MEANS_THREAD_END || event->meaning == PEM_MEANS_PROCESS_NAME);
+}
+
+static bool logs_kernel(const struct pem_log *log)
+{
+	size_t i;
+
+	for (i = 0; i < log->count; i++) {
+		if (log->wishes[i]->event->source_kind == PEM_SOURCE_TRACEPOINT)
+			return true;
+	}
+	return false;
+}
+
 static bool may_be_logged(const struct pem_log *log, const struct pem_event *event)
 {
 	size_t i;
 
-	if (event->source_kind == PEM_SOURCE_TRACEPOINT && event->meaning == PEM_MEANS_SETS_THREAD)
+	if (tells_context(event) && logs_kernel(log))
 		return true; /* add_context_events */
 	for (i = 0; i < log->count; i++) {
 		if (log->wishes[i]->event == event)
@@ -151,25 +171,34 @@ fail:
 	return NULL;
 }
 
-/* Kernel records say nothing of threads: what tells is logged with them, asked for or not. */
+static void note_context_event(struct pem_trace_info *info, const struct pem_event *event)
+{
+	size_t used = strlen(info->context_events);
+
+	if (used + strlen(event->name) + 2 <= sizeof(info->context_events))
+		sprintf(info->context_events + used, "%s%s", used ? " " : "", event->name);
+}
+
+/*
+ * Kernel records say nothing of threads and processes: what tells is logged with them, asked for or not. Not being asked
+ * for, what can't be had of it is not missed.
+ */
 static void add_context_events(struct pem_session *s)
 {
 	const struct pem_event *event;
 	struct pem_wish *wish;
-	bool needed = false;
 	size_t i;
 
-	for (i = 0; i < s->wish_count; i++)
-		needed |= s->wishes[i].log &&
-			  s->wishes[i].event->source_kind == PEM_SOURCE_TRACEPOINT;
-	for (i = 0; needed && i < pem_model__count(s->model); i++) {
+	for (i = 0; logs_kernel(s->log) && i < pem_model__count(s->model); i++) {
 		event = pem_model__event(s->model, i);
-		if (event->source_kind != PEM_SOURCE_TRACEPOINT ||
-		    event->meaning != PEM_MEANS_SETS_THREAD)
+		if (!tells_context(event))
 			continue;
 		wish = pem_session__wish(s, event);
-		if (wish)
-			wish->log = wish->want_log = true;
+		if (!wish || wish->log || !pem_session__can_deliver(s, event, NULL))
+			continue;
+		if (!wish->want_log)
+			note_context_event(&s->log->info, event);
+		wish->log = wish->want_log = true;
 	}
 }
 
@@ -235,7 +264,7 @@ static void account_lost(struct pem_session *s)
 	struct pem_balance_entry entry = {0, {lost, 0, lost, 0}};
 
 	if (lost)
-		pem_trace_writer__balance(s->log->writer, 0, "lost", &entry, 1);
+		pem_trace_writer__balance(s->log->writer, 0, "lost", 0, &entry, 1);
 }
 
 static void finish_info(struct pem_session *s, struct pem_trace_info *info)

@@ -293,7 +293,7 @@ static void account_gone(struct pem_session *s)
 			b->produced = b->delivered + b->discarded;
 		}
 		if (gone->entries)
-			pem_trace_writer__balance(s->log->writer, gone->pid, "", gone->entries,
+			pem_trace_writer__balance(s->log->writer, gone->pid, "", 0, gone->entries,
 						  s->wish_count + 1);
 		search.found = gone->next;
 		free(gone->entries);
@@ -314,7 +314,7 @@ static void account_sources(struct pem_session *s)
 		entries[i].event_id = s->wishes[i].event->id;
 		entries[i].balance.produced = entries[i].balance.delivered = s->wishes[i].delivered;
 	}
-	pem_trace_writer__balance(s->log->writer, 0, "sources", entries, s->wish_count);
+	pem_trace_writer__balance(s->log->writer, 0, "sources", 0, entries, s->wish_count);
 	free(entries);
 }
 

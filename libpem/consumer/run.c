@@ -37,6 +37,16 @@ static void write_command(char *to, size_t bytes, char *const argv[])
 	to[used] = 0;
 }
 
+static void note_command(struct pem_session *s, struct pem_trace_info *info, char *const argv[])
+{
+	const char *slash = strrchr(argv[0], '/');
+	char *const name[] = {(char *)(uintptr_t)(slash ? slash + 1 : argv[0]), NULL};
+
+	info->command_pid = (uint32_t)s->command;
+	write_command(info->command_name, sizeof(info->command_name), name);
+	write_command(info->command, sizeof(info->command), argv);
+}
+
 /* --- the child, between fork and exec --- */
 
 /*
@@ -235,7 +245,7 @@ pid_t pem_session__run(struct pem_session *s, char *const argv[],
 	s->command = child;
 	s->command_pidfd = (int)syscall(SYS_pidfd_open, child, 0);
 	if (s->log) {
-		write_command(s->log->info.command, sizeof(s->log->info.command), argv);
+		note_command(s, &s->log->info, argv);
 		pem_session__calibrate(s, &s->log->info);
 	}
 	pem_session__open_sources(s, child, error);

@@ -405,7 +405,8 @@ void pem_session__account_sources(struct pem_session *s)
 			entries[count].balance.discarded += wish->lost;
 			count++;
 		}
-		pem_trace_writer__balance(s->log->writer, 0, instance->ops->name, entries, count);
+		pem_trace_writer__balance(s->log->writer, 0, instance->ops->name, 0, entries,
+					  count);
 	}
 	free(entries);
 }

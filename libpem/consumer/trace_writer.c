@@ -96,6 +96,10 @@ static int write_run(struct pem_trace_writer *w, const struct pem_trace_info *in
 	if (!f)
 		return -errno;
 	fprintf(f, "command=%s\nhost=%s\nversion=%s\n", info->command, info->host, info->version);
+	if (info->command_pid)
+		fprintf(f, "command_process=%u\t%s\n", info->command_pid, info->command_name);
+	if (info->context_events[0])
+		fprintf(f, "context_events=%s\n", info->context_events);
 	fprintf(f, "start_time_ns=%llu\nstart_clock=%llu\nduration_ns=%llu\n",
 		(unsigned long long)info->start_time_ns, (unsigned long long)info->start_clock,
 		(unsigned long long)info->duration_ns);
@@ -444,7 +448,8 @@ int pem_trace_writer__note_session(struct pem_trace_writer *w, const char *sessi
 /* --- the end --- */
 
 int pem_trace_writer__balance(struct pem_trace_writer *w, uint32_t pid, const char *name,
-			      const struct pem_balance_entry *entries, size_t count)
+			      uint64_t start_clock, const struct pem_balance_entry *entries,
+			      size_t count)
 {
 	const struct pem_balance *b;
 	size_t i;
@@ -452,7 +457,7 @@ int pem_trace_writer__balance(struct pem_trace_writer *w, uint32_t pid, const ch
 	fprintf(w->balance, "producer\t%u\t", pid);
 	for (; *name; name++)
 		fputc((unsigned char)*name < 32 ? '?' : *name, w->balance);
-	fputc('\n', w->balance);
+	fprintf(w->balance, "\t%llu\n", (unsigned long long)start_clock);
 	for (i = 0; i < count; i++) {
 		b = &entries[i].balance;
 		if (!b->produced && !b->delivered && !b->discarded && !b->overwritten)

@@ -60,13 +60,14 @@ int pem_trace_writer__note_session(struct pem_trace_writer *writer, const char *
 /* First failure of a packet, or 0. */
 int pem_trace_writer__failed(const struct pem_trace_writer *writer);
 
-/* One producer's balances, for .pem/balance. */
 struct pem_balance_entry {
 	uint32_t event_id; /* 0: unknown */
 	struct pem_balance balance;
 };
+/* One producer's balances, for .pem/balance; start_clock as in struct pem_trace_producer. 0, or -ENOMEM. */
 int pem_trace_writer__balance(struct pem_trace_writer *writer, uint32_t pid, const char *name,
-			      const struct pem_balance_entry *entries, size_t count);
+			      uint64_t start_clock, const struct pem_balance_entry *entries,
+			      size_t count);
 
 /* Write .pem/run and .pem/balance. 0, or -errno. */
 int pem_trace_writer__finish(struct pem_trace_writer *writer, const struct pem_trace_info *info);

@@ -126,6 +126,14 @@ static bool parse_gap(struct pem_trace_info *info, char *value)
 	       copy_text(gap->reason, sizeof(gap->reason), reason);
 }
 
+static bool parse_command_process(struct pem_trace_info *info, char *value)
+{
+	char *name = split(value, '\t');
+
+	return name && parse_u32(value, &info->command_pid) &&
+	       copy_text(info->command_name, sizeof(info->command_name), name);
+}
+
 /* One member of the info by its name; true also for a name that is not known. */
 static bool parse_member(struct pem_trace_info *info, const char *key, char *value)
 {
@@ -149,6 +157,10 @@ static bool parse_member(struct pem_trace_info *info, const char *key, char *val
 	}
 	if (strcmp(key, "command") == 0)
 		return copy_text(info->command, sizeof(info->command), value);
+	if (strcmp(key, "command_process") == 0)
+		return parse_command_process(info, value);
+	if (strcmp(key, "context_events") == 0)
+		return copy_text(info->context_events, sizeof(info->context_events), value);
 	if (strcmp(key, "host") == 0)
 		return copy_text(info->host, sizeof(info->host), value);
 	if (strcmp(key, "version") == 0)
@@ -222,6 +234,7 @@ static void add_balance(struct pem_balance *sum, const struct pem_balance *b)
 static bool parse_producer(struct pem_balances *b, size_t *capacity, char *line)
 {
 	char *pid = split(line, '\t'), *name = pid ? split(pid, '\t') : NULL;
+	char *start = name ? split(name, '\t') : NULL; /* not in older traces */
 	struct pem_trace_producer *larger, *p;
 
 	if (!name)
@@ -235,7 +248,7 @@ static bool parse_producer(struct pem_balances *b, size_t *capacity, char *line)
 	}
 	p = &b->producers[b->producer_count];
 	memset(p, 0, sizeof(*p));
-	if (!parse_u32(pid, &p->pid))
+	if (!parse_u32(pid, &p->pid) || (start && !parse_u64(start, &p->start_clock)))
 		return false;
 	b->producer_count++;
 	return copy_text(p->name, sizeof(p->name), name);

@@ -23,6 +23,7 @@
 #define BUFFERS_BYTES ((size_t)64 << 20) /* of all streams together, as far as blocks allow */
 #define BLOCK_BYTES_MIN ((size_t)16 << 10)
 #define BLOCK_BYTES_MAX ((size_t)256 << 10)
+#define NO_MEMORY "no memory to follow processes"
 #define NS_PER_S 1000000000u
 
 struct pem_trace {
@@ -33,6 +34,9 @@ struct pem_trace {
 	struct pem_balances balances;
 	struct pem_event_table events;
 	struct pem_context_table *context;
+	const struct pem_trace_producer **images; /* producers in the order of their starts */
+	size_t next_image; /* the first one that has not started yet */
+	uint64_t next_image_clock;
 	struct pem_stream *streams;
 	size_t stream_count;
 	uint8_t uuid[16];
@@ -198,6 +202,78 @@ static int open_streams(struct pem_trace *trace)
 	return 0;
 }
 
+/* --- names --- */
+
+static int compare_starts(const void *a, const void *b)
+{
+	const struct pem_trace_producer *x = *(const struct pem_trace_producer *const *)a;
+	const struct pem_trace_producer *y = *(const struct pem_trace_producer *const *)b;
+
+	if (x->start_clock != y->start_clock)
+		return x->start_clock < y->start_clock ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+static int sort_images(struct pem_trace *trace)
+{
+	size_t i, count = trace->balances.producer_count;
+
+	trace->images = calloc(count + 1, sizeof(struct pem_trace_producer *));
+	if (!trace->images)
+		return -ENOMEM;
+	for (i = 0; i < count; i++)
+		trace->images[i] = &trace->balances.producers[i];
+	qsort(trace->images, count, sizeof(struct pem_trace_producer *), compare_starts);
+	return 0;
+}
+
+/* A producer's name is cut: where the same is known in full it stays. */
+static int name_image(struct pem_trace *trace, const struct pem_trace_producer *image)
+{
+	const char *known = pem_context_table__name(trace->context, image->pid);
+
+	if (!image->name[0] || !strncmp(known, image->name, PEM_NAME_BYTES - 1))
+		return 0;
+	return pem_context_table__set_name(trace->context, image->pid, image->name);
+}
+
+/* The process of each image that started until then is called as it is. */
+static int name_images(struct pem_trace *trace, uint64_t clock)
+{
+	size_t count = trace->balances.producer_count;
+	int rc = 0;
+
+	for (; !rc && trace->next_image < count; trace->next_image++) {
+		if (trace->images[trace->next_image]->start_clock > clock)
+			break;
+		rc = name_image(trace, trace->images[trace->next_image]);
+	}
+	trace->next_image_clock = trace->next_image < count
+					  ? trace->images[trace->next_image]->start_clock
+					  : UINT64_MAX;
+	return rc;
+}
+
+/* A process that replaced its image is there twice: it begins with the name of the first. */
+static int name_first_images(struct pem_trace *trace)
+{
+	size_t count = trace->balances.producer_count, i;
+	int rc = 0;
+
+	for (i = count; !rc && i-- > 0;)
+		rc = name_image(trace, trace->images[i]);
+	if (!rc && trace->info.command_pid)
+		rc = pem_context_table__set_name(trace->context, trace->info.command_pid,
+						 trace->info.command_name);
+	for (i = 0; i < count && !trace->images[i]->start_clock; i++)
+		;
+	trace->next_image = i;
+	trace->next_image_clock = i < count ? trace->images[i]->start_clock : UINT64_MAX;
+	return rc;
+}
+
+/* --- opening --- */
+
 static int open_directory(struct pem_trace *trace, const char *directory, struct pem_error *error)
 {
 	int code;
@@ -246,7 +322,9 @@ static int open_parts(struct pem_trace *trace, const char *directory, struct pem
 	trace->context = pem_context_table__new();
 	if (!trace->context || pem_event_table__build(&trace->events, trace->model))
 		return -ENOMEM;
-	rc = open_streams(trace);
+	rc = sort_images(trace);
+	if (!rc)
+		rc = open_streams(trace);
 	if (rc && rc != -ENOMEM)
 		pem_error__set(error, rc, "the streams of '%.200s' can't be found: %s", directory,
 			       strerror(-rc));
@@ -283,6 +361,7 @@ void pem_trace__close(struct pem_trace *trace)
 	}
 	free(trace->streams);
 	free(trace->heap);
+	free(trace->images);
 	pem_context_table__free(trace->context);
 	pem_event_table__free(&trace->events);
 	pem_balances__free(&trace->balances);
@@ -402,6 +481,8 @@ int pem_trace__next(struct pem_trace *trace, struct pem_record *record, struct p
 			*error = s->damage;
 		return -EINVAL;
 	}
+	if (PEM_UNLIKELY(s->clock >= trace->next_image_clock) && name_images(trace, s->clock))
+		return pem_error__set(error, -ENOMEM, NO_MEMORY);
 	record->clock = s->clock;
 	record->time_ns = time_ns(trace, s->clock);
 	record->event = s->info->event;
@@ -419,15 +500,13 @@ int pem_trace__next(struct pem_trace *trace, struct pem_record *record, struct p
 	}
 	if (s->info->sets_context &&
 	    PEM_UNLIKELY(pem_context_table__learn(trace->context, s->info, record)))
-		return pem_error__set(error, -ENOMEM, "no memory to follow processes");
+		return pem_error__set(error, -ENOMEM, NO_MEMORY);
 	return 1;
 }
 
 int pem_trace__rewind(struct pem_trace *trace)
 {
-	const struct pem_trace_producer *producer;
 	size_t i;
-	int rc = 0;
 
 	for (i = 0; i < trace->stream_count; i++)
 		pem_stream__rewind(&trace->streams[i]);
@@ -437,12 +516,7 @@ int pem_trace__rewind(struct pem_trace *trace)
 	trace->second_clock = trace->info.start_clock;
 	trace->second_ns = 0;
 	pem_context_table__reset(trace->context);
-	/* A process that replaced its image is there twice: it begins with the name of the first. */
-	for (i = trace->balances.producer_count; !rc && i-- > 0;) {
-		producer = &trace->balances.producers[i];
-		rc = pem_context_table__set_name(trace->context, producer->pid, producer->name);
-	}
-	return rc;
+	return name_first_images(trace);
 }
 
 /* --- what is known about it --- */

@@ -188,6 +188,70 @@ static void names_processes_as_they_go(void **state)
 	pem_trace__close(trace);
 }
 
+/* What programs recorded tells their names: from the start of each image on, and before its own of the first. */
+static void names_the_images_of_a_process(void **state)
+{
+	struct pem_trace *trace;
+	char text[512];
+	int pass;
+
+	(void)state;
+	snprintf(text, sizeof(text),
+		 "command=a test\nstart_clock=%llu\nclock_hz=%llu\ncomplete=1\n"
+		 "command_process=50\tenv\n",
+		 FIXTURE_START, FIXTURE_HZ);
+	fixture_text(&fixture, ".pem/run", text);
+	snprintf(text, sizeof(text),
+		 "producer\t60\tlater\t%llu\nproducer\t50\tpython3\t%llu\n"
+		 "producer\t60\tfirst\t%llu\nproducer\t50\tbash\t%llu\n"
+		 "producer\t0\tkernel\t0\nend\n",
+		 (unsigned long long)T(40), (unsigned long long)T(30), (unsigned long long)T(20),
+		 (unsigned long long)T(15));
+	fixture_text(&fixture, ".pem/balance", text);
+	packet_new(&packet, PEM_PACKET_USER, 50, 50, PEM_NO_CPU, T(0));
+	packet_simple(&packet, T(10), 1);
+	packet_simple(&packet, T(20), 1);
+	packet_simple(&packet, T(35), 1);
+	packet_simple(&packet, T(45), 1);
+	packet_write(&packet, &fixture, "u_50_0");
+	trace = open_trace();
+	for (pass = 0; pass < 2; pass++) {
+		expect(trace, 10, EVENT_SIMPLE, 50, 50);
+		assert_string_equal(pem_trace__process_name(trace, 50), "env");
+		assert_string_equal(pem_trace__process_name(trace, 60), "first");
+		expect(trace, 20, EVENT_SIMPLE, 50, 50);
+		assert_string_equal(pem_trace__process_name(trace, 50), "bash");
+		expect(trace, 35, EVENT_SIMPLE, 50, 50);
+		assert_string_equal(pem_trace__process_name(trace, 50), "python3");
+		assert_string_equal(pem_trace__process_name(trace, 60), "first");
+		expect(trace, 45, EVENT_SIMPLE, 50, 50);
+		assert_string_equal(pem_trace__process_name(trace, 60), "later");
+		assert_int_equal(pem_trace__rewind(trace), 0);
+	}
+	pem_trace__close(trace);
+}
+
+/* A producer knows 15 letters of its name; an exec in the kernel told all. */
+static void a_cut_name_does_not_replace_it_whole(void **state)
+{
+	struct pem_trace *trace;
+	char text[128];
+
+	(void)state;
+	snprintf(text, sizeof(text), "producer\t50\ta-program-of-lo\t%llu\nend\n",
+		 (unsigned long long)T(20));
+	fixture_text(&fixture, ".pem/balance", text);
+	packet_new(&packet, PEM_PACKET_KERNEL, 0, 0, 0, T(0));
+	packet_exec(&packet, T(10), 50, "/bin/a-program-of-long-name");
+	packet_exec(&packet, T(30), 60, "x");
+	packet_write(&packet, &fixture, "k_0");
+	trace = open_trace();
+	expect(trace, 10, EVENT_EXEC, 50, 0);
+	expect(trace, 30, EVENT_EXEC, 50, 0);
+	assert_string_equal(pem_trace__process_name(trace, 50), "a-program-of-long-name");
+	pem_trace__close(trace);
+}
+
 static void follows_thousands_of_processes(void **state)
 {
 	struct pem_trace *trace;
@@ -223,6 +287,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(learns_from_what_only_the_running_process_raises,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(names_processes_as_they_go, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(names_the_images_of_a_process, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_cut_name_does_not_replace_it_whole, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(follows_thousands_of_processes, set_up, tear_down),
 	};
 

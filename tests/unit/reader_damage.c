@@ -419,6 +419,7 @@ static void says_what_is_wrong_with_what_a_trace_says(void **state)
 		"event\t00000104\t5\t5\t0\t0\nend\n", /* of no producer */
 		"producer\t1\nend\n",
 		"producer\tx\tname\nend\n",
+		"producer\t1\tname\tx\nend\n",
 		"producer\t1\tname\nevent\t00000999\t5\t5\t0\t0\nend\n", /* of no event */
 		"producer\t1\tname\nevent\t104\t5\t5\t0\t0\nend\n",
 		"producer\t1\tname\nevent\t00000104\t5\t5\t0\nend\n",

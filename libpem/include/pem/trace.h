@@ -44,6 +44,7 @@ struct pem_trace_producer {
 	uint32_t pid; /* 0: the kernel or the recorder */
 	char name[PEM_NAME_BYTES];
 	struct pem_balance balance;
+	uint64_t start_clock; /* when it began to record, from which it has this name; 0: unknown */
 };
 
 /* What one kind of observation cost, by calibration on the recording machine. */
@@ -53,7 +54,7 @@ struct pem_trace_cost {
 	uint64_t count;
 };
 
-/* One source that was asked for and could not run. */
+/* What was asked for and could not be had, all of a source or some of its events. */
 struct pem_trace_gap {
 	char source[24];
 	char reason[232];
@@ -76,6 +77,10 @@ struct pem_trace_info {
 	struct pem_trace_cost costs[16];
 	uint32_t gap_count;
 	struct pem_trace_gap gaps[16];
+	uint32_t command_pid; /* 0: no command was run */
+	char command_name[64]; /* what it is called at first */
+	/* Names, parted by spaces, of events logged only because they tell whose the kernel's records are. */
+	char context_events[256];
 };
 
 /*
