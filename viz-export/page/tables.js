@@ -53,7 +53,7 @@ function showNotices(raw) {
 		notices.push(`${Format.count(raw.phases.unmatched)} phases ended without having begun.`);
 	const list = make("ul", {}, ...notices.map(text => make("li", { text })));
 	for (const gap of raw.gaps)
-		list.append(make("li", {}, make("strong", { text: gap.source }), document.createTextNode(` could not run: ${gap.reason}`)));
+		list.append(make("li", {}, make("strong", { text: gap.source }), document.createTextNode(`, not recorded: ${gap.reason}`)));
 	if (list.childNodes.length)
 		find("#notices").append(list);
 }
