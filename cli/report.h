@@ -24,11 +24,13 @@ struct report_event {
 	uint64_t
 		total; /* the sum, or the last value (a counter's: summed over what it was counted of) */
 	double total_f; /* of a floating field */
+	uint64_t summed; /* how many values the sum is of */
 };
 
 struct report_process {
 	uint32_t pid;
-	uint32_t nameless; /* 1: one of its threads is that of records of no thread, such as counters */
+	uint32_t
+		nameless; /* 1: one of its threads is that of records of no thread, such as counters */
 	uint32_t threads; /* how many; first_thread and last_thread are indexes if there is one */
 	uint32_t first_thread, last_thread;
 	char name[PEM_NAME_BYTES];
@@ -92,6 +94,8 @@ int report__collect(struct report *report, const char *directory);
 void report__free(struct report *report);
 /* Why the trace does not balance, or "" if it does. */
 const char *report__verdict(const struct report *report);
+/* Was the event recorded only because it tells whose the kernel's records are? */
+bool report__is_context(const struct report *report, const struct report_event *event);
 /* Events in decreasing count, as indexes; the caller frees it. */
 size_t *report__order(const struct report *report);
 

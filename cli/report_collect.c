@@ -31,15 +31,23 @@ static unsigned int layer_of(const struct pem_event *event)
 	return i;
 }
 
-/* A size adds up; a value is what it was last. */
+/* Is the value an amount moved each time, rather than a state of something? */
+static bool is_amount(const struct pem_event *event, int field)
+{
+	return event->meaning != PEM_MEANS_COUNTER && event->meaning != PEM_MEANS_GAUGE &&
+	       event->meaning != PEM_MEANS_SAMPLE &&
+	       strcmp(event->fields[field].unit, "bytes") == 0;
+}
+
+/* A size adds up, and so do bytes moved; another value is what it was last. */
 static void choose_value(struct report_event *e)
 {
 	int size = pem_event__field_by_role(e->event, PEM_ROLE_SIZE);
 	int value = pem_event__field_by_role(e->event, PEM_ROLE_VALUE);
 
-	if (size >= 0) {
+	if (size >= 0 || (value >= 0 && is_amount(e->event, value))) {
 		e->value = VALUE_SUM;
-		e->field = size;
+		e->field = size >= 0 ? size : value;
 	} else if (value >= 0) {
 		e->value = VALUE_LAST;
 		e->field = value;
@@ -151,7 +159,9 @@ static int count_value(struct report *report, struct counting *c, uint32_t event
 	if (e->value == VALUE_LAST) {
 		e->total = pem_record__u64(record, (unsigned int)e->field);
 		e->total_f = pem_record__f64(record, (unsigned int)e->field);
-	} else {
+	} else if (pem_record__f64(record, (unsigned int)e->field) >= 0) {
+		/* A negative size is the sign of a failure. */
+		e->summed++;
 		e->total += pem_record__u64(record, (unsigned int)e->field);
 		e->total_f += pem_record__f64(record, (unsigned int)e->field);
 	}
@@ -344,6 +354,17 @@ int report__collect(struct report *report, const char *directory)
 	if (rc < 0)
 		return cli_error(CLI_FAILED, "reading %s failed: %s", directory, strerror(-rc));
 	return CLI_DONE;
+}
+
+bool report__is_context(const struct report *report, const struct report_event *event)
+{
+	const char *name = event->event->name, *at = report->info->context_events;
+	size_t bytes = strlen(name);
+
+	for (; *at != '\0'; at += strcspn(at, " "), at += *at == ' ')
+		if (strcspn(at, " ") == bytes && strncmp(at, name, bytes) == 0)
+			return true;
+	return false;
 }
 
 void report__free(struct report *report)

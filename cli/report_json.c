@@ -133,6 +133,8 @@ static void add_value(struct json_object *object, const struct report_event *e)
 		json_object_object_add(object, key, json_object_new_int64((int64_t)e->total));
 	else
 		cli_json__count(object, key, e->total);
+	if (e->value == VALUE_SUM && e->summed != 0)
+		cli_json__real(object, "mean", e->total_f / (double)e->summed);
 }
 
 static struct json_object *per_event_json(const struct report *r)
@@ -153,6 +155,8 @@ static struct json_object *per_event_json(const struct report *r)
 		cli_json__count(entry, "count", e->count);
 		add_rate(entry, r, e->count);
 		add_value(entry, e);
+		if (report__is_context(r, e))
+			cli_json__flag(entry, "context", true);
 		json_object_object_add(entry, "balance", balance_json(&e->balance));
 		json_object_array_add(array, entry);
 	}

@@ -57,6 +57,20 @@ static void print_head(const struct report *r, const char *directory)
 
 /* --- events --- */
 
+/* In all so much, and on average so much. */
+static const char *sum_words(const struct report_event *e, const struct pem_field *field)
+{
+	double mean = e->total_f / (double)e->summed;
+
+	if (e->summed == 0)
+		return "";
+	if (field->type == PEM_TYPE_FLOAT32 || field->type == PEM_TYPE_FLOAT64)
+		return cli_format("in all %s %.20s, mean %s", cli_decimal(e->total_f), field->unit,
+				  cli_decimal(mean));
+	return cli_format("in all %.60s, mean %.60s", cli_quantity(e->total, field->unit),
+			  cli_quantity((uint64_t)(mean + 0.5), field->unit));
+}
+
 static const char *value_words(const struct report_event *e)
 {
 	const struct pem_field *field;
@@ -65,12 +79,12 @@ static const char *value_words(const struct report_event *e)
 	if (e->value == VALUE_NONE || e->count == 0)
 		return "";
 	field = &e->event->fields[e->field];
-	word = e->value == VALUE_SUM                    ? "in all"
-	       : e->event->meaning == PEM_MEANS_COUNTER ? "reached"
-							: "last";
-	if (e->value == VALUE_LAST && pem_field__label(field, e->total) != NULL)
+	if (e->value == VALUE_SUM)
+		return sum_words(e, field);
+	word = e->event->meaning == PEM_MEANS_COUNTER ? "reached" : "last";
+	if (pem_field__label(field, e->total) != NULL)
 		return cli_format("%s %.60s", word, pem_field__label(field, e->total));
-	if (field->base == 16 && e->value == VALUE_LAST)
+	if (field->base == 16)
 		return cli_format("%s 0x%llx", word, (unsigned long long)e->total);
 	if (field->type == PEM_TYPE_FLOAT32 || field->type == PEM_TYPE_FLOAT64)
 		return cli_format("%s %s %.20s", word, cli_decimal(e->total_f), field->unit);
@@ -97,6 +111,27 @@ static void event_columns(struct cli_table *table)
 	cli_table__column(table, "VALUE", CLI_LEFT);
 }
 
+/* Those of the context's events that there are, which nobody asked for. */
+static void print_context_events(const struct report *r)
+{
+	char text[512] = "";
+	size_t i, used = 0, count = 0;
+
+	for (i = 0; i < r->event_count && used < sizeof(text); i++) {
+		if (!report__is_context(r, &r->events[i]) || r->events[i].count == 0)
+			continue;
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s",
+					 count++ ? ", " : "", r->events[i].event->name);
+	}
+	if (count == 0)
+		return;
+	cli_wrap(stdout,
+		 cli_format("Not asked for, but recorded to tell whose the kernel's records are: "
+			    "%.500s",
+			    text),
+		 0, 0, cli_width(stdout));
+}
+
 static void print_layers(const struct report *r, const size_t *order, bool with_events)
 {
 	struct cli_table *table = cli_table__new(stdout);
@@ -117,6 +152,7 @@ static void print_layers(const struct report *r, const size_t *order, bool with_
 	}
 	heading("Events by layer");
 	cli_table__print(table);
+	print_context_events(r);
 }
 
 static void print_events(const struct report *r, const size_t *order)
@@ -129,6 +165,7 @@ static void print_events(const struct report *r, const size_t *order)
 		event_row(r, &r->events[order[i]], "", table);
 	heading("Events");
 	cli_table__print(table);
+	print_context_events(r);
 }
 
 /* --- processes and threads --- */
@@ -158,9 +195,12 @@ static const char *pid_words(uint32_t pid)
 	return pid != 0 ? cli_format("%u", pid) : "?";
 }
 
+/* Of no name are those outside of what was recorded, and what ran where nobody knows who did. */
 static const char *process_name(const struct report_process *process)
 {
-	return process->pid != 0 ? process->name : "(unknown)";
+	if (process->pid == 0)
+		return "(idle or unknown)";
+	return process->name[0] != '\0' ? process->name : "(outside)";
 }
 
 static int more_events(const void *a, const void *b)

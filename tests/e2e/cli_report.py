@@ -3,6 +3,7 @@
 import glob
 import json
 import os
+import re
 import shutil
 
 from tap import PEM, equal, need, run, run_all, skip, test, tmp
@@ -100,6 +101,40 @@ def sizes_add_up():
     malloc = event(r, "APP::Libc::Malloc")
     assert malloc["sum"] > 123456780, malloc
     equal((malloc["field"], malloc["unit"]), ("size", "bytes"), "field and unit")
+
+
+@test
+def bytes_moved_add_up():
+    "reads and writes show what they moved in all and on average; one that fails moved nothing"
+    rc, trace, err = record(["python3", "-c", "import ctypes; c = ctypes.CDLL(None); "
+                             "[c.write(1, b'x' * 1000, 1000) for i in range(30)]; c.write(-1, b'x', 1)"],
+                            "-e", "APP::File::WriteEnd")
+    equal(rc, 0, err)
+    _, r, _ = report(trace)
+    end = event(r, "APP::File::WriteEnd")
+    equal((end["count"], end["unit"], end["sum"]), (31, "bytes", 30000), "writes")
+    equal(end["mean"], 1000, "mean")
+    _, out, _ = run([PEM, "report", trace])
+    assert re.search(r"WriteEnd +31 .* in all 29.3 KiB, mean 1,?000 B", out), out
+
+
+@test
+def counters_are_the_commands():
+    "what nobody but the counters recorded is the command's, by its pid and name"
+    available("HW::Software::TaskClock")
+    _, trace, _ = record(["/bin/echo", "hello"], "-e", "HW::Software::TaskClock")
+    _, r, _ = report(trace)
+    equal([p["name"] for p in r["processes"]], ["echo"], "processes")
+    rc, out, _ = run([PEM, "report", trace])
+    assert "(outside)" not in out and re.search(r"^ *%d  echo " % r["processes"][0]["pid"], out, re.M), out
+
+
+@test
+def a_process_is_called_what_it_became():
+    "after exec a process has its new name, also where no kernel event tells of it"
+    _, trace, err = record(["bash", "-c", "exec python3 -c pass"], "-e", "APP::Libc::Malloc")
+    _, r, _ = report(trace)
+    equal([p["name"] for p in r["processes"]], ["python3"], err)
 
 
 @test

@@ -46,6 +46,27 @@ def a_tree_is_observed_and_nothing_else():
     assert r["events"]["delivered"] - own < 100, "records outside the tree: %r" % r["processes"]
 
 
+@test
+def kernel_events_alone_are_their_processes():
+    "recorded with nothing that names processes, system calls are still those of the programs that made them"
+    here()
+    trace, r = record("-e", "OS::Syscall::Enter", "--", "sh", "-c", TWICE)
+    counts = {}
+    for p in r["processes"]:
+        counts.setdefault(p["name"], []).append(p["count"])
+    equal(len(counts.pop("dd")), 2, "processes called dd")
+    equal(len(counts.pop("sh")), 1, "processes called sh")
+    assert sum(map(sum, counts.values())) < 100, counts
+    told = {e["name"] for e in r["per_event"] if e.get("context")}
+    equal(told, {"OS::Process::Exec", "OS::Process::Exit", "OS::Process::Fork", "OS::Sched::Switch"}, "context")
+    rc, out, err = run([PEM, "report", trace])
+    equal((rc, err), (0, ""), "report")
+    assert "Not asked for, but recorded to tell whose" in out, out
+    rc, out, err = run([PEM, "report", "--by", "process", trace])
+    rows = out.split("PROCESS")[1].split("\n\n")[0].splitlines()[1:]
+    equal([row for row in rows if row.split()[1][0].isdigit()], [], "rows without a name")
+
+
 def rows_of(trace, *names):
     """The trace's records of these events, in order of time."""
     table = os.path.join(tmp(), "trace.csv")
