@@ -88,6 +88,16 @@ static int check_specs(struct check *c, char **paths, int count)
 	return cli_codegen__exec(&c->words);
 }
 
+static int unknown(const struct cli_verb *verb, const char *word)
+{
+	static const char *const words[] = {"check", "import"};
+	const char *near = cli_nearest(word, words, 2);
+
+	return cli_usage_error(verb, "pem spec can't '%s'; %s%s%s", word,
+			       near != NULL ? "did you mean '" : "it can check and import",
+			       near != NULL ? near : "", near != NULL ? "'?" : "");
+}
+
 static int run(const struct cli_verb *verb, int argc, char **argv)
 {
 	struct check c = {.json = false};
@@ -112,8 +122,7 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 	if (optind == argc)
 		status = cli_usage_error(verb, "what about specs? There is: check, import");
 	else if (strcmp(argv[optind], "check") != 0)
-		status = cli_usage_error(verb, "pem spec can't '%s'; it can check and import",
-					 argv[optind]);
+		status = unknown(verb, argv[optind]);
 	else if (optind + 1 == argc)
 		status = cli_usage_error(verb, "no spec given");
 	else
@@ -127,7 +136,7 @@ const struct cli_verb cli_spec = {
 	.name = "spec",
 	.summary = "check an event spec, or import one",
 	.usage = "spec check [--against OLD] [--strict] [--json] FILE|FOLDER...\n"
-		 "spec import --tracepoint GLOB | --usdt BINARY [-o FILE]\n"
+		 "spec import --tracepoint GLOB[,GLOB]... | --usdt BINARY [-o FILE]\n"
 		 "spec import --lttng PROVIDER | --pfm GLOB [-o FILE]",
 	.text = "Checks event specs and writes nothing: against the schema, for what no schema can "
 		"say (names that "

@@ -40,9 +40,13 @@ static const struct {
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
 static const struct cli_option options[] = {
-	{OPT_TRACEPOINT, "tracepoint", "GLOB",
-	 "Kernel tracepoints, such as 'sched:*'. Needs root."},
-	{OPT_USDT, "usdt", "BINARY", "Static probes (systemtap-sdt) of a program or library."},
+	{OPT_TRACEPOINT, "tracepoint", "GLOB[,GLOB]...",
+	 "Kernel tracepoints, such as 'sched:*', but those that pem has already only by their "
+	 "whole name. Needs root, and to be recorded the spec is built into pem: put it into "
+	 "spec/os and run make."},
+	{OPT_USDT, "usdt", "BINARY",
+	 "Static probes (systemtap-sdt) of a program or library. They are described only: "
+	 "pem does not record them yet."},
 	{OPT_PFM, "pfm", "GLOB",
 	 "Counters that libpfm4 names, such as 'perf::*FAULT*', of any processor."},
 	{OPT_LTTNG, "lttng", "PROVIDER",
@@ -54,8 +58,9 @@ static const struct cli_option options[] = {
 static const struct cli_verb verb = {
 	.name = "spec import",
 	.summary = "a spec to edit, from what this machine has",
-	.usage = "spec import --tracepoint GLOB [-o FILE]\n"
+	.usage = "spec import --tracepoint GLOB[,GLOB]... [-o FILE]\n"
 		 "spec import --usdt BINARY [-o FILE]\n"
+		 "spec import --lttng PROVIDER [-o FILE]\n"
 		 "spec import --pfm GLOB [-o FILE]",
 	.text = "Prints a spec with the events that this machine has, with their fields and types. "
 		"It is "

@@ -27,6 +27,8 @@ int cli_import_pfm(const char *pattern, FILE *out);
 /* `pem spec import ...`; argv[0] is "import". Returns a status. */
 int cli_spec_import(int argc, char **argv);
 
+struct pem_model;
+
 /* Names taken so far, so that two different things never get the same one. */
 struct import_names {
 	char **names;
@@ -38,6 +40,17 @@ void import_names__free(struct import_names *names);
 int import_take(struct import_names *names, const char *name);
 /* Put a number behind name if it is not free, and take it. 0 or -ENOMEM. */
 int import_unique_name(char *name, size_t bytes, struct import_names *names);
+
+/* Is a tracepoint, SYSTEM:EVENT, among patterns that commas part? NAMED: by one without wildcards. */
+enum import_match { IMPORT_NO_MATCH, IMPORT_MATCHED, IMPORT_NAMED };
+enum import_match import_select__match(const char *patterns, const char *name);
+/* The catalogue's event that has this tracepoint, or NULL. */
+const char *import_select__known(const struct pem_model *catalogue, const char *tracepoint);
+/* Take the names of the catalogue's other events, so that no import gets one. 0 or -ENOMEM. */
+int import_select__take_names(const struct pem_model *catalogue, const char *patterns,
+			      struct import_names *names);
+/* Print, as comments, members of kernel structures: "struct NAME", a tab, the declaration. Sorts them. */
+void import_put_members(FILE *out, struct import_names *members);
 
 /* text as a name of a spec: words joined in CamelCase, or lowerCamelCase; of letters and digits only. */
 void import_camel(char *name, size_t bytes, const char *text, bool upper_first);

@@ -330,6 +330,65 @@ bool import_tracepoint__from(const struct import_tracepoint *tp, const char *fie
 	return only != NULL && (size_t)snprintf(text, bytes, "%s->%s", only->name, field) < bytes;
 }
 
+/* The type of a member, also of one in a structure without name; 0: there is none. */
+static __u32 member_type(const struct btf *btf, const struct btf_type *t, const char *name,
+			 int depth)
+{
+	const struct btf_member *m = btf_members(t);
+	const struct btf_type *inner;
+	__u32 i, id = 0;
+
+	for (i = 0; i < btf_vlen(t) && id == 0; i++) {
+		const char *member = btf__name_by_offset(btf, m[i].name_off);
+
+		inner = plain(btf, m[i].type);
+		if (member != NULL && strcmp(member, name) == 0)
+			id = m[i].type;
+		else if (m[i].name_off == 0 && inner != NULL && btf_is_composite(inner) &&
+			 depth < DEPTH_MAX)
+			id = member_type(btf, inner, name, depth + 1);
+	}
+	return id;
+}
+
+bool import_tracepoint__member(const struct import_tracepoint *tp, const char *from,
+			       char *structure, size_t structure_bytes, char *member,
+			       size_t member_bytes)
+{
+	const char *arrow = strstr(from, "->");
+	struct argument as_argument = {0};
+	const struct btf_type *t, *element;
+	size_t i, n;
+
+	for (i = 0; arrow != NULL && i < tp->count; i++)
+		if (strncmp(tp->arguments[i].name, from, (size_t)(arrow - from)) == 0 &&
+		    tp->arguments[i].name[arrow - from] == '\0')
+			break;
+	if (arrow == NULL || i == tp->count)
+		return false;
+	t = plain(tp->btf, tp->arguments[i].type);
+	t = t != NULL && btf_is_ptr(t) ? plain(tp->btf, t->type) : NULL;
+	if (t == NULL || !btf_is_composite(t))
+		return false;
+	snprintf(structure, structure_bytes, "%s %s", btf_is_struct(t) ? "struct" : "union",
+		 btf__name_by_offset(tp->btf, t->name_off));
+	as_argument.name = arrow + 2;
+	as_argument.type = member_type(tp->btf, t, arrow + 2, 0);
+	t = plain(tp->btf, as_argument.type);
+	if (t == NULL || !btf_is_array(t))
+		return t != NULL && declare(tp, &as_argument, member, member_bytes);
+	n = btf_array(t)->nelems;
+	as_argument.type = btf_array(t)->type;
+	element = plain(tp->btf, as_argument.type);
+	if (element != NULL && btf_is_int(element) && element->size == 1)
+		return (size_t)snprintf(member, member_bytes, "char %s[%zu]", arrow + 2, n) <
+		       member_bytes;
+	if (!declare(tp, &as_argument, member, member_bytes))
+		return false;
+	i = strlen(member);
+	return (size_t)snprintf(member + i, member_bytes - i, "[%zu]", n) < member_bytes - i;
+}
+
 static bool find_enumerator(const struct btf *btf, const struct btf_type *t, const char *name,
 			    long long *value)
 {

@@ -34,4 +34,12 @@ enum import_shape { IMPORT_INTEGER, IMPORT_ADDRESS, IMPORT_STRING, IMPORT_ARRAY 
 bool import_tracepoint__from(const struct import_tracepoint *tp, const char *field,
 			     enum import_shape shape, size_t size, char *text, size_t bytes);
 
+/*
+ * What C must know to follow such an expression: the structure of "argument->member", and the member's declaration.
+ * false: it follows none, or one that C can't declare.
+ */
+bool import_tracepoint__member(const struct import_tracepoint *tp, const char *from,
+			       char *structure, size_t structure_bytes, char *member,
+			       size_t member_bytes);
+
 #endif

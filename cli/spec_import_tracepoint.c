@@ -9,16 +9,18 @@
 #include "spec_import_btf.h"
 #include "spec_import_labels.h"
 
+#include <pem/model.h>
+
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 
 #define STRING_MAX 64 /* of a string whose length the kernel decides at run time */
 #define ELEMENTS_MAX 4096
+#define TRACEPOINTS_MAX 1000u /* more make a spec that is too large, after a second's work */
 
 static const char *const folders[] = {"/sys/kernel/tracing/events",
 				      "/sys/kernel/debug/tracing/events"};
@@ -35,7 +37,11 @@ struct import {
 	struct import_btf *btf;
 	struct import_names names;
 	struct import_sets sets;
-	size_t events, without; /* written; left out */
+	struct pem_model *catalogue;
+	struct import_names members; /* of kernel structures, that expressions follow */
+	const char *patterns;
+	size_t events, known, without; /* written; in the catalogue; without arguments */
+	const char *known_as; /* the first of those in the catalogue */
 	char **systems;
 	size_t system_count, system_capacity;
 	char provider[IMPORT_PROVIDER_BYTES];
@@ -184,6 +190,20 @@ static int attributes(struct import *in, const struct field *field, const char *
 	return 1;
 }
 
+/* Note the member that an expression follows. 0 or -ENOMEM. */
+static int note_member(struct import *in, const struct import_tracepoint *tp, const char *from)
+{
+	char structure[80], member[200], text[300];
+	int rc;
+
+	if (!import_tracepoint__member(tp, from, structure, sizeof(structure), member,
+				       sizeof(member)))
+		return 0;
+	snprintf(text, sizeof(text), "%s\t%s", structure, member);
+	rc = import_take(&in->members, text);
+	return rc < 0 ? rc : 0;
+}
+
 static int put_field(struct import *in, const struct import_tracepoint *tp,
 		     const struct field *field, const char *print, struct import_names *taken)
 {
@@ -207,7 +227,9 @@ static int put_field(struct import *in, const struct import_tracepoint *tp,
 			field->name, type, field->type, field->is_array ? "[]" : "");
 		return 0;
 	}
-	rc = import_field_name(name, sizeof(name), field->name, taken);
+	rc = note_member(in, tp, from);
+	if (rc == 0)
+		rc = import_field_name(name, sizeof(name), field->name, taken);
 	if (rc == 0)
 		fprintf(in->out, "      <field name='%s' %s from='%s'/>\n", name, type, from);
 	return rc;
@@ -250,12 +272,37 @@ static int put_event(struct import *in, const char *system, const char *event, F
 	return rc;
 }
 
+/* Is it in the catalogue? Then that is said, and true: it is left out, unless it was asked for by its name. */
+static bool is_known(struct import *in, const char *system, const char *event)
+{
+	char tracepoint[256];
+	const char *known;
+	bool named;
+
+	snprintf(tracepoint, sizeof(tracepoint), "%s:%s", system, event);
+	known = import_select__known(in->catalogue, tracepoint);
+	if (known == NULL)
+		return false;
+	named = import_select__match(in->patterns, tracepoint) == IMPORT_NAMED;
+	import_put_comment(in->out, "  ", "%s %s: pem has it already, as %s", tracepoint,
+			   named ? "follows" : "is left out", known);
+	if (named)
+		return false;
+	if (in->known++ == 0)
+		in->known_as = known;
+	return true;
+}
+
 static void import_event(struct import *in, const char *system, const char *event)
 {
-	const struct import_tracepoint *tp = import_btf__tracepoint(in->btf, event);
+	const struct import_tracepoint *tp;
 	char path[512];
 	FILE *format;
 	int rc;
+
+	if (is_known(in, system, event))
+		return;
+	tp = import_btf__tracepoint(in->btf, event);
 
 	if (tp == NULL || *import_tracepoint__arguments(tp) == '\0') {
 		import_put_comment(
@@ -319,7 +366,7 @@ static void free_list(char **names, size_t count)
 }
 
 /* Visit each tracepoint that the pattern names. Returns how many. */
-static size_t each(struct import *in, const char *pattern,
+static size_t each(struct import *in,
 		   void (*visit)(struct import *in, const char *system, const char *event))
 {
 	size_t i, k, event_count, count = 0;
@@ -330,7 +377,7 @@ static size_t each(struct import *in, const char *pattern,
 		event_count = list(path, &events);
 		for (k = 0; k < event_count; k++) {
 			snprintf(path, sizeof(path), "%s:%s", in->systems[i], events[k]);
-			if (fnmatch(pattern, path, 0) != 0)
+			if (import_select__match(in->patterns, path) == IMPORT_NO_MATCH)
 				continue;
 			count++;
 			visit(in, in->systems[i], events[k]);
@@ -351,6 +398,17 @@ static void note_system(struct import *in, const char *system, const char *event
 		memcpy(in->provider, provider, sizeof(provider));
 	else if (strcmp(in->provider, provider) != 0)
 		snprintf(in->provider, sizeof(in->provider), "tracepoints");
+}
+
+static int open_catalogue(struct import *in)
+{
+	struct pem_error error = {""};
+
+	in->catalogue = pem_model__new();
+	if (in->catalogue == NULL || pem_model__add_catalogue(in->catalogue, &error) < 0)
+		return cli_error(CLI_FAILED, "cannot read the catalogue: %s",
+				 *error.text != '\0' ? error.text : "no memory");
+	return CLI_DONE;
 }
 
 static int open_kernel(struct import *in)
@@ -383,32 +441,55 @@ static void put_head(struct import *in, const char *pattern, FILE *out)
 	char how[256];
 
 	uname(&kernel);
-	snprintf(how, sizeof(how), "Tracepoints %s of Linux %s.", pattern, kernel.release);
+	snprintf(how, sizeof(how), "Tracepoints %.150s of Linux %s.", pattern, kernel.release);
 	import_begin(out, in->provider, how);
 	import_put_comment(
 		out, "",
 		"Each from='' is guessed from names: compare it with what the tracepoint's "
 		"TP_fast_assign in the kernel's include/trace/events does.");
+	import_put_comment(
+		out, "",
+		"To record these events, put this file into spec/os of pem's source tree "
+		"and run make: kernel programs are compiled from specs there.");
+	import_put_members(out, &in->members);
 }
 
 static int import_all(struct import *in, const char *pattern)
 {
-	if (each(in, pattern, note_system) == 0)
+	size_t count = each(in, note_system);
+
+	if (count > TRACEPOINTS_MAX)
+		return cli_error(
+			CLI_WRONG_INPUT,
+			"'%.150s' names %zu tracepoints: expected at most %u in one spec, such "
+			"as those of one system, 'sched:*'",
+			pattern, count, TRACEPOINTS_MAX);
+	if (count == 0)
 		return cli_error(CLI_WRONG_INPUT,
-				 "no tracepoint is named '%s': ls %s shows the systems, and a "
+				 "no tracepoint is named '%.150s': ls %s shows the systems, and a "
 				 "pattern is SYSTEM:EVENT, such as 'sched:*'",
 				 pattern, in->folder);
-	each(in, pattern, import_event);
+	if (import_select__take_names(in->catalogue, pattern, &in->names) < 0)
+		return cli_error(CLI_FAILED, "no memory");
+	each(in, import_event);
 	if (in->failed)
 		return CLI_FAILED;
+	if (in->events == 0 && in->known > 0)
+		return cli_error(
+			CLI_WRONG_INPUT,
+			"pem has all that can be attached to of '%.150s' already, such as %s: pem "
+			"list shows its events; a tracepoint named without wildcards is "
+			"imported all the same",
+			pattern, in->known_as);
 	if (in->events == 0)
-		return cli_error(CLI_NOT_HERE,
-				 "none of the %zu tracepoints that '%s' names has arguments in the "
-				 "kernel's type information (BTF): %s",
-				 in->without, pattern,
-				 strncmp(pattern, "syscalls", 8) == 0
-					 ? "system calls are seen by 'raw_syscalls:*'"
-					 : "no BPF program can be attached to them");
+		return cli_error(
+			CLI_NOT_HERE,
+			"none of the %zu tracepoints that '%.150s' names has arguments in the "
+			"kernel's type information (BTF): %s",
+			in->without, pattern,
+			strncmp(pattern, "syscalls", 8) == 0
+				? "system calls are seen by 'raw_syscalls:*'"
+				: "no BPF program can be attached to them");
 	return CLI_DONE;
 }
 
@@ -418,11 +499,14 @@ int cli_import_tracepoint(const char *pattern, FILE *out)
 	char *labels = NULL, *events = NULL;
 	size_t label_bytes, event_bytes;
 	struct import in = {.out = open_memstream(&events, &event_bytes),
-			    .sets.out = open_memstream(&labels, &label_bytes)};
+			    .sets.out = open_memstream(&labels, &label_bytes),
+			    .patterns = pattern};
 	int status = CLI_FAILED;
 
 	if (in.out != NULL && in.sets.out != NULL) {
-		status = open_kernel(&in);
+		status = open_catalogue(&in);
+		if (status == CLI_DONE)
+			status = open_kernel(&in);
 		if (status == CLI_DONE)
 			status = import_all(&in, pattern);
 	}
@@ -438,6 +522,8 @@ int cli_import_tracepoint(const char *pattern, FILE *out)
 	import_sets__free(&in.sets);
 	import_btf__free(in.btf);
 	import_names__free(&in.names);
+	import_names__free(&in.members);
+	pem_model__free(in.catalogue);
 	free_list(in.systems, in.system_count);
 	return status;
 }

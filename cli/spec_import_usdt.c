@@ -262,7 +262,9 @@ static int put_probes(FILE *out, const struct probes *all, const char *path)
 			binary);
 	import_provider(provider, all->probes[0].provider);
 	snprintf(how, sizeof(how),
-		 "Static probes of %s. A probe has arguments, but no names for them.", binary);
+		 "Static probes of %s. A probe has arguments, but no names for them. pem does not "
+		 "record such probes yet: this describes them.",
+		 binary);
 	import_begin(out, provider, how);
 	for (i = 0; i < all->count && rc == 0; i++)
 		rc = put_probe(out, &all->probes[i], binary, &names);

@@ -76,6 +76,15 @@ def mistakes_have_line_and_column():
 
 
 @test
+def a_wrong_verb_is_mended():
+    "pem spec with a word that it has not suggests the near one, and says which there are"
+    for word, text in (("chek", "did you mean 'check'?"), ("imprt", "did you mean 'import'?"),
+                       ("frobnicate", "it can check and import")):
+        rc, _, err = run([PEM, "spec", word, "x.xml"])
+        assert rc == 1 and "pem spec can't '%s'; %s" % (word, text) in err, err
+
+
+@test
 def mistakes_as_json():
     "--json prints the same as an array of objects"
     path = write(tmp(), "s.xml", change(("'uint64'", "'uint46'"), (" unit='pieces'", "")))

@@ -35,6 +35,12 @@ def imported(*arguments):
     return path
 
 
+def each_of(system):
+    """A system's tracepoints by their whole names, so that those of the catalogue are imported too."""
+    return ",".join("%s:%s" % (system, name) for name in sorted(os.listdir(os.path.join(EVENTS, system)))
+                    if os.path.isdir(os.path.join(EVENTS, system, name)))
+
+
 def fields(path, event):
     """name -> attributes of an event's fields."""
     found = [e for e in xml.parse(path).getroot().iter("event") if e.get("name") == event]
@@ -64,7 +70,7 @@ def every_system_imports():
     for system in sorted(os.listdir(EVENTS)):
         if not os.path.isdir(os.path.join(EVENTS, system)):
             continue
-        rc, out, err = run([PEM, "spec", "import", "--tracepoint", system + ":*"])
+        rc, out, err = run([PEM, "spec", "import", "--tracepoint", each_of(system)])
         if rc == 2 and "has arguments" in err:
             continue
         equal((rc, err), (0, ""), system)
@@ -86,7 +92,7 @@ def types_are_the_kernels():
     for system in ("sched", "block", "irq", "timer", "kmem"):
         if not os.path.isdir(os.path.join(EVENTS, system)):
             continue
-        for event in xml.parse(imported("--tracepoint", system + ":*")).getroot().iter("event"):
+        for event in xml.parse(imported("--tracepoint", each_of(system))).getroot().iter("event"):
             name = event.find("source").get("name").split(":")[1]
             with open("%s/%s/%s/format" % (EVENTS, system, name)) as f:
                 text = f.read()
@@ -141,6 +147,43 @@ def without_root_it_says_so():
     rc, out, err = run(nobody + [PEM, "spec", "import", "--tracepoint", "sched:*"], cwd="/")
     equal((rc, out), (2, ""), "status and output")
     assert "root" in err, err
+
+
+@test
+def what_pem_has_is_left_out():
+    "a pattern leaves out tracepoints of the catalogue and says as what pem has them; a whole name imports one anyway"
+    here()
+    rc, out, err = run([PEM, "spec", "import", "--tracepoint", "sched:sched_swi*,sched:sched_migrate_task,irq:*"])
+    equal((rc, err), (0, ""), "import")
+    assert "sched:sched_switch is left out: pem has it already, as OS::Sched::Switch" in out, out
+    assert "sched:sched_migrate_task follows: pem has it already, as OS::" in out, out
+    names = re.findall(r"<source [^>]*name='([^']+)'", out)
+    assert "sched:sched_migrate_task" in names and "sched:sched_switch" not in names, names
+    rc, out, err = run([PEM, "spec", "import", "--tracepoint", "sched:sched_swi*"])
+    equal((rc, out), (1, ""), "nothing new")
+    assert "already, such as OS::Sched::Switch: " in err, err
+
+
+@test
+def what_a_build_needs_is_said():
+    "a tracepoint spec says where it goes, and the members of kernel structures that its expressions follow"
+    here()
+    with open(imported("--tracepoint", "sched:sched_migrate_task,sched:sched_switch"), encoding="utf-8") as f:
+        text = f.read()
+    assert "put this file into spec/os of pem's source tree and run make" in text, text
+    members = re.search(r"<!-- struct task_struct \{(.*) \}; -->", text).group(1).split(";")
+    assert " int pid" in members and " char comm[16]" in members, members
+    for name in set(re.findall(r"from='\w+->(\w+)'", text)):
+        assert any(re.search(r"\b%s(\[\d+\])?$" % name, member) for member in members), (name, members)
+
+
+@test
+def too_many_are_refused_at_once():
+    "more tracepoints than a spec can hold are refused with their number"
+    here()
+    rc, out, err = run([PEM, "spec", "import", "--tracepoint", "*:*"])
+    equal((rc, out), (1, ""), "status and output")
+    assert re.search(r"'\*:\*' names \d+ tracepoints: expected at most 1000", err), err
 
 
 PROBES = r"""
