@@ -28,7 +28,9 @@ LLVM_STRIP := $(shell command -v llvm-strip)
 $(BPF_OBJ): kmod/bpf/pem.bpf.c | $(GENERATED)
 	$(call say,BPF,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -c $< -o $@
+	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -c $< -o $@ || { echo 'make: the kernel programs made from spec/os/*.xml do' \
+	  'not compile: a structure or member that a spec names must be declared in a kmod/bpf/types_*.h' \
+	  '(docs/spec-language.md, Adding a spec to this tree)' >&2; exit 1; }
 	$(if $(LLVM_STRIP),$(Q)$(LLVM_STRIP) -g $@)
 
 # --- the module: make kmod [KDIR=folder of the kernel's headers] ---
