@@ -55,8 +55,8 @@ def off_while_nobody_records():
 
 @test
 def importing_starts_no_machinery():
-    "importing the module loads nothing but ctypes, enum and struct beside what Python has"
-    script = ("import __future__, sys, ctypes, enum, struct\nbefore = set(sys.modules)\nimport pem_hard\n"
+    "importing the module loads nothing but collections.abc, ctypes, enum and struct beside what Python has"
+    script = ("import __future__, sys, collections.abc, ctypes, enum, struct\nbefore = set(sys.modules)\nimport pem_hard\n"
               "print(sorted(set(sys.modules) - before))")
     module()
     equal(run([sys.executable, "-c", script], cwd=folder())[1], "['pem_hard']\n", "modules")
@@ -171,7 +171,7 @@ def forks():
 def reloaded_and_twice():
     "a reload, and a second copy of the module, go on recording"
     _, found = recorded(python(
-        "import importlib, shutil, os, sys\nimportlib.reload(pem)\npem.notify_hard_tick(1, 1)\n"
+        "import importlib.util, shutil, os, sys\nimportlib.reload(pem)\npem.notify_hard_tick(1, 1)\n"
         "spec = importlib.util.spec_from_file_location('other', pem.__file__)\n"
         "other = importlib.util.module_from_spec(spec)\nspec.loader.exec_module(other)\nother.notify_hard_tick(2, 2)\n"))
     equal(values(found, "Tick", "who", "number"), [("1", "1"), ("2", "2")], "ticks")

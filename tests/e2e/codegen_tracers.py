@@ -199,7 +199,7 @@ def in_session(commands):
     folder = tmp()
     shell = ["sh", "-c", SESSION, "session", folder, commands]
     rc, out, err = run(["unshare", "-m"] + shell if os.geteuid() == 0 else shell)
-    if rc == 77 or "unshare failed" in err:
+    if rc == 77 or err.startswith("unshare: "):
         skip("root needs a mount namespace for a daemon of its own: " + err.strip())
     if rc == 78:
         skip("the LTTng session daemon does not start here")
