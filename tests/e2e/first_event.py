@@ -61,7 +61,8 @@ def a_change_without_a_version():
     walk(folder, section(1))
     with open(folder + "/bakery.xml", encoding="utf-8") as f:
         text = f.read()
-    os.rename(folder + "/bakery.xml", folder + "/bakery-1.0.xml")
+    os.mkdir(folder + "/released")
+    os.rename(folder + "/bakery.xml", folder + "/released/bakery-1.0.xml")
     more = "      <field name='grams' type='uint32' unit='g' description='weight'/>\n"
     with open(folder + "/bakery.xml", "w", encoding="utf-8") as f:
         f.write(text.replace("    </fields>", more + "    </fields>"))
