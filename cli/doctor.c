@@ -47,6 +47,9 @@ static void print_json(const struct doctor *doctor)
 		cli_json__text(object, "state", state_names[line->state]);
 		cli_json__text(object, "detail", line->detail);
 		cli_json__text(object, "advice", line->advice);
+		if (line->cost_ns > 0)
+			json_object_object_add(object, "cost_ns",
+					       json_object_new_double(line->cost_ns));
 		json_object_array_add(array, object);
 	}
 	cli_json__print(array, stdout, false);
@@ -102,7 +105,9 @@ const struct cli_verb cli_doctor = {
 	.usage = "doctor [--json]",
 	.text = "Looks at what pem builds on: the clock, what the kernel lets you see, counters, "
 		"memory for "
-		"buffers, what is installed. One line each: ok, limited or no, and the next step. "
+		"buffers, what an event costs here, what is installed. One line each: ok, limited "
+		"or no, "
+		"and the next step. "
 		"Nothing is "
 		"changed.",
 	.examples = "pem doctor                  the whole list\n"

@@ -41,6 +41,37 @@ static void check_events(struct doctor *doctor, struct pem_session *session,
 			    here, all, first.text);
 }
 
+/* One line for a kind of cost that libpem has, or could not measure. */
+static void add_cost(struct doctor *doctor, const struct pem_trace_cost *costs, int count,
+		     const char *kind, const char *check, const char *what)
+{
+	size_t line = doctor->count;
+	int i;
+
+	for (i = 0; i < count && strcmp(costs[i].kind, kind) != 0; i++)
+		;
+	if (i == count) {
+		doctor__add(doctor, check, DOCTOR_NO, "what kernel events and BPF say above holds",
+			    "not measured: %s can't be had here", what);
+		return;
+	}
+	doctor__add(doctor, check, DOCTOR_OK, NULL, "%.1f ns for each record of %s",
+		    costs[i].ns_each, what);
+	if (doctor->count > line)
+		doctor->lines[line].cost_ns = costs[i].ns_each;
+}
+
+static void check_costs(struct doctor *doctor, struct pem_session *session)
+{
+	struct pem_trace_cost costs[4];
+	int count = pem_session__costs(session, costs, 4);
+
+	add_cost(doctor, costs, count, "user-log", "stub event cost",
+		 "an event that a program or library raises");
+	add_cost(doctor, costs, count, "kernel-log", "kernel event cost",
+		 "an event of the kernel");
+}
+
 static void check_delivery(struct doctor *doctor)
 {
 	struct pem_session_options options = {.size = sizeof(options)};
@@ -55,6 +86,7 @@ static void check_delivery(struct doctor *doctor)
 	check_events(doctor, session, PEM_SOURCE_TRACEPOINT, "kernel events");
 	check_events(doctor, session, PEM_SOURCE_PERF, "counter events");
 	check_events(doctor, session, PEM_SOURCE_SAMPLE, "sample events");
+	check_costs(doctor, session);
 	pem_session__close(session);
 }
 

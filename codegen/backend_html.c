@@ -253,9 +253,10 @@ static void put_page(FILE *f, const struct reference *reference, const struct re
 		put(f, spec->description);
 		fprintf(f, "</p>\n");
 	}
-	fprintf(f, "<p class=\"soft\">What an event costs on your machine, in nanoseconds, "
-		   "<code>pem doctor</code> measures; whether your machine has it, "
-		   "<code>pem list</code> tells.</p>\n");
+	fprintf(f, "<p class=\"soft\">What a record of an event costs on your machine, in "
+		   "nanoseconds, "
+		   "<code>pem doctor</code> says; whether your machine has the event, "
+		   "<code>pem list</code> does.</p>\n");
 	put_contents(f, page);
 	for (i = 0; i < page->count; i++)
 		put_event(f, reference, page->events[i]);

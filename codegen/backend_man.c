@@ -292,8 +292,9 @@ static void put_page(FILE *f, const struct reference *reference, const struct re
 		fprintf(f, ".PP\n");
 		free(text);
 	}
-	put_text(f, "What an event costs on this machine, in nanoseconds, is what "
-		    "\"pem doctor\" measures; whether this machine has it, \"pem list\" tells.");
+	put_text(f,
+		 "What a record of an event costs on this machine, in nanoseconds, \"pem doctor\" "
+		 "says; whether this machine has the event, \"pem list\" does.");
 	fprintf(f, ".SH EVENTS\n");
 	for (i = 0; i < page->count; i++)
 		put_event(f, reference, page->events[i]);

@@ -231,33 +231,63 @@ static void store_costs(const struct costs *costs)
 	close(fd);
 }
 
-static void add_cost(struct pem_trace_info *info, const char *kind, double ns)
+/* To picoseconds, as the cache has them, so that what was measured and what is remembered are the same. */
+static double rounded(double ns)
 {
-	struct pem_trace_cost *cost = &info->costs[info->cost_count];
+	return (double)(uint64_t)(ns * 1000 + 0.5) / 1000;
+}
 
-	if (ns <= 0 || info->cost_count == PEM_ARRAY_SIZE(info->costs))
-		return;
-	pem_copy_text(cost->kind, sizeof(cost->kind), kind);
-	cost->ns_each = ns;
-	info->cost_count++;
+/* From the cache, or measured now. Of the kernel's only if asked for, since that loads a program into it. */
+static struct costs session_costs(struct pem_session *s, bool kernel)
+{
+	struct costs costs = {0, 0};
+
+	if (!load_costs(&costs) || (kernel && costs.kernel_log_ns <= 0)) {
+		costs.user_log_ns = rounded(user_log_ns());
+		if (kernel)
+			costs.kernel_log_ns = rounded(kernel_log_ns(s));
+		store_costs(&costs);
+	}
+	return costs;
+}
+
+static uint32_t add_cost(struct pem_trace_cost *costs, uint32_t count, uint32_t max,
+			 const char *kind, double ns)
+{
+	if (ns <= 0 || count >= max)
+		return count;
+	memset(&costs[count], 0, sizeof(costs[count]));
+	pem_copy_text(costs[count].kind, sizeof(costs[count].kind), kind);
+	costs[count].ns_each = ns;
+	return count + 1;
 }
 
 void pem_session__calibrate(struct pem_session *s, struct pem_trace_info *info)
 {
-	struct costs costs = {0, 0};
+	const uint32_t max = PEM_ARRAY_SIZE(info->costs);
+	struct costs costs;
 	bool kernel = false;
 	size_t i;
 
 	for (i = 0; i < s->wish_count; i++)
 		kernel |= s->wishes[i].want_log &&
 			  s->wishes[i].event->source_kind == PEM_SOURCE_TRACEPOINT;
-	if (!load_costs(&costs) || (kernel && costs.kernel_log_ns <= 0)) {
-		costs.user_log_ns = user_log_ns();
-		if (kernel)
-			costs.kernel_log_ns = kernel_log_ns(s);
-		store_costs(&costs);
-	}
-	add_cost(info, "user-log", costs.user_log_ns);
+	costs = session_costs(s, kernel);
+	info->cost_count =
+		add_cost(info->costs, info->cost_count, max, "user-log", costs.user_log_ns);
 	if (kernel)
-		add_cost(info, "kernel-log", costs.kernel_log_ns);
+		info->cost_count = add_cost(info->costs, info->cost_count, max, "kernel-log",
+					    costs.kernel_log_ns);
+}
+
+int pem_session__costs(struct pem_session *session, struct pem_trace_cost *out, uint32_t max)
+{
+	struct costs costs;
+	uint32_t count;
+
+	pem_session__lock(session);
+	costs = session_costs(session, true);
+	pem_session__unlock(session);
+	count = add_cost(out, 0, max, "user-log", costs.user_log_ns);
+	return (int)add_cost(out, count, max, "kernel-log", costs.kernel_log_ns);
 }

@@ -255,13 +255,28 @@ def doctor_as_json():
     equal(rc, 0, "status")
     checks = json.loads(out)
     for check in checks:
-        equal(set(check), {"check", "state", "detail", "advice"}, "members")
+        equal(set(check) - {"cost_ns"}, {"check", "state", "detail", "advice"}, "members")
         assert check["state"] in ("ok", "limited", "no") and check["detail"], check
     names = [c["check"] for c in checks]
     for name in ("clock", "BTF", "BPF", "hardware counters", "runtime folder", "exporters", "sources"):
         assert name in names, name
     rc, out, _ = run([PEM, "doctor"])
     equal(rc, 0, "status")
+
+
+@test
+def doctor_says_what_events_cost():
+    "doctor says what an event of a stub and one of the kernel cost here, in words and as a number, where they can be had"
+    env = {"XDG_CACHE_HOME": tmp()}
+    checks = {c["check"]: c for c in json.loads(run([PEM, "doctor", "--json"], env=env)[1])}
+    for check in ("stub event cost", "kernel event cost"):
+        cost = checks[check].get("cost_ns", 0)
+        equal(cost > 0, checks[check]["state"] == "ok", check)
+        assert cost == 0 or "%.1f ns" % cost in checks[check]["detail"], checks[check]
+    equal(checks["stub event cost"]["state"], "ok", "of a stub, which needs no privilege")
+    again = {c["check"]: c for c in json.loads(run([PEM, "doctor", "--json"], env=env)[1])}
+    if checks["kernel event cost"]["state"] == "ok":
+        equal(again["stub event cost"], checks["stub event cost"], "the costs that are remembered")
 
 
 @test

@@ -77,6 +77,14 @@ int pem_session__can_deliver(struct pem_session *session, const struct pem_event
 			     struct pem_error *reason);
 
 /*
+ * What one logged event of each kind costs on this machine, in nanoseconds, as the ledger of a recording counts it:
+ * "user-log" raised by a stub, and "kernel-log" at a tracepoint, which is left out where this user can't have kernel
+ * events. Fills at most max elements of costs, whose counts are 0, and returns how many. Measured once for each boot and
+ * version of pem, which takes some tens of milliseconds, and remembered in the user's cache folder. Blocks on files.
+ */
+int pem_session__costs(struct pem_session *session, struct pem_trace_cost *costs, uint32_t max);
+
+/*
  * Let the session know events of neither the catalogue nor a provider met so far: a model text (format: pem/event.h), as
  * 'pem-codegen --models' makes of specs. They can then be named in sets. origin names the text in errors. Returns
  * events added (those known already, identically, are not), or -EINVAL with error: bad text, or an event that is known and
