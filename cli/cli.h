@@ -221,6 +221,14 @@ int cli_status_of_wait(int wait_status);
  */
 struct pem_trace *cli_trace__open(const char *directory, int *status);
 
+/*
+ * What could not be recorded, as few sentences (gaps.c): false if an earlier gap's sentence tells of gap i; else text is
+ * its sentence, for all gaps that differ from it in one word, a name.
+ */
+bool cli_gap__sentence(const struct pem_trace_info *info, uint32_t i, char *text, size_t bytes);
+/* A sentence if there may be more than a trace tells of; else NULL. */
+const char *cli_gaps__rest(const struct pem_trace_info *info);
+
 /* --- plugins, and what lies beside this program (plugin.c) --- */
 
 /* The folder of this program's file; 0 or -errno. */

@@ -2,7 +2,7 @@
 /*
  * record.c - pem record: runs a command and writes what all layers tell about it to a trace
  */
-#include "cli.h"
+#include "record.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -46,6 +46,7 @@ struct record {
 	bool quiet;
 	struct pem_session_options session;
 	char **command;
+	char program[PATH_MAX]; /* its file */
 };
 
 static int parse_buffer(const struct cli_verb *verb, struct record *r)
@@ -156,38 +157,8 @@ static void discard_folder(const struct record *r)
 		nftw(r->path, remove_entry, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
-static void say_losses(const struct pem_balance *b)
-{
-	uint64_t lost = b->discarded + b->overwritten;
-
-	if (lost == 0)
-		return;
-	cli_say("%s of %s events were lost (%s discarded, %s overwritten): a larger --buffer or "
-		"fewer "
-		"events (-e) would keep them",
-		cli_count(lost), cli_count(b->produced), cli_count(b->discarded),
-		cli_count(b->overwritten));
-}
-
-/* What was asked for and could not be had: once for each reason, which names the first event that it holds for. */
-static void say_gaps(const struct pem_trace_info *info)
-{
-	uint32_t i, j;
-
-	for (i = 0; i < info->gap_count; i++) {
-		const char *reason = info->gaps[i].reason, *why = reason + strcspn(reason, " ");
-
-		for (j = 0; j < i; j++)
-			if (strcmp(info->gaps[j].reason + strcspn(info->gaps[j].reason, " "),
-				   why) == 0)
-				break;
-		if (j == i)
-			cli_say("not recorded: %s events: %s", info->gaps[i].source, reason);
-	}
-}
-
 /* Where the trace is and what is in it, from the trace itself. Status, or CLI_FAILED for one that can't be read. */
-static int summarize(const struct record *r, int status)
+static int summarize(const struct record *r, const struct record_end *end, int status)
 {
 	struct pem_error error = {{0}};
 	struct pem_trace *trace = pem_trace__open(r->path, &error);
@@ -198,8 +169,7 @@ static int summarize(const struct record *r, int status)
 				 "the trace in %s cannot be read back: %s", r->path, error.text);
 	balance = pem_trace__total_balance(trace);
 	if (!r->quiet) {
-		say_gaps(pem_trace__info(trace));
-		say_losses(&balance);
+		record_end__say(end, trace);
 		cli_say("%s events in %s; next: pem report %s", cli_count(balance.delivered),
 			cli_duration(pem_trace__info(trace)->duration_ns), r->path);
 	}
@@ -212,6 +182,8 @@ static int record(struct record *r, struct pem_session *session, struct pem_log 
 {
 	struct pem_run_options run_options = {.size = sizeof(run_options),
 					      .preload_libc = !r->no_libc};
+	const struct record_end end = {session, &r->patterns, r->program,
+				       pem_model__count(pem_session__model(session))};
 	struct cli_run run = {.session = session, .interval_ms = 1000};
 	struct pem_error error = {{0}};
 	int status, rc;
@@ -237,7 +209,7 @@ static int record(struct record *r, struct pem_session *session, struct pem_log 
 		/* The command's own trouble tells more than ours. */
 		status = cli_error(status != 0 ? status : CLI_FAILED, "%s",
 				   *error.text != '\0' ? error.text : strerror(-rc));
-	return summarize(r, status);
+	return summarize(r, &end, status);
 }
 
 static int open_log(struct record *r, struct pem_session *session, struct pem_log **log)
@@ -267,14 +239,13 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 	struct record r = {.session = {.size = sizeof(r.session), .log = cli_log}};
 	struct pem_error error = {{0}};
 	struct pem_session *session = NULL;
-	char program[PATH_MAX];
 	struct pem_log *log;
 	int status;
 
 	r.session.log_arg = &r.quiet;
 	status = parse(verb, &r, argc, argv);
 	if (status == CLI_DONE)
-		status = cli_command__check(r.command[0], program, sizeof(program));
+		status = cli_command__check(r.command[0], r.program, sizeof(r.program));
 	if (status != CLI_DONE)
 		goto end;
 	session = pem_session__open(&r.session, &error);
@@ -282,7 +253,7 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 		status = cli_error(cli_status_of_errno(errno), "%s", error.text);
 		goto end;
 	}
-	status = cli_specs__load(session, program, r.command, r.quiet);
+	status = cli_specs__load(session, r.program, r.command, r.quiet);
 	if (status == CLI_DONE)
 		status = open_log(&r, session, &log);
 	if (status == CLI_DONE)

@@ -462,44 +462,22 @@ static void print_cost(const struct report *r)
 	cli_wrap(stdout, text, 0, 0, cli_width(stdout));
 }
 
-/* What a reason says after the event it names first: many events lack for one reason. */
-static const char *tail(const char *reason)
-{
-	return reason + strcspn(reason, " ");
-}
-
-static bool same_gap(const struct pem_trace_gap *a, const struct pem_trace_gap *b)
-{
-	return strcmp(a->source, b->source) == 0 && strcmp(tail(a->reason), tail(b->reason)) == 0;
-}
-
 static void print_gaps(const struct report *r)
 {
-	const struct pem_trace_gap *gaps = r->info->gaps;
-	uint32_t i, j, count = r->info->gap_count;
+	uint32_t i, count = r->info->gap_count;
+	char text[4096];
 
 	if (count == 0)
 		return;
 	heading("Not recorded");
 	for (i = 0; i < count; i++) {
-		char text[2048];
-		size_t used = 0;
-
-		for (j = 0; j < i && !same_gap(&gaps[j], &gaps[i]); j++)
-			;
-		if (j < i)
+		if (!cli_gap__sentence(r->info, i, text, sizeof(text)))
 			continue;
-		for (j = i; j < count && used < sizeof(text); j++)
-			if (same_gap(&gaps[j], &gaps[i]))
-				used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%.*s",
-							 j != i ? ", " : "",
-							 (int)strcspn(gaps[j].reason, " "),
-							 gaps[j].reason);
-		if (used < sizeof(text))
-			snprintf(text + used, sizeof(text) - used, "%s", tail(gaps[i].reason));
-		printf("%-10s ", gaps[i].source);
+		printf("%-10s ", r->info->gaps[i].source);
 		cli_wrap(stdout, cli_printable(text), 11, 11, cli_width(stdout));
 	}
+	if (cli_gaps__rest(r->info) != NULL)
+		cli_wrap(stdout, cli_gaps__rest(r->info), 0, 0, cli_width(stdout));
 }
 
 void report__print(const struct report *r, const char *directory, enum report_by by)

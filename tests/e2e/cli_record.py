@@ -440,4 +440,40 @@ def a_recorder_after_a_killed_one():
     balanced(trace)
 
 
+@test
+def named_and_not_raised():
+    "a pattern of -e of which nothing was raised is named at the end; one that gave events, or can't be had, is not"
+    rc, _, err = run([PEM, "record", "-o", tmp() + "/t", "-e", "APP::Sqlite::*,Malloc,Phase", "--", "ls", "/"])
+    equal(rc, 0, "status")
+    assert "pem: nothing was raised of 'APP::Sqlite::*' or 'Phase'; " in err, err
+    equal(err.count("\n"), 2, "lines of " + err)
+    rc, _, err = run([PEM, "record", "-o", tmp() + "/t", "-e", "Malloc", "--", "ls", "/"])
+    assert rc == 0 and err.count("\n") == 1, err
+    rc, _, err = run([PEM, "record", "-q", "-o", tmp() + "/t", "-e", "Phase", "--", "false"])
+    equal((rc, err), (1, ""), "-q, and the command's status")
+    rc, _, err = run([PEM, "record", "-o", tmp() + "/t", "--", "true"])
+    assert "nothing was raised" not in err, "nobody named anything: " + err
+
+
+@test
+def gaps_are_grouped():
+    "many events that lack for one reason are one sentence that names all, in record and in report"
+    events = json.loads(run([PEM, "list", "--json"])[1])
+    lacking = [e for e in events if not e["available"] and "no tracepoint" in e["reason"]]
+    if len(lacking) < 2:
+        skip("this kernel has every tracepoint")
+    names = [e["name"] for e in lacking[:8]]
+    trace = tmp() + "/t"
+    rc, _, err = run([PEM, "record", "-o", trace, "-e", ",".join(names), "--", "true"])
+    equal(rc, 0, "status")
+    said = [line for line in err.splitlines() if "not recorded" in line]
+    equal(len(said), 1, "sentences: " + err)
+    _, out, _ = run([PEM, "report", trace])
+    shown = " ".join(out.split("\nNot recorded\n")[1].split())
+    equal(shown.count("no tracepoint"), 1, "sentences of the report: " + shown)
+    for event in lacking[:8]:
+        assert any(source in said[0] and source in shown for source in event["sources"]), (event["name"], said, shown)
+    assert "nothing was raised" not in err, err
+
+
 run_all()

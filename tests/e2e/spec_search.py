@@ -212,6 +212,7 @@ def programs_of_another_spec():
     equal(rc, 0, "status")
     assert "not recorded: stub events: APP::Bakery::Baked in program (process " in err and "other fields" in err and \
         "build the program again" in err, err
+    assert "build" in err.split("100 of 100 events were lost")[1].split("\n")[0] and "--buffer" not in err, err
     found, report = counts(trace)
     equal(found, {}, "events")
     equal([report["events"][k] for k in ("produced", "delivered", "discarded")], [100, 0, 100], "balance")
@@ -247,6 +248,20 @@ def programs_with_another_level():
 
 
 @test
+def programs_of_another_version():
+    "an event of which the program has another version is said at the end of a recording, with the remedy"
+    folder = bakery()
+    write(folder + "/bakery.xml", SPEC.replace("'APP::Bakery::Baked'", "'APP::Bakery::Baked' version='2'"))
+    for word in ("Baked", "APP::Bakery::*", "Bakery@2"):
+        rc, trace, err = record(folder, "-e", word)
+        equal(rc, 0, "status")
+        assert "'%s' is version 2 of APP::Bakery::Baked, but the program has version 1 of it: build it again" % word \
+            in err, err
+        assert "nothing was raised" not in err and err.count("\n") == 2, err
+    equal(counts(record(folder, "-e", "Bakery@2,APP")[1])[0]["APP::Bakery::Baked"], 100, "the program's own version")
+
+
+@test
 def other_events_of_such_a_program():
     "what other providers of that program raise in between is recorded whole"
     folder = bakery()
@@ -262,7 +277,7 @@ def other_events_of_such_a_program():
     rc, _, err = run([PEM, "record", "-o", trace, "-e", "Malloc,Baked", "--", folder + "/program"],
                      env={"PEM_SPEC_PATH": folder + "/new"})
     equal(rc, 0, "status")
-    assert "APP::Bakery::Baked in program" in err, err
+    assert "APP::Bakery::Baked in program" in err and "no buffer would keep them" in err, err
     found, report = counts(trace)
     equal(list(found), ["APP::Libc::Malloc"], "events")
     assert found["APP::Libc::Malloc"] >= 100, found

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT
+/*
+ * record_end.c - what pem record says when the command has ended: what lacks, what was lost, what nobody raised
+ */
+#include "record.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* --- what lacks, or was lost --- */
+
+static void say_gaps(const struct pem_trace_info *info)
+{
+	char text[4096];
+	uint32_t i;
+
+	for (i = 0; i < info->gap_count; i++)
+		if (cli_gap__sentence(info, i, text, sizeof(text)))
+			cli_say("not recorded: %s events: %s", info->gaps[i].source, text);
+	if (cli_gaps__rest(info) != NULL)
+		cli_say("%s", cli_gaps__rest(info));
+}
+
+/* Events of programs that were built with other fields are discarded; a gap starts with the name of such an event. */
+static uint64_t count_misfits(const struct pem_trace *trace)
+{
+	const struct pem_model *model = pem_trace__model(trace);
+	const struct pem_trace_info *info = pem_trace__info(trace);
+	uint64_t lost = 0;
+	size_t i;
+	uint32_t g;
+
+	for (i = 0; i < pem_model__count(model); i++) {
+		const struct pem_event *event = pem_model__event(model, i);
+		size_t n = strlen(event->name);
+
+		for (g = 0; g < info->gap_count; g++)
+			if (strcmp(info->gaps[g].source, "stub") == 0 &&
+			    strncmp(info->gaps[g].reason, event->name, n) == 0 &&
+			    info->gaps[g].reason[n] == ' ')
+				break;
+		if (g < info->gap_count)
+			lost += pem_trace__event_balance(trace, event).discarded;
+	}
+	return lost;
+}
+
+static void say_losses(const struct pem_trace *trace)
+{
+	struct pem_balance b = pem_trace__total_balance(trace);
+	uint64_t lost = b.discarded + b.overwritten, misfits = count_misfits(trace);
+
+	if (lost == 0)
+		return;
+	cli_say("%s of %s events were lost (%s discarded, %s overwritten): %s", cli_count(lost),
+		cli_count(b.produced), cli_count(b.discarded), cli_count(b.overwritten),
+		misfits == lost
+			? "no buffer would keep them, build the program again (see above)"
+			: cli_format(
+				  "a larger --buffer or fewer events (-e) would keep them%s",
+				  misfits == 0
+					  ? ""
+					  : cli_format(", but for %s that need the program built "
+						       "again (see above)",
+						       cli_count(misfits))));
+}
+
+/* --- what was named and not raised --- */
+
+static uint64_t produced(const struct pem_trace *trace, const struct pem_event *event)
+{
+	return pem_trace__event_balance(trace, event).produced;
+}
+
+/* Did the source that an event comes from give anything at all? If not, a gap tells of it. */
+static bool source_gave(const struct pem_trace *trace, const struct pem_event *event)
+{
+	const struct pem_model *model = pem_trace__model(trace);
+	size_t i;
+
+	if (event->source_kind == PEM_SOURCE_STUB)
+		return true;
+	for (i = 0; i < pem_model__count(model); i++)
+		if (pem_model__event(model, i)->source_kind == event->source_kind &&
+		    produced(trace, pem_model__event(model, i)) != 0)
+			return true;
+	return pem_trace__info(trace)->gap_count == 0;
+}
+
+/*
+ * The version of an event that a program's file describes; 0: none, or the very one. A process none of whose events are
+ * wanted leaves nothing behind, so its file is asked: stubs carry their models as text (pem/event.h).
+ */
+static unsigned int version_in_file(const char *path, const struct pem_event *event)
+{
+	const char *line = cli_format("\t%s\t%s\t%s\t%s\t", event->name, event->layer,
+				      event->class_name, event->specifier);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	unsigned int version, found = 0;
+	char *text = MAP_FAILED, *p;
+	struct stat st = {0};
+
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0)
+		text = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (fd >= 0)
+		close(fd);
+	if (text == MAP_FAILED)
+		return 0;
+	for (p = text; p != NULL;) {
+		p = memmem(p, (size_t)(text + st.st_size - p), line, strlen(line));
+		if (p == NULL)
+			break;
+		p += strlen(line);
+		for (version = 0; p < text + st.st_size && *p >= '0' && *p <= '9'; p++)
+			version = version * 10 + (unsigned int)(*p - '0');
+		if (version == event->version) {
+			found = 0;
+			break;
+		}
+		found = version;
+	}
+	munmap(text, (size_t)st.st_size);
+	return found;
+}
+
+/* The version of an event that what was recorded has, if that is another one than was asked for; else 0. */
+static unsigned int other_version(const struct record_end *end, const struct pem_event *event)
+{
+	const struct pem_model *model = pem_session__model(end->session);
+	size_t i;
+
+	if (event->source_kind != PEM_SOURCE_STUB || *event->source_name != '\0')
+		return 0;
+	/* What came after the recording's start came with a program. */
+	for (i = end->known; i < pem_model__count(model); i++)
+		if (strcmp(pem_model__event(model, i)->name, event->name) == 0)
+			return pem_model__event(model, i)->version;
+	return version_in_file(end->program, event);
+}
+
+/* Was nothing raised that a pattern names, though it could have been? Other versions in programs are said here. */
+static bool is_unraised(const struct record_end *end, const struct pem_trace *trace,
+			const char *pattern)
+{
+	const struct pem_model *model = pem_session__model(end->session);
+	bool possible = false, raised = false, said = false;
+	size_t i;
+
+	for (i = 0; i < end->known; i++) {
+		const struct pem_event *event = pem_model__event(model, i);
+		unsigned int version;
+
+		if (pem_event__matches(event, pattern) != 1)
+			continue;
+		if (produced(trace, event) != 0) {
+			raised = true;
+			continue;
+		}
+		version = other_version(end, event);
+		if (version != 0) {
+			cli_say("'%s' is version %u of %s, but the program has version %u of it: "
+				"build it again with the same spec",
+				pattern, event->version, event->name, version);
+			said = true;
+		}
+		if (source_gave(trace, event) &&
+		    pem_session__can_deliver(end->session, event, NULL) == 1)
+			possible = true;
+	}
+	return possible && !raised && !said;
+}
+
+static void say_unraised(const struct record_end *end, const struct pem_trace *trace)
+{
+	char text[1024] = "";
+	size_t i, used = 0;
+
+	for (i = 0; i < end->patterns->count; i++)
+		if (used < sizeof(text) && is_unraised(end, trace, end->patterns->text[i]))
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s'%s'",
+						 used != 0 ? " or " : "", end->patterns->text[i]);
+	if (used != 0)
+		cli_say("nothing was raised of %s; pem list -v tells what raises an event", text);
+}
+
+void record_end__say(const struct record_end *end, const struct pem_trace *trace)
+{
+	say_gaps(pem_trace__info(trace));
+	say_losses(trace);
+	say_unraised(end, trace);
+}
