@@ -210,7 +210,14 @@ const struct cli_verb cli_export = {
 		"a "
 		"plugin, export-NAME.so, in the library folder beside libpem or in the folders of "
 		"PEM_PLUGIN_PATH (parted by colons). Folders that everybody may write to are left "
-		"out.",
+		"out.\n\nCSV has a row per record, and first the columns clock (its cycles), "
+		"time_ns "
+		"(since the trace's start), layer, event, pid, tid, cpu and process; what is "
+		"unknown is empty. Then comes a column for each name that a field of an event in "
+		"the trace has, in which events share fields of one name; a field called like one "
+		"of the first columns is field_NAME, such as field_pid. Numbers are plain, in the "
+		"unit that pem list -v EVENT tells; values with labels are their names, addresses "
+		"and other fields of base 16 are 0x..., a list is its elements parted by blanks.",
 	.examples =
 		"pem export --list           formats there are\n"
 		"pem export --to html pem-trace-sqlite3-1\n"

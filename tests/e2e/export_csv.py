@@ -5,7 +5,7 @@ import json
 import os
 import struct
 
-from tap import PEM, SAN, equal, need, run, run_all, skip, test, tmp
+from tap import PEM, ROOT, SAN, equal, need, run, run_all, skip, test, tmp
 from trace_files import KERNEL, NO_CPU, START, USER, Trace, event_id
 
 MIXED = "APP::Test::Mixed"
@@ -37,6 +37,18 @@ def export(trace, *more):
     equal(rc, 0, "exit status (stderr: %s)" % err)
     with open(out, newline="") as f:
         return list(csv.DictReader(f)), out
+
+
+@test
+def help_tells_the_columns():
+    "export --help and its man page name the first columns, say what a field of such a name is called, and where units are"
+    rc, out, _ = run([PEM, "export", "--help"])
+    equal(rc, 0, "status")
+    with open(ROOT + "/docs/man/pem-export.1", encoding="utf-8") as f:
+        page = f.read()
+    for text in (" ".join(out.split()), page):
+        for word in FIRST + ["field_", "pem list -v", "0x..."]:
+            assert word in text, word
 
 
 @test
