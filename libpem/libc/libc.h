@@ -4,7 +4,9 @@
  *
  * Preloaded into an unmodified program, it stands in front of functions of the C library and raises the events of
  * spec/app/libc.xml, libc_lock.xml and libc_io.xml. Each wrapper calls the next definition in the program's own
- * search order (its own allocator, if it brings one) and changes neither result nor errno. While nobody listens a
+ * search order (its own allocator, if it brings one) and changes neither result nor errno. What an event tells of memory
+ * that the program points to (a path, an iovec, a socket address) is read before the kernel looks at it: a program
+ * that hands in a bad pointer and lives by EFAULT dies while somebody listens to that event. While nobody listens a
  * wrapper costs an indirect call and a load and test for each of its events.
  *
  *	real.c		finding the next definitions; memory for the time before they are found

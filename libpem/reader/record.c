@@ -213,16 +213,19 @@ static size_t append(char *text, size_t bytes, size_t used, const char *format, 
 
 size_t pem_record__words(const struct pem_record *record, unsigned field, char *text, size_t bytes)
 {
-	const struct pem_field *f = &record->event->fields[field];
-	int is_signed = f->type >= PEM_TYPE_INT8 && f->type <= PEM_TYPE_INT64;
-	uint64_t value = is_signed ? (uint64_t)pem_record__i64(record, field)
-				   : pem_record__u64(record, field),
-		 rest = value, bits;
+	const struct pem_field *f;
+	uint64_t value, rest, bits;
 	size_t used = 0;
 	unsigned i;
 
 	if (bytes)
 		*text = 0;
+	if (field >= record->event->field_count)
+		return 0;
+	f = &record->event->fields[field];
+	value = (uint64_t)pem_record__i64(record,
+					  field); /* labels of signed fields are sign-extended */
+	rest = value;
 	for (i = 0; i < f->label_count; i++) {
 		bits = f->labels[i].value;
 		if (bits == value)

@@ -89,12 +89,22 @@ static void a_plain_number_says_nothing(void **state)
 	says(2, 7, "");
 }
 
+static void a_field_that_is_none_says_nothing(void **state)
+{
+	char words[8] = "x";
+
+	(void)state;
+	assert_int_equal(pem_record__words(&record, 1000, words, sizeof(words)), 0);
+	assert_string_equal(words, "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_enum_says_its_name_signed_too),
 		cmocka_unit_test(flags_say_the_names_of_their_bits_and_the_rest),
 		cmocka_unit_test(a_plain_number_says_nothing),
+		cmocka_unit_test(a_field_that_is_none_says_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
