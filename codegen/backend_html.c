@@ -263,20 +263,35 @@ static void put_page(FILE *f, const struct reference *reference, const struct re
 	fprintf(f, "</body>\n</html>\n");
 }
 
+/* What of its fields and sources a reader may look for an event by. */
+static void put_search(FILE *f, const struct pem_spec_event *event)
+{
+	size_t i;
+
+	for (i = 0; i < event->field_count; i++) {
+		put(f, event->fields[i].name);
+		fprintf(f, " ");
+		put(f, event->fields[i].unit);
+		fprintf(f, " ");
+		put(f, event->fields[i].description);
+		fprintf(f, " ");
+	}
+	for (i = 0; i < event->source_count; i++) {
+		put(f, event->sources[i].name);
+		fprintf(f, " ");
+	}
+}
+
 /* A row of the index; data-t is what the filter looks through. */
 static void put_row(FILE *f, const struct reference_page *page, const struct pem_spec_event *event)
 {
-	size_t i;
 
 	fprintf(f, "<li data-t=\"");
 	put(f, event->name);
 	fprintf(f, " ");
 	put(f, event->description);
 	fprintf(f, " %s ", pem_word__level(event->level));
-	for (i = 0; i < event->source_count; i++) {
-		put(f, event->sources[i].name);
-		fprintf(f, " ");
-	}
+	put_search(f, event);
 	fprintf(f, "\"><a class=\"name\" href=\"%s.html#%s\">", page->name, event->specifier);
 	put(f, event->specifier);
 	fprintf(f, "</a><span>");
@@ -309,7 +324,8 @@ static void put_index(FILE *f, const struct reference *reference)
 	put_head(f, "Events of pem", "; script-src 'unsafe-inline'");
 	fprintf(f, "<h1>Events of pem</h1>\n"
 		   "<input id=\"find\" type=\"search\" autofocus autocomplete=\"off\" "
-		   "aria-label=\"Find events\" placeholder=\"Find: fault, perf::CYCLES, lock wait "
+		   "aria-label=\"Find events\" placeholder=\"Find: block I/O, network send, "
+		   "perf::CYCLES "
 		   "...\">\n<p class=\"soft\" id=\"count\" role=\"status\"></p>\n");
 	for (i = 0; i < reference->count; i++) {
 		const struct reference_page *page = &reference->pages[i];

@@ -228,4 +228,23 @@ def index_finds():
         equal([entry["message"] for entry in b.console()], [], "console")
 
 
+@test
+def index_finds_by_meaning():
+    "the index finds events by words in any order and case, in descriptions, fields, units, and sources"
+    if missing():
+        skip("%s is not installed (packages chromium, chromium-driver)" % missing())
+    with tempfile.TemporaryDirectory(prefix="pem-browser-", ignore_cleanup_errors=True) as profile, Browser(profile) as b:
+        names = ("return [...document.querySelectorAll('li[data-t] a')].filter(e => e.offsetParent)"
+                 ".map(e => e.getAttribute('href').replace('.html#', '::'))")
+        for words, wanted in (("block I/O", "os-block::Issue"), ("IO Block", "os-block::Issue"),
+                              ("network send", "os-net::XmitEnd"), ("TCP retransmission", "os-tcp::Retransmit"),
+                              ("sectors", "os-block::Complete"), ("prevTid", "os-sched::Switch"),
+                              ("SCHED_switch", "os-sched::Switch"), ("cache-misses", "hw-hwperf::CacheMisses"),
+                              ("cachemisses", "hw-hwperf::CacheMisses"), ("os::block::issue", "os-block::Issue")):
+            b.open("file://" + HTML + "/index.html")
+            b.keys("#find", words)
+            found = b.script(names)
+            assert wanted in found and len(found) < 300, (words, found)
+
+
 run_all()
