@@ -286,4 +286,22 @@ def other_events_of_such_a_program():
     assert all(",%d," % (1000 + i) in table for i in range(100)), table[:500]
 
 
+@test
+def programs_that_this_build_lacks():
+    "kernel events of specs that pem was built without are all named in one sentence, whatever else is recorded"
+    folder = tmp()
+    event = ("<event name='OS::Mine::%s' description='one'><layerId value='OS'/><classId value='Mine'/><specifier "
+             "value='%s'/><source type='tracepoint' name='sched:sched_wakeup' arguments='struct task_struct *p'/></event>")
+    write(folder + "/mine.xml", "<spec provider='mine' description='mine'>%s</spec>" %
+          "".join(event % (name, name) for name in ("A", "B", "C")))
+    if json.loads(run([PEM, "list", "--json", "OS::Sched::Switch"])[1])[0]["availability"] != "yes":
+        skip("no kernel events can be had here")
+    rc, trace, err = record(folder, "-e", "Mine,Switch", program="true", cwd=folder)
+    equal(rc, 0, "status")
+    said = [line for line in err.splitlines() if "OS::Mine::" in line]
+    assert len(said) == 1 and "OS::Mine::A, OS::Mine::B, OS::Mine::C: this build has no BPF program" in said[0], err
+    out = " ".join(run([PEM, "report", trace])[1].split())
+    assert "OS::Mine::A, OS::Mine::B, OS::Mine::C: this build" in out, out
+
+
 run_all()
