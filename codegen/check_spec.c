@@ -9,14 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A field whose labels were not found has its error, and may have meant these. */
 static int uses(const struct pem_spec_field *fields, size_t count,
-		const struct pem_spec_labels *labels)
+		const struct pem_spec_labels *labels, int resolved)
 {
 	size_t i;
 
 	for (i = 0; i < count; i++) {
 		if (fields[i].labels_name && fields[i].labels_kind == labels->kind &&
-		    !strcmp(fields[i].labels_name, labels->name))
+		    (!strcmp(fields[i].labels_name, labels->name) ||
+		     (resolved && !fields[i].labels)))
 			return 1;
 	}
 	return 0;
@@ -27,11 +29,11 @@ static int is_used(const struct pem_spec *spec, const struct pem_spec_labels *la
 	size_t i;
 
 	for (i = 0; i < spec->event_count; i++) {
-		if (uses(spec->events[i].fields, spec->events[i].field_count, labels))
+		if (uses(spec->events[i].fields, spec->events[i].field_count, labels, 1))
 			return 1;
 	}
 	for (i = 0; i < spec->struct_count; i++) {
-		if (uses(spec->structs[i].fields, spec->structs[i].field_count, labels))
+		if (uses(spec->structs[i].fields, spec->structs[i].field_count, labels, 0))
 			return 1;
 	}
 	return 0;

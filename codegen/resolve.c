@@ -6,6 +6,7 @@
  * predicates know numbers, lists and strings only. Not here: whether what is said makes sense (check.c).
  */
 #include "model.h"
+#include "suggest.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -130,6 +131,26 @@ static void drop_fields(struct pem_spec_event *event)
 	event->field_count = 0;
 }
 
+static void no_labels(struct pem_spec_set *set, const struct pem_spec *spec,
+		      const struct pem_spec_field *field)
+{
+	struct pem_suggestion near = {.meant = field->labels_name};
+	const struct pem_spec_labels *labels;
+	char *meant;
+	size_t i;
+
+	for (i = 0; i < spec->labels_count; i++) {
+		labels = &spec->labels[i];
+		if (labels->name && labels->kind == field->labels_kind)
+			pem_suggestion__try(&near, labels->name, strlen(labels->name));
+	}
+	meant = pem_suggestion__text(&near, "'", "'");
+	pem_spec_set__error(set, spec->path, field->at,
+			    "there is no <%s name='%s'> in this file: expected one%s",
+			    pem_word__label_kind(field->labels_kind), field->labels_name, meant);
+	free(meant);
+}
+
 static void resolve_labels(struct pem_spec_set *set, const struct pem_spec *spec,
 			   struct pem_spec_field *field)
 {
@@ -137,10 +158,7 @@ static void resolve_labels(struct pem_spec_set *set, const struct pem_spec *spec
 		return;
 	field->labels = find_labels(spec, field->labels_name, field->labels_kind);
 	if (!field->labels && !spec->lacks_parts)
-		pem_spec_set__error(set, spec->path, field->at,
-				    "there is no <%s name='%s'> in this file: expected one",
-				    field->labels_kind == PEM_LABELS_ENUM ? "enum" : "flags",
-				    field->labels_name);
+		no_labels(set, spec, field);
 }
 
 static char *with_underscores(const char *name)

@@ -143,6 +143,7 @@ def one_mistake_gives_one_error():
     for body in (
             labels % "<label name='rye' value='one' description='d'/>" + event("A", "B", kind),
             labels.replace("enum", "enun") % "" + event("A", "B", kind),
+            labels % "" + event("A", "B", kind.replace("'Corn'", "'Corm'")),
             event("A", "B", "<fields><field name='1x' type='uint32' description='d'/></fields>"),
             event("A", "B", "<fields><field name='x' type='list' elType='uint8' description='d'/></fields>"),
             event("A", "B", "<meaning value='interval-begn' group='x'/>"),
@@ -175,6 +176,9 @@ def near_words_are_suggested():
             (field.replace("uint32", "double") % "", "or 'struct'"), (field % "colour='red'", "'description'")):
         errors = refuse(spec(event("A", "B", body)))
         assert len(errors) == 1 and errors[0].endswith(text), (body, errors)
+    labels = "<enum name='Corn' description='d'><label name='oat' value='0' description='d'/></enum>"
+    errors = refuse(spec(labels + event("A", "B", field % "enum='corn'")))
+    assert len(errors) == 1 and errors[0].endswith("expected one; did you mean 'Corn'?"), errors
 
 
 @test
