@@ -101,14 +101,14 @@ uint32_t *pem_pool__event_models(const struct pem_ring *ring)
 }
 
 const struct pem_rule *pem_rule__find(const struct pem_session_page *page, uint32_t count,
-				      uint32_t pid, uint32_t event_id)
+				      uint64_t contexts, uint32_t event_id)
 {
 	const struct pem_rule *rule, *any = NULL;
 	uint32_t i;
 
 	for (i = 0; i < count && i < PEM_RULES_MAX; i++) {
 		rule = &page->rules[i];
-		if (rule->pid != 0 && rule->pid != pid)
+		if (rule->context >= PEM_CONTEXTS_MAX || !(contexts >> rule->context & 1))
 			continue;
 		if (rule->event_id == event_id)
 			return rule;
@@ -116,4 +116,24 @@ const struct pem_rule *pem_rule__find(const struct pem_session_page *page, uint3
 			any = rule;
 	}
 	return any;
+}
+
+static bool leads_on(uint32_t from, uint32_t to, uint32_t count)
+{
+	return (to > from && to < count) || to == PEM_TEST_PASS || to == PEM_TEST_FAIL;
+}
+
+bool pem_tests__valid(const struct pem_test *tests, uint32_t count, uint32_t fixed_bytes)
+{
+	uint32_t i;
+
+	if (count > PEM_TESTS_MAX)
+		return false;
+	for (i = 0; i < count; i++) {
+		if (tests[i].end <= sizeof(struct pem_record_header) ||
+		    tests[i].end > fixed_bytes || !leads_on(i, tests[i].on_true, count) ||
+		    !leads_on(i, tests[i].on_false, count))
+			return false;
+	}
+	return true;
 }

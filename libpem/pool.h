@@ -39,9 +39,17 @@ void pem_pool__point(void *mapping, const struct pem_pool_header *layout, struct
  */
 int pem_pool__open_ring(void *mapping, uint64_t bytes, struct pem_ring *ring);
 
-/* The rule of a page's first count that holds for an event in a process, or NULL. */
+/*
+ * The rule of a page's first count that holds for an event, or NULL; bit i of contexts says that the page's context i does
+ * (membership.h).
+ */
 const struct pem_rule *pem_rule__find(const struct pem_session_page *page, uint32_t count,
-				      uint32_t pid, uint32_t event_id);
+				      uint64_t contexts, uint32_t event_id);
+/*
+ * Can these tests of a predicate be evaluated on every record of at least fixed_bytes bytes? Each ends within them, and goes
+ * on to a later one.
+ */
+bool pem_tests__valid(const struct pem_test *tests, uint32_t count, uint32_t fixed_bytes);
 
 /* The ids of the events behind slot indexes: uint32_t[event_capacity] inside the mapping. */
 uint32_t *pem_pool__event_ids(const struct pem_ring *ring);

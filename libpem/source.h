@@ -18,7 +18,11 @@
 struct pem_source_event {
 	const struct pem_event *event;
 	struct pem_context context; /* pid or tid PEM_ANY: the whole target */
-	uint64_t action; /* PEM_ACTION(...): LOG and STAT only */
+	uint64_t action; /* PEM_ACTION(...): LOG, STAT and WIDE only */
+	/* A predicate on its fields, checked by pem_tests__valid; NULL: none. Lives as long as the session. */
+	const struct pem_test *tests;
+	uint32_t test_count;
+	uint32_t wide; /* with WIDE: index of the statistic among the session's wide ones */
 };
 
 /* Where a source puts packets, and what it needs to know of time. */
@@ -39,7 +43,8 @@ struct pem_source;
 
 struct pem_source_config {
 	size_t size;
-	pid_t root; /* observe this process (alive, not yet running) and its descendants; 0: see contexts */
+	pid_t root; /* observe this process (alive) and its descendants to come; 0: see contexts */
+	int whole_machine; /* 1, with root 0: observe whatever runs */
 	const struct pem_source_event *events;
 	size_t event_count;
 	uint32_t buffer_bytes; /* per CPU; 0: the default */
@@ -66,6 +71,11 @@ struct pem_source_ops {
 	int (*read_statistic)(struct pem_source *source, size_t i, struct pem_statistic *value);
 	/* Move what has accumulated to the sink. final: stop first, then all of it. */
 	int (*drain)(struct pem_source *source, const struct pem_source_sink *sink, int final);
+	/*
+	 * Observe one more process and its descendants to come. NULL: the source can't. 0; -ENOTSUP: it was opened for
+	 * contexts, or the whole machine, not for process trees; -ENOSPC.
+	 */
+	int (*add_target)(struct pem_source *source, pid_t pid);
 	/* produced and discarded of config.events[i] so far. */
 	int (*balance)(struct pem_source *source, size_t i, struct pem_balance *balance);
 	void (*close)(struct pem_source *source);

@@ -3,17 +3,72 @@
  * rules.c - publish what a session wants: to its page for processes to come, to the processes that are there
  */
 #include "consumer/session.h"
+#include "membership.h"
 #include "producer/producer.h"
 #include "util.h"
 
 #include <string.h>
 #include <unistd.h>
 
+/*
+ * The page's index of a context, which it gets if it has none: contexts come and stay, so that what a process found about
+ * one keeps its meaning. -1: there are too many.
+ */
+static int find_context(struct pem_session_page *page, const struct pem_context *context,
+			uint32_t pid)
+{
+	struct pem_session_context c = {.flags = pid && context->follow ? PEM_CONTEXT_FOLLOW : 0,
+					.pid = pid,
+					.pid_namespace = pid ? pem_pid_namespace() : 0,
+					.tid = context->tid,
+					.cpu = context->cpu,
+					.in_namespace = context->in_namespace,
+					.cgroup = context->cgroup};
+	uint32_t i;
+
+	memcpy(c.program, context->program, sizeof(c.program));
+	for (i = 0; i < page->context_count; i++) {
+		if (!memcmp(&page->contexts[i], &c, sizeof(c)))
+			return (int)i;
+	}
+	if (i == PEM_CONTEXTS_MAX)
+		return -1;
+	page->contexts[i] = c;
+	page->context_count = i + 1;
+	return (int)i;
+}
+
+/* The page's index of a predicate's tests, shared with rules before; -1: there are too many. */
+static int find_tests(struct pem_session_page *page, const struct pem_predicate *predicate)
+{
+	uint32_t count = predicate->test_count, i;
+
+	for (i = 0; i + count <= page->test_count; i++) {
+		if (!memcmp(&page->tests[i], predicate->test, count * sizeof(page->tests[0])))
+			return (int)i;
+	}
+	if (page->test_count + count > PEM_SESSION_TESTS_MAX)
+		return -1;
+	memcpy(&page->tests[page->test_count], predicate->test, count * sizeof(page->tests[0]));
+	page->test_count += count;
+	return (int)(page->test_count - count);
+}
+
 static void add_rule(struct pem_session *s, const struct pem_wish *wish, uint32_t pid,
 		     uint64_t action)
 {
+	int context = find_context(s->page, &wish->context, pid);
+	int tests = wish->predicate ? find_tests(s->page, wish->predicate) : 0;
 	struct pem_session_page *page = s->page;
 	struct pem_rule *rule;
+
+	if (context < 0 || tests < 0) {
+		pem_session__say(s, PEM_LOG_WARNING,
+				 "more than %u contexts or %u tests of predicates at once: %s is "
+				 "not observed",
+				 PEM_CONTEXTS_MAX - 1, PEM_SESSION_TESTS_MAX, wish->event->name);
+		return;
+	}
 
 	if (page->rule_count == PEM_RULES_MAX) {
 		pem_session__say(s, PEM_LOG_WARNING,
@@ -24,9 +79,9 @@ static void add_rule(struct pem_session *s, const struct pem_wish *wish, uint32_
 	rule = &page->rules[page->rule_count++];
 	memset(rule, 0, sizeof(*rule));
 	rule->event_id = wish->event->id;
-	rule->pid = pid;
-	rule->tid = wish->context.tid;
-	rule->cpu = wish->context.cpu;
+	rule->context = (uint16_t)context;
+	rule->test_first = (uint32_t)tests;
+	rule->test_count = wish->predicate ? (uint16_t)wish->predicate->test_count : 0;
 	rule->action = action;
 }
 
@@ -44,7 +99,7 @@ static void write_rules(struct pem_session *s)
 
 	__atomic_store_n(&page->generation, page->generation + 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
-	page->rule_count = 0;
+	page->rule_count = page->test_count = 0;
 	for (i = 0; i < s->wish_count; i++) {
 		wish = &s->wishes[i];
 		if (wish->event->source_kind != PEM_SOURCE_STUB)
@@ -59,7 +114,6 @@ static void write_rules(struct pem_session *s)
 	if (s->log && s->log->enabled && s->log->any_level && page->rule_count < PEM_RULES_MAX)
 		page->rules[page->rule_count++] = (struct pem_rule){
 			.event_id = PEM_RULE_ANY_EVENT,
-			.cpu = PEM_NO_CPU,
 			.action = PEM_ACTION(PEM_ACTION_LOG, PEM_NO_FIELD, 0, 0, 1),
 			.max_level = s->log->any_level,
 		};
@@ -95,7 +149,7 @@ bool pem_producer__page(struct pem_producer *p, uint32_t entry, struct pem_produ
 /* What the session wants of an event in a process, as an action word; 0: nothing. */
 static uint64_t wanted_of(const struct pem_session *s, const struct pem_producer *p, uint32_t id)
 {
-	const struct pem_rule *rule = pem_rule__find(s->page, s->page->rule_count, p->pid, id);
+	const struct pem_rule *rule = pem_rule__find(s->page, s->page->rule_count, p->contexts, id);
 	const struct pem_event *event;
 
 	if (!rule || s->page->closed)
@@ -137,6 +191,7 @@ void pem_session__apply_to(struct pem_session *s, struct pem_producer *p)
 
 	if (!p->control || p->dead)
 		return;
+	p->contexts = pem_contexts__holding(s->page, s->page->context_count, p->pid, p->contexts);
 	for (i = 0; i < PEM_PROVIDERS_MAX; i++) {
 		if (pem_producer__page(p, i, &page))
 			apply_to_page(s, p, &page);

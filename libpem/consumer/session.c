@@ -115,6 +115,8 @@ static int make_page(struct pem_session *s, struct pem_error *error)
 				      "cannot write in '%s': %s; free some space there",
 				      s->directory, strerror(-result));
 	s->page->abi_version = PEM_ABI_VERSION;
+	s->page->context_count = 1;
+	s->page->contexts[0].cpu = PEM_NO_CPU;
 	s->page->pool_flags = geometry.flags;
 	s->page->chunk_bytes = geometry.chunk_bytes;
 	s->page->chunk_count = geometry.chunk_count;
@@ -291,9 +293,7 @@ int pem_wish__set_context(struct pem_wish *wish, const struct pem_context *conte
 
 	if (!context)
 		context = &any;
-	if (wish->has_context &&
-	    (wish->context.cpu != context->cpu || wish->context.pid != context->pid ||
-	     wish->context.tid != context->tid))
+	if (wish->has_context && memcmp(&wish->context, context, sizeof(*context)))
 		return pem_error__set(error, -EBUSY,
 				      "this session already observes %s in another context; open a "
 				      "second session",
@@ -325,7 +325,7 @@ uint64_t pem_wish__action(const struct pem_wish *wish)
 			type = PEM_TYPE_UINT64;
 		offset = wish->event->fields[wish->field].offset;
 	}
-	if (wish->context.tid != PEM_ANY || wish->context.cpu != PEM_NO_CPU)
+	if (wish->context.tid != PEM_ANY || wish->context.cpu != PEM_NO_CPU || wish->predicate)
 		flags |= flags ? PEM_ACTION_FILTER : 0;
 	/* The epoch stays when nothing is wanted: a source's statistic is of it, and can still be read. */
 	return PEM_ACTION(flags, wish->field, type, offset, wish->epoch);

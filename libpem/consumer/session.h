@@ -27,10 +27,18 @@
 #define PEM_INSTANCES_MAX 16
 #define PEM_BATCH_BYTES (256u << 10) /* at least one chunk: half of a second-level cache */
 
+/* What people wrote, compiled for one event. */
+struct pem_predicate {
+	uint32_t test_count;
+	struct pem_test test[PEM_TESTS_MAX];
+};
+
 struct pem_wish {
 	const struct pem_event *event;
 	struct pem_context context;
 	bool has_context; /* some handle has set it */
+	const struct pem_predicate
+		*predicate; /* of the sets that handles were made of; NULL: none */
 	bool log, statistic, callback;
 	bool want_log,
 		want_statistic; /* registered, enabled or not: a source opens what may be wanted */
@@ -68,6 +76,7 @@ struct pem_producer {
 	int pidfd; /* -1: none, or of another pid namespace: taken for dead at the end only */
 	bool dead;
 	bool recovering; /* its recorder died: what is missing was lost with it */
+	uint64_t contexts; /* bit i: it is in the page's context i, as last found */
 	uint32_t slot; /* session slot in that process */
 	uint32_t incarnation; /* for its action words */
 	struct pem_ring ring;

@@ -237,11 +237,12 @@ static void call_back(struct pem_joined *joined, struct pem_thread_full *thread,
 
 /* --- the event --- */
 
-/* Is the event wanted of this thread and CPU? A consumer changes actions from outside, but filters lie in here. */
-static bool passes(unsigned slot, uint32_t event_index, uint32_t tid)
+/* Is the event wanted of this thread and CPU, with these fields? A consumer changes actions from outside, but filters lie in here. */
+static bool passes(unsigned slot, uint32_t event_index, uint32_t tid, const uint8_t *record,
+		   uint32_t bytes)
 {
 	struct pem_joined *joined = &pem_process.joined[slot];
-	const struct pem_filter *filter = &joined->filter[event_index];
+	const struct pem_filter *filter;
 	uint32_t generation = __atomic_load_n(&joined->page->generation, __ATOMIC_ACQUIRE);
 
 	if (generation != __atomic_load_n(&joined->filter_generation, __ATOMIC_ACQUIRE) &&
@@ -249,8 +250,13 @@ static bool passes(unsigned slot, uint32_t event_index, uint32_t tid)
 		pem_process__apply(slot);
 		pem_process__unlock();
 	}
+	filter = __atomic_load_n(&joined->filter[event_index], __ATOMIC_ACQUIRE);
+	if (!filter)
+		return true;
 	return (!filter->tid || filter->tid == tid) &&
-	       (filter->cpu == PEM_NO_CPU || filter->cpu == (uint32_t)sched_getcpu());
+	       (filter->cpu == PEM_NO_CPU || filter->cpu == (uint32_t)sched_getcpu()) &&
+	       (!filter->test_count || (pem_tests__valid(filter->test, filter->test_count, bytes) &&
+					pem_tests_pass(filter->test, filter->test_count, record)));
 }
 
 static void deliver(struct pem_thread_full *thread, unsigned slot, unsigned depth,
@@ -260,7 +266,8 @@ static void deliver(struct pem_thread_full *thread, unsigned slot, unsigned dept
 	uint32_t flags = PEM_ACTION_FLAGS(action);
 	struct pem_writer *w;
 
-	if (flags & PEM_ACTION_FILTER && !passes(slot, event_index, thread->shared.tid))
+	if (flags & PEM_ACTION_FILTER &&
+	    !passes(slot, event_index, thread->shared.tid, record, bytes))
 		return;
 	if (flags & (PEM_ACTION_LOG | PEM_ACTION_STAT)) {
 		w = pem_thread__writer(thread, slot, depth);

@@ -2,7 +2,7 @@
 /*
  * process.c - providers and their control pages, joining sessions, fork
  *
- * Not here: making pools (pools.c), threads (thread.c), events (notify.c).
+ * Not here: what rules say of events (apply.c), making pools (pools.c), threads (thread.c), events (notify.c).
  */
 #include "producer/producer.h"
 #include "util.h"
@@ -93,11 +93,6 @@ void pem_process__unlock(void)
 static uint8_t *page_enable(const struct pem_provider *provider)
 {
 	return (uint8_t *)provider->page + sizeof(struct pem_control_header);
-}
-
-static uint64_t *page_actions(const struct pem_provider *provider)
-{
-	return (uint64_t *)(page_enable(provider) + PEM_EVENT_CAPACITY(provider->event_count));
 }
 
 static uint64_t page_bytes_needed(uint32_t event_count)
@@ -191,76 +186,6 @@ none:
 	pem_process.control_path[0] = 0;
 }
 
-/* --- rules --- */
-
-static void apply_to_event(struct pem_provider *provider, uint32_t i, unsigned slot,
-			   const struct pem_rule *rule)
-{
-	uint64_t *action =
-		&page_actions(provider)[slot * PEM_EVENT_CAPACITY(provider->event_count) + i];
-	struct pem_joined *joined = &pem_process.joined[slot];
-	uint8_t bit = (uint8_t)(1u << slot);
-
-	if (!rule || !PEM_ACTION_FLAGS(rule->action)) {
-		__atomic_fetch_and(&page_enable(provider)[i], (uint8_t)~bit, __ATOMIC_RELEASE);
-		__atomic_store_n(action, 0, __ATOMIC_RELAXED);
-		return;
-	}
-	joined->filter[provider->event_base + i] = (struct pem_filter){rule->tid, rule->cpu};
-	__atomic_store_n(action, PEM_ACTION_OF_INCARNATION(rule->action, joined->incarnation),
-			 __ATOMIC_RELEASE);
-	__atomic_fetch_or(&page_enable(provider)[i], bit, __ATOMIC_RELEASE);
-}
-
-static const struct pem_rule *rule_of(const struct pem_session_page *page, uint32_t count,
-				      const struct pem_provider *provider, uint32_t i,
-				      const char **at)
-{
-	const struct pem_rule *rule =
-		pem_rule__find(page, count, pem_process.pid, provider->event_ids[i]);
-
-	if (rule && rule->event_id == PEM_RULE_ANY_EVENT && rule->max_level &&
-	    pem_provider__level(provider, i, at) > rule->max_level)
-		return NULL;
-	return rule;
-}
-
-static void apply_to_provider(struct pem_provider *provider, unsigned slot)
-{
-	const struct pem_session_page *page = pem_process.joined[slot].page;
-	uint32_t generation, count, i, tries;
-	const char *at;
-
-	for (tries = 0; tries < 1000; tries++) {
-		generation = __atomic_load_n(&page->generation, __ATOMIC_ACQUIRE);
-		if (generation & 1) {
-			sched_yield();
-			continue;
-		}
-		count = __atomic_load_n(&page->rule_count, __ATOMIC_RELAXED);
-		if (count > PEM_RULES_MAX || __atomic_load_n(&page->closed, __ATOMIC_RELAXED))
-			count = 0;
-		at = provider->model;
-		for (i = 0; i < provider->event_count; i++)
-			apply_to_event(provider, i, slot, rule_of(page, count, provider, i, &at));
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (__atomic_load_n(&page->generation, __ATOMIC_RELAXED) == generation)
-			return;
-	}
-}
-
-void pem_process__apply(unsigned slot)
-{
-	struct pem_joined *joined = &pem_process.joined[slot];
-	/* Before the rules: should they change now, they are applied once more than they need be. */
-	uint32_t generation = __atomic_load_n(&joined->page->generation, __ATOMIC_ACQUIRE);
-	struct pem_provider *provider;
-
-	for (provider = pem_process.providers; provider; provider = provider->next)
-		apply_to_provider(provider, slot);
-	__atomic_store_n(&joined->filter_generation, generation, __ATOMIC_RELEASE);
-}
-
 /* --- joining --- */
 
 static struct pem_session_page *map_session_page(const char *directory)
@@ -316,6 +241,7 @@ int pem_process__join(const char *directory)
 	}
 	strcpy(joined->directory, directory);
 	joined->callback_count = 0;
+	joined->inherited = 0;
 	joined->incarnation = joined->incarnation % 255 + 1;
 	__atomic_store_n(&joined->state, PEM_JOINED_RULES, __ATOMIC_RELEASE);
 	pem_process__apply((unsigned)slot);
@@ -335,15 +261,11 @@ static void bury(void *mapping, uint64_t bytes)
 void pem_process__leave(unsigned slot)
 {
 	struct pem_joined *joined = &pem_process.joined[slot];
-	struct pem_provider *provider;
-	uint32_t i, state;
+	uint32_t state;
 
 	if (!pem_process__lock())
 		return;
-	for (provider = pem_process.providers; provider; provider = provider->next) {
-		for (i = 0; i < provider->event_count; i++)
-			apply_to_event(provider, i, slot, NULL);
-	}
+	pem_process__switch_off(slot);
 	state = joined->state;
 	__atomic_store_n(&joined->state, PEM_JOINED_NOT, __ATOMIC_RELEASE);
 	if (state == PEM_JOINED_POOL)
@@ -492,7 +414,7 @@ int pem_provider_register(struct pem_provider *provider)
 	provider->registered = 1;
 	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
 		if (pem_process.joined[slot].state != PEM_JOINED_NOT)
-			apply_to_provider(provider, slot);
+			pem_process__apply_to(provider, slot);
 	}
 unlock:
 	pem_process__unlock();
@@ -533,6 +455,19 @@ static void after_fork_in_parent(void)
 		pem_process__unlock();
 }
 
+/* The contexts of a parent that its child is in. */
+static uint64_t inherited(const struct pem_joined *joined)
+{
+	uint64_t contexts = 0;
+	uint32_t i;
+
+	for (i = 1; joined->state != PEM_JOINED_NOT && i < PEM_CONTEXTS_MAX; i++) {
+		if (joined->page->contexts[i].flags & PEM_CONTEXT_FOLLOW)
+			contexts |= joined->contexts & 1ull << i;
+	}
+	return contexts;
+}
+
 /*
  * The child has its own address space but the parent's shared mappings: give it private control pages that say
  * the same, and let its first event make its own pool and control file.
@@ -571,6 +506,7 @@ static void after_fork_in_child(void)
 		if (joined->state != PEM_JOINED_NOT)
 			joined->state = PEM_JOINED_RULES;
 		joined->callback_count = 0; /* they are the parent's */
+		joined->inherited = inherited(joined);
 		joined->full = 0;
 	}
 	pem_process.lock = 0;

@@ -20,6 +20,7 @@
 
 #include "pool.h"
 
+#include <pem/predicate.h>
 #include <pem/stub.h>
 #include <pem/trace.h>
 
@@ -36,11 +37,6 @@ enum pem_joined_state {
 	PEM_JOINED_RULES, /* page is mapped, rules apply, no pool yet */
 	PEM_JOINED_POOL, /* ring is mapped */
 	PEM_JOINED_FAILED, /* no pool could be made; events are counted in page->lost */
-};
-
-struct pem_filter {
-	uint32_t tid;
-	uint32_t cpu;
 };
 
 struct pem_sync_callback {
@@ -65,8 +61,12 @@ struct pem_joined {
 	uint32_t *populated; /* bitmap: chunks whose memory exists */
 	uint64_t populated_bytes;
 	char directory[PATH_MAX];
+	uint64_t
+		contexts; /* bit i: this process is in the page's context i, as found when rules were applied */
+	uint64_t
+		inherited; /* those that follow children, and that the process which forked this one was in */
 	uint32_t filter_generation; /* of the page's rules that filter is of */
-	struct pem_filter filter[PEM_PROCESS_EVENTS_MAX];
+	const struct pem_filter *filter[PEM_PROCESS_EVENTS_MAX]; /* NULL: none */
 	struct pem_sync_callback callback[PEM_CALLBACKS_MAX];
 	uint32_t callback_count;
 };
@@ -108,8 +108,10 @@ int pem_process__join(const char *directory);
  * mapped, as private pages that nobody reads.
  */
 void pem_process__leave(unsigned slot);
-/* Apply the session's rules to every provider. Lock held. */
+/* apply.c: apply the session's rules to every provider, to one, or switch all of a session's events off. Lock held. */
 void pem_process__apply(unsigned slot);
+void pem_process__apply_to(struct pem_provider *provider, unsigned slot);
+void pem_process__switch_off(unsigned slot);
 /* Leave each provider's model text in a session's folder, for whoever decodes the records. Lock held. */
 void pem_process__write_models(const char *directory);
 /* Make this process's pool for a session. Lock held. 0, or -errno; the state says so too. */

@@ -228,6 +228,7 @@ struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned s
 	}
 	if (state != PEM_JOINED_POOL || !claim_lane(&joined->ring, writer, thread->shared.tid))
 		return NULL;
+	writer->filters = joined->filter;
 	writer->incarnation = joined->incarnation;
 	return writer;
 }

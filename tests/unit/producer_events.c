@@ -33,7 +33,7 @@ static int tear_down(void **state)
 
 static struct pem_log *log_own(const char *pattern)
 {
-	const struct pem_context context = {PEM_NO_CPU, (uint32_t)getpid(), PEM_ANY};
+	const struct pem_context context = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
 
 	return log_to_trace(session, pattern, &context);
 }
@@ -99,7 +99,7 @@ static void two_sessions_have_all(void **state)
 	second = session_open(NULL);
 	set = events(second, TICK);
 	st = pem_session__register_statistics(
-		second, set, &(struct pem_context){PEM_NO_CPU, (uint32_t)getpid(), PEM_ANY},
+		second, set, &(struct pem_context){.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()},
 		"number", NULL);
 	pem_event_set__free(set);
 	assert_int_equal(pem_statistics__enable(st), 0);

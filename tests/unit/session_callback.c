@@ -70,7 +70,8 @@ static int tear_down(void **state)
 
 static struct pem_callback *call_back(const char *pattern, uint32_t tid)
 {
-	const struct pem_context context = {PEM_NO_CPU, (uint32_t)getpid(), tid};
+	const struct pem_context context = {
+		.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid(), .tid = tid};
 	struct pem_event_set *set = events(session, pattern);
 	struct pem_error error = {""};
 	struct pem_callback *cb;
@@ -270,7 +271,7 @@ static void children_are_not_called_back(void **state)
 
 static void kernel_events_cannot_call_back(void **state)
 {
-	const struct pem_context context = {PEM_NO_CPU, (uint32_t)getpid(), PEM_ANY};
+	const struct pem_context context = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
 	struct pem_event_set *set = events(session, "OS::Mem::PageFault");
 	struct pem_error error = {""};
 

@@ -115,7 +115,7 @@ static void events_are_switched_in_it(void **state)
 
 static void contexts_reach_it(void **state)
 {
-	struct pem_context context = {PEM_NO_CPU, PEM_ANY, (uint32_t)other};
+	struct pem_context context = {.cpu = PEM_NO_CPU, .tid = (uint32_t)other};
 	struct pem_statistics *st;
 	cpu_set_t cpus, one;
 	int cpu;

@@ -10,8 +10,7 @@
  * from synchronous callbacks; none but pem_session__interrupt is async-signal-safe. A callback that uses the API waits
  * while another thread is in it. Closing or unregistering a handle ends its use: no other thread may be using it.
  *
- * What is enabled after pem_session__run reaches processes that have raised an event already, at once, and processes that
- * start later; not yet a process that runs and has raised none. A process that opens sessions again and again keeps about
+ * What is enabled later reaches every observed process at once. A process that opens sessions again and again keeps about
  * 100 MB of address space, and no memory, of each one that observed itself.
  */
 #ifndef PEM_PEM_H
@@ -36,12 +35,32 @@ struct pem_log;
 
 #define PEM_ANY 0u /* pid or tid: unrestricted */
 
-/* Where events count: cpu (PEM_NO_CPU: any), process, thread. */
+/*
+ * Where events count. All of it has to hold; what is zero (cpu: PEM_NO_CPU) is unrestricted. Begin with
+ * PEM_CONTEXT_ANY: struct pem_context here = PEM_CONTEXT_ANY; here.pid = getpid();
+ */
 struct pem_context {
 	uint32_t cpu;
-	uint32_t pid;
+	uint32_t pid; /* as this process knows it */
 	uint32_t tid;
+	uint32_t follow; /* 1, with pid: and whatever that process starts, across fork and exec */
+	uint32_t
+		in_namespace; /* inode number of any of the process's namespaces, as 'ls -Li /proc/PID/ns' shows them */
+	uint32_t reserved;
+	uint64_t cgroup; /* in this version 2 control group or below: pem_cgroup_id() */
+	char program
+		[PEM_NAME_BYTES]; /* the process's name as in /proc/PID/comm, of at most 15 bytes */
 };
+#define PEM_CONTEXT_ANY                                                                            \
+	{                                                                                          \
+		PEM_NO_CPU, PEM_ANY, PEM_ANY, 0, 0, 0, 0,                                          \
+		{                                                                                  \
+			0                                                                          \
+		}                                                                                  \
+	}
+
+/* Id of a version 2 control group from its folder, below /sys/fs/cgroup if path does not begin with a slash; 0 with errno. */
+uint64_t pem_cgroup_id(const char *path);
 
 enum pem_log_level { PEM_LOG_ERROR, PEM_LOG_WARNING, PEM_LOG_INFO };
 
@@ -100,6 +119,19 @@ int pem_session__add_model(struct pem_session *session, const char *text, size_t
  */
 struct pem_event_set *pem_event_set__new(struct pem_session *session, const char *const *patterns,
 					 size_t count, struct pem_error *error);
+/*
+ * Let the events of a set count only where a predicate on their fields holds, tested where the event happens before
+ * anything is written. Handles registered with the set from then on are bound to it; NULL takes it back.
+ *
+ *	predicate:	FIELD [& NUMBER] OP VALUE, joined by && and ||, negated by !, grouped by ( )
+ *	OP:		== != < <= > >=
+ *	VALUE:		a decimal, 0x or floating number, or a label of the field ('state == running'); FIELD alone is FIELD != 0
+ *
+ * As in C, && binds tighter than ||; a number is compared by value whatever the field's width and sign. Strings, lists and
+ * arrays can't be tested. 0; -EINVAL with error: the place of the mistake and what may stand there, or the
+ * event that lacks the field; -E2BIG: more than 32 tests.
+ */
+int pem_event_set__where(struct pem_event_set *set, const char *predicate, struct pem_error *error);
 void pem_event_set__free(struct pem_event_set *set);
 size_t pem_event_set__count(const struct pem_event_set *set);
 const struct pem_event *pem_event_set__event(const struct pem_event_set *set, size_t i);
@@ -115,6 +147,7 @@ struct pem_statistic {
 	int is_float; /* read sum_f, min_f, max_f */
 	uint64_t sum, min, max;
 	double sum_f, min_f, max_f, mean;
+	double variance; /* of the whole, not of a sample; 0 unless PEM_STATISTIC_VARIANCE was asked for */
 };
 
 /*
@@ -144,6 +177,50 @@ int pem_statistics__reset(struct pem_statistics *statistics);
  */
 int pem_statistics__read(struct pem_statistics *statistics, struct pem_statistic *values,
 			 size_t count);
+/*
+ * What else to keep of the attribute, for all events of the handle, before it is enabled first: it costs some more
+ * nanoseconds an event. 0; -EINVAL: there is no attribute; -EBUSY: enabled already; -ENOSPC: more than
+ * PEM_WIDE_EVENTS_MAX such events in the session.
+ */
+#define PEM_STATISTIC_VARIANCE 1u
+#define PEM_STATISTIC_HISTOGRAM 2u
+#define PEM_STATISTIC_TOP 4u
+#define PEM_WIDE_EVENTS_MAX 16u
+int pem_statistics__keep(struct pem_statistics *statistics, unsigned what);
+
+/* bucket[0]: values of 0 and below; bucket[i]: 2^(i-1) <= value < 2^i; the last: and more. Floating: of the whole part. */
+struct pem_histogram {
+	uint64_t bucket[65];
+};
+/* Of event i of the set, summed as pem_statistics__read does. 0; -ENODATA: not asked for; or why it is unavailable. */
+int pem_statistics__histogram(struct pem_statistics *statistics, size_t i,
+			      struct pem_histogram *histogram);
+
+/*
+ * A frequent value and how often it came: between count - error and count times (Space-Saving: Metwally, Agrawal,
+ * El Abbadi, ICDT 2005). A value more frequent than one in 16 of a thread's events is among those of that thread.
+ */
+struct pem_top {
+	uint64_t value; /* in the attribute's own type; the bits of a double for floating ones */
+	uint64_t count, error;
+};
+/* The most frequent values of event i, most frequent first. Returns entries filled, -ENODATA: not asked for. */
+int pem_statistics__top(struct pem_statistics *statistics, size_t i, struct pem_top *top,
+			size_t count);
+
+/* Who did what a part of a statistic counts. pid 0: of the kernel's or the machine's, by CPU; tid 0: of no thread any more. */
+struct pem_statistic_owner {
+	uint32_t pid, tid, cpu;
+	char program[PEM_NAME_BYTES];
+};
+/*
+ * The parts that pem_statistics__read would add up for event i: one call for each thread, or CPU, that has any. function
+ * must not use the session. Returns parts, or -errno of an unavailable event.
+ */
+int pem_statistics__each(struct pem_statistics *statistics, size_t i,
+			 void (*function)(const struct pem_statistic *part,
+					  const struct pem_statistic_owner *owner, void *arg),
+			 void *arg);
 /* Disable and free it. NULL is accepted. */
 void pem_statistics__unregister(struct pem_statistics *statistics);
 
@@ -161,6 +238,34 @@ pem_session__register_callback(struct pem_session *session, const struct pem_eve
 			       const struct pem_context *context,
 			       void (*function)(const struct pem_record *record, void *arg),
 			       void *arg, struct pem_error *error);
+struct pem_async_options {
+	size_t size; /* of this struct */
+	/* Call back at most so long after the event, if this process gets to run; 0: 1000. Less costs more wake-ups. */
+	uint64_t max_delay_us;
+};
+/*
+ * Asynchronous callback: called in this process, on a thread of the session's that does nothing else, for the events of
+ * any observed process and of the kernel, in the order of their time across threads and CPUs. The program goes on meanwhile;
+ * it makes a system call only for the first event after a pause, to wake this process up. The function may use
+ * all of the API but pem_session__close; while it runs, events wait in the pools, and what these have no
+ * room for is lost and counted. A record that its thread could not complete within max_delay_us (it was preempted there)
+ * may come after later ones, and is counted as late. The record lives until the function returns. NULL with
+ * errno and error.
+ */
+struct pem_callback *
+pem_session__register_async_callback(struct pem_session *session, const struct pem_event_set *set,
+				     const struct pem_context *context,
+				     void (*function)(const struct pem_record *record, void *arg),
+				     void *arg, const struct pem_async_options *options,
+				     struct pem_error *error);
+struct pem_callback_counts {
+	uint64_t called; /* asynchronous callbacks: events delivered */
+	uint64_t late; /* of these, after one of a later time */
+	uint64_t lost; /* events that found no room, or were overwritten */
+};
+/* How an asynchronous callback fared so far; all 0 for a synchronous one. Always 0. */
+int pem_callback__counts(struct pem_callback *callback, struct pem_callback_counts *counts);
+
 /* Both return 0 and take effect for the next event; a call under way goes on. */
 int pem_callback__enable(struct pem_callback *callback);
 int pem_callback__disable(struct pem_callback *callback);
@@ -195,12 +300,44 @@ int pem_log__finish(struct pem_log *log, struct pem_error *error);
 /* Finish and free it. NULL is accepted. */
 void pem_log__unregister(struct pem_log *log);
 
-/* --- running a program --- */
+/*
+ * Write what a flight recorder (options.overwrite) holds now as a trace of its own, with the log's events, and record on.
+ * directory as for pem_session__register_log. 0, or -errno with error; -EINVAL: not a flight recorder, or it logs nothing.
+ * Blocks on files; producers go on.
+ */
+int pem_session__snapshot(struct pem_session *session, const char *directory,
+			  struct pem_error *error);
+
+/*
+ * Keep what the observation costs the observed programs below a share of their CPU time (0.01: one hundredth; 0: no bound).
+ * Judged every 100 ms by what each kind of event costs here (pem_session__costs) and how many there were: the
+ * costliest events step down from log to statistics to off, and back up once there is room. Each step is said
+ * through the log callback and recorded in the trace. 0; -EINVAL.
+ */
+int pem_session__set_budget(struct pem_session *session, double share);
+
+/* --- observing programs --- */
+
+/*
+ * Observe programs that run already, and those to come that are in the context: a process (pid, with follow or not), all of
+ * a program's name, control group or namespace, or, with PEM_CONTEXT_ANY, every program of this user; of every
+ * user for root, and then the kernel's events of the whole machine. Call it several times for several. What
+ * handles ask for is observed there; their own contexts restrict it further. A program can raise application events
+ * if it was linked with libpem or started with it preloaded ('pem run -- COMMAND'); others show in the kernel's
+ * events only. Returns how many processes with application events were found, or -errno with error: -ESRCH, no such
+ * process; -EPERM, another user's; -EUSERS, eight sessions observe it. Blocks while sources open, some 50 ms.
+ */
+int pem_session__attach(struct pem_session *session, const struct pem_context *who,
+			struct pem_error *error);
+/* Observed processes now: fills at most max, returns how many there are. Does not block. */
+int pem_session__processes(struct pem_session *session, struct pem_statistic_owner *processes,
+			   size_t max);
 
 struct pem_run_options {
 	size_t size;
 	/* raise the events of an unmodified program: libpem-libc.so, and adapters whose events are wanted by now */
 	int preload_libc;
+	int no_follow; /* observe the command alone and not what it starts */
 };
 
 /*

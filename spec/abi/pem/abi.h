@@ -107,7 +107,11 @@ PEM_STATIC_ASSERT(offsetof(struct pem_packet, source) == 100, "source");
 #define PEM_ACTION_LOG 0x01u
 #define PEM_ACTION_STAT 0x02u
 #define PEM_ACTION_CALLBACK 0x04u /* synchronous callback, in the producing thread */
-#define PEM_ACTION_FILTER 0x08u /* the session's rule names a thread or CPU: test it first */
+#define PEM_ACTION_FILTER 0x08u /* there is a struct pem_filter for it: test that first */
+#define PEM_ACTION_WAKE                                                                            \
+	0x10u /* the consumer sleeps: log it, then wake it by the session page's word */
+#define PEM_ACTION_WIDE                                                                            \
+	0x20u /* the statistic also keeps a struct pem_wide (variance, histogram, top) */
 #define PEM_ACTION_FLAGS(a) ((uint32_t)(a)&0xffu)
 #define PEM_ACTION_FIELD(a) ((uint32_t)((a) >> 8) & 0xffu)
 #define PEM_ACTION_TYPE(a) ((uint32_t)((a) >> 16) & 0xfu)
@@ -209,14 +213,54 @@ PEM_STATIC_ASSERT(offsetof(struct pem_pool_header, chunk_hint) == 256,
 		  "the hint has its own cache line");
 PEM_STATIC_ASSERT(sizeof(struct pem_pool_header) == 320, "pool header is 320 bytes");
 
-/* What a session wants of an event. The first rule that names an event, and this process or none, holds for it. */
+/*
+ * One test of a predicate over a record's bytes (predicate.h evaluates it): the eight bytes that end at offset end hold
+ * a field of up to eight bytes in their highest ones (a record's header stands before its first field, so none of them lies
+ * outside). key = (word & mask) made orderable and flipped; the test holds if key - lo <= span, unsigned. What comes next
+ * is a later test's index, PEM_TEST_PASS or PEM_TEST_FAIL.
+ */
+struct pem_test {
+	uint64_t mask;
+	uint64_t flip; /* the sign bit for signed and floating fields */
+	uint64_t lo;
+	uint64_t span;
+	uint16_t end; /* of the field, in the record; at least 9 */
+	uint8_t is_float; /* 1: below zero all other bits are inverted, so that keys order as values do */
+	uint8_t on_true, on_false; /* greater than this test's own index: a predicate ends */
+	uint8_t reserved[3];
+};
+#define PEM_TEST_PASS 0xfeu
+#define PEM_TEST_FAIL 0xffu
+#define PEM_TESTS_MAX 32u /* of one predicate */
+PEM_STATIC_ASSERT(sizeof(struct pem_test) == 40, "a test is 40 bytes");
+
+/* Where events count. Processes find out themselves which contexts they are in; threads and CPUs are tested at the event. */
+struct pem_session_context {
+	uint32_t flags; /* PEM_CONTEXT_* */
+	uint32_t pid; /* 0: any; a number of the pid namespace pid_namespace */
+	uint32_t pid_namespace; /* inode number of the one that pid is of; 0 with pid 0 */
+	uint32_t tid; /* 0: any */
+	uint32_t cpu; /* PEM_NO_CPU: any */
+	uint32_t in_namespace; /* inode number of any namespace that the process is in; 0: any */
+	uint64_t cgroup; /* id of a version 2 control group that it is in or below; 0: any */
+	char program[PEM_NAME_BYTES]; /* the process's name as in /proc/PID/comm; "": any */
+	uint8_t reserved[16];
+};
+#define PEM_CONTEXT_FOLLOW 1u /* with pid: and its descendants */
+#define PEM_CONTEXT_TARGET 2u /* who is in it joins the session unasked */
+#define PEM_CONTEXTS_MAX 64u /* so that a 64-bit word says which of them hold */
+PEM_STATIC_ASSERT(sizeof(struct pem_session_context) == 64, "a context is a cache line");
+
+/* What a session wants of an event. The first rule that names an event, in a context that holds, is the one. */
 #define PEM_RULE_ANY_EVENT                                                                         \
 	0xffffffffu /* every event that no other rule names: those a consumer has not met yet */
 struct pem_rule {
 	uint32_t event_id;
-	uint32_t pid; /* 0: any */
-	uint32_t tid; /* 0: any */
-	uint32_t cpu; /* PEM_NO_CPU: any */
+	uint16_t context; /* index of it in the page; 0: any */
+	uint16_t test_count; /* of the predicate; 0: none */
+	uint32_t test_first; /* index of it in the page's tests */
+	uint32_t
+		wide; /* with PEM_ACTION_WIDE: index of the statistic among the session's wide ones */
 	uint64_t action;
 	uint32_t
 		max_level; /* with PEM_RULE_ANY_EVENT: enum pem_level of the least that count; 0: all do */
@@ -227,10 +271,11 @@ PEM_STATIC_ASSERT(sizeof(struct pem_rule) == 32, "a rule is 32 bytes");
 /* The file "config" of a session directory: what to enable in a process that joins, and how big its pool is. */
 #define PEM_SESSION_MAGIC 0x534d4550u /* "PEMS" */
 #define PEM_RULES_MAX 1024u
+#define PEM_SESSION_TESTS_MAX 2048u
 struct pem_session_page {
 	uint32_t magic;
 	uint32_t abi_version;
-	uint32_t generation; /* odd while rules change */
+	uint32_t generation; /* odd while rules, contexts and tests change */
 	uint32_t pool_flags;
 	uint32_t chunk_bytes;
 	uint32_t chunk_count;
@@ -245,11 +290,37 @@ struct pem_session_page {
 	uint32_t pools; /* made so far: numbers their names */
 	uint64_t lost; /* events to be logged, raised where there was no pool to count them in */
 	uint64_t lost_statistics; /* events that statistics lack: raised where there was no lane */
-	uint32_t reserved1[14];
+	uint32_t context_count; /* at least 1: context 0 is any */
+	uint32_t test_count;
+	uint32_t wake; /* futex: producers add 1 and wake when an action says PEM_ACTION_WAKE */
+	uint32_t wide_count;
+	uint32_t reserved1[10];
 	struct pem_rule rules[PEM_RULES_MAX];
+	struct pem_session_context contexts[PEM_CONTEXTS_MAX];
+	struct pem_test tests[PEM_SESSION_TESTS_MAX];
 };
 PEM_STATIC_ASSERT(offsetof(struct pem_session_page, rules) == 128,
 		  "rules follow the 128-byte head");
+
+/*
+ * An entry of a process's table of sessions, one for each bit of an enable byte. Who wants to observe the process takes a
+ * free one: a consumer from outside, or the process itself for a session that it was started in. A process joins a session
+ * that is offered to it at its next event that the session enables; nothing else happens in it.
+ *
+ *	FREE --take (compare-and-swap)--> TAKEN --fill, then offer (release)--> OFFERED --give back--> FREE
+ */
+struct pem_session_entry {
+	uint32_t state; /* PEM_ENTRY_* */
+	uint32_t
+		incarnation; /* 1 to 255, another each time the entry is offered: tells its sessions apart */
+	uint32_t consumer_pid;
+	uint32_t reserved;
+	char folder[48]; /* of the session, in the runtime folder that the control file is in */
+};
+#define PEM_ENTRY_FREE 0u
+#define PEM_ENTRY_TAKEN 1u
+#define PEM_ENTRY_OFFERED 2u
+PEM_STATIC_ASSERT(sizeof(struct pem_session_entry) == 64, "an entry is one cache line");
 
 /*
  * A process's control file in the runtime directory: this page, then each provider's control page as
@@ -263,14 +334,18 @@ struct pem_control_file {
 	uint32_t pid;
 	uint32_t provider_count; /* released after the entry below is complete */
 	uint64_t start_clock;
-	uint64_t reserved[5];
+	uint32_t pid_namespace; /* inode number of the one that pid is of; 0: unknown */
+	uint32_t reserved0;
+	uint64_t reserved[4];
 	struct {
 		uint64_t offset;
 		uint64_t bytes;
 	} provider[PEM_PROVIDERS_MAX];
+	struct pem_session_entry session[PEM_SESSIONS_MAX];
 };
 PEM_STATIC_ASSERT(offsetof(struct pem_control_file, provider) == 64,
 		  "providers follow the 64-byte head");
+PEM_STATIC_ASSERT(offsetof(struct pem_control_file, session) == 576, "sessions follow providers");
 PEM_STATIC_ASSERT(sizeof(struct pem_control_file) <= 4096, "the control file's head is one page");
 
 #endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * apply.c - what a session's rules say of this process's events: enable bytes, action words, filters
+ *
+ * A filter is a private copy of what a rule asks of thread, CPU and fields. Threads read it without a lock, so that it is
+ * never changed or freed: another rule gets another one, and equal ones are one.
+ */
+#include "membership.h"
+#include "producer/producer.h"
+
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* Of one process and its life: some thousand different filters of two tests. */
+#define FILTER_BYTES (512u << 10)
+
+static struct {
+	uint8_t *memory;
+	size_t used;
+} filters; /* under the process lock; a child of fork goes on in its copy */
+
+static size_t filter_bytes(uint32_t test_count)
+{
+	return (sizeof(struct pem_filter) + test_count * sizeof(struct pem_test) + 7) & ~(size_t)7;
+}
+
+/* The filter that equals this one; NULL: no memory. */
+static const struct pem_filter *intern(const struct pem_filter *wanted)
+{
+	size_t bytes = filter_bytes(wanted->test_count), at;
+	struct pem_filter *filter;
+
+	if (!filters.memory) {
+		filters.memory = mmap(NULL, FILTER_BYTES, PROT_READ | PROT_WRITE,
+				      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (filters.memory == MAP_FAILED) {
+			filters.memory = NULL;
+			return NULL;
+		}
+	}
+	for (at = 0; at < filters.used; at += filter_bytes(filter->test_count)) {
+		filter = (struct pem_filter *)(filters.memory + at);
+		if (filter->test_count == wanted->test_count && !memcmp(filter, wanted, bytes))
+			return filter;
+	}
+	if (filters.used + bytes > FILTER_BYTES)
+		return NULL;
+	filter = (struct pem_filter *)(filters.memory + filters.used);
+	memcpy(filter, wanted, bytes);
+	filters.used += bytes;
+	return filter;
+}
+
+/* A rule's filter; NULL with *ok: it needs none; NULL without: it can't be had, and so can't the event. */
+static const struct pem_filter *filter_of(const struct pem_session_page *page,
+					  const struct pem_rule *rule, bool *ok)
+{
+	union {
+		struct pem_filter filter;
+		uint8_t bytes[sizeof(struct pem_filter) + PEM_TESTS_MAX * sizeof(struct pem_test)];
+	} wanted = {.bytes = {0}};
+	const struct pem_filter *filter;
+	uint32_t first = rule->test_first, count = rule->test_count;
+
+	*ok = true;
+	wanted.filter.tid = page->contexts[rule->context % PEM_CONTEXTS_MAX].tid;
+	wanted.filter.cpu = page->contexts[rule->context % PEM_CONTEXTS_MAX].cpu;
+	wanted.filter.wide = rule->wide;
+	wanted.filter.test_count = count;
+	if (!(PEM_ACTION_FLAGS(rule->action) & (PEM_ACTION_FILTER | PEM_ACTION_WIDE)))
+		return NULL;
+	*ok = false;
+	if (count > PEM_TESTS_MAX || first > PEM_SESSION_TESTS_MAX - count)
+		return NULL;
+	memcpy(wanted.filter.test, &page->tests[first], count * sizeof(struct pem_test));
+	if (!pem_tests__valid(wanted.filter.test, count, PEM_RECORD_BYTES_MAX))
+		return NULL;
+	filter = intern(&wanted.filter);
+	*ok = filter != NULL;
+	return filter;
+}
+
+static uint8_t *page_enable(const struct pem_provider *provider)
+{
+	return (uint8_t *)provider->page + sizeof(struct pem_control_header);
+}
+
+static uint64_t *page_actions(const struct pem_provider *provider)
+{
+	return (uint64_t *)(page_enable(provider) + PEM_EVENT_CAPACITY(provider->event_count));
+}
+
+static void apply_to_event(struct pem_provider *provider, uint32_t i, unsigned slot,
+			   const struct pem_rule *rule)
+{
+	uint64_t *action =
+		&page_actions(provider)[slot * PEM_EVENT_CAPACITY(provider->event_count) + i];
+	struct pem_joined *joined = &pem_process.joined[slot];
+	const struct pem_filter *filter = NULL;
+	uint8_t bit = (uint8_t)(1u << slot);
+	bool ok = false;
+
+	if (rule && PEM_ACTION_FLAGS(rule->action))
+		filter = filter_of(joined->page, rule, &ok);
+	if (!ok) {
+		__atomic_fetch_and(&page_enable(provider)[i], (uint8_t)~bit, __ATOMIC_RELEASE);
+		__atomic_store_n(action, 0, __ATOMIC_RELAXED);
+		return;
+	}
+	__atomic_store_n(&joined->filter[provider->event_base + i], filter, __ATOMIC_RELEASE);
+	__atomic_store_n(action, PEM_ACTION_OF_INCARNATION(rule->action, joined->incarnation),
+			 __ATOMIC_RELEASE);
+	__atomic_fetch_or(&page_enable(provider)[i], bit, __ATOMIC_RELEASE);
+}
+
+static const struct pem_rule *rule_of(const struct pem_joined *joined, uint32_t count,
+				      const struct pem_provider *provider, uint32_t i,
+				      const char **at)
+{
+	const struct pem_rule *rule =
+		pem_rule__find(joined->page, count, joined->contexts, provider->event_ids[i]);
+
+	if (rule && rule->event_id == PEM_RULE_ANY_EVENT && rule->max_level &&
+	    pem_provider__level(provider, i, at) > rule->max_level)
+		return NULL;
+	return rule;
+}
+
+void pem_process__apply_to(struct pem_provider *provider, unsigned slot)
+{
+	struct pem_joined *joined = &pem_process.joined[slot];
+	const struct pem_session_page *page = joined->page;
+	uint32_t generation, count, i, tries;
+	const char *at;
+
+	for (tries = 0; tries < 1000; tries++) {
+		generation = __atomic_load_n(&page->generation, __ATOMIC_ACQUIRE);
+		if (generation & 1) {
+			sched_yield();
+			continue;
+		}
+		count = __atomic_load_n(&page->rule_count, __ATOMIC_RELAXED);
+		if (count > PEM_RULES_MAX || __atomic_load_n(&page->closed, __ATOMIC_RELAXED))
+			count = 0;
+		joined->contexts = pem_contexts__holding(
+			page, __atomic_load_n(&page->context_count, __ATOMIC_RELAXED),
+			pem_process.pid, joined->inherited);
+		at = provider->model;
+		for (i = 0; i < provider->event_count; i++)
+			apply_to_event(provider, i, slot, rule_of(joined, count, provider, i, &at));
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (__atomic_load_n(&page->generation, __ATOMIC_RELAXED) == generation)
+			return;
+	}
+}
+
+void pem_process__apply(unsigned slot)
+{
+	struct pem_joined *joined = &pem_process.joined[slot];
+	/* Before the rules: should they change now, they are applied once more than they need be. */
+	uint32_t generation = __atomic_load_n(&joined->page->generation, __ATOMIC_ACQUIRE);
+	struct pem_provider *provider;
+
+	for (provider = pem_process.providers; provider; provider = provider->next)
+		pem_process__apply_to(provider, slot);
+	__atomic_store_n(&joined->filter_generation, generation, __ATOMIC_RELEASE);
+}
+
+void pem_process__switch_off(unsigned slot)
+{
+	struct pem_provider *provider;
+	uint32_t i;
+
+	for (provider = pem_process.providers; provider; provider = provider->next) {
+		for (i = 0; i < provider->event_count; i++)
+			apply_to_event(provider, i, slot, NULL);
+	}
+}
