@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * stat.h - what the parts of pem stat share
+ */
+#ifndef PEM_CLI_STAT_H
+#define PEM_CLI_STAT_H
+
+#include "cli.h"
+
+/* The events of one statistics handle: those that share an attribute. */
+struct stat_group {
+	struct pem_statistics *statistics;
+	bool with_field;
+	size_t count;
+	struct pem_statistic *now;
+	struct pem_statistic *before; /* at the last interval's end */
+};
+
+enum { STAT_GROUP_FIELD, STAT_GROUP_COUNTER, STAT_GROUP_COUNT, STAT_GROUPS };
+
+struct stat {
+	struct cli_patterns patterns;
+	const char *field;
+	const char *path;
+	uint64_t interval_ms;
+	bool json;
+	bool no_libc;
+	bool quiet;
+	char **command;
+	FILE *out;
+	uint64_t start_ns;
+	uint64_t last_ns;
+	bool titled;
+	struct stat_group groups[STAT_GROUPS];
+};
+
+/* --- which events (stat_events.c) --- */
+
+/* Register and enable what the patterns name, in groups. CLI_DONE or a status, said. */
+int stat_events__register(struct stat *s, struct pem_session *session);
+/* Read every group's values into now. */
+void stat_events__read(struct stat *s);
+void stat_events__free(struct stat *s);
+/* Unit of the attribute of one of a group's events. */
+const char *stat_unit(const struct stat *s, const struct stat_group *group,
+		      const struct pem_event *event);
+/* A counter occurs all the time: what counts is how far it got. */
+bool stat_is_counter(const struct stat_group *group, const struct pem_event *event);
+
+/* --- the end of the run (stat_total.c) --- */
+
+void stat_total__print(const struct stat *s, uint64_t ns);
+
+/* --- intervals (stat_interval.c) --- */
+
+/* Print what came since the last one; nothing without -i. arg: a struct stat. */
+void stat_interval__print(void *arg);
+
+#endif
