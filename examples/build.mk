@@ -14,6 +14,16 @@ $(EXAMPLES:%=$(B)/examples/%): $(B)/examples/%: $(B)/obj/examples/%.o $(EXAMPLE_
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -o $@ $< $(EXAMPLE_OBJ_$*) $(EXAMPLE_LIB_$*) -ldl
 
+# The consumer in C++: the same collector.
+ifneq ($(HAVE_CXX),)
+ALL += $(B)/examples/between_collections_cxx
+endif
+$(B)/examples/between_collections_cxx: examples/between_collections.cpp libpem/include/pem/pem.hpp $(EXAMPLE_OBJ_between_collections) $(B)/lib/libpem.so
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -std=c++17 $(CXXFLAGS) $(SAN_FLAGS) -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror $(INC_PUBLIC) \
+	  -o $@ $< $(EXAMPLE_OBJ_between_collections) $(EXAMPLE_LIB_between_collections) -ldl
+
 # The shop in other languages: shop_cxx, shop_fortran, shop_rust.
 SHOP_LANGUAGES := $(if $(HAVE_CXX),cxx) $(if $(HAVE_FORTRAN),fortran) $(if $(HAVE_RUST),rust)
 $(if $(HAVE_CXX),,$(info examples/shop.cpp is not built: $(CXX) is missing (make deps installs g++)))

@@ -41,7 +41,7 @@ install: all
 	$(Q)ln -sf libpem.so.$(SO_VERSION) '$(libdir)/libpem.so.1'
 	$(Q)ln -sf libpem.so.1 '$(libdir)/libpem.so'
 	$(call put,644,$(wildcard $(B)/lib/pem/*.so),$(libdir)/pem)
-	$(call put,644,$(wildcard spec/abi/pem/*.h spec/abi/pem/*.hpp libpem/include/pem/*.h),$(incdir))
+	$(call put,644,$(wildcard spec/abi/pem/*.h spec/abi/pem/*.hpp libpem/include/pem/*.h libpem/include/pem/*.hpp),$(incdir))
 	$(call put,644,$(CATALOGUE_STUBS),$(incdir)/stubs)
 	$(call put,644,$(wildcard spec/*.xsd spec/*/*.xml),$(sharedir)/pem/spec)
 	$(Q)$(INSTALL) -d '$(libdir)/pkgconfig'

@@ -8,6 +8,7 @@ import re
 from tap import BUILD, SAN, equal, run, run_all, skip, test, tmp
 
 PROGRAM = os.path.join(BUILD, "examples", "between_collections")
+PROGRAM_CXX = PROGRAM + "_cxx"
 LINE = re.compile(r"from (\d+) to (\d+): (\d+|n/a) page faults, (\d+|n/a) cache misses")
 MARGIN = 16  # faults of the stack, of code run for the first time: a few, never in proportion to the pages
 
@@ -82,6 +83,17 @@ def unprivileged():
                            env={"PEM_RUNTIME_DIR": runtime, "XDG_RUNTIME_DIR": None})
     check(lines, 4, 700)
     assert "no OS::Mem::PageFault: " in err, "it does not say why the kernel's event is not used: " + err
+
+
+@test
+def between_in_cxx():
+    "the example in C++ finds what the one in C does"
+    if not os.path.exists(PROGRAM_CXX):
+        skip("no C++ compiler: make deps installs g++")
+    lines, _ = intervals([PROGRAM_CXX, "6", "1500"])
+    check(lines, 6, 1500)
+    lines, _ = intervals([PROGRAM_CXX, "12", "100"])
+    check(lines, 12, 100)
 
 
 run_all()

@@ -121,6 +121,12 @@ def headers_alone(compiler, cxx):
             said = compiles(command, text, suffix)
             if said:
                 errors[header + " " + command[1]] = said
+    for header in ("pem/pem.hpp", "pem/stub.hpp"):
+        text = "#include <%s>\n#include <%s>\nint alone;\n" % (header, header)
+        for more in ([], ["-fno-exceptions", "-fno-rtti"], ["-std=c++20", "-Wpedantic", "-Wconversion", "-Wshadow"]):
+            said = compiles([cxx, "-std=c++17"] + more, text, ".cc")
+            if said:
+                errors[" ".join([header] + more)] = said
     assert not errors, "\n".join("%s:\n%s" % item for item in errors.items())
 
 

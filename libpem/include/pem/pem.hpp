@@ -1,0 +1,797 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * pem.hpp - PEMAPI in C++17: the handles of pem.h and trace.h with owners, callbacks of any callable, errors as exceptions
+ *
+ * Header-only, over the C functions and nothing else; pem.h is the contract, and what is said there is not said again. Plain
+ * data (pem_statistic, pem_event, pem_histogram, ...) stays C's. Handles are move-only; each holds on to its session, so
+ * they may be destroyed in any order, and the session closes with the last of them. That is one reference count for each
+ * handle made, and none for an event: what runs for each event is the callable, called through one pointer.
+ *
+ * A call that fails throws pem::error. Where exceptions are off (-fno-exceptions) it ends the program, unless PEM_THROW is
+ * defined before this header: PEM_THROW(code, text) must not return. What a callback throws ends the program too: it would
+ * unwind through the observed program's C.
+ */
+#ifndef PEM_PEM_HPP
+#define PEM_PEM_HPP
+
+#include <pem/pem.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <initializer_list>
+#include <iterator>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+namespace pem
+{
+inline namespace api
+{
+
+/* What went wrong: what() is the library's sentence, code() the errno. */
+class error : public std::runtime_error
+{
+      public:
+	error(int code, const char *text)
+	    : std::runtime_error(*text ? text : std::strerror(code)), code_(code)
+	{
+	}
+	int code() const noexcept
+	{
+		return code_;
+	}
+
+      private:
+	int code_;
+};
+
+#ifndef PEM_THROW
+#if defined(__cpp_exceptions) || defined(__EXCEPTIONS)
+#define PEM_THROW(code, text) throw ::pem::error((code), (text))
+#else
+#define PEM_THROW(code, text) std::abort()
+#endif
+#endif
+
+namespace impl
+{
+[[noreturn]] inline void fail(int code, const char *text)
+{
+	(void)code;
+	(void)text;
+	PEM_THROW(code, text);
+}
+/* Result of a call that returns -errno. */
+inline int check(int result, const pem_error &why = {})
+{
+	if (result < 0)
+		fail(-result, why.text);
+	return result;
+}
+/* Result of a call that returns NULL with errno. */
+template <typename T> T *check(T *handle, const pem_error &why)
+{
+	if (!handle)
+		fail(errno, why.text);
+	return handle;
+}
+} // namespace impl
+
+/* Elements that somebody else owns, in one piece. Converts to std::span where there is one. */
+template <typename T> class span
+{
+      public:
+	span() = default;
+	span(T *data, std::size_t size) : data_(data), size_(size)
+	{
+	}
+	T *data() const noexcept
+	{
+		return data_;
+	}
+	std::size_t size() const noexcept
+	{
+		return size_;
+	}
+	bool empty() const noexcept
+	{
+		return size_ == 0;
+	}
+	T *begin() const noexcept
+	{
+		return data_;
+	}
+	T *end() const noexcept
+	{
+		return data_ + size_;
+	}
+	T &operator[](std::size_t i) const
+	{
+		return data_[i];
+	}
+
+      private:
+	T *data_ = nullptr;
+	std::size_t size_ = 0;
+};
+
+/* Where events count, built up: pem::context().process(pid).cpu(0). Unrestricted at first. */
+struct context : pem_context {
+	context() noexcept : pem_context PEM_CONTEXT_ANY
+	{
+	}
+	static context this_process()
+	{
+		return context().process(static_cast<std::uint32_t>(::getpid()));
+	}
+	static context this_thread()
+	{
+		return this_process().thread(static_cast<std::uint32_t>(::gettid()));
+	}
+	context &process(std::uint32_t id, bool with_children = false)
+	{
+		pid = id;
+		follow = with_children;
+		return *this;
+	}
+	context &thread(std::uint32_t id)
+	{
+		tid = id;
+		return *this;
+	}
+	context &on_cpu(std::uint32_t number)
+	{
+		cpu = number;
+		return *this;
+	}
+	context &named(std::string_view name)
+	{
+		std::size_t n = name.copy(program, sizeof(program) - 1);
+		program[n] = '\0';
+		return *this;
+	}
+	context &in_cgroup(std::uint64_t id)
+	{
+		cgroup = id;
+		return *this;
+	}
+	context &in_ns(std::uint32_t inode)
+	{
+		in_namespace = inode;
+		return *this;
+	}
+};
+
+/* Index of a field, to look up once and use for each record. Throws ENOENT. */
+inline unsigned field(const pem_event &event, const char *name)
+{
+	int index = pem_event__field(&event, name);
+
+	if (index < 0)
+		impl::fail(ENOENT,
+			   (std::string(event.name) + " has no field '" + name + "'").c_str());
+	return static_cast<unsigned>(index);
+}
+
+/* A record while it is delivered; valid as long as the C one is: until the callback returns, or the trace's next. */
+class record
+{
+      public:
+	explicit record(const pem_record &of) noexcept : of_(&of)
+	{
+	}
+	const pem_event &event() const noexcept
+	{
+		return *of_->event;
+	}
+	std::string_view name() const
+	{
+		return of_->event->name;
+	}
+	std::uint64_t clock() const noexcept
+	{
+		return of_->clock;
+	}
+	std::uint64_t time_ns() const noexcept
+	{
+		return of_->time_ns;
+	}
+	std::uint32_t pid() const noexcept
+	{
+		return of_->pid;
+	}
+	std::uint32_t tid() const noexcept
+	{
+		return of_->tid;
+	}
+	std::uint32_t cpu() const noexcept
+	{
+		return of_->cpu;
+	}
+	/* By index (pem::field); by name a search through the event's names at each call. */
+	template <typename T> T get(unsigned index) const
+	{
+		if constexpr (std::is_floating_point_v<T>)
+			return static_cast<T>(pem_record__f64(of_, index));
+		else if constexpr (std::is_convertible_v<const char *, T>)
+			return T(pem_record__string(of_, index));
+		else if constexpr (std::is_signed_v<T>)
+			return static_cast<T>(pem_record__i64(of_, index));
+		else
+			return static_cast<T>(pem_record__u64(of_, index));
+	}
+	template <typename T> T get(const char *name) const
+	{
+		return get<T>(field(event(), name));
+	}
+	/* A list's or array's elements. Throws EINVAL if these are no T. */
+	template <typename T> span<const T> list(unsigned index) const
+	{
+		const pem_field &f = event().fields[index];
+		const void *elements = nullptr;
+		std::uint32_t count = pem_record__list(of_, index, &elements);
+
+		if (count && pem_type__bytes(static_cast<pem_type>(f.element_type)) != sizeof(T))
+			impl::fail(EINVAL, "a list's elements are of another size");
+		return {static_cast<const T *>(elements), count};
+	}
+	/* What the labels call the value, or "". */
+	std::string words(unsigned index) const
+	{
+		std::string text(pem_record__words(of_, index, nullptr, 0), '\0');
+
+		if (!text.empty())
+			pem_record__words(of_, index, text.data(), text.size() + 1);
+		return text;
+	}
+	const pem_record &c() const noexcept
+	{
+		return *of_;
+	}
+
+      private:
+	const pem_record *of_;
+};
+
+namespace impl
+{
+struct session_state {
+	pem_session *handle = nullptr;
+	std::function<void(pem_log_level, const char *)> log;
+
+	session_state() = default;
+	session_state(const session_state &) = delete;
+	session_state &operator=(const session_state &) = delete;
+	~session_state()
+	{
+		pem_session__close(handle);
+	}
+};
+using session_owner = std::shared_ptr<session_state>;
+
+/* A handle and the session it is of: the handle ends first. */
+template <typename T, void (*release)(T *)> class handle
+{
+      public:
+	handle() = default;
+	handle(T *of, session_owner session) : session_(std::move(session)), of_(of)
+	{
+	}
+	handle(handle &&other) noexcept
+	{
+		swap(other);
+	}
+	handle &operator=(handle &&other) noexcept
+	{
+		handle(std::move(other)).swap(*this);
+		return *this;
+	}
+	handle(const handle &) = delete;
+	handle &operator=(const handle &) = delete;
+	~handle()
+	{
+		release(of_);
+	}
+	explicit operator bool() const noexcept
+	{
+		return of_ != nullptr;
+	}
+	T *c() const noexcept
+	{
+		return of_;
+	}
+	void swap(handle &other) noexcept
+	{
+		std::swap(of_, other.of_);
+		session_.swap(other.session_);
+	}
+
+      private:
+	session_owner session_;
+	T *of_ = nullptr;
+};
+} // namespace impl
+
+/* A set of events, and their predicate. */
+class event_set
+{
+      public:
+	std::size_t size() const
+	{
+		return pem_event_set__count(handle_.c());
+	}
+	const pem_event &operator[](std::size_t i) const
+	{
+		return *pem_event_set__event(handle_.c(), i);
+	}
+	/* For handles registered with it from then on; nullptr takes it back. Returns the set. */
+	event_set &where(const char *predicate) &
+	{
+		pem_error why = {};
+
+		impl::check(pem_event_set__where(handle_.c(), predicate, &why), why);
+		return *this;
+	}
+	event_set &&where(const char *predicate) &&
+	{
+		return std::move(where(predicate));
+	}
+	pem_event_set *c() const noexcept
+	{
+		return handle_.c();
+	}
+
+      private:
+	friend class session;
+	explicit event_set(impl::handle<pem_event_set, pem_event_set__free> &&h)
+	    : handle_(std::move(h))
+	{
+	}
+	impl::handle<pem_event_set, pem_event_set__free> handle_;
+};
+
+class statistics
+{
+      public:
+	statistics() = default; /* of nothing: only to be assigned to */
+	void enable()
+	{
+		impl::check(pem_statistics__enable(c()));
+	}
+	void disable()
+	{
+		pem_statistics__disable(c());
+	}
+	void reset()
+	{
+		pem_statistics__reset(c());
+	}
+	/* One value for each event of the set; they are this object's, until it reads again. Allocates nothing. */
+	span<const pem_statistic> read()
+	{
+		int n = pem_statistics__read(c(), values_.data(), values_.size());
+
+		return {values_.data(), static_cast<std::size_t>(impl::check(n))};
+	}
+	/* Of PEM_STATISTIC_VARIANCE, _HISTOGRAM, _TOP; before enable. Returns the handle. */
+	statistics &keep(unsigned what)
+	{
+		impl::check(pem_statistics__keep(c(), what));
+		return *this;
+	}
+	pem_histogram histogram(std::size_t i = 0)
+	{
+		pem_histogram of = {};
+
+		impl::check(pem_statistics__histogram(c(), i, &of));
+		return of;
+	}
+	/* The most frequent values of event i into room; returns the part of room that was filled. */
+	span<pem_top> top(std::size_t i, span<pem_top> room)
+	{
+		int n = pem_statistics__top(c(), i, room.data(), room.size());
+
+		return {room.data(), static_cast<std::size_t>(impl::check(n))};
+	}
+	/* function(const pem_statistic &part, const pem_statistic_owner &whose) for each thread or CPU. */
+	template <typename F> void each(std::size_t i, F &&function)
+	{
+		using callable = std::remove_reference_t<F>;
+
+		impl::check(pem_statistics__each(
+			c(), i,
+			[](const pem_statistic *part, const pem_statistic_owner *whose,
+			   void *arg) noexcept { (*static_cast<callable *>(arg))(*part, *whose); },
+			const_cast<std::remove_const_t<callable> *>(std::addressof(function))));
+	}
+	pem_statistics *c() const noexcept
+	{
+		return handle_.c();
+	}
+
+      private:
+	friend class session;
+	statistics(impl::handle<pem_statistics, pem_statistics__unregister> &&h, std::size_t events)
+	    : handle_(std::move(h)), values_(events)
+	{
+	}
+	impl::handle<pem_statistics, pem_statistics__unregister> handle_;
+	std::vector<pem_statistic> values_;
+};
+
+/*
+ * A callable and its registration. Destroying it waits for calls under way in other threads, then destroys the callable; so
+ * the callable may not destroy it: it may disable it.
+ */
+class callback
+{
+      public:
+	callback() = default;
+	void enable()
+	{
+		impl::check(pem_callback__enable(c()));
+	}
+	void disable()
+	{
+		pem_callback__disable(c());
+	}
+	pem_callback_counts counts()
+	{
+		pem_callback_counts of = {};
+
+		impl::check(pem_callback__counts(c(), &of));
+		return of;
+	}
+	pem_callback *c() const noexcept
+	{
+		return handle_.c();
+	}
+
+	callback(callback &&) = default;
+	callback &operator=(callback &&other) noexcept
+	{
+		handle_ = std::move(other.handle_); /* before its callable goes */
+		callable_ = std::move(other.callable_);
+		return *this;
+	}
+
+      private:
+	friend class session;
+	using erased = std::unique_ptr<void, void (*)(void *)>;
+	callback(impl::handle<pem_callback, pem_callback__unregister> &&h, erased &&callable)
+	    : callable_(std::move(callable)), handle_(std::move(h))
+	{
+	}
+	erased callable_{nullptr, [](void *) {}};
+	impl::handle<pem_callback, pem_callback__unregister> handle_; /* destroyed first */
+};
+
+class log
+{
+      public:
+	log() = default;
+	void enable()
+	{
+		impl::check(pem_log__enable(c()));
+	}
+	void disable()
+	{
+		pem_log__disable(c());
+	}
+	/* Complete the trace; the destructor does too, but can't say what failed. */
+	void finish()
+	{
+		pem_error why = {};
+
+		impl::check(pem_log__finish(c(), &why), why);
+	}
+	pem_log *c() const noexcept
+	{
+		return handle_.c();
+	}
+
+      private:
+	friend class session;
+	explicit log(impl::handle<pem_log, pem_log__unregister> &&h) : handle_(std::move(h))
+	{
+	}
+	impl::handle<pem_log, pem_log__unregister> handle_;
+};
+
+struct session_options {
+	std::uint32_t chunk_bytes = 0, chunk_count = 0; /* 0: the library's default */
+	bool overwrite = false; /* a flight recorder */
+	/* Sentences for people; called from the session's threads. */
+	std::function<void(pem_log_level, const char *)> log;
+};
+
+struct run_options {
+	bool preload_libc = true, follow = true;
+};
+
+class session
+{
+      public:
+	explicit session(session_options options = {})
+	    : state_(std::make_shared<impl::session_state>())
+	{
+		pem_session_options o = {};
+		pem_error why = {};
+
+		o.size = sizeof(o);
+		o.chunk_bytes = options.chunk_bytes;
+		o.chunk_count = options.chunk_count;
+		o.overwrite = options.overwrite;
+		state_->log = std::move(options.log);
+		if (state_->log) {
+			o.log = [](pem_log_level level, const char *text, void *arg) noexcept {
+				static_cast<impl::session_state *>(arg)->log(level, text);
+			};
+			o.log_arg = state_.get();
+		}
+		state_->handle = impl::check(pem_session__open(&o, &why), why);
+	}
+	session(session &&) = default;
+	session &operator=(session &&) = default;
+
+	const pem_model &model() const
+	{
+		return *pem_session__model(c());
+	}
+	/* If not, and reason is given, it says why. */
+	bool can_deliver(const pem_event &event, std::string *reason = nullptr)
+	{
+		pem_error why = {};
+		bool can = pem_session__can_deliver(c(), &event, &why);
+
+		if (!can && reason)
+			*reason = why.text;
+		return can;
+	}
+
+	event_set events(std::initializer_list<const char *> patterns)
+	{
+		return events({patterns.begin(), patterns.size()});
+	}
+	event_set events(span<const char *const> patterns)
+	{
+		pem_error why = {};
+
+		return event_set({impl::check(pem_event_set__new(c(), patterns.data(),
+								 patterns.size(), &why),
+					      why),
+				  state_});
+	}
+
+	/* attribute: a field to sum up, or nullptr: only count. */
+	statistics register_statistics(const event_set &set, const pem_context &where = context(),
+				       const char *attribute = nullptr)
+	{
+		pem_error why = {};
+		pem_statistics *of =
+			pem_session__register_statistics(c(), set.c(), &where, attribute, &why);
+
+		return {{impl::check(of, why), state_}, set.size()};
+	}
+
+	/* function(pem::record), in the producing thread of this process. */
+	template <typename F>
+	callback register_callback(const event_set &set, const pem_context &where, F &&function)
+	{
+		auto callable = erase(std::forward<F>(function));
+		pem_error why = {};
+		pem_callback *of = pem_session__register_callback(
+			c(), set.c(), &where, call<std::decay_t<F>>, callable.get(), &why);
+
+		return {{impl::check(of, why), state_}, std::move(callable)};
+	}
+	/* function(pem::record), on a thread of the session's, for events of any observed process and the kernel. */
+	template <typename F>
+	callback register_async_callback(const event_set &set, const pem_context &where,
+					 F &&function, std::uint64_t max_delay_us = 0)
+	{
+		auto callable = erase(std::forward<F>(function));
+		pem_async_options o = {sizeof(o), max_delay_us};
+		pem_error why = {};
+		pem_callback *of = pem_session__register_async_callback(
+			c(), set.c(), &where, call<std::decay_t<F>>, callable.get(), &o, &why);
+
+		return {{impl::check(of, why), state_}, std::move(callable)};
+	}
+	log register_log(const event_set &set, const char *directory,
+			 const pem_context &where = context())
+	{
+		pem_error why = {};
+
+		return api::log({impl::check(pem_session__register_log(c(), set.c(), &where,
+								       directory, &why),
+					     why),
+				 state_});
+	}
+
+	void snapshot(const char *directory)
+	{
+		pem_error why = {};
+
+		impl::check(pem_session__snapshot(c(), directory, &why), why);
+	}
+	void set_budget(double share)
+	{
+		impl::check(pem_session__set_budget(c(), share));
+	}
+	/* Returns the processes with application events that were found. */
+	int attach(const pem_context &who)
+	{
+		pem_error why = {};
+
+		return impl::check(pem_session__attach(c(), &who, &why), why);
+	}
+	std::vector<pem_statistic_owner> processes()
+	{
+		std::vector<pem_statistic_owner> all;
+		std::size_t n = 0;
+
+		do { /* more may come between two calls */
+			all.resize(n);
+			n = static_cast<std::size_t>(
+				impl::check(pem_session__processes(c(), all.data(), all.size())));
+		} while (n > all.size());
+		all.resize(n);
+		return all;
+	}
+	pid_t run(const std::vector<std::string> &command, run_options options = {})
+	{
+		std::vector<char *> argv;
+		pem_run_options o = {};
+		pem_error why = {};
+
+		for (const std::string &word : command)
+			argv.push_back(const_cast<char *>(word.c_str()));
+		argv.push_back(nullptr);
+		o.size = sizeof(o);
+		o.preload_libc = options.preload_libc;
+		o.no_follow = !options.follow;
+		return impl::check(pem_session__run(c(), argv.data(), &o, &why), why);
+	}
+	/* Work for at most timeout_ms. true: the command ended, and *wait_status (as of waitpid) is set. */
+	bool poll(int timeout_ms, int *wait_status = nullptr)
+	{
+		int status = 0, result = pem_session__poll(c(), timeout_ms, &status);
+
+		if (result != -EINTR)
+			impl::check(result);
+		if (result == 1 && wait_status)
+			*wait_status = status;
+		return result == 1;
+	}
+	std::uint64_t elapsed_ns() const
+	{
+		return pem_session__elapsed_ns(c());
+	}
+	void interrupt() noexcept
+	{
+		pem_session__interrupt(c());
+	}
+	pem_session *c() const noexcept
+	{
+		return state_->handle;
+	}
+
+      private:
+	template <typename F> static void call(const pem_record *of, void *arg) noexcept
+	{
+		(*static_cast<F *>(arg))(record(*of));
+	}
+	template <typename F> static callback::erased erase(F &&function)
+	{
+		using callable = std::decay_t<F>;
+
+		static_assert(std::is_invocable_v<callable &, record>,
+			      "a callback takes a pem::record");
+		return {new callable(std::forward<F>(function)),
+			[](void *of) { delete static_cast<callable *>(of); }};
+	}
+	impl::session_owner state_;
+};
+
+/* A trace to be read from begin to end: for (pem::record r : trace). One pass at a time. */
+class trace
+{
+      public:
+	explicit trace(const char *directory)
+	{
+		pem_error why = {};
+
+		of_.reset(impl::check(pem_trace__open(directory, &why), why));
+	}
+	const pem_trace_info &info() const
+	{
+		return *pem_trace__info(c());
+	}
+	const pem_model &model() const
+	{
+		return *pem_trace__model(c());
+	}
+	std::string_view process_name(std::uint32_t pid) const
+	{
+		return pem_trace__process_name(c(), pid);
+	}
+	pem_trace *c() const noexcept
+	{
+		return of_.get();
+	}
+
+	class iterator
+	{
+	      public:
+		using iterator_category = std::input_iterator_tag;
+		using value_type = record;
+		using difference_type = std::ptrdiff_t;
+		using pointer = const record *;
+		using reference = record;
+		iterator() = default;
+		explicit iterator(trace *of) : of_(of)
+		{
+			++*this;
+		}
+		record operator*() const
+		{
+			return record(of_->record_);
+		}
+		iterator &operator++()
+		{
+			pem_error why = {};
+
+			if (!impl::check(pem_trace__next(of_->c(), &of_->record_, &why), why))
+				of_ = nullptr;
+			return *this;
+		}
+		void operator++(int)
+		{
+			++*this;
+		}
+		bool operator==(const iterator &other) const
+		{
+			return of_ == other.of_;
+		}
+		bool operator!=(const iterator &other) const
+		{
+			return of_ != other.of_;
+		}
+
+	      private:
+		trace *of_ = nullptr;
+	};
+	/* From the first record again. */
+	iterator begin()
+	{
+		impl::check(pem_trace__rewind(c()));
+		return iterator(this);
+	}
+	iterator end()
+	{
+		return {};
+	}
+
+      private:
+	struct closer {
+		void operator()(pem_trace *of) const
+		{
+			pem_trace__close(of);
+		}
+	};
+	std::unique_ptr<pem_trace, closer> of_;
+	pem_record record_ = {};
+};
+
+} // namespace api
+} // namespace pem
+#endif

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT
+/*
+ * consumer.cpp - what tests/e2e/consumer_cxx.py checks of pem.hpp: prints a line for each thing that holds, in TAP's words
+ */
+#include <pem/pem.hpp>
+
+#include "stubs/gc.h"
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+static int number;
+
+static void holds(bool what, const char *said)
+{
+	std::printf("%sok %d - %s\n", what ? "" : "not ", ++number, said);
+}
+
+static void raise_events(unsigned count)
+{
+	for (unsigned i = 1; i <= count; i++)
+		pem_notify_gc_start(i, i * 100);
+}
+
+static void test_statistics()
+{
+	pem::session session;
+	pem::statistics stats = session.register_statistics(
+		session.events({"APP::GC::Start"}), pem::context::this_process(), "heapBytes");
+
+	stats.enable();
+	raise_events(4);
+	stats.disable();
+	raise_events(4);
+	const pem_statistic &one = stats.read()[0];
+	holds(one.count == 4 && one.sum == 1000 && one.min == 100 && one.max == 400,
+	      "statistics hold count, sum, least and most");
+	stats.reset();
+	holds(stats.read()[0].count == 0, "a reset statistic is empty");
+}
+
+/* Sessions live as long as the last of their handles. */
+static void test_order()
+{
+	pem::statistics stats;
+	pem::callback callback;
+	unsigned called = 0;
+	{
+		pem::session session;
+		pem::event_set set = session.events({"APP::GC::Start"});
+
+		stats = session.register_statistics(set, pem::context::this_process());
+		callback = session.register_callback(set, pem::context::this_process(),
+						     [&](pem::record) { called++; });
+	}
+	stats.enable();
+	callback.enable();
+	raise_events(3);
+	holds(stats.read()[0].count == 3 && called == 3,
+	      "handles outlive the object of their session");
+	stats = {};
+	callback = {};
+	raise_events(1);
+	holds(called == 3, "a destroyed callback is not called");
+}
+
+static void test_callback()
+{
+	pem::session session;
+	pem::event_set set = session.events({"APP::GC::Start", "APP::GC::End"});
+	const unsigned heap = pem::field(set[0], "heapBytes");
+	std::unordered_map<std::string, double> sums;
+	/* Neither copyable nor small: callables are moved in and live where they are. */
+	auto owned = std::make_unique<unsigned>(0);
+	unsigned &calls = *owned;
+	pem::callback first = session.register_callback(
+		set, pem::context::this_thread(), [&, o = std::move(owned)](pem::record r) {
+			++*o;
+			sums[std::string(r.name())] += r.get<double>(heap);
+			sums["by name"] += static_cast<double>(r.get<std::uint64_t>("heapBytes"));
+		});
+	pem::callback moved = std::move(first);
+
+	moved.enable();
+	raise_events(2);
+	pem_notify_gc_end(1, 7, 0);
+	holds(calls == 3 && sums["APP::GC::Start"] == 300 && sums["APP::GC::End"] == 7 &&
+		      sums["by name"] == 307,
+	      "a callback of any callable gets records and their fields");
+	moved.disable();
+	raise_events(2);
+	holds(calls == 3, "a disabled callback is not called");
+}
+
+static void test_errors()
+{
+	pem::session session;
+	int code = 0;
+	std::string said;
+
+	try {
+		session.events({"APP::GC::Strat"});
+	} catch (const pem::error &error) {
+		code = error.code();
+		said = error.what();
+	}
+	holds(code == ENOENT && said.find("Strat") != std::string::npos,
+	      "an error carries the library's sentence and errno");
+	code = 0;
+	try {
+		pem::event_set set = session.events({"APP::GC::Start"});
+
+		pem::field(set[0], "heapByte");
+	} catch (const pem::error &error) {
+		code = error.code();
+	}
+	holds(code == ENOENT, "a field that is not there is an error");
+}
+
+static void test_trace(const char *directory)
+{
+	std::uint64_t count = 0, sum = 0;
+	{
+		pem::session session;
+		pem::log log = session.register_log(session.events({"APP::GC::Start"}), directory,
+						    pem::context::this_process());
+
+		log.enable();
+		raise_events(10);
+		log.finish();
+	}
+	pem::trace trace(directory);
+
+	for (int pass = 0; pass < 2; pass++)
+		for (pem::record record : trace) {
+			count++;
+			sum += record.get<std::uint64_t>("heapBytes");
+		}
+	holds(count == 20 && sum == 11000, "a trace is read by a for loop, and again");
+	holds(trace.info().complete == 1, "a finished log is a complete trace");
+}
+
+int main(int argc, char **argv)
+{
+	test_statistics();
+	test_order();
+	test_callback();
+	test_errors();
+	if (argc > 1)
+		test_trace(argv[1]);
+	std::printf("1..%d\n", number);
+	return 0;
+}
