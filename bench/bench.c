@@ -8,15 +8,18 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #define WARM_MS 100.0
+#define QUICK_MS 1.0
 
 /* What one function measured over the rounds; case i's at 2 * i, its peer's behind it. */
 struct series {
 	void (*run)(uint64_t n);
+	clockid_t clock;
 	uint64_t n; /* operations in one slice */
 	unsigned count; /* of values: 0, it did not run */
 	double *values; /* sorted at the end */
@@ -30,12 +33,24 @@ static double now_ns(clockid_t clock)
 	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-static double time_ns(const struct bench *bench, void (*run)(uint64_t n), uint64_t n)
+static double time_ns(const struct series *series, uint64_t n)
 {
-	double start = now_ns(bench->clock);
+	double start = now_ns(series->clock);
 
-	run(n);
-	return now_ns(bench->clock) - start;
+	series->run(n);
+	return now_ns(series->clock) - start;
+}
+
+static int quick(void)
+{
+	return getenv("BENCH_QUICK") != NULL;
+}
+
+int bench__wants(const char *name)
+{
+	const char *word = getenv("BENCH_CASE");
+
+	return !word || strstr(name, word) != NULL;
 }
 
 int bench__pin(void)
@@ -57,15 +72,16 @@ int bench__pin(void)
 /* Find how many operations take a slice; then warm up: a peer's buffers may be as large as ours, and untouched. */
 static void calibrate(const struct bench *bench, struct series *series)
 {
-	double took, warm = 0;
+	double slice = quick() ? QUICK_MS : bench->slice_ms;
+	double took, warm = quick() ? (WARM_MS - QUICK_MS) * 1e6 : 0;
 
 	for (series->n = 1024; series->n < 1ull << 40; series->n *= 2) {
-		took = time_ns(bench, series->run, series->n);
-		if (took >= bench->slice_ms * 1e6 / 2)
+		took = time_ns(series, series->n);
+		if (took >= slice * 1e6 / 2)
 			break;
 	}
 	while (warm < WARM_MS * 1e6)
-		warm += time_ns(bench, series->run, series->n);
+		warm += time_ns(series, series->n);
 }
 
 static int compare(const void *a, const void *b)
@@ -88,16 +104,27 @@ static void measure(const struct bench *bench, struct series *series)
 	for (i = 0; i < count; i++)
 		if (series[i].run)
 			calibrate(bench, &series[i]);
-	for (round = 0; round < bench->rounds; round++)
+	for (round = 0; round < (quick() ? 1 : bench->rounds); round++)
 		for (i = 0; i < count; i++)
 			if (series[i].run)
 				series[i].values[series[i].count++] =
-					time_ns(bench, series[i].run, series[i].n) /
-					(double)series[i].n;
+					time_ns(&series[i], series[i].n) / (double)series[i].n;
+}
+
+/* The median of the case that this one is beside; 0: none. */
+static double value_beside(const struct bench *bench, const struct bench_case *c,
+			   const struct series *series)
+{
+	size_t i;
+
+	for (i = 0; c->beside && i < bench->case_count; i++)
+		if (!strcmp(bench->cases[i].name, c->beside) && series[2 * i].count)
+			return median(series[2 * i].values, series[2 * i].count);
+	return 0;
 }
 
 static void write_json(FILE *out, const struct bench *bench, const struct bench_case *c,
-		       const struct series *ours, const struct series *peer)
+		       const struct series *ours, const struct series *peer, double beside)
 {
 	double value = median(ours->values, ours->count), peer_value;
 
@@ -111,11 +138,13 @@ static void write_json(FILE *out, const struct bench *bench, const struct bench_
 		fprintf(out, ",\"peer\":\"%s\",\"peer_value\":%.4f,\"ratio\":%.4f", c->peer,
 			peer_value, value / peer_value);
 	}
+	if (beside > 0)
+		fprintf(out, ",\"beside\":\"%s\",\"beside_ratio\":%.4f", c->beside, value / beside);
 	fputs("}\n", out);
 }
 
 static void print_row(const struct bench_case *c, const struct series *ours,
-		      const struct series *peer)
+		      const struct series *peer, double beside)
 {
 	double value = median(ours->values, ours->count), peer_value;
 
@@ -127,6 +156,8 @@ static void print_row(const struct bench_case *c, const struct series *ours,
 	} else if (c->peer) {
 		printf("   %s not here", c->peer);
 	}
+	if (beside > 0)
+		printf("   %.3f of %s", value / beside, c->beside);
 	putchar('\n');
 }
 
@@ -134,6 +165,7 @@ static int report(const struct bench *bench, const struct series *series)
 {
 	const char *path = getenv("BENCH_OUT");
 	FILE *out = path ? fopen(path, "a") : NULL;
+	double beside;
 	size_t i;
 
 	if (path && !out)
@@ -142,10 +174,11 @@ static int report(const struct bench *bench, const struct series *series)
 	for (i = 0; i < bench->case_count; i++) {
 		if (!series[2 * i].count)
 			continue;
-		print_row(&bench->cases[i], &series[2 * i], &series[2 * i + 1]);
+		beside = value_beside(bench, &bench->cases[i], series);
+		print_row(&bench->cases[i], &series[2 * i], &series[2 * i + 1], beside);
 		if (out)
-			write_json(out, bench, &bench->cases[i], &series[2 * i],
-				   &series[2 * i + 1]);
+			write_json(out, bench, &bench->cases[i], &series[2 * i], &series[2 * i + 1],
+				   beside);
 	}
 	if (out && fclose(out))
 		return -errno;
@@ -166,7 +199,11 @@ static struct series *make_series(const struct bench *bench, unsigned capacity)
 		return NULL;
 	}
 	for (i = 0; i < count; i++) {
-		series[i].run = i % 2 ? bench->cases[i / 2].run_peer : bench->cases[i / 2].run;
+		if (bench__wants(bench->cases[i / 2].name))
+			series[i].run =
+				i % 2 ? bench->cases[i / 2].run_peer : bench->cases[i / 2].run;
+		series[i].clock =
+			bench->cases[i / 2].clock ? bench->cases[i / 2].clock : bench->clock;
 		series[i].values = values + i * capacity;
 	}
 	return series;
@@ -249,12 +286,21 @@ unsigned bench__child(void)
 
 int bench__spread(const struct bench *bench)
 {
-	struct series *series = make_series(bench, bench->rounds * bench->processes);
-	unsigned k;
-	size_t i;
-	int rc = series ? 0 : -ENOMEM;
+	unsigned k, processes = quick() ? 1 : bench->processes;
+	struct series *series;
+	size_t i, wanted = 0;
+	int rc;
 
-	for (k = 1; rc == 0 && k <= bench->processes; k++)
+	for (i = 0; i < bench->case_count; i++) {
+		if (getenv("BENCH_LIST"))
+			puts(bench->cases[i].name);
+		wanted += (size_t)bench__wants(bench->cases[i].name);
+	}
+	if (!wanted || getenv("BENCH_LIST"))
+		return 0;
+	series = make_series(bench, bench->rounds * processes);
+	rc = series ? 0 : -ENOMEM;
+	for (k = 1; rc == 0 && k <= processes; k++)
 		rc = run_child(bench, series, k);
 	for (i = 0; rc == 0 && i < 2 * bench->case_count; i++)
 		qsort(series[i].values, series[i].count, sizeof(double), compare);

@@ -10,6 +10,9 @@
  *
  * Rounds are spread over several processes: where the loader and the kernel happen to put code and data is worth a
  * quarter of a short case (3.1 ns or 3.9 ns, the same all through one process); one process shows one such place only.
+ *
+ * The environment may ask for less: BENCH_CASE, only cases with this word in their names; BENCH_QUICK, one short round
+ * that shows that a case runs and not what it costs; BENCH_LIST, the names only.
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -38,6 +41,8 @@ struct bench_case {
 	void (*run)(uint64_t n); /* the operation n times; NULL: cannot run here, said elsewhere */
 	const char *peer; /* name and version of what runs beside us, or NULL */
 	void (*run_peer)(uint64_t n); /* NULL: none here */
+	const char *beside; /* another case of the same program to print a ratio to, or NULL */
+	clockid_t clock; /* 0: the program's */
 };
 
 struct bench {
@@ -53,6 +58,8 @@ struct bench {
 
 /* Bind the calling thread to the last CPU it may run on. Returns the CPU, or -errno. */
 int bench__pin(void);
+/* Is the case asked for? */
+int bench__wants(const char *name);
 /* Which child this process is, from 1; 0: the parent. */
 unsigned bench__child(void);
 /*

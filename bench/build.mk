@@ -2,7 +2,7 @@
 # Benchmarks: each bench/NAME.c listed in BENCHES is a program $(B)/bench/NAME.
 #   make bench [CASE=NAME]    runs them, writes $(B)/bench/results.jsonl, prints tables
 
-BENCHES := notify stub managed codegen code_size
+BENCHES := notify threads stub managed codegen code_size
 
 # bench.xml is not part of the catalogue: its header is made here.
 $(B)/gen/stubs/bench.h: bench/bench.xml $(B)/bin/pem-codegen
@@ -11,7 +11,7 @@ $(B)/gen/stubs/bench.h: bench/bench.xml $(B)/bin/pem-codegen
 	$(Q)$(B)/bin/pem-codegen --backend c -o $(@D) $<
 	@touch $@
 
-$(B)/obj/bench/notify.o $(B)/obj/bench/stub.o: $(B)/gen/stubs/bench.h
+$(B)/obj/bench/notify.o $(B)/obj/bench/threads.o $(B)/obj/bench/stub.o: $(B)/gen/stubs/bench.h
 
 # The loops of stub in other languages; C's symbols once, for Fortran and Rust.
 STUB_STAMP := $(B)/gen/bench_stubs/.stamp
@@ -55,6 +55,7 @@ BENCH_ALIGN := -falign-functions=64 -falign-loops=64
 CFLAGS_bench_stub := $(BENCH_ALIGN) $(if $(HAVE_CXX),-DHAVE_CXX) \
   $(if $(HAVE_FORTRAN),-DHAVE_FORTRAN) $(if $(HAVE_RUST),-DHAVE_RUST)
 CFLAGS_bench_notify := $(BENCH_ALIGN) -DLTTNG_VERSION='"$(LTTNG_VERSION)"'
+CFLAGS_bench_threads := $(CFLAGS_bench_notify)
 # What its headers generate has no prototypes.
 CFLAGS_bench_peer_lttng := $(BENCH_ALIGN) -Wno-missing-prototypes -Wno-shadow -Wno-unused-parameter -Wno-strict-prototypes
 

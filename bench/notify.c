@@ -138,11 +138,11 @@ static void disable(struct pem_side *side)
 int main(void)
 {
 	struct bench_case cases[] = {
-		{"notify/loop", run_loop, NULL, NULL},
-		{"notify/floor", run_floor, NULL, NULL},
-		{"notify/disabled", run_disabled, "LTTng-UST " LTTNG_VERSION, NULL},
-		{"notify/log2", run_log, "LTTng-UST " LTTNG_VERSION, NULL},
-		{"notify/stat", run_stat, NULL, NULL},
+		{"notify/loop", run_loop, NULL, NULL, NULL, 0},
+		{"notify/floor", run_floor, NULL, NULL, NULL, 0},
+		{"notify/disabled", run_disabled, "LTTng-UST " LTTNG_VERSION, NULL, NULL, 0},
+		{"notify/log2", run_log, "LTTng-UST " LTTNG_VERSION, NULL, "notify/floor", 0},
+		{"notify/stat", run_stat, NULL, NULL, NULL, 0},
 	};
 	struct bench bench = {"notify",
 			      PROCESSES,

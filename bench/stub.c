@@ -105,14 +105,14 @@ out:
 int main(void)
 {
 	static const struct bench_case cases[] = {
-		{"stub/c", log_c, NULL, NULL},
-		{"stub/c++", CXX(log_cxx), "C", CXX(log_c)},
-		{"stub/fortran", FORTRAN(log_fortran), "C", FORTRAN(log_c)},
-		{"stub/rust", RUST(log_rust), "C", RUST(log_c)},
-		{"stub/c-off", off_c, NULL, NULL},
-		{"stub/c++-off", CXX(bench_off_cxx), "C", CXX(off_c)},
-		{"stub/fortran-off", FORTRAN(bench_off_fortran), "C", FORTRAN(off_c)},
-		{"stub/rust-off", RUST(bench_off_rust), "C", RUST(off_c)},
+		{"stub/c", log_c, NULL, NULL, NULL, 0},
+		{"stub/c++", CXX(log_cxx), "C", CXX(log_c), NULL, 0},
+		{"stub/fortran", FORTRAN(log_fortran), "C", FORTRAN(log_c), NULL, 0},
+		{"stub/rust", RUST(log_rust), "C", RUST(log_c), NULL, 0},
+		{"stub/c-off", off_c, NULL, NULL, NULL, 0},
+		{"stub/c++-off", CXX(bench_off_cxx), "C", CXX(off_c), NULL, 0},
+		{"stub/fortran-off", FORTRAN(bench_off_fortran), "C", FORTRAN(off_c), NULL, 0},
+		{"stub/rust-off", RUST(bench_off_rust), "C", RUST(off_c), NULL, 0},
 	};
 	const struct bench bench = {"stub",
 				    PROCESSES,
