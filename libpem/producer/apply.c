@@ -115,14 +115,13 @@ static void apply_to_event(struct pem_provider *provider, uint32_t i, unsigned s
 }
 
 static const struct pem_rule *rule_of(const struct pem_joined *joined, uint32_t count,
-				      const struct pem_provider *provider, uint32_t i,
-				      const char **at)
+				      const struct pem_provider *provider, uint32_t i)
 {
 	const struct pem_rule *rule =
 		pem_rule__find(joined->page, count, joined->contexts, provider->event_ids[i]);
 
 	if (rule && rule->event_id == PEM_RULE_ANY_EVENT && rule->max_level &&
-	    pem_provider__level(provider, i, at) > rule->max_level)
+	    pem_provider__level(provider, i) > rule->max_level)
 		return NULL;
 	return rule;
 }
@@ -132,7 +131,6 @@ void pem_process__apply_to(struct pem_provider *provider, unsigned slot)
 	struct pem_joined *joined = &pem_process.joined[slot];
 	const struct pem_session_page *page = joined->page;
 	uint32_t generation, count, i, tries;
-	const char *at;
 
 	for (tries = 0; tries < 1000; tries++) {
 		generation = __atomic_load_n(&page->generation, __ATOMIC_ACQUIRE);
@@ -146,9 +144,8 @@ void pem_process__apply_to(struct pem_provider *provider, unsigned slot)
 		joined->contexts = pem_contexts__holding(
 			page, __atomic_load_n(&page->context_count, __ATOMIC_RELAXED),
 			pem_process.pid, joined->inherited);
-		at = provider->model;
 		for (i = 0; i < provider->event_count; i++)
-			apply_to_event(provider, i, slot, rule_of(joined, count, provider, i, &at));
+			apply_to_event(provider, i, slot, rule_of(joined, count, provider, i));
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		if (__atomic_load_n(&page->generation, __ATOMIC_RELAXED) == generation)
 			return;

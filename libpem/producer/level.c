@@ -1,30 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * level.c - how much an event of this process's own providers matters, by the model text that they bring
+ * level.c - how much the events of this process's own providers matter, by the model text that they bring
  *
- * Asked for only when a session wants what it has not met, up to a level. Not here: parsing models (model_parse.c).
+ * Asked for only when a session wants what it has not met, up to a level. Every process that is recorded may have to
+ * answer, so that the text is gone through once. Not here: parsing models (model_parse.c).
  */
 #include "model_internal.h"
 #include "producer/producer.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-unsigned pem_provider__level(const struct pem_provider *provider, uint32_t i, const char **at)
+#define LEVEL_CELL 7 /* of an event's line; see model_parse.c */
+
+static uint8_t level_of(const char *line)
 {
-	char start[sizeof("\nevent\t01234567\t")];
-	const char *line;
 	size_t length;
 	unsigned cell;
 
-	snprintf(start, sizeof(start), "\nevent\t%08x\t", provider->event_ids[i]);
-	line = strstr(*at, start);
-	if (!line)
-		line = strstr(provider->model, start);
-	if (!line)
-		return PEM_LEVEL_INFO;
-	*at = line++;
-	for (cell = 0; cell < 7; cell++) {
+	for (cell = 0; cell < LEVEL_CELL; cell++) {
 		line += strcspn(line, "\t\n");
 		if (*line != '\t')
 			return PEM_LEVEL_INFO;
@@ -34,7 +28,33 @@ unsigned pem_provider__level(const struct pem_provider *provider, uint32_t i, co
 	for (cell = PEM_LEVEL_ERROR; cell < PEM_LEVEL_COUNT; cell++) {
 		if (strlen(pem_level_words[cell]) == length &&
 		    !memcmp(pem_level_words[cell], line, length))
-			return cell;
+			return (uint8_t)cell;
 	}
 	return PEM_LEVEL_INFO;
+}
+
+/* Events stand in the text in the provider's order; one that does not is as good as any. */
+static void read_levels(const struct pem_provider *provider)
+{
+	static const char start[] = "\nevent\t";
+	uint8_t *levels = &pem_process.event_level[provider->event_base];
+	const char *line = provider->model;
+	uint32_t i = 0, id, k;
+
+	memset(levels, PEM_LEVEL_INFO, provider->event_count);
+	while ((line = strstr(line, start))) {
+		line += sizeof(start) - 1;
+		id = (uint32_t)strtoul(line, NULL, 16);
+		for (k = 0; k < provider->event_count && provider->event_ids[i] != id; k++)
+			i = (i + 1) % provider->event_count;
+		if (k < provider->event_count)
+			levels[i] = level_of(line - 1 - strlen("event"));
+	}
+}
+
+unsigned pem_provider__level(const struct pem_provider *provider, uint32_t i)
+{
+	if (!pem_process.event_level[provider->event_base + i])
+		read_levels(provider);
+	return pem_process.event_level[provider->event_base + i];
 }

@@ -38,11 +38,14 @@ static void count_lost(unsigned slot, uint32_t event_index, uint32_t flags)
 
 /* --- logging --- */
 
-/* Chunks are populated eight at a time: one system call for 64 KiB the first time through a pool. */
+/*
+ * Chunks are populated eight at a time: one system call for 64 KiB the first time through a pool. The very first is so
+ * alone: many a process needs no second.
+ */
 static bool populate_chunk(struct pem_joined *joined, uint32_t index)
 {
 	const struct pem_ring *ring = &joined->ring;
-	uint32_t bit = 1u << (index % 32), first = index & ~7u, last = first + 8, i;
+	uint32_t bit = 1u << (index % 32), first = index & ~7u, last = index ? first + 8 : 1, i;
 
 	if (__atomic_load_n(&joined->populated[index / 32], __ATOMIC_RELAXED) & bit)
 		return true;

@@ -131,7 +131,7 @@ static void map_provider_page(int fd, struct pem_provider *provider, uint64_t of
 
 	memcpy((uint8_t *)control + offset, provider->page, provider->page_bytes);
 	if (mmap(provider->page, provider->page_bytes, PROT_READ | PROT_WRITE,
-		 MAP_SHARED | MAP_FIXED, fd, (off_t)offset) == MAP_FAILED)
+		 MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, (off_t)offset) == MAP_FAILED)
 		return;
 	control->provider[entry].offset = offset;
 	control->provider[entry].bytes = provider->page_bytes;
@@ -361,8 +361,12 @@ static void note_events(struct pem_provider *provider)
 	uint32_t *ids, *models, i;
 	unsigned slot;
 
-	for (i = 0; i < provider->event_count; i++)
+	for (i = 0; i < provider->event_count; i++) {
 		pem_process.event_id[provider->event_base + i] = provider->event_ids[i];
+		/* Where a library that has gone had them, too: this one's text may be another. */
+		pem_process.event_model[provider->event_base + i] = 0;
+		pem_process.event_level[provider->event_base + i] = 0;
+	}
 	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
 		if (pem_process.joined[slot].state != PEM_JOINED_POOL)
 			continue;

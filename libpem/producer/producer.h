@@ -85,7 +85,9 @@ struct pem_process {
 	struct pem_provider *providers;
 	uint32_t event_count;
 	uint32_t event_id[PEM_PROCESS_EVENTS_MAX];
-	uint32_t event_model[PEM_PROCESS_EVENTS_MAX]; /* hash of the model text that describes it */
+	uint32_t event_model
+		[PEM_PROCESS_EVENTS_MAX]; /* hash of the model text that describes it; 0: not made yet */
+	uint8_t event_level[PEM_PROCESS_EVENTS_MAX]; /* enum pem_level; 0: not looked up yet */
 	struct pem_control_file *control;
 	uint64_t control_bytes;
 	char control_path[PATH_MAX];
@@ -136,10 +138,7 @@ bool pem_file_size_allowed(uint64_t bytes);
 /* Make the memory of a range of a pool exist; false: the file system is full (touching it would raise SIGBUS). */
 bool pem_populate(void *start, uint64_t bytes);
 
-/*
- * The enum pem_level of a provider's event. at: a place in the model's text, its beginning at first; events stand there in
- * the provider's order, so asked for one after the other each is found from where the last one was.
- */
-unsigned pem_provider__level(const struct pem_provider *provider, uint32_t index, const char **at);
+/* The enum pem_level of a provider's event. Lock held. */
+unsigned pem_provider__level(const struct pem_provider *provider, uint32_t index);
 
 #endif

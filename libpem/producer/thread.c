@@ -15,7 +15,8 @@
 
 struct slab {
 	struct slab *next;
-	uint8_t reserved[56];
+	uint64_t used_bytes; /* behind them nothing was ever touched */
+	uint8_t reserved[48];
 };
 
 struct pem_thread pem_thread_none = {.depth = 1};
@@ -81,33 +82,26 @@ __attribute__((constructor(101))) static void make_exit_key(void)
 	exit_key_made = !pthread_key_create(&exit_key, thread_exit);
 }
 
-/* A slab's structures, one after the other; NULL: no more. */
-static struct pem_thread_full *next_of(struct slab *slab, struct pem_thread_full *thread)
-{
-	uint8_t *next = (uint8_t *)thread + ((sizeof(*thread) + 63) & ~(size_t)63);
+#define THREAD_BYTES ((sizeof(struct pem_thread_full) + 63) & ~(size_t)63)
 
-	return next + sizeof(*thread) <= (uint8_t *)slab + SLAB_BYTES
-		       ? (struct pem_thread_full *)next
-		       : NULL;
-}
-
-static struct pem_thread_full *first_of(struct slab *slab)
-{
-	return (struct pem_thread_full *)(slab + 1);
-}
-
-static void add_slab(void)
+/* A structure that no thread had before; NULL: no memory. Lock held. */
+static struct pem_thread_full *take_new(void)
 {
 	struct pem_thread_full *thread;
-	struct slab *slab;
+	struct slab *slab = slabs;
 
-	slab = mmap(NULL, SLAB_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (slab == MAP_FAILED)
-		return;
-	slab->next = slabs;
-	slabs = slab;
-	for (thread = first_of(slab); thread; thread = next_of(slab, thread))
-		give_back(thread);
+	if (!slab || slab->used_bytes + THREAD_BYTES > SLAB_BYTES) {
+		slab = mmap(NULL, SLAB_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			    -1, 0);
+		if (slab == MAP_FAILED)
+			return NULL;
+		slab->next = slabs;
+		slab->used_bytes = sizeof(*slab);
+		slabs = slab;
+	}
+	thread = (struct pem_thread_full *)((uint8_t *)slab + slab->used_bytes);
+	slab->used_bytes += THREAD_BYTES;
+	return thread;
 }
 
 /*
@@ -118,9 +112,11 @@ static void take_back_from_dead(void)
 {
 	struct pem_thread_full *thread;
 	struct slab *slab;
+	uint64_t at;
 
 	for (slab = slabs; slab; slab = slab->next) {
-		for (thread = first_of(slab); thread; thread = next_of(slab, thread)) {
+		for (at = sizeof(*slab); at < slab->used_bytes; at += THREAD_BYTES) {
+			thread = (struct pem_thread_full *)((uint8_t *)slab + at);
 			if (!thread->shared.tid ||
 			    !syscall(SYS_tgkill, pem_process.pid, thread->shared.tid, 0) ||
 			    errno != ESRCH)
@@ -149,15 +145,16 @@ struct pem_thread_full *pem_thread__get(void)
 		goto out;
 	if (!free_threads)
 		take_back_from_dead();
-	if (!free_threads)
-		add_slab();
 	thread = free_threads;
-	if (thread)
+	if (thread) {
 		free_threads = thread->next_free;
+		memset(thread, 0, sizeof(*thread));
+	} else {
+		thread = take_new();
+	}
 	pem_process__unlock();
 	if (!thread)
 		goto out;
-	memset(thread, 0, sizeof(*thread));
 	thread->shared.tid = (uint32_t)syscall(SYS_gettid);
 	pthread_setspecific(exit_key, thread);
 	pem_thread_current = &thread->shared;
