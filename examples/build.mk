@@ -58,6 +58,13 @@ $(B)/examples/shop_rust: examples/shop.rs
 	@mkdir -p $(@D)
 	$(Q)$(call in_rust,$<,$(B)/gen/examples,shop)
 
+ALL += $(B)/examples/between_collections.py
+
+$(B)/examples/between_collections.py: examples/between_collections.py examples/gc.xml $(PEM_CODEGEN)
+	$(call say,GEN,$@)
+	@mkdir -p $(@D)
+	$(Q)$(PEM_CODEGEN) --backend python -o $(@D) examples/gc.xml && cp $< $@
+
 # In Java and Python; each finds what is made for it beside itself.
 ALL += $(B)/examples/shop.py $(if $(HAVE_JAVA),$(B)/examples/java/Shop.class)
 

@@ -4,6 +4,7 @@ example_between_collections.py - the paper's Figure 4: what happens between two 
 """
 import os
 import re
+import sys
 
 from tap import BUILD, SAN, equal, run, run_all, skip, test, tmp
 
@@ -94,6 +95,17 @@ def between_in_cxx():
     check(lines, 6, 1500)
     lines, _ = intervals([PROGRAM_CXX, "12", "100"])
     check(lines, 12, 100)
+
+
+@test
+def between_in_python():
+    "so does the one in Python"
+    if SAN:
+        skip("a library with sanitizers can't be loaded into a plain python3")
+    env = {"PYTHONPATH": os.path.join(BUILD, "python")}
+    for collections, pages in (6, 1500), (12, 100):
+        lines, _ = intervals([sys.executable, PROGRAM + ".py", str(collections), str(pages)], env=env)
+        check(lines, collections, pages)
 
 
 run_all()

@@ -1,0 +1,386 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""
+_session - sessions and their handles
+
+No function of C is called with the interpreter's lock held, so that a callback that waits for the lock never
+waits for a thread that waits for the callback. What C may still call is kept alive here, until C has let go of it.
+"""
+import atexit
+import ctypes
+import math
+import os
+import struct
+import weakref
+from collections import namedtuple
+
+from . import _c
+from ._c import lib
+from ._model import Error, Events, Record, text
+
+VARIANCE, HISTOGRAM, TOP = 1, 2, 4  # Session.statistics(keep=...)
+
+Part = namedtuple("Part", "statistic pid tid cpu program")
+Part.__doc__ = "What one thread, or CPU, did of what a statistic counts. pid, tid 0 and cpu None: of none."
+Process = namedtuple("Process", "pid program")
+Counts = namedtuple("Counts", "called late lost")
+
+
+def _check(result, why=None):
+    if result < 0:
+        sentence = text(why.text) if why is not None else ""
+        raise Error(-result, sentence or os.strerror(-result))
+    return result
+
+
+def _made(handle, why):
+    if not handle:
+        errno = ctypes.get_errno()
+        raise Error(errno, text(why.text) or os.strerror(errno))
+    return handle
+
+
+class Context:
+    """
+    Where events count; all that is given has to hold. cpu, pid, tid: numbers; follow: with pid, and whatever that process
+    starts; program: a process's name; cgroup: a folder below /sys/fs/cgroup, or its id; namespace: an inode number.
+    """
+
+    def __init__(self, cpu=None, pid=0, tid=0, follow=False, program="", cgroup=0, namespace=0):
+        if isinstance(cgroup, (str, bytes, os.PathLike)):
+            folder, cgroup = cgroup, lib.pem_cgroup_id(os.fsencode(cgroup))
+            if not cgroup:
+                raise Error(ctypes.get_errno(), "no control group %s: %s" % (folder, os.strerror(ctypes.get_errno())))
+        self._c = _c.Context(cpu=_c.NO_CPU if cpu is None else cpu, pid=pid, tid=tid, follow=follow, cgroup=cgroup,
+                             in_namespace=namespace, program=program.encode()[:_c.NAME_BYTES - 1])
+
+    @classmethod
+    def this_process(cls):
+        return cls(pid=os.getpid())
+
+    @classmethod
+    def this_thread(cls):
+        import threading
+        return cls(pid=os.getpid(), tid=threading.get_native_id())
+
+
+_ANYWHERE = Context()
+
+
+def _where(context):
+    return (context or _ANYWHERE)._c
+
+
+class Statistic:
+    """
+    An event's values so far: count, and of the attribute sum, min, max, mean and variance (0 without). unavailable: None, or
+    why its source can't deliver it.
+    """
+    __slots__ = ("event", "unavailable", "count", "sum", "min", "max", "mean", "variance")
+
+    def __init__(self, c, event):
+        self.event, self.count, self.mean, self.variance = event, c.count, c.mean, c.variance
+        self.unavailable = os.strerror(-c.unavailable) if c.unavailable else None
+        if c.is_float:
+            self.sum, self.min, self.max = c.sum_f, c.min_f, c.max_f
+        else:
+            self.sum, self.min, self.max = (_number(x, c.is_signed) for x in (c.sum, c.min, c.max))
+
+    @property
+    def deviation(self):
+        """Standard deviation, of the whole: the root of the variance."""
+        return math.sqrt(self.variance)
+
+    def __repr__(self):
+        return "<%s: %s>" % (self.event.name, self.unavailable or self.count)
+
+
+def _number(bits, is_signed):
+    return bits - (1 << 64) if is_signed and bits >> 63 else bits
+
+
+class _Handle:
+    """What a session has handed out. It lasts until unregister(), or as long as the session; 'with' enables it meanwhile."""
+    _kind = ""
+
+    def __init__(self, session, handle):
+        self._session, self._handle = session, handle
+        session._handles.add(self)
+
+    def _c(self):
+        if not self._handle:
+            raise ValueError("this was unregistered, or its session closed")
+        return self._handle
+
+    def enable(self):
+        _check(getattr(lib, "pem_%s__enable" % self._kind)(self._c()))
+
+    def disable(self):
+        _check(getattr(lib, "pem_%s__disable" % self._kind)(self._c()))
+
+    def unregister(self):
+        """End it. No other thread may be using it."""
+        handle, self._handle = self._handle, None
+        if handle:
+            getattr(lib, "pem_%s__unregister" % self._kind)(handle)
+            self._session._handles.discard(self)
+
+    def __enter__(self):
+        self.enable()
+        return self
+
+    def __exit__(self, *_):
+        if self._handle:
+            self.disable()
+
+
+class EventSet:
+    """Events that patterns name; a sequence of Event."""
+
+    def __init__(self, session, handle):
+        self._session, self._handle = session, handle
+        self._events = [session._events[lib.pem_event_set__event(handle, i)]
+                        for i in range(lib.pem_event_set__count(handle))]
+
+    def where(self, predicate):
+        """Of handles registered with it from now on, the events whose fields pass, as 'size > 4096'; None: all. Returns the set."""
+        why = _c.Error()
+        _check(lib.pem_event_set__where(self._handle, None if predicate is None else predicate.encode(), why), why)
+        return self
+
+    def __len__(self):
+        return len(self._events)
+
+    def __getitem__(self, i):
+        return self._events[i]
+
+    def __del__(self):
+        if getattr(self, "_handle", None):
+            lib.pem_event_set__free(self._handle)
+
+
+class Statistics(_Handle):
+    _kind = "statistics"
+
+    def __init__(self, session, handle, events):
+        super().__init__(session, handle)
+        self._events, self._values = list(events), (_c.Statistic * len(events))()
+
+    def reset(self):
+        lib.pem_statistics__reset(self._c())
+
+    def read(self):
+        """A Statistic for each event of the set."""
+        n = _check(lib.pem_statistics__read(self._c(), self._values, len(self._values)))
+        return [Statistic(self._values[i], self._events[i]) for i in range(n)]
+
+    def histogram(self, i=0):
+        """Of event i: a list of 65 counts. [0]: of values up to 0; [n]: from 2**(n-1) to below 2**n."""
+        c = _c.Histogram()
+        _check(lib.pem_statistics__histogram(self._c(), i, c))
+        return list(c.bucket)
+
+    def top(self, i=0, most=16):
+        """Of event i: (value, count, error) of the most frequent values, which came between count - error and count times."""
+        room, value = (_c.Top * most)(), self._values[i]
+        lib.pem_statistics__read(self._c(), self._values, len(self._values))  # tells the type
+        n = _check(lib.pem_statistics__top(self._c(), i, room, most))
+        if value.is_float:
+            return [(struct.unpack("d", struct.pack("Q", t.value))[0], t.count, t.error) for t in room[:n]]
+        return [(_number(t.value, value.is_signed), t.count, t.error) for t in room[:n]]
+
+    def each(self, i=0):
+        """Of event i: a Part for each thread, or CPU, that has any."""
+        parts, event = [], self._events[i]
+
+        @_c.PartFunction
+        def add(c, owner, _):
+            owner = owner.contents
+            parts.append(Part(Statistic(c.contents, event), owner.pid, owner.tid,
+                              None if owner.cpu == _c.NO_CPU else owner.cpu, text(owner.program)))
+        _check(lib.pem_statistics__each(self._c(), i, add, None))
+        return parts
+
+
+class Callback(_Handle):
+    """A function that is called with a Record. What it raises is shown by sys.unraisablehook, and the program goes on."""
+    _kind = "callback"
+
+    def __init__(self, session, handle, function):
+        super().__init__(session, handle)
+        self._function = function  # C's view of it, which C may call for as long as it is registered
+
+    def counts(self):
+        """How an asynchronous callback fared: events called, late and lost."""
+        c = _c.CallbackCounts()
+        _check(lib.pem_callback__counts(self._c(), c))
+        return Counts(c.called, c.late, c.lost)
+
+
+class Log(_Handle):
+    _kind = "log"
+
+    def finish(self):
+        """Stop, and complete the trace."""
+        why = _c.Error()
+        _check(lib.pem_log__finish(self._c(), why), why)
+
+    def __exit__(self, *_):
+        """After 'with' the trace is complete."""
+        if self._handle:
+            self.finish()
+
+
+class Session:
+    """
+    What a consumer opens; 'with' closes it. log: a function of (level, sentence) for what the library has to say, level being
+    'error', 'warning' or 'info'. chunk_bytes, chunk_count, overwrite: as struct pem_session_options has them.
+    """
+
+    def __init__(self, log=None, chunk_bytes=0, chunk_count=0, overwrite=False):
+        why, self._handle, self._handles, self._functions = _c.Error(), None, set(), []
+        self._log = _c.LogFunction(lambda level, said, _: log(_c.LOG_LEVELS[level], text(said))) if log else \
+            _c.LogFunction()
+        self._options = _c.SessionOptions(size=ctypes.sizeof(_c.SessionOptions), chunk_bytes=chunk_bytes,
+                                          chunk_count=chunk_count, overwrite=overwrite, log=self._log)
+        self._events = Events()
+        self._handle = _made(lib.pem_session__open(self._options, why), why)
+        self._owner = os.getpid()
+        _sessions.add(self)
+
+    def close(self):
+        """Disable and unregister all of it. Not from a callback."""
+        handle, self._handle = self._handle, None
+        if handle and self._owner == os.getpid():
+            lib.pem_session__close(handle)
+        for of in self._handles:
+            of._handle = None
+        self._handles.clear()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __del__(self):
+        if getattr(self, "_handle", None):
+            self.close()
+
+    def _c(self):
+        if not self._handle:
+            raise ValueError("this session was closed")
+        return self._handle
+
+    def events(self, *patterns, where=None):
+        """The set of the events that match any of the patterns, as -e takes them; where: see EventSet.where."""
+        names, why = (ctypes.c_char_p * len(patterns))(*(p.encode() for p in patterns)), _c.Error()
+        handle = lib.pem_event_set__new(self._c(), names, len(patterns), why)
+        of = EventSet(self, _made(handle, why))
+        return of if where is None else of.where(where)
+
+    def why_not(self, event):
+        """None if this machine can deliver the event to this user, or a sentence why not."""
+        why = _c.Error()
+        return None if lib.pem_session__can_deliver(self._c(), event._address, why) == 1 else text(why.text)
+
+    def statistics(self, events, attribute=None, context=None, keep=0):
+        """Statistics of the events' attribute, or their counts alone. keep: of VARIANCE, HISTOGRAM and TOP."""
+        why = _c.Error()
+        handle = lib.pem_session__register_statistics(self._c(), events._handle, _where(context),
+                                                      attribute and attribute.encode(), why)
+        of = Statistics(self, _made(handle, why), events)
+        if keep:
+            _check(lib.pem_statistics__keep(handle, keep))
+        return of
+
+    def _function(self, function):
+        events = self._events
+        return _c.RecordFunction(lambda record, _: function(Record(record.contents, events)))
+
+    def callback(self, events, function, context=None):
+        """
+        Call function in the thread of this process that raises an event, in the middle of what it does. It waits for the
+        interpreter's lock; so it is not for events that the interpreter itself raises while it holds locks of its own
+        (malloc's), nor for such as signal handlers raise. Enable what is returned.
+        """
+        c, why = self._function(function), _c.Error()
+        handle = lib.pem_session__register_callback(self._c(), events._handle, _where(context), c, None, why)
+        return Callback(self, _made(handle, why), c)
+
+    def async_callback(self, events, function, context=None, max_delay_us=0):
+        """Call function on a thread of the session's, in order of time, for events of any observed process and the kernel."""
+        c, why = self._function(function), _c.Error()
+        options = _c.AsyncOptions(size=ctypes.sizeof(_c.AsyncOptions), max_delay_us=max_delay_us)
+        handle = lib.pem_session__register_async_callback(self._c(), events._handle, _where(context), c, None, options, why)
+        return Callback(self, _made(handle, why), c)
+
+    def log(self, events, directory, context=None):
+        """Log the events to a trace directory that must not exist, or be empty. One in a session's life."""
+        why = _c.Error()
+        handle = lib.pem_session__register_log(self._c(), events._handle, _where(context), os.fsencode(directory), why)
+        return Log(self, _made(handle, why))
+
+    def snapshot(self, directory):
+        """Write what a flight recorder (overwrite) holds now as a trace of its own."""
+        why = _c.Error()
+        _check(lib.pem_session__snapshot(self._c(), os.fsencode(directory), why), why)
+
+    def set_budget(self, share):
+        """Keep what the observation costs below a share of the programs' CPU time; 0: no bound."""
+        _check(lib.pem_session__set_budget(self._c(), share))
+
+    def attach(self, context=None):
+        """Observe programs that run already, and those to come in the context. Returns how many have application events."""
+        why = _c.Error()
+        return _check(lib.pem_session__attach(self._c(), _where(context), why), why)
+
+    def processes(self):
+        """Observed processes now."""
+        n = 0
+        while True:  # more may come between two calls
+            room = (_c.Owner * n)()
+            found = _check(lib.pem_session__processes(self._c(), room, n))
+            if found <= n:
+                return [Process(p.pid, text(p.program)) for p in room[:found]]
+            n = found
+
+    def run(self, command, preload_libc=True, follow=True):
+        """Start a command (a list of words) under the session. Returns its pid; poll() or wait() then."""
+        words, why = [os.fsencode(word) for word in command], _c.Error()
+        options = _c.RunOptions(size=ctypes.sizeof(_c.RunOptions), preload_libc=preload_libc, no_follow=not follow)
+        argv = (ctypes.c_char_p * (len(words) + 1))(*words)
+        return _check(lib.pem_session__run(self._c(), argv, options, why), why)
+
+    def poll(self, timeout_ms=100):
+        """Work for at most so long. The command's exit status once it has ended (minus its signal), else None. Call it often."""
+        status = ctypes.c_int()
+        if _check(lib.pem_session__poll(self._c(), timeout_ms, status)) == 1:
+            return os.waitstatus_to_exitcode(status.value)
+        return None
+
+    def wait(self):
+        """Work until the command ends. Its exit status, as of poll."""
+        while (status := self.poll()) is None:
+            pass
+        return status
+
+    @property
+    def elapsed_s(self):
+        """Time from the command's start to its end, or to now."""
+        return lib.pem_session__elapsed_ns(self._c()) / 1e9
+
+    @property
+    def model(self):
+        """Every event the session knows."""
+        model = lib.pem_session__model(self._c())
+        return [self._events[lib.pem_model__event(model, i)] for i in range(lib.pem_model__count(model))]
+
+
+# Their threads must not call into an interpreter that is being taken down.
+_sessions = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all():
+    for session in list(_sessions):
+        session.close()

@@ -1,0 +1,378 @@
+# SPDX-License-Identifier: MIT
+"""consumer_python: the module pemapi, against the library it is over and the headers it mirrors"""
+import os
+import re
+import sys
+import textwrap
+
+from tap import BUILD, CODEGEN, PEM, ROOT, SAN, equal, need, run, run_all, skip, test, tmp
+
+MODULE = os.path.join(BUILD, "python")
+
+
+def python(body, *args, folder=None, env=None, status=0):
+    """Run Python that finds pemapi, and pem_gc and what else is in folder; what it printed."""
+    if SAN:
+        skip("a library with sanitizers can't be loaded into a plain python3")
+    folder = folder or tmp()
+    rc, _, err = run([CODEGEN, "--backend", "python", "-o", folder, ROOT + "/examples/gc.xml"])
+    equal(rc, 0, "exit status of pem-codegen, which said: " + err)
+    program = os.path.join(folder, "program.py")
+    with open(program, "w") as out:
+        out.write("import pemapi, pem_gc, os, sys, threading\n" + textwrap.dedent(body))
+    rc, out, err = run([sys.executable, program, *args],
+                       env=dict({"PYTHONPATH": MODULE + os.pathsep + folder, "LD_LIBRARY_PATH": None}, **(env or {})))
+    equal(rc, status, "exit status, having said: " + err)
+    return out
+
+
+# --- what it mirrors ---
+
+def module():
+    """pemapi._c, in this very process."""
+    if SAN:
+        skip("a library with sanitizers can't be loaded into a plain python3")
+    if MODULE not in sys.path:
+        sys.path.insert(0, MODULE)
+    from pemapi import _c
+    return _c
+
+
+def compiled(body):
+    """What a C program prints, whose main is body."""
+    need("cc")
+    folder = tmp()
+    with open(folder + "/layout.c", "w") as out:
+        out.write("#include <pem/pem.h>\n#include <stddef.h>\n#include <stdio.h>\nint main(void)\n{\n%s\treturn 0;\n}\n" % body)
+    rc, _, err = run(["cc", "-I" + ROOT + "/spec/abi", "-I" + ROOT + "/libpem/include", folder + "/layout.c", "-o",
+                      folder + "/layout"])
+    equal(rc, 0, "exit status of cc, which said: " + err[:2000])
+    return run([folder + "/layout"])[1].split("\n")[:-1]
+
+
+@test
+def layouts_are_c_s():
+    "every structure's size, and every member's offset and size, is what the C compiler makes of the headers"
+    import ctypes
+    c = module()
+    body, mirrored = "", []
+    for name, structure in c.STRUCTURES.items():
+        body += '\tprintf("%s %%zu\\n", sizeof(struct %s));\n' % (name, name)
+        mirrored.append("%s %d" % (name, ctypes.sizeof(structure)))
+        for member, *_ in structure._fields_:
+            body += '\tprintf("%s.%s %%zu %%zu\\n", offsetof(struct %s, %s), sizeof(((struct %s *)0)->%s));\n' % (
+                name, member, name, member, name, member)
+            field = getattr(structure, member)
+            mirrored.append("%s.%s %d %d" % (name, member, field.offset, field.size))
+    equal(mirrored, compiled(body), "layouts")
+
+
+@test
+def constants_are_c_s():
+    "types and constants have the numbers of the headers"
+    c = module()
+    sys.modules.pop("pemapi._session", None)
+    import pemapi
+    wanted = [("PEM_TYPE_" + name.upper(), i) for i, name in enumerate(c.TYPES)] + [
+        ("PEM_TYPE_COUNT", len(c.TYPES)), ("PEM_NO_CPU", c.NO_CPU), ("PEM_NAME_BYTES", c.NAME_BYTES),
+        ("PEM_LABELS_ENUM", c.LABELS_ENUM), ("PEM_LABELS_FLAGS", c.LABELS_FLAGS),
+        ("PEM_STATISTIC_VARIANCE", pemapi.VARIANCE), ("PEM_STATISTIC_HISTOGRAM", pemapi.HISTOGRAM),
+        ("PEM_STATISTIC_TOP", pemapi.TOP)] + [("PEM_LOG_" + name.upper(), i) for i, name in enumerate(c.LOG_LEVELS)]
+    body = "".join('\tprintf("%%s %%lld\\n", "%s", (long long)%s);\n' % (name, name) for name, _ in wanted)
+    equal(["%s %d" % item for item in wanted], compiled(body), "constants")
+
+
+@test
+def functions_are_there():
+    "every function it names is in the headers with so many parameters, and in the library"
+    c = module()
+    text = ""
+    for header in ("pem.h", "trace.h", "model.h"):
+        with open(ROOT + "/libpem/include/pem/" + header) as source:
+            text += re.sub(r"/\*.*?\*/", "", source.read(), flags=re.DOTALL)
+    for name, (_, *takes) in c.FUNCTIONS.items():
+        found = re.search(r"\b%s\(" % name, text)
+        assert found, name + " is in no header"
+        depth, end, commas = 1, found.end(), 0
+        while depth:
+            depth += {"(": 1, ")": -1}.get(text[end], 0)
+            commas += text[end] == "," and depth == 1
+            end += 1
+        inside = text[found.end():end - 1].strip()
+        equal(len(takes), 0 if inside == "void" else commas + 1, "parameters of " + name)
+    declared = set(re.findall(r"\b(pem_(?:session|statistics|callback|log|event_set)_\w+)\(", text))
+    equal(declared - set(c.FUNCTIONS) - {"pem_session__costs"}, set(), "functions of pem.h that Python lacks")
+    missing = [name for name in c.FUNCTIONS if not hasattr(c.lib._cdll, name)]
+    if missing:
+        skip("declared, and not in this libpem yet: " + ", ".join(missing))
+
+
+@test
+def another_version_is_refused():
+    "a module and a library of different versions say so on import"
+    folder = tmp()
+    run(["cp", "-r", MODULE + "/pemapi", folder])
+    with open(folder + "/pemapi/_place.py", "w") as out:
+        out.write("LIBRARY = %r\nVERSION = '0.0.1'\n" % (BUILD + "/lib/libpem.so.1"))
+    if SAN:
+        skip("a library with sanitizers can't be loaded into a plain python3")
+    rc, _, err = run([sys.executable, "-c", "import pemapi"], env={"PYTHONPATH": folder})
+    equal(rc, 1, "exit status")
+    assert "this module is of pem 0.0.1, and the library" in err, err
+
+
+# --- what it does ---
+
+@test
+def statistics():
+    "statistics of an attribute: accumulated while enabled, reset"
+    equal(python("""
+        with pemapi.Session() as session:
+            stats = session.statistics(session.events("APP::GC::Start"), "heapBytes", pemapi.Context.this_process())
+            with stats:
+                for i in range(1, 5):
+                    pem_gc.notify_gc_start(i, i * 100)
+            pem_gc.notify_gc_start(9, 9)
+            v, = stats.read()
+            print(v.event.name, v.count, v.sum, v.min, v.max, v.mean, v.unavailable)
+            stats.reset()
+            print(stats.read()[0].count)
+        """), "APP::GC::Start 4 1000 100 400 250.0 None\n0\n", "output")
+
+
+@test
+def callback():
+    "a synchronous callback gets records with their fields, until it is disabled"
+    equal(python("""
+        seen = []
+        with pemapi.Session() as session:
+            events = session.events("APP::GC::Start", "APP::GC::End")
+            callback = session.callback(events, seen.append, pemapi.Context.this_process())
+            with callback:
+                pem_gc.notify_gc_start(1, 1 << 40)
+                pem_gc.notify_gc_end(1, 5, 7)
+            pem_gc.notify_gc_start(2, 2)
+        # Records are copies: good after the session has closed.
+        for r in seen:
+            print(r, r.pid == os.getpid(), r.tid == threading.get_native_id(), r["heapBytes"] == r.heapBytes)
+        print(dict(seen[1]))
+        """), "<APP::GC::Start collection=1 heapBytes=1099511627776> True True True\n"
+              "<APP::GC::End collection=1 heapBytes=5 freedBytes=7> True True True\n"
+              "{'collection': 1, 'heapBytes': 5, 'freedBytes': 7}\n", "output")
+
+
+@test
+def handles_live_in_the_session():
+    "a callback whose handle and function nobody holds is still called"
+    equal(python("""
+        import gc
+        count = [0]
+        with pemapi.Session() as session:
+            def add():
+                def one(record):
+                    count[0] += 1
+                session.callback(session.events("APP::GC::Start"), one, pemapi.Context.this_process()).enable()
+            add()
+            gc.collect()
+            pem_gc.notify_gc_start(1, 1)
+        print(count[0])
+        """), "1\n", "output")
+
+
+@test
+def threads():
+    "callbacks in eight threads at once, which read statistics and switch them, lose no event"
+    equal(python("""
+        counts = {}
+        with pemapi.Session() as session:
+            here = pemapi.Context.this_process()
+            stats = session.statistics(session.events("APP::GC::End"), context=here)
+            def started(record):
+                counts[record.tid] = counts.get(record.tid, 0) + 1
+                stats.read()
+                stats.disable()
+                stats.enable()
+            def work():
+                for i in range(200):
+                    pem_gc.notify_gc_start(i, i)
+            with session.callback(session.events("APP::GC::Start"), started, here):
+                all = [threading.Thread(target=work) for _ in range(8)]
+                for t in all: t.start()
+                for t in all: t.join()
+        print(sum(counts.values()))
+        """), "1600\n", "output")
+
+
+@test
+def foreign_threads():
+    "a callback in a thread that Python has not made gets the interpreter's lock"
+    need("cc")
+    folder = tmp()
+    with open(folder + "/other.c", "w") as out:
+        out.write('#include <pthread.h>\n#include "stubs/gc.h"\n'
+                  "static void *work(void *arg)\n{\n\tfor (unsigned i = 0; i < 100; i++)\n"
+                  "\t\tpem_notify_gc_start(i, i);\n\treturn arg;\n}\n"
+                  "void run(void)\n{\n\tpthread_t t[4];\n\tfor (int i = 0; i < 4; i++)\n"
+                  "\t\tpthread_create(&t[i], 0, work, 0);\n\tfor (int i = 0; i < 4; i++)\n\t\tpthread_join(t[i], 0);\n}\n")
+    rc, _, err = run(["cc", "-shared", "-fPIC", "-I" + ROOT + "/spec/abi", "-I" + BUILD + "/gen", folder + "/other.c", "-o",
+                      folder + "/other.so", "-lpthread", "-ldl"])
+    equal(rc, 0, "exit status of cc, which said: " + err)
+    equal(python("""
+        import ctypes
+        other = ctypes.CDLL(sys.argv[1])
+        count = [0]
+        def add(record):
+            count[0] += 1
+        with pemapi.Session() as session:
+            with session.callback(session.events("APP::GC::Start"), add, pemapi.Context.this_process()):
+                other.run()
+        print(count[0])
+        """, folder + "/other.so", folder=folder), "400\n", "output")
+
+
+@test
+def raising_callback():
+    "what a callback raises is shown, and neither the program nor later calls suffer"
+    equal(python("""
+        sys.unraisablehook = lambda u: print("raised", u.exc_type.__name__)
+        def bad(record):
+            raise KeyError(record.collection)
+        with pemapi.Session() as session:
+            with session.callback(session.events("APP::GC::Start"), bad, pemapi.Context.this_process()):
+                pem_gc.notify_gc_start(1, 1)
+                pem_gc.notify_gc_start(2, 1)
+        print("done")
+        """), "raised KeyError\nraised KeyError\ndone\n", "output")
+
+
+@test
+def errors():
+    "errors carry the library's sentence and errno; closed things say that they are"
+    out = python("""
+        import errno
+        with pemapi.Session() as session:
+            try:
+                session.events("APP::GC::Strat")
+            except pemapi.Error as error:
+                print(error.errno == errno.ENOENT, "Strat" in str(error))
+            try:
+                session.statistics(session.events("APP::GC::Start"), "heapByte")
+            except pemapi.Error as error:
+                print(error.errno == errno.EINVAL, error)
+            stats = session.statistics(session.events("APP::GC::Start"))
+        for use in stats.read, lambda: session.events("APP"):
+            try:
+                use()
+            except ValueError as error:
+                print(error)
+        try:
+            pemapi.Trace("/nowhere")
+        except pemapi.Error as error:
+            print(error.errno == errno.ENOENT)
+        """).splitlines()
+    equal(out[0], "True True", "an unknown event")
+    assert out[1].startswith("True APP::GC::Start has no number named 'heapByte'"), out[1]
+    equal(out[2:], ["this was unregistered, or its session closed", "this session was closed", "True"], "the rest")
+
+
+@test
+def forgotten_session():
+    "a program that ends with its session open and callbacks enabled ends well"
+    equal(python("""
+        session = pemapi.Session()
+        session.callback(session.events("APP::GC::Start"), print).enable()
+        session.statistics(session.events("OS::Syscall::Enter")).enable()
+        pid = os.fork()
+        if pid == 0:
+            sys.exit(3)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        """), "3\n", "output")
+
+
+@test
+def run_and_log():
+    "a command is run under a session and logged; the trace reads as pem export reads it"
+    folder = tmp()
+    out = python("""
+        with pemapi.Session() as session:
+            with session.log(session.events("APP::Libc::Malloc"), sys.argv[1]):
+                session.run(["sh", "-c", "ls / >/dev/null; exit 5"])
+                print(session.wait(), session.elapsed_s > 0)
+        with pemapi.Trace(sys.argv[1]) as trace:
+            first = [(r.time_ns, r.pid, r.tid, r["size"], r["address"]) for r in trace]
+            again = sum(1 for r in trace if r.event.name == "APP::Libc::Malloc")
+            print(len(first) == again > 10, trace.info["exit_status"], trace.balance["delivered"] >= again)
+            print(sum(r[3] for r in first), {trace.process_name(r[1]) for r in first} >= {"ls"})
+        """, folder + "/trace", folder=folder).splitlines()
+    equal(out[:2], ["5 True", "True 5 True"], "status, and the trace")
+    rc, csv, err = run([PEM, "export", "--to", "csv", "-o", "-", folder + "/trace"])
+    equal(rc, 0, "exit status of pem export, which said: " + err)
+    import csv as reader
+    sizes = [row for row in reader.DictReader(csv.splitlines()) if row.get("event") == "APP::Libc::Malloc"]
+    equal(out[2], "%d True" % sum(int(row["size"]) for row in sizes), "bytes in all, and names of processes")
+
+
+@test
+def every_type():
+    "values of every type are read from a trace as they were raised"
+    folder = tmp()
+    out = python("""
+        with pemapi.Session() as session:
+            with session.log(session.events("APP"), sys.argv[2]):
+                session.run([sys.argv[1]], preload_libc=False)
+                session.wait()
+        for r in pemapi.Trace(sys.argv[2]):
+            print(r.event.name.split("::")[2], list(dict(r).values()))
+        """, BUILD + "/programs/types", folder + "/trace", folder=folder)
+    big = list(range(1, 7))
+    float32 = 3.4028234663852886e+38, 1.1754943508222875e-38
+    wanted = [
+        ("Integers", [0] * 8), ("Integers", [255, -2**15, 65535, -128, 2**32 - 1, -2**63, -2**31, 2**64 - 1]),
+        ("Integers", [1, -2, 3, -4, 5, -6, -7, 8]),
+        ("Hexadecimal", [0xab, 0xabcd, 0xdeadbeef, 0x0123456789abcdef]), ("Hexadecimal", [0, 0, 0, 2**64 - 1]),
+        ("Floats", [0.0, 0.0]), ("Floats", [-1.5, 0.1]), ("Floats", [float32[0], sys.float_info.max]),
+        ("Floats", [float32[1], -sys.float_info.min]),
+        ("Strings", ["", 1, "", ""]), ("Strings", ["plain", 2, "", "with, comma"]),
+        ("Strings", ['she said "no"', 3, "back\\slash 'single'", "tab\there"]), ("Strings", ["grüß", 4, "日本", "🙂"]),
+        ("Strings", [("0123456789" * 7)[:63], 5, "line\nbreak", "{ brace = 1 }"]),
+        ("Lists", [[], [], [], "", [], []]),
+        ("Lists", [[0, 1, 255], [2**64 - 1, 0] + big, [-1], "odd", [-2**31, 2**31 - 1], [-0.5, 1e300]]),
+        ("Lists", [[0], [], [-1], "evenly", [], [-0.5]])]
+    equal(out.splitlines(), ["%s %r" % item for item in wanted], "records")
+
+
+@test
+def labels():
+    "a record's words are its labels, and a field knows them"
+    folder = tmp()
+    run([CODEGEN, "--backend", "python", "-o", folder, ROOT + "/examples/shop.xml"])
+    equal(python("""
+        import pem_shop
+        words = []
+        with pemapi.Session() as session:
+            events = session.events("APP::Shop::Sale")
+            print(events[0].fields[2].labels)
+            with session.callback(events, lambda r: words.append(r.words("payment")), pemapi.Context.this_process()):
+                pem_shop.notify_shop_sale(1, 1, pem_shop.Payment.CARD, "tea")
+                pem_shop.notify_shop_sale(1, 1, 77, "tea")
+        print(words)
+        """, folder=folder), "{0: 'cash', 1: 'card', 2: 'voucher'}\n['card', '']\n", "output")
+
+
+@test
+def installed():
+    "what make install lays down is found and works away from the tree"
+    if SAN:
+        skip("a sanitized build is not for installing")
+    root = tmp()
+    rc, out, err = run(["make", "-C", ROOT, "B=" + BUILD, "DESTDIR=" + root, "PREFIX=/opt/pem", "install"],
+                       env={"MAKEFLAGS": None, "MAKELEVEL": None, "MFLAGS": None}, timeout=110)
+    equal(rc, 0, "exit status of make install, which said: " + out[-1000:] + err[-1000:])
+    rc, out, err = run([sys.executable, "-c", "import pemapi; print(pemapi.__file__, pemapi.Session().events('OS')[0])"],
+                       env={"PYTHONPATH": root + "/opt/pem/lib/python3/dist-packages",
+                            "LD_LIBRARY_PATH": root + "/opt/pem/lib"})
+    equal(rc, 0, "exit status, having said: " + err)
+    assert out.startswith(root + "/opt/pem/lib/python3/dist-packages/pemapi/__init__.py <event OS::"), out
+
+
+run_all()
