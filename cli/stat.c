@@ -19,7 +19,9 @@ static const struct cli_option options[] = {
 	 "that can be had here."},
 	{'f', "field", "FIELD",
 	 "Sum, least, greatest and mean of this field, where an event has it."},
-	{'i', "interval", "MS", "Print what came in each interval of so many milliseconds."},
+	{'i', "interval", "MS",
+	 "Print what came in each interval of so many milliseconds, and its rate."},
+	{'z', "zero", NULL, "With -i: also the events that did not come in an interval."},
 	{'o', "output", "FILE",
 	 "Write the result to FILE. Default: the table to standard error, JSON to standard "
 	 "output."},
@@ -50,6 +52,9 @@ static int parse(const struct cli_verb *verb, struct stat *s, int argc, char **a
 						     "-i %s is no number of milliseconds "
 						     "from 10 on",
 						     optarg);
+			break;
+		case 'z':
+			s->show_all = true;
 			break;
 		case 'o':
 			s->path = optarg;
@@ -166,7 +171,7 @@ end:
 const struct cli_verb cli_stat = {
 	.name = "stat",
 	.summary = "run a command and count its events, without a trace",
-	.usage = "stat [-e EV,...] [-f FIELD] [-i MS] [--json] [-o FILE] -- COMMAND [ARG...]",
+	.usage = "stat [-e EV,...] [-f FIELD] [-i MS [-z]] [--json] [-o FILE] -- COMMAND [ARG...]",
 	.text = "Runs COMMAND and accumulates, where each event happens, how often it did, and, "
 		"for a "
 		"chosen field, its sum, least, greatest and mean. No event is written anywhere, "
