@@ -219,6 +219,9 @@ static struct json_object *info_json(const struct report *r)
 	cli_json__text(object, "version", info->version);
 	cli_json__count(object, "start_time_ns", info->start_time_ns);
 	cli_json__count(object, "duration_ns", r->duration_ns);
+	cli_json__count(object, "ran_ns", info->ran_ns != 0 ? info->ran_ns : r->duration_ns);
+	if (*info->snapshot != '\0')
+		cli_json__text(object, "snapshot", info->snapshot);
 	cli_json__count(object, "clock_hz", info->clock_hz);
 	cli_json__count(object, "clock_error_ns", info->clock_error_ns);
 	if (info->exit_status >= 0)

@@ -34,6 +34,7 @@ static void print_head(const struct report *r, const char *directory)
 {
 	const struct pem_trace_info *info = r->info;
 	time_t start = (time_t)(info->start_time_ns / 1000000000);
+	uint64_t ran = info->ran_ns != 0 ? info->ran_ns : r->duration_ns;
 	char when[64] = "";
 	struct tm tm;
 
@@ -44,13 +45,23 @@ static void print_head(const struct report *r, const char *directory)
 		line("Command", info->command);
 	line("Recorded", cli_format("%s on %.60s by pem %.20s", when, info->host, info->version));
 	if (signal_name(info->exit_status) != NULL)
-		line("Ran", cli_format("%s, ended by signal %d (%s)", cli_duration(r->duration_ns),
+		line("Ran", cli_format("%s, ended by signal %d (%s)", cli_duration(ran),
 				       info->exit_status - 128, signal_name(info->exit_status)));
 	else if (info->exit_status >= 0)
-		line("Ran", cli_format("%s, exit status %d", cli_duration(r->duration_ns),
-				       info->exit_status));
+		line("Ran", cli_format("%s, exit status %d", cli_duration(ran), info->exit_status));
 	else
-		line("Ran", cli_duration(r->duration_ns));
+		line("Ran", cli_format("%s%s", cli_duration(ran),
+				       *info->snapshot != '\0' ? " until then" : ""));
+	if (*info->snapshot != '\0')
+		line("Snapshot",
+		     cli_format("%s: %.160s",
+				info->ran_ns != 0
+					? cli_format("the last %s", cli_duration(r->duration_ns))
+					: "all of it, nothing was overwritten yet",
+				info->snapshot));
+	else if (info->ran_ns != 0)
+		line("Kept", cli_format("the last %s: what came before was overwritten",
+					cli_duration(r->duration_ns)));
 	line("Clock", cli_format("%.3f MHz; sources agree within %s", (double)info->clock_hz / 1e6,
 				 cli_duration(info->clock_error_ns)));
 }

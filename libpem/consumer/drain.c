@@ -328,15 +328,10 @@ static uint32_t id_in_trace(struct pem_log *log, const struct pem_event_entry *e
 	return pem_model__by_id(log->model, entry->id) ? entry->id : 0;
 }
 
-void pem_session__account(struct pem_session *s, struct pem_producer *p)
+void pem_session__retire(struct pem_session *s, struct pem_producer *p)
 {
-	struct pem_balance_entry *entries;
-	const struct pem_event_entry *e;
-	uint64_t overwritten, rest, in_flight = 0;
 	struct pem_statistic gone;
-	struct pem_balance *b;
-	size_t count = 0, i;
-	uint32_t lane;
+	size_t i;
 
 	for (i = 0; i < s->wish_count; i++) {
 		if (!s->wishes[i].want_statistic)
@@ -348,6 +343,17 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 		s->wishes[i].retired_epoch = s->wishes[i].epoch;
 		pem_statistic__add(&s->wishes[i].retired, &gone);
 	}
+}
+
+void pem_session__account(struct pem_session *s, struct pem_producer *p)
+{
+	struct pem_balance_entry *entries;
+	const struct pem_event_entry *e;
+	uint64_t overwritten, rest, in_flight = 0;
+	struct pem_balance *b;
+	size_t count = 0, i;
+	uint32_t lane;
+
 	if (!s->log || !s->log->writer || s->log->closed)
 		return;
 	entries = calloc(PEM_EVENT_TABLE, sizeof(*entries));
@@ -364,8 +370,10 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 		b = &entries[count].balance;
 		b->delivered = p->delivered[e->slot];
 		b->discarded = p->discarded[e->slot] + p->lost[e->slot];
-		s->log->discarded += b->discarded;
 		b->produced = p->produced[e->slot];
+		/* Records that came between the copies of counts and of chunks. */
+		if (p->is_copy && b->produced < b->delivered + b->discarded)
+			b->produced = b->delivered + b->discarded;
 		/* A thread killed between committing a record and counting it: one a lane at most (ring.h). */
 		while (in_flight && b->produced < b->delivered + b->discarded) {
 			b->produced++;
@@ -378,6 +386,8 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 		overwritten -= b->overwritten;
 		if (p->recovering || p->damaged) /* what was cut off never was read */
 			b->discarded += rest - b->overwritten;
+		s->log->produced += b->produced;
+		s->log->overwritten += b->overwritten;
 		if (!b->produced && !b->discarded)
 			continue; /* what never happened is the same as what is not listed */
 		entries[count++].event_id = id_in_trace(s->log, e);

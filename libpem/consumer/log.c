@@ -2,6 +2,7 @@
 /*
  * log.c - the log handle: which events go to the trace, and bringing the trace to its end
  */
+#include "consumer/flight.h"
 #include "consumer/session.h"
 #include "model_internal.h"
 #include "util.h"
@@ -116,6 +117,29 @@ static int make_model(struct pem_log *log)
 	return 0;
 }
 
+static void count_overwritten(void *arg, const struct pem_event *event)
+{
+	struct pem_wish *wish = pem_session__wish(arg, event);
+
+	if (!wish)
+		return;
+	wish->delivered--;
+	wish->overwritten++;
+}
+
+/* A flight recorder keeps in memory what others write to files: as much as a pool. */
+static int keep_in_flight(struct pem_session *s, struct pem_log *log)
+{
+	uint64_t chunk = s->page->chunk_bytes, bytes = chunk * s->page->chunk_count;
+
+	s->flight = pem_flight__new(s->model, bytes < 4 * chunk ? 4 * chunk : bytes,
+				    count_overwritten, s);
+	if (!s->flight)
+		return -ENOMEM;
+	pem_trace_writer__keep_in(log->writer, s->flight);
+	return 0;
+}
+
 struct pem_log *pem_session__register_log(struct pem_session *session,
 					  const struct pem_event_set *set,
 					  const struct pem_context *context, const char *directory,
@@ -157,6 +181,11 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
 		goto fail;
 	}
 	pem_trace_writer__note_session(log->writer, session->directory);
+	if (session->options.overwrite) {
+		result = keep_in_flight(session, log);
+		if (result)
+			goto fail;
+	}
 	for (i = 0; i < log->count; i++)
 		log->wishes[i]->want_log = true;
 	session->log = log;
@@ -165,6 +194,7 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
 	return log;
 fail:
 	pem_session__unlock(session);
+	pem_trace_writer__free(log->writer);
 	pem_model__free(log->model);
 	free(log);
 	errno = -result;
@@ -242,16 +272,17 @@ int pem_log__disable(struct pem_log *log)
 
 static void count_costs(struct pem_session *s, struct pem_trace_info *info)
 {
-	uint64_t kernel = 0, user = s->log->delivered + s->log->discarded;
+	uint64_t kernel = 0;
 	size_t i;
 
 	for (i = 0; i < s->wish_count; i++) {
 		if (s->wishes[i].event->source_kind == PEM_SOURCE_TRACEPOINT)
-			kernel += s->wishes[i].delivered + s->wishes[i].lost;
+			kernel += s->wishes[i].delivered + s->wishes[i].lost +
+				  s->wishes[i].overwritten;
 	}
 	for (i = 0; i < info->cost_count; i++) {
 		if (!strcmp(info->costs[i].kind, "user-log"))
-			info->costs[i].count = user;
+			info->costs[i].count = s->log->produced;
 		else if (!strcmp(info->costs[i].kind, "kernel-log"))
 			info->costs[i].count = kernel;
 	}
@@ -267,6 +298,26 @@ static void account_lost(struct pem_session *s)
 		pem_trace_writer__balance(s->log->writer, 0, "lost", 0, &entry, 1);
 }
 
+static uint64_t clock_to_ns(uint64_t ticks, uint64_t hz)
+{
+	return (uint64_t)((unsigned __int128)ticks * 1000000000u / hz);
+}
+
+/* What is left of a flight is its end: the trace's time begins with it. */
+static void narrow(struct pem_session *s, struct pem_trace_info *info)
+{
+	uint64_t first = pem_trace_writer__span_clock(s->log->writer), before_ns;
+
+	if (!s->flight || (!s->log->overwritten && !pem_flight__has_overwritten(s->flight)) ||
+	    first <= info->start_clock)
+		return;
+	before_ns = clock_to_ns(first - info->start_clock, info->clock_hz);
+	info->ran_ns = info->duration_ns;
+	info->start_clock = first;
+	info->start_time_ns += before_ns;
+	info->duration_ns -= before_ns < info->duration_ns ? before_ns : info->duration_ns;
+}
+
 static void finish_info(struct pem_session *s, struct pem_trace_info *info)
 {
 	struct rusage self;
@@ -274,8 +325,7 @@ static void finish_info(struct pem_session *s, struct pem_trace_info *info)
 
 	info->clock_hz = pem_clock_sync__hz(&s->clock);
 	end = s->command_end_clock ? s->command_end_clock : pem_clock();
-	info->duration_ns = (uint64_t)((unsigned __int128)(end - info->start_clock) * 1000000000u /
-				       info->clock_hz);
+	info->duration_ns = clock_to_ns(end - info->start_clock, info->clock_hz);
 	info->clock_error_ns = pem_clock_sync__error_ns(&s->clock);
 	getrusage(RUSAGE_SELF, &self);
 	info->recorder_cpu_ns = cpu_ns(&self);
@@ -285,8 +335,16 @@ static void finish_info(struct pem_session *s, struct pem_trace_info *info)
 					    ? WEXITSTATUS(s->command_status)
 					    : 128 + WTERMSIG(s->command_status);
 	}
+	narrow(s, info);
 	pem_session__note_gaps(s, info);
 	info->complete = 1;
+}
+
+void pem_log__close_account(struct pem_session *s, struct pem_trace_info *info)
+{
+	account_lost(s);
+	count_costs(s, info);
+	finish_info(s, info);
 }
 
 int pem_log__finish(struct pem_log *log, struct pem_error *error)
@@ -306,14 +364,16 @@ int pem_log__finish(struct pem_log *log, struct pem_error *error)
 	if (s->producers)
 		nanosleep(&pause, NULL); /* events under way come to their end */
 	pem_session__drain_sources(s, true);
+	if (s->flight) {
+		pem_trace_writer__keep_in(log->writer, NULL);
+		pem_flight__write(s->flight, log->writer);
+	}
 	for (p = s->producers; p; p = p->next) {
 		pem_session__drain_producer(s, p, true);
 		pem_session__account(s, p);
 	}
-	pem_session__account_sources(s);
-	account_lost(s);
-	count_costs(s, &log->info);
-	finish_info(s, &log->info);
+	pem_session__account_sources(s, NULL);
+	pem_log__close_account(s, &log->info);
 	if (!pem_trace_writer__failed(log->writer))
 		pem_trace_writer__set_info(log->writer,
 					   &log->info); /* the clock's rate is known better now */
@@ -348,6 +408,8 @@ void pem_log__unregister(struct pem_log *log)
 		pem_wish__release_context(&s->wishes[i]);
 	}
 	pem_trace_writer__free(log->writer);
+	pem_flight__free(s->flight);
+	s->flight = NULL;
 	pem_model__free(log->model);
 	s->log = NULL;
 	pem_session__unlock(s);

@@ -216,6 +216,7 @@ void pem_session__check_producers(struct pem_session *s)
 		}
 		pem_session__drain_producer(s, p, true);
 		pem_session__account(s, p);
+		pem_session__retire(s, p);
 		remove_control(s, p);
 		snprintf(path, sizeof(path), "pool-%s", p->name);
 		unlinkat(s->directory_fd, path, 0);

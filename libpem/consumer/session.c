@@ -259,15 +259,12 @@ int pem_session__join_self(struct pem_session *s)
 
 /* --- wishes --- */
 
-/* Room for every event that a model may hold, so that pointers to wishes stay valid. */
-#define WISHES_MAX 4096u
-
 struct pem_wish *pem_session__wish(struct pem_session *s, const struct pem_event *event)
 {
 	size_t i;
 
 	if (!s->wishes) {
-		s->wishes = calloc(WISHES_MAX, sizeof(*s->wishes));
+		s->wishes = calloc(PEM_WISHES_MAX, sizeof(*s->wishes));
 		if (!s->wishes)
 			return NULL;
 	}
@@ -275,7 +272,7 @@ struct pem_wish *pem_session__wish(struct pem_session *s, const struct pem_event
 		if (s->wishes[i].event == event)
 			return &s->wishes[i];
 	}
-	if (s->wish_count == WISHES_MAX)
+	if (s->wish_count == PEM_WISHES_MAX)
 		return NULL;
 	s->wishes[i].event = event;
 	s->wishes[i].context.cpu = PEM_NO_CPU;

@@ -25,6 +25,7 @@
 #include <sys/resource.h>
 
 #define PEM_INSTANCES_MAX 16
+#define PEM_WISHES_MAX 4096u /* every event that a model may hold: pointers to wishes stay valid */
 #define PEM_BATCH_BYTES (256u << 10) /* at least one chunk: half of a second-level cache */
 
 /* What people wrote, compiled for one event. */
@@ -51,6 +52,7 @@ struct pem_wish {
 	char reason[232]; /* why */
 	char source[24]; /* its name */
 	uint64_t delivered, lost; /* records of a source: written, not written */
+	uint64_t overwritten; /* kept by a flight recorder for a while, and not any more */
 	struct pem_statistic retired; /* from processes that are gone; valid for retired_epoch */
 	uint32_t retired_epoch;
 };
@@ -75,6 +77,7 @@ struct pem_producer {
 	uint64_t start_clock; /* when its pool was made */
 	int pidfd; /* -1: none, or of another pid namespace: taken for dead at the end only */
 	bool dead;
+	bool is_copy; /* of a pool whose process goes on (pool_copy.c) */
 	bool recovering; /* its recorder died: what is missing was lost with it */
 	uint64_t contexts; /* bit i: it is in the page's context i, as last found */
 	uint32_t slot; /* session slot in that process */
@@ -156,8 +159,8 @@ struct pem_log {
 	bool closed; /* accounted for: nothing more goes into the trace */
 	int result; /* of finishing */
 	uint8_t any_level; /* up to which also what processes raise that the session has not met; 0: nothing */
-	uint64_t delivered,
-		discarded; /* user records, of producers accounted for in the case of discarded */
+	/* user records, of producers accounted for but for delivered */
+	uint64_t delivered, produced, overwritten;
 	size_t count;
 	struct pem_wish *wishes[];
 };
@@ -180,6 +183,7 @@ struct pem_session {
 	struct pem_statistics *statistics;
 	struct pem_callback *callbacks;
 	struct pem_log *log;
+	struct pem_flight *flight; /* of a flight recorder with a log; else NULL */
 	bool has_logged; /* pools and sources count from their beginning: for one trace */
 	struct pem_source_plugin *plugins;
 	bool plugins_loaded;
@@ -269,6 +273,8 @@ bool pem_producer__owns_stream(const struct pem_producer *producer, const char *
 uint64_t pem_session__stream_clock(struct pem_session *session, const struct pem_producer *producer,
 				   uint32_t lane);
 void pem_producer__free(struct pem_producer *producer);
+/* pool_copy.c: the producer as it is now, its pool in private memory, for draining and accounting once. NULL: no memory. */
+struct pem_producer *pem_producer__copy(const struct pem_producer *producer);
 /*
  * The next lane that was ever a thread's, or lane_count. Lanes are handed out in order: past one that is free and never
  * was used none was. One that is being taken, or found no memory, is passed over.
@@ -290,15 +296,23 @@ void pem_session__drain_producer(struct pem_session *session, struct pem_produce
 /* Account for a producer that will produce no more, or not for this session. */
 void pem_session__account(struct pem_session *session, struct pem_producer *producer);
 
+/* Keep the statistics of a producer that goes away. */
+void pem_session__retire(struct pem_session *session, struct pem_producer *producer);
+
 /* log.c: the trace's time begins now. */
 void pem_log__start_clock(struct pem_log *log);
+/* What is the session's as a whole: lost events, costs, times. In flight the trace begins with its first record. */
+void pem_log__close_account(struct pem_session *session, struct pem_trace_info *info);
 
 /* sources.c */
 int pem_session__open_sources(struct pem_session *session, pid_t root, struct pem_error *error);
 void pem_session__update_sources(struct pem_session *session);
 void pem_session__load_plugins(struct pem_session *session);
 void pem_session__drain_sources(struct pem_session *session, bool final);
-void pem_session__account_sources(struct pem_session *session);
+/* counted: by wish, what each has produced and discarded of a source that goes on; NULL: it has stopped, ask it. */
+void pem_session__account_sources(struct pem_session *session, const struct pem_balance *counted);
+/* Ask the sources: by wish. */
+void pem_session__count_sources(struct pem_session *session, struct pem_balance *counted);
 void pem_session__close_sources(struct pem_session *session);
 /* Gaps: events whose source can't deliver them, by reason. */
 void pem_session__note_gaps(struct pem_session *session, struct pem_trace_info *info);

@@ -383,32 +383,56 @@ void pem_session__drain_sources(struct pem_session *s, bool final)
 	}
 }
 
-void pem_session__account_sources(struct pem_session *s)
+void pem_session__count_sources(struct pem_session *s, struct pem_balance *counted)
+{
+	const struct pem_instance *instance;
+	size_t i;
+
+	for (i = 0; i < s->wish_count; i++) {
+		memset(&counted[i], 0, sizeof(counted[i]));
+		if (s->wishes[i].instance < 0 || !s->wishes[i].want_log)
+			continue;
+		instance = &s->instances[s->wishes[i].instance];
+		instance->ops->balance(instance->source, s->wishes[i].instance_index, &counted[i]);
+	}
+}
+
+static struct pem_balance balance_of(const struct pem_wish *wish, struct pem_balance counted,
+				     bool goes_on)
+{
+	struct pem_balance b = counted;
+
+	b.delivered = wish->delivered;
+	b.discarded += wish->lost;
+	b.overwritten = wish->overwritten;
+	/* What was counted since has been read already. */
+	if (goes_on && b.produced < b.delivered + b.discarded + b.overwritten)
+		b.produced = b.delivered + b.discarded + b.overwritten;
+	return b;
+}
+
+void pem_session__account_sources(struct pem_session *s, const struct pem_balance *counted)
 {
 	struct pem_balance_entry *entries = calloc(s->wish_count + 1, sizeof(*entries));
-	struct pem_instance *instance;
-	struct pem_wish *wish;
+	struct pem_balance *asked = calloc(s->wish_count + 1, sizeof(*asked));
 	size_t count, i;
 	int n;
 
-	for (n = 0; entries && n < s->instance_count; n++) {
-		instance = &s->instances[n];
+	if (asked && !counted)
+		pem_session__count_sources(s, asked);
+	for (n = 0; entries && asked && n < s->instance_count; n++) {
 		for (i = count = 0; i < s->wish_count; i++) {
-			wish = &s->wishes[i];
-			if (wish->instance != n || !wish->want_log)
+			if (s->wishes[i].instance != n || !s->wishes[i].want_log)
 				continue;
-			entries[count].event_id = wish->event->id;
-			memset(&entries[count].balance, 0, sizeof(entries[count].balance));
-			instance->ops->balance(instance->source, wish->instance_index,
-					       &entries[count].balance);
-			entries[count].balance.delivered = wish->delivered;
-			entries[count].balance.discarded += wish->lost;
-			count++;
+			entries[count].event_id = s->wishes[i].event->id;
+			entries[count++].balance = balance_of(
+				&s->wishes[i], counted ? counted[i] : asked[i], counted != NULL);
 		}
-		pem_trace_writer__balance(s->log->writer, 0, instance->ops->name, 0, entries,
+		pem_trace_writer__balance(s->log->writer, 0, s->instances[n].ops->name, 0, entries,
 					  count);
 	}
 	free(entries);
+	free(asked);
 }
 
 void pem_session__note_gaps(struct pem_session *s, struct pem_trace_info *info)

@@ -4,6 +4,7 @@
  *
  * Not here: metadata's text (metadata.c), where packets come from (drain.c, sources).
  */
+#include "consumer/flight.h"
 #include "consumer/metadata.h"
 #include "consumer/trace_writer_internal.h"
 #include "util.h"
@@ -100,6 +101,10 @@ static int write_run(struct pem_trace_writer *w, const struct pem_trace_info *in
 		fprintf(f, "command_process=%u\t%s\n", info->command_pid, info->command_name);
 	if (info->context_events[0])
 		fprintf(f, "context_events=%s\n", info->context_events);
+	if (info->snapshot[0])
+		fprintf(f, "snapshot=%s\n", info->snapshot);
+	if (info->ran_ns)
+		fprintf(f, "ran_ns=%llu\n", (unsigned long long)info->ran_ns);
 	fprintf(f, "start_time_ns=%llu\nstart_clock=%llu\nduration_ns=%llu\n",
 		(unsigned long long)info->start_time_ns, (unsigned long long)info->start_clock,
 		(unsigned long long)info->duration_ns);
@@ -295,7 +300,7 @@ static void begin_with_none_lost(struct pem_trace_writer *w, const char *name,
 }
 
 /* Fill in what a packet's header says of its stream; next is the stream as it will be behind it. */
-static void finish_header(const struct pem_trace_writer *w, struct pem_stream *next,
+static void finish_header(struct pem_trace_writer *w, struct pem_stream *next,
 			  struct pem_packet *packet, size_t size)
 {
 	packet->magic = PEM_CTF_MAGIC;
@@ -312,6 +317,8 @@ static void finish_header(const struct pem_trace_writer *w, struct pem_stream *n
 		packet->events_overwritten = next->overwritten;
 	if (packet->timestamp_begin < next->last_clock)
 		packet->timestamp_begin = next->last_clock;
+	if (packet->record_count && (!w->span_clock || packet->timestamp_begin < w->span_clock))
+		w->span_clock = packet->timestamp_begin;
 	next->bytes += size;
 	next->last_clock = packet->timestamp_end;
 	next->stated = packet->events_discarded;
@@ -340,10 +347,12 @@ static int finish_write(struct pem_trace_writer *w, struct pem_stream *s,
 int pem_trace_writer__packet(struct pem_trace_writer *w, const char *name,
 			     struct pem_packet *packet, size_t bytes)
 {
-	struct pem_stream *s = pem_trace_writer__stream(w, name), next;
+	struct pem_stream *s = w->flight ? NULL : pem_trace_writer__stream(w, name), next;
 	size_t content = (packet->content_size + 7) / 8, size = (content + 7) & ~(size_t)7;
 	int result;
 
+	if (w->flight)
+		return pem_flight__packet(w->flight, name, packet, bytes);
 	if (!s)
 		return -ENOMEM;
 	if (content > bytes || content < PEM_PACKET_HEADER_BYTES)
@@ -358,15 +367,35 @@ int pem_trace_writer__packet(struct pem_trace_writer *w, const char *name,
 	return finish_write(w, s, &next, packet->record_count, result);
 }
 
+/* One by one, so that the oldest can be pushed out one by one: each fits where the first did. */
+static int keep_packets(struct pem_flight *flight, const char *name, const uint8_t *packets,
+			size_t bytes)
+{
+	const struct pem_packet *packet;
+	size_t at, size;
+	int result;
+
+	for (at = 0; at < bytes; at += size) {
+		packet = (const struct pem_packet *)(packets + at);
+		size = (packet->content_size / 8 + 7) & ~(size_t)7;
+		result = pem_flight__packet(flight, name, packet, bytes - at);
+		if (result)
+			return result;
+	}
+	return 0;
+}
+
 int pem_trace_writer__packets(struct pem_trace_writer *w, const char *name, void *packets,
 			      size_t bytes)
 {
-	struct pem_stream *s = pem_trace_writer__stream(w, name), next;
+	struct pem_stream *s = w->flight ? NULL : pem_trace_writer__stream(w, name), next;
 	struct pem_packet *packet = packets;
 	size_t at, content, size;
 	uint64_t records = 0;
 	int result;
 
+	if (w->flight)
+		return keep_packets(w->flight, name, packets, bytes);
 	if (!s)
 		return -ENOMEM;
 	if (!s->packets && !w->failed && packet->events_discarded)
@@ -392,8 +421,9 @@ void pem_trace_writer__discarded(struct pem_trace_writer *w, const char *name,
 				 uint64_t events_discarded, uint64_t clock)
 {
 	struct pem_packet packet = {0};
-	struct pem_stream *s = pem_trace_writer__stream(w, name);
+	struct pem_stream *s = w->flight ? NULL : pem_trace_writer__stream(w, name);
 
+	/* Of a process that ended while a flight goes on: its account tells. */
 	if (!s || (s->packets && events_discarded + s->lost <= s->stated) ||
 	    events_discarded + s->lost == 0)
 		return;
@@ -415,11 +445,28 @@ uint64_t pem_trace_writer__stream_clock(const struct pem_trace_writer *w, const 
 {
 	size_t i;
 
+	if (w->flight)
+		return pem_flight__stream_clock(w->flight, name);
 	for (i = 0; i < w->stream_count; i++) {
 		if (!strcmp(w->streams[i].name, name))
 			return w->streams[i].last_clock;
 	}
 	return 0;
+}
+
+void pem_trace_writer__keep_in(struct pem_trace_writer *w, struct pem_flight *flight)
+{
+	w->flight = flight;
+}
+
+void pem_trace_writer__begin_span(struct pem_trace_writer *w)
+{
+	w->span_clock = 0;
+}
+
+uint64_t pem_trace_writer__span_clock(const struct pem_trace_writer *w)
+{
+	return w->span_clock;
 }
 
 uint64_t pem_trace_writer__last_clock(const struct pem_trace_writer *w)
@@ -454,6 +501,8 @@ int pem_trace_writer__balance(struct pem_trace_writer *w, uint32_t pid, const ch
 	const struct pem_balance *b;
 	size_t i;
 
+	if (w->flight)
+		return pem_flight__balance(w->flight, pid, name, start_clock, entries, count);
 	fprintf(w->balance, "producer\t%u\t", pid);
 	for (; *name; name++)
 		fputc((unsigned char)*name < 32 ? '?' : *name, w->balance);

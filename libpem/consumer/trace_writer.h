@@ -11,6 +11,9 @@
 #include <pem/trace.h>
 
 struct pem_trace_writer;
+struct pem_flight;
+
+#define PEM_STREAM_NAME_BYTES 48 /* with its end */
 
 /*
  * Begin a trace in a directory that does not exist or is empty; info has command, host, clock and start set. The
@@ -54,6 +57,12 @@ void pem_trace_writer__walk(struct pem_trace_writer *writer,
 /* Clock at the end of a stream's last packet; 0: no such stream. Of all streams: __last_clock. */
 uint64_t pem_trace_writer__stream_clock(const struct pem_trace_writer *writer, const char *stream);
 uint64_t pem_trace_writer__last_clock(const struct pem_trace_writer *writer);
+/* From now on packets and accounts go to a flight recorder's memory (borrowed), or again (NULL) to files. */
+void pem_trace_writer__keep_in(struct pem_trace_writer *writer, struct pem_flight *flight);
+/* The trace's records begin here: what was written so far only tells what was before. */
+void pem_trace_writer__begin_span(struct pem_trace_writer *writer);
+/* Clock at which the first packet with records since then begins; 0: none came. */
+uint64_t pem_trace_writer__span_clock(const struct pem_trace_writer *writer);
 /* Note in the trace which session records it, for pem_trace__recover; NULL: none any more. 0, or -errno. */
 int pem_trace_writer__note_session(struct pem_trace_writer *writer, const char *session_directory);
 

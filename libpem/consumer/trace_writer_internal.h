@@ -9,10 +9,8 @@
 
 #include <stdio.h>
 
-#define STREAM_NAME_BYTES 48
-
 struct pem_stream {
-	char name[STREAM_NAME_BYTES];
+	char name[PEM_STREAM_NAME_BYTES];
 	int fd; /* -1: not open now */
 	uint64_t bytes; /* all of it whole packets */
 	uint64_t packets;
@@ -37,6 +35,8 @@ struct pem_trace_writer {
 	unsigned open_count;
 	uint64_t ticks;
 	int failed;
+	struct pem_flight *flight; /* takes packets and accounts instead of files; NULL: none */
+	uint64_t span_clock; /* first one of records since __begin_span; 0: none yet */
 	FILE *balance; /* memory stream */
 	char *balance_text;
 	size_t balance_bytes;

@@ -148,6 +148,7 @@ static bool parse_member(struct pem_trace_info *info, const char *key, char *val
 		{"clock_error_ns", &info->clock_error_ns},
 		{"recorder_cpu_ns", &info->recorder_cpu_ns},
 		{"program_cpu_ns", &info->program_cpu_ns},
+		{"ran_ns", &info->ran_ns},
 	};
 	size_t i;
 
@@ -165,6 +166,8 @@ static bool parse_member(struct pem_trace_info *info, const char *key, char *val
 		return copy_text(info->host, sizeof(info->host), value);
 	if (strcmp(key, "version") == 0)
 		return copy_text(info->version, sizeof(info->version), value);
+	if (strcmp(key, "snapshot") == 0)
+		return copy_text(info->snapshot, sizeof(info->snapshot), value);
 	if (strcmp(key, "exit_status") == 0)
 		return parse_i32(value, &info->exit_status);
 	if (strcmp(key, "complete") == 0)

@@ -301,11 +301,16 @@ int pem_log__finish(struct pem_log *log, struct pem_error *error);
 void pem_log__unregister(struct pem_log *log);
 
 /*
- * Write what a flight recorder (options.overwrite) holds now as a trace of its own, with the log's events, and record on.
+ * Write what a flight recorder (options.overwrite) holds now as a trace of its own, with the log's events, and record on:
+ * the next snapshot has what is still there then too. cause: a few words, noted in the trace; NULL: "asked for".
  * directory as for pem_session__register_log. 0, or -errno with error; -EINVAL: not a flight recorder, or it logs nothing.
  * Blocks on files; producers go on.
+ *
+ * A flight recorder's memory is bounded: a pool of each living process, twice as much for the kernel's and counters'
+ * events and for the last 1,000 processes that ended, whatever it has recorded. Nothing but those pools is on a disk, if
+ * the runtime folder is on one, until a snapshot or the end of the log writes a trace.
  */
-int pem_session__snapshot(struct pem_session *session, const char *directory,
+int pem_session__snapshot(struct pem_session *session, const char *directory, const char *cause,
 			  struct pem_error *error);
 
 /*

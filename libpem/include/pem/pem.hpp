@@ -617,11 +617,11 @@ class session
 				 state_});
 	}
 
-	void snapshot(const char *directory)
+	void snapshot(const char *directory, const char *cause = nullptr)
 	{
 		pem_error why = {};
 
-		impl::check(pem_session__snapshot(c(), directory, &why), why);
+		impl::check(pem_session__snapshot(c(), directory, cause, &why), why);
 	}
 	void set_budget(double share)
 	{

@@ -81,6 +81,13 @@ struct pem_trace_info {
 	char command_name[64]; /* what it is called at first */
 	/* Names, parted by spaces, of events logged only because they tell whose the kernel's records are. */
 	char context_events[256];
+	/* Why a flight recorder that went on wrote this ("asked for", "trigger: ..."); "" for the end of a recording. */
+	char snapshot[160];
+	/*
+	 * Of a flight recorder that has overwritten: how long it had recorded. start_* and duration_ns are of what was left.
+	 * 0: all is there.
+	 */
+	uint64_t ran_ns;
 };
 
 /*

@@ -7,14 +7,15 @@
  * A chunk is claimed with one compare-and-swap and then belongs to one lane's thread alone. Chunk states:
  *
  *	           claim (producer)            retire (producer)
- *	  FREE ---------------------> OWNED ---------------------> FULL
- *	    ^                           ^                           |  \
- *	    |                           +------- reclaim -----------+   \  take (consumer)
- *	    |                         (producer, overwrite pools)         v
- *	    +----------------------------------------------------------- READING
+ *	  FREE ---------------------> OWNED ---------------------> FULL <--------+
+ *	    ^                           ^                           |  \         |
+ *	    |                           +------- reclaim -----------+   \  take  | put back
+ *	    |                         (producer, overwrite pools)         v      | (consumer: a snapshot)
+ *	    +----------------------------------------------------------- READING +
  *	                            free (consumer)
  *
- * A consumer also copies committed records out of an OWNED chunk, without changing its state.
+ * A consumer also copies committed records out of an OWNED chunk, without changing its state; of an overwrite pool that is
+ * written to meanwhile it believes the copy only if the chunk is still that lane's, with the same packet_seq_num.
  *
  * Ordering:
  *	A  commit: the release of content_size, after a record's bytes
@@ -23,6 +24,9 @@
  *	D  take or reclaim: the acquire in FULL -> READING or OWNED                              pairs with C
  *	E  free: the release in READING -> FREE, after the consumer's copy
  *	F  claim: the acquire in FREE -> OWNED                                                   pairs with E
+ *	G  begin: the release fence between a claim or reclaim and the first store to the chunk
+ *	I  the acquire fence between a copy out of an OWNED chunk and the second look at its state and sequence   pairs with G
+ *	H  put back: the release in READING -> FULL, after the consumer's copy                   pairs with D
  *
  * Invariants: only the owner stores to an OWNED chunk; content_size never exceeds the chunk and never ends
  * within a record; within a lane packet_seq_num grows by one per claimed chunk; two neighbouring records of a
@@ -120,6 +124,7 @@ static inline int pem_ring_try(const struct pem_ring *ring, uint32_t i)
 					 PEM_CHUNK_WORD(PEM_CHUNK_OWNED, 0), 0, __ATOMIC_ACQUIRE,
 					 __ATOMIC_RELAXED)) /* D, F */
 		return 0;
+	__atomic_thread_fence(__ATOMIC_RELEASE); /* G */
 	if (state == PEM_CHUNK_FULL && victim < ring->lane_count) {
 		packet =
 			(const struct pem_packet *)(ring->chunks + (uint64_t)i * ring->chunk_bytes);
