@@ -95,6 +95,29 @@ static size_t find_candidates(const struct pem_producer *p, bool owned_too, stru
 }
 
 /*
+ * Records that follow at 'at' and are like the one before, of an event whose records are all of a size: most are, and they
+ * are done with here in a nanosecond each. Returns how many, with the clock of the last one.
+ */
+static uint32_t count_alike(const uint8_t *base, size_t at, size_t content,
+			    const struct pem_event_entry *entry, uint64_t latest, uint64_t *clock)
+{
+	size_t bytes = entry->fixed_bytes, step = (bytes + 7) & ~(size_t)7;
+	const struct pem_record_header *header;
+	uint64_t now = *clock, next;
+	uint32_t count = 0;
+
+	for (; at + bytes <= content; at += step, count++) {
+		header = (const struct pem_record_header *)(base + at);
+		next = now + (uint32_t)(header->clock_low - (uint32_t)now);
+		if (header->event_id != entry->id || next > latest)
+			break;
+		now = next;
+	}
+	*clock = now;
+	return count;
+}
+
+/*
  * Check the records of a private copy of content bytes and count them. Sets timestamp_end and record_count, shortens
  * content_size to what can be believed; what a refused provider raised is taken out. No record lies before floor, where the lane's stream ends: two threads that had the
  * lane one after the other may have read counters a few ticks apart. None comes from the future.
@@ -107,6 +130,8 @@ static void check_records(struct pem_session *s, struct pem_producer *p, struct 
 	uint8_t *base = (uint8_t *)packet;
 	size_t at = PEM_PACKET_HEADER_BYTES, end = at, read = at, to = at;
 	uint64_t clock = packet->timestamp_begin, last = floor, latest = pem_clock() + CLOCK_SLACK;
+	size_t step;
+	uint32_t more;
 	int bytes;
 
 	packet->record_count = 0;
@@ -134,20 +159,27 @@ static void check_records(struct pem_session *s, struct pem_producer *p, struct 
 		else
 			last = clock;
 		read = at + (size_t)bytes;
+		step = ((size_t)bytes + 7) & ~(size_t)7;
+		more = 0;
 		if (entry->refused) {
 			p->lost[entry->slot]++;
 		} else {
 			if (!entry->described)
 				pem_log__describe(s->log, entry->event);
 			entry->described = true;
+			if (entry->fixed_bytes && clock >= floor)
+				more = count_alike(base, at + step, content, entry, latest, &clock);
+			if (more)
+				last = clock;
+			read += more * step;
 			if (to != at)
-				memmove(base + to, base + at, (size_t)bytes);
-			counts[entry->slot]++;
-			packet->record_count++;
-			end = to + (size_t)bytes;
-			to += ((size_t)bytes + 7) & ~(size_t)7;
+				memmove(base + to, base + at, more * step + (size_t)bytes);
+			counts[entry->slot] += more + 1;
+			packet->record_count += more + 1;
+			end = to + more * step + (size_t)bytes;
+			to += (more + 1) * step;
 		}
-		at += ((size_t)bytes + 7) & ~(size_t)7;
+		at += (more + 1) * step;
 	}
 	if (read < content)
 		p->damaged++;
@@ -161,6 +193,7 @@ static void check_records(struct pem_session *s, struct pem_producer *p, struct 
 struct batch {
 	uint32_t lane;
 	size_t used; /* of session->batch */
+	size_t last; /* where the last packet begins, if any are used */
 	uint64_t clock; /* where the lane's stream will end */
 	uint64_t records;
 	uint32_t *counts; /* by event slot */
@@ -203,6 +236,45 @@ static struct pem_packet *next_in_batch(struct pem_session *s, struct pem_produc
 	return (struct pem_packet *)(s->batch + batch->used);
 }
 
+/* Fewer and larger packets: a header for each chunk would be a seventieth of a trace. */
+#define JOINED_BYTES (64u << 10)
+
+/* Is what last says true of packet's records, too, and the 32 bits of clock in the first of them enough behind last's? */
+static bool joins(const struct pem_packet *last, const struct pem_packet *packet)
+{
+	const struct pem_record_header *header = (const struct pem_record_header *)(packet + 1);
+	uint64_t begin = packet->timestamp_begin;
+	uint64_t first = begin + (uint32_t)(header->clock_low - (uint32_t)begin);
+
+	return last->tid == packet->tid && last->pid == packet->pid &&
+	       last->events_discarded == packet->events_discarded &&
+	       last->events_overwritten == packet->events_overwritten &&
+	       begin >= last->timestamp_end && !((first - last->timestamp_end) >> 32);
+}
+
+/* Put a checked packet with records behind those of its lane in the batch, if possible into the last packet. */
+static void append(struct batch *batch, uint8_t *memory, struct pem_packet *packet)
+{
+	struct pem_packet *last = (struct pem_packet *)(memory + batch->last);
+	size_t content = packet->content_size / 8, records = content - PEM_PACKET_HEADER_BYTES;
+	size_t end = batch->used - batch->last, padding;
+
+	batch->clock = packet->timestamp_end;
+	batch->records += packet->record_count;
+	if (batch->used && end + records <= JOINED_BYTES && joins(last, packet)) {
+		padding = end - last->content_size / 8;
+		memset((uint8_t *)packet - padding, 0, padding);
+		last->record_count += packet->record_count;
+		last->timestamp_end = packet->timestamp_end;
+		last->content_size = (uint64_t)(end + records) * 8;
+		memmove(packet, packet + 1, records);
+		batch->used += (records + 7) & ~(size_t)7;
+		return;
+	}
+	batch->last = batch->used;
+	batch->used += (content + 7) & ~(size_t)7;
+}
+
 /* Copy a chunk and let go of it, then check the copy. */
 static void take(struct pem_session *s, struct pem_producer *p, const struct candidate *c,
 		 struct batch *batch)
@@ -237,11 +309,8 @@ static void take(struct pem_session *s, struct pem_producer *p, const struct can
 	packet->events_overwritten =
 		__atomic_load_n(&ring->lanes[c->lane].overwritten, __ATOMIC_RELAXED);
 	check_records(s, p, packet, bits / 8, batch->clock, batch->counts);
-	if (!packet->record_count)
-		return;
-	batch->clock = packet->timestamp_end;
-	batch->records += packet->record_count;
-	batch->used += (packet->content_size / 8 + 7) & ~(size_t)7;
+	if (packet->record_count)
+		append(batch, s->batch, packet);
 }
 
 /*

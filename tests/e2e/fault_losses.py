@@ -101,7 +101,7 @@ def file_size_limit_of_anything():
 @test
 def shared_memory_full_at_first():
     "no room for a pool in shared memory: the program is unharmed, its events are counted as discarded, and why"
-    runtime = tmpfs("80k")
+    runtime = tmpfs("140k")
     try:
         trace, raised = record(tmp(), program("processes", "fork", 300), env={"PEM_RUNTIME_DIR": runtime})
         equal(sorted(raised.values()), [300, 600], "told")
