@@ -21,6 +21,10 @@ int pem_error__set(struct pem_error *error, int code, const char *format, ...)
 /* Copy a text, cut to what fits; always terminated. */
 void pem_copy_text(char *to, size_t bytes, const char *from);
 
+/* Levenshtein's distance of two names, whatever their case; of longer ones than PEM_EDIT_DISTANCE_MAX bytes, that. */
+#define PEM_EDIT_DISTANCE_MAX 128u
+unsigned pem_edit_distance(const char *a, const char *b);
+
 /*
  * The per-user folder that control files and sessions live in: PEM_RUNTIME_DIR, else XDG_RUNTIME_DIR/pem, else
  * /dev/shm/pem-UID, else /tmp/pem-UID. Made with mode 0700 if missing; refused (-EPERM) when it is a link or not

@@ -123,7 +123,9 @@ static double kernel_log_ns(struct pem_session *s)
 	const struct pem_source_sink sink = {.write = forget, .clock_at = same_time};
 	struct pem_source_event wanted = {
 		.event = syscall_entry(s->model),
-		.context = {PEM_NO_CPU, (uint32_t)getpid(), (uint32_t)gettid()},
+		.context = {.cpu = PEM_NO_CPU,
+			    .pid = (uint32_t)getpid(),
+			    .tid = (uint32_t)gettid()},
 		.action = PEM_ACTION(PEM_ACTION_LOG, PEM_NO_FIELD, 0, 0, 1)};
 	struct pem_source_config config = {
 		.size = sizeof(config), .events = &wanted, .event_count = 1};

@@ -33,14 +33,15 @@ static int find_cell(struct pem_joined *joined)
 	return -1;
 }
 
-static int add_entry(struct pem_callback *cb, const struct pem_event *event,
+static int add_entry(struct pem_callback *cb, const struct pem_event_set *set, size_t i,
 		     const struct pem_context *context,
 		     void (*function)(const struct pem_record *, void *), void *arg,
 		     struct pem_error *error)
 {
 	struct pem_joined *joined = &pem_process.joined[cb->session->self_slot];
+	const struct pem_event *event = set->events[i];
 	struct pem_wish *wish = pem_session__wish(cb->session, event);
-	int index = find_cell(joined);
+	int index = find_cell(joined), result;
 	struct pem_sync_callback *c;
 
 	if (event->source_kind != PEM_SOURCE_STUB)
@@ -51,6 +52,9 @@ static int add_entry(struct pem_callback *cb, const struct pem_event *event,
 	if (!wish || index < 0)
 		return pem_error__set(error, -ENOMEM, "more than %u callbacks in one session",
 				      PEM_CALLBACKS_MAX);
+	result = pem_wish__bind(wish, set, i, error);
+	if (result)
+		return result;
 	c = &joined->callback[index];
 	c->event = event;
 	c->function = function;
@@ -126,7 +130,7 @@ pem_session__register_callback(struct pem_session *session, const struct pem_eve
 	else
 		result = join_self(session, error);
 	for (i = 0; !result && i < set->count; i++)
-		result = add_entry(cb, set->events[i], context, function, arg, error);
+		result = add_entry(cb, set, i, context, function, arg, error);
 	cb->next = session->callbacks;
 	session->callbacks = cb;
 	if (result) {
@@ -172,6 +176,8 @@ void pem_callback__unregister(struct pem_callback *cb)
 		__atomic_store_n(&cell(cb, i)->event_id, 0, __ATOMIC_RELEASE);
 	}
 	pem_session__lock(s);
+	for (i = 0; i < cb->count; i++)
+		pem_wish__unbind(cb->entry[i].wish);
 	for (link = &s->callbacks; *link; link = &(*link)->next) {
 		if (*link == cb) {
 			*link = cb->next;

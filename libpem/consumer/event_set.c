@@ -12,34 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
-#define NAME_MAX_BYTES 128
-
-/* Levenshtein distance of two names, ignoring case, bounded to NAME_MAX_BYTES. */
-static unsigned distance(const char *a, const char *b)
-{
-	unsigned row[NAME_MAX_BYTES + 1], diagonal, above, best;
-	size_t n = strlen(a), m = strlen(b), i, j;
-
-	if (n > NAME_MAX_BYTES || m > NAME_MAX_BYTES)
-		return NAME_MAX_BYTES;
-	for (j = 0; j <= m; j++)
-		row[j] = (unsigned)j;
-	for (i = 1; i <= n; i++) {
-		diagonal = row[0];
-		row[0] = (unsigned)i;
-		for (j = 1; j <= m; j++) {
-			above = row[j];
-			best = diagonal + ((a[i - 1] | 32) != (b[j - 1] | 32));
-			if (above + 1 < best)
-				best = above + 1;
-			if (row[j - 1] + 1 < best)
-				best = row[j - 1] + 1;
-			diagonal = above;
-			row[j] = best;
-		}
-	}
-	return row[m];
-}
+#define NAME_MAX_BYTES PEM_EDIT_DISTANCE_MAX
 
 /* Best first: what somebody who wrote a pattern that matches nothing may have meant. */
 enum nearness { SAME_CLASS, SAME_NAME, IN_CLASS, IN_NAME, MISSPELT, MISSPELT_CLASS, FAR };
@@ -67,11 +40,11 @@ static enum nearness nearness(const struct pem_event *event, const char *pattern
 		return IN_CLASS;
 	if (holds(event->name, pattern))
 		return IN_NAME;
-	d[0] = distance(pattern, event->name);
-	d[1] = distance(pattern, event->name + layer + 2);
-	d[2] = distance(pattern, event->specifier);
-	d[3] = distance(pattern, class_on);
-	d[4] = distance(pattern, event->class_name);
+	d[0] = pem_edit_distance(pattern, event->name);
+	d[1] = pem_edit_distance(pattern, event->name + layer + 2);
+	d[2] = pem_edit_distance(pattern, event->specifier);
+	d[3] = pem_edit_distance(pattern, class_on);
+	d[4] = pem_edit_distance(pattern, event->class_name);
 	for (i = 0; i < PEM_ARRAY_SIZE(d); i++) {
 		if (d[i] <= most && d[i] + 1 < strlen(pattern)) {
 			*edits = d[i];
@@ -179,6 +152,8 @@ struct pem_event_set *pem_event_set__new(struct pem_session *session, const char
 		pem_error__set(error, 0, "out of memory");
 		goto out;
 	}
+	set->session = session;
+	set->predicates = NULL;
 	set->count = 0;
 	set->any_level = 0;
 	for (i = 0; i < count; i++) {
@@ -208,6 +183,8 @@ out:
 
 void pem_event_set__free(struct pem_event_set *set)
 {
+	if (set)
+		free(set->predicates);
 	free(set);
 }
 

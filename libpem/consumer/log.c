@@ -163,11 +163,15 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
 	}
 	pem_session__lock(session);
 	log->session = session;
-	log->any_level = !context || context->pid == PEM_ANY ? set->any_level : 0;
+	/* What the session has not met can't be tested either. */
+	log->any_level =
+		(!context || context->pid == PEM_ANY) && !set->predicates ? set->any_level : 0;
 	start_info(session, log);
 	for (i = 0; i < set->count; i++) {
 		wish = pem_session__wish(session, set->events[i]);
 		result = wish ? pem_wish__set_context(wish, context, error) : -ENOMEM;
+		if (!result)
+			result = pem_wish__bind(wish, set, i, error);
 		if (result)
 			goto fail;
 		log->wishes[log->count++] = wish;
@@ -193,6 +197,8 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
 	pem_session__unlock(session);
 	return log;
 fail:
+	for (i = 0; i < log->count; i++)
+		pem_wish__unbind(log->wishes[i]);
 	pem_session__unlock(session);
 	pem_trace_writer__free(log->writer);
 	pem_model__free(log->model);
@@ -403,6 +409,8 @@ void pem_log__unregister(struct pem_log *log)
 	s = log->session;
 	pem_log__finish(log, NULL);
 	pem_session__lock(s);
+	for (i = 0; i < log->count; i++)
+		pem_wish__unbind(log->wishes[i]);
 	for (i = 0; i < s->wish_count; i++) {
 		s->wishes[i].want_log = false;
 		pem_wish__release_context(&s->wishes[i]);

@@ -237,6 +237,7 @@ void pem_session__close(struct pem_session *s)
 		munmap(s->page, sizeof(*s->page));
 	if (s->command_pidfd >= 0)
 		close(s->command_pidfd);
+	pem_session__forget_predicates(s);
 	pem_model__free(s->model);
 	free(s->wishes);
 	free(s->batch);

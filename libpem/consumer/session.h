@@ -28,10 +28,12 @@
 #define PEM_WISHES_MAX 4096u /* every event that a model may hold: pointers to wishes stay valid */
 #define PEM_BATCH_BYTES (256u << 10) /* at least one chunk: half of a second-level cache */
 
-/* What people wrote, compiled for one event. */
+/* What people wrote, compiled for one event. Stays while the session does; equal ones are one. */
 struct pem_predicate {
+	struct pem_predicate *next;
+	char *text;
 	uint32_t test_count;
-	struct pem_test test[PEM_TESTS_MAX];
+	struct pem_test test[];
 };
 
 struct pem_wish {
@@ -40,6 +42,7 @@ struct pem_wish {
 	bool has_context; /* some handle has set it */
 	const struct pem_predicate
 		*predicate; /* of the sets that handles were made of; NULL: none */
+	unsigned bound; /* handles that chose it */
 	bool log, statistic, callback;
 	bool want_log,
 		want_statistic; /* registered, enabled or not: a source opens what may be wanted */
@@ -124,6 +127,8 @@ struct pem_instance {
 };
 
 struct pem_event_set {
+	struct pem_session *session;
+	const struct pem_predicate **predicates; /* of the events; NULL: none */
 	uint8_t any_level; /* enum pem_level up to which patterns cover every stub event, met or not; 0: none do */
 	size_t count;
 	const struct pem_event *events[];
@@ -180,6 +185,7 @@ struct pem_session {
 	struct pem_met_model *met_models; /* of other processes' providers */
 	struct pem_refusal refusals[8];
 	size_t refusal_count;
+	struct pem_predicate *predicates;
 	struct pem_statistics *statistics;
 	struct pem_callback *callbacks;
 	struct pem_log *log;
@@ -223,6 +229,13 @@ struct pem_wish *pem_session__wish(struct pem_session *session, const struct pem
 /* Set or check a wish's context. 0, or -EBUSY when another handle has chosen another. */
 int pem_wish__set_context(struct pem_wish *wish, const struct pem_context *context,
 			  struct pem_error *error);
+/*
+ * Bind a handle to event i of a set, with its predicate. 0, or -EBUSY when another handle has chosen another. Each has to be
+ * released.
+ */
+int pem_wish__bind(struct pem_wish *wish, const struct pem_event_set *set, size_t i,
+		   struct pem_error *error);
+void pem_wish__unbind(struct pem_wish *wish);
 /* After the last handle that chose it another may be set; not of a source, which was opened with it. */
 void pem_wish__release_context(struct pem_wish *wish);
 /* The action word of what is enabled now. */
@@ -318,6 +331,9 @@ void pem_session__close_sources(struct pem_session *session);
 void pem_session__note_gaps(struct pem_session *session, struct pem_trace_info *info);
 /* The folder of what is preloaded: PEM_LIBRARY_PATH, else where libpem was loaded from; NULL: not to be found. */
 const char *pem_library_folder(char *path, size_t bytes);
+
+/* where.c */
+void pem_session__forget_predicates(struct pem_session *session);
 
 /* statistics.c */
 void pem_statistic__add(struct pem_statistic *to, const struct pem_statistic *from);

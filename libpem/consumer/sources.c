@@ -206,6 +206,8 @@ static void fill_source_event(struct pem_source_event *e, const struct pem_wish 
 	e->event = wish->event;
 	e->context = wish->context;
 	e->action = pem_wish__action(wish) & ~(uint64_t)(PEM_ACTION_FILTER | PEM_ACTION_CALLBACK);
+	e->tests = wish->predicate ? wish->predicate->test : NULL;
+	e->test_count = wish->predicate ? wish->predicate->test_count : 0;
 }
 
 /* Open an instance of a plugin for the wishes listed. Failing, they are marked with its reason. */

@@ -84,9 +84,14 @@ struct pem_statistics *pem_session__register_statistics(struct pem_session *sess
 		}
 		result = pem_wish__set_context(wish, context, error);
 		if (!result)
-			result = choose_field(wish, attribute, error);
+			result = pem_wish__bind(wish, set, i, error);
 		if (result)
 			goto fail;
+		result = choose_field(wish, attribute, error);
+		if (result) {
+			pem_wish__unbind(wish);
+			goto fail;
+		}
 		wish->statistics = st;
 		wish->want_statistic = true;
 		st->wishes[st->count++] = wish;
@@ -101,6 +106,7 @@ fail:
 	for (i = 0; i < st->count; i++) {
 		st->wishes[i]->statistics = NULL;
 		st->wishes[i]->want_statistic = false;
+		pem_wish__unbind(st->wishes[i]);
 	}
 	pem_session__unlock(session);
 	free(st);
@@ -240,6 +246,7 @@ void pem_statistics__unregister(struct pem_statistics *st)
 		st->wishes[i]->statistics = NULL;
 		st->wishes[i]->want_statistic = false;
 		st->wishes[i]->field = PEM_NO_FIELD;
+		pem_wish__unbind(st->wishes[i]);
 		pem_wish__release_context(st->wishes[i]);
 		st->wishes[i]->epoch = (st->wishes[i]->epoch + 1) & 0xffffff;
 	}

@@ -126,10 +126,14 @@ struct pem_event_set *pem_event_set__new(struct pem_session *session, const char
  *	predicate:	FIELD [& NUMBER] OP VALUE, joined by && and ||, negated by !, grouped by ( )
  *	OP:		== != < <= > >=
  *	VALUE:		a decimal, 0x or floating number, or a label of the field ('state == running'); FIELD alone is FIELD != 0
+ *	NUMBER:		bits of the field, as a whole number or a label; what they leave is a number without a sign
  *
- * As in C, && binds tighter than ||; a number is compared by value whatever the field's width and sign. Strings, lists and
- * arrays can't be tested. 0; -EINVAL with error: the place of the mistake and what may stand there, or the
- * event that lacks the field; -E2BIG: more than 32 tests.
+ * As in C, && binds tighter than ||; a number is compared by value whatever the field's width and sign. A NaN is unequal to
+ * all, and not less or greater. Strings, lists and arrays can't be tested. Events that the session has not met yet, which a
+ * pattern such as 'APP' takes too, are not in a set with a predicate. All handles of a session are bound to one
+ * predicate of an event: registering one with another fails with EBUSY. 0; -EINVAL with error: the place of the mistake and
+ * what may stand there, or the event that lacks the field; -E2BIG: more than 32 comparisons; -ENOTSUP: a counter. On failure
+ * the set is as it was.
  */
 int pem_event_set__where(struct pem_event_set *set, const char *predicate, struct pem_error *error);
 void pem_event_set__free(struct pem_event_set *set);

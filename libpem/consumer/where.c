@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * where.c - predicates of event sets, and the handles that are bound to them
+ *
+ * A session tests an event by one predicate at a time: it is evaluated once, where the event happens. Another session
+ * may test the same event by another.
+ */
+#include "consumer/session.h"
+#include "predicate.h"
+#include "util.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The session's own copy; NULL: out of memory. */
+static const struct pem_predicate *intern(struct pem_session *s, const char *text,
+					  const struct pem_test *test, uint32_t count)
+{
+	size_t bytes = count * sizeof(*test);
+	struct pem_predicate *p;
+
+	for (p = s->predicates; p; p = p->next) {
+		if (p->test_count == count && !memcmp(p->test, test, bytes))
+			return p;
+	}
+	p = malloc(sizeof(*p) + bytes);
+	if (!p)
+		return NULL;
+	p->text = strdup(text);
+	if (!p->text) {
+		free(p);
+		return NULL;
+	}
+	p->test_count = count;
+	memcpy(p->test, test, bytes);
+	p->next = s->predicates;
+	s->predicates = p;
+	return p;
+}
+
+void pem_session__forget_predicates(struct pem_session *s)
+{
+	struct pem_predicate *p;
+
+	while ((p = s->predicates)) {
+		s->predicates = p->next;
+		free(p->text);
+		free(p);
+	}
+}
+
+/* All or nothing: of the first event that can't be tested error says why. */
+static int compile_all(const struct pem_event_set *set, const struct pem_expression *expression,
+		       const struct pem_predicate **predicates, struct pem_error *error)
+{
+	struct pem_test test[PEM_TESTS_MAX];
+	size_t i;
+	int n;
+
+	for (i = 0; i < set->count; i++) {
+		if (set->events[i]->source_kind != PEM_SOURCE_STUB &&
+		    set->events[i]->source_kind != PEM_SOURCE_TRACEPOINT)
+			return pem_error__set(
+				error, -ENOTSUP,
+				"%s is read from a %s, where nothing can be tested: take it "
+				"without a predicate",
+				set->events[i]->name,
+				pem_source_kind__name(
+					(enum pem_source_kind)set->events[i]->source_kind));
+		n = pem_expression__compile(expression, set->events[i], test, error);
+		if (n < 0)
+			return n;
+		predicates[i] = intern(set->session, expression->text, test, (uint32_t)n);
+		if (!predicates[i])
+			return pem_error__set(error, -ENOMEM, "out of memory");
+	}
+	return 0;
+}
+
+int pem_event_set__where(struct pem_event_set *set, const char *predicate, struct pem_error *error)
+{
+	const struct pem_predicate **predicates = NULL;
+	struct pem_expression *expression = NULL;
+	int result = -ENOMEM;
+
+	pem_session__lock(set->session);
+	if (predicate) {
+		expression = malloc(sizeof(*expression));
+		predicates = calloc(set->count + 1, sizeof(*predicates));
+		if (!expression || !predicates) {
+			pem_error__set(error, 0, "out of memory");
+			goto out;
+		}
+		result = pem_expression__parse(expression, predicate, error);
+		if (!result)
+			result = compile_all(set, expression, predicates, error);
+		if (result)
+			goto out;
+	}
+	free(set->predicates);
+	set->predicates = predicates;
+	predicates = NULL;
+	result = 0;
+out:
+	free(predicates);
+	free(expression);
+	pem_session__unlock(set->session);
+	return result;
+}
+
+int pem_wish__bind(struct pem_wish *wish, const struct pem_event_set *set, size_t i,
+		   struct pem_error *error)
+{
+	const struct pem_predicate *predicate = set->predicates ? set->predicates[i] : NULL;
+
+	if ((wish->bound || wish->instance >= 0) && wish->predicate != predicate)
+		return pem_error__set(error, -EBUSY,
+				      "this session already observes %s %s%.100s%s; open a second "
+				      "session",
+				      wish->event->name, wish->predicate ? "where '" : "",
+				      wish->predicate ? wish->predicate->text
+						      : "without a predicate",
+				      wish->predicate ? "'" : "");
+	wish->predicate = predicate;
+	wish->bound++;
+	return 0;
+}
+
+void pem_wish__unbind(struct pem_wish *wish)
+{
+	if (!--wish->bound && wish->instance < 0)
+		wish->predicate = NULL;
+}
