@@ -294,7 +294,8 @@ static void put_log_path(FILE *f, const struct pem_spec_event *event)
 
 	if (!event->has_tail)
 		snprintf(bytes, sizeof(bytes), "%uu", event->fixed_bytes);
-	fprintf(f, "\tif (__builtin_expect(pem_flags == PEM_ACTION_LOG, 1)) {\n");
+	fprintf(f,
+		"\tif (__builtin_expect(PEM_ACTION_FLAGS(pem_choice) == PEM_ACTION_LOG, 1)) {\n");
 	declare_lengths(f, event, "\t\t");
 	if (event->has_tail)
 		fprintf(f, "\n");
@@ -303,37 +304,44 @@ static void put_log_path(FILE *f, const struct pem_spec_event *event)
 	fprintf(f, "\t\t\tpem_put_%s(pem_c.record", event->c_name);
 	put_list(f, event, 0, 1, ", ");
 	fprintf(f,
-		");\n\t\t\tpem_log_commit(&pem_c, PEM_EVENT_%s_ID, %s);\n\t\t\treturn;\n\t\t}\n\t}",
+		");\n\t\t\tpem_log_commit(&pem_c, PEM_EVENT_%s_ID, %s);\n\t\t\treturn;\n\t\t}\n"
+		"\t\tgoto pem_slow;\n\t}\n",
 		event->c_upper, bytes);
 }
 
-/* A statistic of one integer field, or of none, which only counts. */
+static int is_integer(const struct pem_spec_field *field)
+{
+	return pem_type__size(field->type) && !pem_type__is_float(field->type);
+}
+
+/* A statistic of one integer field, or of none, which only counts. The first is compared first. */
 static void put_stat_path(FILE *f, const struct pem_spec_event *event)
 {
 	const struct pem_spec_field *field;
 	size_t i;
 
-	fprintf(f, " else if (pem_flags == PEM_ACTION_STAT) {\n");
-	fprintf(f, "\t\tuint64_t pem_value = 0, pem_key = 0;\n\t\tint pem_plain = 1;\n\n");
-	fprintf(f, "\t\tswitch (PEM_ACTION_FIELD(pem_c.action)) {\n");
+	for (i = 0; i < event->field_count && !is_integer(&event->fields[i]); i++)
+		;
+	fprintf(f, "\tswitch (__builtin_expect(pem_choice, PEM_ACTION_STAT | %zuu << 8)) {\n",
+		i < event->field_count ? i : PEM_NO_FIELD);
 	for (i = 0; i < event->field_count; i++) {
 		field = &event->fields[i];
-		if (!pem_type__size(field->type) || pem_type__is_float(field->type))
+		if (!is_integer(field))
 			continue;
-		fprintf(f, "\t\tcase %zuu: /* %s */\n", i, field->c_name);
+		fprintf(f, "\tcase PEM_ACTION_STAT | %zuu << 8: /* %s */\n", i, field->c_name);
 		if (pem_type__is_signed(field->type))
 			fprintf(f,
-				"\t\t\tpem_value = (uint64_t)(int64_t)%s;\n"
-				"\t\t\tpem_key = pem_stat_key_signed(%s);\n",
+				"\t\tpem_value = (uint64_t)(int64_t)%s;\n"
+				"\t\tpem_key = pem_stat_key_signed(%s);\n",
 				field->c_name, field->c_name);
 		else
-			fprintf(f, "\t\t\tpem_value = pem_key = %s;\n", field->c_name);
-		fprintf(f, "\t\t\tbreak;\n");
+			fprintf(f, "\t\tpem_value = pem_key = %s;\n", field->c_name);
+		fprintf(f, "\t\tbreak;\n");
 	}
-	fprintf(f, "\t\tcase PEM_NO_FIELD:\n\t\t\tbreak;\n\t\tdefault:\n\t\t\tpem_plain = "
-		   "0;\n\t\t}\n");
-	fprintf(f, "\t\tif (__builtin_expect(pem_plain, 1)) {\n"
-		   "\t\t\tpem_stat_add(&pem_c, pem_value, pem_key);\n\t\t\treturn;\n\t\t}\n\t}\n");
+	fprintf(f, "\tcase PEM_ACTION_STAT | PEM_NO_FIELD << 8:\n\t\tbreak;\n"
+		   "\tdefault:\n\t\tgoto pem_slow;\n\t}\n"
+		   "\tif (__builtin_expect(pem_stat_add(&pem_c, pem_value, pem_key), 1))\n"
+		   "\t\treturn;\n");
 }
 
 static void put_notify(FILE *f, const struct pem_spec_event *event)
@@ -349,13 +357,15 @@ static void put_notify(FILE *f, const struct pem_spec_event *event)
 		"pem_enable",
 		event->c_name);
 	put_list(f, event, 1, 0, ", ");
-	fprintf(f, ")\n{\n\tstruct pem_cursor pem_c;\n\tuint32_t pem_flags;\n\n");
+	fprintf(f, ")\n{\n\tuint64_t pem_value = 0, pem_key = 0;\n"
+		   "\tstruct pem_cursor pem_c;\n\tuint32_t pem_choice;\n\n");
 	fprintf(f,
-		"\tpem_flags = pem_event_begin(&pem_c, &pem_provider_%1$s, pem_enable,\n"
-		"\t\t\t\t    &pem_page_%1$s.action[0][0], %3$uu, %2$uu);\n",
-		provider, index, PEM_EVENT_CAPACITY(event->spec->stub_count));
+		"\tpem_choice = pem_event_begin(&pem_c, &pem_provider_%1$s, pem_enable,\n"
+		"\t\t\t\t     pem_page_%1$s.action[%2$u], %2$uu);\n",
+		provider, index);
 	put_log_path(f, event);
 	put_stat_path(f, event);
+	fprintf(f, "pem_slow:\n");
 	put_slow_call(f, event, "\t");
 	fprintf(f, "}\n\n");
 	enabled = pem_xprintf("__atomic_load_n(&pem_page_%s.enable[%u], __ATOMIC_RELAXED)",
@@ -379,7 +389,7 @@ static void put_page(FILE *f, const struct pem_spec *spec)
 		"/* The control page: libpem maps the shared one over it, so that a stub follows "
 		"no pointer. */\n"
 		"struct pem_page_%s {\n\tstruct pem_control_header header;\n\tuint8_t enable[%u];\n"
-		"\tuint64_t action[PEM_SESSIONS_MAX][%u];\n"
+		"\tuint64_t action[%u][PEM_SESSIONS_MAX];\n"
 		"} __attribute__((aligned(PEM_PAGE_ALIGN)));\n\n",
 		spec->provider, capacity, capacity);
 	fprintf(f,
@@ -420,7 +430,7 @@ static void put_provider(FILE *f, const struct pem_spec *spec)
 		"pem_provider_%1$s;\n"
 		"struct pem_provider pem_provider_%1$s = {\n"
 		"\tPEM_ABI_VERSION, %2$u, \"%1$s\", pem_ids_%1$s, pem_model_%1$s,\n"
-		"\t&pem_page_%1$s, sizeof(struct pem_page_%1$s), 0, 0, 0, 0, 0\n};\n\n",
+		"\t&pem_page_%1$s, sizeof(struct pem_page_%1$s), 0, 0, 0, 0, 0, 0\n};\n\n",
 		name, spec->stub_count);
 	fprintf(f, constructor, name);
 }

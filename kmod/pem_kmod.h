@@ -113,7 +113,7 @@ PEM_INLINE void pem_end(struct pem_kevent *e)
 /* Add a value to the event's statistic; key orders it as an unsigned number. */
 PEM_INLINE void pem_stat(struct pem_kevent *e, uint64_t value, uint64_t key)
 {
-	pem_slot_add(e->slot, PEM_ACTION_EPOCH(e->action), value, key);
+	pem_slot_add(e->slot, PEM_ACTION_TAG(e->action), value, key);
 }
 
 /* The chunk is full, too old, or there is none: the record's place in the next. NULL: the record was discarded. */

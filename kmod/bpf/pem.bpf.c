@@ -246,17 +246,17 @@ PEM_INLINE uint64_t pem_number(struct pem_slot *slot, uint64_t word)
  */
 PEM_INLINE void pem_stat(struct pem_kevent *e, uint64_t value, uint64_t key)
 {
-	uint64_t epoch = PEM_ACTION_EPOCH(e->action);
+	uint64_t tag = PEM_ACTION_TAG(e->action);
 	struct pem_slot *slot = e->slot;
 	uint64_t n = slot->stat_begin, sum;
 
-	if (slot->epoch != epoch) {
+	if (slot->tag != tag) {
 		PEM_STORE(slot->stat_begin, ~0ULL); /* unequal to any count while it changes */
 		PEM_ORDER_STORES(slot->stat_begin);
 		PEM_STORE(slot->sum, 0);
 		PEM_STORE(slot->min, ~0ULL);
 		PEM_STORE(slot->max, 0);
-		PEM_STORE(slot->epoch, epoch);
+		PEM_STORE(slot->tag, tag);
 		PEM_ORDER_STORES(slot->stat_begin);
 		PEM_STORE(slot->stat_end, 0);
 		n = 0;

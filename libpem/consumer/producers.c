@@ -333,6 +333,8 @@ void pem_producer__statistic(struct pem_producer *p, const struct pem_wish *wish
 			     struct pem_statistic *s)
 {
 	const struct pem_event_entry *entry = pem_producer__event(p, wish->event->id);
+	uint64_t action =
+		PEM_ACTION_OF_INCARNATION(PEM_ACTION(0, 0, 0, 0, wish->epoch), p->incarnation);
 	struct pem_statistic one;
 	struct pem_slot slot;
 	uint32_t lane;
@@ -345,7 +347,7 @@ void pem_producer__statistic(struct pem_producer *p, const struct pem_wish *wish
 			    &slot, 1000) &&
 		    slot.stat_begin == ~0ULL)
 			continue;
-		if (slot.epoch != (wish->epoch & 0xffffff))
+		if (slot.tag != PEM_ACTION_TAG(action))
 			continue;
 		slot_to_statistic(&slot, wish, &one);
 		pem_statistic__add(s, &one);

@@ -167,13 +167,13 @@ static void apply_to_page(struct pem_session *s, struct pem_producer *p,
 	uint32_t capacity = PEM_EVENT_CAPACITY(page->event_count), i;
 	bool refused = page->event_count && pem_session__misfit(s, p, page->event_base) != NULL;
 	uint8_t *enable = (uint8_t *)page->header + sizeof(*page->header);
-	uint64_t *action = (uint64_t *)(enable + capacity) + (uint64_t)p->slot * capacity, wanted;
+	uint64_t *action = (uint64_t *)(enable + capacity) + p->slot, wanted;
 	const uint32_t *ids = pem_pool__event_ids(&p->ring) + page->event_base;
 
 	for (i = 0; i < page->event_count; i++) {
 		wanted = refused ? 0 : wanted_of(s, p, __atomic_load_n(&ids[i], __ATOMIC_ACQUIRE));
 		if (PEM_ACTION_FLAGS(wanted) & ~PEM_ACTION_FILTER) {
-			__atomic_store_n(&action[i],
+			__atomic_store_n(&action[i * PEM_SESSIONS_MAX],
 					 PEM_ACTION_OF_INCARNATION(wanted, p->incarnation),
 					 __ATOMIC_RELEASE);
 			__atomic_fetch_or(&enable[i], (uint8_t)(1u << p->slot), __ATOMIC_RELEASE);

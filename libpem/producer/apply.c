@@ -94,8 +94,7 @@ static uint64_t *page_actions(const struct pem_provider *provider)
 static void apply_to_event(struct pem_provider *provider, uint32_t i, unsigned slot,
 			   const struct pem_rule *rule)
 {
-	uint64_t *action =
-		&page_actions(provider)[slot * PEM_EVENT_CAPACITY(provider->event_count) + i];
+	uint64_t *action = &page_actions(provider)[i * PEM_SESSIONS_MAX + slot];
 	struct pem_joined *joined = &pem_process.joined[slot];
 	const struct pem_filter *filter = NULL;
 	uint8_t bit = (uint8_t)(1u << slot);

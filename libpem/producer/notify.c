@@ -162,37 +162,37 @@ static uint64_t load_integer(const uint8_t *at, uint32_t type)
  * Floating sums are kept as a double's bits; min and max as keys that order as the values do: all bits of a
  * negative number inverted, the sign bit of others.
  */
-static void add_double(struct pem_slot *slot, uint64_t epoch, double value)
+static void add_double(struct pem_slot *slot, uint64_t tag, double value)
 {
-	uint64_t bits = double_to_bits(value), sum = slot->epoch == epoch ? slot->sum : 0;
+	uint64_t bits = double_to_bits(value), sum = slot->tag == tag ? slot->sum : 0;
 	uint64_t key = bits >> 63 ? ~bits : bits ^ (1ULL << 63);
 
 	/* The sum is added as the difference of two bit patterns, so that pem_slot_add's integer addition stores it. */
-	pem_slot_add(slot, epoch, double_to_bits(bits_to_double(sum) + value) - sum, key);
+	pem_slot_add(slot, tag, double_to_bits(bits_to_double(sum) + value) - sum, key);
 }
 
 static void add_statistic(struct pem_slot *slot, uint64_t action, const uint8_t *record,
 			  uint32_t bytes)
 {
 	uint32_t type = PEM_ACTION_TYPE(action), offset = PEM_ACTION_OFFSET(action);
-	uint64_t epoch = PEM_ACTION_EPOCH(action), value;
+	uint64_t tag = PEM_ACTION_TAG(action), value;
 	float f;
 	double d;
 
 	/* The action word lies in shared memory: a wrong offset counts, and adds nothing. */
 	if (PEM_ACTION_FIELD(action) == PEM_NO_FIELD || type < PEM_TYPE_UINT8 ||
 	    type > PEM_TYPE_FLOAT64 || offset + type_bytes[type] > bytes) {
-		pem_slot_add(slot, epoch, 0, 0);
+		pem_slot_add(slot, tag, 0, 0);
 	} else if (type <= PEM_TYPE_INT64) {
 		value = load_integer(record + offset, type);
-		pem_slot_add(slot, epoch, value,
+		pem_slot_add(slot, tag, value,
 			     type >= PEM_TYPE_INT8 ? pem_stat_key_signed((int64_t)value) : value);
 	} else if (type == PEM_TYPE_FLOAT32) {
 		memcpy(&f, record + offset, sizeof(f));
-		add_double(slot, epoch, (double)f);
+		add_double(slot, tag, (double)f);
 	} else {
 		memcpy(&d, record + offset, sizeof(d));
-		add_double(slot, epoch, d);
+		add_double(slot, tag, d);
 	}
 }
 
@@ -305,7 +305,8 @@ void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uin
 	PEM_BARRIER();
 	for (; bits; bits &= bits - 1) {
 		slot = (unsigned)__builtin_ctz(bits);
-		action = __atomic_load_n(&actions[slot * capacity + index], __ATOMIC_RELAXED);
+		action = __atomic_load_n(&actions[index * PEM_SESSIONS_MAX + slot],
+					 __ATOMIC_RELAXED);
 		if (depth >= PEM_DEPTHS)
 			count_lost(slot, provider->event_base + index, PEM_ACTION_FLAGS(action));
 		else

@@ -401,6 +401,7 @@ int pem_provider_register(struct pem_provider *provider)
 	provider->event_base = find_base(provider);
 	if (provider->event_base == pem_process.event_count)
 		pem_process.event_count += provider->event_count;
+	provider->slot_offset = provider->event_base * sizeof(struct pem_slot);
 	header->abi_version = PEM_ABI_VERSION;
 	header->event_count = provider->event_count;
 	header->event_capacity = PEM_EVENT_CAPACITY(provider->event_count);

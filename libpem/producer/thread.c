@@ -28,8 +28,17 @@ static __thread int starting __attribute__((tls_model("initial-exec")));
 static struct slab *slabs;
 static struct pem_thread_full *free_threads;
 
+/* Of writers without a lane: stubs look at the tag, which is 0 and no action's, and go no further. */
+static struct pem_slot no_slots[PEM_PROCESS_EVENTS_MAX];
+
 static pthread_key_t exit_key;
 static bool exit_key_made;
+
+static void clear_writer(struct pem_writer *writer)
+{
+	memset(writer, 0, sizeof(*writer));
+	writer->slots = no_slots;
+}
 
 static void release_writer(struct pem_writer *writer, unsigned slot)
 {
@@ -40,7 +49,7 @@ static void release_writer(struct pem_writer *writer, unsigned slot)
 		return;
 	pem_ring_retire(ring, writer);
 	__atomic_store_n(&ring->lanes[writer->lane_index].state, PEM_LANE_FREE, __ATOMIC_RELEASE);
-	memset(writer, 0, sizeof(*writer));
+	clear_writer(writer);
 }
 
 static void release_writers(struct pem_thread_full *thread)
@@ -130,6 +139,7 @@ static void take_back_from_dead(void)
 struct pem_thread_full *pem_thread__get(void)
 {
 	struct pem_thread_full *thread = (struct pem_thread_full *)pem_thread_current;
+	unsigned slot;
 
 	if (pem_thread_current != &pem_thread_none)
 		return thread;
@@ -155,6 +165,8 @@ struct pem_thread_full *pem_thread__get(void)
 	pem_process__unlock();
 	if (!thread)
 		goto out;
+	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++)
+		clear_writer(&thread->shared.writer[slot]);
 	thread->shared.tid = (uint32_t)syscall(SYS_gettid);
 	pthread_setspecific(exit_key, thread);
 	pem_thread_current = &thread->shared;
@@ -214,7 +226,7 @@ struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned s
 
 	if (writer->lane_index && writer->incarnation == joined->incarnation)
 		return writer;
-	memset(writer, 0, sizeof(*writer));
+	clear_writer(writer);
 	state = __atomic_load_n(&joined->state, __ATOMIC_ACQUIRE);
 	if (state == PEM_JOINED_RULES) {
 		if (!pem_process__lock())

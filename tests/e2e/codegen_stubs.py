@@ -101,6 +101,7 @@ int pem_provider_register(struct pem_provider *provider)
 	provider->registered = 1;
 	provider->notify = notify;
 	provider->event_base = 5;
+	provider->slot_offset = 5 * sizeof(struct pem_slot);
 	provider->thread_offset = (uint8_t *)&self - tp;
 	return 0;
 }
@@ -138,7 +139,7 @@ static void want(uint64_t action)
 	memset(slots, 0, sizeof(slots));
 	for (i = 0; i < pem_provider_probe.event_count; i++) {
 		pem_page_probe.enable[i] = action ? 4 : 0;
-		pem_page_probe.action[2][i] = PEM_ACTION_OF_INCARNATION(action, 7);
+		pem_page_probe.action[i][2] = PEM_ACTION_OF_INCARNATION(action, 7);
 	}
 }
 
@@ -216,15 +217,22 @@ int main(void)
 
 	notified = 0;
 	want(PEM_ACTION(PEM_ACTION_STAT, 1, PEM_TYPE_INT64, 0, 3));
+	slots[5].tag = PEM_ACTION_TAG(PEM_ACTION(0, 0, 0, 0, 3)); /* the session before, in the same epoch */
+	raise_elsewhere();
+	check(notified == 1 && slots[5].stat_begin == 0, "slow when the statistic begins anew");
+	notified = 0;
+	pem_slot_add(mixed, PEM_ACTION_TAG(pem_page_probe.action[1][2]), 0, pem_stat_key_signed(0));
 	pem_notify_probe_mixed(1, -5, 0, 0, 0, 0, 0, 0, 0);
 	pem_notify_probe_mixed(1, 3, 0, 0, 0, 0, 0, 0, 0);
-	check(!notified && mixed->stat_end == 2 && mixed->stat_begin == 2, "stat count");
+	check(!notified && mixed->stat_end == 3 && mixed->stat_begin == 3, "stat count");
 	check(mixed->sum == (uint64_t)-2, "stat sum");
 	check(mixed->min == pem_stat_key_signed(-5) && mixed->max == pem_stat_key_signed(3), "stat bounds");
 	want(PEM_ACTION(PEM_ACTION_STAT, 3, PEM_TYPE_FLOAT32, 0, 3));
+	mixed->tag = PEM_ACTION_TAG(pem_page_probe.action[1][2]);
 	pem_notify_probe_mixed(1, -5, 0, 1.5f, 0, 0, 0, 0, 0);
 	check(notified == 1 && mixed->stat_end == 0, "a float's statistic is the library's");
 	want(PEM_ACTION(PEM_ACTION_STAT, PEM_NO_FIELD, 0, 0, 3));
+	slots[5].tag = PEM_ACTION_TAG(pem_page_probe.action[0][2]);
 	raise_elsewhere();
 	check(notified == 1 && slots[5].stat_end == 1, "stat without field counts");
 

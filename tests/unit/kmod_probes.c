@@ -232,7 +232,7 @@ static void statistics_keep_the_order_of_signed_values(void **state)
 	raise_all(m, &thing, -20, "");
 	assert_true(pem_slot_read(&m->cpu.writers[0].slots[ALL], &slot, 1));
 	assert_int_equal(slot.stat_end, 2);
-	assert_int_equal(slot.epoch, 7);
+	assert_int_equal(PEM_ACTION_EPOCH(slot.tag << 32), 7);
 	assert_int_equal((int64_t)slot.sum, -10);
 	assert_int_equal((int64_t)(slot.min ^ 1ULL << 63), -20);
 	assert_int_equal((int64_t)(slot.max ^ 1ULL << 63), 10);

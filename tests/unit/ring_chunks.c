@@ -206,7 +206,7 @@ static void overwrite_of_a_lane_out_of_range(void **state)
 static void slot_keeps_sum_min_and_max(void **state)
 {
 	static const int64_t values[] = {5, -3, 0, INT64_MAX, INT64_MIN, 12};
-	struct pem_slot slot = {.epoch = 7};
+	struct pem_slot slot = {.tag = 7};
 	int64_t sum = 0;
 	size_t i;
 
@@ -215,7 +215,7 @@ static void slot_keeps_sum_min_and_max(void **state)
 		pem_slot_add(&slot, 8, (uint64_t)values[i], pem_stat_key_signed(values[i]));
 		sum = (int64_t)((uint64_t)sum + (uint64_t)values[i]);
 	}
-	assert_int_equal(slot.epoch, 8);
+	assert_int_equal(slot.tag, 8);
 	assert_int_equal(slot.stat_begin, 6);
 	assert_int_equal(slot.stat_end, 6);
 	assert_true((int64_t)slot.sum == sum);

@@ -295,7 +295,7 @@ static int read_statistic(struct pem_source *source, size_t i, struct pem_statis
 	for (cpu = 0; cpu < source->cpu_count; cpu++) {
 		pem_slot_read(&pem_source__ring(source, cpu)->slots[wish->index], &slot,
 			      STAT_TRIES);
-		if (slot.epoch != PEM_ACTION_EPOCH(action))
+		if (slot.tag != PEM_ACTION_TAG(action))
 			continue;
 		sum.stat_end += slot.stat_end;
 		sum.sum += slot.sum;

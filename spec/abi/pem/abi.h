@@ -118,6 +118,10 @@ PEM_STATIC_ASSERT(offsetof(struct pem_packet, source) == 100, "source");
 #define PEM_ACTION_OFFSET(a) ((uint32_t)((a) >> 20) & 0xfffu)
 #define PEM_ACTION_INCARNATION(a) ((uint32_t)((a) >> 32) & 0xffu)
 #define PEM_ACTION_EPOCH(a) ((uint32_t)((a) >> 40) & 0xffffffu)
+/* Epoch and incarnation: what a slot's statistic belongs to. */
+#define PEM_ACTION_TAG(a) ((uint32_t)((a) >> 32))
+/* What is wanted, and of which field. */
+#define PEM_ACTION_CHOICE(a) ((uint32_t)(a)&0xffffu)
 #define PEM_ACTION(flags, field, type, offset, epoch)                                              \
 	((uint64_t)(flags) | (uint64_t)(field) << 8 | (uint64_t)((type)&0xfu) << 16 |              \
 	 (uint64_t)((offset)&0xfffu) << 20 | (uint64_t)((epoch)&0xffffffu) << 40)
@@ -126,7 +130,7 @@ PEM_STATIC_ASSERT(offsetof(struct pem_packet, source) == 100, "source");
 #define PEM_RECORD_BYTES_MAX 4096u /* so that 12 bits hold every offset */
 #define PEM_NO_FIELD 0xffu /* count only */
 
-/* A provider's control page: header, enable[n], action[PEM_SESSIONS_MAX][n], n = events rounded up to 64. */
+/* A provider's control page: header, enable[n], action[n][PEM_SESSIONS_MAX], n = events rounded up to 64. */
 struct pem_control_header {
 	uint32_t abi_version;
 	uint32_t event_count;
@@ -147,7 +151,7 @@ struct pem_slot {
 	uint64_t sum; /* modulo 2^64; a double's bits for floating types */
 	uint64_t min; /* order-preserving keys, see pem_stat_key() */
 	uint64_t max;
-	uint64_t epoch; /* the action's epoch that these belong to */
+	uint64_t tag; /* the action's that these belong to: PEM_ACTION_TAG() */
 };
 PEM_STATIC_ASSERT(sizeof(struct pem_slot) == 64, "a slot is one cache line");
 
@@ -197,7 +201,7 @@ struct pem_pool_header {
 	char comm[PEM_NAME_BYTES];
 	uint32_t parent_pid;
 	uint32_t
-		session_slot; /* the process's index for this session: bit of enable, row of action */
+		session_slot; /* the process's index for this session: bit of enable, column of action */
 	char control_name
 		[64]; /* of the process's control file in the runtime folder, "" if it has none */
 	uint8_t reserved2[64];

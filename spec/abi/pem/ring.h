@@ -46,7 +46,8 @@ struct pem_writer {
 	struct pem_packet *packet;
 	uint64_t last_clock;
 	uint64_t record_count;
-	struct pem_slot *slots; /* of the lane */
+	struct pem_slot
+		*slots; /* of the lane; in a stub's thread, without one: of no lane and no tag */
 	/* of the session, by the same index; an element is replaced, never changed, and stays while the process lives */
 	const struct pem_filter *const *filters;
 	uint32_t incarnation; /* of the session that the lane belongs to; 0: none */
@@ -215,31 +216,37 @@ PEM_INLINE uint64_t pem_stat_key_signed(int64_t value)
 
 /*
  * Add one value to a slot's statistic; integers only (a floating sum is the library's). One writer per slot.
- * A reader that finds stat_begin == stat_end before and after, and one epoch, has a consistent set.
+ * A reader that finds stat_begin == stat_end before and after, and one tag, has a consistent set.
  */
-PEM_INLINE void pem_slot_add(struct pem_slot *slot, uint64_t epoch, uint64_t value, uint64_t key)
+PEM_INLINE void pem_slot_update(struct pem_slot *slot, uint64_t value, uint64_t key)
 {
-	uint64_t n = slot->stat_begin;
+	uint64_t n = slot->stat_begin + 1;
 
-	if (__builtin_expect(slot->epoch != epoch, 0)) {
-		__atomic_store_n(&slot->stat_begin, ~0ULL,
-				 __ATOMIC_RELAXED); /* unequal to any count while it changes */
-		__atomic_thread_fence(__ATOMIC_RELEASE);
-		slot->sum = 0;
-		slot->min = ~0ULL;
-		slot->max = 0;
-		__atomic_store_n(&slot->epoch, epoch, __ATOMIC_RELAXED);
-		__atomic_store_n(&slot->stat_end, 0, __ATOMIC_RELEASE);
-		n = 0;
-	}
-	__atomic_store_n(&slot->stat_begin, n + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->stat_begin, n, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE); /* begin before the values */
 	__atomic_store_n(&slot->sum, slot->sum + value, __ATOMIC_RELAXED);
 	if (key < slot->min)
 		__atomic_store_n(&slot->min, key, __ATOMIC_RELAXED);
 	if (key > slot->max)
 		__atomic_store_n(&slot->max, key, __ATOMIC_RELAXED);
-	__atomic_store_n(&slot->stat_end, n + 1, __ATOMIC_RELEASE); /* the values before the end */
+	__atomic_store_n(&slot->stat_end, n, __ATOMIC_RELEASE); /* the values before the end */
+}
+
+/* The same in a slot that may hold another tag's statistic, which is then forgotten. */
+PEM_INLINE void pem_slot_add(struct pem_slot *slot, uint64_t tag, uint64_t value, uint64_t key)
+{
+	if (__builtin_expect(slot->tag != tag, 0)) {
+		__atomic_store_n(&slot->stat_begin, ~0ULL,
+				 __ATOMIC_RELAXED); /* unequal to any count while it changes */
+		__atomic_thread_fence(__ATOMIC_RELEASE);
+		slot->sum = 0;
+		slot->min = ~0ULL;
+		slot->max = 0;
+		__atomic_store_n(&slot->tag, tag, __ATOMIC_RELAXED);
+		__atomic_store_n(&slot->stat_end, 0, __ATOMIC_RELEASE);
+		__atomic_store_n(&slot->stat_begin, 0, __ATOMIC_RELEASE);
+	}
+	pem_slot_update(slot, value, key);
 }
 
 /*
@@ -250,15 +257,15 @@ static inline int pem_slot_read(const struct pem_slot *slot, struct pem_slot *co
 {
 	do {
 		copy->stat_end = __atomic_load_n(&slot->stat_end, __ATOMIC_ACQUIRE);
-		copy->epoch = __atomic_load_n(&slot->epoch, __ATOMIC_RELAXED);
+		copy->tag = __atomic_load_n(&slot->tag, __ATOMIC_RELAXED);
 		copy->sum = __atomic_load_n(&slot->sum, __ATOMIC_RELAXED);
 		copy->min = __atomic_load_n(&slot->min, __ATOMIC_RELAXED);
 		copy->max = __atomic_load_n(&slot->max, __ATOMIC_RELAXED);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		copy->stat_begin = __atomic_load_n(&slot->stat_begin, __ATOMIC_RELAXED);
-		/* The epoch again: a later one may have come to the same count meanwhile. */
+		/* The tag again: a later one may have come to the same count meanwhile. */
 		if (copy->stat_begin == copy->stat_end &&
-		    __atomic_load_n(&slot->epoch, __ATOMIC_RELAXED) == copy->epoch)
+		    __atomic_load_n(&slot->tag, __ATOMIC_RELAXED) == copy->tag)
 			return 1;
 	} while (--tries);
 	return 0;

@@ -33,7 +33,7 @@ struct pem_thread {
 	uint32_t depth; /* of events under way: more than 0 only seen by signal handlers */
 	uint32_t tid;
 	uint8_t reserved[56];
-	struct pem_writer writer[PEM_SESSIONS_MAX];
+	struct pem_writer writer[PEM_SESSIONS_MAX]; /* slots is never NULL */
 };
 
 struct pem_provider {
@@ -51,6 +51,7 @@ struct pem_provider {
 	uint32_t registered;
 	void (*notify)(struct pem_provider *provider, uint32_t index, void *record, uint32_t bytes);
 	struct pem_provider *next;
+	uint64_t slot_offset; /* of its first event's slot in a lane's, in bytes */
 };
 
 /* The control page is one for all files that include its header; PROVIDER_symbols.c has the definition that is not weak. */
@@ -86,38 +87,46 @@ struct pem_cursor {
 	uint8_t *record;
 	struct pem_thread *thread;
 	struct pem_writer *writer;
+	struct pem_slot *slot;
 	uint64_t now;
 	uint64_t action;
-	uint32_t index; /* of the event's slot in the lane's */
 };
 
 #define PEM_BARRIER() __asm__ __volatile__("" ::: "memory")
 
 /*
- * Find out what is wanted; enable is not 0. Returns the action's flags if exactly one session wants the event and
- * this thread can serve it on the fast paths below, else 0: then provider->notify is to be called.
+ * Find out what is wanted; enable is not 0, actions are the event's, index is its own. Returns PEM_ACTION_CHOICE of the
+ * action if exactly one session wants the event and no other event is under way in this thread, else 0. What the functions
+ * below decline then, and all else, is for provider->notify.
  */
 PEM_INLINE uint32_t pem_event_begin(struct pem_cursor *c, const struct pem_provider *provider,
-				    uint32_t enable, const uint64_t *actions,
-				    uint32_t event_capacity, uint32_t index)
+				    uint32_t enable, const uint64_t *actions, uint32_t index)
 {
-	uint32_t session = (uint32_t)__builtin_ctz(enable);
+	uint32_t session = 0;
 
 	c->thread = pem_thread_self(provider);
-	c->index = provider->event_base + index;
-	if (__builtin_expect((enable & (enable - 1)) != 0 || c->thread->depth != 0, 0))
+	if (__builtin_expect(enable != 1, 0)) { /* one session alone has the first bit */
+		if (enable & (enable - 1))
+			return 0;
+		session = (uint32_t)__builtin_ctz(enable);
+	}
+	if (__builtin_expect(c->thread->depth != 0, 0))
 		return 0;
-	c->action = __atomic_load_n(&actions[session * event_capacity + index], __ATOMIC_RELAXED);
+	c->action = __atomic_load_n(&actions[session], __ATOMIC_RELAXED);
 	c->writer = &c->thread->writer[session];
-	/* No lane in this session yet, or in an earlier one that had its slot. (Just disabled: flags are 0.) */
-	if (__builtin_expect(c->writer->incarnation != PEM_ACTION_INCARNATION(c->action), 0))
-		return 0;
-	return PEM_ACTION_FLAGS(c->action);
+	c->slot = (struct pem_slot *)(void *)((uint8_t *)c->writer->slots + provider->slot_offset) +
+		  index;
+	return PEM_ACTION_CHOICE(c->action);
 }
 
-/* After PEM_ACTION_LOG: 1, room for bytes at c->record and depth raised until pem_log_commit; or 0: no room. */
+/*
+ * After PEM_ACTION_LOG: 1, room for bytes at c->record and depth raised until pem_log_commit; or 0: no room, or no lane in this
+ * session yet, or in an earlier one that had its slot.
+ */
 PEM_INLINE int pem_log_begin(struct pem_cursor *c, uint32_t bytes)
 {
+	if (__builtin_expect(c->writer->incarnation != PEM_ACTION_INCARNATION(c->action), 0))
+		return 0;
 	c->thread->depth = 1;
 	PEM_BARRIER();
 	c->now = pem_clock();
@@ -131,19 +140,29 @@ PEM_INLINE int pem_log_begin(struct pem_cursor *c, uint32_t bytes)
 
 PEM_INLINE void pem_log_commit(struct pem_cursor *c, uint32_t event_id, uint32_t bytes)
 {
-	pem_ring_commit(c->writer, &c->writer->slots[c->index], c->now, event_id, bytes);
+	pem_ring_commit(c->writer, c->slot, c->now, event_id, bytes);
 	PEM_BARRIER();
 	c->thread->depth = 0;
 }
 
-/* After PEM_ACTION_STAT: add a value. key: see ring.h. */
-PEM_INLINE void pem_stat_add(struct pem_cursor *c, uint64_t value, uint64_t key)
+/*
+ * After PEM_ACTION_STAT: add a value. key: see ring.h. 0: nothing was done, as the slot holds another epoch's or session's
+ * statistic. A writer that has no lane points to slots without one.
+ */
+PEM_INLINE int pem_stat_add(struct pem_cursor *c, uint64_t value, uint64_t key)
 {
+	struct pem_slot *slot = c->slot;
+
+	__asm__("" : "+r"(slot)); /* one register: clang would add up two at each access */
+	if (__builtin_expect(slot->tag != PEM_ACTION_TAG(c->action), 0))
+		return 0;
 	c->thread->depth = 1;
 	PEM_BARRIER();
-	pem_slot_add(&c->writer->slots[c->index], PEM_ACTION_EPOCH(c->action), value, key);
+	pem_slot_update(slot, value, key);
 	PEM_BARRIER();
 	c->thread->depth = 0;
+	__asm__ __volatile__("" : : "r"(slot)); /* else clang jumps to the end of pem_log_commit */
+	return 1;
 }
 
 #ifdef __cplusplus
