@@ -49,7 +49,7 @@ struct cli_verb {
 };
 
 extern const struct cli_verb cli_list, cli_record, cli_stat, cli_report, cli_export, cli_doctor,
-	cli_mark, cli_gen, cli_spec;
+	cli_mark, cli_gen, cli_spec, cli_snapshot;
 
 #define CLI_OPTION_BAD '?'
 /*
@@ -212,6 +212,13 @@ int cli_run__status(const struct cli_run *run);
 /* Say so when a signal ended the command or the work. */
 void cli_run__explain(const struct cli_run *run, const char *command);
 int cli_status_of_wait(int wait_status);
+
+/* --- folders for traces (folder.c) --- */
+
+/* Make the first free PREFIX-COMMAND-N here, command's name without its path. CLI_DONE, or a status, said. */
+int cli_folder__make(const char *prefix, const char *command, char *path, size_t bytes);
+/* Remove a folder with all that is in it. */
+void cli_folder__remove(const char *path);
 
 /* --- traces (trace.c) --- */
 

@@ -12,7 +12,7 @@
 
 static const struct cli_verb *const verbs[] = {
 	&cli_record, &cli_stat, &cli_report, &cli_export, &cli_list,
-	&cli_doctor, &cli_mark, &cli_gen,    &cli_spec,
+	&cli_doctor, &cli_mark, &cli_gen,    &cli_spec,   &cli_snapshot,
 };
 #define VERBS (sizeof(verbs) / sizeof(verbs[0]))
 

@@ -5,7 +5,6 @@
 #include "record.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <getopt.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -97,40 +96,16 @@ static int parse(const struct cli_verb *verb, struct record *r, int argc, char *
 	return rc;
 }
 
-/* The first free pem-trace-COMMAND-N; mkdir decides, so that two recorders never share one. */
-static int make_default_folder(struct record *r)
-{
-	const char *slash = strrchr(r->command[0], '/');
-	char name[64];
-	unsigned int n;
-	char *p;
-
-	snprintf(name, sizeof(name), "%.60s", slash != NULL ? slash + 1 : r->command[0]);
-	for (p = name; *p != '\0'; p++)
-		if (strchr(" \t\n'\"\\$*?[]&;|<>()", *p) != NULL || (unsigned char)*p < 0x20)
-			*p = '_';
-	for (n = 1; n < 100000; n++) {
-		snprintf(r->path, sizeof(r->path), "pem-trace-%s-%u", name, n);
-		if (mkdir(r->path, 0777) == 0) {
-			r->made = true;
-			return CLI_DONE;
-		}
-		if (errno != EEXIST)
-			return cli_error(cli_status_of_errno(errno),
-					 "cannot make %s in the current folder: %s; -o DIR puts "
-					 "the trace elsewhere",
-					 r->path, strerror(errno));
-	}
-	return cli_error(CLI_WRONG_INPUT,
-			 "there are 99,999 traces named pem-trace-%s-N here: "
-			 "remove some or name a folder with -o",
-			 name);
-}
-
 static int make_folder(struct record *r)
 {
-	if (r->directory == NULL)
-		return make_default_folder(r);
+	int status;
+
+	if (r->directory == NULL) {
+		/* mkdir decides, so that two recorders never share one */
+		status = cli_folder__make("pem-trace", r->command[0], r->path, sizeof(r->path));
+		r->made = status == CLI_DONE;
+		return status;
+	}
 	snprintf(r->path, sizeof(r->path), "%s", r->directory);
 	if (mkdir(r->path, 0777) == 0) {
 		r->made = true;
@@ -142,19 +117,11 @@ static int make_folder(struct record *r)
 			 r->path, strerror(errno));
 }
 
-static int remove_entry(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-	(void)st;
-	(void)flag;
-	(void)ftw;
-	return remove(path);
-}
-
 /* Nothing was recorded: leave no folder that looks as if. */
 static void discard_folder(const struct record *r)
 {
 	if (r->made)
-		nftw(r->path, remove_entry, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+		cli_folder__remove(r->path);
 }
 
 /* Where the trace is and what is in it, from the trace itself. Status, or CLI_FAILED for one that can't be read. */

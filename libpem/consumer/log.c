@@ -3,6 +3,7 @@
  * log.c - the log handle: which events go to the trace, and bringing the trace to its end
  */
 #include "consumer/flight.h"
+#include "consumer/serve.h"
 #include "consumer/session.h"
 #include "model_internal.h"
 #include "util.h"
@@ -131,12 +132,18 @@ static void count_overwritten(void *arg, const struct pem_event *event)
 static int keep_in_flight(struct pem_session *s, struct pem_log *log)
 {
 	uint64_t chunk = s->page->chunk_bytes, bytes = chunk * s->page->chunk_count;
+	int result;
 
 	s->flight = pem_flight__new(s->model, bytes < 4 * chunk ? 4 * chunk : bytes,
 				    count_overwritten, s);
 	if (!s->flight)
 		return -ENOMEM;
 	pem_trace_writer__keep_in(log->writer, s->flight);
+	result = pem_session__serve(s);
+	if (result)
+		pem_session__say(s, PEM_LOG_WARNING,
+				 "other processes can't ask for snapshots: no socket in '%s': %s",
+				 s->directory, strerror(-result));
 	return 0;
 }
 
@@ -193,6 +200,7 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
 	for (i = 0; i < log->count; i++)
 		log->wishes[i]->want_log = true;
 	session->log = log;
+	pem_session__describe_flight(session, directory);
 	session->has_logged = true;
 	pem_session__unlock(session);
 	return log;
@@ -364,6 +372,7 @@ int pem_log__finish(struct pem_log *log, struct pem_error *error)
 		return log->result;
 	pem_log__disable(log);
 	pem_session__lock(s);
+	pem_session__stop_serving(s);
 	log->finished = true;
 	pem_session__scan_producers(s);
 	pem_session__check_producers(s);

@@ -2,6 +2,7 @@
 /*
  * run.c - start a command under a session, and the session's work while it runs
  */
+#include "consumer/serve.h"
 #include "consumer/session.h"
 #include "util.h"
 
@@ -246,6 +247,7 @@ pid_t pem_session__run(struct pem_session *s, char *const argv[],
 	s->command_pidfd = (int)syscall(SYS_pidfd_open, child, 0);
 	if (s->log) {
 		note_command(s, &s->log->info, argv);
+		pem_session__describe_flight(s, NULL);
 		pem_session__calibrate(s, &s->log->info);
 	}
 	pem_session__open_sources(s, child, error);
@@ -293,6 +295,7 @@ static void work(struct pem_session *s, uint64_t now)
 	for (p = s->producers; p; p = p->next)
 		pem_session__drain_producer(s, p, false);
 	pem_session__drain_sources(s, false);
+	pem_session__answer_requests(s);
 	s->next_drain_ns = now + DRAIN_NS;
 }
 

@@ -140,7 +140,7 @@ struct pem_session *pem_session__new_empty(void)
 	pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
 	pthread_mutex_init(&s->mutex, &attributes);
 	pthread_mutexattr_destroy(&attributes);
-	s->directory_fd = s->command_pidfd = -1;
+	s->directory_fd = s->command_pidfd = s->serve_fd = s->asking_fd = -1;
 	s->self_slot = -1;
 	s->model = pem_model__new();
 	if (!s->model) {

@@ -190,6 +190,9 @@ struct pem_session {
 	struct pem_callback *callbacks;
 	struct pem_log *log;
 	struct pem_flight *flight; /* of a flight recorder with a log; else NULL */
+	char flight_trace[PATH_MAX]; /* of its log */
+	int serve_fd, asking_fd; /* its socket, and who asks for a snapshot; -1: none */
+	uint64_t asking_since_ns;
 	bool has_logged; /* pools and sources count from their beginning: for one trace */
 	struct pem_source_plugin *plugins;
 	bool plugins_loaded;

@@ -7,7 +7,7 @@ import shutil
 
 from tap import BUILD, PEM, ROOT, equal, run, run_all, skip, test, tmp
 
-VERBS = ("list", "record", "stat", "report", "export", "doctor", "mark", "gen", "spec")
+VERBS = ("list", "record", "stat", "report", "export", "doctor", "mark", "gen", "spec", "snapshot")
 
 
 def fails(command, status, *words, **more):

@@ -317,6 +317,24 @@ void pem_log__unregister(struct pem_log *log);
 int pem_session__snapshot(struct pem_session *session, const char *directory, const char *cause,
 			  struct pem_error *error);
 
+/* A flight recorder of this user: a session with the option overwrite and a log. */
+struct pem_recorder {
+	uint32_t pid;
+	uint32_t
+		is_running; /* 0: it was killed; pem_trace__recover of its trace gets what programs had logged */
+	char session[64]; /* its name */
+	char command[512]; /* what it records; "" if it did not start it */
+	char trace[4096]; /* where its log will be */
+};
+/* Fill in at most max; returns how many there are, or -errno. Blocks on files. */
+int pem_recorders(struct pem_recorder *recorders, size_t max);
+/*
+ * Have a recorder write a snapshot to a directory, which is made, or is empty, and wait for at most timeout_ms. It does so
+ * in pem_session__poll. 0, or -errno with error; -ESRCH: it does not run; -ETIMEDOUT: it may still write it.
+ */
+int pem_recorder__snapshot(const struct pem_recorder *recorder, const char *directory,
+			   const char *cause, int timeout_ms, struct pem_error *error);
+
 /*
  * Keep what the observation costs the observed programs below a share of their CPU time (0.01: one hundredth; 0: no bound).
  * Judged every 100 ms by what each kind of event costs here (pem_session__costs) and how many there were: the

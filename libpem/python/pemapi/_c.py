@@ -140,7 +140,7 @@ FUNCTIONS = {
     "pem_session__poll": (c_int, _handle, c_int, POINTER(c_int)),
     "pem_session__elapsed_ns": (c_uint64, _handle),
     "pem_session__interrupt": (None, _handle),
-    "pem_session__snapshot": (c_int, _handle, _text, _error),
+    "pem_session__snapshot": (c_int, _handle, _text, _text, _error),
     "pem_session__set_budget": (c_int, _handle, c_double),
     "pem_event_set__new": (_handle, _handle, POINTER(c_char_p), c_size_t, _error),
     "pem_event_set__where": (c_int, _handle, _text, _error),

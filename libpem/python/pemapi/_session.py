@@ -320,10 +320,10 @@ class Session:
         handle = lib.pem_session__register_log(self._c(), events._handle, _where(context), os.fsencode(directory), why)
         return Log(self, _made(handle, why))
 
-    def snapshot(self, directory):
-        """Write what a flight recorder (overwrite) holds now as a trace of its own."""
+    def snapshot(self, directory, cause=None):
+        """Write what a flight recorder (overwrite) holds now as a trace of its own; cause: a few words noted in it."""
         why = _c.Error()
-        _check(lib.pem_session__snapshot(self._c(), os.fsencode(directory), why), why)
+        _check(lib.pem_session__snapshot(self._c(), os.fsencode(directory), cause and cause.encode(), why), why)
 
     def set_budget(self, share):
         """Keep what the observation costs below a share of the programs' CPU time; 0: no bound."""

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: MIT
+"""cli_snapshot: flight recorders that write what they hold, are found, are killed, and stay small"""
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+
+from probe_trace import program
+from tap import PEM, equal, run, run_all, start, test, tmp
+
+
+def balanced(trace):
+    """The trace is complete and every event accounted for. Returns the report."""
+    rc, out, err = run([PEM, "report", "--json", trace])
+    equal((rc, err), (0, ""), "status and errors of report")
+    return json.loads(out)
+
+
+def flight(folder, command, *options):
+    """A recorder that runs, with its runtime folder at folder/run: (process, environment)."""
+    env = {"PEM_RUNTIME_DIR": os.path.join(folder, "run")}
+    recorder = start([PEM, "record", "-q", "--overwrite", "--buffer", "64K", "-o", os.path.join(folder, "trace"),
+                      *options, "--"] + command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    equal(recorder.stdout.readline().strip(), "ready", "the command's line")
+    return recorder, env
+
+
+def snapshot(env, *options, status=0):
+    rc, out, err = run([PEM, "snapshot", *options], env=env)
+    equal(rc, status, "status of pem snapshot (stderr: %s)" % err)
+    return out, err
+
+
+def end(recorder):
+    recorder.send_signal(signal.SIGINT)
+    recorder.wait(30)
+
+
+BUSY = ["sh", "-c", "ls -R /usr/share > /dev/null; echo ready; while :; do ls -R /usr/share > /dev/null; done"]
+IDLE = ["sh", "-c", "ls -R /usr/share > /dev/null; echo ready; exec sleep 60"]
+
+
+@test
+def of_a_program_that_goes_on():
+    "snapshots of a busy program balance, one after the other, and so does the trace at its end"
+    folder = tmp()
+    recorder, env = flight(folder, BUSY)
+    overwritten = 0
+    for i in range(4):
+        path = os.path.join(folder, "snapshot-%d" % i)
+        out, _ = snapshot(env, "--json", "-o", path)
+        told, r = json.loads(out), balanced(path)
+        equal(told["trace"], path, "trace")
+        equal(told["recorder"], recorder.pid, "recorder")
+        equal(told["events"], r["events"]["delivered"], "events told, and read")
+        equal(r["info"]["snapshot"], "asked for by pem snapshot", "cause")
+        assert r["events"]["overwritten"] >= overwritten
+        overwritten = r["events"]["overwritten"]
+    end(recorder)
+    assert overwritten > 0
+    r = balanced(os.path.join(folder, "trace"))
+    assert "snapshot" not in r["info"]
+    assert r["events"]["overwritten"] > overwritten
+
+
+@test
+def report_says_how_far_back():
+    "the report of a snapshot says that it is one, why it was written, and how far it reaches back"
+    folder = tmp()
+    recorder, env = flight(folder, BUSY)
+    snapshot(env, "-o", os.path.join(folder, "s"))
+    end(recorder)
+    rc, out, _ = run([PEM, "report", os.path.join(folder, "s")])
+    equal(rc, 0, "status")
+    line = [line for line in out.splitlines() if line.startswith("Snapshot")]
+    equal(len(line), 1, "lines of the snapshot")
+    assert "the last " in line[0] and line[0].endswith("asked for by pem snapshot"), line
+    assert "until then" in out
+
+
+@test
+def names_its_folder():
+    "without -o, the snapshot's folder is named after the command"
+    folder = tmp()
+    recorder, env = flight(folder, IDLE)
+    for i in (1, 2):
+        rc, out, err = run([PEM, "snapshot"], env=env, cwd=folder)
+        equal((rc, err), (0, ""), "status and errors")
+        assert out.startswith("pem-snapshot-sh-%d: the last " % i), out
+        balanced(os.path.join(folder, "pem-snapshot-sh-%d" % i))
+    end(recorder)
+
+
+@test
+def none_runs():
+    "without a flight recorder, the error says how to start one; a plain recording is none"
+    folder = tmp()
+    env = {"PEM_RUNTIME_DIR": os.path.join(folder, "run")}
+    _, err = snapshot(env, status=1)
+    assert "pem record --overwrite" in err, err
+    recorder = start([PEM, "record", "-q", "-o", os.path.join(folder, "trace"), "--"] + IDLE, env=env,
+                     stdout=subprocess.PIPE, text=True)
+    recorder.stdout.readline()
+    _, err = snapshot(env, status=1)
+    assert "pem record --overwrite" in err, err
+    end(recorder)
+
+
+@test
+def one_of_several():
+    "of several recorders one is chosen by its process; without, they are listed"
+    folder, other = tmp(), tmp()
+    first, env = flight(folder, IDLE)
+    second = start([PEM, "record", "-q", "--overwrite", "-o", os.path.join(other, "trace"), "--"] + IDLE, env=env,
+                   stdout=subprocess.PIPE, text=True)
+    second.stdout.readline()
+    _, err = snapshot(env, status=1)
+    assert "--session" in err and str(first.pid) in err and str(second.pid) in err, err
+    out, _ = snapshot(env, "--session", str(second.pid), "--json", "-o", os.path.join(folder, "s"))
+    equal(json.loads(out)["recorder"], second.pid, "recorder")
+    _, err = snapshot(env, "--session", "1", status=1)
+    assert "no flight recorder is called 1" in err, err
+    end(first)
+    end(second)
+
+
+@test
+def killed_recorder():
+    "after kill -9 of the recorder, what living programs had logged is recovered in its own trace"
+    folder = tmp()
+    recorder, env = flight(folder, IDLE)
+    recorder.kill()
+    recorder.wait(30)
+    out, err = snapshot(env, "--json")
+    told = json.loads(out)
+    equal((told["recovered"], told["trace"]), (True, os.path.join(folder, "trace")), "what was recovered")
+    assert "was killed" in err and "is lost" in err, err
+    run([PEM, "report", os.path.join(folder, "trace")], env=env)
+    _, err = snapshot(env, status=1)
+    assert "no flight recorder" in err, err
+
+
+@test
+def strange_requests():
+    "who connects and sends rubbish, nothing, or hangs up, gets nothing, and the next one is served"
+    folder = tmp()
+    recorder, env = flight(folder, IDLE)
+    session = [name for name in os.listdir(env["PEM_RUNTIME_DIR"]) if name.startswith("session-")][0]
+    address = os.path.join(env["PEM_RUNTIME_DIR"], session, "snapshot")
+
+    def connect():
+        s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        s.connect(address)
+        return s
+
+    connect().close()
+    with connect() as s:
+        s.send(b"/etc")
+        equal(s.recv(100), b"", "answer to a message without a folder")
+    with connect() as s, open("/dev/null", "rb") as null:
+        socket.send_fds(s, [b"x"], [null.fileno()])
+        equal(s.recv(100), b"", "answer to a message with a device")
+    with connect() as s:
+        descriptor = os.open(folder, os.O_RDONLY)  # not empty
+        socket.send_fds(s, [b"x\n\x1b"], [descriptor])
+        os.close(descriptor)
+        assert b"not empty" in s.recv(1000)
+    with connect():  # and says nothing
+        snapshot(env, "-o", os.path.join(folder, "s"))
+    balanced(os.path.join(folder, "s"))
+    end(recorder)
+
+
+def resident_kib(pid):
+    with open("/proc/%d/status" % pid) as status:
+        fields = dict(line.split(":", 1) for line in status)
+    return int(fields["VmRSS"].split()[0])
+
+
+def used_bytes(folder):
+    return sum(os.lstat(os.path.join(where, name)).st_blocks * 512
+               for where, _, names in os.walk(folder) for name in names)
+
+
+@test
+def stays_small():
+    "hundreds of processes and much of the kernel: memory and disk of the recorder stay within the bound"
+    folder = tmp()
+    loop = "echo ready; i=0; while [ $i -lt %d ]; do i=$((i+1)); " + " ".join(program("processes", "plain", 400)) + \
+           " > /dev/null; done; echo half; read line"
+    command = ["sh", "-c", (loop + "; " + loop) % (150, 150)]
+    recorder, env = flight(folder, command, "-e", "APP,OS::Sched,OS::Process,OS::Syscall::Enter")
+    seen = []
+    for _ in range(2):
+        equal(recorder.stdout.readline().strip(), "half", "the command's line")
+        seen.append((resident_kib(recorder.pid), used_bytes(folder)))
+        recorder.stdin.write("on\n")
+        recorder.stdin.flush()
+        if not seen[1:]:
+            recorder.stdout.readline()
+    recorder.stdin.close()
+    recorder.wait(60)
+    r = balanced(os.path.join(folder, "trace"))
+    assert r["events"]["produced"] >= 2 * 150 * 400, r["events"]
+    assert r["events"]["overwritten"] > 0
+    (memory, disk), (memory_2, disk_2) = seen
+    assert memory_2 - memory < 1024, "KiB of memory: %d, then %d" % (memory, memory_2)
+    assert disk_2 - disk < 1 << 20, "bytes of disk: %d, then %d" % (disk, disk_2)
+
+
+run_all()
