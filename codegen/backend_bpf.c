@@ -78,6 +78,33 @@ static void put_log(FILE *f, const struct pem_spec_event *event, size_t source)
 	fprintf(f, "\t\tpem_commit(&pem_e, pem_record, 0x%08xu);\n\t}\n", event->id);
 }
 
+/* Nothing is left of it in the program of an event without a predicate. */
+static void put_predicate(struct emitter *out, const struct pem_spec_event *event, size_t source,
+			  size_t hook)
+{
+	FILE *f = out->programs;
+
+	if (!pem_tracepoint__is_testable(event))
+		return;
+	fprintf(f,
+		"\tif (pem_config.predicate[%1$u].count) {\n"
+		"\t\tuint64_t pem_at = 0, pem_n, pem_word;\n"
+		"\t\tstruct pem_test pem_test;\n\n"
+		"\t\tfor (pem_n = 0; pem_n < PEM_TESTS_MAX && pem_at < PEM_TESTS_MAX; pem_n++) {\n"
+		"\t\t\tpem_test_load(&pem_test, %1$u, pem_at);\n"
+		"\t\t\tpem_word = 0;\n",
+		out->index);
+	pem_tracepoint__put_word(f, event, source, "\t\t\t");
+	fprintf(f,
+		"\t\t\tpem_at = pem_test_next(&pem_test, pem_number_of(&pem_e, %u, pem_word));\n"
+		"\t\t}\n"
+		"\t\tif (pem_at != PEM_TEST_PASS) {\n",
+		out->index);
+	if (hook != NO_HOOK && !strcmp(hooks[hook], "sched_switch"))
+		fprintf(f, "\t\t\tpem_reject_sched_switch(&pem_e);\n");
+	fprintf(f, "\t\t\treturn 0;\n\t\t}\n\t}\n");
+}
+
 /* "pem_sched_switch"; from the second alternative on "pem2_sched_switch". */
 static void put_program_name(FILE *f, const struct pem_spec_event *event, size_t source)
 {
@@ -120,6 +147,7 @@ static void put_program(struct emitter *out, const struct pem_spec_event *event,
 	else
 		fprintf(f, "\tif (!pem_begin_%s(&pem_e, %u, pem_ctx))\n\t\treturn 0;\n", tracepoint,
 			out->index);
+	put_predicate(out, event, source, hook);
 	pem_tracepoint__put_statistic(f, event, source);
 	put_log(f, event, source);
 	fprintf(f, "\treturn 0;\n}\n");

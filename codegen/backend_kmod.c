@@ -49,6 +49,29 @@ static void put_log(FILE *f, const struct pem_spec_event *event, size_t source)
 	fprintf(f, "\t\tpem_commit(&pem_e, 0x%08xu, pem_bytes);\n\t}\n", event->id);
 }
 
+static void put_predicate(FILE *f, const struct pem_spec_event *event, size_t source,
+			  unsigned index)
+{
+	if (!pem_tracepoint__is_testable(event))
+		return;
+	fprintf(f,
+		"\tif (pem_e.flags & PEM_ACTION_FILTER) {\n"
+		"\t\tconst struct pem_filter *pem_filter = pem_e.session->filters[%u];\n"
+		"\t\tuint32_t pem_at = pem_filter->test_count ? 0 : PEM_TEST_PASS;\n"
+		"\t\tstruct pem_test pem_test;\n"
+		"\t\tuint64_t pem_word;\n\n"
+		"\t\twhile (pem_at < pem_filter->test_count) {\n"
+		"\t\t\tpem_test = pem_filter->test[pem_at];\n"
+		"\t\t\tpem_word = 0;\n",
+		index);
+	pem_tracepoint__put_word(f, event, source, "\t\t\t");
+	fprintf(f, "\t\t\tpem_at = pem_test_next(&pem_test, pem_word);\n"
+		   "\t\t}\n"
+		   "\t\tif (pem_at != PEM_TEST_PASS) {\n"
+		   "\t\t\tpem_end(&pem_e);\n"
+		   "\t\t\treturn;\n\t\t}\n\t}\n");
+}
+
 /* "pem_probe_sched_switch"; from the second alternative on "pem_probe2_sched_switch". */
 static void put_probe_name(FILE *f, const struct pem_spec_event *event, size_t source)
 {
@@ -73,6 +96,7 @@ static void put_probe(FILE *f, const struct pem_spec_event *event, size_t source
 		"\tstruct pem_kevent pem_e;\n\n"
 		"\tif (!pem_begin(&pem_e, pem_session, %u))\n\t\treturn;\n",
 		any ? ", " : "", any ? arguments : "", event->fixed_bytes, index);
+	put_predicate(f, event, source, index);
 	pem_tracepoint__put_statistic(f, event, source);
 	put_log(f, event, source);
 	fprintf(f, "\tpem_end(&pem_e);\n}\n");

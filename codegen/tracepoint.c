@@ -109,6 +109,40 @@ void pem_tracepoint__put_statistic(FILE *f, const struct pem_spec_event *event, 
 		   "\t}\n");
 }
 
+int pem_tracepoint__is_testable(const struct pem_spec_event *event)
+{
+	size_t i;
+
+	for (i = 0; i < event->field_count; i++) {
+		if (is_number(&event->fields[i]))
+			return 1;
+	}
+	return 0;
+}
+
+void pem_tracepoint__put_word(FILE *f, const struct pem_spec_event *event, size_t source,
+			      const char *tabs)
+{
+	const struct pem_spec_field *field;
+	uint32_t bytes;
+	size_t i;
+
+	fprintf(f, "%sswitch (pem_test.end) {\n", tabs);
+	for (i = 0; i < event->field_count; i++) {
+		field = &event->fields[i];
+		if (!is_number(field))
+			continue;
+		bytes = pem_type__size(field->type);
+		fprintf(f, "%scase %u: /* %s */\n%s\tpem_word = (uint64_t)(%s)(%s)", tabs,
+			field->offset + bytes, field->name, tabs, pem_type__c(field->type),
+			pem_tracepoint__from(event, source, field));
+		if (bytes < 8)
+			fprintf(f, " << %u", 64 - 8 * bytes);
+		fprintf(f, ";\n%s\tbreak;\n", tabs);
+	}
+	fprintf(f, "%s}\n", tabs);
+}
+
 void pem_tracepoint__put_fixed(FILE *f, const struct pem_spec_event *event, size_t source,
 			       int zero_gaps)
 {

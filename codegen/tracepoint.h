@@ -32,6 +32,11 @@ const struct pem_spec_event *pem_tracepoint__next(const struct pem_spec_set *set
 
 /* The statistic's value and its order-preserving key, of whichever field the action names. */
 void pem_tracepoint__put_statistic(FILE *f, const struct pem_spec_event *event, size_t source);
+/* A switch that sets pem_word to the field, highest, of the test pem_test; each line after so many tabs. */
+void pem_tracepoint__put_word(FILE *f, const struct pem_spec_event *event, size_t source,
+			      const char *tabs);
+/* Has the event any field that could be tested? */
+int pem_tracepoint__is_testable(const struct pem_spec_event *event);
 /* Stores of the fixed fields, and zeroes for the gaps between them if these are not zero already. */
 void pem_tracepoint__put_fixed(FILE *f, const struct pem_spec_event *event, size_t source,
 			       int zero_gaps);

@@ -27,6 +27,7 @@
 
 #include <pem/abi.h>
 #include <pem/clock.h>
+#include <pem/predicate.h>
 #include <pem/ring.h>
 
 #define PEM_KMOD_DEPTH                                                                             \
@@ -43,6 +44,8 @@ struct pem_kmod_session {
 	struct pem_ring ring; /* a pool, as pem/abi.h lays it out; lanes never change their owner */
 	struct pem_kmod_cpu __percpu *cpus;
 	uint64_t *action; /* by the event's index: 0, or PEM_ACTION(...) */
+	/* By the same index: tests of an event whose action says PEM_ACTION_FILTER, checked by who made the session. */
+	const struct pem_filter *const *filters;
 	/* Probes that found all depths taken, by the event's index, on all CPUs together: not one record is lost uncounted. */
 	uint64_t *too_deep;
 };

@@ -21,6 +21,7 @@ typedef int pid_t;
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 #include <pem/kring.h>
+#include <pem/predicate.h>
 
 #include "kernel_types.h"
 
@@ -159,6 +160,40 @@ __attribute__((unused)) PEM_INLINE bool pem_begin_system(struct pem_kevent *e, u
 {
 	return pem_begin_action(e, index,
 				PEM_LOAD(pem_control.action[index]) & ~(uint64_t)PEM_KACTION_TREE);
+}
+
+/* --- predicates --- */
+
+/* Test i of an event's predicate. Its values are constants to the verifier, which so follows the jumps and finds their end. */
+__attribute__((unused)) PEM_INLINE void pem_test_load(struct pem_test *test, uint32_t index,
+						      uint64_t i)
+{
+	const volatile struct pem_test *from =
+		&pem_config.test[(pem_config.predicate[index].first + i) & (PEM_KTESTS_MAX - 1)];
+
+	test->mask = from->mask;
+	test->flip = from->flip;
+	test->lo = from->lo;
+	test->span = from->span;
+	test->end = from->end;
+	test->is_float = from->is_float;
+	test->on_true = from->on_true;
+	test->on_false = from->on_false;
+}
+
+/* What is stored and read back is a number to the verifier: see pem_number. */
+__attribute__((unused)) PEM_INLINE uint64_t pem_number_of(struct pem_kevent *e, uint32_t index,
+							  uint64_t word)
+{
+	PEM_STORE(e->ring->scratch[index], word);
+	return PEM_LOAD(e->ring->scratch[index]);
+}
+
+/* A switch that is not logged after all: the next record has to be preceded by one. */
+__attribute__((unused)) PEM_INLINE void pem_reject_sched_switch(struct pem_kevent *e)
+{
+	if (e->flags & PEM_ACTION_LOG)
+		PEM_STORE(e->ring->logged_thread, PEM_KRING_NO_THREAD);
 }
 
 /*

@@ -5,6 +5,7 @@
  * The pool, the probes and what they call (kmod/pem_kmod.h) are those of the module; kmod_compiles.py has them compiled
  * for real kernels.
  */
+#include "predicate_table.h"
 #include "ring_fixture.h"
 
 #include <pem/event.h>
@@ -67,7 +68,8 @@ static inline void check_trace_callback_type_all(void (*probe)(void *, struct th
 	(void)probe;
 }
 
-static inline __attribute__((unused)) void check_trace_callback_type_choice(void (*probe)(void *, struct thing *, long))
+static inline __attribute__((unused)) void
+check_trace_callback_type_choice(void (*probe)(void *, struct thing *, long))
 {
 	(void)probe;
 }
@@ -307,6 +309,59 @@ static void a_full_pool_discards_and_counts(void **state)
 	free_machine(m);
 }
 
+/* Compile a predicate as a session would, for the event as its spec lays it out. */
+static struct pem_filter *filter_of(const char *predicate)
+{
+	static const struct pem_field fields[] = {
+		{"big", "", "", PEM_TYPE_UINT64, 0, 10, 0, 16, 1, 0, 0, NULL},
+		{"below", "", "", PEM_TYPE_INT32, 0, 10, 0, 24, 1, 0, 0, NULL},
+	};
+	static const struct pem_event event = {
+		.name = "OS::MadeUp::All", .fields = fields, .field_count = 2, .fixed_bytes = 48};
+	static struct pem_expression expression;
+	struct pem_filter *filter =
+		calloc(1, sizeof(*filter) + PEM_TESTS_MAX * sizeof(struct pem_test));
+	struct pem_error error = {""};
+	int count;
+
+	assert_non_null(filter);
+	count = pem_expression__parse(&expression, table_text(predicate, "below", "big"), &error);
+	if (!count)
+		count = pem_expression__compile(&expression, &event, filter->test, &error);
+	if (count < 0)
+		fail_msg("%s", error.text);
+	filter->test_count = (uint32_t)count;
+	return filter;
+}
+
+static void predicates_are_judged_as_the_table_says(void **state)
+{
+	const struct pem_filter *filters[COUNT] = {NULL};
+	struct machine *m = make_machine(2);
+	struct thing input = thing;
+	uint64_t passed = 0;
+	size_t p, i;
+
+	(void)state;
+	m->session.filters = filters;
+	m->action[ALL] = PEM_ACTION(PEM_ACTION_STAT | PEM_ACTION_FILTER, PEM_NO_FIELD, 0, 0, 1);
+	for (p = 0; p < TABLE_COUNT(table_predicates); p++) {
+		struct pem_filter *filter = filter_of(table_predicates[p]);
+
+		filters[ALL] = filter;
+		for (i = 0; i < TABLE_COUNT(table_inputs); i++) {
+			input.big = table_inputs[i].a;
+			raise_all(m, &input, table_inputs[i].n, "");
+			passed += table_answer(table_predicates[p], &table_inputs[i]);
+			if (m->cpu.writers[0].slots[ALL].stat_end != passed)
+				fail_msg("%s of n = %d, a = %llu", table_predicates[p],
+					 table_inputs[i].n, (unsigned long long)input.big);
+		}
+		free(filter);
+	}
+	free_machine(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -318,6 +373,7 @@ int main(void)
 		cmocka_unit_test(a_probe_within_a_probe_has_a_lane_of_its_own),
 		cmocka_unit_test(probes_too_deep_on_two_cpus_are_all_counted),
 		cmocka_unit_test(a_full_pool_discards_and_counts),
+		cmocka_unit_test(predicates_are_judged_as_the_table_says),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

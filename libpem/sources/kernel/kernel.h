@@ -65,6 +65,8 @@ extern const unsigned char pem_kernel_object[], pem_kernel_object_end[];
 struct pem_kernel_wish {
 	const struct pem_event *event;
 	struct pem_context context;
+	const struct pem_test *tests; /* of its predicate */
+	uint32_t test_count;
 	unsigned index; /* in the table */
 	int error; /* 0, or -errno why it can't be delivered */
 	atomic_bool logged; /* was ever */

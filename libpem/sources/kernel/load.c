@@ -218,17 +218,43 @@ static bool go_on_without(struct pem_source *source, const struct said *said)
 	return false;
 }
 
-/* Ring size and target kind become constants of the programs; the rings get their size. */
+/* Ring size, target kind and predicates become constants of the programs. */
+static int set_constants(const struct pem_source *source, uint32_t ring_bytes)
+{
+	struct bpf_map *constants = bpf_object__find_map_by_name(source->object, ".rodata");
+	struct pem_kconfig *config = calloc(1, sizeof(*config));
+	const struct pem_kernel_wish *wish;
+	uint32_t used = 0;
+	int rc = -EINVAL;
+	size_t i;
+
+	if (!config)
+		return -ENOMEM;
+	config->ring_mask = ring_bytes - 1;
+	config->tree = source->root != 0;
+	for (i = 0; i < source->wish_count; i++) {
+		wish = &source->wishes[i];
+		if (wish->error || !wish->test_count)
+			continue;
+		config->predicate[wish->index].first = (uint16_t)used;
+		config->predicate[wish->index].count = (uint16_t)wish->test_count;
+		memcpy(&config->test[used], wish->tests, wish->test_count * sizeof(*wish->tests));
+		used += wish->test_count; /* at most PEM_KTESTS_MAX: take_wish saw to it */
+	}
+	if (constants)
+		rc = bpf_map__set_initial_value(constants, config, sizeof(*config));
+	free(config);
+	return rc;
+}
+
 static int size_maps(struct pem_source *source, uint32_t ring_bytes)
 {
 	struct bpf_map *rings = bpf_object__find_map_by_name(source->object, "pem_rings");
-	struct bpf_map *constants = bpf_object__find_map_by_name(source->object, ".rodata");
-	struct pem_kconfig config = {.ring_mask = ring_bytes - 1, .tree = source->root != 0};
 	int rc;
 
-	if (!rings || !constants)
+	if (!rings)
 		return -EINVAL;
-	rc = bpf_map__set_initial_value(constants, &config, sizeof(config));
+	rc = set_constants(source, ring_bytes);
 	if (rc)
 		return rc;
 	rc = bpf_map__set_value_size(rings,

@@ -68,10 +68,13 @@ static int take_wish(struct pem_source *source, size_t i, const struct pem_sourc
 {
 	struct pem_kernel_wish *wish = &source->wishes[i];
 	int index = pem_kernel__find(event->event->id);
+	uint32_t tests = event->test_count;
 	size_t j;
 
 	wish->event = event->event;
 	wish->context = event->context;
+	wish->tests = event->tests;
+	wish->test_count = event->test_count;
 	if (event->event->source_kind != PEM_SOURCE_TRACEPOINT || index < 0)
 		return -ENOENT;
 	wish->index = (unsigned)index;
@@ -79,9 +82,19 @@ static int take_wish(struct pem_source *source, size_t i, const struct pem_sourc
 		/* One slot and one control word per event. */
 		if (!source->wishes[j].error && source->wishes[j].index == wish->index)
 			return -EBUSY;
+		tests += source->wishes[j].error ? 0 : source->wishes[j].test_count;
 	}
+	if (tests > PEM_KTESTS_MAX)
+		return -E2BIG;
 	source->context_wished |= index == source->context_index;
 	return 0;
+}
+
+static const char *why(int error)
+{
+	return error == -EBUSY   ? "asked for twice; the first one counts"
+	       : error == -E2BIG ? "the events' predicates have more tests than there is room for"
+				 : "no BPF program in this build";
 }
 
 static int take_wishes(struct pem_source *source, const struct pem_source_config *config)
@@ -97,9 +110,7 @@ static int take_wishes(struct pem_source *source, const struct pem_source_config
 		if (source->wishes[i].error)
 			pem_source__log(source, PEM_LOG_WARNING, "%s: %s",
 					config->events[i].event->name,
-					source->wishes[i].error == -EBUSY
-						? "asked for twice; the first one counts"
-						: "no BPF program in this build");
+					why(source->wishes[i].error));
 	}
 	return 0;
 }

@@ -7,7 +7,7 @@
  * One mappable BPF array map; element i belongs to CPU i and is value_size bytes long:
  *
  *	0         struct pem_kring   head, tail, context of the CPU, slots[event]
- *	36864     data               a power of two of bytes, mask + 1, chosen at load time
+ *	40960     data               a power of two of bytes, mask + 1, chosen at load time
  *	+ data    slack              4096 bytes
  *
  *	                  tail                         head
@@ -75,11 +75,14 @@ struct pem_kring {
 	uint64_t reserved1[7];
 	uint8_t reserved2[4096 - 128];
 	struct pem_slot slots[PEM_KRING_EVENTS_MAX]; /* by index in the table of kernel events */
+	uint64_t scratch
+		[PEM_KRING_EVENTS_MAX]; /* by the same index, for that event's program alone */
 };
-#define PEM_KRING_DATA_OFFSET 36864u
+#define PEM_KRING_DATA_OFFSET 40960u
 PEM_STATIC_ASSERT(offsetof(struct pem_kring, tail) == 64, "tail has its own cache line");
 PEM_STATIC_ASSERT(offsetof(struct pem_kring, slots) == 4096, "slots start the second page");
-PEM_STATIC_ASSERT(sizeof(struct pem_kring) == PEM_KRING_DATA_OFFSET, "data follows the slots");
+PEM_STATIC_ASSERT(sizeof(struct pem_kring) == PEM_KRING_DATA_OFFSET,
+		  "data follows the scratch words");
 
 struct pem_kring_clock {
 	struct pem_record_header header; /* event_id PEM_KRING_CLOCK_ID */
@@ -95,12 +98,23 @@ struct pem_kfilter {
 	uint32_t reserved;
 };
 
-/* Constants of the programs, set before they are loaded; the whole of .rodata. */
+/*
+ * Constants of the programs, set before they are loaded; the whole of .rodata. So the verifier knows them, and takes what an
+ * event without a predicate does not need out of its program.
+ */
+#define PEM_KTESTS_MAX 1024u /* a power of two */
 struct pem_kconfig {
 	uint32_t ring_mask;
 	uint32_t
 		tree; /* 1: the target is a process tree, whose process ids are in the map pem_targets */
+	struct {
+		uint16_t first; /* in test */
+		uint16_t count; /* 0: no predicate */
+	} predicate[PEM_KRING_EVENTS_MAX];
+	struct pem_test test[PEM_KTESTS_MAX];
 };
+PEM_STATIC_ASSERT(sizeof(struct pem_kconfig) == 8 + 4 * PEM_KRING_EVENTS_MAX + 40 * PEM_KTESTS_MAX,
+		  "the programs' constants have no gaps");
 
 /*
  * The control words, the whole of .bss: written by user space with plain stores, read by the programs. An action of 0 means that the

@@ -18,26 +18,33 @@ struct pem_filter {
 	struct pem_test test[];
 };
 
-/* Does one test hold of a record? end - 8 to end - 1 must lie inside of it, its header included. */
-PEM_INLINE int pem_test_holds(const struct pem_test *test, const uint8_t *record)
+/*
+ * Which test comes after this one, or PEM_TEST_PASS or PEM_TEST_FAIL, when word has the field in its highest bytes. What lies
+ * below it does not matter.
+ */
+PEM_INLINE uint32_t pem_test_next(const struct pem_test *test, uint64_t word)
 {
-	uint64_t key;
+	uint64_t key = word & test->mask;
 
-	__builtin_memcpy(&key, record + test->end - 8, sizeof(key));
-	key &= test->mask;
 	if (test->is_float)
 		key ^= (uint64_t)((int64_t)key >> 63) >> 1;
 	key ^= test->flip;
-	return key - test->lo <= test->span;
+	return key - test->lo <= test->span ? test->on_true : test->on_false;
 }
 
-/* Does a predicate of count tests, checked by pem_tests__valid, hold? Not for BPF, whose loops need a bound. */
+/*
+ * Does a predicate of count tests, checked by pem_tests__valid for records so long, hold of a record? Its header stands in
+ * front of its fields, so that the eight bytes that end with one are inside of it. Not for BPF, whose loops need a bound.
+ */
 PEM_INLINE int pem_tests_pass(const struct pem_test *tests, uint32_t count, const uint8_t *record)
 {
 	uint32_t i = 0;
+	uint64_t word;
 
-	while (i < count)
-		i = pem_test_holds(&tests[i], record) ? tests[i].on_true : tests[i].on_false;
+	while (i < count) {
+		__builtin_memcpy(&word, record + tests[i].end - 8, sizeof(word));
+		i = pem_test_next(&tests[i], word);
+	}
 	return i == PEM_TEST_PASS;
 }
 
