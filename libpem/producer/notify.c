@@ -66,7 +66,8 @@ static bool claim_chunk(struct pem_joined *joined, struct pem_writer *w, uint64_
 	int64_t index;
 
 	pem_ring_retire(ring, w);
-	if (__atomic_load_n(&joined->full, __ATOMIC_RELAXED) &&
+	/* Where chunks are reclaimed, one that was just retired is to be had, and nobody frees any. */
+	if (!ring->overwrite && __atomic_load_n(&joined->full, __ATOMIC_RELAXED) &&
 	    __atomic_load_n(&joined->full_at, __ATOMIC_RELAXED) == freed)
 		return false;
 	index = pem_ring_find(ring);

@@ -11,9 +11,12 @@
 
 #include <limits.h>
 #include <pthread.h>
+#include <semaphore.h>
 
 #define TICK "APP::Probe::Tick"
 #define THREADS 300u
+#define CHUNKS 2u
+#define ROUND 200u /* ticks that fill a chunk, and more */
 
 static struct pem_session *session;
 static struct pem_log *trace_log;
@@ -82,11 +85,68 @@ static void events_after_the_last_destructor_keep_no_lane(void **state)
 	assert_int_equal(balance.delivered, 2 * THREADS);
 }
 
+static sem_t one_more, done;
+
+/* One tick, whose chunk it keeps until it may go. */
+static void *hold_a_chunk(void *arg)
+{
+	pem_notify_probe_tick(1, 1);
+	sem_post(&done);
+	sem_wait(&one_more);
+	return arg;
+}
+
+static void *find_none(void *arg)
+{
+	pem_notify_probe_tick(2, 1);
+	return arg;
+}
+
+static void a_full_flight_recorder_goes_on(void **state)
+{
+	const struct pem_session_options options = {.size = sizeof(options),
+						    .chunk_bytes = 4096,
+						    .chunk_count = CHUNKS,
+						    .overwrite = 1};
+	struct pem_context self = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
+	struct pem_error error = {""};
+	struct pem_balance balance;
+	pthread_t holder, other;
+	uint64_t ticks;
+	unsigned i;
+
+	(void)state;
+	pem_session__close(session);
+	session = session_open(&options);
+	snprintf(trace_path, sizeof(trace_path), "%s/flight", folder);
+	trace_log = log_to_trace(session, TICK, &self);
+	sem_init(&one_more, 0, 0);
+	sem_init(&done, 0, 0);
+	pthread_create(&holder, NULL, hold_a_chunk, NULL);
+	sem_wait(&done);
+	pem_notify_probe_tick(0, 0);
+	/* Each chunk has an owner: this one's tick is lost. */
+	pthread_create(&other, NULL, find_none, NULL);
+	pthread_join(other, NULL);
+	/* Afterwards those that are retired are to be had again. */
+	for (i = 1; i < 5 * ROUND; i++)
+		pem_notify_probe_tick(0, i);
+	sem_post(&one_more);
+	pthread_join(holder, NULL);
+	if (pem_log__finish(trace_log, &error))
+		fail_msg("%s", error.text);
+	read_trace(TICK, &ticks, &balance);
+	assert_int_equal(balance.produced, 5 * ROUND + 2);
+	assert_int_equal(balance.discarded, 1);
+	assert_int_equal(balance.delivered + balance.overwritten, 5 * ROUND + 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(events_after_the_last_destructor_keep_no_lane,
 						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_full_flight_recorder_goes_on, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -210,7 +210,7 @@ struct pem_pool_header {
 	uint8_t reserved0[8];
 	uint32_t chunk_hint; /* own cache line: next chunk to try */
 	uint32_t
-		freed; /* the consumer adds 1 after freeing chunks: a full pool is searched again only then */
+		freed; /* whoever frees chunks adds 1 then: a full pool is searched again only after that */
 	uint8_t reserved1[56];
 };
 PEM_STATIC_ASSERT(offsetof(struct pem_pool_header, chunk_hint) == 256,

@@ -168,6 +168,7 @@ static inline void pem_ring_give_back(const struct pem_ring *ring, uint32_t inde
 {
 	__atomic_store_n(&ring->chunk_state[index], PEM_CHUNK_WORD(PEM_CHUNK_FREE, 0),
 			 __ATOMIC_RELEASE); /* E */
+	__atomic_fetch_add(&ring->header->freed, 1, __ATOMIC_RELEASE);
 }
 
 /*
