@@ -168,7 +168,7 @@ static void take_over_counts(struct pem_session *s, struct pem_producer *p)
 	}
 }
 
-/* A chunk begun before its stream's last record was written already: the lane goes on behind it. */
+/* A chunk begun before its stream's last record, or with it, was written already: the lane goes on behind it. */
 static void skip_written(struct pem_session *s, struct pem_producer *p)
 {
 	const struct pem_packet *packet;
@@ -183,7 +183,7 @@ static void skip_written(struct pem_session *s, struct pem_producer *p)
 		packet = (const struct pem_packet *)(p->ring.chunks +
 						     (uint64_t)i * p->ring.chunk_bytes);
 		seq = __atomic_load_n(&packet->packet_seq_num, __ATOMIC_RELAXED);
-		if (packet->timestamp_begin < pem_session__stream_clock(s, p, lane) &&
+		if (packet->timestamp_begin <= pem_session__stream_clock(s, p, lane) &&
 		    seq >= p->next_seq[lane])
 			p->next_seq[lane] = seq + 1;
 	}

@@ -6,6 +6,8 @@
  */
 #include "session_fixture.h"
 
+#include "programs/probe.h"
+
 #include <errno.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -58,6 +60,35 @@ static void own_session_is_taken_in(void **state)
 	assert_int_equal(access(directory, F_OK), -1);
 }
 
+/* Killed after the last drain, before the trace was finished: of a chunk's one record, begin and end are one. */
+static void one_record_is_not_written_twice(void **state)
+{
+	struct pem_context self = {.cpu = PEM_NO_CPU};
+	struct pem_error error = {""};
+	struct pem_session *session;
+	struct pem_balance balance;
+	uint64_t ticks;
+
+	(void)state;
+	snprintf(trace_path, sizeof(trace_path), "%s/trace-2", folder);
+	recorder = fork();
+	if (!recorder) {
+		session = session_open(NULL);
+		self.pid = (uint32_t)getpid();
+		log_to_trace(session, "APP::Probe::Tick", &self);
+		pem_notify_probe_tick(0, 1);
+		pem_session__scan_producers(session);
+		pem_session__drain_producer(session, session->producers, true);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(recorder, NULL, 0), recorder);
+	if (pem_trace__recover(trace_path, &error))
+		fail_msg("%s", error.text);
+	assert_int_equal(read_trace("APP::Probe::Tick", &ticks, &balance), 1);
+	assert_int_equal(balance.produced, 1);
+	assert_int_equal(balance.delivered, 1);
+}
+
 /* The runtime folder's own parent: a prefix of its name. */
 static void session_elsewhere_is_left_alone(void **state)
 {
@@ -91,6 +122,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, folder_remove)
 	const struct CMUnitTest tests[] = {
+		TEST(one_record_is_not_written_twice),
 		TEST(own_session_is_taken_in),
 		TEST(session_elsewhere_is_left_alone),
 		TEST(anything_else_is_left_alone),
