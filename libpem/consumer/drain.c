@@ -275,40 +275,75 @@ static void append(struct batch *batch, uint8_t *memory, struct pem_packet *pack
 	batch->used += (content + 7) & ~(size_t)7;
 }
 
-/* Copy a chunk and let go of it, then check the copy. */
-static void take(struct pem_session *s, struct pem_producer *p, const struct candidate *c,
-		 struct batch *batch)
+/* A full chunk becomes the consumer's; false: it was reclaimed by a producer of an overwrite pool. */
+static bool hold(const struct pem_ring *ring, const struct candidate *c)
 {
-	const struct pem_ring *ring = &p->ring;
-	struct pem_packet *shared = chunk_at(ring, c->index);
 	uint32_t word = PEM_CHUNK_WORD(PEM_CHUNK_FULL, c->lane);
-	struct pem_packet *packet;
+
+	if (!__atomic_compare_exchange_n(&ring->chunk_state[c->index], &word,
+					 PEM_CHUNK_WORD(PEM_CHUNK_READING, c->lane), 0,
+					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) /* D */
+		return false;
+	if (__atomic_load_n(&chunk_at(ring, c->index)->packet_seq_num, __ATOMIC_RELAXED) == c->seq)
+		return true;
+	/* Begun, filled and retired since it was found: a later one, which is none of those that are taken now. */
+	__atomic_store_n(&ring->chunk_state[c->index], PEM_CHUNK_WORD(PEM_CHUNK_FULL, c->lane),
+			 __ATOMIC_RELEASE);
+	return false;
+}
+
+static void let_go(const struct pem_ring *ring, uint32_t index)
+{
+	/* It says nothing while it is claimed and not begun: its thread may be killed right there. */
+	__atomic_store_n(&chunk_at(ring, index)->content_size, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&ring->chunk_state[index], PEM_CHUNK_WORD(PEM_CHUNK_FREE, 0),
+			 __ATOMIC_RELEASE); /* E */
+	if (index < __atomic_load_n(&ring->header->chunk_hint, __ATOMIC_RELAXED) &&
+	    !ring->overwrite)
+		__atomic_store_n(&ring->header->chunk_hint, index, __ATOMIC_RELAXED);
+}
+
+/* Copy a candidate's committed bytes, and let go of it if it is full. Returns how many, or 0: it was reclaimed. */
+static uint64_t copy(const struct pem_ring *ring, struct candidate *c, struct pem_packet *packet)
+{
+	struct pem_packet *shared = chunk_at(ring, c->index);
 	uint64_t bits;
 
-	if (c->full && !__atomic_compare_exchange_n(&ring->chunk_state[c->index], &word,
-						    PEM_CHUNK_WORD(PEM_CHUNK_READING, c->lane), 0,
-						    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-		return; /* reclaimed by a producer of an overwrite pool */
+	/* Where chunks are reclaimed, the owner may lose this one meanwhile. */
+	if (!c->full && ring->overwrite) {
+		if (pem_chunk__copy_owned(ring, c->index, c->lane, packet))
+			return packet->content_size / 8;
+		c->full = true;
+	}
+	if (c->full && !hold(ring, c)) {
+		c->full = false;
+		return 0;
+	}
 	bits = __atomic_load_n(&shared->content_size, __ATOMIC_ACQUIRE); /* B */
 	if (bits % 8 || bits / 8 < PEM_PACKET_HEADER_BYTES || bits / 8 > ring->chunk_bytes)
 		bits = PEM_PACKET_HEADER_BYTES * 8;
-	packet = next_in_batch(s, p, batch, c->lane);
 	memcpy(packet, shared, bits / 8);
-	if (c->full) {
-		/* It says nothing while it is claimed and not begun: its thread may be killed right there. */
-		__atomic_store_n(&shared->content_size, 0, __ATOMIC_RELAXED);
-		__atomic_store_n(&ring->chunk_state[c->index], PEM_CHUNK_WORD(PEM_CHUNK_FREE, 0),
-				 __ATOMIC_RELEASE); /* E */
-		if (c->index < __atomic_load_n(&ring->header->chunk_hint, __ATOMIC_RELAXED) &&
-		    !ring->overwrite)
-			__atomic_store_n(&ring->header->chunk_hint, c->index, __ATOMIC_RELAXED);
-	}
+	if (c->full)
+		let_go(ring, c->index);
+	return bits / 8;
+}
+
+/* Copy a chunk and let go of it, then check the copy. */
+static void take(struct pem_session *s, struct pem_producer *p, struct candidate *c,
+		 struct batch *batch)
+{
+	const struct pem_ring *ring = &p->ring;
+	struct pem_packet *packet = next_in_batch(s, p, batch, c->lane);
+	uint64_t bytes = copy(ring, c, packet);
+
+	if (!bytes)
+		return;
 	p->next_seq[c->lane] = c->seq + 1;
 	packet->source = PEM_PACKET_USER;
 	packet->cpu = PEM_NO_CPU;
 	packet->events_overwritten =
 		__atomic_load_n(&ring->lanes[c->lane].overwritten, __ATOMIC_RELAXED);
-	check_records(s, p, packet, bits / 8, batch->clock, batch->counts);
+	check_records(s, p, packet, bytes, batch->clock, batch->counts);
 	if (packet->record_count)
 		append(batch, s->batch, packet);
 }
@@ -389,6 +424,26 @@ static uint64_t close_lanes(struct pem_session *s, struct pem_producer *p)
 	return overwritten;
 }
 
+/*
+ * Records in chunks that are claimed and not begun: their thread may be killed, or on its way, between taking one that
+ * was full and counting as overwritten what that held.
+ */
+static uint64_t half_reclaimed(const struct pem_ring *ring)
+{
+	uint64_t records = 0, count;
+	uint32_t i;
+
+	for (i = 0; ring->overwrite && i < ring->chunk_count; i++) {
+		if (__atomic_load_n(&ring->chunk_state[i], __ATOMIC_ACQUIRE) !=
+		    PEM_CHUNK_WORD(PEM_CHUNK_OWNED, 0))
+			continue;
+		count = __atomic_load_n(&chunk_at(ring, i)->record_count, __ATOMIC_RELAXED);
+		if (count <= ring->chunk_bytes / sizeof(struct pem_record_header))
+			records += count;
+	}
+	return records;
+}
+
 /* By which id the trace knows an event; 0: its kind is unknown. */
 static uint32_t id_in_trace(struct pem_log *log, const struct pem_event_entry *entry)
 {
@@ -428,7 +483,7 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 	entries = calloc(PEM_EVENT_TABLE, sizeof(*entries));
 	if (!entries)
 		return;
-	overwritten = close_lanes(s, p);
+	overwritten = close_lanes(s, p) + half_reclaimed(&p->ring);
 	for (lane = 0; lane < p->ring.lane_count; lane = pem_producer__next_lane(p, lane))
 		in_flight += !lane || __atomic_load_n(&p->ring.lanes[lane].state,
 						      __ATOMIC_RELAXED) == PEM_LANE_OWNED;

@@ -52,22 +52,22 @@ static bool copy_full(const struct pem_ring *ring, uint32_t index, uint32_t word
 	return copied;
 }
 
-/* What its owner has committed. It may retire the chunk, lose it and another begin it meanwhile: then the copy is none. */
-static bool copy_owned(const struct pem_ring *ring, uint32_t index, uint32_t word,
-		       struct pem_packet *to)
+/* The time is looked at before the state and after the copy, since a chunk that begins has the time of its first record. */
+bool pem_chunk__copy_owned(const struct pem_ring *ring, uint32_t index, uint32_t lane,
+			   struct pem_packet *to)
 {
-	uint64_t seq = __atomic_load_n(&chunk_at(ring, index)->packet_seq_num, __ATOMIC_RELAXED);
-	uint32_t after;
+	const struct pem_packet *from = chunk_at(ring, index);
+	uint64_t begin = __atomic_load_n(&from->timestamp_begin, __ATOMIC_ACQUIRE);
+	uint32_t word = __atomic_load_n(&ring->chunk_state[index], __ATOMIC_ACQUIRE);
 
-	if (!copy_chunk(ring, index, to))
+	if (word != PEM_CHUNK_WORD(PEM_CHUNK_OWNED, lane) || !copy_chunk(ring, index, to))
 		return false;
 	__atomic_thread_fence(__ATOMIC_ACQUIRE); /* I, with G */
-	after = __atomic_load_n(&ring->chunk_state[index], __ATOMIC_RELAXED);
-	to->packet_seq_num = seq;
-	return PEM_CHUNK_LANE(after) == PEM_CHUNK_LANE(word) &&
-	       (PEM_CHUNK_STATE(after) == PEM_CHUNK_OWNED ||
-		PEM_CHUNK_STATE(after) == PEM_CHUNK_FULL) &&
-	       __atomic_load_n(&chunk_at(ring, index)->packet_seq_num, __ATOMIC_RELAXED) == seq;
+	if (__atomic_load_n(&from->timestamp_begin, __ATOMIC_ACQUIRE) != begin)
+		return false;
+	word = __atomic_load_n(&ring->chunk_state[index], __ATOMIC_RELAXED);
+	return word == PEM_CHUNK_WORD(PEM_CHUNK_OWNED, lane) ||
+	       word == PEM_CHUNK_WORD(PEM_CHUNK_FULL, lane);
 }
 
 /* A chunk's word, once it is none that was claimed and not begun: what it held before is not counted as overwritten yet. */
@@ -100,7 +100,8 @@ static void copy_chunks(const struct pem_ring *from, struct pem_ring *to)
 				break;
 			copied = state == PEM_CHUNK_FULL
 					 ? copy_full(from, i, word, chunk_at(to, i))
-					 : copy_owned(from, i, word, chunk_at(to, i));
+					 : pem_chunk__copy_owned(from, i, PEM_CHUNK_LANE(word),
+								 chunk_at(to, i));
 		}
 		if (copied)
 			to->chunk_state[i] = PEM_CHUNK_WORD(PEM_CHUNK_FULL, PEM_CHUNK_LANE(word));

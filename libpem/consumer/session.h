@@ -292,6 +292,12 @@ void pem_producer__free(struct pem_producer *producer);
 /* pool_copy.c: the producer as it is now, its pool in private memory, for draining and accounting once. NULL: no memory. */
 struct pem_producer *pem_producer__copy(const struct pem_producer *producer);
 /*
+ * What the owner of a chunk in a pool that overwrites has committed. It may retire the chunk, lose it, and another begin it
+ * meanwhile: then false, as for a chunk that says nothing that could be; to is spoilt.
+ */
+bool pem_chunk__copy_owned(const struct pem_ring *ring, uint32_t index, uint32_t lane,
+			   struct pem_packet *to);
+/*
  * The next lane that was ever a thread's, or lane_count. Lanes are handed out in order: past one that is free and never
  * was used none was. One that is being taken, or found no memory, is passed over.
  */

@@ -350,6 +350,23 @@ static void files_that_are_no_pools(void **state)
 	unlinkat(session->directory_fd, "pool-3-0", AT_REMOVEDIR);
 }
 
+/* A producer killed between taking a full chunk and counting as overwritten what it held. */
+static void half_reclaimed_chunk_is_accounted_for(void **state)
+{
+	struct pool pool = pool_in_session("pool-1-0", PEM_POOL_OVERWRITE);
+	struct pem_balance b;
+
+	(void)state;
+	full_chunk(&pool, 1, 10);
+	full_chunk(&pool, 2, 5);
+	pool.ring.chunk_state[0] = PEM_CHUNK_WORD(PEM_CHUNK_OWNED, 0);
+	assert_int_equal(finish(&b), 5);
+	assert_int_equal(b.produced, 15);
+	assert_int_equal(b.overwritten, 10);
+	assert_int_equal(b.discarded, 0);
+	pool_free(&pool);
+}
+
 static void noise(struct pool *pool, unsigned *seed)
 {
 	uint32_t *words[] = {pool->ring.chunk_state,        pem_pool__event_ids(&pool->ring),
@@ -408,6 +425,7 @@ int main(void)
 		TEST(clocks_of_the_future_are_not_believed),
 		TEST(one_pool_does_not_harm_another),
 		TEST(files_that_are_no_pools),
+		TEST(half_reclaimed_chunk_is_accounted_for),
 		TEST(random_damage),
 	};
 
