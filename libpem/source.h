@@ -79,6 +79,14 @@ struct pem_source_ops {
 	/* produced and discarded of config.events[i] so far. */
 	int (*balance)(struct pem_source *source, size_t i, struct pem_balance *balance);
 	void (*close)(struct pem_source *source);
+	/*
+	 * The parts that read_statistic adds up, one call for each CPU that has any. Returns how many, or -errno. NULL: it
+	 * can't tell them apart.
+	 */
+	int (*each_statistic)(struct pem_source *source, size_t i,
+			      void (*function)(const struct pem_statistic *part, uint32_t cpu,
+					       void *arg),
+			      void *arg);
 };
 
 #endif

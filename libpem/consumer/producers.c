@@ -279,7 +279,7 @@ void pem_producer__refresh_events(struct pem_session *s, struct pem_producer *p)
 	}
 }
 
-/* --- statistics --- */
+/* --- lanes --- */
 
 uint32_t pem_producer__next_lane(const struct pem_producer *p, uint32_t lane)
 {
@@ -295,61 +295,4 @@ uint32_t pem_producer__next_lane(const struct pem_producer *p, uint32_t lane)
 			break;
 	}
 	return p->ring.lane_count;
-}
-
-static double key_to_double(uint64_t key)
-{
-	uint64_t bits = key >> 63 ? key ^ (1ull << 63) : ~key;
-	double value;
-
-	memcpy(&value, &bits, sizeof(value));
-	return value;
-}
-
-static void slot_to_statistic(const struct pem_slot *slot, const struct pem_wish *wish,
-			      struct pem_statistic *s)
-{
-	enum pem_type type = PEM_TYPE_NONE;
-
-	memset(s, 0, sizeof(*s));
-	s->count = slot->stat_end;
-	if (wish->field == PEM_NO_FIELD || !s->count)
-		return;
-	type = (enum pem_type)wish->event->fields[wish->field].type;
-	if (type == PEM_TYPE_FLOAT32 || type == PEM_TYPE_FLOAT64) {
-		s->is_float = 1;
-		memcpy(&s->sum_f, &slot->sum, sizeof(s->sum_f));
-		s->min_f = key_to_double(slot->min);
-		s->max_f = key_to_double(slot->max);
-		return;
-	}
-	s->is_signed = type >= PEM_TYPE_INT8 && type <= PEM_TYPE_INT64;
-	s->sum = slot->sum;
-	s->min = s->is_signed ? slot->min ^ (1ull << 63) : slot->min;
-	s->max = s->is_signed ? slot->max ^ (1ull << 63) : slot->max;
-}
-
-void pem_producer__statistic(struct pem_producer *p, const struct pem_wish *wish,
-			     struct pem_statistic *s)
-{
-	const struct pem_event_entry *entry = pem_producer__event(p, wish->event->id);
-	uint64_t action =
-		PEM_ACTION_OF_INCARNATION(PEM_ACTION(0, 0, 0, 0, wish->epoch), p->incarnation);
-	struct pem_statistic one;
-	struct pem_slot slot;
-	uint32_t lane;
-
-	if (!entry || entry->refused)
-		return;
-	for (lane = 0; lane < p->ring.lane_count; lane = pem_producer__next_lane(p, lane)) {
-		if (!pem_slot_read(
-			    &p->ring.slots[(uint64_t)lane * p->ring.event_capacity + entry->slot],
-			    &slot, 1000) &&
-		    slot.stat_begin == ~0ULL)
-			continue;
-		if (slot.tag != PEM_ACTION_TAG(action))
-			continue;
-		slot_to_statistic(&slot, wish, &one);
-		pem_statistic__add(s, &one);
-	}
 }

@@ -302,9 +302,13 @@ bool pem_chunk__copy_owned(const struct pem_ring *ring, uint32_t index, uint32_t
  * was used none was. One that is being taken, or found no memory, is passed over.
  */
 uint32_t pem_producer__next_lane(const struct pem_producer *producer, uint32_t lane);
-/* Add an event's slots over all lanes to a statistic; in the wish's epoch only. */
+/* parts.c: add an event's slots over all lanes to a statistic; in the wish's epoch only. */
 void pem_producer__statistic(struct pem_producer *producer, const struct pem_wish *wish,
 			     struct pem_statistic *s);
+/* The same by thread: calls function for each that has any, and returns how many; or -ENOMEM. */
+int pem_producer__parts(struct pem_producer *producer, const struct pem_wish *wish,
+			void (*function)(const struct pem_statistic *part, uint32_t tid, void *arg),
+			void *arg);
 struct pem_event_entry *pem_producer__event(struct pem_producer *producer, uint32_t id);
 /* The control page of an entry of the producer's control file; false: there is none that could be. */
 bool pem_producer__page(struct pem_producer *producer, uint32_t entry,
@@ -346,6 +350,8 @@ void pem_session__forget_predicates(struct pem_session *session);
 
 /* statistics.c */
 void pem_statistic__add(struct pem_statistic *to, const struct pem_statistic *from);
+/* What follows from count and sum. */
+void pem_statistic__finish(struct pem_statistic *value);
 
 /* calibrate.c: what each kind of event costs here; fills info->costs' ns_each, counts stay 0. */
 void pem_session__calibrate(struct pem_session *session, struct pem_trace_info *info);

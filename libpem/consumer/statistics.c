@@ -172,6 +172,23 @@ int pem_statistics__reset(struct pem_statistics *st)
 	return 0;
 }
 
+void pem_statistic__finish(struct pem_statistic *value)
+{
+	if (value->count)
+		value->mean = (value->is_float    ? value->sum_f
+			       : value->is_signed ? (double)(int64_t)value->sum
+						  : (double)value->sum) /
+			      (double)value->count;
+}
+
+static int read_source(struct pem_session *s, const struct pem_wish *wish,
+		       struct pem_statistic *value)
+{
+	const struct pem_instance *instance = &s->instances[wish->instance];
+
+	return instance->ops->read_statistic(instance->source, wish->instance_index, value);
+}
+
 static void read_wish(struct pem_session *s, const struct pem_wish *wish,
 		      struct pem_statistic *value)
 {
@@ -180,8 +197,7 @@ static void read_wish(struct pem_session *s, const struct pem_wish *wish,
 	if (wish->unavailable) {
 		value->unavailable = wish->unavailable;
 	} else if (wish->instance >= 0) {
-		value->unavailable = s->instances[wish->instance].ops->read_statistic(
-			s->instances[wish->instance].source, wish->instance_index, value);
+		value->unavailable = read_source(s, wish, value);
 	} else {
 		if (wish->retired_epoch == wish->epoch)
 			pem_statistic__add(value, &wish->retired);
@@ -191,11 +207,7 @@ static void read_wish(struct pem_session *s, const struct pem_wish *wish,
 		}
 	}
 	value->event = wish->event;
-	if (value->count)
-		value->mean = (value->is_float    ? value->sum_f
-			       : value->is_signed ? (double)(int64_t)value->sum
-						  : (double)value->sum) /
-			      (double)value->count;
+	pem_statistic__finish(value);
 }
 
 /* A statistic that lacks events says so, each time it has come to lack more. */
@@ -229,6 +241,94 @@ int pem_statistics__read(struct pem_statistics *st, struct pem_statistic *values
 	say_lost(st->session);
 	pem_session__unlock(st->session);
 	return (int)count;
+}
+
+/* Whom each's function is called for. */
+struct caller {
+	const struct pem_wish *wish;
+	struct pem_statistic_owner owner;
+	void (*function)(const struct pem_statistic *part, const struct pem_statistic_owner *owner,
+			 void *arg);
+	void *arg;
+};
+
+static void call_for_thread(const struct pem_statistic *part, uint32_t tid, void *arg)
+{
+	struct caller *caller = arg;
+
+	caller->owner.tid = tid;
+	caller->function(part, &caller->owner, caller->arg);
+}
+
+static void call_for_cpu(const struct pem_statistic *part, uint32_t cpu, void *arg)
+{
+	struct caller *caller = arg;
+	struct pem_statistic copy = *part;
+
+	caller->owner.cpu = cpu;
+	copy.event = caller->wish->event;
+	pem_statistic__finish(&copy);
+	caller->function(&copy, &caller->owner, caller->arg);
+}
+
+static int each_of_source(struct pem_session *s, struct caller *caller)
+{
+	const struct pem_instance *instance = &s->instances[caller->wish->instance];
+	struct pem_statistic all = {0};
+	int result;
+
+	if (instance->ops->each_statistic)
+		return instance->ops->each_statistic(instance->source, caller->wish->instance_index,
+						     call_for_cpu, caller);
+	result = read_source(s, caller->wish, &all);
+	if (result || !all.count)
+		return result;
+	call_for_cpu(&all, PEM_NO_CPU, caller);
+	return 1;
+}
+
+static int each_of_stubs(struct pem_session *s, struct caller *caller)
+{
+	const struct pem_wish *wish = caller->wish;
+	struct pem_producer *p;
+	int count = 0, result = 0;
+
+	if (wish->retired_epoch == wish->epoch && wish->retired.count) {
+		call_for_cpu(&wish->retired, PEM_NO_CPU, caller);
+		count++;
+	}
+	for (p = s->producers; p && result >= 0; p = p->next) {
+		pem_producer__refresh_events(s, p);
+		caller->owner.pid = p->pid;
+		memcpy(caller->owner.program, p->comm, sizeof(caller->owner.program));
+		result = pem_producer__parts(p, wish, call_for_thread, caller);
+		count += result;
+	}
+	return result < 0 ? result : count;
+}
+
+int pem_statistics__each(struct pem_statistics *st, size_t i,
+			 void (*function)(const struct pem_statistic *part,
+					  const struct pem_statistic_owner *owner, void *arg),
+			 void *arg)
+{
+	struct caller caller = {.owner = {.cpu = PEM_NO_CPU}, .function = function, .arg = arg};
+	struct pem_session *s = st->session;
+	int result;
+
+	if (i >= st->count)
+		return -EINVAL;
+	pem_session__lock(s);
+	pem_session__scan_producers(s);
+	caller.wish = st->wishes[i];
+	if (caller.wish->unavailable)
+		result = caller.wish->unavailable;
+	else if (caller.wish->instance >= 0)
+		result = each_of_source(s, &caller);
+	else
+		result = each_of_stubs(s, &caller);
+	pem_session__unlock(s);
+	return result;
 }
 
 void pem_statistics__unregister(struct pem_statistics *st)

@@ -160,14 +160,16 @@ static uint64_t load_integer(const uint8_t *at, uint32_t type)
 }
 
 /*
- * Floating sums are kept as a double's bits; min and max as keys that order as the values do: all bits of a
+ * Floating sums are kept as a double's bits, and the tag says so; min and max as keys that order as the values do: all bits of a
  * negative number inverted, the sign bit of others.
  */
 static void add_double(struct pem_slot *slot, uint64_t tag, double value)
 {
-	uint64_t bits = double_to_bits(value), sum = slot->tag == tag ? slot->sum : 0;
+	uint64_t bits = double_to_bits(value), sum;
 	uint64_t key = bits >> 63 ? ~bits : bits ^ (1ULL << 63);
 
+	tag |= PEM_SLOT_FLOAT;
+	sum = slot->tag == tag ? slot->sum : 0;
 	/* The sum is added as the difference of two bit patterns, so that pem_slot_add's integer addition stores it. */
 	pem_slot_add(slot, tag, double_to_bits(bits_to_double(sum) + value) - sum, key);
 }

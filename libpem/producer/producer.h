@@ -129,6 +129,12 @@ void pem_thread__after_fork(void);
 struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned slot,
 				      unsigned depth);
 
+/*
+ * fold.c: a lane that other threads had becomes tid's; their statistics move to lane 0. false: not now, because this thread
+ * holds the process lock.
+ */
+bool pem_lane__take_over(const struct pem_ring *ring, uint32_t lane, uint32_t tid);
+
 /* What pem_provider.notify points to: every event that the inlines of stub.h decline. */
 void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uint32_t bytes);
 

@@ -208,8 +208,10 @@ static bool claim_lane(const struct pem_ring *ring, struct pem_writer *writer, u
 			__atomic_store_n(&lane->state, PEM_LANE_FREE, __ATOMIC_RELEASE);
 			return false;
 		}
-		/* Consumers read the slots of lanes that have a thread. */
-		__atomic_store_n(&lane->tid, tid, __ATOMIC_RELEASE);
+		if (!pem_lane__take_over(ring, i, tid)) {
+			__atomic_store_n(&lane->state, PEM_LANE_FREE, __ATOMIC_RELEASE);
+			continue;
+		}
 		writer->lane_index = i;
 		writer->slots = slots;
 		return true;

@@ -4,6 +4,8 @@
  */
 #include "kernel_fixture.h"
 
+#include <sched.h>
+
 /* --- statistics --- */
 
 static struct pem_statistic read_it(struct subject *s)
@@ -95,6 +97,63 @@ static void disabled_counts_nothing_and_keeps_what_was(void **state)
 	close_subject(s);
 }
 
+static void note_part(const struct pem_statistic *part, uint32_t cpu, void *arg)
+{
+	uint64_t *counts = arg;
+
+	assert_true(part->count > 0);
+	if (cpu < 2)
+		counts[cpu] += part->count;
+	counts[2] += part->count;
+}
+
+static void on_cpu(int cpu)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+}
+
+static void parts_are_those_of_cpus(void **state)
+{
+	const struct pem_context self = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
+	const uint64_t on = PEM_ACTION(PEM_ACTION_STAT, PEM_NO_FIELD, 0, 0, 1);
+	struct subject *s = new_subject();
+	uint64_t counts[3] = {0};
+	cpu_set_t before;
+	int i;
+
+	(void)state;
+	if (sched_getaffinity(0, sizeof(before), &before) || !CPU_ISSET(0, &before) ||
+	    !CPU_ISSET(1, &before)) {
+		print_message("needs CPUs 0 and 1\n");
+		close_subject(s);
+		skip();
+	}
+	add_event(s, "OS::Syscall::Enter", 0, &self);
+	open_subject(s, 0, 0);
+	on_cpu(0);
+	assert_int_equal(ops->set_action(s->source, 0, on), 0);
+	for (i = 0; i < CALLS; i++)
+		syscall(SYS_getppid);
+	on_cpu(1);
+	ops->set_action(s->source, 0, off_from(on));
+	assert_int_equal(ops->each_statistic(s->source, 0, note_part, counts), 1);
+	assert_int_equal(counts[0], CALLS + 1); /* and sched_setaffinity */
+	ops->set_action(s->source, 0, on);
+	for (i = 0; i < CALLS; i++)
+		syscall(SYS_getppid);
+	ops->set_action(s->source, 0, off_from(on));
+	counts[0] = counts[2] = 0;
+	assert_int_equal(ops->each_statistic(s->source, 0, note_part, counts), 2);
+	assert_int_equal(counts[1], CALLS);
+	assert_int_equal(counts[2], read_it(s).count);
+	sched_setaffinity(0, sizeof(before), &before);
+	close_subject(s);
+}
+
 static void signed_fields_keep_their_order(void **state)
 {
 	const struct pem_context self = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
@@ -155,6 +214,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(faults_of_this_thread_are_counted),
 		cmocka_unit_test(disabled_counts_nothing_and_keeps_what_was),
+		cmocka_unit_test(parts_are_those_of_cpus),
 		cmocka_unit_test(signed_fields_keep_their_order),
 		cmocka_unit_test(says_what_can_be_delivered),
 	};

@@ -212,7 +212,11 @@ struct pem_top {
 int pem_statistics__top(struct pem_statistics *statistics, size_t i, struct pem_top *top,
 			size_t count);
 
-/* Who did what a part of a statistic counts. pid 0: of the kernel's or the machine's, by CPU; tid 0: of no thread any more. */
+/*
+ * Who did what a part of a statistic counts. Events with stubs: pid and tid, the latter also for a while after the thread's
+ * end; tid 0: threads whose place others took; pid 0 too, and cpu PEM_NO_CPU: processes that ended. The kernel's: by cpu.
+ * Counters: all together, as those of ended processes.
+ */
 struct pem_statistic_owner {
 	uint32_t pid, tid, cpu;
 	char program[PEM_NAME_BYTES];

@@ -287,6 +287,14 @@ static void fill_statistic(struct pem_statistic *value, const struct pem_slot *s
 		(is_signed ? (double)(int64_t)sum->sum : (double)sum->sum) / (double)sum->stat_end;
 }
 
+/* One CPU's statistic in the action's epoch; false: there is none. */
+static bool read_cpu(struct pem_source *source, const struct pem_kernel_wish *wish, uint32_t cpu,
+		     uint64_t action, struct pem_slot *slot)
+{
+	pem_slot_read(&pem_source__ring(source, cpu)->slots[wish->index], slot, STAT_TRIES);
+	return slot->tag == PEM_ACTION_TAG(action) && slot->stat_end;
+}
+
 static int read_statistic(struct pem_source *source, size_t i, struct pem_statistic *value)
 {
 	struct pem_slot sum = {.min = ~0ULL}, slot;
@@ -304,9 +312,7 @@ static int read_statistic(struct pem_source *source, size_t i, struct pem_statis
 		return wish->error;
 	action = atomic_load(&wish->action);
 	for (cpu = 0; cpu < source->cpu_count; cpu++) {
-		pem_slot_read(&pem_source__ring(source, cpu)->slots[wish->index], &slot,
-			      STAT_TRIES);
-		if (slot.tag != PEM_ACTION_TAG(action))
+		if (!read_cpu(source, wish, cpu, action, &slot))
 			continue;
 		sum.stat_end += slot.stat_end;
 		sum.sum += slot.sum;
@@ -315,6 +321,35 @@ static int read_statistic(struct pem_source *source, size_t i, struct pem_statis
 	}
 	fill_statistic(value, &sum, action);
 	return 0;
+}
+
+static int each_statistic(struct pem_source *source, size_t i,
+			  void (*function)(const struct pem_statistic *part, uint32_t cpu,
+					   void *arg),
+			  void *arg)
+{
+	const struct pem_kernel_wish *wish;
+	struct pem_statistic part;
+	struct pem_slot slot;
+	uint64_t action;
+	uint32_t cpu;
+	int count = 0;
+
+	if (i >= source->wish_count)
+		return -EINVAL;
+	wish = &source->wishes[i];
+	if (wish->error)
+		return wish->error;
+	action = atomic_load(&wish->action);
+	for (cpu = 0; cpu < source->cpu_count; cpu++) {
+		if (!read_cpu(source, wish, cpu, action, &slot))
+			continue;
+		memset(&part, 0, sizeof(part));
+		fill_statistic(&part, &slot, action);
+		function(&part, cpu, arg);
+		count++;
+	}
+	return count;
 }
 
 static void stop(struct pem_source *source)
@@ -407,6 +442,7 @@ __attribute__((visibility("default"))) const struct pem_source_ops pem_source = 
 	.start = start,
 	.set_action = set_action,
 	.read_statistic = read_statistic,
+	.each_statistic = each_statistic,
 	.drain = drain,
 	.balance = balance_of,
 	.close = close_source,

@@ -151,11 +151,15 @@ struct pem_slot {
 	uint64_t sum; /* modulo 2^64; a double's bits for floating types */
 	uint64_t min; /* order-preserving keys, see pem_stat_key() */
 	uint64_t max;
-	uint64_t tag; /* the action's that these belong to: PEM_ACTION_TAG() */
+	uint64_t tag; /* the action's that these belong to, PEM_ACTION_TAG(), and PEM_SLOT_FLOAT */
 };
+#define PEM_SLOT_FLOAT (1ull << 63) /* the sum is a double */
 PEM_STATIC_ASSERT(sizeof(struct pem_slot) == 64, "a slot is one cache line");
 
-/* A lane: one thread at one depth of nesting, one CTF stream instance. Lane 0 has no thread: see pem_slot. */
+/*
+ * A lane: one thread at one depth of nesting, one CTF stream instance. Lane 0 has no thread: see pem_slot. It also keeps the
+ * statistics of threads whose lanes other threads have taken over (pem_pool_header.fold).
+ */
 struct pem_lane {
 	uint32_t state; /* PEM_LANE_* */
 	uint32_t tid;
@@ -207,7 +211,9 @@ struct pem_pool_header {
 	uint8_t reserved2[64];
 	uint32_t incarnation; /* for the process's action words */
 	uint32_t pid_namespace; /* inode number of the one that pid is of; 0: unknown */
-	uint8_t reserved0[8];
+	/* Odd while statistics move to lane 0: who reads several lanes of an event meanwhile begins again. */
+	uint32_t fold;
+	uint8_t reserved0[4];
 	uint32_t chunk_hint; /* own cache line: next chunk to try */
 	uint32_t
 		freed; /* whoever frees chunks adds 1 then: a full pool is searched again only after that */

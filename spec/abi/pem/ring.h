@@ -233,20 +233,25 @@ PEM_INLINE void pem_slot_update(struct pem_slot *slot, uint64_t value, uint64_t 
 	__atomic_store_n(&slot->stat_end, n, __ATOMIC_RELEASE); /* the values before the end */
 }
 
-/* The same in a slot that may hold another tag's statistic, which is then forgotten. */
+/* Begin a slot's statistic anew, of another tag. */
+static inline void pem_slot_reset(struct pem_slot *slot, uint64_t tag)
+{
+	__atomic_store_n(&slot->stat_begin, ~0ULL,
+			 __ATOMIC_RELAXED); /* unequal to any count while it changes */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	__atomic_store_n(&slot->sum, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->min, ~0ULL, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->max, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->tag, tag, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->stat_end, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&slot->stat_begin, 0, __ATOMIC_RELEASE);
+}
+
+/* pem_slot_update in a slot that may hold another tag's statistic, which is then forgotten. */
 PEM_INLINE void pem_slot_add(struct pem_slot *slot, uint64_t tag, uint64_t value, uint64_t key)
 {
-	if (__builtin_expect(slot->tag != tag, 0)) {
-		__atomic_store_n(&slot->stat_begin, ~0ULL,
-				 __ATOMIC_RELAXED); /* unequal to any count while it changes */
-		__atomic_thread_fence(__ATOMIC_RELEASE);
-		slot->sum = 0;
-		slot->min = ~0ULL;
-		slot->max = 0;
-		__atomic_store_n(&slot->tag, tag, __ATOMIC_RELAXED);
-		__atomic_store_n(&slot->stat_end, 0, __ATOMIC_RELEASE);
-		__atomic_store_n(&slot->stat_begin, 0, __ATOMIC_RELEASE);
-	}
+	if (__builtin_expect(slot->tag != tag, 0))
+		pem_slot_reset(slot, tag);
 	pem_slot_update(slot, value, key);
 }
 

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * parts.c - statistics out of a producer's slots: of all its threads together, or of each
+ *
+ * Slots are hostile: any value may stand there, and is copied once. A thread that takes over another's lane moves what that
+ * one did to lane 0 (pem_pool_header.fold); who was reading meanwhile begins again.
+ */
+#include "consumer/session.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SLOT_TRIES 1000
+#define FOLD_TRIES                                                                                 \
+	16 /* then what was read last will do: the producer may have been killed in the middle */
+
+static double key_to_double(uint64_t key)
+{
+	uint64_t bits = key >> 63 ? key ^ (1ull << 63) : ~key;
+	double value;
+
+	memcpy(&value, &bits, sizeof(value));
+	return value;
+}
+
+static void slot_to_statistic(const struct pem_slot *slot, const struct pem_wish *wish,
+			      struct pem_statistic *s)
+{
+	enum pem_type type = PEM_TYPE_NONE;
+
+	memset(s, 0, sizeof(*s));
+	s->count = slot->stat_end;
+	if (wish->field == PEM_NO_FIELD || !s->count)
+		return;
+	type = (enum pem_type)wish->event->fields[wish->field].type;
+	if (type == PEM_TYPE_FLOAT32 || type == PEM_TYPE_FLOAT64) {
+		s->is_float = 1;
+		memcpy(&s->sum_f, &slot->sum, sizeof(s->sum_f));
+		s->min_f = key_to_double(slot->min);
+		s->max_f = key_to_double(slot->max);
+		return;
+	}
+	s->is_signed = type >= PEM_TYPE_INT8 && type <= PEM_TYPE_INT64;
+	s->sum = slot->sum;
+	s->min = s->is_signed ? slot->min ^ (1ull << 63) : slot->min;
+	s->max = s->is_signed ? slot->max ^ (1ull << 63) : slot->max;
+}
+
+/* A slot's statistic in the wish's epoch; false: there is none. */
+static bool read_slot(const struct pem_producer *p, const struct pem_wish *wish, uint32_t lane,
+		      uint32_t slot, struct pem_statistic *s)
+{
+	uint64_t action =
+		PEM_ACTION_OF_INCARNATION(PEM_ACTION(0, 0, 0, 0, wish->epoch), p->incarnation);
+	struct pem_slot copy;
+
+	if (!pem_slot_read(&p->ring.slots[(uint64_t)lane * p->ring.event_capacity + slot], &copy,
+			   SLOT_TRIES) &&
+	    copy.stat_begin == ~0ULL)
+		return false;
+	if ((uint32_t)copy.tag != PEM_ACTION_TAG(action))
+		return false;
+	slot_to_statistic(&copy, wish, s);
+	return s->count != 0;
+}
+
+/* One thread's part, or that of those which are gone: tid 0. */
+struct part {
+	uint32_t tid;
+	struct pem_statistic statistic;
+};
+
+struct parts {
+	bool together; /* then only their sum */
+	struct pem_statistic sum;
+	struct part *part;
+	size_t count, capacity;
+};
+
+static bool add_part(struct parts *parts, uint32_t tid, const struct pem_statistic *s)
+{
+	size_t capacity = parts->capacity ? 2 * parts->capacity : 16;
+	struct part *grown;
+
+	if (parts->together) {
+		pem_statistic__add(&parts->sum, s);
+		return true;
+	}
+	if (parts->count == parts->capacity) {
+		grown = realloc(parts->part, capacity * sizeof(*grown));
+		if (!grown)
+			return false;
+		parts->part = grown;
+		parts->capacity = capacity;
+	}
+	parts->part[parts->count++] = (struct part){tid, *s};
+	return true;
+}
+
+static bool read_parts(struct pem_producer *p, const struct pem_wish *wish, uint32_t slot,
+		       struct parts *parts)
+{
+	struct pem_statistic one;
+	uint32_t lane, tid;
+
+	parts->count = 0;
+	memset(&parts->sum, 0, sizeof(parts->sum));
+	for (lane = 0; lane < p->ring.lane_count; lane = pem_producer__next_lane(p, lane)) {
+		tid = lane ? __atomic_load_n(&p->ring.lanes[lane].tid, __ATOMIC_ACQUIRE) : 0;
+		if (read_slot(p, wish, lane, slot, &one) && !add_part(parts, tid, &one))
+			return false;
+	}
+	return true;
+}
+
+/* What each lane has, of one moment as far as lanes that change hands go. 0, or -ENOMEM. */
+static int read_steady(struct pem_producer *p, const struct pem_wish *wish, struct parts *parts)
+{
+	const struct pem_event_entry *entry = pem_producer__event(p, wish->event->id);
+	const uint32_t *fold = &p->ring.header->fold;
+	unsigned tries;
+	uint32_t seen;
+
+	if (!entry || entry->refused)
+		return 0;
+	for (tries = 0; tries < FOLD_TRIES; tries++) {
+		seen = __atomic_load_n(fold, __ATOMIC_ACQUIRE);
+		if (seen & 1 && tries + 1 < FOLD_TRIES) {
+			sched_yield();
+			continue;
+		}
+		if (!read_parts(p, wish, entry->slot, parts))
+			return -ENOMEM;
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (__atomic_load_n(fold, __ATOMIC_RELAXED) == seen)
+			break;
+	}
+	return 0;
+}
+
+void pem_producer__statistic(struct pem_producer *p, const struct pem_wish *wish,
+			     struct pem_statistic *s)
+{
+	struct parts parts = {.together = true};
+
+	read_steady(p, wish, &parts);
+	pem_statistic__add(s, &parts.sum);
+}
+
+static int by_tid(const void *a, const void *b)
+{
+	const struct part *x = a, *y = b;
+
+	return (x->tid > y->tid) - (x->tid < y->tid);
+}
+
+int pem_producer__parts(struct pem_producer *p, const struct pem_wish *wish,
+			void (*function)(const struct pem_statistic *part, uint32_t tid, void *arg),
+			void *arg)
+{
+	struct parts parts = {0};
+	int result = read_steady(p, wish, &parts), count = 0;
+	struct pem_statistic sum;
+	size_t i, k;
+
+	if (parts.count)
+		qsort(parts.part, parts.count, sizeof(parts.part[0]), by_tid);
+	/* A thread has a lane for each depth of events in events. */
+	for (i = 0; !result && i < parts.count; i = k) {
+		sum = parts.part[i].statistic;
+		for (k = i + 1; k < parts.count && parts.part[k].tid == parts.part[i].tid; k++)
+			pem_statistic__add(&sum, &parts.part[k].statistic);
+		sum.event = wish->event;
+		pem_statistic__finish(&sum);
+		function(&sum, parts.part[i].tid, arg);
+		count++;
+	}
+	free(parts.part);
+	return result ? result : count;
+}
