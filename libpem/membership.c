@@ -5,10 +5,17 @@
 #include "membership.h"
 #include "util.h"
 
+#include <pem/pem.h>
+
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #define GENERATIONS_MAX 64 /* of ancestors looked at: /proc is not to send anybody in circles */
@@ -72,11 +79,116 @@ static bool has_name(const struct pem_session_context *c, uint32_t pid)
 	return !strncmp(name, c->program, sizeof(c->program) - 1);
 }
 
+/* --- control groups --- */
+
+/* Where version 2 groups are: alone, or beside those of version 1. */
+static const char *const group_roots[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
+#define ROOT_BYTES sizeof("/sys/fs/cgroup/unified")
+
+/* A version 2 group's id is its folder's inode number; 0: it is none, or not there. */
+static uint64_t group_id(const char *path)
+{
+	struct statfs fs;
+	struct stat st;
+
+	if (statfs(path, &fs) || (uint64_t)fs.f_type != CGROUP2_SUPER_MAGIC || stat(path, &st) ||
+	    !S_ISDIR(st.st_mode))
+		return 0;
+	return (uint64_t)st.st_ino;
+}
+
+uint64_t pem_cgroup_id(const char *path)
+{
+	char whole[PATH_MAX];
+	uint64_t id = 0;
+	size_t i;
+
+	errno = 0;
+	for (i = 0; !id && i < PEM_ARRAY_SIZE(group_roots); i++) {
+		if (snprintf(whole, sizeof(whole), "%s%s%s", *path == '/' ? "" : group_roots[i],
+			     *path == '/' ? "" : "/", path) >= (int)sizeof(whole)) {
+			errno = ENAMETOOLONG;
+			return 0;
+		}
+		id = group_id(whole);
+	}
+	if (!id && !errno)
+		errno = EINVAL;
+	return id;
+}
+
+/* Is the group of a path below root, or one of its parents, that with this id? */
+static bool is_below(const char *root, const char *group, uint64_t id)
+{
+	size_t length = strlen(root), more = strlen(group);
+	char path[ROOT_BYTES + PATH_MAX], *end;
+
+	if (length + more >= sizeof(path))
+		return false;
+	memcpy(path, root, length);
+	memcpy(path + length, group, more + 1);
+	for (end = path + length + more;; end--) {
+		if (*end && *end != '/')
+			continue;
+		*end = 0;
+		if (group_id(path) == id)
+			return true;
+		if (end <= path + length)
+			return false;
+	}
+}
+
+/*
+ * Is the process in the group or below? Its own is in the line '0::PATH' of /proc/PID/cgroup, as seen from this process's
+ * cgroup namespace; PATH's parents are those of the folders.
+ */
+static bool is_in_group(const struct pem_session_context *c, uint32_t pid)
+{
+	char text[4096], *line;
+	size_t i;
+
+	if (!c->cgroup)
+		return true;
+	if (!read_proc(pid, "cgroup", text, sizeof(text)))
+		return false;
+	line = strncmp(text, "0::", 3) ? strstr(text, "\n0::") : text;
+	if (!line)
+		return false;
+	line = strchr(line, '/');
+	if (!line)
+		return false;
+	line[strcspn(line, "\n")] = 0;
+	for (i = 0; i < PEM_ARRAY_SIZE(group_roots); i++) {
+		if (is_below(group_roots[i], line, c->cgroup))
+			return true;
+	}
+	return false;
+}
+
+/* --- namespaces --- */
+
+static bool is_in_namespace(const struct pem_session_context *c, uint32_t pid)
+{
+	static const char *const kinds[] = {
+		"pid", "mnt", "net", "user", "uts", "ipc", "time", "cgroup", "pid_for_children"};
+	char path[64];
+	struct stat st;
+	size_t i;
+
+	for (i = 0; c->in_namespace && i < PEM_ARRAY_SIZE(kinds); i++) {
+		snprintf(path, sizeof(path), "/proc/%u/ns/%s", pid, kinds[i]);
+		if (!stat(path, &st) && (uint32_t)st.st_ino == c->in_namespace)
+			return true;
+	}
+	return !c->in_namespace;
+}
+
 bool pem_context__holds(const struct pem_session_context *context, uint32_t pid)
 {
 	const struct pem_session_context c = *context; /* shared memory: loaded once */
 
-	return is_process(&c, pid) && has_name(&c, pid);
+	return is_process(&c, pid) && has_name(&c, pid) && is_in_group(&c, pid) &&
+	       is_in_namespace(&c, pid);
 }
 
 uint64_t pem_contexts__holding(const struct pem_session_page *page, uint32_t count, uint32_t pid,

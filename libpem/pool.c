@@ -35,7 +35,8 @@ void pem_pool__layout(struct pem_pool_header *h)
 	h->chunk_state_offset = at;
 	at += (uint64_t)h->chunk_count * sizeof(uint32_t);
 	h->event_id_offset = at;
-	at = page_up(at + 2 * (uint64_t)h->event_capacity * sizeof(uint32_t));
+	at += 2 * (uint64_t)h->event_capacity * sizeof(uint32_t);
+	at = page_up(at + ((uint64_t)h->chunk_count + 31) / 32 * sizeof(uint32_t));
 	h->lanes_offset = at;
 	at = page_up(at + (uint64_t)h->lane_count * sizeof(struct pem_lane));
 	h->slots_offset = at;
@@ -98,6 +99,11 @@ uint32_t *pem_pool__event_ids(const struct pem_ring *ring)
 uint32_t *pem_pool__event_models(const struct pem_ring *ring)
 {
 	return pem_pool__event_ids(ring) + ring->event_capacity;
+}
+
+uint32_t *pem_pool__populated(const struct pem_ring *ring)
+{
+	return pem_pool__event_models(ring) + ring->event_capacity;
 }
 
 const struct pem_rule *pem_rule__find(const struct pem_session_page *page, uint32_t count,

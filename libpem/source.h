@@ -47,6 +47,7 @@ struct pem_source_config {
 	int whole_machine; /* 1, with root 0: observe whatever runs */
 	const struct pem_source_event *events;
 	size_t event_count;
+	int root_runs; /* 1: root was attached to; 0: it is about to exec */
 	uint32_t buffer_bytes; /* per CPU; 0: the default */
 	void (*log)(enum pem_log_level level, const char *text, void *arg);
 	void *log_arg;

@@ -262,7 +262,7 @@ int pem_log__enable(struct pem_log *log)
 	add_context_events(s);
 	log->enabled = true;
 	if (!result)
-		result = pem_session__open_sources(s, 0, &error);
+		result = pem_session__open_sources(s, &error);
 	pem_session__publish(s);
 	pem_session__update_sources(s);
 	pem_session__unlock(s);

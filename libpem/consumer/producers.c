@@ -25,8 +25,8 @@ void pem_producer__free(struct pem_producer *p)
 		return;
 	if (p->ring.header)
 		munmap(p->ring.header, p->bytes);
-	if (p->control)
-		munmap(p->control, p->control_bytes);
+	if (p->member)
+		p->member->producer = NULL;
 	if (p->pidfd >= 0)
 		close(p->pidfd);
 	free(p->next_seq);
@@ -37,70 +37,29 @@ void pem_producer__free(struct pem_producer *p)
 	free(p);
 }
 
-/*
- * Map a regular file of the user's whole, once it starts with a magic word; NULL if it is none. The word is read, not
- * touched: a file that is not complete may have no memory behind it, and on a full file system a touch is SIGBUS.
- */
-static void *map_file(int directory_fd, const char *name, uint32_t magic, size_t least,
-		      uint64_t *bytes)
+/* The control file is named by shared memory: only one of the runtime folder itself will do. */
+static void find_member(struct pem_session *s, struct pem_producer *p)
 {
-	int fd = openat(directory_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	void *mapping = MAP_FAILED;
-	struct stat st;
-	uint32_t word;
-
-	if (fd < 0)
-		return NULL;
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-	    (uint64_t)st.st_size >= least && (uint64_t)st.st_size < 1ull << 40 &&
-	    pread(fd, &word, sizeof(word), 0) == sizeof(word) && word == magic) {
-		*bytes = (uint64_t)st.st_size;
-		mapping = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	}
-	close(fd);
-	return mapping == MAP_FAILED ? NULL : mapping;
-}
-
-/* The control file is named by shared memory: only a control file of the runtime folder itself will do. */
-static void copy_control_name(struct pem_producer *p, const char *name)
-{
-	memcpy(p->control_name, name, sizeof(p->control_name));
-	p->control_name[sizeof(p->control_name) - 1] = 0;
-	if (strncmp(p->control_name, "control-", 8) || strchr(p->control_name, '/'))
-		p->control_name[0] = 0;
-}
-
-static void map_control(struct pem_session *s, struct pem_producer *p)
-{
-	int fd;
-
-	if (!p->control_name[0])
+	p->member = pem_session__member(s, p->control_name);
+	if (!p->member)
 		return;
-	fd = open(s->runtime, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0)
-		return;
-	p->control = map_file(fd, p->control_name, PEM_CONTROL_MAGIC, sizeof(*p->control),
-			      &p->control_bytes);
-	close(fd);
-	if (p->control &&
-	    (__atomic_load_n(&p->control->magic, __ATOMIC_ACQUIRE) != PEM_CONTROL_MAGIC ||
-	     p->control->abi_version != PEM_ABI_VERSION)) {
-		munmap(p->control, p->control_bytes);
-		p->control = NULL;
-	}
+	if (p->member->producer)
+		p->member->producer->member = NULL; /* of an earlier image */
+	p->member->producer = p;
 }
 
 static struct pem_producer *open_producer(struct pem_session *s, const char *name)
 {
 	struct pem_producer *p = calloc(1, sizeof(*p));
 	const struct pem_pool_header *h;
+	uint64_t inode;
 	void *mapping;
 
 	if (!p)
 		return NULL;
 	p->pidfd = -1;
-	mapping = map_file(s->directory_fd, name, PEM_POOL_MAGIC, sizeof(struct pem_pool_header),
-			   &p->bytes);
+	mapping = pem_map_file(s->directory_fd, name, PEM_POOL_MAGIC,
+			       sizeof(struct pem_pool_header), &p->bytes, &inode);
 	if (!mapping)
 		goto fail; /* not finished yet, or never: the next scan looks again */
 	h = mapping;
@@ -112,12 +71,12 @@ static struct pem_producer *open_producer(struct pem_session *s, const char *nam
 	snprintf(p->name, sizeof(p->name), "%s", name + strlen("pool-"));
 	memcpy(p->comm, h->comm, sizeof(p->comm));
 	p->comm[sizeof(p->comm) - 1] = 0;
-	copy_control_name(p, h->control_name);
+	memcpy(p->control_name, h->control_name, sizeof(p->control_name));
+	p->control_name[sizeof(p->control_name) - 1] = 0;
 	p->pid = h->pid;
 	p->start_clock = h->start_clock;
-	p->slot = h->session_slot;
 	p->incarnation = h->incarnation;
-	if (p->slot >= PEM_SESSIONS_MAX || p->ring.chunk_bytes != s->page->chunk_bytes)
+	if (p->ring.chunk_bytes != s->page->chunk_bytes)
 		goto fail;
 	p->next_seq = calloc(p->ring.lane_count, sizeof(*p->next_seq));
 	p->delivered = calloc(p->ring.event_capacity, sizeof(*p->delivered));
@@ -133,7 +92,7 @@ static struct pem_producer *open_producer(struct pem_session *s, const char *nam
 		p->dead = p->pidfd < 0 && errno == ESRCH;
 	}
 	if (p->pid != (uint32_t)getpid())
-		map_control(s, p);
+		find_member(s, p);
 	pem_producer__refresh_events(s, p);
 	return p;
 fail:
@@ -165,6 +124,7 @@ void pem_session__scan_producers(struct pem_session *s)
 	struct pem_producer *p;
 	struct dirent *entry;
 
+	pem_session__scan_members(s);
 	if (!directory)
 		return;
 	while ((entry = readdir(directory))) {
@@ -183,21 +143,24 @@ void pem_session__scan_producers(struct pem_session *s)
 		p->next = s->producers;
 		s->producers = p;
 		bury_earlier_images(s, p);
-		if (p->pid != (uint32_t)getpid())
-			pem_session__apply_to(s, p); /* rules may have changed since it joined */
+		if (p->member)
+			pem_member__ask(s, p->member); /* rules may have changed since it joined */
 	}
 	closedir(directory);
 }
 
-/* Its owner can't any more: killed, or replaced by another image. */
-static void remove_control(const struct pem_session *s, const struct pem_producer *p)
+/* Its owner can't any more: killed, or replaced by another image, which has another file. */
+static void remove_control(struct pem_session *s, const struct pem_producer *p)
 {
-	char path[sizeof(s->runtime) + sizeof(p->control_name)];
+	char path[sizeof(s->runtime) + sizeof(p->member->name)];
+	struct stat st;
 
-	if (!p->control_name[0])
+	if (!p->member)
 		return;
-	snprintf(path, sizeof(path), "%s/%s", s->runtime, p->control_name);
-	unlink(path);
+	snprintf(path, sizeof(path), "%s/%s", s->runtime, p->member->name);
+	if (!lstat(path, &st) && (uint64_t)st.st_ino == p->member->inode)
+		unlink(path);
+	pem_session__forget_member(s, p->member);
 }
 
 void pem_session__check_producers(struct pem_session *s)

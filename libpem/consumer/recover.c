@@ -196,7 +196,8 @@ static void drain_producers(struct pem_session *s)
 
 	pem_session__scan_producers(s);
 	for (p = s->producers; p; p = p->next) {
-		pem_session__apply_to(s, p);
+		if (p->member)
+			pem_session__apply_to(s, p->member);
 		take_over_counts(s, p);
 	}
 	nanosleep(&pause, NULL); /* events under way come to their end */

@@ -10,14 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/*
- * The page's index of a context, which it gets if it has none: contexts come and stay, so that what a process found about
- * one keeps its meaning. -1: there are too many.
- */
-static int find_context(struct pem_session_page *page, const struct pem_context *context,
-			uint32_t pid)
+/* Contexts come and stay, so that what a process found about one keeps its meaning. */
+int pem_session__context(struct pem_session *s, const struct pem_context *context, uint32_t pid,
+			 uint32_t flags)
 {
-	struct pem_session_context c = {.flags = pid && context->follow ? PEM_CONTEXT_FOLLOW : 0,
+	struct pem_session_page *page = s->page;
+	struct pem_session_context c = {.flags = flags |
+						 (pid && context->follow ? PEM_CONTEXT_FOLLOW : 0),
 					.pid = pid,
 					.pid_namespace = pid ? pem_pid_namespace() : 0,
 					.tid = context->tid,
@@ -34,7 +33,7 @@ static int find_context(struct pem_session_page *page, const struct pem_context 
 	if (i == PEM_CONTEXTS_MAX)
 		return -1;
 	page->contexts[i] = c;
-	page->context_count = i + 1;
+	__atomic_store_n(&page->context_count, i + 1, __ATOMIC_RELEASE);
 	return (int)i;
 }
 
@@ -57,7 +56,7 @@ static int find_tests(struct pem_session_page *page, const struct pem_predicate 
 static void add_rule(struct pem_session *s, const struct pem_wish *wish, uint32_t pid,
 		     uint64_t action)
 {
-	int context = find_context(s->page, &wish->context, pid);
+	int context = pem_session__context(s, &wish->context, pid, 0);
 	int tests = wish->predicate ? find_tests(s->page, wish->predicate) : 0;
 	struct pem_session_page *page = s->page;
 	struct pem_rule *rule;
@@ -120,13 +119,24 @@ static void write_rules(struct pem_session *s)
 	__atomic_store_n(&page->generation, page->generation + 1, __ATOMIC_RELEASE);
 }
 
-bool pem_producer__page(struct pem_producer *p, uint32_t entry, struct pem_producer_page *found)
+/* Ids of its events; its head is a page, and they follow it. */
+static const uint32_t *event_ids(const struct pem_member *m)
+{
+	uint64_t offset = __atomic_load_n(&m->control->event_id_offset, __ATOMIC_RELAXED);
+
+	if (offset % sizeof(uint32_t) || offset > m->control_bytes ||
+	    m->control_bytes - offset < PEM_CONTROL_EVENTS * sizeof(uint32_t))
+		return NULL;
+	return (const uint32_t *)((const uint8_t *)m->control + offset);
+}
+
+bool pem_member__page(const struct pem_member *p, uint32_t entry, struct pem_member_page *found)
 {
 	struct pem_control_header *header;
 	uint64_t offset, bytes, capacity;
 	uint32_t count, first;
 
-	if (!p->control || entry >= PEM_PROVIDERS_MAX ||
+	if (entry >= PEM_PROVIDERS_MAX ||
 	    entry >= __atomic_load_n(&p->control->provider_count, __ATOMIC_ACQUIRE))
 		return false;
 	offset = __atomic_load_n(&p->control->provider[entry].offset, __ATOMIC_RELAXED);
@@ -138,18 +148,18 @@ bool pem_producer__page(struct pem_producer *p, uint32_t entry, struct pem_produ
 	count = __atomic_load_n(&header->event_count, __ATOMIC_RELAXED);
 	first = __atomic_load_n(&header->event_base, __ATOMIC_RELAXED);
 	capacity = PEM_EVENT_CAPACITY(count);
-	if (count > PEM_EVENTS_PER_PROVIDER_MAX || first > p->ring.event_capacity ||
-	    count > p->ring.event_capacity - first ||
+	if (count > PEM_EVENTS_PER_PROVIDER_MAX || first > PEM_CONTROL_EVENTS ||
+	    count > PEM_CONTROL_EVENTS - first ||
 	    bytes < sizeof(*header) + capacity + capacity * PEM_SESSIONS_MAX * sizeof(uint64_t))
 		return false;
-	*found = (struct pem_producer_page){header, count, first};
+	*found = (struct pem_member_page){header, count, first};
 	return true;
 }
 
 /* What the session wants of an event in a process, as an action word; 0: nothing. */
-static uint64_t wanted_of(const struct pem_session *s, const struct pem_producer *p, uint32_t id)
+static uint64_t wanted_of(const struct pem_session *s, const struct pem_member *m, uint32_t id)
 {
-	const struct pem_rule *rule = pem_rule__find(s->page, s->page->rule_count, p->contexts, id);
+	const struct pem_rule *rule = pem_rule__find(s->page, s->page->rule_count, m->contexts, id);
 	const struct pem_event *event;
 
 	if (!rule || s->page->closed)
@@ -161,54 +171,68 @@ static uint64_t wanted_of(const struct pem_session *s, const struct pem_producer
 	return rule->action & ~(uint64_t)PEM_ACTION_CALLBACK;
 }
 
-static void apply_to_page(struct pem_session *s, struct pem_producer *p,
-			  const struct pem_producer_page *page)
+static void apply_to_page(struct pem_session *s, struct pem_member *m, const uint32_t *ids,
+			  const struct pem_member_page *page)
 {
 	uint32_t capacity = PEM_EVENT_CAPACITY(page->event_count), i;
-	bool refused = page->event_count && pem_session__misfit(s, p, page->event_base) != NULL;
+	bool refused = page->event_count && m->producer &&
+		       pem_session__misfit(s, m->producer, page->event_base) != NULL;
 	uint8_t *enable = (uint8_t *)page->header + sizeof(*page->header);
-	uint64_t *action = (uint64_t *)(enable + capacity) + p->slot, wanted;
-	const uint32_t *ids = pem_pool__event_ids(&p->ring) + page->event_base;
+	uint64_t *action = (uint64_t *)(enable + capacity) + m->slot, wanted;
+	uint8_t bit = (uint8_t)(1u << m->slot);
 
+	ids += page->event_base;
 	for (i = 0; i < page->event_count; i++) {
-		wanted = refused ? 0 : wanted_of(s, p, __atomic_load_n(&ids[i], __ATOMIC_ACQUIRE));
+		wanted = refused ? 0 : wanted_of(s, m, __atomic_load_n(&ids[i], __ATOMIC_ACQUIRE));
 		if (PEM_ACTION_FLAGS(wanted) & ~PEM_ACTION_FILTER) {
 			__atomic_store_n(&action[i * PEM_SESSIONS_MAX],
-					 PEM_ACTION_OF_INCARNATION(wanted, p->incarnation),
+					 PEM_ACTION_OF_INCARNATION(wanted, m->incarnation),
 					 __ATOMIC_RELEASE);
-			__atomic_fetch_or(&enable[i], (uint8_t)(1u << p->slot), __ATOMIC_RELEASE);
+			__atomic_fetch_or(&enable[i], bit, __ATOMIC_RELEASE);
 		} else {
-			__atomic_fetch_and(&enable[i], (uint8_t) ~(1u << p->slot),
-					   __ATOMIC_RELEASE);
+			__atomic_fetch_and(&enable[i], (uint8_t)~bit, __ATOMIC_RELEASE);
 		}
 	}
 }
 
-void pem_session__apply_to(struct pem_session *s, struct pem_producer *p)
+void pem_session__apply_to(struct pem_session *s, struct pem_member *m)
 {
-	struct pem_producer_page page;
+	const uint32_t *ids = event_ids(m);
+	struct pem_member_page page;
 	uint32_t i;
 
-	if (!p->control || p->dead)
+	if (!ids || !pem_member__is_served(m))
 		return;
-	p->contexts = pem_contexts__holding(s->page, s->page->context_count, p->pid, p->contexts);
 	for (i = 0; i < PEM_PROVIDERS_MAX; i++) {
-		if (pem_producer__page(p, i, &page))
-			apply_to_page(s, p, &page);
+		if (pem_member__page(m, i, &page))
+			apply_to_page(s, m, ids, &page);
 	}
+}
+
+/* Processes know the contexts that they are in before there are rules for them. */
+static void publish_contexts(struct pem_session *s)
+{
+	struct pem_member *m;
+	size_t i;
+
+	for (i = 0; i < s->wish_count; i++) {
+		if (s->wishes[i].event->source_kind == PEM_SOURCE_STUB)
+			pem_session__context(s, &s->wishes[i].context, s->wishes[i].context.pid, 0);
+	}
+	for (m = s->members; m; m = m->next)
+		pem_member__find_contexts(s, m);
 }
 
 void pem_session__publish(struct pem_session *s)
 {
-	struct pem_producer *p;
+	struct pem_member *m;
 
+	publish_contexts(s);
 	write_rules(s);
 	if (s->self_slot >= 0 && pem_process__lock()) {
 		pem_process__apply((unsigned)s->self_slot);
 		pem_process__unlock();
 	}
-	for (p = s->producers; p; p = p->next) {
-		if (p->pid != (uint32_t)getpid())
-			pem_session__apply_to(s, p);
-	}
+	for (m = s->members; m; m = m->next)
+		pem_session__apply_to(s, m);
 }

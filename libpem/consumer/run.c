@@ -250,7 +250,8 @@ pid_t pem_session__run(struct pem_session *s, char *const argv[],
 		pem_session__describe_flight(s, NULL);
 		pem_session__calibrate(s, &s->log->info);
 	}
-	pem_session__open_sources(s, child, error);
+	pem_session__set_root(s, child, false);
+	pem_session__open_sources(s, error);
 	pem_session__update_sources(s);
 	if (s->log) {
 		pem_log__start_clock(s->log);

@@ -5,8 +5,11 @@
  * Not here: what handles do (statistics.c, callback.c, log.c), running a program (run.c).
  */
 #include "consumer/session.h"
+#include "entry.h"
 #include "producer/producer.h"
 #include "util.h"
+
+#include <pem/clock.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -74,7 +78,18 @@ static int make_directory(struct pem_session *s, struct pem_error *error)
 	if (s->directory_fd < 0)
 		return pem_error__set(error, -errno, "cannot open '%s': %s", s->directory,
 				      strerror(errno));
+	s->alive_fd = pem_alive__hold(s->directory);
 	return 0;
+}
+
+/* Another one than any other session's that a process may meet. */
+static uint32_t new_id(void)
+{
+	uint32_t id = 0;
+
+	if (getrandom(&id, sizeof(id), GRND_NONBLOCK) != sizeof(id))
+		id = (uint32_t)pem_clock() * 2654435761u;
+	return id ? id : 1;
 }
 
 static int make_page(struct pem_session *s, struct pem_error *error)
@@ -123,6 +138,7 @@ static int make_page(struct pem_session *s, struct pem_error *error)
 	s->page->lane_count = geometry.lane_count;
 	s->page->event_capacity = geometry.event_capacity;
 	s->page->consumer_pid = (uint32_t)getpid();
+	s->page->id = new_id();
 	__atomic_store_n(&s->page->magic, PEM_SESSION_MAGIC, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -140,7 +156,7 @@ struct pem_session *pem_session__new_empty(void)
 	pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
 	pthread_mutex_init(&s->mutex, &attributes);
 	pthread_mutexattr_destroy(&attributes);
-	s->directory_fd = s->command_pidfd = s->serve_fd = s->asking_fd = -1;
+	s->directory_fd = s->command_pidfd = s->serve_fd = s->asking_fd = s->alive_fd = -1;
 	s->self_slot = -1;
 	s->model = pem_model__new();
 	if (!s->model) {
@@ -227,10 +243,15 @@ void pem_session__close(struct pem_session *s)
 	if (s->self_slot >= 0)
 		pem_process__leave((unsigned)s->self_slot);
 	pem_session__close_sources(s);
+	pem_session__leave_members(s);
 	while ((producer = s->producers)) {
 		s->producers = producer->next;
+		/* Processes keep their pools until another session comes: only the memory goes, so that no thread finds an end. */
+		if (producer->ring.header)
+			madvise(producer->ring.header, producer->bytes, MADV_REMOVE);
 		pem_producer__free(producer);
 	}
+	pem_alive__release(s->alive_fd);
 	pem_session__forget_models(s);
 	pem_runtime__remove(s->directory_fd, s->directory);
 	if (s->page)

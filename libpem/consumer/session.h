@@ -71,6 +71,23 @@ struct pem_event_entry {
 };
 #define PEM_EVENT_TABLE 1024u /* power of two, at least twice PEM_EVENT_CAPACITY_DEFAULT */
 
+/* A process, by its control file: with its pool it is a producer, which it becomes at its first event. */
+struct pem_member {
+	char name[64]; /* of the control file */
+	uint64_t inode; /* of that */
+	uint32_t pid; /* as this process knows it; 0: it does not */
+	struct pem_control_file *control;
+	uint64_t control_bytes;
+	int slot; /* of the session in its table; -1: it is not the session's */
+	uint32_t word, incarnation; /* of that entry */
+	uint64_t contexts; /* bit i: it is in the page's context i, as last found */
+	uint64_t asked_ns; /* when it was last asked whether it is in a target */
+	bool seen; /* by the scan under way */
+	bool full_said;
+	struct pem_producer *producer; /* NULL: it has made no pool yet */
+	struct pem_member *next;
+};
+
 struct pem_producer {
 	char name[64]; /* "<pid>-<k>" */
 	char comm[PEM_NAME_BYTES];
@@ -82,13 +99,10 @@ struct pem_producer {
 	bool dead;
 	bool is_copy; /* of a pool whose process goes on (pool_copy.c) */
 	bool recovering; /* its recorder died: what is missing was lost with it */
-	uint64_t contexts; /* bit i: it is in the page's context i, as last found */
-	uint32_t slot; /* session slot in that process */
-	uint32_t incarnation; /* for its action words */
+	struct pem_member *member; /* NULL: it has no control file, or that is gone */
+	uint32_t incarnation; /* in the tags of its statistics */
 	struct pem_ring ring;
 	uint64_t bytes;
-	struct pem_control_file *control;
-	uint64_t control_bytes;
 	uint64_t *next_seq; /* per lane */
 	uint64_t *delivered; /* per event slot */
 	uint64_t *lost; /* per event slot: drained, but not written */
@@ -100,7 +114,7 @@ struct pem_producer {
 };
 
 /* A provider's control page in another process's control file, which is hostile: its numbers, loaded once and checked. */
-struct pem_producer_page {
+struct pem_member_page {
 	struct pem_control_header *header;
 	uint32_t event_count;
 	uint32_t event_base;
@@ -181,6 +195,12 @@ struct pem_session {
 	int self_slot; /* of this process, -1: not joined */
 	struct pem_wish *wishes; /* one per model event, lazily */
 	size_t wish_count;
+	int alive_fd; /* holds the lock that says so */
+	struct pem_member *members;
+	uint32_t target_count; /* contexts that were attached to */
+	pid_t root; /* whose tree the sources observe; 0: none yet */
+	bool root_runs; /* it was attached to: no exec of it is to be waited for */
+	bool whole_machine; /* the sources observe all */
 	struct pem_producer *producers;
 	struct pem_met_model *met_models; /* of other processes' providers */
 	struct pem_refusal refusals[8];
@@ -267,7 +287,37 @@ int pem_session__load_own_models(struct pem_session *session);
 
 /* rules.c: publish the wishes to the session page, this process and every known producer. */
 void pem_session__publish(struct pem_session *session);
-void pem_session__apply_to(struct pem_session *session, struct pem_producer *producer);
+void pem_session__apply_to(struct pem_session *session, struct pem_member *member);
+/* The page's index of a context, which it gets if it has none; -1: there are too many. flags: PEM_CONTEXT_TARGET, or 0. */
+int pem_session__context(struct pem_session *session, const struct pem_context *context,
+			 uint32_t pid, uint32_t flags);
+/* The control page of an entry of the member's control file; false: there is none that could be. */
+bool pem_member__page(const struct pem_member *member, uint32_t entry,
+		      struct pem_member_page *page);
+
+/* members.c */
+/* Look for control files: in the session's targets, processes are offered the session. */
+void pem_session__scan_members(struct pem_session *session);
+/* The member of a control file, which is opened if need be; NULL: there is none, or it is this process. */
+struct pem_member *pem_session__member(struct pem_session *session, const char *name);
+void pem_session__forget_member(struct pem_session *session, struct pem_member *member);
+/* Give back every entry, and forget all members. */
+void pem_session__leave_members(struct pem_session *session);
+/* Find out which slot of its table is the session's, if any. */
+void pem_member__find_slot(struct pem_session *session, struct pem_member *member);
+/* Has it the session in its table still? */
+bool pem_member__is_served(struct pem_member *member);
+/* Find out which contexts it is in, and let it know. */
+void pem_member__find_contexts(struct pem_session *session, struct pem_member *member);
+/* If it is in a target, offer it the session, and enable there what is wanted. 0, or -EUSERS. */
+int pem_member__ask(struct pem_session *session, struct pem_member *member);
+bool pem_is_control_name(const char *name);
+/*
+ * Map a regular file of the user's whole, once it starts with a magic word; NULL if it is none. The word is read, not
+ * touched: a file that is not complete may have no memory behind it, and on a full file system a touch is SIGBUS.
+ */
+void *pem_map_file(int directory_fd, const char *name, uint32_t magic, size_t least,
+		   uint64_t *bytes, uint64_t *inode);
 
 /* runtime.c */
 /* Remove a session's folder and the files in it; takes fd, which may be -1: nothing happens. */
@@ -310,9 +360,6 @@ int pem_producer__parts(struct pem_producer *producer, const struct pem_wish *wi
 			void (*function)(const struct pem_statistic *part, uint32_t tid, void *arg),
 			void *arg);
 struct pem_event_entry *pem_producer__event(struct pem_producer *producer, uint32_t id);
-/* The control page of an entry of the producer's control file; false: there is none that could be. */
-bool pem_producer__page(struct pem_producer *producer, uint32_t entry,
-			struct pem_producer_page *page);
 /* Enter events that came since; the model may have grown. */
 void pem_producer__refresh_events(struct pem_session *session, struct pem_producer *producer);
 
@@ -330,8 +377,12 @@ void pem_log__start_clock(struct pem_log *log);
 /* What is the session's as a whole: lost events, costs, times. In flight the trace begins with its first record. */
 void pem_log__close_account(struct pem_session *session, struct pem_trace_info *info);
 
+/* attach.c: let the sources observe a process, which runs already or is about to exec, and its descendants to come. */
+void pem_session__set_root(struct pem_session *session, pid_t pid, bool runs);
+
 /* sources.c */
-int pem_session__open_sources(struct pem_session *session, pid_t root, struct pem_error *error);
+/* For the target that is known by now: root or whole_machine, or the contexts of wishes. */
+int pem_session__open_sources(struct pem_session *session, struct pem_error *error);
 void pem_session__update_sources(struct pem_session *session);
 void pem_session__load_plugins(struct pem_session *session);
 void pem_session__drain_sources(struct pem_session *session, bool final);

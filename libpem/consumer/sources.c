@@ -212,12 +212,14 @@ static void fill_source_event(struct pem_source_event *e, const struct pem_wish 
 
 /* Open an instance of a plugin for the wishes listed. Failing, they are marked with its reason. */
 static void open_instance(struct pem_session *s, const struct pem_source_ops *ops,
-			  struct pem_wish **wishes, size_t count, pid_t root)
+			  struct pem_wish **wishes, size_t count)
 {
 	struct pem_instance *instance = &s->instances[s->instance_count];
 	struct pem_error error = {"too many sources in one session"};
 	struct pem_source_config config = {.size = sizeof(config),
-					   .root = root,
+					   .root = s->root,
+					   .root_runs = s->root_runs,
+					   .whole_machine = s->whole_machine,
 					   .event_count = count,
 					   .log = say_from_source,
 					   .log_arg = s};
@@ -258,14 +260,14 @@ fail:
 			 error.text);
 }
 
-static bool wants_source(const struct pem_wish *wish, pid_t root)
+static bool wants_source(const struct pem_session *s, const struct pem_wish *wish)
 {
 	return wish->event->source_kind != PEM_SOURCE_STUB &&
 	       (wish->want_log || wish->want_statistic) && wish->instance < 0 &&
-	       !wish->unavailable && (root || wish->context.pid != PEM_ANY);
+	       !wish->unavailable && (s->root || s->whole_machine || wish->context.pid != PEM_ANY);
 }
 
-int pem_session__open_sources(struct pem_session *s, pid_t root, struct pem_error *error)
+int pem_session__open_sources(struct pem_session *s, struct pem_error *error)
 {
 	const struct pem_source_plugin *plugin;
 	const struct pem_source_ops **chosen;
@@ -282,7 +284,7 @@ int pem_session__open_sources(struct pem_session *s, pid_t root, struct pem_erro
 		return pem_error__set(error, -ENOMEM, "out of memory");
 	}
 	for (i = 0; i < s->wish_count; i++) {
-		if (!wants_source(&s->wishes[i], root))
+		if (!wants_source(s, &s->wishes[i]))
 			continue;
 		chosen[i] = find_plugin(s, s->wishes[i].event, &name, &reason);
 		if (!chosen[i])
@@ -294,7 +296,7 @@ int pem_session__open_sources(struct pem_session *s, pid_t root, struct pem_erro
 				group[count++] = &s->wishes[i];
 		}
 		if (count)
-			open_instance(s, plugin->ops, group, count, root);
+			open_instance(s, plugin->ops, group, count);
 	}
 	free(group);
 	free(chosen);

@@ -138,7 +138,7 @@ int pem_statistics__enable(struct pem_statistics *st)
 	st->enabled = true;
 	result = join_if_named(st->session, st->wishes, st->count);
 	if (!result)
-		result = pem_session__open_sources(st->session, 0, &error);
+		result = pem_session__open_sources(st->session, &error);
 	pem_session__publish(st->session);
 	pem_session__update_sources(st->session);
 	pem_session__unlock(st->session);

@@ -113,6 +113,18 @@ static void apply_to_event(struct pem_provider *provider, uint32_t i, unsigned s
 	__atomic_fetch_or(&page_enable(provider)[i], bit, __ATOMIC_RELEASE);
 }
 
+bool pem_joined__is_member(const struct pem_joined *joined)
+{
+	uint32_t i;
+
+	for (i = 1; !joined->asked && i < PEM_CONTEXTS_MAX; i++) {
+		if (joined->contexts >> i & 1 &&
+		    joined->page->contexts[i].flags & PEM_CONTEXT_TARGET)
+			return true;
+	}
+	return joined->asked;
+}
+
 static const struct pem_rule *rule_of(const struct pem_joined *joined, uint32_t count,
 				      const struct pem_provider *provider, uint32_t i)
 {
@@ -142,7 +154,9 @@ void pem_process__apply_to(struct pem_provider *provider, unsigned slot)
 			count = 0;
 		joined->contexts = pem_contexts__holding(
 			page, __atomic_load_n(&page->context_count, __ATOMIC_RELAXED),
-			pem_process.pid, joined->inherited);
+			pem_process.pid, joined->inherited | pem_process__table()[slot].contexts);
+		if (!pem_joined__is_member(joined))
+			count = 0;
 		for (i = 0; i < provider->event_count; i++)
 			apply_to_event(provider, i, slot, rule_of(joined, count, provider, i));
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -151,7 +165,7 @@ void pem_process__apply_to(struct pem_provider *provider, unsigned slot)
 	}
 }
 
-void pem_process__apply(unsigned slot)
+void pem_process__apply_rules(unsigned slot)
 {
 	struct pem_joined *joined = &pem_process.joined[slot];
 	/* Before the rules: should they change now, they are applied once more than they need be. */
@@ -161,6 +175,14 @@ void pem_process__apply(unsigned slot)
 	for (provider = pem_process.providers; provider; provider = provider->next)
 		pem_process__apply_to(provider, slot);
 	__atomic_store_n(&joined->filter_generation, generation, __ATOMIC_RELEASE);
+}
+
+void pem_process__apply(unsigned slot)
+{
+	pem_process__meet(slot);
+	if (pem_process.joined[slot].state != PEM_JOINED_NOT)
+		pem_process__apply_rules(slot);
+	pem_process__meet(slot); /* the slot may have become another's meanwhile */
 }
 
 void pem_process__switch_off(unsigned slot)

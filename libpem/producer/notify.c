@@ -15,23 +15,24 @@
  * Count an event that has no lane: one to be logged in lane 0 if there is a pool, else in the session page; one that a
  * statistic lacks in the session page.
  */
-static void count_lost(unsigned slot, uint32_t event_index, uint32_t flags)
+static void count_lost(unsigned slot, uint32_t event_index, uint32_t flags, uint32_t incarnation)
 {
 	struct pem_joined *joined = &pem_process.joined[slot];
-	uint32_t state = __atomic_load_n(&joined->state, __ATOMIC_ACQUIRE);
+	struct pem_session_page *page = __atomic_load_n(&joined->page, __ATOMIC_ACQUIRE);
+	struct pem_ring ring;
 	struct pem_slot *s;
 
-	if (state == PEM_JOINED_NOT)
+	if (__atomic_load_n(&joined->state, __ATOMIC_ACQUIRE) == PEM_JOINED_NOT || !page)
 		return;
 	if (flags & PEM_ACTION_STAT)
-		__atomic_fetch_add(&joined->page->lost_statistics, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&page->lost_statistics, 1, __ATOMIC_RELAXED);
 	if (!(flags & PEM_ACTION_LOG))
 		return;
-	if (state != PEM_JOINED_POOL) {
-		__atomic_fetch_add(&joined->page->lost, 1, __ATOMIC_RELAXED);
+	if (!pem_joined__ring(joined, incarnation, &ring)) {
+		__atomic_fetch_add(&page->lost, 1, __ATOMIC_RELAXED);
 		return;
 	}
-	s = &joined->ring.slots[event_index];
+	s = &ring.slots[event_index];
 	__atomic_fetch_add(&s->discarded, 1, __ATOMIC_RELAXED); /* first: see log_record */
 	__atomic_fetch_add(&s->produced, 1, __ATOMIC_RELAXED);
 }
@@ -42,12 +43,12 @@ static void count_lost(unsigned slot, uint32_t event_index, uint32_t flags)
  * Chunks are populated eight at a time: one system call for 64 KiB the first time through a pool. The very first is so
  * alone: many a process needs no second.
  */
-static bool populate_chunk(struct pem_joined *joined, uint32_t index)
+static bool populate_chunk(const struct pem_ring *ring, uint32_t index)
 {
-	const struct pem_ring *ring = &joined->ring;
 	uint32_t bit = 1u << (index % 32), first = index & ~7u, last = index ? first + 8 : 1, i;
+	uint32_t *populated = pem_pool__populated(ring);
 
-	if (__atomic_load_n(&joined->populated[index / 32], __ATOMIC_RELAXED) & bit)
+	if (__atomic_load_n(&populated[index / 32], __ATOMIC_RELAXED) & bit)
 		return true;
 	if (last > ring->chunk_count)
 		last = ring->chunk_count;
@@ -55,17 +56,20 @@ static bool populate_chunk(struct pem_joined *joined, uint32_t index)
 			  (uint64_t)(last - first) * ring->chunk_bytes))
 		return false;
 	for (i = first; i < last; i++)
-		__atomic_fetch_or(&joined->populated[i / 32], 1u << (i % 32), __ATOMIC_RELAXED);
+		__atomic_fetch_or(&populated[i / 32], 1u << (i % 32), __ATOMIC_RELAXED);
 	return true;
 }
 
-static bool claim_chunk(struct pem_joined *joined, struct pem_writer *w, uint64_t now, uint32_t tid)
+static bool claim_chunk(unsigned session, const struct pem_ring *ring, struct pem_writer *w,
+			uint64_t now, uint32_t tid)
 {
-	const struct pem_ring *ring = &joined->ring;
+	struct pem_joined *joined = &pem_process.joined[session];
 	uint32_t freed = __atomic_load_n(&ring->header->freed, __ATOMIC_ACQUIRE);
 	int64_t index;
 
 	pem_ring_retire(ring, w);
+	if (ring->overwrite || __atomic_load_n(&joined->full, __ATOMIC_RELAXED))
+		pem_process__look_after(session, now);
 	/* Where chunks are reclaimed, one that was just retired is to be had, and nobody frees any. */
 	if (!ring->overwrite && __atomic_load_n(&joined->full, __ATOMIC_RELAXED) &&
 	    __atomic_load_n(&joined->full_at, __ATOMIC_RELAXED) == freed)
@@ -77,7 +81,7 @@ static bool claim_chunk(struct pem_joined *joined, struct pem_writer *w, uint64_
 		return false;
 	}
 	__atomic_store_n(&joined->full, 0, __ATOMIC_RELAXED);
-	if (!populate_chunk(joined, (uint32_t)index)) {
+	if (!populate_chunk(ring, (uint32_t)index)) {
 		pem_ring_give_back(ring, (uint32_t)index);
 		return false;
 	}
@@ -85,21 +89,30 @@ static bool claim_chunk(struct pem_joined *joined, struct pem_writer *w, uint64_
 	return true;
 }
 
-static void log_record(struct pem_joined *joined, struct pem_writer *w, uint32_t event_index,
-		       uint32_t tid, const uint8_t *record, uint32_t bytes)
+/* The ring that a writer's lane is of; false: its session has left, or this is a copy, after fork, of the parent's event. */
+static bool ring_of(unsigned session, const struct pem_writer *w, struct pem_ring *ring)
+{
+	return pem_joined__ring(&pem_process.joined[session], w->incarnation, ring) &&
+	       w->slots == &ring->slots[(uint64_t)w->lane_index * ring->event_capacity];
+}
+
+static void log_record(unsigned session, struct pem_writer *w, uint32_t event_index, uint32_t tid,
+		       const uint8_t *record, uint32_t bytes)
 {
 	struct pem_slot *slot = &w->slots[event_index];
-	struct pem_lane *lane = &joined->ring.lanes[w->lane_index];
 	uint64_t now = pem_clock();
 	uint8_t *to = pem_ring_reserve(w, now, bytes);
+	struct pem_lane *lane;
+	struct pem_ring ring;
 
-	/* A copy, after fork, of an event that the parent counts: the pool may be another by now. */
-	if (slot != &joined->ring.slots[(uint64_t)w->lane_index * joined->ring.event_capacity +
-					event_index])
-		return;
-	if (!to && bytes <= joined->ring.chunk_bytes - PEM_PACKET_HEADER_BYTES &&
-	    claim_chunk(joined, w, now, tid))
-		to = pem_ring_reserve(w, now, bytes);
+	if (!to) {
+		if (!ring_of(session, w, &ring))
+			return;
+		lane = &ring.lanes[w->lane_index];
+		if (bytes <= ring.chunk_bytes - PEM_PACKET_HEADER_BYTES &&
+		    claim_chunk(session, &ring, w, now, tid))
+			to = pem_ring_reserve(w, now, bytes);
+	}
 	if (!to) {
 		/* Produced last, as in pem_ring_commit: a thread killed in between is one ahead of its count. */
 		__atomic_store_n(&lane->discarded, lane->discarded + 1, __ATOMIC_RELAXED);
@@ -248,8 +261,9 @@ static bool passes(unsigned slot, uint32_t event_index, uint32_t tid, const uint
 		   uint32_t bytes)
 {
 	struct pem_joined *joined = &pem_process.joined[slot];
+	const struct pem_session_page *page = __atomic_load_n(&joined->page, __ATOMIC_ACQUIRE);
 	const struct pem_filter *filter;
-	uint32_t generation = __atomic_load_n(&joined->page->generation, __ATOMIC_ACQUIRE);
+	uint32_t generation = __atomic_load_n(&page->generation, __ATOMIC_ACQUIRE);
 
 	if (generation != __atomic_load_n(&joined->filter_generation, __ATOMIC_ACQUIRE) &&
 	    !(generation & 1) && pem_process__lock()) {
@@ -265,6 +279,26 @@ static bool passes(unsigned slot, uint32_t event_index, uint32_t tid, const uint
 					pem_tests_pass(filter->test, filter->test_count, record)));
 }
 
+/*
+ * Is the action one of the session that this process has joined in the slot? If not, another has come, and is joined now; or
+ * the action is of one that has just left.
+ */
+static bool is_joined(unsigned slot, uint64_t action)
+{
+	const struct pem_joined *joined = &pem_process.joined[slot];
+	uint32_t incarnation = PEM_ACTION_INCARNATION(action);
+
+	if (__builtin_expect(incarnation != __atomic_load_n(&joined->incarnation, __ATOMIC_RELAXED),
+			     0)) {
+		if (!incarnation || !pem_process__lock())
+			return false;
+		pem_process__meet(slot);
+		pem_process__unlock();
+	}
+	return incarnation == __atomic_load_n(&joined->incarnation, __ATOMIC_ACQUIRE) &&
+	       __atomic_load_n(&joined->state, __ATOMIC_ACQUIRE) != PEM_JOINED_NOT;
+}
+
 static void deliver(struct pem_thread_full *thread, unsigned slot, unsigned depth,
 		    uint32_t event_index, uint64_t action, uint8_t *record, uint32_t bytes)
 {
@@ -272,19 +306,20 @@ static void deliver(struct pem_thread_full *thread, unsigned slot, unsigned dept
 	uint32_t flags = PEM_ACTION_FLAGS(action);
 	struct pem_writer *w;
 
+	if (!is_joined(slot, action))
+		return;
 	if (flags & PEM_ACTION_FILTER &&
 	    !passes(slot, event_index, thread->shared.tid, record, bytes))
 		return;
 	if (flags & (PEM_ACTION_LOG | PEM_ACTION_STAT)) {
-		w = pem_thread__writer(thread, slot, depth);
+		w = pem_thread__writer(thread, slot, depth, PEM_ACTION_INCARNATION(action));
 		if (!w) {
-			count_lost(slot, event_index, flags);
+			count_lost(slot, event_index, flags, PEM_ACTION_INCARNATION(action));
 		} else {
 			if (flags & PEM_ACTION_STAT)
 				add_statistic(&w->slots[event_index], action, record, bytes);
 			if (flags & PEM_ACTION_LOG)
-				log_record(joined, w, event_index, thread->shared.tid, record,
-					   bytes);
+				log_record(slot, w, event_index, thread->shared.tid, record, bytes);
 		}
 	}
 	if (flags & PEM_ACTION_CALLBACK)
@@ -311,7 +346,8 @@ void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uin
 		action = __atomic_load_n(&actions[index * PEM_SESSIONS_MAX + slot],
 					 __ATOMIC_RELAXED);
 		if (depth >= PEM_DEPTHS)
-			count_lost(slot, provider->event_base + index, PEM_ACTION_FLAGS(action));
+			count_lost(slot, provider->event_base + index, PEM_ACTION_FLAGS(action),
+				   PEM_ACTION_INCARNATION(action));
 		else
 			deliver(thread, slot, depth, provider->event_base + index, action, record,
 				bytes);

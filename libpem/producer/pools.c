@@ -152,7 +152,8 @@ static int map_pool(int fd, struct pem_joined *joined, const struct pem_session_
 	struct pem_pool_geometry geometry = {layout.flags, layout.chunk_bytes, layout.chunk_count,
 					     layout.lane_count, layout.event_capacity};
 	struct pem_pool_header *h;
-	int result = -ENOMEM;
+	struct pem_ring ring;
+	int result = -ENOSPC;
 
 	if (!pem_pool_geometry__valid(&geometry) ||
 	    geometry.event_capacity < PEM_PROCESS_EVENTS_MAX)
@@ -165,25 +166,20 @@ static int map_pool(int fd, struct pem_joined *joined, const struct pem_session_
 	h = mmap(NULL, layout.total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (h == MAP_FAILED)
 		return -errno;
-	joined->populated_bytes = (layout.chunk_count + 31) / 32 * sizeof(uint32_t);
-	joined->populated = mmap(NULL, joined->populated_bytes, PROT_READ | PROT_WRITE,
-				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (joined->populated == MAP_FAILED)
-		goto unmap;
-	result = -ENOSPC;
 	if (!pem_populate(h, layout.lanes_offset + sizeof(struct pem_lane)) ||
 	    !pem_populate((uint8_t *)h + layout.slots_offset,
 			  PEM_PROCESS_EVENTS_MAX * sizeof(struct pem_slot)))
-		goto unmap_bitmap;
+		goto unmap;
 	*h = layout; /* without its magic */
-	pem_pool__point(h, &layout, &joined->ring);
+	pem_pool__point(h, &layout, &ring);
+	pem_joined__begin_change(joined);
+	joined->ring = ring;
 	joined->pool_bytes = layout.total_bytes;
+	pem_joined__end_change(joined);
 	fill_header(h, joined, slot);
 	__atomic_store_n(&h->magic, PEM_POOL_MAGIC,
 			 __ATOMIC_RELEASE); /* consumers look from here on */
 	return 0;
-unmap_bitmap:
-	munmap(joined->populated, joined->populated_bytes);
 unmap:
 	munmap(h, layout.total_bytes);
 	return result;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * process.c - providers and their control pages, joining sessions, fork
+ * process.c - the process lock, providers, fork
  *
- * Not here: what rules say of events (apply.c), making pools (pools.c), threads (thread.c), events (notify.c).
+ * Not here: the control file (control.c), sessions (join.c), what rules say of events (apply.c), making pools (pools.c),
+ * threads (thread.c), events (notify.c).
  */
 #include "producer/producer.h"
 #include "util.h"
@@ -20,8 +21,6 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-
-#define PAGE 4096u
 
 struct pem_process pem_process;
 static __thread int cancel_state __attribute__((tls_model("initial-exec")));
@@ -103,178 +102,6 @@ static uint64_t page_bytes_needed(uint32_t event_count)
 	       capacity * PEM_SESSIONS_MAX * sizeof(uint64_t);
 }
 
-/* Open a new control file of the process; its path is left in pem_process.control_path. */
-static int create_control_file(void)
-{
-	char directory[PATH_MAX - 64];
-	unsigned k;
-	int fd;
-
-	if (pem_runtime_dir(directory, sizeof(directory)))
-		return -1;
-	for (k = 0; k < 1000; k++) {
-		snprintf(pem_process.control_path, sizeof(pem_process.control_path),
-			 "%s/control-%u-%u", directory, pem_process.pid, k);
-		fd = open(pem_process.control_path,
-			  O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-		if (fd >= 0 || errno != EEXIST)
-			return fd;
-	}
-	return -1;
-}
-
-/* Lay the provider's page over the control file, keeping what it says. */
-static void map_provider_page(int fd, struct pem_provider *provider, uint64_t offset,
-			      uint32_t entry)
-{
-	struct pem_control_file *control = pem_process.control;
-
-	memcpy((uint8_t *)control + offset, provider->page, provider->page_bytes);
-	if (mmap(provider->page, provider->page_bytes, PROT_READ | PROT_WRITE,
-		 MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, (off_t)offset) == MAP_FAILED)
-		return;
-	control->provider[entry].offset = offset;
-	control->provider[entry].bytes = provider->page_bytes;
-	if (entry == control->provider_count)
-		__atomic_store_n(&control->provider_count, entry + 1, __ATOMIC_RELEASE);
-}
-
-/*
- * The control file is as large as all providers' pages may become: it is sparse, so that a provider that comes
- * later (dlopen) needs no second mapping.
- */
-void pem_process__publish(void)
-{
-	uint64_t bytes = PAGE + PEM_PROVIDERS_MAX * (uint64_t)PEM_PAGE_ALIGN * 5,
-		 offset = PEM_PAGE_ALIGN;
-	struct pem_provider *provider;
-	int fd;
-
-	if (pem_process.control || !pem_process.providers || !pem_file_size_allowed(bytes))
-		return;
-	fd = create_control_file();
-	if (fd < 0)
-		goto none;
-	if (ftruncate(fd, (off_t)bytes))
-		goto unlink;
-	pem_process.control = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (pem_process.control == MAP_FAILED || !pem_populate(pem_process.control, PAGE)) {
-		if (pem_process.control != MAP_FAILED)
-			munmap(pem_process.control, bytes);
-		pem_process.control = NULL;
-		goto unlink;
-	}
-	pem_process.control_bytes = bytes;
-	pem_process.control->abi_version = PEM_ABI_VERSION;
-	pem_process.control->pid = pem_process.pid;
-	pem_process.control->start_clock = pem_clock();
-	for (provider = pem_process.providers; provider; provider = provider->next) {
-		if (pem_process.control->provider_count == PEM_PROVIDERS_MAX ||
-		    offset + provider->page_bytes > bytes ||
-		    !pem_populate((uint8_t *)pem_process.control + offset, provider->page_bytes))
-			break;
-		map_provider_page(fd, provider, offset, pem_process.control->provider_count);
-		offset += provider->page_bytes;
-	}
-	__atomic_store_n(&pem_process.control->magic, PEM_CONTROL_MAGIC, __ATOMIC_RELEASE);
-	close(fd);
-	return;
-unlink:
-	unlink(pem_process.control_path);
-	close(fd);
-none:
-	pem_process.control_path[0] = 0;
-}
-
-/* --- joining --- */
-
-static struct pem_session_page *map_session_page(const char *directory)
-{
-	struct pem_session_page *page;
-	char path[PATH_MAX];
-	struct stat st;
-	int fd;
-
-	if (snprintf(path, sizeof(path), "%s/config", directory) >= (int)sizeof(path))
-		return NULL;
-	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0)
-		return NULL;
-	page = MAP_FAILED;
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-	    (uint64_t)st.st_size >= sizeof(*page))
-		page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	close(fd);
-	if (page == MAP_FAILED)
-		return NULL;
-	if (__atomic_load_n(&page->magic, __ATOMIC_ACQUIRE) == PEM_SESSION_MAGIC &&
-	    page->abi_version == PEM_ABI_VERSION && !page->closed)
-		return page;
-	munmap(page, sizeof(*page));
-	return NULL;
-}
-
-int pem_process__join(const char *directory)
-{
-	struct pem_joined *joined;
-	int slot;
-
-	if (!pem_process__lock())
-		return -EDEADLK;
-	for (slot = 0; slot < (int)PEM_SESSIONS_MAX; slot++) {
-		if (pem_process.joined[slot].state == PEM_JOINED_NOT)
-			break;
-	}
-	if (slot == (int)PEM_SESSIONS_MAX) {
-		slot = -EUSERS;
-		goto unlock;
-	}
-	joined = &pem_process.joined[slot];
-	if (strlen(directory) >= sizeof(joined->directory)) {
-		slot = -ENAMETOOLONG;
-		goto unlock;
-	}
-	joined->page = map_session_page(directory);
-	if (!joined->page) {
-		slot = -ENOENT;
-		goto unlock;
-	}
-	strcpy(joined->directory, directory);
-	joined->callback_count = 0;
-	joined->inherited = 0;
-	joined->incarnation = joined->incarnation % 255 + 1;
-	__atomic_store_n(&joined->state, PEM_JOINED_RULES, __ATOMIC_RELEASE);
-	pem_process__apply((unsigned)slot);
-unlock:
-	pem_process__unlock();
-	return slot;
-}
-
-/* Private pages in the place of shared ones, for threads that are late; the shared memory itself is given up. */
-static void bury(void *mapping, uint64_t bytes)
-{
-	if (mmap(mapping, bytes, PROT_READ | PROT_WRITE,
-		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == MAP_FAILED)
-		munmap(mapping, bytes);
-}
-
-void pem_process__leave(unsigned slot)
-{
-	struct pem_joined *joined = &pem_process.joined[slot];
-	uint32_t state;
-
-	if (!pem_process__lock())
-		return;
-	pem_process__switch_off(slot);
-	state = joined->state;
-	__atomic_store_n(&joined->state, PEM_JOINED_NOT, __ATOMIC_RELEASE);
-	if (state == PEM_JOINED_POOL)
-		bury(joined->ring.header, joined->pool_bytes);
-	if (state != PEM_JOINED_NOT)
-		bury(joined->page, sizeof(*joined->page));
-	pem_process__unlock();
-}
-
 /* --- providers --- */
 
 static uint8_t *thread_pointer(void)
@@ -318,44 +145,6 @@ static int check_provider(const struct pem_provider *provider)
 	return 0;
 }
 
-/* An entry of the control file whose library is gone, of the right size; else the next one; -1: full. */
-static int find_control_entry(const struct pem_provider *provider, uint64_t *offset)
-{
-	const struct pem_control_file *control = pem_process.control;
-	uint64_t end = PEM_PAGE_ALIGN;
-	uint32_t i;
-
-	for (i = 0; i < control->provider_count; i++) {
-		const struct pem_control_header *header =
-			(const void *)((const uint8_t *)control + control->provider[i].offset);
-
-		*offset = control->provider[i].offset;
-		if (!header->event_count && control->provider[i].bytes == provider->page_bytes)
-			return (int)i;
-		if (*offset + control->provider[i].bytes > end)
-			end = *offset + control->provider[i].bytes;
-	}
-	*offset = end;
-	return i < PEM_PROVIDERS_MAX && end + provider->page_bytes <= pem_process.control_bytes
-		       ? (int)i
-		       : -1;
-}
-
-static void extend_control(struct pem_provider *provider)
-{
-	uint64_t offset;
-	int fd, entry = find_control_entry(provider, &offset);
-
-	if (entry < 0)
-		return;
-	fd = open(pem_process.control_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0)
-		return;
-	if (pem_populate((uint8_t *)pem_process.control + offset, provider->page_bytes))
-		map_provider_page(fd, provider, offset, (uint32_t)entry);
-	close(fd);
-}
-
 static void note_events(struct pem_provider *provider)
 {
 	uint32_t *ids, *models, i;
@@ -388,6 +177,7 @@ int pem_provider_register(struct pem_provider *provider)
 {
 	struct pem_control_header *header = provider->page;
 	unsigned slot;
+	bool first;
 	int result;
 
 	if (!pem_process__lock())
@@ -412,15 +202,18 @@ int pem_provider_register(struct pem_provider *provider)
 	provider->next = pem_process.providers;
 	pem_process.providers = provider;
 	note_events(provider); /* which is on the list by now */
-	if (pem_process.control)
-		extend_control(provider);
-	else
-		pem_process__publish();
+	first = !pem_process.control;
+	pem_process__publish_provider(provider);
 	provider->registered = 1;
 	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
+		pem_process__meet(slot);
 		if (pem_process.joined[slot].state != PEM_JOINED_NOT)
 			pem_process__apply_to(provider, slot);
+		pem_process__meet(slot);
 	}
+	/* Now that whoever looks for this process finds it, it looks for those that came before. */
+	if (first)
+		pem_process__look();
 unlock:
 	pem_process__unlock();
 	return result;
@@ -460,60 +253,20 @@ static void after_fork_in_parent(void)
 		pem_process__unlock();
 }
 
-/* The contexts of a parent that its child is in. */
-static uint64_t inherited(const struct pem_joined *joined)
-{
-	uint64_t contexts = 0;
-	uint32_t i;
-
-	for (i = 1; joined->state != PEM_JOINED_NOT && i < PEM_CONTEXTS_MAX; i++) {
-		if (joined->page->contexts[i].flags & PEM_CONTEXT_FOLLOW)
-			contexts |= joined->contexts & 1ull << i;
-	}
-	return contexts;
-}
-
 /*
- * The child has its own address space but the parent's shared mappings: give it private control pages that say
- * the same, and let its first event make its own pool and control file.
+ * The child has its own address space but the parent's shared mappings: it gets control pages that say the same in a control
+ * file of its own, and its first event makes its own pool.
  */
 static void after_fork_in_child(void)
 {
-	struct pem_control_file *control = pem_process.control;
-	struct pem_provider *provider;
-	struct pem_joined *joined;
-	unsigned i;
+	bool published = pem_process.control != NULL;
 
 	pem_process.pid = (uint32_t)getpid();
 	pem_thread__after_fork();
-	for (provider = pem_process.providers; control && provider; provider = provider->next) {
-		for (i = 0; i < control->provider_count; i++) {
-			const struct pem_control_header *shared =
-				(const void *)((uint8_t *)control + control->provider[i].offset);
-
-			if (shared->event_base != provider->event_base)
-				continue;
-			if (mmap(provider->page, provider->page_bytes, PROT_READ | PROT_WRITE,
-				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED)
-				memcpy(provider->page, shared, provider->page_bytes);
-			break;
-		}
-	}
-	if (control)
-		munmap(control, pem_process.control_bytes);
-	pem_process.control = NULL;
-	pem_process.control_path[0] = 0;
-	for (i = 0; i < PEM_SESSIONS_MAX; i++) {
-		joined = &pem_process.joined[i];
-		/* A handler or a callback may have forked: the child returns into an event, and stores what it would have. */
-		if (joined->state == PEM_JOINED_POOL)
-			bury(joined->ring.header, joined->pool_bytes);
-		if (joined->state != PEM_JOINED_NOT)
-			joined->state = PEM_JOINED_RULES;
-		joined->callback_count = 0; /* they are the parent's */
-		joined->inherited = inherited(joined);
-		joined->full = 0;
-	}
+	pem_process__unshare_control();
+	pem_process__inherit();
+	if (published)
+		pem_process__publish();
 	pem_process.lock = 0;
 	if (locked_for_fork) {
 		pthread_setcancelstate(cancel_state, NULL);

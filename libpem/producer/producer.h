@@ -50,17 +50,23 @@ struct pem_sync_callback {
 	void *arg;
 };
 
+/*
+ * What this process has made of an entry of its table. It changes under the process lock; threads in the middle of an event
+ * read it without: what lies behind ring and page stays mapped for them for ever (join.c), and ring is copied whole.
+ */
 struct pem_joined {
 	uint32_t state; /* enum pem_joined_state */
 	uint32_t full_at; /* value of freed when the pool was last found full */
 	uint32_t full;
-	uint32_t incarnation; /* 1 to 255: which of the sessions that had this slot */
-	struct pem_session_page *page;
+	uint32_t incarnation; /* 1 to 255: which of the sessions that had this slot; 0: none had */
+	uint32_t changes; /* odd while page and ring become another session's */
+	uint32_t word; /* of the table's entry, if this process has offered it to itself */
+	struct pem_session_page *page; /* NULL: none had the slot yet */
 	struct pem_ring ring;
-	uint64_t pool_bytes;
-	uint32_t *populated; /* bitmap: chunks whose memory exists */
-	uint64_t populated_bytes;
-	char directory[PATH_MAX];
+	uint64_t pool_bytes; /* 0: no pool */
+	uint64_t looked_at; /* clock when the consumer was last asked for */
+	bool asked; /* the process was started in the session, or joined it itself; else its targets decide */
+	char directory[PATH_MAX - 64];
 	uint64_t
 		contexts; /* bit i: this process is in the page's context i, as found when rules were applied */
 	uint64_t
@@ -88,6 +94,7 @@ struct pem_process {
 	uint32_t event_model
 		[PEM_PROCESS_EVENTS_MAX]; /* hash of the model text that describes it; 0: not made yet */
 	uint8_t event_level[PEM_PROCESS_EVENTS_MAX]; /* enum pem_level; 0: not looked up yet */
+	char runtime[PATH_MAX - 128]; /* folder of the control file, if there is one */
 	struct pem_control_file *control;
 	uint64_t control_bytes;
 	char control_path[PATH_MAX];
@@ -95,6 +102,37 @@ struct pem_process {
 };
 
 extern struct pem_process pem_process;
+
+static inline void pem_joined__begin_change(struct pem_joined *joined)
+{
+	__atomic_store_n(&joined->changes, joined->changes + 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+static inline void pem_joined__end_change(struct pem_joined *joined)
+{
+	__atomic_store_n(&joined->changes, joined->changes + 1, __ATOMIC_RELEASE);
+}
+
+/* Copy the ring that a slot's session has in an incarnation; false: none, or not any more. Never waits. */
+static inline bool pem_joined__ring(const struct pem_joined *joined, uint32_t incarnation,
+				    struct pem_ring *ring)
+{
+	typedef uint64_t __attribute__((may_alias)) word;
+	const word *from = (const word *)&joined->ring;
+	word *to = (word *)ring;
+	uint32_t changes = __atomic_load_n(&joined->changes, __ATOMIC_ACQUIRE);
+	size_t i;
+
+	if (changes & 1 || __atomic_load_n(&joined->state, __ATOMIC_ACQUIRE) != PEM_JOINED_POOL ||
+	    __atomic_load_n(&joined->incarnation, __ATOMIC_RELAXED) != incarnation)
+		return false;
+	for (i = 0; i < sizeof(*ring) / sizeof(*to); i++)
+		to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return __atomic_load_n(&joined->changes, __ATOMIC_RELAXED) == changes;
+}
+PEM_STATIC_ASSERT(sizeof(struct pem_ring) % 8 == 0, "a ring is copied in words");
 extern __thread struct pem_thread *pem_thread_current __attribute__((tls_model("initial-exec")));
 extern struct pem_thread
 	pem_thread_none; /* what a thread without a structure sees: depth 1, no writers */
@@ -110,8 +148,20 @@ int pem_process__join(const char *directory);
  * mapped, as private pages that nobody reads.
  */
 void pem_process__leave(unsigned slot);
+/* Join what a consumer offers in a slot, if it is another session than the one joined there. Lock held. */
+void pem_process__meet(unsigned slot);
+/* Join the sessions of the runtime folder that this process is a target of. Lock held, once published. */
+void pem_process__look(void);
+/* In the child of a fork: go on in the sessions that it belongs to. Lock held; the table is private by then. */
+void pem_process__inherit(void);
+/* Leave a session whose consumer is dead; looked for now and then only. */
+void pem_process__look_after(unsigned slot, uint64_t now);
+void pem_joined__bury_pool(struct pem_joined *joined);
+/* Is this process to be observed by the session, as found when rules were applied? */
+bool pem_joined__is_member(const struct pem_joined *joined);
 /* apply.c: apply the session's rules to every provider, to one, or switch all of a session's events off. Lock held. */
 void pem_process__apply(unsigned slot);
+void pem_process__apply_rules(unsigned slot); /* the session may have left its slot to another */
 void pem_process__apply_to(struct pem_provider *provider, unsigned slot);
 void pem_process__switch_off(unsigned slot);
 /* Leave each provider's model text in a session's folder, for whoever decodes the records. Lock held. */
@@ -120,14 +170,26 @@ void pem_process__write_models(const char *directory);
 int pem_process__make_pool(unsigned slot);
 /* Make sure that the control file exists and the providers' pages lie in it. Lock held. */
 void pem_process__publish(void);
+/* The same for one provider that has come. Lock held. */
+void pem_process__publish_provider(struct pem_provider *provider);
+/* Let consumers know the ids of all events. Lock held. */
+void pem_process__note_ids(void);
+/* After fork, in the child: the control file is the parent's, so what it says is copied to private memory. */
+void pem_process__unshare_control(void);
+/* The table of sessions: in the control file, in private memory while there is none. */
+struct pem_session_entry *pem_process__table(void);
+/* Find out where the runtime folder is now; false: there is none. Lock held. */
+bool pem_process__find_runtime(void);
 
 /* This thread's structure, made if need be; NULL when that is impossible here and now. */
 struct pem_thread_full *pem_thread__get(void);
 /* After fork, in the child: no thread structure of the parent is this thread's, but their memory stays. */
 void pem_thread__after_fork(void);
-/* The thread's writer in a session at a depth, with a lane; NULL: no pool or no lane. */
-struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned slot,
-				      unsigned depth);
+/* The thread's writer in a session at a depth, with a lane; NULL: no pool or no lane, or the slot is another session's. */
+struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned slot, unsigned depth,
+				      uint32_t incarnation);
+/* No thread's lane in a slot is of this incarnation: it came again. Lock held. */
+void pem_thread__forget(unsigned slot, uint32_t incarnation);
 
 /*
  * fold.c: a lane that other threads had becomes tid's; their statistics move to lane 0. false: not now, because this thread

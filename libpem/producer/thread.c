@@ -42,13 +42,14 @@ static void clear_writer(struct pem_writer *writer)
 
 static void release_writer(struct pem_writer *writer, unsigned slot)
 {
-	const struct pem_ring *ring = &pem_process.joined[slot].ring;
+	struct pem_ring ring;
 
 	/* Of a session that has left: its pool is no more. */
-	if (!writer->lane_index || writer->incarnation != pem_process.joined[slot].incarnation)
+	if (!writer->lane_index ||
+	    !pem_joined__ring(&pem_process.joined[slot], writer->incarnation, &ring))
 		return;
-	pem_ring_retire(ring, writer);
-	__atomic_store_n(&ring->lanes[writer->lane_index].state, PEM_LANE_FREE, __ATOMIC_RELEASE);
+	pem_ring_retire(&ring, writer);
+	__atomic_store_n(&ring.lanes[writer->lane_index].state, PEM_LANE_FREE, __ATOMIC_RELEASE);
 	clear_writer(writer);
 }
 
@@ -219,27 +220,54 @@ static bool claim_lane(const struct pem_ring *ring, struct pem_writer *writer, u
 	return false;
 }
 
-struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned slot, unsigned depth)
+static void forget(struct pem_writer *writer, uint32_t incarnation)
+{
+	if (__atomic_load_n(&writer->incarnation, __ATOMIC_RELAXED) == incarnation)
+		__atomic_store_n(&writer->incarnation, 0, __ATOMIC_RELAXED);
+}
+
+void pem_thread__forget(unsigned slot, uint32_t incarnation)
+{
+	struct pem_thread_full *thread;
+	struct slab *slab;
+	unsigned depth;
+	uint64_t at;
+
+	for (slab = slabs; slab; slab = slab->next) {
+		for (at = sizeof(*slab); at < slab->used_bytes; at += THREAD_BYTES) {
+			thread = (struct pem_thread_full *)((uint8_t *)slab + at);
+			forget(&thread->shared.writer[slot], incarnation);
+			for (depth = 1; depth < PEM_DEPTHS; depth++)
+				forget(&thread->nested[depth - 1][slot], incarnation);
+		}
+	}
+}
+
+struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned slot, unsigned depth,
+				      uint32_t incarnation)
 {
 	struct pem_writer *writer =
 		depth ? &thread->nested[depth - 1][slot] : &thread->shared.writer[slot];
 	struct pem_joined *joined = &pem_process.joined[slot];
-	uint32_t state;
+	struct pem_ring ring;
+	bool has_ring;
 
-	if (writer->lane_index && writer->incarnation == joined->incarnation)
+	if (writer->lane_index && writer->incarnation == incarnation)
 		return writer;
 	clear_writer(writer);
-	state = __atomic_load_n(&joined->state, __ATOMIC_ACQUIRE);
-	if (state == PEM_JOINED_RULES) {
+	has_ring = pem_joined__ring(joined, incarnation, &ring);
+	if (!has_ring && __atomic_load_n(&joined->state, __ATOMIC_ACQUIRE) == PEM_JOINED_RULES) {
 		if (!pem_process__lock())
 			return NULL;
-		pem_process__make_pool(slot);
-		state = joined->state;
+		if (joined->incarnation == incarnation)
+			pem_process__make_pool(slot);
+		/* Before a handler may fork: in the child it would be the parent's, in private memory. */
+		has_ring = pem_joined__ring(joined, incarnation, &ring);
 		pem_process__unlock();
 	}
-	if (state != PEM_JOINED_POOL || !claim_lane(&joined->ring, writer, thread->shared.tid))
+	if (!has_ring || !claim_lane(&ring, writer, thread->shared.tid))
 		return NULL;
 	writer->filters = joined->filter;
-	writer->incarnation = joined->incarnation;
+	__atomic_store_n(&writer->incarnation, incarnation, __ATOMIC_RELAXED);
 	return writer;
 }

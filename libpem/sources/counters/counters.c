@@ -48,6 +48,7 @@ struct counter {
 
 struct pem_source {
 	pid_t root;
+	int root_runs;
 	void (*log)(enum pem_log_level level, const char *text, void *arg);
 	void *log_arg;
 	uint64_t last_sample_ns;
@@ -93,7 +94,7 @@ static int open_new_threads(struct counter *counter, struct perf_event_attr *att
 	int rc, added = 0;
 	DIR *tasks;
 
-	snprintf(path, sizeof(path), "/proc/%u/task", counter->context.pid);
+	snprintf(path, sizeof(path), "/proc/%u/task", counter->pid);
 	tasks = opendir(path);
 	if (!tasks)
 		return errno == ENOENT ? -ESRCH : -errno;
@@ -116,8 +117,8 @@ static int open_new_threads(struct counter *counter, struct perf_event_attr *att
 	return added;
 }
 
-/* Threads may start while we look: look until there is no new one. Later ones are inherited. */
-static int open_process(struct counter *counter, struct perf_event_attr *attr, int cpu)
+/* Threads may start while we look: look until there is no new one. Later ones are inherited; so are processes, if followed. */
+static int open_process(struct counter *counter, struct perf_event_attr *attr, int cpu, int follow)
 {
 	pid_t *known = calloc(THREADS_MAX, sizeof(*known));
 	size_t known_count = 0;
@@ -126,7 +127,7 @@ static int open_process(struct counter *counter, struct perf_event_attr *attr, i
 	if (!known)
 		return -ENOMEM;
 	attr->inherit = 1;
-	attr->inherit_thread = 1;
+	attr->inherit_thread = !follow;
 	for (pass = 0; rc > 0 && pass < SCAN_PASSES; pass++) {
 		rc = open_new_threads(counter, attr, cpu, known, &known_count);
 		if (rc == -EINVAL && attr->inherit_thread && !known_count) {
@@ -165,7 +166,11 @@ static int open_counter(struct pem_source *source, struct counter *counter,
 	if (context->tid != PEM_ANY)
 		return add_fd(counter, counter__open(attr, (pid_t)context->tid, cpu, -1));
 	if (context->pid != PEM_ANY && context->pid != (uint32_t)source->root)
-		return open_process(counter, attr, cpu);
+		return open_process(counter, attr, cpu, 0);
+	if (source->root && source->root_runs) {
+		counter->pid = (uint32_t)source->root;
+		return open_process(counter, attr, cpu, 1);
+	}
 	if (source->root) {
 		counter->pid = (uint32_t)source->root;
 		attr->inherit = 1;
@@ -180,7 +185,7 @@ static int open_counter(struct pem_source *source, struct counter *counter,
 /* Is what the counter observes yet to exec? Then exec enables it. */
 static int waits_for_exec(const struct pem_source *source, const struct counter *counter)
 {
-	return source->root && counter->context.tid == PEM_ANY &&
+	return source->root && !source->root_runs && counter->context.tid == PEM_ANY &&
 	       (counter->context.pid == PEM_ANY || counter->context.pid == (uint32_t)source->root);
 }
 
@@ -233,10 +238,10 @@ static int open_sampler(struct pem_source *source, const struct pem_source_confi
 		if (config->events[i].event->source_kind == PEM_SOURCE_PERF)
 			members[request.member_count++] = config->events[i].event->source_name;
 	request.members = members;
-	request.pid = request.on_exec ? source->root
-		      : context->tid  ? (pid_t)context->tid
-		      : context->pid  ? (pid_t)context->pid
-				      : -1;
+	request.pid = request.on_exec || (source->root_runs && !context->pid) ? source->root
+		      : context->tid                                          ? (pid_t)context->tid
+		      : context->pid                                          ? (pid_t)context->pid
+									      : -1;
 	for (i = 0; i < source->count; i++) /* streams are numbered apart per sampled event */
 		if (source->counters[i].sampler)
 			request.first_stream += (unsigned)sysconf(_SC_NPROCESSORS_CONF);
@@ -311,6 +316,7 @@ static int counters_open(const struct pem_source_config *config, struct pem_sour
 		return -ENOMEM;
 	}
 	source->root = config->root;
+	source->root_runs = config->root_runs;
 	source->log = config->log;
 	source->log_arg = config->log_arg;
 	source->count = config->event_count;

@@ -139,6 +139,8 @@ int pem_kernel__choose_in(const struct pem_kernel_btf *kernel, const struct pem_
 
 /* Load the programs that wishes and target need and map the rings. 0, or -errno with error. */
 int pem_source__load(struct pem_source *source, struct pem_error *error);
+/* Observe one more process and its children to come. 0, or -errno. */
+int pem_source__add_target(const struct pem_source *source, pid_t pid);
 /* Attach them. An event whose program can't be attached is marked and logged. 0, or -errno with error. */
 int pem_source__attach(struct pem_source *source, struct pem_error *error);
 /* Detach; on return no program runs any more and misses are final. */

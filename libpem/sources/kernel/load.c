@@ -302,16 +302,14 @@ static int map_memory(struct pem_source *source, uint32_t ring_bytes)
 	return rc;
 }
 
-static int set_target(const struct pem_source *source)
+int pem_source__add_target(const struct pem_source *source, pid_t pid)
 {
 	struct bpf_map *targets = bpf_object__find_map_by_name(source->object, "pem_targets");
-	uint32_t pid = (uint32_t)source->root, one = 1;
+	uint32_t key = (uint32_t)pid, one = 1;
 
-	if (!source->root)
-		return 0;
 	if (!targets)
 		return -EINVAL;
-	return bpf_map__update_elem(targets, &pid, sizeof(pid), &one, sizeof(one), BPF_ANY);
+	return bpf_map__update_elem(targets, &key, sizeof(key), &one, sizeof(one), BPF_ANY);
 }
 
 static int load_once(struct pem_source *source, uint32_t ring_bytes, struct pem_error *error)
@@ -333,7 +331,7 @@ static int load_once(struct pem_source *source, uint32_t ring_bytes, struct pem_
 	if (rc)
 		return rc;
 	rc = map_memory(source, ring_bytes);
-	return rc ? rc : set_target(source);
+	return rc || !source->root ? rc : pem_source__add_target(source, source->root);
 }
 
 int pem_source__load(struct pem_source *source, struct pem_error *error)

@@ -181,6 +181,21 @@ static int set_action(struct pem_source *source, size_t i, uint64_t action)
 	return 0;
 }
 
+static int add_target(struct pem_source *source, pid_t pid)
+{
+	uint32_t cpu;
+	int rc;
+
+	if (!source->root)
+		return -ENOTSUP;
+	rc = pem_source__add_target(source, pid);
+	/* Where it runs just now, it was found not to be of the target. */
+	for (cpu = 0; !rc && cpu < source->cpu_count; cpu++)
+		__atomic_store_n(&pem_source__ring(source, cpu)->context, PEM_KRING_CONTEXT_UNKNOWN,
+				 __ATOMIC_RELAXED);
+	return rc == -E2BIG ? -ENOSPC : rc;
+}
+
 static void close_source(struct pem_source *source)
 {
 	if (!source)
@@ -444,6 +459,7 @@ __attribute__((visibility("default"))) const struct pem_source_ops pem_source = 
 	.read_statistic = read_statistic,
 	.each_statistic = each_statistic,
 	.drain = drain,
+	.add_target = add_target,
 	.balance = balance_of,
 	.close = close_source,
 };

@@ -196,7 +196,8 @@ struct pem_pool_header {
 	uint32_t pid;
 	uint64_t start_clock; /* clock when the pool was made */
 	uint64_t chunk_state_offset; /* u32[chunk_count] */
-	/* u32[event_capacity], 0 past the last registered; then as many: the HASH of model-HASH, which describes it; 0: unknown */
+	/* u32[event_capacity], 0 past the last registered; then as many: the HASH of model-HASH, which describes it; 0: unknown. Then the
+	   producer's own: a bit for each chunk, whether its memory exists */
 	uint64_t event_id_offset;
 	uint64_t lanes_offset; /* struct pem_lane[lane_count] */
 	uint64_t slots_offset; /* struct pem_slot[lane_count][event_capacity] */
@@ -304,7 +305,8 @@ struct pem_session_page {
 	uint32_t test_count;
 	uint32_t wake; /* futex: producers add 1 and wake when an action says PEM_ACTION_WAKE */
 	uint32_t wide_count;
-	uint32_t reserved1[10];
+	uint32_t id; /* of the session, never 0: tells it apart from others in tables of sessions */
+	uint32_t reserved1[9];
 	struct pem_rule rules[PEM_RULES_MAX];
 	struct pem_session_context contexts[PEM_CONTEXTS_MAX];
 	struct pem_test tests[PEM_SESSION_TESTS_MAX];
@@ -318,18 +320,28 @@ PEM_STATIC_ASSERT(offsetof(struct pem_session_page, rules) == 128,
  * that is offered to it at its next event that the session enables; nothing else happens in it.
  *
  *	FREE --take (compare-and-swap)--> TAKEN --fill, then offer (release)--> OFFERED --give back--> FREE
+ *
+ * Each step counts the word's serial number up, so that nobody gives back what has become another's.
  */
 struct pem_session_entry {
-	uint32_t state; /* PEM_ENTRY_* */
+	uint32_t word; /* PEM_ENTRY_WORD */
 	uint32_t
-		incarnation; /* 1 to 255, another each time the entry is offered: tells its sessions apart */
+		incarnation; /* 1 to 255, another each time the entry is taken: tells its sessions apart */
 	uint32_t consumer_pid;
+	uint32_t session_id; /* of its page */
+	uint64_t contexts; /* bit i: the consumer found the process in the page's context i */
+	uint32_t
+		joined; /* the process's: incarnation that it joined last, which is not to be the next */
 	uint32_t reserved;
-	char folder[48]; /* of the session, in the runtime folder that the control file is in */
+	char folder
+		[32]; /* of the session, in the runtime folder that the control file is in; "": elsewhere */
 };
 #define PEM_ENTRY_FREE 0u
 #define PEM_ENTRY_TAKEN 1u
 #define PEM_ENTRY_OFFERED 2u
+#define PEM_ENTRY_WORD(state, serial) ((uint32_t)(serial) << 2 | (state))
+#define PEM_ENTRY_STATE(word) ((word)&3u)
+#define PEM_ENTRY_SERIAL(word) ((word) >> 2)
 PEM_STATIC_ASSERT(sizeof(struct pem_session_entry) == 64, "an entry is one cache line");
 
 /*
@@ -338,6 +350,7 @@ PEM_STATIC_ASSERT(sizeof(struct pem_session_entry) == 64, "an entry is one cache
  */
 #define PEM_CONTROL_MAGIC 0x434d4550u /* "PEMC" */
 #define PEM_PROVIDERS_MAX 32u
+#define PEM_CONTROL_EVENTS 512u
 struct pem_control_file {
 	uint32_t magic;
 	uint32_t abi_version;
@@ -346,7 +359,9 @@ struct pem_control_file {
 	uint64_t start_clock;
 	uint32_t pid_namespace; /* inode number of the one that pid is of; 0: unknown */
 	uint32_t reserved0;
-	uint64_t reserved[4];
+	/* u32[PEM_CONTROL_EVENTS], by a provider's event_base and its event's index; 0 past the last registered */
+	uint64_t event_id_offset;
+	uint64_t reserved[3];
 	struct {
 		uint64_t offset;
 		uint64_t bytes;

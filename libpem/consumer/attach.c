@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * attach.c - observing programs that run already: the session's targets
+ *
+ * Not here: how they are found and offered the session (members.c), who decides what is in a context (membership.c).
+ */
+#include "consumer/session.h"
+#include "producer/producer.h"
+#include "util.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool is_any(const struct pem_context *c)
+{
+	return c->pid == PEM_ANY && c->tid == PEM_ANY && c->cpu == PEM_NO_CPU && !c->in_namespace &&
+	       !c->cgroup && !c->program[0];
+}
+
+/* The name of a process; "?" if it has none. */
+static void name_of(uint32_t pid, char name[PEM_NAME_BYTES])
+{
+	char path[32];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%u/comm", pid);
+	file = fopen(path, "re");
+	if (!file || !fgets(name, PEM_NAME_BYTES, file))
+		strcpy(name, "?");
+	name[strcspn(name, "\n")] = 0;
+	if (file)
+		fclose(file);
+}
+
+static int check_process(uint32_t pid, struct pem_error *error)
+{
+	char path[32], name[PEM_NAME_BYTES];
+	struct stat st;
+
+	if (pid == PEM_ANY)
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%u", pid);
+	if (stat(path, &st))
+		return pem_error__set(error, -ESRCH, "there is no process %u", pid);
+	if (geteuid() && st.st_uid != geteuid()) {
+		name_of(pid, name);
+		return pem_error__set(error, -EPERM,
+				      "process %u (%s) is another user's: only that user and root "
+				      "may observe it",
+				      pid, name);
+	}
+	return 0;
+}
+
+/* Processes that are in a context and in the session; *full: one is in the context, and has no room. */
+static int count_members(const struct pem_session *s, int context, bool *full)
+{
+	const struct pem_member *m;
+	int count = 0;
+
+	*full = false;
+	for (m = s->members; m; m = m->next) {
+		if (!(m->contexts >> context & 1))
+			continue;
+		count += m->slot >= 0;
+		*full |= m->slot < 0 && m->full_said;
+	}
+	return count;
+}
+
+void pem_session__set_root(struct pem_session *s, pid_t pid, bool runs)
+{
+	int i, result;
+
+	if (s->whole_machine)
+		return;
+	if (!s->root) {
+		s->root = pid;
+		s->root_runs = runs;
+		return;
+	}
+	for (i = 0; i < s->instance_count; i++) {
+		result = s->instances[i].ops->add_target
+				 ? s->instances[i].ops->add_target(s->instances[i].source, pid)
+				 : -ENOTSUP;
+		if (result)
+			pem_session__say(s, PEM_LOG_WARNING,
+					 "%s events of process %d are not observed: %s",
+					 s->instances[i].ops->name, (int)pid, strerror(-result));
+	}
+}
+
+/* The command line of a process, its words parted by spaces. */
+static void command_of(uint32_t pid, char *text, size_t bytes)
+{
+	char path[32];
+	size_t n = 0, i;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%u/cmdline", pid);
+	file = fopen(path, "re");
+	if (file) {
+		n = fread(text, 1, bytes - 1, file);
+		fclose(file);
+	}
+	while (n && !text[n - 1])
+		n--;
+	text[n] = 0;
+	for (i = 0; i < n; i++) {
+		if ((unsigned char)text[i] < 32 || text[i] == 127)
+			text[i] = ' ';
+	}
+}
+
+/* The trace says what it is of, and its time begins with the first attachment. */
+static void note_in_log(struct pem_session *s, const struct pem_context *who)
+{
+	struct pem_trace_info *info;
+
+	if (!s->log || s->command || s->target_count > 1)
+		return;
+	info = &s->log->info;
+	if (who->pid) {
+		info->command_pid = who->pid;
+		name_of(who->pid, info->command_name);
+		command_of(who->pid, info->command, sizeof(info->command));
+	}
+	pem_session__calibrate(s, info);
+	pem_log__start_clock(s->log);
+	pem_trace_writer__set_info(s->log->writer, info);
+}
+
+static void say_silent(struct pem_session *s, uint32_t pid)
+{
+	char name[PEM_NAME_BYTES];
+
+	name_of(pid, name);
+	pem_session__say(s, PEM_LOG_WARNING,
+			 "process %u (%s) raises no application events: it was not started with "
+			 "libpem; start it with 'pem run -- %s'; its kernel events are observed",
+			 pid, name, name);
+}
+
+int pem_session__attach(struct pem_session *s, const struct pem_context *who,
+			struct pem_error *error)
+{
+	int context, result = check_process(who->pid, error);
+	struct pem_member *m;
+	bool full;
+
+	if (result)
+		return result;
+	pem_session__lock(s);
+	context = pem_session__context(s, who, who->pid, PEM_CONTEXT_TARGET);
+	if (context < 0) {
+		pem_session__unlock(s);
+		return pem_error__set(error, -ENOSPC, "more than %u contexts in one session",
+				      PEM_CONTEXTS_MAX - 1);
+	}
+	s->target_count++;
+	if (who->pid == (uint32_t)getpid())
+		result = pem_session__join_self(s);
+	note_in_log(s, who);
+	pem_session__publish(s);
+	for (m = s->members; m; m = m->next)
+		pem_member__ask(s, m);
+	pem_session__scan_producers(s);
+	if (is_any(who))
+		s->whole_machine = geteuid() == 0;
+	else if (who->pid)
+		pem_session__set_root(s, (pid_t)who->pid, true);
+	if (!result)
+		result = pem_session__open_sources(s, error);
+	pem_session__update_sources(s);
+	if (!result) {
+		result = count_members(s, context, &full);
+		result += who->pid == (uint32_t)getpid();
+		if (!result && full && who->pid)
+			result = pem_error__set(
+				error, -EUSERS,
+				"eight sessions observe process %u already; end one of them",
+				who->pid);
+		else if (!result && who->pid)
+			say_silent(s, who->pid);
+	}
+	pem_session__unlock(s);
+	return result;
+}
+
+int pem_session__processes(struct pem_session *s, struct pem_statistic_owner *processes, size_t max)
+{
+	const struct pem_producer *p;
+	const struct pem_member *m;
+	size_t count = 0;
+
+	pem_session__lock(s);
+	for (m = s->members; m; m = m->next) {
+		if (m->slot < 0)
+			continue;
+		if (count < max) {
+			memset(&processes[count], 0, sizeof(processes[count]));
+			processes[count].pid = m->pid;
+			processes[count].cpu = PEM_NO_CPU;
+			name_of(m->pid, processes[count].program);
+		}
+		count++;
+	}
+	for (p = s->producers; p; p = p->next) {
+		if (p->member || p->dead)
+			continue;
+		if (count < max) {
+			memset(&processes[count], 0, sizeof(processes[count]));
+			processes[count].pid = p->pid;
+			processes[count].cpu = PEM_NO_CPU;
+			memcpy(processes[count].program, p->comm, sizeof(p->comm));
+		}
+		count++;
+	}
+	pem_session__unlock(s);
+	return (int)count;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * entry.c - a process's table of sessions, and who of its consumers is alive
+ *
+ * A process id says nothing across pid namespaces, so a consumer holds a lock on its session's folder: the kernel lets go
+ * of it when the consumer dies, however.
+ */
+#include "entry.h"
+#include "util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+/* --- liveness --- */
+
+#define HELD_MAX 256
+
+static int held[HELD_MAX]; /* descriptor + 1; 0: none */
+
+/* A lock belongs to whoever has the open file: children of a consumer would keep it. */
+static void drop_in_child(void)
+{
+	size_t i;
+
+	for (i = 0; i < HELD_MAX; i++) {
+		if (held[i])
+			close(held[i] - 1);
+		held[i] = 0;
+	}
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, drop_in_child);
+}
+
+int pem_alive__hold(const char *directory)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), none, result;
+	size_t i;
+
+	if (fd < 0)
+		return -errno;
+	if (flock(fd, LOCK_EX)) {
+		result = -errno;
+		close(fd);
+		return result;
+	}
+	pthread_once(&once, watch_forks);
+	for (i = 0; i < HELD_MAX; i++) {
+		none = 0;
+		if (__atomic_compare_exchange_n(&held[i], &none, fd + 1, 0, __ATOMIC_RELAXED,
+						__ATOMIC_RELAXED))
+			return fd;
+	}
+	close(fd);
+	return -EMFILE;
+}
+
+void pem_alive__release(int fd)
+{
+	size_t i;
+
+	for (i = 0; fd >= 0 && i < HELD_MAX; i++) {
+		if (held[i] == fd + 1) {
+			__atomic_store_n(&held[i], 0, __ATOMIC_RELAXED);
+			close(fd);
+			return;
+		}
+	}
+}
+
+bool pem_is_session_name(const char *name)
+{
+	return !strncmp(name, "session-", 8) && !strchr(name, '/');
+}
+
+bool pem_alive__check(const char *directory)
+{
+	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	bool alive;
+
+	if (fd < 0)
+		return errno != ENOENT;
+	alive = flock(fd, LOCK_SH | LOCK_NB) != 0;
+	close(fd);
+	return alive;
+}
+
+/* --- the table --- */
+
+static bool move(struct pem_session_entry *entry, uint32_t *word, uint32_t state)
+{
+	uint32_t next = PEM_ENTRY_WORD(state, PEM_ENTRY_SERIAL(*word) + 1);
+
+	if (!__atomic_compare_exchange_n(&entry->word, word, next, 0, __ATOMIC_SEQ_CST,
+					 __ATOMIC_RELAXED))
+		return false;
+	*word = next;
+	return true;
+}
+
+bool pem_entry__read(const struct pem_session_entry *entry, struct pem_session_entry *copy)
+{
+	uint32_t word = __atomic_load_n(&entry->word, __ATOMIC_SEQ_CST);
+
+	if (PEM_ENTRY_STATE(word) != PEM_ENTRY_OFFERED)
+		return false;
+	*copy = *(const volatile struct pem_session_entry *)entry;
+	copy->word = word;
+	copy->folder[sizeof(copy->folder) - 1] = 0;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return __atomic_load_n(&entry->word, __ATOMIC_RELAXED) == word && copy->incarnation >= 1 &&
+	       copy->incarnation <= 255 && (!copy->folder[0] || pem_is_session_name(copy->folder));
+}
+
+static bool is_abandoned(const struct pem_session_entry *entry, const char *runtime)
+{
+	size_t length = strlen(runtime), more;
+	struct pem_session_entry copy;
+	char path[PATH_MAX];
+
+	if (!pem_entry__read(entry, &copy) || !copy.folder[0])
+		return false;
+	more = strlen(copy.folder);
+	if (length + 1 + more >= sizeof(path))
+		return false;
+	memcpy(path, runtime, length);
+	path[length] = '/';
+	memcpy(path + length + 1, copy.folder, more + 1);
+	return !pem_alive__check(path);
+}
+
+/* Not the one of what the process joined here last: it would not notice that this is another session. */
+static void set_incarnation(struct pem_session_entry *entry)
+{
+	uint32_t next = entry->incarnation % 255 + 1;
+
+	if (next == entry->joined)
+		next = next % 255 + 1;
+	entry->incarnation = next;
+}
+
+int pem_entry__take(struct pem_session_entry *table, const char *runtime, uint32_t *word)
+{
+	uint32_t i, pass, state;
+
+	for (pass = 0; pass < 2; pass++) {
+		for (i = 0; i < PEM_SESSIONS_MAX; i++) {
+			*word = __atomic_load_n(&table[i].word, __ATOMIC_RELAXED);
+			state = PEM_ENTRY_STATE(*word);
+			if (state != PEM_ENTRY_FREE && (!pass || state != PEM_ENTRY_OFFERED ||
+							!is_abandoned(&table[i], runtime)))
+				continue;
+			if (!move(&table[i], word, PEM_ENTRY_TAKEN))
+				continue;
+			set_incarnation(&table[i]);
+			return (int)i;
+		}
+	}
+	return -EUSERS;
+}
+
+uint32_t pem_entry__offer(struct pem_session_entry *entry, uint32_t word,
+			  const struct pem_session_page *page, const char *folder,
+			  uint64_t contexts)
+{
+	entry->consumer_pid = page->consumer_pid;
+	entry->session_id = page->id;
+	entry->contexts = contexts;
+	memset(entry->folder, 0, sizeof(entry->folder));
+	if (strlen(folder) < sizeof(entry->folder))
+		strcpy(entry->folder, folder);
+	move(entry, &word, PEM_ENTRY_OFFERED);
+	return word;
+}
+
+void pem_entry__give_back(struct pem_session_entry *entry, uint32_t word)
+{
+	move(entry, &word, PEM_ENTRY_FREE);
+}
+
+int pem_entry__find(const struct pem_session_entry *table, uint32_t session_id)
+{
+	struct pem_session_entry copy;
+	int i;
+
+	for (i = 0; i < (int)PEM_SESSIONS_MAX; i++) {
+		if (pem_entry__read(&table[i], &copy) && copy.session_id == session_id)
+			return i;
+	}
+	return -1;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * entry.h - a process's table of sessions: taking an entry, offering it, giving it back; is a session's consumer alive?
+ *
+ * Both sides do it: consumers in the control files of others, a process in its own. The table is hostile to consumers:
+ * what they rely on they remember themselves.
+ */
+#ifndef PEM_ENTRY_H
+#define PEM_ENTRY_H
+
+#include <pem/abi.h>
+
+#include <stdbool.h>
+
+/*
+ * Take a free entry of a table, or one whose consumer is dead: its folder is looked for in runtime. Returns its
+ * index, and its word then in *word; or -EUSERS. Async-signal-safe.
+ */
+int pem_entry__take(struct pem_session_entry *table, const char *runtime, uint32_t *word);
+/* Offer an entry that this process has taken, by its word then. Returns its word now. folder: a name, or "". */
+uint32_t pem_entry__offer(struct pem_session_entry *entry, uint32_t word,
+			  const struct pem_session_page *page, const char *folder,
+			  uint64_t contexts);
+/* Give back what was taken or offered with this word; nothing if it has become another's. */
+void pem_entry__give_back(struct pem_session_entry *entry, uint32_t word);
+/* Copy a table's entry that is offered; false: it is not, or changes just now. The folder is checked: a session's, or "". */
+bool pem_entry__read(const struct pem_session_entry *entry, struct pem_session_entry *copy);
+/* Index of the entry that offers the session with this id, or -1. */
+int pem_entry__find(const struct pem_session_entry *table, uint32_t session_id);
+
+/* Could this be the name of a session's folder? */
+bool pem_is_session_name(const char *name);
+/*
+ * Say that this process consumes the session in the folder : hold a lock on it until the descriptor that is
+ * returned is released. A child of fork does not keep it. -errno.
+ */
+int pem_alive__hold(const char *directory);
+/* -1 is accepted. */
+void pem_alive__release(int fd);
+/* Has the session in a folder a consumer? What can't be found out is yes. Async-signal-safe. */
+bool pem_alive__check(const char *directory);
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * control.c - the control file: where consumers find this process, its providers' pages and its table of sessions
+ *
+ * Not here: what the table leads to (join.c).
+ */
+#include "producer/producer.h"
+#include "util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define PAGE 4096u
+#define EVENT_ID_BYTES (PEM_CONTROL_EVENTS * sizeof(uint32_t))
+#define PROVIDERS_OFFSET (2 * (uint64_t)PEM_PAGE_ALIGN)
+
+PEM_STATIC_ASSERT(PEM_CONTROL_EVENTS == PEM_PROCESS_EVENTS_MAX, "each event has its id there");
+PEM_STATIC_ASSERT(EVENT_ID_BYTES <= PEM_PAGE_ALIGN, "ids end before the providers' pages");
+
+static struct pem_session_entry private_table[PEM_SESSIONS_MAX];
+
+struct pem_session_entry *pem_process__table(void)
+{
+	return pem_process.control ? pem_process.control->session : private_table;
+}
+
+bool pem_process__find_runtime(void)
+{
+	if (pem_runtime_dir(pem_process.runtime, sizeof(pem_process.runtime)))
+		pem_process.runtime[0] = 0;
+	return pem_process.runtime[0] != 0;
+}
+
+/* A file of the same name is an earlier image's of this process, unless it is of another pid namespace. */
+static bool remove_own(const char *path)
+{
+	struct pem_control_file head;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	bool own;
+
+	if (fd < 0)
+		return false;
+	own = read(fd, &head, offsetof(struct pem_control_file, reserved0)) ==
+		      (ssize_t)offsetof(struct pem_control_file, reserved0) &&
+	      head.pid == pem_process.pid && head.pid_namespace == pem_pid_namespace();
+	close(fd);
+	return own && !unlink(path);
+}
+
+/* Open a new control file of the process; its path is left in pem_process.control_path. */
+static int create_control_file(void)
+{
+	unsigned k;
+	int fd;
+
+	if (!pem_process__find_runtime())
+		return -1;
+	for (k = 0; k < 1000; k++) {
+		snprintf(pem_process.control_path, sizeof(pem_process.control_path),
+			 "%s/control-%u-%u", pem_process.runtime, pem_process.pid, k);
+		do
+			fd = open(pem_process.control_path,
+				  O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+		while (fd < 0 && errno == EEXIST && remove_own(pem_process.control_path));
+		if (fd >= 0 || errno != EEXIST)
+			return fd;
+	}
+	return -1;
+}
+
+/* Lay the provider's page over the control file, keeping what it says. */
+static void map_provider_page(int fd, struct pem_provider *provider, uint64_t offset,
+			      uint32_t entry)
+{
+	struct pem_control_file *control = pem_process.control;
+
+	memcpy((uint8_t *)control + offset, provider->page, provider->page_bytes);
+	if (mmap(provider->page, provider->page_bytes, PROT_READ | PROT_WRITE,
+		 MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, (off_t)offset) == MAP_FAILED)
+		return;
+	control->provider[entry].offset = offset;
+	control->provider[entry].bytes = provider->page_bytes;
+	if (entry == control->provider_count)
+		__atomic_store_n(&control->provider_count, entry + 1, __ATOMIC_RELEASE);
+}
+
+void pem_process__note_ids(void)
+{
+	uint32_t *ids, i;
+
+	if (!pem_process.control)
+		return;
+	ids = (uint32_t *)((uint8_t *)pem_process.control + PEM_PAGE_ALIGN);
+	for (i = 0; i < pem_process.event_count; i++)
+		__atomic_store_n(&ids[i], pem_process.event_id[i], __ATOMIC_RELEASE);
+}
+
+static void fill_head(struct pem_control_file *control)
+{
+	control->abi_version = PEM_ABI_VERSION;
+	control->pid = pem_process.pid;
+	control->pid_namespace = pem_pid_namespace();
+	control->start_clock = pem_clock();
+	control->event_id_offset = PEM_PAGE_ALIGN;
+	memcpy(control->session, private_table, sizeof(private_table));
+}
+
+/*
+ * The control file is as large as all providers' pages may become: it is sparse, so that a provider that comes
+ * later (dlopen) needs no second mapping.
+ */
+void pem_process__publish(void)
+{
+	uint64_t bytes = PROVIDERS_OFFSET + PEM_PROVIDERS_MAX * (uint64_t)PEM_PAGE_ALIGN * 5,
+		 offset = PROVIDERS_OFFSET;
+	struct pem_control_file *control;
+	struct pem_provider *provider;
+	int fd;
+
+	if (pem_process.control || !pem_process.providers || !pem_file_size_allowed(bytes))
+		return;
+	fd = create_control_file();
+	if (fd < 0)
+		goto none;
+	if (ftruncate(fd, (off_t)bytes))
+		goto unlink;
+	control = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (control == MAP_FAILED)
+		goto unlink;
+	if (!pem_populate(control, PEM_PAGE_ALIGN + EVENT_ID_BYTES)) {
+		munmap(control, bytes);
+		goto unlink;
+	}
+	fill_head(control);
+	pem_process.control = control;
+	pem_process.control_bytes = bytes;
+	pem_process__note_ids();
+	for (provider = pem_process.providers; provider; provider = provider->next) {
+		if (control->provider_count == PEM_PROVIDERS_MAX ||
+		    offset + provider->page_bytes > bytes ||
+		    !pem_populate((uint8_t *)control + offset, provider->page_bytes))
+			break;
+		map_provider_page(fd, provider, offset, control->provider_count);
+		offset += provider->page_bytes;
+	}
+	__atomic_store_n(&control->magic, PEM_CONTROL_MAGIC, __ATOMIC_RELEASE);
+	close(fd);
+	return;
+unlink:
+	unlink(pem_process.control_path);
+	close(fd);
+none:
+	pem_process.control_path[0] = 0;
+}
+
+/* An entry of the control file whose library is gone, of the right size; else the next one; -1: full. */
+static int find_control_entry(const struct pem_provider *provider, uint64_t *offset)
+{
+	const struct pem_control_file *control = pem_process.control;
+	uint64_t end = PROVIDERS_OFFSET;
+	uint32_t i;
+
+	for (i = 0; i < control->provider_count; i++) {
+		const struct pem_control_header *header =
+			(const void *)((const uint8_t *)control + control->provider[i].offset);
+
+		*offset = control->provider[i].offset;
+		if (!header->event_count && control->provider[i].bytes == provider->page_bytes)
+			return (int)i;
+		if (*offset + control->provider[i].bytes > end)
+			end = *offset + control->provider[i].bytes;
+	}
+	*offset = end;
+	return i < PEM_PROVIDERS_MAX && end + provider->page_bytes <= pem_process.control_bytes
+		       ? (int)i
+		       : -1;
+}
+
+void pem_process__publish_provider(struct pem_provider *provider)
+{
+	uint64_t offset;
+	int fd, entry;
+
+	if (!pem_process.control) {
+		pem_process__publish();
+		return;
+	}
+	pem_process__note_ids();
+	entry = find_control_entry(provider, &offset);
+	if (entry < 0)
+		return;
+	fd = open(pem_process.control_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return;
+	if (pem_populate((uint8_t *)pem_process.control + offset, provider->page_bytes))
+		map_provider_page(fd, provider, offset, (uint32_t)entry);
+	close(fd);
+}
+
+/* Private pages that say the same as the parent's shared ones. */
+static void unshare_page(struct pem_provider *provider, const struct pem_control_file *control)
+{
+	uint32_t i;
+
+	for (i = 0; i < control->provider_count; i++) {
+		const struct pem_control_header *shared =
+			(const void *)((const uint8_t *)control + control->provider[i].offset);
+
+		if (!shared->event_count || shared->event_base != provider->event_base)
+			continue;
+		if (mmap(provider->page, provider->page_bytes, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED)
+			memcpy(provider->page, shared, provider->page_bytes);
+		return;
+	}
+}
+
+void pem_process__unshare_control(void)
+{
+	struct pem_control_file *control = pem_process.control;
+	struct pem_provider *provider;
+
+	if (!control)
+		return;
+	for (provider = pem_process.providers; provider; provider = provider->next)
+		unshare_page(provider, control);
+	memcpy(private_table, control->session, sizeof(private_table));
+	munmap(control, pem_process.control_bytes);
+	pem_process.control = NULL;
+	pem_process.control_path[0] = 0;
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * join.c - joining sessions: those that the process was started in, that it opens itself, that consumers offer to it,
+ * and those in whose targets it finds itself; leaving them
+ *
+ * An entry of the process's table says which session a slot belongs to; joined[slot] is what the process has made of it so
+ * far. The two part when a consumer from outside gives its entry back and another takes it: the action words then bear
+ * an incarnation that is not joined[slot]'s, and the event that meets one comes here.
+ */
+#include "entry.h"
+#include "membership.h"
+#include "producer/producer.h"
+#include "util.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static struct pem_session_page *map_session_page(const char *directory)
+{
+	char path[sizeof(pem_process.joined[0].directory) + sizeof("/config")];
+	struct pem_session_page *page;
+	size_t length = strlen(directory);
+	struct stat st;
+	int fd;
+
+	memcpy(path, directory, length);
+	memcpy(path + length, "/config", sizeof("/config"));
+	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0)
+		return NULL;
+	page = MAP_FAILED;
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+	    (uint64_t)st.st_size >= sizeof(*page))
+		page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (page == MAP_FAILED)
+		return NULL;
+	if (__atomic_load_n(&page->magic, __ATOMIC_ACQUIRE) == PEM_SESSION_MAGIC &&
+	    page->abi_version == PEM_ABI_VERSION && !page->closed)
+		return page;
+	munmap(page, sizeof(*page));
+	return NULL;
+}
+
+/* Private pages in the place of shared ones, for threads that are late; the shared memory itself is given up. */
+static void bury(void *mapping, uint64_t bytes)
+{
+	if (mmap(mapping, bytes, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == MAP_FAILED)
+		munmap(mapping, bytes);
+}
+
+void pem_joined__bury_pool(struct pem_joined *joined)
+{
+	if (joined->pool_bytes)
+		bury(joined->ring.header, joined->pool_bytes);
+	joined->pool_bytes = 0;
+}
+
+/* Make the slot another session's: late threads of the one before find nothing of it any more. Lock held. */
+static void replace(struct pem_joined *joined, struct pem_session_page *page, const char *directory,
+		    uint32_t incarnation)
+{
+	pem_joined__begin_change(joined);
+	__atomic_store_n(&joined->state, PEM_JOINED_NOT, __ATOMIC_RELEASE);
+	pem_joined__bury_pool(joined);
+	if (joined->page)
+		bury(joined->page, sizeof(*joined->page));
+	__atomic_store_n(&joined->page, page, __ATOMIC_RELEASE);
+	strcpy(joined->directory, directory);
+	joined->callback_count = 0;
+	joined->inherited = 0;
+	joined->asked = false;
+	joined->full = 0;
+	__atomic_store_n(&joined->incarnation, incarnation, __ATOMIC_RELEASE);
+	pem_joined__end_change(joined);
+	pem_process__table()[joined - pem_process.joined].joined = incarnation;
+	pem_thread__forget((unsigned)(joined - pem_process.joined), incarnation);
+	if (page)
+		__atomic_store_n(&joined->state, PEM_JOINED_RULES, __ATOMIC_RELEASE);
+}
+
+static bool session_path(char *path, size_t bytes, const char *folder)
+{
+	size_t length = strlen(pem_process.runtime), more = strlen(folder);
+
+	if (!length || !more || length + 1 + more >= bytes)
+		return false;
+	memcpy(path, pem_process.runtime, length);
+	path[length] = '/';
+	memcpy(path + length + 1, folder, more + 1);
+	return true;
+}
+
+/* Join what is offered in a slot, if that is another session than the one joined there; true: it was. Lock held. */
+static bool join_offered(unsigned slot)
+{
+	const struct pem_session_entry *entry = &pem_process__table()[slot];
+	struct pem_joined *joined = &pem_process.joined[slot];
+	char path[sizeof(joined->directory)];
+	struct pem_session_page *page = NULL;
+	struct pem_session_entry offered;
+
+	if (!pem_entry__read(entry, &offered) || offered.incarnation == joined->incarnation)
+		return false;
+	if (session_path(path, sizeof(path), offered.folder))
+		page = map_session_page(path);
+	else
+		path[0] = 0;
+	replace(joined, page, path, offered.incarnation);
+	if (page)
+		pem_process__apply_rules(slot);
+	else
+		pem_process__switch_off(slot);
+	return true;
+}
+
+void pem_process__meet(unsigned slot)
+{
+	unsigned tries;
+
+	/* What this process stored for the session before must not outlive the offer: see pem_session__offer. */
+	for (tries = 0; tries < 8; tries++) {
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		if (!join_offered(slot))
+			return;
+	}
+}
+
+/* The last part of a session's path if the session is in this process's runtime folder, else "". */
+static const char *folder_in_runtime(const char *directory)
+{
+	const char *slash = strrchr(directory, '/');
+	size_t length = strlen(pem_process.runtime);
+
+	if (!slash || !length || (size_t)(slash - directory) != length ||
+	    memcmp(directory, pem_process.runtime, length))
+		return "";
+	return slash + 1;
+}
+
+/* Take a slot of the table for a page and make it this session's. Lock held; takes the page. Slot, or -errno. */
+static int join_page(struct pem_session_page *page, const char *directory, bool asked)
+{
+	struct pem_session_entry *table = pem_process__table();
+	struct pem_joined *joined;
+	uint32_t word;
+	int slot;
+
+	slot = pem_entry__take(table, pem_process.runtime, &word);
+	if (slot < 0) {
+		munmap(page, sizeof(*page));
+		return slot;
+	}
+	joined = &pem_process.joined[slot];
+	replace(joined, page, directory, table[slot].incarnation);
+	joined->asked = asked;
+	joined->word = pem_entry__offer(&table[slot], word, page, folder_in_runtime(directory), 0);
+	pem_process__apply_rules((unsigned)slot);
+	return slot;
+}
+
+int pem_process__join(const char *directory)
+{
+	struct pem_session_page *page;
+	int slot;
+
+	if (strlen(directory) >= sizeof(pem_process.joined[0].directory))
+		return -ENAMETOOLONG;
+	if (!pem_process__lock())
+		return -EDEADLK;
+	if (!pem_process.control)
+		pem_process__find_runtime();
+	page = map_session_page(directory);
+	slot = page ? join_page(page, directory, true) : -ENOENT;
+	pem_process__unlock();
+	return slot;
+}
+
+void pem_process__leave(unsigned slot)
+{
+	struct pem_joined *joined = &pem_process.joined[slot];
+
+	if (!pem_process__lock())
+		return;
+	pem_process__switch_off(slot);
+	replace(joined, NULL, "", joined->incarnation);
+	pem_entry__give_back(&pem_process__table()[slot], joined->word);
+	pem_process__meet(slot);
+	pem_process__unlock();
+}
+
+#define LOOK_TICKS (1ull << 31) /* of the clock, some second */
+
+void pem_process__look_after(unsigned slot, uint64_t now)
+{
+	struct pem_joined *joined = &pem_process.joined[slot];
+
+	if (now - __atomic_load_n(&joined->looked_at, __ATOMIC_RELAXED) < LOOK_TICKS ||
+	    !pem_process__lock())
+		return;
+	if (now - joined->looked_at >= LOOK_TICKS && joined->state == PEM_JOINED_POOL &&
+	    !pem_alive__check(joined->directory)) {
+		pem_process__switch_off(slot);
+		if (joined->asked)
+			pem_entry__give_back(&pem_process__table()[slot], joined->word);
+		joined->state = PEM_JOINED_FAILED;
+		pem_process__meet(slot);
+	}
+	__atomic_store_n(&joined->looked_at, now, __ATOMIC_RELAXED);
+	pem_process__unlock();
+}
+
+/* --- sessions whose target this process is --- */
+
+/* Is this process in a target of the session? */
+static bool is_target(const struct pem_session_page *page)
+{
+	uint32_t count = __atomic_load_n(&page->context_count, __ATOMIC_ACQUIRE), i;
+
+	for (i = 1; i < count && i < PEM_CONTEXTS_MAX; i++) {
+		if (page->contexts[i].flags & PEM_CONTEXT_TARGET &&
+		    pem_context__holds(&page->contexts[i], pem_process.pid))
+			return true;
+	}
+	return false;
+}
+
+static void look_at(const char *folder)
+{
+	char path[sizeof(pem_process.joined[0].directory)];
+	struct pem_session_page *page;
+
+	if (!pem_is_session_name(folder) || !session_path(path, sizeof(path), folder))
+		return;
+	page = map_session_page(path);
+	if (!page)
+		return;
+	if (pem_entry__find(pem_process__table(), page->id) >= 0 || !is_target(page) ||
+	    !pem_alive__check(path))
+		munmap(page, sizeof(*page));
+	else
+		join_page(page, path, false);
+}
+
+struct linux_dirent {
+	uint64_t inode;
+	int64_t offset;
+	uint16_t bytes;
+	uint8_t type;
+	char name[];
+};
+
+/* Not readdir, which allocates: in libpem-libc's constructor that is an event. */
+void pem_process__look(void)
+{
+	int fd = open(pem_process.runtime, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	_Alignas(struct linux_dirent) char entries[4096];
+	const struct linux_dirent *entry;
+	long got, at;
+
+	if (fd < 0)
+		return;
+	while ((got = syscall(SYS_getdents64, fd, entries, sizeof(entries))) > 0) {
+		for (at = 0; at < got; at += entry->bytes) {
+			entry = (const struct linux_dirent *)(entries + at);
+			look_at(entry->name);
+		}
+	}
+	close(fd);
+}
+
+/* --- fork --- */
+
+/* The contexts of a parent that its child is in. */
+static uint64_t inherited(const struct pem_joined *joined)
+{
+	uint64_t contexts = 0;
+	uint32_t i;
+
+	for (i = 1; i < PEM_CONTEXTS_MAX; i++) {
+		if (joined->page->contexts[i].flags & PEM_CONTEXT_FOLLOW)
+			contexts |= joined->contexts & 1ull << i;
+	}
+	return contexts;
+}
+
+static void inherit(unsigned slot)
+{
+	struct pem_session_entry *entry = &pem_process__table()[slot];
+	struct pem_joined *joined = &pem_process.joined[slot];
+
+	pem_joined__begin_change(joined);
+	/* A handler or a callback may have forked: the child returns into an event, and stores what it would have. */
+	pem_joined__bury_pool(joined);
+	pem_joined__end_change(joined);
+	joined->callback_count = 0; /* they are the parent's */
+	joined->full = 0;
+	entry->contexts = 0;
+	if (joined->state == PEM_JOINED_NOT)
+		return;
+	joined->state = PEM_JOINED_RULES;
+	joined->inherited = inherited(joined);
+	entry->contexts = joined->inherited;
+	if (joined->asked || joined->incarnation != entry->incarnation)
+		return;
+	/* Observed from outside: is its child? */
+	pem_process__apply_rules(slot);
+	if (pem_joined__is_member(joined))
+		return;
+	joined->state = PEM_JOINED_NOT;
+	pem_entry__give_back(entry, entry->word);
+}
+
+void pem_process__inherit(void)
+{
+	unsigned slot;
+
+	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++)
+		inherit(slot);
+}
