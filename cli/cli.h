@@ -193,6 +193,9 @@ struct cli_run {
 	int interval_ms; /* of tick, and longest time to wait in one go */
 	void (*tick)(void *arg); /* NULL: none */
 	void *arg;
+	/* Without a command: has what is observed come to its end? The first signal ends it, too. */
+	bool (*has_ended)(void *ended_arg);
+	void *ended_arg;
 	/* out */
 	bool ended;
 	int wait_status;
@@ -207,6 +210,8 @@ pid_t cli_run__start(struct cli_run *run, char *const argv[], const struct pem_r
  * they do anyway); a second one stops the work at once.
  */
 void cli_run__wait(struct cli_run *run);
+/* Work for the session without a command: until has_ended says so, or a signal comes. */
+void cli_run__watch(struct cli_run *run);
 /* Exit status as a shell gives it: of the command, or 128 and the signal. */
 int cli_run__status(const struct cli_run *run);
 /* Say so when a signal ended the command or the work. */

@@ -2,6 +2,7 @@
 /*
  * record.c - pem record: runs a command and writes what all layers tell about it to a trace
  */
+#include "attach.h"
 #include "record.h"
 
 #include <errno.h>
@@ -26,6 +27,7 @@ static const struct cli_option options[] = {
 	{'o', "output", "DIR",
 	 "The trace's folder, which must not exist or be empty. Default: pem-trace-COMMAND-N "
 	 "here."},
+	CLI_ATTACH_OPTIONS,
 	{OPT_NO_LIBC, "no-libc", NULL,
 	 "Do not preload the adapters that show the C library, OpenMP, MPI and SQLite."},
 	{OPT_OVERWRITE, "overwrite", NULL,
@@ -44,7 +46,8 @@ struct record {
 	bool no_libc;
 	bool quiet;
 	struct pem_session_options session;
-	char **command;
+	char **command; /* [0] NULL: none, only what is attached to */
+	struct cli_attach attach;
 	char program[PATH_MAX]; /* its file */
 };
 
@@ -85,15 +88,23 @@ static int parse(const struct cli_verb *verb, struct record *r, int argc, char *
 			r->quiet = true;
 			break;
 		default:
-			rc = CLI_WRONG_INPUT;
+			rc = cli_attach__option(&r->attach, verb, code);
+			rc = rc > 0 ? CLI_DONE : rc < 0 ? -rc : CLI_WRONG_INPUT;
 		}
 	}
-	if (rc == 0 && optind == argc)
-		rc = cli_usage_error(verb, "no command to record: put it after --");
+	if (rc == 0 && optind == argc && r->attach.count == 0)
+		rc = cli_usage_error(verb, "no command to record: put it after --, or attach to a "
+					   "program with -p");
 	if (rc == 0 && r->directory != NULL && *r->directory == '\0')
 		rc = cli_usage_error(verb, "-o needs the name of a folder");
 	r->command = argv + optind;
+	cli_attach__name(&r->attach);
 	return rc;
+}
+
+static const char *name_of(const struct record *r)
+{
+	return r->command[0] != NULL ? r->command[0] : r->attach.name;
 }
 
 static int make_folder(struct record *r)
@@ -102,7 +113,7 @@ static int make_folder(struct record *r)
 
 	if (r->directory == NULL) {
 		/* mkdir decides, so that two recorders never share one */
-		status = cli_folder__make("pem-trace", r->command[0], r->path, sizeof(r->path));
+		status = cli_folder__make("pem-trace", name_of(r), r->path, sizeof(r->path));
 		r->made = status == CLI_DONE;
 		return status;
 	}
@@ -144,34 +155,75 @@ static int summarize(const struct record *r, const struct record_end *end, int s
 	return status;
 }
 
-/* Start the command, wait for its end, complete the trace. Returns the exit status. */
-static int record(struct record *r, struct pem_session *session, struct pem_log *log)
+static void give_up(const struct record *r, struct pem_log *log)
+{
+	pem_log__finish(log, NULL);
+	discard_folder(r);
+}
+
+/* Watch until all that is attached to has ended, or a signal comes. Status, or CLI_FAILED, said. */
+static int watch(struct record *r, struct pem_session *session)
+{
+	struct cli_run run = {.session = session,
+			      .interval_ms = 1000,
+			      .has_ended = cli_attach__ended,
+			      .ended_arg = &r->attach};
+
+	if (!r->quiet)
+		cli_say("recording %s until it ends or you interrupt", r->attach.name);
+	cli_run__watch(&run);
+	return run.error == 0 ? CLI_DONE
+			      : cli_error(CLI_FAILED, "watching %s failed: %s", r->attach.name,
+					  strerror(-run.error));
+}
+
+/* Start the command and wait for its end. Its status; *started false: it could not be, and that is said. */
+static int run_command(struct record *r, struct pem_session *session, bool *started)
 {
 	struct pem_run_options run_options = {.size = sizeof(run_options),
-					      .preload_libc = !r->no_libc};
-	const struct record_end end = {session, &r->patterns, r->program,
-				       pem_model__count(pem_session__model(session))};
+					      .preload_libc = !r->no_libc,
+					      .no_follow = r->attach.no_follow};
 	struct cli_run run = {.session = session, .interval_ms = 1000};
 	struct pem_error error = {{0}};
 	int status, rc;
 
-	if (pem_log__enable(log) < 0) {
-		discard_folder(r);
-		return cli_error(CLI_FAILED, "cannot start the recording in %s", r->path);
-	}
 	rc = cli_run__start(&run, r->command, &run_options, &error);
+	*started = rc >= 0;
 	if (rc < 0) {
-		pem_log__finish(log, NULL);
-		discard_folder(r);
 		status = rc == -ENOENT                     ? CLI_NOT_FOUND
 			 : rc == -EACCES || rc == -ENOEXEC ? CLI_NOT_EXECUTABLE
 							   : CLI_FAILED;
 		return cli_error(status, "%s", *error.text != '\0' ? error.text : strerror(-rc));
 	}
 	cli_run__wait(&run);
-	rc = pem_log__finish(log, &error);
 	cli_run__explain(&run, r->command[0]);
-	status = cli_run__status(&run);
+	return cli_run__status(&run);
+}
+
+/* Attach, run what there is to run, complete the trace. Returns the exit status. */
+static int record(struct record *r, struct pem_session *session, struct pem_log *log)
+{
+	const struct record_end end = {session, &r->patterns, r->program,
+				       pem_model__count(pem_session__model(session))};
+	struct pem_error error = {{0}};
+	bool started = true;
+	int status, rc;
+
+	if (pem_log__enable(log) < 0) {
+		discard_folder(r);
+		return cli_error(CLI_FAILED, "cannot start the recording in %s", r->path);
+	}
+	status = cli_attach__start(&r->attach, session);
+	if (status != CLI_DONE) {
+		give_up(r, log);
+		return status;
+	}
+	status = r->command[0] != NULL ? run_command(r, session, &started) : watch(r, session);
+	if (!started) {
+		give_up(r, log);
+		return status;
+	}
+	rc = pem_log__finish(log, &error);
 	if (rc < 0)
 		/* The command's own trouble tells more than ours. */
 		status = cli_error(status != 0 ? status : CLI_FAILED, "%s",
@@ -211,8 +263,10 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 
 	r.session.log_arg = &r.quiet;
 	status = parse(verb, &r, argc, argv);
-	if (status == CLI_DONE)
+	if (status == CLI_DONE && r.command[0] != NULL)
 		status = cli_command__check(r.command[0], r.program, sizeof(r.program));
+	else if (status == CLI_DONE)
+		cli_attach__program(&r.attach, r.program, sizeof(r.program));
 	if (status != CLI_DONE)
 		goto end;
 	session = pem_session__open(&r.session, &error);
@@ -220,7 +274,8 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 		status = cli_error(cli_status_of_errno(errno), "%s", error.text);
 		goto end;
 	}
-	status = cli_specs__load(session, r.program, r.command, r.quiet);
+	status =
+		cli_specs__load(session, *r.program != '\0' ? r.program : NULL, r.command, r.quiet);
 	if (status == CLI_DONE)
 		status = open_log(&r, session, &log);
 	if (status == CLI_DONE)
@@ -228,6 +283,7 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 end:
 	pem_session__close(session);
 	cli_patterns__free(&r.patterns);
+	cli_attach__free(&r.attach);
 	return status;
 }
 
@@ -235,7 +291,8 @@ const struct cli_verb cli_record = {
 	.name = "record",
 	.summary = "run a command and record every layer to a trace",
 	.usage = "record [-e EV,...] [-o DIR] [--no-libc] [--overwrite] [--buffer SIZE] [-q] -- "
-		 "COMMAND [ARG...]",
+		 "COMMAND [ARG...]\n"
+		 "record [-e EV,...] ... -p PID,... | -a | --program NAME | --cgroup PATH",
 	.text = "Runs COMMAND as it is, nothing to recompile, and records it and its descendants: "
 		"allocations and phases of the application, page faults, context switches, system "
 		"calls and "
@@ -246,14 +303,18 @@ const struct cli_verb cli_record = {
 		"pem export, babeltrace2 and Trace Compass read it. Interrupt once to end the "
 		"command, twice "
 		"to stop recording at once; the trace is complete either way.",
-	.examples = "pem record -- sqlite3 my.db 'select count(*) from t'\n"
-		    "                            all events, into pem-trace-sqlite3-1\n"
-		    "pem record -e 'OS::*' -o faults -- make\n"
-		    "                            the operating system's view, into faults/\n"
-		    "pem record -e Libc,PageFault --buffer 64M -- ./server\n"
-		    "                            two kinds of events, large buffers\n"
-		    "pem record --overwrite -- ./crashes-after-hours\n"
-		    "                            what did not fit: the oldest",
+	.examples =
+		"pem record -- sqlite3 my.db 'select count(*) from t'\n"
+		"                            all events, into pem-trace-sqlite3-1\n"
+		"pem record -e 'OS::*' -o faults -- make\n"
+		"                            the operating system's view, into faults/\n"
+		"pem record -e Libc,PageFault --buffer 64M -- ./server\n"
+		"                            two kinds of events, large buffers\n"
+		"pem record -p 4711\n"
+		"                            a program that runs already, until it ends or you\n"
+		"                            interrupt\n"
+		"pem record --overwrite -- ./crashes-after-hours\n"
+		"                            what did not fit: the oldest",
 	.options = options,
 	.status = "The command's own; 128 and the signal's number when a signal ended it.\n"
 		  "127 command not found, 126 not executable; before the command runs:\n"

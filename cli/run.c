@@ -139,6 +139,7 @@ static struct {
 	struct pem_session *volatile session;
 	volatile pid_t pid;
 	volatile sig_atomic_t count;
+	volatile sig_atomic_t limit; /* which of them ends the work at once */
 	volatile sig_atomic_t last;
 } on_signal;
 
@@ -148,7 +149,7 @@ static void handle(int number, siginfo_t *info, void *context)
 
 	(void)context;
 	on_signal.last = number;
-	if (++on_signal.count > 1) {
+	if (++on_signal.count >= on_signal.limit) {
 		if (on_signal.session != NULL)
 			pem_session__interrupt(on_signal.session);
 	} else if (info->si_code <= 0 && on_signal.pid > 0) {
@@ -158,13 +159,14 @@ static void handle(int number, siginfo_t *info, void *context)
 	errno = saved;
 }
 
-static void install(struct pem_session *session)
+static void install(struct pem_session *session, int limit)
 {
 	struct sigaction old,
 		action = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO | SA_RESTART};
 	size_t i;
 
 	on_signal.session = session;
+	on_signal.limit = limit;
 	sigemptyset(&action.sa_mask);
 	for (i = 0; i < FORWARDED; i++) {
 		sigaction(forwarded[i], NULL, &old);
@@ -177,7 +179,7 @@ static void install(struct pem_session *session)
 pid_t cli_run__start(struct cli_run *run, char *const argv[], const struct pem_run_options *options,
 		     struct pem_error *error)
 {
-	install(run->session);
+	install(run->session, 2);
 	run->pid = pem_session__run(run->session, argv, options, error);
 	if (run->pid > 0)
 		on_signal.pid = run->pid;
@@ -186,11 +188,11 @@ pid_t cli_run__start(struct cli_run *run, char *const argv[], const struct pem_r
 	return run->pid;
 }
 
-void cli_run__wait(struct cli_run *run)
+static void work(struct cli_run *run)
 {
 	uint64_t step_ns = (uint64_t)run->interval_ms * 1000000, next = cli_now_ns() + step_ns;
 
-	while (on_signal.count < 2) {
+	while (on_signal.count < on_signal.limit) {
 		uint64_t now = cli_now_ns();
 		int rc;
 
@@ -203,7 +205,7 @@ void cli_run__wait(struct cli_run *run)
 		}
 		rc = pem_session__poll(run->session, (int)((next - now) / 1000000) + 1,
 				       &run->wait_status);
-		if (rc == 1) {
+		if (rc == 1 || (run->has_ended != NULL && run->has_ended(run->ended_arg))) {
 			run->ended = true;
 			break;
 		}
@@ -212,11 +214,23 @@ void cli_run__wait(struct cli_run *run)
 			break;
 		}
 	}
-	if (!run->ended && on_signal.count >= 2)
-		run->stopped_by = on_signal.last;
 	/* The handlers stay, with nothing to do: a third signal must not keep the trace from being finished. */
 	on_signal.pid = 0;
 	on_signal.session = NULL;
+}
+
+void cli_run__wait(struct cli_run *run)
+{
+	work(run);
+	if (!run->ended && on_signal.count >= 2)
+		run->stopped_by = on_signal.last;
+}
+
+void cli_run__watch(struct cli_run *run)
+{
+	install(run->session, 1);
+	work(run);
+	run->ended = run->error == 0;
 }
 
 int cli_status_of_wait(int wait_status)

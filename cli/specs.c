@@ -97,7 +97,7 @@ static int name_files(struct cli_spec_files *files, const char *program, char **
 	if (program != NULL)
 		name_neighbours(files, program);
 	/* The program of python3 program.py is program.py. */
-	for (i = 1; program != NULL && i < ARGUMENTS && argv[i] != NULL; i++) {
+	for (i = 1; program != NULL && argv[0] != NULL && i < ARGUMENTS && argv[i] != NULL; i++) {
 		if (stat(argv[i], &st) == 0 && S_ISREG(st.st_mode)) {
 			name_neighbours(files, argv[i]);
 			break;

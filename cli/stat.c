@@ -26,6 +26,7 @@ static const struct cli_option options[] = {
 	 "Write the result to FILE. Default: the table to standard error, JSON to standard "
 	 "output."},
 	{'j', "json", NULL, "Print an object (with -i, one a line) instead of a table."},
+	CLI_ATTACH_OPTIONS,
 	{'n', "no-libc", NULL,
 	 "Do not preload the adapters that show the C library, OpenMP, MPI and SQLite."},
 	{'q', "quiet", NULL, "Do not say what can't be counted here."},
@@ -69,23 +70,54 @@ static int parse(const struct cli_verb *verb, struct stat *s, int argc, char **a
 			s->quiet = true;
 			break;
 		default:
-			rc = CLI_WRONG_INPUT;
+			rc = cli_attach__option(&s->attach, verb, code);
+			rc = rc > 0 ? CLI_DONE : rc < 0 ? -rc : CLI_WRONG_INPUT;
 		}
 	}
-	if (rc == 0 && optind == argc)
-		rc = cli_usage_error(verb, "no command to count: put it after --");
+	if (rc == 0 && optind == argc && s->attach.count == 0)
+		rc = cli_usage_error(verb, "no command to count: put it after --, or attach to a "
+					   "program with -p");
 	s->command = argv + optind;
+	cli_attach__name(&s->attach);
 	return rc;
+}
+
+static struct cli_run run_of(struct stat *s, struct pem_session *session)
+{
+	return (struct cli_run){.session = session,
+				.interval_ms = s->interval_ms != 0 ? (int)s->interval_ms : 1000,
+				.tick = stat_interval__print,
+				.arg = s,
+				.has_ended = s->command[0] == NULL ? cli_attach__ended : NULL,
+				.ended_arg = &s->attach};
+}
+
+static void finish(struct stat *s, uint64_t ns)
+{
+	stat_interval__print(s); /* the last, short one */
+	stat_events__read(s);
+	stat_total__print(s, ns);
+}
+
+static int count_attached(struct stat *s, struct pem_session *session)
+{
+	struct cli_run run = run_of(s, session);
+
+	s->start_ns = s->last_ns = cli_now_ns();
+	cli_run__watch(&run);
+	if (run.error != 0)
+		return cli_error(CLI_FAILED, "watching %s failed: %s", s->attach.name,
+				 strerror(-run.error));
+	finish(s, cli_now_ns() - s->start_ns);
+	return CLI_DONE;
 }
 
 static int count_command(struct stat *s, struct pem_session *session)
 {
 	struct pem_run_options run_options = {.size = sizeof(run_options),
-					      .preload_libc = !s->no_libc};
-	struct cli_run run = {.session = session,
-			      .interval_ms = s->interval_ms != 0 ? (int)s->interval_ms : 1000,
-			      .tick = stat_interval__print,
-			      .arg = s};
+					      .preload_libc = !s->no_libc,
+					      .no_follow = s->attach.no_follow};
+	struct cli_run run = run_of(s, session);
 	struct pem_error error = {{0}};
 	uint64_t ns;
 	int rc;
@@ -100,10 +132,8 @@ static int count_command(struct stat *s, struct pem_session *session)
 	s->start_ns = s->last_ns = cli_now_ns();
 	cli_run__wait(&run);
 	ns = pem_session__elapsed_ns(session);
-	stat_interval__print(s); /* the last, short one */
-	stat_events__read(s);
 	cli_run__explain(&run, s->command[0]);
-	stat_total__print(s, ns);
+	finish(s, ns);
 	return cli_run__status(&run);
 }
 
@@ -141,11 +171,14 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 		.size = sizeof(session_options), .log = cli_log, .log_arg = &s.quiet};
 	struct pem_session *session = NULL;
 	struct pem_error error = {{0}};
-	char program[PATH_MAX];
+	char file[PATH_MAX];
+	const char *program = file;
 	int status = parse(verb, &s, argc, argv);
 
-	if (status == CLI_DONE)
-		status = cli_command__check(s.command[0], program, sizeof(program));
+	if (status == CLI_DONE && s.command[0] == NULL)
+		program = cli_attach__program(&s.attach, file, sizeof(file));
+	else if (status == CLI_DONE)
+		status = cli_command__check(s.command[0], file, sizeof(file));
 	if (status == CLI_DONE)
 		status = open_output(&s);
 	if (status != CLI_DONE)
@@ -159,11 +192,15 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 	if (status == CLI_DONE)
 		status = stat_events__register(&s, session);
 	if (status == CLI_DONE)
-		status = count_command(&s, session);
+		status = cli_attach__start(&s.attach, session);
+	if (status == CLI_DONE)
+		status = s.command[0] == NULL ? count_attached(&s, session)
+					      : count_command(&s, session);
 end:
 	status = close_output(&s, status);
 	pem_session__close(session); /* and its handles with it */
 	stat_events__free(&s);
+	cli_attach__free(&s.attach);
 	cli_patterns__free(&s.patterns);
 	return status;
 }
@@ -171,7 +208,8 @@ end:
 const struct cli_verb cli_stat = {
 	.name = "stat",
 	.summary = "run a command and count its events, without a trace",
-	.usage = "stat [-e EV,...] [-f FIELD] [-i MS [-z]] [--json] [-o FILE] -- COMMAND [ARG...]",
+	.usage = "stat [-e EV,...] [-f FIELD] [-i MS [-z]] [--json] [-o FILE] -- COMMAND [ARG...]\n"
+		 "stat [-e EV,...] ... -p PID,... | -a | --program NAME | --cgroup PATH",
 	.text = "Runs COMMAND and accumulates, where each event happens, how often it did, and, "
 		"for a "
 		"chosen field, its sum, least, greatest and mean. No event is written anywhere, "
@@ -185,6 +223,8 @@ const struct cli_verb cli_stat = {
 		    "                            bytes asked for, and sizes of the requests\n"
 		    "pem stat -e 'OS::*' -i 1000 -- make\n"
 		    "                            the operating system's events, second by second\n"
+		    "pem stat -p 4711 -i 1000\n"
+		    "                            what a program does that runs already\n"
 		    "pem stat --json -o counts.json -- ./program\n"
 		    "                            numbers for another program",
 	.options = options,

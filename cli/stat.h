@@ -5,6 +5,7 @@
 #ifndef PEM_CLI_STAT_H
 #define PEM_CLI_STAT_H
 
+#include "attach.h"
 #include "cli.h"
 
 /* The events of one statistics handle: those that share an attribute. */
@@ -26,7 +27,8 @@ struct stat {
 	bool json;
 	bool no_libc;
 	bool quiet;
-	char **command;
+	char **command; /* [0] NULL: none, only what is attached to */
+	struct cli_attach attach;
 	FILE *out;
 	uint64_t start_ns;
 	uint64_t last_ns;

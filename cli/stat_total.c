@@ -83,6 +83,11 @@ static void layer_rows(const struct stat *s, unsigned int layer, uint64_t ns,
 		}
 }
 
+static const char *name_of(const struct stat *s)
+{
+	return s->command[0] != NULL ? s->command[0] : s->attach.name;
+}
+
 static void print_table(const struct stat *s, uint64_t ns)
 {
 	struct cli_table *table = cli_table__new(s->out);
@@ -97,7 +102,8 @@ static void print_table(const struct stat *s, uint64_t ns)
 	cli_table__column(table, "MEAN", CLI_RIGHT);
 	for (layer = 0; layer < LAYERS; layer++)
 		layer_rows(s, layer, ns, table);
-	fprintf(s->out, "\n%s ran for %s%s%s\n\n", s->command[0], cli_duration(ns),
+	fprintf(s->out, "\n%s %s for %s%s%s\n\n", name_of(s),
+		s->command[0] != NULL ? "ran" : "was observed", cli_duration(ns),
 		s->field != NULL ? "; the last columns are of field " : "",
 		s->field != NULL ? s->field : "");
 	cli_table__print(table);
@@ -138,7 +144,7 @@ static void print_json(const struct stat *s, uint64_t ns)
 	unsigned int g;
 	size_t i;
 
-	cli_json__text(object, "command", s->command[0]);
+	cli_json__text(object, "command", name_of(s));
 	cli_json__count(object, "duration_ns", ns);
 	if (s->field != NULL)
 		cli_json__text(object, "field", s->field);

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT
+/*
+ * attach.c - what verbs that observe running programs share: options, attaching, waiting
+ */
+#include "attach.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static struct pem_context *add(struct cli_attach *a, const struct cli_verb *verb)
+{
+	const struct pem_context any = PEM_CONTEXT_ANY;
+
+	if (a->count == CLI_ATTACH_MAX) {
+		cli_usage_error(verb, "more than %d processes, programs and groups to attach to",
+				CLI_ATTACH_MAX);
+		return NULL;
+	}
+	a->contexts[a->count] = any;
+	a->pidfds[a->count] = -1;
+	return &a->contexts[a->count++];
+}
+
+static int add_pids(struct cli_attach *a, const struct cli_verb *verb, const char *list)
+{
+	struct pem_context *context;
+	char word[24];
+	uint64_t pid;
+	size_t n;
+
+	for (;; list += n + 1) {
+		n = strcspn(list, ",");
+		snprintf(word, sizeof(word), "%.*s", (int)(n < 20 ? n : 20), list);
+		if (cli_parse_number(word, 1u << 30, &pid) < 0)
+			return -cli_usage_error(verb, "-p %s is no number of a process", word);
+		context = add(a, verb);
+		if (context == NULL)
+			return -CLI_WRONG_INPUT;
+		context->pid = (uint32_t)pid;
+		a->pidfds[a->count - 1] = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+		if (list[n] == '\0')
+			return 1;
+	}
+}
+
+int cli_attach__option(struct cli_attach *a, const struct cli_verb *verb, int code)
+{
+	struct pem_context *context;
+
+	switch (code) {
+	case 'p':
+		return add_pids(a, verb, optarg);
+	case 'a':
+		a->all = true;
+		return add(a, verb) != NULL ? 1 : -CLI_WRONG_INPUT;
+	case CLI_OPT_PROGRAM:
+		if (*optarg == '\0')
+			return -cli_usage_error(verb, "--program needs the name of one");
+		context = add(a, verb);
+		if (context == NULL)
+			return -CLI_WRONG_INPUT;
+		snprintf(context->program, sizeof(context->program), "%s", optarg);
+		return 1;
+	case CLI_OPT_CGROUP:
+		context = add(a, verb);
+		if (context == NULL)
+			return -CLI_WRONG_INPUT;
+		context->cgroup = pem_cgroup_id(optarg);
+		if (context->cgroup == 0)
+			return -cli_usage_error(verb,
+						"--cgroup %s is no version 2 control group: %s",
+						optarg, strerror(errno));
+		return 1;
+	case CLI_OPT_NO_FOLLOW:
+		a->no_follow = true;
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+/* The name of a process, as in /proc. */
+static void name_process(uint32_t pid, char *name, size_t bytes)
+{
+	FILE *file = fopen(cli_format("/proc/%u/comm", pid), "re");
+
+	if (file == NULL || fgets(name, (int)bytes, file) == NULL)
+		snprintf(name, bytes, "%u", pid);
+	name[strcspn(name, "\n")] = '\0';
+	if (file != NULL)
+		fclose(file);
+	cli_printable(name);
+}
+
+void cli_attach__name(struct cli_attach *a)
+{
+	const struct pem_context *first = &a->contexts[0];
+
+	if (first->pid != 0)
+		name_process(first->pid, a->name, sizeof(a->name));
+	else if (*first->program != '\0')
+		snprintf(a->name, sizeof(a->name), "%s", first->program);
+	else if (a->count != 0)
+		snprintf(a->name, sizeof(a->name), first->cgroup != 0 ? "cgroup" : "all");
+}
+
+int cli_attach__start(struct cli_attach *a, struct pem_session *session)
+{
+	struct pem_error error = {{0}};
+	int rc, found = 0;
+	size_t i;
+
+	for (i = 0; i < a->count; i++) {
+		a->contexts[i].follow = a->contexts[i].pid != 0 && !a->no_follow;
+		rc = pem_session__attach(session, &a->contexts[i], &error);
+		if (rc < 0)
+			return cli_error(rc == -ESRCH ? CLI_WRONG_INPUT : CLI_NOT_HERE, "%s",
+					 *error.text != '\0' ? error.text : strerror(-rc));
+		found += rc;
+	}
+	if (a->all && geteuid() != 0)
+		cli_say("the kernel's events of other processes than yours are not observed: that "
+			"needs root");
+	if (a->count != 0 && found == 0 && a->contexts[0].pid == 0)
+		cli_say("no program that raises application events runs there now; one started with "
+			"'pem run -- COMMAND' will be observed");
+	return CLI_DONE;
+}
+
+bool cli_attach__ended(void *arg)
+{
+	struct cli_attach *a = arg;
+	struct pollfd pollfd = {.events = POLLIN};
+	size_t i;
+
+	for (i = 0; i < a->count; i++) {
+		pollfd.fd = a->pidfds[i];
+		if (pollfd.fd < 0 || poll(&pollfd, 1, 0) != 1)
+			return false;
+	}
+	return a->count != 0;
+}
+
+void cli_attach__free(struct cli_attach *a)
+{
+	size_t i;
+
+	for (i = 0; i < a->count; i++)
+		if (a->pidfds[i] >= 0)
+			close(a->pidfds[i]);
+	a->count = 0;
+}
+
+const char *cli_attach__program(const struct cli_attach *a, char *path, size_t bytes)
+{
+	ssize_t n;
+
+	if (a->count == 0 || a->contexts[0].pid == 0)
+		return NULL;
+	n = readlink(cli_format("/proc/%u/exe", a->contexts[0].pid), path, bytes - 1);
+	if (n <= 0)
+		return NULL;
+	path[n] = '\0';
+	return path;
+}
