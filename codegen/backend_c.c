@@ -8,6 +8,7 @@
  *
  *	pem_notify_X        enable byte, test, branch
  *	pem_on_X            the fast paths: log into this thread's chunk, or update a statistic
+ *	pem_filtered_X      the same, behind the tests of a predicate
  *	pem_slow_X          record on the stack, to libpem
  *	pem_put_X           stores the fields of one record, for both
  *
@@ -344,6 +345,93 @@ static void put_stat_path(FILE *f, const struct pem_spec_event *event)
 		   "\t\treturn;\n");
 }
 
+static void begin_paths(FILE *f, const struct pem_spec_event *event, const char *name)
+{
+	fprintf(f,
+		"static __attribute__((noinline, nothrow, unused)) void %s_%s(uint32_t pem_enable",
+		name, event->c_name);
+	put_list(f, event, 1, 0, ", ");
+	fprintf(f, ")\n{\n\tuint64_t pem_value = 0, pem_key = 0;\n"
+		   "\tstruct pem_cursor pem_c;\n\tuint32_t pem_choice;\n");
+}
+
+static void put_begin(FILE *f, const struct pem_spec_event *event)
+{
+	fprintf(f,
+		"\n\tpem_choice = pem_event_begin(&pem_c, &pem_provider_%1$s, pem_enable,\n"
+		"\t\t\t\t     pem_page_%1$s.action[%2$u], %2$uu);\n",
+		event->spec->provider, event->stub_index);
+}
+
+/* The field of a test in the highest bits of pem_word. */
+static void put_word(FILE *f, const struct pem_spec_event *event)
+{
+	const struct pem_spec_field *field;
+	uint32_t size;
+	size_t i;
+
+	fprintf(f, "\t\tswitch (pem_filter_tests(pem_filter)[pem_at].end) {\n");
+	for (i = 0; i < event->field_count; i++) {
+		field = &event->fields[i];
+		size = pem_type__size(field->type);
+		if (!size)
+			continue;
+		fprintf(f, "\t\tcase %u:\n\t\t\tpem_word = ", field->offset + size);
+		if (pem_type__is_float(field->type))
+			fprintf(f, "pem_word_float%u(%s)", 8 * size, field->c_name);
+		else
+			fprintf(f, "(uint64_t)%s", field->c_name);
+		if (size < 8 && !pem_type__is_float(field->type))
+			fprintf(f, " << %u", 64 - 8 * size);
+		fprintf(f, ";\n\t\t\tbreak;\n");
+	}
+	fprintf(f, "\t\tdefault:\n\t\t\tpem_word = 0;\n\t\t}\n");
+}
+
+static void put_filtered(FILE *f, const struct pem_spec_event *event)
+{
+	const char *provider = event->spec->provider;
+
+	begin_paths(f, event, "pem_filtered");
+	fprintf(f, "\tconst struct pem_filter *pem_filter;\n\tuint64_t pem_word;\n"
+		   "\tuint32_t pem_at;\n");
+	put_begin(f, event);
+	fprintf(f,
+		"\tif (!(pem_choice & PEM_ACTION_FILTER))\n\t\tgoto pem_slow;\n"
+		"\tpem_filter = pem_filter_begin(&pem_c, pem_enable, pem_page_%1$s.action[%2$u],\n"
+		"\t\t\t\t      pem_provider_%1$s.event_base + %2$uu);\n"
+		"\tif (!pem_filter)\n\t\tgoto pem_slow;\n"
+		"\tpem_at = pem_filter_first(&pem_c, pem_filter);\n"
+		"\twhile (pem_at < PEM_TESTS_MAX) {\n",
+		provider, event->stub_index);
+	put_word(f, event);
+	fprintf(f, "\t\tpem_at = pem_test_next(&pem_filter_tests(pem_filter)[pem_at], "
+		   "pem_word);\n\t}\n"
+		   "\tif (pem_at != PEM_TEST_PASS)\n\t\treturn;\n"
+		   "\tpem_choice &= ~PEM_ACTION_FILTER;\n");
+	put_log_path(f, event);
+	put_stat_path(f, event);
+	fprintf(f, "pem_slow:\n");
+	put_slow_call(f, event, "\t");
+	fprintf(f, "}\n\n");
+}
+
+static void put_on(FILE *f, const struct pem_spec_event *event)
+{
+	begin_paths(f, event, "pem_on");
+	put_begin(f, event);
+	put_log_path(f, event);
+	put_stat_path(f, event);
+	fprintf(f,
+		"pem_slow:\n\tif (pem_choice & PEM_ACTION_FILTER)\n"
+		"\t\tpem_filtered_%s(pem_enable",
+		event->c_name);
+	put_list(f, event, 0, 0, ", ");
+	fprintf(f, ");\n\telse\n");
+	put_slow_call(f, event, "\t\t");
+	fprintf(f, "}\n\n");
+}
+
 static void put_notify(FILE *f, const struct pem_spec_event *event)
 {
 	const char *provider = event->spec->provider;
@@ -352,22 +440,8 @@ static void put_notify(FILE *f, const struct pem_spec_event *event)
 
 	put_store(f, event);
 	put_slow(f, event);
-	fprintf(f,
-		"static __attribute__((noinline, nothrow, unused)) void pem_on_%s(uint32_t "
-		"pem_enable",
-		event->c_name);
-	put_list(f, event, 1, 0, ", ");
-	fprintf(f, ")\n{\n\tuint64_t pem_value = 0, pem_key = 0;\n"
-		   "\tstruct pem_cursor pem_c;\n\tuint32_t pem_choice;\n\n");
-	fprintf(f,
-		"\tpem_choice = pem_event_begin(&pem_c, &pem_provider_%1$s, pem_enable,\n"
-		"\t\t\t\t     pem_page_%1$s.action[%2$u], %2$uu);\n",
-		provider, index);
-	put_log_path(f, event);
-	put_stat_path(f, event);
-	fprintf(f, "pem_slow:\n");
-	put_slow_call(f, event, "\t");
-	fprintf(f, "}\n\n");
+	put_filtered(f, event);
+	put_on(f, event);
 	enabled = pem_xprintf("__atomic_load_n(&pem_page_%s.enable[%u], __ATOMIC_RELAXED)",
 			      provider, index);
 	pem_c_put_enabled(f, event, enabled);

@@ -61,7 +61,7 @@ static void put_predicate(FILE *f, const struct pem_spec_event *event, size_t so
 		"\t\tstruct pem_test pem_test;\n"
 		"\t\tuint64_t pem_word;\n\n"
 		"\t\twhile (pem_at < pem_filter->test_count) {\n"
-		"\t\t\tpem_test = pem_filter->test[pem_at];\n"
+		"\t\t\tpem_test = pem_filter_tests(pem_filter)[pem_at];\n"
 		"\t\t\tpem_word = 0;\n",
 		index);
 	pem_tracepoint__put_word(f, event, source, "\t\t\t");

@@ -184,7 +184,10 @@ static void apply_to_page(struct pem_session *s, struct pem_member *m, const uin
 	ids += page->event_base;
 	for (i = 0; i < page->event_count; i++) {
 		wanted = refused ? 0 : wanted_of(s, m, __atomic_load_n(&ids[i], __ATOMIC_ACQUIRE));
-		if (PEM_ACTION_FLAGS(wanted) & ~PEM_ACTION_FILTER) {
+		/* Its filter is of the rules before. */
+		if (PEM_ACTION_FLAGS(wanted) & (PEM_ACTION_FILTER | PEM_ACTION_WIDE))
+			wanted |= PEM_ACTION_CHECK;
+		if (PEM_ACTION_FLAGS(wanted) & ~(PEM_ACTION_FILTER | PEM_ACTION_CHECK)) {
 			__atomic_store_n(&action[i * PEM_SESSIONS_MAX],
 					 PEM_ACTION_OF_INCARNATION(wanted, m->incarnation),
 					 __ATOMIC_RELEASE);
@@ -229,6 +232,7 @@ void pem_session__publish(struct pem_session *s)
 
 	publish_contexts(s);
 	write_rules(s);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* before any action: pem_process__apply_to */
 	if (s->self_slot >= 0 && pem_process__lock()) {
 		pem_process__apply((unsigned)s->self_slot);
 		pem_process__unlock();

@@ -58,6 +58,7 @@ static const struct pem_filter *filter_of(const struct pem_session_page *page,
 {
 	union {
 		struct pem_filter filter;
+		uint64_t aligned;
 		uint8_t bytes[sizeof(struct pem_filter) + PEM_TESTS_MAX * sizeof(struct pem_test)];
 	} wanted = {.bytes = {0}};
 	const struct pem_filter *filter;
@@ -73,8 +74,10 @@ static const struct pem_filter *filter_of(const struct pem_session_page *page,
 	*ok = false;
 	if (count > PEM_TESTS_MAX || first > PEM_SESSION_TESTS_MAX - count)
 		return NULL;
-	memcpy(wanted.filter.test, &page->tests[first], count * sizeof(struct pem_test));
-	if (!pem_tests__valid(wanted.filter.test, count, PEM_RECORD_BYTES_MAX))
+	memcpy(wanted.bytes + sizeof(wanted.filter), &page->tests[first],
+	       count * sizeof(struct pem_test));
+	if (!pem_tests__valid((const struct pem_test *)(wanted.bytes + sizeof(wanted.filter)),
+			      count, PEM_RECORD_BYTES_MAX))
 		return NULL;
 	filter = intern(&wanted.filter);
 	*ok = filter != NULL;
@@ -107,7 +110,13 @@ static void apply_to_event(struct pem_provider *provider, uint32_t i, unsigned s
 		__atomic_store_n(action, 0, __ATOMIC_RELAXED);
 		return;
 	}
-	__atomic_store_n(&joined->filter[provider->event_base + i], filter, __ATOMIC_RELEASE);
+	if (filter != joined->filter[provider->event_base + i]) {
+		/* Who sees the new filter sees this, or what follows: pem_filter_begin. */
+		__atomic_fetch_or(action, PEM_ACTION_FILTER | PEM_ACTION_CHECK, __ATOMIC_RELAXED);
+		__atomic_thread_fence(__ATOMIC_RELEASE);
+		__atomic_store_n(&joined->filter[provider->event_base + i], filter,
+				 __ATOMIC_RELEASE);
+	}
 	__atomic_store_n(action, PEM_ACTION_OF_INCARNATION(rule->action, joined->incarnation),
 			 __ATOMIC_RELEASE);
 	__atomic_fetch_or(&page_enable(provider)[i], bit, __ATOMIC_RELEASE);
@@ -159,7 +168,11 @@ void pem_process__apply_to(struct pem_provider *provider, unsigned slot)
 			count = 0;
 		for (i = 0; i < provider->event_count; i++)
 			apply_to_event(provider, i, slot, rule_of(joined, count, provider, i));
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		/*
+		 * The actions before the generation, and in rules.c the generation before the actions: either this sees that
+		 * the rules have changed, or what the consumer marked to be checked is not overwritten here.
+		 */
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		if (__atomic_load_n(&page->generation, __ATOMIC_RELAXED) == generation)
 			return;
 	}

@@ -256,29 +256,6 @@ static void call_back(struct pem_joined *joined, struct pem_thread_full *thread,
 
 /* --- the event --- */
 
-/* Is the event wanted of this thread and CPU, with these fields? A consumer changes actions from outside, but filters lie in here. */
-static bool passes(unsigned slot, uint32_t event_index, uint32_t tid, const uint8_t *record,
-		   uint32_t bytes)
-{
-	struct pem_joined *joined = &pem_process.joined[slot];
-	const struct pem_session_page *page = __atomic_load_n(&joined->page, __ATOMIC_ACQUIRE);
-	const struct pem_filter *filter;
-	uint32_t generation = __atomic_load_n(&page->generation, __ATOMIC_ACQUIRE);
-
-	if (generation != __atomic_load_n(&joined->filter_generation, __ATOMIC_ACQUIRE) &&
-	    !(generation & 1) && pem_process__lock()) {
-		pem_process__apply(slot);
-		pem_process__unlock();
-	}
-	filter = __atomic_load_n(&joined->filter[event_index], __ATOMIC_ACQUIRE);
-	if (!filter)
-		return true;
-	return (!filter->tid || filter->tid == tid) &&
-	       (filter->cpu == PEM_NO_CPU || filter->cpu == (uint32_t)sched_getcpu()) &&
-	       (!filter->test_count || (pem_tests__valid(filter->test, filter->test_count, bytes) &&
-					pem_tests_pass(filter->test, filter->test_count, record)));
-}
-
 /*
  * Is the action one of the session that this process has joined in the slot? If not, another has come, and is joined now; or
  * the action is of one that has just left.
@@ -299,17 +276,79 @@ static bool is_joined(unsigned slot, uint64_t action)
 	       __atomic_load_n(&joined->state, __ATOMIC_ACQUIRE) != PEM_JOINED_NOT;
 }
 
+/*
+ * The action as it stands once its filter is the one that it came with: a consumer changes actions from outside, but filters
+ * lie in here. PEM_ACTION_CHECK in it: that can't be had now.
+ */
+static uint64_t settle(unsigned slot, const uint64_t *at, uint64_t action)
+{
+	const struct pem_session_page *page =
+		__atomic_load_n(&pem_process.joined[slot].page, __ATOMIC_ACQUIRE);
+
+	if (!(action & PEM_ACTION_CHECK) || !page)
+		return action;
+	if (__atomic_load_n(&page->generation, __ATOMIC_ACQUIRE) & 1 || !pem_process__lock())
+		return action;
+	/* Another thread may have been first. */
+	if (__atomic_load_n(at, __ATOMIC_RELAXED) & PEM_ACTION_CHECK)
+		pem_process__apply(slot);
+	pem_process__unlock();
+	return __atomic_load_n(at, __ATOMIC_ACQUIRE);
+}
+
+/* The filter that an action came with; NULL: it has none, or can't be had, and then *action has PEM_ACTION_CHECK. */
+static const struct pem_filter *filter_of(unsigned slot, uint32_t event_index, const uint64_t *at,
+					  uint64_t *action)
+{
+	const struct pem_filter *filter = NULL;
+	uint64_t before;
+	int tries;
+
+	for (tries = 0; tries < 3; tries++) {
+		before = *action = settle(slot, at, *action);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		filter = __atomic_load_n(&pem_process.joined[slot].filter[event_index],
+					 __ATOMIC_ACQUIRE);
+		*action = __atomic_load_n(at, __ATOMIC_RELAXED);
+		if (*action == before && !(*action & PEM_ACTION_CHECK))
+			return filter;
+		if (!is_joined(slot, *action))
+			break;
+	}
+	*action |= PEM_ACTION_CHECK;
+	return NULL;
+}
+
+/* Is the event wanted of this thread and CPU, with these fields? */
+static bool passes(const struct pem_filter *filter, uint32_t tid, const uint8_t *record,
+		   uint32_t bytes)
+{
+	return filter && (!filter->tid || filter->tid == tid) &&
+	       (filter->cpu == PEM_NO_CPU || filter->cpu == (uint32_t)sched_getcpu()) &&
+	       (!filter->test_count ||
+		(pem_tests__valid(pem_filter_tests(filter), filter->test_count, bytes) &&
+		 pem_tests_pass(pem_filter_tests(filter), filter->test_count, record)));
+}
+
 static void deliver(struct pem_thread_full *thread, unsigned slot, unsigned depth,
-		    uint32_t event_index, uint64_t action, uint8_t *record, uint32_t bytes)
+		    uint32_t event_index, const uint64_t *at, uint64_t action, uint8_t *record,
+		    uint32_t bytes)
 {
 	struct pem_joined *joined = &pem_process.joined[slot];
-	uint32_t flags = PEM_ACTION_FLAGS(action);
+	const struct pem_filter *filter = NULL;
 	struct pem_writer *w;
+	uint32_t flags;
 
 	if (!is_joined(slot, action))
 		return;
-	if (flags & PEM_ACTION_FILTER &&
-	    !passes(slot, event_index, thread->shared.tid, record, bytes))
+	if (action & (PEM_ACTION_FILTER | PEM_ACTION_WIDE))
+		filter = filter_of(slot, event_index, at, &action);
+	flags = PEM_ACTION_FLAGS(action);
+	if (flags & PEM_ACTION_CHECK) {
+		count_lost(slot, event_index, flags, PEM_ACTION_INCARNATION(action));
+		return;
+	}
+	if (flags & PEM_ACTION_FILTER && !passes(filter, thread->shared.tid, record, bytes))
 		return;
 	if (flags & (PEM_ACTION_LOG | PEM_ACTION_STAT)) {
 		w = pem_thread__writer(thread, slot, depth, PEM_ACTION_INCARNATION(action));
@@ -334,6 +373,7 @@ void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uin
 	const uint64_t *actions = (const uint64_t *)(enable + capacity);
 	struct pem_thread_full *thread;
 	int saved_errno = errno;
+	const uint64_t *at;
 	uint64_t action;
 	unsigned slot;
 
@@ -343,14 +383,14 @@ void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uin
 	PEM_BARRIER();
 	for (; bits; bits &= bits - 1) {
 		slot = (unsigned)__builtin_ctz(bits);
-		action = __atomic_load_n(&actions[index * PEM_SESSIONS_MAX + slot],
-					 __ATOMIC_RELAXED);
+		at = &actions[index * PEM_SESSIONS_MAX + slot];
+		action = __atomic_load_n(at, __ATOMIC_RELAXED);
 		if (depth >= PEM_DEPTHS)
 			count_lost(slot, provider->event_base + index, PEM_ACTION_FLAGS(action),
 				   PEM_ACTION_INCARNATION(action));
 		else
-			deliver(thread, slot, depth, provider->event_base + index, action, record,
-				bytes);
+			deliver(thread, slot, depth, provider->event_base + index, at, action,
+				record, bytes);
 	}
 	PEM_BARRIER();
 	if (thread)

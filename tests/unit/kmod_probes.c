@@ -327,7 +327,8 @@ static struct pem_filter *filter_of(const char *predicate)
 	assert_non_null(filter);
 	count = pem_expression__parse(&expression, table_text(predicate, "below", "big"), &error);
 	if (!count)
-		count = pem_expression__compile(&expression, &event, filter->test, &error);
+		count = pem_expression__compile(&expression, &event,
+						(struct pem_test *)(filter + 1), &error);
 	if (count < 0)
 		fail_msg("%s", error.text);
 	filter->test_count = (uint32_t)count;

@@ -141,12 +141,49 @@ static void contexts_reach_it(void **state)
 	assert_int_equal(count_of(st), 0);
 }
 
+static struct pem_statistics *ticks_where(const char *predicate)
+{
+	struct pem_event_set *set = events(session, "APP::Probe::Tick");
+	struct pem_error error = {""};
+	struct pem_statistics *st;
+
+	if (pem_event_set__where(set, predicate, &error))
+		fail_msg("%s", error.text);
+	st = pem_session__register_statistics(session, set, NULL, NULL, &error);
+	assert_non_null(st);
+	pem_event_set__free(set);
+	assert_int_equal(pem_statistics__enable(st), 0);
+	return st;
+}
+
+/* The stub has tested by one predicate, and goes by the next from the next event on. */
+static void a_predicate_that_replaces_another_reaches_it(void **state)
+{
+	struct pem_statistics *st;
+
+	(void)state;
+	pem_session__scan_producers(session);
+	st = ticks_where("number < 3");
+	tick();
+	tick();
+	assert_int_equal(count_of(st), 6);
+	pem_statistics__unregister(st);
+	st = ticks_where("number >= 3");
+	tick();
+	assert_int_equal(count_of(st), TICKS - 3);
+	pem_statistics__unregister(st);
+	st = ticks_where(NULL);
+	tick();
+	assert_int_equal(count_of(st), TICKS);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(events_are_switched_in_it),
 		TEST(contexts_reach_it),
+		TEST(a_predicate_that_replaces_another_reaches_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

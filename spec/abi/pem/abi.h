@@ -112,6 +112,8 @@ PEM_STATIC_ASSERT(offsetof(struct pem_packet, source) == 100, "source");
 	0x10u /* the consumer sleeps: log it, then wake it by the session page's word */
 #define PEM_ACTION_WIDE                                                                            \
 	0x20u /* the statistic also keeps a struct pem_wide (variance, histogram, top) */
+#define PEM_ACTION_CHECK                                                                           \
+	0x40u /* a consumer changed the rules: the process applies them before it goes by its filter */
 #define PEM_ACTION_FLAGS(a) ((uint32_t)(a)&0xffu)
 #define PEM_ACTION_FIELD(a) ((uint32_t)((a) >> 8) & 0xffu)
 #define PEM_ACTION_TYPE(a) ((uint32_t)((a) >> 16) & 0xfu)

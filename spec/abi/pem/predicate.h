@@ -15,8 +15,14 @@ struct pem_filter {
 	uint32_t cpu; /* PEM_NO_CPU: any */
 	uint32_t wide; /* index of the statistic among the session's wide ones */
 	uint32_t test_count; /* 0: no predicate */
-	struct pem_test test[];
+	/* then as many struct pem_test: pem_filter_tests(), as C++ has no flexible arrays */
 };
+PEM_STATIC_ASSERT(sizeof(struct pem_filter) % 8 == 0, "tests follow aligned");
+
+PEM_INLINE const struct pem_test *pem_filter_tests(const struct pem_filter *filter)
+{
+	return (const struct pem_test *)(const void *)(filter + 1);
+}
 
 /*
  * Which test comes after this one, or PEM_TEST_PASS or PEM_TEST_FAIL, when word has the field in its highest bytes. What lies

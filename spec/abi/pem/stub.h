@@ -7,10 +7,11 @@
  *
  *	pem_notify_X(fields)       inline: one load of enable[index], a test, a branch
  *	pem_on_X(fields)           out of line: pem_event_begin; pem_log_begin, store fields, pem_log_commit; or pem_stat_add;
+ *	                           or pem_filtered_X(fields), which does the same after a test of thread and fields;
  *	                           or, when these decline, fill a record on the stack and call provider->notify
  *
  * The fast paths serve the common case: one session, one plain action, room in the chunk, and no event of this
- * thread under way. All else (first event of a thread, full chunk, several sessions, filters, callbacks, an event
+ * thread under way. All else (first event of a thread, full chunk, several sessions, filters of CPUs, callbacks, an event
  * raised by a signal handler in the middle of another) is pem_provider.notify, in libpem/producer/notify.c.
  *
  * Async-signal-safe; never blocks, allocates or writes errno, except that the first event of a process or
@@ -20,6 +21,7 @@
 #define PEM_STUB_H
 
 #include <pem/clock.h>
+#include <pem/predicate.h>
 #include <pem/ring.h>
 
 #include <string.h>
@@ -163,6 +165,57 @@ PEM_INLINE int pem_stat_add(struct pem_cursor *c, uint64_t value, uint64_t key)
 	c->thread->depth = 0;
 	__asm__ __volatile__("" : : "r"(slot)); /* else clang jumps to the end of pem_log_commit */
 	return 1;
+}
+
+/*
+ * After a choice with PEM_ACTION_FILTER: what thread and fields have to pass; NULL: provider->notify is to decide. enable and
+ * actions as for pem_event_begin; event_index: the event's in the process.
+ *
+ * Filters are replaced while threads go by them. Who does so (libpem/producer/apply.c) first marks the action
+ * PEM_ACTION_CHECK, then stores the filter, then the action that it came with; so that an action seen before and after the
+ * filter is one that the filter belongs to. An event raised meanwhile is judged, as a whole, by rules that were in
+ * force while it was: the old ones or the new.
+ */
+PEM_INLINE const struct pem_filter *pem_filter_begin(const struct pem_cursor *c, uint32_t enable,
+						     const uint64_t *actions, uint32_t event_index)
+{
+	const struct pem_filter *const *filters = c->writer->filters;
+	const struct pem_filter *filter;
+
+	/* Another session's, of before, else. */
+	if (!filters || c->writer->incarnation != PEM_ACTION_INCARNATION(c->action))
+		return (const struct pem_filter *)0;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	filter = __atomic_load_n(&filters[event_index], __ATOMIC_ACQUIRE);
+	if (!filter || filter->cpu != PEM_NO_CPU ||
+	    __atomic_load_n(&actions[__builtin_ctz(enable)], __ATOMIC_RELAXED) != c->action)
+		return (const struct pem_filter *)0;
+	return filter;
+}
+
+/* The index of the first test; PEM_TEST_PASS: there is none; PEM_TEST_FAIL: this thread is not wanted. */
+PEM_INLINE uint32_t pem_filter_first(const struct pem_cursor *c, const struct pem_filter *filter)
+{
+	if (filter->tid && filter->tid != c->thread->tid)
+		return PEM_TEST_FAIL;
+	return filter->test_count ? 0 : PEM_TEST_PASS;
+}
+
+/* Floating fields as pem_test_next wants them. */
+PEM_INLINE uint64_t pem_word_float32(float value)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	return (uint64_t)bits << 32;
+}
+
+PEM_INLINE uint64_t pem_word_float64(double value)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	return bits;
 }
 
 #ifdef __cplusplus
