@@ -36,7 +36,7 @@ void pem_pool__layout(struct pem_pool_header *h)
 	at += (uint64_t)h->chunk_count * sizeof(uint32_t);
 	h->event_id_offset = at;
 	at += 2 * (uint64_t)h->event_capacity * sizeof(uint32_t);
-	at = page_up(at + ((uint64_t)h->chunk_count + 31) / 32 * sizeof(uint32_t));
+	at = page_up(at + ((uint64_t)h->chunk_count + 15) / 16 * sizeof(uint32_t));
 	h->lanes_offset = at;
 	at = page_up(at + (uint64_t)h->lane_count * sizeof(struct pem_lane));
 	h->slots_offset = at;

@@ -55,7 +55,7 @@ bool pem_tests__valid(const struct pem_test *tests, uint32_t count, uint32_t fix
 uint32_t *pem_pool__event_ids(const struct pem_ring *ring);
 /* The hashes of the models that describe them, of the same form. */
 uint32_t *pem_pool__event_models(const struct pem_ring *ring);
-/* The producer's own: bit i % 32 of word i / 32 says that chunk i's memory exists. */
+/* The producer's own: two bits of word i / 16, from i % 16 * 2 on, say that the memory of chunk i's halves exists. */
 uint32_t *pem_pool__populated(const struct pem_ring *ring);
 
 #endif

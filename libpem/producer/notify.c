@@ -40,30 +40,54 @@ static void count_lost(unsigned slot, uint32_t event_index, uint32_t flags, uint
 /* --- logging --- */
 
 /*
- * Chunks are populated eight at a time: one system call for 64 KiB the first time through a pool. The very first is so
- * alone: many a process needs no second.
+ * Once there are many lanes each uses half of its chunks, while its records are small: a thousand threads that raise an
+ * event now and then would hold 8 MiB of chunks.
  */
-static bool populate_chunk(const struct pem_ring *ring, uint32_t index)
-{
-	uint32_t bit = 1u << (index % 32), first = index & ~7u, last = index ? first + 8 : 1, i;
-	uint32_t *populated = pem_pool__populated(ring);
+#define CROWD_LANES 256u
 
-	if (__atomic_load_n(&populated[index / 32], __ATOMIC_RELAXED) & bit)
+static uint32_t chunk_part(struct pem_joined *joined, const struct pem_ring *ring,
+			   const struct pem_writer *w, uint32_t bytes)
+{
+	uint32_t half = ring->chunk_bytes / 2;
+
+	if (w->lane_index >= CROWD_LANES)
+		__atomic_store_n(&joined->crowded, 1, __ATOMIC_RELAXED);
+	return __atomic_load_n(&joined->crowded, __ATOMIC_RELAXED) &&
+			       bytes <= half - PEM_PACKET_HEADER_BYTES
+		       ? half
+		       : ring->chunk_bytes;
+}
+
+/*
+ * Make the first bytes of a chunk exist. Whole chunks are populated eight at a time: one system call for 64 KiB the first
+ * time through a pool. The very first is so alone: many a process needs no second.
+ */
+static bool populate_chunk(const struct pem_ring *ring, uint32_t index, uint32_t bytes)
+{
+	uint32_t halves = bytes < ring->chunk_bytes ? 1 : 3, bits = halves << (index % 16 * 2);
+	uint32_t *populated = pem_pool__populated(ring);
+	uint32_t first = index, last = index + 1, i;
+
+	if ((__atomic_load_n(&populated[index / 16], __ATOMIC_RELAXED) & bits) == bits)
 		return true;
-	if (last > ring->chunk_count)
-		last = ring->chunk_count;
-	if (!pem_populate(ring->chunks + (uint64_t)first * ring->chunk_bytes,
-			  (uint64_t)(last - first) * ring->chunk_bytes))
+	if (halves == 3 && index) {
+		first = index & ~7u;
+		last = first + 8 < ring->chunk_count ? first + 8 : ring->chunk_count;
+		bytes = (last - first) * ring->chunk_bytes;
+	}
+	if (!pem_populate(ring->chunks + (uint64_t)first * ring->chunk_bytes, bytes))
 		return false;
 	for (i = first; i < last; i++)
-		__atomic_fetch_or(&populated[i / 32], 1u << (i % 32), __ATOMIC_RELAXED);
+		__atomic_fetch_or(&populated[i / 16], halves << (i % 16 * 2), __ATOMIC_RELAXED);
 	return true;
 }
 
+/* A new chunk with room for a record of bytes. */
 static bool claim_chunk(unsigned session, const struct pem_ring *ring, struct pem_writer *w,
-			uint64_t now, uint32_t tid)
+			uint64_t now, uint32_t tid, uint32_t bytes)
 {
 	struct pem_joined *joined = &pem_process.joined[session];
+	uint32_t part = chunk_part(joined, ring, w, bytes);
 	uint32_t freed = __atomic_load_n(&ring->header->freed, __ATOMIC_ACQUIRE);
 	int64_t index;
 
@@ -81,11 +105,12 @@ static bool claim_chunk(unsigned session, const struct pem_ring *ring, struct pe
 		return false;
 	}
 	__atomic_store_n(&joined->full, 0, __ATOMIC_RELAXED);
-	if (!populate_chunk(ring, (uint32_t)index)) {
+	if (!populate_chunk(ring, (uint32_t)index, part)) {
 		pem_ring_give_back(ring, (uint32_t)index);
 		return false;
 	}
 	pem_ring_start(ring, w, (uint32_t)index, now, pem_process.pid, tid);
+	w->end -= ring->chunk_bytes - part;
 	return true;
 }
 
@@ -110,7 +135,7 @@ static void log_record(unsigned session, struct pem_writer *w, uint32_t event_in
 			return;
 		lane = &ring.lanes[w->lane_index];
 		if (bytes <= ring.chunk_bytes - PEM_PACKET_HEADER_BYTES &&
-		    claim_chunk(session, &ring, w, now, tid))
+		    claim_chunk(session, &ring, w, now, tid, bytes))
 			to = pem_ring_reserve(w, now, bytes);
 	}
 	if (!to) {

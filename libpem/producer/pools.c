@@ -214,7 +214,7 @@ int pem_process__make_pool(unsigned slot)
 	result = make_pool_file(joined, slot);
 	if (result)
 		goto fail;
-	joined->full = 0;
+	joined->full = joined->crowded = 0;
 	__atomic_store_n(&joined->state, PEM_JOINED_POOL, __ATOMIC_RELEASE);
 	/* The consumer reaches in from here on. What it changed before has to be looked up. */
 	if (__atomic_load_n(&page->generation, __ATOMIC_ACQUIRE) != joined->filter_generation)

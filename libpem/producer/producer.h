@@ -58,6 +58,7 @@ struct pem_joined {
 	uint32_t state; /* enum pem_joined_state */
 	uint32_t full_at; /* value of freed when the pool was last found full */
 	uint32_t full;
+	uint32_t crowded; /* the pool has had so many lanes that they use half of their chunks */
 	uint32_t incarnation; /* 1 to 255: which of the sessions that had this slot; 0: none had */
 	uint32_t changes; /* odd while page and ring become another session's */
 	uint32_t word; /* of the table's entry, if this process has offered it to itself */
@@ -80,7 +81,8 @@ struct pem_joined {
 /* A thread's structure; stubs see the first member. */
 struct pem_thread_full {
 	struct pem_thread shared;
-	struct pem_writer nested[PEM_DEPTHS - 1][PEM_SESSIONS_MAX];
+	struct pem_writer (*nested)[PEM_SESSIONS_MAX]; /* [PEM_DEPTHS - 1] */
+	bool has_nested; /* memory that few threads need is not touched before */
 	const struct pem_sync_callback *in_callback; /* the one it is inside of, or NULL */
 	struct pem_thread_full *next_free;
 };

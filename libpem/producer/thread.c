@@ -15,7 +15,7 @@
 
 struct slab {
 	struct slab *next;
-	uint64_t used_bytes; /* behind them nothing was ever touched */
+	uint64_t used; /* of its structures; the others were never touched */
 	uint8_t reserved[48];
 };
 
@@ -59,7 +59,7 @@ static void release_writers(struct pem_thread_full *thread)
 
 	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
 		release_writer(&thread->shared.writer[slot], slot);
-		for (depth = 1; depth < PEM_DEPTHS; depth++)
+		for (depth = 1; thread->has_nested && depth < PEM_DEPTHS; depth++)
 			release_writer(&thread->nested[depth - 1][slot], slot);
 	}
 }
@@ -93,6 +93,13 @@ __attribute__((constructor(101))) static void make_exit_key(void)
 }
 
 #define THREAD_BYTES ((sizeof(struct pem_thread_full) + 63) & ~(size_t)63)
+#define NESTED_BYTES (sizeof(struct pem_writer[PEM_DEPTHS - 1][PEM_SESSIONS_MAX]))
+#define SLAB_THREADS ((SLAB_BYTES - sizeof(struct slab)) / (THREAD_BYTES + NESTED_BYTES))
+
+static struct pem_thread_full *thread_at(struct slab *slab, uint64_t i)
+{
+	return (struct pem_thread_full *)((uint8_t *)(slab + 1) + i * THREAD_BYTES);
+}
 
 /* A structure that no thread had before; NULL: no memory. Lock held. */
 static struct pem_thread_full *take_new(void)
@@ -100,17 +107,19 @@ static struct pem_thread_full *take_new(void)
 	struct pem_thread_full *thread;
 	struct slab *slab = slabs;
 
-	if (!slab || slab->used_bytes + THREAD_BYTES > SLAB_BYTES) {
+	if (!slab || slab->used == SLAB_THREADS) {
 		slab = mmap(NULL, SLAB_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 			    -1, 0);
 		if (slab == MAP_FAILED)
 			return NULL;
 		slab->next = slabs;
-		slab->used_bytes = sizeof(*slab);
 		slabs = slab;
 	}
-	thread = (struct pem_thread_full *)((uint8_t *)slab + slab->used_bytes);
-	slab->used_bytes += THREAD_BYTES;
+	thread = thread_at(slab, slab->used);
+	/* Behind all structures, in pages of their own. */
+	thread->nested =
+		(void *)((uint8_t *)thread_at(slab, SLAB_THREADS) + slab->used * NESTED_BYTES);
+	slab->used++;
 	return thread;
 }
 
@@ -122,11 +131,11 @@ static void take_back_from_dead(void)
 {
 	struct pem_thread_full *thread;
 	struct slab *slab;
-	uint64_t at;
+	uint64_t i;
 
 	for (slab = slabs; slab; slab = slab->next) {
-		for (at = sizeof(*slab); at < slab->used_bytes; at += THREAD_BYTES) {
-			thread = (struct pem_thread_full *)((uint8_t *)slab + at);
+		for (i = 0; i < slab->used; i++) {
+			thread = thread_at(slab, i);
 			if (!thread->shared.tid ||
 			    !syscall(SYS_tgkill, pem_process.pid, thread->shared.tid, 0) ||
 			    errno != ESRCH)
@@ -140,6 +149,7 @@ static void take_back_from_dead(void)
 struct pem_thread_full *pem_thread__get(void)
 {
 	struct pem_thread_full *thread = (struct pem_thread_full *)pem_thread_current;
+	struct pem_writer(*nested)[PEM_SESSIONS_MAX];
 	unsigned slot;
 
 	if (pem_thread_current != &pem_thread_none)
@@ -159,7 +169,11 @@ struct pem_thread_full *pem_thread__get(void)
 	thread = free_threads;
 	if (thread) {
 		free_threads = thread->next_free;
+		nested = thread->nested;
+		if (thread->has_nested)
+			memset(nested, 0, NESTED_BYTES);
 		memset(thread, 0, sizeof(*thread));
+		thread->nested = nested;
 	} else {
 		thread = take_new();
 	}
@@ -231,13 +245,13 @@ void pem_thread__forget(unsigned slot, uint32_t incarnation)
 	struct pem_thread_full *thread;
 	struct slab *slab;
 	unsigned depth;
-	uint64_t at;
+	uint64_t i;
 
 	for (slab = slabs; slab; slab = slab->next) {
-		for (at = sizeof(*slab); at < slab->used_bytes; at += THREAD_BYTES) {
-			thread = (struct pem_thread_full *)((uint8_t *)slab + at);
+		for (i = 0; i < slab->used; i++) {
+			thread = thread_at(slab, i);
 			forget(&thread->shared.writer[slot], incarnation);
-			for (depth = 1; depth < PEM_DEPTHS; depth++)
+			for (depth = 1; thread->has_nested && depth < PEM_DEPTHS; depth++)
 				forget(&thread->nested[depth - 1][slot], incarnation);
 		}
 	}
@@ -254,6 +268,8 @@ struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned s
 
 	if (writer->lane_index && writer->incarnation == incarnation)
 		return writer;
+	if (depth)
+		thread->has_nested = true;
 	clear_writer(writer);
 	has_ring = pem_joined__ring(joined, incarnation, &ring);
 	if (!has_ring && __atomic_load_n(&joined->state, __ATOMIC_ACQUIRE) == PEM_JOINED_RULES) {
