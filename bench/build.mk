@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 # Benchmarks: each bench/NAME.c listed in BENCHES is a program $(B)/bench/NAME.
-#   make bench [CASE=NAME]    runs them, writes $(B)/bench/results.jsonl, prints tables
+#   make bench [CASE=WORD]    runs the cases with this word in their names (all), writes $(B)/bench/results.jsonl, prints tables
 
-BENCHES := notify threads stub managed codegen code_size
+BENCHES := notify threads record memory stub managed codegen code_size
+BENCH_C := notify threads stub
+BENCH_PY := $(filter-out $(BENCH_C),$(BENCHES))
 
 # bench.xml is not part of the catalogue: its header is made here.
 $(B)/gen/stubs/bench.h: bench/bench.xml $(B)/bin/pem-codegen
@@ -11,7 +13,7 @@ $(B)/gen/stubs/bench.h: bench/bench.xml $(B)/bin/pem-codegen
 	$(Q)$(B)/bin/pem-codegen --backend c -o $(@D) $<
 	@touch $@
 
-$(B)/obj/bench/notify.o $(B)/obj/bench/threads.o $(B)/obj/bench/stub.o: $(B)/gen/stubs/bench.h
+$(B)/obj/bench/notify.o $(B)/obj/bench/threads.o $(B)/obj/bench/raise.o $(B)/obj/bench/stub.o: $(B)/gen/stubs/bench.h
 
 # The loops of stub in other languages; C's symbols once, for Fortran and Rust.
 STUB_STAMP := $(B)/gen/bench_stubs/.stamp
@@ -59,9 +61,25 @@ CFLAGS_bench_threads := $(CFLAGS_bench_notify)
 # What its headers generate has no prototypes.
 CFLAGS_bench_peer_lttng := $(BENCH_ALIGN) -Wno-missing-prototypes -Wno-shadow -Wno-unused-parameter -Wno-strict-prototypes
 
-# managed is stub for Java and Python: it drives programs in them.
-$(B)/bench/managed: bench/managed.py $(B)/bench/python/stub.py $(if $(HAVE_JAVA),$(B)/bench/java/Stub.class)
+# managed is stub for Java and Python: it drives programs in them. codegen and code_size drive pem-codegen.
+$(B)/bench/managed: $(B)/bench/python/stub.py $(if $(HAVE_JAVA),$(B)/bench/java/Stub.class)
+$(B)/bench/codegen $(B)/bench/code_size: $(PEM_CODEGEN)
+# These record programs from outside.
+$(B)/bench/record $(B)/bench/memory: $(B)/bench/raise
+
+$(BENCH_PY:%=$(B)/bench/%): $(B)/bench/%: bench/%.py $(B)/bench/measure.py
+	@mkdir -p $(@D)
 	$(Q)$(INSTALL) -m 755 $< $@
+
+$(B)/bench/measure.py: bench/measure.py
+	@mkdir -p $(@D)
+	$(Q)$(INSTALL) -m 644 $< $@
+
+# Programs as anybody writes them: without libpem, which comes by preloading.
+$(B)/bench/raise $(B)/bench/timed: $(B)/bench/%: $(B)/obj/bench/%.o
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) -o $@ $< -ldl -lpthread
 
 $(B)/bench/python/stub.py: bench/stub.py bench/bench.xml $(B)/bin/pem-codegen
 	$(call say,GEN,$@)
@@ -73,16 +91,12 @@ $(B)/bench/java/Stub.class: bench/Stub.java bench/bench.xml $(B)/bin/pem-codegen
 	@mkdir -p $(@D)
 	$(Q)$(call in_java,bench/bench.xml,bench,$<)
 
-# These drive pem-codegen.
-$(B)/bench/codegen $(B)/bench/code_size: $(B)/bench/%: bench/%.py $(PEM_CODEGEN)
-	$(Q)$(INSTALL) -m 755 $< $@
-
 BENCH_BIN := $(BENCHES:%=$(B)/bench/%)
 ifeq ($(HAVE_LTTNG),1)
 BENCH_BIN += $(B)/bench/peer-lttng.so
 endif
 
-$(patsubst %,$(B)/bench/%,$(filter-out managed codegen code_size,$(BENCHES))): $(B)/bench/%: $(B)/obj/bench/%.o $(call objects,bench/bench.c bench/flight.c bench/lttng.c) $(B)/lib/libpem.so
+$(BENCH_C:%=$(B)/bench/%): $(B)/bench/%: $(B)/obj/bench/%.o $(call objects,bench/bench.c bench/flight.c bench/lttng.c) $(B)/lib/libpem.so
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) -L$(B)/lib -lpem -Wl,-rpath,'$$ORIGIN/../lib' $(BENCH_LIB_$*) -ldl -lpthread
@@ -93,8 +107,10 @@ $(B)/bench/peer-lttng.so: $(B)/obj/bench/peer_lttng.o
 	$(Q)$(CC) $(CFLAGS) -shared -o $@ $< $(shell pkg-config --libs lttng-ust) -ldl
 
 bench: $(BENCH_BIN) $(ALL)
-	$(if $(filter-out $(BENCHES),$(CASE)),$(error no benchmark '$(CASE)'; there is: $(BENCHES)))
 	$(if $(HAVE_LTTNG),,@echo 'LTTng-UST is missing (liblttng-ust-dev, lttng-tools): no peer beside us')
 	@rm -f $(B)/bench/results.jsonl
-	@for b in $(or $(CASE),$(BENCHES)); do BENCH_OUT=$(B)/bench/results.jsonl $(B)/bench/$$b || exit; done
+	@for b in $(BENCHES); do $(if $(CASE),BENCH_CASE=$(CASE)) BENCH_OUT=$(B)/bench/results.jsonl $(B)/bench/$$b || exit; done
+	@if [ ! -s $(B)/bench/results.jsonl ]; then \
+	  echo "no benchmark has '$(CASE)' in its name; there are:"; \
+	  for b in $(BENCHES); do BENCH_LIST=1 $(B)/bench/$$b; done | sort -u; exit 1; fi
 	@echo 'written to $(B)/bench/results.jsonl'

@@ -17,6 +17,8 @@ import subprocess
 import sys
 import tempfile
 
+from measure import wanted
+
 BUILD = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CODEGEN = os.environ.get("PEM_CODEGEN") or os.path.join(BUILD, "bin", "pem-codegen")
 BACKENDS = {"c": "pem", "usdt": "usdt", "lttng-ust": "lttng-ust", "none": "none"}  # what pem gen calls them
@@ -101,4 +103,5 @@ def main():
                                    separators=(",", ":")) + "\n")
 
 
-main()
+if wanted("stub/code_size", "stub/code_size-off"):
+    main()
