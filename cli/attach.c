@@ -125,7 +125,8 @@ int cli_attach__start(struct cli_attach *a, struct pem_session *session)
 		cli_say("the kernel's events of other processes than yours are not observed: that "
 			"needs root");
 	if (a->count != 0 && found == 0 && a->contexts[0].pid == 0)
-		cli_say("no program that raises application events runs there now; one started with "
+		cli_say("no program that raises application events runs there now; one started "
+			"with "
 			"'pem run -- COMMAND' will be observed");
 	return CLI_DONE;
 }

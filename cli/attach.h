@@ -11,11 +11,12 @@ enum { CLI_OPT_PROGRAM = 512, CLI_OPT_CGROUP, CLI_OPT_NO_FOLLOW };
 
 /* Rows of a verb's table of options; cli_attach__option takes them. */
 #define CLI_ATTACH_OPTIONS                                                                         \
-	{'p', "pid", "PID,...", "Attach to processes that run, and to what they start."},         \
-		{'a', "all",                                                                       \
-		 NULL, "Every program of yours that can be attached to, also those to come; for root " \
-		       "every user's, and the whole kernel."},                                     \
-		{CLI_OPT_PROGRAM, "program", "NAME", "All processes of this name, also those to come."}, \
+	{'p', "pid", "PID,...", "Attach to processes that run, and to what they start."},          \
+		{'a', "all", NULL,                                                                 \
+		 "Every program of yours that can be attached to, also those to come; for root "   \
+		 "every user's, and the whole kernel."},                                           \
+		{CLI_OPT_PROGRAM, "program", "NAME",                                               \
+		 "All processes of this name, also those to come."},                               \
 		{CLI_OPT_CGROUP, "cgroup", "PATH",                                                 \
 		 "All processes in this control group or below, also those to come."},             \
 	{                                                                                          \

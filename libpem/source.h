@@ -48,6 +48,7 @@ struct pem_source_config {
 	const struct pem_source_event *events;
 	size_t event_count;
 	int root_runs; /* 1: root was attached to; 0: it is about to exec */
+	int no_follow; /* 1: root alone, and not what it starts */
 	uint32_t buffer_bytes; /* per CPU; 0: the default */
 	void (*log)(enum pem_log_level level, const char *text, void *arg);
 	void *log_arg;

@@ -242,7 +242,7 @@ PEM_INLINE bool pem_begin_sched_process_fork(struct pem_kevent *e, uint32_t inde
 	struct task_struct *child = (struct task_struct *)ctx[1];
 	uint32_t pid = child->tgid, parent_pid = parent->tgid, one = 1;
 
-	if (pem_config.tree && pid != parent_pid && pem_is_target(parent_pid)) {
+	if (pem_config.tree == PEM_KTREE_FOLLOW && pid != parent_pid && pem_is_target(parent_pid)) {
 		if (bpf_map_update_elem(&pem_targets, &pid, &one, BPF_ANY))
 			__sync_fetch_and_add(&pem_control.targets_lost, 1);
 	}

@@ -170,7 +170,9 @@ int pem_session__attach(struct pem_session *s, const struct pem_context *who,
 	pem_session__scan_producers(s);
 	if (is_any(who))
 		s->whole_machine = geteuid() == 0;
-	else if (who->pid)
+	else if (who->pid && !s->root)
+		s->no_follow = !who->follow;
+	if (who->pid)
 		pem_session__set_root(s, (pid_t)who->pid, true);
 	if (!result)
 		result = pem_session__open_sources(s, error);

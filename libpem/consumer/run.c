@@ -50,134 +50,6 @@ static void note_command(struct pem_session *s, struct pem_trace_info *info, cha
 
 /* --- the child, between fork and exec --- */
 
-/*
- * LD_PRELOAD knows no quoting: a folder with a space or colon in its name gets a link without, in the runtime folder. It
- * stays there, since processes that outlive the session still start others with it.
- */
-static void quote_folder(const char *runtime, char *folder, size_t bytes)
-{
-	uint32_t hash = 2166136261u;
-	char link[PATH_MAX];
-	const char *c;
-
-	if (!strpbrk(folder, " :"))
-		return;
-	for (c = folder; *c; c++)
-		hash = (hash ^ (unsigned char)*c) * 16777619u;
-	snprintf(link, sizeof(link), "%s/lib-%08x", runtime, hash);
-	if (!symlink(folder, link) || errno == EEXIST)
-		pem_copy_text(folder, bytes, link);
-}
-
-/* The variables that the command gets anew; value NULL: out of memory. */
-struct variables {
-	char *session, *preload, *asan;
-	char *adapter; /* of the OpenMP runtime; NULL: the command has its own, or there is none */
-};
-
-static void free_variables(struct variables *v)
-{
-	free(v->session);
-	free(v->preload);
-	free(v->asan);
-	free(v->adapter);
-}
-
-static char *format(const char *form, const char *a, const char *b, const char *c)
-{
-	char *text;
-
-	return asprintf(&text, form, a, b, c) < 0 ? NULL : text;
-}
-
-/* Is any event wanted that this library raises? Only then does it come along: others pay for a library that they do not use. */
-static bool is_wanted(const struct pem_session *s, const char *library)
-{
-	const struct pem_wish *wish;
-	size_t i;
-
-	for (i = 0; i < s->wish_count; i++) {
-		wish = &s->wishes[i];
-		if (wish->event->source_kind == PEM_SOURCE_STUB &&
-		    !strcmp(wish->event->source_name, library) &&
-		    PEM_ACTION_FLAGS(pem_wish__action(wish)) & (PEM_ACTION_LOG | PEM_ACTION_STAT))
-			return true;
-	}
-	return false;
-}
-
-/* Append folder/name to a list of libraries, unless it is not there. */
-static void add_library(char *list, size_t bytes, const char *folder, const char *name)
-{
-	size_t used = strlen(list);
-	char path[PATH_MAX + 32];
-
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	if (!access(path, R_OK))
-		snprintf(list + used, bytes - used, "%s%s", used ? ":" : "", path);
-}
-
-static bool make_variables(struct pem_session *s, const struct pem_run_options *options,
-			   struct variables *v)
-{
-	static const char *const on_demand[] = {"libpem-mpi.so", "libpem-sqlite.so"};
-	bool adapters = options && options->size >= sizeof(*options) && options->preload_libc;
-	const char *before = getenv("LD_PRELOAD"), *asan = getenv("ASAN_OPTIONS");
-	char folder[PATH_MAX], libraries[5 * PATH_MAX] = "", ompt[PATH_MAX + 32] = "";
-	size_t i;
-
-	v->session = format("PEM_SESSION=%s%s%s", s->directory, "", "");
-	if (pem_library_folder(folder, sizeof(folder))) {
-		quote_folder(s->runtime, folder, sizeof(folder));
-		add_library(libraries, sizeof(libraries), folder, "libpem.so.1");
-		if (adapters)
-			add_library(libraries, sizeof(libraries), folder, "libpem-libc.so");
-		for (i = 0; adapters && i < sizeof(on_demand) / sizeof(on_demand[0]); i++)
-			if (is_wanted(s, on_demand[i]))
-				add_library(libraries, sizeof(libraries), folder, on_demand[i]);
-		if (adapters && !getenv("OMP_TOOL_LIBRARIES") && is_wanted(s, "libpem-ompt.so"))
-			add_library(ompt, sizeof(ompt), folder, "libpem-ompt.so");
-	}
-	if (ompt[0])
-		v->adapter = format("OMP_TOOL_LIBRARIES=%s%s%s", ompt, "", "");
-	v->preload = format("LD_PRELOAD=%s%s%s", libraries, before && libraries[0] ? ":" : "",
-			    before ? before : "");
-	/* A program built with AddressSanitizer refuses to start when another library stands before its own. */
-	v->asan = format("ASAN_OPTIONS=%s%s%s", asan ? asan : "", asan ? ":" : "",
-			 "verify_asan_link_order=0");
-	return v->session && v->preload && v->asan;
-}
-
-static bool same_name(const char *a, const char *b)
-{
-	size_t length = strcspn(a, "=");
-
-	return !strncmp(a, b, length + 1);
-}
-
-/* This process's environment with the variables; made before fork, as a child of many threads can't. NULL: no memory. */
-static char **make_environment(const struct variables *v)
-{
-	size_t count = 0, used = 0, i;
-	char **environment;
-
-	while (environ[count])
-		count++;
-	environment = calloc(count + 5, sizeof(*environment));
-	if (!environment)
-		return NULL;
-	for (i = 0; i < count; i++) {
-		if (!same_name(v->session, environ[i]) && !same_name(v->preload, environ[i]) &&
-		    !same_name(v->asan, environ[i]))
-			environment[used++] = environ[i];
-	}
-	environment[used++] = v->session;
-	environment[used++] = v->preload;
-	environment[used++] = v->asan;
-	environment[used] = v->adapter;
-	return environment;
-}
-
 static void run_child(char *const argv[], char **environment, int go_fd, int error_fd)
 {
 	int code;
@@ -211,11 +83,21 @@ static int exec_error(struct pem_error *error, const char *name, int code)
 	return pem_error__set(error, -code, "cannot run '%s': %s", name, strerror(code));
 }
 
+/* Nothing names the session to what the command starts: it finds itself to be the target. */
+static void target_alone(struct pem_session *s, pid_t child)
+{
+	const struct pem_context alone = {.cpu = PEM_NO_CPU, .pid = (uint32_t)child};
+
+	s->no_follow = true;
+	if (pem_session__context(s, &alone, alone.pid, PEM_CONTEXT_TARGET) >= 0)
+		s->target_count++;
+}
+
 pid_t pem_session__run(struct pem_session *s, char *const argv[],
 		       const struct pem_run_options *options, struct pem_error *error)
 {
-	struct variables variables = {0};
-	char **environment = NULL;
+	bool follow = !options || options->size < sizeof(*options) || !options->no_follow;
+	struct pem_environment *environment = NULL;
 	int go[2] = {-1, -1}, failed[2] = {-1, -1}, code = 0, result;
 	pid_t child;
 
@@ -225,8 +107,8 @@ pid_t pem_session__run(struct pem_session *s, char *const argv[],
 		result = pem_error__set(error, -errno, "cannot make a pipe: %s", strerror(errno));
 		goto out;
 	}
-	if (!make_variables(s, options, &variables) ||
-	    !(environment = make_environment(&variables))) {
+	environment = pem_environment__new(s, follow ? s->directory : NULL, options);
+	if (!environment) {
 		result = pem_error__set(error, -ENOMEM, "out of memory");
 		goto out;
 	}
@@ -238,12 +120,14 @@ pid_t pem_session__run(struct pem_session *s, char *const argv[],
 	}
 	if (!child) {
 		close(go[1]);
-		run_child(argv, environment, go[0], failed[1]);
+		run_child(argv, pem_environment__variables(environment), go[0], failed[1]);
 	}
 	close(failed[1]);
 	failed[1] = -1;
 	pem_session__lock(s);
 	s->command = child;
+	if (!follow)
+		target_alone(s, child);
 	s->command_pidfd = (int)syscall(SYS_pidfd_open, child, 0);
 	if (s->log) {
 		note_command(s, &s->log->info, argv);
@@ -266,8 +150,7 @@ pid_t pem_session__run(struct pem_session *s, char *const argv[],
 		s->command_done = true;
 	}
 out:
-	free(environment);
-	free_variables(&variables);
+	pem_environment__free(environment);
 	close(go[0]);
 	close(go[1]);
 	close(failed[0]);
@@ -365,4 +248,18 @@ uint64_t pem_session__elapsed_ns(const struct pem_session *s)
 void pem_session__interrupt(struct pem_session *session)
 {
 	session->interrupted = 1;
+}
+
+int pem_run__exec(char *const argv[], const struct pem_run_options *options,
+		  struct pem_error *error)
+{
+	struct pem_environment *environment = pem_environment__new(NULL, NULL, options);
+	int code;
+
+	if (!environment)
+		return pem_error__set(error, -ENOMEM, "out of memory");
+	execvpe(argv[0], argv, pem_environment__variables(environment));
+	code = errno;
+	pem_environment__free(environment);
+	return exec_error(error, argv[0], code);
 }

@@ -157,6 +157,8 @@ struct pem_statistics {
 	struct pem_wish *wishes[];
 };
 
+struct pem_environment;
+
 struct pem_callback {
 	struct pem_session *session;
 	struct pem_callback *next;
@@ -201,6 +203,7 @@ struct pem_session {
 	pid_t root; /* whose tree the sources observe; 0: none yet */
 	bool root_runs; /* it was attached to: no exec of it is to be waited for */
 	bool whole_machine; /* the sources observe all */
+	bool no_follow; /* they observe processes, and not what these start */
 	struct pem_producer *producers;
 	struct pem_met_model *met_models; /* of other processes' providers */
 	struct pem_refusal refusals[8];
@@ -376,6 +379,16 @@ void pem_session__retire(struct pem_session *session, struct pem_producer *produ
 void pem_log__start_clock(struct pem_log *log);
 /* What is the session's as a whole: lost events, costs, times. In flight the trace begins with its first record. */
 void pem_log__close_account(struct pem_session *session, struct pem_trace_info *info);
+
+/* environment.c */
+/*
+ * This process's environment, and what makes a program raise events. s: the session that tells which adapters are
+ * wanted, NULL: any may be; session: the folder of the one that the program joins, or NULL. NULL: out of memory.
+ */
+struct pem_environment *pem_environment__new(const struct pem_session *s, const char *session,
+					     const struct pem_run_options *options);
+char **pem_environment__variables(const struct pem_environment *environment);
+void pem_environment__free(struct pem_environment *environment);
 
 /* attach.c: let the sources observe a process, which runs already or is about to exec, and its descendants to come. */
 void pem_session__set_root(struct pem_session *session, pid_t pid, bool runs);

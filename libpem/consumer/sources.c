@@ -219,6 +219,7 @@ static void open_instance(struct pem_session *s, const struct pem_source_ops *op
 	struct pem_source_config config = {.size = sizeof(config),
 					   .root = s->root,
 					   .root_runs = s->root_runs,
+					   .no_follow = s->no_follow,
 					   .whole_machine = s->whole_machine,
 					   .event_count = count,
 					   .log = say_from_source,

@@ -1,114 +1,13 @@
 # SPDX-License-Identifier: MIT
 """
-attach.py - observing programs that run already: attach, detach, attach again, several at once, what they start
+attach.py - observing programs that run already: attach, detach, attach again, several at once
 """
-import json
 import os
-import signal
 import subprocess
-import time
 
-from probe_trace import EVENT, check_balance, program, ticks
-from tap import BUILD, PEM, ROOT, SAN, equal, run, run_all, skip, start, test, tmp
-
-SPEC = os.path.join(ROOT, "tests", "programs", "probe.xml")
-LIBPEM = os.path.join(BUILD, "lib", "libpem.so.1")
-
-
-class Asked:
-    """A program with libpem that does what it is asked to."""
-
-    def __init__(self, folder, **env):
-        if SAN:
-            skip("a sanitizer's runtime must come before every preloaded library; run without SAN=1")
-        self.runtime = os.path.join(folder, "runtime")
-        env = dict({"PEM_RUNTIME_DIR": self.runtime, "LD_PRELOAD": LIBPEM, "PEM_SESSION": None}, **env)
-        self.child = start(program("asked"), env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                           bufsize=1)
-        self.pid = self.child.pid
-        self._until_ready()
-
-    def _until_ready(self):
-        lines = []
-        for line in self.child.stdout:
-            if line == "ready\n":
-                return lines
-            lines.append(tuple(map(int, line.split())))
-        raise AssertionError("the program ended")
-
-    def ask(self, what):
-        """What was told: (pid, tid, who, count) of each raiser."""
-        self.child.stdin.write(what + "\n")
-        return self._until_ready()
-
-    def end(self):
-        self.child.stdin.close()
-        self.child.wait()
-        self.child.stdout.close()
-
-
-class Observer:
-    """pem record or stat, attached."""
-
-    def __init__(self, asked, verb, *options):
-        self.folder = tmp()
-        self.trace = os.path.join(self.folder, "trace")
-        self.verb = verb
-        more = ["--no-libc", "-o", self.trace] if verb == "record" else ["--json"]
-        self.child = start([PEM, verb, "-q", "-e", EVENT, *more, *options], stdout=subprocess.PIPE,
-                           stderr=subprocess.PIPE, env=environment(asked))
-        self._wait_for_entry(asked)
-
-    def _wait_for_entry(self, asked):
-        """It is attached when an entry of the process's table names it."""
-        sessions = lambda: [name for name in os.listdir(asked.runtime) if name.startswith("session-%d-" % self.child.pid)]
-        for _ in range(5000):
-            found = sessions()
-            if self.child.poll() is not None:
-                return
-            if found and any(found[0].encode() in table(asked, name) for name in control_files(asked)):
-                return
-            time.sleep(0.002)
-        raise AssertionError("%s did not attach" % self.verb)
-
-    def end(self):
-        """Interrupt it: (status, standard error)."""
-        if self.child.poll() is None:
-            self.child.send_signal(signal.SIGINT)
-        self.out, err = self.child.communicate()
-        equal(self.child.returncode, 0, "status (stderr: %s)" % err.decode())
-        return err.decode()
-
-    def count(self):
-        self.end()
-        event, = [e for e in json.loads(self.out)["events"] if e["name"] == EVENT]
-        return event["count"]
-
-    def ticks(self):
-        self.end()
-        return ticks(self.trace)
-
-
-def environment(asked):
-    return {"PEM_RUNTIME_DIR": asked.runtime, "PEM_SPEC_PATH": SPEC}
-
-
-def control_files(asked):
-    return [name for name in os.listdir(asked.runtime) if name.startswith("control-")]
-
-
-def table(asked, name):
-    """The head of a control file, with its table of sessions."""
-    try:
-        with open(os.path.join(asked.runtime, name), "rb") as file:
-            return file.read(4096)
-    except FileNotFoundError:
-        return b""
-
-
-def numbers(found, pid):
-    """The ticks of a process's raisers together."""
-    return sorted(n for raiser, some in found.items() if raiser[0] == pid for n in some)
+from attached import Asked, Observer, environment, numbers
+from probe_trace import EVENT, check_balance
+from tap import PEM, equal, run, run_all, test, tmp
 
 
 @test

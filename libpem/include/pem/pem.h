@@ -379,6 +379,12 @@ struct pem_run_options {
 pid_t pem_session__run(struct pem_session *session, char *const argv[],
 		       const struct pem_run_options *options, struct pem_error *error);
 /*
+ * Become a command that can be attached to later: what raises events in it is preloaded, and no session observes it.
+ * options as above, or NULL. Returns on failure only: -errno with error; -ENOENT, no such command.
+ */
+int pem_run__exec(char *const argv[], const struct pem_run_options *options,
+		  struct pem_error *error);
+/*
  * Do the session's work for at most timeout_ms: find new producers, drain pools, sample counters. 1: the command
  * ended, *wait_status (as of waitpid) set; 0: time is up (at once, if timeout_ms is 0 or less); -EINTR: the session was
  * interrupted. A session without a command just waits. Pools fill while nobody polls: call it again soon.

@@ -49,6 +49,7 @@ struct counter {
 struct pem_source {
 	pid_t root;
 	int root_runs;
+	int no_follow;
 	void (*log)(enum pem_log_level level, const char *text, void *arg);
 	void *log_arg;
 	uint64_t last_sample_ns;
@@ -169,11 +170,12 @@ static int open_counter(struct pem_source *source, struct counter *counter,
 		return open_process(counter, attr, cpu, 0);
 	if (source->root && source->root_runs) {
 		counter->pid = (uint32_t)source->root;
-		return open_process(counter, attr, cpu, 1);
+		return open_process(counter, attr, cpu, !source->no_follow);
 	}
 	if (source->root) {
 		counter->pid = (uint32_t)source->root;
 		attr->inherit = 1;
+		attr->inherit_thread = source->no_follow != 0;
 		attr->enable_on_exec = 1;
 		return add_fd(counter, counter__open(attr, source->root, cpu, -1));
 	}
@@ -317,6 +319,7 @@ static int counters_open(const struct pem_source_config *config, struct pem_sour
 	}
 	source->root = config->root;
 	source->root_runs = config->root_runs;
+	source->no_follow = config->no_follow;
 	source->log = config->log;
 	source->log_arg = config->log_arg;
 	source->count = config->event_count;

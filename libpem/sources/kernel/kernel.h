@@ -109,6 +109,7 @@ struct pem_source {
 	bool started;
 	bool stopped;
 	pid_t root;
+	bool no_follow;
 	uint32_t buffer_bytes; /* asked for; 0: the default */
 	uint8_t *packet;
 	void (*log)(enum pem_log_level level, const char *text, void *arg);

@@ -239,6 +239,7 @@ static int open_source(const struct pem_source_config *config, struct pem_source
 	source->log = config->log;
 	source->log_arg = config->log_arg;
 	source->root = config->root;
+	source->no_follow = config->no_follow;
 	source->buffer_bytes = config->buffer_bytes;
 	source->context_index = pem_kernel__sets_thread();
 	rc = allocate(source, config);

@@ -103,10 +103,12 @@ struct pem_kfilter {
  * event without a predicate does not need out of its program.
  */
 #define PEM_KTESTS_MAX 1024u /* a power of two */
+#define PEM_KTREE_FOLLOW 1u /* and what they start */
+#define PEM_KTREE_ALONE 2u
 struct pem_kconfig {
 	uint32_t ring_mask;
 	uint32_t
-		tree; /* 1: the target is a process tree, whose process ids are in the map pem_targets */
+		tree; /* not 0: the target is processes, whose ids are in the map pem_targets */
 	struct {
 		uint16_t first; /* in test */
 		uint16_t count; /* 0: no predicate */

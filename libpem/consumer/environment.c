@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * environment.c - what a program is started with so that it raises application events: what is preloaded, and its session
+ *
+ * Not here: starting it (run.c).
+ */
+#include "consumer/session.h"
+#include "util.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/*
+ * LD_PRELOAD knows no quoting: a folder with a space or colon in its name gets a link without, in the runtime folder. It
+ * stays there, since processes that outlive the session still start others with it.
+ */
+static void quote_folder(const char *runtime, char *folder, size_t bytes)
+{
+	uint32_t hash = 2166136261u;
+	char link[PATH_MAX];
+	const char *c;
+
+	if (!strpbrk(folder, " :"))
+		return;
+	for (c = folder; *c; c++)
+		hash = (hash ^ (unsigned char)*c) * 16777619u;
+	snprintf(link, sizeof(link), "%s/lib-%08x", runtime, hash);
+	if (!symlink(folder, link) || errno == EEXIST)
+		pem_copy_text(folder, bytes, link);
+}
+
+/* The variables that the program gets anew; value NULL: out of memory. */
+struct variables {
+	char *session, *preload, *asan;
+	char *adapter; /* of the OpenMP runtime; NULL: the command has its own, or there is none */
+};
+
+static void free_variables(struct variables *v)
+{
+	free(v->session);
+	free(v->preload);
+	free(v->asan);
+	free(v->adapter);
+}
+
+static char *format(const char *form, const char *a, const char *b, const char *c)
+{
+	char *text;
+
+	return asprintf(&text, form, a, b, c) < 0 ? NULL : text;
+}
+
+/* Is any event wanted that this library raises? Only then does it come along: others pay for a library that they do not use. */
+static bool is_wanted(const struct pem_session *s, const char *library)
+{
+	const struct pem_wish *wish;
+	size_t i;
+
+	if (!s) /* whoever attaches later may want any */
+		return true;
+	for (i = 0; i < s->wish_count; i++) {
+		wish = &s->wishes[i];
+		if (wish->event->source_kind == PEM_SOURCE_STUB &&
+		    !strcmp(wish->event->source_name, library) &&
+		    PEM_ACTION_FLAGS(pem_wish__action(wish)) & (PEM_ACTION_LOG | PEM_ACTION_STAT))
+			return true;
+	}
+	return false;
+}
+
+/* Append folder/name to a list of libraries, unless it is not there. */
+static void add_library(char *list, size_t bytes, const char *folder, const char *name)
+{
+	size_t used = strlen(list);
+	char path[PATH_MAX + 32];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	if (!access(path, R_OK))
+		snprintf(list + used, bytes - used, "%s%s", used ? ":" : "", path);
+}
+
+/* session: its folder; NULL: the program is started in none. */
+static bool make_variables(const struct pem_session *s, const char *session,
+			   const struct pem_run_options *options, struct variables *v)
+{
+	static const char *const on_demand[] = {"libpem-mpi.so", "libpem-sqlite.so"};
+	bool adapters = options && options->size >= sizeof(*options) && options->preload_libc;
+	const char *before = getenv("LD_PRELOAD"), *asan = getenv("ASAN_OPTIONS");
+	char runtime[PATH_MAX - 128], folder[PATH_MAX], libraries[5 * PATH_MAX] = "",
+								      ompt[PATH_MAX + 32] = "";
+	size_t i;
+
+	if (!session && !s) /* what observes this process goes on in it */
+		session = secure_getenv("PEM_SESSION");
+	v->session = format("PEM_SESSION=%s%s%s", session ? session : "", "", "");
+	if (pem_library_folder(folder, sizeof(folder))) {
+		if (!pem_runtime_dir(runtime, sizeof(runtime)))
+			quote_folder(runtime, folder, sizeof(folder));
+		add_library(libraries, sizeof(libraries), folder, "libpem.so.1");
+		if (adapters)
+			add_library(libraries, sizeof(libraries), folder, "libpem-libc.so");
+		for (i = 0; adapters && i < sizeof(on_demand) / sizeof(on_demand[0]); i++)
+			if (is_wanted(s, on_demand[i]))
+				add_library(libraries, sizeof(libraries), folder, on_demand[i]);
+		if (adapters && !getenv("OMP_TOOL_LIBRARIES") && is_wanted(s, "libpem-ompt.so"))
+			add_library(ompt, sizeof(ompt), folder, "libpem-ompt.so");
+	}
+	if (ompt[0])
+		v->adapter = format("OMP_TOOL_LIBRARIES=%s%s%s", ompt, "", "");
+	v->preload = format("LD_PRELOAD=%s%s%s", libraries, before && libraries[0] ? ":" : "",
+			    before ? before : "");
+	/* A program built with AddressSanitizer refuses to start when another library stands before its own. */
+	v->asan = format("ASAN_OPTIONS=%s%s%s", asan ? asan : "", asan ? ":" : "",
+			 "verify_asan_link_order=0");
+	return v->session && v->preload && v->asan;
+}
+
+static bool same_name(const char *a, const char *b)
+{
+	size_t length = strcspn(a, "=");
+
+	return !strncmp(a, b, length + 1);
+}
+
+/* This process's environment with the variables; made before fork, as a child of many threads can't. NULL: no memory. */
+static char **make_environment(const struct variables *v)
+{
+	size_t count = 0, used = 0, i;
+	char **environment;
+
+	while (environ[count])
+		count++;
+	environment = calloc(count + 5, sizeof(*environment));
+	if (!environment)
+		return NULL;
+	for (i = 0; i < count; i++) {
+		if (!same_name(v->session, environ[i]) && !same_name(v->preload, environ[i]) &&
+		    !same_name(v->asan, environ[i]))
+			environment[used++] = environ[i];
+	}
+	if (v->session[strlen("PEM_SESSION=")])
+		environment[used++] = v->session;
+	environment[used++] = v->preload;
+	environment[used++] = v->asan;
+	environment[used] = v->adapter;
+	return environment;
+}
+
+struct pem_environment {
+	struct variables variables;
+	char **all;
+};
+
+struct pem_environment *pem_environment__new(const struct pem_session *s, const char *session,
+					     const struct pem_run_options *options)
+{
+	struct pem_environment *e = calloc(1, sizeof(*e));
+
+	if (e && make_variables(s, session, options, &e->variables))
+		e->all = make_environment(&e->variables);
+	if (e && !e->all) {
+		pem_environment__free(e);
+		e = NULL;
+	}
+	return e;
+}
+
+char **pem_environment__variables(const struct pem_environment *e)
+{
+	return e->all;
+}
+
+void pem_environment__free(struct pem_environment *e)
+{
+	if (!e)
+		return;
+	free(e->all);
+	free_variables(&e->variables);
+	free(e);
+}

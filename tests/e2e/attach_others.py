@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+"""
+attach_others.py - what an attached process starts, and processes that come later: followed or not, by name, all of them
+"""
+import os
+import time
+
+from attached import Asked, Observer, numbers
+from probe_trace import check_balance, program
+from tap import PEM, equal, run, run_all, start, test, tmp
+
+
+def follow(how, *options):
+    """A process that is attached to starts another: (its own ticks, the other's) that were recorded."""
+    asked = Asked(tmp())
+    observer = Observer(asked, "record", "-p", str(asked.pid), *options)
+    asked.ask("tick 3")
+    (pid, _, _, count), = asked.ask(how + " 20") if how != "daemon" else daemon(asked)
+    assert pid != asked.pid and count == 20, (pid, count)
+    asked.ask("tick 3")
+    found = observer.ticks()
+    own = numbers(found, asked.pid)
+    equal(own, list(range(1, 7)), "ticks of the process attached to")
+    others = [n for raiser, some in found.items() if raiser[0] != asked.pid for n in some]
+    check_balance(observer.trace, 6 + len(others))
+    return others
+
+
+def daemon(asked):
+    """It tells some time after it was asked for."""
+    told = asked.ask("daemon 20")
+    while not told:
+        time.sleep(0.01)
+        told = asked.ask("tick 0")
+        told = [t for t in told if t[3]]
+    return told
+
+
+@test
+def follows_fork():
+    "what a child of fork raises is recorded from its first event on"
+    equal(len(follow("fork")), 20, "ticks of the child")
+
+
+@test
+def follows_spawn():
+    "so is what a program raises that was started by posix_spawn"
+    equal(len(follow("spawn")), 20, "ticks of the program")
+
+
+@test
+def follows_vfork():
+    "or by vfork and exec"
+    equal(len(follow("vfork")), 20, "ticks of the program")
+
+
+@test
+def follows_daemon():
+    "and by a daemon whose parents are gone"
+    equal(len(follow("daemon")), 20, "ticks of the daemon")
+
+
+@test
+def follows_no_fork():
+    "with --no-follow a child of fork is not recorded"
+    equal(follow("fork", "--no-follow"), [], "ticks of the child")
+
+
+@test
+def follows_no_spawn():
+    "nor is a program that was started by posix_spawn"
+    equal(follow("spawn", "--no-follow"), [], "ticks of the program")
+
+
+@test
+def goes_on_after_exec():
+    "a process stays observed when it becomes another program"
+    asked = Asked(tmp())
+    observer = Observer(asked, "record", "-p", str(asked.pid), "--no-follow")
+    asked.ask("tick 4")
+    asked.ask("exec")
+    asked.ask("tick 5")
+    equal(numbers(observer.ticks(), asked.pid), [1, 1, 2, 2, 3, 3, 4, 4, 5], "ticks of both images")
+    check_balance(observer.trace, 9)
+
+
+@test
+def run_alone():
+    "record --no-follow of a command leaves out what it starts"
+    folder = tmp()
+    rc, out, err = run([PEM, "record", "-q", "--no-libc", "--no-follow", "-e", "APP", "-o", folder + "/trace", "--"] +
+                       program("processes", "spawn", 50), env={"PEM_RUNTIME_DIR": folder + "/runtime"})
+    equal(rc, 0, "status (stderr: %s)" % err)
+    check_balance(folder + "/trace", 100)
+
+
+def newcomer(*options, attached=False):
+    """Somebody waits; a program comes, raises, and is gone at once: its ticks that were recorded."""
+    first = Asked(tmp())
+    observer = Observer(first, "record", *options, *(["-p", str(first.pid)] if attached else []))
+    rc, out, err = run(program("asked", 30), env=dict(first.env))
+    equal(rc, 0, "status of the newcomer")
+    pid = int(out.split()[0])
+    found = observer.ticks()
+    return numbers(found, pid)
+
+
+@test
+def newcomer_of_all():
+    "record -a has the events of a program that comes later from its first one on"
+    equal(newcomer("-a"), list(range(1, 31)), "ticks of the newcomer")
+
+
+@test
+def newcomer_by_name():
+    "so has record --program, of a program of that name"
+    equal(newcomer("--program", "asked"), list(range(1, 31)), "ticks of the newcomer")
+
+
+@test
+def others_by_name():
+    "but not of one with another"
+    equal(newcomer("--program", "nobody", attached=True), [], "ticks of the newcomer")
+
+
+@test
+def started_by_pem_run():
+    "what pem run starts can be attached to"
+    asked = Asked(tmp(), command=[PEM, "run", "-n", "--"] + program("asked"), LD_PRELOAD=None)
+    observer = Observer(asked, "stat", "-p", str(asked.pid))
+    asked.ask("tick 11")
+    equal(observer.count(), 11, "count")
+
+
+@test
+def not_started_with_libpem():
+    "what can't raise application events is said to, with what would help"
+    child = start(["sleep", "100"], env={"LD_PRELOAD": None})
+    rc, _, err = run(["timeout", "-s", "INT", "0.3", PEM, "stat", "-e", "APP", "-p", str(child.pid)],
+                     env={"PEM_RUNTIME_DIR": tmp() + "/runtime"})
+    assert "process %d (sleep) raises no application events" % child.pid in err, err
+    assert "pem run -- sleep" in err, err
+
+
+run_all()
