@@ -105,6 +105,8 @@ const char *cli_format(const char *format, ...) __attribute__((format(printf, 1,
 
 /* "64K", "16M", "1G" as bytes; 0, or -EINVAL. */
 int cli_parse_bytes(const char *text, uint64_t *bytes);
+/* "1%", "0.5%" as a share of 1, above 0; 0, or -EINVAL. */
+int cli_parse_share(const char *text, double *share);
 /* A whole positive decimal number up to max; 0, or -EINVAL. */
 int cli_parse_number(const char *text, uint64_t max, uint64_t *number);
 

@@ -17,7 +17,7 @@
 #define BUFFER_LEAST (8 * CHUNK_BYTES)
 #define BUFFER_MOST (1ull << 34)
 
-enum { OPT_NO_LIBC = 256, OPT_OVERWRITE, OPT_BUFFER };
+enum { OPT_NO_LIBC = 256, OPT_OVERWRITE, OPT_BUFFER, OPT_BUDGET };
 
 static const struct cli_option options[] = {
 	{'e', "events", "EV,...",
@@ -34,6 +34,9 @@ static const struct cli_option options[] = {
 	 "When a buffer is full, lose its oldest events and not the newest."},
 	{OPT_BUFFER, "buffer", "SIZE",
 	 "Buffer of each recorded process, 64K to 16G. Default: 8M. More loses less."},
+	{OPT_BUDGET, "budget", "SHARE",
+	 "Keep the cost of observing below a share of the program's CPU time, such as 1%: the "
+	 "costliest events are only counted, or left out, for a time, and the trace says so."},
 	{'q', "quiet", NULL, "Say nothing but errors."},
 	{0},
 };
@@ -45,6 +48,7 @@ struct record {
 	bool made; /* the folder is ours to remove when nothing could be recorded */
 	bool no_libc;
 	bool quiet;
+	double budget; /* share of the programs' CPU time; 0: none */
 	struct pem_session_options session;
 	char **command; /* [0] NULL: none, only what is attached to */
 	struct cli_attach attach;
@@ -83,6 +87,11 @@ static int parse(const struct cli_verb *verb, struct record *r, int argc, char *
 			break;
 		case OPT_BUFFER:
 			rc = parse_buffer(verb, r);
+			break;
+		case OPT_BUDGET:
+			if (cli_parse_share(optarg, &r->budget) < 0)
+				rc = cli_usage_error(verb, "--budget %s is no share such as 1%%",
+						     optarg);
 			break;
 		case 'q':
 			r->quiet = true;
@@ -278,6 +287,8 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 		cli_specs__load(session, *r.program != '\0' ? r.program : NULL, r.command, r.quiet);
 	if (status == CLI_DONE)
 		status = open_log(&r, session, &log);
+	if (status == CLI_DONE && r.budget > 0 && pem_session__set_budget(session, r.budget) < 0)
+		status = cli_error(CLI_FAILED, "no memory to keep a budget");
 	if (status == CLI_DONE)
 		status = record(&r, session, log);
 end:
@@ -290,8 +301,8 @@ end:
 const struct cli_verb cli_record = {
 	.name = "record",
 	.summary = "run a command and record every layer to a trace",
-	.usage = "record [-e EV,...] [-o DIR] [--no-libc] [--overwrite] [--buffer SIZE] [-q] -- "
-		 "COMMAND [ARG...]\n"
+	.usage = "record [-e EV,...] [-o DIR] [--no-libc] [--overwrite] [--buffer SIZE] [--budget "
+		 "SHARE] [-q] -- COMMAND [ARG...]\n"
 		 "record [-e EV,...] ... -p PID,... | -a | --program NAME | --cgroup PATH",
 	.text = "Runs COMMAND as it is, nothing to recompile, and records it and its descendants: "
 		"allocations and phases of the application, page faults, context switches, system "

@@ -150,7 +150,7 @@ static bool is_unraised(const struct record_end *end, const struct pem_trace *tr
 	bool possible = false, raised = false, said = false;
 	size_t i;
 
-	for (i = 0; i < end->known; i++) {
+	for (i = 0; i < pem_model__count(model); i++) {
 		const struct pem_event *event = pem_model__event(model, i);
 		unsigned int version;
 
@@ -160,6 +160,8 @@ static bool is_unraised(const struct record_end *end, const struct pem_trace *tr
 			raised = true;
 			continue;
 		}
+		if (i >= end->known) /* came with a program */
+			continue;
 		version = other_version(end, event);
 		if (version != 0) {
 			cli_say("'%s' is version %u of %s, but the program has version %u of it: "

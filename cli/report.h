@@ -63,6 +63,14 @@ struct report_counter {
 	double last_f;
 };
 
+/* A step of an event's detail, that kept an overhead budget. */
+struct report_step {
+	uint64_t time_ns;
+	char event[128];
+	uint8_t from, to;
+	double overhead, budget; /* percent */
+};
+
 struct report {
 	struct pem_trace *trace;
 	const struct pem_trace_info *info;
@@ -76,6 +84,8 @@ struct report {
 	size_t phase_count, phase_capacity;
 	struct report_counter *counters;
 	size_t counter_count, counter_capacity;
+	struct report_step *steps;
+	size_t step_count, step_capacity;
 	uint64_t layer_count[LAYERS];
 	struct pem_balance total; /* as recorded; of an incomplete trace: what was read */
 	uint64_t read;
@@ -101,6 +111,13 @@ size_t *report__order(const struct report *report);
 
 void report__print(const struct report *report, const char *directory, enum report_by by);
 void report__print_json(const struct report *report);
+
+/* --- what an overhead budget did to the trace (report_detail.c) --- */
+
+/* Take a record over if it is a step. 0 or -ENOMEM. */
+int report_detail__record(struct report *report, const struct pem_record *record);
+void report_detail__print(const struct report *report);
+struct json_object *report_detail__json(const struct report *report);
 
 /* --- phases (report_phases.c) --- */
 

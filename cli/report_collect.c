@@ -200,6 +200,8 @@ static int count_record(struct report *report, struct counting *c, const struct 
 	    record->event->level <= PEM_LEVEL_INFO &&
 	    report_open__record(c->open, report, record) < 0)
 		return -ENOMEM;
+	if (e->layer == LAYER_CPO && report_detail__record(report, record) < 0)
+		return -ENOMEM;
 	return count_value(report, c, *at, record);
 }
 
@@ -377,6 +379,7 @@ void report__free(struct report *report)
 	}
 	free(report->phases);
 	free(report->counters);
+	free(report->steps);
 	free(report->threads);
 	free(report->processes);
 	free(report->events);

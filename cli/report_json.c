@@ -247,6 +247,7 @@ void report__print_json(const struct report *r)
 	json_object_object_add(object, "phases", phases_json(r));
 	json_object_object_add(object, "per_event", per_event_json(r));
 	json_object_object_add(object, "cost", cost_json(r));
+	json_object_object_add(object, "detail", report_detail__json(r));
 	json_object_object_add(object, "gaps", gaps_json(r));
 	json_object_object_add(object, "info", info_json(r));
 	cli_json__print(object, stdout, false);

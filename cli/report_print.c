@@ -511,6 +511,7 @@ void report__print(const struct report *r, const char *directory, enum report_by
 	print_phases(r);
 	print_balance(r, order);
 	print_cost(r);
+	report_detail__print(r);
 	print_gaps(r);
 	free(order);
 }

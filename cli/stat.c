@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { OPT_BUDGET = 256 };
+
 static const struct cli_option options[] = {
 	{'e', "events", "EV,...",
 	 "Events to count: names or patterns. Default: all stub and kernel events, and the "
@@ -29,6 +31,9 @@ static const struct cli_option options[] = {
 	CLI_ATTACH_OPTIONS,
 	{'n', "no-libc", NULL,
 	 "Do not preload the adapters that show the C library, OpenMP, MPI and SQLite."},
+	{OPT_BUDGET, "budget", "SHARE",
+	 "Keep the cost of counting below a share of the program's CPU time, such as 1%: the "
+	 "costliest events are not counted for a time, and marked."},
 	{'q', "quiet", NULL, "Do not say what can't be counted here."},
 	{0},
 };
@@ -65,6 +70,11 @@ static int parse(const struct cli_verb *verb, struct stat *s, int argc, char **a
 			break;
 		case 'n':
 			s->no_libc = true;
+			break;
+		case OPT_BUDGET:
+			if (cli_parse_share(optarg, &s->budget) < 0)
+				rc = cli_usage_error(verb, "--budget %s is no share such as 1%%",
+						     optarg);
 			break;
 		case 'q':
 			s->quiet = true;
@@ -191,6 +201,8 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 	status = cli_specs__load(session, program, s.command, s.quiet);
 	if (status == CLI_DONE)
 		status = stat_events__register(&s, session);
+	if (status == CLI_DONE && s.budget > 0 && pem_session__set_budget(session, s.budget) < 0)
+		status = cli_error(CLI_FAILED, "no memory to keep a budget");
 	if (status == CLI_DONE)
 		status = cli_attach__start(&s.attach, session);
 	if (status == CLI_DONE)
@@ -208,7 +220,8 @@ end:
 const struct cli_verb cli_stat = {
 	.name = "stat",
 	.summary = "run a command and count its events, without a trace",
-	.usage = "stat [-e EV,...] [-f FIELD] [-i MS [-z]] [--json] [-o FILE] -- COMMAND [ARG...]\n"
+	.usage = "stat [-e EV,...] [-f FIELD] [-i MS [-z]] [--budget SHARE] [--json] [-o FILE] -- "
+		 "COMMAND [ARG...]\n"
 		 "stat [-e EV,...] ... -p PID,... | -a | --program NAME | --cgroup PATH",
 	.text = "Runs COMMAND and accumulates, where each event happens, how often it did, and, "
 		"for a "

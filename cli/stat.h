@@ -24,6 +24,7 @@ struct stat {
 	const char *field;
 	const char *path;
 	uint64_t interval_ms;
+	double budget; /* share of the programs' CPU time; 0: none */
 	bool json;
 	bool no_libc;
 	bool quiet;

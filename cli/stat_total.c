@@ -49,7 +49,7 @@ static void table_row(const struct stat *s, const struct stat_group *group,
 					       : cli_rate(v->sum, ns));
 		return;
 	}
-	cli_table__cell(table, cli_count(v->count));
+	cli_table__cell(table, cli_format("%s%s", v->is_partial ? ">" : "", cli_count(v->count)));
 	cli_table__cell(table, s->field == NULL ? cli_rate(v->count, ns) : "");
 	if (!group->with_field || v->count == 0)
 		return;
@@ -88,6 +88,18 @@ static const char *name_of(const struct stat *s)
 	return s->command[0] != NULL ? s->command[0] : s->attach.name;
 }
 
+static bool any_partial(const struct stat *s)
+{
+	unsigned int g;
+	size_t i;
+
+	for (g = 0; g < STAT_GROUPS; g++)
+		for (i = 0; i < s->groups[g].count; i++)
+			if (s->groups[g].now[i].is_partial)
+				return true;
+	return false;
+}
+
 static void print_table(const struct stat *s, uint64_t ns)
 {
 	struct cli_table *table = cli_table__new(s->out);
@@ -107,6 +119,12 @@ static void print_table(const struct stat *s, uint64_t ns)
 		s->field != NULL ? "; the last columns are of field " : "",
 		s->field != NULL ? s->field : "");
 	cli_table__print(table);
+	if (any_partial(s))
+		cli_wrap(s->out,
+			 cli_format("> was not counted for a part of the time, to keep the cost "
+				    "of counting below %s of the program's CPU time",
+				    cli_percent(s->budget)),
+			 0, 0, cli_width(s->out));
 }
 
 static struct json_object *event_json(const struct stat_group *group, const struct pem_statistic *v)
@@ -118,6 +136,8 @@ static struct json_object *event_json(const struct stat_group *group, const stru
 	cli_json__text(object, "layer", v->event->layer);
 	cli_json__flag(object, "available", v->unavailable == 0);
 	cli_json__count(object, "count", v->count);
+	if (v->is_partial)
+		cli_json__flag(object, "partial", true);
 	if (!group->with_field && !stat_is_counter(group, v->event))
 		return object;
 	if (v->is_float) {

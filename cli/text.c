@@ -309,6 +309,20 @@ int cli_parse_number(const char *text, uint64_t max, uint64_t *number)
 	return 0;
 }
 
+int cli_parse_share(const char *text, double *share)
+{
+	double value;
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return -EINVAL;
+	value = strtod(text, &end);
+	if (strcmp(end, "%") != 0 || !(value > 0 && value <= 100))
+		return -EINVAL;
+	*share = value / 100;
+	return 0;
+}
+
 int cli_parse_bytes(const char *text, uint64_t *bytes)
 {
 	static const char suffixes[] = "KMGT";

@@ -3,7 +3,8 @@
  * calibrate.c - what one event of each kind costs on this machine, for the overhead ledger
  *
  * user-log: a record of two fields into a private ring, by the inlines that stubs use, clock read included.
- * kernel-log: what a getppid becomes dearer by when the kernel source logs its entry. Medians of several rounds.
+ * user-stat: one value added to a statistic, the same way. kernel-log, kernel-stat: what a getppid becomes dearer by when
+ * the kernel source logs its entry, or counts it. Medians of several rounds.
  */
 #include "consumer/session.h"
 #include "util.h"
@@ -17,12 +18,14 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #define ROUNDS 9
 #define USER_EVENTS 20000
 #define KERNEL_EVENTS 2000
 #define RING_BYTES (256u << 10)
+#define KEY_BYTES 384
 
 static int by_value(const void *a, const void *b)
 {
@@ -76,6 +79,24 @@ static double user_log_ns(void)
 	return median(rounds, ROUNDS);
 }
 
+static double user_stat_ns(void)
+{
+	struct pem_slot slot = {0};
+	double rounds[ROUNDS];
+	uint64_t start;
+	int r, i;
+
+	for (r = 0; r < ROUNDS; r++) {
+		start = pem_clock();
+		for (i = 0; i < USER_EVENTS; i++) {
+			pem_slot_add(&slot, 1, (uint64_t)i, (uint64_t)i);
+			__asm__ volatile("" : : "r"(&slot) : "memory"); /* each of them */
+		}
+		rounds[r] = cycles_to_ns((double)(pem_clock() - start)) / USER_EVENTS;
+	}
+	return median(rounds, ROUNDS);
+}
+
 static double getppid_ns(void)
 {
 	double rounds[ROUNDS];
@@ -118,7 +139,8 @@ static const struct pem_event *syscall_entry(const struct pem_model *model)
 	return NULL;
 }
 
-static double kernel_log_ns(struct pem_session *s)
+/* Of an entry logged, and counted; 0: it could not be measured. */
+static void measure_kernel(struct pem_session *s, double *log_ns, double *stat_ns)
 {
 	const struct pem_source_sink sink = {.write = forget, .clock_at = same_time};
 	struct pem_source_event wanted = {
@@ -131,29 +153,30 @@ static double kernel_log_ns(struct pem_session *s)
 		.size = sizeof(config), .events = &wanted, .event_count = 1};
 	const struct pem_source_plugin *plugin;
 	struct pem_source *source = NULL;
-	double with = 0, without;
+	double logged = 0, counted = 0, without;
 
+	*log_ns = *stat_ns = 0;
 	pem_session__load_plugins(s);
 	for (plugin = s->plugins; wanted.event && plugin; plugin = plugin->next) {
 		if (plugin->ops->can_deliver(wanted.event, NULL) == 1)
 			break;
 	}
 	if (!wanted.event || !plugin || plugin->ops->open(&config, &source, NULL))
-		return 0;
+		return;
 	without = getppid_ns();
-	if (!plugin->ops->start(source, NULL))
-		with = getppid_ns();
+	if (!plugin->ops->start(source, NULL)) {
+		logged = getppid_ns();
+		plugin->ops->set_action(source, 0,
+					PEM_ACTION(PEM_ACTION_STAT, PEM_NO_FIELD, 0, 0, 1));
+		counted = getppid_ns();
+	}
 	plugin->ops->drain(source, &sink, 1);
 	plugin->ops->close(source);
-	return with > without ? with - without : 0;
+	*log_ns = logged > without ? logged - without : 0;
+	*stat_ns = counted > without ? counted - without : 0;
 }
 
 /* --- remembered until the next boot or version --- */
-
-struct costs {
-	double user_log_ns;
-	double kernel_log_ns; /* 0: not measured */
-};
 
 static bool cache_path(char *path, size_t bytes, bool make)
 {
@@ -175,25 +198,55 @@ static bool cache_path(char *path, size_t bytes, bool make)
 	return true;
 }
 
-/* What must be the same for costs to be the same. */
+/* The processor, as Linux names it: a virtual machine may move to another one while it runs. */
+static void read_processor(char *name, size_t bytes)
+{
+	static const char *const keys[] = {"model name", "CPU part"};
+	FILE *f = fopen("/proc/cpuinfo", "re");
+	char line[256], *value;
+	size_t i;
+
+	*name = 0;
+	while (f && !*name && fgets(line, sizeof(line), f)) {
+		value = strchr(line, ':');
+		for (i = 0; value && i < PEM_ARRAY_SIZE(keys); i++) {
+			if (!strncmp(line, keys[i], strlen(keys[i])))
+				pem_copy_text(name, bytes, value + 1);
+		}
+	}
+	name[strcspn(name, "\n")] = 0;
+	if (f)
+		fclose(f);
+}
+
+/* What must be the same for costs to be the same: pem, boot, kernel, processor. */
 static bool read_key(char *key, size_t bytes)
 {
-	char *boot;
-	size_t n;
+	char boot[64], processor[128];
+	struct utsname system;
+	bool known;
 	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
 
 	if (!f)
 		return false;
-	n = (size_t)snprintf(key, bytes, "%s ", pem_version());
-	boot = fgets(key + n, (int)(bytes - n), f);
+	known = fgets(boot, sizeof(boot), f) && !uname(&system);
 	fclose(f);
-	key[strcspn(key, "\n")] = 0;
-	return boot != NULL;
+	if (!known)
+		return false;
+	boot[strcspn(boot, "\n")] = 0;
+	read_processor(processor, sizeof(processor));
+	snprintf(key, bytes, "%s %s %.64s%s", pem_version(), boot, system.release, processor);
+	return true;
 }
 
-static bool load_costs(struct costs *costs)
+static bool is_cost(double ns)
 {
-	char path[PATH_MAX], key[128], line[128];
+	return ns >= 0 && ns < 1e6;
+}
+
+static bool load_costs(struct pem_costs *costs)
+{
+	char path[PATH_MAX], key[KEY_BYTES], line[KEY_BYTES];
 	bool found = false;
 	FILE *f;
 
@@ -205,25 +258,27 @@ static bool load_costs(struct costs *costs)
 	if (fgets(line, sizeof(line), f)) {
 		line[strcspn(line, "\n")] = 0;
 		found = !strcmp(line, key) &&
-			fscanf(f, "%lf %lf", &costs->user_log_ns, &costs->kernel_log_ns) == 2 &&
-			costs->user_log_ns > 0 && costs->user_log_ns < 1e6 &&
-			costs->kernel_log_ns >= 0 && costs->kernel_log_ns < 1e6;
+			fscanf(f, "%lf %lf %lf %lf", &costs->user_log_ns, &costs->user_stat_ns,
+			       &costs->kernel_log_ns, &costs->kernel_stat_ns) == 4 &&
+			costs->user_log_ns > 0 && is_cost(costs->user_log_ns) &&
+			is_cost(costs->user_stat_ns) && is_cost(costs->kernel_log_ns) &&
+			is_cost(costs->kernel_stat_ns);
 	}
 	fclose(f);
 	return found;
 }
 
 /* A cache: failing to write it costs the next recording some time, nothing else. */
-static void store_costs(const struct costs *costs)
+static void store_costs(const struct pem_costs *costs)
 {
-	char path[PATH_MAX], key[128], text[256];
+	char path[PATH_MAX], key[KEY_BYTES], text[KEY_BYTES + 128];
 	char *slash;
 	int n, fd;
 
 	if (!read_key(key, sizeof(key)) || !cache_path(path, sizeof(path), true))
 		return;
-	n = snprintf(text, sizeof(text), "%s\n%.3f %.3f\n", key, costs->user_log_ns,
-		     costs->kernel_log_ns);
+	n = snprintf(text, sizeof(text), "%s\n%.3f %.3f %.3f %.3f\n", key, costs->user_log_ns,
+		     costs->user_stat_ns, costs->kernel_log_ns, costs->kernel_stat_ns);
 	slash = strrchr(path, '/');
 	*slash = 0;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -239,16 +294,21 @@ static double rounded(double ns)
 	return (double)(uint64_t)(ns * 1000 + 0.5) / 1000;
 }
 
-/* From the cache, or measured now. Of the kernel's only if asked for, since that loads a program into it. */
-static struct costs session_costs(struct pem_session *s, bool kernel)
+const struct pem_costs *pem_session__measure(struct pem_session *s, bool kernel)
 {
-	struct costs costs = {0, 0};
+	struct pem_costs *costs = &s->costs;
 
-	if (!load_costs(&costs) || (kernel && costs.kernel_log_ns <= 0)) {
-		costs.user_log_ns = rounded(user_log_ns());
+	if (costs->user_log_ns > 0 && (!kernel || costs->kernel_log_ns > 0))
+		return costs;
+	if (!load_costs(costs) || (kernel && costs->kernel_log_ns <= 0)) {
+		memset(costs, 0, sizeof(*costs));
+		costs->user_log_ns = rounded(user_log_ns());
+		costs->user_stat_ns = rounded(user_stat_ns());
 		if (kernel)
-			costs.kernel_log_ns = rounded(kernel_log_ns(s));
-		store_costs(&costs);
+			measure_kernel(s, &costs->kernel_log_ns, &costs->kernel_stat_ns);
+		costs->kernel_log_ns = rounded(costs->kernel_log_ns);
+		costs->kernel_stat_ns = rounded(costs->kernel_stat_ns);
+		store_costs(costs);
 	}
 	return costs;
 }
@@ -264,32 +324,59 @@ static uint32_t add_cost(struct pem_trace_cost *costs, uint32_t count, uint32_t 
 	return count + 1;
 }
 
+bool pem_session__wants_kernel(const struct pem_session *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->wish_count; i++) {
+		if ((s->wishes[i].want_log || s->wishes[i].want_statistic) &&
+		    s->wishes[i].event->source_kind == PEM_SOURCE_TRACEPOINT)
+			return true;
+	}
+	return false;
+}
+
 void pem_session__calibrate(struct pem_session *s, struct pem_trace_info *info)
 {
 	const uint32_t max = PEM_ARRAY_SIZE(info->costs);
-	struct costs costs;
-	bool kernel = false;
-	size_t i;
+	bool kernel = pem_session__wants_kernel(s);
+	const struct pem_costs *costs = pem_session__measure(s, kernel);
 
-	for (i = 0; i < s->wish_count; i++)
-		kernel |= s->wishes[i].want_log &&
-			  s->wishes[i].event->source_kind == PEM_SOURCE_TRACEPOINT;
-	costs = session_costs(s, kernel);
 	info->cost_count =
-		add_cost(info->costs, info->cost_count, max, "user-log", costs.user_log_ns);
+		add_cost(info->costs, info->cost_count, max, "user-log", costs->user_log_ns);
 	if (kernel)
 		info->cost_count = add_cost(info->costs, info->cost_count, max, "kernel-log",
-					    costs.kernel_log_ns);
+					    costs->kernel_log_ns);
+}
+
+void pem_session__add_stat_costs(struct pem_session *s, struct pem_trace_info *info, uint64_t user,
+				 uint64_t kernel)
+{
+	const uint32_t max = PEM_ARRAY_SIZE(info->costs);
+	uint32_t count = info->cost_count;
+
+	if (user)
+		count = add_cost(info->costs, count, max, "user-stat", s->costs.user_stat_ns);
+	if (user && count > info->cost_count)
+		info->costs[count - 1].count = user;
+	info->cost_count = count;
+	if (kernel)
+		count = add_cost(info->costs, count, max, "kernel-stat", s->costs.kernel_stat_ns);
+	if (kernel && count > info->cost_count)
+		info->costs[count - 1].count = kernel;
+	info->cost_count = count;
 }
 
 int pem_session__costs(struct pem_session *session, struct pem_trace_cost *out, uint32_t max)
 {
-	struct costs costs;
+	struct pem_costs costs;
 	uint32_t count;
 
 	pem_session__lock(session);
-	costs = session_costs(session, true);
+	costs = *pem_session__measure(session, true);
 	pem_session__unlock(session);
 	count = add_cost(out, 0, max, "user-log", costs.user_log_ns);
-	return (int)add_cost(out, count, max, "kernel-log", costs.kernel_log_ns);
+	count = add_cost(out, count, max, "user-stat", costs.user_stat_ns);
+	count = add_cost(out, count, max, "kernel-log", costs.kernel_log_ns);
+	return (int)add_cost(out, count, max, "kernel-stat", costs.kernel_stat_ns);
 }

@@ -2,6 +2,7 @@
 /*
  * log.c - the log handle: which events go to the trace, and bringing the trace to its end
  */
+#include "consumer/detail.h"
 #include "consumer/flight.h"
 #include "consumer/serve.h"
 #include "consumer/session.h"
@@ -359,6 +360,7 @@ void pem_log__close_account(struct pem_session *s, struct pem_trace_info *info)
 	account_lost(s);
 	count_costs(s, info);
 	finish_info(s, info);
+	pem_session__account_detail(s, info);
 }
 
 int pem_log__finish(struct pem_log *log, struct pem_error *error)

@@ -4,6 +4,7 @@
  *
  * A pool file is hostile: its header is checked by pem_pool__open_ring, ids and counts are checked where used.
  */
+#include "consumer/detail.h"
 #include "consumer/session.h"
 #include "util.h"
 
@@ -177,6 +178,7 @@ void pem_session__check_producers(struct pem_session *s)
 			link = &p->next;
 			continue;
 		}
+		pem_session__count_producer(s, p);
 		pem_session__drain_producer(s, p, true);
 		pem_session__account(s, p);
 		pem_session__retire(s, p);

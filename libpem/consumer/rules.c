@@ -2,6 +2,7 @@
 /*
  * rules.c - publish what a session wants: to its page for processes to come, to the processes that are there
  */
+#include "consumer/budget.h"
 #include "consumer/session.h"
 #include "membership.h"
 #include "producer/producer.h"
@@ -107,7 +108,9 @@ static void write_rules(struct pem_session *s)
 		if (PEM_ACTION_FLAGS(action) & PEM_ACTION_CALLBACK)
 			add_rule(s, wish, self, action);
 		action &= ~(uint64_t)PEM_ACTION_CALLBACK;
-		if (PEM_ACTION_FLAGS(action) & (PEM_ACTION_LOG | PEM_ACTION_STAT))
+		/* One that the overhead budget has off needs a rule that says so, before the rule for any event. */
+		if (PEM_ACTION_FLAGS(action) & (PEM_ACTION_LOG | PEM_ACTION_STAT) ||
+		    (wish->log && wish->detail == PEM_DETAIL_OFF))
 			add_rule(s, wish, wish->context.pid, action);
 	}
 	if (s->log && s->log->enabled && s->log->any_level && page->rule_count < PEM_RULES_MAX)

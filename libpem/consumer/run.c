@@ -2,6 +2,7 @@
 /*
  * run.c - start a command under a session, and the session's work while it runs
  */
+#include "consumer/detail.h"
 #include "consumer/serve.h"
 #include "consumer/session.h"
 #include "util.h"
@@ -134,6 +135,8 @@ pid_t pem_session__run(struct pem_session *s, char *const argv[],
 		pem_session__describe_flight(s, NULL);
 		pem_session__calibrate(s, &s->log->info);
 	}
+	if (s->detail)
+		pem_session__measure(s, pem_session__wants_kernel(s)); /* before it takes long */
 	pem_session__set_root(s, child, false);
 	pem_session__open_sources(s, error);
 	pem_session__update_sources(s);
@@ -179,6 +182,7 @@ static void work(struct pem_session *s, uint64_t now)
 	for (p = s->producers; p; p = p->next)
 		pem_session__drain_producer(s, p, false);
 	pem_session__drain_sources(s, false);
+	pem_session__judge(s, now);
 	pem_session__answer_requests(s);
 	s->next_drain_ns = now + DRAIN_NS;
 }

@@ -4,6 +4,8 @@
  *
  * Not here: what handles do (statistics.c, callback.c, log.c), running a program (run.c).
  */
+#include "consumer/budget.h"
+#include "consumer/detail.h"
 #include "consumer/session.h"
 #include "entry.h"
 #include "producer/producer.h"
@@ -244,6 +246,7 @@ void pem_session__close(struct pem_session *s)
 		pem_process__leave((unsigned)s->self_slot);
 	pem_session__close_sources(s);
 	pem_session__leave_members(s);
+	pem_session__forget_detail(s);
 	while ((producer = s->producers)) {
 		s->producers = producer->next;
 		/* Processes keep their pools until another session comes: only the memory goes, so that no thread finds an end. */
@@ -301,6 +304,7 @@ struct pem_wish *pem_session__wish(struct pem_session *s, const struct pem_event
 	s->wishes[i].field = PEM_NO_FIELD;
 	s->wishes[i].epoch = 1;
 	s->wishes[i].instance = -1;
+	s->wishes[i].detail = PEM_DETAIL_LOG;
 	s->wish_count++;
 	return &s->wishes[i];
 }
@@ -332,11 +336,13 @@ uint64_t pem_wish__action(const struct pem_wish *wish)
 {
 	uint32_t flags = 0, type = 0, offset = 0;
 
-	if (wish->log)
+	/* What the overhead budget does not let be logged is counted. */
+	if (wish->log && wish->detail == PEM_DETAIL_LOG)
 		flags |= PEM_ACTION_LOG;
 	if (wish->callback)
 		flags |= PEM_ACTION_CALLBACK;
-	if (wish->statistic)
+	if ((wish->statistic && wish->detail != PEM_DETAIL_OFF) ||
+	    (wish->log && wish->detail == PEM_DETAIL_STATISTICS))
 		flags |= PEM_ACTION_STAT;
 	if (wish->field != PEM_NO_FIELD) {
 		type = wish->event->fields[wish->field].type;

@@ -51,6 +51,8 @@ struct pem_wish {
 	const struct pem_statistics *statistics; /* the handle that chose field */
 	int instance; /* of sources, -1: none yet or a stub */
 	size_t instance_index;
+	uint8_t detail; /* enum pem_detail: the most that the overhead budget lets it have */
+	bool was_reduced, was_off; /* it ever was less than wanted, or off */
 	int unavailable; /* 0, or -errno of a source that can't */
 	char reason[232]; /* why */
 	char source[24]; /* its name */
@@ -68,6 +70,7 @@ struct pem_event_entry {
 	bool refused; /* its provider contradicts the session's model: event is the provider's */
 	bool described; /* the trace's model has it */
 	const struct pem_event *event;
+	uint64_t judged_logged, judged_statistics; /* counted for the overhead budget so far */
 };
 #define PEM_EVENT_TABLE 1024u /* power of two, at least twice PEM_EVENT_CAPACITY_DEFAULT */
 
@@ -186,6 +189,12 @@ struct pem_log {
 	struct pem_wish *wishes[];
 };
 
+/* What one event costs here, in nanoseconds; 0: not measured. */
+struct pem_costs {
+	double user_log_ns, user_stat_ns;
+	double kernel_log_ns, kernel_stat_ns;
+};
+
 struct pem_session {
 	pthread_mutex_t mutex;
 	struct pem_session_options options;
@@ -212,6 +221,8 @@ struct pem_session {
 	struct pem_statistics *statistics;
 	struct pem_callback *callbacks;
 	struct pem_log *log;
+	struct pem_detail_state *detail; /* of the overhead budget; NULL: none was ever set */
+	struct pem_costs costs; /* zero: not measured */
 	struct pem_flight *flight; /* of a flight recorder with a log; else NULL */
 	char flight_trace[PATH_MAX]; /* of its log */
 	int serve_fd, asking_fd; /* its socket, and who asks for a snapshot; -1: none */
@@ -417,7 +428,13 @@ void pem_statistic__add(struct pem_statistic *to, const struct pem_statistic *fr
 /* What follows from count and sum. */
 void pem_statistic__finish(struct pem_statistic *value);
 
-/* calibrate.c: what each kind of event costs here; fills info->costs' ns_each, counts stay 0. */
+/* calibrate.c: what each kind of logged event costs here; fills info->costs' ns_each, counts stay 0. */
 void pem_session__calibrate(struct pem_session *session, struct pem_trace_info *info);
+/* The same with what counting costs: so many were. */
+void pem_session__add_stat_costs(struct pem_session *session, struct pem_trace_info *info,
+				 uint64_t user, uint64_t kernel);
+/* Remembered, or measured now; of the kernel's only if asked for, since that loads a program into it. */
+const struct pem_costs *pem_session__measure(struct pem_session *session, bool kernel);
+bool pem_session__wants_kernel(const struct pem_session *session);
 
 #endif

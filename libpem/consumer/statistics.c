@@ -207,6 +207,7 @@ static void read_wish(struct pem_session *s, const struct pem_wish *wish,
 		}
 	}
 	value->event = wish->event;
+	value->is_partial = wish->was_off;
 	pem_statistic__finish(value);
 }
 

@@ -119,6 +119,9 @@ static int write_run(struct pem_trace_writer *w, const struct pem_trace_info *in
 			(unsigned long long)info->costs[i].count);
 	for (i = 0; i < info->gap_count; i++)
 		fprintf(f, "gap=%s\t%s\n", info->gaps[i].source, info->gaps[i].reason);
+	for (i = 0; i < info->reduced_count; i++)
+		fprintf(f, "reduced=%s\t%u\t%llu\n", info->reduced[i].event,
+			info->reduced[i].detail, (unsigned long long)info->reduced[i].counted);
 	if (fclose(f)) {
 		free(text);
 		return -ENOMEM;

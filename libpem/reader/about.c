@@ -126,6 +126,19 @@ static bool parse_gap(struct pem_trace_info *info, char *value)
 	       copy_text(gap->reason, sizeof(gap->reason), reason);
 }
 
+static bool parse_reduced(struct pem_trace_info *info, char *value)
+{
+	char *detail = split(value, '\t'), *counted = detail ? split(detail, '\t') : NULL;
+	struct pem_trace_reduced *reduced = &info->reduced[info->reduced_count];
+
+	if (!counted || info->reduced_count == PEM_ARRAY_SIZE(info->reduced) ||
+	    !parse_u32(detail, &reduced->detail) || reduced->detail > 2 ||
+	    !parse_u64(counted, &reduced->counted))
+		return false;
+	info->reduced_count++;
+	return copy_text(reduced->event, sizeof(reduced->event), value);
+}
+
 static bool parse_command_process(struct pem_trace_info *info, char *value)
 {
 	char *name = split(value, '\t');
@@ -174,6 +187,8 @@ static bool parse_member(struct pem_trace_info *info, const char *key, char *val
 		return parse_u32(value, &info->complete) && info->complete <= 1;
 	if (strcmp(key, "cost") == 0)
 		return parse_cost(info, value);
+	if (strcmp(key, "reduced") == 0)
+		return parse_reduced(info, value);
 	if (strcmp(key, "gap") == 0)
 		return parse_gap(info, value);
 	return true;

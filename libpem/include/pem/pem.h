@@ -96,10 +96,11 @@ int pem_session__can_deliver(struct pem_session *session, const struct pem_event
 			     struct pem_error *reason);
 
 /*
- * What one logged event of each kind costs on this machine, in nanoseconds, as the ledger of a recording counts it:
- * "user-log" raised by a stub, and "kernel-log" at a tracepoint, which is left out where this user can't have kernel
- * events. Fills at most max elements of costs, whose counts are 0, and returns how many. Measured once for each boot and
- * version of pem, which takes some tens of milliseconds, and remembered in the user's cache folder. Blocks on files.
+ * What one event of each kind costs on this machine, in nanoseconds, as the ledger of a recording counts it: "user-log"
+ * and "user-stat", logged or counted by a stub, and "kernel-log" and "kernel-stat" at a tracepoint, which are left out
+ * where this user can't have kernel events. Fills at most max elements of costs, whose counts are 0, and returns how
+ * many. Measured once for each boot, kernel, processor and version of pem, which takes some tens of milliseconds, and
+ * remembered in the user's cache folder. Blocks on files.
  */
 int pem_session__costs(struct pem_session *session, struct pem_trace_cost *costs, uint32_t max);
 
@@ -145,6 +146,7 @@ const struct pem_event *pem_event_set__event(const struct pem_event_set *set, si
 struct pem_statistic {
 	const struct pem_event *event;
 	int unavailable; /* 0, or the -errno of a source that can't deliver the event; the values are then 0 */
+	int is_partial; /* for a time nobody counted, to keep the overhead budget */
 	uint64_t count;
 	/* of the chosen attribute; in its own type; all 0 without one */
 	int is_signed; /* read sum, min and max as int64_t */

@@ -60,6 +60,13 @@ struct pem_trace_gap {
 	char reason[232];
 };
 
+/* An event that was watched less closely for a time, to keep an overhead budget. */
+struct pem_trace_reduced {
+	char event[128];
+	uint32_t detail; /* at the end: 0 off, 1 statistics, 2 log */
+	uint64_t counted; /* so many were counted, and not logged; while it was off nobody knows */
+};
+
 struct pem_trace_info {
 	char command[512]; /* "" when no command was run */
 	char host[65];
@@ -88,6 +95,8 @@ struct pem_trace_info {
 	 * 0: all is there.
 	 */
 	uint64_t ran_ns;
+	uint32_t reduced_count;
+	struct pem_trace_reduced reduced[64];
 };
 
 /*
