@@ -61,8 +61,8 @@ class SessionOptions(ctypes.Structure):
 
 
 class Statistic(ctypes.Structure):
-    _fields_ = [("event", c_void_p), ("unavailable", c_int), ("count", c_uint64), ("is_signed", c_int),
-                ("is_float", c_int), ("sum", c_uint64), ("min", c_uint64), ("max", c_uint64), ("sum_f", c_double),
+    _fields_ = [("event", c_void_p), ("unavailable", c_int), ("is_partial", c_int), ("count", c_uint64),
+                ("is_signed", c_int), ("is_float", c_int), ("sum", c_uint64), ("min", c_uint64), ("max", c_uint64), ("sum_f", c_double),
                 ("min_f", c_double), ("max_f", c_double), ("mean", c_double), ("variance", c_double)]
 
 
@@ -102,13 +102,18 @@ class Gap(ctypes.Structure):
     _fields_ = [("source", c_char * 24), ("reason", c_char * 232)]
 
 
+class Reduced(ctypes.Structure):
+    _fields_ = [("event", c_char * 128), ("detail", c_uint32), ("counted", c_uint64)]
+
+
 class TraceInfo(ctypes.Structure):
     _fields_ = [("command", c_char * 512), ("host", c_char * 65), ("version", c_char * 32), ("start_time_ns", c_uint64),
                 ("start_clock", c_uint64), ("duration_ns", c_uint64), ("clock_hz", c_uint64),
                 ("clock_error_ns", c_uint64), ("recorder_cpu_ns", c_uint64), ("program_cpu_ns", c_uint64),
                 ("exit_status", c_int32), ("complete", c_uint32), ("cost_count", c_uint32), ("costs", Cost * 16),
                 ("gap_count", c_uint32), ("gaps", Gap * 16), ("command_pid", c_uint32), ("command_name", c_char * 64),
-                ("context_events", c_char * 256)]
+                ("context_events", c_char * 256), ("snapshot", c_char * 160), ("ran_ns", c_uint64),
+                ("reduced_count", c_uint32), ("reduced", Reduced * 64)]
 
 
 # Which structure of C each is, for the test that compiles them.
@@ -117,7 +122,8 @@ STRUCTURES = {
     "pem_context": Context, "pem_session_options": SessionOptions, "pem_statistic": Statistic,
     "pem_histogram": Histogram, "pem_top": Top, "pem_statistic_owner": Owner, "pem_async_options": AsyncOptions,
     "pem_callback_counts": CallbackCounts, "pem_run_options": RunOptions, "pem_balance": Balance,
-    "pem_trace_cost": Cost, "pem_trace_gap": Gap, "pem_trace_info": TraceInfo,
+    "pem_trace_cost": Cost, "pem_trace_gap": Gap, "pem_trace_reduced": Reduced,
+    "pem_trace_info": TraceInfo,
 }
 
 RecordFunction = CFUNCTYPE(None, POINTER(Record), c_void_p)

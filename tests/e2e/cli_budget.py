@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""cli_budget: record and stat --budget step events down, say so, and balance"""
+import json
+import os
+
+from probe_trace import EVENT, program
+from tap import PEM, ROOT, equal, run, run_all, test, tmp
+
+MANY = 200000000
+DETAILS = ["off", "statistics", "log"]
+
+
+def record(folder, budget, *options, count=MANY):
+    trace = os.path.join(folder, "trace")
+    rc, out, err = run([PEM, "record", "-q", "--no-libc", "-e", "APP", "--budget", budget, "-o", trace, *options, "--"] +
+                       program("processes", "plain", count), timeout=120)
+    equal((rc, err), (0, ""), "status and errors of pem record")
+    rc, out, err = run([PEM, "report", "--json", trace])
+    equal((rc, err), (0, ""), "status and errors of pem report: the trace balances")
+    return trace, json.loads(out)
+
+
+def check_steps(r, budget):
+    """Each step follows the one before, each is a record of the recorder's."""
+    steps, detail = r["detail"]["steps"], {}
+    for step in steps:
+        equal(step["from"], detail.get(step["event"], "log"), "detail before a step")
+        equal(abs(DETAILS.index(step["to"]) - DETAILS.index(step["from"])), 1, "details of a step")
+        equal(step["budget_percent"], budget, "budget")
+        detail[step["event"]] = step["to"]
+    counts = {e["name"]: e["count"] for e in r["per_event"]}
+    down = sum(DETAILS.index(s["to"]) < DETAILS.index(s["from"]) for s in steps)
+    equal(counts.get("CPO::Recorder::LevelSteppedDown", 0), down, "records of steps down")
+    equal(counts.get("CPO::Recorder::LevelSteppedUp", 0), len(steps) - down, "records of steps up")
+    equal({e["event"]: e["detail"] for e in r["detail"]["reduced"]}, detail, "detail at the end")
+    return steps
+
+
+@test
+def a_tiny_budget():
+    "millions of events under a tiny budget: stepped down, in the trace and its report, and the trace balances"
+    trace, r = record(tmp(), "0.01%")
+    steps = check_steps(r, 0.01)
+    equal([(s["event"], s["from"], s["to"]) for s in steps[:2]],
+          [(EVENT, "log", "statistics"), (EVENT, "statistics", "off")], "first steps")
+    assert steps[0]["overhead_percent"] > 0.01
+    assert r["events"]["produced"] < MANY
+    rc, out, _ = run([PEM, "report", trace])
+    equal(rc, 0, "status")
+    section = out.split("Detail was reduced\n")[1].splitlines()
+    equal(section[1].split()[2:6], [EVENT, "log", "statistics", section[1].split()[5]], "row of the first step")
+
+
+@test
+def a_budget_for_statistics():
+    "with room for statistics only, events are counted: the report says how many, and what that cost"
+    _, r = record(tmp(), "12%")
+    steps = check_steps(r, 12)
+    equal((steps[0]["from"], steps[0]["to"]), ("log", "statistics"), "first step")
+    reduced = r["detail"]["reduced"][0]
+    kinds = {k["kind"]: k["count"] for k in r["cost"]["kinds"]}
+    equal(kinds.get("user-stat", 0), reduced["counted"], "events counted, and in the ledger")
+    ticks = [e for e in r["per_event"] if e["name"] == EVENT][0]["balance"]["produced"]
+    if "off" not in [s["to"] for s in steps]:
+        equal(ticks + reduced["counted"], MANY, "events logged and counted")
+
+
+@test
+def a_flight_recorder_with_a_budget():
+    "a flight recorder keeps its steps, and balances"
+    _, r = record(tmp(), "0.01%", "--overwrite", "--buffer", "64K")
+    assert check_steps(r, 0.01)
+
+
+@test
+def enough_budget():
+    "within the budget nothing is reduced, and the report has no word of it"
+    trace, r = record(tmp(), "100%", count=50000)
+    equal((r["detail"]["steps"], r["detail"]["reduced"]), ([], []), "steps")
+    equal(r["events"]["produced"], 50000, "events")
+    _, out, _ = run([PEM, "report", trace])
+    assert "Detail was reduced" not in out
+
+
+@test
+def counting_has_a_budget_too():
+    "pem stat marks what it did not count for a time"
+    spec = os.path.join(ROOT, "tests", "programs")
+    rc, out, err = run([PEM, "stat", "-q", "--json", "--no-libc", "-e", EVENT, "--budget", "0.01%", "--"] +
+                       program("processes", "plain", MANY), env={"PEM_SPEC_PATH": spec + "/probe.xml"}, timeout=120)
+    equal((rc, err), (0, ""), "status and errors")
+    event = [e for e in json.loads(out.split("\n", 1)[1])["events"] if e["name"] == EVENT][0]
+    assert event["partial"] and event["count"] < MANY, event
+
+
+@test
+def no_budget():
+    "what is no share is a usage error"
+    for text in ("1", "0%", "101%", "-1%", "x%", ""):
+        for verb in ("record", "stat"):
+            rc, _, err = run([PEM, verb, "--budget", text, "--", "true"])
+            equal(rc, 1, "status of %s --budget %s" % (verb, text))
+            assert "no share such as 1%" in err, err
+
+
+run_all()
