@@ -2,7 +2,8 @@
 #
 # Two commands for a newcomer: `make demo` and `make check`. `make help` lists the others.
 #
-# Variables: CC, CFLAGS, SAN=1 (address and undefined-behaviour sanitizers, in build/san), B (build folder),
+# Variables: CC, CFLAGS, SAN=1 (address and undefined-behaviour sanitizers, in build/san), SAN=thread (data races between
+# threads, in build/tsan), B (build folder),
 # PREFIX, LIBDIR, DESTDIR, CASE (bench), T (tests whose name contains it), V=1 (show commands).
 # Each folder's build.mk says what it builds; this file says how.
 
@@ -19,11 +20,11 @@ RUSTC ?= rustc
 RUSTFLAGS ?= -O
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
-B ?= build$(if $(SAN),/san)
+B ?= build$(if $(SAN),/$(if $(filter thread,$(SAN)),tsan,san))
 
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla -Werror
 comma := ,
-SAN_FLAGS := $(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+SAN_FLAGS := $(if $(SAN),$(if $(filter thread,$(SAN)),-fsanitize=thread -Wno-tsan,-fsanitize=address$(comma)undefined -fno-sanitize-recover=all) -fno-omit-frame-pointer)
 ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE= -fPIC -fvisibility=hidden $(WARNINGS) $(CFLAGS) $(SAN_FLAGS) -MMD -MP
 
 Q := $(if $(V),,@)
@@ -92,7 +93,7 @@ help:
 	  'make          build into build/; needs no network and no root' \
 	  'make demo     record a real program and show every layer on one timeline' \
 	  'make kmod     compile the kernel module (KDIR=folder of kernel headers)' \
-	  'make check    run every test (SAN=1: under sanitizers; T=word: only tests named so)' \
+	  'make check    run every test (SAN=1 or thread: under sanitizers; T=word: only tests named so)' \
 	  'make fuzz     feed hostile input to every reader (T=word, FUZZ_S=seconds)' \
   'make bench    measure every claim beside its peer (CASE=notify: one program)' \
 	  'make install  into PREFIX (/usr/local) under DESTDIR'

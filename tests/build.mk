@@ -53,5 +53,5 @@ $(FUZZ_NAMES:%=$(B)/fuzz/%): $(B)/fuzz/%: $(B)/obj/tests/fuzz/%.o $$(TEST_OBJ_$$
 
 # make check comes here by tools/build.mk
 # A sanitized build has a plain one beside it: tests/run says what for.
-check-built: all tests $(if $(SAN),plain)
+check-built: $(if $(filter thread,$(SAN)),$(UNIT_BIN),all tests $(if $(SAN),plain))
 	@B='$(B)' T='$(T)' SAN='$(SAN)' CC='$(CC)' UNIT_MISSING='$(UNIT_MISSING)' tests/run

@@ -61,7 +61,7 @@ static int add_entry(struct pem_callback *cb, const struct pem_event_set *set, s
 	c->arg = arg;
 	c->tid = context ? context->tid : 0;
 	c->cpu = context ? context->cpu : PEM_NO_CPU;
-	c->enabled = 0;
+	__atomic_store_n(&c->enabled, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&c->event_id, event->id, __ATOMIC_RELEASE);
 	if ((uint32_t)index >= joined->callback_count)
 		__atomic_store_n(&joined->callback_count, (uint32_t)index + 1, __ATOMIC_RELEASE);

@@ -117,7 +117,8 @@ static bool claim_chunk(unsigned session, const struct pem_ring *ring, struct pe
 /* The ring that a writer's lane is of; false: its session has left, or this is a copy, after fork, of the parent's event. */
 static bool ring_of(unsigned session, const struct pem_writer *w, struct pem_ring *ring)
 {
-	return pem_joined__ring(&pem_process.joined[session], w->incarnation, ring) &&
+	return pem_joined__ring(&pem_process.joined[session],
+				__atomic_load_n(&w->incarnation, __ATOMIC_RELAXED), ring) &&
 	       w->slots == &ring->slots[(uint64_t)w->lane_index * ring->event_capacity];
 }
 

@@ -173,7 +173,7 @@ static int map_pool(int fd, struct pem_joined *joined, const struct pem_session_
 	*h = layout; /* without its magic */
 	pem_pool__point(h, &layout, &ring);
 	pem_joined__begin_change(joined);
-	joined->ring = ring;
+	pem_joined__set_ring(joined, &ring);
 	joined->pool_bytes = layout.total_bytes;
 	pem_joined__end_change(joined);
 	fill_header(h, joined, slot);

@@ -116,13 +116,25 @@ static inline void pem_joined__end_change(struct pem_joined *joined)
 	__atomic_store_n(&joined->changes, joined->changes + 1, __ATOMIC_RELEASE);
 }
 
+typedef uint64_t __attribute__((may_alias)) pem_ring_word;
+
+/* Between begin_change and end_change. */
+static inline void pem_joined__set_ring(struct pem_joined *joined, const struct pem_ring *ring)
+{
+	const pem_ring_word *from = (const pem_ring_word *)ring;
+	pem_ring_word *to = (pem_ring_word *)&joined->ring;
+	size_t i;
+
+	for (i = 0; i < sizeof(*ring) / sizeof(*to); i++)
+		__atomic_store_n(&to[i], from[i], __ATOMIC_RELAXED);
+}
+
 /* Copy the ring that a slot's session has in an incarnation; false: none, or not any more. Never waits. */
 static inline bool pem_joined__ring(const struct pem_joined *joined, uint32_t incarnation,
 				    struct pem_ring *ring)
 {
-	typedef uint64_t __attribute__((may_alias)) word;
-	const word *from = (const word *)&joined->ring;
-	word *to = (word *)ring;
+	const pem_ring_word *from = (const pem_ring_word *)&joined->ring;
+	pem_ring_word *to = (pem_ring_word *)ring;
 	uint32_t changes = __atomic_load_n(&joined->changes, __ATOMIC_ACQUIRE);
 	size_t i;
 

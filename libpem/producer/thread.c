@@ -46,7 +46,8 @@ static void release_writer(struct pem_writer *writer, unsigned slot)
 
 	/* Of a session that has left: its pool is no more. */
 	if (!writer->lane_index ||
-	    !pem_joined__ring(&pem_process.joined[slot], writer->incarnation, &ring))
+	    !pem_joined__ring(&pem_process.joined[slot],
+			      __atomic_load_n(&writer->incarnation, __ATOMIC_RELAXED), &ring))
 		return;
 	pem_ring_retire(&ring, writer);
 	__atomic_store_n(&ring.lanes[writer->lane_index].state, PEM_LANE_FREE, __ATOMIC_RELEASE);
@@ -177,12 +178,13 @@ struct pem_thread_full *pem_thread__get(void)
 	} else {
 		thread = take_new();
 	}
+	if (thread) /* under the lock: take_back_from_dead looks at it */
+		thread->shared.tid = (uint32_t)syscall(SYS_gettid);
 	pem_process__unlock();
 	if (!thread)
 		goto out;
 	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++)
 		clear_writer(&thread->shared.writer[slot]);
-	thread->shared.tid = (uint32_t)syscall(SYS_gettid);
 	pthread_setspecific(exit_key, thread);
 	pem_thread_current = &thread->shared;
 out:
@@ -266,7 +268,8 @@ struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned s
 	struct pem_ring ring;
 	bool has_ring;
 
-	if (writer->lane_index && writer->incarnation == incarnation)
+	if (writer->lane_index &&
+	    __atomic_load_n(&writer->incarnation, __ATOMIC_RELAXED) == incarnation)
 		return writer;
 	if (depth)
 		thread->has_nested = true;

@@ -80,4 +80,4 @@ $(B)/programs/java/Polyglot.class: tests/programs/Polyglot.java tests/programs/p
 -include $(wildcard $(B)/programs/*.d)
 
 # Unit tests that raise the same events
-$(patsubst %,$(B)/obj/tests/unit/%.o,session_statistics session_callback producer_events producer_pools producer_threads session_remote session_log session_where predicate_same session_snapshot session_recover): $(PROGRAMS_STAMP)
+$(patsubst %,$(B)/obj/tests/unit/%.o,predicate_same producer_events producer_pools producer_threads session_callback session_log session_recover session_remote session_snapshot session_statistics session_threads session_where): $(PROGRAMS_STAMP)

@@ -143,72 +143,66 @@ static void leaves_the_model_unchanged_on_failure(void **state)
 #define FIELD(name, type, element, base, offset, count)                                            \
 	"field\t" name "\t" type "\t" element "\t" base "\t-\t" offset "\t" count "\t\t-\t0\t\n"
 
-static const char *const bad_texts[] =
-	{
-		"",
-		"pem-model\t2",
-		"pem-model\t3\n",
-		"pem-models\t1\n",
-		"pem-model 1\n",
-		HEAD "event\n",
-		HEAD "thing\t00000200\tAPP::A::B\tAPP\tA\tB\t-\tstub\t\t8\t8\t0\t0\t\n",
-		HEAD "event\t00000200\tAPP::A::B\tAPP\tA\tB\t1\tinfo\t-\t\t-"
-		     "\tstub\t\t8\t8\t0\t0\t\t\t", /* no newline */
-		HEAD "event\t00000200\tAPP::A::B\tAPP\tA\tB\t1\tinfo\t-\t\t-"
-		     "\tstub\t\t8\t8\t0\t0\t\t\t\t\n", /* a cell more */
-		HEAD "event\t0000000f\tAPP::A::B\tAPP\tA\tB\t1\tinfo\t-\t\t-"
-		     "\tstub\t\t8\t8\t0\t0\t\t\t\n", /* reserved id */
-		HEAD
-		"event\t200\tAPP::A::B\tAPP\tA\tB\t1\tinfo\t-\t\t-\tstub\t\t8\t8\t0\t0\t\t\t\n",
-		HEAD "event\t0000020G\tAPP::A::B\tAPP\tA\tB\t1\tinfo\t-\t\t-"
-		     "\tstub\t\t8\t8\t0\t0\t\t\t\n",
-		HEAD "event\t00000200\tAPP::A::C\tAPP\tA\tB\t1\tinfo\t-\t\t-"
-		     "\tstub\t\t8\t8\t0\t0\t\t\t\n", /* name and parts */
-		HEAD
-		"event\t00000200\tAPP::A::\tAPP\tA\t\t1\tinfo\t-\t\t-\tstub\t\t8\t8\t0\t0\t\t\t\n",
-		HEAD "event\t00000200\tAPP::A::B\tAPP\tA\tB\t1\tinfo\twhat\t\t-"
-		     "\tstub\t\t8\t8\t0\t0\t\t\t\n",
-		HEAD "event\t00000200\tAPP::A::B\tAPP\tA\tB\t1\tinfo\t-\t\t-"
-		     "\tmagic\t\t8\t8\t0\t0\t\t\t\n",
-		HEAD "event\t00000200\tAPP::A::B\tAPP\tA\tB\t1\tinfo\t-\t\t-"
-		     "\tstub\t\t8\t8\t0\t1\t\t\t\n", /* no TSDL line */
-		HEAD "event\t00000200\tAPP::A::B\tAPP\tA\tB\t1\tinfo\t-\t\t-"
-		     "\tstub\t\t8\t8\t0\t0\t\t\tbell \a\n",
-		HEAD "event\t00000200\tAPP::A::B\tAPP\tA\tB\t1\tinfo\t-\t\t-"
-		     "\tstub\t\t8\t8\t0\t0\t\t\t\xc0\xaf\n",
-		HEAD "event\t00000200\tAPP::A::B\tAPP\tA\tB\t1\tinfo\t-\t\t-"
-		     "\tstub\t\t8\t8\t0\t0\t\t\t\xe2\x82\n",
-		EVENT("7", "8", "0"), /* shorter than a header */
-		EVENT("08", "8", "0"),
-		EVENT("16", "8", "0"),
-		EVENT("8", "12", "0"), /* not a multiple of 8 */
-		EVENT("-8", "8", "0"),
-		EVENT("8", "65536", "0"),
-		EVENT("8", "8", "257"),
-		EVENT("8", "8", "1"), /* no field line */
-		EVENT("16", "16", "1")
-			FIELD("x", "uint64", "-", "10", "16", "1"), /* past the fixed part */
-		EVENT("16", "16", "1")
-			FIELD("x", "uint64", "-", "10", "0", "1"), /* in the header */
-		EVENT("24", "24", "1") FIELD("x", "uint64", "-", "10", "12", "1"), /* unaligned */
-		EVENT("16", "16", "2") FIELD("x", "uint32", "-", "10", "8", "1")
-			FIELD("y", "uint32", "-", "10", "8", "1"), /* overlapping */
-		EVENT("16", "16", "2") FIELD("x", "uint32", "-", "10", "8", "1")
-			FIELD("x", "uint32", "-", "10", "12", "1"), /* twice */
-		EVENT("16", "16", "1") FIELD("x", "uint65", "-", "10", "8", "1"),
-		EVENT("16", "16", "1") FIELD("x", "-", "-", "10", "8", "1"),
-		EVENT("16", "16", "1") FIELD("x y", "uint64", "-", "10", "8", "1"),
-		EVENT("16", "16", "1") FIELD("", "uint64", "-", "10", "8", "1"),
-		EVENT("16", "16", "1") FIELD("x", "uint64", "-", "8", "8", "1"),
-		EVENT("16", "16", "1") FIELD("x", "uint64", "-", "10", "8", "2"),
-		EVENT("16", "16", "1") FIELD("x", "uint64", "uint8", "10", "8", "1"),
-		EVENT("16", "32", "1") FIELD("x", "list", "-", "10", "8", "1"),
-		EVENT("16", "32", "1") FIELD("x", "list", "string", "10", "8", "1"),
-		EVENT("16", "32", "1") FIELD("x", "list", "uint64", "10", "8", "0"),
-		EVENT("16", "24", "1")
-			FIELD("x", "list", "uint64", "10", "8", "2"), /* too long for max */
-		EVENT("8", "8", "1") FIELD("x", "string", "-", "10", "0", "9"),
-		EVENT("16", "32", "1") FIELD("x", "string", "-", "10", "8", "9"),
+static const char *const bad_texts[] = {
+	"",
+	"pem-model\t2",
+	"pem-model\t3\n",
+	"pem-models\t1\n",
+	"pem-model 1\n",
+	HEAD "event\n",
+	HEAD "thing\t00000200\tAPP::A::B\tAPP\tA\tB\t-\tstub\t\t8\t8\t0\t0\t\n",
+	HEAD "event\t00000200\tAPP::A::B\tAPP\tA\tB\t1\tinfo\t-\t\t-"
+	     "\tstub\t\t8\t8\t0\t0\t\t\t", /* no newline */
+	HEAD "event\t00000200\tAPP::A::B\tAPP\tA\tB\t1\tinfo\t-\t\t-"
+	     "\tstub\t\t8\t8\t0\t0\t\t\t\t\n", /* a cell more */
+	HEAD "event\t0000000f\tAPP::A::B\tAPP\tA\tB\t1\tinfo\t-\t\t-"
+	     "\tstub\t\t8\t8\t0\t0\t\t\t\n", /* reserved id */
+	HEAD "event\t200\tAPP::A::B\tAPP\tA\tB\t1\tinfo\t-\t\t-\tstub\t\t8\t8\t0\t0\t\t\t\n",
+	HEAD "event\t0000020G\tAPP::A::B\tAPP\tA\tB\t1\tinfo\t-\t\t-"
+	     "\tstub\t\t8\t8\t0\t0\t\t\t\n",
+	HEAD "event\t00000200\tAPP::A::C\tAPP\tA\tB\t1\tinfo\t-\t\t-"
+	     "\tstub\t\t8\t8\t0\t0\t\t\t\n", /* name and parts */
+	HEAD "event\t00000200\tAPP::A::\tAPP\tA\t\t1\tinfo\t-\t\t-\tstub\t\t8\t8\t0\t0\t\t\t\n",
+	HEAD "event\t00000200\tAPP::A::B\tAPP\tA\tB\t1\tinfo\twhat\t\t-"
+	     "\tstub\t\t8\t8\t0\t0\t\t\t\n",
+	HEAD "event\t00000200\tAPP::A::B\tAPP\tA\tB\t1\tinfo\t-\t\t-"
+	     "\tmagic\t\t8\t8\t0\t0\t\t\t\n",
+	HEAD "event\t00000200\tAPP::A::B\tAPP\tA\tB\t1\tinfo\t-\t\t-"
+	     "\tstub\t\t8\t8\t0\t1\t\t\t\n", /* no TSDL line */
+	HEAD "event\t00000200\tAPP::A::B\tAPP\tA\tB\t1\tinfo\t-\t\t-"
+	     "\tstub\t\t8\t8\t0\t0\t\t\tbell \a\n",
+	HEAD "event\t00000200\tAPP::A::B\tAPP\tA\tB\t1\tinfo\t-\t\t-"
+	     "\tstub\t\t8\t8\t0\t0\t\t\t\xc0\xaf\n",
+	HEAD "event\t00000200\tAPP::A::B\tAPP\tA\tB\t1\tinfo\t-\t\t-"
+	     "\tstub\t\t8\t8\t0\t0\t\t\t\xe2\x82\n",
+	EVENT("7", "8", "0"), /* shorter than a header */
+	EVENT("08", "8", "0"),
+	EVENT("16", "8", "0"),
+	EVENT("8", "12", "0"), /* not a multiple of 8 */
+	EVENT("-8", "8", "0"),
+	EVENT("8", "65536", "0"),
+	EVENT("8", "8", "257"),
+	EVENT("8", "8", "1"), /* no field line */
+	EVENT("16", "16", "1") FIELD("x", "uint64", "-", "10", "16", "1"), /* past the fixed part */
+	EVENT("16", "16", "1") FIELD("x", "uint64", "-", "10", "0", "1"), /* in the header */
+	EVENT("24", "24", "1") FIELD("x", "uint64", "-", "10", "12", "1"), /* unaligned */
+	EVENT("16", "16", "2") FIELD("x", "uint32", "-", "10", "8", "1")
+		FIELD("y", "uint32", "-", "10", "8", "1"), /* overlapping */
+	EVENT("16", "16", "2") FIELD("x", "uint32", "-", "10", "8", "1")
+		FIELD("x", "uint32", "-", "10", "12", "1"), /* twice */
+	EVENT("16", "16", "1") FIELD("x", "uint65", "-", "10", "8", "1"),
+	EVENT("16", "16", "1") FIELD("x", "-", "-", "10", "8", "1"),
+	EVENT("16", "16", "1") FIELD("x y", "uint64", "-", "10", "8", "1"),
+	EVENT("16", "16", "1") FIELD("", "uint64", "-", "10", "8", "1"),
+	EVENT("16", "16", "1") FIELD("x", "uint64", "-", "8", "8", "1"),
+	EVENT("16", "16", "1") FIELD("x", "uint64", "-", "10", "8", "2"),
+	EVENT("16", "16", "1") FIELD("x", "uint64", "uint8", "10", "8", "1"),
+	EVENT("16", "32", "1") FIELD("x", "list", "-", "10", "8", "1"),
+	EVENT("16", "32", "1") FIELD("x", "list", "string", "10", "8", "1"),
+	EVENT("16", "32", "1") FIELD("x", "list", "uint64", "10", "8", "0"),
+	EVENT("16", "24", "1") FIELD("x", "list", "uint64", "10", "8", "2"), /* too long for max */
+	EVENT("8", "8", "1") FIELD("x", "string", "-", "10", "0", "9"),
+	EVENT("16", "32", "1") FIELD("x", "string", "-", "10", "8", "9"),
 };
 
 static void refuses_bad_text_with_a_sentence(void **state)

@@ -21,7 +21,7 @@ static struct {
 	uint32_t pid, tid;
 	int mode; /* 0: look; 1: raise the event again; 2: fork; 3: unregister itself; 4: wait */
 	struct pem_callback *callback;
-	volatile int inside, leave;
+	int inside, leave;
 } seen;
 
 static void on_tick(const struct pem_record *record, void *arg)
@@ -47,8 +47,8 @@ static void on_tick(const struct pem_record *record, void *arg)
 	} else if (seen.mode == 3) {
 		pem_callback__unregister(seen.callback);
 	} else if (seen.mode == 4) {
-		seen.inside = 1;
-		while (!seen.leave)
+		__atomic_store_n(&seen.inside, 1, __ATOMIC_RELEASE);
+		while (!__atomic_load_n(&seen.leave, __ATOMIC_ACQUIRE))
 			usleep(100);
 	}
 }
@@ -166,12 +166,12 @@ static void unregister_waits_for_who_is_inside(void **state)
 	seen.mode = 4;
 	pem_callback__enable(cb);
 	pthread_create(&ticker, NULL, tick_once, NULL);
-	while (!seen.inside)
+	while (!__atomic_load_n(&seen.inside, __ATOMIC_ACQUIRE))
 		usleep(100);
 	pthread_create(&remover, NULL, unregister, cb);
 	usleep(5000);
 	assert_int_equal(__atomic_load_n(&seen.mode, __ATOMIC_ACQUIRE), 4);
-	seen.leave = 1;
+	__atomic_store_n(&seen.leave, 1, __ATOMIC_RELEASE);
 	pthread_join(remover, NULL);
 	pthread_join(ticker, NULL);
 	assert_int_equal(seen.mode, 5);
@@ -180,16 +180,16 @@ static void unregister_waits_for_who_is_inside(void **state)
 }
 
 static struct {
-	volatile int inside, left;
+	int inside, left;
 } slow;
 
 static void stay_a_while(const struct pem_record *record, void *arg)
 {
 	(void)record;
 	(void)arg;
-	slow.inside = 1;
+	__atomic_store_n(&slow.inside, 1, __ATOMIC_RELEASE);
 	usleep(20000);
-	slow.left = 1;
+	__atomic_store_n(&slow.left, 1, __ATOMIC_RELEASE);
 }
 
 static void unregister_other(const struct pem_record *record, void *arg)
@@ -197,7 +197,7 @@ static void unregister_other(const struct pem_record *record, void *arg)
 	(void)record;
 	pem_callback__unregister(arg);
 	seen.calls++;
-	assert_true(slow.left);
+	assert_true(__atomic_load_n(&slow.left, __ATOMIC_ACQUIRE));
 }
 
 static void *floats_once(void *arg)
@@ -226,7 +226,7 @@ static void unregister_in_a_callback_waits_for_others(void **state)
 	pem_callback__enable(other);
 	pem_callback__enable(cb);
 	pthread_create(&thread, NULL, floats_once, NULL);
-	while (!slow.inside)
+	while (!__atomic_load_n(&slow.inside, __ATOMIC_ACQUIRE))
 		usleep(100);
 	pem_notify_probe_tick(1, 1);
 	assert_int_equal(seen.calls, 1);

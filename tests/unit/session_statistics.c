@@ -29,7 +29,8 @@ static int tear_down(void **state)
 
 static struct pem_statistics *statistics(const char *pattern, uint32_t tid, const char *attribute)
 {
-	const struct pem_context context = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid(), .tid = tid};
+	const struct pem_context context = {
+		.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid(), .tid = tid};
 	struct pem_event_set *set = events(session, pattern);
 	struct pem_error error = {""};
 	struct pem_statistics *st;

@@ -127,7 +127,9 @@ PEM_INLINE uint32_t pem_event_begin(struct pem_cursor *c, const struct pem_provi
  */
 PEM_INLINE int pem_log_begin(struct pem_cursor *c, uint32_t bytes)
 {
-	if (__builtin_expect(c->writer->incarnation != PEM_ACTION_INCARNATION(c->action), 0))
+	if (__builtin_expect(__atomic_load_n(&c->writer->incarnation, __ATOMIC_RELAXED) !=
+				     PEM_ACTION_INCARNATION(c->action),
+			     0))
 		return 0;
 	c->thread->depth = 1;
 	PEM_BARRIER();
