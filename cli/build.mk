@@ -25,6 +25,17 @@ else
 CLI_SRC := $(filter-out cli/spec_import_pfm.c,$(CLI_SRC))
 $(info pem spec import cannot read names of counters: libpfm4 is missing (libpfm4-dev))
 endif
+# pem top's screen; --once needs none.
+CLI_SCREEN := cli/top_screen.c cli/top_draw.c cli/top_keys.c cli/top_histogram.c
+CLI_SCREEN_LIB := $(firstword $(foreach l,ncursesw ncurses,$(shell pkg-config --exists $(l) 2>/dev/null && echo $(l))))
+ifneq ($(CLI_SCREEN_LIB),)
+CFLAGS_cli_top += -DPEM_TOP_HAS_SCREEN
+CLI_IMPORT_LIBS += $(shell pkg-config --libs $(CLI_SCREEN_LIB))
+$(call objects,$(CLI_SCREEN)): ALL_CFLAGS += $(shell pkg-config --cflags $(CLI_SCREEN_LIB))
+else
+CLI_SRC := $(filter-out $(CLI_SCREEN),$(CLI_SRC))
+$(info pem top has no screen: ncurses is missing (libncurses-dev))
+endif
 CLI_OBJ := $(call objects,$(CLI_SRC))
 
 ifeq ($(shell pkg-config --exists json-c && echo yes),yes)

@@ -48,8 +48,8 @@ struct cli_verb {
 	int (*run)(const struct cli_verb *verb, int argc, char **argv);
 };
 
-extern const struct cli_verb cli_launch, cli_list, cli_record, cli_stat, cli_report, cli_export, cli_doctor,
-	cli_mark, cli_gen, cli_spec, cli_snapshot;
+extern const struct cli_verb cli_launch, cli_list, cli_record, cli_stat, cli_report, cli_export,
+	cli_doctor, cli_mark, cli_gen, cli_spec, cli_snapshot, cli_top;
 
 #define CLI_OPTION_BAD '?'
 /*
