@@ -26,7 +26,7 @@
 #define ASK_AGAIN_NS 1000000000u /* a process's name and control group may change, and it may die */
 
 void *pem_map_file(int directory_fd, const char *name, uint32_t magic, size_t least,
-		   uint64_t *bytes, uint64_t *inode)
+		   uint64_t *bytes, uint64_t *inode, int *cut)
 {
 	int fd = openat(directory_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	void *mapping = MAP_FAILED;
@@ -43,7 +43,17 @@ void *pem_map_file(int directory_fd, const char *name, uint32_t magic, size_t le
 		mapping = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	}
 	close(fd);
+	if (mapping != MAP_FAILED && pem_fault__watch(mapping, *bytes, cut)) {
+		munmap(mapping, *bytes);
+		mapping = MAP_FAILED;
+	}
 	return mapping == MAP_FAILED ? NULL : mapping;
+}
+
+void pem_unmap_file(void *mapping, uint64_t bytes)
+{
+	pem_fault__forget(mapping);
+	munmap(mapping, bytes);
 }
 
 bool pem_is_control_name(const char *name)
@@ -60,7 +70,7 @@ static void free_member(struct pem_session *s, struct pem_member *m)
 		if (p->member == m)
 			p->member = NULL;
 	}
-	munmap(m->control, m->control_bytes);
+	pem_unmap_file(m->control, m->control_bytes);
 	free(m);
 }
 
@@ -73,7 +83,7 @@ static struct pem_member *open_member(struct pem_session *s, int runtime_fd, con
 		return NULL;
 	m->slot = -1;
 	m->control = pem_map_file(runtime_fd, name, PEM_CONTROL_MAGIC, sizeof(*m->control),
-				  &m->control_bytes, &m->inode);
+				  &m->control_bytes, &m->inode, &m->cut);
 	if (!m->control) {
 		free(m);
 		return NULL;
@@ -266,6 +276,7 @@ static void look_after(struct pem_session *s, int runtime_fd)
 	struct pem_member **link = &s->members, *m;
 
 	while ((m = *link)) {
+		m->seen &= !__atomic_load_n(&m->cut, __ATOMIC_ACQUIRE);
 		if (m->seen && now - m->asked_ns >= ASK_AGAIN_NS) {
 			if (is_dead(m)) {
 				unlinkat(runtime_fd, m->name, 0);

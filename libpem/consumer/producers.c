@@ -25,7 +25,7 @@ void pem_producer__free(struct pem_producer *p)
 	if (!p)
 		return;
 	if (p->ring.header)
-		munmap(p->ring.header, p->bytes);
+		pem_unmap_file(p->ring.header, p->bytes);
 	if (p->member)
 		p->member->producer = NULL;
 	if (p->pidfd >= 0)
@@ -60,12 +60,12 @@ static struct pem_producer *open_producer(struct pem_session *s, const char *nam
 		return NULL;
 	p->pidfd = -1;
 	mapping = pem_map_file(s->directory_fd, name, PEM_POOL_MAGIC,
-			       sizeof(struct pem_pool_header), &p->bytes, &inode);
+			       sizeof(struct pem_pool_header), &p->bytes, &inode, &p->cut);
 	if (!mapping)
 		goto fail; /* not finished yet, or never: the next scan looks again */
 	h = mapping;
 	if (pem_pool__open_ring(mapping, p->bytes, &p->ring)) {
-		munmap(mapping, p->bytes);
+		pem_unmap_file(mapping, p->bytes);
 		p->ring.header = NULL;
 		goto fail;
 	}
@@ -164,6 +164,15 @@ static void remove_control(struct pem_session *s, const struct pem_producer *p)
 	pem_session__forget_member(s, p->member);
 }
 
+static void say_cut(struct pem_session *s, const struct pem_producer *p)
+{
+	pem_session__say(
+		s, PEM_LOG_WARNING,
+		"process %u (%s) has cut off its shared memory: what was still in there is "
+		"lost, and it is observed no more",
+		p->pid, p->comm);
+}
+
 void pem_session__check_producers(struct pem_session *s)
 {
 	struct pem_producer **link = &s->producers, *p;
@@ -174,6 +183,10 @@ void pem_session__check_producers(struct pem_session *s)
 		pollfd = (struct pollfd){.fd = p->pidfd, .events = POLLIN};
 		if (p->pidfd >= 0 && poll(&pollfd, 1, 0) == 1)
 			p->dead = true;
+		if (__atomic_load_n(&p->cut, __ATOMIC_ACQUIRE)) {
+			say_cut(s, p);
+			p->dead = true;
+		}
 		if (!p->dead) {
 			link = &p->next;
 			continue;

@@ -87,6 +87,7 @@ struct pem_member {
 	uint64_t asked_ns; /* when it was last asked whether it is in a target */
 	bool seen; /* by the scan under way */
 	bool full_said;
+	int cut; /* its control file was, while it was read */
 	struct pem_producer *producer; /* NULL: it has made no pool yet */
 	struct pem_member *next;
 };
@@ -111,6 +112,7 @@ struct pem_producer {
 	uint64_t *lost; /* per event slot: drained, but not written */
 	uint64_t *produced, *discarded; /* per event slot, as of the final drain */
 	uint64_t damaged; /* records dropped because they could not be believed */
+	int cut; /* its pool was cut off while it was read: it holds zeroes */
 	struct pem_event_entry table[PEM_EVENT_TABLE];
 	uint32_t table_events; /* ids entered so far */
 	struct pem_producer *next;
@@ -328,10 +330,20 @@ int pem_member__ask(struct pem_session *session, struct pem_member *member);
 bool pem_is_control_name(const char *name);
 /*
  * Map a regular file of the user's whole, once it starts with a magic word; NULL if it is none. The word is read, not
- * touched: a file that is not complete may have no memory behind it, and on a full file system a touch is SIGBUS.
+ * touched: a file that is not complete may have no memory behind it, and on a full file system a touch is SIGBUS. *cut
+ * is set should its owner truncate it: it then holds zeroes.
  */
 void *pem_map_file(int directory_fd, const char *name, uint32_t magic, size_t least,
-		   uint64_t *bytes, uint64_t *inode);
+		   uint64_t *bytes, uint64_t *inode, int *cut);
+void pem_unmap_file(void *mapping, uint64_t bytes);
+
+/* fault.c */
+/*
+ * Should a touch of this shared memory raise SIGBUS, as its file was truncated: let it be zeroes from there on, and set
+ * *cut. The first call installs the process's handler. 0, or -ENOSPC. Any thread.
+ */
+int pem_fault__watch(void *mapping, uint64_t bytes, int *cut);
+void pem_fault__forget(void *mapping);
 
 /* runtime.c */
 /* Remove a session's folder and the files in it; takes fd, which may be -1: nothing happens. */
