@@ -2,10 +2,13 @@
 /*
  * callback.c - synchronous callbacks: a function called in the producing thread, in this process
  *
+ * Not here: asynchronous ones, beyond what the two have in common (async.c).
+ *
  * Enabling and unregistering against notify (Dekker's pattern, both sides sequentially consistent): notify raises
  * 'running' and then looks at 'enabled'; unregister clears 'enabled' and then waits for 'running' to fall. One of the two
  * sees the other.
  */
+#include "consumer/async.h"
 #include "consumer/session.h"
 #include "producer/producer.h"
 #include "util.h"
@@ -88,6 +91,11 @@ static void set_enabled(struct pem_callback *cb, uint32_t enabled)
 	size_t i;
 
 	pem_session__lock(cb->session);
+	if (cb->async) {
+		pem_async__set_enabled(cb, enabled);
+		pem_session__unlock(cb->session);
+		return;
+	}
 	for (i = 0; i < cb->count; i++) {
 		__atomic_store_n(&cell(cb, i)->enabled, enabled, __ATOMIC_SEQ_CST);
 		update_wish(cb->session, cb->entry[i].wish);
@@ -154,6 +162,17 @@ int pem_callback__disable(struct pem_callback *callback)
 	return 0;
 }
 
+int pem_callback__counts(struct pem_callback *callback, struct pem_callback_counts *counts)
+{
+	memset(counts, 0, sizeof(*counts));
+	if (!callback->async)
+		return 0;
+	pem_session__lock(callback->session);
+	pem_async__counts(callback, counts);
+	pem_session__unlock(callback->session);
+	return 0;
+}
+
 void pem_callback__unregister(struct pem_callback *cb)
 {
 	const struct pem_thread_full *self = (const struct pem_thread_full *)pem_thread_current;
@@ -165,6 +184,10 @@ void pem_callback__unregister(struct pem_callback *cb)
 
 	if (!cb)
 		return;
+	if (cb->async) {
+		pem_async__unregister(cb);
+		return;
+	}
 	s = cb->session;
 	if (cb->count)
 		set_enabled(cb, 0);

@@ -8,6 +8,7 @@
  * Order within a lane: a scan of chunk states can meet a chunk before an earlier one of the same lane turned full, so
  * chunks are taken only in turn of packet_seq_num; at the end, and in overwrite pools, gaps are what they are.
  */
+#include "consumer/async.h"
 #include "consumer/session.h"
 #include "util.h"
 
@@ -46,30 +47,22 @@ uint64_t pem_session__stream_clock(struct pem_session *s, const struct pem_produ
 	return pem_trace_writer__stream_clock(s->log->writer, stream);
 }
 
-#define CLOCK_SLACK 1000000u /* ticks that counters of two processors may lie apart, generously */
-
-struct candidate {
-	uint32_t lane;
-	uint32_t index;
-	uint64_t seq;
-	bool full;
-};
-
-static struct pem_packet *chunk_at(const struct pem_ring *ring, uint32_t index)
+bool pem_session__is_logging(const struct pem_session *s)
 {
-	return (struct pem_packet *)(ring->chunks + (uint64_t)index * ring->chunk_bytes);
+	return s->log && s->log->writer && !s->log->closed;
 }
 
 static int by_lane_and_seq(const void *a, const void *b)
 {
-	const struct candidate *x = a, *y = b;
+	const struct pem_found_chunk *x = a, *y = b;
 
 	if (x->lane != y->lane)
 		return x->lane < y->lane ? -1 : 1;
 	return x->seq < y->seq ? -1 : x->seq > y->seq;
 }
 
-static size_t find_candidates(const struct pem_producer *p, bool owned_too, struct candidate *found)
+size_t pem_producer__find_chunks(const struct pem_producer *p, bool owned_too,
+				 struct pem_found_chunk *found)
 {
 	const struct pem_ring *ring = &p->ring;
 	uint32_t i, word, state;
@@ -86,12 +79,49 @@ static size_t find_candidates(const struct pem_producer *p, bool owned_too, stru
 		found[count].lane = PEM_CHUNK_LANE(word);
 		found[count].index = i;
 		found[count].full = state == PEM_CHUNK_FULL;
-		found[count].seq =
-			__atomic_load_n(&chunk_at(ring, i)->packet_seq_num, __ATOMIC_RELAXED);
+		found[count].seq = __atomic_load_n(&pem_ring__chunk(ring, i)->packet_seq_num,
+						   __ATOMIC_RELAXED);
 		count++;
 	}
 	qsort(found, count, sizeof(*found), by_lane_and_seq);
 	return count;
+}
+
+void pem_producer__free_chunk(const struct pem_producer *p, uint32_t index)
+{
+	const struct pem_ring *ring = &p->ring;
+
+	/* It says nothing while it is claimed and not begun: its thread may be killed right there. */
+	__atomic_store_n(&pem_ring__chunk(ring, index)->content_size, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&ring->chunk_state[index], PEM_CHUNK_WORD(PEM_CHUNK_FREE, 0),
+			 __ATOMIC_RELEASE); /* E */
+	if (index < __atomic_load_n(&ring->header->chunk_hint, __ATOMIC_RELAXED) &&
+	    !ring->overwrite)
+		__atomic_store_n(&ring->header->chunk_hint, index, __ATOMIC_RELAXED);
+}
+
+struct pem_event_entry *pem_producer__find_event(struct pem_session *s, struct pem_producer *p,
+						 uint32_t id)
+{
+	struct pem_event_entry *entry = pem_producer__event(p, id);
+
+	if (!entry) {
+		pem_producer__refresh_events(s, p);
+		entry = pem_producer__event(p, id);
+	}
+	if (!entry || !entry->event)
+		return NULL;
+	if (!entry->wish && !entry->refused)
+		entry->wish = pem_session__wish(s, entry->event);
+	return entry;
+}
+
+int pem_event_entry__record_bytes(const struct pem_event_entry *entry, const uint8_t *record,
+				  size_t bytes)
+{
+	return entry->fixed_bytes && entry->fixed_bytes <= bytes
+		       ? (int)entry->fixed_bytes
+		       : pem_event__record_bytes(entry->event, record, bytes);
 }
 
 /*
@@ -119,17 +149,18 @@ static uint32_t count_alike(const uint8_t *base, size_t at, size_t content,
 
 /*
  * Check the records of a private copy of content bytes and count them. Sets timestamp_end and record_count, shortens
- * content_size to what can be believed; what a refused provider raised is taken out. No record lies before floor, where the lane's stream ends: two threads that had the
+ * content_size to what can be believed; what a refused provider raised, and what callbacks alone wanted, is taken out. No record lies before floor, where the lane's stream ends: two threads that had the
  * lane one after the other may have read counters a few ticks apart. None comes from the future.
  */
 static void check_records(struct pem_session *s, struct pem_producer *p, struct pem_packet *packet,
-			  size_t content, uint64_t floor, uint32_t *counts)
+			  size_t content, size_t skip, uint64_t floor, uint32_t *counts)
 {
 	struct pem_event_entry *entry = NULL;
 	struct pem_record_header *header;
 	uint8_t *base = (uint8_t *)packet;
 	size_t at = PEM_PACKET_HEADER_BYTES, end = at, read = at, to = at;
-	uint64_t clock = packet->timestamp_begin, last = floor, latest = pem_clock() + CLOCK_SLACK;
+	uint64_t clock = packet->timestamp_begin, last = floor,
+		 latest = pem_clock() + PEM_CLOCK_SLACK;
 	size_t step;
 	uint32_t more;
 	int bytes;
@@ -137,18 +168,11 @@ static void check_records(struct pem_session *s, struct pem_producer *p, struct 
 	packet->record_count = 0;
 	while (at + sizeof(*header) <= content) {
 		header = (struct pem_record_header *)(base + at);
-		if (!entry || entry->id != header->event_id) {
-			entry = pem_producer__event(p, header->event_id);
-			if (!entry) {
-				pem_producer__refresh_events(s, p);
-				entry = pem_producer__event(p, header->event_id);
-			}
-		}
-		if (!entry || !entry->event)
+		if (!entry || entry->id != header->event_id)
+			entry = pem_producer__find_event(s, p, header->event_id);
+		if (!entry)
 			break;
-		bytes = entry->fixed_bytes && entry->fixed_bytes <= content - at
-				? (int)entry->fixed_bytes
-				: pem_event__record_bytes(entry->event, base + at, content - at);
+		bytes = pem_event_entry__record_bytes(entry, base + at, content - at);
 		if (bytes < 0)
 			break;
 		clock += (uint32_t)(header->clock_low - (uint32_t)clock);
@@ -163,11 +187,16 @@ static void check_records(struct pem_session *s, struct pem_producer *p, struct 
 		more = 0;
 		if (entry->refused) {
 			p->lost[entry->slot]++;
+		} else if (at < skip) {
+			; /* counted as aside by then */
+		} else if (!pem_log__wants(s->log, entry->wish, clock)) {
+			p->aside[entry->slot]++;
 		} else {
 			if (!entry->described)
 				pem_log__describe(s->log, entry->event);
 			entry->described = true;
-			if (entry->fixed_bytes && clock >= floor)
+			if (entry->fixed_bytes && clock >= floor &&
+			    !(entry->wish && entry->wish->async_ever))
 				more = count_alike(base, at + step, content, entry, latest, &clock);
 			if (more)
 				last = clock;
@@ -276,7 +305,7 @@ static void append(struct batch *batch, uint8_t *memory, struct pem_packet *pack
 }
 
 /* A full chunk becomes the consumer's; false: it was reclaimed by a producer of an overwrite pool. */
-static bool hold(const struct pem_ring *ring, const struct candidate *c)
+static bool hold(const struct pem_ring *ring, const struct pem_found_chunk *c)
 {
 	uint32_t word = PEM_CHUNK_WORD(PEM_CHUNK_FULL, c->lane);
 
@@ -284,7 +313,8 @@ static bool hold(const struct pem_ring *ring, const struct candidate *c)
 					 PEM_CHUNK_WORD(PEM_CHUNK_READING, c->lane), 0,
 					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) /* D */
 		return false;
-	if (__atomic_load_n(&chunk_at(ring, c->index)->packet_seq_num, __ATOMIC_RELAXED) == c->seq)
+	if (__atomic_load_n(&pem_ring__chunk(ring, c->index)->packet_seq_num, __ATOMIC_RELAXED) ==
+	    c->seq)
 		return true;
 	/* Begun, filled and retired since it was found: a later one, which is none of those that are taken now. */
 	__atomic_store_n(&ring->chunk_state[c->index], PEM_CHUNK_WORD(PEM_CHUNK_FULL, c->lane),
@@ -292,21 +322,11 @@ static bool hold(const struct pem_ring *ring, const struct candidate *c)
 	return false;
 }
 
-static void let_go(const struct pem_ring *ring, uint32_t index)
-{
-	/* It says nothing while it is claimed and not begun: its thread may be killed right there. */
-	__atomic_store_n(&chunk_at(ring, index)->content_size, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&ring->chunk_state[index], PEM_CHUNK_WORD(PEM_CHUNK_FREE, 0),
-			 __ATOMIC_RELEASE); /* E */
-	if (index < __atomic_load_n(&ring->header->chunk_hint, __ATOMIC_RELAXED) &&
-	    !ring->overwrite)
-		__atomic_store_n(&ring->header->chunk_hint, index, __ATOMIC_RELAXED);
-}
-
 /* Copy a candidate's committed bytes, and let go of it if it is full. Returns how many, or 0: it was reclaimed. */
-static uint64_t copy(const struct pem_ring *ring, struct candidate *c, struct pem_packet *packet)
+static uint64_t copy(struct pem_producer *p, struct pem_found_chunk *c, struct pem_packet *packet)
 {
-	struct pem_packet *shared = chunk_at(ring, c->index);
+	const struct pem_ring *ring = &p->ring;
+	struct pem_packet *shared = pem_ring__chunk(ring, c->index);
 	uint64_t bits;
 
 	/* Where chunks are reclaimed, the owner may lose this one meanwhile. */
@@ -324,18 +344,21 @@ static uint64_t copy(const struct pem_ring *ring, struct candidate *c, struct pe
 		bits = PEM_PACKET_HEADER_BYTES * 8;
 	memcpy(packet, shared, bits / 8);
 	if (c->full)
-		let_go(ring, c->index);
+		pem_producer__free_chunk(p, c->index);
 	return bits / 8;
 }
 
 /* Copy a chunk and let go of it, then check the copy. */
-static void take(struct pem_session *s, struct pem_producer *p, struct candidate *c,
+static void take(struct pem_session *s, struct pem_producer *p, struct pem_found_chunk *c,
 		 struct batch *batch)
 {
 	const struct pem_ring *ring = &p->ring;
 	struct pem_packet *packet = next_in_batch(s, p, batch, c->lane);
-	uint64_t bytes = copy(ring, c, packet);
+	uint64_t bytes;
 
+	if (c->full)
+		pem_async__collect_lane(s, p, c->lane); /* what came since */
+	bytes = copy(p, c, packet);
 	if (!bytes)
 		return;
 	p->next_seq[c->lane] = c->seq + 1;
@@ -343,7 +366,8 @@ static void take(struct pem_session *s, struct pem_producer *p, struct candidate
 	packet->cpu = PEM_NO_CPU;
 	packet->events_overwritten =
 		__atomic_load_n(&ring->lanes[c->lane].overwritten, __ATOMIC_RELAXED);
-	check_records(s, p, packet, bytes, batch->clock, batch->counts);
+	check_records(s, p, packet, bytes, pem_async__aside_before(p, c->lane, c->seq),
+		      batch->clock, batch->counts);
 	if (packet->record_count)
 		append(batch, s->batch, packet);
 }
@@ -374,10 +398,11 @@ void pem_session__drain_producer(struct pem_session *s, struct pem_producer *p, 
 {
 	bool any_order = final || p->ring.overwrite, freed = false;
 	struct batch batch = {0};
-	struct candidate *found;
+	struct pem_found_chunk *found;
 	size_t count, i;
 
-	if (!s->log || !s->log->writer || s->log->closed || (p->ring.overwrite && !final))
+	pem_async__collect(s, p, p->dead);
+	if (!pem_session__is_logging(s) || (p->ring.overwrite && !final))
 		return;
 	if (final) {
 		pem_producer__refresh_events(s, p);
@@ -386,7 +411,7 @@ void pem_session__drain_producer(struct pem_session *s, struct pem_producer *p, 
 	found = malloc(p->ring.chunk_count * sizeof(*found));
 	batch.counts = calloc(p->ring.event_capacity, sizeof(*batch.counts));
 	if (found && batch.counts) {
-		count = find_candidates(p, final, found);
+		count = pem_producer__find_chunks(p, final, found);
 		for (i = 0; i < count; i++) {
 			if (found[i].seq < p->next_seq[found[i].lane] ||
 			    (!any_order && found[i].seq != p->next_seq[found[i].lane]))
@@ -437,7 +462,7 @@ static uint64_t half_reclaimed(const struct pem_ring *ring)
 		if (__atomic_load_n(&ring->chunk_state[i], __ATOMIC_ACQUIRE) !=
 		    PEM_CHUNK_WORD(PEM_CHUNK_OWNED, 0))
 			continue;
-		count = __atomic_load_n(&chunk_at(ring, i)->record_count, __ATOMIC_RELAXED);
+		count = __atomic_load_n(&pem_ring__chunk(ring, i)->record_count, __ATOMIC_RELAXED);
 		if (count <= ring->chunk_bytes / sizeof(struct pem_record_header))
 			records += count;
 	}
@@ -457,6 +482,7 @@ void pem_session__retire(struct pem_session *s, struct pem_producer *p)
 	struct pem_statistic gone;
 	size_t i;
 
+	pem_async__account(s, p);
 	for (i = 0; i < s->wish_count; i++) {
 		if (!s->wishes[i].want_statistic)
 			continue;
@@ -478,7 +504,7 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 	size_t count = 0, i;
 	uint32_t lane;
 
-	if (!s->log || !s->log->writer || s->log->closed)
+	if (!pem_session__is_logging(s))
 		return;
 	entries = calloc(PEM_EVENT_TABLE, sizeof(*entries));
 	if (!entries)
@@ -491,10 +517,14 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 		e = &p->table[i];
 		if (!e->id)
 			continue;
+		if (e->wish && e->wish->async_ever && !e->wish->want_log)
+			continue; /* for callbacks alone */
 		b = &entries[count].balance;
 		b->delivered = p->delivered[e->slot];
 		b->discarded = p->discarded[e->slot] + p->lost[e->slot];
-		b->produced = p->produced[e->slot];
+		b->produced = p->produced[e->slot] > p->aside[e->slot]
+				      ? p->produced[e->slot] - p->aside[e->slot]
+				      : 0;
 		/* Records that came between the copies of counts and of chunks. */
 		if (p->is_copy && b->produced < b->delivered + b->discarded)
 			b->produced = b->delivered + b->discarded;

@@ -2,6 +2,7 @@
 /*
  * log.c - the log handle: which events go to the trace, and bringing the trace to its end
  */
+#include "consumer/async.h"
 #include "consumer/detail.h"
 #include "consumer/flight.h"
 #include "consumer/serve.h"
@@ -66,8 +67,22 @@ void pem_log__describe(struct pem_log *log, const struct pem_event *event)
 		pem_trace_writer__model_changed(log->writer);
 }
 
-/* Does the event say which process or thread kernel records belong to, or what that is called? */
-static bool tells_context(const struct pem_event *event)
+bool pem_log__wants(const struct pem_log *log, const struct pem_wish *wish, uint64_t clock)
+{
+	size_t i;
+
+	if (!wish || !wish->async_ever)
+		return true;
+	if (!wish->want_log && (!log->any_level || wish->event->level > log->any_level))
+		return false;
+	for (i = 0; i < log->span_count; i++) {
+		if (clock >= log->spans[i].from && clock <= log->spans[i].to)
+			return true;
+	}
+	return false;
+}
+
+bool pem_event__tells_context(const struct pem_event *event)
 {
 	return event->source_kind == PEM_SOURCE_TRACEPOINT &&
 	       (event->meaning == PEM_MEANS_SETS_THREAD ||
@@ -90,7 +105,7 @@ static bool may_be_logged(const struct pem_log *log, const struct pem_event *eve
 {
 	size_t i;
 
-	if (tells_context(event) && logs_kernel(log))
+	if (pem_event__tells_context(event) && logs_kernel(log))
 		return true; /* add_context_events */
 	for (i = 0; i < log->count; i++) {
 		if (log->wishes[i]->event == event)
@@ -200,6 +215,7 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
 	}
 	for (i = 0; i < log->count; i++)
 		log->wishes[i]->want_log = true;
+	pem_async__log_begins(session);
 	session->log = log;
 	pem_session__describe_flight(session, directory);
 	session->has_logged = true;
@@ -224,26 +240,45 @@ static void note_context_event(struct pem_trace_info *info, const struct pem_eve
 		sprintf(info->context_events + used, "%s%s", used ? " " : "", event->name);
 }
 
-/*
- * Kernel records say nothing of threads and processes: what tells is logged with them, asked for or not. Not being asked
- * for, what can't be had of it is not missed.
- */
-static void add_context_events(struct pem_session *s)
+void pem_session__each_context_event(struct pem_session *s,
+				     void (*function)(struct pem_session *s, struct pem_wish *wish))
 {
 	const struct pem_event *event;
 	struct pem_wish *wish;
 	size_t i;
 
-	for (i = 0; logs_kernel(s->log) && i < pem_model__count(s->model); i++) {
+	for (i = 0; i < pem_model__count(s->model); i++) {
 		event = pem_model__event(s->model, i);
-		if (!tells_context(event))
+		if (!pem_event__tells_context(event))
 			continue;
 		wish = pem_session__wish(s, event);
-		if (!wish || wish->log || !pem_session__can_deliver(s, event, NULL))
-			continue;
-		if (!wish->want_log)
-			note_context_event(&s->log->info, event);
-		wish->log = wish->want_log = true;
+		if (wish && pem_session__can_deliver(s, event, NULL))
+			function(s, wish);
+	}
+}
+
+static void add_context_event(struct pem_session *s, struct pem_wish *wish)
+{
+	if (wish->log)
+		return;
+	if (!wish->want_log)
+		note_context_event(&s->log->info, wish->event);
+	wish->log = wish->want_log = true;
+}
+
+/* The log is enabled from now on, or was until now. */
+static void note_span(struct pem_log *log, bool enabled)
+{
+	struct pem_log_span *spans;
+
+	if (!enabled && log->span_count) {
+		log->spans[log->span_count - 1].to = pem_clock();
+	} else if (enabled) {
+		spans = realloc(log->spans, (log->span_count + 1) * sizeof(*spans));
+		if (!spans)
+			return;
+		spans[log->span_count++] = (struct pem_log_span){pem_clock(), UINT64_MAX};
+		log->spans = spans;
 	}
 }
 
@@ -260,7 +295,14 @@ int pem_log__enable(struct pem_log *log)
 		if (log->wishes[i]->context.pid == (uint32_t)getpid())
 			result = pem_session__join_self(s);
 	}
-	add_context_events(s);
+	/*
+	 * Kernel records say nothing of threads and processes: what tells is logged with them, asked for or not. Not
+	 * being asked for, what can't be had of it is not missed.
+	 */
+	if (logs_kernel(log))
+		pem_session__each_context_event(s, add_context_event);
+	if (!log->enabled)
+		note_span(log, true);
 	log->enabled = true;
 	if (!result)
 		result = pem_session__open_sources(s, &error);
@@ -273,14 +315,18 @@ int pem_log__enable(struct pem_log *log)
 int pem_log__disable(struct pem_log *log)
 {
 	struct pem_session *s = log->session;
+	bool was_enabled;
 	size_t i;
 
 	pem_session__lock(s);
 	for (i = 0; i < s->wish_count; i++)
 		s->wishes[i].log = false;
+	was_enabled = log->enabled;
 	log->enabled = false;
 	pem_session__publish(s);
 	pem_session__update_sources(s);
+	if (was_enabled)
+		note_span(log, false);
 	pem_session__unlock(s);
 	return 0;
 }
@@ -430,6 +476,7 @@ void pem_log__unregister(struct pem_log *log)
 	pem_flight__free(s->flight);
 	s->flight = NULL;
 	pem_model__free(log->model);
+	free(log->spans);
 	s->log = NULL;
 	pem_session__unlock(s);
 	free(log);

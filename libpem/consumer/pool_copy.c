@@ -166,9 +166,10 @@ struct pem_producer *pem_producer__copy(const struct pem_producer *p)
 	copy->next_seq = calloc(p->ring.lane_count, sizeof(*copy->next_seq));
 	copy->delivered = calloc(capacity, sizeof(*copy->delivered));
 	copy->lost = calloc(capacity, sizeof(*copy->lost));
+	copy->aside = calloc(capacity, sizeof(*copy->aside));
 	copy->produced = calloc(capacity, sizeof(*copy->produced));
 	copy->discarded = calloc(capacity, sizeof(*copy->discarded));
-	if (!copy->next_seq || !copy->delivered || !copy->lost || !copy->produced ||
+	if (!copy->next_seq || !copy->delivered || !copy->lost || !copy->aside || !copy->produced ||
 	    !copy->discarded || !make_ring(copy, &p->ring)) {
 		pem_producer__free(copy);
 		return NULL;

@@ -4,6 +4,7 @@
  *
  * A pool file is hostile: its header is checked by pem_pool__open_ring, ids and counts are checked where used.
  */
+#include "consumer/async.h"
 #include "consumer/detail.h"
 #include "consumer/session.h"
 #include "util.h"
@@ -33,6 +34,8 @@ void pem_producer__free(struct pem_producer *p)
 	free(p->next_seq);
 	free(p->delivered);
 	free(p->lost);
+	free(p->aside);
+	pem_async_producer__free(p->async);
 	free(p->produced);
 	free(p->discarded);
 	free(p);
@@ -82,9 +85,10 @@ static struct pem_producer *open_producer(struct pem_session *s, const char *nam
 	p->next_seq = calloc(p->ring.lane_count, sizeof(*p->next_seq));
 	p->delivered = calloc(p->ring.event_capacity, sizeof(*p->delivered));
 	p->lost = calloc(p->ring.event_capacity, sizeof(*p->lost));
+	p->aside = calloc(p->ring.event_capacity, sizeof(*p->aside));
 	p->produced = calloc(p->ring.event_capacity, sizeof(*p->produced));
 	p->discarded = calloc(p->ring.event_capacity, sizeof(*p->discarded));
-	if (!p->next_seq || !p->delivered || !p->lost || !p->produced || !p->discarded)
+	if (!p->next_seq || !p->delivered || !p->lost || !p->aside || !p->produced || !p->discarded)
 		goto fail;
 	p->pid_namespace = h->pid_namespace;
 	/* In a container's, the number is somebody else's here, or nobody's. */

@@ -122,8 +122,8 @@ static void write_rules(struct pem_session *s)
 	__atomic_store_n(&page->generation, page->generation + 1, __ATOMIC_RELEASE);
 }
 
-/* Ids of its events; its head is a page, and they follow it. */
-static const uint32_t *event_ids(const struct pem_member *m)
+/* Its head is a page, and they follow it. */
+const uint32_t *pem_member__event_ids(const struct pem_member *m)
 {
 	uint64_t offset = __atomic_load_n(&m->control->event_id_offset, __ATOMIC_RELAXED);
 
@@ -203,7 +203,7 @@ static void apply_to_page(struct pem_session *s, struct pem_member *m, const uin
 
 void pem_session__apply_to(struct pem_session *s, struct pem_member *m)
 {
-	const uint32_t *ids = event_ids(m);
+	const uint32_t *ids = pem_member__event_ids(m);
 	struct pem_member_page page;
 	uint32_t i;
 

@@ -163,22 +163,26 @@ out:
 
 /* --- while it runs --- */
 
+void pem_session__tend(struct pem_session *s, uint64_t now)
+{
+	pem_session__scan_producers(s);
+	pem_session__check_producers(s);
+	s->next_scan_ns = now + SCAN_NS;
+	if (s->page->refused == s->refused_reported)
+		return;
+	s->refused_reported = s->page->refused;
+	pem_session__say(s, PEM_LOG_WARNING,
+			 "a process could not make its pool in shared memory (%s): %s; free some "
+			 "space there",
+			 s->runtime, strerror((int)s->page->last_errno));
+}
+
 static void work(struct pem_session *s, uint64_t now)
 {
 	struct pem_producer *p;
 
-	if (now >= s->next_scan_ns) {
-		pem_session__scan_producers(s);
-		pem_session__check_producers(s);
-		s->next_scan_ns = now + SCAN_NS;
-		if (s->page->refused != s->refused_reported) {
-			s->refused_reported = s->page->refused;
-			pem_session__say(s, PEM_LOG_WARNING,
-					 "a process could not make its pool in shared memory (%s): "
-					 "%s; free some space there",
-					 s->runtime, strerror((int)s->page->last_errno));
-		}
-	}
+	if (now >= s->next_scan_ns)
+		pem_session__tend(s, now);
 	for (p = s->producers; p; p = p->next)
 		pem_session__drain_producer(s, p, false);
 	pem_session__drain_sources(s, false);

@@ -4,6 +4,7 @@
  *
  * Not here: what handles do (statistics.c, callback.c, log.c), running a program (run.c).
  */
+#include "consumer/async.h"
 #include "consumer/budget.h"
 #include "consumer/detail.h"
 #include "consumer/session.h"
@@ -233,6 +234,8 @@ void pem_session__close(struct pem_session *s)
 		return;
 	while (s->callbacks)
 		pem_callback__unregister(s->callbacks);
+	pem_async__free(s->async);
+	s->async = NULL;
 	while (s->statistics)
 		pem_statistics__unregister(s->statistics);
 	pem_log__unregister(s->log);
@@ -328,7 +331,7 @@ int pem_wish__set_context(struct pem_wish *wish, const struct pem_context *conte
 
 void pem_wish__release_context(struct pem_wish *wish)
 {
-	if (!wish->want_log && !wish->want_statistic && wish->instance < 0)
+	if (!wish->want_log && !wish->want_statistic && !wish->want_async && wish->instance < 0)
 		wish->has_context = false;
 }
 
@@ -337,8 +340,10 @@ uint64_t pem_wish__action(const struct pem_wish *wish)
 	uint32_t flags = 0, type = 0, offset = 0;
 
 	/* What the overhead budget does not let be logged is counted. */
-	if (wish->log && wish->detail == PEM_DETAIL_LOG)
+	if ((wish->log && wish->detail == PEM_DETAIL_LOG) || wish->async || wish->async_context)
 		flags |= PEM_ACTION_LOG;
+	if (wish->wake)
+		flags |= PEM_ACTION_WAKE;
 	if (wish->callback)
 		flags |= PEM_ACTION_CALLBACK;
 	if ((wish->statistic && wish->detail != PEM_DETAIL_OFF) ||

@@ -6,7 +6,8 @@
  * session page and action words in the producers' control pages (rules.c), or actions of a source (sources.c).
  *
  *	handles (statistics, callback, log) --> wishes --> rules --> producers --drain--> log (trace_writer)
- *	                                              \--> sources --------------------^
+ *	                                              \--> sources -----^  |
+ *	                                                                   +------> asynchronous callbacks (async.h)
  *
  * Every entry takes the session's mutex, which is recursive: a synchronous callback may come from the session's
  * own thread. Producer threads take it only inside a callback that uses the API.
@@ -44,8 +45,16 @@ struct pem_wish {
 		*predicate; /* of the sets that handles were made of; NULL: none */
 	unsigned bound; /* handles that chose it */
 	bool log, statistic, callback;
-	bool want_log,
-		want_statistic; /* registered, enabled or not: a source opens what may be wanted */
+	bool want_log, want_statistic,
+		want_async; /* registered, enabled or not: a source opens what may be wanted */
+	uint64_t
+		async; /* bit i: asynchronous callback i is enabled and wants it; also under the async lock */
+	bool async_ever; /* it was so: not all that lies in pools is the log's */
+	bool async_context; /* of the kernel: tells whose records are, for asynchronous callbacks */
+	bool wake; /* their thread sleeps */
+	uint64_t async_lost; /* while wanted by one: found no room, or was overwritten */
+	uint64_t source_lost; /* of a source: discarded by it, as async_lost knows */
+	uint64_t aside; /* records of a source that were not for the log */
 	uint8_t field;
 	uint32_t epoch;
 	const struct pem_statistics *statistics; /* the handle that chose field */
@@ -71,6 +80,7 @@ struct pem_event_entry {
 	bool described; /* the trace's model has it */
 	const struct pem_event *event;
 	uint64_t judged_logged, judged_statistics; /* counted for the overhead budget so far */
+	struct pem_wish *wish; /* of the session; NULL: not looked for yet, or refused */
 };
 #define PEM_EVENT_TABLE 1024u /* power of two, at least twice PEM_EVENT_CAPACITY_DEFAULT */
 
@@ -110,6 +120,9 @@ struct pem_producer {
 	uint64_t *next_seq; /* per lane */
 	uint64_t *delivered; /* per event slot */
 	uint64_t *lost; /* per event slot: drained, but not written */
+	uint64_t *aside; /* per event slot: logged for callbacks alone */
+	struct pem_async_producer
+		*async; /* how far asynchronous callbacks are; NULL: never were any */
 	uint64_t *produced, *discarded; /* per event slot, as of the final drain */
 	uint64_t damaged; /* records dropped because they could not be believed */
 	int cut; /* its pool was cut off while it was read: it holds zeroes */
@@ -167,11 +180,16 @@ struct pem_environment;
 struct pem_callback {
 	struct pem_session *session;
 	struct pem_callback *next;
+	struct pem_async_callback *async; /* NULL: synchronous */
 	size_t count;
 	struct {
 		struct pem_wish *wish;
 		unsigned index; /* in pem_joined.callback */
 	} entry[];
+};
+
+struct pem_log_span {
+	uint64_t from, to; /* clocks */
 };
 
 struct pem_log {
@@ -182,6 +200,8 @@ struct pem_log {
 	size_t model_seen; /* of the session's events: those that were looked at for it */
 	struct pem_trace_info info;
 	bool enabled, finished;
+	struct pem_log_span *spans; /* when it was enabled; the last one may go on */
+	size_t span_count;
 	bool closed; /* accounted for: nothing more goes into the trace */
 	int result; /* of finishing */
 	uint8_t any_level; /* up to which also what processes raise that the session has not met; 0: nothing */
@@ -222,6 +242,7 @@ struct pem_session {
 	struct pem_predicate *predicates;
 	struct pem_statistics *statistics;
 	struct pem_callback *callbacks;
+	struct pem_async *async; /* NULL: no asynchronous callback yet */
 	struct pem_log *log;
 	struct pem_detail_state *detail; /* of the overhead budget; NULL: none was ever set */
 	struct pem_costs costs; /* zero: not measured */
@@ -298,6 +319,14 @@ void pem_log__model_grew(struct pem_log *log);
  * level than the one known here, so that it is logged though nobody here asked for it.
  */
 void pem_log__describe(struct pem_log *log, const struct pem_event *event);
+/* Is a record the log's? Of what asynchronous callbacks want too, only what was raised while it was enabled. */
+bool pem_log__wants(const struct pem_log *log, const struct pem_wish *wish, uint64_t clock);
+/* Does the event say which process or thread kernel records belong to, or what that is called? */
+bool pem_event__tells_context(const struct pem_event *event);
+/* Of these, those that this machine can deliver. Calls function for each one's wish. */
+void pem_session__each_context_event(struct pem_session *session,
+				     void (*function)(struct pem_session *session,
+						      struct pem_wish *wish));
 /* Models of this process's own providers. Returns events added, or -errno. */
 int pem_session__load_own_models(struct pem_session *session);
 
@@ -345,6 +374,15 @@ void pem_unmap_file(void *mapping, uint64_t bytes);
 int pem_fault__watch(void *mapping, uint64_t bytes, int *cut);
 void pem_fault__forget(void *mapping);
 
+/* Ids of the events that it may raise; NULL: it does not say. */
+const uint32_t *pem_member__event_ids(const struct pem_member *member);
+
+/*
+ * wake.c: shall events that asynchronous callbacks want wake their thread up? Nothing else of the rules changes. False:
+ * there are processes whose control pages are out of reach.
+ */
+bool pem_session__set_wake(struct pem_session *session, bool wake);
+
 /* runtime.c */
 /* Remove a session's folder and the files in it; takes fd, which may be -1: nothing happens. */
 void pem_runtime__remove(int fd, const char *path);
@@ -353,6 +391,9 @@ void pem_runtime__remove(int fd, const char *path);
  * pem_trace__recover may still want them.
  */
 void pem_runtime__sweep(const char *runtime);
+
+/* run.c: look for new and gone processes; the next time is due some milliseconds after now. */
+void pem_session__tend(struct pem_session *session, uint64_t now_ns);
 
 /* producers.c */
 void pem_session__scan_producers(struct pem_session *session);
@@ -388,6 +429,34 @@ int pem_producer__parts(struct pem_producer *producer, const struct pem_wish *wi
 struct pem_event_entry *pem_producer__event(struct pem_producer *producer, uint32_t id);
 /* Enter events that came since; the model may have grown. */
 void pem_producer__refresh_events(struct pem_session *session, struct pem_producer *producer);
+
+/* A chunk that a lane owns or has filled. */
+struct pem_found_chunk {
+	uint32_t lane;
+	uint32_t index;
+	uint64_t seq;
+	bool full;
+};
+/* Full chunks, and owned ones if asked for, by lane and sequence number; found has room for all. Returns how many. */
+size_t pem_producer__find_chunks(const struct pem_producer *producer, bool owned_too,
+				 struct pem_found_chunk *found);
+static inline struct pem_packet *pem_ring__chunk(const struct pem_ring *ring, uint32_t index)
+{
+	return (struct pem_packet *)(ring->chunks + (uint64_t)index * ring->chunk_bytes);
+}
+/* Let a producer have a chunk again that is being read. */
+void pem_producer__free_chunk(const struct pem_producer *producer, uint32_t index);
+/* The event of a record, met before or not; NULL: unknown. */
+struct pem_event_entry *pem_producer__find_event(struct pem_session *session,
+						 struct pem_producer *producer, uint32_t id);
+/* Length of a record of which at most bytes are there; negative: it does not fit its event. */
+int pem_event_entry__record_bytes(const struct pem_event_entry *entry, const uint8_t *record,
+				  size_t bytes);
+#define PEM_CLOCK_SLACK                                                                            \
+	1000000u /* ticks that counters of two processors may lie apart, generously */
+
+/* Is there a trace that records go to? */
+bool pem_session__is_logging(const struct pem_session *session);
 
 /* drain.c: move full chunks (final: all committed records) to the log. */
 void pem_session__drain_producer(struct pem_session *session, struct pem_producer *producer,

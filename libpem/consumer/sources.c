@@ -5,6 +5,7 @@
  * One plugin instance serves the events that became wanted together. Events of a command's process tree wait for
  * pem_session__run, which knows its root.
  */
+#include "consumer/async.h"
 #include "consumer/session.h"
 #include "util.h"
 
@@ -205,7 +206,8 @@ static void fill_source_event(struct pem_source_event *e, const struct pem_wish 
 {
 	e->event = wish->event;
 	e->context = wish->context;
-	e->action = pem_wish__action(wish) & ~(uint64_t)(PEM_ACTION_FILTER | PEM_ACTION_CALLBACK);
+	e->action = pem_wish__action(wish) &
+		    ~(uint64_t)(PEM_ACTION_FILTER | PEM_ACTION_CALLBACK | PEM_ACTION_WAKE);
 	e->tests = wish->predicate ? wish->predicate->test : NULL;
 	e->test_count = wish->predicate ? wish->predicate->test_count : 0;
 }
@@ -264,7 +266,7 @@ fail:
 static bool wants_source(const struct pem_session *s, const struct pem_wish *wish)
 {
 	return wish->event->source_kind != PEM_SOURCE_STUB &&
-	       (wish->want_log || wish->want_statistic) && wish->instance < 0 &&
+	       (wish->want_log || wish->want_statistic || wish->want_async) && wish->instance < 0 &&
 	       !wish->unavailable && (s->root || s->whole_machine || wish->context.pid != PEM_ANY);
 }
 
@@ -323,14 +325,53 @@ void pem_session__update_sources(struct pem_session *s)
 
 /* --- draining --- */
 
-/* Count a packet's records by event, up to the first that does not fit its description. */
-static size_t count_records(struct pem_session *s, const struct pem_packet *packet, size_t content,
-			    bool written)
+/*
+ * Take what is not the log's out of a packet. Returns where its content ends: behind the last record that is left, or that
+ * fits its description.
+ */
+static size_t keep_for_log(struct pem_session *s, struct pem_packet *packet, size_t content)
+{
+	const struct pem_record_header *header;
+	const struct pem_event *event = NULL;
+	uint8_t *base = (uint8_t *)packet;
+	size_t at = PEM_PACKET_HEADER_BYTES, to = at, end = at;
+	uint64_t clock = packet->timestamp_begin;
+	struct pem_wish *wish = NULL;
+	int bytes;
+
+	while (at + sizeof(*header) <= content) {
+		header = (const struct pem_record_header *)(base + at);
+		if (!event || event->id != header->event_id) {
+			event = pem_model__by_id(s->model, header->event_id);
+			wish = event ? pem_session__wish(s, event) : NULL;
+		}
+		bytes = event ? pem_event__record_bytes(event, base + at, content - at) : -EINVAL;
+		if (bytes < 0)
+			break;
+		clock += (uint32_t)(header->clock_low - (uint32_t)clock);
+		if (wish && (!pem_session__is_logging(s) || !pem_log__wants(s->log, wish, clock))) {
+			wish->aside++;
+			packet->record_count--;
+		} else {
+			if (to != at)
+				memmove(base + to, base + at, (size_t)bytes);
+			end = to + (size_t)bytes;
+			to += ((size_t)bytes + 7) & ~(size_t)7;
+		}
+		at += ((size_t)bytes + 7) & ~(size_t)7;
+	}
+	packet->content_size = (uint64_t)end * 8;
+	return end;
+}
+
+/* Count a packet's records by event. */
+static void count_records(struct pem_session *s, const struct pem_packet *packet, size_t content,
+			  bool written)
 {
 	const struct pem_record_header *header;
 	const struct pem_event *event = NULL;
 	const uint8_t *base = (const uint8_t *)packet;
-	size_t at = PEM_PACKET_HEADER_BYTES, end = at;
+	size_t at = PEM_PACKET_HEADER_BYTES;
 	struct pem_wish *wish = NULL;
 	int bytes;
 
@@ -347,10 +388,8 @@ static size_t count_records(struct pem_session *s, const struct pem_packet *pack
 			wish->delivered++;
 		else if (wish)
 			wish->lost++;
-		end = at + (size_t)bytes;
 		at += ((size_t)bytes + 7) & ~(size_t)7;
 	}
-	return end;
 }
 
 static int sink_write(void *arg, const char *name, struct pem_packet *packet, size_t bytes)
@@ -361,9 +400,11 @@ static int sink_write(void *arg, const char *name, struct pem_packet *packet, si
 
 	if (packet->content_size % 8 || content < PEM_PACKET_HEADER_BYTES || content > bytes)
 		return -EINVAL;
-	if (!s->log || !s->log->writer || s->log->closed)
-		return -ENODEV;
-	result = pem_trace_writer__packet(s->log->writer, name, packet, bytes);
+	pem_async__take_packet(s, packet, content);
+	content = keep_for_log(s, packet, content);
+	if (!pem_session__is_logging(s))
+		return 0;
+	result = pem_trace_writer__packet(s->log->writer, name, packet, content);
 	count_records(s, packet, content, !result);
 	return result;
 }
@@ -407,6 +448,7 @@ static struct pem_balance balance_of(const struct pem_wish *wish, struct pem_bal
 {
 	struct pem_balance b = counted;
 
+	b.produced -= b.produced > wish->aside ? wish->aside : b.produced;
 	b.delivered = wish->delivered;
 	b.discarded += wish->lost;
 	b.overwritten = wish->overwritten;

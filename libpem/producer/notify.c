@@ -8,8 +8,11 @@
 #include "producer/producer.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /*
  * Count an event that has no lane: one to be logged in lane 0 if there is a pool, else in the session page; one that a
@@ -280,6 +283,20 @@ static void call_back(struct pem_joined *joined, struct pem_thread_full *thread,
 	}
 }
 
+/* --- the consumer --- */
+
+void pem_process__wake(struct pem_session_page *page)
+{
+	uint32_t word;
+
+	__atomic_thread_fence(
+		__ATOMIC_SEQ_CST); /* W, see async_thread.c: what is committed, before the look */
+	word = __atomic_load_n(&page->wake, __ATOMIC_RELAXED);
+	if (word & 1 && __atomic_compare_exchange_n(&page->wake, &word, word + 1, 0,
+						    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		syscall(SYS_futex, &page->wake, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
 /* --- the event --- */
 
 /*
@@ -387,6 +404,8 @@ static void deliver(struct pem_thread_full *thread, unsigned slot, unsigned dept
 				log_record(slot, w, event_index, thread->shared.tid, record, bytes);
 		}
 	}
+	if (flags & PEM_ACTION_WAKE)
+		pem_process__wake(joined->page);
 	if (flags & PEM_ACTION_CALLBACK)
 		call_back(joined, thread, event_index, record, bytes);
 }

@@ -219,6 +219,8 @@ int pem_process__make_pool(unsigned slot)
 	/* The consumer reaches in from here on. What it changed before has to be looked up. */
 	if (__atomic_load_n(&page->generation, __ATOMIC_ACQUIRE) != joined->filter_generation)
 		pem_process__apply(slot);
+	__atomic_fetch_add(&page->pools_ready, 1, __ATOMIC_RELEASE);
+	pem_process__wake(page); /* its rules may be older than the consumer's sleep */
 	return 0;
 fail:
 	joined->state = PEM_JOINED_FAILED;

@@ -182,6 +182,8 @@ void pem_process__switch_off(unsigned slot);
 void pem_process__write_models(const char *directory);
 /* Make this process's pool for a session. Lock held. 0, or -errno; the state says so too. */
 int pem_process__make_pool(unsigned slot);
+/* notify.c: wake the consumer of a session up, if it sleeps. One system call for each of its sleeps. Async-signal-safe. */
+void pem_process__wake(struct pem_session_page *page);
 /* Make sure that the control file exists and the providers' pages lie in it. Lock held. */
 void pem_process__publish(void);
 /* The same for one provider that has come. Lock held. */

@@ -250,17 +250,22 @@ pem_session__register_callback(struct pem_session *session, const struct pem_eve
 			       void *arg, struct pem_error *error);
 struct pem_async_options {
 	size_t size; /* of this struct */
-	/* Call back at most so long after the event, if this process gets to run; 0: 1000. Less costs more wake-ups. */
+	/*
+	 * Call back at most so long after the event, if this process gets to run; 0: 1000. While events flow the thread
+	 * looks for them four times in three such times (every 10 ms at least), which is what less costs.
+	 */
 	uint64_t max_delay_us;
 };
 /*
  * Asynchronous callback: called in this process, on a thread of the session's that does nothing else, for the events of
  * any observed process and of the kernel, in the order of their time across threads and CPUs. The program goes on meanwhile;
  * it makes a system call only for the first event after a pause, to wake this process up. The function may use
- * all of the API but pem_session__close; while it runs, events wait in the pools, and what these have no
- * room for is lost and counted. A record that its thread could not complete within max_delay_us (it was preempted there)
- * may come after later ones, and is counted as late. The record lives until the function returns. NULL with
- * errno and error.
+ * all of the API but pem_session__close; events that it raises itself are not called back (no recursion); should it
+ * fork, the child's thread ends when the function returns. While it runs nobody waits for it: events wait in as much
+ * memory as a pool has, and what finds no room is lost and counted; a log of the same session loses nothing by it. A
+ * record that its thread could not complete in time (it was preempted there) comes after later ones, as late. The record
+ * (time_ns: 0) lives until the function returns. NULL with errno and error: EBUSY, the session observes one of the
+ * events in another context; ENOSPC, more than 64 of them; EUSERS; ENOMEM; EAGAIN.
  */
 struct pem_callback *
 pem_session__register_async_callback(struct pem_session *session, const struct pem_event_set *set,

@@ -305,10 +305,12 @@ struct pem_session_page {
 	uint64_t lost_statistics; /* events that statistics lack: raised where there was no lane */
 	uint32_t context_count; /* at least 1: context 0 is any */
 	uint32_t test_count;
-	uint32_t wake; /* futex: producers add 1 and wake when an action says PEM_ACTION_WAKE */
+	uint32_t
+		wake; /* futex: odd while the consumer sleeps; who adds 1 then, by an event with PEM_ACTION_WAKE, wakes it */
 	uint32_t wide_count;
 	uint32_t id; /* of the session, never 0: tells it apart from others in tables of sessions */
-	uint32_t reserved1[9];
+	uint32_t pools_ready; /* pools made so far, each complete */
+	uint32_t reserved1[8];
 	struct pem_rule rules[PEM_RULES_MAX];
 	struct pem_session_context contexts[PEM_CONTEXTS_MAX];
 	struct pem_test tests[PEM_SESSION_TESTS_MAX];

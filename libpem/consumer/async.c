@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * async.c - asynchronous callbacks: their handles, and what they lost
+ *
+ * Not here: the thread that calls them (async_thread.c).
+ */
+#include "consumer/async.h"
+#include "producer/producer.h"
+#include "util.h"
+
+#include <pem/clock.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --- what was lost --- */
+
+static uint64_t produced(const struct pem_producer *p, uint32_t slot)
+{
+	uint64_t sum = 0;
+	uint32_t lane;
+
+	for (lane = 0; lane < p->ring.lane_count; lane = pem_producer__next_lane(p, lane))
+		sum += __atomic_load_n(
+			&p->ring.slots[(uint64_t)lane * p->ring.event_capacity + slot].produced,
+			__ATOMIC_ACQUIRE);
+	return sum;
+}
+
+/*
+ * Account for what a producer lost of an event up to before, a count of produced that is older than the last look at its
+ * lanes: all of it that was not read. Nobody was called back then: what is missing so far is nobody's loss.
+ */
+static void settle(struct pem_producer *p, struct pem_wish *wish, uint32_t slot, uint64_t before)
+{
+	uint64_t read = p->async->read[slot], missed = before > read ? before - read : 0;
+
+	if (missed <= p->async->missed[slot])
+		return;
+	if (wish->async)
+		wish->async_lost += missed - p->async->missed[slot];
+	p->async->missed[slot] = missed;
+}
+
+static void settle_source(struct pem_session *s, struct pem_wish *wish)
+{
+	struct pem_balance balance = {0};
+
+	s->instances[wish->instance].ops->balance(s->instances[wish->instance].source,
+						  wish->instance_index, &balance);
+	if (wish->async && balance.discarded > wish->source_lost)
+		wish->async_lost += balance.discarded - wish->source_lost;
+	wish->source_lost = balance.discarded;
+}
+
+/* Bring a wish's count of lost events up to date. */
+static void settle_wish(struct pem_session *s, struct pem_wish *wish)
+{
+	const struct pem_event_entry *entry;
+	struct pem_producer *p;
+	uint64_t before, after;
+
+	if (wish->instance >= 0) {
+		settle_source(s, wish);
+		return;
+	}
+	for (p = s->producers; p; p = p->next) {
+		entry = pem_producer__event(p, wish->event->id);
+		if (!entry || entry->refused)
+			continue;
+		before = produced(p, entry->slot);
+		pem_async__collect(s, p, false);
+		/* A thread may have committed a record and not counted it yet: to begin with, rather too much is missing. */
+		after = wish->async ? before : produced(p, entry->slot);
+		if (p->async)
+			settle(p, wish, entry->slot, after);
+	}
+}
+
+void pem_async__account(struct pem_session *s, struct pem_producer *p)
+{
+	struct pem_event_entry *entry;
+	uint32_t i;
+
+	if (!s->async || !s->async->active || !p->async)
+		return;
+	pem_async__collect(s, p, true);
+	for (i = 0; i < PEM_EVENT_TABLE; i++) {
+		entry = &p->table[i];
+		if (entry->id && entry->wish && entry->wish->async)
+			settle(p, entry->wish, entry->slot, produced(p, entry->slot));
+	}
+}
+
+static uint64_t lost_so_far(const struct pem_callback *cb)
+{
+	uint64_t lost = 0;
+	size_t i;
+
+	for (i = 0; i < cb->count; i++)
+		lost += cb->entry[i].wish->async_lost;
+	return lost;
+}
+
+static void settle_all(struct pem_callback *cb)
+{
+	size_t i;
+
+	for (i = 0; i < cb->count; i++)
+		settle_wish(cb->session, cb->entry[i].wish);
+}
+
+void pem_async__counts(struct pem_callback *cb, struct pem_callback_counts *counts)
+{
+	struct pem_async *a = cb->session->async;
+
+	if (cb->async->enabled)
+		settle_all(cb);
+	pthread_mutex_lock(&a->lock);
+	counts->called = cb->async->called;
+	counts->late = cb->async->late;
+	counts->lost =
+		cb->async->lost + (cb->async->enabled ? lost_so_far(cb) - cb->async->lost_from : 0);
+	pthread_mutex_unlock(&a->lock);
+}
+
+/* --- enabling --- */
+
+/* What the enabled callbacks ask of the thread, and whether anything is left for it to do. */
+static void update_thread(struct pem_async *a)
+{
+	uint64_t least_us = UINT64_MAX;
+	size_t i, n;
+
+	a->follows_sources = false;
+	for (i = 0; i < PEM_ASYNC_MAX; i++) {
+		const struct pem_async_callback *cb = a->callbacks[i];
+
+		if (!cb || !cb->enabled)
+			continue;
+		if (cb->max_delay_us < least_us)
+			least_us = cb->max_delay_us;
+		for (n = 0; n < cb->handle->count; n++)
+			a->follows_sources |=
+				cb->handle->entry[n].wish->event->source_kind != PEM_SOURCE_STUB;
+	}
+	a->active = a->enabled_count > 0;
+	a->period_ns = pem_async__period_ns(least_us);
+}
+
+static void want_context(struct pem_session *s, struct pem_wish *wish)
+{
+	(void)s;
+	wish->async_context = true;
+	wish->want_async = true;
+}
+
+/* What the kernel's records need beside themselves: who runs where. */
+static void follow_sources(struct pem_session *s)
+{
+	struct pem_async *a = s->async;
+
+	if (!a->follows_sources)
+		return;
+	pem_session__each_context_event(s, want_context);
+	if (a->contexts)
+		return;
+	a->cpu_discarded = calloc(PEM_CPUS_MAX, sizeof(*a->cpu_discarded));
+	if (!a->cpu_discarded || pem_event_table__build(&a->events, s->model)) {
+		free(a->cpu_discarded);
+		a->cpu_discarded = NULL;
+		return;
+	}
+	a->contexts = pem_context_table__new();
+}
+
+static void set_bits(struct pem_callback *cb, bool enabled)
+{
+	struct pem_async *a = cb->session->async;
+	uint64_t bit = 1ull << cb->async->index;
+	size_t i;
+
+	pthread_mutex_lock(&a->lock);
+	cb->async->enabled = enabled;
+	a->enabled_count += enabled ? 1u : -1u;
+	for (i = 0; i < cb->count; i++) {
+		struct pem_wish *wish = cb->entry[i].wish;
+
+		wish->async = enabled ? wish->async | bit : wish->async & ~bit;
+		wish->async_ever |= enabled;
+		wish->wake = a->asleep && wish->async;
+	}
+	update_thread(a);
+	if (enabled)
+		follow_sources(cb->session);
+	pthread_cond_broadcast(&a->changed);
+	pthread_mutex_unlock(&a->lock);
+}
+
+void pem_async__set_enabled(struct pem_callback *cb, bool enabled)
+{
+	struct pem_session *s = cb->session;
+	struct pem_error error;
+
+	if (cb->async->enabled == enabled)
+		return;
+	if (enabled) {
+		pem_session__scan_producers(
+			s); /* so that all that raise events know from the first one on */
+		s->async->active =
+			true; /* lanes are followed from now on, and what is there by now is old */
+		settle_all(cb);
+		cb->async->lost_from = lost_so_far(cb);
+		cb->async->since = pem_clock();
+	} else {
+		settle_all(cb);
+		cb->async->lost += lost_so_far(cb) - cb->async->lost_from;
+	}
+	set_bits(cb, enabled);
+	if (enabled)
+		pem_session__open_sources(s, &error);
+	pem_session__publish(s);
+	pem_session__update_sources(s);
+	if (enabled)
+		pem_async__kick(s);
+}
+
+/* --- life --- */
+
+static struct pem_async *make(struct pem_session *s)
+{
+	struct pem_async *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return NULL;
+	a->session = s;
+	a->pid = getpid();
+	a->timer[0] = a->timer[1] = -1;
+	a->limit = (size_t)s->page->chunk_bytes * s->page->chunk_count;
+	a->chunk = malloc(s->page->chunk_bytes);
+	if (!a->chunk) {
+		free(a);
+		return NULL;
+	}
+	pthread_mutex_init(&a->lock, NULL);
+	pthread_cond_init(&a->changed, NULL);
+	return a;
+}
+
+void pem_async__free(struct pem_async *a)
+{
+	if (!a)
+		return;
+	if (pem_process.pid != (uint32_t)a->pid)
+		return; /* the parent's thread may have been in the middle of any of it */
+	pem_async__stop(a);
+	pem_async_batch__free(&a->batch);
+	pem_async_batch__free(&a->incoming);
+	pem_context_table__free(a->contexts);
+	pem_event_table__free(&a->events);
+	free(a->cpu_discarded);
+	free(a->chunk);
+	pthread_mutex_destroy(&a->lock);
+	pthread_cond_destroy(&a->changed);
+	free(a);
+}
+
+static int add_callback(struct pem_async *a, struct pem_async_callback *cb)
+{
+	unsigned i;
+
+	pthread_mutex_lock(&a->lock);
+	for (i = 0; i < PEM_ASYNC_MAX && a->callbacks[i]; i++)
+		;
+	if (i < PEM_ASYNC_MAX) {
+		cb->index = i;
+		a->callbacks[i] = cb;
+	}
+	pthread_mutex_unlock(&a->lock);
+	return i < PEM_ASYNC_MAX ? 0 : -ENOSPC;
+}
+
+static int add_wishes(struct pem_callback *cb, const struct pem_event_set *set,
+		      const struct pem_context *context, struct pem_error *error)
+{
+	struct pem_wish *wish;
+	int result = 0;
+	size_t i;
+
+	for (i = 0; !result && i < set->count; i++) {
+		wish = pem_session__wish(cb->session, set->events[i]);
+		if (!wish)
+			return pem_error__set(error, -ENOMEM, "out of memory");
+		result = pem_wish__set_context(wish, context, error);
+		if (result)
+			return result;
+		wish->want_async = true;
+		cb->entry[cb->count++].wish = wish;
+		if (context && context->pid == (uint32_t)getpid())
+			result = pem_session__join_self(cb->session);
+	}
+	return result;
+}
+
+static int register_in(struct pem_session *s, struct pem_callback *cb,
+		       const struct pem_event_set *set, const struct pem_context *context,
+		       struct pem_error *error)
+{
+	int result;
+
+	if (!s->async)
+		s->async = make(s);
+	if (!s->async)
+		return pem_error__set(error, -ENOMEM, "out of memory");
+	cb->next = s->callbacks;
+	s->callbacks = cb;
+	result = add_callback(s->async, cb->async);
+	if (result)
+		return pem_error__set(error, result,
+				      "more than %u asynchronous callbacks in one session",
+				      PEM_ASYNC_MAX);
+	result = add_wishes(cb, set, context, error);
+	if (!result)
+		result = pem_async__start(s->async);
+	return result;
+}
+
+struct pem_callback *
+pem_session__register_async_callback(struct pem_session *session, const struct pem_event_set *set,
+				     const struct pem_context *context,
+				     void (*function)(const struct pem_record *record, void *arg),
+				     void *arg, const struct pem_async_options *options,
+				     struct pem_error *error)
+{
+	struct pem_callback *cb = calloc(1, sizeof(*cb) + set->count * sizeof(cb->entry[0]));
+	int result;
+
+	if (cb)
+		cb->async = calloc(1, sizeof(*cb->async));
+	if (!cb || !cb->async) {
+		free(cb);
+		pem_error__set(error, 0, "out of memory");
+		return NULL;
+	}
+	cb->session = session;
+	cb->async->handle = cb;
+	cb->async->index = PEM_ASYNC_MAX;
+	cb->async->function = function;
+	cb->async->arg = arg;
+	cb->async->max_delay_us = 1000;
+	if (options && options->size >= sizeof(*options) && options->max_delay_us)
+		cb->async->max_delay_us = options->max_delay_us;
+	pem_session__lock(session);
+	result = register_in(session, cb, set, context, error);
+	pem_session__unlock(session);
+	if (!result)
+		return cb;
+	pem_async__unregister(cb);
+	errno = -result;
+	return NULL;
+}
+
+/* Is an event still some callback's? */
+static bool is_wanted(const struct pem_session *s, const struct pem_wish *wish)
+{
+	const struct pem_callback *cb;
+	size_t i;
+
+	for (cb = s->callbacks; cb; cb = cb->next) {
+		for (i = 0; cb->async && i < cb->count; i++) {
+			if (cb->entry[i].wish == wish)
+				return true;
+		}
+	}
+	return false;
+}
+
+static void leave(struct pem_session *s, struct pem_callback *cb)
+{
+	struct pem_callback **link;
+	size_t i;
+
+	for (link = &s->callbacks; *link; link = &(*link)->next) {
+		if (*link == cb) {
+			*link = cb->next;
+			break;
+		}
+	}
+	for (i = 0; i < cb->count; i++) {
+		cb->entry[i].wish->want_async = is_wanted(s, cb->entry[i].wish);
+		pem_wish__release_context(cb->entry[i].wish);
+	}
+}
+
+void pem_async__unregister(struct pem_callback *cb)
+{
+	struct pem_session *s = cb->session;
+	struct pem_async *a = s->async;
+
+	pem_session__lock(s);
+	pem_async__set_enabled(cb, false);
+	leave(s, cb);
+	pem_session__unlock(s);
+	if (a) {
+		pthread_mutex_lock(&a->lock);
+		if (cb->async->index < PEM_ASYNC_MAX)
+			a->callbacks[cb->async->index] = NULL;
+		/* The thread's own call goes on, and needs nothing of it any more. A child has no such thread. */
+		while (a->running == cb->async && !pthread_equal(a->thread, pthread_self()) &&
+		       pem_process.pid == (uint32_t)a->pid)
+			pthread_cond_wait(&a->changed, &a->lock);
+		pthread_mutex_unlock(&a->lock);
+	}
+	free(cb->async);
+	free(cb);
+}

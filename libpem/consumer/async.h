@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * async.h - asynchronous callbacks from the inside: one thread a session, which reads behind the producers
+ *
+ *	async.c		handles, and what was lost
+ *	async_thread.c	the thread: when it looks, how it sleeps
+ *	async_read.c	from pools and sources to a batch: copies of records, checked
+ *	async_call.c	from a batch to the functions, in order of time
+ *
+ *	pools ----collect----> incoming --swap--> batch --sort, up to the horizon--> functions
+ *	sources --drain------/ (session's mutex)  (the thread's own)                 (no mutex held)
+ *
+ * Locks: the session's mutex guards collecting, so that drain.c and the thread never meet; the async lock, taken inside of
+ * it or alone, guards the handles that the thread calls, and is not held while a function runs. Records wait in
+ * 'incoming' while functions run, in as much memory as a pool has; what finds no room there is lost and counted.
+ *
+ * What is lost is what was produced and not read. That is known for each event and process at any time, whatever it was lost to.
+ */
+#ifndef PEM_ASYNC_H
+#define PEM_ASYNC_H
+
+#include "consumer/session.h"
+#include "reader/reader.h"
+
+#define PEM_ASYNC_MAX 64u /* callbacks of a session: bits of pem_wish.async */
+
+/* A record's copy in a batch, at a multiple of 8. */
+struct pem_async_item {
+	const struct pem_event *event; /* NULL: records of cpu were lost here */
+	struct pem_wish *wish;
+	uint32_t pid, tid, cpu, source;
+	uint32_t bytes;
+	uint32_t reserved;
+	uint8_t data[];
+};
+
+struct pem_async_key {
+	uint64_t clock;
+	size_t at; /* of the item; breaks ties, as each lane's and CPU's records lie in order */
+};
+
+struct pem_async_batch {
+	uint8_t *bytes;
+	size_t used, capacity;
+	struct pem_async_key *keys;
+	size_t count, key_capacity;
+	bool sorted;
+};
+
+/* How far a lane is read. */
+struct pem_async_lane {
+	uint64_t seq; /* of the chunk in hand, or to come */
+	uint64_t clock; /* of the last record read */
+	uint32_t index; /* of the chunk in hand */
+	uint32_t offset; /* in it, of what comes next; 0: none is in hand */
+	uint32_t tid;
+	bool gap; /* the next one was not to be found last time */
+};
+
+struct pem_async_producer {
+	struct pem_async_lane *lanes;
+	uint64_t *read; /* records, per event slot */
+	uint64_t *missed; /* produced and not read, as accounted for so far, per event slot */
+	uint64_t *
+		log_skip; /* when a log came: position up to which its first chunk of a lane was read by then; or NULL */
+	struct pem_found_chunk *found; /* room for all chunks */
+	uint32_t full; /* chunks that were read to their end, and freed, in this turn */
+};
+
+struct pem_async_callback {
+	struct pem_callback *handle;
+	void (*function)(const struct pem_record *record, void *arg);
+	void *arg;
+	uint64_t max_delay_us;
+	bool enabled;
+	uint64_t since; /* clock of enabling: what was raised before is not its */
+	uint64_t last_clock; /* of the last record that it was called with */
+	uint64_t called, late;
+	uint64_t lost,
+		lost_from; /* in spans that are over; its events' async_lost when this one began */
+	unsigned index;
+};
+
+struct pem_async {
+	struct pem_session *session;
+	pthread_t thread;
+	pid_t pid; /* of the process whose thread it is: not a child's */
+	uint32_t tid;
+	bool started;
+	/* under the session's mutex */
+	bool active; /* some callback is enabled: lanes are followed */
+	bool stop;
+	bool asleep; /* waits for a wake-up, not for the clock */
+	bool follows_sources; /* wants events that can't wake it */
+	uint64_t period_ns;
+	uint32_t pools_seen;
+	uint64_t next_tend_ns;
+	uint8_t *chunk; /* private copy */
+	size_t limit; /* bytes of incoming */
+	struct pem_async_batch incoming;
+	uint64_t *cpu_discarded; /* as of the last packet, by CPU */
+	/* under the async lock */
+	pthread_mutex_t lock;
+	pthread_cond_t changed; /* enabled or stopped; a function has returned */
+	unsigned enabled_count;
+	struct pem_async_callback *callbacks[PEM_ASYNC_MAX];
+	struct pem_async_callback *running;
+	/* the thread's own */
+	struct pem_async_batch batch;
+	size_t batch_done; /* keys handed on */
+	struct pem_context_table *contexts;
+	struct pem_event_table events;
+	int timer[2];
+	unsigned turn; /* which timer is due next */
+	uint64_t timer_period_ns; /* that they were set for */
+};
+
+/* --- async_read.c; the session's mutex is held --- */
+
+/* Read what producers committed since. final: it will produce no more, so take what is there as it comes. */
+void pem_async__collect(struct pem_session *session, struct pem_producer *producer, bool final);
+void pem_async__collect_lane(struct pem_session *session, struct pem_producer *producer,
+			     uint32_t lane);
+void pem_async__collect_all(struct pem_session *session);
+/* Read a source's packet; content: its records end there. */
+void pem_async__take_packet(struct pem_session *session, const struct pem_packet *packet,
+			    size_t content);
+void pem_async_producer__free(struct pem_async_producer *producer);
+void pem_async_batch__free(struct pem_async_batch *batch);
+/* Append a record's copy. False: no room, or no memory. */
+bool pem_async_batch__add(struct pem_async_batch *batch, size_t limit, uint64_t clock,
+			  const struct pem_async_item *item, const uint8_t *data);
+/* Up to which offset of a chunk records were counted as aside before there was a log. */
+size_t pem_async__aside_before(const struct pem_producer *producer, uint32_t lane, uint64_t seq);
+/* A log begins: what is read by now is not its, nor unaccounted for. */
+void pem_async__log_begins(struct pem_session *session);
+
+/* --- async.c; the session's mutex is held --- */
+
+/* A producer will produce no more: what it lost is added to what its events' callbacks lost. */
+void pem_async__account(struct pem_session *session, struct pem_producer *producer);
+void pem_async__set_enabled(struct pem_callback *callback, bool enabled);
+/* End the thread and free all; no callback is left. NULL is accepted; takes the session's mutex itself. */
+void pem_async__free(struct pem_async *async);
+/* Disable a callback, wait until its function does not run, free it. Takes the mutex itself. */
+void pem_async__unregister(struct pem_callback *callback);
+void pem_async__counts(struct pem_callback *callback, struct pem_callback_counts *counts);
+
+/* --- async_thread.c --- */
+
+/* How long to wait between two looks, to be late by at most so much. */
+uint64_t pem_async__period_ns(uint64_t max_delay_us);
+int pem_async__start(struct pem_async *async);
+/* Wake the thread up, if it sleeps until it is woken. */
+void pem_async__kick(struct pem_session *session);
+void pem_async__stop(struct pem_async *async);
+
+/* --- async_call.c; the thread's own --- */
+
+/* Take what is read, behind what of the batch is not handed on yet. The session's mutex is held. */
+void pem_async__swap(struct pem_async *async);
+/* Call the functions for all of the batch up to a clock. Returns records looked at. */
+size_t pem_async__call(struct pem_async *async, uint64_t horizon);
+
+#endif

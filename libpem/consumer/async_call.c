@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * async_call.c - calling the functions: a batch put in order of time, whose records are the kernel's, who wants them
+ *
+ * Runs on the callbacks' thread. The async lock is held from record to record and let go while a function runs, so that it
+ * may use the whole API, and others may meanwhile.
+ */
+#include "consumer/async.h"
+#include "producer/producer.h"
+
+#include <pem/clock.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+static int by_time(const void *a, const void *b)
+{
+	const struct pem_async_key *x = a, *y = b;
+
+	if (x->clock != y->clock)
+		return x->clock < y->clock ? -1 : 1;
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* Who raised a record of the kernel, and what it tells of who runs where from now on. */
+static void find_context(struct pem_async *a, struct pem_record *r)
+{
+	const struct pem_event_info *info;
+
+	if (r->source != PEM_PACKET_KERNEL || !a->contexts)
+		return;
+	pem_context_table__get(a->contexts, r->cpu, &r->pid, &r->tid);
+	info = pem_event_table__find(&a->events, r->event->id);
+	if (info && info->sets_context)
+		pem_context_table__learn(a->contexts, info, r);
+}
+
+/* Call one function, the lock held before and after. */
+static void call(struct pem_async *a, struct pem_async_callback *cb, const struct pem_record *r)
+{
+	void (*function)(const struct pem_record *, void *) = cb->function;
+	void *arg = cb->arg;
+
+	cb->called++;
+	cb->late += r->clock < cb->last_clock;
+	if (r->clock > cb->last_clock)
+		cb->last_clock = r->clock;
+	a->running = cb;
+	pthread_mutex_unlock(&a->lock);
+	function(r, arg);
+	if (pem_process.pid != (uint32_t)a->pid)
+		pthread_exit(NULL); /* of a child that the function forked: it has no session */
+	pthread_mutex_lock(&a->lock);
+	a->running = NULL;
+	pthread_cond_broadcast(&a->changed);
+}
+
+static void hand_on(struct pem_async *a, const struct pem_record *r, const struct pem_wish *wish)
+{
+	struct pem_async_callback *cb;
+	uint64_t bits = wish->async, done = 0;
+	unsigned i;
+
+	/* Callbacks may come and go meanwhile. */
+	for (; bits; bits = wish->async & ~done) {
+		i = (unsigned)__builtin_ctzll(bits);
+		done |= (2ull << i) - 1;
+		cb = a->callbacks[i];
+		if (cb && r->clock >= cb->since)
+			call(a, cb, r);
+	}
+}
+
+void pem_async__swap(struct pem_async *a)
+{
+	struct pem_async_batch batch = a->batch;
+	const struct pem_async_item *item;
+	size_t i;
+
+	for (i = a->batch_done; i < batch.count; i++) {
+		item = (const struct pem_async_item *)(batch.bytes + batch.keys[i].at);
+		if (!pem_async_batch__add(&a->incoming, SIZE_MAX, batch.keys[i].clock, item,
+					  item->data) &&
+		    item->wish)
+			item->wish->async_lost++;
+	}
+	batch.count = batch.used = a->batch_done = 0;
+	a->batch = a->incoming;
+	a->incoming = batch;
+}
+
+size_t pem_async__call(struct pem_async *a, uint64_t horizon)
+{
+	struct pem_async_batch *batch = &a->batch;
+	const struct pem_async_item *item;
+	struct pem_record r = {0};
+	size_t count, i;
+
+	if (!batch->sorted)
+		qsort(batch->keys, batch->count, sizeof(*batch->keys), by_time);
+	batch->sorted = true;
+	pthread_mutex_lock(&a->lock);
+	for (i = a->batch_done; i < batch->count && batch->keys[i].clock <= horizon; i++) {
+		item = (const struct pem_async_item *)(batch->bytes + batch->keys[i].at);
+		if (!item->event) {
+			if (a->contexts)
+				pem_context_table__lose(a->contexts, item->cpu);
+			continue;
+		}
+		r.clock = batch->keys[i].clock;
+		r.event = item->event;
+		r.data = item->data;
+		r.bytes = item->bytes;
+		r.pid = item->pid;
+		r.tid = item->tid;
+		r.cpu = item->cpu;
+		r.source = item->source;
+		find_context(a, &r);
+		if (item->wish)
+			hand_on(a, &r, item->wish);
+	}
+	pthread_mutex_unlock(&a->lock);
+	count = i - a->batch_done;
+	a->batch_done = i;
+	return count;
+}
