@@ -4,6 +4,7 @@
  */
 #include "attach.h"
 #include "record.h"
+#include "trigger.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -17,7 +18,15 @@
 #define BUFFER_LEAST (8 * CHUNK_BYTES)
 #define BUFFER_MOST (1ull << 34)
 
-enum { OPT_NO_LIBC = 256, OPT_OVERWRITE, OPT_BUFFER, OPT_BUDGET };
+enum {
+	OPT_NO_LIBC = 256,
+	OPT_OVERWRITE,
+	OPT_BUFFER,
+	OPT_BUDGET,
+	OPT_TRIGGER,
+	OPT_SNAPSHOTS,
+	OPT_INTERVAL
+};
 
 static const struct cli_option options[] = {
 	{'e', "events", "EV,...",
@@ -34,6 +43,14 @@ static const struct cli_option options[] = {
 	 "When a buffer is full, lose its oldest events and not the newest."},
 	{OPT_BUFFER, "buffer", "SIZE",
 	 "Buffer of each recorded process, 64K to 16G. Default: 8M. More loses less."},
+	{OPT_TRIGGER, "trigger", "WHEN",
+	 "With --overwrite, write a snapshot when an event happens ('EVENT', 'EVENT where "
+	 "PREDICATE') or was above a threshold in a second ('rate(EVENT) > N', 'mean(EVENT.FIELD) "
+	 "> "
+	 "N', and sum, min, max). May be given several times. SIGUSR2 does it, too."},
+	{OPT_SNAPSHOTS, "snapshots", "N", "Keep only the last N of these. Default: all."},
+	{OPT_INTERVAL, "snapshot-interval", "SECONDS",
+	 "At most one for triggers in so many seconds. Default: 10."},
 	{OPT_BUDGET, "budget", "SHARE",
 	 "Keep the cost of observing below a share of the program's CPU time, such as 1%: the "
 	 "costliest events are only counted, or left out, for a time, and the trace says so."},
@@ -49,6 +66,7 @@ struct record {
 	bool no_libc;
 	bool quiet;
 	double budget; /* share of the programs' CPU time; 0: none */
+	struct cli_triggers triggers;
 	struct pem_session_options session;
 	char **command; /* [0] NULL: none, only what is attached to */
 	struct cli_attach attach;
@@ -88,6 +106,23 @@ static int parse(const struct cli_verb *verb, struct record *r, int argc, char *
 		case OPT_BUFFER:
 			rc = parse_buffer(verb, r);
 			break;
+		case OPT_TRIGGER:
+			rc = cli_triggers__add(&r->triggers, verb, optarg);
+			break;
+		case OPT_SNAPSHOTS:
+			if (cli_parse_number(optarg, CLI_SNAPSHOTS_MAX, &r->triggers.keep) < 0 ||
+			    r->triggers.keep == 0)
+				rc = cli_usage_error(verb,
+						     "--snapshots %s is no number from 1 to %d",
+						     optarg, CLI_SNAPSHOTS_MAX);
+			break;
+		case OPT_INTERVAL:
+			if (cli_parse_number(optarg, 1000000, &r->triggers.interval_s) < 0)
+				rc = cli_usage_error(verb,
+						     "--snapshot-interval %s is no number of "
+						     "seconds",
+						     optarg);
+			break;
 		case OPT_BUDGET:
 			if (cli_parse_share(optarg, &r->budget) < 0)
 				rc = cli_usage_error(verb, "--budget %s is no share such as 1%%",
@@ -106,6 +141,9 @@ static int parse(const struct cli_verb *verb, struct record *r, int argc, char *
 					   "program with -p");
 	if (rc == 0 && r->directory != NULL && *r->directory == '\0')
 		rc = cli_usage_error(verb, "-o needs the name of a folder");
+	if (rc == 0 && r->triggers.count != 0 && !r->session.overwrite)
+		rc = cli_usage_error(verb, "--trigger writes snapshots of a flight recorder: add "
+					   "--overwrite");
 	r->command = argv + optind;
 	cli_attach__name(&r->attach);
 	return rc;
@@ -170,14 +208,27 @@ static void give_up(const struct record *r, struct pem_log *log)
 	discard_folder(r);
 }
 
+/* A flight recorder looks at its triggers, and at the signal, while it runs. */
+static void add_tick(struct record *r, struct cli_run *run)
+{
+	run->interval_ms = 1000;
+	if (!r->session.overwrite)
+		return;
+	run->interval_ms = r->triggers.count != 0 ? 20 : 100;
+	run->tick = cli_triggers__tick;
+	run->arg = &r->triggers;
+}
+
 /* Watch until all that is attached to has ended, or a signal comes. Status, or CLI_FAILED, said. */
 static int watch(struct record *r, struct pem_session *session)
 {
-	struct cli_run run = {.session = session,
-			      .interval_ms = 1000,
-			      .has_ended = cli_attach__ended,
-			      .ended_arg = &r->attach};
+	struct cli_run run = {
+		.session = session, .has_ended = cli_attach__ended, .ended_arg = &r->attach};
+	int status = cli_triggers__attach(&r->triggers, 0, &r->attach);
 
+	if (status != CLI_DONE)
+		return status;
+	add_tick(r, &run);
 	if (!r->quiet)
 		cli_say("recording %s until it ends or you interrupt", r->attach.name);
 	cli_run__watch(&run);
@@ -192,10 +243,11 @@ static int run_command(struct record *r, struct pem_session *session, bool *star
 	struct pem_run_options run_options = {.size = sizeof(run_options),
 					      .preload_libc = !r->no_libc,
 					      .no_follow = r->attach.no_follow};
-	struct cli_run run = {.session = session, .interval_ms = 1000};
+	struct cli_run run = {.session = session};
 	struct pem_error error = {{0}};
 	int status, rc;
 
+	add_tick(r, &run);
 	rc = cli_run__start(&run, r->command, &run_options, &error);
 	*started = rc >= 0;
 	if (rc < 0) {
@@ -204,7 +256,9 @@ static int run_command(struct record *r, struct pem_session *session, bool *star
 							   : CLI_FAILED;
 		return cli_error(status, "%s", *error.text != '\0' ? error.text : strerror(-rc));
 	}
+	cli_triggers__attach(&r->triggers, run.pid, &r->attach);
 	cli_run__wait(&run);
+	cli_triggers__end(&r->triggers);
 	cli_run__explain(&run, r->command[0]);
 	return cli_run__status(&run);
 }
@@ -264,7 +318,8 @@ static int open_log(struct record *r, struct pem_session *session, struct pem_lo
 
 static int run(const struct cli_verb *verb, int argc, char **argv)
 {
-	struct record r = {.session = {.size = sizeof(r.session), .log = cli_log}};
+	struct record r = {.session = {.size = sizeof(r.session), .log = cli_log},
+			   .triggers = {.interval_s = CLI_SNAPSHOT_INTERVAL_S}};
 	struct pem_error error = {{0}};
 	struct pem_session *session = NULL;
 	struct pem_log *log;
@@ -287,11 +342,17 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 		cli_specs__load(session, *r.program != '\0' ? r.program : NULL, r.command, r.quiet);
 	if (status == CLI_DONE)
 		status = open_log(&r, session, &log);
+	if (status == CLI_DONE && r.session.overwrite) {
+		status = cli_triggers__start(&r.triggers, session, r.path, r.quiet);
+		if (status != CLI_DONE)
+			give_up(&r, log);
+	}
 	if (status == CLI_DONE && r.budget > 0 && pem_session__set_budget(session, r.budget) < 0)
 		status = cli_error(CLI_FAILED, "no memory to keep a budget");
 	if (status == CLI_DONE)
 		status = record(&r, session, log);
 end:
+	cli_triggers__free(&r.triggers);
 	pem_session__close(session);
 	cli_patterns__free(&r.patterns);
 	cli_attach__free(&r.attach);
@@ -302,7 +363,7 @@ const struct cli_verb cli_record = {
 	.name = "record",
 	.summary = "run a command and record every layer to a trace",
 	.usage = "record [-e EV,...] [-o DIR] [--no-libc] [--overwrite] [--buffer SIZE] [--budget "
-		 "SHARE] [-q] -- COMMAND [ARG...]\n"
+		 "SHARE] [--trigger WHEN] [-q] -- COMMAND [ARG...]\n"
 		 "record [-e EV,...] ... -p PID,... | -a | --program NAME | --cgroup PATH",
 	.text = "Runs COMMAND as it is, nothing to recompile, and records it and its descendants: "
 		"allocations and phases of the application, page faults, context switches, system "
@@ -325,7 +386,9 @@ const struct cli_verb cli_record = {
 		"                            a program that runs already, until it ends or you\n"
 		"                            interrupt\n"
 		"pem record --overwrite -- ./crashes-after-hours\n"
-		"                            what did not fit: the oldest",
+		"                            what did not fit: the oldest\n"
+		"pem record --overwrite --trigger 'max(Malloc.size) > 1e6' -- ./server\n"
+		"                            and a snapshot of what led to that",
 	.options = options,
 	.status = "The command's own; 128 and the signal's number when a signal ended it.\n"
 		  "127 command not found, 126 not executable; before the command runs:\n"

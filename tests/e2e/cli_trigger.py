@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: MIT
+"""cli_trigger: a flight recorder that writes snapshots by itself: on events, statistics, a signal"""
+import json
+import os
+import signal
+import subprocess
+import time
+
+from tap import PEM, equal, run, run_all, start, test, tmp
+
+# Asks for a block of each size in turn, and tells after each.
+SIZES = ["sh", "-c", "ls / > /dev/null; for n in $0 $@; do head -c $n /dev/zero > /dev/null; dd if=/dev/zero of=/dev/null "
+         "bs=$n count=1 2> /dev/null; sleep 0.3; done"]
+
+
+def snapshots(folder):
+    return sorted((n for n in os.listdir(folder) if n.startswith("trace-snapshot-")), key=lambda n: int(n.split("-")[2]))
+
+
+def cause(folder, name):
+    rc, out, err = run([PEM, "report", "--json", os.path.join(folder, name)])
+    equal((rc, err), (0, ""), "status and errors of report: the snapshot balances")
+    return json.loads(out)["info"]["snapshot"]
+
+
+def record(folder, command, *options, events="Libc,OS::Process"):
+    rc, _, err = run([PEM, "record", "--overwrite", "--buffer", "256K", "-e", events, "-o", os.path.join(folder, "trace"),
+                      *options, "--"] + command)
+    equal(rc, 0, "status of pem record (stderr: %s)" % err)
+    return snapshots(folder), err
+
+
+@test
+def an_event_with_a_predicate():
+    "the event that passes the predicate writes a snapshot, others of its kind do not"
+    folder = tmp()
+    trigger = "Malloc where size > 5000000 && size < 5500000"
+    found, err = record(folder, SIZES + ["1000", "5242880"], "--trigger", trigger)
+    equal(found, ["trace-snapshot-1"], "snapshots (stderr: %s)" % err)
+    equal(cause(folder, found[0]), "trigger " + trigger, "cause")
+    assert "snapshot in " in err and trigger in err, err
+    folder = tmp()
+    equal(record(folder, SIZES + ["1000", "2000"], "--trigger", trigger)[0], [], "snapshots without such an event")
+
+
+@test
+def an_event_that_is_not_recorded():
+    "a trigger's event need not be among those that are recorded"
+    folder = tmp()
+    found, _ = record(folder, SIZES + ["1000"], "--trigger", "Malloc where size > 0", events="OS::Process")
+    equal(found, ["trace-snapshot-1"], "snapshots")
+    rc, out, _ = run([PEM, "report", "--json", os.path.join(folder, found[0])])
+    equal([e["name"] for e in json.loads(out)["per_event"] if e["layer"] == "APP"], [], "events of the trigger in the trace")
+
+
+@test
+def a_statistic_above_a_threshold():
+    "each statistic above its threshold in a second writes one, below it none"
+    busy = ["sh", "-c", "i=0; while [ $i -lt 60 ]; do ls -l /usr/bin > /dev/null; i=$((i+1)); done; sleep 1.2"]
+    for above, below in (("rate(Malloc) > 100", "rate(Malloc) > 1e12"), ("max(Malloc.size) > 1", "max(Malloc.size) > 1e12"),
+                         ("mean(Malloc.size) > 0.5", "mean(Malloc.size) > 1e12"),
+                         ("sum(Malloc.size where size > 100) > 1", "sum(Malloc.size where size > 1e12) > 0")):
+        folder = tmp()
+        found, err = record(folder, busy, "--trigger", below, "--trigger", above)
+        equal(found, ["trace-snapshot-1"], "snapshots of %s (stderr: %s)" % (above, err))
+        assert cause(folder, found[0]).startswith("trigger %s: it was " % above), cause(folder, found[0])
+
+
+@test
+def one_in_an_interval():
+    "triggers in quick succession write one snapshot, and say how many wrote none"
+    folder = tmp()
+    found, err = record(folder, SIZES + ["1000"] * 6, "--trigger", "OS::Process::Exec")
+    equal(found, ["trace-snapshot-1"], "snapshots")
+    assert "triggers since the last snapshot wrote none" in err, err
+
+
+@test
+def the_last_ones_are_kept():
+    "--snapshots keeps the last, and numbers go on"
+    folder = tmp()
+    found, _ = record(folder, SIZES + ["1000"] * 8, "--trigger", "Malloc", "--snapshot-interval", "0", "--snapshots", "2")
+    equal(len(found), 2, "snapshots kept")
+    first, second = (int(name.split("-")[2]) for name in found)
+    equal(second, first + 1, "numbers")
+    assert first > 1, found
+    for name in found:
+        cause(folder, name)
+
+
+@test
+def a_signal():
+    "SIGUSR2 writes a snapshot each time, and the program goes on"
+    folder = tmp()
+    recorder = start([PEM, "record", "-q", "--overwrite", "-o", os.path.join(folder, "trace"), "--", "sh", "-c",
+                      "ls / > /dev/null; echo ready; exec sleep 60"], stdout=subprocess.PIPE, text=True)
+    equal(recorder.stdout.readline().strip(), "ready", "the command's line")
+    for count in (1, 2):
+        recorder.send_signal(signal.SIGUSR2)
+        end = time.monotonic() + 30
+        while not os.path.exists(os.path.join(folder, "trace-snapshot-%d" % count, ".pem", "balance")):
+            assert time.monotonic() < end, "no snapshot %d" % count
+            time.sleep(0.02)
+        assert recorder.poll() is None
+    recorder.send_signal(signal.SIGINT)
+    recorder.wait(30)
+    for name in snapshots(folder):
+        equal(cause(folder, name), "signal SIGUSR2", "cause")
+
+
+@test
+def what_is_no_trigger():
+    "wrong triggers are said before the command runs"
+    folder = tmp()
+    for text, word in (("", "none of"), ("rate(Malloc)", "none of"), ("rate(Malloc) < 3", "none of"),
+                       ("mean(Malloc) > 3", "none of"), ("Malloc where", "Malloc where"), ("Mallok", "Malloc"),
+                       ("mean(Malloc.sise) > 3", "sise"), ("Malloc where sise > 3", "sise")):
+        rc, _, err = run([PEM, "record", "--overwrite", "-o", os.path.join(folder, "t"), "--trigger", text, "--", "touch",
+                          os.path.join(folder, "ran")])
+        equal(rc, 1, "status of --trigger '%s'" % text)
+        assert word in err, (text, err)
+    rc, _, err = run([PEM, "record", "--trigger", "Malloc", "--", "true"], cwd=folder)
+    equal(rc, 1, "status without --overwrite")
+    assert "--overwrite" in err, err
+    equal(os.listdir(folder), [], "what was left")
+
+
+run_all()
