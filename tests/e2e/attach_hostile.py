@@ -8,8 +8,8 @@ import random
 import time
 
 from attached import Asked, Observer, numbers
-from probe_trace import check_balance
-from tap import PEM, run, run_all, start, test, tmp
+from probe_trace import check_balance, ticks
+from tap import PEM, run, run_all, test, tmp
 
 
 def shared(asked, pattern, seconds=10):
@@ -21,6 +21,15 @@ def shared(asked, pattern, seconds=10):
             return found[0]
         time.sleep(0.005)
     raise AssertionError("no " + pattern)
+
+
+def wait_until_mapped(observer, path):
+    for _ in range(2000):
+        with open("/proc/%d/maps" % observer.child.pid, encoding="utf-8") as maps:
+            if os.path.basename(path) in maps.read():
+                return
+        time.sleep(0.005)
+    raise AssertionError("%s is not mapped" % path)
 
 
 def truncate(path, bytes):
@@ -45,6 +54,7 @@ def survive(pattern, damage, *arguments):
     bad.ask("tick 100")
     pool = shared(good, "session-*/pool-%d-*" % bad.pid)
     path = pool if pattern == "pool" else shared(good, "control-%d-*" % bad.pid)
+    wait_until_mapped(observer, path)
     damage(path, *arguments)
     good.ask("tick 500")
     time.sleep(0.1)  # some scans
@@ -57,13 +67,8 @@ def survive(pattern, damage, *arguments):
     observer.end()
     rc, out, err = run([PEM, "report", "--json", observer.trace])
     assert rc in (0, 4), "status of report %d: %s" % (rc, err)
-    found = numbers(ticks_of(observer.trace), good.pid)
+    found = numbers(ticks(observer.trace), good.pid)
     assert found == list(range(1, 1001)), "%d ticks of the other process" % len(found)
-
-
-def ticks_of(trace):
-    from probe_trace import ticks
-    return ticks(trace)
 
 
 @test
