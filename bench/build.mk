@@ -2,7 +2,7 @@
 # Benchmarks: each bench/NAME.c listed in BENCHES is a program $(B)/bench/NAME.
 #   make bench [CASE=WORD]    runs the cases with this word in their names (all), writes $(B)/bench/results.jsonl, prints tables
 
-BENCHES := notify threads record memory stub managed codegen code_size
+BENCHES := notify threads record memory apps stub managed codegen code_size
 BENCH_C := notify threads stub
 BENCH_PY := $(filter-out $(BENCH_C),$(BENCHES))
 
@@ -66,6 +66,7 @@ $(B)/bench/managed: $(B)/bench/python/stub.py $(if $(HAVE_JAVA),$(B)/bench/java/
 $(B)/bench/codegen $(B)/bench/code_size: $(PEM_CODEGEN)
 # These record programs from outside.
 $(B)/bench/record $(B)/bench/memory: $(B)/bench/raise
+$(B)/bench/apps: $(B)/bench/timed
 
 $(BENCH_PY:%=$(B)/bench/%): $(B)/bench/%: bench/%.py $(B)/bench/measure.py
 	@mkdir -p $(@D)
