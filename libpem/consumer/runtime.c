@@ -14,22 +14,32 @@
 #include <time.h>
 #include <unistd.h>
 
+#define REMOVE_TRIES                                                                               \
+	100 /* of 1 ms: a process on its way into the session may make a file between looking and removing */
+
 void pem_runtime__remove(int fd, const char *path)
 {
+	const struct timespec pause = {0, 1000000};
 	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
+	unsigned tries;
 
 	if (!directory) {
 		if (fd >= 0)
 			close(fd);
 		return;
 	}
-	while ((entry = readdir(directory))) {
-		if (entry->d_name[0] != '.')
-			unlinkat(dirfd(directory), entry->d_name, 0);
+	for (tries = 0; tries < REMOVE_TRIES; tries++) {
+		rewinddir(directory);
+		while ((entry = readdir(directory))) {
+			if (entry->d_name[0] != '.')
+				unlinkat(dirfd(directory), entry->d_name, 0);
+		}
+		if (!rmdir(path) || (errno != ENOTEMPTY && errno != EEXIST))
+			break;
+		nanosleep(&pause, NULL);
 	}
 	closedir(directory);
-	rmdir(path);
 }
 
 void pem_runtime__sweep(const char *runtime)

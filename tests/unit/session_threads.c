@@ -10,6 +10,7 @@
 
 #include "programs/probe.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 
 #define TICK "APP::Probe::Tick"
@@ -177,10 +178,49 @@ static void all_at_once(void **state)
 			 balance.delivered + balance.discarded + balance.overwritten);
 }
 
+static void *make_files(void *directory)
+{
+	char path[sizeof(session->directory) + 32];
+	unsigned i;
+	int fd;
+
+	for (i = 0; i < 100000; i++) {
+		snprintf(path, sizeof(path), "%s/pool-1-%u", (const char *)directory, i);
+		fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+		if (fd < 0)
+			break;
+		close(fd);
+		if (i % 4 == 3)
+			usleep(200);
+	}
+	return NULL;
+}
+
+/* As processes do that are on their way into a session when it is closed. */
+static void a_folder_in_use_goes_away(void **state)
+{
+	char directory[sizeof(session->directory)];
+	struct pem_session *other;
+	pthread_t maker;
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < ROUNDS; i++) {
+		other = session_open(NULL);
+		strcpy(directory, other->directory);
+		assert_int_equal(pthread_create(&maker, NULL, make_files, directory), 0);
+		usleep(500);
+		pem_session__close(other);
+		pthread_join(maker, NULL);
+		assert_int_equal(access(directory, F_OK), -1);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(all_at_once, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_folder_in_use_goes_away, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
