@@ -94,6 +94,8 @@ help:
 	  'make demo     record a real program and show every layer on one timeline' \
 	  'make kmod     compile the kernel module (KDIR=folder of kernel headers)' \
 	  'make check    run every test (SAN=1 or thread: under sanitizers; T=word: only tests named so)' \
+	  'make kill-test  kill recorder or program at random 1,000 times (TIMES), and balance every trace' \
+	  'make soak     everything at once for ten minutes (SOAK_S=seconds), with bounded memory' \
 	  'make fuzz     feed hostile input to every reader (T=word, FUZZ_S=seconds)' \
   'make bench    measure every claim beside its peer (CASE=notify: one program)' \
 	  'make install  into PREFIX (/usr/local) under DESTDIR'

@@ -21,7 +21,7 @@ $(foreach n,$(filter codegen_%,$(UNIT_NAMES) $(FUZZ_NAMES)),\
 $(foreach n,$(UNIT_NAMES),$(eval CFLAGS_tests_unit_$(n) += $$(TEST_CFLAGS_$(n))))
 $(foreach n,$(FUZZ_NAMES),$(eval CFLAGS_tests_fuzz_$(n) += $$(TEST_CFLAGS_$(n))))
 
-.PHONY: tests check-built fuzz fuzz-targets plain
+.PHONY: tests check-built fuzz fuzz-targets plain kill-test soak
 
 plain:
 	@$(MAKE) --no-print-directory SAN= B=build all
@@ -55,3 +55,10 @@ $(FUZZ_NAMES:%=$(B)/fuzz/%): $(B)/fuzz/%: $(B)/obj/tests/fuzz/%.o $$(TEST_OBJ_$$
 # A sanitized build has a plain one beside it: tests/run says what for.
 check-built: $(if $(filter thread,$(SAN)),$(UNIT_BIN),all tests $(if $(SAN),plain))
 	@B='$(B)' T='$(T)' SAN='$(SAN)' CC='$(CC)' UNIT_MISSING='$(UNIT_MISSING)' tests/run
+
+# What takes minutes. TIMES: how often somebody is killed; SOAK_S: seconds.
+kill-test: all tests
+	@B='$(B)' tests/stress/kill_either_side.py $(or $(TIMES),1000)
+
+soak: all tests
+	@B='$(B)' $(if $(SOAK_S),SOAK_S='$(SOAK_S)') tests/stress/soak.py
