@@ -41,6 +41,8 @@ void pem_pool__layout(struct pem_pool_header *h)
 	at = page_up(at + (uint64_t)h->lane_count * sizeof(struct pem_lane));
 	h->slots_offset = at;
 	at += (uint64_t)h->lane_count * h->event_capacity * sizeof(struct pem_slot);
+	h->wides_offset = at;
+	at = page_up(at + (uint64_t)PEM_WIDE_COUNT * h->lane_count * sizeof(struct pem_wide));
 	h->chunks_offset = at;
 	h->total_bytes = at + (uint64_t)h->chunk_count * h->chunk_bytes;
 }
@@ -54,6 +56,7 @@ void pem_pool__point(void *mapping, const struct pem_pool_header *h, struct pem_
 		.chunk_state = (uint32_t *)(base + h->chunk_state_offset),
 		.lanes = (struct pem_lane *)(base + h->lanes_offset),
 		.slots = (struct pem_slot *)(base + h->slots_offset),
+		.wides = (struct pem_wide *)(base + h->wides_offset),
 		.chunks = base + h->chunks_offset,
 		.chunk_bytes = h->chunk_bytes,
 		.chunk_count = h->chunk_count,
@@ -89,6 +92,11 @@ int pem_pool__open_ring(void *mapping, uint64_t bytes, struct pem_ring *ring)
 		return -EINVAL;
 	pem_pool__point(mapping, &h, ring);
 	return 0;
+}
+
+struct pem_wide *pem_pool__wide(const struct pem_ring *ring, uint32_t index, uint32_t lane)
+{
+	return &ring->wides[(uint64_t)index * ring->lane_count + lane];
 }
 
 uint32_t *pem_pool__event_ids(const struct pem_ring *ring)

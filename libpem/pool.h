@@ -51,6 +51,9 @@ const struct pem_rule *pem_rule__find(const struct pem_session_page *page, uint3
  */
 bool pem_tests__valid(const struct pem_test *tests, uint32_t count, uint32_t fixed_bytes);
 
+/* Of a session's wide statistics, index below PEM_WIDE_COUNT, the part of a lane. */
+struct pem_wide *pem_pool__wide(const struct pem_ring *ring, uint32_t index, uint32_t lane);
+
 /* The ids of the events behind slot indexes: uint32_t[event_capacity] inside the mapping. */
 uint32_t *pem_pool__event_ids(const struct pem_ring *ring);
 /* The hashes of the models that describe them, of the same form. */

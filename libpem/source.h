@@ -22,7 +22,7 @@ struct pem_source_event {
 	/* A predicate on its fields, checked by pem_tests__valid; NULL: none. Lives as long as the session. */
 	const struct pem_test *tests;
 	uint32_t test_count;
-	uint32_t wide; /* with WIDE: index of the statistic among the session's wide ones */
+	uint32_t wide; /* with WIDE: PEM_WIDE(...) */
 };
 
 /* Where a source puts packets, and what it needs to know of time. */
@@ -40,6 +40,7 @@ struct pem_source_sink {
 };
 
 struct pem_source;
+struct pem_wide_total;
 
 struct pem_source_config {
 	size_t size;
@@ -89,6 +90,8 @@ struct pem_source_ops {
 			      void (*function)(const struct pem_statistic *part, uint32_t cpu,
 					       void *arg),
 			      void *arg);
+	/* What event i, opened with WIDE, keeps: adds the parts of all CPUs to *total (wide.h), which is empty. 0, or -errno. */
+	int (*read_wide)(struct pem_source *source, size_t i, struct pem_wide_total *total);
 };
 
 #endif

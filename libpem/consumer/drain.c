@@ -488,6 +488,7 @@ void pem_session__retire(struct pem_session *s, struct pem_producer *p)
 			continue;
 		memset(&gone, 0, sizeof(gone));
 		pem_producer__statistic(p, &s->wishes[i], &gone);
+		pem_wish__retire_wide(&s->wishes[i], p);
 		if (s->wishes[i].retired_epoch != s->wishes[i].epoch)
 			memset(&s->wishes[i].retired, 0, sizeof(gone));
 		s->wishes[i].retired_epoch = s->wishes[i].epoch;

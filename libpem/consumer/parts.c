@@ -73,6 +73,7 @@ struct part {
 };
 
 struct parts {
+	const struct pem_wish *wish;
 	bool together; /* then only their sum */
 	struct pem_statistic sum;
 	struct part *part;
@@ -99,9 +100,23 @@ static bool add_part(struct parts *parts, uint32_t tid, const struct pem_statist
 	return true;
 }
 
-static bool read_parts(struct pem_producer *p, const struct pem_wish *wish, uint32_t slot,
-		       struct parts *parts)
+static void add_variance(const struct pem_producer *p, const struct pem_wish *wish, uint32_t lane,
+			 struct pem_statistic *s)
 {
+	uint64_t action =
+		PEM_ACTION_OF_INCARNATION(PEM_ACTION(0, 0, 0, 0, wish->epoch), p->incarnation);
+	uint64_t tag = PEM_WIDE_TAG(wish->wide, action) | (s->is_float ? PEM_SLOT_FLOAT : 0);
+	uint32_t index = PEM_WIDE_INDEX(wish->wide);
+	struct pem_wide copy;
+
+	if (__atomic_load_n(&p->ring.lanes[lane].wides, __ATOMIC_ACQUIRE) >> index & 1 &&
+	    pem_wide_read(pem_pool__wide(&p->ring, index, lane), &copy, tag, SLOT_TRIES))
+		s->variance = pem_wide__variance(&copy);
+}
+
+static int read_parts(struct pem_producer *p, uint32_t slot, void *arg)
+{
+	struct parts *parts = arg;
 	struct pem_statistic one;
 	uint32_t lane, tid;
 
@@ -109,43 +124,48 @@ static bool read_parts(struct pem_producer *p, const struct pem_wish *wish, uint
 	memset(&parts->sum, 0, sizeof(parts->sum));
 	for (lane = 0; lane < p->ring.lane_count; lane = pem_producer__next_lane(p, lane)) {
 		tid = lane ? __atomic_load_n(&p->ring.lanes[lane].tid, __ATOMIC_ACQUIRE) : 0;
-		if (read_slot(p, wish, lane, slot, &one) && !add_part(parts, tid, &one))
-			return false;
+		if (!read_slot(p, parts->wish, lane, slot, &one))
+			continue;
+		if (PEM_WIDE_KEEP(parts->wish->wide) & PEM_WIDE_VARIANCE)
+			add_variance(p, parts->wish, lane, &one);
+		if (!add_part(parts, tid, &one))
+			return -ENOMEM;
 	}
-	return true;
+	return 0;
 }
 
-/* What each lane has, of one moment as far as lanes that change hands go. 0, or -ENOMEM. */
-static int read_steady(struct pem_producer *p, const struct pem_wish *wish, struct parts *parts)
+int pem_producer__steady(struct pem_producer *p, const struct pem_wish *wish,
+			 int (*read)(struct pem_producer *producer, uint32_t slot, void *arg),
+			 void *arg)
 {
 	const struct pem_event_entry *entry = pem_producer__event(p, wish->event->id);
 	const uint32_t *fold = &p->ring.header->fold;
 	unsigned tries;
+	int result = 0;
 	uint32_t seen;
 
 	if (!entry || entry->refused)
 		return 0;
-	for (tries = 0; tries < FOLD_TRIES; tries++) {
+	for (tries = 0; tries < FOLD_TRIES && !result; tries++) {
 		seen = __atomic_load_n(fold, __ATOMIC_ACQUIRE);
 		if (seen & 1 && tries + 1 < FOLD_TRIES) {
 			sched_yield();
 			continue;
 		}
-		if (!read_parts(p, wish, entry->slot, parts))
-			return -ENOMEM;
+		result = read(p, entry->slot, arg);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		if (__atomic_load_n(fold, __ATOMIC_RELAXED) == seen)
 			break;
 	}
-	return 0;
+	return result;
 }
 
 void pem_producer__statistic(struct pem_producer *p, const struct pem_wish *wish,
 			     struct pem_statistic *s)
 {
-	struct parts parts = {.together = true};
+	struct parts parts = {.wish = wish, .together = true};
 
-	read_steady(p, wish, &parts);
+	pem_producer__steady(p, wish, read_parts, &parts);
 	pem_statistic__add(s, &parts.sum);
 }
 
@@ -160,8 +180,8 @@ int pem_producer__parts(struct pem_producer *p, const struct pem_wish *wish,
 			void (*function)(const struct pem_statistic *part, uint32_t tid, void *arg),
 			void *arg)
 {
-	struct parts parts = {0};
-	int result = read_steady(p, wish, &parts), count = 0;
+	struct parts parts = {.wish = wish};
+	int result = pem_producer__steady(p, wish, read_parts, &parts), count = 0;
 	struct pem_statistic sum;
 	size_t i, k;
 
@@ -172,8 +192,7 @@ int pem_producer__parts(struct pem_producer *p, const struct pem_wish *wish,
 		sum = parts.part[i].statistic;
 		for (k = i + 1; k < parts.count && parts.part[k].tid == parts.part[i].tid; k++)
 			pem_statistic__add(&sum, &parts.part[k].statistic);
-		sum.event = wish->event;
-		pem_statistic__finish(&sum);
+		pem_statistic__finish(&sum, wish);
 		function(&sum, parts.part[i].tid, arg);
 		count++;
 	}

@@ -82,6 +82,7 @@ static void add_rule(struct pem_session *s, const struct pem_wish *wish, uint32_
 	rule->context = (uint16_t)context;
 	rule->test_first = (uint32_t)tests;
 	rule->test_count = wish->predicate ? (uint16_t)wish->predicate->test_count : 0;
+	rule->wide = wish->wide;
 	rule->action = action;
 }
 

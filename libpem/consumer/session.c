@@ -348,7 +348,7 @@ uint64_t pem_wish__action(const struct pem_wish *wish)
 		flags |= PEM_ACTION_CALLBACK;
 	if ((wish->statistic && wish->detail != PEM_DETAIL_OFF) ||
 	    (wish->log && wish->detail == PEM_DETAIL_STATISTICS))
-		flags |= PEM_ACTION_STAT;
+		flags |= PEM_ACTION_STAT | (wish->wide ? PEM_ACTION_WIDE : 0);
 	if (wish->field != PEM_NO_FIELD) {
 		type = wish->event->fields[wish->field].type;
 		if (type == PEM_TYPE_ADDRESS) /* an action has 4 bits for what is added up */

@@ -19,6 +19,7 @@
 #include "consumer/trace_writer.h"
 #include "pool.h"
 #include "source.h"
+#include "wide.h"
 
 #include <limits.h>
 #include <pthread.h>
@@ -67,7 +68,9 @@ struct pem_wish {
 	char source[24]; /* its name */
 	uint64_t delivered, lost; /* records of a source: written, not written */
 	uint64_t overwritten; /* kept by a flight recorder for a while, and not any more */
+	uint32_t wide; /* PEM_WIDE(...): what else to keep, 0: nothing */
 	struct pem_statistic retired; /* from processes that are gone; valid for retired_epoch */
+	struct pem_wide_total *retired_wide; /* with wide */
 	uint32_t retired_epoch;
 };
 
@@ -170,7 +173,7 @@ struct pem_statistics {
 	struct pem_session *session;
 	struct pem_statistics *next;
 	char attribute[64];
-	bool enabled;
+	bool enabled, was_enabled, keeps;
 	size_t count;
 	struct pem_wish *wishes[];
 };
@@ -241,6 +244,8 @@ struct pem_session {
 	size_t refusal_count;
 	struct pem_predicate *predicates;
 	struct pem_statistics *statistics;
+	uint32_t wides_used; /* bit i: index i is some wish's */
+	uint16_t wide_generation;
 	struct pem_callback *callbacks;
 	struct pem_async *async; /* NULL: no asynchronous callback yet */
 	struct pem_log *log;
@@ -422,7 +427,17 @@ uint32_t pem_producer__next_lane(const struct pem_producer *producer, uint32_t l
 /* parts.c: add an event's slots over all lanes to a statistic; in the wish's epoch only. */
 void pem_producer__statistic(struct pem_producer *producer, const struct pem_wish *wish,
 			     struct pem_statistic *s);
-/* The same by thread: calls function for each that has any, and returns how many; or -ENOMEM. */
+/*
+ * Read lanes of one moment, as far as lanes that change hands go: calls read with the event's slot, again if one did
+ * meanwhile; not if the producer does not know the event. Returns what read did last, or 0.
+ */
+int pem_producer__steady(struct pem_producer *producer, const struct pem_wish *wish,
+			 int (*read)(struct pem_producer *producer, uint32_t slot, void *arg),
+			 void *arg);
+/* wide.c: what a wide statistic keeps, added to what there is. */
+void pem_producer__wide(struct pem_producer *producer, const struct pem_wish *wish,
+			struct pem_wide_total *total);
+/* A statistic by thread: calls function for each that has any, and returns how many; or -ENOMEM. */
 int pem_producer__parts(struct pem_producer *producer, const struct pem_wish *wish,
 			void (*function)(const struct pem_statistic *part, uint32_t tid, void *arg),
 			void *arg);
@@ -506,8 +521,16 @@ void pem_session__forget_predicates(struct pem_session *session);
 
 /* statistics.c */
 void pem_statistic__add(struct pem_statistic *to, const struct pem_statistic *from);
-/* What follows from count and sum. */
-void pem_statistic__finish(struct pem_statistic *value);
+/* wide.c: a wish wants no more than its slot from now on. */
+void pem_wish__release_wide(struct pem_session *session, struct pem_wish *wish);
+/* wide.c: all that is known of a wish, which keeps something. 0, or -errno of its source. */
+int pem_wish__read_wide(struct pem_session *session, const struct pem_wish *wish,
+			struct pem_wide_total *total);
+/* wide.c: a process is gone, and what it had is kept; in retired_epoch, if that is the wish's. */
+void pem_wish__retire_wide(struct pem_wish *wish, struct pem_producer *producer);
+
+/* What follows from count and sum; and no variance unless the wish keeps it. */
+void pem_statistic__finish(struct pem_statistic *value, const struct pem_wish *wish);
 
 /* calibrate.c: what each kind of logged event costs here; fills info->costs' ns_each, counts stay 0. */
 void pem_session__calibrate(struct pem_session *session, struct pem_trace_info *info);

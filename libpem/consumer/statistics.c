@@ -11,6 +11,24 @@
 #include <string.h>
 #include <unistd.h>
 
+static double mean_of(const struct pem_statistic *s)
+{
+	return (s->is_float    ? s->sum_f
+		: s->is_signed ? (double)(int64_t)s->sum
+			       : (double)s->sum) /
+	       (double)s->count;
+}
+
+/* Chan, Golub, LeVeque: Updating formulae and a pairwise algorithm for computing sample variances, 1979. */
+static void add_variance(struct pem_statistic *to, const struct pem_statistic *from)
+{
+	double n = (double)to->count, m = (double)from->count, distance;
+
+	distance = mean_of(from) - mean_of(to);
+	to->variance = (to->variance * n + from->variance * m) / (n + m) +
+		       distance * distance * n * m / ((n + m) * (n + m));
+}
+
 void pem_statistic__add(struct pem_statistic *to, const struct pem_statistic *from)
 {
 	if (!from->count)
@@ -22,6 +40,7 @@ void pem_statistic__add(struct pem_statistic *to, const struct pem_statistic *fr
 		to->event = event;
 		return;
 	}
+	add_variance(to, from);
 	to->count += from->count;
 	to->sum += from->sum;
 	to->sum_f += from->sum_f;
@@ -135,7 +154,7 @@ int pem_statistics__enable(struct pem_statistics *st)
 	pem_session__lock(st->session);
 	for (i = 0; i < st->count; i++)
 		st->wishes[i]->statistic = true;
-	st->enabled = true;
+	st->enabled = st->was_enabled = true;
 	result = join_if_named(st->session, st->wishes, st->count);
 	if (!result)
 		result = pem_session__open_sources(st->session, &error);
@@ -172,13 +191,13 @@ int pem_statistics__reset(struct pem_statistics *st)
 	return 0;
 }
 
-void pem_statistic__finish(struct pem_statistic *value)
+void pem_statistic__finish(struct pem_statistic *value, const struct pem_wish *wish)
 {
+	value->event = wish->event;
+	if (!(PEM_WIDE_KEEP(wish->wide) & PEM_WIDE_VARIANCE))
+		value->variance = 0;
 	if (value->count)
-		value->mean = (value->is_float    ? value->sum_f
-			       : value->is_signed ? (double)(int64_t)value->sum
-						  : (double)value->sum) /
-			      (double)value->count;
+		value->mean = mean_of(value);
 }
 
 static int read_source(struct pem_session *s, const struct pem_wish *wish,
@@ -192,6 +211,7 @@ static int read_source(struct pem_session *s, const struct pem_wish *wish,
 static void read_wish(struct pem_session *s, const struct pem_wish *wish,
 		      struct pem_statistic *value)
 {
+	struct pem_wide_total total;
 	struct pem_producer *p;
 
 	if (wish->unavailable) {
@@ -206,9 +226,11 @@ static void read_wish(struct pem_session *s, const struct pem_wish *wish,
 			pem_producer__statistic(p, wish, value);
 		}
 	}
-	value->event = wish->event;
 	value->is_partial = wish->was_off;
-	pem_statistic__finish(value);
+	pem_statistic__finish(value, wish);
+	if (PEM_WIDE_KEEP(wish->wide) & PEM_WIDE_VARIANCE && !value->unavailable &&
+	    !pem_wish__read_wide(s, wish, &total))
+		value->variance = pem_wide__variance(&total.sum);
 }
 
 /* A statistic that lacks events says so, each time it has come to lack more. */
@@ -267,8 +289,7 @@ static void call_for_cpu(const struct pem_statistic *part, uint32_t cpu, void *a
 	struct pem_statistic copy = *part;
 
 	caller->owner.cpu = cpu;
-	copy.event = caller->wish->event;
-	pem_statistic__finish(&copy);
+	pem_statistic__finish(&copy, caller->wish);
 	caller->function(&copy, &caller->owner, caller->arg);
 }
 
@@ -347,6 +368,7 @@ void pem_statistics__unregister(struct pem_statistics *st)
 		st->wishes[i]->statistics = NULL;
 		st->wishes[i]->want_statistic = false;
 		st->wishes[i]->field = PEM_NO_FIELD;
+		pem_wish__release_wide(s, st->wishes[i]);
 		pem_wish__unbind(st->wishes[i]);
 		pem_wish__release_context(st->wishes[i]);
 		st->wishes[i]->epoch = (st->wishes[i]->epoch + 1) & 0xffffff;

@@ -6,6 +6,7 @@
  * threads that take lanes over, one at a time, writes statistics of lane 0.
  */
 #include "producer/producer.h"
+#include "wide.h"
 
 #include <string.h>
 
@@ -13,6 +14,14 @@
 static bool is_later(uint64_t tag, uint64_t than)
 {
 	return (int32_t)((uint32_t)tag - (uint32_t)than) > 0;
+}
+
+/* The generation, which wraps at 16 bits, or, of one, the epoch. */
+static bool is_later_wide(uint64_t tag, uint64_t than)
+{
+	uint16_t generation = (uint16_t)(tag >> 32), other = (uint16_t)(than >> 32);
+
+	return generation != other ? (int16_t)(generation - other) > 0 : is_later(tag, than);
 }
 
 static uint64_t add_doubles(uint64_t a, uint64_t b)
@@ -51,10 +60,61 @@ static void fold_slot(struct pem_slot *to, struct pem_slot *from)
 	pem_slot_reset(from, 0);
 }
 
+/* Copy what private memory holds to a lane's, for readers to see. */
+static void publish(struct pem_wide *to, const struct pem_wide *sum, const struct pem_wide_top *top)
+{
+	uint32_t i;
+
+	__atomic_store_n(&to->begin, sum->end, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE); /* begin before the values */
+	for (i = 0; i < 2; i++)
+		__atomic_store_n(&to->sum[i], sum->sum[i], __ATOMIC_RELAXED);
+	for (i = 0; i < 3; i++)
+		__atomic_store_n(&to->squares[i], sum->squares[i], __ATOMIC_RELAXED);
+	__atomic_store_n(&to->end, sum->end, __ATOMIC_RELEASE);
+	for (i = 0; i < PEM_WIDE_BUCKETS; i++)
+		__atomic_store_n(&to->bucket[i], sum->bucket[i], __ATOMIC_RELAXED);
+	for (i = 0; i < PEM_WIDE_TOP; i++)
+		pem_wide_set_top(&to->top[i], top[i].value, top[i].count, top[i].error);
+}
+
+static void fold_wide(struct pem_wide *to, struct pem_wide *from)
+{
+	struct pem_wide_top top[PEM_TOP_MERGED] = {{0}};
+	uint64_t missed = 0;
+	struct pem_wide sum;
+
+	if (!from->tag)
+		return;
+	if (to->tag != from->tag && (!to->tag || is_later_wide(from->tag, to->tag)))
+		pem_wide_reset(to, from->tag);
+	if (to->tag == from->tag) {
+		sum = *to;
+		pem_wide__add(&sum, from);
+		pem_wide__add_top(top, &missed, to->top);
+		pem_wide__add_top(top, &missed, from->top);
+		publish(to, &sum, top);
+	}
+	pem_wide_reset(from, 0);
+}
+
+/* Has lane 0 memory for all that the lane keeps? */
+static bool has_room(const struct pem_ring *ring, uint32_t wides)
+{
+	uint32_t i;
+
+	for (i = 0; i < PEM_WIDE_COUNT; i++) {
+		if (wides >> i & 1 && !pem_wide__exists(ring, i, 0))
+			return false;
+	}
+	return true;
+}
+
 bool pem_lane__take_over(const struct pem_ring *ring, uint32_t lane, uint32_t tid)
 {
 	uint32_t before = __atomic_load_n(&ring->lanes[lane].tid, __ATOMIC_RELAXED), i;
 	struct pem_slot *slots = &ring->slots[(uint64_t)lane * ring->event_capacity];
+	uint32_t wides = __atomic_load_n(&ring->lanes[lane].wides, __ATOMIC_RELAXED);
 	uint32_t *fold = &ring->header->fold;
 
 	if (!before || before == tid || before == PEM_LANE_NO_MEMORY) {
@@ -62,12 +122,16 @@ bool pem_lane__take_over(const struct pem_ring *ring, uint32_t lane, uint32_t ti
 		__atomic_store_n(&ring->lanes[lane].tid, tid, __ATOMIC_RELEASE);
 		return true;
 	}
-	if (!pem_process__lock())
+	if (!has_room(ring, wides) || !pem_process__lock())
 		return false;
 	__atomic_store_n(fold, *fold | 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE); /* before anything moves */
 	for (i = 0; i < pem_process.event_count; i++)
 		fold_slot(&ring->slots[i], &slots[i]);
+	for (i = 0; i < PEM_WIDE_COUNT; i++) {
+		if (wides >> i & 1)
+			fold_wide(pem_pool__wide(ring, i, 0), pem_pool__wide(ring, i, lane));
+	}
 	__atomic_store_n(&ring->lanes[lane].tid, tid, __ATOMIC_RELAXED);
 	__atomic_store_n(fold, (*fold | 1) + 1, __ATOMIC_RELEASE);
 	pem_process__unlock();

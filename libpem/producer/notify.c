@@ -2,7 +2,7 @@
 /*
  * notify.c - the general path of an event: whatever the inlines of stub.h decline
  *
- * Several sessions, filters, callbacks, statistics of floating values, a full chunk, a thread's first event, an
+ * Several sessions, filters, callbacks, what statistics stubs decline, a full chunk, a thread's first event, an
  * event inside an event. What cannot be recorded is counted, in the lane's slot, in lane 0 or in the session page.
  */
 #include "producer/producer.h"
@@ -155,92 +155,6 @@ static void log_record(unsigned session, struct pem_writer *w, uint32_t event_in
 	pem_ring_commit(w, slot, now, pem_process.event_id[event_index], bytes);
 }
 
-/* --- statistics --- */
-
-static const uint8_t type_bytes[] = {0, 1, 2, 4, 8, 1, 2, 4, 8, 4, 8}; /* by enum pem_type */
-
-static double bits_to_double(uint64_t bits)
-{
-	double value;
-
-	memcpy(&value, &bits, sizeof(value));
-	return value;
-}
-
-static uint64_t double_to_bits(double value)
-{
-	uint64_t bits;
-
-	memcpy(&bits, &value, sizeof(bits));
-	return bits;
-}
-
-/* An integer field's value, sign-extended, from a record. */
-static uint64_t load_integer(const uint8_t *at, uint32_t type)
-{
-	union {
-		uint8_t u8;
-		uint16_t u16;
-		uint32_t u32;
-		uint64_t u64;
-		int8_t i8;
-		int16_t i16;
-		int32_t i32;
-	} v = {.u64 = 0};
-
-	memcpy(&v, at, type_bytes[type]);
-	switch (type) {
-	case PEM_TYPE_INT8:
-		return (uint64_t)(int64_t)v.i8;
-	case PEM_TYPE_INT16:
-		return (uint64_t)(int64_t)v.i16;
-	case PEM_TYPE_INT32:
-		return (uint64_t)(int64_t)v.i32;
-	default:
-		return v.u64;
-	}
-}
-
-/*
- * Floating sums are kept as a double's bits, and the tag says so; min and max as keys that order as the values do: all bits of a
- * negative number inverted, the sign bit of others.
- */
-static void add_double(struct pem_slot *slot, uint64_t tag, double value)
-{
-	uint64_t bits = double_to_bits(value), sum;
-	uint64_t key = bits >> 63 ? ~bits : bits ^ (1ULL << 63);
-
-	tag |= PEM_SLOT_FLOAT;
-	sum = slot->tag == tag ? slot->sum : 0;
-	/* The sum is added as the difference of two bit patterns, so that pem_slot_add's integer addition stores it. */
-	pem_slot_add(slot, tag, double_to_bits(bits_to_double(sum) + value) - sum, key);
-}
-
-static void add_statistic(struct pem_slot *slot, uint64_t action, const uint8_t *record,
-			  uint32_t bytes)
-{
-	uint32_t type = PEM_ACTION_TYPE(action), offset = PEM_ACTION_OFFSET(action);
-	uint64_t tag = PEM_ACTION_TAG(action), value;
-	float f;
-	double d;
-
-	/* The action word lies in shared memory: a wrong offset counts, and adds nothing. */
-	if (PEM_ACTION_FIELD(action) == PEM_NO_FIELD || type < PEM_TYPE_UINT8 ||
-	    type > PEM_TYPE_FLOAT64 || offset + type_bytes[type] > bytes) {
-		pem_slot_add(slot, tag, 0, 0);
-	} else if (type <= PEM_TYPE_INT64) {
-		value = load_integer(record + offset, type);
-		pem_slot_add(slot, tag, value,
-			     type >= PEM_TYPE_INT8 ? pem_stat_key_signed((int64_t)value) : value);
-	} else if (type == PEM_TYPE_FLOAT32) {
-		memcpy(&f, record + offset, sizeof(f));
-		add_double(slot, tag, (double)f);
-	} else {
-		memcpy(&d, record + offset, sizeof(d));
-		add_double(slot, tag, d);
-	}
-}
-
 /* --- callbacks --- */
 
 static void call_back(struct pem_joined *joined, struct pem_thread_full *thread,
@@ -373,6 +287,17 @@ static bool passes(const struct pem_filter *filter, uint32_t tid, const uint8_t 
 		 pem_tests_pass(pem_filter_tests(filter), filter->test_count, record)));
 }
 
+static void add_wide(unsigned slot, const struct pem_writer *w, uint32_t event_index,
+		     const struct pem_filter *filter, uint64_t action, const uint8_t *record,
+		     uint32_t bytes)
+{
+	struct pem_ring ring;
+
+	if (filter && ring_of(slot, w, &ring) &&
+	    !pem_accumulate_wide(&ring, w->lane_index, filter->wide, action, record, bytes))
+		count_lost(slot, event_index, PEM_ACTION_STAT, w->incarnation);
+}
+
 static void deliver(struct pem_thread_full *thread, unsigned slot, unsigned depth,
 		    uint32_t event_index, const uint64_t *at, uint64_t action, uint8_t *record,
 		    uint32_t bytes)
@@ -399,7 +324,9 @@ static void deliver(struct pem_thread_full *thread, unsigned slot, unsigned dept
 			count_lost(slot, event_index, flags, PEM_ACTION_INCARNATION(action));
 		} else {
 			if (flags & PEM_ACTION_STAT)
-				add_statistic(&w->slots[event_index], action, record, bytes);
+				pem_accumulate(&w->slots[event_index], action, record, bytes);
+			if (flags & PEM_ACTION_STAT && flags & PEM_ACTION_WIDE)
+				add_wide(slot, w, event_index, filter, action, record, bytes);
 			if (flags & PEM_ACTION_LOG)
 				log_record(slot, w, event_index, thread->shared.tid, record, bytes);
 		}

@@ -207,9 +207,17 @@ struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned s
 /* No thread's lane in a slot is of this incarnation: it came again. Lock held. */
 void pem_thread__forget(unsigned slot, uint32_t incarnation);
 
+/* accumulate.c: add a record's field, as the action says, to a slot's statistic. */
+void pem_accumulate(struct pem_slot *slot, uint64_t action, const uint8_t *record, uint32_t bytes);
+/* And to what a wide statistic keeps, PEM_WIDE(...), in a lane. false: there is no memory for it. */
+bool pem_accumulate_wide(const struct pem_ring *ring, uint32_t lane, uint32_t wide, uint64_t action,
+			 const uint8_t *record, uint32_t bytes);
+/* Has the lane memory for a wide statistic, or does it get some now? */
+bool pem_wide__exists(const struct pem_ring *ring, uint32_t index, uint32_t lane);
+
 /*
  * fold.c: a lane that other threads had becomes tid's; their statistics move to lane 0. false: not now, because this thread
- * holds the process lock.
+ * holds the process lock, or for want of memory.
  */
 bool pem_lane__take_over(const struct pem_ring *ring, uint32_t lane, uint32_t tid);
 

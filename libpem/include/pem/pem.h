@@ -11,7 +11,7 @@
  * while another thread is in it. Closing or unregistering a handle ends its use: no other thread may be using it.
  *
  * What is enabled later reaches every observed process at once. A process that opens sessions again and again keeps about
- * 100 MB of address space, and no memory, of each one that observed itself.
+ * 140 MB of address space, and no memory, of each one that observed itself.
  */
 #ifndef PEM_PEM_H
 #define PEM_PEM_H
@@ -184,9 +184,9 @@ int pem_statistics__reset(struct pem_statistics *statistics);
 int pem_statistics__read(struct pem_statistics *statistics, struct pem_statistic *values,
 			 size_t count);
 /*
- * What else to keep of the attribute, for all events of the handle, before it is enabled first: it costs some more
- * nanoseconds an event. 0; -EINVAL: there is no attribute; -EBUSY: enabled already; -ENOSPC: more than
- * PEM_WIDE_EVENTS_MAX such events in the session.
+ * What else to keep of the attribute, for all events of the handle, before it is enabled first: PEM_STATISTIC_*, which cost some
+ * more nanoseconds an event each. 0; -EINVAL: there is no attribute; -EBUSY: it was enabled; -ENOTSUP: a counter event is among
+ * them, of which only totals are known; -ENOSPC: more than PEM_WIDE_EVENTS_MAX such events in the session; -ENOMEM.
  */
 #define PEM_STATISTIC_VARIANCE 1u
 #define PEM_STATISTIC_HISTOGRAM 2u

@@ -11,7 +11,7 @@
  *   session directory (tmpfs)                         one pool file per process and session
  *   +--------------------------+    +---------------------------------------------------------+
  *   | config   pem_session_page|    | pem_pool_header | chunk_state[] | event_id[] | lanes[]  |
- *   | model-*  provider models |    | slots[lane][event]                                      |
+ *   | model-*  provider models |    | slots[lane][event] | wides[index][lane]                 |
  *   | pool-<pid>-<n>           |    | chunk 0 | chunk 1 | ...    each one a CTF packet        |
  *   +--------------------------+    +---------------------------------------------------------+
  */
@@ -158,6 +158,43 @@ struct pem_slot {
 #define PEM_SLOT_FLOAT (1ull << 63) /* the sum is a double */
 PEM_STATIC_ASSERT(sizeof(struct pem_slot) == 64, "a slot is one cache line");
 
+/* What a statistic keeps beyond its slot, where an action says PEM_ACTION_WIDE: of what it is asked for only. See wide.h. */
+#define PEM_WIDE_VARIANCE 1u
+#define PEM_WIDE_HISTOGRAM 2u
+#define PEM_WIDE_TOP_VALUES 4u
+#define PEM_WIDE_COUNT 16u /* of them in a session */
+#define PEM_WIDE_BUCKETS 65u
+#define PEM_WIDE_TOP 16u
+/* Which of a session's, what it keeps, and a number that is another each time one is given away: 16 bits, not 0. */
+#define PEM_WIDE(index, keep, generation)                                                          \
+	((uint32_t)(index) | (uint32_t)(keep) << 8 | (uint32_t)(generation) << 16)
+#define PEM_WIDE_INDEX(w) ((w)&0xffu)
+#define PEM_WIDE_KEEP(w) ((w) >> 8 & 0xffu)
+/* What a struct pem_wide belongs to: the generation above the action's tag, and PEM_SLOT_FLOAT. */
+#define PEM_WIDE_TAG(w, action) ((uint64_t)((w) >> 16) << 32 | PEM_ACTION_TAG(action))
+
+struct pem_wide_top {
+	uint64_t sequence; /* odd while another value takes the entry */
+	uint64_t value; /* sign-extended; a double's bits for floating types */
+	uint64_t count; /* 0: free */
+	uint64_t error; /* it may have come so much less often */
+};
+
+struct pem_wide {
+	uint64_t begin, end; /* as a slot's; end: how many values sum and squares are of */
+	uint64_t tag;
+	uint64_t sum
+		[2]; /* of the values, 128 bits, low word first; floating: the mean's bits and 0 */
+	uint64_t squares
+		[3]; /* of their squares, 192 bits; floating: bits of the sum of squared distances from the mean */
+	uint64_t bucket[PEM_WIDE_BUCKETS];
+	uint64_t reserved[7];
+	struct pem_wide_top top[PEM_WIDE_TOP];
+};
+PEM_STATIC_ASSERT(offsetof(struct pem_wide, bucket) == 64,
+		  "what belongs together is one cache line");
+PEM_STATIC_ASSERT(sizeof(struct pem_wide) == 1152, "struct pem_wide is 18 cache lines");
+
 /*
  * A lane: one thread at one depth of nesting, one CTF stream instance. Lane 0 has no thread: see pem_slot. It also keeps the
  * statistics of threads whose lanes other threads have taken over (pem_pool_header.fold).
@@ -168,7 +205,8 @@ struct pem_lane {
 	uint64_t packet_seq; /* packets claimed */
 	uint64_t discarded;
 	uint64_t overwritten; /* records in packets reclaimed before anyone read them */
-	uint8_t reserved[32];
+	uint32_t wides; /* bit i: wides[i] of this lane has memory */
+	uint8_t reserved[28];
 };
 #define PEM_LANE_FREE 0u
 #define PEM_LANE_OWNED 1u
@@ -211,7 +249,9 @@ struct pem_pool_header {
 		session_slot; /* the process's index for this session: bit of enable, column of action */
 	char control_name
 		[64]; /* of the process's control file in the runtime folder, "" if it has none */
-	uint8_t reserved2[64];
+	uint64_t
+		wides_offset; /* struct pem_wide[PEM_WIDE_COUNT][lane_count], without memory where lanes do not say so */
+	uint8_t reserved2[56];
 	uint32_t incarnation; /* for the process's action words */
 	uint32_t pid_namespace; /* inode number of the one that pid is of; 0: unknown */
 	/* Odd while statistics move to lane 0: who reads several lanes of an event meanwhile begins again. */
@@ -272,8 +312,7 @@ struct pem_rule {
 	uint16_t context; /* index of it in the page; 0: any */
 	uint16_t test_count; /* of the predicate; 0: none */
 	uint32_t test_first; /* index of it in the page's tests */
-	uint32_t
-		wide; /* with PEM_ACTION_WIDE: index of the statistic among the session's wide ones */
+	uint32_t wide; /* with PEM_ACTION_WIDE: PEM_WIDE(...) */
 	uint64_t action;
 	uint32_t
 		max_level; /* with PEM_RULE_ANY_EVENT: enum pem_level of the least that count; 0: all do */
@@ -307,7 +346,7 @@ struct pem_session_page {
 	uint32_t test_count;
 	uint32_t
 		wake; /* futex: odd while the consumer sleeps; who adds 1 then, by an event with PEM_ACTION_WAKE, wakes it */
-	uint32_t wide_count;
+	uint32_t reserved2;
 	uint32_t id; /* of the session, never 0: tells it apart from others in tables of sessions */
 	uint32_t pools_ready; /* pools made so far, each complete */
 	uint32_t reserved1[8];

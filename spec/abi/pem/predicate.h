@@ -13,7 +13,7 @@
 struct pem_filter {
 	uint32_t tid; /* 0: any */
 	uint32_t cpu; /* PEM_NO_CPU: any */
-	uint32_t wide; /* index of the statistic among the session's wide ones */
+	uint32_t wide; /* with PEM_ACTION_WIDE: PEM_WIDE(...) */
 	uint32_t test_count; /* 0: no predicate */
 	/* then as many struct pem_test: pem_filter_tests(), as C++ has no flexible arrays */
 };

@@ -62,6 +62,7 @@ struct pem_ring {
 	uint32_t *chunk_state;
 	struct pem_lane *lanes;
 	struct pem_slot *slots;
+	struct pem_wide *wides;
 	uint8_t *chunks;
 	uint32_t chunk_bytes;
 	uint32_t chunk_count;

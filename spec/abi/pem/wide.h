@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * wide.h - variance, histogram and most frequent values of a statistic: adding a value where it happens, and reading
+ *
+ * Not here: count, sum, least and greatest (struct pem_slot, ring.h), adding parts up (libpem/wide.c).
+ *
+ * One writer for each struct pem_wide, any reader. The first line is read as a slot is; buckets are counters, each whole by
+ * itself; an entry of the most frequent values tells by its sequence when it changes hands. So a reader never waits for a
+ * writer that adds a value each few nanoseconds; what it got together may be some events apart.
+ */
+#ifndef PEM_WIDE_H
+#define PEM_WIDE_H
+
+#include <pem/abi.h>
+
+/* Bucket of a value: 0 for 0 and below, else its highest bit's number, from 1 to 64. */
+PEM_INLINE uint32_t pem_wide_bucket(uint64_t value, int is_signed)
+{
+	uint32_t bucket = 1;
+
+	if (!value || (is_signed && (int64_t)value < 0))
+		return 0;
+	if (value >> 32) {
+		bucket += 32;
+		value >>= 32;
+	}
+	if (value >> 16) {
+		bucket += 16;
+		value >>= 16;
+	}
+	if (value >> 8) {
+		bucket += 8;
+		value >>= 8;
+	}
+	if (value >> 4) {
+		bucket += 4;
+		value >>= 4;
+	}
+	if (value >> 2) {
+		bucket += 2;
+		value >>= 2;
+	}
+	return bucket + (uint32_t)(value >> 1);
+}
+
+/* A square of 128 bits, low word first; by halves, for BPF has no multiplication to 128. */
+PEM_INLINE void pem_wide_square(uint64_t magnitude, uint64_t square[2])
+{
+	uint64_t low = (uint32_t)magnitude, high = magnitude >> 32;
+	uint64_t middle = low * high; /* twice, 32 bits up */
+	uint64_t sum = low * low + (middle << 33);
+
+	square[0] = sum;
+	square[1] = high * high + (middle >> 31) + (sum < low * low);
+}
+
+/* The least frequent entry, of which a free one is the least; where value has an entry, that one and *found 1. */
+static inline uint32_t pem_wide_find(const struct pem_wide *wide, uint64_t value, int *found)
+{
+	uint32_t i, least = 0;
+
+	*found = 1;
+	for (i = 0; i < PEM_WIDE_TOP; i++) {
+		if (wide->top[i].count && wide->top[i].value == value)
+			return i;
+		if (wide->top[i].count < wide->top[least].count)
+			least = i;
+	}
+	*found = 0;
+	return least;
+}
+
+#ifndef __bpf__
+
+/* Begin anew: what is there is another tag's. */
+static inline void pem_wide_reset(struct pem_wide *wide, uint64_t tag)
+{
+	uint32_t i;
+
+	__atomic_store_n(&wide->begin, ~0ULL, __ATOMIC_RELAXED); /* unequal to any count */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	for (i = 0; i < 2; i++)
+		__atomic_store_n(&wide->sum[i], 0, __ATOMIC_RELAXED);
+	for (i = 0; i < 3; i++)
+		__atomic_store_n(&wide->squares[i], 0, __ATOMIC_RELAXED);
+	for (i = 0; i < PEM_WIDE_BUCKETS; i++)
+		__atomic_store_n(&wide->bucket[i], 0, __ATOMIC_RELAXED);
+	for (i = 0; i < PEM_WIDE_TOP; i++)
+		__atomic_store_n(&wide->top[i].count, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&wide->tag, tag, __ATOMIC_RELAXED);
+	__atomic_store_n(&wide->end, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&wide->begin, 0, __ATOMIC_RELEASE);
+}
+
+/* For the variance of integers: the sums of values, sign-extended to 128 bits, and of their squares. */
+static inline void pem_wide_add_square(struct pem_wide *wide, uint64_t value, int is_signed)
+{
+	int negative = is_signed && (int64_t)value < 0;
+	uint64_t n = wide->begin + 1, low = wide->sum[0] + value, square[2];
+	uint64_t middle = wide->squares[0], high;
+
+	pem_wide_square(negative ? -value : value, square);
+	__atomic_store_n(&wide->begin, n, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE); /* begin before the values */
+	__atomic_store_n(&wide->sum[1], wide->sum[1] - (uint64_t)negative + (low < value),
+			 __ATOMIC_RELAXED);
+	__atomic_store_n(&wide->sum[0], low, __ATOMIC_RELAXED);
+	low = middle + square[0];
+	middle = wide->squares[1] + (low < square[0]);
+	high = middle < (uint64_t)(low < square[0]);
+	middle += square[1];
+	high += middle < square[1];
+	__atomic_store_n(&wide->squares[0], low, __ATOMIC_RELAXED);
+	__atomic_store_n(&wide->squares[1], middle, __ATOMIC_RELAXED);
+	__atomic_store_n(&wide->squares[2], wide->squares[2] + high, __ATOMIC_RELAXED);
+	__atomic_store_n(&wide->end, n, __ATOMIC_RELEASE); /* the values before the end */
+}
+
+static inline void pem_wide_add_bucket(struct pem_wide *wide, uint32_t bucket)
+{
+	__atomic_store_n(&wide->bucket[bucket], wide->bucket[bucket] + 1, __ATOMIC_RELAXED);
+}
+
+static inline void pem_wide_set_top(struct pem_wide_top *top, uint64_t value, uint64_t count,
+				    uint64_t error)
+{
+	__atomic_store_n(&top->sequence, top->sequence | 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE); /* odd before the change */
+	__atomic_store_n(&top->value, value, __ATOMIC_RELAXED);
+	__atomic_store_n(&top->count, count, __ATOMIC_RELAXED);
+	__atomic_store_n(&top->error, error, __ATOMIC_RELAXED);
+	__atomic_store_n(&top->sequence, (top->sequence | 1) + 1, __ATOMIC_RELEASE);
+}
+
+/* Space-Saving: a value without an entry takes the least frequent one's, and may have come as often as that one had. */
+static inline void pem_wide_add_top(struct pem_wide *wide, uint64_t value)
+{
+	int found;
+	uint32_t i = pem_wide_find(wide, value, &found);
+	struct pem_wide_top *top = &wide->top[i];
+
+	if (found)
+		__atomic_store_n(&top->count, top->count + 1, __ATOMIC_RELAXED);
+	else
+		pem_wide_set_top(top, value, top->count + 1, top->count);
+}
+
+static inline int pem_wide_read_top(const struct pem_wide_top *top, struct pem_wide_top *copy,
+				    unsigned tries)
+{
+	do {
+		copy->sequence = __atomic_load_n(&top->sequence, __ATOMIC_ACQUIRE);
+		copy->value = __atomic_load_n(&top->value, __ATOMIC_RELAXED);
+		copy->count = __atomic_load_n(&top->count, __ATOMIC_RELAXED);
+		copy->error = __atomic_load_n(&top->error, __ATOMIC_RELAXED);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (!(copy->sequence & 1) &&
+		    __atomic_load_n(&top->sequence, __ATOMIC_RELAXED) == copy->sequence)
+			return 1;
+	} while (--tries);
+	return 0;
+}
+
+static inline void pem_wide_read_line(const struct pem_wide *wide, struct pem_wide *copy,
+				      unsigned tries)
+{
+	uint32_t i;
+
+	do {
+		copy->end = __atomic_load_n(&wide->end, __ATOMIC_ACQUIRE);
+		for (i = 0; i < 2; i++)
+			copy->sum[i] = __atomic_load_n(&wide->sum[i], __ATOMIC_RELAXED);
+		for (i = 0; i < 3; i++)
+			copy->squares[i] = __atomic_load_n(&wide->squares[i], __ATOMIC_RELAXED);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		copy->begin = __atomic_load_n(&wide->begin, __ATOMIC_RELAXED);
+	} while (copy->begin != copy->end && --tries);
+}
+
+/*
+ * Copy what a tag's statistic holds. 0: there is nothing of that tag, or it began anew meanwhile. What a thread was killed in
+ * the middle of is copied as it is, and an entry is left out.
+ */
+static inline int pem_wide_read(const struct pem_wide *wide, struct pem_wide *copy, uint64_t tag,
+				unsigned tries)
+{
+	uint32_t i;
+
+	if (__atomic_load_n(&wide->tag, __ATOMIC_ACQUIRE) != tag)
+		return 0;
+	pem_wide_read_line(wide, copy, tries);
+	for (i = 0; i < PEM_WIDE_BUCKETS; i++)
+		copy->bucket[i] = __atomic_load_n(&wide->bucket[i], __ATOMIC_RELAXED);
+	for (i = 0; i < PEM_WIDE_TOP; i++) {
+		if (!pem_wide_read_top(&wide->top[i], &copy->top[i], tries))
+			copy->top[i].count = 0;
+	}
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	copy->tag = tag;
+	return copy->begin != ~0ULL && __atomic_load_n(&wide->tag, __ATOMIC_RELAXED) == tag;
+}
+
+#endif
+#endif
