@@ -185,6 +185,9 @@ int pem_provider_register(struct pem_provider *provider)
 	result = 0;
 	if (provider->registered)
 		goto unlock;
+	if (!pem_process
+		     .pid) /* the constructor of a library that does not name this one may run first */
+		pem_process.pid = (uint32_t)getpid();
 	result = check_provider(provider);
 	if (result)
 		goto unlock;

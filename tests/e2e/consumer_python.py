@@ -5,7 +5,7 @@ import re
 import sys
 import textwrap
 
-from tap import BUILD, CODEGEN, PEM, ROOT, SAN, equal, need, run, run_all, skip, test, tmp
+from tap import BUILD, CODEGEN, PEM, ROOT, SAN, equal, need, run, run_all, skip, start, test, tmp
 
 MODULE = os.path.join(BUILD, "python")
 
@@ -228,6 +228,84 @@ def foreign_threads():
                 other.run()
         print(count[0])
         """, folder + "/other.so", folder=folder), "400\n", "output")
+
+
+@test
+def async_callback():
+    "an asynchronous callback gets the events of this and other processes, in order, and counts them"
+    equal(python("""
+        import time
+        seen = []
+        with pemapi.Session() as session:
+            callback = session.async_callback(session.events("APP::GC::Start", "APP::GC::End"), seen.append,
+                                              pemapi.Context.this_process(), max_delay_us=2000)
+            callback.enable()
+            def work():
+                for i in range(500):
+                    pem_gc.notify_gc_start(i, i)
+                    pem_gc.notify_gc_end(i, i, i)
+            all = [threading.Thread(target=work) for _ in range(4)]
+            for t in all: t.start()
+            for t in all: t.join()
+            for _ in range(2000):
+                if callback.counts().called + callback.counts().lost >= 4000:
+                    break
+                time.sleep(0.01)
+            callback.disable()
+            counts = callback.counts()
+            print(counts.called == len(seen) == 4000 - counts.lost)
+            clocks = [r.clock for r in seen]
+            print(sum(a > b for a, b in zip(clocks, clocks[1:])) <= counts.late)
+            print(all[0].native_id in {r.tid for r in seen})
+        """), "True\nTrue\nTrue\n", "output")
+
+
+@test
+def async_callback_of_a_command():
+    "an asynchronous callback gets the events of a command, with their fields"
+    out = python("""
+        import time
+        sizes = []
+        with pemapi.Session() as session:
+            callback = session.async_callback(session.events("APP::Libc::Malloc"), lambda r: sizes.append((r.size, r.pid)))
+            with callback:
+                pid = session.run(["ls", "/"])
+                status = session.wait()
+                for _ in range(500):
+                    before = len(sizes)
+                    time.sleep(0.02)
+                    if before and before == len(sizes):
+                        break
+        print(status, len(sizes) > 10, all(size > 0 for size, _ in sizes), {p for _, p in sizes} == {pid})
+        """)
+    equal(out.splitlines()[-1], "0 True True True", "output")
+
+
+@test
+def attach():
+    "a session attaches to a process that runs already, and knows it by name"
+    child = start([PEM, "run", "--", "sh", "-c", "while :; do ls / >/dev/null; sleep 0.02; done"])
+    try:
+        out = python("""
+            import time
+            with pemapi.Session() as session:
+                stats = session.statistics(session.events("APP::Libc::Malloc"))
+                stats.enable()
+                for _ in range(500):
+                    if session.attach(pemapi.Context(pid=int(sys.argv[1]), follow=True)):
+                        break
+                    time.sleep(0.02)
+                for _ in range(500):
+                    session.poll(20)
+                    if stats.read()[0].count > 100:
+                        break
+                print(stats.read()[0].count > 100, int(sys.argv[1]) in {p.pid for p in session.processes()})
+                print(sum(part.statistic.count for part in stats.each()) > 100)
+            """, str(child.pid))
+        equal(out, "True True\nTrue\n", "output")
+    finally:
+        os.killpg(child.pid, 9)
+        child.wait()
 
 
 @test

@@ -270,15 +270,14 @@ def once_for_programs():
 @test
 def attaches():
     "-p watches a process that runs already; without a target, all of the user's programs"
-    child = start([PEM, "stat", "-q", "-e", "Malloc", "--"] + BUSY)
+    child = start([PEM, "run", "--"] + BUSY)
     try:
-        for options in (["-p", str(child.pid)],), ([],):
-            rc, out, err = run([PEM, "top", "--once", "--json", "-i", "600", "-e", "OS::Syscall::Enter,Malloc"] +
-                               [o for option in options for o in option])
-            if rc == 2:
-                skip("no attaching here: " + err.strip())
+        for options in ["-p", str(child.pid)], ["--program", "sh"], []:
+            rc, out, err = run([PEM, "top", "--once", "--json", "-i", "800", "-e", "Malloc", *options])
             equal(rc, 0, "exit status, having said: " + err)
-            assert json.loads(out)["events"], "no event from %r: %s" % (options, out)
+            events = json.loads(out)["events"]
+            assert events and events[0]["count"] > 100, "no events with %r: %s, having said %s" % (options, out, err)
+            assert "sh" in {thread["program"] for thread in events[0]["threads"]}, out
     finally:
         os.killpg(child.pid, signal.SIGKILL)
         child.wait()

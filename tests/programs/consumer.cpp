@@ -94,6 +94,30 @@ static void test_callback()
 	holds(calls == 3, "a disabled callback is not called");
 }
 
+static void test_async()
+{
+	std::uint64_t sum = 0, last = 0, backwards = 0;
+	pem::session session;
+	pem::callback callback = session.register_async_callback(
+		session.events({"APP::GC::Start"}), pem::context::this_process(),
+		[&](pem::record record) { /* one thread of the session's calls it */
+					  sum += record.get<std::uint64_t>("heapBytes");
+					  backwards += record.clock() < last;
+					  last = record.clock();
+		},
+		2000);
+
+	callback.enable();
+	raise_events(100);
+	for (int i = 0; i < 2000 && callback.counts().called < 100; i++)
+		usleep(10000);
+	callback.disable();
+	holds(callback.counts().called == 100 && callback.counts().lost == 0,
+	      "an asynchronous callback counts its events");
+	callback = {}; /* after this nobody else writes sum */
+	holds(sum == 100 * 101 / 2 * 100 && backwards == 0, "and gets them in order");
+}
+
 static void test_errors()
 {
 	pem::session session;
@@ -147,6 +171,7 @@ int main(int argc, char **argv)
 	test_statistics();
 	test_order();
 	test_callback();
+	test_async();
 	test_errors();
 	if (argc > 1)
 		test_trace(argv[1]);
