@@ -252,7 +252,7 @@ static void draw_titles(const struct screen *s, const struct column *columns, un
 	unsigned int i;
 	int x = name;
 
-	attron(A_REVERSE);
+	attron(s->colour ? (int)COLOR_PAIR(2) : (int)A_REVERSE);
 	mvhline(HEAD - 1, 0, ' ', s->width);
 	screen_put(s, HEAD - 1, 0, name, CLI_LEFT,
 		   cli_format("%s%s", titles[s->views[s->depth].by],
@@ -265,13 +265,17 @@ static void draw_titles(const struct screen *s, const struct column *columns, un
 				      columns[i].order == s->top->order ? mark : ""));
 		x += columns[i].width + 1;
 	}
-	attroff(A_REVERSE);
+	attroff(s->colour ? (int)COLOR_PAIR(2) : (int)A_REVERSE);
 }
 
 static void draw_row(const struct screen *s, const struct top_row *row, int y,
 		     const struct column *columns, unsigned int set, int name, bool marked)
 {
-	attr_t attribute = (row->is_layer ? A_BOLD : 0) | (marked ? A_REVERSE : 0);
+	/* What does not happen now stands back. */
+	attr_t attribute = (row->is_layer    ? A_BOLD
+			    : row->rate <= 0 ? A_DIM
+					     : 0) |
+			   (marked ? A_REVERSE : 0);
 	bool tree = s->views[s->depth].by == TOP_BY_EVENT && s->views[s->depth].pid == TOP_NONE;
 	unsigned int i;
 	int x = name;

@@ -80,7 +80,7 @@ static bool begin(struct screen *s)
 		start_color();
 		use_default_colors();
 		init_pair(1, COLOR_CYAN, -1);
-		init_pair(2, COLOR_YELLOW, -1);
+		init_pair(2, COLOR_BLACK, COLOR_CYAN);
 	}
 	catch_signals(stop);
 	return true;

@@ -2,6 +2,7 @@
 """house_readme: what the README tells a newcomer to type works, and what it points to is there"""
 import os
 import re
+import sys
 
 from tap import BUILD, PEM, ROOT, SAN, equal, need, run, run_all, skip, test, tmp
 
@@ -35,6 +36,28 @@ def first_spec():
     assert "1,000" in line.split(), "1,000 orders were recorded, and the report says: " + line
     rc, out, err = run([folder + "/shop"], env={"LD_LIBRARY_PATH": None})
     equal((rc, out, err), (0, "", ""), "the program without pem")
+
+
+@test
+def consumers():
+    "the README's consumers in Python and C++ run, and count the same"
+    if SAN:
+        skip("a library with sanitizers can't be loaded into a plain python3")
+    need("c++")
+    folder = tmp()
+    for name, language in (("large.py", "python"), ("large.cpp", "cpp")):
+        with open("%s/%s" % (folder, name), "w") as out:
+            out.write(block(language).replace('"/usr/share"', '"/usr/include"'))
+    rc, _, err = run(["c++", "-std=c++17", "-I" + ROOT + "/spec/abi", "-I" + ROOT + "/libpem/include", folder + "/large.cpp",
+                      "-o", folder + "/large", "-L" + BUILD + "/lib", "-lpem", "-Wl,-rpath," + BUILD + "/lib"])
+    equal(rc, 0, "exit status of c++, which said: " + err[:2000])
+    said = []
+    for command in [sys.executable, folder + "/large.py"], [folder + "/large"]:
+        rc, out, err = run(command, env={"PYTHONPATH": BUILD + "/python"})
+        equal(rc, 0, "exit status of %s, which said: %s" % (command, err))
+        said.append(re.fullmatch(r"(\d+) large blocks of [\d.]+ bytes on average", out.splitlines()[-1])[1])
+    equal(said[0], said[1], "what both count")
+    assert int(said[0]) > 0, "they count none"
 
 
 @test
