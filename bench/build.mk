@@ -2,7 +2,7 @@
 # Benchmarks: each bench/NAME.c listed in BENCHES is a program $(B)/bench/NAME.
 #   make bench [CASE=WORD]    runs the cases with this word in their names (all), writes $(B)/bench/results.jsonl, prints tables
 
-BENCHES := notify threads record memory apps stub managed codegen code_size
+BENCHES := notify threads callback record memory apps stub managed codegen code_size
 BENCH_C := notify threads stub
 BENCH_PY := $(filter-out $(BENCH_C),$(BENCHES))
 
@@ -81,6 +81,15 @@ $(B)/bench/raise $(B)/bench/timed: $(B)/bench/%: $(B)/obj/bench/%.o
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) -o $@ $< -ldl -lpthread
+
+# callback runs call_back, which is linked with libpem as a consumer is.
+$(B)/obj/bench/call_back.o: $(B)/gen/stubs/bench.h
+$(B)/bench/callback: $(B)/bench/call_back $(B)/bench/measure.py
+
+$(B)/bench/call_back: $(B)/obj/bench/call_back.o $(B)/lib/libpem.so
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -o $@ $< -L$(B)/lib -lpem -Wl,-rpath,'$$ORIGIN/../lib' -ldl -lpthread
 
 $(B)/bench/python/stub.py: bench/stub.py bench/bench.xml $(B)/bin/pem-codegen
 	$(call say,GEN,$@)

@@ -2,10 +2,12 @@
 # Examples, each a program $(B)/examples/NAME of its own. Their specs become $(B)/gen/stubs/*.h (codegen/build.mk).
 #   hello			includes a generated header only
 #   between_collections	uses PEMAPI: linked with libpem
+#   watch		uses PEMAPI on another program
 
-EXAMPLES := hello between_collections shop
+EXAMPLES := hello between_collections watch shop
 EXAMPLE_OBJ_between_collections := $(call objects,examples/collector.c)
 EXAMPLE_LIB_between_collections := -L$(B)/lib -lpem -Wl,-rpath,'$$ORIGIN/../lib'
+EXAMPLE_LIB_watch := $(EXAMPLE_LIB_between_collections)
 CFLAGS_examples_shop := -I$(B)/gen/stubs
 ALL += $(EXAMPLES:%=$(B)/examples/%)
 

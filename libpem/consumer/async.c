@@ -121,6 +121,7 @@ void pem_async__counts(struct pem_callback *cb, struct pem_callback_counts *coun
 	pthread_mutex_lock(&a->lock);
 	counts->called = cb->async->called;
 	counts->late = cb->async->late;
+	counts->waiting = a->incoming.count + __atomic_load_n(&a->batch_left, __ATOMIC_ACQUIRE);
 	counts->lost =
 		cb->async->lost + (cb->async->enabled ? lost_so_far(cb) - cb->async->lost_from : 0);
 	pthread_mutex_unlock(&a->lock);
@@ -184,6 +185,8 @@ static void set_bits(struct pem_callback *cb, bool enabled)
 
 	pthread_mutex_lock(&a->lock);
 	cb->async->enabled = enabled;
+	if (!enabled)
+		cb->async->lost += lost_so_far(cb) - cb->async->lost_from;
 	a->enabled_count += enabled ? 1u : -1u;
 	for (i = 0; i < cb->count; i++) {
 		struct pem_wish *wish = cb->entry[i].wish;
@@ -214,9 +217,10 @@ void pem_async__set_enabled(struct pem_callback *cb, bool enabled)
 		settle_all(cb);
 		cb->async->lost_from = lost_so_far(cb);
 		cb->async->since = pem_clock();
+		if (!cb->async->born)
+			cb->async->born = cb->async->since;
 	} else {
 		settle_all(cb);
-		cb->async->lost += lost_so_far(cb) - cb->async->lost_from;
 	}
 	set_bits(cb, enabled);
 	if (enabled)
@@ -294,6 +298,8 @@ static int add_wishes(struct pem_callback *cb, const struct pem_event_set *set,
 		if (!wish)
 			return pem_error__set(error, -ENOMEM, "out of memory");
 		result = pem_wish__set_context(wish, context, error);
+		if (!result)
+			result = pem_wish__bind(wish, set, i, error);
 		if (result)
 			return result;
 		wish->want_async = true;
@@ -390,6 +396,7 @@ static void leave(struct pem_session *s, struct pem_callback *cb)
 	}
 	for (i = 0; i < cb->count; i++) {
 		cb->entry[i].wish->want_async = is_wanted(s, cb->entry[i].wish);
+		pem_wish__unbind(cb->entry[i].wish);
 		pem_wish__release_context(cb->entry[i].wish);
 	}
 }

@@ -31,6 +31,7 @@ struct pem_async_item {
 	uint32_t pid, tid, cpu, source;
 	uint32_t bytes;
 	uint32_t reserved;
+	uint64_t callbacks; /* bit i: of callback i, which was enabled when it was raised */
 	uint8_t data[];
 };
 
@@ -74,6 +75,7 @@ struct pem_async_callback {
 	uint64_t max_delay_us;
 	bool enabled;
 	uint64_t since; /* clock of enabling: what was raised before is not its */
+	uint64_t born; /* clock of the first enabling */
 	uint64_t last_clock; /* of the last record that it was called with */
 	uint64_t called, late;
 	uint64_t lost,
@@ -108,6 +110,7 @@ struct pem_async {
 	/* the thread's own */
 	struct pem_async_batch batch;
 	size_t batch_done; /* keys handed on */
+	size_t batch_left; /* keys not handed on yet; atomic, others look */
 	struct pem_context_table *contexts;
 	struct pem_event_table events;
 	int timer[2];

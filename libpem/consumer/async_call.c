@@ -55,19 +55,19 @@ static void call(struct pem_async *a, struct pem_async_callback *cb, const struc
 	pthread_cond_broadcast(&a->changed);
 }
 
-static void hand_on(struct pem_async *a, const struct pem_record *r, const struct pem_wish *wish)
+/* Callbacks may come, go, be enabled and disabled meanwhile: each is looked at when it is its turn. */
+static void hand_on(struct pem_async *a, const struct pem_record *r, uint64_t callbacks)
 {
 	struct pem_async_callback *cb;
-	uint64_t bits = wish->async, done = 0;
-	unsigned i;
 
-	/* Callbacks may come and go meanwhile. */
-	for (; bits; bits = wish->async & ~done) {
-		i = (unsigned)__builtin_ctzll(bits);
-		done |= (2ull << i) - 1;
-		cb = a->callbacks[i];
-		if (cb && r->clock >= cb->since)
+	for (; callbacks; callbacks &= callbacks - 1) {
+		cb = a->callbacks[__builtin_ctzll(callbacks)];
+		if (!cb || r->clock < cb->born)
+			continue; /* another one's place */
+		if (cb->enabled)
 			call(a, cb, r);
+		else
+			cb->lost++;
 	}
 }
 
@@ -87,6 +87,7 @@ void pem_async__swap(struct pem_async *a)
 	batch.count = batch.used = a->batch_done = 0;
 	a->batch = a->incoming;
 	a->incoming = batch;
+	__atomic_store_n(&a->batch_left, a->batch.count, __ATOMIC_RELEASE);
 }
 
 size_t pem_async__call(struct pem_async *a, uint64_t horizon)
@@ -105,6 +106,7 @@ size_t pem_async__call(struct pem_async *a, uint64_t horizon)
 		if (!item->event) {
 			if (a->contexts)
 				pem_context_table__lose(a->contexts, item->cpu);
+			__atomic_store_n(&a->batch_left, batch->count - i - 1, __ATOMIC_RELEASE);
 			continue;
 		}
 		r.clock = batch->keys[i].clock;
@@ -116,8 +118,8 @@ size_t pem_async__call(struct pem_async *a, uint64_t horizon)
 		r.cpu = item->cpu;
 		r.source = item->source;
 		find_context(a, &r);
-		if (item->wish)
-			hand_on(a, &r, item->wish);
+		hand_on(a, &r, item->callbacks);
+		__atomic_store_n(&a->batch_left, batch->count - i - 1, __ATOMIC_RELEASE);
 	}
 	pthread_mutex_unlock(&a->lock);
 	count = i - a->batch_done;

@@ -97,6 +97,18 @@ static struct pem_async_producer *make_producer(const struct pem_producer *p)
 	return NULL;
 }
 
+/* The callbacks that a record is for. */
+static uint64_t callbacks_of(const struct pem_async *a, const struct pem_wish *wish, uint64_t clock)
+{
+	uint64_t all = wish->async, bits;
+
+	for (bits = all; bits; bits &= bits - 1) {
+		if (clock < a->callbacks[__builtin_ctzll(bits)]->since)
+			all &= ~(bits & -bits);
+	}
+	return all;
+}
+
 /* One of this session's own threads: what it raises itself it is not called back for (no recursion). */
 static bool is_own(const struct pem_async *a, const struct pem_producer *p, uint32_t tid)
 {
@@ -133,9 +145,10 @@ static void read_records(struct pem_session *s, struct pem_producer *p, struct p
 		item.event = entry->event;
 		item.wish = entry->wish;
 		item.bytes = (uint32_t)length;
-		if (!entry->wish || !entry->wish->async || own ||
-		    pem_async_batch__add(&s->async->incoming, s->async->limit, l->clock, &item,
-					 copy + at))
+		item.callbacks =
+			own || !entry->wish ? 0 : callbacks_of(s->async, entry->wish, l->clock);
+		if (!item.callbacks || pem_async_batch__add(&s->async->incoming, s->async->limit,
+							    l->clock, &item, copy + at))
 			p->async->read[entry->slot]++;
 		if (!logging)
 			p->aside[entry->slot]++;
@@ -372,7 +385,8 @@ void pem_async__take_packet(struct pem_session *s, const struct pem_packet *pack
 			break;
 		clock += (uint32_t)(header->clock_low - (uint32_t)clock);
 		item.bytes = (uint32_t)bytes;
-		if (item.wish && (item.wish->async || pem_event__tells_context(item.event)) &&
+		item.callbacks = item.wish ? callbacks_of(a, item.wish, clock) : 0;
+		if (item.wish && (item.callbacks || pem_event__tells_context(item.event)) &&
 		    !pem_async_batch__add(&a->incoming, a->limit, clock, &item, base + at))
 			item.wish->async_lost++;
 		at += ((size_t)bytes + 7) & ~(size_t)7;

@@ -301,13 +301,18 @@ static void *run(void *arg)
 
 int pem_async__start(struct pem_async *a)
 {
-	sigset_t all, before;
+	/* What the thread itself may raise: in shared memory that its owner cut off (fault.c), in a function. */
+	static const int synchronous[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+	sigset_t held, before;
 	int result;
+	size_t i;
 
 	if (a->started)
 		return 0;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
+	sigfillset(&held);
+	for (i = 0; i < PEM_ARRAY_SIZE(synchronous); i++)
+		sigdelset(&held, synchronous[i]);
+	pthread_sigmask(SIG_SETMASK, &held, &before);
 	result = -pthread_create(&a->thread, NULL, run, a);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	a->started = !result;

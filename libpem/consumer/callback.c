@@ -81,7 +81,10 @@ static void update_wish(struct pem_session *s, struct pem_wish *wish)
 
 	wish->callback = false;
 	for (i = 0; i < joined->callback_count; i++) {
-		if (joined->callback[i].event_id == wish->event->id && joined->callback[i].enabled)
+		/* Another thread, in unregister, may be giving a cell back. */
+		if (__atomic_load_n(&joined->callback[i].event_id, __ATOMIC_RELAXED) ==
+			    wish->event->id &&
+		    __atomic_load_n(&joined->callback[i].enabled, __ATOMIC_RELAXED))
 			wish->callback = true;
 	}
 }

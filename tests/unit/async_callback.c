@@ -7,6 +7,11 @@
 #include "async_fixture.h"
 
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdbool.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
 static void every_event_of_another_process_in_order(void **state)
 {
@@ -15,7 +20,9 @@ static void every_event_of_another_process_in_order(void **state)
 
 	(void)state;
 	raise_ticks(&r, 10000);
-	wait_for(10000);
+	while (counts_of(cb).waiting)
+		usleep(200);
+	assert_int_equal(seen_count(), 10000);
 	assert_int_equal(seen.gaps, 0);
 	assert_int_equal(seen.disorder, counts_of(cb).late);
 	assert_int_equal(seen.pid, r.pid);
@@ -95,6 +102,106 @@ static void sleeps_and_is_woken(void **state)
 	raiser_end(&r);
 }
 
+static int inside, leave;
+
+static void stay(struct seen *s)
+{
+	(void)s;
+	put(&inside, 1);
+	wait_until(&leave, 1);
+}
+
+/* --- system calls of the producer --- */
+
+/* From here on any system call but exit kills. (The strict mode would forbid reading the clock, too.) */
+static int forbid_system_calls(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	};
+	struct sock_fprog program = {4, filter};
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+/* Raise ticks in a process that is killed at any system call. Returns whether it lived. */
+static bool lives_without_system_calls(unsigned count)
+{
+	int go[2], up[2], status;
+	unsigned i;
+	pid_t child;
+	char c = 0;
+
+	assert_int_equal(pipe(go) | pipe(up), 0);
+	child = fork();
+	if (!child) {
+		if (pem_process__join(session->directory) < 0)
+			_exit(1);
+		pem_notify_types_floats(1, 2); /* makes the pool */
+		pem_notify_probe_tick(1, 0); /* and has its first chunk */
+		if (write(up[1], &c, 1) != 1 || read(go[0], &c, 1) != 1 || forbid_system_calls())
+			_exit(2);
+		for (i = 0; i < count; i++)
+			pem_notify_probe_tick(1, i);
+		syscall(SYS_exit, 0);
+	}
+	assert_int_equal(read(up[0], &c, 1), 1);
+	wait_for(1);
+	while (count == 1 && !is_asleep())
+		usleep(100);
+	assert_int_equal(write(go[1], &c, 1), 1);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	close(go[0]);
+	close(go[1]);
+	close(up[0]);
+	close(up[1]);
+	assert_true(WIFEXITED(status) ? WEXITSTATUS(status) == 0 : WTERMSIG(status) == SIGSYS);
+	return WIFEXITED(status);
+}
+
+static void no_system_call_while_events_flow(void **state)
+{
+	(void)state;
+	enabled_on("APP::Probe::Tick", 1000000); /* looks every 10 ms, and sleeps after 200 */
+	assert_true(lives_without_system_calls(300)); /* as many as its first chunk has room for */
+	wait_for(301);
+}
+
+static void a_system_call_wakes_a_sleeper(void **state)
+{
+	(void)state;
+	enabled_on("APP::Probe::Tick", 100);
+	assert_false(lives_without_system_calls(1));
+}
+
+static void one_wake_up_for_many_events(void **state)
+{
+	struct raiser r = raiser_start(1);
+	uint32_t asleep;
+
+	(void)state;
+	put(&inside, 0);
+	put(&leave, 0);
+	also_do(stay);
+	enabled_on("APP::Probe::Tick", 100);
+	while (!is_asleep())
+		usleep(100);
+	asleep = session->page->wake;
+	raise_ticks(&r, 100);
+	wait_until(&inside, 1);
+	raise_ticks(&r, 100);
+	assert_int_equal(__atomic_load_n(&session->page->wake, __ATOMIC_SEQ_CST), asleep + 1);
+	put(&leave, 1);
+	wait_for(200);
+	raiser_end(&r);
+}
+
+/* --- for whom --- */
+
 static void only_while_enabled(void **state)
 {
 	struct pem_callback *cb = callback_on("APP::Probe::Tick", NULL, 100);
@@ -132,6 +239,25 @@ static void only_its_events(void **state)
 	raiser_end(&r);
 }
 
+static void only_where_its_predicate_holds(void **state)
+{
+	struct pem_event_set *set = events(session, "APP::Probe::Tick");
+	struct raiser r = raiser_start(1);
+	struct pem_error error = {""};
+
+	(void)state;
+	assert_int_equal(pem_event_set__where(set, "number > 90 && number != 95", &error), 0);
+	seen.self = pem_session__register_async_callback(session, set, NULL, on_tick, &seen, NULL,
+							 &error);
+	pem_event_set__free(set);
+	assert_int_equal(pem_callback__enable(seen.self), 0);
+	raise_ticks(&r, 100);
+	wait_for(9);
+	assert_int_equal(seen.next_number[1], 100);
+	assert_int_equal(counts_of(seen.self).called, 9);
+	raiser_end(&r);
+}
+
 static void only_in_its_context(void **state)
 {
 	struct raiser one = raiser_start(1), two = raiser_start(2);
@@ -163,14 +289,18 @@ static void may_disable_itself(void **state)
 	struct raiser r = raiser_start(1);
 
 	(void)state;
-	seen.also = disable_self;
+	also_do(disable_self);
 	raise_ticks(&r, 100);
 	wait_for(5);
-	seen.also = NULL;
+	also_do(NULL);
+	while (counts_of(cb).called + counts_of(cb).lost < 100)
+		usleep(100);
+	assert_int_equal(seen_count(), 5);
 	pem_callback__enable(cb);
 	raise_ticks(&r, 1);
 	wait_for(6);
 	assert_int_equal(seen.next_number[1], 101);
+	assert_int_equal(counts_of(cb).lost, 95);
 	raiser_end(&r);
 }
 
@@ -185,11 +315,11 @@ static void may_unregister_itself(void **state)
 	struct pem_callback *other;
 
 	(void)state;
-	seen.also = unregister_self;
+	also_do(unregister_self);
 	enabled_on("APP::Probe::Tick", 100);
 	raise_ticks(&r, 100);
 	wait_for(1);
-	seen.also = NULL;
+	also_do(NULL);
 	other = enabled_on("APP::Probe::Tick", 100);
 	raise_ticks(&r, 1);
 	wait_for(2);
@@ -200,18 +330,18 @@ static void may_unregister_itself(void **state)
 static void *unregister(void *arg)
 {
 	pem_callback__unregister(seen.self);
-	__atomic_store_n((int *)arg, 1, __ATOMIC_RELEASE);
+	put(arg, 1);
 	return NULL;
 }
 
-static volatile int inside, leave;
-
-static void stay(struct seen *s)
+static bool has_callbacks(void)
 {
-	(void)s;
-	inside = 1;
-	while (!leave)
-		usleep(100);
+	bool any;
+
+	pem_session__lock(session);
+	any = session->callbacks != NULL;
+	pem_session__unlock(session);
+	return any;
 }
 
 static void unregister_waits_for_the_function(void **state)
@@ -221,16 +351,18 @@ static void unregister_waits_for_the_function(void **state)
 	int done = 0;
 
 	(void)state;
-	inside = leave = 0;
-	seen.also = stay;
+	put(&inside, 0);
+	put(&leave, 0);
+	also_do(stay);
 	enabled_on("APP::Probe::Tick", 100);
 	raise_ticks(&r, 10);
-	while (!inside)
-		usleep(100);
+	wait_until(&inside, 1);
 	pthread_create(&thread, NULL, unregister, &done);
+	while (has_callbacks())
+		usleep(100);
 	usleep(5000);
 	assert_int_equal(__atomic_load_n(&done, __ATOMIC_ACQUIRE), 0);
-	leave = 1;
+	put(&leave, 1);
 	pthread_join(thread, NULL);
 	assert_int_equal(seen_count(), 1);
 	raise_ticks(&r, 10);
@@ -246,18 +378,18 @@ static void others_use_the_session_meanwhile(void **state)
 	struct pem_error error;
 
 	(void)state;
-	inside = leave = 0;
-	seen.also = stay;
+	put(&inside, 0);
+	put(&leave, 0);
+	also_do(stay);
 	enabled_on("APP::Probe::Tick", 100);
 	raise_ticks(&r, 10);
-	while (!inside)
-		usleep(100);
+	wait_until(&inside, 1);
 	set = pem_event_set__new(session, &(const char *){"APP::Probe::Tick"}, 1, &error);
 	assert_non_null(set);
 	pem_event_set__free(set);
 	assert_int_equal(counts_of(seen.self).called, 1);
 	pem_callback__disable(seen.self);
-	leave = 1;
+	put(&leave, 1);
 	raiser_end(&r);
 }
 
@@ -292,7 +424,7 @@ static void no_recursion(void **state)
 	struct pem_callback *cb = callback_on("APP::Probe::Tick", &self, 100);
 
 	(void)state;
-	seen.also = raise_another;
+	also_do(raise_another);
 	pem_callback__enable(cb);
 	pem_notify_probe_tick(1, 1);
 	wait_for(1);
@@ -339,7 +471,7 @@ static void the_function_may_fork(void **state)
 
 	(void)state;
 	forked = 0;
-	seen.also = fork_once;
+	also_do(fork_once);
 	enabled_on("APP::Probe::Tick", 100);
 	raise_ticks(&r, 100);
 	wait_for(100);
@@ -365,6 +497,92 @@ static void several_callbacks_on_one_event(void **state)
 	raiser_end(&r);
 }
 
+/* --- any thread, at any time, in a callback too --- */
+
+static int over;
+static struct pem_callback *shared_handle;
+static struct pem_statistics *shared_statistics;
+
+static void use_all(void)
+{
+	struct pem_callback_counts counts;
+	struct pem_statistic value;
+
+	pem_callback__disable(shared_handle);
+	pem_callback__counts(shared_handle, &counts);
+	pem_callback__enable(shared_handle);
+	pem_statistics__disable(shared_statistics);
+	pem_statistics__enable(shared_statistics);
+	pem_statistics__read(shared_statistics, &value, 1);
+	pem_statistics__reset(shared_statistics);
+}
+
+static void count_call(const struct pem_record *record, void *arg)
+{
+	(void)record;
+	__atomic_fetch_add((uint64_t *)arg, 1, __ATOMIC_RELAXED);
+}
+
+static void use_in_callback(const struct pem_record *record, void *arg)
+{
+	count_call(record, arg);
+	use_all();
+}
+
+/* Handles of its own, of both kinds, come and go. */
+static void *use_in_thread(void *arg)
+{
+	const struct pem_context self = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
+	struct pem_event_set *ticks = events(session, "APP::Probe::Tick");
+	struct pem_callback *cb;
+
+	while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE)) {
+		cb = pem_session__register_async_callback(session, ticks, &self, count_call, arg,
+							  NULL, NULL);
+		pem_callback__enable(cb);
+		use_all();
+		pem_callback__unregister(cb);
+		cb = pem_session__register_callback(session, ticks, &self, count_call, arg, NULL);
+		pem_callback__enable(cb);
+		pem_notify_probe_tick(1, 1);
+		pem_callback__unregister(cb);
+	}
+	pem_event_set__free(ticks);
+	return NULL;
+}
+
+static void all_may_be_used_from_everywhere(void **state)
+{
+	const struct pem_context self = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
+	struct pem_event_set *ticks = events(session, "APP::Probe::Tick");
+	uint64_t calls = 0, in_callback = 0;
+	pthread_t thread[3];
+	unsigned i;
+
+	(void)state;
+	put(&over, 0);
+	shared_handle = pem_session__register_async_callback(session, ticks, &self, use_in_callback,
+							     &in_callback, NULL, NULL);
+	shared_statistics = pem_session__register_statistics(session, ticks, &self, "number", NULL);
+	assert_true(shared_handle && shared_statistics);
+	for (i = 0; i < 3; i++)
+		pthread_create(&thread[i], NULL, use_in_thread, &calls);
+	for (i = 0; i < 500; i++) {
+		pem_notify_probe_tick(2, i);
+		usleep(200);
+	}
+	put(&over, 1);
+	for (i = 0; i < 3; i++)
+		pthread_join(thread[i], NULL);
+	pem_callback__enable(shared_handle);
+	pem_notify_probe_tick(2, 1);
+	while (!__atomic_load_n(&in_callback, __ATOMIC_RELAXED))
+		usleep(100);
+	assert_true(__atomic_load_n(&calls, __ATOMIC_RELAXED) > 0);
+	pem_callback__unregister(shared_handle);
+	pem_event_set__free(ticks);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, async_set_up, async_tear_down)
@@ -373,7 +591,11 @@ int main(void)
 		TEST(processes_are_merged_by_time),
 		TEST(threads_are_merged_by_time),
 		TEST(sleeps_and_is_woken),
+		TEST(no_system_call_while_events_flow),
+		TEST(a_system_call_wakes_a_sleeper),
+		TEST(one_wake_up_for_many_events),
 		TEST(only_while_enabled),
+		TEST(only_where_its_predicate_holds),
 		TEST(only_its_events),
 		TEST(only_in_its_context),
 		TEST(may_disable_itself),
@@ -385,6 +607,7 @@ int main(void)
 		TEST(a_forked_child_has_no_part_in_it),
 		TEST(the_function_may_fork),
 		TEST(several_callbacks_on_one_event),
+		TEST(all_may_be_used_from_everywhere),
 	};
 
 	alarm(100); /* what is never called back is waited for */

@@ -100,13 +100,30 @@ static struct seen {
 	uint32_t pid, tid, thread;
 	struct pem_callback *self;
 	void (*also)(struct seen *seen);
-	int pause_us;
 } seen;
+
+static inline void also_do(void (*function)(struct seen *seen))
+{
+	__atomic_store_n(&seen.also, function, __ATOMIC_RELEASE);
+}
+
+/* A word that one thread sets and another waits for. */
+static inline void put(int *word, int value)
+{
+	__atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+
+static inline void wait_until(int *word, int value)
+{
+	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != value)
+		usleep(100);
+}
 
 static inline void on_tick(const struct pem_record *record, void *arg)
 {
 	struct seen *s = arg;
 	uint64_t who = pem_record__u64(record, 0) % 8, number = pem_record__u64(record, 1);
+	void (*also)(struct seen * seen);
 
 	s->disorder += record->clock < s->last_clock;
 	s->last_clock = record->clock;
@@ -115,10 +132,9 @@ static inline void on_tick(const struct pem_record *record, void *arg)
 	s->pid = record->pid;
 	s->tid = record->tid;
 	s->thread = (uint32_t)gettid();
-	if (s->pause_us)
-		usleep((unsigned)s->pause_us);
-	if (s->also)
-		s->also(s);
+	also = __atomic_load_n(&s->also, __ATOMIC_ACQUIRE);
+	if (also)
+		also(s);
 	__atomic_fetch_add(&s->count, 1, __ATOMIC_RELEASE);
 }
 

@@ -99,13 +99,12 @@ static void the_log_holds_what_was_raised_while_it_was_enabled(void **state)
 	assert_int_equal(balance.delivered, 100);
 }
 
-static volatile int hold;
+static int hold;
 
 static void stay_while_held(struct seen *s)
 {
 	(void)s;
-	while (hold)
-		usleep(200);
+	wait_until(&hold, 0);
 }
 
 /* Two chunks of pool, and as much waits in memory: the rest is lost, and each is one or the other. */
@@ -123,14 +122,14 @@ static void what_a_slow_function_has_no_room_for_is_counted(void **state)
 	struct raiser r = raiser_start(1);
 
 	(void)state;
-	hold = 1;
-	seen.also = stay_while_held;
+	put(&hold, 1);
+	also_do(stay_while_held);
 	raise_ticks(&r, 1);
 	while (!counts_of(cb).called)
 		usleep(200);
 	raise_ticks(&r, 20000);
 	assert_true(counts_of(cb).lost > 0);
-	hold = 0;
+	put(&hold, 0);
 	while (counts_of(cb).called + counts_of(cb).lost < 20001)
 		usleep(200);
 	raise_ticks(&r, 1);
@@ -152,15 +151,15 @@ static void a_slow_function_costs_the_log_nothing(void **state)
 	(void)state;
 	log_to_trace(session, TICKS, NULL);
 	r = raiser_start(1);
-	hold = 1;
-	seen.also = stay_while_held;
+	put(&hold, 1);
+	also_do(stay_while_held);
 	for (i = 0; i < 200; i++) {
 		raise_ticks(&r, 100);
 		session->next_drain_ns = 0;
 		pem_session__poll(session, 0, &(int){0});
 	}
 	assert_true(counts_of(cb).lost > 0);
-	hold = 0;
+	put(&hold, 0);
 	while (counts_of(cb).called + counts_of(cb).lost < 20000)
 		usleep(200);
 	finish();
@@ -230,9 +229,9 @@ static void a_killed_process_balances(void **state)
 	(void)state;
 	for (i = 0; i < 20; i++) {
 		r = raiser_start(1);
-		cb = enabled_on(TICKS, 100);
 		memset(seen.next_number, 0, sizeof(seen.next_number));
 		seen.gaps = 0;
+		cb = enabled_on(TICKS, 100);
 		assert_int_equal(write(r.to, "\xff\xff\xff\xff\xff\xff\xff\xff", 8), 8);
 		usleep(i * 20);
 		kill(r.pid, SIGKILL);

@@ -276,12 +276,19 @@ pem_session__register_async_callback(struct pem_session *session, const struct p
 struct pem_callback_counts {
 	uint64_t called; /* asynchronous callbacks: events delivered */
 	uint64_t late; /* of these, after one of a later time */
-	uint64_t lost; /* events that found no room, or were overwritten */
+	uint64_t
+		lost; /* events that found no room, were overwritten, or waited still when it was disabled */
+	uint64_t
+		waiting; /* of all asynchronous callbacks of the session: events not called back yet. 0: none of before this call */
 };
 /* How an asynchronous callback fared so far; all 0 for a synchronous one. Always 0. */
 int pem_callback__counts(struct pem_callback *callback, struct pem_callback_counts *counts);
 
-/* Both return 0 and take effect for the next event; a call under way goes on. */
+/*
+ * Both take effect for the next event; a call under way goes on. Asynchronous: events that wait when it is disabled are
+ * not called back any more and counted as lost, so that whoever wants all waits until none does (pem_callback__counts).
+ * 0.
+ */
 int pem_callback__enable(struct pem_callback *callback);
 int pem_callback__disable(struct pem_callback *callback);
 /*

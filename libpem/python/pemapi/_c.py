@@ -83,7 +83,7 @@ class AsyncOptions(ctypes.Structure):
 
 
 class CallbackCounts(ctypes.Structure):
-    _fields_ = [("called", c_uint64), ("late", c_uint64), ("lost", c_uint64)]
+    _fields_ = [("called", c_uint64), ("late", c_uint64), ("lost", c_uint64), ("waiting", c_uint64)]
 
 
 class RunOptions(ctypes.Structure):
