@@ -514,6 +514,7 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 	for (lane = 0; lane < p->ring.lane_count; lane = pem_producer__next_lane(p, lane))
 		in_flight += !lane || __atomic_load_n(&p->ring.lanes[lane].state,
 						      __ATOMIC_RELAXED) == PEM_LANE_OWNED;
+	in_flight += __atomic_load_n(&p->ring.header->cut_short, __ATOMIC_RELAXED);
 	for (i = 0; i < PEM_EVENT_TABLE; i++) {
 		e = &p->table[i];
 		if (!e->id)
@@ -529,7 +530,7 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 		/* Records that came between the copies of counts and of chunks. */
 		if (p->is_copy && b->produced < b->delivered + b->discarded)
 			b->produced = b->delivered + b->discarded;
-		/* A thread killed between committing a record and counting it: one a lane at most (ring.h). */
+		/* A thread ended between committing a record and counting it: one a lane at most (ring.h). */
 		while (in_flight && b->produced < b->delivered + b->discarded) {
 			b->produced++;
 			in_flight--;

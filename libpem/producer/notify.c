@@ -8,6 +8,7 @@
 #include "producer/producer.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <string.h>
@@ -117,6 +118,22 @@ static bool claim_chunk(unsigned session, const struct pem_ring *ring, struct pe
 	return true;
 }
 
+/*
+ * A thread cancelled in there would leave a chunk that is nobody's, and what it held uncounted. It has no cancellation points;
+ * the type is what the C library's handler looks at, the state it may have looked at before.
+ */
+static bool claim_whole(unsigned session, const struct pem_ring *ring, struct pem_writer *w,
+			uint64_t now, uint32_t tid, uint32_t bytes)
+{
+	bool claimed;
+	int type;
+
+	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
+	claimed = claim_chunk(session, ring, w, now, tid, bytes);
+	pthread_setcanceltype(type, NULL);
+	return claimed;
+}
+
 /* The ring that a writer's lane is of; false: its session has left, or this is a copy, after fork, of the parent's event. */
 static bool ring_of(unsigned session, const struct pem_writer *w, struct pem_ring *ring)
 {
@@ -139,7 +156,7 @@ static void log_record(unsigned session, struct pem_writer *w, uint32_t event_in
 			return;
 		lane = &ring.lanes[w->lane_index];
 		if (bytes <= ring.chunk_bytes - PEM_PACKET_HEADER_BYTES &&
-		    claim_chunk(session, &ring, w, now, tid, bytes))
+		    claim_whole(session, &ring, w, now, tid, bytes))
 			to = pem_ring_reserve(w, now, bytes);
 	}
 	if (!to) {

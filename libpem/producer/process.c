@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 struct pem_process pem_process;
-static __thread int cancel_state __attribute__((tls_model("initial-exec")));
+static __thread int cancel_state, cancel_type __attribute__((tls_model("initial-exec")));
 static sigset_t signal_mask; /* of the lock's holder, before it took it */
 
 static uint32_t thread_id(void)
@@ -53,16 +53,19 @@ bool pem_process__lock(void)
 	uint32_t self = thread_id(), holder = 0;
 	unsigned tries = 0;
 	sigset_t mask;
-	int state;
+	int state, type;
 
 	hold_signals(&mask);
 	/* Opening and closing files are cancellation points, and a program is not cancelled inside its malloc. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	/* The C library's handler of asynchronous cancellation looks at the type alone. */
+	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
 	while (!__atomic_compare_exchange_n(&pem_process.lock, &holder, self, 0, __ATOMIC_ACQUIRE,
 					    __ATOMIC_RELAXED)) {
 		if (holder == self) {
-			pthread_setcancelstate(state, NULL);
 			pthread_sigmask(SIG_SETMASK, &mask, NULL);
+			pthread_setcancelstate(state, NULL);
+			pthread_setcanceltype(type, NULL);
 			return false;
 		}
 		holder = 0;
@@ -73,6 +76,7 @@ bool pem_process__lock(void)
 			nanosleep(&pause, NULL);
 	}
 	cancel_state = state;
+	cancel_type = type;
 	signal_mask = mask;
 	return true;
 }
@@ -80,11 +84,13 @@ bool pem_process__lock(void)
 void pem_process__unlock(void)
 {
 	sigset_t mask = signal_mask;
-	int state = cancel_state;
+	int state = cancel_state, type = cancel_type;
 
 	__atomic_store_n(&pem_process.lock, 0, __ATOMIC_RELEASE);
-	pthread_setcancelstate(state, NULL);
 	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	/* Last: the thread may end here. */
+	pthread_setcancelstate(state, NULL);
+	pthread_setcanceltype(type, NULL);
 }
 
 /* --- control pages --- */
@@ -273,6 +279,7 @@ static void after_fork_in_child(void)
 	pem_process.lock = 0;
 	if (locked_for_fork) {
 		pthread_setcancelstate(cancel_state, NULL);
+		pthread_setcanceltype(cancel_type, NULL);
 		pthread_sigmask(SIG_SETMASK, &signal_mask, NULL);
 	}
 }

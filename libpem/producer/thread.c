@@ -40,7 +40,7 @@ static void clear_writer(struct pem_writer *writer)
 	writer->slots = no_slots;
 }
 
-static void release_writer(struct pem_writer *writer, unsigned slot)
+static void release_writer(struct pem_writer *writer, unsigned slot, bool in_event)
 {
 	struct pem_ring ring;
 
@@ -49,6 +49,8 @@ static void release_writer(struct pem_writer *writer, unsigned slot)
 	    !pem_joined__ring(&pem_process.joined[slot],
 			      __atomic_load_n(&writer->incarnation, __ATOMIC_RELAXED), &ring))
 		return;
+	if (in_event)
+		__atomic_fetch_add(&ring.header->cut_short, 1, __ATOMIC_RELAXED);
 	pem_ring_retire(&ring, writer);
 	__atomic_store_n(&ring.lanes[writer->lane_index].state, PEM_LANE_FREE, __ATOMIC_RELEASE);
 	clear_writer(writer);
@@ -59,9 +61,10 @@ static void release_writers(struct pem_thread_full *thread)
 	unsigned slot, depth;
 
 	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
-		release_writer(&thread->shared.writer[slot], slot);
+		release_writer(&thread->shared.writer[slot], slot, thread->shared.depth > 0);
 		for (depth = 1; thread->has_nested && depth < PEM_DEPTHS; depth++)
-			release_writer(&thread->nested[depth - 1][slot], slot);
+			release_writer(&thread->nested[depth - 1][slot], slot,
+				       thread->shared.depth > depth);
 	}
 }
 
@@ -265,8 +268,9 @@ struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned s
 	struct pem_writer *writer =
 		depth ? &thread->nested[depth - 1][slot] : &thread->shared.writer[slot];
 	struct pem_joined *joined = &pem_process.joined[slot];
+	bool has_ring, has_lane;
 	struct pem_ring ring;
-	bool has_ring;
+	int cancel_type;
 
 	if (writer->lane_index &&
 	    __atomic_load_n(&writer->incarnation, __ATOMIC_RELAXED) == incarnation)
@@ -284,9 +288,15 @@ struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned s
 		has_ring = pem_joined__ring(joined, incarnation, &ring);
 		pem_process__unlock();
 	}
-	if (!has_ring || !claim_lane(&ring, writer, thread->shared.tid))
+	if (!has_ring)
 		return NULL;
-	writer->filters = joined->filter;
-	__atomic_store_n(&writer->incarnation, incarnation, __ATOMIC_RELAXED);
-	return writer;
+	/* A thread cancelled in there would leave a lane that is nobody's. */
+	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &cancel_type);
+	has_lane = claim_lane(&ring, writer, thread->shared.tid);
+	if (has_lane) {
+		writer->filters = joined->filter;
+		__atomic_store_n(&writer->incarnation, incarnation, __ATOMIC_RELAXED);
+	}
+	pthread_setcanceltype(cancel_type, NULL);
+	return has_lane ? writer : NULL;
 }

@@ -89,6 +89,52 @@ static void events_after_the_last_destructor_keep_no_lane(void **state)
 	assert_int_equal(balance.delivered, 2 * THREADS);
 }
 
+static void *tick_until_cancelled(void *arg)
+{
+	int type;
+
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+	for (;;)
+		pem_notify_probe_tick(1, 1);
+	return arg;
+}
+
+static void cancelled_threads_leave_no_chunk_behind(void **state)
+{
+	const struct pem_session_options options = {
+		.size = sizeof(options), .chunk_bytes = 4096, .chunk_count = 8, .overwrite = 1};
+	struct pem_context self = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
+	struct pem_error error = {""};
+	struct pem_balance balance;
+	const struct pem_ring *ring;
+	pthread_t thread;
+	uint64_t ticks;
+	unsigned i;
+
+	(void)state;
+	pem_session__close(session);
+	session = session_open(&options);
+	snprintf(trace_path, sizeof(trace_path), "%s/cancelled", folder);
+	trace_log = log_to_trace(session, TICK, &self);
+	for (i = 0; i < 10 * THREADS; i++) {
+		assert_int_equal(pthread_create(&thread, NULL, tick_until_cancelled, NULL), 0);
+		usleep(i % 50);
+		pthread_cancel(thread);
+		pthread_join(thread, NULL);
+	}
+	ring = &pem_process.joined[session->self_slot].ring;
+	for (i = 0; i < ring->chunk_count; i++)
+		assert_int_not_equal(PEM_CHUNK_STATE(ring->chunk_state[i]), PEM_CHUNK_OWNED);
+	for (i = 1; i < ring->lane_count; i++)
+		assert_int_not_equal(ring->lanes[i].state, PEM_LANE_OWNED);
+	if (pem_log__finish(trace_log, &error))
+		fail_msg("%s", error.text);
+	read_trace(TICK, &ticks, &balance);
+	assert_int_equal(balance.delivered, ticks);
+	assert_int_equal(balance.produced,
+			 balance.delivered + balance.discarded + balance.overwritten);
+}
+
 static sem_t one_more, done;
 
 /* One tick, whose chunk it keeps until it may go. */
@@ -150,6 +196,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(events_after_the_last_destructor_keep_no_lane,
 						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(cancelled_threads_leave_no_chunk_behind, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(a_full_flight_recorder_goes_on, set_up, tear_down),
 	};
 

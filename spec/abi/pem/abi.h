@@ -256,7 +256,8 @@ struct pem_pool_header {
 	uint32_t pid_namespace; /* inode number of the one that pid is of; 0: unknown */
 	/* Odd while statistics move to lane 0: who reads several lanes of an event meanwhile begins again. */
 	uint32_t fold;
-	uint8_t reserved0[4];
+	/* Lanes whose thread was cancelled in the middle of an event: its record may be there, and not in its count. */
+	uint32_t cut_short;
 	uint32_t chunk_hint; /* own cache line: next chunk to try */
 	uint32_t
 		freed; /* whoever frees chunks adds 1 then: a full pool is searched again only after that */
