@@ -2,6 +2,7 @@
 /*
  * pools.c - making this process's pool for a session, and its memory exist before it is touched
  */
+#include "entry.h"
 #include "producer/producer.h"
 #include "util.h"
 
@@ -209,6 +210,12 @@ int pem_process__make_pool(unsigned slot)
 		return joined->state == PEM_JOINED_POOL ? 0 : -ECANCELED;
 	if (__atomic_load_n(&page->closed, __ATOMIC_RELAXED))
 		goto fail;
+	/* Nobody would drain it, nor take it away when this process ends. */
+	if (!pem_alive__check(joined->directory)) {
+		joined->state = PEM_JOINED_FAILED;
+		pem_process__switch_off(slot);
+		return result;
+	}
 	pem_process__publish();
 	pem_process__write_models(joined->directory);
 	result = make_pool_file(joined, slot);

@@ -8,7 +8,7 @@ Use: tests/stress/soak.py (make soak). SOAK_S: seconds (600).
 One program (tests/programs/storm.c: threads by the hundred thousand, cancelled threads, children of every kind, signal handlers in
 the middle of events, a library that comes and goes) lives through all of it. A flight recorder is attached to it throughout, and
 snapshots are taken; a consumer reads and resets statistics all the time; recorders and pem stat attach, detach, and attach
-again. Prints what each side holds, and at the end what was done. Exit status 1: a command failed, a trace did not balance,
+again; every eighth is killed. Prints what each side holds, and at the end what was done. Exit status 1: a command failed, a trace did not balance,
 something grew, or somebody crashed.
 """
 import json
@@ -110,12 +110,13 @@ class Soak:
         if not wrong:
             shutil.rmtree(trace)
 
-    def interrupted(self, what, command, seconds):
-        """Run a command for a while, then interrupt it. False: it failed."""
+    def interrupted(self, what, command, seconds, killed=False):
+        """Run a command for a while, then interrupt or kill it. False: it failed, or has hardly begun."""
         child = subprocess.Popen(command, env=self.env, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                  stderr=subprocess.PIPE)
         time.sleep(seconds)
-        child.send_signal(signal.SIGINT)
+        child.send_signal(signal.SIGKILL if killed else signal.SIGINT)
+        self.early += killed  # report recovers what a recorder leaves; of others nobody comes for it
         try:
             _, err = child.communicate(timeout=60)
         except subprocess.TimeoutExpired:
@@ -124,12 +125,12 @@ class Soak:
             self.note(what, "it did not end when interrupted")
             return False
         # A second at the start may be too short to have attached: then it was the signal.
-        if child.returncode not in (0, -signal.SIGINT, 130):
+        if child.returncode not in (0, -signal.SIGINT, 130) and not killed:
             self.note(what, "status %d: %s" % (child.returncode, err.decode("utf-8", "replace").strip()))
             return False
         self.early += child.returncode == -signal.SIGINT
         self.pids[child.pid] = "%s after %.1f s, status %d" % (" ".join(command[1:]), seconds, child.returncode)
-        return child.returncode == 0
+        return child.returncode == 0 or killed
 
 
 def recorders(soak, pid, seed):
@@ -140,7 +141,7 @@ def recorders(soak, pid, seed):
         trace = os.path.join(soak.folder, "trace-%d-%d" % (seed, number))
         options = chance.choice(([], ["--buffer", "64K"], ["--buffer", "256K", "--overwrite"]))
         if soak.interrupted("pem record -p", [PEM, "record", "-q", "-e", EVENT, "-o", trace, *options, "-p", str(pid)],
-                            0.3 + chance.random() * 1.5):
+                            0.3 + chance.random() * 1.5, number % 8 == 7) and os.path.exists(os.path.join(trace, ".pem")):
             soak.check_trace("pem record -p", trace)
         shutil.rmtree(trace, ignore_errors=True)
 
@@ -149,7 +150,8 @@ def watchers(soak, pid, seed):
     """Attach, count, detach."""
     chance = random.Random(seed)
     while soak.going_on():
-        if soak.interrupted("pem stat -p", [PEM, "stat", "-e", EVENT, "-p", str(pid)], 0.3 + chance.random() * 2):
+        if soak.interrupted("pem stat -p", [PEM, "stat", "-e", EVENT, "-p", str(pid)], 0.3 + chance.random() * 2,
+                            chance.random() < 0.1):
             soak.note("pem stat -p")
 
 
@@ -231,6 +233,7 @@ def end(soak):
 
 
 def main():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it was ignored, and would be by all below
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     rows = []
     with tempfile.TemporaryDirectory(prefix="pem-soak-", dir=memory) as folder:
