@@ -10,10 +10,6 @@
 
 #include "cli.h"
 
-/* Declared in pem.h, and not in every library yet. */
-#pragma weak pem_statistics__keep
-#pragma weak pem_statistics__histogram
-
 #define TOP_LAYERS 4 /* APP, OS, HW, CPO */
 #define TOP_NONE UINT32_MAX
 #define TOP_ENDED (UINT32_MAX - 1) /* as a pid: processes that ended */

@@ -70,9 +70,7 @@ static int register_event(struct top *top, struct top_event *e, int field, bool 
 	e->field = field;
 	e->wide = wide;
 	if (wide)
-		rc = pem_statistics__keep != NULL
-			     ? pem_statistics__keep(e->statistics, PEM_STATISTIC_HISTOGRAM)
-			     : -ENOSYS;
+		rc = pem_statistics__keep(e->statistics, PEM_STATISTIC_HISTOGRAM);
 	if (rc == 0)
 		rc = pem_statistics__enable(e->statistics);
 	if (rc < 0) {

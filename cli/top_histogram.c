@@ -97,8 +97,7 @@ void screen_histogram(const struct screen *s, int y, int height)
 			   "no field of it is a number that a histogram could be made of");
 		return;
 	}
-	rc = pem_statistics__histogram != NULL ? pem_statistics__histogram(e->statistics, 0, &h)
-					       : -ENOSYS;
+	rc = pem_statistics__histogram(e->statistics, 0, &h);
 	for (i = 0; i < BUCKETS; i++)
 		count += h.bucket[i];
 	attron(A_BOLD);

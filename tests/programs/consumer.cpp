@@ -41,6 +41,32 @@ static void test_statistics()
 	holds(stats.read()[0].count == 0, "a reset statistic is empty");
 }
 
+static void test_wide()
+{
+	pem::session session;
+	pem::statistics stats = session.register_statistics(
+		session.events({"APP::GC::Start"}), pem::context::this_process(), "heapBytes");
+	std::uint64_t parts = 0;
+	pem_top room[8];
+
+	stats.keep(PEM_STATISTIC_VARIANCE | PEM_STATISTIC_HISTOGRAM | PEM_STATISTIC_TOP);
+	stats.enable();
+	raise_events(4);
+	raise_events(1);
+	stats.each(0, [&](const pem_statistic &part, const pem_statistic_owner &owner) {
+		parts += part.count * (owner.tid == static_cast<std::uint32_t>(gettid()));
+	});
+	holds(parts == 5, "statistics are parted by thread");
+	/* 100 to 400, and 100 again: mean 220 */
+	holds(stats.read()[0].variance > 13599 && stats.read()[0].variance < 13601,
+	      "a variance is kept");
+	holds(stats.histogram().bucket[7] == 2 && stats.histogram().bucket[9] == 2,
+	      "a histogram is kept");
+	pem::span<pem_top> top = stats.top(0, {room, 8});
+	holds(top.size() == 4 && top[0].value == 100 && top[0].count == 2,
+	      "frequent values are kept");
+}
+
 /* Sessions live as long as the last of their handles. */
 static void test_order()
 {
@@ -169,6 +195,7 @@ static void test_trace(const char *directory)
 int main(int argc, char **argv)
 {
 	test_statistics();
+	test_wide();
 	test_order();
 	test_callback();
 	test_async();
