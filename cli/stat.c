@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_BUDGET = 256 };
+enum { OPT_BUDGET = 256, OPT_HISTOGRAM, OPT_TOP, OPT_VARIANCE };
 
 static const struct cli_option options[] = {
 	{'e', "events", "EV,...",
@@ -21,6 +21,10 @@ static const struct cli_option options[] = {
 	 "that can be had here."},
 	{'f', "field", "FIELD",
 	 "Sum, least, greatest and mean of this field, where an event has it."},
+	{OPT_HISTOGRAM, "histogram", NULL,
+	 "With -f: how often the field lay between which powers of two."},
+	{OPT_TOP, "top", NULL, "With -f: its most frequent values."},
+	{OPT_VARIANCE, "variance", NULL, "With -f: its standard deviation."},
 	{'i', "interval", "MS",
 	 "Print what came in each interval of so many milliseconds, and its rate."},
 	{'z', "zero", NULL, "With -i: also the events that did not come in an interval."},
@@ -50,6 +54,15 @@ static int parse(const struct cli_verb *verb, struct stat *s, int argc, char **a
 			break;
 		case 'f':
 			s->field = optarg;
+			break;
+		case OPT_HISTOGRAM:
+			s->keep |= PEM_STATISTIC_HISTOGRAM;
+			break;
+		case OPT_TOP:
+			s->keep |= PEM_STATISTIC_TOP;
+			break;
+		case OPT_VARIANCE:
+			s->keep |= PEM_STATISTIC_VARIANCE;
 			break;
 		case 'i':
 			if (cli_parse_number(optarg, 86400000, &s->interval_ms) < 0 ||
@@ -84,6 +97,9 @@ static int parse(const struct cli_verb *verb, struct stat *s, int argc, char **a
 			rc = rc > 0 ? CLI_DONE : rc < 0 ? -rc : CLI_WRONG_INPUT;
 		}
 	}
+	if (rc == 0 && s->keep != 0 && s->field == NULL)
+		rc = cli_usage_error(verb, "a histogram, frequent values and a deviation are of a "
+					   "field: name it with -f");
 	if (rc == 0 && optind == argc && s->attach.count == 0)
 		rc = cli_usage_error(verb, "no command to count: put it after --, or attach to a "
 					   "program with -p");
@@ -107,6 +123,8 @@ static void finish(struct stat *s, uint64_t ns)
 	stat_interval__print(s); /* the last, short one */
 	stat_events__read(s);
 	stat_total__print(s, ns);
+	if (!s->json)
+		stat_wide__print(s);
 }
 
 static int count_attached(struct stat *s, struct pem_session *session)
@@ -220,7 +238,8 @@ end:
 const struct cli_verb cli_stat = {
 	.name = "stat",
 	.summary = "run a command and count its events, without a trace",
-	.usage = "stat [-e EV,...] [-f FIELD] [-i MS [-z]] [--budget SHARE] [--json] [-o FILE] -- "
+	.usage = "stat [-e EV,...] [-f FIELD [--histogram] [--top] [--variance]] [-i MS [-z]] "
+		 "[--budget SHARE] [--json] [-o FILE] -- "
 		 "COMMAND [ARG...]\n"
 		 "stat [-e EV,...] ... -p PID,... | -a | --program NAME | --cgroup PATH",
 	.text = "Runs COMMAND and accumulates, where each event happens, how often it did, and, "
@@ -234,6 +253,9 @@ const struct cli_verb cli_stat = {
 		    "                            how often each event happened\n"
 		    "pem stat -e Malloc -f size -- ls -R /usr\n"
 		    "                            bytes asked for, and sizes of the requests\n"
+		    "pem stat -e Malloc -f size --histogram --top -- ls -R /usr\n"
+		    "                            and how these are distributed, and which are "
+		    "frequent\n"
 		    "pem stat -e 'OS::*' -i 1000 -- make\n"
 		    "                            the operating system's events, second by second\n"
 		    "pem stat -p 4711 -i 1000\n"

@@ -22,6 +22,7 @@ enum { STAT_GROUP_FIELD, STAT_GROUP_COUNTER, STAT_GROUP_COUNT, STAT_GROUPS };
 struct stat {
 	struct cli_patterns patterns;
 	const char *field;
+	unsigned int keep; /* of it: PEM_STATISTIC_* */
 	const char *path;
 	uint64_t interval_ms;
 	double budget; /* share of the programs' CPU time; 0: none */
@@ -55,6 +56,13 @@ bool stat_is_counter(const struct stat_group *group, const struct pem_event *eve
 /* --- the end of the run (stat_total.c) --- */
 
 void stat_total__print(const struct stat *s, uint64_t ns);
+
+/* --- what else is kept of the field (stat_wide.c) --- */
+
+void stat_wide__print(const struct stat *s);
+/* Add it to the object of one of a group's events. */
+void stat_wide__json(const struct stat *s, const struct stat_group *group, size_t i,
+		     struct json_object *object);
 
 /* --- intervals (stat_interval.c) --- */
 

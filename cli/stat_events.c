@@ -21,6 +21,26 @@ static char *pattern_of(const struct pem_event *event)
 	return strdup(cli_format("%s@%u", event->name, event->version));
 }
 
+/* Ask for what else is to be known of the field. */
+static int keep(const struct stat *s, unsigned int g, const struct stat_group *group,
+		struct pem_error *error)
+{
+	int rc = 0;
+
+	if (s->keep != 0 && g == STAT_GROUP_FIELD)
+		rc = pem_statistics__keep(group->statistics, s->keep);
+	if (rc == -ENOSPC)
+		snprintf(error->text, sizeof(error->text),
+			 "more than %u events have a field '%s': for a histogram, frequent values "
+			 "or a deviation name fewer with -e",
+			 PEM_WIDE_EVENTS_MAX, s->field);
+	if (rc == -ENOTSUP)
+		snprintf(error->text, sizeof(error->text),
+			 "histograms, frequent values and deviations are kept of application "
+			 "events, and none of these is one");
+	return rc;
+}
+
 /* Register the events of set that belong to group g, as a handle of their own. */
 static int register_group(struct stat *s, struct pem_session *session,
 			  const struct pem_event_set *all, unsigned int g, struct pem_error *error)
@@ -52,7 +72,9 @@ static int register_group(struct stat *s, struct pem_session *session,
 	if (group->now != NULL && group->before != NULL) {
 		group->statistics = pem_session__register_statistics(
 			session, set, NULL, g == STAT_GROUP_FIELD ? s->field : NULL, error);
-		rc = group->statistics != NULL ? pem_statistics__enable(group->statistics) : -errno;
+		rc = group->statistics == NULL ? -errno : keep(s, g, group, error);
+		if (rc == 0)
+			rc = pem_statistics__enable(group->statistics);
 	}
 	pem_event_set__free(set);
 	return rc;

@@ -30,6 +30,25 @@ static const char *number(const struct pem_statistic *v, uint64_t bits, double r
 	return cli_quantity(bits, unit);
 }
 
+/* What lies between values: a mean, a deviation. */
+static const char *spread(double value, const char *unit)
+{
+	return strcmp(unit, "bytes") == 0 && value >= 0 ? cli_bytes((uint64_t)(value + 0.5))
+							: cli_decimal(value);
+}
+
+/* Newton's iteration from above, which falls until it is there: the C library's sqrt would need another library. */
+static double root(double square)
+{
+	double guess = square > 1 ? square : 1, next;
+
+	if (!(square > 0))
+		return 0;
+	while ((next = (guess + square / guess) / 2) < guess)
+		guess = next;
+	return guess;
+}
+
 static void table_row(const struct stat *s, const struct stat_group *group,
 		      const struct pem_statistic *v, uint64_t ns, struct cli_table *table)
 {
@@ -56,9 +75,9 @@ static void table_row(const struct stat *s, const struct stat_group *group,
 	cli_table__cell(table, number(v, v->sum, v->sum_f, unit));
 	cli_table__cell(table, number(v, v->min, v->min_f, unit));
 	cli_table__cell(table, number(v, v->max, v->max_f, unit));
-	cli_table__cell(table, strcmp(unit, "bytes") == 0 && v->mean >= 0
-				       ? cli_bytes((uint64_t)(v->mean + 0.5))
-				       : cli_decimal(v->mean));
+	cli_table__cell(table, spread(v->mean, unit));
+	if (s->keep & PEM_STATISTIC_VARIANCE)
+		cli_table__cell(table, spread(root(v->variance), unit));
 }
 
 static void layer_rows(const struct stat *s, unsigned int layer, uint64_t ns,
@@ -112,6 +131,7 @@ static void print_table(const struct stat *s, uint64_t ns)
 	cli_table__column(table, "LEAST", CLI_RIGHT);
 	cli_table__column(table, "MOST", CLI_RIGHT);
 	cli_table__column(table, "MEAN", CLI_RIGHT);
+	cli_table__column(table, "DEVIATION", CLI_RIGHT);
 	for (layer = 0; layer < LAYERS; layer++)
 		layer_rows(s, layer, ns, table);
 	fprintf(s->out, "\n%s %s for %s%s%s\n\n", name_of(s),
@@ -127,8 +147,10 @@ static void print_table(const struct stat *s, uint64_t ns)
 			 0, 0, cli_width(s->out));
 }
 
-static struct json_object *event_json(const struct stat_group *group, const struct pem_statistic *v)
+static struct json_object *event_json(const struct stat *s, const struct stat_group *group,
+				      size_t i)
 {
+	const struct pem_statistic *v = &group->now[i];
 	struct json_object *object = json_object_new_object();
 
 	cli_json__text(object, "name", v->event->name);
@@ -154,6 +176,7 @@ static struct json_object *event_json(const struct stat_group *group, const stru
 		cli_json__count(object, "max", v->max);
 	}
 	cli_json__real(object, "mean", v->mean);
+	stat_wide__json(s, group, i, object);
 	return object;
 }
 
@@ -171,8 +194,7 @@ static void print_json(const struct stat *s, uint64_t ns)
 	for (g = 0; g < STAT_GROUPS; g++)
 		for (i = 0; i < s->groups[g].count; i++)
 			if (s->groups[g].now[i].event != NULL)
-				json_object_array_add(
-					events, event_json(&s->groups[g], &s->groups[g].now[i]));
+				json_object_array_add(events, event_json(s, &s->groups[g], i));
 	json_object_object_add(object, "events", events);
 	cli_json__print(object, s->out, s->interval_ms != 0);
 }

@@ -40,7 +40,6 @@ struct pem_source_sink {
 };
 
 struct pem_source;
-struct pem_wide_total;
 
 struct pem_source_config {
 	size_t size;
@@ -90,8 +89,6 @@ struct pem_source_ops {
 			      void (*function)(const struct pem_statistic *part, uint32_t cpu,
 					       void *arg),
 			      void *arg);
-	/* What event i, opened with WIDE, keeps: adds the parts of all CPUs to *total (wide.h), which is empty. 0, or -errno. */
-	int (*read_wide)(struct pem_source *source, size_t i, struct pem_wide_total *total);
 };
 
 #endif

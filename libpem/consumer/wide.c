@@ -64,17 +64,15 @@ int pem_statistics__keep(struct pem_statistics *st, unsigned what)
 	if (st->was_enabled)
 		result = -EBUSY;
 	for (i = 0; !result && i < st->count; i++) {
-		if (st->wishes[i]->event->source_kind == PEM_SOURCE_PERF)
-			result = -ENOTSUP;
-	}
-	while (!result && given < st->count) {
-		result = give_wide(s, st->wishes[given], what);
+		if (st->wishes[i]->event->source_kind != PEM_SOURCE_STUB)
+			continue;
+		result = give_wide(s, st->wishes[i], what);
 		given += !result;
 	}
-	if (result && result != -EBUSY && !st->keeps) {
-		while (given)
-			pem_wish__release_wide(s, st->wishes[--given]);
-	}
+	if (!result && !given)
+		result = -ENOTSUP;
+	for (i = 0; result && result != -EBUSY && !st->keeps && i < st->count; i++)
+		pem_wish__release_wide(s, st->wishes[i]);
 	st->keeps |= !result;
 	pem_session__unlock(s);
 	return result;
@@ -143,18 +141,9 @@ void pem_wish__retire_wide(struct pem_wish *wish, struct pem_producer *p)
 int pem_wish__read_wide(struct pem_session *s, const struct pem_wish *wish,
 			struct pem_wide_total *total)
 {
-	const struct pem_instance *instance;
 	struct pem_producer *p;
 
 	memset(total, 0, sizeof(*total));
-	if (wish->unavailable)
-		return wish->unavailable;
-	if (wish->instance >= 0) {
-		instance = &s->instances[wish->instance];
-		if (!instance->ops->read_wide)
-			return -ENOTSUP;
-		return instance->ops->read_wide(instance->source, wish->instance_index, total);
-	}
 	if (wish->retired_epoch == wish->epoch)
 		add_total(total, wish->retired_wide);
 	for (p = s->producers; p; p = p->next) {

@@ -184,9 +184,10 @@ int pem_statistics__reset(struct pem_statistics *statistics);
 int pem_statistics__read(struct pem_statistics *statistics, struct pem_statistic *values,
 			 size_t count);
 /*
- * What else to keep of the attribute, for all events of the handle, before it is enabled first: PEM_STATISTIC_*, which cost some
- * more nanoseconds an event each. 0; -EINVAL: there is no attribute; -EBUSY: it was enabled; -ENOTSUP: a counter event is among
- * them, of which only totals are known; -ENOSPC: more than PEM_WIDE_EVENTS_MAX such events in the session; -ENOMEM.
+ * What else to keep of the attribute, PEM_STATISTIC_*, for those events of the handle that have stubs, before it is enabled
+ * first: each costs some more nanoseconds an event. Of the kernel's events and counters no more than their statistic is known.
+ * 0; -EINVAL: there is no attribute; -EBUSY: it was enabled; -ENOTSUP: no event with a stub is among them; -ENOSPC: more than
+ * PEM_WIDE_EVENTS_MAX such events in the session; -ENOMEM.
  */
 #define PEM_STATISTIC_VARIANCE 1u
 #define PEM_STATISTIC_HISTOGRAM 2u
@@ -198,7 +199,7 @@ int pem_statistics__keep(struct pem_statistics *statistics, unsigned what);
 struct pem_histogram {
 	uint64_t bucket[65];
 };
-/* Of event i of the set, summed as pem_statistics__read does. 0; -ENODATA: not asked for; or why it is unavailable. */
+/* Of event i of the set, summed as pem_statistics__read does. 0; -ENODATA: not kept. */
 int pem_statistics__histogram(struct pem_statistics *statistics, size_t i,
 			      struct pem_histogram *histogram);
 
@@ -210,7 +211,7 @@ struct pem_top {
 	uint64_t value; /* in the attribute's own type; the bits of a double for floating ones */
 	uint64_t count, error;
 };
-/* The most frequent values of event i, most frequent first. Returns entries filled, -ENODATA: not asked for. */
+/* The most frequent values of event i, most frequent first. Returns entries filled, -ENODATA: not kept. */
 int pem_statistics__top(struct pem_statistics *statistics, size_t i, struct pem_top *top,
 			size_t count);
 

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""stat_field: what pem stat says of a field beyond its sum: histogram, frequent values, deviation"""
+import json
+import os
+
+from probe_trace import program
+from tap import PEM, ROOT, equal, run, run_all, test
+
+KEEP = ["--histogram", "--top", "--variance"]
+
+
+def stat(*options, event="APP::Types::Integers", field="u16"):
+    """Of the program types, which raises Integers with u16 0, 65535 and 3. Standard output and error."""
+    rc, out, err = run([PEM, "stat", "-q", "-e", event, "-f", field, *options, "--", program("types")[0]],
+                       env={"COLUMNS": "80", "PEM_SPEC_PATH": os.path.join(ROOT, "tests/programs")})
+    equal(rc, 0, "status, after " + err)
+    return out, err
+
+
+@test
+def json_has_all():
+    "--json has the variance, buckets that hold a value, and values with bounds"
+    event = json.loads(stat("--json", *KEEP)[0])["events"][0]
+    equal(round(event["variance"]), round(sum((v - 21846) ** 2 for v in (0, 65535, 3)) / 3), "variance")
+    equal(event["histogram"], [{"below": 1, "count": 1}, {"from": 2, "below": 4, "count": 1},
+                               {"from": 32768, "below": 65536, "count": 1}], "histogram")
+    equal(event["top"], [{"value": v, "count": 1, "error": 0} for v in (0, 3, 65535)], "top")
+
+
+@test
+def signed_values_keep_their_sign():
+    "frequent values of a signed field are signed, and those below zero share a bucket"
+    event = json.loads(stat("--json", *KEEP, field="i64")[0])["events"][0]
+    equal([v["value"] for v in event["top"]], [0, -2 ** 63, -6][:1] + sorted([-2 ** 63, -6], key=lambda v: v % 2 ** 64),
+          "values")
+    equal(event["histogram"], [{"below": 1, "count": 3}], "histogram")
+
+
+@test
+def floating_values_are_numbers():
+    "frequent values of a floating field are numbers"
+    event = json.loads(stat("--json", "--top", event="APP::Types::Floats", field="f32")[0])["events"][0]
+    equal(sorted(v["value"] for v in event["top"])[:2], [-1.5, 0], "values")
+    assert "variance" not in event and "histogram" not in event, event
+
+
+@test
+def charts_fit_80_columns():
+    "the charts say bounds, counts and values in lines of at most 80 columns"
+    _, err = stat(*KEEP)
+    for words in ("DEVIATION", "0 or less", "32,768", "65,536", "most frequent u16", "AT MOST", "########"):
+        assert words in err, "%r is not in %r" % (words, err)
+    equal([line for line in err.splitlines() if len(line) > 80 and " ran for " not in line], [],
+          "long lines")
+    assert "\x1b" not in err, "colours where there is no terminal"
+
+
+@test
+def a_field_is_needed():
+    "without -f, or without application events, it says what is missing"
+    rc, _, err = run([PEM, "stat", "--top", "--", "true"])
+    equal(rc, 1, "status")
+    assert "-f" in err, err
+    rc, _, err = run([PEM, "stat", "-e", "OS::Mem::PageFault", "-f", "address", "--top", "--", "true"])
+    equal(rc, 2, "status")
+    assert "application events" in err, err
+
+
+run_all()
