@@ -89,6 +89,7 @@ struct report {
 	uint64_t layer_count[LAYERS];
 	struct pem_balance total; /* as recorded; of an incomplete trace: what was read */
 	uint64_t read;
+	uint64_t bulk_ns; /* a tenth of the records come before that time, the rest later */
 	uint64_t duration_ns; /* as recorded, or of what was read */
 	uint64_t ends_without_begin;
 	uint64_t damaged; /* places in the trace that could not be read */

@@ -229,7 +229,9 @@ static int read_records(struct report *report, struct counting *c)
 		rc = count_record(report, c, &record);
 		if (rc < 0)
 			break;
-		if (++n % PROGRESS_STEP == 0)
+		if (++n == total / 10)
+			report->bulk_ns = record.time_ns;
+		if (n % PROGRESS_STEP == 0)
 			cli_progress__update(n, total, &progress);
 	}
 	cli_progress__end(&progress);

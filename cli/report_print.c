@@ -30,6 +30,17 @@ static const char *signal_name(int status)
 	return status > 128 ? sigabbrev_np(status - 128) : NULL;
 }
 
+/* How far back a flight recorder reaches: a program that raised little reaches further than the others. */
+static const char *reach_words(const struct report *r)
+{
+	uint64_t bulk = r->duration_ns > r->bulk_ns ? r->duration_ns - r->bulk_ns : 0;
+
+	if (bulk >= r->duration_ns / 4 * 3)
+		return cli_format("the last %s", cli_duration(r->duration_ns));
+	return cli_format("the last %s, with nine tenths of the events in the last %s",
+			  cli_duration(r->duration_ns), cli_duration(bulk));
+}
+
 static void print_head(const struct report *r, const char *directory)
 {
 	const struct pem_trace_info *info = r->info;
@@ -55,13 +66,11 @@ static void print_head(const struct report *r, const char *directory)
 	if (*info->snapshot != '\0')
 		line("Snapshot",
 		     cli_format("%s: %.160s",
-				info->ran_ns != 0
-					? cli_format("the last %s", cli_duration(r->duration_ns))
-					: "all of it, nothing was overwritten yet",
+				info->ran_ns != 0 ? reach_words(r)
+						  : "all of it, nothing was overwritten yet",
 				info->snapshot));
 	else if (info->ran_ns != 0)
-		line("Kept", cli_format("the last %s: what came before was overwritten",
-					cli_duration(r->duration_ns)));
+		line("Kept", cli_format("%s: what came before was overwritten", reach_words(r)));
 	line("Clock", cli_format("%.3f MHz; sources agree within %s", (double)info->clock_hz / 1e6,
 				 cli_duration(info->clock_error_ns)));
 }

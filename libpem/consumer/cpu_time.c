@@ -3,7 +3,8 @@
  * cpu_time.c - CPU time of the observed programs
  *
  * Of a process that lives: its own clock, which counts its threads to the nanosecond, those that ended too, and, from
- * /proc, in ticks, what its children had had that it waited for. So a child's time moves to its parent when it ends.
+ * /proc, in ticks, what its children had had that it waited for. So a child's time moves to its parent when it ends. Where
+ * the whole machine is observed, all of its time that is not idle.
  */
 #include "consumer/detail.h"
 
@@ -50,30 +51,76 @@ static uint64_t children_ns(uint32_t pid)
 	return (user + system) * (1000000000u / (uint64_t)hz);
 }
 
-/* A process that replaced its image is there twice, and so may the command be. */
-static bool is_counted(const struct pem_session *s, const struct pem_producer *p)
+/* Of all that runs, as the first line of /proc/stat has it: user, nice, system, idle, iowait, irq, softirq, steal. */
+static uint64_t machine_ns(void)
 {
-	const struct pem_producer *other;
+	unsigned long long t[8] = {0};
+	long hz = sysconf(_SC_CLK_TCK);
+	FILE *f = fopen("/proc/stat", "re");
+	int n = 0;
 
-	if (p->dead || p->pidfd < 0 || p->pid == (uint32_t)s->command)
-		return true;
-	for (other = s->producers; other != p; other = other->next) {
-		if (other->pid == p->pid && !other->dead)
-			return true;
+	if (f) {
+		n = fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu", &t[0], &t[1], &t[2], &t[3],
+			   &t[4], &t[5], &t[6]);
+		fclose(f);
 	}
-	return false;
+	if (n < 3 || hz <= 0)
+		return 0;
+	return (t[0] + t[1] + t[2] + t[5] + t[6]) * (1000000000u / (uint64_t)hz);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The processes that are observed and live, some of them more than once: by an earlier image, as command, as attached to. */
+static size_t list_processes(const struct pem_session *s, uint32_t *pids)
+{
+	const struct pem_producer *p;
+	const struct pem_member *m;
+	size_t count = 0;
+
+	if (s->command && !s->command_done)
+		pids[count++] = (uint32_t)s->command;
+	if (s->root && s->root != s->command)
+		pids[count++] = (uint32_t)s->root;
+	for (p = s->producers; p; p = p->next) {
+		if (!p->dead && p->pidfd >= 0)
+			pids[count++] = p->pid;
+	}
+	for (m = s->members; m; m = m->next) {
+		if (m->pid && m->slot >= 0)
+			pids[count++] = m->pid;
+	}
+	return count;
 }
 
 uint64_t pem_session__program_cpu_ns(const struct pem_session *s)
 {
 	const struct pem_producer *p;
+	const struct pem_member *m;
+	size_t count = 2, i;
 	uint64_t sum = 0;
+	uint32_t *pids;
 
-	if (s->command && !s->command_done)
-		sum = own_ns((uint32_t)s->command) + children_ns((uint32_t)s->command);
-	for (p = s->producers; p; p = p->next) {
-		if (!is_counted(s, p))
-			sum += own_ns(p->pid) + children_ns(p->pid);
+	if (s->whole_machine)
+		return machine_ns();
+	for (p = s->producers; p; p = p->next)
+		count++;
+	for (m = s->members; m; m = m->next)
+		count++;
+	pids = calloc(count, sizeof(*pids));
+	if (!pids)
+		return 0;
+	count = list_processes(s, pids);
+	qsort(pids, count, sizeof(*pids), by_number);
+	for (i = 0; i < count; i++) {
+		if (!i || pids[i] != pids[i - 1])
+			sum += own_ns(pids[i]) + children_ns(pids[i]);
 	}
+	free(pids);
 	return sum;
 }

@@ -17,8 +17,8 @@ void pem_session__account_detail(struct pem_session *session, struct pem_trace_i
 void pem_session__forget_detail(struct pem_session *session);
 
 /*
- * cpu_time.c: CPU time so far of the observed programs: the session's command and every process with a pool, with what
- * they waited for. It may fall when a process ends that nobody observed waits for.
+ * cpu_time.c: CPU time so far of the observed programs: the session's command, what it was attached to and every process
+ * with a pool, with what they waited for. It may fall when a process ends that nobody observed waits for.
  */
 uint64_t pem_session__program_cpu_ns(const struct pem_session *session);
 

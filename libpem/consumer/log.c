@@ -396,6 +396,8 @@ static void finish_info(struct pem_session *s, struct pem_trace_info *info)
 					    ? WEXITSTATUS(s->command_status)
 					    : 128 + WTERMSIG(s->command_status);
 	}
+	if (!s->command_done && s->command) /* a snapshot */
+		info->program_cpu_ns = pem_session__program_cpu_ns(s);
 	narrow(s, info);
 	pem_session__note_gaps(s, info);
 	info->complete = 1;
