@@ -444,6 +444,7 @@ static void print_cost(const struct report *r)
 	const struct pem_trace_info *info = r->info;
 	struct cli_table *table = cli_table__new(stdout);
 	char text[256];
+	bool has_start = false;
 	double sum = 0;
 	uint32_t i;
 
@@ -457,10 +458,12 @@ static void print_cost(const struct report *r)
 		double ns = c->ns_each * (double)c->count;
 
 		sum += ns;
+		has_start |= !strcmp(c->kind, "process-start");
 		cli_table__row(table, CLI_PLAIN);
 		cli_table__cell(table, c->kind);
 		cli_table__cell(table, cli_count(c->count));
-		cli_table__cell(table, cli_format("%.1f ns", c->ns_each));
+		cli_table__cell(table, c->ns_each < 1e4 ? cli_format("%.1f ns", c->ns_each)
+							: cli_duration((uint64_t)c->ns_each));
 		cli_table__cell(table, ns < 1e18 ? cli_duration((uint64_t)ns) : "?");
 		cli_table__cell(table, info->program_cpu_ns != 0
 					       ? cli_percent(ns / (double)info->program_cpu_ns)
@@ -471,11 +474,11 @@ static void print_cost(const struct report *r)
 	if (info->program_cpu_ns != 0)
 		snprintf(text, sizeof(text),
 			 "In all %s, %s of the program's %s of CPU time; the recorder itself used "
-			 "%s. Not in it: what loading pem into each process costs, and the "
-			 "caches that recording takes.",
+			 "%s. Not in it: %sthe caches that recording takes.",
 			 sum < 1e18 ? cli_duration((uint64_t)sum) : "?",
 			 cli_percent(sum / (double)info->program_cpu_ns),
-			 cli_duration(info->program_cpu_ns), cli_duration(info->recorder_cpu_ns));
+			 cli_duration(info->program_cpu_ns), cli_duration(info->recorder_cpu_ns),
+			 has_start ? "" : "what loading pem into each process costs, and ");
 	else
 		snprintf(text, sizeof(text), "The recorder itself used %s.",
 			 cli_duration(info->recorder_cpu_ns));

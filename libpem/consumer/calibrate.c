@@ -2,6 +2,7 @@
 /*
  * calibrate.c - what one event of each kind costs on this machine, for the overhead ledger
  *
+ * process-start: see start_cost.c.
  * user-log: a record of two fields into a private ring, by the inlines that stubs use, clock read included.
  * user-stat: one value added to a statistic, the same way. kernel-log, kernel-stat: what a getppid becomes dearer by when
  * the kernel source logs its entry, or counts it. Medians of several rounds.
@@ -239,6 +240,11 @@ static bool read_key(char *key, size_t bytes)
 	return true;
 }
 
+static bool is_start_cost(double ns)
+{
+	return ns >= 0 && ns < 1e9;
+}
+
 static bool is_cost(double ns)
 {
 	return ns >= 0 && ns < 1e6;
@@ -258,11 +264,13 @@ static bool load_costs(struct pem_costs *costs)
 	if (fgets(line, sizeof(line), f)) {
 		line[strcspn(line, "\n")] = 0;
 		found = !strcmp(line, key) &&
-			fscanf(f, "%lf %lf %lf %lf", &costs->user_log_ns, &costs->user_stat_ns,
-			       &costs->kernel_log_ns, &costs->kernel_stat_ns) == 4 &&
+			fscanf(f, "%lf %lf %lf %lf %lf %lf", &costs->user_log_ns,
+			       &costs->user_stat_ns, &costs->kernel_log_ns, &costs->kernel_stat_ns,
+			       &costs->start_ns[0], &costs->start_ns[1]) == 6 &&
 			costs->user_log_ns > 0 && is_cost(costs->user_log_ns) &&
 			is_cost(costs->user_stat_ns) && is_cost(costs->kernel_log_ns) &&
-			is_cost(costs->kernel_stat_ns);
+			is_cost(costs->kernel_stat_ns) && is_start_cost(costs->start_ns[0]) &&
+			is_start_cost(costs->start_ns[1]);
 	}
 	fclose(f);
 	return found;
@@ -277,8 +285,9 @@ static void store_costs(const struct pem_costs *costs)
 
 	if (!read_key(key, sizeof(key)) || !cache_path(path, sizeof(path), true))
 		return;
-	n = snprintf(text, sizeof(text), "%s\n%.3f %.3f %.3f %.3f\n", key, costs->user_log_ns,
-		     costs->user_stat_ns, costs->kernel_log_ns, costs->kernel_stat_ns);
+	n = snprintf(text, sizeof(text), "%s\n%.3f %.3f %.3f %.3f %.3f %.3f\n", key,
+		     costs->user_log_ns, costs->user_stat_ns, costs->kernel_log_ns,
+		     costs->kernel_stat_ns, costs->start_ns[0], costs->start_ns[1]);
 	slash = strrchr(path, '/');
 	*slash = 0;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -347,6 +356,18 @@ void pem_session__calibrate(struct pem_session *s, struct pem_trace_info *info)
 	if (kernel)
 		info->cost_count = add_cost(info->costs, info->cost_count, max, "kernel-log",
 					    costs->kernel_log_ns);
+}
+
+void pem_session__calibrate_start(struct pem_session *s, struct pem_trace_info *info, bool adapters)
+{
+	double *start_ns = &s->costs.start_ns[adapters];
+
+	if (!*start_ns) {
+		*start_ns = rounded(pem_start_ns(adapters));
+		store_costs(&s->costs);
+	}
+	info->cost_count = add_cost(info->costs, info->cost_count, PEM_ARRAY_SIZE(info->costs),
+				    "process-start", *start_ns);
 }
 
 void pem_session__add_stat_costs(struct pem_session *s, struct pem_trace_info *info, uint64_t user,

@@ -346,6 +346,9 @@ static void count_costs(struct pem_session *s, struct pem_trace_info *info)
 			info->costs[i].count = s->log->produced;
 		else if (!strcmp(info->costs[i].kind, "kernel-log"))
 			info->costs[i].count = kernel;
+		else if (!strcmp(info->costs[i].kind, "process-start"))
+			info->costs[i].count =
+				__atomic_load_n(&s->page->pools_ready, __ATOMIC_RELAXED);
 	}
 }
 

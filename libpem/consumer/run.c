@@ -134,6 +134,7 @@ pid_t pem_session__run(struct pem_session *s, char *const argv[],
 		note_command(s, &s->log->info, argv);
 		pem_session__describe_flight(s, NULL);
 		pem_session__calibrate(s, &s->log->info);
+		pem_session__calibrate_start(s, &s->log->info, options && options->preload_libc);
 	}
 	if (s->detail)
 		pem_session__measure(s, pem_session__wants_kernel(s)); /* before it takes long */

@@ -301,6 +301,18 @@ def how_the_command_ended():
 
 
 @test
+def starts_of_processes_cost():
+    "each process of a command counts as started in the ledger"
+    if not os.access("/bin/true", os.X_OK):
+        skip("there is no /bin/true to measure with")
+    _, trace, _ = record(["sh", "-c", "/bin/true; /bin/true; :"], "-e", "APP")
+    _, r, _ = report(trace)
+    start = [k for k in r["cost"]["kinds"] if k["kind"] == "process-start"]
+    equal([k["count"] for k in start], [3], "processes that were started")
+    assert start[0]["ns_each"] > 1000, start
+
+
+@test
 def cost_and_gaps():
     "the cost is the sum of its kinds, and what could not be recorded has a reason"
     _, out, _ = run([PEM, "list", "hw", "--json"])
