@@ -97,7 +97,7 @@ help:
 	  'make kill-test  kill recorder or program at random 1,000 times (TIMES), and balance every trace' \
 	  'make soak     everything at once for ten minutes (SOAK_S=seconds), with bounded memory' \
 	  'make fuzz     feed hostile input to every reader (T=word, FUZZ_S=seconds)' \
-  'make bench    measure every claim beside its peer (CASE=notify: one program)' \
+  'make bench    measure every claim beside its peer (CASE=WORD: some)' \
 	  'make install  into PREFIX (/usr/local) under DESTDIR'
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

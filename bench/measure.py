@@ -103,10 +103,15 @@ def recorder_cpu_ns(trace):
 
 
 def cpu_ns(pid):
-    """User and system time of a process so far."""
-    with open("/proc/%d/stat" % pid, encoding="utf-8") as f:
-        cells = f.read().rsplit(")", 1)[1].split()
-    return (int(cells[11]) + int(cells[12])) * 1e9 / os.sysconf("SC_CLK_TCK")
+    """User and system time of a process's threads so far."""
+    total = 0
+    for path in glob.glob("/proc/%d/task/*/schedstat" % pid):
+        try:
+            with open(path, encoding="utf-8") as f:
+                total += int(f.read().split()[0])
+        except OSError:
+            pass
+    return total
 
 
 def children(pid):

@@ -42,7 +42,7 @@ static const struct cli_option options[] = {
 	{OPT_OVERWRITE, "overwrite", NULL,
 	 "When a buffer is full, lose its oldest events and not the newest."},
 	{OPT_BUFFER, "buffer", "SIZE",
-	 "Buffer of each recorded process, 64K to 16G. Default: 8M. More loses less."},
+	 "Buffer of each recorded process, 64K to 16G. Default: 32M. More loses less."},
 	{OPT_TRIGGER, "trigger", "WHEN",
 	 "With --overwrite, write a snapshot when an event happens ('EVENT', 'EVENT where "
 	 "PREDICATE') or was above a threshold in a second ('rate(EVENT) > N', 'mean(EVENT.FIELD) "
