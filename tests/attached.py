@@ -26,6 +26,7 @@ class Asked:
         self.runtime = os.path.join(folder, "runtime")
         env = dict({"PEM_RUNTIME_DIR": self.runtime, "LD_PRELOAD": LIBPEM, "PEM_SESSION": None}, **env)
         self.env = env
+        self.consumers = None  # their runtime folder, if it is another
         self.child = start(command or program("asked"), env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                            bufsize=1)
         self.pid = self.child.pid
@@ -93,7 +94,7 @@ class Observer:
 
 
 def environment(asked):
-    return {"PEM_RUNTIME_DIR": asked.runtime, "PEM_SPEC_PATH": SPEC}
+    return {"PEM_RUNTIME_DIR": asked.consumers or asked.runtime, "PEM_SPEC_PATH": SPEC}
 
 
 def control_files(asked):

@@ -364,6 +364,8 @@ static void take(struct pem_session *s, struct pem_producer *p, struct pem_found
 	p->next_seq[c->lane] = c->seq + 1;
 	packet->source = PEM_PACKET_USER;
 	packet->cpu = PEM_NO_CPU;
+	packet->pid = p->pid; /* as they are known here, whatever it says */
+	packet->tid = pem_producer__tid(p, packet->tid);
 	packet->events_overwritten =
 		__atomic_load_n(&ring->lanes[c->lane].overwritten, __ATOMIC_RELAXED);
 	check_records(s, p, packet, bytes, pem_async__aside_before(p, c->lane, c->seq),

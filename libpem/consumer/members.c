@@ -25,7 +25,7 @@
 
 #define ASK_AGAIN_NS 1000000000u /* a process's name and control group may change, and it may die */
 
-void *pem_map_file(int directory_fd, const char *name, uint32_t magic, size_t least,
+void *pem_map_file(int directory_fd, uid_t owner, const char *name, uint32_t magic, size_t least,
 		   uint64_t *bytes, uint64_t *inode, int *cut)
 {
 	int fd = openat(directory_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -35,7 +35,7 @@ void *pem_map_file(int directory_fd, const char *name, uint32_t magic, size_t le
 
 	if (fd < 0)
 		return NULL;
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == owner &&
 	    (uint64_t)st.st_size >= least && (uint64_t)st.st_size < 1ull << 40 &&
 	    pread(fd, &word, sizeof(word), 0) == sizeof(word) && word == magic) {
 		*bytes = (uint64_t)st.st_size;
@@ -74,24 +74,24 @@ static void free_member(struct pem_session *s, struct pem_member *m)
 	free(m);
 }
 
-static struct pem_member *open_member(struct pem_session *s, int runtime_fd, const char *name)
+static struct pem_member *open_member(struct pem_session *s, struct pem_place *place,
+				      const char *name)
 {
 	struct pem_member *m = calloc(1, sizeof(*m));
-	uint32_t pid_namespace;
 
 	if (!m)
 		return NULL;
 	m->slot = -1;
-	m->control = pem_map_file(runtime_fd, name, PEM_CONTROL_MAGIC, sizeof(*m->control),
-				  &m->control_bytes, &m->inode, &m->cut);
+	m->place = place;
+	m->control = pem_map_file(place->runtime_fd, place->owner, name, PEM_CONTROL_MAGIC,
+				  sizeof(*m->control), &m->control_bytes, &m->inode, &m->cut);
 	if (!m->control) {
 		free(m);
 		return NULL;
 	}
 	pem_copy_text(m->name, sizeof(m->name), name);
-	pid_namespace = __atomic_load_n(&m->control->pid_namespace, __ATOMIC_RELAXED);
-	if (!pid_namespace || pid_namespace == pem_pid_namespace())
-		m->pid = __atomic_load_n(&m->control->pid, __ATOMIC_RELAXED);
+	m->pid = pem_place__pid(place, __atomic_load_n(&m->control->pid, __ATOMIC_RELAXED),
+				__atomic_load_n(&m->control->pid_namespace, __ATOMIC_RELAXED));
 	if (__atomic_load_n(&m->control->magic, __ATOMIC_ACQUIRE) != PEM_CONTROL_MAGIC ||
 	    __atomic_load_n(&m->control->abi_version, __ATOMIC_RELAXED) != PEM_ABI_VERSION ||
 	    m->pid == (uint32_t)getpid()) {
@@ -103,40 +103,35 @@ static struct pem_member *open_member(struct pem_session *s, int runtime_fd, con
 	return m;
 }
 
-static struct pem_member *find(struct pem_session *s, const char *name)
+static struct pem_member *find(struct pem_session *s, const struct pem_place *place,
+			       const char *name)
 {
 	struct pem_member *m;
 
 	for (m = s->members; m; m = m->next) {
-		if (!strcmp(m->name, name))
+		if (m->place == place && !strcmp(m->name, name))
 			return m;
 	}
 	return NULL;
 }
 
-struct pem_member *pem_session__member(struct pem_session *s, const char *name)
+struct pem_member *pem_session__member(struct pem_session *s, struct pem_place *place,
+				       const char *name)
 {
-	struct pem_member *m, **link;
+	struct pem_member *m;
 	struct stat st;
-	int fd;
 
 	if (!pem_is_control_name(name))
 		return NULL;
-	fd = open(s->runtime, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0)
-		return NULL;
-	m = find(s, name);
+	m = find(s, place, name);
 	/* A process's next image may have made its file by the same name. */
-	if (m && (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) || (uint64_t)st.st_ino != m->inode)) {
-		for (link = &s->members; *link != m; link = &(*link)->next)
-			;
-		*link = m->next;
-		free_member(s, m);
+	if (m && (fstatat(place->runtime_fd, name, &st, AT_SYMLINK_NOFOLLOW) ||
+		  (uint64_t)st.st_ino != m->inode)) {
+		pem_session__forget_member(s, m);
 		m = NULL;
 	}
 	if (!m)
-		m = open_member(s, fd, name);
-	close(fd);
+		m = open_member(s, place, name);
 	if (m)
 		pem_member__find_slot(s, m);
 	return m;
@@ -204,16 +199,15 @@ void pem_member__find_contexts(struct pem_session *s, struct pem_member *m)
 /* Take an entry for the session. What the member stored there for an earlier one comes before what the session stores. */
 static int offer(struct pem_session *s, struct pem_member *m)
 {
-	const char *folder = strrchr(s->directory, '/') + 1;
 	struct pem_session_entry *entry;
 	uint32_t word;
-	int slot = pem_entry__take(m->control->session, s->runtime, &word);
+	int slot = pem_entry__take(m->control->session, m->place->runtime, &word);
 
 	if (slot < 0)
 		return slot;
 	entry = &m->control->session[slot];
 	m->incarnation = __atomic_load_n(&entry->incarnation, __ATOMIC_RELAXED) & 0xff;
-	m->word = pem_entry__offer(entry, word, s->page, folder, m->contexts);
+	m->word = pem_entry__offer(entry, word, s->page, m->place->folder, m->contexts);
 	m->slot = slot;
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return 0;
@@ -270,7 +264,7 @@ static void say_full(struct pem_session *s, struct pem_member *m)
 }
 
 /* Those whose files are no more go; others are asked again whether they are in a target. */
-static void look_after(struct pem_session *s, int runtime_fd)
+static void look_after(struct pem_session *s)
 {
 	uint64_t now = pem_monotonic_ns();
 	struct pem_member **link = &s->members, *m;
@@ -279,7 +273,7 @@ static void look_after(struct pem_session *s, int runtime_fd)
 		m->seen &= !__atomic_load_n(&m->cut, __ATOMIC_ACQUIRE);
 		if (m->seen && now - m->asked_ns >= ASK_AGAIN_NS) {
 			if (is_dead(m)) {
-				unlinkat(runtime_fd, m->name, 0);
+				unlinkat(m->place->runtime_fd, m->name, 0);
 				m->seen = false;
 			} else if (!pem_member__is_served(m) && pem_member__ask(s, m)) {
 				say_full(s, m);
@@ -295,36 +289,46 @@ static void look_after(struct pem_session *s, int runtime_fd)
 	}
 }
 
-void pem_session__scan_members(struct pem_session *s)
+static void scan_place(struct pem_session *s, struct pem_place *place)
 {
+	int fd = openat(place->runtime_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
 	struct pem_member *m;
 	struct dirent *entry;
-	DIR *directory;
 
-	if (!s->command && !s->target_count)
-		return;
-	directory = opendir(s->runtime);
-	if (!directory)
-		return;
-	for (m = s->members; m; m = m->next)
-		m->seen = false;
-	while ((entry = readdir(directory))) {
+	while (directory && (entry = readdir(directory))) {
 		if (!pem_is_control_name(entry->d_name))
 			continue;
-		m = find(s, entry->d_name);
+		m = find(s, place, entry->d_name);
 		if (m && m->inode == (uint64_t)entry->d_ino) {
 			m->seen = true;
 			continue;
 		}
 		if (m)
 			pem_session__forget_member(s, m);
-		m = open_member(s, dirfd(directory), entry->d_name);
+		m = open_member(s, place, entry->d_name);
 		if (!m)
 			continue;
 		m->seen = true;
 		if (pem_member__ask(s, m))
 			say_full(s, m);
 	}
-	look_after(s, dirfd(directory));
-	closedir(directory);
+	if (directory)
+		closedir(directory);
+}
+
+void pem_session__scan_members(struct pem_session *s)
+{
+	struct pem_member *m;
+	uint32_t i;
+
+	if (!s->command && !s->target_count)
+		return;
+	if (s->looks_elsewhere)
+		pem_session__look_for_places(s);
+	for (m = s->members; m; m = m->next)
+		m->seen = false;
+	for (i = 0; i < s->place_count; i++)
+		scan_place(s, &s->places[i]);
+	look_after(s);
 }

@@ -13,6 +13,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,12 +75,14 @@ static struct pem_met_model *meet_model(struct pem_session *s, uint32_t hash)
 	struct pem_model *theirs = NULL;
 	const struct pem_event *misfit;
 	struct pem_error error;
-	char name[32], *text;
+	char name[32], *text = NULL;
+	uint32_t i;
 	size_t bytes;
 	int added;
 
 	snprintf(name, sizeof(name), "model-%08x", hash);
-	text = pem_read_file(s->directory_fd, name, MODEL_BYTES_MAX, &bytes);
+	for (i = 0; !text && i < s->place_count; i++)
+		text = pem_read_file(s->places[i].directory_fd, name, MODEL_BYTES_MAX, &bytes);
 	if (!text)
 		return NULL;
 	met = calloc(1, sizeof(*met));
@@ -131,17 +134,21 @@ static struct pem_met_model *find_or_meet(struct pem_session *s, uint32_t hash)
 
 void pem_session__load_models(struct pem_session *s)
 {
-	DIR *directory = opendir(s->directory);
 	struct dirent *entry;
-	uint32_t hash;
+	DIR *directory;
+	uint32_t hash, i;
+	int fd;
 
-	if (!directory)
-		return;
-	while ((entry = readdir(directory))) {
-		if (sscanf(entry->d_name, "model-%8x", &hash) == 1)
-			find_or_meet(s, hash);
+	for (i = 0; i < s->place_count; i++) {
+		fd = openat(s->places[i].directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		directory = fd < 0 ? NULL : fdopendir(fd);
+		while (directory && (entry = readdir(directory))) {
+			if (sscanf(entry->d_name, "model-%8x", &hash) == 1)
+				find_or_meet(s, hash);
+		}
+		if (directory)
+			closedir(directory);
 	}
-	closedir(directory);
 }
 
 /* For the trace, once for each process and event. */

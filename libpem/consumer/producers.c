@@ -44,7 +44,7 @@ void pem_producer__free(struct pem_producer *p)
 /* The control file is named by shared memory: only one of the runtime folder itself will do. */
 static void find_member(struct pem_session *s, struct pem_producer *p)
 {
-	p->member = pem_session__member(s, p->control_name);
+	p->member = pem_session__member(s, p->place, p->control_name);
 	if (!p->member)
 		return;
 	if (p->member->producer)
@@ -52,7 +52,37 @@ static void find_member(struct pem_session *s, struct pem_producer *p)
 	p->member->producer = p;
 }
 
-static struct pem_producer *open_producer(struct pem_session *s, const char *name)
+/* A container's process has another number here, or none that can be found: it may be gone. */
+static void find_process(struct pem_producer *p)
+{
+	uint32_t pid = pem_place__pid(p->place, p->pid, p->pid_namespace);
+
+	p->inner_pid = p->pid;
+	if (!pid)
+		return;
+	p->pid = pid;
+	p->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+	p->dead = p->pidfd < 0 && errno == ESRCH;
+}
+
+/* Is this the name of a pool that a process could have made there? It says which stream gets its records. */
+static bool is_pool_name(const struct pem_session *s, const struct pem_place *place,
+			 const char *name)
+{
+	const char *number = strrchr(name, '-');
+	unsigned long k;
+	char *end;
+
+	if (strncmp(name, "pool-", 5) ||
+	    strlen(name + 5) >= sizeof(((struct pem_producer *)0)->name))
+		return false;
+	k = strtoul(number + 1, &end, 10);
+	return !*end && number[1] >= '0' && number[1] <= '9' &&
+	       k / PEM_PLACE_POOLS == (unsigned long)(place - s->places);
+}
+
+static struct pem_producer *open_producer(struct pem_session *s, struct pem_place *place,
+					  const char *name)
 {
 	struct pem_producer *p = calloc(1, sizeof(*p));
 	const struct pem_pool_header *h;
@@ -62,7 +92,8 @@ static struct pem_producer *open_producer(struct pem_session *s, const char *nam
 	if (!p)
 		return NULL;
 	p->pidfd = -1;
-	mapping = pem_map_file(s->directory_fd, name, PEM_POOL_MAGIC,
+	p->place = place;
+	mapping = pem_map_file(place->directory_fd, place->owner, name, PEM_POOL_MAGIC,
 			       sizeof(struct pem_pool_header), &p->bytes, &inode, &p->cut);
 	if (!mapping)
 		goto fail; /* not finished yet, or never: the next scan looks again */
@@ -91,11 +122,7 @@ static struct pem_producer *open_producer(struct pem_session *s, const char *nam
 	if (!p->next_seq || !p->delivered || !p->lost || !p->aside || !p->produced || !p->discarded)
 		goto fail;
 	p->pid_namespace = h->pid_namespace;
-	/* In a container's, the number is somebody else's here, or nobody's. */
-	if (!p->pid_namespace || p->pid_namespace == pem_pid_namespace()) {
-		p->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)p->pid, 0);
-		p->dead = p->pidfd < 0 && errno == ESRCH;
-	}
+	find_process(p);
 	if (p->pid != (uint32_t)getpid())
 		find_member(s, p);
 	pem_producer__refresh_events(s, p);
@@ -114,7 +141,7 @@ static void bury_earlier_images(struct pem_session *s, struct pem_producer *imag
 	struct pem_producer *p;
 
 	for (p = s->producers; p; p = p->next) {
-		if (p->pid != image->pid || p->pid_namespace != image->pid_namespace)
+		if (p->inner_pid != image->inner_pid || p->pid_namespace != image->pid_namespace)
 			continue;
 		if (p->start_clock < image->start_clock)
 			p->dead = true;
@@ -123,18 +150,15 @@ static void bury_earlier_images(struct pem_session *s, struct pem_producer *imag
 	}
 }
 
-void pem_session__scan_producers(struct pem_session *s)
+static void scan_place(struct pem_session *s, struct pem_place *place)
 {
-	DIR *directory = opendir(s->directory);
+	int fd = openat(place->directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
 	struct pem_producer *p;
 	struct dirent *entry;
 
-	pem_session__scan_members(s);
-	if (!directory)
-		return;
-	while ((entry = readdir(directory))) {
-		if (strncmp(entry->d_name, "pool-", 5) ||
-		    strlen(entry->d_name + 5) >= sizeof(p->name))
+	while (directory && (entry = readdir(directory))) {
+		if (!is_pool_name(s, place, entry->d_name))
 			continue;
 		for (p = s->producers; p; p = p->next) {
 			if (!strcmp(p->name, entry->d_name + 5))
@@ -142,7 +166,7 @@ void pem_session__scan_producers(struct pem_session *s)
 		}
 		if (p)
 			continue;
-		p = open_producer(s, entry->d_name);
+		p = open_producer(s, place, entry->d_name);
 		if (!p)
 			continue;
 		p->next = s->producers;
@@ -151,20 +175,31 @@ void pem_session__scan_producers(struct pem_session *s)
 		if (p->member)
 			pem_member__ask(s, p->member); /* rules may have changed since it joined */
 	}
-	closedir(directory);
+	if (directory)
+		closedir(directory);
+}
+
+void pem_session__scan_producers(struct pem_session *s)
+{
+	uint32_t i;
+
+	pem_session__own_place(s);
+	pem_session__scan_members(s);
+	for (i = 0; i < s->place_count; i++)
+		scan_place(s, &s->places[i]);
+	pem_session__gather_losses(s);
 }
 
 /* Its owner can't any more: killed, or replaced by another image, which has another file. */
 static void remove_control(struct pem_session *s, const struct pem_producer *p)
 {
-	char path[sizeof(s->runtime) + sizeof(p->member->name)];
 	struct stat st;
 
 	if (!p->member)
 		return;
-	snprintf(path, sizeof(path), "%s/%s", s->runtime, p->member->name);
-	if (!lstat(path, &st) && (uint64_t)st.st_ino == p->member->inode)
-		unlink(path);
+	if (!fstatat(p->place->runtime_fd, p->member->name, &st, AT_SYMLINK_NOFOLLOW) &&
+	    (uint64_t)st.st_ino == p->member->inode)
+		unlinkat(p->place->runtime_fd, p->member->name, 0);
 	pem_session__forget_member(s, p->member);
 }
 
@@ -201,7 +236,7 @@ void pem_session__check_producers(struct pem_session *s)
 		pem_session__retire(s, p);
 		remove_control(s, p);
 		snprintf(path, sizeof(path), "pool-%s", p->name);
-		unlinkat(s->directory_fd, path, 0);
+		unlinkat(p->place->directory_fd, path, 0);
 		*link = p->next;
 		pem_producer__free(p);
 	}

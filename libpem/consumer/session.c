@@ -257,6 +257,7 @@ void pem_session__close(struct pem_session *s)
 			madvise(producer->ring.header, producer->bytes, MADV_REMOVE);
 		pem_producer__free(producer);
 	}
+	pem_session__close_places(s);
 	pem_alive__release(s->alive_fd);
 	pem_session__forget_models(s);
 	pem_runtime__remove(s->directory_fd, s->directory);

@@ -87,9 +87,24 @@ struct pem_event_entry {
 };
 #define PEM_EVENT_TABLE 1024u /* power of two, at least twice PEM_EVENT_CAPACITY_DEFAULT */
 
+/* A runtime folder in which the session meets processes: the first is its own, others are other users' and containers'. */
+struct pem_place {
+	uid_t owner;
+	int runtime_fd, directory_fd, alive_fd;
+	uint64_t device, inode; /* of the runtime folder */
+	char runtime[PATH_MAX - 128]; /* a path of it for this process */
+	char folder[32]; /* the session's in it */
+	struct pem_session_page *page;
+	int cut; /* the page was truncated */
+};
+#define PEM_PLACES_MAX 16
+#define PEM_PLACE_POOLS                                                                            \
+	100000000u /* numbers of pools that a place has: their names, and streams, are told apart */
+
 /* A process, by its control file: with its pool it is a producer, which it becomes at its first event. */
 struct pem_member {
 	char name[64]; /* of the control file */
+	struct pem_place *place; /* that it is in */
 	uint64_t inode; /* of that */
 	uint32_t pid; /* as this process knows it; 0: it does not */
 	struct pem_control_file *control;
@@ -110,13 +125,14 @@ struct pem_producer {
 	char comm[PEM_NAME_BYTES];
 	char control_name[64]; /* checked: a control file's name, or "" */
 	uint32_t pid;
-	uint32_t pid_namespace; /* that pid is of */
+	uint32_t inner_pid, pid_namespace; /* its number as it knows it, in that namespace */
 	uint64_t start_clock; /* when its pool was made */
 	int pidfd; /* -1: none, or of another pid namespace: taken for dead at the end only */
 	bool dead;
 	bool is_copy; /* of a pool whose process goes on (pool_copy.c) */
 	bool recovering; /* its recorder died: what is missing was lost with it */
 	struct pem_member *member; /* NULL: it has no control file, or that is gone */
+	struct pem_place *place;
 	uint32_t incarnation; /* in the tags of its statistics */
 	struct pem_ring ring;
 	uint64_t bytes;
@@ -234,11 +250,15 @@ struct pem_session {
 	struct pem_wish *wishes; /* one per model event, lazily */
 	size_t wish_count;
 	int alive_fd; /* holds the lock that says so */
+	struct pem_place places[PEM_PLACES_MAX];
+	uint32_t place_count;
+	uint64_t next_look_ns; /* for further places */
 	struct pem_member *members;
 	uint32_t target_count; /* contexts that were attached to */
 	pid_t root; /* whose tree the sources observe; 0: none yet */
 	bool root_runs; /* it was attached to: no exec of it is to be waited for */
 	bool whole_machine; /* the sources observe all */
+	bool looks_elsewhere; /* a target may have processes in further places */
 	bool no_follow; /* they observe processes, and not what these start */
 	struct pem_producer *producers;
 	struct pem_met_model *met_models; /* of other processes' providers */
@@ -351,7 +371,8 @@ bool pem_member__page(const struct pem_member *member, uint32_t entry,
 /* Look for control files: in the session's targets, processes are offered the session. */
 void pem_session__scan_members(struct pem_session *session);
 /* The member of a control file, which is opened if need be; NULL: there is none, or it is this process. */
-struct pem_member *pem_session__member(struct pem_session *session, const char *name);
+struct pem_member *pem_session__member(struct pem_session *session, struct pem_place *place,
+				       const char *name);
 void pem_session__forget_member(struct pem_session *session, struct pem_member *member);
 /* Give back every entry, and forget all members. */
 void pem_session__leave_members(struct pem_session *session);
@@ -364,12 +385,29 @@ void pem_member__find_contexts(struct pem_session *session, struct pem_member *m
 /* If it is in a target, offer it the session, and enable there what is wanted. 0, or -EUSERS. */
 int pem_member__ask(struct pem_session *session, struct pem_member *member);
 bool pem_is_control_name(const char *name);
+
+/* places.c */
+void pem_session__own_place(struct pem_session *session);
+/* The runtime folders that a process may have, each a place from then on. */
+void pem_session__add_places_of(struct pem_session *session, uint32_t pid);
+/* The same for every process that can be seen; does it once a second at most. */
+void pem_session__look_for_places(struct pem_session *session);
+/* Let the pages of all places say what the session's own does. */
+void pem_session__mirror(struct pem_session *session);
+/* Add to the session's own page what was lost in other places. */
+void pem_session__gather_losses(struct pem_session *session);
+void pem_session__close_places(struct pem_session *session);
+/* The number here of a thread that has tid in its process's namespace; tid, if it is gone. */
+uint32_t pem_producer__tid(const struct pem_producer *producer, uint32_t tid);
+/* The number here of a process of a place that has pid in a namespace; 0: it is not found. */
+uint32_t pem_place__pid(const struct pem_place *place, uint32_t pid, uint32_t pid_namespace);
+
 /*
  * Map a regular file of the user's whole, once it starts with a magic word; NULL if it is none. The word is read, not
  * touched: a file that is not complete may have no memory behind it, and on a full file system a touch is SIGBUS. *cut
  * is set should its owner truncate it: it then holds zeroes.
  */
-void *pem_map_file(int directory_fd, const char *name, uint32_t magic, size_t least,
+void *pem_map_file(int directory_fd, uid_t owner, const char *name, uint32_t magic, size_t least,
 		   uint64_t *bytes, uint64_t *inode, int *cut);
 void pem_unmap_file(void *mapping, uint64_t bytes);
 

@@ -296,6 +296,8 @@ static void inherit(unsigned slot)
 	struct pem_session_entry *entry = &pem_process__table()[slot];
 	struct pem_joined *joined = &pem_process.joined[slot];
 
+	pem_process__meet(
+		slot); /* what was offered to the parent: its contexts say whether the child is meant */
 	pem_joined__begin_change(joined);
 	/* A handler or a callback may have forked: the child returns into an event, and stores what it would have. */
 	pem_joined__bury_pool(joined);

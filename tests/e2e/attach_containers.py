@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""
+attach_containers.py - processes in other mount and pid namespaces, and of other users, are found and named as outside
+"""
+import os
+import shutil
+import subprocess
+
+from attached import LIBPEM, Asked, Observer
+from probe_trace import check_balance, program, ticks
+from tap import BUILD, equal, run, run_all, skip, test, tmp
+
+
+def need_root():
+    if os.geteuid():
+        skip("making namespaces and processes of other users needs root")
+
+
+def child_of(pid):
+    """The number outside of the one process that a process has started."""
+    with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as children:
+        pids = [int(word) for word in children.read().split()]
+    return pids[0] if pids else pid
+
+
+def container():
+    """A program in mount and pid namespaces of its own, with its own /dev/shm; (it, its number outside)."""
+    need_root()
+    command = ["unshare", "--fork", "--pid", "--mount", "--kill-child", "sh", "-c",
+               "mount -t tmpfs none /dev/shm && mount -t proc none /proc && "
+               "LD_PRELOAD=%s exec %s" % (LIBPEM, program("asked")[0])]
+    if subprocess.run(command[:5] + ["true"], stderr=subprocess.DEVNULL).returncode:
+        skip("namespaces can't be made here")
+    inside = Asked(tmp(), command=command, LD_PRELOAD=None, PEM_RUNTIME_DIR=None, XDG_RUNTIME_DIR=None)
+    return inside, child_of(inside.pid)
+
+
+class Outside(Observer):
+    """Knows that it is attached by asking for a tick until one arrives."""
+
+    def _wait_for_entry(self, asked):
+        marker = os.path.join("/proc/%d/root/dev/shm/pem-0" % self.target if self.target else asked.runtime)
+        for _ in range(2000):
+            for name in os.listdir(marker):
+                if name.startswith("control-"):
+                    with open(os.path.join(marker, name), "rb") as file:
+                        if b"session-%d-" % self.child.pid in file.read(4096):
+                            return
+            if self.child.poll() is not None:
+                return
+            subprocess.run(["sleep", "0.005"])
+        raise AssertionError("not attached")
+
+    def __init__(self, asked, target, *options):
+        self.target = target
+        super().__init__(asked, *options)
+
+
+@test
+def attach_to_a_container():
+    "a process in a container is attached to by its number outside, and recorded under that number"
+    inside, pid = container()
+    inside.runtime = os.path.join(tmp(), "runtime")
+    observer = Outside(inside, pid, "record", "-p", str(pid))
+    (told, _, _, count), = inside.ask("tick 40")
+    assert told != pid, "the number inside is another"
+    found = observer.ticks()
+    equal(found, {(pid, pid, 0): list(range(1, 41))}, "ticks")
+    check_balance(observer.trace, 40)
+
+
+@test
+def threads_of_a_container():
+    "its threads have their numbers outside, too"
+    inside, pid = container()
+    inside.runtime = os.path.join(tmp(), "runtime")
+    observer = Outside(inside, pid, "record", "-p", str(pid))
+    inside.ask("fork 5")
+    inside.ask("tick 5")
+    found = observer.ticks()
+    equal(sorted(map(len, found.values())), [5, 5], "ticks of the process and its child")
+    assert (pid, pid, 0) in found, found
+
+
+@test
+def all_with_containers():
+    "record -a of root finds programs in containers"
+    inside, pid = container()
+    inside.runtime = os.path.join(tmp(), "runtime")
+    observer = Outside(inside, pid, "record", "-a")
+    inside.ask("tick 6")
+    found = observer.ticks()
+    equal(found.get((pid, pid, 0)), list(range(1, 7)), "ticks")
+
+
+@test
+def attach_to_another_user():
+    "root attaches to a process of another user, whose files stay that user's"
+    need_root()
+    folder = tmp()
+    os.chmod(folder, 0o755)
+    theirs = os.path.join(folder, "theirs")
+    os.mkdir(theirs, 0o700)
+    os.chown(theirs, 65534, 65534)
+    copy, library = os.path.join(folder, "asked"), os.path.join(folder, "libpem.so.1")
+    shutil.copy(program("asked")[0], copy)
+    shutil.copy(LIBPEM, library)
+    asked = Asked(folder, command=["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups",
+                                   "env", "LD_PRELOAD=" + library, copy], PEM_RUNTIME_DIR=theirs, LD_PRELOAD=None)
+    asked.runtime, asked.consumers = theirs, os.path.join(folder, "ours")
+    observer = Observer(asked, "record", "-p", str(asked.pid))
+    session, = [name for name in os.listdir(theirs) if name.startswith("session-")]
+    equal(os.stat(os.path.join(theirs, session)).st_uid, 65534, "owner of the session's folder")
+    equal(os.stat(os.path.join(theirs, session, "config")).st_mode & 0o777, 0o600, "mode of its page")
+    asked.ask("tick 15")
+    equal(observer.ticks(), {(asked.pid, asked.pid, 0): list(range(1, 16))}, "ticks")
+    equal([name for name in os.listdir(theirs) if name.startswith("session-")], [], "left there")
+
+
+@test
+def another_users_process():
+    "who is not root can't attach to another user's process, and is told so"
+    need_root()
+    folder = tmp()
+    os.chmod(folder, 0o755)
+    asked = Asked(folder)
+    pem = os.path.join(folder, "bin")
+    shutil.copytree(os.path.join(BUILD, "bin"), pem)
+    shutil.copytree(os.path.join(BUILD, "lib"), os.path.join(folder, "lib"), symlinks=True)
+    rc, _, err = run(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", os.path.join(pem, "pem"),
+                      "stat", "-e", "APP", "-p", str(asked.pid)],
+                     env={"PEM_RUNTIME_DIR": None, "XDG_RUNTIME_DIR": None, "HOME": folder}, cwd="/")
+    equal(rc, 2, "status (stderr: %s)" % err)
+    assert "is another user's" in err, err
+
+
+run_all()
