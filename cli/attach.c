@@ -113,6 +113,8 @@ int cli_attach__start(struct cli_attach *a, struct pem_session *session)
 	int rc, found = 0;
 	size_t i;
 
+	if (a->count != 0)
+		cli_run__catch(session);
 	for (i = 0; i < a->count; i++) {
 		a->contexts[i].follow = a->contexts[i].pid != 0 && !a->no_follow;
 		rc = pem_session__attach(session, &a->contexts[i], &error);

@@ -212,7 +212,9 @@ pid_t cli_run__start(struct cli_run *run, char *const argv[], const struct pem_r
  * they do anyway); a second one stops the work at once.
  */
 void cli_run__wait(struct cli_run *run);
-/* Work for the session without a command: until has_ended says so, or a signal comes. */
+/* From now on a signal ends cli_run__watch, or the next one: what has begun is brought to its end. */
+void cli_run__catch(struct pem_session *session);
+/* Work for the session without a command, after cli_run__catch: until has_ended says so, or a signal comes. */
 void cli_run__watch(struct cli_run *run);
 /* Exit status as a shell gives it: of the command, or 128 and the signal. */
 int cli_run__status(const struct cli_run *run);

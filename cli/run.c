@@ -226,9 +226,13 @@ void cli_run__wait(struct cli_run *run)
 		run->stopped_by = on_signal.last;
 }
 
+void cli_run__catch(struct pem_session *session)
+{
+	install(session, 1);
+}
+
 void cli_run__watch(struct cli_run *run)
 {
-	install(run->session, 1);
 	work(run);
 	run->ended = run->error == 0;
 }

@@ -298,7 +298,6 @@ static void mirror(struct pem_session_page *to, const struct pem_session_page *f
 	__atomic_store_n(&to->context_count, from->context_count, __ATOMIC_RELEASE);
 	to->rule_count = from->rule_count;
 	to->test_count = from->test_count;
-	to->wide_count = from->wide_count;
 	__atomic_store_n(&to->closed, from->closed, __ATOMIC_RELAXED);
 	__atomic_store_n(&to->generation, generation + 2, __ATOMIC_RELEASE);
 }
