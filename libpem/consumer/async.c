@@ -116,12 +116,17 @@ void pem_async__counts(struct pem_callback *cb, struct pem_callback_counts *coun
 {
 	struct pem_async *a = cb->session->async;
 
+	pem_session__scan_producers(
+		cb->session); /* a short life may be over before the thread looked */
+	pem_async__collect_all(cb->session);
+	if (a->active && a->follows_sources)
+		pem_session__drain_sources(cb->session, false);
 	if (cb->async->enabled)
 		settle_all(cb);
 	pthread_mutex_lock(&a->lock);
 	counts->called = cb->async->called;
 	counts->late = cb->async->late;
-	counts->waiting = a->incoming.count + __atomic_load_n(&a->batch_left, __ATOMIC_ACQUIRE);
+	counts->waiting = a->incoming.wanted + __atomic_load_n(&a->batch_left, __ATOMIC_ACQUIRE);
 	counts->lost =
 		cb->async->lost + (cb->async->enabled ? lost_so_far(cb) - cb->async->lost_from : 0);
 	pthread_mutex_unlock(&a->lock);

@@ -45,6 +45,7 @@ struct pem_async_batch {
 	size_t used, capacity;
 	struct pem_async_key *keys;
 	size_t count, key_capacity;
+	size_t wanted; /* of the items, for callbacks; others tell contexts */
 	bool sorted;
 };
 
@@ -110,7 +111,7 @@ struct pem_async {
 	/* the thread's own */
 	struct pem_async_batch batch;
 	size_t batch_done; /* keys handed on */
-	size_t batch_left; /* keys not handed on yet; atomic, others look */
+	size_t batch_left; /* wanted, and not handed on yet; atomic, others look */
 	struct pem_context_table *contexts;
 	struct pem_event_table events;
 	int timer[2];

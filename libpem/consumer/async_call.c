@@ -84,10 +84,10 @@ void pem_async__swap(struct pem_async *a)
 		    item->wish)
 			item->wish->async_lost++;
 	}
-	batch.count = batch.used = a->batch_done = 0;
+	batch.count = batch.used = batch.wanted = a->batch_done = 0;
 	a->batch = a->incoming;
 	a->incoming = batch;
-	__atomic_store_n(&a->batch_left, a->batch.count, __ATOMIC_RELEASE);
+	__atomic_store_n(&a->batch_left, a->batch.wanted, __ATOMIC_RELEASE);
 }
 
 size_t pem_async__call(struct pem_async *a, uint64_t horizon)
@@ -106,7 +106,6 @@ size_t pem_async__call(struct pem_async *a, uint64_t horizon)
 		if (!item->event) {
 			if (a->contexts)
 				pem_context_table__lose(a->contexts, item->cpu);
-			__atomic_store_n(&a->batch_left, batch->count - i - 1, __ATOMIC_RELEASE);
 			continue;
 		}
 		r.clock = batch->keys[i].clock;
@@ -119,7 +118,8 @@ size_t pem_async__call(struct pem_async *a, uint64_t horizon)
 		r.source = item->source;
 		find_context(a, &r);
 		hand_on(a, &r, item->callbacks);
-		__atomic_store_n(&a->batch_left, batch->count - i - 1, __ATOMIC_RELEASE);
+		if (item->callbacks)
+			__atomic_fetch_sub(&a->batch_left, 1, __ATOMIC_RELEASE);
 	}
 	pthread_mutex_unlock(&a->lock);
 	count = i - a->batch_done;

@@ -57,6 +57,7 @@ bool pem_async_batch__add(struct pem_async_batch *batch, size_t limit, uint64_t 
 		!batch->count || (batch->sorted && clock >= batch->keys[batch->count - 1].clock);
 	batch->keys[batch->count++] = (struct pem_async_key){clock, batch->used};
 	batch->used += bytes;
+	batch->wanted += item->callbacks != 0;
 	return true;
 }
 

@@ -10,6 +10,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stdbool.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
@@ -411,6 +412,79 @@ static void a_dead_process_is_read_to_its_end(void **state)
 	raiser_end(&r);
 }
 
+static void a_short_life_is_seen(void **state)
+{
+	struct pem_callback *cb = enabled_on("APP::Probe::Tick", 1000000);
+	unsigned i;
+	pid_t child;
+
+	(void)state;
+	for (i = 1; i <= 10; i++) {
+		child = fork();
+		if (!child) {
+			if (pem_process__join(session->directory) >= 0)
+				pem_notify_probe_tick(i % 8, 1);
+			_exit(0);
+		}
+		assert_int_equal(waitpid(child, NULL, 0), child);
+		while (counts_of(cb).waiting)
+			usleep(100);
+		assert_int_equal(seen_count(), i);
+	}
+}
+
+static struct {
+	uint64_t kernel, user, strangers, last_clock, disorder;
+} mixed;
+
+static void on_any(const struct pem_record *record, void *arg)
+{
+	(void)arg;
+	mixed.disorder += record->clock < mixed.last_clock;
+	mixed.last_clock = record->clock;
+	mixed.user += record->source == PEM_PACKET_USER;
+	mixed.kernel += record->source == PEM_PACKET_KERNEL;
+	mixed.strangers += record->pid != (uint32_t)getpid();
+}
+
+#define PAGES 64u
+
+/* Of the kernel's records, the process comes from context switches. */
+static void kernel_events_are_merged_with_others(void **state)
+{
+	const char *const patterns[] = {"OS::Mem::PageFault", "APP::Probe::Tick"};
+	const struct pem_context self = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
+	struct pem_error error = {""};
+	struct pem_event_set *set = pem_event_set__new(session, patterns, 2, &error);
+	struct pem_callback *cb;
+	uint8_t *pages;
+	unsigned i;
+
+	(void)state;
+	memset(&mixed, 0, sizeof(mixed));
+	if (!pem_session__can_deliver(session, pem_event_set__event(set, 0), &error)) {
+		pem_event_set__free(set);
+		skip();
+	}
+	cb = pem_session__register_async_callback(session, set, &self, on_any, NULL, NULL, &error);
+	pem_event_set__free(set);
+	assert_int_equal(pem_callback__enable(cb), 0);
+	pages = mmap(NULL, PAGES * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		     0);
+	for (i = 0; i < PAGES; i++) {
+		pages[i * 4096] = 1;
+		pem_notify_probe_tick(1, i);
+	}
+	while (counts_of(cb).waiting)
+		usleep(100);
+	munmap(pages, PAGES * 4096);
+	assert_int_equal(mixed.user, PAGES);
+	assert_true(mixed.kernel >= PAGES);
+	assert_int_equal(mixed.strangers, 0);
+	assert_int_equal(mixed.disorder, counts_of(cb).late);
+	assert_int_equal(counts_of(cb).lost, 0);
+}
+
 static void raise_another(struct seen *s)
 {
 	(void)s;
@@ -583,8 +657,15 @@ static void all_may_be_used_from_everywhere(void **state)
 	pem_event_set__free(ticks);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	char plugins[PATH_MAX + 16], *path = realpath(argc ? argv[0] : ".", NULL), *slash;
+
+	slash = path ? strstr(path, "/tests/async_callback") : NULL;
+	if (slash)
+		*slash = 0;
+	snprintf(plugins, sizeof(plugins), "%s/lib/pem", path ? path : "");
+	free(path);
 #define TEST(name) cmocka_unit_test_setup_teardown(name, async_set_up, async_tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(every_event_of_another_process_in_order),
@@ -603,6 +684,8 @@ int main(void)
 		TEST(unregister_waits_for_the_function),
 		TEST(others_use_the_session_meanwhile),
 		TEST(a_dead_process_is_read_to_its_end),
+		TEST(a_short_life_is_seen),
+		TEST(kernel_events_are_merged_with_others),
 		TEST(no_recursion),
 		TEST(a_forked_child_has_no_part_in_it),
 		TEST(the_function_may_fork),
@@ -610,6 +693,7 @@ int main(void)
 		TEST(all_may_be_used_from_everywhere),
 	};
 
+	setenv("PEM_PLUGIN_PATH", plugins, 1);
 	alarm(100); /* what is never called back is waited for */
 	signal(SIGPIPE, SIG_IGN);
 	return cmocka_run_group_tests(tests, NULL, NULL);
