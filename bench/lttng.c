@@ -86,12 +86,19 @@ static int make_session(const char *directory, uint64_t buffer_bytes)
 				       bytes,   "ring",          NULL};
 	const char *const event[] = {"lttng", "--no-sessiond", "enable-event",  "-u",
 				     "-c",    "ring",          "pem_bench:log", NULL};
+	const char *const filtered[] = {
+		"lttng", "--no-sessiond", "enable-event",       "-u",
+		"-c",    "ring",          "pem_bench:filtered", "--filter=a > 4096 && b != 0",
+		NULL};
 	const char *const start[] = {"lttng", "--no-sessiond", "start", NULL};
 
 	snprintf(output, sizeof(output), "--output=%s/out", directory);
 	snprintf(bytes, sizeof(bytes), "--subbuf-size=%llu",
 		 (unsigned long long)(buffer_bytes / 8));
-	return control(create) || control(channel) || control(event) || control(start) ? -1 : 0;
+	return control(create) || control(channel) || control(event) || control(filtered) ||
+			       control(start)
+		       ? -1
+		       : 0;
 }
 
 /* The peer lies beside this program. */
@@ -116,8 +123,9 @@ static int load(struct lttng *lttng)
 	}
 	*(void **)&lttng->run_disabled = dlsym(peer, "peer_lttng_disabled");
 	*(void **)&lttng->run_log = dlsym(peer, "peer_lttng_log");
+	*(void **)&lttng->run_filtered = dlsym(peer, "peer_lttng_filtered");
 	*(void **)&is_enabled = dlsym(peer, "peer_lttng_is_enabled");
-	if (!lttng->run_disabled || !lttng->run_log || !is_enabled)
+	if (!lttng->run_disabled || !lttng->run_log || !lttng->run_filtered || !is_enabled)
 		return -1;
 	for (i = 0; i < TRIES; i++) {
 		if (is_enabled())
@@ -161,6 +169,7 @@ fail:
 	lttng__stop(lttng);
 	lttng->run_disabled = NULL;
 	lttng->run_log = NULL;
+	lttng->run_filtered = NULL;
 	return -1;
 }
 

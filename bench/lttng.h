@@ -13,6 +13,7 @@ struct lttng {
 	char directory[64]; /* its home and its session's output; removed at the end */
 	void (*run_disabled)(uint64_t n);
 	void (*run_log)(uint64_t n);
+	void (*run_filtered)(uint64_t n); /* 'a > 4096 && b != 0' rejects all */
 	char reason[256]; /* why it is not here */
 };
 

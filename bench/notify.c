@@ -8,6 +8,8 @@
  *	notify/floor	a read of the clock and 24 bytes stored, through memory of the pool's size: nothing that
  *			records when something happened can do with less
  *	notify/disabled, notify/log2, notify/stat	the generated stub of an event of two 64-bit fields
+ *	notify/stat_filtered	as notify/stat, in the context of this thread and where a predicate of two tests holds
+ *	notify/filtered_out	the same, and its second test rejects each
  *
  * The peer raises the same event through LTTng-UST in this process, in the same rounds. Time is the thread's CPU
  * time: nothing here waits, and what else the machine does is not ours.
@@ -68,6 +70,17 @@ static void run_stat(uint64_t n)
 	BENCH_LOOP(n, pem_notify_bench_stat(i, ~i))
 }
 
+/* Counted where 'a > 4096 && b != 0'. */
+static void run_filtered(uint64_t n)
+{
+	BENCH_LOOP(n, pem_notify_bench_filtered(i + 4097, 1))
+}
+
+static void run_filtered_out(uint64_t n)
+{
+	BENCH_LOOP(n, pem_notify_bench_filtered(i + 4097, 0))
+}
+
 /* Memory as a pool has it: shared, in files on tmpfs, present. */
 static int make_floor(void)
 {
@@ -89,39 +102,51 @@ static int make_floor(void)
 
 struct pem_side {
 	struct flight flight;
-	struct pem_event_set *counted;
-	struct pem_statistics *statistics;
+	struct pem_statistics *statistics, *filtered;
 };
+
+static struct pem_statistics *count(struct pem_session *session, const char *event, uint32_t tid,
+				    const char *predicate, struct pem_error *error)
+{
+	struct pem_context here = PEM_CONTEXT_ANY;
+	struct pem_statistics *statistics = NULL;
+	struct pem_event_set *set = pem_event_set__new(session, &event, 1, error);
+
+	here.pid = (uint32_t)getpid();
+	here.tid = tid;
+	if (set && !pem_event_set__where(set, predicate, error))
+		statistics = pem_session__register_statistics(session, set, &here, "a", error);
+	pem_event_set__free(set);
+	if (!statistics)
+		return NULL;
+	snprintf(error->text, sizeof(error->text), "the statistic could not be enabled");
+	return pem_statistics__enable(statistics) ? NULL : statistics;
+}
 
 static int enable(struct pem_side *side, struct pem_error *error)
 {
-	const struct pem_context here = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
-	const char *const counted[] = {"APP::Bench::Stat"};
-
 	if (flight__start(&side->flight, "APP::Bench::Log", error) < 0)
 		return -1;
-	side->counted = pem_event_set__new(side->flight.session, counted, 1, error);
-	if (!side->counted)
-		return -1;
-	side->statistics = pem_session__register_statistics(side->flight.session, side->counted,
-							    &here, "a", error);
-	if (!side->statistics)
-		return -1;
-	snprintf(error->text, sizeof(error->text), "the statistic could not be enabled");
-	return pem_statistics__enable(side->statistics) ? -1 : 0;
+	side->statistics = count(side->flight.session, "APP::Bench::Stat", PEM_ANY, NULL, error);
+	side->filtered = count(side->flight.session, "APP::Bench::Filtered", (uint32_t)gettid(),
+			       "a > 4096 && b != 0", error);
+	return side->statistics && side->filtered ? 0 : -1;
 }
 
 /* Was what we time what we mean? Then what is raised is counted. */
 static int check_counts(struct pem_side *side, struct pem_error *error)
 {
-	struct pem_statistic before, after;
+	struct pem_statistic before, after, passed;
 
 	run_log(8);
 	run_disabled(8);
 	if (pem_statistics__read(side->statistics, &before, 1) == 1) {
 		run_stat(1000);
+		run_filtered(1000);
+		run_filtered_out(1000);
 		if (pem_statistics__read(side->statistics, &after, 1) == 1 &&
-		    after.count - before.count == 1000 && after.sum - before.sum == 499500)
+		    after.count - before.count == 1000 && after.sum - before.sum == 499500 &&
+		    pem_statistics__read(side->filtered, &passed, 1) == 1 && passed.count == 1000)
 			return 0;
 	}
 	snprintf(error->text, sizeof(error->text), "the statistic does not count what is raised");
@@ -131,7 +156,7 @@ static int check_counts(struct pem_side *side, struct pem_error *error)
 static void disable(struct pem_side *side)
 {
 	pem_statistics__unregister(side->statistics);
-	pem_event_set__free(side->counted);
+	pem_statistics__unregister(side->filtered);
 	flight__stop(&side->flight);
 }
 
@@ -143,6 +168,10 @@ int main(void)
 		{"notify/disabled", run_disabled, "LTTng-UST " LTTNG_VERSION, NULL, NULL, 0},
 		{"notify/log2", run_log, "LTTng-UST " LTTNG_VERSION, NULL, "notify/floor", 0},
 		{"notify/stat", run_stat, NULL, NULL, NULL, 0},
+		{"notify/stat_filtered", run_filtered, "LTTng-UST " LTTNG_VERSION ", rejecting",
+		 NULL, NULL, 0},
+		{"notify/filtered_out", run_filtered_out, "LTTng-UST " LTTNG_VERSION, NULL, NULL,
+		 0},
 	};
 	struct bench bench = {"notify",
 			      PROCESSES,
@@ -166,6 +195,7 @@ int main(void)
 		printf("notify: no LTTng-UST beside us: %s\n", lttng.reason);
 	cases[2].run_peer = lttng.run_disabled;
 	cases[3].run_peer = lttng.run_log;
+	cases[5].run_peer = cases[6].run_peer = lttng.run_filtered;
 	if (make_floor() < 0 || enable(&side, &error) < 0 || check_counts(&side, &error) < 0) {
 		fprintf(stderr, "notify: %s\n", error.text);
 		goto out;

@@ -14,6 +14,7 @@
 
 EXPORT void peer_lttng_disabled(uint64_t n);
 EXPORT void peer_lttng_log(uint64_t n);
+EXPORT void peer_lttng_filtered(uint64_t n);
 EXPORT int peer_lttng_is_enabled(void);
 
 void peer_lttng_disabled(uint64_t n)
@@ -26,9 +27,16 @@ void peer_lttng_log(uint64_t n)
 	BENCH_LOOP(n, lttng_ust_tracepoint(pem_bench, log, i, ~i))
 }
 
-/* Is 'log' enabled and 'disabled' not? */
+/* The filter asks for b != 0, so that it rejects these, by its second test. */
+void peer_lttng_filtered(uint64_t n)
+{
+	BENCH_LOOP(n, lttng_ust_tracepoint(pem_bench, filtered, i + 4097, 0))
+}
+
+/* Are 'log' and 'filtered' enabled and 'disabled' not? */
 int peer_lttng_is_enabled(void)
 {
 	return lttng_ust_tracepoint_enabled(pem_bench, log) &&
+	       lttng_ust_tracepoint_enabled(pem_bench, filtered) &&
 	       !lttng_ust_tracepoint_enabled(pem_bench, disabled);
 }

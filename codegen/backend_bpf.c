@@ -96,7 +96,7 @@ static void put_predicate(struct emitter *out, const struct pem_spec_event *even
 		out->index);
 	pem_tracepoint__put_word(f, event, source, "\t\t\t");
 	fprintf(f,
-		"\t\t\tpem_at = pem_test_next(&pem_test, pem_number_of(&pem_e, %u, pem_word));\n"
+		"\t\t\tpem_at = pem_test_next_integer(&pem_test, pem_number_of(&pem_e, %u, pem_word));\n"
 		"\t\t}\n"
 		"\t\tif (pem_at != PEM_TEST_PASS) {\n",
 		out->index);

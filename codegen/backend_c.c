@@ -7,8 +7,8 @@
  * start with pem_, which no field may.
  *
  *	pem_notify_X        enable byte, test, branch
- *	pem_on_X            the fast paths: log into this thread's chunk, or update a statistic
  *	pem_filtered_X      the same, behind the tests of a predicate
+ *	pem_on_X            the fast paths: log into this thread's chunk, or update a statistic
  *	pem_slow_X          record on the stack, to libpem
  *	pem_put_X           stores the fields of one record, for both
  *
@@ -289,14 +289,15 @@ static void put_slow_call(FILE *f, const struct pem_spec_event *event, const cha
 	fprintf(f, ");\n");
 }
 
-static void put_log_path(FILE *f, const struct pem_spec_event *event)
+static void put_log_path(FILE *f, const struct pem_spec_event *event, int likely)
 {
 	char bytes[24] = "pem_bytes";
 
 	if (!event->has_tail)
 		snprintf(bytes, sizeof(bytes), "%uu", event->fixed_bytes);
 	fprintf(f,
-		"\tif (__builtin_expect(PEM_ACTION_FLAGS(pem_choice) == PEM_ACTION_LOG, 1)) {\n");
+		"\tif (__builtin_expect(PEM_ACTION_FLAGS(pem_choice) == PEM_ACTION_LOG, %d)) {\n",
+		likely);
 	declare_lengths(f, event, "\t\t");
 	if (event->has_tail)
 		fprintf(f, "\n");
@@ -345,6 +346,50 @@ static void put_stat_path(FILE *f, const struct pem_spec_event *event)
 		   "\t\treturn;\n");
 }
 
+/* The field of a test in the highest bits of pem_word. A test of no field asks for no bits: it gets the last one. */
+static void put_word(FILE *f, const struct pem_spec_event *event)
+{
+	const struct pem_spec_field *field;
+	uint32_t size;
+	size_t i, last;
+
+	for (last = event->field_count; last && !pem_type__size(event->fields[last - 1].type);)
+		last--;
+	fprintf(f, "\t\tpem_word = 0;\n");
+	if (!last)
+		return;
+	fprintf(f, "\t\tswitch (pem_test->end) {\n");
+	for (i = 0; i < last; i++) {
+		field = &event->fields[i];
+		size = pem_type__size(field->type);
+		if (!size)
+			continue;
+		if (i + 1 == last)
+			fprintf(f, "\t\tdefault:\n\t\t\tpem_word = ");
+		else
+			fprintf(f, "\t\tcase %u:\n\t\t\tpem_word = ", field->offset + size);
+		if (pem_type__is_float(field->type))
+			fprintf(f, "pem_word_float%u(%s)", 8 * size, field->c_name);
+		else
+			fprintf(f, "(uint64_t)%s", field->c_name);
+		if (size < 8 && !pem_type__is_float(field->type))
+			fprintf(f, " << %u", 64 - 8 * size);
+		fprintf(f, ";\n\t\t\tbreak;\n");
+	}
+	fprintf(f, "\t\t}\n");
+}
+
+static int has_floats(const struct pem_spec_event *event)
+{
+	size_t i;
+
+	for (i = 0; i < event->field_count; i++) {
+		if (pem_type__is_float(event->fields[i].type))
+			return 1;
+	}
+	return 0;
+}
+
 static void begin_paths(FILE *f, const struct pem_spec_event *event, const char *name)
 {
 	fprintf(f,
@@ -355,81 +400,58 @@ static void begin_paths(FILE *f, const struct pem_spec_event *event, const char 
 		   "\tstruct pem_cursor pem_c;\n\tuint32_t pem_choice;\n");
 }
 
-static void put_begin(FILE *f, const struct pem_spec_event *event)
+static void end_paths(FILE *f, const struct pem_spec_event *event, int log_likely)
 {
-	fprintf(f,
-		"\n\tpem_choice = pem_event_begin(&pem_c, &pem_provider_%1$s, pem_enable,\n"
-		"\t\t\t\t     pem_page_%1$s.action[%2$u], %2$uu);\n",
-		event->spec->provider, event->stub_index);
-}
-
-/* The field of a test in the highest bits of pem_word. */
-static void put_word(FILE *f, const struct pem_spec_event *event)
-{
-	const struct pem_spec_field *field;
-	uint32_t size;
-	size_t i;
-
-	fprintf(f, "\t\tswitch (pem_filter_tests(pem_filter)[pem_at].end) {\n");
-	for (i = 0; i < event->field_count; i++) {
-		field = &event->fields[i];
-		size = pem_type__size(field->type);
-		if (!size)
-			continue;
-		fprintf(f, "\t\tcase %u:\n\t\t\tpem_word = ", field->offset + size);
-		if (pem_type__is_float(field->type))
-			fprintf(f, "pem_word_float%u(%s)", 8 * size, field->c_name);
-		else
-			fprintf(f, "(uint64_t)%s", field->c_name);
-		if (size < 8 && !pem_type__is_float(field->type))
-			fprintf(f, " << %u", 64 - 8 * size);
-		fprintf(f, ";\n\t\t\tbreak;\n");
-	}
-	fprintf(f, "\t\tdefault:\n\t\t\tpem_word = 0;\n\t\t}\n");
-}
-
-static void put_filtered(FILE *f, const struct pem_spec_event *event)
-{
-	const char *provider = event->spec->provider;
-
-	begin_paths(f, event, "pem_filtered");
-	fprintf(f, "\tconst struct pem_filter *pem_filter;\n\tuint64_t pem_word;\n"
-		   "\tuint32_t pem_at;\n");
-	put_begin(f, event);
-	fprintf(f,
-		"\tif (!(pem_choice & PEM_ACTION_FILTER))\n\t\tgoto pem_slow;\n"
-		"\tpem_filter = pem_filter_begin(&pem_c, pem_enable, pem_page_%1$s.action[%2$u],\n"
-		"\t\t\t\t      pem_provider_%1$s.event_base + %2$uu);\n"
-		"\tif (!pem_filter)\n\t\tgoto pem_slow;\n"
-		"\tpem_at = pem_filter_first(&pem_c, pem_filter);\n"
-		"\twhile (pem_at < PEM_TESTS_MAX) {\n",
-		provider, event->stub_index);
-	put_word(f, event);
-	fprintf(f, "\t\tpem_at = pem_test_next(&pem_filter_tests(pem_filter)[pem_at], "
-		   "pem_word);\n\t}\n"
-		   "\tif (pem_at != PEM_TEST_PASS)\n\t\treturn;\n"
-		   "\tpem_choice &= ~PEM_ACTION_FILTER;\n");
-	put_log_path(f, event);
+	put_log_path(f, event, log_likely);
 	put_stat_path(f, event);
 	fprintf(f, "pem_slow:\n");
 	put_slow_call(f, event, "\t");
 	fprintf(f, "}\n\n");
 }
 
+static void put_filtered(FILE *f, const struct pem_spec_event *event)
+{
+	begin_paths(f, event, "pem_filtered");
+	fprintf(f, "\tconst struct pem_filter *pem_filter;\n"
+		   "\tconst struct pem_test *pem_test;\n"
+		   "\tuint64_t pem_word;\n\tuint32_t pem_at;\n\n");
+	fprintf(f,
+		"\tpem_filter = pem_filter_begin(&pem_c, &pem_provider_%1$s, pem_enable,\n"
+		"\t\t\t\t      pem_page_%1$s.action[%2$u], pem_filters_%1$s[%2$u]);\n"
+		"\tif (!pem_filter_fits(&pem_c, pem_filter)) {\n"
+		"\t\tif (pem_filter_rejects(&pem_c, pem_filter))\n\t\t\treturn;\n"
+		"\t\tgoto pem_slow;\n\t}\n"
+		"\tpem_test = pem_filter_tests(pem_filter);\n"
+		"\tfor (;;) {\n",
+		event->spec->provider, event->stub_index);
+	put_word(f, event);
+	/* Mostly the next test: that is guessed at once, and need not be waited for. */
+	fprintf(f,
+		"\t\tif (__builtin_expect(pem_test_holds%s(pem_test, pem_word), 1)) {\n"
+		"\t\t\tif (pem_test->is_followed) {\n"
+		"\t\t\t\tpem_test++;\n\t\t\t\tcontinue;\n\t\t\t}\n"
+		"\t\t\tpem_at = pem_test->on_true;\n"
+		"\t\t} else {\n\t\t\tpem_at = pem_test->on_false;\n\t\t}\n"
+		"\t\tif (__builtin_expect(pem_at >= PEM_TESTS_MAX, 1))\n\t\t\tbreak;\n"
+		"\t\tpem_test = &pem_filter_tests(pem_filter)[pem_at];\n\t}\n"
+		"\tif (__builtin_expect(pem_at != PEM_TEST_PASS, 0))\n\t\treturn;\n"
+		"\tpem_choice = pem_filter_passed(&pem_c, &pem_provider_%s, %uu);\n",
+		has_floats(event) ? "" : "_integer", event->spec->provider, event->stub_index);
+	end_paths(f, event, 0);
+}
+
 static void put_on(FILE *f, const struct pem_spec_event *event)
 {
 	begin_paths(f, event, "pem_on");
-	put_begin(f, event);
-	put_log_path(f, event);
-	put_stat_path(f, event);
 	fprintf(f,
-		"pem_slow:\n\tif (pem_choice & PEM_ACTION_FILTER)\n"
-		"\t\tpem_filtered_%s(pem_enable",
-		event->c_name);
+		"\n\tpem_choice = pem_event_begin(&pem_c, &pem_provider_%1$s, pem_enable,\n"
+		"\t\t\t\t     pem_page_%1$s.action[%2$u], %2$uu);\n"
+		"\tif (__builtin_expect(pem_choice & PEM_ACTION_FILTER, 0)) {\n"
+		"\t\tpem_filtered_%3$s(pem_enable",
+		event->spec->provider, event->stub_index, event->c_name);
 	put_list(f, event, 0, 0, ", ");
-	fprintf(f, ");\n\telse\n");
-	put_slow_call(f, event, "\t\t");
-	fprintf(f, "}\n\n");
+	fprintf(f, ");\n\t\treturn;\n\t}\n");
+	end_paths(f, event, 1);
 }
 
 static void put_notify(FILE *f, const struct pem_spec_event *event)
@@ -500,11 +522,18 @@ static void put_provider(FILE *f, const struct pem_spec *spec)
 	pem_put_model_literal(f, &spec, 1, 1);
 	fprintf(f, "\t\"\";\n#pragma GCC diagnostic pop\n\n");
 	fprintf(f,
+		"extern __attribute__((weak, visibility(\"hidden\"))) const struct pem_filter\n"
+		"\t*pem_filters_%1$s[%2$u][PEM_SESSIONS_MAX];\n"
+		"const struct pem_filter *pem_filters_%1$s[%2$u][PEM_SESSIONS_MAX] = { { 0 } "
+		"};\n\n",
+		name, spec->stub_count);
+	fprintf(f,
 		"extern __attribute__((weak, visibility(\"hidden\"))) struct pem_provider "
 		"pem_provider_%1$s;\n"
 		"struct pem_provider pem_provider_%1$s = {\n"
 		"\tPEM_ABI_VERSION, %2$u, \"%1$s\", pem_ids_%1$s, pem_model_%1$s,\n"
-		"\t&pem_page_%1$s, sizeof(struct pem_page_%1$s), 0, 0, 0, 0, 0, 0\n};\n\n",
+		"\t&pem_page_%1$s, sizeof(struct pem_page_%1$s), 0, 0, 0, 0, 0, "
+		"0,\n\t&pem_filters_%1$s[0][0]\n};\n\n",
 		name, spec->stub_count);
 	fprintf(f, constructor, name);
 }

@@ -65,7 +65,7 @@ static void put_predicate(FILE *f, const struct pem_spec_event *event, size_t so
 		"\t\t\tpem_word = 0;\n",
 		index);
 	pem_tracepoint__put_word(f, event, source, "\t\t\t");
-	fprintf(f, "\t\t\tpem_at = pem_test_next(&pem_test, pem_word);\n"
+	fprintf(f, "\t\t\tpem_at = pem_test_next_integer(&pem_test, pem_word);\n"
 		   "\t\t}\n"
 		   "\t\tif (pem_at != PEM_TEST_PASS) {\n"
 		   "\t\t\tpem_end(&pem_e);\n"

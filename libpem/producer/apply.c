@@ -22,7 +22,7 @@ static struct {
 
 static size_t filter_bytes(uint32_t test_count)
 {
-	return (sizeof(struct pem_filter) + test_count * sizeof(struct pem_test) + 7) & ~(size_t)7;
+	return sizeof(struct pem_filter) + (test_count ? test_count : 1) * sizeof(struct pem_test);
 }
 
 /* The filter that equals this one; NULL: no memory. */
@@ -52,15 +52,32 @@ static const struct pem_filter *intern(const struct pem_filter *wanted)
 	return filter;
 }
 
+/* Stubs compare without asking whether to, and go by one test at least. */
+static void prepare_for_stubs(struct pem_filter *filter, struct pem_test *test)
+{
+	uint32_t i;
+
+	filter->stub_mask = filter->tid ? ~0u : 0;
+	filter->stub_tid = filter->tid;
+	if (filter->cpu != PEM_NO_CPU) { /* fits no thread: the library asks for the CPU */
+		filter->stub_mask = 0;
+		filter->stub_tid = 1;
+	}
+	if (!filter->test_count)
+		test[0] = (struct pem_test){
+			.span = ~0ull, .on_true = PEM_TEST_PASS, .on_false = PEM_TEST_PASS};
+	for (i = 0; i < filter->test_count; i++)
+		test[i].is_followed = test[i].on_true == i + 1;
+}
+
 /* A rule's filter; NULL with *ok: it needs none; NULL without: it can't be had, and so can't the event. */
 static const struct pem_filter *filter_of(const struct pem_session_page *page,
 					  const struct pem_rule *rule, bool *ok)
 {
-	union {
+	struct {
 		struct pem_filter filter;
-		uint64_t aligned;
-		uint8_t bytes[sizeof(struct pem_filter) + PEM_TESTS_MAX * sizeof(struct pem_test)];
-	} wanted = {.bytes = {0}};
+		struct pem_test test[PEM_TESTS_MAX];
+	} wanted = {0};
 	const struct pem_filter *filter;
 	uint32_t first = rule->test_first, count = rule->test_count;
 
@@ -74,11 +91,10 @@ static const struct pem_filter *filter_of(const struct pem_session_page *page,
 	*ok = false;
 	if (count > PEM_TESTS_MAX || first > PEM_SESSION_TESTS_MAX - count)
 		return NULL;
-	memcpy(wanted.bytes + sizeof(wanted.filter), &page->tests[first],
-	       count * sizeof(struct pem_test));
-	if (!pem_tests__valid((const struct pem_test *)(wanted.bytes + sizeof(wanted.filter)),
-			      count, PEM_RECORD_BYTES_MAX))
+	memcpy(wanted.test, &page->tests[first], count * sizeof(struct pem_test));
+	if (!pem_tests__valid(wanted.test, count, PEM_RECORD_BYTES_MAX))
 		return NULL;
+	prepare_for_stubs(&wanted.filter, &wanted.test[0]);
 	filter = intern(&wanted.filter);
 	*ok = filter != NULL;
 	return filter;
@@ -116,6 +132,9 @@ static void apply_to_event(struct pem_provider *provider, uint32_t i, unsigned s
 		__atomic_thread_fence(__ATOMIC_RELEASE);
 		__atomic_store_n(&joined->filter[provider->event_base + i], filter,
 				 __ATOMIC_RELEASE);
+		if (provider->filters)
+			__atomic_store_n(&provider->filters[i * PEM_SESSIONS_MAX + slot], filter,
+					 __ATOMIC_RELEASE);
 	}
 	__atomic_store_n(action, PEM_ACTION_OF_INCARNATION(rule->action, joined->incarnation),
 			 __ATOMIC_RELEASE);

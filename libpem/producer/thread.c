@@ -293,10 +293,8 @@ struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned s
 	/* A thread cancelled in there would leave a lane that is nobody's. */
 	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &cancel_type);
 	has_lane = claim_lane(&ring, writer, thread->shared.tid);
-	if (has_lane) {
-		writer->filters = joined->filter;
+	if (has_lane)
 		__atomic_store_n(&writer->incarnation, incarnation, __ATOMIC_RELAXED);
-	}
 	pthread_setcanceltype(cancel_type, NULL);
 	return has_lane ? writer : NULL;
 }

@@ -281,7 +281,8 @@ struct pem_test {
 	uint16_t end; /* of the field, in the record; at least 9 */
 	uint8_t is_float; /* 1: below zero all other bits are inverted, so that keys order as values do */
 	uint8_t on_true, on_false; /* greater than this test's own index: a predicate ends */
-	uint8_t reserved[3];
+	uint8_t is_followed; /* in a process's own copy, 1: on_true is the next test, which need not be looked up; else 0 */
+	uint8_t reserved[2];
 };
 #define PEM_TEST_PASS 0xfeu
 #define PEM_TEST_FAIL 0xffu

@@ -15,7 +15,9 @@ struct pem_filter {
 	uint32_t cpu; /* PEM_NO_CPU: any */
 	uint32_t wide; /* with PEM_ACTION_WIDE: PEM_WIDE(...) */
 	uint32_t test_count; /* 0: no predicate */
-	/* then as many struct pem_test: pem_filter_tests(), as C++ has no flexible arrays */
+	/* What a stub asks for first: of the thread's id, the bits of the mask. Where that does not hold, the library judges. */
+	uint32_t stub_mask, stub_tid;
+	/* then as many struct pem_test, at least one: pem_filter_tests(), as C++ has no flexible arrays */
 };
 PEM_STATIC_ASSERT(sizeof(struct pem_filter) % 8 == 0, "tests follow aligned");
 
@@ -24,18 +26,31 @@ PEM_INLINE const struct pem_test *pem_filter_tests(const struct pem_filter *filt
 	return (const struct pem_test *)(const void *)(filter + 1);
 }
 
-/*
- * Which test comes after this one, or PEM_TEST_PASS or PEM_TEST_FAIL, when word has the field in its highest bytes. What lies
- * below it does not matter.
- */
-PEM_INLINE uint32_t pem_test_next(const struct pem_test *test, uint64_t word)
+/* Does a test hold when word has the field in its highest bytes? What lies below it does not matter. */
+PEM_INLINE int pem_test_holds(const struct pem_test *test, uint64_t word)
 {
 	uint64_t key = word & test->mask;
 
 	if (test->is_float)
 		key ^= (uint64_t)((int64_t)key >> 63) >> 1;
-	key ^= test->flip;
-	return key - test->lo <= test->span ? test->on_true : test->on_false;
+	return (key ^ test->flip) - test->lo <= test->span;
+}
+
+/* The same of a field that is no floating one. */
+PEM_INLINE int pem_test_holds_integer(const struct pem_test *test, uint64_t word)
+{
+	return ((word & test->mask) ^ test->flip) - test->lo <= test->span;
+}
+
+/* Which test comes after this one, or PEM_TEST_PASS or PEM_TEST_FAIL. */
+PEM_INLINE uint32_t pem_test_next(const struct pem_test *test, uint64_t word)
+{
+	return pem_test_holds(test, word) ? test->on_true : test->on_false;
+}
+
+PEM_INLINE uint32_t pem_test_next_integer(const struct pem_test *test, uint64_t word)
+{
+	return pem_test_holds_integer(test, word) ? test->on_true : test->on_false;
 }
 
 /*

@@ -37,8 +37,6 @@
 
 #include <pem/abi.h>
 
-struct pem_filter;
-
 /* A thread's position in the chunk it owns. Private memory of that thread; all zero: holds no chunk. */
 struct pem_writer {
 	uint8_t *cursor; /* next record, a multiple of 8 */
@@ -48,8 +46,6 @@ struct pem_writer {
 	uint64_t record_count;
 	struct pem_slot
 		*slots; /* of the lane; in a stub's thread, without one: of no lane and no tag */
-	/* of the session, by the same index; an element is replaced, never changed, and stays while the process lives */
-	const struct pem_filter *const *filters;
 	uint32_t incarnation; /* of the session that the lane belongs to; 0: none */
 	uint32_t chunk_index;
 	uint32_t lane_index; /* 0: none */

@@ -7,7 +7,7 @@
  *
  *	pem_notify_X(fields)       inline: one load of enable[index], a test, a branch
  *	pem_on_X(fields)           out of line: pem_event_begin; pem_log_begin, store fields, pem_log_commit; or pem_stat_add;
- *	                           or pem_filtered_X(fields), which does the same after a test of thread and fields;
+ *	                           before that, if a filter is asked for, pem_filter_begin and tests of the fields;
  *	                           or, when these decline, fill a record on the stack and call provider->notify
  *
  * The fast paths serve the common case: one session, one plain action, room in the chunk, and no event of this
@@ -54,6 +54,8 @@ struct pem_provider {
 	void (*notify)(struct pem_provider *provider, uint32_t index, void *record, uint32_t bytes);
 	struct pem_provider *next;
 	uint64_t slot_offset; /* of its first event's slot in a lane's, in bytes */
+	/* By event and session, private memory; an element is replaced, never changed, and stays while the process lives. NULL: none */
+	const struct pem_filter **filters;
 };
 
 /* The control page is one for all files that include its header; PROVIDER_symbols.c has the definition that is not weak. */
@@ -91,6 +93,7 @@ struct pem_cursor {
 	struct pem_writer *writer;
 	struct pem_slot *slot;
 	uint64_t now;
+	const uint64_t *at; /* of action */
 	uint64_t action;
 };
 
@@ -114,7 +117,8 @@ PEM_INLINE uint32_t pem_event_begin(struct pem_cursor *c, const struct pem_provi
 	}
 	if (__builtin_expect(c->thread->depth != 0, 0))
 		return 0;
-	c->action = __atomic_load_n(&actions[session], __ATOMIC_RELAXED);
+	c->at = &actions[session];
+	c->action = __atomic_load_n(c->at, __ATOMIC_RELAXED);
 	c->writer = &c->thread->writer[session];
 	c->slot = (struct pem_slot *)(void *)((uint8_t *)c->writer->slots + provider->slot_offset) +
 		  index;
@@ -170,37 +174,53 @@ PEM_INLINE int pem_stat_add(struct pem_cursor *c, uint64_t value, uint64_t key)
 }
 
 /*
- * After a choice with PEM_ACTION_FILTER: what thread and fields have to pass; NULL: provider->notify is to decide. enable and
- * actions as for pem_event_begin; event_index: the event's in the process.
+ * After a choice with PEM_ACTION_FILTER: what thread and fields have to pass. What pem_event_begin did is done again where it
+ * is needed, as a compiler would have to keep it across a call.
  *
  * Filters are replaced while threads go by them. Who does so (libpem/producer/apply.c) first marks the action
  * PEM_ACTION_CHECK, then stores the filter, then the action that it came with; so that an action seen before and after the
  * filter is one that the filter belongs to. An event raised meanwhile is judged, as a whole, by rules that were in
  * force while it was: the old ones or the new.
  */
-PEM_INLINE const struct pem_filter *pem_filter_begin(const struct pem_cursor *c, uint32_t enable,
-						     const uint64_t *actions, uint32_t event_index)
+PEM_INLINE const struct pem_filter *pem_filter_begin(struct pem_cursor *c,
+						     const struct pem_provider *provider,
+						     uint32_t enable, const uint64_t *actions,
+						     const struct pem_filter *const *filters)
 {
-	const struct pem_filter *const *filters = c->writer->filters;
-	const struct pem_filter *filter;
+	uint32_t session = 0;
 
-	/* Another session's, of before, else. */
-	if (!filters || c->writer->incarnation != PEM_ACTION_INCARNATION(c->action))
-		return (const struct pem_filter *)0;
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	filter = __atomic_load_n(&filters[event_index], __ATOMIC_ACQUIRE);
-	if (!filter || filter->cpu != PEM_NO_CPU ||
-	    __atomic_load_n(&actions[__builtin_ctz(enable)], __ATOMIC_RELAXED) != c->action)
-		return (const struct pem_filter *)0;
-	return filter;
+	if (__builtin_expect(enable != 1, 0))
+		session = (uint32_t)__builtin_ctz(enable);
+	c->thread = pem_thread_self(provider);
+	c->at = &actions[session];
+	c->action = __atomic_load_n(c->at, __ATOMIC_ACQUIRE);
+	c->writer = &c->thread->writer[session];
+	return __atomic_load_n(&filters[session], __ATOMIC_ACQUIRE);
 }
 
-/* The index of the first test; PEM_TEST_PASS: there is none; PEM_TEST_FAIL: this thread is not wanted. */
-PEM_INLINE uint32_t pem_filter_first(const struct pem_cursor *c, const struct pem_filter *filter)
+/* Is it all told by the tests of the filter whether the event is wanted? */
+PEM_INLINE int pem_filter_fits(const struct pem_cursor *c, const struct pem_filter *filter)
 {
-	if (filter->tid && filter->tid != c->thread->tid)
-		return PEM_TEST_FAIL;
-	return filter->test_count ? 0 : PEM_TEST_PASS;
+	return __builtin_expect(filter &&
+					(c->thread->tid & filter->stub_mask) == filter->stub_tid &&
+					__atomic_load_n(c->at, __ATOMIC_RELAXED) == c->action,
+				1);
+}
+
+/* One that does not fit: is the event that of a thread that is not wanted? */
+PEM_INLINE int pem_filter_rejects(const struct pem_cursor *c, const struct pem_filter *filter)
+{
+	return filter && filter->tid && filter->tid != c->thread->tid && !c->thread->depth &&
+	       __atomic_load_n(c->at, __ATOMIC_RELAXED) == c->action;
+}
+
+/* After all of its tests: what pem_event_begin would have said without the filter. */
+PEM_INLINE uint32_t pem_filter_passed(struct pem_cursor *c, const struct pem_provider *provider,
+				      uint32_t index)
+{
+	c->slot = (struct pem_slot *)(void *)((uint8_t *)c->writer->slots + provider->slot_offset) +
+		  index;
+	return PEM_ACTION_CHOICE(c->action) & ~PEM_ACTION_FILTER;
 }
 
 /* Floating fields as pem_test_next wants them. */
