@@ -172,7 +172,9 @@ int cli_grow(void **array, size_t element_bytes, size_t count, size_t *capacity)
 
 struct cli_patterns {
 	char **text;
+	char **where; /* the predicate of each, 'PATTERN where PREDICATE'; NULL: none */
 	size_t count;
+	const char *all_where; /* of all events; NULL: none */
 };
 /* Add the patterns of a comma-separated list; 0, -EINVAL for an empty one, -ENOMEM. */
 int cli_patterns__add(struct cli_patterns *patterns, const char *list);

@@ -20,6 +20,7 @@
 
 enum {
 	OPT_NO_LIBC = 256,
+	OPT_WHERE,
 	OPT_OVERWRITE,
 	OPT_BUFFER,
 	OPT_BUDGET,
@@ -37,6 +38,10 @@ static const struct cli_option options[] = {
 	 "The trace's folder, which must not exist or be empty. Default: pem-trace-COMMAND-N "
 	 "here."},
 	CLI_ATTACH_OPTIONS,
+	{OPT_WHERE, "where", "PREDICATE",
+	 "Only events whose fields pass, as in 'size > 4096 && site != 0': all events of -e must "
+	 "have "
+	 "them. For one pattern: -e 'PATTERN where PREDICATE'."},
 	{OPT_NO_LIBC, "no-libc", NULL,
 	 "Do not preload the adapters that show the C library, OpenMP, MPI and SQLite."},
 	{OPT_OVERWRITE, "overwrite", NULL,
@@ -96,6 +101,9 @@ static int parse(const struct cli_verb *verb, struct record *r, int argc, char *
 			break;
 		case 'o':
 			r->directory = optarg;
+			break;
+		case OPT_WHERE:
+			r->patterns.all_where = optarg;
 			break;
 		case OPT_NO_LIBC:
 			r->no_libc = true;
@@ -362,7 +370,8 @@ end:
 const struct cli_verb cli_record = {
 	.name = "record",
 	.summary = "run a command and record every layer to a trace",
-	.usage = "record [-e EV,...] [-o DIR] [--no-libc] [--overwrite] [--buffer SIZE] [--budget "
+	.usage = "record [-e EV,...] [--where PREDICATE] [-o DIR] [--no-libc] [--overwrite] "
+		 "[--buffer SIZE] [--budget "
 		 "SHARE] [--trigger WHEN] [-q] -- COMMAND [ARG...]\n"
 		 "record [-e EV,...] ... -p PID,... | -a | --program NAME | --cgroup PATH",
 	.text = "Runs COMMAND as it is, nothing to recompile, and records it and its descendants: "
@@ -385,6 +394,9 @@ const struct cli_verb cli_record = {
 		"pem record -p 4711\n"
 		"                            a program that runs already, until it ends or you\n"
 		"                            interrupt\n"
+		"pem record -e 'Malloc where size > 4096' -- ./server\n"
+		"                            large requests only, tested before anything is "
+		"written\n"
 		"pem record --overwrite -- ./crashes-after-hours\n"
 		"                            what did not fit: the oldest\n"
 		"pem record --overwrite --trigger 'max(Malloc.size) > 1e6' -- ./server\n"

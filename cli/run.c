@@ -15,22 +15,44 @@
 
 /* --- events --- */
 
+/* "PATTERN where PREDICATE", taken apart. */
+static int add_pattern(struct cli_patterns *patterns, char *text)
+{
+	char *where = strstr(text, " where "), *end;
+	char **texts, **wheres;
+
+	if (where != NULL) {
+		for (end = where; end > text && end[-1] == ' '; end--)
+			;
+		*end = '\0';
+		where += sizeof(" where ") - 1;
+	}
+	if (*text == '\0')
+		return -EINVAL;
+	texts = reallocarray(patterns->text, patterns->count + 1, sizeof(*texts));
+	if (texts != NULL)
+		patterns->text = texts;
+	wheres = reallocarray(patterns->where, patterns->count + 1, sizeof(*wheres));
+	if (wheres != NULL)
+		patterns->where = wheres;
+	if (texts == NULL || wheres == NULL)
+		return -ENOMEM;
+	texts[patterns->count] = text;
+	wheres[patterns->count++] = where;
+	return 0;
+}
+
 int cli_patterns__add(struct cli_patterns *patterns, const char *list)
 {
 	for (;;) {
 		size_t n = strcspn(list, ",");
-		char **bigger;
+		char *text = strndup(list, n);
+		int rc = text != NULL ? add_pattern(patterns, text) : -ENOMEM;
 
-		if (n == 0)
-			return -EINVAL;
-		bigger = reallocarray(patterns->text, patterns->count + 1, sizeof(*bigger));
-		if (bigger == NULL)
-			return -ENOMEM;
-		patterns->text = bigger;
-		bigger[patterns->count] = strndup(list, n);
-		if (bigger[patterns->count] == NULL)
-			return -ENOMEM;
-		patterns->count++;
+		if (rc < 0) {
+			free(text);
+			return rc;
+		}
 		if (list[n] == '\0')
 			return 0;
 		list += n + 1;
@@ -44,13 +66,33 @@ void cli_patterns__free(struct cli_patterns *patterns)
 	for (i = 0; i < patterns->count; i++)
 		free(patterns->text[i]);
 	free(patterns->text);
-	patterns->text = NULL;
-	patterns->count = 0;
+	free(patterns->where);
+	*patterns = (struct cli_patterns){0};
 }
 
-struct pem_event_set *cli_choose_events(struct pem_session *session,
-					const struct cli_patterns *patterns, bool samples,
-					struct pem_error *error)
+/* Bind the set's events to what the patterns say of them. 0, or -1 with errno: then the set is freed. */
+static int bind_predicates(struct pem_event_set *set, const struct cli_patterns *patterns,
+			   struct pem_error *error)
+{
+	int rc = 0;
+	size_t i;
+
+	if (patterns->all_where != NULL)
+		rc = pem_event_set__where(set, patterns->all_where, error);
+	for (i = 0; rc == 0 && i < patterns->count; i++)
+		if (patterns->where[i] != NULL)
+			rc = pem_event_set__where_of(set, patterns->text[i], patterns->where[i],
+						     error);
+	if (rc == 0)
+		return 0;
+	pem_event_set__free(set);
+	errno = rc == -EINVAL || rc == -E2BIG || rc == -ENOTSUP ? ENOENT : -rc; /* wrong input */
+	return -1;
+}
+
+static struct pem_event_set *choose_events(struct pem_session *session,
+					   const struct cli_patterns *patterns, bool samples,
+					   struct pem_error *error)
 {
 	const struct pem_model *model = pem_session__model(session);
 	size_t i, n = 0, count = pem_model__count(model);
@@ -81,6 +123,15 @@ struct pem_event_set *cli_choose_events(struct pem_session *session,
 	set = pem_event_set__new(session, names, n, error);
 	free(names);
 	return set;
+}
+
+struct pem_event_set *cli_choose_events(struct pem_session *session,
+					const struct cli_patterns *patterns, bool samples,
+					struct pem_error *error)
+{
+	struct pem_event_set *set = choose_events(session, patterns, samples, error);
+
+	return set == NULL || bind_predicates(set, patterns, error) < 0 ? NULL : set;
 }
 
 /* --- the command --- */

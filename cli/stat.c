@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_BUDGET = 256, OPT_HISTOGRAM, OPT_TOP, OPT_VARIANCE };
+enum { OPT_BUDGET = 256, OPT_HISTOGRAM, OPT_TOP, OPT_VARIANCE, OPT_WHERE };
 
 static const struct cli_option options[] = {
 	{'e', "events", "EV,...",
@@ -35,6 +35,10 @@ static const struct cli_option options[] = {
 	CLI_ATTACH_OPTIONS,
 	{'n', "no-libc", NULL,
 	 "Do not preload the adapters that show the C library, OpenMP, MPI and SQLite."},
+	{OPT_WHERE, "where", "PREDICATE",
+	 "Only events whose fields pass, as in 'size > 4096 && site != 0': all events of -e must "
+	 "have "
+	 "them. For one pattern: -e 'PATTERN where PREDICATE'."},
 	{OPT_BUDGET, "budget", "SHARE",
 	 "Keep the cost of counting below a share of the program's CPU time, such as 1%: the "
 	 "costliest events are not counted for a time, and marked."},
@@ -83,6 +87,9 @@ static int parse(const struct cli_verb *verb, struct stat *s, int argc, char **a
 			break;
 		case 'n':
 			s->no_libc = true;
+			break;
+		case OPT_WHERE:
+			s->patterns.all_where = optarg;
 			break;
 		case OPT_BUDGET:
 			if (cli_parse_share(optarg, &s->budget) < 0)
@@ -238,7 +245,8 @@ end:
 const struct cli_verb cli_stat = {
 	.name = "stat",
 	.summary = "run a command and count its events, without a trace",
-	.usage = "stat [-e EV,...] [-f FIELD [--histogram] [--top] [--variance]] [-i MS [-z]] "
+	.usage = "stat [-e EV,...] [--where PREDICATE] [-f FIELD [--histogram] [--top] "
+		 "[--variance]] [-i MS [-z]] "
 		 "[--budget SHARE] [--json] [-o FILE] -- "
 		 "COMMAND [ARG...]\n"
 		 "stat [-e EV,...] ... -p PID,... | -a | --program NAME | --cgroup PATH",

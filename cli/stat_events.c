@@ -48,23 +48,35 @@ static int register_group(struct stat *s, struct pem_session *session,
 	size_t i, n = 0, count = pem_event_set__count(all);
 	struct stat_group *group = &s->groups[g];
 	struct pem_event_set *set;
-	const char **names;
+	const char **names, **where;
 	int rc = -ENOMEM;
 
 	names = calloc(count + 1, sizeof(*names));
-	if (names == NULL)
-		return -ENOMEM;
-	for (i = 0; i < count; i++)
-		if (group_of(s, pem_event_set__event(all, i)) == g)
+	where = calloc(count + 1, sizeof(*where));
+	if (names != NULL && where != NULL) {
+		for (i = 0; i < count; i++) {
+			if (group_of(s, pem_event_set__event(all, i)) != g)
+				continue;
+			where[n] = pem_event_set__predicate(all, i);
 			names[n++] = pattern_of(pem_event_set__event(all, i));
+		}
+		rc = 0;
+	}
 	set = n != 0 ? pem_event_set__new(session, names, n, error) : NULL;
-	for (i = 0; i < n; i++)
+	if (n != 0 && set == NULL)
+		rc = errno != 0 ? -errno : -EINVAL;
+	for (i = 0; i < n; i++) {
+		if (rc == 0 && where[i] != NULL)
+			rc = pem_event_set__where_of(set, names[i], where[i], error);
 		free((char *)names[i]);
+	}
 	free(names);
-	if (n == 0)
-		return 0;
-	if (set == NULL)
-		return errno != 0 ? -errno : -EINVAL;
+	free(where);
+	if (n == 0 || rc < 0) {
+		pem_event_set__free(set);
+		return rc;
+	}
+	rc = -ENOMEM;
 	group->with_field = g == STAT_GROUP_FIELD;
 	group->count = pem_event_set__count(set);
 	group->now = calloc(group->count + 1, sizeof(*group->now));

@@ -50,63 +50,94 @@ void pem_session__forget_predicates(struct pem_session *s)
 	}
 }
 
-/* All or nothing: of the first event that can't be tested error says why. */
-static int compile_all(const struct pem_event_set *set, const struct pem_expression *expression,
-		       const struct pem_predicate **predicates, struct pem_error *error)
+/* One event's; NULL: takes it back. */
+static int compile_one(const struct pem_event_set *set, const struct pem_event *event,
+		       const struct pem_expression *expression,
+		       const struct pem_predicate **predicate, struct pem_error *error)
 {
 	struct pem_test test[PEM_TESTS_MAX];
-	size_t i;
 	int n;
 
-	for (i = 0; i < set->count; i++) {
-		if (set->events[i]->source_kind != PEM_SOURCE_STUB &&
-		    set->events[i]->source_kind != PEM_SOURCE_TRACEPOINT)
-			return pem_error__set(
-				error, -ENOTSUP,
-				"%s is read from a %s, where nothing can be tested: take it "
-				"without a predicate",
-				set->events[i]->name,
-				pem_source_kind__name(
-					(enum pem_source_kind)set->events[i]->source_kind));
-		n = pem_expression__compile(expression, set->events[i], test, error);
-		if (n < 0)
-			return n;
-		predicates[i] = intern(set->session, expression->text, test, (uint32_t)n);
-		if (!predicates[i])
-			return pem_error__set(error, -ENOMEM, "out of memory");
-	}
-	return 0;
+	*predicate = NULL;
+	if (!expression)
+		return 0;
+	if (event->source_kind != PEM_SOURCE_STUB && event->source_kind != PEM_SOURCE_TRACEPOINT)
+		return pem_error__set(
+			error, -ENOTSUP,
+			"%s is read from a %s, where nothing can be tested: take it without a "
+			"predicate",
+			event->name,
+			pem_source_kind__name((enum pem_source_kind)event->source_kind));
+	n = pem_expression__compile(expression, event, test, error);
+	if (n < 0)
+		return n;
+	*predicate = intern(set->session, expression->text, test, (uint32_t)n);
+	return *predicate ? 0 : pem_error__set(error, -ENOMEM, "out of memory");
 }
 
-int pem_event_set__where(struct pem_event_set *set, const char *predicate, struct pem_error *error)
+/* All or nothing: of the first event that can't be tested error says why. */
+static int compile_all(const struct pem_event_set *set, const char *pattern,
+		       const struct pem_expression *expression,
+		       const struct pem_predicate **predicates, struct pem_error *error)
+{
+	int result = pattern ? -ENOENT : 0;
+	size_t i;
+
+	for (i = 0; i < set->count; i++) {
+		if (pattern && !pem_event__matches(set->events[i], pattern)) {
+			predicates[i] = set->predicates ? set->predicates[i] : NULL;
+			continue;
+		}
+		result = compile_one(set, set->events[i], expression, &predicates[i], error);
+		if (result)
+			return result;
+	}
+	return result;
+}
+
+int pem_event_set__where_of(struct pem_event_set *set, const char *pattern, const char *predicate,
+			    struct pem_error *error)
 {
 	const struct pem_predicate **predicates = NULL;
 	struct pem_expression *expression = NULL;
 	int result = -ENOMEM;
 
 	pem_session__lock(set->session);
-	if (predicate) {
+	predicates = calloc(set->count + 1, sizeof(*predicates));
+	if (predicate)
 		expression = malloc(sizeof(*expression));
-		predicates = calloc(set->count + 1, sizeof(*predicates));
-		if (!expression || !predicates) {
-			pem_error__set(error, 0, "out of memory");
-			goto out;
-		}
-		result = pem_expression__parse(expression, predicate, error);
-		if (!result)
-			result = compile_all(set, expression, predicates, error);
-		if (result)
-			goto out;
+	if (!predicates || (predicate && !expression)) {
+		pem_error__set(error, 0, "out of memory");
+		goto out;
 	}
+	result = expression ? pem_expression__parse(expression, predicate, error) : 0;
+	if (!result)
+		result = compile_all(set, pattern, expression, predicates, error);
+	if (result)
+		goto out;
 	free(set->predicates);
 	set->predicates = predicates;
 	predicates = NULL;
-	result = 0;
+	if (!predicate && !pattern) {
+		free(set->predicates);
+		set->predicates = NULL;
+	}
 out:
 	free(predicates);
 	free(expression);
 	pem_session__unlock(set->session);
 	return result;
+}
+
+int pem_event_set__where(struct pem_event_set *set, const char *predicate, struct pem_error *error)
+{
+	return pem_event_set__where_of(set, NULL, predicate, error);
+}
+
+const char *pem_event_set__predicate(const struct pem_event_set *set, size_t i)
+{
+	return set->predicates && i < set->count && set->predicates[i] ? set->predicates[i]->text
+								       : NULL;
 }
 
 int pem_wish__bind(struct pem_wish *wish, const struct pem_event_set *set, size_t i,

@@ -137,6 +137,11 @@ struct pem_event_set *pem_event_set__new(struct pem_session *session, const char
  * the set is as it was.
  */
 int pem_event_set__where(struct pem_event_set *set, const char *predicate, struct pem_error *error);
+/* The same for some of its events: those that match a pattern. -ENOENT: none does. */
+int pem_event_set__where_of(struct pem_event_set *set, const char *pattern, const char *predicate,
+			    struct pem_error *error);
+/* The predicate of event i, as it was written first; NULL: none. Lives as long as the session. */
+const char *pem_event_set__predicate(const struct pem_event_set *set, size_t i);
 void pem_event_set__free(struct pem_event_set *set);
 size_t pem_event_set__count(const struct pem_event_set *set);
 const struct pem_event *pem_event_set__event(const struct pem_event_set *set, size_t i);
