@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * async_callback.c - asynchronous callbacks: all events, in order, on a thread of their own, for as long as they are enabled
+ * async_callback.c - asynchronous callbacks: all events that they are for, in order, on a thread of their own
  *
- * Not here: what is lost, and logs beside them (async_log.c).
+ * Not here: what the function may do (async_function.c), what is lost, and logs beside them (async_log.c).
  */
 #include "async_fixture.h"
 
@@ -101,15 +101,6 @@ static void sleeps_and_is_woken(void **state)
 	}
 	assert_int_equal(seen.gaps, 0);
 	raiser_end(&r);
-}
-
-static int inside, leave;
-
-static void stay(struct seen *s)
-{
-	(void)s;
-	put(&inside, 1);
-	wait_until(&leave, 1);
 }
 
 /* --- system calls of the producer --- */
@@ -278,122 +269,6 @@ static void only_in_its_context(void **state)
 	raiser_end(&two);
 }
 
-static void disable_self(struct seen *s)
-{
-	if (s->count == 4)
-		pem_callback__disable(s->self);
-}
-
-static void may_disable_itself(void **state)
-{
-	struct pem_callback *cb = enabled_on("APP::Probe::Tick", 100);
-	struct raiser r = raiser_start(1);
-
-	(void)state;
-	also_do(disable_self);
-	raise_ticks(&r, 100);
-	wait_for(5);
-	also_do(NULL);
-	while (counts_of(cb).called + counts_of(cb).lost < 100)
-		usleep(100);
-	assert_int_equal(seen_count(), 5);
-	pem_callback__enable(cb);
-	raise_ticks(&r, 1);
-	wait_for(6);
-	assert_int_equal(seen.next_number[1], 101);
-	assert_int_equal(counts_of(cb).lost, 95);
-	raiser_end(&r);
-}
-
-static void unregister_self(struct seen *s)
-{
-	pem_callback__unregister(s->self);
-}
-
-static void may_unregister_itself(void **state)
-{
-	struct raiser r = raiser_start(1);
-	struct pem_callback *other;
-
-	(void)state;
-	also_do(unregister_self);
-	enabled_on("APP::Probe::Tick", 100);
-	raise_ticks(&r, 100);
-	wait_for(1);
-	also_do(NULL);
-	other = enabled_on("APP::Probe::Tick", 100);
-	raise_ticks(&r, 1);
-	wait_for(2);
-	assert_int_equal(counts_of(other).called, 1);
-	raiser_end(&r);
-}
-
-static void *unregister(void *arg)
-{
-	pem_callback__unregister(seen.self);
-	put(arg, 1);
-	return NULL;
-}
-
-static bool has_callbacks(void)
-{
-	bool any;
-
-	pem_session__lock(session);
-	any = session->callbacks != NULL;
-	pem_session__unlock(session);
-	return any;
-}
-
-static void unregister_waits_for_the_function(void **state)
-{
-	struct raiser r = raiser_start(1);
-	pthread_t thread;
-	int done = 0;
-
-	(void)state;
-	put(&inside, 0);
-	put(&leave, 0);
-	also_do(stay);
-	enabled_on("APP::Probe::Tick", 100);
-	raise_ticks(&r, 10);
-	wait_until(&inside, 1);
-	pthread_create(&thread, NULL, unregister, &done);
-	while (has_callbacks())
-		usleep(100);
-	usleep(5000);
-	assert_int_equal(__atomic_load_n(&done, __ATOMIC_ACQUIRE), 0);
-	put(&leave, 1);
-	pthread_join(thread, NULL);
-	assert_int_equal(seen_count(), 1);
-	raise_ticks(&r, 10);
-	assert_int_equal(seen_count(), 1);
-	raiser_end(&r);
-}
-
-/* A function that takes its time holds nobody else up. */
-static void others_use_the_session_meanwhile(void **state)
-{
-	struct raiser r = raiser_start(1);
-	struct pem_event_set *set;
-	struct pem_error error;
-
-	(void)state;
-	put(&inside, 0);
-	put(&leave, 0);
-	also_do(stay);
-	enabled_on("APP::Probe::Tick", 100);
-	raise_ticks(&r, 10);
-	wait_until(&inside, 1);
-	set = pem_event_set__new(session, &(const char *){"APP::Probe::Tick"}, 1, &error);
-	assert_non_null(set);
-	pem_event_set__free(set);
-	assert_int_equal(counts_of(seen.self).called, 1);
-	pem_callback__disable(seen.self);
-	put(&leave, 1);
-	raiser_end(&r);
-}
-
 static void a_dead_process_is_read_to_its_end(void **state)
 {
 	struct pem_callback *cb = enabled_on("APP::Probe::Tick", 100);
@@ -485,76 +360,6 @@ static void kernel_events_are_merged_with_others(void **state)
 	assert_int_equal(counts_of(cb).lost, 0);
 }
 
-static void raise_another(struct seen *s)
-{
-	(void)s;
-	pem_notify_probe_tick(7, 1);
-}
-
-/* What the function raises itself is not called back: else one event were followed by another for ever. */
-static void no_recursion(void **state)
-{
-	const struct pem_context self = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
-	struct pem_callback *cb = callback_on("APP::Probe::Tick", &self, 100);
-
-	(void)state;
-	also_do(raise_another);
-	pem_callback__enable(cb);
-	pem_notify_probe_tick(1, 1);
-	wait_for(1);
-	while (!is_asleep())
-		usleep(100);
-	assert_int_equal(seen_count(), 1);
-	assert_int_equal(counts_of(cb).lost, 0);
-}
-
-static void a_forked_child_has_no_part_in_it(void **state)
-{
-	struct raiser r = raiser_start(1);
-	int status;
-	pid_t child;
-
-	(void)state;
-	enabled_on("APP::Probe::Tick", 100);
-	raise_ticks(&r, 100);
-	child = fork();
-	if (!child) {
-		pem_notify_probe_tick(2, 1);
-		_exit(0);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
-	raise_ticks(&r, 100);
-	wait_for(200);
-	assert_int_equal(seen.gaps, 0);
-	raiser_end(&r);
-}
-
-static pid_t forked;
-
-static void fork_once(struct seen *s)
-{
-	if (s->count == 0)
-		forked = fork();
-}
-
-static void the_function_may_fork(void **state)
-{
-	struct raiser r = raiser_start(1);
-	int status;
-
-	(void)state;
-	forked = 0;
-	also_do(fork_once);
-	enabled_on("APP::Probe::Tick", 100);
-	raise_ticks(&r, 100);
-	wait_for(100);
-	assert_int_equal(waitpid(forked, &status, 0), forked);
-	assert_int_equal(status, 0);
-	assert_int_equal(seen.gaps, 0);
-	raiser_end(&r);
-}
-
 static void several_callbacks_on_one_event(void **state)
 {
 	struct pem_callback *one = enabled_on("APP::Probe::Tick", 100),
@@ -569,92 +374,6 @@ static void several_callbacks_on_one_event(void **state)
 	wait_for(300);
 	assert_int_equal(counts_of(two).called, 200);
 	raiser_end(&r);
-}
-
-/* --- any thread, at any time, in a callback too --- */
-
-static int over;
-static struct pem_callback *shared_handle;
-static struct pem_statistics *shared_statistics;
-
-static void use_all(void)
-{
-	struct pem_callback_counts counts;
-	struct pem_statistic value;
-
-	pem_callback__disable(shared_handle);
-	pem_callback__counts(shared_handle, &counts);
-	pem_callback__enable(shared_handle);
-	pem_statistics__disable(shared_statistics);
-	pem_statistics__enable(shared_statistics);
-	pem_statistics__read(shared_statistics, &value, 1);
-	pem_statistics__reset(shared_statistics);
-}
-
-static void count_call(const struct pem_record *record, void *arg)
-{
-	(void)record;
-	__atomic_fetch_add((uint64_t *)arg, 1, __ATOMIC_RELAXED);
-}
-
-static void use_in_callback(const struct pem_record *record, void *arg)
-{
-	count_call(record, arg);
-	use_all();
-}
-
-/* Handles of its own, of both kinds, come and go. */
-static void *use_in_thread(void *arg)
-{
-	const struct pem_context self = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
-	struct pem_event_set *ticks = events(session, "APP::Probe::Tick");
-	struct pem_callback *cb;
-
-	while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE)) {
-		cb = pem_session__register_async_callback(session, ticks, &self, count_call, arg,
-							  NULL, NULL);
-		pem_callback__enable(cb);
-		use_all();
-		pem_callback__unregister(cb);
-		cb = pem_session__register_callback(session, ticks, &self, count_call, arg, NULL);
-		pem_callback__enable(cb);
-		pem_notify_probe_tick(1, 1);
-		pem_callback__unregister(cb);
-	}
-	pem_event_set__free(ticks);
-	return NULL;
-}
-
-static void all_may_be_used_from_everywhere(void **state)
-{
-	const struct pem_context self = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
-	struct pem_event_set *ticks = events(session, "APP::Probe::Tick");
-	uint64_t calls = 0, in_callback = 0;
-	pthread_t thread[3];
-	unsigned i;
-
-	(void)state;
-	put(&over, 0);
-	shared_handle = pem_session__register_async_callback(session, ticks, &self, use_in_callback,
-							     &in_callback, NULL, NULL);
-	shared_statistics = pem_session__register_statistics(session, ticks, &self, "number", NULL);
-	assert_true(shared_handle && shared_statistics);
-	for (i = 0; i < 3; i++)
-		pthread_create(&thread[i], NULL, use_in_thread, &calls);
-	for (i = 0; i < 500; i++) {
-		pem_notify_probe_tick(2, i);
-		usleep(200);
-	}
-	put(&over, 1);
-	for (i = 0; i < 3; i++)
-		pthread_join(thread[i], NULL);
-	pem_callback__enable(shared_handle);
-	pem_notify_probe_tick(2, 1);
-	while (!__atomic_load_n(&in_callback, __ATOMIC_RELAXED))
-		usleep(100);
-	assert_true(__atomic_load_n(&calls, __ATOMIC_RELAXED) > 0);
-	pem_callback__unregister(shared_handle);
-	pem_event_set__free(ticks);
 }
 
 int main(int argc, char **argv)
@@ -679,18 +398,10 @@ int main(int argc, char **argv)
 		TEST(only_where_its_predicate_holds),
 		TEST(only_its_events),
 		TEST(only_in_its_context),
-		TEST(may_disable_itself),
-		TEST(may_unregister_itself),
-		TEST(unregister_waits_for_the_function),
-		TEST(others_use_the_session_meanwhile),
 		TEST(a_dead_process_is_read_to_its_end),
 		TEST(a_short_life_is_seen),
 		TEST(kernel_events_are_merged_with_others),
-		TEST(no_recursion),
-		TEST(a_forked_child_has_no_part_in_it),
-		TEST(the_function_may_fork),
 		TEST(several_callbacks_on_one_event),
-		TEST(all_may_be_used_from_everywhere),
 	};
 
 	setenv("PEM_PLUGIN_PATH", plugins, 1);
