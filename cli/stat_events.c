@@ -36,8 +36,8 @@ static int keep(const struct stat *s, unsigned int g, const struct stat_group *g
 			 PEM_WIDE_EVENTS_MAX, s->field);
 	if (rc == -ENOTSUP)
 		snprintf(error->text, sizeof(error->text),
-			 "histograms, frequent values and deviations are kept of application "
-			 "events, and none of these is one");
+			 "histograms, frequent values and deviations are kept of events of the "
+			 "application and the kernel, and none of these is one");
 	return rc;
 }
 

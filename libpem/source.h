@@ -12,7 +12,7 @@
 
 #include <pem/pem.h>
 
-#define PEM_SOURCE_ABI_VERSION 1u
+#define PEM_SOURCE_ABI_VERSION 2u
 
 /* One event that the session wants from the source. */
 struct pem_source_event {
@@ -22,7 +22,7 @@ struct pem_source_event {
 	/* A predicate on its fields, checked by pem_tests__valid; NULL: none. Lives as long as the session. */
 	const struct pem_test *tests;
 	uint32_t test_count;
-	uint32_t wide; /* with WIDE: PEM_WIDE(...) */
+	uint32_t wide; /* as keep's; 0: nothing */
 };
 
 /* Where a source puts packets, and what it needs to know of time. */
@@ -40,6 +40,7 @@ struct pem_source_sink {
 };
 
 struct pem_source;
+struct pem_wide; /* pem/wide.h */
 
 struct pem_source_config {
 	size_t size;
@@ -82,13 +83,19 @@ struct pem_source_ops {
 	int (*balance)(struct pem_source *source, size_t i, struct pem_balance *balance);
 	void (*close)(struct pem_source *source);
 	/*
-	 * The parts that read_statistic adds up, one call for each CPU that has any. Returns how many, or -errno. NULL: it
-	 * can't tell them apart.
+	 * The parts that read_statistic adds up, one call for each CPU that has any; wide: what it keeps besides, NULL:
+	 * nothing. Returns how many, or -errno. NULL: it can't tell them apart.
 	 */
 	int (*each_statistic)(struct pem_source *source, size_t i,
-			      void (*function)(const struct pem_statistic *part, uint32_t cpu,
+			      void (*function)(const struct pem_statistic *part,
+					       const struct pem_wide *wide, uint32_t cpu,
 					       void *arg),
 			      void *arg);
+	/*
+	 * What the statistic of config.events[i] keeps besides from its next action with WIDE on: PEM_WIDE(...). NULL: the
+	 * source keeps no more.
+	 */
+	int (*keep)(struct pem_source *source, size_t i, uint32_t wide);
 };
 
 #endif

@@ -53,6 +53,7 @@ struct pem_kevent {
 	uint64_t now;
 	uint64_t thread; /* process id << 32 | thread id that the records after it belong to */
 	uint32_t flags;
+	uint32_t index;
 };
 
 #define PEM_LOAD(x) (*(volatile typeof(x) *)&(x))
@@ -78,6 +79,8 @@ struct pem_kevent {
 	} while (0)
 #define PEM_RELEASE32(x, v) ((void)__sync_lock_test_and_set(&(x), v))
 #endif
+
+#include "wide.bpf.h"
 
 PEM_INLINE struct pem_kring *pem_ring_here(void)
 {
@@ -146,6 +149,7 @@ PEM_INLINE bool pem_begin_action(struct pem_kevent *e, uint32_t index, uint64_t 
 	if (e->action & PEM_ACTION_FILTER && !pem_filter(index, e->thread))
 		return false;
 	e->flags = PEM_ACTION_FLAGS(e->action);
+	e->index = index;
 	e->slot = &e->ring->slots[index];
 	return true;
 }
@@ -227,6 +231,7 @@ PEM_INLINE bool pem_begin_sched_switch(struct pem_kevent *e, uint32_t index,
 					 pem_filter_task(filter, next->tgid, next->pid))))
 		return false;
 	e->flags = PEM_ACTION_FLAGS(e->action);
+	e->index = index;
 	e->slot = &e->ring->slots[index];
 	e->thread = (uint64_t)(uint32_t)next->tgid << 32 | (uint32_t)next->pid;
 	if (e->flags & PEM_ACTION_LOG)
@@ -308,6 +313,8 @@ PEM_INLINE void pem_stat(struct pem_kevent *e, uint64_t value, uint64_t key)
 		PEM_STORE(slot->max, key);
 	PEM_ORDER_STORES(slot->stat_begin);
 	PEM_STORE(slot->stat_end, n + 1);
+	if (e->flags & PEM_ACTION_WIDE)
+		pem_add_wide(e->index, e->action, value);
 }
 
 /* Of the event that sets a CPU's thread (generated): its index, bytes, and how to write one. */

@@ -208,6 +208,7 @@ static void fill_source_event(struct pem_source_event *e, const struct pem_wish 
 	e->context = wish->context;
 	e->action = pem_wish__action(wish) &
 		    ~(uint64_t)(PEM_ACTION_FILTER | PEM_ACTION_CALLBACK | PEM_ACTION_WAKE);
+	e->wide = wish->wide;
 	e->tests = wish->predicate ? wish->predicate->test : NULL;
 	e->test_count = wish->predicate ? wish->predicate->test_count : 0;
 }
@@ -318,6 +319,8 @@ void pem_session__update_sources(struct pem_session *s)
 			continue;
 		instance = &s->instances[wish->instance];
 		fill_source_event(&instance->events[wish->instance_index], wish);
+		if (instance->ops->keep)
+			instance->ops->keep(instance->source, wish->instance_index, wish->wide);
 		instance->ops->set_action(instance->source, wish->instance_index,
 					  instance->events[wish->instance_index].action);
 	}

@@ -293,6 +293,15 @@ static void call_for_cpu(const struct pem_statistic *part, uint32_t cpu, void *a
 	caller->function(&copy, &caller->owner, caller->arg);
 }
 
+static void call_for_source(const struct pem_statistic *part, const struct pem_wide *wide,
+			    uint32_t cpu, void *arg)
+{
+	struct pem_statistic copy = *part;
+
+	copy.variance = wide ? pem_wide__variance(wide) : 0;
+	call_for_cpu(&copy, cpu, arg);
+}
+
 static int each_of_source(struct pem_session *s, struct caller *caller)
 {
 	const struct pem_instance *instance = &s->instances[caller->wish->instance];
@@ -301,7 +310,7 @@ static int each_of_source(struct pem_session *s, struct caller *caller)
 
 	if (instance->ops->each_statistic)
 		return instance->ops->each_statistic(instance->source, caller->wish->instance_index,
-						     call_for_cpu, caller);
+						     call_for_source, caller);
 	result = read_source(s, caller->wish, &all);
 	if (result || !all.count)
 		return result;

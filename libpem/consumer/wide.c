@@ -51,6 +51,12 @@ void pem_wish__release_wide(struct pem_session *s, struct pem_wish *wish)
 	wish->retired_wide = NULL;
 }
 
+/* Counters are no events with values: there is nothing to distribute. */
+static bool can_keep(const struct pem_event *event)
+{
+	return event->source_kind == PEM_SOURCE_STUB || event->source_kind == PEM_SOURCE_TRACEPOINT;
+}
+
 int pem_statistics__keep(struct pem_statistics *st, unsigned what)
 {
 	struct pem_session *s = st->session;
@@ -64,7 +70,7 @@ int pem_statistics__keep(struct pem_statistics *st, unsigned what)
 	if (st->was_enabled)
 		result = -EBUSY;
 	for (i = 0; !result && i < st->count; i++) {
-		if (st->wishes[i]->event->source_kind != PEM_SOURCE_STUB)
+		if (!can_keep(st->wishes[i]->event))
 			continue;
 		result = give_wide(s, st->wishes[i], what);
 		given += !result;
@@ -138,12 +144,39 @@ void pem_wish__retire_wide(struct pem_wish *wish, struct pem_producer *p)
 	pem_producer__wide(p, wish, wish->retired_wide);
 }
 
+static void add_of_cpu(const struct pem_statistic *part, const struct pem_wide *wide, uint32_t cpu,
+		       void *arg)
+{
+	(void)part;
+	(void)cpu;
+	if (wide)
+		pem_wide_total__add(arg, wide);
+}
+
+/* Those that a source serves: of its CPUs. */
+static int read_source(struct pem_session *s, const struct pem_wish *wish,
+		       struct pem_wide_total *total)
+{
+	const struct pem_instance *instance = &s->instances[wish->instance];
+	int result;
+
+	if (!instance->ops->each_statistic || !instance->ops->keep)
+		return -ENOTSUP;
+	result = instance->ops->each_statistic(instance->source, wish->instance_index, add_of_cpu,
+					       total);
+	return result < 0 ? result : 0;
+}
+
 int pem_wish__read_wide(struct pem_session *s, const struct pem_wish *wish,
 			struct pem_wide_total *total)
 {
 	struct pem_producer *p;
 
 	memset(total, 0, sizeof(*total));
+	if (wish->unavailable)
+		return wish->unavailable;
+	if (wish->instance >= 0)
+		return read_source(s, wish, total);
 	if (wish->retired_epoch == wish->epoch)
 		add_total(total, wish->retired_wide);
 	for (p = s->producers; p; p = p->next) {

@@ -4,7 +4,7 @@ import json
 import os
 
 from probe_trace import program
-from tap import PEM, ROOT, equal, run, run_all, test
+from tap import PEM, ROOT, equal, run, run_all, skip, test
 
 KEEP = ["--histogram", "--top", "--variance"]
 
@@ -57,13 +57,25 @@ def charts_fit_80_columns():
 
 @test
 def a_field_is_needed():
-    "without -f, or without application events, it says what is missing"
+    "without -f, or with counters only, it says what is missing"
     rc, _, err = run([PEM, "stat", "--top", "--", "true"])
     equal(rc, 1, "status")
     assert "-f" in err, err
-    rc, _, err = run([PEM, "stat", "-e", "OS::Mem::PageFault", "-f", "address", "--top", "--", "true"])
+    rc, _, err = run([PEM, "stat", "-e", "HW::Software::ContextSwitches", "-f", "value", "--top", "--", "true"])
     equal(rc, 2, "status")
-    assert "application events" in err, err
+    assert "of the application and the kernel" in err, err
+
+
+@test
+def kernel_events_are_distributed_too():
+    "a field of a kernel event has its histogram, which adds up to its count"
+    there = json.loads(run([PEM, "list", "--json", "OS::Syscall::Enter"])[1])[0]
+    if not there["available"]:
+        skip("OS::Syscall::Enter: " + there["reason"])
+    _, out, _ = run([PEM, "stat", "-q", "--json", *KEEP, "-e", "OS::Syscall::Enter", "-f", "number", "--", "true"])
+    event = json.loads(out)["events"][0]
+    assert event["count"] > 0 and event["variance"] > 0, event
+    equal(sum(b["count"] for b in event["histogram"]), event["count"], "values in the histogram")
 
 
 run_all()

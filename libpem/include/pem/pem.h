@@ -189,9 +189,9 @@ int pem_statistics__reset(struct pem_statistics *statistics);
 int pem_statistics__read(struct pem_statistics *statistics, struct pem_statistic *values,
 			 size_t count);
 /*
- * What else to keep of the attribute, PEM_STATISTIC_*, for those events of the handle that have stubs, before it is enabled
- * first: each costs some more nanoseconds an event. Of the kernel's events and counters no more than their statistic is known.
- * 0; -EINVAL: there is no attribute; -EBUSY: it was enabled; -ENOTSUP: no event with a stub is among them; -ENOSPC: more than
+ * What else to keep of the attribute, PEM_STATISTIC_*, for those events of the handle that have stubs or are the kernel's,
+ * before it is enabled first: each costs some more nanoseconds an event. Of counters no more than their statistic is known.
+ * 0; -EINVAL: there is no attribute; -EBUSY: it was enabled; -ENOTSUP: there are only counters among them; -ENOSPC: more than
  * PEM_WIDE_EVENTS_MAX such events in the session; -ENOMEM.
  */
 #define PEM_STATISTIC_VARIANCE 1u
@@ -210,7 +210,7 @@ int pem_statistics__histogram(struct pem_statistics *statistics, size_t i,
 
 /*
  * A frequent value and how often it came: between count - error and count times (Space-Saving: Metwally, Agrawal,
- * El Abbadi, ICDT 2005). A value more frequent than one in 16 of a thread's events is among those of that thread.
+ * El Abbadi, ICDT 2005). A value more frequent than one in 16 of a thread's events, or a CPU's, is among those of that one.
  */
 struct pem_top {
 	uint64_t value; /* in the attribute's own type; the bits of a double for floating ones */

@@ -98,6 +98,8 @@ struct pem_source {
 	uint8_t *rings;
 	size_t rings_bytes;
 	size_t ring_stride;
+	struct pem_wide *wides; /* [cpu][PEM_WIDE_COUNT], mapped */
+	size_t wides_bytes;
 	uint32_t ring_mask;
 	uint32_t cpu_count;
 	struct pem_kernel_cpu *cpus;

@@ -250,16 +250,19 @@ static int set_constants(const struct pem_source *source, uint32_t ring_bytes)
 static int size_maps(struct pem_source *source, uint32_t ring_bytes)
 {
 	struct bpf_map *rings = bpf_object__find_map_by_name(source->object, "pem_rings");
+	struct bpf_map *wides = bpf_object__find_map_by_name(source->object, "pem_wides");
 	int rc;
 
-	if (!rings)
+	if (!rings || !wides)
 		return -EINVAL;
 	rc = set_constants(source, ring_bytes);
 	if (rc)
 		return rc;
 	rc = bpf_map__set_value_size(rings,
 				     PEM_KRING_DATA_OFFSET + ring_bytes + PEM_KRING_SLACK_BYTES);
-	return rc ? rc : bpf_map__set_max_entries(rings, source->cpu_count);
+	if (!rc)
+		rc = bpf_map__set_max_entries(rings, source->cpu_count);
+	return rc ? rc : bpf_map__set_max_entries(wides, source->cpu_count * PEM_WIDE_COUNT);
 }
 
 /* Map a whole array map. bytes_wanted: what it must hold at least. */
@@ -297,8 +300,14 @@ static int map_memory(struct pem_source *source, uint32_t ring_bytes)
 	source->ring_stride = PEM_KRING_DATA_OFFSET + ring_bytes + PEM_KRING_SLACK_BYTES;
 	rc = map_array(source, "pem_rings", source->ring_stride * source->cpu_count, &at,
 		       &source->rings_bytes);
+	if (rc)
+		return rc;
+	source->rings = at;
+	rc = map_array(source, "pem_wides",
+		       source->cpu_count * PEM_WIDE_COUNT * sizeof(*source->wides), &at,
+		       &source->wides_bytes);
 	if (!rc)
-		source->rings = at;
+		source->wides = at;
 	return rc;
 }
 
@@ -463,10 +472,13 @@ void pem_source__unload(struct pem_source *source)
 
 	if (source->rings)
 		munmap(source->rings, source->rings_bytes);
+	if (source->wides)
+		munmap(source->wides, source->wides_bytes);
 	if (source->control)
 		munmap(source->control, source->control_bytes);
 	bpf_object__close(source->object);
 	source->rings = NULL;
+	source->wides = NULL;
 	source->control = NULL;
 	source->object = NULL;
 	for (i = 0; i < PEM_KRING_EVENTS_MAX; i++)

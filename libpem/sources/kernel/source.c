@@ -8,6 +8,7 @@
 #include "kernel.h"
 
 #include <pem/ring.h>
+#include <pem/wide.h>
 
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -20,7 +21,8 @@
 #define STAT_TRIES 1000 /* an update takes some 10 ns, so that many mean a CPU that stands still */
 #define FINAL_TRIES 100 /* of 1 ms, for a record reserved and not yet committed */
 
-#define KEPT_FLAGS (PEM_ACTION_LOG | PEM_ACTION_STAT)
+#define KEPT_FLAGS (PEM_ACTION_LOG | PEM_ACTION_STAT | PEM_ACTION_WIDE)
+#define WANTED_FLAGS (PEM_ACTION_LOG | PEM_ACTION_STAT)
 
 void pem_source__log(const struct pem_source *source, enum pem_log_level level, const char *format,
 		     ...)
@@ -167,7 +169,7 @@ static int set_action(struct pem_source *source, size_t i, uint64_t action)
 		word |= PEM_KACTION_TREE;
 	if (is_restricted(&wish->context))
 		word |= PEM_ACTION_FILTER;
-	if (!(action & KEPT_FLAGS))
+	if (!(action & WANTED_FLAGS))
 		word = 0;
 	atomic_store(&wish->action, action); /* also when nothing is wanted: its epoch is read */
 	if (logging)
@@ -179,6 +181,16 @@ static int set_action(struct pem_source *source, size_t i, uint64_t action)
 	if (!logging && atomic_exchange(&wish->logging, false))
 		__atomic_fetch_sub(&source->control->logging, 1, __ATOMIC_SEQ_CST);
 	return 0;
+}
+
+static int keep(struct pem_source *source, size_t i, uint32_t wide)
+{
+	if (i >= source->wish_count)
+		return -EINVAL;
+	if (!source->wishes[i].error)
+		__atomic_store_n(&source->control->filter[source->wishes[i].index].wide, wide,
+				 __ATOMIC_RELAXED);
+	return source->wishes[i].error;
 }
 
 static int add_target(struct pem_source *source, pid_t pid)
@@ -254,6 +266,7 @@ static int open_source(const struct pem_source_config *config, struct pem_source
 		if (source->wishes[i].error)
 			continue;
 		set_filter(source, source->wishes[i].index, &source->wishes[i].context);
+		keep(source, i, config->events[i].wide);
 		atomic_store(&source->wishes[i].action, config->events[i].action);
 	}
 	set_context_filter(source);
@@ -339,13 +352,29 @@ static int read_statistic(struct pem_source *source, size_t i, struct pem_statis
 	return 0;
 }
 
+/* What one CPU keeps of an event besides, in the action's epoch; NULL: nothing. */
+static const struct pem_wide *read_wide(const struct pem_source *source,
+					const struct pem_kernel_wish *wish, uint32_t cpu,
+					uint64_t action, struct pem_wide *copy)
+{
+	uint32_t word =
+		__atomic_load_n(&source->control->filter[wish->index].wide, __ATOMIC_RELAXED);
+	size_t at = (size_t)cpu * PEM_WIDE_COUNT + (PEM_WIDE_INDEX(word) & (PEM_WIDE_COUNT - 1));
+
+	if (!word ||
+	    !pem_wide_read(&source->wides[at], copy, PEM_WIDE_TAG(word, action), STAT_TRIES))
+		return NULL;
+	return copy;
+}
+
 static int each_statistic(struct pem_source *source, size_t i,
-			  void (*function)(const struct pem_statistic *part, uint32_t cpu,
-					   void *arg),
+			  void (*function)(const struct pem_statistic *part,
+					   const struct pem_wide *wide, uint32_t cpu, void *arg),
 			  void *arg)
 {
 	const struct pem_kernel_wish *wish;
 	struct pem_statistic part;
+	struct pem_wide wide;
 	struct pem_slot slot;
 	uint64_t action;
 	uint32_t cpu;
@@ -362,7 +391,7 @@ static int each_statistic(struct pem_source *source, size_t i,
 			continue;
 		memset(&part, 0, sizeof(part));
 		fill_statistic(&part, &slot, action);
-		function(&part, cpu, arg);
+		function(&part, read_wide(source, wish, cpu, action, &wide), cpu, arg);
 		count++;
 	}
 	return count;
@@ -459,6 +488,7 @@ __attribute__((visibility("default"))) const struct pem_source_ops pem_source = 
 	.set_action = set_action,
 	.read_statistic = read_statistic,
 	.each_statistic = each_statistic,
+	.keep = keep,
 	.drain = drain,
 	.add_target = add_target,
 	.balance = balance_of,

@@ -90,12 +90,12 @@ struct pem_kring_clock {
 };
 PEM_STATIC_ASSERT(sizeof(struct pem_kring_clock) == 16, "a clock record is 16 bytes");
 
-/* An event wanted in one context only (PEM_ACTION_FILTER). */
+/* Beside an event's action: the one context it is wanted in (PEM_ACTION_FILTER), and what more to keep (PEM_ACTION_WIDE). */
 struct pem_kfilter {
 	uint32_t pid; /* 0: any */
 	uint32_t tid; /* 0: any */
 	uint32_t cpu; /* PEM_NO_CPU: any */
-	uint32_t reserved;
+	uint32_t wide; /* PEM_WIDE(...) */
 };
 
 /*
@@ -107,8 +107,7 @@ struct pem_kfilter {
 #define PEM_KTREE_ALONE 2u
 struct pem_kconfig {
 	uint32_t ring_mask;
-	uint32_t
-		tree; /* not 0: the target is processes, whose ids are in the map pem_targets */
+	uint32_t tree; /* not 0: the target is processes, whose ids are in the map pem_targets */
 	struct {
 		uint16_t first; /* in test */
 		uint16_t count; /* 0: no predicate */
