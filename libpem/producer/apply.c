@@ -79,7 +79,8 @@ static const struct pem_filter *filter_of(const struct pem_session_page *page,
 		struct pem_test test[PEM_TESTS_MAX];
 	} wanted = {0};
 	const struct pem_filter *filter;
-	uint32_t first = rule->test_first, count = rule->test_count;
+	uint32_t first = __atomic_load_n(&rule->test_first, __ATOMIC_RELAXED);
+	uint32_t count = __atomic_load_n(&rule->test_count, __ATOMIC_RELAXED);
 
 	*ok = true;
 	wanted.filter.tid = page->contexts[rule->context % PEM_CONTEXTS_MAX].tid;

@@ -321,6 +321,7 @@ static void deliver(struct pem_thread_full *thread, unsigned slot, unsigned dept
 {
 	struct pem_joined *joined = &pem_process.joined[slot];
 	const struct pem_filter *filter = NULL;
+	struct pem_session_page *page;
 	struct pem_writer *w;
 	uint32_t flags;
 
@@ -348,8 +349,10 @@ static void deliver(struct pem_thread_full *thread, unsigned slot, unsigned dept
 				log_record(slot, w, event_index, thread->shared.tid, record, bytes);
 		}
 	}
-	if (flags & PEM_ACTION_WAKE)
-		pem_process__wake(joined->page);
+	/* Making its pool the process may have met another session, and found no page there. */
+	page = __atomic_load_n(&joined->page, __ATOMIC_ACQUIRE);
+	if (flags & PEM_ACTION_WAKE && page)
+		pem_process__wake(page);
 	if (flags & PEM_ACTION_CALLBACK)
 		call_back(joined, thread, event_index, record, bytes);
 }

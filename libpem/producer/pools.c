@@ -144,14 +144,18 @@ static void fill_header(struct pem_pool_header *h, const struct pem_joined *join
 static int map_pool(int fd, struct pem_joined *joined, const struct pem_session_page *page,
 		    unsigned slot)
 {
+	struct pem_pool_geometry geometry = {
+		__atomic_load_n(&page->pool_flags, __ATOMIC_RELAXED),
+		__atomic_load_n(&page->chunk_bytes, __ATOMIC_RELAXED),
+		__atomic_load_n(&page->chunk_count, __ATOMIC_RELAXED),
+		__atomic_load_n(&page->lane_count, __ATOMIC_RELAXED),
+		__atomic_load_n(&page->event_capacity, __ATOMIC_RELAXED)};
 	struct pem_pool_header layout = {.abi_version = PEM_ABI_VERSION,
-					 .flags = page->pool_flags,
-					 .chunk_bytes = page->chunk_bytes,
-					 .chunk_count = page->chunk_count,
-					 .lane_count = page->lane_count,
-					 .event_capacity = page->event_capacity};
-	struct pem_pool_geometry geometry = {layout.flags, layout.chunk_bytes, layout.chunk_count,
-					     layout.lane_count, layout.event_capacity};
+					 .flags = geometry.flags,
+					 .chunk_bytes = geometry.chunk_bytes,
+					 .chunk_count = geometry.chunk_count,
+					 .lane_count = geometry.lane_count,
+					 .event_capacity = geometry.event_capacity};
 	struct pem_pool_header *h;
 	struct pem_ring ring;
 	int result = -ENOSPC;

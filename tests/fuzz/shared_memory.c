@@ -4,7 +4,7 @@
  *
  * A pool and a control file as honest programs make them, with a few records; the input is edits of both, eight bytes each: where
  * (1), offset (3, within that part), value (4, stored at an address of that many bytes' alignment). Then all that a session does with
- * them: map, drain, copy, account for, sum up statistics, take an entry of the table, write enable bits and action words. Now
+ * them: map, drain, copy, account for, sum up statistics, wide ones too, take an entry of the table, write enable bits and action words. Now
  * and then the trace is finished, and pem's own reader must find every record in it sound and the books balanced.
  */
 #include "consumer/session.h"
@@ -12,6 +12,7 @@
 
 #include <pem/clock.h>
 #include <pem/trace.h>
+#include <pem/wide.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +34,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 static struct pem_session *session;
 static struct pem_log *trace_log;
-static struct pem_statistics *statistics;
+static struct pem_statistics *statistics, *counts;
 static char folder[64], trace_path[96];
 static uint32_t free_id, begin_id;
 static unsigned rounds;
@@ -46,22 +47,31 @@ static void check(int condition)
 
 static void begin(void)
 {
-	static const char *const pattern = "APP";
+	static const char *const pattern = "APP", *const free_event = "APP::Libc::Free",
+				 *const begin_event = "APP::Phase::Begin";
 	const struct pem_session_options options = {
 		.size = sizeof(options), .chunk_bytes = CHUNK, .chunk_count = CHUNKS};
 	const struct pem_context any = {.cpu = PEM_NO_CPU};
+	struct pem_event_set *set, *of_free, *of_begin;
 	struct pem_error error = {""};
-	struct pem_event_set *set;
 
 	session = pem_session__open(&options, &error);
 	check(session != NULL);
 	set = pem_event_set__new(session, &pattern, 1, &error);
-	check(set != NULL);
+	of_free = pem_event_set__new(session, &free_event, 1, &error);
+	of_begin = pem_event_set__new(session, &begin_event, 1, &error);
+	check(set && of_free && of_begin);
 	trace_log = pem_session__register_log(session, set, NULL, trace_path, &error);
-	statistics = pem_session__register_statistics(session, set, NULL, NULL, &error);
-	check(trace_log && statistics);
-	check(!pem_log__enable(trace_log) && !pem_statistics__enable(statistics));
+	statistics = pem_session__register_statistics(session, of_free, NULL, "address", &error);
+	counts = pem_session__register_statistics(session, of_begin, NULL, NULL, &error);
+	check(trace_log && statistics && counts);
+	check(!pem_statistics__keep(statistics, PEM_STATISTIC_VARIANCE | PEM_STATISTIC_HISTOGRAM |
+							PEM_STATISTIC_TOP));
+	check(!pem_log__enable(trace_log) && !pem_statistics__enable(statistics) &&
+	      !pem_statistics__enable(counts));
 	pem_event_set__free(set);
+	pem_event_set__free(of_free);
+	pem_event_set__free(of_begin);
 	free_id = pem_model__by_name(session->model, "APP::Libc::Free")->id;
 	begin_id = pem_model__by_name(session->model, "APP::Phase::Begin")->id;
 	check(pem_session__context(session, &any, 0, PEM_CONTEXT_TARGET) > 0);
@@ -131,7 +141,9 @@ static void *make_file(int directory_fd, const char *name, uint64_t bytes)
 /* A lane with a full chunk, and one with an open one. */
 static void fill(const struct pem_ring *ring)
 {
+	uint64_t tag = PEM_ACTION_TAG(PEM_ACTION(0, 0, 0, 0, 1)), wide_tag = 1ull << 32 | tag;
 	struct pem_writer w;
+	struct pem_wide *wide;
 	uint32_t lane, n;
 	uint8_t *record;
 	int64_t index;
@@ -149,8 +161,14 @@ static void fill(const struct pem_ring *ring)
 			memcpy(record + 8, "text", 5);
 			pem_ring_commit(&w, &w.slots[n % 2], pem_clock(),
 					n % 2 ? begin_id : free_id, n % 2 ? 13 : 16);
-			pem_slot_add(&w.slots[n % 2], 1, n, n);
+			pem_slot_add(&w.slots[n % 2], tag, n, n);
 		}
+		wide = pem_pool__wide(ring, 0, lane);
+		pem_wide_reset(wide, wide_tag);
+		pem_wide_add_square(wide, lane, 0);
+		pem_wide_add_bucket(wide, lane);
+		pem_wide_add_top(wide, lane);
+		ring->lanes[lane].wides = 1;
 		if (lane < 3)
 			pem_ring_retire(ring, &w);
 	}
@@ -172,7 +190,8 @@ static void edit(struct pem_pool_header *h, const struct pem_pool_header *layout
 		    {base + layout->chunks_offset, PEM_PACKET_HEADER_BYTES + 64},
 		    {base + layout->chunks_offset + 2 * CHUNK, PEM_PACKET_HEADER_BYTES + 64},
 		    {control, sizeof(struct pem_control_file)},
-		    {control + PEM_PAGE_ALIGN, PEM_PAGE_ALIGN}};
+		    {control + PEM_PAGE_ALIGN, PEM_PAGE_ALIGN},
+		    {base + layout->wides_offset, 4 * sizeof(struct pem_wide)}};
 	uint32_t offset, value;
 	size_t which, width;
 
@@ -203,10 +222,30 @@ static void make_control(struct pem_control_file *control, const char *name)
 	strcpy(page->provider, name);
 }
 
+static void ignore(const struct pem_statistic *part, const struct pem_statistic_owner *owner,
+		   void *arg)
+{
+	(void)part;
+	(void)owner;
+	(void)arg;
+}
+
+static void read_statistics(void)
+{
+	struct pem_histogram histogram;
+	struct pem_statistic value;
+	struct pem_top top[32];
+
+	pem_statistics__read(statistics, &value, 1);
+	pem_statistics__read(counts, &value, 1);
+	pem_statistics__histogram(statistics, 0, &histogram);
+	pem_statistics__top(statistics, 0, top, PEM_ARRAY_SIZE(top));
+	pem_statistics__each(statistics, 0, ignore, NULL);
+}
+
 /* All that a session does with what it found. */
 static void consume(void)
 {
-	struct pem_statistic values[64];
 	struct pem_statistic_owner owners[4];
 	struct pem_producer *p, *copy;
 
@@ -218,7 +257,7 @@ static void consume(void)
 		copy = pem_producer__copy(p);
 		pem_producer__free(copy);
 	}
-	pem_statistics__read(statistics, values, PEM_ARRAY_SIZE(values));
+	read_statistics();
 	pem_session__processes(session, owners, PEM_ARRAY_SIZE(owners));
 	for (p = session->producers; p; p = p->next)
 		p->dead = true;
