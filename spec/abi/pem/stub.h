@@ -204,7 +204,7 @@ PEM_INLINE int pem_filter_fits(const struct pem_cursor *c, const struct pem_filt
 	return __builtin_expect(filter &&
 					(c->thread->tid & filter->stub_mask) == filter->stub_tid &&
 					__atomic_load_n(c->at, __ATOMIC_RELAXED) == c->action,
-				1);
+				1) != 0;
 }
 
 /* One that does not fit: is the event that of a thread that is not wanted? */
