@@ -8,6 +8,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <sched.h>
 #include <string>
 #include <unordered_map>
 
@@ -39,6 +40,33 @@ static void test_statistics()
 	      "statistics hold count, sum, least and most");
 	stats.reset();
 	holds(stats.read()[0].count == 0, "a reset statistic is empty");
+}
+
+/* On any CPU: on the first and, if there is another, on the last. */
+static void test_nowhere_in_particular()
+{
+	pem::session session;
+	pem::statistics stats =
+		session.register_statistics(session.events({"APP::GC::Start"}), {}, nullptr);
+	cpu_set_t allowed, one;
+	unsigned first = CPU_SETSIZE, last = 0;
+
+	sched_getaffinity(0, sizeof(allowed), &allowed);
+	for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &allowed)) {
+			first = cpu < first ? cpu : first;
+			last = cpu;
+		}
+	stats.enable();
+	session.attach(pem::context::this_process());
+	for (unsigned cpu : {first, last}) {
+		CPU_ZERO(&one);
+		CPU_SET(cpu, &one);
+		sched_setaffinity(0, sizeof(one), &one);
+		raise_events(4);
+	}
+	sched_setaffinity(0, sizeof(allowed), &allowed);
+	holds(stats.read()[0].count == 8, "{} is a context without bounds");
 }
 
 static void test_wide()
@@ -195,6 +223,7 @@ static void test_trace(const char *directory)
 int main(int argc, char **argv)
 {
 	test_statistics();
+	test_nowhere_in_particular();
 	test_wide();
 	test_order();
 	test_callback();

@@ -123,9 +123,12 @@ template <typename T> class span
 	std::size_t size_ = 0;
 };
 
-/* Where events count, built up: pem::context().process(pid).cpu(0). Unrestricted at first. */
+/* Where events count, built up: pem::context().process(pid).on_cpu(0). Unrestricted at first, and as {}. */
 struct context : pem_context {
 	context() noexcept : pem_context PEM_CONTEXT_ANY
+	{
+	}
+	context(const pem_context &all) noexcept : pem_context(all)
 	{
 	}
 	static context this_process()
@@ -572,7 +575,7 @@ class session
 	}
 
 	/* attribute: a field to sum up, or nullptr: only count. */
-	statistics register_statistics(const event_set &set, const pem_context &where = context(),
+	statistics register_statistics(const event_set &set, const context &where = context(),
 				       const char *attribute = nullptr)
 	{
 		pem_error why = {};
@@ -584,7 +587,7 @@ class session
 
 	/* function(pem::record), in the producing thread of this process. */
 	template <typename F>
-	callback register_callback(const event_set &set, const pem_context &where, F &&function)
+	callback register_callback(const event_set &set, const context &where, F &&function)
 	{
 		auto callable = erase(std::forward<F>(function));
 		pem_error why = {};
@@ -595,8 +598,8 @@ class session
 	}
 	/* function(pem::record), on a thread of the session's, for events of any observed process and the kernel. */
 	template <typename F>
-	callback register_async_callback(const event_set &set, const pem_context &where,
-					 F &&function, std::uint64_t max_delay_us = 0)
+	callback register_async_callback(const event_set &set, const context &where, F &&function,
+					 std::uint64_t max_delay_us = 0)
 	{
 		auto callable = erase(std::forward<F>(function));
 		pem_async_options o = {sizeof(o), max_delay_us};
@@ -607,7 +610,7 @@ class session
 		return {{impl::check(of, why), state_}, std::move(callable)};
 	}
 	log register_log(const event_set &set, const char *directory,
-			 const pem_context &where = context())
+			 const context &where = context())
 	{
 		pem_error why = {};
 
@@ -628,7 +631,7 @@ class session
 		impl::check(pem_session__set_budget(c(), share));
 	}
 	/* Returns the processes with application events that were found. */
-	int attach(const pem_context &who)
+	int attach(const context &who)
 	{
 		pem_error why = {};
 
