@@ -23,7 +23,8 @@
 #include <unistd.h>
 
 struct pem_process pem_process;
-static __thread int cancel_state, cancel_type __attribute__((tls_model("initial-exec")));
+static __thread int cancel_state __attribute__((tls_model("initial-exec")));
+static __thread int cancel_type __attribute__((tls_model("initial-exec")));
 static sigset_t signal_mask; /* of the lock's holder, before it took it */
 
 static uint32_t thread_id(void)
