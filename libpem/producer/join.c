@@ -48,12 +48,14 @@ static struct pem_session_page *map_session_page(const char *directory)
 	return NULL;
 }
 
-/* Private pages in the place of shared ones, for threads that are late; the shared memory itself is given up. */
+/*
+ * Private pages in the place of shared ones, for threads that are late; the shared memory itself is given up. Where that
+ * can't be had it stays: memory that is shared too long is better than a thread that finds none.
+ */
 static void bury(void *mapping, uint64_t bytes)
 {
-	if (mmap(mapping, bytes, PROT_READ | PROT_WRITE,
-		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == MAP_FAILED)
-		munmap(mapping, bytes);
+	(void)!mmap(mapping, bytes, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
 }
 
 void pem_joined__bury_pool(struct pem_joined *joined)
