@@ -4,6 +4,7 @@
  *
  * Not here: what the table leads to (join.c).
  */
+#include "entry.h"
 #include "producer/producer.h"
 #include "util.h"
 
@@ -219,6 +220,17 @@ static void unshare_page(struct pem_provider *provider, const struct pem_control
 	}
 }
 
+/* A consumer on its way into the parent's table goes on there: nobody would offer or give back the child's copy. */
+static void free_taken(struct pem_session_entry *table)
+{
+	uint32_t i;
+
+	for (i = 0; i < PEM_SESSIONS_MAX; i++) {
+		if (PEM_ENTRY_STATE(table[i].word) == PEM_ENTRY_TAKEN)
+			pem_entry__give_back(&table[i], table[i].word);
+	}
+}
+
 void pem_process__unshare_control(void)
 {
 	struct pem_control_file *control = pem_process.control;
@@ -229,6 +241,7 @@ void pem_process__unshare_control(void)
 	for (provider = pem_process.providers; provider; provider = provider->next)
 		unshare_page(provider, control);
 	memcpy(private_table, control->session, sizeof(private_table));
+	free_taken(private_table);
 	munmap(control, pem_process.control_bytes);
 	pem_process.control = NULL;
 	pem_process.control_path[0] = 0;
