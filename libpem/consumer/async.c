@@ -247,8 +247,8 @@ static struct pem_async *make(struct pem_session *s)
 	a->session = s;
 	a->pid = getpid();
 	a->timer[0] = a->timer[1] = -1;
-	a->limit = (size_t)s->page->chunk_bytes * s->page->chunk_count;
-	a->chunk = malloc(s->page->chunk_bytes);
+	a->limit = (size_t)s->geometry.chunk_bytes * s->geometry.chunk_count;
+	a->chunk = malloc(s->geometry.chunk_bytes);
 	if (!a->chunk) {
 		free(a);
 		return NULL;

@@ -147,7 +147,7 @@ static void count_overwritten(void *arg, const struct pem_event *event)
 /* A flight recorder keeps in memory what others write to files: as much as a pool. */
 static int keep_in_flight(struct pem_session *s, struct pem_log *log)
 {
-	uint64_t chunk = s->page->chunk_bytes, bytes = chunk * s->page->chunk_count;
+	uint64_t chunk = s->geometry.chunk_bytes, bytes = chunk * s->geometry.chunk_count;
 	int result;
 
 	s->flight = pem_flight__new(s->model, bytes < 4 * chunk ? 4 * chunk : bytes,

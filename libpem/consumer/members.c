@@ -159,9 +159,9 @@ void pem_member__find_slot(struct pem_session *s, struct pem_member *m)
 
 	if (m->slot >= 0)
 		return;
-	slot = pem_entry__find(m->control->session, s->page->id);
+	slot = pem_entry__find(m->control->session, s->id);
 	if (slot < 0 || !pem_entry__read(&m->control->session[slot], &entry) ||
-	    entry.session_id != s->page->id)
+	    entry.session_id != s->id)
 		return;
 	m->word = entry.word;
 	m->incarnation = entry.incarnation;
@@ -181,7 +181,7 @@ static bool is_target(const struct pem_session *s, const struct pem_member *m)
 {
 	uint32_t i;
 
-	for (i = 1; i < s->page->context_count; i++) {
+	for (i = 1; i < s->context_count; i++) {
 		if (m->contexts >> i & 1 && s->page->contexts[i].flags & PEM_CONTEXT_TARGET)
 			return true;
 	}
@@ -190,7 +190,7 @@ static bool is_target(const struct pem_session *s, const struct pem_member *m)
 
 void pem_member__find_contexts(struct pem_session *s, struct pem_member *m)
 {
-	m->contexts = pem_contexts__holding(s->page, s->page->context_count, m->pid, m->contexts);
+	m->contexts = pem_contexts__holding(s->page, s->context_count, m->pid, m->contexts);
 	if (pem_member__is_served(m))
 		__atomic_store_n(&m->control->session[m->slot].contexts, m->contexts,
 				 __ATOMIC_RELAXED);

@@ -286,18 +286,19 @@ void pem_session__look_for_places(struct pem_session *s)
 
 /* --- pages that say the same --- */
 
-static void mirror(struct pem_session_page *to, const struct pem_session_page *from)
+static void mirror(const struct pem_session *s, struct pem_session_page *to)
 {
+	const struct pem_session_page *from = s->page;
 	uint32_t generation = to->generation & ~1u;
 
 	__atomic_store_n(&to->generation, generation + 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
-	memcpy(to->contexts, from->contexts, from->context_count * sizeof(from->contexts[0]));
-	memcpy(to->rules, from->rules, from->rule_count * sizeof(from->rules[0]));
-	memcpy(to->tests, from->tests, from->test_count * sizeof(from->tests[0]));
-	__atomic_store_n(&to->context_count, from->context_count, __ATOMIC_RELEASE);
-	to->rule_count = from->rule_count;
-	to->test_count = from->test_count;
+	memcpy(to->contexts, from->contexts, s->context_count * sizeof(from->contexts[0]));
+	memcpy(to->rules, from->rules, s->rule_count * sizeof(from->rules[0]));
+	memcpy(to->tests, from->tests, s->test_count * sizeof(from->tests[0]));
+	__atomic_store_n(&to->context_count, s->context_count, __ATOMIC_RELEASE);
+	to->rule_count = s->rule_count;
+	to->test_count = s->test_count;
 	__atomic_store_n(&to->closed, from->closed, __ATOMIC_RELAXED);
 	__atomic_store_n(&to->generation, generation + 2, __ATOMIC_RELEASE);
 }
@@ -307,7 +308,7 @@ void pem_session__mirror(struct pem_session *s)
 	uint32_t i;
 
 	for (i = 1; i < s->place_count; i++)
-		mirror(s->places[i].page, s->page);
+		mirror(s, s->places[i].page);
 }
 
 void pem_session__gather_losses(struct pem_session *s)

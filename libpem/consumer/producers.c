@@ -111,7 +111,7 @@ static struct pem_producer *open_producer(struct pem_session *s, struct pem_plac
 	p->pid = h->pid;
 	p->start_clock = h->start_clock;
 	p->incarnation = h->incarnation;
-	if (p->ring.chunk_bytes != s->page->chunk_bytes)
+	if (p->ring.chunk_bytes != s->geometry.chunk_bytes)
 		goto fail;
 	p->next_seq = calloc(p->ring.lane_count, sizeof(*p->next_seq));
 	p->delivered = calloc(p->ring.event_capacity, sizeof(*p->delivered));
@@ -218,6 +218,13 @@ void pem_session__check_producers(struct pem_session *s)
 	struct pollfd pollfd;
 	char path[80];
 
+	if (__atomic_load_n(&s->page_cut, __ATOMIC_ACQUIRE) && !s->page_cut_said) {
+		s->page_cut_said = true;
+		pem_session__say(s, PEM_LOG_WARNING,
+				 "'%s/config' was cut off: processes that start now are not "
+				 "observed",
+				 s->directory);
+	}
 	while ((p = *link)) {
 		pollfd = (struct pollfd){.fd = p->pidfd, .events = POLLIN};
 		if (p->pidfd >= 0 && poll(&pollfd, 1, 0) == 1)

@@ -77,9 +77,12 @@ static int open_session_directory(struct pem_session *s, pid_t recorder)
 	if (page == MAP_FAILED)
 		return -EINVAL;
 	s->page = page;
+	if (pem_fault__watch(s->page, sizeof(*s->page), &s->page_cut))
+		return -ENOSPC;
+	s->geometry.chunk_bytes = __atomic_load_n(&s->page->chunk_bytes, __ATOMIC_RELAXED);
 	if (s->page->magic != PEM_SESSION_MAGIC || s->page->abi_version != PEM_ABI_VERSION ||
-	    s->page->consumer_pid != (uint32_t)recorder || s->page->chunk_bytes < 4096 ||
-	    s->page->chunk_bytes > 16u << 20)
+	    s->page->consumer_pid != (uint32_t)recorder || s->geometry.chunk_bytes < 4096 ||
+	    s->geometry.chunk_bytes > 16u << 20)
 		return -EINVAL;
 	return 0;
 }

@@ -27,38 +27,40 @@ int pem_session__context(struct pem_session *s, const struct pem_context *contex
 	uint32_t i;
 
 	memcpy(c.program, context->program, sizeof(c.program));
-	for (i = 0; i < page->context_count; i++) {
+	for (i = 0; i < s->context_count; i++) {
 		if (!memcmp(&page->contexts[i], &c, sizeof(c)))
 			return (int)i;
 	}
 	if (i == PEM_CONTEXTS_MAX)
 		return -1;
 	page->contexts[i] = c;
-	__atomic_store_n(&page->context_count, i + 1, __ATOMIC_RELEASE);
+	s->context_count = i + 1;
+	__atomic_store_n(&page->context_count, s->context_count, __ATOMIC_RELEASE);
 	return (int)i;
 }
 
 /* The page's index of a predicate's tests, shared with rules before; -1: there are too many. */
-static int find_tests(struct pem_session_page *page, const struct pem_predicate *predicate)
+static int find_tests(struct pem_session *s, const struct pem_predicate *predicate)
 {
 	uint32_t count = predicate->test_count, i;
+	struct pem_test *tests = s->page->tests;
 
-	for (i = 0; i + count <= page->test_count; i++) {
-		if (!memcmp(&page->tests[i], predicate->test, count * sizeof(page->tests[0])))
+	for (i = 0; i + count <= s->test_count; i++) {
+		if (!memcmp(&tests[i], predicate->test, count * sizeof(*tests)))
 			return (int)i;
 	}
-	if (page->test_count + count > PEM_SESSION_TESTS_MAX)
+	if (s->test_count + count > PEM_SESSION_TESTS_MAX)
 		return -1;
-	memcpy(&page->tests[page->test_count], predicate->test, count * sizeof(page->tests[0]));
-	page->test_count += count;
-	return (int)(page->test_count - count);
+	memcpy(&tests[s->test_count], predicate->test, count * sizeof(*tests));
+	s->test_count += count;
+	return (int)(s->test_count - count);
 }
 
 static void add_rule(struct pem_session *s, const struct pem_wish *wish, uint32_t pid,
 		     uint64_t action)
 {
 	int context = pem_session__context(s, &wish->context, pid, 0);
-	int tests = wish->predicate ? find_tests(s->page, wish->predicate) : 0;
+	int tests = wish->predicate ? find_tests(s, wish->predicate) : 0;
 	struct pem_session_page *page = s->page;
 	struct pem_rule *rule;
 
@@ -70,13 +72,13 @@ static void add_rule(struct pem_session *s, const struct pem_wish *wish, uint32_
 		return;
 	}
 
-	if (page->rule_count == PEM_RULES_MAX) {
+	if (s->rule_count == PEM_RULES_MAX) {
 		pem_session__say(s, PEM_LOG_WARNING,
 				 "more than %u stub events at once: %s is not observed",
 				 PEM_RULES_MAX, wish->event->name);
 		return;
 	}
-	rule = &page->rules[page->rule_count++];
+	rule = &page->rules[s->rule_count++];
 	memset(rule, 0, sizeof(*rule));
 	rule->event_id = wish->event->id;
 	rule->context = (uint16_t)context;
@@ -98,9 +100,9 @@ static void write_rules(struct pem_session *s)
 	uint64_t action;
 	size_t i;
 
-	__atomic_store_n(&page->generation, page->generation + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&page->generation, ++s->generation, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
-	page->rule_count = page->test_count = 0;
+	s->rule_count = s->test_count = 0;
 	for (i = 0; i < s->wish_count; i++) {
 		wish = &s->wishes[i];
 		if (wish->event->source_kind != PEM_SOURCE_STUB)
@@ -114,13 +116,15 @@ static void write_rules(struct pem_session *s)
 		    (wish->log && wish->detail == PEM_DETAIL_OFF))
 			add_rule(s, wish, wish->context.pid, action);
 	}
-	if (s->log && s->log->enabled && s->log->any_level && page->rule_count < PEM_RULES_MAX)
-		page->rules[page->rule_count++] = (struct pem_rule){
+	if (s->log && s->log->enabled && s->log->any_level && s->rule_count < PEM_RULES_MAX)
+		page->rules[s->rule_count++] = (struct pem_rule){
 			.event_id = PEM_RULE_ANY_EVENT,
 			.action = PEM_ACTION(PEM_ACTION_LOG, PEM_NO_FIELD, 0, 0, 1),
 			.max_level = s->log->any_level,
 		};
-	__atomic_store_n(&page->generation, page->generation + 1, __ATOMIC_RELEASE);
+	page->rule_count = s->rule_count;
+	page->test_count = s->test_count;
+	__atomic_store_n(&page->generation, ++s->generation, __ATOMIC_RELEASE);
 }
 
 /* Its head is a page, and they follow it. */
@@ -163,7 +167,7 @@ bool pem_member__page(const struct pem_member *p, uint32_t entry, struct pem_mem
 /* What the session wants of an event in a process, as an action word; 0: nothing. */
 static uint64_t wanted_of(const struct pem_session *s, const struct pem_member *m, uint32_t id)
 {
-	const struct pem_rule *rule = pem_rule__find(s->page, s->page->rule_count, m->contexts, id);
+	const struct pem_rule *rule = pem_rule__find(s->page, s->rule_count, m->contexts, id);
 	const struct pem_event *event;
 
 	if (!rule || s->page->closed)

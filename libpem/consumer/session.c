@@ -127,13 +127,16 @@ static int make_page(struct pem_session *s, struct pem_error *error)
 			result = -errno;
 		}
 	}
+	if (!result)
+		result = pem_fault__watch(s->page, sizeof(*s->page), &s->page_cut);
 	close(fd);
 	if (result)
 		return pem_error__set(error, result,
 				      "cannot write in '%s': %s; free some space there",
 				      s->directory, strerror(-result));
 	s->page->abi_version = PEM_ABI_VERSION;
-	s->page->context_count = 1;
+	s->geometry = geometry;
+	s->page->context_count = s->context_count = 1;
 	s->page->contexts[0].cpu = PEM_NO_CPU;
 	s->page->pool_flags = geometry.flags;
 	s->page->chunk_bytes = geometry.chunk_bytes;
@@ -141,7 +144,7 @@ static int make_page(struct pem_session *s, struct pem_error *error)
 	s->page->lane_count = geometry.lane_count;
 	s->page->event_capacity = geometry.event_capacity;
 	s->page->consumer_pid = (uint32_t)getpid();
-	s->page->id = new_id();
+	s->page->id = s->id = new_id();
 	__atomic_store_n(&s->page->magic, PEM_SESSION_MAGIC, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -172,8 +175,8 @@ struct pem_session *pem_session__new_empty(void)
 
 int pem_session__make_batch(struct pem_session *s)
 {
-	s->batch_bytes =
-		s->page->chunk_bytes > PEM_BATCH_BYTES ? s->page->chunk_bytes : PEM_BATCH_BYTES;
+	s->batch_bytes = s->geometry.chunk_bytes > PEM_BATCH_BYTES ? s->geometry.chunk_bytes
+								   : PEM_BATCH_BYTES;
 	s->batch = malloc(s->batch_bytes);
 	return s->batch ? 0 : -ENOMEM;
 }
@@ -262,7 +265,7 @@ void pem_session__close(struct pem_session *s)
 	pem_session__forget_models(s);
 	pem_runtime__remove(s->directory_fd, s->directory);
 	if (s->page)
-		munmap(s->page, sizeof(*s->page));
+		pem_unmap_file(s->page, sizeof(*s->page));
 	if (s->command_pidfd >= 0)
 		close(s->command_pidfd);
 	pem_session__forget_predicates(s);

@@ -246,6 +246,11 @@ struct pem_session {
 	char directory[PATH_MAX - 64];
 	int directory_fd;
 	struct pem_session_page *page;
+	int page_cut; /* it was truncated: no process can join any more */
+	bool page_cut_said;
+	/* What the page was made with and holds: whoever joins may write there, so that it is not asked for again. */
+	struct pem_pool_geometry geometry;
+	uint32_t id, generation, context_count, rule_count, test_count;
 	int self_slot; /* of this process, -1: not joined */
 	struct pem_wish *wishes; /* one per model event, lazily */
 	size_t wish_count;

@@ -94,7 +94,7 @@ bool pem_session__set_wake(struct pem_session *s, bool wake)
 		if (s->wishes[i].async)
 			*place(&set, s->wishes[i].event->id) = s->wishes[i].event->id;
 	}
-	for (i = 0; i < s->page->rule_count; i++) {
+	for (i = 0; i < s->rule_count; i++) {
 		if (*place(&set, s->page->rules[i].event_id))
 			set_wake(&s->page->rules[i].action, 0, wake);
 	}

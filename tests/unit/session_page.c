@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+/*
+ * session_page.c - a session whose page another process of the user writes to, or cuts off
+ *
+ * Not here: pools and control files (fuzz, attach_hostile.py).
+ */
+#include "session_fixture.h"
+
+#include "programs/probe.h"
+
+#include <fcntl.h>
+
+#define TICK "APP::Probe::Tick"
+
+static struct pem_session *session;
+
+static int set_up(void **state)
+{
+	if (folder_make(state))
+		return -1;
+	session = session_open(NULL);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	pem_session__close(session);
+	return folder_remove(state);
+}
+
+static struct pem_statistics *statistics(const struct pem_context *context)
+{
+	struct pem_event_set *set = events(session, TICK);
+	struct pem_error error = {""};
+	struct pem_statistics *st;
+
+	st = pem_session__register_statistics(session, set, context, NULL, &error);
+	if (!st)
+		fail_msg("%s", error.text);
+	pem_event_set__free(set);
+	return st;
+}
+
+static void scribble(struct pem_session_page *page)
+{
+	page->context_count = page->rule_count = page->test_count = ~0u;
+	page->chunk_bytes = 16u << 20;
+	page->chunk_count = ~0u;
+	page->generation = 1;
+	page->id = ~page->id;
+}
+
+static void counts_in_the_page_are_not_believed(void **state)
+{
+	struct pem_context self = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
+	struct pem_statistics *st = statistics(&self);
+	struct pem_statistic value;
+	uint32_t i;
+
+	(void)state;
+	assert_int_equal(pem_statistics__enable(st), 0);
+	pem_notify_probe_tick(1, 0); /* the process's own part is there before anybody writes */
+	for (i = 0; i < 3; i++) {
+		scribble(session->page);
+		assert_int_equal(pem_statistics__enable(st), 0);
+		pem_notify_probe_tick(1, i);
+		scribble(session->page);
+		assert_int_equal(pem_statistics__disable(st), 0);
+	}
+	assert_int_equal(pem_statistics__read(st, &value, 1), 1);
+	assert_int_equal(value.count, 4);
+}
+
+static void consumer_outlives_a_page_that_is_cut_off(void **state)
+{
+	struct pem_statistics *st;
+	struct pem_statistic value;
+	int config;
+
+	(void)state;
+	/* In here, and first: cmocka has its own handler of SIGBUS around each test. */
+	session = session_open(NULL);
+	config = openat(session->directory_fd, "config", O_RDWR | O_CLOEXEC);
+	st = statistics(NULL);
+	assert_int_equal(pem_statistics__enable(st), 0);
+	assert_int_equal(ftruncate(config, 0), 0);
+	close(config);
+	assert_int_equal(pem_statistics__disable(st), 0);
+	assert_int_equal(pem_statistics__enable(st), 0);
+	assert_int_equal(pem_statistics__read(st, &value, 1), 1);
+	assert_int_equal(value.count, 0);
+	assert_int_equal(session->page_cut, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(consumer_outlives_a_page_that_is_cut_off,
+						folder_make, tear_down),
+		cmocka_unit_test_setup_teardown(counts_in_the_page_are_not_believed, set_up,
+						tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
