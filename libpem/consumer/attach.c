@@ -5,6 +5,7 @@
  * Not here: how they are found and offered the session (members.c), who decides what is in a context (membership.c).
  */
 #include "consumer/session.h"
+#include "consumer/targets.h"
 #include "producer/producer.h"
 #include "util.h"
 
@@ -20,21 +21,6 @@ static bool is_any(const struct pem_context *c)
 	       !c->cgroup && !c->program[0];
 }
 
-/* The name of a process; "?" if it has none. */
-static void name_of(uint32_t pid, char name[PEM_NAME_BYTES])
-{
-	char path[32];
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%u/comm", pid);
-	file = fopen(path, "re");
-	if (!file || !fgets(name, PEM_NAME_BYTES, file))
-		strcpy(name, "?");
-	name[strcspn(name, "\n")] = 0;
-	if (file)
-		fclose(file);
-}
-
 static int check_process(uint32_t pid, struct pem_error *error)
 {
 	char path[32], name[PEM_NAME_BYTES];
@@ -46,7 +32,7 @@ static int check_process(uint32_t pid, struct pem_error *error)
 	if (stat(path, &st))
 		return pem_error__set(error, -ESRCH, "there is no process %u", pid);
 	if (geteuid() && st.st_uid != geteuid()) {
-		name_of(pid, name);
+		pem_process_name(pid, name);
 		return pem_error__set(error, -EPERM,
 				      "process %u (%s) is another user's: only that user and root "
 				      "may observe it",
@@ -69,28 +55,6 @@ static int count_members(const struct pem_session *s, int context, bool *full)
 		*full |= m->slot < 0 && m->full_said;
 	}
 	return count;
-}
-
-void pem_session__set_root(struct pem_session *s, pid_t pid, bool runs)
-{
-	int i, result;
-
-	if (s->whole_machine)
-		return;
-	if (!s->root) {
-		s->root = pid;
-		s->root_runs = runs;
-		return;
-	}
-	for (i = 0; i < s->instance_count; i++) {
-		result = s->instances[i].ops->add_target
-				 ? s->instances[i].ops->add_target(s->instances[i].source, pid)
-				 : -ENOTSUP;
-		if (result)
-			pem_session__say(s, PEM_LOG_WARNING,
-					 "%s events of process %d are not observed: %s",
-					 s->instances[i].ops->name, (int)pid, strerror(-result));
-	}
 }
 
 /* The command line of a process, its words parted by spaces. */
@@ -125,7 +89,7 @@ static void note_in_log(struct pem_session *s, const struct pem_context *who)
 	info = &s->log->info;
 	if (who->pid) {
 		info->command_pid = who->pid;
-		name_of(who->pid, info->command_name);
+		pem_process_name(who->pid, info->command_name);
 		command_of(who->pid, info->command, sizeof(info->command));
 	}
 	pem_session__calibrate(s, info);
@@ -137,11 +101,30 @@ static void say_silent(struct pem_session *s, uint32_t pid)
 {
 	char name[PEM_NAME_BYTES];
 
-	name_of(pid, name);
+	pem_process_name(pid, name);
 	pem_session__say(s, PEM_LOG_WARNING,
 			 "process %u (%s) raises no application events: it was not started with "
-			 "libpem; start it with 'pem run -- %s'; its kernel events are observed",
-			 pid, name, name);
+			 "libpem; start it with 'pem run -- %s'%s",
+			 pid, name, name,
+			 pem_session__observes_kernel(s) ? "; its kernel events are observed" : "");
+}
+
+/* Let the sources observe what is attached to. */
+static int observe(struct pem_session *s, const struct pem_context *who, struct pem_error *error)
+{
+	int before = s->instance_count, result;
+
+	if (is_any(who))
+		s->whole_machine = geteuid() == 0;
+	else if (!s->root)
+		s->no_follow = who->pid ? !who->follow : who->program[0] != 0;
+	if (who->pid)
+		pem_session__set_root(s, (pid_t)who->pid, true);
+	result = pem_session__open_sources(s, error);
+	if (!result && s->instance_count == before)
+		pem_session__find_targets(s);
+	pem_session__update_sources(s);
+	return result;
 }
 
 int pem_session__attach(struct pem_session *s, const struct pem_context *who,
@@ -173,15 +156,8 @@ int pem_session__attach(struct pem_session *s, const struct pem_context *who,
 	for (m = s->members; m; m = m->next)
 		pem_member__ask(s, m);
 	pem_session__scan_producers(s);
-	if (is_any(who))
-		s->whole_machine = geteuid() == 0;
-	else if (who->pid && !s->root)
-		s->no_follow = !who->follow;
-	if (who->pid)
-		pem_session__set_root(s, (pid_t)who->pid, true);
 	if (!result)
-		result = pem_session__open_sources(s, error);
-	pem_session__update_sources(s);
+		result = observe(s, who, error);
 	if (!result) {
 		result = count_members(s, context, &full);
 		result += who->pid == (uint32_t)getpid();
@@ -211,7 +187,7 @@ int pem_session__processes(struct pem_session *s, struct pem_statistic_owner *pr
 			memset(&processes[count], 0, sizeof(processes[count]));
 			processes[count].pid = m->pid;
 			processes[count].cpu = PEM_NO_CPU;
-			name_of(m->pid, processes[count].program);
+			pem_process_name(m->pid, processes[count].program);
 		}
 		count++;
 	}

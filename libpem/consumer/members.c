@@ -6,6 +6,7 @@
  * the session relies on it remembers itself.
  */
 #include "consumer/session.h"
+#include "consumer/targets.h"
 #include "entry.h"
 #include "membership.h"
 #include "util.h"
@@ -326,6 +327,7 @@ void pem_session__scan_members(struct pem_session *s)
 		return;
 	if (s->looks_elsewhere)
 		pem_session__look_for_places(s);
+	pem_session__tend_targets(s);
 	for (m = s->members; m; m = m->next)
 		m->seen = false;
 	for (i = 0; i < s->place_count; i++)

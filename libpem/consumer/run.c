@@ -5,6 +5,7 @@
 #include "consumer/detail.h"
 #include "consumer/serve.h"
 #include "consumer/session.h"
+#include "consumer/targets.h"
 #include "util.h"
 
 #include <pem/clock.h>

@@ -173,8 +173,15 @@ struct pem_source_plugin {
 struct pem_instance {
 	const struct pem_source_ops *ops;
 	struct pem_source *source;
+	bool refused_said; /* a target */
 	struct pem_source_event *events;
 	size_t event_count;
+};
+
+/* A process that the sources observe. */
+struct pem_target {
+	uint32_t pid;
+	bool seen; /* by the look under way */
 };
 
 struct pem_event_set {
@@ -219,6 +226,7 @@ struct pem_log {
 	size_t model_seen; /* of the session's events: those that were looked at for it */
 	struct pem_trace_info info;
 	bool enabled, finished;
+	bool named; /* the trace knows who ran before */
 	struct pem_log_span *spans; /* when it was enabled; the last one may go on */
 	size_t span_count;
 	bool closed; /* accounted for: nothing more goes into the trace */
@@ -263,6 +271,9 @@ struct pem_session {
 	pid_t root; /* whose tree the sources observe; 0: none yet */
 	bool root_runs; /* it was attached to: no exec of it is to be waited for */
 	bool whole_machine; /* the sources observe all */
+	struct pem_target *observed; /* else these, root among them, and what they start */
+	size_t observed_count, observed_capacity;
+	uint64_t next_targets_ns; /* for further ones */
 	bool looks_elsewhere; /* a target may have processes in further places */
 	bool no_follow; /* they observe processes, and not what these start */
 	struct pem_producer *producers;
@@ -541,9 +552,6 @@ struct pem_environment *pem_environment__new(const struct pem_session *s, const 
 					     const struct pem_run_options *options);
 char **pem_environment__variables(const struct pem_environment *environment);
 void pem_environment__free(struct pem_environment *environment);
-
-/* attach.c: let the sources observe a process, which runs already or is about to exec, and its descendants to come. */
-void pem_session__set_root(struct pem_session *session, pid_t pid, bool runs);
 
 /* sources.c */
 /* For the target that is known by now: root or whole_machine, or the contexts of wishes. */

@@ -7,6 +7,7 @@
  */
 #include "consumer/async.h"
 #include "consumer/session.h"
+#include "consumer/targets.h"
 #include "util.h"
 
 #include <dirent.h>
@@ -245,6 +246,7 @@ static void open_instance(struct pem_session *s, const struct pem_source_ops *op
 	result = ops->open(&config, &instance->source, &error);
 	if (result)
 		goto fail;
+	pem_session__add_targets_to(s, instance);
 	result = ops->start(instance->source, &error);
 	if (result) {
 		ops->close(instance->source);
@@ -278,8 +280,11 @@ int pem_session__open_sources(struct pem_session *s, struct pem_error *error)
 	struct pem_error reason;
 	struct pem_wish **group;
 	const char *name;
+	int before = s->instance_count;
 	size_t count, i;
 
+	if (!s->root)
+		pem_session__find_targets(s);
 	group = calloc(s->wish_count + 1, sizeof(*group));
 	chosen = calloc(s->wish_count + 1, sizeof(*chosen));
 	if (!group || !chosen) {
@@ -304,6 +309,11 @@ int pem_session__open_sources(struct pem_session *s, struct pem_error *error)
 	}
 	free(group);
 	free(chosen);
+	if (s->instance_count == before)
+		return 0;
+	pem_session__find_targets(s); /* who was started since, or before */
+	if (s->target_count && pem_session__observes_kernel(s))
+		pem_log__name_processes(s->log);
 	return 0;
 }
 
@@ -530,6 +540,9 @@ void pem_session__close_sources(struct pem_session *s)
 		free(s->instances[i].events);
 	}
 	s->instance_count = 0;
+	free(s->observed);
+	s->observed = NULL;
+	s->observed_count = s->observed_capacity = 0;
 	while ((plugin = s->plugins)) {
 		s->plugins = plugin->next;
 		dlclose(plugin->handle);

@@ -530,6 +530,8 @@ int pem_trace_writer__finish(struct pem_trace_writer *w, const struct pem_trace_
 		return -ENOMEM;
 	unlinkat(w->private_fd, "reserve", 0);
 	result = pem_replace_file(w->private_fd, "balance", w->balance_text, w->balance_bytes);
+	if (!result)
+		result = pem_trace_writer__write_names(w);
 	return result ? result : write_run(w, info);
 }
 
@@ -549,7 +551,10 @@ void pem_trace_writer__free(struct pem_trace_writer *w)
 		close(w->directory_fd);
 	if (w->balance)
 		fclose(w->balance);
+	if (w->names)
+		fclose(w->names);
 	free(w->balance_text);
+	free(w->names_text);
 	free(w->streams);
 	free(w);
 }

@@ -78,7 +78,11 @@ int pem_trace_writer__balance(struct pem_trace_writer *writer, uint32_t pid, con
 			      uint64_t start_clock, const struct pem_balance_entry *entries,
 			      size_t count);
 
-/* Write .pem/run and .pem/balance. 0, or -errno. */
+/* names.c: write .pem/names, if there are any. 0, or -errno. */
+int pem_trace_writer__write_names(struct pem_trace_writer *writer);
+/* Add another's. */
+void pem_trace_writer__copy_names(struct pem_trace_writer *writer, struct pem_trace_writer *from);
+/* Write .pem/run, .pem/names and .pem/balance. 0, or -errno. */
 int pem_trace_writer__finish(struct pem_trace_writer *writer, const struct pem_trace_info *info);
 void pem_trace_writer__free(struct pem_trace_writer *writer);
 

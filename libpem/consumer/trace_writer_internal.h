@@ -40,6 +40,9 @@ struct pem_trace_writer {
 	FILE *balance; /* memory stream */
 	char *balance_text;
 	size_t balance_bytes;
+	FILE *names; /* the same for .pem/names; NULL: there are none */
+	char *names_text;
+	size_t names_bytes;
 };
 
 /* The stream of a name, new if need be; valid until the next call. NULL: out of memory, or the name is too long. */

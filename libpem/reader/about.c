@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * about.c - what a trace says about itself: .pem/run and .pem/balance
+ * about.c - what a trace says about itself: .pem/run, .pem/balance and .pem/names
  *
  * Not here: the model and the streams.
  *
- * Both are lines of text that may come from anyone. A line that is not what it should be makes the trace damaged;
+ * All are lines of text that may come from anyone. A line that is not what it should be makes the trace damaged;
  * a key that is not known is one of a later version, and passed over. Numbers are plain decimals, whatever the locale.
  */
 #include "model_internal.h"
@@ -356,5 +356,46 @@ int pem_about__read_balance(int directory_fd, const struct pem_model *model,
 		*balances = b;
 	else
 		pem_balances__free(&b);
+	return rc;
+}
+
+int pem_about__read_names(int directory_fd, struct pem_process_names *names,
+			  struct pem_error *error)
+{
+	char *text = read_about(directory_fd, "names", error), *at = text, *line, *name;
+	struct pem_process_names n = {0};
+	struct pem_process_name *larger;
+	unsigned number = 0;
+	size_t capacity = 0;
+	int rc = 0;
+
+	if (!text)
+		return errno == ENOENT ? 0 : -errno;
+	while (!rc && (line = next_line(&at))) {
+		number++;
+		if (n.count == capacity) {
+			capacity = capacity ? capacity * 2 : 256;
+			larger = realloc(n.names, capacity * sizeof(*larger));
+			if (!larger) {
+				rc = -ENOMEM;
+				break;
+			}
+			n.names = larger;
+		}
+		name = split(line, '\t');
+		if (!name || !parse_u32(line, &n.names[n.count].pid))
+			rc = pem_error__set(error, -EINVAL,
+					    ".pem/names, line %u names no process: the trace is "
+					    "damaged",
+					    number);
+		else
+			copy_text(n.names[n.count].name, sizeof(n.names[n.count].name), name);
+		n.count += !rc;
+	}
+	free(text);
+	if (rc)
+		free(n.names);
+	else
+		*names = n;
 	return rc;
 }

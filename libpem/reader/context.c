@@ -125,10 +125,9 @@ void pem_context_table__reset(struct pem_context_table *table)
 	table->name_count = 0;
 }
 
-int pem_context_table__set_name(struct pem_context_table *table, uint32_t pid, const char *name)
+int pem_context_table__call(struct pem_context_table *table, uint32_t pid, const char *name)
 {
 	uint32_t i, capacity = table->name_capacity ? table->name_capacity * 2 : 64;
-	const char *slash = strrchr(name, '/');
 	void *larger;
 	int rc;
 
@@ -148,11 +147,16 @@ int pem_context_table__set_name(struct pem_context_table *table, uint32_t pid, c
 			return rc;
 		table->name_count++;
 	}
-	if (slash)
-		name = slash + 1;
 	memset(table->names[i], 0, NAME_BYTES);
 	memcpy(table->names[i], name, strnlen(name, NAME_BYTES - 1));
 	return 0;
+}
+
+int pem_context_table__set_name(struct pem_context_table *table, uint32_t pid, const char *name)
+{
+	const char *slash = strrchr(name, '/');
+
+	return pem_context_table__call(table, pid, slash ? slash + 1 : name);
 }
 
 const char *pem_context_table__name(const struct pem_context_table *table, uint32_t pid)

@@ -7,7 +7,7 @@
  *	trace.c     opens a directory, merges its streams, hands out records
  *	stream.c    one stream file: packets and records in their order, checked
  *	context.c   who ran where: process and thread of kernel records, names of processes
- *	about.c     .pem/run and .pem/balance
+ *	about.c     .pem/run, .pem/balance and .pem/names
  *	record.c    fields of a record
  */
 #ifndef PEM_READER_H
@@ -119,6 +119,8 @@ void pem_context_table__free(struct pem_context_table *table);
 void pem_context_table__reset(struct pem_context_table *table);
 /* A process's name; what comes before its last slash is left out. 0 or -ENOMEM. */
 int pem_context_table__set_name(struct pem_context_table *table, uint32_t pid, const char *name);
+/* The same with its name as it is. */
+int pem_context_table__call(struct pem_context_table *table, uint32_t pid, const char *name);
 const char *pem_context_table__name(const struct pem_context_table *table, uint32_t pid);
 /* What runs on cpu (below PEM_CPUS_MAX) is unknown from here on. */
 void pem_context_table__lose(struct pem_context_table *table, uint32_t cpu);
@@ -145,5 +147,17 @@ struct pem_balances {
 int pem_about__read_balance(int directory_fd, const struct pem_model *model,
 			    struct pem_balances *balances, struct pem_error *error);
 void pem_balances__free(struct pem_balances *balances);
+
+/* What processes are called that were there before the recording; the last entry of a process counts. */
+struct pem_process_names {
+	struct pem_process_name {
+		uint32_t pid;
+		char name[64];
+	} * names;
+	size_t count;
+};
+/* 0, also if there is no such file: then names is left alone; or -errno with error. */
+int pem_about__read_names(int directory_fd, struct pem_process_names *names,
+			  struct pem_error *error);
 
 #endif

@@ -32,6 +32,7 @@ struct pem_trace {
 	struct pem_model *model;
 	struct pem_trace_info info;
 	struct pem_balances balances;
+	struct pem_process_names names;
 	struct pem_event_table events;
 	struct pem_context_table *context;
 	const struct pem_trace_producer **images; /* producers in the order of their starts */
@@ -260,6 +261,9 @@ static int name_first_images(struct pem_trace *trace)
 	size_t count = trace->balances.producer_count, i;
 	int rc = 0;
 
+	for (i = 0; !rc && i < trace->names.count; i++)
+		rc = pem_context_table__call(trace->context, trace->names.names[i].pid,
+					     trace->names.names[i].name);
 	for (i = count; !rc && i-- > 0;)
 		rc = name_image(trace, trace->images[i]);
 	if (!rc && trace->info.command_pid)
@@ -311,6 +315,8 @@ static int open_parts(struct pem_trace *trace, const char *directory, struct pem
 	if (!rc)
 		rc = pem_about__read_balance(trace->about_fd, trace->model, &trace->balances,
 					     error);
+	if (!rc)
+		rc = pem_about__read_names(trace->about_fd, &trace->names, error);
 	if (rc)
 		return rc;
 	trace->info.complete = trace->info.complete && trace->balances.complete;
@@ -365,6 +371,7 @@ void pem_trace__close(struct pem_trace *trace)
 	pem_context_table__free(trace->context);
 	pem_event_table__free(&trace->events);
 	pem_balances__free(&trace->balances);
+	free(trace->names.names);
 	pem_model__free(trace->model);
 	if (trace->about_fd >= 0)
 		close(trace->about_fd);

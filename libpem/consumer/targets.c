@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * targets.c - processes that the session's sources observe: which those are, and letting the sources know
+ *
+ * The kernel follows what a target starts from the moment on at which it is one. Who runs by then is looked for in /proc:
+ * descendants once, right after a source has started; programs, control groups and namespaces again and again, for others
+ * may come. Not here: processes that raise events themselves (members.c).
+ */
+#include "consumer/session.h"
+#include "consumer/targets.h"
+#include "membership.h"
+
+#include <pem/clock.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LOOK_NS 1000000000u
+#define PASSES_MAX 8 /* a target that starts others faster than they can be found */
+
+static struct pem_target *find(const struct pem_session *s, uint32_t pid)
+{
+	size_t i;
+
+	for (i = 0; i < s->observed_count; i++) {
+		if (s->observed[i].pid == pid)
+			return &s->observed[i];
+	}
+	return NULL;
+}
+
+static bool remember(struct pem_session *s, uint32_t pid)
+{
+	size_t capacity = s->observed_capacity ? 2 * s->observed_capacity : 16;
+	struct pem_target *larger;
+
+	if (s->observed_count == s->observed_capacity) {
+		larger = realloc(s->observed, capacity * sizeof(*larger));
+		if (!larger)
+			return false;
+		s->observed = larger;
+		s->observed_capacity = capacity;
+	}
+	s->observed[s->observed_count++] = (struct pem_target){.pid = pid, .seen = true};
+	return true;
+}
+
+static void add_to(struct pem_session *s, struct pem_instance *instance, uint32_t pid)
+{
+	int result = instance->ops->add_target
+			     ? instance->ops->add_target(instance->source, (pid_t)pid)
+			     : -ENOTSUP;
+
+	if (!result || instance->refused_said)
+		return;
+	instance->refused_said = true;
+	pem_session__say(s, PEM_LOG_WARNING,
+			 "%s events of process %u, and of others to come, are not observed: %s",
+			 instance->ops->name, pid,
+			 result == -ENOTSUP ? "this source observes one process and what it starts"
+					    : strerror(-result));
+}
+
+void pem_session__add_targets_to(struct pem_session *s, struct pem_instance *instance)
+{
+	size_t i;
+
+	for (i = 0; i < s->observed_count; i++) {
+		if (s->observed[i].pid != (uint32_t)s->root)
+			add_to(s, instance, s->observed[i].pid);
+	}
+}
+
+void pem_session__set_root(struct pem_session *s, pid_t pid, bool runs)
+{
+	int i;
+
+	if (s->whole_machine || find(s, (uint32_t)pid))
+		return;
+	if (!remember(s, (uint32_t)pid)) {
+		pem_session__say(s, PEM_LOG_WARNING,
+				 "process %d is not observed in the kernel: out of memory",
+				 (int)pid);
+		return;
+	}
+	if (!s->root) {
+		s->root = pid;
+		s->root_runs = runs;
+	}
+	for (i = 0; i < s->instance_count; i++)
+		add_to(s, &s->instances[i], (uint32_t)pid);
+}
+
+/* --- looking --- */
+
+static bool wants_sources(const struct pem_session *s)
+{
+	const struct pem_wish *wish;
+	size_t i;
+
+	for (i = 0; i < s->wish_count; i++) {
+		wish = &s->wishes[i];
+		if (wish->event->source_kind != PEM_SOURCE_STUB && !wish->unavailable &&
+		    (wish->want_log || wish->want_statistic || wish->want_async))
+			return true;
+	}
+	return false;
+}
+
+/* Contexts that may hold processes which nobody has named by number, but for that of all: it is root's whole machine. */
+static uint64_t open_contexts(const struct pem_session *s)
+{
+	const struct pem_session_context *c;
+	uint64_t contexts = 0;
+	uint32_t i;
+
+	for (i = 1; i < s->page->context_count; i++) {
+		c = &s->page->contexts[i];
+		if (c->flags & PEM_CONTEXT_TARGET &&
+		    (c->pid ? c->flags & PEM_CONTEXT_FOLLOW
+			    : c->program[0] || c->cgroup || c->in_namespace))
+			contexts |= 1ull << i;
+	}
+	return contexts;
+}
+
+static bool is_ours(const char *name)
+{
+	char path[300];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%s", name);
+	return !stat(path, &st) && (!geteuid() || st.st_uid == geteuid());
+}
+
+/* Returns how many were found that had not been known. */
+static size_t look(struct pem_session *s, uint64_t contexts)
+{
+	struct pem_target *known;
+	struct dirent *entry;
+	size_t count = 0;
+	uint32_t pid;
+	DIR *proc = opendir("/proc");
+
+	while (proc && (entry = readdir(proc))) {
+		pid = (uint32_t)strtoul(entry->d_name, NULL, 10);
+		known = pid ? find(s, pid) : NULL;
+		if (known)
+			known->seen = true;
+		if (!pid || known || pid == (uint32_t)getpid() || !is_ours(entry->d_name) ||
+		    !(pem_contexts__holding(s->page, s->page->context_count, pid, ~contexts) &
+		      contexts))
+			continue;
+		pem_session__set_root(s, (pid_t)pid, true);
+		pem_log__name_process(s->log, pid);
+		count++;
+	}
+	if (proc)
+		closedir(proc);
+	return count;
+}
+
+void pem_session__find_targets(struct pem_session *s)
+{
+	uint64_t contexts = s->whole_machine ? 0 : open_contexts(s);
+	size_t i, kept = 0;
+	int pass;
+
+	if (!contexts || !wants_sources(s))
+		return;
+	for (i = 0; i < s->observed_count; i++)
+		s->observed[i].seen = false;
+	for (pass = 0; pass < PASSES_MAX && look(s, contexts); pass++)
+		;
+	/* A number may come again, as another process. */
+	for (i = 0; i < s->observed_count; i++) {
+		if (s->observed[i].seen)
+			s->observed[kept++] = s->observed[i];
+	}
+	s->observed_count = kept;
+	s->next_targets_ns = pem_monotonic_ns() + LOOK_NS;
+}
+
+void pem_session__tend_targets(struct pem_session *s)
+{
+	if (!s->looks_elsewhere || s->whole_machine || pem_monotonic_ns() < s->next_targets_ns)
+		return;
+	s->next_targets_ns = pem_monotonic_ns() + LOOK_NS;
+	pem_session__find_targets(s);
+	if (s->root && !s->instance_count && wants_sources(s)) {
+		pem_session__open_sources(s, NULL);
+		pem_session__update_sources(s);
+	}
+}
+
+bool pem_session__observes_kernel(const struct pem_session *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->wish_count; i++) {
+		if (s->wishes[i].event->source_kind == PEM_SOURCE_TRACEPOINT &&
+		    s->wishes[i].instance >= 0)
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: MIT
+"""attach_kernel: kernel events of programs that run already, which raise none themselves: whose they are, and their names"""
+import json
+import os
+import shutil
+import signal
+import subprocess
+
+from tap import PEM, equal, run, run_all, skip, start, test, tmp
+
+READ = "OS::Syscall::Enter"
+# Reads without an end, a few hundred times a second.
+LOOP = ["sh", "-c", "while read line; do :; done"]
+
+
+def here():
+    rc, out, err = run([PEM, "list", "--json", "os"])
+    equal(rc, 0, "status of list: " + err)
+    why = [e["reason"] for e in json.loads(out) if not e["available"] and e["name"] == READ]
+    if why:
+        skip(why[0])
+
+
+class Reader:
+    """A program without libpem that makes a system call for each byte of the lines that it is sent."""
+
+    def __init__(self, command=None):
+        self.child = start(command or LOOP, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+        self.pid = self.child.pid
+
+    def named(name, folder=None):
+        """One whose program has this name."""
+        path = os.path.join(folder or tmp(), name)
+        if not os.path.exists(path):
+            shutil.copy(os.path.realpath("/bin/sh"), path)
+        return Reader([path, "-c", "while read line; do echo; done"])
+
+    def read(self, lines=50):
+        self.child.stdin.write("one line of them\n" * lines)
+        self.child.stdin.flush()
+
+    def answer(self, lines=50):
+        for _ in range(lines):
+            self.child.stdin.write("line\n")
+            self.child.stdout.readline()
+
+    def end(self):
+        self.child.stdin.close()
+        self.child.wait()
+
+
+class Recorder:
+    def __init__(self, *options, events=READ):
+        self.trace = os.path.join(tmp(), "trace")
+        self.said = []
+        self.child = start([PEM, "record", "-e", events, "-o", self.trace, *options], stderr=subprocess.PIPE, text=True,
+                           env={"PEM_RUNTIME_DIR": os.path.join(tmp(), "run")})
+        self.until("until it ends or you interrupt")
+
+    def until(self, words):
+        for line in self.child.stderr:
+            self.said.append(line)
+            if words in line:
+                return
+        raise AssertionError("record ended: " + "".join(self.said))
+
+    def end(self):
+        """Its report's processes by number."""
+        self.child.send_signal(signal.SIGINT)
+        self.said.append(self.child.stderr.read())
+        equal(self.child.wait(), 0, "status: " + "".join(self.said))
+        rc, out, err = run([PEM, "report", "--json", self.trace])
+        equal(rc, 0, "status of report: " + err)
+        return {p["pid"]: p for p in json.loads(out)["processes"]}
+
+
+@test
+def several_by_number():
+    "the kernel's events of each process named are there, under its name"
+    here()
+    readers = [Reader.named(name) for name in ("pemfirst", "pemsecond", "pemthird")]
+    recorder = Recorder("-p", ",".join(str(r.pid) for r in readers))
+    for r in readers:
+        r.answer()
+    found = recorder.end()
+    for r, name in zip(readers, ("pemfirst", "pemsecond", "pemthird")):
+        equal(found[r.pid]["name"], name, "name")
+        assert found[r.pid]["count"] > 50, found[r.pid]
+        r.end()
+
+
+@test
+def children_that_run_already():
+    "what a process has started before it was attached to is observed, too; with --no-follow it is not"
+    here()
+    name = os.path.join(tmp(), "pemchild")
+    shutil.copy(os.path.realpath("/bin/sh"), name)
+    parent = Reader(["sh", "-c", "exec 3<&0; %s -c 'echo $$; while read line; do echo; done' <&3 & wait" % name])
+    pid = int(parent.child.stdout.readline())
+    recorder = Recorder("-p", str(parent.pid))
+    parent.answer()
+    found = recorder.end()
+    equal(found[pid]["name"], "pemchild", "name")
+    assert found[pid]["count"] > 50, found
+    recorder = Recorder("-p", str(parent.pid), "--no-follow")
+    parent.answer()
+    equal(recorder.end().get(pid, {"count": 0})["count"], 0, "events of the child, not followed")
+    parent.end()
+
+
+@test
+def programs_by_name():
+    "--program observes the kernel's events of programs that are there, and of one that comes, and of no others"
+    here()
+    other, first = Reader.named("pemother"), Reader.named("pemnamed")
+    recorder = Recorder("--program", "pemnamed")
+    first.answer()
+    second = Reader.named("pemnamed")
+    other.answer()
+    while True:  # it is found within a second
+        second.answer(200)
+        if "pemnamed" in names_so_far(recorder, second.pid):
+            break
+    second.answer()
+    found = recorder.end()
+    equal(found[first.pid]["name"], "pemnamed", "name of the first")
+    equal(found[second.pid]["name"], "pemnamed", "name of the second")
+    assert found[first.pid]["count"] > 50 and found[second.pid]["count"] > 50, found
+    assert other.pid not in found or not found[other.pid]["count"], found
+    for r in (other, first, second):
+        r.end()
+
+
+def names_so_far(recorder, pid):
+    """Switches of a process's CPU in the trace so far tell that it is found."""
+    rc, out, _ = run([PEM, "report", "--json", recorder.trace])
+    return [("pemnamed" if p["pid"] == pid else "") for p in json.loads(out)["processes"]] if rc in (0, 4) else []
+
+
+@test
+def all_have_names():
+    "record -a of root knows what the processes are called that ran before"
+    here()
+    if os.geteuid():
+        skip("the whole machine is root's")
+    reader = Reader.named("pemearly")
+    recorder = Recorder("-a")
+    reader.answer()
+    found = recorder.end()
+    equal(found[reader.pid]["name"], "pemearly", "name")
+    nameless = [pid for pid, p in found.items() if pid and not p["name"] and os.path.exists("/proc/%s" % pid)]
+    equal(nameless, [], "processes that were there before, and have no name")
+    reader.end()
+
+
+@test
+def what_is_not_observed_is_not_promised():
+    "a program without libpem is named; its kernel events are said to be observed only if they are"
+    reader = Reader.named("pemquiet")
+    recorder = Recorder("-p", str(reader.pid), events="APP::Libc::Malloc")
+    assert any("raises no application events" in line for line in recorder.said), recorder.said
+    assert not any("kernel events are observed" in line for line in recorder.said), recorder.said
+    recorder.end()
+    here()
+    recorder = Recorder("-p", str(reader.pid))
+    recorder.end()
+    assert any("its kernel events are observed" in line for line in recorder.said), recorder.said
+    reader.end()
+
+
+run_all()
