@@ -219,6 +219,20 @@ static void set_asleep(struct pem_session *s, bool asleep)
 		s->wishes[i].wake = asleep && s->wishes[i].async;
 }
 
+/*
+ * Do processes in further folders wake others up, and not this thread? The word that they change is on that folder's own page,
+ * and one futex is all that a thread can wait for before Linux 5.16.
+ */
+static bool is_spread(struct pem_async *a)
+{
+	bool spread;
+
+	pem_session__lock(a->session);
+	spread = a->session->place_count > 1;
+	pem_session__unlock(a->session);
+	return spread;
+}
+
 /* From here on events wake the thread up. False: not all can; *value is what page->wake is while it sleeps. */
 static bool lie_down(struct pem_async *a, uint32_t *value)
 {
@@ -257,7 +271,7 @@ static void sleep_until_woken(struct pem_async *a)
 
 	if (lie_down(a, &value)) {
 		/* take_turn: once more, for what came before WAKE did; then for what woke the thread, or was preempted. */
-		while (!take_turn(a) && !is_idle(a) &&
+		while (!take_turn(a) && !is_idle(a) && !is_spread(a) &&
 		       __atomic_load_n(wake, __ATOMIC_SEQ_CST) == value) {
 			futex_wait(wake, value, look_ns);
 			look_ns = look_ns * 4 < LOOK_NS_LAST ? look_ns * 4 : LOOK_NS_LAST;
@@ -289,7 +303,7 @@ static void *run(void *arg)
 	set_up_thread(a);
 	while (wait_for_work(a)) {
 		quiet = take_turn(a) ? 0 : quiet + 1;
-		if (quiet < QUIET_TURNS) {
+		if (quiet < QUIET_TURNS || is_spread(a)) {
 			wait_period(a, period_of(a));
 		} else {
 			sleep_until_woken(a);

@@ -6,6 +6,7 @@
  * folder gets a session's folder too, with a page that says the same as the session's own; pools are drained from there.
  * Paths of others are opened below their root and nowhere else, whatever links they have laid.
  */
+#include "consumer/async.h"
 #include "consumer/session.h"
 #include "entry.h"
 #include "util.h"
@@ -176,6 +177,8 @@ static void add_place(struct pem_session *s, int fd, uid_t owner)
 		return;
 	}
 	s->place_count++;
+	if (s->async)
+		pem_async__kick(s); /* it waits by the clock from now on */
 }
 
 /* The value of a variable in a process's environment, or NULL. */
