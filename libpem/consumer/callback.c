@@ -30,7 +30,8 @@ static int find_cell(struct pem_joined *joined)
 	uint32_t i;
 
 	for (i = 0; i < PEM_CALLBACKS_MAX; i++) {
-		if (!__atomic_load_n(&joined->callback[i].event_id, __ATOMIC_RELAXED))
+		/* Pairs with unregister's release: what those read of it who ran then is read. */
+		if (!__atomic_load_n(&joined->callback[i].event_id, __ATOMIC_ACQUIRE))
 			return (int)i;
 	}
 	return -1;
