@@ -385,7 +385,7 @@ static void wrong_wishes_are_refused(void **state)
 	(void)state;
 	assert_int_equal(pem_statistics__keep(st, ALL), -EINVAL);
 	pem_statistics__unregister(st);
-	st = statistics("OS::Mem::PageFault", "address", true);
+	st = statistics("HW::Software::ContextSwitches", "value", true);
 	assert_int_equal(pem_statistics__keep(st, ALL), -ENOTSUP);
 	pem_statistics__unregister(st);
 	st = statistics("APP::Probe::Tick", "number", true);
