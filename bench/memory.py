@@ -4,7 +4,8 @@
 memory - what recording adds to the memory of a process, with default settings: memory/threads_1, memory/threads_1000
 
 	memory/threads_N	N threads raise events all the time, and a recorder that keeps up writes them to a trace
-	memory/stopped_1000	the same once the recorder has been stopped for so long that all buffers are full
+	memory/wide_1000	1,000 threads raise events, and pem stat keeps histogram, variance and most frequent values of a field
+	memory/stopped_1000	as threads_1000, once the recorder has been stopped for so long that all buffers are full
 
 Counted is what the process has to itself (private pages, libraries' too) beyond what the same program has when nobody
 records it, and all blocks of the files that it shares with the recorder: pool, control page and the session's page. The
@@ -99,6 +100,19 @@ def theirs(lttng, threads, base):
     return private - base + buffers
 
 
+def wide(folder, threads):
+    """What 'pem stat' with all of a field adds, without a record: a part for each thread."""
+    values = []
+    os.environ["PEM_SPEC_PATH"] = "bench"
+    for _ in range(ROUNDS):
+        base = alone(threads)
+        program = Program([PEM, "stat", "-q", "-o", os.devnull, "-e", "APP::Bench::Log", "-f", "a",
+                           "--histogram", "--top", "--variance", "--"], [], threads)
+        values.append((private_bytes(program.pid)[0] - base + file_bytes(folder.runtime)) / MIB)
+        program.end()
+    report("memory", "memory/wide_%d" % threads, "MiB", values, note="of which 1.1 MiB are 1,152 bytes a thread")
+
+
 def measure(folder, lttng, threads, case, full_case):
     steady, stopped, peer = [], [], []
     for _ in range(ROUNDS):
@@ -116,7 +130,7 @@ def measure(folder, lttng, threads, case, full_case):
 
 
 def main():
-    chosen = wanted("memory/threads_1", "memory/threads_1000", "memory/stopped_1000")
+    chosen = wanted("memory/threads_1", "memory/threads_1000", "memory/stopped_1000", "memory/wide_1000")
     if not chosen:
         return
     heading("memory", "with default settings; no CPU is chosen")
@@ -131,6 +145,8 @@ def main():
                 cases = [c if c in chosen else None for c in ("memory/threads_%d" % threads, "memory/stopped_%d" % threads)]
                 if any(cases):
                     measure(folder, lttng, threads, *cases)
+            if "memory/wide_1000" in chosen:
+                wide(folder, 1000)
         finally:
             if lttng:
                 lttng.close()

@@ -8,6 +8,9 @@
  *	notify/floor	a read of the clock and 24 bytes stored, through memory of the pool's size: nothing that
  *			records when something happened can do with less
  *	notify/disabled, notify/log2, notify/stat	the generated stub of an event of two 64-bit fields
+ *	notify/stat_wide	as notify/stat, with variance and histogram
+ *	notify/stat_top	as notify/stat, with the most frequent values, where half of the events have one of 8 and the others
+ *			new ones: these search all entries and take the least frequent
  *	notify/stat_filtered	as notify/stat, in the context of this thread and where a predicate of two tests holds
  *	notify/filtered_out	the same, and its second test rejects each
  *
@@ -70,6 +73,16 @@ static void run_stat(uint64_t n)
 	BENCH_LOOP(n, pem_notify_bench_stat(i, ~i))
 }
 
+static void run_wide(uint64_t n)
+{
+	BENCH_LOOP(n, pem_notify_bench_wide(i, ~i))
+}
+
+static void run_top(uint64_t n)
+{
+	BENCH_LOOP(n, pem_notify_bench_top(i & 1 ? i & 15 : i, ~i))
+}
+
 /* Counted where 'a > 4096 && b != 0'. */
 static void run_filtered(uint64_t n)
 {
@@ -102,11 +115,11 @@ static int make_floor(void)
 
 struct pem_side {
 	struct flight flight;
-	struct pem_statistics *statistics, *filtered;
+	struct pem_statistics *statistics, *filtered, *wide, *top;
 };
 
 static struct pem_statistics *count(struct pem_session *session, const char *event, uint32_t tid,
-				    const char *predicate, struct pem_error *error)
+				    const char *predicate, unsigned keep, struct pem_error *error)
 {
 	struct pem_context here = PEM_CONTEXT_ANY;
 	struct pem_statistics *statistics = NULL;
@@ -120,6 +133,8 @@ static struct pem_statistics *count(struct pem_session *session, const char *eve
 	if (!statistics)
 		return NULL;
 	snprintf(error->text, sizeof(error->text), "the statistic could not be enabled");
+	if (keep && pem_statistics__keep(statistics, keep))
+		return NULL;
 	return pem_statistics__enable(statistics) ? NULL : statistics;
 }
 
@@ -127,16 +142,21 @@ static int enable(struct pem_side *side, struct pem_error *error)
 {
 	if (flight__start(&side->flight, "APP::Bench::Log", error) < 0)
 		return -1;
-	side->statistics = count(side->flight.session, "APP::Bench::Stat", PEM_ANY, NULL, error);
+	side->statistics = count(side->flight.session, "APP::Bench::Stat", PEM_ANY, NULL, 0, error);
+	side->wide = count(side->flight.session, "APP::Bench::Wide", PEM_ANY, NULL,
+			   PEM_STATISTIC_VARIANCE | PEM_STATISTIC_HISTOGRAM, error);
+	side->top = count(side->flight.session, "APP::Bench::Top", PEM_ANY, NULL, PEM_STATISTIC_TOP,
+			  error);
 	side->filtered = count(side->flight.session, "APP::Bench::Filtered", (uint32_t)gettid(),
-			       "a > 4096 && b != 0", error);
-	return side->statistics && side->filtered ? 0 : -1;
+			       "a > 4096 && b != 0", 0, error);
+	return side->statistics && side->filtered && side->wide && side->top ? 0 : -1;
 }
 
 /* Was what we time what we mean? Then what is raised is counted. */
 static int check_counts(struct pem_side *side, struct pem_error *error)
 {
-	struct pem_statistic before, after, passed;
+	struct pem_statistic before, after, passed, wide;
+	struct pem_top top;
 
 	run_log(8);
 	run_disabled(8);
@@ -144,9 +164,13 @@ static int check_counts(struct pem_side *side, struct pem_error *error)
 		run_stat(1000);
 		run_filtered(1000);
 		run_filtered_out(1000);
+		run_wide(1000);
+		run_top(1000);
 		if (pem_statistics__read(side->statistics, &after, 1) == 1 &&
 		    after.count - before.count == 1000 && after.sum - before.sum == 499500 &&
-		    pem_statistics__read(side->filtered, &passed, 1) == 1 && passed.count == 1000)
+		    pem_statistics__read(side->filtered, &passed, 1) == 1 && passed.count == 1000 &&
+		    pem_statistics__read(side->wide, &wide, 1) == 1 && wide.variance == 83333.25 &&
+		    pem_statistics__top(side->top, 0, &top, 1) == 1 && top.count >= 62)
 			return 0;
 	}
 	snprintf(error->text, sizeof(error->text), "the statistic does not count what is raised");
@@ -157,6 +181,8 @@ static void disable(struct pem_side *side)
 {
 	pem_statistics__unregister(side->statistics);
 	pem_statistics__unregister(side->filtered);
+	pem_statistics__unregister(side->wide);
+	pem_statistics__unregister(side->top);
 	flight__stop(&side->flight);
 }
 
@@ -172,6 +198,8 @@ int main(void)
 		 NULL, NULL, 0},
 		{"notify/filtered_out", run_filtered_out, "LTTng-UST " LTTNG_VERSION, NULL, NULL,
 		 0},
+		{"notify/stat_wide", run_wide, NULL, NULL, "notify/stat", 0},
+		{"notify/stat_top", run_top, NULL, NULL, "notify/stat", 0},
 	};
 	struct bench bench = {"notify",
 			      PROCESSES,
