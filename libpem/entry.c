@@ -40,16 +40,33 @@ static void watch_forks(void)
 	pthread_atfork(NULL, NULL, drop_in_child);
 }
 
-int pem_alive__hold(const char *directory)
+#define LOCK_TRIES 1000 /* of 0.1 ms: pem_alive__check holds the lock for as long as it looks */
+
+static int lock(int fd)
+{
+	const struct timespec pause = {0, 100000};
+	unsigned tries;
+
+	for (tries = 0; tries < LOCK_TRIES; tries++) {
+		if (!flock(fd, LOCK_EX | LOCK_NB))
+			return 0;
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			break;
+		nanosleep(&pause, NULL);
+	}
+	return -errno;
+}
+
+int pem_alive__hold(int directory_fd)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), none, result;
+	int fd = openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), none, result;
 	size_t i;
 
 	if (fd < 0)
 		return -errno;
-	if (flock(fd, LOCK_EX)) {
-		result = -errno;
+	result = lock(fd);
+	if (result) {
 		close(fd);
 		return result;
 	}

@@ -31,10 +31,11 @@ int pem_entry__find(const struct pem_session_entry *table, uint32_t session_id);
 /* Could this be the name of a session's folder? */
 bool pem_is_session_name(const char *name);
 /*
- * Say that this process consumes the session in the folder : hold a lock on it until the descriptor that is
- * returned is released. A child of fork does not keep it. -errno.
+ * Say that this process consumes the session in the folder that directory_fd is open on: hold a lock on it until the
+ * descriptor that is returned, another one, is released. A child of fork does not keep it. -errno; -EWOULDBLOCK:
+ * somebody else holds it for longer than a look takes.
  */
-int pem_alive__hold(const char *directory);
+int pem_alive__hold(int directory_fd);
 /* -1 is accepted. */
 void pem_alive__release(int fd);
 /* Has the session in a folder a consumer? What can't be found out is yes. Async-signal-safe. */

@@ -77,7 +77,6 @@ static bool is_known(const struct pem_session *s, const struct stat *st)
 static int make_session(struct pem_session *s, struct pem_place *place, gid_t group)
 {
 	size_t bytes = sizeof(*place->page);
-	char path[sizeof(place->runtime) + sizeof(place->folder)];
 	struct pem_session_page *page;
 	struct stat st;
 	int fd, result;
@@ -92,6 +91,10 @@ static int make_session(struct pem_session *s, struct pem_place *place, gid_t gr
 	/* What was made is what was opened, and not what its folder's owner has put there since. */
 	if (fstat(place->directory_fd, &st) || st.st_uid != geteuid())
 		return -EPERM;
+	/* Before it is the owner's, who could hold the lock. */
+	place->alive_fd = pem_alive__hold(place->directory_fd);
+	if (place->alive_fd < 0)
+		return place->alive_fd;
 	fd = openat(place->directory_fd, "config", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
@@ -109,8 +112,6 @@ static int make_session(struct pem_session *s, struct pem_place *place, gid_t gr
 		page->magic = 0;
 		page->pools = (uint32_t)(place - s->places) * PEM_PLACE_POOLS;
 		page->lost = page->lost_statistics = page->refused = 0;
-		snprintf(path, sizeof(path), "%s/%s", place->runtime, place->folder);
-		place->alive_fd = pem_alive__hold(path);
 		__atomic_store_n(&page->magic, PEM_SESSION_MAGIC, __ATOMIC_RELEASE);
 		if (place->owner != geteuid() && (fchown(fd, place->owner, group) ||
 						  fchown(place->directory_fd, place->owner, group)))
@@ -193,15 +194,38 @@ static const char *variable(const char *environment, size_t bytes, const char *n
 	return NULL;
 }
 
-/* Where pem_runtime_dir puts it in that process. */
-static void add_folders(struct pem_session *s, int root_fd, int process_fd, uid_t owner)
+/*
+ * Whose a process is. *own_words: by nothing else than that user, who then also chose its variables; a program that its file
+ * gave another user's rights has been started by somebody who may say anything there, and it does not listen either.
+ */
+static bool owner_of(int process_fd, uid_t *owner, bool *own_words)
 {
-	static const char *const forms[] = {"/run/user/%u/pem", "/dev/shm/pem-%u", "/tmp/pem-%u"};
+	unsigned real, effective, saved;
+	char text[2048];
+	const char *line;
+	ssize_t n;
+	int fd = openat(process_fd, "status", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return false;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = 0;
+	line = strstr(text, "\nUid:");
+	if (!line || sscanf(line, "\nUid: %u %u %u", &real, &effective, &saved) != 3)
+		return false;
+	*owner = effective;
+	*own_words = real == effective && saved == effective;
+	return true;
+}
+
+/* Where a process's variables put it. */
+static void add_chosen_folders(struct pem_session *s, int root_fd, int process_fd, uid_t owner)
+{
 	char *environment = malloc(ENVIRONMENT_BYTES + 1), path[PATH_MAX];
 	int fd = openat(process_fd, "environ", O_RDONLY | O_CLOEXEC);
 	const char *value;
 	ssize_t bytes = 0;
-	size_t i;
 
 	if (environment && fd >= 0)
 		bytes = read(fd, environment, ENVIRONMENT_BYTES);
@@ -218,6 +242,15 @@ static void add_folders(struct pem_session *s, int root_fd, int process_fd, uid_
 			add_place(s, open_below(root_fd, path), owner);
 	}
 	free(environment);
+}
+
+/* Where pem_runtime_dir puts it without. */
+static void add_usual_folders(struct pem_session *s, int root_fd, uid_t owner)
+{
+	static const char *const forms[] = {"/run/user/%u/pem", "/dev/shm/pem-%u", "/tmp/pem-%u"};
+	char path[64];
+	size_t i;
+
 	for (i = 0; i < PEM_ARRAY_SIZE(forms); i++) {
 		/* Inside of a user namespace the user has another number, mostly that of root. */
 		snprintf(path, sizeof(path), forms[i], (unsigned)owner);
@@ -229,17 +262,21 @@ static void add_folders(struct pem_session *s, int root_fd, int process_fd, uid_
 
 void pem_session__add_places_of(struct pem_session *s, uint32_t pid)
 {
-	char path[32];
-	struct stat st;
 	int process, root;
+	char path[32];
+	bool own_words;
+	uid_t owner;
 
 	snprintf(path, sizeof(path), "/proc/%u", pid);
 	process = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (process < 0)
 		return;
 	root = openat(process, "root", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (root >= 0 && !fstat(process, &st))
-		add_folders(s, root, process, st.st_uid);
+	if (root >= 0 && owner_of(process, &owner, &own_words)) {
+		if (own_words)
+			add_chosen_folders(s, root, process, owner);
+		add_usual_folders(s, root, owner);
+	}
 	if (root >= 0)
 		close(root);
 	close(process);

@@ -141,7 +141,9 @@ static void bury_earlier_images(struct pem_session *s, struct pem_producer *imag
 	struct pem_producer *p;
 
 	for (p = s->producers; p; p = p->next) {
-		if (p->inner_pid != image->inner_pid || p->pid_namespace != image->pid_namespace)
+		/* Whoever is in another place may say any number. */
+		if (p->place != image->place || p->inner_pid != image->inner_pid ||
+		    p->pid_namespace != image->pid_namespace)
 			continue;
 		if (p->start_clock < image->start_clock)
 			p->dead = true;

@@ -81,7 +81,12 @@ static int make_directory(struct pem_session *s, struct pem_error *error)
 	if (s->directory_fd < 0)
 		return pem_error__set(error, -errno, "cannot open '%s': %s", s->directory,
 				      strerror(errno));
-	s->alive_fd = pem_alive__hold(s->directory);
+	s->alive_fd = pem_alive__hold(s->directory_fd);
+	if (s->alive_fd < 0)
+		return pem_error__set(error, s->alive_fd,
+				      "cannot lock '%s', by which programs know that this session "
+				      "lives: %s",
+				      s->directory, strerror(-s->alive_fd));
 	return 0;
 }
 

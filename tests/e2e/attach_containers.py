@@ -8,7 +8,7 @@ import subprocess
 
 from attached import LIBPEM, Asked, Observer
 from probe_trace import check_balance, program, ticks
-from tap import BUILD, equal, run, run_all, skip, test, tmp
+from tap import BUILD, PEM, equal, run, run_all, skip, start, test, tmp
 
 
 def need_root():
@@ -115,6 +115,24 @@ def attach_to_another_user():
     asked.ask("tick 15")
     equal(observer.ticks(), {(asked.pid, asked.pid, 0): list(range(1, 16))}, "ticks")
     equal([name for name in os.listdir(theirs) if name.startswith("session-")], [], "left there")
+
+
+@test
+def folder_of_a_privileged_program():
+    "root makes nothing in a folder that the user named to a program which runs with the rights of its file's owner"
+    need_root()
+    folder = tmp()
+    named = os.path.join(folder, "named")
+    os.mkdir(named, 0o700)
+    os.utime(named, (0, 0))
+    child = start(["setpriv", "--ruid", "65534", "sleep", "1"], env={"PEM_RUNTIME_DIR": named})
+    while "sleep" not in open("/proc/%d/comm" % child.pid, encoding="utf-8").read():
+        pass
+    _, _, err = run([PEM, "stat", "-e", "APP", "-p", str(child.pid)],
+                    env={"PEM_RUNTIME_DIR": os.path.join(folder, "ours")})
+    child.wait()
+    assert "raises no application events" in err, err
+    equal(os.stat(named).st_mtime, 0, "time of the last file made there")
 
 
 @test
