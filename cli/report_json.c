@@ -209,6 +209,21 @@ static struct json_object *gaps_json(const struct report *r)
 	return array;
 }
 
+static struct json_object *predicates_json(const struct report *r)
+{
+	struct json_object *array = json_object_new_array();
+	uint32_t i;
+
+	for (i = 0; i < r->info->predicate_count; i++) {
+		struct json_object *entry = json_object_new_object();
+
+		cli_json__text(entry, "event", r->info->predicates[i].event);
+		cli_json__text(entry, "where", r->info->predicates[i].text);
+		json_object_array_add(array, entry);
+	}
+	return array;
+}
+
 static struct json_object *info_json(const struct report *r)
 {
 	const struct pem_trace_info *info = r->info;
@@ -248,6 +263,7 @@ void report__print_json(const struct report *r)
 	json_object_object_add(object, "per_event", per_event_json(r));
 	json_object_object_add(object, "cost", cost_json(r));
 	json_object_object_add(object, "detail", report_detail__json(r));
+	json_object_object_add(object, "predicates", predicates_json(r));
 	json_object_object_add(object, "gaps", gaps_json(r));
 	json_object_object_add(object, "info", info_json(r));
 	cli_json__print(object, stdout, false);

@@ -503,6 +503,35 @@ static void print_gaps(const struct report *r)
 		cli_wrap(stdout, cli_gaps__rest(r->info), 0, 0, cli_width(stdout));
 }
 
+/* Events of one predicate in one line. */
+static void print_predicates(const struct report *r)
+{
+	const struct pem_trace_predicate *p = r->info->predicates;
+	uint32_t i, j, count = r->info->predicate_count;
+	char text[sizeof(r->info->predicates[0].event) * 72]; /* all of them, and a predicate */
+
+	if (count == 0)
+		return;
+	heading("Recorded only where");
+	for (i = 0; i < count; i++) {
+		size_t used = 0;
+
+		for (j = 0; j < i && strcmp(p[j].text, p[i].text) != 0; j++)
+			;
+		if (j < i)
+			continue;
+		for (; j < count && used < sizeof(text); j++)
+			if (strcmp(p[j].text, p[i].text) == 0)
+				used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s",
+							 used ? ", " : "", p[j].event);
+		if (used < sizeof(text))
+			snprintf(text + used, sizeof(text) - used, " where %s", p[i].text);
+		cli_wrap(stdout, cli_printable(text), 4, 0, cli_width(stdout));
+	}
+	if (r->info->predicates_more != 0)
+		printf("and %s more events\n", cli_count(r->info->predicates_more));
+}
+
 void report__print(const struct report *r, const char *directory, enum report_by by)
 {
 	size_t *order = report__order(r);
@@ -524,6 +553,7 @@ void report__print(const struct report *r, const char *directory, enum report_by
 	print_balance(r, order);
 	print_cost(r);
 	report_detail__print(r);
+	print_predicates(r);
 	print_gaps(r);
 	free(order);
 }

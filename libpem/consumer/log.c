@@ -198,6 +198,7 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
 		if (result)
 			goto fail;
 		log->wishes[log->count++] = wish;
+		pem_wish__note_predicate(wish, &log->info);
 	}
 	result = make_model(log);
 	if (result)

@@ -339,6 +339,8 @@ int pem_wish__set_context(struct pem_wish *wish, const struct pem_context *conte
 int pem_wish__bind(struct pem_wish *wish, const struct pem_event_set *set, size_t i,
 		   struct pem_error *error);
 void pem_wish__unbind(struct pem_wish *wish);
+/* Where a trace says it: this event is recorded only where the wish's predicate, if it has one, holds. */
+void pem_wish__note_predicate(const struct pem_wish *wish, struct pem_trace_info *info);
 /* After the last handle that chose it another may be set; not of a source, which was opened with it. */
 void pem_wish__release_context(struct pem_wish *wish);
 /* The action word of what is enabled now. */

@@ -122,6 +122,11 @@ static int write_run(struct pem_trace_writer *w, const struct pem_trace_info *in
 	for (i = 0; i < info->reduced_count; i++)
 		fprintf(f, "reduced=%s\t%u\t%llu\n", info->reduced[i].event,
 			info->reduced[i].detail, (unsigned long long)info->reduced[i].counted);
+	for (i = 0; i < info->predicate_count; i++)
+		fprintf(f, "predicate=%s\t%s\n", info->predicates[i].event,
+			info->predicates[i].text);
+	if (info->predicates_more)
+		fprintf(f, "predicates_more=%u\n", info->predicates_more);
 	if (fclose(f)) {
 		free(text);
 		return -ENOMEM;

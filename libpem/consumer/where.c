@@ -158,6 +158,28 @@ int pem_wish__bind(struct pem_wish *wish, const struct pem_event_set *set, size_
 	return 0;
 }
 
+void pem_wish__note_predicate(const struct pem_wish *wish, struct pem_trace_info *info)
+{
+	struct pem_trace_predicate *to;
+	char *c;
+
+	if (!wish->predicate)
+		return;
+	if (info->predicate_count == PEM_ARRAY_SIZE(info->predicates)) {
+		info->predicates_more++;
+		return;
+	}
+	to = &info->predicates[info->predicate_count++];
+	pem_copy_text(to->event, sizeof(to->event), wish->event->name);
+	pem_copy_text(to->text, sizeof(to->text), wish->predicate->text);
+	if (strlen(wish->predicate->text) >= sizeof(to->text))
+		memcpy(to->text + sizeof(to->text) - sizeof("..."), "...", sizeof("..."));
+	for (c = to->text; *c; c++) {
+		if (*c == '\t' || *c == '\n' || *c == '\r')
+			*c = ' ';
+	}
+}
+
 void pem_wish__unbind(struct pem_wish *wish)
 {
 	if (!--wish->bound && wish->instance < 0)

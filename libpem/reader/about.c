@@ -139,6 +139,18 @@ static bool parse_reduced(struct pem_trace_info *info, char *value)
 	return copy_text(reduced->event, sizeof(reduced->event), value);
 }
 
+static bool parse_predicate(struct pem_trace_info *info, char *value)
+{
+	char *text = split(value, '\t');
+	struct pem_trace_predicate *predicate = &info->predicates[info->predicate_count];
+
+	if (!text || info->predicate_count == PEM_ARRAY_SIZE(info->predicates))
+		return false;
+	info->predicate_count++;
+	return copy_text(predicate->event, sizeof(predicate->event), value) &&
+	       copy_text(predicate->text, sizeof(predicate->text), text);
+}
+
 static bool parse_command_process(struct pem_trace_info *info, char *value)
 {
 	char *name = split(value, '\t');
@@ -189,6 +201,10 @@ static bool parse_member(struct pem_trace_info *info, const char *key, char *val
 		return parse_cost(info, value);
 	if (strcmp(key, "reduced") == 0)
 		return parse_reduced(info, value);
+	if (strcmp(key, "predicate") == 0)
+		return parse_predicate(info, value);
+	if (strcmp(key, "predicates_more") == 0)
+		return parse_u32(value, &info->predicates_more);
 	if (strcmp(key, "gap") == 0)
 		return parse_gap(info, value);
 	return true;

@@ -32,6 +32,22 @@ def a_predicate_of_all():
 
 
 @test
+def a_report_says_what_was_tested():
+    "pem report and its --json name the predicate of each event that had one, and no other"
+    trace = os.path.join(tmp(), "trace")
+    rc, _, err = run([PEM, "record", "-q", "-o", trace, "-e", "Malloc where size > 4096,Realloc where size > 4096,Free",
+                      "--", "ls", "/"])
+    assert rc == 0, err
+    rc, out, err = run([PEM, "report", trace], env={"COLUMNS": "100"})
+    assert rc == 0, err
+    assert "Recorded only where\nAPP::Libc::Malloc, APP::Libc::Realloc where size > 4096\n" in out, out
+    rc, out, err = run([PEM, "report", "--json", trace])
+    assert rc == 0, err
+    predicates = {p["event"]: p["where"] for p in json.loads(out)["predicates"]}
+    assert predicates == {"APP::Libc::Malloc": "size > 4096", "APP::Libc::Realloc": "size > 4096"}, predicates
+
+
+@test
 def mistakes_are_wrong_usage():
     "a predicate that is none, or of a field that an event lacks, ends with status 1 and says where"
     rc, _, err = run([PEM, "stat", "-e", "Malloc", "--where", "size >", "--", "true"])

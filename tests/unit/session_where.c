@@ -126,6 +126,88 @@ static void a_callback_is_called_for_what_passes_only(void **state)
 	pem_callback__unregister(callback);
 }
 
+static void assert_predicate(const char *path, const char *text)
+{
+	struct pem_error error = {""};
+	struct pem_trace *trace = pem_trace__open(path, &error);
+	const struct pem_trace_info *info;
+
+	if (!trace)
+		fail_msg("%s", error.text);
+	info = pem_trace__info(trace);
+	assert_int_equal(info->predicate_count, text != NULL);
+	assert_int_equal(info->predicates_more, 0);
+	if (text) {
+		assert_string_equal(info->predicates[0].event, "APP::Probe::Tick");
+		assert_string_equal(info->predicates[0].text, text);
+	}
+	pem_trace__close(trace);
+}
+
+static struct pem_log *log_of(const struct pem_event_set *set)
+{
+	struct pem_context context = anywhere;
+	struct pem_error error = {""};
+	struct pem_log *log;
+
+	context.pid = (uint32_t)getpid();
+	log = pem_session__register_log(session, set, &context, trace_path, &error);
+	if (!log)
+		fail_msg("%s", error.text);
+	assert_int_equal(pem_log__enable(log), 0);
+	return log;
+}
+
+static void a_trace_and_a_snapshot_say_what_passed(void **state)
+{
+	const struct pem_session_options options = {.size = sizeof(options), .overwrite = 1};
+	struct pem_error error = {""};
+	struct pem_event_set *set;
+	struct pem_log *log;
+	char path[128];
+
+	(void)state;
+	pem_session__close(session);
+	session = session_open(&options);
+	set = ticks_where("number >\t89"); /* no tab gets into a line of .pem/run */
+	log = log_of(set);
+	pem_event_set__free(set);
+	assert_predicate(trace_path, "number > 89"); /* also of a recorder that is killed */
+	raise_ticks(100);
+	snprintf(path, sizeof(path), "%s/snapshot", folder);
+	assert_int_equal(pem_session__snapshot(session, path, NULL, &error), 0);
+	assert_predicate(path, "number > 89");
+	assert_int_equal(pem_log__finish(log, NULL), 0);
+	assert_predicate(trace_path, "number > 89");
+}
+
+static void a_long_predicate_is_cut_in_the_trace_and_says_so(void **state)
+{
+	char text[1000], cut[384];
+	struct pem_event_set *set;
+
+	(void)state;
+	memset(text, ' ', sizeof(text));
+	memcpy(text, "number > 89", 11);
+	strcpy(text + 900, "&& who == 1");
+	set = ticks_where(text);
+	pem_log__finish(log_of(set), NULL);
+	pem_event_set__free(set);
+	memcpy(cut, text, sizeof(cut));
+	strcpy(cut + sizeof(cut) - 4, "...");
+	assert_predicate(trace_path, cut);
+}
+
+static void a_trace_without_predicates_says_nothing_of_any(void **state)
+{
+	struct pem_event_set *set = ticks_where(NULL);
+
+	(void)state;
+	pem_log__finish(log_of(set), NULL);
+	pem_event_set__free(set);
+	assert_predicate(trace_path, NULL);
+}
+
 static void a_second_predicate_of_an_event_is_refused(void **state)
 {
 	struct pem_event_set *first = ticks_where("number > 3"), *same = ticks_where("number >= 4"),
@@ -216,6 +298,12 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(a_log_holds_what_passes_only_and_balances, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(a_trace_and_a_snapshot_say_what_passed, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(a_long_predicate_is_cut_in_the_trace_and_says_so,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_trace_without_predicates_says_nothing_of_any,
+						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_callback_is_called_for_what_passes_only, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(a_second_predicate_of_an_event_is_refused, set_up,

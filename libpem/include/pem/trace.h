@@ -67,6 +67,12 @@ struct pem_trace_reduced {
 	uint64_t counted; /* so many were counted, and not logged; while it was off nobody knows */
 };
 
+/* An event was recorded only where its fields passed this predicate (pem_event_set__where). */
+struct pem_trace_predicate {
+	char event[128];
+	char text[384]; /* as written; what was cut ends in "..." */
+};
+
 struct pem_trace_info {
 	char command[512]; /* "" when no command was run */
 	char host[65];
@@ -97,6 +103,9 @@ struct pem_trace_info {
 	uint64_t ran_ns;
 	uint32_t reduced_count;
 	struct pem_trace_reduced reduced[64];
+	uint32_t predicate_count;
+	uint32_t predicates_more; /* events with a predicate for which there was no room here */
+	struct pem_trace_predicate predicates[64];
 };
 
 /*

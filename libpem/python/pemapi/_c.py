@@ -106,6 +106,10 @@ class Reduced(ctypes.Structure):
     _fields_ = [("event", c_char * 128), ("detail", c_uint32), ("counted", c_uint64)]
 
 
+class Predicate(ctypes.Structure):
+    _fields_ = [("event", c_char * 128), ("text", c_char * 384)]
+
+
 class TraceInfo(ctypes.Structure):
     _fields_ = [("command", c_char * 512), ("host", c_char * 65), ("version", c_char * 32), ("start_time_ns", c_uint64),
                 ("start_clock", c_uint64), ("duration_ns", c_uint64), ("clock_hz", c_uint64),
@@ -113,7 +117,8 @@ class TraceInfo(ctypes.Structure):
                 ("exit_status", c_int32), ("complete", c_uint32), ("cost_count", c_uint32), ("costs", Cost * 16),
                 ("gap_count", c_uint32), ("gaps", Gap * 16), ("command_pid", c_uint32), ("command_name", c_char * 64),
                 ("context_events", c_char * 256), ("snapshot", c_char * 160), ("ran_ns", c_uint64),
-                ("reduced_count", c_uint32), ("reduced", Reduced * 64)]
+                ("reduced_count", c_uint32), ("reduced", Reduced * 64),
+                ("predicate_count", c_uint32), ("predicates_more", c_uint32), ("predicates", Predicate * 64)]
 
 
 # Which structure of C each is, for the test that compiles them.
@@ -123,6 +128,7 @@ STRUCTURES = {
     "pem_histogram": Histogram, "pem_top": Top, "pem_statistic_owner": Owner, "pem_async_options": AsyncOptions,
     "pem_callback_counts": CallbackCounts, "pem_run_options": RunOptions, "pem_balance": Balance,
     "pem_trace_cost": Cost, "pem_trace_gap": Gap, "pem_trace_reduced": Reduced,
+    "pem_trace_predicate": Predicate,
     "pem_trace_info": TraceInfo,
 }
 
