@@ -28,29 +28,25 @@ static uint64_t double_to_bits(double value)
 	return bits;
 }
 
-/* An integer field's value, sign-extended, from a record. */
+/* An integer field's value, sign-extended, from a record: of each size a load of its own, not a copy that the load waits for. */
 static uint64_t load_integer(const uint8_t *at, uint32_t type)
 {
-	union {
-		uint8_t u8;
-		uint16_t u16;
-		uint32_t u32;
-		uint64_t u64;
-		int8_t i8;
-		int16_t i16;
-		int32_t i32;
-	} v = {.u64 = 0};
+	uint64_t u64;
+	uint32_t u32;
+	uint16_t u16;
 
-	memcpy(&v, at, type_bytes[type]);
-	switch (type) {
-	case PEM_TYPE_INT8:
-		return (uint64_t)(int64_t)v.i8;
-	case PEM_TYPE_INT16:
-		return (uint64_t)(int64_t)v.i16;
-	case PEM_TYPE_INT32:
-		return (uint64_t)(int64_t)v.i32;
+	switch (type_bytes[type]) {
+	case 1:
+		return type >= PEM_TYPE_INT8 ? (uint64_t)(int64_t)(int8_t)*at : *at;
+	case 2:
+		memcpy(&u16, at, sizeof(u16));
+		return type >= PEM_TYPE_INT8 ? (uint64_t)(int64_t)(int16_t)u16 : u16;
+	case 4:
+		memcpy(&u32, at, sizeof(u32));
+		return type >= PEM_TYPE_INT8 ? (uint64_t)(int64_t)(int32_t)u32 : u32;
 	default:
-		return v.u64;
+		memcpy(&u64, at, sizeof(u64));
+		return u64;
 	}
 }
 
