@@ -67,22 +67,53 @@ PEM_INLINE void pem_wide_put_square(struct pem_wide *wide, uint64_t value, bool 
 	PEM_STORE(wide->end, n);
 }
 
+/*
+ * What was stored and read back is any number to the verifier. An index that it follows through branches instead costs one walk
+ * of all that comes after for each of its values.
+ */
+PEM_INLINE uint64_t pem_wide_any(struct pem_wide *wide, uint64_t index)
+{
+	PEM_STORE(wide->reserved[0], index);
+	return PEM_LOAD(wide->reserved[0]);
+}
+
 PEM_INLINE void pem_wide_put_bucket(struct pem_wide *wide, uint64_t value, bool is_signed)
 {
-	uint32_t bucket = pem_wide_bucket(value, is_signed);
+	uint64_t bucket = pem_wide_any(wide, pem_wide_bucket(value, is_signed));
 
-	if (bucket < PEM_WIDE_BUCKETS) /* it is, as the verifier can't tell */
+	if (bucket < PEM_WIDE_BUCKETS)
 		PEM_STORE(wide->bucket[bucket], wide->bucket[bucket] + 1);
+}
+
+/* As pem_wide_find does it. */
+PEM_INLINE struct pem_wide_top *pem_wide_entry(struct pem_wide *wide, uint64_t value, bool *found)
+{
+	uint64_t least_count = ~0ULL, count, at = 0;
+	uint32_t i;
+
+	*found = false;
+#pragma unroll
+	for (i = 0; i < PEM_WIDE_TOP; i++) {
+		count = PEM_LOAD(wide->top[i].count);
+		if (count && PEM_LOAD(wide->top[i].value) == value) {
+			at = i;
+			*found = true;
+			break;
+		}
+		if (count < least_count) {
+			least_count = count;
+			at = i;
+		}
+	}
+	return &wide->top[pem_wide_any(wide, at) & (PEM_WIDE_TOP - 1)];
 }
 
 PEM_INLINE void pem_wide_put_top(struct pem_wide *wide, uint64_t value)
 {
-	struct pem_wide_top *top;
-	uint64_t count;
-	int found;
+	bool found;
+	struct pem_wide_top *top = pem_wide_entry(wide, value, &found);
+	uint64_t count = top->count;
 
-	top = &wide->top[pem_wide_find(wide, value, &found) & (PEM_WIDE_TOP - 1)];
-	count = top->count;
 	if (found) {
 		PEM_STORE(top->count, count + 1);
 		return;
