@@ -117,49 +117,48 @@ uint64_t pem_cgroup_id(const char *path)
 	return id;
 }
 
-/* Is the group of a path below root, or one of its parents, that with this id? */
-static bool is_below(const char *root, const char *group, uint64_t id)
+/* Is the group of a path, or one of its parents down to one of length bytes, that with this id? The path stays as it is. */
+static bool is_below(char *path, size_t length, uint64_t id)
 {
-	size_t length = strlen(root), more = strlen(group);
-	char path[ROOT_BYTES + PATH_MAX], *end;
+	char *end, cut;
+	bool found;
 
-	if (length + more >= sizeof(path))
-		return false;
-	memcpy(path, root, length);
-	memcpy(path + length, group, more + 1);
-	for (end = path + length + more;; end--) {
+	for (end = path + strlen(path);; end--) {
 		if (*end && *end != '/')
 			continue;
+		cut = *end;
 		*end = 0;
-		if (group_id(path) == id)
-			return true;
-		if (end <= path + length)
-			return false;
+		found = group_id(path) == id;
+		*end = cut;
+		if (found || end <= path + length)
+			return found;
 	}
 }
 
 /*
  * Is the process in the group or below? Its own is in the line '0::PATH' of /proc/PID/cgroup, as seen from this process's
- * cgroup namespace; PATH's parents are those of the folders.
+ * cgroup namespace; PATH's parents are those of the folders. One buffer: this also runs on small stacks.
  */
 static bool is_in_group(const struct pem_session_context *c, uint32_t pid)
 {
-	char text[4096], *line;
-	size_t i;
+	char text[ROOT_BYTES + 4096], *lines = text + ROOT_BYTES, *group;
+	size_t length, i;
 
 	if (!c->cgroup)
 		return true;
-	if (!read_proc(pid, "cgroup", text, sizeof(text)))
+	if (!read_proc(pid, "cgroup", lines, sizeof(text) - ROOT_BYTES))
 		return false;
-	line = strncmp(text, "0::", 3) ? strstr(text, "\n0::") : text;
-	if (!line)
+	group = strncmp(lines, "0::", 3) ? strstr(lines, "\n0::") : lines;
+	if (!group)
 		return false;
-	line = strchr(line, '/');
-	if (!line)
+	group = strchr(group, '/');
+	if (!group)
 		return false;
-	line[strcspn(line, "\n")] = 0;
+	group[strcspn(group, "\n")] = 0;
 	for (i = 0; i < PEM_ARRAY_SIZE(group_roots); i++) {
-		if (is_below(group_roots[i], line, c->cgroup))
+		length = strlen(group_roots[i]);
+		memcpy(group - length, group_roots[i], length); /* in front of it is room */
+		if (is_below(group - length, length, c->cgroup))
 			return true;
 	}
 	return false;

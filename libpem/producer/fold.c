@@ -80,7 +80,7 @@ static void publish(struct pem_wide *to, const struct pem_wide *sum, const struc
 
 static void fold_wide(struct pem_wide *to, struct pem_wide *from)
 {
-	struct pem_wide_top top[PEM_TOP_MERGED] = {{0}};
+	static struct pem_wide_top top[PEM_TOP_MERGED]; /* under the process lock */
 	uint64_t missed = 0;
 	struct pem_wide sum;
 
@@ -89,6 +89,7 @@ static void fold_wide(struct pem_wide *to, struct pem_wide *from)
 	if (to->tag != from->tag && (!to->tag || is_later_wide(from->tag, to->tag)))
 		pem_wide_reset(to, from->tag);
 	if (to->tag == from->tag) {
+		memset(top, 0, sizeof(top));
 		sum = *to;
 		pem_wide__add(&sum, from);
 		pem_wide__add_top(top, &missed, to->top);

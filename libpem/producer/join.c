@@ -21,9 +21,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Lock held: paths lie outside of stacks, which are small where a handler has one of its own. */
 static struct pem_session_page *map_session_page(const char *directory)
 {
-	char path[sizeof(pem_process.joined[0].directory) + sizeof("/config")];
+	static char path[sizeof(pem_process.joined[0].directory) + sizeof("/config")];
 	struct pem_session_page *page;
 	size_t length = strlen(directory);
 	struct stat st;
@@ -105,7 +106,7 @@ static bool join_offered(unsigned slot)
 {
 	const struct pem_session_entry *entry = &pem_process__table()[slot];
 	struct pem_joined *joined = &pem_process.joined[slot];
-	char path[sizeof(joined->directory)];
+	static char path[sizeof(joined->directory)];
 	struct pem_session_page *page = NULL;
 	struct pem_session_entry offered;
 

@@ -80,7 +80,8 @@ static uint32_t hash_text(const char *text)
 /* Each lies under its hash: whoever has written the same is done. */
 void pem_process__write_models(const char *directory)
 {
-	char path[PATH_MAX + 64], temporary[PATH_MAX + 64];
+	/* Under the lock: stacks are small where a handler has one of its own. */
+	static char path[PATH_MAX + 64], temporary[PATH_MAX + 64];
 	const struct pem_provider *provider;
 	uint32_t hash, i;
 	int fd, result;
@@ -192,7 +193,7 @@ unmap:
 
 static int make_pool_file(struct pem_joined *joined, unsigned slot)
 {
-	char path[PATH_MAX + 64];
+	static char path[PATH_MAX + 64];
 	int fd = create_pool_file(joined, path, sizeof(path)), result;
 
 	if (fd < 0)
