@@ -7,6 +7,7 @@ Not here: tests.
 import json
 import os
 import signal
+import struct
 import subprocess
 import time
 
@@ -63,17 +64,21 @@ class Observer:
                            stderr=subprocess.PIPE, env=environment(asked))
         self._wait_for_entry(asked)
 
-    def _wait_for_entry(self, asked):
-        """It is attached when an entry of the process's table names it, or it says that it looks for others."""
+    def _wait_for_entry(self, asked, of="control-"):
+        """It is attached when a process's events are enabled for it."""
         sessions = lambda: [name for name in os.listdir(asked.runtime) if name.startswith("session-%d-" % self.child.pid)]
         for _ in range(5000):
             found = sessions()
             if self.child.poll() is not None:
                 return
-            if found and any(found[0].encode() in table(asked, name) for name in control_files(asked)):
+            if found and any(is_served(asked, name, found[0]) for name in control_files(asked) if name.startswith(of)):
                 return
             time.sleep(0.002)
         raise AssertionError("%s did not attach" % self.verb)
+
+    def wait_for(self, asked):
+        """Until it is attached to this one of several."""
+        self._wait_for_entry(asked, "control-%d-" % asked.pid)
 
     def end(self):
         """Interrupt it: (status, standard error)."""
@@ -101,13 +106,20 @@ def control_files(asked):
     return [name for name in os.listdir(asked.runtime) if name.startswith("control-")]
 
 
-def table(asked, name):
-    """The head of a control file, with its table of sessions."""
+def is_served(asked, name, session):
+    """Does the session want events of the process with this control file by now? Its entry comes first, the events' bits last."""
     try:
         with open(os.path.join(asked.runtime, name), "rb") as file:
-            return file.read(4096)
+            head = file.read(4096)
+            slots = [i for i in range(8) if session.encode() in head[576 + 64 * i + 32:576 + 64 * (i + 1)]]
+            for k in range(struct.unpack_from("<I", head, 12)[0] if slots else 0):
+                file.seek(struct.unpack_from("<Q", head, 64 + 16 * k)[0])
+                page = file.read(64 + 256)
+                if any(bits >> slots[0] & 1 for bits in page[64:64 + struct.unpack_from("<I", page, 4)[0]]):
+                    return True
     except FileNotFoundError:
-        return b""
+        pass
+    return False
 
 
 def numbers(found, pid):

@@ -51,6 +51,7 @@ def survive(pattern, damage, *arguments):
     good = Asked(tmp())
     bad = Asked(os.path.dirname(good.runtime))
     observer = Observer(good, "record", "-p", "%d,%d" % (bad.pid, good.pid))
+    observer.wait_for(good)
     bad.ask("tick 100")
     pool = shared(good, "session-*/pool-%d-*" % bad.pid)
     path = pool if pattern == "pool" else shared(good, "control-%d-*" % bad.pid)
