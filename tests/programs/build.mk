@@ -20,6 +20,8 @@ $(PROGRAMS_STAMP): $(PEM_CODEGEN) $(PROGRAM_SPECS) tests/programs/build.mk
 	@touch $@
 
 $(PROGRAMS:%=$(B)/programs/%): $(PROGRAMS_STAMP) | $(GENERATED)
+# Unit tests raise their events, too.
+$(patsubst %.c,$(B)/obj/%.o,$(wildcard tests/unit/*.c)): | $(PROGRAMS_STAMP)
 
 $(B)/programs/%: tests/programs/%.c
 	$(call say,LINK,$@)
