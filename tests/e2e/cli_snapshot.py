@@ -72,7 +72,7 @@ def report_says_how_far_back():
     recorder, env = flight(folder, BUSY)
     snapshot(env, "-o", os.path.join(folder, "s"))
     end(recorder)
-    rc, out, _ = run([PEM, "report", os.path.join(folder, "s")])
+    rc, out, _ = run([PEM, "report", os.path.join(folder, "s")], env={"COLUMNS": "200"})
     equal(rc, 0, "status")
     line = [line for line in out.splitlines() if line.startswith("Snapshot")]
     equal(len(line), 1, "lines of the snapshot")

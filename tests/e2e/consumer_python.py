@@ -169,6 +169,23 @@ def wide_statistics():
 
 
 @test
+def predicates():
+    "a predicate of all events of a set, and of those that match a pattern"
+    equal(python("""
+        with pemapi.Session() as session:
+            events = session.events("APP::GC::Start", "APP::GC::End", where="heapBytes > 100")
+            events.where("heapBytes > 200", "*::Start")
+            print({event.name: events.predicate(i) for i, event in enumerate(events)})
+            stats = session.statistics(events, None, pemapi.Context.this_process())
+            with stats:
+                for value in 50, 150, 250:
+                    pem_gc.notify_gc_start(1, value)
+            print({v.event.name: v.count for v in stats.read()}["APP::GC::Start"])
+            print(session.events("APP::GC::End").predicate(0))
+        """), "{'APP::GC::Start': 'heapBytes > 200', 'APP::GC::End': 'heapBytes > 100'}\n1\nNone\n", "output")
+
+
+@test
 def callback():
     "a synchronous callback gets records with their fields, until it is disabled"
     equal(python("""

@@ -156,6 +156,8 @@ FUNCTIONS = {
     "pem_session__set_budget": (c_int, _handle, c_double),
     "pem_event_set__new": (_handle, _handle, POINTER(c_char_p), c_size_t, _error),
     "pem_event_set__where": (c_int, _handle, _text, _error),
+    "pem_event_set__where_of": (c_int, _handle, _text, _text, _error),
+    "pem_event_set__predicate": (c_char_p, _handle, c_size_t),
     "pem_event_set__free": (None, _handle),
     "pem_event_set__count": (c_size_t, _handle),
     "pem_event_set__event": (c_void_p, _handle, c_size_t),

@@ -141,11 +141,22 @@ class EventSet:
         self._events = [session._events[lib.pem_event_set__event(handle, i)]
                         for i in range(lib.pem_event_set__count(handle))]
 
-    def where(self, predicate):
-        """Of handles registered with it from now on, the events whose fields pass, as 'size > 4096'; None: all. Returns the set."""
-        why = _c.Error()
-        _check(lib.pem_event_set__where(self._handle, None if predicate is None else predicate.encode(), why), why)
+    def where(self, predicate, pattern=None):
+        """
+        Of handles registered with it from now on, the events whose fields pass, as 'size > 4096'; None: all. pattern: of
+        those events only that match it. Returns the set.
+        """
+        why, predicate = _c.Error(), None if predicate is None else predicate.encode()
+        if pattern is None:
+            _check(lib.pem_event_set__where(self._handle, predicate, why), why)
+        else:
+            _check(lib.pem_event_set__where_of(self._handle, pattern.encode(), predicate, why), why)
         return self
+
+    def predicate(self, i):
+        """The predicate of event i, or None."""
+        found = lib.pem_event_set__predicate(self._handle, i)
+        return None if found is None else text(found)
 
     def __len__(self):
         return len(self._events)
