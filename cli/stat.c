@@ -264,6 +264,8 @@ const struct cli_verb cli_stat = {
 		    "pem stat -e Malloc -f size --histogram --top -- ls -R /usr\n"
 		    "                            and how these are distributed, and which are "
 		    "frequent\n"
+		    "pem stat -e 'Malloc where size > 4096,Free' -- ls -R /usr\n"
+		    "                            large requests only, tested where they happen\n"
 		    "pem stat -e 'OS::*' -i 1000 -- make\n"
 		    "                            the operating system's events, second by second\n"
 		    "pem stat -p 4711 -i 1000\n"

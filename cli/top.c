@@ -79,12 +79,6 @@ static int check_usage(const struct cli_verb *verb, const struct run *r)
 {
 	if (r->command != NULL && r->attach.count != 0)
 		return cli_usage_error(verb, "a command, or what runs already: take one");
-	for (size_t i = 0; i < r->top.patterns.count; i++)
-		if (r->top.patterns.where[i] != NULL)
-			return cli_usage_error(verb,
-					       "-e takes no predicates here; pem stat -e '%s where "
-					       "%s' does",
-					       r->top.patterns.text[i], r->top.patterns.where[i]);
 	if (r->json && !r->once)
 		return cli_usage_error(verb,
 				       "--json goes with --once; pem stat --json -i MS prints "
@@ -360,6 +354,8 @@ const struct cli_verb cli_top = {
 		"pem top -p 4711             a process and what it starts\n"
 		"pem top -e 'OS::*' -i 250 -- make\n"
 		"                            a command; what it prints goes to a file\n"
+		"pem top -e 'Malloc where size > 4096'\n"
+		"                            large requests only\n"
 		"pem top --once --json -e Malloc -i 5000\n"
 		"                            five seconds, for a program",
 	.options = options,

@@ -16,6 +16,7 @@
 
 struct top_event {
 	const struct pem_event *event;
+	const char *where; /* its predicate, one of the patterns'; NULL: none */
 	struct pem_statistics *statistics; /* NULL: it can't be counted here */
 	unsigned int layer;
 	int field; /* its attribute, or -1 */

@@ -62,6 +62,12 @@ static int register_event(struct top *top, struct top_event *e, int field, bool 
 
 	if (set == NULL)
 		return errno != 0 ? -errno : -EINVAL;
+	if (e->where != NULL)
+		rc = pem_event_set__where(set, e->where, error);
+	if (rc < 0) {
+		pem_event_set__free(set);
+		return rc;
+	}
 	e->statistics = pem_session__register_statistics(
 		top->session, set, NULL, field >= 0 ? e->event->fields[field].name : NULL, error);
 	pem_event_set__free(set);
@@ -99,6 +105,19 @@ int top_event__measure(struct top *top, uint32_t event, int field, bool wide,
 	return rc;
 }
 
+/* The last pattern with a predicate that an event matches says; as in cli_choose_events. */
+static const char *where_of(const struct top *top, const struct pem_event *event)
+{
+	const char *where = top->patterns.all_where;
+	size_t i;
+
+	for (i = 0; i < top->patterns.count; i++)
+		if (top->patterns.where[i] != NULL &&
+		    pem_event__matches(event, top->patterns.text[i]))
+			where = top->patterns.where[i];
+	return where;
+}
+
 static int add_event(struct top *top, const struct pem_event *event)
 {
 	struct top_event *e;
@@ -111,6 +130,7 @@ static int add_event(struct top *top, const struct pem_event *event)
 	e = &top->events[top->event_count++];
 	memset(e, 0, sizeof(*e));
 	e->event = event;
+	e->where = where_of(top, event);
 	e->layer = layer_of(event);
 	e->is_counter = event->source_kind == PEM_SOURCE_PERF;
 	if (register_event(top, e, top_event__natural_field(event), false, NULL) < 0)

@@ -46,6 +46,20 @@ class Top(Terminal):
 
 
 @test
+def counts_what_a_predicate_lets_pass():
+    "-e 'EVENT where PREDICATE' counts these only, and another event as ever"
+    rc, out, err = run([PEM, "top", "-q", "--once", "--json", "-i", "500", "-o", "/dev/null",
+                        "-e", "Malloc where size >= 4096,Free", "--"] + BUSY)
+    equal(rc, 0, "status, having said " + err)
+    events = {e["name"]: e for e in json.loads(out)["events"]}
+    malloc = events["APP::Libc::Malloc"]
+    assert malloc["count"] > 0 and malloc["mean"] >= 4096, malloc
+    assert events["APP::Libc::Free"]["count"] > malloc["count"], events
+    rc, _, err = run([PEM, "top", "--once", "-e", "Malloc where sise > 4096", "--", "true"])
+    assert rc == 1 and "did you mean 'size'" in err, (rc, err)
+
+
+@test
 def shows_events_by_layer():
     "events stand below their layer, sorted by rate, with numbers that keep to their columns"
     with Top() as top:
