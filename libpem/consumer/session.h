@@ -17,6 +17,7 @@
 
 #include "consumer/clock_sync.h"
 #include "consumer/trace_writer.h"
+#include "consumer/where.h"
 #include "pool.h"
 #include "source.h"
 #include "wide.h"
@@ -29,14 +30,6 @@
 #define PEM_INSTANCES_MAX 16
 #define PEM_WISHES_MAX 4096u /* every event that a model may hold: pointers to wishes stay valid */
 #define PEM_BATCH_BYTES (256u << 10) /* at least one chunk: half of a second-level cache */
-
-/* What people wrote, compiled for one event. Stays while the session does; equal ones are one. */
-struct pem_predicate {
-	struct pem_predicate *next;
-	char *text;
-	uint32_t test_count;
-	struct pem_test test[];
-};
 
 struct pem_wish {
 	const struct pem_event *event;
@@ -332,15 +325,6 @@ struct pem_wish *pem_session__wish(struct pem_session *session, const struct pem
 /* Set or check a wish's context. 0, or -EBUSY when another handle has chosen another. */
 int pem_wish__set_context(struct pem_wish *wish, const struct pem_context *context,
 			  struct pem_error *error);
-/*
- * Bind a handle to event i of a set, with its predicate. 0, or -EBUSY when another handle has chosen another. Each has to be
- * released.
- */
-int pem_wish__bind(struct pem_wish *wish, const struct pem_event_set *set, size_t i,
-		   struct pem_error *error);
-void pem_wish__unbind(struct pem_wish *wish);
-/* Where a trace says it: this event is recorded only where the wish's predicate, if it has one, holds. */
-void pem_wish__note_predicate(const struct pem_wish *wish, struct pem_trace_info *info);
 /* After the last handle that chose it another may be set; not of a source, which was opened with it. */
 void pem_wish__release_context(struct pem_wish *wish);
 /* The action word of what is enabled now. */
@@ -570,9 +554,6 @@ void pem_session__close_sources(struct pem_session *session);
 void pem_session__note_gaps(struct pem_session *session, struct pem_trace_info *info);
 /* The folder of what is preloaded: PEM_LIBRARY_PATH, else where libpem was loaded from; NULL: not to be found. */
 const char *pem_library_folder(char *path, size_t bytes);
-
-/* where.c */
-void pem_session__forget_predicates(struct pem_session *session);
 
 /* statistics.c */
 void pem_statistic__add(struct pem_statistic *to, const struct pem_statistic *from);
