@@ -305,8 +305,10 @@ static int add_wishes(struct pem_callback *cb, const struct pem_event_set *set,
 		result = pem_wish__set_context(wish, context, error);
 		if (!result)
 			result = pem_wish__bind(wish, set, i, error);
-		if (result)
+		if (result) {
+			pem_wish__release_context(wish);
 			return result;
+		}
 		wish->want_async = true;
 		cb->entry[cb->count++].wish = wish;
 		if (context && context->pid == (uint32_t)getpid())

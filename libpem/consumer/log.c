@@ -195,8 +195,11 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
 		result = wish ? pem_wish__set_context(wish, context, error) : -ENOMEM;
 		if (!result)
 			result = pem_wish__bind(wish, set, i, error);
-		if (result)
+		if (result) {
+			if (wish)
+				pem_wish__release_context(wish);
 			goto fail;
+		}
 		log->wishes[log->count++] = wish;
 		pem_wish__note_predicate(wish, &log->info);
 	}
@@ -223,8 +226,10 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
 	pem_session__unlock(session);
 	return log;
 fail:
-	for (i = 0; i < log->count; i++)
+	for (i = 0; i < log->count; i++) {
 		pem_wish__unbind(log->wishes[i]);
+		pem_wish__release_context(log->wishes[i]);
+	}
 	pem_session__unlock(session);
 	pem_trace_writer__free(log->writer);
 	pem_model__free(log->model);

@@ -104,11 +104,14 @@ struct pem_statistics *pem_session__register_statistics(struct pem_session *sess
 		result = pem_wish__set_context(wish, context, error);
 		if (!result)
 			result = pem_wish__bind(wish, set, i, error);
-		if (result)
+		if (result) {
+			pem_wish__release_context(wish);
 			goto fail;
+		}
 		result = choose_field(wish, attribute, error);
 		if (result) {
 			pem_wish__unbind(wish);
+			pem_wish__release_context(wish);
 			goto fail;
 		}
 		wish->statistics = st;
@@ -125,7 +128,9 @@ fail:
 	for (i = 0; i < st->count; i++) {
 		st->wishes[i]->statistics = NULL;
 		st->wishes[i]->want_statistic = false;
+		st->wishes[i]->field = PEM_NO_FIELD;
 		pem_wish__unbind(st->wishes[i]);
+		pem_wish__release_context(st->wishes[i]);
 	}
 	pem_session__unlock(session);
 	free(st);

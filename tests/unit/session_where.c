@@ -63,6 +63,21 @@ static struct pem_statistic value_of(struct pem_statistics *st)
 	return value;
 }
 
+static void a_refused_handle_holds_no_context(void **state)
+{
+	struct pem_event_set *set = events(session, "APP::Probe::Tick");
+	struct pem_context one = anywhere, other = anywhere;
+	struct pem_error error = {""};
+
+	(void)state;
+	one.pid = (uint32_t)getpid();
+	other.pid = 1;
+	assert_null(pem_session__register_statistics(session, set, &other, "nothing", &error));
+	if (!pem_session__register_statistics(session, set, &one, "number", &error))
+		fail_msg("%s", error.text);
+	pem_event_set__free(set);
+}
+
 static void a_statistic_holds_what_passes_only(void **state)
 {
 	struct pem_event_set *set = ticks_where("number >= 10 && number < 20 && who == 1");
@@ -294,6 +309,8 @@ static void counters_have_nothing_to_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_refused_handle_holds_no_context, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(a_statistic_holds_what_passes_only, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(a_log_holds_what_passes_only_and_balances, set_up,
