@@ -6,11 +6,12 @@
  * handler puts zeroes in the place of the whole mapping, says so, and the read goes on; every other SIGBUS is passed on to
  * the handler that was there before. It is there only in processes that consume what others produce.
  */
-#include "consumer/session.h"
+#include "consumer/fault.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 

@@ -221,7 +221,7 @@ void pem_session__check_producers(struct pem_session *s)
 	char path[80];
 
 	if (__atomic_load_n(&s->page_cut, __ATOMIC_ACQUIRE) && !s->page_cut_said) {
-		s->page_cut_said = true;
+		s->page_cut_said = 1;
 		pem_session__say(s, PEM_LOG_WARNING,
 				 "'%s/config' was cut off: processes that start now are not "
 				 "observed",

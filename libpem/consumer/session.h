@@ -16,6 +16,7 @@
 #define PEM_SESSION_H
 
 #include "consumer/clock_sync.h"
+#include "consumer/fault.h"
 #include "consumer/trace_writer.h"
 #include "consumer/where.h"
 #include "pool.h"
@@ -247,8 +248,7 @@ struct pem_session {
 	char directory[PATH_MAX - 64];
 	int directory_fd;
 	struct pem_session_page *page;
-	int page_cut; /* it was truncated: no process can join any more */
-	bool page_cut_said;
+	int page_cut, page_cut_said; /* it was truncated: no process can join any more */
 	/* What the page was made with and holds: whoever joins may write there, so that it is not asked for again. */
 	struct pem_pool_geometry geometry;
 	uint32_t id, generation, context_count, rule_count, test_count;
@@ -412,14 +412,6 @@ uint32_t pem_place__pid(const struct pem_place *place, uint32_t pid, uint32_t pi
 void *pem_map_file(int directory_fd, uid_t owner, const char *name, uint32_t magic, size_t least,
 		   uint64_t *bytes, uint64_t *inode, int *cut);
 void pem_unmap_file(void *mapping, uint64_t bytes);
-
-/* fault.c */
-/*
- * Should a touch of this shared memory raise SIGBUS, as its file was truncated: let it be zeroes from there on, and set
- * *cut. The first call installs the process's handler. 0, or -ENOSPC. Any thread.
- */
-int pem_fault__watch(void *mapping, uint64_t bytes, int *cut);
-void pem_fault__forget(void *mapping);
 
 /* Ids of the events that it may raise; NULL: it does not say. */
 const uint32_t *pem_member__event_ids(const struct pem_member *member);

@@ -119,7 +119,7 @@ static uint64_t open_contexts(const struct pem_session *s)
 	uint64_t contexts = 0;
 	uint32_t i;
 
-	for (i = 1; i < s->page->context_count; i++) {
+	for (i = 1; i < s->context_count; i++) {
 		c = &s->page->contexts[i];
 		if (c->flags & PEM_CONTEXT_TARGET &&
 		    (c->pid ? c->flags & PEM_CONTEXT_FOLLOW
@@ -153,8 +153,7 @@ static size_t look(struct pem_session *s, uint64_t contexts)
 		if (known)
 			known->seen = true;
 		if (!pid || known || pid == (uint32_t)getpid() || !is_ours(entry->d_name) ||
-		    !(pem_contexts__holding(s->page, s->page->context_count, pid, ~contexts) &
-		      contexts))
+		    !(pem_contexts__holding(s->page, s->context_count, pid, ~contexts) & contexts))
 			continue;
 		pem_session__set_root(s, (pid_t)pid, true);
 		pem_log__name_process(s->log, pid);
