@@ -275,8 +275,10 @@ static void sleep_until_woken(struct pem_async *a)
 		       __atomic_load_n(wake, __ATOMIC_SEQ_CST) == value) {
 			futex_wait(wake, value, look_ns);
 			look_ns = look_ns * 4 < LOOK_NS_LAST ? look_ns * 4 : LOOK_NS_LAST;
-			if (__atomic_load_n(wake, __ATOMIC_SEQ_CST) == value)
-				lie_down(a, &value); /* providers may have come */
+			/* Providers may have come, and what wakes nobody: its kick may be just before this. */
+			if (__atomic_load_n(wake, __ATOMIC_SEQ_CST) == value &&
+			    !lie_down(a, &value))
+				break;
 		}
 	}
 	get_up(a);
