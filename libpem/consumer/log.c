@@ -221,6 +221,7 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
 		log->wishes[i]->want_log = true;
 	pem_async__log_begins(session);
 	session->log = log;
+	pem_session__note_log(session);
 	pem_session__describe_flight(session, directory);
 	session->has_logged = true;
 	pem_session__unlock(session);

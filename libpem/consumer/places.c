@@ -121,6 +121,17 @@ static int make_session(struct pem_session *s, struct pem_place *place, gid_t gr
 	return result;
 }
 
+void pem_session__note_log(struct pem_session *s)
+{
+	uint32_t i;
+
+	__atomic_store_n(&s->page->has_log, 1, __ATOMIC_RELEASE);
+	for (i = 0; i < s->place_count; i++) {
+		if (s->places[i].page)
+			__atomic_store_n(&s->places[i].page->has_log, 1, __ATOMIC_RELEASE);
+	}
+}
+
 static void close_place(struct pem_place *place)
 {
 	char path[sizeof(place->runtime) + sizeof(place->folder)];

@@ -3,6 +3,7 @@
  * runtime.c - keeping the runtime folder clean of what dead processes left there
  */
 #include "consumer/session.h"
+#include "entry.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -42,12 +43,45 @@ void pem_runtime__remove(int fd, const char *path)
 	closedir(directory);
 }
 
+/* Can nothing of a dead consumer's session be in a trace, or be recovered to one? What never had a log has nothing of the kind. */
+static bool had_no_log(int directory_fd)
+{
+	struct pem_session_page head;
+	size_t bytes = offsetof(struct pem_session_page, rules);
+	int fd = openat(directory_fd, "config", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	bool none;
+
+	if (fd < 0)
+		return false;
+	none = read(fd, &head, bytes) == (ssize_t)bytes && head.magic == PEM_SESSION_MAGIC &&
+	       head.abi_version == PEM_ABI_VERSION && !head.has_log;
+	close(fd);
+	return none;
+}
+
+/* Its process is dead; in another pid namespace its number says nothing, but its lock does. */
+static void sweep_session(const char *runtime, const char *name)
+{
+	struct stat st;
+	char path[PATH_MAX];
+	int fd;
+
+	if (snprintf(path, sizeof(path), "%s/%s", runtime, name) >= (int)sizeof(path) ||
+	    pem_alive__check(path))
+		return;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return;
+	if (!fstat(fd, &st) && (st.st_mtime + 24 * 3600 < time(NULL) || had_no_log(fd)))
+		pem_runtime__remove(fd, path);
+	else
+		close(fd);
+}
+
 void pem_runtime__sweep(const char *runtime)
 {
 	DIR *directory = opendir(runtime);
-	char path[PATH_MAX];
 	struct dirent *entry;
-	struct stat st;
 	int pid;
 
 	if (!directory)
@@ -57,15 +91,10 @@ void pem_runtime__sweep(const char *runtime)
 		     sscanf(entry->d_name, "session-%d-", &pid) != 1) ||
 		    pid <= 0 || !kill(pid, 0) || errno != ESRCH)
 			continue;
-		if (entry->d_name[0] == 'c') {
+		if (entry->d_name[0] == 'c')
 			unlinkat(dirfd(directory), entry->d_name, 0);
-		} else if (!fstatat(dirfd(directory), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) &&
-			   st.st_mtime + 24 * 3600 < time(NULL)) {
-			snprintf(path, sizeof(path), "%s/%s", runtime, entry->d_name);
-			pem_runtime__remove(openat(dirfd(directory), entry->d_name,
-						   O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW),
-					    path);
-		}
+		else
+			sweep_session(runtime, entry->d_name);
 	}
 	closedir(directory);
 }

@@ -422,11 +422,14 @@ const uint32_t *pem_member__event_ids(const struct pem_member *member);
  */
 bool pem_session__set_wake(struct pem_session *session, bool wake);
 
+/* places.c: the session gets a log, which is to be recovered should this process die. */
+void pem_session__note_log(struct pem_session *s);
+
 /* runtime.c */
 /* Remove a session's folder and the files in it; takes fd, which may be -1: nothing happens. */
 void pem_runtime__remove(int fd, const char *path);
 /*
- * Take away what processes that are no more left behind: control files at once, sessions after a day, as
+ * Take away what processes that are no more left behind: control files and sessions without a log at once, others after a day, as
  * pem_trace__recover may still want them.
  */
 void pem_runtime__sweep(const char *runtime);
