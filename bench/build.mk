@@ -2,7 +2,7 @@
 # Benchmarks: each bench/NAME.c listed in BENCHES is a program $(B)/bench/NAME.
 #   make bench [CASE=WORD]    runs the cases with this word in their names (all), writes $(B)/bench/results.jsonl, prints tables
 
-BENCHES := notify threads callback record memory apps stub managed codegen code_size
+BENCHES := notify threads callback attach record memory apps stub managed codegen code_size
 BENCH_C := notify threads stub
 BENCH_PY := $(filter-out $(BENCH_C),$(BENCHES))
 
@@ -82,11 +82,12 @@ $(B)/bench/raise $(B)/bench/timed: $(B)/bench/%: $(B)/obj/bench/%.o
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) -o $@ $< -ldl -lpthread
 
-# callback runs call_back, which is linked with libpem as a consumer is.
-$(B)/obj/bench/call_back.o: $(B)/gen/stubs/bench.h
+# callback runs call_back and attach attach_first, which are linked with libpem as consumers are.
+$(B)/bench/attach: $(B)/bench/attach_first $(B)/bench/raise $(B)/bench/measure.py
+$(B)/obj/bench/call_back.o $(B)/obj/bench/attach_first.o: $(B)/gen/stubs/bench.h
 $(B)/bench/callback: $(B)/bench/call_back $(B)/bench/measure.py
 
-$(B)/bench/call_back: $(B)/obj/bench/call_back.o $(B)/lib/libpem.so
+$(B)/bench/call_back $(B)/bench/attach_first: $(B)/bench/%: $(B)/obj/bench/%.o $(B)/lib/libpem.so
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -o $@ $< -L$(B)/lib -lpem -Wl,-rpath,'$$ORIGIN/../lib' -ldl -lpthread

@@ -6,10 +6,10 @@ import os
 from tap import BUILD, ROOT, SAN, equal, run, run_all, skip, test, tmp
 
 # Those that measure from outside or in several threads; the others are the same frame with other loops.
-PROGRAMS = ("notify", "threads", "record", "memory", "apps")
+PROGRAMS = ("notify", "threads", "record", "memory", "apps", "attach")
 PROMISED = ("notify/log2", "notify/log2_mt2", "notify/log2_mt8", "notify/stat", "notify/disabled", "notify/record_bytes",
             "notify/sustained", "memory/threads_1", "memory/threads_1000", "apps/sqlite3", "apps/redis", "apps/xz",
-            "apps/compile")
+            "apps/compile", "attach/first_event")
 
 
 def built(name):
