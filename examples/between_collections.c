@@ -134,8 +134,7 @@ int main(int argc, char **argv)
 	size_t collections = argc > 1 ? strtoul(argv[1], NULL, 10) : 5;
 	size_t pages = argc > 2 ? strtoul(argv[2], NULL, 10) : 1000;
 	/* Figure 4's context: any processor, this process, this thread. */
-	const struct pem_context context = {
-		.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid(), .tid = (uint32_t)gettid()};
+	struct pem_context context = PEM_CONTEXT_ANY;
 	struct pem_callback *start = NULL, *end = NULL;
 	struct interval interval = {NULL, 0};
 	struct pem_session *session;
@@ -143,6 +142,8 @@ int main(int argc, char **argv)
 	struct pem_error why;
 	int status = 2;
 
+	context.pid = (uint32_t)getpid();
+	context.tid = (uint32_t)gettid();
 	session = pem_session__open(NULL, &why);
 	if (!session) {
 		fprintf(stderr, "%s\n", why.text);

@@ -354,6 +354,26 @@ def attach():
 
 
 @test
+def attach_by_number():
+    "a session attaches to a process by its number, and says in a sentence what it can't attach to"
+    out = python("""
+        with pemapi.Session() as session:
+            stats = session.statistics(session.events("APP::GC::Start"))
+            stats.enable()
+            print(session.attach(os.getpid()))
+            pem_gc.notify_gc_start(1, 1)
+            print(stats.read()[0].count)
+            for what in 0, -1, 2**31 - 1, 2**40, "30305", True:
+                try:
+                    session.attach(what)
+                    print("attached to", what)
+                except pemapi.Error as why:
+                    print(len(str(why).split()) > 3)
+        """)
+    equal(out, "1\n1\n" + 6 * "True\n", "output")
+
+
+@test
 def raising_callback():
     "what a callback raises is shown, and neither the program nor later calls suffer"
     equal(python("""

@@ -36,8 +36,9 @@ struct pem_log;
 #define PEM_ANY 0u /* pid or tid: unrestricted */
 
 /*
- * Where events count. All of it has to hold; what is zero (cpu: PEM_NO_CPU) is unrestricted. Begin with
- * PEM_CONTEXT_ANY: struct pem_context here = PEM_CONTEXT_ANY; here.pid = getpid();
+ * Where events count. All of it has to hold; what is zero is unrestricted, except for cpu: there 0 is the first CPU, and
+ * PEM_NO_CPU is unrestricted. So {.pid = x} and {0} count on CPU 0 alone. Begin with PEM_CONTEXT_ANY:
+ * struct pem_context here = PEM_CONTEXT_ANY; here.pid = getpid();
  */
 struct pem_context {
 	uint32_t cpu;

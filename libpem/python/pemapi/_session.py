@@ -7,6 +7,7 @@ waits for a thread that waits for the callback. What C may still call is kept al
 """
 import atexit
 import ctypes
+import errno
 import math
 import os
 import struct
@@ -34,8 +35,8 @@ def _check(result, why=None):
 
 def _made(handle, why):
     if not handle:
-        errno = ctypes.get_errno()
-        raise Error(errno, text(why.text) or os.strerror(errno))
+        code = ctypes.get_errno()
+        raise Error(code, text(why.text) or os.strerror(code))
     return handle
 
 
@@ -67,7 +68,16 @@ _ANYWHERE = Context()
 
 
 def _where(context):
-    return (context or _ANYWHERE)._c
+    """Of a Context, a process's number, or None: anywhere."""
+    if context is None:
+        return _ANYWHERE._c
+    if isinstance(context, int) and not isinstance(context, bool):
+        if not 0 < context < 1 << 31:
+            raise Error(errno.ESRCH, "no process has the number %d" % context)
+        context = Context(pid=context)
+    if not isinstance(context, Context):
+        raise Error(errno.EINVAL, "%r is no context: give a pemapi.Context, or a process's number" % (context,))
+    return context._c
 
 
 class Statistic:
@@ -341,7 +351,10 @@ class Session:
         _check(lib.pem_session__set_budget(self._c(), share))
 
     def attach(self, context=None):
-        """Observe programs that run already, and those to come in the context. Returns how many have application events."""
+        """
+        Observe programs that run already, and those to come in the context: a Context, or a process's number. Returns how many
+        have application events.
+        """
         why = _c.Error()
         return _check(lib.pem_session__attach(self._c(), _where(context), why), why)
 
