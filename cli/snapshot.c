@@ -41,7 +41,7 @@ static const char *command_name(const struct pem_recorder *r)
 	const char *word = cli_format("%.*s", (int)strcspn(r->command, " "), r->command);
 	const char *slash = strrchr(word, '/');
 
-	return *word == '\0' ? "session" : slash != NULL ? slash + 1 : word;
+	return *word == '\0' ? "programs" : slash != NULL ? slash + 1 : word;
 }
 
 static bool is_meant(const struct snapshot *s, const struct pem_recorder *r)
@@ -187,7 +187,8 @@ static int take(struct snapshot *s, const struct pem_recorder *r)
 	if (rc < 0) {
 		if (s->directory == NULL && rc != -ETIMEDOUT)
 			rmdir(s->path);
-		return cli_error(CLI_FAILED, "%s", error.text);
+		return cli_error(rc == -ENOTEMPTY || rc == -ENOTDIR ? CLI_WRONG_INPUT : CLI_FAILED,
+				 "%s", error.text);
 	}
 	return summarize(s, r, s->path);
 }

@@ -4,6 +4,7 @@
  *
  * Not here: how they are found and offered the session (members.c), who decides what is in a context (membership.c).
  */
+#include "consumer/serve.h"
 #include "consumer/session.h"
 #include "consumer/targets.h"
 #include "producer/producer.h"
@@ -91,6 +92,7 @@ static void note_in_log(struct pem_session *s, const struct pem_context *who)
 		info->command_pid = who->pid;
 		pem_process_name(who->pid, info->command_name);
 		command_of(who->pid, info->command, sizeof(info->command));
+		pem_session__describe_flight(s, NULL);
 	}
 	pem_session__calibrate(s, info);
 	pem_log__start_clock(s->log);
@@ -166,7 +168,7 @@ int pem_session__attach(struct pem_session *s, const struct pem_context *who,
 				error, -EUSERS,
 				"eight sessions observe process %u already; end one of them",
 				who->pid);
-		else if (!result && who->pid)
+		else if (!result && who->pid && !pem_session__has_started(who->pid))
 			say_silent(s, who->pid);
 	}
 	pem_session__unlock(s);

@@ -95,6 +95,30 @@ static void target_alone(struct pem_session *s, pid_t child)
 		s->target_count++;
 }
 
+#define STARTED_MAX 64 /* commands that are remembered; hints only depend on it */
+
+/* What sessions of this process started last: written in pem_session__run, read in pem_session__has_started. */
+static pid_t started[STARTED_MAX];
+static unsigned int started_count;
+
+static void remember_started(pid_t child)
+{
+	unsigned int n = __atomic_fetch_add(&started_count, 1, __ATOMIC_RELAXED);
+
+	__atomic_store_n(&started[n % STARTED_MAX], child, __ATOMIC_RELAXED);
+}
+
+bool pem_session__has_started(uint32_t pid)
+{
+	size_t i;
+
+	for (i = 0; i < STARTED_MAX; i++) {
+		if ((uint32_t)__atomic_load_n(&started[i], __ATOMIC_RELAXED) == pid)
+			return pid != 0;
+	}
+	return false;
+}
+
 pid_t pem_session__run(struct pem_session *s, char *const argv[],
 		       const struct pem_run_options *options, struct pem_error *error)
 {
@@ -128,6 +152,7 @@ pid_t pem_session__run(struct pem_session *s, char *const argv[],
 	failed[1] = -1;
 	pem_session__lock(s);
 	s->command = child;
+	remember_started(child);
 	if (!follow)
 		target_alone(s, child);
 	s->command_pidfd = (int)syscall(SYS_pidfd_open, child, 0);

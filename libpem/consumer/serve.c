@@ -8,6 +8,7 @@
  * users are asked of the kernel.
  */
 #include "consumer/serve.h"
+#include "consumer/trace_writer.h"
 #include "util.h"
 
 #include <dirent.h>
@@ -74,7 +75,8 @@ void pem_session__describe_flight(struct pem_session *s, const char *trace)
 		pem_copy_text(s->flight_trace, sizeof(s->flight_trace), path ? path : "");
 		free(path);
 	}
-	n = snprintf(text, sizeof(text), "%s\n%s\n", s->flight_trace, s->log->info.command);
+	n = snprintf(text, sizeof(text), "%s\n%s\n", s->flight_trace,
+		     s->log->info.command[0] ? s->log->info.command : s->log->info.command_name);
 	if (!strchr(s->flight_trace, '\n'))
 		pem_replace_file(s->directory_fd, "flight", text, (size_t)n);
 }
@@ -329,6 +331,13 @@ int pem_recorder__snapshot(const struct pem_recorder *recorder, const char *dire
 	if (folder < 0) {
 		result = pem_error__set(error, -errno, "cannot make the folder '%s': %s", directory,
 					strerror(errno));
+		goto out;
+	}
+	if (!pem_folder_is_empty(folder)) {
+		result = pem_error__set(error, -ENOTEMPTY,
+					"the folder '%s' is not empty: choose another for the "
+					"snapshot or remove what is in it",
+					directory);
 		goto out;
 	}
 	fd = session < 0 ? session : connect_to(session);

@@ -20,6 +20,10 @@ void pem_session__find_targets(struct pem_session *session);
 void pem_session__tend_targets(struct pem_session *session);
 bool pem_session__observes_kernel(const struct pem_session *session);
 
+/* run.c */
+/* Did a session of this process start it? Then it needs no libpem to be named to it, whether it uses it yet or not. */
+bool pem_session__has_started(uint32_t pid);
+
 /* names.c */
 /* What /proc calls a process, '?' if nothing: then false. */
 bool pem_process_name(uint32_t pid, char name[PEM_NAME_BYTES]);

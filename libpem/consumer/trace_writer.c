@@ -25,7 +25,7 @@
 #define RESERVE_BYTES (256u << 10)
 /* --- beginning --- */
 
-static bool directory_is_empty(int fd)
+bool pem_folder_is_empty(int fd)
 {
 	int copy = dup(fd);
 	DIR *directory = copy < 0 ? NULL : fdopendir(copy);
@@ -57,7 +57,7 @@ static int open_directories(struct pem_trace_writer *w, const char *directory,
 	if (w->directory_fd < 0)
 		return pem_error__set(error, -errno, "cannot open trace directory '%s': %s",
 				      directory, strerror(errno));
-	if (!directory_is_empty(w->directory_fd))
+	if (!pem_folder_is_empty(w->directory_fd))
 		return pem_error__set(
 			error, -EEXIST,
 			"trace directory '%s' is not empty; choose another or remove what is in it",

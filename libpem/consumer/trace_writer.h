@@ -10,10 +10,15 @@
 
 #include <pem/trace.h>
 
+#include <stdbool.h>
+
 struct pem_trace_writer;
 struct pem_flight;
 
 #define PEM_STREAM_NAME_BYTES 48 /* with its end */
+
+/* Is nothing in the folder that fd is open on? False also if it cannot be read. */
+bool pem_folder_is_empty(int fd);
 
 /*
  * Begin a trace in a directory that does not exist or is empty; info has command, host, clock and start set. The

@@ -185,6 +185,32 @@ def used_bytes(folder):
 
 
 @test
+def into_a_folder_that_is_not_empty():
+    "a folder with something in it is wrong input, and called what the user called it"
+    folder = tmp()
+    recorder, env = flight(folder, IDLE)
+    os.makedirs(folder + "/slow/thing")
+    _, err = snapshot(env, "-o", folder + "/slow", status=1)
+    assert "'%s/slow' is not empty" % folder in err and "/proc/" not in err, err
+    end(recorder)
+
+
+@test
+def of_what_is_attached_to():
+    "a flight recorder that is attached is called what its process is called"
+    folder = tmp()
+    child = start(["sleep", "60"])
+    env = {"PEM_RUNTIME_DIR": folder + "/run"}
+    recorder = start([PEM, "record", "--overwrite", "-o", folder + "/trace", "-p", str(child.pid)], env=env,
+                     stderr=subprocess.PIPE, text=True)
+    while "until it ends" not in recorder.stderr.readline():
+        pass
+    out, _ = snapshot(env, "--json", "-o", folder + "/snapshot")
+    equal(json.loads(out)["command"], "sleep 60", "the command")
+    end(recorder)
+
+
+@test
 def stays_small():
     "hundreds of processes and much of the kernel: memory and disk of the recorder stay within the bound"
     folder = tmp()
