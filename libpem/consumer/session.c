@@ -56,17 +56,28 @@ void pem_session__say(struct pem_session *session, enum pem_log_level level, con
 
 /* --- the session's folder --- */
 
+static int no_runtime(const char *path, int result, struct pem_error *error)
+{
+	char why[128];
+	struct stat st;
+
+	snprintf(why, sizeof(why), "%s", strerror(-result));
+	if (result == -EPERM && !lstat(path, &st) && S_ISDIR(st.st_mode))
+		snprintf(why, sizeof(why), "it belongs to user %u%s", st.st_uid,
+			 st.st_uid == geteuid() ? ", and others may write in it" : "");
+	return pem_error__set(error, result,
+			      "no folder for shared memory at '%s': %s; set PEM_RUNTIME_DIR to a "
+			      "folder of your own, best on a tmpfs",
+			      path, why);
+}
+
 static int make_directory(struct pem_session *s, struct pem_error *error)
 {
 	int result = pem_runtime_dir(s->runtime, sizeof(s->runtime));
 	unsigned k;
 
 	if (result)
-		return pem_error__set(error, result,
-				      "no folder for shared memory: %s; set PEM_RUNTIME_DIR to a "
-				      "folder of your own, "
-				      "best on a tmpfs",
-				      strerror(-result));
+		return no_runtime(s->runtime, result, error);
 	pem_runtime__sweep(s->runtime);
 	for (k = 0;; k++) {
 		snprintf(s->directory, sizeof(s->directory), "%s/session-%d-%u", s->runtime,

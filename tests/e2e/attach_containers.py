@@ -152,4 +152,16 @@ def another_users_process():
     assert "is another user's" in err, err
 
 
+@test
+def a_runtime_folder_of_another():
+    "a runtime folder of another user is named with its owner"
+    need_root()
+    folder = tmp() + "/runtime"
+    os.mkdir(folder, 0o700)
+    os.chown(folder, 65534, 65534)
+    rc, _, err = run([PEM, "stat", "--", "true"], env={"PEM_RUNTIME_DIR": folder})
+    equal(rc, 2, "status")
+    assert folder in err and "belongs to user 65534" in err, err
+
+
 run_all()
