@@ -91,7 +91,7 @@ static bool parse(struct cli_trigger *t, const char *text)
 				     t->kind != CLI_TRIGGER_RATE);
 	}
 	t->kind = CLI_TRIGGER_EVENT;
-	return parse_subject(t, text, strlen(text), false);
+	return parse_subject(t, text, strlen(text), false) && strpbrk(t->event, "<>=()") == NULL;
 }
 
 int cli_triggers__add(struct cli_triggers *t, const struct cli_verb *verb, const char *text)

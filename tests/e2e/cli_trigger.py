@@ -67,6 +67,24 @@ def a_statistic_above_a_threshold():
 
 
 @test
+def thresholds_of_no_known_form():
+    "what looks like a threshold and is none is told the forms that there are"
+    for trigger in "median(Malloc.size) > 1", "Malloc.size > 3":
+        rc, _, err = run([PEM, "record", "--overwrite", "--trigger", trigger, "-o", tmp() + "/t", "--", "true"])
+        equal(rc, 1, "status of %s" % trigger)
+        assert "is none of 'EVENT'" in err, err
+
+
+@test
+def a_command_that_pem_started():
+    "a trigger's session that attaches to the recorder's own command does not call it started without libpem"
+    for _ in range(5):
+        _, err = record(tmp(), ["true"], "--trigger", "Malloc where size > 1e12", "--trigger", "Malloc where size > 2e12",
+                        events="OS::Process,Malloc")
+        assert "not started with" not in err, err
+
+
+@test
 def one_in_an_interval():
     "triggers in quick succession write one snapshot, and say how many wrote none"
     folder = tmp()
