@@ -82,6 +82,14 @@ int cli_attach__option(struct cli_attach *a, const struct cli_verb *verb, int co
 	}
 }
 
+int cli_attach__check(const struct cli_attach *a, const struct cli_verb *verb, bool has_command)
+{
+	if (!has_command || a->count == 0)
+		return CLI_DONE;
+	return cli_usage_error(verb, "a command, or what runs already: take one; two observers at "
+				     "once do both");
+}
+
 /* The name of a process, as in /proc. */
 static void name_process(uint32_t pid, char *name, size_t bytes)
 {
@@ -107,6 +115,17 @@ void cli_attach__name(struct cli_attach *a)
 		snprintf(a->name, sizeof(a->name), first->cgroup != 0 ? "cgroup" : "all");
 }
 
+static void say_nobody(const char *program)
+{
+	if (*program == '\0')
+		cli_say("no program that raises application events runs there now; one started "
+			"with 'pem run -- COMMAND' will be observed");
+	else
+		cli_say("no program named '%s' that raises application events runs now; one "
+			"started with 'pem run -- %s' will be observed",
+			program, program);
+}
+
 int cli_attach__start(struct cli_attach *a, struct pem_session *session)
 {
 	struct pem_error error = {{0}};
@@ -127,9 +146,7 @@ int cli_attach__start(struct cli_attach *a, struct pem_session *session)
 		cli_say("the kernel's events of other processes than yours are not observed: that "
 			"needs root");
 	if (a->count != 0 && found == 0 && a->contexts[0].pid == 0)
-		cli_say("no program that raises application events runs there now; one started "
-			"with "
-			"'pem run -- COMMAND' will be observed");
+		say_nobody(a->contexts[0].program);
 	return CLI_DONE;
 }
 

@@ -37,6 +37,9 @@ struct cli_attach {
 
 /* Is this an option of ours? 1: taken; 0: no; less: wrong, and said. */
 int cli_attach__option(struct cli_attach *attach, const struct cli_verb *verb, int code);
+/* A command and what runs already are two targets: CLI_DONE, or a status, said. */
+int cli_attach__check(const struct cli_attach *attach, const struct cli_verb *verb,
+		      bool has_command);
 /* Once all options are read: what is attached to gets its name. */
 void cli_attach__name(struct cli_attach *attach);
 /* Attach a session. CLI_DONE or a status, said. */

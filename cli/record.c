@@ -147,6 +147,8 @@ static int parse(const struct cli_verb *verb, struct record *r, int argc, char *
 	if (rc == 0 && optind == argc && r->attach.count == 0)
 		rc = cli_usage_error(verb, "no command to record: put it after --, or attach to a "
 					   "program with -p");
+	if (rc == 0)
+		rc = cli_attach__check(&r->attach, verb, optind != argc);
 	if (rc == 0 && r->directory != NULL && *r->directory == '\0')
 		rc = cli_usage_error(verb, "-o needs the name of a folder");
 	if (rc == 0 && r->triggers.count != 0 && !r->session.overwrite)
@@ -274,8 +276,10 @@ static int run_command(struct record *r, struct pem_session *session, bool *star
 /* Attach, run what there is to run, complete the trace. Returns the exit status. */
 static int record(struct record *r, struct pem_session *session, struct pem_log *log)
 {
-	const struct record_end end = {session, &r->patterns, r->program,
-				       pem_model__count(pem_session__model(session))};
+	struct record_end end = {.session = session,
+				 .patterns = &r->patterns,
+				 .program = r->program,
+				 .known = pem_model__count(pem_session__model(session))};
 	struct pem_error error = {{0}};
 	bool started = true;
 	int status, rc;
@@ -295,6 +299,7 @@ static int record(struct record *r, struct pem_session *session, struct pem_log 
 		return status;
 	}
 	rc = pem_log__finish(log, &error);
+	end.not_written = rc < 0;
 	if (rc < 0)
 		/* The command's own trouble tells more than ours. */
 		status = cli_error(status != 0 ? status : CLI_FAILED, "%s",

@@ -12,6 +12,7 @@ struct record_end {
 	const struct cli_patterns *patterns;
 	const char *program; /* the command's file */
 	size_t known; /* events of the session's model before the command ran */
+	bool not_written; /* the disk refused a part, and that is said */
 };
 
 /* Say what could not be recorded, what was lost, and what was asked for and raised by nobody. */

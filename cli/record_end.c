@@ -49,13 +49,18 @@ static uint64_t count_misfits(const struct pem_trace *trace)
 	return lost;
 }
 
-static void say_losses(const struct pem_trace *trace)
+static void say_losses(const struct pem_trace *trace, bool not_written)
 {
 	struct pem_balance b = pem_trace__total_balance(trace);
 	uint64_t lost = b.discarded + b.overwritten, misfits = count_misfits(trace);
 
 	if (lost == 0)
 		return;
+	if (not_written) { /* no buffer mends a disk */
+		cli_say("%s of %s events were lost (%s discarded, %s overwritten)", cli_count(lost),
+			cli_count(b.produced), cli_count(b.discarded), cli_count(b.overwritten));
+		return;
+	}
 	cli_say("%s of %s events were lost (%s discarded, %s overwritten): %s", cli_count(lost),
 		cli_count(b.produced), cli_count(b.discarded), cli_count(b.overwritten),
 		misfits == lost
@@ -192,6 +197,6 @@ static void say_unraised(const struct record_end *end, const struct pem_trace *t
 void record_end__say(const struct record_end *end, const struct pem_trace *trace)
 {
 	say_gaps(pem_trace__info(trace));
-	say_losses(trace);
+	say_losses(trace, end->not_written);
 	say_unraised(end, trace);
 }

@@ -110,6 +110,8 @@ static int parse(const struct cli_verb *verb, struct stat *s, int argc, char **a
 	if (rc == 0 && optind == argc && s->attach.count == 0)
 		rc = cli_usage_error(verb, "no command to count: put it after --, or attach to a "
 					   "program with -p");
+	if (rc == 0)
+		rc = cli_attach__check(&s->attach, verb, optind != argc);
 	s->command = argv + optind;
 	cli_attach__name(&s->attach);
 	return rc;
@@ -138,6 +140,8 @@ static int count_attached(struct stat *s, struct pem_session *session)
 {
 	struct cli_run run = run_of(s, session);
 
+	if (!s->quiet)
+		cli_say("counting %s until it ends or you interrupt", s->attach.name);
 	s->start_ns = s->last_ns = cli_now_ns();
 	cli_run__watch(&run);
 	if (run.error != 0)

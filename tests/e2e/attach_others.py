@@ -142,4 +142,31 @@ def not_started_with_libpem():
     assert "pem run -- sleep" in err, err
 
 
+@test
+def says_what_it_watches():
+    "pem stat -p says what it counts and how it ends, and with -q nothing"
+    asked = Asked(tmp())
+    for options in [], ["-q"]:
+        _, _, err = run(["timeout", "-s", "INT", "0.5", PEM, "stat", "--json", "-e", "APP", "-p", str(asked.pid), *options],
+                        env={"PEM_RUNTIME_DIR": asked.runtime})
+        equal("until it ends or you interrupt" in err, not options, "said with %r: %s" % (options, err))
+
+
+@test
+def a_command_and_what_runs():
+    "a command beside what runs already is wrong usage"
+    for verb in "record", "stat":
+        rc, _, err = run([PEM, verb, "-p", str(os.getpid()), "--", "true"], cwd=tmp())
+        equal(rc, 1, "status of " + verb)
+        assert "take one" in err, err
+
+
+@test
+def a_name_that_nobody_has():
+    "--program of a name that nobody has names it"
+    _, _, err = run(["timeout", "-s", "INT", "0.5", PEM, "stat", "-e", "APP", "--program", "nosuch"],
+                    env={"PEM_RUNTIME_DIR": tmp() + "/runtime"})
+    assert "no program named 'nosuch' that raises application events runs now" in err, err
+
+
 run_all()

@@ -238,6 +238,7 @@ def full_disk_while_recording():
         equal(out, "done\n", "the command's output")
         equal(rc, 3, "status: " + err)
         assert "No space left" in err or "full" in err, err
+        assert "buffer" not in err, "advice that does not help: " + err
         rc, r, err = report(trace)
         assert rc in (0, 4), err
         assert r["events"]["delivered"] > 0, r["events"]
