@@ -7,6 +7,16 @@
 #include <errno.h>
 #include <string.h>
 
+/* What the recorder could not write is said before anything that was read. */
+static void say_unwritten(const char *directory, const struct pem_trace_info *info)
+{
+	uint32_t i;
+
+	for (i = 0; i < info->gap_count; i++)
+		if (strcmp(info->gaps[i].source, "trace") == 0)
+			cli_say("%s: %s", directory, info->gaps[i].reason);
+}
+
 struct pem_trace *cli_trace__open(const char *directory, int *status)
 {
 	struct pem_error error = {{0}};
@@ -24,7 +34,9 @@ struct pem_trace *cli_trace__open(const char *directory, int *status)
 			cli_say("%s", error.text);
 		trace = pem_trace__open(directory, &error);
 	}
-	if (trace == NULL)
+	if (trace != NULL)
+		say_unwritten(directory, pem_trace__info(trace));
+	else
 		*status = cli_error(cli_status_of_errno(errno), "%s",
 				    *error.text != '\0' ? error.text : strerror(errno));
 	return trace;

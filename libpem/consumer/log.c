@@ -421,6 +421,23 @@ void pem_log__close_account(struct pem_session *s, struct pem_trace_info *info)
 	pem_session__account_detail(s, info);
 }
 
+/* Whoever reads the trace learns what whoever recorded it was told. There is room for it: the writer has reserved some. */
+static void note_failure(struct pem_trace_info *info, int failure)
+{
+	struct pem_trace_gap *gap;
+
+	if (!failure)
+		return;
+	if (info->gap_count == PEM_ARRAY_SIZE(info->gaps))
+		info->gap_count--;
+	gap = &info->gaps[info->gap_count++];
+	pem_copy_text(gap->source, sizeof(gap->source), "trace");
+	snprintf(gap->reason, sizeof(gap->reason),
+		 "the trace is not whole, for it could not be written: %s; what is missing is "
+		 "counted as lost",
+		 strerror(-failure));
+}
+
 int pem_log__finish(struct pem_log *log, struct pem_error *error)
 {
 	const struct timespec pause = {0, 2000000};
@@ -452,6 +469,7 @@ int pem_log__finish(struct pem_log *log, struct pem_error *error)
 	if (!pem_trace_writer__failed(log->writer))
 		pem_trace_writer__set_info(log->writer,
 					   &log->info); /* the clock's rate is known better now */
+	note_failure(&log->info, pem_trace_writer__failed(log->writer));
 	result = pem_trace_writer__finish(log->writer, &log->info);
 	if (!result) {
 		pem_trace_writer__note_session(log->writer, NULL);

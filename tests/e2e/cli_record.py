@@ -239,6 +239,8 @@ def full_disk_while_recording():
         equal(rc, 3, "status: " + err)
         assert "No space left" in err or "full" in err, err
         assert "buffer" not in err, "advice that does not help: " + err
+        said = run([PEM, "report", trace])[2]
+        assert "not whole" in said and "No space left" in said, "report says: " + said
         rc, r, err = report(trace)
         assert rc in (0, 4), err
         assert r["events"]["delivered"] > 0, r["events"]
