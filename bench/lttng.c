@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define TRIES 50
+#define TRIES 300
 #define TRY_US 100000
 
 /* A daemon of root's lives in /run/lttng, whatever LTTNG_HOME says: give this process a /run of its own. */

@@ -22,7 +22,7 @@
 
 #define BURST 256u
 #define STACK_BYTES (64u << 10)
-#define TRIES 50
+#define TRIES 300
 #define TRY_US 100000
 
 static void (*raise_events)(uint64_t n);
