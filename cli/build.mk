@@ -68,4 +68,4 @@ $(B)/bin/pem: $(CLI_OBJ) $(LIBPEM)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -o $@ $(CLI_OBJ) -L$(B)/lib -Wl,-rpath,'$$ORIGIN/../lib' \
-	  -lpem $(CLI_LIBS) $(CLI_IMPORT_LIBS) -ldl
+	  -lpem $(CLI_LIBS) $(CLI_IMPORT_LIBS) -ldl -lm

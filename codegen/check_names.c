@@ -21,7 +21,7 @@ static const char system_headers[] =
 	" termios tgmath threads time uchar unistd utime wchar wctype ";
 static const char own_names[] =
 	" action char detail double event events float int16 int32 int64 int8 kring lane len"
-	" lttng packet padded page raise record register rule session stubs unregister wide"
+	" lttng packet padded page raise record register rule session stubs unregister"
 	" ";
 
 struct use {

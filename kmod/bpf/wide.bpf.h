@@ -147,7 +147,7 @@ __attribute__((noinline)) int pem_add_wide(uint32_t index, uint64_t action, uint
 		pem_wide_put_square(wide, value, is_signed && (int64_t)value < 0);
 	if (PEM_WIDE_KEEP(word) & PEM_WIDE_HISTOGRAM)
 		pem_wide_put_bucket(wide, value, is_signed);
-	if (PEM_WIDE_KEEP(word) & PEM_WIDE_TOP_VALUES)
+	if (PEM_WIDE_KEEP(word) & PEM_WIDE_VALUES)
 		pem_wide_put_top(wide, value);
 	return 0;
 }

@@ -171,7 +171,7 @@ bool pem_accumulate_wide(const struct pem_ring *ring, uint32_t lane, uint32_t wo
 	if (keep & PEM_WIDE_HISTOGRAM)
 		pem_wide_add_bucket(wide,
 				    is_float ? bucket_of(d) : pem_wide_bucket(value, is_signed));
-	if (keep & PEM_WIDE_TOP_VALUES)
+	if (keep & PEM_WIDE_VALUES)
 		pem_wide_add_top(wide, value);
 	return true;
 }

@@ -9,7 +9,7 @@
 
 #include <sched.h>
 
-#define ALL (PEM_WIDE_VARIANCE | PEM_WIDE_HISTOGRAM | PEM_WIDE_TOP_VALUES)
+#define ALL (PEM_WIDE_VARIANCE | PEM_WIDE_HISTOGRAM | PEM_WIDE_VALUES)
 #define VALUES 600
 
 static struct subject *subject_of(const char *name, const char *attribute, uint32_t wide,
@@ -231,7 +231,7 @@ static void only_what_was_asked_for_is_kept(void **state)
 	assert_int_equal(total.sum.end, 0);
 	assert_int_equal(total.sum.bucket[1] + total.sum.bucket[2], 3);
 	assert_int_equal(total.top[0].count, 0);
-	assert_int_equal(ops->keep(s->source, 0, PEM_WIDE(4, PEM_WIDE_TOP_VALUES, 4)), 0);
+	assert_int_equal(ops->keep(s->source, 0, PEM_WIDE(4, PEM_WIDE_VALUES, 4)), 0);
 	call(s, action, values, 2);
 	total = total_of(s);
 	assert_int_equal(total.sum.bucket[1], 0);

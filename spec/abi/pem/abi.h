@@ -161,7 +161,7 @@ PEM_STATIC_ASSERT(sizeof(struct pem_slot) == 64, "a slot is one cache line");
 /* What a statistic keeps beyond its slot, where an action says PEM_ACTION_WIDE: of what it is asked for only. See wide.h. */
 #define PEM_WIDE_VARIANCE 1u
 #define PEM_WIDE_HISTOGRAM 2u
-#define PEM_WIDE_TOP_VALUES 4u
+#define PEM_WIDE_VALUES 4u
 #define PEM_WIDE_COUNT 16u /* of them in a session */
 #define PEM_WIDE_BUCKETS 65u
 #define PEM_WIDE_TOP 16u
@@ -348,7 +348,8 @@ struct pem_session_page {
 	uint32_t test_count;
 	uint32_t
 		wake; /* futex: odd while the consumer sleeps; who adds 1 then, by an event with PEM_ACTION_WAKE, wakes it */
-	uint32_t has_log; /* it has or had a log: what a dead consumer left in its folder can be recovered */
+	uint32_t
+		has_log; /* it has or had a log: what a dead consumer left in its folder can be recovered */
 	uint32_t id; /* of the session, never 0: tells it apart from others in tables of sessions */
 	uint32_t pools_ready; /* pools made so far, each complete */
 	uint32_t reserved1[8];
