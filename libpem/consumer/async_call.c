@@ -97,7 +97,7 @@ size_t pem_async__call(struct pem_async *a, uint64_t horizon)
 	struct pem_record r = {0};
 	size_t count, i;
 
-	if (!batch->sorted)
+	if (!batch->sorted && batch->count) /* of nothing, keys is NULL */
 		qsort(batch->keys, batch->count, sizeof(*batch->keys), by_time);
 	batch->sorted = true;
 	pthread_mutex_lock(&a->lock);
