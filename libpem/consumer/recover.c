@@ -84,6 +84,8 @@ static int open_session_directory(struct pem_session *s, pid_t recorder)
 	    s->page->consumer_pid != (uint32_t)recorder || s->geometry.chunk_bytes < 4096 ||
 	    s->geometry.chunk_bytes > 16u << 20)
 		return -EINVAL;
+	/* By it the processes that still run know the session: it is switched off in them before they are read. */
+	s->id = __atomic_load_n(&s->page->id, __ATOMIC_RELAXED);
 	return 0;
 }
 
