@@ -184,7 +184,8 @@ static bool is_in_namespace(const struct pem_session_context *c, uint32_t pid)
 
 bool pem_context__holds(const struct pem_session_context *context, uint32_t pid)
 {
-	const struct pem_session_context c = *context; /* shared memory: loaded once */
+	/* Shared memory: volatile, so that what is tested is what was loaded. */
+	const struct pem_session_context c = *(const volatile struct pem_session_context *)context;
 
 	return is_process(&c, pid) && has_name(&c, pid) && is_in_group(&c, pid) &&
 	       is_in_namespace(&c, pid);

@@ -133,6 +133,19 @@ uint32_t pem_pid_namespace(void)
 	return stat("/proc/self/ns/pid", &st) ? 0 : (uint32_t)st.st_ino;
 }
 
+DIR *pem_list_folder(int directory_fd)
+{
+	int fd = openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+
+	int saved_errno = errno;
+
+	if (fd >= 0 && !directory)
+		close(fd);
+	errno = saved_errno;
+	return directory;
+}
+
 char *pem_read_file(int directory_fd, const char *name, size_t limit, size_t *bytes)
 {
 	int fd = openat(directory_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), saved;

@@ -7,6 +7,7 @@
 
 #include <pem/model.h>
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -34,6 +35,9 @@ int pem_runtime_dir(char *path, size_t bytes);
 
 /* Inode number of this process's pid namespace, or 0. Async-signal-safe. */
 uint32_t pem_pid_namespace(void);
+
+/* List a folder that is open, from its beginning, and leave it open. NULL with errno; the caller closes it. */
+DIR *pem_list_folder(int directory_fd);
 
 /* Read a whole regular file of at most limit bytes; NUL-terminated beyond *bytes. NULL with errno. */
 char *pem_read_file(int directory_fd, const char *name, size_t limit, size_t *bytes);

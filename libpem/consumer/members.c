@@ -292,8 +292,7 @@ static void look_after(struct pem_session *s)
 
 static void scan_place(struct pem_session *s, struct pem_place *place)
 {
-	int fd = openat(place->runtime_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+	DIR *directory = pem_list_folder(place->runtime_fd);
 	struct pem_member *m;
 	struct dirent *entry;
 

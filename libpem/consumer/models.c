@@ -137,11 +137,9 @@ void pem_session__load_models(struct pem_session *s)
 	struct dirent *entry;
 	DIR *directory;
 	uint32_t hash, i;
-	int fd;
 
 	for (i = 0; i < s->place_count; i++) {
-		fd = openat(s->places[i].directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		directory = fd < 0 ? NULL : fdopendir(fd);
+		directory = pem_list_folder(s->places[i].directory_fd);
 		while (directory && (entry = readdir(directory))) {
 			if (sscanf(entry->d_name, "model-%8x", &hash) == 1)
 				find_or_meet(s, hash);

@@ -154,8 +154,7 @@ static void bury_earlier_images(struct pem_session *s, struct pem_producer *imag
 
 static void scan_place(struct pem_session *s, struct pem_place *place)
 {
-	int fd = openat(place->directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+	DIR *directory = pem_list_folder(place->directory_fd);
 	struct pem_producer *p;
 	struct dirent *entry;
 

@@ -80,13 +80,12 @@ static int resume_stream(struct pem_trace_writer *w, const char *name)
 
 static int resume_streams(struct pem_trace_writer *w)
 {
-	DIR *directory = fdopendir(dup(w->directory_fd));
+	DIR *directory = pem_list_folder(w->directory_fd);
 	struct dirent *entry;
 	int result = 0;
 
 	if (!directory)
 		return -errno;
-	rewinddir(directory);
 	while (!result && (entry = readdir(directory))) {
 		if (entry->d_name[0] != '.' && strcmp(entry->d_name, "metadata"))
 			result = resume_stream(w, entry->d_name);

@@ -23,20 +23,17 @@
 
 #define STREAMS_OPEN_MAX 128
 #define RESERVE_BYTES (256u << 10)
+
 /* --- beginning --- */
 
 bool pem_folder_is_empty(int fd)
 {
-	int copy = dup(fd);
-	DIR *directory = copy < 0 ? NULL : fdopendir(copy);
+	DIR *directory = pem_list_folder(fd);
 	struct dirent *entry;
 	bool empty = true;
 
-	if (!directory) {
-		if (copy >= 0)
-			close(copy);
+	if (!directory)
 		return false;
-	}
 	while ((entry = readdir(directory))) {
 		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
 			empty = false;

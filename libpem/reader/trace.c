@@ -166,17 +166,13 @@ static int compare_names(const void *a, const void *b)
 /* Find the stream files, numbered in the order of their names. */
 static int open_streams(struct pem_trace *trace)
 {
-	int rc = 0, fd = openat(trace->directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	DIR *dir = pem_list_folder(trace->directory_fd);
 	size_t capacity = 0, block, i;
 	struct dirent *entry;
+	int rc = 0;
 
-	if (!dir) {
-		rc = -errno;
-		if (fd >= 0)
-			close(fd);
-		return rc;
-	}
+	if (!dir)
+		return -errno;
 	while (!rc && (entry = readdir(dir))) {
 		if (is_stream_name(entry->d_name))
 			rc = add_stream(trace, entry->d_name, &capacity);

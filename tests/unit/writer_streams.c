@@ -237,6 +237,20 @@ static void a_folder_in_use_is_refused(void **state)
 	assert_non_null(strstr(error.text, trace_path));
 }
 
+/* As when one process has looked, and hands its descriptor to another, which shares its place in the folder. */
+static void a_folder_in_use_is_so_at_the_second_look_too(void **state)
+{
+	int fd = open(trace_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int other = dup(fd);
+
+	(void)state;
+	assert_true(other >= 0);
+	assert_false(pem_folder_is_empty(fd));
+	assert_false(pem_folder_is_empty(other));
+	close(other);
+	close(fd);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -250,6 +264,7 @@ int main(void)
 		TEST(impossible_packets_are_refused),
 		TEST(a_failed_write_leaves_whole_packets),
 		TEST(a_folder_in_use_is_refused),
+		TEST(a_folder_in_use_is_so_at_the_second_look_too),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
