@@ -113,9 +113,32 @@ bool pem_alive__check(const char *directory)
 
 /* --- the table --- */
 
-static bool move(struct pem_session_entry *entry, uint32_t *word, uint32_t state)
+/* The consumer's number of a session's folder; 0: none. */
+static uint32_t consumer_of(const char *folder)
 {
-	uint32_t next = PEM_ENTRY_WORD(state, PEM_ENTRY_SERIAL(*word) + 1);
+	uint32_t part[2] = {0, 0};
+	const char *c, *first;
+	int i;
+
+	if (!pem_is_session_name(folder))
+		return 0;
+	c = folder + strlen("session-");
+	for (i = 0; i < 2; i++) {
+		first = c;
+		for (; *c >= '0' && *c <= '9' && part[i] < 1u << 22; c++)
+			part[i] = part[i] * 10 + (uint32_t)(*c - '0');
+		if (c == first || *c != "-"[i])
+			return 0;
+		c += !i;
+	}
+	if (part[0] > PEM_CONSUMER_PID(~0u) || part[1] > PEM_CONSUMER_NUMBER(~0u))
+		return 0;
+	return PEM_CONSUMER(part[0], part[1]);
+}
+
+static bool move(struct pem_session_entry *entry, uint64_t *word, uint32_t state, uint32_t consumer)
+{
+	uint64_t next = PEM_ENTRY_WORD(state, PEM_ENTRY_SERIAL(*word) + 1, consumer);
 
 	if (!__atomic_compare_exchange_n(&entry->word, word, next, 0, __ATOMIC_SEQ_CST,
 					 __ATOMIC_RELAXED))
@@ -126,7 +149,7 @@ static bool move(struct pem_session_entry *entry, uint32_t *word, uint32_t state
 
 bool pem_entry__read(const struct pem_session_entry *entry, struct pem_session_entry *copy)
 {
-	uint32_t word = __atomic_load_n(&entry->word, __ATOMIC_SEQ_CST);
+	uint64_t word = __atomic_load_n(&entry->word, __ATOMIC_SEQ_CST);
 
 	if (PEM_ENTRY_STATE(word) != PEM_ENTRY_OFFERED)
 		return false;
@@ -138,20 +161,36 @@ bool pem_entry__read(const struct pem_session_entry *entry, struct pem_session_e
 	       copy->incarnation <= 255 && (!copy->folder[0] || pem_is_session_name(copy->folder));
 }
 
-static bool is_abandoned(const struct pem_session_entry *entry, const char *runtime)
+static char *append(char *to, const char *text)
 {
-	size_t length = strlen(runtime), more;
-	struct pem_session_entry copy;
-	char path[PATH_MAX];
+	size_t length = strlen(text);
 
-	if (!pem_entry__read(entry, &copy) || !copy.folder[0])
+	memcpy(to, text, length + 1);
+	return to + length;
+}
+
+static char *append_number(char *to, uint32_t number)
+{
+	char digits[12], *first = digits + sizeof(digits) - 1;
+
+	*first = 0;
+	do
+		*--first = (char)('0' + number % 10);
+	while (number /= 10);
+	return append(to, first);
+}
+
+/* Did whoever took or offered it die with it? A live one may be stopped in the middle of filling it in. */
+static bool is_abandoned(uint64_t word, const char *runtime)
+{
+	uint32_t consumer = PEM_ENTRY_CONSUMER(word);
+	char path[PATH_MAX], *end;
+
+	if (!consumer || strlen(runtime) + 64 > sizeof(path))
 		return false;
-	more = strlen(copy.folder);
-	if (length + 1 + more >= sizeof(path))
-		return false;
-	memcpy(path, runtime, length);
-	path[length] = '/';
-	memcpy(path + length + 1, copy.folder, more + 1);
+	end = append(append(path, runtime), "/session-");
+	end = append(append_number(end, PEM_CONSUMER_PID(consumer)), "-");
+	append_number(end, PEM_CONSUMER_NUMBER(consumer));
 	return !pem_alive__check(path);
 }
 
@@ -165,18 +204,18 @@ static void set_incarnation(struct pem_session_entry *entry)
 	entry->incarnation = next;
 }
 
-int pem_entry__take(struct pem_session_entry *table, const char *runtime, uint32_t *word)
+int pem_entry__take(struct pem_session_entry *table, const char *runtime, const char *folder,
+		    uint64_t *word)
 {
-	uint32_t i, pass, state;
+	uint32_t consumer = consumer_of(folder), i, pass;
 
 	for (pass = 0; pass < 2; pass++) {
 		for (i = 0; i < PEM_SESSIONS_MAX; i++) {
 			*word = __atomic_load_n(&table[i].word, __ATOMIC_RELAXED);
-			state = PEM_ENTRY_STATE(*word);
-			if (state != PEM_ENTRY_FREE && (!pass || state != PEM_ENTRY_OFFERED ||
-							!is_abandoned(&table[i], runtime)))
+			if (PEM_ENTRY_STATE(*word) != PEM_ENTRY_FREE &&
+			    (!pass || !is_abandoned(*word, runtime)))
 				continue;
-			if (!move(&table[i], word, PEM_ENTRY_TAKEN))
+			if (!move(&table[i], word, PEM_ENTRY_TAKEN, consumer))
 				continue;
 			set_incarnation(&table[i]);
 			return (int)i;
@@ -185,7 +224,7 @@ int pem_entry__take(struct pem_session_entry *table, const char *runtime, uint32
 	return -EUSERS;
 }
 
-uint32_t pem_entry__offer(struct pem_session_entry *entry, uint32_t word,
+uint64_t pem_entry__offer(struct pem_session_entry *entry, uint64_t word,
 			  const struct pem_session_page *page, const char *folder,
 			  uint64_t contexts)
 {
@@ -195,13 +234,13 @@ uint32_t pem_entry__offer(struct pem_session_entry *entry, uint32_t word,
 	memset(entry->folder, 0, sizeof(entry->folder));
 	if (strlen(folder) < sizeof(entry->folder))
 		strcpy(entry->folder, folder);
-	move(entry, &word, PEM_ENTRY_OFFERED);
+	move(entry, &word, PEM_ENTRY_OFFERED, consumer_of(folder));
 	return word;
 }
 
-void pem_entry__give_back(struct pem_session_entry *entry, uint32_t word)
+void pem_entry__give_back(struct pem_session_entry *entry, uint64_t word)
 {
-	move(entry, &word, PEM_ENTRY_FREE);
+	move(entry, &word, PEM_ENTRY_FREE, 0);
 }
 
 int pem_entry__find(const struct pem_session_entry *table, uint32_t session_id)

@@ -13,16 +13,18 @@
 #include <stdbool.h>
 
 /*
- * Take a free entry of a table, or one whose consumer is dead: its folder is looked for in runtime. Returns its
- * index, and its word then in *word; or -EUSERS. Async-signal-safe.
+ * Take a free entry of a table for the consumer whose folder is so called, "": for the process whose table it is; or one
+ * whose consumer is dead: its folder is looked for in runtime. Returns its index, and its word then in *word; or -EUSERS.
+ * Async-signal-safe.
  */
-int pem_entry__take(struct pem_session_entry *table, const char *runtime, uint32_t *word);
+int pem_entry__take(struct pem_session_entry *table, const char *runtime, const char *folder,
+		    uint64_t *word);
 /* Offer an entry that this process has taken, by its word then. Returns its word now. folder: a name, or "". */
-uint32_t pem_entry__offer(struct pem_session_entry *entry, uint32_t word,
+uint64_t pem_entry__offer(struct pem_session_entry *entry, uint64_t word,
 			  const struct pem_session_page *page, const char *folder,
 			  uint64_t contexts);
 /* Give back what was taken or offered with this word; nothing if it has become another's. */
-void pem_entry__give_back(struct pem_session_entry *entry, uint32_t word);
+void pem_entry__give_back(struct pem_session_entry *entry, uint64_t word);
 /* Copy a table's entry that is offered; false: it is not, or changes just now. The folder is checked: a session's, or "". */
 bool pem_entry__read(const struct pem_session_entry *entry, struct pem_session_entry *copy);
 /* Index of the entry that offers the session with this id, or -1. */

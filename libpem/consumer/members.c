@@ -201,8 +201,8 @@ void pem_member__find_contexts(struct pem_session *s, struct pem_member *m)
 static int offer(struct pem_session *s, struct pem_member *m)
 {
 	struct pem_session_entry *entry;
-	uint32_t word;
-	int slot = pem_entry__take(m->control->session, m->place->runtime, &word);
+	uint64_t word;
+	int slot = pem_entry__take(m->control->session, m->place->runtime, m->place->folder, &word);
 
 	if (slot < 0)
 		return slot;

@@ -104,7 +104,8 @@ struct pem_member {
 	struct pem_control_file *control;
 	uint64_t control_bytes;
 	int slot; /* of the session in its table; -1: it is not the session's */
-	uint32_t word, incarnation; /* of that entry */
+	uint64_t word; /* of that entry */
+	uint32_t incarnation; /* the same */
 	uint64_t contexts; /* bit i: it is in the page's context i, as last found */
 	uint64_t asked_ns; /* when it was last asked whether it is in a target */
 	bool seen; /* by the scan under way */

@@ -153,10 +153,10 @@ static int join_page(struct pem_session_page *page, const char *directory, bool 
 {
 	struct pem_session_entry *table = pem_process__table();
 	struct pem_joined *joined;
-	uint32_t word;
+	uint64_t word;
 	int slot;
 
-	slot = pem_entry__take(table, pem_process.runtime, &word);
+	slot = pem_entry__take(table, pem_process.runtime, "", &word);
 	if (slot < 0) {
 		munmap(page, sizeof(*page));
 		return slot;

@@ -61,7 +61,7 @@ struct pem_joined {
 	uint32_t crowded; /* the pool has had so many lanes that they use half of their chunks */
 	uint32_t incarnation; /* 1 to 255: which of the sessions that had this slot; 0: none had */
 	uint32_t changes; /* odd while page and ring become another session's */
-	uint32_t word; /* of the table's entry, if this process has offered it to itself */
+	uint64_t word; /* of the table's entry, if this process has offered it to itself */
 	struct pem_session_page *page; /* NULL: none had the slot yet */
 	struct pem_ring ring;
 	uint64_t pool_bytes; /* 0: no pool */

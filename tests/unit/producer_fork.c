@@ -15,24 +15,24 @@
 /* Entries that can be had; they are kept. */
 static int take_all(void)
 {
-	uint32_t word;
+	uint64_t word;
 	int count = 0;
 
-	while (pem_entry__take(pem_process__table(), pem_process.runtime, &word) >= 0)
+	while (pem_entry__take(pem_process__table(), pem_process.runtime, "", &word) >= 0)
 		count++;
 	return count;
 }
 
 static void child_frees_what_a_consumer_was_taking(void **state)
 {
-	uint32_t word;
+	uint64_t word;
 	int slot, status, free_entries;
 	pid_t child;
 
 	(void)state;
 	pem_notify_probe_tick(1, 1); /* its provider's constructor has made the control file */
 	assert_non_null(pem_process.control);
-	slot = pem_entry__take(pem_process__table(), pem_process.runtime, &word);
+	slot = pem_entry__take(pem_process__table(), pem_process.runtime, "", &word);
 	assert_true(slot >= 0);
 	child = fork();
 	if (!child)

@@ -367,27 +367,34 @@ PEM_STATIC_ASSERT(offsetof(struct pem_session_page, rules) == 128,
  *
  *	FREE --take (compare-and-swap)--> TAKEN --fill, then offer (release)--> OFFERED --give back--> FREE
  *
- * Each step counts the word's serial number up, so that nobody gives back what has become another's.
+ * Each step counts the word's serial number up, so that nobody gives back what has become another's. A consumer's number
+ * stands beside it: who finds an entry that is not free tells from the lock on that consumer's folder whether it died
+ * there, and then takes the entry. tests/model/entries.pml explores this.
  */
 struct pem_session_entry {
-	uint32_t word; /* PEM_ENTRY_WORD */
+	uint64_t word; /* PEM_ENTRY_WORD */
 	uint32_t
 		incarnation; /* 1 to 255, another each time the entry is taken: tells its sessions apart */
 	uint32_t consumer_pid;
 	uint32_t session_id; /* of its page */
-	uint64_t contexts; /* bit i: the consumer found the process in the page's context i */
 	uint32_t
 		joined; /* the process's: incarnation that it joined last, which is not to be the next */
-	uint32_t reserved;
+	uint64_t contexts; /* bit i: the consumer found the process in the page's context i */
 	char folder
 		[32]; /* of the session, in the runtime folder that the control file is in; "": elsewhere */
 };
 #define PEM_ENTRY_FREE 0u
 #define PEM_ENTRY_TAKEN 1u
 #define PEM_ENTRY_OFFERED 2u
-#define PEM_ENTRY_WORD(state, serial) ((uint32_t)(serial) << 2 | (state))
-#define PEM_ENTRY_STATE(word) ((word)&3u)
-#define PEM_ENTRY_SERIAL(word) ((word) >> 2)
+#define PEM_ENTRY_WORD(state, serial, consumer)                                                    \
+	((uint64_t)(consumer) << 32 | (uint32_t)(serial) << 2 | (state))
+#define PEM_ENTRY_STATE(word) ((uint32_t)(word)&3u)
+#define PEM_ENTRY_SERIAL(word) ((uint32_t)(word) >> 2)
+#define PEM_ENTRY_CONSUMER(word) ((uint32_t)((word) >> 32))
+/* A consumer's number, of its folder session-PID-NUMBER. 0: the process itself takes the entry, or the folder is elsewhere. */
+#define PEM_CONSUMER(pid, number) ((uint32_t)(number) << 22 | (uint32_t)(pid))
+#define PEM_CONSUMER_PID(consumer) ((consumer)&0x3fffffu)
+#define PEM_CONSUMER_NUMBER(consumer) ((consumer) >> 22)
 PEM_STATIC_ASSERT(sizeof(struct pem_session_entry) == 64, "an entry is one cache line");
 
 /*
