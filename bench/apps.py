@@ -22,7 +22,7 @@ import statistics
 import subprocess
 import time
 
-from measure import (BUILD, Folder, Lttng, Missing, PEM, QUICK, HERE, cpus, cpu_ns, heading, lttng_version, recorder_cpu_ns,
+from measure import (BUILD, Folder, Missing, PEM, QUICK, HERE, beside, cpus, cpu_ns, heading, lttng_version, recorder_cpu_ns,
                      report, wanted)
 
 TIMED = os.path.join(HERE, "timed")
@@ -227,11 +227,7 @@ def main():
         return
     heading("apps", "program on CPU %d, recorder on CPU %d" % (PROGRAM_CPU, RECORDER_CPU))
     with Folder() as folder:
-        lttng = None
-        try:
-            lttng = Lttng(folder, RECORDER_CPU)
-        except Missing as why:
-            print("apps: no LTTng-UST beside us: %s" % why)
+        lttng = beside("apps", folder, RECORDER_CPU)
         try:
             for case in chosen:
                 tool, make = makers[case]

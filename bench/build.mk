@@ -77,10 +77,11 @@ $(B)/bench/measure.py: bench/measure.py
 	$(Q)$(INSTALL) -m 644 $< $@
 
 # Programs as anybody writes them: without libpem, which comes by preloading.
+$(B)/bench/raise: $(B)/obj/bench/lttng_peer.o
 $(B)/bench/raise $(B)/bench/timed: $(B)/bench/%: $(B)/obj/bench/%.o
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) -o $@ $< -ldl -lpthread
+	$(Q)$(CC) $(CFLAGS) -o $@ $(filter %.o,$^) -ldl -lpthread
 
 # callback runs call_back and attach attach_first, which are linked with libpem as consumers are.
 $(B)/bench/attach: $(B)/bench/attach_first $(B)/bench/raise $(B)/bench/measure.py
@@ -104,10 +105,11 @@ $(B)/bench/java/Stub.class: bench/Stub.java bench/bench.xml $(B)/bin/pem-codegen
 
 BENCH_BIN := $(BENCHES:%=$(B)/bench/%)
 ifeq ($(HAVE_LTTNG),1)
-BENCH_BIN += $(B)/bench/peer-lttng.so
+# Those who load it want it beside them, whoever makes one of them alone.
+$(B)/bench/notify $(B)/bench/threads $(B)/bench/raise: | $(B)/bench/peer-lttng.so
 endif
 
-$(BENCH_C:%=$(B)/bench/%): $(B)/bench/%: $(B)/obj/bench/%.o $(call objects,bench/bench.c bench/flight.c bench/lttng.c) $(B)/lib/libpem.so
+$(BENCH_C:%=$(B)/bench/%): $(B)/bench/%: $(B)/obj/bench/%.o $(call objects,bench/bench.c bench/flight.c bench/lttng.c bench/lttng_peer.c) $(B)/lib/libpem.so
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) -L$(B)/lib -lpem -Wl,-rpath,'$$ORIGIN/../lib' $(BENCH_LIB_$*) -ldl -lpthread

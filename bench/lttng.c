@@ -4,7 +4,6 @@
  */
 #include "bench/lttng.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -101,43 +100,6 @@ static int make_session(const char *directory, uint64_t buffer_bytes)
 		       : 0;
 }
 
-/* The peer lies beside this program. */
-static int load(struct lttng *lttng)
-{
-	int (*is_enabled)(void);
-	char path[4096];
-	ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 32);
-	void *peer;
-	char *slash;
-	int i;
-
-	if (length < 0)
-		return -1;
-	path[length] = '\0';
-	slash = strrchr(path, '/');
-	strcpy(slash ? slash + 1 : path, "peer-lttng.so");
-	peer = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (!peer) {
-		snprintf(lttng->reason, sizeof(lttng->reason), "%.200s", dlerror());
-		return -1;
-	}
-	*(void **)&lttng->run_disabled = dlsym(peer, "peer_lttng_disabled");
-	*(void **)&lttng->run_log = dlsym(peer, "peer_lttng_log");
-	*(void **)&lttng->run_filtered = dlsym(peer, "peer_lttng_filtered");
-	*(void **)&is_enabled = dlsym(peer, "peer_lttng_is_enabled");
-	if (!lttng->run_disabled || !lttng->run_log || !lttng->run_filtered || !is_enabled)
-		return -1;
-	for (i = 0; i < TRIES; i++) {
-		if (is_enabled())
-			return 0;
-		usleep(TRY_US);
-	}
-	snprintf(lttng->reason, sizeof(lttng->reason),
-		 "its session daemon did not enable the event within %d s",
-		 TRIES * TRY_US / 1000000);
-	return -1;
-}
-
 int lttng__start(struct lttng *lttng, uint64_t buffer_bytes)
 {
 	static const char *const daemon[] = {"lttng-sessiond", "--no-kernel", NULL};
@@ -161,15 +123,14 @@ int lttng__start(struct lttng *lttng, uint64_t buffer_bytes)
 	if (lttng->daemon < 0 || wait_ready(lttng->daemon) < 0)
 		goto fail;
 	snprintf(lttng->reason, sizeof(lttng->reason), "its session could not be set up");
-	if (make_session(lttng->directory, buffer_bytes) < 0 || load(lttng) < 0)
+	if (make_session(lttng->directory, buffer_bytes) < 0 ||
+	    lttng_peer__load(&lttng->peer, LTTNG_PEER_LOG | LTTNG_PEER_FILTERED, lttng->reason,
+			     sizeof(lttng->reason)) < 0)
 		goto fail;
 	lttng->reason[0] = '\0';
 	return 0;
 fail:
 	lttng__stop(lttng);
-	lttng->run_disabled = NULL;
-	lttng->run_log = NULL;
-	lttng->run_filtered = NULL;
 	return -1;
 }
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lttng.h - LTTng-UST beside us: a session daemon of our own, and the peer's loops
+ * lttng.h - LTTng-UST beside us: a session daemon of our own, with the peer's loops loaded
  */
 #ifndef BENCH_LTTNG_H
 #define BENCH_LTTNG_H
+
+#include "bench/lttng_peer.h"
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -11,9 +13,7 @@
 struct lttng {
 	pid_t daemon;
 	char directory[64]; /* its home and its session's output; removed at the end */
-	void (*run_disabled)(uint64_t n);
-	void (*run_log)(uint64_t n);
-	void (*run_filtered)(uint64_t n); /* 'a > 4096 && b != 0' rejects all */
+	struct lttng_peer peer; /* NULLs: not here */
 	char reason[256]; /* why it is not here */
 };
 

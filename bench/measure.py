@@ -148,9 +148,11 @@ class Lttng:
         words = ["taskset", "-c", str(cpu)] if cpu is not None else []
         self.daemon = subprocess.Popen(words + ["lttng-sessiond", "--no-kernel"], stdout=subprocess.DEVNULL,
                                        stderr=subprocess.DEVNULL)
-        for _ in range(50):
+        for _ in range(300):
             if self.control("list", check=False).returncode == 0:
                 return
+            if self.daemon.poll() is not None:
+                break
             time.sleep(0.1)
         self.close()
         raise Missing("its session daemon did not start")
@@ -186,6 +188,26 @@ class Lttng:
     def close(self):
         self.daemon.terminate()
         self.daemon.wait()
+
+
+def beside(bench, folder, cpu=None, raising=False):
+    """A session daemon of our own; None, having said why, if there is none or (raising) no event of 'raise' comes through it."""
+    lttng = None
+    try:
+        lttng = Lttng(folder, cpu)
+        if raising:
+            lttng.start("pem_bench:log")
+            done = subprocess.run([RAISE, "--lttng", "paced", "0", "1"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                  universal_newlines=True)
+            if done.returncode:
+                raise Missing(done.stderr.strip())
+            lttng.stop()
+        return lttng
+    except Missing as why:
+        print("%s: no LTTng-UST beside us: %s" % (bench, why))
+    if lttng:
+        lttng.close()
+    return None
 
 
 def lttng_version():

@@ -16,9 +16,10 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 
-from measure import Folder, Lttng, Missing, PEM, QUICK, RAISE, children, heading, lttng_version, report, wanted
+from measure import Folder, PEM, QUICK, RAISE, beside, children, heading, lttng_version, report, wanted
 
 MIB = float(1 << 20)
 THREADS = (1, 1000)
@@ -63,7 +64,7 @@ class Program:
         self.first = subprocess.Popen(prefix + [RAISE] + options + ["threads", str(threads), str(BURSTS_HZ[threads])],
                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         if self.first.stdout.readline() != b"ready\n":
-            raise Missing("%s did not start" % " ".join(prefix + options))
+            sys.exit("memory: %s did not start" % " ".join(prefix + [RAISE] + options))
         self.pid = children(self.first.pid)[0] if prefix else self.first.pid
         time.sleep(SETTLE_S)
 
@@ -135,11 +136,7 @@ def main():
         return
     heading("memory", "with default settings; no CPU is chosen")
     with Folder() as folder:
-        lttng = None
-        try:
-            lttng = Lttng(folder)
-        except Missing as why:
-            print("memory: no LTTng-UST beside us: %s" % why)
+        lttng = beside("memory", folder, raising=True)
         try:
             for threads in THREADS:
                 cases = [c if c in chosen else None for c in ("memory/threads_%d" % threads, "memory/stopped_%d" % threads)]

@@ -221,9 +221,9 @@ int main(void)
 	}
 	if (lttng__start(&lttng, FLIGHT_BYTES) < 0 && bench__child() == 1)
 		printf("notify: no LTTng-UST beside us: %s\n", lttng.reason);
-	cases[2].run_peer = lttng.run_disabled;
-	cases[3].run_peer = lttng.run_log;
-	cases[5].run_peer = cases[6].run_peer = lttng.run_filtered;
+	cases[2].run_peer = lttng.peer.run_disabled;
+	cases[3].run_peer = lttng.peer.run_log;
+	cases[5].run_peer = cases[6].run_peer = lttng.peer.run_filtered;
 	if (make_floor() < 0 || enable(&side, &error) < 0 || check_counts(&side, &error) < 0) {
 		fprintf(stderr, "notify: %s\n", error.text);
 		goto out;

@@ -2,20 +2,21 @@
 /*
  * peer_lttng.c - the same loops through LTTng-UST; a shared object, loaded once a session daemon waits for it
  *
- * Not here: starting that daemon (lttng.c).
+ * Not here: starting that daemon (lttng.c), loading this (lttng_peer.c).
  */
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #define LTTNG_UST_TRACEPOINT_DEFINE
 #include "bench/peer_lttng_events.h"
 
 #include "bench/bench.h"
+#include "bench/lttng_peer.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
 EXPORT void peer_lttng_disabled(uint64_t n);
 EXPORT void peer_lttng_log(uint64_t n);
 EXPORT void peer_lttng_filtered(uint64_t n);
-EXPORT int peer_lttng_is_enabled(void);
+EXPORT unsigned peer_lttng_enabled(void);
 
 void peer_lttng_disabled(uint64_t n)
 {
@@ -33,10 +34,9 @@ void peer_lttng_filtered(uint64_t n)
 	BENCH_LOOP(n, lttng_ust_tracepoint(pem_bench, filtered, i + 4097, 0))
 }
 
-/* Are 'log' and 'filtered' enabled and 'disabled' not? */
-int peer_lttng_is_enabled(void)
+unsigned peer_lttng_enabled(void)
 {
-	return lttng_ust_tracepoint_enabled(pem_bench, log) &&
-	       lttng_ust_tracepoint_enabled(pem_bench, filtered) &&
-	       !lttng_ust_tracepoint_enabled(pem_bench, disabled);
+	return (lttng_ust_tracepoint_enabled(pem_bench, log) ? LTTNG_PEER_LOG : 0) |
+	       (lttng_ust_tracepoint_enabled(pem_bench, filtered) ? LTTNG_PEER_FILTERED : 0) |
+	       (lttng_ust_tracepoint_enabled(pem_bench, disabled) ? LTTNG_PEER_DISABLED : 0);
 }

@@ -10,10 +10,10 @@
  * instead, through the loops of peer-lttng.so beside it.
  */
 #include "bench/bench.h"
+#include "bench/lttng_peer.h"
 
 #include "stubs/bench.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,8 +22,6 @@
 
 #define BURST 256u
 #define STACK_BYTES (64u << 10)
-#define TRIES 300
-#define TRY_US 100000
 
 static void (*raise_events)(uint64_t n);
 static uint64_t rate_hz;
@@ -41,34 +39,6 @@ static uint64_t now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-/* LTTng-UST's loop, once its session daemon has enabled the event. 0, or -1. */
-static int load_lttng(void)
-{
-	int (*is_enabled)(void);
-	char path[4096];
-	ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 32);
-	void *peer;
-	char *slash;
-	int i;
-
-	if (length < 0)
-		return -1;
-	path[length] = '\0';
-	slash = strrchr(path, '/');
-	strcpy(slash ? slash + 1 : path, "peer-lttng.so");
-	peer = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (!peer)
-		return -1;
-	*(void **)&raise_events = dlsym(peer, "peer_lttng_log");
-	*(void **)&is_enabled = dlsym(peer, "peer_lttng_is_enabled");
-	for (i = 0; raise_events && is_enabled && i < TRIES; i++) {
-		if (is_enabled())
-			return 0;
-		usleep(TRY_US);
-	}
-	return -1;
 }
 
 /* Bursts so short that a buffer never feels them. */
@@ -131,6 +101,8 @@ static int raise_in_threads(unsigned long count)
 int main(int argc, char **argv)
 {
 	int lttng = argc > 1 && !strcmp(argv[1], "--lttng");
+	struct lttng_peer peer = {.run_log = raise_ours};
+	char reason[256];
 	uint64_t start;
 
 	argv += lttng;
@@ -139,11 +111,11 @@ int main(int argc, char **argv)
 			"use: raise [--lttng] paced RATE_HZ COUNT | threads COUNT RATE_HZ\n");
 		return 1;
 	}
-	raise_events = raise_ours;
-	if (lttng && load_lttng() < 0) {
-		fprintf(stderr, "raise: LTTng-UST's event was not enabled\n");
+	if (lttng && lttng_peer__load(&peer, LTTNG_PEER_LOG, reason, sizeof(reason)) < 0) {
+		fprintf(stderr, "raise: no LTTng-UST: %s\n", reason);
 		return 2;
 	}
+	raise_events = peer.run_log;
 	start = now_ns();
 	if (!strcmp(argv[1], "paced")) {
 		rate_hz = strtoull(argv[2], NULL, 10);

@@ -15,8 +15,8 @@ import statistics
 import subprocess
 import sys
 
-from measure import (Folder, Lttng, Missing, PEM, QUICK, RAISE, balance, cpus, heading, lttng_version, recorder_cpu_ns,
-                     report, wanted)
+from measure import (Folder, PEM, QUICK, RAISE, balance, beside, cpus, heading, lttng_version, recorder_cpu_ns, report,
+                     wanted)
 
 TARGET_HZ = 20_000_000
 SECONDS = 0.01 if QUICK else 2
@@ -118,11 +118,7 @@ def main():
         return
     heading("record", "program on CPU %d, recorder on CPU %d" % cpus())
     with Folder() as folder:
-        lttng = None
-        try:
-            lttng = Lttng(folder, cpus()[1])
-        except Missing as why:
-            print("record: no LTTng-UST beside us: %s" % why)
+        lttng = beside("record", folder, cpus()[1], raising=True)
         try:
             if "notify/record_bytes" in chosen:
                 record_bytes(folder, lttng)

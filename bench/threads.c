@@ -151,7 +151,7 @@ int main(void)
 	}
 	if (lttng__start(&lttng, FLIGHT_BYTES) < 0 && bench__child() == 1)
 		printf("threads: no LTTng-UST beside us: %s\n", lttng.reason);
-	lttng_log = lttng.run_log;
+	lttng_log = lttng.peer.run_log;
 	for (i = 0; lttng_log && i < sizeof(cases) / sizeof(cases[0]); i++)
 		cases[i].run_peer = cases[i].run == run_two ? run_two_peer : run_eight_peer;
 	if (choose_cpus() < 0 || flight__start(&flight, "APP::Bench::Log", &error) < 0 ||
