@@ -8,7 +8,7 @@ import subprocess
 import time
 
 from probe_trace import program
-from tap import PEM, equal, run, run_all, start, test, tmp
+from tap import PEM, SAN, equal, run, run_all, skip, start, test, tmp
 
 
 def balanced(trace):
@@ -232,8 +232,10 @@ def stays_small():
     assert r["events"]["produced"] >= 2 * 150 * 400, r["events"]
     assert r["events"]["overwritten"] > 0
     (memory, disk), (memory_2, disk_2) = seen
-    assert memory_2 - memory < 1024, "KiB of memory: %d, then %d" % (memory, memory_2)
+    assert SAN or memory_2 - memory < 1024, "KiB of memory: %d, then %d" % (memory, memory_2)
     assert disk_2 - disk < 1 << 20, "bytes of disk: %d, then %d" % (disk, disk_2)
+    if SAN:
+        skip("its disk stays small; AddressSanitizer keeps what was freed for a while, so that memory is no measure")
 
 
 run_all()

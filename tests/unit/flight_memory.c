@@ -265,7 +265,8 @@ static void stays_within_its_bound(void **state)
 
 	(void)state;
 #ifdef __SANITIZE_ADDRESS__
-	skip(); /* it keeps what was freed for a while */
+	print_message("# AddressSanitizer keeps what was freed for a while\n");
+	skip();
 #endif
 	for (round = 0; round < 4; round++) {
 		for (i = 0; i < 20000; i++) {

@@ -66,7 +66,8 @@ static void first_event_leaves_most_of_a_small_stack(void **state)
 
 	(void)state;
 #ifdef __SANITIZE_ADDRESS__
-	skip(); /* its red zones take several times what the program does */
+	print_message("# AddressSanitizer's red zones take several times what the program does\n");
+	skip();
 #endif
 	st = pem_session__register_statistics(session, set, NULL, NULL, &error);
 	assert_non_null(st);

@@ -112,6 +112,11 @@ static void cancelled_threads_leave_no_chunk_behind(void **state)
 	unsigned i;
 
 	(void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	/* Nor does either bear it in a program without pem: the first keeps red zones of frames that are gone. */
+	print_message("# no sanitizer follows a thread that is cancelled at any instruction\n");
+	skip();
+#endif
 	pem_session__close(session);
 	session = session_open(&options);
 	snprintf(trace_path, sizeof(trace_path), "%s/cancelled", folder);
