@@ -43,6 +43,7 @@ int top_screen__check(void)
 			"TERM=%s can't place text on the screen, which pem top needs; 'pem stat "
 			"-i 1000' prints lines",
 			term != NULL ? term : "");
+	del_curterm(cur_term);
 	return CLI_DONE;
 }
 
@@ -58,16 +59,14 @@ static void catch_signals(void (*handler)(int))
 }
 
 /* false: no memory, or no such terminal after all. */
-static bool begin(struct screen *s)
+static bool begin(struct screen *s, SCREEN **made)
 {
-	SCREEN *screen;
-
 	setlocale(LC_CTYPE, "");
 	s->utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-	screen = newterm(NULL, stdout, stdin);
-	if (screen == NULL)
+	*made = newterm(NULL, stdout, stdin);
+	if (*made == NULL)
 		return false;
-	set_term(screen);
+	set_term(*made);
 	cbreak();
 	noecho();
 	nonl();
@@ -142,12 +141,14 @@ static void loop(struct screen *s, bool (*tick)(void *arg), void *arg)
 int top_screen__run(struct top *top, uint64_t interval_ns, bool (*tick)(void *arg), void *arg)
 {
 	struct screen s = {.top = top, .interval_ns = interval_ns};
+	SCREEN *screen;
 
 	s.views[0] = (struct top_view){TOP_BY_EVENT, TOP_NONE, TOP_NONE, TOP_NONE};
-	if (!begin(&s))
+	if (!begin(&s, &screen))
 		return cli_error(CLI_NOT_HERE, "this terminal can't be used");
 	loop(&s, tick, arg);
 	endwin();
+	delscreen(screen);
 	catch_signals(SIG_DFL);
 	top_rows__free(&s.rows);
 	return stopped_by != 0 ? 128 + stopped_by : CLI_DONE;

@@ -57,8 +57,8 @@ static int first_event(void)
 
 static void first_event_leaves_most_of_a_small_stack(void **state)
 {
-	struct pem_session *session = session_open(NULL);
-	struct pem_event_set *set = events(session, "APP::Probe::Tick");
+	struct pem_session *session;
+	struct pem_event_set *set;
 	struct pem_error error = {""};
 	struct pem_statistics *st;
 	pid_t child;
@@ -69,6 +69,8 @@ static void first_event_leaves_most_of_a_small_stack(void **state)
 	print_message("# AddressSanitizer's red zones take several times what the program does\n");
 	skip();
 #endif
+	session = session_open(NULL);
+	set = events(session, "APP::Probe::Tick");
 	st = pem_session__register_statistics(session, set, NULL, NULL, &error);
 	assert_non_null(st);
 	pem_event_set__free(set);
