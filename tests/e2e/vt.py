@@ -57,7 +57,7 @@ class Terminal:
             try:
                 os.killpg(self.pid, signal.SIGKILL)
             except ProcessLookupError:
-                pass
+                os.kill(self.pid, signal.SIGKILL)  # so young that it leads no group yet
             os.waitpid(self.pid, 0)
         os.close(self.fd)
 
