@@ -7,8 +7,7 @@
  * start with pem_, which no field may.
  *
  *	pem_notify_X        enable byte, test, branch
- *	pem_filtered_X      the same, behind the tests of a predicate
- *	pem_on_X            the fast paths: log into this thread's chunk, or update a statistic
+ *	pem_on_X            the fast paths: tests of a predicate; log into this thread's chunk, or update a statistic
  *	pem_slow_X          record on the stack, to libpem
  *	pem_put_X           stores the fields of one record, for both
  *
@@ -289,15 +288,14 @@ static void put_slow_call(FILE *f, const struct pem_spec_event *event, const cha
 	fprintf(f, ");\n");
 }
 
-static void put_log_path(FILE *f, const struct pem_spec_event *event, int likely)
+static void put_log_path(FILE *f, const struct pem_spec_event *event)
 {
 	char bytes[24] = "pem_bytes";
 
 	if (!event->has_tail)
 		snprintf(bytes, sizeof(bytes), "%uu", event->fixed_bytes);
 	fprintf(f,
-		"\tif (__builtin_expect(PEM_ACTION_FLAGS(pem_choice) == PEM_ACTION_LOG, %d)) {\n",
-		likely);
+		"\tif (__builtin_expect(PEM_ACTION_FLAGS(pem_choice) == PEM_ACTION_LOG, 1)) {\n");
 	declare_lengths(f, event, "\t\t");
 	if (event->has_tail)
 		fprintf(f, "\n");
@@ -390,68 +388,68 @@ static int has_floats(const struct pem_spec_event *event)
 	return 0;
 }
 
-static void begin_paths(FILE *f, const struct pem_spec_event *event, const char *name)
+/* The tests of a filter. Straight are the ways on which each test holds, the next one follows, and then all have passed. */
+static void put_passes(FILE *f, const struct pem_spec_event *event)
 {
-	fprintf(f,
-		"static __attribute__((noinline, nothrow, unused)) void %s_%s(uint32_t pem_enable",
-		name, event->c_name);
+	size_t i;
+
+	fprintf(f, "PEM_INLINE int pem_passes_%s(const struct pem_filter *pem_filter",
+		event->c_name);
 	put_list(f, event, 1, 0, ", ");
-	fprintf(f, ")\n{\n\tuint64_t pem_value = 0, pem_key = 0;\n"
-		   "\tstruct pem_cursor pem_c;\n\tuint32_t pem_choice;\n");
-}
-
-static void end_paths(FILE *f, const struct pem_spec_event *event, int log_likely)
-{
-	put_log_path(f, event, log_likely);
-	put_stat_path(f, event);
-	fprintf(f, "pem_slow:\n");
-	put_slow_call(f, event, "\t");
-	fprintf(f, "}\n\n");
-}
-
-static void put_filtered(FILE *f, const struct pem_spec_event *event)
-{
-	begin_paths(f, event, "pem_filtered");
-	fprintf(f, "\tconst struct pem_filter *pem_filter;\n"
-		   "\tconst struct pem_test *pem_test;\n"
+	fprintf(f, ")\n{\n\tconst struct pem_test *pem_test = pem_filter_tests(pem_filter);\n"
 		   "\tuint64_t pem_word;\n\tuint32_t pem_at;\n\n");
-	fprintf(f,
-		"\tpem_filter = pem_filter_begin(&pem_c, &pem_provider_%1$s, pem_enable,\n"
-		"\t\t\t\t      pem_page_%1$s.action[%2$u], pem_filters_%1$s[%2$u]);\n"
-		"\tif (!pem_filter_fits(&pem_c, pem_filter)) {\n"
-		"\t\tif (pem_filter_rejects(&pem_c, pem_filter))\n\t\t\treturn;\n"
-		"\t\tgoto pem_slow;\n\t}\n"
-		"\tpem_test = pem_filter_tests(pem_filter);\n"
-		"\tfor (;;) {\n",
-		event->spec->provider, event->stub_index);
+	for (i = 0; i < event->field_count; i++) {
+		if (!pem_type__size(event->fields[i].type)) /* no predicate is about it */
+			fprintf(f, "\t(void)%s;\n", event->fields[i].c_name);
+		if (event->fields[i].type == PEM_TYPE_LIST)
+			fprintf(f, "\t(void)%s_count;\n", event->fields[i].c_name);
+	}
+	fprintf(f, "\tfor (;;) {\n");
 	put_word(f, event);
-	/* Mostly the next test: that is guessed at once, and need not be waited for. */
 	fprintf(f,
 		"\t\tif (__builtin_expect(pem_test_holds%s(pem_test, pem_word), 1)) {\n"
-		"\t\t\tif (pem_test->is_followed) {\n"
-		"\t\t\t\tpem_test++;\n\t\t\t\tcontinue;\n\t\t\t}\n"
-		"\t\t\tpem_at = pem_test->on_true;\n"
+		"\t\t\tpem_test++;\n"
+		"\t\t\tif (__builtin_expect(pem_test[-1].is_followed, 1))\n"
+		"\t\t\t\tcontinue;\n"
+		"\t\t\tpem_at = pem_test[-1].on_true;\n"
 		"\t\t} else {\n\t\t\tpem_at = pem_test->on_false;\n\t\t}\n"
-		"\t\tif (__builtin_expect(pem_at >= PEM_TESTS_MAX, 1))\n\t\t\tbreak;\n"
-		"\t\tpem_test = &pem_filter_tests(pem_filter)[pem_at];\n\t}\n"
-		"\tif (__builtin_expect(pem_at != PEM_TEST_PASS, 0))\n\t\treturn;\n"
-		"\tpem_choice = pem_filter_passed(&pem_c, &pem_provider_%s, %uu);\n",
-		has_floats(event) ? "" : "_integer", event->spec->provider, event->stub_index);
-	end_paths(f, event, 0);
+		"\t\tif (pem_at >= PEM_TESTS_MAX)\n"
+		"\t\t\treturn pem_at == PEM_TEST_PASS;\n"
+		"\t\tpem_test = &pem_filter_tests(pem_filter)[pem_at];\n\t}\n}\n\n",
+		has_floats(event) ? "" : "_integer");
 }
 
 static void put_on(FILE *f, const struct pem_spec_event *event)
 {
-	begin_paths(f, event, "pem_on");
+	const char *provider = event->spec->provider;
+	unsigned index = event->stub_index;
+
 	fprintf(f,
-		"\n\tpem_choice = pem_event_begin(&pem_c, &pem_provider_%1$s, pem_enable,\n"
+		"static __attribute__((noinline, nothrow, unused)) void pem_on_%s("
+		"uint32_t pem_enable",
+		event->c_name);
+	put_list(f, event, 1, 0, ", ");
+	fprintf(f, ")\n{\n\tconst struct pem_filter *pem_filter;\n"
+		   "\tuint64_t pem_value = 0, pem_key = 0;\n"
+		   "\tstruct pem_cursor pem_c;\n\tuint32_t pem_choice;\n\n");
+	fprintf(f,
+		"\tpem_choice = pem_event_begin(&pem_c, &pem_provider_%1$s, pem_enable,\n"
 		"\t\t\t\t     pem_page_%1$s.action[%2$u], %2$uu);\n"
 		"\tif (__builtin_expect(pem_choice & PEM_ACTION_FILTER, 0)) {\n"
-		"\t\tpem_filtered_%3$s(pem_enable",
-		event->spec->provider, event->stub_index, event->c_name);
+		"\t\tpem_filter = pem_filter_begin(&pem_c, pem_filters_%1$s[%2$u]);\n"
+		"\t\tif (!pem_filter_fits(&pem_c, pem_page_%1$s.action[%2$u], pem_filter)) {\n"
+		"\t\t\tif (pem_filter_rejects(&pem_c, pem_page_%1$s.action[%2$u],\n\t\t\t\t\t      "
+		" pem_filter))\n\t\t\t\treturn;\n"
+		"\t\t\tgoto pem_slow;\n\t\t}\n"
+		"\t\tif (!__builtin_expect(pem_passes_%3$s(pem_filter",
+		provider, index, event->c_name);
 	put_list(f, event, 0, 0, ", ");
-	fprintf(f, ");\n\t\treturn;\n\t}\n");
-	end_paths(f, event, 1);
+	fprintf(f, "), 1))\n\t\t\treturn;\n\t\tpem_choice &= ~PEM_ACTION_FILTER;\n\t}\n");
+	put_log_path(f, event);
+	put_stat_path(f, event);
+	fprintf(f, "pem_slow:\n");
+	put_slow_call(f, event, "\t");
+	fprintf(f, "}\n\n");
 }
 
 static void put_notify(FILE *f, const struct pem_spec_event *event)
@@ -462,7 +460,7 @@ static void put_notify(FILE *f, const struct pem_spec_event *event)
 
 	put_store(f, event);
 	put_slow(f, event);
-	put_filtered(f, event);
+	put_passes(f, event);
 	put_on(f, event);
 	enabled = pem_xprintf("__atomic_load_n(&pem_page_%s.enable[%u], __ATOMIC_RELAXED)",
 			      provider, index);

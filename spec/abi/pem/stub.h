@@ -7,7 +7,7 @@
  *
  *	pem_notify_X(fields)       inline: one load of enable[index], a test, a branch
  *	pem_on_X(fields)           out of line: pem_event_begin; pem_log_begin, store fields, pem_log_commit; or pem_stat_add;
- *	                           before that, if a filter is asked for, pem_filter_begin and tests of the fields;
+ *	                           between these, if a filter is asked for, pem_filter_begin and tests of the fields;
  *	                           or, when these decline, fill a record on the stack and call provider->notify
  *
  * The fast paths serve the common case: one session, one plain action, room in the chunk, and no event of this
@@ -93,7 +93,7 @@ struct pem_cursor {
 	struct pem_writer *writer;
 	struct pem_slot *slot;
 	uint64_t now;
-	const uint64_t *at; /* of action */
+	uint64_t session; /* its index */
 	uint64_t action;
 };
 
@@ -107,19 +107,17 @@ struct pem_cursor {
 PEM_INLINE uint32_t pem_event_begin(struct pem_cursor *c, const struct pem_provider *provider,
 				    uint32_t enable, const uint64_t *actions, uint32_t index)
 {
-	uint32_t session = 0;
-
 	c->thread = pem_thread_self(provider);
+	c->session = 0;
 	if (__builtin_expect(enable != 1, 0)) { /* one session alone has the first bit */
 		if (enable & (enable - 1))
 			return 0;
-		session = (uint32_t)__builtin_ctz(enable);
+		c->session = (uint64_t)__builtin_ctz(enable);
 	}
 	if (__builtin_expect(c->thread->depth != 0, 0))
 		return 0;
-	c->at = &actions[session];
-	c->action = __atomic_load_n(c->at, __ATOMIC_RELAXED);
-	c->writer = &c->thread->writer[session];
+	c->action = __atomic_load_n(&actions[c->session], __ATOMIC_ACQUIRE);
+	c->writer = &c->thread->writer[c->session];
 	c->slot = (struct pem_slot *)(void *)((uint8_t *)c->writer->slots + provider->slot_offset) +
 		  index;
 	return PEM_ACTION_CHOICE(c->action);
@@ -174,53 +172,35 @@ PEM_INLINE int pem_stat_add(struct pem_cursor *c, uint64_t value, uint64_t key)
 }
 
 /*
- * After a choice with PEM_ACTION_FILTER: what thread and fields have to pass. What pem_event_begin did is done again where it
- * is needed, as a compiler would have to keep it across a call.
+ * After a choice with PEM_ACTION_FILTER: what thread and fields have to pass.
  *
  * Filters are replaced while threads go by them. Who does so (libpem/producer/apply.c) first marks the action
  * PEM_ACTION_CHECK, then stores the filter, then the action that it came with; so that an action seen before and after the
  * filter is one that the filter belongs to. An event raised meanwhile is judged, as a whole, by rules that were in
  * force while it was: the old ones or the new.
  */
-PEM_INLINE const struct pem_filter *pem_filter_begin(struct pem_cursor *c,
-						     const struct pem_provider *provider,
-						     uint32_t enable, const uint64_t *actions,
+PEM_INLINE const struct pem_filter *pem_filter_begin(const struct pem_cursor *c,
 						     const struct pem_filter *const *filters)
 {
-	uint32_t session = 0;
-
-	if (__builtin_expect(enable != 1, 0))
-		session = (uint32_t)__builtin_ctz(enable);
-	c->thread = pem_thread_self(provider);
-	c->at = &actions[session];
-	c->action = __atomic_load_n(c->at, __ATOMIC_ACQUIRE);
-	c->writer = &c->thread->writer[session];
-	return __atomic_load_n(&filters[session], __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&filters[c->session], __ATOMIC_ACQUIRE);
 }
 
 /* Is it all told by the tests of the filter whether the event is wanted? */
-PEM_INLINE int pem_filter_fits(const struct pem_cursor *c, const struct pem_filter *filter)
+PEM_INLINE int pem_filter_fits(const struct pem_cursor *c, const uint64_t *actions,
+			       const struct pem_filter *filter)
 {
-	return __builtin_expect(filter &&
-					(c->thread->tid & filter->stub_mask) == filter->stub_tid &&
-					__atomic_load_n(c->at, __ATOMIC_RELAXED) == c->action,
-				1) != 0;
+	return __builtin_expect(
+		       filter && (c->thread->tid & filter->stub_mask) == filter->stub_tid &&
+			       __atomic_load_n(&actions[c->session], __ATOMIC_RELAXED) == c->action,
+		       1) != 0;
 }
 
 /* One that does not fit: is the event that of a thread that is not wanted? */
-PEM_INLINE int pem_filter_rejects(const struct pem_cursor *c, const struct pem_filter *filter)
+PEM_INLINE int pem_filter_rejects(const struct pem_cursor *c, const uint64_t *actions,
+				  const struct pem_filter *filter)
 {
-	return filter && filter->tid && filter->tid != c->thread->tid && !c->thread->depth &&
-	       __atomic_load_n(c->at, __ATOMIC_RELAXED) == c->action;
-}
-
-/* After all of its tests: what pem_event_begin would have said without the filter. */
-PEM_INLINE uint32_t pem_filter_passed(struct pem_cursor *c, const struct pem_provider *provider,
-				      uint32_t index)
-{
-	c->slot = (struct pem_slot *)(void *)((uint8_t *)c->writer->slots + provider->slot_offset) +
-		  index;
-	return PEM_ACTION_CHOICE(c->action) & ~PEM_ACTION_FILTER;
+	return filter && filter->tid && filter->tid != c->thread->tid &&
+	       __atomic_load_n(&actions[c->session], __ATOMIC_RELAXED) == c->action;
 }
 
 /* Floating fields as pem_test_next wants them. */
