@@ -35,9 +35,11 @@ struct pem_async_item {
 	uint8_t data[];
 };
 
+/* Ties are broken by what follows the clock: each lane's and CPU's records lie in order, behind what is left of the turn before. */
 struct pem_async_key {
 	uint64_t clock;
-	size_t at; /* of the item; breaks ties, as each lane's and CPU's records lie in order */
+	uint64_t fresh : 1; /* read in this turn */
+	uint64_t at : 63; /* of the item */
 };
 
 struct pem_async_batch {

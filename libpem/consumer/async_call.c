@@ -19,6 +19,8 @@ static int by_time(const void *a, const void *b)
 
 	if (x->clock != y->clock)
 		return x->clock < y->clock ? -1 : 1;
+	if (x->fresh != y->fresh)
+		return x->fresh ? 1 : -1;
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
@@ -75,15 +77,19 @@ void pem_async__swap(struct pem_async *a)
 {
 	struct pem_async_batch batch = a->batch;
 	const struct pem_async_item *item;
+	bool fresh = a->incoming.count > 0;
 	size_t i;
 
 	for (i = a->batch_done; i < batch.count; i++) {
 		item = (const struct pem_async_item *)(batch.bytes + batch.keys[i].at);
-		if (!pem_async_batch__add(&a->incoming, SIZE_MAX, batch.keys[i].clock, item,
-					  item->data) &&
-		    item->wish)
+		if (pem_async_batch__add(&a->incoming, SIZE_MAX, batch.keys[i].clock, item,
+					 item->data))
+			a->incoming.keys[a->incoming.count - 1].fresh = 0;
+		else if (item->wish)
 			item->wish->async_lost++;
 	}
+	if (fresh && a->batch_done < batch.count)
+		a->incoming.sorted = false; /* of the same clock, what is older lies behind */
 	batch.count = batch.used = batch.wanted = a->batch_done = 0;
 	a->batch = a->incoming;
 	a->incoming = batch;

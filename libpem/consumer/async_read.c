@@ -55,7 +55,7 @@ bool pem_async_batch__add(struct pem_async_batch *batch, size_t limit, uint64_t 
 		memcpy(copy->data, data, item->bytes);
 	batch->sorted =
 		!batch->count || (batch->sorted && clock >= batch->keys[batch->count - 1].clock);
-	batch->keys[batch->count++] = (struct pem_async_key){clock, batch->used};
+	batch->keys[batch->count++] = (struct pem_async_key){clock, 1, batch->used};
 	batch->used += bytes;
 	batch->wanted += item->callbacks != 0;
 	return true;

@@ -316,7 +316,8 @@ static void on_any(const struct pem_record *record, void *arg)
 {
 	(void)arg;
 	mixed.disorder += record->clock < mixed.last_clock;
-	mixed.last_clock = record->clock;
+	if (record->clock > mixed.last_clock)
+		mixed.last_clock = record->clock;
 	mixed.user += record->source == PEM_PACKET_USER;
 	mixed.kernel += record->source == PEM_PACKET_KERNEL;
 	mixed.strangers += record->pid != (uint32_t)getpid();

@@ -93,8 +93,10 @@ static inline void raiser_end(struct raiser *r)
 
 /* What the callback saw. */
 static struct seen {
-	uint64_t count, disorder; /* of clocks */
-	uint64_t last_clock;
+	uint64_t count;
+	uint64_t disorder; /* records after one of a later clock, which is what 'late' counts */
+	uint64_t
+		last_clock; /* the latest so far: late records may come in a row, in order among themselves */
 	uint64_t next_number[8]; /* by raiser */
 	uint64_t gaps;
 	uint32_t pid, tid, thread;
@@ -136,7 +138,8 @@ static inline void on_tick(const struct pem_record *record, void *arg)
 	void (*also)(struct seen * seen);
 
 	s->disorder += record->clock < s->last_clock;
-	s->last_clock = record->clock;
+	if (record->clock > s->last_clock)
+		s->last_clock = record->clock;
 	s->gaps += number != s->next_number[who] + 1;
 	s->next_number[who] = number;
 	s->pid = record->pid;
