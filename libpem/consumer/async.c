@@ -123,13 +123,13 @@ void pem_async__counts(struct pem_callback *cb, struct pem_callback_counts *coun
 		pem_session__drain_sources(cb->session, false);
 	if (cb->async->enabled)
 		settle_all(cb);
-	pthread_mutex_lock(&a->lock);
+	pem_async__lock(a);
 	counts->called = cb->async->called;
 	counts->late = cb->async->late;
 	counts->waiting = a->incoming.wanted + __atomic_load_n(&a->batch_left, __ATOMIC_ACQUIRE);
 	counts->lost =
 		cb->async->lost + (cb->async->enabled ? lost_so_far(cb) - cb->async->lost_from : 0);
-	pthread_mutex_unlock(&a->lock);
+	pem_async__unlock(a);
 }
 
 /* --- enabling --- */
@@ -188,8 +188,12 @@ static void set_bits(struct pem_callback *cb, bool enabled)
 	uint64_t bit = 1ull << cb->async->index;
 	size_t i;
 
-	pthread_mutex_lock(&a->lock);
+	pem_async__lock(a);
 	cb->async->enabled = enabled;
+	if (enabled)
+		cb->async->since = pem_clock();
+	if (!cb->async->born)
+		cb->async->born = cb->async->since;
 	if (!enabled)
 		cb->async->lost += lost_so_far(cb) - cb->async->lost_from;
 	a->enabled_count += enabled ? 1u : -1u;
@@ -204,7 +208,7 @@ static void set_bits(struct pem_callback *cb, bool enabled)
 	if (enabled)
 		follow_sources(cb->session);
 	pthread_cond_broadcast(&a->changed);
-	pthread_mutex_unlock(&a->lock);
+	pem_async__unlock(a);
 }
 
 void pem_async__set_enabled(struct pem_callback *cb, bool enabled)
@@ -221,9 +225,6 @@ void pem_async__set_enabled(struct pem_callback *cb, bool enabled)
 			true; /* lanes are followed from now on, and what is there by now is old */
 		settle_all(cb);
 		cb->async->lost_from = lost_so_far(cb);
-		cb->async->since = pem_clock();
-		if (!cb->async->born)
-			cb->async->born = cb->async->since;
 	} else {
 		settle_all(cb);
 	}
@@ -264,7 +265,23 @@ void pem_async__free(struct pem_async *a)
 		return;
 	if (pem_process.pid != (uint32_t)a->pid)
 		return; /* the parent's thread may have been in the middle of any of it */
+	if (pem_async__is_self(a)) {
+		a->closed = a->stop = true;
+		pthread_detach(a->thread);
+		return;
+	}
 	pem_async__stop(a);
+	pem_async__destroy(a);
+}
+
+void pem_async__destroy(struct pem_async *a)
+{
+	unsigned i;
+
+	for (i = 0; i < 2; i++) {
+		if (a->timer[i] >= 0)
+			close(a->timer[i]);
+	}
 	pem_async_batch__free(&a->batch);
 	pem_async_batch__free(&a->incoming);
 	pem_context_table__free(a->contexts);
@@ -280,14 +297,14 @@ static int add_callback(struct pem_async *a, struct pem_async_callback *cb)
 {
 	unsigned i;
 
-	pthread_mutex_lock(&a->lock);
+	pem_async__lock(a);
 	for (i = 0; i < PEM_ASYNC_MAX && a->callbacks[i]; i++)
 		;
 	if (i < PEM_ASYNC_MAX) {
 		cb->index = i;
 		a->callbacks[i] = cb;
 	}
-	pthread_mutex_unlock(&a->lock);
+	pem_async__unlock(a);
 	return i < PEM_ASYNC_MAX ? 0 : -ENOSPC;
 }
 
@@ -418,14 +435,14 @@ void pem_async__unregister(struct pem_callback *cb)
 	leave(s, cb);
 	pem_session__unlock(s);
 	if (a) {
-		pthread_mutex_lock(&a->lock);
+		pem_async__lock(a);
 		if (cb->async->index < PEM_ASYNC_MAX)
 			a->callbacks[cb->async->index] = NULL;
 		/* The thread's own call goes on, and needs nothing of it any more. A child has no such thread. */
-		while (a->running == cb->async && !pthread_equal(a->thread, pthread_self()) &&
+		while (a->running == cb->async && !pem_async__is_self(a) &&
 		       pem_process.pid == (uint32_t)a->pid)
 			pthread_cond_wait(&a->changed, &a->lock);
-		pthread_mutex_unlock(&a->lock);
+		pem_async__unlock(a);
 	}
 	free(cb->async);
 	free(cb);

@@ -20,6 +20,7 @@
 #define PEM_ASYNC_H
 
 #include "consumer/session.h"
+#include "producer/producer.h"
 #include "reader/reader.h"
 
 #define PEM_ASYNC_MAX 64u /* callbacks of a session: bits of pem_wish.async */
@@ -92,6 +93,7 @@ struct pem_async {
 	pid_t pid; /* of the process whose thread it is: not a child's */
 	uint32_t tid;
 	bool started;
+	bool closed; /* the thread's own: a function has closed the session, and only this struct is left */
 	/* under the session's mutex */
 	bool active; /* some callback is enabled: lanes are followed */
 	bool stop;
@@ -146,11 +148,31 @@ void pem_async__log_begins(struct pem_session *session);
 /* A producer will produce no more: what it lost is added to what its events' callbacks lost. */
 void pem_async__account(struct pem_session *session, struct pem_producer *producer);
 void pem_async__set_enabled(struct pem_callback *callback, bool enabled);
-/* End the thread and free all; no callback is left. NULL is accepted; takes the session's mutex itself. */
+/*
+ * End the thread and free all; no callback is left. On the thread itself, in a function, it does so once that returns. NULL is
+ * accepted; takes the session's mutex itself.
+ */
 void pem_async__free(struct pem_async *async);
 /* Disable a callback, wait until its function does not run, free it. Takes the mutex itself. */
 void pem_async__unregister(struct pem_callback *callback);
 void pem_async__counts(struct pem_callback *callback, struct pem_callback_counts *counts);
+
+/* What is left once the thread has ended. */
+void pem_async__destroy(struct pem_async *async);
+
+static inline void pem_async__lock(struct pem_async *async)
+{
+	pem_thread_inside++;
+	PEM_BARRIER();
+	pthread_mutex_lock(&async->lock);
+}
+
+static inline void pem_async__unlock(struct pem_async *async)
+{
+	pthread_mutex_unlock(&async->lock);
+	PEM_BARRIER();
+	pem_thread_inside--;
+}
 
 /* --- async_thread.c --- */
 
@@ -160,6 +182,8 @@ int pem_async__start(struct pem_async *async);
 /* Wake the thread up, if it sleeps until it is woken. */
 void pem_async__kick(struct pem_session *session);
 void pem_async__stop(struct pem_async *async);
+/* Is this its thread, in a function? */
+bool pem_async__is_self(const struct pem_async *async);
 
 /* --- async_call.c; the thread's own --- */
 

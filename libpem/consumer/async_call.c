@@ -48,11 +48,11 @@ static void call(struct pem_async *a, struct pem_async_callback *cb, const struc
 	if (r->clock > cb->last_clock)
 		cb->last_clock = r->clock;
 	a->running = cb;
-	pthread_mutex_unlock(&a->lock);
+	pem_async__unlock(a);
 	function(r, arg);
-	if (pem_process.pid != (uint32_t)a->pid)
+	if (__atomic_load_n(&pem_process.pid, __ATOMIC_RELAXED) != (uint32_t)a->pid)
 		pthread_exit(NULL); /* of a child that the function forked: it has no session */
-	pthread_mutex_lock(&a->lock);
+	pem_async__lock(a);
 	a->running = NULL;
 	pthread_cond_broadcast(&a->changed);
 }
@@ -106,7 +106,7 @@ size_t pem_async__call(struct pem_async *a, uint64_t horizon)
 	if (!batch->sorted && batch->count) /* of nothing, keys is NULL */
 		qsort(batch->keys, batch->count, sizeof(*batch->keys), by_time);
 	batch->sorted = true;
-	pthread_mutex_lock(&a->lock);
+	pem_async__lock(a);
 	for (i = a->batch_done; i < batch->count && batch->keys[i].clock <= horizon; i++) {
 		item = (const struct pem_async_item *)(batch->bytes + batch->keys[i].at);
 		if (!item->event) {
@@ -126,8 +126,12 @@ size_t pem_async__call(struct pem_async *a, uint64_t horizon)
 		hand_on(a, &r, item->callbacks);
 		if (item->callbacks)
 			__atomic_fetch_sub(&a->batch_left, 1, __ATOMIC_RELEASE);
+		if (a->closed) { /* with the events of the rest */
+			i++;
+			break;
+		}
 	}
-	pthread_mutex_unlock(&a->lock);
+	pem_async__unlock(a);
 	count = i - a->batch_done;
 	a->batch_done = i;
 	return count;

@@ -6,8 +6,8 @@
  * it has spent on looking about what going to sleep and being woken costs, and goes to sleep:
  *
  *	thread						producer, in notify, of an event with PEM_ACTION_WAKE
- *	  page->wake becomes odd			  commit the record
- *	  PEM_ACTION_WAKE to the action words		  W fence
+ *	  PEM_ACTION_WAKE to the action words		  commit the record
+ *	  page->wake becomes odd			  W fence
  *	  X fence					  page->wake is odd? one of those who find it so adds 1,
  *	  look at the lanes				     and wakes the thread
  *	  futex wait, unless page->wake has changed
@@ -136,7 +136,7 @@ void pem_async__kick(struct pem_session *s)
 {
 	struct pem_async *a = s->async;
 
-	if (!a->asleep || pthread_equal(a->thread, pthread_self()))
+	if (!a->asleep || pem_async__is_self(a))
 		return;
 	__atomic_fetch_add(&s->page->wake, 1, __ATOMIC_SEQ_CST);
 	syscall(SYS_futex, &s->page->wake, FUTEX_WAKE, 1, NULL, NULL, 0);
@@ -194,9 +194,9 @@ static bool is_idle(struct pem_async *a)
 {
 	bool idle;
 
-	pthread_mutex_lock(&a->lock);
+	pem_async__lock(a);
 	idle = a->stop || !a->enabled_count;
-	pthread_mutex_unlock(&a->lock);
+	pem_async__unlock(a);
 	return idle;
 }
 
@@ -241,8 +241,9 @@ static bool lie_down(struct pem_async *a, uint32_t *value)
 
 	pem_session__lock(s);
 	set_asleep(s, true);
-	*value = __atomic_or_fetch(&s->page->wake, 1, __ATOMIC_SEQ_CST);
 	all = pem_session__set_wake(s, true) && !a->follows_sources;
+	if (all)
+		*value = __atomic_or_fetch(&s->page->wake, 1, __ATOMIC_SEQ_CST);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* X */
 	pem_session__unlock(s);
 	return all;
@@ -281,7 +282,8 @@ static void sleep_until_woken(struct pem_async *a)
 				break;
 		}
 	}
-	get_up(a);
+	if (!a->closed)
+		get_up(a);
 }
 
 /* Nothing is enabled: wait until something is. False: the session ends. */
@@ -289,11 +291,11 @@ static bool wait_for_work(struct pem_async *a)
 {
 	bool stop;
 
-	pthread_mutex_lock(&a->lock);
+	pem_async__lock(a);
 	while (!a->stop && !a->enabled_count)
 		pthread_cond_wait(&a->changed, &a->lock);
 	stop = a->stop;
-	pthread_mutex_unlock(&a->lock);
+	pem_async__unlock(a);
 	return !stop;
 }
 
@@ -305,6 +307,8 @@ static void *run(void *arg)
 	set_up_thread(a);
 	while (wait_for_work(a)) {
 		quiet = take_turn(a) ? 0 : quiet + 1;
+		if (a->closed)
+			break;
 		if (quiet < QUIET_TURNS || is_spread(a)) {
 			wait_period(a, period_of(a));
 		} else {
@@ -312,7 +316,14 @@ static void *run(void *arg)
 			quiet = 0;
 		}
 	}
+	if (a->closed)
+		pem_async__destroy(a);
 	return NULL;
+}
+
+bool pem_async__is_self(const struct pem_async *a)
+{
+	return a->started && pthread_equal(a->thread, pthread_self());
 }
 
 int pem_async__start(struct pem_async *a)
@@ -337,21 +348,15 @@ int pem_async__start(struct pem_async *a)
 
 void pem_async__stop(struct pem_async *a)
 {
-	unsigned i;
-
 	if (!a->started)
 		return;
-	pthread_mutex_lock(&a->lock);
+	pem_async__lock(a);
 	a->stop = true;
 	pthread_cond_broadcast(&a->changed);
-	pthread_mutex_unlock(&a->lock);
+	pem_async__unlock(a);
 	pem_session__lock(a->session);
 	pem_async__kick(a->session);
 	pem_session__unlock(a->session);
 	pthread_join(a->thread, NULL);
-	for (i = 0; i < 2; i++) {
-		if (a->timer[i] >= 0)
-			close(a->timer[i]);
-	}
 	a->started = false;
 }

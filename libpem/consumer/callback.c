@@ -65,6 +65,7 @@ static int add_entry(struct pem_callback *cb, const struct pem_event_set *set, s
 	c->arg = arg;
 	c->tid = context ? context->tid : 0;
 	c->cpu = context ? context->cpu : PEM_NO_CPU;
+	__atomic_store_n(&c->missed, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&c->enabled, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&c->event_id, event->id, __ATOMIC_RELEASE);
 	if ((uint32_t)index >= joined->callback_count)
@@ -134,6 +135,7 @@ pem_session__register_callback(struct pem_session *session, const struct pem_eve
 	}
 	pem_session__lock(session);
 	cb->session = session;
+	cb->pid = pem_process.pid;
 	if (context && context->pid != PEM_ANY && context->pid != (uint32_t)getpid())
 		result = pem_error__set(error, -ENOTSUP,
 					"process %u is not this one: a synchronous callback runs "
@@ -168,11 +170,14 @@ int pem_callback__disable(struct pem_callback *callback)
 
 int pem_callback__counts(struct pem_callback *callback, struct pem_callback_counts *counts)
 {
+	size_t i;
+
 	memset(counts, 0, sizeof(*counts));
-	if (!callback->async)
-		return 0;
 	pem_session__lock(callback->session);
-	pem_async__counts(callback, counts);
+	for (i = 0; !callback->async && i < callback->count; i++)
+		counts->lost += __atomic_load_n(&cell(callback, i)->missed, __ATOMIC_RELAXED);
+	if (callback->async)
+		pem_async__counts(callback, counts);
 	pem_session__unlock(callback->session);
 	return 0;
 }
@@ -195,10 +200,11 @@ void pem_callback__unregister(struct pem_callback *cb)
 	s = cb->session;
 	if (cb->count)
 		set_enabled(cb, 0);
-	/* Inside of it, one of those running is this thread. */
+	/* Inside of it, one of those running is this thread. A child has none of the others. */
 	for (i = 0; i < cb->count; i++) {
-		while (__atomic_load_n(&cell(cb, i)->running, __ATOMIC_SEQ_CST) >
-		       (inside == cell(cb, i) ? 1u : 0u))
+		while (cb->pid == pem_process.pid &&
+		       __atomic_load_n(&cell(cb, i)->running, __ATOMIC_SEQ_CST) >
+			       (inside == cell(cb, i) ? 1u : 0u))
 			sched_yield();
 		__atomic_store_n(&cell(cb, i)->event_id, 0, __ATOMIC_RELEASE);
 	}

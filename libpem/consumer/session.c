@@ -32,12 +32,16 @@ const char *pem_version(void)
 
 void pem_session__lock(struct pem_session *session)
 {
+	pem_thread_inside++;
+	PEM_BARRIER();
 	pthread_mutex_lock(&session->mutex);
 }
 
 void pem_session__unlock(struct pem_session *session)
 {
 	pthread_mutex_unlock(&session->mutex);
+	PEM_BARRIER();
+	pem_thread_inside--;
 }
 
 void pem_session__say(struct pem_session *session, enum pem_log_level level, const char *format,
@@ -280,7 +284,8 @@ void pem_session__close(struct pem_session *s)
 	pem_alive__release(s->alive_fd);
 	pem_session__forget_models(s);
 	pem_runtime__remove(s->directory_fd, s->directory);
-	pem_runtime__sweep(s->runtime); /* programs that were killed, or left by _exit, keep control files */
+	pem_runtime__sweep(
+		s->runtime); /* programs that were killed, or left by _exit, keep control files */
 	if (s->page)
 		pem_unmap_file(s->page, sizeof(*s->page));
 	if (s->command_pidfd >= 0)

@@ -202,6 +202,7 @@ struct pem_callback {
 	struct pem_session *session;
 	struct pem_callback *next;
 	struct pem_async_callback *async; /* NULL: synchronous */
+	uint32_t pid; /* of the process whose threads it is called in: not a child's */
 	size_t count;
 	struct {
 		struct pem_wish *wish;

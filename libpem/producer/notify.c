@@ -174,13 +174,28 @@ static void log_record(unsigned session, struct pem_writer *w, uint32_t event_in
 
 /* --- callbacks --- */
 
+static void call_one(struct pem_sync_callback *cb, uint32_t tid, uint8_t *record, uint32_t bytes)
+{
+	struct pem_record_header *header = (struct pem_record_header *)record;
+	struct pem_record r = {0};
+
+	r.clock = pem_clock();
+	header->clock_low = (uint32_t)r.clock;
+	header->event_id = cb->event->id;
+	r.event = cb->event;
+	r.data = record;
+	r.bytes = bytes;
+	r.pid = pem_process.pid;
+	r.tid = tid;
+	r.cpu = (uint32_t)sched_getcpu();
+	cb->function(&r, cb->arg);
+}
+
 static void call_back(struct pem_joined *joined, struct pem_thread_full *thread,
 		      uint32_t event_index, uint8_t *record, uint32_t bytes)
 {
-	struct pem_record_header *header = (struct pem_record_header *)record;
 	uint32_t count = __atomic_load_n(&joined->callback_count, __ATOMIC_ACQUIRE), i;
 	uint32_t event_id = pem_process.event_id[event_index];
-	struct pem_record r = {0};
 
 	if (thread->in_callback)
 		return;
@@ -198,16 +213,10 @@ static void call_back(struct pem_joined *joined, struct pem_thread_full *thread,
 		    __atomic_load_n(&cb->event_id, __ATOMIC_SEQ_CST) == event_id &&
 		    (!cb->tid || cb->tid == thread->shared.tid) &&
 		    (cb->cpu == PEM_NO_CPU || cb->cpu == (uint32_t)sched_getcpu())) {
-			r.clock = pem_clock();
-			header->clock_low = (uint32_t)r.clock;
-			header->event_id = event_id;
-			r.event = cb->event;
-			r.data = record;
-			r.bytes = bytes;
-			r.pid = pem_process.pid;
-			r.tid = thread->shared.tid;
-			r.cpu = (uint32_t)sched_getcpu();
-			cb->function(&r, cb->arg);
+			if (pem_thread_inside)
+				__atomic_fetch_add(&cb->missed, 1, __ATOMIC_RELAXED);
+			else
+				call_one(cb, thread->shared.tid, record, bytes);
 		}
 		__atomic_fetch_sub(&cb->running, 1, __ATOMIC_RELEASE);
 		thread->in_callback = NULL;

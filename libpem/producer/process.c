@@ -271,7 +271,7 @@ static void after_fork_in_child(void)
 {
 	bool published = pem_process.control != NULL;
 
-	pem_process.pid = (uint32_t)getpid();
+	__atomic_store_n(&pem_process.pid, (uint32_t)getpid(), __ATOMIC_RELAXED);
 	pem_thread__after_fork();
 	pem_process__unshare_control();
 	pem_process__inherit();

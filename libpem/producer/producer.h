@@ -45,6 +45,8 @@ struct pem_sync_callback {
 	uint32_t cpu;
 	uint32_t enabled;
 	uint32_t running; /* threads inside function */
+	uint64_t
+		missed; /* events that a thread raised inside of pem, where no function can be called */
 	const struct pem_event *event;
 	void (*function)(const struct pem_record *record, void *arg);
 	void *arg;
@@ -148,6 +150,11 @@ static inline bool pem_joined__ring(const struct pem_joined *joined, uint32_t in
 }
 PEM_STATIC_ASSERT(sizeof(struct pem_ring) % 8 == 0, "a ring is copied in words");
 extern __thread struct pem_thread *pem_thread_current __attribute__((tls_model("initial-exec")));
+/*
+ * How many of pem's locks this thread holds, or is about to: what it raises in there (in malloc, in a signal handler) calls
+ * nobody back, because a function that used pem would find its data half changed, or wait for who waits for this thread.
+ */
+extern __thread uint32_t pem_thread_inside __attribute__((tls_model("initial-exec")));
 extern struct pem_thread
 	pem_thread_none; /* what a thread without a structure sees: depth 1, no writers */
 

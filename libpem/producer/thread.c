@@ -22,6 +22,7 @@ struct slab {
 struct pem_thread pem_thread_none = {.depth = 1};
 __thread struct pem_thread *pem_thread_current __attribute__((tls_model("initial-exec"))) =
 	&pem_thread_none;
+__thread uint32_t pem_thread_inside __attribute__((tls_model("initial-exec")));
 static __thread int starting __attribute__((tls_model("initial-exec")));
 
 /* Under the process lock. */

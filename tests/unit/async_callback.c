@@ -182,7 +182,7 @@ static void one_wake_up_for_many_events(void **state)
 	enabled_on("APP::Probe::Tick", 100);
 	while (!is_asleep())
 		usleep(100);
-	asleep = session->page->wake;
+	asleep = __atomic_load_n(&session->page->wake, __ATOMIC_SEQ_CST);
 	raise_ticks(&r, 100);
 	wait_until(&inside, 1);
 	raise_ticks(&r, 100);
@@ -279,7 +279,7 @@ static void a_dead_process_is_read_to_its_end(void **state)
 	kill(r.pid, SIGKILL);
 	waitpid(r.pid, NULL, 0);
 	wait_for(3000);
-	while (session->producers)
+	while (has_producers())
 		pem_session__poll(session, 1, &(int){0});
 	assert_int_equal(seen.gaps, 0);
 	assert_int_equal(counts_of(cb).called, 3000);

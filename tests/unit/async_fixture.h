@@ -196,25 +196,40 @@ static inline struct pem_callback_counts counts_of(struct pem_callback *cb)
 	return counts;
 }
 
+/* Has the session any process? The thread tends them, too. */
+static inline int has_producers(void)
+{
+	int any;
+
+	pem_session__lock(session);
+	any = session->producers != NULL;
+	pem_session__unlock(session);
+	return any;
+}
+
 /* Does the thread sleep until an event wakes it? */
 static inline bool is_asleep(void)
 {
 	return __atomic_load_n(&session->page->wake, __ATOMIC_SEQ_CST) & 1;
 }
 
-static inline int open_session(void **state, const struct pem_session_options *options)
+/* A new session, in which raisers count an event as they start. */
+static inline int begin_session(const struct pem_session_options *options)
 {
 	struct pem_statistics *statistics;
 	struct pem_event_set *set;
 
-	memset(&seen, 0, sizeof(seen));
-	if (folder_make(state))
-		return -1;
 	session = session_open(options);
 	set = events(session, "APP::Types::Floats");
 	statistics = pem_session__register_statistics(session, set, NULL, NULL, NULL);
 	pem_event_set__free(set);
 	return statistics ? pem_statistics__enable(statistics) : -1;
+}
+
+static inline int open_session(void **state, const struct pem_session_options *options)
+{
+	memset(&seen, 0, sizeof(seen));
+	return folder_make(state) ? -1 : begin_session(options);
 }
 
 static inline int async_set_up(void **state)

@@ -58,6 +58,107 @@ static void may_unregister_itself(void **state)
 	raiser_end(&r);
 }
 
+static struct pem_statistics *statistic;
+static struct pem_callback *others[2];
+static struct pem_log *trace_log;
+
+static void unregister_others(struct seen *s)
+{
+	if (s->count)
+		return;
+	pem_callback__unregister(others[0]);
+	pem_callback__unregister(others[1]);
+	pem_statistics__unregister(statistic);
+	pem_log__unregister(trace_log);
+}
+
+static void may_unregister_others(void **state)
+{
+	struct raiser r = raiser_start(1);
+	struct pem_event_set *floats, *ticks;
+	struct pem_callback *cb;
+
+	(void)state;
+	also_do(unregister_others);
+	floats = events(session, "APP::Types::Floats");
+	others[0] = callback_on("APP::Probe::Tick", NULL, 1000);
+	others[1] = pem_session__register_callback(session, floats, NULL, NULL, NULL, NULL);
+	ticks = events(session, "APP::Probe::Tick");
+	statistic = pem_session__register_statistics(session, ticks, NULL, NULL, NULL);
+	pem_event_set__free(ticks);
+	trace_log = log_to_trace(session, "APP::Types::Floats", NULL);
+	pem_event_set__free(floats);
+	assert_true(others[1] && statistic);
+	cb = enabled_on("APP::Probe::Tick", 100);
+	raise_ticks(&r, 100);
+	wait_for(100);
+	assert_int_equal(counts_of(cb).called, 100);
+	assert_null(session->log);
+	raiser_end(&r);
+}
+
+static void close_session(struct seen *s)
+{
+	(void)s;
+	pem_session__close(session);
+}
+
+/* In the middle of a batch, beside others. The thread ends once the function returns. */
+static void may_close_its_session(void **state)
+{
+	struct raiser r;
+	unsigned i;
+
+	(void)state;
+	for (i = 1; i <= 6; i++) {
+		r = raiser_start(1);
+		log_to_trace(session, "APP::Types::Floats", NULL);
+		also_do(close_session);
+		callback_on("APP::Probe::Tick", NULL, 1000);
+		enabled_on("APP::Probe::Tick", 100);
+		while (i % 2 && !is_asleep())
+			usleep(100);
+		raise_ticks(&r, 100);
+		wait_for(i);
+		session = NULL;
+		raiser_end(&r);
+		assert_int_equal(seen_count(), i);
+		assert_int_equal(begin_session(NULL), 0);
+		snprintf(trace_path, sizeof(trace_path), "%s/trace%u", folder, i);
+	}
+}
+
+static void close_in_sync(const struct pem_record *record, void *arg)
+{
+	(void)record;
+	close_session(arg);
+}
+
+static void raise_floats(struct seen *s)
+{
+	(void)s;
+	pem_notify_types_floats(1, 2);
+}
+
+/* On the thread of one kind, in a function of the other. */
+static void may_close_it_in_both_kinds_at_once(void **state)
+{
+	struct pem_event_set *floats = events(session, "APP::Types::Floats");
+	struct raiser r = raiser_start(1);
+	struct pem_callback *sync;
+
+	(void)state;
+	sync = pem_session__register_callback(session, floats, NULL, close_in_sync, &seen, NULL);
+	pem_event_set__free(floats);
+	assert_int_equal(pem_callback__enable(sync), 0);
+	also_do(raise_floats);
+	enabled_on("APP::Probe::Tick", 100);
+	raise_ticks(&r, 100);
+	wait_for(1);
+	session = NULL;
+	raiser_end(&r);
+}
+
 static void *unregister(void *arg)
 {
 	pem_callback__unregister(seen.self);
@@ -292,6 +393,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(may_disable_itself),
 		TEST(may_unregister_itself),
+		TEST(may_unregister_others),
+		TEST(may_close_its_session),
+		TEST(may_close_it_in_both_kinds_at_once),
 		TEST(unregister_waits_for_the_function),
 		TEST(others_use_the_session_meanwhile),
 		TEST(no_recursion),

@@ -236,7 +236,7 @@ static void a_killed_process_balances(void **state)
 		usleep(i * 20);
 		kill(r.pid, SIGKILL);
 		waitpid(r.pid, NULL, 0);
-		while (session->producers)
+		while (has_producers())
 			pem_session__poll(session, 1, &(int){0});
 		assert_int_equal(counts_of(cb).lost, 0);
 		pem_callback__unregister(cb);

@@ -19,7 +19,7 @@ static struct {
 	unsigned calls;
 	uint64_t who, number;
 	uint32_t pid, tid;
-	int mode; /* 0: look; 1: raise the event again; 2: fork; 3: unregister itself; 4: wait */
+	int mode; /* 0: look; 1: raise the event again; 2: fork; 3: unregister itself; 4: wait; 6: close the session */
 	struct pem_callback *callback;
 	int inside, leave;
 } seen;
@@ -46,6 +46,9 @@ static void on_tick(const struct pem_record *record, void *arg)
 		}
 	} else if (seen.mode == 3) {
 		pem_callback__unregister(seen.callback);
+	} else if (seen.mode == 6) {
+		pem_session__close(session);
+		session = NULL;
 	} else if (seen.mode == 4) {
 		__atomic_store_n(&seen.inside, 1, __ATOMIC_RELEASE);
 		while (!__atomic_load_n(&seen.leave, __ATOMIC_ACQUIRE))
@@ -129,6 +132,48 @@ static void may_unregister_itself(void **state)
 	pem_notify_probe_tick(1, 1);
 	pem_notify_probe_tick(1, 2);
 	assert_int_equal(seen.calls, 1);
+}
+
+static void may_close_its_session(void **state)
+{
+	struct pem_callback *cb;
+	unsigned i;
+
+	(void)state;
+	for (i = 1; i <= 3; i++) {
+		seen.mode = 6;
+		pem_callback__enable(call_back("APP::Types::Floats", PEM_ANY));
+		cb = call_back("APP::Probe::Tick", PEM_ANY);
+		pem_callback__enable(cb);
+		log_to_trace(session, "APP::Types::Floats", NULL);
+		pem_notify_probe_tick(1, 1);
+		assert_null(session);
+		pem_notify_probe_tick(1, 2);
+		assert_int_equal(seen.calls, i);
+		session = session_open(NULL);
+		snprintf(trace_path, sizeof(trace_path), "%s/trace%u", folder, i);
+	}
+}
+
+/* As malloc does there, where it is observed: a function that used pem would find its data half changed, or wait for ever. */
+static void not_called_inside_of_pem(void **state)
+{
+	struct pem_callback *cb = call_back("APP::Probe::Tick", PEM_ANY);
+	struct pem_callback_counts counts;
+
+	(void)state;
+	pem_callback__enable(cb);
+	pem_session__lock(session);
+	pem_notify_probe_tick(1, 1);
+	pem_session__unlock(session);
+	assert_int_equal(seen.calls, 0);
+	pem_callback__counts(cb, &counts);
+	assert_int_equal(counts.lost, 1);
+	pem_notify_probe_tick(1, 2);
+	assert_int_equal(seen.calls, 1);
+	assert_int_equal(seen.number, 2);
+	pem_callback__counts(cb, &counts);
+	assert_int_equal(counts.lost, 1);
 }
 
 static void *tick_once(void *arg)
@@ -289,6 +334,8 @@ int main(void)
 		TEST(called_while_enabled_with_the_record),
 		TEST(no_recursion),
 		TEST(may_unregister_itself),
+		TEST(may_close_its_session),
+		TEST(not_called_inside_of_pem),
 		TEST(only_in_its_thread),
 		TEST(unregister_waits_for_who_is_inside),
 		TEST(unregister_in_a_callback_waits_for_others),

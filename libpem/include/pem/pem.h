@@ -7,8 +7,10 @@
  * one that cannot run is reported with its reason, and the others go on.
  *
  * Threads: every function takes the session's lock, so a session and its handles may be used from several threads and
- * from synchronous callbacks; none but pem_session__interrupt is async-signal-safe. A callback that uses the API waits
- * while another thread is in it. Closing or unregistering a handle ends its use: no other thread may be using it.
+ * from callbacks of both kinds; none but pem_session__interrupt is async-signal-safe. A callback that uses the API waits
+ * while another thread is in it. Closing or unregistering a handle ends its use: no other thread may be using it. It waits
+ * for calls under way in other threads, so that functions which unregister each other's callbacks, or close each other's
+ * sessions, while both run, wait for ever; so does whoever holds a lock that the function is about to take.
  *
  * What is enabled later reaches every observed process at once. A process that opens sessions again and again keeps about
  * 140 MB of address space, and no memory, of each one that observed itself.
@@ -84,7 +86,10 @@ uint64_t pem_clock__hz(void);
 /* Open a session; options may be NULL. NULL with errno and error. Blocks on files. */
 struct pem_session *pem_session__open(const struct pem_session_options *options,
 				      struct pem_error *error);
-/* Disable and unregister all of it, finish its log, free it. NULL is accepted. */
+/*
+ * Disable and unregister all of it, finish its log, free it. In a callback of its own, too: that call is not waited for, and
+ * its record's event is no more. NULL is accepted.
+ */
 void pem_session__close(struct pem_session *session);
 /* Events the session knows: the catalogue, and those of every provider met so far. */
 const struct pem_model *pem_session__model(const struct pem_session *session);
@@ -246,8 +251,9 @@ void pem_statistics__unregister(struct pem_statistics *statistics);
 /*
  * Synchronous callback: called in the producing thread, in the middle of the program, each time one of the set's
  * events occurs in this process in the context. Only events with stubs, raised by the calling process. It may use
- * every function here but pem_session__close and its own unregister-from-another-thread; events it raises
- * itself are not called back (no recursion). The record and its data live until the function returns. NULL with errno:
+ * every function here, and has to return (no longjmp, no pthread_exit); events it raises itself are not called back (no
+ * recursion). Those that a thread raises inside of a function of pem (in malloc, in a signal handler) aren't either, since
+ * that holds a lock, and are counted as lost. The record and its data live until the function returns. NULL with errno:
  * ENOTSUP for events without stubs or of another process, EUSERS (eight sessions observe this process), ENOMEM.
  */
 struct pem_callback *
@@ -267,7 +273,7 @@ struct pem_async_options {
  * Asynchronous callback: called in this process, on a thread of the session's that does nothing else, for the events of
  * any observed process and of the kernel, in the order of their time across threads and CPUs. The program goes on meanwhile;
  * it makes a system call only for the first event after a pause, to wake this process up. The function may use
- * all of the API but pem_session__close; events that it raises itself are not called back (no recursion); should it
+ * all of the API; events that it raises itself are not called back (no recursion); should it
  * fork, the child's thread ends when the function returns. While it runs nobody waits for it: events wait in as much
  * memory as a pool has, and what finds no room is lost and counted; a log of the same session loses nothing by it. A
  * record that its thread could not complete in time (it was preempted there) comes after later ones, as late. The record
@@ -284,11 +290,11 @@ struct pem_callback_counts {
 	uint64_t called; /* asynchronous callbacks: events delivered */
 	uint64_t late; /* of these, after one of a later time */
 	uint64_t
-		lost; /* events that found no room, were overwritten, or waited still when it was disabled */
+		lost; /* events that found no room, were overwritten, or waited still when it was disabled; synchronous: raised inside of pem */
 	uint64_t
 		waiting; /* of all asynchronous callbacks of the session: events not called back yet. 0: none of before this call */
 };
-/* How an asynchronous callback fared so far; all 0 for a synchronous one. Always 0. */
+/* How a callback fared so far; of a synchronous one only what it lost. Always 0. */
 int pem_callback__counts(struct pem_callback *callback, struct pem_callback_counts *counts);
 
 /*
