@@ -301,6 +301,7 @@ static void inherit(unsigned slot)
 
 	pem_process__meet(
 		slot); /* what was offered to the parent: its contexts say whether the child is meant */
+	joined->changes &= ~1u; /* a thread of the parent was about to end it */
 	pem_joined__begin_change(joined);
 	/* A handler or a callback may have forked: the child returns into an event, and stores what it would have. */
 	pem_joined__bury_pool(joined);

@@ -380,7 +380,7 @@ void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uin
 
 	thread = pem_thread__get();
 	bits = __atomic_load_n(&enable[index], __ATOMIC_ACQUIRE);
-	depth = thread ? thread->shared.depth++ : PEM_DEPTHS;
+	depth = thread ? thread->shared.depth++ - PEM_DEPTH_IDLE : PEM_DEPTHS;
 	PEM_BARRIER();
 	for (; bits; bits &= bits - 1) {
 		slot = (unsigned)__builtin_ctz(bits);
@@ -394,7 +394,7 @@ void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uin
 				record, bytes);
 	}
 	PEM_BARRIER();
-	if (thread)
-		thread->shared.depth = depth;
+	if (thread && thread->shared.tid) /* a callback may have returned in a child */
+		thread->shared.depth = depth + PEM_DEPTH_IDLE;
 	errno = saved_errno;
 }

@@ -27,6 +27,27 @@ static __thread int cancel_state __attribute__((tls_model("initial-exec")));
 static __thread int cancel_type __attribute__((tls_model("initial-exec")));
 static sigset_t signal_mask; /* of the lock's holder, before it took it */
 
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+
+/* All zero in a child, however it was forked. */
+static union {
+	struct {
+		uint32_t lock; /* tid of the holder, 0: free */
+		uint32_t here; /* this is the process that knows its joined sessions as its own */
+	};
+	uint8_t page[PEM_PAGE_ALIGN];
+} life __attribute__((aligned(PEM_PAGE_ALIGN)));
+static bool wiped_on_fork; /* it is */
+
+static void become_child(void);
+
+bool pem_wipe_on_fork(void *start, size_t bytes)
+{
+	return !madvise(start, bytes, MADV_WIPEONFORK);
+}
+
 static uint32_t thread_id(void)
 {
 	return (uint32_t)syscall(SYS_gettid);
@@ -61,7 +82,7 @@ bool pem_process__lock(void)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	/* The C library's handler of asynchronous cancellation looks at the type alone. */
 	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
-	while (!__atomic_compare_exchange_n(&pem_process.lock, &holder, self, 0, __ATOMIC_ACQUIRE,
+	while (!__atomic_compare_exchange_n(&life.lock, &holder, self, 0, __ATOMIC_ACQUIRE,
 					    __ATOMIC_RELAXED)) {
 		if (holder == self) {
 			pthread_sigmask(SIG_SETMASK, &mask, NULL);
@@ -79,6 +100,8 @@ bool pem_process__lock(void)
 	cancel_state = state;
 	cancel_type = type;
 	signal_mask = mask;
+	if (__builtin_expect(wiped_on_fork && !life.here, 0))
+		become_child();
 	return true;
 }
 
@@ -87,7 +110,7 @@ void pem_process__unlock(void)
 	sigset_t mask = signal_mask;
 	int state = cancel_state, type = cancel_type;
 
-	__atomic_store_n(&pem_process.lock, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&life.lock, 0, __ATOMIC_RELEASE);
 	pthread_sigmask(SIG_SETMASK, &mask, NULL);
 	/* Last: the thread may end here. */
 	pthread_setcancelstate(state, NULL);
@@ -250,24 +273,35 @@ void pem_provider_unregister(struct pem_provider *provider)
 
 /* --- process life --- */
 
-static bool locked_for_fork; /* false when a signal handler forks in the middle of the library */
+/* What fork is to restore. Not what the lock's holder has: in the child others' handlers may take the lock before. */
+static struct {
+	bool locked; /* false when a signal handler forks in the middle of the library */
+	int cancel_state, cancel_type;
+	sigset_t signal_mask;
+} at_fork;
 
 static void before_fork(void)
 {
-	locked_for_fork = pem_process__lock();
+	at_fork.locked = pem_process__lock();
+	if (!at_fork.locked)
+		return;
+	at_fork.cancel_state = cancel_state;
+	at_fork.cancel_type = cancel_type;
+	at_fork.signal_mask = signal_mask;
 }
 
 static void after_fork_in_parent(void)
 {
-	if (locked_for_fork)
+	if (at_fork.locked)
 		pem_process__unlock();
 }
 
 /*
  * The child has its own address space but the parent's shared mappings: it gets control pages that say the same in a control
- * file of its own, and its first event makes its own pool.
+ * file of its own, and its first event makes its own pool. Lock held. A child of fork comes here at once; one of _Fork or of
+ * clone with its first event that gets to the library. Its parent's threads may have been anywhere then.
  */
-static void after_fork_in_child(void)
+static void become_child(void)
 {
 	bool published = pem_process.control != NULL;
 
@@ -277,11 +311,19 @@ static void after_fork_in_child(void)
 	pem_process__inherit();
 	if (published)
 		pem_process__publish();
-	pem_process.lock = 0;
-	if (locked_for_fork) {
-		pthread_setcancelstate(cancel_state, NULL);
-		pthread_setcanceltype(cancel_type, NULL);
-		pthread_sigmask(SIG_SETMASK, &signal_mask, NULL);
+	life.here = 1;
+}
+
+static void after_fork_in_child(void)
+{
+	life.lock = thread_id();
+	if (!wiped_on_fork || !life.here)
+		become_child();
+	life.lock = 0;
+	if (at_fork.locked) {
+		pthread_setcancelstate(at_fork.cancel_state, NULL);
+		pthread_setcanceltype(at_fork.cancel_type, NULL);
+		pthread_sigmask(SIG_SETMASK, &at_fork.signal_mask, NULL);
 	}
 }
 
@@ -290,6 +332,8 @@ __attribute__((constructor(101))) static void start(void)
 	const char *session = secure_getenv("PEM_SESSION");
 
 	pem_process.pid = (uint32_t)getpid();
+	life.here = 1;
+	wiped_on_fork = pem_wipe_on_fork(&life, sizeof(life));
 	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 	if (session && session[0] == '/')
 		pem_process__join(session);

@@ -13,6 +13,8 @@
  * Synchronization:
  *	process lock: providers, joining, making pools, the list of thread structures. Never held while user code runs.
  *	A signal handler that finds it held by its own thread gives up (the event is counted as lost).
+ *	Whoever takes it first in a child of fork makes the child a process of its own (process.c), however it was forked: the lock
+ *	and the heads of thread structures lie in memory that the kernel wipes there, so that no event of the child gets past it.
  *	joined[i].state is released after everything it promises, and acquired by notify.
  */
 #ifndef PEM_PRODUCER_H
@@ -90,7 +92,6 @@ struct pem_thread_full {
 };
 
 struct pem_process {
-	uint32_t lock; /* tid of the holder, 0: free */
 	uint32_t pid;
 	struct pem_provider *providers;
 	uint32_t event_count;
@@ -156,10 +157,12 @@ extern __thread struct pem_thread *pem_thread_current __attribute__((tls_model("
  */
 extern __thread uint32_t pem_thread_inside __attribute__((tls_model("initial-exec")));
 extern struct pem_thread
-	pem_thread_none; /* what a thread without a structure sees: depth 1, no writers */
+	pem_thread_none; /* what a thread without a structure sees: depth 0, no writers */
 
 /* Take the process lock; false when this thread holds it already. */
 bool pem_process__lock(void);
+/* Let the kernel wipe pages, which are private, in children of fork. false: it can't (Linux 4.14 can). */
+bool pem_wipe_on_fork(void *start, size_t bytes);
 void pem_process__unlock(void);
 
 /* Join the session in a directory: map its page and apply its rules. Slot, or -errno. Takes the lock. */

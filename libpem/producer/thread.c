@@ -11,15 +11,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define SLAB_BYTES (64u << 10)
-
+/* heads of threads | struct slab | what else is theirs | nested writers of all: see struct pem_thread for why heads lie apart */
 struct slab {
 	struct slab *next;
 	uint64_t used; /* of its structures; the others were never touched */
 	uint8_t reserved[48];
 };
 
-struct pem_thread pem_thread_none = {.depth = 1};
+struct pem_thread pem_thread_none;
 __thread struct pem_thread *pem_thread_current __attribute__((tls_model("initial-exec"))) =
 	&pem_thread_none;
 __thread uint32_t pem_thread_inside __attribute__((tls_model("initial-exec")));
@@ -62,10 +61,11 @@ static void release_writers(struct pem_thread_full *thread)
 	unsigned slot, depth;
 
 	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
-		release_writer(&thread->shared.writer[slot], slot, thread->shared.depth > 0);
+		release_writer(&thread->shared.writer[slot], slot,
+			       thread->shared.depth > PEM_DEPTH_IDLE);
 		for (depth = 1; thread->has_nested && depth < PEM_DEPTHS; depth++)
 			release_writer(&thread->nested[depth - 1][slot], slot,
-				       thread->shared.depth > depth);
+				       thread->shared.depth > PEM_DEPTH_IDLE + depth);
 	}
 }
 
@@ -81,6 +81,8 @@ static void thread_exit(void *arg)
 {
 	struct pem_thread_full *thread = arg;
 
+	if (!thread->shared.tid) /* this is a child, and raised no event */
+		return;
 	/* Signal handlers of this thread see no structure from here on: their events are counted as lost. */
 	starting = 1;
 	pem_thread_current = &pem_thread_none;
@@ -97,13 +99,20 @@ __attribute__((constructor(101))) static void make_exit_key(void)
 	exit_key_made = !pthread_key_create(&exit_key, thread_exit);
 }
 
-#define THREAD_BYTES ((sizeof(struct pem_thread_full) + 63) & ~(size_t)63)
+/* From one thread's to the next's: of the gap, the next have theirs. */
+#define THREAD_BYTES ((sizeof(struct pem_thread_full) - PEM_THREAD_GAP + 63) & ~(size_t)63)
+#define BODY_BYTES                                                                                 \
+	(sizeof(struct pem_thread_full) - offsetof(struct pem_thread_full, shared.writer))
 #define NESTED_BYTES (sizeof(struct pem_writer[PEM_DEPTHS - 1][PEM_SESSIONS_MAX]))
-#define SLAB_THREADS ((SLAB_BYTES - sizeof(struct slab)) / (THREAD_BYTES + NESTED_BYTES))
+#define SLAB_THREADS (PEM_THREAD_GAP / THREAD_BYTES)
+#define SLAB_BYTES                                                                                 \
+	(PEM_THREAD_GAP + sizeof(struct slab) + SLAB_THREADS * (THREAD_BYTES + NESTED_BYTES))
+PEM_STATIC_ASSERT(sizeof(struct slab) == offsetof(struct pem_thread, gap),
+		  "a slab's head takes the place of a thread's in front of the first body");
 
 static struct pem_thread_full *thread_at(struct slab *slab, uint64_t i)
 {
-	return (struct pem_thread_full *)((uint8_t *)(slab + 1) + i * THREAD_BYTES);
+	return (struct pem_thread_full *)((uint8_t *)slab - PEM_THREAD_GAP + i * THREAD_BYTES);
 }
 
 /* A structure that no thread had before; NULL: no memory. Lock held. */
@@ -111,19 +120,22 @@ static struct pem_thread_full *take_new(void)
 {
 	struct pem_thread_full *thread;
 	struct slab *slab = slabs;
+	uint8_t *heads;
 
 	if (!slab || slab->used == SLAB_THREADS) {
-		slab = mmap(NULL, SLAB_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			    -1, 0);
-		if (slab == MAP_FAILED)
+		heads = mmap(NULL, SLAB_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			     -1, 0);
+		if (heads == MAP_FAILED)
 			return NULL;
+		pem_wipe_on_fork(heads, PEM_THREAD_GAP);
+		slab = (struct slab *)(heads + PEM_THREAD_GAP);
 		slab->next = slabs;
 		slabs = slab;
 	}
 	thread = thread_at(slab, slab->used);
 	/* Behind all structures, in pages of their own. */
-	thread->nested =
-		(void *)((uint8_t *)thread_at(slab, SLAB_THREADS) + slab->used * NESTED_BYTES);
+	thread->nested = (void *)((uint8_t *)(slab + 1) + SLAB_THREADS * THREAD_BYTES +
+				  slab->used * NESTED_BYTES);
 	slab->used++;
 	return thread;
 }
@@ -157,17 +169,18 @@ struct pem_thread_full *pem_thread__get(void)
 	struct pem_writer(*nested)[PEM_SESSIONS_MAX];
 	unsigned slot;
 
-	if (pem_thread_current != &pem_thread_none)
+	if (thread->shared.tid)
 		return thread;
 	if (starting)
 		return NULL;
 	starting = 1;
 	PEM_BARRIER();
 	/* A handler that came since the test above may have made one. */
-	thread = pem_thread_current == &pem_thread_none
-			 ? NULL
-			 : (struct pem_thread_full *)pem_thread_current;
-	if (thread || !exit_key_made || !pem_process__lock())
+	thread = (struct pem_thread_full *)pem_thread_current;
+	if (thread->shared.tid)
+		goto out;
+	thread = NULL;
+	if (!exit_key_made || !pem_process__lock())
 		goto out;
 	if (!free_threads)
 		take_back_from_dead();
@@ -177,7 +190,7 @@ struct pem_thread_full *pem_thread__get(void)
 		nested = thread->nested;
 		if (thread->has_nested)
 			memset(nested, 0, NESTED_BYTES);
-		memset(thread, 0, sizeof(*thread));
+		memset(&thread->shared.writer, 0, BODY_BYTES);
 		thread->nested = nested;
 	} else {
 		thread = take_new();
@@ -189,6 +202,7 @@ struct pem_thread_full *pem_thread__get(void)
 		goto out;
 	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++)
 		clear_writer(&thread->shared.writer[slot]);
+	thread->shared.depth = PEM_DEPTH_IDLE;
 	pthread_setspecific(exit_key, thread);
 	pem_thread_current = &thread->shared;
 out:

@@ -150,14 +150,14 @@ static void handler_inside_an_event(void **state)
 	pem_notify_probe_tick(1, 1);
 	thread = pem_thread_current;
 	assert_ptr_not_equal(thread, &pem_thread_none);
-	assert_int_equal(thread->depth, 0);
-	thread->depth = 1; /* as between pem_event_begin and commit */
+	assert_int_equal(thread->depth, PEM_DEPTH_IDLE);
+	thread->depth = PEM_DEPTH_IDLE + 1; /* as between pem_event_begin and commit */
 	raise(SIGUSR1);
-	assert_int_equal(thread->depth, 1);
-	thread->depth = 2;
+	assert_int_equal(thread->depth, PEM_DEPTH_IDLE + 1);
+	thread->depth = PEM_DEPTH_IDLE + 2;
 	raise(SIGUSR1);
-	assert_int_equal(thread->depth, 2);
-	thread->depth = 0;
+	assert_int_equal(thread->depth, PEM_DEPTH_IDLE + 2);
+	thread->depth = PEM_DEPTH_IDLE;
 	raise(SIGUSR1);
 	assert_int_equal(handled, 3);
 	expect(log, TICK, 4);
@@ -172,9 +172,9 @@ static void deeper_than_that_is_counted(void **state)
 
 	(void)state;
 	pem_notify_probe_tick(1, 1);
-	pem_thread_current->depth = PEM_DEPTHS;
+	pem_thread_current->depth = PEM_DEPTH_IDLE + PEM_DEPTHS;
 	pem_notify_probe_tick(1, 2);
-	pem_thread_current->depth = 0;
+	pem_thread_current->depth = PEM_DEPTH_IDLE;
 	assert_int_equal(pem_log__finish(log, &error), 0);
 	read_trace(TICK, &found, &balance);
 	assert_int_equal(found, 1);

@@ -30,11 +30,21 @@
 extern "C" {
 #endif
 
-/* Per thread; libpem allocates it at the thread's first event. Until then all threads share one with depth 1. */
+/*
+ * Per thread; libpem allocates it at the thread's first event. Until then all threads share one with depth 0.
+ *
+ * What stands before the gap lies in memory that the kernel wipes in a child of fork, by whatever call it was made: the child finds
+ * depth 0 as well, so that its first event goes to the library, which sees that this is another process. The gap is other
+ * threads' memory, and a multiple of every page's size.
+ */
+#define PEM_THREAD_GAP 65536u
+#define PEM_DEPTH_IDLE 1u
 struct pem_thread {
-	uint32_t depth; /* of events under way: more than 0 only seen by signal handlers */
-	uint32_t tid;
+	uint32_t
+		depth; /* PEM_DEPTH_IDLE and events under way: more than that only seen by signal handlers */
+	uint32_t tid; /* 0: no thread's of this process */
 	uint8_t reserved[56];
+	uint8_t gap[PEM_THREAD_GAP];
 	struct pem_writer writer[PEM_SESSIONS_MAX]; /* slots is never NULL */
 };
 
@@ -114,7 +124,7 @@ PEM_INLINE uint32_t pem_event_begin(struct pem_cursor *c, const struct pem_provi
 			return 0;
 		c->session = (uint64_t)__builtin_ctz(enable);
 	}
-	if (__builtin_expect(c->thread->depth != 0, 0))
+	if (__builtin_expect(c->thread->depth != PEM_DEPTH_IDLE, 0))
 		return 0;
 	c->action = __atomic_load_n(&actions[c->session], __ATOMIC_ACQUIRE);
 	c->writer = &c->thread->writer[c->session];
@@ -133,14 +143,14 @@ PEM_INLINE int pem_log_begin(struct pem_cursor *c, uint32_t bytes)
 				     PEM_ACTION_INCARNATION(c->action),
 			     0))
 		return 0;
-	c->thread->depth = 1;
+	c->thread->depth = PEM_DEPTH_IDLE + 1;
 	PEM_BARRIER();
 	c->now = pem_clock();
 	c->record = pem_ring_reserve(c->writer, c->now, bytes);
 	if (__builtin_expect(c->record != (uint8_t *)0, 1))
 		return 1;
 	PEM_BARRIER();
-	c->thread->depth = 0;
+	c->thread->depth = PEM_DEPTH_IDLE;
 	return 0;
 }
 
@@ -148,7 +158,7 @@ PEM_INLINE void pem_log_commit(struct pem_cursor *c, uint32_t event_id, uint32_t
 {
 	pem_ring_commit(c->writer, c->slot, c->now, event_id, bytes);
 	PEM_BARRIER();
-	c->thread->depth = 0;
+	c->thread->depth = PEM_DEPTH_IDLE;
 }
 
 /*
@@ -162,11 +172,11 @@ PEM_INLINE int pem_stat_add(struct pem_cursor *c, uint64_t value, uint64_t key)
 	__asm__("" : "+r"(slot)); /* one register: clang would add up two at each access */
 	if (__builtin_expect(slot->tag != PEM_ACTION_TAG(c->action), 0))
 		return 0;
-	c->thread->depth = 1;
+	c->thread->depth = PEM_DEPTH_IDLE + 1;
 	PEM_BARRIER();
 	pem_slot_update(slot, value, key);
 	PEM_BARRIER();
-	c->thread->depth = 0;
+	c->thread->depth = PEM_DEPTH_IDLE;
 	__asm__ __volatile__("" : : "r"(slot)); /* else clang jumps to the end of pem_log_commit */
 	return 1;
 }
