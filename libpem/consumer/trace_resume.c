@@ -119,6 +119,9 @@ struct pem_trace_writer *pem_trace_writer__resume(const char *directory,
 	metadata = pem_read_file(w->directory_fd, "metadata", 64u << 20, &bytes);
 	result = metadata && parse_uuid(metadata, w->uuid) ? resume_streams(w) : -EINVAL;
 	free(metadata);
+	/* Whoever died may have come to write the model's file, and not the metadata, about a new event. */
+	if (!result)
+		result = pem_trace_writer__model_changed(w);
 	if (!result)
 		return w;
 fail:

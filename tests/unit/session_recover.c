@@ -7,8 +7,10 @@
 #include "session_fixture.h"
 
 #include "programs/probe.h"
+#include "util.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -89,6 +91,35 @@ static void one_record_is_not_written_twice(void **state)
 	assert_int_equal(balance.delivered, 1);
 }
 
+static char *metadata_text(char *path, size_t bytes)
+{
+	char *text;
+	size_t length;
+
+	snprintf(path, bytes, "%s/metadata", trace_path);
+	text = pem_read_file(AT_FDCWD, path, 1 << 20, &length);
+	assert_non_null(text);
+	return text;
+}
+
+/* Killed between the file of the model, which has the event, and the metadata. */
+static void metadata_gets_what_the_model_has(void **state)
+{
+	struct pem_error error = {""};
+	char path[160], *text;
+
+	(void)state;
+	text = metadata_text(path, sizeof(path));
+	assert_non_null(strstr(text, "APP::Probe::Tick"));
+	assert_int_equal(truncate(path, strstr(text, "event {") - text), 0);
+	free(text);
+	if (pem_trace__recover(trace_path, &error))
+		fail_msg("%s", error.text);
+	text = metadata_text(path, sizeof(path));
+	assert_non_null(strstr(text, "APP::Probe::Tick"));
+	free(text);
+}
+
 /* The runtime folder's own parent: a prefix of its name. */
 static void session_elsewhere_is_left_alone(void **state)
 {
@@ -122,9 +153,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, folder_remove)
 	const struct CMUnitTest tests[] = {
-		TEST(one_record_is_not_written_twice),
-		TEST(own_session_is_taken_in),
-		TEST(session_elsewhere_is_left_alone),
+		TEST(one_record_is_not_written_twice),  TEST(own_session_is_taken_in),
+		TEST(metadata_gets_what_the_model_has), TEST(session_elsewhere_is_left_alone),
 		TEST(anything_else_is_left_alone),
 	};
 
