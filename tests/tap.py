@@ -27,6 +27,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.path.abspath(os.path.join(ROOT, os.environ.get("B") or "build"))
@@ -107,6 +108,12 @@ def run(command, env=None, cwd=None, input=None, timeout=60, binary=False):
     finally:
         _groups.discard(child.pid)
     return (child.returncode, out, err) if binary else (child.returncode, _text(out), _text(err))
+
+
+def parallel(function, *items):
+    """What function makes of each item (of several lists: of the first of each, and so on), on all CPUs at once."""
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        return list(pool.map(function, *items))
 
 
 def _text(data):

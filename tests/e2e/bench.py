@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """bench: every case of the benchmarks runs and says what it measured; what it measured is no matter here"""
+import functools
 import json
 import os
 import re
@@ -13,15 +14,20 @@ PROMISED = ("notify/log2", "notify/log2_mt2", "notify/log2_mt8", "notify/stat", 
             "apps/compile", "attach/first_event")
 
 
+@functools.lru_cache(None)
+def make():
+    folder = os.path.relpath(BUILD, ROOT)
+    rc, out, err = run(["make", "-s", "B=" + folder] + [os.path.join(folder, "bench", name) for name in PROGRAMS],
+                       cwd=ROOT, env={"MAKEFLAGS": ""}, timeout=100)
+    equal(rc, 0, "make: %s%s" % (out, err))
+
+
 def built(name):
     """A benchmark's path; made if it is not there."""
     if SAN:
         skip("the build carries sanitizers, which are not what is measured")
-    path = os.path.join(BUILD, "bench", name)
-    rc, out, err = run(["make", "-s", "B=" + os.path.relpath(BUILD, ROOT), path.replace(BUILD, os.path.relpath(BUILD, ROOT))],
-                       cwd=ROOT, env={"MAKEFLAGS": ""}, timeout=100)
-    equal(rc, 0, "make %s: %s%s" % (name, out, err))
-    return path
+    make()
+    return os.path.join(BUILD, "bench", name)
 
 
 def listed(name):

@@ -216,7 +216,7 @@ def stays_small():
     folder = tmp()
     loop = "echo ready; i=0; while [ $i -lt %d ]; do i=$((i+1)); " + " ".join(program("processes", "plain", 400)) + \
            " > /dev/null; done; echo half; read line"
-    command = ["sh", "-c", (loop + "; " + loop) % (150, 150)]
+    command = ["sh", "-c", (loop + "; " + loop) % (75, 75)]
     recorder, env = flight(folder, command, "-e", "APP,OS::Sched,OS::Process,OS::Syscall::Enter")
     seen = []
     for _ in range(2):
@@ -229,7 +229,7 @@ def stays_small():
     recorder.stdin.close()
     recorder.wait(60)
     r = balanced(os.path.join(folder, "trace"))
-    assert r["events"]["produced"] >= 2 * 150 * 400, r["events"]
+    assert r["events"]["produced"] >= 2 * 75 * 400, r["events"]
     assert r["events"]["overwritten"] > 0
     (memory, disk), (memory_2, disk_2) = seen
     assert SAN or memory_2 - memory < 1024, "KiB of memory: %d, then %d" % (memory, memory_2)

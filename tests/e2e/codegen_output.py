@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 
-from tap import BUILD, CODEGEN, ROOT, equal, need, run, run_all, skip, test, tmp
+from tap import BUILD, CODEGEN, ROOT, equal, need, parallel, run, run_all, skip, test, tmp
 
 SPECS = sorted(os.path.join(ROOT, "spec", layer, name) for layer in ("app", "cpo", "hw", "os")
                for name in os.listdir(os.path.join(ROOT, "spec", layer)) if name.endswith(".xml"))
@@ -14,8 +14,8 @@ BACKENDS = ("c", "c++", "fortran", "rust", "java", "python", "model", "ctf", "bp
 
 
 def generate(folder, specs=None, backends=BACKENDS):
-    for backend in backends:
-        equal(run([CODEGEN, "--backend", backend, "-o", folder, *(specs or SPECS)]), (0, "", ""), backend)
+    parallel(lambda backend: equal(run([CODEGEN, "--backend", backend, "-o", folder, *(specs or SPECS)]), (0, "", ""), backend),
+             backends)
 
 
 def files(folder):

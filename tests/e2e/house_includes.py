@@ -4,7 +4,7 @@ import glob
 import os
 import re
 
-from tap import BUILD, ROOT, SAN, equal, need, run, run_all, skip, test, tmp
+from tap import BUILD, ROOT, SAN, equal, need, parallel, run, run_all, skip, test, tmp
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 FOLDERS = ("spec", "codegen", "kmod", "libpem", "agents", "viz-export", "cli", "examples", "tests", "bench", "demo")
@@ -114,20 +114,18 @@ def compiles(command, text, suffix):
 def headers_alone(compiler, cxx):
     need(compiler, cxx)
     stubs = ["stubs/" + os.path.basename(p) for p in glob.glob(BUILD + "/gen/stubs/*.h")]
-    errors = {}
-    for header in sorted("pem/" + name for name in PUBLIC) + sorted(stubs):
-        text = "#include <%s>\n#include <%s>\nint alone;\n" % (header, header)
-        for command, suffix in (([compiler, "-std=c11"], ".c"), ([compiler, "-std=gnu11"], ".c"), ([cxx, "-std=c++17"], ".cc")):
-            said = compiles(command, text, suffix)
-            if said:
-                errors[header + " " + command[1]] = said
-    for header in ("pem/pem.hpp", "pem/stub.hpp"):
-        text = "#include <%s>\n#include <%s>\nint alone;\n" % (header, header)
-        for more in ([], ["-fno-exceptions", "-fno-rtti"], ["-std=c++20", "-Wpedantic", "-Wconversion", "-Wshadow"]):
-            said = compiles([cxx, "-std=c++17"] + more, text, ".cc")
-            if said:
-                errors[" ".join([header] + more)] = said
-    assert not errors, "\n".join("%s:\n%s" % item for item in errors.items())
+    todo = [(header, command, suffix) for header in sorted("pem/" + name for name in PUBLIC) + sorted(stubs)
+            for command, suffix in (([compiler, "-std=c11"], ".c"), ([compiler, "-std=gnu11"], ".c"), ([cxx, "-std=c++17"], ".cc"))]
+    todo += [(header, [cxx, "-std=c++17"] + more, ".cc") for header in ("pem/pem.hpp", "pem/stub.hpp")
+             for more in ([], ["-fno-exceptions", "-fno-rtti"], ["-std=c++20", "-Wpedantic", "-Wconversion", "-Wshadow"])]
+
+    def alone(one):
+        header, command, suffix = one
+        said = compiles(command, "#include <%s>\n#include <%s>\nint alone;\n" % (header, header), suffix)
+        return said and "%s %s:\n%s" % (header, " ".join(command[1:]), said)
+
+    errors = [said for said in parallel(alone, todo) if said]
+    assert not errors, "\n".join(errors)
 
 
 @test

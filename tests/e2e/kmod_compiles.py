@@ -32,7 +32,7 @@ def headers():
 
 def make(kdir, folder, gen):
     env = {"MAKEFLAGS": None, "MAKELEVEL": None, "SAN": None}
-    rc, out, err = run(["make", "kmod", "B=" + BUILD, "KDIR=" + kdir, "KMOD=" + folder, "KMOD_GEN=" + gen],
+    rc, out, err = run(["make", "-j%d" % len(os.sched_getaffinity(0)), "kmod", "B=" + BUILD, "KDIR=" + kdir, "KMOD=" + folder, "KMOD_GEN=" + gen],
                        cwd=ROOT, env=env, timeout=300)
     return rc, out + err
 

@@ -35,28 +35,28 @@ def balance(trace):
 @test
 def cancelled_threads():
     "threads that are cancelled in the middle of events, at once or later, harm nothing and are accounted for"
-    _, said = storm(1500, "ccp")
+    _, said = storm(600, "ccp")
     assert said["threads"] > 100, said
 
 
 @test
 def threads_children_signals_and_libraries_at_once():
     "threads, children of every kind, handlers three deep and a library that comes and goes balance together"
-    _, said = storm(1500, "ttcfsl")
+    _, said = storm(800, "ttcfsl")
     assert said["children"] and said["libraries"] and said["threads"], said
 
 
 @test
 def a_flight_recorder_of_it():
     "the same in a pool that overwrites"
-    events, _ = storm(1000, "ttcfslp", "--overwrite", "--buffer", "64K")
+    events, _ = storm(600, "ttcfslp", "--overwrite", "--buffer", "64K")
     assert events["overwritten"], events
 
 
 @test
 def handlers_deeper_than_lanes():
     "events of handlers more than three deep are counted as discarded"
-    events, _ = storm(1500, "tsp", "--buffer", "64M")
+    events, _ = storm(600, "tsp", "--buffer", "64M")
     assert events["produced"] > 1000, events
 
 

@@ -8,7 +8,7 @@ import re
 import tempfile
 import xml.sax.saxutils
 
-from tap import BUILD, CODEGEN, PEM, ROOT, equal, need, run, run_all, skip, test, tmp
+from tap import BUILD, CODEGEN, PEM, ROOT, equal, need, parallel, run, run_all, skip, test, tmp
 from webdriver import Browser, missing
 
 MAN = os.path.join(BUILD, "gen", "reference", "man")
@@ -179,11 +179,14 @@ def man_pages_are_clean():
     rc, out, err = run(["mandoc", "-Tlint", "-Wstyle", *pages])
     # What is generated depends on the specs alone, so it has no date.
     equal([l for l in out.splitlines() if "missing date" not in l], [], "mandoc -Tlint")
-    for page in pages:
+
+    def shown(page):
         rc, out, err = run(["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", page])
         if "minimized" in out + err:
             skip("man is a stand-in that shows no page: this system was minimized")
         equal((rc, err), (0, ""), "man --warnings " + page)
+
+    parallel(shown, pages)
 
 
 @test
