@@ -20,7 +20,7 @@ SOURCE = r"""
 void standin_enable(int on);
 
 static __thread struct pem_thread *self __attribute__((tls_model("initial-exec")));
-static struct pem_thread thread = { .depth = 1 }; /* an event under way: all records go to notify */
+static struct pem_thread thread; /* of no thread: all records go to notify */
 static struct pem_provider *registered;
 
 static void notify(struct pem_provider *provider, uint32_t index, void *record, uint32_t bytes)

@@ -98,6 +98,7 @@ int pem_provider_register(struct pem_provider *provider)
 #endif
 	registered++;
 	self = &thread;
+	thread.depth = PEM_DEPTH_IDLE;
 	provider->registered = 1;
 	provider->notify = notify;
 	provider->event_base = 5;
@@ -145,7 +146,7 @@ static void want(uint64_t action)
 
 static void check(int ok, const char *what)
 {
-	if (!ok || thread.depth) {
+	if (!ok || thread.depth != PEM_DEPTH_IDLE) {
 		printf("failed %s depth %u\n", what, thread.depth);
 		exit(1);
 	}
@@ -189,9 +190,9 @@ int main(void)
 	check(!notified && thread.writer[2].record_count == @COUNT@, "fast log");
 	check(slots[5].produced == 1, "produced");
 
-	thread.depth = 1; /* an event is under way, and a signal handler raises another */
+	thread.depth = PEM_DEPTH_IDLE + 1; /* an event is under way, and a signal handler raises another */
 	raise_all(0);
-	thread.depth = 0;
+	thread.depth = PEM_DEPTH_IDLE;
 	check(notified == @COUNT@ && thread.writer[2].record_count == @COUNT@, "slow when nested");
 
 	use_chunk(PEM_PACKET_HEADER_BYTES + 4); /* no room */
