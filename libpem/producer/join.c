@@ -205,7 +205,8 @@ void pem_process__look_after(unsigned slot, uint64_t now)
 {
 	struct pem_joined *joined = &pem_process.joined[slot];
 
-	if (now - __atomic_load_n(&joined->looked_at, __ATOMIC_RELAXED) < LOOK_TICKS ||
+	if (__atomic_load_n(&joined->state, __ATOMIC_RELAXED) != PEM_JOINED_POOL ||
+	    now - __atomic_load_n(&joined->looked_at, __ATOMIC_RELAXED) < LOOK_TICKS ||
 	    !pem_process__lock())
 		return;
 	if (now - joined->looked_at >= LOOK_TICKS && joined->state == PEM_JOINED_POOL &&

@@ -28,6 +28,9 @@ static void count_lost(unsigned slot, uint32_t event_index, uint32_t flags, uint
 
 	if (__atomic_load_n(&joined->state, __ATOMIC_ACQUIRE) == PEM_JOINED_NOT || !page)
 		return;
+	/* The slot became another session's just now, and the action's has left. */
+	if (__atomic_load_n(&joined->incarnation, __ATOMIC_ACQUIRE) != incarnation)
+		return;
 	if (flags & PEM_ACTION_STAT)
 		__atomic_fetch_add(&page->lost_statistics, 1, __ATOMIC_RELAXED);
 	if (!(flags & PEM_ACTION_LOG))

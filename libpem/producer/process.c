@@ -210,6 +210,8 @@ int pem_provider_register(struct pem_provider *provider)
 	bool first;
 	int result;
 
+	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++)
+		pem_process__look_after(slot, pem_clock());
 	if (!pem_process__lock())
 		return -EDEADLK;
 	result = 0;

@@ -290,6 +290,8 @@ struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned s
 	if (writer->lane_index &&
 	    __atomic_load_n(&writer->incarnation, __ATOMIC_RELAXED) == incarnation)
 		return writer;
+	/* A session without a log never runs out of chunks: here a dead consumer's is noticed all the same. */
+	pem_process__look_after(slot, pem_clock());
 	if (depth)
 		thread->has_nested = true;
 	clear_writer(writer);
