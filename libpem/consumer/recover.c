@@ -89,6 +89,23 @@ static int open_session_directory(struct pem_session *s, pid_t recorder)
 	return 0;
 }
 
+/* What callbacks alone wanted is neither for the trace nor missing in it. */
+static void set_aside(struct pem_session *s)
+{
+	uint32_t count = __atomic_load_n(&s->page->rule_count, __ATOMIC_ACQUIRE), i;
+	const struct pem_event *event;
+	struct pem_wish *wish;
+
+	for (i = 0; i < count && i < PEM_RULES_MAX; i++) {
+		if (!(s->page->rules[i].flags & PEM_RULE_ASIDE))
+			continue;
+		event = pem_model__by_id(s->model, s->page->rules[i].event_id);
+		wish = event ? pem_session__wish(s, event) : NULL;
+		if (wish)
+			wish->async_ever = true;
+	}
+}
+
 /* Every event of the trace is wanted by its log, so that records of sources are counted too. */
 static int make_log(struct pem_session *s, const char *trace, const struct pem_trace_info *info,
 		    struct pem_error *error)
@@ -199,7 +216,8 @@ static void drain_producers(struct pem_session *s)
 	const struct timespec pause = {0, 2000000};
 	struct pem_producer *p;
 
-	pem_session__scan_producers(s);
+	pem_session__scan_producers(s); /* and read their models */
+	set_aside(s);
 	for (p = s->producers; p; p = p->next) {
 		if (p->member)
 			pem_session__apply_to(s, p->member);

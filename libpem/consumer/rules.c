@@ -56,6 +56,13 @@ static int find_tests(struct pem_session *s, const struct pem_predicate *predica
 	return (int)(s->test_count - count);
 }
 
+/* Were an event's records never for the log? Whoever recovers that has the page alone to know it from. */
+static bool is_aside(const struct pem_session *s, const struct pem_wish *wish)
+{
+	return s->log && wish->async_ever && !wish->want_log &&
+	       (!s->log->any_level || wish->event->level > s->log->any_level);
+}
+
 static void add_rule(struct pem_session *s, const struct pem_wish *wish, uint32_t pid,
 		     uint64_t action)
 {
@@ -86,6 +93,7 @@ static void add_rule(struct pem_session *s, const struct pem_wish *wish, uint32_
 	rule->test_count = wish->predicate ? (uint16_t)wish->predicate->test_count : 0;
 	rule->wide = wish->wide;
 	rule->action = action;
+	rule->flags = is_aside(s, wish) ? PEM_RULE_ASIDE : 0;
 }
 
 /*
@@ -113,7 +121,7 @@ static void write_rules(struct pem_session *s)
 		action &= ~(uint64_t)PEM_ACTION_CALLBACK;
 		/* One that the overhead budget has off needs a rule that says so, before the rule for any event. */
 		if (PEM_ACTION_FLAGS(action) & (PEM_ACTION_LOG | PEM_ACTION_STAT) ||
-		    (wish->log && wish->detail == PEM_DETAIL_OFF))
+		    (wish->log && wish->detail == PEM_DETAIL_OFF) || is_aside(s, wish))
 			add_rule(s, wish, wish->context.pid, action);
 	}
 	if (s->log && s->log->enabled && s->log->any_level && s->rule_count < PEM_RULES_MAX)

@@ -7,6 +7,7 @@
 #include "session_fixture.h"
 
 #include "programs/probe.h"
+#include "programs/types.h"
 #include "util.h"
 
 #include <errno.h>
@@ -120,6 +121,73 @@ static void metadata_gets_what_the_model_has(void **state)
 	free(text);
 }
 
+static uint64_t called;
+
+static void count_call(const struct pem_record *record, void *arg)
+{
+	(void)record;
+	(void)arg;
+	__atomic_fetch_add(&called, 1, __ATOMIC_RELEASE);
+}
+
+/* A recorder with a callback on ticks, which has read some of them and not others, as it dies. */
+static void record_beside_a_callback(bool is_over)
+{
+	struct pem_context self = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
+	struct pem_session *session = session_open(NULL);
+	struct pem_event_set *ticks = events(session, "APP::Probe::Tick");
+	struct pem_callback *cb;
+	unsigned i;
+
+	cb = pem_session__register_async_callback(session, ticks, &self, count_call, NULL, NULL,
+						  NULL);
+	pem_callback__enable(cb);
+	log_to_trace(session, "APP::Types::Floats", &self);
+	for (i = 0; i < 5000; i++)
+		pem_notify_probe_tick(0, i);
+	while (__atomic_load_n(&called, __ATOMIC_ACQUIRE) < 5000)
+		usleep(200);
+	if (is_over)
+		pem_callback__unregister(cb);
+	pem_notify_types_floats(1, 2);
+	pem_notify_types_floats(3, 4);
+	for (i = 0; i < 100; i++)
+		pem_notify_probe_tick(0, i);
+	_exit(0);
+}
+
+static void recover_beside_a_callback(bool is_over)
+{
+	struct pem_error error = {""};
+	struct pem_balance balance;
+	uint64_t floats;
+
+	snprintf(trace_path, sizeof(trace_path), "%s/trace-2", folder);
+	recorder = fork();
+	if (!recorder)
+		record_beside_a_callback(is_over);
+	assert_int_equal(waitpid(recorder, NULL, 0), recorder);
+	if (pem_trace__recover(trace_path, &error))
+		fail_msg("%s", error.text);
+	assert_int_equal(read_trace("APP::Types::Floats", &floats, &balance), 2);
+	assert_int_equal(floats, 2);
+	assert_int_equal(balance.produced, 2);
+	assert_int_equal(balance.delivered, 2);
+	assert_int_equal(balance.discarded, 0);
+}
+
+static void what_callbacks_wanted_is_not_recovered(void **state)
+{
+	(void)state;
+	recover_beside_a_callback(false);
+}
+
+static void nor_what_they_wanted_once(void **state)
+{
+	(void)state;
+	recover_beside_a_callback(true);
+}
+
 /* The runtime folder's own parent: a prefix of its name. */
 static void session_elsewhere_is_left_alone(void **state)
 {
@@ -153,9 +221,12 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, folder_remove)
 	const struct CMUnitTest tests[] = {
-		TEST(one_record_is_not_written_twice),  TEST(own_session_is_taken_in),
-		TEST(metadata_gets_what_the_model_has), TEST(session_elsewhere_is_left_alone),
-		TEST(anything_else_is_left_alone),
+		TEST(one_record_is_not_written_twice),
+		TEST(what_callbacks_wanted_is_not_recovered),
+		TEST(nor_what_they_wanted_once),
+		TEST(own_session_is_taken_in),
+		TEST(metadata_gets_what_the_model_has),
+		TEST(session_elsewhere_is_left_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

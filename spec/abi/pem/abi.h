@@ -318,8 +318,10 @@ struct pem_rule {
 	uint64_t action;
 	uint32_t
 		max_level; /* with PEM_RULE_ANY_EVENT: enum pem_level of the least that count; 0: all do */
-	uint32_t reserved;
+	uint32_t flags; /* PEM_RULE_ASIDE */
 };
+#define PEM_RULE_ASIDE                                                                             \
+	1u /* the event's records are, or were, for callbacks alone: none of the trace's, should its recorder die */
 PEM_STATIC_ASSERT(sizeof(struct pem_rule) == 32, "a rule is 32 bytes");
 
 /* The file "config" of a session directory: what to enable in a process that joins, and how big its pool is. */
