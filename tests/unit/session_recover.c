@@ -227,6 +227,7 @@ int main(void)
 		TEST(own_session_is_taken_in),
 		TEST(metadata_gets_what_the_model_has),
 		TEST(session_elsewhere_is_left_alone),
+		TEST(anything_else_is_left_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
