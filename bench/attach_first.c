@@ -4,7 +4,7 @@
  *
  *	attach_first PID	prints microseconds from the call of pem_session__attach to the callback's first event
  */
-#include "stubs/bench.h"
+#include "bench_stubs/bench.h"
 
 #include <pem/clock.h>
 #include <pem/pem.h>

@@ -6,14 +6,14 @@ BENCHES := notify threads callback attach record memory apps stub managed codege
 BENCH_C := notify threads stub
 BENCH_PY := $(filter-out $(BENCH_C),$(BENCHES))
 
-# bench.xml is not part of the catalogue: its header is made here.
-$(B)/gen/stubs/bench.h: bench/bench.xml $(B)/bin/pem-codegen
+# bench.xml is not part of the catalogue: its header is made here, apart from the stubs that everybody finds.
+$(B)/gen/bench_stubs/bench.h: bench/bench.xml $(B)/bin/pem-codegen
 	$(call say,GEN,$@)
 	@mkdir -p $(@D)
 	$(Q)$(B)/bin/pem-codegen --backend c -o $(@D) $<
 	@touch $@
 
-$(B)/obj/bench/notify.o $(B)/obj/bench/threads.o $(B)/obj/bench/raise.o $(B)/obj/bench/stub.o: $(B)/gen/stubs/bench.h
+$(B)/obj/bench/notify.o $(B)/obj/bench/threads.o $(B)/obj/bench/raise.o $(B)/obj/bench/stub.o: $(B)/gen/bench_stubs/bench.h
 
 # The loops of stub in other languages; C's symbols once, for Fortran and Rust.
 STUB_STAMP := $(B)/gen/bench_stubs/.stamp
@@ -85,7 +85,7 @@ $(B)/bench/raise $(B)/bench/timed: $(B)/bench/%: $(B)/obj/bench/%.o
 
 # callback runs call_back and attach attach_first, which are linked with libpem as consumers are.
 $(B)/bench/attach: $(B)/bench/attach_first $(B)/bench/raise $(B)/bench/measure.py
-$(B)/obj/bench/call_back.o $(B)/obj/bench/attach_first.o: $(B)/gen/stubs/bench.h
+$(B)/obj/bench/call_back.o $(B)/obj/bench/attach_first.o: $(B)/gen/bench_stubs/bench.h
 $(B)/bench/callback: $(B)/bench/call_back $(B)/bench/measure.py
 
 $(B)/bench/call_back $(B)/bench/attach_first: $(B)/bench/%: $(B)/obj/bench/%.o $(B)/lib/libpem.so

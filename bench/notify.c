@@ -21,7 +21,7 @@
 #include "bench/flight.h"
 #include "bench/lttng.h"
 
-#include "stubs/bench.h"
+#include "bench_stubs/bench.h"
 
 #include <pem/clock.h>
 #include <pem/pem.h>

@@ -12,7 +12,7 @@
 #include "bench/bench.h"
 #include "bench/lttng_peer.h"
 
-#include "stubs/bench.h"
+#include "bench_stubs/bench.h"
 
 #include <pthread.h>
 #include <stdio.h>

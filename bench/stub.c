@@ -11,7 +11,7 @@
 #include "bench/bench.h"
 #include "bench/flight.h"
 
-#include "stubs/bench.h"
+#include "bench_stubs/bench.h"
 
 #include <errno.h>
 #include <stdio.h>

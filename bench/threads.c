@@ -12,7 +12,7 @@
 #include "bench/flight.h"
 #include "bench/lttng.h"
 
-#include "stubs/bench.h"
+#include "bench_stubs/bench.h"
 
 #include <errno.h>
 #include <pthread.h>
