@@ -277,7 +277,7 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 	session = pem_session__open(&session_options, &error);
 	if (session == NULL)
 		return cli_error(cli_status_of_errno(errno), "%s", error.text);
-	status = cli_specs__load(session, NULL, NULL, false);
+	status = cli_specs__load(session, NULL, NULL, NULL, false);
 	if (status == CLI_DONE && find(&list, session, &request) < 0)
 		status = cli_error(CLI_FAILED, "no memory for the list of events");
 	if (status == CLI_DONE)

@@ -351,8 +351,8 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 		status = cli_error(cli_status_of_errno(errno), "%s", error.text);
 		goto end;
 	}
-	status =
-		cli_specs__load(session, *r.program != '\0' ? r.program : NULL, r.command, r.quiet);
+	status = cli_specs__load(session, *r.program != '\0' ? r.program : NULL, r.command,
+				 &r.patterns, r.quiet);
 	if (status == CLI_DONE)
 		status = open_log(&r, session, &log);
 	if (status == CLI_DONE && r.session.overwrite) {

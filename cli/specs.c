@@ -34,6 +34,8 @@ struct loading {
 	struct place *places; /* of events of all files so far */
 	size_t place_count, place_capacity;
 	bool *done; /* by file: its model came */
+	const struct cli_patterns *asked;
+	struct cli_words here; /* said of the current folder's, if they turn out to matter */
 	bool quiet;
 	int status;
 };
@@ -178,13 +180,43 @@ static void leave_out(struct loading *l, const struct cli_spec_file *file, const
 	if (file->origin == CLI_SPEC_PATH) {
 		fprintf(stderr, "%s\n", sentence);
 		l->status = CLI_WRONG_INPUT;
+	} else if (file->origin == CLI_SPEC_HERE) {
+		cli_words__add(&l->here, sentence);
 	} else if (!l->quiet) {
 		cli_say("a spec %s is left out: %s",
 			file->origin == CLI_SPEC_BESIDE ? "beside the program"
-			: file->origin == CLI_SPEC_HERE ? "in the current folder"
 							: "installed beside pem's",
 			sentence);
 	}
+}
+
+/* Was an event asked for that nobody knows? */
+static bool misses_any(const struct loading *l)
+{
+	struct pem_event_set *set;
+	struct pem_error error;
+	size_t i;
+
+	for (i = 0; i < l->asked->count; i++) {
+		set = pem_event_set__new(l->session, (const char *const *)&l->asked->text[i], 1,
+					 &error);
+		pem_event_set__free(set);
+		if (set == NULL)
+			return true;
+	}
+	return false;
+}
+
+/* A folder that one works in may hold specs of anything: they are named if an event may be missing for it. */
+static void say_left_out_here(const struct loading *l)
+{
+	size_t i;
+
+	if (l->quiet || l->here.count == 0 || (l->asked != NULL && !misses_any(l)))
+		return;
+	for (i = 0; i < l->here.count; i++)
+		if (l->here.text[i] != NULL)
+			cli_say("a spec in the current folder is left out: %s", l->here.text[i]);
 }
 
 /* Does an event of the file contradict one that the session knows? Then it is said. */
@@ -347,16 +379,19 @@ end:
 	return status != CLI_DONE ? status : l->status;
 }
 
-int cli_specs__load(struct pem_session *session, const char *program, char **argv, bool quiet)
+int cli_specs__load(struct pem_session *session, const char *program, char **argv,
+		    const struct cli_patterns *asked, bool quiet)
 {
 	struct cli_spec_files files = {0};
-	struct loading l = {.session = session, .files = &files, .quiet = quiet};
+	struct loading l = {.session = session, .files = &files, .asked = asked, .quiet = quiet};
 	int status = name_files(&files, program, argv);
 
 	if (status == CLI_DONE && files.count != 0) {
 		l.done = calloc(files.count, sizeof(*l.done));
 		status = l.done != NULL ? run_codegen(&l) : cli_error(CLI_FAILED, "no memory");
 	}
+	say_left_out_here(&l);
+	cli_words__free(&l.here);
 	free(l.done);
 	free(l.places);
 	cli_spec_files__free(&files);

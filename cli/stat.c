@@ -27,7 +27,8 @@ static const struct cli_option options[] = {
 	{OPT_VARIANCE, "variance", NULL, "With -f: its standard deviation."},
 	{'i', "interval", "MS",
 	 "Print what came in each interval of so many milliseconds, and its rate."},
-	{'z', "zero", NULL, "With -i: also the events that did not come in an interval."},
+	{'z', "zero", NULL,
+	 "Also the events that did not occur: in each interval, and in the whole."},
 	{'o', "output", "FILE",
 	 "Write the result to FILE. Default: the table to standard error, JSON to standard "
 	 "output."},
@@ -227,7 +228,7 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 		status = cli_error(cli_status_of_errno(errno), "%s", error.text);
 		goto end;
 	}
-	status = cli_specs__load(session, program, s.command, s.quiet);
+	status = cli_specs__load(session, program, s.command, &s.patterns, s.quiet);
 	if (status == CLI_DONE)
 		status = stat_events__register(&s, session);
 	if (status == CLI_DONE && s.budget > 0 && pem_session__set_budget(session, s.budget) < 0)

@@ -326,11 +326,11 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 		status = cli_error(cli_status_of_errno(errno), "%s", error.text);
 		goto end;
 	}
-	status = cli_specs__load(r.top.session,
-				 r.command != NULL
-					 ? program
-					 : cli_attach__program(&r.attach, program, sizeof(program)),
-				 r.command != NULL ? r.command : no_command, r.quiet);
+	status = cli_specs__load(
+		r.top.session,
+		r.command != NULL ? program
+				  : cli_attach__program(&r.attach, program, sizeof(program)),
+		r.command != NULL ? r.command : no_command, &r.top.patterns, r.quiet);
 	if (status == CLI_DONE)
 		status = watch(&r);
 end:

@@ -152,7 +152,7 @@ static int register_one(struct cli_triggers *t, struct cli_trigger *trigger)
 			t->sessions[i] = pem_session__open(&t->options, &error);
 			if (t->sessions[i] == NULL)
 				return cli_error(cli_status_of_errno(errno), "%s", error.text);
-			rc = cli_specs__load(t->sessions[i], NULL, NULL, true);
+			rc = cli_specs__load(t->sessions[i], NULL, NULL, NULL, true);
 			if (rc != CLI_DONE)
 				return rc;
 		}

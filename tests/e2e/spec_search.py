@@ -135,8 +135,13 @@ def current_folder():
     rc, trace, err = record(folder, "-e", "Baked", program="./program", cwd=folder)
     equal((rc, counts(trace)[0]), (0, {"APP::Bakery::Baked": 100}), "beside the program and here, which said " + err)
     wrong = write(folder + "/target/wrong.xml", "<spec nonsense")
+    said = "pem: a spec in the current folder is left out: ./wrong.xml:1:"
     rc, out, err = run([PEM, "list", "Switch"], cwd=os.path.dirname(wrong))
-    assert rc == 0 and "pem: a spec in the current folder is left out: ./wrong.xml:1:" in err, err
+    assert rc == 0 and said in err, err
+    rc, out, err = run([PEM, "stat", "-e", "Loaf", "--", "true"], cwd=os.path.dirname(wrong))
+    assert rc == 1 and said in err, "an event that may be the wrong spec's: " + err
+    rc, out, err = run([PEM, "stat", "-e", "Malloc", "--", "true"], cwd=os.path.dirname(wrong))
+    assert rc == 0 and "wrong.xml" not in err, "a spec that nobody asked for: " + err
 
 
 @test
