@@ -34,8 +34,9 @@ struct stat {
 	FILE *out;
 	uint64_t start_ns;
 	uint64_t last_ns;
-	bool show_all; /* with intervals: events that did not come, too */
+	bool show_all; /* events that did not come, too */
 	bool titled;
+	bool silent; /* nothing came in the last interval */
 	unsigned int name_width; /* of the intervals' lines */
 	struct stat_group groups[STAT_GROUPS];
 };

@@ -2,8 +2,7 @@
 /*
  * stat_interval.c - pem stat -i: what came in each interval, as rates
  *
- * One header; then a line for each event that came, or a line that says that none did, so that one sees that time
- * passes. Columns keep their places for the whole run: their widths are those of the longest that is to be expected.
+ * One header; then a line for each event that came; when none does any more, a line that says so, once. Columns keep their places for the whole run: their widths are those of the longest that is to be expected.
  */
 #include "stat.h"
 
@@ -188,8 +187,9 @@ void stat_interval__print(void *arg)
 		n += print_group(s, &s->groups[g], (double)at / 1e9, ns, events);
 	if (object != NULL)
 		cli_json__print(object, s->out, true);
-	else if (n == 0)
+	else if (n == 0 && !s->silent)
 		fprintf(s->out, "%*.3f  none came\n", WIDTH_TIME, (double)at / 1e9);
+	s->silent = n == 0;
 	fflush(s->out);
 	s->last_ns = now;
 }

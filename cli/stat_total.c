@@ -80,9 +80,19 @@ static void table_row(const struct stat *s, const struct stat_group *group,
 		cli_table__cell(table, spread(root(v->variance), unit));
 }
 
-static void layer_rows(const struct stat *s, unsigned int layer, uint64_t ns,
-		       struct cli_table *table)
+/* Said in one line for all: a table of everything that pem knows would hide what there was. */
+static bool is_left_out(const struct stat *s, const struct stat_group *group,
+			const struct pem_statistic *v)
 {
+	return !s->show_all && v->count == 0 && v->unavailable == 0 && !v->is_partial &&
+	       !stat_is_counter(group, v->event);
+}
+
+/* Returns how many events were left out. */
+static size_t layer_rows(const struct stat *s, unsigned int layer, uint64_t ns,
+			 struct cli_table *table)
+{
+	size_t left_out = 0;
 	bool headed = false;
 	unsigned int g;
 	size_t i;
@@ -93,6 +103,10 @@ static void layer_rows(const struct stat *s, unsigned int layer, uint64_t ns,
 
 			if (v->event == NULL || layer_of(v->event) != layer)
 				continue;
+			if (is_left_out(s, &s->groups[g], v)) {
+				left_out++;
+				continue;
+			}
 			if (!headed) {
 				cli_table__row(table, CLI_BOLD);
 				cli_table__cell(table, v->event->layer);
@@ -100,6 +114,7 @@ static void layer_rows(const struct stat *s, unsigned int layer, uint64_t ns,
 			}
 			table_row(s, &s->groups[g], v, ns, table);
 		}
+	return left_out;
 }
 
 static const char *name_of(const struct stat *s)
@@ -122,6 +137,7 @@ static bool any_partial(const struct stat *s)
 static void print_table(const struct stat *s, uint64_t ns)
 {
 	struct cli_table *table = cli_table__new(s->out);
+	size_t left_out = 0;
 	unsigned int layer;
 
 	cli_table__column(table, "EVENT", CLI_LEFT);
@@ -133,12 +149,15 @@ static void print_table(const struct stat *s, uint64_t ns)
 	cli_table__column(table, "MEAN", CLI_RIGHT);
 	cli_table__column(table, "DEVIATION", CLI_RIGHT);
 	for (layer = 0; layer < LAYERS; layer++)
-		layer_rows(s, layer, ns, table);
+		left_out += layer_rows(s, layer, ns, table);
 	fprintf(s->out, "\n%s %s for %s%s%s\n\n", name_of(s),
 		s->command[0] != NULL ? "ran" : "was observed", cli_duration(ns),
 		s->field != NULL ? "; the last columns are of field " : "",
 		s->field != NULL ? s->field : "");
 	cli_table__print(table);
+	if (left_out != 0)
+		fprintf(s->out, "%s event%s did not occur; -z lists %s\n", cli_count(left_out),
+			left_out == 1 ? "" : "s", left_out == 1 ? "it" : "them");
 	if (any_partial(s))
 		cli_wrap(s->out,
 			 cli_format("> was not counted for a part of the time, to keep the cost "

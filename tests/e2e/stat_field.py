@@ -56,6 +56,19 @@ def charts_fit_80_columns():
 
 
 @test
+def what_did_not_occur():
+    "events that did not occur are a number below the table, rows with -z, and objects of JSON"
+    command = [PEM, "stat", "-q", "-e", "Malloc,Phase"]
+    for options, shown in ([], False), (["-z"], True):
+        _, _, err = run(command + options + ["--", "true"])
+        assert "Libc::Malloc" in err, err
+        equal("Phase::Begin" in err, shown, "a row with %r: %s" % (options, err))
+        equal("2 events did not occur; -z lists them" in err, not shown, "a number with %r: %s" % (options, err))
+    _, out, _ = run(command + ["--json", "--", "true"])
+    equal(sorted(e["name"] for e in json.loads(out)["events"] if not e["count"]), ["APP::Phase::Begin", "APP::Phase::End"], "JSON")
+
+
+@test
 def a_field_is_needed():
     "without -f, or with counters only, it says what is missing"
     rc, _, err = run([PEM, "stat", "--top", "--", "true"])

@@ -47,10 +47,11 @@ def lines_add_up():
 
 @test
 def nothing_came():
-    "an interval without events is said, or with -z shown as zeros"
+    "an interval without events is said, once until some come, or with -z shown as zeros"
     quiet = [PEM, "stat", "-e", "Malloc", "-i", "20", "-q"]
     _, _, err = run(quiet + ["--", "sleep", "0.15"])
     assert re.search(r"^ +\d\.\d{3}  none came$", err, re.MULTILINE), "not said: " + err
+    assert not re.search(r"none came\n.*none came", err), "said again: " + err
     _, _, err = run(quiet + ["-z", "--", "sleep", "0.15"])
     assert re.search(r"^ +\d\.\d{3}  APP::Libc::Malloc +0 +0/s$", err, re.MULTILINE), "not shown: " + err
     assert "none came" not in err, err
