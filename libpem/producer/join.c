@@ -241,13 +241,14 @@ static void look_at(const char *folder)
 	char path[sizeof(pem_process.joined[0].directory)];
 	struct pem_session_page *page;
 
-	if (!pem_is_session_name(folder) || !session_path(path, sizeof(path), folder))
+	/* First what costs least: dead ones lie there for a day, as a killed recorder's trace can be recovered. */
+	if (!pem_is_session_name(folder) || !session_path(path, sizeof(path), folder) ||
+	    !pem_alive__check(path))
 		return;
 	page = map_session_page(path);
 	if (!page)
 		return;
-	if (pem_entry__find(pem_process__table(), page->id) >= 0 || !is_target(page) ||
-	    !pem_alive__check(path))
+	if (pem_entry__find(pem_process__table(), page->id) >= 0 || !is_target(page))
 		munmap(page, sizeof(*page));
 	else
 		join_page(page, path, false);
