@@ -100,7 +100,7 @@ def functions_are_there():
             end += 1
         inside = text[found.end():end - 1].strip()
         equal(len(takes), 0 if inside == "void" else commas + 1, "parameters of " + name)
-    declared = set(re.findall(r"\b(pem_(?:session|statistics|callback|log|event_set)_\w+)\(", text))
+    declared = set(re.findall(r"\b(pem_(?:session|statistics|callback|log|event_set|recorder)_\w+)\(", text))
     equal(declared - set(c.FUNCTIONS) - {"pem_session__costs"}, set(), "functions of pem.h that Python lacks")
     equal([name for name in c.FUNCTIONS if not hasattr(c.lib._cdll, name)], [], "functions that the library lacks")
 
@@ -453,6 +453,36 @@ def run_and_log():
     import csv as reader
     sizes = [row for row in reader.DictReader(csv.splitlines()) if row.get("event") == "APP::Libc::Malloc"]
     equal(out[2], "%d True" % sum(int(row["size"]) for row in sizes), "bytes in all, and names of processes")
+
+
+@test
+def flight_recorders():
+    "flight recorders are found, and write a snapshot when asked to; one that is gone says so"
+    folder = tmp()
+    equal(python("""
+        over = threading.Event()
+        with pemapi.Session(overwrite=True) as session:
+            with session.log(session.events("APP::GC::Start"), sys.argv[1] + "/log", pemapi.Context.this_process()):
+                for i in range(5):
+                    pem_gc.notify_gc_start(i, 100)
+                def work():
+                    while not over.is_set():
+                        session.poll(10)
+                worker = threading.Thread(target=work)
+                worker.start()
+                mine, = [r for r in pemapi.recorders() if r.pid == os.getpid()]
+                print(mine.is_running, mine.trace == sys.argv[1] + "/log", repr(mine.command))
+                mine.snapshot(sys.argv[1] + "/now", "a test")
+                over.set()
+                worker.join()
+        with pemapi.Trace(sys.argv[1] + "/now") as trace:
+            print([r["heapBytes"] for r in trace], trace.info["snapshot"])
+        print([r for r in pemapi.recorders() if r.pid == os.getpid()])
+        try:
+            mine.snapshot(sys.argv[1] + "/late")
+        except pemapi.Error as error:
+            print(error.errno > 0, len(str(error)) > 0)
+        """, folder, folder=folder), "True True ''\n[100, 100, 100, 100, 100] a test\n[]\nTrue True\n", "output")
 
 
 @test

@@ -6,10 +6,12 @@
 
 #include "stubs/gc.h"
 
+#include <atomic>
 #include <cstdio>
 #include <memory>
 #include <sched.h>
 #include <string>
+#include <thread>
 #include <unordered_map>
 
 static int number;
@@ -220,6 +222,40 @@ static void test_trace(const char *directory)
 	holds(trace.info().complete == 1, "a finished log is a complete trace");
 }
 
+static void test_recorder(const std::string &folder)
+{
+	pem::session_options options;
+	std::atomic<bool> over(false);
+	std::uint64_t count = 0, mine = 0;
+
+	options.overwrite = true;
+	pem::session session(options);
+	pem::log log =
+		session.register_log(session.events({"APP::GC::Start"}),
+				     (folder + "-flight").c_str(), pem::context::this_process());
+
+	log.enable();
+	raise_events(7);
+	std::thread polling([&] {
+		while (!over)
+			session.poll(10);
+	});
+	for (const pem_recorder &one : pem::recorders())
+		if (one.pid == static_cast<std::uint32_t>(getpid())) {
+			mine += one.is_running && one.trace == folder + "-flight";
+			pem::snapshot(one, (folder + "-now").c_str(), "a test");
+		}
+	over = true;
+	polling.join();
+	holds(mine == 1, "a flight recorder is found");
+	pem::trace trace((folder + "-now").c_str());
+
+	for (pem::record record : trace)
+		count += record.get<std::uint64_t>("heapBytes") > 0;
+	holds(count == 7 && std::string(trace.info().snapshot) == "a test",
+	      "a recorder writes a snapshot when asked to");
+}
+
 int main(int argc, char **argv)
 {
 	test_statistics();
@@ -229,8 +265,10 @@ int main(int argc, char **argv)
 	test_callback();
 	test_async();
 	test_errors();
-	if (argc > 1)
+	if (argc > 1) {
 		test_trace(argv[1]);
+		test_recorder(argv[1]);
+	}
 	std::printf("1..%d\n", number);
 	return 0;
 }

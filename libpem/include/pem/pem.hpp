@@ -705,6 +705,28 @@ class session
 	impl::session_owner state_;
 };
 
+/* Flight recorders of this user's, in whatever process. */
+inline std::vector<pem_recorder> recorders()
+{
+	std::vector<pem_recorder> all;
+	std::size_t n = 0;
+
+	do { /* more may come between two calls */
+		all.resize(n);
+		n = static_cast<std::size_t>(impl::check(pem_recorders(all.data(), all.size())));
+	} while (n > all.size());
+	all.resize(n);
+	return all;
+}
+/* Of another process; one of this process needs another thread that polls. */
+inline void snapshot(const pem_recorder &of, const char *directory, const char *cause = nullptr,
+		     int timeout_ms = 30000)
+{
+	pem_error why = {};
+
+	impl::check(pem_recorder__snapshot(&of, directory, cause, timeout_ms, &why), why);
+}
+
 /* A trace to be read from begin to end: for (pem::record r : trace). One pass at a time. */
 class trace
 {

@@ -121,6 +121,11 @@ class TraceInfo(ctypes.Structure):
                 ("predicate_count", c_uint32), ("predicates_more", c_uint32), ("predicates", Predicate * 64)]
 
 
+class Recorder(ctypes.Structure):
+    _fields_ = [("pid", c_uint32), ("is_running", c_uint32), ("session", c_char * 64), ("command", c_char * 512),
+                ("trace", c_char * 4096)]
+
+
 # Which structure of C each is, for the test that compiles them.
 STRUCTURES = {
     "pem_error": Error, "pem_label": Label, "pem_field": Field, "pem_event": Event, "pem_record": Record,
@@ -129,7 +134,7 @@ STRUCTURES = {
     "pem_callback_counts": CallbackCounts, "pem_run_options": RunOptions, "pem_balance": Balance,
     "pem_trace_cost": Cost, "pem_trace_gap": Gap, "pem_trace_reduced": Reduced,
     "pem_trace_predicate": Predicate,
-    "pem_trace_info": TraceInfo,
+    "pem_trace_info": TraceInfo, "pem_recorder": Recorder,
 }
 
 RecordFunction = CFUNCTYPE(None, POINTER(Record), c_void_p)
@@ -153,6 +158,8 @@ FUNCTIONS = {
     "pem_session__elapsed_ns": (c_uint64, _handle),
     "pem_session__interrupt": (None, _handle),
     "pem_session__snapshot": (c_int, _handle, _text, _text, _error),
+    "pem_recorders": (c_int, POINTER(Recorder), c_size_t),
+    "pem_recorder__snapshot": (c_int, POINTER(Recorder), _text, _text, c_int, _error),
     "pem_session__set_budget": (c_int, _handle, c_double),
     "pem_event_set__new": (_handle, _handle, POINTER(c_char_p), c_size_t, _error),
     "pem_event_set__where": (c_int, _handle, _text, _error),
