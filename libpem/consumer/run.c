@@ -236,36 +236,59 @@ static int check_command(struct pem_session *s)
 	return s->command_done;
 }
 
+/* What a thread that polls has to know of the session while it waits; several may do so. */
+struct turn {
+	bool ended; /* the command */
+	int wait_status, pidfd;
+	uint64_t next_ns; /* when there is work again */
+};
+
+static struct turn take_turn(struct pem_session *s, uint64_t now)
+{
+	struct turn turn;
+
+	pem_session__lock(s);
+	if (now >= s->next_drain_ns)
+		work(s, now);
+	turn.ended = check_command(s);
+	turn.wait_status = s->command_status;
+	turn.pidfd = s->command_done ? -1 : s->command_pidfd;
+	turn.next_ns = s->next_drain_ns;
+	pem_session__unlock(s);
+	return turn;
+}
+
+static void wait_ns(struct pem_session *s, int pidfd, uint64_t ns)
+{
+	const struct timespec ts = {.tv_sec = 0, .tv_nsec = (long)ns};
+	struct pollfd pollfd = {.fd = pidfd, .events = POLLIN};
+
+	if (ppoll(&pollfd, 1, &ts, NULL) != 1)
+		return;
+	pem_session__lock(s);
+	note_end(s); /* before the work that may be due */
+	pem_session__unlock(s);
+}
+
 int pem_session__poll(struct pem_session *s, int timeout_ms, int *wait_status)
 {
 	uint64_t now = pem_monotonic_ns(),
-		 end = now + (timeout_ms > 0 ? (uint64_t)timeout_ms * 1000000u : 0), wait_ns;
-	struct pollfd pollfd;
-	struct timespec ts;
+		 end = now + (timeout_ms > 0 ? (uint64_t)timeout_ms * 1000000u : 0), until;
+	struct turn turn;
 
 	for (;;) {
-		if (now >= s->next_drain_ns) {
-			pem_session__lock(s);
-			work(s, now);
-			pem_session__unlock(s);
-		}
-		if (check_command(s)) {
-			*wait_status = s->command_status;
+		turn = take_turn(s, now);
+		if (turn.ended) {
+			*wait_status = turn.wait_status;
 			return 1;
 		}
-		if (s->interrupted)
+		if (__atomic_load_n(&s->interrupted, __ATOMIC_RELAXED))
 			return -EINTR;
 		now = pem_monotonic_ns();
 		if (now >= end)
 			return 0;
-		wait_ns = s->next_drain_ns > now ? s->next_drain_ns - now : 0;
-		if (wait_ns > end - now)
-			wait_ns = end - now;
-		ts = (struct timespec){.tv_sec = 0, .tv_nsec = (long)wait_ns};
-		pollfd = (struct pollfd){.fd = s->command_done ? -1 : s->command_pidfd,
-					 .events = POLLIN};
-		if (ppoll(&pollfd, 1, &ts, NULL) == 1)
-			note_end(s); /* before the work that may be due */
+		until = turn.next_ns < end ? turn.next_ns : end;
+		wait_ns(s, turn.pidfd, until > now ? until - now : 0);
 		now = pem_monotonic_ns();
 	}
 }
@@ -282,7 +305,7 @@ uint64_t pem_session__elapsed_ns(const struct pem_session *s)
 
 void pem_session__interrupt(struct pem_session *session)
 {
-	session->interrupted = 1;
+	__atomic_store_n(&session->interrupted, 1, __ATOMIC_RELAXED);
 }
 
 int pem_run__exec(char *const argv[], const struct pem_run_options *options,

@@ -151,7 +151,7 @@ static void all_at_once(void **state)
 {
 	static void *(*const users[])(void *) = {use_statistics, use_callbacks, use_log,
 						 use_sessions};
-	pthread_t raiser[RAISERS], user[PEM_ARRAY_SIZE(users)], poller;
+	pthread_t raiser[RAISERS], user[PEM_ARRAY_SIZE(users)], poller[2];
 	struct pem_error error = {""};
 	struct pem_balance balance;
 	uint64_t ticks;
@@ -160,13 +160,15 @@ static void all_at_once(void **state)
 	(void)state;
 	for (i = 0; i < RAISERS; i++)
 		assert_int_equal(pthread_create(&raiser[i], NULL, raise_ticks, (void *)i), 0);
-	assert_int_equal(pthread_create(&poller, NULL, poll_session, NULL), 0);
+	for (i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&poller[i], NULL, poll_session, NULL), 0);
 	for (i = 0; i < PEM_ARRAY_SIZE(users); i++)
 		assert_int_equal(pthread_create(&user[i], NULL, users[i], NULL), 0);
 	for (i = 0; i < PEM_ARRAY_SIZE(users); i++)
 		pthread_join(user[i], NULL);
 	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
-	pthread_join(poller, NULL);
+	for (i = 0; i < 2; i++)
+		pthread_join(poller[i], NULL);
 	for (i = 0; i < RAISERS; i++)
 		pthread_join(raiser[i], NULL);
 	if (pem_log__finish(trace_log, &error))
