@@ -375,6 +375,8 @@ int pem_about__read_balance(int directory_fd, const struct pem_model *model,
 	return rc;
 }
 
+#define PROCESSES_MAX (1u << 22) /* as many as Linux has numbers for */
+
 int pem_about__read_names(int directory_fd, struct pem_process_names *names,
 			  struct pem_error *error)
 {
@@ -399,7 +401,7 @@ int pem_about__read_names(int directory_fd, struct pem_process_names *names,
 			n.names = larger;
 		}
 		name = split(line, '\t');
-		if (!name || !parse_u32(line, &n.names[n.count].pid))
+		if (!name || n.count == PROCESSES_MAX || !parse_u32(line, &n.names[n.count].pid))
 			rc = pem_error__set(error, -EINVAL,
 					    ".pem/names, line %u names no process: the trace is "
 					    "damaged",

@@ -2,8 +2,8 @@
 /*
  * fuzz_trace.c - libFuzzer: any bytes as the files of a trace
  *
- * The input is split at '|' marks of four bytes "|PEM" into .pem/run, .pem/balance and then stream files; an empty run
- * stands for a valid one. Records that are handed out are read in full.
+ * The input is split at '|' marks of four bytes "|PEM" into .pem/run, .pem/balance, stream files and .pem/names; an empty run
+ * stands for a valid one, and empty names for none. Records that are handed out are read in full.
  */
 #define _GNU_SOURCE
 #include "tests/unit/trace_fixture.h"
@@ -63,8 +63,8 @@ static void read_trace(const char *path)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-	static const char *const names[] = {".pem/run", ".pem/balance", "k_0",
-					    "k_1",      "u_1_0",        "u_1_1"};
+	static const char *const names[] = {".pem/run", ".pem/balance", "k_0",       "k_1",
+					    "u_1_0",    "u_1_1",        ".pem/names"};
 	static struct fixture fixture;
 	const uint8_t *mark;
 	size_t i, part;

@@ -10,7 +10,7 @@
 #define T(n) (FIXTURE_START + (uint64_t)(n))
 
 static struct fixture fixture;
-static struct packet packet;
+static __attribute__((unused)) struct packet packet;
 
 static int set_up(void **state)
 {
