@@ -187,6 +187,34 @@ static uint64_t wanted_of(const struct pem_session *s, const struct pem_member *
 	return rule->action & ~(uint64_t)PEM_ACTION_CALLBACK;
 }
 
+/*
+ * The session does not know yet what level the event has, but its process does, and has begun to apply the rules of
+ * levels by itself: then it is the one to say.
+ */
+static bool is_theirs(const struct pem_session *s, const struct pem_member *m, uint32_t id)
+{
+	const struct pem_rule *rule;
+
+	if (s->page->closed || pem_model__by_id(s->model, id))
+		return false;
+	rule = pem_rule__find(s->page, s->rule_count, m->contexts, id);
+	return rule && rule->event_id == PEM_RULE_ANY_EVENT && rule->max_level;
+}
+
+static bool has_applied(const struct pem_member *m, const uint8_t *enable, uint32_t events)
+{
+	uint32_t i;
+
+	if (__atomic_load_n(&m->control->session[m->slot].joined, __ATOMIC_ACQUIRE) !=
+	    m->incarnation)
+		return false;
+	for (i = 0; i < events; i++) {
+		if (__atomic_load_n(&enable[i], __ATOMIC_ACQUIRE) & 1u << m->slot)
+			return true;
+	}
+	return false;
+}
+
 static void apply_to_page(struct pem_session *s, struct pem_member *m, const uint32_t *ids,
 			  const struct pem_member_page *page)
 {
@@ -196,9 +224,13 @@ static void apply_to_page(struct pem_session *s, struct pem_member *m, const uin
 	uint8_t *enable = (uint8_t *)page->header + sizeof(*page->header);
 	uint64_t *action = (uint64_t *)(enable + capacity) + m->slot, wanted;
 	uint8_t bit = (uint8_t)(1u << m->slot);
+	bool applied = has_applied(m, enable, page->event_count);
 
 	ids += page->event_base;
 	for (i = 0; i < page->event_count; i++) {
+		if (applied && !refused &&
+		    is_theirs(s, m, __atomic_load_n(&ids[i], __ATOMIC_ACQUIRE)))
+			continue;
 		wanted = refused ? 0 : wanted_of(s, m, __atomic_load_n(&ids[i], __ATOMIC_ACQUIRE));
 		/* Its filter is of the rules before. */
 		if (PEM_ACTION_FLAGS(wanted) & (PEM_ACTION_FILTER | PEM_ACTION_WIDE))

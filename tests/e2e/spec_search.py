@@ -24,8 +24,12 @@ SPEC = """<spec provider='bakery' description='a bakery'>
 """
 
 PROGRAM = """#include "bakery.h"
+#include <stdlib.h>
+#include <unistd.h>
 int main(void)
 {
+	if (getenv("PAUSE"))
+		usleep(300000);
 	for (unsigned i = 0; i < 100; i++) {
 		pem_notify_bakery_baked(i);
 		pem_notify_bakery_crumb();
@@ -53,6 +57,13 @@ def bakery():
                       "-ldl"])
     equal((rc, err), (0, ""), "cc")
     return folder
+
+
+def unseen(folder):
+    """A command that runs the program while its recorder sees nothing of it, so that nothing can be switched off meanwhile."""
+    path = write(folder + "/unseen", "#!/bin/sh\nkill -STOP $PPID\n%s/program\nkill -CONT $PPID\n" % folder)
+    os.chmod(path, 0o755)
+    return path
 
 
 def counts(trace):
@@ -91,7 +102,8 @@ def levels_choose():
     "-e APP takes unknown events up to info, a pattern or a name takes all"
     folder = bakery()
     os.remove(folder + "/bakery.xml")
-    equal(counts(record(folder, "-e", "APP")[1])[0].get("APP::Bakery::Crumb"), None, "detail with -e APP")
+    for env in {}, {"PAUSE": "1"}:  # before the recorder finds the process, and afterwards
+        equal(counts(record(folder, "-e", "APP", env=env)[1])[0].get("APP::Bakery::Crumb"), None, "detail with -e APP")
     equal(counts(record(folder, "-e", "APP")[1])[0]["APP::Bakery::Baked"], 100, "info with -e APP")
     equal(counts(record(folder, "-e", "APP::*")[1])[0]["APP::Bakery::Crumb"], 100, "detail with -e 'APP::*'")
     spec = write(folder + "/bakery.xml", SPEC)
@@ -213,7 +225,7 @@ def programs_of_another_spec():
     os.mkdir(folder + "/new")
     write(folder + "/new/bakery.xml", SPEC.replace("'uint32'", "'uint64'"))
     os.remove(folder + "/bakery.xml")
-    rc, trace, err = record(folder, "-e", "Baked", env={"PEM_SPEC_PATH": folder + "/new"})
+    rc, trace, err = record(folder, "-e", "Baked", env={"PEM_SPEC_PATH": folder + "/new"}, program=unseen(folder))
     equal(rc, 0, "status")
     assert "not recorded: stub events: APP::Bakery::Baked in program (process " in err and "other fields" in err and \
         "build the program again" in err, err
@@ -232,7 +244,7 @@ def events_that_only_such_a_program_knows():
     os.remove(folder + "/bakery.xml")
     os.mkdir(folder + "/new")
     write(folder + "/new/bakery.xml", SPEC.replace("'uint32'", "'uint64'").replace("Crumb", "Cake"))
-    rc, trace, err = record(folder, "-e", "APP::*", env={"PEM_SPEC_PATH": folder + "/new"})
+    rc, trace, err = record(folder, "-e", "APP::*", env={"PEM_SPEC_PATH": folder + "/new"}, program=unseen(folder))
     equal(rc, 0, err)
     found, report = counts(trace)
     equal([name for name in found if "Bakery" in name], [], "events")
