@@ -9,6 +9,7 @@
 #include <ftw.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,26 +76,41 @@ static int wait_ready(pid_t daemon)
 	return -1;
 }
 
+/* A ring that is overwritten, buffers of bytes per CPU, for one event; with the contexts or the filter that are not NULL. */
+static int add_channel(const char *name, uint64_t bytes, const char *event, const char *filter,
+		       bool ids)
+{
+	char size[48];
+	const char *const channel[] = {"lttng",
+				       "--no-sessiond",
+				       "enable-channel",
+				       "-u",
+				       "--overwrite",
+				       "--num-subbuf=8",
+				       size,
+				       name,
+				       NULL};
+	const char *const context[] = {"lttng", "--no-sessiond", "add-context", "-u",   "-c", name,
+				       "-t",    "vpid",          "-t",          "vtid", NULL};
+	const char *const enable[] = {"lttng", "--no-sessiond", "enable-event", "-u", "-c",
+				      name,    event,           filter,         NULL};
+
+	snprintf(size, sizeof(size), "--subbuf-size=%llu", (unsigned long long)(bytes / 8));
+	return control(channel) || (ids && control(context)) || control(enable) ? -1 : 0;
+}
+
 static int make_session(const char *directory, uint64_t buffer_bytes)
 {
-	char output[96], bytes[48];
+	char output[96];
 	const char *const create[] = {"lttng",      "--no-sessiond", "create", "pem-bench",
 				      "--snapshot", output,          NULL};
-	const char *const channel[] = {"lttng", "--no-sessiond", "enable-channel",
-				       "-u",    "--overwrite",   "--num-subbuf=8",
-				       bytes,   "ring",          NULL};
-	const char *const event[] = {"lttng", "--no-sessiond", "enable-event",  "-u",
-				     "-c",    "ring",          "pem_bench:log", NULL};
-	const char *const filtered[] = {
-		"lttng", "--no-sessiond", "enable-event",       "-u",
-		"-c",    "ring",          "pem_bench:filtered", "--filter=a > 4096 && b != 0",
-		NULL};
 	const char *const start[] = {"lttng", "--no-sessiond", "start", NULL};
 
 	snprintf(output, sizeof(output), "--output=%s/out", directory);
-	snprintf(bytes, sizeof(bytes), "--subbuf-size=%llu",
-		 (unsigned long long)(buffer_bytes / 8));
-	return control(create) || control(channel) || control(event) || control(filtered) ||
+	return control(create) || add_channel("ring", buffer_bytes, "pem_bench:log", NULL, false) ||
+			       add_channel("ids", buffer_bytes, "pem_bench:log_ids", NULL, true) ||
+			       add_channel("filtered", buffer_bytes, "pem_bench:filtered",
+					   "--filter=a > 4096 && b != 0", false) ||
 			       control(start)
 		       ? -1
 		       : 0;
@@ -124,8 +140,9 @@ int lttng__start(struct lttng *lttng, uint64_t buffer_bytes)
 		goto fail;
 	snprintf(lttng->reason, sizeof(lttng->reason), "its session could not be set up");
 	if (make_session(lttng->directory, buffer_bytes) < 0 ||
-	    lttng_peer__load(&lttng->peer, LTTNG_PEER_LOG | LTTNG_PEER_FILTERED, lttng->reason,
-			     sizeof(lttng->reason)) < 0)
+	    lttng_peer__load(&lttng->peer,
+			     LTTNG_PEER_LOG | LTTNG_PEER_LOG_IDS | LTTNG_PEER_FILTERED,
+			     lttng->reason, sizeof(lttng->reason)) < 0)
 		goto fail;
 	lttng->reason[0] = '\0';
 	return 0;

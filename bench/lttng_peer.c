@@ -36,8 +36,10 @@ int lttng_peer__load(struct lttng_peer *peer, unsigned events, char *reason, siz
 	*(void **)&enabled = library ? dlsym(library, "peer_lttng_enabled") : NULL;
 	*(void **)&loops.run_disabled = library ? dlsym(library, "peer_lttng_disabled") : NULL;
 	*(void **)&loops.run_log = library ? dlsym(library, "peer_lttng_log") : NULL;
+	*(void **)&loops.run_log_ids = library ? dlsym(library, "peer_lttng_log_ids") : NULL;
 	*(void **)&loops.run_filtered = library ? dlsym(library, "peer_lttng_filtered") : NULL;
-	if (!enabled || !loops.run_disabled || !loops.run_log || !loops.run_filtered) {
+	if (!enabled || !loops.run_disabled || !loops.run_log || !loops.run_log_ids ||
+	    !loops.run_filtered) {
 		snprintf(reason, size, "%.200s", dlerror());
 		return -1;
 	}

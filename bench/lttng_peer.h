@@ -15,11 +15,13 @@ enum {
 	LTTNG_PEER_LOG = 1,
 	LTTNG_PEER_FILTERED = 2,
 	LTTNG_PEER_DISABLED = 4, /* nobody enables it */
+	LTTNG_PEER_LOG_IDS = 8,
 };
 
 struct lttng_peer {
 	void (*run_disabled)(uint64_t n);
 	void (*run_log)(uint64_t n);
+	void (*run_log_ids)(uint64_t n); /* with the contexts vpid and vtid */
 	void (*run_filtered)(uint64_t n); /* 'a > 4096 && b != 0' rejects all */
 };
 

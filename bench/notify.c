@@ -8,6 +8,7 @@
  *	notify/floor	a read of the clock and 24 bytes stored, through memory of the pool's size: nothing that
  *			records when something happened can do with less
  *	notify/disabled, notify/log2, notify/stat	the generated stub of an event of two 64-bit fields
+ *	notify/log2_ids	notify/log2 again, beside a peer whose records also tell process and thread, as ours do
  *	notify/stat_wide	as notify/stat, with variance and histogram
  *	notify/stat_top	as notify/stat, with the most frequent values, where half of the events have one of 8 and the others
  *			new ones: these search all entries and take the least frequent
@@ -193,6 +194,8 @@ int main(void)
 		{"notify/floor", run_floor, NULL, NULL, NULL, 0},
 		{"notify/disabled", run_disabled, "LTTng-UST " LTTNG_VERSION, NULL, NULL, 0},
 		{"notify/log2", run_log, "LTTng-UST " LTTNG_VERSION, NULL, "notify/floor", 0},
+		{"notify/log2_ids", run_log, "LTTng-UST " LTTNG_VERSION " with vpid and vtid", NULL,
+		 "notify/floor", 0},
 		{"notify/stat", run_stat, NULL, NULL, NULL, 0},
 		{"notify/stat_filtered", run_filtered, "LTTng-UST " LTTNG_VERSION ", rejecting",
 		 NULL, NULL, 0},
@@ -223,7 +226,8 @@ int main(void)
 		printf("notify: no LTTng-UST beside us: %s\n", lttng.reason);
 	cases[2].run_peer = lttng.peer.run_disabled;
 	cases[3].run_peer = lttng.peer.run_log;
-	cases[5].run_peer = cases[6].run_peer = lttng.peer.run_filtered;
+	cases[4].run_peer = lttng.peer.run_log_ids;
+	cases[6].run_peer = cases[7].run_peer = lttng.peer.run_filtered;
 	if (make_floor() < 0 || enable(&side, &error) < 0 || check_counts(&side, &error) < 0) {
 		fprintf(stderr, "notify: %s\n", error.text);
 		goto out;

@@ -15,6 +15,7 @@
 
 EXPORT void peer_lttng_disabled(uint64_t n);
 EXPORT void peer_lttng_log(uint64_t n);
+EXPORT void peer_lttng_log_ids(uint64_t n);
 EXPORT void peer_lttng_filtered(uint64_t n);
 EXPORT unsigned peer_lttng_enabled(void);
 
@@ -28,6 +29,11 @@ void peer_lttng_log(uint64_t n)
 	BENCH_LOOP(n, lttng_ust_tracepoint(pem_bench, log, i, ~i))
 }
 
+void peer_lttng_log_ids(uint64_t n)
+{
+	BENCH_LOOP(n, lttng_ust_tracepoint(pem_bench, log_ids, i, ~i))
+}
+
 /* The filter asks for b != 0, so that it rejects these, by its second test. */
 void peer_lttng_filtered(uint64_t n)
 {
@@ -37,6 +43,7 @@ void peer_lttng_filtered(uint64_t n)
 unsigned peer_lttng_enabled(void)
 {
 	return (lttng_ust_tracepoint_enabled(pem_bench, log) ? LTTNG_PEER_LOG : 0) |
+	       (lttng_ust_tracepoint_enabled(pem_bench, log_ids) ? LTTNG_PEER_LOG_IDS : 0) |
 	       (lttng_ust_tracepoint_enabled(pem_bench, filtered) ? LTTNG_PEER_FILTERED : 0) |
 	       (lttng_ust_tracepoint_enabled(pem_bench, disabled) ? LTTNG_PEER_DISABLED : 0);
 }

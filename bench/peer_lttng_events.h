@@ -28,6 +28,12 @@ LTTNG_UST_TRACEPOINT_EVENT(pem_bench, log,
 		lttng_ust_field_integer(uint64_t, a, a)
 		lttng_ust_field_integer(uint64_t, b, b)))
 
+LTTNG_UST_TRACEPOINT_EVENT(pem_bench, log_ids,
+	LTTNG_UST_TP_ARGS(uint64_t, a, uint64_t, b),
+	LTTNG_UST_TP_FIELDS(
+		lttng_ust_field_integer(uint64_t, a, a)
+		lttng_ust_field_integer(uint64_t, b, b)))
+
 LTTNG_UST_TRACEPOINT_EVENT(pem_bench, filtered,
 	LTTNG_UST_TP_ARGS(uint64_t, a, uint64_t, b),
 	LTTNG_UST_TP_FIELDS(
