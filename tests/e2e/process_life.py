@@ -78,7 +78,7 @@ def fork_while_joining():
 def other_pid_namespace():
     "a program whose process id means nothing to the recorder is not taken for dead"
     unused = next(pid for pid in range(300, 1 << 15) if not os.path.exists("/proc/%d" % pid))
-    inside = program("processes", "fork-inside", 400000)
+    inside = program("processes", "fork-inside", 400000, 500)  # ms more, in which its recorder finds it
     command = ["unshare", "--fork", "--pid", "--kill-child", "sh", "-c",
                "echo %d >/proc/sys/kernel/ns_last_pid && %s; exit $?" % (unused - 1, " ".join(inside))]
     if os.geteuid() or subprocess.run(command[:4] + ["true"], stderr=subprocess.DEVNULL).returncode:

@@ -39,7 +39,8 @@ class Browser:
     def __init__(self, profile, width=1400, height=1000):
         self.session = None
         # Port 0: the driver picks one and says so.
-        self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdin=subprocess.DEVNULL,
+        # Unbuffered, for select knows nothing of lines that were read ahead.
+        self.driver = subprocess.Popen(["chromedriver", "--port=0"], bufsize=0, stdin=subprocess.DEVNULL,
                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         try:
             self.base = "http://127.0.0.1:%d" % self._port()
@@ -75,7 +76,7 @@ class Browser:
         self.driver.stdout.close()
 
     def _port(self):
-        limit = time.monotonic() + 30
+        limit = time.monotonic() + 60
         while time.monotonic() < limit:
             if not select.select([self.driver.stdout], [], [], 1)[0]:
                 continue

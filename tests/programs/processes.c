@@ -168,7 +168,10 @@ static void fork_in_handler(int signal_number)
 	errno = saved;
 }
 
-/* A handler that forks in the middle of events; how many children did not come to their end is told as raiser 2. */
+/*
+ * A handler that forks in the middle of events; how many children did not come to their end is told as raiser 2. argv[3]:
+ * ms to stay afterwards, if given.
+ */
 static int fork_inside(uint64_t count, char **argv)
 {
 	struct sigaction action = {.sa_handler = fork_in_handler, .sa_flags = SA_RESTART};
@@ -176,7 +179,6 @@ static int fork_inside(uint64_t count, char **argv)
 	pid_t self = getpid();
 	uint64_t n = 0;
 
-	(void)argv;
 	sigaction(SIGALRM, &action, NULL);
 	setitimer(ITIMER_REAL, &timer, NULL);
 	while (n < count) {
@@ -189,6 +191,8 @@ static int fork_inside(uint64_t count, char **argv)
 	setitimer(ITIMER_REAL, &none, NULL);
 	probe_tell(0, n);
 	probe_tell(2, (uint64_t)crashes);
+	if (argv[3])
+		usleep((unsigned)atoi(argv[3]) * 1000);
 	return 0;
 }
 
