@@ -290,6 +290,16 @@ static void look_after(struct pem_session *s)
 	}
 }
 
+/* Is the file that one of its name is of? What a folder says of inodes is, on overlayfs, not what files say. */
+static bool is_still(const struct pem_member *m, const struct dirent *entry)
+{
+	struct stat st;
+
+	return m->inode == (uint64_t)entry->d_ino ||
+	       (!fstatat(m->place->runtime_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) &&
+		m->inode == (uint64_t)st.st_ino);
+}
+
 static void scan_place(struct pem_session *s, struct pem_place *place)
 {
 	DIR *directory = pem_list_folder(place->runtime_fd);
@@ -300,7 +310,7 @@ static void scan_place(struct pem_session *s, struct pem_place *place)
 		if (!pem_is_control_name(entry->d_name))
 			continue;
 		m = find(s, place, entry->d_name);
-		if (m && m->inode == (uint64_t)entry->d_ino) {
+		if (m && is_still(m, entry)) {
 			m->seen = true;
 			continue;
 		}
