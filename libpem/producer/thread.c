@@ -99,10 +99,10 @@ __attribute__((constructor(101))) static void make_exit_key(void)
 	exit_key_made = !pthread_key_create(&exit_key, thread_exit);
 }
 
-/* From one thread's to the next's: of the gap, the next have theirs. */
-#define THREAD_BYTES ((sizeof(struct pem_thread_full) - PEM_THREAD_GAP + 63) & ~(size_t)63)
 #define BODY_BYTES                                                                                 \
 	(sizeof(struct pem_thread_full) - offsetof(struct pem_thread_full, shared.writer))
+/* From one thread's to the next's, of heads and of bodies. */
+#define THREAD_BYTES ((BODY_BYTES + 63) & ~(size_t)63)
 #define NESTED_BYTES (sizeof(struct pem_writer[PEM_DEPTHS - 1][PEM_SESSIONS_MAX]))
 #define SLAB_THREADS (PEM_THREAD_GAP / THREAD_BYTES)
 #define SLAB_BYTES                                                                                 \
