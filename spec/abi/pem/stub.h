@@ -33,9 +33,9 @@ extern "C" {
 /*
  * Per thread; libpem allocates it at the thread's first event. Until then all threads share one with depth 0.
  *
- * What stands before the gap lies in memory that the kernel wipes in a child of fork, by whatever call it was made: the child finds
- * depth 0 as well, so that its first event goes to the library, which sees that this is another process. The gap is other
- * threads' memory, and a multiple of every page's size.
+ * What stands before the gap lies in memory that the kernel wipes in a child of fork, by whatever call it was made: the
+ * child finds depth 0 as well, so that its first event goes to the library, which sees that this is another process. The
+ * gap is other threads' memory, and a multiple of every page's size.
  */
 #define PEM_THREAD_GAP 65536u
 #define PEM_DEPTH_IDLE 1u
@@ -187,7 +187,8 @@ PEM_INLINE int pem_stat_add(struct pem_cursor *c, uint64_t value, uint64_t key)
  * Filters are replaced while threads go by them. Who does so (libpem/producer/apply.c) first marks the action
  * PEM_ACTION_CHECK, then stores the filter, then the action that it came with; so that an action seen before and after the
  * filter is one that the filter belongs to. An event raised meanwhile is judged, as a whole, by rules that were in
- * force while it was: the old ones or the new.
+ * force while it was: the old ones or the new. A consumer outside changes the action alone, with PEM_ACTION_CHECK: the
+ * filter is of the rules before then, and the library is to apply the new ones first.
  */
 PEM_INLINE const struct pem_filter *pem_filter_begin(const struct pem_cursor *c,
 						     const struct pem_filter *const *filters)
@@ -199,10 +200,12 @@ PEM_INLINE const struct pem_filter *pem_filter_begin(const struct pem_cursor *c,
 PEM_INLINE int pem_filter_fits(const struct pem_cursor *c, const uint64_t *actions,
 			       const struct pem_filter *filter)
 {
-	return __builtin_expect(
-		       filter && (c->thread->tid & filter->stub_mask) == filter->stub_tid &&
-			       __atomic_load_n(&actions[c->session], __ATOMIC_RELAXED) == c->action,
-		       1) != 0;
+	return __builtin_expect(filter &&
+					(c->thread->tid & filter->stub_mask) == filter->stub_tid &&
+					__atomic_load_n(&actions[c->session], __ATOMIC_RELAXED) ==
+						c->action &&
+					!(c->action & PEM_ACTION_CHECK),
+				1) != 0;
 }
 
 /* One that does not fit: is the event that of a thread that is not wanted? */
@@ -210,7 +213,8 @@ PEM_INLINE int pem_filter_rejects(const struct pem_cursor *c, const uint64_t *ac
 				  const struct pem_filter *filter)
 {
 	return filter && filter->tid && filter->tid != c->thread->tid &&
-	       __atomic_load_n(&actions[c->session], __ATOMIC_RELAXED) == c->action;
+	       __atomic_load_n(&actions[c->session], __ATOMIC_RELAXED) == c->action &&
+	       !(c->action & PEM_ACTION_CHECK);
 }
 
 /* Floating fields as pem_test_next wants them. */
