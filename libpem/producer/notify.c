@@ -397,7 +397,7 @@ void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uin
 				record, bytes);
 	}
 	PEM_BARRIER();
-	if (thread && thread->shared.tid) /* a callback may have returned in a child */
-		thread->shared.depth = depth + PEM_DEPTH_IDLE;
+	if (thread) /* counted down, as a callback may have returned in a child: see pem_log_commit */
+		thread->shared.depth--;
 	errno = saved_errno;
 }

@@ -10,6 +10,8 @@
 #include "producer/producer.h"
 #include "programs/probe.h"
 
+#include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 /* Entries that can be had; they are kept. */
@@ -45,9 +47,46 @@ static void child_frees_what_a_consumer_was_taking(void **state)
 	assert_int_equal(pem_process__table()[slot].word, word);
 }
 
+/* The end of an event that a handler interrupted and forked in, what it stores set apart. */
+static void end_event(void)
+{
+	uint64_t record[2] = {0};
+	struct pem_packet packet;
+	struct pem_slot slot = {0};
+	struct pem_writer writer = {.cursor = (uint8_t *)record, .packet = &packet};
+	struct pem_cursor cursor = {.thread = pem_thread_current, .writer = &writer, .slot = &slot};
+
+	pem_log_commit(&cursor, 1, sizeof(record));
+}
+
+static void child_that_returns_into_an_event_has_the_next_ones_for_itself(void **state)
+{
+	const struct pem_context self = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
+	struct pem_session *session = session_open(NULL);
+	pid_t child;
+	int status;
+
+	(void)state;
+	log_to_trace(session, "APP::Probe::Tick", &self);
+	pem_notify_probe_tick(1, 1);
+	child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	if (!child) {
+		end_event();
+		pem_notify_probe_tick(2, 1);
+		_exit(pem_process.pid == (uint32_t)getpid() ? 3 : 4);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 3);
+	pem_session__close(session);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			child_that_returns_into_an_event_has_the_next_ones_for_itself, folder_make,
+			folder_remove),
 		cmocka_unit_test_setup_teardown(child_frees_what_a_consumer_was_taking, folder_make,
 						folder_remove),
 	};

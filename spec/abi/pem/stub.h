@@ -150,7 +150,7 @@ PEM_INLINE int pem_log_begin(struct pem_cursor *c, uint32_t bytes)
 	if (__builtin_expect(c->record != (uint8_t *)0, 1))
 		return 1;
 	PEM_BARRIER();
-	c->thread->depth = PEM_DEPTH_IDLE;
+	c->thread->depth--;
 	return 0;
 }
 
@@ -158,7 +158,8 @@ PEM_INLINE void pem_log_commit(struct pem_cursor *c, uint32_t event_id, uint32_t
 {
 	pem_ring_commit(c->writer, c->slot, c->now, event_id, bytes);
 	PEM_BARRIER();
-	c->thread->depth = PEM_DEPTH_IDLE;
+	/* Counted down: a handler may have forked, and in the child what was wiped is not to look idle. */
+	c->thread->depth--;
 }
 
 /*
@@ -176,7 +177,7 @@ PEM_INLINE int pem_stat_add(struct pem_cursor *c, uint64_t value, uint64_t key)
 	PEM_BARRIER();
 	pem_slot_update(slot, value, key);
 	PEM_BARRIER();
-	c->thread->depth = PEM_DEPTH_IDLE;
+	c->thread->depth--;
 	__asm__ __volatile__("" : : "r"(slot)); /* else clang jumps to the end of pem_log_commit */
 	return 1;
 }
