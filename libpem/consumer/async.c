@@ -192,7 +192,7 @@ static void set_bits(struct pem_callback *cb, bool enabled)
 	cb->async->enabled = enabled;
 	if (enabled)
 		cb->async->since = pem_clock();
-	if (!cb->async->born)
+	if (cb->async->born == UINT64_MAX)
 		cb->async->born = cb->async->since;
 	if (!enabled)
 		cb->async->lost += lost_so_far(cb) - cb->async->lost_from;
@@ -377,6 +377,7 @@ pem_session__register_async_callback(struct pem_session *session, const struct p
 	cb->session = session;
 	cb->async->handle = cb;
 	cb->async->index = PEM_ASYNC_MAX;
+	cb->async->born = UINT64_MAX;
 	cb->async->function = function;
 	cb->async->arg = arg;
 	cb->async->max_delay_us = 1000;

@@ -79,7 +79,7 @@ struct pem_async_callback {
 	uint64_t max_delay_us;
 	bool enabled;
 	uint64_t since; /* clock of enabling: what was raised before is not its */
-	uint64_t born; /* clock of the first enabling */
+	uint64_t born; /* clock of the first enabling; UINT64_MAX: still to come */
 	uint64_t last_clock; /* of the last record that it was called with */
 	uint64_t called, late;
 	uint64_t lost,

@@ -62,6 +62,37 @@ static struct pem_statistics *statistic;
 static struct pem_callback *others[2];
 static struct pem_log *trace_log;
 
+static void replace_self(struct seen *s)
+{
+	if (s->count == 0)
+		stay(s);
+	if (s->count != 1)
+		return;
+	pem_callback__unregister(s->self);
+	others[0] = callback_on("APP::Probe::Tick", NULL, 100);
+}
+
+/* What is to be called back still was never the other's. */
+static void what_takes_its_place_loses_nothing(void **state)
+{
+	struct raiser r = raiser_start(1);
+
+	(void)state;
+	put(&inside, 0);
+	put(&leave, 0);
+	also_do(replace_self);
+	enabled_on("APP::Probe::Tick", 100);
+	raise_ticks(&r, 1);
+	wait_until(&inside, 1);
+	raise_ticks(&r, 100);
+	put(&leave, 1);
+	wait_for(2);
+	while (counts_of(others[0]).waiting)
+		usleep(100);
+	assert_int_equal(counts_of(others[0]).lost, 0);
+	raiser_end(&r);
+}
+
 static void unregister_others(struct seen *s)
 {
 	if (s->count)
@@ -393,6 +424,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(may_disable_itself),
 		TEST(may_unregister_itself),
+		TEST(what_takes_its_place_loses_nothing),
 		TEST(may_unregister_others),
 		TEST(may_close_its_session),
 		TEST(may_close_it_in_both_kinds_at_once),
