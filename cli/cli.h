@@ -318,9 +318,10 @@ int cli_spec_folder(char *path, size_t bytes);
 
 /*
  * Let a session know the specs that are installed beside the catalogue's, named by PEM_SPEC_PATH, or lie in the folder of
- * a program's file (NULL: none is run) or of the first file among its arguments, or in the current folder. CLI_DONE, or a status, said: a spec that PEM_SPEC_PATH names is wrong. Others that
- * are wrong are named in a warning, unless quiet; those of the current folder only if a pattern asked for matches no event
- * (NULL: always). Without such specs it costs a look into a folder.
+ * a program's file (NULL: none is run) or of the first file among its arguments, or in the current folder. CLI_DONE, or a
+ * status, said: a spec that PEM_SPEC_PATH names is wrong. Others that are wrong are named in a warning, unless quiet; those
+ * of the current folder only if a pattern asked for matches no event (NULL: always). Without such specs it costs a look into
+ * a folder.
  */
 int cli_specs__load(struct pem_session *session, const char *program, char **argv,
 		    const struct cli_patterns *asked, bool quiet);

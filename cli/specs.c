@@ -3,8 +3,9 @@
  * specs.c - events of specs that are not built into pem: found, and made known to a session
  *
  * Looked for, in this order: beside the catalogue's specs where pem is installed, in PEM_SPEC_PATH, in the folder of the
- * program to be recorded and of the first file it is given, its script, and in the current folder. pem-codegen --models turns all of them into models, each by itself; which events contradict
- * each other is seen here, where both places are known.
+ * program to be recorded and of the first file it is given, its script, and in the current folder. pem-codegen --models
+ * turns all of them into models, each by itself; which events contradict each other is seen here, where both places are
+ * known.
  */
 #include "cli.h"
 

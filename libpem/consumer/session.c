@@ -284,8 +284,8 @@ void pem_session__close(struct pem_session *s)
 	pem_alive__release(s->alive_fd);
 	pem_session__forget_models(s);
 	pem_runtime__remove(s->directory_fd, s->directory);
-	pem_runtime__sweep(
-		s->runtime); /* programs that were killed, or left by _exit, keep control files */
+	/* Programs that were killed, or left by _exit, keep control files. */
+	pem_runtime__sweep(s->runtime);
 	if (s->page)
 		pem_unmap_file(s->page, sizeof(*s->page));
 	if (s->command_pidfd >= 0)

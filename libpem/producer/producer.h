@@ -13,8 +13,9 @@
  * Synchronization:
  *	process lock: providers, joining, making pools, the list of thread structures. Never held while user code runs.
  *	A signal handler that finds it held by its own thread gives up (the event is counted as lost).
- *	Whoever takes it first in a child of fork makes the child a process of its own (process.c), however it was forked: the lock
- *	and the heads of thread structures lie in memory that the kernel wipes there, so that no event of the child gets past it.
+ *	Whoever takes it first in a child of fork makes the child a process of its own (process.c), however it was forked: the
+ *	lock and the heads of thread structures lie in memory that the kernel wipes there, so that no event of the child gets
+ *	past it.
  *	joined[i].state is released after everything it promises, and acquired by notify.
  */
 #ifndef PEM_PRODUCER_H

@@ -86,10 +86,10 @@ uint64_t pem_clock__hz(void);
 /*
  * Open a session; options may be NULL. NULL with errno and error. Blocks on files.
  *
- * The first one in a process installs a handler of SIGBUS, for good: the memory of a program that cuts off the files it shares reads
- * as zeroes then, instead of ending the reader. Every other SIGBUS goes to the handler that was there before, or does what it
- * did without one. A program that installs its own later passes on what it does not know; one that does not is ended by
- * such a cut.
+ * The first one in a process installs a handler of SIGBUS, for good: the memory of a program that cuts off the files it
+ * shares reads as zeroes then, instead of ending the reader. Every other SIGBUS goes to the handler that was there before, or
+ * does what it did without one. A program that installs its own later passes on what it does not know; one that does not is
+ * ended by such a cut.
  */
 struct pem_session *pem_session__open(const struct pem_session_options *options,
 				      struct pem_error *error);
