@@ -221,7 +221,7 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
 		log->wishes[i]->want_log = true;
 	pem_async__log_begins(session);
 	session->log = log;
-	pem_session__note_log(session);
+	pem_session__note_log(session, true);
 	pem_session__describe_flight(session, directory);
 	session->has_logged = true;
 	pem_session__unlock(session);
@@ -472,6 +472,7 @@ int pem_log__finish(struct pem_log *log, struct pem_error *error)
 	note_failure(&log->info, pem_trace_writer__failed(log->writer));
 	result = pem_trace_writer__finish(log->writer, &log->info);
 	if (!result) {
+		pem_session__note_log(s, false);
 		pem_trace_writer__note_session(log->writer, NULL);
 		result = pem_trace_writer__failed(log->writer);
 	}

@@ -121,14 +121,14 @@ static int make_session(struct pem_session *s, struct pem_place *place, gid_t gr
 	return result;
 }
 
-void pem_session__note_log(struct pem_session *s)
+void pem_session__note_log(struct pem_session *s, bool has_log)
 {
 	uint32_t i;
 
-	__atomic_store_n(&s->page->has_log, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&s->page->has_log, has_log, __ATOMIC_RELEASE);
 	for (i = 0; i < s->place_count; i++) {
 		if (s->places[i].page)
-			__atomic_store_n(&s->places[i].page->has_log, 1, __ATOMIC_RELEASE);
+			__atomic_store_n(&s->places[i].page->has_log, has_log, __ATOMIC_RELEASE);
 	}
 }
 

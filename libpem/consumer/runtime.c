@@ -43,8 +43,8 @@ void pem_runtime__remove(int fd, const char *path)
 	closedir(directory);
 }
 
-/* Can nothing of a dead consumer's session be in a trace, or be recovered to one? What never had a log has nothing of the kind. */
-static bool had_no_log(int directory_fd)
+/* Is there nothing to recover of a dead consumer's session: no log, a finished one, or half of the folder removed? */
+static bool has_no_log(int directory_fd)
 {
 	struct pem_session_page head;
 	size_t bytes = offsetof(struct pem_session_page, rules);
@@ -52,7 +52,7 @@ static bool had_no_log(int directory_fd)
 	bool none;
 
 	if (fd < 0)
-		return false;
+		return errno == ENOENT;
 	none = read(fd, &head, bytes) == (ssize_t)bytes && head.magic == PEM_SESSION_MAGIC &&
 	       head.abi_version == PEM_ABI_VERSION && !head.has_log;
 	close(fd);
@@ -72,7 +72,7 @@ static void sweep_session(const char *runtime, const char *name)
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return;
-	if (!fstat(fd, &st) && (st.st_mtime + 24 * 3600 < time(NULL) || had_no_log(fd)))
+	if (!fstat(fd, &st) && (st.st_mtime + 24 * 3600 < time(NULL) || has_no_log(fd)))
 		pem_runtime__remove(fd, path);
 	else
 		close(fd);

@@ -424,8 +424,8 @@ const uint32_t *pem_member__event_ids(const struct pem_member *member);
  */
 bool pem_session__set_wake(struct pem_session *session, bool wake);
 
-/* places.c: the session gets a log, which is to be recovered should this process die. */
-void pem_session__note_log(struct pem_session *s);
+/* places.c: has the session a log that is to be recovered should this process die? */
+void pem_session__note_log(struct pem_session *s, bool has_log);
 
 /* runtime.c */
 /* Remove a session's folder and the files in it; takes fd, which may be -1: nothing happens. */

@@ -531,10 +531,13 @@ int pem_trace_writer__finish(struct pem_trace_writer *w, const struct pem_trace_
 	if (fflush(w->balance))
 		return -ENOMEM;
 	unlinkat(w->private_fd, "reserve", 0);
-	result = pem_replace_file(w->private_fd, "balance", w->balance_text, w->balance_bytes);
+	result = pem_trace_writer__write_names(w);
 	if (!result)
-		result = pem_trace_writer__write_names(w);
-	return result ? result : write_run(w, info);
+		result = write_run(w, info);
+	/* Last, as it makes the trace a whole one, which nobody recovers. */
+	return result ? result
+		      : pem_replace_file(w->private_fd, "balance", w->balance_text,
+					 w->balance_bytes);
 }
 
 void pem_trace_writer__free(struct pem_trace_writer *w)

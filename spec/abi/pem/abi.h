@@ -351,7 +351,7 @@ struct pem_session_page {
 	uint32_t
 		wake; /* futex: odd while the consumer sleeps; who adds 1 then, by an event with PEM_ACTION_WAKE, wakes it */
 	uint32_t
-		has_log; /* it has or had a log: what a dead consumer left in its folder can be recovered */
+		has_log; /* its log is not finished: what a dead consumer left in its folder can be recovered */
 	uint32_t id; /* of the session, never 0: tells it apart from others in tables of sessions */
 	uint32_t pools_ready; /* pools made so far, each complete */
 	uint32_t reserved1[8];
