@@ -221,8 +221,8 @@ static void install(struct pem_session *session, int limit)
 	sigemptyset(&action.sa_mask);
 	for (i = 0; i < FORWARDED; i++) {
 		sigaction(forwarded[i], NULL, &old);
-		/* What was ignored for us (nohup) stays so. */
-		if (old.sa_handler != SIG_IGN)
+		/* What was ignored for us (nohup) stays so; but a shell's '&' ignores what ends a recording without a command. */
+		if (old.sa_handler != SIG_IGN || (limit == 1 && forwarded[i] == SIGINT))
 			sigaction(forwarded[i], &action, NULL);
 	}
 }

@@ -3,6 +3,7 @@
 attach_others.py - what an attached process starts, and processes that come later: followed or not, by name, all of them
 """
 import os
+import signal
 import time
 
 from attached import Asked, Observer, numbers
@@ -121,6 +122,19 @@ def newcomer_by_name():
 def others_by_name():
     "but not of one with another"
     equal(newcomer("--program", "nobody", attached=True), [], "ticks of the newcomer")
+
+
+@test
+def ends_by_interrupt():
+    "SIGINT ends a recording that a script's '&' started, where it is ignored"
+    asked = Asked(tmp())
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        observer = Observer(asked, "record", "-p", str(asked.pid))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    asked.ask("tick 3")
+    equal(numbers(observer.ticks(), asked.pid), [1, 2, 3], "ticks")
 
 
 @test
