@@ -459,6 +459,8 @@ static void print_cost(const struct report *r)
 
 		sum += ns;
 		has_start |= !strcmp(c->kind, "process-start");
+		if (c->count == 0) /* none occurred, or nobody lived to count them */
+			continue;
 		cli_table__row(table, CLI_PLAIN);
 		cli_table__cell(table, c->kind);
 		cli_table__cell(table, cli_count(c->count));
@@ -479,9 +481,14 @@ static void print_cost(const struct report *r)
 			 cli_percent(sum / (double)info->program_cpu_ns),
 			 cli_duration(info->program_cpu_ns), cli_duration(info->recorder_cpu_ns),
 			 has_start ? "" : "what loading pem into each process costs, and ");
-	else
-		snprintf(text, sizeof(text), "The recorder itself used %s.",
+	else if (info->recorder_cpu_ns != 0)
+		snprintf(text, sizeof(text),
+			 "The recorder itself used %s. How much CPU time the programs used "
+			 "meanwhile is "
+			 "not known.",
 			 cli_duration(info->recorder_cpu_ns));
+	else
+		snprintf(text, sizeof(text), "What the recorder itself used died with it.");
 	cli_wrap(stdout, text, 0, 0, cli_width(stdout));
 }
 
