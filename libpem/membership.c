@@ -37,8 +37,7 @@ static size_t read_proc(uint32_t pid, const char *name, char *text, size_t bytes
 	return n > 0 ? (size_t)n : 0;
 }
 
-/* 0: none, or unknown. */
-static uint32_t parent_of(uint32_t pid)
+uint32_t pem_parent_of(uint32_t pid)
 {
 	char text[256], *c;
 
@@ -59,7 +58,7 @@ static bool is_process(const struct pem_session_context *c, uint32_t pid)
 	if (c->pid == pid || !(c->flags & PEM_CONTEXT_FOLLOW))
 		return c->pid == pid;
 	for (i = 0; pid && i < GENERATIONS_MAX; i++) {
-		pid = parent_of(pid);
+		pid = pem_parent_of(pid);
 		if (pid == c->pid)
 			return true;
 	}

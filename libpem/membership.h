@@ -23,4 +23,7 @@ bool pem_context__holds(const struct pem_session_context *context, uint32_t pid)
 uint64_t pem_contexts__holding(const struct pem_session_page *page, uint32_t count, uint32_t pid,
 			       uint64_t known);
 
+/* The parent of a process, as /proc has it; 0: none, or unknown. */
+uint32_t pem_parent_of(uint32_t pid);
+
 #endif

@@ -7,6 +7,7 @@
 #include "consumer/async.h"
 #include "consumer/detail.h"
 #include "consumer/session.h"
+#include "consumer/targets.h"
 #include "util.h"
 
 #include <dirent.h>
@@ -173,6 +174,7 @@ static void scan_place(struct pem_session *s, struct pem_place *place)
 		p->next = s->producers;
 		s->producers = p;
 		bury_earlier_images(s, p);
+		pem_session__meet_target(s, p->pid);
 		if (p->member)
 			pem_member__ask(s, p->member); /* rules may have changed since it joined */
 	}

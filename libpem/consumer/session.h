@@ -269,6 +269,8 @@ struct pem_session {
 	struct pem_target *observed; /* else these, root among them, and what they start */
 	size_t observed_count, observed_capacity;
 	uint64_t next_targets_ns; /* for further ones */
+	bool has_looked; /* for those that ran already */
+	uint32_t late_targets; /* found some time after they had started, and after that */
 	bool looks_elsewhere; /* a target may have processes in further places */
 	bool no_follow; /* they observe processes, and not what these start */
 	struct pem_producer *producers;

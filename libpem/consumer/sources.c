@@ -528,6 +528,16 @@ void pem_session__note_gaps(struct pem_session *s, struct pem_trace_info *info)
 			 "%u processes could not make a pool in shared memory: %s",
 			 s->page->refused, strerror((int)s->page->last_errno));
 	}
+	if (s->late_targets && info->gap_count < PEM_ARRAY_SIZE(info->gaps)) {
+		gap = &info->gaps[info->gap_count++];
+		pem_copy_text(gap->source, sizeof(gap->source), "sources");
+		snprintf(gap->reason, sizeof(gap->reason),
+			 "%u processes were found after they had started: what the kernel and "
+			 "counters had of "
+			 "them before is missing, some 20 ms after the first event of their own, "
+			 "or a second",
+			 s->late_targets);
+	}
 }
 
 void pem_session__close_sources(struct pem_session *s)

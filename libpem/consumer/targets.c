@@ -112,8 +112,11 @@ static bool wants_sources(const struct pem_session *s)
 	return false;
 }
 
-/* Contexts that may hold processes which nobody has named by number, but for that of all: it is root's whole machine. */
-static uint64_t open_contexts(const struct pem_session *s)
+/*
+ * Contexts that may hold processes which nobody has named by number, but for that of all: it is root's whole machine; with those
+ * of a process's descendants, or without.
+ */
+static uint64_t open_contexts(const struct pem_session *s, bool descendants)
 {
 	const struct pem_session_context *c;
 	uint64_t contexts = 0;
@@ -122,7 +125,7 @@ static uint64_t open_contexts(const struct pem_session *s)
 	for (i = 1; i < s->context_count; i++) {
 		c = &s->page->contexts[i];
 		if (c->flags & PEM_CONTEXT_TARGET &&
-		    (c->pid ? c->flags & PEM_CONTEXT_FOLLOW
+		    (c->pid ? descendants && c->flags & PEM_CONTEXT_FOLLOW
 			    : c->program[0] || c->cgroup || c->in_namespace))
 			contexts |= 1ull << i;
 	}
@@ -138,9 +141,19 @@ static bool is_ours(const char *name)
 	return !stat(path, &st) && (!geteuid() || st.st_uid == geteuid());
 }
 
-/* Returns how many were found that had not been known. */
-static size_t look(struct pem_session *s, uint64_t contexts)
+/* late: the sources run, and lack what it did so far, unless they followed it here. */
+static void add_found(struct pem_session *s, uint32_t pid, bool late)
 {
+	if (late && (s->no_follow || !find(s, pem_parent_of(pid))))
+		s->late_targets++;
+	pem_session__set_root(s, (pid_t)pid, true);
+	pem_log__name_process(s->log, pid);
+}
+
+/* Returns how many were found that had not been known. */
+static size_t look(struct pem_session *s, uint64_t contexts, bool late)
+{
+	uint64_t groups = late ? open_contexts(s, false) : 0, holding;
 	struct pem_target *known;
 	struct dirent *entry;
 	size_t count = 0;
@@ -152,11 +165,13 @@ static size_t look(struct pem_session *s, uint64_t contexts)
 		known = pid ? find(s, pid) : NULL;
 		if (known)
 			known->seen = true;
-		if (!pid || known || pid == (uint32_t)getpid() || !is_ours(entry->d_name) ||
-		    !(pem_contexts__holding(s->page, s->context_count, pid, ~contexts) & contexts))
+		if (!pid || known || pid == (uint32_t)getpid() || !is_ours(entry->d_name))
 			continue;
-		pem_session__set_root(s, (pid_t)pid, true);
-		pem_log__name_process(s->log, pid);
+		holding =
+			contexts & pem_contexts__holding(s->page, s->context_count, pid, ~contexts);
+		if (!holding)
+			continue;
+		add_found(s, pid, holding & groups);
 		count++;
 	}
 	if (proc)
@@ -166,7 +181,7 @@ static size_t look(struct pem_session *s, uint64_t contexts)
 
 void pem_session__find_targets(struct pem_session *s)
 {
-	uint64_t contexts = s->whole_machine ? 0 : open_contexts(s);
+	uint64_t contexts = s->whole_machine ? 0 : open_contexts(s, true);
 	size_t i, kept = 0;
 	int pass;
 
@@ -174,8 +189,9 @@ void pem_session__find_targets(struct pem_session *s)
 		return;
 	for (i = 0; i < s->observed_count; i++)
 		s->observed[i].seen = false;
-	for (pass = 0; pass < PASSES_MAX && look(s, contexts); pass++)
+	for (pass = 0; pass < PASSES_MAX && look(s, contexts, s->has_looked); pass++)
 		;
+	s->has_looked = true;
 	/* A number may come again, as another process. */
 	for (i = 0; i < s->observed_count; i++) {
 		if (s->observed[i].seen)
@@ -183,6 +199,23 @@ void pem_session__find_targets(struct pem_session *s)
 	}
 	s->observed_count = kept;
 	s->next_targets_ns = pem_monotonic_ns() + LOOK_NS;
+}
+
+void pem_session__meet_target(struct pem_session *s, uint32_t pid)
+{
+	uint64_t contexts;
+	char name[16];
+
+	if (!pid || !s->looks_elsewhere || s->whole_machine || find(s, pid) || !wants_sources(s))
+		return;
+	contexts = open_contexts(s, false);
+	snprintf(name, sizeof(name), "%u", pid);
+	if (!contexts || !is_ours(name) ||
+	    !(pem_contexts__holding(s->page, s->context_count, pid, ~contexts) & contexts))
+		return;
+	add_found(s, pid, s->has_looked);
+	if (!s->instance_count)
+		s->next_targets_ns = 1; /* the first: its sources are opened with the next look */
 }
 
 void pem_session__tend_targets(struct pem_session *s)

@@ -5,7 +5,10 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 
+from attached import Asked, Observer
+from probe_trace import program
 from tap import PEM, equal, run, run_all, skip, start, test, tmp
 
 READ = "OS::Syscall::Enter"
@@ -166,6 +169,33 @@ def what_is_not_observed_is_not_promised():
     recorder.end()
     assert any("its kernel events are observed" in line for line in recorder.said), recorder.said
     reader.end()
+
+
+@test
+def newcomer_that_raises_events():
+    "a newcomer of a program is observed in the kernel soon after its own first event, and that its beginning lacks is said"
+    here()
+    folder = tmp()
+    own_name = os.path.join(folder, "late-%d" % os.getpid())  # there are others called 'asked'
+    shutil.copy(program("asked")[0], own_name)
+    first = Asked(folder, command=[own_name])
+    observer = Observer(first, "record", "--program", os.path.basename(own_name), "-e", READ)
+    newcomers = []
+    for _ in range(3):  # each gone before the next look around
+        newcomer = Asked(folder, command=[own_name])
+        for _ in range(20):
+            newcomer.ask("tick 1")
+            time.sleep(0.02)
+        newcomer.end()
+        newcomers.append(newcomer.pid)
+    observer.end()
+    rc, out, err = run([PEM, "report", "--json", observer.trace])
+    equal(rc, 0, "status of report: " + err)
+    told = json.loads(out)
+    own = {p["pid"]: p["layers"]["OS"] for p in told["processes"]}
+    assert all(own.get(pid) for pid in newcomers), (newcomers, own)
+    gaps = [gap["reason"] for gap in told["gaps"] if "3 processes were found after they had started" in gap["reason"]]
+    equal(len(gaps), 1, "gaps (%r)" % told["gaps"])
 
 
 run_all()

@@ -80,7 +80,7 @@ struct pem_session_options {
 
 /* Version of the library, such as "0.1.0". */
 const char *pem_version(void);
-/* Rate of pem_clock() in Hz, measured once per process against CLOCK_MONOTONIC_RAW where the CPU does not tell. */
+/* Rate of pem_clock() of <pem/clock.h> in Hz, measured once per process against CLOCK_MONOTONIC_RAW where the CPU does not tell. */
 uint64_t pem_clock__hz(void);
 
 /*
