@@ -84,6 +84,25 @@ static void print_steps(const struct report *r)
 		printf("and %s more (--json)\n", cli_count(r->step_count - ROWS_MOST));
 }
 
+/* It was in full detail for as long as it is said nothing of. */
+static bool lacks(const struct pem_trace_reduced *e)
+{
+	return e->detail == 0 || e->counted != 0;
+}
+
+bool report__is_partial(const struct report *r, const struct report_event *event)
+{
+	const struct pem_trace_info *info = r->info;
+	uint32_t i;
+
+	for (i = 0; i < info->reduced_count; i++) {
+		if (lacks(&info->reduced[i]) &&
+		    !strcmp(info->reduced[i].event, cli_event_name(event->event)))
+			return true;
+	}
+	return event->balance.discarded != 0 || event->balance.overwritten != 0;
+}
+
 void report_detail__print(const struct report *r)
 {
 	const struct pem_trace_info *info = r->info;
@@ -99,8 +118,8 @@ void report_detail__print(const struct report *r)
 		char name[sizeof(e->event)];
 		const char *text;
 
-		if (e->detail != 0 && e->counted == 0)
-			continue; /* nothing lacks */
+		if (!lacks(e))
+			continue;
 		memcpy(name, e->event, sizeof(name));
 		cli_printable(name);
 		text = e->detail != 0 ? cli_format("%s: %s more were counted and not recorded",

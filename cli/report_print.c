@@ -113,13 +113,40 @@ static const char *value_words(const struct report_event *e)
 	return cli_format("%s %.60s", word, cli_quantity(e->total, field->unit));
 }
 
+static const char *bound(bool partial, const char *text)
+{
+	return partial ? cli_format(">%.60s", text) : text;
+}
+
+/* layer LAYERS: is any? */
+static bool layer_is_partial(const struct report *r, unsigned int layer)
+{
+	const struct report_event *e;
+
+	for (e = r->events; e < r->events + r->event_count; e++) {
+		if ((layer == LAYERS || e->layer == layer) && e->count != 0 &&
+		    report__is_partial(r, e))
+			return true;
+	}
+	return false;
+}
+
+static void print_bound(const struct report *r)
+{
+	if (layer_is_partial(r, LAYERS))
+		cli_wrap(stdout, "> more occurred than the trace has: see the balance", 0, 0,
+			 cli_width(stdout));
+}
+
 static void event_row(const struct report *r, const struct report_event *e, const char *indent,
 		      struct cli_table *table)
 {
+	bool partial = report__is_partial(r, e);
+
 	cli_table__row(table, CLI_PLAIN);
 	cli_table__cell(table, cli_format("%s%.100s", indent, cli_event_name(e->event)));
-	cli_table__cell(table, cli_count(e->count));
-	cli_table__cell(table, cli_rate(e->count, r->duration_ns));
+	cli_table__cell(table, bound(partial, cli_count(e->count)));
+	cli_table__cell(table, bound(partial, cli_rate(e->count, r->duration_ns)));
 	cli_table__cell(table, value_words(e));
 }
 
@@ -156,6 +183,7 @@ static void print_layers(const struct report *r, const size_t *order, bool with_
 {
 	struct cli_table *table = cli_table__new(stdout);
 	unsigned int layer;
+	bool partial;
 	size_t i;
 
 	event_columns(table);
@@ -164,14 +192,17 @@ static void print_layers(const struct report *r, const size_t *order, bool with_
 			continue;
 		cli_table__row(table, CLI_BOLD);
 		cli_table__cell(table, report_layers[layer]);
-		cli_table__cell(table, cli_count(r->layer_count[layer]));
-		cli_table__cell(table, cli_rate(r->layer_count[layer], r->duration_ns));
+		partial = layer_is_partial(r, layer);
+		cli_table__cell(table, bound(partial, cli_count(r->layer_count[layer])));
+		cli_table__cell(table,
+				bound(partial, cli_rate(r->layer_count[layer], r->duration_ns)));
 		for (i = 0; with_events && i < r->event_count; i++)
 			if (r->events[order[i]].layer == layer && r->events[order[i]].count != 0)
 				event_row(r, &r->events[order[i]], "  ", table);
 	}
 	heading("Events by layer");
 	cli_table__print(table);
+	print_bound(r);
 	print_context_events(r);
 }
 
@@ -185,6 +216,7 @@ static void print_events(const struct report *r, const size_t *order)
 		event_row(r, &r->events[order[i]], "", table);
 	heading("Events");
 	cli_table__print(table);
+	print_bound(r);
 	print_context_events(r);
 }
 
@@ -483,9 +515,9 @@ static void print_cost(const struct report *r)
 			 has_start ? "" : "what loading pem into each process costs, and ");
 	else if (info->recorder_cpu_ns != 0)
 		snprintf(text, sizeof(text),
-			 "The recorder itself used %s. How much CPU time the programs used "
-			 "meanwhile is "
-			 "not known.",
+			 "The recorder itself used %s. What share of the program's CPU time "
+			 "observing "
+			 "took is told where pem ran the program.",
 			 cli_duration(info->recorder_cpu_ns));
 	else
 		snprintf(text, sizeof(text), "What the recorder itself used died with it.");

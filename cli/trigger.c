@@ -257,6 +257,11 @@ static void write_snapshot(struct cli_triggers *t, const char *cause)
 		cli_say("snapshot in %s: %s", path, cause);
 }
 
+static const char *held_back_words(const struct cli_triggers *t)
+{
+	return t->held_back == 1 ? "1 trigger" : cli_format("%s triggers", cli_count(t->held_back));
+}
+
 /* A trigger fired: not more than one snapshot in an interval. */
 static void fire(struct cli_triggers *t, const char *cause)
 {
@@ -267,8 +272,8 @@ static void fire(struct cli_triggers *t, const char *cause)
 		return;
 	}
 	if (t->held_back != 0)
-		cause = cli_format("%s; %s triggers since the last snapshot wrote none", cause,
-				   cli_count(t->held_back));
+		cause = cli_format("%s; %s since the last snapshot wrote none", cause,
+				   held_back_words(t));
 	t->held_back = 0;
 	t->written_ns = now;
 	write_snapshot(t, cause);
@@ -358,8 +363,8 @@ void cli_triggers__tick(void *arg)
 void cli_triggers__end(struct cli_triggers *t)
 {
 	if (t->held_back != 0 && !t->quiet)
-		cli_say("%s triggers since the last snapshot wrote none: at most one in %s seconds",
-			cli_count(t->held_back), cli_count(t->interval_s));
+		cli_say("%s since the last snapshot wrote none: at most one in %s seconds",
+			held_back_words(t), cli_count(t->interval_s));
 }
 
 void cli_triggers__free(struct cli_triggers *t)
