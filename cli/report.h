@@ -119,6 +119,8 @@ void report__print_json(const struct report *report);
 int report_detail__record(struct report *report, const struct pem_record *record);
 /* Were there more of the event than the trace has, or is it unknown? Then what is said of it is a lower bound. */
 bool report__is_partial(const struct report *report, const struct report_event *event);
+/* What is to be said of a cost of observing above the budget; "" where it was kept, or there was none. */
+const char *report_detail__excess(const struct report *report, double percent);
 void report_detail__print(const struct report *report);
 struct json_object *report_detail__json(const struct report *report);
 

@@ -103,6 +103,17 @@ bool report__is_partial(const struct report *r, const struct report_event *event
 	return event->balance.discarded != 0 || event->balance.overwritten != 0;
 }
 
+const char *report_detail__excess(const struct report *r, double share)
+{
+	double budget = r->step_count != 0 ? r->steps[r->step_count - 1].budget : 100;
+
+	return share <= budget
+		       ? ""
+		       : cli_format(" That is above the budget of %s: how much there will be is "
+				    "judged by what there was, 100 ms of CPU time at a time.",
+				    percent(budget));
+}
+
 void report_detail__print(const struct report *r)
 {
 	const struct pem_trace_info *info = r->info;

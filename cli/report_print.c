@@ -475,7 +475,7 @@ static void print_cost(const struct report *r)
 {
 	const struct pem_trace_info *info = r->info;
 	struct cli_table *table = cli_table__new(stdout);
-	char text[256];
+	char text[512];
 	bool has_start = false;
 	double sum = 0;
 	uint32_t i;
@@ -508,11 +508,12 @@ static void print_cost(const struct report *r)
 	if (info->program_cpu_ns != 0)
 		snprintf(text, sizeof(text),
 			 "In all %s, %s of the program's %s of CPU time; the recorder itself used "
-			 "%s. Not in it: %sthe caches that recording takes.",
+			 "%s. Not in it: %sthe caches that recording takes.%s",
 			 sum < 1e18 ? cli_duration((uint64_t)sum) : "?",
 			 cli_percent(sum / (double)info->program_cpu_ns),
 			 cli_duration(info->program_cpu_ns), cli_duration(info->recorder_cpu_ns),
-			 has_start ? "" : "what loading pem into each process costs, and ");
+			 has_start ? "" : "what loading pem into each process costs, and ",
+			 report_detail__excess(r, sum * 100 / (double)info->program_cpu_ns));
 	else if (info->recorder_cpu_ns != 0)
 		snprintf(text, sizeof(text),
 			 "The recorder itself used %s. What share of the program's CPU time "

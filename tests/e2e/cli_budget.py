@@ -47,6 +47,7 @@ def a_tiny_budget():
     assert r["events"]["produced"] < MANY
     rc, out, _ = run([PEM, "report", trace])
     equal(rc, 0, "status")
+    assert "That is above the budget of 0.01 %" in " ".join(out.split()), out
     section = out.split("Detail was reduced\n")[1].splitlines()
     equal(section[1].split()[2:6], [EVENT, "log", "statistics", section[1].split()[5]], "row of the first step")
 
