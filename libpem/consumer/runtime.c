@@ -16,13 +16,14 @@
 #include <unistd.h>
 
 #define REMOVE_TRIES                                                                               \
-	100 /* of 1 ms: a process on its way into the session may make a file between looking and removing */
+	100 /* of 1 ms: a process that had found the folder may make a file between looking and removing */
 
 void pem_runtime__remove(int fd, const char *path)
 {
 	const struct timespec pause = {0, 1000000};
 	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
+	char gone[PATH_MAX];
 	unsigned tries;
 
 	if (!directory) {
@@ -30,6 +31,9 @@ void pem_runtime__remove(int fd, const char *path)
 			close(fd);
 		return;
 	}
+	/* Under another name: processes on their way into it, which is closed by now, find it no more. */
+	if (snprintf(gone, sizeof(gone), "%s.gone", path) < (int)sizeof(gone) && !rename(path, gone))
+		path = gone;
 	for (tries = 0; tries < REMOVE_TRIES; tries++) {
 		rewinddir(directory);
 		while ((entry = readdir(directory))) {
