@@ -5,7 +5,8 @@ record - what recording to a trace takes: notify/record_bytes, notify/sustained
 
 	notify/record_bytes	bytes on disk for an event of two 64-bit fields, packet headers included
 	notify/sustained	share of events that one thread loses to a trace on tmpfs when it raises 20 million a second, default
-				buffers; then the recorder's CPU time for a million, and the highest rate without a loss
+				buffers; then the same with the 64 MiB that pem-record(1) names for it (_64M), the recorder's CPU time for
+				a million, and the highest rate without a loss
 
 'raise' runs under 'pem record' on one CPU, and the recorder on another. The peer is LTTng-UST, its channel as it comes,
 its consumer daemon on that other CPU, in turn with us.
@@ -90,9 +91,10 @@ def highest(run):
 
 def sustained(folder, lttng):
     count = int(TARGET_HZ * SECONDS)
-    mine, peer = [], []
+    mine, larger, peer = [], [], []
     for _ in range(ROUNDS):
         mine.append(ours(folder, TARGET_HZ, count))
+        larger.append(ours(folder, TARGET_HZ, count, ["--buffer", "64M"]))
         if lttng:
             peer.append(theirs(lttng, TARGET_HZ, count))
     note = "%.1f million/s were asked for, %.1f raised" % (TARGET_HZ / 1e6, statistics.median(r.rate_hz() for r in mine) / 1e6)
@@ -100,6 +102,7 @@ def sustained(folder, lttng):
         note += "; LTTng-UST's %.1f" % (statistics.median(r.rate_hz() for r in peer) / 1e6)
     report("record", "notify/sustained", "% lost", [100 * r.lost / r.raised for r in mine], PEER,
            [100 * r.lost / r.raised for r in peer], note)
+    report("record", "notify/sustained_64M", "% lost", [100 * r.lost / r.raised for r in larger])
     report("record", "notify/sustained_cpu", "ms/million", [r.recorder_ns / r.raised for r in mine], PEER,
            [r.recorder_ns / max(1, r.raised - r.lost) for r in peer],
            "CPU time of the recorder for a million events written")
