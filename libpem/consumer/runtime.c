@@ -47,8 +47,11 @@ void pem_runtime__remove(int fd, const char *path)
 	closedir(directory);
 }
 
-/* Is there nothing to recover of a dead consumer's session: no log, a finished one, or half of the folder removed? */
-static bool has_no_log(int directory_fd)
+/*
+ * Is there nothing to recover of a dead consumer's session: no log, a finished one, half of the folder removed, or one in a
+ * further place (places.c) where nobody ever made a pool?
+ */
+static bool has_nothing(int directory_fd)
 {
 	struct pem_session_page head;
 	size_t bytes = offsetof(struct pem_session_page, rules);
@@ -58,7 +61,8 @@ static bool has_no_log(int directory_fd)
 	if (fd < 0)
 		return errno == ENOENT;
 	none = read(fd, &head, bytes) == (ssize_t)bytes && head.magic == PEM_SESSION_MAGIC &&
-	       head.abi_version == PEM_ABI_VERSION && !head.has_log;
+	       head.abi_version == PEM_ABI_VERSION &&
+	       (!head.has_log || (head.pools && head.pools % PEM_PLACE_POOLS == 0));
 	close(fd);
 	return none;
 }
@@ -76,7 +80,7 @@ static void sweep_session(const char *runtime, const char *name)
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return;
-	if (!fstat(fd, &st) && (st.st_mtime + 24 * 3600 < time(NULL) || has_no_log(fd)))
+	if (!fstat(fd, &st) && (st.st_mtime + 24 * 3600 < time(NULL) || has_nothing(fd)))
 		pem_runtime__remove(fd, path);
 	else
 		close(fd);

@@ -29,6 +29,13 @@ def leave(folder, words):
     return sessions()
 
 
+def wait_for(condition):
+    until = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < until, "it did not come"
+        time.sleep(0.02)
+
+
 def ready(folder, words):
     return words[0] == "stat" or os.path.exists(os.path.join(folder, "trace", ".pem", "session"))
 
@@ -45,6 +52,28 @@ def a_log_is_kept():
     "a session with a log stays, for it can be recovered"
     with tempfile.TemporaryDirectory() as folder:
         equal(len(leave(folder, ["record", "-q", "-e", "APP", "-o", os.path.join(folder, "trace")])), 1, "sessions left")
+
+
+@test
+def further_places_are_swept():
+    "what a killed recorder left in the folder of a program that raised nothing goes, too"
+    with tempfile.TemporaryDirectory() as folder:
+        theirs, ours = (dict(os.environ, PEM_RUNTIME_DIR=os.path.join(folder, name)) for name in ("theirs", "ours"))
+        target = subprocess.Popen([PEM, "run", "-n", "--", "sleep", "60"], env=theirs, start_new_session=True)
+        sessions = lambda: [name for name in os.listdir(os.path.join(folder, "theirs")) if name.startswith("session-")
+                            and os.path.exists(os.path.join(folder, "theirs", name, "config"))]
+        control = lambda: os.path.isdir(os.path.join(folder, "theirs")) and os.listdir(os.path.join(folder, "theirs"))
+        wait_for(control)
+        recorder = subprocess.Popen([PEM, "record", "-q", "-e", "APP", "-o", os.path.join(folder, "trace"), "-p", str(target.pid)],
+                                    env=ours, start_new_session=True, stderr=subprocess.DEVNULL)
+        wait_for(lambda: sessions() and os.path.exists(os.path.join(folder, "trace", ".pem", "session")))
+        recorder.kill()
+        recorder.wait()
+        equal(run([PEM, "stat", "-e", "APP", "--", "true"], env=theirs)[0], 0, "the next one")
+        left = sessions()
+        os.killpg(target.pid, signal.SIGKILL)
+        target.wait()
+        equal(left, [], "sessions left")
 
 
 run_all()
