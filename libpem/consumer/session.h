@@ -433,8 +433,8 @@ void pem_session__note_log(struct pem_session *s, bool has_log);
 /* Remove a session's folder and the files in it; takes fd, which may be -1: nothing happens. */
 void pem_runtime__remove(int fd, const char *path);
 /*
- * Take away what processes that are no more left behind: control files and sessions without a log at once, others after a day, as
- * pem_trace__recover may still want them.
+ * Take away what processes that are no more left behind: control files and sessions of which nothing is to be recovered
+ * at once, others after a day, as pem_trace__recover may still want them.
  */
 void pem_runtime__sweep(const char *runtime);
 

@@ -533,9 +533,8 @@ void pem_session__note_gaps(struct pem_session *s, struct pem_trace_info *info)
 		pem_copy_text(gap->source, sizeof(gap->source), "sources");
 		snprintf(gap->reason, sizeof(gap->reason),
 			 "%u processes were found after they had started: what the kernel and "
-			 "counters had of "
-			 "them before is missing, some 20 ms after the first event of their own, "
-			 "or a second",
+			 "counters had of them before is missing, some 20 ms after the first event "
+			 "of their own, or a second",
 			 s->late_targets);
 	}
 }

@@ -339,6 +339,7 @@ static void kernel_events_are_merged_with_others(void **state)
 	(void)state;
 	memset(&mixed, 0, sizeof(mixed));
 	if (!pem_session__can_deliver(session, pem_event_set__event(set, 0), &error)) {
+		print_message("# %s\n", error.text);
 		pem_event_set__free(set);
 		skip();
 	}

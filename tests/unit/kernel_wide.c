@@ -103,8 +103,10 @@ static void on_cpu(int cpu)
 
 	CPU_ZERO(&one);
 	CPU_SET(cpu, &one);
-	if (sched_setaffinity(0, sizeof(one), &one))
+	if (sched_setaffinity(0, sizeof(one), &one)) {
+		print_message("# this process may not run on CPU %d\n", cpu);
 		skip();
+	}
 }
 
 static void any_values_are_kept_as_in_programs(void **state)
