@@ -5,6 +5,8 @@
 # Variables: CC, CFLAGS, SAN=1 (address and undefined-behaviour sanitizers, in build/san), SAN=thread (data races between
 # threads, in build/tsan), B (build folder),
 # PREFIX, LIBDIR, DESTDIR, CASE (bench), T (tests whose name contains it), V=1 (show commands).
+# To build for another machine: CC='COMPILER --sysroot=FOLDER', AR, SYSROOT=FOLDER, PEM_CODEGEN, and pkg-config's
+# PKG_CONFIG_LIBDIR and PKG_CONFIG_SYSROOT_DIR in the environment, as tests/guest/assemble.py does.
 # Each folder's build.mk says what it builds; this file says how.
 
 VERSION := 0.1.0
@@ -93,10 +95,11 @@ help:
 	  'make          build into build/; needs no network and no root' \
 	  'make demo     record a real program and show every layer on one timeline' \
 	  'make kmod     compile the kernel module (KDIR=folder of kernel headers)' \
+	  'make kmod-install  install it, with its sources for DKMS and a udev rule (DESTDIR=)' \
 	  'make check    run every test (SAN=1 or thread: under sanitizers; T=word: only tests named so)' \
 	  'make kill-test  kill recorder or program at random 1,000 times (TIMES), and balance every trace' \
 	  'make soak     everything at once for ten minutes (SOAK_S=seconds), with bounded memory' \
-	  'make fuzz     feed hostile input to every reader (T=word, FUZZ_S=seconds)' \
+	  'make fuzz     feed hostile input to every reader, and to pem.ko in a guest (T=word, FUZZ_S=seconds, FUZZ_SEED=number)' \
   'make bench    measure every claim beside its peer (CASE=WORD: some)' \
 	  'make install  into PREFIX (/usr/local) under DESTDIR'
 

@@ -5,7 +5,7 @@
  *	pem_events.bpf.h        a program for each alternative of each event, included by kmod/bpf/pem.bpf.c, whose
  *	                        inlines it calls; all in one section, for libbpf opens an object of hundreds slowly
  *	pem_kernel_events.h     struct pem_kernel_event (libpem/sources/kernel/kernel.h) for each event, and where to
- *	                        find one by its id
+ *	                        find one by its id; struct pem_kernel_static for each event of a static probe
  *
  * A field's `from` is an expression over the tracepoint's arguments; that it compiles, and that the kernel lets it
  * run, is for clang and the verifier to say. Not here: the ring, targets and filters, which are written by hand.
@@ -17,7 +17,7 @@
 #include <string.h>
 
 /* Tracepoints whose programs keep track of what runs where, wanted or not; pem.bpf.c has pem_begin_X for each. */
-static const char *const hooks[] = {"sched_switch", "sched_process_fork", "sched_process_exit"};
+static const char *const hooks[] = {"sched_switch", "sched_process_fork"};
 #define HOOK_COUNT (sizeof(hooks) / sizeof(hooks[0]))
 #define NO_HOOK HOOK_COUNT
 
@@ -43,15 +43,40 @@ static size_t take_hook(struct emitter *out, const struct pem_spec_event *event)
 	return NO_HOOK;
 }
 
+static int is_const_void(const struct pem_argument *argument)
+{
+	static const char type[] = "const void *";
+
+	return argument->type_bytes == sizeof(type) - 1 &&
+	       !memcmp(argument->text, type, sizeof(type) - 1);
+}
+
+/* The kernel's name of a type that points to a function, as smp_call_func_t. */
+static int is_function(const struct pem_argument *argument)
+{
+	static const char end[] = "_func_t";
+	size_t bytes = sizeof(end) - 1;
+
+	return argument->type_bytes > bytes &&
+	       !memcmp(argument->text + argument->type_bytes - bytes, end, bytes);
+}
+
 static void put_arguments(FILE *f, const char *prototype)
 {
 	struct pem_argument argument;
 	unsigned position;
 
-	for (position = 0; pem_prototype__next(&prototype, &argument); position++)
-		fprintf(f, "\t%.*s __attribute__((unused)) = (%.*s)pem_ctx[%u];\n",
-			(int)argument.bytes, argument.text, (int)argument.type_bytes, argument.text,
-			position);
+	for (position = 0; pem_prototype__next(&prototype, &argument); position++) {
+		fprintf(f, "\t%.*s __attribute__((unused)) = (%.*s)", (int)argument.bytes,
+			argument.text, (int)argument.type_bytes, argument.text);
+		/* Not every kernel lets a program load those. */
+		if (is_const_void(&argument))
+			fprintf(f, "pem_void_argument(pem_ctx, %u);\n", position);
+		else if (is_function(&argument)) /* and none those */
+			fprintf(f, "pem_function_argument(pem_ctx, %u);\n", position);
+		else
+			fprintf(f, "pem_ctx[%u];\n", position);
+	}
 }
 
 static void put_log(FILE *f, const struct pem_spec_event *event, size_t source)
@@ -96,7 +121,8 @@ static void put_predicate(struct emitter *out, const struct pem_spec_event *even
 		out->index);
 	pem_tracepoint__put_word(f, event, source, "\t\t\t");
 	fprintf(f,
-		"\t\t\tpem_at = pem_test_next_integer(&pem_test, pem_number_of(&pem_e, %u, pem_word));\n"
+		"\t\t\tpem_at = pem_test_next_integer(&pem_test, pem_number_of(&pem_e, %u, "
+		"pem_word));\n"
 		"\t\t}\n"
 		"\t\tif (pem_at != PEM_TEST_PASS) {\n",
 		out->index);
@@ -114,16 +140,6 @@ static void put_program_name(FILE *f, const struct pem_spec_event *event, size_t
 	fprintf(f, "_%s", event->c_name);
 }
 
-/*
- * What begins in one process may end in an interrupt or a worker of the kernel: which process runs then says nothing of
- * whose it is.
- */
-static int is_of_the_system(const struct pem_spec_event *event)
-{
-	return event->scope == PEM_SCOPE_SYSTEM && (event->meaning == PEM_MEANS_INTERVAL_BEGIN ||
-						    event->meaning == PEM_MEANS_INTERVAL_END);
-}
-
 static void put_program(struct emitter *out, const struct pem_spec_event *event, size_t source,
 			size_t hook)
 {
@@ -137,16 +153,17 @@ static void put_program(struct emitter *out, const struct pem_spec_event *event,
 	fprintf(f, "\n/* %s */\nSEC(\"tp_btf\")\nint ", event->name);
 	put_program_name(f, event, source);
 	fprintf(f, "(unsigned long long *pem_ctx)\n{\n");
-	put_arguments(f, alternative->arguments);
 	fprintf(f, "\tuint64_t pem_value = 0, pem_key = 0;\n"
 		   "\tstruct pem_kevent pem_e;\n"
 		   "\tuint8_t *pem_record;\n\n");
 	if (hook == NO_HOOK)
 		fprintf(f, "\tif (!%s(&pem_e, %u))\n\t\treturn 0;\n",
-			is_of_the_system(event) ? "pem_begin_system" : "pem_begin", out->index);
+			pem_tracepoint__is_of_the_system(event) ? "pem_begin_system" : "pem_begin",
+			out->index);
 	else
 		fprintf(f, "\tif (!pem_begin_%s(&pem_e, %u, pem_ctx))\n\t\treturn 0;\n", tracepoint,
 			out->index);
+	put_arguments(f, alternative->arguments);
 	put_predicate(out, event, source, hook);
 	pem_tracepoint__put_statistic(f, event, source);
 	put_log(f, event, source);
@@ -190,10 +207,22 @@ static void put_row(struct emitter *out, const struct pem_spec_event *event, int
 	for (i = 0; i < event->field_count; i++) {
 		if (event->fields[i].type != PEM_TYPE_STRING)
 			continue;
-		fprintf(f, "%s%u", strings++ ? ", " : "\t  .string_max = (const uint16_t[]){ ",
+		fprintf(f, "%s{ .max_count = %u }",
+			strings++ ? ", " : "\t  .tail = (const struct pem_kernel_tail[]){ ",
 			event->fields[i].max_count);
 	}
-	fprintf(f, "%s\t  .string_count = %u },\n", strings ? " },\n" : "", strings);
+	fprintf(f, "%s\t  .tail_count = %u },\n", strings ? " },\n" : "", strings);
+}
+
+static uint32_t offset_of(const struct pem_spec_event *event, enum pem_role role)
+{
+	size_t i;
+
+	for (i = 0; event && i < event->field_count; i++) {
+		if (event->fields[i].role == role)
+			return event->fields[i].offset;
+	}
+	return 0;
 }
 
 /* The event that sets a CPU's thread, as pem.bpf.c writes one itself where the kernel reported no switch. */
@@ -276,6 +305,57 @@ static void put_index(struct emitter *out, const uint32_t *ids, unsigned count)
 	free(places);
 }
 
+/* Which argument of a static probe a field is; 255: from='' says something else than "arg0", "arg1" .. */
+static unsigned argument_of(const char *from)
+{
+	char *end;
+	unsigned long n;
+
+	if (!from || strncmp(from, "arg", 3) != 0 || from[3] < '0' || from[3] > '9')
+		return 255;
+	n = strtoul(from + 3, &end, 10);
+	return *end || n > 254 ? 255 : (unsigned)n;
+}
+
+static void put_static(FILE *f, const struct pem_spec_event *event)
+{
+	const struct pem_spec_source *source;
+	size_t i, k;
+
+	fprintf(f,
+		"\t{ .id = 0x%08xu, .source_count = %zu,\n"
+		"\t  .sources = (const struct pem_kernel_static_source[]){\n",
+		event->id, event->source_count);
+	for (i = 0; i < event->source_count; i++) {
+		source = &event->sources[i];
+		fprintf(f,
+			"\t\t{ .probe = \"%s\", .binary = \"%s\", .arguments = (const uint8_t[]){ ",
+			source->name, source->binary ? source->binary : "");
+		for (k = 0; k < event->field_count; k++)
+			fprintf(f, "%u, ",
+				argument_of(pem_spec_event__from(event, i, &event->fields[k])));
+		fprintf(f, "0 } },\n");
+	}
+	fprintf(f, "\t  } },\n");
+}
+
+/* Static probes of binaries, whose programs are made at run time: which argument goes where. */
+static void put_statics(FILE *f, const struct pem_spec_set *set)
+{
+	const struct pem_spec_event *event;
+	size_t i, k;
+
+	fprintf(f, "static const struct pem_kernel_static pem_kernel_statics[] = {\n");
+	for (i = 0; i < set->count; i++) {
+		for (k = 0; k < set->specs[i].event_count; k++) {
+			event = &set->specs[i].events[k];
+			if (event->source_kind == PEM_SOURCE_USDT)
+				put_static(f, event);
+		}
+	}
+	fprintf(f, "\t{ .id = 0 },\n};\n");
+}
+
 static void emit(const struct pem_spec_set *set, struct pem_output *output)
 {
 	struct emitter out = {
@@ -305,8 +385,14 @@ static void emit(const struct pem_spec_set *set, struct pem_output *output)
 	count = out.index;
 	put_switch(out.programs, sets_thread, sets_thread_index);
 	put_bare_hooks(&out);
-	fprintf(out.table, "};\n#define PEM_KERNEL_EVENT_COUNT %uu\n", out.index);
+	fprintf(out.table,
+		"};\n#define PEM_KERNEL_EVENT_COUNT %uu\n"
+		"#define PEM_KERNEL_SWITCH_PROCESS_OFFSET %uu\n"
+		"#define PEM_KERNEL_SWITCH_THREAD_OFFSET %uu\n",
+		out.index, offset_of(sets_thread, PEM_ROLE_PROCESS),
+		offset_of(sets_thread, PEM_ROLE_THREAD));
 	put_index(&out, ids, count);
+	put_statics(out.table, set);
 	fprintf(out.programs,
 		"\n_Static_assert(%u <= PEM_KRING_EVENTS_MAX, \"a slot for each kernel event\");\n",
 		out.index);

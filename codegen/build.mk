@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: MIT
 # pem-codegen, and all it makes from the specs of this tree:
 #   $(B)/gen/stubs/PROVIDER.h (spec/ and examples/), $(B)/gen/catalogue.c, $(B)/gen/tsdl/PROVIDER.tsdl,
-#   $(B)/gen/pem_events.bpf.h, $(B)/gen/pem_kernel_events.h, $(B)/gen/pem_kmod_events.h, $(B)/gen/pem_kmod_headers.h,
+#   $(B)/gen/pem_events.bpf.h, $(B)/gen/pem_kernel_events.h, $(B)/gen/pem_kmod_{events,headers,own}.h,
 #   and the event reference in $(B)/gen/reference
 # pem-codegen leaves files alone whose content stays the same, so one stamp says when it last ran and each file
 # keeps its own time: touching a spec rebuilds only what its change reaches.
 
 CODEGEN_OBJ := $(call objects,$(wildcard codegen/*.c))
+# To build for another machine, name one that runs on this: PEM_CODEGEN=build/bin/pem-codegen
 PEM_CODEGEN := $(B)/bin/pem-codegen
 SPECS := $(sort $(wildcard spec/*/*.xml))
 EXAMPLE_SPECS := $(sort $(wildcard examples/*.xml))
 CODEGEN_STAMP := $(B)/gen/.codegen
 
-ifeq ($(shell pkg-config --exists libxml-2.0 2>/dev/null && echo 1),)
+ifeq ($(filter command line,$(origin PEM_CODEGEN))$(shell pkg-config --exists libxml-2.0 2>/dev/null && echo 1),)
   $(error libxml2 is missing, which reads the event specs: run 'make deps' (package libxml2-dev))
 endif
 
@@ -41,7 +42,7 @@ $(B)/gen/reference.%.h: codegen/reference.%
 
 $(B)/obj/codegen/backend_html.o: $(B)/gen/reference.css.h $(B)/gen/reference.js.h
 
-$(PEM_CODEGEN): $(CODEGEN_OBJ)
+$(B)/bin/pem-codegen: $(CODEGEN_OBJ)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -o $@ $(CODEGEN_OBJ) $(shell pkg-config --libs libxml-2.0)

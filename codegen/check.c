@@ -23,6 +23,7 @@ static const struct {
 	{PEM_MEANS_THREAD_START, {PEM_ROLE_PROCESS, PEM_ROLE_THREAD, PEM_ROLE_PARENT}},
 	{PEM_MEANS_THREAD_END, {PEM_ROLE_THREAD}},
 	{PEM_MEANS_PROCESS_NAME, {PEM_ROLE_NAME}},
+	{PEM_MEANS_THREAD_NAME, {PEM_ROLE_THREAD, PEM_ROLE_NAME}},
 	{PEM_MEANS_COUNTER, {PEM_ROLE_VALUE}},
 	{PEM_MEANS_GAUGE, {PEM_ROLE_VALUE}},
 	{PEM_MEANS_ALLOCATION, {PEM_ROLE_ADDRESS, PEM_ROLE_SIZE}},
@@ -247,6 +248,9 @@ static void check_source(const struct check *c, const struct pem_spec_source *so
 			      "a usdt probe lacks binary='': expected the file that has it, such "
 			      "as "
 			      "'libc.so.6'");
+		break;
+	case PEM_SOURCE_MODULE:
+		pem_check_module(c, source);
 		break;
 	default:
 		if (!source->name[0])

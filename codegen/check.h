@@ -21,6 +21,8 @@ struct check {
 
 /* Check what a file says beside its events. */
 void pem_check_spec(const struct check *c);
+/* Check what pem.ko is to look at. */
+void pem_check_module(const struct check *c, const struct pem_spec_source *source);
 /* Check an event's fields, each alone and against the others. */
 void pem_check_fields(const struct check *c);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * check_spec.c - what a file says beside its events: definitions that nothing uses or that say nothing, versions
+ * check_spec.c - what a file says beside its events: definitions that nothing uses or that say nothing, versions; and
+ * what pem.ko is to look at
  *
- * Warnings all. Not here: names of definitions that collide (check.c).
+ * Warnings, but for the last. Not here: names of definitions that collide (check.c).
  */
 #include "check.h"
 
@@ -150,4 +151,15 @@ int pem_version__compare(const char *a, const char *b)
 			return 0;
 	}
 	return 0;
+}
+
+/* Each is a file of kmod/. */
+void pem_check_module(const struct check *c, const struct pem_spec_source *source)
+{
+	if (strcmp(source->name, "counters") != 0 && strcmp(source->name, "accessed") != 0 &&
+	    strcmp(source->name, "supply") != 0)
+		ERROR(c, source->at,
+		      "source 'module' is called '%s': expected what the module looks at, "
+		      "'counters', 'accessed' or 'supply'",
+		      source->name);
 }

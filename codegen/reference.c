@@ -223,6 +223,7 @@ const char *reference__meaning(const struct pem_spec_event *event)
 		[PEM_MEANS_THREAD_START] = "a thread begins to exist",
 		[PEM_MEANS_THREAD_END] = "a thread ceases to exist",
 		[PEM_MEANS_PROCESS_NAME] = "the process has this name from now on",
+		[PEM_MEANS_THREAD_NAME] = "the thread has this name from now on",
 		[PEM_MEANS_INTERVAL_BEGIN] = "an interval begins",
 		[PEM_MEANS_INTERVAL_END] = "an interval ends",
 		[PEM_MEANS_COUNTER] = "a reading of a counter that only grows; its rate is shown",
@@ -298,6 +299,8 @@ const char *reference__origin(const struct pem_spec_event *event)
 		[PEM_SOURCE_PERF] = "the recorder, reading a counter that libpfm4 names",
 		[PEM_SOURCE_SAMPLE] = "the recorder, from samples taken by a clock",
 		[PEM_SOURCE_USDT] = "a static probe (USDT) of a binary",
+		[PEM_SOURCE_MODULE] = "the kernel module, which looks for itself",
+		[PEM_SOURCE_PROBE] = "a place in the kernel or a binary",
 	};
 
 	if (event->source_kind == PEM_SOURCE_STUB && event->source_count &&
@@ -362,6 +365,9 @@ char *reference__cost(const struct pem_spec_event *event)
 		return pem_xstrdup(
 			"off: one instruction that does nothing; recorded: a trap into the "
 			"kernel at each occurrence");
+	case PEM_SOURCE_MODULE:
+		return pem_xstrdup("off: nothing; recorded: what looking costs, as often as it is "
+				   "asked for");
 	default:
 		return pem_xstrdup("");
 	}

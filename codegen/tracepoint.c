@@ -51,14 +51,14 @@ void pem_tracepoint__put_system(FILE *f, const struct pem_spec_source *source)
 	fprintf(f, "%.*s", (int)strcspn(source->name, ":"), source->name);
 }
 
-const struct pem_spec_event *pem_tracepoint__next(const struct pem_spec_set *set, size_t *index)
+static const struct pem_spec_event *next_of(const struct pem_spec_set *set, size_t *index,
+					    unsigned kind)
 {
 	size_t i, j, at = 0;
 
 	for (i = 0; i < set->count; i++) {
 		for (j = 0; j < set->specs[i].event_count; j++, at++) {
-			if (at < *index ||
-			    set->specs[i].events[j].source_kind != PEM_SOURCE_TRACEPOINT)
+			if (at < *index || set->specs[i].events[j].source_kind != kind)
 				continue;
 			*index = at + 1;
 			return &set->specs[i].events[j];
@@ -67,10 +67,28 @@ const struct pem_spec_event *pem_tracepoint__next(const struct pem_spec_set *set
 	return NULL;
 }
 
+int pem_tracepoint__is_of_the_system(const struct pem_spec_event *event)
+{
+	return event->scope == PEM_SCOPE_SYSTEM && (event->meaning == PEM_MEANS_INTERVAL_BEGIN ||
+						    event->meaning == PEM_MEANS_INTERVAL_END);
+}
+
+const struct pem_spec_event *pem_tracepoint__next(const struct pem_spec_set *set, size_t *index)
+{
+	return next_of(set, index, PEM_SOURCE_TRACEPOINT);
+}
+
+const struct pem_spec_event *pem_module__next(const struct pem_spec_set *set, size_t *index)
+{
+	return next_of(set, index, PEM_SOURCE_MODULE);
+}
+
 const char *pem_tracepoint__from(const struct pem_spec_event *event, size_t source,
 				 const struct pem_spec_field *field)
 {
-	const char *from = pem_spec_event__from(event, source, field);
+	const char *from = event->source_kind == PEM_SOURCE_MODULE
+				   ? field->name
+				   : pem_spec_event__from(event, source, field);
 
 	return from ? from : "0";
 }
@@ -85,8 +103,9 @@ void pem_tracepoint__put_statistic(FILE *f, const struct pem_spec_event *event, 
 	const struct pem_spec_field *field;
 	size_t i;
 
-	fprintf(f, "\tif (pem_e.flags & PEM_ACTION_STAT) {\n"
-		   "\t\tswitch (PEM_ACTION_FIELD(pem_e.action)) {\n");
+	fprintf(f, "\tif (pem_e.flags & PEM_ACTION_STAT) {\n");
+	if (pem_tracepoint__is_testable(event))
+		fprintf(f, "\t\tswitch (PEM_ACTION_FIELD(pem_e.action)) {\n");
 	for (i = 0; i < event->field_count; i++) {
 		field = &event->fields[i];
 		if (!is_number(field))
@@ -94,18 +113,19 @@ void pem_tracepoint__put_statistic(FILE *f, const struct pem_spec_event *event, 
 		fprintf(f, "\t\tcase %zu:\n", i);
 		if (pem_type__is_signed(field->type))
 			fprintf(f,
-				"\t\t\tpem_value = (uint64_t)(int64_t)(%s)(%s);\n"
+				"\t\t\tpem_value = (uint64_t)(int64_t)(__force %s)(%s);\n"
 				"\t\t\tpem_key = pem_value ^ (1ULL << 63);\n",
 				pem_type__c(field->type),
 				pem_tracepoint__from(event, source, field));
 		else
-			fprintf(f, "\t\t\tpem_value = pem_key = (%s)(%s);\n",
+			fprintf(f, "\t\t\tpem_value = pem_key = (__force %s)(%s);\n",
 				pem_type__c(field->type),
 				pem_tracepoint__from(event, source, field));
 		fprintf(f, "\t\t\tbreak;\n");
 	}
-	fprintf(f, "\t\t}\n"
-		   "\t\tpem_stat(&pem_e, pem_value, pem_key);\n"
+	if (pem_tracepoint__is_testable(event))
+		fprintf(f, "\t\t}\n");
+	fprintf(f, "\t\tpem_stat(&pem_e, pem_value, pem_key);\n"
 		   "\t}\n");
 }
 
@@ -133,7 +153,7 @@ void pem_tracepoint__put_word(FILE *f, const struct pem_spec_event *event, size_
 		if (!is_number(field))
 			continue;
 		bytes = pem_type__size(field->type);
-		fprintf(f, "%scase %u: /* %s */\n%s\tpem_word = (uint64_t)(%s)(%s)", tabs,
+		fprintf(f, "%scase %u: /* %s */\n%s\tpem_word = (uint64_t)(__force %s)(%s)", tabs,
 			field->offset + bytes, field->name, tabs, pem_type__c(field->type),
 			pem_tracepoint__from(event, source, field));
 		if (bytes < 8)
@@ -155,13 +175,16 @@ void pem_tracepoint__put_fixed(FILE *f, const struct pem_spec_event *event, size
 			fprintf(f, "\t\tmemset(pem_record + %u, 0, %u);\n",
 				field->offset - field->padding, field->padding);
 		if (is_number(field))
-			fprintf(f, "\t\t*(%s *)(pem_record + %u) = (%s)(%s);\n",
+			fprintf(f, "\t\t*(%s *)(pem_record + %u) = (__force %s)(%s);\n",
 				pem_type__c(field->type), field->offset, pem_type__c(field->type),
 				pem_tracepoint__from(event, source, field));
 		else if (field->type == PEM_TYPE_ARRAY)
 			fprintf(f, "\t\tpem_array(pem_record + %u, %u, %s);\n", field->offset,
 				field->max_count * pem_type__size(field->element_type),
 				pem_tracepoint__from(event, source, field));
+		else if (field->type == PEM_TYPE_LIST && event->source_kind == PEM_SOURCE_MODULE)
+			fprintf(f, "\t\t*(uint32_t *)(pem_record + %u) = %s_count;\n",
+				field->offset, field->name);
 		else if (field->type != PEM_TYPE_STRING)
 			fprintf(f,
 				"#error \"%s, field %s: a tracepoint event has no lists and "

@@ -27,11 +27,13 @@ static const char *const meaning_words[] = {"-",
 					    "sample",
 					    "send",
 					    "receive",
-					    "access"};
+					    "access",
+					    "thread-name"};
 static const char *const role_words[] = {
 	"-",   "process", "thread", "previous-thread", "parent", "name", "value", "address", "size",
 	"key", "cpu",     "code",   "old-address"};
-static const char *const source_words[] = {"stub", "tracepoint", "perf", "perf-sample", "usdt"};
+static const char *const source_words[] = {"stub", "tracepoint", "perf", "perf-sample",
+					   "usdt", "module",     "probe"};
 static const char *const level_words[] = {"-", "error", "warning", "info", "detail", "debug"};
 static const char *const scope_words[] = {"-", "thread", "process", "cpu", "system"};
 static const char *const label_words[] = {"-", "enum", "flags"};

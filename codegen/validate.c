@@ -58,13 +58,14 @@ static const struct {
 	{"classId", "value", identifier},
 	{"specifier", "value", identifier},
 	{"meaning", "value",
-	 "'sets-thread', 'thread-start', 'thread-end', 'process-name', 'interval-begin', "
+	 "'sets-thread', 'thread-start', 'thread-end', 'process-name', 'thread-name', "
+	 "'interval-begin', "
 	 "'interval-end', 'counter', 'gauge', 'allocation', 'release', 'sample', 'send', 'receive' "
 	 "or "
 	 "'access'"},
 	{"meaning", "group", "a name of letters, digits, '_' and ':', 120 in all at most"},
 	{"meaning", "scope", "'thread', 'process', 'cpu' or 'system'"},
-	{"source", "type", "'stub', 'tracepoint', 'perf', 'perf-sample' or 'usdt'"},
+	{"source", "type", "'stub', 'tracepoint', 'perf', 'perf-sample', 'usdt' or 'module'"},
 	{"source", "name", "letters, digits and any of _ : . = - (120 in all at most)"},
 	{"source", "arguments",
 	 "C parameters of letters, digits, '_', '*', ',' and spaces, 300 in all at most"},

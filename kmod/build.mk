@@ -9,7 +9,7 @@ BPF_MACHINE := $(shell $(CC) -dumpmachine | cut -d- -f1)
 BPF_ARCH := $(patsubst aarch64%,arm64,$(patsubst x86_64%,x86,$(BPF_MACHINE)))
 # <asm/types.h> lies in the multiarch folder, which gcc can print, and not every clang.
 BPF_CFLAGS := -target bpf -mcpu=v3 -ffreestanding -O2 -g -std=gnu11 -Wall -Wextra -Werror \
-  -D__TARGET_ARCH_$(BPF_ARCH) -Ispec/abi -I$(B)/gen -idirafter /usr/include/$(BPF_MACHINE)-linux-gnu
+  -D__TARGET_ARCH_$(BPF_ARCH) -Ispec/abi -I$(B)/gen -idirafter $(SYSROOT)/usr/include/$(BPF_MACHINE)-linux-gnu
 
 HAVE_CLANG_BPF := $(shell echo 'int x;' | $(CLANG) -target bpf -mcpu=v3 -x c -c -o /dev/null - 2>/dev/null && echo 1)
 HAVE_LIBBPF := $(shell pkg-config --atleast-version=1.0 libbpf 2>/dev/null && echo 1)
@@ -39,13 +39,12 @@ KMOD ?= $(abspath $(B))/kmod
 KMOD_GEN ?= $(abspath $(B))/gen
 KDIR ?= $(firstword $(wildcard /lib/modules/$(shell uname -r)/build) \
   $(shell ls -d /usr/src/linux-headers-*-amd64 /usr/src/linux-headers-*-arm64 2>/dev/null | sort -V | tail -n 1))
-# A module's own BTF needs pahole, and nobody reads it: without pahole it is left out.
-KMOD_MAKE = $(MAKE) --no-print-directory -C $(KDIR) M=$(KMOD) \
-  $(if $(shell command -v pahole),,CONFIG_DEBUG_INFO_BTF_MODULES=) \
+KMOD_SOURCES := $(wildcard kmod/*.c kmod/*.h) kmod/Kbuild kmod/Makefile kmod/declared
+# Its own recipes call the kernel's build, W=1 and C=2 (sparse) reach it.
+KMOD_MAKE = $(MAKE) --no-print-directory -C $(KMOD) KDIR=$(KDIR) PEM_GEN=$(KMOD_GEN) \
   PEM_INCLUDES='-I$(KMOD) -I$(CURDIR)/spec/abi -I$(KMOD_GEN)'
-KMOD_SOURCES := $(wildcard kmod/*.c kmod/*.h) kmod/Kbuild
 
-.PHONY: kmod
+.PHONY: kmod kmod-install
 kmod: $(GENERATED)
 ifeq ($(wildcard $(KDIR)/Makefile),)
 	@echo 'kmod: no kernel headers in $(or $(KDIR),/lib/modules or /usr/src): install them' \
@@ -54,14 +53,28 @@ else
 	@mkdir -p $(KMOD)
 	@ln -sf $(abspath $(KMOD_SOURCES)) $(KMOD)/
 	$(call say,KMOD,$(KDIR))
-	+$(Q)$(KMOD_MAKE) declared.i $(if $(V),,>/dev/null)
-	$(Q)kmod/declared $(KMOD_GEN)/pem_kmod_events.h $(KMOD)/declared.i >$(KMOD)/pem_kmod_checks.new
-	@cmp -s $(KMOD)/pem_kmod_checks.new $(KMOD)/pem_kmod_checks.h || \
-	  cp $(KMOD)/pem_kmod_checks.new $(KMOD)/pem_kmod_checks.h
 	+$(Q)$(KMOD_MAKE) modules
 endif
 
-# The probes of a spec of the tests' own, run in user space by tests/unit/kmod_probes.c.
+# The module for KDIR's kernel, and its sources for DKMS to build it for others. With DESTDIR, or without dkms, it is put
+# among the kernel's modules as it is.
+KMOD_SRC := $(DESTDIR)/usr/src/pem-$(VERSION)
+UDEV_RULES ?= /usr/lib/udev/rules.d
+kmod-install: kmod
+	@mkdir -p $(KMOD_SRC)/abi/pem $(DESTDIR)$(UDEV_RULES)
+	install -m 644 $(KMOD_SOURCES) $(KMOD_GEN)/pem_kmod_events.h $(KMOD_GEN)/pem_kmod_headers.h $(KMOD_GEN)/pem_kmod_own.h $(KMOD_SRC)
+	install -m 644 spec/abi/pem/*.h $(KMOD_SRC)/abi/pem
+	sed 's/@VERSION@/$(VERSION)/' kmod/dkms.conf.in >$(KMOD_SRC)/dkms.conf
+	install -m 644 kmod/pem.rules $(DESTDIR)$(UDEV_RULES)/60-pem.rules
+	@getent group tracing >/dev/null || \
+	  echo 'kmod-install: who may use /dev/pem is in the group tracing, which is missing: groupadd --system tracing' >&2
+ifneq ($(if $(DESTDIR),,$(call have,dkms)),)
+	dkms install -m pem -v $(VERSION) --force
+else
+	+$(KMOD_MAKE) modules_install $(if $(DESTDIR),INSTALL_MOD_PATH=$(abspath $(DESTDIR)))
+endif
+
+# The probes of a spec of the tests' own, run in user space by tests/unit/kmod_*.c.
 $(B)/gen/kmod_probes/pem_kmod_events.h: tests/unit/kmod_probes.xml $(PEM_CODEGEN)
 	$(Q)$(PEM_CODEGEN) --backend kmod -o $(@D) $<
-$(B)/obj/tests/unit/kmod_probes.o: $(B)/gen/kmod_probes/pem_kmod_events.h
+$(B)/obj/tests/unit/kmod_probes.o $(B)/obj/tests/unit/kmod_targets.o $(B)/obj/tests/unit/kmod_rules.o: $(B)/gen/kmod_probes/pem_kmod_events.h

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * model.c - sets of event descriptions: lookup, patterns, words, the length of a record
+ * model.c - sets of event descriptions: lookup, patterns, words
  *
- * Not here: parsing the text form (model_parse.c).
+ * Not here: parsing the text form (model_parse.c), the length of a record (record_bytes.c).
  *
  * A model is a list of parsed texts, which own all strings, events and fields and never move, and three arrays over
  * them: events in order of addition, and two open-addressed tables of their indexes, by id and by name.
@@ -42,13 +42,14 @@ const char *const pem_meaning_words[PEM_MEANING_COUNT] = {
 	"send",
 	"receive",
 	"access",
+	"thread-name",
 };
 const char *const pem_role_words[PEM_ROLE_COUNT] = {
 	"-",   "process", "thread", "previous-thread", "parent", "name", "value", "address", "size",
 	"key", "cpu",     "code",   "old-address",
 };
 const char *const pem_source_words[PEM_SOURCE_COUNT] = {"stub", "tracepoint", "perf", "perf-sample",
-							"usdt"};
+							"usdt", "module",     "probe"};
 const char *const pem_level_words[PEM_LEVEL_COUNT] = {"-",    "error",  "warning",
 						      "info", "detail", "debug"};
 const char *const pem_scope_words[PEM_SCOPE_COUNT] = {"-", "thread", "process", "cpu", "system"};
@@ -261,7 +262,7 @@ static unsigned count_lines(const char *text)
 	return lines;
 }
 
-static void write_event(FILE *out, const struct pem_event *e)
+void pem_model__write_event(FILE *out, const struct pem_event *e)
 {
 	const struct pem_field *f;
 	unsigned i, k;
@@ -297,7 +298,7 @@ char *pem_model__to_text(const struct pem_model *model)
 		return NULL;
 	fprintf(out, "pem-model\t%d\n", PEM_MODEL_VERSION);
 	for (i = 0; i < model->count; i++)
-		write_event(out, model->events[i]);
+		pem_model__write_event(out, model->events[i]);
 	if (fclose(out)) {
 		free(text);
 		errno = ENOMEM;
@@ -352,12 +353,65 @@ static int glob(const char *pattern, const char *text)
 	return *pattern == '\0';
 }
 
+/* "usdt:PATH:NAME" means whatever provider's, which a source's name has between the two. */
+static int glob_source(const char *pattern, const char *source)
+{
+	const char *path = strchr(source, ':'), *provider, *name;
+	char without[512];
+
+	if (glob(pattern, source))
+		return 1;
+	if (strncmp(pattern, "usdt:", 5) != 0 || strncmp(source, "usdt:", 5) != 0)
+		return 0;
+	provider = strchr(path + 1, ':');
+	name = provider ? strchr(provider + 1, ':') : NULL;
+	return name &&
+	       snprintf(without, sizeof(without), "%.*s%s", (int)(provider - source), source,
+			name) < (int)sizeof(without) &&
+	       glob(pattern, without);
+}
+
+int pem_pattern__is_probe(const char *pattern)
+{
+	const char *colon = strchr(pattern, ':');
+
+	return colon && colon > pattern && colon[1] && colon[1] != ':';
+}
+
+/* Call glob_source with each alternative; with equal only the same name counts. */
+static int any_source(const struct pem_event *event, const char *wanted, int equal)
+{
+	const char *at = event->source_name;
+	char one[512];
+	size_t n;
+
+	for (; *at; at += n + (at[n] == '|')) {
+		n = strcspn(at, "|");
+		if (n >= sizeof(one))
+			continue;
+		memcpy(one, at, n);
+		one[n] = '\0';
+		if (equal ? !strcmp(one, wanted) : glob_source(wanted, one))
+			return 1;
+	}
+	return 0;
+}
+
+int pem_event__has_source(const struct pem_event *event, const char *name)
+{
+	return any_source(event, name, 1);
+}
+
 /* A pattern without a version: see pem_event__matches. */
 static int matches(const struct pem_event *event, const char *pattern)
 {
 	const char *class_on = event->name + strlen(event->layer), *rest;
 	size_t n = strlen(event->layer);
 
+	if (pem_pattern__is_probe(pattern))
+		return (event->source_kind == PEM_SOURCE_TRACEPOINT ||
+			event->source_kind == PEM_SOURCE_PROBE) &&
+		       any_source(event, pattern, 0);
 	if (strncmp(class_on, "::", 2) == 0)
 		class_on += 2;
 	if (strcmp(pattern, event->class_name) == 0 || strcmp(pattern, event->specifier) == 0 ||
@@ -385,18 +439,6 @@ int pem_event__matches(const struct pem_event *event, const char *pattern)
 	memcpy(name, pattern, (size_t)(at - pattern));
 	name[at - pattern] = '\0';
 	return matches(event, name);
-}
-
-size_t pem_type__bytes(enum pem_type type)
-{
-	static const uint8_t bytes[PEM_TYPE_COUNT] = {
-		[PEM_TYPE_UINT8] = 1,   [PEM_TYPE_UINT16] = 2,  [PEM_TYPE_UINT32] = 4,
-		[PEM_TYPE_UINT64] = 8,  [PEM_TYPE_INT8] = 1,    [PEM_TYPE_INT16] = 2,
-		[PEM_TYPE_INT32] = 4,   [PEM_TYPE_INT64] = 8,   [PEM_TYPE_FLOAT32] = 4,
-		[PEM_TYPE_FLOAT64] = 8, [PEM_TYPE_ADDRESS] = 8,
-	};
-
-	return (unsigned)type < PEM_TYPE_COUNT ? bytes[type] : 0;
 }
 
 const char *pem_type__name(enum pem_type type)
@@ -438,32 +480,4 @@ const char *pem_field__label(const struct pem_field *field, uint64_t value)
 const char *pem_source_kind__name(enum pem_source_kind kind)
 {
 	return (unsigned)kind < PEM_SOURCE_COUNT ? pem_source_words[kind] : "-";
-}
-
-int pem_event__record_bytes(const struct pem_event *event, const uint8_t *data, size_t available)
-{
-	size_t at = event->fixed_bytes, size;
-	const struct pem_field *field;
-	const uint8_t *nul;
-	uint32_t count, i;
-
-	if (at > available)
-		return -EINVAL;
-	for (i = 0; i < event->field_count; i++) {
-		field = &event->fields[i];
-		if (field->type == PEM_TYPE_STRING) {
-			nul = memchr(data + at, 0, available - at);
-			if (!nul)
-				return -EINVAL;
-			at = (size_t)(nul - data) + 1;
-		} else if (field->type == PEM_TYPE_LIST) {
-			memcpy(&count, data + field->offset, sizeof(count));
-			size = pem_type__bytes(field->element_type);
-			at = (at + size - 1) & ~(size - 1);
-			if (at > available || count > (available - at) / size)
-				return -EINVAL;
-			at += count * size;
-		}
-	}
-	return at <= INT32_MAX ? (int)at : -EINVAL;
 }

@@ -10,6 +10,7 @@
 #include <pem/model.h>
 
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #define PEM_MODEL_TEXT_MAX (64u << 20)
@@ -37,6 +38,20 @@ extern const char *const pem_source_words[PEM_SOURCE_COUNT];
 extern const char *const pem_level_words[PEM_LEVEL_COUNT];
 extern const char *const pem_scope_words[PEM_SCOPE_COUNT];
 extern const char *const pem_label_kind_words[PEM_LABELS_COUNT];
+
+/* Write an event's lines of a model's text. */
+void pem_model__write_event(FILE *out, const struct pem_event *event);
+/*
+ * Add an event that somebody found at run time: layer, class, specifier, source, level and fields are told; name, id,
+ * offsets and declaration follow. 1: added; 0: it is known. -EEXIST: another source's event is called the same; -E2BIG, -EINVAL,
+ * -ENOMEM; with error.
+ */
+int pem_model__describe(struct pem_model *model, const struct pem_event *told,
+			struct pem_error *error);
+/* Is it a pattern of sources' names, as "sched:*" or "fentry:vfs_read", not of events'? */
+int pem_pattern__is_probe(const char *pattern);
+/* Is this the name of one of the event's sources? */
+int pem_event__has_source(const struct pem_event *event, const char *name);
 
 /* An event's place in order of addition, or -1. */
 ssize_t pem_model__index(const struct pem_model *model, uint32_t id);

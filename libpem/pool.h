@@ -5,7 +5,8 @@
 #ifndef PEM_POOL_H
 #define PEM_POOL_H
 
-#include <pem/ring.h>
+#include <pem/layout.h>
+#include <pem/predicate.h>
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,12 +27,6 @@ struct pem_pool_geometry {
 
 bool pem_pool_geometry__valid(const struct pem_pool_geometry *geometry);
 
-/* Fill in the offsets and total_bytes of a header whose geometry members are set and valid. */
-void pem_pool__layout(struct pem_pool_header *header);
-
-/* Point ring into a mapping by a header of the caller's own, which pem_pool__layout has filled in. */
-void pem_pool__point(void *mapping, const struct pem_pool_header *layout, struct pem_ring *ring);
-
 /*
  * Point ring into a mapping of bytes bytes that starts with a pool header. Its magic (acquire) says that the rest is
  * there. Everything read from the header is checked against bytes; afterwards only the copies in ring are to be used.
@@ -45,11 +40,6 @@ int pem_pool__open_ring(void *mapping, uint64_t bytes, struct pem_ring *ring);
  */
 const struct pem_rule *pem_rule__find(const struct pem_session_page *page, uint32_t count,
 				      uint64_t contexts, uint32_t event_id);
-/*
- * Can these tests of a predicate be evaluated on every record of at least fixed_bytes bytes? Each ends within them, and goes
- * on to a later one.
- */
-bool pem_tests__valid(const struct pem_test *tests, uint32_t count, uint32_t fixed_bytes);
 
 /* Of a session's wide statistics, index below PEM_WIDE_COUNT, the part of a lane. */
 struct pem_wide *pem_pool__wide(const struct pem_ring *ring, uint32_t index, uint32_t lane);

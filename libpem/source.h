@@ -12,7 +12,9 @@
 
 #include <pem/pem.h>
 
-#define PEM_SOURCE_ABI_VERSION 2u
+#include <stdbool.h>
+
+#define PEM_SOURCE_ABI_VERSION 3u
 
 /* One event that the session wants from the source. */
 struct pem_source_event {
@@ -29,10 +31,11 @@ struct pem_source_event {
 struct pem_source_sink {
 	void *arg;
 	/*
-	 * Append one packet to a stream. name: the stream's file name, such as "k_0". The source fills
+	 * Append packets to a stream: one; or several, each at the multiple of 8 behind the content of the one before, and
+	 * bytes then is a multiple of 8. name: the stream's file name, such as "k_0". The source fills
 	 * timestamp_begin, timestamp_end, content_size, events_discarded (so far, in this stream), pid, tid, cpu, source,
 	 * record_count and the records; the sink the rest. Records' clocks are already pem_clock() values.
-	 * 0, or -errno: the packet was not written and its records are counted as discarded by the sink.
+	 * 0, or -errno: nothing was written and the records are counted as discarded by the sink.
 	 */
 	int (*write)(void *arg, const char *name, struct pem_packet *packet, size_t bytes);
 	/* pem_clock() at a CLOCK_MONOTONIC time. */
@@ -51,14 +54,26 @@ struct pem_source_config {
 	int root_runs; /* 1: root was attached to; 0: it is about to exec */
 	int no_follow; /* 1: root alone, and not what it starts */
 	uint32_t buffer_bytes; /* per CPU; 0: the default */
+	/*
+	 * 0: this source logs who runs where whenever it logs anything, and its packets are PEM_PACKET_KERNEL. Else another does,
+	 * and this one is the session's so-manyth: it hands on no such event, its streams' names have the number, and its
+	 * packets are PEM_PACKET_KERNEL_THREAD if its clocks are converted.
+	 */
+	uint32_t beside;
+	/* The event that says who runs where, whether it is among events or not; NULL: the session knows none. */
+	const struct pem_event *sets_thread;
 	void (*log)(enum pem_log_level level, const char *text, void *arg);
 	void *log_arg;
+	/* Of events that pem.ko looks for itself. counters: libpfm4 names, alternatives parted by '|', by commas; NULL: none. */
+	const char *counters;
+	uint32_t pages_interval_us;
+	uint64_t pages_region_bytes;
 };
 
 struct pem_source_ops {
 	uint32_t abi_version;
 	uint32_t size;
-	const char *name; /* "kernel", "counters" */
+	const char *name; /* for people: "module", "BPF", "counters" */
 	/* Is this event this source's, and can it be delivered? 1; 0 with reason; -ENOENT: not this source's. */
 	int (*can_deliver)(const struct pem_event *event, struct pem_error *reason);
 	/* Open everything that config asks for, nothing running yet. Events that fail alone are logged and marked. */
@@ -67,7 +82,7 @@ struct pem_source_ops {
 	int (*start)(struct pem_source *source, struct pem_error *error);
 	/*
 	 * Change what is wanted of config.events[i]. flags 0: nothing, and what was counted in the action's epoch stays
-	 * readable. Takes effect at once; no system call needed.
+	 * readable. Takes effect at once, with one system call at most.
 	 */
 	int (*set_action)(struct pem_source *source, size_t i, uint64_t action);
 	/* 0, or -errno why event i can't be delivered. */
@@ -83,8 +98,8 @@ struct pem_source_ops {
 	int (*balance)(struct pem_source *source, size_t i, struct pem_balance *balance);
 	void (*close)(struct pem_source *source);
 	/*
-	 * The parts that read_statistic adds up, one call for each CPU that has any; wide: what it keeps besides, NULL:
-	 * nothing. Returns how many, or -errno. NULL: it can't tell them apart.
+	 * The parts that read_statistic adds up, one call for each CPU that has any, or several; wide: what it keeps besides,
+	 * NULL: nothing. Returns how many, or -errno. NULL: it can't tell them apart.
 	 */
 	int (*each_statistic)(struct pem_source *source, size_t i,
 			      void (*function)(const struct pem_statistic *part,
@@ -96,6 +111,20 @@ struct pem_source_ops {
 	 * source keeps no more.
 	 */
 	int (*keep)(struct pem_source *source, size_t i, uint32_t wide);
+	/* Several sources may deliver the same event: the one of the highest preference is asked first. */
+	uint32_t preference;
+	/* A descriptor that poll() finds readable when the source should be drained soon; -1 or NULL: none. */
+	int (*poll_fd)(const struct pem_source *source);
+	/* Can this user use it here at all? 1; 0 with reason. NULL: each event has its own answer. */
+	int (*usable)(struct pem_error *reason);
+	/*
+	 * Find what a pattern such as "sched:*" or "uprobe:/bin/sh:main" names here, in the catalogue or not, and call found for each:
+	 * an event with layer, class_name, specifier, level, source and fields, which have no offsets yet. All of it is valid
+	 * during the call; other than 0 ends the search and is returned. Returns how many; -ENOENT, or another -errno, with error.
+	 * NULL: this source finds nothing.
+	 */
+	int (*find)(const char *pattern, int (*found)(void *arg, const struct pem_event *event),
+		    void *arg, struct pem_error *error);
 };
 
 #endif

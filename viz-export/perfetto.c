@@ -2,7 +2,7 @@
 /*
  * perfetto.c - exporter: Perfetto's protobuf trace, for ui.perfetto.dev and trace_processor
  *
- * Not here: the messages (perfetto.proto), which tracks there are (perfetto_tracks.c).
+ * Not here: the messages (perfetto.proto), which tracks there are (perfetto_tracks.c), memory (perfetto_arena.h).
  *
  * Each record becomes one packet, written as soon as it is made; the packet that describes a track comes right before
  * the first one on it:
@@ -14,6 +14,7 @@
  */
 #define _GNU_SOURCE
 #include "output.h"
+#include "perfetto_arena.h"
 #include "perfetto_tracks.h"
 #include "perfetto.pb-c.h"
 
@@ -36,18 +37,11 @@ typedef Perfetto__Protos__TrackEvent TrackEvent;
 typedef Perfetto__Protos__TrackDescriptor TrackDescriptor;
 typedef Perfetto__Protos__DebugAnnotation Annotation;
 
-/* Memory for one record's message, kept for the next. */
-struct arena {
-	uint8_t *memory;
-	size_t size;
-	size_t used;
-};
-
 struct perfetto {
 	struct pem_trace *trace;
 	FILE *out;
 	struct pem_tracks tracks;
-	struct arena arena;
+	struct pem_arena arena;
 	uint8_t *packed;
 	size_t packed_size;
 	bool any_packet;
@@ -55,22 +49,11 @@ struct perfetto {
 
 /* --- memory --- */
 
-static void *take(struct arena *arena, size_t bytes)
-{
-	void *p = arena->memory + arena->used;
-
-	bytes = (bytes + 15) & ~(size_t)15;
-	if (bytes > arena->size - arena->used)
-		return NULL;
-	arena->used += bytes;
-	return p;
-}
-
 /*
  * Room for the message of a record: an annotation for each field and element, and copies of its strings and of the
- * names of the processes it is about, each named twice at most.
+ * names of the processes and threads it is about.
  */
-static int prepare(struct arena *arena, const struct pem_record *record)
+static int prepare(struct pem_arena *arena, const struct pem_record *record)
 {
 	size_t values = record->event->field_count, want;
 	const void *elements;
@@ -80,7 +63,7 @@ static int prepare(struct arena *arena, const struct pem_record *record)
 	for (i = 0; i < record->event->field_count; i++)
 		values += pem_record__list(record, i, &elements);
 	want = values * (sizeof(Annotation) + 2 * sizeof(void *) + 32) + record->bytes +
-	       4 * NAME_BYTES + (16 + WORDS_BYTES) * (size_t)record->event->field_count;
+	       6 * NAME_BYTES + (16 + WORDS_BYTES) * (size_t)record->event->field_count;
 	arena->used = 0;
 	if (want <= arena->size)
 		return 0;
@@ -90,24 +73,6 @@ static int prepare(struct arena *arena, const struct pem_record *record)
 	arena->memory = larger;
 	arena->size = want;
 	return 0;
-}
-
-/* --- text --- */
-
-/* The string with '?' for each byte that is not ASCII, unless all of it is UTF-8, as protobuf wants it. */
-static char *clean_text(struct arena *arena, const char *text)
-{
-	size_t bytes = strlen(text) + 1, left = bytes - 1, i, n;
-	char *copy;
-
-	while (left && (n = pem_output__utf8(text + bytes - 1 - left, left)) != 0)
-		left -= n;
-	if (!left)
-		return (char *)text;
-	copy = take(arena, bytes);
-	for (i = 0; copy && i < bytes; i++)
-		copy[i] = (uint8_t)text[i] < 0x80 ? text[i] : '?';
-	return copy;
 }
 
 /* --- packets --- */
@@ -171,7 +136,7 @@ static int describe_process(struct perfetto *p, uint64_t uuid, uint32_t pid)
 	track.process = &process;
 	process.has_pid = 1;
 	process.pid = (int32_t)pid;
-	process.process_name = *name ? clean_text(&p->arena, name) : NULL;
+	process.process_name = *name ? pem_arena__text(&p->arena, name) : NULL;
 	return put_descriptor(p, &track);
 }
 
@@ -187,30 +152,41 @@ static uint64_t process_track(struct perfetto *p, uint32_t pid)
 	return uuid;
 }
 
-static uint64_t thread_track(struct perfetto *p, uint32_t pid, uint32_t tid)
+static int describe_thread(struct perfetto *p, uint64_t uuid, uint32_t pid, uint32_t tid)
 {
 	Perfetto__Protos__ThreadDescriptor thread = PERFETTO__PROTOS__THREAD_DESCRIPTOR__INIT;
 	TrackDescriptor track = PERFETTO__PROTOS__TRACK_DESCRIPTOR__INIT;
-	struct pem_track_key key = {.kind = PEM_TRACK_THREAD, .a = pid, .b = tid};
+	const char *known = pem_trace__thread_name(p->trace, tid);
 	char name[32];
-	bool is_new;
 
-	if (pid && !process_track(p, pid))
-		return 0;
 	track.has_uuid = 1;
-	track.uuid = pem_tracks__uuid(&p->tracks, &key, &is_new);
-	if (!track.uuid || !is_new)
-		return track.uuid;
+	track.uuid = uuid;
 	if (pid) {
 		track.thread = &thread;
 		thread.has_pid = thread.has_tid = 1;
 		thread.pid = (int32_t)pid;
 		thread.tid = (int32_t)tid;
+		thread.thread_name = *known ? pem_arena__text(&p->arena, known) : NULL;
 	} else { /* Perfetto has no thread without a process */
 		snprintf(name, sizeof(name), "Thread %u", tid);
 		track.name = name;
 	}
-	return put_descriptor(p, &track) ? 0 : track.uuid;
+	return put_descriptor(p, &track);
+}
+
+/* The thread's track; 0: out of memory. */
+static uint64_t thread_track(struct perfetto *p, uint32_t pid, uint32_t tid)
+{
+	struct pem_track_key key = {.kind = PEM_TRACK_THREAD, .a = pid, .b = tid};
+	uint64_t uuid;
+	bool is_new;
+
+	if (pid && !process_track(p, pid))
+		return 0;
+	uuid = pem_tracks__uuid(&p->tracks, &key, &is_new);
+	if (uuid && is_new && describe_thread(p, uuid, pid, tid))
+		return 0;
+	return uuid;
 }
 
 static uint64_t named_track(struct perfetto *p, const struct pem_track_key *key, char *name)
@@ -317,9 +293,9 @@ static int set_list(struct perfetto *p, Annotation *a, const struct pem_record *
 	const uint8_t *data;
 	const void *elements;
 	uint32_t count = pem_record__list(record, i, &elements), k;
-	Annotation *values = take(&p->arena, count * sizeof(*values));
+	Annotation *values = pem_arena__take(&p->arena, count * sizeof(*values));
 
-	a->array_values = take(&p->arena, count * sizeof(*a->array_values));
+	a->array_values = pem_arena__take(&p->arena, count * sizeof(*a->array_values));
 	if (!values || !a->array_values)
 		return -ENOMEM;
 	a->n_array_values = count;
@@ -341,13 +317,13 @@ static int set_annotations(struct perfetto *p, TrackEvent *e, const struct pem_r
 	Annotation *a;
 	unsigned i;
 
-	e->debug_annotations = take(&p->arena, event->field_count * sizeof(a));
+	e->debug_annotations = pem_arena__take(&p->arena, event->field_count * sizeof(a));
 	if (!e->debug_annotations)
 		return -ENOMEM;
 	for (i = 0; i < event->field_count; i++) {
 		if ((int)i == skip)
 			continue;
-		a = take(&p->arena, sizeof(*a));
+		a = pem_arena__take(&p->arena, sizeof(*a));
 		if (!a)
 			return -ENOMEM;
 		perfetto__protos__debug_annotation__init(a);
@@ -355,13 +331,13 @@ static int set_annotations(struct perfetto *p, TrackEvent *e, const struct pem_r
 		a->name = (char *)event->fields[i].name;
 		if (event->fields[i].type == PEM_TYPE_STRING) {
 			a->value_case = PERFETTO__PROTOS__DEBUG_ANNOTATION__VALUE_STRING_VALUE;
-			a->string_value = clean_text(&p->arena, pem_record__string(record, i));
+			a->string_value = pem_arena__text(&p->arena, pem_record__string(record, i));
 			if (!a->string_value)
 				return -ENOMEM;
 		} else if (event->fields[i].label_count &&
 			   pem_record__words(record, i, words, sizeof(words))) {
 			a->value_case = PERFETTO__PROTOS__DEBUG_ANNOTATION__VALUE_STRING_VALUE;
-			a->string_value = take(&p->arena, sizeof(words));
+			a->string_value = pem_arena__take(&p->arena, sizeof(words));
 			if (!a->string_value)
 				return -ENOMEM;
 			memcpy(a->string_value, words, sizeof(words));
@@ -440,7 +416,8 @@ static int put_slice_or_instant(struct perfetto *p, const struct pem_record *rec
 				 : PERFETTO__PROTOS__TRACK_EVENT__TYPE__TYPE_SLICE_END;
 		e.name = (char *)event->class_name;
 		if (name >= 0 && event->fields[name].type == PEM_TYPE_STRING)
-			e.name = clean_text(&p->arena, pem_record__string(record, (unsigned)name));
+			e.name = pem_arena__text(&p->arena,
+						 pem_record__string(record, (unsigned)name));
 		else
 			name = -1;
 		if (!e.name)
@@ -462,7 +439,11 @@ static uint32_t role_value(const struct pem_record *record, enum pem_role role)
 
 static char *task_name(struct perfetto *p, uint32_t tid, uint32_t pid)
 {
-	return tid ? clean_text(&p->arena, pem_trace__process_name(p->trace, pid)) : "swapper";
+	const char *name = pem_trace__thread_name(p->trace, tid);
+
+	if (!tid)
+		return "swapper";
+	return pem_arena__text(&p->arena, *name ? name : pem_trace__process_name(p->trace, pid));
 }
 
 static int put_switch(struct perfetto *p, const struct pem_record *record)
@@ -504,10 +485,27 @@ static int put_switch(struct perfetto *p, const struct pem_record *record)
 	return put_packet(p, &packet);
 }
 
+/* Whoever has a new name; what raises the record tells of a thread of its own process. */
+static int describe_again(struct perfetto *p, const struct pem_record *record)
+{
+	uint32_t pid = role_value(record, PEM_ROLE_PROCESS);
+	uint32_t tid = role_value(record, PEM_ROLE_THREAD);
+	uint64_t uuid;
+
+	pid = pid ? pid : record->pid;
+	if (!pid)
+		return 0;
+	if (record->event->meaning == PEM_MEANS_PROCESS_NAME) {
+		uuid = process_track(p, pid);
+		return uuid ? describe_process(p, uuid, pid) : -ENOMEM;
+	}
+	uuid = tid ? thread_track(p, pid, tid) : 0;
+	return !tid ? 0 : uuid ? describe_thread(p, uuid, pid, tid) : -ENOMEM;
+}
+
 static int put_record(struct perfetto *p, const struct pem_record *record)
 {
 	const struct pem_event *event = record->event;
-	uint32_t pid;
 	int value, rc = prepare(&p->arena, record);
 
 	if (rc)
@@ -524,13 +522,8 @@ static int put_record(struct perfetto *p, const struct pem_record *record)
 			return put_switch(p, record);
 		break;
 	case PEM_MEANS_PROCESS_NAME:
-		pid = role_value(record, PEM_ROLE_PROCESS);
-		pid = pid ? pid : record->pid;
-		if (!pid)
-			break;
-		/* Described again if it was before: it has a new name. */
-		rc = process_track(p, pid) ? describe_process(p, process_track(p, pid), pid)
-					   : -ENOMEM;
+	case PEM_MEANS_THREAD_NAME:
+		rc = describe_again(p, record);
 		if (rc)
 			return rc;
 		break;

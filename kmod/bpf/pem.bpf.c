@@ -54,8 +54,12 @@ struct pem_kevent {
 	uint64_t thread; /* process id << 32 | thread id that the records after it belong to */
 	uint32_t flags;
 	uint32_t index;
+	uint64_t shared; /* its program may be preempted on its CPU by another run of it */
 };
 
+#define PEM_TASK_DEAD 0x80 /* TASK_DEAD in the kernel's sched.h */
+
+#define __force /* of sparse, which looks at the module alone */
 #define PEM_LOAD(x) (*(volatile typeof(x) *)&(x))
 #define PEM_STORE(x, v) (*(volatile typeof(x) *)&(x) = (v))
 
@@ -143,7 +147,10 @@ PEM_INLINE bool pem_begin_action(struct pem_kevent *e, uint32_t index, uint64_t 
 	e->ring = pem_ring_here();
 	if (!e->ring)
 		return false;
-	e->thread = bpf_get_current_pid_tgid();
+	/* A call that statistics of the whole machine can do without: it takes as long as they do. */
+	e->thread = 0;
+	if (e->action & (PEM_KACTION_TREE | PEM_ACTION_FILTER | PEM_ACTION_LOG))
+		e->thread = bpf_get_current_pid_tgid();
 	if (e->action & PEM_KACTION_TREE && !pem_context_in(e->ring, e->thread >> 32))
 		return false;
 	if (e->action & PEM_ACTION_FILTER && !pem_filter(index, e->thread))
@@ -151,6 +158,7 @@ PEM_INLINE bool pem_begin_action(struct pem_kevent *e, uint32_t index, uint64_t 
 	e->flags = PEM_ACTION_FLAGS(e->action);
 	e->index = index;
 	e->slot = &e->ring->slots[index];
+	e->shared = 0;
 	return true;
 }
 
@@ -201,6 +209,20 @@ __attribute__((unused)) PEM_INLINE void pem_reject_sched_switch(struct pem_keven
 }
 
 /*
+ * A thread that leaves the CPU for good takes its process out of the target, if it was the last one; not sched_process_exit
+ * does, after which a process gives back what it had. Threads but the first give their descriptions up before; the
+ * first one's stays until its parent waits for it, so it counts as gone once it has an exit state.
+ */
+PEM_INLINE void pem_forget_dead(struct task_struct *prev)
+{
+	uint32_t pid = prev->tgid;
+
+	if (prev->__state & PEM_TASK_DEAD && prev->signal->live.counter == 0 &&
+	    prev->signal->nr_threads <= 1 && prev->group_leader->exit_state)
+		bpf_map_delete_elem(&pem_targets, &pid);
+}
+
+/*
  * sched_switch(preempt, prev, next): keeps the CPU's context; wanted if prev or next is. While any kernel event
  * is logged so are switches, because they give the others their process and thread.
  */
@@ -217,6 +239,8 @@ PEM_INLINE bool pem_begin_sched_switch(struct pem_kevent *e, uint32_t index,
 		return false;
 	if (pem_config.tree) {
 		prev_in = pem_context_in(e->ring, prev->tgid);
+		if (prev_in)
+			pem_forget_dead(prev);
 		next_in = pem_set_context(e->ring, next->tgid);
 	}
 	e->action = PEM_LOAD(pem_control.action[index]);
@@ -233,6 +257,7 @@ PEM_INLINE bool pem_begin_sched_switch(struct pem_kevent *e, uint32_t index,
 	e->flags = PEM_ACTION_FLAGS(e->action);
 	e->index = index;
 	e->slot = &e->ring->slots[index];
+	e->shared = 0;
 	e->thread = (uint64_t)(uint32_t)next->tgid << 32 | (uint32_t)next->pid;
 	if (e->flags & PEM_ACTION_LOG)
 		PEM_STORE(e->ring->logged_thread, e->thread);
@@ -252,22 +277,6 @@ PEM_INLINE bool pem_begin_sched_process_fork(struct pem_kevent *e, uint32_t inde
 			__sync_fetch_and_add(&pem_control.targets_lost, 1);
 	}
 	return pem_begin(e, index);
-}
-
-/*
- * sched_process_exit(task): the last thread takes its process out of the target. What this CPU's context word
- * says stays true until the switch away, so that one is still logged.
- */
-PEM_INLINE bool pem_begin_sched_process_exit(struct pem_kevent *e, uint32_t index,
-					     unsigned long long *ctx)
-{
-	struct task_struct *task = (struct task_struct *)ctx[0];
-	uint32_t pid = task->tgid;
-	bool wanted = pem_begin(e, index);
-
-	if (pem_config.tree && task->signal->live.counter == 0)
-		bpf_map_delete_elem(&pem_targets, &pid);
-	return wanted;
 }
 
 /*
@@ -303,6 +312,10 @@ PEM_INLINE void pem_stat(struct pem_kevent *e, uint64_t value, uint64_t key)
 	}
 	PEM_STORE(slot->stat_begin, n + 1);
 	PEM_ORDER_STORES(slot->stat_begin);
+	if (PEM_ACTION_FIELD(e->action) == PEM_NO_FIELD) {
+		PEM_STORE(slot->stat_end, n + 1);
+		return;
+	}
 	sum = slot->sum;
 	key = pem_number(slot, key);
 	value = pem_number(slot, value);
@@ -380,6 +393,14 @@ PEM_INLINE void pem_put_switch(struct pem_kevent *e, uint8_t *record, uint64_t p
 	pem_switch_fill(e, record, previous_tid, e->thread >> 32, (uint32_t)e->thread);
 }
 
+PEM_INLINE void pem_count(const struct pem_kevent *e, uint64_t *count)
+{
+	if (e->shared)
+		__sync_fetch_and_add(count, 1);
+	else
+		PEM_STORE(*count, *count + 1);
+}
+
 /*
  * Room for a record of bytes (a constant, a multiple of 8), zeroed; NULL: none, and the record is counted as
  * discarded. After a loss the next record comes with a switch, because the lost one may have been one.
@@ -387,14 +408,15 @@ PEM_INLINE void pem_put_switch(struct pem_kevent *e, uint8_t *record, uint64_t p
 PEM_INLINE uint8_t *pem_reserve(struct pem_kevent *e, uint32_t bytes)
 {
 	uint8_t *data = (uint8_t *)e->ring + PEM_KRING_DATA_OFFSET;
-	uint64_t mask = pem_config.ring_mask, at, epoch;
+	/* Atomic operations must be aligned, which the verifier believes only if it sees it. */
+	uint64_t mask = pem_config.ring_mask & ~(uint64_t)7, at, epoch;
 	struct pem_taken taken = {};
 
 	e->now = bpf_ktime_get_ns();
 	epoch = (e->now >> 31) + 1;
-	PEM_STORE(e->slot->produced, e->slot->produced + 1);
+	pem_count(e, &e->slot->produced);
 	if (pem_take(e, epoch, bytes, &taken)) {
-		PEM_STORE(e->slot->discarded, e->slot->discarded + 1);
+		pem_count(e, &e->slot->discarded);
 		PEM_STORE(e->ring->logged_thread, PEM_KRING_NO_THREAD);
 		return NULL;
 	}
@@ -416,6 +438,34 @@ PEM_INLINE void pem_commit(struct pem_kevent *e, uint8_t *record, uint32_t event
 	PEM_RELEASE32(header->event_id, event_id); /* A */
 }
 
+/*
+ * An argument that is 'const void *'. Before Linux 6.16 the verifier takes what it points to for a type that it does not
+ * know, and refuses to load it; a helper may read it all the same. A load from the context is one instruction with a constant
+ * offset, or it is refused, too: so the compiler has no choice.
+ */
+#define pem_void_argument(context, position)                                                       \
+	({                                                                                         \
+		unsigned long long value_ = 0;                                                     \
+                                                                                                   \
+		if (pem_config.loads_void)                                                         \
+			__asm__ volatile("%0 = *(u64 *)(%1 + %2)"                                  \
+					 : "=r"(value_)                                            \
+					 : "r"(context), "i"((position)*8));                       \
+		else                                                                               \
+			bpf_probe_read_kernel(&value_, sizeof(value_), (context) + (position));    \
+		value_;                                                                            \
+	})
+
+/* An argument that points to a function: what it points to is no structure to the verifier, which refuses to load it. */
+__attribute__((unused)) PEM_INLINE unsigned long long
+pem_function_argument(const unsigned long long *context, uint32_t position)
+{
+	unsigned long long value = 0;
+
+	bpf_probe_read_kernel(&value, sizeof(value), context + position);
+	return value;
+}
+
 /* Copy a kernel string of at most max bytes, NUL included; one that can't be read is "". */
 __attribute__((unused)) PEM_INLINE void pem_string(uint8_t *to, uint32_t max, const void *from)
 {
@@ -429,5 +479,7 @@ __attribute__((unused)) PEM_INLINE void pem_array(uint8_t *to, uint32_t bytes, c
 }
 
 #include "pem_events.bpf.h"
+
+#include "probe.bpf.h"
 
 char pem_license[] SEC("license") = "GPL";

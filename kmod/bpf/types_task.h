@@ -18,6 +18,7 @@ enum thermal_trip_type { PEM_THERMAL_TRIP_TYPE };
 
 struct signal_struct {
 	atomic_t live; /* threads that have not ended */
+	int nr_threads; /* those whose descriptions have not been given up either */
 	short oom_score_adj;
 };
 
@@ -28,11 +29,13 @@ struct thread_info {
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
+	int exit_state; /* not 0: exit is all but through */
 	int exit_code;
 	int prio;
 	pid_t pid;
 	pid_t tgid;
 	struct task_struct *real_parent;
+	struct task_struct *group_leader;
 	struct signal_struct *signal;
 	char comm[16];
 };

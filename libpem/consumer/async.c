@@ -173,12 +173,8 @@ static void follow_sources(struct pem_session *s)
 	pem_session__each_context_event(s, want_context);
 	if (a->contexts)
 		return;
-	a->cpu_discarded = calloc(PEM_CPUS_MAX, sizeof(*a->cpu_discarded));
-	if (!a->cpu_discarded || pem_event_table__build(&a->events, s->model)) {
-		free(a->cpu_discarded);
-		a->cpu_discarded = NULL;
+	if (pem_event_table__build(&a->events, s->model))
 		return;
-	}
 	a->contexts = pem_context_table__new();
 }
 
@@ -286,7 +282,7 @@ void pem_async__destroy(struct pem_async *a)
 	pem_async_batch__free(&a->incoming);
 	pem_context_table__free(a->contexts);
 	pem_event_table__free(&a->events);
-	free(a->cpu_discarded);
+	free(a->streams);
 	free(a->chunk);
 	pthread_mutex_destroy(&a->lock);
 	pthread_cond_destroy(&a->changed);

@@ -20,6 +20,7 @@
 #define PEM_ASYNC_H
 
 #include "consumer/session.h"
+#include "consumer/trace_writer.h"
 #include "producer/producer.h"
 #include "reader/reader.h"
 
@@ -87,6 +88,12 @@ struct pem_async_callback {
 	unsigned index;
 };
 
+/* A stream of a source: what its last packet said. */
+struct pem_async_stream {
+	char name[PEM_STREAM_NAME_BYTES];
+	uint64_t discarded;
+};
+
 struct pem_async {
 	struct pem_session *session;
 	pthread_t thread;
@@ -105,7 +112,8 @@ struct pem_async {
 	uint8_t *chunk; /* private copy */
 	size_t limit; /* bytes of incoming */
 	struct pem_async_batch incoming;
-	uint64_t *cpu_discarded; /* as of the last packet, by CPU */
+	struct pem_async_stream *streams; /* of the kernel; a CPU may have several */
+	size_t stream_count, stream_capacity;
 	/* under the async lock */
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* enabled or stopped; a function has returned */
@@ -130,9 +138,9 @@ void pem_async__collect(struct pem_session *session, struct pem_producer *produc
 void pem_async__collect_lane(struct pem_session *session, struct pem_producer *producer,
 			     uint32_t lane);
 void pem_async__collect_all(struct pem_session *session);
-/* Read a source's packet; content: its records end there. */
-void pem_async__take_packet(struct pem_session *session, const struct pem_packet *packet,
-			    size_t content);
+/* Read a source's packet, of a stream; content: its records end there. */
+void pem_async__take_packet(struct pem_session *session, const char *name,
+			    const struct pem_packet *packet, size_t content);
 void pem_async_producer__free(struct pem_async_producer *producer);
 void pem_async_batch__free(struct pem_async_batch *batch);
 /* Append a record's copy. False: no room, or no memory. */

@@ -29,12 +29,14 @@ static void find_context(struct pem_async *a, struct pem_record *r)
 {
 	const struct pem_event_info *info;
 
-	if (r->source != PEM_PACKET_KERNEL || !a->contexts)
-		return;
-	pem_context_table__get(a->contexts, r->cpu, &r->pid, &r->tid);
-	info = pem_event_table__find(&a->events, r->event->id);
-	if (info && info->sets_context)
-		pem_context_table__learn(a->contexts, info, r);
+	if (r->source == PEM_PACKET_KERNEL && a->contexts) {
+		pem_context_table__get(a->contexts, r->cpu, &r->pid, &r->tid);
+		info = pem_event_table__find(&a->events, r->event->id);
+		if (info && info->sets_context)
+			pem_context_table__learn(a->contexts, info, r);
+	}
+	if (r->source == PEM_PACKET_KERNEL_THREAD)
+		r->source = PEM_PACKET_KERNEL; /* whichever of the ways it came */
 }
 
 /* Call one function, the lock held before and after. */

@@ -344,19 +344,47 @@ void pem_async__log_begins(struct pem_session *s)
 
 /* --- sources --- */
 
-/* Records of the packet's CPU are missing before it: whoever ran there may not any more. */
-static void note_loss(struct pem_async *a, const struct pem_packet *packet)
+/* What is known of a stream, none being lost at first; NULL: no memory. */
+static struct pem_async_stream *stream_of(struct pem_async *a, const char *name)
+{
+	struct pem_async_stream *larger;
+	size_t i;
+
+	for (i = 0; i < a->stream_count; i++) {
+		if (!strcmp(a->streams[i].name, name))
+			return &a->streams[i];
+	}
+	if (i == a->stream_capacity) {
+		larger = realloc(a->streams, (i * 2 + 16) * sizeof(*larger));
+		if (!larger)
+			return NULL;
+		a->streams = larger;
+		a->stream_capacity = i * 2 + 16;
+	}
+	memset(&a->streams[i], 0, sizeof(a->streams[i]));
+	pem_copy_text(a->streams[i].name, sizeof(a->streams[i].name), name);
+	a->stream_count++;
+	return &a->streams[i];
+}
+
+/* Records of the packet's stream are missing before it: whoever ran on its CPU may not any more. */
+static void note_loss(struct pem_async *a, const char *name, const struct pem_packet *packet)
 {
 	const struct pem_async_item lost = {.cpu = packet->cpu, .source = packet->source};
+	struct pem_async_stream *stream;
 
-	if (packet->source != PEM_PACKET_KERNEL || packet->cpu >= PEM_CPUS_MAX ||
-	    packet->events_discarded == a->cpu_discarded[packet->cpu])
+	if (packet->source != PEM_PACKET_KERNEL || packet->cpu >= PEM_CPUS_MAX)
 		return;
-	a->cpu_discarded[packet->cpu] = packet->events_discarded;
+	stream = stream_of(a, name);
+	if (stream && packet->events_discarded == stream->discarded)
+		return;
+	if (stream)
+		stream->discarded = packet->events_discarded;
 	pem_async_batch__add(&a->incoming, a->limit, packet->timestamp_begin, &lost, NULL);
 }
 
-void pem_async__take_packet(struct pem_session *s, const struct pem_packet *packet, size_t content)
+void pem_async__take_packet(struct pem_session *s, const char *name,
+			    const struct pem_packet *packet, size_t content)
 {
 	struct pem_async_item item = {.pid = packet->pid,
 				      .tid = packet->tid,
@@ -373,7 +401,7 @@ void pem_async__take_packet(struct pem_session *s, const struct pem_packet *pack
 		return;
 	if (packet->source == PEM_PACKET_KERNEL && packet->cpu >= PEM_CPUS_MAX)
 		return;
-	note_loss(a, packet);
+	note_loss(a, name, packet);
 	while (at + sizeof(*header) <= content) {
 		header = (const struct pem_record_header *)(base + at);
 		if (!item.event || item.event->id != header->event_id) {

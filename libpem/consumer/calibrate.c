@@ -5,9 +5,10 @@
  * process-start: see start_cost.c.
  * user-log: a record of two fields into a private ring, by the inlines that stubs use, clock read included.
  * user-stat: one value added to a statistic, the same way. kernel-log, kernel-stat: what a getppid becomes dearer by when
- * the kernel source logs its entry, or counts it. The least of several rounds: what else the machine does only adds, and
+ * the source that serves it logs its entry, or counts it. The least of several rounds: what else the machine does only adds, and
  * what is measured in a busy moment is remembered until the next boot.
  */
+#include "consumer/plugins.h"
 #include "consumer/session.h"
 #include "util.h"
 
@@ -28,6 +29,7 @@
 #define KERNEL_EVENTS 2000
 #define RING_BYTES (256u << 10)
 #define KEY_BYTES 384
+#define NO_SOURCE "-"
 
 static double least(const double *values, size_t count)
 {
@@ -140,8 +142,18 @@ static const struct pem_event *syscall_entry(const struct pem_model *model)
 	return NULL;
 }
 
+/* The source that serves it here and now; NULL: none. */
+static const struct pem_source_ops *kernel_source(struct pem_session *s)
+{
+	const struct pem_event *event = syscall_entry(s->model);
+	const char *name;
+
+	return event ? pem_session__find_plugin(s, NULL, event, &name, NULL) : NULL;
+}
+
 /* Of an entry logged, and counted; 0: it could not be measured. */
-static void measure_kernel(struct pem_session *s, double *log_ns, double *stat_ns)
+static void measure_kernel(struct pem_session *s, const struct pem_source_ops *ops, double *log_ns,
+			   double *stat_ns)
 {
 	const struct pem_source_sink sink = {.write = forget, .clock_at = same_time};
 	struct pem_source_event wanted = {
@@ -152,27 +164,20 @@ static void measure_kernel(struct pem_session *s, double *log_ns, double *stat_n
 		.action = PEM_ACTION(PEM_ACTION_LOG, PEM_NO_FIELD, 0, 0, 1)};
 	struct pem_source_config config = {
 		.size = sizeof(config), .events = &wanted, .event_count = 1};
-	const struct pem_source_plugin *plugin;
 	struct pem_source *source = NULL;
 	double logged = 0, counted = 0, without;
 
 	*log_ns = *stat_ns = 0;
-	pem_session__load_plugins(s);
-	for (plugin = s->plugins; wanted.event && plugin; plugin = plugin->next) {
-		if (plugin->ops->can_deliver(wanted.event, NULL) == 1)
-			break;
-	}
-	if (!wanted.event || !plugin || plugin->ops->open(&config, &source, NULL))
+	if (!ops || ops->open(&config, &source, NULL))
 		return;
 	without = getppid_ns();
-	if (!plugin->ops->start(source, NULL)) {
+	if (!ops->start(source, NULL)) {
 		logged = getppid_ns();
-		plugin->ops->set_action(source, 0,
-					PEM_ACTION(PEM_ACTION_STAT, PEM_NO_FIELD, 0, 0, 1));
+		ops->set_action(source, 0, PEM_ACTION(PEM_ACTION_STAT, PEM_NO_FIELD, 0, 0, 1));
 		counted = getppid_ns();
 	}
-	plugin->ops->drain(source, &sink, 1);
-	plugin->ops->close(source);
+	ops->drain(source, &sink, 1);
+	ops->close(source);
 	*log_ns = logged > without ? logged - without : 0;
 	*stat_ns = counted > without ? counted - without : 0;
 }
@@ -264,9 +269,10 @@ static bool load_costs(struct pem_costs *costs)
 	if (fgets(line, sizeof(line), f)) {
 		line[strcspn(line, "\n")] = 0;
 		found = !strcmp(line, key) &&
-			fscanf(f, "%lf %lf %lf %lf %lf %lf", &costs->user_log_ns,
+			fscanf(f, "%lf %lf %lf %lf %lf %lf %15s", &costs->user_log_ns,
 			       &costs->user_stat_ns, &costs->kernel_log_ns, &costs->kernel_stat_ns,
-			       &costs->start_ns[0], &costs->start_ns[1]) == 6 &&
+			       &costs->start_ns[0], &costs->start_ns[1],
+			       costs->kernel_source) == 7 &&
 			costs->user_log_ns > 0 && is_cost(costs->user_log_ns) &&
 			is_cost(costs->user_stat_ns) && is_cost(costs->kernel_log_ns) &&
 			is_cost(costs->kernel_stat_ns) && is_start_cost(costs->start_ns[0]) &&
@@ -285,9 +291,10 @@ static void store_costs(const struct pem_costs *costs)
 
 	if (!read_key(key, sizeof(key)) || !cache_path(path, sizeof(path), true))
 		return;
-	n = snprintf(text, sizeof(text), "%s\n%.3f %.3f %.3f %.3f %.3f %.3f\n", key,
+	n = snprintf(text, sizeof(text), "%s\n%.3f %.3f %.3f %.3f %.3f %.3f %s\n", key,
 		     costs->user_log_ns, costs->user_stat_ns, costs->kernel_log_ns,
-		     costs->kernel_stat_ns, costs->start_ns[0], costs->start_ns[1]);
+		     costs->kernel_stat_ns, costs->start_ns[0], costs->start_ns[1],
+		     costs->kernel_source);
 	slash = strrchr(path, '/');
 	*slash = 0;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -303,18 +310,29 @@ static double rounded(double ns)
 	return (double)(uint64_t)(ns * 1000 + 0.5) / 1000;
 }
 
+/* A kernel event's cost is wanted and not known, or known of another source than serves it now. */
+static bool needs_kernel(const struct pem_costs *costs, bool kernel,
+			 const struct pem_source_ops *ops)
+{
+	return kernel &&
+	       (costs->kernel_log_ns <= 0 || !ops || strcmp(costs->kernel_source, ops->name) != 0);
+}
+
 const struct pem_costs *pem_session__measure(struct pem_session *s, bool kernel)
 {
+	const struct pem_source_ops *ops = kernel ? kernel_source(s) : NULL;
 	struct pem_costs *costs = &s->costs;
 
-	if (costs->user_log_ns > 0 && (!kernel || costs->kernel_log_ns > 0))
+	if (costs->user_log_ns > 0 && !needs_kernel(costs, kernel, ops))
 		return costs;
-	if (!load_costs(costs) || (kernel && costs->kernel_log_ns <= 0)) {
+	if (!load_costs(costs) || needs_kernel(costs, kernel, ops)) {
 		memset(costs, 0, sizeof(*costs));
+		pem_copy_text(costs->kernel_source, sizeof(costs->kernel_source),
+			      ops ? ops->name : NO_SOURCE);
 		costs->user_log_ns = rounded(user_log_ns());
 		costs->user_stat_ns = rounded(user_stat_ns());
 		if (kernel)
-			measure_kernel(s, &costs->kernel_log_ns, &costs->kernel_stat_ns);
+			measure_kernel(s, ops, &costs->kernel_log_ns, &costs->kernel_stat_ns);
 		costs->kernel_log_ns = rounded(costs->kernel_log_ns);
 		costs->kernel_stat_ns = rounded(costs->kernel_stat_ns);
 		store_costs(costs);
@@ -339,7 +357,7 @@ bool pem_session__wants_kernel(const struct pem_session *s)
 
 	for (i = 0; i < s->wish_count; i++) {
 		if ((s->wishes[i].want_log || s->wishes[i].want_statistic) &&
-		    s->wishes[i].event->source_kind == PEM_SOURCE_TRACEPOINT)
+		    pem_event__is_of_kernel(s->wishes[i].event))
 			return true;
 	}
 	return false;
@@ -351,8 +369,8 @@ void pem_session__calibrate(struct pem_session *s, struct pem_trace_info *info)
 	bool kernel = pem_session__wants_kernel(s);
 	const struct pem_costs *costs = pem_session__measure(s, kernel);
 
-	info->cost_count =
-		add_cost(info->costs, info->cost_count, max, "user-log", costs->user_log_ns);
+	/* Once for all: a command may come to what is attached to already. */
+	info->cost_count = add_cost(info->costs, 0, max, "user-log", costs->user_log_ns);
 	if (kernel)
 		info->cost_count = add_cost(info->costs, info->cost_count, max, "kernel-log",
 					    costs->kernel_log_ns);

@@ -137,22 +137,49 @@ void pem_clock_sync__update(struct pem_clock_sync *sync)
 	if (off + pair.error_cycles > sync->worst_cycles)
 		sync->worst_cycles = off + pair.error_cycles;
 	sync->pair[sync->count++ % PEM_CLOCK_PAIRS] = pair;
+	sync->line.span_ns = 0; /* it may have gone on past where this pair lies */
 }
 
-uint64_t pem_clock_sync__cycles_at(const struct pem_clock_sync *sync, uint64_t ns)
+static void set_line(struct pem_clock_line *line, const struct pem_clock_pair *from,
+		     uint64_t cycles, uint64_t ns, uint64_t span_ns)
+{
+	if (cycles >> 32 >= ns || span_ns > UINT32_MAX) {
+		line->span_ns = 0;
+		return;
+	}
+	line->from_ns = from->monotonic_ns;
+	line->from_cycles = from->cycles;
+	line->slope = (((unsigned __int128)cycles << 64) + ns - 1) / ns;
+	line->span_ns = span_ns;
+}
+
+/* Between two pairs. */
+static uint64_t interpolate(struct pem_clock_sync *sync, const struct pem_clock_pair *from,
+			    const struct pem_clock_pair *to, uint64_t ns)
+{
+	uint64_t cycles = to->cycles - from->cycles, span = to->monotonic_ns - from->monotonic_ns;
+
+	set_line(&sync->line, from, cycles, span, span);
+	return from->cycles +
+	       (uint64_t)((unsigned __int128)(ns - from->monotonic_ns) * cycles / span);
+}
+
+uint64_t pem_clock_sync__cycles_at(struct pem_clock_sync *sync, uint64_t ns)
 {
 	const struct pem_clock_pair *later = NULL, *pair;
+	const struct pem_clock_line *line = &sync->line;
 	uint64_t oldest = sync->count > PEM_CLOCK_PAIRS ? sync->count - PEM_CLOCK_PAIRS : 0, i;
 
+	if (ns - line->from_ns < line->span_ns)
+		return line->from_cycles + (uint64_t)((ns - line->from_ns) * line->slope >> 64);
 	for (i = sync->count; i-- > oldest;) {
 		pair = &sync->pair[i % PEM_CLOCK_PAIRS];
 		if (pair->monotonic_ns <= ns) {
-			if (!later || later->monotonic_ns == pair->monotonic_ns)
-				return extrapolate(sync, pair, ns);
-			return pair->cycles +
-			       (uint64_t)((unsigned __int128)(ns - pair->monotonic_ns) *
-					  (later->cycles - pair->cycles) /
-					  (later->monotonic_ns - pair->monotonic_ns));
+			if (later && later->monotonic_ns != pair->monotonic_ns)
+				return interpolate(sync, pair, later, ns);
+			if (!later)
+				set_line(&sync->line, pair, sync->hz, 1000000000, UINT32_MAX);
+			return extrapolate(sync, pair, ns);
 		}
 		later = pair;
 	}

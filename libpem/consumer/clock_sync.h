@@ -15,11 +15,22 @@ struct pem_clock_pair {
 	uint64_t error_cycles; /* half of the bracket around the reading */
 };
 
+/*
+ * The line that the last conversion was on, and the next mostly is, too: no division for each. It holds for less than 2^32
+ * ns, so that its slope, rounded up, gives the same as the division does.
+ */
+struct pem_clock_line {
+	uint64_t from_ns, span_ns; /* 0: none yet */
+	uint64_t from_cycles;
+	unsigned __int128 slope; /* cycles per ns, times 2^64 */
+};
+
 struct pem_clock_sync {
 	struct pem_clock_pair pair[PEM_CLOCK_PAIRS]; /* a ring, oldest overwritten */
 	uint64_t count; /* pairs ever taken */
 	uint64_t hz;
 	struct pem_clock_pair first;
+	struct pem_clock_line line;
 	uint64_t
 		worst_cycles; /* widest bracket, and how far a pair lay from where the two before it put it */
 };
@@ -29,7 +40,7 @@ void pem_clock_sync__init(struct pem_clock_sync *sync);
 /* Take another pair, unless the last is less than a millisecond old. */
 void pem_clock_sync__update(struct pem_clock_sync *sync);
 /* Cycle counter at a monotonic time: linear between the pairs around it, else from the nearest at the counter's rate. */
-uint64_t pem_clock_sync__cycles_at(const struct pem_clock_sync *sync, uint64_t monotonic_ns);
+uint64_t pem_clock_sync__cycles_at(struct pem_clock_sync *sync, uint64_t monotonic_ns);
 /* Rate over the whole time since __init: the longer, the more exact. */
 uint64_t pem_clock_sync__hz(struct pem_clock_sync *sync);
 /* Bound on the error of such a conversion, so far. */

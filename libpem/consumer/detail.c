@@ -165,8 +165,7 @@ static void count_events(struct pem_session *s)
 	for (p = s->producers; p; p = p->next)
 		pem_session__count_producer(s, p);
 	for (i = 0; i < s->wish_count; i++) {
-		if (s->wishes[i].instance >= 0 &&
-		    s->wishes[i].event->source_kind == PEM_SOURCE_TRACEPOINT)
+		if (s->wishes[i].instance >= 0 && pem_event__is_of_kernel(s->wishes[i].event))
 			count_source(s, &s->wishes[i]);
 	}
 }
@@ -228,7 +227,7 @@ static bool tells_context(const struct pem_event *event)
 static void present(struct pem_session *s, const struct pem_wish *wish,
 		    const struct pem_costs *costs)
 {
-	bool kernel = wish->event->source_kind == PEM_SOURCE_TRACEPOINT;
+	bool kernel = pem_event__is_of_kernel(wish->event);
 	struct counted *c = counted_of(s, wish);
 	struct pem_budget_event *e = &c->event;
 
@@ -336,7 +335,7 @@ static void note_reduced(struct pem_session *s, struct pem_trace_info *info)
 
 	for (i = 0; i < s->wish_count; i++) {
 		wish = &s->wishes[i];
-		if (wish->event->source_kind == PEM_SOURCE_TRACEPOINT)
+		if (pem_event__is_of_kernel(wish->event))
 			kernel += counted_of(s, wish)->only;
 		else
 			user += counted_of(s, wish)->only;

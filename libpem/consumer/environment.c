@@ -4,6 +4,7 @@
  *
  * Not here: starting it (run.c).
  */
+#include "consumer/plugins.h"
 #include "consumer/session.h"
 #include "util.h"
 

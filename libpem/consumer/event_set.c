@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "consumer/session.h"
+#include "model_internal.h"
 #include "util.h"
 
 #include <errno.h>
@@ -137,15 +138,59 @@ static void explain(const struct pem_model *model, const char *pattern, struct p
 		       pattern, near);
 }
 
+static bool matches_any(const struct pem_model *model, const char *pattern)
+{
+	size_t i;
+
+	for (i = 0; i < pem_model__count(model); i++) {
+		if (pem_event__matches(pem_model__event(model, i), pattern))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * What is named by where it comes from has to be looked for first. Where nobody can look, the events that are known already
+ * are left; what is not there is an error, also if an event is known that would come from it. 0, or -errno with error.
+ */
+static int find_probes(struct pem_session *session, const char *const *patterns, size_t count,
+		       struct pem_error *error)
+{
+	struct pem_error why;
+	int rc = 0, one;
+	size_t i;
+
+	for (i = 0; i < count && !rc; i++) {
+		if (!pem_pattern__is_probe(patterns[i]))
+			continue;
+		one = pem_session__add_probes(session, patterns[i], &why);
+		if (one >= 0)
+			continue;
+		if (one == -ENOENT || one == -E2BIG || !matches_any(session->model, patterns[i]))
+			rc = pem_error__set(error, one, "%s", why.text);
+		else
+			pem_session__say(session, PEM_LOG_WARNING,
+					 "'%.100s': only events of the catalogue: %s", patterns[i],
+					 why.text);
+	}
+	return rc;
+}
+
 struct pem_event_set *pem_event_set__new(struct pem_session *session, const char *const *patterns,
 					 size_t count, struct pem_error *error)
 {
 	const struct pem_event *event;
-	struct pem_event_set *set;
+	struct pem_event_set *set = NULL;
 	size_t events, i, j, matches;
+	int rc;
 
 	pem_session__lock(session);
 	pem_session__load_own_models(session);
+	rc = find_probes(session, patterns, count, error);
+	if (rc) {
+		errno = rc == -E2BIG ? ENOENT : -rc; /* the pattern finds too many */
+		goto out;
+	}
 	events = pem_model__count(session->model);
 	set = malloc(sizeof(*set) + events * sizeof(set->events[0]));
 	if (!set) {

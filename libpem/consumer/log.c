@@ -87,7 +87,9 @@ bool pem_event__tells_context(const struct pem_event *event)
 	return event->source_kind == PEM_SOURCE_TRACEPOINT &&
 	       (event->meaning == PEM_MEANS_SETS_THREAD ||
 		event->meaning == PEM_MEANS_THREAD_START ||
-		event->meaning == PEM_MEANS_THREAD_END || event->meaning == PEM_MEANS_PROCESS_NAME);
+		event->meaning == PEM_MEANS_THREAD_END ||
+		event->meaning == PEM_MEANS_PROCESS_NAME ||
+		event->meaning == PEM_MEANS_THREAD_NAME);
 }
 
 static bool logs_kernel(const struct pem_log *log)
@@ -95,7 +97,7 @@ static bool logs_kernel(const struct pem_log *log)
 	size_t i;
 
 	for (i = 0; i < log->count; i++) {
-		if (log->wishes[i]->event->source_kind == PEM_SOURCE_TRACEPOINT)
+		if (pem_event__is_of_kernel(log->wishes[i]->event))
 			return true;
 	}
 	return false;
@@ -344,7 +346,7 @@ static void count_costs(struct pem_session *s, struct pem_trace_info *info)
 	size_t i;
 
 	for (i = 0; i < s->wish_count; i++) {
-		if (s->wishes[i].event->source_kind == PEM_SOURCE_TRACEPOINT)
+		if (pem_event__is_of_kernel(s->wishes[i].event))
 			kernel += s->wishes[i].delivered + s->wishes[i].lost +
 				  s->wishes[i].overwritten;
 	}

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * names.c - what processes are called that were there before the recording: .pem/names
+ * names.c - what processes and threads are called that were there before the recording: .pem/names
  *
  * Processes that start or replace their image meanwhile are named by the kernel's events, those that raise events by their
- * balance. The file has a line 'PID<tab>NAME' for each; the last one of a process counts.
+ * balance. The file has a line 'PID<tab>NAME' for each, and 'PID/TID<tab>NAME' for each of its threads; the last one of a
+ * process or thread counts.
  */
 #include "consumer/session.h"
 #include "consumer/targets.h"
@@ -16,15 +17,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool pem_process_name(uint32_t pid, char name[PEM_NAME_BYTES])
+/* The name that the kernel has in a file 'comm'. */
+static bool read_name(const char *path, char name[PEM_NAME_BYTES])
 {
-	char path[32], *c;
-	FILE *file;
-	bool found;
+	FILE *file = fopen(path, "re");
+	bool found = file && fgets(name, PEM_NAME_BYTES, file);
+	char *c;
 
-	snprintf(path, sizeof(path), "/proc/%u/comm", pid);
-	file = fopen(path, "re");
-	found = file && fgets(name, PEM_NAME_BYTES, file);
 	if (file)
 		fclose(file);
 	if (!found)
@@ -37,14 +36,43 @@ bool pem_process_name(uint32_t pid, char name[PEM_NAME_BYTES])
 	return found;
 }
 
+bool pem_process_name(uint32_t pid, char name[PEM_NAME_BYTES])
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%u/comm", pid);
+	return read_name(path, name);
+}
+
+static void add_threads(struct pem_trace_writer *w, uint32_t pid)
+{
+	char path[64], name[PEM_NAME_BYTES];
+	struct dirent *entry;
+	uint32_t tid;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%u/task", pid);
+	tasks = opendir(path);
+	while (tasks && (entry = readdir(tasks))) {
+		tid = (uint32_t)strtoul(entry->d_name, NULL, 10);
+		snprintf(path, sizeof(path), "/proc/%u/task/%u/comm", pid, tid);
+		if (tid && read_name(path, name))
+			fprintf(w->names, "%u/%u\t%s\n", pid, tid, name);
+	}
+	if (tasks)
+		closedir(tasks);
+}
+
 static void add(struct pem_trace_writer *w, uint32_t pid)
 {
 	char name[PEM_NAME_BYTES];
 
 	if (!w->names)
 		w->names = open_memstream(&w->names_text, &w->names_bytes);
-	if (w->names && pem_process_name(pid, name))
-		fprintf(w->names, "%u\t%s\n", pid, name);
+	if (!w->names || !pem_process_name(pid, name))
+		return;
+	fprintf(w->names, "%u\t%s\n", pid, name);
+	add_threads(w, pid);
 }
 
 int pem_trace_writer__write_names(struct pem_trace_writer *w)

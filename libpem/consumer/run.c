@@ -212,7 +212,10 @@ static void work(struct pem_session *s, uint64_t now)
 		pem_session__tend(s, now);
 	for (p = s->producers; p; p = p->next)
 		pem_session__drain_producer(s, p, false);
+	s->moved = false;
 	pem_session__drain_sources(s, false);
+	s->woken_in_vain = s->woken && !s->moved;
+	s->woken = false;
 	pem_session__judge(s, now);
 	pem_session__answer_requests(s);
 	s->next_drain_ns = now + DRAIN_NS;
@@ -239,9 +242,25 @@ static int check_command(struct pem_session *s)
 /* What a thread that polls has to know of the session while it waits; several may do so. */
 struct turn {
 	bool ended; /* the command */
-	int wait_status, pidfd;
+	int wait_status;
 	uint64_t next_ns; /* when there is work again */
+	/* What ends the wait before: the command's pidfd (-1: none), then sources that fill up. */
+	struct pollfd fds[1 + PEM_INSTANCES_MAX];
+	nfds_t fd_count;
 };
+
+static void add_sources(const struct pem_session *s, struct turn *turn)
+{
+	const struct pem_instance *instance;
+	int i, fd;
+
+	for (i = 0; i < s->instance_count; i++) {
+		instance = &s->instances[i];
+		fd = instance->ops->poll_fd ? instance->ops->poll_fd(instance->source) : -1;
+		if (fd >= 0)
+			turn->fds[turn->fd_count++] = (struct pollfd){.fd = fd, .events = POLLIN};
+	}
+}
 
 static struct turn take_turn(struct pem_session *s, uint64_t now)
 {
@@ -252,21 +271,32 @@ static struct turn take_turn(struct pem_session *s, uint64_t now)
 		work(s, now);
 	turn.ended = check_command(s);
 	turn.wait_status = s->command_status;
-	turn.pidfd = s->command_done ? -1 : s->command_pidfd;
+	turn.fds[0] =
+		(struct pollfd){.fd = s->command_done ? -1 : s->command_pidfd, .events = POLLIN};
+	turn.fd_count = 1;
+	if (!s->woken_in_vain)
+		add_sources(s, &turn);
 	turn.next_ns = s->next_drain_ns;
 	pem_session__unlock(s);
 	return turn;
 }
 
-static void wait_ns(struct pem_session *s, int pidfd, uint64_t ns)
+static void wait_ns(struct pem_session *s, struct turn *turn, uint64_t ns)
 {
 	const struct timespec ts = {.tv_sec = 0, .tv_nsec = (long)ns};
-	struct pollfd pollfd = {.fd = pidfd, .events = POLLIN};
+	int ready = ppoll(turn->fds, turn->fd_count, &ts, NULL);
 
-	if (ppoll(&pollfd, 1, &ts, NULL) != 1)
+	if (ready <= 0)
 		return;
 	pem_session__lock(s);
-	note_end(s); /* before the work that may be due */
+	if (turn->fds[0].revents) {
+		note_end(s); /* before the work that may be due */
+		ready--;
+	}
+	if (ready) {
+		s->woken = true;
+		s->next_drain_ns = 0;
+	}
 	pem_session__unlock(s);
 }
 
@@ -288,7 +318,7 @@ int pem_session__poll(struct pem_session *s, int timeout_ms, int *wait_status)
 		if (now >= end)
 			return 0;
 		until = turn.next_ns < end ? turn.next_ns : end;
-		wait_ns(s, turn.pidfd, until > now ? until - now : 0);
+		wait_ns(s, &turn, until > now ? until - now : 0);
 		now = pem_monotonic_ns();
 	}
 }

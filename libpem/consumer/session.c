@@ -9,6 +9,7 @@
 #include "consumer/detail.h"
 #include "consumer/session.h"
 #include "entry.h"
+#include "model_internal.h"
 #include "producer/producer.h"
 #include "util.h"
 
@@ -226,6 +227,7 @@ struct pem_session *pem_session__open(const struct pem_session_options *options,
 		pem_error__set(error, 0, "out of memory");
 		return NULL;
 	}
+	pem_session__sample_pages(s, 100000, 2u << 20);
 	if (options)
 		memcpy(&s->options, options,
 		       options->size < sizeof(s->options) ? options->size : sizeof(s->options));
@@ -293,6 +295,7 @@ void pem_session__close(struct pem_session *s)
 	pem_session__forget_predicates(s);
 	pem_model__free(s->model);
 	free(s->wishes);
+	free(s->counters);
 	free(s->batch);
 	pthread_mutex_destroy(&s->mutex);
 	free(s);
@@ -315,6 +318,7 @@ int pem_session__join_self(struct pem_session *s)
 
 struct pem_wish *pem_session__wish(struct pem_session *s, const struct pem_event *event)
 {
+	ssize_t index = pem_model__index(s->model, event->id);
 	size_t i;
 
 	if (!s->wishes) {
@@ -322,12 +326,18 @@ struct pem_wish *pem_session__wish(struct pem_session *s, const struct pem_event
 		if (!s->wishes)
 			return NULL;
 	}
-	for (i = 0; i < s->wish_count; i++) {
-		if (s->wishes[i].event == event)
-			return &s->wishes[i];
-	}
-	if (s->wish_count == PEM_WISHES_MAX)
+	/* Each record that a source delivers asks for one: a place that is remembered, and looked for if it is another's now. */
+	i = index >= 0 ? s->wish_of[index] : s->wish_count;
+	if (i < s->wish_count && s->wishes[i].event == event)
+		return &s->wishes[i];
+	for (i = 0; i < s->wish_count && s->wishes[i].event != event; i++)
+		;
+	if (i == PEM_WISHES_MAX)
 		return NULL;
+	if (index >= 0)
+		s->wish_of[index] = (uint16_t)i;
+	if (i < s->wish_count)
+		return &s->wishes[i];
 	s->wishes[i].event = event;
 	s->wishes[i].context.cpu = PEM_NO_CPU;
 	s->wishes[i].field = PEM_NO_FIELD;

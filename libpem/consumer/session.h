@@ -159,12 +159,6 @@ struct pem_refusal {
 	char reason[232];
 };
 
-struct pem_source_plugin {
-	const struct pem_source_ops *ops;
-	void *handle;
-	struct pem_source_plugin *next;
-};
-
 struct pem_instance {
 	const struct pem_source_ops *ops;
 	struct pem_source *source;
@@ -240,6 +234,7 @@ struct pem_costs {
 	double kernel_log_ns, kernel_stat_ns;
 	double start_ns
 		[2]; /* of a process: with libpem, and with the adapters, too; 0: not measured */
+	char kernel_source[16]; /* the name of the one that the kernel's are of */
 };
 
 struct pem_session {
@@ -256,6 +251,8 @@ struct pem_session {
 	uint32_t id, generation, context_count, rule_count, test_count;
 	int self_slot; /* of this process, -1: not joined */
 	struct pem_wish *wishes; /* one per model event, lazily */
+	uint16_t wish_of
+		[PEM_WISHES_MAX]; /* by the event's index in the model: where its wish may be */
 	size_t wish_count;
 	int alive_fd; /* holds the lock that says so */
 	struct pem_place places[PEM_PLACES_MAX];
@@ -272,7 +269,16 @@ struct pem_session {
 	bool has_looked; /* for those that ran already */
 	uint32_t late_targets; /* found some time after they had started, and after that */
 	bool looks_elsewhere; /* a target may have processes in further places */
+	/* What the kernel module looks at: see struct pem_source_config. */
+	char *counters;
+	uint32_t pages_interval_us;
+	uint64_t pages_region_bytes;
 	bool no_follow; /* they observe processes, and not what these start */
+	/* Those that a source opens for just now, opening_count of them. */
+	struct pem_wish **opening;
+	size_t opening_count;
+	/* A source's descriptor ended the wait; the drain since moved something; it did not, so that the next wait is by time. */
+	bool woken, moved, woken_in_vain;
 	struct pem_producer *producers;
 	struct pem_met_model *met_models; /* of other processes' providers */
 	struct pem_refusal refusals[8];
@@ -354,6 +360,13 @@ void pem_log__model_grew(struct pem_log *log);
 void pem_log__describe(struct pem_log *log, const struct pem_event *event);
 /* Is a record the log's? Of what asynchronous callbacks want too, only what was raised while it was enabled. */
 bool pem_log__wants(const struct pem_log *log, const struct pem_wish *wish, uint64_t clock);
+/* Does the kernel raise the event, at a tracepoint or because pem.ko looks? */
+static inline bool pem_event__is_of_kernel(const struct pem_event *event)
+{
+	return event->source_kind == PEM_SOURCE_TRACEPOINT ||
+	       event->source_kind == PEM_SOURCE_MODULE || event->source_kind == PEM_SOURCE_USDT ||
+	       event->source_kind == PEM_SOURCE_PROBE;
+}
 /* Does the event say which process or thread kernel records belong to, or what that is called? */
 bool pem_event__tells_context(const struct pem_event *event);
 /* Of these, those that this machine can deliver. Calls function for each one's wish. */
@@ -542,7 +555,6 @@ void pem_environment__free(struct pem_environment *environment);
 /* For the target that is known by now: root or whole_machine, or the contexts of wishes. */
 int pem_session__open_sources(struct pem_session *session, struct pem_error *error);
 void pem_session__update_sources(struct pem_session *session);
-void pem_session__load_plugins(struct pem_session *session);
 void pem_session__drain_sources(struct pem_session *session, bool final);
 /* counted: by wish, what each has produced and discarded of a source that goes on; NULL: it has stopped, ask it. */
 void pem_session__account_sources(struct pem_session *session, const struct pem_balance *counted);
@@ -551,8 +563,6 @@ void pem_session__count_sources(struct pem_session *session, struct pem_balance 
 void pem_session__close_sources(struct pem_session *session);
 /* Gaps: events whose source can't deliver them, by reason. */
 void pem_session__note_gaps(struct pem_session *session, struct pem_trace_info *info);
-/* The folder of what is preloaded: PEM_LIBRARY_PATH, else where libpem was loaded from; NULL: not to be found. */
-const char *pem_library_folder(char *path, size_t bytes);
 
 /* statistics.c */
 void pem_statistic__add(struct pem_statistic *to, const struct pem_statistic *from);

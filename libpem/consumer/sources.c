@@ -1,196 +1,46 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * sources.c - source plugins: load them, ask who can deliver an event, open and drain them
+ * sources.c - instances of source plugins in a session: opened, told what is wanted, drained, counted
+ *
+ * Not here: which plugins there are, and which one delivers an event (plugins.c).
  *
  * One plugin instance serves the events that became wanted together. Events of a command's process tree wait for
  * pem_session__run, which knows its root.
  */
 #include "consumer/async.h"
+#include "consumer/plugins.h"
 #include "consumer/session.h"
 #include "consumer/targets.h"
 #include "util.h"
 
-#include <dirent.h>
-#include <dlfcn.h>
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <sys/resource.h>
 
-const char *pem_library_folder(char *path, size_t bytes)
+/* Does a text name an event, or its place, and not only the beginning of another's? */
+static bool names(const char *text, const char *name)
 {
-	const char *chosen = secure_getenv("PEM_LIBRARY_PATH"), *slash;
-	Dl_info info;
+	const char *found = *name ? strstr(text, name) : NULL;
 
-	if (chosen && chosen[0] == '/' && strlen(chosen) < bytes)
-		return strcpy(path, chosen);
-	if (!dladdr((void *)(uintptr_t)pem_library_folder, &info) || !info.dli_fname)
-		return NULL;
-	slash = strrchr(info.dli_fname, '/');
-	if (!slash || snprintf(path, bytes, "%.*s", (int)(slash - info.dli_fname),
-			       info.dli_fname) >= (int)bytes)
-		return NULL;
-	return path;
+	return found && !strchr("_.+", found[strlen(name)] ? found[strlen(name)] : ' ') &&
+	       !isalnum((unsigned char)found[strlen(name)]);
 }
 
-static void load_plugin(struct pem_session *s, const char *path)
-{
-	struct pem_source_plugin *plugin;
-	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	const struct pem_source_ops *ops = handle ? dlsym(handle, "pem_source") : NULL;
-
-	if (!ops) {
-		pem_session__say(s, PEM_LOG_WARNING, "source plugin '%s' is not usable: %s", path,
-				 dlerror());
-	} else if (ops->abi_version != PEM_SOURCE_ABI_VERSION || ops->size < sizeof(*ops)) {
-		pem_session__say(s, PEM_LOG_WARNING,
-				 "source plugin '%s' is of another version (%u, not %u)", path,
-				 ops->abi_version, PEM_SOURCE_ABI_VERSION);
-	} else {
-		plugin = calloc(1, sizeof(*plugin));
-		if (plugin) {
-			plugin->ops = ops;
-			plugin->handle = handle;
-			plugin->next = s->plugins;
-			s->plugins = plugin;
-			return;
-		}
-	}
-	if (handle)
-		dlclose(handle);
-}
-
-static void load_plugins_of(struct pem_session *s, const char *folder)
-{
-	DIR *directory = opendir(folder);
-	char path[PATH_MAX + 256];
-	struct dirent *entry;
-	struct stat st;
-
-	if (!directory)
-		return;
-	if (fstat(dirfd(directory), &st) || (st.st_mode & S_IWOTH)) {
-		pem_session__say(s, PEM_LOG_WARNING,
-				 "plugin folder '%s' is writable by everybody: not used", folder);
-		closedir(directory);
-		return;
-	}
-	while ((entry = readdir(directory))) {
-		size_t length = strlen(entry->d_name);
-
-		if (strncmp(entry->d_name, "source-", 7) || length < 10 ||
-		    strcmp(entry->d_name + length - 3, ".so"))
-			continue;
-		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
-		load_plugin(s, path);
-	}
-	closedir(directory);
-}
-
-/* From the folders of PEM_PLUGIN_PATH, parted by colons, else from 'pem' beside libpem. */
-void pem_session__load_plugins(struct pem_session *s)
-{
-	const char *chosen = secure_getenv("PEM_PLUGIN_PATH");
-	char folders[PATH_MAX], *rest = folders, *folder;
-	size_t used;
-
-	if (s->plugins_loaded)
-		return;
-	s->plugins_loaded = true;
-	if (chosen && *chosen) {
-		pem_copy_text(folders, sizeof(folders), chosen);
-	} else {
-		if (!pem_library_folder(folders, sizeof(folders) - sizeof("/pem")))
-			return;
-		used = strlen(folders);
-		memcpy(folders + used, "/pem", sizeof("/pem"));
-		load_plugins_of(
-			s, folders); /* whole: a library's folder may have a colon in its name */
-		return;
-	}
-	while ((folder = strsep(&rest, ":"))) {
-		if (folder[0] == '/')
-			load_plugins_of(s, folder);
-	}
-}
-
-/* The plugin that delivers an event; NULL: none, and error says why, and *name whose word it is. */
-static const struct pem_source_ops *find_plugin(struct pem_session *s,
-						const struct pem_event *event, const char **name,
-						struct pem_error *error)
-{
-	const struct pem_source_plugin *plugin;
-	int result;
-
-	pem_session__load_plugins(s);
-	for (plugin = s->plugins; plugin; plugin = plugin->next) {
-		result = plugin->ops->can_deliver(event, error);
-		if (result == -ENOENT)
-			continue;
-		*name = plugin->ops->name;
-		return result == 1 ? plugin->ops : NULL;
-	}
-	*name = "pem";
-	if (event->source_kind == PEM_SOURCE_USDT)
-		pem_error__set(
-			error, 0,
-			"pem does not attach to USDT probes yet; where the program has them, "
-			"'bpftrace -l' lists and 'bpftrace -e' reads them");
-	else
-		pem_error__set(error, 0,
-			       "no installed source delivers %s events; build with libbpf and "
-			       "libpfm4, see "
-			       "'make deps'",
-			       pem_source_kind__name((enum pem_source_kind)event->source_kind));
-	return NULL;
-}
-
-/*
- * A stub's event with the name of a library of ours is raised by it: is it there? One without is raised by programs that
- * were built to.
- */
-static int can_stub(const struct pem_event *event, struct pem_error *reason)
-{
-	char folder[PATH_MAX], path[PATH_MAX + 128];
-
-	if (!*event->source_name || strchr(event->source_name, '/'))
-		return 1;
-	if (!pem_library_folder(folder, sizeof(folder)))
-		return pem_error__set(reason, 0,
-				      "libpem's folder, where %s has to be, was not found",
-				      event->source_name);
-	snprintf(path, sizeof(path), "%s/%s", folder, event->source_name);
-	if (!access(path, R_OK))
-		return 1;
-	return pem_error__set(
-		reason, 0,
-		"%s, which raises it, is not in %s: it is built where the headers of what it "
-		"watches are installed ('make deps', then 'make')",
-		event->source_name, folder);
-}
-
-int pem_session__can_deliver(struct pem_session *session, const struct pem_event *event,
-			     struct pem_error *reason)
-{
-	struct pem_error error = {""};
-	const char *name;
-	int result;
-
-	if (event->source_kind == PEM_SOURCE_STUB)
-		return can_stub(event, reason);
-	pem_session__lock(session);
-	result = find_plugin(session, event, &name, &error) != NULL;
-	if (!result)
-		pem_error__set(reason, 0, "%s", error.text);
-	pem_session__unlock(session);
-	return result;
-}
-
+/* What a source complains of while it opens may be why it has not an event, which it tells in numbers only. */
 static void say_from_source(enum pem_log_level level, const char *text, void *arg)
 {
-	pem_session__say(arg, level, "%s", text);
+	struct pem_session *s = arg;
+	size_t i;
+
+	for (i = 0; level <= PEM_LOG_WARNING && i < s->opening_count; i++) {
+		if (names(text, s->opening[i]->event->source_name) ||
+		    names(text, s->opening[i]->event->name))
+			pem_copy_text(s->opening[i]->reason, sizeof(s->opening[i]->reason), text);
+	}
+	pem_session__say(s, level, "%s", text);
 }
 
 static void mark_unavailable(struct pem_wish *wish, int code, const char *source,
@@ -214,7 +64,73 @@ static void fill_source_event(struct pem_source_event *e, const struct pem_wish 
 	e->test_count = wish->predicate ? wish->predicate->test_count : 0;
 }
 
-/* Open an instance of a plugin for the wishes listed. Failing, they are marked with its reason. */
+static const struct pem_event *event_that_sets_thread(const struct pem_session *s)
+{
+	const struct pem_event *event;
+	size_t i;
+
+	for (i = 0; i < pem_model__count(s->model); i++) {
+		event = pem_model__event(s->model, i);
+		if (pem_event__tells_context(event) && event->meaning == PEM_MEANS_SETS_THREAD)
+			return event;
+	}
+	return NULL;
+}
+
+/* Is the event that says who runs where among them? Who delivers that says it for all of a session's other events, too. */
+static bool is_among(const struct pem_event *event, struct pem_wish **wishes, size_t count)
+{
+	size_t i;
+
+	for (i = 0; event && i < count; i++) {
+		if (wishes[i]->event == event)
+			return true;
+	}
+	return false;
+}
+
+/* One sentence for all events that found no descriptor, so that it is said once. */
+static void say_descriptors(const struct pem_instance *instance, size_t count, char *reason,
+			    size_t bytes)
+{
+	struct pem_balance balance;
+	struct rlimit limit = {0};
+	size_t i, without = 0;
+
+	for (i = 0; i < count; i++)
+		without += instance->ops->balance(instance->source, i, &balance) == -EMFILE;
+	getrlimit(RLIMIT_NOFILE, &limit);
+	snprintf(reason, bytes,
+		 "%zu of %zu found no descriptor, for this process may have %llu: allow it more "
+		 "(ulimit -n), or name fewer",
+		 without, count, (unsigned long long)limit.rlim_cur);
+}
+
+/* A source that runs may have failed to get some of its events: ask. These are no event of the instance any more. */
+static void mark_refused(struct pem_instance *instance, struct pem_wish **wishes, size_t count)
+{
+	struct pem_balance balance;
+	char reason[sizeof(wishes[0]->reason)];
+	size_t i;
+	int rc;
+
+	for (i = 0; i < count; i++) {
+		rc = instance->ops->balance(instance->source, i, &balance);
+		if (rc >= 0)
+			continue;
+		if (*wishes[i]->reason)
+			pem_copy_text(reason, sizeof(reason), wishes[i]->reason);
+		else if (rc == -EMFILE)
+			say_descriptors(instance, count, reason, sizeof(reason));
+		else
+			snprintf(reason, sizeof(reason), "%.128s can't be observed: %s",
+				 wishes[i]->event->name, strerror(-rc));
+		wishes[i]->instance = -1;
+		mark_unavailable(wishes[i], rc, instance->ops->name, reason);
+	}
+}
+
+/* Open an instance of a plugin for the wishes listed. Those that it fails to serve, or all, are marked with its reason. */
 static void open_instance(struct pem_session *s, const struct pem_source_ops *ops,
 			  struct pem_wish **wishes, size_t count)
 {
@@ -226,6 +142,10 @@ static void open_instance(struct pem_session *s, const struct pem_source_ops *op
 					   .no_follow = s->no_follow,
 					   .whole_machine = s->whole_machine,
 					   .event_count = count,
+					   .sets_thread = event_that_sets_thread(s),
+					   .counters = s->counters,
+					   .pages_interval_us = s->pages_interval_us,
+					   .pages_region_bytes = s->pages_region_bytes,
 					   .log = say_from_source,
 					   .log_arg = s};
 	int result = -EMFILE;
@@ -242,12 +162,17 @@ static void open_instance(struct pem_session *s, const struct pem_source_ops *op
 		fill_source_event(&instance->events[i], wishes[i]);
 	instance->ops = ops;
 	instance->event_count = count;
+	config.beside =
+		is_among(config.sets_thread, wishes, count) ? 0 : (uint32_t)s->instance_count + 1;
 	config.events = instance->events;
+	s->opening = wishes;
+	s->opening_count = count;
 	result = ops->open(&config, &instance->source, &error);
 	if (result)
 		goto fail;
 	pem_session__add_targets_to(s, instance);
 	result = ops->start(instance->source, &error);
+	s->opening_count = 0;
 	if (result) {
 		ops->close(instance->source);
 		goto fail;
@@ -257,13 +182,61 @@ static void open_instance(struct pem_session *s, const struct pem_source_ops *op
 		wishes[i]->instance_index = i;
 	}
 	s->instance_count++;
+	mark_refused(instance, wishes, count);
 	return;
 fail:
+	s->opening_count = 0;
 	free(instance->events);
 	for (i = 0; i < count; i++)
 		mark_unavailable(wishes[i], result, ops->name, error.text);
 	pem_session__say(s, PEM_LOG_WARNING, "%s events are not observed: %s", ops->name,
 			 error.text);
+}
+
+/*
+ * What a plugin failed to serve the next one may: those that come later are asked. But who runs where stays with the instance
+ * that runs, as its streams already tell it.
+ */
+static void choose_again(struct pem_session *s, const struct pem_source_plugin *plugin,
+			 const struct pem_source_ops **chosen, bool runs)
+{
+	const struct pem_event *sets_thread = event_that_sets_thread(s);
+	const struct pem_source_ops *next = NULL;
+	struct pem_error ignored;
+	struct pem_wish *wish;
+	const char *name;
+	size_t i, count = 0;
+
+	for (i = 0; i < s->wish_count; i++) {
+		wish = &s->wishes[i];
+		if (chosen[i] != plugin->ops || !wish->unavailable ||
+		    (runs && wish->event == sets_thread))
+			continue;
+		chosen[i] = pem_session__find_plugin(s, plugin, wish->event, &name, &ignored);
+		if (!chosen[i])
+			continue;
+		next = chosen[i];
+		count++;
+		wish->unavailable = 0;
+		wish->reason[0] = '\0';
+	}
+	if (count)
+		pem_session__say(s, PEM_LOG_WARNING, "%s is asked for %zu events that %s has not",
+				 next->name, count, plugin->ops->name);
+}
+
+bool pem_session__refusal(const struct pem_session *s, const struct pem_event *event,
+			  struct pem_error *reason)
+{
+	size_t i;
+
+	for (i = 0; i < s->wish_count; i++) {
+		if (s->wishes[i].event == event && s->wishes[i].unavailable) {
+			pem_error__set(reason, 0, "%s", s->wishes[i].reason);
+			return true;
+		}
+	}
+	return false;
 }
 
 static bool wants_source(const struct pem_session *s, const struct pem_wish *wish)
@@ -280,7 +253,7 @@ int pem_session__open_sources(struct pem_session *s, struct pem_error *error)
 	struct pem_error reason;
 	struct pem_wish **group;
 	const char *name;
-	int before = s->instance_count;
+	int before = s->instance_count, opened;
 	size_t count, i;
 
 	if (!s->root)
@@ -295,7 +268,7 @@ int pem_session__open_sources(struct pem_session *s, struct pem_error *error)
 	for (i = 0; i < s->wish_count; i++) {
 		if (!wants_source(s, &s->wishes[i]))
 			continue;
-		chosen[i] = find_plugin(s, s->wishes[i].event, &name, &reason);
+		chosen[i] = pem_session__find_plugin(s, NULL, s->wishes[i].event, &name, &reason);
 		if (!chosen[i])
 			mark_unavailable(&s->wishes[i], -ENOTSUP, name, reason.text);
 	}
@@ -304,8 +277,11 @@ int pem_session__open_sources(struct pem_session *s, struct pem_error *error)
 			if (chosen[i] == plugin->ops)
 				group[count++] = &s->wishes[i];
 		}
-		if (count)
-			open_instance(s, plugin->ops, group, count);
+		if (!count)
+			continue;
+		opened = s->instance_count;
+		open_instance(s, plugin->ops, group, count);
+		choose_again(s, plugin, chosen, s->instance_count > opened);
 	}
 	free(group);
 	free(chosen);
@@ -339,8 +315,8 @@ void pem_session__update_sources(struct pem_session *s)
 /* --- draining --- */
 
 /*
- * Take what is not the log's out of a packet. Returns where its content ends: behind the last record that is left, or that
- * fits its description.
+ * Take what is not the log's out of a packet, and count the rest as delivered. Returns where its content ends: behind the last
+ * record that is left, or that fits its description.
  */
 static size_t keep_for_log(struct pem_session *s, struct pem_packet *packet, size_t content)
 {
@@ -366,6 +342,8 @@ static size_t keep_for_log(struct pem_session *s, struct pem_packet *packet, siz
 			wish->aside++;
 			packet->record_count--;
 		} else {
+			if (wish)
+				wish->delivered++;
 			if (to != at)
 				memmove(base + to, base + at, (size_t)bytes);
 			end = to + (size_t)bytes;
@@ -377,48 +355,96 @@ static size_t keep_for_log(struct pem_session *s, struct pem_packet *packet, siz
 	return end;
 }
 
-/* Count a packet's records by event. */
-static void count_records(struct pem_session *s, const struct pem_packet *packet, size_t content,
-			  bool written)
+/* A packet could not be written: its records, which count as delivered, are lost. */
+static void count_lost(struct pem_session *s, const struct pem_packet *packet, size_t content)
 {
 	const struct pem_record_header *header;
-	const struct pem_event *event = NULL;
+	const struct pem_event *event;
 	const uint8_t *base = (const uint8_t *)packet;
 	size_t at = PEM_PACKET_HEADER_BYTES;
-	struct pem_wish *wish = NULL;
+	struct pem_wish *wish;
 	int bytes;
 
 	while (at + sizeof(*header) <= content) {
 		header = (const struct pem_record_header *)(base + at);
-		if (!event || event->id != header->event_id) {
-			event = pem_model__by_id(s->model, header->event_id);
-			wish = event ? pem_session__wish(s, event) : NULL;
-		}
+		event = pem_model__by_id(s->model, header->event_id);
 		bytes = event ? pem_event__record_bytes(event, base + at, content - at) : -EINVAL;
 		if (bytes < 0)
 			break;
-		if (wish && written)
-			wish->delivered++;
-		else if (wish)
+		wish = pem_session__wish(s, event);
+		if (wish) {
+			wish->delivered--;
 			wish->lost++;
+		}
 		at += ((size_t)bytes + 7) & ~(size_t)7;
 	}
+}
+
+static size_t padded(size_t bytes)
+{
+	return (bytes + PEM_RECORD_ALIGN - 1) & ~(size_t)(PEM_RECORD_ALIGN - 1);
+}
+
+/* Callbacks take theirs of a packet, and the log keeps the rest. Returns the bytes of its content, now and before. */
+static int take_packet(struct pem_session *s, const char *name, struct pem_packet *packet,
+		       size_t room, size_t *content, size_t *before)
+{
+	*before = packet->content_size / 8;
+	if (packet->content_size % 8 || *before < PEM_PACKET_HEADER_BYTES || *before > room)
+		return -EINVAL;
+	pem_async__take_packet(s, name, packet, *before);
+	*content = keep_for_log(s, packet, *before);
+	return 0;
+}
+
+static void count_lost_packets(struct pem_session *s, const uint8_t *packets, size_t bytes)
+{
+	const struct pem_packet *packet;
+	size_t at;
+
+	for (at = 0; at < bytes; at += padded(packet->content_size / 8)) {
+		packet = (const struct pem_packet *)(packets + at);
+		count_lost(s, packet, packet->content_size / 8);
+	}
+}
+
+/* What is left of the packets moves together, and so is written at once. */
+static int write_packets(struct pem_session *s, const char *name, uint8_t *packets, size_t bytes)
+{
+	size_t at, content, before, to = 0;
+	int result = 0, one;
+
+	for (at = 0; at + sizeof(struct pem_packet) <= bytes; at += padded(before)) {
+		result = take_packet(s, name, (struct pem_packet *)(packets + at), bytes - at,
+				     &content, &before);
+		if (result)
+			break;
+		memmove(packets + to, packets + at, content);
+		to += padded(content);
+	}
+	if (!to || !pem_session__is_logging(s))
+		return result;
+	one = pem_trace_writer__packets(s->log->writer, name, packets, to);
+	if (one)
+		count_lost_packets(s, packets, to);
+	return result ? result : one;
 }
 
 static int sink_write(void *arg, const char *name, struct pem_packet *packet, size_t bytes)
 {
 	struct pem_session *s = arg;
-	size_t content = packet->content_size / 8;
+	size_t content = packet->content_size / 8, before;
 	int result;
 
-	if (packet->content_size % 8 || content < PEM_PACKET_HEADER_BYTES || content > bytes)
-		return -EINVAL;
-	pem_async__take_packet(s, packet, content);
-	content = keep_for_log(s, packet, content);
-	if (!pem_session__is_logging(s))
-		return 0;
+	s->moved = true;
+	if (padded(content) < bytes)
+		return write_packets(s, name, (uint8_t *)packet, bytes);
+	result = take_packet(s, name, packet, bytes, &content, &before);
+	if (result || !pem_session__is_logging(s))
+		return result;
 	result = pem_trace_writer__packet(s->log->writer, name, packet, content);
-	count_records(s, packet, content, !result);
+	if (result)
+		count_lost(s, packet, content);
 	return result;
 }
 
@@ -541,7 +567,6 @@ void pem_session__note_gaps(struct pem_session *s, struct pem_trace_info *info)
 
 void pem_session__close_sources(struct pem_session *s)
 {
-	struct pem_source_plugin *plugin;
 	int i;
 
 	for (i = 0; i < s->instance_count; i++) {
@@ -552,9 +577,5 @@ void pem_session__close_sources(struct pem_session *s)
 	free(s->observed);
 	s->observed = NULL;
 	s->observed_count = s->observed_capacity = 0;
-	while ((plugin = s->plugins)) {
-		s->plugins = plugin->next;
-		dlclose(plugin->handle);
-		free(plugin);
-	}
+	pem_session__unload_plugins(s);
 }

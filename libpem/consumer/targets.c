@@ -235,8 +235,7 @@ bool pem_session__observes_kernel(const struct pem_session *s)
 	size_t i;
 
 	for (i = 0; i < s->wish_count; i++) {
-		if (s->wishes[i].event->source_kind == PEM_SOURCE_TRACEPOINT &&
-		    s->wishes[i].instance >= 0)
+		if (pem_event__is_of_kernel(s->wishes[i].event) && s->wishes[i].instance >= 0)
 			return true;
 	}
 	return false;

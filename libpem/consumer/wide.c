@@ -54,7 +54,7 @@ void pem_wish__release_wide(struct pem_session *s, struct pem_wish *wish)
 /* Counters are no events with values: there is nothing to distribute. */
 static bool can_keep(const struct pem_event *event)
 {
-	return event->source_kind == PEM_SOURCE_STUB || event->source_kind == PEM_SOURCE_TRACEPOINT;
+	return event->source_kind == PEM_SOURCE_STUB || pem_event__is_of_kernel(event);
 }
 
 int pem_statistics__keep(struct pem_statistics *st, unsigned what)

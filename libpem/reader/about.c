@@ -377,10 +377,24 @@ int pem_about__read_balance(int directory_fd, const struct pem_model *model,
 
 #define PROCESSES_MAX (1u << 22) /* as many as Linux has numbers for */
 
+/* 'PID<tab>NAME' is a process, 'PID/TID<tab>NAME' one of its threads. */
+static bool parse_name(char *line, struct pem_process_name *entry)
+{
+	char *name = split(line, '\t'), *thread = split(line, '/');
+
+	entry->tid = 0;
+	if (!name || !parse_u32(line, &entry->pid))
+		return false;
+	if (thread && (!parse_u32(thread, &entry->tid) || !entry->tid))
+		return false;
+	copy_text(entry->name, sizeof(entry->name), name);
+	return true;
+}
+
 int pem_about__read_names(int directory_fd, struct pem_process_names *names,
 			  struct pem_error *error)
 {
-	char *text = read_about(directory_fd, "names", error), *at = text, *line, *name;
+	char *text = read_about(directory_fd, "names", error), *at = text, *line;
 	struct pem_process_names n = {0};
 	struct pem_process_name *larger;
 	unsigned number = 0;
@@ -400,14 +414,11 @@ int pem_about__read_names(int directory_fd, struct pem_process_names *names,
 			}
 			n.names = larger;
 		}
-		name = split(line, '\t');
-		if (!name || n.count == PROCESSES_MAX || !parse_u32(line, &n.names[n.count].pid))
+		if (n.count == PROCESSES_MAX || !parse_name(line, &n.names[n.count]))
 			rc = pem_error__set(error, -EINVAL,
 					    ".pem/names, line %u names no process: the trace is "
 					    "damaged",
 					    number);
-		else
-			copy_text(n.names[n.count].name, sizeof(n.names[n.count].name), name);
 		n.count += !rc;
 	}
 	free(text);

@@ -9,8 +9,10 @@
  *			role 'previous-thread'
  *	thread-start	role 'thread' belongs to role 'process', which, when new, is called what role 'parent' is called
  *	process-name	role 'process', or else the process that raised it, is called role 'name'
+ *	thread-name	role 'thread' is called role 'name'; a new thread is called what the one that started it is called
  *	thread-end	role 'thread' of role 'process' ends
- * The last three are raised by the process that they name (thread-start: as parent), which therefore runs on the CPU:
+ * Of CPUs it learns from PEM_PACKET_KERNEL alone; of names and of who started whom from all.
+ * Starts, ends and names of processes are raised by the process that they name (thread-start: as parent), which therefore runs on the CPU:
  * this is how a context that was lost, or not yet known, is found again before the next switch.
  */
 #include "reader.h"
@@ -42,6 +44,7 @@ struct pem_context_table {
 	struct cpu cpus[PEM_CPUS_MAX];
 	struct map threads; /* tid to pid */
 	struct map processes; /* pid to index of name */
+	struct map thread_names; /* tid to index of name */
 	char (*names)[NAME_BYTES];
 	uint32_t name_count;
 	uint32_t name_capacity;
@@ -113,6 +116,7 @@ void pem_context_table__free(struct pem_context_table *table)
 		return;
 	free(table->threads.slots);
 	free(table->processes.slots);
+	free(table->thread_names.slots);
 	free(table->names);
 	free(table);
 }
@@ -122,18 +126,19 @@ void pem_context_table__reset(struct pem_context_table *table)
 	memset(table->cpus, 0, sizeof(table->cpus));
 	map_clear(&table->threads);
 	map_clear(&table->processes);
+	map_clear(&table->thread_names);
 	table->name_count = 0;
 }
 
-int pem_context_table__call(struct pem_context_table *table, uint32_t pid, const char *name)
+static int call(struct pem_context_table *table, struct map *map, uint32_t key, const char *name)
 {
 	uint32_t i, capacity = table->name_capacity ? table->name_capacity * 2 : 64;
 	void *larger;
 	int rc;
 
-	if (!pid)
+	if (!key)
 		return 0;
-	if (!map_find(&table->processes, pid, &i)) {
+	if (!map_find(map, key, &i)) {
 		if (table->name_count == table->name_capacity) {
 			larger = realloc(table->names, (size_t)capacity * NAME_BYTES);
 			if (!larger)
@@ -142,7 +147,7 @@ int pem_context_table__call(struct pem_context_table *table, uint32_t pid, const
 			table->name_capacity = capacity;
 		}
 		i = table->name_count;
-		rc = map_set(&table->processes, pid, i);
+		rc = map_set(map, key, i);
 		if (rc)
 			return rc;
 		table->name_count++;
@@ -150,6 +155,19 @@ int pem_context_table__call(struct pem_context_table *table, uint32_t pid, const
 	memset(table->names[i], 0, NAME_BYTES);
 	memcpy(table->names[i], name, strnlen(name, NAME_BYTES - 1));
 	return 0;
+}
+
+int pem_context_table__call(struct pem_context_table *table, uint32_t pid, const char *name)
+{
+	return call(table, &table->processes, pid, name);
+}
+
+int pem_context_table__call_thread(struct pem_context_table *table, uint32_t pid, uint32_t tid,
+				   const char *name)
+{
+	int rc = pid ? map_set(&table->threads, tid, pid) : 0;
+
+	return rc ? rc : call(table, &table->thread_names, tid, name);
 }
 
 int pem_context_table__set_name(struct pem_context_table *table, uint32_t pid, const char *name)
@@ -164,6 +182,13 @@ const char *pem_context_table__name(const struct pem_context_table *table, uint3
 	uint32_t i;
 
 	return map_find(&table->processes, pid, &i) ? table->names[i] : "";
+}
+
+const char *pem_context_table__thread_name(const struct pem_context_table *table, uint32_t tid)
+{
+	uint32_t i;
+
+	return map_find(&table->thread_names, tid, &i) ? table->names[i] : "";
 }
 
 void pem_context_table__lose(struct pem_context_table *table, uint32_t cpu)
@@ -220,6 +245,19 @@ static int learn_switch(struct pem_context_table *table, const struct pem_event_
 	return rc;
 }
 
+/* What a thread starts is called like it; a number that had a name before must not keep it. */
+static int inherit_thread_name(struct pem_context_table *table, uint32_t starter, uint32_t tid)
+{
+	char name[NAME_BYTES] = "";
+	uint32_t i;
+
+	if (map_find(&table->thread_names, starter, &i))
+		memcpy(name, table->names[i], NAME_BYTES); /* a copy: calling may move the names */
+	else if (!map_find(&table->thread_names, tid, &i))
+		return 0;
+	return call(table, &table->thread_names, tid, name);
+}
+
 static int learn_start(struct pem_context_table *table, const struct pem_event_info *info,
 		       const struct pem_record *record)
 {
@@ -229,6 +267,8 @@ static int learn_start(struct pem_context_table *table, const struct pem_event_i
 	int rc;
 
 	rc = map_set(&table->threads, role_value(record, info->thread), pid);
+	if (!rc)
+		rc = inherit_thread_name(table, record->tid, role_value(record, info->thread));
 	if (rc || pid == parent)
 		return rc;
 	/* A copy: naming the child may move the names. */
@@ -275,6 +315,11 @@ int pem_context_table__learn(struct pem_context_table *table, const struct pem_e
 		pid = info->process >= 0 ? role_value(record, info->process) : record->pid;
 		return pem_context_table__set_name(
 			table, pid, pem_record__string(record, (unsigned)info->name));
+	case PEM_MEANS_THREAD_NAME:
+		if (info->name < 0)
+			return 0;
+		return call(table, &table->thread_names, role_value(record, info->thread),
+			    pem_record__string(record, (unsigned)info->name));
 	default:
 		return 0;
 	}

@@ -122,6 +122,10 @@ int pem_context_table__set_name(struct pem_context_table *table, uint32_t pid, c
 /* The same with its name as it is. */
 int pem_context_table__call(struct pem_context_table *table, uint32_t pid, const char *name);
 const char *pem_context_table__name(const struct pem_context_table *table, uint32_t pid);
+/* Thread tid, of process pid (0: not known), is called so. 0 or -ENOMEM. */
+int pem_context_table__call_thread(struct pem_context_table *table, uint32_t pid, uint32_t tid,
+				   const char *name);
+const char *pem_context_table__thread_name(const struct pem_context_table *table, uint32_t tid);
 /* What runs on cpu (below PEM_CPUS_MAX) is unknown from here on. */
 void pem_context_table__lose(struct pem_context_table *table, uint32_t cpu);
 /* Who runs on cpu. */
@@ -148,10 +152,11 @@ int pem_about__read_balance(int directory_fd, const struct pem_model *model,
 			    struct pem_balances *balances, struct pem_error *error);
 void pem_balances__free(struct pem_balances *balances);
 
-/* What processes are called that were there before the recording; the last entry of a process counts. */
+/* What processes and threads are called that were there before the recording; the last entry of each counts. */
 struct pem_process_names {
 	struct pem_process_name {
 		uint32_t pid;
+		uint32_t tid; /* 0: the process itself */
 		char name[64];
 	} * names;
 	size_t count;

@@ -134,11 +134,12 @@ static int check_context(struct pem_stream *s, const struct pem_packet *p)
 	if (p->timestamp_end < p->timestamp_begin)
 		return damaged(s, "it ends at %" PRIu64 ", before its beginning at %" PRIu64,
 			       p->timestamp_end, p->timestamp_begin);
-	if (p->source > PEM_PACKET_COUNTER)
+	if (p->source > PEM_PACKET_KERNEL_THREAD)
 		return damaged(s, "unknown source %" PRIu32, p->source);
 	if (p->cpu != PEM_NO_CPU && p->cpu >= PEM_CPUS_MAX)
 		return damaged(s, "CPU %" PRIu32 ", but %u are the most", p->cpu, PEM_CPUS_MAX);
-	if (p->source == PEM_PACKET_KERNEL && p->cpu == PEM_NO_CPU)
+	if ((p->source == PEM_PACKET_KERNEL || p->source == PEM_PACKET_KERNEL_THREAD) &&
+	    p->cpu == PEM_NO_CPU)
 		return damaged(s, "kernel events without a CPU");
 	if (!s->any_packet)
 		return 0;

@@ -69,7 +69,8 @@ static void fill_info(struct pem_event_info *info, const struct pem_event *event
 	info->sets_context = event->meaning == PEM_MEANS_SETS_THREAD ||
 			     event->meaning == PEM_MEANS_THREAD_START ||
 			     event->meaning == PEM_MEANS_THREAD_END ||
-			     event->meaning == PEM_MEANS_PROCESS_NAME;
+			     event->meaning == PEM_MEANS_PROCESS_NAME ||
+			     event->meaning == PEM_MEANS_THREAD_NAME;
 	info->process = (int16_t)pem_event__field_by_role(event, PEM_ROLE_PROCESS);
 	info->thread = (int16_t)pem_event__field_by_role(event, PEM_ROLE_THREAD);
 	info->previous_thread = (int16_t)pem_event__field_by_role(event, PEM_ROLE_PREVIOUS_THREAD);
@@ -258,8 +259,12 @@ static int name_first_images(struct pem_trace *trace)
 	int rc = 0;
 
 	for (i = 0; !rc && i < trace->names.count; i++)
-		rc = pem_context_table__call(trace->context, trace->names.names[i].pid,
-					     trace->names.names[i].name);
+		rc = trace->names.names[i].tid
+			     ? pem_context_table__call_thread(
+				       trace->context, trace->names.names[i].pid,
+				       trace->names.names[i].tid, trace->names.names[i].name)
+			     : pem_context_table__call(trace->context, trace->names.names[i].pid,
+						       trace->names.names[i].name);
 	for (i = count; !rc && i-- > 0;)
 		rc = name_image(trace, trace->images[i]);
 	if (!rc && trace->info.command_pid)
@@ -504,6 +509,8 @@ int pem_trace__next(struct pem_trace *trace, struct pem_record *record, struct p
 	if (s->info->sets_context &&
 	    PEM_UNLIKELY(pem_context_table__learn(trace->context, s->info, record)))
 		return pem_error__set(error, -ENOMEM, NO_MEMORY);
+	if (s->source == PEM_PACKET_KERNEL_THREAD)
+		record->source = PEM_PACKET_KERNEL; /* whichever of the ways it came */
 	return 1;
 }
 
@@ -547,6 +554,11 @@ uint64_t pem_trace__torn_packets(const struct pem_trace *trace)
 const char *pem_trace__process_name(const struct pem_trace *trace, uint32_t pid)
 {
 	return pem_context_table__name(trace->context, pid);
+}
+
+const char *pem_trace__thread_name(const struct pem_trace *trace, uint32_t tid)
+{
+	return pem_context_table__thread_name(trace->context, tid);
 }
 
 size_t pem_trace__producer_count(const struct pem_trace *trace)

@@ -5,7 +5,7 @@
 # (tests/run); but for linked, which is processes.c with libpem inside. static is processes.c, linked statically.
 
 PROGRAM_SPECS := $(sort $(wildcard tests/programs/*.xml))
-PROGRAMS := processes bare_fork storm asked fork_in_join threads types static linked library.so polyglot
+PROGRAMS := processes probed join pingpong bare_fork storm asked fork_in_join threads types static linked library.so polyglot
 PROGRAMS_STAMP := $(B)/gen/programs/.stamp
 PROGRAM_CC = $(CC) $(subst $(SAN_FLAGS),,$(ALL_CFLAGS)) $(INC_tests) -MF $@.d -o $@ $<
 

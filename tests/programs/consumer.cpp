@@ -199,6 +199,35 @@ static void test_errors()
 	holds(code == ENOENT, "a field that is not there is an error");
 }
 
+static void test_sources()
+{
+	pem::session session;
+	std::vector<pem_source_state> sources = session.sources();
+	pem::event_set pages = session.events({"OS::Pages::Pass"});
+	std::string why;
+	int code = 0;
+
+	holds(!sources.empty() && std::string(sources[0].name) == "module",
+	      "the module is the first of the sources");
+	holds(session.source_of(session.events({"APP::GC::Start"})[0]) == "stub" &&
+		      session.source_of(pages[0], &why).empty() != why.empty(),
+	      "an event has a source, or a sentence why not");
+	try {
+		session.add_probes("no such pattern");
+	} catch (const pem::error &error) {
+		code = error.code();
+	}
+	holds(code == EINVAL, "what is no place of a probe is refused");
+	session.read_counters("ContextSwitches,MinorFaults");
+	try {
+		code = 0;
+		session.sample_pages(1000, 5000);
+	} catch (const pem::error &error) {
+		code = error.code();
+	}
+	holds(code == EINVAL, "regions of memory that are no power of two are refused");
+}
+
 static void test_trace(const char *directory)
 {
 	std::uint64_t count = 0, sum = 0;
@@ -265,6 +294,7 @@ int main(int argc, char **argv)
 	test_callback();
 	test_async();
 	test_errors();
+	test_sources();
 	if (argc > 1) {
 		test_trace(argv[1]);
 		test_recorder(argv[1]);

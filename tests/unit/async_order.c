@@ -115,6 +115,30 @@ static void late_ones_in_a_row_are_all_late(void **state)
 	assert_int_equal(callback.late, 2);
 }
 
+/* A CPU may have several streams, each with its own count of what was lost: only a change of one is a loss. */
+static void losses_are_of_a_stream(void **state)
+{
+	static struct pem_session session = {.async = &a};
+	struct pem_packet packet = {.source = PEM_PACKET_KERNEL, .cpu = 3};
+	static const struct {
+		const char *stream;
+		uint64_t discarded;
+		size_t losses;
+	} steps[] = {{"k_3", 0, 0}, {"k_3_1", 5, 1}, {"k_3", 0, 1}, {"k_3_1", 5, 1},
+		     {"k_3", 2, 2}, {"k_3_1", 5, 2}, {"k_3", 2, 2}, {"k_3_1", 6, 3}};
+	size_t i;
+
+	(void)state;
+	a.active = a.follows_sources = true;
+	a.limit = SIZE_MAX;
+	for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		packet.events_discarded = steps[i].discarded;
+		pem_async__take_packet(&session, steps[i].stream, &packet, sizeof(packet));
+		assert_int_equal(a.incoming.count, steps[i].losses);
+	}
+	free(a.streams);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -122,6 +146,7 @@ int main(void)
 		TEST(records_wait_for_the_horizon),
 		TEST(one_clock_keeps_a_threads_order),
 		TEST(late_ones_in_a_row_are_all_late),
+		TEST(losses_are_of_a_stream),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

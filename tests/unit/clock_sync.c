@@ -61,6 +61,26 @@ static void at_the_rate_outside(void **state)
 	assert_true(pem_clock_sync__cycles_at(&sync, 12000000000ull) == 16 * HZ);
 }
 
+/* The line of the last conversion, kept for the next, gives to the cycle what is calculated without it. */
+static void a_kept_line_is_exact(void **state)
+{
+	static const uint64_t cycles[] = {1000, 1000 + HZ, 3007 + 2 * HZ, 2999 + 3 * HZ};
+	struct pem_clock_sync kept = made(cycles, 4), fresh = kept;
+	unsigned seed = 5, i, used = 0;
+	uint64_t ns;
+
+	(void)state;
+	for (i = 0; i < 20000; i++) {
+		ns = (i % 4 + 1) * 1000000000ull + (unsigned)rand_r(&seed) % 1000000000u;
+		pem_clock_sync__cycles_at(&kept, ns - ns % 1000000000u);
+		used += kept.line.span_ns > ns - kept.line.from_ns;
+		fresh.line.span_ns = 0;
+		assert_true(pem_clock_sync__cycles_at(&kept, ns) ==
+			    pem_clock_sync__cycles_at(&fresh, ns));
+	}
+	assert_int_equal(used, 20000);
+}
+
 static void never_backwards(void **state)
 {
 	uint64_t cycles[PEM_CLOCK_PAIRS + 20], last = 0, ns, at;
@@ -86,31 +106,71 @@ static uint64_t monotonic(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* A reading of one clock between two of the other must convert to between them, but for the stated error. */
-static void bound_holds(void **state)
+#define READINGS 200
+
+/* One clock read between two readings of the other. */
+struct bracket {
+	uint64_t before, ns, after;
+};
+
+static void read_brackets(struct pem_clock_sync *sync, struct bracket *brackets)
 {
 	const struct timespec pause = {0, 2000000};
-	struct pem_clock_sync sync;
-	uint64_t before[200], after[200], ns[200], error, at;
 	int i;
 
-	(void)state;
-	pem_clock_sync__init(&sync);
-	for (i = 0; i < 200; i++) {
-		before[i] = pem_clock();
-		ns[i] = monotonic();
-		after[i] = pem_clock();
+	pem_clock_sync__init(sync);
+	for (i = 0; i < READINGS; i++) {
+		brackets[i].before = pem_clock();
+		brackets[i].ns = monotonic();
+		brackets[i].after = pem_clock();
 		if (i % 20 == 0)
 			nanosleep(&pause, NULL);
-		pem_clock_sync__update(&sync);
+		pem_clock_sync__update(sync);
 	}
-	error = (uint64_t)((double)pem_clock_sync__error_ns(&sync) * (double)sync.hz / 1e9) + 1;
-	assert_true(sync.count > 5);
-	for (i = 0; i < 200; i++) {
-		at = pem_clock_sync__cycles_at(&sync, ns[i]);
-		assert_true(at + error >= before[i]);
-		assert_true(at <= after[i] + error);
+	assert_true(sync->count > 5);
+}
+
+/* How many readings convert to a moment outside of their bracket by more than the stated error. */
+static unsigned outside(struct pem_clock_sync *sync, const struct bracket *brackets)
+{
+	uint64_t at, error = (uint64_t)((double)pem_clock_sync__error_ns(sync) * (double)sync->hz /
+					1e9) +
+			     1;
+	unsigned count = 0;
+	int i;
+
+	for (i = 0; i < READINGS; i++) {
+		at = pem_clock_sync__cycles_at(sync, brackets[i].ns);
+		count += at + error < brackets[i].before || at > brackets[i].after + error;
 	}
+	return count;
+}
+
+static void bound_holds(void **state)
+{
+	struct bracket brackets[READINGS];
+	struct pem_clock_sync sync;
+
+	(void)state;
+	read_brackets(&sync, brackets);
+	assert_int_equal(outside(&sync, brackets), 0);
+}
+
+/* The same readings, and a relation of the clocks that is wrong by two microseconds more than it says. */
+static void a_shifted_clock_is_outside_the_bound(void **state)
+{
+	struct bracket brackets[READINGS];
+	struct pem_clock_sync sync;
+	uint64_t shift;
+	unsigned i;
+
+	(void)state;
+	read_brackets(&sync, brackets);
+	shift = sync.worst_cycles + sync.hz / 500000;
+	for (i = 0; i < PEM_CLOCK_PAIRS; i++)
+		sync.pair[i].cycles += shift;
+	/* Where the bracket itself was wide, for this thread was interrupted in it, nothing shows. */
+	assert_in_range(outside(&sync, brackets), READINGS / 2, READINGS);
 }
 
 struct reading {
@@ -150,9 +210,14 @@ static void rate_is_the_counters(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(exact_at_the_pairs),  cmocka_unit_test(linear_between_them),
-		cmocka_unit_test(at_the_rate_outside), cmocka_unit_test(never_backwards),
-		cmocka_unit_test(bound_holds),         cmocka_unit_test(rate_is_the_counters),
+		cmocka_unit_test(exact_at_the_pairs),
+		cmocka_unit_test(linear_between_them),
+		cmocka_unit_test(at_the_rate_outside),
+		cmocka_unit_test(a_kept_line_is_exact),
+		cmocka_unit_test(never_backwards),
+		cmocka_unit_test(bound_holds),
+		cmocka_unit_test(a_shifted_clock_is_outside_the_bound),
+		cmocka_unit_test(rate_is_the_counters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -233,6 +233,33 @@ static void what_is_missing_is_told_apart_from_what_differs(void **state)
 	assert_non_null(strstr(reason.text, "(long number)"));
 }
 
+/* As struct bpf_link_info is: a member of a structure without a name, in a union without a name. */
+static void members_are_found_by_their_path(void **state)
+{
+	struct btf *btf = btf__new_empty();
+	int number, inner, choice, outer;
+
+	(void)state;
+	number = btf__add_int(btf, "unsigned int", 4, 0);
+	inner = btf__add_struct(btf, "", 8);
+	assert_int_equal(btf__add_field(btf, "address", number, 0, 0), 0);
+	assert_int_equal(btf__add_field(btf, "missed", number, 32, 0), 0);
+	choice = btf__add_union(btf, "", 8);
+	assert_int_equal(btf__add_field(btf, "kprobe", inner, 0, 0), 0);
+	outer = btf__add_struct(btf, "", 12);
+	assert_int_equal(btf__add_field(btf, "type", number, 0, 0), 0);
+	assert_int_equal(btf__add_field(btf, "", choice, 32, 0), 0);
+	btf__add_struct(btf, "info", 12);
+	assert_int_equal(btf__add_field(btf, "perf_event", outer, 0, 0), 0);
+	assert_true(pem_kernel_btf__has_member(btf, "info", "perf_event.kprobe.missed"));
+	assert_true(pem_kernel_btf__has_member(btf, "info", "perf_event"));
+	assert_false(pem_kernel_btf__has_member(btf, "info", "perf_event.kprobe.miss"));
+	assert_false(pem_kernel_btf__has_member(btf, "info", "perf_event.uprobe.missed"));
+	assert_false(pem_kernel_btf__has_member(btf, "info", "perf_event.type.missed"));
+	assert_false(pem_kernel_btf__has_member(btf, "none", "perf_event"));
+	btf__free(btf);
+}
+
 static void what_is_no_btf_is_refused(void **state)
 {
 	(void)state;
@@ -252,6 +279,7 @@ int main(void)
 		cmocka_unit_test(parameters_are_described_as_c),
 		cmocka_unit_test(the_first_equal_alternative_is_taken_else_the_first_that_fits),
 		cmocka_unit_test(what_is_missing_is_told_apart_from_what_differs),
+		cmocka_unit_test(members_are_found_by_their_path),
 		cmocka_unit_test(what_is_no_btf_is_refused),
 	};
 

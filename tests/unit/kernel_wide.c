@@ -49,14 +49,14 @@ static struct pem_wide_total total_of(struct subject *s)
 /* Nothing is wanted, and what was kept in the action's epoch still is. */
 static void turn_off(struct subject *s, uint64_t action)
 {
-	assert_int_equal(ops->set_action(s->source, 0, action & ~0xffull), 0);
+	assert_int_equal(set_action(s, 0, action & ~0xffull), 0);
 }
 
 static void call(struct subject *s, uint64_t action, const uint64_t *values, size_t count)
 {
 	size_t i;
 
-	assert_int_equal(ops->set_action(s->source, 0, action), 0);
+	assert_int_equal(set_action(s, 0, action), 0);
 	for (i = 0; i < count; i++)
 		syscall(SYS_getppid, values[i]);
 	turn_off(s, action);
@@ -181,7 +181,7 @@ static void negative_numbers_keep_their_sign(void **state)
 	struct subject *s = subject_of("OS::Syscall::Exit", "result", PEM_WIDE(0, ALL, 2), &action);
 
 	(void)state;
-	ops->set_action(s->source, 0, action);
+	set_action(s, 0, action);
 	syscall(SYS_close, -1);
 	syscall(SYS_close, -1);
 	syscall(SYS_sched_get_priority_max, SCHED_OTHER); /* 0 */

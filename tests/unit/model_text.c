@@ -27,7 +27,7 @@ static void reads_every_cell(void **state)
 	const struct pem_event *e = pem_model__by_name(model, "APP::Test::Mixed");
 
 	(void)state;
-	assert_int_equal(pem_model__count(model), 9);
+	assert_int_equal(pem_model__count(model), 10);
 	assert_non_null(e);
 	assert_ptr_equal(e, pem_model__by_id(model, EVENT_MIXED));
 	assert_ptr_equal(e, pem_model__event(model, 5));
@@ -54,7 +54,7 @@ static void reads_every_cell(void **state)
 	assert_int_equal(pem_event__field_by_role(e, PEM_ROLE_SIZE), -1);
 	assert_null(pem_model__by_id(model, 0xdead));
 	assert_null(pem_model__by_name(model, "No::Such::Event"));
-	assert_null(pem_model__event(model, 9));
+	assert_null(pem_model__event(model, 10));
 	pem_model__free(model);
 }
 
@@ -82,7 +82,7 @@ static void keeps_events_where_they_are_when_others_come(void **state)
 	assert_int_equal(pem_model__add_text(model, more, strlen(more), "more", NULL), 1);
 	assert_ptr_equal(e, pem_model__by_id(model, EVENT_SIMPLE));
 	assert_string_equal(e->name, "APP::Test::Simple");
-	assert_string_equal(pem_model__event(model, 9)->name, "APP::More::One");
+	assert_string_equal(pem_model__event(model, 10)->name, "APP::More::One");
 	pem_model__free(model);
 }
 
@@ -111,7 +111,7 @@ static void skips_what_is_there_and_refuses_what_differs(void **state)
 	assert_int_equal(pem_model__add_text(model, other, strlen(other), "other", &error),
 			 -EINVAL);
 	assert_non_null(strstr(error.text, "APP::Test::Simple"));
-	assert_int_equal(pem_model__count(model), 9);
+	assert_int_equal(pem_model__count(model), 10);
 	pem_model__free(model);
 }
 
@@ -129,7 +129,7 @@ static void leaves_the_model_unchanged_on_failure(void **state)
 	assert_int_equal(pem_model__add_text(model, text, strlen(text), "clash", &error), -EINVAL);
 	assert_non_null(strstr(error.text, "clash"));
 	assert_non_null(strstr(error.text, "APP::More::Two"));
-	assert_int_equal(pem_model__count(model), 9);
+	assert_int_equal(pem_model__count(model), 10);
 	assert_null(pem_model__by_name(model, "APP::More::One"));
 	assert_null(pem_model__by_id(model, 0x200));
 	assert_non_null(pem_model__by_id(model, EVENT_CYCLES));

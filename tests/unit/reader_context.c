@@ -275,6 +275,85 @@ static void follows_thousands_of_processes(void **state)
 	pem_trace__close(trace);
 }
 
+static void names_are(struct pem_trace *trace, const char *first, const char *second)
+{
+	assert_string_equal(pem_trace__thread_name(trace, 51), first);
+	assert_string_equal(pem_trace__thread_name(trace, 52), second);
+}
+
+static void names_threads_as_they_go(void **state)
+{
+	struct pem_trace *trace;
+
+	(void)state;
+	packet_new(&packet, PEM_PACKET_KERNEL, 0, 0, 0, T(0));
+	packet_switch(&packet, T(10), 0, 50, 51);
+	packet_rename(&packet, T(20), 51, "one");
+	packet_fork(&packet, T(30), 50, 50, 52); /* called like the one that started it */
+	packet_rename(&packet, T(40), 52, "two"); /* by another thread */
+	packet_switch(&packet, T(50), 51, 60, 61);
+	packet_fork(&packet, T(60), 60, 52, 52); /* the number is used again, by one of no name */
+	packet_write(&packet, &fixture, "k_0");
+
+	trace = open_trace();
+	expect(trace, 10, EVENT_SWITCH, 0, 0);
+	names_are(trace, "", "");
+	expect(trace, 20, EVENT_RENAME, 50, 51);
+	names_are(trace, "one", "");
+	expect(trace, 30, EVENT_FORK, 50, 51);
+	names_are(trace, "one", "one");
+	expect(trace, 40, EVENT_RENAME, 50, 51);
+	names_are(trace, "one", "two");
+	expect(trace, 50, EVENT_SWITCH, 50, 51);
+	expect(trace, 60, EVENT_FORK, 60, 61);
+	names_are(trace, "one", "");
+	assert_string_equal(pem_trace__process_name(trace, 50), "");
+	assert_int_equal(pem_trace__rewind(trace), 0);
+	names_are(trace, "", "");
+	pem_trace__close(trace);
+}
+
+/* Of a source beside the one that says who runs where: neither is told by the other's records. */
+static void records_that_bring_their_thread_keep_it(void **state)
+{
+	struct pem_trace *trace;
+	struct pem_record r;
+
+	(void)state;
+	packet_new(&packet, PEM_PACKET_KERNEL, 0, 0, 0, T(0));
+	packet_switch(&packet, T(10), 0, 50, 51);
+	packet_fault(&packet, T(20));
+	packet_switch(&packet, T(30), 51, 60, 61);
+	packet_fault(&packet, T(40));
+	packet_write(&packet, &fixture, "k_0");
+	packet_new(&packet, PEM_PACKET_KERNEL_THREAD, 50, 51, 0, T(0));
+	packet_fault(&packet, T(5));
+	packet_fault(&packet, T(31)); /* its clock is a little late */
+	packet_write(&packet, &fixture, "k2_0");
+	packet_next(&packet, T(35));
+	packet.header.pid = packet.header.tid = 0;
+	packet_switch(&packet, T(35), 0, 70, 71); /* none that sets the CPU's thread */
+	packet_exec(&packet, T(36), 80, "/bin/true");
+	packet_write(&packet, &fixture, "k2_0");
+
+	trace = open_trace();
+	expect(trace, 5, EVENT_FAULT, 50, 51);
+	expect(trace, 10, EVENT_SWITCH, 0, 0);
+	expect(trace, 20, EVENT_FAULT, 50, 51);
+	expect(trace, 30, EVENT_SWITCH, 50, 51);
+	expect(trace, 31, EVENT_FAULT, 50, 51);
+	expect(trace, 35, EVENT_SWITCH, 0, 0);
+	expect(trace, 36, EVENT_EXEC, 0, 0);
+	assert_string_equal(pem_trace__process_name(trace, 80), "true");
+	assert_int_equal(pem_trace__next(trace, &r, NULL), 1);
+	assert_int_equal(r.pid, 60);
+	assert_int_equal(r.source, PEM_PACKET_KERNEL); /* nobody need know which way it came */
+	assert_int_equal(pem_trace__rewind(trace), 0);
+	assert_int_equal(pem_trace__next(trace, &r, NULL), 1);
+	assert_int_equal(r.source, PEM_PACKET_KERNEL);
+	pem_trace__close(trace);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -287,10 +366,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(learns_from_what_only_the_running_process_raises,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(names_processes_as_they_go, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(names_threads_as_they_go, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(names_the_images_of_a_process, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_cut_name_does_not_replace_it_whole, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(follows_thousands_of_processes, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(records_that_bring_their_thread_keep_it, set_up,
+						tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

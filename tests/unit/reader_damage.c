@@ -118,7 +118,7 @@ static void sequence_stands_still(struct pem_packet *h)
 
 static void unknown_source(struct pem_packet *h)
 {
-	h->source = 3;
+	h->source = 4;
 }
 
 static void cpu_beyond_all(struct pem_packet *h)

@@ -43,8 +43,23 @@ static void tells_what_processes_were_called(void **state)
 	names_are("7\tshell\n4294967295\tlast\n", 4294967295u, "last");
 	names_are("7\t\n", 7, "");
 	names_are("7\tfirst\n7\tsecond\n", 7, "second");
+	names_are("7\tshell\n7/8\tworker\n", 7, "shell"); /* a thread's name is not its process's */
+	names_are("7/8\tworker\n", 8, "");
 	names_are("7\tshell\n8\tcut off", 8,
 		  ""); /* written whole or not at all: a line without an end is none */
+}
+
+static void tells_what_threads_were_called(void **state)
+{
+	struct pem_trace *trace;
+
+	(void)state;
+	fixture_text(&fixture, NAMES, "7\tshell\n7/7\tmain\n7/8\told\n7/8\tnew\n");
+	trace = open_trace();
+	assert_string_equal(pem_trace__thread_name(trace, 7), "main");
+	assert_string_equal(pem_trace__thread_name(trace, 8), "new");
+	assert_string_equal(pem_trace__thread_name(trace, 9), "");
+	pem_trace__close(trace);
 }
 
 static void no_control_character_gets_to_a_terminal(void **state)
@@ -70,7 +85,8 @@ static void says_which_line_is_wrong(void **state)
 	static const char *const wrong[] = {
 		"\n",          "shell\n",         "7 shell\n",   "\tshell\n",
 		"x\tshell\n",  "4294967296\tx\n", "-1\tshell\n", "7x\tshell\n",
-		" 7\tshell\n", "0x7\tshell\n",
+		" 7\tshell\n", "0x7\tshell\n",    "7/\tx\n",     "7/0\tx\n",
+		"/7\tx\n",     "7/8/9\tx\n",
 	};
 	char text[64];
 	size_t i;
@@ -134,6 +150,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(tells_what_processes_were_called),
+		TEST(tells_what_threads_were_called),
 		TEST(no_control_character_gets_to_a_terminal),
 		TEST(a_name_is_as_long_as_names_may_be),
 		TEST(says_which_line_is_wrong),

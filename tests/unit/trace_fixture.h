@@ -30,6 +30,7 @@ enum {
 	EVENT_BEGIN,
 	EVENT_END,
 	EVENT_CYCLES,
+	EVENT_RENAME,
 };
 
 static const char fixture_model[] =
@@ -76,7 +77,12 @@ static const char fixture_model[] =
 	"event\t00000108\tHW::Counter::Cycles\tHW\tCounter\tCycles\t1\tinfo\tcounter\t\t-"
 	"\tperf\tperf::CYCLES\t"
 	"16\t16\t1\t0\t\t\tcycles so far\n"
-	"field\tvalue\tuint64\t-\t10\tvalue\t8\t1\tcycles\t-\t0\tso far\n";
+	"field\tvalue\tuint64\t-\t10\tvalue\t8\t1\tcycles\t-\t0\tso far\n"
+	"event\t00000109\tOS::Process::Rename\tOS\tProcess\tRename\t1\tdetail\tthread-name\t\t-"
+	"\ttracepoint\t"
+	"task:task_rename\t12\t32\t2\t0\t\t\ta new name\n"
+	"field\ttid\tuint32\t-\t10\tthread\t8\t1\t\t-\t0\tthe thread\n"
+	"field\tnewComm\tstring\t-\t10\tname\t0\t16\t\t-\t0\tits name\n";
 
 struct fixture {
 	char path[64];
@@ -203,6 +209,15 @@ static inline void packet_exec(struct packet *p, uint64_t clock, uint32_t pid, c
 	memcpy(body, &pid, sizeof(pid));
 	memcpy(body + sizeof(pid), file, strlen(file) + 1);
 	packet_add(p, clock, EVENT_EXEC, body, sizeof(pid) + strlen(file) + 1);
+}
+
+static inline void packet_rename(struct packet *p, uint64_t clock, uint32_t tid, const char *name)
+{
+	uint8_t body[4 + 16] = {0};
+
+	memcpy(body, &tid, sizeof(tid));
+	memcpy(body + sizeof(tid), name, strlen(name) + 1);
+	packet_add(p, clock, EVENT_RENAME, body, sizeof(tid) + strlen(name) + 1);
 }
 
 /* Append the packet, as its header says, to a stream file. */

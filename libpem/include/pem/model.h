@@ -58,7 +58,8 @@ int pem_event__field_by_role(const struct pem_event *event, enum pem_role role);
 /*
  * Does an event match a pattern: a layer ('OS'), a class ('Sched', 'OS::Sched'), a specifier, or a whole name or
  * 'Class::Specifier' with '*' and '?' in it ('OS::*', '*Fault'). Case counts but in the layer. 'PATTERN@2': only events of
- * version 2.
+ * version 2. A pattern with a single colon is one of tracepoints and probes that events come from ('sched:*',
+ * 'fentry:vfs_read'; 'usdt:PATH:NAME' is of any provider).
  */
 int pem_event__matches(const struct pem_event *event, const char *pattern);
 

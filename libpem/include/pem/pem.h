@@ -109,6 +109,42 @@ int pem_session__can_deliver(struct pem_session *session, const struct pem_event
 			     struct pem_error *reason);
 
 /*
+ * Which source delivers an event here and now, to this user: "module" (pem.ko), "BPF", "counters", or "stub": the first of
+ * pem_session__sources that can. NULL: none, and reason (may be NULL) says why and what would change it. The name lives as
+ * long as the session. Opens nothing that lasts.
+ */
+const char *pem_session__source_of(struct pem_session *session, const struct pem_event *event,
+				   struct pem_error *reason);
+
+/* A source that is installed. */
+struct pem_source_state {
+	const char *name; /* lives as long as the session */
+	int usable; /* 1: by this user, here and now; 0: reason says why not, and what would change it */
+	struct pem_error reason;
+};
+/* The installed sources, in the order in which they are asked for an event. Fills at most max elements; returns how many. */
+int pem_session__sources(struct pem_session *session, struct pem_source_state *states,
+			 uint32_t max);
+
+/*
+ * Let the session know events of places that no spec describes, so that they can be named in sets. pattern: one of
+ *
+ *	SYSTEM:EVENT                               tracepoints of the running kernel, with * and ?
+ *	fentry:FUNCTION  fexit:FUNCTION            functions of the kernel by its types, with * and ?
+ *	kprobe:FUNCTION[+OFFSET]  kretprobe:FUNCTION    the same where the kernel has kprobes
+ *	uprobe:PATH:FUNCTION[+OFFSET]  uretprobe:PATH:FUNCTION    functions of a program or library
+ *	usdt:PATH:[PROVIDER:]NAME                  static probes of a program or library
+ *
+ * PATH is a file, or a name that is looked for as the system looks for programs and libraries. Fields are those of the
+ * tracepoint's format, the function's parameters (and "ret"), or arg0, arg1 and so on. A tracepoint that an event of the
+ * catalogue comes from is that event. pem_event_set__new() calls this for such patterns itself. Returns how many events the
+ * pattern names; -EINVAL: that is no such pattern; -ENOENT: there is nothing of that name, -E2BIG: too much; another -errno:
+ * it can't be told; with error. Blocks on files, and takes some milliseconds.
+ */
+int pem_session__add_probes(struct pem_session *session, const char *pattern,
+			    struct pem_error *error);
+
+/*
  * What one event of each kind costs on this machine, in nanoseconds, as the ledger of a recording counts it: "user-log"
  * and "user-stat", logged or counted by a stub, and "kernel-log" and "kernel-stat" at a tracepoint, which are left out
  * where this user can't have kernel events. Fills at most max elements of costs, whose counts are 0, and returns how
@@ -128,8 +164,8 @@ int pem_session__add_model(struct pem_session *session, const char *text, size_t
 
 /*
  * A set of the events that match any of the patterns (pem_event__matches); a layer's name alone takes those up to level
- * 'info' only. NULL with errno: ENOENT, a pattern
- * matches nothing, and error names it and what comes near. The set is the caller's; handles copy what they need.
+ * 'info' only. NULL with errno: ENOENT, a pattern matches nothing, and error names it and what comes near; EPERM and others
+ * that a source gives, which could not look for a probe. The set is the caller's; handles copy what they need.
  */
 struct pem_event_set *pem_event_set__new(struct pem_session *session, const char *const *patterns,
 					 size_t count, struct pem_error *error);
@@ -373,6 +409,23 @@ int pem_recorders(struct pem_recorder *recorders, size_t max);
  */
 int pem_recorder__snapshot(const struct pem_recorder *recorder, const char *directory,
 			   const char *cause, int timeout_ms, struct pem_error *error);
+
+/*
+ * What pem.ko is to look at (events of source type 'module'); before anything is enabled.
+ *
+ * Counters that HW::HWPerf::HPMsAtEvent reads at each event of the kernel that is logged, and at context switches: names
+ * parted by commas, each an event of the catalogue's that comes from a counter (its last word will do, whatever its case) or a
+ * libpfm4 event. 0; -EINVAL: an empty name; -E2BIG: more than 8; -ENOMEM; with error. Whether there are such counters shows
+ * when they are opened.
+ */
+int pem_session__read_counters(struct pem_session *session, const char *names,
+			       struct pem_error *error);
+/*
+ * How often page tables and free memory are looked at (OS::Pages), and by what regions of memory: 100000 us and 2 MiB if this
+ * is not called. 0; -EINVAL: below 1000 us, or no power of two from 4096 to 2^40.
+ */
+int pem_session__sample_pages(struct pem_session *session, uint32_t interval_us,
+			      uint64_t region_bytes);
 
 /*
  * Keep what the observation costs the observed programs below a share of their CPU time (0.01: one hundredth; 0: no bound).

@@ -559,6 +559,44 @@ class session
 			*reason = why.text;
 		return can;
 	}
+	/* Which source delivers it: "module", "BPF", "counters" or "stub". "": none; and reason, if given, says why. */
+	std::string source_of(const pem_event &event, std::string *reason = nullptr)
+	{
+		pem_error why = {};
+		const char *name = pem_session__source_of(c(), &event, &why);
+
+		if (!name && reason)
+			*reason = why.text;
+		return name ? name : "";
+	}
+	/* The installed sources, in the order in which they are asked for an event; at most 64. */
+	std::vector<pem_source_state> sources()
+	{
+		std::vector<pem_source_state> states(64);
+		int count = pem_session__sources(c(), states.data(),
+						 static_cast<std::uint32_t>(states.size()));
+
+		states.resize(static_cast<std::size_t>(count));
+		return states;
+	}
+	/* Know the events of places that no spec describes; events() does so itself. How many the pattern names. */
+	int add_probes(const char *pattern)
+	{
+		pem_error why = {};
+
+		return impl::check(pem_session__add_probes(c(), pattern, &why), why);
+	}
+	/* What pem.ko reads at events of the kernel, and how it looks at memory: as in pem.h, before anything is enabled. */
+	void read_counters(const char *names)
+	{
+		pem_error why = {};
+
+		impl::check(pem_session__read_counters(c(), names, &why), why);
+	}
+	void sample_pages(std::uint32_t interval_us, std::uint64_t region_bytes)
+	{
+		impl::check(pem_session__sample_pages(c(), interval_us, region_bytes));
+	}
 
 	event_set events(std::initializer_list<const char *> patterns)
 	{

@@ -29,7 +29,7 @@ struct pem_record {
 	uint32_t tid; /* 0: unknown */
 	uint32_t cpu; /* PEM_NO_CPU: unknown */
 	uint32_t stream; /* number of the stream file */
-	uint32_t source; /* enum pem_packet_source */
+	uint32_t source; /* PEM_PACKET_USER, PEM_PACKET_KERNEL or PEM_PACKET_COUNTER */
 };
 
 /* Conservation: produced == delivered + discarded + overwritten. */
@@ -137,6 +137,9 @@ int pem_trace__rewind(struct pem_trace *trace);
 
 /* Name of a process as last seen up to the current position, or "". */
 const char *pem_trace__process_name(const struct pem_trace *trace, uint32_t pid);
+
+/* Name of a thread (which the kernel and debuggers show: prctl's PR_SET_NAME) as last seen so far, or "". */
+const char *pem_trace__thread_name(const struct pem_trace *trace, uint32_t tid);
 
 /* Producers that the recorder accounted for, and each one's balance for each event it could raise. */
 size_t pem_trace__producer_count(const struct pem_trace *trace);

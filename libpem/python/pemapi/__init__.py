@@ -20,11 +20,11 @@ that pem-codegen made (pem_NAME): they register with the library that this one l
 from ._c import lib as _lib
 from ._model import Error, Event, Field, Record
 from ._recorder import Recorder, recorders
-from ._session import (HISTOGRAM, TOP, VARIANCE, Callback, Context, Counts, EventSet, Log, Part, Process, Session, Statistic,
-                       Statistics)
+from ._session import (HISTOGRAM, TOP, VARIANCE, Callback, Context, Counts, EventSet, Log, Part, Process, Session, Source,
+                       Statistic, Statistics)
 from ._trace import Trace
 
-__all__ = ["Session", "Context", "EventSet", "Statistics", "Statistic", "Part", "Process", "Callback", "Counts", "Log",
+__all__ = ["Session", "Context", "EventSet", "Statistics", "Statistic", "Part", "Process", "Source", "Callback", "Counts", "Log",
            "Trace", "Record", "Event", "Field", "Error", "Recorder", "VARIANCE", "HISTOGRAM", "TOP", "clock_hz", "recorders"]
 
 __version__ = _lib.pem_version().decode()

@@ -66,6 +66,10 @@ class Statistic(ctypes.Structure):
                 ("min_f", c_double), ("max_f", c_double), ("mean", c_double), ("variance", c_double)]
 
 
+class SourceState(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("usable", c_int), ("reason", Error)]
+
+
 class Histogram(ctypes.Structure):
     _fields_ = [("bucket", c_uint64 * 65)]
 
@@ -130,7 +134,8 @@ class Recorder(ctypes.Structure):
 STRUCTURES = {
     "pem_error": Error, "pem_label": Label, "pem_field": Field, "pem_event": Event, "pem_record": Record,
     "pem_context": Context, "pem_session_options": SessionOptions, "pem_statistic": Statistic,
-    "pem_histogram": Histogram, "pem_top": Top, "pem_statistic_owner": Owner, "pem_async_options": AsyncOptions,
+    "pem_source_state": SourceState, "pem_histogram": Histogram, "pem_top": Top, "pem_statistic_owner": Owner,
+    "pem_async_options": AsyncOptions,
     "pem_callback_counts": CallbackCounts, "pem_run_options": RunOptions, "pem_balance": Balance,
     "pem_trace_cost": Cost, "pem_trace_gap": Gap, "pem_trace_reduced": Reduced,
     "pem_trace_predicate": Predicate,
@@ -150,7 +155,12 @@ FUNCTIONS = {
     "pem_session__close": (None, _handle),
     "pem_session__model": (_handle, _handle),
     "pem_session__can_deliver": (c_int, _handle, c_void_p, _error),
+    "pem_session__source_of": (c_char_p, _handle, c_void_p, _error),
+    "pem_session__sources": (c_int, _handle, POINTER(SourceState), c_uint32),
     "pem_session__add_model": (c_int, _handle, _text, c_size_t, _text, _error),
+    "pem_session__add_probes": (c_int, _handle, _text, _error),
+    "pem_session__read_counters": (c_int, _handle, _text, _error),
+    "pem_session__sample_pages": (c_int, _handle, c_uint32, c_uint64),
     "pem_session__attach": (c_int, _handle, POINTER(Context), _error),
     "pem_session__processes": (c_int, _handle, POINTER(Owner), c_size_t),
     "pem_session__run": (c_int, _handle, POINTER(c_char_p), POINTER(RunOptions), _error),
@@ -201,6 +211,7 @@ FUNCTIONS = {
     "pem_trace__next": (c_int, _handle, POINTER(Record), _error),
     "pem_trace__rewind": (c_int, _handle),
     "pem_trace__process_name": (c_char_p, _handle, c_uint32),
+    "pem_trace__thread_name": (c_char_p, _handle, c_uint32),
     "pem_trace__event_balance": (Balance, _handle, c_void_p),
     "pem_trace__total_balance": (Balance, _handle),
 }

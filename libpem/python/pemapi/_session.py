@@ -24,6 +24,9 @@ Part = namedtuple("Part", "statistic pid tid cpu program")
 Part.__doc__ = "What one thread, or CPU, did of what a statistic counts. pid, tid 0 and cpu None: of none."
 Process = namedtuple("Process", "pid program")
 Counts = namedtuple("Counts", "called late lost")
+Source = namedtuple("Source", "name reason")
+Source.__doc__ = "An installed source. reason: None if this user can use it here, or a sentence why not."
+SOURCES_MAX = 64
 
 
 def _check(result, why=None):
@@ -299,10 +302,44 @@ class Session:
         of = EventSet(self, _made(handle, why))
         return of if where is None else of.where(where)
 
+    def add_probes(self, pattern):
+        """
+        Know the events of places that no spec describes, such as "sched:*" or "usdt:PATH:NAME"; events() does so itself for
+        such patterns. How many the pattern names; an error if none.
+        """
+        why = _c.Error()
+        return _check(lib.pem_session__add_probes(self._c(), pattern.encode(), why), why)
+
+    def read_counters(self, *names):
+        """
+        Have pem.ko read these counters (at most 8) at each event of the kernel that is logged, and at context switches: values of
+        HW::HWPerf::HPMsAtEvent. Before anything is enabled.
+        """
+        why = _c.Error()
+        _check(lib.pem_session__read_counters(self._c(), ",".join(names).encode(), why), why)
+
+    def sample_pages(self, interval_us, region_bytes):
+        """
+        How often pem.ko looks at page tables and free memory (OS::Pages), from 1000 us on, and by what regions of memory: a power
+        of two from 4096 on. Before anything is enabled.
+        """
+        _check(lib.pem_session__sample_pages(self._c(), interval_us, region_bytes))
+
     def why_not(self, event):
         """None if this machine can deliver the event to this user, or a sentence why not."""
         why = _c.Error()
         return None if lib.pem_session__can_deliver(self._c(), event._address, why) == 1 else text(why.text)
+
+    def source_of(self, event):
+        """Which source delivers the event: "module", "BPF", "counters" or "stub"; None if none does, and why_not says why."""
+        name = lib.pem_session__source_of(self._c(), event._address, None)
+        return None if name is None else text(name)
+
+    def sources(self):
+        """The installed sources, in the order in which they are asked for an event."""
+        states = (_c.SourceState * SOURCES_MAX)()
+        count = _check(lib.pem_session__sources(self._c(), states, SOURCES_MAX))
+        return [Source(text(s.name), None if s.usable else text(s.reason.text)) for s in states[:count]]
 
     def statistics(self, events, attribute=None, context=None, keep=0):
         """Statistics of the events' attribute, or their counts alone. keep: of VARIANCE, HISTOGRAM and TOP."""

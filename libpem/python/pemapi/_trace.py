@@ -80,3 +80,7 @@ class Trace:
     def process_name(self, pid):
         """Name of a process as last seen up to the current record, or ''."""
         return text(lib.pem_trace__process_name(self._open(), pid))
+
+    def thread_name(self, tid):
+        """Name of a thread as last seen up to the current record, or ''."""
+        return text(lib.pem_trace__thread_name(self._open(), tid))

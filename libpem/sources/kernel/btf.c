@@ -66,7 +66,7 @@ static uint32_t proto_of(const struct btf *btf, const struct btf_type *type)
 static int collect(struct pem_kernel_btf *kernel, uint32_t part)
 {
 	const struct btf *btf = kernel->parts[part].btf;
-	uint32_t id = part ? btf__type_cnt(kernel->parts[0].btf) : 1, proto;
+	uint32_t id = pem_kernel_btf__first_type(kernel, part), proto;
 	struct tracepoint *grown;
 	const struct btf_type *type;
 	const char *name;
@@ -186,6 +186,20 @@ static const struct tracepoint *find(const struct pem_kernel_btf *kernel, const 
 	return kernel->count ? bsearch(&key, kernel->tracepoints, kernel->count, sizeof(key),
 				       compare_names)
 			     : NULL;
+}
+
+const struct btf *pem_kernel_btf__part(const struct pem_kernel_btf *btf, unsigned part,
+				       const char **name)
+{
+	if (part >= btf->part_count)
+		return NULL;
+	*name = btf->parts[part].name;
+	return btf->parts[part].btf;
+}
+
+unsigned pem_kernel_btf__first_type(const struct pem_kernel_btf *btf, unsigned part)
+{
+	return part ? btf__type_cnt(btf->parts[0].btf) : 1;
 }
 
 const char *pem_kernel_btf__home(const struct pem_kernel_btf *btf, const char *tracepoint)
@@ -397,4 +411,37 @@ void pem_kernel_btf__describe(const struct pem_kernel_btf *btf, const char *trac
 		describe_type(types, params[i].type, one, sizeof(one));
 		used += (size_t)snprintf(text + used, bytes - used, "%s%s", i > 1 ? ", " : "", one);
 	}
+}
+
+/* --- members --- */
+
+static int has_member(const struct btf *btf, uint32_t id, const char *path, unsigned depth)
+{
+	const struct btf_type *type = btf__type_by_id(btf, id);
+	const struct btf_member *members;
+	size_t n = strcspn(path, ".");
+	const char *name;
+	unsigned i;
+
+	if (!type || !btf_is_composite(type) || depth == DEPTH_MAX)
+		return 0;
+	members = btf_members(type);
+	for (i = 0; i < btf_vlen(type); i++) {
+		name = btf__name_by_offset(btf, members[i].name_off);
+		if (!*name) {
+			if (has_member(btf, members[i].type, path, depth + 1))
+				return 1;
+		} else if (!strncmp(name, path, n) && !name[n]) {
+			return !path[n] ||
+			       has_member(btf, members[i].type, path + n + 1, depth + 1);
+		}
+	}
+	return 0;
+}
+
+int pem_kernel_btf__has_member(const struct btf *btf, const char *structure, const char *path)
+{
+	int id = btf__find_by_name_kind(btf, structure, BTF_KIND_STRUCT);
+
+	return id > 0 && has_member(btf, (uint32_t)id, path, 0);
 }

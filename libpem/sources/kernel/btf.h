@@ -38,6 +38,14 @@ enum pem_kernel_match pem_kernel_btf__match(const struct pem_kernel_btf *btf,
 /* Write a tracepoint's parameter types as C; "" if there is none. Cut at bytes. */
 void pem_kernel_btf__describe(const struct pem_kernel_btf *btf, const char *tracepoint, char *text,
 			      size_t bytes);
+/* The types of the kernel proper (part 0), or of a module's file, whose name is set; NULL: there is no such part. */
+struct btf;
+const struct btf *pem_kernel_btf__part(const struct pem_kernel_btf *btf, unsigned part,
+				       const char **name);
+/* The first of a part's types that is not the kernel proper's. */
+unsigned pem_kernel_btf__first_type(const struct pem_kernel_btf *btf, unsigned part);
+/* Has a structure a member of this path, "perf_event.kprobe.missed"? Members without names count as their own members. */
+int pem_kernel_btf__has_member(const struct btf *btf, const char *structure, const char *path);
 /* The file that the tracepoint's types come from, "vmlinux" or a module's name; NULL: no such tracepoint. */
 const char *pem_kernel_btf__home(const struct pem_kernel_btf *btf, const char *tracepoint);
 

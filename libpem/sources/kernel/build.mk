@@ -2,6 +2,8 @@
 # source-kernel.so: tracepoint events through BPF and libbpf. kmod/build.mk has found out whether it can be built.
 
 KERNEL_SOURCE_OBJ := $(call objects,$(wildcard libpem/sources/kernel/*.c))
+# What libpem has too, but does not export.
+KERNEL_SOURCE_SHARED := $(B)/obj/libpem/util.o
 CFLAGS_libpem_sources_kernel_object := -DPEM_BPF_OBJECT='"$(BPF_OBJ)"'
 
 ifneq ($(HAVE_KERNEL_SOURCE),)
@@ -10,10 +12,10 @@ endif
 
 $(B)/obj/libpem/sources/kernel/object.o: $(BPF_OBJ)
 
-$(B)/lib/pem/source-kernel.so: $(KERNEL_SOURCE_OBJ)
+$(B)/lib/pem/source-kernel.so: $(KERNEL_SOURCE_OBJ) $(KERNEL_SOURCE_SHARED)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -shared -Wl,-z,defs -o $@ $(KERNEL_SOURCE_OBJ) \
+	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -shared -Wl,-z,defs -o $@ $(KERNEL_SOURCE_OBJ) $(KERNEL_SOURCE_SHARED) \
 	  $(shell pkg-config --libs libbpf) -lelf -lz -lpthread
 
 TEST_OBJ_kernel_drain := $(patsubst %,$(B)/obj/libpem/sources/kernel/%.o,drain table)
@@ -25,6 +27,15 @@ TEST_CFLAGS_kernel_btf := -DPEM_TEST_LIBBPF
 TEST_CFLAGS_kernel_walk := -DPEM_TEST_LIBBPF
 TEST_LIB_kernel_btf := $(shell pkg-config --libs libbpf) -lelf -lz
 TEST_LIB_kernel_walk := $(TEST_LIB_kernel_btf)
+endif
+
+# What texts and files say of probes: the whole source, for its parts know each other.
+ifneq ($(HAVE_KERNEL_SOURCE),)
+PROBE_TESTS := probe_text probe_assemble
+$(foreach n,$(PROBE_TESTS),$(eval TEST_OBJ_$(n) := $(KERNEL_SOURCE_OBJ)) \
+  $(eval TEST_CFLAGS_$(n) := -DPEM_TEST_LIBBPF) $(eval TEST_LIB_$(n) := $(TEST_LIB_kernel_btf)))
+TEST_OBJ_probe_input := $(KERNEL_SOURCE_OBJ)
+TEST_LIB_probe_input := $(TEST_LIB_kernel_btf)
 endif
 
 # The source again, with other programs: tests/unit/kernel_refused.c.

@@ -12,19 +12,30 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Packets of one CPU under way. */
+#define TAIL_STEP_BYTES 4096u /* of room given back at once */
+
+/* Packets of one CPU under way: one; of a source beside another as many as threads take turns. */
 struct writer {
 	struct pem_source *source;
 	const struct pem_source_sink *sink;
-	struct pem_packet *packet; /* PEM_KERNEL_PACKET_BYTES */
+	struct pem_packet
+		*packet; /* the last one, in the source's PEM_KERNEL_PACKET_BYTES; NULL: none */
 	uint32_t cpu;
-	uint32_t used; /* bytes up to the last record's last */
+	uint32_t used; /* bytes of all up to the last record's last */
 	int error; /* the sink's first */
 };
+
+/* An event that was found before, by the low bits of its id. */
+struct known {
+	const struct pem_kernel_event *event; /* NULL: none yet */
+	int index; /* in the table */
+};
+#define KNOWN_EVENTS 64u /* a power of two */
 
 /* A record where it lies in the ring. */
 struct found {
 	const uint8_t *at;
+	const struct pem_kernel_event *event; /* NULL: a clock record */
 	uint32_t ring_bytes;
 	int index; /* in the table; -1: a clock record */
 };
@@ -40,51 +51,117 @@ static uint64_t discarded_on(const struct pem_source *source, uint32_t cpu)
 	uint64_t sum = 0;
 	unsigned i;
 
-	for (i = 0; i < pem_kernel__event_count(); i++)
+	for (i = 0; i < pem_source__event_count(source); i++)
 		sum += load_relaxed(&ring->slots[i].discarded);
 	return sum;
 }
 
+static uint32_t aligned(uint32_t bytes)
+{
+	return (bytes + PEM_RECORD_ALIGN - 1) & ~(PEM_RECORD_ALIGN - 1);
+}
+
+/* The packet under way is whole. */
+static void writer__end(struct writer *w)
+{
+	uint32_t start = (uint32_t)((uint8_t *)w->packet - w->source->packet);
+
+	w->packet->content_size = (uint64_t)(w->used - start) * 8;
+	w->packet->events_discarded = discarded_on(w->source, w->cpu);
+}
+
 static void writer__flush(struct writer *w)
 {
-	struct pem_packet *packet = w->packet;
-	char name[24];
+	char name[40];
 	int rc;
 
-	if (!packet->record_count)
+	if (!w->packet)
 		return;
-	packet->content_size = (uint64_t)w->used * 8;
-	packet->events_discarded = discarded_on(w->source, w->cpu);
-	snprintf(name, sizeof(name), "k_%u", w->cpu);
-	rc = w->sink->write(w->sink->arg, name, packet, w->used);
+	writer__end(w);
+	if ((uint8_t *)w->packet != w->source->packet) /* several */
+		w->used = aligned(w->used);
+	if (w->source->beside)
+		snprintf(name, sizeof(name), "k%u_%u", w->source->beside, w->cpu);
+	else
+		snprintf(name, sizeof(name), "k_%u", w->cpu);
+	rc = w->sink->write(w->sink->arg, name, (struct pem_packet *)w->source->packet, w->used);
 	if (rc && !w->error)
 		w->error = rc;
-	packet->record_count = 0;
+	w->packet = NULL;
+	w->used = 0;
 }
 
 static void writer__begin(struct writer *w, uint64_t clock)
 {
+	const struct pem_kernel_cpu *cpu = &w->source->cpus[w->cpu];
+
+	w->used = aligned(w->used);
+	w->packet = (struct pem_packet *)(w->source->packet + w->used);
 	memset(w->packet, 0, sizeof(*w->packet));
 	w->packet->timestamp_begin = clock;
 	w->packet->timestamp_end = clock;
 	w->packet->cpu = w->cpu;
 	w->packet->source = PEM_PACKET_KERNEL;
-	w->used = sizeof(*w->packet);
+	if (w->source->beside) {
+		w->packet->source = PEM_PACKET_KERNEL_THREAD;
+		w->packet->pid = cpu->pid;
+		w->packet->tid = cpu->tid;
+	}
+	w->used += sizeof(*w->packet);
 }
 
-/* Copy a record, its strings moved up to each other's ends. Returns its true length. */
+/* Does a record of at most bytes at clock belong to the packet under way? Of the same thread, that is, for one beside. */
+static bool writer__goes_on(const struct writer *w, uint64_t clock)
+{
+	const struct pem_kernel_cpu *cpu = &w->source->cpus[w->cpu];
+
+	/* 32 bits of clock per record reach less than 2^32 ticks from one record to the next. */
+	if (!w->packet || (clock - w->packet->timestamp_end) >> 32)
+		return false;
+	return !w->source->beside || (w->packet->pid == cpu->pid && w->packet->tid == cpu->tid);
+}
+
+static uint32_t align_up(uint32_t n, uint32_t align)
+{
+	return (n + align - 1) / align * align;
+}
+
+/* Move a list up to *used; in the ring it is at *place. */
+static void compact_list(const struct pem_kernel_tail *tail, const uint8_t *from, uint8_t *to,
+			 uint32_t *place, uint32_t *used)
+{
+	uint32_t count, bytes, at = align_up(*used, tail->element_bytes);
+
+	*place = align_up(*place, tail->element_bytes);
+	memcpy(&count, to + tail->length_at, sizeof(count));
+	if (count > tail->max_count)
+		count = tail->max_count;
+	memcpy(to + tail->length_at, &count, sizeof(count));
+	bytes = count * tail->element_bytes;
+	memset(to + *used, 0, at - *used);
+	memcpy(to + at, from + *place, bytes);
+	*used = at + bytes;
+	*place += (uint32_t)tail->max_count * tail->element_bytes;
+}
+
+/* Copy a record, its strings and lists moved up to each other's ends. Returns its true length. */
 static uint32_t compact(const struct pem_kernel_event *event, const uint8_t *from, uint8_t *to)
 {
 	uint32_t place = event->fixed_bytes, used = event->fixed_bytes, bytes;
 	unsigned i;
 
 	memcpy(to, from, event->fixed_bytes);
-	for (i = 0; i < event->string_count; i++) {
-		bytes = (uint32_t)strnlen((const char *)from + place, event->string_max[i] - 1u);
+	for (i = 0; i < event->tail_count; i++) {
+		if (event->tail[i].element_bytes) {
+			compact_list(&event->tail[i], from, to, &place, &used);
+			continue;
+		}
+		bytes = (uint32_t)strnlen((const char *)from + place,
+					  event->tail[i].max_count - 1u);
 		memcpy(to + used, from + place, bytes);
 		to[used + bytes] = '\0';
 		used += bytes + 1;
-		place += event->string_max[i];
+		place += event->tail[i].max_count;
 	}
 	return used;
 }
@@ -92,18 +169,21 @@ static uint32_t compact(const struct pem_kernel_event *event, const uint8_t *fro
 static void writer__add(struct writer *w, const struct pem_kernel_event *event, const uint8_t *from,
 			uint64_t clock)
 {
-	uint32_t at = (w->used + PEM_RECORD_ALIGN - 1) & ~(PEM_RECORD_ALIGN - 1);
+	bool goes_on = writer__goes_on(w, clock);
+	uint32_t more = event->ring_bytes + (goes_on ? 0 : (uint32_t)sizeof(struct pem_packet));
 	struct pem_record_header *header;
+	uint32_t at;
 	uint8_t *to;
 
-	/* 32 bits of clock per record reach less than 2^32 ticks from one record to the next. */
-	if (!w->packet->record_count || at + event->ring_bytes > PEM_KERNEL_PACKET_BYTES ||
-	    (clock - w->packet->timestamp_end) >> 32) {
+	if (aligned(w->used) + more > PEM_KERNEL_PACKET_BYTES ||
+	    (!goes_on && w->packet && !w->source->beside))
 		writer__flush(w);
+	else if (!goes_on && w->packet)
+		writer__end(w);
+	if (!goes_on || !w->packet)
 		writer__begin(w, clock);
-		at = w->used;
-	}
-	to = (uint8_t *)w->packet + at;
+	at = aligned(w->used);
+	to = w->source->packet + at;
 	memset(to - (at - w->used), 0, at - w->used);
 	w->used = at + compact(event, from, to);
 	header = (struct pem_record_header *)to;
@@ -118,9 +198,8 @@ static void writer__add(struct writer *w, const struct pem_kernel_event *event, 
  * no record of ours.
  */
 static int find_record(const struct pem_source *source, const struct pem_kring *ring, uint64_t tail,
-		       uint64_t available, struct found *found)
+		       uint64_t available, struct known *known, struct found *found)
 {
-	const struct pem_kernel_event *event;
 	const struct pem_record_header *header;
 	uint32_t id;
 
@@ -130,13 +209,20 @@ static int find_record(const struct pem_source *source, const struct pem_kring *
 	if (id == 0)
 		return 0;
 	found->index = -1;
+	found->event = NULL;
 	found->ring_bytes = sizeof(struct pem_kring_clock);
 	if (id != PEM_KRING_CLOCK_ID) {
-		found->index = pem_kernel__find(id);
-		if (found->index < 0)
-			return -EINVAL;
-		event = pem_kernel__event((unsigned)found->index);
-		found->ring_bytes = event->ring_bytes;
+		known = &known[id % KNOWN_EVENTS];
+		if (!known->event || known->event->id != id) {
+			found->index = pem_source__find(source, id);
+			if (found->index < 0)
+				return -EINVAL;
+			known->index = found->index;
+			known->event = pem_source__event(source, (unsigned)found->index);
+		}
+		found->index = known->index;
+		found->event = known->event;
+		found->ring_bytes = found->event->ring_bytes;
 	}
 	return found->ring_bytes <= available ? 1 : -EINVAL;
 }
@@ -165,14 +251,17 @@ static int take_clock(struct pem_kernel_cpu *cpu, const struct found *found)
  */
 static void deliver(struct writer *w, struct pem_kernel_cpu *cpu, const struct found *found)
 {
-	const struct pem_kernel_event *event = pem_kernel__event((unsigned)found->index);
 	uint64_t clock = w->sink->clock_at(w->sink->arg, cpu->last_ns);
 
 	if (clock < cpu->last_clock)
 		clock = cpu->last_clock;
 	cpu->last_clock = clock;
+	if (w->source->beside && found->index == w->source->context_index) {
+		pem_kernel__thread_of(found->at, &cpu->pid, &cpu->tid);
+		return;
+	}
 	cpu->read[found->index]++;
-	writer__add(w, event, found->at, clock);
+	writer__add(w, found->event, found->at, clock);
 }
 
 static void give_up(struct pem_source *source, uint32_t cpu, uint64_t tail)
@@ -190,12 +279,12 @@ static int drain_cpu(struct pem_source *source, uint32_t index, const struct pem
 	struct writer w = {
 		.source = source,
 		.sink = sink,
-		.packet = (struct pem_packet *)source->packet,
 		.cpu = index,
 	};
 	struct pem_kring *ring = pem_source__ring(source, index);
 	struct pem_kernel_cpu *cpu = &source->cpus[index];
 	uint64_t tail = ring->tail, head = load_relaxed(&ring->head);
+	struct known known[KNOWN_EVENTS] = {{NULL, 0}};
 	struct found found;
 	int rc = 0;
 
@@ -206,9 +295,8 @@ static int drain_cpu(struct pem_source *source, uint32_t index, const struct pem
 		give_up(source, index, tail);
 		return 0;
 	}
-	writer__begin(&w, 0);
 	while (tail != head) {
-		rc = find_record(source, ring, tail, head - tail, &found);
+		rc = find_record(source, ring, tail, head - tail, known, &found);
 		if (rc > 0)
 			rc = take_clock(cpu, &found) ? -EINVAL : 1;
 		if (rc <= 0)
@@ -217,8 +305,11 @@ static int drain_cpu(struct pem_source *source, uint32_t index, const struct pem
 			deliver(&w, cpu, &found);
 		memset((uint8_t *)found.at, 0, found.ring_bytes);
 		tail += found.ring_bytes;
-		__atomic_store_n(&ring->tail, tail, __ATOMIC_RELEASE); /* C */
+		/* Producers look at the tail for each record: a store takes its cache line away from them. */
+		if (tail - ring->tail >= TAIL_STEP_BYTES)
+			__atomic_store_n(&ring->tail, tail, __ATOMIC_RELEASE); /* C */
 	}
+	__atomic_store_n(&ring->tail, tail, __ATOMIC_RELEASE); /* C */
 	if (rc < 0)
 		give_up(source, index, tail);
 	writer__flush(&w);

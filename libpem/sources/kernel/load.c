@@ -7,6 +7,8 @@
  */
 #include "kernel.h"
 
+#include <pem/kprobe.h>
+
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -37,30 +39,37 @@ struct said {
 };
 static __thread struct said *listening;
 
+void pem_kernel__keep_last(char *last, size_t last_bytes, const char *text, const char *end)
+{
+	const char *start;
+	size_t bytes;
+
+	while (end > text && (end[-1] == '\n' || end[-1] == ' '))
+		end--;
+	bytes = (size_t)(end - text);
+	start = bytes < last_bytes ? text : end - (last_bytes - 1);
+	bytes = (size_t)(end - start);
+	if (!bytes)
+		return;
+	memcpy(last, start, bytes);
+	last[bytes] = '\0';
+	for (bytes = 0; last[bytes]; bytes++) {
+		if (last[bytes] == '\n' || last[bytes] == '\t')
+			last[bytes] = ' ';
+	}
+}
+
 /* Keep the last lines of a text; of a verifier's log these say what it refused. */
 static void keep_last(struct said *said, const char *text)
 {
 	static const char end_mark[] = "-- END PROG LOAD LOG";
-	const char *end = strstr(text, end_mark), *start;
-	size_t bytes;
+	const char *end = strstr(text, end_mark);
 
 	if (!end)
 		end = text + strlen(text);
 	else if (strstr(text, "BEGIN PROG LOAD LOG") == NULL)
 		return;
-	while (end > text && (end[-1] == '\n' || end[-1] == ' '))
-		end--;
-	bytes = (size_t)(end - text);
-	start = bytes < sizeof(said->last) ? text : end - (sizeof(said->last) - 1);
-	bytes = (size_t)(end - start);
-	if (!bytes)
-		return;
-	memcpy(said->last, start, bytes);
-	said->last[bytes] = '\0';
-	for (bytes = 0; said->last[bytes]; bytes++) {
-		if (said->last[bytes] == '\n' || said->last[bytes] == '\t')
-			said->last[bytes] = ' ';
-	}
+	pem_kernel__keep_last(said->last, sizeof(said->last), text, end);
 }
 
 /* libbpf has one print function for the whole process: sessions in two threads take turns. */
@@ -100,7 +109,7 @@ static uint32_t ring_bytes_for(const struct pem_source *source)
 	return bytes;
 }
 
-static struct pem_kernel_wish *wish_of(const struct pem_source *source, unsigned index)
+struct pem_kernel_wish *pem_source__wish_of(const struct pem_source *source, unsigned index)
 {
 	size_t i;
 
@@ -114,7 +123,7 @@ static struct pem_kernel_wish *wish_of(const struct pem_source *source, unsigned
 static bool is_context(const struct pem_source *source, unsigned index)
 {
 	return (pem_kernel__event(index)->context && source->root) ||
-	       (int)index == source->context_index;
+	       ((int)index == source->context_index && !source->beside);
 }
 
 /* No program of the event is loaded, until one is chosen. */
@@ -159,16 +168,23 @@ static int choose_program(struct pem_source *source, unsigned index, unsigned al
 /* Keep the programs that are needed and can be had; the others are not loaded. */
 static int choose_programs(struct pem_source *source, struct pem_error *error)
 {
+	struct bpf_program *template =
+		bpf_object__find_program_by_name(source->object, PEM_KPROBE_PROGRAM);
 	struct pem_kernel_wish *wish;
 	struct pem_error reason;
 	int rc, alternative;
 	unsigned i;
 
+	if (!template)
+		return pem_kernel__fail(
+			error, -EINVAL,
+			"the BPF object has no template of programs: build pem anew");
+	bpf_program__set_autoload(template, source->probe_count != 0);
 	for (i = 0; i < pem_kernel__event_count(); i++) {
 		rc = skip_event(source, i, error);
 		if (rc)
 			return rc;
-		wish = wish_of(source, i);
+		wish = pem_source__wish_of(source, i);
 		if (!wish && !is_context(source, i))
 			continue;
 		alternative = pem_kernel__choose(i, source->programs[i].refused, &reason);
@@ -212,10 +228,19 @@ static bool go_on_without(struct pem_source *source, const struct said *said)
 			return true;
 		if (is_context(source, i))
 			return false;
-		wish_of(source, i)->error = -ENOTSUP;
+		pem_source__wish_of(source, i)->error = -ENOTSUP;
 		return true;
 	}
 	return false;
+}
+
+/* Has the tracepoint chosen for an event an argument that not every kernel lets programs load? */
+static bool takes_void(const struct pem_source *source, unsigned index)
+{
+	const struct pem_kernel_event *event = pem_kernel__event(index);
+	const char *arguments = event->alternatives[source->programs[index].alternative].arguments;
+
+	return arguments && strstr(arguments, "const void *");
 }
 
 /* Ring size, target kind and predicates become constants of the programs. */
@@ -234,7 +259,11 @@ static int set_constants(const struct pem_source *source, uint32_t ring_bytes)
 	config->tree = source->root ? source->no_follow ? PEM_KTREE_ALONE : PEM_KTREE_FOLLOW : 0;
 	for (i = 0; i < source->wish_count; i++) {
 		wish = &source->wishes[i];
-		if (wish->error || !wish->test_count)
+		if (wish->error || wish->index >= pem_kernel__event_count())
+			continue;
+		if (!config->loads_void && takes_void(source, wish->index))
+			config->loads_void = pem_kernel__loads_void();
+		if (!wish->test_count)
 			continue;
 		config->predicate[wish->index].first = (uint16_t)used;
 		config->predicate[wish->index].count = (uint16_t)wish->test_count;
@@ -340,6 +369,8 @@ static int load_once(struct pem_source *source, uint32_t ring_bytes, struct pem_
 	if (rc)
 		return rc;
 	rc = map_memory(source, ring_bytes);
+	if (!rc)
+		pem_source__load_probes(source);
 	return rc || !source->root ? rc : pem_source__add_target(source, source->root);
 }
 
@@ -391,7 +422,7 @@ static int attach_one(struct pem_source *source, unsigned i, struct pem_error *e
 {
 	const struct pem_kernel_event *event = pem_kernel__event(i);
 	const char *tracepoint = event->alternatives[source->programs[i].alternative].tracepoint;
-	struct pem_kernel_wish *wish = wish_of(source, i);
+	struct pem_kernel_wish *wish = pem_source__wish_of(source, i);
 	int rc;
 
 	source->programs[i].link = bpf_program__attach(source->programs[i].program);
@@ -425,6 +456,8 @@ int pem_source__attach(struct pem_source *source, struct pem_error *error)
 				rc = attach_one(source, i, error);
 		}
 	}
+	if (!rc)
+		pem_source__attach_probes(source);
 	libbpf_set_print(before);
 	listening = NULL;
 	pthread_mutex_unlock(&print_lock);
@@ -447,7 +480,7 @@ static uint64_t misses_of(const struct bpf_program *program)
 void pem_source__detach(struct pem_source *source)
 {
 	const struct timespec grace = {.tv_nsec = 20000000};
-	bool any = false;
+	bool any = pem_source__detach_probes(source);
 	unsigned i;
 
 	for (i = 0; i < PEM_KRING_EVENTS_MAX; i++) {
@@ -464,12 +497,14 @@ void pem_source__detach(struct pem_source *source)
 		if (source->programs[i].program)
 			source->programs[i].misses = misses_of(source->programs[i].program);
 	}
+	pem_source__count_probe_misses(source);
 }
 
 void pem_source__unload(struct pem_source *source)
 {
 	unsigned i;
 
+	pem_source__unload_probes(source);
 	if (source->rings)
 		munmap(source->rings, source->rings_bytes);
 	if (source->wides)

@@ -77,7 +77,7 @@ __attribute__((destructor)) static void forget_btf(void)
 	btf = NULL;
 }
 
-static const struct pem_kernel_btf *running_kernel(struct pem_error *reason)
+const struct pem_kernel_btf *pem_kernel__running(struct pem_error *reason)
 {
 	int rc = 0;
 
@@ -148,7 +148,7 @@ int pem_kernel__choose_in(const struct pem_kernel_btf *kernel, const struct pem_
 
 int pem_kernel__choose(unsigned index, uint32_t refused, struct pem_error *reason)
 {
-	const struct pem_kernel_btf *kernel = running_kernel(reason);
+	const struct pem_kernel_btf *kernel = pem_kernel__running(reason);
 
 	return kernel ? pem_kernel__choose_in(kernel, pem_kernel__event(index), refused, reason)
 		      : -ENOENT;

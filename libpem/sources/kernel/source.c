@@ -6,6 +6,7 @@
  * changing and reading them costs no system call. read_statistic and set_action are safe in any thread.
  */
 #include "kernel.h"
+#include "sources/statistic.h"
 
 #include <pem/ring.h>
 #include <pem/wide.h>
@@ -38,20 +39,29 @@ void pem_source__log(const struct pem_source *source, enum pem_log_level level, 
 	source->log(level, text, source->log_arg);
 }
 
+static bool is_ours(const struct pem_event *event)
+{
+	return event->source_kind == PEM_SOURCE_TRACEPOINT ||
+	       event->source_kind == PEM_SOURCE_PROBE || event->source_kind == PEM_SOURCE_USDT;
+}
+
 static int can_deliver(const struct pem_event *event, struct pem_error *reason)
 {
-	int index;
+	struct pem_probe *probe;
+	int index, able;
 
-	if (event->source_kind != PEM_SOURCE_TRACEPOINT)
+	if (!is_ours(event))
 		return -ENOENT;
-	index = pem_kernel__find(event->id);
-	if (index < 0)
-		return pem_kernel__fail(reason, 0,
-					"%s: this build has no BPF program for it: add it to "
-					"spec/os and build anew",
-					event->name);
 	if (!pem_kernel__can_load(reason))
 		return 0;
+	index = pem_kernel__find(event->id);
+	if (index < 0) {
+		probe = event->source_kind == PEM_SOURCE_USDT ? pem_probe__of_static(event, reason)
+							      : pem_probe__of_event(event, reason);
+		able = probe && pem_kernel__can_attach(probe->kind, reason);
+		pem_probe__free(probe);
+		return able;
+	}
 	return pem_kernel__choose((unsigned)index, 0, reason) >= 0;
 }
 
@@ -65,8 +75,9 @@ static bool same_context(const struct pem_context *a, const struct pem_context *
 	return a->pid == b->pid && a->tid == b->tid && a->cpu == b->cpu;
 }
 
-/* Can the session's event i be served? Sets its index; 0, or -errno. */
-static int take_wish(struct pem_source *source, size_t i, const struct pem_source_event *event)
+/* Can the session's event i be served? Sets its index; 0, or -errno, with a sentence in error if it is not why()'s. */
+static int take_wish(struct pem_source *source, size_t i, const struct pem_source_event *event,
+		     struct pem_error *error)
 {
 	struct pem_kernel_wish *wish = &source->wishes[i];
 	int index = pem_kernel__find(event->event->id);
@@ -77,8 +88,12 @@ static int take_wish(struct pem_source *source, size_t i, const struct pem_sourc
 	wish->context = event->context;
 	wish->tests = event->tests;
 	wish->test_count = event->test_count;
-	if (event->event->source_kind != PEM_SOURCE_TRACEPOINT || index < 0)
+	if (!is_ours(event->event))
 		return -ENOENT;
+	if (index < 0)
+		index = pem_source__take_probe(source, event->event, error);
+	if (index < 0)
+		return index;
 	wish->index = (unsigned)index;
 	for (j = 0; j < i; j++) {
 		/* One slot and one control word per event. */
@@ -101,6 +116,7 @@ static const char *why(int error)
 
 static int take_wishes(struct pem_source *source, const struct pem_source_config *config)
 {
+	struct pem_error reason;
 	size_t i;
 
 	source->wish_count = config->event_count;
@@ -108,11 +124,12 @@ static int take_wishes(struct pem_source *source, const struct pem_source_config
 	if (!source->wishes)
 		return -ENOMEM;
 	for (i = 0; i < config->event_count; i++) {
-		source->wishes[i].error = take_wish(source, i, &config->events[i]);
+		reason.text[0] = '\0';
+		source->wishes[i].error = take_wish(source, i, &config->events[i], &reason);
 		if (source->wishes[i].error)
 			pem_source__log(source, PEM_LOG_WARNING, "%s: %s",
 					config->events[i].event->name,
-					why(source->wishes[i].error));
+					*reason.text ? reason.text : why(source->wishes[i].error));
 	}
 	return 0;
 }
@@ -149,7 +166,7 @@ static void set_context_filter(struct pem_source *source)
 		flags |= PEM_ACTION_FILTER;
 	if (source->context_index >= 0 && !source->context_wished)
 		set_filter(source, (unsigned)source->context_index, &common);
-	source->control->context_flags = flags;
+	source->control->context_flags = source->beside ? 0 : flags;
 }
 
 static int set_action(struct pem_source *source, size_t i, uint64_t action)
@@ -214,6 +231,7 @@ static void close_source(struct pem_source *source)
 		return;
 	pem_source__detach(source);
 	pem_source__unload(source);
+	pem_source__free_probes(source);
 	free(source->packet);
 	free(source->cpus);
 	free(source->wishes);
@@ -253,6 +271,7 @@ static int open_source(const struct pem_source_config *config, struct pem_source
 	source->root = config->root;
 	source->no_follow = config->no_follow;
 	source->buffer_bytes = config->buffer_bytes;
+	source->beside = config->beside;
 	source->context_index = pem_kernel__sets_thread();
 	rc = allocate(source, config);
 	if (rc) {
@@ -294,28 +313,6 @@ static int start(struct pem_source *source, struct pem_error *error)
 	return 0;
 }
 
-static bool is_signed_type(uint32_t type)
-{
-	return type >= PEM_TYPE_INT8 && type <= PEM_TYPE_INT64;
-}
-
-/* Values from the sums over all CPUs, in the field's own type. */
-static void fill_statistic(struct pem_statistic *value, const struct pem_slot *sum, uint64_t action)
-{
-	bool is_signed = is_signed_type(PEM_ACTION_TYPE(action));
-	uint64_t flip = is_signed ? 1ULL << 63 : 0;
-
-	value->count = sum->stat_end;
-	if (PEM_ACTION_FIELD(action) == PEM_NO_FIELD || !sum->stat_end)
-		return;
-	value->is_signed = is_signed;
-	value->sum = sum->sum;
-	value->min = sum->min ^ flip;
-	value->max = sum->max ^ flip;
-	value->mean =
-		(is_signed ? (double)(int64_t)sum->sum : (double)sum->sum) / (double)sum->stat_end;
-}
-
 /* One CPU's statistic in the action's epoch; false: there is none. */
 static bool read_cpu(struct pem_source *source, const struct pem_kernel_wish *wish, uint32_t cpu,
 		     uint64_t action, struct pem_slot *slot)
@@ -348,7 +345,7 @@ static int read_statistic(struct pem_source *source, size_t i, struct pem_statis
 		sum.min = slot.min < sum.min ? slot.min : sum.min;
 		sum.max = slot.max > sum.max ? slot.max : sum.max;
 	}
-	fill_statistic(value, &sum, action);
+	pem_statistic__fill(value, &sum, action);
 	return 0;
 }
 
@@ -390,7 +387,7 @@ static int each_statistic(struct pem_source *source, size_t i,
 		if (!read_cpu(source, wish, cpu, action, &slot))
 			continue;
 		memset(&part, 0, sizeof(part));
-		fill_statistic(&part, &slot, action);
+		pem_statistic__fill(&part, &slot, action);
 		function(&part, read_wide(source, wish, cpu, action, &wide), cpu, arg);
 		count++;
 	}
@@ -413,6 +410,12 @@ static void stop(struct pem_source *source)
 				"kernel: %u processes of the program were not observed: more were "
 				"alive than there is room for",
 				source->control->targets_lost);
+	if (source->control->values_lost)
+		pem_source__log(
+			source, PEM_LOG_WARNING,
+			"kernel: statistics of probes lack %llu events: a thread was preempted "
+			"while it counted one, and others came to the same place on its CPU",
+			(unsigned long long)source->control->values_lost);
 }
 
 static int drain(struct pem_source *source, const struct pem_source_sink *sink, int final)
@@ -432,6 +435,14 @@ static int drain(struct pem_source *source, const struct pem_source_sink *sink, 
 	}
 	pem_source__give_up_rest(source);
 	return rc;
+}
+
+static uint64_t misses_of(const struct pem_source *source, unsigned index)
+{
+	unsigned known = pem_kernel__event_count();
+
+	return index < known ? source->programs[index].misses
+			     : source->probes[index - known].misses;
 }
 
 /*
@@ -455,8 +466,8 @@ static void count_event(const struct pem_source *source, unsigned index, bool lo
 		balance->discarded += discarded;
 	}
 	if (logged || balance->produced) {
-		balance->produced += source->programs[index].misses;
-		balance->discarded += source->programs[index].misses;
+		balance->produced += misses_of(source, index);
+		balance->discarded += misses_of(source, index);
 	}
 }
 
@@ -465,7 +476,8 @@ static int balance_of(struct pem_source *source, size_t i, struct pem_balance *b
 	struct pem_kernel_wish *wish;
 
 	memset(balance, 0, sizeof(*balance));
-	if (i == source->wish_count && source->context_index >= 0 && !source->context_wished) {
+	if (i == source->wish_count && source->context_index >= 0 && !source->context_wished &&
+	    !source->beside) {
 		count_event(source, (unsigned)source->context_index, false, balance);
 		return 0;
 	}
@@ -478,10 +490,36 @@ static int balance_of(struct pem_source *source, size_t i, struct pem_balance *b
 	return 0;
 }
 
+struct finding {
+	int (*found)(void *arg, const struct pem_event *event);
+	void *arg;
+};
+
+static int tell(void *arg, struct pem_probe *probe)
+{
+	struct pem_field fields[PEM_PROBE_FIELDS_MAX];
+	const struct finding *finding = arg;
+	struct pem_event event;
+	int rc;
+
+	pem_probe__as_event(probe, &event, fields);
+	rc = finding->found(finding->arg, &event);
+	pem_probe__free(probe);
+	return rc;
+}
+
+static int find(const char *pattern, int (*found)(void *arg, const struct pem_event *event),
+		void *arg, struct pem_error *error)
+{
+	struct finding finding = {found, arg};
+
+	return pem_probe__find(pattern, tell, &finding, error);
+}
+
 __attribute__((visibility("default"))) const struct pem_source_ops pem_source = {
 	.abi_version = PEM_SOURCE_ABI_VERSION,
 	.size = sizeof(struct pem_source_ops),
-	.name = "kernel",
+	.name = "BPF",
 	.can_deliver = can_deliver,
 	.open = open_source,
 	.start = start,
@@ -489,6 +527,8 @@ __attribute__((visibility("default"))) const struct pem_source_ops pem_source = 
 	.read_statistic = read_statistic,
 	.each_statistic = each_statistic,
 	.keep = keep,
+	.find = find,
+	.usable = pem_kernel__can_load,
 	.drain = drain,
 	.add_target = add_target,
 	.balance = balance_of,

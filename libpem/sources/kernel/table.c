@@ -6,6 +6,8 @@
 
 #include "pem_kernel_events.h"
 
+#include <string.h>
+
 _Static_assert(PEM_KERNEL_EVENT_COUNT <= PEM_KRING_EVENTS_MAX, "a slot for each kernel event");
 
 unsigned pem_kernel__event_count(void)
@@ -44,4 +46,21 @@ int pem_kernel__sets_thread(void)
 			return (int)i;
 	}
 	return -1;
+}
+
+void pem_kernel__thread_of(const uint8_t *record, uint32_t *pid, uint32_t *tid)
+{
+	memcpy(pid, record + PEM_KERNEL_SWITCH_PROCESS_OFFSET, sizeof(*pid));
+	memcpy(tid, record + PEM_KERNEL_SWITCH_THREAD_OFFSET, sizeof(*tid));
+}
+
+const struct pem_kernel_static *pem_kernel__static(uint32_t id)
+{
+	const struct pem_kernel_static *row;
+
+	for (row = pem_kernel_statics; row->id; row++) {
+		if (row->id == id)
+			return row;
+	}
+	return NULL;
 }

@@ -62,6 +62,11 @@ enum pem_packet_source {
 	PEM_PACKET_USER = 0, /* pid and tid hold for each record */
 	PEM_PACKET_KERNEL = 1, /* cpu holds; process and thread come from events that set them */
 	PEM_PACKET_COUNTER = 2, /* written by the recorder about process pid (0: the machine) */
+	/*
+	 * Of the kernel, and cpu, pid and tid hold for each record: of a source beside the one whose events set threads. Their
+	 * clocks differ by some nanoseconds, so that what one says of who runs where does not hold for the other's records.
+	 */
+	PEM_PACKET_KERNEL_THREAD = 3,
 };
 
 /*

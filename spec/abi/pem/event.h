@@ -8,7 +8,11 @@
 #ifndef PEM_EVENT_H
 #define PEM_EVENT_H
 
+#ifdef __KERNEL__
+#include <linux/types.h>
+#else
 #include <stdint.h>
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -57,6 +61,7 @@ enum pem_meaning {
 	PEM_MEANS_SEND, /* 'send': a message, request or wakeup leaves for the receive that belongs to it */
 	PEM_MEANS_RECEIVE, /* 'receive' */
 	PEM_MEANS_ACCESS, /* 'access': role 'address' was touched: it lies in a block, mapping or data structure */
+	PEM_MEANS_THREAD_NAME, /* 'thread-name': the thread of role 'thread' is now called what role 'name' says */
 	PEM_MEANING_COUNT
 };
 
@@ -120,11 +125,16 @@ enum pem_role {
  * first: kernels, processors or libraries differ, and the first that the machine has is taken.
  */
 enum pem_source_kind {
-	PEM_SOURCE_STUB = 0, /* 'stub': somebody calls the generated stub; name, if any, is the library that does */
+	PEM_SOURCE_STUB =
+		0, /* 'stub': somebody calls the generated stub; name, if any, is the library that does */
 	PEM_SOURCE_TRACEPOINT = 1, /* 'tracepoint': name is 'system:event' */
 	PEM_SOURCE_PERF = 2, /* 'perf': name is a libpfm4 event, such as 'perf::TASK-CLOCK' */
 	PEM_SOURCE_SAMPLE = 3, /* 'perf-sample': periodic sample with counters; name is its clock */
 	PEM_SOURCE_USDT = 4, /* 'usdt': a static probe in a binary; name is 'provider:probe' */
+	/* 'module': pem.ko looks for itself; name is what at: 'counters', 'accessed' or 'supply' */
+	PEM_SOURCE_MODULE = 5,
+	PEM_SOURCE_PROBE =
+		6, /* no spec's: a place in the kernel or a binary that somebody named, as in pem_session__add_probes */
 	PEM_SOURCE_COUNT
 };
 
@@ -138,7 +148,8 @@ struct pem_field {
 	uint8_t role; /* enum pem_role */
 	uint16_t
 		offset; /* from the record's first byte; of a list: of its length; of a string: 0 */
-	uint16_t max_count; /* most elements of a list, elements of an array, bytes of a string with its NUL; else 1 */
+	uint16_t
+		max_count; /* most elements of a list, elements of an array, bytes of a string with its NUL; else 1 */
 	uint8_t label_kind; /* enum pem_label_kind */
 	uint16_t label_count;
 	const struct pem_label *labels;
@@ -168,7 +179,7 @@ struct pem_event {
 };
 
 /*
- * Layout of a record (computed in codegen/layout.c and nowhere else): header; fixed-size fields and, for
+ * Layout of a record (computed by pem/record_layout.h and nowhere else): header; fixed-size fields and, for
  * each list, its u32 length, in the spec's order, each aligned to its size (an array: its elements', a structure: its
  * widest member's); then the tail: lists and strings in the spec's order, list elements aligned to their size, strings to 1.
  *

@@ -7,7 +7,7 @@
  * One mappable BPF array map; element i belongs to CPU i and is value_size bytes long:
  *
  *	0         struct pem_kring   head, tail, context of the CPU, slots[event]
- *	40960     data               a power of two of bytes, mask + 1, chosen at load time
+ *	151552    data               a power of two of bytes, mask + 1, chosen at load time
  *	+ data    slack              4096 bytes
  *
  *	                  tail                         head
@@ -50,7 +50,8 @@
 
 #include <pem/abi.h>
 
-#define PEM_KRING_EVENTS_MAX 512u
+#define PEM_KRING_EVENTS_MAX                                                                       \
+	2048u /* the catalogue's, and then those of probes: 144 KiB of each CPU's ring */
 #define PEM_KRING_SLACK_BYTES 4096u /* also the longest record, its clock record not counted */
 #define PEM_KRING_TRIES 4
 #define PEM_KRING_CLOCK_ID 1u /* ids 0 to 15 are no event's */
@@ -78,7 +79,7 @@ struct pem_kring {
 	uint64_t scratch
 		[PEM_KRING_EVENTS_MAX]; /* by the same index, for that event's program alone */
 };
-#define PEM_KRING_DATA_OFFSET 40960u
+#define PEM_KRING_DATA_OFFSET 151552u
 PEM_STATIC_ASSERT(offsetof(struct pem_kring, tail) == 64, "tail has its own cache line");
 PEM_STATIC_ASSERT(offsetof(struct pem_kring, slots) == 4096, "slots start the second page");
 PEM_STATIC_ASSERT(sizeof(struct pem_kring) == PEM_KRING_DATA_OFFSET,
@@ -108,13 +109,15 @@ struct pem_kfilter {
 struct pem_kconfig {
 	uint32_t ring_mask;
 	uint32_t tree; /* not 0: the target is processes, whose ids are in the map pem_targets */
+	uint32_t loads_void; /* not 0: programs may load arguments that are 'const void *' */
+	uint32_t reserved;
 	struct {
 		uint16_t first; /* in test */
 		uint16_t count; /* 0: no predicate */
 	} predicate[PEM_KRING_EVENTS_MAX];
 	struct pem_test test[PEM_KTESTS_MAX];
 };
-PEM_STATIC_ASSERT(sizeof(struct pem_kconfig) == 8 + 4 * PEM_KRING_EVENTS_MAX + 40 * PEM_KTESTS_MAX,
+PEM_STATIC_ASSERT(sizeof(struct pem_kconfig) == 16 + 4 * PEM_KRING_EVENTS_MAX + 40 * PEM_KTESTS_MAX,
 		  "the programs' constants have no gaps");
 
 /*
@@ -123,15 +126,19 @@ PEM_STATIC_ASSERT(sizeof(struct pem_kconfig) == 8 + 4 * PEM_KRING_EVENTS_MAX + 4
  * PEM_KACTION_TREE: only what runs in a process of the target; intervals of scope 'system' are taken of all.
  */
 #define PEM_KACTION_TREE 0x80u
+/* In the module alone: its session's counters are read first. */
+#define PEM_KACTION_COUNTERS 0x40u
 struct pem_kcontrol {
 	uint64_t action[PEM_KRING_EVENTS_MAX];
 	uint32_t
 		logging; /* events being logged: while it is not 0, context switches are logged too, */
 	uint32_t context_flags; /* with these flags added to their own action */
 	uint32_t targets_lost; /* processes of the target that the map had no room for */
-	uint32_t reserved[13];
+	uint32_t reserved0;
+	uint64_t values_lost; /* that statistics of probes lack (kmod/bpf/probe.bpf.h) */
+	uint32_t reserved[10];
 	struct pem_kfilter filter[PEM_KRING_EVENTS_MAX];
 };
-PEM_STATIC_ASSERT(sizeof(struct pem_kcontrol) == 12352, "control words");
+PEM_STATIC_ASSERT(sizeof(struct pem_kcontrol) == 64 + 24 * PEM_KRING_EVENTS_MAX, "control words");
 
 #endif

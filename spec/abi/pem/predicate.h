@@ -53,6 +53,31 @@ PEM_INLINE uint32_t pem_test_next_integer(const struct pem_test *test, uint64_t 
 	return pem_test_holds_integer(test, word) ? test->on_true : test->on_false;
 }
 
+PEM_INLINE int pem_test_leads_on(uint32_t from, uint32_t to, uint32_t count)
+{
+	return (to > from && to < count) || to == PEM_TEST_PASS || to == PEM_TEST_FAIL;
+}
+
+/*
+ * Can these tests of a predicate be evaluated on every record of at least fixed_bytes bytes? Each ends within them, and goes
+ * on to a later one.
+ */
+static inline int pem_tests__valid(const struct pem_test *tests, uint32_t count,
+				   uint32_t fixed_bytes)
+{
+	uint32_t i;
+
+	if (count > PEM_TESTS_MAX)
+		return 0;
+	for (i = 0; i < count; i++) {
+		if (tests[i].end <= sizeof(struct pem_record_header) ||
+		    tests[i].end > fixed_bytes || !pem_test_leads_on(i, tests[i].on_true, count) ||
+		    !pem_test_leads_on(i, tests[i].on_false, count))
+			return 0;
+	}
+	return 1;
+}
+
 /*
  * Does a predicate of count tests, checked by pem_tests__valid for records so long, hold of a record? Its header stands in
  * front of its fields, so that the eight bytes that end with one are inside of it. Not for BPF, whose loops need a bound.

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * looks.c - what the kernel module is to look at: counters at events, pages now and then
+ *
+ * Not here: telling it (libpem/sources/module/own.c).
+ */
+#include "consumer/session.h"
+#include "util.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define COUNTERS_MAX 8u
+#define INTERVAL_US_MIN 1000u
+#define REGION_BYTES_MIN 4096u
+#define REGION_BYTES_MAX (1ull << 40)
+
+/* What libpfm4 calls a counter of the catalogue; else it is libpfm4's name already. */
+static const char *counter_source(const struct pem_session *s, const char *name)
+{
+	const struct pem_event *event;
+	size_t i;
+
+	for (i = 0; i < pem_model__count(s->model); i++) {
+		event = pem_model__event(s->model, i);
+		if (event->source_kind == PEM_SOURCE_PERF &&
+		    (!strcasecmp(name, event->specifier) || !strcmp(name, event->name)))
+			return event->source_name;
+	}
+	return name;
+}
+
+/* Add a name and a comma in front of all but the first; the text is freed where there is no memory. */
+static char *append(char *text, const char *name)
+{
+	size_t used = text ? strlen(text) : 0, bytes = strlen(name);
+	char *grown = realloc(text, used + bytes + 2);
+
+	if (!grown) {
+		free(text);
+		return NULL;
+	}
+	if (used)
+		grown[used++] = ',';
+	memcpy(grown + used, name, bytes + 1);
+	return grown;
+}
+
+int pem_session__read_counters(struct pem_session *s, const char *names, struct pem_error *error)
+{
+	char *copy = strdup(names), *rest = copy, *name, *text = NULL;
+	unsigned count = 0;
+	int rc = copy ? 0 : -ENOMEM;
+
+	while (!rc && (name = strsep(&rest, ","))) {
+		if (!*name)
+			rc = pem_error__set(error, -EINVAL, "counters '%.100s': a name is empty",
+					    names);
+		else if (++count > COUNTERS_MAX)
+			rc = pem_error__set(error, -E2BIG,
+					    "counters '%.100s': %u can be read at an event", names,
+					    COUNTERS_MAX);
+		else if (!(text = append(text, counter_source(s, name))))
+			rc = -ENOMEM;
+	}
+	free(copy);
+	if (rc == -ENOMEM)
+		pem_error__set(error, rc, "out of memory");
+	if (rc) {
+		free(text);
+		return rc;
+	}
+	free(s->counters);
+	s->counters = text;
+	return 0;
+}
+
+int pem_session__sample_pages(struct pem_session *s, uint32_t interval_us, uint64_t region_bytes)
+{
+	if (interval_us < INTERVAL_US_MIN || region_bytes < REGION_BYTES_MIN ||
+	    region_bytes > REGION_BYTES_MAX || (region_bytes & (region_bytes - 1)))
+		return -EINVAL;
+	s->pages_interval_us = interval_us;
+	s->pages_region_bytes = region_bytes;
+	return 0;
+}

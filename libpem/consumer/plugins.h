@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * plugins.h - the source plugins that a session has loaded, the preferred ones first
+ */
+#ifndef PEM_CONSUMER_PLUGINS_H
+#define PEM_CONSUMER_PLUGINS_H
+
+#include "source.h"
+
+struct pem_source_plugin {
+	const struct pem_source_ops *ops;
+	void *handle;
+	struct pem_source_plugin *next;
+};
+
+/* Once; into session->plugins, by falling preference. */
+void pem_session__load_plugins(struct pem_session *session);
+void pem_session__unload_plugins(struct pem_session *session);
+/* The first behind one, NULL: of all, that delivers an event; NULL: none, and error says why, and *name whose word it is. */
+const struct pem_source_ops *pem_session__find_plugin(struct pem_session *session,
+						      const struct pem_source_plugin *after,
+						      const struct pem_event *event,
+						      const char **name, struct pem_error *error);
+/* Has the session tried to have an event, and can't? True: reason says why. */
+bool pem_session__refusal(const struct pem_session *session, const struct pem_event *event,
+			  struct pem_error *reason);
+/* The folder of what is preloaded: PEM_LIBRARY_PATH, else where libpem was loaded from; NULL: not to be found. */
+const char *pem_library_folder(char *path, size_t bytes);
+
+#endif

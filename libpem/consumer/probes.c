@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * probes.c - events that no spec describes: sources find them, the session's model takes them in
+ */
+#include "consumer/plugins.h"
+#include "consumer/session.h"
+#include "model_internal.h"
+#include "util.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct finding {
+	struct pem_session *session;
+	bool literal;
+	int count;
+	struct pem_error *error;
+};
+
+/* Does an event of the model come from this place already? Then that is the event. */
+static bool is_known(const struct pem_model *model, const struct pem_event *told)
+{
+	const struct pem_event *event;
+	size_t i;
+
+	for (i = 0; i < pem_model__count(model); i++) {
+		event = pem_model__event(model, i);
+		if (event->source_kind == told->source_kind &&
+		    pem_event__has_source(event, told->source_name))
+			return true;
+	}
+	return false;
+}
+
+/* One that can't be described costs the others nothing. */
+static int take(void *arg, const struct pem_event *event)
+{
+	struct finding *f = arg;
+	struct pem_error error;
+	int rc = 0;
+
+	if (!is_known(f->session->model, event))
+		rc = pem_model__describe(f->session->model, event, &error);
+	if (rc >= 0) {
+		f->count++;
+		return 0;
+	}
+	pem_error__set(f->error, rc, "%s", error.text);
+	if (f->literal)
+		return rc;
+	pem_session__say(f->session, PEM_LOG_WARNING, "%s", error.text);
+	return rc == -ENOMEM ? rc : 0;
+}
+
+int pem_session__add_probes(struct pem_session *session, const char *pattern,
+			    struct pem_error *error)
+{
+	struct finding f = {
+		.session = session, .literal = !strpbrk(pattern, "*?["), .error = error};
+	const struct pem_source_plugin *plugin;
+	size_t before;
+	int rc = -ENOENT, one;
+
+	if (!pem_pattern__is_probe(pattern))
+		return pem_error__set(
+			error, -EINVAL,
+			"'%.100s' is no probe: expected SYSTEM:EVENT, or fentry:, "
+			"fexit:, kprobe:, kretprobe:, uprobe:, uretprobe: or usdt: and a "
+			"place",
+			pattern);
+	pem_session__lock(session);
+	pem_session__load_plugins(session);
+	before = pem_model__count(session->model);
+	pem_error__set(error, 0,
+		       "no installed source finds probes such as '%.100s'; build with libbpf, see "
+		       "'make deps'",
+		       pattern);
+	for (plugin = session->plugins; plugin; plugin = plugin->next) {
+		if (!plugin->ops->find)
+			continue;
+		one = plugin->ops->find(pattern, take, &f, error);
+		rc = one >= 0 || rc == -ENOENT ? one : rc;
+	}
+	if (session->log && pem_model__count(session->model) != before)
+		pem_log__model_grew(session->log);
+	pem_session__unlock(session);
+	return rc < 0 ? rc : f.count;
+}

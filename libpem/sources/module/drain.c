@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * drain.c - from the CPUs' chunks to packets (contract: module.h)
+ *
+ * A full chunk is a packet already: it is copied, handed on and given back. Until the end records do not wait for their
+ * chunk to be full: what is committed of one that is being written is handed on as a packet of its own, and the rest of it
+ * later. Each lane is a stream, for within one clocks never go back. Letters A to D are those of pem/ring.h.
+ *
+ * What a chunk holds is copied first and walked in the copy, full or not: its header's count and times are believed of no
+ * chunk. What no module would write is not handed on, nor what is behind it, and its CPU is said to be broken; the records
+ * that it held are missing in the balance then, which is an error as it should be.
+ */
+#include "module.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define TAKEN_MAX 32
+#define MAP_AGAIN_NS 100000000u
+
+/* A lane's chunk on its way to the sink. */
+struct piece {
+	struct pem_module_cpu *cpu;
+	struct pem_module_lane *lane;
+	uint32_t cpu_number, lane_number;
+	const struct pem_packet *shared; /* mapped */
+	struct pem_packet header; /* a copy of it, content_size checked */
+	uint32_t from, content; /* bytes of the chunk: read before, and there now */
+};
+
+static uint32_t aligned(uint32_t bytes)
+{
+	return (bytes + PEM_RECORD_ALIGN - 1) & ~(PEM_RECORD_ALIGN - 1);
+}
+
+static int complain(struct pem_source *source, const struct piece *piece, const char *what)
+{
+	if (!piece->cpu->broken)
+		pem_module__log(source, PEM_LOG_ERROR,
+				"module: a chunk of CPU %u, lane %u, %s: its records are lost, and "
+				"what such chunks hold from here on",
+				piece->cpu_number, piece->lane_number, what);
+	piece->cpu->broken = true;
+	return -EINVAL;
+}
+
+/* "k_0" is CPU 0; "k_0_1" what interrupted probes there; "k2_0" of the session's second source. */
+static void stream_name(const struct pem_source *source, const struct piece *piece, char *name,
+			size_t bytes)
+{
+	char number[12] = "", depth[12] = "";
+
+	if (source->beside)
+		snprintf(number, sizeof(number), "%u", source->beside);
+	if (piece->lane_number > 1)
+		snprintf(depth, sizeof(depth), "_%u", piece->lane_number - 1);
+	snprintf(name, bytes, "k%s_%u%s", number, piece->cpu_number, depth);
+}
+
+static int write_packet(struct pem_source *source, const struct pem_source_sink *sink,
+			const struct piece *piece, struct pem_packet *packet, uint32_t content)
+{
+	char name[48];
+
+	packet->content_size = (uint64_t)content * 8;
+	packet->events_discarded = piece->lane->stated;
+	packet->events_overwritten = 0;
+	packet->pid = packet->tid = 0;
+	packet->cpu = piece->cpu_number;
+	packet->source = PEM_PACKET_KERNEL;
+	if (packet->timestamp_end < packet->timestamp_begin)
+		packet->timestamp_end = packet->timestamp_begin;
+	stream_name(source, piece, name, sizeof(name));
+	return sink->write(sink->arg, name, packet, content);
+}
+
+/*
+ * Records of this lane were lost before clock. A reader doubts what it knew at the beginning of the packet that says so and of
+ * the one behind it: let the first be an empty one, for behind a loss a chunk begins with who runs.
+ */
+static int state_loss(struct pem_source *source, const struct pem_source_sink *sink,
+		      const struct piece *piece, uint64_t discarded, uint64_t clock)
+{
+	struct pem_packet packet = {.timestamp_begin = clock, .timestamp_end = clock};
+
+	if (discarded <= piece->lane->stated)
+		return 0;
+	piece->lane->stated = discarded;
+	return write_packet(source, sink, piece, &packet, sizeof(packet));
+}
+
+static void put_event(struct pem_source *source, const struct pem_event *event)
+{
+	uint32_t i = event->id;
+
+	while (source->by_id[i & source->by_id_mask] &&
+	       source->by_id[i & source->by_id_mask] != event)
+		i++;
+	source->by_id[i & source->by_id_mask] = event;
+}
+
+int pem_module__index_events(struct pem_source *source)
+{
+	uint32_t size = 16;
+	size_t i;
+
+	while (size < 2 * (source->wish_count + 1))
+		size *= 2;
+	source->by_id = calloc(size, sizeof(*source->by_id));
+	if (!source->by_id)
+		return -ENOMEM;
+	source->by_id_mask = size - 1;
+	if (source->sets_thread)
+		put_event(source, source->sets_thread);
+	for (i = 0; i < source->wish_count; i++)
+		put_event(source, source->wishes[i].event);
+	return 0;
+}
+
+static const struct pem_event *event_of(const struct pem_source *source, uint32_t id)
+{
+	const struct pem_event *event;
+	uint32_t i = id;
+
+	while ((event = source->by_id[i++ & source->by_id_mask])) {
+		if (event->id == id)
+			return event;
+	}
+	return NULL;
+}
+
+/*
+ * Walk the copy's records, which end at *content, and make its header true. What another source of the session reports, too, is
+ * left out of it. Clocks go on from *clock, which becomes that of the last record, left out or not: what follows counts from
+ * there. 0, or -EINVAL: what is before that is kept.
+ */
+static int walk(const struct pem_source *source, struct pem_packet *packet, uint32_t *content,
+		uint64_t *clock)
+{
+	const struct pem_event *event = NULL;
+	const struct pem_record_header *header;
+	uint8_t *base = (uint8_t *)packet;
+	uint32_t at = sizeof(*packet), to = at, end = at, bytes = *content;
+	int length, rc = 0;
+
+	packet->record_count = 0;
+	packet->timestamp_begin = packet->timestamp_end = *clock;
+	while (at < bytes && !rc) {
+		header = (const struct pem_record_header *)(base + at);
+		length = -EINVAL;
+		if (bytes - at >= sizeof(*header)) {
+			if (!event || event->id != header->event_id)
+				event = event_of(source, header->event_id);
+			if (event)
+				length = pem_event__record_bytes(event, base + at, bytes - at);
+		}
+		if (length < 0) {
+			rc = -EINVAL;
+			break;
+		}
+		*clock += (uint32_t)(header->clock_low - (uint32_t)*clock);
+		if (!source->beside || event != source->sets_thread) {
+			if (!packet->record_count++)
+				packet->timestamp_begin = *clock;
+			packet->timestamp_end = *clock;
+			if (to != at)
+				memmove(base + to, base + at, (size_t)length);
+			end = to + (uint32_t)length;
+			to = aligned(end);
+		}
+		at = aligned(at + (uint32_t)length);
+	}
+	*content = end;
+	return rc;
+}
+
+/* Hand on what is new of a piece, and remember how far that was. */
+static int hand_on(struct pem_source *source, const struct pem_source_sink *sink,
+		   const struct piece *piece)
+{
+	struct pem_packet *packet = (struct pem_packet *)source->packet;
+	struct pem_module_lane *lane = piece->lane;
+	uint32_t content = (uint32_t)sizeof(*packet) + (piece->content - piece->from);
+	int rc = 0, found;
+
+	if (piece->from == sizeof(*packet)) {
+		rc = state_loss(source, sink, piece, piece->header.events_discarded,
+				piece->header.timestamp_begin);
+		lane->clock = piece->header.timestamp_begin;
+	}
+	*packet = piece->header;
+	memcpy(packet + 1, (const uint8_t *)piece->shared + piece->from,
+	       piece->content - piece->from);
+	found = walk(source, packet, &content, &lane->clock);
+	lane->chunk = (uint32_t)(((const uint8_t *)piece->shared - piece->cpu->ring.chunks) /
+				 piece->cpu->ring.chunk_bytes);
+	lane->offset = aligned(piece->content);
+	if (found)
+		complain(source, piece, "holds no records of ours");
+	if (packet->record_count && content > sizeof(*packet)) {
+		found = write_packet(source, sink, piece, packet, content);
+		rc = rc ? rc : found;
+	}
+	return rc;
+}
+
+/* What is to be read of a chunk in a state that its word has. 1; 0: nothing; -EINVAL: no chunk of ours. */
+static int find_piece(struct pem_source *source, uint32_t cpu, uint32_t chunk, uint32_t word,
+		      struct piece *piece)
+{
+	struct pem_module_cpu *of = &source->cpus[cpu];
+	uint64_t bits;
+
+	*piece = (struct piece){.cpu = of, .cpu_number = cpu, .lane_number = PEM_CHUNK_LANE(word)};
+	if (!piece->lane_number || piece->lane_number >= of->ring.lane_count)
+		return complain(source, piece, "which there is not");
+	piece->lane = &of->lanes[piece->lane_number];
+	piece->shared =
+		(const struct pem_packet *)(of->ring.chunks + (size_t)chunk * of->ring.chunk_bytes);
+	bits = __atomic_load_n(&piece->shared->content_size, __ATOMIC_ACQUIRE); /* B */
+	piece->header = *piece->shared;
+	if (bits % 8 || bits / 8 < sizeof(struct pem_packet) || bits / 8 > of->ring.chunk_bytes)
+		return complain(source, piece, "is longer than a chunk");
+	piece->content = (uint32_t)(bits / 8);
+	piece->from = sizeof(struct pem_packet);
+	if (piece->lane->offset && piece->lane->chunk == chunk &&
+	    piece->lane->next_seq == piece->header.packet_seq_num)
+		piece->from = piece->lane->offset;
+	return piece->content > piece->from;
+}
+
+/* One that was taken: it is full. */
+static int read_taken(struct pem_source *source, uint32_t cpu, uint32_t chunk,
+		      const struct pem_source_sink *sink)
+{
+	const struct pem_ring *ring = &source->cpus[cpu].ring;
+	struct piece piece;
+	uint32_t word;
+	int rc = 0;
+
+	if (chunk >= ring->chunk_count)
+		return 0;
+	word = __atomic_load_n(&ring->chunk_state[chunk], __ATOMIC_ACQUIRE); /* D */
+	if (PEM_CHUNK_STATE(word) == PEM_CHUNK_READING) {
+		rc = find_piece(source, cpu, chunk, word, &piece);
+		if (rc > 0)
+			rc = hand_on(source, sink, &piece);
+		else
+			rc = 0;
+		if (piece.lane) {
+			piece.lane->offset = 0;
+			piece.lane->next_seq = piece.header.packet_seq_num + 1;
+		}
+	}
+	pem_module__free(source, cpu, chunk);
+	return rc;
+}
+
+/* Chunks that are being written: what is committed. Only a lane's next one, as it may have filled one since chunks were taken. */
+static int read_owned(struct pem_source *source, uint32_t cpu, const struct pem_source_sink *sink)
+{
+	const struct pem_ring *ring = &source->cpus[cpu].ring;
+	struct piece piece;
+	uint32_t i, word;
+	int rc = 0, one;
+
+	for (i = 0; i < ring->chunk_count && !source->cpus[cpu].broken; i++) {
+		word = __atomic_load_n(&ring->chunk_state[i], __ATOMIC_ACQUIRE);
+		/* Lane 0: it is just being claimed. */
+		if (PEM_CHUNK_STATE(word) != PEM_CHUNK_OWNED || !PEM_CHUNK_LANE(word))
+			continue;
+		if (find_piece(source, cpu, i, word, &piece) <= 0 ||
+		    piece.header.packet_seq_num != piece.lane->next_seq)
+			continue;
+		one = hand_on(source, sink, &piece);
+		rc = rc ? rc : one;
+	}
+	return rc;
+}
+
+/* All that is full, as much as the pool holds: a busy CPU can't keep us. */
+static int read_full(struct pem_source *source, uint32_t cpu, const struct pem_source_sink *sink)
+{
+	uint32_t chunks[TAKEN_MAX], left = source->cpus[cpu].ring.chunk_count;
+	int rc = 0, count, one, i;
+
+	do {
+		count = pem_module__take(source, cpu, chunks, left < TAKEN_MAX ? left : TAKEN_MAX);
+		for (i = 0; i < count; i++) {
+			one = read_taken(source, cpu, chunks[i], sink);
+			rc = rc ? rc : one;
+		}
+		left -= count > 0 ? (uint32_t)count : 0;
+	} while (count > 0 && left);
+	return rc;
+}
+
+/* What a lane lost after its last chunk. */
+static int state_last_losses(struct pem_source *source, uint32_t cpu,
+			     const struct pem_source_sink *sink)
+{
+	struct pem_module_cpu *of = &source->cpus[cpu];
+	struct piece piece = {.cpu = of, .cpu_number = cpu};
+	int rc = 0, one;
+
+	for (piece.lane_number = 1; piece.lane_number < of->ring.lane_count; piece.lane_number++) {
+		piece.lane = &of->lanes[piece.lane_number];
+		one = state_loss(source, sink, &piece,
+				 __atomic_load_n(&of->ring.lanes[piece.lane_number].discarded,
+						 __ATOMIC_RELAXED),
+				 piece.lane->clock);
+		rc = rc ? rc : one;
+	}
+	return rc;
+}
+
+static void find_new_pools(struct pem_source *source, bool final)
+{
+	struct timespec now;
+	uint64_t now_ns;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	if (now_ns < source->next_map_ns && !final)
+		return;
+	source->next_map_ns = now_ns + MAP_AGAIN_NS;
+	pem_module__map_pools(source);
+}
+
+int pem_module__drain(struct pem_source *source, const struct pem_source_sink *sink, bool final)
+{
+	int rc = 0, one;
+	uint32_t i;
+
+	find_new_pools(source, final);
+	for (i = 0; i < source->cpu_count; i++) {
+		if (!source->cpus[i].mapping)
+			continue;
+		one = read_full(source, i, sink);
+		rc = rc ? rc : one;
+		one = final ? state_last_losses(source, i, sink) : read_owned(source, i, sink);
+		rc = rc ? rc : one;
+	}
+	return rc;
+}

@@ -1,0 +1,568 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * source.c - the module source's plugin interface: wishes, start and stop, statistics (contract: source.h)
+ *
+ * What is wanted is told to the module by ioctl, and only when it changes; statistics are read where it keeps them, without a
+ * system call. read_statistic and set_action are safe in any thread.
+ */
+#include "module.h"
+#include "sources/statistic.h"
+
+#include <pem/wide.h>
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STAT_TRIES 1000 /* an update takes some 10 ns, so that many mean a CPU that stands still */
+#define POOL_BYTES_DEFAULT (4u << 20)
+#define POOL_BYTES_MAX (256u << 20)
+#define POOLS_BYTES_DEFAULT_MAX (256u << 20) /* of all CPUs together, unless asked for more */
+#define CHUNKS_WANTED 64u
+#define CHUNK_BYTES_MAX                                                                            \
+	(64u << 10) /* of what is chosen here: more would only wait longer to be full */
+
+#define KEPT_FLAGS (PEM_ACTION_LOG | PEM_ACTION_STAT | PEM_ACTION_WIDE)
+#define WANTED_FLAGS (PEM_ACTION_LOG | PEM_ACTION_STAT)
+
+void pem_module__log(const struct pem_source *source, enum pem_log_level level, const char *format,
+		     ...)
+{
+	char text[1024];
+	va_list args;
+
+	if (!source->log)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	source->log(level, text, source->log_arg);
+}
+
+static bool is_ours(const struct pem_event *event)
+{
+	return event->source_kind == PEM_SOURCE_TRACEPOINT ||
+	       event->source_kind == PEM_SOURCE_MODULE;
+}
+
+/* Of a tracepoint somebody else may deliver what the module does not; of what it looks for itself nobody. */
+static int can_deliver(const struct pem_event *event, struct pem_error *reason)
+{
+	struct pem_error why = {""};
+	int result;
+
+	if (!is_ours(event))
+		return -ENOENT;
+	if (event->source_kind == PEM_SOURCE_TRACEPOINT)
+		return pem_module__has(event->id, reason);
+	result = pem_module__has(event->id, &why);
+	return result == 1 ? 1 : pem_module__fail(reason, 0, "only pem.ko sees this: %s", why.text);
+}
+
+/* --- telling it what is wanted --- */
+
+static uint64_t told_action(uint64_t action)
+{
+	return action & WANTED_FLAGS ? (action & ~0xffULL) | (action & KEPT_FLAGS)
+				     : action & ~0xffULL;
+}
+
+/* Threads of the module's own raise it: a context's process is the one looked at, not the one that runs. */
+static bool is_of_worker(const struct pem_event *event)
+{
+	return pem_module__looks_at(event, "accessed") || pem_module__looks_at(event, "supply");
+}
+
+/* With an event's tests the first time, then its action alone. */
+static int tell(struct pem_source *source, struct pem_module_wish *wish,
+		const struct pem_source_event *first)
+{
+	struct pem_kmod_event request = {.size = sizeof(request),
+					 .event_id = wish->event->id,
+					 .action = told_action(atomic_load(&wish->action)),
+					 .cpu = PEM_NO_CPU,
+					 .wide = atomic_load(&wish->wide),
+					 .flags = first ? 0 : PEM_KMOD_KEEP_TESTS};
+	int rc = 0;
+
+	if (source->reads_counters && wish->event->source_kind != PEM_SOURCE_MODULE &&
+	    (request.action & PEM_ACTION_LOG))
+		request.flags |= PEM_KMOD_READ_COUNTERS;
+	if (first && is_of_worker(wish->event)) {
+		request.tests = (uintptr_t)first->tests;
+		request.test_count = first->test_count;
+	} else if (first) {
+		request.pid = first->context.pid;
+		request.tid = first->context.tid;
+		request.cpu = first->context.cpu;
+		request.tests = (uintptr_t)first->tests;
+		request.test_count = first->test_count;
+	}
+	pthread_mutex_lock(&source->lock);
+	if (first || request.action != wish->told_action || request.wide != wish->told_wide) {
+		rc = ioctl(source->fd, PEM_KMOD_EVENT, &request) ? -errno : 0;
+		if (!rc) {
+			wish->told_action = request.action;
+			wish->told_wide = request.wide;
+		}
+	}
+	pthread_mutex_unlock(&source->lock);
+	return rc;
+}
+
+static int set_action(struct pem_source *source, size_t i, uint64_t action)
+{
+	struct pem_module_wish *wish;
+
+	if (i >= source->wish_count)
+		return -EINVAL;
+	wish = &source->wishes[i];
+	if (wish->error)
+		return wish->error;
+	atomic_store(&wish->action, action); /* also when nothing is wanted: its epoch is read */
+	return source->stopped ? 0 : tell(source, wish, NULL);
+}
+
+static int keep(struct pem_source *source, size_t i, uint32_t wide)
+{
+	if (i >= source->wish_count)
+		return -EINVAL;
+	if (!source->wishes[i].error)
+		atomic_store(&source->wishes[i].wide, wide);
+	return source->wishes[i].error;
+}
+
+static int add_target(struct pem_source *source, pid_t pid)
+{
+	struct pem_kmod_target request = {.size = sizeof(request), .pid = (uint32_t)pid};
+
+	if (!source->has_tree)
+		return -ENOTSUP;
+	if (!ioctl(source->fd, PEM_KMOD_TARGET, &request)) {
+		if (source->samples_pages)
+			pem_module__sample_process(source, (uint32_t)pid);
+		return 0;
+	}
+	return errno == ENOMEM ? -ENOSPC : -errno;
+}
+
+/* --- opening --- */
+
+static const char *why(int error)
+{
+	return error == -EBUSY     ? "asked for twice; the first one counts"
+	       : error == -ESRCH   ? "the process that it is asked for of has ended"
+	       : error == -ENOENT  ? "the module was built without it"
+	       : error == -ENOTSUP ? "this kernel has no tracepoint for it"
+				   : strerror(-error);
+}
+
+static int take_wish(struct pem_source *source, size_t i, const struct pem_source_event *event)
+{
+	struct pem_module_wish *wish = &source->wishes[i];
+	size_t j;
+
+	wish->event = event->event;
+	wish->context = event->context;
+	atomic_store(&wish->action, event->action);
+	atomic_store(&wish->wide, event->wide);
+	atomic_store(&wish->index, PEM_MODULE_NO_INDEX);
+	if (!is_ours(event->event))
+		return -ENOENT;
+	for (j = 0; j < i; j++) {
+		if (source->wishes[j].event == wish->event)
+			return -EBUSY; /* one slot and one rule per event */
+	}
+	if (event->event->meaning == PEM_MEANS_SETS_THREAD) {
+		source->sets_thread = event->event;
+		source->sets_thread_wished = true;
+	}
+	return tell(source, wish, event);
+}
+
+/* What has to be there before the first event is told. */
+static void look_first(struct pem_source *source, const struct pem_source_config *config)
+{
+	size_t i;
+
+	source->pages_interval_us = config->pages_interval_us;
+	source->pages_region_bytes = config->pages_region_bytes;
+	for (i = 0; i < config->event_count; i++) {
+		if (pem_module__looks_at(config->events[i].event, "counters"))
+			source->reads_counters =
+				!pem_module__open_counters(source, config->counters);
+		source->samples_pages |= pem_module__looks_at(config->events[i].event, "accessed");
+	}
+}
+
+/* What the module looks at for a wish, which it knows. Processes of the target follow with it. */
+static int look_at(struct pem_source *source, const struct pem_module_wish *wish)
+{
+	size_t i;
+
+	if (pem_module__looks_at(wish->event, "counters"))
+		return source->reads_counters ? pem_module__count_at_switches(source) : -EINVAL;
+	if (pem_module__looks_at(wish->event, "supply"))
+		return pem_module__watch_supply(source);
+	if (!pem_module__looks_at(wish->event, "accessed") || source->has_tree)
+		return 0;
+	if (wish->context.pid == PEM_ANY)
+		return -ENODEV;
+	for (i = 0; source->wishes + i < wish; i++) {
+		if (pem_module__looks_at(source->wishes[i].event, "accessed") &&
+		    source->wishes[i].context.pid == wish->context.pid)
+			return source->wishes[i].error;
+	}
+	return pem_module__sample_process(source, wish->context.pid);
+}
+
+static int take_wishes(struct pem_source *source, const struct pem_source_config *config)
+{
+	size_t i;
+
+	source->sets_thread = config->sets_thread;
+	source->wishes = calloc(config->event_count + 1, sizeof(*source->wishes));
+	if (!source->wishes)
+		return -ENOMEM;
+	source->wish_count = config->event_count;
+	look_first(source, config);
+	for (i = 0; i < config->event_count; i++) {
+		source->wishes[i].error = take_wish(source, i, &config->events[i]);
+		if (source->wishes[i].error)
+			pem_module__log(source, PEM_LOG_WARNING, "%s: %s",
+					config->events[i].event->name,
+					why(source->wishes[i].error));
+	}
+	for (i = 0; i < config->event_count; i++) {
+		if (source->wishes[i].error)
+			continue;
+		source->wishes[i].error = look_at(source, &source->wishes[i]);
+		if (source->wishes[i].error == -ENODEV)
+			pem_module__log(
+				source, PEM_LOG_WARNING,
+				"%s: pages are looked at of a command or of processes that are "
+				"named, not of the whole machine",
+				config->events[i].event->name);
+	}
+	return pem_module__index_events(source);
+}
+
+static uint32_t pool_bytes_for(uint32_t wanted, uint32_t cpu_count)
+{
+	const uint32_t least = PEM_KMOD_CHUNK_BYTES_MIN * PEM_KMOD_CHUNKS_MIN;
+	uint32_t bytes = least;
+
+	if (!wanted) {
+		wanted = POOLS_BYTES_DEFAULT_MAX / (cpu_count ? cpu_count : 1);
+		wanted = wanted > POOL_BYTES_DEFAULT ? POOL_BYTES_DEFAULT : wanted;
+	}
+	if (wanted > POOL_BYTES_MAX)
+		wanted = POOL_BYTES_MAX;
+	while (bytes < wanted)
+		bytes <<= 1;
+	return bytes;
+}
+
+/* The pools of all CPUs, smaller ones where the machine, or the user's limit, has no room for what was asked for. */
+static int set_up(struct pem_source *source, const struct pem_source_config *config,
+		  struct pem_error *error)
+{
+	const uint32_t least = PEM_KMOD_CHUNK_BYTES_MIN * PEM_KMOD_CHUNKS_MIN;
+	struct pem_kmod_setup request = {.size = sizeof(request)};
+	uint32_t bytes = pool_bytes_for(config->buffer_bytes, source->cpu_count), chunk;
+
+	if (config->root)
+		request.flags = PEM_KMOD_TREE | (config->no_follow ? PEM_KMOD_ALONE : 0);
+	for (;; bytes >>= 1) {
+		chunk = bytes / CHUNKS_WANTED;
+		chunk = chunk < PEM_KMOD_CHUNK_BYTES_MIN ? PEM_KMOD_CHUNK_BYTES_MIN : chunk;
+		request.chunk_bytes = chunk > CHUNK_BYTES_MAX ? CHUNK_BYTES_MAX : chunk;
+		request.chunk_count = bytes / request.chunk_bytes;
+		if (!ioctl(source->fd, PEM_KMOD_SETUP, &request))
+			break;
+		if ((errno != ENOMEM && errno != EDQUOT && errno != ENOSPC) || bytes / 2 < least)
+			return pem_module__fail(error, -errno,
+						"the module makes no buffers of %u bytes per CPU: "
+						"%s",
+						bytes, strerror(errno));
+		pem_module__log(source, PEM_LOG_INFO,
+				"module: no buffers of %u bytes per CPU (%s), trying %u", bytes,
+				strerror(errno), bytes / 2);
+	}
+	source->chunk_bytes = request.chunk_bytes;
+	source->has_tree = config->root != 0;
+	source->packet = calloc(1, request.chunk_bytes);
+	return source->packet ? 0 : pem_module__fail(error, -ENOMEM, "out of memory");
+}
+
+static void close_source(struct pem_source *source)
+{
+	if (!source)
+		return;
+	pem_module__unmap_pools(source);
+	if (source->fd >= 0)
+		close(source->fd);
+	pthread_mutex_destroy(&source->lock);
+	free(source->by_id);
+	free(source->packet);
+	free(source->cpus);
+	free(source->wishes);
+	free(source);
+}
+
+static int prepare(struct pem_source *source, const struct pem_source_config *config,
+		   struct pem_error *error)
+{
+	struct pem_kmod_info info;
+	int rc;
+
+	source->fd = pem_module__open(&info, error);
+	if (source->fd < 0)
+		return source->fd;
+	if (!info.cpu_count || info.cpu_count > 65536)
+		return pem_module__fail(error, -EPROTO, "the module claims to have %u CPUs",
+					info.cpu_count);
+	source->cpu_count = info.cpu_count;
+	source->cpus = calloc(info.cpu_count, sizeof(*source->cpus));
+	if (!source->cpus)
+		return pem_module__fail(error, -ENOMEM, "out of memory");
+	rc = set_up(source, config, error);
+	if (rc)
+		return rc;
+	rc = take_wishes(source, config);
+	if (rc)
+		return pem_module__fail(error, rc, "can't prepare the module source: %s",
+					strerror(-rc));
+	rc = config->root ? add_target(source, config->root) : 0;
+	return rc ? pem_module__fail(error, rc, "the module does not observe process %d: %s",
+				     (int)config->root, strerror(-rc))
+		  : 0;
+}
+
+static int open_source(const struct pem_source_config *config, struct pem_source **result,
+		       struct pem_error *error)
+{
+	struct pem_source *source;
+	int rc;
+
+	if (config->size < sizeof(*config))
+		return pem_module__fail(error, -EINVAL, "the module source is newer than libpem");
+	source = calloc(1, sizeof(*source));
+	if (!source)
+		return pem_module__fail(error, -ENOMEM, "out of memory");
+	source->fd = -1;
+	pthread_mutex_init(&source->lock, NULL);
+	source->log = config->log;
+	source->log_arg = config->log_arg;
+	source->beside = config->beside;
+	rc = prepare(source, config, error);
+	if (rc) {
+		close_source(source);
+		return rc;
+	}
+	*result = source;
+	return 0;
+}
+
+static int start(struct pem_source *source, struct pem_error *error)
+{
+	int rc;
+
+	if (source->started)
+		return 0;
+	if (ioctl(source->fd, PEM_KMOD_START, 0))
+		return pem_module__fail(error, -errno, "the module does not start: %s",
+					strerror(errno));
+	rc = pem_module__map_pools(source);
+	if (rc <= 0)
+		return pem_module__fail(error, rc ? rc : -EPROTO, "no CPU's pool can be mapped: %s",
+					rc ? strerror(-rc) : "the module made none");
+	source->started = true;
+	return 0;
+}
+
+/* --- statistics --- */
+
+static void add_slot(struct pem_slot *sum, const struct pem_slot *part)
+{
+	sum->stat_end += part->stat_end;
+	sum->sum += part->sum;
+	sum->min = part->min < sum->min ? part->min : sum->min;
+	sum->max = part->max > sum->max ? part->max : sum->max;
+}
+
+/* One lane's statistic in the action's epoch; false: there is none. */
+static bool read_lane(struct pem_source *source, struct pem_module_wish *wish, uint32_t cpu,
+		      uint32_t lane, uint64_t action, struct pem_slot *slot)
+{
+	const struct pem_slot *shared =
+		pem_module__slot(&source->cpus[cpu], lane, pem_module__index(source, wish));
+
+	if (!shared)
+		return false;
+	pem_slot_read(shared, slot, STAT_TRIES);
+	return slot->tag == PEM_ACTION_TAG(action) && slot->stat_end;
+}
+
+static int read_statistic(struct pem_source *source, size_t i, struct pem_statistic *value)
+{
+	struct pem_slot sum = {.min = ~0ULL}, slot;
+	struct pem_module_wish *wish;
+	uint32_t cpu, lane;
+	uint64_t action;
+
+	if (i >= source->wish_count)
+		return -EINVAL;
+	wish = &source->wishes[i];
+	memset(value, 0, sizeof(*value));
+	value->event = wish->event;
+	value->unavailable = wish->error;
+	if (wish->error)
+		return wish->error;
+	action = atomic_load(&wish->action);
+	for (cpu = 0; cpu < source->cpu_count; cpu++) {
+		for (lane = 0; lane < PEM_KMOD_LANES; lane++) {
+			if (read_lane(source, wish, cpu, lane, action, &slot))
+				add_slot(&sum, &slot);
+		}
+	}
+	pem_statistic__fill(value, &sum, action);
+	return 0;
+}
+
+/* What one lane keeps of an event besides, in the action's epoch; false: nothing. */
+static bool read_wide(const struct pem_source *source, const struct pem_module_wish *wish,
+		      uint32_t cpu, uint32_t lane, uint64_t action, struct pem_wide *copy)
+{
+	const struct pem_ring *ring = &source->cpus[cpu].ring;
+	uint32_t word = atomic_load(&wish->wide);
+
+	return word &&
+	       pem_wide_read(
+		       pem_pool__wide(ring, PEM_WIDE_INDEX(word) & (PEM_WIDE_COUNT - 1), lane),
+		       copy, PEM_WIDE_TAG(word, action), STAT_TRIES);
+}
+
+/* Where what is kept besides, lanes are parts of their own: their most frequent values add up with bounds of their own. */
+static int each_statistic(struct pem_source *source, size_t i,
+			  void (*function)(const struct pem_statistic *part,
+					   const struct pem_wide *wide, uint32_t cpu, void *arg),
+			  void *arg)
+{
+	struct pem_module_wish *wish;
+	struct pem_statistic part;
+	struct pem_slot sum, slot;
+	struct pem_wide wide;
+	uint32_t cpu, lane;
+	uint64_t action;
+	int count = 0;
+
+	if (i >= source->wish_count)
+		return -EINVAL;
+	wish = &source->wishes[i];
+	if (wish->error)
+		return wish->error;
+	action = atomic_load(&wish->action);
+	for (cpu = 0; cpu < source->cpu_count; cpu++) {
+		sum = (struct pem_slot){.min = ~0ULL};
+		for (lane = 0; lane < PEM_KMOD_LANES; lane++) {
+			if (!read_lane(source, wish, cpu, lane, action, &slot))
+				continue;
+			if (!read_wide(source, wish, cpu, lane, action, &wide)) {
+				add_slot(&sum, &slot);
+				continue;
+			}
+			memset(&part, 0, sizeof(part));
+			pem_statistic__fill(&part, &slot, action);
+			function(&part, &wide, cpu, arg);
+			count++;
+		}
+		if (!sum.stat_end)
+			continue;
+		memset(&part, 0, sizeof(part));
+		pem_statistic__fill(&part, &sum, action);
+		function(&part, NULL, cpu, arg);
+		count++;
+	}
+	return count;
+}
+
+/* --- the log --- */
+
+static void stop(struct pem_source *source)
+{
+	struct pem_kmod_info info = {.size = sizeof(info)};
+
+	if (source->stopped)
+		return;
+	source->stopped = true;
+	if (!source->started)
+		return;
+	if (ioctl(source->fd, PEM_KMOD_STOP, 0))
+		pem_module__log(source, PEM_LOG_ERROR, "module: it does not stop: %s",
+				strerror(errno));
+	if (ioctl(source->fd, PEM_KMOD_INFO, &info))
+		return;
+	if (info.targets_lost)
+		pem_module__log(source, PEM_LOG_WARNING,
+				"module: %u processes of the program were not observed: more were "
+				"alive than there is room for",
+				info.targets_lost);
+	if (info.statistics_lost)
+		pem_module__log(source, PEM_LOG_WARNING,
+				"module: statistics lack %llu events: raised where probes were too "
+				"deep in one another, or on a CPU without a buffer",
+				(unsigned long long)info.statistics_lost);
+}
+
+static int drain(struct pem_source *source, const struct pem_source_sink *sink, int final)
+{
+	if (final)
+		stop(source);
+	return source->started ? pem_module__drain(source, sink, final) : 0;
+}
+
+static int balance_of(struct pem_source *source, size_t i, struct pem_balance *balance)
+{
+	memset(balance, 0, sizeof(*balance));
+	if (i == source->wish_count && source->sets_thread && !source->sets_thread_wished &&
+	    !source->beside) {
+		pem_module__count(source, pem_module__index_of(source, source->sets_thread->id),
+				  balance);
+		return 0;
+	}
+	if (i >= source->wish_count)
+		return -EINVAL;
+	if (source->wishes[i].error)
+		return source->wishes[i].error;
+	pem_module__count(source, pem_module__index(source, &source->wishes[i]), balance);
+	return 0;
+}
+
+static int poll_fd(const struct pem_source *source)
+{
+	return source->started && !source->stopped ? source->fd : -1;
+}
+
+__attribute__((visibility("default"))) const struct pem_source_ops pem_source = {
+	.abi_version = PEM_SOURCE_ABI_VERSION,
+	.size = sizeof(struct pem_source_ops),
+	.name = "module",
+	.can_deliver = can_deliver,
+	.open = open_source,
+	.start = start,
+	.set_action = set_action,
+	.read_statistic = read_statistic,
+	.each_statistic = each_statistic,
+	.keep = keep,
+	.drain = drain,
+	.add_target = add_target,
+	.balance = balance_of,
+	.close = close_source,
+	.preference = 1,
+	.poll_fd = poll_fd,
+	.usable = pem_module__usable,
+};

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * layout.h - where the parts of a pool lie: follows from its geometry, for who makes a pool and who reads one
+ *
+ * Not here: what the parts are (abi.h), whether a geometry makes sense (its maker's and its reader's to check).
+ */
+#ifndef PEM_LAYOUT_H
+#define PEM_LAYOUT_H
+
+#include <pem/ring.h>
+
+#define PEM_POOL_PAGE 4096ull
+
+PEM_INLINE uint64_t pem_pool_page_up(uint64_t bytes)
+{
+	return (bytes + PEM_POOL_PAGE - 1) & ~(PEM_POOL_PAGE - 1);
+}
+
+/* Fill in the offsets and total_bytes of a header whose geometry members are set and valid. */
+static inline void pem_pool__layout(struct pem_pool_header *h)
+{
+	uint64_t at = sizeof(*h);
+
+	h->chunk_state_offset = at;
+	at += (uint64_t)h->chunk_count * sizeof(uint32_t);
+	h->event_id_offset = at;
+	at += 2 * (uint64_t)h->event_capacity * sizeof(uint32_t);
+	at = pem_pool_page_up(at + ((uint64_t)h->chunk_count + 15) / 16 * sizeof(uint32_t));
+	h->lanes_offset = at;
+	at = pem_pool_page_up(at + (uint64_t)h->lane_count * sizeof(struct pem_lane));
+	h->slots_offset = at;
+	at += (uint64_t)h->lane_count * h->event_capacity * sizeof(struct pem_slot);
+	h->wides_offset = at;
+	at = pem_pool_page_up(at +
+			      (uint64_t)PEM_WIDE_COUNT * h->lane_count * sizeof(struct pem_wide));
+	h->chunks_offset = at;
+	h->total_bytes = at + (uint64_t)h->chunk_count * h->chunk_bytes;
+}
+
+/* Point ring into a mapping by a header of the caller's own, which pem_pool__layout has filled in. */
+static inline void pem_pool__point(void *mapping, const struct pem_pool_header *h,
+				   struct pem_ring *ring)
+{
+	uint8_t *base = (uint8_t *)mapping;
+
+	ring->header = (struct pem_pool_header *)mapping;
+	ring->chunk_state = (uint32_t *)(void *)(base + h->chunk_state_offset);
+	ring->lanes = (struct pem_lane *)(void *)(base + h->lanes_offset);
+	ring->slots = (struct pem_slot *)(void *)(base + h->slots_offset);
+	ring->wides = (struct pem_wide *)(void *)(base + h->wides_offset);
+	ring->chunks = base + h->chunks_offset;
+	ring->chunk_bytes = h->chunk_bytes;
+	ring->chunk_count = h->chunk_count;
+	ring->lane_count = h->lane_count;
+	ring->event_capacity = h->event_capacity;
+	ring->overwrite = h->flags & PEM_POOL_OVERWRITE;
+}
+
+#endif

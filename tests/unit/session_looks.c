@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * session_looks.c - what a session has the kernel module look at: names of counters resolved, nonsense refused
+ */
+#include "consumer/session.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct pem_session *open_session(void)
+{
+	struct pem_session *s = pem_session__open(NULL, NULL);
+
+	assert_non_null(s);
+	return s;
+}
+
+static void counters_of_the_catalogue_go_by_their_last_word(void **state)
+{
+	struct pem_session *s = open_session();
+	struct pem_error error;
+	const char *comma;
+
+	(void)state;
+	assert_int_equal(pem_session__read_counters(s, "minorFaults,some::LIBPFM:name", &error), 0);
+	assert_string_equal(s->counters, "perf::MINOR-FAULTS,some::LIBPFM:name");
+	assert_int_equal(pem_session__read_counters(s, "HW::HWPerf::Instructions,CpuClock", &error),
+			 0);
+	assert_int_equal(strncmp(s->counters, "perf::INSTRUCTIONS|", 19), 0); /* alternatives */
+	comma = strchr(s->counters, ',');
+	assert_non_null(comma);
+	assert_string_equal(comma + 1, "perf::CPU-CLOCK");
+	pem_session__close(s);
+}
+
+static void nonsense_is_refused_and_leaves_all_as_it_was(void **state)
+{
+	struct pem_session *s = open_session();
+	struct pem_error error;
+
+	(void)state;
+	assert_int_equal(pem_session__read_counters(s, "one", &error), 0);
+	assert_int_equal(pem_session__read_counters(s, "", &error), -EINVAL);
+	assert_int_equal(pem_session__read_counters(s, "a,,b", &error), -EINVAL);
+	assert_int_equal(pem_session__read_counters(s, "a,b,", &error), -EINVAL);
+	assert_int_equal(pem_session__read_counters(s, "1,2,3,4,5,6,7,8,9", &error), -E2BIG);
+	assert_non_null(strstr(error.text, "8 can be read"));
+	assert_string_equal(s->counters, "one");
+	assert_int_equal(pem_session__read_counters(s, "1,2,3,4,5,6,7,8", NULL), 0);
+	assert_int_equal(pem_session__sample_pages(s, 999, 4096), -EINVAL);
+	assert_int_equal(pem_session__sample_pages(s, 1000, 2048), -EINVAL);
+	assert_int_equal(pem_session__sample_pages(s, 1000, 12288), -EINVAL);
+	assert_int_equal(pem_session__sample_pages(s, 1000, 1ull << 41), -EINVAL);
+	assert_int_equal(s->pages_interval_us, 100000);
+	assert_int_equal(s->pages_region_bytes, 2u << 20);
+	assert_int_equal(pem_session__sample_pages(s, 1000, 4096), 0);
+	assert_int_equal(s->pages_region_bytes, 4096);
+	pem_session__close(s);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(counters_of_the_catalogue_go_by_their_last_word),
+		cmocka_unit_test(nonsense_is_refused_and_leaves_all_as_it_was),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * perfetto_arena.h - memory for one record's message, kept for the next
+ */
+#ifndef PEM_PERFETTO_ARENA_H
+#define PEM_PERFETTO_ARENA_H
+
+#include "output.h"
+
+#include <stdint.h>
+#include <string.h>
+
+struct pem_arena {
+	uint8_t *memory;
+	size_t size;
+	size_t used;
+};
+
+/* NULL: there is no room left. */
+static inline void *pem_arena__take(struct pem_arena *arena, size_t bytes)
+{
+	void *p = arena->memory + arena->used;
+
+	bytes = (bytes + 15) & ~(size_t)15;
+	if (bytes > arena->size - arena->used)
+		return NULL;
+	arena->used += bytes;
+	return p;
+}
+
+/* The string with '?' for each byte that is not ASCII, unless all of it is UTF-8, as protobuf wants it. */
+static inline char *pem_arena__text(struct pem_arena *arena, const char *text)
+{
+	size_t bytes = strlen(text) + 1, left = bytes - 1, i, n;
+	char *copy;
+
+	while (left && (n = pem_output__utf8(text + bytes - 1 - left, left)) != 0)
+		left -= n;
+	if (!left)
+		return (char *)text;
+	copy = pem_arena__take(arena, bytes);
+	for (i = 0; copy && i < bytes; i++)
+		copy[i] = (uint8_t)text[i] < 0x80 ? text[i] : '?';
+	return copy;
+}
+
+#endif
