@@ -3,11 +3,15 @@
  * pem_kmod.h - what the module's probes call: is the event wanted, room for a record, its commit, its statistic
  *
  * The probes themselves, one per tracepoint event, are generated from the specs (pem_kmod_events.h, by
- * codegen/backend_kmod.c). A record is the same as everywhere (pem/abi.h), and so is the ring (pem/ring.h). Not here: who
- * makes a session, maps its pool to user space, and registers probes with tracepoints.
+ * codegen/backend_kmod.c). A record is the same as everywhere (pem/abi.h), and so is the ring (pem/ring.h). Here is what
+ * every event does; what only some do, as beginning a chunk, is in record.c. Not here: who makes a session and its pools
+ * (session.c, pool.c), and registers probes with tracepoints (attach.c).
  *
- * A probe may interrupt another on its CPU (interrupt, NMI, a fault while it reads memory). Each depth of nesting
- * has a writer, and so a lane and a chunk, of its own; all belong to the CPU alone, so nothing here needs a lock.
+ * Who runs with whom. A probe runs with preemption off, and what it writes belongs to its CPU alone. It may interrupt
+ * another on its CPU (interrupt, NMI, a fault while it reads memory): each depth of nesting has a writer, and so a lane and
+ * a chunk, of its own. So nothing here needs a lock. A session is set up before its first probe is registered, and taken
+ * down after tracepoint_synchronize_unregister() found the last one gone; what changes in between is a rule, which is
+ * never written to once probes can see it (rule.c).
  */
 #ifndef PEM_KMOD_H
 #define PEM_KMOD_H
@@ -17,8 +21,8 @@
 #include "compat.h"
 
 #include <linux/percpu.h>
-#include <linux/preempt.h>
-#include <linux/smp.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
 #include <linux/stddef.h>
 #include <linux/string.h>
 #include <linux/types.h>
@@ -27,38 +31,76 @@
 
 #include <pem/abi.h>
 #include <pem/clock.h>
+#include <pem/kring.h>
 #include <pem/predicate.h>
 #include <pem/ring.h>
 
 #define PEM_KMOD_DEPTH                                                                             \
 	4 /* thread, soft interrupt, interrupt, NMI; a fault in one of them takes the next */
 
-/* What a CPU writes with. All zero but the lanes: holds no chunk. */
+struct pem_counters;
+struct pem_kmod_pool;
+struct pem_kmod_targets;
+
+/* What is wanted of an event. Probes see it by one pointer; it never changes then. */
+struct pem_kmod_rule {
+	/* PEM_ACTION(...), not 0. FILTER: ask for what follows. PEM_KACTION_TREE: and for the target. */
+	uint64_t action;
+	uint32_t pid, tid; /* 0: any; the kernel's own numbers */
+	uint32_t cpu; /* PEM_NO_CPU: any */
+	uint32_t wide;
+	uint32_t test_count;
+	bool is_copy; /* not what the user asked for, but that and more (rule.c) */
+	struct pem_kmod_rule *next; /* of those that probes may still see (rule.c) */
+	struct pem_test tests[]; /* checked */
+};
+
+/* What a CPU writes with. */
 struct pem_kmod_cpu {
-	unsigned int depth; /* probes under way */
-	struct pem_writer writers[PEM_KMOD_DEPTH]; /* lane_index and slots are set */
+	/* Probes under way. Of a CPU without a pool PEM_KMOD_DEPTH, as if no depth was left. */
+	uint32_t depth;
+	uint32_t number;
+	uint64_t
+		logged_thread; /* process id << 32 | thread id: whose the records after the last one are */
+	/* The last answer whether a process is of the target: the process, and 1 if it is; 0 while it changes. */
+	unsigned long context;
+	uint32_t context_generation; /* of the targets when it was asked */
+	uint32_t is_exhausted; /* no chunk was found when the pool's freed was freed_seen */
+	uint32_t freed_seen;
+	struct pem_kmod_pool *pool;
+	struct pem_ring ring;
+	struct pem_writer writers[PEM_KMOD_DEPTH];
 };
 
 /* What a probe is registered with. */
 struct pem_kmod_session {
-	struct pem_ring ring; /* a pool, as pem/abi.h lays it out; lanes never change their owner */
 	struct pem_kmod_cpu __percpu *cpus;
-	uint64_t *action; /* by the event's index: 0, or PEM_ACTION(...) */
-	/* By the same index: tests of an event whose action says PEM_ACTION_FILTER, checked by who made the session. */
-	const struct pem_filter *const *filters;
-	/* Probes that found all depths taken, by the event's index, on all CPUs together: not one record is lost uncounted. */
-	uint64_t *too_deep;
+	struct pem_kmod_targets *targets; /* NULL: no rule says PEM_KACTION_TREE */
+	struct pem_counters *counters; /* NULL: no rule says PEM_KACTION_COUNTERS */
+	const struct pem_ring *spare; /* its lane 0 counts what CPUs without a pool raise */
+	uint64_t statistics_lost;
+	const struct pem_kmod_rule __rcu *rule[]; /* by the event's index; NULL: not wanted */
 };
 
-/* A generated probe, and where it belongs. Its index is the event's in action, too_deep and slots. */
+/* A generated probe, and where it belongs. Its index is the event's in rules and slots. */
 struct pem_kmod_probe {
 	uint32_t event_id;
-	const char *tracepoint; /* NULL: this kernel has none, or its headers declare none */
+	uint32_t fixed_bytes; /* of its record: what predicates may look at */
+	const char *
+		tracepoint; /* "system:name"; NULL: this kernel has none, or its headers declare none */
 	void *probe; /* void (*)(void *session, ...), with the tracepoint's parameters; NULL: the same */
+	bool is_own; /* no tracepoint's: the module finds it out itself (own.h) */
 };
 
 extern const struct pem_kmod_probe pem_kmod_probes[];
 extern const unsigned int pem_kmod_probe_count;
+
+/* Of the event that sets a CPU's thread (generated): its index, PEM_KMOD_NO_EVENT if there is none, and its record. */
+#define PEM_KMOD_NO_EVENT (~0u)
+extern const unsigned int pem_switch_index;
+extern const unsigned int pem_switch_bytes;
+extern const uint32_t pem_switch_id;
+void pem_switch_fill(uint8_t *record, uint32_t previous_tid, uint32_t pid, uint32_t tid);
 
 /*
  * Has a probe the tracepoint's own prototype? The kernel's headers declare a function for each tracepoint that takes
@@ -69,90 +111,167 @@ extern const unsigned int pem_kmod_probe_count;
 				     void (*)(typeof(&(probe))))
 #define PEM_KMOD_CHECK(tracepoint, probe) check_trace_callback_type_##tracepoint(probe)
 /* What a choice is about. */
-#define PEM_KMOD_YES(tracepoint, probe) 1
-#define PEM_KMOD_NAME(tracepoint, probe) #tracepoint
-#define PEM_KMOD_PROBE(tracepoint, probe) probe
+#define PEM_KMOD_YES(system, tracepoint, probe) 1
+#define PEM_KMOD_NAME(system, tracepoint, probe) #system ":" #tracepoint
+#define PEM_KMOD_PROBE(system, tracepoint, probe) probe
 
-/* An event on its way. */
+/* An event on its way. Never passed by its address to what is not inlined: so it stays in registers. */
 struct pem_kevent {
 	struct pem_kmod_session *session;
+	const struct pem_kmod_rule *rule;
 	struct pem_kmod_cpu *cpu;
 	struct pem_writer *writer;
 	struct pem_slot *slot;
 	uint64_t action;
 	uint64_t now;
 	uint32_t flags;
+	uint32_t depth;
 };
 
-/* Is event index wanted? If so, the probe owns its CPU's next writer until pem_end(). */
-PEM_INLINE bool pem_begin(struct pem_kevent *e, void *session, uint32_t index)
+/* --- counters.c --- */
+
+/* Read the session's counters on this CPU, in front of an event that is about to be recorded, and record that. */
+void pem_counters_read(struct pem_kmod_session *session, uint32_t event_id);
+
+/* --- record.c --- */
+
+/* Is it wanted here and now, as its action and rule say: target, process, thread, CPU? */
+bool pem_kmod_here(struct pem_kmod_session *session, struct pem_kmod_cpu *cpu,
+		   const struct pem_kmod_rule *rule, uint64_t action);
+/* The same of a context switch: it is wanted if one of the two threads is. */
+bool pem_kmod_here_switch(struct pem_kmod_session *session, struct pem_kmod_cpu *cpu,
+			  const struct pem_kmod_rule *rule, const struct task_struct *prev,
+			  const struct task_struct *next);
+/* Count an event that found no writer. */
+void pem_kmod_no_lane(struct pem_kmod_session *session, struct pem_kmod_cpu *cpu, uint32_t index,
+		      uint32_t flags);
+/* Room for a record of at most bytes, after a switch to thread where one is needed. NULL: none, and it is counted. */
+uint8_t *pem_kmod_reserve(struct pem_kmod_cpu *cpu, struct pem_writer *w, struct pem_slot *slot,
+			  uint64_t now, uint32_t bytes, uint64_t thread);
+/* The same for the record of a switch itself. */
+uint8_t *pem_kmod_reserve_switch(struct pem_kmod_cpu *cpu, struct pem_writer *w,
+				 struct pem_slot *slot, uint64_t now, uint32_t bytes);
+/* Add a value to what the statistic keeps beyond its slot. */
+void pem_kmod_add_wide(const struct pem_ring *ring, const struct pem_kmod_rule *rule, uint32_t lane,
+		       uint64_t value);
+/* Give a writer's chunk to the consumer. */
+void pem_kmod_retire(struct pem_kmod_cpu *cpu, struct pem_writer *w);
+/* A chunk of the CPU became full (pool.c). */
+void pem_kmod_filled(struct pem_kmod_cpu *cpu);
+
+/* Who a record is of, which follows a switch to that task. */
+PEM_INLINE uint64_t pem_thread_of(const struct task_struct *task)
+{
+	return (uint64_t)(uint32_t)task->tgid << 32 | (uint32_t)task->pid;
+}
+
+PEM_INLINE bool pem_begin_flags(struct pem_kevent *e, void *session, uint32_t index, uint64_t drop)
 {
 	e->session = session;
-	e->action = READ_ONCE(e->session->action[index]);
-	if (!e->action)
+	e->rule = rcu_dereference_raw(e->session->rule[index]);
+	if (unlikely(!e->rule))
 		return false;
-	preempt_disable_notrace();
-	e->cpu = raw_cpu_ptr(e->session->cpus);
-	/* One that interrupts us between these puts the depth back before it returns. */
-	if (e->cpu->depth >= PEM_KMOD_DEPTH) {
-		__atomic_fetch_add(&e->session->too_deep[index], 1, __ATOMIC_RELAXED);
-		preempt_enable_notrace();
-		return false;
-	}
-	e->writer = &e->cpu->writers[e->cpu->depth++];
-	barrier(); /* the writer is ours before it is used */
-	e->slot = &e->writer->slots[index];
+	e->action = e->rule->action & ~drop;
 	e->flags = PEM_ACTION_FLAGS(e->action);
+	pem_pin();
+	e->cpu = raw_cpu_ptr(e->session->cpus);
 	return true;
 }
 
-PEM_INLINE void pem_end(struct pem_kevent *e)
+/* Is event index wanted at all? If so, one of pem_reject(), pem_enter() has to follow. */
+PEM_INLINE bool pem_begin(struct pem_kevent *e, void *session, uint32_t index)
+{
+	return pem_begin_flags(e, session, index, 0);
+}
+
+/* An interval of scope 'system' begins or ends in whatever process runs: the target is not asked for. */
+PEM_INLINE bool pem_begin_system(struct pem_kevent *e, void *session, uint32_t index)
+{
+	return pem_begin_flags(e, session, index, PEM_KACTION_TREE);
+}
+
+#define PEM_KMOD_ASKS (PEM_ACTION_FILTER | PEM_KACTION_TREE)
+
+PEM_INLINE bool pem_here(const struct pem_kevent *e)
+{
+	return pem_kmod_here(e->session, e->cpu, e->rule, e->action);
+}
+
+PEM_INLINE bool pem_here_switch(const struct pem_kevent *e, const struct task_struct *prev,
+				const struct task_struct *next)
+{
+	return pem_kmod_here_switch(e->session, e->cpu, e->rule, prev, next);
+}
+
+/* Not wanted after all. */
+PEM_INLINE void pem_reject(const struct pem_kevent *e)
+{
+	(void)e;
+	pem_unpin();
+}
+
+/* From here to pem_end() the CPU's next writer is the probe's. False: there is none; it is counted, and this is its end. */
+PEM_INLINE bool pem_enter(struct pem_kevent *e, uint32_t index)
+{
+	e->depth = READ_ONCE(e->cpu->depth);
+	if (unlikely(e->depth >= PEM_KMOD_DEPTH)) {
+		pem_kmod_no_lane(e->session, e->cpu, index, e->flags);
+		pem_unpin();
+		return false;
+	}
+	/* One that interrupts us between these puts the depth back before it returns. */
+	WRITE_ONCE(e->cpu->depth, e->depth + 1);
+	barrier(); /* the writer is ours before it is used */
+	e->writer = &e->cpu->writers[e->depth];
+	e->slot = &e->writer->slots[index];
+	return true;
+}
+
+PEM_INLINE void pem_end(const struct pem_kevent *e)
 {
 	barrier(); /* and no more used when it is not */
-	e->cpu->depth--;
-	preempt_enable_notrace();
+	WRITE_ONCE(e->cpu->depth, e->depth);
+	pem_unpin();
 }
 
 /* Add a value to the event's statistic; key orders it as an unsigned number. */
-PEM_INLINE void pem_stat(struct pem_kevent *e, uint64_t value, uint64_t key)
+PEM_INLINE void pem_stat(const struct pem_kevent *e, uint64_t value, uint64_t key)
 {
 	pem_slot_add(e->slot, PEM_ACTION_TAG(e->action), value, key);
-}
-
-/* The chunk is full, too old, or there is none: the record's place in the next. NULL: the record was discarded. */
-static noinline uint8_t *pem_kmod_next_chunk(struct pem_kevent *e, uint32_t bytes)
-{
-	const struct pem_ring *ring = &e->session->ring;
-	struct pem_writer *w = e->writer;
-	struct pem_lane *lane = &ring->lanes[w->lane_index];
-	uint8_t *record = NULL;
-	int64_t index;
-
-	pem_ring_retire(ring, w);
-	index = pem_ring_find(ring);
-	if (index >= 0) {
-		pem_ring_start(ring, w, (uint32_t)index, e->now, 0, 0);
-		w->packet->cpu = smp_processor_id();
-		w->packet->source = PEM_PACKET_KERNEL;
-		record = pem_ring_reserve(w, e->now, bytes);
-	}
-	if (!record) {
-		/* Produced last, so that no reader finds fewer produced than discarded. */
-		WRITE_ONCE(lane->discarded, lane->discarded + 1);
-		WRITE_ONCE(e->slot->discarded, e->slot->discarded + 1);
-		WRITE_ONCE(e->slot->produced, e->slot->produced + 1);
-	}
-	return record;
+	if (unlikely(e->flags & PEM_ACTION_WIDE))
+		pem_kmod_add_wide(&e->cpu->ring, e->rule, e->writer->lane_index, value);
 }
 
 /* Room for a record of at most bytes. NULL: none, and it is counted. */
 PEM_INLINE uint8_t *pem_reserve(struct pem_kevent *e, uint32_t bytes)
 {
+	uint64_t thread = pem_thread_of(current);
 	uint8_t *record;
 
 	e->now = pem_clock();
+	if (likely(READ_ONCE(e->cpu->logged_thread) == thread)) {
+		record = pem_ring_reserve(e->writer, e->now, bytes);
+		if (likely(record))
+			return record;
+	}
+	return pem_kmod_reserve(e->cpu, e->writer, e->slot, e->now, bytes, thread);
+}
+
+/*
+ * The same for a switch to next. Whose records come next is said before the clock is read: what interrupts us later still
+ * runs in the thread that is left, finds another one there, and says by a switch of its own that it does.
+ */
+PEM_INLINE uint8_t *pem_reserve_switch(struct pem_kevent *e, uint32_t bytes,
+				       const struct task_struct *next)
+{
+	uint8_t *record;
+
+	WRITE_ONCE(e->cpu->logged_thread, pem_thread_of(next));
+	barrier();
+	e->now = pem_clock();
 	record = pem_ring_reserve(e->writer, e->now, bytes);
-	return likely(record) ? record : pem_kmod_next_chunk(e, bytes);
+	return likely(record) ? record
+			      : pem_kmod_reserve_switch(e->cpu, e->writer, e->slot, e->now, bytes);
 }
 
 /* Publish the record, which turned out to be of bytes. */

@@ -69,6 +69,27 @@ def wrong_parameters_are_refused():
 
 
 @test
+def what_is_installed_builds_again():
+    "make kmod-install copies all that DKMS needs to build the module, beside the module and its udev rule"
+    kdir, destination = headers()[0], os.path.join(tmp(), "destination")
+    folder = os.path.join(BUILD, "kmod-" + os.path.basename(kdir))
+    env = {"MAKEFLAGS": None, "MAKELEVEL": None, "SAN": None}
+    rc, out, err = run(["make", "kmod-install", "B=" + BUILD, "KDIR=" + kdir, "KMOD=" + folder, "DESTDIR=" + destination],
+                       cwd=ROOT, env=env, timeout=300)
+    equal(rc, 0, out + err)
+    assert glob.glob(destination + "/lib/modules/*/*/pem.ko*"), "no module"
+    assert os.path.exists(destination + "/usr/lib/udev/rules.d/60-pem.rules"), "no rule"
+    sources = glob.glob(destination + "/usr/src/pem-*")[0]
+    with open(sources + "/dkms.conf", encoding="ascii") as f:
+        said = dict(line.strip().split("=", 1) for line in f if "=" in line and not line.startswith("#"))
+    equal(sources.rsplit("-", 1)[1], said["PACKAGE_VERSION"].strip('"'), "version")
+    command = said["MAKE[0]"].strip('"').replace("$kernel_source_dir", kdir)
+    rc, out, err = run(["sh", "-c", command], cwd=sources, env=env, timeout=300)
+    equal(rc, 0, (out + err)[-2000:])
+    assert os.path.exists(sources + "/pem.ko"), "no module from the installed sources"
+
+
+@test
 def without_headers_it_says_what_to_install():
     "make kmod where there are no headers names the package"
     need("make")

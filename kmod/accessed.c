@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * accessed.c - which pages of a process were used, by the accessed bits of its page tables
+ *
+ * A pass walks the page tables, takes each entry's accessed bit (young, the kernel says) and clears it, and reports what it
+ * found by regions of a chosen size. The processor sets the bit when it next fetches the entry, or the kernel does in a
+ * fault where the processor can't (arm64 before 8.1). The first pass clears only. What the bits can't tell:
+ *
+ *	- How often a page was used, or whether it was written to.
+ *	- Which part of a huge page was: it has one bit.
+ *	- A use while the translation is still in a TLB, since no TLB is flushed: a page in constant use may show as unused
+ *	  until its entry is evicted or the process switched. A flush would cost the process what we want to find out, and
+ *	  the functions are not exported (flush_tlb_mm_range).
+ *	- What a virtual machine does with the page by page tables of its own, and what the kernel does by its own mapping.
+ *
+ * Left out: mappings of devices, and HugeTLB mappings (they share page tables that only unexported locks keep alive; of what
+ * size their pages are is known). Swapped pages, pages under migration, and the page of zeros do not count as present.
+ *
+ * The kernel ages pages by the same bits. Where it was built to share them (CONFIG_PAGE_IDLE_FLAG) a page found used is
+ * marked young, which reclaim takes for a set bit. Elsewhere, as in Debian's 6.1, a sampled process's pages look less
+ * used to reclaim than they are; that matters under memory pressure, and more the shorter the interval.
+ *
+ * What the kernel exports: not walk_page_range(), ptep_test_and_clear_young() of x86, pte_offset_map_lock() or
+ * ptrace_may_access(). So the tables are walked here, by the inlines that all these are made of, the bit is cleared by the
+ * same atomic instruction, and the question who may read another's memory is asked as ptrace asks it, without the security
+ * modules' opinion, which nobody outside of the kernel can have.
+ *
+ * Synchronization: as in mm/pgtable-generic.c. mmap_lock, read, keeps mappings and upper tables; a table of entries may
+ * still go (a file's huge page takes its place), and is freed after an RCU grace period: it is looked at under
+ * rcu_read_lock() and its own lock, if it is still in its place then. mmap_lock is held for a slice: some 64 tables at most, no
+ * longer than nobody wants it or the CPU. The memory is held for a slice, too, so that a process that exits loses it.
+ */
+#include "own.h"
+
+#include <linux/cred.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/pid.h>
+#include <linux/ptrace.h>
+#include <linux/sched/coredump.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/task.h>
+#include <linux/slab.h>
+
+#include "pem_kmod_own.h"
+
+#define PROCESSES_MAX 16u /* of a session */
+#define INTERVAL_US_MIN 1000u
+#define REGION_BYTES_MAX (1ull << 40)
+/* What a slice may look at: an entry that leads nowhere, or to a huge page; a table of entries. */
+#define SLICE_COST 4096
+#define TABLE_COST 64
+
+struct pem_accessed {
+	struct pem_ticker ticker;
+	struct list_head list;
+	struct pem_kmod_session *session;
+	struct pid *pid;
+	const struct cred *cred; /* of who asked */
+	u64 region_bytes;
+	unsigned long from, to;
+	bool is_begun; /* bits were cleared before */
+};
+
+struct pass {
+	const struct pem_accessed *of;
+	u32 pid;
+	u64 region; /* the one that is added up */
+	u32 pages, accessed, huge;
+	u32 regions;
+	u64 all_pages, all_accessed, all_huge;
+	int budget; /* of the slice */
+};
+
+/* --- what was found --- */
+
+static void end_region(struct pass *pass)
+{
+	if (!pass->pages)
+		return;
+	if (pass->of->is_begun) {
+		preempt_disable_notrace();
+		pem_emit_pages_region(pass->of->session, pass->pid, pass->pages, pass->region,
+				      pass->of->region_bytes, pass->accessed, pass->huge);
+		preempt_enable_notrace();
+	}
+	pass->regions++;
+	pass->all_pages += pass->pages;
+	pass->all_accessed += pass->accessed;
+	pass->all_huge += pass->huge;
+	pass->pages = pass->accessed = pass->huge = 0;
+}
+
+/* So many pages from addr on; of a huge page regions get their part. */
+static void found(struct pass *pass, unsigned long addr, u32 pages, bool young, bool huge)
+{
+	u64 region, left;
+	u32 n;
+
+	while (pages) {
+		region = addr & ~(pass->of->region_bytes - 1);
+		if (region != pass->region)
+			end_region(pass);
+		pass->region = region;
+		left = (region + pass->of->region_bytes - addr) >> PAGE_SHIFT;
+		n = min_t(u64, pages, left);
+		pass->pages += n;
+		pass->accessed += young ? n : 0;
+		pass->huge += huge ? n : 0;
+		addr += (unsigned long)n << PAGE_SHIFT;
+		pages -= n;
+	}
+}
+
+/* --- the walk: mmap_lock is held --- */
+
+#ifdef CONFIG_TRANSPARENT_HUGEPAGE
+static void look_at_huge(struct pass *pass, struct vm_area_struct *vma, pmd_t *pmd,
+			 unsigned long addr, unsigned long end)
+{
+	spinlock_t *lock = pmd_lock(vma->vm_mm, pmd);
+	pmd_t entry = READ_ONCE(*pmd);
+	bool young;
+
+	/* Else it was split meanwhile: the next pass finds its pages. */
+	if (pmd_present(entry) && pmd_trans_huge(entry)) {
+		young = pmd_young(entry) && pem_clear_young_pmd(vma, addr & PMD_MASK, pmd);
+		if (young)
+			pem_mark_young(pmd_page(entry));
+		found(pass, addr, (end - addr) >> PAGE_SHIFT, young, true);
+	}
+	spin_unlock(lock);
+}
+#else
+static void look_at_huge(struct pass *pass, struct vm_area_struct *vma, pmd_t *pmd,
+			 unsigned long addr, unsigned long end)
+{
+}
+#endif
+
+static void look_at_page(struct pass *pass, struct vm_area_struct *vma, pte_t *pte,
+			 unsigned long addr)
+{
+	pte_t entry = ptep_get(pte);
+	bool young;
+
+	/* Special are those without a struct page, and the page of zeros. */
+	if (!pte_present(entry) || pte_special(entry) || !pfn_valid(pte_pfn(entry)))
+		return;
+	young = pte_young(entry) && pem_clear_young_pte(vma, addr, pte);
+	if (young)
+		pem_mark_young(pte_page(entry));
+	found(pass, addr, 1, young, false);
+}
+
+/* Under rcu_read_lock() since the table was seen. */
+static void look_at_table(struct pass *pass, struct vm_area_struct *vma, pmd_t *pmd, pmd_t seen,
+			  unsigned long addr, unsigned long end)
+{
+	spinlock_t *lock = pte_lockptr(vma->vm_mm, &seen);
+	pte_t *pte;
+
+	spin_lock(lock);
+	if (pmd_same(seen, READ_ONCE(*pmd))) {
+		for (pte = pte_offset_kernel(&seen, addr); addr < end; pte++, addr += PAGE_SIZE)
+			look_at_page(pass, vma, pte, addr);
+	}
+	spin_unlock(lock);
+}
+
+static void look_at_pmd(struct pass *pass, struct vm_area_struct *vma, pmd_t *pmd,
+			unsigned long addr, unsigned long end)
+{
+	pmd_t entry;
+
+	pass->budget--;
+	rcu_read_lock();
+	entry = READ_ONCE(*pmd);
+	if (pmd_present(entry) && pmd_trans_huge(entry)) {
+		look_at_huge(pass, vma, pmd, addr, end);
+	} else if (pmd_present(entry) && !pmd_bad(entry)) {
+		look_at_table(pass, vma, pmd, entry, addr, end);
+		pass->budget -= TABLE_COST;
+	}
+	rcu_read_unlock();
+}
+
+static bool is_over(const struct pass *pass, struct mm_struct *mm)
+{
+	return pass->budget <= 0 || need_resched() || mmap_lock_is_contended(mm);
+}
+
+/* Where the walk of a mapping's part that one table of pmds describes has come to. */
+static unsigned long walk_pmds(struct pass *pass, struct vm_area_struct *vma, pud_t *pud,
+			       unsigned long addr, unsigned long end)
+{
+	pmd_t *pmd = pmd_offset(pud, addr);
+	unsigned long next;
+
+	do {
+		next = pmd_addr_end(addr, end);
+		look_at_pmd(pass, vma, pmd++, addr, next);
+		addr = next;
+	} while (addr != end && !is_over(pass, vma->vm_mm));
+	return addr;
+}
+
+/* The same of a mapping's part. */
+static unsigned long walk(struct pass *pass, struct vm_area_struct *vma, unsigned long addr,
+			  unsigned long end)
+{
+	pgd_t *pgd;
+	p4d_t *p4d;
+	pud_t *pud;
+
+	while (addr < end && !is_over(pass, vma->vm_mm)) {
+		pass->budget--;
+		pgd = pgd_offset(vma->vm_mm, addr);
+		if (pgd_none(*pgd) || pgd_bad(*pgd)) {
+			addr = pgd_addr_end(addr, end);
+			continue;
+		}
+		p4d = p4d_offset(pgd, addr);
+		if (p4d_none(*p4d) || p4d_bad(*p4d)) {
+			addr = p4d_addr_end(addr, end);
+			continue;
+		}
+		pud = pud_offset(p4d, addr);
+		if (pud_none(*pud) || pud_bad(*pud)) /* or one huge page of a device */
+			addr = pud_addr_end(addr, end);
+		else
+			addr = walk_pmds(pass, vma, pud, addr, pud_addr_end(addr, end));
+	}
+	return addr;
+}
+
+static bool is_sampled(const struct vm_area_struct *vma)
+{
+	return !(vma->vm_flags & (VM_HUGETLB | VM_IO | VM_PFNMAP | VM_MIXEDMAP));
+}
+
+/* As much as a slice may do, from addr on. Returns where it has come to; to: all is done. */
+static unsigned long slice(struct pass *pass, struct mm_struct *mm, unsigned long addr,
+			   unsigned long to)
+{
+	struct vm_area_struct *vma;
+	unsigned long end;
+
+	pass->budget = SLICE_COST;
+	mmap_read_lock(mm);
+	do {
+		vma = find_vma(mm, addr);
+		addr = vma ? max(addr, vma->vm_start) : to;
+		if (addr >= to)
+			break;
+		end = min(to, vma->vm_end);
+		addr = is_sampled(vma) ? walk(pass, vma, addr, end) : end;
+		pass->budget--;
+	} while (addr < to && !is_over(pass, mm));
+	mmap_read_unlock(mm);
+	return min(addr, to);
+}
+
+/* --- passes --- */
+
+/* What ptrace asks (kernel/ptrace.c) for PTRACE_MODE_READ of the current credentials. */
+static bool may_read(struct task_struct *task, struct mm_struct *mm)
+{
+	const struct cred *mine = current_cred(), *its;
+	bool same;
+
+	rcu_read_lock();
+	its = __task_cred(task);
+	same = uid_eq(mine->uid, its->euid) && uid_eq(mine->uid, its->suid) &&
+	       uid_eq(mine->uid, its->uid) && gid_eq(mine->gid, its->egid) &&
+	       gid_eq(mine->gid, its->sgid) && gid_eq(mine->gid, its->gid);
+	same = same && pem_is_dumpable(mm);
+	rcu_read_unlock();
+	return same || ns_capable(mm->user_ns, CAP_SYS_PTRACE);
+}
+
+/*
+ * The memory of the process, held; it may be another than before (exec), and then not be the asker's to read any more.
+ * NULL: there is none.
+ */
+static struct mm_struct *get_memory(const struct pem_accessed *of, int *error)
+{
+	struct task_struct *task = get_pid_task(of->pid, PIDTYPE_TGID);
+	struct mm_struct *mm = task ? get_task_mm(task) : NULL;
+	const struct cred *old;
+
+	*error = mm ? 0 : -ESRCH;
+	if (mm) {
+		old = override_creds(of->cred);
+		if (!may_read(task, mm))
+			*error = -EPERM;
+		revert_creds(old);
+	}
+	if (task)
+		put_task_struct(task);
+	if (!*error)
+		return mm;
+	if (mm)
+		mmput(mm);
+	return NULL;
+}
+
+/* We alone hold it: its process is gone. */
+static bool is_left_alone(struct mm_struct *mm)
+{
+	return atomic_read(&mm->mm_users) == 1;
+}
+
+static bool tick(struct pem_ticker *ticker)
+{
+	struct pem_accessed *of = container_of(ticker, struct pem_accessed, ticker);
+	struct pass pass = {.of = of, .pid = pid_nr(of->pid), .region = ~0ull};
+	u64 begun = ktime_get_ns();
+	unsigned long addr = of->from;
+	struct mm_struct *mm;
+	int error;
+
+	mm = get_memory(of, &error);
+	if (!mm)
+		return false;
+	while (addr < of->to && !pem_ticker__is_stopping() && !is_left_alone(mm)) {
+		addr = slice(&pass, mm, addr, of->to);
+		cond_resched();
+	}
+	mmput(mm);
+	if (addr < of->to) /* a region that is not whole is none */
+		return true;
+	end_region(&pass);
+	if (of->is_begun) {
+		preempt_disable_notrace();
+		pem_emit_pages_pass(of->session, pass.pid, pass.regions, pass.all_pages,
+				    pass.all_accessed, pass.all_huge, ktime_get_ns() - begun);
+		preempt_enable_notrace();
+	}
+	of->is_begun = true;
+	return true;
+}
+
+/* --- who is sampled --- */
+
+static int start(struct pem_accessed *of)
+{
+	if (of->ticker.thread)
+		return 0;
+	of->is_begun = false;
+	of->ticker.tick = tick;
+	return pem_ticker__start(&of->ticker, "pem/accessed");
+}
+
+static void forget(struct pem_own *own, struct pem_accessed *of)
+{
+	pem_ticker__stop(&of->ticker);
+	list_del(&of->list);
+	own->accessed_count--;
+	put_cred(of->cred);
+	put_pid(of->pid);
+	kfree(of);
+}
+
+static bool is_valid(const struct pem_kmod_accessed *asked)
+{
+	if (asked->reserved || !asked->pid)
+		return false;
+	if (!asked->interval_us)
+		return !asked->region_bytes && !asked->from && !asked->to;
+	return asked->interval_us >= INTERVAL_US_MIN && is_power_of_2(asked->region_bytes) &&
+	       asked->region_bytes >= PAGE_SIZE && asked->region_bytes <= REGION_BYTES_MAX &&
+	       asked->from <= asked->to && asked->to <= ULONG_MAX &&
+	       !((asked->from | asked->to) & (PAGE_SIZE - 1));
+}
+
+static struct pem_accessed *find(struct pem_own *own, const struct pid *pid)
+{
+	struct pem_accessed *of;
+
+	list_for_each_entry (of, &own->accessed, list) {
+		if (of->pid == pid)
+			return of;
+	}
+	return NULL;
+}
+
+/* Sample a process that may be read; its pid becomes the new one's. */
+static int add(struct pem_kmod_session *session, struct pem_own *own, struct pid *pid,
+	       const struct pem_kmod_accessed *asked, struct pem_accessed **out)
+{
+	struct pem_accessed *of;
+	struct mm_struct *mm;
+	int rc;
+
+	if (own->accessed_count == PROCESSES_MAX)
+		return -ENOSPC;
+	of = kzalloc(sizeof(*of), GFP_KERNEL_ACCOUNT);
+	if (!of)
+		return -ENOMEM;
+	of->pid = pid;
+	of->cred = get_current_cred();
+	mm = get_memory(of, &rc);
+	if (!mm) {
+		put_cred(of->cred);
+		kfree(of);
+		return rc;
+	}
+	of->to = min_t(u64, asked->to ? asked->to : ULONG_MAX, mm->task_size);
+	mmput(mm);
+	of->session = session;
+	of->ticker.interval_ns = (u64)asked->interval_us * NSEC_PER_USEC;
+	of->region_bytes = asked->region_bytes;
+	of->from = asked->from;
+	list_add(&of->list, &own->accessed);
+	own->accessed_count++;
+	*out = of;
+	return 0;
+}
+
+int pem_accessed__set(struct pem_kmod_session *session, struct pem_own *own,
+		      const struct pem_kmod_accessed *asked, bool runs)
+{
+	struct pem_accessed *of = NULL;
+	struct pid *pid;
+	int rc = 0;
+
+	if (!is_valid(asked))
+		return -EINVAL;
+	pid = find_get_pid(asked->pid);
+	if (!pid)
+		return -ESRCH;
+	of = find(own, pid);
+	if (of)
+		forget(own, of);
+	else if (!asked->interval_us)
+		rc = -ESRCH;
+	if (rc || !asked->interval_us) {
+		put_pid(pid);
+		return rc;
+	}
+	rc = add(session, own, pid, asked, &of);
+	if (rc) {
+		put_pid(pid);
+		return rc;
+	}
+	rc = runs ? start(of) : 0;
+	if (rc)
+		forget(own, of);
+	return rc;
+}
+
+int pem_accessed__start(struct pem_own *own)
+{
+	struct pem_accessed *of;
+	int rc = 0;
+
+	list_for_each_entry (of, &own->accessed, list) {
+		rc = rc ? rc : start(of);
+	}
+	return rc;
+}
+
+void pem_accessed__stop(struct pem_own *own)
+{
+	struct pem_accessed *of;
+
+	list_for_each_entry (of, &own->accessed, list)
+		pem_ticker__stop(&of->ticker);
+}
+
+void pem_accessed__free(struct pem_own *own)
+{
+	struct pem_accessed *of, *next;
+
+	list_for_each_entry_safe(of, next, &own->accessed, list) forget(own, of);
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * attach.c - tracepoints by name, and which probes are registered with them
+ *
+ * The kernel's own tracepoints are looked up once. Those of modules come and go with them: the kernel tells when, of modules
+ * already there, too, as soon as one asks to be told (for_each_module_tracepoint() is exported since 6.13 only, and not
+ * needed). Names of the kernel's own are unique, since they are the linker's; a module's is taken only if the trace event
+ * that it belongs to is of the spec's system, for another module may have one of that name and other parameters.
+ *
+ * One lock for the table and for what is registered, of all sessions: so a module that goes finds its probes registered and
+ * not about to be. It may be taken under the kernel's lock of modules' tracepoints, and nothing that takes that one is
+ * called under it.
+ */
+#include "module.h"
+
+#include <linux/module.h>
+#include <linux/sort.h>
+#include <linux/trace_events.h>
+#include <linux/tracepoint.h>
+
+/* Where an event's probe belongs. */
+struct place {
+	struct tracepoint *tracepoint; /* NULL: this kernel has none now */
+	struct module *owner; /* NULL: the kernel itself */
+};
+
+static DEFINE_MUTEX(attach_lock);
+static LIST_HEAD(sessions);
+static struct place *places; /* by the event's index */
+static unsigned int
+	*by_name; /* indexes of events with probes, in the order of their tracepoints' names */
+static unsigned int by_name_count;
+
+static const char *name_of(unsigned int index)
+{
+	return strchr(pem_kmod_probes[index].tracepoint, ':') + 1;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(name_of(*(const unsigned int *)a), name_of(*(const unsigned int *)b));
+}
+
+/* The first in by_name whose name is not less. */
+static unsigned int lower_bound(const char *name)
+{
+	unsigned int low = 0, high = by_name_count, middle;
+
+	while (low < high) {
+		middle = (low + high) / 2;
+		if (strcmp(name_of(by_name[middle]), name) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Events of this tracepoint get it; system NULL: whatever theirs is. */
+static void place(struct tracepoint *tracepoint, const char *system, struct module *owner)
+{
+	unsigned int at = lower_bound(tracepoint->name), index;
+	size_t system_chars = system ? strlen(system) : 0;
+
+	for (; at < by_name_count && !strcmp(name_of(by_name[at]), tracepoint->name); at++) {
+		index = by_name[at];
+		if (places[index].tracepoint ||
+		    (system && (strncmp(pem_kmod_probes[index].tracepoint, system, system_chars) ||
+				pem_kmod_probes[index].tracepoint[system_chars] != ':')))
+			continue;
+		places[index].tracepoint = tracepoint;
+		places[index].owner = owner;
+	}
+}
+
+static void place_kernels(struct tracepoint *tracepoint, void *unused)
+{
+	place(tracepoint, NULL, NULL);
+}
+
+static void module_comes(struct module *module)
+{
+	struct trace_event_call *call;
+	unsigned int i;
+
+	for (i = 0; i < module->num_trace_events; i++) {
+		call = module->trace_events[i];
+		if ((call->flags & TRACE_EVENT_FL_TRACEPOINT) && call->tp)
+			place(call->tp, call->class->system, module);
+	}
+}
+
+static int set_locked(struct pem_session *session, unsigned int index, bool on)
+{
+	struct tracepoint *tracepoint = places[index].tracepoint;
+	int rc;
+
+	if (session->events[index].is_attached == on)
+		return 0;
+	if (pem_kmod_probes[index].is_own) {
+		session->events[index].is_attached = on;
+		return 0;
+	}
+	if (!tracepoint)
+		return -EOPNOTSUPP;
+	if (on)
+		rc = tracepoint_probe_register(tracepoint, pem_kmod_probes[index].probe,
+					       &session->probes);
+	else
+		rc = tracepoint_probe_unregister(tracepoint, pem_kmod_probes[index].probe,
+						 &session->probes);
+	if (!rc)
+		session->events[index].is_attached = on;
+	return rc;
+}
+
+static void module_goes(struct module *module)
+{
+	struct pem_session *session;
+	unsigned int i;
+
+	for (i = 0; i < pem_kmod_probe_count; i++) {
+		if (!places[i].tracepoint || places[i].owner != module)
+			continue;
+		list_for_each_entry (session, &sessions, all)
+			set_locked(session, i, false);
+		places[i].tracepoint = NULL;
+		places[i].owner = NULL;
+	}
+}
+
+static int notified(struct notifier_block *block, unsigned long what, void *data)
+{
+	struct module *module = ((struct tp_module *)data)->mod;
+
+	mutex_lock(&attach_lock);
+	if (what == MODULE_STATE_COMING)
+		module_comes(module);
+	else if (what == MODULE_STATE_GOING)
+		module_goes(module);
+	mutex_unlock(&attach_lock);
+	return NOTIFY_OK;
+}
+
+static struct notifier_block notifier = {.notifier_call = notified};
+
+int pem_attach__init(void)
+{
+	unsigned int i;
+	int rc = -ENOMEM;
+
+	places = kvcalloc(pem_kmod_probe_count, sizeof(*places), GFP_KERNEL);
+	by_name = kvcalloc(pem_kmod_probe_count, sizeof(*by_name), GFP_KERNEL);
+	if (!places || !by_name)
+		goto fail;
+	for (i = 0; i < pem_kmod_probe_count; i++) {
+		if (pem_kmod_probes[i].probe)
+			by_name[by_name_count++] = i;
+	}
+	sort(by_name, by_name_count, sizeof(*by_name), compare_names, NULL);
+	mutex_lock(&attach_lock);
+	for_each_kernel_tracepoint(place_kernels, NULL);
+	mutex_unlock(&attach_lock);
+	rc = register_tracepoint_module_notifier(&notifier);
+	if (!rc)
+		return 0;
+fail:
+	kvfree(by_name);
+	kvfree(places);
+	return rc;
+}
+
+void pem_attach__exit(void)
+{
+	unregister_tracepoint_module_notifier(&notifier);
+	kvfree(by_name);
+	kvfree(places);
+}
+
+void pem_attach__add_session(struct pem_session *session)
+{
+	mutex_lock(&attach_lock);
+	list_add(&session->all, &sessions);
+	mutex_unlock(&attach_lock);
+}
+
+void pem_attach__remove_session(struct pem_session *session)
+{
+	mutex_lock(&attach_lock);
+	list_del(&session->all);
+	mutex_unlock(&attach_lock);
+}
+
+bool pem_attach__has(unsigned int index)
+{
+	return pem_kmod_probes[index].is_own || READ_ONCE(places[index].tracepoint) != NULL;
+}
+
+int pem_attach__set(struct pem_session *session, unsigned int index, bool on)
+{
+	int rc;
+
+	mutex_lock(&attach_lock);
+	rc = set_locked(session, index, on);
+	mutex_unlock(&attach_lock);
+	return rc;
+}
+
+struct wanted {
+	const char *name;
+	struct tracepoint *found;
+};
+
+static void match(struct tracepoint *tracepoint, void *arg)
+{
+	struct wanted *wanted = arg;
+
+	if (!strcmp(tracepoint->name, wanted->name))
+		wanted->found = tracepoint;
+}
+
+struct tracepoint *pem_attach__find(const char *name)
+{
+	struct wanted wanted = {.name = name};
+
+	for_each_kernel_tracepoint(match, &wanted);
+	return wanted.found;
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * counters.c - what counters of a CPU hold when another event is raised there: totals since they were opened
+ *
+ * A counter is perf's own, opened on each CPU and pinned there, so that it is never multiplexed: what has no room in the
+ * hardware is refused when it is opened, and who may not observe CPUs is (perf asks itself: perf_allow_cpu()). One that loses its place later (perf stops a pinned counter that it can't place
+ * again) gives no value from then on, and the record says so; so does one of a CPU that just came online and has none yet.
+ * Threads share a CPU's counters: what one of them used is the difference between two readings in a row on that CPU,
+ * which is the later one's thread's, if they are read at every context switch: a switch reads in the thread that leaves.
+ *
+ * What the kernel exports: perf_event_create_kernel_counter() and its opposite, and not perf_event_read_local(). On the
+ * counter's own CPU and with interrupts off, reading is what that function does: ask the PMU, then take the count. It may
+ * be done in an NMI, too, but for software clocks, and but for a CPU interrupted while it reads; a CPU that reads is marked,
+ * and an NMI that finds the mark has no values. Values of other CPUs are never read.
+ *
+ * A CPU that goes offline takes its counters' place away, and perf does not give it back when the CPU returns. They are then
+ * opened anew, in a worker: opening takes the lock on CPUs (static keys), which the hotplug callback's caller holds. They
+ * begin at zero.
+ *
+ * Synchronization: a probe reads its own CPU's pointers, with preemption off; the worker replaces them and releases what was
+ * there after an RCU grace period. The lock is the worker's against itself and close.
+ */
+#include "own.h"
+
+#include <linux/cpu.h>
+#include <linux/cpuhotplug.h>
+#include <linux/perf_event.h>
+#include <linux/ptrace.h>
+#include <linux/sched/task_stack.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+
+#include "pem_kmod_own.h"
+
+struct counters_cpu {
+	struct perf_event *event[PEM_KMOD_COUNTERS_MAX];
+	bool is_reading;
+};
+
+struct pem_counters {
+	struct counters_cpu __percpu *cpus;
+	struct hlist_node hotplug;
+	struct work_struct work;
+	struct mutex lock;
+	u32 count;
+	struct perf_event_attr attr[PEM_KMOD_COUNTERS_MAX];
+};
+
+static int hotplug_state;
+
+/* --- reading: in probes --- */
+
+/* Is the counter counting on this CPU? Interrupts are off, so that it stays so. */
+static bool read_one(struct perf_event *event, u64 *value)
+{
+	if (!event || READ_ONCE(event->oncpu) != smp_processor_id())
+		return false;
+	event->pmu->read(event);
+	*value = local64_read(&event->count);
+	return true;
+}
+
+/* Where the thread entered the kernel; the stack's top keeps it, whatever interrupted it since. */
+static u64 user_pc(void)
+{
+	return current->flags & PF_KTHREAD ? 0 : instruction_pointer(task_pt_regs(current));
+}
+
+void pem_counters_read(struct pem_kmod_session *session, uint32_t event_id)
+{
+	struct pem_counters *counters = session->counters;
+	u64 values[PEM_KMOD_COUNTERS_MAX] = {0};
+	struct counters_cpu *mine;
+	unsigned long flags;
+	u8 missing = 0;
+	u32 i;
+
+	local_irq_save(flags);
+	mine = this_cpu_ptr(counters->cpus);
+	if (READ_ONCE(mine->is_reading)) {
+		missing = (1u << counters->count) - 1;
+	} else {
+		WRITE_ONCE(mine->is_reading, true);
+		barrier();
+		for (i = 0; i < counters->count; i++) {
+			if (!read_one(READ_ONCE(mine->event[i]), &values[i]))
+				missing |= 1u << i;
+		}
+		barrier();
+		WRITE_ONCE(mine->is_reading, false);
+	}
+	local_irq_restore(flags);
+	pem_emit_hw_perf_hpms_at_event(session, event_id, missing, user_pc(), values,
+				       counters->count);
+}
+
+/* --- opening --- */
+
+static int fill(struct perf_event_attr *attr, const struct pem_kmod_counter *asked)
+{
+	if (asked->flags & ~(PEM_KMOD_EXCLUDE_USER | PEM_KMOD_EXCLUDE_KERNEL))
+		return -EINVAL;
+	*attr = (struct perf_event_attr){
+		.type = asked->type,
+		.size = sizeof(*attr),
+		.config = asked->config,
+		.config1 = asked->config1,
+		.config2 = asked->config2,
+		.pinned = 1,
+		.exclude_user = !!(asked->flags & PEM_KMOD_EXCLUDE_USER),
+		.exclude_kernel = !!(asked->flags & PEM_KMOD_EXCLUDE_KERNEL),
+	};
+	return 0;
+}
+
+/* An event counting on that CPU, NULL if the CPU is offline, or an error. */
+static struct perf_event *open_event(struct perf_event_attr *attr, unsigned int cpu)
+{
+	struct perf_event *event;
+	int rc = 0;
+
+	event = perf_event_create_kernel_counter(attr, cpu, NULL, NULL, NULL);
+	if (IS_ERR(event))
+		return PTR_ERR(event) == -ENODEV && !cpu_online(cpu) ? NULL : event;
+	if (event->cpu != cpu) /* one counter for many CPUs, as of a memory controller */
+		rc = -EOPNOTSUPP;
+	else if (READ_ONCE(event->state) != PERF_EVENT_STATE_ACTIVE && cpu_online(cpu))
+		rc = -ENOSPC;
+	if (!rc)
+		return event;
+	perf_event_release_kernel(event);
+	return ERR_PTR(rc);
+}
+
+static bool is_dead(const struct perf_event *event)
+{
+	return !event || READ_ONCE(event->state) < PERF_EVENT_STATE_INACTIVE;
+}
+
+/* Open what a CPU lacks. 0; or -errno, and *failed is the counter's index. */
+static int open_cpu(struct pem_counters *counters, unsigned int cpu, u32 *failed)
+{
+	struct counters_cpu *mine = per_cpu_ptr(counters->cpus, cpu);
+	struct perf_event *event, *old;
+	u32 i;
+
+	for (i = 0; i < counters->count; i++) {
+		old = mine->event[i];
+		if (!is_dead(old))
+			continue;
+		event = open_event(&counters->attr[i], cpu);
+		*failed = i;
+		if (IS_ERR(event))
+			return PTR_ERR(event);
+		WRITE_ONCE(mine->event[i], event);
+		if (!old)
+			continue;
+		synchronize_rcu();
+		perf_event_release_kernel(old);
+	}
+	return 0;
+}
+
+static int open_all(struct pem_counters *counters, u32 *failed)
+{
+	unsigned int cpu;
+	int rc = 0;
+
+	mutex_lock(&counters->lock);
+	for_each_online_cpu (cpu) {
+		rc = open_cpu(counters, cpu, failed);
+		if (rc)
+			break;
+	}
+	mutex_unlock(&counters->lock);
+	return rc;
+}
+
+/* What can't be had any more is missing in the records. */
+static void open_later(struct work_struct *work)
+{
+	u32 failed;
+
+	open_all(container_of(work, struct pem_counters, work), &failed);
+}
+
+static int comes_online(unsigned int cpu, struct hlist_node *node)
+{
+	schedule_work(&hlist_entry(node, struct pem_counters, hotplug)->work);
+	return 0;
+}
+
+static void release_all(struct pem_counters *counters)
+{
+	struct counters_cpu *mine;
+	unsigned int cpu;
+	u32 i;
+
+	for_each_possible_cpu (cpu) {
+		mine = per_cpu_ptr(counters->cpus, cpu);
+		for (i = 0; i < counters->count; i++) {
+			if (mine->event[i])
+				perf_event_release_kernel(mine->event[i]);
+		}
+	}
+}
+
+static void free_counters(struct pem_counters *counters)
+{
+	free_percpu(counters->cpus);
+	mutex_destroy(&counters->lock);
+	kfree(counters);
+}
+
+/* All that was asked for, checked, and nothing opened. */
+static struct pem_counters *new_counters(struct pem_kmod_counters *asked)
+{
+	struct pem_counters *counters;
+	struct pem_kmod_counter one;
+	int rc = 0;
+
+	if (!asked->count || asked->count > PEM_KMOD_COUNTERS_MAX || asked->reserved)
+		return ERR_PTR(-EINVAL);
+	counters = kzalloc(sizeof(*counters), GFP_KERNEL_ACCOUNT);
+	if (!counters)
+		return ERR_PTR(-ENOMEM);
+	mutex_init(&counters->lock);
+	INIT_WORK(&counters->work, open_later);
+	counters->cpus = alloc_percpu_gfp(struct counters_cpu, GFP_KERNEL_ACCOUNT);
+	if (!counters->cpus)
+		rc = -ENOMEM;
+	for (; !rc && counters->count < asked->count; counters->count += !rc) {
+		asked->failed = counters->count;
+		if (copy_from_user(&one,
+				   u64_to_user_ptr(asked->counters + counters->count * sizeof(one)),
+				   sizeof(one)))
+			rc = -EFAULT;
+		else
+			rc = fill(&counters->attr[counters->count], &one);
+	}
+	if (!rc)
+		return counters;
+	free_counters(counters);
+	return ERR_PTR(rc);
+}
+
+int pem_counters__open(struct pem_kmod_session *session, struct pem_kmod_counters *asked)
+{
+	struct pem_counters *counters;
+	int rc;
+
+	if (session->counters)
+		return -EBUSY;
+	asked->failed = 0;
+	counters = new_counters(asked);
+	if (IS_ERR(counters))
+		return PTR_ERR(counters);
+	/* First, so that no CPU comes unseen. */
+	rc = cpuhp_state_add_instance_nocalls(hotplug_state, &counters->hotplug);
+	if (rc)
+		goto fail;
+	rc = open_all(counters, &asked->failed);
+	if (!rc) {
+		session->counters = counters;
+		return 0;
+	}
+	cpuhp_state_remove_instance_nocalls(hotplug_state, &counters->hotplug);
+	cancel_work_sync(&counters->work);
+	release_all(counters);
+fail:
+	free_counters(counters);
+	return rc;
+}
+
+void pem_counters__close(struct pem_kmod_session *session)
+{
+	struct pem_counters *counters = session->counters;
+
+	if (!counters)
+		return;
+	session->counters = NULL;
+	cpuhp_state_remove_instance_nocalls(hotplug_state, &counters->hotplug);
+	cancel_work_sync(&counters->work);
+	release_all(counters);
+	free_counters(counters);
+}
+
+int pem_counters__init(void)
+{
+	int rc = cpuhp_setup_state_multi(CPUHP_AP_ONLINE_DYN, "pem/counters:online", comes_online,
+					 NULL);
+
+	if (rc < 0)
+		return rc;
+	hotplug_state = rc;
+	return 0;
+}
+
+void pem_counters__exit(void)
+{
+	cpuhp_remove_multi_state(hotplug_state);
+}

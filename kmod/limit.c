@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * limit.c - how much memory a user's sessions may take together, and how many he may have
+ *
+ * A user is one entry of a list from his first open file to his last. One lock for all: who opens a file or makes a pool
+ * comes here, and nobody else.
+ */
+#include "module.h"
+
+#include <linux/capability.h>
+#include <linux/cred.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/uidgid.h>
+
+struct pem_user {
+	struct list_head list;
+	kuid_t uid;
+	unsigned int files;
+	u64 used_bytes;
+};
+
+#define DEFAULT_SHARE 8 /* of the machine's memory */
+#define FILES_MAX 64 /* what a session takes before SETUP is not counted as memory */
+
+static int limit_mb = -1;
+module_param(limit_mb, int, 0644);
+MODULE_PARM_DESC(limit_mb,
+		 "MiB of memory for all sessions of a user without CAP_SYS_RESOURCE; 0: no limit; "
+		 "-1: an eighth of the machine's memory (default)");
+
+static LIST_HEAD(users);
+static DEFINE_SPINLOCK(users_lock);
+
+static struct pem_user *find_locked(kuid_t uid)
+{
+	struct pem_user *user;
+
+	list_for_each_entry (user, &users, list) {
+		if (uid_eq(user->uid, uid))
+			return user;
+	}
+	return NULL;
+}
+
+/* Who opens the file; or ERR_PTR: no memory, or he has too many files. */
+struct pem_user *pem_user__get(void)
+{
+	struct pem_user *made = kzalloc(sizeof(*made), GFP_KERNEL_ACCOUNT), *user;
+	bool is_exempt = capable(CAP_SYS_RESOURCE);
+
+	if (!made)
+		return ERR_PTR(-ENOMEM);
+	spin_lock(&users_lock);
+	user = find_locked(current_uid());
+	if (!user) {
+		user = made;
+		made = NULL;
+		user->uid = current_uid();
+		list_add(&user->list, &users);
+	}
+	if (user->files < FILES_MAX || is_exempt)
+		user->files++;
+	else
+		user = ERR_PTR(-EMFILE);
+	spin_unlock(&users_lock);
+	kfree(made);
+	return user;
+}
+
+void pem_user__put(struct pem_user *user)
+{
+	spin_lock(&users_lock);
+	if (--user->files)
+		user = NULL;
+	else
+		list_del(&user->list);
+	spin_unlock(&users_lock);
+	kfree(user);
+}
+
+u64 pem_user__limit(void)
+{
+	int mib = READ_ONCE(limit_mb);
+
+	return mib < 0 ? ((u64)totalram_pages() << PAGE_SHIFT) / DEFAULT_SHARE : (u64)mib << 20;
+}
+
+int pem_user__charge(struct pem_user *user, u64 bytes, bool is_exempt)
+{
+	u64 limit = is_exempt ? 0 : pem_user__limit();
+	int rc = 0;
+
+	spin_lock(&users_lock);
+	if (limit && (user->used_bytes > limit || bytes > limit - user->used_bytes))
+		rc = -ENOMEM;
+	else
+		user->used_bytes += bytes;
+	spin_unlock(&users_lock);
+	return rc;
+}
+
+void pem_user__uncharge(struct pem_user *user, u64 bytes)
+{
+	spin_lock(&users_lock);
+	user->used_bytes -= bytes;
+	spin_unlock(&users_lock);
+}
+
+u64 pem_user__used(struct pem_user *user)
+{
+	u64 used;
+
+	spin_lock(&users_lock);
+	used = user->used_bytes;
+	spin_unlock(&users_lock);
+	return used;
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * record.c - what a probe does seldom: ask for the target, begin a chunk, say whose records come next, count a loss
+ *
+ * Runs in probes (pem_kmod.h says who runs with whom): in any context, NMIs included. Compiled by a test in user space, too.
+ */
+#include "pem_kmod.h"
+#include "targets.h"
+
+#ifdef __KERNEL__
+#include <linux/sched/signal.h>
+#endif
+
+#include <pem/event.h>
+#include <pem/wide.h>
+
+/*
+ * The answer is kept in two words that an interrupting probe may change between any two of our instructions, to what it
+ * found. So the generation is stored while there is no answer, and read before it; and ours is not stored over one that came
+ * meanwhile, which belongs to the generation that came with it, and may be a later one.
+ */
+static bool context_put(struct pem_kmod_targets *targets, struct pem_kmod_cpu *cpu,
+			unsigned long key)
+{
+	uint32_t generation = __atomic_load_n(&targets->generation, __ATOMIC_ACQUIRE);
+	bool in = pem_targets_have(targets, key);
+
+	WRITE_ONCE(cpu->context, 0);
+	barrier();
+	WRITE_ONCE(cpu->context_generation, generation);
+	barrier();
+	cmpxchg_local(&cpu->context, 0, key | in);
+	return in;
+}
+
+static bool context_in(struct pem_kmod_targets *targets, struct pem_kmod_cpu *cpu,
+		       const struct task_struct *task)
+{
+	unsigned long key = (unsigned long)task->signal, context;
+
+	if (READ_ONCE(cpu->context_generation) == READ_ONCE(targets->generation)) {
+		barrier();
+		context = READ_ONCE(cpu->context);
+		if ((context & ~1ul) == key)
+			return context & 1;
+	}
+	return context_put(targets, cpu, key);
+}
+
+static bool filter_task(const struct pem_kmod_rule *rule, const struct task_struct *task)
+{
+	return (!rule->pid || rule->pid == (uint32_t)task->tgid) &&
+	       (!rule->tid || rule->tid == (uint32_t)task->pid);
+}
+
+static bool filter_cpu(const struct pem_kmod_rule *rule, const struct pem_kmod_cpu *cpu)
+{
+	return rule->cpu == PEM_NO_CPU || rule->cpu == cpu->number;
+}
+
+bool pem_kmod_here(struct pem_kmod_session *session, struct pem_kmod_cpu *cpu,
+		   const struct pem_kmod_rule *rule, uint64_t action)
+{
+	if ((action & PEM_KACTION_TREE) && !context_in(session->targets, cpu, current))
+		return false;
+	return !(action & PEM_ACTION_FILTER) ||
+	       (filter_cpu(rule, cpu) && filter_task(rule, current));
+}
+
+bool pem_kmod_here_switch(struct pem_kmod_session *session, struct pem_kmod_cpu *cpu,
+			  const struct pem_kmod_rule *rule, const struct task_struct *prev,
+			  const struct task_struct *next)
+{
+	bool prev_in, next_in;
+
+	if (rule->action & PEM_KACTION_TREE) {
+		prev_in = context_in(session->targets, cpu, prev);
+		next_in = context_put(session->targets, cpu, (unsigned long)next->signal);
+		if (!prev_in && !next_in)
+			return false;
+	}
+	return !(rule->action & PEM_ACTION_FILTER) ||
+	       (filter_cpu(rule, cpu) && (filter_task(rule, prev) || filter_task(rule, next)));
+}
+
+/* Lane 0 has many writers: here depths, and CPUs without a pool. */
+void pem_kmod_no_lane(struct pem_kmod_session *session, struct pem_kmod_cpu *cpu, uint32_t index,
+		      uint32_t flags)
+{
+	const struct pem_ring *ring = cpu->ring.header ? &cpu->ring : session->spare;
+	struct pem_slot *slot = &ring->slots[index];
+
+	if (flags & PEM_ACTION_LOG) {
+		/* Produced last, so that no reader finds fewer produced than discarded. */
+		__atomic_fetch_add(&ring->lanes[0].discarded, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&slot->discarded, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&slot->produced, 1, __ATOMIC_RELEASE);
+		if (index == pem_switch_index)
+			WRITE_ONCE(cpu->logged_thread, PEM_KRING_NO_THREAD);
+	}
+	if (flags & PEM_ACTION_STAT)
+		__atomic_fetch_add(&session->statistics_lost, 1, __ATOMIC_RELAXED);
+}
+
+void pem_kmod_retire(struct pem_kmod_cpu *cpu, struct pem_writer *w)
+{
+	if (!w->packet)
+		return;
+	pem_ring_retire(&cpu->ring, w);
+	pem_kmod_filled(cpu);
+}
+
+/* The writer's chunk is full, too old, or there is none. False: no other could be had. */
+static bool next_chunk(struct pem_kmod_cpu *cpu, struct pem_writer *w, uint64_t now)
+{
+	const struct pem_ring *ring = &cpu->ring;
+	uint32_t freed = __atomic_load_n(&ring->header->freed, __ATOMIC_ACQUIRE);
+	bool may_reclaim = ring->overwrite && w->packet; /* the chunk that is retired here */
+	int64_t index;
+
+	pem_kmod_retire(cpu, w);
+	/* A full pool is not searched again for each event, but when a chunk was freed or put back (take.c). */
+	if (READ_ONCE(cpu->is_exhausted) && READ_ONCE(cpu->freed_seen) == freed && !may_reclaim)
+		return false;
+	index = pem_ring_find(ring);
+	if (index < 0) {
+		WRITE_ONCE(cpu->is_exhausted, 0);
+		barrier();
+		WRITE_ONCE(cpu->freed_seen, freed);
+		barrier();
+		WRITE_ONCE(cpu->is_exhausted, 1);
+		return false;
+	}
+	pem_ring_start(ring, w, (uint32_t)index, now, 0, 0);
+	w->packet->cpu = cpu->number;
+	w->packet->source = PEM_PACKET_KERNEL;
+	return true;
+}
+
+static uint8_t *discard(struct pem_kmod_cpu *cpu, const struct pem_writer *w, struct pem_slot *slot)
+{
+	struct pem_lane *lane = &cpu->ring.lanes[w->lane_index];
+
+	WRITE_ONCE(lane->discarded, lane->discarded + 1);
+	WRITE_ONCE(slot->discarded, slot->discarded + 1);
+	__atomic_store_n(&slot->produced, slot->produced + 1, __ATOMIC_RELEASE);
+	/* It may have been a switch, or one that others would have needed. */
+	WRITE_ONCE(cpu->logged_thread, PEM_KRING_NO_THREAD);
+	return NULL;
+}
+
+/* A switch that the kernel did not report, or that was lost. */
+static void put_switch(struct pem_kmod_cpu *cpu, struct pem_writer *w, uint64_t now,
+		       uint64_t thread)
+{
+	uint64_t previous = READ_ONCE(cpu->logged_thread);
+	uint32_t previous_tid = previous == PEM_KRING_NO_THREAD ? 0 : (uint32_t)previous;
+
+	WRITE_ONCE(cpu->logged_thread, thread);
+	pem_switch_fill(w->cursor, previous_tid, (uint32_t)(thread >> 32), (uint32_t)thread);
+	pem_ring_commit(w, &w->slots[pem_switch_index], now, pem_switch_id, pem_switch_bytes);
+}
+
+/* A chunk that begins with a switch can be understood without those before it, which may be lost or overwritten. */
+uint8_t *pem_kmod_reserve(struct pem_kmod_cpu *cpu, struct pem_writer *w, struct pem_slot *slot,
+			  uint64_t now, uint32_t bytes, uint64_t thread)
+{
+	uint32_t room = (pem_switch_bytes + PEM_RECORD_ALIGN - 1) & ~(PEM_RECORD_ALIGN - 1);
+	bool needed = READ_ONCE(cpu->logged_thread) != thread;
+
+	if (!pem_ring_reserve(w, now, needed ? bytes + room : bytes)) {
+		if (!next_chunk(cpu, w, now))
+			return discard(cpu, w, slot);
+		needed = true;
+		if (!pem_ring_reserve(w, now, bytes + room))
+			return discard(cpu, w, slot);
+	}
+	if (needed && pem_switch_index != PEM_KMOD_NO_EVENT)
+		put_switch(cpu, w, now, thread);
+	return w->cursor;
+}
+
+uint8_t *pem_kmod_reserve_switch(struct pem_kmod_cpu *cpu, struct pem_writer *w,
+				 struct pem_slot *slot, uint64_t now, uint32_t bytes)
+{
+	if (!next_chunk(cpu, w, now) || !pem_ring_reserve(w, now, bytes))
+		return discard(cpu, w, slot);
+	return w->cursor;
+}
+
+void pem_kmod_add_wide(const struct pem_ring *ring, const struct pem_kmod_rule *rule, uint32_t lane,
+		       uint64_t value)
+{
+	uint32_t type = PEM_ACTION_TYPE(rule->action), keep = PEM_WIDE_KEEP(rule->wide);
+	uint32_t index = PEM_WIDE_INDEX(rule->wide) & (PEM_WIDE_COUNT - 1);
+	uint64_t tag = PEM_WIDE_TAG(rule->wide, rule->action);
+	struct pem_wide *wide = &ring->wides[(uint64_t)index * ring->lane_count + lane];
+	int is_signed = type >= PEM_TYPE_INT8 && type <= PEM_TYPE_INT64;
+
+	if (wide->tag != tag)
+		pem_wide_reset(wide, tag);
+	if (keep & PEM_WIDE_VARIANCE)
+		pem_wide_add_square(wide, value, is_signed);
+	if (keep & PEM_WIDE_HISTOGRAM)
+		pem_wide_add_bucket(wide, pem_wide_bucket(value, is_signed));
+	if (keep & PEM_WIDE_VALUES)
+		pem_wide_add_top(wide, value);
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * session.c - an open file's life: made, set up, started, stopped, released
+ *
+ * Release is the same whoever goes, a consumer that closes the file or one that was killed: probes are unregistered, the
+ * last ones waited for, then all is freed.
+ */
+#include "module.h"
+
+#include <linux/capability.h>
+#include <linux/log2.h>
+#include <linux/overflow.h>
+#include <linux/percpu.h>
+#include <linux/slab.h>
+#include <linux/tracepoint.h>
+
+static void set_state(struct pem_session *session, enum pem_session_state state)
+{
+	smp_store_release(&session->state, state);
+}
+
+/* Nothing of the CPUs is anybody's yet. */
+static int alloc_parts(struct pem_session *session)
+{
+	unsigned int cpu;
+
+	session->probes.cpus = alloc_percpu_gfp(struct pem_kmod_cpu, GFP_KERNEL_ACCOUNT);
+	session->pools = kcalloc(nr_cpu_ids, sizeof(*session->pools), GFP_KERNEL_ACCOUNT);
+	session->events =
+		kvcalloc(pem_kmod_probe_count, sizeof(*session->events), GFP_KERNEL_ACCOUNT);
+	if (!session->probes.cpus || !session->pools || !session->events)
+		return -ENOMEM;
+	for_each_possible_cpu (cpu)
+		pem_pool__make_idle(per_cpu_ptr(session->probes.cpus, cpu), cpu);
+	return 0;
+}
+
+static void free_parts(struct pem_session *session)
+{
+	pem_user__put(session->user);
+	kvfree(session->events);
+	kfree(session->pools);
+	free_percpu(session->probes.cpus);
+	mutex_destroy(&session->lock);
+	kvfree(session);
+}
+
+/* Or ERR_PTR: no memory, or the user has too many files. */
+struct pem_session *pem_session__new(void)
+{
+	struct pem_user *user = pem_user__get();
+	struct pem_session *session;
+	int rc;
+
+	if (IS_ERR(user))
+		return ERR_CAST(user);
+	session = kvzalloc(struct_size(session, probes.rule, pem_kmod_probe_count),
+			   GFP_KERNEL_ACCOUNT);
+	if (!session) {
+		pem_user__put(user);
+		return ERR_PTR(-ENOMEM);
+	}
+	session->user = user;
+	mutex_init(&session->lock);
+	init_waitqueue_head(&session->wait);
+	INIT_HLIST_NODE(&session->hotplug);
+	INIT_LIST_HEAD(&session->own.accessed);
+	session->own.supply.session = &session->probes;
+	rc = alloc_parts(session);
+	if (rc) {
+		free_parts(session);
+		return ERR_PTR(rc);
+	}
+	pem_attach__add_session(session);
+	return session;
+}
+
+static bool is_valid(const struct pem_kmod_setup *setup)
+{
+	u32 known = PEM_KMOD_OVERWRITE | PEM_KMOD_TREE | PEM_KMOD_ALONE;
+
+	if (setup->reserved || (setup->flags & ~known))
+		return false;
+	if ((setup->flags & PEM_KMOD_ALONE) && !(setup->flags & PEM_KMOD_TREE))
+		return false;
+	return is_power_of_2(setup->chunk_bytes) &&
+	       setup->chunk_bytes >= PEM_KMOD_CHUNK_BYTES_MIN &&
+	       setup->chunk_bytes <= PEM_KMOD_CHUNK_BYTES_MAX &&
+	       setup->chunk_count >= PEM_KMOD_CHUNKS_MIN &&
+	       setup->chunk_count <= PEM_KMOD_CHUNKS_MAX && setup->watermark <= setup->chunk_count;
+}
+
+int pem_session__setup(struct pem_session *session, const struct pem_kmod_setup *setup)
+{
+	int rc;
+
+	if (session->state != PEM_SESSION_NEW)
+		return -EBUSY;
+	if (!is_valid(setup))
+		return -EINVAL;
+	session->setup = *setup;
+	if (!session->setup.watermark)
+		session->setup.watermark = setup->chunk_count / 2;
+	session->is_exempt = capable(CAP_SYS_RESOURCE);
+	rc = pem_target__init(session);
+	if (rc)
+		return rc;
+	rc = pem_pool__make_all(session);
+	if (rc) {
+		pem_target__exit(session);
+		return rc;
+	}
+	set_state(session, PEM_SESSION_READY);
+	return 0;
+}
+
+/* No probe of the session's events runs when it returns. */
+static void detach(struct pem_session *session, enum pem_session_state state)
+{
+	pem_supply__stop(&session->own);
+	pem_accessed__stop(&session->own);
+	set_state(session, state);
+	pem_rule__apply_all(session);
+	tracepoint_synchronize_unregister();
+	pem_rule__free_retired(session);
+}
+
+int pem_session__start(struct pem_session *session)
+{
+	unsigned int cpu;
+	int rc;
+
+	if (session->state != PEM_SESSION_READY && session->state != PEM_SESSION_STOPPED)
+		return -EBUSY;
+	for_each_possible_cpu (cpu)
+		per_cpu_ptr(session->probes.cpus, cpu)->logged_thread = PEM_KRING_NO_THREAD;
+	set_state(session, PEM_SESSION_RUNNING);
+	rc = pem_rule__apply_all(session);
+	if (!rc)
+		rc = pem_accessed__start(&session->own);
+	if (!rc)
+		rc = pem_supply__start(&session->own);
+	if (rc) {
+		detach(session, PEM_SESSION_STOPPED);
+		pem_pool__retire_all(session);
+	}
+	return rc;
+}
+
+int pem_session__stop(struct pem_session *session)
+{
+	if (session->state != PEM_SESSION_RUNNING)
+		return -EBUSY;
+	detach(session, PEM_SESSION_STOPPED);
+	pem_pool__retire_all(session);
+	wake_up_interruptible_poll(&session->wait, EPOLLIN | EPOLLRDNORM);
+	return 0;
+}
+
+void pem_session__free(struct pem_session *session)
+{
+	if (session->state == PEM_SESSION_RUNNING)
+		detach(session, PEM_SESSION_STOPPED);
+	pem_accessed__free(&session->own);
+	pem_counters__close(&session->probes);
+	pem_attach__remove_session(session);
+	pem_target__exit(session);
+	pem_pool__free_all(session);
+	pem_rule__free_all(session);
+	free_parts(session);
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * take.c - full chunks to the consumer, the oldest first, and back
+ *
+ * Under the session's lock, so that chunks are READING only for who took them. Producers run meanwhile: of an overwrite pool
+ * they may reclaim a chunk until it is READING. Letters are those of pem/ring.h.
+ */
+#include "module.h"
+
+#include <linux/nospec.h>
+#include <linux/sort.h>
+
+#define AT_ONCE 64 /* indices copied from user space */
+#define FIND_AT_ONCE 1024 /* states looked at, before others may run */
+
+static const struct pem_packet *packet_at(const struct pem_ring *ring, u32 index)
+{
+	return (const struct pem_packet *)(ring->chunks + (u64)index * ring->chunk_bytes);
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct pem_full_chunk *x = a, *y = b;
+
+	if (x->begin != y->begin)
+		return x->begin < y->begin ? -1 : 1;
+	return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* Look for what is full, in the order of first records, behind those that are taken in this call. */
+static void find_full(struct pem_kmod_pool *pool, u32 taken)
+{
+	const struct pem_ring *ring = &pool->ring;
+	u32 before = atomic_read(&pool->full), i, word, count = taken;
+
+	for (i = 0; i < ring->chunk_count; i++) {
+		if (i % FIND_AT_ONCE == 0)
+			cond_resched();
+		word = __atomic_load_n(&ring->chunk_state[i], __ATOMIC_ACQUIRE);
+		if (PEM_CHUNK_STATE(word) != PEM_CHUNK_FULL)
+			continue;
+		pool->found[count].index = i;
+		pool->found[count++].begin = READ_ONCE(packet_at(ring, i)->timestamp_begin);
+	}
+	sort(pool->found + taken, count - taken, sizeof(*pool->found), compare, NULL);
+	pool->found_next = taken;
+	pool->found_count = count;
+	/* What producers reclaimed was counted when it became full. */
+	if (ring->overwrite && before > count - taken)
+		atomic_sub(before - (count - taken), &pool->full);
+}
+
+static void forget_found(struct pem_kmod_pool *pool)
+{
+	pool->found_next = pool->found_count = 0;
+}
+
+/* A chunk that is READING gets this state word. A producer that found none to take looks again, whatever kind it wants. */
+static void give_up(const struct pem_ring *ring, u32 index, u32 word)
+{
+	__atomic_store_n(&ring->chunk_state[index], word, __ATOMIC_RELEASE); /* E, H */
+	__atomic_fetch_add(&ring->header->freed, 1, __ATOMIC_RELEASE);
+}
+
+/* Did it become the consumer's, and is it the one that was found? */
+static bool take_one(const struct pem_ring *ring, const struct pem_full_chunk *chunk)
+{
+	u32 *state = &ring->chunk_state[chunk->index], word = READ_ONCE(*state), full = word;
+
+	if (PEM_CHUNK_STATE(word) != PEM_CHUNK_FULL ||
+	    !__atomic_compare_exchange_n(state, &word,
+					 PEM_CHUNK_WORD(PEM_CHUNK_READING, PEM_CHUNK_LANE(word)), 0,
+					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) /* D */
+		return false;
+	if (packet_at(ring, chunk->index)->timestamp_begin == chunk->begin)
+		return true;
+	/* Reclaimed and filled again meanwhile: others are older now. */
+	give_up(ring, chunk->index, full); /* H */
+	return false;
+}
+
+static void put_back_one(struct pem_kmod_pool *pool, u32 index, u32 state)
+{
+	u32 lane = PEM_CHUNK_LANE(READ_ONCE(pool->ring.chunk_state[index]));
+
+	/* It may be older than those that were found since. */
+	if (state == PEM_CHUNK_FULL)
+		forget_found(pool);
+	give_up(&pool->ring, index, PEM_CHUNK_WORD(state, state == PEM_CHUNK_FULL ? lane : 0));
+	if (state == PEM_CHUNK_FULL)
+		atomic_inc(&pool->full);
+}
+
+/*
+ * What was found and not taken is there for the next call: who drains a large pool, few chunks at a time, would else wait for
+ * a sorted list of all at each. The ones taken in this call are the first in the list.
+ */
+int pem_pool__take(struct pem_session *session, struct pem_kmod_chunks *chunks)
+{
+	struct pem_kmod_pool *pool = pem_pool__of(session, chunks->cpu);
+	u32 __user *to = u64_to_user_ptr(chunks->chunks);
+	struct pem_full_chunk chunk;
+	bool is_fresh = false, is_told = true;
+	u32 taken = 0;
+
+	if (chunks->cpu >= nr_cpu_ids || chunks->flags)
+		return -EINVAL;
+	while (pool && is_told && taken < chunks->count) {
+		if (pool->found_next == pool->found_count) {
+			if (is_fresh || !atomic_read(&pool->full))
+				break;
+			find_full(pool, taken);
+			is_fresh = true;
+			continue;
+		}
+		chunk = pool->found[pool->found_next++];
+		if (!take_one(&pool->ring, &chunk))
+			continue;
+		pool->found[taken] = chunk;
+		atomic_dec(&pool->full);
+		is_told = !put_user(chunk.index, to + taken++);
+	}
+	if (!is_told)
+		pem_pool__untake(session, chunks->cpu, taken);
+	chunks->count = taken;
+	return is_told ? 0 : -EFAULT;
+}
+
+void pem_pool__untake(struct pem_session *session, u32 cpu, u32 count)
+{
+	struct pem_kmod_pool *pool = pem_pool__of(session, cpu);
+	u32 i;
+
+	for (i = 0; pool && i < count; i++)
+		put_back_one(pool, pool->found[i].index, PEM_CHUNK_FULL);
+}
+
+int pem_pool__free(struct pem_session *session, const struct pem_kmod_chunks *chunks)
+{
+	struct pem_kmod_pool *pool = pem_pool__of(session, chunks->cpu);
+	const u32 __user *from = u64_to_user_ptr(chunks->chunks);
+	u32 index[AT_ONCE], done, n, i;
+	bool put_back = chunks->flags & PEM_KMOD_PUT_BACK;
+
+	if (!pool || (chunks->flags & ~PEM_KMOD_PUT_BACK) || chunks->count > pool->ring.chunk_count)
+		return -EINVAL;
+	for (done = 0; done < chunks->count; done += n) {
+		n = min_t(u32, chunks->count - done, AT_ONCE);
+		if (copy_from_user(index, from + done, n * sizeof(index[0])))
+			return -EFAULT;
+		for (i = 0; i < n; i++) {
+			if (index[i] >= pool->ring.chunk_count)
+				return -EINVAL;
+			index[i] = array_index_nospec(index[i], pool->ring.chunk_count);
+			/* READING is what nobody but the session makes and ends, under its lock. */
+			if (PEM_CHUNK_STATE(READ_ONCE(pool->ring.chunk_state[index[i]])) !=
+			    PEM_CHUNK_READING)
+				return -EINVAL;
+			put_back_one(pool, index[i], put_back ? PEM_CHUNK_FULL : PEM_CHUNK_FREE);
+		}
+	}
+	return 0;
+}

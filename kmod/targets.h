@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * targets.h - the set of a session's target processes: asked by probes, changed by fork, exit and ioctl, without a lock
+ *
+ * A process is known by the address of its signal_struct, which it keeps over exec, has from before its first event to
+ * after its last, and shares with nobody. target.c says when one is added and removed.
+ *
+ * A hash table whose sets hold 16 each. Whoever adds takes a free place by compare-and-swap; whoever removes clears all
+ * places that hold it. The generation counts what was added and removed, so that a CPU can keep an answer.
+ *
+ * Ordering: A adds to or clears a place, then adds 1 to the generation (release); who asks reads the generation (acquire)
+ * before the places.
+ */
+#ifndef PEM_KMOD_TARGETS_H
+#define PEM_KMOD_TARGETS_H
+
+#include <pem/abi.h>
+
+#define PEM_TARGET_BITS 12
+#define PEM_TARGET_SETS (1u << PEM_TARGET_BITS)
+#define PEM_TARGET_WAYS 16u
+
+struct pem_kmod_targets {
+	uint32_t generation;
+	uint32_t lost; /* that found no place */
+	unsigned long key[PEM_TARGET_SETS][PEM_TARGET_WAYS]; /* 0: free */
+};
+
+PEM_INLINE unsigned long *pem_targets_set(struct pem_kmod_targets *targets, unsigned long key)
+{
+	/* Multiplicative hashing (Knuth, 6.4): the highest bits of the product depend on all of the key. */
+	return targets->key[(uint64_t)key * 0x9e3779b97f4a7c15ull >> (64 - PEM_TARGET_BITS)];
+}
+
+static inline bool pem_targets_have(struct pem_kmod_targets *targets, unsigned long key)
+{
+	const unsigned long *set = pem_targets_set(targets, key);
+	uint32_t i;
+
+	for (i = 0; i < PEM_TARGET_WAYS; i++) {
+		if (__atomic_load_n(&set[i], __ATOMIC_RELAXED) == key)
+			return true;
+	}
+	return false;
+}
+
+/* False: there is no place for it, and it is counted. */
+static inline bool pem_targets_add(struct pem_kmod_targets *targets, unsigned long key)
+{
+	unsigned long *set = pem_targets_set(targets, key), free;
+	uint32_t i;
+
+	if (pem_targets_have(targets, key))
+		return true;
+	for (i = 0; i < PEM_TARGET_WAYS; i++) {
+		free = 0;
+		if (__atomic_compare_exchange_n(&set[i], &free, key, 0, __ATOMIC_RELAXED,
+						__ATOMIC_RELAXED)) {
+			__atomic_fetch_add(&targets->generation, 1, __ATOMIC_RELEASE); /* A */
+			return true;
+		}
+	}
+	__atomic_fetch_add(&targets->lost, 1, __ATOMIC_RELAXED);
+	return false;
+}
+
+static inline void pem_targets_remove(struct pem_kmod_targets *targets, unsigned long key)
+{
+	unsigned long *set = pem_targets_set(targets, key);
+	bool any = false;
+	uint32_t i;
+
+	for (i = 0; i < PEM_TARGET_WAYS; i++) {
+		if (__atomic_load_n(&set[i], __ATOMIC_RELAXED) == key) {
+			__atomic_store_n(&set[i], 0, __ATOMIC_RELAXED);
+			any = true;
+		}
+	}
+	if (any)
+		__atomic_fetch_add(&targets->generation, 1, __ATOMIC_RELEASE); /* A */
+}
+
+#endif
