@@ -82,9 +82,10 @@ int cli_attach__option(struct cli_attach *a, const struct cli_verb *verb, int co
 	}
 }
 
-int cli_attach__check(const struct cli_attach *a, const struct cli_verb *verb, bool has_command)
+int cli_attach__check(struct cli_attach *a, const struct cli_verb *verb, bool has_command)
 {
-	if (!has_command || a->count == 0)
+	a->beside_command = has_command;
+	if (!has_command || a->count == 0 || (a->all && a->count == 1))
 		return CLI_DONE;
 	return cli_usage_error(verb, "a command, or what runs already: take one; two observers at "
 				     "once do both");
@@ -145,7 +146,7 @@ int cli_attach__start(struct cli_attach *a, struct pem_session *session)
 	if (a->all && geteuid() != 0)
 		cli_say("the kernel's events of other processes than yours are not observed: that "
 			"needs root");
-	if (a->count != 0 && found == 0 && a->contexts[0].pid == 0)
+	if (a->count != 0 && found == 0 && a->contexts[0].pid == 0 && !a->beside_command)
 		say_nobody(a->contexts[0].program);
 	return CLI_DONE;
 }

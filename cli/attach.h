@@ -14,7 +14,7 @@ enum { CLI_OPT_PROGRAM = 512, CLI_OPT_CGROUP, CLI_OPT_NO_FOLLOW };
 	{'p', "pid", "PID,...", "Attach to processes that run, and to what they start."},          \
 		{'a', "all", NULL,                                                                 \
 		 "Every program of yours that can be attached to, also those to come; for root "   \
-		 "every user's, and the whole kernel."},                                           \
+		 "every user's, and the whole kernel. With a COMMAND: while that runs."},          \
 		{CLI_OPT_PROGRAM, "program", "NAME",                                               \
 		 "All processes of this name, also those to come."},                               \
 		{CLI_OPT_CGROUP, "cgroup", "PATH",                                                 \
@@ -32,14 +32,17 @@ struct cli_attach {
 	size_t count;
 	bool all;
 	bool no_follow;
+	bool beside_command; /* which says when it is over */
 	char name[64]; /* of what is attached to, for a title or folder */
 };
 
 /* Is this an option of ours? 1: taken; 0: no; less: wrong, and said. */
 int cli_attach__option(struct cli_attach *attach, const struct cli_verb *verb, int code);
-/* A command and what runs already are two targets: CLI_DONE, or a status, said. */
-int cli_attach__check(const struct cli_attach *attach, const struct cli_verb *verb,
-		      bool has_command);
+/*
+ * A command and a program that runs already are two targets; a command and all programs are not, and end with the command.
+ * CLI_DONE, or a status, said.
+ */
+int cli_attach__check(struct cli_attach *attach, const struct cli_verb *verb, bool has_command);
 /* Once all options are read: what is attached to gets its name. */
 void cli_attach__name(struct cli_attach *attach);
 /* Attach a session. CLI_DONE or a status, said. */

@@ -175,6 +175,7 @@ struct cli_patterns {
 	char **where; /* the predicate of each, 'PATTERN where PREDICATE'; NULL: none */
 	size_t count;
 	const char *all_where; /* of all events; NULL: none */
+	const char *also; /* an event besides, whatever the patterns; NULL: none */
 };
 /* Add the patterns of a comma-separated list; 0, -EINVAL for an empty one, -ENOMEM. */
 int cli_patterns__add(struct cli_patterns *patterns, const char *list);
@@ -206,6 +207,8 @@ struct cli_run {
 	int stopped_by; /* second signal, when it did not end */
 	int error; /* -errno of the session's work */
 };
+/* Let pem open as many files as it may; what it forks from now on has the limit that pem was started with. Once. */
+void cli_descriptors__raise(void);
 /* Start the command and from then on pass signals to it. Its pid, or -errno with error. */
 pid_t cli_run__start(struct cli_run *run, char *const argv[], const struct pem_run_options *options,
 		     struct pem_error *error);
@@ -214,6 +217,12 @@ pid_t cli_run__start(struct cli_run *run, char *const argv[], const struct pem_r
  * they do anyway); a second one stops the work at once.
  */
 void cli_run__wait(struct cli_run *run);
+/*
+ * Let this thread run before others, so that buffers are taken before they are full where all CPUs are busy. Whoever may not
+ * do that, as only root may, or was given another priority, goes on as before. Commands started later inherit it.
+ */
+#define CLI_RECORDER_NICE (-10)
+void cli_run__go_first(void);
 /* From now on a signal ends cli_run__watch, or the next one: what has begun is brought to its end. */
 void cli_run__catch(struct pem_session *session);
 /* Work for the session without a command, after cli_run__catch: until has_ended says so, or a signal comes. */

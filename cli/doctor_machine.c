@@ -231,8 +231,8 @@ static void check_bpf(struct doctor *doctor)
 			    "listed in /sys/kernel/tracing/events");
 	else
 		doctor__add(doctor, "tracepoints", DOCTOR_LIMITED,
-			    errno == ENOENT ? "mount -t tracefs tracefs /sys/kernel/tracing"
-					    : "run as root",
+			    "run as root, or mount -t tracefs -o gid=GROUP,mode=750 none "
+			    "/sys/kernel/tracing, GROUP being one of this user's",
 			    "/sys/kernel/tracing/events: %s", strerror(errno));
 }
 

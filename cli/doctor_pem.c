@@ -11,6 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#define PATHS_MAX 4
+#define SOURCES_MAX 16
+
 /* Of the catalogue's events of one source kind: how many can be had, and why the first of the others can't. */
 static void check_events(struct doctor *doctor, struct pem_session *session,
 			 enum pem_source_kind kind, const char *check)
@@ -41,6 +44,58 @@ static void check_events(struct doctor *doctor, struct pem_session *session,
 			    here, all, first.text);
 }
 
+/* "module 210, BPF 4 of 217" */
+static void check_paths(struct doctor *doctor, struct pem_session *session)
+{
+	const struct pem_model *model = pem_session__model(session);
+	struct {
+		const char *name;
+		size_t events;
+	} paths[PATHS_MAX] = {{0}};
+	char text[160] = "";
+	size_t i, p, count = 0, used = 0, all = 0;
+	const char *name;
+
+	for (i = 0; i < pem_model__count(model); i++) {
+		const struct pem_event *event = pem_model__event(model, i);
+
+		if (event->source_kind != PEM_SOURCE_TRACEPOINT)
+			continue;
+		all++;
+		name = pem_session__source_of(session, event, NULL);
+		for (p = 0; name != NULL && p < count && strcmp(paths[p].name, name) != 0; p++)
+			;
+		if (name == NULL || p == PATHS_MAX)
+			continue;
+		paths[p].name = name;
+		paths[p].events++;
+		count = p == count ? p + 1 : count;
+	}
+	for (p = 0; p < count; p++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s serves %zu",
+					 p != 0 ? ", " : "", paths[p].name, paths[p].events);
+	doctor__add(doctor, "kernel path", count != 0 ? DOCTOR_OK : DOCTOR_NO,
+		    count != 0 ? NULL : "one of the sources below has to be usable",
+		    "%s of the %zu kernel events of the catalogue",
+		    count != 0 ? text : "nothing serves any", all);
+}
+
+/* What serves kernel events and counters, in the order in which they are asked, and why one is not. */
+static void check_sources(struct doctor *doctor, struct pem_session *session)
+{
+	struct pem_source_state states[SOURCES_MAX];
+	int i, count = pem_session__sources(session, states, SOURCES_MAX);
+	char check[24];
+
+	for (i = 0; i < count; i++) {
+		snprintf(check, sizeof(check), "source %s", states[i].name);
+		if (states[i].usable)
+			doctor__add(doctor, check, DOCTOR_OK, NULL, "can be used");
+		else
+			doctor__add(doctor, check, DOCTOR_NO, NULL, "%s", states[i].reason.text);
+	}
+}
+
 /* One line for a kind of cost that libpem has, or could not measure. */
 static void add_cost(struct doctor *doctor, const struct pem_trace_cost *costs, int count,
 		     const char *kind, const char *check, const char *what)
@@ -68,8 +123,7 @@ static void check_costs(struct doctor *doctor, struct pem_session *session)
 
 	add_cost(doctor, costs, count, "user-log", "stub event cost",
 		 "an event that a program or library raises");
-	add_cost(doctor, costs, count, "kernel-log", "kernel event cost",
-		 "an event of the kernel");
+	add_cost(doctor, costs, count, "kernel-log", "kernel event cost", "an event of the kernel");
 }
 
 static void check_delivery(struct doctor *doctor)
@@ -84,8 +138,11 @@ static void check_delivery(struct doctor *doctor)
 	}
 	check_events(doctor, session, PEM_SOURCE_STUB, "stub events");
 	check_events(doctor, session, PEM_SOURCE_TRACEPOINT, "kernel events");
+	check_events(doctor, session, PEM_SOURCE_MODULE, "events of pem.ko");
 	check_events(doctor, session, PEM_SOURCE_PERF, "counter events");
 	check_events(doctor, session, PEM_SOURCE_SAMPLE, "sample events");
+	check_paths(doctor, session);
+	check_sources(doctor, session);
 	check_costs(doctor, session);
 	pem_session__close(session);
 }

@@ -6,6 +6,7 @@
  */
 #include "list.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -79,6 +80,16 @@ static bool is_of_programs(const struct pem_event *event)
 	       (*event->source_name == '\0' || strchr(event->source_name, '/') != NULL);
 }
 
+/* Machines read it, in the letters that they find elsewhere. */
+static void set_path(struct list_entry *entry, const char *source)
+{
+	size_t i;
+
+	entry->available = source != NULL;
+	for (i = 0; source != NULL && source[i] != '\0' && i + 1 < sizeof(entry->path); i++)
+		entry->path[i] = (char)tolower((unsigned char)source[i]);
+}
+
 struct request {
 	const char *layer;
 	char **words;
@@ -113,7 +124,7 @@ static int collect(struct list *list, struct pem_session *session, const struct 
 		if (!is_asked_for(event, request))
 			continue;
 		entry->event = event;
-		entry->available = pem_session__can_deliver(session, event, &entry->reason) == 1;
+		set_path(entry, pem_session__source_of(session, event, &entry->reason));
 		entry->of_programs = is_of_programs(event);
 		if (entry->event->source_kind == PEM_SOURCE_STUB)
 			snprintf(entry->why, sizeof(entry->why), "%s", entry->reason.text);
@@ -165,6 +176,14 @@ size_t list_next_source(const struct pem_event *event, const char **p, const cha
 			return n;
 	}
 	return 0;
+}
+
+/* SYSTEM:EVENT, KIND:PLACE: what no spec describes has to be looked for. */
+static bool names_probes(const struct request *request)
+{
+	const char *colon = request->count == 1 ? strchr(request->words[0], ':') : NULL;
+
+	return colon != NULL && colon != request->words[0] && colon[1] != ':' && colon[1] != '\0';
 }
 
 /* Words of the command line: [LAYER] [GLOB | WORD...]. */
@@ -263,7 +282,7 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 	struct list list = {0};
 	struct pem_session *session;
 	struct pem_error error = {{0}};
-	int code, status;
+	int code, status, rc = 0;
 
 	while ((code = cli_option__next(verb, argc, argv)) != -1) {
 		if (code == CLI_OPTION_BAD)
@@ -278,6 +297,11 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 	if (session == NULL)
 		return cli_error(cli_status_of_errno(errno), "%s", error.text);
 	status = cli_specs__load(session, NULL, NULL, NULL, false);
+	if (status == CLI_DONE && names_probes(&request))
+		rc = pem_session__add_probes(session, request.words[0], &error);
+	if (rc < 0)
+		status = cli_error(rc == -E2BIG ? CLI_WRONG_INPUT : cli_status_of_errno(rc), "%s",
+				   error.text);
 	if (status == CLI_DONE && find(&list, session, &request) < 0)
 		status = cli_error(CLI_FAILED, "no memory for the list of events");
 	if (status == CLI_DONE)
@@ -290,12 +314,16 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 const struct cli_verb cli_list = {
 	.name = "list",
 	.summary = "events there are, and whether this machine can deliver them",
-	.usage = "list [-v] [--json] [hw|os|app|cpo] [GLOB | WORD...]",
+	.usage = "list [-v] [--json] [hw|os|app|cpo] [GLOB | PLACE | WORD...]",
 	.text = "Without words: how many events each class has, how many of them this machine can "
 		"deliver to you now (HERE), how many are raised by such programs only that call "
 		"them (PROGRAM), and why not the others. With a layer or a pattern: these events, "
 		"a line each; -v tells everything about them. GLOB is a pattern over whole names "
-		"with * and ?, a class (Sched, OS::Sched), or a specifier. Any other WORD is "
+		"with * and ?, a class (Sched, OS::Sched), or a specifier. PLACE is a tracepoint "
+		"of "
+		"the running kernel or a pattern of some (sched:*), a function of the kernel "
+		"(fentry:vfs_*), or one or a static probe of a program or library "
+		"(uprobe:PATH:FUNCTION, usdt:PATH:*): pem record(1) tells more. Any other WORD is "
 		"looked for, in any case, in names, descriptions, fields, units and sources; of "
 		"several, all have to be there. Listed are the catalogue's events, and those of "
 		"specs that are installed beside it, in the current folder, or named by "
@@ -305,6 +333,10 @@ const struct cli_verb cli_list = {
 		    "pem list Sched              one class\n"
 		    "pem list -v Switch          everything about one event\n"
 		    "pem list '*Fault*'          events with Fault in their name\n"
+		    "pem list -v 'block:*'       tracepoints with their fields, in the catalogue "
+		    "or not\n"
+		    "pem list 'usdt:/usr/bin/python3:*'\n"
+		    "                            static probes of a program\n"
 		    "pem list huge page          events that tell of huge pages\n"
 		    "pem list hw --json | jq -r '.[] | select(.available) | .name'\n"
 		    "                            counters that can be had here, one a line",

@@ -10,6 +10,7 @@
 struct list_entry {
 	const struct pem_event *event;
 	bool available;
+	char path[16]; /* what serves it: "module", "bpf", "counters", "stub"; "" : nothing */
 	bool of_programs; /* raised by programs that call its stub, not by what comes with pem */
 	struct pem_error reason; /* why not */
 	char why[512]; /* the same without the source's name, so that one reason for many sources is one */

@@ -87,6 +87,7 @@ static struct json_object *entry_json(const struct list_entry *entry)
 	cli_json__text(object, "source", pem_source_kind__name(e->source_kind));
 	json_object_object_add(object, "sources", sources_json(e));
 	cli_json__flag(object, "available", entry->available);
+	cli_json__text(object, "path", entry->path);
 	cli_json__text(object, "availability", list_here(entry));
 	cli_json__text(object, "reason", entry->available ? "" : entry->reason.text);
 	for (i = 0; i < e->field_count; i++)

@@ -26,13 +26,17 @@ enum {
 	OPT_BUDGET,
 	OPT_TRIGGER,
 	OPT_SNAPSHOTS,
-	OPT_INTERVAL
+	OPT_INTERVAL,
+	OPT_COUNTERS,
+	OPT_PAGES
 };
 
 static const struct cli_option options[] = {
 	{'e', "events", "EV,...",
-	 "Events to record: names or patterns ('OS::*', 'Sched', '*Fault'), or a layer (os): its "
-	 "usual events. Default: all usual stub and "
+	 "Events to record: names or patterns ('OS::*', 'Sched', '*Fault'), a layer (os): its "
+	 "usual events; or places that no spec describes: tracepoints ('sched:*'), functions "
+	 "(fentry:vfs_read, uprobe:PATH:FUNCTION), static probes (usdt:PATH:NAME). Default: all "
+	 "usual stub and "
 	 "kernel events, and the counters that can be had here."},
 	{'o', "output", "DIR",
 	 "The trace's folder, which must not exist or be empty. Default: pem-trace-COMMAND-N "
@@ -56,6 +60,13 @@ static const struct cli_option options[] = {
 	{OPT_SNAPSHOTS, "snapshots", "N", "Keep only the last N of these. Default: all."},
 	{OPT_INTERVAL, "snapshot-interval", "SECONDS",
 	 "At most one for triggers in so many seconds. Default: 10."},
+	{OPT_COUNTERS, "counters", "NAME,...",
+	 "With each recorded event of the kernel, and at context switches, what these counters "
+	 "hold: "
+	 "of pem list hw (Instructions,Cycles), or libpfm4's. At most 8; needs pem.ko."},
+	{OPT_PAGES, "pages", "INTERVAL[,REGION]",
+	 "How often events OS::Pages look at memory, and by what regions. Default: 100ms,2M. Needs "
+	 "pem.ko."},
 	{OPT_BUDGET, "budget", "SHARE",
 	 "Keep the cost of observing below a share of the program's CPU time, such as 1%: the "
 	 "costliest events are only counted, or left out, for a time, and the trace says so."},
@@ -70,9 +81,13 @@ struct record {
 	bool made; /* the folder is ours to remove when nothing could be recorded */
 	bool no_libc;
 	bool quiet;
+	const char *counters; /* to be read at events; NULL: none */
+	uint32_t pages_interval_us; /* 0: as it is */
+	uint64_t pages_region_bytes;
 	double budget; /* share of the programs' CPU time; 0: none */
 	struct cli_triggers triggers;
 	struct pem_session_options session;
+	struct pem_event_set *events; /* chosen */
 	char **command; /* [0] NULL: none, only what is attached to */
 	struct cli_attach attach;
 	char program[PATH_MAX]; /* its file */
@@ -89,7 +104,47 @@ static int parse_buffer(const struct cli_verb *verb, struct record *r)
 	return 0;
 }
 
-static int parse(const struct cli_verb *verb, struct record *r, int argc, char **argv)
+/* "100ms,2M", "1s": how often, and by what regions. */
+static int parse_pages(const struct cli_verb *verb, struct record *r)
+{
+	char unit[3] = "", end;
+	unsigned number;
+	const char *region = strchr(optarg, ',');
+	uint64_t us = 0;
+	int n = sscanf(optarg, "%6u%2[mus]%c", &number, unit, &end);
+
+	r->pages_region_bytes = 2u << 20;
+	if (n >= 2 && (n == 2 || end == ','))
+		us = strcmp(unit, "us") == 0   ? number
+		     : strcmp(unit, "ms") == 0 ? number * 1000ull
+		     : strcmp(unit, "s") == 0  ? number * 1000000ull
+					       : 0;
+	if (us < 1000 || us > UINT32_MAX)
+		return cli_usage_error(verb,
+				       "--pages %s: expected an interval from 1ms to 1000s, such "
+				       "as 100ms",
+				       optarg);
+	if (region != NULL && cli_parse_bytes(region + 1, &r->pages_region_bytes) < 0)
+		return cli_usage_error(verb, "--pages %s: expected a region's size, such as 2M",
+				       optarg);
+	r->pages_interval_us = (uint32_t)us;
+	return 0;
+}
+
+/* What the kernel module is to look at. */
+static int set_looks(const struct cli_verb *verb, struct record *r, struct pem_session *session)
+{
+	struct pem_error error = {{0}};
+
+	if (r->counters != NULL && pem_session__read_counters(session, r->counters, &error) < 0)
+		return cli_usage_error(verb, "--counters: %s", error.text);
+	if (r->pages_interval_us != 0 &&
+	    pem_session__sample_pages(session, r->pages_interval_us, r->pages_region_bytes) < 0)
+		return cli_usage_error(verb, "--pages: a region is a power of two from 4K to 1T");
+	return CLI_DONE;
+}
+
+static int parse_options(const struct cli_verb *verb, struct record *r, int argc, char **argv)
 {
 	int code, rc = 0;
 
@@ -131,6 +186,13 @@ static int parse(const struct cli_verb *verb, struct record *r, int argc, char *
 						     "seconds",
 						     optarg);
 			break;
+		case OPT_COUNTERS:
+			r->patterns.also = "HW::HWPerf::HPMsAtEvent";
+			r->counters = optarg;
+			break;
+		case OPT_PAGES:
+			rc = parse_pages(verb, r);
+			break;
 		case OPT_BUDGET:
 			if (cli_parse_share(optarg, &r->budget) < 0)
 				rc = cli_usage_error(verb, "--budget %s is no share such as 1%%",
@@ -144,6 +206,13 @@ static int parse(const struct cli_verb *verb, struct record *r, int argc, char *
 			rc = rc > 0 ? CLI_DONE : rc < 0 ? -rc : CLI_WRONG_INPUT;
 		}
 	}
+	return rc;
+}
+
+static int parse(const struct cli_verb *verb, struct record *r, int argc, char **argv)
+{
+	int rc = parse_options(verb, r, argc, argv);
+
 	if (rc == 0 && optind == argc && r->attach.count == 0)
 		rc = cli_usage_error(verb, "no command to record: put it after --, or attach to a "
 					   "program with -p");
@@ -241,10 +310,23 @@ static int watch(struct record *r, struct pem_session *session)
 	add_tick(r, &run);
 	if (!r->quiet)
 		cli_say("recording %s until it ends or you interrupt", r->attach.name);
+	cli_run__go_first();
 	cli_run__watch(&run);
 	return run.error == 0 ? CLI_DONE
 			      : cli_error(CLI_FAILED, "watching %s failed: %s", r->attach.name,
 					  strerror(-run.error));
+}
+
+/* Is none of the events that were chosen to be had here, as is known once their sources were opened? reason: why one is not. */
+static bool has_nothing(const struct record *r, struct pem_session *session,
+			struct pem_error *reason)
+{
+	size_t i, count = r->patterns.count != 0 ? pem_event_set__count(r->events) : 0;
+
+	for (i = 0; i < count; i++)
+		if (pem_session__can_deliver(session, pem_event_set__event(r->events, i), reason))
+			return false;
+	return count != 0;
 }
 
 /* Start the command and wait for its end. Its status; *started false: it could not be, and that is said. */
@@ -267,6 +349,7 @@ static int run_command(struct record *r, struct pem_session *session, bool *star
 		return cli_error(status, "%s", *error.text != '\0' ? error.text : strerror(-rc));
 	}
 	cli_triggers__attach(&r->triggers, run.pid, &r->attach);
+	cli_run__go_first(); /* the command runs already, with the priority it was given */
 	cli_run__wait(&run);
 	cli_triggers__end(&r->triggers);
 	cli_run__explain(&run, r->command[0]);
@@ -304,7 +387,11 @@ static int record(struct record *r, struct pem_session *session, struct pem_log 
 		/* The command's own trouble tells more than ours. */
 		status = cli_error(status != 0 ? status : CLI_FAILED, "%s",
 				   *error.text != '\0' ? error.text : strerror(-rc));
-	return summarize(r, &end, status);
+	status = summarize(r, &end, status);
+	if (status == CLI_DONE && has_nothing(r, session, &error))
+		status = cli_error(CLI_NOT_HERE, "none of the events of -e can be had here: %s",
+				   error.text);
+	return status;
 }
 
 static int open_log(struct record *r, struct pem_session *session, struct pem_log **log)
@@ -317,6 +404,7 @@ static int open_log(struct record *r, struct pem_session *session, struct pem_lo
 	if (set == NULL)
 		return cli_error(errno == ENOENT ? CLI_WRONG_INPUT : cli_status_of_errno(errno),
 				 "%s", error.text);
+	r->events = set;
 	status = make_folder(r);
 	if (status == CLI_DONE) {
 		*log = pem_session__register_log(session, set, NULL, r->path, &error);
@@ -325,7 +413,6 @@ static int open_log(struct record *r, struct pem_session *session, struct pem_lo
 			discard_folder(r);
 		}
 	}
-	pem_event_set__free(set);
 	return status;
 }
 
@@ -346,6 +433,7 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 		cli_attach__program(&r.attach, r.program, sizeof(r.program));
 	if (status != CLI_DONE)
 		goto end;
+	cli_descriptors__raise();
 	session = pem_session__open(&r.session, &error);
 	if (session == NULL) {
 		status = cli_error(cli_status_of_errno(errno), "%s", error.text);
@@ -353,6 +441,8 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 	}
 	status = cli_specs__load(session, *r.program != '\0' ? r.program : NULL, r.command,
 				 &r.patterns, r.quiet);
+	if (status == CLI_DONE)
+		status = set_looks(verb, &r, session);
 	if (status == CLI_DONE)
 		status = open_log(&r, session, &log);
 	if (status == CLI_DONE && r.session.overwrite) {
@@ -366,6 +456,7 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 		status = record(&r, session, log);
 end:
 	cli_triggers__free(&r.triggers);
+	pem_event_set__free(r.events);
 	pem_session__close(session);
 	cli_patterns__free(&r.patterns);
 	cli_attach__free(&r.attach);
@@ -377,7 +468,8 @@ const struct cli_verb cli_record = {
 	.summary = "run a command and record every layer to a trace",
 	.usage = "record [-e EV,...] [--where PREDICATE] [-o DIR] [--no-libc] [--overwrite] "
 		 "[--buffer SIZE] [--budget "
-		 "SHARE] [--trigger WHEN] [-q] -- COMMAND [ARG...]\n"
+		 "SHARE] [--counters NAME,...] [--pages INTERVAL[,REGION]] [--trigger WHEN] [-q] "
+		 "[-a] -- COMMAND [ARG...]\n"
 		 "record [-e EV,...] ... -p PID,... | -a | --program NAME | --cgroup PATH",
 	.text = "Runs COMMAND as it is, nothing to recompile, and records it and its descendants: "
 		"allocations and phases of the application, page faults, context switches, system "
@@ -402,6 +494,12 @@ const struct cli_verb cli_record = {
 		"pem record -e 'Malloc where size > 4096' -- ./server\n"
 		"                            large requests only, tested before anything is "
 		"written\n"
+		"pem record -e 'ext4:*,usdt:/usr/bin/python3:function__*' -- python3 job.py\n"
+		"                            tracepoints and static probes, in no spec\n"
+		"pem record -e 'Syscall::*' --counters Instructions -- ./server\n"
+		"                            what each system call had cost the processor\n"
+		"pem record -e 'OS::Pages::*' --pages 50ms,64K -p 4711\n"
+		"                            which parts of its memory a program uses\n"
 		"pem record --overwrite -- ./crashes-after-hours\n"
 		"                            what did not fit: the oldest\n"
 		"pem record --overwrite --trigger 'max(Malloc.size) > 1e6' -- ./server\n"
@@ -410,7 +508,8 @@ const struct cli_verb cli_record = {
 	.status = "The command's own; 128 and the signal's number when a signal ended it.\n"
 		  "127 command not found, 126 not executable; before the command runs:\n"
 		  "1 wrong usage or input, 2 cannot be done here, 3 failed; 3 also when the\n"
-		  "command succeeded and the recording did not (a full disk).",
+		  "command succeeded and the recording did not (a full disk), and 2 when none of\n"
+		  "the events of -e turned out to be had here.",
 	.runs_command = true,
 	.run = run,
 };

@@ -181,15 +181,27 @@ static bool is_unraised(const struct record_end *end, const struct pem_trace *tr
 	return possible && !raised && !said;
 }
 
+static const char *predicate_of(const struct cli_patterns *patterns, size_t i)
+{
+	return patterns->where[i] != NULL ? patterns->where[i] : patterns->all_where;
+}
+
 static void say_unraised(const struct record_end *end, const struct pem_trace *trace)
 {
 	char text[1024] = "";
 	size_t i, used = 0;
 
-	for (i = 0; i < end->patterns->count; i++)
-		if (used < sizeof(text) && is_unraised(end, trace, end->patterns->text[i]))
+	for (i = 0; i < end->patterns->count; i++) {
+		if (!is_unraised(end, trace, end->patterns->text[i]))
+			continue;
+		/* What does not pass is counted nowhere, so others may have been raised. */
+		if (predicate_of(end->patterns, i) != NULL)
+			cli_say("nothing was raised of '%s' that passed '%s'",
+				end->patterns->text[i], predicate_of(end->patterns, i));
+		else if (used < sizeof(text))
 			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s'%s'",
 						 used != 0 ? " or " : "", end->patterns->text[i]);
+	}
 	if (used != 0)
 		cli_say("nothing was raised of %s; pem list -v tells what raises an event", text);
 }

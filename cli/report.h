@@ -41,6 +41,7 @@ struct report_process {
 struct report_thread {
 	uint32_t process; /* index */
 	uint32_t tid;
+	char name[16]; /* "" if nobody told */
 	uint32_t next; /* index of its process's next thread; of the last one, nothing */
 	uint64_t count;
 	uint64_t by_layer[LAYERS];
@@ -79,6 +80,7 @@ struct report {
 	struct report_process *processes;
 	size_t process_count, process_capacity;
 	struct report_thread *threads;
+	bool names_threads; /* there is a thread whose name is known */
 	size_t thread_count, thread_capacity;
 	struct report_phase *phases;
 	size_t phase_count, phase_capacity;

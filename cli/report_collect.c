@@ -96,6 +96,13 @@ static struct report_process *process_of(struct report *report, struct counting 
 	return &report->processes[*at];
 }
 
+static void copy_thread_name(struct report *report, struct report_thread *thread)
+{
+	snprintf(thread->name, sizeof(thread->name), "%.15s",
+		 pem_trace__thread_name(report->trace, thread->tid));
+	report->names_threads |= thread->name[0] != '\0';
+}
+
 static struct report_thread *thread_of(struct report *report, struct counting *c,
 				       struct report_process *process, uint32_t tid)
 {
@@ -114,6 +121,7 @@ static struct report_thread *thread_of(struct report *report, struct counting *c
 	memset(thread, 0, sizeof(*thread));
 	thread->process = (uint32_t)(process - report->processes);
 	thread->tid = tid;
+	copy_thread_name(report, thread);
 	if (process->threads++ == 0)
 		process->first_thread = *at;
 	else
@@ -168,6 +176,18 @@ static int count_value(struct report *report, struct counting *c, uint32_t event
 	return 0;
 }
 
+/* A thread is called what it was called last: its number may be another's later, which is then asked for its name. */
+static void rename_thread(struct report *report, struct counting *c,
+			  const struct pem_record *record)
+{
+	int field = pem_event__field_by_role(record->event, PEM_ROLE_THREAD);
+	uint64_t tid = field >= 0 ? pem_record__u64(record, (unsigned int)field) : 0;
+	uint32_t *at = cli_map__at(&c->thread_at, (uint64_t)record->pid << 32 | tid);
+
+	if (at != NULL && *at != UINT32_MAX)
+		copy_thread_name(report, &report->threads[*at]);
+}
+
 static int count_record(struct report *report, struct counting *c, const struct pem_record *record)
 {
 	struct report_process *process;
@@ -191,6 +211,8 @@ static int count_record(struct report *report, struct counting *c, const struct 
 		return -ENOMEM;
 	process->count++;
 	process->by_layer[e->layer]++;
+	if (record->event->meaning == PEM_MEANS_THREAD_NAME)
+		rename_thread(report, c, record);
 	thread->count++;
 	thread->by_layer[e->layer]++;
 

@@ -250,9 +250,9 @@ static const char *pid_words(uint32_t pid)
 /* Of no name are those outside of what was recorded, and what ran where nobody knows who did. */
 static const char *process_name(const struct report_process *process)
 {
-	if (process->pid == 0)
-		return "(idle or unknown)";
-	return process->name[0] != '\0' ? process->name : "(outside)";
+	return process->pid == 0        ? "(idle or unknown)"
+	       : *process->name != '\0' ? process->name
+					: "(outside)";
 }
 
 static int more_events(const void *a, const void *b)
@@ -260,9 +260,8 @@ static int more_events(const void *a, const void *b)
 	const struct report_process *x = *(struct report_process *const *)a;
 	const struct report_process *y = *(struct report_process *const *)b;
 
-	if (x->count != y->count)
-		return x->count < y->count ? 1 : -1;
-	return x->pid < y->pid ? -1 : x->pid > y->pid;
+	return x->count != y->count ? (x->count < y->count ? 1 : -1)
+				    : (x->pid > y->pid) - (x->pid < y->pid);
 }
 
 static int more_thread_events(const void *a, const void *b)
@@ -270,9 +269,8 @@ static int more_thread_events(const void *a, const void *b)
 	const struct report_thread *x = *(struct report_thread *const *)a;
 	const struct report_thread *y = *(struct report_thread *const *)b;
 
-	if (x->count != y->count)
-		return x->count < y->count ? 1 : -1;
-	return x->tid < y->tid ? -1 : x->tid > y->tid;
+	return x->count != y->count ? (x->count < y->count ? 1 : -1)
+				    : (x->tid > y->tid) - (x->tid < y->tid);
 }
 
 /* Pointers to the elements of an array, sorted; the caller frees it. */
@@ -289,10 +287,7 @@ static void *sorted(const void *array, size_t count, size_t bytes,
 	return pointers;
 }
 
-/*
- * Processes that are not the program's turn up because its threads took a processor from theirs. Nothing says their names;
- * they are one row.
- */
+/* Processes that are not the program's turn up as its threads took a processor from theirs: nameless, they are one row. */
 static bool is_outside(const struct report_process *process)
 {
 	return process->pid == 0 || process->name[0] == '\0';
@@ -357,6 +352,8 @@ static void print_threads(const struct report *r)
 	cli_table__column(table, "PID", CLI_RIGHT);
 	cli_table__column(table, "TID", CLI_RIGHT);
 	cli_table__column(table, "PROCESS", CLI_LEFT);
+	if (r->names_threads)
+		cli_table__column(table, "THREAD", CLI_LEFT);
 	layer_columns(table);
 	for (i = 0; t != NULL && i < r->thread_count; i++) {
 		const struct report_process *process = &r->processes[t[i]->process];
@@ -365,6 +362,8 @@ static void print_threads(const struct report *r)
 		cli_table__cell(table, pid_words(process->pid));
 		cli_table__cell(table, pid_words(t[i]->tid));
 		cli_table__cell(table, process_name(process));
+		if (r->names_threads)
+			cli_table__cell(table, t[i]->name);
 		layer_cells(r, table, t[i]->count, t[i]->by_layer);
 	}
 	heading("Events by thread");

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -99,16 +100,18 @@ static struct pem_event_set *choose_events(struct pem_session *session,
 	struct pem_event_set *set;
 	const char **names;
 
-	if (patterns->count != 0)
-		return pem_event_set__new(session, (const char *const *)patterns->text,
-					  patterns->count, error);
-	names = calloc(count + 1, sizeof(*names));
+	names = calloc(count + patterns->count + 2, sizeof(*names));
 	if (names == NULL) {
 		snprintf(error->text, sizeof(error->text), "no memory for %zu events", count);
 		return NULL;
 	}
-	names[n++] = "APP"; /* also what programs raise that the catalogue does not know */
-	for (i = 0; i < count; i++) {
+	if (patterns->also != NULL)
+		names[n++] = patterns->also;
+	for (i = 0; i < patterns->count; i++)
+		names[n++] = patterns->text[i];
+	if (patterns->count == 0)
+		names[n++] = "APP"; /* also what programs raise that the catalogue does not know */
+	for (i = 0; patterns->count == 0 && i < count; i++) {
 		const struct pem_event *event = pem_model__event(model, i);
 		bool counter = event->source_kind == PEM_SOURCE_PERF ||
 			       event->source_kind == PEM_SOURCE_SAMPLE;
@@ -275,6 +278,13 @@ void cli_run__wait(struct cli_run *run)
 	work(run);
 	if (!run->ended && on_signal.count >= 2)
 		run->stopped_by = on_signal.last;
+}
+
+void cli_run__go_first(void)
+{
+	errno = 0;
+	if (getpriority(PRIO_PROCESS, 0) == 0 && errno == 0)
+		setpriority(PRIO_PROCESS, 0, CLI_RECORDER_NICE);
 }
 
 void cli_run__catch(struct pem_session *session)

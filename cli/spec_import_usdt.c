@@ -262,8 +262,9 @@ static int put_probes(FILE *out, const struct probes *all, const char *path)
 			binary);
 	import_provider(provider, all->probes[0].provider);
 	snprintf(how, sizeof(how),
-		 "Static probes of %s. A probe has arguments, but no names for them. pem does not "
-		 "record such probes yet: this describes them.",
+		 "Static probes of %s. A probe has arguments, but no names for them. To record these "
+		 "events, put this file into spec/app of pem's source tree and run make; pem record "
+		 "-e 'usdt:PATH:*' records the probes as they are.",
 		 binary);
 	import_begin(out, provider, how);
 	for (i = 0; i < all->count && rc == 0; i++)

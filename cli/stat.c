@@ -223,6 +223,7 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 		status = open_output(&s);
 	if (status != CLI_DONE)
 		goto end;
+	cli_descriptors__raise();
 	session = pem_session__open(&session_options, &error);
 	if (session == NULL) {
 		status = cli_error(cli_status_of_errno(errno), "%s", error.text);
@@ -252,7 +253,7 @@ const struct cli_verb cli_stat = {
 	.summary = "run a command and count its events, without a trace",
 	.usage = "stat [-e EV,...] [--where PREDICATE] [-f FIELD [--histogram] [--top] "
 		 "[--variance]] [-i MS [-z]] "
-		 "[--budget SHARE] [--json] [-o FILE] -- "
+		 "[--budget SHARE] [--json] [-o FILE] [-a] -- "
 		 "COMMAND [ARG...]\n"
 		 "stat [-e EV,...] ... -p PID,... | -a | --program NAME | --cgroup PATH",
 	.text = "Runs COMMAND and accumulates, where each event happens, how often it did, and, "

@@ -321,6 +321,7 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 		status = top_screen__check();
 	if (status != CLI_DONE)
 		goto end;
+	cli_descriptors__raise();
 	r.top.session = pem_session__open(&session_options, &error);
 	if (r.top.session == NULL) {
 		status = cli_error(cli_status_of_errno(errno), "%s", error.text);

@@ -157,6 +157,29 @@ def all_have_names():
 
 
 @test
+def all_while_a_command_runs():
+    "record -a with a command takes the whole machine as long as that runs, has its status, and is not of it alone"
+    here()
+    if os.geteuid():
+        skip("the whole machine is root's")
+    around = os.path.join(tmp(), "pemaround")
+    shutil.copy(os.path.realpath("/bin/sh"), around)
+    child = start([around, "-c", "while :; do echo; done >/dev/null"])
+    trace = os.path.join(tmp(), "trace")
+    rc, _, err = run([PEM, "record", "-a", "-e", READ, "-o", trace, "--", "sh", "-c", "cat /dev/null; exit 7"])
+    equal(rc, 7, "status of record: " + err)
+    assert "no program that raises" not in err, err
+    rc, out, err = run([PEM, "report", "--json", trace])
+    equal(rc, 0, "status of report: " + err)
+    told = json.loads(out)
+    kinds = [cost["kind"] for cost in told["cost"]["kinds"]]
+    equal(len(kinds), len(set(kinds)), "kinds of cost, each once (%r)" % kinds)
+    assert {"sh", "cat", "pemaround"} <= {p["name"] for p in told["processes"]}, told["processes"]
+    child.kill()
+    child.wait()
+
+
+@test
 def what_is_not_observed_is_not_promised():
     "a program without libpem is named; its kernel events are said to be observed only if they are"
     reader = Reader.named("pemquiet")

@@ -50,7 +50,7 @@ def numbers_for_people_are_those_for_programs():
     _, r, _ = report(trace)
     rc, out, _ = run([PEM, "report", "--by", "event", trace])
     equal(rc, 0, "status")
-    rows = {line.split()[0]: line.split()[1] for line in out.splitlines() if "::" in line.split(" ")[0]}
+    rows = dict(re.findall(r"^(\S+::\S+) +([\d,]+) ", out, re.M))
     equal(rows, {e["name"]: "{:,}".format(e["count"]) for e in r["per_event"] if e["count"]}, "counts")
 
 

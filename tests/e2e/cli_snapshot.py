@@ -216,7 +216,7 @@ def stays_small():
     folder = tmp()
     loop = "echo ready; i=0; while [ $i -lt %d ]; do i=$((i+1)); " + " ".join(program("processes", "plain", 400)) + \
            " > /dev/null; done; echo half; read line"
-    command = ["sh", "-c", (loop + "; " + loop) % (75, 75)]
+    command = ["sh", "-c", (loop + "; " + loop) % (150, 75)]  # tables of processes and names fill at first
     recorder, env = flight(folder, command, "-e", "APP,OS::Sched,OS::Process,OS::Syscall::Enter")
     seen = []
     for _ in range(2):

@@ -149,7 +149,7 @@ def list_as_json():
     assert isinstance(events, list) and len(events) >= 20, len(events)
     for event in events:
         equal(set(event), {"name", "layer", "class", "specifier", "id", "version", "level", "since", "deprecated",
-                           "description", "meaning", "group", "scope", "source", "sources", "available",
+                           "description", "meaning", "group", "scope", "source", "sources", "available", "path",
                            "availability", "reason", "fields"}, "members")
         equal(event["name"], "::".join((event["layer"], event["class"], event["specifier"])), "name")
         assert isinstance(event["available"], bool)
@@ -262,6 +262,20 @@ def doctor_as_json():
         assert name in names, name
     rc, out, _ = run([PEM, "doctor"])
     equal(rc, 0, "status")
+
+
+@test
+def doctor_says_what_serves_the_kernel():
+    "doctor counts kernel events by what serves them, as list has it for each, and says why a source can't be used"
+    checks = {c["check"]: c for c in json.loads(run([PEM, "doctor", "--json"])[1])}
+    events = [e for e in json.loads(run([PEM, "list", "--json"])[1]) if e["source"] == "tracepoint"]
+    for path, name in (("module", "module"), ("bpf", "BPF")):
+        count = sum(e["path"] == path for e in events)
+        assert count == 0 or "%s serves %d" % (name, count) in checks["kernel path"]["detail"], checks["kernel path"]
+    for name, check in checks.items():
+        assert not name.startswith("source ") or check["state"] == "ok" or len(check["detail"]) > 20, check
+    for e in events:
+        equal(e["path"] != "", e["available"], "path and availability of " + e["name"])
 
 
 @test

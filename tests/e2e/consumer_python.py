@@ -139,6 +139,33 @@ def statistics():
 
 
 @test
+def sources():
+    "which sources there are, in the order in which they are asked, and which one delivers an event"
+    equal(python("""
+        with pemapi.Session() as session:
+            print(session.sources()[0].name, all(s.reason is None or len(s.reason) > 9 for s in session.sources()))
+            print(session.source_of(session.events("APP::GC::Start")[0]))
+            pages, = session.events("OS::Pages::Pass")
+            print((session.source_of(pages) is None) == (session.why_not(pages) is not None))
+        """), "module True\nstub\nTrue\n", "output")
+
+
+@test
+def what_the_module_looks_at():
+    "counters and page sampling are set as in C, and refused as there"
+    equal(python("""
+        with pemapi.Session() as session:
+            session.read_counters("ContextSwitches", "MinorFaults")
+            session.sample_pages(1000, 4096)
+            for wrong in (lambda: session.read_counters("a", "", "b"), lambda: session.sample_pages(1000, 5000)):
+                try:
+                    wrong()
+                except pemapi.Error as error:
+                    print(error.errno)
+        """), "22\n22\n", "output")
+
+
+@test
 def wide_statistics():
     "variance, a histogram and frequent values, if asked for; parts by thread"
     equal(python("""

@@ -111,7 +111,7 @@ def installed_pem_runs():
     root, work = install("/usr/local"), tmp()
     env = away(root, "/usr/local/lib")
     pem = root + "/usr/local/bin/pem"
-    rc, out, err = run([pem, "list"], env=env, cwd=work)
+    rc, out, err = run([pem, "list", "APP"], env=env, cwd=work)
     equal(rc, 0, "pem list, which said: " + err)
     assert "APP::" in out, "no application event listed"
     rc, out, err = run([pem, "record", "-e", "APP::Libc::*", "-o", "t", "--", "/bin/ls", "/"], env=env, cwd=work)

@@ -43,6 +43,18 @@ def report(trace):
     return json.loads(out)
 
 
+def served(trace):
+    """
+    Fail unless the kernel's events came by the path that PEM_TEST_SOURCE names, 'bpf' or 'module', if it is set. What the
+    module lacks comes by BPF.
+    """
+    wanted = os.environ.get("PEM_TEST_SOURCE")
+    if wanted:
+        with open(trace + "/.pem/balance", encoding="utf-8") as text:
+            told = {line.split("\t")[2] for line in text if line.startswith("producer\t0\t")}
+        assert (told == {"BPF"}) if wanted == "bpf" else ("module" in told), "paths of the kernel's events: %r" % told
+
+
 def labels_of(trace):
     """{event: {field: (base, {label: value})}} of a trace's model, of fields that have labels."""
     found, event, field = defaultdict(dict), None, None
