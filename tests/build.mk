@@ -21,13 +21,19 @@ $(foreach n,$(filter codegen_%,$(UNIT_NAMES) $(FUZZ_NAMES)),\
 $(foreach n,$(UNIT_NAMES),$(eval CFLAGS_tests_unit_$(n) += $$(TEST_CFLAGS_$(n))))
 $(foreach n,$(FUZZ_NAMES),$(eval CFLAGS_tests_fuzz_$(n) += $$(TEST_CFLAGS_$(n))))
 
-.PHONY: tests check-built fuzz fuzz-targets plain kill-test soak
+# What runs in guests only (tests/guest/suite.py): programs of their own, since a guest has no library of ours to find.
+GUEST_BIN := $(if $(HAVE_CMOCKA),$(patsubst %.c,$(B)/%,$(wildcard tests/guest/*.c)))
+# What a guest with another kind of CPU needs of a build for it; GUEST_UNITS names the unit tests among it.
+GUEST_PARTS = $(B)/bin/pem $(B)/lib/libpem-libc.so $(filter $(B)/lib/libpem.% $(B)/lib/pem/%,$(ALL)) \
+  $(GUEST_UNITS:%=$(B)/tests/%) $(GUEST_BIN)
+
+.PHONY: guest-parts tests check-built fuzz fuzz-targets plain kill-test soak
 
 plain:
 	@$(MAKE) --no-print-directory SAN= B=build all
 
 
-tests: $(UNIT_BIN)
+tests: $(UNIT_BIN) $(GUEST_BIN)
 
 # pem_provider_register by name: stubs find it with dlsym in the program itself.
 TEST_LINK = $(B)/lib/libpem.a -rdynamic -Wl,-u,pem_provider_register
@@ -38,10 +44,17 @@ $(UNIT_BIN): $(B)/tests/%: $(B)/obj/tests/unit/%.o $$(TEST_OBJ_$$*) $(B)/lib/lib
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -o $@ $< $(TEST_OBJ_$*) $(TEST_LINK) -lcmocka $(TEST_LIB_$*) -ldl -lpthread -lm
 
-# Needs clang with libFuzzer. FUZZ_S: seconds a target; T: targets whose name contains it.
-fuzz: all
+$(GUEST_BIN): $(B)/tests/guest/%: $(B)/obj/tests/guest/%.o
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -o $@ $< -lcmocka -lpthread
+
+guest-parts: $$(GUEST_PARTS)
+
+# Needs clang with libFuzzer, and QEMU for 'module'. FUZZ_S: seconds a target; T: targets whose name contains it; FUZZ_SEED: module's.
+fuzz: all tests
 	$(Q)$(MAKE) --no-print-directory B=build/fuzz CC=clang SAN=1 CFLAGS='-O1 -g -fsanitize=fuzzer-no-link' fuzz-targets
-	@T='$(T)' $(if $(FUZZ_S),FUZZ_S='$(FUZZ_S)') tests/fuzz/run
+	@T='$(T)' $(if $(FUZZ_S),FUZZ_S='$(FUZZ_S)') $(if $(FUZZ_SEED),FUZZ_SEED='$(FUZZ_SEED)') tests/fuzz/run
 
 # Use: make fuzz-targets B=build/fuzz CC=clang SAN=1 CFLAGS='-O1 -g -fsanitize=fuzzer-no-link'
 fuzz-targets: $(FUZZ_NAMES:%=$(B)/fuzz/%)

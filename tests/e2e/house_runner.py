@@ -32,7 +32,7 @@ def tree(**programs):
     root = tmp()
     for folder in ("tests/unit", "tests/e2e", "build/tests"):
         os.makedirs(os.path.join(root, folder))
-    for name in ("run", "tap.py"):
+    for name in ("run", "results.py", "tap.py"):
         shutil.copy(os.path.join(ROOT, "tests", name), os.path.join(root, "tests"))
     for name, text in programs.items():
         if text.startswith("#!"):

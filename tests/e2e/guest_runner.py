@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""guest_runner: what the guests' runner says of programs that fail and of guests that die; nothing of pem is in them"""
+import contextlib
+import io
+import os
+
+from guest import assemble, kernels
+from guest.machine import Machine
+from guest.suite import Program, Tap, attend
+from tap import equal, run_all, skip, test
+
+LIMIT_S = 300  # a fetch
+KERNEL = "x86_64-6.1"
+PROGRAMS = (
+    Program("passes", "echo 'ok 1 - one'; echo 1..1"),
+    Program("warns", "echo 'ok 1 - two'; echo 1..1; echo 'WARNING: something is wrong' >/dev/kmsg"),
+    Program("hangs", "echo 'ok 1 - three'; sleep 1000", limit_s=2),
+    Program("skips", "echo 'there is no hope'; exit 77"),
+    Program("panics", "echo 'ok 1 - four'; echo c >/proc/sysrq-trigger; sleep 1000"),
+    Program("waits", "echo 'ok 1 - five'"),
+)
+said = []
+
+
+def told(limit_s=180):
+    """What is reported of a guest with these programs; how many failed."""
+    kernel = kernels.KERNELS[KERNEL]
+    guest, output = assemble.Guest(KERNEL), io.StringIO()
+    image = guest.image([(p.name, p.limit_s, p.command) for p in PROGRAMS])
+    try:
+        with contextlib.redirect_stdout(output):
+            tap = Tap("guest")
+            attend(Machine(kernel, image, limit_s=limit_s), PROGRAMS, tap)
+    finally:
+        os.unlink(image)
+    return output.getvalue().splitlines(), tap.failed
+
+
+def booted():
+    """The report of one boot, for all tests."""
+    try:
+        kernel = kernels.KERNELS[KERNEL]
+        missing = Machine(kernel, "").missing
+        if missing:
+            raise kernels.Unavailable(missing)
+        kernels.fetch(kernel)
+    except kernels.Unavailable as why:
+        skip(str(why))
+    if not said:
+        said.append(told())
+    return said[0][0]
+
+
+def details(start):
+    """The lines that explain a result."""
+    lines = booted()
+    at = [i for i, line in enumerate(lines) if start in line]
+    equal(len(at), 1, "results with %r in %r" % (start, lines))
+    assert lines[at[0]].startswith("not ok "), lines[at[0]]
+    after = lines[at[0] + 1:]
+    return after[:next((i for i, line in enumerate(after) if not line.startswith("# ")), len(after))]
+
+
+@test
+def a_program_that_passes():
+    "a result of a program's is one of the guest's, under the program's name; a skipped one has its reason"
+    assert any(line.startswith("ok ") and line.endswith("guest: passes: one") for line in booted()), booted()
+    assert any(line.endswith("guest: skips # SKIP there is no hope") for line in booted()), booted()
+
+
+@test
+def a_kernel_that_warns():
+    "what the kernel complains of is a failure of the program that ran"
+    assert any("WARNING: something is wrong" in line for line in details("warns: the kernel has nothing")), booted()
+
+
+@test
+def a_program_that_hangs():
+    "a program that outlives its limit is killed, and the next one runs"
+    assert any("it was not done within 2 s" in line for line in details("hangs: test 2")), booted()
+
+
+@test
+def a_guest_that_panics():
+    "a panic is a failure of the program that ran, with the console's last lines; what did not run is named"
+    lines = details("panics: the guest lives")
+    assert any("the guest stopped before its work was done" in line for line in lines), lines
+    assert any("Kernel panic - not syncing" in line for line in lines), lines
+    assert any("the guest stopped" in line for line in details("waits: not run")), booted()
+    equal(said[0][1], 4, "failures")
+
+
+@test
+def a_guest_that_does_not_answer():
+    "a guest that is not done in time is ended, and named as that"
+    booted()
+    lines, failed = told(limit_s=0.5)
+    assert any("the guest did not end within 0.5 s" in line for line in lines), lines
+    equal(failed, 1 + len(PROGRAMS), "failures")
+
+
+run_all()

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * module_accessed.c - what the module says of a process's pages is what the process did with them
+ *
+ * A child touches known pages in turn, on the CPU that this program has, too: so that processes switch there, and the
+ * processor looks translations up again.
+ *
+ * guest: limit=120
+ */
+#include "module_fixture.h"
+
+#include <sys/prctl.h>
+
+#define PAGE 4096ul
+#define REGION_BYTES (16 * PAGE)
+#define REGIONS 128u
+#define HUGE_BYTES (2ul << 20)
+
+/* What parent and child share: the child touches all pages of regions r with r % 4 == turn; 4: none. */
+struct shared {
+	volatile uint32_t turn;
+	volatile uint32_t begun; /* the turn that it has touched everything of */
+};
+
+struct seen {
+	uint64_t from, size, bytes;
+	uint32_t pid, passes, pages, huge;
+	uint32_t accessed[REGIONS + 1]; /* of the last pass; the last one: elsewhere */
+	uint32_t next[REGIONS + 1];
+	uint32_t next_pages, next_huge;
+	uint64_t pass_pages, pass_accessed, pass_huge;
+	bool any_wrong;
+};
+
+static void see(void *arg, unsigned cpu, const struct pem_packet *packet, uint64_t clock,
+		uint32_t id, const uint8_t *record)
+{
+	struct seen *seen = arg;
+	uint64_t at;
+
+	(void)cpu, (void)packet, (void)clock;
+	if (id == id_of(REGION)) {
+		at = wide_of(record, 16);
+		seen->pid = word_of(record, 8);
+		seen->any_wrong |= wide_of(record, 24) != seen->size || at % seen->size;
+		seen->any_wrong |= word_of(record, 32) > word_of(record, 12);
+		at = at < seen->from || at - seen->from >= seen->bytes
+			     ? REGIONS
+			     : (at - seen->from) / seen->size;
+		seen->next[at] = word_of(record, 32);
+		seen->next_pages += word_of(record, 12);
+		seen->next_huge += word_of(record, 36);
+	} else if (id == id_of(PASS)) {
+		memcpy(seen->accessed, seen->next, sizeof(seen->next));
+		memset(seen->next, 0, sizeof(seen->next));
+		seen->pages = seen->next_pages;
+		seen->huge = seen->next_huge;
+		seen->next_pages = seen->next_huge = 0;
+		seen->pass_pages = wide_of(record, 16);
+		seen->pass_accessed = wide_of(record, 24);
+		seen->pass_huge = wide_of(record, 32);
+		seen->passes++;
+	}
+}
+
+static void live(struct shared *shared, volatile uint8_t *memory, uint64_t bytes, uint64_t region)
+{
+	uint64_t at, turn;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;) {
+		turn = shared->turn;
+		for (at = 0; at < bytes; at += PAGE)
+			if (at / region % 4 == turn)
+				memory[at]++;
+		shared->begun = (uint32_t)turn;
+		usleep(1000);
+	}
+}
+
+/* A child with memory of its own, touched all over once. */
+static pid_t make_child(struct shared **shared, uint8_t **memory, uint64_t bytes, uint64_t region,
+			int advice)
+{
+	uint8_t *at = mmap(NULL, bytes + HUGE_BYTES, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pid_t pid;
+
+	run_on(0);
+	*shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(at != MAP_FAILED && *shared != MAP_FAILED);
+	*memory = (uint8_t *)(((uintptr_t)at + HUGE_BYTES - 1) & ~(HUGE_BYTES - 1));
+	madvise(*memory, bytes, advice);
+	(*shared)->turn = 4;
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		memset(*memory, 1, bytes);
+		live(*shared, *memory, bytes, region);
+	}
+	while ((*shared)->begun != 4)
+		usleep(1000);
+	return pid;
+}
+
+static void end_child(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static struct pem_kmod_accessed about(pid_t pid, const uint8_t *memory, uint64_t bytes,
+				      uint64_t region)
+{
+	return (struct pem_kmod_accessed){.size = sizeof(struct pem_kmod_accessed),
+					  .pid = (uint32_t)pid,
+					  .interval_us = 20000,
+					  .region_bytes = region,
+					  .from = (uintptr_t)memory,
+					  .to = memory ? (uintptr_t)memory + bytes : 0};
+}
+
+static struct session *sample(struct seen *seen, struct pem_kmod_accessed *asked)
+{
+	struct session *s = session_open();
+
+	session_setup(s, 0, 8192, 64);
+	session_event(s, REGION, PEM_ACTION_LOG);
+	session_event(s, PASS, PEM_ACTION_LOG);
+	seen->from = asked->from;
+	seen->bytes = asked->to - asked->from;
+	seen->size = asked->region_bytes;
+	s->seen = see;
+	s->arg = seen;
+	assert_int_equal(ask(s, PEM_KMOD_ACCESSED, asked), 0);
+	session_start(s);
+	return s;
+}
+
+/* Chunks under way are full when it stops. Its first pass then only clears what was accessed before. */
+static void restart(struct session *s)
+{
+	assert_int_equal(ask(s, PEM_KMOD_STOP, NULL), 0);
+	session_drain(s);
+	session_start(s);
+}
+
+/* At least so many more passes have been seen, all of them begun since. */
+static void await_passes(struct session *s, struct seen *seen, uint32_t more)
+{
+	useconds_t patience = 60000;
+	uint32_t until;
+
+	restart(s);
+	for (until = seen->passes + more; seen->passes < until; patience *= 2) {
+		usleep(patience);
+		restart(s);
+	}
+}
+
+static void await_turn(const struct shared *shared, uint32_t turn)
+{
+	while (shared->begun != turn)
+		usleep(1000);
+}
+
+static void touched_regions_are_told_and_no_others(void **state)
+{
+	uint64_t bytes = REGIONS * REGION_BYTES;
+	struct pem_kmod_accessed asked;
+	struct seen seen = {.from = 0};
+	struct shared *shared;
+	struct session *s;
+	uint8_t *memory;
+	uint32_t turn, r;
+	pid_t pid;
+
+	(void)state;
+	pid = make_child(&shared, &memory, bytes, REGION_BYTES, MADV_NOHUGEPAGE);
+	asked = about(pid, memory, bytes, REGION_BYTES);
+	s = sample(&seen, &asked);
+	for (turn = 0; turn < 4; turn++) {
+		shared->turn = turn;
+		await_turn(shared, turn);
+		await_passes(s, &seen, 1);
+		assert_int_equal(seen.pid, pid);
+		for (r = 0; r < REGIONS; r++)
+			assert_int_equal(seen.accessed[r], r % 4 == turn ? 16 : 0);
+		assert_int_equal(seen.pages, REGIONS * 16);
+		assert_int_equal(seen.pass_pages, REGIONS * 16);
+		assert_int_equal(seen.pass_accessed, REGIONS / 4 * 16);
+		assert_int_equal(seen.huge, 0);
+	}
+	shared->turn = 4;
+	await_turn(shared, 4);
+	await_passes(s, &seen, 3);
+	assert_int_equal(seen.pass_accessed, 0);
+	assert_int_equal(seen.pass_pages, REGIONS * 16);
+	assert_false(seen.any_wrong);
+	assert_int_equal(seen.accessed[REGIONS], 0); /* nothing outside of what was asked for */
+	end_child(pid);
+	session_finish(s);
+	session_close(s);
+}
+
+static void memory_that_is_not_there_is_not_told(void **state)
+{
+	uint64_t bytes = REGIONS * REGION_BYTES;
+	struct pem_kmod_accessed asked;
+	struct seen seen = {.from = 0};
+	struct shared *shared;
+	struct session *s;
+	uint8_t *memory;
+	pid_t pid;
+
+	(void)state;
+	pid = make_child(&shared, &memory, bytes, REGION_BYTES, MADV_NOHUGEPAGE);
+	/* Behind its memory nothing is mapped, or never touched. */
+	asked = about(pid, memory + bytes / 2, bytes / 2, REGION_BYTES);
+	s = sample(&seen, &asked);
+	await_passes(s, &seen, 1);
+	assert_int_equal(seen.pages, REGIONS / 2 * 16);
+	/* All of it: the stack, the program and its libraries, too. */
+	asked.from = asked.to = 0;
+	assert_int_equal(ask(s, PEM_KMOD_ACCESSED, &asked), 0);
+	await_passes(s, &seen, 3);
+	assert_true(seen.pass_pages > REGIONS * 16 && seen.pass_pages < REGIONS * 16 + 4096);
+	asked = (struct pem_kmod_accessed){.size = sizeof(asked), .pid = (uint32_t)pid};
+	assert_int_equal(ask(s, PEM_KMOD_ACCESSED, &asked), 0);
+	assert_int_equal(ask(s, PEM_KMOD_ACCESSED, &asked), -ESRCH); /* no more */
+	end_child(pid);
+	session_finish(s);
+	session_close(s);
+}
+
+static void a_huge_page_is_used_whole(void **state)
+{
+	struct pem_kmod_accessed asked;
+	struct seen seen = {.from = 0};
+	struct shared *shared;
+	struct session *s;
+	uint8_t *memory;
+	uint32_t r;
+	pid_t pid;
+
+	(void)state;
+	if (access("/sys/kernel/mm/transparent_hugepage", F_OK))
+		skip();
+	pid = make_child(&shared, &memory, 8 * HUGE_BYTES, HUGE_BYTES, MADV_HUGEPAGE);
+	asked = about(pid, memory, 8 * HUGE_BYTES, HUGE_BYTES);
+	s = sample(&seen, &asked);
+	shared->turn = 1;
+	await_turn(shared, 1);
+	await_passes(s, &seen, 3);
+	assert_int_equal(seen.pages, 8 * 512);
+	assert_int_equal(seen.huge, 8 * 512);
+	assert_int_equal(seen.pass_huge, 8 * 512);
+	for (r = 0; r < 8; r++)
+		assert_int_equal(seen.accessed[r], r % 4 == 1 ? 512 : 0);
+	/* Of smaller regions each gets its part of the one bit. */
+	asked.region_bytes = seen.size = HUGE_BYTES / 8;
+	assert_int_equal(ask(s, PEM_KMOD_ACCESSED, &asked), 0);
+	await_passes(s, &seen, 3);
+	for (r = 0; r < 64; r++)
+		assert_int_equal(seen.accessed[r], r / 8 % 4 == 1 ? 64 : 0);
+	assert_false(seen.any_wrong);
+	end_child(pid);
+	session_finish(s);
+	session_close(s);
+}
+
+/* A child that is killed, one that executes something else, and a session that is closed, all in the middle of it. */
+static void a_process_may_go_meanwhile(void **state)
+{
+	uint64_t bytes = 64ul << 20;
+	struct pem_kmod_accessed asked;
+	struct seen seen = {.from = 0};
+	struct shared *shared;
+	struct session *s;
+	uint8_t *memory;
+	uint32_t before, i;
+	pid_t pid;
+
+	(void)state;
+	for (i = 0; i < 8; i++) {
+		pid = make_child(&shared, &memory, bytes, bytes, MADV_NOHUGEPAGE);
+		asked = about(pid, NULL, 0, HUGE_BYTES);
+		asked.interval_us = 1000;
+		s = sample(&seen, &asked);
+		usleep(1000 * i);
+		if (i % 2)
+			end_child(pid);
+		else
+			await_passes(s, &seen, 1);
+		if (i % 4 < 2)
+			session_finish(s);
+		session_close(s);
+		if (!(i % 2))
+			end_child(pid);
+		munmap(memory, bytes);
+	}
+	pid = make_child(&shared, &memory, bytes, bytes, MADV_NOHUGEPAGE);
+	asked = about(pid, NULL, 0, HUGE_BYTES);
+	s = sample(&seen, &asked);
+	await_passes(s, &seen, 1);
+	end_child(pid);
+	assert_int_equal(ask(s, PEM_KMOD_STOP, NULL), 0);
+	session_drain(s);
+	before = seen.passes;
+	session_start(s);
+	usleep(100000);
+	session_finish(s);
+	assert_int_equal(seen.passes, before);
+	assert_int_equal(ask(s, PEM_KMOD_ACCESSED, &asked), -ESRCH);
+	session_close(s);
+}
+
+/* In a child, as it can't come back: what somebody else may not look into. Returns which answer was wrong. */
+static int ask_as_nobody(struct session *s, pid_t own, pid_t roots)
+{
+	struct pem_kmod_accessed asked = about(roots, NULL, 0, HUGE_BYTES);
+
+	if (setgid(65534) || setuid(65534))
+		return 1;
+	if (ask(s, PEM_KMOD_ACCESSED, &asked) != -EPERM)
+		return 2;
+	asked.pid = (uint32_t)own;
+	if (ask(s, PEM_KMOD_ACCESSED, &asked) != -EPERM) /* of another user still */
+		return 3;
+	asked.pid = (uint32_t)getpid();
+	if (ask(s, PEM_KMOD_ACCESSED, &asked) != -EPERM) /* not dumpable: it was root's */
+		return 4;
+	prctl(PR_SET_DUMPABLE, 1);
+	return ask(s, PEM_KMOD_ACCESSED, &asked) ? 5 : 0;
+}
+
+static void who_may_not_read_it_may_not_sample_it(void **state)
+{
+	struct session *s = session_open();
+	int status;
+	pid_t pid;
+
+	(void)state;
+	session_setup(s, 0, 8192, 8);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid)
+		_exit(ask_as_nobody(s, getpid(), getppid()));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	session_close(s);
+}
+
+static void what_makes_no_sense_is_refused(void **state)
+{
+	struct pem_kmod_accessed fine = about(getpid(), NULL, 0, HUGE_BYTES), bad;
+	struct session *s = session_open();
+	pid_t children[17];
+	unsigned i;
+
+	(void)state;
+	assert_int_equal(ask(s, PEM_KMOD_ACCESSED, &fine), -EBUSY);
+	session_setup(s, 0, 8192, 8);
+#define REFUSED(code, member, value)                                                               \
+	do {                                                                                       \
+		bad = fine;                                                                        \
+		bad.member = value;                                                                \
+		assert_int_equal(ask(s, PEM_KMOD_ACCESSED, &bad), code);                           \
+	} while (0)
+	REFUSED(-EINVAL, pid, 0);
+	REFUSED(-ESRCH, pid, 0x7fffffff);
+	REFUSED(-ESRCH, pid, 0xffffffff);
+	REFUSED(-ESRCH, pid, 2); /* a thread of the kernel */
+	REFUSED(-EINVAL, interval_us, 999);
+	REFUSED(-EINVAL, interval_us, 0); /* with a region */
+	REFUSED(-EINVAL, reserved, 1);
+	REFUSED(-EINVAL, region_bytes, 0);
+	REFUSED(-EINVAL, region_bytes, 2048);
+	REFUSED(-EINVAL, region_bytes, 3 * PAGE);
+	REFUSED(-EINVAL, region_bytes, 1ull << 41);
+	REFUSED(-EINVAL, from, PAGE); /* behind to */
+	REFUSED(-EINVAL, to, 1);
+	REFUSED(-EINVAL, to, ~0ull);
+	REFUSED(-EINVAL, size, 3);
+	/* Addresses above all: nothing is there. */
+	fine.from = ~0ull << 12;
+	fine.to = ~0ull << 12;
+	assert_int_equal(ask(s, PEM_KMOD_ACCESSED, &fine), 0);
+	session_start(s);
+	usleep(10000);
+	for (i = 0; i < 17; i++) {
+		children[i] = fork();
+		assert_true(children[i] >= 0);
+		if (!children[i])
+			for (;;)
+				pause();
+		fine = about(children[i], NULL, 0, 1ull << 40);
+		assert_int_equal(ask(s, PEM_KMOD_ACCESSED, &fine), i < 15 ? 0 : -ENOSPC);
+	}
+	session_close(s);
+	for (i = 0; i < 17; i++)
+		end_child(children[i]);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(touched_regions_are_told_and_no_others),
+		cmocka_unit_test(memory_that_is_not_there_is_not_told),
+		cmocka_unit_test(a_huge_page_is_used_whole),
+		cmocka_unit_test(a_process_may_go_meanwhile),
+		cmocka_unit_test(who_may_not_read_it_may_not_sample_it),
+		cmocka_unit_test(what_makes_no_sense_is_refused),
+	};
+
+	return needs_module() ? 77 : cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,73 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# module_looks.sh - what pem.ko looks at itself, recorded by pem: counters at events, pages of a program, free memory
+#
+# guest: limit=60
+
+work=$(mktemp -d)
+tests=0
+failed=0
+
+# result NAME: of the condition that was just tried.
+result() {
+	status=$?
+	tests=$((tests + 1))
+	if [ $status -eq 0 ]; then
+		echo "ok $tests - $1"
+	else
+		failed=1
+		echo "not ok $tests - $1"
+		sed 's/^/# /' "$work/said"
+	fi
+}
+
+# count TRACE EVENT: how many records.
+count() {
+	pem export --to csv "$work/$1" -o "$work/$1.csv" >/dev/null 2>&1
+	grep -c ",$2," "$work/$1.csv"
+}
+
+if [ ! -e /dev/pem ]; then
+	echo "1..0 # skip /dev/pem is not there: pem.ko is not loaded"
+	exit 77
+fi
+
+pem record -e Syscall::Enter --counters ContextSwitches,minorfaults -o "$work/counters" -- \
+	busybox ls / >"$work/said" 2>&1
+result "a command is recorded with counters"
+all=$(count counters '[A-Za-z:]*')
+readings=$(count counters HW::HWPerf::HPMsAtEvent)
+echo "$all records, $readings readings" >>"$work/said"
+[ "$readings" -gt 20 ] && [ "$readings" -le $((all / 2)) ] && [ "$readings" -ge $((all / 2 - 8)) ]
+result "each event of the kernel has a reading in front of it"
+grep -q ',HW::HWPerf::HPMsAtEvent,.*,busybox,0x[0-9a-f]*,0x0,0x[0-9a-f]*,[0-9]* [0-9]*,' "$work/counters.csv"
+result "a reading has two values, a program counter, and its thread's process"
+pem report "$work/counters" >"$work/said" 2>&1
+result "all of it is accounted for"
+
+pem record -e Syscall::Enter --counters NoSuchCounter -o "$work/none" -- true >"$work/said" 2>&1 &&
+	grep -q "counter NoSuchCounter can't be read at events" "$work/said" &&
+	[ "$(count none OS::Syscall::Enter)" -gt 0 ]
+result "a counter that is not there is told, and the rest is recorded"
+
+pem record -e 'OS::Pages::*' --pages 10ms,64K -o "$work/pages" -- sleep 1 >"$work/said" 2>&1
+result "a command is recorded with its pages"
+[ "$(count pages OS::Pages::Region)" -gt 10 ] && [ "$(count pages OS::Pages::Pass)" -gt 2 ] &&
+	[ "$(count pages OS::Pages::Free)" -gt 20 ]
+result "regions, passes and free blocks are told"
+pem report "$work/pages" >"$work/said" 2>&1
+result "all of that is accounted for"
+
+sleep 100 &
+pid=$!
+(
+	sleep 1
+	kill $pid
+) &
+pem record -e OS::Pages::Pass --pages 5ms -o "$work/attached" -p $pid >"$work/said" 2>&1 &&
+	[ "$(count attached OS::Pages::Pass)" -gt 2 ]
+result "the pages of a process that runs already are told, until it ends"
+
+rm -rf "$work"
+echo "1..$tests"
+exit $failed

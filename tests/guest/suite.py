@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: MIT
+"""
+suite.py - which tests run in a guest, and what came of them, as TAP
+
+Not here: the guest itself (assemble.py), booting it (machine.py).
+
+A test program tests/e2e/guest_*.py is a call of run_all() with a kernel's name. In its guest run
+    the unit tests named in UNIT, as built for the host or, for a foreign machine, by a cross compiler; those in MODULE
+    a second time, with pem.ko in the place of BPF;
+    each tests/guest/NAME.sh, by busybox's sh, and each tests/guest/NAME.c, a cmocka program as those of tests/unit are;
+    each tests/e2e/NAME.py that asks for it, by this system's Python (python.py).
+To add a test for guests, put a file into tests/guest which prints TAP, or ends with 77 and a last line that says why it
+was skipped. It finds what tests/guest/run --help lists. A line in its first 30 that contains `guest:` and words may say
+more, and makes a file of tests/e2e a test for guests:
+    kernels=GLOB,..   only in these guests, such as x86_64-*; elsewhere it is left out, not skipped
+    limit=S           seconds it may take (180)
+    file=PATH         something else to take along, relative to the tree; may be repeated
+    bpf=GLOB,.. module=GLOB,..  of tests/e2e: only in these guests, served by BPF and by pem.ko; PEM_TEST_SOURCE says by whom
+An emulated machine is slow: each test of tests/e2e runs in one guest for each path, what BPF serves in Linux 6.12, what
+the module serves in 6.1, which has the least time. PEM_TEST_EMULATED is set in guests: a test that repeats something may
+repeat it less often.
+Whatever the kernel complains of while a program runs is a failure of that program's.
+"""
+import fnmatch
+import glob
+import os
+import re
+import sys
+import time
+
+from guest import assemble, kernels, python
+from guest.image import Missing
+from guest.machine import MARK, Machine
+from results import Results
+from tap import ROOT
+
+UNIT = "kernel_*", "counters_ring", "counters_plugin"
+MODULE = "kernel_log", "kernel_statistics", "kernel_where", "kernel_wide"  # of UNIT, once more served by pem.ko
+LIMIT_S = 180
+# Memory of the kernel's that is written to beyond its end, or after it was freed, is found, and not only if it hurts.
+CHECKED = "slub_debug=FZP"
+GUEST_LIMIT_S = 1200  # of all programs together, on a machine with much else to do
+
+
+class Program(Results):
+    """A test program of the guest's: what it is called in reports, its command there, and files that it needs."""
+
+    def __init__(self, name, command, files=(), limit_s=LIMIT_S, script=None):
+        super().__init__(name)
+        self.script = script  # for Python
+        self.command, self.files, self.limit_s = command, list(files), limit_s
+        self.log, self.over = [], False
+
+
+class Tap:
+    """Prints results, one a line, with numbers."""
+
+    def __init__(self, prefix):
+        self.prefix, self.count, self.failed = prefix, 0, 0
+        print("TAP version 13", flush=True)
+
+    def result(self, name, details=None, skip=None):
+        """One result: passed, or failed with details (a list of lines), or skipped with a reason."""
+        self.count += 1
+        self.failed += details is not None
+        print("%s %d - %s: %s%s" % ("ok" if details is None else "not ok", self.count, self.prefix,
+                                   name.replace("#", "no."), " # SKIP " + skip if skip else ""))
+        for line in details or ():
+            print("# " + line)
+        sys.stdout.flush()
+
+    def program(self, program):
+        """All results of a program that is over."""
+        for test in program.passed:
+            self.result("%s: %s" % (program.name, test))
+        for test, why in program.skipped:
+            self.result(program.name if test == program.name else "%s: %s" % (program.name, test), skip=why)
+        for test, details in program.failed:
+            self.result("%s: %s" % (program.name, test), details[-40:])
+        if program.log:
+            self.result("%s: the kernel has nothing to complain of" % program.name, program.log[-60:])
+
+    def end(self):
+        print("1..%d" % self.count, flush=True)
+        return 1 if self.failed else 0
+
+
+def wishes(path):
+    """What a test of tests/guest says about itself: a list of (word, value)."""
+    with open(path, encoding="utf-8") as text:
+        said = [line.split("guest:", 1)[1] for line in text.readlines()[:30] if "guest:" in line]
+    return re.findall(r"(kernels|limit|file|bpf|module)=(\S+)", " ".join(said))
+
+
+def units():
+    """Names of the unit tests that run in guests."""
+    names = sorted(os.path.basename(source)[:-2] for source in glob.glob(os.path.join(ROOT, "tests", "unit", "*.c")))
+    return [name for name in names if any(fnmatch.fnmatch(name, pattern) for pattern in UNIT)]
+
+
+def wish(said, word, default):
+    """What was said last of a word."""
+    return ([value for told, value in said if told == word] or [default])[-1]
+
+
+def is_for(guest, patterns):
+    return any(fnmatch.fnmatch(guest.kernel.name, pattern) for pattern in patterns.split(","))
+
+
+def taken(guest, said):
+    """Paths of what a test wants to have along."""
+    wanted = [value for word, value in said if word == "file"]
+    return [os.path.join(guest.build, path[len("build/"):]) if path.startswith("build/") else os.path.join(ROOT, path)
+            for path in wanted]
+
+
+def end_to_end(guest):
+    """Those of tests/e2e. A foreign machine has no Python."""
+    for source in [] if guest.kernel.foreign else sorted(glob.glob(os.path.join(ROOT, "tests", "e2e", "*.py"))):
+        said = wishes(source)
+        paths = [path for path in ("bpf", "module") if is_for(guest, wish(said, path, ""))]
+        if not paths:
+            continue
+        name, limit_s = os.path.basename(source)[:-3], int(wish(said, "limit", LIMIT_S))
+        files = python.sources(source)[0] + taken(guest, said)
+        for path in paths:
+            words = "PEM_TEST_SOURCE=%s " % path
+            if path == "bpf":
+                words += "PEM_PLUGIN_PATH=%s " % assemble.WITHOUT_MODULE
+            yield Program("%s/%s" % (path, name), words + python.command(source), files, limit_s, source)
+
+
+def programs(guest):
+    """The programs for this guest, in order."""
+    chosen = []
+    for name in units():
+        path = os.path.join(guest.build, "tests", name)
+        chosen.append(Program("unit/" + name, "build/tests/" + name, [path]))
+        if name in MODULE:
+            chosen.append(Program("module/" + name, "PEM_TEST_SOURCE=module build/tests/" + name, [path]))
+    for source in sorted(glob.glob(os.path.join(ROOT, "tests", "guest", "*.sh")) +
+                         glob.glob(os.path.join(ROOT, "tests", "guest", "*.c"))):
+        said = wishes(source)
+        if not is_for(guest, wish(said, "kernels", "*")):
+            continue
+        name, kind = os.path.splitext(os.path.basename(source))
+        files = taken(guest, said)
+        if kind == ".c":
+            command, files = "build/tests/guest/" + name, files + [os.path.join(guest.build, "tests", "guest", name)]
+        else:
+            command, files = "sh tests/guest/%s.sh" % name, files + [source]
+        chosen.append(Program("guest/" + name, command, files, int(wish(said, "limit", LIMIT_S))))
+    return chosen + list(end_to_end(guest))
+
+
+def attend(machine, waiting, tap):
+    """Boot, and report each program as it ends."""
+    boot = Program("boot", "")
+    current, byname, began, cpu_s = boot, {p.name: p for p in waiting}, time.monotonic(), 0
+    for line in machine.run():
+        if not line.startswith(MARK):
+            current.line(line)
+            continue
+        word, _, rest = line[len(MARK):].partition(" ")
+        if word == "begin":
+            current = byname.pop(rest, boot)
+        elif word == "log":
+            current.log.append(rest)
+        elif word == "end":
+            current.over, took_s, began = True, time.monotonic() - began, time.monotonic()
+            if current is boot:
+                if rest != "0" or not current.log:
+                    tap.result("boots and loads pem.ko", None if rest == "0" else current.pending[-20:])
+            else:
+                status = int(rest)
+                current.end(status, "it was not done within %d s" % current.limit_s if status == 137 else None)
+            tap.program(current)
+            cpu_s, before_s = machine.cpu_s(), cpu_s
+            print("# %s took %.1f s, %.1f s of CPU" % (current.name, took_s, cpu_s - before_s), flush=True)
+    if machine.why:
+        if not current.over:
+            tap.result("%s: the guest lives" % current.name, [machine.why + "; the console's last lines:"] + machine.last)
+        for program in byname.values():
+            tap.result("%s: not run" % program.name, [machine.why])
+
+
+def run_suite(name, word=""):
+    """Run the tests whose program's name contains word in one guest; print TAP; the exit status for tests/run."""
+    kernel = kernels.KERNELS[name]
+    machine = Machine(kernel, "")
+    try:
+        if machine.missing:
+            raise kernels.Unavailable(machine.missing)
+        fetched = kernels.fetch(kernel)
+    except kernels.Unavailable as why:
+        print("# %s: %s" % (name, why))
+        return 77
+    tap = Tap(name)
+    tap.result("Linux %s %s" % (kernel.release, "is fetched" if fetched else "is in the cache"))
+    guest, image = assemble.Guest(name), None
+    try:
+        module = guest.module()
+        tap.result("make kmod builds pem.ko")
+        if kernel.foreign:
+            guest.cross_build(units())
+            tap.result("pem and its tests are built for %s" % kernel.machine)
+        waiting = [p for p in programs(guest) if word in p.name]
+        image = guest.image([(p.name, p.limit_s, p.command) for p in waiting], module,
+                            [path for p in waiting for path in p.files], [p.script for p in waiting if p.script])
+        attend(Machine(kernel, image, append=CHECKED, limit_s=GUEST_LIMIT_S), waiting, tap)
+    except (assemble.Failed, Missing) as why:
+        tap.result("everything for the guest is built", str(why).splitlines())
+    finally:
+        if image:
+            os.unlink(image)
+    return tap.end()
+
+
+def run_all(name):
+    """The whole test program of one kernel."""
+    sys.exit(run_suite(name))
