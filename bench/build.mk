@@ -2,7 +2,7 @@
 # Benchmarks: each bench/NAME.c listed in BENCHES is a program $(B)/bench/NAME.
 #   make bench [CASE=WORD]    runs the cases with this word in their names (all), writes $(B)/bench/results.jsonl, prints tables
 
-BENCHES := notify threads callback attach record memory apps stub managed codegen code_size
+BENCHES := notify threads callback attach record memory apps stub managed codegen code_size kernel kernel_module system_wide system_wide_guest merge
 BENCH_C := notify threads stub
 BENCH_PY := $(filter-out $(BENCH_C),$(BENCHES))
 
@@ -72,26 +72,54 @@ $(BENCH_PY:%=$(B)/bench/%): $(B)/bench/%: bench/%.py $(B)/bench/measure.py
 	@mkdir -p $(@D)
 	$(Q)$(INSTALL) -m 755 $< $@
 
-$(B)/bench/measure.py: bench/measure.py
+$(B)/bench/measure.py $(B)/bench/guest_peers.py: $(B)/bench/%: bench/%
 	@mkdir -p $(@D)
 	$(Q)$(INSTALL) -m 644 $< $@
 
 # Programs as anybody writes them: without libpem, which comes by preloading.
 $(B)/bench/raise: $(B)/obj/bench/lttng_peer.o
-$(B)/bench/raise $(B)/bench/timed: $(B)/bench/%: $(B)/obj/bench/%.o
+$(B)/bench/raise $(B)/bench/timed $(B)/bench/calls: $(B)/bench/%: $(B)/obj/bench/%.o
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) -o $@ $(filter %.o,$^) -ldl -lpthread
+
+# These two run programs in a guest of this machine's kind; the counter that they read is x86-64's.
+ifneq ($(filter x86_64-%,$(shell $(CC) -dumpmachine)),)
+$(B)/bench/kernel_module: $(B)/bench/guest_calls $(B)/bench/guest_pem
+$(B)/bench/system_wide_guest: $(B)/bench/guest_calls $(B)/bench/calls
+endif
+$(B)/bench/kernel_module $(B)/bench/system_wide_guest: $(B)/bench/guest_peers.py
+$(B)/bench/guest_calls $(B)/bench/guest_pem: $(B)/bench/%: $(B)/obj/bench/%.o
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) -o $@ $<
 
 # callback runs call_back and attach attach_first, which are linked with libpem as consumers are.
 $(B)/bench/attach: $(B)/bench/attach_first $(B)/bench/raise $(B)/bench/measure.py
 $(B)/obj/bench/call_back.o $(B)/obj/bench/attach_first.o: $(B)/gen/bench_stubs/bench.h
 $(B)/bench/callback: $(B)/bench/call_back $(B)/bench/measure.py
 
-$(B)/bench/call_back $(B)/bench/attach_first: $(B)/bench/%: $(B)/obj/bench/%.o $(B)/lib/libpem.so
+$(B)/bench/merge: $(B)/bench/read_trace
+
+$(B)/bench/call_back $(B)/bench/attach_first $(B)/bench/read_trace: $(B)/bench/%: $(B)/obj/bench/%.o $(B)/lib/libpem.so
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -o $@ $< -L$(B)/lib -lpem -Wl,-rpath,'$$ORIGIN/../lib' -ldl -lpthread
+
+$(B)/bench/system_wide: $(B)/bench/calls $(B)/bench/timed
+
+# kernel runs calls under pem and under kernel_peer, which loads kernel_peer.bpf.o from beside itself.
+$(B)/bench/kernel: $(B)/bench/calls $(if $(HAVE_KERNEL_SOURCE),$(B)/bench/kernel_peer $(B)/bench/kernel_peer.bpf.o)
+
+$(B)/bench/kernel_peer: $(B)/obj/bench/kernel_peer.o
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) -o $@ $< $(shell pkg-config --libs libbpf)
+
+$(B)/bench/kernel_peer.bpf.o: bench/kernel_peer.bpf.c
+	$(call say,BPF,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPF_CFLAGS) -c $< -o $@
 
 $(B)/bench/python/stub.py: bench/stub.py bench/bench.xml $(B)/bin/pem-codegen
 	$(call say,GEN,$@)

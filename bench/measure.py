@@ -126,6 +126,26 @@ def children(pid):
     return found
 
 
+_tracefs = None
+
+
+def private_tracefs():
+    """The folder of tracefs, mounted where this process and what it starts see it; raises Missing."""
+    global _tracefs
+    if _tracefs:
+        return _tracefs
+    if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNS):
+        raise Missing("tracefs needs a mount namespace: %s" % os.strerror(ctypes.get_errno()))
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+    for kind, where in (("tracefs", "/sys/kernel/tracing"), ("debugfs", "/sys/kernel/debug")):
+        if not os.listdir(where):
+            done = subprocess.run(["mount", "-t", kind, "none", where], stderr=subprocess.PIPE, universal_newlines=True)
+            if done.returncode and kind == "tracefs":
+                raise Missing(done.stderr.strip())
+    _tracefs = "/sys/kernel/tracing"
+    return _tracefs
+
+
 class Lttng:
     """A session daemon of our own. As root it first moves this process to a mount namespace where /run is empty."""
 

@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+kernel - what it costs to observe the kernel through BPF: kernel/bpf_log2, kernel/bpf_count
+
+	kernel/bpf_log2		what logging raw_syscalls:sys_enter, number and first argument, adds to getppid: CPU time of the caller,
+				nothing subtracted but the bare call. Beside it the stock BPF ring buffer with the same fields and a clock;
+				_quiet: its reader looks by the clock and is not woken; _ftrace, _perf: the event as these record it;
+				_bpftrace: a count by bpftrace, which records nothing; _empty, _clock: a program that does nothing, or
+				reads the clock: what any record costs at least that says when
+	kernel/bpf_count	the same for a count only, of the whole machine, beside an empty BPF program on the same tracepoint
+
+The calls come in slices that fit the smallest buffer, and all observers are taken in turn: a value is the median slice less the
+median slice of the bare call next to it. ftrace needs tracefs, which is mounted where nobody else sees it.
+"""
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+
+from measure import Folder, HERE, Missing, PEM, QUICK, balance, heading, private_tracefs, report, wanted
+
+ROUNDS = 1 if QUICK else 7
+SLICES, CALLS, PAUSE_MS = (3, 2000, 5) if QUICK else (25, 20_000, 12)
+CALLER = [os.path.join(HERE, "calls"), str(SLICES), str(CALLS), str(PAUSE_MS)]
+OBSERVER = os.path.join(HERE, "kernel_peer")
+EVENT = "OS::Syscall::Enter"
+TRACEPOINT = "raw_syscalls:sys_enter"
+
+
+def slices(command):
+    """ns per call of each slice, from a command that runs CALLER and may print more."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+    values = []
+    for line in done.stdout.splitlines():
+        try:
+            values.append(float(line))
+        except ValueError:
+            pass
+    if done.returncode or len(values) < SLICES:
+        raise Missing((done.stderr.strip() or "no result").splitlines()[-1][-200:])
+    return values[:SLICES]
+
+
+def bare(folder):
+    return slices(CALLER)
+
+
+def logged(folder):
+    trace = folder.fresh("trace")
+    values = slices([PEM, "record", "-q", "--no-libc", "-e", EVENT, "-o", trace, "--"] + CALLER)
+    produced, delivered, _, _ = balance(trace)
+    if produced < SLICES * CALLS or delivered != produced:
+        raise Missing("of %d calls %d were recorded, %d lost" % (SLICES * CALLS, produced, produced - delivered))
+    folder.fresh("trace")
+    return values
+
+
+def counted(folder):
+    return slices([PEM, "stat", "-q", "-a", "-e", EVENT, "-o", os.path.join(folder.path, "counts"), "--"] + CALLER)
+
+
+def observed(what):
+    return lambda folder: slices([OBSERVER, what] + CALLER)
+
+
+def ftrace(folder):
+    instance = os.path.join(private_tracefs(), "instances", "pem-bench")
+    enable = os.path.join(instance, "events", *TRACEPOINT.split(":"), "enable")
+    os.makedirs(instance, exist_ok=True)
+    try:
+        with open(enable, "w", encoding="ascii") as f:
+            f.write("1")
+        return slices(CALLER)
+    finally:
+        with open(enable, "w", encoding="ascii") as f:
+            f.write("0")
+        os.rmdir(instance)
+
+
+def perf(folder):
+    private_tracefs()
+    need("perf")
+    return slices(["perf", "record", "-q", "-e", TRACEPOINT, "-o", os.path.join(folder.path, "perf.data")] + CALLER)
+
+
+def bpftrace(folder):
+    private_tracefs()
+    need("bpftrace")
+    return slices(["bpftrace", "-q", "-e", "tracepoint:%s { @ = count(); }" % TRACEPOINT, "-c", " ".join(CALLER)])
+
+
+def need(tool):
+    if not shutil.which(tool):
+        raise Missing("%s is missing" % tool)
+
+
+def added(folder, observers):
+    """What each observer adds to a call, round by round: {name: [ns]}; one that can't run is said, and has none."""
+    found = {name: [] for name in observers}
+    for _ in range(ROUNDS):
+        plain = statistics.median(bare(folder))
+        for name, run in list(observers.items()):
+            try:
+                found[name].append(statistics.median(run(folder)) - plain)
+            except Missing as why:
+                print("kernel: no %s: %s" % (name, why))
+                del observers[name]
+    return found
+
+
+LOG_PEERS = {
+    "": ("BPF ring buffer", observed("ringbuf")),
+    "_quiet": ("BPF ring buffer, not woken", observed("ringbuf_quiet")),
+    "_ftrace": ("ftrace", ftrace),
+    "_perf": ("perf record", perf),
+    "_bpftrace": ("bpftrace count", bpftrace),
+}
+
+
+def bpf_log2(folder, cases):
+    peers = {s: LOG_PEERS[s] for s in LOG_PEERS if "kernel/bpf_log2" + s in cases}
+    found = added(folder, dict({"pem": logged, "an empty program": observed("empty"), "the clock alone": observed("clock")},
+                               **{name: run for name, run in peers.values()}))
+    if not found["pem"]:
+        return
+    for suffix, (name, _) in peers.items():
+        report("kernel", "kernel/bpf_log2" + suffix, "ns", found["pem"], name, found[name], digits=1)
+    for suffix, name in (("_empty", "an empty program"), ("_clock", "the clock alone")):
+        if found[name]:
+            report("kernel", "kernel/bpf_log2" + suffix, "ns", found["pem"], name, found[name], digits=1)
+
+
+def bpf_count(folder):
+    found = added(folder, {"pem": counted, "an empty program": observed("empty")})
+    if found["pem"] and found["an empty program"]:
+        more = [a - b for a, b in zip(found["pem"], found["an empty program"])]
+        report("kernel", "kernel/bpf_count", "ns", found["pem"], "an empty program", found["an empty program"], digits=1,
+               note="%+.1f ns" % statistics.median(more), more=statistics.median(more))
+
+
+def main():
+    logs = ["kernel/bpf_log2" + suffix for suffix in LOG_PEERS]
+    cases = wanted(*logs, "kernel/bpf_count")
+    if not cases:
+        return
+    if os.geteuid() != 0 or not os.path.exists(OBSERVER):
+        print("kernel: needs root, and a build with a BPF compiler")
+        return
+    heading("kernel", "caller and observers on their own CPUs")
+    with Folder() as folder:
+        if any(c in logs for c in cases):
+            bpf_log2(folder, cases)
+        if "kernel/bpf_count" in cases:
+            bpf_count(folder)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(1))
+    main()
