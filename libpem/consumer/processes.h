@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * processes.h - processes as a session sees them: the places where it meets them, members by their control files, and
+ * producers by their pools
+ *
+ * Not here: what the session wants of them (session.h, rules.c).
+ */
+#ifndef PEM_PROCESSES_H
+#define PEM_PROCESSES_H
+
+#include "pool.h"
+
+#include <pem/model.h>
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct pem_async_producer;
+struct pem_session;
+struct pem_statistic;
+struct pem_wide_total;
+struct pem_wish;
+
+/* A slot of a producer's event table, found by id when records are walked. */
+struct pem_event_entry {
+	uint32_t id; /* 0: free */
+	uint32_t slot;
+	uint32_t fixed_bytes; /* of each of its records; 0: they differ */
+	bool refused; /* its provider contradicts the session's model: event is the provider's */
+	bool described; /* the trace's model has it */
+	const struct pem_event *event;
+	uint64_t judged_logged, judged_statistics; /* counted for the overhead budget so far */
+	struct pem_wish *wish; /* of the session; NULL: not looked for yet, or refused */
+};
+#define PEM_EVENT_TABLE 1024u /* power of two, at least twice PEM_EVENT_CAPACITY_DEFAULT */
+
+/* A runtime folder in which the session meets processes: the first is its own, others are other users' and containers'. */
+struct pem_place {
+	uid_t owner;
+	int runtime_fd, directory_fd, alive_fd;
+	uint64_t device, inode; /* of the runtime folder */
+	char runtime[PATH_MAX - 128]; /* a path of it for this process */
+	char folder[32]; /* the session's in it */
+	struct pem_session_page *page;
+	int cut; /* the page was truncated */
+};
+#define PEM_PLACES_MAX 16
+#define PEM_PLACE_POOLS                                                                            \
+	100000000u /* numbers of pools that a place has: their names, and streams, are told apart */
+
+/* A process, by its control file: with its pool it is a producer, which it becomes at its first event. */
+struct pem_member {
+	char name[64]; /* of the control file */
+	struct pem_place *place; /* that it is in */
+	uint64_t inode; /* of that */
+	uint32_t pid; /* as this process knows it; 0: it does not */
+	struct pem_control_file *control;
+	uint64_t control_bytes;
+	int slot; /* of the session in its table; -1: it is not the session's */
+	uint64_t word; /* of that entry */
+	uint32_t incarnation; /* the same */
+	uint64_t contexts; /* bit i: it is in the page's context i, as last found */
+	uint64_t asked_ns; /* when it was last asked whether it is in a target */
+	bool seen; /* by the scan under way */
+	bool full_said;
+	int cut; /* its control file was, while it was read */
+	struct pem_producer *producer; /* NULL: it has made no pool yet */
+	struct pem_member *next;
+};
+
+struct pem_producer {
+	char name[64]; /* "<pid>-<k>" */
+	char comm[PEM_NAME_BYTES];
+	char control_name[64]; /* checked: a control file's name, or "" */
+	uint32_t pid;
+	uint32_t inner_pid, pid_namespace; /* its number as it knows it, in that namespace */
+	uint64_t start_clock; /* when its pool was made */
+	int pidfd; /* -1: none, or of another pid namespace: taken for dead at the end only */
+	bool dead;
+	bool is_copy; /* of a pool whose process goes on (pool_copy.c) */
+	bool recovering; /* its recorder died: what is missing was lost with it */
+	struct pem_member *member; /* NULL: it has no control file, or that is gone */
+	struct pem_place *place;
+	uint32_t incarnation; /* in the tags of its statistics */
+	struct pem_ring ring;
+	uint64_t bytes;
+	uint64_t *next_seq; /* per lane */
+	uint64_t *delivered; /* per event slot */
+	uint64_t *lost; /* per event slot: drained, but not written */
+	uint64_t *aside; /* per event slot: logged for callbacks alone */
+	struct pem_async_producer
+		*async; /* how far asynchronous callbacks are; NULL: never were any */
+	uint64_t *produced, *discarded; /* per event slot, as of the final drain */
+	uint64_t damaged; /* records dropped because they could not be believed */
+	int cut; /* its pool was cut off while it was read: it holds zeroes */
+	struct pem_event_entry table[PEM_EVENT_TABLE];
+	uint32_t table_events; /* ids entered so far */
+	struct pem_producer *next;
+};
+
+/* A provider's control page in another process's control file, which is hostile: its numbers, loaded once and checked. */
+struct pem_member_page {
+	struct pem_control_header *header;
+	uint32_t event_count;
+	uint32_t event_base;
+};
+
+/* members.c */
+/* Look for control files: in the session's targets, processes are offered the session. */
+void pem_session__scan_members(struct pem_session *session);
+/* The member of a control file, which is opened if need be; NULL: there is none, or it is this process. */
+struct pem_member *pem_session__member(struct pem_session *session, struct pem_place *place,
+				       const char *name);
+void pem_session__forget_member(struct pem_session *session, struct pem_member *member);
+/* Give back every entry, and forget all members. */
+void pem_session__leave_members(struct pem_session *session);
+/* Find out which slot of its table is the session's, if any. */
+void pem_member__find_slot(struct pem_session *session, struct pem_member *member);
+/* Has it the session in its table still? */
+bool pem_member__is_served(struct pem_member *member);
+/* Find out which contexts it is in, and let it know. */
+void pem_member__find_contexts(struct pem_session *session, struct pem_member *member);
+/* If it is in a target, offer it the session, and enable there what is wanted. 0, or -EUSERS. */
+int pem_member__ask(struct pem_session *session, struct pem_member *member);
+bool pem_is_control_name(const char *name);
+
+/* producers.c */
+void pem_session__scan_producers(struct pem_session *session);
+void pem_session__check_producers(struct pem_session *session);
+/* Name of a lane's stream file. */
+void pem_producer__stream(const struct pem_producer *producer, uint32_t lane, char *name,
+			  size_t bytes);
+bool pem_producer__owns_stream(const struct pem_producer *producer, const char *name);
+/* Clock of the last record written to a lane's stream; 0: none. */
+uint64_t pem_session__stream_clock(struct pem_session *session, const struct pem_producer *producer,
+				   uint32_t lane);
+void pem_producer__free(struct pem_producer *producer);
+/* pool_copy.c: the producer as it is now, its pool in private memory, for draining and accounting once. NULL: no memory. */
+struct pem_producer *pem_producer__copy(const struct pem_producer *producer);
+/*
+ * What the owner of a chunk in a pool that overwrites has committed. It may retire the chunk, lose it, and another begin it
+ * meanwhile: then false, as for a chunk that says nothing that could be; to is spoilt.
+ */
+bool pem_chunk__copy_owned(const struct pem_ring *ring, uint32_t index, uint32_t lane,
+			   struct pem_packet *to);
+/*
+ * The next lane that was ever a thread's, or lane_count. Lanes are handed out in order: past one that is free and never
+ * was used none was. One that is being taken, or found no memory, is passed over.
+ */
+uint32_t pem_producer__next_lane(const struct pem_producer *producer, uint32_t lane);
+/* parts.c: add an event's slots over all lanes to a statistic; in the wish's epoch only. */
+void pem_producer__statistic(struct pem_producer *producer, const struct pem_wish *wish,
+			     struct pem_statistic *s);
+/*
+ * Read lanes of one moment, as far as lanes that change hands go: calls read with the event's slot, again if one did
+ * meanwhile; not if the producer does not know the event. Returns what read did last, or 0.
+ */
+int pem_producer__steady(struct pem_producer *producer, const struct pem_wish *wish,
+			 int (*read)(struct pem_producer *producer, uint32_t slot, void *arg),
+			 void *arg);
+/* wide.c: what a wide statistic keeps, added to what there is. */
+void pem_producer__wide(struct pem_producer *producer, const struct pem_wish *wish,
+			struct pem_wide_total *total);
+/* A statistic by thread: calls function for each that has any, and returns how many; or -ENOMEM. */
+int pem_producer__parts(struct pem_producer *producer, const struct pem_wish *wish,
+			void (*function)(const struct pem_statistic *part, uint32_t tid, void *arg),
+			void *arg);
+struct pem_event_entry *pem_producer__event(struct pem_producer *producer, uint32_t id);
+/* Enter events that came since; the model may have grown. */
+void pem_producer__refresh_events(struct pem_session *session, struct pem_producer *producer);
+
+/* A chunk that a lane owns or has filled. */
+struct pem_found_chunk {
+	uint32_t lane;
+	uint32_t index;
+	uint64_t seq;
+	bool full;
+};
+/* Full chunks, and owned ones if asked for, by lane and sequence number; found has room for all. Returns how many. */
+size_t pem_producer__find_chunks(const struct pem_producer *producer, bool owned_too,
+				 struct pem_found_chunk *found);
+static inline struct pem_packet *pem_ring__chunk(const struct pem_ring *ring, uint32_t index)
+{
+	return (struct pem_packet *)(ring->chunks + (uint64_t)index * ring->chunk_bytes);
+}
+/* Let a producer have a chunk again that is being read. */
+void pem_producer__free_chunk(const struct pem_producer *producer, uint32_t index);
+/* The event of a record, met before or not; NULL: unknown. */
+struct pem_event_entry *pem_producer__find_event(struct pem_session *session,
+						 struct pem_producer *producer, uint32_t id);
+/* Length of a record of which at most bytes are there; negative: it does not fit its event. */
+int pem_event_entry__record_bytes(const struct pem_event_entry *entry, const uint8_t *record,
+				  size_t bytes);
+#define PEM_CLOCK_SLACK                                                                            \
+	1000000u /* ticks that counters of two processors may lie apart, generously */
+
+#endif
