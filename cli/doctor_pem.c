@@ -118,12 +118,15 @@ static void add_cost(struct doctor *doctor, const struct pem_trace_cost *costs, 
 
 static void check_costs(struct doctor *doctor, struct pem_session *session)
 {
-	struct pem_trace_cost costs[4];
-	int count = pem_session__costs(session, costs, 4);
+	struct pem_trace_cost costs[16];
+	int count = pem_session__costs(session, costs, 16);
 
 	add_cost(doctor, costs, count, "user-log", "stub event cost",
 		 "an event that a program or library raises");
 	add_cost(doctor, costs, count, "kernel-log", "kernel event cost", "an event of the kernel");
+	add_cost(doctor, costs, count, "uprobe-log", "uprobe event cost",
+		 "a function or static probe of a program");
+	add_cost(doctor, costs, count, "sample", "sample cost", "a timer's sample");
 }
 
 static void check_delivery(struct doctor *doctor)

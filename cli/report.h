@@ -114,6 +114,10 @@ size_t *report__order(const struct report *report);
 
 void report__print(const struct report *report, const char *directory, enum report_by by);
 void report__print_json(const struct report *report);
+/* How long was recorded: until the command's end, behind which others' records may be. */
+uint64_t report__ran_ns(const struct report *report);
+/* A title of a part, behind an empty line. */
+void report__heading(const char *title);
 
 /* --- what an overhead budget did to the trace (report_detail.c) --- */
 
@@ -125,6 +129,11 @@ bool report__is_partial(const struct report *report, const struct report_event *
 const char *report_detail__excess(const struct report *report, double percent);
 void report_detail__print(const struct report *report);
 struct json_object *report_detail__json(const struct report *report);
+
+/* --- what observing cost (report_cost.c) --- */
+
+void report_cost__print(const struct report *report);
+struct json_object *report_cost__json(const struct report *report);
 
 /* --- phases (report_phases.c) --- */
 

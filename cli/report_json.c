@@ -165,36 +165,6 @@ static struct json_object *per_event_json(const struct report *r)
 	return array;
 }
 
-static struct json_object *cost_json(const struct report *r)
-{
-	const struct pem_trace_info *info = r->info;
-	struct json_object *object = json_object_new_object();
-	struct json_object *kinds = json_object_new_array();
-	double sum = 0;
-	uint32_t i;
-
-	for (i = 0; i < info->cost_count; i++) {
-		const struct pem_trace_cost *c = &info->costs[i];
-		struct json_object *entry = json_object_new_object();
-
-		cli_json__text(entry, "kind", c->kind);
-		cli_json__real(entry, "ns_each", c->ns_each);
-		cli_json__count(entry, "count", c->count);
-		cli_json__real(entry, "total_ns", c->ns_each * (double)c->count);
-		json_object_array_add(kinds, entry);
-		sum += c->ns_each * (double)c->count;
-	}
-	json_object_object_add(object, "kinds", kinds);
-	cli_json__real(object, "total_ns", sum);
-	cli_json__count(object, "program_cpu_ns", info->program_cpu_ns);
-	cli_json__count(object, "recorder_cpu_ns", info->recorder_cpu_ns);
-	if (info->program_cpu_ns != 0)
-		cli_json__real(object, "share_percent", sum * 100 / (double)info->program_cpu_ns);
-	else
-		json_object_object_add(object, "share_percent", NULL);
-	return object;
-}
-
 static struct json_object *gaps_json(const struct report *r)
 {
 	struct json_object *array = json_object_new_array();
@@ -235,7 +205,7 @@ static struct json_object *info_json(const struct report *r)
 	cli_json__text(object, "version", info->version);
 	cli_json__count(object, "start_time_ns", info->start_time_ns);
 	cli_json__count(object, "duration_ns", r->duration_ns);
-	cli_json__count(object, "ran_ns", info->ran_ns != 0 ? info->ran_ns : r->duration_ns);
+	cli_json__count(object, "ran_ns", report__ran_ns(r));
 	if (*info->snapshot != '\0')
 		cli_json__text(object, "snapshot", info->snapshot);
 	cli_json__count(object, "clock_hz", info->clock_hz);
@@ -262,7 +232,7 @@ void report__print_json(const struct report *r)
 	json_object_object_add(object, "processes", processes_json(r));
 	json_object_object_add(object, "phases", phases_json(r));
 	json_object_object_add(object, "per_event", per_event_json(r));
-	json_object_object_add(object, "cost", cost_json(r));
+	json_object_object_add(object, "cost", report_cost__json(r));
 	json_object_object_add(object, "detail", report_detail__json(r));
 	json_object_object_add(object, "predicates", predicates_json(r));
 	json_object_object_add(object, "gaps", gaps_json(r));

@@ -10,7 +10,7 @@
 
 #define ROWS_MOST 20 /* of processes and threads, unless asked for them */
 
-static void heading(const char *title)
+void report__heading(const char *title)
 {
 	printf("\n%s%s%s\n", cli_colour(stdout, CLI_BOLD), title, cli_colour(stdout, CLI_PLAIN));
 }
@@ -41,11 +41,18 @@ static const char *reach_words(const struct report *r)
 			  cli_duration(r->duration_ns), cli_duration(bulk));
 }
 
+uint64_t report__ran_ns(const struct report *r)
+{
+	if (r->info->ran_ns != 0)
+		return r->info->ran_ns;
+	return r->info->duration_ns != 0 ? r->info->duration_ns : r->duration_ns;
+}
+
 static void print_head(const struct report *r, const char *directory)
 {
 	const struct pem_trace_info *info = r->info;
 	time_t start = (time_t)(info->start_time_ns / 1000000000);
-	uint64_t ran = info->ran_ns != 0 ? info->ran_ns : r->duration_ns;
+	uint64_t ran = report__ran_ns(r);
 	char when[64] = "";
 	struct tm tm;
 
@@ -200,7 +207,7 @@ static void print_layers(const struct report *r, const size_t *order, bool with_
 			if (r->events[order[i]].layer == layer && r->events[order[i]].count != 0)
 				event_row(r, &r->events[order[i]], "  ", table);
 	}
-	heading("Events by layer");
+	report__heading("Events by layer");
 	cli_table__print(table);
 	print_bound(r);
 	print_context_events(r);
@@ -214,7 +221,7 @@ static void print_events(const struct report *r, const size_t *order)
 	event_columns(table);
 	for (i = 0; i < r->event_count && r->events[order[i]].count != 0; i++)
 		event_row(r, &r->events[order[i]], "", table);
-	heading("Events");
+	report__heading("Events");
 	cli_table__print(table);
 	print_bound(r);
 	print_context_events(r);
@@ -335,7 +342,7 @@ static void print_processes(const struct report *r, size_t most)
 	}
 	if (outside.count)
 		process_row(r, table, "", "(outside)", &outside);
-	heading("Events by process");
+	report__heading("Events by process");
 	cli_table__print(table);
 	if (left)
 		printf("and %s more (--by process)\n", cli_count(left));
@@ -366,7 +373,7 @@ static void print_threads(const struct report *r)
 			cli_table__cell(table, t[i]->name);
 		layer_cells(r, table, t[i]->count, t[i]->by_layer);
 	}
-	heading("Events by thread");
+	report__heading("Events by thread");
 	cli_table__print(table);
 	free(t);
 }
@@ -423,7 +430,7 @@ static void print_phases(const struct report *r)
 		cli_table__cell(table, several ? cli_duration(p->most_ns) : "");
 		cli_table__cell(table, events);
 	}
-	heading("Phases");
+	report__heading("Phases");
 	cli_table__print(table);
 	if (r->ends_without_begin != 0)
 		printf("%s ends of phases had no begin in this trace\n",
@@ -439,7 +446,7 @@ static void print_balance(const struct report *r, const size_t *order)
 	char text[256];
 	size_t i;
 
-	heading("Balance");
+	report__heading("Balance");
 	snprintf(text, sizeof(text), "%s produced = %s delivered + %s discarded + %s overwritten%s",
 		 cli_count(b->produced), cli_count(b->delivered), cli_count(b->discarded),
 		 cli_count(b->overwritten), r->balanced ? "; all of them read" : "");
@@ -470,60 +477,6 @@ static void print_balance(const struct report *r, const size_t *order)
 	cli_table__print(table);
 }
 
-static void print_cost(const struct report *r)
-{
-	const struct pem_trace_info *info = r->info;
-	struct cli_table *table = cli_table__new(stdout);
-	char text[512];
-	bool has_start = false;
-	double sum = 0;
-	uint32_t i;
-
-	cli_table__column(table, "KIND", CLI_LEFT);
-	cli_table__column(table, "COUNT", CLI_RIGHT);
-	cli_table__column(table, "EACH", CLI_RIGHT);
-	cli_table__column(table, "TOTAL", CLI_RIGHT);
-	cli_table__column(table, "OF PROGRAM", CLI_RIGHT);
-	for (i = 0; i < info->cost_count; i++) {
-		const struct pem_trace_cost *c = &info->costs[i];
-		double ns = c->ns_each * (double)c->count;
-
-		sum += ns;
-		has_start |= !strcmp(c->kind, "process-start");
-		if (c->count == 0) /* none occurred, or nobody lived to count them */
-			continue;
-		cli_table__row(table, CLI_PLAIN);
-		cli_table__cell(table, c->kind);
-		cli_table__cell(table, cli_count(c->count));
-		cli_table__cell(table, c->ns_each < 1e4 ? cli_format("%.1f ns", c->ns_each)
-							: cli_duration((uint64_t)c->ns_each));
-		cli_table__cell(table, ns < 1e18 ? cli_duration((uint64_t)ns) : "?");
-		cli_table__cell(table, info->program_cpu_ns != 0
-					       ? cli_percent(ns / (double)info->program_cpu_ns)
-					       : "");
-	}
-	heading("Cost of observing");
-	cli_table__print(table);
-	if (info->program_cpu_ns != 0)
-		snprintf(text, sizeof(text),
-			 "In all %s, %s of the program's %s of CPU time; the recorder itself used "
-			 "%s. Not in it: %sthe caches that recording takes.%s",
-			 sum < 1e18 ? cli_duration((uint64_t)sum) : "?",
-			 cli_percent(sum / (double)info->program_cpu_ns),
-			 cli_duration(info->program_cpu_ns), cli_duration(info->recorder_cpu_ns),
-			 has_start ? "" : "what loading pem into each process costs, and ",
-			 report_detail__excess(r, sum * 100 / (double)info->program_cpu_ns));
-	else if (info->recorder_cpu_ns != 0)
-		snprintf(text, sizeof(text),
-			 "The recorder itself used %s. What share of the program's CPU time "
-			 "observing "
-			 "took is told where pem ran the program.",
-			 cli_duration(info->recorder_cpu_ns));
-	else
-		snprintf(text, sizeof(text), "What the recorder itself used died with it.");
-	cli_wrap(stdout, text, 0, 0, cli_width(stdout));
-}
-
 static void print_gaps(const struct report *r)
 {
 	uint32_t i, count = r->info->gap_count;
@@ -531,7 +484,7 @@ static void print_gaps(const struct report *r)
 
 	if (count == 0)
 		return;
-	heading("Not recorded");
+	report__heading("Not recorded");
 	for (i = 0; i < count; i++) {
 		if (!cli_gap__sentence(r->info, i, text, sizeof(text)))
 			continue;
@@ -551,7 +504,7 @@ static void print_predicates(const struct report *r)
 
 	if (count == 0)
 		return;
-	heading("Recorded only where");
+	report__heading("Recorded only where");
 	for (i = 0; i < count; i++) {
 		size_t used = 0;
 
@@ -590,7 +543,8 @@ void report__print(const struct report *r, const char *directory, enum report_by
 		print_threads(r);
 	print_phases(r);
 	print_balance(r, order);
-	print_cost(r);
+	report__heading("Cost of observing");
+	report_cost__print(r);
 	report_detail__print(r);
 	print_predicates(r);
 	print_gaps(r);

@@ -4,7 +4,9 @@ import csv
 import json
 import os
 
-from tap import PEM, equal, run, skip, tmp
+from tap import PEM, ROOT, equal, run, skip, tmp
+
+PROBED = os.path.join(os.environ.get("B", os.path.join(ROOT, "build")), "programs", "probed")
 
 
 def here():

@@ -32,6 +32,8 @@ static void write_run(FILE *out, const struct pem_trace_info *info)
 	pem_json__key_u64(out, "recorder_cpu_ns", info->recorder_cpu_ns);
 	fputc(',', out);
 	pem_json__key_u64(out, "program_cpu_ns", info->program_cpu_ns);
+	fputc(',', out);
+	pem_json__key_u64(out, "machine_cpu_ns", info->machine_cpu_ns);
 	fprintf(out, ",\"exit_status\":%" PRId32 ",\"complete\":%s},\n", info->exit_status,
 		info->complete ? "true" : "false");
 }
@@ -57,7 +59,10 @@ static void write_costs_and_gaps(FILE *out, const struct pem_trace_info *info)
 		fputs(i ? ",{" : "{", out);
 		pem_json__key_string(out, "kind", cost->kind, sizeof(cost->kind));
 		fputc(',', out);
-		pem_json__key_number(out, "ns_each", cost->ns_each);
+		if (cost->ns_each > 0)
+			pem_json__key_number(out, "ns_each", cost->ns_each);
+		else /* not measured */
+			fputs("\"ns_each\":null", out);
 		fputc(',', out);
 		pem_json__key_u64(out, "count", cost->count);
 		fputc('}', out);

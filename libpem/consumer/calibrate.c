@@ -5,30 +5,31 @@
  * process-start: see start_cost.c.
  * user-log: a record of two fields into a private ring, by the inlines that stubs use, clock read included.
  * user-stat: one value added to a statistic, the same way. kernel-log, kernel-stat: what a getppid becomes dearer by when
- * the source that serves it logs its entry, or counts it. The least of several rounds: what else the machine does only adds, and
- * what is measured in a busy moment is remembered until the next boot.
+ * the source that serves it logs its entry, or counts it. uprobe-log, uretprobe-log and so on: the same for a function of
+ * our own that does nothing, with a probe really attached to it, which takes some ten milliseconds: measured when such an
+ * event is wanted for the first time. sample: see sample_cost.c. The least of several rounds: what else the machine does
+ * only adds, and what is measured in a busy moment is remembered until the next boot (cost_cache.c).
  */
 #include "consumer/plugins.h"
 #include "consumer/session.h"
+#include "model_internal.h"
 #include "util.h"
 
 #include <pem/clock.h>
 #include <pem/ring.h>
 
-#include <fcntl.h>
+#include <dlfcn.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #define ROUNDS 9
 #define USER_EVENTS 20000
 #define KERNEL_EVENTS 2000
 #define RING_BYTES (256u << 10)
-#define KEY_BYTES 384
 #define NO_SOURCE "-"
 
 static double least(const double *values, size_t count)
@@ -142,22 +143,21 @@ static const struct pem_event *syscall_entry(const struct pem_model *model)
 	return NULL;
 }
 
-/* The source that serves it here and now; NULL: none. */
-static const struct pem_source_ops *kernel_source(struct pem_session *s)
+/* The source that serves an event here and now; NULL: none. */
+static const struct pem_source_ops *source_of(struct pem_session *s, const struct pem_event *event)
 {
-	const struct pem_event *event = syscall_entry(s->model);
 	const char *name;
 
 	return event ? pem_session__find_plugin(s, NULL, event, &name, NULL) : NULL;
 }
 
-/* Of an entry logged, and counted; 0: it could not be measured. */
-static void measure_kernel(struct pem_session *s, const struct pem_source_ops *ops, double *log_ns,
-			   double *stat_ns)
+/* What once_ns becomes dearer by when its event is logged, and counted; 0: it could not be measured. */
+static struct pem_cost measure_event(const struct pem_source_ops *ops,
+				     const struct pem_event *event, double (*once_ns)(void))
 {
 	const struct pem_source_sink sink = {.write = forget, .clock_at = same_time};
 	struct pem_source_event wanted = {
-		.event = syscall_entry(s->model),
+		.event = event,
 		.context = {.cpu = PEM_NO_CPU,
 			    .pid = (uint32_t)getpid(),
 			    .tid = (uint32_t)gettid()},
@@ -167,141 +167,140 @@ static void measure_kernel(struct pem_session *s, const struct pem_source_ops *o
 	struct pem_source *source = NULL;
 	double logged = 0, counted = 0, without;
 
-	*log_ns = *stat_ns = 0;
 	if (!ops || ops->open(&config, &source, NULL))
-		return;
-	without = getppid_ns();
+		return (struct pem_cost){0, 0};
+	without = once_ns();
 	if (!ops->start(source, NULL)) {
-		logged = getppid_ns();
+		logged = once_ns();
 		ops->set_action(source, 0, PEM_ACTION(PEM_ACTION_STAT, PEM_NO_FIELD, 0, 0, 1));
-		counted = getppid_ns();
+		counted = once_ns();
 	}
 	ops->drain(source, &sink, 1);
 	ops->close(source);
-	*log_ns = logged > without ? logged - without : 0;
-	*stat_ns = counted > without ? counted - without : 0;
+	return (struct pem_cost){.log_ns = logged > without ? logged - without : 0,
+				 .stat_ns = counted > without ? counted - without : 0};
 }
 
-/* --- remembered until the next boot or version --- */
+/* --- functions of programs --- */
 
-static bool cache_path(char *path, size_t bytes, bool make)
+/*
+ * What a probe is attached to. Its first instruction is one that the kernel does not have to step through, as is that of
+ * most functions and of every static probe.
+ */
+__attribute__((visibility("default"), noinline)) void pem_calibrated(void);
+void pem_calibrated(void)
 {
-	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-	bool own = cache && cache[0] == '/';
-	int length;
-
-	if (!own && !(home && home[0] == '/'))
-		return false;
-	length = snprintf(path, bytes, "%s%s", own ? cache : home, own ? "" : "/.cache");
-	if (length < 0 || (size_t)length + sizeof("/pem/costs") > bytes)
-		return false;
-	if (make)
-		mkdir(path, 0700);
-	strcpy(path + length, "/pem");
-	if (make)
-		mkdir(path, 0700);
-	strcpy(path + length, "/pem/costs");
-	return true;
+	__asm__ volatile("nop");
 }
 
-/* The processor, as Linux names it: a virtual machine may move to another one while it runs. */
-static void read_processor(char *name, size_t bytes)
+static double call_ns(void)
 {
-	static const char *const keys[] = {"model name", "CPU part"};
-	FILE *f = fopen("/proc/cpuinfo", "re");
-	char line[256], *value;
+	void (*volatile call)(void) = pem_calibrated;
+	double rounds[ROUNDS];
+	uint64_t start;
+	int r, i;
+
+	for (r = 0; r < ROUNDS; r++) {
+		start = pem_clock();
+		for (i = 0; i < KERNEL_EVENTS; i++)
+			call();
+		rounds[r] = cycles_to_ns((double)(pem_clock() - start)) / KERNEL_EVENTS;
+	}
+	return least(rounds, ROUNDS);
+}
+
+static int describe(void *arg, const struct pem_event *event)
+{
+	return pem_model__describe(arg, event, NULL);
+}
+
+/* The event of that function's entry, or of its return; NULL: no source finds it. */
+static const struct pem_event *own_function(struct pem_session *s, struct pem_model *model,
+					    const char *kind)
+{
+	char path[PATH_MAX], pattern[PATH_MAX + 64];
+	const struct pem_source_plugin *plugin;
+	Dl_info info;
+
+	if (!dladdr((void *)(uintptr_t)pem_calibrated, &info) || !info.dli_fname ||
+	    !realpath(info.dli_fname, path))
+		return NULL;
+	snprintf(pattern, sizeof(pattern), "%s:%s:pem_calibrated", kind, path);
+	pem_session__load_plugins(s);
+	for (plugin = s->plugins; plugin; plugin = plugin->next) {
+		if (plugin->ops->find && plugin->ops->find(pattern, describe, model, NULL) == 1)
+			return pem_model__event(model, pem_model__count(model) - 1);
+	}
+	return NULL;
+}
+
+static struct pem_cost measure_function(struct pem_session *s, const char *kind)
+{
+	struct pem_model *model = pem_model__new();
+	const struct pem_event *event = model ? own_function(s, model, kind) : NULL;
+	struct pem_cost cost = measure_event(source_of(s, event), event, call_ns);
+
+	pem_model__free(model);
+	return cost;
+}
+
+/* --- all kinds --- */
+
+static const char *const kind_names[PEM_COST_KINDS] = {
+	[PEM_COST_USER] = "user",     [PEM_COST_KERNEL] = "kernel",
+	[PEM_COST_UPROBE] = "uprobe", [PEM_COST_URETPROBE] = "uretprobe",
+	[PEM_COST_SAMPLE] = "sample",
+};
+
+/* "uprobe-log", "uprobe-stat"; a sample is only ever logged. */
+static void name_kind(char *text, size_t bytes, unsigned kind, bool stat)
+{
+	snprintf(text, bytes, "%s%s", kind_names[kind],
+		 kind == PEM_COST_SAMPLE ? ""
+		 : stat                  ? "-stat"
+					 : "-log");
+}
+
+static bool starts(const char *text, const char *with)
+{
+	return !strncmp(text, with, strlen(with));
+}
+
+enum pem_cost_kind pem_event__cost_kind(const struct pem_event *event)
+{
+	switch (event->source_kind) {
+	case PEM_SOURCE_STUB:
+		return PEM_COST_USER;
+	case PEM_SOURCE_SAMPLE:
+		return PEM_COST_SAMPLE;
+	case PEM_SOURCE_USDT:
+		return PEM_COST_UPROBE;
+	case PEM_SOURCE_PROBE:
+		if (starts(event->source_name, "uretprobe:"))
+			return PEM_COST_URETPROBE;
+		return starts(event->source_name, "uprobe:") || starts(event->source_name, "usdt:")
+			       ? PEM_COST_UPROBE
+			       : PEM_COST_KERNEL;
+	default:
+		return pem_event__is_of_kernel(event) ? PEM_COST_KERNEL : PEM_COST_NONE;
+	}
+}
+
+uint32_t pem_session__cost_kinds(const struct pem_session *s)
+{
+	enum pem_cost_kind kind;
+	uint32_t kinds = 1u << PEM_COST_USER;
 	size_t i;
 
-	*name = 0;
-	while (f && !*name && fgets(line, sizeof(line), f)) {
-		value = strchr(line, ':');
-		for (i = 0; value && i < PEM_ARRAY_SIZE(keys); i++) {
-			if (!strncmp(line, keys[i], strlen(keys[i])))
-				pem_copy_text(name, bytes, value + 1);
-		}
+	for (i = 0; i < s->wish_count; i++) {
+		kind = pem_event__cost_kind(s->wishes[i].event);
+		if ((s->wishes[i].want_log || s->wishes[i].want_statistic) && kind != PEM_COST_NONE)
+			kinds |= 1u << kind;
 	}
-	name[strcspn(name, "\n")] = 0;
-	if (f)
-		fclose(f);
-}
-
-/* What must be the same for costs to be the same: pem, boot, kernel, processor. */
-static bool read_key(char *key, size_t bytes)
-{
-	char boot[64], processor[128];
-	struct utsname system;
-	bool known;
-	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-
-	if (!f)
-		return false;
-	known = fgets(boot, sizeof(boot), f) && !uname(&system);
-	fclose(f);
-	if (!known)
-		return false;
-	boot[strcspn(boot, "\n")] = 0;
-	read_processor(processor, sizeof(processor));
-	snprintf(key, bytes, "%s %s %.64s%s", pem_version(), boot, system.release, processor);
-	return true;
-}
-
-static bool is_start_cost(double ns)
-{
-	return ns >= 0 && ns < 1e9;
-}
-
-static bool is_cost(double ns)
-{
-	return ns >= 0 && ns < 1e6;
-}
-
-static bool load_costs(struct pem_costs *costs)
-{
-	char path[PATH_MAX], key[KEY_BYTES], line[KEY_BYTES];
-	bool found = false;
-	FILE *f;
-
-	if (!read_key(key, sizeof(key)) || !cache_path(path, sizeof(path), false))
-		return false;
-	f = fopen(path, "re");
-	if (!f)
-		return false;
-	if (fgets(line, sizeof(line), f)) {
-		line[strcspn(line, "\n")] = 0;
-		found = !strcmp(line, key) &&
-			fscanf(f, "%lf %lf %lf %lf %lf %lf %15s", &costs->user_log_ns,
-			       &costs->user_stat_ns, &costs->kernel_log_ns, &costs->kernel_stat_ns,
-			       &costs->start_ns[0], &costs->start_ns[1],
-			       costs->kernel_source) == 7 &&
-			costs->user_log_ns > 0 && is_cost(costs->user_log_ns) &&
-			is_cost(costs->user_stat_ns) && is_cost(costs->kernel_log_ns) &&
-			is_cost(costs->kernel_stat_ns) && is_start_cost(costs->start_ns[0]) &&
-			is_start_cost(costs->start_ns[1]);
-	}
-	fclose(f);
-	return found;
-}
-
-/* A cache: failing to write it costs the next recording some time, nothing else. */
-static void store_costs(const struct pem_costs *costs)
-{
-	char path[PATH_MAX], key[KEY_BYTES], text[KEY_BYTES + 128];
-	char *slash;
-	int n, fd;
-
-	if (!read_key(key, sizeof(key)) || !cache_path(path, sizeof(path), true))
-		return;
-	n = snprintf(text, sizeof(text), "%s\n%.3f %.3f %.3f %.3f %.3f %.3f %s\n", key,
-		     costs->user_log_ns, costs->user_stat_ns, costs->kernel_log_ns,
-		     costs->kernel_stat_ns, costs->start_ns[0], costs->start_ns[1],
-		     costs->kernel_source);
-	slash = strrchr(path, '/');
-	*slash = 0;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	pem_replace_file(fd, slash + 1, text, (size_t)n);
-	close(fd);
+	/* Who runs where is told by tracepoints, whatever else the kernel is asked for. */
+	if (kinds & (1u << PEM_COST_UPROBE | 1u << PEM_COST_URETPROBE))
+		kinds |= 1u << PEM_COST_KERNEL;
+	return kinds;
 }
 
 /* To picoseconds, as the cache has them, so that what was measured and what is remembered are the same. */
@@ -310,70 +309,115 @@ static double rounded(double ns)
 	return (double)(uint64_t)(ns * 1000 + 0.5) / 1000;
 }
 
-/* A kernel event's cost is wanted and not known, or known of another source than serves it now. */
-static bool needs_kernel(const struct pem_costs *costs, bool kernel,
-			 const struct pem_source_ops *ops)
+static struct pem_cost measure_kind(struct pem_session *s, unsigned kind,
+				    const struct pem_source_ops *kernel)
 {
-	return kernel &&
-	       (costs->kernel_log_ns <= 0 || !ops || strcmp(costs->kernel_source, ops->name) != 0);
+	struct pem_cost cost = {0, 0};
+
+	switch (kind) {
+	case PEM_COST_USER:
+		cost = (struct pem_cost){user_log_ns(), user_stat_ns()};
+		break;
+	case PEM_COST_KERNEL:
+		cost = measure_event(kernel, syscall_entry(s->model), getppid_ns);
+		break;
+	case PEM_COST_UPROBE:
+	case PEM_COST_URETPROBE:
+		cost = measure_function(s, kind_names[kind]);
+		break;
+	default:
+		cost.log_ns = pem_sample_ns();
+		break;
+	}
+	return (struct pem_cost){rounded(cost.log_ns), rounded(cost.stat_ns)};
 }
 
-const struct pem_costs *pem_session__measure(struct pem_session *s, bool kernel)
+/* Of the kinds wanted, those whose cost is not known, or is of another source than serves them now. */
+static uint32_t unknown_of(const struct pem_costs *costs, uint32_t kinds,
+			   const struct pem_source_ops *kernel)
 {
-	const struct pem_source_ops *ops = kernel ? kernel_source(s) : NULL;
-	struct pem_costs *costs = &s->costs;
+	uint32_t unknown = 0;
+	unsigned i;
 
-	if (costs->user_log_ns > 0 && !needs_kernel(costs, kernel, ops))
-		return costs;
-	if (!load_costs(costs) || needs_kernel(costs, kernel, ops)) {
-		memset(costs, 0, sizeof(*costs));
-		pem_copy_text(costs->kernel_source, sizeof(costs->kernel_source),
-			      ops ? ops->name : NO_SOURCE);
-		costs->user_log_ns = rounded(user_log_ns());
-		costs->user_stat_ns = rounded(user_stat_ns());
-		if (kernel)
-			measure_kernel(s, ops, &costs->kernel_log_ns, &costs->kernel_stat_ns);
-		costs->kernel_log_ns = rounded(costs->kernel_log_ns);
-		costs->kernel_stat_ns = rounded(costs->kernel_stat_ns);
-		store_costs(costs);
+	for (i = 0; i < PEM_COST_KINDS; i++) {
+		if (kinds >> i & 1 &&
+		    (costs->each[i].log_ns <= 0 ||
+		     (i == PEM_COST_KERNEL &&
+		      (!kernel || strcmp(costs->kernel_source, kernel->name) != 0))))
+			unknown |= 1u << i;
 	}
+	return unknown;
+}
+
+const struct pem_costs *pem_session__measure(struct pem_session *s, uint32_t kinds)
+{
+	const struct pem_source_ops *kernel =
+		kinds >> PEM_COST_KERNEL & 1 ? source_of(s, syscall_entry(s->model)) : NULL;
+	struct pem_costs *costs = &s->costs;
+	uint32_t unknown;
+	unsigned i;
+
+	kinds |= 1u << PEM_COST_USER;
+	/* What was tried once in this session is not tried again: it could not be had. */
+	kinds &= ~s->costs_tried;
+	s->costs_tried |= kinds;
+	if (!kinds)
+		return costs;
+	if (unknown_of(costs, kinds, kernel) && costs->each[PEM_COST_USER].log_ns <= 0)
+		pem_costs__load(costs);
+	unknown = unknown_of(costs, kinds, kernel);
+	for (i = 0; i < PEM_COST_KINDS; i++) {
+		if (unknown >> i & 1)
+			costs->each[i] = measure_kind(s, i, kernel);
+	}
+	if (unknown >> PEM_COST_KERNEL & 1)
+		pem_copy_text(costs->kernel_source, sizeof(costs->kernel_source),
+			      kernel ? kernel->name : NO_SOURCE);
+	else if (!*costs->kernel_source)
+		pem_copy_text(costs->kernel_source, sizeof(costs->kernel_source), NO_SOURCE);
+	if (unknown)
+		pem_costs__store(costs);
 	return costs;
 }
 
-static uint32_t add_cost(struct pem_trace_cost *costs, uint32_t count, uint32_t max,
-			 const char *kind, double ns)
+/* --- the ledger --- */
+
+static struct pem_trace_cost *add_cost(struct pem_trace_cost *costs, uint32_t *count, uint32_t max,
+				       const char *kind, double ns)
 {
-	if (ns <= 0 || count >= max)
-		return count;
-	memset(&costs[count], 0, sizeof(costs[count]));
-	pem_copy_text(costs[count].kind, sizeof(costs[count].kind), kind);
-	costs[count].ns_each = ns;
-	return count + 1;
+	struct pem_trace_cost *cost = &costs[*count];
+
+	if (*count >= max)
+		return NULL;
+	memset(cost, 0, sizeof(*cost));
+	pem_copy_text(cost->kind, sizeof(cost->kind), kind);
+	cost->ns_each = ns;
+	(*count)++;
+	return cost;
 }
 
-bool pem_session__wants_kernel(const struct pem_session *s)
+/* A line for a kind; one that could not be measured has 0 ns, and who reads it says so. */
+static struct pem_trace_cost *add_kind(const struct pem_costs *costs, struct pem_trace_info *info,
+				       unsigned kind, bool stat)
 {
-	size_t i;
+	char name[sizeof(info->costs[0].kind)];
 
-	for (i = 0; i < s->wish_count; i++) {
-		if ((s->wishes[i].want_log || s->wishes[i].want_statistic) &&
-		    pem_event__is_of_kernel(s->wishes[i].event))
-			return true;
-	}
-	return false;
+	name_kind(name, sizeof(name), kind, stat);
+	return add_cost(info->costs, &info->cost_count, PEM_ARRAY_SIZE(info->costs), name,
+			stat ? costs->each[kind].stat_ns : costs->each[kind].log_ns);
 }
 
 void pem_session__calibrate(struct pem_session *s, struct pem_trace_info *info)
 {
-	const uint32_t max = PEM_ARRAY_SIZE(info->costs);
-	bool kernel = pem_session__wants_kernel(s);
-	const struct pem_costs *costs = pem_session__measure(s, kernel);
+	uint32_t kinds = pem_session__cost_kinds(s);
+	const struct pem_costs *costs = pem_session__measure(s, kinds);
+	unsigned i;
 
-	/* Once for all: a command may come to what is attached to already. */
-	info->cost_count = add_cost(info->costs, 0, max, "user-log", costs->user_log_ns);
-	if (kernel)
-		info->cost_count = add_cost(info->costs, info->cost_count, max, "kernel-log",
-					    costs->kernel_log_ns);
+	info->cost_count = 0; /* once for all: a command may come to what is attached to already */
+	for (i = 0; i < PEM_COST_KINDS; i++) {
+		if (kinds >> i & 1)
+			add_kind(costs, info, i, false);
+	}
 }
 
 void pem_session__calibrate_start(struct pem_session *s, struct pem_trace_info *info, bool adapters)
@@ -382,40 +426,74 @@ void pem_session__calibrate_start(struct pem_session *s, struct pem_trace_info *
 
 	if (!*start_ns) {
 		*start_ns = rounded(pem_start_ns(adapters));
-		store_costs(&s->costs);
+		pem_costs__store(&s->costs);
 	}
-	info->cost_count = add_cost(info->costs, info->cost_count, PEM_ARRAY_SIZE(info->costs),
-				    "process-start", *start_ns);
+	if (*start_ns > 0)
+		add_cost(info->costs, &info->cost_count, PEM_ARRAY_SIZE(info->costs),
+			 "process-start", *start_ns);
 }
 
-void pem_session__add_stat_costs(struct pem_session *s, struct pem_trace_info *info, uint64_t user,
-				 uint64_t kernel)
+void pem_session__count_costs(struct pem_session *s, struct pem_trace_info *info)
 {
-	const uint32_t max = PEM_ARRAY_SIZE(info->costs);
-	uint32_t count = info->cost_count;
+	uint64_t count[PEM_COST_KINDS] = {0};
+	char name[sizeof(info->costs[0].kind)];
+	enum pem_cost_kind kind;
+	size_t i, k;
 
-	if (user)
-		count = add_cost(info->costs, count, max, "user-stat", s->costs.user_stat_ns);
-	if (user && count > info->cost_count)
-		info->costs[count - 1].count = user;
-	info->cost_count = count;
-	if (kernel)
-		count = add_cost(info->costs, count, max, "kernel-stat", s->costs.kernel_stat_ns);
-	if (kernel && count > info->cost_count)
-		info->costs[count - 1].count = kernel;
-	info->cost_count = count;
+	for (i = 0; i < s->wish_count; i++) {
+		kind = pem_event__cost_kind(s->wishes[i].event);
+		if (kind != PEM_COST_NONE)
+			count[kind] += s->wishes[i].delivered + s->wishes[i].lost +
+				       s->wishes[i].overwritten;
+	}
+	count[PEM_COST_USER] = s->log->produced;
+	for (i = 0; i < info->cost_count; i++) {
+		if (!strcmp(info->costs[i].kind, "process-start"))
+			info->costs[i].count =
+				__atomic_load_n(&s->page->pools_ready, __ATOMIC_RELAXED);
+		for (k = 0; k < PEM_COST_KINDS; k++) {
+			name_kind(name, sizeof(name), (unsigned)k, false);
+			if (!strcmp(info->costs[i].kind, name))
+				info->costs[i].count = count[k];
+		}
+	}
+	for (i = k = 0; i < info->cost_count; i++) {
+		if (info->costs[i].count || info->costs[i].ns_each > 0)
+			info->costs[k++] = info->costs[i];
+	}
+	info->cost_count = (uint32_t)k;
+}
+
+void pem_session__add_stat_costs(struct pem_session *s, struct pem_trace_info *info,
+				 const uint64_t *counted)
+{
+	struct pem_trace_cost *cost;
+	unsigned i;
+
+	for (i = 0; i < PEM_COST_KINDS; i++) {
+		cost = counted[i] ? add_kind(&s->costs, info, i, true) : NULL;
+		if (cost)
+			cost->count = counted[i];
+	}
 }
 
 int pem_session__costs(struct pem_session *session, struct pem_trace_cost *out, uint32_t max)
 {
 	struct pem_costs costs;
-	uint32_t count;
+	uint32_t count = 0;
+	char name[sizeof(out->kind)];
+	unsigned i, stat;
 
 	pem_session__lock(session);
-	costs = *pem_session__measure(session, true);
+	costs = *pem_session__measure(session, (1u << PEM_COST_KINDS) - 1);
 	pem_session__unlock(session);
-	count = add_cost(out, 0, max, "user-log", costs.user_log_ns);
-	count = add_cost(out, count, max, "user-stat", costs.user_stat_ns);
-	count = add_cost(out, count, max, "kernel-log", costs.kernel_log_ns);
-	return (int)add_cost(out, count, max, "kernel-stat", costs.kernel_stat_ns);
+	for (i = 0; i < PEM_COST_KINDS; i++) {
+		for (stat = 0; stat < 2; stat++) {
+			name_kind(name, sizeof(name), i, stat);
+			if ((stat ? costs.each[i].stat_ns : costs.each[i].log_ns) > 0)
+				add_cost(out, &count, max, name,
+					 stat ? costs.each[i].stat_ns : costs.each[i].log_ns);
+		}
+	}
+	return (int)count;
 }

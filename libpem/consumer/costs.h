@@ -10,29 +10,63 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct pem_event;
 struct pem_session;
 
-/* What one event costs here, in nanoseconds; 0: not measured. */
-struct pem_costs {
-	double user_log_ns, user_stat_ns;
-	double kernel_log_ns, kernel_stat_ns;
-	double start_ns
-		[2]; /* of a process: with libpem, and with the adapters, too; 0: not measured */
-	char kernel_source[16]; /* the name of the one that the kernel's are of */
+/* Kinds of events by what raising one takes. */
+enum pem_cost_kind {
+	PEM_COST_USER, /* of a stub */
+	PEM_COST_KERNEL, /* of a tracepoint, of pem.ko, of a function of the kernel */
+	PEM_COST_UPROBE, /* at an instruction of a program: functions' entries, static probes */
+	PEM_COST_URETPROBE, /* functions' returns */
+	PEM_COST_SAMPLE, /* by a timer's interrupt */
+	PEM_COST_KINDS,
+	PEM_COST_NONE = PEM_COST_KINDS /* counters, which the recorder reads in its own time */
 };
 
-/* calibrate.c: what each kind of logged event costs here; fills info->costs' ns_each, counts stay 0. */
+/* What one event costs here, in nanoseconds; 0: not measured. */
+struct pem_cost {
+	double log_ns, stat_ns;
+};
+
+struct pem_costs {
+	struct pem_cost each[PEM_COST_KINDS];
+	double start_ns
+		[2]; /* of a process: with libpem, and with the adapters, too; 0: not measured */
+	char kernel_source
+		[16]; /* the name of the one that the kernel's are of; "": not asked yet */
+};
+
+/* --- calibrate.c --- */
+
+enum pem_cost_kind pem_event__cost_kind(const struct pem_event *event);
+/* A bit for each kind that is wanted, logged or counted. */
+uint32_t pem_session__cost_kinds(const struct pem_session *session);
+/* What these kinds cost: remembered, or measured now, for which programs are loaded into the kernel. */
+const struct pem_costs *pem_session__measure(struct pem_session *session, uint32_t kinds);
+/* What each kind of logged event costs here; fills info->costs' ns_each, counts stay 0. */
 void pem_session__calibrate(struct pem_session *session, struct pem_trace_info *info);
-/* The same with what counting costs: so many were. */
+/* Fill in the counts of these, as of now. */
+void pem_session__count_costs(struct pem_session *session, struct pem_trace_info *info);
+/* Add what counting costs: so many of each kind were. */
 void pem_session__add_stat_costs(struct pem_session *session, struct pem_trace_info *info,
-				 uint64_t user, uint64_t kernel);
-/* Remembered, or measured now; of the kernel's only if asked for, since that loads a program into it. */
-const struct pem_costs *pem_session__measure(struct pem_session *session, bool kernel);
-bool pem_session__wants_kernel(const struct pem_session *session);
-/* The same for the start of a process, which its command and all that descend from it are. */
+				 const uint64_t *counted);
+/* Add the start of a process, which its command and all that descend from it are. */
 void pem_session__calibrate_start(struct pem_session *session, struct pem_trace_info *info,
 				  bool adapters);
-/* start_cost.c: ns of CPU time by which a process becomes dearer; 0: that can't be found out here. */
+
+/* --- start_cost.c and sample_cost.c: 0: that can't be found out here --- */
+
+/* CPU time by which a process becomes dearer. */
 double pem_start_ns(bool adapters);
+/* By which a sample's interrupt delays the thread that it is of. */
+double pem_sample_ns(void);
+
+/* --- cost_cache.c --- */
+
+/* What is remembered; false: nothing that holds here and now. */
+bool pem_costs__load(struct pem_costs *costs);
+/* A cache: failing to write it costs the next recording some time, nothing else. */
+void pem_costs__store(const struct pem_costs *costs);
 
 #endif

@@ -52,7 +52,7 @@ static uint64_t children_ns(uint32_t pid)
 }
 
 /* Of all that runs, as the first line of /proc/stat has it: user, nice, system, idle, iowait, irq, softirq, steal. */
-static uint64_t machine_ns(void)
+uint64_t pem_machine_cpu_ns(void)
 {
 	unsigned long long t[8] = {0};
 	long hz = sysconf(_SC_CLK_TCK);
@@ -107,7 +107,7 @@ uint64_t pem_session__program_cpu_ns(const struct pem_session *s)
 	uint32_t *pids;
 
 	if (s->whole_machine)
-		return machine_ns();
+		return pem_machine_cpu_ns();
 	for (p = s->producers; p; p = p->next)
 		count++;
 	for (m = s->members; m; m = m->next)

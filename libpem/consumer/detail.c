@@ -227,6 +227,7 @@ static bool tells_context(const struct pem_event *event)
 static void present(struct pem_session *s, const struct pem_wish *wish,
 		    const struct pem_costs *costs)
 {
+	enum pem_cost_kind kind = pem_event__cost_kind(wish->event);
 	bool kernel = pem_event__is_of_kernel(wish->event);
 	struct counted *c = counted_of(s, wish);
 	struct pem_budget_event *e = &c->event;
@@ -239,8 +240,10 @@ static void present(struct pem_session *s, const struct pem_wish *wish,
 	e->detail = e->wanted < wish->detail ? e->wanted : wish->detail;
 	e->tells_context = tells_context(wish->event);
 	e->needs_context = kernel && !e->tells_context;
-	e->ns[PEM_DETAIL_STATISTICS] = kernel ? costs->kernel_stat_ns : costs->user_stat_ns;
-	e->ns[PEM_DETAIL_LOG] = kernel ? costs->kernel_log_ns : costs->user_log_ns;
+	if (kind != PEM_COST_NONE) {
+		e->ns[PEM_DETAIL_STATISTICS] = costs->each[kind].stat_ns;
+		e->ns[PEM_DETAIL_LOG] = costs->each[kind].log_ns;
+	}
 	if (wish->statistic)
 		e->ns[PEM_DETAIL_LOG] += e->ns[PEM_DETAIL_STATISTICS];
 	e->count = e->detail == PEM_DETAIL_LOG ? c->logged : c->statistics;
@@ -299,7 +302,7 @@ void pem_session__judge(struct pem_session *s, uint64_t now_ns)
 		d->cpu_ns = cpu_ns; /* a process went, with its time */
 	if (cpu_ns - d->cpu_ns < CPU_NS_MIN)
 		return;
-	costs = pem_session__measure(s, pem_session__wants_kernel(s));
+	costs = pem_session__measure(s, pem_session__cost_kinds(s));
 	count = s->wish_count;
 	events = calloc(count + 1, sizeof(*events));
 	steps = calloc(2 * count + 1, sizeof(*steps));
@@ -328,17 +331,17 @@ void pem_session__judge(struct pem_session *s, uint64_t now_ns)
 
 static void note_reduced(struct pem_session *s, struct pem_trace_info *info)
 {
-	uint64_t user = 0, kernel = 0;
+	uint64_t counted[PEM_COST_KINDS] = {0};
 	const struct pem_wish *wish;
 	struct pem_trace_reduced *r;
+	enum pem_cost_kind kind;
 	size_t i;
 
 	for (i = 0; i < s->wish_count; i++) {
 		wish = &s->wishes[i];
-		if (pem_event__is_of_kernel(wish->event))
-			kernel += counted_of(s, wish)->only;
-		else
-			user += counted_of(s, wish)->only;
+		kind = pem_event__cost_kind(wish->event);
+		if (kind != PEM_COST_NONE)
+			counted[kind] += counted_of(s, wish)->only;
 		if (!wish->was_reduced || info->reduced_count == PEM_ARRAY_SIZE(info->reduced))
 			continue;
 		r = &info->reduced[info->reduced_count++];
@@ -346,7 +349,7 @@ static void note_reduced(struct pem_session *s, struct pem_trace_info *info)
 		r->detail = wish->detail;
 		r->counted = counted_of(s, wish)->only;
 	}
-	pem_session__add_stat_costs(s, info, user, kernel);
+	pem_session__add_stat_costs(s, info, counted);
 }
 
 /* A flight recorder has kept the last ones. */

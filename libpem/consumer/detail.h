@@ -21,5 +21,7 @@ void pem_session__forget_detail(struct pem_session *session);
  * with a pool, with what they waited for. It may fall when a process ends that nobody observed waits for.
  */
 uint64_t pem_session__program_cpu_ns(const struct pem_session *session);
+/* The same of all that ran on this machine since it booted, in ticks of some milliseconds; 0: that can't be told. */
+uint64_t pem_machine_cpu_ns(void);
 
 #endif

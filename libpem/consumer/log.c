@@ -31,6 +31,7 @@ void pem_log__start_clock(struct pem_log *log)
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
+	log->machine_cpu_ns = pem_machine_cpu_ns();
 	log->info.start_clock = pem_clock();
 	log->info.start_time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
@@ -340,27 +341,6 @@ int pem_log__disable(struct pem_log *log)
 	return 0;
 }
 
-static void count_costs(struct pem_session *s, struct pem_trace_info *info)
-{
-	uint64_t kernel = 0;
-	size_t i;
-
-	for (i = 0; i < s->wish_count; i++) {
-		if (pem_event__is_of_kernel(s->wishes[i].event))
-			kernel += s->wishes[i].delivered + s->wishes[i].lost +
-				  s->wishes[i].overwritten;
-	}
-	for (i = 0; i < info->cost_count; i++) {
-		if (!strcmp(info->costs[i].kind, "user-log"))
-			info->costs[i].count = s->log->produced;
-		else if (!strcmp(info->costs[i].kind, "kernel-log"))
-			info->costs[i].count = kernel;
-		else if (!strcmp(info->costs[i].kind, "process-start"))
-			info->costs[i].count =
-				__atomic_load_n(&s->page->pools_ready, __ATOMIC_RELAXED);
-	}
-}
-
 /* Events raised where there was no pool to count them in: their kind is unknown. */
 static void account_lost(struct pem_session *s)
 {
@@ -391,6 +371,20 @@ static void narrow(struct pem_session *s, struct pem_trace_info *info)
 	info->duration_ns -= before_ns < info->duration_ns ? before_ns : info->duration_ns;
 }
 
+/*
+ * Of all that ran meanwhile. It is counted in ticks, and up to now, which is later than the recording's end: it is no less
+ * than what is known to have run, and no more than the CPUs had.
+ */
+static uint64_t machine_cpu_ns(const struct pem_log *log, const struct pem_trace_info *info)
+{
+	uint64_t now_ns = pem_machine_cpu_ns(), ran_ns = now_ns - log->machine_cpu_ns;
+	uint64_t most_ns = info->duration_ns * (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
+
+	if (now_ns < log->machine_cpu_ns || ran_ns < info->program_cpu_ns)
+		ran_ns = info->program_cpu_ns;
+	return ran_ns < most_ns ? ran_ns : most_ns;
+}
+
 static void finish_info(struct pem_session *s, struct pem_trace_info *info)
 {
 	struct rusage self;
@@ -410,6 +404,8 @@ static void finish_info(struct pem_session *s, struct pem_trace_info *info)
 	}
 	if (!s->command_done && s->command) /* a snapshot */
 		info->program_cpu_ns = pem_session__program_cpu_ns(s);
+	if (s->whole_machine)
+		info->machine_cpu_ns = machine_cpu_ns(s->log, info);
 	narrow(s, info);
 	pem_session__note_gaps(s, info);
 	info->complete = 1;
@@ -418,7 +414,7 @@ static void finish_info(struct pem_session *s, struct pem_trace_info *info)
 void pem_log__close_account(struct pem_session *s, struct pem_trace_info *info)
 {
 	account_lost(s);
-	count_costs(s, info);
+	pem_session__count_costs(s, info);
 	finish_info(s, info);
 	pem_session__account_detail(s, info);
 }

@@ -163,7 +163,7 @@ pid_t pem_session__run(struct pem_session *s, char *const argv[],
 		pem_session__calibrate_start(s, &s->log->info, options && options->preload_libc);
 	}
 	if (s->detail)
-		pem_session__measure(s, pem_session__wants_kernel(s)); /* before it takes long */
+		pem_session__measure(s, pem_session__cost_kinds(s)); /* before it takes long */
 	pem_session__set_root(s, child, false);
 	pem_session__open_sources(s, error);
 	pem_session__update_sources(s);

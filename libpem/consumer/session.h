@@ -133,6 +133,7 @@ struct pem_log {
 		*model; /* of the trace: the session's, without what the trace can't hold */
 	size_t model_seen; /* of the session's events: those that were looked at for it */
 	struct pem_trace_info info;
+	uint64_t machine_cpu_ns; /* when its time began, since boot; 0: not known */
 	bool enabled, finished;
 	bool named; /* the trace knows who ran before */
 	struct pem_log_span *spans; /* when it was enabled; the last one may go on */
@@ -201,6 +202,7 @@ struct pem_session {
 	struct pem_log *log;
 	struct pem_detail_state *detail; /* of the overhead budget; NULL: none was ever set */
 	struct pem_costs costs; /* zero: not measured */
+	uint32_t costs_tried; /* kinds that were asked for */
 	struct pem_flight *flight; /* of a flight recorder with a log; else NULL */
 	char flight_trace[PATH_MAX]; /* of its log */
 	int serve_fd, asking_fd; /* its socket, and who asks for a snapshot; -1: none */

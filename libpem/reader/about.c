@@ -174,6 +174,7 @@ static bool parse_member(struct pem_trace_info *info, const char *key, char *val
 		{"recorder_cpu_ns", &info->recorder_cpu_ns},
 		{"program_cpu_ns", &info->program_cpu_ns},
 		{"ran_ns", &info->ran_ns},
+		{"machine_cpu_ns", &info->machine_cpu_ns},
 	};
 	size_t i;
 

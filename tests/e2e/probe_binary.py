@@ -6,10 +6,9 @@ import platform
 import re
 import time
 
-from probing import here, record, rows
-from tap import PEM, ROOT, equal, need, run, run_all, skip, start, test, tmp
+from probing import PROBED, here, record, rows
+from tap import PEM, equal, need, run, run_all, skip, start, test, tmp
 
-PROBED = os.path.join(os.environ.get("B", os.path.join(ROOT, "build")), "programs", "probed")
 USES = 7
 
 

@@ -25,7 +25,8 @@ function costShare(raw) {
 	if (!raw.costs.length)
 		return "unknown";
 	const spent = costOf(raw);
-	return raw.run.program_cpu_ns > 0 ? Format.percent(spent / raw.run.program_cpu_ns) : Format.duration(spent);
+	const base = raw.run.machine_cpu_ns || raw.run.program_cpu_ns;
+	return base > 0 ? Format.percent(spent / base) : Format.duration(spent);
 }
 
 // What the reader of this page should know before believing it.
@@ -61,10 +62,12 @@ function showNotices(raw) {
 function showCosts(raw) {
 	const run = raw.run;
 	const spent = costOf(raw);
+	const base = run.machine_cpu_ns || run.program_cpu_ns;
+	const whose = run.machine_cpu_ns ? "machine" : "program";
 	const parts = [];
 	if (raw.costs.length)
-		parts.push(`Raising the events took about ${Format.duration(spent)}` + (run.program_cpu_ns ?
-			`, ${Format.percent(spent / run.program_cpu_ns)} of the program's ${Format.duration(run.program_cpu_ns)} of CPU time` : "") +
+		parts.push(`Raising the events took about ${Format.duration(spent)}` + (base ?
+			`, ${Format.percent(spent / base)} of the ${whose}'s ${Format.duration(base)} of CPU time` : "") +
 			", by the cost of each kind measured on that machine.");
 	if (run.recorder_cpu_ns)
 		parts.push(`The recorder itself used ${Format.duration(run.recorder_cpu_ns)} of CPU time, beside the program.`);

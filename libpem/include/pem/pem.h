@@ -146,10 +146,11 @@ int pem_session__add_probes(struct pem_session *session, const char *pattern,
 
 /*
  * What one event of each kind costs on this machine, in nanoseconds, as the ledger of a recording counts it: "user-log"
- * and "user-stat", logged or counted by a stub, and "kernel-log" and "kernel-stat" at a tracepoint, which are left out
- * where this user can't have kernel events. Fills at most max elements of costs, whose counts are 0, and returns how
- * many. Measured once for each boot, kernel, processor and version of pem, which takes some tens of milliseconds, and
- * remembered in the user's cache folder. Blocks on files.
+ * and "user-stat", logged or counted by a stub; "kernel-log" and "kernel-stat" at a tracepoint; "uprobe-log" and so on at
+ * a function or static probe of a program, "uretprobe-log" and so on at a function's return; "sample", a timer's. Those
+ * that this user can't have are left out. Fills at most max elements of costs, whose counts are 0, and returns how many.
+ * Measured once for each boot, kernel, processor and version of pem, which takes some tenths of a second, and remembered
+ * in the user's cache folder. Blocks on files.
  */
 int pem_session__costs(struct pem_session *session, struct pem_trace_cost *costs, uint32_t max);
 

@@ -106,6 +106,8 @@ struct pem_trace_info {
 	uint32_t predicate_count;
 	uint32_t predicates_more; /* events with a predicate for which there was no room here */
 	struct pem_trace_predicate predicates[64];
+	/* CPU time of all that ran, where the whole machine was observed; 0: it was not. What observing cost is a share of this. */
+	uint64_t machine_cpu_ns;
 };
 
 /*

@@ -122,7 +122,8 @@ class TraceInfo(ctypes.Structure):
                 ("gap_count", c_uint32), ("gaps", Gap * 16), ("command_pid", c_uint32), ("command_name", c_char * 64),
                 ("context_events", c_char * 256), ("snapshot", c_char * 160), ("ran_ns", c_uint64),
                 ("reduced_count", c_uint32), ("reduced", Reduced * 64),
-                ("predicate_count", c_uint32), ("predicates_more", c_uint32), ("predicates", Predicate * 64)]
+                ("predicate_count", c_uint32), ("predicates_more", c_uint32), ("predicates", Predicate * 64),
+                ("machine_cpu_ns", c_uint64)]
 
 
 class Recorder(ctypes.Structure):

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""kernel_costs: the ledger charges each event what its kind costs, and sets it against the CPU time of what was observed"""
+import json
+import os
+
+from probing import PROBED, here, record
+from tap import PEM, equal, run, run_all, skip, test
+
+USES = 50
+
+
+def ledger(trace):
+    """The report, and of each kind in it the count and ns of each."""
+    rc, out, err = run([PEM, "report", "--json", trace])
+    equal(rc, 0, "status of report: " + err)
+    report = json.loads(out)
+    return report, {kind["kind"]: (kind["count"], kind["ns_each"]) for kind in report["cost"]["kinds"]}
+
+
+def count(report, *words):
+    """Events whose names have one of the words in them."""
+    return sum(e["count"] for e in report["per_event"] if any(word in e["name"] for word in words))
+
+
+@test
+def functions_of_programs_have_costs_of_their_own():
+    "uprobes and static probes, returns of functions, and the kernel's own events are charged apart"
+    here()
+    trace, _ = record("uprobe:%s:probed_*,uretprobe:%s:probed_*,usdt:%s:probed:work,Sched" % ((PROBED,) * 3),
+                      PROBED, str(USES))
+    report, costs = ledger(trace)
+    returns = count(report, "__return")
+    equal(costs["uretprobe-log"][0], returns, "returns")
+    equal(costs["uprobe-log"][0], count(report, "APP::probed::") - returns, "entries and static probes")
+    equal(costs["kernel-log"][0], count(report, "OS::"), "events of the kernel")
+    assert costs["uprobe-log"][0] >= USES and returns, costs
+    for kind in ("uprobe-log", "uretprobe-log", "kernel-log"):
+        assert costs[kind][1], "%s: not measured" % kind
+    equal(len({costs[kind][1] for kind in ("uprobe-log", "uretprobe-log", "kernel-log")}), 3, "different costs")
+    assert " uprobe-log " in " " + run([PEM, "report", trace])[1].replace("\n", " "), "the table"
+
+
+@test
+def samples_have_a_cost():
+    "what a timer's samples cost is in the ledger, for as many as there were"
+    rc, out, _ = run([PEM, "list", "--json", "HPMsAndPC"])
+    why = [e["reason"] for e in json.loads(out) if not e["available"]]
+    if why:
+        skip(why[0])
+    trace, _ = record("HPMsAndPC", "sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done")
+    report, costs = ledger(trace)
+    equal(costs["sample"][0], count(report, "HPMsAndPC"), "samples")
+    assert costs["sample"][0] and costs["sample"][1], costs
+
+
+@test
+def counters_take_the_recorders_time():
+    "where only counters were read, the report says in whose time, and no share of 0 ns"
+    trace, _ = record("PageFaults", "true")
+    out = run([PEM, "report", trace])[1]
+    assert "counters are read by the recorder" in " ".join(out.split()), out
+    assert "In all 0 ns" not in out, out
+
+
+@test
+def the_machine_is_the_base():
+    "of the whole machine, the cost is a share of the machine's CPU time, and what ran is the command's time"
+    here()
+    if os.geteuid() != 0:
+        skip("only root may observe the whole machine")
+    trace, _ = record("Sched,PageFault", "sh", "-c", "sleep 0.3", options=("-a",))
+    report, _ = ledger(trace)
+    cost = report["cost"]
+    equal(cost["share_of"], "machine", "share of")
+    assert cost["machine_cpu_ns"] >= cost["program_cpu_ns"], cost
+    assert cost["machine_cpu_ns"] <= report["info"]["ran_ns"] * os.cpu_count(), cost
+    share = cost["total_ns"] * 100 / cost["machine_cpu_ns"]
+    assert abs(cost["share_percent"] - share) <= share / 1000, cost
+    out = run([PEM, "report", trace])[1]
+    assert "OF MACHINE" in out and "of the machine's" in " ".join(out.split()), out
+    alone, _ = record("PageFault", "true")
+    equal(ledger(alone)[0]["cost"]["share_of"], "program", "share of")
+
+
+run_all()
