@@ -109,7 +109,9 @@ $(B)/bench/call_back $(B)/bench/attach_first $(B)/bench/read_trace: $(B)/bench/%
 $(B)/bench/system_wide: $(B)/bench/calls $(B)/bench/timed
 
 # kernel runs calls under pem and under kernel_peer, which loads kernel_peer.bpf.o from beside itself.
-$(B)/bench/kernel: $(B)/bench/calls $(if $(HAVE_KERNEL_SOURCE),$(B)/bench/kernel_peer $(B)/bench/kernel_peer.bpf.o)
+# What kmod/build.mk, which is read after this, knows of BPF compilers.
+.SECONDEXPANSION:
+$(B)/bench/kernel: $(B)/bench/calls $$(if $$(HAVE_KERNEL_SOURCE),$(B)/bench/kernel_peer $(B)/bench/kernel_peer.bpf.o)
 
 $(B)/bench/kernel_peer: $(B)/obj/bench/kernel_peer.o
 	$(call say,LINK,$@)

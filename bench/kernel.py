@@ -10,10 +10,15 @@ kernel - what it costs to observe the kernel through BPF: kernel/bpf_log2, kerne
 				reads the clock: what any record costs at least that says when
 	kernel/bpf_count	the same for a count only, of the whole machine, beside an empty BPF program on the same tracepoint
 
-The calls come in slices that fit the smallest buffer, and all observers are taken in turn: a value is the median slice less the
-median slice of the bare call next to it. ftrace needs tracefs, which is mounted where nobody else sees it.
+The calls come in slices that fit the smallest buffer, and all observers are taken in turn, each round beginning with another: a
+value is the median slice less the median slice of the bare call just before it. An observer that did not see every call, or
+lost what it saw, has no value; ftrace, which nobody reads meanwhile, overwrites. It needs tracefs, which is mounted where nobody
+else sees it.
 """
+import glob
+import json
 import os
+import re
 import shutil
 import signal
 import statistics
@@ -29,8 +34,18 @@ EVENT = "OS::Syscall::Enter"
 TRACEPOINT = "raw_syscalls:sys_enter"
 
 
-def slices(command):
-    """ns per call of each slice, from a command that runs CALLER and may print more."""
+def check(who, seen, lost=0):
+    if seen < SLICES * CALLS or lost:
+        raise Missing("%s saw %d of %d calls, and lost %d" % (who, seen, SLICES * CALLS, lost))
+
+
+def number(pattern, text):
+    """What stands in the parentheses of a pattern, all of them added; 0: it is not there."""
+    return sum(int(found) for found in re.findall(pattern, text, re.M))
+
+
+def slices(command, seen=None):
+    """ns per call of each slice, from a command that runs CALLER and may print more, which seen checks."""
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
     values = []
     for line in done.stdout.splitlines():
@@ -40,6 +55,8 @@ def slices(command):
             pass
     if done.returncode or len(values) < SLICES:
         raise Missing((done.stderr.strip() or "no result").splitlines()[-1][-200:])
+    if seen:
+        seen(done.stdout + done.stderr)
     return values[:SLICES]
 
 
@@ -51,18 +68,23 @@ def logged(folder):
     trace = folder.fresh("trace")
     values = slices([PEM, "record", "-q", "--no-libc", "-e", EVENT, "-o", trace, "--"] + CALLER)
     produced, delivered, _, _ = balance(trace)
-    if produced < SLICES * CALLS or delivered != produced:
-        raise Missing("of %d calls %d were recorded, %d lost" % (SLICES * CALLS, produced, produced - delivered))
+    check("pem", produced, produced - delivered)
     folder.fresh("trace")
     return values
 
 
 def counted(folder):
-    return slices([PEM, "stat", "-q", "-a", "-e", EVENT, "-o", os.path.join(folder.path, "counts"), "--"] + CALLER)
+    counts = os.path.join(folder.path, "counts")
+    values = slices([PEM, "stat", "-q", "-a", "--json", "-e", EVENT, "-o", counts, "--"] + CALLER)
+    with open(counts, encoding="utf-8") as f:
+        check("pem", sum(one["count"] for one in json.load(f)["events"] if one["name"] == EVENT))
+    return values
 
 
-def observed(what):
-    return lambda folder: slices([OBSERVER, what] + CALLER)
+def observed(what, records=False):
+    def all_taken(said):
+        check(what, number(r"(\d+) taken", said), number(r"(\d+) lost", said))
+    return lambda folder: slices([OBSERVER, what] + CALLER, all_taken if records else None)
 
 
 def ftrace(folder):
@@ -72,7 +94,10 @@ def ftrace(folder):
     try:
         with open(enable, "w", encoding="ascii") as f:
             f.write("1")
-        return slices(CALLER)
+        values = slices(CALLER)
+        check("ftrace", sum(number(r"^(?:entries|overrun): (\d+)", read(path))
+                            for path in glob.glob(os.path.join(instance, "per_cpu", "cpu*", "stats"))))
+        return values
     finally:
         with open(enable, "w", encoding="ascii") as f:
             f.write("0")
@@ -82,13 +107,25 @@ def ftrace(folder):
 def perf(folder):
     private_tracefs()
     need("perf")
-    return slices(["perf", "record", "-q", "-e", TRACEPOINT, "-o", os.path.join(folder.path, "perf.data")] + CALLER)
+    data = os.path.join(folder.path, "perf.data")
+    values = slices(["perf", "record", "-q", "-e", TRACEPOINT, "-o", data] + CALLER)
+    said = subprocess.run(["perf", "report", "-i", data, "--stats"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          universal_newlines=True, check=False).stdout
+    os.unlink(data)
+    check("perf", number(r"SAMPLE events: +(\d+)", said), number(r"lost (\d+) chunks", said))
+    return values
 
 
 def bpftrace(folder):
     private_tracefs()
     need("bpftrace")
-    return slices(["bpftrace", "-q", "-e", "tracepoint:%s { @ = count(); }" % TRACEPOINT, "-c", " ".join(CALLER)])
+    return slices(["bpftrace", "-q", "-e", "tracepoint:%s { @ = count(); }" % TRACEPOINT, "-c", " ".join(CALLER)],
+                  lambda said: check("bpftrace", number(r"^@: (\d+)", said)))
+
+
+def read(path):
+    with open(path, encoding="ascii") as f:
+        return f.read()
 
 
 def need(tool):
@@ -99,9 +136,11 @@ def need(tool):
 def added(folder, observers):
     """What each observer adds to a call, round by round: {name: [ns]}; one that can't run is said, and has none."""
     found = {name: [] for name in observers}
-    for _ in range(ROUNDS):
-        plain = statistics.median(bare(folder))
-        for name, run in list(observers.items()):
+    for first in range(ROUNDS):
+        turn = list(observers.items())
+        first %= max(len(turn), 1)
+        for name, run in turn[first:] + turn[:first]:
+            plain = statistics.median(bare(folder))
             try:
                 found[name].append(statistics.median(run(folder)) - plain)
             except Missing as why:
@@ -111,8 +150,8 @@ def added(folder, observers):
 
 
 LOG_PEERS = {
-    "": ("BPF ring buffer", observed("ringbuf")),
-    "_quiet": ("BPF ring buffer, not woken", observed("ringbuf_quiet")),
+    "": ("BPF ring buffer", observed("ringbuf", True)),
+    "_quiet": ("BPF ring buffer, not woken", observed("ringbuf_quiet", True)),
     "_ftrace": ("ftrace", ftrace),
     "_perf": ("perf record", perf),
     "_bpftrace": ("bpftrace count", bpftrace),

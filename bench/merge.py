@@ -6,7 +6,8 @@ merge - how fast traces are read: reader/merge_context
 	reader/merge_context	records per second of CPU time that pem's reader hands out, in order of time over all streams and with process
 				and thread of the kernel's: system calls and what programs allocate on all CPUs, read from memory
 
-babeltrace2 reads the same trace, of fewer rounds, with its muxer and without output (-o dummy).
+babeltrace2 reads the same trace, of fewer rounds, with its muxer and without output (-o dummy). Its CPU time counts from its
+start to its end, the reading of metadata included, as ours does; once it counts what it reads, which must be all.
 """
 import os
 import re
@@ -42,11 +43,22 @@ def ours(trace):
 
 
 def theirs(trace):
-    """The same of babeltrace2, its start (measured by --help) counted: a trace takes it seconds."""
-    done = subprocess.run(["sh", "-c", "babeltrace2 -o dummy \"$1\" >/dev/null 2>&1; times", "sh", trace], stdout=subprocess.PIPE,
-                          universal_newlines=True)
+    """The same of babeltrace2."""
+    done = subprocess.run(["sh", "-c", "babeltrace2 -o dummy \"$1\" >/dev/null 2>&1 || exit 1; times", "sh", trace],
+                          stdout=subprocess.PIPE, universal_newlines=True)
+    if done.returncode:
+        sys.exit("merge: babeltrace2 does not read the trace")
     minutes, seconds = zip(*re.findall(r"(\d+)m([\d.]+)s", done.stdout.splitlines()[1]))
     return balance(trace)[1] / (60e6 * sum(map(int, minutes)) + 1e6 * sum(map(float, seconds)))
+
+
+def count_theirs(trace):
+    """That babeltrace2 reads every event."""
+    done = subprocess.run(["babeltrace2", trace, "--component=counter:sink.utils.counter"], stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, universal_newlines=True)
+    counted = re.findall(r"^\s*([\d,]+) Event messages", done.stdout, re.M)  # again and again, the last being of all
+    if not counted or int(counted[-1].replace(",", "")) != balance(trace)[1]:
+        sys.exit("merge: babeltrace2 counts %s events of %d" % (counted[-1] if counted else "no", balance(trace)[1]))
 
 
 def main():
@@ -56,6 +68,8 @@ def main():
     with Folder() as folder:
         trace = record(folder)
         rates, other = [], []
+        if shutil.which("babeltrace2"):
+            count_theirs(trace)
         for _ in range(ROUNDS):
             rates.append(ours(trace))
             if shutil.which("babeltrace2") and len(other) < 3:

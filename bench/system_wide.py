@@ -9,8 +9,10 @@ system_wide - a kernel-heavy workload while everything the machine does is recor
 
 All tracepoints of the scheduler, of memory and of system calls that both pem and tracefs have here, of all CPUs; perf record -a and trace-cmd record
 have the same ones, buffers as they come. trace-cmd gives up where function tracing can't be set up; ftrace to files is what it does
-besides: a process for each CPU that copies trace_pipe_raw. Values are how many times as long the workload takes; '_cpu' of its own CPU time. Lost: the share
-of events, all rounds together; perf tells chunks only. LTTng's kernel tracer needs its modules: without them it is not beside us.
+besides: a process for each CPU that copies trace_pipe_raw. All are taken in turn, each round beginning with another, and each just
+after the bare workload. Values are how many times as long the workload takes; '_cpu' of its own CPU time. Lost: of how many events,
+all rounds together; perf tells how many chunks of its buffers it lost, whose events nobody knows, beside the samples that came.
+LTTng's kernel tracer needs its modules: without them it is not beside us.
 """
 import functools
 import glob
@@ -49,7 +51,9 @@ def tracepoints():
 
 
 class Observer:
-    """command() is what a workload is run under; lost() is what it lost of how much: (lost, all), all 0: that many chunks."""
+    """command() is what a workload is run under; lost() is what it lost of how much: (lost, all), in words of SHARE."""
+
+    SHARE = "%d of %d"
 
     def __init__(self, folder):
         self.folder = folder
@@ -73,6 +77,7 @@ class Pem(Observer):
 
 class Perf(Observer):
     name = "perf record"
+    SHARE = "%d chunks beside %d samples"
 
     def command(self):
         need("perf")
@@ -85,7 +90,9 @@ class Perf(Observer):
         os.unlink(self.file)
         lost = re.search(r"lost (\d+) chunks", done.stdout)
         samples = re.search(r"SAMPLE events: +(\d+)", done.stdout)
-        return (int(lost.group(1)) if lost else 0), (0 if lost else int(samples.group(1)) if samples else 0)
+        if not samples:
+            raise Missing("its data has no samples: " + done.stdout.strip()[-200:])
+        return int(lost.group(1)) if lost else 0, int(samples.group(1))
 
 
 class TraceCmd(Observer):
@@ -214,15 +221,16 @@ def measure(folder, case, command):
     losses = {o.name: [0, 0] for o in OBSERVERS}
     observers = [o(folder) for o in OBSERVERS]
     timed(folder, command)  # what is to be in caches is
-    for _ in range(ROUNDS):
-        bare = timed(folder, command)
-        for o in list(observers):
+    for first in range(ROUNDS):
+        first %= len(observers)
+        for o in observers[first:] + observers[:first]:
+            bare = timed(folder, command)
             try:
                 took = timed(folder, command, o.command())
                 lost, whole = o.lost()
             except Missing as why:
                 print("system_wide: no %s: %s" % (o.name, why))
-                observers.remove(o)
+                observers = [other for other in observers if other is not o]
                 o.end()
                 continue
             losses[o.name][0] += lost
@@ -232,14 +240,13 @@ def measure(folder, case, command):
     for i, suffix in enumerate(("", "_cpu")):
         for peer in OBSERVERS[1:]:
             report("system_wide", case + suffix, "times", ratios["pem"][i], peer.name, ratios[peer.name][i],
-                   note="" if i else "lost: %s, %s %s" % (share(losses["pem"]), peer.name, share(losses[peer.name])),
+                   note="" if i else "lost: %s, %s %s" % (share(Pem, losses), peer.name, share(peer, losses)),
                    lost=losses["pem"][0], events=losses["pem"][1], peer_lost=losses[peer.name][0],
                    peer_events=losses[peer.name][1])
 
 
-def share(loss):
-    lost, whole = loss
-    return "%d chunks" % lost if lost and not whole else "%d of %d" % (lost, whole)
+def share(observer, losses):
+    return observer.SHARE % tuple(losses[observer.name])
 
 
 def main():
