@@ -186,6 +186,17 @@ static bool names_probes(const struct request *request)
 	return colon != NULL && colon != request->words[0] && colon[1] != ':' && colon[1] != '\0';
 }
 
+static bool is_known(struct pem_session *session, const char *pattern)
+{
+	const struct pem_model *model = pem_session__model(session);
+	size_t i;
+
+	for (i = 0; i < pem_model__count(model); i++)
+		if (pem_event__matches(pem_model__event(model, i), pattern) == 1)
+			return true;
+	return false;
+}
+
 /* Words of the command line: [LAYER] [GLOB | WORD...]. */
 static void parse_words(int argc, char **argv, struct request *request)
 {
@@ -299,6 +310,9 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 	status = cli_specs__load(session, NULL, NULL, NULL, false);
 	if (status == CLI_DONE && names_probes(&request))
 		rc = pem_session__add_probes(session, request.words[0], &error);
+	/* What the catalogue has and this kernel lacks is listed, with the reason. */
+	if (rc == -ENOENT && is_known(session, request.words[0]))
+		rc = 0;
 	if (rc < 0)
 		status = cli_error(rc == -E2BIG ? CLI_WRONG_INPUT : cli_status_of_errno(rc), "%s",
 				   error.text);

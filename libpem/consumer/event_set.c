@@ -3,6 +3,7 @@
  * event_set.c - events by patterns, and a helpful sentence when a pattern matches none
  */
 #define _GNU_SOURCE
+#include "consumer/plugins.h"
 #include "consumer/session.h"
 #include "model_internal.h"
 #include "util.h"
@@ -151,10 +152,11 @@ static bool matches_any(const struct pem_model *model, const char *pattern)
 
 /*
  * What is named by where it comes from has to be looked for first. Where nobody can look, the events that are known already
- * are left; what is not there is an error, also if an event is known that would come from it. 0, or -errno with error.
+ * are left; what is not there is an error, also if an event is known that would come from it. found: of each pattern, what
+ * is here. 0, or -errno with error.
  */
 static int find_probes(struct pem_session *session, const char *const *patterns, size_t count,
-		       struct pem_error *error)
+		       struct pem_found *found, struct pem_error *error)
 {
 	struct pem_error why;
 	int rc = 0, one;
@@ -163,7 +165,7 @@ static int find_probes(struct pem_session *session, const char *const *patterns,
 	for (i = 0; i < count && !rc; i++) {
 		if (!pem_pattern__is_probe(patterns[i]))
 			continue;
-		one = pem_session__add_probes(session, patterns[i], &why);
+		one = pem_session__find_probes(session, patterns[i], &found[i], &why);
 		if (one >= 0)
 			continue;
 		if (one == -ENOENT || one == -E2BIG || !matches_any(session->model, patterns[i]))
@@ -176,23 +178,47 @@ static int find_probes(struct pem_session *session, const char *const *patterns,
 	return rc;
 }
 
+/*
+ * Add what a pattern chooses. What names places by a wildcard takes those that are here: found, if they were looked for. Returns
+ * how many it chooses.
+ */
+static size_t add_matches(struct pem_event_set *set, const char *pattern,
+			  const struct pem_found *found)
+{
+	const struct pem_model *model = set->session->model;
+	size_t i, count = pem_model__count(model), matches = 0;
+	const struct pem_event *event;
+
+	if (any_level(pattern) > set->any_level)
+		set->any_level = any_level(pattern);
+	for (i = 0; i < count; i++) {
+		event = pem_model__event(model, i);
+		if (!chooses(pattern, event) || (found->count && !pem_found__has(found, event)))
+			continue;
+		matches++;
+		if (!contains(set, event))
+			set->events[set->count++] = event;
+	}
+	return matches;
+}
+
 struct pem_event_set *pem_event_set__new(struct pem_session *session, const char *const *patterns,
 					 size_t count, struct pem_error *error)
 {
-	const struct pem_event *event;
+	struct pem_found *found = calloc(count + 1, sizeof(*found));
 	struct pem_event_set *set = NULL;
-	size_t events, i, j, matches;
+	size_t i;
 	int rc;
 
 	pem_session__lock(session);
 	pem_session__load_own_models(session);
-	rc = find_probes(session, patterns, count, error);
+	rc = found ? find_probes(session, patterns, count, found, error)
+		   : pem_error__set(error, -ENOMEM, "out of memory");
 	if (rc) {
 		errno = rc == -E2BIG ? ENOENT : -rc; /* the pattern finds too many */
 		goto out;
 	}
-	events = pem_model__count(session->model);
-	set = malloc(sizeof(*set) + events * sizeof(set->events[0]));
+	set = malloc(sizeof(*set) + pem_model__count(session->model) * sizeof(set->events[0]));
 	if (!set) {
 		pem_error__set(error, 0, "out of memory");
 		goto out;
@@ -202,18 +228,7 @@ struct pem_event_set *pem_event_set__new(struct pem_session *session, const char
 	set->count = 0;
 	set->any_level = 0;
 	for (i = 0; i < count; i++) {
-		matches = 0;
-		if (any_level(patterns[i]) > set->any_level)
-			set->any_level = any_level(patterns[i]);
-		for (j = 0; j < events; j++) {
-			event = pem_model__event(session->model, j);
-			if (!chooses(patterns[i], event))
-				continue;
-			matches++;
-			if (!contains(set, event))
-				set->events[set->count++] = event;
-		}
-		if (matches)
+		if (add_matches(set, patterns[i], &found[i]))
 			continue;
 		explain(session->model, patterns[i], error);
 		free(set);
@@ -223,6 +238,9 @@ struct pem_event_set *pem_event_set__new(struct pem_session *session, const char
 	}
 out:
 	pem_session__unlock(session);
+	for (i = 0; found && i < count; i++)
+		pem_found__free(&found[i]);
+	free(found);
 	return set;
 }
 

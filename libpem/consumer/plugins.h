@@ -21,6 +21,17 @@ const struct pem_source_ops *pem_session__find_plugin(struct pem_session *sessio
 						      const struct pem_source_plugin *after,
 						      const struct pem_event *event,
 						      const char **name, struct pem_error *error);
+/* What a search for probes found, by their sources' names. */
+struct pem_found {
+	char **names;
+	size_t count, capacity;
+};
+void pem_found__free(struct pem_found *found);
+/* Is one of them a source of the event? */
+bool pem_found__has(const struct pem_found *found, const struct pem_event *event);
+/* pem_session__add_probes, with what was found, which is to be freed either way; NULL: never mind. */
+int pem_session__find_probes(struct pem_session *session, const char *pattern,
+			     struct pem_found *found, struct pem_error *error);
 /* Has the session tried to have an event, and can't? True: reason says why. */
 bool pem_session__refusal(const struct pem_session *session, const struct pem_event *event,
 			  struct pem_error *reason);

@@ -108,6 +108,52 @@ def what_is_not_there():
         assert says in err, err
 
 
+def lacking():
+    """Tracepoints of sched that the catalogue has and this kernel lacks, by their events."""
+    here()
+    _, out, _ = run([PEM, "list", "--json", "OS::Sched::*"])
+    lacks = {e["name"]: e["sources"] for e in json.loads(out) if not e["available"]}
+    lacks = {name: sources[0] for name, sources in lacks.items() if sources and sources[0].startswith("sched:")}
+    if not lacks:
+        skip("this kernel has every tracepoint of sched that the catalogue knows")
+    return lacks
+
+
+@test
+def a_wildcard_takes_what_is_there():
+    "of 'sched:*' nothing is said of what this kernel lacks; its exact name is an error, and list gives the reason"
+    lacks = lacking()
+    trace = os.path.join(tmp(), "trace")
+    rc, _, err = run([PEM, "record", "-o", trace, "-e", "sched:*", "--", "true"])
+    equal(rc, 0, "status: " + err)
+    assert "has no tracepoint" not in err, err
+    _, out, _ = run([PEM, "report", "--json", trace])
+    equal([gap for gap in json.loads(out)["gaps"] if "has no tracepoint" in gap["reason"]], [], "gaps")
+    for name, source in lacks.items():
+        rc, _, err = run([PEM, "record", "-e", source, "--", "true"])
+        equal(rc, 1, "status of %s: %s" % (source, err))
+        assert "this kernel has no tracepoint '%s'" % source in err, err
+        rc, out, err = run([PEM, "list", "--json", source])
+        equal(rc, 0, "status of list %s: %s" % (source, err))
+        told = {e["name"]: e["reason"] for e in json.loads(out)}
+        equal(list(told), [name], "events of " + source)
+        assert "has no tracepoint" in told[name], told
+
+
+@test
+def what_else_there_is_instead():
+    "a kernel that takes neither kprobes nor programs in functions is not said to take the other"
+    here()
+    reasons = {}
+    for kind in ("fentry", "kprobe"):
+        _, out, _ = run([PEM, "list", "--json", kind + ":vfs_read"])
+        reasons.update({kind: e["reason"] for e in json.loads(out) if not e["available"]})
+    if len(reasons) < 2:
+        skip("this kernel has one of them")
+    assert "need none" not in reasons["kprobe"], reasons
+    assert "name a tracepoint" in reasons["kprobe"], reasons
+
+
 # A folder like tracefs's, and one for a user's own session.
 FOLDER = "mount -t tmpfs none /sys/kernel/tracing && mkdir -p /sys/kernel/tracing/events/fake/thing && " \
          "touch /sys/kernel/tracing/events/fake/thing/format && chmod 440 /sys/kernel/tracing/events/fake/thing/format && " \
