@@ -10,6 +10,7 @@ import os
 from tap import PEM, SAN, equal, need, run, run_all, skip, test, tmp
 
 BITS = {"perfmon": 1 << 38, "bpf": 1 << 39}
+PROBE = "uprobe:libc.so.6:getenv"
 SENTENCE = "needs root or CAP_BPF and CAP_PERFMON"
 
 
@@ -93,6 +94,26 @@ def with_none_the_rest_goes_on():
     "with no capability: the same"
     here()
     refused(())
+
+
+@test
+def list_says_what_record_does():
+    "whether a probe in a program can be had with CAP_BPF and CAP_PERFMON is what list says, and what record does"
+    here()
+    folder = tmp()
+    os.chmod(folder, 0o777)
+    env = {"PEM_RUNTIME_DIR": os.path.join(folder, "run"), "XDG_RUNTIME_DIR": None}
+    user_command = user("bpf", "perfmon")
+    rc, out, err = run(user_command + [PEM, "list", "--json", PROBE], env=env, cwd="/")
+    if "no function" in err or "no program" in err:
+        skip(err.strip())
+    equal(rc, 0, "status of list: " + err)
+    told = json.loads(out)[0]
+    trace = os.path.join(folder, "trace")
+    rc, _, err = run(user_command + [PEM, "record", "-q", "-o", trace, "-e", PROBE, "--", "true"], env=env, cwd="/")
+    equal(rc, 0 if told["available"] else 2, "status of record: " + err)
+    if not told["available"]:
+        assert "CAP_SYS_ADMIN" in told["reason"] and told["reason"] in err, (told, err)
 
 
 run_all()

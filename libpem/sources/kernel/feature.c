@@ -11,10 +11,12 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/bpf.h>
+#include <linux/perf_event.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -98,6 +100,71 @@ int pem_kernel__perf_type(const char *name)
 	return type;
 }
 
+/*
+ * May this user attach to a place of a kind? Kernels differ in what they want for it, so one is asked for that can't be: who
+ * may is told so, and who may not gets nothing else to hear.
+ */
+static bool is_allowed(const char *kind, const char *place)
+{
+	struct perf_event_attr attr;
+	long fd;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.size = sizeof(attr);
+	attr.type = (uint32_t)pem_kernel__perf_type(kind);
+	attr.config1 = (uint64_t)(uintptr_t)place;
+	fd = syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd >= 0)
+		close((int)fd);
+	return fd >= 0 || (errno != EACCES && errno != EPERM);
+}
+
+static pthread_once_t allowed_once = PTHREAD_ONCE_INIT;
+static bool allows_kprobes, allows_uprobes;
+
+static void try_allowed(void)
+{
+	allows_kprobes = is_allowed("kprobe", "no.such.function");
+	allows_uprobes = is_allowed("uprobe", "/");
+}
+
+static const char *lack_of_functions(void)
+{
+	pthread_once(&functions_once, try_functions);
+	/* Whoever asks may load programs: pem_kernel__can_load was asked first. */
+	if (functions_error != -EPERM)
+		return NULL;
+	return "this kernel lets nobody put programs into its functions, root neither: it is "
+	       "locked down, or a security module forbids it; name a tracepoint, or boot a kernel "
+	       "that allows it";
+}
+
+static const char *lack_of_kprobes(void)
+{
+	if (pem_kernel__perf_type("kprobe") < 0)
+		return lack_of_functions()
+			       ? "this kernel is built without kprobes (CONFIG_KPROBE_EVENTS), "
+				 "and allows no fentry: or fexit: either; name a tracepoint, or "
+				 "boot a kernel that has kprobes"
+			       : "this kernel is built without kprobes (CONFIG_KPROBE_EVENTS); "
+				 "fentry: and fexit: need none";
+	pthread_once(&allowed_once, try_allowed);
+	return allows_kprobes ? NULL
+			      : "this kernel wants more than CAP_BPF and CAP_PERFMON for a kprobe: "
+				"run as root, or give pem CAP_SYS_ADMIN";
+}
+
+static const char *lack_of_uprobes(void)
+{
+	if (pem_kernel__perf_type("uprobe") < 0)
+		return "this kernel is built without uprobes (CONFIG_UPROBE_EVENTS)";
+	pthread_once(&allowed_once, try_allowed);
+	return allows_uprobes
+		       ? NULL
+		       : "this kernel wants more than CAP_BPF and CAP_PERFMON for a probe in "
+			 "a program: run as root, or give pem CAP_SYS_ADMIN";
+}
+
 int pem_kernel__can_attach(enum pem_probe_kind kind, struct pem_error *reason)
 {
 	const char *lacks = NULL;
@@ -105,24 +172,16 @@ int pem_kernel__can_attach(enum pem_probe_kind kind, struct pem_error *reason)
 	switch (kind) {
 	case PEM_PROBE_FENTRY:
 	case PEM_PROBE_FEXIT:
-		pthread_once(&functions_once, try_functions);
-		/* Whoever asks may load programs: pem_kernel__can_load was asked first. */
-		if (functions_error == -EPERM)
-			lacks = "this kernel lets nobody put programs into its functions, root "
-				"neither: it is locked down, or a security module forbids it; name "
-				"a tracepoint, or boot a kernel that allows it";
+		lacks = lack_of_functions();
 		break;
 	case PEM_PROBE_KPROBE:
 	case PEM_PROBE_KRETPROBE:
-		if (pem_kernel__perf_type("kprobe") < 0)
-			lacks = "this kernel is built without kprobes (CONFIG_KPROBE_EVENTS); "
-				"fentry: and fexit: need none";
+		lacks = lack_of_kprobes();
 		break;
 	case PEM_PROBE_UPROBE:
 	case PEM_PROBE_URETPROBE:
 	case PEM_PROBE_USDT:
-		if (pem_kernel__perf_type("uprobe") < 0)
-			lacks = "this kernel is built without uprobes (CONFIG_UPROBE_EVENTS)";
+		lacks = lack_of_uprobes();
 		break;
 	default:
 		break;
