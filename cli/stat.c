@@ -128,13 +128,19 @@ static struct cli_run run_of(struct stat *s, struct pem_session *session)
 				.ended_arg = &s->attach};
 }
 
-static void finish(struct stat *s, uint64_t ns)
+/* Print the result. CLI_DONE, or that there is none to be had here, said. */
+static int finish(struct stat *s, struct pem_session *session, uint64_t ns)
 {
+	struct stat_lacks *lacks;
+
 	stat_interval__print(s); /* the last, short one */
 	stat_events__read(s);
+	lacks = stat_lacks__find(s, session);
 	stat_total__print(s, ns);
 	if (!s->json)
 		stat_wide__print(s);
+	fflush(s->out);
+	return stat_lacks__say(s, lacks);
 }
 
 static int count_attached(struct stat *s, struct pem_session *session)
@@ -148,8 +154,7 @@ static int count_attached(struct stat *s, struct pem_session *session)
 	if (run.error != 0)
 		return cli_error(CLI_FAILED, "watching %s failed: %s", s->attach.name,
 				 strerror(-run.error));
-	finish(s, cli_now_ns() - s->start_ns);
-	return CLI_DONE;
+	return finish(s, session, cli_now_ns() - s->start_ns);
 }
 
 static int count_command(struct stat *s, struct pem_session *session)
@@ -160,7 +165,7 @@ static int count_command(struct stat *s, struct pem_session *session)
 	struct cli_run run = run_of(s, session);
 	struct pem_error error = {{0}};
 	uint64_t ns;
-	int rc;
+	int rc, status;
 
 	rc = cli_run__start(&run, s->command, &run_options, &error);
 	if (rc < 0)
@@ -173,8 +178,8 @@ static int count_command(struct stat *s, struct pem_session *session)
 	cli_run__wait(&run);
 	ns = pem_session__elapsed_ns(session);
 	cli_run__explain(&run, s->command[0]);
-	finish(s, ns);
-	return cli_run__status(&run);
+	status = finish(s, session, ns);
+	return cli_run__status(&run) != 0 ? cli_run__status(&run) : status;
 }
 
 static int open_output(struct stat *s)
@@ -281,7 +286,8 @@ const struct cli_verb cli_stat = {
 	.options = options,
 	.status = "The command's own; 128 and the signal's number when a signal ended it.\n"
 		  "127 command not found, 126 not executable; before the command runs:\n"
-		  "1 wrong usage or input, 2 cannot be done here, 3 failed.",
+		  "1 wrong usage or input, 2 cannot be done here, 3 failed; 2 also when the\n"
+		  "command succeeded and none of the events of -e turned out to be had here.",
 	.runs_command = true,
 	.run = run,
 };

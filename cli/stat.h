@@ -58,6 +58,17 @@ bool stat_is_counter(const struct stat_group *group, const struct pem_event *eve
 
 void stat_total__print(const struct stat *s, uint64_t ns);
 
+/* --- what can't be counted (stat_lacks.c) --- */
+
+struct stat_lacks;
+/* Once all is read: find what could not be counted, and mark it. NULL: no memory. */
+struct stat_lacks *stat_lacks__find(struct stat *s, struct pem_session *session);
+/*
+ * Say it, and forget it: lacks may be NULL. CLI_NOT_HERE, said, if events were named and none of them could be counted; else
+ * CLI_DONE.
+ */
+int stat_lacks__say(const struct stat *s, struct stat_lacks *lacks);
+
 /* --- what else is kept of the field (stat_wide.c) --- */
 
 void stat_wide__print(const struct stat *s);

@@ -116,4 +116,32 @@ def list_says_what_record_does():
         assert "CAP_SYS_ADMIN" in told["reason"] and told["reason"] in err, (told, err)
 
 
+def count(*arguments):
+    """Count as a user without capabilities: (status, what was said, the result)."""
+    folder = tmp()
+    os.chmod(folder, 0o777)
+    env = {"PEM_RUNTIME_DIR": os.path.join(folder, "run"), "XDG_RUNTIME_DIR": None}
+    path = os.path.join(folder, "counts")
+    rc, _, said = run(user() + [PEM, "stat", "--json", "-o", path, *arguments], env=env, cwd="/")
+    with open(path, encoding="utf-8") as text:
+        return rc, said, {e["name"]: e["available"] for e in json.load(text)["events"]}
+
+
+@test
+def stat_says_what_record_does():
+    "who may not count events of the kernel is told why, in one sentence, and gets status 2 if he named no other"
+    here()
+    for target in ((), ("-a",)):
+        rc, said, found = count(*target, "-e", "Sched::Switch,Sched::Wakeup", "--", "true")
+        equal(rc, 2, "status: " + said)
+        equal(said.count(SENTENCE), 1, "sentences (%r)" % said)
+        equal(found, {"OS::Sched::Switch": False, "OS::Sched::Wakeup": False}, "events")
+        rc, said, found = count(*target, "-e", "Sched::Switch,Malloc", "--", "ls", "/usr")
+        equal(rc, 0, "status with others: " + said)
+        equal(said.count(SENTENCE), 1, "sentences with others (%r)" % said)
+        equal(found, {"OS::Sched::Switch": False, "APP::Libc::Malloc": True}, "with others")
+        rc, said, _ = count(*target, "-e", "Sched::Switch", "--", "sh", "-c", "exit 5")
+        equal(rc, 5, "status of a command that failed: " + said)
+
+
 run_all()
