@@ -4,9 +4,13 @@ machine.py - boots a guest under QEMU and takes apart what it says on its consol
 
 Not here: what is in the guest (image.py, init), what its words mean for a test (suite.py).
 
-The accelerator is always TCG: a guest behaves the same wherever the tests run, also where there is no KVM.
+The accelerator is always TCG: a guest behaves the same wherever the tests run, also where there is no KVM. It gives each of
+the guest's CPUs a thread only if it is QEMU 8.1 or newer. Older ones read instructions that they translate without a lock:
+what another CPU writes there at that moment, as Linux does for each tracepoint and static key that is switched, is lost.
+The guest then panics (int3), stands still, or goes past the tracepoint until it is switched again.
 """
 import os
+import re
 import select
 import shutil
 import signal
@@ -19,7 +23,16 @@ EMULATORS = {
     "x86_64": ("qemu-system-x86_64", "qemu-system-x86", "pc", "max", "console=ttyS0 tsc=reliable no_timer_check"),
     "aarch64": ("qemu-system-aarch64", "qemu-system-arm", "virt", "cortex-a57", "console=ttyAMA0"),
 }
+THREADS_SINCE = 8, 1
 MARK = "@@"  # starts a line of init's own: see init
+
+
+def version(emulator):
+    """(major, minor); (0, 0) if it does not say."""
+    said = subprocess.run([emulator, "--version"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          text=True, errors="replace").stdout
+    found = re.search(r"version (\d+)\.(\d+)", said)
+    return (int(found.group(1)), int(found.group(2))) if found else (0, 0)
 
 
 class Machine:
@@ -35,7 +48,9 @@ class Machine:
                         "-no-reboot", "-smp", str(cpus), "-m", "%dM" % memory_mib, "-kernel", kernel.bootable,
                         "-initrd", image, "-append", words.strip()]
         # Exact counting of instructions, and several emulating threads, exclude each other.
-        self.command += ["-accel", "tcg,thread=single", "-icount", icount] if icount else ["-accel", "tcg,thread=multi"]
+        threads = not self.missing and not icount and version(emulator) >= THREADS_SINCE
+        self.command += ["-accel", "tcg,thread=" + ("multi" if threads else "single")]
+        self.command += ["-icount", icount] if icount else []
 
     def run(self):
         """Boot, and yield each line of the console until the guest is off, or its time is up."""
@@ -54,7 +69,7 @@ class Machine:
                     lines = [buffer]
                 for line in lines:
                     line = line.decode("utf-8", "replace").rstrip("\r")
-                    self.last = self.last[-39:] + [line]
+                    self.last = self.last[-79:] + [line]
                     ended = ended or line == MARK + "off"
                     yield line
                 if not data:
