@@ -33,6 +33,7 @@
 
 #define EVENTS_MAX 512
 #define CPUS_MAX 1024
+#define STREAMS_MAX 4 /* of a CPU: its own, and one for each depth of what interrupted the module */
 
 static const struct pem_source_ops *ops;
 static struct pem_model *model;
@@ -54,9 +55,9 @@ struct seen {
 	uint64_t faults; /* in pages at [low, high) */
 	uintptr_t low, high;
 	uint32_t pid_of_cpu[CPUS_MAX];
-	uint64_t last_clock[CPUS_MAX];
+	uint64_t last_clock[CPUS_MAX][STREAMS_MAX];
 	uint64_t packets;
-	uint64_t widest_gap; /* between two records of a CPU */
+	uint64_t widest_gap; /* between two records of a stream */
 	uint64_t strangers; /* records of a process that is not the target, Switch apart */
 	uint32_t target;
 	uint32_t beside; /* as the source was told */
@@ -116,17 +117,23 @@ static inline uint64_t field(const struct pem_event *event, const uint8_t *data,
 	return value;
 }
 
+static inline void see_clock(struct seen *seen, uint32_t cpu, uint32_t stream, uint64_t clock)
+{
+	uint64_t *last = &seen->last_clock[cpu][stream];
+
+	assert_true(clock >= *last);
+	if (*last && clock - *last > seen->widest_gap)
+		seen->widest_gap = clock - *last;
+	*last = clock;
+	seen->first = !seen->first || clock < seen->first ? clock : seen->first;
+	seen->last = clock > seen->last ? clock : seen->last;
+}
+
 static inline void see_record(struct seen *seen, const struct pem_event *event, const uint8_t *data,
-			      uint32_t cpu, uint64_t clock)
+			      uint32_t cpu)
 {
 	uint64_t value;
 
-	if (seen->last_clock[cpu] && clock - seen->last_clock[cpu] > seen->widest_gap)
-		seen->widest_gap = clock - seen->last_clock[cpu];
-	assert_true(clock >= seen->last_clock[cpu]);
-	seen->last_clock[cpu] = clock;
-	seen->first = !seen->first || clock < seen->first ? clock : seen->first;
-	seen->last = clock > seen->last ? clock : seen->last;
 	seen->count[index_of(seen, event->id)]++;
 	if (!strcmp(event->name, "OS::Sched::Switch")) {
 		seen->pid_of_cpu[cpu] = (uint32_t)field(event, data, "nextPid");
@@ -148,6 +155,20 @@ static inline void see_record(struct seen *seen, const struct pem_event *event, 
 	}
 }
 
+/* Of the module what interrupts a probe has a stream of its own: "k_0_1" beside "k_0". Clocks go on within one. */
+static inline uint32_t stream_of(const char *name, const char *expected)
+{
+	size_t bytes = strlen(expected);
+
+	if (!by_module() || strncmp(name, expected, bytes) != 0 || name[bytes] != '_') {
+		assert_string_equal(name, expected);
+		return 0;
+	}
+	assert_in_range(name[bytes + 1], '1', '0' + STREAMS_MAX - 1);
+	assert_int_equal(name[bytes + 2], '\0');
+	return (uint32_t)(name[bytes + 1] - '0');
+}
+
 static inline void see_packet(struct seen *seen, const char *name, const struct pem_packet *packet,
 			      size_t bytes)
 {
@@ -155,6 +176,7 @@ static inline void see_packet(struct seen *seen, const char *name, const struct 
 	uint64_t clock = packet->timestamp_begin, records = 0;
 	const struct pem_record_header *header;
 	const struct pem_event *event;
+	uint32_t stream;
 	char expected[24];
 	int length;
 
@@ -162,10 +184,8 @@ static inline void see_packet(struct seen *seen, const char *name, const struct 
 		snprintf(expected, sizeof(expected), "k%u_%u", seen->beside, packet->cpu);
 	else
 		snprintf(expected, sizeof(expected), "k_%u", packet->cpu);
-	/* Of the module what interrupts a probe has a stream of its own. */
-	if (!by_module() || strncmp(name, expected, strlen(expected)) != 0)
-		assert_string_equal(name, expected);
 	assert_true(packet->cpu < CPUS_MAX);
+	stream = stream_of(name, expected);
 	assert_int_equal(packet->source, seen->beside && !by_module() ? PEM_PACKET_KERNEL_THREAD
 								      : PEM_PACKET_KERNEL);
 	if (seen->beside)
@@ -177,7 +197,8 @@ static inline void see_packet(struct seen *seen, const char *name, const struct 
 		length = pem_event__record_bytes(event, at, (size_t)(end - at));
 		assert_true(length > 0);
 		clock += (uint32_t)(header->clock_low - (uint32_t)clock);
-		see_record(seen, event, at, packet->cpu, clock);
+		see_clock(seen, packet->cpu, stream, clock);
+		see_record(seen, event, at, packet->cpu);
 		records++;
 		if (at + length == end)
 			break;
