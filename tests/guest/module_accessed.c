@@ -2,27 +2,38 @@
 /*
  * module_accessed.c - what the module says of a process's pages is what the process did with them
  *
- * A child touches known pages in turn, on the CPU that this program has, too: so that processes switch there, and the
- * processor looks translations up again.
+ * A child touches known pages, round after round, and has the processor look up their translations again before each. It
+ * notes when its rounds were: on a busy machine it may have none between two passes, which then say nothing.
  *
  * guest: limit=120
  */
 #include "module_fixture.h"
 
+#include <pem/clock.h>
+
+#include <dirent.h>
 #include <sys/prctl.h>
 
 #define PAGE 4096ul
 #define REGION_BYTES (16 * PAGE)
 #define REGIONS 128u
 #define HUGE_BYTES (2ul << 20)
+#define ROUNDS_KEPT 4096u
 
 /* What parent and child share: the child touches all pages of regions r with r % 4 == turn; 4: none. */
 struct shared {
 	volatile uint32_t turn;
 	volatile uint32_t begun; /* the turn that it has touched everything of */
+	volatile uint32_t rounds;
+	struct {
+		volatile uint64_t from, to; /* clocks */
+	} round[ROUNDS_KEPT]; /* the last ones */
 };
 
 struct seen {
+	const struct shared *shared; /* only passes after a whole round count; NULL: all do */
+	uint64_t last_pass,
+		walk; /* clocks: when the pass before ended, and this one began to look */
 	uint64_t from, size, bytes;
 	uint32_t pid, passes, pages, huge;
 	uint32_t accessed[REGIONS + 1]; /* of the last pass; the last one: elsewhere */
@@ -32,14 +43,46 @@ struct seen {
 	bool any_wrong;
 };
 
+static bool holds_a_round(const struct shared *shared, uint64_t from, uint64_t to)
+{
+	uint32_t rounds = shared->rounds, i = rounds > ROUNDS_KEPT ? rounds - ROUNDS_KEPT : 0;
+
+	for (; i != rounds; i++)
+		if (shared->round[i % ROUNDS_KEPT].from > from &&
+		    shared->round[i % ROUNDS_KEPT].to < to)
+			return true;
+	return false;
+}
+
+/* The end of a pass. */
+static void take_pass(struct seen *seen, uint64_t clock, const uint8_t *record)
+{
+	bool counts = !seen->shared || holds_a_round(seen->shared, seen->last_pass, seen->walk);
+
+	if (counts) {
+		memcpy(seen->accessed, seen->next, sizeof(seen->next));
+		seen->pages = seen->next_pages;
+		seen->huge = seen->next_huge;
+		seen->pass_pages = wide_of(record, 16);
+		seen->pass_accessed = wide_of(record, 24);
+		seen->pass_huge = wide_of(record, 32);
+		seen->passes++;
+	}
+	memset(seen->next, 0, sizeof(seen->next));
+	seen->next_pages = seen->next_huge = 0;
+	seen->last_pass = clock;
+	seen->walk = 0;
+}
+
 static void see(void *arg, unsigned cpu, const struct pem_packet *packet, uint64_t clock,
 		uint32_t id, const uint8_t *record)
 {
 	struct seen *seen = arg;
 	uint64_t at;
 
-	(void)cpu, (void)packet, (void)clock;
+	(void)cpu, (void)packet;
 	if (id == id_of(REGION)) {
+		seen->walk = seen->walk ? seen->walk : clock;
 		at = wide_of(record, 16);
 		seen->pid = word_of(record, 8);
 		seen->any_wrong |= wide_of(record, 24) != seen->size || at % seen->size;
@@ -51,28 +94,28 @@ static void see(void *arg, unsigned cpu, const struct pem_packet *packet, uint64
 		seen->next_pages += word_of(record, 12);
 		seen->next_huge += word_of(record, 36);
 	} else if (id == id_of(PASS)) {
-		memcpy(seen->accessed, seen->next, sizeof(seen->next));
-		memset(seen->next, 0, sizeof(seen->next));
-		seen->pages = seen->next_pages;
-		seen->huge = seen->next_huge;
-		seen->next_pages = seen->next_huge = 0;
-		seen->pass_pages = wide_of(record, 16);
-		seen->pass_accessed = wide_of(record, 24);
-		seen->pass_huge = wide_of(record, 32);
-		seen->passes++;
+		take_pass(seen, clock, record);
 	}
 }
 
 static void live(struct shared *shared, volatile uint8_t *memory, uint64_t bytes, uint64_t region)
 {
-	uint64_t at, turn;
+	uint64_t at, turn, from;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (;;) {
 		turn = shared->turn;
+		from = pem_clock();
+		/* Other rights, and the old ones again: translations that the processor has are forgotten. */
+		if (mprotect((void *)(uintptr_t)memory, bytes, PROT_READ) ||
+		    mprotect((void *)(uintptr_t)memory, bytes, PROT_READ | PROT_WRITE))
+			abort();
 		for (at = 0; at < bytes; at += PAGE)
 			if (at / region % 4 == turn)
-				memory[at]++;
+				(void)memory[at];
+		shared->round[shared->rounds % ROUNDS_KEPT].from = from;
+		shared->round[shared->rounds % ROUNDS_KEPT].to = pem_clock();
+		shared->rounds++;
 		shared->begun = (uint32_t)turn;
 		usleep(1000);
 	}
@@ -87,7 +130,8 @@ static pid_t make_child(struct shared **shared, uint8_t **memory, uint64_t bytes
 	pid_t pid;
 
 	run_on(0);
-	*shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	*shared = mmap(NULL, sizeof(**shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		       -1, 0);
 	assert_true(at != MAP_FAILED && *shared != MAP_FAILED);
 	*memory = (uint8_t *)(((uintptr_t)at + HUGE_BYTES - 1) & ~(HUGE_BYTES - 1));
 	madvise(*memory, bytes, advice);
@@ -120,6 +164,31 @@ static struct pem_kmod_accessed about(pid_t pid, const uint8_t *memory, uint64_t
 					  .to = memory ? (uintptr_t)memory + bytes : 0};
 }
 
+/* The thread that samples stays on one CPU, so that its records come in their order. */
+static void bind_sampler(void)
+{
+	char path[300], name[16];
+	struct dirent *entry;
+	DIR *all = opendir("/proc");
+	cpu_set_t set;
+	FILE *comm;
+
+	assert_non_null(all);
+	CPU_ZERO(&set);
+	CPU_SET(0, &set);
+	while ((entry = readdir(all))) {
+		if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
+			continue;
+		snprintf(path, sizeof(path), "/proc/%s/comm", entry->d_name);
+		comm = fopen(path, "r");
+		if (comm && fgets(name, sizeof(name), comm) && !strncmp(name, "pem/accessed", 12))
+			sched_setaffinity(atoi(entry->d_name), sizeof(set), &set);
+		if (comm)
+			fclose(comm);
+	}
+	closedir(all);
+}
+
 static struct session *sample(struct seen *seen, struct pem_kmod_accessed *asked)
 {
 	struct session *s = session_open();
@@ -137,12 +206,14 @@ static struct session *sample(struct seen *seen, struct pem_kmod_accessed *asked
 	return s;
 }
 
-/* Chunks under way are full when it stops. Its first pass then only clears what was accessed before. */
-static void restart(struct session *s)
+/* Chunks under way are full when it stops. Its first pass then only clears what was accessed before, and is not told. */
+static void restart(struct session *s, struct seen *seen)
 {
 	assert_int_equal(ask(s, PEM_KMOD_STOP, NULL), 0);
 	session_drain(s);
+	seen->last_pass = UINT64_MAX;
 	session_start(s);
+	bind_sampler();
 }
 
 /* At least so many more passes have been seen, all of them begun since. */
@@ -151,10 +222,10 @@ static void await_passes(struct session *s, struct seen *seen, uint32_t more)
 	useconds_t patience = 60000;
 	uint32_t until;
 
-	restart(s);
+	restart(s, seen);
 	for (until = seen->passes + more; seen->passes < until; patience *= 2) {
 		usleep(patience);
-		restart(s);
+		restart(s, seen);
 	}
 }
 
@@ -178,6 +249,7 @@ static void touched_regions_are_told_and_no_others(void **state)
 	(void)state;
 	pid = make_child(&shared, &memory, bytes, REGION_BYTES, MADV_NOHUGEPAGE);
 	asked = about(pid, memory, bytes, REGION_BYTES);
+	seen.shared = shared;
 	s = sample(&seen, &asked);
 	for (turn = 0; turn < 4; turn++) {
 		shared->turn = turn;
@@ -248,6 +320,7 @@ static void a_huge_page_is_used_whole(void **state)
 		skip();
 	pid = make_child(&shared, &memory, 8 * HUGE_BYTES, HUGE_BYTES, MADV_HUGEPAGE);
 	asked = about(pid, memory, 8 * HUGE_BYTES, HUGE_BYTES);
+	seen.shared = shared;
 	s = sample(&seen, &asked);
 	shared->turn = 1;
 	await_turn(shared, 1);
@@ -258,8 +331,11 @@ static void a_huge_page_is_used_whole(void **state)
 	for (r = 0; r < 8; r++)
 		assert_int_equal(seen.accessed[r], r % 4 == 1 ? 512 : 0);
 	/* Of smaller regions each gets its part of the one bit. */
+	assert_int_equal(ask(s, PEM_KMOD_STOP, NULL), 0);
+	session_drain(s);
 	asked.region_bytes = seen.size = HUGE_BYTES / 8;
 	assert_int_equal(ask(s, PEM_KMOD_ACCESSED, &asked), 0);
+	session_start(s);
 	await_passes(s, &seen, 3);
 	for (r = 0; r < 64; r++)
 		assert_int_equal(seen.accessed[r], r / 8 % 4 == 1 ? 64 : 0);
