@@ -189,6 +189,38 @@ static void arguments_that_are_variables(void **state)
 #endif
 }
 
+/* Only arm64 says with an index how it is extended and shifted. */
+static void arguments_with_an_index(void **state)
+{
+#if defined(__aarch64__)
+	static const struct {
+		uint8_t index, shift;
+	} wanted[] = {{PEM_INDEX_WHOLE, 0},
+		      {PEM_INDEX_WHOLE, 3},
+		      {PEM_INDEX_SIGNED_WORD, 2},
+		      {PEM_INDEX_WORD, 0}};
+	const char *text = "8@[x1, x2] 8@[x1, x2, lsl 3] 4@[x1, w2, sxtw 2] 1@[x1, w2, uxtw] "
+			   "8@[x1, x2, lsl 4] 8@[x1, x2, ror 1] 8@[x1, x2, lsl 3";
+	struct pem_usdt_argument a;
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < 4; i++) {
+		assert_int_equal(pem_usdt_argument__next(&text, &a), 1);
+		assert_int_equal(a.place.kind, PEM_PLACE_USER);
+		assert_int_equal(a.place.offset, pem_register__argument(1));
+		assert_int_equal(a.place.index_offset, pem_register__argument(2));
+		assert_int_equal(a.place.index, wanted[i].index);
+		assert_int_equal(a.place.shift, wanted[i].shift);
+	}
+	for (i = 0; i < 3; i++)
+		assert_int_equal(pem_usdt_argument__next(&text, &a), -EINVAL);
+#else
+	(void)state;
+	skip();
+#endif
+}
+
 static void patterns_of_places(void **state)
 {
 	(void)state;
@@ -212,6 +244,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_format_is_refused),
 		cmocka_unit_test(arguments_of_static_probes),
 		cmocka_unit_test(arguments_that_are_variables),
+		cmocka_unit_test(arguments_with_an_index),
 		cmocka_unit_test(patterns_of_places),
 	};
 

@@ -120,6 +120,11 @@ static void put_address(struct block *block, const struct pem_place_of *place)
 	}
 	if (place->index_offset != PEM_PLACE_NO_REGISTER) {
 		load(block, 8, BPF_REG_1, block->a, place->index_offset);
+		if (place->index != PEM_INDEX_WHOLE) {
+			by_number(block, BPF_LSH, BPF_REG_1, 32);
+			by_number(block, place->index == PEM_INDEX_SIGNED_WORD ? BPF_ARSH : BPF_RSH,
+				  BPF_REG_1, 32);
+		}
 		by_number(block, BPF_LSH, BPF_REG_1, place->shift);
 		by_register(block, BPF_ADD, BPF_REG_3, BPF_REG_1);
 	}

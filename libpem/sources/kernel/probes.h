@@ -59,13 +59,20 @@ enum pem_place_kind {
 };
 #define PEM_PLACE_NO_REGISTER 0xffffu
 
+/* How much of the register at index_offset counts. */
+enum pem_place_index {
+	PEM_INDEX_WHOLE,
+	PEM_INDEX_WORD, /* its lower 32 bits, */
+	PEM_INDEX_SIGNED_WORD, /* and these with their sign */
+};
+
 struct pem_place_of {
 	uint8_t kind; /* enum pem_place_kind */
 	uint8_t load_bytes;
 	uint8_t bytes; /* of these, how many are the value's; 0: as the field says, and so is its sign */
 	uint8_t is_signed;
 	uint8_t shift;
-	uint8_t reserved;
+	uint8_t index; /* enum pem_place_index */
 	uint16_t offset, index_offset; /* PEM_PLACE_NO_REGISTER: none */
 	int64_t constant;
 };

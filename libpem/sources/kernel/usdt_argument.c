@@ -3,7 +3,7 @@
  * usdt_argument.c - where a static probe's arguments are, from the text in its note; and where registers are
  *
  *	x86	-4@%eax  8@-16(%rbp)  8@(%rax,%rbx,8)  8@16(,%rax,8)  4@$5  4@8+name(%rip)
- *	arm64	-4@x0    8@[sp, 96]   8@[x0]           8@[x1, x2]     4@5
+ *	arm64	-4@x0    8@[sp, 96]   8@[x0]           8@[x1, x2]     4@5    4@[x1, w2, sxtw 2]
  *
  * SIZE@PLACE: the size in bytes, with a '-' if it is signed. Floating-point numbers ("8f@%xmm0") are in no register that a
  * program is shown. The text is hostile input.
@@ -142,6 +142,16 @@ static void skip_blanks(const char **text)
 		(*text)++;
 }
 
+static bool take_word(const char **text, const char *word)
+{
+	size_t bytes = strlen(word);
+
+	if (strncmp(*text, word, bytes) != 0)
+		return false;
+	*text += bytes;
+	return true;
+}
+
 /* "(%rax,%rbx,8)", "(%rax)", "(,%rax,8)" behind an offset. */
 static bool take_bracket(const char **text, struct pem_place_of *place)
 {
@@ -167,7 +177,29 @@ static bool take_bracket(const char **text, struct pem_place_of *place)
 	return true;
 }
 
-/* "[sp, 96]", "[x0]", "[x1, x2]" */
+/* Behind an index: ", lsl 3", ", sxtw 2", ", uxtw"; nothing. */
+static bool take_scale(const char **text, struct pem_place_of *place)
+{
+	int64_t shift = 0;
+
+	if (**text != ',')
+		return true;
+	(*text)++;
+	skip_blanks(text);
+	if (take_word(text, "sxtw"))
+		place->index = PEM_INDEX_SIGNED_WORD;
+	else if (take_word(text, "uxtw"))
+		place->index = PEM_INDEX_WORD;
+	else if (!take_word(text, "lsl"))
+		return false;
+	skip_blanks(text);
+	if (**text != ']' && !take_number(text, &shift))
+		return false;
+	place->shift = (uint8_t)shift;
+	return shift >= 0 && shift <= 3;
+}
+
+/* "[sp, 96]", "[x0]", "[x1, x2]", "[x1, w2, sxtw 2]" */
 static bool take_square(const char **text, struct pem_place_of *place)
 {
 	(*text)++;
@@ -177,7 +209,7 @@ static bool take_square(const char **text, struct pem_place_of *place)
 		(*text)++;
 		skip_blanks(text);
 		if (!take_number(text, &place->constant) &&
-		    !take_register(text, &place->index_offset))
+		    (!take_register(text, &place->index_offset) || !take_scale(text, place)))
 			return false;
 	}
 	if (**text != ']')
