@@ -25,7 +25,7 @@ $(foreach n,$(FUZZ_NAMES),$(eval CFLAGS_tests_fuzz_$(n) += $$(TEST_CFLAGS_$(n)))
 GUEST_BIN := $(if $(HAVE_CMOCKA),$(patsubst %.c,$(B)/%,$(wildcard tests/guest/*.c)))
 # What a guest with another kind of CPU needs of a build for it; GUEST_UNITS names the unit tests among it.
 GUEST_PARTS = $(B)/bin/pem $(B)/lib/libpem-libc.so $(filter $(B)/lib/libpem.% $(B)/lib/pem/%,$(ALL)) \
-  $(GUEST_UNITS:%=$(B)/tests/%) $(GUEST_BIN)
+  $(GUEST_UNITS:%=$(B)/tests/%) $(GUEST_BIN) $(B)/programs/probed
 
 .PHONY: guest-parts tests check-built fuzz fuzz-targets plain kill-test soak
 

@@ -5,8 +5,8 @@ suite.py - which tests run in a guest, and what came of them, as TAP
 Not here: the guest itself (assemble.py), booting it (machine.py).
 
 A test program tests/e2e/guest_*.py is a call of run_all() with a kernel's name. In its guest run
-    the unit tests named in UNIT, as built for the host or, for a foreign machine, by a cross compiler; those in MODULE
-    a second time, with pem.ko in the place of BPF;
+    the unit tests named in UNIT, as built for the host or, for a foreign machine, by a cross compiler, and then those in
+    FOREIGN, too; those in MODULE a second time, with pem.ko in the place of BPF;
     each tests/guest/NAME.sh, by busybox's sh, and each tests/guest/NAME.c, a cmocka program as those of tests/unit are;
     each tests/e2e/NAME.py that asks for it, by this system's Python (python.py).
 To add a test for guests, put a file into tests/guest which prints TAP, or ends with 77 and a last line that says why it
@@ -35,6 +35,7 @@ from results import Results
 from tap import ROOT
 
 UNIT = "kernel_*", "counters_ring", "counters_plugin"
+FOREIGN = "probe_text",  # for a machine other than this one, where what they test is compiled otherwise
 MODULE = "kernel_log", "kernel_statistics", "kernel_where", "kernel_wide"  # of UNIT, once more served by pem.ko
 LIMIT_S = 180
 # Memory of the kernel's that is written to beyond its end, or after it was freed, is found, and not only if it hurts.
@@ -92,10 +93,11 @@ def wishes(path):
     return re.findall(r"(kernels|limit|file|bpf|module)=(\S+)", " ".join(said))
 
 
-def units():
-    """Names of the unit tests that run in guests."""
+def units(guest):
+    """Names of the unit tests that run in a guest."""
+    wanted = UNIT + FOREIGN if guest.kernel.foreign else UNIT
     names = sorted(os.path.basename(source)[:-2] for source in glob.glob(os.path.join(ROOT, "tests", "unit", "*.c")))
-    return [name for name in names if any(fnmatch.fnmatch(name, pattern) for pattern in UNIT)]
+    return [name for name in names if any(fnmatch.fnmatch(name, pattern) for pattern in wanted)]
 
 
 def wish(said, word, default):
@@ -133,7 +135,7 @@ def end_to_end(guest):
 def programs(guest):
     """The programs for this guest, in order."""
     chosen = []
-    for name in units():
+    for name in units(guest):
         path = os.path.join(guest.build, "tests", name)
         chosen.append(Program("unit/" + name, "build/tests/" + name, [path]))
         if name in MODULE:
@@ -202,7 +204,7 @@ def run_suite(name, word=""):
         module = guest.module()
         tap.result("make kmod builds pem.ko")
         if kernel.foreign:
-            guest.cross_build(units())
+            guest.cross_build(units(guest))
             tap.result("pem and its tests are built for %s" % kernel.machine)
         waiting = [p for p in programs(guest) if word in p.name]
         image = guest.image([(p.name, p.limit_s, p.command) for p in waiting], module,
