@@ -3,8 +3,9 @@
 import contextlib
 import io
 import os
+import tempfile
 
-from guest import assemble, kernels
+from guest import assemble, emulators, kernels, machine
 from guest.machine import Machine
 from guest.suite import Program, Tap, attend
 from tap import equal, run_all, skip, test
@@ -22,7 +23,7 @@ PROGRAMS = (
 said = []
 
 
-def told(limit_s=180):
+def told(limit_s=180, append=""):
     """What is reported of a guest with these programs; how many failed."""
     kernel = kernels.KERNELS[KERNEL]
     guest, output = assemble.Guest(KERNEL), io.StringIO()
@@ -30,7 +31,7 @@ def told(limit_s=180):
     try:
         with contextlib.redirect_stdout(output):
             tap = Tap("guest")
-            attend(Machine(kernel, image, limit_s=limit_s), PROGRAMS, tap)
+            attend(Machine(kernel, image, append=append, limit_s=limit_s), PROGRAMS, tap)
     finally:
         os.unlink(image)
     return output.getvalue().splitlines(), tap.failed
@@ -82,12 +83,21 @@ def a_program_that_hangs():
 
 @test
 def a_guest_that_panics():
-    "a panic is a failure of the program that ran, with the console's last lines; what did not run is named"
+    "a panic is a failure of the program that ran, with the kernel's stack; what did not run is named"
     lines = details("panics: the guest lives")
-    assert any("the guest stopped before its work was done" in line for line in lines), lines
-    assert any("Kernel panic - not syncing" in line for line in lines), lines
-    assert any("the guest stopped" in line for line in details("waits: not run")), booted()
+    assert any("the guest's kernel panicked" in line for line in lines), lines
+    assert any("sysrq_handle_crash" in line for line in lines), lines
+    assert any("the guest's kernel panicked" in line for line in details("waits: not run")), booted()
     equal(said[0][1], 4, "failures")
+
+
+@test
+def a_guest_that_panics_and_stays():
+    "a kernel that does not end when it panics is ended"
+    booted()
+    machine.PANIC_S = 2
+    lines, _ = told(append="panic=0")
+    assert any("the guest's kernel panicked" in line for line in lines), lines
 
 
 @test
@@ -97,6 +107,29 @@ def a_guest_that_does_not_answer():
     lines, failed = told(limit_s=0.5)
     assert any("the guest did not end within 0.5 s" in line for line in lines), lines
     equal(failed, 1 + len(PROGRAMS), "failures")
+
+
+def unavailable(_name, _folder):
+    raise kernels.Unavailable("there is no archive")
+
+
+@test
+def an_emulator_that_is_too_old():
+    "where no newer emulator can be had, the guest's CPUs share a thread, and it is said why"
+    kept, emulators.fill = (emulators.SINCE, emulators.fill, os.environ.get("GUEST_CACHE")), unavailable
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ["GUEST_CACHE"], emulators.SINCE = folder, (999, 0)
+            tried = Machine(kernels.KERNELS[KERNEL], "")
+    finally:
+        emulators.SINCE, emulators.fill = kept[:2]
+        os.environ.pop("GUEST_CACHE")
+        if kept[2]:
+            os.environ["GUEST_CACHE"] = kept[2]
+    if tried.missing:
+        skip(tried.missing)
+    assert "tcg,thread=single" in tried.command, tried.command
+    assert "there is no archive" in tried.remark, tried.remark
 
 
 run_all()

@@ -209,7 +209,10 @@ def run_suite(name, word=""):
         waiting = [p for p in programs(guest) if word in p.name]
         image = guest.image([(p.name, p.limit_s, p.command) for p in waiting], module,
                             [path for p in waiting for path in p.files], [p.script for p in waiting if p.script])
-        attend(Machine(kernel, image, append=CHECKED, limit_s=GUEST_LIMIT_S), waiting, tap)
+        machine = Machine(kernel, image, append=CHECKED, limit_s=GUEST_LIMIT_S)
+        if machine.remark:
+            print("# %s: %s" % (name, machine.remark))
+        attend(machine, waiting, tap)
     except (assemble.Failed, Missing) as why:
         tap.result("everything for the guest is built", str(why).splitlines())
     finally:
