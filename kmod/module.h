@@ -60,9 +60,8 @@ struct pem_kmod_pool {
 	void *memory; /* the pages, one after another */
 	struct pem_ring ring;
 	atomic_t full; /* chunks; in an overwrite pool at least so many */
-	/* Full ones in the order of their first records, as they were found last (take.c). */
-	struct pem_full_chunk *found;
-	u32 found_next, found_count;
+	struct pem_full_chunk *found; /* as many as chunks; which of them are what: take.c */
+	u32 found_count;
 	struct irq_work wake;
 };
 

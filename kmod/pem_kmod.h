@@ -65,7 +65,7 @@ struct pem_kmod_cpu {
 	/* The last answer whether a process is of the target: the process, and 1 if it is; 0 while it changes. */
 	unsigned long context;
 	uint32_t context_generation; /* of the targets when it was asked */
-	uint32_t is_exhausted; /* no chunk was found when the pool's freed was freed_seen */
+	uint32_t searched; /* chunks looked at in vain since the pool's freed was freed_seen */
 	uint32_t freed_seen;
 	struct pem_kmod_pool *pool;
 	struct pem_ring ring;

@@ -110,25 +110,46 @@ void pem_kmod_retire(struct pem_kmod_cpu *cpu, struct pem_writer *w)
 	pem_kmod_filled(cpu);
 }
 
-/* The writer's chunk is full, too old, or there is none. False: no other could be had. */
+/* Chunks that a probe looks at, at most: it may run with interrupts off. */
+#define FIND_AT_ONCE 4096u
+
+/* No chunk was among those looked at. Like context_put: a probe that interrupts us may have counted meanwhile. */
+static void searched_in_vain(struct pem_kmod_cpu *cpu, uint32_t freed, uint32_t count)
+{
+	uint32_t before = READ_ONCE(cpu->freed_seen) == freed ? READ_ONCE(cpu->searched) : 0;
+
+	WRITE_ONCE(cpu->searched, 0);
+	barrier();
+	WRITE_ONCE(cpu->freed_seen, freed);
+	barrier();
+	cmpxchg_local(&cpu->searched, 0, before + count);
+}
+
+/* A pool without a chunk to be had is not searched again for each event, but when one was freed or put back (take.c). */
+static bool is_exhausted(const struct pem_kmod_cpu *cpu, uint32_t freed)
+{
+	return READ_ONCE(cpu->searched) >= cpu->ring.chunk_count &&
+	       READ_ONCE(cpu->freed_seen) == freed;
+}
+
+/* The writer's chunk is full, too old, or there is none. False: no other could be had, or none yet. */
 static bool next_chunk(struct pem_kmod_cpu *cpu, struct pem_writer *w, uint64_t now)
 {
 	const struct pem_ring *ring = &cpu->ring;
 	uint32_t freed = __atomic_load_n(&ring->header->freed, __ATOMIC_ACQUIRE);
+	uint32_t count = ring->chunk_count < FIND_AT_ONCE ? ring->chunk_count : FIND_AT_ONCE;
+	uint32_t own = w->chunk_index;
 	bool may_reclaim = ring->overwrite && w->packet; /* the chunk that is retired here */
 	int64_t index;
 
 	pem_kmod_retire(cpu, w);
-	/* A full pool is not searched again for each event, but when a chunk was freed or put back (take.c). */
-	if (READ_ONCE(cpu->is_exhausted) && READ_ONCE(cpu->freed_seen) == freed && !may_reclaim)
+	if (!may_reclaim && is_exhausted(cpu, freed))
 		return false;
-	index = pem_ring_find(ring);
+	index = pem_ring_find_among(ring, count);
+	if (index < 0 && may_reclaim && pem_ring_try(ring, own))
+		index = own;
 	if (index < 0) {
-		WRITE_ONCE(cpu->is_exhausted, 0);
-		barrier();
-		WRITE_ONCE(cpu->freed_seen, freed);
-		barrier();
-		WRITE_ONCE(cpu->is_exhausted, 1);
+		searched_in_vain(cpu, freed, count);
 		return false;
 	}
 	pem_ring_start(ring, w, (uint32_t)index, now, 0, 0);

@@ -8,51 +8,79 @@
 #include "module.h"
 
 #include <linux/nospec.h>
-#include <linux/sort.h>
 
 #define AT_ONCE 64 /* indices copied from user space */
-#define FIND_AT_ONCE 1024 /* states looked at, before others may run */
+#define LOOK_AT_ONCE 1024 /* chunks looked at, before others may run */
 
-static const struct pem_packet *packet_at(const struct pem_ring *ring, u32 index)
+static struct pem_packet *packet_at(const struct pem_ring *ring, u32 index)
 {
-	return (const struct pem_packet *)(ring->chunks + (u64)index * ring->chunk_bytes);
+	return (struct pem_packet *)(ring->chunks + (u64)index * ring->chunk_bytes);
 }
 
-static int compare(const void *a, const void *b)
-{
-	const struct pem_full_chunk *x = a, *y = b;
+/* --- what was found, and not taken yet: a heap (Williams, CACM 7(6), 1964), the oldest on top --- */
 
-	if (x->begin != y->begin)
-		return x->begin < y->begin ? -1 : 1;
-	return x->index < y->index ? -1 : x->index > y->index;
+static bool is_older(const struct pem_full_chunk *a, const struct pem_full_chunk *b)
+{
+	return a->begin != b->begin ? a->begin < b->begin : a->index < b->index;
 }
 
-/* Look for what is full, in the order of first records, behind those that are taken in this call. */
-static void find_full(struct pem_kmod_pool *pool, u32 taken)
+static void put_found(struct pem_kmod_pool *pool, u32 index)
+{
+	struct pem_full_chunk chunk = {
+		.index = index, .begin = READ_ONCE(packet_at(&pool->ring, index)->timestamp_begin)};
+	u32 at = pool->found_count++, parent;
+
+	for (; at; at = parent) {
+		parent = (at - 1) / 2;
+		if (!is_older(&chunk, &pool->found[parent]))
+			break;
+		pool->found[at] = pool->found[parent];
+	}
+	pool->found[at] = chunk;
+}
+
+static struct pem_full_chunk oldest_found(struct pem_kmod_pool *pool)
+{
+	struct pem_full_chunk *found = pool->found, oldest = found[0];
+	struct pem_full_chunk last = found[--pool->found_count];
+	u32 at = 0, child;
+
+	for (; (child = 2 * at + 1) < pool->found_count; at = child) {
+		if (child + 1 < pool->found_count && is_older(&found[child + 1], &found[child]))
+			child++;
+		if (!is_older(&found[child], &last))
+			break;
+		found[at] = found[child];
+	}
+	found[at] = last;
+	return oldest;
+}
+
+/*
+ * The chunks that the call which runs, or was last, has taken: from the end of the same memory down. A chunk is one of these,
+ * or was found, or neither, so there is room for both.
+ */
+static u32 *taken_at(struct pem_kmod_pool *pool, u32 i)
+{
+	return &pool->found[pool->ring.chunk_count - 1 - i].index;
+}
+
+/* Look for what is full. None is known. */
+static void find_full(struct pem_kmod_pool *pool)
 {
 	const struct pem_ring *ring = &pool->ring;
-	u32 before = atomic_read(&pool->full), i, word, count = taken;
+	u32 before = atomic_read(&pool->full), i, word;
 
 	for (i = 0; i < ring->chunk_count; i++) {
-		if (i % FIND_AT_ONCE == 0)
+		if (i % LOOK_AT_ONCE == 0)
 			cond_resched();
 		word = __atomic_load_n(&ring->chunk_state[i], __ATOMIC_ACQUIRE);
-		if (PEM_CHUNK_STATE(word) != PEM_CHUNK_FULL)
-			continue;
-		pool->found[count].index = i;
-		pool->found[count++].begin = READ_ONCE(packet_at(ring, i)->timestamp_begin);
+		if (PEM_CHUNK_STATE(word) == PEM_CHUNK_FULL)
+			put_found(pool, i);
 	}
-	sort(pool->found + taken, count - taken, sizeof(*pool->found), compare, NULL);
-	pool->found_next = taken;
-	pool->found_count = count;
 	/* What producers reclaimed was counted when it became full. */
-	if (ring->overwrite && before > count - taken)
-		atomic_sub(before - (count - taken), &pool->full);
-}
-
-static void forget_found(struct pem_kmod_pool *pool)
-{
-	pool->found_next = pool->found_count = 0;
+	if (ring->overwrite && before > pool->found_count)
+		atomic_sub(before - pool->found_count, &pool->full);
 }
 
 /* A chunk that is READING gets this state word. A producer that found none to take looks again, whatever kind it wants. */
@@ -68,6 +96,7 @@ static bool take_one(const struct pem_ring *ring, const struct pem_full_chunk *c
 	u32 *state = &ring->chunk_state[chunk->index], word = READ_ONCE(*state), full = word;
 
 	if (PEM_CHUNK_STATE(word) != PEM_CHUNK_FULL ||
+	    READ_ONCE(packet_at(ring, chunk->index)->timestamp_begin) != chunk->begin ||
 	    !__atomic_compare_exchange_n(state, &word,
 					 PEM_CHUNK_WORD(PEM_CHUNK_READING, PEM_CHUNK_LANE(word)), 0,
 					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) /* D */
@@ -83,40 +112,42 @@ static void put_back_one(struct pem_kmod_pool *pool, u32 index, u32 state)
 {
 	u32 lane = PEM_CHUNK_LANE(READ_ONCE(pool->ring.chunk_state[index]));
 
-	/* It may be older than those that were found since. */
+	/* Known before a producer may reclaim it: it may be older than those that were found. */
 	if (state == PEM_CHUNK_FULL)
-		forget_found(pool);
+		put_found(pool, index);
 	give_up(&pool->ring, index, PEM_CHUNK_WORD(state, state == PEM_CHUNK_FULL ? lane : 0));
 	if (state == PEM_CHUNK_FULL)
 		atomic_inc(&pool->full);
 }
 
 /*
- * What was found and not taken is there for the next call: who drains a large pool, few chunks at a time, would else wait for
- * a sorted list of all at each. The ones taken in this call are the first in the list.
+ * What was found and not taken is there for the next call, and so is what is put back: who drains a large pool, few chunks at
+ * a time, would else wait for a look at all of it at each. Of an overwrite pool much of it may have been reclaimed meanwhile.
  */
 int pem_pool__take(struct pem_session *session, struct pem_kmod_chunks *chunks)
 {
 	struct pem_kmod_pool *pool = pem_pool__of(session, chunks->cpu);
 	u32 __user *to = u64_to_user_ptr(chunks->chunks);
+	u32 taken = 0, looked = 0;
 	struct pem_full_chunk chunk;
 	bool is_fresh = false, is_told = true;
-	u32 taken = 0;
 
 	if (chunks->cpu >= nr_cpu_ids || chunks->flags)
 		return -EINVAL;
 	while (pool && is_told && taken < chunks->count) {
-		if (pool->found_next == pool->found_count) {
+		if (!pool->found_count) {
 			if (is_fresh || !atomic_read(&pool->full))
 				break;
-			find_full(pool, taken);
+			find_full(pool);
 			is_fresh = true;
 			continue;
 		}
-		chunk = pool->found[pool->found_next++];
+		if (++looked % LOOK_AT_ONCE == 0)
+			cond_resched();
+		chunk = oldest_found(pool);
 		if (!take_one(&pool->ring, &chunk))
 			continue;
-		pool->found[taken] = chunk;
+		*taken_at(pool, taken) = chunk.index;
 		atomic_dec(&pool->full);
 		is_told = !put_user(chunk.index, to + taken++);
 	}
@@ -129,10 +160,10 @@ int pem_pool__take(struct pem_session *session, struct pem_kmod_chunks *chunks)
 void pem_pool__untake(struct pem_session *session, u32 cpu, u32 count)
 {
 	struct pem_kmod_pool *pool = pem_pool__of(session, cpu);
-	u32 i;
 
-	for (i = 0; pool && i < count; i++)
-		put_back_one(pool, pool->found[i].index, PEM_CHUNK_FULL);
+	/* From the last: what was found grows towards it. */
+	while (pool && count--)
+		put_back_one(pool, *taken_at(pool, count), PEM_CHUNK_FULL);
 }
 
 int pem_pool__free(struct pem_session *session, const struct pem_kmod_chunks *chunks)

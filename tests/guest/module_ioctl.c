@@ -302,6 +302,38 @@ static void the_oldest_chunk_is_taken_first_one_at_a_time(void **state)
 	session_close(s);
 }
 
+/* However it comes back, and though later ones are known already. */
+static void what_is_put_back_is_in_its_place_again(void **state)
+{
+	static const uint32_t back[] = {3, 0, 4, 1, 2};
+	struct session *s = ready();
+	struct pem_kmod_chunks chunks = {.size = sizeof(chunks), .count = 5};
+	uint32_t index[5], again[PEM_KMOD_CHUNKS_MIN], i;
+
+	(void)state;
+	run_on(0);
+	fill_a_chunk(s);
+	for (i = 0; i < PEM_KMOD_CHUNKS_MIN * PEM_KMOD_CHUNK_BYTES_MIN / 24; i++)
+		syscall(SYS_getppid);
+	assert_int_equal(ask(s, PEM_KMOD_STOP, NULL), 0);
+	chunks.chunks = (uintptr_t)index;
+	assert_int_equal(ask(s, PEM_KMOD_TAKE, &chunks), 0);
+	assert_int_equal(chunks.count, 5);
+	chunks.count = 1;
+	chunks.flags = PEM_KMOD_PUT_BACK;
+	for (i = 0; i < 5; i++) {
+		chunks.chunks = (uintptr_t)&index[back[i]];
+		assert_int_equal(ask(s, PEM_KMOD_FREE, &chunks), 0);
+	}
+	chunks.flags = 0;
+	chunks.count = PEM_KMOD_CHUNKS_MIN;
+	chunks.chunks = (uintptr_t)again;
+	assert_int_equal(ask(s, PEM_KMOD_TAKE, &chunks), 0);
+	assert_int_equal(chunks.count, PEM_KMOD_CHUNKS_MIN);
+	assert_memory_equal(again, index, sizeof(index));
+	session_close(s);
+}
+
 static void chunks_that_are_not_the_callers(void **state)
 {
 	struct session *s = ready();
@@ -403,6 +435,7 @@ int main(void)
 		cmocka_unit_test(memory_that_is_not_there_is_efault),
 		cmocka_unit_test(a_chunk_that_could_not_be_told_is_not_lost),
 		cmocka_unit_test(the_oldest_chunk_is_taken_first_one_at_a_time),
+		cmocka_unit_test(what_is_put_back_is_in_its_place_again),
 		cmocka_unit_test(chunks_that_are_not_the_callers),
 		cmocka_unit_test(a_chunk_is_freed_by_the_file_that_took_it),
 		cmocka_unit_test(events_that_are_not_here_are_named_so),

@@ -125,6 +125,31 @@ static void lowest_free_first(void **state)
 	pool_free(&pool);
 }
 
+/* As a probe looks for one: few at a time, and after as many times as it takes, at all. */
+static void a_search_of_some_goes_on_where_it_ended(void **state)
+{
+	uint32_t overwrite, i;
+
+	(void)state;
+	for (overwrite = 0; overwrite < 2; overwrite++) {
+		struct pool pool = pool_make(overwrite ? PEM_POOL_OVERWRITE : 0, 8);
+
+		for (i = 0; i < 8; i++)
+			assert_int_equal(pem_ring_find_among(&pool.ring, 3), i);
+		pool.ring.chunk_state[5] = PEM_CHUNK_WORD(PEM_CHUNK_FREE, 0);
+		pool.header->chunk_hint = 0;
+		assert_int_equal(pem_ring_find_among(&pool.ring, 3), -1);
+		assert_int_equal(pem_ring_find_among(&pool.ring, 2), -1);
+		assert_int_equal(pem_ring_find_among(&pool.ring, 3), 5);
+		/* Round the end. */
+		pool.ring.chunk_state[0] = PEM_CHUNK_WORD(PEM_CHUNK_FREE, 0);
+		pool.header->chunk_hint = 6;
+		assert_int_equal(pem_ring_find_among(&pool.ring, 2), -1);
+		assert_int_equal(pem_ring_find_among(&pool.ring, 2), 0);
+		pool_free(&pool);
+	}
+}
+
 static void hint_may_be_anything(void **state)
 {
 	struct pool pool = pool_make(0, 3);
@@ -246,6 +271,7 @@ int main(void)
 		cmocka_unit_test(retire_says_all),
 		cmocka_unit_test(packets_of_a_lane_are_numbered),
 		cmocka_unit_test(lowest_free_first),
+		cmocka_unit_test(a_search_of_some_goes_on_where_it_ended),
 		cmocka_unit_test(hint_may_be_anything),
 		cmocka_unit_test(discard_pool_keeps_full_chunks),
 		cmocka_unit_test(overwrite_takes_the_oldest_and_counts),

@@ -133,15 +133,16 @@ static inline int pem_ring_try(const struct pem_ring *ring, uint32_t i)
 }
 
 /*
- * Find a chunk: in an overwrite pool the next in turn, which is the oldest; else the lowest free one,
- * so that a pool with a quick consumer stays in cache. Returns its index, or -1: none.
+ * Find a chunk among the next so many, at most all: in an overwrite pool in turn, so that it is the oldest; else from the last
+ * one found on, so that a pool with a quick consumer stays in cache. Returns its index, or -1: none, and the next call goes on
+ * behind them.
  */
-static inline int64_t pem_ring_find(const struct pem_ring *ring)
+static inline int64_t pem_ring_find_among(const struct pem_ring *ring, uint32_t count)
 {
-	uint32_t tries, i, start;
+	uint32_t tries, i;
 
 	if (ring->overwrite) {
-		for (tries = 0; tries < ring->chunk_count; tries++) {
+		for (tries = 0; tries < count; tries++) {
 			i = __atomic_fetch_add(&ring->header->chunk_hint, 1, __ATOMIC_RELAXED) %
 			    ring->chunk_count;
 			if (pem_ring_try(ring, i))
@@ -149,15 +150,22 @@ static inline int64_t pem_ring_find(const struct pem_ring *ring)
 		}
 		return -1;
 	}
-	start = __atomic_load_n(&ring->header->chunk_hint, __ATOMIC_RELAXED) % ring->chunk_count;
-	for (tries = 0, i = start; tries < ring->chunk_count;
-	     tries++, i = i + 1 < ring->chunk_count ? i + 1 : 0) {
+	i = __atomic_load_n(&ring->header->chunk_hint, __ATOMIC_RELAXED) % ring->chunk_count;
+	for (tries = 0; tries < count; tries++, i = i + 1 < ring->chunk_count ? i + 1 : 0) {
 		if (pem_ring_try(ring, i)) {
 			__atomic_store_n(&ring->header->chunk_hint, i, __ATOMIC_RELAXED);
 			return i;
 		}
 	}
+	if (count < ring->chunk_count)
+		__atomic_store_n(&ring->header->chunk_hint, i, __ATOMIC_RELAXED);
 	return -1;
+}
+
+/* The same among all. -1: there is none. */
+static inline int64_t pem_ring_find(const struct pem_ring *ring)
+{
+	return pem_ring_find_among(ring, ring->chunk_count);
 }
 
 /* Give back a chunk found but not started. */
