@@ -205,7 +205,7 @@ static unsigned long walk_pmds(struct pass *pass, struct vm_area_struct *vma, pu
 	return addr;
 }
 
-/* The same of a mapping's part. */
+/* The same of a mapping's part. Something of it is done, whoever waits, so that a pass comes to its end. */
 static unsigned long walk(struct pass *pass, struct vm_area_struct *vma, unsigned long addr,
 			  unsigned long end)
 {
@@ -213,7 +213,7 @@ static unsigned long walk(struct pass *pass, struct vm_area_struct *vma, unsigne
 	p4d_t *p4d;
 	pud_t *pud;
 
-	while (addr < end && !is_over(pass, vma->vm_mm)) {
+	do {
 		pass->budget--;
 		pgd = pgd_offset(vma->vm_mm, addr);
 		if (pgd_none(*pgd) || pgd_bad(*pgd)) {
@@ -230,7 +230,7 @@ static unsigned long walk(struct pass *pass, struct vm_area_struct *vma, unsigne
 			addr = pud_addr_end(addr, end);
 		else
 			addr = walk_pmds(pass, vma, pud, addr, pud_addr_end(addr, end));
-	}
+	} while (addr < end && !is_over(pass, vma->vm_mm));
 	return addr;
 }
 
