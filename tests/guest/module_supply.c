@@ -84,7 +84,7 @@ static uint64_t pages_of(const struct zone *z)
 	uint64_t pages = 0;
 	unsigned order;
 
-	for (order = 0; order < z->orders; order++)
+	for (order = 0; order < z->orders && order < ORDERS; order++)
 		pages += z->blocks[order] << order;
 	return pages;
 }
