@@ -11,10 +11,13 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define SLOT_TRIES 1000
-#define FOLD_TRIES                                                                                 \
-	16 /* then what was read last will do: the producer may have been killed in the middle */
+/* Then what was read last will do: the producer may have been killed or stopped in the middle. */
+#define FOLD_TRIES 116
+#define FOLD_YIELDS 16 /* the first of them; then each waits */
+#define FOLD_PAUSE_NS 1000000
 
 static double key_to_double(uint64_t key)
 {
@@ -134,6 +137,17 @@ static int read_parts(struct pem_producer *p, uint32_t slot, void *arg)
 	return 0;
 }
 
+/* Wait for who moves statistics, which takes a moment unless the machine has much else to do. */
+static void wait_for_fold(unsigned tries)
+{
+	const struct timespec pause = {.tv_nsec = FOLD_PAUSE_NS};
+
+	if (tries < FOLD_YIELDS)
+		sched_yield();
+	else
+		nanosleep(&pause, NULL);
+}
+
 int pem_producer__steady(struct pem_producer *p, const struct pem_wish *wish,
 			 int (*read)(struct pem_producer *producer, uint32_t slot, void *arg),
 			 void *arg)
@@ -146,17 +160,19 @@ int pem_producer__steady(struct pem_producer *p, const struct pem_wish *wish,
 
 	if (!entry || entry->refused)
 		return 0;
-	for (tries = 0; tries < FOLD_TRIES && !result; tries++) {
+	for (tries = 0;; tries++) {
 		seen = __atomic_load_n(fold, __ATOMIC_ACQUIRE);
-		if (seen & 1 && tries + 1 < FOLD_TRIES) {
-			sched_yield();
+		if (seen & 1 && seen != p->stuck_fold && tries < FOLD_TRIES) {
+			wait_for_fold(tries);
 			continue;
 		}
 		result = read(p, entry->slot, arg);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (__atomic_load_n(fold, __ATOMIC_RELAXED) == seen)
+		if (result || tries >= FOLD_TRIES ||
+		    __atomic_load_n(fold, __ATOMIC_RELAXED) == seen)
 			break;
 	}
+	p->stuck_fold = seen & 1 ? seen : 0;
 	return result;
 }
 

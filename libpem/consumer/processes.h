@@ -85,6 +85,7 @@ struct pem_producer {
 	struct pem_member *member; /* NULL: it has no control file, or that is gone */
 	struct pem_place *place;
 	uint32_t incarnation; /* in the tags of its statistics */
+	uint32_t stuck_fold; /* the pool's fold that was waited for in vain: not again; 0: none */
 	struct pem_ring ring;
 	uint64_t bytes;
 	uint64_t *next_seq; /* per lane */
@@ -156,7 +157,8 @@ void pem_producer__statistic(struct pem_producer *producer, const struct pem_wis
 			     struct pem_statistic *s);
 /*
  * Read lanes of one moment, as far as lanes that change hands go: calls read with the event's slot, again if one did
- * meanwhile; not if the producer does not know the event. Returns what read did last, or 0.
+ * meanwhile; not if the producer does not know the event. Returns what read did last, or 0. May wait for a tenth of a second,
+ * once where the producer died in the middle.
  */
 int pem_producer__steady(struct pem_producer *producer, const struct pem_wish *wish,
 			 int (*read)(struct pem_producer *producer, uint32_t slot, void *arg),

@@ -223,6 +223,43 @@ static void a_take_over_that_never_ends_stalls_nobody(void **state)
 	assert_int_equal(pem_process.joined[session->self_slot].ring.header->fold, 2);
 }
 
+/* A part counts twice while it moves: in its lane, and in lane 0. */
+static void *move_slowly(void *arg)
+{
+	const struct pem_ring *ring = arg;
+	uint32_t lane, i;
+
+	__atomic_store_n(&ring->header->fold, 1, __ATOMIC_SEQ_CST);
+	for (lane = 1; lane < ring->lane_count; lane++) {
+		for (i = 0; i < ring->event_capacity; i++) {
+			if (ring->slots[(uint64_t)lane * ring->event_capacity + i].stat_end)
+				ring->slots[i] =
+					ring->slots[(uint64_t)lane * ring->event_capacity + i];
+		}
+	}
+	usleep(30000);
+	memset(ring->slots, 0, ring->event_capacity * sizeof(*ring->slots));
+	__atomic_store_n(&ring->header->fold, 2, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+static void a_take_over_that_takes_its_time_is_waited_for(void **state)
+{
+	const struct pem_ring *ring = &pem_process.joined[session->self_slot].ring;
+	struct pem_statistics *st = enabled("APP::Probe::Tick", "number", true);
+	struct ticker ticker = {.ticks = 3, .number = 5};
+	pthread_t thread;
+
+	(void)state;
+	run(&ticker);
+	assert_int_equal(pthread_create(&thread, NULL, move_slowly, (void *)ring), 0);
+	while (!__atomic_load_n(&ring->header->fold, __ATOMIC_SEQ_CST))
+		sched_yield();
+	assert_int_equal(count_of(st), 3);
+	pthread_join(thread, NULL);
+	assert_int_equal(count_of(st), 3);
+}
+
 struct churn {
 	int stop;
 	uint64_t ticks;
@@ -307,6 +344,7 @@ int main(void)
 		TEST(floating_parts_add_up),
 		TEST(a_reset_holds_for_threads_gone),
 		TEST(a_take_over_that_never_ends_stalls_nobody),
+		TEST(a_take_over_that_takes_its_time_is_waited_for),
 		TEST(sums_hold_while_lanes_change_hands),
 		TEST(processes_that_ended_are_one_part),
 	};
