@@ -75,7 +75,9 @@ void cli_log(enum pem_log_level level, const char *text, void *arg)
 {
 	const bool *quiet = arg;
 
-	if (level == PEM_LOG_ERROR)
+	if (level == PEM_LOG_PROGRESS && !*quiet && isatty(STDERR_FILENO))
+		fprintf(stderr, "\r%s\033[K", text);
+	else if (level == PEM_LOG_ERROR)
 		cli_error(0, "%s", text);
 	else if (!*quiet && level == PEM_LOG_WARNING)
 		cli_say("%s", text);

@@ -142,7 +142,7 @@ static void say(enum pem_log_level level, const char *text, void *arg)
 	pthread_mutex_lock(&r->lock);
 	if (!r->on_screen)
 		cli_log(level, text, &r->quiet);
-	else if (r->said_count < SAID_MAX) {
+	else if (level != PEM_LOG_PROGRESS && r->said_count < SAID_MAX) {
 		r->said[r->said_count].level = level;
 		snprintf(r->said[r->said_count++].text, sizeof(r->said[0].text), "%s", text);
 	}

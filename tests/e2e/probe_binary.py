@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""probe_binary: functions and static probes of programs and libraries, with arguments, results and semaphores"""
+"""
+probe_binary: functions and static probes of programs and libraries, with arguments, results and semaphores
+
+guest: module=x86_64-6.1 file=build/programs/probed
+"""
 import json
 import os
 import platform

@@ -65,7 +65,12 @@ struct pem_context {
 /* Id of a version 2 control group from its folder, below /sys/fs/cgroup if path does not begin with a slash; 0 with errno. */
 uint64_t pem_cgroup_id(const char *path);
 
-enum pem_log_level { PEM_LOG_ERROR, PEM_LOG_WARNING, PEM_LOG_INFO };
+enum pem_log_level {
+	PEM_LOG_ERROR,
+	PEM_LOG_WARNING,
+	PEM_LOG_INFO,
+	PEM_LOG_PROGRESS /* how far work of more than two seconds is, each text in the last one's place; "": it is done */
+};
 
 struct pem_session_options {
 	size_t size; /* of this struct */

@@ -158,6 +158,8 @@ static const char *lack_of_uprobes(void)
 {
 	if (pem_kernel__perf_type("uprobe") < 0)
 		return "this kernel is built without uprobes (CONFIG_UPROBE_EVENTS)";
+	if (pem_kernel__has_uprobe_multi())
+		return NULL;
 	pthread_once(&allowed_once, try_allowed);
 	return allows_uprobes
 		       ? NULL

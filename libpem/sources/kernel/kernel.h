@@ -8,6 +8,7 @@
  *	btf.c      a kernel's tracepoints and their parameters
  *	prototype.c  parameters as a spec writes them
  *	load.c     BPF object: opened, sized, loaded, attached, stopped
+ *	progress.c  how far long work is
  *	drain.c    rings -> packets
  *	table.c    events that programs exist for (generated from the specs)
  *	object.c   the BPF object's bytes
@@ -209,6 +210,15 @@ void pem_source__log(const struct pem_source *source, enum pem_log_level level, 
 int pem_kernel__fail(struct pem_error *error, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* Work on many things, of which somebody waiting is told how far it is. */
+struct pem_progress {
+	uint64_t start_ns, said_ns; /* 0: nothing was said yet */
+};
+void pem_progress__start(struct pem_progress *progress);
+void pem_progress__update(struct pem_progress *progress, const struct pem_source *source,
+			  size_t done, size_t total);
+void pem_progress__end(const struct pem_progress *progress, const struct pem_source *source);
+
 /* Can this user load BPF programs here at all? 1, or 0 with reason. */
 int pem_kernel__can_load(struct pem_error *reason);
 /* May programs load arguments that are 'const void *'? Tried with the first call, which takes some 20 ms. */
@@ -217,6 +227,13 @@ bool pem_kernel__loads_void(void);
 int pem_kernel__perf_type(const char *name);
 /* Does this kernel have what probes of a kind are attached by? 1, or 0 with reason. Asked behind pem_kernel__can_load. */
 int pem_kernel__can_attach(enum pem_probe_kind kind, struct pem_error *reason);
+/* The attach type of programs that one link puts to many places of a binary: installed headers may be older. */
+#define PEM_UPROBE_MULTI 48u /* BPF_TRACE_UPROBE_MULTI */
+/* Has this kernel such links, and may this user make them? Tried with the first call. */
+bool pem_kernel__has_uprobe_multi(void);
+/* Put a program, loaded for that, to places of a probe's binary. The link, or -errno. */
+int pem_kernel__link_uprobes(const struct pem_probe *probe, int program,
+			     const struct pem_probe_site *const *sites, size_t count);
 /* Does it count the events that it passes over, of programs on perf events and of kprobes? Linux does since 6.7. */
 bool pem_kernel__counts_misses(void);
 /*
@@ -264,10 +281,11 @@ void pem_source__count_probe_misses(struct pem_source *source);
 /* --- leave_behind.c, and what is for all --- */
 
 /*
- * Hand perf events to a process of their own, which ends them by ending: whoever closes them afterwards need not wait.
- * leave_behind.c says why.
+ * Hand what links programs to probes to processes of their own, which end it by ending: whoever closes it need not wait.
+ * leave_behind.c says why. They wait until what is returned is closed, -1: nothing is, which is to be done when everything
+ * handed over has been: the last to close it is who waits.
  */
-void pem_leave_behind(int *fds, size_t count);
+int pem_leave_behind(int *fds, size_t count);
 /* The wish for an index that has not failed; NULL. */
 struct pem_kernel_wish *pem_source__wish_of(const struct pem_source *source, unsigned index);
 /* Keep the last lines of what the verifier says. */

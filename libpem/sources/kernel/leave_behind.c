@@ -4,15 +4,17 @@
  *
  * To take a program off a perf event, and to end that, the kernel waits until no CPU can be in it any more: some tens of
  * milliseconds each, and the ends one after the other, in whatever thread or process: hundreds take a minute. Nothing depends on
- * it, for a program of which nothing is wanted ends at once. So a process that holds nothing else takes them, and ends.
+ * it, for a program of which nothing is wanted ends at once. So processes that hold nothing else take them, and end: links
+ * of many places (probe_multi.c) end beside each other, perf events one by one whoever holds them.
  *
- * It is not forked as programs are, whose handlers, ours among them, would take it for one of theirs; it runs nothing but
- * system calls; and it is a grandchild, so that nobody is told of its end.
+ * They are not forked as programs are, whose handlers, ours among them, would take them for one of theirs; they run nothing
+ * but system calls; and they are grandchildren, so that nobody is told of their end.
  */
 #define _GNU_SOURCE
 #include "kernel.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/close_range.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -20,15 +22,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define HOLDERS_MAX 16u
+#define SHARE_LEAST 8u
+
 static int compare(const void *a, const void *b)
 {
 	return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b);
 }
 
-/* Close all descriptors but these: pipes that others read to their end, locks that say that we live. */
-static void close_others(const int *fds, size_t count)
+/* Close all descriptors but these, of which the first may stay, too: pipes that others read to their end, locks that say that we live. */
+static void close_others(const int *fds, size_t count, unsigned from)
 {
-	unsigned from = 0;
 	size_t i;
 
 	for (i = 0; i < count; i++) {
@@ -39,23 +43,48 @@ static void close_others(const int *fds, size_t count)
 	syscall(SYS_close_range, from, ~0u, 0);
 }
 
-void pem_leave_behind(int *fds, size_t count)
+/* Begin a process that holds these, and ends when nobody else does: when nothing can be written any more to what it reads. */
+static void begin_holder(const int *fds, size_t count, int reads)
 {
+	unsigned from = 0;
+	char byte;
+
+	if (syscall(SYS_clone, 0, 0, 0, 0, 0) != 0)
+		return;
+	syscall(SYS_prctl, PR_SET_NAME, "pem-detach");
+	syscall(SYS_setsid);
+	if (reads >= 0 && fds[0] != 0 && (reads == 0 || syscall(SYS_dup3, reads, 0, 0) == 0))
+		from = 1;
+	close_others(fds, count, from);
+	while (from && syscall(SYS_read, 0, &byte, 1) < 0 && errno == EINTR)
+		;
+	for (;;)
+		syscall(SYS_exit_group, 0);
+}
+
+int pem_leave_behind(int *fds, size_t count)
+{
+	size_t at, share = (count + HOLDERS_MAX - 1) / HOLDERS_MAX;
+	int ends[2];
 	long child;
 
 	if (!count)
-		return;
+		return -1;
+	if (pipe2(ends, O_CLOEXEC))
+		ends[0] = ends[1] = -1;
+	if (share < SHARE_LEAST)
+		share = SHARE_LEAST;
 	qsort(fds, count, sizeof(*fds), compare);
 	child = syscall(SYS_clone, 0, 0, 0, 0, 0);
 	if (child == 0) {
-		if (syscall(SYS_clone, 0, 0, 0, 0, 0) == 0) {
-			syscall(SYS_prctl, PR_SET_NAME, "pem-detach");
-			syscall(SYS_setsid);
-			close_others(fds, count);
-		}
+		for (at = 0; at < count; at += share)
+			begin_holder(&fds[at], count - at < share ? count - at : share, ends[0]);
 		for (;;)
 			syscall(SYS_exit_group, 0);
 	}
 	while (child > 0 && syscall(SYS_wait4, child, NULL, __WALL, NULL) < 0 && errno == EINTR)
 		;
+	if (ends[0] >= 0)
+		close(ends[0]);
+	return ends[1];
 }

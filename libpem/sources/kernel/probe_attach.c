@@ -143,6 +143,11 @@ static int module_types(const char *name)
 	return -1;
 }
 
+static bool is_by_multi(const struct pem_probe *probe)
+{
+	return probe->kind >= PEM_PROBE_UPROBE && pem_kernel__has_uprobe_multi();
+}
+
 static int load_program(const struct pem_probe *probe, const struct bpf_insn *insns, size_t count,
 			char *log)
 {
@@ -159,7 +164,9 @@ static int load_program(const struct pem_probe *probe, const struct bpf_insn *in
 		[PEM_PROBE_URETPROBE] = {BPF_PROG_TYPE_KPROBE, 0},
 		[PEM_PROBE_USDT] = {BPF_PROG_TYPE_KPROBE, 0},
 	};
-	LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = types[probe->kind].attach);
+	LIBBPF_OPTS(bpf_prog_load_opts, options,
+		    .expected_attach_type =
+			    is_by_multi(probe) ? PEM_UPROBE_MULTI : types[probe->kind].attach);
 	int types_fd = -1, fd;
 
 	if (types[probe->kind].type == BPF_PROG_TYPE_TRACING) {
@@ -272,9 +279,11 @@ static int load_probe(struct pem_source *source, size_t i, const struct bpf_insn
 	return rc;
 }
 
-/* What a probe takes at most: for each place its link, and its program unless that is another's, too. */
+/* What a probe takes at most: for each place its link, and its program unless that is another's, too; or one link for all. */
 static size_t descriptors_of(const struct pem_kernel_probe *probe)
 {
+	if (probe->probe->kind != PEM_PROBE_USDT && is_by_multi(probe->probe))
+		return 2;
 	return 2 * (probe->probe->site_count ? probe->probe->site_count : 1);
 }
 
@@ -297,9 +306,11 @@ void pem_source__load_probes(struct pem_source *source)
 			? bpf_object__find_program_by_name(source->object, PEM_KPROBE_PROGRAM)
 			: NULL;
 	size_t i, need, room, count = program ? bpf_program__insn_cnt(program) : 0;
+	struct pem_progress progress;
 	struct pem_kernel_wish *wish;
 	int rc;
 
+	pem_progress__start(&progress);
 	room = program ? descriptors_for_probes(source) : 0;
 	for (i = 0; i < source->probe_count; i++) {
 		wish = wish_of(source, i);
@@ -313,7 +324,9 @@ void pem_source__load_probes(struct pem_source *source)
 			wish->error = rc;
 		else
 			room -= need;
+		pem_progress__update(&progress, source, i, source->probe_count);
 	}
+	pem_progress__end(&progress, source);
 }
 
 /* --- attaching --- */
@@ -382,6 +395,29 @@ static int attach_to(const struct pem_probe *probe, struct pem_probe_program *pr
 	return rc;
 }
 
+/* Attach a program to all places that are its, by one link. 0, or -errno. */
+static int attach_to_all(const struct pem_kernel_probe *probe, struct pem_probe_program *program)
+{
+	const struct pem_probe *its = probe->probe;
+	const struct pem_probe_site **sites = calloc(its->site_count + 1, sizeof(*sites));
+	size_t i, count = 0;
+	int rc = -ENOMEM;
+
+	program->link_fds = calloc(1, sizeof(*program->link_fds));
+	if (!sites || !program->link_fds)
+		goto out;
+	for (i = 0; i < its->site_count; i++) {
+		if (program_like(probe, &its->sites[i]) == program)
+			sites[count++] = &its->sites[i];
+	}
+	rc = pem_kernel__link_uprobes(its, program->fd, sites, count);
+	if (rc >= 0)
+		program->link_fds[program->attached++] = rc;
+out:
+	free(sites);
+	return rc < 0 ? rc : 0;
+}
+
 static int attach_probe(struct pem_kernel_probe *probe)
 {
 	const struct pem_probe *its = probe->probe;
@@ -389,6 +425,11 @@ static int attach_probe(struct pem_kernel_probe *probe)
 	size_t i;
 	int rc = 0;
 
+	if (is_by_multi(its)) {
+		for (i = 0; i < probe->program_count && !rc; i++)
+			rc = attach_to_all(probe, &probe->programs[i]);
+		return rc;
+	}
 	if (!its->site_count)
 		return attach_to(its, &probe->programs[0], NULL);
 	for (i = 0; i < its->site_count && !rc; i++) {
@@ -511,10 +552,10 @@ void pem_source__unload_probes(struct pem_source *source)
 {
 	struct pem_kernel_probe *probe;
 	size_t i, k, count;
-	int *fds;
+	int *fds, held;
 
 	count = list_events(source, &fds);
-	pem_leave_behind(fds, count);
+	held = pem_leave_behind(fds, count);
 	free(fds);
 	for (i = 0; i < source->probe_count; i++) {
 		probe = &source->probes[i];
@@ -527,6 +568,8 @@ void pem_source__unload_probes(struct pem_source *source)
 		probe->programs = NULL;
 		probe->program_count = 0;
 	}
+	if (held >= 0)
+		close(held);
 }
 
 void pem_source__free_probes(struct pem_source *source)

@@ -286,9 +286,9 @@ static int keep_first(void *arg, struct pem_probe *probe)
 
 struct pem_probe *pem_probe__of_event(const struct pem_event *event, struct pem_error *error)
 {
-	struct pem_probe *probe = NULL;
+	struct pem_probe *probe = pem_probe_cache__find(event->source_name);
 
-	if (pem_probe__find(event->source_name, keep_first, &probe, error) < 0) {
+	if (!probe && pem_probe__find(event->source_name, keep_first, &probe, error) < 0) {
 		pem_probe__free(probe);
 		return NULL;
 	}

@@ -13,6 +13,8 @@
  *	assemble.c          a probe's program: the template of kmod/bpf completed (pem/kprobe.h)
  *	probe_attach.c      programs loaded, attached, detached
  *	probe_misses.c      events that the kernel passed over
+ *	probe_cache.c       what a search found in binaries, kept
+ *	probe_multi.c       all places of a program in a binary by one link
  *	leave_behind.c      many perf events ended without waiting
  */
 #ifndef PEM_SOURCES_KERNEL_PROBES_H
@@ -133,6 +135,10 @@ int pem_probe__find(const char *pattern, pem_probe_found found, void *arg, struc
 struct pem_probe *pem_probe__of_event(const struct pem_event *event, struct pem_error *error);
 /* The probe of an event of a spec that comes from static probes, with the event's fields. NULL with reason. */
 struct pem_probe *pem_probe__of_static(const struct pem_event *event, struct pem_error *reason);
+/* Keep a probe that was found in a binary for who looks for it by its name; takes it over, of whatever kind it is. */
+void pem_probe_cache__keep(struct pem_probe *probe);
+/* A copy of one kept whose binary is unchanged, the caller's; NULL: look for it. */
+struct pem_probe *pem_probe_cache__find(const char *name);
 /* Does the event have the probe's fields? */
 bool pem_probe__fits(const struct pem_probe *probe, const struct pem_event *event);
 /* The probe as an event whose fields have no offsets yet. fields: as many as the probe has. Strings are the probe's. */

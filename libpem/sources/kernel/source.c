@@ -504,7 +504,7 @@ static int tell(void *arg, struct pem_probe *probe)
 
 	pem_probe__as_event(probe, &event, fields);
 	rc = finding->found(finding->arg, &event);
-	pem_probe__free(probe);
+	pem_probe_cache__keep(probe);
 	return rc;
 }
 
