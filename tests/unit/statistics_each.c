@@ -245,13 +245,14 @@ static void *move_slowly(void *arg)
 
 static void a_take_over_that_takes_its_time_is_waited_for(void **state)
 {
-	const struct pem_ring *ring = &pem_process.joined[session->self_slot].ring;
 	struct pem_statistics *st = enabled("APP::Probe::Tick", "number", true);
 	struct ticker ticker = {.ticks = 3, .number = 5};
+	const struct pem_ring *ring;
 	pthread_t thread;
 
 	(void)state;
 	run(&ticker);
+	ring = &pem_process.joined[session->self_slot].ring;
 	assert_int_equal(pthread_create(&thread, NULL, move_slowly, (void *)ring), 0);
 	while (!__atomic_load_n(&ring->header->fold, __ATOMIC_SEQ_CST))
 		sched_yield();
