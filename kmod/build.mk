@@ -56,6 +56,17 @@ else
 	+$(Q)$(KMOD_MAKE) modules
 endif
 
+# The ring and what probes call, in a module that tries them inside the kernel (tests/guest/ring_module).
+KMOD_RING := $(abspath $(B))/kmod_ring
+RING_SOURCES := $(wildcard tests/guest/ring_module/*) $(wildcard kmod/*.h) kmod/record.c
+.PHONY: kmod-ring-test
+kmod-ring-test:
+	@mkdir -p $(KMOD_RING)
+	@ln -sf $(abspath $(RING_SOURCES)) $(KMOD_RING)/
+	$(call say,KMOD,$(KMOD_RING))
+	+$(Q)$(MAKE) --no-print-directory -C $(KDIR) M=$(KMOD_RING) \
+	  PEM_INCLUDES='-I$(KMOD_RING) -I$(CURDIR)/spec/abi' modules
+
 # The module for KDIR's kernel, and its sources for DKMS to build it for others. With DESTDIR, or without dkms, it is put
 # among the kernel's modules as it is.
 KMOD_SRC := $(DESTDIR)/usr/src/pem-$(VERSION)

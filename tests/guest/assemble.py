@@ -53,14 +53,22 @@ class Guest:
                       "SYSROOT=" + root, "PEM_CODEGEN=" + os.path.join(BUILD, "bin", "pem-codegen"),
                       "GUEST_UNITS=" + " ".join(units), env={"PKG_CONFIG_LIBDIR": lib, "PKG_CONFIG_SYSROOT_DIR": root})
 
-    def module(self):
-        """Build pem.ko for this kernel; its path."""
-        folder = os.path.join(self.work, "kmod")
+    def kernel_module(self, target, variable, name):
+        """Build a module for this kernel with one of make's targets, in the folder that a variable says; that folder."""
+        folder = os.path.join(self.work, name)
         cross = ["ARCH=" + self.kernel.arch, "CROSS_COMPILE=%s-" % self.kernel.triple] if self.kernel.foreign else []
         # What only a debugger reads takes a third of the compiler's time, and of the guest's to load it.
-        self.make("kmod", "B=" + BUILD, "KMOD=" + folder, "KDIR=" + self.kernel.headers, "KCFLAGS=-g0",
+        self.make(target, "B=" + BUILD, "%s=%s" % (variable, folder), "KDIR=" + self.kernel.headers, "KCFLAGS=-g0",
                   "CONFIG_DEBUG_INFO_BTF_MODULES=", *cross)
-        return os.path.join(folder, "pem.ko")
+        return folder
+
+    def module(self):
+        """Build pem.ko for this kernel; its path."""
+        return os.path.join(self.kernel_module("kmod", "KMOD", "kmod"), "pem.ko")
+
+    def ring_module(self):
+        """Build the module of tests/guest/ring_module; its path."""
+        return os.path.join(self.kernel_module("kmod-ring-test", "KMOD_RING", "ring"), "pem_ring_test.ko")
 
     def image(self, programs, module=None, files=(), scripts=()):
         """

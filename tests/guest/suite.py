@@ -14,7 +14,8 @@ was skipped. It finds what tests/guest/run --help lists. A line in its first 30 
 more, and makes a file of tests/e2e a test for guests:
     kernels=GLOB,..   only in these guests, such as x86_64-*; elsewhere it is left out, not skipped
     limit=S           seconds it may take (180)
-    file=PATH         something else to take along, relative to the tree; may be repeated
+    file=PATH         something else to take along, relative to the tree; may be repeated. tests/guest/ring_module is the
+                      module that is made of it, which then lies at build/guest/KERNEL/ring/pem_ring_test.ko
     bpf=GLOB,.. module=GLOB,..  of tests/e2e: only in these guests, served by BPF and by pem.ko; PEM_TEST_SOURCE says by whom
 An emulated machine is slow: each test of tests/e2e runs in one guest for each path, what BPF serves in Linux 6.12, what
 the module serves in 6.1, which has the least time. PEM_TEST_EMULATED is set in guests: a test that repeats something may
@@ -37,6 +38,7 @@ from tap import ROOT
 UNIT = "kernel_*", "counters_ring", "counters_plugin"
 FOREIGN = "probe_text",  # for a machine other than this one, where what they test is compiled otherwise
 MODULE = "kernel_log", "kernel_statistics", "kernel_where", "kernel_wide"  # of UNIT, once more served by pem.ko
+RING_MODULE = os.path.join(ROOT, "tests", "guest", "ring_module")
 LIMIT_S = 180
 # Memory of the kernel's that is written to beyond its end, or after it was freed, is found, and not only if it hurts.
 CHECKED = "slub_debug=FZP"
@@ -207,6 +209,8 @@ def run_suite(name, word=""):
             guest.cross_build(units(guest))
             tap.result("pem and its tests are built for %s" % kernel.machine)
         waiting = [p for p in programs(guest) if word in p.name]
+        for program in waiting:
+            program.files = [guest.ring_module() if path == RING_MODULE else path for path in program.files]
         image = guest.image([(p.name, p.limit_s, p.command) for p in waiting], module,
                             [path for p in waiting for path in p.files], [p.script for p in waiting if p.script])
         machine = Machine(kernel, image, append=CHECKED, limit_s=GUEST_LIMIT_S)
