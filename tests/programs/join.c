@@ -220,6 +220,7 @@ static void run_exits(void)
 		if (memory == MAP_FAILED || pipe(ends) ||
 		    pthread_create(&thread, NULL, wait_for_ever, &rounds))
 			abort();
+		madvise(memory, bytes / 2, MADV_HUGEPAGE); /* in large blocks, where there are */
 		memset(memory, 1, bytes);
 		sign(rounds);
 		tell(rounds);
