@@ -68,6 +68,7 @@ static int prepare_events(struct report *report, struct counting *c)
 
 		e->event = pem_model__event(model, i);
 		e->layer = layer_of(e->event);
+		e->look = report_look__of(e->event);
 		e->balance = pem_trace__event_balance(report->trace, e->event);
 		choose_value(e);
 		at = cli_map__at(&c->event_at, e->event->id);
@@ -222,6 +223,9 @@ static int count_record(struct report *report, struct counting *c, const struct 
 	    record->event->level <= PEM_LEVEL_INFO &&
 	    report_open__record(c->open, report, record) < 0)
 		return -ENOMEM;
+	if (e->look != LOOK_NONE &&
+	    report_looks__record(report->looks, e->look, report, record) < 0)
+		return -ENOMEM;
 	if (e->layer == LAYER_CPO && report_detail__record(report, record) < 0)
 		return -ENOMEM;
 	return count_value(report, c, *at, record);
@@ -363,7 +367,8 @@ int report__collect(struct report *report, const char *directory)
 	report->info = pem_trace__info(report->trace);
 	report->duration_ns = report->info->duration_ns;
 	c.open = report_open__new();
-	rc = c.open != NULL ? prepare_events(report, &c) : -ENOMEM;
+	report->looks = report_looks__new(report->info);
+	rc = c.open != NULL && report->looks != NULL ? prepare_events(report, &c) : -ENOMEM;
 	if (rc == 0)
 		rc = read_records(report, &c);
 	if (rc == 0) {
@@ -402,6 +407,7 @@ void report__free(struct report *report)
 		free(report->phases[i].counts);
 	}
 	free(report->phases);
+	report_looks__free(report->looks);
 	free(report->counters);
 	free(report->steps);
 	free(report->threads);

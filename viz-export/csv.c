@@ -9,6 +9,8 @@
  * the first columns is called field_NAME. What is unknown, or no field of the row's event, is empty. Fields that
  * people read in base 16 are 0x..., values with labels their names; a list is its elements, parted by spaces. RFC 4180 quoting, lines end with \n.
  */
+#define COUNTERS_EVENT                                                                             \
+	"HW::HWPerf::HPMsAtEvent" /* whose list is of counters that the trace names */
 #define _GNU_SOURCE
 #include "output.h"
 
@@ -116,7 +118,17 @@ static void put_number(FILE *out, enum pem_type type, unsigned base, const void 
 	}
 }
 
-static void put_field(FILE *out, const struct pem_record *record, unsigned i)
+/* Of names parted by commas the kth, and '='; nothing if there is none. */
+static void put_element_name(FILE *out, const char *names, uint32_t k)
+{
+	for (; k && *names; k--)
+		names += strcspn(names, ",") + (names[strcspn(names, ",")] == ',');
+	if (*names)
+		fprintf(out, "%.*s=", (int)strcspn(names, ","), names);
+}
+
+/* names: of a list's elements; "": they have none */
+static void put_field(FILE *out, const struct pem_record *record, unsigned i, const char *names)
 {
 	const struct pem_field *field = &record->event->fields[i];
 	const void *elements;
@@ -132,6 +144,7 @@ static void put_field(FILE *out, const struct pem_record *record, unsigned i)
 		for (k = 0; k < count; k++) {
 			if (k)
 				putc_unlocked(' ', out);
+			put_element_name(out, names, k);
 			put_number(out, field->element_type, field->base,
 				   (const uint8_t *)elements +
 					   k * pem_type__bytes(field->element_type));
@@ -254,6 +267,9 @@ static void put_known(FILE *out, uint32_t value, uint32_t unknown)
 
 static void put_row(const struct csv *csv, const struct pem_record *record, const int16_t *fields)
 {
+	const char *names = strcmp(record->event->name, COUNTERS_EVENT) == 0
+				    ? pem_trace__info(csv->trace)->counters
+				    : "";
 	FILE *out = csv->out;
 	size_t c;
 
@@ -272,7 +288,7 @@ static void put_row(const struct csv *csv, const struct pem_record *record, cons
 	for (c = 0; c < csv->column_count; c++) {
 		putc_unlocked(',', out);
 		if (fields[c] >= 0)
-			put_field(out, record, (unsigned)fields[c]);
+			put_field(out, record, (unsigned)fields[c], names);
 	}
 	putc_unlocked('\n', out);
 }

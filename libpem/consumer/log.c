@@ -44,6 +44,8 @@ static void start_info(struct pem_session *s, struct pem_log *log)
 	info->clock_hz = pem_clock__hz();
 	info->clock_error_ns = pem_clock_sync__error_ns(&s->clock);
 	info->exit_status = -1;
+	if (s->counter_names)
+		pem_copy_text(info->counters, sizeof(info->counters), s->counter_names);
 	snprintf(info->version, sizeof(info->version), "%s", pem_version());
 	if (gethostname(info->host, sizeof(info->host) - 1))
 		snprintf(info->host, sizeof(info->host), "unknown");

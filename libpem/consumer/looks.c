@@ -17,8 +17,8 @@
 #define REGION_BYTES_MIN 4096u
 #define REGION_BYTES_MAX (1ull << 40)
 
-/* What libpfm4 calls a counter of the catalogue; else it is libpfm4's name already. */
-static const char *counter_source(const struct pem_session *s, const char *name)
+/* What libpfm4 calls a counter of the catalogue, and *shown the catalogue; else it is libpfm4's name already. */
+static const char *counter_source(const struct pem_session *s, const char *name, const char **shown)
 {
 	const struct pem_event *event;
 	size_t i;
@@ -26,9 +26,12 @@ static const char *counter_source(const struct pem_session *s, const char *name)
 	for (i = 0; i < pem_model__count(s->model); i++) {
 		event = pem_model__event(s->model, i);
 		if (event->source_kind == PEM_SOURCE_PERF &&
-		    (!strcasecmp(name, event->specifier) || !strcmp(name, event->name)))
+		    (!strcasecmp(name, event->specifier) || !strcmp(name, event->name))) {
+			*shown = event->specifier;
 			return event->source_name;
+		}
 	}
+	*shown = name;
 	return name;
 }
 
@@ -50,7 +53,8 @@ static char *append(char *text, const char *name)
 
 int pem_session__read_counters(struct pem_session *s, const char *names, struct pem_error *error)
 {
-	char *copy = strdup(names), *rest = copy, *name, *text = NULL;
+	char *copy = strdup(names), *rest = copy, *name, *text = NULL, *shown_all = NULL;
+	const char *source, *shown;
 	unsigned count = 0;
 	int rc = copy ? 0 : -ENOMEM;
 
@@ -62,18 +66,25 @@ int pem_session__read_counters(struct pem_session *s, const char *names, struct 
 			rc = pem_error__set(error, -E2BIG,
 					    "counters '%.100s': %u can be read at an event", names,
 					    COUNTERS_MAX);
-		else if (!(text = append(text, counter_source(s, name))))
-			rc = -ENOMEM;
+		if (rc)
+			break;
+		source = counter_source(s, name, &shown);
+		text = append(text, source);
+		shown_all = append(shown_all, shown);
+		rc = text && shown_all ? 0 : -ENOMEM;
 	}
 	free(copy);
 	if (rc == -ENOMEM)
 		pem_error__set(error, rc, "out of memory");
 	if (rc) {
 		free(text);
+		free(shown_all);
 		return rc;
 	}
 	free(s->counters);
+	free(s->counter_names);
 	s->counters = text;
+	s->counter_names = shown_all;
 	return 0;
 }
 

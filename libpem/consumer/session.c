@@ -296,6 +296,7 @@ void pem_session__close(struct pem_session *s)
 	pem_model__free(s->model);
 	free(s->wishes);
 	free(s->counters);
+	free(s->counter_names);
 	free(s->batch);
 	pthread_mutex_destroy(&s->mutex);
 	free(s);

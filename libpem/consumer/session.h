@@ -181,6 +181,7 @@ struct pem_session {
 	bool looks_elsewhere; /* a target may have processes in further places */
 	/* What the kernel module looks at: see struct pem_source_config. */
 	char *counters;
+	char *counter_names; /* of these, as they are called in the catalogue, or were asked for */
 	uint32_t pages_interval_us;
 	uint64_t pages_region_bytes;
 	bool no_follow; /* they observe processes, and not what these start */

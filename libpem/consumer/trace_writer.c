@@ -110,6 +110,8 @@ static int write_run(struct pem_trace_writer *w, const struct pem_trace_info *in
 		(unsigned long long)info->clock_hz, (unsigned long long)info->clock_error_ns,
 		(unsigned long long)info->recorder_cpu_ns,
 		(unsigned long long)info->program_cpu_ns);
+	if (info->counters[0])
+		fprintf(f, "counters=%s\n", info->counters);
 	if (info->machine_cpu_ns)
 		fprintf(f, "machine_cpu_ns=%llu\n", (unsigned long long)info->machine_cpu_ns);
 	fprintf(f, "exit_status=%d\ncomplete=%u\n", info->exit_status, info->complete);

@@ -194,6 +194,8 @@ static bool parse_member(struct pem_trace_info *info, const char *key, char *val
 		return copy_text(info->version, sizeof(info->version), value);
 	if (strcmp(key, "snapshot") == 0)
 		return copy_text(info->snapshot, sizeof(info->snapshot), value);
+	if (strcmp(key, "counters") == 0)
+		return copy_text(info->counters, sizeof(info->counters), value);
 	if (strcmp(key, "exit_status") == 0)
 		return parse_i32(value, &info->exit_status);
 	if (strcmp(key, "complete") == 0)

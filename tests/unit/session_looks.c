@@ -29,12 +29,14 @@ static void counters_of_the_catalogue_go_by_their_last_word(void **state)
 	(void)state;
 	assert_int_equal(pem_session__read_counters(s, "minorFaults,some::LIBPFM:name", &error), 0);
 	assert_string_equal(s->counters, "perf::MINOR-FAULTS,some::LIBPFM:name");
+	assert_string_equal(s->counter_names, "MinorFaults,some::LIBPFM:name");
 	assert_int_equal(pem_session__read_counters(s, "HW::HWPerf::Instructions,CpuClock", &error),
 			 0);
 	assert_int_equal(strncmp(s->counters, "perf::INSTRUCTIONS|", 19), 0); /* alternatives */
 	comma = strchr(s->counters, ',');
 	assert_non_null(comma);
 	assert_string_equal(comma + 1, "perf::CPU-CLOCK");
+	assert_string_equal(s->counter_names, "Instructions,CpuClock");
 	pem_session__close(s);
 }
 

@@ -108,6 +108,8 @@ struct pem_trace_info {
 	struct pem_trace_predicate predicates[64];
 	/* CPU time of all that ran, where the whole machine was observed; 0: it was not. What observing cost is a share of this. */
 	uint64_t machine_cpu_ns;
+	/* Names, parted by commas, of the counters that HW::HWPerf::HPMsAtEvent has the values of, in their order; "": none. */
+	char counters[512];
 };
 
 /*
