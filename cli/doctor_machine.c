@@ -229,6 +229,12 @@ static void check_bpf(struct doctor *doctor)
 	if (access("/sys/kernel/tracing/events", R_OK | X_OK) == 0)
 		doctor__add(doctor, "tracepoints", DOCTOR_OK, NULL,
 			    "listed in /sys/kernel/tracing/events");
+	else if (geteuid() == 0)
+		doctor__add(doctor, "tracepoints", DOCTOR_LIMITED,
+			    "pem spec import needs it: mount -t tracefs none /sys/kernel/tracing",
+			    "tracefs is not mounted on /sys/kernel/tracing (%s); to record, pem "
+			    "mounts it for itself",
+			    strerror(errno));
 	else
 		doctor__add(doctor, "tracepoints", DOCTOR_LIMITED,
 			    "run as root, or mount -t tracefs -o gid=GROUP,mode=750 none "

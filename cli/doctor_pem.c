@@ -210,7 +210,8 @@ static void check_plugins(struct doctor *doctor, const char *prefix, const char 
 		doctor__add(doctor, check, DOCTOR_LIMITED, "build them again, or remove them",
 			    "%s; %zu more can't be loaded", names.text, names.refused);
 	else
-		doctor__add(doctor, check, DOCTOR_OK, NULL, "%s", names.text);
+		doctor__add(doctor, check, DOCTOR_OK, NULL, "%s %s installed", names.text,
+			    names.count == 1 ? "is" : "are");
 }
 
 static void check_preload(struct doctor *doctor)

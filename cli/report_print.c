@@ -98,7 +98,7 @@ static const char *sum_words(const struct report_event *e, const struct pem_fiel
 			  cli_quantity((uint64_t)(mean + 0.5), field->unit));
 }
 
-static const char *value_words(const struct report_event *e)
+static const char *value_of(const struct report_event *e)
 {
 	const struct pem_field *field;
 	const char *word;
@@ -118,6 +118,17 @@ static const char *value_words(const struct report_event *e)
 	if (field->type >= PEM_TYPE_INT8 && field->type <= PEM_TYPE_INT64)
 		return cli_format("%s %s %.20s", word, cli_signed((int64_t)e->total), field->unit);
 	return cli_format("%s %.60s", word, cli_quantity(e->total, field->unit));
+}
+
+/* Of the whole machine, a counter's values are added up over its CPUs: its times are longer than what went by. */
+static const char *value_words(const struct report *r, const struct report_event *e)
+{
+	const char *text = value_of(e);
+
+	return e->event->meaning == PEM_MEANS_COUNTER && *text != '\0' &&
+			       r->info->machine_cpu_ns != 0
+		       ? cli_format("%.100s on all CPUs", text)
+		       : text;
 }
 
 static const char *bound(bool partial, const char *text)
@@ -154,7 +165,7 @@ static void event_row(const struct report *r, const struct report_event *e, cons
 	cli_table__cell(table, cli_format("%s%.100s", indent, cli_event_name(e->event)));
 	cli_table__cell(table, bound(partial, cli_count(e->count)));
 	cli_table__cell(table, bound(partial, cli_rate(e->count, r->duration_ns)));
-	cli_table__cell(table, value_words(e));
+	cli_table__cell(table, value_words(r, e));
 }
 
 static void event_columns(struct cli_table *table)

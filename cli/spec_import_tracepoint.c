@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #define STRING_MAX 64 /* of a string whose length the kernel decides at run time */
 #define ELEMENTS_MAX 4096
@@ -421,9 +422,14 @@ static int open_kernel(struct import *in)
 	}
 	if (in->system_count == 0)
 		return cli_error(CLI_NOT_HERE,
-				 "cannot read %s: the kernel's tracepoints are shown to root only, "
-				 "where tracefs is mounted (sudo, or mount -t tracefs none "
-				 "/sys/kernel/tracing)",
+				 geteuid() == 0
+					 ? "cannot read %s: tracefs, which describes the kernel's "
+					   "tracepoints, is not mounted; mount -t tracefs none "
+					   "/sys/kernel/tracing"
+					 : "cannot read %s: tracefs, which describes the kernel's "
+					   "tracepoints, is not mounted, or for root only; run as "
+					   "root (sudo), or have it mounted with -o gid=GROUP, "
+					   "GROUP being one of yours",
 				 folders[0]);
 	in->btf = import_btf__open();
 	if (in->btf == NULL)

@@ -2,6 +2,7 @@
 """kernel_costs: the ledger charges each event what its kind costs, and sets it against the CPU time of what was observed"""
 import json
 import os
+import re
 
 from probing import PROBED, here, record
 from tap import PEM, equal, run, run_all, skip, test
@@ -68,7 +69,7 @@ def the_machine_is_the_base():
     here()
     if os.geteuid() != 0:
         skip("only root may observe the whole machine")
-    trace, _ = record("Sched,PageFault", "sh", "-c", "sleep 0.3", options=("-a",))
+    trace, _ = record("Sched,PageFault,TaskClock", "sh", "-c", "sleep 0.3", options=("-a",))
     report, _ = ledger(trace)
     cost = report["cost"]
     equal(cost["share_of"], "machine", "share of")
@@ -78,6 +79,7 @@ def the_machine_is_the_base():
     assert abs(cost["share_percent"] - share) <= share / 1000, cost
     out = run([PEM, "report", trace])[1]
     assert "OF MACHINE" in out and "of the machine's" in " ".join(out.split()), out
+    assert re.search(r"TaskClock .* on all CPUs$", out, re.M), out
     alone, _ = record("PageFault", "true")
     equal(ledger(alone)[0]["cost"]["share_of"], "program", "share of")
 
