@@ -23,7 +23,7 @@ PROGRAMS = (
 said = []
 
 
-def told(limit_s=180, append=""):
+def told(limit_s=180, append="", silent_s=None):
     """What is reported of a guest with these programs; how many failed."""
     kernel = kernels.KERNELS[KERNEL]
     guest, output = assemble.Guest(KERNEL), io.StringIO()
@@ -31,7 +31,7 @@ def told(limit_s=180, append=""):
     try:
         with contextlib.redirect_stdout(output):
             tap = Tap("guest")
-            attend(Machine(kernel, image, append=append, limit_s=limit_s), PROGRAMS, tap)
+            attend(Machine(kernel, image, append=append, limit_s=limit_s, silent_s=silent_s), PROGRAMS, tap)
     finally:
         os.unlink(image)
     return output.getvalue().splitlines(), tap.failed
@@ -106,6 +106,15 @@ def a_guest_that_does_not_answer():
     booted()
     lines, failed = told(limit_s=0.5)
     assert any("the guest did not end within 0.5 s" in line for line in lines), lines
+    equal(failed, 1 + len(PROGRAMS), "failures")
+
+
+@test
+def a_guest_that_stands_still():
+    "a guest that says nothing for too long is ended long before its time, and named as that"
+    booted()
+    lines, failed = told(silent_s=0.5)  # it takes longer to start
+    assert any("the guest said nothing for 0.5 s" in line for line in lines), lines
     equal(failed, 1 + len(PROGRAMS), "failures")
 
 

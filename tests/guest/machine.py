@@ -35,12 +35,15 @@ LAST_LINES, PANIC_LINES = 80, 150
 
 
 class Machine:
-    """One boot. run() yields lines; afterwards `why` says why it ended early, or is None."""
+    """
+    One boot. run() yields lines; afterwards `why` says why it ended early, or is None. limit_s: for all of it; silent_s: for
+    each line of the console.
+    """
 
-    def __init__(self, kernel, image, cpus=2, memory_mib=1024, append="", icount=None, limit_s=120):
+    def __init__(self, kernel, image, cpus=2, memory_mib=1024, append="", icount=None, limit_s=120, silent_s=None):
         emulator, package, board, cpu, own = EMULATORS[kernel.machine]
         self.missing = None if shutil.which(emulator) else "%s is not installed (package %s)" % (emulator, package)
-        self.limit_s, self.why, self.child = limit_s, None, None
+        self.limit_s, self.silent_s, self.why, self.child = limit_s, silent_s or limit_s, None, None
         self.last = []  # the console's last lines
         if not icount:
             cpu, append = QUICK_CPUS.get(kernel.machine, cpu), "%s %s" % (QUICK, append)
@@ -64,8 +67,10 @@ class Machine:
         descriptor = self.child.stdout.fileno()
         try:
             while True:
-                if not select.select([descriptor], [], [], max(0, deadline - time.monotonic()))[0]:
-                    self.why = panic or "the guest did not end within %g s" % self.limit_s
+                left = max(0, deadline - time.monotonic())
+                if not select.select([descriptor], [], [], min(left, self.silent_s))[0]:
+                    self.why = panic or ("the guest did not end within %g s" % self.limit_s if left <= self.silent_s else
+                                         "the guest said nothing for %g s" % self.silent_s)
                     return
                 data = os.read(descriptor, 65536)
                 *lines, buffer = (buffer + data).split(b"\n")

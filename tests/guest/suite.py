@@ -43,7 +43,8 @@ LIMIT_S = 180
 # Memory of the kernel's that is written to beyond its end, or after it was freed, is found there, and not only if it hurts.
 # That doubles what the kernel takes: one guest of each kernel and of each machine pays it.
 CHECKED = {name: "slub_debug=FZP" for name in ("x86_64-6.12", "aarch64-6.1")}
-GUEST_LIMIT_S = 300  # of all programs together, on a machine with much else to do
+GUEST_LIMIT_S = 1200  # of all programs together, on a machine with much else to do
+SILENT_S = 300  # longer than any program may say nothing: the guest stands still
 
 
 class Program(Results):
@@ -214,7 +215,7 @@ def run_suite(name, word=""):
             program.files = [guest.ring_module() if path == RING_MODULE else path for path in program.files]
         image = guest.image([(p.name, p.limit_s, p.command) for p in waiting], module,
                             [path for p in waiting for path in p.files], [p.script for p in waiting if p.script])
-        machine = Machine(kernel, image, append=CHECKED.get(name, ""), limit_s=GUEST_LIMIT_S)
+        machine = Machine(kernel, image, append=CHECKED.get(name, ""), limit_s=GUEST_LIMIT_S, silent_s=SILENT_S)
         if machine.remark:
             print("# %s: %s" % (name, machine.remark))
         attend(machine, waiting, tap)
