@@ -106,7 +106,8 @@ class LttngModules:
         apt.update()
         with tempfile.TemporaryDirectory(prefix="pem-lttng-") as scratch:
             version = apt.fields(PACKAGE)[0]["Version"]
-            kernels.unpack(apt.download(PACKAGE, version, scratch), scratch)
+            for package in apt.download(["%s=%s" % (PACKAGE, version)], os.path.join(scratch, "download")):
+                kernels.unpack(package, scratch)
             source = glob.glob(os.path.join(scratch, "usr", "src", "lttng-modules-*"))[0]
             compile_modules(source, kernel)
             new = self.folder + ".new"
