@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: MIT
 /*
  * levels.c - events in a soft interrupt, an interrupt and an NMI of this CPU, each in the middle of the one before
  *

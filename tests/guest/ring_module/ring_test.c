@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: MIT
 /*
  * ring_test.c - the ring inside the kernel: what pem.ko's probes call, tried in every context, in a module of its own
  *
@@ -490,4 +490,4 @@ module_init(begin);
 module_exit(end);
 
 MODULE_DESCRIPTION("Test of the ring of Performance and Environment Monitoring");
-MODULE_LICENSE("GPL");
+MODULE_LICENSE("GPL"); /* record.c is */

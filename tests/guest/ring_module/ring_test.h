@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * ring_test.h - a session of the ring's test: one pool, of the CPU that runs the test, and who writes to it
  */
