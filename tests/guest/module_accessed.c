@@ -316,8 +316,10 @@ static void a_huge_page_is_used_whole(void **state)
 	pid_t pid;
 
 	(void)state;
-	if (access("/sys/kernel/mm/transparent_hugepage", F_OK))
+	if (access("/sys/kernel/mm/transparent_hugepage", F_OK)) {
+		print_message("# this kernel has no transparent huge pages\n");
 		skip();
+	}
 	pid = make_child(&shared, &memory, 8 * HUGE_BYTES, HUGE_BYTES, MADV_HUGEPAGE);
 	asked = about(pid, memory, 8 * HUGE_BYTES, HUGE_BYTES);
 	seen.shared = shared;

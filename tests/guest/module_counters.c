@@ -188,6 +188,7 @@ static void instructions_between_equal_events_are_equal(void **state)
 	s = read_at(ENTER, counters, 2, seen);
 	if (!s) {
 		free(seen);
+		print_message("# this machine counts no instructions and cycles\n");
 		skip();
 	}
 	for (i = 0; i < 100; i++)
@@ -251,6 +252,7 @@ static void a_cpu_that_comes_back_counts_again(void **state)
 	(void)state;
 	if (access("/sys/devices/system/cpu/cpu1/online", W_OK)) {
 		free(seen);
+		print_message("# CPU 1 can't be taken offline\n");
 		skip();
 	}
 	assert_non_null(seen);
@@ -290,6 +292,7 @@ static void what_has_no_room_is_refused(void **state)
 						       .config = PERF_COUNT_HW_INSTRUCTIONS};
 	rc = open_counters(s, counter, 8, &failed);
 	if (rc == -ENOENT || rc == -EOPNOTSUPP || !rc) { /* no PMU, or a large one */
+		print_message("# this machine's counters are none, or more than eight\n");
 		session_close(s);
 		skip();
 	}
@@ -328,6 +331,25 @@ static void what_makes_no_sense_is_refused(void **state)
 	assert_int_equal(open_counters(s, counter, 1, &failed), -EBUSY);
 	event.event_id = id_of(AT_EVENT); /* counters at counters */
 	assert_int_equal(ask(s, PEM_KMOD_EVENT, &event), -EINVAL);
+	session_close(s);
+}
+
+/* What would change the kernel's code to be counted, all of it for ftrace:function. */
+static void tracepoints_are_no_counters(void **state)
+{
+	static const uint32_t types[] = {PERF_TYPE_TRACEPOINT, PERF_TYPE_BREAKPOINT};
+	struct pem_kmod_counter counter[2] = {{.type = PERF_TYPE_SOFTWARE}};
+	struct session *s = session_open();
+	uint32_t failed, i;
+
+	(void)state;
+	session_setup(s, 0, 8192, 8);
+	for (i = 0; i < 2; i++) {
+		counter[1].type = types[i];
+		counter[1].config = 1; /* ftrace:function */
+		assert_int_equal(open_counters(s, counter, 2, &failed), -EOPNOTSUPP);
+		assert_int_equal(failed, 1);
+	}
 	session_close(s);
 }
 
@@ -382,6 +404,7 @@ int main(void)
 		cmocka_unit_test(a_cpu_that_comes_back_counts_again),
 		cmocka_unit_test(what_has_no_room_is_refused),
 		cmocka_unit_test(what_makes_no_sense_is_refused),
+		cmocka_unit_test(tracepoints_are_no_counters),
 		cmocka_unit_test(who_may_not_observe_cpus_gets_no_counters),
 	};
 

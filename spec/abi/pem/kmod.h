@@ -136,7 +136,8 @@ struct pem_kmod_chunks {
 /*
  * COUNTERS, once in a session: to be read at events with PEM_KMOD_READ_COUNTERS, as HW::HWPerf::HPMsAtEvent, if that one is
  * wanted. Each is opened and pinned on each CPU, which needs what perf_event_open() of a CPU needs: CAP_PERFMON, or
- * kernel.perf_event_paranoid below 1 (EACCES). ENOSPC: the hardware has no room for it; EOPNOTSUPP: it is none of a CPU; else as perf_event_open().
+ * kernel.perf_event_paranoid below 1 (EACCES). ENOSPC: the hardware has no room for it; EOPNOTSUPP: it is none of a CPU,
+ * or a tracepoint, breakpoint or probe; else as perf_event_open().
  */
 #define PEM_KMOD_COUNTERS_MAX 8u
 #define PEM_KMOD_EXCLUDE_USER 1u
