@@ -67,14 +67,12 @@ static void read_binary(const uint8_t *data, size_t bytes)
 {
 	int fd = memfd_create("binary", MFD_CLOEXEC);
 	size_t names = 0;
-	char path[32];
 
 	if (fd < 0)
 		return;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (write(fd, data, bytes) == (ssize_t)bytes) {
-		pem_elf__each_note(path, on_note, &names);
-		pem_elf__each_function(path, NULL, on_function, &names);
+		pem_elf__each_note(fd, on_note, &names);
+		pem_elf__each_function(fd, NULL, on_function, &names);
 	}
 	close(fd);
 }

@@ -10,17 +10,14 @@
 #include "probes.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <gelf.h>
 #include <libelf.h>
 #include <string.h>
-#include <unistd.h>
 
 #define NOTE_STAPSDT 3
 #define BASE_SECTION ".stapsdt.base"
 
 struct binary {
-	int fd;
 	Elf *elf;
 	size_t names; /* section of the sections' names */
 	size_t word; /* bytes of an address */
@@ -49,19 +46,15 @@ static bool is_for_here(Elf *elf)
 static void close_binary(struct binary *b)
 {
 	elf_end(b->elf);
-	if (b->fd >= 0)
-		close(b->fd);
 }
 
-static int open_binary(struct binary *b, const char *path)
+static int open_binary(struct binary *b, int fd)
 {
 	int rc = 0;
 
-	*b = (struct binary){.fd = open(path, O_RDONLY | O_CLOEXEC)};
-	if (b->fd < 0)
-		return -errno;
+	*b = (struct binary){0};
 	elf_version(EV_CURRENT);
-	b->elf = elf_begin(b->fd, ELF_C_READ_MMAP, NULL);
+	b->elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
 	if (!b->elf || elf_kind(b->elf) != ELF_K_ELF || elf_getshdrstrndx(b->elf, &b->names))
 		rc = -ENOEXEC;
 	else if (!is_for_here(b->elf))
@@ -125,7 +118,7 @@ static int visit_symbols(const struct binary *b, Elf_Data *data, const GElf_Shdr
 }
 
 /* What is exported, then what the program has for itself: a name may come from both. */
-int pem_elf__each_function(const char *path, const char *only,
+int pem_elf__each_function(int fd, const char *only,
 			   int (*visit)(void *arg, const struct pem_elf_symbol *symbol), void *arg)
 {
 	static const uint32_t tables[] = {SHT_DYNSYM, SHT_SYMTAB};
@@ -134,7 +127,7 @@ int pem_elf__each_function(const char *path, const char *only,
 	GElf_Shdr header;
 	Elf_Data *data;
 	unsigned i;
-	int rc = open_binary(&b, path);
+	int rc = open_binary(&b, fd);
 
 	if (rc)
 		return rc;
@@ -186,14 +179,14 @@ static int match_object(const struct binary *b, Elf_Data *data, const GElf_Shdr 
 	return 0;
 }
 
-int pem_elf__address(const char *path, const char *name, size_t name_bytes, uint64_t *address)
+int pem_elf__address(int fd, const char *name, size_t name_bytes, uint64_t *address)
 {
 	struct sought sought = {.name = name, .bytes = name_bytes};
 	Elf_Scn *section = NULL;
 	GElf_Shdr header;
 	struct binary b;
 	Elf_Data *data;
-	int rc = open_binary(&b, path);
+	int rc = open_binary(&b, fd);
 
 	if (rc)
 		return rc;
@@ -295,8 +288,7 @@ static int visit_notes(const struct binary *b, Elf_Data *data, uint64_t base,
 	return rc;
 }
 
-int pem_elf__each_note(const char *path, int (*visit)(void *arg, const struct pem_elf_note *note),
-		       void *arg)
+int pem_elf__each_note(int fd, int (*visit)(void *arg, const struct pem_elf_note *note), void *arg)
 {
 	Elf_Scn *section = NULL;
 	GElf_Shdr header;
@@ -304,7 +296,7 @@ int pem_elf__each_note(const char *path, int (*visit)(void *arg, const struct pe
 	const char *name;
 	Elf_Data *data;
 	uint64_t base;
-	int rc = open_binary(&b, path);
+	int rc = open_binary(&b, fd);
 
 	if (rc)
 		return rc;

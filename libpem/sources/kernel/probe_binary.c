@@ -14,6 +14,7 @@
 #include "util.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <fnmatch.h>
 #include <limits.h>
 #include <stdio.h>
@@ -26,6 +27,8 @@
 struct search {
 	enum pem_probe_kind kind;
 	const char *path; /* real */
+	int fd; /* of that, which all is read from, */
+	struct stat file; /* and which file it is */
 	const char *shown; /* as it was written */
 	const char *class_name;
 	char *provider, *name; /* patterns; provider "": any */
@@ -133,8 +136,10 @@ static struct pem_probe *add_probe(struct search *s, const char *name, const cha
 	if (!probe)
 		return NULL;
 	probe->path = strdup(s->path);
+	probe->binary = strdup(s->shown);
+	probe->file = s->file;
 	probe->description = strdup(description);
-	if (!probe->path || !probe->description) {
+	if (!probe->path || !probe->binary || !probe->description) {
 		pem_probe__free(probe);
 		return NULL;
 	}
@@ -215,14 +220,14 @@ static void merge_argument(struct pem_probe_field *field, int known,
 }
 
 /* Of an argument that is a variable: how far that lies from the instruction, wherever the binary is in memory. */
-static int find_variable(const struct pem_probe *probe, const struct pem_elf_note *note,
+static int find_variable(const struct search *s, const struct pem_elf_note *note,
 			 struct pem_usdt_argument *argument)
 {
 	uint64_t address;
 
 	if (!argument->symbol)
 		return 1;
-	if (pem_elf__address(probe->path, argument->symbol, argument->symbol_bytes, &address))
+	if (pem_elf__address(s->fd, argument->symbol, argument->symbol_bytes, &address))
 		return -EINVAL;
 	argument->place.constant =
 		(int64_t)((uint64_t)argument->place.constant + address - note->address);
@@ -247,8 +252,8 @@ static int add_argument(struct pem_probe *probe, unsigned i, int known,
 }
 
 /* All arguments of a place. What only some places of a probe have is no field: 0 would be read for absent. */
-static int take_arguments(struct pem_probe *probe, struct pem_probe_site *site,
-			  const struct pem_elf_note *note)
+static int take_arguments(const struct search *s, struct pem_probe *probe,
+			  struct pem_probe_site *site, const struct pem_elf_note *note)
 {
 	const char *text = note->arguments;
 	bool first = !probe->site_count;
@@ -261,7 +266,7 @@ static int take_arguments(struct pem_probe *probe, struct pem_probe_site *site,
 		if (!known)
 			break;
 		if (known > 0)
-			known = find_variable(probe, note, &argument);
+			known = find_variable(s, note, &argument);
 		if (known > 0)
 			site->arguments[i] = argument.place;
 		if (first)
@@ -298,7 +303,7 @@ static int found_note(void *arg, const struct pem_elf_note *note)
 		probe = add_probe(s, name, specifier, description);
 	if (!probe)
 		return -errno;
-	rc = take_arguments(probe, &site, note);
+	rc = take_arguments(s, probe, &site, note);
 	return rc ? rc : add_site(probe, &site);
 }
 
@@ -379,8 +384,8 @@ static int say_why(struct search *s, int rc)
 
 static int walk(struct search *s, const char *only)
 {
-	return s->kind == PEM_PROBE_USDT ? pem_elf__each_note(s->path, found_note, s)
-					 : pem_elf__each_function(s->path, only, found_function, s);
+	return s->kind == PEM_PROBE_USDT ? pem_elf__each_note(s->fd, found_note, s)
+					 : pem_elf__each_function(s->fd, only, found_function, s);
 }
 
 static int search(struct search *s)
@@ -389,12 +394,16 @@ static int search(struct search *s)
 
 	s->literal = !strpbrk(s->name, "*?[");
 	s->near.wanted = s->name;
-	rc = walk(s, s->literal ? s->name : NULL);
+	s->fd = open(s->path, O_RDONLY | O_CLOEXEC);
+	/* Told before it is read: what is written meanwhile makes it another. */
+	rc = s->fd < 0 || fstat(s->fd, &s->file) ? -errno : walk(s, s->literal ? s->name : NULL);
 	if (!rc && !s->count) {
 		s->offering = true;
 		rc = walk(s, NULL);
 		rc = rc ? rc : -ENOENT;
 	}
+	if (s->fd >= 0)
+		close(s->fd);
 	return rc ? say_why(s, rc) : 0;
 }
 

@@ -3,32 +3,31 @@
  * probe_cache.c - probes of binaries that a search has found, kept for those who look for each by its name afterwards
  *
  * A pattern finds hundreds in one walk through a file, and to look for each of them anew is as many walks. What was found
- * holds as long as the file is the same one, unchanged. Any thread may come; what is handed out is the caller's copy.
+ * holds as long as what the binary is called leads to the file that was read, unchanged: a breakpoint at an offset of
+ * another file stands in the middle of an instruction. Any thread may come; what is handed out is the caller's copy.
  */
 #include "probes.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-
-struct kept {
-	struct pem_probe *probe;
-	struct stat file;
-};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct kept *cache;
+static struct pem_probe **cache;
 static size_t cache_count, cache_capacity,
 	cache_next; /* the next one to make room when it is full */
 
+/* Who is in here when the process ends may stay, or was in here when we were forked from it: it is not waited for. */
 __attribute__((destructor)) static void forget_all(void)
 {
+	if (pthread_mutex_trylock(&lock))
+		return;
 	while (cache_count)
-		pem_probe__free(cache[--cache_count].probe);
+		pem_probe__free(cache[--cache_count]);
 	free(cache);
 	cache = NULL;
-	cache_capacity = 0;
+	cache_capacity = cache_next = 0;
+	pthread_mutex_unlock(&lock);
 }
 
 static bool is_same_file(const struct stat *a, const struct stat *b)
@@ -43,7 +42,7 @@ static size_t find(const char *name)
 {
 	size_t i;
 
-	for (i = 0; i < cache_count && strcmp(cache[i].probe->name, name) != 0; i++)
+	for (i = 0; i < cache_count && strcmp(cache[i]->name, name) != 0; i++)
 		;
 	return i;
 }
@@ -52,15 +51,15 @@ static size_t find(const char *name)
 static bool make_room(size_t *at)
 {
 	size_t capacity = cache_capacity ? 2 * cache_capacity : 64;
-	struct kept *grown;
+	struct pem_probe **grown;
 
 	if (cache_count == PEM_PROBES_MAX) {
 		*at = cache_next++ % PEM_PROBES_MAX;
-		pem_probe__free(cache[*at].probe);
+		pem_probe__free(cache[*at]);
 		return true;
 	}
 	if (cache_count == cache_capacity) {
-		grown = realloc(cache, capacity * sizeof(*cache));
+		grown = realloc(cache, capacity * sizeof(struct pem_probe *));
 		if (!grown)
 			return false;
 		cache = grown;
@@ -72,19 +71,18 @@ static bool make_room(size_t *at)
 
 void pem_probe_cache__keep(struct pem_probe *probe)
 {
-	struct stat file;
 	size_t at;
 
-	if (probe->kind < PEM_PROBE_UPROBE || !probe->path || stat(probe->path, &file)) {
+	if (probe->kind < PEM_PROBE_UPROBE || !probe->path || !probe->binary) {
 		pem_probe__free(probe);
 		return;
 	}
 	pthread_mutex_lock(&lock);
 	at = find(probe->name);
 	if (at < cache_count)
-		pem_probe__free(cache[at].probe);
+		pem_probe__free(cache[at]);
 	if (at < cache_count || make_room(&at))
-		cache[at] = (struct kept){probe, file};
+		cache[at] = probe;
 	else
 		pem_probe__free(probe);
 	pthread_mutex_unlock(&lock);
@@ -102,9 +100,11 @@ static struct pem_probe *copy_of(const struct pem_probe *probe)
 	copy->type_id = probe->type_id;
 	copy->offset = probe->offset;
 	copy->path = strdup(probe->path);
+	copy->binary = strdup(probe->binary);
+	copy->file = probe->file;
 	copy->description = strdup(probe->description);
 	copy->sites = malloc((probe->site_count + 1) * sizeof(*copy->sites));
-	if (!copy->path || !copy->description || !copy->sites) {
+	if (!copy->path || !copy->binary || !copy->description || !copy->sites) {
 		pem_probe__free(copy);
 		return NULL;
 	}
@@ -114,17 +114,27 @@ static struct pem_probe *copy_of(const struct pem_probe *probe)
 	return copy;
 }
 
+/* Does what the binary is called, here and now, lead to the file that was read, as it was then? */
+static bool holds(const struct pem_probe *probe)
+{
+	char *path = pem_binary__path(probe->binary);
+	struct stat file;
+	bool same = path && !strcmp(path, probe->path) && !stat(path, &file) &&
+		    is_same_file(&file, &probe->file);
+
+	free(path);
+	return same;
+}
+
 struct pem_probe *pem_probe_cache__find(const char *name)
 {
 	struct pem_probe *copy = NULL;
-	struct stat file;
 	size_t at;
 
 	pthread_mutex_lock(&lock);
 	at = find(name);
-	if (at < cache_count && !stat(cache[at].probe->path, &file) &&
-	    is_same_file(&file, &cache[at].file))
-		copy = copy_of(cache[at].probe);
+	if (at < cache_count && holds(cache[at]))
+		copy = copy_of(cache[at]);
 	pthread_mutex_unlock(&lock);
 	return copy;
 }

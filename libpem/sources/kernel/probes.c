@@ -38,6 +38,7 @@ void pem_probe__free(struct pem_probe *probe)
 	free(probe->description);
 	free(probe->module);
 	free(probe->path);
+	free(probe->binary);
 	free(probe->sites);
 	free(probe);
 }

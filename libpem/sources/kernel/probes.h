@@ -26,6 +26,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #define PEM_PROBE_FIELDS_MAX 48u
 #define PEM_PROBE_NAME_BYTES 64u
@@ -107,6 +108,8 @@ struct pem_probe {
 	uint32_t type_id; /* tracepoint: number in tracefs; fentry, fexit: of the function in BTF */
 	char *module; /* of a function in BTF; NULL: the kernel proper */
 	char *path; /* of a binary; of a kprobe: the function */
+	char *binary; /* the same as it was named */
+	struct stat file; /* of a binary: that which was read */
 	uint64_t offset; /* of a kprobe: in the function */
 	struct pem_probe_site *sites; /* in a binary */
 	size_t site_count;
@@ -137,7 +140,7 @@ struct pem_probe *pem_probe__of_event(const struct pem_event *event, struct pem_
 struct pem_probe *pem_probe__of_static(const struct pem_event *event, struct pem_error *reason);
 /* Keep a probe that was found in a binary for who looks for it by its name; takes it over, of whatever kind it is. */
 void pem_probe_cache__keep(struct pem_probe *probe);
-/* A copy of one kept whose binary is unchanged, the caller's; NULL: look for it. */
+/* A copy of one kept, the caller's, if what its binary is called leads to the file that was read, unchanged; NULL: look for it. */
 struct pem_probe *pem_probe_cache__find(const char *name);
 /* Does the event have the probe's fields? */
 bool pem_probe__fits(const struct pem_probe *probe, const struct pem_event *event);
@@ -209,16 +212,15 @@ struct pem_elf_note {
 	uint64_t address; /* of its instruction, as linked */
 };
 /*
- * Hand each function, or each static probe's place, of an ELF file to visit, until it returns other than 0, which is then
+ * Hand each function, or each static probe's place, of an ELF file that is open to visit, until it returns other than 0, which is then
  * returned. only: functions of this name; NULL: all. -errno: it can't be read, -ENOEXEC: it is no such file; -EXDEV: it is one
  * for another kind of CPU. The file is hostile input.
  */
-int pem_elf__each_function(const char *path, const char *only,
+int pem_elf__each_function(int fd, const char *only,
 			   int (*visit)(void *arg, const struct pem_elf_symbol *symbol), void *arg);
 /* Where what is called so, and is no function, lies, as linked. 0; -ENOENT; -ENOTUNIQ: it lies at
  * several places; or another -errno. */
-int pem_elf__address(const char *path, const char *name, size_t name_bytes, uint64_t *address);
-int pem_elf__each_note(const char *path, int (*visit)(void *arg, const struct pem_elf_note *note),
-		       void *arg);
+int pem_elf__address(int fd, const char *name, size_t name_bytes, uint64_t *address);
+int pem_elf__each_note(int fd, int (*visit)(void *arg, const struct pem_elf_note *note), void *arg);
 
 #endif
