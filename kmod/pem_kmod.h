@@ -65,8 +65,8 @@ struct pem_kmod_cpu {
 	/* The last answer whether a process is of the target: the process, and 1 if it is; 0 while it changes. */
 	unsigned long context;
 	uint32_t context_generation; /* of the targets when it was asked */
-	uint32_t searched; /* chunks looked at in vain since the pool's freed was freed_seen */
-	uint32_t freed_seen;
+	uint32_t retired; /* chunks of an overwrite pool: they may be reclaimed */
+	uint64_t searched; /* what was offered << 32 | chunks looked at in vain since (record.c) */
 	struct pem_kmod_pool *pool;
 	struct pem_ring ring;
 	struct pem_writer writers[PEM_KMOD_DEPTH];

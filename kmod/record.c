@@ -107,49 +107,76 @@ void pem_kmod_retire(struct pem_kmod_cpu *cpu, struct pem_writer *w)
 	if (!w->packet)
 		return;
 	pem_ring_retire(&cpu->ring, w);
+	barrier(); /* full before it is offered */
+	if (cpu->ring.overwrite)
+		WRITE_ONCE(cpu->retired, cpu->retired + 1);
 	pem_kmod_filled(cpu);
 }
 
 /* Chunks that a probe looks at, at most: it may run with interrupts off. */
 #define FIND_AT_ONCE 4096u
 
-/* No chunk was among those looked at. Like context_put: a probe that interrupts us may have counted meanwhile. */
-static void searched_in_vain(struct pem_kmod_cpu *cpu, uint32_t freed, uint32_t count)
+/* Another number: there are chunks to be had that were not before; freed, put back (take.c), or full ones to reclaim. */
+static uint32_t offered(const struct pem_kmod_cpu *cpu)
 {
-	uint32_t before = READ_ONCE(cpu->freed_seen) == freed ? READ_ONCE(cpu->searched) : 0;
-
-	WRITE_ONCE(cpu->searched, 0);
-	barrier();
-	WRITE_ONCE(cpu->freed_seen, freed);
-	barrier();
-	cmpxchg_local(&cpu->searched, 0, before + count);
+	return __atomic_load_n(&cpu->ring.header->freed, __ATOMIC_ACQUIRE) +
+	       READ_ONCE(cpu->retired);
 }
 
-/* A pool without a chunk to be had is not searched again for each event, but when one was freed or put back (take.c). */
-static bool is_exhausted(const struct pem_kmod_cpu *cpu, uint32_t freed)
+static uint64_t searched_word(uint32_t offer, uint32_t count)
 {
-	return READ_ONCE(cpu->searched) >= cpu->ring.chunk_count &&
-	       READ_ONCE(cpu->freed_seen) == freed;
+	return (uint64_t)offer << 32 | count;
+}
+
+static uint32_t searched_count(uint64_t word, uint32_t offer)
+{
+	return word >> 32 == offer ? (uint32_t)word : 0;
+}
+
+/*
+ * No chunk was among those looked at since cpu->searched was before. If a probe that interrupted us changed it, we may have
+ * looked at the same, and where the next search begins may be before what was counted.
+ */
+static void searched_in_vain(struct pem_kmod_cpu *cpu, uint64_t before, uint32_t offer,
+			     uint32_t count)
+{
+	uint32_t left = cpu->ring.chunk_count - searched_count(before, offer);
+	uint64_t after =
+		searched_word(offer, cpu->ring.chunk_count - left + (count < left ? count : left));
+
+	if (cmpxchg_local(&cpu->searched, before, after) != before)
+		WRITE_ONCE(cpu->searched, searched_word(offer, 0));
+}
+
+/* A pool without a chunk to be had is not searched again for each event, but when one is offered. */
+static bool is_exhausted(const struct pem_kmod_cpu *cpu, uint32_t offer)
+{
+	return searched_count(READ_ONCE(cpu->searched), offer) == cpu->ring.chunk_count;
 }
 
 /* The writer's chunk is full, too old, or there is none. False: no other could be had, or none yet. */
 static bool next_chunk(struct pem_kmod_cpu *cpu, struct pem_writer *w, uint64_t now)
 {
 	const struct pem_ring *ring = &cpu->ring;
-	uint32_t freed = __atomic_load_n(&ring->header->freed, __ATOMIC_ACQUIRE);
 	uint32_t count = ring->chunk_count < FIND_AT_ONCE ? ring->chunk_count : FIND_AT_ONCE;
-	uint32_t own = w->chunk_index;
+	uint32_t own = w->chunk_index, offer;
 	bool may_reclaim = ring->overwrite && w->packet; /* the chunk that is retired here */
+	bool was_exhausted = is_exhausted(cpu, offered(cpu));
+	uint64_t before;
 	int64_t index;
 
 	pem_kmod_retire(cpu, w);
-	if (!may_reclaim && is_exhausted(cpu, freed))
+	if (!may_reclaim && was_exhausted)
 		return false;
+	offer = offered(cpu);
+	before = READ_ONCE(cpu->searched);
 	index = pem_ring_find_among(ring, count);
-	if (index < 0 && may_reclaim && pem_ring_try(ring, own))
+	/* Our own is the newest: it goes only when all others were looked at. */
+	if (index < 0 && may_reclaim && (was_exhausted || count == ring->chunk_count) &&
+	    pem_ring_try(ring, own))
 		index = own;
 	if (index < 0) {
-		searched_in_vain(cpu, freed, count);
+		searched_in_vain(cpu, before, offer, count);
 		return false;
 	}
 	pem_ring_start(ring, w, (uint32_t)index, now, 0, 0);

@@ -8,6 +8,9 @@
 #include "kmod_fixture.h"
 #include "predicate_table.h"
 
+#include <signal.h>
+#include <unistd.h>
+
 static void raise_choice(struct machine *m, struct thing *input)
 {
 	((void (*)(void *, struct thing *, long))pem_kmod_probes[CHOICE].probe)(m->session, input,
@@ -281,6 +284,100 @@ static void a_pool_that_is_all_taken_is_searched_once(void **state)
 	free_machine(m);
 }
 
+/* Until the writer's chunk is full, and another begun or found missing. */
+static void fill_a_chunk(struct machine *m)
+{
+	unsigned before = filled_count, i = 0;
+
+	while (filled_count == before && i++ < CHUNK)
+		raise_all(m, &thing, 0, "text");
+	assert_int_equal(filled_count, before + 1);
+}
+
+/* More chunks are taken than a probe looks at: what it just filled is the newest, and full ones behind them are older. */
+static void an_overwrite_pool_gives_up_its_newest_chunk_last(void **state)
+{
+	enum { TAKEN = 4096, ALL_CHUNKS = TAKEN + 4 };
+	struct machine *m = make_machine(ALL_CHUNKS);
+	struct pem_ring *ring = &m->cpu.ring;
+	const struct pem_slot *slots = m->cpu.writers[0].slots;
+	const struct pem_lane *lane = &ring->lanes[2];
+	uint32_t i;
+
+	(void)state;
+	ring->overwrite = 1;
+	want(m, ALL, PEM_ACTION(PEM_ACTION_LOG, PEM_NO_FIELD, 0, 0, 1));
+	raise_all(m, &thing, 0, "text");
+	for (i = 1; i < ALL_CHUNKS; i++) {
+		chunk_at(ring, i)->record_count = 1;
+		ring->chunk_state[i] =
+			PEM_CHUNK_WORD(i <= TAKEN ? PEM_CHUNK_READING : PEM_CHUNK_FULL, 2);
+	}
+	fill_a_chunk(m);
+	assert_int_equal(ring->chunk_state[0], PEM_CHUNK_WORD(PEM_CHUNK_FULL, 1));
+	assert_int_equal(slots[ALL].discarded, 1);
+	for (i = TAKEN + 1; i < ALL_CHUNKS; i++) {
+		raise_all(m, &thing, 0, "text");
+		assert_int_equal(ring->chunk_state[i], PEM_CHUNK_WORD(PEM_CHUNK_OWNED, 1));
+		assert_int_equal(lane->overwritten, i - TAKEN);
+		assert_int_equal(ring->lanes[1].overwritten, 0);
+		fill_a_chunk(m);
+	}
+	/* The first that was filled is the oldest now; none was discarded for want of a chunk. */
+	assert_int_equal(ring->chunk_state[0], PEM_CHUNK_WORD(PEM_CHUNK_OWNED, 1));
+	assert_true(ring->lanes[1].overwritten > 0);
+	assert_int_equal(slots[ALL].discarded, 1);
+	/* All others are taken: it is found again when they were looked at. */
+	for (i = TAKEN + 1; i < ALL_CHUNKS; i++)
+		ring->chunk_state[i] = PEM_CHUNK_WORD(PEM_CHUNK_READING, 1);
+	fill_a_chunk(m);
+	assert_int_equal(slots[ALL].discarded, 2);
+	raise_all(m, &thing, 0, "text");
+	assert_int_equal(ring->chunk_state[0], PEM_CHUNK_WORD(PEM_CHUNK_OWNED, 1));
+	assert_int_equal(slots[ALL].discarded, 2);
+	free_machine(m);
+}
+
+static struct machine *interrupted;
+static void *unreachable; /* a page of chunk states, which a search comes to */
+
+/* Now it does: the rest of the search finds it, and so does this one, which interrupts. */
+static void interrupt_search(int signal)
+{
+	(void)signal;
+	if (mprotect(unreachable, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE))
+		abort();
+	raise_all(interrupted, &thing, 0, "text");
+}
+
+/* Both look at the same chunks: those behind them were looked at by none. */
+static void a_search_that_is_interrupted_by_one_counts_once(void **state)
+{
+	enum { LAST = 4999 };
+	struct sigaction action = {.sa_handler = interrupt_search, .sa_flags = SA_NODEFER}, old;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct machine *m = interrupted = make_machine(LAST + 1);
+	struct pem_ring *ring = &m->cpu.ring;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < LAST; i++)
+		ring->chunk_state[i] = PEM_CHUNK_WORD(PEM_CHUNK_READING, 1);
+	want(m, ALL, PEM_ACTION(PEM_ACTION_LOG, PEM_NO_FIELD, 0, 0, 1));
+	unreachable = (void *)(((uintptr_t)&ring->chunk_state[1] + page - 1) & ~(page - 1));
+	assert_true((uint32_t *)((uintptr_t)unreachable + page) <= &ring->chunk_state[4096]);
+	assert_int_equal(sigaction(SIGSEGV, &action, &old), 0);
+	assert_int_equal(mprotect(unreachable, page, PROT_NONE), 0);
+	raise_all(m, &thing, 0, "text");
+	assert_int_equal(sigaction(SIGSEGV, &old, NULL), 0);
+	assert_int_equal(m->cpu.writers[0].slots[ALL].discarded, 1);
+	assert_int_equal(m->cpu.writers[1].slots[ALL].discarded, 1);
+	for (i = 0; i < 3 && !m->cpu.writers[0].packet; i++)
+		raise_all(m, &thing, 0, "text");
+	assert_int_equal(ring->chunk_state[LAST], PEM_CHUNK_WORD(PEM_CHUNK_OWNED, 1));
+	free_machine(m);
+}
+
 static void wide_statistics_are_kept_for_each_depth(void **state)
 {
 	struct machine *m = make_machine(2);
@@ -363,6 +460,8 @@ int main(void)
 		cmocka_unit_test(what_cpus_without_a_pool_raise_is_counted_in_anothers),
 		cmocka_unit_test(a_full_pool_discards_and_counts),
 		cmocka_unit_test(a_pool_that_is_all_taken_is_searched_once),
+		cmocka_unit_test(an_overwrite_pool_gives_up_its_newest_chunk_last),
+		cmocka_unit_test(a_search_that_is_interrupted_by_one_counts_once),
 		cmocka_unit_test(wide_statistics_are_kept_for_each_depth),
 		cmocka_unit_test(predicates_are_judged_as_the_table_says),
 	};

@@ -157,6 +157,7 @@ static void check_mark(struct trial *t, u32 lane, const u8 *record, u32 bytes)
 		;
 	pem_trial__expect(t, "the bytes of a record that are as they were written", i, bytes);
 	t->marks[lane]++;
+	t->late_marks += number >= t->late;
 }
 
 static void check_packet(struct trial *t, u32 lane, const struct pem_packet *packet)
@@ -335,6 +336,27 @@ static void an_overwrite_pool_keeps_the_newest(struct trial *t)
 	EXPECT(t, t->last_number[1], 5000);
 }
 
+/* A snapshot has taken as many of the oldest chunks as a probe looks at: then the next oldest go, and never the newest. */
+static void the_newest_is_kept_when_many_are_taken(struct trial *t)
+{
+	u32 count = t->ring.chunk_count, i, first;
+
+	while (t->ring.header->chunk_hint < count + 10 && !t->wrong) {
+		raise_some(t, 100, 32);
+		cond_resched();
+	}
+	first = t->ring.header->chunk_hint;
+	for (i = 0; i < 4096; i++)
+		t->ring.chunk_state[(first + i) % count] = PEM_CHUNK_WORD(PEM_CHUNK_READING, 1);
+	t->late = t->number;
+	raise_some(t, 1000, 32);
+	EXPECT(t, t->ring.lanes[1].discarded, 1);
+	for (i = 0; i < 4096; i++)
+		t->ring.chunk_state[(first + i) % count] = PEM_CHUNK_WORD(PEM_CHUNK_FULL, 1);
+	balance(t);
+	EXPECT(t, t->late_marks, 1000 - 1);
+}
+
 /* A pool's only free chunk is the last: a probe does not look at all of them at once, but gets there. */
 static void a_large_pool_is_searched_in_parts(struct trial *t)
 {
@@ -413,6 +435,8 @@ static const struct {
 	 a_full_pool_is_counted_and_goes_on, 0, 4096, 8},
 	{"an overwrite pool keeps the newest", an_overwrite_pool_keeps_the_newest,
 	 PEM_POOL_OVERWRITE, 4096, 8},
+	{"and when many chunks are taken", the_newest_is_kept_when_many_are_taken,
+	 PEM_POOL_OVERWRITE, 1024, 4200},
 	{"a large pool is searched in parts", a_large_pool_is_searched_in_parts, 0, 1024, 10000},
 	{"process, soft interrupt, interrupt and what interrupts that nest, and the fifth is "
 	 "refused",

@@ -33,6 +33,8 @@ struct trial {
 	u64 next_seq[LANES];
 	u32 last_number[LANES];
 	u64 marks[LANES], switches[LANES];
+	u32 late; /* the number of the first event that is late */
+	u64 late_marks;
 	/* the first thing that was not as it should be */
 	const char *wrong;
 	u64 got, wanted;
