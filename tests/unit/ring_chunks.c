@@ -146,6 +146,13 @@ static void a_search_of_some_goes_on_where_it_ended(void **state)
 		pool.header->chunk_hint = 6;
 		assert_int_equal(pem_ring_find_among(&pool.ring, 2), -1);
 		assert_int_equal(pem_ring_find_among(&pool.ring, 2), 0);
+		/* More than there are is all of them. */
+		pool.header->chunk_hint = 0;
+		if (overwrite)
+			for (i = 0; i < 8; i++)
+				pool.ring.chunk_state[i] = PEM_CHUNK_WORD(PEM_CHUNK_READING, 1);
+		assert_int_equal(pem_ring_find_among(&pool.ring, 13), -1);
+		assert_int_equal(pool.header->chunk_hint, overwrite ? 8 : 0);
 		pool_free(&pool);
 	}
 }

@@ -133,14 +133,16 @@ static inline int pem_ring_try(const struct pem_ring *ring, uint32_t i)
 }
 
 /*
- * Find a chunk among the next so many, at most all: in an overwrite pool in turn, so that it is the oldest; else from the last
- * one found on, so that a pool with a quick consumer stays in cache. Returns its index, or -1: none, and the next call goes on
- * behind them.
+ * Find a chunk among the next count, or among all if there are fewer: in an overwrite pool in turn, so that it is the oldest;
+ * else from the last one found on, so that a pool with a quick consumer stays in cache. Returns its index, or -1: none, and
+ * the next call goes on behind them.
  */
 static inline int64_t pem_ring_find_among(const struct pem_ring *ring, uint32_t count)
 {
 	uint32_t tries, i;
 
+	if (count > ring->chunk_count)
+		count = ring->chunk_count;
 	if (ring->overwrite) {
 		for (tries = 0; tries < count; tries++) {
 			i = __atomic_fetch_add(&ring->header->chunk_hint, 1, __ATOMIC_RELAXED) %
