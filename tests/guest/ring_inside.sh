@@ -5,5 +5,5 @@
 # guest: limit=60 file=tests/guest/ring_module
 
 insmod build/guest/*/ring/pem_ring_test.ko || exit 1
-cat /sys/kernel/debug/pem_ring_test
+cat /sys/kernel/debug/pem_ring_test || exit 1
 rmmod pem_ring_test
