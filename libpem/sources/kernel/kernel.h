@@ -231,9 +231,10 @@ int pem_kernel__can_attach(enum pem_probe_kind kind, struct pem_error *reason);
 #define PEM_UPROBE_MULTI 48u /* BPF_TRACE_UPROBE_MULTI */
 /* Has this kernel such links, and may this user make them? Tried with the first call. */
 bool pem_kernel__has_uprobe_multi(void);
-/* Put a program, loaded for that, to places of a probe's binary. The link, or -errno. */
+/* Put a program, loaded for that, to places of a probe's binary, in this process alone or in all. The link, or -errno. */
 int pem_kernel__link_uprobes(const struct pem_probe *probe, int program,
-			     const struct pem_probe_site *const *sites, size_t count);
+			     const struct pem_probe_site *const *sites, size_t count,
+			     bool only_here);
 /* Does it count the events that it passes over, of programs on perf events and of kprobes? Linux does since 6.7. */
 bool pem_kernel__counts_misses(void);
 /*

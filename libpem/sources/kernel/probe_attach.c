@@ -336,11 +336,24 @@ static bool is_by_perf(const struct pem_probe *probe)
 	return probe->kind != PEM_PROBE_FENTRY && probe->kind != PEM_PROBE_FEXIT;
 }
 
+/*
+ * Is a place in a binary wanted in this process alone? Then no other that runs the same code has the breakpoint. Of other
+ * processes than this one a wish outlives what it would hang on.
+ */
+static bool only_here(const struct pem_probe *probe, const struct pem_context *context)
+{
+	return probe->kind >= PEM_PROBE_UPROBE && !context->follow &&
+	       context->pid == (uint32_t)getpid();
+}
+
 /* Make a perf event of one place. Its descriptor, or -errno. */
-static int open_event(const struct pem_probe *probe, const struct pem_probe_site *site)
+static int open_event(const struct pem_probe *probe, const struct pem_probe_site *site,
+		      const struct pem_context *context)
 {
 	bool returns = probe->kind == PEM_PROBE_KRETPROBE || probe->kind == PEM_PROBE_URETPROBE;
 	struct perf_event_attr attr;
+	/* A thread stands for all that have its memory. */
+	pid_t pid = only_here(probe, context) ? getpid() : -1;
 	int type = PERF_TYPE_TRACEPOINT;
 	long fd;
 
@@ -359,13 +372,13 @@ static int open_event(const struct pem_probe *probe, const struct pem_probe_site
 			attr.config |= site->semaphore << 32;
 	}
 	attr.type = (uint32_t)type;
-	fd = syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+	fd = syscall(SYS_perf_event_open, &attr, pid, pid < 0 ? 0 : -1, -1, PERF_FLAG_FD_CLOEXEC);
 	return fd < 0 ? -errno : (int)fd;
 }
 
 /* Attach a program to a place. 0, or -errno. */
 static int attach_to(const struct pem_probe *probe, struct pem_probe_program *program,
-		     const struct pem_probe_site *site)
+		     const struct pem_probe_site *site, const struct pem_context *context)
 {
 	int *link = realloc(program->link_fds, (program->attached + 1) * sizeof(*link));
 	int perf_fd = -1, link_fd, rc;
@@ -376,7 +389,7 @@ static int attach_to(const struct pem_probe *probe, struct pem_probe_program *pr
 	if (!is_by_perf(probe)) {
 		link_fd = bpf_raw_tracepoint_open(NULL, program->fd);
 	} else {
-		perf_fd = open_event(probe, site);
+		perf_fd = open_event(probe, site, context);
 		if (perf_fd < 0)
 			return perf_fd;
 		link_fd = bpf_link_create(program->fd, perf_fd, BPF_PERF_EVENT, NULL);
@@ -396,7 +409,8 @@ static int attach_to(const struct pem_probe *probe, struct pem_probe_program *pr
 }
 
 /* Attach a program to all places that are its, by one link. 0, or -errno. */
-static int attach_to_all(const struct pem_kernel_probe *probe, struct pem_probe_program *program)
+static int attach_to_all(const struct pem_kernel_probe *probe, struct pem_probe_program *program,
+			 const struct pem_context *context)
 {
 	const struct pem_probe *its = probe->probe;
 	const struct pem_probe_site **sites = calloc(its->site_count + 1, sizeof(*sites));
@@ -410,7 +424,7 @@ static int attach_to_all(const struct pem_kernel_probe *probe, struct pem_probe_
 		if (program_like(probe, &its->sites[i]) == program)
 			sites[count++] = &its->sites[i];
 	}
-	rc = pem_kernel__link_uprobes(its, program->fd, sites, count);
+	rc = pem_kernel__link_uprobes(its, program->fd, sites, count, only_here(its, context));
 	if (rc >= 0)
 		program->link_fds[program->attached++] = rc;
 out:
@@ -418,7 +432,7 @@ out:
 	return rc < 0 ? rc : 0;
 }
 
-static int attach_probe(struct pem_kernel_probe *probe)
+static int attach_probe(struct pem_kernel_probe *probe, const struct pem_context *context)
 {
 	const struct pem_probe *its = probe->probe;
 	struct pem_probe_program *program;
@@ -427,14 +441,14 @@ static int attach_probe(struct pem_kernel_probe *probe)
 
 	if (is_by_multi(its)) {
 		for (i = 0; i < probe->program_count && !rc; i++)
-			rc = attach_to_all(probe, &probe->programs[i]);
+			rc = attach_to_all(probe, &probe->programs[i], context);
 		return rc;
 	}
 	if (!its->site_count)
-		return attach_to(its, &probe->programs[0], NULL);
+		return attach_to(its, &probe->programs[0], NULL, context);
 	for (i = 0; i < its->site_count && !rc; i++) {
 		program = program_like(probe, &its->sites[i]);
-		rc = program ? attach_to(its, program, &its->sites[i]) : -EINVAL;
+		rc = program ? attach_to(its, program, &its->sites[i], context) : -EINVAL;
 	}
 	return rc;
 }
@@ -499,7 +513,7 @@ void pem_source__attach_probes(struct pem_source *source)
 		wish = wish_of(source, i);
 		if (!wish)
 			continue;
-		rc = attach_probe(&source->probes[i]);
+		rc = attach_probe(&source->probes[i], &wish->context);
 		if (!rc)
 			continue;
 		for (k = 0; k < source->probes[i].program_count; k++)

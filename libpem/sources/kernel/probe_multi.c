@@ -32,7 +32,7 @@ PEM_STATIC_ASSERT(offsetof(struct link_attr, path) == 16, "the kernel's layout")
 PEM_STATIC_ASSERT(offsetof(struct link_attr, count) == 48, "the kernel's layout");
 
 static int create_link(int program, const char *path, const uint64_t *offsets,
-		       const uint64_t *semaphores, size_t count, bool returns)
+		       const uint64_t *semaphores, size_t count, bool returns, bool only_here)
 {
 	struct link_attr attr;
 	long fd;
@@ -45,6 +45,7 @@ static int create_link(int program, const char *path, const uint64_t *offsets,
 	attr.semaphores = (uint64_t)(uintptr_t)semaphores;
 	attr.count = (uint32_t)count;
 	attr.multi_flags = returns ? UPROBE_MULTI_RETURN : 0;
+	attr.pid = only_here ? (uint32_t)getpid() : 0;
 	fd = syscall(SYS_bpf, BPF_LINK_CREATE, &attr, sizeof(attr));
 	return fd < 0 ? -errno : (int)fd;
 }
@@ -67,7 +68,7 @@ static void try_multi(void)
 
 	if (fd < 0)
 		return;
-	link = create_link(fd, "/", &offset, NULL, 1, false);
+	link = create_link(fd, "/", &offset, NULL, 1, false, false);
 	has_multi = link == -EBADF;
 	if (link >= 0)
 		close(link);
@@ -81,7 +82,8 @@ bool pem_kernel__has_uprobe_multi(void)
 }
 
 int pem_kernel__link_uprobes(const struct pem_probe *probe, int program,
-			     const struct pem_probe_site *const *sites, size_t count)
+			     const struct pem_probe_site *const *sites, size_t count,
+			     bool only_here)
 {
 	uint64_t *places = calloc(2 * count + 1, sizeof(*places));
 	bool counted = false;
@@ -96,7 +98,7 @@ int pem_kernel__link_uprobes(const struct pem_probe *probe, int program,
 		counted |= sites[i]->semaphore != 0;
 	}
 	rc = create_link(program, probe->path, places, counted ? &places[count] : NULL, count,
-			 probe->kind == PEM_PROBE_URETPROBE);
+			 probe->kind == PEM_PROBE_URETPROBE, only_here);
 	free(places);
 	return rc;
 }
