@@ -6,7 +6,7 @@
  * user-log: a record of two fields into a private ring, by the inlines that stubs use, clock read included.
  * user-stat: one value added to a statistic, the same way. kernel-log, kernel-stat: what a getppid becomes dearer by when
  * the source that serves it logs its entry, or counts it. uprobe-log, uretprobe-log and so on: the same for a function of
- * our own that does nothing, with a probe really attached to it, which takes some ten milliseconds: measured when such an
+ * our own that does nothing, with a probe really attached to it in this process alone, which takes some ten milliseconds: measured when such an
  * event is wanted for the first time. sample: see sample_cost.c. The least of several rounds: what else the machine does
  * only adds, and what is measured in a busy moment is remembered until the next boot (cost_cache.c).
  */
@@ -184,18 +184,13 @@ static struct pem_cost measure_event(const struct pem_source_ops *ops,
 /* --- functions of programs --- */
 
 /*
- * What a probe is attached to. Its first instruction is one that the kernel does not have to step through, as is that of
- * most functions and of every static probe.
+ * What a probe is attached to: a function that is exported anyway, and begins with an instruction that the kernel does not
+ * have to step through (session.c). So do static probes, and functions that begin by saving the frame pointer. Those that
+ * begin otherwise, as with endbr64 where the kernel does not know it, cost more than is measured here.
  */
-__attribute__((visibility("default"), noinline)) void pem_calibrated(void);
-void pem_calibrated(void)
-{
-	__asm__ volatile("nop");
-}
-
 static double call_ns(void)
 {
-	void (*volatile call)(void) = pem_calibrated;
+	const char *(*volatile call)(void) = pem_version;
 	double rounds[ROUNDS];
 	uint64_t start;
 	int r, i;
@@ -222,10 +217,11 @@ static const struct pem_event *own_function(struct pem_session *s, struct pem_mo
 	const struct pem_source_plugin *plugin;
 	Dl_info info;
 
-	if (!dladdr((void *)(uintptr_t)pem_calibrated, &info) || !info.dli_fname ||
+	/* A program may have an entry of its own for what it calls of us: ask for what it can't. */
+	if (!dladdr((void *)(uintptr_t)call_ns, &info) || !info.dli_fname ||
 	    !realpath(info.dli_fname, path))
 		return NULL;
-	snprintf(pattern, sizeof(pattern), "%s:%s:pem_calibrated", kind, path);
+	snprintf(pattern, sizeof(pattern), "%s:%s:pem_version", kind, path);
 	pem_session__load_plugins(s);
 	for (plugin = s->plugins; plugin; plugin = plugin->next) {
 		if (plugin->ops->find && plugin->ops->find(pattern, describe, model, NULL) == 1)
