@@ -69,3 +69,6 @@ $(B)/bin/pem: $(CLI_OBJ) $(LIBPEM)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -o $@ $(CLI_OBJ) -L$(B)/lib -Wl,-rpath,'$$ORIGIN/../lib' \
 	  -lpem $(CLI_LIBS) $(CLI_IMPORT_LIBS) -ldl -lm
+
+# What pem prints of a session: tests/unit/log_progress.c.
+TEST_OBJ_log_progress := $(B)/obj/cli/text.o

@@ -288,7 +288,7 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 {
 	bool quiet = true;
 	struct pem_session_options session_options = {
-		.size = sizeof(session_options), .log = cli_log, .log_arg = &quiet};
+		.size = sizeof(session_options), .log = cli_log, .progress = 1, .log_arg = &quiet};
 	struct request request = {0};
 	struct list list = {0};
 	struct pem_session *session;

@@ -212,8 +212,10 @@ static int close_output(struct stat *s, int status)
 static int run(const struct cli_verb *verb, int argc, char **argv)
 {
 	struct stat s = {0};
-	struct pem_session_options session_options = {
-		.size = sizeof(session_options), .log = cli_log, .log_arg = &s.quiet};
+	struct pem_session_options session_options = {.size = sizeof(session_options),
+						      .log = cli_log,
+						      .progress = 1,
+						      .log_arg = &s.quiet};
 	struct pem_session *session = NULL;
 	struct pem_error error = {{0}};
 	char file[PATH_MAX];

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -73,13 +74,20 @@ int cli_status_of_errno(int error)
 
 void cli_log(enum pem_log_level level, const char *text, void *arg)
 {
+	static atomic_bool unfinished; /* progress stands in the line */
 	const bool *quiet = arg;
 
-	if (level == PEM_LOG_PROGRESS && !*quiet && isatty(STDERR_FILENO))
+	if (level == PEM_LOG_INFO || (*quiet && level != PEM_LOG_ERROR))
+		return;
+	if (level == PEM_LOG_PROGRESS && isatty(STDERR_FILENO)) {
 		fprintf(stderr, "\r%s\033[K", text);
-	else if (level == PEM_LOG_ERROR)
+		atomic_store(&unfinished, *text != '\0');
+	} else if (level != PEM_LOG_PROGRESS && atomic_exchange(&unfinished, false)) {
+		fputs("\r\033[K", stderr);
+	}
+	if (level == PEM_LOG_ERROR)
 		cli_error(0, "%s", text);
-	else if (!*quiet && level == PEM_LOG_WARNING)
+	else if (level == PEM_LOG_WARNING)
 		cli_say("%s", text);
 }
 

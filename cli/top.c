@@ -310,7 +310,7 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 {
 	struct run r = {.lock = PTHREAD_MUTEX_INITIALIZER};
 	struct pem_session_options session_options = {
-		.size = sizeof(session_options), .log = say, .log_arg = &r};
+		.size = sizeof(session_options), .log = say, .progress = 1, .log_arg = &r};
 	struct pem_error error = {{0}};
 	char program[PATH_MAX], *no_command[] = {NULL};
 	int status = parse(verb, &r, argc, argv);

@@ -176,7 +176,7 @@ int cli_triggers__start(struct cli_triggers *t, struct pem_session *session, con
 	t->trace = trace;
 	t->quiet = quiet;
 	t->options = (struct pem_session_options){
-		.size = sizeof(t->options), .log = cli_log, .log_arg = &t->quiet};
+		.size = sizeof(t->options), .log = cli_log, .progress = 1, .log_arg = &t->quiet};
 	sigemptyset(&action.sa_mask);
 	sigaction(SIGUSR2, &action, NULL);
 	if (t->keep != 0) {

@@ -52,7 +52,7 @@ void pem_session__say(struct pem_session *session, enum pem_log_level level, con
 	char text[1024];
 	va_list arguments;
 
-	if (!session->options.log)
+	if (!session->options.log || (level == PEM_LOG_PROGRESS && !session->options.progress))
 		return;
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);

@@ -69,7 +69,7 @@ enum pem_log_level {
 	PEM_LOG_ERROR,
 	PEM_LOG_WARNING,
 	PEM_LOG_INFO,
-	PEM_LOG_PROGRESS /* how far work of more than two seconds is, each text in the last one's place; "": it is done */
+	PEM_LOG_PROGRESS /* for who asked for it: how far work of more than two seconds is, each text in the last one's place; "": it is done */
 };
 
 struct pem_session_options {
@@ -81,6 +81,7 @@ struct pem_session_options {
 	/* Sentences for people, one per call, no newline; NULL: silence. Called from the session's threads. */
 	void (*log)(enum pem_log_level level, const char *text, void *arg);
 	void *log_arg;
+	int progress; /* 1: log is called with PEM_LOG_PROGRESS, too */
 };
 
 /* Version of the library, such as "0.1.0". */

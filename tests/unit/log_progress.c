@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * log_progress.c - how far long work is: said to who asked for it, and what else is said begins a line of its own
+ */
+#include <pty.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "cli/cli.h"
+#include "consumer/session.h"
+
+static unsigned said[PEM_LOG_PROGRESS + 1];
+
+static void count(enum pem_log_level level, const char *text, void *arg)
+{
+	(void)text;
+	(void)arg;
+	said[level]++;
+}
+
+static void say_all(const struct pem_session_options *options)
+{
+	struct pem_session *session = pem_session__open(options, NULL);
+
+	assert_non_null(session);
+	memset(said, 0, sizeof(said));
+	pem_session__say(session, PEM_LOG_WARNING, "a warning");
+	pem_session__say(session, PEM_LOG_PROGRESS, "1 of 2");
+	pem_session__close(session);
+	assert_int_equal(said[PEM_LOG_WARNING], 1);
+}
+
+static void only_who_asked_is_told_of_progress(void **state)
+{
+	struct pem_session_options options = {.size = sizeof(options), .log = count};
+
+	(void)state;
+	say_all(&options);
+	assert_int_equal(said[PEM_LOG_PROGRESS], 0);
+	options.progress = 1;
+	say_all(&options);
+	assert_int_equal(said[PEM_LOG_PROGRESS], 1);
+	/* Who was built when there was no such member, whatever lies behind. */
+	options.size = offsetof(struct pem_session_options, progress);
+	say_all(&options);
+	assert_int_equal(said[PEM_LOG_PROGRESS], 0);
+}
+
+static void read_terminal(int fd, char *text, size_t bytes)
+{
+	ssize_t n = read(fd, text, bytes - 1);
+
+	assert_true(n > 0);
+	text[n] = '\0';
+}
+
+static void a_warning_clears_the_line_of_progress(void **state)
+{
+	int terminal, end, before = dup(STDERR_FILENO);
+	bool quiet = false;
+	char text[256];
+
+	(void)state;
+	assert_int_equal(openpty(&terminal, &end, NULL, NULL, NULL), 0);
+	assert_true(dup2(end, STDERR_FILENO) >= 0);
+	cli_log(PEM_LOG_PROGRESS, "1 of 2", &quiet);
+	cli_log(PEM_LOG_WARNING, "look out", &quiet);
+	read_terminal(terminal, text, sizeof(text));
+	cli_log(PEM_LOG_WARNING, "again", &quiet);
+	assert_true(dup2(before, STDERR_FILENO) >= 0);
+	assert_non_null(strstr(text, "1 of 2\033[K\r\033[K"));
+	assert_non_null(strstr(text, "look out"));
+	read_terminal(terminal, text, sizeof(text));
+	assert_null(strstr(text, "\033[K"));
+	close(before);
+	close(end);
+	close(terminal);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_who_asked_is_told_of_progress),
+		cmocka_unit_test(a_warning_clears_the_line_of_progress),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
