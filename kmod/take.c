@@ -28,8 +28,12 @@ static void put_found(struct pem_kmod_pool *pool, u32 index)
 {
 	struct pem_full_chunk chunk = {
 		.index = index, .begin = READ_ONCE(packet_at(&pool->ring, index)->timestamp_begin)};
-	u32 at = pool->found_count++, parent;
+	u32 at = pool->found_count, parent;
 
+	/* A chunk is found once. */
+	if (WARN_ON_ONCE(at == pool->ring.chunk_count))
+		return;
+	pool->found_count++;
 	for (; at; at = parent) {
 		parent = (at - 1) / 2;
 		if (!is_older(&chunk, &pool->found[parent]))
@@ -162,8 +166,11 @@ void pem_pool__untake(struct pem_session *session, u32 cpu, u32 count)
 	struct pem_kmod_pool *pool = pem_pool__of(session, cpu);
 
 	/* From the last: what was found grows towards it. */
-	while (pool && count--)
+	while (pool && count--) {
 		put_back_one(pool, *taken_at(pool, count), PEM_CHUNK_FULL);
+		if (count % LOOK_AT_ONCE == 0)
+			cond_resched();
+	}
 }
 
 int pem_pool__free(struct pem_session *session, const struct pem_kmod_chunks *chunks)
@@ -189,6 +196,7 @@ int pem_pool__free(struct pem_session *session, const struct pem_kmod_chunks *ch
 				return -EINVAL;
 			put_back_one(pool, index[i], put_back ? PEM_CHUNK_FULL : PEM_CHUNK_FREE);
 		}
+		cond_resched();
 	}
 	return 0;
 }
