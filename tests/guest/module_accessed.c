@@ -12,6 +12,7 @@
 #include <pem/clock.h>
 
 #include <dirent.h>
+#include <pthread.h>
 #include <sys/prctl.h>
 
 #define PAGE 4096ul
@@ -20,11 +21,15 @@
 #define HUGE_BYTES (2ul << 20)
 #define ROUNDS_KEPT 4096u
 
-/* What parent and child share: the child touches all pages of regions r with r % 4 == turn; 4: none. */
+/*
+ * What parent and child share: the child touches all pages of regions r with r % 4 == turn; 4: none. It writes to those of
+ * every other such region, and reads the others.
+ */
 struct shared {
 	volatile uint32_t turn;
 	volatile uint32_t begun; /* the turn that it has touched everything of */
 	volatile uint32_t rounds;
+	uint32_t mapped; /* how often something was mapped and unmapped */
 	struct {
 		volatile uint64_t from, to; /* clocks */
 	} round[ROUNDS_KEPT]; /* the last ones */
@@ -111,7 +116,9 @@ static void live(struct shared *shared, volatile uint8_t *memory, uint64_t bytes
 		    mprotect((void *)(uintptr_t)memory, bytes, PROT_READ | PROT_WRITE))
 			abort();
 		for (at = 0; at < bytes; at += PAGE)
-			if (at / region % 4 == turn)
+			if (at / region % 8 == turn + 4)
+				memory[at] = (uint8_t)at;
+			else if (at / region % 4 == turn)
 				(void)memory[at];
 		shared->round[shared->rounds % ROUNDS_KEPT].from = from;
 		shared->round[shared->rounds % ROUNDS_KEPT].to = pem_clock();
@@ -393,6 +400,82 @@ static void a_process_may_go_meanwhile(void **state)
 	session_close(s);
 }
 
+#define MAPPERS 16
+
+static void *map_and_unmap(void *arg)
+{
+	struct shared *shared = arg;
+	volatile uint8_t *at;
+
+	for (;;) {
+		at = mmap(NULL, 16 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			  0);
+		if (at == MAP_FAILED)
+			abort();
+		at[0] = 1;
+		munmap((void *)(uintptr_t)at, 16 * PAGE);
+		__atomic_fetch_add(&shared->mapped, 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+/* A child like make_child's, with threads that want its mappings for themselves all the time, on all CPUs. */
+static pid_t make_mapping_child(struct shared *shared, uint8_t *memory, uint64_t bytes)
+{
+	pthread_t thread;
+	cpu_set_t all;
+	pid_t pid = fork();
+	int i;
+
+	assert_true(pid >= 0);
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	memset(&all, 0xff, sizeof(all));
+	sched_setaffinity(0, sizeof(all), &all);
+	memset(memory, 1, bytes);
+	for (i = 0; i < MAPPERS; i++)
+		if (pthread_create(&thread, NULL, map_and_unmap, shared))
+			abort();
+	for (;;)
+		pause();
+}
+
+/* Whoever waits for the process's mappings does not keep a pass from its end. */
+static void passes_go_on_while_threads_map(void **state)
+{
+	uint64_t bytes = REGIONS * REGION_BYTES;
+	struct pem_kmod_accessed asked;
+	struct seen seen = {.from = 0};
+	struct shared *shared;
+	struct session *s;
+	uint8_t *memory;
+	uint32_t before;
+	pid_t pid;
+
+	(void)state;
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(shared != MAP_FAILED && memory != MAP_FAILED);
+	madvise(memory, bytes, MADV_NOHUGEPAGE);
+	pid = make_mapping_child(shared, memory, bytes);
+	while (__atomic_load_n(&shared->mapped, __ATOMIC_RELAXED) < 100)
+		usleep(1000);
+	asked = about(pid, memory, bytes, REGION_BYTES);
+	asked.interval_us = 1000;
+	s = sample(&seen, &asked);
+	before = __atomic_load_n(&shared->mapped, __ATOMIC_RELAXED);
+	await_passes(s, &seen, 10);
+	assert_true(__atomic_load_n(&shared->mapped, __ATOMIC_RELAXED) > before);
+	assert_int_equal(seen.pass_pages, bytes / PAGE);
+	end_child(pid);
+	session_finish(s);
+	session_close(s);
+	munmap(memory, bytes);
+	munmap(shared, sizeof(*shared));
+}
+
 /* In a child, as it can't come back: what somebody else may not look into. Returns which answer was wrong. */
 static int ask_as_nobody(struct session *s, pid_t own, pid_t roots)
 {
@@ -488,6 +571,7 @@ int main(void)
 		cmocka_unit_test(memory_that_is_not_there_is_not_told),
 		cmocka_unit_test(a_huge_page_is_used_whole),
 		cmocka_unit_test(a_process_may_go_meanwhile),
+		cmocka_unit_test(passes_go_on_while_threads_map),
 		cmocka_unit_test(who_may_not_read_it_may_not_sample_it),
 		cmocka_unit_test(what_makes_no_sense_is_refused),
 	};
