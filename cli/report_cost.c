@@ -36,7 +36,27 @@ static bool has_kind(const struct pem_trace_info *info, const char *kind)
 	return false;
 }
 
-/* So much is known; what could not be measured comes on top. */
+/* Does what a kind costs come on top, for it occurred and could not be measured? */
+static bool is_unmeasured(const struct pem_trace_cost *c)
+{
+	return c->count != 0 && c->ns_each <= 0;
+}
+
+/* Those kinds, "uprobe-log, sample"; "": all are in the sum. */
+static const char *unmeasured(const struct pem_trace_info *info, char *text, size_t bytes)
+{
+	size_t used = 0;
+	uint32_t i;
+
+	text[0] = '\0';
+	for (i = 0; i < info->cost_count; i++)
+		if (is_unmeasured(&info->costs[i]) && used < bytes)
+			used += (size_t)snprintf(text + used, bytes - used, "%s%s",
+						 used != 0 ? ", " : "", info->costs[i].kind);
+	return text;
+}
+
+/* As people read it; "?": more than can be. */
 static const char *duration(double ns)
 {
 	return ns < 1e18 ? cli_duration((uint64_t)ns) : "?";
@@ -89,7 +109,8 @@ void report_cost__print(const struct report *r)
 	const char *whose;
 	uint64_t base = base_of(info, &whose);
 	unsigned int rows = print_kinds(info, base, whose);
-	char text[640];
+	char text[1024], kinds[320];
+	bool least = *unmeasured(info, kinds, sizeof(kinds)) != '\0';
 
 	if (info->recorder_cpu_ns == 0)
 		snprintf(text, sizeof(text), "What the recorder itself used died with it.");
@@ -105,10 +126,12 @@ void report_cost__print(const struct report *r)
 			 cli_duration(info->recorder_cpu_ns));
 	else
 		snprintf(text, sizeof(text),
-			 "In all %s, %s of the %s's %s of CPU time; the recorder itself used %s. "
-			 "Not in it: %sthe caches that recording takes.%s",
-			 duration(sum), cli_percent(sum / (double)base), whose, cli_duration(base),
+			 "In all %s%s, %s%s of the %s's %s of CPU time; the recorder itself used "
+			 "%s. Not in it: %s%s%s%sthe caches that recording takes.%s",
+			 least ? "at least " : "", duration(sum), least ? "at least " : "",
+			 cli_percent(sum / (double)base), whose, cli_duration(base),
 			 cli_duration(info->recorder_cpu_ns),
+			 least ? "what could not be measured (" : "", kinds, least ? "), " : "",
 			 has_kind(info, "process-start")
 				 ? ""
 				 : "what loading pem into each process costs, and ",
@@ -121,6 +144,7 @@ struct json_object *report_cost__json(const struct report *r)
 	const struct pem_trace_info *info = r->info;
 	struct json_object *object = json_object_new_object();
 	struct json_object *kinds = json_object_new_array();
+	struct json_object *lacking = json_object_new_array();
 	double sum = sum_of(info);
 	const char *whose;
 	uint64_t base = base_of(info, &whose);
@@ -138,8 +162,11 @@ struct json_object *report_cost__json(const struct report *r)
 		cli_json__count(entry, "count", c->count);
 		cli_json__real(entry, "total_ns", c->ns_each * (double)c->count);
 		json_object_array_add(kinds, entry);
+		if (is_unmeasured(c))
+			json_object_array_add(lacking, json_object_new_string(c->kind));
 	}
 	json_object_object_add(object, "kinds", kinds);
+	json_object_object_add(object, "unmeasured", lacking);
 	cli_json__real(object, "total_ns", sum);
 	cli_json__count(object, "program_cpu_ns", info->program_cpu_ns);
 	if (info->machine_cpu_ns != 0)

@@ -84,4 +84,23 @@ def the_machine_is_the_base():
     equal(ledger(alone)[0]["cost"]["share_of"], "program", "share of")
 
 
+@test
+def what_could_not_be_measured_is_named():
+    "the sum is the least where a kind's cost is not known, and the report names the kind"
+    here()
+    trace, _ = record("PageFault", "true")
+    account = os.path.join(trace, ".pem", "run")
+    with open(account) as file:
+        text = file.read()
+    whole = ledger(trace)[0]["cost"]
+    equal(whole["unmeasured"], [], "unmeasured")
+    with open(account, "w") as file:
+        file.write(re.sub(r"(?m)^(cost=kernel-log\t)[^\t]*", r"\g<1>0", text))
+    cost = ledger(trace)[0]["cost"]
+    equal(cost["unmeasured"], ["kernel-log"], "unmeasured")
+    assert cost["total_ns"] < whole["total_ns"], cost
+    out = " ".join(run([PEM, "report", trace])[1].split())
+    assert "In all at least " in out and "what could not be measured (kernel-log)" in out, out
+
+
 run_all()
