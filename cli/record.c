@@ -187,7 +187,7 @@ static int parse_options(const struct cli_verb *verb, struct record *r, int argc
 						     optarg);
 			break;
 		case OPT_COUNTERS:
-			r->patterns.also = "HW::HWPerf::HPMsAtEvent";
+			r->patterns.also = PEM_COUNTERS_EVENT;
 			r->counters = optarg;
 			break;
 		case OPT_PAGES:

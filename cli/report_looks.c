@@ -102,7 +102,7 @@ static void *element(struct cli_map *map, uint64_t key, void **array, size_t byt
 
 enum report_look report_look__of(const struct pem_event *event)
 {
-	if (strcmp(event->name, "HW::HWPerf::HPMsAtEvent") == 0)
+	if (strcmp(event->name, PEM_COUNTERS_EVENT) == 0)
 		return LOOK_COUNTERS;
 	if (strcmp(event->name, "OS::Pages::Region") == 0)
 		return LOOK_REGION;

@@ -7,10 +7,9 @@
  * Columns: clock, time_ns, layer, event, pid, tid, cpu, process; then one per field name of the events that occur in
  * the trace, in the order of the model. Events that share a field's name share its column; a field named like one of
  * the first columns is called field_NAME. What is unknown, or no field of the row's event, is empty. Fields that
- * people read in base 16 are 0x..., values with labels their names; a list is its elements, parted by spaces. RFC 4180 quoting, lines end with \n.
+ * people read in base 16 are 0x..., values with labels their names; a list is its elements, parted by spaces, and where
+ * the trace names them, as of the counters read at an event, each is NAME=VALUE. RFC 4180 quoting, lines end with \n.
  */
-#define COUNTERS_EVENT                                                                             \
-	"HW::HWPerf::HPMsAtEvent" /* whose list is of counters that the trace names */
 #define _GNU_SOURCE
 #include "output.h"
 
@@ -267,7 +266,7 @@ static void put_known(FILE *out, uint32_t value, uint32_t unknown)
 
 static void put_row(const struct csv *csv, const struct pem_record *record, const int16_t *fields)
 {
-	const char *names = strcmp(record->event->name, COUNTERS_EVENT) == 0
+	const char *names = strcmp(record->event->name, PEM_COUNTERS_EVENT) == 0
 				    ? pem_trace__info(csv->trace)->counters
 				    : "";
 	FILE *out = csv->out;

@@ -19,6 +19,9 @@ extern "C" {
 
 struct pem_trace;
 
+/* The event whose list is of counters that the trace names: pem_trace_info.counters. */
+#define PEM_COUNTERS_EVENT "HW::HWPerf::HPMsAtEvent"
+
 struct pem_record {
 	uint64_t clock; /* cycle counter */
 	uint64_t time_ns; /* since the trace's start */
