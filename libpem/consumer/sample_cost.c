@@ -116,7 +116,7 @@ double pem_sample_ns(void)
 	samples = take_samples(&clock);
 	munmap(clock.page, clock.bytes);
 	close(clock.fd);
-	if (count < GAPS_LEAST || samples < count / 2)
+	if (count < GAPS_LEAST || samples * 2 <= count)
 		return 0;
 	qsort(gaps, count, sizeof(*gaps), by_value);
 	return (double)gaps[count / 2] * 1e9 / (double)pem_clock__hz();
