@@ -162,6 +162,12 @@ def functions_and_results():
     found = numbers(rows(trace, "APP::probed::probed_sum"), "arg0", "arg1")
     equal(found, [(i, 100) for i in range(USES)], "arguments")
     equal(numbers(rows(trace, "APP::probed::probed_sum__return"), "ret"), [(i + 100,) for i in range(USES)], "results")
+
+
+@test
+def a_function_that_a_program_calls_of_the_library():
+    "a library's function is seen in a program that pem did not build"
+    here()
     need("bash")
     trace, _ = record("uprobe:libc.so.6:getenv", "bash", "-c", "true")
     assert rows(trace, "APP::libc_so_6::getenv"), "bash calls getenv"
