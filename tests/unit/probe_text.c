@@ -185,6 +185,7 @@ static void arguments_that_are_variables(void **state)
 	assert_int_equal(pem_usdt_argument__next(&text, &a), -EINVAL);
 #else
 	(void)state;
+	print_message("# compilers write such arguments for x86-64\n");
 	skip();
 #endif
 }
@@ -217,6 +218,7 @@ static void arguments_with_an_index(void **state)
 		assert_int_equal(pem_usdt_argument__next(&text, &a), -EINVAL);
 #else
 	(void)state;
+	print_message("# compilers write such arguments for arm64\n");
 	skip();
 #endif
 }
