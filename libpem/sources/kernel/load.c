@@ -37,7 +37,7 @@ struct said {
 	char last[LAST_WORDS_BYTES]; /* the end of it */
 	char program[PROGRAM_BYTES]; /* that would not load; "" if that was not the matter */
 };
-static __thread struct said *listening;
+static __thread struct said *listening __attribute__((tls_model("initial-exec")));
 
 void pem_kernel__keep_last(char *last, size_t last_bytes, const char *text, const char *end)
 {
