@@ -100,7 +100,7 @@ static int fill(struct perf_event_attr *attr, const struct pem_kmod_counter *ask
 {
 	if (asked->flags & ~(PEM_KMOD_EXCLUDE_USER | PEM_KMOD_EXCLUDE_KERNEL))
 		return -EINVAL;
-	/* To be counted these are put into the kernel first, ftrace:function into each of its functions. */
+	/* To be counted these are put into the kernel, ftrace:function into each of its functions. */
 	if (asked->type == PERF_TYPE_TRACEPOINT || asked->type == PERF_TYPE_BREAKPOINT)
 		return -EOPNOTSUPP;
 	*attr = (struct perf_event_attr){
@@ -116,6 +116,12 @@ static int fill(struct perf_event_attr *attr, const struct pem_kmod_counter *ask
 	return 0;
 }
 
+/* Those of perf's own that put themselves into the kernel, or programs: their types are handed out at boot. */
+static bool is_probe(const struct pmu *pmu)
+{
+	return pmu->name && (!strcmp(pmu->name, "kprobe") || !strcmp(pmu->name, "uprobe"));
+}
+
 /* An event counting on that CPU, NULL if the CPU is offline, or an error. */
 static struct perf_event *open_event(struct perf_event_attr *attr, unsigned int cpu)
 {
@@ -127,8 +133,8 @@ static struct perf_event *open_event(struct perf_event_attr *attr, unsigned int 
 		return PTR_ERR(event) == -ENODEV && !cpu_online(cpu) ? NULL : event;
 	if (event->cpu != cpu) /* one counter for many CPUs, as of a memory controller */
 		rc = -EOPNOTSUPP;
-	else if (event->pmu->task_ctx_nr == perf_sw_context && attr->type != PERF_TYPE_SOFTWARE)
-		rc = -EOPNOTSUPP; /* a probe */
+	else if (is_probe(event->pmu))
+		rc = -EOPNOTSUPP;
 	else if (READ_ONCE(event->state) != PERF_EVENT_STATE_ACTIVE && cpu_online(cpu))
 		rc = -ENOSPC;
 	if (!rc)

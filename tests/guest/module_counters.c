@@ -353,6 +353,44 @@ static void tracepoints_are_no_counters(void **state)
 	session_close(s);
 }
 
+/* A type that perf hands out at boot, or -1. */
+static long type_of(const char *pmu)
+{
+	char path[96], text[16] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/type", pmu);
+	file = fopen(path, "r");
+	if (!file)
+		return -1;
+	if (!fgets(text, sizeof(text), file))
+		text[0] = '\0';
+	fclose(file);
+	return text[0] ? atol(text) : -1;
+}
+
+/* Those with a type of their own are counters, and a kprobe is none. */
+static void a_probe_is_no_counter(void **state)
+{
+	struct pem_kmod_counter probe = {.type = (uint32_t)type_of("kprobe"),
+					 .config1 = (uintptr_t) "do_nanosleep"};
+	struct pem_kmod_counter tsc = {.type = (uint32_t)type_of("msr")};
+	struct session *s;
+	uint32_t failed;
+
+	(void)state;
+	if (type_of("kprobe") < 0) {
+		print_message("# this kernel has no kprobes\n");
+		skip();
+	}
+	s = session_open();
+	session_setup(s, 0, 8192, 8);
+	assert_int_equal(open_counters(s, &probe, 1, &failed), -EOPNOTSUPP);
+	if (type_of("msr") >= 0)
+		assert_int_equal(open_counters(s, &tsc, 1, &failed), 0);
+	session_close(s);
+}
+
 static void set_paranoia(const char *value)
 {
 	FILE *f = fopen("/proc/sys/kernel/perf_event_paranoid", "w");
@@ -405,6 +443,7 @@ int main(void)
 		cmocka_unit_test(what_has_no_room_is_refused),
 		cmocka_unit_test(what_makes_no_sense_is_refused),
 		cmocka_unit_test(tracepoints_are_no_counters),
+		cmocka_unit_test(a_probe_is_no_counter),
 		cmocka_unit_test(who_may_not_observe_cpus_gets_no_counters),
 	};
 
