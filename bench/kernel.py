@@ -11,8 +11,8 @@ kernel - what it costs to observe the kernel through BPF: kernel/bpf_log2, kerne
 	kernel/bpf_count	the same for a count only, of the whole machine, beside an empty BPF program on the same tracepoint
 
 The calls come in slices that fit the smallest buffer, and all observers are taken in turn, each round beginning with another: a
-value is the median slice less the median slice of the bare call just before it. An observer that did not see every call, or
-lost what it saw, has no value; ftrace, which nobody reads meanwhile, overwrites. It needs tracefs, which is mounted where nobody
+value is the median slice less the median slice of the bare call just before it. An observer that saw fewer calls than there
+were (those of others count, too, in what sees the whole machine), or lost what it saw, has no value; ftrace, which nobody reads meanwhile, overwrites. It needs tracefs, which is mounted where nobody
 else sees it.
 """
 import glob
@@ -40,8 +40,8 @@ def check(who, seen, lost=0):
 
 
 def number(pattern, text):
-    """What stands in the parentheses of a pattern, all of them added; 0: it is not there."""
-    return sum(int(found) for found in re.findall(pattern, text, re.M))
+    """What stands in the parentheses of a pattern, of several the greatest; 0: it is not there."""
+    return max((int(found) for found in re.findall(pattern, text, re.M)), default=0)
 
 
 def slices(command, seen=None):
@@ -95,7 +95,7 @@ def ftrace(folder):
         with open(enable, "w", encoding="ascii") as f:
             f.write("1")
         values = slices(CALLER)
-        check("ftrace", sum(number(r"^(?:entries|overrun): (\d+)", read(path))
+        check("ftrace", sum(number(r"^entries: (\d+)", read(path)) + number(r"^overrun: (\d+)", read(path))
                             for path in glob.glob(os.path.join(instance, "per_cpu", "cpu*", "stats"))))
         return values
     finally:
@@ -146,6 +146,7 @@ def added(folder, observers):
             except Missing as why:
                 print("kernel: no %s: %s" % (name, why))
                 del observers[name]
+                found[name] = []
     return found
 
 

@@ -37,8 +37,8 @@ int main(int argc, char **argv)
 		owned += record.pid != 0; /* the context is asked for */
 		count++;
 	}
-	printf("%" PRIu64 " %" PRIu64 "\n", count, cpu_ns());
 	fprintf(stderr, "%" PRIu64 " with a process\n", owned);
 	pem_trace__close(trace);
+	printf("%" PRIu64 " %" PRIu64 "\n", count, cpu_ns());
 	return rc != 0;
 }

@@ -222,7 +222,7 @@ def measure(folder, case, command):
     observers = [o(folder) for o in OBSERVERS]
     timed(folder, command)  # what is to be in caches is
     for first in range(ROUNDS):
-        first %= len(observers)
+        first %= max(len(observers), 1)
         for o in observers[first:] + observers[:first]:
             bare = timed(folder, command)
             try:
@@ -231,12 +231,15 @@ def measure(folder, case, command):
             except Missing as why:
                 print("system_wide: no %s: %s" % (o.name, why))
                 observers = [other for other in observers if other is not o]
+                ratios[o.name] = ([], [])
                 o.end()
                 continue
             losses[o.name][0] += lost
             losses[o.name][1] += whole
             for i in range(2):
                 ratios[o.name][i].append(took[i] / bare[i])
+    if not ratios["pem"][0]:
+        return
     for i, suffix in enumerate(("", "_cpu")):
         for peer in OBSERVERS[1:]:
             report("system_wide", case + suffix, "times", ratios["pem"][i], peer.name, ratios[peer.name][i],
