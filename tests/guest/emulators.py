@@ -15,6 +15,7 @@ So Debian's backport is fetched, as the kernels are, into the same cache. It run
 what else this system's emulator came with; nothing is installed.
 """
 import fcntl
+import functools
 import glob
 import os
 import re
@@ -58,6 +59,7 @@ def fill(name, folder):
         raise kernels.Unavailable("Debian's archive has no %s that is %d.%d or newer and runs here" % (name, *SINCE))
 
 
+@functools.lru_cache(None)
 def command(name):
     """
     How the emulator is called (a list), whether it may have a thread for each CPU, and None or a remark for whoever reads the
