@@ -190,8 +190,10 @@ static void set_bits(struct pem_callback *cb, bool enabled)
 		cb->async->since = pem_clock();
 	if (cb->async->born == UINT64_MAX)
 		cb->async->born = cb->async->since;
-	if (!enabled)
+	if (!enabled) {
 		cb->async->lost += lost_so_far(cb) - cb->async->lost_from;
+		a->left_over = true;
+	}
 	a->enabled_count += enabled ? 1u : -1u;
 	for (i = 0; i < cb->count; i++) {
 		struct pem_wish *wish = cb->entry[i].wish;

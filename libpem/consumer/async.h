@@ -118,6 +118,7 @@ struct pem_async {
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* enabled or stopped; a function has returned */
 	unsigned enabled_count;
+	bool left_over; /* one was disabled: what was collected for it until then is to be counted as lost */
 	struct pem_async_callback *callbacks[PEM_ASYNC_MAX];
 	struct pem_async_callback *running;
 	/* the thread's own */

@@ -184,6 +184,9 @@ static size_t take_turn(struct pem_async *a)
 	if (a->follows_sources)
 		pem_session__drain_sources(s, false);
 	horizon -= slack_ticks(s);
+	if (!a->enabled_count)
+		horizon =
+			UINT64_MAX; /* whatever was collected is lost: there is no order to keep */
 	pem_async__swap(a);
 	pem_session__unlock(s);
 	return pem_async__call(a, horizon);
@@ -286,14 +289,15 @@ static void sleep_until_woken(struct pem_async *a)
 		get_up(a);
 }
 
-/* Nothing is enabled: wait until something is. False: the session ends. */
+/* Nothing is enabled: wait until something is, or what was collected before is to be lost. False: the session ends. */
 static bool wait_for_work(struct pem_async *a)
 {
 	bool stop;
 
 	pem_async__lock(a);
-	while (!a->stop && !a->enabled_count)
+	while (!a->stop && !a->enabled_count && !a->left_over)
 		pthread_cond_wait(&a->changed, &a->lock);
+	a->left_over = false;
 	stop = a->stop;
 	pem_async__unlock(a);
 	return !stop;

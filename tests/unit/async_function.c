@@ -8,16 +8,17 @@
 
 #include <stdbool.h>
 
-static int all_raised; /* __atomic */
-
 /* Not before all were raised: what is raised later is not for it, and so neither called nor lost. */
+static void disable_at_leave(struct seen *s)
+{
+	stay(s);
+	pem_callback__disable(s->self);
+}
+
 static void disable_self(struct seen *s)
 {
-	if (s->count != 4)
-		return;
-	while (!__atomic_load_n(&all_raised, __ATOMIC_RELAXED))
-		usleep(100);
-	pem_callback__disable(s->self);
+	if (s->count == 4)
+		disable_at_leave(s);
 }
 
 static void may_disable_itself(void **state)
@@ -26,9 +27,10 @@ static void may_disable_itself(void **state)
 	struct raiser r = raiser_start(1);
 
 	(void)state;
+	put(&leave, 0);
 	also_do(disable_self);
 	raise_ticks(&r, 100);
-	__atomic_store_n(&all_raised, 1, __ATOMIC_RELAXED);
+	put(&leave, 1);
 	wait_for(5);
 	also_do(NULL);
 	while (counts_of(cb).called + counts_of(cb).lost < 100)
@@ -39,6 +41,28 @@ static void may_disable_itself(void **state)
 	wait_for(6);
 	assert_int_equal(seen.next_number[1], 101);
 	assert_int_equal(counts_of(cb).lost, 95);
+	raiser_end(&r);
+}
+
+/* One is being called, the others wait to be collected: nobody calls for them any more. */
+static void what_waits_when_it_is_disabled_is_lost(void **state)
+{
+	struct pem_callback *cb = enabled_on("APP::Probe::Tick", 100);
+	struct raiser r = raiser_start(1);
+
+	(void)state;
+	put(&inside, 0);
+	put(&leave, 0);
+	also_do(disable_at_leave);
+	raise_ticks(&r, 1);
+	wait_until(&inside, 1);
+	raise_ticks(&r, 99);
+	put(&leave, 1);
+	while (counts_of(cb).called + counts_of(cb).lost < 100)
+		usleep(100);
+	assert_int_equal(counts_of(cb).lost, 99);
+	assert_int_equal(counts_of(cb).waiting, 0);
+	also_do(NULL);
 	raiser_end(&r);
 }
 
@@ -430,6 +454,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, async_set_up, async_tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(may_disable_itself),
+		TEST(what_waits_when_it_is_disabled_is_lost),
 		TEST(may_unregister_itself),
 		TEST(what_takes_its_place_loses_nothing),
 		TEST(may_unregister_others),
