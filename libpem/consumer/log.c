@@ -375,13 +375,16 @@ static void narrow(struct pem_session *s, struct pem_trace_info *info)
 
 /*
  * Of all that ran meanwhile. It is counted in ticks, and up to now, which is later than the recording's end: it is no less
- * than what is known to have run, and no more than the CPUs had.
+ * than what is known to have run, and no more than the CPUs had. 0: it could not be read, then or now.
  */
 static uint64_t machine_cpu_ns(const struct pem_log *log, const struct pem_trace_info *info)
 {
 	uint64_t now_ns = pem_machine_cpu_ns(), ran_ns = now_ns - log->machine_cpu_ns;
-	uint64_t most_ns = info->duration_ns * (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	uint64_t most_ns = cpus > 0 ? info->duration_ns * (uint64_t)cpus : UINT64_MAX;
 
+	if (!log->machine_cpu_ns || !now_ns)
+		return 0;
 	if (now_ns < log->machine_cpu_ns || ran_ns < info->program_cpu_ns)
 		ran_ns = info->program_cpu_ns;
 	return ran_ns < most_ns ? ran_ns : most_ns;

@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import shutil
+import tempfile
 
 from probing import PROBED, here, record
 from tap import PEM, equal, run, run_all, skip, test
@@ -82,6 +84,22 @@ def the_machine_is_the_base():
     assert re.search(r"TaskClock .* on all CPUs$", out, re.M), out
     alone, _ = record("PageFault", "true")
     equal(ledger(alone)[0]["cost"]["share_of"], "program", "share of")
+
+
+@test
+def a_machine_whose_time_was_not_told_at_first_is_no_base():
+    "what ran since boot is not taken for what ran meanwhile"
+    here()
+    if os.geteuid() != 0:
+        skip("only root may observe the whole machine, and mount")
+    folder = tempfile.mkdtemp()
+    trace = os.path.join(folder, "trace")
+    script = 'mount --bind /dev/null /proc/stat && exec "$0" record -a -e PageFault -o "$1" -- umount /proc/stat'
+    rc, _, err = run(["unshare", "-m", "sh", "-c", script, PEM, trace])
+    equal(rc, 0, err)
+    cost = ledger(trace)[0]["cost"]
+    assert "machine_cpu_ns" not in cost and cost.get("share_of") != "machine", cost
+    shutil.rmtree(folder)
 
 
 @test
