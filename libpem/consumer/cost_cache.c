@@ -128,8 +128,36 @@ bool pem_costs__load(struct pem_costs *costs)
 	return known;
 }
 
-void pem_costs__store(const struct pem_costs *costs)
+/* What others have stored meanwhile, and these do not know. What is beyond all reason would have the whole file refused. */
+static void complete(struct pem_costs *costs)
 {
+	struct pem_costs other;
+	bool known = pem_costs__load(&other);
+	unsigned i;
+
+	for (i = 0; i < PEM_COST_KINDS; i++) {
+		if (!is_cost(costs->each[i].log_ns) || !is_cost(costs->each[i].stat_ns))
+			costs->each[i] = (struct pem_cost){0, 0};
+		if (!known || costs->each[i].log_ns > 0 || other.each[i].log_ns <= 0)
+			continue;
+		costs->each[i] = other.each[i];
+		if (i == PEM_COST_KERNEL)
+			pem_copy_text(costs->kernel_source, sizeof(costs->kernel_source),
+				      other.kernel_source);
+	}
+	for (i = 0; i < PEM_ARRAY_SIZE(costs->start_ns); i++) {
+		if (!is_start_cost(costs->start_ns[i]))
+			costs->start_ns[i] = 0;
+		if (known && costs->start_ns[i] <= 0)
+			costs->start_ns[i] = other.start_ns[i];
+	}
+	if (!*costs->kernel_source)
+		strcpy(costs->kernel_source, "-");
+}
+
+void pem_costs__store(const struct pem_costs *known)
+{
+	struct pem_costs all = *known, *costs = &all;
 	char path[PATH_MAX], key[KEY_BYTES], text[KEY_BYTES + 32 * (2 * PEM_COST_KINDS + 3)];
 	char *slash;
 	unsigned i;
@@ -137,6 +165,7 @@ void pem_costs__store(const struct pem_costs *costs)
 
 	if (!read_key(key, sizeof(key)) || !cache_path(path, sizeof(path), true))
 		return;
+	complete(costs);
 	n = snprintf(text, sizeof(text), "%s\n", key);
 	for (i = 0; i < PEM_COST_KINDS; i++)
 		n += snprintf(text + n, sizeof(text) - (size_t)n, "%.3f %.3f ",
