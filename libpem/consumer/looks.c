@@ -74,6 +74,10 @@ int pem_session__read_counters(struct pem_session *s, const char *names, struct 
 		rc = text && shown_all ? 0 : -ENOMEM;
 	}
 	free(copy);
+	if (!rc && strlen(shown_all) >= sizeof(((struct pem_trace_info *)0)->counters))
+		rc = pem_error__set(error, -E2BIG,
+				    "counters '%.100s...': a trace has room for %zu bytes of names",
+				    names, sizeof(((struct pem_trace_info *)0)->counters) - 1);
 	if (rc == -ENOMEM)
 		pem_error__set(error, rc, "out of memory");
 	if (rc) {

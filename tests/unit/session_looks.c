@@ -43,10 +43,15 @@ static void counters_of_the_catalogue_go_by_their_last_word(void **state)
 static void nonsense_is_refused_and_leaves_all_as_it_was(void **state)
 {
 	struct pem_session *s = open_session();
+	char long_name[sizeof(((struct pem_trace_info *)0)->counters) + 1];
 	struct pem_error error;
 
 	(void)state;
 	assert_int_equal(pem_session__read_counters(s, "one", &error), 0);
+	memset(long_name, 'x', sizeof(long_name) - 1);
+	long_name[sizeof(long_name) - 1] = '\0';
+	assert_int_equal(pem_session__read_counters(s, long_name, &error), -E2BIG);
+	assert_non_null(strstr(error.text, "room for"));
 	assert_int_equal(pem_session__read_counters(s, "", &error), -EINVAL);
 	assert_int_equal(pem_session__read_counters(s, "a,,b", &error), -EINVAL);
 	assert_int_equal(pem_session__read_counters(s, "a,b,", &error), -EINVAL);
