@@ -38,6 +38,7 @@ struct region {
 struct process {
 	uint32_t pid;
 	uint64_t passes;
+	struct cli_map region_at; /* by address */
 };
 
 struct report_looks {
@@ -51,7 +52,7 @@ struct report_looks {
 	size_t region_count, region_capacity;
 	struct process *processes;
 	size_t process_count, process_capacity;
-	struct cli_map counted_at, cpu_at, region_at, process_at;
+	struct cli_map counted_at, cpu_at, process_at;
 };
 
 struct report_looks *report_looks__new(const struct pem_trace_info *info)
@@ -70,15 +71,18 @@ struct report_looks *report_looks__new(const struct pem_trace_info *info)
 
 void report_looks__free(struct report_looks *looks)
 {
+	size_t i;
+
 	if (looks == NULL)
 		return;
+	for (i = 0; i < looks->process_count; i++)
+		cli_map__free(&looks->processes[i].region_at);
 	free(looks->counted);
 	free(looks->cpus);
 	free(looks->regions);
 	free(looks->processes);
 	cli_map__free(&looks->counted_at);
 	cli_map__free(&looks->cpu_at);
-	cli_map__free(&looks->region_at);
 	cli_map__free(&looks->process_at);
 	free(looks);
 }
@@ -167,11 +171,8 @@ static int count_region(struct report_looks *looks, const struct pem_record *rec
 
 	if (process == NULL)
 		return -ENOMEM;
-	/* A region is far bigger than the number of a process is great: the two do not mix to another pair. */
-	region =
-		element(&looks->region_at, address ^ (uint64_t)process->pid * 0x9e3779b97f4a7c15ull,
-			(void **)&looks->regions, sizeof(*region), &looks->region_count,
-			&looks->region_capacity);
+	region = element(&process->region_at, address, (void **)&looks->regions, sizeof(*region),
+			 &looks->region_count, &looks->region_capacity);
 	if (region == NULL)
 		return -ENOMEM;
 	region->address = address;
