@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * leave_behind.c - perf events ended without waiting for it
+ * leave_behind.c - perf events, and links of many places, ended without waiting for it
  *
  * To take a program off a perf event, and to end that, the kernel waits until no CPU can be in it any more: some tens of
  * milliseconds each, and the ends one after the other, in whatever thread or process: hundreds take a minute. Nothing depends on

@@ -331,7 +331,7 @@ void pem_source__load_probes(struct pem_source *source)
 
 /* --- attaching --- */
 
-static bool is_by_perf(const struct pem_probe *probe)
+static bool ends_slowly(const struct pem_probe *probe)
 {
 	return probe->kind != PEM_PROBE_FENTRY && probe->kind != PEM_PROBE_FEXIT;
 }
@@ -386,7 +386,7 @@ static int attach_to(const struct pem_probe *probe, struct pem_probe_program *pr
 	if (!link)
 		return -ENOMEM;
 	program->link_fds = link;
-	if (!is_by_perf(probe)) {
+	if (!ends_slowly(probe)) {
 		link_fd = bpf_raw_tracepoint_open(NULL, program->fd);
 	} else {
 		perf_fd = open_event(probe, site, context);
@@ -417,7 +417,7 @@ static int attach_to_all(const struct pem_kernel_probe *probe, struct pem_probe_
 	size_t i, count = 0;
 	int rc = -ENOMEM;
 
-	program->link_fds = calloc(1, sizeof(*program->link_fds));
+	program->link_fds = program->link_fds ?: calloc(1, sizeof(*program->link_fds));
 	if (!sites || !program->link_fds)
 		goto out;
 	for (i = 0; i < its->site_count; i++) {
@@ -454,14 +454,14 @@ static int attach_probe(struct pem_kernel_probe *probe, const struct pem_context
 }
 
 /*
- * Detach what is detached at once. What hangs on perf events is left: nobody wants anything of it any more, which its
+ * Detach what is detached at once. What ends slowly (leave_behind.c) is left: nobody wants anything of it any more, which its
  * program sees in its control word. Returns whether any was attached.
  */
 static bool detach_program(const struct pem_probe *probe, struct pem_probe_program *program)
 {
 	size_t i;
 
-	for (i = 0; i < program->attached && !is_by_perf(probe); i++) {
+	for (i = 0; i < program->attached && !ends_slowly(probe); i++) {
 		if (program->link_fds[i] >= 0) {
 			close(program->link_fds[i]);
 			program->link_fds[i] = -1;
@@ -470,7 +470,7 @@ static bool detach_program(const struct pem_probe *probe, struct pem_probe_progr
 	return program->attached != 0;
 }
 
-static void close_events(struct pem_probe_program *program)
+static void close_links(struct pem_probe_program *program)
 {
 	size_t i;
 
@@ -517,7 +517,7 @@ void pem_source__attach_probes(struct pem_source *source)
 		if (!rc)
 			continue;
 		for (k = 0; k < source->probes[i].program_count; k++)
-			close_events(&source->probes[i].programs[k]);
+			close_links(&source->probes[i].programs[k]);
 		wish->error = rc;
 		if (rc != -EMFILE) /* who opened the source says that of all at once */
 			say_not_attached(source, source->probes[i].probe, rc);
@@ -538,8 +538,8 @@ bool pem_source__detach_probes(struct pem_source *source)
 	return any;
 }
 
-/* What links programs to all perf events that are left. How many; *fds is the caller's. */
-static size_t list_events(const struct pem_source *source, int **fds)
+/* What links programs to all that is left. How many; *fds is the caller's. */
+static size_t list_links(const struct pem_source *source, int **fds)
 {
 	const struct pem_probe_program *program;
 	size_t i, k, n, count = 0;
@@ -549,7 +549,7 @@ static size_t list_events(const struct pem_source *source, int **fds)
 	for (i = 0; i < source->probe_count; i++) {
 		for (k = 0; k < source->probes[i].program_count; k++) {
 			program = &source->probes[i].programs[k];
-			if (!is_by_perf(source->probes[i].probe))
+			if (!ends_slowly(source->probes[i].probe))
 				continue;
 			grown = realloc(*fds, (count + program->attached + 1) * sizeof(*grown));
 			if (!grown)
@@ -568,13 +568,13 @@ void pem_source__unload_probes(struct pem_source *source)
 	size_t i, k, count;
 	int *fds, held;
 
-	count = list_events(source, &fds);
+	count = list_links(source, &fds);
 	held = pem_leave_behind(fds, count);
 	free(fds);
 	for (i = 0; i < source->probe_count; i++) {
 		probe = &source->probes[i];
 		for (k = 0; k < probe->program_count; k++) {
-			close_events(&probe->programs[k]);
+			close_links(&probe->programs[k]);
 			free(probe->programs[k].link_fds);
 			close(probe->programs[k].fd);
 		}
