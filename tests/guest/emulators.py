@@ -59,18 +59,22 @@ def fill(name, folder):
         raise kernels.Unavailable("Debian's archive has no %s that is %d.%d or newer and runs here" % (name, *SINCE))
 
 
-@functools.lru_cache(None)
 def command(name):
     """
     How the emulator is called (a list), whether it may have a thread for each CPU, and None or a remark for whoever reads the
     results. It is this system's own, which must be there, unless that is too old and a newer one can be had.
     """
-    if version(name) >= SINCE:
+    return look_for(name, shutil.which(name), kernels.cache())
+
+
+@functools.lru_cache(None)  # what can't be had takes its time
+def look_for(name, path, cache):
+    if version(path) >= SINCE:
         return [name], True, None
-    folder = os.path.join(kernels.cache(), name)
+    folder = os.path.join(cache, name)
     try:
-        os.makedirs(kernels.cache(), exist_ok=True)
-        with open(os.path.join(kernels.cache(), "lock"), "w", encoding="ascii") as lock:
+        os.makedirs(cache, exist_ok=True)
+        with open(os.path.join(cache, "lock"), "w", encoding="ascii") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             kernels.have(folder, lambda fresh: fill(name, fresh), repr(PACKAGES[name]) + "\n", False)
     except (OSError, kernels.Unavailable) as why:
