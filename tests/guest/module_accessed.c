@@ -466,7 +466,7 @@ static void passes_go_on_while_threads_map(void **state)
 	asked.interval_us = 1000;
 	s = sample(&seen, &asked);
 	before = __atomic_load_n(&shared->mapped, __ATOMIC_RELAXED);
-	await_passes(s, &seen, 10);
+	await_passes(s, &seen, 3);
 	assert_true(__atomic_load_n(&shared->mapped, __ATOMIC_RELAXED) > before);
 	assert_int_equal(seen.pass_pages, bytes / PAGE);
 	end_child(pid);
