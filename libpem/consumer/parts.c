@@ -137,8 +137,8 @@ static int read_parts(struct pem_producer *p, uint32_t slot, void *arg)
 	return 0;
 }
 
-/* Wait for who moves statistics, which takes a moment unless the machine has much else to do. */
-static void wait_for_fold(unsigned tries)
+/* Wait for who moves statistics, which takes a moment unless the machine has much else to do. True: for long. */
+static bool wait_for_fold(unsigned tries)
 {
 	const struct timespec pause = {.tv_nsec = FOLD_PAUSE_NS};
 
@@ -146,6 +146,7 @@ static void wait_for_fold(unsigned tries)
 		sched_yield();
 	else
 		nanosleep(&pause, NULL);
+	return tries >= FOLD_YIELDS;
 }
 
 int pem_producer__steady(struct pem_producer *p, const struct pem_wish *wish,
@@ -154,6 +155,7 @@ int pem_producer__steady(struct pem_producer *p, const struct pem_wish *wish,
 {
 	const struct pem_event_entry *entry = pem_producer__event(p, wish->event->id);
 	const uint32_t *fold = &p->ring.header->fold;
+	bool steady = false, paused = false;
 	unsigned tries;
 	int result = 0;
 	uint32_t seen;
@@ -162,17 +164,20 @@ int pem_producer__steady(struct pem_producer *p, const struct pem_wish *wish,
 		return 0;
 	for (tries = 0;; tries++) {
 		seen = __atomic_load_n(fold, __ATOMIC_ACQUIRE);
-		if (seen & 1 && seen != p->stuck_fold && tries < FOLD_TRIES) {
-			wait_for_fold(tries);
+		if (seen & 1 && !p->stuck_fold && tries < FOLD_TRIES) {
+			paused |= wait_for_fold(tries);
 			continue;
 		}
 		result = read(p, entry->slot, arg);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (result || tries >= FOLD_TRIES ||
-		    __atomic_load_n(fold, __ATOMIC_RELAXED) == seen)
+		steady = __atomic_load_n(fold, __ATOMIC_RELAXED) == seen;
+		if (result || tries >= FOLD_TRIES || steady)
 			break;
 	}
-	p->stuck_fold = seen & 1 ? seen : 0;
+	if (steady && !(seen & 1))
+		p->stuck_fold = false;
+	else if (paused && tries >= FOLD_TRIES)
+		p->stuck_fold = true;
 	return result;
 }
 

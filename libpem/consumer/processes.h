@@ -85,7 +85,7 @@ struct pem_producer {
 	struct pem_member *member; /* NULL: it has no control file, or that is gone */
 	struct pem_place *place;
 	uint32_t incarnation; /* in the tags of its statistics */
-	uint32_t stuck_fold; /* the pool's fold that was waited for in vain: not again; 0: none */
+	bool stuck_fold; /* the pool's was waited for in vain: not again until it holds still, even */
 	struct pem_ring ring;
 	uint64_t bytes;
 	uint64_t *next_seq; /* per lane */

@@ -10,9 +10,24 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 
 static struct pem_session *session;
+static int pauses;
+
+/* libpem's pauses come here, too. */
+int nanosleep(const struct timespec *time, struct timespec *left)
+{
+	__atomic_fetch_add(&pauses, 1, __ATOMIC_RELAXED);
+	return (int)syscall(SYS_nanosleep, time, left);
+}
+
+static int pauses_since_asked(void)
+{
+	return __atomic_exchange_n(&pauses, 0, __ATOMIC_RELAXED);
+}
 
 struct seen {
 	struct pem_statistic part;
@@ -223,6 +238,34 @@ static void a_take_over_that_never_ends_stalls_nobody(void **state)
 	assert_int_equal(pem_process.joined[session->self_slot].ring.header->fold, 2);
 }
 
+/* Who goes from odd to odd is waited for once, and again only after a move that came to its end. */
+static void a_word_that_goes_on_being_odd_is_waited_for_once(void **state)
+{
+	struct pem_statistics *st = enabled("APP::Probe::Tick", "number", true);
+	struct ticker ticker = {.ticks = 3, .number = 5};
+	uint32_t *fold, odd;
+
+	(void)state;
+	run(&ticker);
+	fold = &pem_process.joined[session->self_slot].ring.header->fold;
+	__atomic_store_n(fold, 1, __ATOMIC_SEQ_CST);
+	pauses_since_asked();
+	assert_int_equal(count_of(st), 3);
+	assert_int_not_equal(pauses_since_asked(), 0);
+	for (odd = 1; odd < 9; odd += 2) {
+		__atomic_store_n(fold, odd, __ATOMIC_SEQ_CST);
+		assert_int_equal(count_of(st), 3);
+		assert_int_equal(parts_of(st).count, 1);
+		assert_int_equal(pauses_since_asked(), 0);
+	}
+	__atomic_store_n(fold, 10, __ATOMIC_SEQ_CST);
+	assert_int_equal(count_of(st), 3);
+	assert_int_equal(pauses_since_asked(), 0);
+	__atomic_store_n(fold, 11, __ATOMIC_SEQ_CST);
+	assert_int_equal(count_of(st), 3);
+	assert_int_not_equal(pauses_since_asked(), 0);
+}
+
 /* A part counts twice while it moves: in its lane, which is the first thread's, and in lane 0. */
 static void *move_slowly(void *arg)
 {
@@ -341,6 +384,7 @@ int main(void)
 		TEST(floating_parts_add_up),
 		TEST(a_reset_holds_for_threads_gone),
 		TEST(a_take_over_that_never_ends_stalls_nobody),
+		TEST(a_word_that_goes_on_being_odd_is_waited_for_once),
 		TEST(a_take_over_that_takes_its_time_is_waited_for),
 		TEST(sums_hold_while_lanes_change_hands),
 		TEST(processes_that_ended_are_one_part),
