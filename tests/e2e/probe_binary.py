@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import re
+import sys
 import time
 
 from probing import PROBED, here, record, rows
@@ -212,6 +213,24 @@ def python_with_its_own_probes():
     trace, _ = record("usdt:%s:function__entry" % python, python, "-c", "import json")
     name = "APP::%s::python__function__entry" % os.path.basename(python).replace(".", "_")
     assert len(rows(trace, name)) >= 10, "calls of functions"
+
+
+@test
+def more_places_than_descriptors():
+    "a probe that one link puts to all its places takes two descriptors, be there more places than a process may open"
+    here()
+    if tuple(int(n) for n in re.findall(r"[0-9]+", platform.release())[:2]) < (6, 6):
+        skip("before Linux 6.6 each place takes a link")
+    places = 300
+    note = NOTE.split(".pushsection")[1].replace("f, 0, 0", "990b, 0, 0").replace('"8@state(%rip) 8@$5"', '""')
+    path = link(".text\n.globl f\n.type f, @function\nf:\n.rept %d\n990: nop\n.pushsection%s.endr\nret\n"
+                % (places, note))
+    trace = os.path.join(tmp(), "trace")
+    call = "import ctypes; ctypes.CDLL('%s').f()" % path
+    rc, _, err = run(["sh", "-c", 'ulimit -n 128; exec "$@"', "sh", PEM, "record", "-q", "-o", trace, "-e",
+                      "usdt:%s:x" % path, "--", sys.executable, "-c", call])
+    equal((rc, "descriptor" in err), (0, False), "record: " + err)
+    equal(len(rows(trace, "APP::lib_so::p__x")), places, "records")
 
 
 @test

@@ -257,14 +257,19 @@ void pem_source__detach(struct pem_source *source);
 /* Undo load. */
 void pem_source__unload(struct pem_source *source);
 
+/* --- descriptors.c --- */
+
+/* What this process may still open, less what its recording needs for itself. */
+size_t pem_kernel__spare_descriptors(void);
+/* What a probe takes: its programs, and a link for each of its places, or for each program if that is by_multi (probe_multi.c). */
+size_t pem_probe__descriptors(const struct pem_probe *probe, bool by_multi);
+
 /* --- probe_attach.c: events outside of the table --- */
 
 /* Take an event's probe into the session. Its index, or -errno with error. */
 int pem_source__take_probe(struct pem_source *source, const struct pem_event *event,
 			   struct pem_error *error);
 /* Make and load the programs of all probes that are wished, from the template in the loaded object. */
-/* What this process may still open, less what its recording needs for itself (descriptors.c). */
-size_t pem_kernel__spare_descriptors(void);
 void pem_source__load_probes(struct pem_source *source);
 void pem_source__attach_probes(struct pem_source *source);
 /* Detach; misses are not final yet. Returns whether any was attached. */

@@ -255,8 +255,7 @@ static struct pem_probe_program *program_like(const struct pem_kernel_probe *pro
 
 	for (i = 0; i < probe->program_count; i++) {
 		if (probe->probe->kind != PEM_PROBE_USDT ||
-		    !memcmp(probe->programs[i].like->arguments, site->arguments,
-			    sizeof(site->arguments)))
+		    pem_usdt_arguments__same(probe->programs[i].like, site))
 			return &probe->programs[i];
 	}
 	return NULL;
@@ -279,14 +278,6 @@ static int load_probe(struct pem_source *source, size_t i, const struct bpf_insn
 	return rc;
 }
 
-/* What a probe takes at most: for each place its link, and its program unless that is another's, too; or one link for all. */
-static size_t descriptors_of(const struct pem_kernel_probe *probe)
-{
-	if (probe->probe->kind != PEM_PROBE_USDT && is_by_multi(probe->probe))
-		return 2;
-	return 2 * (probe->probe->site_count ? probe->probe->site_count : 1);
-}
-
 /* The catalogue's programs have been loaded, and get their links after this. */
 static size_t descriptors_for_probes(const struct pem_source *source)
 {
@@ -306,6 +297,7 @@ void pem_source__load_probes(struct pem_source *source)
 			? bpf_object__find_program_by_name(source->object, PEM_KPROBE_PROGRAM)
 			: NULL;
 	size_t i, need, room, count = program ? bpf_program__insn_cnt(program) : 0;
+	const struct pem_probe *probe;
 	struct pem_progress progress;
 	struct pem_kernel_wish *wish;
 	int rc;
@@ -316,7 +308,8 @@ void pem_source__load_probes(struct pem_source *source)
 		wish = wish_of(source, i);
 		if (!wish)
 			continue;
-		need = descriptors_of(&source->probes[i]);
+		probe = source->probes[i].probe;
+		need = pem_probe__descriptors(probe, is_by_multi(probe));
 		rc = !program      ? -EINVAL
 		     : need > room ? -EMFILE
 				   : load_probe(source, i, bpf_program__insns(program), count);

@@ -189,6 +189,8 @@ struct pem_usdt_argument {
 	size_t symbol_bytes;
 };
 int pem_usdt_argument__next(const char **text, struct pem_usdt_argument *argument);
+/* Are a static probe's arguments at the same places at both? Then one program does for them. */
+bool pem_usdt_arguments__same(const struct pem_probe_site *a, const struct pem_probe_site *b);
 
 /* Where the kernel keeps a register in what programs of probes are given, or PEM_PLACE_NO_REGISTER. */
 uint16_t pem_register__offset(const char *name, size_t bytes);

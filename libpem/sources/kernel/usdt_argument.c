@@ -325,3 +325,8 @@ int pem_usdt_argument__next(const char **text, struct pem_usdt_argument *argumen
 	argument->place.load_bytes = argument->place.kind == PEM_PLACE_USER ? argument->bytes : 8;
 	return 1;
 }
+
+bool pem_usdt_arguments__same(const struct pem_probe_site *a, const struct pem_probe_site *b)
+{
+	return !memcmp(a->arguments, b->arguments, sizeof(a->arguments));
+}
