@@ -3,23 +3,30 @@
  * cost_cache.c - what was measured of costs (calibrate.c), remembered in the user's cache folder until the next boot or version
  *
  * One line says what has to be the same, the next the costs: of each kind logged and counted, of a process's start, and the
- * source that the kernel's are of. What was not measured yet is 0.
+ * source that the kernel's are of. What was not measured yet is 0. Who adds to it holds a lock on its folder, so that what
+ * two measure at a time is kept of both.
  */
 #include "consumer/costs.h"
 #include "util.h"
 
 #include <pem/pem.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 #define KEY_BYTES 384
+/* Others hold the lock for a moment; a stopped one must not hold up a recording for more than that. */
+#define LOCK_TRIES 50
+#define LOCK_PAUSE_NS 1000000
 
 static bool cache_path(char *path, size_t bytes, bool make)
 {
@@ -155,6 +162,19 @@ static void complete(struct pem_costs *costs)
 		strcpy(costs->kernel_source, "-");
 }
 
+/* Lock a folder if that can be done soon: without it, what another measures meanwhile may be lost. */
+static void lock_folder(int fd)
+{
+	const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
+	int tries;
+
+	for (tries = 0; tries < LOCK_TRIES && flock(fd, LOCK_EX | LOCK_NB); tries++) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return;
+		nanosleep(&pause, NULL);
+	}
+}
+
 void pem_costs__store(const struct pem_costs *known)
 {
 	struct pem_costs all = *known, *costs = &all;
@@ -165,6 +185,12 @@ void pem_costs__store(const struct pem_costs *known)
 
 	if (!read_key(key, sizeof(key)) || !cache_path(path, sizeof(path), true))
 		return;
+	slash = strrchr(path, '/');
+	*slash = 0;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	lock_folder(fd);
 	complete(costs);
 	n = snprintf(text, sizeof(text), "%s\n", key);
 	for (i = 0; i < PEM_COST_KINDS; i++)
@@ -172,11 +198,7 @@ void pem_costs__store(const struct pem_costs *known)
 			      costs->each[i].log_ns, costs->each[i].stat_ns);
 	n += snprintf(text + n, sizeof(text) - (size_t)n, "%.3f %.3f %s\n", costs->start_ns[0],
 		      costs->start_ns[1], costs->kernel_source);
-	slash = strrchr(path, '/');
-	*slash = 0;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return;
 	pem_replace_file(fd, slash + 1, text, (size_t)n);
+	flock(fd, LOCK_UN); /* whom another thread forked meanwhile has it, too */
 	close(fd);
 }
