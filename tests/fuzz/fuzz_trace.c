@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include "tests/unit/trace_fixture.h"
 
+int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 static volatile uint64_t sink;
@@ -61,16 +62,28 @@ static void read_trace(const char *path)
 	pem_trace__close(trace);
 }
 
+static struct fixture fixture;
+
+static void clean(void)
+{
+	fixture_free(&fixture);
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	(void)argc;
+	(void)argv;
+	fixture_new(&fixture);
+	return atexit(clean);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	static const char *const names[] = {".pem/run", ".pem/balance", "k_0",       "k_1",
 					    "u_1_0",    "u_1_1",        ".pem/names"};
-	static struct fixture fixture;
 	const uint8_t *mark;
 	size_t i, part;
 
-	if (!fixture.path[0])
-		fixture_new(&fixture);
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		mark = bytes ? memmem(data, bytes, "|PEM", 4) : NULL;
 		part = mark ? (size_t)(mark - data) : bytes;

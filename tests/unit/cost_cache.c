@@ -45,6 +45,21 @@ static int new_folder(void **state)
 	return !mkdtemp(folder) || setenv("XDG_CACHE_HOME", folder, 1);
 }
 
+static int remove_folder(void **state)
+{
+	static const char *const entries[] = {"/pem/costs", "/pem", ""};
+	char path[128];
+	size_t i;
+	int rc = 0;
+
+	(void)state;
+	for (i = 0; i < sizeof(entries) / sizeof(entries[0]) && !rc; i++) {
+		snprintf(path, sizeof(path), "%s%s", folder, entries[i]);
+		rc = remove(path);
+	}
+	return rc;
+}
+
 /* Let another session lock the folder. */
 static void lock_folder(void)
 {
@@ -125,11 +140,12 @@ static void a_cost_beyond_reason_is_not_stored(void **state)
 
 int main(void)
 {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, new_folder, remove_folder)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(what_another_stored_is_kept, new_folder),
-		cmocka_unit_test_setup(what_another_is_about_to_store_is_waited_for, new_folder),
-		cmocka_unit_test_setup(who_never_unlocks_the_folder_is_not_waited_for, new_folder),
-		cmocka_unit_test_setup(a_cost_beyond_reason_is_not_stored, new_folder),
+		TEST(what_another_stored_is_kept),
+		TEST(what_another_is_about_to_store_is_waited_for),
+		TEST(who_never_unlocks_the_folder_is_not_waited_for),
+		TEST(a_cost_beyond_reason_is_not_stored),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
