@@ -3,7 +3,7 @@
  * wide.bpf.h - variance, histogram and most frequent values, added to in the kernel as pem/wide.h does in programs
  *
  * Included by pem.bpf.c alone. One function for all programs, not inlined: the verifier looks at it once for each that is
- * loaded, whatever calls it. An entry of the map has one writer, for no program runs within itself on a CPU.
+ * loaded, whatever calls it, and that is most of what loading them costs if it is not short. An entry of the map has one writer, for no program runs within itself on a CPU.
  */
 #ifndef PEM_WIDE_BPF_H
 #define PEM_WIDE_BPF_H
@@ -20,31 +20,33 @@ struct {
 	__uint(max_entries, PEM_WIDE_COUNT);
 } pem_wides SEC(".maps");
 
-/* Begin anew, if what is there is another tag's. */
-PEM_INLINE void pem_wide_begin(struct pem_wide *wide, uint64_t tag)
+/*
+ * The verifier walks what follows a jump once for each way it may go, until nothing is left that tells the ways apart: so
+ * some conditions are arithmetic here, and an index comes from no jump.
+ */
+PEM_INLINE uint64_t pem_is_signed(uint32_t type)
 {
-	uint32_t i;
+	const uint32_t types = 1u << PEM_TYPE_INT8 | 1u << PEM_TYPE_INT16 | 1u << PEM_TYPE_INT32 |
+			       1u << PEM_TYPE_INT64;
 
-	if (wide->tag == tag)
-		return;
-	PEM_STORE(wide->begin, ~0ULL); /* unequal to any count */
-	PEM_ORDER_STORES(wide->begin);
-	for (i = 0; i < 2; i++)
-		PEM_STORE(wide->sum[i], 0);
-	for (i = 0; i < 3; i++)
-		PEM_STORE(wide->squares[i], 0);
-	for (i = 0; i < PEM_WIDE_BUCKETS; i++)
-		PEM_STORE(wide->bucket[i], 0);
-	for (i = 0; i < PEM_WIDE_TOP; i++)
-		PEM_STORE(wide->top[i].count, 0);
-	PEM_STORE(wide->tag, tag);
-	PEM_ORDER_STORES(wide->begin);
-	PEM_STORE(wide->end, 0);
-	PEM_ORDER_STORES(wide->begin);
-	PEM_STORE(wide->begin, 0);
+	return types >> type & 1;
 }
 
-PEM_INLINE void pem_wide_put_square(struct pem_wide *wide, uint64_t value, bool negative)
+/* Clang knows no more of it: it keeps a mask that only the verifier needs, and arithmetic that it would make jumps of. */
+#define PEM_HIDE(value) __asm__("" : "+r"(value))
+
+/* Begin anew. Without a tag it is nobody's: what readers get of it meanwhile they throw away. */
+PEM_INLINE void pem_wide_begin(struct pem_wide *wide, const uint32_t *key, uint64_t tag)
+{
+	PEM_STORE(wide->tag, 0);
+	PEM_ORDER_STORES(wide->tag);
+	bpf_map_update_elem(&pem_wides, key, (const void *)&pem_config.zeros, BPF_ANY);
+	PEM_ORDER_STORES(wide->tag);
+	PEM_STORE(wide->tag, tag);
+}
+
+/* negative: 1 or 0 */
+PEM_INLINE void pem_wide_put_square(struct pem_wide *wide, uint64_t value, uint64_t negative)
 {
 	uint64_t n = wide->begin + 1, low = wide->sum[0] + value, square[2];
 	uint64_t high = wide->sum[1] - negative + (low < value), carry;
@@ -53,68 +55,71 @@ PEM_INLINE void pem_wide_put_square(struct pem_wide *wide, uint64_t value, bool 
 	PEM_ORDER_STORES(wide->begin);
 	PEM_STORE(wide->sum[0], low);
 	PEM_STORE(wide->sum[1], high);
-	pem_wide_square(negative ? -value : value, square);
+	pem_wide_square((value ^ -negative) + negative, square);
 	low = wide->squares[0] + square[0];
 	carry = low < square[0];
 	PEM_STORE(wide->squares[0], low);
-	high = wide->squares[1] + carry;
-	carry = high < carry;
-	high += square[1];
-	carry += high < square[1];
+	/* A square's high word is 2^64 - 2 at most: it takes the carry. */
+	square[1] += carry;
+	high = wide->squares[1] + square[1];
 	PEM_STORE(wide->squares[1], high);
-	PEM_STORE(wide->squares[2], wide->squares[2] + carry);
+	PEM_STORE(wide->squares[2], wide->squares[2] + (high < square[1]));
 	PEM_ORDER_STORES(wide->begin);
 	PEM_STORE(wide->end, n);
 }
 
+/* As pem_wide_bucket() has it: how many bits there are from the highest one down. */
+PEM_INLINE void pem_wide_put_bucket(struct pem_wide *wide, uint64_t value, uint64_t negative)
+{
+	uint64_t bits = value & (negative - 1);
+	uint64_t *bucket;
+
+	bits |= bits >> 1;
+	bits |= bits >> 2;
+	bits |= bits >> 4;
+	bits |= bits >> 8;
+	bits |= bits >> 16;
+	bits |= bits >> 32;
+	bits = __builtin_popcountll(bits);
+	PEM_HIDE(bits);
+	bucket = &wide->bucket[bits & 127];
+	PEM_STORE(*bucket, *bucket + 1);
+}
+
 /*
- * What was stored and read back is any number to the verifier. An index that it follows through branches instead costs one walk
- * of all that comes after for each of its values.
+ * The entry that pem_wide_find() has: the value's, or the first of the least frequent ones. Entries are taken in order, and
+ * free ones have value 0: so one that is free and seems to be the value's is the first of those.
  */
-PEM_INLINE uint64_t pem_wide_any(struct pem_wide *wide, uint64_t index)
+PEM_INLINE uint64_t pem_wide_entry(struct pem_wide *wide, uint64_t value)
 {
-	PEM_STORE(wide->reserved[0], index);
-	return PEM_LOAD(wide->reserved[0]);
-}
+	uint64_t least = ~0ULL >> 1, rank, i;
+	int64_t less;
 
-PEM_INLINE void pem_wide_put_bucket(struct pem_wide *wide, uint64_t value, bool is_signed)
-{
-	uint64_t bucket = pem_wide_any(wide, pem_wide_bucket(value, is_signed));
-
-	if (bucket < PEM_WIDE_BUCKETS)
-		PEM_STORE(wide->bucket[bucket], wide->bucket[bucket] + 1);
-}
-
-/* As pem_wide_find does it. */
-PEM_INLINE struct pem_wide_top *pem_wide_entry(struct pem_wide *wide, uint64_t value, bool *found)
-{
-	uint64_t least_count = ~0ULL, count, at = 0;
-	uint32_t i;
-
-	*found = false;
 #pragma unroll
 	for (i = 0; i < PEM_WIDE_TOP; i++) {
-		count = PEM_LOAD(wide->top[i].count);
-		if (count && PEM_LOAD(wide->top[i].value) == value) {
-			at = i;
-			*found = true;
-			break;
-		}
-		if (count < least_count) {
-			least_count = count;
-			at = i;
-		}
+		if (PEM_LOAD(wide->top[i].value) == value)
+			return i;
 	}
-	return &wide->top[pem_wide_any(wide, at) & (PEM_WIDE_TOP - 1)];
+#pragma unroll
+	for (i = 0; i < PEM_WIDE_TOP; i++) {
+		rank = PEM_LOAD(wide->top[i].count) * PEM_WIDE_TOP + i;
+		less = (int64_t)(rank - least);
+		PEM_HIDE(less);
+		least += (uint64_t)(less & less >> 63);
+	}
+	return least;
 }
 
 PEM_INLINE void pem_wide_put_top(struct pem_wide *wide, uint64_t value)
 {
-	bool found;
-	struct pem_wide_top *top = pem_wide_entry(wide, value, &found);
-	uint64_t count = top->count;
+	uint64_t at = pem_wide_entry(wide, value), count;
+	struct pem_wide_top *top;
 
-	if (found) {
+	/* What was stored and read back is any number to the verifier: it does not walk the rest once for each entry. */
+	PEM_STORE(wide->reserved[0], at);
+	top = &wide->top[PEM_LOAD(wide->reserved[0]) & (PEM_WIDE_TOP - 1)];
+	count = top->count;
+	if (count && top->value == value) {
 		PEM_STORE(top->count, count + 1);
 		return;
 	}
@@ -130,23 +135,23 @@ PEM_INLINE void pem_wide_put_top(struct pem_wide *wide, uint64_t value)
 /* Add a value to what event index keeps on this CPU beyond its slot. A global function: its arguments are numbers. */
 __attribute__((noinline)) int pem_add_wide(uint32_t index, uint64_t action, uint64_t value)
 {
-	uint32_t type = PEM_ACTION_TYPE(action), word, key;
-	bool is_signed = type >= PEM_TYPE_INT8 && type <= PEM_TYPE_INT64;
+	uint64_t negative = value >> 63 & pem_is_signed(PEM_ACTION_TYPE(action)), tag;
 	struct pem_wide *wide;
+	uint32_t word, key;
 
-	if (index >= PEM_KRING_EVENTS_MAX)
-		return 0;
-	word = PEM_LOAD(pem_control.filter[index].wide);
+	word = PEM_LOAD(pem_control.filter[index & (PEM_KRING_EVENTS_MAX - 1)].wide);
 	key = bpf_get_smp_processor_id() * PEM_WIDE_COUNT +
 	      (PEM_WIDE_INDEX(word) & (PEM_WIDE_COUNT - 1));
 	wide = bpf_map_lookup_elem(&pem_wides, &key);
 	if (!wide)
 		return 0;
-	pem_wide_begin(wide, PEM_WIDE_TAG(word, action));
+	tag = PEM_WIDE_TAG(word, action);
+	if (wide->tag != tag)
+		pem_wide_begin(wide, &key, tag);
 	if (PEM_WIDE_KEEP(word) & PEM_WIDE_VARIANCE)
-		pem_wide_put_square(wide, value, is_signed && (int64_t)value < 0);
+		pem_wide_put_square(wide, value, negative);
 	if (PEM_WIDE_KEEP(word) & PEM_WIDE_HISTOGRAM)
-		pem_wide_put_bucket(wide, value, is_signed);
+		pem_wide_put_bucket(wide, value, negative);
 	if (PEM_WIDE_KEEP(word) & PEM_WIDE_VALUES)
 		pem_wide_put_top(wide, value);
 	return 0;

@@ -198,7 +198,7 @@ static void negative_numbers_keep_their_sign(void **state)
 
 static void a_reset_begins_anew(void **state)
 {
-	const uint64_t values[] = {1, 2, 3};
+	const uint64_t values[] = {1, 2, 3}, anew[] = {2, 0, 0};
 	uint64_t action, next;
 	struct subject *s =
 		subject_of("OS::Syscall::Enter", "argument0", PEM_WIDE(2, ALL, 3), &action);
@@ -209,13 +209,18 @@ static void a_reset_begins_anew(void **state)
 	call(s, action, values, 3);
 	turn_off(s, next);
 	assert_int_equal(total_of(s).sum.end, 0);
-	call(s, next, values + 1, 1);
+	call(s, next, anew, 3);
 	total = total_of(s);
-	assert_int_equal(total.sum.end, 1);
+	assert_int_equal(total.sum.end, 3);
+	assert_int_equal(total.sum.bucket[0], 2);
 	assert_int_equal(total.sum.bucket[1], 0);
 	assert_int_equal(total.sum.bucket[2], 1);
-	assert_int_equal(total.top[0].value, 2);
-	assert_int_equal(total.top[1].count, 0);
+	assert_int_equal(total.top[0].value, 0);
+	assert_int_equal(total.top[0].count, 2);
+	assert_int_equal(total.top[1].value, 2);
+	assert_int_equal(total.top[1].count, 1);
+	assert_int_equal(total.top[1].error, 0);
+	assert_int_equal(total.top[2].count, 0);
 	close_subject(s);
 }
 

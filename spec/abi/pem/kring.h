@@ -116,8 +116,11 @@ struct pem_kconfig {
 		uint16_t count; /* 0: no predicate */
 	} predicate[PEM_KRING_EVENTS_MAX];
 	struct pem_test test[PEM_KTESTS_MAX];
+	struct pem_wide zeros; /* that a program begins another with */
 };
-PEM_STATIC_ASSERT(sizeof(struct pem_kconfig) == 16 + 4 * PEM_KRING_EVENTS_MAX + 40 * PEM_KTESTS_MAX,
+PEM_STATIC_ASSERT(sizeof(struct pem_kconfig) == 16 + 4 * PEM_KRING_EVENTS_MAX +
+							40 * PEM_KTESTS_MAX +
+							sizeof(struct pem_wide),
 		  "the programs' constants have no gaps");
 
 /*
