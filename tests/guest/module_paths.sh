@@ -96,6 +96,8 @@ printf 'root:x:0:0::/root:/bin/sh\nnobody:x:65534:65534::/tmp:/bin/sh\nmember:x:
 as() { # USER COMMAND
 	su "$1" -s /bin/sh -c "export PATH=$PATH LD_LIBRARY_PATH=$LD_LIBRARY_PATH PEM_RUNTIME_DIR=/tmp/$1 HOME=/tmp; $2"
 }
+# Debian's kernel lets nobody count before that; 2 is Linux's own.
+echo 2 >/proc/sys/kernel/perf_event_paranoid
 refused() {
 	as nobody 'pem doctor' >"$said" 2>&1
 	tr -s ' \n' ' ' <"$said" | grep -q 'join the group tracing' || return 1
