@@ -7,31 +7,37 @@ import tempfile
 
 from guest import assemble, emulators, kernels, machine
 from guest.machine import Machine
-from guest.suite import Program, Tap, attend
+from guest.suite import Program, Tap, attend_all
 from tap import equal, run_all, skip, test
 
 LIMIT_S = 300  # a fetch
 KERNEL = "x86_64-6.1"
-PROGRAMS = (
-    Program("passes", "echo 'ok 1 - one'; echo 1..1"),
-    Program("warns", "echo 'ok 1 - two'; echo 1..1; echo 'WARNING: something is wrong' >/dev/kmsg"),
-    Program("hangs", "echo 'ok 1 - three'; sleep 1000", limit_s=2),
-    Program("skips", "echo 'there is no hope'; exit 77"),
-    Program("panics", "echo 'ok 1 - four'; echo c >/proc/sysrq-trigger; sleep 1000"),
-    Program("waits", "echo 'ok 1 - five'"),
-)
+def programs():
+    """Programs for a guest, none of which has run."""
+    return (
+        Program("passes", "echo 'ok 1 - one'; echo 1..1"),
+        Program("warns", "echo 'ok 1 - two'; echo 1..1; echo 'WARNING: something is wrong' >/dev/kmsg"),
+        Program("hangs", "echo 'ok 1 - three'; sleep 1000", limit_s=2),
+        Program("skips", "echo 'there is no hope'; exit 77"),
+        Program("panics", "echo 'ok 1 - four'; echo c >/proc/sysrq-trigger; sleep 1000"),
+        Program("waits", "echo 'ok 1 - five'"),
+    )
+
+
 said = []
 
 
-def told(limit_s=180, append="", silent_s=None):
+def told(limit_s=180, append="", silent_s=None, machines=1):
     """What is reported of a guest with these programs; how many failed."""
     kernel = kernels.KERNELS[KERNEL]
     guest, output = assemble.Guest(KERNEL), io.StringIO()
-    image = guest.image([(p.name, p.limit_s, p.command) for p in PROGRAMS])
+    listed = programs()
+    image = guest.image([(p.name, p.limit_s, p.command) for p in listed])
     try:
         with contextlib.redirect_stdout(output):
             tap = Tap("guest")
-            attend(Machine(kernel, image, append=append, limit_s=limit_s, silent_s=silent_s), PROGRAMS, tap)
+            attend_all([Machine(kernel, image, append=append, limit_s=limit_s, silent_s=silent_s, asks=machines > 1)
+                        for _ in range(machines)], listed, tap)
     finally:
         os.unlink(image)
     return output.getvalue().splitlines(), tap.failed
@@ -92,6 +98,16 @@ def a_guest_that_panics():
 
 
 @test
+def machines_that_share_a_guest():
+    "of two machines each runs what the other does not, and goes on alone when the other is dead"
+    booted()
+    lines, failed = told(machines=2)
+    for said_once in ("passes: one", "warns: two", "hangs: three", "panics: the guest lives", "waits: five"):
+        equal(sum(line.endswith("guest: " + said_once) for line in lines), 1, said_once)
+    equal(failed, 3, "failures: what warns, what hangs, what panics")
+
+
+@test
 def a_guest_that_panics_and_stays():
     "a kernel that does not end when it panics is ended"
     booted()
@@ -106,7 +122,7 @@ def a_guest_that_does_not_answer():
     booted()
     lines, failed = told(limit_s=0.5)
     assert any("the guest did not end within 0.5 s" in line for line in lines), lines
-    equal(failed, 1 + len(PROGRAMS), "failures")
+    equal(failed, 1 + len(programs()), "failures")
 
 
 @test
@@ -115,7 +131,7 @@ def a_guest_that_stands_still():
     booted()
     lines, failed = told(silent_s=0.5)  # it takes longer to start
     assert any("the guest said nothing for 0.5 s" in line for line in lines), lines
-    equal(failed, 1 + len(PROGRAMS), "failures")
+    equal(failed, 1 + len(programs()), "failures")
 
 
 def unavailable(_name, _folder):

@@ -38,17 +38,17 @@ LAST_LINES, PANIC_LINES = 80, 150
 class Machine:
     """
     One boot. run() yields lines; afterwards `why` says why it ended early, or is None. limit_s: for all of it; silent_s: for
-    each line of the console.
+    each line of the console. asks: whoever takes the line MARK + "next" has to tell() a program's number (init).
     """
 
-    def __init__(self, kernel, image, cpus=2, memory_mib=1024, append="", icount=None, limit_s=120, silent_s=None):
+    def __init__(self, kernel, image, cpus=2, memory_mib=1024, append="", icount=None, limit_s=120, silent_s=None, asks=False):
         emulator, package, board, cpu, own = EMULATORS[kernel.machine]
         self.missing = None if shutil.which(emulator) else "%s is not installed (package %s)" % (emulator, package)
         self.limit_s, self.silent_s, self.why, self.child = limit_s, silent_s or limit_s, None, None
         self.last = []  # the console's last lines
         if not icount:
             cpu, append = QUICK_CPUS.get(kernel.machine, cpu), "%s %s" % (QUICK, append)
-        words = "%s quiet panic=-1 oops=panic rdinit=/init %s" % (own, append)
+        words = "%s quiet panic=-1 oops=panic rdinit=/init %s%s" % (own, append, " -- ask" if asks else "")
         called, threads, self.remark = [emulator], False, None
         # Exact counting of instructions, and several emulating threads, exclude each other.
         if not self.missing and not icount:
@@ -63,7 +63,7 @@ class Machine:
     def run(self):
         """Boot, and yield each line of the console until the guest is off, or its time is up."""
         deadline, buffer, ended, panic = time.monotonic() + self.limit_s, b"", False, None
-        self.child = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        self.child = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                       stderr=subprocess.STDOUT)
         descriptor = self.child.stdout.fileno()
         try:
@@ -92,6 +92,14 @@ class Machine:
         if not ended:
             self.why = panic or "the guest stopped before its work was done (status %d)" % self.child.returncode
 
+    def tell(self, number):
+        """Say a program's number on the console."""
+        try:
+            self.child.stdin.write(b"%d\n" % number)
+            self.child.stdin.flush()
+        except OSError:
+            pass  # it is gone, as run() is about to find
+
     def cpu_s(self):
         """Seconds of this machine's CPUs that the emulator took so far: on a busy machine they say more than a clock."""
         try:
@@ -107,3 +115,7 @@ class Machine:
             self.child.send_signal(signal.SIGKILL)
         self.child.wait()
         self.child.stdout.close()
+        try:
+            self.child.stdin.close()
+        except OSError:
+            pass

@@ -20,21 +20,26 @@ more, and makes a file of tests/e2e a test for guests:
 An emulated machine is slow: each test of tests/e2e runs in one guest for each path, what BPF serves in Linux 6.12, what
 the module serves in 6.1, which has the least time. PEM_TEST_EMULATED is set in guests: a test that repeats something may
 repeat it less often.
+The programs of a guest are shared by two machines with one image, each of which takes the next one when it is done with one.
 GUESTS, if it is set, names the kernels that are tested, parted by spaces; the others are skipped.
 Whatever the kernel complains of while a program runs is a failure of that program's.
 """
+import concurrent.futures
+import fcntl
 import fnmatch
 import glob
+import itertools
 import os
 import re
 import sys
+import threading
 import time
 
 from guest import assemble, kernels, python
 from guest.image import Missing
 from guest.machine import MARK, Machine
 from results import Results
-from tap import ROOT
+from tap import BUILD, ROOT
 
 UNIT = "kernel_*", "counters_ring", "counters_plugin"
 FOREIGN = "probe_text",  # for a machine other than this one, where what they test is compiled otherwise
@@ -43,8 +48,9 @@ RING_MODULE = os.path.join(ROOT, "tests", "guest", "ring_module")
 LIMIT_S = 180
 # Memory of the kernel's that is written to beyond its end, or after it was freed, is found there, and not only if it hurts.
 # That doubles what the kernel takes: one guest of each kernel and of each machine pays it. The guest where the module serves
-# tests/e2e has it for what a module allocates.
-CHECKED = {"x86_64-6.12": "slub_debug=FZP", "aarch64-6.1": "slub_debug=FZP", "x86_64-6.1": "slub_debug=FZP,kmalloc*"}
+# tests/e2e has it for the caches a module allocates from, which are those charged to someone.
+CHECKED = {"x86_64-6.12": "slub_debug=FZP", "aarch64-6.1": "slub_debug=FZP", "x86_64-6.1": "slub_debug=FZP,kmalloc-cg*"}
+MACHINES = 2  # that share the programs of one guest
 GUEST_LIMIT_S = 1200  # of all programs together, on a machine with much else to do
 SILENT_S = 300  # longer than any program may say nothing: the guest stands still
 
@@ -60,24 +66,30 @@ class Program(Results):
 
 
 class Tap:
-    """Prints results, one a line, with numbers."""
+    """Prints results, one a line, with numbers; of several threads."""
 
     def __init__(self, prefix):
-        self.prefix, self.count, self.failed = prefix, 0, 0
+        self.prefix, self.count, self.failed, self.lock = prefix, 0, 0, threading.RLock()
         print("TAP version 13", flush=True)
 
     def result(self, name, details=None, skip=None):
         """One result: passed, or failed with details (a list of lines), or skipped with a reason."""
-        self.count += 1
-        self.failed += details is not None
-        print("%s %d - %s: %s%s" % ("ok" if details is None else "not ok", self.count, self.prefix,
-                                   name.replace("#", "no."), " # SKIP " + skip if skip else ""))
-        for line in details or ():
-            print("# " + line)
-        sys.stdout.flush()
+        with self.lock:
+            self.count += 1
+            self.failed += details is not None
+            print("%s %d - %s: %s%s" % ("ok" if details is None else "not ok", self.count, self.prefix,
+                                       name.replace("#", "no."), " # SKIP " + skip if skip else ""))
+            for line in details or ():
+                print("# " + line)
+            sys.stdout.flush()
 
-    def program(self, program):
-        """All results of a program that is over."""
+    def program(self, program, remark):
+        """All results of a program that is over, and a remark."""
+        with self.lock:
+            self._results(program)
+            print("# %s %s" % (program.name, remark), flush=True)
+
+    def _results(self, program):
         for test in program.passed:
             self.result("%s: %s" % (program.name, test))
         for test, why in program.skipped:
@@ -139,7 +151,7 @@ def end_to_end(guest):
 
 
 def programs(guest):
-    """The programs for this guest, in order."""
+    """The programs for this guest."""
     chosen = []
     for name in units(guest):
         path = os.path.join(guest.build, "tests", name)
@@ -158,38 +170,100 @@ def programs(guest):
         else:
             command, files = "sh tests/guest/%s.sh" % name, files + [source]
         chosen.append(Program("guest/" + name, command, files, int(wish(said, "limit", LIMIT_S))))
-    return chosen + list(end_to_end(guest))
+    # Those that take longest come first, so that no machine is left with one at the end.
+    return list(end_to_end(guest)) + chosen
 
 
-def attend(machine, waiting, tap):
+class Shared:
+    """Programs that the machines of one image share: each takes the next one when it is done with one."""
+
+    def __init__(self, programs):
+        self.programs, self.left, self.lock = programs, {p.name: p for p in programs}, threading.Lock()
+        self.numbers = itertools.count(1)
+
+    def number(self):
+        """Of the next program; one too great, if there is none."""
+        with self.lock:
+            return next(self.numbers)
+
+
+class Turn:
+    """Leave to keep a CPU busy: as many of all guests' machines have it at a time as there are CPUs."""
+
+    def __init__(self):
+        folder = os.path.join(BUILD, "guest")
+        os.makedirs(folder, exist_ok=True)
+        self.paths = [os.path.join(folder, "turn-%d" % i) for i in range(len(os.sched_getaffinity(0)))]
+        self.file = None
+
+    def take(self):
+        while not self.file:
+            for path in self.paths:
+                file = open(path, "w", encoding="ascii")
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    self.file = file
+                    return
+                except BlockingIOError:
+                    file.close()
+            time.sleep(0.02)
+
+    def give(self):
+        if self.file:
+            self.file.close()
+        self.file = None
+
+
+def attend(machine, shared, tap, turn):
     """Boot, and report each program as it ends."""
+    turn.take()
+    try:
+        follow(machine, shared, tap, turn)
+    finally:
+        turn.give()
+
+
+def follow(machine, shared, tap, turn):
     boot = Program("boot", "")
-    current, byname, began, cpu_s = boot, {p.name: p for p in waiting}, time.monotonic(), 0
+    current, began, cpu_s = boot, time.monotonic(), 0
     for line in machine.run():
         if not line.startswith(MARK):
             current.line(line)
             continue
         word, _, rest = line[len(MARK):].partition(" ")
-        if word == "begin":
-            current = byname.pop(rest, boot)
+        if word == "next":
+            number = shared.number()
+            if number <= len(shared.programs):
+                turn.take()
+            machine.tell(number)
+            began, cpu_s = time.monotonic(), machine.cpu_s()
+        elif word == "begin":
+            current = shared.left.pop(rest, boot)
         elif word == "log":
             current.log.append(rest)
         elif word == "end":
-            current.over, took_s, began = True, time.monotonic() - began, time.monotonic()
+            current.over = True
+            turn.give()
             if current is boot:
-                if rest != "0" or not current.log:
-                    tap.result("boots and loads pem.ko", None if rest == "0" else current.pending[-20:])
+                failure = None if rest == "0" else current.pending[-20:]
+                if failure is not None or not current.log:
+                    tap.result("boots and loads pem.ko", failure)
             else:
                 status = int(rest)
                 current.end(status, "it was not done within %d s" % current.limit_s if status == 137 else None)
-            tap.program(current)
-            cpu_s, before_s = machine.cpu_s(), cpu_s
-            print("# %s took %.1f s, %.1f s of CPU" % (current.name, took_s, cpu_s - before_s), flush=True)
-    if machine.why:
-        if not current.over:
-            tap.result("%s: the guest lives" % current.name, [machine.why + "; the console's last lines:"] + machine.last)
-        for program in byname.values():
-            tap.result("%s: not run" % program.name, [machine.why])
+            tap.program(current, "took %.1f s, %.1f s of CPU" % (time.monotonic() - began, machine.cpu_s() - cpu_s))
+    if machine.why and not current.over:
+        tap.result("%s: the guest lives" % current.name, [machine.why + "; the console's last lines:"] + machine.last)
+
+
+def attend_all(machines, programs, tap):
+    """Run programs in machines of one image, side by side; what none of them came to is a failure."""
+    shared = Shared(programs)
+    with concurrent.futures.ThreadPoolExecutor(len(machines)) as pool:
+        for done in [pool.submit(attend, machine, shared, tap, Turn()) for machine in machines]:
+            done.result()
+    for program in shared.left.values():
+        tap.result("%s: not run" % program.name, [m.why for m in machines if m.why] or ["no machine took it"])
 
 
 def run_suite(name, word=""):
@@ -221,10 +295,11 @@ def run_suite(name, word=""):
             program.files = [guest.ring_module() if path == RING_MODULE else path for path in program.files]
         image = guest.image([(p.name, p.limit_s, p.command) for p in waiting], module,
                             [path for p in waiting for path in p.files], [p.script for p in waiting if p.script])
-        machine = Machine(kernel, image, append=CHECKED.get(name, ""), limit_s=GUEST_LIMIT_S, silent_s=SILENT_S)
+        machines = [Machine(kernel, image, append=CHECKED.get(name, ""), limit_s=GUEST_LIMIT_S, silent_s=SILENT_S, asks=True)
+                    for _ in range(min(MACHINES, len(waiting)))]
         if machine.remark:
             print("# %s: %s" % (name, machine.remark))
-        attend(machine, waiting, tap)
+        attend_all(machines, waiting, tap)
     except (assemble.Failed, Missing) as why:
         tap.result("everything for the guest is built", str(why).splitlines())
     finally:
