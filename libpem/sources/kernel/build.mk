@@ -31,7 +31,7 @@ endif
 
 # What texts and files say of probes: the whole source, for its parts know each other.
 ifneq ($(HAVE_KERNEL_SOURCE),)
-PROBE_TESTS := probe_text probe_assemble probe_cache probe_descriptors
+PROBE_TESTS := probe_text probe_assemble probe_cache probe_descriptors probe_left_behind
 $(foreach n,$(PROBE_TESTS),$(eval TEST_OBJ_$(n) := $(KERNEL_SOURCE_OBJ)) \
   $(eval TEST_CFLAGS_$(n) := -DPEM_TEST_LIBBPF) $(eval TEST_LIB_$(n) := $(TEST_LIB_kernel_btf)))
 TEST_OBJ_probe_input := $(KERNEL_SOURCE_OBJ)
