@@ -5,7 +5,8 @@
  * A full chunk is a packet already: it is copied, handed on and given back. Until the end records do not wait for their
  * chunk to be full: what is committed of one that is being written is handed on as a packet of its own, and the rest of it
  * later. That is for who only logs, too: each record is walked once all the same, and of a CPU where little happens a recorder
- * that is killed has lost no more than of a busy one. Each lane is a stream, for within one clocks never go back. Letters A to D are those of pem/ring.h.
+ * that is killed has lost no more than of a busy one. Each lane is a stream, for within one clocks never go back. Letters A to
+ * D are those of pem/ring.h.
  *
  * What a chunk holds is copied first and walked in the copy, full or not: its header's count and times are believed of no
  * chunk. What no module would write is not handed on, nor what is behind it, and its CPU is said to be broken; the records
