@@ -4,7 +4,8 @@
 system_wide - a kernel-heavy workload while everything the machine does is recorded: kernel/system_wide_*
 
 	kernel/system_wide_find		find / -xdev
-	kernel/system_wide_pipe		two processes that pass a byte to and fro
+	kernel/system_wide_pipe		two processes that pass a byte to and fro, on one CPU: on two it takes as long as waking up one
+					that sleeps, which it does less where an observer keeps it busy
 	kernel/system_wide_make		make -j2 of C files of this tree
 
 All tracepoints of the scheduler, of memory and of system calls that both pem and tracefs have here, of all CPUs; perf record -a and trace-cmd record
@@ -177,7 +178,7 @@ def find(_):
 
 
 def pipe(_):
-    return [CALLS, "pipe", "1000" if QUICK else "200000"]
+    return ["taskset", "-c", str(min(os.sched_getaffinity(0))), CALLS, "pipe", "1000" if QUICK else "200000"]
 
 
 def make(folder):
