@@ -11,18 +11,18 @@ PROBED = os.path.join(os.environ.get("B", os.path.join(ROOT, "build")), "program
 
 
 @functools.lru_cache(None)
-def missing():
-    """Why BPF programs can't be had here; None: they can. Asked once, for it takes an emulated machine long."""
-    rc, out, err = run([PEM, "list", "--json", "OS::Sched::Switch"])
+def missing(event):
+    """Why an event of the kernel's can't be had here; None: it can. Asked once, for it takes an emulated machine long."""
+    rc, out, err = run([PEM, "list", "--json", event])
     equal(rc, 0, "status of list: " + err)
-    switch, = json.loads(out)
-    return None if switch["available"] else switch["reason"]
+    told, = json.loads(out)
+    return None if told["available"] else told["reason"]
 
 
-def here():
-    """Skip unless BPF programs can be had."""
-    if missing():
-        skip(missing())
+def here(event="OS::Sched::Switch"):
+    """Skip unless the kernel layer, or this event of it, can be had."""
+    if missing(event):
+        skip(missing(event))
 
 
 def record(events, *command, options=()):

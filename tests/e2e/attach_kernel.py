@@ -9,19 +9,12 @@ import time
 
 from attached import Asked, Observer
 from probe_trace import program
+from probing import here
 from tap import PEM, equal, run, run_all, skip, start, test, tmp
 
 READ = "OS::Syscall::Enter"
 # Reads without an end, a few hundred times a second.
 LOOP = ["sh", "-c", "while read line; do :; done"]
-
-
-def here():
-    rc, out, err = run([PEM, "list", "--json", "os"])
-    equal(rc, 0, "status of list: " + err)
-    why = [e["reason"] for e in json.loads(out) if not e["available"] and e["name"] == READ]
-    if why:
-        skip(why[0])
 
 
 class Reader:

@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 
+from probing import here
 from tap import BUILD, PEM, equal, run, run_all, skip, start, test, tmp
 
 JOIN = os.path.join(BUILD, "programs", "join")
@@ -20,14 +21,6 @@ TIMER = "OS::Hrtimer::End"
 SIGNATURE = 1 << 30
 ROUNDS = 400
 PAGES = 8192  # that a process of 'exits' has
-
-
-def here(event=ENTER):
-    rc, out, err = run([PEM, "list", "--json", "os"])
-    equal(rc, 0, "status of list: " + err)
-    why = [e["reason"] for e in json.loads(out) if not e["available"] and e["name"] == event]
-    if why:
-        skip(why[0])
 
 
 def told(lines):

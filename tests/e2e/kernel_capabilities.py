@@ -7,6 +7,7 @@ guest: bpf=x86_64-6.12
 import json
 import os
 
+import probing
 from tap import PEM, SAN, equal, need, run, run_all, skip, test, tmp
 
 BITS = {"perfmon": 1 << 38, "bpf": 1 << 39}
@@ -27,11 +28,7 @@ def here():
         skip("needs root to become somebody else with chosen capabilities")
     if SAN:
         skip("a sanitizer's build is not readable to others everywhere")
-    rc, out, err = run([PEM, "list", "--json", "os"])
-    equal(rc, 0, "status of list: " + err)
-    why = [e["reason"] for e in json.loads(out) if not e["available"] and e["name"] == "OS::Syscall::Enter"]
-    if why:
-        skip(why[0])
+    probing.here()
     if run(user() + ["test", "-x", PEM])[0] != 0:
         skip("%s can't be reached by other users" % PEM)
     for capabilities in ((), ("bpf",), ("bpf", "perfmon")):

@@ -9,20 +9,12 @@ import json
 import os
 
 from probe_trace import served
+from probing import here
 from tap import PEM, ROOT, SAN, equal, need, run, run_all, skip, test, tmp
 
 COUNT = 3000
 TWICE = ("for i in 1 2; do dd if=/dev/zero of=/dev/null bs=1 count=%d status=none & done; wait" %
          COUNT)
-
-
-def here():
-    """Skip unless the kernel layer can be had."""
-    rc, out, err = run([PEM, "list", "--json", "os"])
-    equal(rc, 0, "status of list: " + err)
-    why = [e["reason"] for e in json.loads(out) if not e["available"] and e["name"] == "OS::Sched::Switch"]
-    if why:
-        skip(why[0])
 
 
 def record(*arguments):

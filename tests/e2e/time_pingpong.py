@@ -8,9 +8,9 @@ counter) and system calls (BPF: CLOCK_MONOTONIC, converted; the module: the coun
 guest: bpf=x86_64-6.12 module=x86_64-6.1 file=build/programs/pingpong
 """
 import csv
-import json
 import os
 
+import probing
 from probe_trace import EVENT, program, report, served
 from tap import PEM, equal, run, run_all, skip, test, tmp
 
@@ -22,11 +22,7 @@ NOTICED_NS = 1000 * SLOWER  # beyond the error: some two of the steps lie nearer
 
 
 def here():
-    rc, out, err = run([PEM, "list", "--json", "os"])
-    equal(rc, 0, "status of list: " + err)
-    why = [e["reason"] for e in json.loads(out) if not e["available"] and e["name"] == ENTER]
-    if why:
-        skip(why[0])
+    probing.here()
     if not {0, 1} <= os.sched_getaffinity(0):
         skip("needs CPUs 0 and 1")
 
