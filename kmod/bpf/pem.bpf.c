@@ -336,42 +336,6 @@ PEM_INLINE uint32_t pem_switch_bytes(void);
 PEM_INLINE void pem_switch_fill(struct pem_kevent *e, uint8_t *record, uint32_t previous_tid,
 				uint32_t pid, uint32_t tid);
 
-/* What was taken of the ring for one record: a clock and a switch record may come first. */
-struct pem_taken {
-	uint64_t position;
-	uint64_t previous_thread;
-	uint32_t clock_bytes; /* 0: none needed */
-	uint32_t switch_bytes; /* 0: none needed */
-};
-
-/* Take bytes of the ring and what must precede them. 0, or -1: no room, or always interrupted by who took some. */
-PEM_INLINE int pem_take(struct pem_kevent *e, uint64_t epoch, uint32_t bytes,
-			struct pem_taken *taken)
-{
-	uint64_t size = (uint64_t)pem_config.ring_mask + 1, head, tail;
-	struct pem_kring *ring = e->ring;
-	uint32_t i, all;
-
-	for (i = 0; i < PEM_KRING_TRIES; i++) {
-		tail = PEM_LOAD(ring->tail); /* D */
-		head = PEM_LOAD(ring->head);
-		taken->clock_bytes =
-			PEM_LOAD(ring->clock_epoch) == epoch ? 0 : sizeof(struct pem_kring_clock);
-		taken->previous_thread = PEM_LOAD(ring->logged_thread);
-		taken->switch_bytes = taken->previous_thread == e->thread ? 0 : pem_switch_bytes();
-		all = taken->clock_bytes + taken->switch_bytes + bytes;
-		if (head - tail > size)
-			continue; /* the tail is newer than the head: both moved in between */
-		if (head - tail + all > size)
-			return -1;
-		if (__sync_val_compare_and_swap(&ring->head, head, head + all) == head) {
-			taken->position = head;
-			return 0;
-		}
-	}
-	return -1;
-}
-
 PEM_INLINE void pem_put_clock(struct pem_kevent *e, uint8_t *record, uint64_t epoch)
 {
 	struct pem_kring_clock *clock = (struct pem_kring_clock *)record;
@@ -401,33 +365,99 @@ PEM_INLINE void pem_count(const struct pem_kevent *e, uint64_t *count)
 		PEM_STORE(*count, *count + 1);
 }
 
+PEM_INLINE uint64_t pem_epoch(uint64_t now)
+{
+	return (now >> 31) + 1;
+}
+
+/* Where position at lies. The mask ends in zeros, for atomic operations must be aligned, which the verifier has to see. */
+PEM_INLINE uint8_t *pem_at(struct pem_kring *ring, uint64_t at)
+{
+	return (uint8_t *)ring + PEM_KRING_DATA_OFFSET + (at & pem_config.ring_mask & ~(uint64_t)7);
+}
+
+/* bytes if a is not b, else 0, without a jump */
+PEM_INLINE uint64_t pem_unless_equal(uint64_t a, uint64_t b, uint32_t bytes)
+{
+	uint64_t differ = a ^ b;
+
+	differ |= -differ;
+	PEM_HIDE(differ);
+	return (differ >> 63) * bytes;
+}
+
+#define PEM_NO_POSITION (~0ULL)
+
+/*
+ * Take bytes of the ring and what must precede them, which is written. Where the bytes are; PEM_NO_POSITION: no room, or
+ * always interrupted by who took some. A global function, as pem_add_wide() is: the verifier takes what it returns for any
+ * number, and so walks what comes after it once.
+ */
+__attribute__((noinline)) uint64_t pem_take_more(uint64_t thread, uint64_t now, uint32_t bytes)
+{
+	struct pem_kevent e = {.ring = pem_ring_here(), .thread = thread, .now = now};
+	uint64_t size = (uint64_t)pem_config.ring_mask + 1, epoch = pem_epoch(now);
+	uint64_t head, tail, previous, clock_bytes, before;
+	uint32_t i;
+
+	if (!e.ring)
+		return PEM_NO_POSITION;
+#pragma clang loop unroll(disable)
+	for (i = 0; i < PEM_KRING_TRIES; i++) {
+		tail = PEM_LOAD(e.ring->tail); /* D */
+		head = PEM_LOAD(e.ring->head);
+		clock_bytes = pem_unless_equal(PEM_LOAD(e.ring->clock_epoch), epoch,
+					       sizeof(struct pem_kring_clock));
+		previous = PEM_LOAD(e.ring->logged_thread);
+		before = clock_bytes + pem_unless_equal(previous, thread, pem_switch_bytes());
+		if (head - tail > size)
+			continue; /* the tail is newer than the head: both moved in between */
+		if (head - tail + before + bytes > size)
+			return PEM_NO_POSITION;
+		if (__sync_val_compare_and_swap(&e.ring->head, head, head + before + bytes) == head)
+			goto taken;
+	}
+	return PEM_NO_POSITION;
+taken:
+	if (clock_bytes)
+		pem_put_clock(&e, pem_at(e.ring, head), epoch);
+	if (previous != thread)
+		pem_put_switch(&e, pem_at(e.ring, head + clock_bytes), previous);
+	return head + before;
+}
+
+/* The same. Mostly nothing must precede them, and nobody interrupts. */
+PEM_INLINE uint64_t pem_take(const struct pem_kevent *e, uint32_t bytes)
+{
+	uint64_t size = (uint64_t)pem_config.ring_mask + 1;
+	struct pem_kring *ring = e->ring;
+	uint64_t tail = PEM_LOAD(ring->tail); /* D */
+	uint64_t head = PEM_LOAD(ring->head);
+
+	if (PEM_LOAD(ring->clock_epoch) == pem_epoch(e->now) &&
+	    PEM_LOAD(ring->logged_thread) == e->thread && head - tail <= size - bytes &&
+	    __sync_val_compare_and_swap(&ring->head, head, head + bytes) == head)
+		return head;
+	return pem_take_more(e->thread, e->now, bytes);
+}
+
 /*
  * Room for a record of bytes (a constant, a multiple of 8), zeroed; NULL: none, and the record is counted as
  * discarded. After a loss the next record comes with a switch, because the lost one may have been one.
  */
 PEM_INLINE uint8_t *pem_reserve(struct pem_kevent *e, uint32_t bytes)
 {
-	uint8_t *data = (uint8_t *)e->ring + PEM_KRING_DATA_OFFSET;
-	/* Atomic operations must be aligned, which the verifier believes only if it sees it. */
-	uint64_t mask = pem_config.ring_mask & ~(uint64_t)7, at, epoch;
-	struct pem_taken taken = {};
+	uint64_t at;
 
 	e->now = bpf_ktime_get_ns();
-	epoch = (e->now >> 31) + 1;
 	pem_count(e, &e->slot->produced);
-	if (pem_take(e, epoch, bytes, &taken)) {
+	at = pem_take(e, bytes);
+	if (at == PEM_NO_POSITION) {
 		pem_count(e, &e->slot->discarded);
 		PEM_STORE(e->ring->logged_thread, PEM_KRING_NO_THREAD);
 		return NULL;
 	}
-	at = taken.position;
-	if (taken.clock_bytes)
-		pem_put_clock(e, data + (at & mask), epoch);
-	at += taken.clock_bytes;
-	if (taken.switch_bytes)
-		pem_put_switch(e, data + (at & mask), taken.previous_thread);
-	at += taken.switch_bytes;
-	return data + (at & mask);
+	return pem_at(e->ring, at);
 }
 
 PEM_INLINE void pem_commit(struct pem_kevent *e, uint8_t *record, uint32_t event_id)

@@ -34,7 +34,7 @@
  * Producers of a ring are programs on one CPU, of which one may interrupt another (interrupt, NMI, fault) but none
  * itself: the kernel refuses to run a program within itself on a CPU and counts it (recursion_misses). So head is
  * moved by compare-and-swap, and all that belongs to one event (its slot) by plain stores. A producer that finds no
- * room, or loses the race PEM_KRING_TRIES times, discards its record and counts it.
+ * room, or loses the race PEM_KRING_TRIES times after the first, discards its record and counts it.
  *
  * Ordering:
  *	A  commit: event_id is stored last, released, after all other bytes of the record
