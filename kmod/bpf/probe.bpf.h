@@ -18,7 +18,10 @@
 		value_;                                                                            \
 	})
 
-/* A block: clang keeps out of r0 to r5 what lives across it, so that it may call helpers. */
+/*
+ * A block: clang keeps out of r0 to r5 what lives across it, so that it may call helpers. The template itself, which is loaded
+ * with nothing in it, jumps over it by a condition that the verifier knows: it takes out the rest at once.
+ */
 #define PEM_PROBE_BLOCK(magic, room, a, b, c)                                                      \
 	({                                                                                         \
 		uint64_t out_;                                                                     \
@@ -26,9 +29,12 @@
 							 "%0 = %1\n"                               \
 							 "%0 = %2\n"                               \
 							 "%0 = %3\n"                               \
-							 ".rept " PEM_TEXT(room) "\n"              \
+							 "r0 = 0\n"                                \
+							 "if r0 == 0 goto .Lroom%=\n"              \
+							 ".rept " PEM_TEXT(room) " - 2\n"          \
 										 "goto +0\n"       \
 										 ".endr\n"         \
+										 ".Lroom%=:\n"     \
 				 : "=&r"(out_)                                                     \
 				 : "r"(a), "r"(b), "r"(c)                                          \
 				 : "r0", "r1", "r2", "r3", "r4", "r5", "memory");                  \

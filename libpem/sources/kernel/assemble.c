@@ -476,6 +476,7 @@ typedef int (*put_block)(struct block *block, const struct pem_assembly *assembl
 static int fill_gaps(struct bpf_insn *insns, size_t count, int32_t magic, unsigned room,
 		     put_block put_it, const struct pem_assembly *assembly)
 {
+	const struct bpf_insn nothing = {.code = BPF_JMP | BPF_JA};
 	unsigned found = 0, k;
 	struct block block;
 	size_t i;
@@ -496,6 +497,8 @@ static int fill_gaps(struct bpf_insn *insns, size_t count, int32_t magic, unsign
 				       .b = insns[i + 2].src_reg,
 				       .c = insns[i + 3].src_reg};
 		insns[i].imm = 1;
+		for (k = 0; k < room; k++)
+			block.insns[k] = nothing;
 		rc = put_it(&block, assembly);
 		if (rc || block.full)
 			return rc ? rc : -E2BIG;

@@ -10,7 +10,7 @@
  *	constant   rX = MAGIC                        rX = the value
  *	block      rOUT = MAGIC                      rOUT = any number
  *	           rOUT = rA; rOUT = rB; rOUT = rC   what the block may use: unchanged by it, as is all but r0 to r5
- *	           goto +0, MAGIC's count of them    instructions; what is left of these is taken out
+ *	           MAGIC's count of instructions     instructions; the template's own jump over the others
  *
  *	FETCH   A: the program's context, B: words, C: 8 bytes of the ring's that are this event's alone
  *	        words[i] = field i, extended to 64 bits by its sign
