@@ -22,11 +22,12 @@ EMULATORS = {
     "x86_64": ("qemu-system-x86_64", "qemu-system-x86", "pc", "max", "console=ttyS0 tsc=reliable no_timer_check"),
     "aarch64": ("qemu-system-aarch64", "qemu-system-arm", "virt", "cortex-a57", "console=ttyAMA0"),
 }
-# Where instructions are not counted a CPU without wide vectors serves, and no defence of one that runs ahead of itself, as
-# no emulated one does: both are much to emulate, a third of the guest's time. What keeps the kernel out of users' memory and
-# the fifth level of page tables stay: modules are tried against these.
+# Where instructions are not counted a CPU without wide vectors serves, no defence of one that runs ahead of itself, as no
+# emulated one does, and no tests that the kernel's ciphers make of themselves: all are much to emulate, a third of the
+# guest's time. What keeps the kernel out of users' memory and the fifth level of page tables stay: modules are tried against
+# these.
 QUICK_CPUS = {"x86_64": "Nehalem,+rdrand,+smep,+smap,+umip,+la57"}
-QUICK = "mitigations=off"
+QUICK = "mitigations=off cryptomgr.notests"
 MARK = "@@"  # starts a line of init's own: see init
 # What a kernel says that ends, and for how long it may say more. It may fail to: whatever made it panic may stop that, too.
 PANICS = ("Kernel panic - not syncing",)
