@@ -12,10 +12,13 @@ from tap import equal, run_all, skip, test
 
 LIMIT_S = 300  # a fetch
 KERNEL = "x86_64-6.1"
+
+
 def programs():
     """Programs for a guest, none of which has run."""
     return (
         Program("passes", "echo 'ok 1 - one'; echo 1..1"),
+        Program("breaks-off", "echo 'not ok 1 - six'; echo 1..1; printf 'a line without an end'; exit 1"),
         Program("warns", "echo 'ok 1 - two'; echo 1..1; echo 'WARNING: something is wrong' >/dev/kmsg"),
         Program("hangs", "echo 'ok 1 - three'; sleep 1000", limit_s=2),
         Program("skips", "echo 'there is no hope'; exit 77"),
@@ -76,6 +79,12 @@ def a_program_that_passes():
 
 
 @test
+def a_program_that_breaks_off():
+    "a program whose output ends within a line is reported as any other"
+    assert "# a line without an end" in details("breaks-off: six"), booted()
+
+
+@test
 def a_kernel_that_warns():
     "what the kernel complains of is a failure of the program that ran"
     assert any("WARNING: something is wrong" in line for line in details("warns: the kernel has nothing")), booted()
@@ -94,7 +103,7 @@ def a_guest_that_panics():
     assert any("the guest's kernel panicked" in line for line in lines), lines
     assert any("sysrq_handle_crash" in line for line in lines), lines
     assert any("the guest's kernel panicked" in line for line in details("waits: not run")), booted()
-    equal(said[0][1], 4, "failures")
+    equal(said[0][1], 5, "failures")
 
 
 @test
@@ -102,9 +111,10 @@ def machines_that_share_a_guest():
     "of two machines each runs what the other does not, and goes on alone when the other is dead"
     booted()
     lines, failed = told(machines=2)
-    for said_once in ("passes: one", "warns: two", "hangs: three", "panics: the guest lives", "waits: five"):
+    for said_once in ("passes: one", "breaks-off: six", "warns: two", "hangs: three", "panics: the guest lives",
+                      "waits: five"):
         equal(sum(line.endswith("guest: " + said_once) for line in lines), 1, said_once)
-    equal(failed, 3, "failures: what warns, what hangs, what panics")
+    equal(failed, 4, "failures: what breaks off, what warns, what hangs, what panics")
 
 
 @test
@@ -132,6 +142,37 @@ def a_guest_that_stands_still():
     lines, failed = told(silent_s=0.5)  # it takes longer to start
     assert any("the guest said nothing for 0.5 s" in line for line in lines), lines
     equal(failed, 1 + len(programs()), "failures")
+
+
+class Canned:
+    """In the place of a machine: its console says just this."""
+
+    def __init__(self, lines, why=None):
+        self.lines, self.why, self.last = lines, why, []
+
+    def run(self):
+        return iter(self.lines)
+
+    def cpu_s(self):
+        return 0
+
+
+def told_of(lines, why=None):
+    """What is reported of a console and two programs, besides what passed."""
+    output, boot = io.StringIO(), ["@@begin boot", "@@end 0"]
+    with contextlib.redirect_stdout(output):
+        attend_all([Canned(boot + lines, why)], [Program("one", ""), Program("two", "")], Tap("guest"))
+    return [line.partition("guest: ")[2] for line in output.getvalue().splitlines() if line.startswith("not ok")]
+
+
+@test
+def what_is_not_seen_to_end():
+    "no program, and no guest, is forgotten whose end is not seen"
+    one, two = ["@@begin one", "ok 1 - a", "@@end 0"], ["@@begin two", "ok 1 - b", "@@end 0"]
+    equal(told_of(one + two + ["@@off"]), [], "failures of what ends")
+    equal(told_of(one[:2] + two + ["@@off"]), ["one: it ends"], "failures where another program begins")
+    equal(told_of(one + two[:2] + ["@@off"]), ["two: the guest lives"], "failures where the guest ends")
+    equal(told_of(one + two, "it is dead"), ["two: the guest lives"], "failures where the guest dies between programs")
 
 
 def unavailable(_name, _folder):

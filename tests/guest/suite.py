@@ -50,6 +50,7 @@ LIMIT_S = 180
 # That doubles what the kernel takes: one guest of each kernel and of each machine pays it. The guest where the module serves
 # tests/e2e has it for the caches a module allocates from, which are those charged to someone.
 CHECKED = {"x86_64-6.12": "slub_debug=FZP", "aarch64-6.1": "slub_debug=FZP", "x86_64-6.1": "slub_debug=FZP,kmalloc-cg*"}
+UNENDED = re.compile(r"(.+)(%s(?:end \d+|log .*))$" % MARK)  # where a line of output and init's word about it meet
 MACHINES = 2  # that share the programs of one guest
 GUEST_LIMIT_S = 1200  # of all programs together, on a machine with much else to do
 SILENT_S = 300  # longer than any program may say nothing: the guest stands still
@@ -223,10 +224,17 @@ def attend(machine, shared, tap, turn):
         turn.give()
 
 
+def told_lines(machine):
+    """Lines of the console; what init says of a program whose output's last line has no end is a line of its own."""
+    for line in machine.run():
+        said = UNENDED.match(line)
+        yield from said.groups() if said else (line,)
+
+
 def follow(machine, shared, tap, turn):
     boot = Program("boot", "")
     current, began, cpu_s = boot, time.monotonic(), 0
-    for line in machine.run():
+    for line in told_lines(machine):
         if not line.startswith(MARK):
             current.line(line)
             continue
@@ -238,6 +246,8 @@ def follow(machine, shared, tap, turn):
             machine.tell(number)
             began, cpu_s = time.monotonic(), machine.cpu_s()
         elif word == "begin":
+            if not current.over and rest != current.name:
+                tap.result("%s: it ends" % current.name, ["%s began before" % rest] + machine.last)
             current = shared.left.pop(rest, boot)
         elif word == "log":
             current.log.append(rest)
@@ -252,8 +262,9 @@ def follow(machine, shared, tap, turn):
                 status = int(rest)
                 current.end(status, "it was not done within %d s" % current.limit_s if status == 137 else None)
             tap.program(current, "took %.1f s, %.1f s of CPU" % (time.monotonic() - began, machine.cpu_s() - cpu_s))
-    if machine.why and not current.over:
-        tap.result("%s: the guest lives" % current.name, [machine.why + "; the console's last lines:"] + machine.last)
+    if machine.why or not current.over:
+        why = machine.why or "the guest is off, and did not say that this is over"
+        tap.result("%s: the guest lives" % current.name, [why + "; the console's last lines:"] + machine.last)
 
 
 def attend_all(machines, programs, tap):
