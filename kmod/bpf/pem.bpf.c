@@ -379,11 +379,21 @@ PEM_INLINE uint8_t *pem_at(struct pem_kring *ring, uint64_t at)
 /* bytes if a is not b, else 0, without a jump */
 PEM_INLINE uint64_t pem_unless_equal(uint64_t a, uint64_t b, uint32_t bytes)
 {
-	uint64_t differ = a ^ b;
+	uint64_t differ = a ^ b, negated = -differ;
 
-	differ |= -differ;
+	PEM_HIDE(negated);
+	differ = (differ | negated) >> 63;
 	PEM_HIDE(differ);
-	return (differ >> 63) * bytes;
+	return differ * bytes;
+}
+
+/* Was head what the ring's head is moved on from? Clang makes two jumps of the comparison if it knows what it is of. */
+PEM_INLINE bool pem_move_head(struct pem_kring *ring, uint64_t head, uint64_t bytes)
+{
+	uint64_t was = __sync_val_compare_and_swap(&ring->head, head, head + bytes);
+
+	PEM_HIDE(was);
+	return was == head;
 }
 
 #define PEM_NO_POSITION (~0ULL)
@@ -391,34 +401,36 @@ PEM_INLINE uint64_t pem_unless_equal(uint64_t a, uint64_t b, uint32_t bytes)
 /*
  * Take bytes of the ring and what must precede them, which is written. Where the bytes are; PEM_NO_POSITION: no room, or
  * always interrupted by who took some. A global function, as pem_add_wide() is: the verifier takes what it returns for any
- * number, and so walks what comes after it once.
+ * number, and so walks what comes after it once. Nothing is taken where there is no room: the swap then only tells whether
+ * tail belongs to head.
  */
 __attribute__((noinline)) uint64_t pem_take_more(uint64_t thread, uint64_t now, uint32_t bytes)
 {
 	struct pem_kevent e = {.ring = pem_ring_here(), .thread = thread, .now = now};
-	uint64_t size = (uint64_t)pem_config.ring_mask + 1, epoch = pem_epoch(now);
-	uint64_t head, tail, previous, clock_bytes, before;
+	uint64_t epoch = pem_epoch(now), head, previous, clock_bytes, before;
+	int64_t beyond; /* what there is room for: less than 0 if there is room */
 	uint32_t i;
 
 	if (!e.ring)
 		return PEM_NO_POSITION;
 #pragma clang loop unroll(disable)
 	for (i = 0; i < PEM_KRING_TRIES; i++) {
-		tail = PEM_LOAD(e.ring->tail); /* D */
 		head = PEM_LOAD(e.ring->head);
+		beyond =
+			(int64_t)(head - PEM_LOAD(e.ring->tail) - pem_config.ring_mask - 2); /* D */
 		clock_bytes = pem_unless_equal(PEM_LOAD(e.ring->clock_epoch), epoch,
 					       sizeof(struct pem_kring_clock));
 		previous = PEM_LOAD(e.ring->logged_thread);
 		before = clock_bytes + pem_unless_equal(previous, thread, pem_switch_bytes());
-		if (head - tail > size)
-			continue; /* the tail is newer than the head: both moved in between */
-		if (head - tail + before + bytes > size)
-			return PEM_NO_POSITION;
-		if (__sync_val_compare_and_swap(&e.ring->head, head, head + before + bytes) == head)
-			goto taken;
+		beyond = (beyond + (int64_t)(before + bytes)) >> 63; /* all ones, or 0 */
+		PEM_HIDE(beyond);
+		if (pem_move_head(e.ring, head, (before + bytes) & (uint64_t)beyond))
+			goto found;
 	}
 	return PEM_NO_POSITION;
-taken:
+found:
+	if (!beyond)
+		return PEM_NO_POSITION;
 	if (clock_bytes)
 		pem_put_clock(&e, pem_at(e.ring, head), epoch);
 	if (previous != thread)
@@ -429,14 +441,13 @@ taken:
 /* The same. Mostly nothing must precede them, and nobody interrupts. */
 PEM_INLINE uint64_t pem_take(const struct pem_kevent *e, uint32_t bytes)
 {
-	uint64_t size = (uint64_t)pem_config.ring_mask + 1;
+	uint64_t most = (uint64_t)pem_config.ring_mask + 1 - bytes;
 	struct pem_kring *ring = e->ring;
-	uint64_t tail = PEM_LOAD(ring->tail); /* D */
 	uint64_t head = PEM_LOAD(ring->head);
 
-	if (PEM_LOAD(ring->clock_epoch) == pem_epoch(e->now) &&
-	    PEM_LOAD(ring->logged_thread) == e->thread && head - tail <= size - bytes &&
-	    __sync_val_compare_and_swap(&ring->head, head, head + bytes) == head)
+	if (head - PEM_LOAD(ring->tail) <= most && /* D */
+	    PEM_LOAD(ring->clock_epoch) == pem_epoch(e->now) &&
+	    PEM_LOAD(ring->logged_thread) == e->thread && pem_move_head(ring, head, bytes))
 		return head;
 	return pem_take_more(e->thread, e->now, bytes);
 }

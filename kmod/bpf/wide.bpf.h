@@ -148,10 +148,10 @@ __attribute__((noinline)) int pem_add_wide(uint32_t index, uint64_t action, uint
 	tag = PEM_WIDE_TAG(word, action);
 	if (wide->tag != tag)
 		pem_wide_begin(wide, &key, tag);
-	if (PEM_WIDE_KEEP(word) & PEM_WIDE_VARIANCE)
-		pem_wide_put_square(wide, value, negative);
 	if (PEM_WIDE_KEEP(word) & PEM_WIDE_HISTOGRAM)
 		pem_wide_put_bucket(wide, value, negative);
+	if (PEM_WIDE_KEEP(word) & PEM_WIDE_VARIANCE)
+		pem_wide_put_square(wide, value, negative);
 	if (PEM_WIDE_KEEP(word) & PEM_WIDE_VALUES)
 		pem_wide_put_top(wide, value);
 	return 0;
