@@ -211,14 +211,16 @@ __attribute__((unused)) PEM_INLINE void pem_reject_sched_switch(struct pem_keven
 /*
  * A thread that leaves the CPU for good takes its process out of the target, if it was the last one; not sched_process_exit
  * does, after which a process gives back what it had. Threads but the first give their descriptions up before; the
- * first one's stays until its parent waits for it, so it counts as gone once it has an exit state.
+ * first one's stays until its parent waits for it, so it counts as gone once it has an exit state. Helpers read that: for each
+ * pointer that a program loads from a task the verifier looks through all names of the kernel's types, some milliseconds.
  */
 PEM_INLINE void pem_forget_dead(struct task_struct *prev)
 {
 	uint32_t pid = prev->tgid;
 
-	if (prev->__state & PEM_TASK_DEAD && prev->signal->live.counter == 0 &&
-	    prev->signal->nr_threads <= 1 && prev->group_leader->exit_state)
+	if (prev->__state & PEM_TASK_DEAD && BPF_CORE_READ(prev, signal, live.counter) == 0 &&
+	    BPF_CORE_READ(prev, signal, nr_threads) <= 1 &&
+	    BPF_CORE_READ(prev, group_leader, exit_state))
 		bpf_map_delete_elem(&pem_targets, &pid);
 }
 
@@ -233,6 +235,7 @@ PEM_INLINE bool pem_begin_sched_switch(struct pem_kevent *e, uint32_t index,
 	struct task_struct *next = (struct task_struct *)ctx[2];
 	const struct pem_kfilter *filter = &pem_control.filter[index];
 	bool prev_in = false, next_in = false;
+	uint32_t flags;
 
 	e->ring = pem_ring_here();
 	if (!e->ring)
@@ -259,7 +262,10 @@ PEM_INLINE bool pem_begin_sched_switch(struct pem_kevent *e, uint32_t index,
 	e->slot = &e->ring->slots[index];
 	e->shared = 0;
 	e->thread = (uint64_t)(uint32_t)next->tgid << 32 | (uint32_t)next->pid;
-	if (e->flags & PEM_ACTION_LOG)
+	/* Else the answer is kept until it is asked for again, and all between is walked once for each. */
+	flags = e->flags;
+	PEM_HIDE(flags);
+	if (flags & PEM_ACTION_LOG)
 		PEM_STORE(e->ring->logged_thread, e->thread);
 	return true;
 }
