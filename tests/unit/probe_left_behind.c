@@ -13,12 +13,14 @@
 #include <linux/kcmp.h>
 #include <poll.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -170,11 +172,46 @@ static void they_share_one_copy_of_memory(void **state)
 	end(&pipes);
 }
 
+static volatile int *handled; /* by whoever shares this */
+
+static void handle(int number)
+{
+	(void)number;
+	__atomic_fetch_add(handled, 1, __ATOMIC_SEQ_CST);
+}
+
+/* The program's handlers know nothing of them: what they do would be done twice, and in memory that several share. */
+static void no_signal_is_handled_in_them(void **state)
+{
+	struct sigaction action = {.sa_handler = handle}, before;
+	struct pipes pipes;
+	pid_t holder;
+	int held;
+
+	(void)state;
+	handled = mmap(NULL, sizeof(*handled), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		       -1, 0);
+	assert_ptr_not_equal(handled, MAP_FAILED);
+	assert_int_equal(sigaction(SIGUSR1, &action, &before), 0);
+	make(&pipes);
+	held = leave(&pipes);
+	holder = holder_of(pipes.in[0]);
+	assert_int_not_equal(holder, 0);
+	assert_int_equal(kill(holder, SIGUSR1), 0);
+	raise(SIGUSR1);
+	close(held);
+	end(&pipes);
+	assert_int_equal(*handled, 1);
+	assert_int_equal(sigaction(SIGUSR1, &before, NULL), 0);
+	munmap((void *)handled, sizeof(*handled));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(they_hold_theirs_until_they_are_let_go),
 		cmocka_unit_test(they_share_one_copy_of_memory),
+		cmocka_unit_test(no_signal_is_handled_in_them),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

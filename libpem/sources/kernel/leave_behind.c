@@ -8,9 +8,9 @@
  * of many places (probe_multi.c) end beside each other, perf events one by one whoever holds them.
  *
  * They are not forked as programs are, whose handlers, ours among them, would take them for one of theirs; they run nothing
- * but system calls; and they are grandchildren, so that nobody is told of their end. The child's copy of our memory is theirs
- * together: a copy for each would take a program of a gigabyte some twenty milliseconds more each, and one that shared
- * ours would keep it for as long as it takes them.
+ * but system calls, and no handler of a signal, for they have all blocked; and they are grandchildren, so that nobody is told
+ * of their end. The child's copy of our memory is theirs together: a copy for each would take a program of a gigabyte some
+ * twenty milliseconds more each, and one that shared ours would keep it for as long as it takes them.
  */
 #define _GNU_SOURCE
 #include "kernel.h"
@@ -19,6 +19,7 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -41,7 +42,10 @@ static int compare(const void *a, const void *b)
 	return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b);
 }
 
-/* Close all descriptors but these, of which the first may stay, too: pipes that others read to their end, locks that say that we live. */
+/*
+ * Close all descriptors but these, of which the first may stay, too: pipes that others read to their end, locks that say that
+ * we live.
+ */
 static void close_others(const int *fds, size_t count, unsigned from)
 {
 	size_t i;
@@ -67,8 +71,8 @@ static int hold(void *arg)
 	    (h->reads == 0 || syscall(SYS_dup3, h->reads, 0, 0) == 0))
 		from = 1;
 	close_others(h->fds, h->count, from);
-	while (from && syscall(SYS_read, 0, &byte, 1) < 0 && errno == EINTR)
-		;
+	if (from)
+		syscall(SYS_read, 0, &byte, 1);
 	return 0; /* which ends the process, and runs nothing of the program's */
 }
 
@@ -92,6 +96,7 @@ static void begin_holders(const int *fds, size_t count, size_t share, int reads)
 int pem_leave_behind(int *fds, size_t count)
 {
 	size_t share = (count + HOLDERS_MAX - 1) / HOLDERS_MAX;
+	sigset_t all, before;
 	int ends[2];
 	long child;
 
@@ -102,11 +107,14 @@ int pem_leave_behind(int *fds, size_t count)
 	if (share < SHARE_LEAST)
 		share = SHARE_LEAST;
 	qsort(fds, count, sizeof(*fds), compare);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
 	child = syscall(SYS_clone, 0, 0, 0, 0, 0);
 	if (child == 0)
 		begin_holders(fds, count, share, ends[0]);
 	while (child > 0 && syscall(SYS_wait4, child, NULL, __WALL, NULL) < 0 && errno == EINTR)
 		;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (ends[0] >= 0)
 		close(ends[0]);
 	return ends[1];
