@@ -3,7 +3,8 @@
  * wide.bpf.h - variance, histogram and most frequent values, added to in the kernel as pem/wide.h does in programs
  *
  * Included by pem.bpf.c alone. One function for all programs, not inlined: the verifier looks at it once for each that is
- * loaded, whatever calls it, and that is most of what loading them costs if it is not short. An entry of the map has one writer, for no program runs within itself on a CPU.
+ * loaded, whatever calls it, and that is most of what loading them costs if it is not short. An entry of the map has one
+ * writer, for no program runs within itself on a CPU.
  */
 #ifndef PEM_WIDE_BPF_H
 #define PEM_WIDE_BPF_H

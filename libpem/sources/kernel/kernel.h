@@ -261,7 +261,7 @@ void pem_source__unload(struct pem_source *source);
 
 /* What this process may still open, less what its recording needs for itself. */
 size_t pem_kernel__spare_descriptors(void);
-/* What a probe takes: its programs, and a link for each of its places, or for each program if that is by_multi (probe_multi.c). */
+/* What a probe takes: its programs, and a link for each of its places, or for each program if by_multi (probe_multi.c). */
 size_t pem_probe__descriptors(const struct pem_probe *probe, bool by_multi);
 
 /* --- probe_attach.c: events outside of the table --- */
