@@ -4,11 +4,13 @@ import contextlib
 import io
 import os
 import tempfile
+import threading
+import time
 
 from guest import assemble, emulators, kernels, machine
 from guest.machine import Machine
-from guest.suite import Program, Tap, attend_all
-from tap import equal, run_all, skip, test
+from guest.suite import Program, Tap, Turn, attend_all
+from tap import equal, run_all, skip, test, tmp
 
 LIMIT_S = 300  # a fetch
 KERNEL = "x86_64-6.1"
@@ -173,6 +175,33 @@ def what_is_not_seen_to_end():
     equal(told_of(one[:2] + two + ["@@off"]), ["one: it ends"], "failures where another program begins")
     equal(told_of(one + two[:2] + ["@@off"]), ["two: the guest lives"], "failures where the guest ends")
     equal(told_of(one + two, "it is dead"), ["two: the guest lives"], "failures where the guest dies between programs")
+
+
+@test
+def turns_are_taken_in_turn():
+    "who gave up a turn and wants the next one leaves it to who waited for it"
+    folder = tmp()
+    first, second = Turn(folder, 1), Turn(folder, 1)
+    waits, had, rounds = threading.Event(), threading.Event(), 0
+
+    def take_once():
+        waits.set()
+        second.take()
+        had.set()
+        second.give()
+
+    first.take()
+    other = threading.Thread(target=take_once)
+    other.start()
+    waits.wait()
+    while not had.is_set() and rounds < 500:
+        time.sleep(0.001)
+        first.give()
+        first.take()
+        rounds += 1
+    first.give()
+    other.join()
+    assert rounds < 500, "the other had to wait until it was wanted no more"
 
 
 def unavailable(_name, _folder):

@@ -191,23 +191,31 @@ class Shared:
 class Turn:
     """Leave to keep a CPU busy: as many of all guests' machines have it at a time as there are CPUs."""
 
-    def __init__(self):
-        folder = os.path.join(BUILD, "guest")
+    def __init__(self, folder=os.path.join(BUILD, "guest"), count=len(os.sched_getaffinity(0))):
         os.makedirs(folder, exist_ok=True)
-        self.paths = [os.path.join(folder, "turn-%d" % i) for i in range(len(os.sched_getaffinity(0)))]
+        self.paths = [os.path.join(folder, "turn-%d" % i) for i in range(count)]
+        self.next = os.path.join(folder, "turn-next")
         self.file = None
 
     def take(self):
-        while not self.file:
-            for path in self.paths:
-                file = open(path, "w", encoding="ascii")
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    self.file = file
-                    return
-                except BlockingIOError:
-                    file.close()
-            time.sleep(0.02)
+        if self.file:
+            return
+        # One looks at a time: else who gave one up would have it again before who waits looks for the next time.
+        with open(self.next, "w", encoding="ascii") as first:
+            fcntl.flock(first, fcntl.LOCK_EX)
+            while not self._try():
+                time.sleep(0.005)
+
+    def _try(self):
+        for path in self.paths:
+            file = open(path, "w", encoding="ascii")
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self.file = file
+                return True
+            except BlockingIOError:
+                file.close()
+        return False
 
     def give(self):
         if self.file:
