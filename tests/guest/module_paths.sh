@@ -96,8 +96,10 @@ printf 'root:x:0:0::/root:/bin/sh\nnobody:x:65534:65534::/tmp:/bin/sh\nmember:x:
 as() { # USER COMMAND
 	su "$1" -s /bin/sh -c "export PATH=$PATH LD_LIBRARY_PATH=$LD_LIBRARY_PATH PEM_RUNTIME_DIR=/tmp/$1 HOME=/tmp; $2"
 }
-# Debian's kernel lets nobody count before that; 2 is Linux's own.
-echo 2 >/proc/sys/kernel/perf_event_paranoid
+# Debian's kernel lets nobody count before that; 2 is Linux's own. It is given back at the end.
+paranoia=/proc/sys/kernel/perf_event_paranoid
+paranoid=$(cat $paranoia)
+echo 2 >$paranoia
 refused() {
 	as nobody 'pem doctor' >"$said" 2>&1
 	tr -s ' \n' ' ' <"$said" | grep -q 'join the group tracing' || return 1
@@ -159,5 +161,6 @@ small() {
 }
 small
 result "where the user's limit is too small for the default, buffers are smaller" $? "$said"
+echo "$paranoid" >$paranoia
 rm -rf "$work"
 echo "1..$number"
