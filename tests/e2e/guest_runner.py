@@ -9,7 +9,7 @@ import time
 
 from guest import assemble, emulators, kernels, machine
 from guest.machine import Machine
-from guest.suite import Program, Tap, Turn, attend_all
+from guest.suite import Program, Tap, Turn, attend_all, run_suite
 from tap import equal, run_all, skip, test, tmp
 
 LIMIT_S = 300  # a fetch
@@ -175,6 +175,20 @@ def what_is_not_seen_to_end():
     equal(told_of(one[:2] + two + ["@@off"]), ["one: it ends"], "failures where another program begins")
     equal(told_of(one + two[:2] + ["@@off"]), ["two: the guest lives"], "failures where the guest ends")
     equal(told_of(one + two, "it is dead"), ["two: the guest lives"], "failures where the guest dies between programs")
+
+
+@test
+def a_word_in_no_programs_name():
+    "where no program is asked for, that is said, and is no success"
+    booted()
+    output, kept = io.StringIO(), os.environ.pop("GUESTS", None)
+    try:
+        with contextlib.redirect_stdout(output):
+            equal(run_suite(KERNEL, "no such program"), 1, "status")
+    finally:
+        if kept is not None:
+            os.environ["GUESTS"] = kept
+    assert "no test for this guest has 'no such program' in its program's name" in output.getvalue(), output.getvalue()
 
 
 @test

@@ -304,12 +304,14 @@ def run_suite(name, word=""):
     tap.result("Linux %s %s" % (kernel.release, "is fetched" if fetched else "is in the cache"))
     guest, image = assemble.Guest(name), None
     try:
+        waiting = [p for p in programs(guest) if word in p.name]
+        if not waiting:
+            raise Missing("no test for this guest has %r in its program's name" % word)
         module = guest.module()
         tap.result("make kmod builds pem.ko")
         if kernel.foreign:
             guest.cross_build(units(guest))
             tap.result("pem and its tests are built for %s" % kernel.machine)
-        waiting = [p for p in programs(guest) if word in p.name]
         for program in waiting:
             program.files = [guest.ring_module() if path == RING_MODULE else path for path in program.files]
         image = guest.image([(p.name, p.limit_s, p.command) for p in waiting], module,
