@@ -12,6 +12,10 @@
 #include <pem/event.h>
 #include <pem/wide.h>
 
+PEM_STATIC_ASSERT(!(PEM_KRING_EVENTS_MAX & (PEM_KRING_EVENTS_MAX - 1)) &&
+			  !(PEM_WIDE_TOP & (PEM_WIDE_TOP - 1)),
+		  "masks of indexes, which change none that there is");
+
 /* PEM_WIDE_COUNT for each CPU; max_entries is set before loading. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
