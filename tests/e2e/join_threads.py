@@ -7,6 +7,7 @@ import collections
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 
@@ -98,6 +99,19 @@ def exec_by_another_thread():
     check(trace, truth)
     (first,) = [tid for tid, lives in truth.items() if len(lives) == 2]
     equal(names(trace)[first, first], "join", "name of the thread that is left")
+
+
+@test
+def a_program_with_a_long_path():
+    "a process is called as its program is, however long the path to that"
+    here()
+    folder = os.path.join(tmp(), *("a-long-name-of-a-folder-%d" % i for i in range(6)))
+    os.makedirs(folder)
+    path = shutil.copy("/bin/true", os.path.join(folder, "compressor"))
+    trace = os.path.join(tmp(), "trace")
+    rc, _, err = run([PEM, "record", "-q", "-e", ENTER, "-o", trace, "--", path])
+    equal(rc, 0, "status of record: " + err)
+    equal([p["name"] for p in report(trace)["processes"] if p["pid"]], ["compressor"], "processes")
 
 
 @test
