@@ -125,6 +125,11 @@ struct pem_source_ops {
 	 */
 	int (*find)(const char *pattern, int (*found)(void *arg, const struct pem_event *event),
 		    void *arg, struct pem_error *error);
+	/*
+	 * Is it the name of a counter, on this machine or on another? 1; -ENOENT with error, a sentence. NULL: this source knows no
+	 * counters' names.
+	 */
+	int (*knows_counter)(const char *name, struct pem_error *error);
 };
 
 #endif

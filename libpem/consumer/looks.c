@@ -4,20 +4,23 @@
  *
  * Not here: telling it (libpem/sources/module/own.c).
  */
+#include "consumer/plugins.h"
 #include "consumer/session.h"
 #include "util.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #define COUNTERS_MAX 8u
+#define NAME_BYTES PEM_EDIT_DISTANCE_MAX
 #define INTERVAL_US_MIN 1000u
 #define REGION_BYTES_MIN 4096u
 #define REGION_BYTES_MAX (1ull << 40)
 
-/* What libpfm4 calls a counter of the catalogue, and *shown the catalogue; else it is libpfm4's name already. */
+/* What libpfm4 calls a counter of the catalogue, and *shown the catalogue; else NULL, and the name as it is. */
 static const char *counter_source(const struct pem_session *s, const char *name, const char **shown)
 {
 	const struct pem_event *event;
@@ -32,7 +35,63 @@ static const char *counter_source(const struct pem_session *s, const char *name,
 		}
 	}
 	*shown = name;
-	return name;
+	return NULL;
+}
+
+/* Keep a candidate's name if it is nearer to what was written than all before. */
+static void consider(const char *name, const char *candidate, size_t length, char *best,
+		     size_t bytes, unsigned *edits)
+{
+	char text[NAME_BYTES];
+	unsigned distance;
+
+	snprintf(text, sizeof(text), "%.*s", (int)length, candidate);
+	distance = pem_edit_distance(name, text);
+	if (distance >= *edits || distance > (strlen(name) < 8 ? 1 : strlen(name) / 4))
+		return;
+	*edits = distance;
+	pem_copy_text(best, bytes, text);
+}
+
+/* No source knows a counter: what may be meant, of the catalogue's names and of libpfm4's in it, or where to look. */
+static int say_unknown(const struct pem_session *s, const char *name, const char *said,
+		       struct pem_error *error)
+{
+	const struct pem_event *event;
+	char best[NAME_BYTES] = "";
+	unsigned edits = ~0u;
+	const char *at;
+	size_t i;
+
+	for (i = 0; i < pem_model__count(s->model); i++) {
+		event = pem_model__event(s->model, i);
+		if (event->source_kind != PEM_SOURCE_PERF)
+			continue;
+		consider(name, event->specifier, strlen(event->specifier), best, sizeof(best),
+			 &edits);
+		for (at = event->source_name; *at; at += strcspn(at, "|"), at += *at == '|')
+			consider(name, at, strcspn(at, "|"), best, sizeof(best), &edits);
+	}
+	if (*best)
+		return pem_error__set(error, -ENOENT, "%s; did you mean '%s'?", said, best);
+	return pem_error__set(error, -ENOENT,
+			      "%s; 'pem list hw' shows the catalogue's, and showevtinfo libpfm4's",
+			      said);
+}
+
+/* Where a name's counter comes from; NULL with error: nobody knows it. */
+static const char *find_counter(struct pem_session *s, const char *name, const char **shown,
+				struct pem_error *error)
+{
+	const char *source = counter_source(s, name, shown);
+	struct pem_error said = {""};
+
+	if (source)
+		return source;
+	if (pem_session__knows_counter(s, name, &said) == 1)
+		return name;
+	say_unknown(s, name, said.text, error);
+	return NULL;
 }
 
 /* Add a name and a comma in front of all but the first; the text is freed where there is no memory. */
@@ -68,7 +127,11 @@ int pem_session__read_counters(struct pem_session *s, const char *names, struct 
 					    COUNTERS_MAX);
 		if (rc)
 			break;
-		source = counter_source(s, name, &shown);
+		source = find_counter(s, name, &shown, error);
+		if (!source) {
+			rc = -ENOENT;
+			break;
+		}
 		text = append(text, source);
 		shown_all = append(shown_all, shown);
 		rc = text && shown_all ? 0 : -ENOMEM;

@@ -244,6 +244,25 @@ int pem_session__can_deliver(struct pem_session *session, const struct pem_event
 	return pem_session__source_of(session, event, reason) != NULL;
 }
 
+int pem_session__knows_counter(struct pem_session *session, const char *name,
+			       struct pem_error *error)
+{
+	const struct pem_source_plugin *plugin;
+	int result = 1;
+
+	pem_session__lock(session);
+	pem_session__load_plugins(session);
+	for (plugin = session->plugins; plugin; plugin = plugin->next) {
+		if (!plugin->ops->knows_counter)
+			continue;
+		result = plugin->ops->knows_counter(name, error);
+		if (result == 1)
+			break;
+	}
+	pem_session__unlock(session);
+	return result;
+}
+
 int pem_session__sources(struct pem_session *session, struct pem_source_state *states, uint32_t max)
 {
 	const struct pem_source_plugin *plugin;

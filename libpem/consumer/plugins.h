@@ -38,4 +38,8 @@ bool pem_session__refusal(const struct pem_session *session, const struct pem_ev
 /* The folder of what is preloaded: PEM_LIBRARY_PATH, else where libpem was loaded from; NULL: not to be found. */
 const char *pem_library_folder(char *path, size_t bytes);
 
+/* Does a source, of those that know counters' names, know this one? 1, also if there is no such source; -ENOENT with error. */
+int pem_session__knows_counter(struct pem_session *session, const char *name,
+			       struct pem_error *error);
+
 #endif

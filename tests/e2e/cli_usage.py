@@ -115,6 +115,20 @@ def unknown_event():
 
 
 @test
+def unknown_counter():
+    "a counter that libpfm4 does not know is wrong input, named together with what comes near, and nothing is run or made"
+    if not os.path.exists(os.path.join(BUILD, "lib", "pem", "source-counters.so")):
+        skip("pem was built without libpfm4, which knows counters' names")
+    folder = tmp()
+    for names, words in (("bogus", ("'bogus'", "pem list hw", "showevtinfo")),
+                         ("cycles,Instructons", ("'Instructons'", "did you mean 'Instructions'?")),
+                         ("perf::CYCLEZ", ("did you mean 'perf::CYCLES'?",)), ("nosuch::CYCLES", ("'nosuch::CYCLES'",))):
+        fails(["record", "-e", "Syscall::Enter", "--counters", names, "-o", "t", "--", "touch", "ran"], 1,
+              "--counters: libpfm4 knows no counter ", *words, cwd=folder)
+        equal(os.listdir(folder), [], "what it left")
+
+
+@test
 def patterns_in_words():
     "-e takes a layer in small letters, and LAYER::Class"
     for one, other in (("os", "OS"), ("OS::Sched", "Sched"), ("os::Sched::Sw*", "OS::Sched::Sw*")):

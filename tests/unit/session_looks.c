@@ -2,11 +2,13 @@
 /*
  * session_looks.c - what a session has the kernel module look at: names of counters resolved, nonsense refused
  */
+#include "consumer/plugins.h"
 #include "consumer/session.h"
 
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +39,42 @@ static void counters_of_the_catalogue_go_by_their_last_word(void **state)
 	assert_non_null(comma);
 	assert_string_equal(comma + 1, "perf::CPU-CLOCK");
 	assert_string_equal(s->counter_names, "Instructions,CpuClock");
+	pem_session__close(s);
+}
+
+/* As libpfm4's source does it. */
+static int knows(const char *name, struct pem_error *error)
+{
+	if (!strcmp(name, "pmu::known"))
+		return 1;
+	snprintf(error->text, sizeof(error->text), "no counter '%s'", name);
+	return -ENOENT;
+}
+
+static void names_that_a_source_does_not_know_are_refused(void **state)
+{
+	static const struct pem_source_ops ops = {.name = "names", .knows_counter = knows};
+	struct pem_source_plugin *plugin = calloc(1, sizeof(*plugin));
+	struct pem_session *s = open_session();
+	struct pem_error error;
+
+	(void)state;
+	assert_non_null(plugin);
+	assert_int_equal(pem_session__knows_counter(s, "x", &error), 1); /* nobody knows any */
+	plugin->ops = &ops;
+	plugin->next = s->plugins;
+	s->plugins = plugin;
+	assert_int_equal(pem_session__read_counters(s, "Cycles,pmu::known", &error), 0);
+	assert_int_equal(pem_session__read_counters(s, "Cycles,bogus", &error), -ENOENT);
+	assert_string_equal(error.text, "no counter 'bogus'; 'pem list hw' shows the catalogue's, "
+					"and showevtinfo libpfm4's");
+	assert_int_equal(pem_session__read_counters(s, "Instructons", &error), -ENOENT);
+	assert_string_equal(error.text, "no counter 'Instructons'; did you mean 'Instructions'?");
+	assert_int_equal(pem_session__read_counters(s, "perf::CYCLEZ", &error), -ENOENT);
+	assert_non_null(strstr(error.text, "did you mean 'perf::CYCLES'?"));
+	assert_string_equal(s->counter_names, "Cycles,pmu::known"); /* as it was */
+	s->plugins = plugin->next;
+	free(plugin);
 	pem_session__close(s);
 }
 
@@ -74,6 +112,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counters_of_the_catalogue_go_by_their_last_word),
+		cmocka_unit_test(names_that_a_source_does_not_know_are_refused),
 		cmocka_unit_test(nonsense_is_refused_and_leaves_all_as_it_was),
 	};
 

@@ -422,8 +422,8 @@ int pem_recorder__snapshot(const struct pem_recorder *recorder, const char *dire
  *
  * Counters that HW::HWPerf::HPMsAtEvent reads at each event of the kernel that is logged, and at context switches: names
  * parted by commas, each an event of the catalogue's that comes from a counter (its last word will do, whatever its case) or a
- * libpfm4 event. 0; -EINVAL: an empty name; -E2BIG: more than 8; -ENOMEM; with error. Whether there are such counters shows
- * when they are opened.
+ * libpfm4 event. 0; -EINVAL: an empty name; -E2BIG: more than 8; -ENOENT: libpfm4 knows no such name, where pem was built with
+ * it; -ENOMEM; with error. Whether this machine has such counters shows when they are opened. May block on files.
  */
 int pem_session__read_counters(struct pem_session *session, const char *names,
 			       struct pem_error *error);

@@ -562,4 +562,5 @@ __attribute__((visibility("default"))) const struct pem_source_ops pem_source = 
 	.drain = counters_drain,
 	.balance = counters_balance,
 	.close = counters_close,
+	.knows_counter = counter__knows,
 };

@@ -27,6 +27,8 @@
  * 0, -ENOENT: libpfm4 knows none, and attr->size is 0.
  */
 int counter__encode(const char *names, struct perf_event_attr *attr);
+/* Has libpfm4 an event of that name, for this processor or another? 1; -ENOENT with error. */
+int counter__knows(const char *name, struct pem_error *error);
 /*
  * perf_event_open, close-on-exec; if the kernel may not be observed, again without it. Returns the descriptor or
  * -errno. attr->exclude_kernel tells afterwards which it was.

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -207,6 +208,45 @@ static int is_present(const char *name, size_t count)
 			return 1;
 	}
 	return 0;
+}
+
+/* Is it an event of this PMU's, here or not? What a name says of an event beyond its own, behind a colon, is not looked at. */
+static int has_event(const pfm_pmu_info_t *pmu, const char *name)
+{
+	const char *colons = strstr(name, "::"), *event = colons ? colons + 2 : name;
+	const size_t count = colons ? (size_t)(colons - name) : 0, bytes = strcspn(event, ":");
+	pfm_event_info_t info;
+	int i;
+
+	if (colons && (strlen(pmu->name) != count || strncasecmp(pmu->name, name, count)))
+		return 0;
+	for (i = pmu->first_event; i != -1; i = pfm_get_event_next(i)) {
+		memset(&info, 0, sizeof(info));
+		info.size = sizeof(info);
+		if (pfm_get_event_info(i, PFM_OS_PERF_EVENT, &info) == PFM_SUCCESS &&
+		    strlen(info.name) == bytes && !strncasecmp(info.name, event, bytes))
+			return 1;
+	}
+	return 0;
+}
+
+int counter__knows(const char *name, struct pem_error *error)
+{
+	struct perf_event_attr attr;
+	pfm_pmu_info_t info;
+	int pmu;
+
+	if (encode_one(name, &attr) == 0)
+		return 1;
+	for (pmu = PFM_PMU_NONE; pfm_state == PFM_SUCCESS && pmu < PFM_PMU_MAX; pmu++) {
+		memset(&info, 0, sizeof(info));
+		info.size = sizeof(info);
+		if (pfm_get_pmu_info((pfm_pmu_t)pmu, &info) == PFM_SUCCESS && !info.is_present &&
+		    has_event(&info, name))
+			return 1;
+	}
+	counter__set_error(error, "libpfm4 knows no counter '%.100s'", name);
+	return -ENOENT;
 }
 
 /* Whose processors have a PMU; NULL: the name doesn't tell. */

@@ -49,15 +49,44 @@ static int encode(const char *names, struct pem_kmod_counter *counter)
 }
 #endif
 
+/* Why the kernel has not a counter that libpfm4 knows, or libpfm4 none: a sentence without its subject. */
+static void explain(const char *names, int error, struct pem_error *reason)
+{
+#ifdef PEM_HAVE_PFM
+	struct perf_event_attr attr;
+
+	counter__encode(names, &attr);
+	counter__explain(names, &attr, error, reason);
+#else
+	(void)names;
+	pem_module__fail(reason, error, "this processor has no such counter");
+#endif
+}
+
 static const char *why(int error)
 {
 	return error == -ENOSYS       ? "pem was built without libpfm4, which knows its name"
-	       : error == -ENOENT     ? "this processor, or libpfm4, has no such counter"
 	       : error == -ENOSPC     ? "the processor counts no more at a time"
 	       : error == -EACCES     ? "counting on whole CPUs needs CAP_PERFMON, or "
 					"kernel.perf_event_paranoid below 1"
 	       : error == -EOPNOTSUPP ? "it is none of a CPU"
 				      : strerror(-error);
+}
+
+/*
+ * The names are those of one counter, parted by '|'. It says --counters, so that who opens the source takes it for why their
+ * event, which is named so, is not there.
+ */
+static void say_refused(const struct pem_source *source, char *names, int error)
+{
+	struct pem_error reason = {""};
+
+	if (error == -ENOENT || error == -ENODEV)
+		explain(names, error, &reason);
+	names[strcspn(names, "|")] = '\0'; /* the first of alternatives will do */
+	pem_module__log(source, PEM_LOG_WARNING,
+			"--counters: %s can't be read at events of the kernel: %s", names,
+			*reason.text ? reason.text : why(error));
 }
 
 /* A copy of the nth name, cut off where it is too long. False: there is none. */
@@ -99,9 +128,7 @@ int pem_module__open_counters(struct pem_source *source, const char *names)
 	if (!rc)
 		return 0;
 	nth_name(names, request.failed, name, sizeof(name));
-	name[strcspn(name, "|")] = '\0'; /* the first of alternatives will do */
-	pem_module__log(source, PEM_LOG_WARNING, "counter %s can't be read at events: %s", name,
-			why(rc));
+	say_refused(source, name, rc);
 	return rc;
 }
 

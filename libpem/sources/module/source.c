@@ -59,7 +59,13 @@ static int can_deliver(const struct pem_event *event, struct pem_error *reason)
 	if (event->source_kind == PEM_SOURCE_TRACEPOINT)
 		return pem_module__has(event->id, reason);
 	result = pem_module__has(event->id, &why);
-	return result == 1 ? 1 : pem_module__fail(reason, 0, "only pem.ko sees this: %s", why.text);
+	if (result == 1)
+		return 1;
+	return pem_module__fail(reason, 0, "only pem.ko %s: %s",
+				pem_module__looks_at(event, "counters")
+					? "reads counters at events (--counters)"
+					: "sees this",
+				why.text);
 }
 
 /* --- telling it what is wanted --- */
