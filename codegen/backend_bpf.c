@@ -43,12 +43,10 @@ static size_t take_hook(struct emitter *out, const struct pem_spec_event *event)
 	return NO_HOOK;
 }
 
-static int is_const_void(const struct pem_argument *argument)
+static int is_type(const struct pem_argument *argument, const char *type)
 {
-	static const char type[] = "const void *";
-
-	return argument->type_bytes == sizeof(type) - 1 &&
-	       !memcmp(argument->text, type, sizeof(type) - 1);
+	return argument->type_bytes == strlen(type) &&
+	       !memcmp(argument->text, type, argument->type_bytes);
 }
 
 /* The kernel's name of a type that points to a function, as smp_call_func_t. */
@@ -70,10 +68,12 @@ static void put_arguments(FILE *f, const char *prototype)
 		fprintf(f, "\t%.*s __attribute__((unused)) = (%.*s)", (int)argument.bytes,
 			argument.text, (int)argument.type_bytes, argument.text);
 		/* Not every kernel lets a program load those. */
-		if (is_const_void(&argument))
+		if (is_type(&argument, "const void *"))
 			fprintf(f, "pem_void_argument(pem_ctx, %u);\n", position);
 		else if (is_function(&argument)) /* and none those */
 			fprintf(f, "pem_function_argument(pem_ctx, %u);\n", position);
+		else if (is_type(&argument, "bool")) /* clang makes a jump of other numbers */
+			fprintf(f, "(pem_ctx[%u] & 1);\n", position);
 		else
 			fprintf(f, "pem_ctx[%u];\n", position);
 	}
