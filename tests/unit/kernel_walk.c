@@ -11,6 +11,7 @@
 #ifdef PEM_TEST_LIBBPF
 #include "kernel_fixture.h"
 
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -18,6 +19,7 @@
 #include "libpem/sources/kernel/kernel.h"
 
 #define TRACEFS "/sys/kernel/tracing/events"
+#define STEPS_MAX 2000 /* of the verifier, for one program; it is 1600 where most forks are */
 #define POISON 195896080 /* what libbpf calls where a member was not found: 0xbad2310 */
 
 static const char *path = PEM_KERNEL_BTF_FOLDER;
@@ -310,6 +312,32 @@ static void on_refusal(enum pem_log_level level, const char *text, void *arg)
 	print_message("# %s\n", text);
 }
 
+/* How much the kernel verified: nearly all of it is what programs have in common, so that it is to be paid some 300 times. */
+static void check_steps(const struct bpf_object *object)
+{
+	struct bpf_program *program;
+	struct bpf_prog_info info;
+	uint32_t bytes, most = 0;
+	int fd;
+
+	bpf_object__for_each_program(program, object)
+	{
+		fd = bpf_program__fd(program);
+		if (fd < 0)
+			continue;
+		memset(&info, 0, sizeof(info));
+		bytes = sizeof(info);
+		assert_int_equal(bpf_obj_get_info_by_fd(fd, &info, &bytes), 0);
+		/* 0: a kernel before 5.16 does not say */
+		if (info.verified_insns > STEPS_MAX)
+			complain(bpf_program__name(program),
+				 "the verifier follows %u instructions: a fork too many?",
+				 info.verified_insns);
+		most = info.verified_insns > most ? info.verified_insns : most;
+	}
+	print_message("# the verifier follows %u instructions of a program at most\n", most);
+}
+
 static void every_program_loads_and_attaches(void **state)
 {
 	struct subject *s = new_subject();
@@ -343,6 +371,7 @@ static void every_program_loads_and_attaches(void **state)
 			complain(s->events[i].event->name, "can't be had: %s", strerror(-rc));
 	}
 	print_message("# %zu programs run in this kernel\n", s->count);
+	check_steps(s->source->object);
 	close_subject(s);
 	assert_int_equal(failures, 0);
 }
