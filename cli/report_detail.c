@@ -84,10 +84,39 @@ static void print_steps(const struct report *r)
 		printf("and %s more (--json)\n", cli_count(r->step_count - ROWS_MOST));
 }
 
-/* It was in full detail for as long as it is said nothing of. */
-static bool lacks(const struct pem_trace_reduced *e)
+/* Is one of the steps not in the trace? What it did is not known then. */
+static bool lacks_steps(const struct report *r)
 {
-	return e->detail == 0 || e->counted != 0;
+	size_t i;
+
+	for (i = 0; i < r->event_count; i++) {
+		const struct report_event *e = &r->events[i];
+
+		if (strncmp(e->event->name, "CPO::Recorder::", 15) == 0 &&
+		    (e->balance.discarded != 0 || e->balance.overwritten != 0))
+			return true;
+	}
+	return false;
+}
+
+/* Was it, or may it have been, off for a time? */
+static bool was_off(const struct report *r, const struct pem_trace_reduced *e)
+{
+	char name[sizeof(e->event)];
+	size_t i;
+
+	memcpy(name, e->event, sizeof(name));
+	cli_printable(name);
+	for (i = 0; i < r->step_count; i++)
+		if (r->steps[i].to == 0 && strcmp(r->steps[i].event, name) == 0)
+			return true;
+	return e->detail == 0 || lacks_steps(r);
+}
+
+/* Not one that only was to be counted while none came. */
+static bool lacks(const struct report *r, const struct pem_trace_reduced *e)
+{
+	return e->counted != 0 || was_off(r, e);
 }
 
 bool report__is_partial(const struct report *r, const struct report_event *event)
@@ -96,7 +125,7 @@ bool report__is_partial(const struct report *r, const struct report_event *event
 	uint32_t i;
 
 	for (i = 0; i < info->reduced_count; i++) {
-		if (lacks(&info->reduced[i]) &&
+		if (lacks(r, &info->reduced[i]) &&
 		    !strcmp(info->reduced[i].event, cli_event_name(event->event)))
 			return true;
 	}
@@ -114,6 +143,28 @@ const char *report_detail__excess(const struct report *r, double share)
 				    percent(budget));
 }
 
+static void print_reduced(const struct report *r, const struct pem_trace_reduced *e)
+{
+	const char *counted = "", *off = "";
+	const char *once = lacks_steps(r) ? "for a time it may have been" : "for a time it was";
+	char name[sizeof(e->event)];
+
+	memcpy(name, e->event, sizeof(name));
+	cli_printable(name);
+	if (e->counted != 0)
+		counted =
+			cli_format("%s more were counted and not recorded", cli_count(e->counted));
+	if (was_off(r, e))
+		off = cli_format("%s%s off, and nobody knows how many more there were",
+				 e->counted == 0  ? ""
+				 : e->detail == 0 ? "; then "
+						  : "; ",
+				 e->detail != 0    ? once
+				 : e->counted != 0 ? "it was"
+						   : "in the end it was");
+	cli_wrap(stdout, cli_format("%s: %s%s", name, counted, off), 0, 0, cli_width(stdout));
+}
+
 void report_detail__print(const struct report *r)
 {
 	const struct pem_trace_info *info = r->info;
@@ -124,27 +175,9 @@ void report_detail__print(const struct report *r)
 	printf("\n%sDetail was reduced%s\n", cli_colour(stdout, CLI_BOLD),
 	       cli_colour(stdout, CLI_PLAIN));
 	print_steps(r);
-	for (i = 0; i < info->reduced_count; i++) {
-		const struct pem_trace_reduced *e = &info->reduced[i];
-		char name[sizeof(e->event)];
-		const char *text;
-
-		if (!lacks(e))
-			continue;
-		memcpy(name, e->event, sizeof(name));
-		cli_printable(name);
-		text = e->detail != 0 ? cli_format("%s: %s more were counted and not recorded",
-						   name, cli_count(e->counted))
-		       : e->counted != 0
-			       ? cli_format(
-					 "%s: %s more were counted and not recorded; then it was "
-					 "off, and nobody knows how many more there were",
-					 name, cli_count(e->counted))
-			       : cli_format("%s: in the end it was off, and nobody knows how many "
-					    "more there were",
-					    name);
-		cli_wrap(stdout, text, 0, 0, cli_width(stdout));
-	}
+	for (i = 0; i < info->reduced_count; i++)
+		if (lacks(r, &info->reduced[i]))
+			print_reduced(r, &info->reduced[i]);
 }
 
 struct json_object *report_detail__json(const struct report *r)

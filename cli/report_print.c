@@ -152,8 +152,12 @@ static bool layer_is_partial(const struct report *r, unsigned int layer)
 static void print_bound(const struct report *r)
 {
 	if (layer_is_partial(r, LAYERS))
-		cli_wrap(stdout, "> more occurred than the trace has: see the balance", 0, 0,
-			 cli_width(stdout));
+		cli_wrap(stdout,
+			 r->info->reduced_count == 0
+				 ? "> more occurred than the trace has: see the balance"
+				 : "> more occurred than the trace has: see the balance, and what "
+				   "detail was reduced",
+			 0, 0, cli_width(stdout));
 }
 
 static void event_row(const struct report *r, const struct report_event *e, const char *indent,
@@ -462,6 +466,9 @@ static void print_balance(const struct report *r, const size_t *order)
 		 cli_count(b->produced), cli_count(b->delivered), cli_count(b->discarded),
 		 cli_count(b->overwritten), r->balanced ? "; all of them read" : "");
 	cli_wrap(stdout, text, 0, 0, cli_width(stdout));
+	if (r->info->reduced_count != 0)
+		cli_wrap(stdout, "Not in it: what was only counted, or off, to keep the budget", 0,
+			 0, cli_width(stdout));
 	if (pem_trace__torn_packets(r->trace) != 0)
 		printf("%s streams end in a torn packet, which is left out\n",
 		       cli_count(pem_trace__torn_packets(r->trace)));

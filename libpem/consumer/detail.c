@@ -38,7 +38,7 @@ struct counted {
 	struct pem_budget_event event;
 	uint64_t logged, statistics; /* since the last judgement */
 	uint64_t source_logged, source_statistics; /* a source's counts, then */
-	uint64_t only; /* in all, while it was not logged */
+	uint64_t only; /* in all, of those that were not logged */
 };
 
 struct pem_detail_state {
@@ -113,6 +113,25 @@ static uint64_t advance(uint64_t *before, uint64_t now)
 	return more;
 }
 
+/*
+ * A log's own statistic counts what is not logged and nothing else, so that each is noted whenever it is found, be it when
+ * the recording has ended. One that somebody asked for counts what is logged, too.
+ */
+static void note_counted(struct pem_session *s, const struct pem_wish *wish, uint64_t more)
+{
+	struct counted *c = counted_of(s, wish);
+
+	c->statistics += more;
+	if (!wish->want_log || !wish->want_statistic || wish->detail == PEM_DETAIL_STATISTICS)
+		c->only += more;
+}
+
+/* Has there been a statistic of it? It can be read when nobody wants it any more. */
+static bool was_counted(const struct pem_wish *wish)
+{
+	return wish->want_statistic || wish->was_reduced;
+}
+
 void pem_session__count_producer(struct pem_session *s, struct pem_producer *p)
 {
 	struct pem_statistic statistic;
@@ -131,13 +150,13 @@ void pem_session__count_producer(struct pem_session *s, struct pem_producer *p)
 		if (!wish)
 			continue;
 		counted_of(s, wish)->logged += advance(&e->judged_logged, sum_produced(p, e->slot));
-		if (!(PEM_ACTION_FLAGS(pem_wish__action(wish)) & PEM_ACTION_STAT))
+		if (!was_counted(wish))
 			continue;
 		memset(&statistic, 0, sizeof(statistic));
 		pem_producer__statistic(p, wish, &statistic);
 		if (statistic.count < e->judged_statistics)
 			e->judged_statistics = 0; /* begun anew */
-		counted_of(s, wish)->statistics += advance(&e->judged_statistics, statistic.count);
+		note_counted(s, wish, advance(&e->judged_statistics, statistic.count));
 	}
 }
 
@@ -154,7 +173,7 @@ static void count_source(struct pem_session *s, const struct pem_wish *wish)
 		return;
 	if (statistic.count < c->source_statistics)
 		c->source_statistics = 0;
-	c->statistics += advance(&c->source_statistics, statistic.count);
+	note_counted(s, wish, advance(&c->source_statistics, statistic.count));
 }
 
 static void count_events(struct pem_session *s)
@@ -247,8 +266,6 @@ static void present(struct pem_session *s, const struct pem_wish *wish,
 	if (wish->statistic)
 		e->ns[PEM_DETAIL_LOG] += e->ns[PEM_DETAIL_STATISTICS];
 	e->count = e->detail == PEM_DETAIL_LOG ? c->logged : c->statistics;
-	if (e->detail == PEM_DETAIL_STATISTICS)
-		c->only += c->statistics;
 	c->logged = c->statistics = 0;
 }
 

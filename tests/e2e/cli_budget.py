@@ -3,8 +3,8 @@
 import json
 import os
 
-from probe_trace import EVENT, program
-from tap import PEM, ROOT, equal, run, run_all, test, tmp
+from probe_trace import EVENT, program, told
+from tap import PEM, ROOT, equal, run, run_all, skip, test, tmp
 
 MANY = 200000000
 DETAILS = ["off", "statistics", "log"]
@@ -64,6 +64,65 @@ def a_budget_for_statistics():
     ticks = [e for e in r["per_event"] if e["name"] == EVENT][0]["balance"]["produced"]
     if "off" not in [s["to"] for s in steps]:
         equal(ticks + reduced["counted"], MANY, "events logged and counted")
+
+
+def worked(event, work, *options):
+    """
+    Record a program that works between its events, three times in a row: of the budgets between what logging and what
+    counting takes, some let all events be counted that are not logged. Then none is missed.
+    """
+    def once(name, *budget):
+        trace = os.path.join(tmp(), name)
+        command = " ".join(program("processes", "worked", 60000, work))
+        rc, out, err = run([PEM, "record", "-q", "--no-libc", *options, *budget, "-o", trace, "--", "sh", "-c",
+                            "; ".join([command] * 3)], timeout=120)
+        equal((rc, err), (0, ""), "status and errors of pem record")
+        raised = list(told(out).values())
+        equal(raised, [60000] * 3, "what the programs told")
+        rc, out, err = run([PEM, "report", "--json", trace])
+        equal((rc, err), (0, ""), "status and errors of pem report: the trace balances")
+        r = json.loads(out)
+        return trace, r, sum(e["balance"]["produced"] for e in r["per_event"] if e["name"] == event), sum(raised)
+
+    _, r, logged, raised = once("whole")
+    equal(logged, raised, "events without a budget")
+    logging = sum(k["total_ns"] for k in r["cost"]["kinds"] if k["kind"] in ("user-log", "kernel-log"))
+    whole, exact = 100 * logging / r["cost"]["program_cpu_ns"], 0
+    for share in (0.7, 0.6, 0.8, 0.5, 0.9, 0.4, 0.3, 0.2):
+        trace, r, logged, raised = once("at-%g" % share, "--budget", "%.6f%%" % (whole * share))
+        steps, reduced = r["detail"]["steps"], {e["event"]: e["counted"] for e in r["detail"]["reduced"]}
+        counted = reduced.get(event, 0)
+        assert logged + counted <= raised, (logged, counted, raised)
+        if (event, "off") in [(s["event"], s["to"]) for s in steps]:
+            continue
+        equal(logged + counted, raised, "events logged and counted, of %r" % steps)
+        exact += event in reduced
+        if event in reduced:
+            _, out, _ = run([PEM, "report", trace])
+            row = [line.split() for line in out.splitlines() if event in line.split()][0]
+            assert row[row.index(event) + 1].startswith(">"), row
+            words = " ".join(out.split())
+            assert "%s: %s more were counted and not recorded" % (event, "{:,}".format(counted)) in words, out
+            assert "Not in it: what was only counted" in words, out
+        if exact == 3:
+            return
+    assert exact, "no budget at which events were counted and never off"
+
+
+@test
+def what_is_counted_is_exact():
+    "a stub's events, logged and counted, are all there were, of processes that end between two looks, too"
+    worked(EVENT, 5000, "-e", "APP")
+
+
+@test
+def what_the_kernel_counts_is_exact():
+    "events of the kernel, logged and counted, are all there were"
+    enter = "OS::Syscall::Enter"
+    there = json.loads(run([PEM, "list", "--json", enter])[1])[0]
+    if not there["available"]:
+        skip(enter + ": " + there["reason"])
+    worked(enter, 5000, "-e", enter + " where argument0 == 987654321")  # no other call has that
 
 
 @test

@@ -211,6 +211,22 @@ static int for_ever(uint64_t count, char **argv)
 	}
 }
 
+/* Work argv[3] times, however long that is, and a system call between ticks: what observing them costs is a share of it. */
+static int worked(uint64_t count, char **argv)
+{
+	uint64_t work = strtoul(argv[3] ? argv[3] : "0", NULL, 10), n, i;
+	volatile uint64_t sum = 0;
+
+	for (n = 1; n <= count; n++) {
+		pem_notify_probe_tick(0, n);
+		syscall(SYS_getppid, 987654321L); /* which it ignores, and a predicate finds */
+		for (i = 0; i < work; i++)
+			sum += i;
+	}
+	probe_tell(0, count);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct probe_mode modes[] = {
@@ -222,6 +238,7 @@ int main(int argc, char **argv)
 		{"outlive", outlive},
 		{"fork-inside", fork_inside},
 		{"for-ever", for_ever},
+		{"worked", worked},
 		{NULL, NULL},
 	};
 
