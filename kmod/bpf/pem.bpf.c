@@ -211,16 +211,28 @@ __attribute__((unused)) PEM_INLINE void pem_reject_sched_switch(struct pem_keven
 /*
  * A thread that leaves the CPU for good takes its process out of the target, if it was the last one; not sched_process_exit
  * does, after which a process gives back what it had. Threads but the first give their descriptions up before; the
- * first one's stays until its parent waits for it, so it counts as gone once it has an exit state. Helpers read that: for each
- * pointer that a program loads from a task the verifier looks through all names of the kernel's types, some milliseconds.
+ * first one's stays until its parent waits for it, so it counts as gone once it has an exit state.
  */
+PEM_INLINE bool pem_is_last(struct task_struct *prev)
+{
+	return prev->signal->live.counter == 0 && prev->signal->nr_threads <= 1 &&
+	       prev->group_leader->exit_state;
+}
+
+/* By helpers: for each pointer that a program loads from a task newer kernels look through all names of their types. */
+PEM_INLINE bool pem_is_last_read(struct task_struct *prev)
+{
+	return BPF_CORE_READ(prev, signal, live.counter) == 0 &&
+	       BPF_CORE_READ(prev, signal, nr_threads) <= 1 &&
+	       BPF_CORE_READ(prev, group_leader, exit_state);
+}
+
 PEM_INLINE void pem_forget_dead(struct task_struct *prev)
 {
 	uint32_t pid = prev->tgid;
 
-	if (prev->__state & PEM_TASK_DEAD && BPF_CORE_READ(prev, signal, live.counter) == 0 &&
-	    BPF_CORE_READ(prev, signal, nr_threads) <= 1 &&
-	    BPF_CORE_READ(prev, group_leader, exit_state))
+	if (prev->__state & PEM_TASK_DEAD &&
+	    (pem_config.no_reading ? pem_is_last(prev) : pem_is_last_read(prev)))
 		bpf_map_delete_elem(&pem_targets, &pid);
 }
 
@@ -413,7 +425,7 @@ PEM_INLINE bool pem_move_head(struct pem_kring *ring, uint64_t head, uint64_t by
 __attribute__((noinline)) uint64_t pem_take_more(uint64_t thread, uint64_t now, uint32_t bytes)
 {
 	struct pem_kevent e = {.ring = pem_ring_here(), .thread = thread, .now = now};
-	uint64_t epoch = pem_epoch(now), head, previous, clock_bytes, before;
+	uint64_t epoch = pem_epoch(now), head, used, previous, clock_bytes, before;
 	int64_t beyond; /* what there is room for: less than 0 if there is room */
 	uint32_t i;
 
@@ -422,13 +434,14 @@ __attribute__((noinline)) uint64_t pem_take_more(uint64_t thread, uint64_t now, 
 #pragma clang loop unroll(disable)
 	for (i = 0; i < PEM_KRING_TRIES; i++) {
 		head = PEM_LOAD(e.ring->head);
-		beyond =
-			(int64_t)(head - PEM_LOAD(e.ring->tail) - pem_config.ring_mask - 2); /* D */
+		used = head - PEM_LOAD(e.ring->tail); /* D */
 		clock_bytes = pem_unless_equal(PEM_LOAD(e.ring->clock_epoch), epoch,
 					       sizeof(struct pem_kring_clock));
 		previous = PEM_LOAD(e.ring->logged_thread);
 		before = clock_bytes + pem_unless_equal(previous, thread, pem_switch_bytes());
-		beyond = (beyond + (int64_t)(before + bytes)) >> 63; /* all ones, or 0 */
+		beyond = (int64_t)(used + before + bytes - pem_config.ring_mask - 2);
+		beyond = (beyond & ~(int64_t)used) >>
+			 63; /* all ones, or 0: also where the tail is ahead */
 		PEM_HIDE(beyond);
 		if (pem_move_head(e.ring, head, (before + bytes) & (uint64_t)beyond))
 			goto found;

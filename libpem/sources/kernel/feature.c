@@ -51,6 +51,35 @@ bool pem_kernel__loads_void(void)
 	return loads_void;
 }
 
+static pthread_once_t reading_once = PTHREAD_ONCE_INIT;
+static bool no_reading;
+
+/* libbpf 1.1 does not know what newer kernels say of a helper that is not for a program, so this one is really loaded. */
+static void try_reading(void)
+{
+	const struct bpf_insn program[] = {
+		{.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = 1, .src_reg = 10},
+		{.code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = 1, .imm = -8},
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 2, .imm = 8},
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 3, .imm = 0},
+		{.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_probe_read_kernel},
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .imm = 0},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
+	int fd = bpf_prog_load(BPF_PROG_TYPE_RAW_TRACEPOINT, "pem_try_reading", "GPL", program,
+			       sizeof(program) / sizeof(program[0]), NULL);
+
+	no_reading = fd < 0 && errno == EINVAL;
+	if (fd >= 0)
+		close(fd);
+}
+
+bool pem_kernel__no_reading(void)
+{
+	pthread_once(&reading_once, try_reading);
+	return no_reading;
+}
+
 /* --- probes --- */
 
 static pthread_once_t functions_once = PTHREAD_ONCE_INIT;

@@ -223,6 +223,8 @@ void pem_progress__end(const struct pem_progress *progress, const struct pem_sou
 int pem_kernel__can_load(struct pem_error *reason);
 /* May programs load arguments that are 'const void *'? Tried with the first call, which takes some 20 ms. */
 bool pem_kernel__loads_void(void);
+/* Do helpers read no memory of the kernel's for programs, since it is locked down for confidentiality? Tried with the first call. */
+bool pem_kernel__no_reading(void);
 /* The number of one of the kernel's kinds of perf events, "kprobe". -ENOENT: it has none such. */
 int pem_kernel__perf_type(const char *name);
 /* Does this kernel have what probes of a kind are attached by? 1, or 0 with reason. Asked behind pem_kernel__can_load. */

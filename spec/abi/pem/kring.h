@@ -110,7 +110,7 @@ struct pem_kconfig {
 	uint32_t ring_mask;
 	uint32_t tree; /* not 0: the target is processes, whose ids are in the map pem_targets */
 	uint32_t loads_void; /* not 0: programs may load arguments that are 'const void *' */
-	uint32_t reserved;
+	uint32_t no_reading; /* not 0: helpers read no memory of the kernel's for programs: it is locked down */
 	struct {
 		uint16_t first; /* in test */
 		uint16_t count; /* 0: no predicate */
