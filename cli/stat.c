@@ -30,7 +30,8 @@ static const struct cli_option options[] = {
 	{'z', "zero", NULL,
 	 "Also the events that did not occur: in each interval, and in the whole."},
 	{'o', "output", "FILE",
-	 "Write the result to FILE. Default: the table to standard error, JSON to standard "
+	 "Write the result to FILE; - is standard output. Default: the table to standard error, "
+	 "JSON to standard "
 	 "output."},
 	{'j', "json", NULL, "Print an object (with -i, one a line) instead of a table."},
 	CLI_ATTACH_OPTIONS,
@@ -187,6 +188,11 @@ static int open_output(struct stat *s)
 	s->out = s->json ? stdout : stderr;
 	if (s->path == NULL)
 		return CLI_DONE;
+	if (strcmp(s->path, "-") == 0) {
+		s->out = stdout;
+		s->path = NULL;
+		return CLI_DONE;
+	}
 	s->out = fopen(s->path, "we");
 	if (s->out == NULL)
 		return cli_error(cli_status_of_errno(errno), "cannot write %s: %s", s->path,

@@ -4,7 +4,7 @@ import json
 import os
 
 from probe_trace import program
-from tap import PEM, ROOT, equal, run, run_all, skip, test
+from tap import PEM, ROOT, equal, run, run_all, skip, test, tmp
 
 KEEP = ["--histogram", "--top", "--variance"]
 
@@ -25,6 +25,17 @@ def json_has_all():
     equal(event["histogram"], [{"below": 1, "count": 1}, {"from": 2, "below": 4, "count": 1},
                                {"from": 32768, "below": 65536, "count": 1}], "histogram")
     equal(event["top"], [{"value": v, "count": 1, "error": 0} for v in (0, 3, 65535)], "top")
+
+
+@test
+def output_to_standard_output():
+    "-o - is standard output, of the table and of JSON, and no file of that name is made"
+    folder = tmp()
+    for options, begins in (["-o", "-"], "true ran for "), (["--json", "-o", "-"], "{"):
+        rc, out, err = run([PEM, "stat", "-q", "-e", "Malloc", *options, "--", "true"], cwd=folder)
+        equal((rc, err), (0, ""), "status and standard error")
+        assert out.lstrip().startswith(begins), out
+        equal(os.listdir(folder), [], "files")
 
 
 @test
