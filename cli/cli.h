@@ -175,7 +175,7 @@ struct cli_patterns {
 	char **where; /* the predicate of each, 'PATTERN where PREDICATE'; NULL: none */
 	size_t count;
 	const char *all_where; /* of all events; NULL: none */
-	const char *also; /* an event besides, whatever the patterns; NULL: none */
+	const char *also[2]; /* events besides, whatever the patterns; NULL: none */
 };
 /* Add the patterns of a comma-separated list; 0, -EINVAL for an empty one, -ENOMEM. */
 int cli_patterns__add(struct cli_patterns *patterns, const char *list);

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define PAGES_EVENTS "OS::Pages::*"
 #define CHUNK_BYTES 8192u
 #define BUFFER_LEAST (8 * CHUNK_BYTES)
 #define BUFFER_MOST (1ull << 34)
@@ -65,8 +66,9 @@ static const struct cli_option options[] = {
 	 "hold: "
 	 "of pem list hw (Instructions,Cycles), or libpfm4's. At most 8; needs pem.ko."},
 	{OPT_PAGES, "pages", "INTERVAL[,REGION]",
-	 "How often events OS::Pages look at memory, and by what regions. Default: 100ms,2M. Needs "
-	 "pem.ko."},
+	 "Record OS::Pages::*, or those of them that -e names: how often they look at memory, and "
+	 "by "
+	 "what regions. Default: 100ms,2M. Needs pem.ko."},
 	{OPT_BUDGET, "budget", "SHARE",
 	 "Keep the cost of observing below a share of the program's CPU time, such as 1%: the "
 	 "costliest events are only counted, or left out, for a time, and the trace says so."},
@@ -187,7 +189,7 @@ static int parse_options(const struct cli_verb *verb, struct record *r, int argc
 						     optarg);
 			break;
 		case OPT_COUNTERS:
-			r->patterns.also = PEM_COUNTERS_EVENT;
+			r->patterns.also[0] = PEM_COUNTERS_EVENT;
 			r->counters = optarg;
 			break;
 		case OPT_PAGES:
@@ -389,15 +391,41 @@ static int record(struct record *r, struct pem_session *session, struct pem_log 
 				   *error.text != '\0' ? error.text : strerror(-rc));
 	status = summarize(r, &end, status);
 	if (status == CLI_DONE && has_nothing(r, session, &error))
-		status = cli_error(CLI_NOT_HERE, "none of the events of -e can be had here: %s",
-				   error.text);
+		status = r->quiet ? cli_error(CLI_NOT_HERE,
+					      "none of the events of -e can be had here: %s",
+					      error.text)
+				  : cli_error(CLI_NOT_HERE,
+					      "none of the events of -e can be had here");
 	return status;
+}
+
+static bool looks_at_pages(const struct pem_event_set *set)
+{
+	size_t i;
+
+	for (i = 0; i < pem_event_set__count(set); i++)
+		if (pem_event__matches(pem_event_set__event(set, i), PAGES_EVENTS))
+			return true;
+	return false;
+}
+
+/* What --pages says is about events: without any of them asked for, all of them are. */
+static struct pem_event_set *choose(struct record *r, struct pem_session *session,
+				    struct pem_error *error)
+{
+	struct pem_event_set *set = cli_choose_events(session, &r->patterns, true, error);
+
+	if (set == NULL || r->pages_interval_us == 0 || looks_at_pages(set))
+		return set;
+	pem_event_set__free(set);
+	r->patterns.also[1] = PAGES_EVENTS;
+	return cli_choose_events(session, &r->patterns, true, error);
 }
 
 static int open_log(struct record *r, struct pem_session *session, struct pem_log **log)
 {
 	struct pem_error error = {{0}};
-	struct pem_event_set *set = cli_choose_events(session, &r->patterns, true, &error);
+	struct pem_event_set *set = choose(r, session, &error);
 	int status;
 
 	*log = NULL;

@@ -100,13 +100,14 @@ static struct pem_event_set *choose_events(struct pem_session *session,
 	struct pem_event_set *set;
 	const char **names;
 
-	names = calloc(count + patterns->count + 2, sizeof(*names));
+	names = calloc(count + patterns->count + 3, sizeof(*names));
 	if (names == NULL) {
 		snprintf(error->text, sizeof(error->text), "no memory for %zu events", count);
 		return NULL;
 	}
-	if (patterns->also != NULL)
-		names[n++] = patterns->also;
+	for (i = 0; i < sizeof(patterns->also) / sizeof(patterns->also[0]); i++)
+		if (patterns->also[i] != NULL)
+			names[n++] = patterns->also[i];
 	for (i = 0; i < patterns->count; i++)
 		names[n++] = patterns->text[i];
 	if (patterns->count == 0)

@@ -495,4 +495,34 @@ def goes_before_others():
         equal((rc, out, err), (0, expected, ""), "the priorities of recorder and command")
 
 
+
+def lacking(*arguments):
+    """What record says of events of the module where it is not there, its status, and the trace's gaps."""
+    if os.path.exists("/dev/pem"):
+        skip("pem.ko is loaded")
+    trace = os.path.join(tmp(), "t")
+    rc, _, said = run([PEM, "record", "-o", trace, *arguments, "--", "true"])
+    _, out, err = run([PEM, "report", "--json", trace])
+    assert out, err
+    return rc, said, [gap["reason"] for gap in json.loads(out)["gaps"]]
+
+
+@test
+def nothing_to_be_had_is_said_once():
+    "where none of the events of -e can be had, the reason is said once, with -q too"
+    rc, said, gaps = lacking("-e", "OS::Pages::*")
+    equal((rc, len(gaps)), (2, 1), "status and gaps: " + said)
+    equal((said.count(gaps[0]), said.count("none of the events of -e can be had here")), (1, 1), said)
+    rc, said, gaps = lacking("-q", "-e", "OS::Pages::*")
+    equal((rc, said), (2, "pem: error: none of the events of -e can be had here: %s\n" % gaps[0]), "with -q")
+
+
+@test
+def pages_are_asked_for_by_the_option():
+    "--pages records OS::Pages::* where -e names none of them, so what lacks is said"
+    for arguments, lacks in (["-e", "Malloc"], False), (["-e", "Malloc", "--pages", "20ms,256K"], True):
+        rc, said, gaps = lacking(*arguments)
+        equal((rc, any("only pem.ko sees this" in gap for gap in gaps)), (0, lacks), said)
+
+
 run_all()
