@@ -219,8 +219,9 @@ static void check_bpf(struct doctor *doctor)
 		doctor__add(doctor, "BPF", DOCTOR_OK, NULL, "this user may load tracing programs");
 	else if (rc == -EPERM || rc == -EACCES)
 		doctor__add(doctor, "BPF", DOCTOR_NO,
-			    "run as root, or give pem CAP_BPF and CAP_PERFMON (setcap "
-			    "cap_bpf,cap_perfmon+ep)",
+			    "run as root, or give pem CAP_BPF and CAP_PERFMON, as ambient "
+			    "capabilities (setpriv: see pem-record(1)) or, where it is installed "
+			    "(make install, ldconfig), by setcap cap_bpf,cap_perfmon+ep",
 			    "this user may not load tracing programs");
 	else
 		doctor__add(doctor, "BPF", DOCTOR_NO,

@@ -56,9 +56,10 @@ int pem_kernel__can_load(struct pem_error *reason)
 					"one built with CONFIG_DEBUG_INFO_BTF",
 					BTF_FILE, strerror(errno));
 	if (!has_capabilities())
-		return pem_kernel__fail(reason, 0,
-					"needs root or CAP_BPF and CAP_PERFMON: run as root, or "
-					"give pem both (setcap cap_bpf,cap_perfmon+ep)");
+		return pem_kernel__fail(
+			reason, 0,
+			"needs root or CAP_BPF and CAP_PERFMON: run as root, or "
+			"give pem both (setpriv, or setcap where pem is installed)");
 	if (!stat("/proc/self/ns/pid", &status) && status.st_ino != INIT_PID_NAMESPACE)
 		return pem_kernel__fail(
 			reason, 0,
