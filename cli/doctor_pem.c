@@ -44,6 +44,55 @@ static void check_events(struct doctor *doctor, struct pem_session *session,
 			    here, all, first.text);
 }
 
+/* Of places that name one event each: why the first of them that can't be had can't, if none can. Returns how many can. */
+static size_t try_places(struct pem_session *session, const char *const *places, size_t count,
+			 struct pem_error *why)
+{
+	size_t i, here = 0;
+
+	for (i = 0; i < count; i++) {
+		struct pem_error reason = {{0}};
+		struct pem_event_set *set = pem_event_set__new(session, &places[i], 1, &reason);
+		bool can = set != NULL &&
+			   pem_session__can_deliver(session, pem_event_set__event(set, 0),
+						    &reason) == 1;
+
+		here += can;
+		if (!can && *why->text == '\0')
+			*why = reason;
+		pem_event_set__free(set);
+	}
+	return here;
+}
+
+/* Places that no spec describes: a function that every kernel has, and one that every program has along. */
+static void check_places(struct doctor *doctor, struct pem_session *session)
+{
+	static const char *const kernel[] = {"fentry:vfs_read", "fexit:vfs_read"},
+				 *const entry[] = {"kprobe:vfs_read"},
+				 *const program[] = {"uprobe:libc.so.6:getenv"};
+	struct pem_error why = {{0}}, ignored = {{0}};
+	bool functions = try_places(session, kernel, 2, &why) == 2;
+	bool kprobes = try_places(session, entry, 1, functions ? &why : &ignored) == 1;
+
+	if (functions && kprobes)
+		doctor__add(doctor, "kernel functions", DOCTOR_OK, NULL,
+			    "fentry:, fexit:, kprobe: and kretprobe: can be had");
+	else
+		doctor__add(doctor, "kernel functions",
+			    functions || kprobes ? DOCTOR_LIMITED : DOCTOR_NO, NULL, "%s%.300s",
+			    functions ? "fentry: and fexit: can be had; kprobe: "
+			    : kprobes ? "kprobe: and kretprobe: can be had; fentry: "
+				      : "",
+			    why.text);
+	why.text[0] = '\0';
+	if (try_places(session, program, 1, &why) == 1)
+		doctor__add(doctor, "program probes", DOCTOR_OK, NULL,
+			    "uprobe:, uretprobe: and usdt: can be had");
+	else
+		doctor__add(doctor, "program probes", DOCTOR_NO, NULL, "%.300s", why.text);
+}
+
 /* "module 210, BPF 4 of 217" */
 static void check_paths(struct doctor *doctor, struct pem_session *session)
 {
@@ -145,6 +194,7 @@ static void check_delivery(struct doctor *doctor)
 	check_events(doctor, session, PEM_SOURCE_PERF, "counter events");
 	check_events(doctor, session, PEM_SOURCE_SAMPLE, "sample events");
 	check_paths(doctor, session);
+	check_places(doctor, session);
 	check_sources(doctor, session);
 	check_costs(doctor, session);
 	pem_session__close(session);

@@ -293,6 +293,21 @@ def doctor_says_what_serves_the_kernel():
 
 
 @test
+def doctor_says_which_places_can_be_had():
+    "doctor says of functions of the kernel and of probes of programs what list says of each"
+    checks = {c["check"]: c for c in json.loads(run([PEM, "doctor", "--json"])[1])}
+    for check, places in (("kernel functions", ("fentry:vfs_read", "kprobe:vfs_read")),
+                          ("program probes", ("uprobe:libc.so.6:getenv",))):
+        told = [run([PEM, "list", "--json", place]) for place in places]
+        events = [(json.loads(out)[0]["available"], json.loads(out)[0].get("reason")) if rc == 0
+                  else (False, err.split("error: ")[1].splitlines()[0]) for rc, out, err in told]
+        can = [available for available, _ in events]
+        equal(checks[check]["state"], "ok" if all(can) else "limited" if any(can) else "no", check + ": %r" % events)
+        lacks = [why for available, why in events if not available][:1]
+        assert not lacks or lacks[0] in checks[check]["detail"], (checks[check], lacks)
+
+
+@test
 def doctor_says_what_events_cost():
     "doctor says what an event of a stub and one of the kernel cost here, in words and as a number, where they can be had"
     env = {"XDG_CACHE_HOME": tmp()}
