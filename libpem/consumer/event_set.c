@@ -62,9 +62,14 @@ static void suggest(const struct pem_model *model, const char *pattern, char *te
 	unsigned best_edits = ~0u, edits;
 	const struct pem_event *event, *found = NULL;
 	enum nearness best = FAR, near;
-	size_t i;
+	char class_of[NAME_MAX_BYTES];
+	size_t i, length = strlen(pattern);
 
 	snprintf(text, bytes, ";");
+	if (length > 3 && length < sizeof(class_of) && !strcmp(pattern + length - 3, "::*")) {
+		snprintf(class_of, sizeof(class_of), "%.*s", (int)(length - 3), pattern);
+		pattern = class_of; /* all of a class: which one? */
+	}
 	for (i = 0; i < pem_model__count(model); i++) {
 		event = pem_model__event(model, i);
 		near = nearness(event, pattern, &edits);

@@ -108,7 +108,8 @@ def unknown_event():
               cwd=folder)
         equal(os.listdir(folder), [], "what " + verb + " left")
     for word, near in (("block", "'OS::Block::*'"), ("os::blok", "'OS::Block::*'"), ("cachemiss", "CacheMiss"),
-                       ("pagefault", "'OS::Mem::PageFault'"), ("file", "'APP::File::*'")):
+                       ("pagefault", "'OS::Mem::PageFault'"), ("file", "'APP::File::*'"),
+                       ("Sycall::*", "'OS::Syscall::*'"), ("OS::Sycall::*", "'OS::Syscall::*'")):
         fails(["stat", "-e", word, "--", "true"], 1, "did you mean " + near if near[0] == "'" else near)
     _, _, err = run([PEM, "stat", "-e", "loaves", "--", "true"])
     assert "did you mean" not in err and "'pem list WORD'" in err and "PEM_SPEC_PATH" in err, err

@@ -245,7 +245,8 @@ def what_is_not_there():
                          ("uprobe:%s:probed_sun" % PROBED, "did you mean 'probed_sum'?"),
                          ("uprobe:/nowhere/at/all:f", "no program or library '/nowhere/at/all'"),
                          ("usdt:%s:*" % text, "expected an ELF file"),
-                         ("usdt:%s:nothing*" % PROBED, "no static probe 'nothing*'"),
+                         ("usdt:%s:nothing*" % PROBED, "no static probe 'nothing*'; pem list 'usdt:%s:*' shows" % PROBED),
+                         ("usdt:%s:*" % PEM, "%s has no static probes\n" % PEM),
                          ("uprobe:%s:probed_sum+0x100000" % PROBED, "bytes long"),
                          ("uprobe:%s" % PROBED, "expected uprobe:PATH:FUNCTION[+OFFSET]")):
         rc, _, err = run([PEM, "record", "-e", events, "--", "true"])

@@ -100,7 +100,8 @@ def what_is_not_there():
     "a tracepoint or function that this kernel has not is wrong input, with what was nearly named"
     here()
     for events, says in (("sched:sched_pi_setprioo", "did you mean 'sched:sched_pi_setprio'?"),
-                         ("schad:*", "did you mean 'sched'?"), ("sched:nothing*", "no tracepoint 'sched:nothing*'"),
+                         ("schad:*", "did you mean 'sched:*'?"), ("sched:nothing*", "no tracepoint 'sched:nothing*'"),
+                         ("nosuchsystem:*", "'nosuchsystem:*'; /sys/kernel/tracing/events has"),
                          ("fentry:vfs_opn", "did you mean 'vfs_open'?"),
                          ("kprobe:vfs_opn+0", "no function 'vfs_opn'; did you mean 'vfs_open'?")):
         rc, _, err = run([PEM, "record", "-e", events, "--", "true"])

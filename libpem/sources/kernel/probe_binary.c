@@ -350,9 +350,28 @@ static int parse(struct search *s, char *rest)
 	return 0;
 }
 
-static int say_why(struct search *s, int rc)
+/* Nothing was found. Of functions there are too many to point to. */
+static int say_none(struct search *s)
 {
 	char did_you[160];
+	const char *near = pem_probe_near__say(&s->near, did_you, sizeof(did_you));
+
+	if (s->kind != PEM_PROBE_USDT)
+		return pem_kernel__fail(s->error, -ENOENT, "%s has no function '%.100s'%s",
+					s->shown, s->name, near);
+	if (!s->near.edits) /* none was offered */
+		return pem_kernel__fail(s->error, -ENOENT, "%s has no static probes", s->shown);
+	if (*near)
+		return pem_kernel__fail(s->error, -ENOENT, "%s has no static probe '%.100s'%s",
+					s->shown, s->name, near);
+	return pem_kernel__fail(s->error, -ENOENT,
+				"%.120s has no static probe '%.100s'; pem list 'usdt:%.120s:*' "
+				"shows what it has",
+				s->shown, s->name, s->shown);
+}
+
+static int say_why(struct search *s, int rc)
+{
 
 	switch (rc) {
 	case -ENOEXEC:
@@ -370,10 +389,7 @@ static int say_why(struct search *s, int rc)
 					"places of one: expected fewer",
 					FUNCTIONS_MAX, s->shown, PEM_PROBE_SITES_MAX);
 	case -ENOENT:
-		return pem_kernel__fail(s->error, rc, "%s has no %s '%.100s'%s", s->shown,
-					s->kind == PEM_PROBE_USDT ? "static probe" : "function",
-					s->name,
-					pem_probe_near__say(&s->near, did_you, sizeof(did_you)));
+		return say_none(s);
 	case -ENOTSUP:
 	case -EINVAL:
 		return rc; /* said */

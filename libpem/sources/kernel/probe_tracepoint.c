@@ -255,18 +255,25 @@ static int search_system(struct search *s, const char *system)
 }
 
 static int say_none(struct search *s, const char *pattern, const char *system, ssize_t systems,
-		    const struct pem_probe_near *near)
+		    struct pem_probe_near *near)
 {
 	char did_you[160], full[160];
+	const char *said;
 
 	if (s->near.edits && systems == 1 && strpbrk(system, "*?[") == NULL) {
 		snprintf(full, sizeof(full), "%.30s:%.100s", system, s->near.best);
 		memcpy(s->near.best, full, sizeof(s->near.best) - 1);
 	}
+	if (!systems && near->edits) {
+		snprintf(full, sizeof(full), "%.30s:%.100s", near->best, s->event);
+		memcpy(near->best, full, sizeof(near->best) - 1);
+	}
+	said = pem_probe_near__say(systems ? &s->near : near, did_you, sizeof(did_you));
 	return pem_kernel__fail(s->error, -ENOENT, "this kernel has no tracepoint '%.100s'%s",
 				pattern,
-				systems ? pem_probe_near__say(&s->near, did_you, sizeof(did_you))
-					: pem_probe_near__say(near, did_you, sizeof(did_you)));
+				*said || systems ? said
+						 : "; /sys/kernel/tracing/events has what comes in "
+						   "front of the colon");
 }
 
 int pem_probe__find_tracepoints(const char *pattern, pem_probe_found found, void *arg,
