@@ -428,6 +428,52 @@ static void what_makes_no_sense_is_left_out(void **state)
 	assert_int_equal(total_of(st), 0);
 }
 
+/* --- beginning anew while somebody reads --- */
+
+#define BEGINNINGS 200000
+
+struct beginner {
+	struct pem_wide wide;
+	uint64_t whole; /* the last tag under which all values are there */
+};
+
+static void *begin_again_and_again(void *arg)
+{
+	struct beginner *b = arg;
+	uint64_t tag;
+	unsigned i;
+
+	for (tag = 1; tag <= BEGINNINGS; tag++) {
+		pem_wide_reset(&b->wide, tag);
+		for (i = 0; i < PEM_WIDE_TOP; i++)
+			pem_wide_add_top(&b->wide, i + 1);
+		__atomic_store_n(&b->whole, tag, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+static void nobody_reads_half_of_what_begins_anew(void **state)
+{
+	struct beginner b = {.whole = 0};
+	struct pem_wide copy;
+	pthread_t thread;
+	unsigned read = 0, i;
+	uint64_t tag;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, begin_again_and_again, &b), 0);
+	do {
+		tag = __atomic_load_n(&b.whole, __ATOMIC_ACQUIRE);
+		if (!tag || !pem_wide_read(&b.wide, &copy, tag, 1000))
+			continue;
+		for (i = 0; i < PEM_WIDE_TOP; i++)
+			assert_int_equal(copy.top[i].count, 1);
+		read++;
+	} while (tag < BEGINNINGS);
+	pthread_join(thread, NULL);
+	assert_true(read > 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -440,6 +486,7 @@ int main(void)
 		TEST(few_values_are_counted_exactly),
 		TEST(bounds_of_frequent_values_hold),
 		TEST(reset_forgets_all_of_it),
+		TEST(nobody_reads_half_of_what_begins_anew),
 		TEST(memory_that_is_given_on_is_empty),
 		TEST(threads_gone_leave_it),
 		TEST(processes_gone_leave_it),

@@ -72,11 +72,12 @@ static inline uint32_t pem_wide_find(const struct pem_wide *wide, uint64_t value
 
 #ifndef __bpf__
 
-/* Begin anew: what is there is another tag's. */
+/* Begin anew: what is there is another tag's. Without a tag it is nobody's: what readers get of it meanwhile they throw away. */
 static inline void pem_wide_reset(struct pem_wide *wide, uint64_t tag)
 {
 	uint32_t i;
 
+	__atomic_store_n(&wide->tag, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&wide->begin, ~0ULL, __ATOMIC_RELAXED); /* unequal to any count */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	for (i = 0; i < 2; i++)
@@ -87,9 +88,9 @@ static inline void pem_wide_reset(struct pem_wide *wide, uint64_t tag)
 		__atomic_store_n(&wide->bucket[i], 0, __ATOMIC_RELAXED);
 	for (i = 0; i < PEM_WIDE_TOP; i++)
 		__atomic_store_n(&wide->top[i].count, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&wide->tag, tag, __ATOMIC_RELAXED);
-	__atomic_store_n(&wide->end, 0, __ATOMIC_RELEASE);
-	__atomic_store_n(&wide->begin, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&wide->end, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&wide->begin, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&wide->tag, tag, __ATOMIC_RELEASE); /* pairs with pem_wide_read */
 }
 
 /* For the variance of integers: the sums of values, sign-extended to 128 bits, and of their squares. */
