@@ -46,6 +46,7 @@ class Machine:
         emulator, package, board, cpu, own = EMULATORS[kernel.machine]
         self.missing = None if shutil.which(emulator) else "%s is not installed (package %s)" % (emulator, package)
         self.limit_s, self.silent_s, self.why, self.child = limit_s, silent_s or limit_s, None, None
+        self.stopped = False
         self.last = []  # the console's last lines
         if not icount:
             cpu, append = QUICK_CPUS.get(kernel.machine, cpu), "%s %s" % (QUICK, append)
@@ -63,6 +64,8 @@ class Machine:
 
     def run(self):
         """Boot, and yield each line of the console until the guest is off, or its time is up."""
+        if self.stopped:
+            return
         deadline, buffer, ended, panic = time.monotonic() + self.limit_s, b"", False, None
         self.child = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                       stderr=subprocess.STDOUT)
@@ -111,7 +114,10 @@ class Machine:
         return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
     def stop(self):
-        """End the emulator, if it runs."""
+        """End the emulator, if it runs, and let it start no more."""
+        self.stopped = True
+        if not self.child:
+            return
         if self.child.poll() is None:
             self.child.send_signal(signal.SIGKILL)
         self.child.wait()

@@ -48,7 +48,7 @@ RING_MODULE = os.path.join(ROOT, "tests", "guest", "ring_module")
 LIMIT_S = 180
 # Memory of the kernel's that is written to beyond its end, or after it was freed, is found there, and not only if it hurts.
 # That doubles what the kernel takes: one guest of each kernel and of each machine pays it. The guest where the module serves
-# tests/e2e has it for the caches a module allocates from, which are those charged to someone.
+# tests/e2e has it for the caches that a module's sessions allocate from, which are charged to their users.
 CHECKED = {"x86_64-6.12": "slub_debug=FZP", "aarch64-6.1": "slub_debug=FZP", "x86_64-6.1": "slub_debug=FZP,kmalloc-cg*"}
 UNENDED = re.compile(r"(.+)(%s(?:end \d+|log .*))$" % MARK)  # where a line of output and init's word about it meet
 MACHINES = 2  # that share the programs of one guest
@@ -223,11 +223,11 @@ class Turn:
         self.file = None
 
 
-def attend(machine, shared, tap, turn):
+def attend(machine, number, shared, tap, turn):
     """Boot, and report each program as it ends."""
     turn.take()
     try:
-        follow(machine, shared, tap, turn)
+        follow(machine, number, shared, tap, turn)
     finally:
         turn.give()
 
@@ -239,24 +239,24 @@ def told_lines(machine):
         yield from said.groups() if said else (line,)
 
 
-def follow(machine, shared, tap, turn):
+def follow(machine, number, shared, tap, turn):
     boot = Program("boot", "")
-    current, began, cpu_s = boot, time.monotonic(), 0
+    current, before, began, cpu_s = boot, boot, time.monotonic(), 0
     for line in told_lines(machine):
         if not line.startswith(MARK):
             current.line(line)
             continue
         word, _, rest = line[len(MARK):].partition(" ")
         if word == "next":
-            number = shared.number()
-            if number <= len(shared.programs):
+            chosen = shared.number()
+            if chosen <= len(shared.programs):
                 turn.take()
-            machine.tell(number)
+            machine.tell(chosen)
             began, cpu_s = time.monotonic(), machine.cpu_s()
         elif word == "begin":
             if not current.over and rest != current.name:
                 tap.result("%s: it ends" % current.name, ["%s began before" % rest] + machine.last)
-            current = shared.left.pop(rest, boot)
+            before, current = current, shared.left.pop(rest, boot)
         elif word == "log":
             current.log.append(rest)
         elif word == "end":
@@ -269,7 +269,8 @@ def follow(machine, shared, tap, turn):
             else:
                 status = int(rest)
                 current.end(status, "it was not done within %d s" % current.limit_s if status == 137 else None)
-            tap.program(current, "took %.1f s, %.1f s of CPU" % (time.monotonic() - began, machine.cpu_s() - cpu_s))
+            tap.program(current, "took %.1f s, %.1f s of CPU, on machine %d behind %s" %
+                        (time.monotonic() - began, machine.cpu_s() - cpu_s, number, before.name))
     if machine.why or not current.over:
         why = machine.why or "the guest is off, and did not say that this is over"
         tap.result("%s: the guest lives" % current.name, [why + "; the console's last lines:"] + machine.last)
@@ -279,8 +280,13 @@ def attend_all(machines, programs, tap):
     """Run programs in machines of one image, side by side; what none of them came to is a failure."""
     shared = Shared(programs)
     with concurrent.futures.ThreadPoolExecutor(len(machines)) as pool:
-        for done in [pool.submit(attend, machine, shared, tap, Turn()) for machine in machines]:
-            done.result()
+        try:
+            for done in [pool.submit(attend, machine, i + 1, shared, tap, Turn()) for i, machine in enumerate(machines)]:
+                done.result()
+        except BaseException:
+            for machine in machines:
+                machine.stop()
+            raise
     for program in shared.left.values():
         tap.result("%s: not run" % program.name, [m.why for m in machines if m.why] or ["no machine took it"])
 
