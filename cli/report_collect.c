@@ -289,23 +289,33 @@ static void name_processes(struct report *report)
 	}
 }
 
+/* Is there an event in the trace's model, which has what was asked for, that no program raises by itself? */
+static bool asked_for_others(const struct report *report)
+{
+	const struct pem_model *model = pem_trace__model(report->trace);
+	size_t i;
+
+	for (i = 0; i < pem_model__count(model); i++)
+		if (pem_model__event(model, i)->source_kind != PEM_SOURCE_STUB)
+			return true;
+	return false;
+}
+
 /*
  * When a killed recorder's trace was finished by another process, what programs logged is accounted for; what the kernel
- * had recorded and nobody read is not, if the kernel was recorded at all.
+ * had recorded and nobody read is not, if it was asked for at all. One that was killed before it named its command has
+ * recorded nothing.
  */
 static const char *find_uncounted(const struct report *report)
 {
+	bool begun = report->read != 0 || report->info->command[0] != '\0';
 	const char *reason = NULL;
-	uint64_t others = 0;
 	size_t i;
 
 	for (i = 0; i < report->info->gap_count; i++)
 		if (strcmp(report->info->gaps[i].source, "recorder") == 0)
 			reason = report->info->gaps[i].reason;
-	for (i = 0; i < report->event_count; i++)
-		if (report->events[i].event->source_kind != PEM_SOURCE_STUB)
-			others += report->events[i].count;
-	return others != 0 ? reason : NULL;
+	return !begun || asked_for_others(report) ? reason : NULL;
 }
 
 static void weigh(struct report *report)

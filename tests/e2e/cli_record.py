@@ -8,6 +8,7 @@ import subprocess
 import time
 
 from tap import PEM, equal, need, run, run_all, skip, start, test, tmp
+from trace_files import Trace
 
 WAITER = ["sh", "-c", "ls -R /usr/share/doc > /dev/null; echo ready; exec sleep 60"]
 
@@ -74,11 +75,11 @@ def written(trace):
     return sum(os.path.getsize(stream) for stream in glob.glob(trace + "/[a-z]_*"))
 
 
-def recording(folder, command=None, *options):
+def recording(folder, command=None, *options, **more):
     """A recorder under way, and where its trace goes."""
     trace = folder + "/trace"
     child = start([PEM, "record", "-o", trace, *options, "--"] + (command or WAITER),
-                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
     return child, trace
 
 
@@ -413,6 +414,30 @@ def kill_the_recorder_of_the_kernel():
         assert r["layers"]["OS"]["count"] > 0, r["layers"]
     rc, _, err = run([PEM, "report", trace])
     equal(rc, 4, "status of the table")
+
+
+@test
+def kill_the_recorder_before_its_command():
+    "kill -9 on a recorder of the kernel that has nothing yet: report says that it did not finish, status 4"
+    recorder, trace = recording(tmp(), ["cat"], "-e", "OS::Sched::Switch", stdin=subprocess.PIPE)
+    wait_for(lambda: os.path.exists(trace + "/.pem/session"), "the trace's folder")
+    recorder.kill()
+    recorder.communicate(timeout=30)
+    rc, r, err = report(trace)
+    equal((rc, r["info"]["balanced"]), (4, False), "status of report: " + err)
+    assert "did not finish" in err, err
+
+
+@test
+def a_recorder_killed_without_a_command():
+    "a trace of programs' events that was recovered: status 4 if its recorder had not come to its command, or else 0"
+    for command, status in (("", 4), ("cat", 0)):
+        made, trace = Trace(command=command), os.path.join(tmp(), "trace")
+        made.event("APP::Made::Up")
+        made.gaps.append(("recorder", "it was killed"))
+        made.write(trace)
+        rc, _, err = report(trace)
+        equal((rc, "did not finish" in err), (status, status == 4), "report of command '%s': %s" % (command, err))
 
 
 @test
