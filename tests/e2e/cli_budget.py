@@ -5,6 +5,7 @@ import os
 
 from probe_trace import EVENT, program, told
 from tap import PEM, ROOT, equal, run, run_all, skip, test, tmp
+from trace_files import Trace
 
 MANY = 200000000
 DETAILS = ["off", "statistics", "log"]
@@ -123,6 +124,27 @@ def what_the_kernel_counts_is_exact():
     if not there["available"]:
         skip(enter + ": " + there["reason"])
     worked(enter, 5000, "-e", enter + " where argument0 == 987654321")  # no other call has that
+
+
+@test
+def what_was_off_for_a_time_is_marked():
+    "an event that was off and is logged again is marked; one that was to be counted while none came is not"
+    fields = [("overhead", "float64", "-"), ("budget", "float64", "-"), ("oldDetail", "uint32", "-"),
+              ("newDetail", "uint32", "-"), ("eventName", "string", "-")]
+    for steps, mark in ((((2, 1), (1, 2)), ""), (((2, 1), (1, 0), (0, 1), (1, 2)), ">")):
+        made, trace = Trace(reduced="APP::Made::Up\t2\t0"), os.path.join(tmp(), "trace")
+        made.add(made.event("APP::Made::Up"), 1)
+        for name in ("LevelSteppedDown", "LevelSteppedUp"):
+            made.event("CPO::Recorder::" + name, fields=fields)
+        for at, (before, after) in enumerate(steps):
+            name = "CPO::Recorder::" + ("LevelSteppedDown" if after < before else "LevelSteppedUp")
+            made.add(name, 100 * (at + 1), [2.0, 1.0, before, after, b"APP::Made::Up"])
+        made.write(trace)
+        rc, out, err = run([PEM, "report", trace])
+        equal((rc, err), (0, ""), "status and errors of pem report")
+        row = [line.split() for line in out.splitlines() if line.split()[:1] == ["APP::Made::Up"]][0]
+        equal(row[1], mark + "1", "count after %r" % (steps,))
+        equal("for a time it was off" in out, mark == ">", "said so in " + out)
 
 
 @test
