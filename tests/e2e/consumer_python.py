@@ -157,7 +157,7 @@ def what_the_module_looks_at():
         with pemapi.Session() as session:
             session.read_counters("ContextSwitches", "MinorFaults")
             session.sample_pages(1000, 4096)
-            for wrong in (lambda: session.read_counters("a", "", "b"), lambda: session.sample_pages(1000, 5000)):
+            for wrong in (lambda: session.read_counters("ContextSwitches", "", "MinorFaults"), lambda: session.sample_pages(1000, 5000)):
                 try:
                     wrong()
                 except pemapi.Error as error:
