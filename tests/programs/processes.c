@@ -215,13 +215,12 @@ static int for_ever(uint64_t count, char **argv)
 static int worked(uint64_t count, char **argv)
 {
 	uint64_t work = strtoul(argv[3] ? argv[3] : "0", NULL, 10), n, i;
-	volatile uint64_t sum = 0;
 
 	for (n = 1; n <= count; n++) {
 		pem_notify_probe_tick(0, n);
 		syscall(SYS_getppid, 987654321L); /* which it ignores, and a predicate finds */
 		for (i = 0; i < work; i++)
-			sum += i;
+			__asm__ volatile("");
 	}
 	probe_tell(0, count);
 	return 0;
