@@ -8,6 +8,7 @@ import re
 
 RESULT = re.compile(r"^(not )?ok\b\s*(\d+)?\s*(?:- )?(.*)$")
 SKIP = re.compile(r"#\s*skip\b:?\s*(.*)$", re.IGNORECASE)
+BETWEEN_LINES = 200
 PLAN = re.compile(r"^1\.\.(\d+)\s*(?:#\s*(.*))?$")
 
 
@@ -20,6 +21,7 @@ class Results:
         self.planned, self.seen, self.pending = None, 0, []
         self.open = None  # details of the failure just reported: what follows explains it
         self.unasked = False  # a test that does not count failed
+        self.between = []  # what was said by tests that passed: a sanitizer's report, maybe
 
     def line(self, line):
         """Take one line of output. True if it was a test's result."""
@@ -40,6 +42,7 @@ class Results:
     def _result(self, result):
         self.seen += 1
         name, details, self.pending = result.group(3), self.pending, []
+        self.between = (self.between + details)[-BETWEEN_LINES:]
         explained, self.open = self.open is not None, None
         skip = SKIP.search(name)
         if skip:
@@ -72,7 +75,7 @@ class Results:
             self.failed.append(["test %d" % (self.seen + 1),
                                 trailing + ["planned %d tests, %d reported; %s" % (self.planned, self.seen, said(status))]])
         elif status and not self.failed and not self.unasked:
-            self.failed.append(["(program)", trailing + ["every test passed, but " + said(status)]])
+            self.failed.append(["(program)", self.between + trailing + ["every test passed, but " + said(status)]])
 
 
 def said(status):

@@ -71,6 +71,14 @@ def selects():
 
 
 @test
+def what_is_said_among_passed_tests():
+    "a program whose tests all passed, and which ends with another status, is shown with all that it said: a sanitizer's report"
+    rc, last, out = runner(tree(a="#!/bin/sh\necho 1..2\necho a race was found\necho ok 1 - x\necho ok 2 - y\nexit 66\n"))
+    equal((rc, last), (1, "2 passed, 1 failed, 0 skipped"), "status and last line")
+    assert "a race was found" in out and "exit status 66" in out, out
+
+
+@test
 def crash():
     "a program that ends by a signal, or before its plan, has failed"
     rc, last, out = runner(tree(a="#!/bin/sh\necho 1..2\necho ok 1 - x\nkill -SEGV $$\n", b="#!/bin/sh\necho 1..2\necho ok 1 - x\n"))
