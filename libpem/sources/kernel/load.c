@@ -256,8 +256,8 @@ static int set_constants(const struct pem_source *source, uint32_t ring_bytes)
 	if (!config)
 		return -ENOMEM;
 	config->ring_mask = ring_bytes - 1;
-	config->no_reading = pem_kernel__no_reading();
 	config->tree = source->root ? source->no_follow ? PEM_KTREE_ALONE : PEM_KTREE_FOLLOW : 0;
+	config->no_reading = config->tree && pem_kernel__no_reading();
 	for (i = 0; i < source->wish_count; i++) {
 		wish = &source->wishes[i];
 		if (wish->error || wish->index >= pem_kernel__event_count())
