@@ -149,8 +149,8 @@ int pem_attach__init(void)
 	unsigned int i;
 	int rc = -ENOMEM;
 
-	places = kvcalloc(pem_kmod_probe_count, sizeof(*places), GFP_KERNEL);
-	by_name = kvcalloc(pem_kmod_probe_count, sizeof(*by_name), GFP_KERNEL);
+	places = kvcalloc(pem_kmod_probe_count, sizeof(*places), GFP_KERNEL_ACCOUNT);
+	by_name = kvcalloc(pem_kmod_probe_count, sizeof(*by_name), GFP_KERNEL_ACCOUNT);
 	if (!places || !by_name)
 		goto fail;
 	for (i = 0; i < pem_kmod_probe_count; i++) {

@@ -48,7 +48,7 @@ RING_MODULE = os.path.join(ROOT, "tests", "guest", "ring_module")
 LIMIT_S = 180
 # Memory of the kernel's that is written to beyond its end, or after it was freed, is found there, and not only if it hurts.
 # That doubles what the kernel takes: one guest of each kernel and of each machine pays it. The guest where the module serves
-# tests/e2e has it for the caches that a module's sessions allocate from, which are charged to their users.
+# tests/e2e has it for the caches that pem.ko allocates from, which are those charged to somebody.
 CHECKED = {"x86_64-6.12": "slub_debug=FZP", "aarch64-6.1": "slub_debug=FZP", "x86_64-6.1": "slub_debug=FZP,kmalloc-cg*"}
 UNENDED = re.compile(r"(.+)(%s(?:end \d+|log .*))$" % MARK)  # where a line of output and init's word about it meet
 MACHINES = 2  # that share the programs of one guest
