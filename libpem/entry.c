@@ -181,17 +181,16 @@ static char *append_number(char *to, uint32_t number)
 }
 
 /* Did whoever took or offered it die with it? A live one may be stopped in the middle of filling it in. */
-static bool is_abandoned(uint64_t word, const char *runtime)
+static bool is_abandoned(uint64_t word, pem_has_consumer_t *has_consumer, void *arg)
 {
 	uint32_t consumer = PEM_ENTRY_CONSUMER(word);
-	char path[PATH_MAX], *end;
+	char folder[48], *end;
 
-	if (!consumer || strlen(runtime) + 64 > sizeof(path))
+	if (!consumer)
 		return false;
-	end = append(append(path, runtime), "/session-");
-	end = append(append_number(end, PEM_CONSUMER_PID(consumer)), "-");
-	append_number(end, PEM_CONSUMER_NUMBER(consumer));
-	return !pem_alive__check(path);
+	end = append_number(append(folder, "session-"), PEM_CONSUMER_PID(consumer));
+	append_number(append(end, "-"), PEM_CONSUMER_NUMBER(consumer));
+	return !has_consumer(arg, folder);
 }
 
 /* Not the one of what the process joined here last: it would not notice that this is another session. */
@@ -204,8 +203,8 @@ static void set_incarnation(struct pem_session_entry *entry)
 	entry->incarnation = next;
 }
 
-int pem_entry__take(struct pem_session_entry *table, const char *runtime, const char *folder,
-		    uint64_t *word)
+int pem_entry__take(struct pem_session_entry *table, pem_has_consumer_t *has_consumer, void *arg,
+		    const char *folder, uint64_t *word)
 {
 	uint32_t consumer = consumer_of(folder), i, pass;
 
@@ -213,7 +212,7 @@ int pem_entry__take(struct pem_session_entry *table, const char *runtime, const 
 		for (i = 0; i < PEM_SESSIONS_MAX; i++) {
 			*word = __atomic_load_n(&table[i].word, __ATOMIC_RELAXED);
 			if (PEM_ENTRY_STATE(*word) != PEM_ENTRY_FREE &&
-			    (!pass || !is_abandoned(*word, runtime)))
+			    (!pass || !is_abandoned(*word, has_consumer, arg)))
 				continue;
 			if (!move(&table[i], word, PEM_ENTRY_TAKEN, consumer))
 				continue;

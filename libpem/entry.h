@@ -12,13 +12,14 @@
 
 #include <stdbool.h>
 
+/* Is there a consumer behind the session's folder of this name? What can't be found out is yes. */
+typedef bool pem_has_consumer_t(void *arg, const char *folder);
 /*
  * Take a free entry of a table for the consumer whose folder is so called, "": for the process whose table it is; or one
- * whose consumer is dead: its folder is looked for in runtime. Returns its index, and its word then in *word; or -EUSERS.
- * Async-signal-safe.
+ * whose consumer is dead. Returns its index, and its word then in *word; or -EUSERS. As async-signal-safe as has_consumer.
  */
-int pem_entry__take(struct pem_session_entry *table, const char *runtime, const char *folder,
-		    uint64_t *word);
+int pem_entry__take(struct pem_session_entry *table, pem_has_consumer_t *has_consumer, void *arg,
+		    const char *folder, uint64_t *word);
 /* Offer an entry that this process has taken, by its word then. Returns its word now. folder: a name, or "". */
 uint64_t pem_entry__offer(struct pem_session_entry *entry, uint64_t word,
 			  const struct pem_session_page *page, const char *folder,

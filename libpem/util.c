@@ -146,16 +146,14 @@ DIR *pem_list_folder(int directory_fd)
 	return directory;
 }
 
-char *pem_read_file(int directory_fd, const char *name, size_t limit, size_t *bytes)
+char *pem_read_descriptor(int fd, size_t limit, size_t *bytes)
 {
-	int fd = openat(directory_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), saved;
 	char *data = NULL;
 	struct stat st;
 	size_t size, used = 0;
 	ssize_t got;
+	int saved;
 
-	if (fd < 0)
-		return NULL;
 	if (fstat(fd, &st))
 		goto fail;
 	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > limit) {
@@ -167,7 +165,7 @@ char *pem_read_file(int directory_fd, const char *name, size_t limit, size_t *by
 	if (!data)
 		goto fail;
 	while (used < size) {
-		got = read(fd, data + used, size - used);
+		got = pread(fd, data + used, size - used, (off_t)used);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
@@ -186,6 +184,13 @@ fail:
 	close(fd);
 	errno = saved;
 	return NULL;
+}
+
+char *pem_read_file(int directory_fd, const char *name, size_t limit, size_t *bytes)
+{
+	int fd = openat(directory_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+	return fd < 0 ? NULL : pem_read_descriptor(fd, limit, bytes);
 }
 
 int pem_write_all(int fd, const void *data, size_t bytes)

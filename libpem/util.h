@@ -41,6 +41,8 @@ DIR *pem_list_folder(int directory_fd);
 
 /* Read a whole regular file of at most limit bytes; NUL-terminated beyond *bytes. NULL with errno. */
 char *pem_read_file(int directory_fd, const char *name, size_t limit, size_t *bytes);
+/* The same of a file that is open, from its beginning; fd is closed. */
+char *pem_read_descriptor(int fd, size_t limit, size_t *bytes);
 
 /* Write all of it, through short writes and EINTR. 0, or -errno. */
 int pem_write_all(int fd, const void *data, size_t bytes);

@@ -41,6 +41,7 @@ install: all
 	$(Q)ln -sf libpem.so.$(SO_VERSION) '$(libdir)/libpem.so.1'
 	$(Q)ln -sf libpem.so.1 '$(libdir)/libpem.so'
 	$(call put,644,$(wildcard $(B)/lib/pem/*.so),$(libdir)/pem)
+	$(call put,755,$(B)/lib/pem/pem-confined,$(libdir)/pem)
 	$(call put,644,$(wildcard spec/abi/pem/*.h spec/abi/pem/*.hpp libpem/include/pem/*.h libpem/include/pem/*.hpp),$(incdir))
 	$(call put,644,$(PYTHON_PARTS:%=$(B)/python/pemapi/%),$(DESTDIR)$(PYTHONDIR)/pemapi)
 	$(Q)$(call python_place,"$(LIBDIR)/libpem.so.1") > '$(DESTDIR)$(PYTHONDIR)/pemapi/_place.py'

@@ -231,7 +231,7 @@ static bool is_spread(struct pem_async *a)
 	bool spread;
 
 	pem_session__lock(a->session);
-	spread = a->session->place_count > 1;
+	spread = a->session->places && a->session->places->next;
 	pem_session__unlock(a->session);
 	return spread;
 }

@@ -30,12 +30,22 @@ void *pem_map_file(int directory_fd, uid_t owner, const char *name, uint32_t mag
 		   uint64_t *bytes, uint64_t *inode, int *cut)
 {
 	int fd = openat(directory_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	void *mapping;
+
+	if (fd < 0)
+		return NULL;
+	mapping = pem_map_descriptor(fd, owner, magic, least, bytes, inode, cut);
+	close(fd);
+	return mapping;
+}
+
+void *pem_map_descriptor(int fd, uid_t owner, uint32_t magic, size_t least, uint64_t *bytes,
+			 uint64_t *inode, int *cut)
+{
 	void *mapping = MAP_FAILED;
 	struct stat st;
 	uint32_t word;
 
-	if (fd < 0)
-		return NULL;
 	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == owner &&
 	    (uint64_t)st.st_size >= least && (uint64_t)st.st_size < 1ull << 40 &&
 	    pread(fd, &word, sizeof(word), 0) == sizeof(word) && word == magic) {
@@ -43,7 +53,6 @@ void *pem_map_file(int directory_fd, uid_t owner, const char *name, uint32_t mag
 		*inode = (uint64_t)st.st_ino;
 		mapping = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	}
-	close(fd);
 	if (mapping != MAP_FAILED && pem_fault__watch(mapping, *bytes, cut)) {
 		munmap(mapping, *bytes);
 		mapping = MAP_FAILED;
@@ -75,8 +84,9 @@ static void free_member(struct pem_session *s, struct pem_member *m)
 	free(m);
 }
 
+/* fd: of its control file, which the caller closes. */
 static struct pem_member *open_member(struct pem_session *s, struct pem_place *place,
-				      const char *name)
+				      const char *name, int fd)
 {
 	struct pem_member *m = calloc(1, sizeof(*m));
 
@@ -84,8 +94,8 @@ static struct pem_member *open_member(struct pem_session *s, struct pem_place *p
 		return NULL;
 	m->slot = -1;
 	m->place = place;
-	m->control = pem_map_file(place->runtime_fd, place->owner, name, PEM_CONTROL_MAGIC,
-				  sizeof(*m->control), &m->control_bytes, &m->inode, &m->cut);
+	m->control = pem_map_descriptor(fd, place->owner, PEM_CONTROL_MAGIC, sizeof(*m->control),
+					&m->control_bytes, &m->inode, &m->cut);
 	if (!m->control) {
 		free(m);
 		return NULL;
@@ -116,6 +126,17 @@ static struct pem_member *find(struct pem_session *s, const struct pem_place *pl
 	return NULL;
 }
 
+/* The same of a file in the session's own place. */
+static struct pem_member *open_own(struct pem_session *s, struct pem_place *place, const char *name)
+{
+	int fd = openat(place->runtime_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct pem_member *m = fd < 0 ? NULL : open_member(s, place, name, fd);
+
+	if (fd >= 0)
+		close(fd);
+	return m;
+}
+
 struct pem_member *pem_session__member(struct pem_session *s, struct pem_place *place,
 				       const char *name)
 {
@@ -126,13 +147,14 @@ struct pem_member *pem_session__member(struct pem_session *s, struct pem_place *
 		return NULL;
 	m = find(s, place, name);
 	/* A process's next image may have made its file by the same name. */
-	if (m && (fstatat(place->runtime_fd, name, &st, AT_SYMLINK_NOFOLLOW) ||
-		  (uint64_t)st.st_ino != m->inode)) {
+	if (m && !place->number &&
+	    (fstatat(place->runtime_fd, name, &st, AT_SYMLINK_NOFOLLOW) ||
+	     (uint64_t)st.st_ino != m->inode)) {
 		pem_session__forget_member(s, m);
 		m = NULL;
 	}
-	if (!m)
-		m = open_member(s, place, name);
+	if (!m && !place->number) /* those of others come from their keepers */
+		m = open_own(s, place, name);
 	if (m)
 		pem_member__find_slot(s, m);
 	return m;
@@ -200,9 +222,11 @@ void pem_member__find_contexts(struct pem_session *s, struct pem_member *m)
 /* Take an entry for the session. What the member stored there for an earlier one comes before what the session stores. */
 static int offer(struct pem_session *s, struct pem_member *m)
 {
+	struct pem_place_of_session where = {s, m->place};
 	struct pem_session_entry *entry;
 	uint64_t word;
-	int slot = pem_entry__take(m->control->session, m->place->runtime, m->place->folder, &word);
+	int slot = pem_entry__take(m->control->session, pem_place__has_consumer, &where,
+				   m->place->folder, &word);
 
 	if (slot < 0)
 		return slot;
@@ -274,7 +298,7 @@ static void look_after(struct pem_session *s)
 		m->seen &= !__atomic_load_n(&m->cut, __ATOMIC_ACQUIRE);
 		if (m->seen && now - m->asked_ns >= ASK_AGAIN_NS) {
 			if (is_dead(m)) {
-				unlinkat(m->place->runtime_fd, m->name, 0);
+				pem_place__remove_control(m->place, m->name, m->inode);
 				m->seen = false;
 			} else if (!pem_member__is_served(m) && pem_member__ask(s, m)) {
 				say_full(s, m);
@@ -300,7 +324,45 @@ static bool is_still(const struct pem_member *m, const struct dirent *entry)
 		m->inode == (uint64_t)st.st_ino);
 }
 
-static void scan_place(struct pem_session *s, struct pem_place *place)
+/* A control file that the session has not met. */
+static void meet(struct pem_session *s, struct pem_member *m)
+{
+	m->seen = true;
+	if (pem_member__ask(s, m))
+		say_full(s, m);
+}
+
+void pem_session__found_control(struct pem_session *s, struct pem_place *place, const char *name,
+				int fd)
+{
+	struct pem_member *m = find(s, place, name);
+	struct pem_producer *p;
+
+	if (m) /* a process's next image has made its file by the same name */
+		pem_session__forget_member(s, m);
+	m = pem_is_control_name(name) ? open_member(s, place, name, fd) : NULL;
+	close(fd);
+	if (!m)
+		return;
+	meet(s, m);
+	for (p = s->producers; p; p = p->next) {
+		if (p->place != place || p->member || strcmp(p->control_name, name))
+			continue;
+		p->member = m;
+		m->producer = p;
+		return;
+	}
+}
+
+void pem_session__lost_control(struct pem_session *s, struct pem_place *place, const char *name)
+{
+	struct pem_member *m = find(s, place, name);
+
+	if (m)
+		pem_session__forget_member(s, m);
+}
+
+static void scan_own(struct pem_session *s, struct pem_place *place)
 {
 	DIR *directory = pem_list_folder(place->runtime_fd);
 	struct pem_member *m;
@@ -316,12 +378,9 @@ static void scan_place(struct pem_session *s, struct pem_place *place)
 		}
 		if (m)
 			pem_session__forget_member(s, m);
-		m = open_member(s, place, entry->d_name);
-		if (!m)
-			continue;
-		m->seen = true;
-		if (pem_member__ask(s, m))
-			say_full(s, m);
+		m = open_own(s, place, entry->d_name);
+		if (m)
+			meet(s, m);
 	}
 	if (directory)
 		closedir(directory);
@@ -330,7 +389,6 @@ static void scan_place(struct pem_session *s, struct pem_place *place)
 void pem_session__scan_members(struct pem_session *s)
 {
 	struct pem_member *m;
-	uint32_t i;
 
 	if (!s->command && !s->target_count)
 		return;
@@ -338,8 +396,8 @@ void pem_session__scan_members(struct pem_session *s)
 		pem_session__look_for_places(s);
 	pem_session__tend_targets(s);
 	for (m = s->members; m; m = m->next)
-		m->seen = false;
-	for (i = 0; i < s->place_count; i++)
-		scan_place(s, &s->places[i]);
+		m->seen = m->place->number != 0; /* keepers tell of those that are gone */
+	if (s->places)
+		scan_own(s, s->places);
 	look_after(s);
 }

@@ -76,13 +76,15 @@ static struct pem_met_model *meet_model(struct pem_session *s, uint32_t hash)
 	const struct pem_event *misfit;
 	struct pem_error error;
 	char name[32], *text = NULL;
-	uint32_t i;
+	struct pem_place *place;
 	size_t bytes;
-	int added;
+	int added, fd;
 
 	snprintf(name, sizeof(name), "model-%08x", hash);
-	for (i = 0; !text && i < s->place_count; i++)
-		text = pem_read_file(s->places[i].directory_fd, name, MODEL_BYTES_MAX, &bytes);
+	for (place = s->places; !text && place; place = place->next) {
+		fd = pem_place__open_model(place, hash);
+		text = fd < 0 ? NULL : pem_read_descriptor(fd, MODEL_BYTES_MAX, &bytes);
+	}
 	if (!text)
 		return NULL;
 	met = calloc(1, sizeof(*met));
@@ -134,18 +136,20 @@ static struct pem_met_model *find_or_meet(struct pem_session *s, uint32_t hash)
 
 void pem_session__load_models(struct pem_session *s)
 {
+	DIR *directory = s->places ? pem_list_folder(s->places->directory_fd) : NULL;
+	struct pem_place *place;
 	struct dirent *entry;
-	DIR *directory;
 	uint32_t hash, i;
 
-	for (i = 0; i < s->place_count; i++) {
-		directory = pem_list_folder(s->places[i].directory_fd);
-		while (directory && (entry = readdir(directory))) {
-			if (sscanf(entry->d_name, "model-%8x", &hash) == 1)
-				find_or_meet(s, hash);
-		}
-		if (directory)
-			closedir(directory);
+	while (directory && (entry = readdir(directory))) {
+		if (sscanf(entry->d_name, "model-%8x", &hash) == 1)
+			find_or_meet(s, hash);
+	}
+	if (directory)
+		closedir(directory);
+	for (place = s->places ? s->places->next : NULL; place; place = place->next) {
+		for (i = 0; i < place->model_count; i++)
+			find_or_meet(s, place->models[i].hash);
 	}
 }
 

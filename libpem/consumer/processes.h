@@ -37,19 +37,29 @@ struct pem_event_entry {
 };
 #define PEM_EVENT_TABLE 1024u /* power of two, at least twice PEM_EVENT_CAPACITY_DEFAULT */
 
+/* Descriptors of models that a keeper has told of; more are counted, and events of theirs are unknown. */
+#define PEM_PLACE_MODELS_MAX 64u
+
 /* A runtime folder in which the session meets processes: the first is its own, others are other users' and containers'. */
 struct pem_place {
+	uint32_t number; /* 0: the session's own */
 	uid_t owner;
-	int runtime_fd, directory_fd, alive_fd;
+	int runtime_fd, directory_fd; /* of its own; else -1 */
 	uint64_t device, inode; /* of the runtime folder */
-	char runtime[PATH_MAX - 128]; /* a path of it for this process */
 	char folder[32]; /* the session's in it */
-	struct pem_session_page *page;
+	struct pem_session_page *page; /* NULL: its keeper has not made it */
 	int cut; /* the page was truncated */
+	struct pem_confined *
+		keeper; /* works in it with its owner's rights; NULL: the session's own, or it has ended */
+	uint32_t answered; /* number of the keeper's last answer, which is: */
+	int32_t answer;
+	uint32_t model_count, models_over;
+	struct pem_place_model {
+		uint32_t hash;
+		int fd;
+	} models[PEM_PLACE_MODELS_MAX];
+	struct pem_place *next;
 };
-#define PEM_PLACES_MAX 16
-#define PEM_PLACE_POOLS                                                                            \
-	100000000u /* numbers of pools that a place has: their names, and streams, are told apart */
 
 /* A process, by its control file: with its pool it is a producer, which it becomes at its first event. */
 struct pem_member {
@@ -72,7 +82,9 @@ struct pem_member {
 };
 
 struct pem_producer {
-	char name[64]; /* "<pid>-<k>" */
+	char name
+		[64]; /* "<pid>-<k>", with the place's number behind if that is another's: "<pid>-<k>p<number>" */
+	char file[64]; /* of its pool: "pool-<pid>-<k>" */
 	char comm[PEM_NAME_BYTES];
 	char control_name[64]; /* checked: a control file's name, or "" */
 	uint32_t pid;
@@ -116,6 +128,11 @@ void pem_session__scan_members(struct pem_session *session);
 struct pem_member *pem_session__member(struct pem_session *session, struct pem_place *place,
 				       const char *name);
 void pem_session__forget_member(struct pem_session *session, struct pem_member *member);
+/* A control file of another's place, open as fd, which is taken; or it is no more. */
+void pem_session__found_control(struct pem_session *session, struct pem_place *place,
+				const char *name, int fd);
+void pem_session__lost_control(struct pem_session *session, struct pem_place *place,
+			       const char *name);
 /* Give back every entry, and forget all members. */
 void pem_session__leave_members(struct pem_session *session);
 /* Find out which slot of its table is the session's, if any. */
@@ -131,6 +148,9 @@ bool pem_is_control_name(const char *name);
 /* producers.c */
 void pem_session__scan_producers(struct pem_session *session);
 void pem_session__check_producers(struct pem_session *session);
+/* A pool of another's place, open as fd, which is taken. */
+void pem_session__found_pool(struct pem_session *session, struct pem_place *place, const char *name,
+			     int fd);
 /* Name of a lane's stream file. */
 void pem_producer__stream(const struct pem_producer *producer, uint32_t lane, char *name,
 			  size_t bytes);

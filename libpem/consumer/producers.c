@@ -66,24 +66,26 @@ static void find_process(struct pem_producer *p)
 	p->dead = p->pidfd < 0 && errno == ESRCH;
 }
 
-/* Is this the name of a pool that a process could have made there? It says which stream gets its records. */
-static bool is_pool_name(const struct pem_session *s, const struct pem_place *place,
-			 const char *name)
+/* Is this the name that a process gives its pool, "pool-<pid>-<k>"? It says which stream gets its records. */
+static bool is_pool_name(const char *name)
 {
-	const char *number = strrchr(name, '-');
-	unsigned long k;
-	char *end;
+	const char *c = name + strlen("pool-");
+	unsigned numbers, digits;
 
-	if (strncmp(name, "pool-", 5) ||
-	    strlen(name + 5) >= sizeof(((struct pem_producer *)0)->name))
+	if (strncmp(name, "pool-", strlen("pool-")))
 		return false;
-	k = strtoul(number + 1, &end, 10);
-	return !*end && number[1] >= '0' && number[1] <= '9' &&
-	       k / PEM_PLACE_POOLS == (unsigned long)(place - s->places);
+	for (numbers = 0; numbers < 2; numbers++, c++) {
+		for (digits = 0; *c >= '0' && *c <= '9'; c++)
+			digits++;
+		if (!digits || digits > 10 || *c != (numbers ? 0 : '-'))
+			return false;
+	}
+	return true;
 }
 
+/* fd: of its pool, which the caller closes. */
 static struct pem_producer *open_producer(struct pem_session *s, struct pem_place *place,
-					  const char *name)
+					  const char *name, int fd)
 {
 	struct pem_producer *p = calloc(1, sizeof(*p));
 	const struct pem_pool_header *h;
@@ -94,8 +96,8 @@ static struct pem_producer *open_producer(struct pem_session *s, struct pem_plac
 		return NULL;
 	p->pidfd = -1;
 	p->place = place;
-	mapping = pem_map_file(place->directory_fd, place->owner, name, PEM_POOL_MAGIC,
-			       sizeof(struct pem_pool_header), &p->bytes, &inode, &p->cut);
+	mapping = pem_map_descriptor(fd, place->owner, PEM_POOL_MAGIC,
+				     sizeof(struct pem_pool_header), &p->bytes, &inode, &p->cut);
 	if (!mapping)
 		goto fail; /* not finished yet, or never: the next scan looks again */
 	h = mapping;
@@ -104,7 +106,9 @@ static struct pem_producer *open_producer(struct pem_session *s, struct pem_plac
 		p->ring.header = NULL;
 		goto fail;
 	}
-	snprintf(p->name, sizeof(p->name), "%s", name + strlen("pool-"));
+	pem_copy_text(p->file, sizeof(p->file), name);
+	snprintf(p->name, sizeof(p->name), place->number ? "%.31sp%u" : "%.31s",
+		 name + strlen("pool-"), place->number);
 	memcpy(p->comm, h->comm, sizeof(p->comm));
 	p->comm[sizeof(p->comm) - 1] = 0;
 	memcpy(p->control_name, h->control_name, sizeof(p->control_name));
@@ -153,30 +157,48 @@ static void bury_earlier_images(struct pem_session *s, struct pem_producer *imag
 	}
 }
 
-static void scan_place(struct pem_session *s, struct pem_place *place)
+static bool is_met(const struct pem_session *s, const struct pem_place *place, const char *name)
+{
+	const struct pem_producer *p;
+
+	for (p = s->producers; p; p = p->next) {
+		if (p->place == place && !strcmp(p->file, name))
+			return true;
+	}
+	return false;
+}
+
+void pem_session__found_pool(struct pem_session *s, struct pem_place *place, const char *name,
+			     int fd)
+{
+	struct pem_producer *p = NULL;
+
+	if (is_pool_name(name) && !is_met(s, place, name))
+		p = open_producer(s, place, name, fd);
+	close(fd);
+	if (!p)
+		return;
+	p->next = s->producers;
+	s->producers = p;
+	bury_earlier_images(s, p);
+	pem_session__meet_target(s, p->pid);
+	if (p->member)
+		pem_member__ask(s, p->member); /* rules may have changed since it joined */
+}
+
+static void scan_own(struct pem_session *s, struct pem_place *place)
 {
 	DIR *directory = pem_list_folder(place->directory_fd);
-	struct pem_producer *p;
 	struct dirent *entry;
+	int fd;
 
 	while (directory && (entry = readdir(directory))) {
-		if (!is_pool_name(s, place, entry->d_name))
+		if (!is_pool_name(entry->d_name) || is_met(s, place, entry->d_name))
 			continue;
-		for (p = s->producers; p; p = p->next) {
-			if (!strcmp(p->name, entry->d_name + 5))
-				break;
-		}
-		if (p)
-			continue;
-		p = open_producer(s, place, entry->d_name);
-		if (!p)
-			continue;
-		p->next = s->producers;
-		s->producers = p;
-		bury_earlier_images(s, p);
-		pem_session__meet_target(s, p->pid);
-		if (p->member)
-			pem_member__ask(s, p->member); /* rules may have changed since it joined */
+		fd = openat(place->directory_fd, entry->d_name,
+			    O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+		if (fd >= 0)
+			pem_session__found_pool(s, place, entry->d_name, fd);
 	}
 	if (directory)
 		closedir(directory);
@@ -184,25 +206,20 @@ static void scan_place(struct pem_session *s, struct pem_place *place)
 
 void pem_session__scan_producers(struct pem_session *s)
 {
-	uint32_t i;
-
 	pem_session__own_place(s);
 	pem_session__scan_members(s);
-	for (i = 0; i < s->place_count; i++)
-		scan_place(s, &s->places[i]);
+	if (s->places)
+		scan_own(s, s->places);
+	pem_session__scan_places(s);
 	pem_session__gather_losses(s);
 }
 
 /* Its owner can't any more: killed, or replaced by another image, which has another file. */
 static void remove_control(struct pem_session *s, const struct pem_producer *p)
 {
-	struct stat st;
-
 	if (!p->member)
 		return;
-	if (!fstatat(p->place->runtime_fd, p->member->name, &st, AT_SYMLINK_NOFOLLOW) &&
-	    (uint64_t)st.st_ino == p->member->inode)
-		unlinkat(p->place->runtime_fd, p->member->name, 0);
+	pem_place__remove_control(p->place, p->member->name, p->member->inode);
 	pem_session__forget_member(s, p->member);
 }
 
@@ -219,7 +236,6 @@ void pem_session__check_producers(struct pem_session *s)
 {
 	struct pem_producer **link = &s->producers, *p;
 	struct pollfd pollfd;
-	char path[80];
 
 	if (__atomic_load_n(&s->page_cut, __ATOMIC_ACQUIRE) && !s->page_cut_said) {
 		s->page_cut_said = 1;
@@ -245,8 +261,7 @@ void pem_session__check_producers(struct pem_session *s)
 		pem_session__account(s, p);
 		pem_session__retire(s, p);
 		remove_control(s, p);
-		snprintf(path, sizeof(path), "pool-%s", p->name);
-		unlinkat(p->place->directory_fd, path, 0);
+		pem_place__remove_pool(p->place, p->file);
 		*link = p->next;
 		pem_producer__free(p);
 	}

@@ -48,8 +48,8 @@ void pem_runtime__remove(int fd, const char *path)
 }
 
 /*
- * Is there nothing to recover of a dead consumer's session: no log, a finished one, half of the folder removed, or one in a
- * further place (places.c) where nobody ever made a pool?
+ * Is there nothing to recover of a dead consumer's session: no log, a finished one, half of the folder removed, or one
+ * where nobody ever made a pool?
  */
 static bool has_nothing(int directory_fd)
 {
@@ -62,7 +62,7 @@ static bool has_nothing(int directory_fd)
 		return errno == ENOENT;
 	none = read(fd, &head, bytes) == (ssize_t)bytes && head.magic == PEM_SESSION_MAGIC &&
 	       head.abi_version == PEM_ABI_VERSION &&
-	       (!head.has_log || (head.pools && head.pools % PEM_PLACE_POOLS == 0));
+	       (!head.has_log || !head.pools);
 	close(fd);
 	return none;
 }

@@ -165,9 +165,12 @@ struct pem_session {
 		[PEM_WISHES_MAX]; /* by the event's index in the model: where its wish may be */
 	size_t wish_count;
 	int alive_fd; /* holds the lock that says so */
-	struct pem_place places[PEM_PLACES_MAX];
-	uint32_t place_count;
+	struct pem_place *places; /* the first is the session's own */
+	uint32_t place_numbers; /* given to further ones so far */
+	struct pem_finder *finders; /* of further places */
 	uint64_t next_look_ns; /* for further places */
+	bool helpless_said, crowd_said; /* why some are not observed */
+	uid_t crowd_uid; /* of whom that was said */
 	struct pem_member *members;
 	uint32_t target_count; /* contexts that were attached to */
 	pid_t root; /* whose tree the sources observe; 0: none yet */
@@ -300,16 +303,31 @@ bool pem_member__page(const struct pem_member *member, uint32_t entry,
 
 /* places.c */
 void pem_session__own_place(struct pem_session *session);
-/* The runtime folders that a process may have, each a place from then on. */
+/* finders.c: the runtime folders that a process may have, each a place from then on. Waits for helpers, for 2 s at most. */
 void pem_session__add_places_of(struct pem_session *session, uint32_t pid);
-/* The same for every process that can be seen; does it once a second at most. */
+/* finders.c: the same for every process that can be seen; does it once a second at most, and waits the first time. */
 void pem_session__look_for_places(struct pem_session *session);
+/* Take in what keepers have told of since, some of each: never waits. */
+void pem_session__scan_places(struct pem_session *session);
+/* Take in all that is there now; keepers that have not told by then, of pem_monotonic_ns, are given up. */
+void pem_session__settle_places(struct pem_session *session, uint64_t deadline_ns);
+struct pem_place_of_session {
+	struct pem_session *session;
+	struct pem_place *place;
+};
+/* For pem_entry__take; arg: a struct pem_place_of_session. */
+bool pem_place__has_consumer(void *arg, const char *folder);
+/* Remove a file of the place; of a control file, the one with this inode number. */
+void pem_place__remove_control(struct pem_place *place, const char *name, uint64_t inode);
+void pem_place__remove_pool(struct pem_place *place, const char *name);
+/* A model's file of the place, by its hash: a descriptor, or -1 with errno. */
+int pem_place__open_model(const struct pem_place *place, uint32_t hash);
 /* Let the pages of all places say what the session's own does. */
 void pem_session__mirror(struct pem_session *session);
 /* Add to the session's own page what was lost in other places. */
 void pem_session__gather_losses(struct pem_session *session);
 void pem_session__close_places(struct pem_session *session);
-/* The number here of a thread that has tid in its process's namespace; tid, if it is gone. */
+/* pids.c: the number here of a thread that has tid in its process's namespace; tid, if it is gone. */
 uint32_t pem_producer__tid(const struct pem_producer *producer, uint32_t tid);
 /* The number here of a process of a place that has pid in a namespace; 0: it is not found. */
 uint32_t pem_place__pid(const struct pem_place *place, uint32_t pid, uint32_t pid_namespace);
@@ -321,6 +339,9 @@ uint32_t pem_place__pid(const struct pem_place *place, uint32_t pid, uint32_t pi
  */
 void *pem_map_file(int directory_fd, uid_t owner, const char *name, uint32_t magic, size_t least,
 		   uint64_t *bytes, uint64_t *inode, int *cut);
+/* The same of a file that is open, which the caller closes. */
+void *pem_map_descriptor(int fd, uid_t owner, uint32_t magic, size_t least, uint64_t *bytes,
+			 uint64_t *inode, int *cut);
 void pem_unmap_file(void *mapping, uint64_t bytes);
 
 /* Ids of the events that it may raise; NULL: it does not say. */

@@ -148,6 +148,14 @@ static const char *folder_in_runtime(const char *directory)
 	return slash + 1;
 }
 
+static bool has_consumer(void *arg, const char *folder)
+{
+	static char path[sizeof(pem_process.joined[0].directory)];
+
+	(void)arg;
+	return !session_path(path, sizeof(path), folder) || pem_alive__check(path);
+}
+
 /* Take a slot of the table for a page and make it this session's. Lock held; takes the page. Slot, or -errno. */
 static int join_page(struct pem_session_page *page, const char *directory, bool asked)
 {
@@ -156,7 +164,7 @@ static int join_page(struct pem_session_page *page, const char *directory, bool 
 	uint64_t word;
 	int slot;
 
-	slot = pem_entry__take(table, pem_process.runtime, "", &word);
+	slot = pem_entry__take(table, has_consumer, NULL, "", &word);
 	if (slot < 0) {
 		munmap(page, sizeof(*page));
 		return slot;

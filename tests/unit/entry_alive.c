@@ -39,6 +39,15 @@ static void nobody_is_waited_for_without_end(void **state)
 	close(directory);
 }
 
+static bool has_consumer(void *arg, const char *name)
+{
+	char path[256];
+
+	(void)arg;
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return pem_alive__check(path);
+}
+
 /* A child that has the lock on a session's folder and takes an entry of the table, and ends when killed. */
 static pid_t start_consumer(struct pem_session_entry *table, const char *name, bool offers)
 {
@@ -54,7 +63,7 @@ static pid_t start_consumer(struct pem_session_entry *table, const char *name, b
 	if (!child) {
 		directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (pem_alive__hold(directory) < 0 ||
-		    pem_entry__take(table, folder, name, &word) != PEM_SESSIONS_MAX - 1)
+		    pem_entry__take(table, has_consumer, NULL, name, &word) != PEM_SESSIONS_MAX - 1)
 			_exit(1);
 		if (offers)
 			pem_entry__offer(&table[PEM_SESSIONS_MAX - 1], word, &page, name, 0);
@@ -79,17 +88,17 @@ static void takes_after_death(bool offers)
 	assert_true(table != MAP_FAILED);
 	/* All others are the process's own, whoever lives. */
 	for (i = 0; i < (int)PEM_SESSIONS_MAX - 1; i++)
-		assert_int_equal(pem_entry__take(table, folder, "", &word), i);
+		assert_int_equal(pem_entry__take(table, has_consumer, NULL, "", &word), i);
 	child = start_consumer(table, "session-4194303-999", offers);
 	before = table[i].word;
 	assert_int_equal(PEM_ENTRY_STATE(before), offers ? PEM_ENTRY_OFFERED : PEM_ENTRY_TAKEN);
 	/* It may be stopped as long as it likes: what it has begun it may yet finish. */
 	assert_int_equal(kill(child, SIGSTOP), 0);
-	assert_int_equal(pem_entry__take(table, folder, "session-2-0", &word), -EUSERS);
+	assert_int_equal(pem_entry__take(table, has_consumer, NULL, "session-2-0", &word), -EUSERS);
 	assert_true(table[i].word == before);
 	assert_int_equal(kill(child, SIGKILL), 0);
 	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(pem_entry__take(table, folder, "session-2-0", &word), i);
+	assert_int_equal(pem_entry__take(table, has_consumer, NULL, "session-2-0", &word), i);
 	pem_entry__give_back(&table[i], before); /* as by the one before */
 	assert_true(table[i].word == word);
 	assert_int_equal(PEM_ENTRY_STATE(word), PEM_ENTRY_TAKEN);
@@ -127,11 +136,12 @@ static void folders_of_other_names_are_nobodys(void **state)
 
 	(void)state;
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		assert_int_equal(pem_entry__take(table, folder, names[i], &word), 0);
+		assert_int_equal(pem_entry__take(table, has_consumer, NULL, names[i], &word), 0);
 		assert_int_equal(PEM_ENTRY_CONSUMER(word), 0);
 		pem_entry__give_back(&table[0], word);
 	}
-	assert_int_equal(pem_entry__take(table, folder, "session-4194303-1023", &word), 0);
+	assert_int_equal(pem_entry__take(table, has_consumer, NULL, "session-4194303-1023", &word),
+			 0);
 	assert_int_equal(PEM_ENTRY_CONSUMER(word), PEM_CONSUMER(4194303, 1023));
 }
 

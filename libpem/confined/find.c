@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * find.c - the finder: which runtime folders the processes of one user in one mount namespace may have
+ *
+ * Paths are resolved below the root folder of a process of that user, links included: with that user's rights they lead
+ * nowhere where the user could not go.
+ */
+#include "confined/confined.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define ENVIRON_BYTES (64u << 10)
+#define FOLDERS_MAX 32u /* a user has three without variables of its own */
+
+static char environment[ENVIRON_BYTES + 1];
+static size_t environment_bytes;
+
+static struct folder {
+	dev_t device;
+	ino_t inode;
+} told[FOLDERS_MAX];
+static unsigned told_count;
+
+static int open_in_root(const char *path)
+{
+	struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK,
+			       .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+
+	return (int)syscall(SYS_openat2, PEM_CONFINED_FOLDER, path, &how, sizeof(how));
+}
+
+/*
+ * The session maps files of the folder. On a file system that a program or another machine serves, a touch of that memory
+ * waits for as long as its server likes.
+ */
+static bool is_local(int fd)
+{
+	static const unsigned long types[] = {TMPFS_MAGIC,
+					      RAMFS_MAGIC,
+					      EXT4_SUPER_MAGIC,
+					      BTRFS_SUPER_MAGIC,
+					      OVERLAYFS_SUPER_MAGIC,
+					      F2FS_SUPER_MAGIC,
+					      0x58465342ul /* XFS */,
+					      0x2fc12fc1ul /* ZFS */,
+					      0xca451a4eul /* bcachefs */};
+	struct statfs st;
+	size_t i;
+
+	if (fstatfs(fd, &st))
+		return false;
+	for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		if ((unsigned long)st.f_type == types[i])
+			return true;
+	}
+	return false;
+}
+
+static bool is_new(const struct stat *st)
+{
+	unsigned i;
+
+	for (i = 0; i < told_count; i++) {
+		if (told[i].device == st->st_dev && told[i].inode == st->st_ino)
+			return false;
+	}
+	return told_count < FOLDERS_MAX;
+}
+
+static bool tell(const char *path, uid_t owner)
+{
+	struct pem_confined_reply reply = {.kind = PEM_CONFINED_FOUND};
+	int fd = open_in_root(path);
+	bool goes_on = true;
+	struct stat st;
+
+	if (fd < 0)
+		return true;
+	if (!fstat(fd, &st) && st.st_uid == owner && !(st.st_mode & 022) && is_new(&st) &&
+	    is_local(fd)) {
+		told[told_count++] = (struct folder){st.st_dev, st.st_ino};
+		reply.inode = st.st_ino;
+		goes_on = pem_confined__reply(&reply, fd);
+	}
+	close(fd);
+	return goes_on;
+}
+
+/* The value of a variable, or NULL. */
+static const char *variable(const char *name)
+{
+	size_t length = strlen(name), at;
+
+	for (at = 0; at < environment_bytes; at += strlen(environment + at) + 1) {
+		if (!strncmp(environment + at, name, length) && environment[at + length] == '=')
+			return environment + at + length + 1;
+	}
+	return NULL;
+}
+
+static bool find_all(uid_t owner)
+{
+	static const char *const usual[] = {"/run/user/%u/pem", "/dev/shm/pem-%u", "/tmp/pem-%u"};
+	const char *chosen = variable("PEM_RUNTIME_DIR"), *xdg = variable("XDG_RUNTIME_DIR");
+	static char path[PATH_MAX];
+	bool goes_on = true;
+	size_t i;
+
+	if (chosen && *chosen == '/')
+		goes_on = tell(chosen, owner);
+	if (xdg && *xdg == '/' && snprintf(path, sizeof(path), "%s/pem", xdg) < (int)sizeof(path))
+		goes_on = goes_on && tell(path, owner);
+	for (i = 0; goes_on && i < sizeof(usual) / sizeof(usual[0]); i++) {
+		snprintf(path, sizeof(path), usual[i], (unsigned)owner);
+		goes_on = tell(path, owner);
+		/* Inside of a user namespace the user has another number, mostly that of root. */
+		snprintf(path, sizeof(path), usual[i], 0u);
+		goes_on = goes_on && tell(path, owner);
+	}
+	return goes_on;
+}
+
+int pem_confined__find(const struct pem_confined_setup *setup)
+{
+	struct pem_confined_request request;
+	ssize_t got;
+
+	do {
+		got = read(PEM_CONFINED_ENVIRON, environment + environment_bytes,
+			   ENVIRON_BYTES - environment_bytes);
+		environment_bytes += got > 0 ? (size_t)got : 0;
+	} while (got > 0);
+	close(PEM_CONFINED_ENVIRON);
+	if (pem_confined__filter_calls())
+		return 1;
+	while (recv(PEM_CONFINED_SOCKET, &request, sizeof(request), 0) == sizeof(request)) {
+		if (!find_all(setup->uid) || !pem_confined__done(request.number, 0))
+			return 1;
+	}
+	return 0;
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * main.c - pem-confined: what a session does in the folders of another user, with that user's rights
+ *
+ * It is started by libpem with the descriptors of protocol.h, and by nobody else: without them it ends.
+ */
+#include "confined/confined.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+
+bool pem_confined__reply(const struct pem_confined_reply *reply, int fd)
+{
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct iovec part = {(void *)(uintptr_t)reply, sizeof(*reply)};
+	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+	struct cmsghdr *header;
+	ssize_t sent;
+
+	if (fd >= 0) {
+		memset(&control, 0, sizeof(control));
+		message.msg_control = control.bytes;
+		message.msg_controllen = sizeof(control.bytes);
+		header = CMSG_FIRSTHDR(&message);
+		header->cmsg_level = SOL_SOCKET;
+		header->cmsg_type = SCM_RIGHTS;
+		header->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+	}
+	do
+		sent = sendmsg(PEM_CONFINED_SOCKET, &message, MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	return sent == sizeof(*reply);
+}
+
+bool pem_confined__done(uint32_t number, int32_t value)
+{
+	struct pem_confined_reply reply = {
+		.kind = PEM_CONFINED_DONE, .number = number, .value = value};
+
+	return !number || pem_confined__reply(&reply, -1);
+}
+
+/* Nothing of the program that loaded libpem comes along: no descriptor, and no terminal to write to. */
+static int close_others(uint32_t role)
+{
+	int fd = open("/dev/null", O_RDWR), i;
+
+	if (fd < 0)
+		return -errno;
+	for (i = 0; i < 3; i++) {
+		if (dup2(fd, i) < 0)
+			return -errno;
+	}
+	if (fd > 2)
+		close(fd);
+	i = role == PEM_CONFINED_FINDER ? PEM_CONFINED_ENVIRON : PEM_CONFINED_FOLDER;
+	return syscall(SYS_close_range, i + 1, ~0u, 0) ? -errno : 0;
+}
+
+int main(void)
+{
+	struct pem_confined_setup setup;
+
+	if (recv(PEM_CONFINED_SOCKET, &setup, sizeof(setup), 0) != sizeof(setup) ||
+	    setup.group_count > PEM_CONFINED_GROUPS) {
+		fprintf(stderr, "pem-confined: started by pem, for folders of other users; there "
+				"is nothing to do with it by hand\n");
+		return 1;
+	}
+	setup.session[sizeof(setup.session) - 1] = 0;
+	prctl(PR_SET_NAME, "pem-confined");
+	if (close_others(setup.role) || pem_confined__drop_rights(&setup))
+		return 1;
+	if (setup.role == PEM_CONFINED_FINDER)
+		return pem_confined__find(&setup);
+	return setup.role == PEM_CONFINED_KEEPER ? pem_confined__keep(&setup) : 1;
+}

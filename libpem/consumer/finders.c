@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * finders.c - finding the runtime folders of other users, in other mount namespaces, and of processes with other variables
+ *
+ * Not here: what is done in them (places.c).
+ */
+#include "consumer/places.h"
+#include "consumer/session.h"
+#include "util.h"
+
+#include <pem/clock.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LOOK_NS 1000000000u /* for processes elsewhere that have come since */
+#define SETTLE_NS 2000000000u /* for new helpers to tell what is there, when somebody waits */
+#define END_NS 1000000000u
+#define TURN_MESSAGES 64
+/* A user who makes more mount namespaces or runtime folders than these is not observed in the others. */
+#define USER_FINDERS_MAX 32u
+#define USER_PLACES_MAX 32u
+
+/* A helper that looks for the runtime folders of one user in one mount namespace. */
+struct pem_finder {
+	struct pem_confined *helper;
+	struct pem_confined_setup setup; /* whose rights it has */
+	uint64_t mounts; /* inode number of the mount namespace */
+	uid_t shown_owner; /* of the processes in /proc: of those that nobody may read, root */
+	bool seen; /* a process of both was, by the look under way */
+	uint32_t awaited; /* number of the reply that somebody waits for; 0: none */
+	struct pem_finder *next;
+};
+
+static bool is_known(const struct pem_session *s, const struct stat *st)
+{
+	const struct pem_place *place;
+
+	for (place = s->places; place; place = place->next) {
+		if (place->device == (uint64_t)st->st_dev && place->inode == (uint64_t)st->st_ino)
+			return true;
+	}
+	return false;
+}
+
+static unsigned places_of(const struct pem_session *s, uid_t owner)
+{
+	const struct pem_place *place;
+	unsigned count = 0;
+
+	for (place = s->places; place; place = place->next)
+		count += place->owner == owner && place->number;
+	return count;
+}
+
+static void say_helpless(struct pem_session *s, uid_t owner, int code)
+{
+	if (s->helpless_said)
+		return;
+	s->helpless_said = true;
+	pem_session__say(s, PEM_LOG_WARNING,
+			 "programs of user %u are not observed: the helper pem-confined cannot be "
+			 "started: %s%s",
+			 (unsigned)owner, strerror(code),
+			 code == ENOENT ? "; install it in the folder 'pem' beside libpem" : "");
+}
+
+static void say_too_many(struct pem_session *s, uid_t owner, const char *what)
+{
+	if (s->crowd_said && s->crowd_uid == owner)
+		return;
+	s->crowd_said = true;
+	s->crowd_uid = owner;
+	pem_session__say(s, PEM_LOG_WARNING,
+			 "user %u has more than %u %s: processes in the others are not observed",
+			 (unsigned)owner, USER_PLACES_MAX, what);
+}
+
+/* A runtime folder that a finder has told of: a place from now on. Takes fd. */
+static void add_place(struct pem_session *s, const struct pem_finder *finder, int fd)
+{
+	struct pem_confined_setup setup = finder->setup;
+	struct pem_place *place, **link;
+	struct stat st;
+
+	if (fstat(fd, &st) || !S_ISDIR(st.st_mode) || st.st_uid != setup.uid || st.st_mode & 022 ||
+	    is_known(s, &st))
+		goto close;
+	if (places_of(s, setup.uid) >= USER_PLACES_MAX) {
+		say_too_many(s, setup.uid, "runtime folders");
+		goto close;
+	}
+	place = calloc(1, sizeof(*place));
+	if (!place)
+		goto close;
+	setup.role = PEM_CONFINED_KEEPER;
+	setup.page_bytes = sizeof(*s->page);
+	pem_copy_text(place->folder, sizeof(place->folder), strrchr(s->directory, '/') + 1);
+	memcpy(setup.session, place->folder, sizeof(setup.session));
+	place->number = ++s->place_numbers;
+	place->runtime_fd = place->directory_fd = -1;
+	place->owner = setup.uid;
+	place->device = (uint64_t)st.st_dev;
+	place->inode = (uint64_t)st.st_ino;
+	place->keeper = pem_confined__start(&setup, fd, -1);
+	if (!place->keeper)
+		say_helpless(s, place->owner, errno);
+	for (link = &s->places; *link; link = &(*link)->next)
+		;
+	*link = place;
+close:
+	close(fd);
+}
+
+static void hear(struct pem_session *s, struct pem_finder *finder)
+{
+	struct pem_confined_reply reply;
+	unsigned i;
+	int fd, result = 1;
+
+	for (i = 0; finder->helper && result && i < TURN_MESSAGES; i++) {
+		result = pem_confined__receive(finder->helper, &reply, &fd);
+		if (result > 0 && reply.kind == PEM_CONFINED_FOUND && fd >= 0) {
+			add_place(s, finder, fd);
+			continue;
+		}
+		if (fd >= 0)
+			close(fd);
+		if (result > 0 && reply.kind == PEM_CONFINED_DONE &&
+		    reply.number == finder->awaited)
+			finder->awaited = 0;
+		if (result < 0) {
+			pem_confined__end(finder->helper, 0);
+			finder->helper = NULL;
+		}
+	}
+}
+
+/* The line of /proc/PID/status that begins with a word, behind it; NULL: none. */
+static const char *status_line(const char *text, const char *word)
+{
+	const char *line = strstr(text, word);
+
+	return line ? line + strlen(word) : NULL;
+}
+
+/*
+ * Whose rights a process has. *own_words: it was started by nobody else than that user, who then also chose its
+ * variables; a program that its file gave another user's rights has been started by somebody who may say anything there.
+ */
+static bool read_rights(int process_fd, struct pem_confined_setup *setup, bool *own_words)
+{
+	unsigned uid[3], gid[2], group;
+	static char text[8192];
+	const char *line;
+	int fd = openat(process_fd, "status", O_RDONLY | O_CLOEXEC), used;
+	ssize_t n;
+
+	if (fd < 0)
+		return false;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = 0;
+	line = status_line(text, "\nUid:");
+	if (!line || sscanf(line, "%u %u %u", &uid[0], &uid[1], &uid[2]) != 3)
+		return false;
+	line = status_line(text, "\nGid:");
+	if (!line || sscanf(line, "%u %u", &gid[0], &gid[1]) != 2)
+		return false;
+	setup->uid = uid[1];
+	setup->gid = gid[1];
+	*own_words = uid[0] == uid[1] && uid[2] == uid[1];
+	line = status_line(text, "\nGroups:");
+	while (line && setup->group_count < PEM_CONFINED_GROUPS &&
+	       sscanf(line, "%*[ \t]%u%n", &group, &used) == 1) {
+		setup->groups[setup->group_count++] = group;
+		line += used;
+	}
+	return true;
+}
+
+/* A helper that looks for the folders of a process's user below its root folder; NULL: there is none. */
+static struct pem_finder *new_finder(struct pem_session *s, uint32_t pid)
+{
+	struct pem_finder *finder = calloc(1, sizeof(*finder));
+	int process = -1, root = -1, environment = -1;
+	bool own_words = false;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%u", pid);
+	process = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	root = process < 0 ? -1 : openat(process, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (!finder || root < 0 || !read_rights(process, &finder->setup, &own_words) ||
+	    (geteuid() && finder->setup.uid != geteuid()))
+		goto fail;
+	finder->setup.role = PEM_CONFINED_FINDER;
+	finder->setup.switch_user = geteuid() == 0;
+	if (own_words)
+		environment = openat(process, "environ", O_RDONLY | O_CLOEXEC);
+	finder->helper = pem_confined__start(&finder->setup, root, environment);
+	if (environment >= 0)
+		close(environment);
+	if (!finder->helper) {
+		say_helpless(s, finder->setup.uid, errno);
+		goto fail;
+	}
+	close(root);
+	close(process);
+	return finder;
+fail:
+	if (root >= 0)
+		close(root);
+	if (process >= 0)
+		close(process);
+	free(finder);
+	return NULL;
+}
+
+static void ask(struct pem_finder *finder, bool asks)
+{
+	if (finder->helper && !pem_confined__send(finder->helper, PEM_CONFINED_FIND, "", 0, asks) &&
+	    asks)
+		finder->awaited = finder->helper->number;
+}
+
+/* Hear the finders' answers, and from each keeper that has come of them what is in its folder. */
+static void settle(struct pem_session *s, struct pem_finder *finders)
+{
+	uint64_t deadline = pem_monotonic_ns() + SETTLE_NS;
+	struct pem_finder *finder;
+
+	for (finder = finders; finder; finder = finder->next) {
+		while (finder->helper && finder->awaited &&
+		       pem_confined__wait(finder->helper, deadline))
+			hear(s, finder);
+	}
+	pem_session__settle_places(s, deadline);
+}
+
+void pem_session__add_places_of(struct pem_session *s, uint32_t pid)
+{
+	struct pem_finder *finder = new_finder(s, pid);
+
+	if (!finder)
+		return;
+	ask(finder, true);
+	settle(s, finder);
+	pem_confined__end(finder->helper, pem_monotonic_ns() + END_NS);
+	free(finder);
+}
+
+static void meet_process(struct pem_session *s, const char *pid)
+{
+	struct pem_finder *finder;
+	struct stat st, ns;
+	unsigned count = 0;
+	char path[300];
+
+	snprintf(path, sizeof(path), "/proc/%s/ns/mnt", pid);
+	if (stat(path, &ns))
+		return;
+	path[strlen(path) - strlen("/ns/mnt")] = 0;
+	if (stat(path, &st) || (geteuid() && st.st_uid != geteuid()))
+		return;
+	for (finder = s->finders; finder; finder = finder->next) {
+		count += finder->shown_owner == st.st_uid;
+		if (finder->mounts == (uint64_t)ns.st_ino && finder->shown_owner == st.st_uid) {
+			finder->seen = true;
+			return;
+		}
+	}
+	if (count >= USER_FINDERS_MAX) {
+		say_too_many(s, st.st_uid, "mount namespaces");
+		return;
+	}
+	finder = new_finder(s, (uint32_t)strtoul(pid, NULL, 10));
+	if (!finder)
+		return;
+	finder->mounts = (uint64_t)ns.st_ino;
+	finder->shown_owner = st.st_uid;
+	finder->seen = true;
+	finder->next = s->finders;
+	s->finders = finder;
+}
+
+/* Of each user and mount namespace one process is asked, and unless this process is root's, of ours alone. */
+void pem_session__look_for_places(struct pem_session *s)
+{
+	uint64_t now = pem_monotonic_ns();
+	struct pem_finder *finder, **link;
+	bool is_first = !s->finders;
+	struct dirent *entry;
+	DIR *proc;
+
+	if (now < s->next_look_ns)
+		return;
+	s->next_look_ns = now + LOOK_NS;
+	for (finder = s->finders; finder; finder = finder->next)
+		finder->seen = false;
+	proc = opendir("/proc");
+	while (proc && (entry = readdir(proc))) {
+		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
+			meet_process(s, entry->d_name);
+	}
+	if (proc)
+		closedir(proc);
+	for (link = &s->finders; (finder = *link);) {
+		if (finder->seen) {
+			ask(finder, is_first);
+			link = &finder->next;
+			continue;
+		}
+		*link = finder->next;
+		pem_confined__end(finder->helper, 0);
+		free(finder);
+	}
+	/* Somebody attaches just now, and is told how many processes there are. */
+	if (is_first)
+		settle(s, s->finders);
+}
+
+void pem_session__listen_to_finders(struct pem_session *s)
+{
+	struct pem_finder *finder;
+
+	for (finder = s->finders; finder; finder = finder->next)
+		hear(s, finder);
+}
+
+void pem_session__end_finders(struct pem_session *s, uint64_t deadline_ns)
+{
+	struct pem_finder *finder;
+
+	for (finder = s->finders; finder; finder = finder->next) {
+		if (finder->helper)
+			shutdown(finder->helper->socket, SHUT_WR);
+	}
+	while ((finder = s->finders)) {
+		s->finders = finder->next;
+		pem_confined__end(finder->helper, deadline_ns);
+		free(finder);
+	}
+}

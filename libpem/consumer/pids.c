@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * pids.c - the numbers, in this process's pid namespace, of processes and threads that have others in their own
+ */
+#include "consumer/session.h"
+#include "util.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The last number of a line 'NSpid:'; 0: none. */
+static uint32_t inner_pid(const char *process)
+{
+	char path[300], line[256];
+	uint32_t pid = 0;
+	const char *last;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%s/status", process);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		if (strncmp(line, "NSpid:", 6))
+			continue;
+		line[strcspn(line, "\n")] = 0;
+		last = strrchr(line, '\t');
+		pid = last ? (uint32_t)strtoul(last, NULL, 10) : 0;
+		break;
+	}
+	if (file)
+		fclose(file);
+	return pid;
+}
+
+uint32_t pem_producer__tid(const struct pem_producer *p, uint32_t tid)
+{
+	char path[300], name[300];
+	struct dirent *entry;
+	uint32_t found = 0;
+	DIR *tasks;
+
+	if (p->pid == p->inner_pid)
+		return tid;
+	if (tid == p->inner_pid)
+		return p->pid;
+	snprintf(path, sizeof(path), "/proc/%u/task", p->pid);
+	tasks = opendir(path);
+	while (tasks && !found && (entry = readdir(tasks))) {
+		snprintf(name, sizeof(name), "%u/task/%.200s", p->pid, entry->d_name);
+		if (entry->d_name[0] != '.' && inner_pid(name) == tid)
+			found = (uint32_t)strtoul(entry->d_name, NULL, 10);
+	}
+	if (tasks)
+		closedir(tasks);
+	return found ? found : tid;
+}
+
+uint32_t pem_place__pid(const struct pem_place *place, uint32_t pid, uint32_t pid_namespace)
+{
+	struct dirent *entry;
+	uint32_t found = 0;
+	struct stat st;
+	char path[300];
+	DIR *proc;
+
+	if (!pid_namespace || pid_namespace == pem_pid_namespace()) {
+		/* Nobody passes for a process of another user's; one that is gone may have been anybody's. */
+		snprintf(path, sizeof(path), "/proc/%u", pid);
+		return place->owner != geteuid() && !stat(path, &st) && st.st_uid != place->owner
+			       ? 0
+			       : pid;
+	}
+	proc = opendir("/proc");
+	while (proc && !found && (entry = readdir(proc))) {
+		if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
+			continue;
+		snprintf(path, sizeof(path), "/proc/%s/ns/pid", entry->d_name);
+		if (stat(path, &st) || (uint32_t)st.st_ino != pid_namespace)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%s", entry->d_name);
+		if (!stat(path, &st) && st.st_uid == place->owner &&
+		    inner_pid(entry->d_name) == pid)
+			found = (uint32_t)strtoul(entry->d_name, NULL, 10);
+	}
+	if (proc)
+		closedir(proc);
+	return found;
+}
