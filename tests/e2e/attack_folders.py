@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: MIT
+"""
+attack_folders.py - a user who attacks root's session through his own runtime folder: races, links, helpers stopped
+
+The attacker is an ordinary user with namespaces of his own. A race is made sure by strace, which holds pem for a moment
+after each folder that it makes.
+"""
+import ctypes
+import glob
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+from attached import LIBPEM, SPEC
+from probe_trace import EVENT, program, ticks
+from tap import BUILD, PEM, SAN, equal, need, run, run_all, skip, start, test, tmp
+
+USER = 65534
+LIMIT_S = 240
+RENAME_EXCHANGE = 2
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def as_user(uid):
+    return ["setpriv", "--reuid", str(uid), "--regid", str(uid), "--clear-groups"]
+
+
+class Stage:
+    """Folders: ours for root's session, theirs for each user's runtime folder and copies of programs that they may run."""
+
+    def __init__(self):
+        if os.geteuid():
+            skip("acting as several users needs root")
+        if SAN:
+            skip("a sanitizer's runtime must come before every preloaded library; run without SAN=1")
+        self.folder = tmp()
+        os.chmod(self.folder, 0o755)
+        self.library = os.path.join(self.folder, "libpem.so.1")
+        shutil.copy(LIBPEM, self.library)
+        self.asked = os.path.join(self.folder, "asked")
+        shutil.copy(program("asked")[0], self.asked)
+        self.env = {"PEM_RUNTIME_DIR": os.path.join(self.folder, "ours"), "PEM_SPEC_PATH": SPEC}
+
+    def runtime(self, uid):
+        path = os.path.join(self.folder, "theirs-%d" % uid)
+        if not os.path.exists(path):
+            os.mkdir(path, 0o700)
+            os.chown(path, uid, uid)
+        return path
+
+    def program(self, uid, *command):
+        """A program of a user's that is asked for events; it is ready."""
+        child = start(as_user(uid) + ["env", "LD_PRELOAD=" + self.library, *(command or [self.asked])], stdin=subprocess.PIPE,
+                      stdout=subprocess.PIPE, text=True, bufsize=1, cwd="/",
+                      env={"PEM_RUNTIME_DIR": self.runtime(uid), "XDG_RUNTIME_DIR": None, "PEM_SESSION": None})
+        wait_ready(child)
+        return child
+
+    def record(self, *target):
+        trace = os.path.join(self.folder, "trace")
+        child = start([PEM, "record", "--no-libc", "-e", EVENT, "-o", trace, *target], env=self.env,
+                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return child, trace
+
+
+def wait_ready(child):
+    for line in child.stdout:
+        if line == "ready\n":
+            return
+    raise AssertionError("the program ended")
+
+
+def tick(child, count):
+    child.stdin.write("tick %d\n" % count)
+    wait_ready(child)
+
+
+def until(condition, what, seconds=20):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return
+        time.sleep(0.002)
+    raise AssertionError("not within %d s: %s" % (seconds, what))
+
+
+def interrupt(child):
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=60)
+    return child.returncode, out, err
+
+
+def served(runtime, count=1):
+    """So many control files in the folder name a session."""
+    found = 0
+    for name in glob.glob(runtime + "/control-*"):
+        with open(name, "rb") as file:
+            found += b"session-" in file.read(4096)
+    return found >= count
+
+
+def helpers(of, uid):
+    """The confined helpers that a process has for a user, one for each runtime folder: status of each, by pid."""
+    found = {}
+    with open("/proc/%d/task/%d/children" % (of, of), encoding="ascii") as children:
+        pids = [int(word) for word in children.read().split()]
+    for pid in pids:
+        with open("/proc/%d/status" % pid, encoding="ascii") as file:
+            status = dict(line.split(":", 1) for line in file.read().splitlines())
+        if status["Name"].strip() == "pem-confined" and int(status["Uid"].split()[0]) == uid:
+            found[pid] = status
+    assert found, "no helper of user %d" % uid
+    return found
+
+
+def session_in(runtime):
+    return [name for name in os.listdir(runtime) if name.startswith("session-")]
+
+
+def exchange(runtime, decoy):
+    """Exchange a decoy with the session's folder as soon as there is one, as the user; the process, which ends with 0."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        os.setgroups([])
+        os.setresgid(USER, USER, USER)
+        os.setresuid(USER, USER, USER)
+        until(lambda: session_in(runtime), "a session's folder")
+        path = os.path.join(runtime, session_in(runtime)[0])
+        os._exit(libc.renameat2(-100, path.encode(), -100, decoy.encode(), RENAME_EXCHANGE) != 0)
+    finally:
+        os._exit(1)
+
+
+class Exchange:
+    """A folder of root's, bound over a decoy in the attacker's runtime folder, in his namespaces; a program of his there."""
+
+    def __init__(self):
+        need("strace", "unshare")
+        self.stage = Stage()
+        self.runtime, self.victim = self.stage.runtime(USER), os.path.join(self.stage.folder, "victim")
+        os.mkdir(self.victim, 0o755)
+        with open(self.victim + "/keep", "w", encoding="ascii") as file:
+            file.write("root's\n")
+        self.decoy = os.path.join(self.runtime, "decoy")
+        os.mkdir(self.decoy)
+        os.chown(self.decoy, USER, USER)
+        if subprocess.run(as_user(USER) + ["unshare", "-Urm", "true"], stderr=subprocess.DEVNULL).returncode:
+            skip("this kernel lets no ordinary user have namespaces")
+        self.inside = self.stage.program(USER, "unshare", "-Urm", "sh", "-c",
+                                         "mount --bind %s %s && exec %s" % (self.victim, self.decoy, self.stage.asked))
+
+    def held_after(self, call):
+        """pem stat is held for a moment after each call of this kind, and so are its helpers; it ends by itself."""
+        strace = ["strace", "-f", "-qq", "-o", self.stage.folder + "/calls", "-e", "trace=" + call, "-e",
+                  "inject=%s:delay_exit=300000" % call]
+        _, _, err = run(["timeout", "-s", "INT", "3", *strace, PEM, "stat", "-e", EVENT, "-p", str(self.inside.pid)],
+                        env=self.stage.env)
+        return err
+
+    def check(self):
+        self.inside.stdin.close()
+        self.inside.wait()
+        equal(os.stat(self.victim).st_uid, 0, "owner of root's folder")
+        equal(os.listdir(self.victim), ["keep"], "what is in it")
+
+
+@test
+def folder_exchanged_once_made():
+    "a folder of root's that is put in the place of the session's, once that is made, stays root's, and keeps its files"
+    attack = Exchange()
+    racer = exchange(attack.runtime, attack.decoy)
+    err = attack.held_after("mkdirat")
+    equal(os.waitpid(racer, 0)[1], 0, "status of the racer, which saw the session's folder (stderr: %s)" % err)
+    attack.check()
+
+
+@test
+def folder_exchanged_before_the_end():
+    "so does one that is put there while the session runs: nothing of it is removed at the end"
+    attack = Exchange()
+    child, _ = attack.stage.record("-p", str(attack.inside.pid))
+    until(lambda: served(attack.runtime), "attached")
+    equal(os.waitpid(exchange(attack.runtime, attack.decoy), 0)[1], 0, "status of the exchange")
+    interrupt(child)
+    attack.check()
+
+
+@test
+def no_call_of_root_names_a_users_file():
+    "root itself makes, opens, gives away and removes nothing by name in another user's folder"
+    need("strace")
+    stage = Stage()
+    runtime = stage.runtime(USER)
+    asked = stage.program(USER)
+    calls = stage.folder + "/calls"
+    run(["timeout", "-s", "INT", "2", "strace", "-ff", "-qq", "-o", calls, "-e", "trace=%file,fchown,openat2,mkdirat,unlinkat",
+         PEM, "stat", "-e", EVENT, "-p", str(asked.pid)], env=stage.env)
+    asked.stdin.close()
+    asked.wait()
+    for name in glob.glob(calls + ".*"):
+        with open(name, encoding="utf-8", errors="replace") as file:
+            text = file.read()
+        if "pem-confined" in text:
+            continue
+        found = [line for line in text.splitlines() if runtime in line or "fchown(" in line or "mkdirat(" in line]
+        equal(found, [], "calls of root in the user's folder")
+
+
+@test
+def helpers_have_no_rights():
+    "a helper has the user's ids, no capability, no new privileges, and a filter"
+    stage = Stage()
+    asked = stage.program(USER)
+    child, _ = stage.record("-p", str(asked.pid))
+    until(lambda: served(stage.runtime(USER)), "attached")
+    for status in helpers(child.pid, USER).values():
+        equal(status["Uid"].split(), [str(USER)] * 4, "user")
+        equal(status["Gid"].split(), [str(USER)] * 4, "group")
+        equal(status["Groups"].split(), [], "groups")
+        for kind in "CapInh", "CapPrm", "CapEff", "CapAmb":
+            equal(int(status[kind], 16), 0, kind)
+        equal((status["NoNewPrivs"].strip(), status["Seccomp"].strip()), ("1", "2"), "no new privileges, and a filter")
+    interrupt(child)
+
+
+def helper_ends(how, said):
+    """Of two users one stops or kills his helper: what the other's program raises is recorded all the same."""
+    stage = Stage()
+    good, bad = stage.program(60001), stage.program(USER)
+    child, trace = stage.record("-p", "%d,%d" % (good.pid, bad.pid))
+    until(lambda: served(stage.runtime(60001)) and served(stage.runtime(USER)), "attached to both")
+    run(as_user(USER) + ["kill", "-" + how, *map(str, helpers(child.pid, USER))])
+    tick(good, 50)
+    rc, _, err = interrupt(child)
+    equal(rc, 0, "status (stderr: %s)" % err)
+    assert said in err, err
+    found = ticks(trace)
+    equal(sorted(n for raiser, some in found.items() if raiser[0] == good.pid for n in some), list(range(1, 51)), "ticks")
+
+
+@test
+def helper_stopped():
+    "a user who stops the helper with his rights stalls nobody, and it is said"
+    helper_ends("STOP", "does not answer")
+
+
+@test
+def helper_killed():
+    "nor does one who kills it"
+    helper_ends("KILL", "has ended")
+
+
+@test
+def twenty_users():
+    "each of twenty users' programs is observed by root's record -a"
+    stage = Stage()
+    users = range(60001, 60021)
+    children = [stage.program(uid) for uid in users]
+    child, trace = stage.record("-a")
+    for uid in users:
+        until(lambda uid=uid: served(stage.runtime(uid)), "attached to user %d's" % uid)
+    for asked in children:
+        tick(asked, 3)
+    rc, _, err = interrupt(child)
+    equal(rc, 0, "status (stderr: %s)" % err)
+    found = ticks(trace)
+    for asked in children:
+        equal(found.get((asked.pid, asked.pid, 0)), [1, 2, 3], "ticks of a user's")
+    equal([name for uid in users for name in session_in(stage.runtime(uid))], [], "left in the users' folders")
+
+
+run_all()
