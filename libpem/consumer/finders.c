@@ -241,7 +241,7 @@ static void settle(struct pem_session *s, struct pem_finder *finders)
 		       pem_confined__wait(finder->helper, deadline))
 			hear(s, finder);
 	}
-	pem_session__settle_places(s, deadline);
+	pem_session__settle_places(s, deadline, false);
 }
 
 void pem_session__add_places_of(struct pem_session *s, uint32_t pid)

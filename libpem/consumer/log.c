@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SETTLE_NS 1000000000u /* for keepers to tell of what came last */
+#define SETTLE_NS 2000000000u /* for keepers to tell of what came last */
 
 static uint64_t cpu_ns(const struct rusage *usage)
 {
@@ -456,7 +456,7 @@ int pem_log__finish(struct pem_log *log, struct pem_error *error)
 	pem_session__lock(s);
 	pem_session__stop_serving(s);
 	log->finished = true;
-	pem_session__settle_places(s, pem_monotonic_ns() + SETTLE_NS);
+	pem_session__settle_places(s, pem_monotonic_ns() + SETTLE_NS, true);
 	pem_session__scan_producers(s);
 	pem_session__check_producers(s);
 	if (s->producers)

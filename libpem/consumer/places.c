@@ -207,16 +207,10 @@ static void listen_to_keeper(struct pem_session *s, struct pem_place *place)
 	}
 }
 
-int pem_place__ask_keeper(struct pem_session *s, struct pem_place *place,
-			  enum pem_confined_request_kind kind, const char *name,
-			  uint64_t deadline_ns)
+/* Hear a keeper until it has answered a request: 0, 1 or -errno; -ETIMEDOUT: not in time; -EPIPE: there is no keeper. */
+static int await(struct pem_session *s, struct pem_place *place, uint32_t number,
+		 uint64_t deadline_ns)
 {
-	int result =
-		place->keeper ? pem_confined__send(place->keeper, kind, name, 0, true) : -EPIPE;
-	uint32_t number = result ? 0 : place->keeper->number;
-
-	if (result)
-		return result;
 	/* Answers come in the order of requests; what is heard meanwhile may have asked, too. */
 	while (place->keeper && (int32_t)(place->answered - number) < 0) {
 		if (!pem_confined__wait(place->keeper, deadline_ns))
@@ -236,8 +230,11 @@ bool pem_place__has_consumer(void *arg, const char *folder)
 		return snprintf(path, sizeof(path), "%s/%s", of->session->runtime, folder) >=
 			       (int)sizeof(path) ||
 		       pem_alive__check(path);
-	answer = pem_place__ask_keeper(of->session, of->place, PEM_CONFINED_IS_ALIVE, folder,
-				       pem_monotonic_ns() + ANSWER_NS);
+	if (!of->place->keeper ||
+	    pem_confined__send(of->place->keeper, PEM_CONFINED_IS_ALIVE, folder, 0, true))
+		return true;
+	answer = await(of->session, of->place, of->place->keeper->number,
+		       pem_monotonic_ns() + ANSWER_NS);
 	if (answer == -ETIMEDOUT)
 		lose_user(of->session, of->place->owner);
 	return answer != 0;
@@ -290,13 +287,19 @@ void pem_session__scan_places(struct pem_session *s)
 		listen_to_keeper(s, place);
 }
 
-void pem_session__settle_places(struct pem_session *s, uint64_t deadline_ns)
+void pem_session__settle_places(struct pem_session *s, uint64_t deadline_ns, bool is_last)
 {
 	struct pem_place *place;
 
 	for (place = s->places; place; place = place->next) {
-		if (place->keeper && pem_place__ask_keeper(s, place, PEM_CONFINED_SCAN, "",
-							   deadline_ns) == -ETIMEDOUT)
+		place->asked = 0;
+		if (place->keeper &&
+		    !pem_confined__send(place->keeper, PEM_CONFINED_SCAN, "", 0, true))
+			place->asked = place->keeper->number;
+	}
+	for (place = s->places; place; place = place->next) {
+		if (place->asked && await(s, place, place->asked, deadline_ns) == -ETIMEDOUT &&
+		    is_last)
 			lose_user(s, place->owner);
 	}
 }

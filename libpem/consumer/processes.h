@@ -51,6 +51,7 @@ struct pem_place {
 	int cut; /* the page was truncated */
 	struct pem_confined *
 		keeper; /* works in it with its owner's rights; NULL: the session's own, or it has ended */
+	uint32_t asked; /* number of a request that is waited for */
 	uint32_t answered; /* number of the keeper's last answer, which is: */
 	int32_t answer;
 	uint32_t model_count, models_over;

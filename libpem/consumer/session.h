@@ -309,8 +309,11 @@ void pem_session__add_places_of(struct pem_session *session, uint32_t pid);
 void pem_session__look_for_places(struct pem_session *session);
 /* Take in what keepers have told of since, some of each: never waits. */
 void pem_session__scan_places(struct pem_session *session);
-/* Take in all that is there now; keepers that have not told by then, of pem_monotonic_ns, are given up. */
-void pem_session__settle_places(struct pem_session *session, uint64_t deadline_ns);
+/*
+ * Take in all that is there now. Keepers that have not told by then, of pem_monotonic_ns, are heard later; is_last: there is
+ * no later, and what they had to tell is said to be lost.
+ */
+void pem_session__settle_places(struct pem_session *session, uint64_t deadline_ns, bool is_last);
 struct pem_place_of_session {
 	struct pem_session *session;
 	struct pem_place *place;
