@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,29 +22,48 @@
 #include <time.h>
 #include <unistd.h>
 
+#define FILE_NAME "costs"
+#define FILE_BYTES_MAX 4096u
 #define KEY_BYTES 384
 /* Others hold the lock for a moment; a stopped one must not hold up a recording for more than that. */
 #define LOCK_TRIES 50
 #define LOCK_PAUSE_NS 1000000
 
-static bool cache_path(char *path, size_t bytes, bool make)
+/*
+ * Open a folder of this user's. Where root keeps HOME it may be another's, who may also have laid a link in it to one of
+ * root's: nothing is read, made or written there.
+ */
+static int open_own(int parent, const char *path, bool make)
 {
-	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	int follow = geteuid() ? 0 : O_NOFOLLOW, fd;
+	struct stat st;
+
+	if (make)
+		mkdirat(parent, path, 0700);
+	fd = openat(parent, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | follow);
+	if (fd < 0 || (!fstat(fd, &st) && st.st_uid == geteuid()))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* The folder 'pem' in the user's cache folder; -1: there is none. */
+static int open_folder(bool make)
+{
+	const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
 	bool own = cache && cache[0] == '/';
-	int length;
+	int base, parent, fd;
 
 	if (!own && !(home && home[0] == '/'))
-		return false;
-	length = snprintf(path, bytes, "%s%s", own ? cache : home, own ? "" : "/.cache");
-	if (length < 0 || (size_t)length + sizeof("/pem/costs") > bytes)
-		return false;
-	if (make)
-		mkdir(path, 0700);
-	strcpy(path + length, "/pem");
-	if (make)
-		mkdir(path, 0700);
-	strcpy(path + length, "/pem/costs");
-	return true;
+		return -1;
+	base = open_own(AT_FDCWD, own ? cache : home, own && make);
+	parent = base < 0 || own ? base : open_own(base, ".cache", make);
+	fd = parent < 0 ? -1 : open_own(parent, "pem", make);
+	if (parent >= 0 && parent != base)
+		close(parent);
+	if (base >= 0)
+		close(base);
+	return fd;
 }
 
 /* The processor, as Linux names it: a virtual machine may move to another one while it runs. */
@@ -113,25 +131,37 @@ static bool read_costs(FILE *f, struct pem_costs *costs)
 	       is_start_cost(costs->start_ns[0]) && is_start_cost(costs->start_ns[1]);
 }
 
-bool pem_costs__load(struct pem_costs *costs)
+static bool load(int folder, const char *key, struct pem_costs *costs)
 {
-	char path[PATH_MAX], key[KEY_BYTES], line[KEY_BYTES];
 	struct pem_costs found;
 	bool known = false;
+	char *text, *end;
+	size_t bytes;
 	FILE *f;
 
-	if (!read_key(key, sizeof(key)) || !cache_path(path, sizeof(path), false))
-		return false;
-	f = fopen(path, "re");
-	if (!f)
-		return false;
-	if (fgets(line, sizeof(line), f)) {
-		line[strcspn(line, "\n")] = 0;
-		known = !strcmp(line, key) && read_costs(f, &found);
+	text = pem_read_file(folder, FILE_NAME, FILE_BYTES_MAX, &bytes);
+	end = text ? strchr(text, '\n') : NULL;
+	if (end) {
+		*end = 0;
+		f = fmemopen(end + 1, bytes - (size_t)(end + 1 - text), "r");
+		known = !strcmp(text, key) && f && read_costs(f, &found);
+		if (f)
+			fclose(f);
 	}
-	fclose(f);
+	free(text);
 	if (known)
 		*costs = found;
+	return known;
+}
+
+bool pem_costs__load(struct pem_costs *costs)
+{
+	int folder = open_folder(false);
+	char key[KEY_BYTES];
+	bool known = folder >= 0 && read_key(key, sizeof(key)) && load(folder, key, costs);
+
+	if (folder >= 0)
+		close(folder);
 	return known;
 }
 
@@ -178,16 +208,13 @@ static void lock_folder(int fd)
 void pem_costs__store(const struct pem_costs *known)
 {
 	struct pem_costs all = *known, *costs = &all;
-	char path[PATH_MAX], key[KEY_BYTES], text[KEY_BYTES + 32 * (2 * PEM_COST_KINDS + 3)];
-	char *slash;
+	char key[KEY_BYTES], text[KEY_BYTES + 32 * (2 * PEM_COST_KINDS + 3)];
 	unsigned i;
 	int n, fd;
 
-	if (!read_key(key, sizeof(key)) || !cache_path(path, sizeof(path), true))
+	if (!read_key(key, sizeof(key)))
 		return;
-	slash = strrchr(path, '/');
-	*slash = 0;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = open_folder(true);
 	if (fd < 0)
 		return;
 	lock_folder(fd);
@@ -198,7 +225,7 @@ void pem_costs__store(const struct pem_costs *known)
 			      costs->each[i].log_ns, costs->each[i].stat_ns);
 	n += snprintf(text + n, sizeof(text) - (size_t)n, "%.3f %.3f %s\n", costs->start_ns[0],
 		      costs->start_ns[1], costs->kernel_source);
-	pem_replace_file(fd, slash + 1, text, (size_t)n);
+	pem_replace_file(fd, FILE_NAME, text, (size_t)n);
 	flock(fd, LOCK_UN); /* whom another thread forked meanwhile has it, too */
 	close(fd);
 }

@@ -138,6 +138,41 @@ static void a_cost_beyond_reason_is_not_stored(void **state)
 	assert_int_equal(found.each[PEM_COST_UPROBE].log_ns, 0);
 }
 
+static void nothing_is_made_in_another_users_folder(void **state)
+{
+	const struct pem_costs costs = {.each[PEM_COST_USER] = {5, 3}};
+	char path[128];
+
+	(void)state;
+	if (geteuid())
+		skip();
+	assert_int_equal(chown(folder, 65534, 65534), 0);
+	pem_costs__store(&costs);
+	snprintf(path, sizeof(path), "%s/pem", folder);
+	assert_int_not_equal(access(path, F_OK), 0);
+	assert_int_equal(chown(folder, 0, 0), 0);
+	pem_costs__store(&costs); /* for the teardown */
+	assert_int_equal(access(path, F_OK), 0);
+}
+
+static void no_link_of_anothers_is_followed(void **state)
+{
+	const struct pem_costs costs = {.each[PEM_COST_USER] = {5, 3}};
+	char real[128], path[160];
+
+	(void)state;
+	if (geteuid())
+		skip();
+	snprintf(real, sizeof(real), "%s-real", folder);
+	snprintf(path, sizeof(path), "%s/pem", folder);
+	assert_int_equal(mkdir(real, 0700), 0);
+	assert_int_equal(symlink(real, path), 0);
+	pem_costs__store(&costs);
+	assert_int_equal(rmdir(real), 0); /* it is empty */
+	assert_int_equal(unlink(path), 0);
+	pem_costs__store(&costs);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, new_folder, remove_folder)
@@ -146,6 +181,8 @@ int main(void)
 		TEST(what_another_is_about_to_store_is_waited_for),
 		TEST(who_never_unlocks_the_folder_is_not_waited_for),
 		TEST(a_cost_beyond_reason_is_not_stored),
+		TEST(nothing_is_made_in_another_users_folder),
+		TEST(no_link_of_anothers_is_followed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
