@@ -50,7 +50,10 @@ int cli_attach__start(struct cli_attach *attach, struct pem_session *session);
 /* Have all processes ended that were named by number? No, if others may come. arg: a struct cli_attach. */
 bool cli_attach__ended(void *attach);
 void cli_attach__free(struct cli_attach *attach);
-/* The file of the first process's program, for specs that lie beside it; NULL: there is none. */
+/*
+ * The file of the first process's program, for specs that lie beside it. NULL, and path is empty: there is none, or its
+ * folder is neither root's nor this user's.
+ */
 const char *cli_attach__program(const struct cli_attach *attach, char *path, size_t bytes);
 
 #endif

@@ -223,7 +223,8 @@ def helpers_have_no_rights():
         equal(status["Groups"].split(), [], "groups")
         for kind in "CapInh", "CapPrm", "CapEff", "CapAmb":
             equal(int(status[kind], 16), 0, kind)
-        equal((status["NoNewPrivs"].strip(), status["Seccomp"].strip()), ("1", "2"), "no new privileges, and a filter")
+        equal(status["NoNewPrivs"].strip(), "1", "no new privileges")
+    until(lambda: all(status["Seccomp"].strip() == "2" for status in helpers(child.pid, USER).values()), "filters")
     interrupt(child)
 
 
@@ -252,6 +253,23 @@ def helper_stopped():
 def helper_killed():
     "nor does one who kills it"
     helper_ends("KILL", "has ended")
+
+
+@test
+def specs_beside_anothers_program():
+    "root reads no spec that lies beside another user's program which it attaches to"
+    stage = Stage()
+    asked = stage.program(USER)
+    os.chown(stage.folder, USER, USER)
+    with open(stage.folder + "/bait.xml", "w", encoding="ascii") as file:
+        file.write("<spec provider='bait' description='x'><event name='APP::Bait::Taken' description='x'/></spec>")
+    command = [PEM, "stat", "-e", "APP::Bait::Taken", "-p", str(asked.pid)]
+    rc, _, err = run(["timeout", "-s", "INT", "20", *command], env=stage.env, cwd="/")
+    os.chown(stage.folder, 0, 0)
+    equal(rc, 1, "status")
+    assert "'APP::Bait::Taken'" in err and "bait.xml" not in err, err
+    rc, _, err = run(["timeout", "-s", "INT", "20", *command], env=stage.env, cwd="/")
+    assert "bait.xml" in err, "of root's own folder: " + err
 
 
 @test
