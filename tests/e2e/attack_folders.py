@@ -107,8 +107,11 @@ def helpers(of, uid):
     with open("/proc/%d/task/%d/children" % (of, of), encoding="ascii") as children:
         pids = [int(word) for word in children.read().split()]
     for pid in pids:
-        with open("/proc/%d/status" % pid, encoding="ascii") as file:
-            status = dict(line.split(":", 1) for line in file.read().splitlines())
+        try:
+            with open("/proc/%d/status" % pid, encoding="ascii") as file:
+                status = dict(line.split(":", 1) for line in file.read().splitlines())
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it has ended
         if status["Name"].strip() == "pem-confined" and int(status["Uid"].split()[0]) == uid:
             found[pid] = status
     assert found, "no helper of user %d" % uid
