@@ -26,6 +26,9 @@
 
 #define UNFINISHED_MS 5 /* until a file that its program had not completed is looked at again */
 #define BLIND_MS 20 /* between two looks where the kernel does not tell of changes */
+#define REST 4u
+#define REST_MAX_NS 1000000000u
+#define NAMES_MAX 65536u /* of a folder that are read at all */
 #define REMOVE_TRIES                                                                               \
 	100 /* of 1 ms: a program on its way into the folder may make a file meanwhile */
 
@@ -187,6 +190,7 @@ static void list(int folder)
 					    O_RDONLY | O_DIRECTORY, 0);
 	struct table *before = &tables[folder][now_index[folder]];
 	_Alignas(8) static char entries[32768];
+	unsigned names = 0;
 	struct table *now;
 	long got, at;
 
@@ -195,8 +199,9 @@ static void list(int folder)
 	if (now->count)
 		memset(now, 0, sizeof(*now));
 	now->over = 0;
-	while (fd >= 0 && (got = syscall(SYS_getdents64, fd, entries, sizeof(entries))) > 0) {
-		for (at = 0; at < got; at += *(uint16_t *)(void *)(entries + at + 16))
+	while (fd >= 0 && names < NAMES_MAX &&
+	       (got = syscall(SYS_getdents64, fd, entries, sizeof(entries))) > 0) {
+		for (at = 0; at < got; at += *(uint16_t *)(void *)(entries + at + 16), names++)
 			list_name(before, now, folder, entries + at + 19,
 				  *(uint64_t *)(void *)(entries + at));
 	}
@@ -326,33 +331,68 @@ static void watch_folders(void)
 	}
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/*
+ * Scan, and rest for REST times as long as that took, at most for REST_MAX_NS: a user who fills the folder with names
+ * gets a fifth of a CPU. What the session asks for is answered meanwhile. -EPIPE, or how many files are to be looked at again.
+ */
+static int scan_and_rest(uid_t owner, uint64_t *rested_ns)
+{
+	uint64_t begin = now_ns(), rest;
+	int again = scan(owner);
+
+	rest = REST * (now_ns() - begin);
+	*rested_ns = now_ns() + (rest < REST_MAX_NS ? rest : REST_MAX_NS);
+	return again;
+}
+
+static int answer(uid_t owner)
+{
+	struct pem_confined_request request;
+	ssize_t got = recv(PEM_CONFINED_SOCKET, &request, sizeof(request), MSG_DONTWAIT);
+
+	if (!got || (got < 0 && errno != EAGAIN && errno != EINTR))
+		return -EPIPE;
+	return got == sizeof(request) ? serve(&request, owner) : 0;
+}
+
 /* Until the session is gone. */
 static void loop(uid_t owner)
 {
 	_Alignas(struct inotify_event) static char events[4096];
-	struct pollfd fds[2] = {{.fd = PEM_CONFINED_SOCKET, .events = POLLIN},
-				{.fd = changes_fd, .events = POLLIN}};
-	struct pem_confined_request request;
-	struct timespec wait = {0, 0};
-	int again = scan(owner);
-	ssize_t got;
+	struct pollfd fds[2] = {{.fd = PEM_CONFINED_SOCKET, .events = POLLIN}, {.events = POLLIN}};
+	uint64_t rested_ns, now;
+	struct timespec wait;
+	int again = scan_and_rest(owner, &rested_ns);
 
 	while (again >= 0) {
-		wait.tv_nsec = (again ? UNFINISHED_MS : BLIND_MS) * 1000000L;
-		if (ppoll(fds, 2, again || changes_fd < 0 ? &wait : NULL, NULL) < 0 &&
+		now = now_ns();
+		wait = (struct timespec){0, (again ? UNFINISHED_MS : BLIND_MS) * 1000000L};
+		if (now < rested_ns)
+			wait = (struct timespec){(time_t)((rested_ns - now) / 1000000000u),
+						 (long)((rested_ns - now) % 1000000000u)};
+		fds[1].fd = now < rested_ns ? -1 : changes_fd;
+		fds[0].revents = fds[1].revents = 0;
+		if (ppoll(fds, 2, again || changes_fd < 0 || now < rested_ns ? &wait : NULL, NULL) <
+			    0 &&
 		    errno != EINTR)
 			return;
-		if (fds[0].revents) {
-			got = recv(PEM_CONFINED_SOCKET, &request, sizeof(request), MSG_DONTWAIT);
-			if (!got || (got < 0 && errno != EAGAIN))
-				return;
-			if (got == sizeof(request) && serve(&request, owner))
-				return;
+		if (fds[0].revents && answer(owner))
+			return;
+		if (fds[0].revents || now_ns() < rested_ns)
 			continue;
-		}
+		if (!again && changes_fd >= 0 && !fds[1].revents)
+			continue; /* it has rested, and nothing has changed */
 		while (changes_fd >= 0 && read(changes_fd, events, sizeof(events)) > 0)
 			;
-		again = scan(owner);
+		again = scan_and_rest(owner, &rested_ns);
 	}
 }
 

@@ -11,9 +11,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#define NICE 5
 
 #ifndef SYS_close_range
 #define SYS_close_range 436
@@ -83,6 +86,7 @@ int main(void)
 	}
 	setup.session[sizeof(setup.session) - 1] = 0;
 	prctl(PR_SET_NAME, "pem-confined");
+	setpriority(PRIO_PROCESS, 0, NICE); /* programs come first */
 	if (close_others(setup.role) || pem_confined__drop_rights(&setup))
 		return 1;
 	if (setup.role == PEM_CONFINED_FINDER)
