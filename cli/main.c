@@ -77,6 +77,7 @@ static int help(const char *name)
 int main(int argc, char **argv)
 {
 	const struct cli_verb *verb;
+	int rc;
 
 	if (argc < 2)
 		return help(NULL);
@@ -92,6 +93,12 @@ int main(int argc, char **argv)
 	verb = find(argv[1]);
 	if (verb == NULL)
 		return unknown(argv[1]);
+	/* pem mark handles no events of others: a command of its gets what pem mark itself was given. */
+	rc = verb != &cli_mark ? pem_run__drop_capabilities() : 0;
+	if (rc < 0)
+		return cli_error(CLI_FAILED,
+				 "cannot keep pem's capabilities from the programs it starts: %s",
+				 strerror(-rc));
 	optind = 1;
 	return verb->run(verb, argc - 1, argv + 1);
 }

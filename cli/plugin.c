@@ -13,6 +13,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -177,7 +178,9 @@ int cli_plugins__visit(const char *prefix,
 	} else {
 		if (cli_library_file("pem", folder, sizeof(folder)) == 0)
 			rc = visit_folder(&v, folder);
-		if (rc == 0 && cli_program_folder(folder, sizeof(folder) - 16) == 0) {
+		/* Whoever may link a privileged pem into a folder of his own would have his plugins loaded. */
+		if (rc == 0 && !getauxval(AT_SECURE) &&
+		    cli_program_folder(folder, sizeof(folder) - 16) == 0) {
 			strcat(folder, "/../lib/pem");
 			rc = visit_folder(&v, folder);
 		}

@@ -84,6 +84,20 @@ static bool append_number(char *path, size_t bytes, size_t *used, unsigned long 
 	return append(path, bytes, used, digits + i);
 }
 
+bool pem_parent_is_trusted(char *path)
+{
+	char *slash = strrchr(path, '/');
+	struct stat st;
+	int result;
+
+	if (!slash)
+		return false;
+	*slash = 0;
+	result = stat(slash == path ? "/" : path, &st);
+	*slash = '/';
+	return !result && (st.st_uid == geteuid() || !st.st_uid);
+}
+
 static int make_private_folder(const char *path)
 {
 	struct stat st;

@@ -33,6 +33,12 @@ unsigned pem_edit_distance(const char *a, const char *b);
  */
 int pem_runtime_dir(char *path, size_t bytes);
 
+/*
+ * Does an absolute path lie in a folder of this user's or of root's? In another ordinary user's folder that user can
+ * exchange it at any time. The text is cut while the function works, and whole again afterwards. Async-signal-safe.
+ */
+bool pem_parent_is_trusted(char *path);
+
 /* Inode number of this process's pid namespace, or 0. Async-signal-safe. */
 uint32_t pem_pid_namespace(void);
 

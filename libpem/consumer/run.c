@@ -59,8 +59,11 @@ static void run_child(char *const argv[], char **environment, int go_fd, int err
 
 	if (read(go_fd, &c, 1) != 1)
 		_exit(127);
-	execvpe(argv[0], argv, environment);
-	code = errno;
+	code = -pem_run__drop_capabilities();
+	if (!code) {
+		execvpe(argv[0], argv, environment);
+		code = errno;
+	}
 	if (write(error_fd, &code, sizeof(code)) != sizeof(code))
 		_exit(126);
 	_exit(127);
@@ -346,8 +349,11 @@ int pem_run__exec(char *const argv[], const struct pem_run_options *options,
 
 	if (!environment)
 		return pem_error__set(error, -ENOMEM, "out of memory");
-	execvpe(argv[0], argv, pem_environment__variables(environment));
-	code = errno;
+	code = -pem_run__drop_capabilities();
+	if (!code) {
+		execvpe(argv[0], argv, pem_environment__variables(environment));
+		code = errno;
+	}
 	pem_environment__free(environment);
 	return exec_error(error, argv[0], code);
 }

@@ -475,10 +475,19 @@ pid_t pem_session__run(struct pem_session *session, char *const argv[],
 		       const struct pem_run_options *options, struct pem_error *error);
 /*
  * Become a command that can be attached to later: what raises events in it is preloaded, and no session observes it.
- * options as above, or NULL. Returns on failure only: -errno with error; -ENOENT, no such command.
+ * options as above, or NULL. Returns on failure only: -errno with error; -ENOENT, no such command. By then the thread
+ * may have dropped capabilities as pem_run__drop_capabilities says.
  */
 int pem_run__exec(char *const argv[], const struct pem_run_options *options,
 		  struct pem_error *error);
+/*
+ * Take the capabilities that are pem's own (CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_SYS_ADMIN) out of the inheritable
+ * and ambient sets of the calling thread, and of threads that it makes later. What it may do itself stays; programs
+ * that it starts as an ordinary user no longer get them. Root's programs get what they always get. The functions above
+ * do so for their command; call it before a program is started in another way. 0, or -errno. Async-signal-safe. Does not
+ * block.
+ */
+int pem_run__drop_capabilities(void);
 /*
  * Do the session's work for at most timeout_ms: find new producers, drain pools, sample counters. 1: the command
  * ended, *wait_status (as of waitpid) set; 0: time is up (at once, if timeout_ms is 0 or less); -EINTR: the session was
