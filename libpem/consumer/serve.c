@@ -25,6 +25,8 @@
 
 #define ASK_NS 2000000000u /* for a request to arrive once someone has connected */
 #define CAUSE_BYTES 120
+#define DESCRIPTORS_MAX                                                                            \
+	253 /* of a message: SCM_MAX_FD, which the kernel's headers for programs lack */
 
 /* A socket's address has room for 107 bytes of path: go by a descriptor of its folder. */
 static void make_address(struct sockaddr_un *address, int directory_fd)
@@ -81,11 +83,37 @@ void pem_session__describe_flight(struct pem_session *s, const char *trace)
 		pem_replace_file(s->directory_fd, "flight", text, (size_t)n);
 }
 
+/* The first descriptor of a message, when it brings one and no more; else -EINVAL, and none is left open. */
+static int take_descriptor(struct msghdr *message)
+{
+	struct cmsghdr *header;
+	int fd, only = -1;
+	unsigned count = 0;
+	size_t at;
+
+	for (header = CMSG_FIRSTHDR(message); header; header = CMSG_NXTHDR(message, header)) {
+		if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (at = 0; CMSG_LEN(at + sizeof(fd)) <= header->cmsg_len; at += sizeof(fd)) {
+			memcpy(&fd, CMSG_DATA(header) + at, sizeof(fd));
+			if (count++)
+				close(fd);
+			else
+				only = fd;
+		}
+	}
+	if (count == 1 && !(message->msg_flags & (MSG_CTRUNC | MSG_TRUNC)))
+		return only;
+	if (count)
+		close(only);
+	return -EINVAL;
+}
+
 /* The folder that came with a request, and its cause; -EAGAIN: nothing yet. */
 static int receive(int fd, char *cause, size_t cause_bytes)
 {
 	union {
-		char bytes[CMSG_SPACE(sizeof(int))];
+		char bytes[CMSG_SPACE(DESCRIPTORS_MAX * sizeof(int))];
 		struct cmsghdr align;
 	} control;
 	struct iovec part = {cause, cause_bytes - 1};
@@ -94,19 +122,14 @@ static int receive(int fd, char *cause, size_t cause_bytes)
 				 .msg_control = control.bytes,
 				 .msg_controllen = sizeof(control.bytes)};
 	ssize_t n = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	struct cmsghdr *header;
 	struct stat st;
 	int folder;
 
 	if (n < 0)
 		return -errno;
 	cause[n] = 0;
-	header = CMSG_FIRSTHDR(&message);
-	if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS ||
-	    header->cmsg_len != CMSG_LEN(sizeof(int)))
-		return -EINVAL;
-	memcpy(&folder, CMSG_DATA(header), sizeof(folder));
-	if (!fstat(folder, &st) && S_ISDIR(st.st_mode))
+	folder = take_descriptor(&message);
+	if (folder < 0 || (!fstat(folder, &st) && S_ISDIR(st.st_mode)))
 		return folder;
 	close(folder);
 	return -ENOTDIR;
@@ -175,13 +198,19 @@ void pem_session__stop_serving(struct pem_session *s)
 
 /* --- finding and asking one --- */
 
-static int connect_to(int directory_fd)
+/* Wait for at most timeout_ms where others wait to be answered, too; -EAGAIN: they still do. */
+static int connect_to(int directory_fd, int timeout_ms)
 {
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), code;
+	const struct timeval timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), code;
 	struct sockaddr_un address;
 
 	if (fd < 0)
 		return -errno;
+	if (timeout_ms > 0) {
+		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+		fcntl(fd, F_SETFL, 0);
+	}
 	make_address(&address, directory_fd);
 	if (!connect(fd, (struct sockaddr *)&address, sizeof(address)))
 		return fd;
@@ -242,8 +271,8 @@ static bool describe(const char *name, struct pem_recorder *r)
 		pem_copy_text(r->trace, sizeof(r->trace), take_line(&at));
 		pem_copy_text(r->command, sizeof(r->command), take_line(&at));
 		r->pid = pid;
-		asked = connect_to(fd);
-		r->is_running = asked >= 0;
+		asked = connect_to(fd, 0);
+		r->is_running = asked >= 0 || asked == -EAGAIN;
 		if (asked >= 0)
 			close(asked);
 	}
@@ -340,8 +369,14 @@ int pem_recorder__snapshot(const struct pem_recorder *recorder, const char *dire
 					directory);
 		goto out;
 	}
-	fd = session < 0 ? session : connect_to(session);
-	if (fd < 0)
+	fd = session < 0 ? session : connect_to(session, timeout_ms);
+	if (fd == -EAGAIN)
+		result =
+			pem_error__set(error, -EBUSY,
+				       "flight recorder %u (%s) does not answer: it is stopped, or "
+				       "too many programs ask it at once",
+				       recorder->pid, recorder->command);
+	else if (fd < 0)
 		result = pem_error__set(error, -ESRCH,
 					"flight recorder %u (%s) does not run any more",
 					recorder->pid, recorder->command);

@@ -412,7 +412,8 @@ struct pem_recorder {
 int pem_recorders(struct pem_recorder *recorders, size_t max);
 /*
  * Have a recorder write a snapshot to a directory, which is made, or is empty, and wait for at most timeout_ms. It does so
- * in pem_session__poll. 0, or -errno with error; -ESRCH: it does not run; -ETIMEDOUT: it may still write it.
+ * in pem_session__poll. 0, or -errno with error; -ESRCH: it does not run; -EBUSY: others wait to be answered, and nothing
+ * was asked; -ETIMEDOUT: it may still write it.
  */
 int pem_recorder__snapshot(const struct pem_recorder *recorder, const char *directory,
 			   const char *cause, int timeout_ms, struct pem_error *error);
