@@ -273,9 +273,11 @@ void pem_session__leave_members(struct pem_session *s)
 
 /* --- looking --- */
 
+/* A process that could not tell its pid namespace may be of any: its number says nothing. */
 static bool is_dead(const struct pem_member *m)
 {
-	return m->pid && kill((pid_t)m->pid, 0) && errno == ESRCH;
+	return m->pid && __atomic_load_n(&m->control->pid_namespace, __ATOMIC_RELAXED) &&
+	       kill((pid_t)m->pid, 0) && errno == ESRCH;
 }
 
 static void say_full(struct pem_session *s, struct pem_member *m)

@@ -4,6 +4,7 @@
  */
 #include "consumer/session.h"
 #include "entry.h"
+#include "util.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,6 +18,13 @@
 
 #define REMOVE_TRIES                                                                               \
 	100 /* of 1 ms: a process that had found the folder may make a file between looking and removing */
+
+#define MAKING_S 60 /* what somebody makes is complete by then */
+
+static bool is_old(const struct stat *st)
+{
+	return st->st_mtime + MAKING_S < time(NULL);
+}
 
 void pem_runtime__remove(int fd, const char *path)
 {
@@ -48,10 +56,33 @@ void pem_runtime__remove(int fd, const char *path)
 }
 
 /*
+ * Is a control file left by a process that died? The number in its name says so only in the pid namespace that it is of; a
+ * container's processes may use the same folder. One without a head yet is being made, unless it has long been there.
+ */
+static bool is_left_control(int directory_fd, const char *name)
+{
+	const ssize_t bytes = offsetof(struct pem_control_file, reserved0);
+	int fd = openat(directory_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct pem_control_file head;
+	struct stat st;
+	ssize_t got;
+
+	if (fd < 0)
+		return false;
+	got = fstat(fd, &st) || !S_ISREG(st.st_mode) ? -1 : read(fd, &head, (size_t)bytes);
+	close(fd);
+	if (got >= 0 && (got < bytes || !head.pid))
+		return is_old(&st);
+	return got == bytes && head.pid <= INT32_MAX && head.pid_namespace &&
+	       head.pid_namespace == pem_pid_namespace() && kill((pid_t)head.pid, 0) &&
+	       errno == ESRCH;
+}
+
+/*
  * Is there nothing to recover of a dead consumer's session: no log, a finished one, half of the folder removed, or one
  * where nobody ever made a pool?
  */
-static bool has_nothing(int directory_fd)
+static bool has_nothing(int directory_fd, const struct stat *folder)
 {
 	struct pem_session_page head;
 	size_t bytes = offsetof(struct pem_session_page, rules);
@@ -59,7 +90,7 @@ static bool has_nothing(int directory_fd)
 	bool none;
 
 	if (fd < 0)
-		return errno == ENOENT;
+		return errno == ENOENT && is_old(folder);
 	none = read(fd, &head, bytes) == (ssize_t)bytes && head.magic == PEM_SESSION_MAGIC &&
 	       head.abi_version == PEM_ABI_VERSION &&
 	       (!head.has_log || !head.pools);
@@ -80,7 +111,7 @@ static void sweep_session(const char *runtime, const char *name)
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return;
-	if (!fstat(fd, &st) && (st.st_mtime + 24 * 3600 < time(NULL) || has_nothing(fd)))
+	if (!fstat(fd, &st) && (st.st_mtime + 24 * 3600 < time(NULL) || has_nothing(fd, &st)))
 		pem_runtime__remove(fd, path);
 	else
 		close(fd);
@@ -95,14 +126,12 @@ void pem_runtime__sweep(const char *runtime)
 	if (!directory)
 		return;
 	while ((entry = readdir(directory))) {
-		if ((sscanf(entry->d_name, "control-%d-", &pid) != 1 &&
-		     sscanf(entry->d_name, "session-%d-", &pid) != 1) ||
-		    pid <= 0 || !kill(pid, 0) || errno != ESRCH)
-			continue;
-		if (entry->d_name[0] == 'c')
-			unlinkat(dirfd(directory), entry->d_name, 0);
-		else
+		if (sscanf(entry->d_name, "session-%d-", &pid) == 1 && pid > 0 && kill(pid, 0) &&
+		    errno == ESRCH)
 			sweep_session(runtime, entry->d_name);
+		else if (sscanf(entry->d_name, "control-%d-", &pid) == 1 &&
+			 is_left_control(dirfd(directory), entry->d_name))
+			unlinkat(dirfd(directory), entry->d_name, 0);
 	}
 	closedir(directory);
 }

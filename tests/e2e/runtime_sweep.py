@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 
-from tap import PEM, equal, run, run_all, test
+from tap import PEM, equal, need, run, run_all, skip, test
 
 
 def leave(folder, words):
@@ -74,6 +74,75 @@ def further_places_are_swept():
         os.killpg(target.pid, signal.SIGKILL)
         target.wait()
         equal(left, [], "sessions left")
+
+
+def free_pid():
+    """A number that no process here has, nor the next ones get: 50 below the greatest."""
+    with open("/proc/sys/kernel/pid_max", encoding="ascii") as text:
+        pid = int(text.read()) - 50
+    while os.path.exists("/proc/%d" % pid):
+        pid -= 1
+    return pid
+
+
+@test
+def control_files_of_the_dead_are_swept():
+    "the control file of a process that was killed goes with the next consumer; one whose process lives stays"
+    with tempfile.TemporaryDirectory() as folder:
+        env = dict(os.environ, PEM_RUNTIME_DIR=folder)
+        children = [subprocess.Popen([PEM, "run", "-n", "--", "sleep", "60"], env=env) for _ in range(2)]
+        files = lambda pid: [name for name in os.listdir(folder) if name.startswith("control-%d-" % pid)]
+        wait_for(lambda: all(files(child.pid) for child in children))
+        children[0].kill()
+        children[0].wait()
+        equal(run([PEM, "stat", "-e", "APP", "--", "true"], env=env)[0], 0, "the next one")
+        left = [len(files(child.pid)) for child in children]
+        children[1].kill()
+        children[1].wait()
+        equal(left, [0, 1], "control files left of the killed, and of the other")
+
+
+@test
+def other_pid_namespaces_keep_their_files():
+    "the control file of a process in a container that shares the folder stays, though no process here has its number"
+    need("unshare")
+    pid = free_pid()
+    with tempfile.TemporaryDirectory() as folder:
+        env = dict(os.environ, PEM_RUNTIME_DIR=folder)
+        # The shell is the container's first process; the next one gets the number.
+        script = "echo %d >/proc/sys/kernel/ns_last_pid; %s run -n -- sleep 60 & wait" % (pid - 1, PEM)
+        container = subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script], env=env,
+                                     stderr=subprocess.PIPE, text=True, start_new_session=True)
+        files = lambda: [name for name in os.listdir(folder) if name.startswith("control-")]
+        wait_for(lambda: files() or container.poll() is not None)
+        before = files()
+        if not before:
+            skip("no process with a chosen number in a pid namespace can be had here: " + container.stderr.read())
+        try:
+            equal(before, ["control-%d-0" % pid], "control files")
+            equal(run([PEM, "stat", "-e", "APP", "--", "true"], env=env)[0], 0, "the next one")
+            equal(files(), before, "control files left")
+        finally:
+            os.killpg(container.pid, signal.SIGKILL)
+            container.wait()
+            container.stderr.close()
+
+
+@test
+def what_is_being_made_stays():
+    "files and folders that a process elsewhere is about to fill in are let be; after a minute they go"
+    with tempfile.TemporaryDirectory() as folder:
+        env = dict(os.environ, PEM_RUNTIME_DIR=folder)
+        pid = free_pid()
+        control, session = os.path.join(folder, "control-%d-0" % pid), os.path.join(folder, "session-%d-0" % pid)
+        with open(control, "wb"):
+            os.mkdir(session)
+        equal(run([PEM, "stat", "-e", "APP", "--", "true"], env=env)[0], 0, "a consumer")
+        assert os.path.exists(control) and os.path.exists(session), os.listdir(folder)
+        for path in control, session:
+            os.utime(path, (time.time() - 120, time.time() - 120))
+        equal(run([PEM, "stat", "-e", "APP", "--", "true"], env=env)[0], 0, "the next one")
+        equal(os.listdir(folder), [], "left")
 
 
 run_all()
