@@ -5,6 +5,7 @@
 #include "doctor.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
 #include <stdlib.h>
@@ -79,73 +80,27 @@ static void check_clock(struct doctor *doctor)
 #endif
 }
 
-static bool is_own_folder(const struct stat *st)
-{
-	return S_ISDIR(st->st_mode) && st->st_uid == geteuid() && (st->st_mode & 022) == 0;
-}
-
-static void parent_of(const char *path, char *parent, size_t bytes)
-{
-	const char *slash = strrchr(path, '/');
-
-	snprintf(parent, bytes, "%.*s", slash == path ? 1 : (int)(slash - path), path);
-}
-
-/* Is it this user's own, or could this user make it? 0, or -errno. */
-static int try_folder(const char *path)
-{
-	char parent[512];
-	struct stat st;
-
-	if (lstat(path, &st) == 0)
-		return is_own_folder(&st) ? 0 : -EPERM;
-	parent_of(path, parent, sizeof(parent));
-	return access(parent, W_OK | X_OK) == 0 ? 0 : -errno;
-}
-
-/* The folder that processes and recorders meet in: the rule is libpem's, documented in pem(1). */
-static void runtime_folder(char *path, size_t bytes)
-{
-	const char *own = getenv("PEM_RUNTIME_DIR"), *xdg = getenv("XDG_RUNTIME_DIR");
-
-	if (own != NULL && *own == '/') {
-		snprintf(path, bytes, "%s", own);
-		return;
-	}
-	if (xdg != NULL && *xdg == '/') {
-		snprintf(path, bytes, "%s/pem", xdg);
-		if (try_folder(path) == 0)
-			return;
-	}
-	snprintf(path, bytes, "/dev/shm/pem-%u", (unsigned int)geteuid());
-	if (try_folder(path) != 0)
-		snprintf(path, bytes, "/tmp/pem-%u", (unsigned int)geteuid());
-}
-
 static void check_runtime(struct doctor *doctor)
 {
-	char path[512], parent[512];
+	char path[PATH_MAX];
 	struct statvfs fs;
 	struct stat st;
-	bool exists;
 	uint64_t room;
-	int rc;
+	int rc = pem_runtime_dir(path, sizeof(path));
 
-	runtime_folder(path, sizeof(path));
-	parent_of(path, parent, sizeof(parent));
-	exists = lstat(path, &st) == 0;
-	rc = try_folder(path);
 	if (rc < 0) {
+		bool exists = lstat(path, &st) == 0;
+
 		doctor__add(doctor, "runtime folder", DOCTOR_NO,
 			    exists ? "remove it, or name another in PEM_RUNTIME_DIR"
 				   : "name a folder of your own in PEM_RUNTIME_DIR",
-			    "%s: %s", exists ? path : parent,
-			    exists ? "no folder that this user alone may write to" : strerror(-rc));
+			    "%s: %s", path,
+			    rc == -EPERM ? "no folder that this user alone may write to"
+					 : strerror(-rc));
 		return;
 	}
-	doctor__add(doctor, "runtime folder", DOCTOR_OK, NULL, "%s%s", path,
-		    exists ? "" : ", made when first needed");
-	if (statvfs(exists ? path : parent, &fs) < 0)
+	doctor__add(doctor, "runtime folder", DOCTOR_OK, NULL, "%s", path);
+	if (statvfs(path, &fs) < 0)
 		return;
 	room = (uint64_t)fs.f_bavail * fs.f_frsize;
 	/* Eight processes at the default of 8 MiB each. */
@@ -153,7 +108,7 @@ static void check_runtime(struct doctor *doctor)
 		    room >= 64ull << 20
 			    ? NULL
 			    : "each recorded process takes 8 MiB: use a smaller --buffer",
-		    "%s free in %s", cli_bytes(room), exists ? path : parent);
+		    "%s free in %s", cli_bytes(room), path);
 }
 
 void doctor__machine(struct doctor *doctor)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * util.c - errors as sentences, whole reads and writes, the runtime folder
+ * util.c - errors as sentences, whole reads and writes, folders
  */
 #include "util.h"
 
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 int pem_error__set(struct pem_error *error, int code, const char *format, ...)
@@ -59,92 +60,34 @@ unsigned pem_edit_distance(const char *a, const char *b)
 	return row[m];
 }
 
-/* Append to path at *used; false when it does not fit. Not snprintf: signal handlers come here. */
-static bool append(char *path, size_t bytes, size_t *used, const char *text)
-{
-	size_t length = strlen(text);
-
-	if (length >= bytes - *used)
-		return false;
-	memcpy(path + *used, text, length + 1);
-	*used += length;
-	return true;
-}
-
-static bool append_number(char *path, size_t bytes, size_t *used, unsigned long number)
-{
-	char digits[24];
-	size_t i = sizeof(digits);
-
-	digits[--i] = 0;
-	do {
-		digits[--i] = (char)('0' + number % 10);
-		number /= 10;
-	} while (number);
-	return append(path, bytes, used, digits + i);
-}
-
-bool pem_parent_is_trusted(char *path)
-{
-	char *slash = strrchr(path, '/');
-	struct stat st;
-	int result;
-
-	if (!slash)
-		return false;
-	*slash = 0;
-	result = stat(slash == path ? "/" : path, &st);
-	*slash = '/';
-	return !result && (st.st_uid == geteuid() || !st.st_uid);
-}
-
-static int make_private_folder(const char *path)
-{
-	struct stat st;
-
-	if (mkdir(path, 0700) && errno != EEXIST)
-		return -errno;
-	if (lstat(path, &st))
-		return -errno;
-	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022))
-		return -EPERM;
-	return 0;
-}
-
-int pem_runtime_dir(char *path, size_t bytes)
-{
-	static const char *const bases[] = {"/dev/shm/pem-", "/tmp/pem-"};
-	const char *chosen = secure_getenv("PEM_RUNTIME_DIR"),
-		   *xdg = secure_getenv("XDG_RUNTIME_DIR");
-	int result = -ENAMETOOLONG;
-	size_t used = 0, i;
-
-	if (chosen && chosen[0] == '/')
-		return append(path, bytes, &used, chosen) ? make_private_folder(path)
-							  : -ENAMETOOLONG;
-	if (xdg && xdg[0] == '/' && append(path, bytes, &used, xdg) &&
-	    append(path, bytes, &used, "/pem")) {
-		result = make_private_folder(path);
-		if (!result)
-			return 0;
-	}
-	for (i = 0; i < PEM_ARRAY_SIZE(bases); i++) {
-		used = 0;
-		if (!append(path, bytes, &used, bases[i]) ||
-		    !append_number(path, bytes, &used, geteuid()))
-			return -ENAMETOOLONG;
-		result = make_private_folder(path);
-		if (!result)
-			return 0;
-	}
-	return result;
-}
-
 uint32_t pem_pid_namespace(void)
 {
 	struct stat st;
 
 	return stat("/proc/self/ns/pid", &st) ? 0 : (uint32_t)st.st_ino;
+}
+
+struct linux_dirent {
+	uint64_t inode;
+	int64_t offset;
+	uint16_t bytes;
+	uint8_t type;
+	char name[];
+};
+
+void pem_visit_folder(int fd, void (*visit)(const char *name, void *arg), void *arg)
+{
+	_Alignas(struct linux_dirent) char entries[4096];
+	const struct linux_dirent *entry;
+	long got, at;
+
+	lseek(fd, 0, SEEK_SET);
+	while ((got = syscall(SYS_getdents64, fd, entries, sizeof(entries))) > 0) {
+		for (at = 0; at < got; at += entry->bytes) {
+			entry = (const struct linux_dirent *)(entries + at);
+			visit(entry->name, arg);
+		}
+	}
 }
 
 DIR *pem_list_folder(int directory_fd)

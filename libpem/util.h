@@ -26,21 +26,14 @@ void pem_copy_text(char *to, size_t bytes, const char *from);
 #define PEM_EDIT_DISTANCE_MAX 128u
 unsigned pem_edit_distance(const char *a, const char *b);
 
-/*
- * The per-user folder that control files and sessions live in: PEM_RUNTIME_DIR, else XDG_RUNTIME_DIR/pem, else
- * /dev/shm/pem-UID, else /tmp/pem-UID. Made with mode 0700 if missing; refused (-EPERM) when it is a link or not
- * the user's. Async-signal-safe. 0, or -errno.
- */
-int pem_runtime_dir(char *path, size_t bytes);
-
-/*
- * Does an absolute path lie in a folder of this user's or of root's? In another ordinary user's folder that user can
- * exchange it at any time. The text is cut while the function works, and whole again afterwards. Async-signal-safe.
- */
-bool pem_parent_is_trusted(char *path);
-
 /* Inode number of this process's pid namespace, or 0. Async-signal-safe. */
 uint32_t pem_pid_namespace(void);
+
+/*
+ * Call a function with the name of each entry of a folder that is open, from its beginning. Unlike readdir it allocates
+ * nothing: async-signal-safe if the function is.
+ */
+void pem_visit_folder(int fd, void (*visit)(const char *name, void *arg), void *arg);
 
 /* List a folder that is open, from its beginning, and leave it open. NULL with errno; the caller closes it. */
 DIR *pem_list_folder(int directory_fd);

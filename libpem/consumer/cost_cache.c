@@ -7,6 +7,7 @@
  * two measure at a time is kept of both.
  */
 #include "consumer/costs.h"
+#include "runtime_dir.h"
 #include "util.h"
 
 #include <pem/pem.h>

@@ -6,6 +6,7 @@
  */
 #include "consumer/plugins.h"
 #include "consumer/session.h"
+#include "runtime_dir.h"
 #include "util.h"
 
 #include <errno.h>

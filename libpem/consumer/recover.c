@@ -8,6 +8,7 @@
  * the recorder, uncounted: the trace says so.
  */
 #include "consumer/session.h"
+#include "runtime_dir.h"
 #include "util.h"
 
 #include <pem/clock.h>

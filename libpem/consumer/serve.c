@@ -9,6 +9,7 @@
  */
 #include "consumer/serve.h"
 #include "consumer/trace_writer.h"
+#include "runtime_dir.h"
 #include "util.h"
 
 #include <dirent.h>

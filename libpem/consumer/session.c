@@ -11,6 +11,7 @@
 #include "entry.h"
 #include "model_internal.h"
 #include "producer/producer.h"
+#include "runtime_dir.h"
 #include "util.h"
 
 #include <pem/clock.h>
@@ -68,7 +69,9 @@ static int no_runtime(const char *path, int result, struct pem_error *error)
 	struct stat st;
 
 	snprintf(why, sizeof(why), "%s", strerror(-result));
-	if (result == -EPERM && !lstat(path, &st) && S_ISDIR(st.st_mode))
+	if (result == -EPERM && lstat(path, &st))
+		snprintf(why, sizeof(why), "it would lie in a folder of another user");
+	else if (result == -EPERM && S_ISDIR(st.st_mode))
 		snprintf(why, sizeof(why), "it belongs to user %u%s", st.st_uid,
 			 st.st_uid == geteuid() ? ", and others may write in it" : "");
 	return pem_error__set(error, result,

@@ -6,6 +6,7 @@
  */
 #include "entry.h"
 #include "producer/producer.h"
+#include "runtime_dir.h"
 #include "util.h"
 
 #include <errno.h>

@@ -12,13 +12,11 @@
 #include "producer/producer.h"
 #include "util.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Lock held: paths lie outside of stacks, which are small where a handler has one of its own. */
@@ -244,11 +242,12 @@ static bool is_target(const struct pem_session_page *page)
 	return false;
 }
 
-static void look_at(const char *folder)
+static void look_at(const char *folder, void *unused)
 {
 	char path[sizeof(pem_process.joined[0].directory)];
 	struct pem_session_page *page;
 
+	(void)unused;
 	/* First what costs least: dead ones lie there for a day, as a killed recorder's trace can be recovered. */
 	if (!pem_is_session_name(folder) || !session_path(path, sizeof(path), folder) ||
 	    !pem_alive__check(path))
@@ -262,30 +261,14 @@ static void look_at(const char *folder)
 		join_page(page, path, false);
 }
 
-struct linux_dirent {
-	uint64_t inode;
-	int64_t offset;
-	uint16_t bytes;
-	uint8_t type;
-	char name[];
-};
-
 /* Not readdir, which allocates: in libpem-libc's constructor that is an event. */
 void pem_process__look(void)
 {
 	int fd = open(pem_process.runtime, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	_Alignas(struct linux_dirent) char entries[4096];
-	const struct linux_dirent *entry;
-	long got, at;
 
 	if (fd < 0)
 		return;
-	while ((got = syscall(SYS_getdents64, fd, entries, sizeof(entries))) > 0) {
-		for (at = 0; at < got; at += entry->bytes) {
-			entry = (const struct linux_dirent *)(entries + at);
-			look_at(entry->name);
-		}
-	}
+	pem_visit_folder(fd, look_at, NULL);
 	close(fd);
 }
 

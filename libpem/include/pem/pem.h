@@ -443,6 +443,15 @@ int pem_session__sample_pages(struct pem_session *session, uint32_t interval_us,
  */
 int pem_session__set_budget(struct pem_session *session, double share);
 
+/*
+ * The folder of shared memory that this user's programs and consumers meet in, made with mode 0700 if missing: the
+ * first that can be had of PEM_RUNTIME_DIR, alone if it is set; 'pem' in XDG_RUNTIME_DIR; 'pem' in /run/user/UID; pem-UID in
+ * /dev/shm, or pem-UID-RANDOM where somebody else has taken that name; the same in /tmp. A program with rights that
+ * its user has not does not heed the variables. 0, or -errno with the path that was tried last; -EPERM: it is
+ * no folder that this user alone may write to, or lies in another ordinary user's. Async-signal-safe. Blocks on files.
+ */
+int pem_runtime_dir(char *path, size_t bytes);
+
 /* --- observing programs --- */
 
 /*

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * runtime_dir.c - finding, or making, the folder that this user's programs and consumers meet in
+ *
+ * Signal handlers come here, and programs whose malloc may not be called: no snprintf, no readdir.
+ *
+ * In /dev/shm and /tmp every user can make folders, and so take another's name first. The usual name, pem-UID, is
+ * therefore not the only one: where it is taken, the user's folder has 64 random bits in its name, and is found by its owner.
+ * Of several, the first by name counts. Processes that start at the same moment, before there is any, may choose
+ * different ones; those that come later choose the same, and a consumer that looks for a user's folders finds all.
+ */
+#include "runtime_dir.h"
+#include "util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define RANDOM_DIGITS 16u
+#define MAKE_TRIES 8u
+#define OVERFLOW_UID                                                                               \
+	65534u /* owner of what is outside the user namespace, as the kernel is built by default */
+
+/* Append to path at *used; false when it does not fit. */
+static bool append(char *path, size_t bytes, size_t *used, const char *text)
+{
+	size_t length = strlen(text);
+
+	if (length >= bytes - *used)
+		return false;
+	memcpy(path + *used, text, length + 1);
+	*used += length;
+	return true;
+}
+
+/* The last digits of a number; as many as it has, if digits is 0. */
+static bool append_number(char *path, size_t bytes, size_t *used, uint64_t number, unsigned base,
+			  unsigned digits)
+{
+	char text[24];
+	size_t i = sizeof(text);
+
+	text[--i] = 0;
+	do {
+		text[--i] = "0123456789abcdef"[number % base];
+		number /= base;
+	} while (digits ? sizeof(text) - 1 - i < digits : number != 0);
+	return append(path, bytes, used, text + i);
+}
+
+bool pem_is_runtime_name(const char *name, uid_t uid)
+{
+	char usual[24];
+	size_t length = 0;
+
+	append(usual, sizeof(usual), &length, "pem-");
+	append_number(usual, sizeof(usual), &length, uid, 10, 0);
+	if (strncmp(name, usual, length))
+		return false;
+	name += length;
+	return !*name || (*name == '-' && strspn(name + 1, "0123456789abcdef") == RANDOM_DIGITS &&
+			  !name[1 + RANDOM_DIGITS]);
+}
+
+bool pem_parent_is_trusted(char *path)
+{
+	char *slash = strrchr(path, '/');
+	struct stat st;
+	int result;
+
+	if (!slash)
+		return false;
+	*slash = 0;
+	result = stat(slash == path ? "/" : path, &st);
+	*slash = '/';
+	return !result && (st.st_uid == geteuid() || !st.st_uid ||
+			   (st.st_uid == OVERFLOW_UID && st.st_mode & S_ISVTX));
+}
+
+static bool is_private(const struct stat *st)
+{
+	return S_ISDIR(st->st_mode) && st->st_uid == geteuid() && !(st->st_mode & 022);
+}
+
+static int make_private_folder(const char *path)
+{
+	struct stat st;
+
+	if (mkdir(path, 0700) && errno != EEXIST)
+		return -errno;
+	if (lstat(path, &st))
+		return -errno;
+	return is_private(&st) ? 0 : -EPERM;
+}
+
+struct search {
+	int fd;
+	char name[48]; /* the first of this user's by name; "": none */
+};
+
+static void consider(const char *name, void *arg)
+{
+	struct search *search = arg;
+	struct stat st;
+
+	if (pem_is_runtime_name(name, geteuid()) &&
+	    (!search->name[0] || strcmp(name, search->name) < 0) &&
+	    !fstatat(search->fd, name, &st, AT_SYMLINK_NOFOLLOW) && is_private(&st))
+		memcpy(search->name, name, strlen(name) + 1);
+}
+
+static bool find(struct search *search)
+{
+	search->name[0] = 0;
+	pem_visit_folder(search->fd, consider, search);
+	return search->name[0] != 0;
+}
+
+/* A folder of a name that nobody can have guessed. 0, or -errno. */
+static int make_random(int fd, char *name, size_t bytes)
+{
+	uint64_t random;
+	size_t used;
+	unsigned i;
+
+	for (i = 0; i < MAKE_TRIES; i++) {
+		if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
+			return -EAGAIN;
+		used = 0;
+		if (!append(name, bytes, &used, "pem-") ||
+		    !append_number(name, bytes, &used, geteuid(), 10, 0) ||
+		    !append(name, bytes, &used, "-") ||
+		    !append_number(name, bytes, &used, random, 16, RANDOM_DIGITS))
+			return -ENAMETOOLONG;
+		if (!mkdirat(fd, name, 0700))
+			return 0;
+		if (errno != EEXIST)
+			break;
+	}
+	return -errno;
+}
+
+/* This user's folder in one where the usual name is taken. 0, or -errno. */
+static int take_other(const char *base, char *path, size_t bytes)
+{
+	struct search search = {.fd = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+	char made[sizeof(search.name)];
+	int result = 0;
+	size_t used = 0;
+
+	if (search.fd < 0)
+		return -errno;
+	if (!find(&search)) {
+		result = make_random(search.fd, made, sizeof(made));
+		/* Another process may have made one meanwhile. */
+		if (!result && find(&search) && strcmp(search.name, made))
+			unlinkat(search.fd, made, AT_REMOVEDIR);
+	}
+	if (!result && !search.name[0])
+		result = -ENOENT;
+	if (!result && (!append(path, bytes, &used, base) || !append(path, bytes, &used, "/") ||
+			!append(path, bytes, &used, search.name)))
+		result = -ENAMETOOLONG;
+	close(search.fd);
+	return result;
+}
+
+/* The folder 'pem' in one that is to be this user's alone, as XDG_RUNTIME_DIR is. */
+static int take_in(char *path, size_t bytes, size_t used)
+{
+	if (!append(path, bytes, &used, "/pem"))
+		return -ENAMETOOLONG;
+	return pem_parent_is_trusted(path) ? make_private_folder(path) : -EPERM;
+}
+
+/* /run/user/UID, which cron's and su's programs are not told of. */
+static int take_in_login(char *path, size_t bytes)
+{
+	size_t used = 0;
+	struct stat st;
+
+	if (!append(path, bytes, &used, "/run/user/") ||
+	    !append_number(path, bytes, &used, geteuid(), 10, 0))
+		return -ENAMETOOLONG;
+	if (lstat(path, &st))
+		return -errno;
+	return is_private(&st) ? take_in(path, bytes, used) : -EPERM;
+}
+
+static int take_shared(const char *base, char *path, size_t bytes)
+{
+	size_t used = 0;
+	int result;
+
+	if (!append(path, bytes, &used, base) || !append(path, bytes, &used, "/pem-") ||
+	    !append_number(path, bytes, &used, geteuid(), 10, 0))
+		return -ENAMETOOLONG;
+	result = make_private_folder(path);
+	return result == -EPERM ? take_other(base, path, bytes) : result;
+}
+
+int pem_runtime_dir(char *path, size_t bytes)
+{
+	static const char *const bases[] = {"/dev/shm", "/tmp"};
+	const char *chosen = secure_getenv("PEM_RUNTIME_DIR"),
+		   *xdg = secure_getenv("XDG_RUNTIME_DIR");
+	int result;
+	size_t used = 0, i;
+
+	if (chosen && chosen[0] == '/') {
+		if (!append(path, bytes, &used, chosen))
+			return -ENAMETOOLONG;
+		return pem_parent_is_trusted(path) ? make_private_folder(path) : -EPERM;
+	}
+	if (xdg && xdg[0] == '/' && append(path, bytes, &used, xdg) && !take_in(path, bytes, used))
+		return 0;
+	result = take_in_login(path, bytes);
+	for (i = 0; result && i < PEM_ARRAY_SIZE(bases); i++)
+		result = take_shared(bases[i], path, bytes);
+	return result;
+}
