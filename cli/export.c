@@ -217,7 +217,9 @@ const struct cli_verb cli_export = {
 		"the trace has, in which events share fields of one name; a field called like one "
 		"of the first columns is field_NAME, such as field_pid. Numbers are plain, in the "
 		"unit that pem list -v EVENT tells; values with labels are their names, addresses "
-		"and other fields of base 16 are 0x..., a list is its elements parted by blanks.",
+		"and other fields of base 16 are 0x..., a list is its elements parted by blanks. A "
+		"text that a spreadsheet would take for a formula, as it begins with =, +, - or @, "
+		"has an apostrophe in front, and so has one that begins with an apostrophe.",
 	.examples =
 		"pem export --list           formats there are\n"
 		"pem export --to html pem-trace-sqlite3-1\n"

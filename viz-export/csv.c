@@ -9,6 +9,10 @@
  * the first columns is called field_NAME. What is unknown, or no field of the row's event, is empty. Fields that
  * people read in base 16 are 0x..., values with labels their names; a list is its elements, parted by spaces, and where
  * the trace names them, as of the counters read at an event, each is NAME=VALUE. RFC 4180 quoting, lines end with \n.
+ *
+ * Texts are those of the programs, and the table may be opened in a spreadsheet: a text that one would take for a formula
+ * gets an apostrophe in front, and so does one that begins with an apostrophe. Without the first apostrophe every text is what
+ * it was. Numbers never get one.
  */
 #define _GNU_SOURCE
 #include "output.h"
@@ -35,19 +39,39 @@ struct csv {
 	/* of event i, the field to show in each column, or -1; NULL: the event does not occur */
 	int16_t **fields_of;
 	const struct pem_export_options *options;
+	bool no_memory; /* for a cell */
 };
 
 /* --- values --- */
 
+/* Would a spreadsheet compute it? The last four are =, +, - and @ of full width. */
+static bool is_formula(const char *text)
+{
+	static const char *const full_width[] = {"\xef\xbc\x9d", "\xef\xbc\x8b", "\xef\xbc\x8d",
+						 "\xef\xbc\xa0"};
+	size_t i;
+
+	if (*text && strchr("=+-@\t\r\n'", *text))
+		return true;
+	for (i = 0; i < sizeof(full_width) / sizeof(full_width[0]); i++) {
+		if (strncmp(text, full_width[i], 3) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Semicolons and tabs part cells in some spreadsheets: what follows one must not begin a cell either. */
 static void put_text(FILE *out, const char *text)
 {
-	const char *c;
+	const char *mark = is_formula(text) ? "'" : "", *c;
 
-	if (!strpbrk(text, ",\"\r\n")) {
+	if (!strpbrk(text, ",\"\r\n;\t")) {
+		fputs_unlocked(mark, out);
 		fputs_unlocked(text, out);
 		return;
 	}
 	putc_unlocked('"', out);
+	fputs_unlocked(mark, out);
 	for (c = text; *c; c++) {
 		if (*c == '"')
 			putc_unlocked('"', out);
@@ -126,31 +150,58 @@ static void put_element_name(FILE *out, const char *names, uint32_t k)
 		fprintf(out, "%.*s=", (int)strcspn(names, ","), names);
 }
 
-/* names: of a list's elements; "": they have none */
-static void put_field(FILE *out, const struct pem_record *record, unsigned i, const char *names)
+/* names: of the elements; "": they have none */
+static void put_list(FILE *out, const struct pem_record *record, unsigned i, const char *names)
 {
 	const struct pem_field *field = &record->event->fields[i];
 	const void *elements;
-	uint32_t count, k;
+	uint32_t count = pem_record__list(record, i, &elements), k;
+
+	for (k = 0; k < count; k++) {
+		if (k)
+			putc_unlocked(' ', out);
+		put_element_name(out, names, k);
+		put_number(out, field->element_type, field->base,
+			   (const uint8_t *)elements + k * pem_type__bytes(field->element_type));
+	}
+}
+
+/* A list whose names are of the trace is a text as others are. */
+static void put_named_list(struct csv *csv, const struct pem_record *record, unsigned i,
+			   const char *names)
+{
+	char *text = NULL;
+	size_t bytes;
+	FILE *cell = open_memstream(&text, &bytes);
+
+	if (cell) {
+		put_list(cell, record, i, names);
+		csv->no_memory |= fclose(cell) != 0;
+	}
+	csv->no_memory |= !text;
+	if (text && !csv->no_memory)
+		put_text(csv->out, text);
+	free(text);
+}
+
+/* names: of a list's elements; "": they have none */
+static void put_field(struct csv *csv, const struct pem_record *record, unsigned i,
+		      const char *names)
+{
+	const struct pem_field *field = &record->event->fields[i];
+	FILE *out = csv->out;
 	char words[256];
 
-	if (field->label_count && pem_record__words(record, i, words, sizeof(words))) {
+	if (field->label_count && pem_record__words(record, i, words, sizeof(words)))
 		put_text(out, words);
-	} else if (field->type == PEM_TYPE_STRING) {
+	else if (field->type == PEM_TYPE_STRING)
 		put_text(out, pem_record__string(record, i));
-	} else if (field->type == PEM_TYPE_LIST || field->type == PEM_TYPE_ARRAY) {
-		count = pem_record__list(record, i, &elements);
-		for (k = 0; k < count; k++) {
-			if (k)
-				putc_unlocked(' ', out);
-			put_element_name(out, names, k);
-			put_number(out, field->element_type, field->base,
-				   (const uint8_t *)elements +
-					   k * pem_type__bytes(field->element_type));
-		}
-	} else {
+	else if (field->type != PEM_TYPE_LIST && field->type != PEM_TYPE_ARRAY)
 		put_number(out, field->type, field->base, record->data + field->offset);
-	}
+	else if (*names)
+		put_named_list(csv, record, i, names);
+	else
+		put_list(out, record, i, names);
 }
 
 /* --- columns --- */
@@ -264,7 +315,7 @@ static void put_known(FILE *out, uint32_t value, uint32_t unknown)
 		put_unsigned(out, value, 10);
 }
 
-static void put_row(const struct csv *csv, const struct pem_record *record, const int16_t *fields)
+static void put_row(struct csv *csv, const struct pem_record *record, const int16_t *fields)
 {
 	const char *names = strcmp(record->event->name, PEM_COUNTERS_EVENT) == 0
 				    ? pem_trace__info(csv->trace)->counters
@@ -287,12 +338,12 @@ static void put_row(const struct csv *csv, const struct pem_record *record, cons
 	for (c = 0; c < csv->column_count; c++) {
 		putc_unlocked(',', out);
 		if (fields[c] >= 0)
-			put_field(out, record, (unsigned)fields[c], names);
+			put_field(csv, record, (unsigned)fields[c], names);
 	}
 	putc_unlocked('\n', out);
 }
 
-static int put_rows(const struct csv *csv, struct pem_error *error)
+static int put_rows(struct csv *csv, struct pem_error *error)
 {
 	uint64_t done = 0, total = pem_trace__total_balance(csv->trace).delivered;
 	const struct pem_event *last = NULL;
@@ -305,6 +356,8 @@ static int put_rows(const struct csv *csv, struct pem_error *error)
 			i = event_index(csv, record.event);
 		last = record.event;
 		put_row(csv, &record, csv->fields_of[i]);
+		if (csv->no_memory)
+			return -ENOMEM;
 		if (++done % PROGRESS_RECORDS)
 			continue;
 		if (csv->options && csv->options->progress)

@@ -75,6 +75,28 @@ def a_value_of_each_kind():
 
 
 @test
+def no_text_is_a_formula():
+    "a text that a spreadsheet would compute has an apostrophe in front, by which it is told apart; numbers have none"
+    trace = Trace()
+    mixed(trace)
+    texts = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "'quoted", "''", "\uff1d1", "\uff0b1", "\uff0d1", "\uff201",
+             '=HYPERLINK("http://x","y")', "=a,b", "a=b", "a;=1", "a\t=1", "", "\uff21"]
+    for i, text in enumerate(texts):
+        add_mixed(trace, i, text.encode(), small=-1, real=-2.5)
+    rows, out = export(trace)
+    got = [row["text"] for row in rows]
+    equal([cell[1:] if cell.startswith("'") else cell for cell in got], texts, "texts without the apostrophe")
+    for cell in got:
+        assert cell[:1] not in tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"), cell
+    equal(got[-5:], texts[-5:], "texts that are no formulas")
+    equal({(row["small"], row["real"]) for row in rows}, {("-1", "-2.5")}, "numbers")
+    # A spreadsheet that parts cells at semicolons or tabs keeps these whole, as they are quoted.
+    with open(out, newline="", encoding="utf-8") as f:
+        table = f.read()
+    assert '"a;=1"' in table and '"a\t=1"' in table, table
+
+
+@test
 def columns_of_what_occurs():
     "columns are those of the events that occur; what is unknown is empty"
     trace = Trace()

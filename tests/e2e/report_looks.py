@@ -56,6 +56,9 @@ def counters_go_by_their_names():
     assert re.search(r"^UP TO EVENT +COUNT +Cycles +Instructions$", text, re.M), text
     assert re.search(r"^OS::Syscall::Exit +3 +536 +21$", text, re.M), text
     equal([row["counterValues"] for row in rows if row["event"] == AT_EVENT][0], "Cycles=1000 Instructions=10", "csv")
+    # What a hostile trace calls them breaks no cell, and is no formula.
+    _, _, rows = reported(counters(counters='=1+1"\';,b'))
+    equal([row["counterValues"] for row in rows if row["event"] == AT_EVENT][0], "'=1+1\"';=1000 b=10", "csv of odd names")
 
 
 @test
