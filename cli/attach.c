@@ -102,7 +102,7 @@ static void name_process(uint32_t pid, char *name, size_t bytes)
 	name[strcspn(name, "\n")] = '\0';
 	if (file != NULL)
 		fclose(file);
-	cli_printable(name);
+	pem_printable(name);
 }
 
 void cli_attach__name(struct cli_attach *a)

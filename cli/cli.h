@@ -84,8 +84,6 @@ unsigned int cli_width(FILE *out);
 bool cli_has_width(FILE *out);
 /* Columns that UTF-8 text takes. */
 size_t cli_columns(const char *text);
-/* Replace what a terminal would obey (control characters) by '?', in place. Returns text. */
-char *cli_printable(char *text);
 /* Print text in lines of at most width columns, each after indent spaces but the first, which starts at column. */
 void cli_wrap(FILE *out, const char *text, unsigned int indent, unsigned int column,
 	      unsigned int width);

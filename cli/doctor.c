@@ -64,8 +64,8 @@ static void print_lines(struct doctor *doctor)
 		struct doctor_line *line = &doctor->lines[i];
 		char text[sizeof(line->detail) + sizeof(line->advice) + 8];
 
-		snprintf(text, sizeof(text), "%s%s%s", cli_printable(line->detail),
-			 *line->advice != '\0' ? "; " : "", cli_printable(line->advice));
+		snprintf(text, sizeof(text), "%s%s%s", pem_printable(line->detail),
+			 *line->advice != '\0' ? "; " : "", pem_printable(line->advice));
 		printf("%s%-8s%s %-19s ", cli_colour(stdout, colours[line->state]),
 		       state_names[line->state], cli_colour(stdout, CLI_PLAIN), line->check);
 		cli_wrap(stdout, text, 29, 29, cli_width(stdout));

@@ -67,12 +67,37 @@ void cli_json__flag(struct json_object *object, const char *key, bool value)
 	json_object_object_add(object, key, json_object_new_boolean(value));
 }
 
+/*
+ * Characters beyond ASCII, and DEL, are only in strings, where an escape is the same. A terminal that this is printed to
+ * must not obey them: DEL, U+0080 to U+009F, U+2028 to U+202E, U+2066 to U+2069.
+ */
+static void put_escaped(const char *json, FILE *out)
+{
+	const unsigned char *p = (const unsigned char *)json;
+	unsigned int n, i, c;
+
+	for (; *p != '\0'; p += n) {
+		n = utf8_length(p);
+		n += n == 0;
+		c = n == 1   ? p[0]
+		    : n == 2 ? (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu)
+			     : (p[0] & 0x0fu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
+		if (n < 4 && ((c >= 0x7f && c < 0xa0) || (c >= 0x2028 && c <= 0x202e) ||
+			      (c >= 0x2066 && c <= 0x2069)))
+			fprintf(out, "\\u%04x", c);
+		else
+			for (i = 0; i < n; i++)
+				fputc(p[i], out);
+	}
+}
+
 void cli_json__print(struct json_object *object, FILE *out, bool one_line)
 {
 	int flags = JSON_C_TO_STRING_NOSLASHESCAPE;
 
 	flags |= one_line ? JSON_C_TO_STRING_PLAIN : JSON_C_TO_STRING_PRETTY;
-	fprintf(out, "%s\n", json_object_to_json_string_ext(object, flags));
+	put_escaped(json_object_to_json_string_ext(object, flags), out);
+	fputc('\n', out);
 	json_object_put(object);
 }
 

@@ -48,7 +48,7 @@ int report_detail__record(struct report *report, const struct pem_record *record
 	step->to = (uint8_t)pem_record__u64(record, (unsigned int)at[3]);
 	snprintf(step->event, sizeof(step->event), "%s",
 		 pem_record__string(record, (unsigned int)at[4]));
-	cli_printable(step->event);
+	pem_printable(step->event);
 	return 0;
 }
 
@@ -106,7 +106,7 @@ static bool was_off(const struct report *r, const struct pem_trace_reduced *e)
 	size_t i;
 
 	memcpy(name, e->event, sizeof(name));
-	cli_printable(name);
+	pem_printable(name);
 	for (i = 0; i < r->step_count; i++)
 		if (r->steps[i].to == 0 && strcmp(r->steps[i].event, name) == 0)
 			return true;
@@ -150,7 +150,7 @@ static void print_reduced(const struct report *r, const struct pem_trace_reduced
 	char name[sizeof(e->event)];
 
 	memcpy(name, e->event, sizeof(name));
-	cli_printable(name);
+	pem_printable(name);
 	if (e->counted != 0)
 		counted =
 			cli_format("%s more were counted and not recorded", cli_count(e->counted));

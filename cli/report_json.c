@@ -62,7 +62,7 @@ static struct json_object *threads_json(const struct report *r, const struct rep
 		struct json_object *entry = json_object_new_object();
 
 		cli_json__count(entry, "tid", r->threads[at].tid);
-		json_object_object_add(entry, "name", json_object_new_string(r->threads[at].name));
+		cli_json__text(entry, "name", r->threads[at].name);
 		cli_json__count(entry, "count", r->threads[at].count);
 		json_object_object_add(entry, "layers", by_layer_json(r, r->threads[at].by_layer));
 		json_object_array_add(array, entry);

@@ -21,7 +21,7 @@ static void line(const char *title, const char *text)
 
 	snprintf(copy, sizeof(copy), "%s", text);
 	printf("%-10s", title);
-	cli_wrap(stdout, cli_printable(copy), 10, 10, cli_width(stdout));
+	cli_wrap(stdout, pem_printable(copy), 10, 10, cli_width(stdout));
 }
 
 /* The signal that a status of 128 and more stands for, or NULL: programs exit with such statuses too. */
@@ -507,7 +507,7 @@ static void print_gaps(const struct report *r)
 		if (!cli_gap__sentence(r->info, i, text, sizeof(text)))
 			continue;
 		printf("%-10s ", r->info->gaps[i].source);
-		cli_wrap(stdout, cli_printable(text), 11, 11, cli_width(stdout));
+		cli_wrap(stdout, pem_printable(text), 11, 11, cli_width(stdout));
 	}
 	if (cli_gaps__rest(r->info) != NULL)
 		cli_wrap(stdout, cli_gaps__rest(r->info), 0, 0, cli_width(stdout));
@@ -536,7 +536,7 @@ static void print_predicates(const struct report *r)
 							 used ? ", " : "", p[j].event);
 		if (used < sizeof(text))
 			snprintf(text + used, sizeof(text) - used, " where %s", p[i].text);
-		cli_wrap(stdout, cli_printable(text), 4, 0, cli_width(stdout));
+		cli_wrap(stdout, pem_printable(text), 4, 0, cli_width(stdout));
 	}
 	if (r->info->predicates_more != 0)
 		printf("and %s more events\n", cli_count(r->info->predicates_more));

@@ -65,7 +65,7 @@ static int must(char *const words[])
 		rc = cli_error(CLI_FAILED, "cannot run lttng: %s", strerror(-rc));
 	else if (rc > 0)
 		rc = cli_error(CLI_FAILED, "'lttng %s' failed: %.300s", words[2],
-			       cli_printable(text));
+			       pem_printable(text));
 	else
 		rc = CLI_DONE;
 	free(text);

@@ -179,7 +179,7 @@ static void leave_out(struct loading *l, const struct cli_spec_file *file, const
 	vsnprintf(sentence, sizeof(sentence), format, args);
 	va_end(args);
 	if (file->origin == CLI_SPEC_PATH) {
-		fprintf(stderr, "%s\n", sentence);
+		fprintf(stderr, "%s\n", pem_printable(sentence));
 		l->status = CLI_WRONG_INPUT;
 	} else if (file->origin == CLI_SPEC_HERE) {
 		cli_words__add(&l->here, sentence);
@@ -325,14 +325,17 @@ static void say_errors(struct loading *l, const struct cli_spec_file *file, cons
 {
 	size_t n = strlen(file->path), count = 0, first_length = 0;
 	const char *line, *first = NULL;
+	char shown[2048];
 
 	for (line = errors; *line != '\0'; line += strcspn(line, "\n") + 1) {
 		size_t length = strcspn(line, "\n");
 
 		if (strncmp(line, file->path, n) == 0 && line[n] == ':' &&
 		    memmem(line, length, ": error: ", 9) != NULL) {
-			if (file->origin == CLI_SPEC_PATH)
-				fprintf(stderr, "%.*s\n", (int)length, line);
+			if (file->origin == CLI_SPEC_PATH) {
+				snprintf(shown, sizeof(shown), "%.*s", (int)length, line);
+				fprintf(stderr, "%s\n", pem_printable(shown));
+			}
 			if (count++ == 0) {
 				first = line;
 				first_length = length;

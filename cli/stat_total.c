@@ -139,6 +139,7 @@ static void print_table(const struct stat *s, uint64_t ns)
 	struct cli_table *table = cli_table__new(s->out);
 	size_t left_out = 0;
 	unsigned int layer;
+	char name[512];
 
 	cli_table__column(table, "EVENT", CLI_LEFT);
 	cli_table__column(table, "COUNT", CLI_RIGHT);
@@ -150,7 +151,8 @@ static void print_table(const struct stat *s, uint64_t ns)
 	cli_table__column(table, "DEVIATION", CLI_RIGHT);
 	for (layer = 0; layer < LAYERS; layer++)
 		left_out += layer_rows(s, layer, ns, table);
-	fprintf(s->out, "\n%s %s for %s%s%s\n\n", name_of(s),
+	snprintf(name, sizeof(name), "%s", name_of(s));
+	fprintf(s->out, "\n%s %s for %s%s%s\n\n", pem_printable(name),
 		s->command[0] != NULL ? "ran" : "was observed", cli_duration(ns),
 		s->field != NULL ? "; the last columns are of field " : "",
 		s->field != NULL ? s->field : "");

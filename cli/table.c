@@ -75,7 +75,7 @@ void cli_table__cell(struct cli_table *table, const char *text)
 		table->failed = true;
 		return;
 	}
-	cli_printable(row->cell[row->count]);
+	pem_printable(row->cell[row->count]);
 	row->count++;
 }
 

@@ -32,7 +32,7 @@ void cli_say(const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	sentence(CLI_PLAIN, "", cli_printable(text));
+	sentence(CLI_PLAIN, "", pem_printable(text));
 }
 
 int cli_error(int status, const char *format, ...)
@@ -43,7 +43,7 @@ int cli_error(int status, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	sentence(CLI_RED, "error: ", cli_printable(text));
+	sentence(CLI_RED, "error: ", pem_printable(text));
 	return status;
 }
 
@@ -144,19 +144,6 @@ size_t cli_columns(const char *text)
 	for (; *text != '\0'; text++)
 		n += ((unsigned char)*text & 0xc0) != 0x80;
 	return n;
-}
-
-char *cli_printable(char *text)
-{
-	unsigned char *p;
-
-	for (p = (unsigned char *)text; *p != '\0'; p++) {
-		if (*p < 0x20 || *p == 0x7f)
-			*p = '?';
-		else if (*p == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0)
-			p[0] = p[1] = '?'; /* C1 controls */
-	}
-	return text;
 }
 
 void cli_wrap(FILE *out, const char *text, unsigned int indent, unsigned int column,

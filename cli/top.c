@@ -224,6 +224,7 @@ static int start_command(struct run *r)
 				 "%s", *error.text != '\0' ? error.text : strerror(-r->pid));
 	r->top.command = r->command[0];
 	snprintf(r->top.target, sizeof(r->top.target), "%s (%d)", r->command[0], (int)r->pid);
+	pem_printable(r->top.target);
 	return CLI_DONE;
 }
 
@@ -248,6 +249,7 @@ static int attach(struct run *r)
 	else
 		snprintf(r->top.target, sizeof(r->top.target), "%s%s", a->name,
 			 a->count > 1 ? " and others" : "");
+	pem_printable(r->top.target);
 	status = cli_attach__start(a, r->top.session);
 	/* What came while sources opened is not this time's. */
 	if (status == CLI_DONE)

@@ -108,7 +108,7 @@ char *top_showable(char *text)
 {
 	unsigned char *p;
 
-	cli_printable(text);
+	pem_printable(text);
 	if (mbstowcs(NULL, text, 0) == (size_t)-1)
 		for (p = (unsigned char *)text; *p != '\0'; p++)
 			if (*p >= 0x80)

@@ -58,39 +58,26 @@ void pem_model_block__free(struct pem_model_block *block)
 	free(block);
 }
 
-/* Bytes of the UTF-8 sequence at s, which ends with a NUL; 0 if it is none. */
-static unsigned utf8_bytes(const uint8_t *s)
-{
-	unsigned n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4, i;
-
-	if (s[0] > 0xf4 || (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-	    (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-		return 0;
-	for (i = 1; i < n; i++) {
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	}
-	return n;
-}
-
-/* Take the next line off the text, as a string without its newline. */
+/* Take the next line off the text, as a string without its newline that can be shown to a person. */
 static int parser_line(struct parser *p, char **line)
 {
 	char *newline = memchr(p->at, '\n', (size_t)(p->end - p->at));
-	const uint8_t *s;
 	unsigned n;
+	char *s;
 
 	p->line++;
 	if (!newline)
 		return parser_say(p, p->at == p->end ? "the text ends too early"
 						     : "the line has no end");
 	*newline = '\0';
-	for (s = (const uint8_t *)p->at; *s; s += n) {
-		n = utf8_bytes(s);
-		if (!n || (*s < 0x20 && *s != '\t') || *s == 0x7f)
-			return parser_say(p, "byte %#04x has no place in a line", *s);
+	for (s = p->at; *s; s += n) {
+		n = pem_utf8_bytes(s);
+		if (!n || (*s != '\t' && n == 1 && pem_is_control(s, n)))
+			return parser_say(p, "byte %#04x has no place in a line", (uint8_t)*s);
+		if (n > 1 && pem_is_control(s, n))
+			memset(s, '?', n);
 	}
-	if ((const char *)s != newline)
+	if (s != newline)
 		return parser_say(p, "a NUL byte has no place in a line");
 	*line = p->at;
 	p->at = newline + 1;

@@ -4,6 +4,8 @@
  */
 #include "util.h"
 
+#include <pem/trace.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -22,6 +24,7 @@ int pem_error__set(struct pem_error *error, int code, const char *format, ...)
 		va_start(arguments, format);
 		vsnprintf(error->text, sizeof(error->text), format, arguments);
 		va_end(arguments);
+		pem_printable(error->text);
 	}
 	return code;
 }

@@ -75,9 +75,10 @@ static void command_of(uint32_t pid, char *text, size_t bytes)
 		n--;
 	text[n] = 0;
 	for (i = 0; i < n; i++) {
-		if ((unsigned char)text[i] < 32 || text[i] == 127)
+		if (!text[i])
 			text[i] = ' ';
 	}
+	pem_printable(text);
 }
 
 /* The trace says what it is of, and its time begins with the first attachment. */

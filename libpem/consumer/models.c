@@ -158,7 +158,6 @@ static void note_refusal(struct pem_session *s, const struct pem_producer *p, co
 {
 	struct pem_refusal *refusal;
 	size_t i;
-	char *c;
 
 	for (i = 0; i < s->refusal_count; i++) {
 		if (s->refusals[i].pid == p->pid && !strcmp(s->refusals[i].event, event))
@@ -174,10 +173,7 @@ static void note_refusal(struct pem_session *s, const struct pem_producer *p, co
 		 "knows: "
 		 "build the program again with the same spec",
 		 event, p->comm, p->pid);
-	for (c = refusal->reason; *c; c++) {
-		if ((unsigned char)*c < 32 || *c == 127)
-			*c = '?';
-	}
+	pem_printable(refusal->reason);
 }
 
 const struct pem_model *pem_session__misfit(struct pem_session *s, const struct pem_producer *p,

@@ -22,17 +22,13 @@ static bool read_name(const char *path, char name[PEM_NAME_BYTES])
 {
 	FILE *file = fopen(path, "re");
 	bool found = file && fgets(name, PEM_NAME_BYTES, file);
-	char *c;
 
 	if (file)
 		fclose(file);
 	if (!found)
 		strcpy(name, "?");
 	name[strcspn(name, "\n")] = 0;
-	for (c = name; *c; c++) {
-		if ((unsigned char)*c < 32 || *c == 127)
-			*c = '?';
-	}
+	pem_printable(name);
 	return found;
 }
 

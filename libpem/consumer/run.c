@@ -35,9 +35,10 @@ static void write_command(char *to, size_t bytes, char *const argv[])
 		if (i && used + 1 < bytes)
 			to[used++] = ' ';
 		for (c = argv[i]; *c && used + 1 < bytes; c++)
-			to[used++] = (unsigned char)*c < 32 || *c == 127 ? ' ' : *c;
+			to[used++] = *c;
 	}
 	to[used] = 0;
+	pem_printable(to);
 }
 
 static void note_command(struct pem_session *s, struct pem_trace_info *info, char *const argv[])

@@ -139,13 +139,10 @@ static int receive(int fd, char *cause, size_t cause_bytes)
 static void answer(struct pem_session *s, int folder, char *cause)
 {
 	struct pem_error error = {""};
-	char path[40], *c;
+	char path[40];
 	pid_t pid;
 
-	for (c = cause; *c; c++) {
-		if ((unsigned char)*c < 32 || *c == 127)
-			*c = '?';
-	}
+	pem_printable(cause);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", folder);
 	if (!pem_session__snapshot(s, path, cause[0] ? cause : NULL, &error))
 		error.text[0] = 0;
@@ -244,16 +241,12 @@ static int open_session(const char *name)
 /* Cut a line off a text, control characters made visible. */
 static char *take_line(char **text)
 {
-	char *line = *text, *end = strchr(line, '\n'), *c;
+	char *line = *text, *end = strchr(line, '\n');
 
 	*text = end ? end + 1 : line + strlen(line);
 	if (end)
 		*end = 0;
-	for (c = line; *c; c++) {
-		if ((unsigned char)*c < 32 || *c == 127)
-			*c = '?';
-	}
-	return line;
+	return pem_printable(line);
 }
 
 static bool describe(const char *name, struct pem_recorder *r)

@@ -58,6 +58,7 @@ void pem_session__say(struct pem_session *session, enum pem_log_level level, con
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
+	pem_printable(text);
 	session->options.log(level, text, session->options.log_arg);
 }
 

@@ -508,14 +508,14 @@ int pem_trace_writer__balance(struct pem_trace_writer *w, uint32_t pid, const ch
 			      size_t count)
 {
 	const struct pem_balance *b;
+	char shown[PEM_NAME_BYTES];
 	size_t i;
 
 	if (w->flight)
 		return pem_flight__balance(w->flight, pid, name, start_clock, entries, count);
-	fprintf(w->balance, "producer\t%u\t", pid);
-	for (; *name; name++)
-		fputc((unsigned char)*name < 32 ? '?' : *name, w->balance);
-	fprintf(w->balance, "\t%llu\n", (unsigned long long)start_clock);
+	pem_copy_text(shown, sizeof(shown), name);
+	fprintf(w->balance, "producer\t%u\t%s\t%llu\n", pid, pem_printable(shown),
+		(unsigned long long)start_clock);
 	for (i = 0; i < count; i++) {
 		b = &entries[i].balance;
 		if (!b->produced && !b->delivered && !b->discarded && !b->overwritten)

@@ -94,11 +94,8 @@ static bool parse_decimal(const char *text, double *value)
 /* Copy text, as much as fits; control characters, which no terminal should see, become '?'. */
 static bool copy_text(char *to, size_t bytes, const char *text)
 {
-	size_t i;
-
-	for (i = 0; i + 1 < bytes && text[i]; i++)
-		to[i] = (uint8_t)text[i] < 0x20 || text[i] == 0x7f ? '?' : text[i];
-	to[i] = '\0';
+	pem_copy_text(to, bytes, text);
+	pem_printable(to);
 	return true;
 }
 

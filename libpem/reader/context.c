@@ -154,6 +154,7 @@ static int call(struct pem_context_table *table, struct map *map, uint32_t key, 
 	}
 	memset(table->names[i], 0, NAME_BYTES);
 	memcpy(table->names[i], name, strnlen(name, NAME_BYTES - 1));
+	pem_printable(table->names[i]);
 	return 0;
 }
 

@@ -145,6 +145,13 @@ int pem_trace__rewind(struct pem_trace *trace);
 /* Name of a process as last seen up to the current position, or "". */
 const char *pem_trace__process_name(const struct pem_trace *trace, uint32_t pid);
 
+/*
+ * Make a text of a program's or a trace's fit to be shown: in place, each byte of a control character (C0, DEL, C1), of one
+ * that ends a line or turns the direction of text (U+2028 to U+202E, U+2066 to U+2069), and of what is no UTF-8 becomes
+ * '?'. libpem has done so with the errors, log sentences, and names of processes and threads that it gives; fields of
+ * records are as programs wrote them. Returns text. Thread-safe, async-signal-safe, does not block.
+ */
+char *pem_printable(char *text);
 /* Name of a thread (which the kernel and debuggers show: prctl's PR_SET_NAME) as last seen so far, or "". */
 const char *pem_trace__thread_name(const struct pem_trace *trace, uint32_t tid);
 

@@ -2,8 +2,8 @@
 # source-kernel.so: tracepoint events through BPF and libbpf. kmod/build.mk has found out whether it can be built.
 
 KERNEL_SOURCE_OBJ := $(call objects,$(wildcard libpem/sources/kernel/*.c))
-# What libpem has too, but does not export.
-KERNEL_SOURCE_SHARED := $(B)/obj/libpem/util.o
+# What libpem has too, and the plugin, which is not linked with it, needs.
+KERNEL_SOURCE_SHARED := $(B)/obj/libpem/util.o $(B)/obj/libpem/printable.o
 CFLAGS_libpem_sources_kernel_object := -DPEM_BPF_OBJECT='"$(BPF_OBJ)"'
 
 ifneq ($(HAVE_KERNEL_SOURCE),)

@@ -28,6 +28,7 @@ int pem_kernel__fail(struct pem_error *error, int code, const char *format, ...)
 		va_start(args, format);
 		vsnprintf(error->text, sizeof(error->text), format, args);
 		va_end(args);
+		pem_printable(error->text);
 	}
 	return code;
 }

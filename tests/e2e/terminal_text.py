@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""terminal_text: names and strings of programs and traces that are commands to a terminal are shown, and not obeyed"""
+import json
+import os
+import re
+import shutil
+
+from tap import PEM, SAN, equal, run, run_all, skip, test, tmp
+from trace_files import Trace
+
+# A clear screen and a colour, by the single byte 0x9b and by U+009B; a tab; and "txt" read from right to left.
+HOSTILE = b"\x9b2J\xc2\x9b31m\t\xe2\x80\xaetxt"
+CONTROLS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
+def shown(command, status=0, **more):
+    """What a command prints, in which a terminal must find nothing to obey: bytes that are no UTF-8 are none either."""
+    rc, out, err = run(command, binary=True, **more)
+    for what, text in ("standard output", out), ("standard error", err):
+        try:
+            found = CONTROLS.search(text.decode())
+        except UnicodeDecodeError as error:
+            raise AssertionError("%s of %r is no UTF-8: %s" % (what, command[1:3], error)) from None
+        assert not found, "%s of %r: %r" % (what, command[1:3], text[max(found.start() - 40, 0):][:80])
+    equal(rc, status, "status of %r (%r)" % (command[1:3], err))
+    return out.decode()
+
+
+@test
+def a_programs_name():
+    "a program and its arguments are named by record, report, stat, top, and by JSON, without being obeyed"
+    if SAN:
+        skip("this build carries sanitizers, which can't be preloaded into an unmodified sleep; run it without SAN=1")
+    folder = tmp()
+    program = os.path.join(os.fsencode(folder), HOSTILE)
+    shutil.copy(shutil.which("sleep"), program)
+    trace = os.path.join(folder, "trace")
+    shown([PEM, "record", "-e", "APP", "-o", trace, "--", program, b"0.0"], cwd=folder)
+    for more in [], ["--by", "process"], ["--by", "thread"]:
+        shown([PEM, "report", *more, trace])
+    report = json.loads(shown([PEM, "report", "--json", trace]))
+    assert any(p["name"].endswith("txt") or "2J" in p["name"] for p in report["processes"]), report["processes"]
+    shown([PEM, "stat", "-e", "APP", "--", program, b"0.0"], cwd=folder)
+    json.loads(shown([PEM, "stat", "--json", "-e", "APP", "--", program, b"0.0"], cwd=folder))
+    shown([PEM, "top", "--once", "--", program, b"0.0"], cwd=folder)
+    json.loads(shown([PEM, "top", "--once", "--json", "--", program, b"0.0"], cwd=folder))
+    shown([PEM, "stat", "--", program + b"x"], status=127, cwd=folder)
+
+
+@test
+def strings_of_a_trace():
+    "names of phases, processes and threads, and what a trace says of its run, are shown so, and JSON is JSON that has them"
+    said = HOSTILE.replace(b"\t", b"").decode("utf-8", "surrogateescape")
+    trace = Trace(command="ran " + said, host=said)
+    trace.gaps.append((said, "because of " + said))
+    begin = trace.event("APP::Phase::Begin", "interval-begin", [("name", "string", "name")])
+    end = trace.event("APP::Phase::End", "interval-end", [("name", "string", "name")])
+    named = trace.event("OS::Process::Exec", "process-name", [("pid", "uint32", "process"), ("filename", "string", "name")])
+    thread = trace.event("APP::Test::Thread", "thread-name", [("tid", "uint32", "thread"), ("name", "string", "name")])
+    trace.add(named, 0, [1, HOSTILE])
+    trace.add(thread, 0, [1, HOSTILE])
+    trace.add(begin, 1, [HOSTILE])
+    trace.add(end, 5, [HOSTILE])
+    folder = os.path.join(tmp(), "trace")
+    trace.write(folder)
+    for more in [], ["--by", "process"], ["--by", "thread"]:
+        text = shown([PEM, "report", *more, folder])
+    assert "2J" in text, text
+    report = json.loads(shown([PEM, "report", "--json", folder]))
+    assert "2J" in json.dumps(report["processes"]), report
+
+
+@test
+def strings_of_json():
+    "in JSON, characters that a terminal would obey are escapes, and so the same to who reads it"
+    word = "\u009b31m\u202etxt\u2028\x7f\u00e9\U0001f600"
+    folder = tmp()
+    program = os.path.join(folder, word)
+    shutil.copy(shutil.which("true"), program)
+    told = json.loads(shown([PEM, "stat", "--json", "-e", "Malloc", "--", program]))
+    equal(os.path.basename(told["command"]), word, "the command, read back")
+
+
+run_all()
