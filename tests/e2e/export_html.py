@@ -301,7 +301,7 @@ def alone():
     assert "Dan Vanderkam" in text and "MERCHANTABILITY" in text, text[:200]
 
 
-HOSTILE = '</script><img src="x" onerror="document.title=1"><!--'
+HOSTILE = '</script><img src="x" onerror="document.title=1"><!--<script '
 
 
 @test
@@ -325,6 +325,9 @@ def hostile():
     with open(page, "rb") as file:
         text = file.read().decode("utf-8")  # strictly
     equal(text.count("</script>"), text.count("<script"), "script elements")
+    for part in "</script><img", "<!--<script", "\u2028</style":  # a comment, a script in it: the page's own end would not count
+        assert part not in text, "in the page: " + part
+    assert "\\u003c!--\\u003cscript " in text, "the command is not in the page as it was"
     assert os.path.getsize(page) < 4 << 20, os.path.getsize(page)
     b = show(page)
     equal(b.script("return [document.images.length, document.querySelectorAll('b, i, u').length]"), [0, 0],

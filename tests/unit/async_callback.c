@@ -6,6 +6,8 @@
  */
 #include "async_fixture.h"
 
+#include "consumer/async.h"
+
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -84,6 +86,31 @@ static void threads_are_merged_by_time(void **state)
 	assert_int_equal(seen.gaps, 0);
 	assert_int_equal(seen.disorder, counts_of(cb).late);
 	assert_int_equal(counts_of(cb).lost, 0);
+}
+
+/* The thread looks by the clock now and then: an event that does not wake it is late, not lost. So the word is asked. */
+static void rules_written_while_it_sleeps_wake_it(void **state)
+{
+	struct raiser r = raiser_start(1);
+	bool asked = false;
+	size_t i;
+
+	(void)state;
+	enabled_on("APP::Probe::Tick", 100);
+	while (!asked) {
+		while (!is_asleep())
+			usleep(100);
+		pem_session__lock(session);
+		for (i = 0; session->async->asleep && i < session->wish_count; i++) {
+			if (!session->wishes[i].async)
+				continue;
+			asked = true;
+			assert_true(PEM_ACTION_FLAGS(pem_wish__action(&session->wishes[i])) &
+				    PEM_ACTION_WAKE);
+		}
+		pem_session__unlock(session);
+	}
+	raiser_end(&r);
 }
 
 static void sleeps_and_is_woken(void **state)
@@ -393,6 +420,7 @@ int main(int argc, char **argv)
 		TEST(processes_are_merged_by_time),
 		TEST(threads_are_merged_by_time),
 		TEST(sleeps_and_is_woken),
+		TEST(rules_written_while_it_sleeps_wake_it),
 		TEST(no_system_call_while_events_flow),
 		TEST(a_system_call_wakes_a_sleeper),
 		TEST(one_wake_up_for_many_events),

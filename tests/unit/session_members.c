@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+/*
+ * session_members.c - which control files a session takes for a process's
+ *
+ * Not here: what hostile ones say (tests/fuzz/shared_memory.c), and attaching (tests/e2e/attach*.py).
+ */
+#include "session_fixture.h"
+
+#include "util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#define NAME "control-1-0"
+
+/* A control file with an honest head. */
+static void make_file(const char *name, uint32_t pid, uint32_t pid_namespace)
+{
+	const struct pem_control_file head = {.magic = PEM_CONTROL_MAGIC,
+					      .abi_version = PEM_ABI_VERSION,
+					      .pid = pid,
+					      .pid_namespace = pid_namespace};
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, &head, sizeof(head)), sizeof(head));
+	close(fd);
+}
+
+static bool can_be_mapped(uid_t owner)
+{
+	int directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), cut = 0;
+	uint64_t bytes, inode;
+	void *mapping = pem_map_file(directory, owner, NAME, PEM_CONTROL_MAGIC,
+				     sizeof(struct pem_control_file), &bytes, &inode, &cut);
+
+	close(directory);
+	if (mapping)
+		pem_unmap_file(mapping, bytes);
+	return mapping != NULL;
+}
+
+/* Another user who can put a file there, as by a link, is not believed. */
+static void a_file_is_its_folders_owners(void **state)
+{
+	char path[128];
+
+	(void)state;
+	make_file(NAME, 1, 0);
+	assert_true(can_be_mapped(geteuid()));
+	assert_false(can_be_mapped(geteuid() + 1));
+	if (geteuid())
+		skip();
+	snprintf(path, sizeof(path), "%s/" NAME, folder);
+	assert_int_equal(chown(path, 65534, 65534), 0);
+	assert_false(can_be_mapped(geteuid()));
+	assert_true(can_be_mapped(65534));
+}
+
+/* The number of a child that has ended and was waited for. */
+static uint32_t dead_pid(void)
+{
+	pid_t child = fork();
+
+	if (!child)
+		_exit(0);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	return (uint32_t)child;
+}
+
+static bool exists(const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return !access(path, F_OK);
+}
+
+/* Of two dead processes by their numbers, one does not say which pid namespace its number is of. */
+static void numbers_of_unknown_namespaces_say_nothing(void **state)
+{
+	struct pem_session *s = session_open(NULL);
+	const struct pem_context any = PEM_CONTEXT_ANY;
+	uint32_t pid = dead_pid();
+	struct pem_error error = {""};
+	struct pem_member *m;
+
+	(void)state;
+	if (!pem_pid_namespace())
+		skip();
+	make_file("control-1-0", pid, pem_pid_namespace());
+	make_file("control-2-0", pid, 0);
+	if (pem_session__attach(s, &any, &error) < 0)
+		fail_msg("%s", error.text);
+	pem_session__lock(s);
+	for (m = s->members; m; m = m->next)
+		m->asked_ns = 0; /* long ago */
+	pem_session__scan_members(s);
+	pem_session__unlock(s);
+	assert_false(exists("control-1-0"));
+	assert_true(exists("control-2-0"));
+	pem_session__close(s);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, folder_make, folder_remove)
+	const struct CMUnitTest tests[] = {
+		TEST(a_file_is_its_folders_owners),
+		TEST(numbers_of_unknown_namespaces_say_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
