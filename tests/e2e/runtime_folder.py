@@ -87,7 +87,7 @@ def meets():
         target.wait()
 
 
-def squat(base, name, kind):
+def squat(base, name, kind, target="/"):
     """Another user takes a name."""
     path = os.path.join(base, name)
     if kind == "folder":
@@ -97,7 +97,7 @@ def squat(base, name, kind):
         with open(path, "w", encoding="ascii"):
             pass
     else:
-        os.symlink("/", path)
+        os.symlink(target, path)
     os.chown(path, OTHER, OTHER, follow_symlinks=False)
 
 
@@ -133,8 +133,10 @@ def names_that_others_guess():
     squat("/dev/shm", USUAL, "folder")
     for digit in "0", "f":
         squat("/dev/shm", USUAL + "-" + 16 * digit, "folder")
-    squat("/dev/shm", USUAL + "-" + 15 * "0" + "1", "link")
-    for name in "-" + 15 * "0" + "2", "-" + 16 * "3", "-" + 16 * "1" + "1":
+    os.mkdir("/tmp/" + USUAL + "-target", 0o700)
+    os.chown("/tmp/" + USUAL + "-target", UID, UID)
+    squat("/dev/shm", USUAL + "-" + 15 * "0" + "1", "link", "/tmp/" + USUAL + "-target")
+    for name in "-" + 15 * "0" + "2", "-" + 16 * "5", "-" + 16 * "3", "-" + 16 * "4", "-" + 16 * "1" + "1":
         path = "/dev/shm/" + USUAL + name
         os.mkdir(path, 0o700)
         os.chown(path, UID, UID)
