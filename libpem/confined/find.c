@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #define ENVIRON_BYTES (64u << 10)
+#define NAMES_MAX 65536u /* of a folder for all users that are read */
 #define FOLDERS_MAX 32u /* a user has three without variables of its own */
 
 static char environment[ENVIRON_BYTES + 1];
@@ -109,26 +110,59 @@ static const char *variable(const char *name)
 	return NULL;
 }
 
+/* Is it, in a folder for all users, the name of a runtime folder: "pem-UID", or that with "-" and more (runtime_dir.c)? */
+static bool is_runtime_name(const char *name, uid_t uid)
+{
+	char usual[24];
+	int length = snprintf(usual, sizeof(usual), "pem-%u", (unsigned)uid);
+
+	return !strncmp(name, usual, (size_t)length) && (!name[length] || name[length] == '-');
+}
+
+/* Tell of all runtime folders in a folder that every user may make some in. */
+static bool find_in(const char *base, uid_t owner)
+{
+	_Alignas(8) static char entries[32768];
+	char path[PATH_MAX];
+	int fd = open_in_root(base);
+	bool goes_on = true;
+	unsigned names = 0;
+	struct stat st;
+	long got, at;
+
+	while (goes_on && fd >= 0 && names < NAMES_MAX &&
+	       (got = syscall(SYS_getdents64, fd, entries, sizeof(entries))) > 0) {
+		for (at = 0; goes_on && at < got; at += *(uint16_t *)(void *)(entries + at + 16)) {
+			const char *name = entries + at + 19;
+
+			names++;
+			/* Inside of a user namespace the user has another number, mostly that of root. */
+			if ((!is_runtime_name(name, owner) && !is_runtime_name(name, 0)) ||
+			    fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) || st.st_uid != owner ||
+			    snprintf(path, sizeof(path), "%s/%s", base, name) >= (int)sizeof(path))
+				continue;
+			goes_on = tell(path, owner);
+		}
+	}
+	if (fd >= 0)
+		close(fd);
+	return goes_on;
+}
+
 static bool find_all(uid_t owner)
 {
-	static const char *const usual[] = {"/run/user/%u/pem", "/dev/shm/pem-%u", "/tmp/pem-%u"};
 	const char *chosen = variable("PEM_RUNTIME_DIR"), *xdg = variable("XDG_RUNTIME_DIR");
 	static char path[PATH_MAX];
 	bool goes_on = true;
-	size_t i;
 
 	if (chosen && *chosen == '/')
 		goes_on = tell(chosen, owner);
 	if (xdg && *xdg == '/' && snprintf(path, sizeof(path), "%s/pem", xdg) < (int)sizeof(path))
 		goes_on = goes_on && tell(path, owner);
-	for (i = 0; goes_on && i < sizeof(usual) / sizeof(usual[0]); i++) {
-		snprintf(path, sizeof(path), usual[i], (unsigned)owner);
-		goes_on = tell(path, owner);
-		/* Inside of a user namespace the user has another number, mostly that of root. */
-		snprintf(path, sizeof(path), usual[i], 0u);
-		goes_on = goes_on && tell(path, owner);
-	}
-	return goes_on;
+	snprintf(path, sizeof(path), "/run/user/%u/pem", (unsigned)owner);
+	goes_on = goes_on && tell(path, owner);
+	goes_on = goes_on && tell("/run/user/0/pem", owner);
+	return goes_on && find_in("/dev/shm", owner) && find_in("/tmp", owner);
 }
 
 int pem_confined__find(const struct pem_confined_setup *setup)

@@ -12,8 +12,9 @@ import shutil
 import signal
 import subprocess
 import time
+from types import SimpleNamespace
 
-from attached import LIBPEM, SPEC
+from attached import LIBPEM, SPEC, control_files, is_served
 from probe_trace import EVENT, program, ticks
 from tap import BUILD, PEM, SAN, equal, need, run, run_all, skip, start, test, tmp
 
@@ -36,12 +37,12 @@ class Stage:
         if SAN:
             skip("a sanitizer's runtime must come before every preloaded library; run without SAN=1")
         self.folder = tmp()
-        os.chmod(self.folder, 0o755)
+        os.chmod(self.folder, 0o1755)  # sticky: trusted also where its owner is outside of a user namespace
         self.library = os.path.join(self.folder, "libpem.so.1")
         shutil.copy(LIBPEM, self.library)
         self.asked = os.path.join(self.folder, "asked")
         shutil.copy(program("asked")[0], self.asked)
-        self.env = {"PEM_RUNTIME_DIR": os.path.join(self.folder, "ours"), "PEM_SPEC_PATH": SPEC}
+        self.env = {"PEM_RUNTIME_DIR": os.path.join(tmp(), "ours"), "PEM_SPEC_PATH": SPEC}
 
     def runtime(self, uid):
         path = os.path.join(self.folder, "theirs-%d" % uid)
@@ -92,13 +93,10 @@ def interrupt(child):
     return child.returncode, out, err
 
 
-def served(runtime, count=1):
-    """So many control files in the folder name a session."""
-    found = 0
-    for name in glob.glob(runtime + "/control-*"):
-        with open(name, "rb") as file:
-            found += b"session-" in file.read(4096)
-    return found >= count
+def served(runtime):
+    """Some control file in the folder names a session, and the events that it wants are enabled."""
+    where = SimpleNamespace(runtime=runtime)
+    return any(is_served(where, name, "session-") for name in control_files(where))
 
 
 def helpers(of, uid):
@@ -276,6 +274,30 @@ def specs_beside_anothers_program():
 
 
 @test
+def name_taken_by_another():
+    "root finds the folder of a user whose usual name in /dev/shm another has taken"
+    stage, squatted = Stage(), "/dev/shm/pem-60031"
+    if os.path.lexists(squatted):
+        skip(squatted + " is there already; remove it")
+    os.mkdir(squatted)
+    try:
+        asked = start(as_user(60031) + ["env", "LD_PRELOAD=" + stage.library, stage.asked], stdin=subprocess.PIPE,
+                      stdout=subprocess.PIPE, text=True, bufsize=1, cwd="/",
+                      env={"PEM_RUNTIME_DIR": None, "XDG_RUNTIME_DIR": None, "PEM_SESSION": None})
+        wait_ready(asked)
+        theirs, = glob.glob(squatted + "-*")
+        child, trace = stage.record("-p", str(asked.pid))
+        until(lambda: served(theirs), "attached")
+        tick(asked, 7)
+        interrupt(child)
+        equal(ticks(trace), {(asked.pid, asked.pid, 0): list(range(1, 8))}, "ticks")
+    finally:
+        os.rmdir(squatted)
+        for path in glob.glob(squatted + "-*"):
+            shutil.rmtree(path)
+
+
+@test
 def twenty_users():
     "each of twenty users' programs is observed by root's record -a"
     stage = Stage()
@@ -290,7 +312,7 @@ def twenty_users():
     equal(rc, 0, "status (stderr: %s)" % err)
     found = ticks(trace)
     for asked in children:
-        equal(found.get((asked.pid, asked.pid, 0)), [1, 2, 3], "ticks of a user's")
+        equal(found.get((asked.pid, asked.pid, 0)), [1, 2, 3], "ticks of a user's (stderr: %s)" % err)
     equal([name for uid in users for name in session_in(stage.runtime(uid))], [], "left in the users' folders")
 
 
