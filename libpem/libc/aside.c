@@ -5,13 +5,13 @@
  * A sanitizer brings its own malloc and checks who calls it: there the provider is taken back, and the wrappers
  * only pass on. This file is linked last, so its constructor runs after those that register the provider.
  */
+#include "libc/elf_names.h"
 #include "libc/libc.h"
 
 #include "stubs/libc.h"
 #include "stubs/libc_io.h"
 #include "stubs/libc_lock.h"
 
-#include <dlfcn.h>
 #include <link.h>
 
 static uintptr_t own_start, own_bytes;
@@ -58,11 +58,10 @@ __attribute__((constructor)) static void look_around(void)
 	size_t i;
 
 	for (i = 0; i < sizeof(sanitizers) / sizeof(sanitizers[0]); i++) {
-		if (!dlsym(RTLD_DEFAULT, sanitizers[i]))
+		if (!pem_elf__is_defined(sanitizers[i]))
 			continue;
 		pem_provider_unregister(&pem_provider_libc);
 		pem_provider_unregister(&pem_provider_libc_io);
 		pem_provider_unregister(&pem_provider_libc_lock);
 	}
-	dlerror(); /* not finding one was an error, which the program shall not be told of */
 }

@@ -2,7 +2,7 @@
 # libpem-libc.so: preloaded after libpem.so.1 into unmodified programs.
 
 # aside.c last: its constructor runs after the others.
-LIBC_OBJ := $(call objects,$(addprefix libpem/libc/,real.c next.c alloc.c map.c thread.c lock.c file.c stream.c socket.c program.c aside.c))
+LIBC_OBJ := $(call objects,$(addprefix libpem/libc/,elf_names.c real.c next.c alloc.c map.c thread.c lock.c file.c stream.c socket.c program.c aside.c))
 CFLAGS_libpem_libc_alloc := -fno-builtin
 # With it the headers define what these files define.
 CFLAGS_libpem_libc_file := -fno-builtin -U_FORTIFY_SOURCE
@@ -19,4 +19,5 @@ $(B)/lib/libpem-libc.so: $(LIBC_OBJ) libpem/libc/libpem-libc.map $(B)/lib/libpem
 	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -shared -Wl,-soname,libpem-libc.so -Wl,-z,defs -Wl,-z,now -Wl,-rpath,'$$ORIGIN' \
 	  -Wl,--version-script=libpem/libc/libpem-libc.map -o $@ $(LIBC_OBJ) $(B)/lib/libpem.so.1 -ldl -lpthread
 
-TEST_OBJ_libc_real := $(call objects,libpem/libc/real.c libpem/libc/next.c)
+TEST_OBJ_libc_real := $(call objects,$(addprefix libpem/libc/,elf_names.c real.c next.c))
+TEST_OBJ_elf_names := $(TEST_OBJ_libc_real)

@@ -9,8 +9,9 @@
  * that hands in a bad pointer and lives by EFAULT dies while somebody listens to that event. While nobody listens a
  * wrapper costs an indirect call and a load and test for each of its events.
  *
- *	real.c		finding the next definitions; memory for the time before they are found
- *	next.c		the same for functions that need no care in their first call
+ *	elf_names.c	finding definitions in the tables of loaded objects
+ *	real.c		those of the functions of struct pem_libc_real; when all are found
+ *	next.c		those of all other functions
  *	alloc.c		malloc and its kin, free
  *	map.c		mmap, mremap, munmap, brk
  *	thread.c	pthread_create, pthread_join
@@ -31,6 +32,7 @@
 #define PEM_LIBC_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -39,8 +41,8 @@
 #define PEM_LIBC_SITE ((uintptr_t)__builtin_return_address(0))
 
 /*
- * The next definitions. Until they are found each points at a function that finds them. Loads and stores are
- * relaxed atomics: any value that was ever here is right.
+ * The next definitions of the functions that programs call most: no wrapper of them asks whether they are found. Until they
+ * are each points at a function that finds them. Loads and stores are relaxed atomics: any value that was ever here is right.
  */
 struct pem_libc_real {
 	void *(*malloc)(size_t size);
@@ -63,15 +65,8 @@ extern struct pem_libc_real pem_libc_real;
 
 #define PEM_LIBC_REAL(name) __atomic_load_n(&pem_libc_real.name, __ATOMIC_RELAXED)
 
-/* Find these and those of next.h, unless this thread is at it already. Keeps errno. */
-void pem_libc_real__find(void);
-
-/* Memory from a small static arena, zeroed, 16-byte aligned, never reused; NULL with ENOMEM when it is used up. */
-void *pem_libc_arena__alloc(size_t size);
-/* Is block from the arena? */
-int pem_libc_arena__has(const void *block);
-/* Bytes asked for when block was allocated. */
-size_t pem_libc_arena__size(const void *block);
+/* Find these and those of next.h. false: the loader is not ready to be asked. Keeps errno. */
+bool pem_libc_real__find(void);
 
 /* Is a return address in libpem, whose own mappings are not the program's? */
 int pem_libc_site__is_own(uintptr_t site);

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * next.c - looking up the next definitions of next.h
+ * next.c - the names of the functions of next.h, and their definitions
  *
- * Not here: the wrappers, and the functions that are needed while others are looked for (real.c).
+ * Not here: the wrappers, and how a name is found (elf_names.c).
  */
 #include "libc/next.h"
 
-#include <dlfcn.h>
+#include "libc/elf_names.h"
+
 #include <errno.h>
+#include <string.h>
 
 void *pem_libc_next[PEM_LIBC_NEXT_COUNT];
 
-static const char *const names[PEM_LIBC_NEXT_COUNT] = {
+const char *const pem_libc_next_names[PEM_LIBC_NEXT_COUNT] = {
 	[PEM_LIBC_NEXT_accept] = "accept",
 	[PEM_LIBC_NEXT_accept4] = "accept4",
 	[PEM_LIBC_NEXT_brk] = "brk",
@@ -103,33 +105,6 @@ static const char *const names[PEM_LIBC_NEXT_COUNT] = {
 	[PEM_LIBC_NEXT_writev] = "writev",
 };
 
-/*
- * Of these an old form lives on for programs of twenty years ago, and a plain dlsym(RTLD_NEXT) of C libraries before
- * glibc 2.36 finds that one. Processors that came later have no such version, nor an old form.
- */
-static const struct {
-	uint16_t first, last;
-	const char *version;
-} versions[] = {
-	{PEM_LIBC_NEXT_pthread_cond_broadcast, PEM_LIBC_NEXT_pthread_cond_wait, "GLIBC_2.3.2"},
-	{PEM_LIBC_NEXT_posix_spawn, PEM_LIBC_NEXT_posix_spawnp, "GLIBC_2.15"},
-};
-
-static void *look_up(unsigned index)
-{
-	void *found;
-	size_t i;
-
-	for (i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
-		if (index < versions[i].first || index > versions[i].last)
-			continue;
-		found = dlvsym(RTLD_NEXT, names[index], versions[i].version);
-		if (found)
-			return found;
-	}
-	return dlsym(RTLD_NEXT, names[index]);
-}
-
 /* For a C library without the function: nobody can have linked against it, so no result type matters. */
 static long missing(void)
 {
@@ -137,18 +112,20 @@ static long missing(void)
 	return -1;
 }
 
-void pem_libc_next__find_all(void)
+bool pem_libc_next__find_all(void)
 {
+	void *found[PEM_LIBC_NEXT_COUNT];
 	long (*stand_in)(void) = missing;
 	unsigned i;
-	void *found;
 
+	if (!pem_elf__find_next(pem_libc_next_names, found, PEM_LIBC_NEXT_COUNT))
+		return false;
 	for (i = 0; i < PEM_LIBC_NEXT_COUNT; i++) {
-		found = look_up(i);
-		if (!found)
-			__builtin_memcpy(&found, &stand_in, sizeof(found));
-		__atomic_store_n(&pem_libc_next[i], found, __ATOMIC_RELAXED);
+		if (!found[i])
+			memcpy(&found[i], &stand_in, sizeof(stand_in));
+		__atomic_store_n(&pem_libc_next[i], found[i], __ATOMIC_RELAXED);
 	}
+	return true;
 }
 
 void *pem_libc_next__first(unsigned index)
@@ -158,7 +135,7 @@ void *pem_libc_next__first(unsigned index)
 
 	pem_libc_real__find();
 	next = __atomic_load_n(&pem_libc_next[index], __ATOMIC_RELAXED);
-	if (!next) /* called while looking, by what looking calls: only a debugger of the linker could */
-		__builtin_memcpy(&next, &stand_in, sizeof(next));
+	if (!next) /* the loader has no list yet: nothing can be called */
+		memcpy(&next, &stand_in, sizeof(next));
 	return next;
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * next.h - the next definitions of the functions that need no care in their first call
+ * next.h - the next definitions of all functions but those of libc.h's struct pem_libc_real
  *
- * Those that the dynamic linker or dlsym may call while they are looked for are in libc.h's struct pem_libc_real.
- * All are found together, in real.c's first look.
+ * All are found together, by real.c.
  *
  * Each wrapper is of one form: nobody wants its events, or libpem itself calls: pass on and nothing else. So a
  * wrapper that is off costs an indirect call and a load and test for each of its events.
@@ -109,10 +108,12 @@ enum pem_libc_next_index {
 /* NULL until found. Stores and loads are relaxed atomics: any value that was ever here is right. */
 extern void *pem_libc_next[PEM_LIBC_NEXT_COUNT];
 
+extern const char *const pem_libc_next_names[PEM_LIBC_NEXT_COUNT];
+
 /* One that is not found yet. Never NULL: a function that fails stands in for what this C library lacks. */
 void *pem_libc_next__first(unsigned index);
-/* Look all of them up. Changes the state of dlerror. */
-void pem_libc_next__find_all(void);
+/* Find all of them. false: the loader is not ready to be asked. */
+bool pem_libc_next__find_all(void);
 
 static inline void *pem_libc_next__get(unsigned index)
 {

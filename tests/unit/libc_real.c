@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * libc_real.c - finding the functions behind libpem-libc, and the memory it has before they are found
+ * libc_real.c - which functions libpem-libc passes calls on to
  *
- * Only real.c is linked: this program's own malloc is not stood in front of.
+ * Its wrappers are not linked: this program's own malloc is not stood in front of.
  */
-#include "libc/libc.h"
+#include "libc/next.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,93 +15,93 @@
 
 #include <cmocka.h>
 
-static void first_calls_find_the_real_functions(void **state)
-{
-	void *(*before)(size_t) = PEM_LIBC_REAL(malloc);
-	void *block;
+/* As in a program whose first call comes before the constructors. The table itself is put back by finding again. */
+static void *(*first_malloc)(size_t size);
 
-	(void)state;
-	errno = 77;
-	block = PEM_LIBC_REAL(malloc)(100);
-	assert_non_null(block);
-	assert_int_equal(errno, 77);
-	assert_false(pem_libc_arena__has(block));
-	assert_ptr_not_equal(PEM_LIBC_REAL(malloc), before);
-	PEM_LIBC_REAL(free)(block);
+__attribute__((constructor(102))) static void note_found(void)
+{
+	first_malloc = PEM_LIBC_REAL(malloc); /* by a constructor of a lower number */
 }
 
-static void arena_blocks_are_apart_aligned_and_zero(void **state)
+static void constructor_finds_them(void **state)
 {
-	static const size_t sizes[] = {0, 1, 15, 16, 17, 100, 1000};
-	uint8_t *last_end = NULL, *block;
-	size_t i, k;
+	void *found = dlsym(RTLD_NEXT, "malloc");
 
 	(void)state;
-	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		block = pem_libc_arena__alloc(sizes[i]);
-		assert_non_null(block);
-		assert_true(pem_libc_arena__has(block));
-		assert_int_equal((uintptr_t)block % 16, 0);
-		assert_int_equal(pem_libc_arena__size(block), sizes[i]);
-		assert_true(block >= last_end);
-		for (k = 0; k < sizes[i]; k++)
-			assert_int_equal(block[k], 0);
-		memset(block, 0xff, sizes[i]);
-		last_end = block + sizes[i];
-	}
+	assert_memory_equal(&first_malloc, &found, sizeof(found));
 }
 
-static void free_keeps_arena_blocks_away_from_the_real_one(void **state)
+#define ASSERT_REAL(name)                                                                          \
+	do {                                                                                       \
+		void *wanted_ = dlsym(RTLD_NEXT, #name);                                           \
+		assert_non_null(wanted_);                                                          \
+		assert_memory_equal(&pem_libc_real.name, &wanted_, sizeof(wanted_));               \
+	} while (0)
+
+static void each_is_the_one_of_its_name(void **state)
 {
-	void *block = pem_libc_arena__alloc(10);
-
 	(void)state;
-	PEM_LIBC_REAL(free)(block); /* the C library would abort */
-	block = malloc(10);
-	PEM_LIBC_REAL(free)(block);
+	ASSERT_REAL(malloc);
+	ASSERT_REAL(calloc);
+	ASSERT_REAL(realloc);
+	ASSERT_REAL(free);
+	ASSERT_REAL(posix_memalign);
+	ASSERT_REAL(aligned_alloc);
+	ASSERT_REAL(memalign);
+	ASSERT_REAL(valloc);
+	ASSERT_REAL(pvalloc);
+	ASSERT_REAL(mmap);
+	ASSERT_REAL(munmap);
+	ASSERT_REAL(pthread_create);
 }
 
-static void realloc_moves_an_arena_block_out(void **state)
+/* The version that programs are linked with: of some the C library keeps older ones, which dlsym used to prefer. */
+static void *of_today(const char *name)
 {
-	char *block = pem_libc_arena__alloc(6), *moved;
+	void *found = NULL;
 
-	(void)state;
-	memcpy(block, "hello", 6);
-	moved = PEM_LIBC_REAL(realloc)(block, 1000);
-	assert_non_null(moved);
-	assert_false(pem_libc_arena__has(moved));
-	assert_string_equal(moved, "hello");
-	moved = PEM_LIBC_REAL(realloc)(moved, 2000);
-	assert_string_equal(moved, "hello");
-	PEM_LIBC_REAL(free)(moved);
-	block = pem_libc_arena__alloc(6);
-	memcpy(block, "hello", 6);
-	moved = PEM_LIBC_REAL(realloc)(block, 2);
-	assert_memory_equal(moved, "he", 2);
-	PEM_LIBC_REAL(free)(moved);
+#if defined(__x86_64__)
+	if (!strncmp(name, "pthread_cond_", 13) && strcmp(name, "pthread_cond_clockwait"))
+		found = dlvsym(RTLD_NEXT, name, "GLIBC_2.3.2");
+	else if (!strncmp(name, "posix_spawn", 11))
+		found = dlvsym(RTLD_NEXT, name, "GLIBC_2.15");
+#endif
+	return found ? found : dlsym(RTLD_NEXT, name);
 }
 
-static void a_used_up_arena_says_so(void **state)
+static void each_of_the_others_is_the_one_of_its_name(void **state)
 {
 	unsigned i;
 
 	(void)state;
-	for (i = 0; pem_libc_arena__alloc(1000); i++)
-		assert_in_range(i, 0, 1000);
-	assert_int_equal(errno, ENOMEM);
-	errno = 0;
-	assert_null(pem_libc_arena__alloc(SIZE_MAX));
-	assert_int_equal(errno, ENOMEM);
+	for (i = 0; i < PEM_LIBC_NEXT_COUNT; i++) {
+		void *wanted = of_today(pem_libc_next_names[i]);
+
+		if (wanted && pem_libc_next__get(i) != wanted)
+			fail_msg("%s: %p, the loader %p", pem_libc_next_names[i],
+				 pem_libc_next__get(i), wanted);
+	}
+}
+
+static void first_call_finds_its_function(void **state)
+{
+	void *wanted = pem_libc_next[PEM_LIBC_NEXT_write];
+
+	(void)state;
+	memset(pem_libc_next, 0, sizeof(pem_libc_next));
+	errno = 77;
+	assert_ptr_equal(pem_libc_next__get(PEM_LIBC_NEXT_write), wanted);
+	assert_int_equal(errno, 77);
+	assert_non_null(pem_libc_next[PEM_LIBC_NEXT_read]);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(first_calls_find_the_real_functions),
-		cmocka_unit_test(arena_blocks_are_apart_aligned_and_zero),
-		cmocka_unit_test(free_keeps_arena_blocks_away_from_the_real_one),
-		cmocka_unit_test(realloc_moves_an_arena_block_out),
-		cmocka_unit_test(a_used_up_arena_says_so),
+		cmocka_unit_test(constructor_finds_them),
+		cmocka_unit_test(each_is_the_one_of_its_name),
+		cmocka_unit_test(each_of_the_others_is_the_one_of_its_name),
+		cmocka_unit_test(first_call_finds_its_function),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * elf_names.c - symbol tables, their hash tables and versions, as the loader sees them
+ *
+ * Layouts: System V ABI, "Dynamic Linking"; for DT_GNU_HASH and versions the GNU C library's elf/dl-lookup.c, whose
+ * choices are made here, too. Not here: objects that the program loads later, which only the loader knows how to lock.
+ */
+#include "libc/elf_names.h"
+
+#include <stdint.h>
+#include <string.h>
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#include <sys/ifunc.h>
+#endif
+
+#define VERSION_HIDDEN 0x8000u /* an older one, for programs that name it */
+#define WORD_BITS (8 * sizeof(ElfW(Addr)))
+
+struct object {
+	ElfW(Addr) base;
+	const ElfW(Sym) * symbols;
+	const char *strings;
+	const ElfW(Half) * versions; /* by symbol; NULL: the object has none */
+	const uint32_t *gnu_hash; /* one of the two is there */
+	const uint32_t *hash;
+};
+
+struct wanted {
+	const char *name;
+	uint32_t gnu_hash, hash;
+};
+
+static uint32_t gnu_hash_of(const char *name)
+{
+	const uint8_t *c;
+	uint32_t h = 5381;
+
+	for (c = (const uint8_t *)name; *c; c++)
+		h = h * 33 + *c;
+	return h;
+}
+
+static uint32_t hash_of(const char *name)
+{
+	const uint8_t *c;
+	uint32_t h = 0;
+
+	for (c = (const uint8_t *)name; *c; c++) {
+		h = (h << 4) + *c;
+		h ^= h >> 24 & 0xf0;
+		h &= 0x0fffffff;
+	}
+	return h;
+}
+
+static struct wanted wanted_of(const char *name)
+{
+	return (struct wanted){name, gnu_hash_of(name), hash_of(name)};
+}
+
+/*
+ * A table's address. The loader adds the base in the dynamic section itself, but not where that is read-only, as the
+ * kernel's object's is. A table lies beside the section that names it, so the nearer of the two is meant.
+ */
+static const void *table_at(ElfW(Addr) base, const ElfW(Dyn) * dynamic, ElfW(Addr) value)
+{
+	ElfW(Addr) section = (ElfW(Addr))dynamic, moved = value + base;
+	ElfW(Addr) far = value > section ? value - section : section - value;
+	ElfW(Addr) far_moved = moved > section ? moved - section : section - moved;
+
+	return (const void *)(far <= far_moved ? value : moved);
+}
+
+/* false: the object has no table of symbols to search. */
+static bool read_object(struct object *object, ElfW(Addr) base, const ElfW(Dyn) * dynamic)
+{
+	const ElfW(Dyn) * d;
+
+	memset(object, 0, sizeof(*object));
+	object->base = base;
+	for (d = dynamic; d && d->d_tag != DT_NULL; d++) {
+		const void *table = table_at(base, dynamic, d->d_un.d_ptr);
+
+		if (d->d_tag == DT_SYMTAB)
+			object->symbols = table;
+		else if (d->d_tag == DT_STRTAB)
+			object->strings = table;
+		else if (d->d_tag == DT_VERSYM)
+			object->versions = table;
+		else if (d->d_tag == DT_GNU_HASH)
+			object->gnu_hash = table;
+		else if (d->d_tag == DT_HASH)
+			object->hash = table;
+	}
+	return object->symbols && object->strings && (object->gnu_hash || object->hash);
+}
+
+/* Is the symbol a definition of the name that others may be linked with, and the one that is linked with today? */
+static bool is_definition(const struct object *object, uint32_t index, const char *name)
+{
+	const ElfW(Sym) *symbol = &object->symbols[index];
+	unsigned type = ELF64_ST_TYPE(symbol->st_info), bind = ELF64_ST_BIND(symbol->st_info);
+	unsigned visibility = ELF64_ST_VISIBILITY(symbol->st_other);
+
+	if (symbol->st_shndx == SHN_UNDEF || (!symbol->st_value && symbol->st_shndx != SHN_ABS))
+		return false;
+	if (bind != STB_GLOBAL && bind != STB_WEAK && bind != STB_GNU_UNIQUE)
+		return false;
+	if (visibility == STV_HIDDEN || visibility == STV_INTERNAL)
+		return false;
+	if (type != STT_NOTYPE && type != STT_OBJECT && type != STT_FUNC && type != STT_COMMON &&
+	    type != STT_GNU_IFUNC)
+		return false;
+	if (object->versions &&
+	    (object->versions[index] & VERSION_HIDDEN || object->versions[index] == VER_NDX_LOCAL))
+		return false;
+	return !strcmp(object->strings + symbol->st_name, name);
+}
+
+/* buckets, first symbol, words of the filter, its shift; the filter, a chain for each bucket, the symbols' hashes */
+static uint32_t find_by_gnu_hash(const struct object *object, const struct wanted *wanted)
+{
+	const uint32_t *table = object->gnu_hash, h = wanted->gnu_hash;
+	uint32_t bucket_count = table[0], first = table[1], words = table[2], shift = table[3];
+	const ElfW(Addr) *filter = (const void *)&table[4];
+	const uint32_t *buckets = (const void *)&filter[words], *hashes = &buckets[bucket_count];
+	ElfW(Addr) word;
+	uint32_t i;
+
+	if (!bucket_count || !words)
+		return STN_UNDEF;
+	word = filter[h / WORD_BITS % words];
+	if (!(word >> h % WORD_BITS & word >> (h >> shift) % WORD_BITS & 1))
+		return STN_UNDEF;
+	i = buckets[h % bucket_count];
+	if (i < first)
+		return STN_UNDEF;
+	for (;; i++) { /* the lowest bit ends a chain */
+		if ((hashes[i - first] | 1) == (h | 1) && is_definition(object, i, wanted->name))
+			return i;
+		if (hashes[i - first] & 1)
+			return STN_UNDEF;
+	}
+}
+
+/* buckets, symbols; first symbol of each bucket, the next of each symbol */
+static uint32_t find_by_hash(const struct object *object, const struct wanted *wanted)
+{
+	const uint32_t *table = object->hash, *buckets = &table[2], *next;
+	uint32_t bucket_count = table[0], symbol_count = table[1], i;
+
+	if (!bucket_count)
+		return STN_UNDEF;
+	next = &buckets[bucket_count];
+	for (i = buckets[wanted->hash % bucket_count]; i != STN_UNDEF && i < symbol_count;
+	     i = next[i]) {
+		if (is_definition(object, i, wanted->name))
+			return i;
+	}
+	return STN_UNDEF;
+}
+
+/* An indirect function's address is what its resolver says. */
+static void *resolve_indirect(ElfW(Addr) resolver)
+{
+#if defined(__aarch64__)
+	const __ifunc_arg_t argument = {sizeof(argument), getauxval(AT_HWCAP),
+					getauxval(AT_HWCAP2)};
+
+	return ((void *(*)(uint64_t, const __ifunc_arg_t *))resolver)(
+		argument._hwcap | _IFUNC_ARG_HWCAP, &argument);
+#else
+	return ((void *(*)(void))resolver)();
+#endif
+}
+
+static void *look_up(const struct object *object, const struct wanted *wanted)
+{
+	uint32_t index =
+		object->gnu_hash ? find_by_gnu_hash(object, wanted) : find_by_hash(object, wanted);
+	const ElfW(Sym) *symbol = &object->symbols[index];
+	ElfW(Addr) address;
+
+	if (index == STN_UNDEF)
+		return NULL;
+	address = symbol->st_value + (symbol->st_shndx == SHN_ABS ? 0 : object->base);
+	if (ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC)
+		return resolve_indirect(address);
+	return (void *)address;
+}
+
+void *pem_elf__find_in(ElfW(Addr) base, const ElfW(Dyn) * dynamic, const char *name)
+{
+	struct wanted wanted = wanted_of(name);
+	struct object object;
+
+	return read_object(&object, base, dynamic) ? look_up(&object, &wanted) : NULL;
+}
+
+/*
+ * The first of the objects that the program was started with, in the order in which they are searched; the kernel's
+ * own comes second, and defines no function of the C library.
+ */
+static const struct link_map *first_object(void)
+{
+	return _r_debug.r_map;
+}
+
+bool pem_elf__find_next(const char *const names[], void *found[], size_t count)
+{
+	const struct link_map *map = first_object();
+	struct wanted wanted[PEM_ELF_NAMES_MAX];
+	struct object object;
+	size_t i, left = count;
+
+	/* The linker gives each object a _DYNAMIC of its own: here it is this one's. */
+	while (map && map->l_ld != _DYNAMIC)
+		map = map->l_next;
+	if (!map || count > PEM_ELF_NAMES_MAX)
+		return false;
+	for (i = 0; i < count; i++) {
+		wanted[i] = wanted_of(names[i]);
+		found[i] = NULL;
+	}
+	for (map = map->l_next; map && left; map = map->l_next) {
+		if (!read_object(&object, map->l_addr, map->l_ld))
+			continue;
+		for (i = 0; i < count; i++) {
+			if (found[i])
+				continue;
+			found[i] = look_up(&object, &wanted[i]);
+			left -= found[i] != NULL;
+		}
+	}
+	return true;
+}
+
+bool pem_elf__is_defined(const char *name)
+{
+	const struct link_map *map;
+
+	for (map = first_object(); map; map = map->l_next) {
+		if (pem_elf__find_in(map->l_addr, map->l_ld, name))
+			return true;
+	}
+	return false;
+}
