@@ -10,7 +10,7 @@ ALL += $(LIBPEM) $(B)/lib/libpem.a
 $(B)/lib/libpem.so.1: $(LIBPEM_OBJ) libpem/libpem.map
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -shared -Wl,-soname,libpem.so.1 -Wl,-z,defs -Wl,-z,nodelete \
+	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -shared -Wl,-soname,libpem.so.1 -Wl,-z,defs -Wl,-z,now -Wl,-z,nodelete \
 	  -Wl,--version-script=libpem/libpem.map -o $@ $(LIBPEM_OBJ) -lpthread -ldl
 
 $(LIBPEM): $(B)/lib/libpem.so.1

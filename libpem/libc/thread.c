@@ -13,21 +13,62 @@
 
 #include "stubs/libc.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/*
+ * What a new thread is to call, from pthread_create until it has read it. Not from malloc, which may be the program's. A
+ * child of fork inherits those that threads of its parent were about to read, and never gets them back.
+ */
 struct start {
 	void *(*routine)(void *);
 	void *argument;
+	uint32_t is_taken;
 };
 
+static struct start starts[64];
+
+/* The C library keeps the values of so many keys in the thread's own structure. For others it calls calloc. */
+#define KEYS_WITHOUT_MEMORY 32u
+
 static pthread_key_t end_key;
-static int end_key_made;
+static bool has_end_key;
 
 static uint32_t thread_id(void)
 {
 	return (uint32_t)syscall(SYS_gettid);
+}
+
+/* NULL: no memory. Keeps errno. */
+static struct start *take_start(void)
+{
+	int saved_errno = errno;
+	struct start *start;
+	uint32_t is_taken;
+	size_t i;
+
+	for (i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
+		is_taken = 0;
+		if (!__atomic_load_n(&starts[i].is_taken, __ATOMIC_RELAXED) &&
+		    __atomic_compare_exchange_n(&starts[i].is_taken, &is_taken, 1, 0,
+						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return &starts[i]; /* ACQUIRE pairs with RELEASE in give_back_start */
+	}
+	start = PEM_LIBC_REAL(mmap)(NULL, sizeof(*start), PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	errno = saved_errno;
+	return start == MAP_FAILED ? NULL : start;
+}
+
+static void give_back_start(struct start *start)
+{
+	if ((uintptr_t)start - (uintptr_t)starts < sizeof(starts))
+		__atomic_store_n(&start->is_taken, 0, __ATOMIC_RELEASE);
+	else
+		PEM_LIBC_REAL(munmap)(start, sizeof(*start));
 }
 
 static void at_end(void *round)
@@ -39,7 +80,22 @@ static void at_end(void *round)
 
 __attribute__((constructor(101))) static void make_end_key(void)
 {
-	end_key_made = pthread_key_create(&end_key, at_end) == 0;
+	if (pthread_key_create(&end_key, at_end))
+		return;
+	has_end_key = end_key < KEYS_WITHOUT_MEMORY;
+	if (!has_end_key)
+		pthread_key_delete(end_key);
+}
+
+/* For a program that took the first keys before any constructor: the end is raised before what its destructors do. */
+static void *call_without_key(const struct start *start)
+{
+	void *result;
+
+	pthread_cleanup_push(at_end, NULL);
+	result = start->routine(start->argument);
+	pthread_cleanup_pop(1);
+	return result;
 }
 
 /* The new thread. What it was given is released before anything can end it: no cancellation point comes first. */
@@ -47,17 +103,17 @@ static void *run(void *given)
 {
 	struct start start = *(struct start *)given;
 
-	PEM_LIBC_REAL(free)(given);
-	if (end_key_made)
+	give_back_start(given);
+	if (has_end_key)
 		pthread_setspecific(end_key, (void *)1);
 	pem_notify_libc_thread_start((uintptr_t)start.routine, thread_id());
-	return start.routine(start.argument);
+	return has_end_key ? start.routine(start.argument) : call_without_key(&start);
 }
 
 PEM_LIBC_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
 				   void *(*routine)(void *), void *argument)
 {
-	struct start *start = PEM_LIBC_REAL(malloc)(sizeof(*start));
+	struct start *start = take_start();
 	int rc;
 
 	if (!start) /* no memory for two pointers: the thread starts unseen */
@@ -66,7 +122,7 @@ PEM_LIBC_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr
 	start->argument = argument;
 	rc = PEM_LIBC_REAL(pthread_create)(thread, attributes, run, start);
 	if (rc)
-		PEM_LIBC_REAL(free)(start);
+		give_back_start(start);
 	if (pem_enabled_libc_thread_create())
 		pem_notify_libc_thread_create(rc ? 0 : (uint64_t)*thread, (uintptr_t)routine, rc);
 	return rc;

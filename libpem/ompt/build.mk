@@ -12,7 +12,7 @@ ALL += $(B)/lib/libpem-ompt.so
 $(B)/lib/libpem-ompt.so: $(B)/obj/libpem/ompt/ompt.o $(B)/lib/libpem.so.1
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -shared -Wl,-soname,libpem-ompt.so -Wl,-z,defs -Wl,-rpath,'$$ORIGIN' -o $@ $^ -ldl
+	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -shared -Wl,-soname,libpem-ompt.so -Wl,-z,defs -Wl,-z,now -Wl,-rpath,'$$ORIGIN' -o $@ $^ -ldl
 else
   $(info not built: libpem-ompt.so, which shows OpenMP programs (libomp-dev is missing))
 endif

@@ -206,14 +206,15 @@ static void note_events(struct pem_provider *provider)
 int pem_provider_register(struct pem_provider *provider)
 {
 	struct pem_control_header *header = provider->page;
+	int result, saved_errno = errno;
 	unsigned slot;
 	bool first;
-	int result;
 
 	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++)
 		pem_process__look_after(slot, pem_clock());
+	result = -EDEADLK;
 	if (!pem_process__lock())
-		return -EDEADLK;
+		goto out;
 	result = 0;
 	if (provider->registered)
 		goto unlock;
@@ -251,12 +252,15 @@ int pem_provider_register(struct pem_provider *provider)
 		pem_process__look();
 unlock:
 	pem_process__unlock();
+out:
+	errno = saved_errno;
 	return result;
 }
 
 void pem_provider_unregister(struct pem_provider *provider)
 {
 	struct pem_provider **link;
+	int saved_errno = errno;
 
 	if (!provider->registered || !pem_process__lock())
 		return;
@@ -271,6 +275,7 @@ void pem_provider_unregister(struct pem_provider *provider)
 		0; /* its place may be given anew */
 	provider->registered = 0;
 	pem_process__unlock();
+	errno = saved_errno;
 }
 
 /* --- process life --- */
@@ -284,7 +289,10 @@ static struct {
 
 static void before_fork(void)
 {
+	int saved_errno = errno;
+
 	at_fork.locked = pem_process__lock();
+	errno = saved_errno;
 	if (!at_fork.locked)
 		return;
 	at_fork.cancel_state = cancel_state;
@@ -318,6 +326,8 @@ static void become_child(void)
 
 static void after_fork_in_child(void)
 {
+	int saved_errno = errno;
+
 	life.lock = thread_id();
 	if (!wiped_on_fork || !life.here)
 		become_child();
@@ -327,6 +337,7 @@ static void after_fork_in_child(void)
 		pthread_setcanceltype(at_fork.cancel_type, NULL);
 		pthread_sigmask(SIG_SETMASK, &at_fork.signal_mask, NULL);
 	}
+	errno = saved_errno;
 }
 
 __attribute__((constructor(101))) static void start(void)

@@ -31,8 +31,15 @@ static struct pem_thread_full *free_threads;
 /* Of writers without a lane: stubs look at the tag, which is 0 and no action's, and go no further. */
 static struct pem_slot no_slots[PEM_PROCESS_EVENTS_MAX];
 
+/* The C library keeps the values of so many keys in the thread's own structure. For others it calls calloc. */
+#define KEYS_WITHOUT_MEMORY 32u
+
+/*
+ * Without the key, in a program that took the first ones before any constructor, threads end unnoticed, and what was theirs
+ * is taken back from the dead.
+ */
 static pthread_key_t exit_key;
-static bool exit_key_made;
+static bool has_exit_key;
 
 static void clear_writer(struct pem_writer *writer)
 {
@@ -80,6 +87,7 @@ static void give_back(struct pem_thread_full *thread)
 static void thread_exit(void *arg)
 {
 	struct pem_thread_full *thread = arg;
+	int saved_errno = errno; /* of the thread's other destructors */
 
 	if (!thread->shared.tid) /* this is a child, and raised no event */
 		return;
@@ -92,11 +100,16 @@ static void thread_exit(void *arg)
 		pem_process__unlock();
 	}
 	starting = 0; /* later destructors of this thread may raise events: they begin anew */
+	errno = saved_errno;
 }
 
 __attribute__((constructor(101))) static void make_exit_key(void)
 {
-	exit_key_made = !pthread_key_create(&exit_key, thread_exit);
+	if (pthread_key_create(&exit_key, thread_exit))
+		return;
+	has_exit_key = exit_key < KEYS_WITHOUT_MEMORY;
+	if (!has_exit_key)
+		pthread_key_delete(exit_key);
 }
 
 #define BODY_BYTES                                                                                 \
@@ -180,7 +193,7 @@ struct pem_thread_full *pem_thread__get(void)
 	if (thread->shared.tid)
 		goto out;
 	thread = NULL;
-	if (!exit_key_made || !pem_process__lock())
+	if (!pem_process__lock())
 		goto out;
 	if (!free_threads)
 		take_back_from_dead();
@@ -203,7 +216,8 @@ struct pem_thread_full *pem_thread__get(void)
 	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++)
 		clear_writer(&thread->shared.writer[slot]);
 	thread->shared.depth = PEM_DEPTH_IDLE;
-	pthread_setspecific(exit_key, thread);
+	if (has_exit_key)
+		pthread_setspecific(exit_key, thread);
 	pem_thread_current = &thread->shared;
 out:
 	starting = 0;
@@ -214,7 +228,7 @@ void pem_thread__after_fork(void)
 {
 	pem_thread_current = &pem_thread_none;
 	starting = 0;
-	if (exit_key_made)
+	if (has_exit_key)
 		pthread_setspecific(exit_key, NULL);
 	/* The parent's slabs stay mapped: an event that a fork interrupted goes on in one of them. */
 	slabs = NULL;

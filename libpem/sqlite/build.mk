@@ -8,7 +8,7 @@ ALL += $(B)/lib/libpem-sqlite.so
 $(B)/lib/libpem-sqlite.so: $(B)/obj/libpem/sqlite/sqlite.o $(B)/lib/libpem.so.1
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -shared -Wl,-soname,libpem-sqlite.so -Wl,-z,defs -Wl,-rpath,'$$ORIGIN' -o $@ $^ -ldl
+	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -shared -Wl,-soname,libpem-sqlite.so -Wl,-z,defs -Wl,-z,now -Wl,-rpath,'$$ORIGIN' -o $@ $^ -ldl
 else
   $(info not built: libpem-sqlite.so, which shows programs that use SQLite (libsqlite3-dev is missing))
 endif
