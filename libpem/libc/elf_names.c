@@ -15,13 +15,13 @@
 #endif
 
 #define VERSION_HIDDEN 0x8000u /* an older one, for programs that name it */
-#define WORD_BITS (8 * sizeof(ElfW(Addr)))
+#define WORD_BITS (8 * sizeof(Elf64_Addr))
 
 struct object {
-	ElfW(Addr) base;
-	const ElfW(Sym) * symbols;
+	Elf64_Addr base;
+	const Elf64_Sym *symbols;
 	const char *strings;
-	const ElfW(Half) * versions; /* by symbol; NULL: the object has none */
+	const Elf64_Half *versions; /* by symbol; NULL: the object has none */
 	const uint32_t *gnu_hash; /* one of the two is there */
 	const uint32_t *hash;
 };
@@ -63,19 +63,19 @@ static struct wanted wanted_of(const char *name)
  * A table's address. The loader adds the base in the dynamic section itself, but not where that is read-only, as the
  * kernel's object's is. A table lies beside the section that names it, so the nearer of the two is meant.
  */
-static const void *table_at(ElfW(Addr) base, const ElfW(Dyn) * dynamic, ElfW(Addr) value)
+static const void *table_at(Elf64_Addr base, const Elf64_Dyn *dynamic, Elf64_Addr value)
 {
-	ElfW(Addr) section = (ElfW(Addr))dynamic, moved = value + base;
-	ElfW(Addr) far = value > section ? value - section : section - value;
-	ElfW(Addr) far_moved = moved > section ? moved - section : section - moved;
+	Elf64_Addr section = (Elf64_Addr)dynamic, moved = value + base;
+	Elf64_Addr far = value > section ? value - section : section - value;
+	Elf64_Addr far_moved = moved > section ? moved - section : section - moved;
 
 	return (const void *)(far <= far_moved ? value : moved);
 }
 
 /* false: the object has no table of symbols to search. */
-static bool read_object(struct object *object, ElfW(Addr) base, const ElfW(Dyn) * dynamic)
+static bool read_object(struct object *object, Elf64_Addr base, const Elf64_Dyn *dynamic)
 {
-	const ElfW(Dyn) * d;
+	const Elf64_Dyn *d;
 
 	memset(object, 0, sizeof(*object));
 	object->base = base;
@@ -99,7 +99,7 @@ static bool read_object(struct object *object, ElfW(Addr) base, const ElfW(Dyn) 
 /* Is the symbol a definition of the name that others may be linked with, and the one that is linked with today? */
 static bool is_definition(const struct object *object, uint32_t index, const char *name)
 {
-	const ElfW(Sym) *symbol = &object->symbols[index];
+	const Elf64_Sym *symbol = &object->symbols[index];
 	unsigned type = ELF64_ST_TYPE(symbol->st_info), bind = ELF64_ST_BIND(symbol->st_info);
 	unsigned visibility = ELF64_ST_VISIBILITY(symbol->st_other);
 
@@ -123,9 +123,9 @@ static uint32_t find_by_gnu_hash(const struct object *object, const struct wante
 {
 	const uint32_t *table = object->gnu_hash, h = wanted->gnu_hash;
 	uint32_t bucket_count = table[0], first = table[1], words = table[2], shift = table[3];
-	const ElfW(Addr) *filter = (const void *)&table[4];
+	const Elf64_Addr *filter = (const void *)&table[4];
 	const uint32_t *buckets = (const void *)&filter[words], *hashes = &buckets[bucket_count];
-	ElfW(Addr) word;
+	Elf64_Addr word;
 	uint32_t i;
 
 	if (!bucket_count || !words)
@@ -162,7 +162,7 @@ static uint32_t find_by_hash(const struct object *object, const struct wanted *w
 }
 
 /* An indirect function's address is what its resolver says. */
-static void *resolve_indirect(ElfW(Addr) resolver)
+static void *resolve_indirect(Elf64_Addr resolver)
 {
 #if defined(__aarch64__)
 	const __ifunc_arg_t argument = {sizeof(argument), getauxval(AT_HWCAP),
@@ -179,8 +179,8 @@ static void *look_up(const struct object *object, const struct wanted *wanted)
 {
 	uint32_t index =
 		object->gnu_hash ? find_by_gnu_hash(object, wanted) : find_by_hash(object, wanted);
-	const ElfW(Sym) *symbol = &object->symbols[index];
-	ElfW(Addr) address;
+	const Elf64_Sym *symbol = &object->symbols[index];
+	Elf64_Addr address;
 
 	if (index == STN_UNDEF)
 		return NULL;
@@ -190,12 +190,40 @@ static void *look_up(const struct object *object, const struct wanted *wanted)
 	return (void *)address;
 }
 
-void *pem_elf__find_in(ElfW(Addr) base, const ElfW(Dyn) * dynamic, const char *name)
+void *pem_elf__find_in(Elf64_Addr base, const Elf64_Dyn *dynamic, const char *name)
 {
 	struct wanted wanted = wanted_of(name);
 	struct object object;
 
 	return read_object(&object, base, dynamic) ? look_up(&object, &wanted) : NULL;
+}
+
+const char *pem_elf__soname(Elf64_Addr base, const Elf64_Dyn *dynamic)
+{
+	const Elf64_Dyn *d;
+	struct object object;
+
+	if (!read_object(&object, base, dynamic))
+		return NULL;
+	for (d = dynamic; d->d_tag != DT_NULL; d++) {
+		if (d->d_tag == DT_SONAME)
+			return object.strings + d->d_un.d_val;
+	}
+	return NULL;
+}
+
+bool pem_elf__needs(Elf64_Addr base, const Elf64_Dyn *dynamic, const char *soname)
+{
+	const Elf64_Dyn *d;
+	struct object object;
+
+	if (!read_object(&object, base, dynamic))
+		return false;
+	for (d = dynamic; d->d_tag != DT_NULL; d++) {
+		if (d->d_tag == DT_NEEDED && !strcmp(object.strings + d->d_un.d_val, soname))
+			return true;
+	}
+	return false;
 }
 
 /*

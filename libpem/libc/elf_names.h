@@ -36,6 +36,12 @@ bool pem_elf__is_defined(const char *name);
  * The definition in one object: base is what the loader added to its addresses, dynamic its dynamic section. NULL: it has
  * none. The object must not be closed meanwhile.
  */
-void *pem_elf__find_in(ElfW(Addr) base, const ElfW(Dyn) * dynamic, const char *name);
+void *pem_elf__find_in(Elf64_Addr base, const Elf64_Dyn *dynamic, const char *name);
+
+/* The name by which others need an object (DT_SONAME); NULL: it has none. Borrowed from the object. */
+const char *pem_elf__soname(Elf64_Addr base, const Elf64_Dyn *dynamic);
+
+/* Does an object need another of that name (DT_NEEDED)? */
+bool pem_elf__needs(Elf64_Addr base, const Elf64_Dyn *dynamic, const char *soname);
 
 #endif

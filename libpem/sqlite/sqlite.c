@@ -6,24 +6,28 @@
  * rollback) are left to the program, which may have set them. SQLite calls some of these functions itself, for
  * sqlite3_exec and for the tables of extensions: these statements show too.
  *
- * It does not link with libsqlite3, so that a process without it can be preloaded: the real functions are found in
- * the first call, which only a process that has them can make. A module of an interpreter may have loaded them for
- * itself alone, or hold them itself; then they are asked of the library that calls, or of libsqlite3 by its name.
+ * It does not link with libsqlite3, so that a process without it can be preloaded. The real functions are found before main
+ * in the libraries that the program was started with. A module of an interpreter may load them later for itself alone, or
+ * hold them itself: then they are found when it opens a database, in the module, in what it needs, or in libsqlite3 by its
+ * name. That alone asks the loader, whose lock it takes; the loader's errors and errno stay as they are.
  *
  * Not here: programs with SQLite linked in statically, or with two copies of it; checkpoints by PRAGMA, which SQLite carries out inside.
  */
 #include <sqlite3.h>
 
+#include "libc/elf_names.h"
+
 #include "stubs/sqlite.h"
 
-#include <dlfcn.h>
+#include <link.h>
+#include <stdbool.h>
 #include <string.h>
 #include <strings.h>
 
 #define EXPORT __attribute__((visibility("default")))
-#define SITE __builtin_return_address(0)
+#define SITE ((uintptr_t)__builtin_return_address(0))
 
-/* The real functions; NULL until found. All are found before the flag says so. */
+/* The real functions; NULL: not found. In the order of names. */
 static struct {
 	__typeof__(&sqlite3_open) open;
 	__typeof__(&sqlite3_open_v2) open_v2;
@@ -40,48 +44,145 @@ static struct {
 	__typeof__(&sqlite3_db_status) database_status;
 	__typeof__(&sqlite3_get_autocommit) is_autocommit;
 } real;
-static int is_found;
 
-#define FIND(member, name)                                                                         \
-	do {                                                                                       \
-		void *found_ = library ? dlsym(library, name) : NULL;                              \
-		memcpy(&real.member, &found_, sizeof(found_));                                     \
-	} while (0)
+static const char *const names[] = {
+	"sqlite3_open",      "sqlite3_open_v2",
+	"sqlite3_close",     "sqlite3_close_v2",
+	"sqlite3_step",      "sqlite3_reset",
+	"sqlite3_finalize",  "sqlite3_wal_checkpoint_v2",
+	"sqlite3_sql",       "sqlite3_db_handle",
+	"sqlite3_stmt_busy", "sqlite3_stmt_status",
+	"sqlite3_db_status", "sqlite3_get_autocommit",
+};
+#define COUNT (sizeof(names) / sizeof(names[0]))
+#define STEP 4 /* the function that whatever is SQLite has */
+_Static_assert(sizeof(real) == COUNT * sizeof(void *), "a name for each");
 
-/* What a library that was loaded for itself alone, or one that it needs, has; NULL: it is not known. */
-static void *library_of(const void *site)
+typedef void *__attribute__((may_alias)) any_pointer;
+
+enum {
+	NOT_FOUND,
+	FOUND_AT_START, /* in a library that stays as long as the process */
+	FOUND_LATER, /* in one that may be unloaded, and loaded again elsewhere */
+};
+static int state;
+
+static void publish(void *const found[COUNT], int how)
 {
-	Dl_info info;
+	any_pointer *to = (any_pointer *)&real;
+	size_t i;
 
-	return dladdr(site, &info) ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+	for (i = 0; i < COUNT; i++)
+		__atomic_store_n(&to[i], found[i], __ATOMIC_RELAXED);
+	__atomic_store_n(&state, how, __ATOMIC_RELEASE);
 }
 
-/* Threads that come here at once find the same. Never in the default order: that would find us. */
-static void find(const void *site)
+/* Before any constructor that could use SQLite: only what the loader reserves comes earlier. */
+__attribute__((constructor(101))) static void find_at_start(void)
 {
-	void *library = RTLD_NEXT;
+	void *found[COUNT];
 
-	if (__builtin_expect(__atomic_load_n(&is_found, __ATOMIC_ACQUIRE), 1))
-		return;
-	if (!dlsym(library, "sqlite3_step"))
-		library = library_of(site);
-	if (!library || !dlsym(library, "sqlite3_step"))
-		library = dlopen("libsqlite3.so.0", RTLD_LAZY | RTLD_NOLOAD);
-	FIND(open, "sqlite3_open");
-	FIND(open_v2, "sqlite3_open_v2");
-	FIND(close, "sqlite3_close");
-	FIND(close_v2, "sqlite3_close_v2");
-	FIND(step, "sqlite3_step");
-	FIND(reset, "sqlite3_reset");
-	FIND(finalize, "sqlite3_finalize");
-	FIND(checkpoint, "sqlite3_wal_checkpoint_v2");
-	FIND(sql, "sqlite3_sql");
-	FIND(database, "sqlite3_db_handle");
-	FIND(is_running, "sqlite3_stmt_busy");
-	FIND(statement_status, "sqlite3_stmt_status");
-	FIND(database_status, "sqlite3_db_status");
-	FIND(is_autocommit, "sqlite3_get_autocommit");
-	__atomic_store_n(&is_found, 1, __ATOMIC_RELEASE);
+	if (pem_elf__find_next(names, found, COUNT) && found[STEP])
+		publish(found, FOUND_AT_START);
+}
+
+/* --- libraries that were loaded later --- */
+
+struct library {
+	Elf64_Addr base;
+	const Elf64_Dyn *dynamic;
+};
+
+struct search {
+	uintptr_t site;
+	struct library caller, best;
+	int rank; /* of the best */
+};
+
+/* The library that is described; false: it has no table of names. *holds: is the address in it? */
+static bool read_library(const struct dl_phdr_info *info, uintptr_t address,
+			 struct library *library, bool *holds)
+{
+	int i;
+
+	*library = (struct library){info->dlpi_addr, NULL};
+	*holds = false;
+	for (i = 0; i < info->dlpi_phnum; i++) {
+		const Elf64_Phdr *part = &info->dlpi_phdr[i];
+		uintptr_t start = info->dlpi_addr + part->p_vaddr;
+
+		if (part->p_type == PT_DYNAMIC)
+			library->dynamic = (const Elf64_Dyn *)start;
+		if (part->p_type == PT_LOAD)
+			*holds |= address - start < part->p_memsz;
+	}
+	return library->dynamic && library->dynamic != _DYNAMIC;
+}
+
+static int find_caller(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct search *search = arg;
+	bool holds;
+
+	(void)size;
+	return read_library(info, search->site, &search->caller, &holds) && holds;
+}
+
+/* The caller's own functions before those of what it needs, and these before those of libsqlite3 by its name. */
+static int find_best(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct search *search = arg;
+	struct library library;
+	const char *name;
+	int rank = 0;
+	bool holds;
+
+	(void)size;
+	if (!read_library(info, search->site, &library, &holds) ||
+	    !pem_elf__find_in(library.base, library.dynamic, names[STEP]))
+		return 0;
+	name = pem_elf__soname(library.base, library.dynamic);
+	if (holds)
+		rank = 3;
+	else if (name && search->caller.dynamic &&
+		 pem_elf__needs(search->caller.base, search->caller.dynamic, name))
+		rank = 2;
+	else if (name && !strcmp(name, "libsqlite3.so.0"))
+		rank = 1;
+	if (rank > search->rank) {
+		search->rank = rank;
+		search->best = library;
+	}
+	return 0;
+}
+
+static void find_later(uintptr_t site)
+{
+	struct search search = {.site = site};
+	void *found[COUNT];
+	size_t i;
+
+	if (!dl_iterate_phdr(find_caller, &search))
+		search.caller.dynamic = NULL;
+	dl_iterate_phdr(find_best, &search);
+	for (i = 0; search.rank && i < COUNT; i++)
+		found[i] = pem_elf__find_in(search.best.base, search.best.dynamic, names[i]);
+	if (search.rank)
+		publish(found, FOUND_LATER);
+}
+
+/* Threads that come here at once find the same. */
+static void find(uintptr_t site)
+{
+	if (__builtin_expect(!__atomic_load_n(&state, __ATOMIC_ACQUIRE), 0))
+		find_later(site);
+}
+
+/* Of a library that was unloaded no database is open: so where it is now matters from the next one on. */
+static void find_for_open(uintptr_t site)
+{
+	if (__builtin_expect(__atomic_load_n(&state, __ATOMIC_ACQUIRE) != FOUND_AT_START, 0))
+		find_later(site);
 }
 
 /* --- connections --- */
@@ -95,13 +196,13 @@ static int opened(int rc, const char *path, sqlite3 **database)
 
 EXPORT int sqlite3_open(const char *path, sqlite3 **database)
 {
-	find(SITE);
+	find_for_open(SITE);
 	return opened(real.open(path, database), path, database);
 }
 
 EXPORT int sqlite3_open_v2(const char *path, sqlite3 **database, int flags, const char *vfs)
 {
-	find(SITE);
+	find_for_open(SITE);
 	return opened(real.open_v2(path, database, flags, vfs), path, database);
 }
 

@@ -105,6 +105,98 @@ def sqlite_of_its_own():
     equal(out, "101\n", "what it answers")
 
 
+# Opens a database while an error of the loader's waits to be read; LATE: loads and unloads a library that does so.
+DLERROR = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+int sqlite3_open(const char *path, void **database);
+int sqlite3_close(void *database);
+
+#ifndef LATE
+int use(void)
+{
+	void *database = NULL;
+	const char *text;
+	int rc;
+
+	dlsym(RTLD_DEFAULT, "no_such_name");
+	errno = 77;
+	rc = sqlite3_open(":memory:", &database);
+	rc += sqlite3_close(database);
+	text = dlerror();
+	printf("%d %d %s\n", rc, errno, text && strstr(text, "no_such_name") ? "kept" : "lost");
+	return rc;
+}
+#else
+int main(int argc, char **argv)
+{
+	void *library, *at = NULL;
+	Dl_info info;
+	int i, (*use)(void);
+
+	for (i = 0; i < 3; i++) {
+		library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
+		use = (int (*)(void))dlsym(library, "use");
+		use();
+		at = dlsym(library, "sqlite3_close");
+		dladdr(at, &info);
+		at = info.dli_fbase;
+		dlclose(library);
+		/* The next one cannot lie where this one lay. */
+		if (mmap(at, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != at)
+			return 1;
+	}
+	return 0;
+}
+#endif
+
+#ifdef START
+int main(void)
+{
+	return use();
+}
+#endif
+"""
+
+
+def compile_with_sqlite(flags):
+    folder = tmp()
+    with open(folder + "/source.c", "w", encoding="utf-8") as f:
+        f.write(DLERROR)
+    rc, _, err = run(["cc", "-w", folder + "/source.c", "-o", folder + "/out", "-ldl"] + flags)
+    if "libsqlite3" in err:
+        skip("libsqlite3.so.0 is not installed")
+    equal((rc, err), (0, ""), "cc")
+    return folder + "/out"
+
+
+@test
+def error_of_the_loader_waits():
+    "what dlerror is about to say, and errno, outlive a program's first call of SQLite"
+    need_adapter()
+    need("cc")
+    out, events = record([compile_with_sqlite(["-DSTART", "-l:libsqlite3.so.0"])], "APP::Sqlite::*")
+    equal(out, "0 77 kept\n", "what it says")
+    equal(kinds(events)["Open"], 1, "databases")
+
+
+@test
+def library_loaded_again():
+    "a library with SQLite that is loaded, unloaded and loaded elsewhere finds the SQLite that is there then"
+    need_adapter()
+    need("cc")
+    library = compile_with_sqlite(["-shared", "-fPIC", "-l:libsqlite3.so.0"])
+    out, events = record([compile_with_sqlite(["-DLATE"]), library],
+                         "APP::Sqlite::*")
+    equal(out, "0 77 kept\n" * 3, "what it says")
+    equal(kinds(events)["Open"], 3, "databases")
+
+
 @test
 def without_sqlite():
     "a process without SQLite that the adapter is preloaded into runs as ever"

@@ -20,9 +20,9 @@
 
 #include <cmocka.h>
 
-static const ElfW(Dyn) * entry_of(const struct link_map *map, ElfW(Sxword) tag)
+static const Elf64_Dyn *entry_of(const struct link_map *map, Elf64_Sxword tag)
 {
-	const ElfW(Dyn) * d;
+	const Elf64_Dyn *d;
 
 	for (d = map->l_ld; d->d_tag != DT_NULL; d++) {
 		if (d->d_tag == tag)
@@ -31,9 +31,9 @@ static const ElfW(Dyn) * entry_of(const struct link_map *map, ElfW(Sxword) tag)
 	return NULL;
 }
 
-static const void *table_of(const struct link_map *map, ElfW(Sxword) tag)
+static const void *table_of(const struct link_map *map, Elf64_Sxword tag)
 {
-	const ElfW(Dyn) *d = entry_of(map, tag);
+	const Elf64_Dyn *d = entry_of(map, tag);
 
 	if (!d)
 		return NULL;
@@ -49,7 +49,7 @@ static uint32_t symbol_count(const struct link_map *map)
 
 	if (!table)
 		return 0;
-	buckets = table + 4 + table[2] * (sizeof(ElfW(Addr)) / 4);
+	buckets = table + 4 + table[2] * (sizeof(Elf64_Addr) / 4);
 	hashes = buckets + table[0];
 	for (i = 0; i < table[0]; i++)
 		last = buckets[i] > last ? buckets[i] : last;
@@ -71,7 +71,7 @@ static void compare_object(const struct link_map *map, unsigned *compared)
 {
 	void *handle = dlopen(map->l_name[0] ? map->l_name : NULL, RTLD_LAZY | RTLD_NOLOAD), *own,
 	     *theirs;
-	const ElfW(Sym) *symbols = table_of(map, DT_SYMTAB);
+	const Elf64_Sym *symbols = table_of(map, DT_SYMTAB);
 	const char *strings = table_of(map, DT_STRTAB), *name;
 	uint32_t i;
 
@@ -189,7 +189,7 @@ static void either_hash_table_serves(void **state)
 {
 	const struct link_map *map = object_with("linux-vdso");
 	const char *name = "__vdso_getcpu";
-	ElfW(Dyn) * only;
+	Elf64_Dyn *only;
 	unsigned i, kind;
 
 	(void)state;
@@ -199,7 +199,7 @@ static void either_hash_table_serves(void **state)
 	if (!map || !entry_of(map, DT_HASH) || !entry_of(map, DT_GNU_HASH))
 		skip();
 	for (kind = 0; kind < 2; kind++) {
-		ElfW(Dyn) copy[64];
+		Elf64_Dyn copy[64];
 
 		for (i = 0; i < 63 && map->l_ld[i].d_tag != DT_NULL; i++) {
 			copy[i] = map->l_ld[i];
