@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * aside.c - when libpem-libc is silent: calls that libpem makes, and programs built with a sanitizer
+ * aside.c - when libpem-libc is silent: calls that libpem makes, threads without the C library's memory, and programs
+ * built with a sanitizer
  *
  * A sanitizer brings its own malloc and checks who calls it: there the provider is taken back, and the wrappers
  * only pass on. This file is linked last, so its constructor runs after those that register the provider.
@@ -16,9 +17,9 @@
 
 static uintptr_t own_start, own_bytes;
 
-int pem_libc_site__is_own(uintptr_t site)
+int pem_libc_call__is_silent(uintptr_t site)
 {
-	return site - own_start < own_bytes;
+	return site - own_start < own_bytes || !pem_thread_self(&pem_provider_libc);
 }
 
 /* If this object holds the address in arg, remember its range. The program itself is never our own. */

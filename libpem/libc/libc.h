@@ -68,7 +68,10 @@ extern struct pem_libc_real pem_libc_real;
 /* Find these and those of next.h. false: the loader is not ready to be asked. Keeps errno. */
 bool pem_libc_real__find(void);
 
-/* Is a return address in libpem, whose own mappings are not the program's? */
-int pem_libc_site__is_own(uintptr_t site);
+/*
+ * Is a call, which returns to site, to be passed on and nothing else? libpem's own are, which are not the program's, and those
+ * of a child of clone with thread-local memory that the C library did not set up: nothing of libpem's can be found there.
+ */
+int pem_libc_call__is_silent(uintptr_t site);
 
 #endif

@@ -18,7 +18,7 @@ PEM_LIBC_EXPORT void *mmap(void *address, size_t length, int protection, int fla
 {
 	void *mapping = PEM_LIBC_REAL(mmap)(address, length, protection, flags, fd, offset);
 
-	if (mapping != MAP_FAILED && !pem_libc_site__is_own(PEM_LIBC_SITE))
+	if (mapping != MAP_FAILED && !pem_libc_call__is_silent(PEM_LIBC_SITE))
 		pem_notify_libc_mmap((uintptr_t)mapping, length, (uint32_t)protection,
 				     (uint32_t)flags);
 	return mapping;
@@ -30,7 +30,7 @@ PEM_LIBC_EXPORT void *mmap64(void *address, size_t length, int protection, int f
 
 PEM_LIBC_EXPORT int munmap(void *address, size_t length)
 {
-	if (!pem_libc_site__is_own(PEM_LIBC_SITE))
+	if (!pem_libc_call__is_silent(PEM_LIBC_SITE))
 		pem_notify_libc_munmap((uintptr_t)address, length);
 	return PEM_LIBC_REAL(munmap)(address, length);
 }

@@ -4,7 +4,7 @@
  *
  * All are found together, by real.c.
  *
- * Each wrapper is of one form: nobody wants its events, or libpem itself calls: pass on and nothing else. So a
+ * Each wrapper is of one form: nobody wants its events, or the call is silent: pass on and nothing else. So a
  * wrapper that is off costs an indirect call and a load and test for each of its events.
  */
 #ifndef PEM_LIBC_NEXT_H
@@ -122,9 +122,9 @@ static inline void *pem_libc_next__get(unsigned index)
 	return __builtin_expect(next != NULL, 1) ? next : pem_libc_next__first(index);
 }
 
-/* In a wrapper: nobody wants its events, or libpem calls. enabled: pem_enabled_ of its events, joined by |. */
+/* In a wrapper: nobody wants its events, or the call is silent. enabled: pem_enabled_ of its events, joined by |. */
 #define PEM_LIBC_UNWANTED(enabled)                                                                 \
-	(__builtin_expect(!(enabled), 1) || pem_libc_site__is_own(PEM_LIBC_SITE))
+	(__builtin_expect(!(enabled), 1) || pem_libc_call__is_silent(PEM_LIBC_SITE))
 
 #define PEM_LIBC_NEXT(name) ((__typeof__(&name))pem_libc_next__get(PEM_LIBC_NEXT_##name))
 

@@ -36,40 +36,46 @@ PEM_LIBC_EXPORT pid_t fork(void)
 	return child;
 }
 
-/* Only what fails comes back. */
-static int exec_failed(const char *path)
+static void exec_begins(const char *path, uintptr_t site)
 {
-	if (pem_enabled_program_exec_fail())
+	if (pem_enabled_program_exec() && !pem_libc_call__is_silent(site))
+		pem_notify_program_exec(path);
+}
+
+/* Only what fails comes back. */
+static int exec_failed(const char *path, uintptr_t site)
+{
+	if (pem_enabled_program_exec_fail() && !pem_libc_call__is_silent(site))
 		pem_notify_program_exec_fail(errno, errno == EFAULT ? NULL : path);
 	return -1;
 }
 
 PEM_LIBC_EXPORT int execve(const char *path, char *const arguments[], char *const environment[])
 {
-	pem_notify_program_exec(path);
+	exec_begins(path, PEM_LIBC_SITE);
 	PEM_LIBC_NEXT(execve)(path, arguments, environment);
-	return exec_failed(path);
+	return exec_failed(path, PEM_LIBC_SITE);
 }
 
 PEM_LIBC_EXPORT int execv(const char *path, char *const arguments[])
 {
-	pem_notify_program_exec(path);
+	exec_begins(path, PEM_LIBC_SITE);
 	PEM_LIBC_NEXT(execv)(path, arguments);
-	return exec_failed(path);
+	return exec_failed(path, PEM_LIBC_SITE);
 }
 
 PEM_LIBC_EXPORT int execvp(const char *name, char *const arguments[])
 {
-	pem_notify_program_exec(name);
+	exec_begins(name, PEM_LIBC_SITE);
 	PEM_LIBC_NEXT(execvp)(name, arguments);
-	return exec_failed(name);
+	return exec_failed(name, PEM_LIBC_SITE);
 }
 
 PEM_LIBC_EXPORT int execvpe(const char *name, char *const arguments[], char *const environment[])
 {
-	pem_notify_program_exec(name);
+	exec_begins(name, PEM_LIBC_SITE);
 	PEM_LIBC_NEXT(execvpe)(name, arguments, environment);
-	return exec_failed(name);
+	return exec_failed(name, PEM_LIBC_SITE);
 }
 
 PEM_LIBC_EXPORT int posix_spawn(pid_t *__restrict child, const char *__restrict path,
@@ -150,7 +156,8 @@ PEM_LIBC_EXPORT void exit(int status)
 
 PEM_LIBC_EXPORT void _exit(int status)
 {
-	pem_notify_program_exit(status);
+	if (!PEM_LIBC_UNWANTED(pem_enabled_program_exit()))
+		pem_notify_program_exit(status);
 	PEM_LIBC_NEXT(_exit)(status);
 	__builtin_unreachable();
 }

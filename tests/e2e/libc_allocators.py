@@ -409,4 +409,42 @@ def errno_and_dlerror_are_the_programs():
     equal(out, "done\n", "what it says")
 
 
+@test
+def child_with_memory_of_its_own_making():
+    "a child of clone whose thread-local memory is all zero, as that of Chromium's sandbox, writes, execs and exits"
+    out, _ = recorded_by_all(compile_program(r"""
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static char stack[65536], memory[65536];
+static int child(void *arg)
+{
+	write(1, "child\n", 6);
+	if (arg)
+		execv(arg, (char *[]){"true", NULL});
+	_exit(7);
+}
+static void run(const char *path)
+{
+	int status, flags = CLONE_FS | CLONE_VM | CLONE_VFORK | CLONE_SETTLS | SIGCHLD;
+
+	memset(memory, 0, sizeof(memory));
+	waitpid(clone(child, stack + sizeof(stack), flags, (void *)path, NULL, memory + sizeof(memory) / 2), &status, 0);
+	printf("status %x\n", status);
+}
+int main(void)
+{
+	setvbuf(stdout, NULL, _IONBF, 0);
+	run(NULL);
+	run("/bin/true");
+	run("/no/such/program");
+	return 0;
+}"""))
+    equal(out, "child\nstatus 700\nchild\nstatus 0\nchild\nstatus 700\n", "what it says")
+
+
 run_all()
