@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 # libpem-libc.so: preloaded after libpem.so.1 into unmodified programs.
 
+# Of adapters, too, whose functions are found where they are.
+ELF_SRC = libpem/libc/elf_names.c libpem/libc/elf_later.c
+
 # aside.c last: its constructor runs after the others.
 LIBC_OBJ := $(call objects,$(addprefix libpem/libc/,elf_names.c real.c next.c alloc.c map.c thread.c lock.c file.c stream.c socket.c program.c aside.c))
 CFLAGS_libpem_libc_alloc := -fno-builtin
@@ -21,3 +24,4 @@ $(B)/lib/libpem-libc.so: $(LIBC_OBJ) libpem/libc/libpem-libc.map $(B)/lib/libpem
 
 TEST_OBJ_libc_real := $(call objects,$(addprefix libpem/libc/,elf_names.c real.c next.c))
 TEST_OBJ_elf_names := $(TEST_OBJ_libc_real)
+TEST_OBJ_elf_later := $(call objects,$(ELF_SRC))

@@ -15,12 +15,11 @@
  */
 #include <sqlite3.h>
 
+#include "libc/elf_later.h"
 #include "libc/elf_names.h"
 
 #include "stubs/sqlite.h"
 
-#include <link.h>
-#include <stdbool.h>
 #include <string.h>
 #include <strings.h>
 
@@ -29,11 +28,11 @@
 
 /* The real functions; NULL: not found. In the order of names. */
 static struct {
+	__typeof__(&sqlite3_step) step;
 	__typeof__(&sqlite3_open) open;
 	__typeof__(&sqlite3_open_v2) open_v2;
 	__typeof__(&sqlite3_close) close;
 	__typeof__(&sqlite3_close_v2) close_v2;
-	__typeof__(&sqlite3_step) step;
 	__typeof__(&sqlite3_reset) reset;
 	__typeof__(&sqlite3_finalize) finalize;
 	__typeof__(&sqlite3_wal_checkpoint_v2) checkpoint;
@@ -46,16 +45,22 @@ static struct {
 } real;
 
 static const char *const names[] = {
-	"sqlite3_open",      "sqlite3_open_v2",
-	"sqlite3_close",     "sqlite3_close_v2",
-	"sqlite3_step",      "sqlite3_reset",
-	"sqlite3_finalize",  "sqlite3_wal_checkpoint_v2",
-	"sqlite3_sql",       "sqlite3_db_handle",
-	"sqlite3_stmt_busy", "sqlite3_stmt_status",
-	"sqlite3_db_status", "sqlite3_get_autocommit",
+	"sqlite3_step", /* which whatever is SQLite has */
+	"sqlite3_open",
+	"sqlite3_open_v2",
+	"sqlite3_close",
+	"sqlite3_close_v2",
+	"sqlite3_reset",
+	"sqlite3_finalize",
+	"sqlite3_wal_checkpoint_v2",
+	"sqlite3_sql",
+	"sqlite3_db_handle",
+	"sqlite3_stmt_busy",
+	"sqlite3_stmt_status",
+	"sqlite3_db_status",
+	"sqlite3_get_autocommit",
 };
 #define COUNT (sizeof(names) / sizeof(names[0]))
-#define STEP 4 /* the function that whatever is SQLite has */
 _Static_assert(sizeof(real) == COUNT * sizeof(void *), "a name for each");
 
 typedef void *__attribute__((may_alias)) any_pointer;
@@ -82,92 +87,15 @@ __attribute__((constructor(101))) static void find_at_start(void)
 {
 	void *found[COUNT];
 
-	if (pem_elf__find_next(names, found, COUNT) && found[STEP])
+	if (pem_elf__find_next(names, found, COUNT) && found[0])
 		publish(found, FOUND_AT_START);
-}
-
-/* --- libraries that were loaded later --- */
-
-struct library {
-	Elf64_Addr base;
-	const Elf64_Dyn *dynamic;
-};
-
-struct search {
-	uintptr_t site;
-	struct library caller, best;
-	int rank; /* of the best */
-};
-
-/* The library that is described; false: it has no table of names. *holds: is the address in it? */
-static bool read_library(const struct dl_phdr_info *info, uintptr_t address,
-			 struct library *library, bool *holds)
-{
-	int i;
-
-	*library = (struct library){info->dlpi_addr, NULL};
-	*holds = false;
-	for (i = 0; i < info->dlpi_phnum; i++) {
-		const Elf64_Phdr *part = &info->dlpi_phdr[i];
-		uintptr_t start = info->dlpi_addr + part->p_vaddr;
-
-		if (part->p_type == PT_DYNAMIC)
-			library->dynamic = (const Elf64_Dyn *)start;
-		if (part->p_type == PT_LOAD)
-			*holds |= address - start < part->p_memsz;
-	}
-	return library->dynamic && library->dynamic != _DYNAMIC;
-}
-
-static int find_caller(struct dl_phdr_info *info, size_t size, void *arg)
-{
-	struct search *search = arg;
-	bool holds;
-
-	(void)size;
-	return read_library(info, search->site, &search->caller, &holds) && holds;
-}
-
-/* The caller's own functions before those of what it needs, and these before those of libsqlite3 by its name. */
-static int find_best(struct dl_phdr_info *info, size_t size, void *arg)
-{
-	struct search *search = arg;
-	struct library library;
-	const char *name;
-	int rank = 0;
-	bool holds;
-
-	(void)size;
-	if (!read_library(info, search->site, &library, &holds) ||
-	    !pem_elf__find_in(library.base, library.dynamic, names[STEP]))
-		return 0;
-	name = pem_elf__soname(library.base, library.dynamic);
-	if (holds)
-		rank = 3;
-	else if (name && search->caller.dynamic &&
-		 pem_elf__needs(search->caller.base, search->caller.dynamic, name))
-		rank = 2;
-	else if (name && !strcmp(name, "libsqlite3.so.0"))
-		rank = 1;
-	if (rank > search->rank) {
-		search->rank = rank;
-		search->best = library;
-	}
-	return 0;
 }
 
 static void find_later(uintptr_t site)
 {
-	struct search search = {.site = site};
 	void *found[COUNT];
-	size_t i;
 
-	if (!dl_iterate_phdr(find_caller, &search))
-		search.caller.dynamic = NULL;
-	dl_iterate_phdr(find_best, &search);
-	for (i = 0; search.rank && i < COUNT; i++)
-		found[i] = pem_elf__find_in(search.best.base, search.best.dynamic, names[i]);
-	if (search.rank)
+	if (pem_elf__find_later(site, "libsqlite3.so.0", names, found, COUNT))
 		publish(found, FOUND_LATER);
 }
 

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+house_preload: what libpem's parts that run inside of programs may call
+
+Inside of somebody's malloc, signal handler or locked section nothing may allocate, take a lock of the C library's or the
+loader's, or change what dlerror says. So each function that is imported stands here, with the reason why it may be.
+"""
+import glob
+import os
+import re
+
+from tap import BUILD, ROOT, SAN, equal, need, run, run_all, skip, test
+
+PLAIN = """_GLOBAL_OFFSET_TABLE_ __gmon_start__ _ITM_deregisterTMCloneTable _ITM_registerTMCloneTable __cxa_finalize
+    __errno_location __stack_chk_fail memchr memcmp memcpy memmove memset strchr strcmp strcpy strcspn strlen strncasecmp
+    strncmp strnlen strrchr strstr strtoul"""
+SYSTEM_CALLS = """access close flock fstat ftruncate geteuid getpid getppid getrlimit lstat madvise mkdir mmap munmap nanosleep
+    open openat prctl read rename sched_getcpu sched_yield stat statfs syscall unlink write"""
+OF_THIS_THREAD = "pthread_setcancelstate pthread_setcanceltype pthread_sigmask pthread_testcancel sigdelset sigfillset sysconf"
+BEFORE_MAIN = "called in constructors"
+
+PRODUCER = {
+    PLAIN: "memory and text only",
+    SYSTEM_CALLS: "system calls and nothing else",
+    OF_THIS_THREAD: "change this thread's own state, or read a constant",
+    "pthread_atfork pthread_key_create pthread_key_delete": BEFORE_MAIN,
+    "pthread_setspecific": "only of keys whose values lie in the thread's own structure",
+    "secure_getenv": "reads the environment without a lock",
+    "snprintf": "numbers and strings into a buffer need neither memory nor a lock",
+}
+LIBC = {
+    PLAIN: "memory and text only",
+    "getpid getppid syscall": "system calls and nothing else",
+    "pthread_testcancel": "this thread's own state",
+    "pthread_key_create pthread_key_delete dl_iterate_phdr dlsym": BEFORE_MAIN,
+    "pthread_setspecific": "only of keys whose values lie in the thread's own structure",
+    "__pthread_register_cancel __pthread_unregister_cancel __pthread_unwind_next __sigsetjmp":
+        "pthread_cleanup_push: this thread's own state",
+    "_r_debug": "the loader's list of objects: a variable",
+    "dladdr1": "in front of dlopen, which takes the same lock of the loader's next",
+    "__chk_fail": "ends the program, where the C library would",
+    "pem_provider_register pem_provider_unregister": BEFORE_MAIN + " and destructors",
+}
+SQLITE = {
+    PLAIN: "memory and text only",
+    "dlsym": BEFORE_MAIN,
+    "_r_debug": "the loader's list of objects: a variable",
+    "dl_iterate_phdr": "where SQLite was loaded by dlopen: takes the loader's lock, changes nothing that dlerror says",
+}
+
+
+def strays(names, allowed):
+    known = {name for group in allowed for name in group.split()}
+    return sorted(set(names) - known)
+
+
+def imports(path):
+    need("nm")
+    if not os.path.exists(path):
+        skip(os.path.basename(path) + " is not built")
+    rc, out, err = run(["nm", "-D", "--undefined-only", path])
+    equal(rc, 0, "exit status of nm, which said: " + err)
+    return [line.split()[-1].split("@")[0] for line in out.splitlines()]
+
+
+def need_plain():
+    if SAN:
+        skip("a sanitizer's own functions are among them; run without SAN=1")
+
+
+@test
+def producer():
+    "the producing side of libpem calls nothing that allocates or locks"
+    need_plain()
+    need("nm")
+    objects = glob.glob(BUILD + "/obj/libpem/producer/*.o")
+    if not objects:
+        skip("only the tree that was built here has its object files")
+    rc, out, err = run(["nm", "-u"] + objects)
+    equal(rc, 0, "exit status of nm, which said: " + err)
+    names = re.findall(r"^\s+U (\S+)$", out, re.MULTILINE)
+    equal(strays([n for n in names if not n.startswith("pem_")], PRODUCER), [], "functions without a reason")
+
+
+@test
+def libc_adapter():
+    "libpem-libc calls nothing that allocates or locks"
+    need_plain()
+    equal(strays(imports(BUILD + "/lib/libpem-libc.so"), LIBC), [], "functions without a reason")
+
+
+@test
+def sqlite_adapter():
+    "libpem-sqlite calls nothing that allocates, nor what changes dlerror"
+    need_plain()
+    equal(strays(imports(BUILD + "/lib/libpem-sqlite.so"), SQLITE), [], "functions without a reason")
+
+
+@test
+def strays_are_found():
+    "the check finds a planted stray"
+    equal(strays(["memcpy", "malloc", "dlvsym"], LIBC), ["dlvsym", "malloc"], "strays")
+
+
+@test
+def bound_when_loaded():
+    "libraries that are loaded into programs are bound as they are loaded: the loader never works in the middle of an event"
+    need("readelf")
+    found = []
+    for path in sorted(glob.glob(BUILD + "/lib/libpem*.so*")):
+        rc, out, err = run(["readelf", "-Wd", path])
+        equal(rc, 0, "exit status of readelf, which said: " + err)
+        if "NOW" not in out:
+            found.append(os.path.basename(path))
+    equal(found, [], "libraries that are bound later")
+
+
+run_all()
