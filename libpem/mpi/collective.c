@@ -39,7 +39,7 @@ static uint64_t scattered(MPI_Comm handle, int root, int count, MPI_Datatype typ
 {
 	int rank = -1;
 
-	PMPI_Comm_rank(handle, &rank);
+	PEM_MPI(Comm_rank)(handle, &rank);
 	return rank == root ? pem_mpi__bytes(count, type) : 0;
 }
 
@@ -48,9 +48,9 @@ PEM_MPI_EXPORT int MPI_Barrier(MPI_Comm handle)
 	struct pem_mpi_communicator *c;
 
 	if (!enabled())
-		return PMPI_Barrier(handle);
+		return PEM_MPI(Barrier)(handle);
 	c = begin(handle, 0, MPI_PROC_NULL, PEM_MPI_OPERATION_BARRIER);
-	return end(PMPI_Barrier(handle), c, PEM_MPI_OPERATION_BARRIER);
+	return end(PEM_MPI(Barrier)(handle), c, PEM_MPI_OPERATION_BARRIER);
 }
 
 PEM_MPI_EXPORT int MPI_Bcast(void *data, int count, MPI_Datatype type, int root, MPI_Comm handle)
@@ -58,9 +58,9 @@ PEM_MPI_EXPORT int MPI_Bcast(void *data, int count, MPI_Datatype type, int root,
 	struct pem_mpi_communicator *c;
 
 	if (!enabled())
-		return PMPI_Bcast(data, count, type, root, handle);
+		return PEM_MPI(Bcast)(data, count, type, root, handle);
 	c = begin(handle, pem_mpi__bytes(count, type), root, PEM_MPI_OPERATION_BROADCAST);
-	return end(PMPI_Bcast(data, count, type, root, handle), c, PEM_MPI_OPERATION_BROADCAST);
+	return end(PEM_MPI(Bcast)(data, count, type, root, handle), c, PEM_MPI_OPERATION_BROADCAST);
 }
 
 PEM_MPI_EXPORT int MPI_Reduce(const void *from, void *to, int count, MPI_Datatype type,
@@ -69,9 +69,9 @@ PEM_MPI_EXPORT int MPI_Reduce(const void *from, void *to, int count, MPI_Datatyp
 	struct pem_mpi_communicator *c;
 
 	if (!enabled())
-		return PMPI_Reduce(from, to, count, type, operator, root, handle);
+		return PEM_MPI(Reduce)(from, to, count, type, operator, root, handle);
 	c = begin(handle, pem_mpi__bytes(count, type), root, PEM_MPI_OPERATION_REDUCE);
-	return end(PMPI_Reduce(from, to, count, type, operator, root, handle), c,
+	return end(PEM_MPI(Reduce)(from, to, count, type, operator, root, handle), c,
 		   PEM_MPI_OPERATION_REDUCE);
 }
 
@@ -81,9 +81,9 @@ PEM_MPI_EXPORT int MPI_Allreduce(const void *from, void *to, int count, MPI_Data
 	struct pem_mpi_communicator *c;
 
 	if (!enabled())
-		return PMPI_Allreduce(from, to, count, type, operator, handle);
+		return PEM_MPI(Allreduce)(from, to, count, type, operator, handle);
 	c = begin(handle, pem_mpi__bytes(count, type), MPI_PROC_NULL, PEM_MPI_OPERATION_ALLREDUCE);
-	return end(PMPI_Allreduce(from, to, count, type, operator, handle), c,
+	return end(PEM_MPI(Allreduce)(from, to, count, type, operator, handle), c,
 		   PEM_MPI_OPERATION_ALLREDUCE);
 }
 
@@ -94,11 +94,11 @@ PEM_MPI_EXPORT int MPI_Gather(const void *from, int send_count, MPI_Datatype sen
 	struct pem_mpi_communicator *c;
 
 	if (!enabled())
-		return PMPI_Gather(from, send_count, send_type, to, receive_count, receive_type,
-				   root, handle);
+		return PEM_MPI(Gather)(from, send_count, send_type, to, receive_count, receive_type,
+				       root, handle);
 	c = begin(handle, given(from, send_count, send_type), root, PEM_MPI_OPERATION_GATHER);
-	return end(PMPI_Gather(from, send_count, send_type, to, receive_count, receive_type, root,
-			       handle),
+	return end(PEM_MPI(Gather)(from, send_count, send_type, to, receive_count, receive_type,
+				   root, handle),
 		   c, PEM_MPI_OPERATION_GATHER);
 }
 
@@ -109,11 +109,11 @@ PEM_MPI_EXPORT int MPI_Gatherv(const void *from, int send_count, MPI_Datatype se
 	struct pem_mpi_communicator *c;
 
 	if (!enabled())
-		return PMPI_Gatherv(from, send_count, send_type, to, receive_counts, places,
-				    receive_type, root, handle);
+		return PEM_MPI(Gatherv)(from, send_count, send_type, to, receive_counts, places,
+					receive_type, root, handle);
 	c = begin(handle, given(from, send_count, send_type), root, PEM_MPI_OPERATION_GATHER);
-	return end(PMPI_Gatherv(from, send_count, send_type, to, receive_counts, places,
-				receive_type, root, handle),
+	return end(PEM_MPI(Gatherv)(from, send_count, send_type, to, receive_counts, places,
+				    receive_type, root, handle),
 		   c, PEM_MPI_OPERATION_GATHER);
 }
 
@@ -123,12 +123,12 @@ PEM_MPI_EXPORT int MPI_Allgather(const void *from, int send_count, MPI_Datatype 
 	struct pem_mpi_communicator *c;
 
 	if (!enabled())
-		return PMPI_Allgather(from, send_count, send_type, to, receive_count, receive_type,
-				      handle);
+		return PEM_MPI(Allgather)(from, send_count, send_type, to, receive_count,
+					  receive_type, handle);
 	c = begin(handle, given(from, send_count, send_type), MPI_PROC_NULL,
 		  PEM_MPI_OPERATION_ALLGATHER);
-	return end(PMPI_Allgather(from, send_count, send_type, to, receive_count, receive_type,
-				  handle),
+	return end(PEM_MPI(Allgather)(from, send_count, send_type, to, receive_count, receive_type,
+				      handle),
 		   c, PEM_MPI_OPERATION_ALLGATHER);
 }
 
@@ -139,12 +139,12 @@ PEM_MPI_EXPORT int MPI_Allgatherv(const void *from, int send_count, MPI_Datatype
 	struct pem_mpi_communicator *c;
 
 	if (!enabled())
-		return PMPI_Allgatherv(from, send_count, send_type, to, receive_counts, places,
-				       receive_type, handle);
+		return PEM_MPI(Allgatherv)(from, send_count, send_type, to, receive_counts, places,
+					   receive_type, handle);
 	c = begin(handle, given(from, send_count, send_type), MPI_PROC_NULL,
 		  PEM_MPI_OPERATION_ALLGATHER);
-	return end(PMPI_Allgatherv(from, send_count, send_type, to, receive_counts, places,
-				   receive_type, handle),
+	return end(PEM_MPI(Allgatherv)(from, send_count, send_type, to, receive_counts, places,
+				       receive_type, handle),
 		   c, PEM_MPI_OPERATION_ALLGATHER);
 }
 
@@ -155,12 +155,12 @@ PEM_MPI_EXPORT int MPI_Scatter(const void *from, int send_count, MPI_Datatype se
 	struct pem_mpi_communicator *c;
 
 	if (!enabled())
-		return PMPI_Scatter(from, send_count, send_type, to, receive_count, receive_type,
-				    root, handle);
+		return PEM_MPI(Scatter)(from, send_count, send_type, to, receive_count,
+					receive_type, root, handle);
 	c = begin(handle, scattered(handle, root, send_count, send_type), root,
 		  PEM_MPI_OPERATION_SCATTER);
-	return end(PMPI_Scatter(from, send_count, send_type, to, receive_count, receive_type, root,
-				handle),
+	return end(PEM_MPI(Scatter)(from, send_count, send_type, to, receive_count, receive_type,
+				    root, handle),
 		   c, PEM_MPI_OPERATION_SCATTER);
 }
 
@@ -171,11 +171,11 @@ PEM_MPI_EXPORT int MPI_Scatterv(const void *from, const int send_counts[], const
 	struct pem_mpi_communicator *c;
 
 	if (!enabled())
-		return PMPI_Scatterv(from, send_counts, places, send_type, to, receive_count,
-				     receive_type, root, handle);
+		return PEM_MPI(Scatterv)(from, send_counts, places, send_type, to, receive_count,
+					 receive_type, root, handle);
 	c = begin(handle, 0, root, PEM_MPI_OPERATION_SCATTER);
-	return end(PMPI_Scatterv(from, send_counts, places, send_type, to, receive_count,
-				 receive_type, root, handle),
+	return end(PEM_MPI(Scatterv)(from, send_counts, places, send_type, to, receive_count,
+				     receive_type, root, handle),
 		   c, PEM_MPI_OPERATION_SCATTER);
 }
 
@@ -185,13 +185,13 @@ PEM_MPI_EXPORT int MPI_Alltoall(const void *from, int send_count, MPI_Datatype s
 	struct pem_mpi_communicator *c;
 
 	if (!enabled())
-		return PMPI_Alltoall(from, send_count, send_type, to, receive_count, receive_type,
-				     handle);
+		return PEM_MPI(Alltoall)(from, send_count, send_type, to, receive_count,
+					 receive_type, handle);
 	c = begin(handle, given(from, send_count, send_type), MPI_PROC_NULL,
 		  PEM_MPI_OPERATION_ALLTOALL);
-	return end(
-		PMPI_Alltoall(from, send_count, send_type, to, receive_count, receive_type, handle),
-		c, PEM_MPI_OPERATION_ALLTOALL);
+	return end(PEM_MPI(Alltoall)(from, send_count, send_type, to, receive_count, receive_type,
+				     handle),
+		   c, PEM_MPI_OPERATION_ALLTOALL);
 }
 
 PEM_MPI_EXPORT int MPI_Alltoallv(const void *from, const int send_counts[], const int send_places[],
@@ -202,11 +202,11 @@ PEM_MPI_EXPORT int MPI_Alltoallv(const void *from, const int send_counts[], cons
 	struct pem_mpi_communicator *c;
 
 	if (!enabled())
-		return PMPI_Alltoallv(from, send_counts, send_places, send_type, to, receive_counts,
-				      receive_places, receive_type, handle);
+		return PEM_MPI(Alltoallv)(from, send_counts, send_places, send_type, to,
+					  receive_counts, receive_places, receive_type, handle);
 	c = begin(handle, 0, MPI_PROC_NULL, PEM_MPI_OPERATION_ALLTOALL);
-	return end(PMPI_Alltoallv(from, send_counts, send_places, send_type, to, receive_counts,
-				  receive_places, receive_type, handle),
+	return end(PEM_MPI(Alltoallv)(from, send_counts, send_places, send_type, to, receive_counts,
+				      receive_places, receive_type, handle),
 		   c, PEM_MPI_OPERATION_ALLTOALL);
 }
 
@@ -216,9 +216,9 @@ PEM_MPI_EXPORT int MPI_Reduce_scatter(const void *from, void *to, const int coun
 	struct pem_mpi_communicator *c;
 
 	if (!enabled())
-		return PMPI_Reduce_scatter(from, to, counts, type, operator, handle);
+		return PEM_MPI(Reduce_scatter)(from, to, counts, type, operator, handle);
 	c = begin(handle, 0, MPI_PROC_NULL, PEM_MPI_OPERATION_REDUCE_SCATTER);
-	return end(PMPI_Reduce_scatter(from, to, counts, type, operator, handle), c,
+	return end(PEM_MPI(Reduce_scatter)(from, to, counts, type, operator, handle), c,
 		   PEM_MPI_OPERATION_REDUCE_SCATTER);
 }
 
@@ -228,10 +228,10 @@ PEM_MPI_EXPORT int MPI_Reduce_scatter_block(const void *from, void *to, int coun
 	struct pem_mpi_communicator *c;
 
 	if (!enabled())
-		return PMPI_Reduce_scatter_block(from, to, count, type, operator, handle);
+		return PEM_MPI(Reduce_scatter_block)(from, to, count, type, operator, handle);
 	c = begin(handle, pem_mpi__bytes(count, type), MPI_PROC_NULL,
 		  PEM_MPI_OPERATION_REDUCE_SCATTER);
-	return end(PMPI_Reduce_scatter_block(from, to, count, type, operator, handle), c,
+	return end(PEM_MPI(Reduce_scatter_block)(from, to, count, type, operator, handle), c,
 		   PEM_MPI_OPERATION_REDUCE_SCATTER);
 }
 
@@ -241,9 +241,10 @@ PEM_MPI_EXPORT int MPI_Scan(const void *from, void *to, int count, MPI_Datatype 
 	struct pem_mpi_communicator *c;
 
 	if (!enabled())
-		return PMPI_Scan(from, to, count, type, operator, handle);
+		return PEM_MPI(Scan)(from, to, count, type, operator, handle);
 	c = begin(handle, pem_mpi__bytes(count, type), MPI_PROC_NULL, PEM_MPI_OPERATION_SCAN);
-	return end(PMPI_Scan(from, to, count, type, operator, handle), c, PEM_MPI_OPERATION_SCAN);
+	return end(PEM_MPI(Scan)(from, to, count, type, operator, handle), c,
+		   PEM_MPI_OPERATION_SCAN);
 }
 
 PEM_MPI_EXPORT int MPI_Exscan(const void *from, void *to, int count, MPI_Datatype type,
@@ -252,9 +253,10 @@ PEM_MPI_EXPORT int MPI_Exscan(const void *from, void *to, int count, MPI_Datatyp
 	struct pem_mpi_communicator *c;
 
 	if (!enabled())
-		return PMPI_Exscan(from, to, count, type, operator, handle);
+		return PEM_MPI(Exscan)(from, to, count, type, operator, handle);
 	c = begin(handle, pem_mpi__bytes(count, type), MPI_PROC_NULL, PEM_MPI_OPERATION_SCAN);
-	return end(PMPI_Exscan(from, to, count, type, operator, handle), c, PEM_MPI_OPERATION_SCAN);
+	return end(PEM_MPI(Exscan)(from, to, count, type, operator, handle), c,
+		   PEM_MPI_OPERATION_SCAN);
 }
 
 /* --- without waiting --- */
@@ -273,36 +275,37 @@ static int started(int rc, MPI_Comm handle, const MPI_Request *request, uint8_t 
 
 PEM_MPI_EXPORT int MPI_Ibarrier(MPI_Comm handle, MPI_Request *request)
 {
-	return started(PMPI_Ibarrier(handle, request), handle, request, PEM_MPI_OPERATION_BARRIER);
+	return started(PEM_MPI(Ibarrier)(handle, request), handle, request,
+		       PEM_MPI_OPERATION_BARRIER);
 }
 
 PEM_MPI_EXPORT int MPI_Ibcast(void *data, int count, MPI_Datatype type, int root, MPI_Comm handle,
 			      MPI_Request *request)
 {
-	return started(PMPI_Ibcast(data, count, type, root, handle, request), handle, request,
+	return started(PEM_MPI(Ibcast)(data, count, type, root, handle, request), handle, request,
 		       PEM_MPI_OPERATION_BROADCAST);
 }
 
 PEM_MPI_EXPORT int MPI_Ireduce(const void *from, void *to, int count, MPI_Datatype type,
 			       MPI_Op operator, int root, MPI_Comm handle, MPI_Request *request)
 {
-	return started(PMPI_Ireduce(from, to, count, type, operator, root, handle, request), handle,
-		       request, PEM_MPI_OPERATION_REDUCE);
+	return started(PEM_MPI(Ireduce)(from, to, count, type, operator, root, handle, request),
+		       handle, request, PEM_MPI_OPERATION_REDUCE);
 }
 
 PEM_MPI_EXPORT int MPI_Iallreduce(const void *from, void *to, int count, MPI_Datatype type,
 				  MPI_Op operator, MPI_Comm handle, MPI_Request *request)
 {
-	return started(PMPI_Iallreduce(from, to, count, type, operator, handle, request), handle,
-		       request, PEM_MPI_OPERATION_ALLREDUCE);
+	return started(PEM_MPI(Iallreduce)(from, to, count, type, operator, handle, request),
+		       handle, request, PEM_MPI_OPERATION_ALLREDUCE);
 }
 
 PEM_MPI_EXPORT int MPI_Iallgather(const void *from, int send_count, MPI_Datatype send_type,
 				  void *to, int receive_count, MPI_Datatype receive_type,
 				  MPI_Comm handle, MPI_Request *request)
 {
-	return started(PMPI_Iallgather(from, send_count, send_type, to, receive_count, receive_type,
-				       handle, request),
+	return started(PEM_MPI(Iallgather)(from, send_count, send_type, to, receive_count,
+					   receive_type, handle, request),
 		       handle, request, PEM_MPI_OPERATION_ALLGATHER);
 }
 
@@ -310,8 +313,8 @@ PEM_MPI_EXPORT int MPI_Ialltoall(const void *from, int send_count, MPI_Datatype 
 				 int receive_count, MPI_Datatype receive_type, MPI_Comm handle,
 				 MPI_Request *request)
 {
-	return started(PMPI_Ialltoall(from, send_count, send_type, to, receive_count, receive_type,
-				      handle, request),
+	return started(PEM_MPI(Ialltoall)(from, send_count, send_type, to, receive_count,
+					  receive_type, handle, request),
 		       handle, request, PEM_MPI_OPERATION_ALLTOALL);
 }
 
@@ -322,7 +325,7 @@ PEM_MPI_EXPORT int MPI_Put(const void *from, int count, MPI_Datatype type, int p
 {
 	if (pem_enabled_mpi_put_start())
 		pem_notify_mpi_put_start(pem_mpi__bytes(count, type), peer);
-	return PMPI_Put(from, count, type, peer, place, peer_count, peer_type, window);
+	return PEM_MPI(Put)(from, count, type, peer, place, peer_count, peer_type, window);
 }
 
 PEM_MPI_EXPORT int MPI_Get(void *to, int count, MPI_Datatype type, int peer, MPI_Aint place,
@@ -330,7 +333,7 @@ PEM_MPI_EXPORT int MPI_Get(void *to, int count, MPI_Datatype type, int peer, MPI
 {
 	if (pem_enabled_mpi_get_start())
 		pem_notify_mpi_get_start(pem_mpi__bytes(count, type), peer);
-	return PMPI_Get(to, count, type, peer, place, peer_count, peer_type, window);
+	return PEM_MPI(Get)(to, count, type, peer, place, peer_count, peer_type, window);
 }
 
 PEM_MPI_EXPORT int MPI_Accumulate(const void *from, int count, MPI_Datatype type, int peer,
@@ -339,8 +342,8 @@ PEM_MPI_EXPORT int MPI_Accumulate(const void *from, int count, MPI_Datatype type
 {
 	if (pem_enabled_mpi_accumulate_start())
 		pem_notify_mpi_accumulate_start(pem_mpi__bytes(count, type), peer);
-	return PMPI_Accumulate(from, count, type, peer, place, peer_count, peer_type, operator,
-			       window);
+	return PEM_MPI(Accumulate)(from, count, type, peer, place, peer_count, peer_type, operator,
+				   window);
 }
 
 PEM_MPI_EXPORT int MPI_Win_fence(int assert, MPI_Win window)
@@ -348,7 +351,7 @@ PEM_MPI_EXPORT int MPI_Win_fence(int assert, MPI_Win window)
 	int rc;
 
 	pem_notify_mpi_fence_begin();
-	rc = PMPI_Win_fence(assert, window);
+	rc = PEM_MPI(Win_fence)(assert, window);
 	pem_notify_mpi_fence_end();
 	return rc;
 }

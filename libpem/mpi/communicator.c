@@ -68,7 +68,7 @@ uint64_t pem_mpi__bytes(int count, MPI_Datatype type)
 {
 	int size = 0;
 
-	if (count <= 0 || PMPI_Type_size(type, &size) || size <= 0)
+	if (count <= 0 || PEM_MPI(Type_size)(type, &size) || size <= 0)
 		return 0;
 	return (uint64_t)count * (uint64_t)size;
 }
@@ -103,9 +103,9 @@ static uint32_t read_group(MPI_Group group, int count, int *ranks)
 	own = numbers + count;
 	for (i = 0; i < count; i++)
 		own[i] = i;
-	if (!PMPI_Comm_group(MPI_COMM_WORLD, &all)) {
-		PMPI_Group_translate_ranks(group, count, own, all, numbers);
-		PMPI_Group_free(&all);
+	if (!PEM_MPI(Comm_group)(MPI_COMM_WORLD, &all)) {
+		PEM_MPI(Group_translate_ranks)(group, count, own, all, numbers);
+		PEM_MPI(Group_free)(&all);
 	}
 	for (i = 0; i < count; i++) {
 		value = hash(value, &numbers[i], sizeof(int));
@@ -123,13 +123,13 @@ static struct pem_mpi_communicator *make(MPI_Comm handle)
 	int is_inter = 0, members = 0, peers = 0;
 	uint32_t value, alike;
 
-	if (PMPI_Comm_test_inter(handle, &is_inter) || PMPI_Comm_size(handle, &members) ||
-	    PMPI_Comm_group(handle, &local))
+	if (PEM_MPI(Comm_test_inter)(handle, &is_inter) || PEM_MPI(Comm_size)(handle, &members) ||
+	    PEM_MPI(Comm_group)(handle, &local))
 		return NULL;
 	peers = members;
 	remote = local;
-	if (is_inter &&
-	    (PMPI_Comm_remote_size(handle, &peers) || PMPI_Comm_remote_group(handle, &remote)))
+	if (is_inter && (PEM_MPI(Comm_remote_size)(handle, &peers) ||
+			 PEM_MPI(Comm_remote_group)(handle, &remote)))
 		goto out;
 	c = malloc(sizeof(*c) + (size_t)peers * sizeof(int));
 	if (!c)
@@ -142,9 +142,9 @@ static struct pem_mpi_communicator *make(MPI_Comm handle)
 	alike = count_alike(value);
 	c->id = handle == MPI_COMM_WORLD ? WORLD_ID : hash(value, &alike, sizeof(alike)) | 2u;
 out:
-	PMPI_Group_free(&local);
+	PEM_MPI(Group_free)(&local);
 	if (is_inter && remote != local)
-		PMPI_Group_free(&remote);
+		PEM_MPI(Group_free)(&remote);
 	return c;
 }
 
@@ -179,9 +179,9 @@ struct pem_mpi_communicator *pem_mpi_communicator__get(MPI_Comm handle)
 		return NULL;
 	if (handle != MPI_COMM_WORLD) {
 		pthread_mutex_lock(&lock);
-		if (PMPI_Comm_get_attr(handle, key, &c, &has) || !has) {
+		if (PEM_MPI(Comm_get_attr)(handle, key, &c, &has) || !has) {
 			c = make(handle);
-			if (c && PMPI_Comm_set_attr(handle, key, c)) {
+			if (c && PEM_MPI(Comm_set_attr)(handle, key, c)) {
 				free(c);
 				c = NULL;
 			}
@@ -204,8 +204,10 @@ static void start(void)
 {
 	int rank, size;
 
-	if (PMPI_Comm_create_keyval(on_copy, on_delete, &key, NULL) ||
-	    PMPI_Comm_rank(MPI_COMM_WORLD, &rank) || PMPI_Comm_size(MPI_COMM_WORLD, &size))
+	if (MPI_COMM_WORLD == (MPI_Comm)0) /* loaded after the program's start */
+		return;
+	if (PEM_MPI(Comm_create_keyval)(on_copy, on_delete, &key, NULL) ||
+	    PEM_MPI(Comm_rank)(MPI_COMM_WORLD, &rank) || PEM_MPI(Comm_size)(MPI_COMM_WORLD, &size))
 		return;
 	world_rank = rank;
 	world = make(MPI_COMM_WORLD);
@@ -217,7 +219,7 @@ PEM_MPI_EXPORT int MPI_Init(int *argc, char ***argv)
 	int rc;
 
 	pem_notify_mpi_init_begin();
-	rc = PMPI_Init(argc, argv);
+	rc = PEM_MPI(Init)(argc, argv);
 	if (!rc)
 		start();
 	return rc;
@@ -228,7 +230,7 @@ PEM_MPI_EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *p
 	int rc;
 
 	pem_notify_mpi_init_begin();
-	rc = PMPI_Init_thread(argc, argv, required, provided);
+	rc = PEM_MPI(Init_thread)(argc, argv, required, provided);
 	if (!rc)
 		start();
 	return rc;
@@ -239,7 +241,7 @@ PEM_MPI_EXPORT int MPI_Finalize(void)
 	int rc;
 
 	pem_notify_mpi_finalize_begin();
-	rc = PMPI_Finalize();
+	rc = PEM_MPI(Finalize)();
 	pem_notify_mpi_finalize_end();
 	return rc;
 }
@@ -247,7 +249,7 @@ PEM_MPI_EXPORT int MPI_Finalize(void)
 PEM_MPI_EXPORT int MPI_Abort(MPI_Comm handle, int error)
 {
 	pem_notify_mpi_abort(error);
-	return PMPI_Abort(handle, error);
+	return PEM_MPI(Abort)(handle, error);
 }
 
 /* --- making and freeing: numbered at once, so that all members count alike --- */
@@ -261,8 +263,8 @@ static int created(int rc, const MPI_Comm *handle)
 		return rc;
 	c = pem_mpi_communicator__get(*handle);
 	if (c && pem_enabled_mpi_communicator_create()) {
-		PMPI_Comm_rank(*handle, &rank);
-		PMPI_Comm_size(*handle, &members);
+		PEM_MPI(Comm_rank)(*handle, &rank);
+		PEM_MPI(Comm_size)(*handle, &members);
 		pem_notify_mpi_communicator_create(c->id, members, rank);
 	}
 	pem_mpi_communicator__put(c);
@@ -271,39 +273,40 @@ static int created(int rc, const MPI_Comm *handle)
 
 PEM_MPI_EXPORT int MPI_Comm_dup(MPI_Comm old, MPI_Comm *handle)
 {
-	return created(PMPI_Comm_dup(old, handle), handle);
+	return created(PEM_MPI(Comm_dup)(old, handle), handle);
 }
 
 PEM_MPI_EXPORT int MPI_Comm_dup_with_info(MPI_Comm old, MPI_Info info, MPI_Comm *handle)
 {
-	return created(PMPI_Comm_dup_with_info(old, info, handle), handle);
+	return created(PEM_MPI(Comm_dup_with_info)(old, info, handle), handle);
 }
 
 PEM_MPI_EXPORT int MPI_Comm_split(MPI_Comm old, int color, int order, MPI_Comm *handle)
 {
-	return created(PMPI_Comm_split(old, color, order, handle), handle);
+	return created(PEM_MPI(Comm_split)(old, color, order, handle), handle);
 }
 
 PEM_MPI_EXPORT int MPI_Comm_split_type(MPI_Comm old, int kind, int order, MPI_Info info,
 				       MPI_Comm *handle)
 {
-	return created(PMPI_Comm_split_type(old, kind, order, info, handle), handle);
+	return created(PEM_MPI(Comm_split_type)(old, kind, order, info, handle), handle);
 }
 
 PEM_MPI_EXPORT int MPI_Comm_create(MPI_Comm old, MPI_Group group, MPI_Comm *handle)
 {
-	return created(PMPI_Comm_create(old, group, handle), handle);
+	return created(PEM_MPI(Comm_create)(old, group, handle), handle);
 }
 
 PEM_MPI_EXPORT int MPI_Comm_create_group(MPI_Comm old, MPI_Group group, int tag, MPI_Comm *handle)
 {
-	return created(PMPI_Comm_create_group(old, group, tag, handle), handle);
+	return created(PEM_MPI(Comm_create_group)(old, group, tag, handle), handle);
 }
 
 PEM_MPI_EXPORT int MPI_Cart_create(MPI_Comm old, int dimensions, const int sizes[],
 				   const int periods[], int reorder, MPI_Comm *handle)
 {
-	return created(PMPI_Cart_create(old, dimensions, sizes, periods, reorder, handle), handle);
+	return created(PEM_MPI(Cart_create)(old, dimensions, sizes, periods, reorder, handle),
+		       handle);
 }
 
 PEM_MPI_EXPORT int MPI_Comm_free(MPI_Comm *handle)
@@ -316,5 +319,5 @@ PEM_MPI_EXPORT int MPI_Comm_free(MPI_Comm *handle)
 			pem_notify_mpi_communicator_free(c->id);
 		pem_mpi_communicator__put(c);
 	}
-	return PMPI_Comm_free(handle);
+	return PEM_MPI(Comm_free)(handle);
 }

@@ -27,7 +27,7 @@ static void note_receive(struct pem_mpi_communicator *c, const MPI_Status *statu
 
 	if (sender < 0)
 		return;
-	PMPI_Get_count(status, MPI_BYTE, &bytes);
+	PEM_MPI(Get_count)(status, MPI_BYTE, &bytes);
 	pem_notify_mpi_message_receive(pem_mpi__job(), c->id, sender, pem_mpi__rank(),
 				       status->MPI_TAG, bytes > 0 ? (uint64_t)bytes : 0);
 }
@@ -76,9 +76,9 @@ PEM_MPI_EXPORT int MPI_Send(const void *from, int count, MPI_Datatype type, int 
 	int32_t receiver;
 
 	if (!send_enabled())
-		return PMPI_Send(from, count, type, peer, tag, handle);
+		return PEM_MPI(Send)(from, count, type, peer, tag, handle);
 	receiver = send_begin(handle, count, type, peer, tag, PEM_MPI_MODE_STANDARD);
-	return send_end(PMPI_Send(from, count, type, peer, tag, handle), receiver);
+	return send_end(PEM_MPI(Send)(from, count, type, peer, tag, handle), receiver);
 }
 
 PEM_MPI_EXPORT int MPI_Bsend(const void *from, int count, MPI_Datatype type, int peer, int tag,
@@ -87,9 +87,9 @@ PEM_MPI_EXPORT int MPI_Bsend(const void *from, int count, MPI_Datatype type, int
 	int32_t receiver;
 
 	if (!send_enabled())
-		return PMPI_Bsend(from, count, type, peer, tag, handle);
+		return PEM_MPI(Bsend)(from, count, type, peer, tag, handle);
 	receiver = send_begin(handle, count, type, peer, tag, PEM_MPI_MODE_BUFFERED);
-	return send_end(PMPI_Bsend(from, count, type, peer, tag, handle), receiver);
+	return send_end(PEM_MPI(Bsend)(from, count, type, peer, tag, handle), receiver);
 }
 
 PEM_MPI_EXPORT int MPI_Ssend(const void *from, int count, MPI_Datatype type, int peer, int tag,
@@ -98,9 +98,9 @@ PEM_MPI_EXPORT int MPI_Ssend(const void *from, int count, MPI_Datatype type, int
 	int32_t receiver;
 
 	if (!send_enabled())
-		return PMPI_Ssend(from, count, type, peer, tag, handle);
+		return PEM_MPI(Ssend)(from, count, type, peer, tag, handle);
 	receiver = send_begin(handle, count, type, peer, tag, PEM_MPI_MODE_SYNCHRONOUS);
-	return send_end(PMPI_Ssend(from, count, type, peer, tag, handle), receiver);
+	return send_end(PEM_MPI(Ssend)(from, count, type, peer, tag, handle), receiver);
 }
 
 PEM_MPI_EXPORT int MPI_Rsend(const void *from, int count, MPI_Datatype type, int peer, int tag,
@@ -109,9 +109,9 @@ PEM_MPI_EXPORT int MPI_Rsend(const void *from, int count, MPI_Datatype type, int
 	int32_t receiver;
 
 	if (!send_enabled())
-		return PMPI_Rsend(from, count, type, peer, tag, handle);
+		return PEM_MPI(Rsend)(from, count, type, peer, tag, handle);
 	receiver = send_begin(handle, count, type, peer, tag, PEM_MPI_MODE_READY);
-	return send_end(PMPI_Rsend(from, count, type, peer, tag, handle), receiver);
+	return send_end(PEM_MPI(Rsend)(from, count, type, peer, tag, handle), receiver);
 }
 
 /*
@@ -143,10 +143,10 @@ PEM_MPI_EXPORT int MPI_Isend(const void *from, int count, MPI_Datatype type, int
 	struct pem_mpi_communicator *c;
 
 	if (!send_start_enabled())
-		return PMPI_Isend(from, count, type, peer, tag, handle, request);
+		return PEM_MPI(Isend)(from, count, type, peer, tag, handle, request);
 	c = start_send(handle, count, type, peer, tag);
-	return started_send(PMPI_Isend(from, count, type, peer, tag, handle, request), c, request,
-			    pem_mpi__bytes(count, type), peer, tag, PEM_MPI_MODE_STANDARD);
+	return started_send(PEM_MPI(Isend)(from, count, type, peer, tag, handle, request), c,
+			    request, pem_mpi__bytes(count, type), peer, tag, PEM_MPI_MODE_STANDARD);
 }
 
 PEM_MPI_EXPORT int MPI_Ibsend(const void *from, int count, MPI_Datatype type, int peer, int tag,
@@ -155,10 +155,10 @@ PEM_MPI_EXPORT int MPI_Ibsend(const void *from, int count, MPI_Datatype type, in
 	struct pem_mpi_communicator *c;
 
 	if (!send_start_enabled())
-		return PMPI_Ibsend(from, count, type, peer, tag, handle, request);
+		return PEM_MPI(Ibsend)(from, count, type, peer, tag, handle, request);
 	c = start_send(handle, count, type, peer, tag);
-	return started_send(PMPI_Ibsend(from, count, type, peer, tag, handle, request), c, request,
-			    pem_mpi__bytes(count, type), peer, tag, PEM_MPI_MODE_BUFFERED);
+	return started_send(PEM_MPI(Ibsend)(from, count, type, peer, tag, handle, request), c,
+			    request, pem_mpi__bytes(count, type), peer, tag, PEM_MPI_MODE_BUFFERED);
 }
 
 PEM_MPI_EXPORT int MPI_Issend(const void *from, int count, MPI_Datatype type, int peer, int tag,
@@ -167,10 +167,11 @@ PEM_MPI_EXPORT int MPI_Issend(const void *from, int count, MPI_Datatype type, in
 	struct pem_mpi_communicator *c;
 
 	if (!send_start_enabled())
-		return PMPI_Issend(from, count, type, peer, tag, handle, request);
+		return PEM_MPI(Issend)(from, count, type, peer, tag, handle, request);
 	c = start_send(handle, count, type, peer, tag);
-	return started_send(PMPI_Issend(from, count, type, peer, tag, handle, request), c, request,
-			    pem_mpi__bytes(count, type), peer, tag, PEM_MPI_MODE_SYNCHRONOUS);
+	return started_send(PEM_MPI(Issend)(from, count, type, peer, tag, handle, request), c,
+			    request, pem_mpi__bytes(count, type), peer, tag,
+			    PEM_MPI_MODE_SYNCHRONOUS);
 }
 
 /* --- receives --- */
@@ -184,14 +185,14 @@ PEM_MPI_EXPORT int MPI_Recv(void *to, int count, MPI_Datatype type, int peer, in
 	int rc;
 
 	if (!receive_enabled())
-		return PMPI_Recv(to, count, type, peer, tag, handle, status);
+		return PEM_MPI(Recv)(to, count, type, peer, tag, handle, status);
 	c = pem_mpi_communicator__get(handle);
 	sender = pem_mpi_communicator__world(c, peer);
 	pem_notify_mpi_receive_begin(pem_mpi__bytes(count, type), c ? c->id : 0, sender,
 				     tag == MPI_ANY_TAG ? -1 : tag);
 	if (status == MPI_STATUS_IGNORE)
 		status = &own;
-	rc = PMPI_Recv(to, count, type, peer, tag, handle, status);
+	rc = PEM_MPI(Recv)(to, count, type, peer, tag, handle, status);
 	if (!rc && c) {
 		sender = pem_mpi_communicator__world(c, status->MPI_SOURCE);
 		note_receive(c, status);
@@ -204,7 +205,7 @@ PEM_MPI_EXPORT int MPI_Recv(void *to, int count, MPI_Datatype type, int peer, in
 PEM_MPI_EXPORT int MPI_Irecv(void *to, int count, MPI_Datatype type, int peer, int tag,
 			     MPI_Comm handle, MPI_Request *request)
 {
-	int rc = PMPI_Irecv(to, count, type, peer, tag, handle, request);
+	int rc = PEM_MPI(Irecv)(to, count, type, peer, tag, handle, request);
 	struct pem_mpi_communicator *c;
 
 	if (rc || !(pem_enabled_mpi_message_receive() | pem_enabled_mpi_receive_start()))
@@ -228,15 +229,15 @@ PEM_MPI_EXPORT int MPI_Sendrecv(const void *from, int send_count, MPI_Datatype s
 	int rc;
 
 	if (!(send_enabled() | receive_enabled()))
-		return PMPI_Sendrecv(from, send_count, send_type, receiver, send_tag, to,
-				     receive_count, receive_type, sender, receive_tag, handle,
-				     status);
+		return PEM_MPI(Sendrecv)(from, send_count, send_type, receiver, send_tag, to,
+					 receive_count, receive_type, sender, receive_tag, handle,
+					 status);
 	world = send_begin(handle, send_count, send_type, receiver, send_tag,
 			   PEM_MPI_MODE_EXCHANGE);
 	if (status == MPI_STATUS_IGNORE)
 		status = &own;
-	rc = PMPI_Sendrecv(from, send_count, send_type, receiver, send_tag, to, receive_count,
-			   receive_type, sender, receive_tag, handle, status);
+	rc = PEM_MPI(Sendrecv)(from, send_count, send_type, receiver, send_tag, to, receive_count,
+			       receive_type, sender, receive_tag, handle, status);
 	c = pem_mpi_communicator__get(handle);
 	if (!rc && c)
 		note_receive(c, status);
@@ -251,13 +252,13 @@ PEM_MPI_EXPORT int MPI_Probe(int peer, int tag, MPI_Comm handle, MPI_Status *sta
 	int rc;
 
 	if (!(pem_enabled_mpi_probe_begin() | pem_enabled_mpi_probe_end()))
-		return PMPI_Probe(peer, tag, handle, status);
+		return PEM_MPI(Probe)(peer, tag, handle, status);
 	c = pem_mpi_communicator__get(handle);
 	pem_notify_mpi_probe_begin(c ? c->id : 0, pem_mpi_communicator__world(c, peer),
 				   tag == MPI_ANY_TAG ? -1 : tag);
 	if (status == MPI_STATUS_IGNORE)
 		status = &own;
-	rc = PMPI_Probe(peer, tag, handle, status);
+	rc = PEM_MPI(Probe)(peer, tag, handle, status);
 	pem_notify_mpi_probe_end(rc ? -1 : pem_mpi_communicator__world(c, status->MPI_SOURCE),
 				 rc ? -1 : status->MPI_TAG);
 	pem_mpi_communicator__put(c);
@@ -298,7 +299,7 @@ static void done(struct watched *w, int index, const MPI_Status *status)
 	c = w->numbers ? pem_mpi_request__take(w->numbers[index]) : NULL;
 	if (!c)
 		return;
-	if (status && !PMPI_Test_cancelled(status, &is_cancelled) && !is_cancelled)
+	if (status && !PEM_MPI(Test_cancelled)(status, &is_cancelled) && !is_cancelled)
 		note_receive(c, status);
 	pem_mpi_communicator__put(c);
 }
@@ -318,7 +319,7 @@ PEM_MPI_EXPORT int MPI_Wait(MPI_Request *request, MPI_Status *status)
 
 	pem_notify_mpi_wait_begin(1);
 	watch(&w, 1, request, status != MPI_STATUS_IGNORE);
-	rc = PMPI_Wait(request, w.own ? w.own : status);
+	rc = PEM_MPI(Wait)(request, w.own ? w.own : status);
 	if (!rc)
 		done(&w, 0, w.own ? w.own : status);
 	unwatch(&w);
@@ -332,7 +333,7 @@ PEM_MPI_EXPORT int MPI_Test(MPI_Request *request, int *is_done, MPI_Status *stat
 	int rc;
 
 	watch(&w, 1, request, status != MPI_STATUS_IGNORE);
-	rc = PMPI_Test(request, is_done, w.own ? w.own : status);
+	rc = PEM_MPI(Test)(request, is_done, w.own ? w.own : status);
 	if (!rc && *is_done)
 		done(&w, 0, w.own ? w.own : status);
 	unwatch(&w);
@@ -348,7 +349,7 @@ PEM_MPI_EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status sta
 	pem_notify_mpi_wait_begin(count);
 	watch(&w, count, requests, statuses != MPI_STATUSES_IGNORE);
 	told = w.own ? w.own : statuses;
-	rc = PMPI_Waitall(count, requests, told);
+	rc = PEM_MPI(Waitall)(count, requests, told);
 	for (i = 0; w.numbers && !rc && i < count; i++)
 		done(&w, i, told == MPI_STATUSES_IGNORE ? NULL : &told[i]);
 	unwatch(&w);
@@ -365,7 +366,7 @@ PEM_MPI_EXPORT int MPI_Testall(int count, MPI_Request requests[], int *are_done,
 
 	watch(&w, count, requests, statuses != MPI_STATUSES_IGNORE);
 	told = w.own ? w.own : statuses;
-	rc = PMPI_Testall(count, requests, are_done, told);
+	rc = PEM_MPI(Testall)(count, requests, are_done, told);
 	for (i = 0; w.numbers && !rc && *are_done && i < count; i++)
 		done(&w, i, told == MPI_STATUSES_IGNORE ? NULL : &told[i]);
 	unwatch(&w);
@@ -379,7 +380,7 @@ PEM_MPI_EXPORT int MPI_Waitany(int count, MPI_Request requests[], int *index, MP
 
 	pem_notify_mpi_wait_begin(count);
 	watch(&w, count, requests, status != MPI_STATUS_IGNORE);
-	rc = PMPI_Waitany(count, requests, index, w.own ? w.own : status);
+	rc = PEM_MPI(Waitany)(count, requests, index, w.own ? w.own : status);
 	if (!rc && *index != MPI_UNDEFINED)
 		done(&w, *index, w.own ? w.own : status);
 	unwatch(&w);
@@ -394,7 +395,7 @@ PEM_MPI_EXPORT int MPI_Testany(int count, MPI_Request requests[], int *index, in
 	int rc;
 
 	watch(&w, count, requests, status != MPI_STATUS_IGNORE);
-	rc = PMPI_Testany(count, requests, index, is_done, w.own ? w.own : status);
+	rc = PEM_MPI(Testany)(count, requests, index, is_done, w.own ? w.own : status);
 	if (!rc && *is_done && *index != MPI_UNDEFINED)
 		done(&w, *index, w.own ? w.own : status);
 	unwatch(&w);
@@ -411,7 +412,7 @@ PEM_MPI_EXPORT int MPI_Waitsome(int count, MPI_Request requests[], int *done_cou
 	pem_notify_mpi_wait_begin(count);
 	watch(&w, count, requests, statuses != MPI_STATUSES_IGNORE);
 	told = w.own ? w.own : statuses;
-	rc = PMPI_Waitsome(count, requests, done_count, indices, told);
+	rc = PEM_MPI(Waitsome)(count, requests, done_count, indices, told);
 	for (i = 0; !rc && *done_count != MPI_UNDEFINED && i < *done_count; i++)
 		done(&w, indices[i], told == MPI_STATUSES_IGNORE ? NULL : &told[i]);
 	unwatch(&w);
@@ -428,7 +429,7 @@ PEM_MPI_EXPORT int MPI_Testsome(int count, MPI_Request requests[], int *done_cou
 
 	watch(&w, count, requests, statuses != MPI_STATUSES_IGNORE);
 	told = w.own ? w.own : statuses;
-	rc = PMPI_Testsome(count, requests, done_count, indices, told);
+	rc = PEM_MPI(Testsome)(count, requests, done_count, indices, told);
 	for (i = 0; !rc && *done_count != MPI_UNDEFINED && i < *done_count; i++)
 		done(&w, indices[i], told == MPI_STATUSES_IGNORE ? NULL : &told[i]);
 	unwatch(&w);
@@ -438,5 +439,5 @@ PEM_MPI_EXPORT int MPI_Testsome(int count, MPI_Request requests[], int *done_cou
 PEM_MPI_EXPORT int MPI_Request_free(MPI_Request *request)
 {
 	pem_mpi_communicator__put(pem_mpi_request__take(PEM_MPI_NUMBER(*request)));
-	return PMPI_Request_free(request);
+	return PEM_MPI(Request_free)(request);
 }

@@ -134,4 +134,92 @@ def harmless_without_mpi():
     equal(run(["sh", "-c", "echo hello | cat"], env=library), (0, "hello\n", ""), "what it does")
 
 
+PRELOAD_MPI = {"LD_PRELOAD": BUILD + "/lib/libpem.so.1:" + BUILD + "/lib/libpem-mpi.so"}
+
+# An interpreter: knows nothing of MPI, and loads a module for itself alone.
+INTERPRETER = r"""
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+	void *module = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
+	int (*use)(void) = module ? (int (*)(void))dlsym(module, "use") : 0;
+
+	if (!use)
+		puts(dlerror());
+	return use ? use() : 1;
+}
+"""
+USE = r"""
+#include <mpi.h>
+#include <stdio.h>
+int use(void)
+{
+	int value = 42, got = 0, size = -1;
+	MPI_Request request;
+
+	if (MPI_Init(NULL, NULL))
+		return 1;
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	MPI_Irecv(&got, 1, MPI_INT, 0, 5, MPI_COMM_WORLD, &request);
+	MPI_Send(&value, 1, MPI_INT, 0, 5, MPI_COMM_WORLD);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Finalize();
+	printf("%d %d\n", size, got);
+	return 0;
+}
+"""
+# Stands in for MPI in programs of one process, and has no names for tools.
+ALONE = r"""
+int MPI_Init(int *count, char ***arguments) { return 0; }
+int MPI_Barrier(void *communicator) { return 0; }
+int MPI_Send(void *from, int count, void *type, int to, int tag, void *communicator) { return count; }
+"""
+USE_ALONE = r"""
+#include <stdio.h>
+int main(void)
+{
+	printf("%d %d %d\n", MPI_Init(NULL, NULL), MPI_Send(NULL, 3, NULL, 0, 1, NULL), MPI_Barrier(NULL));
+	return 0;
+}
+"""
+
+
+def build(compiler, source, *flags):
+    path = tmp() + "/out"
+    subprocess.run([compiler, "-w", "-x", "c", "-", "-x", "none", "-o", path] + list(flags), input=source.encode(), check=True)
+    return path
+
+
+def same_under_adapter(command):
+    """The same alone, preloaded, and recorded."""
+    if not os.path.exists(BUILD + "/lib/libpem-mpi.so"):
+        skip("libpem-mpi.so is not built: mpicc is missing (libopenmpi-dev)")
+    if os.environ.get("SAN"):
+        skip("a sanitizer's runtime must come before every preloaded library; run without SAN=1")
+    rc, out, err = run(command)
+    if rc:
+        skip("this program of one process can't run here: " + err[-300:].replace("\n", " "))
+    equal(run(command, env=PRELOAD_MPI)[:2], (0, out), "what it says with the adapter")
+    equal(record(command, "APP::Mpi::*")[0], out, "what it says recorded")
+    return out
+
+
+@test
+def loaded_by_an_interpreter():
+    "MPI that a module brings, loaded for itself alone after the program's start, works the same"
+    need("mpicc", "cc")
+    module = build("mpicc", USE, "-shared", "-fPIC")
+    equal(same_under_adapter([build("cc", INTERPRETER, "-ldl"), module]), "1 42\n", "what it says")
+
+
+@test
+def without_names_for_tools():
+    "a library that stands in for MPI and has no PMPI_ functions gets its calls"
+    need("cc")
+    library = build("cc", ALONE, "-shared", "-fPIC")
+    equal(same_under_adapter([build("cc", USE_ALONE, library)]), "0 3 0\n", "what it says")
+
+
 run_all()

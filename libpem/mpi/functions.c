@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * functions.c - finding the functions of the program's MPI
+ *
+ * By their names for tools (PMPI_), or by their own where a library has only these, as those that stand in for MPI in
+ * programs of one process do. Not by the loader: it would end a process in which there are none.
+ */
+#include "libc/elf_later.h"
+#include "libc/elf_names.h"
+#include "mpi/mpi_adapter.h"
+
+struct pem_mpi_functions pem_mpi_functions;
+int pem_mpi_functions_found;
+
+static const char *const names[][sizeof(struct pem_mpi_functions) / sizeof(void *)] = {
+#define X(name) "PMPI_" #name,
+	{PEM_MPI_FUNCTIONS(X)},
+#undef X
+#define X(name) "MPI_" #name,
+	{PEM_MPI_FUNCTIONS(X)},
+#undef X
+};
+#define COUNT (sizeof(names[0]) / sizeof(names[0][0]))
+
+typedef void *__attribute__((may_alias)) any_pointer;
+
+/* For what an MPI does not have: all functions of MPI have a result of this type. */
+static int missing(void)
+{
+	return MPI_ERR_OTHER;
+}
+
+static void publish(void *const found[COUNT])
+{
+	any_pointer *to = (any_pointer *)&pem_mpi_functions;
+	int (*stand_in)(void) = missing;
+	void *function;
+	size_t i;
+
+	for (i = 0; i < COUNT; i++) {
+		memcpy(&function, &stand_in, sizeof(function));
+		__atomic_store_n(&to[i], found[i] ? found[i] : function, __ATOMIC_RELAXED);
+	}
+	__atomic_store_n(&pem_mpi_functions_found, 1, __ATOMIC_RELEASE);
+}
+
+/* In the libraries that the program was started with: before any constructor that could use MPI. */
+__attribute__((constructor(101))) static void find_at_start(void)
+{
+	void *found[COUNT];
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		if (!pem_elf__find_next(names[i], found, COUNT) || !found[0])
+			continue;
+		publish(found);
+		return;
+	}
+}
+
+void pem_mpi_functions__find(void)
+{
+	void *found[COUNT] = {NULL};
+	int i;
+
+	for (i = 0; i < 2 && !pem_elf__find_later(0, NULL, names[i], found, COUNT); i++)
+		;
+	publish(found);
+}
