@@ -2,16 +2,19 @@
 # libpem.so.1: producer side, sessions, reader. Needs the C library and nothing else: it is preloaded.
 
 LIBPEM_SRC := $(wildcard libpem/*.c libpem/producer/*.c libpem/consumer/*.c libpem/reader/*.c)
-LIBPEM_OBJ := $(call objects,$(LIBPEM_SRC)) $(B)/obj/gen/catalogue.o
+# Of the shared library alone: a program that is linked with libpem.a would get its open and mmap, too.
+LIBPEM_DIRECT := libpem/producer/direct.c
+CFLAGS_libpem_producer_direct := -U_FORTIFY_SOURCE
+LIBPEM_OBJ := $(call objects,$(filter-out $(LIBPEM_DIRECT),$(LIBPEM_SRC))) $(B)/obj/gen/catalogue.o
 LIBPEM := $(B)/lib/libpem.so
 
 ALL += $(LIBPEM) $(B)/lib/libpem.a
 
-$(B)/lib/libpem.so.1: $(LIBPEM_OBJ) libpem/libpem.map
+$(B)/lib/libpem.so.1: $(LIBPEM_OBJ) $(call objects,$(LIBPEM_DIRECT)) libpem/libpem.map
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -shared -Wl,-soname,libpem.so.1 -Wl,-z,defs -Wl,-z,now -Wl,-z,nodelete \
-	  -Wl,--version-script=libpem/libpem.map -o $@ $(LIBPEM_OBJ) -lpthread -ldl
+	  -Wl,--version-script=libpem/libpem.map -o $@ $(LIBPEM_OBJ) $(call objects,$(LIBPEM_DIRECT)) -lpthread -ldl
 
 $(LIBPEM): $(B)/lib/libpem.so.1
 	$(Q)ln -sf libpem.so.1 $@

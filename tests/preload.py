@@ -61,6 +61,20 @@ def record(command, patterns, status=0, env=None):
         return out, list(csv.DictReader(file))
 
 
+def recorded_by_all(path, env=None):
+    """A program alone, and under each of pem's verbs that start programs: what it says must be the same. Returns that."""
+    need_preload()
+    alone = run([path], env=env)
+    equal(alone[0], 0, "exit status alone, with " + alone[2])
+    trace = tmp() + "/trace"
+    for verb in (["record", "-q", "-e", "APP::*", "-o", trace], ["stat", "-e", "APP::*", "-o", tmp() + "/stat"], ["run"]):
+        got = run([PEM] + verb + ["--", path], env=env, timeout=30)
+        equal(got[:2], alone[:2], "under pem %s, with %s" % (verb[0], got[2]))
+    rc, out, err = run([PEM, "report", trace])
+    equal(rc, 0, "what pem report says of the balance, with " + out + err)
+    return alone[1]
+
+
 def count(events, name, **fields):
     """How many events have this name (without layer and class: of APP::Libc) and these values."""
     name = name if "::" in name else "APP::Libc::" + name

@@ -112,6 +112,8 @@ static long missing(void)
 	return -1;
 }
 
+_Static_assert(PEM_LIBC_NEXT_COUNT <= PEM_ELF_NAMES_MAX, "all are found in one call");
+
 bool pem_libc_next__find_all(void)
 {
 	void *found[PEM_LIBC_NEXT_COUNT];

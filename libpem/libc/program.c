@@ -19,6 +19,7 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,7 +33,8 @@ PEM_LIBC_EXPORT pid_t fork(void)
 	if (child > 0 && pem_enabled_program_fork())
 		pem_notify_program_fork((uint32_t)child);
 	else if (child == 0 && pem_enabled_program_fork_child())
-		pem_notify_program_fork_child((uint32_t)getpid(), (uint32_t)getppid());
+		pem_notify_program_fork_child((uint32_t)syscall(SYS_getpid),
+					      (uint32_t)syscall(SYS_getppid));
 	return child;
 }
 

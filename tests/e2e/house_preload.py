@@ -31,7 +31,7 @@ PRODUCER = {
 }
 LIBC = {
     PLAIN: "memory and text only",
-    "getpid getppid syscall": "system calls and nothing else",
+    "syscall": "system calls and nothing else",
     "pthread_testcancel": "this thread's own state",
     "pthread_key_create pthread_key_delete dl_iterate_phdr dlsym": BEFORE_MAIN,
     "pthread_setspecific": "only of keys whose values lie in the thread's own structure",

@@ -1,17 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-Programs that bring an allocator of their own: pem does nothing in them that the allocator, its locks, errno, dlerror or
-the loader could notice.
+Programs that bring an allocator, or have one preloaded: pem never calls it, and no lock of its is waited for.
 
-Not here: what is recorded of unmodified programs (libc_programs.py), unmodified programs themselves.
+Not here: what is recorded of unmodified programs (libc_programs.py), errno and others (libc_harmless.py).
 """
 import glob
-import os
-import subprocess
 
-from preload import LIBC, PRELOAD, compile_program, count, need_preload, record
-from tap import BUILD, PEM, equal, need, run, run_all, skip, test, tmp
+from preload import compile_program, count, need_preload, record, recorded_by_all
+from tap import PEM, equal, run, run_all, skip, test, tmp
 
 # As Chromium's: a spin lock that is not recursive, taken before any constructor runs, and inside of it calls of the C
 # library's which pem stands in front of. Who comes in again inside of the lock would wait for ever: here it says so.
@@ -147,24 +144,10 @@ int main(void)
 """
 
 
-def recorded_by_all(path, env=None):
-    """A program alone, and under each of pem's verbs that start programs: what it says must be the same."""
-    need_preload()
-    alone = run([path], env=env)
-    equal(alone[0], 0, "exit status alone, with " + alone[2])
-    trace = tmp() + "/trace"
-    for verb in (["record", "-q", "-e", "APP::*", "-o", trace], ["stat", "-e", "APP::*", "-o", tmp() + "/stat"], ["run"]):
-        got = run([PEM] + verb + ["--", path], env=env, timeout=30)
-        equal(got[:2], alone[:2], "under pem %s, with %s" % (verb[0], got[2]))
-    rc, out, err = run([PEM, "report", trace])
-    equal(rc, 0, "what pem report says of the balance, with " + out + err)
-    return alone[1], trace
-
-
 @test
 def allocator_with_a_spin_lock():
     "a program whose allocator calls the C library inside of a spin lock runs the same, and pem never calls it"
-    out, _ = recorded_by_all(compile_program(BUSY))
+    out = recorded_by_all(compile_program(BUSY))
     assert " calls of the allocator, status 0\n" in out, out
 
 
@@ -215,236 +198,104 @@ def program_that_took_the_first_keys():
     equal((count(events, "ThreadStart"), count(events, "ThreadEnd")), (50, 50), "threads")
 
 
-@test
-def threads_that_start_at_once():
-    "two hundred threads made before any of them runs all get their function and argument"
-    out, _ = recorded_by_all(compile_program(r"""
-#include <errno.h>
-#include <pthread.h>
-#include <stdio.h>
-static pthread_barrier_t all;
-static long sum;
-static void *work(void *arg)
-{
-	pthread_barrier_wait(&all);
-	__atomic_add_fetch(&sum, (long)arg, __ATOMIC_RELAXED);
-	return arg;
-}
-int main(void)
-{
-	pthread_t threads[200];
-	pthread_attr_t small;
-	long i;
-
-	pthread_attr_init(&small);
-	pthread_attr_setstacksize(&small, 65536);
-	pthread_barrier_init(&all, NULL, 200);
-	errno = 77;
-	for (i = 0; i < 200; i++)
-		pthread_create(&threads[i], &small, work, (void *)i);
-	printf("errno %d\n", errno);
-	for (i = 0; i < 200; i++)
-		pthread_join(threads[i], NULL);
-	printf("%ld\n", sum);
-	return 0;
-}"""))
-    equal(out, "errno 77\n19900\n", "what it says")
-
-
-# Each call succeeds, and leaves errno and what dlerror is about to say alone. In the child pem can make no pool.
-ERRNO = r"""
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
+# Threads that give what others allocated free, in many sizes; children that do so, too.
+WORK = r"""
 #include <malloc.h>
-#include <poll.h>
 #include <pthread.h>
-#include <semaphore.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-
-extern char **environ;
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
-static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
-static sem_t semaphore;
-static const struct timespec moment = {0, 1000};
-
-#define KEEP(call) do { \
-	errno = 77; \
-	call; \
-	if (errno != 77) \
-		printf("line %d: %s: errno %d\n", __LINE__, #call, errno); \
-} while (0)
-
-static void say_dlerror(const char *where)
+static void *blocks[4][1000];
+static pthread_barrier_t all;
+static void *work(void *arg)
 {
-	const char *text = dlerror();
+	long self = (long)arg, i, sum = 0;
 
-	if (!text || !strstr(text, "no_such_name"))
-		printf("dlerror %s: %s\n", where, text ? text : "nothing");
+	for (i = 0; i < 1000; i++) {
+		blocks[self][i] = i % 3 ? malloc(i * 37 % 5000 + 1) : calloc(i + 1, 3);
+		memset(blocks[self][i], (int)i, i % 3 ? i * 37 % 5000 + 1 : (i + 1) * 3);
+	}
+	pthread_barrier_wait(&all);
+	for (i = 0; i < 1000; i++) {
+		char *block = blocks[(self + 1) % 4][i];
+
+		sum += (unsigned char)block[0];
+		if (i % 5 == 0)
+			block = realloc(block, 6000);
+		free(block);
+	}
+	free(aligned_alloc(64, 640));
+	return (void *)sum;
 }
-
-static void early(void)
+static long rounds(void)
 {
-	dlsym(RTLD_DEFAULT, "no_such_name");
-	KEEP(close(dup(0)));
-	KEEP(usleep(1));
-	say_dlerror("early");
+	pthread_t threads[4];
+	long i, sum = 0;
+	void *result;
+
+	pthread_barrier_init(&all, NULL, 4);
+	for (i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, work, (void *)i);
+	for (i = 0; i < 4; i++) {
+		pthread_join(threads[i], &result);
+		sum += (long)result;
+	}
+	return sum;
 }
-__attribute__((section(".preinit_array"), used)) static void (*preinit)(void) = early;
-
-static void at_end(void *arg) { if (errno != 88) printf("errno at a thread's end: %d\n", errno); errno = 88; }
-static pthread_key_t first, second;
-static void *work(void *arg) { pthread_setspecific(first, arg); pthread_setspecific(second, arg); errno = 88; return arg; }
-static void nothing(void) { }
-
-static void all(void)
-{
-	char *block, byte = 0;
-	int pair[2], fd, child, status;
-	pthread_t thread;
-	FILE *file;
-
-	dlsym(RTLD_DEFAULT, "no_such_name");
-	KEEP(block = malloc(1000));
-	KEEP(block = realloc(block, 2000));
-	KEEP(free(block));
-	KEEP(block = calloc(10, 10));
-	KEEP(free(block));
-	KEEP(posix_memalign((void **)&block, 64, 64));
-	KEEP(free(block));
-	KEEP(block = mmap(NULL, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-	KEEP(block = mremap(block, 8192, 16384, MREMAP_MAYMOVE));
-	KEEP(munmap(block, 16384));
-	KEEP(sbrk(0));
-	KEEP(pthread_mutex_lock(&mutex));
-	KEEP(pthread_cond_clockwait(&cond, &mutex, CLOCK_MONOTONIC, &moment));
-	KEEP(pthread_cond_signal(&cond));
-	KEEP(pthread_cond_broadcast(&cond));
-	KEEP(pthread_mutex_unlock(&mutex));
-	KEEP(pthread_mutex_trylock(&mutex));
-	KEEP(pthread_mutex_unlock(&mutex));
-	KEEP(pthread_rwlock_rdlock(&rwlock));
-	KEEP(pthread_rwlock_unlock(&rwlock));
-	KEEP(pthread_rwlock_wrlock(&rwlock));
-	KEEP(pthread_rwlock_unlock(&rwlock));
-	sem_init(&semaphore, 0, 0);
-	KEEP(sem_post(&semaphore));
-	KEEP(sem_wait(&semaphore));
-	KEEP(pthread_create(&thread, NULL, work, &thread));
-	KEEP(pthread_join(thread, NULL));
-	KEEP(fd = open("/dev/zero", O_RDWR));
-	KEEP(read(fd, &byte, 1));
-	KEEP(write(fd, &byte, 1));
-	KEEP(lseek(fd, 0, SEEK_SET));
-	KEEP(dup2(fd, fd));
-	KEEP(poll(&(struct pollfd){fd, POLLIN}, 1, 0));
-	KEEP(close(fd));
-	KEEP(socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
-	KEEP(send(pair[0], &byte, 1, 0));
-	KEEP(recv(pair[1], &byte, 1, 0));
-	KEEP(close(pair[0]));
-	KEEP(close(pair[1]));
-	KEEP(file = fopen("/dev/zero", "r"));
-	KEEP(fread(&byte, 1, 1, file));
-	KEEP(fclose(file));
-	KEEP(nanosleep(&moment, NULL));
-	KEEP(usleep(1));
-	KEEP(child = fork());
-	if (child == 0)
-		_exit(0);
-	KEEP(waitpid(child, &status, 0));
-	KEEP(posix_spawn(&child, "/bin/true", NULL, NULL, (char *[]){"true", NULL}, environ));
-	KEEP(wait(&status));
-	say_dlerror("in the end");
-}
-
 int main(void)
 {
-	struct rlimit none = {4, 4};
 	int status;
 
-	pthread_atfork(nothing, nothing, nothing);
-	pthread_key_create(&first, at_end);
-	pthread_key_create(&second, at_end);
-	setvbuf(stdout, NULL, _IONBF, 0);
-	all();
+	printf("%ld\n", rounds());
+	fflush(stdout);
 	if (fork() == 0) {
-		struct rlimit little = {1000, 1000};
-
-		/* pem can make neither a pool nor a control file. */
-		setrlimit(RLIMIT_FSIZE, &little);
-		all();
-		if (fork() == 0) {
-			close(3);
-			setrlimit(RLIMIT_NOFILE, &none);
-			KEEP(free(malloc(10)));
-			KEEP(pthread_mutex_lock(&mutex));
-			_exit(0);
-		}
-		wait(&status);
+		printf("%ld\n", rounds());
+		fflush(stdout);
 		_exit(0);
 	}
 	wait(&status);
-	puts("done");
+	printf("%d\n", status);
 	return 0;
 }
 """
 
 
-@test
-def errno_and_dlerror_are_the_programs():
-    "calls that raise events leave errno and dlerror alone: the first ones, in threads, children, and where no pool can be made"
-    out, _ = recorded_by_all(compile_program(ERRNO, flags=["-ldl"]))
-    equal(out, "done\n", "what it says")
+def beside(package, name):
+    """The program with an allocator preloaded, before and after pem's libraries: same output, balanced trace."""
+    need_preload()
+    found = glob.glob("/usr/lib/*/" + name) + glob.glob("/usr/lib/" + name) + glob.glob("/usr/lib64/" + name)
+    if not found:
+        skip("%s is not here (Debian: %s)" % (name, package))
+    path = compile_program(WORK)
+    alone = run([path])
+    equal(alone[0], 0, "exit status alone")
+    for order in (found[0] + ":$LD_PRELOAD", "$LD_PRELOAD:" + found[0]):
+        trace = tmp() + "/trace"
+        command = ["sh", "-c", 'LD_PRELOAD="%s" exec "$0"' % order, path]
+        got = run([PEM, "record", "-q", "-e", "APP::*", "-o", trace, "--"] + command, timeout=30)
+        equal(got[:2], alone[:2], "with LD_PRELOAD=%s, which said %s" % (order, got[2]))
+        rc, out, err = run([PEM, "report", trace])
+        equal(rc, 0, "what pem report says of the balance, with " + out + err)
 
 
 @test
-def child_with_memory_of_its_own_making():
-    "a child of clone whose thread-local memory is all zero, as that of Chromium's sandbox, writes, execs and exits"
-    out, _ = recorded_by_all(compile_program(r"""
-#define _GNU_SOURCE
-#include <sched.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-static char stack[65536], memory[65536];
-static int child(void *arg)
-{
-	write(1, "child\n", 6);
-	if (arg)
-		execv(arg, (char *[]){"true", NULL});
-	_exit(7);
-}
-static void run(const char *path)
-{
-	int status, flags = CLONE_FS | CLONE_VM | CLONE_VFORK | CLONE_SETTLS | SIGCHLD;
+def beside_jemalloc():
+    "a program with jemalloc preloaded, before or after pem, runs the same, and its trace balances"
+    beside("libjemalloc2", "libjemalloc.so.2")
 
-	memset(memory, 0, sizeof(memory));
-	waitpid(clone(child, stack + sizeof(stack), flags, (void *)path, NULL, memory + sizeof(memory) / 2), &status, 0);
-	printf("status %x\n", status);
-}
-int main(void)
-{
-	setvbuf(stdout, NULL, _IONBF, 0);
-	run(NULL);
-	run("/bin/true");
-	run("/no/such/program");
-	return 0;
-}"""))
-    equal(out, "child\nstatus 700\nchild\nstatus 0\nchild\nstatus 700\n", "what it says")
+
+@test
+def beside_mimalloc():
+    "a program with mimalloc preloaded, before or after pem, runs the same, and its trace balances"
+    beside("libmimalloc2.0", "libmimalloc.so.2*")
+
+
+@test
+def beside_tcmalloc():
+    "a program with tcmalloc preloaded, before or after pem, runs the same, and its trace balances"
+    beside("libtcmalloc-minimal4", "libtcmalloc_minimal.so.4")
 
 
 run_all()

@@ -2,7 +2,8 @@
 # Programs that the end-to-end tests run: $(B)/programs/NAME. Their specs become $(B)/gen/programs/*.h.
 #
 # They include generated headers only, and are built without sanitizers, as what is preloaded into them is
-# (tests/run); but for linked, which is processes.c with libpem inside. static is processes.c, linked statically.
+# (tests/run); but for those with libpem inside: linked, which is processes.c, and fork_in_join. static is processes.c,
+# linked statically.
 
 PROGRAM_SPECS := $(sort $(wildcard tests/programs/*.xml))
 PROGRAMS := processes probed join pingpong bare_fork storm asked fork_in_join threads types static linked library.so polyglot
@@ -38,10 +39,12 @@ $(B)/programs/library.so: tests/programs/library.c
 	@mkdir -p $(@D)
 	$(Q)$(PROGRAM_CC) -shared -ldl
 
-$(B)/programs/linked: tests/programs/processes.c $(B)/lib/libpem.a
+$(B)/programs/linked: tests/programs/processes.c
+$(B)/programs/fork_in_join: tests/programs/fork_in_join.c
+$(B)/programs/linked $(B)/programs/fork_in_join: $(B)/lib/libpem.a
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) $(INC_tests) -MF $@.d -o $@ $< $(TEST_LINK) -ldl -lpthread
+	$(Q)$(CC) $(ALL_CFLAGS) $(INC_tests) -MF $@.d -o $@ $(filter %.c,$^) $(TEST_LINK) -ldl -lpthread
 
 # The same program in other languages; the tests say which compiler is missing.
 POLYGLOT := $(if $(HAVE_CXX),cxx) $(if $(HAVE_FORTRAN),fortran) $(if $(HAVE_RUST),rust)

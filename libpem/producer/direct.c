@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * direct.c - system calls that libpem.so.1 makes past the C library
+ *
+ * A program may define open, mmap and the like itself, or preload a library that does, and its definitions may allocate,
+ * take a lock, or change paths and users (fakeroot). libpem calls them in the middle of an event, where the program may hold
+ * that lock. So the shared library has its own, which nobody else sees. What they do is in section 2 of the manual; no
+ * thread is cancelled in them.
+ *
+ * Not in libpem.a: a program would be linked with them. Not here: what only consumers call.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#define HIDDEN __attribute__((visibility("hidden")))
+
+/* --- the call itself: up to six arguments, and an error is a number from -4095 on --- */
+
+long pem_direct_syscall(long number, long a, long b, long c, long d, long e,
+			long f) __asm__("syscall") HIDDEN;
+
+long pem_direct_syscall(long number, long a, long b, long c, long d, long e, long f)
+{
+#if defined(__x86_64__)
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+	long result;
+
+	__asm__ __volatile__("syscall"
+			     : "=a"(result)
+			     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			     : "rcx", "r11", "memory");
+#elif defined(__aarch64__)
+	register long x8 __asm__("x8") = number;
+	register long result __asm__("x0") = a;
+	register long x1 __asm__("x1") = b;
+	register long x2 __asm__("x2") = c;
+	register long x3 __asm__("x3") = d;
+	register long x4 __asm__("x4") = e;
+	register long x5 __asm__("x5") = f;
+
+	__asm__ __volatile__("svc #0"
+			     : "+r"(result)
+			     : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+			     : "memory");
+#endif
+	if ((unsigned long)result < -4095ul)
+		return result;
+	errno = (int)-result;
+	return -1;
+}
+
+/* As the C library makes it, of which filters for system calls know: by the older name where the processor has it. */
+#if defined(SYS_unlink)
+#define CALL_AT(old, new, path, argument) syscall(SYS_##old, path, argument)
+#else
+#define CALL_AT(old, new, path, argument) syscall(SYS_##new, AT_FDCWD, path, argument)
+#endif
+
+/* --- files by name --- */
+
+HIDDEN int openat(int directory, const char *path, int flags, ...)
+{
+	mode_t mode = 0;
+	va_list more;
+
+	if (flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE) {
+		va_start(more, flags);
+		mode = va_arg(more, mode_t);
+		va_end(more);
+	}
+	return (int)syscall(SYS_openat, directory, path, flags, mode);
+}
+
+HIDDEN int open(const char *path, int flags, ...)
+{
+	mode_t mode = 0;
+	va_list more;
+
+	if (flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE) {
+		va_start(more, flags);
+		mode = va_arg(more, mode_t);
+		va_end(more);
+	}
+	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+
+HIDDEN int access(const char *path, int mode)
+{
+	return (int)CALL_AT(access, faccessat, path, mode);
+}
+
+HIDDEN int mkdir(const char *path, mode_t mode)
+{
+	return (int)CALL_AT(mkdir, mkdirat, path, mode);
+}
+
+HIDDEN int rename(const char *from, const char *to)
+{
+#ifdef SYS_rename
+	return (int)syscall(SYS_rename, from, to);
+#else
+	return (int)syscall(SYS_renameat, AT_FDCWD, from, AT_FDCWD, to);
+#endif
+}
+
+HIDDEN int unlink(const char *path)
+{
+	return (int)CALL_AT(unlink, unlinkat, path, 0); /* unlink takes no second argument */
+}
+
+HIDDEN int stat(const char *restrict path, struct stat *restrict st)
+{
+	return (int)syscall(SYS_newfstatat, AT_FDCWD, path, st, 0);
+}
+
+HIDDEN int lstat(const char *restrict path, struct stat *restrict st)
+{
+	return (int)syscall(SYS_newfstatat, AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW);
+}
+
+HIDDEN int statfs(const char *path, struct statfs *fs)
+{
+	return (int)syscall(SYS_statfs, path, fs);
+}
+
+/* --- files by descriptor --- */
+
+HIDDEN int close(int fd)
+{
+	return (int)syscall(SYS_close, fd);
+}
+
+HIDDEN int flock(int fd, int operation)
+{
+	return (int)syscall(SYS_flock, fd, operation);
+}
+
+HIDDEN int fstat(int fd, struct stat *st)
+{
+	return (int)syscall(SYS_fstat, fd, st);
+}
+
+HIDDEN int ftruncate(int fd, off_t bytes)
+{
+	return (int)syscall(SYS_ftruncate, fd, bytes);
+}
+
+HIDDEN ssize_t read(int fd, void *to, size_t bytes)
+{
+	return syscall(SYS_read, fd, to, bytes);
+}
+
+HIDDEN ssize_t write(int fd, const void *from, size_t bytes)
+{
+	return syscall(SYS_write, fd, from, bytes);
+}
+
+/* --- memory --- */
+
+HIDDEN void *mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+	return (void *)syscall(SYS_mmap, address, bytes, protection, flags, fd, offset);
+}
+
+HIDDEN int munmap(void *address, size_t bytes)
+{
+	return (int)syscall(SYS_munmap, address, bytes);
+}
+
+HIDDEN int madvise(void *address, size_t bytes, int advice)
+{
+	return (int)syscall(SYS_madvise, address, bytes, advice);
+}
+
+/* --- the process --- */
+
+HIDDEN pid_t getpid(void)
+{
+	return (pid_t)syscall(SYS_getpid);
+}
+
+HIDDEN pid_t getppid(void)
+{
+	return (pid_t)syscall(SYS_getppid);
+}
+
+HIDDEN uid_t geteuid(void)
+{
+	return (uid_t)syscall(SYS_geteuid);
+}
+
+HIDDEN int getrlimit(__rlimit_resource_t resource, struct rlimit *limit)
+{
+	return (int)syscall(SYS_prlimit64, 0, resource, NULL, limit);
+}
+
+HIDDEN int nanosleep(const struct timespec *time, struct timespec *left)
+{
+	return (int)syscall(SYS_clock_nanosleep, CLOCK_REALTIME, 0, time, left);
+}
+
+HIDDEN int sched_yield(void)
+{
+	return (int)syscall(SYS_sched_yield);
+}

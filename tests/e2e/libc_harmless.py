@@ -1,0 +1,335 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+What pem does inside of programs that watch closely: errno, dlerror, the C library's own calls and a thread's memory are as
+without it.
+
+Not here: programs that bring an allocator (libc_allocators.py), what is recorded (libc_programs.py).
+"""
+from preload import compile_program, recorded_by_all
+from tap import equal, run_all, test
+
+@test
+def threads_that_start_at_once():
+    "two hundred threads made before any of them runs all get their function and argument"
+    out = recorded_by_all(compile_program(r"""
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+static pthread_barrier_t all;
+static long sum;
+static void *work(void *arg)
+{
+	pthread_barrier_wait(&all);
+	__atomic_add_fetch(&sum, (long)arg, __ATOMIC_RELAXED);
+	return arg;
+}
+int main(void)
+{
+	pthread_t threads[200];
+	pthread_attr_t small;
+	long i;
+
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, 65536);
+	pthread_barrier_init(&all, NULL, 200);
+	errno = 77;
+	for (i = 0; i < 200; i++)
+		pthread_create(&threads[i], &small, work, (void *)i);
+	printf("errno %d\n", errno);
+	for (i = 0; i < 200; i++)
+		pthread_join(threads[i], NULL);
+	printf("%ld\n", sum);
+	return 0;
+}"""))
+    equal(out, "errno 77\n19900\n", "what it says")
+
+
+# Each call succeeds, and leaves errno and what dlerror is about to say alone. In the child pem can make no pool.
+ERRNO = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+static sem_t semaphore;
+static const struct timespec moment = {0, 1000};
+
+#define KEEP(call) do { \
+	errno = 77; \
+	call; \
+	if (errno != 77) \
+		printf("line %d: %s: errno %d\n", __LINE__, #call, errno); \
+} while (0)
+
+static void say_dlerror(const char *where)
+{
+	const char *text = dlerror();
+
+	if (!text || !strstr(text, "no_such_name"))
+		printf("dlerror %s: %s\n", where, text ? text : "nothing");
+}
+
+static void early(void)
+{
+	dlsym(RTLD_DEFAULT, "no_such_name");
+	KEEP(close(dup(0)));
+	KEEP(usleep(1));
+	say_dlerror("early");
+}
+__attribute__((section(".preinit_array"), used)) static void (*preinit)(void) = early;
+
+static void at_end(void *arg) { if (errno != 88) printf("errno at a thread's end: %d\n", errno); errno = 88; }
+static pthread_key_t first, second;
+static void *work(void *arg) { pthread_setspecific(first, arg); pthread_setspecific(second, arg); errno = 88; return arg; }
+static void nothing(void) { }
+
+static void all(void)
+{
+	char *block, byte = 0;
+	int pair[2], fd, child, status;
+	pthread_t thread;
+	FILE *file;
+
+	dlsym(RTLD_DEFAULT, "no_such_name");
+	KEEP(block = malloc(1000));
+	KEEP(block = realloc(block, 2000));
+	KEEP(free(block));
+	KEEP(block = calloc(10, 10));
+	KEEP(free(block));
+	KEEP(posix_memalign((void **)&block, 64, 64));
+	KEEP(free(block));
+	KEEP(block = mmap(NULL, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+	KEEP(block = mremap(block, 8192, 16384, MREMAP_MAYMOVE));
+	KEEP(munmap(block, 16384));
+	KEEP(sbrk(0));
+	KEEP(pthread_mutex_lock(&mutex));
+	KEEP(pthread_cond_clockwait(&cond, &mutex, CLOCK_MONOTONIC, &moment));
+	KEEP(pthread_cond_signal(&cond));
+	KEEP(pthread_cond_broadcast(&cond));
+	KEEP(pthread_mutex_unlock(&mutex));
+	KEEP(pthread_mutex_trylock(&mutex));
+	KEEP(pthread_mutex_unlock(&mutex));
+	KEEP(pthread_rwlock_rdlock(&rwlock));
+	KEEP(pthread_rwlock_unlock(&rwlock));
+	KEEP(pthread_rwlock_wrlock(&rwlock));
+	KEEP(pthread_rwlock_unlock(&rwlock));
+	sem_init(&semaphore, 0, 0);
+	KEEP(sem_post(&semaphore));
+	KEEP(sem_wait(&semaphore));
+	KEEP(pthread_create(&thread, NULL, work, &thread));
+	KEEP(pthread_join(thread, NULL));
+	KEEP(fd = open("/dev/zero", O_RDWR));
+	KEEP(read(fd, &byte, 1));
+	KEEP(write(fd, &byte, 1));
+	KEEP(lseek(fd, 0, SEEK_SET));
+	KEEP(dup2(fd, fd));
+	KEEP(poll(&(struct pollfd){fd, POLLIN}, 1, 0));
+	KEEP(close(fd));
+	KEEP(socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+	KEEP(send(pair[0], &byte, 1, 0));
+	KEEP(recv(pair[1], &byte, 1, 0));
+	KEEP(close(pair[0]));
+	KEEP(close(pair[1]));
+	KEEP(file = fopen("/dev/zero", "r"));
+	KEEP(fread(&byte, 1, 1, file));
+	KEEP(fclose(file));
+	KEEP(nanosleep(&moment, NULL));
+	KEEP(usleep(1));
+	KEEP(child = fork());
+	if (child == 0)
+		_exit(0);
+	KEEP(waitpid(child, &status, 0));
+	KEEP(posix_spawn(&child, "/bin/true", NULL, NULL, (char *[]){"true", NULL}, environ));
+	KEEP(wait(&status));
+	say_dlerror("in the end");
+}
+
+int main(void)
+{
+	struct rlimit none = {4, 4};
+	int status;
+
+	pthread_atfork(nothing, nothing, nothing);
+	pthread_key_create(&first, at_end);
+	pthread_key_create(&second, at_end);
+	setvbuf(stdout, NULL, _IONBF, 0);
+	all();
+	if (fork() == 0) {
+		struct rlimit little = {1000, 1000};
+
+		/* pem can make neither a pool nor a control file. */
+		setrlimit(RLIMIT_FSIZE, &little);
+		all();
+		if (fork() == 0) {
+			close(3);
+			setrlimit(RLIMIT_NOFILE, &none);
+			KEEP(free(malloc(10)));
+			KEEP(pthread_mutex_lock(&mutex));
+			_exit(0);
+		}
+		wait(&status);
+		_exit(0);
+	}
+	wait(&status);
+	puts("done");
+	return 0;
+}
+"""
+
+
+@test
+def errno_and_dlerror_are_the_programs():
+    "calls that raise events leave errno and dlerror alone: the first ones, in threads, children, and where no pool can be made"
+    out = recorded_by_all(compile_program(ERRNO, flags=["-ldl"]))
+    equal(out, "done\n", "what it says")
+
+
+@test
+def child_with_memory_of_its_own_making():
+    "a child of clone whose thread-local memory is all zero, as that of Chromium's sandbox, writes, execs and exits"
+    out = recorded_by_all(compile_program(r"""
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static char stack[65536], memory[65536];
+static int child(void *arg)
+{
+	write(1, "child\n", 6);
+	if (arg)
+		execv(arg, (char *[]){"true", NULL});
+	_exit(7);
+}
+static void run(const char *path)
+{
+	int status, flags = CLONE_FS | CLONE_VM | CLONE_VFORK | CLONE_SETTLS | SIGCHLD;
+
+	memset(memory, 0, sizeof(memory));
+	waitpid(clone(child, stack + sizeof(stack), flags, (void *)path, NULL, memory + sizeof(memory) / 2), &status, 0);
+	printf("status %x\n", status);
+}
+int main(void)
+{
+	setvbuf(stdout, NULL, _IONBF, 0);
+	run(NULL);
+	run("/bin/true");
+	run("/no/such/program");
+	return 0;
+}"""))
+    equal(out, "child\nstatus 700\nchild\nstatus 0\nchild\nstatus 700\n", "what it says")
+
+
+# Has definitions of its own of what libpem asks the kernel for, and says how often they were called. Itself it never does.
+OWN_CALLS = r"""
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int calls;
+static const char *last = "none";
+#define OWN(name, number, ...) { calls++; last = #name; return syscall(number, __VA_ARGS__); }
+int open(const char *p, int flags, ...)
+{
+	va_list more;
+
+	va_start(more, flags);
+	OWN(open, SYS_openat, AT_FDCWD, p, flags, va_arg(more, int))
+}
+int openat(int d, const char *p, int flags, ...)
+{
+	va_list more;
+
+	va_start(more, flags);
+	OWN(openat, SYS_openat, d, p, flags, va_arg(more, int))
+}
+int close(int fd) OWN(close, SYS_close, fd)
+long read(int fd, void *to, unsigned long n) OWN(read, SYS_read, fd, to, n)
+int access(const char *p, int mode) OWN(access, SYS_faccessat, AT_FDCWD, p, mode)
+int mkdir(const char *p, unsigned mode) OWN(mkdir, SYS_mkdirat, AT_FDCWD, p, mode)
+int rename(const char *a, const char *b) OWN(rename, SYS_renameat, AT_FDCWD, a, AT_FDCWD, b)
+int unlink(const char *p) OWN(unlink, SYS_unlinkat, AT_FDCWD, p, 0)
+int stat(const char *p, void *st) OWN(stat, SYS_newfstatat, AT_FDCWD, p, st, 0)
+int lstat(const char *p, void *st) OWN(lstat, SYS_newfstatat, AT_FDCWD, p, st, AT_SYMLINK_NOFOLLOW)
+int fstat(int fd, void *st) OWN(fstat, SYS_fstat, fd, st)
+int flock(int fd, int how) OWN(flock, SYS_flock, fd, how)
+int ftruncate(int fd, long n) OWN(ftruncate, SYS_ftruncate, fd, n)
+void *mmap(void *a, unsigned long n, int p, int f, int fd, long o) { calls++; last = "mmap"; return (void *)syscall(SYS_mmap, a, n, p, f, fd, o); }
+int munmap(void *a, unsigned long n) OWN(munmap, SYS_munmap, a, n)
+int madvise(void *a, unsigned long n, int how) OWN(madvise, SYS_madvise, a, n, how)
+int getpid(void) OWN(getpid, SYS_getpid, 0)
+int getppid(void) OWN(getppid, SYS_getppid, 0)
+unsigned geteuid(void) OWN(geteuid, SYS_geteuid, 0)
+
+int nanosleep(const struct timespec *t, struct timespec *left) OWN(nanosleep, SYS_nanosleep, t, left)
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static void *work(void *arg)
+{
+	int i;
+
+	for (i = 0; i < 20000; i++) {
+		pthread_mutex_lock(&mutex);
+		pthread_mutex_unlock(&mutex);
+		free(malloc(100));
+	}
+	return arg;
+}
+int main(void)
+{
+	pthread_t thread;
+	int status;
+
+	work(NULL);
+	pthread_create(&thread, NULL, work, NULL);
+	pthread_join(thread, NULL);
+	fflush(stdout);
+	if (fork() == 0) {
+		work(NULL);
+		printf("in the child: %d, last %s\n", calls, last);
+		fflush(stdout);
+		_exit(0);
+	}
+	wait(&status);
+	printf("%d, last %s\n", calls, last);
+	return 0;
+}
+"""
+
+
+@test
+def program_with_calls_of_its_own():
+    "a program that defines open, mmap and others itself is not called by libpem, which asks the kernel"
+    out = recorded_by_all(compile_program(OWN_CALLS))
+    equal(out, "in the child: 0, last none\n0, last none\n", "what it says")
+
+
+run_all()
