@@ -106,6 +106,22 @@ DIR *pem_list_folder(int directory_fd)
 	return directory;
 }
 
+bool pem_is_stream_name(const char *name)
+{
+	static const char words[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+	const char *c = name + 1;
+
+	if (strlen(name) >= PEM_STREAM_NAME_BYTES)
+		return false;
+	if (!strcmp(name, "recorder"))
+		return true;
+	if (!name[0] || !strchr("ukc", name[0]))
+		return false;
+	c += strspn(c, "0123456789");
+	return c[0] == '_' && c[1] && !c[1 + strspn(c + 1, words)];
+}
+
 char *pem_read_descriptor(int fd, size_t limit, size_t *bytes)
 {
 	char *data = NULL;

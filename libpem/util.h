@@ -44,6 +44,14 @@ void pem_visit_folder(int fd, void (*visit)(const char *name, void *arg), void *
 /* List a folder that is open, from its beginning, and leave it open. NULL with errno; the caller closes it. */
 DIR *pem_list_folder(int directory_fd);
 
+/*
+ * Is this how a trace's stream file is called? A letter says whose packets are in it (u: a process's, k: the kernel's, c:
+ * counters'), then come numbers: "u_1234_0_1", "k_0", "k2_0_1", "c_0"; what recorders raise themselves is in "recorder".
+ * What is called otherwise is not the trace's: it is not written, not read and not touched.
+ */
+#define PEM_STREAM_NAME_BYTES 48 /* with its end */
+bool pem_is_stream_name(const char *name);
+
 /* Read a whole regular file of at most limit bytes; NUL-terminated beyond *bytes. NULL with errno. */
 char *pem_read_file(int directory_fd, const char *name, size_t limit, size_t *bytes);
 /* The same of a file that is open, from its beginning; fd is closed. */

@@ -79,6 +79,7 @@ size_t pem_producer__find_chunks(const struct pem_producer *p, bool owned_too,
 		found[count].lane = PEM_CHUNK_LANE(word);
 		found[count].index = i;
 		found[count].full = state == PEM_CHUNK_FULL;
+		found[count].held = state == PEM_CHUNK_READING;
 		found[count].seq = __atomic_load_n(&pem_ring__chunk(ring, i)->packet_seq_num,
 						   __ATOMIC_RELAXED);
 		count++;
@@ -322,6 +323,19 @@ static bool hold(const struct pem_ring *ring, const struct pem_found_chunk *c)
 	return false;
 }
 
+/*
+ * A full chunk that was copied is free again. In a recovery it stays as it is: until the trace is finished nothing may be
+ * lost, so that whoever comes after an interrupted recovery finds the same.
+ */
+static void let_go(const struct pem_producer *p, const struct pem_found_chunk *c)
+{
+	if (p->recovering)
+		__atomic_store_n(&p->ring.chunk_state[c->index],
+				 PEM_CHUNK_WORD(PEM_CHUNK_FULL, c->lane), __ATOMIC_RELEASE);
+	else
+		pem_producer__free_chunk(p, c->index);
+}
+
 /* Copy a candidate's committed bytes, and let go of it if it is full. Returns how many, or 0: it was reclaimed. */
 static uint64_t copy(struct pem_producer *p, struct pem_found_chunk *c, struct pem_packet *packet)
 {
@@ -330,7 +344,7 @@ static uint64_t copy(struct pem_producer *p, struct pem_found_chunk *c, struct p
 	uint64_t bits;
 
 	/* Where chunks are reclaimed, the owner may lose this one meanwhile. */
-	if (!c->full && ring->overwrite) {
+	if (!c->full && !c->held && ring->overwrite) {
 		if (pem_chunk__copy_owned(ring, c->index, c->lane, packet))
 			return packet->content_size / 8;
 		c->full = true;
@@ -344,7 +358,7 @@ static uint64_t copy(struct pem_producer *p, struct pem_found_chunk *c, struct p
 		bits = PEM_PACKET_HEADER_BYTES * 8;
 	memcpy(packet, shared, bits / 8);
 	if (c->full)
-		pem_producer__free_chunk(p, c->index);
+		let_go(p, c);
 	return bits / 8;
 }
 
@@ -419,7 +433,7 @@ void pem_session__drain_producer(struct pem_session *s, struct pem_producer *p, 
 			    (!any_order && found[i].seq != p->next_seq[found[i].lane]))
 				continue;
 			take(s, p, &found[i], &batch);
-			freed |= found[i].full;
+			freed |= found[i].full && !p->recovering;
 		}
 		write_batch(s, p, &batch);
 		if (freed)

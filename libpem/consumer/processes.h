@@ -201,6 +201,8 @@ struct pem_found_chunk {
 	uint32_t index;
 	uint64_t seq;
 	bool full;
+	/* The recorder that is being recovered from, or another one's recovery, died while it copied this one. */
+	bool held;
 };
 /* Full chunks, and owned ones if asked for, by lane and sequence number; found has room for all. Returns how many. */
 size_t pem_producer__find_chunks(const struct pem_producer *producer, bool owned_too,

@@ -3,12 +3,20 @@
  * recover.c - finish a trace whose recorder was killed
  *
  * What programs had logged and nobody had written lies in their pools still, in the session's folder; the programs may even
- * be running and logging on. So: open the trace's streams where they end, drain the pools into them, account. What the
- * recorder had taken from a pool and not written yet is counted as discarded. What the kernel's rings held died with
- * the recorder, uncounted: the trace says so.
+ * be running and logging on. So: read the trace's streams to where they end, drain the pools into further streams beside the
+ * trace, account, and only then put these into the trace (trace_stage.c tells the steps). What the recorder had taken from
+ * a pool and not written yet is counted as discarded. What the kernel's rings held died with the recorder, uncounted: the
+ * trace says so.
+ *
+ * Shared memory stays as it is until all of it is in the trace. A recovery that fails, or is killed, takes nothing from the
+ * next one.
  */
+#include "consumer/recover_count.h"
 #include "consumer/session.h"
 #include "runtime_dir.h"
+#include "consumer/trace_stage.h"
+#include "entry.h"
+#include "reader/reader.h"
 #include "util.h"
 
 #include <pem/clock.h>
@@ -67,6 +75,12 @@ static int open_session_directory(struct pem_session *s, pid_t recorder)
 	s->directory_fd = open(s->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (s->directory_fd < 0)
 		return -errno;
+	if (fstat(s->directory_fd, &st) || st.st_uid != geteuid())
+		return -EPERM;
+	/* In another pid namespace the recorder's number says nothing, but its lock does. */
+	s->alive_fd = pem_alive__hold(s->directory_fd);
+	if (s->alive_fd < 0)
+		return s->alive_fd == -EWOULDBLOCK ? -EBUSY : s->alive_fd;
 	fd = openat(s->directory_fd, "config", O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return -errno;
@@ -107,88 +121,37 @@ static void set_aside(struct pem_session *s)
 	}
 }
 
-/* Every event of the trace is wanted by its log, so that records of sources are counted too. */
-static int make_log(struct pem_session *s, const char *trace, const struct pem_trace_info *info,
-		    struct pem_error *error)
+/*
+ * Every event of the trace is wanted by its log, so that records of sources are counted too. The session gets a log that is
+ * whole, or none.
+ */
+static int make_log(struct pem_session *s, int trace_fd, int stage_fd,
+		    const struct pem_trace_info *info, struct pem_error *error)
 {
-	size_t i;
+	struct pem_log *log = calloc(1, sizeof(*log));
+	int result = log ? pem_recovery__wish_for_all(s) : -ENOMEM;
 
-	s->log = calloc(1, sizeof(*s->log));
-	if (!s->log)
-		return -ENOMEM;
-	s->log->session = s;
-	s->log->info = *info;
-	s->log->model = pem_model__new();
-	if (!s->log->model)
-		return -ENOMEM;
-	pem_log__model_grew(s->log); /* the session's model is the trace's */
-	s->log->writer = pem_trace_writer__resume(trace, s->log->model, info, error);
-	if (!s->log->writer)
-		return -errno;
-	for (i = 0; i < pem_model__count(s->model); i++) {
-		if (!pem_session__wish(s, pem_model__event(s->model, i)))
-			return -ENOMEM;
+	if (!result) {
+		log->session = s;
+		log->info = *info;
+		log->finished = true; /* here, and not by whoever closes the session */
+		log->model = pem_model__new();
+		result = log->model ? 0 : -ENOMEM;
 	}
+	if (result) {
+		free(log);
+		return pem_error__set(error, result, "out of memory");
+	}
+	pem_log__model_grew(log); /* the session's model is the trace's */
+	log->writer = pem_trace_writer__resume(trace_fd, stage_fd, log->model, &log->info, error);
+	if (!log->writer) {
+		result = -errno;
+		pem_model__free(log->model);
+		free(log);
+		return result;
+	}
+	s->log = log;
 	return 0;
-}
-
-/* Add a packet's records to the wishes of their events. */
-static void count_events(struct pem_session *s, const struct pem_packet *packet, size_t content)
-{
-	const struct pem_record_header *header;
-	const uint8_t *base = (const uint8_t *)packet;
-	size_t at = PEM_PACKET_HEADER_BYTES;
-	const struct pem_event *event;
-	int bytes;
-
-	while (at + sizeof(*header) <= content) {
-		header = (const struct pem_record_header *)(base + at);
-		event = pem_model__by_id(s->model, header->event_id);
-		bytes = event ? pem_event__record_bytes(event, base + at, content - at) : -EINVAL;
-		if (bytes < 0)
-			return;
-		pem_session__wish(s, event)->delivered++;
-		at += ((size_t)bytes + 7) & ~(size_t)7;
-	}
-}
-
-/* Records of earlier packets: of one producer's streams, or (NULL) of sources'. */
-struct written {
-	struct pem_session *session;
-	const struct pem_producer *producer;
-};
-
-static void count_written(void *arg, const char *stream, const struct pem_packet *packet,
-			  size_t content)
-{
-	const struct written *w = arg;
-
-	if (w->producer ? pem_producer__owns_stream(w->producer, stream) : stream[0] != 'u')
-		count_events(w->session, packet, content);
-}
-
-/* Count anew what is written of a producer or of sources, into the wishes. */
-static void count_stream(struct pem_session *s, const struct pem_producer *p)
-{
-	struct written written = {s, p};
-	size_t i;
-
-	for (i = 0; i < s->wish_count; i++)
-		s->wishes[i].delivered = 0;
-	pem_trace_writer__walk(s->log->writer, count_written, &written);
-}
-
-static void take_over_counts(struct pem_session *s, struct pem_producer *p)
-{
-	const struct pem_event_entry *entry;
-	size_t i;
-
-	count_stream(s, p);
-	for (i = 0; i < s->wish_count; i++) {
-		entry = pem_producer__event(p, s->wishes[i].event->id);
-		if (entry)
-			p->delivered[entry->slot] = s->wishes[i].delivered;
-	}
 }
 
 /* A chunk begun before its stream's last record, or with it, was written already: the lane goes on behind it. */
@@ -222,7 +185,7 @@ static void drain_producers(struct pem_session *s)
 	for (p = s->producers; p; p = p->next) {
 		if (p->member)
 			pem_session__apply_to(s, p->member);
-		take_over_counts(s, p);
+		pem_recovery__take_over_counts(s, p);
 	}
 	nanosleep(&pause, NULL); /* events under way come to their end */
 	for (p = s->producers; p; p = p->next) {
@@ -231,116 +194,6 @@ static void drain_producers(struct pem_session *s)
 		pem_session__drain_producer(s, p, true);
 		pem_session__account(s, p);
 	}
-}
-
-/* A process that ended before the recorder did, as its streams tell: its pool is gone, and its account with the recorder. */
-struct gone {
-	char prefix[48]; /* "u_<pid>_<k>_" */
-	uint32_t pid;
-	struct pem_balance_entry *entries; /* by wish, and one more */
-	struct gone *next;
-};
-
-struct gone_search {
-	struct pem_session *session;
-	struct gone *found;
-	char stream[64]; /* of the packet before */
-	uint64_t discarded; /* as that packet has it */
-};
-
-static struct gone *find_gone(struct gone_search *search, const char *stream)
-{
-	const char *end = strrchr(stream, '_');
-	struct gone *gone;
-	size_t length;
-
-	if (!end || stream[0] != 'u' ||
-	    (length = (size_t)(end - stream) + 1) >= sizeof(gone->prefix))
-		return NULL;
-	for (gone = search->found; gone; gone = gone->next) {
-		if (!strncmp(gone->prefix, stream, length) && !gone->prefix[length])
-			return gone;
-	}
-	gone = calloc(1, sizeof(*gone));
-	if (!gone)
-		return NULL;
-	gone->entries = calloc(search->session->wish_count + 1, sizeof(*gone->entries));
-	memcpy(gone->prefix, stream, length);
-	gone->pid = (uint32_t)strtoul(stream + 2, NULL, 10);
-	gone->next = search->found;
-	search->found = gone;
-	return gone;
-}
-
-static void count_gone(void *arg, const char *stream, const struct pem_packet *packet,
-		       size_t content)
-{
-	struct gone_search *search = arg;
-	struct pem_session *s = search->session;
-	const struct pem_producer *p;
-	struct gone *gone;
-	size_t i;
-
-	for (p = s->producers; p; p = p->next) {
-		if (pem_producer__owns_stream(p, stream))
-			return;
-	}
-	gone = find_gone(search, stream);
-	if (!gone || !gone->entries)
-		return;
-	for (i = 0; i < s->wish_count; i++)
-		s->wishes[i].delivered = 0;
-	count_events(s, packet, content);
-	for (i = 0; i < s->wish_count; i++)
-		gone->entries[i].balance.delivered += s->wishes[i].delivered;
-	/* Which events were discarded is not known any more: they are counted under id 0, behind the others. */
-	if (strcmp(search->stream, stream)) {
-		pem_copy_text(search->stream, sizeof(search->stream), stream);
-		search->discarded = 0;
-	}
-	gone->entries[s->wish_count].balance.discarded +=
-		packet->events_discarded - search->discarded;
-	search->discarded = packet->events_discarded;
-}
-
-static void account_gone(struct pem_session *s)
-{
-	struct gone_search search = {.session = s};
-	struct pem_balance *b;
-	struct gone *gone;
-	size_t i;
-
-	pem_trace_writer__walk(s->log->writer, count_gone, &search);
-	while ((gone = search.found)) {
-		for (i = 0; gone->entries && i <= s->wish_count; i++) {
-			gone->entries[i].event_id = i < s->wish_count ? s->wishes[i].event->id : 0;
-			b = &gone->entries[i].balance;
-			b->produced = b->delivered + b->discarded;
-		}
-		if (gone->entries)
-			pem_trace_writer__balance(s->log->writer, gone->pid, "", 0, gone->entries,
-						  s->wish_count + 1);
-		search.found = gone->next;
-		free(gone->entries);
-		free(gone);
-	}
-}
-
-/* What sources wrote is all that is known of them. */
-static void account_sources(struct pem_session *s)
-{
-	struct pem_balance_entry *entries = calloc(s->wish_count + 1, sizeof(*entries));
-	size_t i;
-
-	if (!entries)
-		return;
-	count_stream(s, NULL);
-	for (i = 0; i < s->wish_count; i++) {
-		entries[i].event_id = s->wishes[i].event->id;
-		entries[i].balance.produced = entries[i].balance.delivered = s->wishes[i].delivered;
-	}
-	pem_trace_writer__balance(s->log->writer, 0, "sources", 0, entries, s->wish_count);
-	free(entries);
 }
 
 static void finish_info(struct pem_session *s, struct pem_trace_info *info)
@@ -362,13 +215,6 @@ static void finish_info(struct pem_session *s, struct pem_trace_info *info)
 	}
 }
 
-/* Give back what the session left in the runtime folder, once it is in the trace. */
-static void remove_session(struct pem_session *s, int trace_fd)
-{
-	unlinkat(trace_fd, ".pem/session", 0);
-	pem_session__close(s); /* removes the folder, and with it the pools */
-}
-
 /* A recorder that was just killed may still be on its way out. */
 #define DYING_MS 500
 
@@ -384,65 +230,185 @@ static bool is_running(pid_t pid)
 	return !gone;
 }
 
+/* A trace that is being recovered. */
+struct recovery {
+	const char *directory;
+	int trace_fd;
+	int private_fd; /* its .pem */
+	struct pem_session *session; /* of the recorder that died */
+	struct pem_error *error;
+};
+
+/* Whoever recovers writes in the trace's folder, and so has to be who could have recorded it. */
+static int open_own_trace(struct recovery *r)
+{
+	struct stat st;
+
+	r->trace_fd = open(r->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (r->trace_fd < 0 || fstat(r->trace_fd, &st))
+		return pem_error__set(r->error, -errno, "cannot open trace '%s': %s", r->directory,
+				      strerror(errno));
+	if (st.st_uid != geteuid())
+		return pem_error__set(
+			r->error, -EPERM,
+			"trace '%s' belongs to user %u, and its recorder did not finish: "
+			"what programs had logged can be recovered by that user, with "
+			"'pem report'",
+			r->directory, (unsigned)st.st_uid);
+	r->private_fd =
+		openat(r->trace_fd, ".pem", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (r->private_fd < 0 || fstat(r->private_fd, &st))
+		return pem_error__set(r->error, -errno, "cannot open '%s/.pem': %s", r->directory,
+				      strerror(errno));
+	if (st.st_uid != geteuid() || st.st_mode & 022)
+		return pem_error__set(
+			r->error, -EPERM,
+			"'%s/.pem' belongs to user %u, and its mode is %03o: its trace is "
+			"recovered "
+			"if it is yours and nobody else may write there; see chown and chmod go-w",
+			r->directory, (unsigned)st.st_uid, (unsigned)st.st_mode & 0777);
+	if (flock(r->trace_fd, LOCK_EX | LOCK_NB))
+		return pem_error__set(r->error, -EBUSY,
+				      "trace '%s' is being recovered by another process",
+				      r->directory);
+	return 0;
+}
+
+static int find_session(struct recovery *r)
+{
+	struct pem_session *s = r->session = pem_session__new_empty();
+	pid_t recorder = 0;
+	int result =
+		s ? read_session_file(r->trace_fd, &recorder, s->directory, sizeof(s->directory))
+		  : -ENOMEM;
+
+	if (result)
+		return pem_error__set(r->error, result,
+				      "trace '%s' has nothing to recover: '.pem/session', which "
+				      "names its recorder, can't be read: %s",
+				      r->directory, strerror(-result));
+	result = is_running(recorder) ? -EBUSY : open_session_directory(s, recorder);
+	if (result == -EBUSY)
+		return pem_error__set(r->error, result,
+				      "trace '%s' is still being recorded by process %d",
+				      r->directory, (int)recorder);
+	return result ? pem_error__set(r->error, result,
+				       "what trace '%s' left in shared memory is gone: %s",
+				       r->directory, strerror(-result))
+		      : 0;
+}
+
+/* Before the trace was changed, and with all of shared memory there. */
+static int cannot_recover(const struct recovery *r, int code, const char *why)
+{
+	bool needs_space = code == -ENOSPC || code == -EDQUOT || code == -EFBIG;
+
+	return pem_error__set(
+		r->error, code, "cannot recover trace '%s': %.300s; nothing is lost%s",
+		r->directory, why,
+		needs_space ? ": free some space and try again" : ", and it can be tried again");
+}
+
+/* Bring all that is known of the session into the log, and the log to its end. */
+static int finish_log(struct recovery *r)
+{
+	struct pem_session *s = r->session;
+	int result;
+
+	__atomic_store_n(&s->page->closed, 1, __ATOMIC_RELEASE);
+	drain_producers(s);
+	result = pem_recovery__account_gone(s);
+	if (!result)
+		result = pem_recovery__account_sources(s);
+	if (!result)
+		result = pem_trace_writer__failed(s->log->writer);
+	finish_info(s, &s->log->info);
+	if (!result)
+		result = pem_trace_writer__finish(s->log->writer, &s->log->info);
+	if (!result)
+		result = pem_stage__commit(r->private_fd);
+	if (!result)
+		pem_session__note_log(
+			s, false); /* nothing to keep it for, should this process end now */
+	return result ? cannot_recover(r, result, strerror(-result)) : 0;
+}
+
+static int fill_stage(struct recovery *r)
+{
+	struct pem_trace *trace = pem_trace__open_folder(r->trace_fd, r->directory, r->error);
+	int stage_fd = -1, result = trace ? 0 : -errno;
+	struct pem_error why = {""};
+
+	if (!result)
+		result = pem_session__load_trace_model(r->session, pem_trace__model(trace),
+						       r->error);
+	if (!result) {
+		stage_fd = pem_stage__begin(r->private_fd);
+		if (stage_fd < 0)
+			result = cannot_recover(r, stage_fd, strerror(-stage_fd));
+	}
+	if (!result) {
+		result = make_log(r->session, r->trace_fd, stage_fd, pem_trace__info(trace), &why);
+		if (result)
+			cannot_recover(r, result, why.text);
+	}
+	pem_trace__close(trace);
+	if (!result)
+		result = finish_log(r);
+	if (stage_fd >= 0)
+		close(stage_fd);
+	if (stage_fd >= 0 && result)
+		pem_stage__discard(r->private_fd);
+	return result;
+}
+
+/* Forget a session that was not recovered, and leave all it has in shared memory to whoever tries again. */
+static void leave_session(struct pem_session *s)
+{
+	struct pem_producer *p;
+
+	if (!s)
+		return;
+	while ((p = s->producers)) {
+		s->producers = p->next;
+		pem_producer__free(p);
+	}
+	if (s->page)
+		pem_unmap_file(s->page, sizeof(*s->page));
+	s->page = NULL;
+	if (s->directory_fd >= 0)
+		close(s->directory_fd);
+	s->directory_fd = -1;
+	s->runtime[0] = 0;
+	pem_session__close(s);
+}
+
 int pem_trace__recover(const char *directory, struct pem_error *error)
 {
-	struct pem_trace *trace = NULL;
-	struct pem_session *s = NULL;
-	pid_t recorder = 0;
-	int fd, result;
+	struct recovery r = {
+		.directory = directory, .trace_fd = -1, .private_fd = -1, .error = error};
+	int result = open_own_trace(&r);
 
-	fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return pem_error__set(error, -errno, "cannot open trace '%s': %s", directory,
-				      strerror(errno));
-	if (flock(fd, LOCK_EX | LOCK_NB)) {
-		result = pem_error__set(error, -EBUSY,
-					"trace '%s' is being recovered by another process",
-					directory);
-		goto out;
+	if (!result && !pem_stage__is_whole(r.private_fd)) {
+		result = find_session(&r);
+		if (!result)
+			result = fill_stage(&r);
 	}
-	s = pem_session__new_empty();
-	result = s ? read_session_file(fd, &recorder, s->directory, sizeof(s->directory)) : -ENOMEM;
-	if (!result && is_running(recorder))
-		result = -EBUSY;
-	if (result) {
-		pem_error__set(error, 0,
-			       result == -EBUSY ? "trace '%s' is still being recorded by process %d"
-						: "trace '%s' has nothing to recover (recorder %d)",
-			       directory, (int)recorder);
-		goto out;
+	if (!result) {
+		result = pem_stage__publish(r.trace_fd, r.private_fd);
+		if (result)
+			pem_error__set(error, 0,
+				       "cannot finish trace '%s': %s; what was recovered waits in "
+				       "its folder '.pem/recovery', it can be tried again",
+				       directory, strerror(-result));
 	}
-	trace = pem_trace__open(directory, error);
-	result = trace ? open_session_directory(s, recorder) : -EINVAL;
-	if (trace && result)
-		pem_error__set(error, 0, "what trace '%s' left in shared memory is gone: %s",
-			       directory, strerror(-result));
-	if (!result)
-		result = pem_session__load_trace_model(s, pem_trace__model(trace), error);
-	if (!result)
-		result = make_log(s, directory, pem_trace__info(trace), error);
 	if (result)
-		goto out;
-	__atomic_store_n(&s->page->closed, 1, __ATOMIC_RELEASE);
-	s->log->finished = true;
-	drain_producers(s);
-	account_gone(s);
-	account_sources(s);
-	finish_info(s, &s->log->info);
-	result = pem_trace_writer__finish(s->log->writer, &s->log->info);
-	if (result)
-		pem_error__set(error, 0, "cannot finish trace '%s': %s", directory,
-			       strerror(-result));
+		leave_session(r.session);
 	else
-		remove_session(s, fd);
-	s = result ? s : NULL;
-out:
-	pem_trace__close(trace);
-	if (s && s->directory_fd >= 0) {
-		close(s->directory_fd); /* keep what was not recovered */
-		s->directory_fd = -1;
-	}
-	pem_session__close(s);
-	close(fd);
+		pem_session__close(r.session); /* removes the folder, and with it the pools */
+	if (r.private_fd >= 0)
+		close(r.private_fd);
+	if (r.trace_fd >= 0)
+		close(r.trace_fd);
 	return result;
 }

@@ -176,7 +176,7 @@ struct pem_trace_writer *pem_trace_writer__new(const char *directory, const stru
 		pem_error__set(error, 0, "out of memory");
 		return NULL;
 	}
-	w->directory_fd = w->private_fd = -1;
+	w->directory_fd = w->private_fd = w->earlier_fd = -1;
 	w->model = model;
 	w->info = *info;
 	if (getrandom(w->uuid, sizeof(w->uuid), 0) != sizeof(w->uuid)) {
@@ -212,6 +212,7 @@ fail:
 
 struct pem_stream *pem_trace_writer__stream(struct pem_trace_writer *w, const char *name)
 {
+	const struct pem_earlier_stream *earlier;
 	struct pem_stream *grown, *s;
 	size_t i;
 
@@ -223,6 +224,8 @@ struct pem_stream *pem_trace_writer__stream(struct pem_trace_writer *w, const ch
 			return &w->streams[i];
 		}
 	}
+	if (!pem_is_stream_name(name))
+		return NULL;
 	if (w->stream_count == w->stream_capacity) {
 		grown = realloc(w->streams, (w->stream_capacity * 2 + 16) * sizeof(*grown));
 		if (!grown)
@@ -232,10 +235,14 @@ struct pem_stream *pem_trace_writer__stream(struct pem_trace_writer *w, const ch
 	}
 	s = &w->streams[w->stream_count];
 	memset(s, 0, sizeof(*s));
-	if (strlen(name) >= sizeof(s->name))
-		return NULL;
 	strcpy(s->name, name);
 	s->fd = -1;
+	earlier = pem_trace_writer__earlier(w, name);
+	if (earlier) {
+		s->last_clock = earlier->last_clock;
+		s->discarded_before = earlier->discarded;
+		s->overwritten_before = earlier->overwritten;
+	}
 	s->instance = w->next_instance++;
 	w->last_stream = w->stream_count++;
 	return s;
@@ -308,6 +315,12 @@ static void begin_with_none_lost(struct pem_trace_writer *w, const char *name,
 	pem_trace_writer__packet(w, name, &empty, sizeof(empty));
 }
 
+/* Counts of a lane go on where its earlier stream stopped, and those of a stream begin with none. */
+static uint64_t since(uint64_t count, uint64_t before)
+{
+	return count > before ? count - before : 0;
+}
+
 /* Fill in what a packet's header says of its stream; next is the stream as it will be behind it. */
 static void finish_header(struct pem_trace_writer *w, struct pem_stream *next,
 			  struct pem_packet *packet, size_t size)
@@ -318,7 +331,9 @@ static void finish_header(struct pem_trace_writer *w, struct pem_stream *next,
 	packet->stream_instance_id = next->instance;
 	packet->packet_size = (uint64_t)size * 8;
 	packet->packet_seq_num = next->packets++;
-	packet->events_discarded += next->lost;
+	packet->events_discarded =
+		since(packet->events_discarded + next->lost, next->discarded_before);
+	packet->events_overwritten = since(packet->events_overwritten, next->overwritten_before);
 	/* Counters only grow and time only passes, whatever shared memory says. */
 	if (packet->events_discarded < next->stated)
 		packet->events_discarded = next->stated;
@@ -366,7 +381,7 @@ int pem_trace_writer__packet(struct pem_trace_writer *w, const char *name,
 		return -ENOMEM;
 	if (content > bytes || content < PEM_PACKET_HEADER_BYTES)
 		return -EINVAL;
-	if (!s->packets && !w->failed && packet->events_discarded)
+	if (!s->packets && !w->failed && packet->events_discarded > s->discarded_before)
 		begin_with_none_lost(w, name, packet);
 	next = *s;
 	finish_header(w, &next, packet, size);
@@ -407,7 +422,7 @@ int pem_trace_writer__packets(struct pem_trace_writer *w, const char *name, void
 		return keep_packets(w->flight, name, packets, bytes);
 	if (!s)
 		return -ENOMEM;
-	if (!s->packets && !w->failed && packet->events_discarded)
+	if (!s->packets && !w->failed && packet->events_discarded > s->discarded_before)
 		begin_with_none_lost(w, name, packet);
 	next = *s;
 	for (at = 0; at < bytes; at += size) {
@@ -433,8 +448,7 @@ void pem_trace_writer__discarded(struct pem_trace_writer *w, const char *name,
 	struct pem_stream *s = w->flight ? NULL : pem_trace_writer__stream(w, name);
 
 	/* Of a process that ended while a flight goes on: its account tells. */
-	if (!s || (s->packets && events_discarded + s->lost <= s->stated) ||
-	    events_discarded + s->lost == 0)
+	if (!s || since(events_discarded + s->lost, s->discarded_before) <= s->stated)
 		return;
 	if (clock < s->last_clock)
 		clock = s->last_clock;
@@ -452,6 +466,7 @@ int pem_trace_writer__failed(const struct pem_trace_writer *w)
 
 uint64_t pem_trace_writer__stream_clock(const struct pem_trace_writer *w, const char *name)
 {
+	const struct pem_earlier_stream *earlier;
 	size_t i;
 
 	if (w->flight)
@@ -460,7 +475,8 @@ uint64_t pem_trace_writer__stream_clock(const struct pem_trace_writer *w, const 
 		if (!strcmp(w->streams[i].name, name))
 			return w->streams[i].last_clock;
 	}
-	return 0;
+	earlier = pem_trace_writer__earlier(w, name);
+	return earlier ? earlier->last_clock : 0;
 }
 
 void pem_trace_writer__keep_in(struct pem_trace_writer *w, struct pem_flight *flight)
@@ -486,6 +502,10 @@ uint64_t pem_trace_writer__last_clock(const struct pem_trace_writer *w)
 	for (i = 0; i < w->stream_count; i++) {
 		if (w->streams[i].last_clock > last)
 			last = w->streams[i].last_clock;
+	}
+	for (i = 0; i < w->earlier_count; i++) {
+		if (w->earlier[i].last_clock > last)
+			last = w->earlier[i].last_clock;
 	}
 	return last;
 }
@@ -554,6 +574,8 @@ void pem_trace_writer__free(struct pem_trace_writer *w)
 		if (w->streams[i].fd >= 0)
 			close(w->streams[i].fd);
 	}
+	if (w->earlier_fd >= 0)
+		close(w->earlier_fd);
 	if (w->private_fd >= 0)
 		close(w->private_fd);
 	if (w->directory_fd >= 0)
@@ -565,5 +587,6 @@ void pem_trace_writer__free(struct pem_trace_writer *w)
 	free(w->balance_text);
 	free(w->names_text);
 	free(w->streams);
+	free(w->earlier);
 	free(w);
 }

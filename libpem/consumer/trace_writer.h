@@ -8,14 +8,14 @@
 #ifndef PEM_TRACE_WRITER_H
 #define PEM_TRACE_WRITER_H
 
+#include "util.h"
+
 #include <pem/trace.h>
 
 #include <stdbool.h>
 
 struct pem_trace_writer;
 struct pem_flight;
-
-#define PEM_STREAM_NAME_BYTES 48 /* with its end */
 
 /* Is nothing in the folder that fd is open on? False also if it cannot be read. */
 bool pem_folder_is_empty(int fd);
@@ -48,14 +48,17 @@ int pem_trace_writer__packets(struct pem_trace_writer *writer, const char *strea
 void pem_trace_writer__discarded(struct pem_trace_writer *writer, const char *stream,
 				 uint64_t events_discarded, uint64_t clock);
 /*
- * Go on with a trace that was cut off: a torn packet at a stream's end is cut away. NULL with errno and error.
+ * Go on with a trace that was cut off, beside it: what is there is read and not changed, and all that is written goes to
+ * the folder stage_fd (trace_stage.h), packets to stream files of their own. trace_fd: the trace's folder. Both are
+ * duplicated. NULL with errno and error.
  */
-struct pem_trace_writer *pem_trace_writer__resume(const char *directory,
+struct pem_trace_writer *pem_trace_writer__resume(int trace_fd, int stage_fd,
 						  const struct pem_model *model,
 						  const struct pem_trace_info *info,
 						  struct pem_error *error);
-/* Show each packet written so far, whole and with its sizes checked. */
+/* Show each packet of the wanted streams of the trace that is gone on with, whole and with its sizes checked. */
 void pem_trace_writer__walk(struct pem_trace_writer *writer,
+			    bool (*wants)(const void *arg, const char *stream),
 			    void (*see)(void *arg, const char *stream,
 					const struct pem_packet *packet, size_t content_bytes),
 			    void *arg);

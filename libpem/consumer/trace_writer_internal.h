@@ -9,6 +9,14 @@
 
 #include <stdio.h>
 
+/* A stream file of a trace that is gone on with, as its recorder left it. */
+struct pem_earlier_stream {
+	char name[PEM_STREAM_NAME_BYTES];
+	uint64_t bytes; /* of whole packets, from its beginning */
+	uint64_t last_clock; /* of the last of these */
+	uint64_t discarded, overwritten; /* as that one states them */
+};
+
 struct pem_stream {
 	char name[PEM_STREAM_NAME_BYTES];
 	int fd; /* -1: not open now */
@@ -20,9 +28,14 @@ struct pem_stream {
 	uint64_t overwritten; /* events_overwritten of the last packet */
 	uint64_t used; /* when, for closing the one least used */
 	uint64_t instance; /* stream_instance_id */
+	uint64_t discarded_before,
+		overwritten_before; /* stated by the earlier stream of the same name */
 };
 
 struct pem_trace_writer {
+	int earlier_fd; /* folder of the trace that is gone on with, for reading; -1: a new trace */
+	struct pem_earlier_stream *earlier;
+	size_t earlier_count, earlier_capacity;
 	int directory_fd;
 	int private_fd; /* .pem */
 	const struct pem_model *model;
@@ -45,7 +58,11 @@ struct pem_trace_writer {
 	size_t names_bytes;
 };
 
-/* The stream of a name, new if need be; valid until the next call. NULL: out of memory, or the name is too long. */
+/* The stream of a name, new if need be; valid until the next call. NULL: out of memory, or it is no stream's name. */
 struct pem_stream *pem_trace_writer__stream(struct pem_trace_writer *writer, const char *name);
+
+/* trace_resume.c: the stream of that name in the trace that is gone on with; NULL: there was none. */
+const struct pem_earlier_stream *pem_trace_writer__earlier(const struct pem_trace_writer *writer,
+							   const char *name);
 
 #endif

@@ -62,6 +62,12 @@ pem_event_table__find(const struct pem_event_table *table, uint32_t id)
 	}
 }
 
+/* --- trace.c --- */
+
+/* pem_trace__open of a folder that is open already, and stays so; directory is what to call it. */
+struct pem_trace *pem_trace__open_folder(int directory_fd, const char *directory,
+					 struct pem_error *error);
+
 /* --- stream.c --- */
 
 enum pem_stream_head { PEM_HEAD_NONE, PEM_HEAD_RECORD, PEM_HEAD_DAMAGE, PEM_HEAD_END };

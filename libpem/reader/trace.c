@@ -126,11 +126,6 @@ static int open_model(struct pem_trace *trace, const char *directory, struct pem
 	return rc < 0 ? rc : 0;
 }
 
-static bool is_stream_name(const char *name)
-{
-	return name[0] != '.' && strcmp(name, "metadata") != 0;
-}
-
 static int add_stream(struct pem_trace *trace, const char *name, size_t *capacity)
 {
 	struct pem_stream *s, *larger;
@@ -175,7 +170,7 @@ static int open_streams(struct pem_trace *trace)
 	if (!dir)
 		return -errno;
 	while (!rc && (entry = readdir(dir))) {
-		if (is_stream_name(entry->d_name))
+		if (pem_is_stream_name(entry->d_name))
 			rc = add_stream(trace, entry->d_name, &capacity);
 	}
 	closedir(dir);
@@ -279,16 +274,20 @@ static int name_first_images(struct pem_trace *trace)
 
 /* --- opening --- */
 
-static int open_directory(struct pem_trace *trace, const char *directory, struct pem_error *error)
+static int cannot_open(const char *directory, struct pem_error *error)
 {
-	int code;
+	int code = errno == ENOTDIR ? EINVAL : errno;
 
-	trace->directory_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (trace->directory_fd < 0) {
-		code = errno == ENOTDIR ? EINVAL : errno;
-		return pem_error__set(error, -code, "'%.200s' can't be opened as a trace: %s",
-				      directory, strerror(errno));
-	}
+	return pem_error__set(error, -code, "'%.200s' can't be opened as a trace: %s", directory,
+			      strerror(errno));
+}
+
+static int open_directory(struct pem_trace *trace, int directory_fd, const char *directory,
+			  struct pem_error *error)
+{
+	trace->directory_fd = fcntl(directory_fd, F_DUPFD_CLOEXEC, 0);
+	if (trace->directory_fd < 0)
+		return cannot_open(directory, error);
 	trace->about_fd = openat(trace->directory_fd, ".pem", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (trace->about_fd < 0 && errno == EACCES)
 		return pem_error__set(
@@ -305,9 +304,10 @@ static int open_directory(struct pem_trace *trace, const char *directory, struct
 	return 0;
 }
 
-static int open_parts(struct pem_trace *trace, const char *directory, struct pem_error *error)
+static int open_parts(struct pem_trace *trace, int directory_fd, const char *directory,
+		      struct pem_error *error)
 {
-	int rc = open_directory(trace, directory, error);
+	int rc = open_directory(trace, directory_fd, directory, error);
 
 	if (!rc)
 		rc = pem_about__read_run(trace->about_fd, &trace->info, error);
@@ -338,14 +338,15 @@ static int open_parts(struct pem_trace *trace, const char *directory, struct pem
 	return rc ? rc : pem_trace__rewind(trace);
 }
 
-struct pem_trace *pem_trace__open(const char *directory, struct pem_error *error)
+struct pem_trace *pem_trace__open_folder(int directory_fd, const char *directory,
+					 struct pem_error *error)
 {
 	struct pem_trace *trace = calloc(1, sizeof(*trace));
 	int rc = -ENOMEM;
 
 	if (trace) {
 		trace->directory_fd = trace->about_fd = -1;
-		rc = open_parts(trace, directory, error);
+		rc = open_parts(trace, directory_fd, directory, error);
 	}
 	if (!rc)
 		return trace;
@@ -354,6 +355,22 @@ struct pem_trace *pem_trace__open(const char *directory, struct pem_error *error
 	pem_trace__close(trace);
 	errno = -rc;
 	return NULL;
+}
+
+struct pem_trace *pem_trace__open(const char *directory, struct pem_error *error)
+{
+	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC), code;
+	struct pem_trace *trace;
+
+	if (fd < 0) {
+		errno = -cannot_open(directory, error);
+		return NULL;
+	}
+	trace = pem_trace__open_folder(fd, directory, error);
+	code = errno;
+	close(fd);
+	errno = code;
+	return trace;
 }
 
 void pem_trace__close(struct pem_trace *trace)

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * recover_count.c - what the streams of a trace hold whose recorder was killed: its account died with it
+ *
+ * Not here: what programs had logged and nobody had written (recover.c).
+ */
+#include "consumer/recover_count.h"
+#include "consumer/session.h"
+#include "util.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int pem_recovery__wish_for_all(struct pem_session *s)
+{
+	size_t i;
+
+	for (i = 0; i < pem_model__count(s->model); i++) {
+		if (!pem_session__wish(s, pem_model__event(s->model, i)))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Add a packet's records to the wishes of their events. */
+static void count_events(struct pem_session *s, const struct pem_packet *packet, size_t content)
+{
+	const struct pem_record_header *header;
+	const uint8_t *base = (const uint8_t *)packet;
+	size_t at = PEM_PACKET_HEADER_BYTES;
+	const struct pem_event *event;
+	struct pem_wish *wish;
+	int bytes;
+
+	while (at + sizeof(*header) <= content) {
+		header = (const struct pem_record_header *)(base + at);
+		event = pem_model__by_id(s->model, header->event_id);
+		bytes = event ? pem_event__record_bytes(event, base + at, content - at) : -EINVAL;
+		if (bytes < 0)
+			return;
+		wish = pem_session__wish(s, event);
+		if (!wish)
+			return;
+		wish->delivered++;
+		at += ((size_t)bytes + 7) & ~(size_t)7;
+	}
+}
+
+/* Records of earlier packets: of one producer's streams, or (NULL) of sources'. */
+struct written {
+	struct pem_session *session;
+	const struct pem_producer *producer;
+};
+
+static bool is_written_by(const void *arg, const char *stream)
+{
+	const struct written *w = arg;
+
+	return w->producer ? pem_producer__owns_stream(w->producer, stream) : stream[0] != 'u';
+}
+
+static void count_written(void *arg, const char *stream, const struct pem_packet *packet,
+			  size_t content)
+{
+	const struct written *w = arg;
+
+	(void)stream;
+	count_events(w->session, packet, content);
+}
+
+/* Count anew what is written of a producer or of sources, into the wishes. */
+static void count_stream(struct pem_session *s, const struct pem_producer *p)
+{
+	struct written written = {s, p};
+	size_t i;
+
+	for (i = 0; i < s->wish_count; i++)
+		s->wishes[i].delivered = 0;
+	pem_trace_writer__walk(s->log->writer, is_written_by, count_written, &written);
+}
+
+void pem_recovery__take_over_counts(struct pem_session *s, struct pem_producer *p)
+{
+	const struct pem_event_entry *entry;
+	size_t i;
+
+	count_stream(s, p);
+	for (i = 0; i < s->wish_count; i++) {
+		entry = pem_producer__event(p, s->wishes[i].event->id);
+		if (entry)
+			p->delivered[entry->slot] = s->wishes[i].delivered;
+	}
+}
+
+/* A process that ended before the recorder did, as its streams tell: its pool is gone, and its account with the recorder. */
+struct gone {
+	char prefix[48]; /* "u_<pid>_<k>_" */
+	uint32_t pid;
+	struct pem_balance_entry *entries; /* by wish, and one more */
+	struct gone *next;
+};
+
+struct gone_search {
+	struct pem_session *session;
+	struct gone *found;
+	char stream[64]; /* of the packet before */
+	uint64_t discarded; /* as that packet has it */
+	bool failed; /* out of memory */
+};
+
+static struct gone *find_gone(struct gone_search *search, const char *stream)
+{
+	const char *end = strrchr(stream, '_');
+	struct gone *gone;
+	size_t length;
+
+	if (!end || (length = (size_t)(end - stream) + 1) >= sizeof(gone->prefix))
+		return NULL;
+	for (gone = search->found; gone; gone = gone->next) {
+		if (!strncmp(gone->prefix, stream, length) && !gone->prefix[length])
+			return gone;
+	}
+	gone = calloc(1, sizeof(*gone));
+	if (!gone) {
+		search->failed = true;
+		return NULL;
+	}
+	gone->entries = calloc(search->session->wish_count + 1, sizeof(*gone->entries));
+	if (!gone->entries) {
+		free(gone);
+		search->failed = true;
+		return NULL;
+	}
+	memcpy(gone->prefix, stream, length);
+	gone->pid = (uint32_t)strtoul(stream + 2, NULL, 10);
+	gone->next = search->found;
+	search->found = gone;
+	return gone;
+}
+
+static bool is_gone(const void *arg, const char *stream)
+{
+	const struct gone_search *search = arg;
+	const struct pem_producer *p;
+
+	for (p = search->session->producers; p; p = p->next) {
+		if (pem_producer__owns_stream(p, stream))
+			return false;
+	}
+	return stream[0] == 'u';
+}
+
+static void count_gone(void *arg, const char *stream, const struct pem_packet *packet,
+		       size_t content)
+{
+	struct gone_search *search = arg;
+	struct pem_session *s = search->session;
+	struct gone *gone = find_gone(search, stream);
+	size_t i;
+
+	if (!gone)
+		return;
+	for (i = 0; i < s->wish_count; i++)
+		s->wishes[i].delivered = 0;
+	count_events(s, packet, content);
+	for (i = 0; i < s->wish_count; i++)
+		gone->entries[i].balance.delivered += s->wishes[i].delivered;
+	/* Which events were discarded is not known any more: they are counted under id 0, behind the others. */
+	if (strcmp(search->stream, stream)) {
+		pem_copy_text(search->stream, sizeof(search->stream), stream);
+		search->discarded = 0;
+	}
+	gone->entries[s->wish_count].balance.discarded +=
+		packet->events_discarded - search->discarded;
+	search->discarded = packet->events_discarded;
+}
+
+int pem_recovery__account_gone(struct pem_session *s)
+{
+	struct gone_search search = {.session = s};
+	/* Those of programs, too: no more come while entries are counted by them. */
+	int result = pem_recovery__wish_for_all(s);
+	struct pem_balance *b;
+	struct gone *gone;
+	size_t i;
+
+	if (result)
+		return result;
+	pem_trace_writer__walk(s->log->writer, is_gone, count_gone, &search);
+	while ((gone = search.found)) {
+		for (i = 0; i <= s->wish_count; i++) {
+			gone->entries[i].event_id = i < s->wish_count ? s->wishes[i].event->id : 0;
+			b = &gone->entries[i].balance;
+			b->produced = b->delivered + b->discarded;
+		}
+		pem_trace_writer__balance(s->log->writer, gone->pid, "", 0, gone->entries,
+					  s->wish_count + 1);
+		search.found = gone->next;
+		free(gone->entries);
+		free(gone);
+	}
+	return search.failed ? -ENOMEM : 0;
+}
+
+/* What sources wrote is all that is known of them. */
+int pem_recovery__account_sources(struct pem_session *s)
+{
+	struct pem_balance_entry *entries = calloc(s->wish_count + 1, sizeof(*entries));
+	size_t i;
+
+	if (!entries)
+		return -ENOMEM;
+	count_stream(s, NULL);
+	for (i = 0; i < s->wish_count; i++) {
+		entries[i].event_id = s->wishes[i].event->id;
+		entries[i].balance.produced = entries[i].balance.delivered = s->wishes[i].delivered;
+	}
+	pem_trace_writer__balance(s->log->writer, 0, "sources", 0, entries, s->wish_count);
+	free(entries);
+	return 0;
+}
