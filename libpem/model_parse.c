@@ -10,6 +10,8 @@
 #include "model_internal.h"
 #include "util.h"
 
+#include <pem/abi.h>
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -416,8 +418,8 @@ static int parse_event_cells(struct parser *p, char **cell, struct pem_event *e,
 	    (rc = parse_word(p, "scope", pem_scope_words, PEM_SCOPE_COUNT, cell[10], &e->scope)) ||
 	    (rc = parse_word(p, "source", pem_source_words, PEM_SOURCE_COUNT, cell[11],
 			     &e->source_kind)) ||
-	    (rc = parse_number(p, "fixed size", cell[13], UINT16_MAX, &fixed)) ||
-	    (rc = parse_number(p, "largest size", cell[14], UINT16_MAX, &max)) ||
+	    (rc = parse_number(p, "fixed size", cell[13], PEM_RECORD_BYTES_MAX, &fixed)) ||
+	    (rc = parse_number(p, "largest size", cell[14], PEM_RECORD_BYTES_MAX, &max)) ||
 	    (rc = parse_number(p, "number of fields", cell[15], PEM_MODEL_FIELDS_MAX, &fields)) ||
 	    (rc = parse_number(p, "number of CTF lines", cell[16], PEM_MODEL_TEXT_MAX, lines)))
 		return rc;

@@ -20,7 +20,7 @@
 
 #define PEM_CPUS_MAX 8192u
 #define PEM_STREAMS_MAX 65536u
-#define PEM_PACKET_BYTES_MAX (256u << 20)
+#define PEM_PACKET_BYTES_MAX (256u << 20) /* which none has in memory: see stream.c */
 #define PEM_ABOUT_BYTES_MAX (64u << 20) /* of .pem/run and of .pem/balance */
 
 /* What the hot loop needs of an event, found by its id. */
@@ -82,7 +82,9 @@ struct pem_stream {
 	uint32_t record_bytes;
 	/* the packet it is in */
 	uint32_t pid, tid, cpu, source;
-	const uint8_t *end; /* of the packet's content */
+	const uint8_t *end; /* of what the buffer holds of the packet's content */
+	uint64_t
+		beyond; /* bytes of the content that are in the file behind that; then end is 8-aligned, too */
 	uint64_t timestamp_end;
 	bool starts_loss; /* the head's packet begins after records of this stream were lost */
 	/* the file */

@@ -5,8 +5,9 @@
  * Not here: order among streams, process and thread of kernel records (trace.c, context.c).
  *
  * The file is read in blocks rather than mapped: whoever truncates a mapped file kills its reader with SIGBUS. It
- * is opened for each block, so that the number of streams is not bounded by that of descriptors. A packet's content
- * lies in the buffer as a whole, at a multiple of 8, as in the ring it came from.
+ * is opened for each block, so that the number of streams is not bounded by that of descriptors. A record lies in the
+ * buffer as a whole, at a multiple of 8, as in the ring it came from. Of a packet that is longer than a block the buffer
+ * holds a part: what a packet claims to hold takes no memory, be it in a sparse file.
  */
 #include "reader.h"
 #include "util.h"
@@ -20,6 +21,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define STREAM_GOES_ON 1 /* at s->record, which is to be decoded */
+#define STREAM_TORN 2 /* the file is shorter than it was: the stream ends */
 #define ALIGN_UP(n) (((n) + (PEM_RECORD_ALIGN - 1)) & ~(size_t)(PEM_RECORD_ALIGN - 1))
 
 static __attribute__((format(printf, 2, 3))) int damaged(struct pem_stream *s, const char *format,
@@ -65,17 +68,17 @@ static int read_at(struct pem_stream *s, uint8_t *to, size_t bytes, uint64_t off
 }
 
 /*
- * Have the first bytes of the packet in hand in the buffer, at a multiple of 8; the caller has seen that the file
- * held as many when it was opened. NULL: damage is worded, or the file has become shorter (torn is set).
+ * Have bytes of the file in the buffer, from an offset on, which lies at a multiple of 8 then; the caller has seen that the
+ * file held as many when it was opened. NULL: damage is worded, or the file has become shorter (torn is set).
  */
-static const uint8_t *packet_bytes(struct pem_stream *s, size_t bytes)
+static const uint8_t *bytes_at(struct pem_stream *s, uint64_t offset, size_t bytes)
 {
 	size_t skip = s->filled, capacity, want;
 	uint8_t *larger;
 	int n;
 
-	if (s->packet_offset - s->buffer_offset < s->filled)
-		skip = (size_t)(s->packet_offset - s->buffer_offset);
+	if (offset - s->buffer_offset < s->filled)
+		skip = (size_t)(offset - s->buffer_offset);
 	if (skip + bytes <= s->filled && skip % PEM_RECORD_ALIGN == 0)
 		return s->buffer + skip;
 	if (bytes > s->capacity) {
@@ -94,7 +97,7 @@ static const uint8_t *packet_bytes(struct pem_stream *s, size_t bytes)
 		memmove(s->buffer, s->buffer + skip, s->filled - skip);
 	}
 	s->filled -= skip;
-	s->buffer_offset = s->packet_offset;
+	s->buffer_offset = offset;
 	want = s->capacity - s->filled;
 	if (want > s->file_bytes - s->buffer_offset - s->filled)
 		want = (size_t)(s->file_bytes - s->buffer_offset - s->filled);
@@ -157,8 +160,9 @@ static int check_context(struct pem_stream *s, const struct pem_packet *p)
 	return 0;
 }
 
-/* Take over the checked header. */
-static void begin_packet(struct pem_stream *s, const struct pem_packet *p, const uint8_t *data)
+/* Take over the checked header; bytes of the content are at data. */
+static void begin_packet(struct pem_stream *s, const struct pem_packet *p, const uint8_t *data,
+			 size_t bytes)
 {
 	bool lost = s->any_packet
 			    ? p->events_discarded != s->discarded ||
@@ -189,27 +193,38 @@ static void begin_packet(struct pem_stream *s, const struct pem_packet *p, const
 	s->source = p->source;
 	s->record = data + PEM_PACKET_HEADER_BYTES;
 	s->record_bytes = 0;
-	s->end = data + p->content_size / 8;
+	s->end = data + bytes;
+	s->beyond = p->content_size / 8 - bytes;
 }
 
-/* Enter the next packet. 1; 0: the stream ends here; -EINVAL: damaged. */
+/* How much to have in the buffer of what is left of a packet: all, or a block, and at least so many bytes. */
+static size_t part_of(const struct pem_stream *s, uint64_t left, size_t at_least)
+{
+	size_t part = s->block_bytes > at_least ? s->block_bytes : ALIGN_UP(at_least);
+
+	return left > part ? part : (size_t)left;
+}
+
+/* Enter the next packet. STREAM_GOES_ON; 0: the stream ends here; -EINVAL: damaged. */
 static int next_packet(struct pem_stream *s)
 {
 	struct pem_packet packet;
 	const uint8_t *data;
 	uint64_t left;
+	size_t bytes;
 	int rc;
 
 	s->packet_offset = s->next_offset;
 	left = s->file_bytes - s->packet_offset;
 	s->next_offset = s->file_bytes; /* unless all is well */
 	s->end = s->record = NULL;
+	s->beyond = 0;
 	s->record_bytes = 0;
 	if (left < PEM_PACKET_HEADER_BYTES) {
 		s->torn |= left > 0;
 		return 0;
 	}
-	data = packet_bytes(s, PEM_PACKET_HEADER_BYTES);
+	data = bytes_at(s, s->packet_offset, PEM_PACKET_HEADER_BYTES);
 	if (!data)
 		return s->torn ? 0 : -EINVAL;
 	memcpy(&packet, data, sizeof(packet));
@@ -224,24 +239,43 @@ static int next_packet(struct pem_stream *s)
 	rc = check_context(s, &packet);
 	if (rc)
 		return rc;
-	data = packet_bytes(s, (size_t)(packet.content_size / 8));
+	bytes = part_of(s, packet.content_size / 8, PEM_PACKET_HEADER_BYTES);
+	data = bytes_at(s, s->packet_offset, bytes);
 	if (!data)
 		return s->torn ? 0 : -EINVAL;
-	begin_packet(s, &packet, data);
-	return 1;
+	begin_packet(s, &packet, data, bytes);
+	return STREAM_GOES_ON;
 }
 
-/* The record at s->record: find its event, its length and its clock. 0, or -EINVAL. */
+/* Have more of the packet in the buffer, from the record in hand on: at least bytes, or all. */
+static __attribute__((noinline)) int read_on(struct pem_stream *s, size_t bytes)
+{
+	uint64_t left = (uint64_t)(s->end - s->record) + s->beyond;
+	uint64_t offset = s->buffer_offset + (uint64_t)(s->record - s->buffer);
+	const uint8_t *data;
+
+	bytes = part_of(s, left, bytes);
+	data = bytes_at(s, offset, bytes);
+	if (!data)
+		return s->torn ? STREAM_TORN : -EINVAL;
+	s->record = data;
+	s->end = data + bytes;
+	s->beyond = left - bytes;
+	return STREAM_GOES_ON;
+}
+
+/* The record at s->record: find its event, its length and its clock. 0, -EINVAL, or as read_on. */
 static int decode(struct pem_stream *s)
 {
-	size_t left = (size_t)(s->end - s->record);
+	size_t left = (size_t)(s->end - s->record), most = sizeof(struct pem_record_header);
 	const struct pem_event_info *info;
 	struct pem_record_header header;
 	uint64_t clock;
 	int bytes;
 
 	if (PEM_UNLIKELY(left < sizeof(header)))
-		return damaged(s, "%zu bytes after its last record", left);
+		return s->beyond ? read_on(s, most)
+				 : damaged(s, "%zu bytes after its last record", left);
 	memcpy(&header, s->record, sizeof(header));
 	info = pem_event_table__find(s->events, header.event_id);
 	if (PEM_UNLIKELY(!info))
@@ -249,9 +283,13 @@ static int decode(struct pem_stream *s)
 	bytes = (int)info->fixed_bytes;
 	if (info->has_tail)
 		bytes = pem_event__record_bytes(info->event, s->record, left);
-	if (PEM_UNLIKELY(bytes < 0 || (size_t)bytes > left))
+	if (PEM_UNLIKELY(bytes < 0 || (size_t)bytes > left)) {
+		most = info->has_tail ? info->event->max_bytes : info->fixed_bytes;
+		if (s->beyond && left < most)
+			return read_on(s, most);
 		return damaged(s, "a record of %.100s does not fit into what is left of it",
 			       info->event->name);
+	}
 	/* What a reader sets aside for a record it can judge by the event, and not by what a file claims. */
 	if (PEM_UNLIKELY(info->has_tail && bytes > info->event->max_bytes))
 		return damaged(s, "a record of %.100s of %d bytes, but %u are the most",
@@ -273,32 +311,51 @@ void pem_stream__release(struct pem_stream *s)
 	s->capacity = s->filled = 0;
 }
 
+/* Behind the last record that the buffer holds of a packet: what comes is in its next part, or in another packet. */
+static __attribute__((noinline)) int leave_part(struct pem_stream *s)
+{
+	size_t left = (size_t)(s->end - s->record);
+	int rc;
+
+	if (s->beyond && s->record_bytes) {
+		s->starts_loss = false;
+		s->record = s->end;
+		return read_on(s, sizeof(struct pem_record_header));
+	}
+	if (left != s->record_bytes)
+		return damaged(s, "%zu bytes after its last record", left - s->record_bytes);
+	s->starts_loss = false;
+	do {
+		rc = next_packet(s);
+	} while (rc == STREAM_GOES_ON && s->record == s->end && !s->beyond);
+	return rc;
+}
+
 void pem_stream__advance(struct pem_stream *s)
 {
 	size_t left = (size_t)(s->end - s->record), step = ALIGN_UP(s->record_bytes);
-	int rc = 1;
+	int rc = STREAM_GOES_ON;
 
 	if (PEM_LIKELY(left > step && s->record_bytes)) {
 		s->starts_loss = false;
 		s->record += step;
-	} else if (PEM_UNLIKELY(left != s->record_bytes)) {
-		rc = damaged(s, "%zu bytes after its last record", left - s->record_bytes);
 	} else {
-		s->starts_loss = false;
-		do {
-			rc = next_packet(s);
-		} while (rc > 0 && s->record == s->end);
+		rc = leave_part(s);
 	}
-	if (PEM_LIKELY(rc > 0 && decode(s) == 0)) {
-		s->head = PEM_HEAD_RECORD;
-		return;
+	while (PEM_LIKELY(rc == STREAM_GOES_ON)) {
+		rc = decode(
+			s); /* again if the buffer held a part of the record only: then it holds all that there is */
+		if (PEM_LIKELY(rc == 0)) {
+			s->head = PEM_HEAD_RECORD;
+			return;
+		}
 	}
-	s->head = rc ? PEM_HEAD_DAMAGE : PEM_HEAD_END;
+	s->head = rc < 0 ? PEM_HEAD_DAMAGE : PEM_HEAD_END;
 	s->record = s->end = NULL;
+	s->beyond = 0;
 	s->record_bytes = 0;
 	s->lost_in_packet = true;
-	if (s->head == PEM_HEAD_END)
-		pem_stream__release(s);
+	pem_stream__release(s); /* nothing of it is asked for until the stream goes on */
 }
 
 void pem_stream__rewind(struct pem_stream *s)
@@ -306,6 +363,7 @@ void pem_stream__rewind(struct pem_stream *s)
 	s->clock = 0;
 	s->head = PEM_HEAD_NONE;
 	s->record = s->end = NULL;
+	s->beyond = 0;
 	s->record_bytes = 0;
 	s->timestamp_end = 0;
 	s->packet_offset = s->next_offset = 0;

@@ -21,7 +21,8 @@
 #include <unistd.h>
 
 #define BUFFERS_BYTES ((size_t)64 << 20) /* of all streams together, as far as blocks allow */
-#define BLOCK_BYTES_MIN ((size_t)16 << 10)
+#define BLOCK_BYTES_MIN                                                                            \
+	((size_t)PEM_RECORD_BYTES_MAX) /* 256 MiB for as many streams as there may be */
 #define BLOCK_BYTES_MAX ((size_t)256 << 10)
 #define NO_MEMORY "no memory to follow processes"
 #define NS_PER_S 1000000000u
