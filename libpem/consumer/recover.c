@@ -339,6 +339,10 @@ static int fill_stage(struct recovery *r)
 	int stage_fd = -1, result = trace ? 0 : -errno;
 	struct pem_error why = {""};
 
+	if (!result && pem_trace__info(trace)->complete)
+		result = pem_error__set(r->error, -EALREADY,
+					"trace '%s' has nothing to recover: it is complete",
+					r->directory);
 	if (!result)
 		result = pem_session__load_trace_model(r->session, pem_trace__model(trace),
 						       r->error);

@@ -93,50 +93,45 @@ void pem_recovery__take_over_counts(struct pem_session *s, struct pem_producer *
 	}
 }
 
-/* A process that ended before the recorder did, as its streams tell: its pool is gone, and its account with the recorder. */
-struct gone {
-	char prefix[48]; /* "u_<pid>_<k>_" */
-	uint32_t pid;
-	struct pem_balance_entry *entries; /* by wish, and one more */
-	struct gone *next;
-};
-
+/* Processes that ended before the recorder did, as streams tell: their pools are gone, and their accounts with the recorder. */
 struct gone_search {
 	struct pem_session *session;
-	struct gone *found;
-	char stream[64]; /* of the packet before */
+	struct pem_balance_entry *entries; /* of the process in hand, by wish, and one more */
+	char prefix[PEM_STREAM_NAME_BYTES]; /* of its streams: "u_<pid>_<k>_"; "": none yet */
+	char stream[PEM_STREAM_NAME_BYTES]; /* of the packet before */
 	uint64_t discarded; /* as that packet has it */
-	bool failed; /* out of memory */
 };
 
-static struct gone *find_gone(struct gone_search *search, const char *stream)
+/* All packets of the process in hand were seen. */
+static void account_process(struct gone_search *search)
 {
-	const char *end = strrchr(stream, '_');
-	struct gone *gone;
-	size_t length;
+	struct pem_session *s = search->session;
+	uint32_t pid = (uint32_t)strtoul(search->prefix + 2, NULL, 10);
+	struct pem_balance *b;
+	size_t i;
 
-	if (!end || (length = (size_t)(end - stream) + 1) >= sizeof(gone->prefix))
-		return NULL;
-	for (gone = search->found; gone; gone = gone->next) {
-		if (!strncmp(gone->prefix, stream, length) && !gone->prefix[length])
-			return gone;
+	for (i = 0; i <= s->wish_count; i++) {
+		search->entries[i].event_id = i < s->wish_count ? s->wishes[i].event->id : 0;
+		b = &search->entries[i].balance;
+		b->produced = b->delivered + b->discarded;
 	}
-	gone = calloc(1, sizeof(*gone));
-	if (!gone) {
-		search->failed = true;
-		return NULL;
+	pem_trace_writer__balance(s->log->writer, pid, "", 0, search->entries, s->wish_count + 1);
+	memset(search->entries, 0, (s->wish_count + 1) * sizeof(*search->entries));
+}
+
+/* Streams come in the order of their names: is this one of another process than those before? */
+static void enter_stream(struct gone_search *search, const char *stream)
+{
+	size_t length = (size_t)(strrchr(stream, '_') - stream) + 1;
+
+	if (strncmp(search->prefix, stream, length) || search->prefix[length]) {
+		if (search->prefix[0])
+			account_process(search);
+		memcpy(search->prefix, stream, length);
+		search->prefix[length] = 0;
 	}
-	gone->entries = calloc(search->session->wish_count + 1, sizeof(*gone->entries));
-	if (!gone->entries) {
-		free(gone);
-		search->failed = true;
-		return NULL;
-	}
-	memcpy(gone->prefix, stream, length);
-	gone->pid = (uint32_t)strtoul(stream + 2, NULL, 10);
-	gone->next = search->found;
-	search->found = gone;
-	return gone;
+	pem_copy_text(search->stream, sizeof(search->stream), stream);
+	search->discarded = 0;
 }
 
 static bool is_gone(const void *arg, const char *stream)
@@ -156,23 +151,19 @@ static void count_gone(void *arg, const char *stream, const struct pem_packet *p
 {
 	struct gone_search *search = arg;
 	struct pem_session *s = search->session;
-	struct gone *gone = find_gone(search, stream);
 	size_t i;
 
-	if (!gone)
-		return;
+	if (strcmp(search->stream, stream))
+		enter_stream(search, stream);
 	for (i = 0; i < s->wish_count; i++)
 		s->wishes[i].delivered = 0;
 	count_events(s, packet, content);
 	for (i = 0; i < s->wish_count; i++)
-		gone->entries[i].balance.delivered += s->wishes[i].delivered;
+		search->entries[i].balance.delivered += s->wishes[i].delivered;
 	/* Which events were discarded is not known any more: they are counted under id 0, behind the others. */
-	if (strcmp(search->stream, stream)) {
-		pem_copy_text(search->stream, sizeof(search->stream), stream);
-		search->discarded = 0;
-	}
-	gone->entries[s->wish_count].balance.discarded +=
-		packet->events_discarded - search->discarded;
+	if (packet->events_discarded > search->discarded)
+		search->entries[s->wish_count].balance.discarded +=
+			packet->events_discarded - search->discarded;
 	search->discarded = packet->events_discarded;
 }
 
@@ -181,26 +172,17 @@ int pem_recovery__account_gone(struct pem_session *s)
 	struct gone_search search = {.session = s};
 	/* Those of programs, too: no more come while entries are counted by them. */
 	int result = pem_recovery__wish_for_all(s);
-	struct pem_balance *b;
-	struct gone *gone;
-	size_t i;
 
 	if (result)
 		return result;
+	search.entries = calloc(s->wish_count + 1, sizeof(*search.entries));
+	if (!search.entries)
+		return -ENOMEM;
 	pem_trace_writer__walk(s->log->writer, is_gone, count_gone, &search);
-	while ((gone = search.found)) {
-		for (i = 0; i <= s->wish_count; i++) {
-			gone->entries[i].event_id = i < s->wish_count ? s->wishes[i].event->id : 0;
-			b = &gone->entries[i].balance;
-			b->produced = b->delivered + b->discarded;
-		}
-		pem_trace_writer__balance(s->log->writer, gone->pid, "", 0, gone->entries,
-					  s->wish_count + 1);
-		search.found = gone->next;
-		free(gone->entries);
-		free(gone);
-	}
-	return search.failed ? -ENOMEM : 0;
+	if (search.prefix[0])
+		account_process(&search);
+	free(search.entries);
+	return 0;
 }
 
 /* What sources wrote is all that is known of them. */

@@ -151,6 +151,12 @@ static int add_earlier(struct pem_trace_writer *w, const char *name)
 	return 0;
 }
 
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(((const struct pem_earlier_stream *)a)->name,
+		      ((const struct pem_earlier_stream *)b)->name);
+}
+
 static int find_earlier(struct pem_trace_writer *w, struct pem_error *error)
 {
 	DIR *directory = pem_list_folder(w->earlier_fd);
@@ -167,19 +173,20 @@ static int find_earlier(struct pem_trace_writer *w, struct pem_error *error)
 				       strerror(-result));
 	}
 	closedir(directory);
+	if (w->earlier_count)
+		qsort(w->earlier, w->earlier_count, sizeof(*w->earlier), compare_names);
 	return result;
 }
 
 const struct pem_earlier_stream *pem_trace_writer__earlier(const struct pem_trace_writer *w,
 							   const char *name)
 {
-	size_t i;
+	struct pem_earlier_stream key;
 
-	for (i = 0; i < w->earlier_count; i++) {
-		if (!strcmp(w->earlier[i].name, name))
-			return &w->earlier[i];
-	}
-	return NULL;
+	if (!w->earlier_count || !pem_is_stream_name(name))
+		return NULL;
+	pem_copy_text(key.name, sizeof(key.name), name);
+	return bsearch(&key, w->earlier, w->earlier_count, sizeof(key), compare_names);
 }
 
 /* --- going on --- */

@@ -14,7 +14,8 @@
  *	4. Stream files move to the trace, one by one. Each goes by its own name, or has a number behind it where there is a
  *	   file of that name: nothing is overwritten. A file that has moved is no longer in the stage, so it does not move twice.
  *	5. A torn packet, which no reader can use, is cut off the end of streams. Cutting again finds nothing to cut.
- *	6. names and run replace those of the trace, and balance comes last: with it the trace is complete, and nobody recovers it.
+ *	6. names and run replace those of the trace, session and reserve go. balance comes last: with it the trace is complete, and
+ *	   is not recovered again.
  *	7. The empty folder goes, and by then shared memory, too. If they stay, nobody reads them.
  *
  * Steps 3 to 7 take no space, but for entries in folders. Until the last one the trace is readable, as an incomplete one. This
@@ -245,13 +246,13 @@ int pem_stage__publish(int trace_fd, int private_fd)
 		result = move_closing(fd, private_fd, "names");
 	if (!result)
 		result = move_closing(fd, private_fd, "run");
-	if (!result)
+	if (!result) {
+		unlinkat(private_fd, "reserve", 0);
+		unlinkat(private_fd, "session", 0);
 		result = move_closing(fd, private_fd, "balance");
+	}
 	close(fd);
-	if (result)
-		return result;
-	unlinkat(private_fd, "reserve", 0);
-	unlinkat(private_fd, "session", 0);
-	unlinkat(private_fd, WHOLE, AT_REMOVEDIR);
-	return 0;
+	if (!result)
+		unlinkat(private_fd, WHOLE, AT_REMOVEDIR);
+	return result;
 }

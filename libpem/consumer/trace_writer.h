@@ -56,7 +56,10 @@ struct pem_trace_writer *pem_trace_writer__resume(int trace_fd, int stage_fd,
 						  const struct pem_model *model,
 						  const struct pem_trace_info *info,
 						  struct pem_error *error);
-/* Show each packet of the wanted streams of the trace that is gone on with, whole and with its sizes checked. */
+/*
+ * Show each packet of the wanted streams of the trace that is gone on with, whole and with its sizes checked; streams come in
+ * the order of their names, so that those of one process follow each other.
+ */
 void pem_trace_writer__walk(struct pem_trace_writer *writer,
 			    bool (*wants)(const void *arg, const char *stream),
 			    void (*see)(void *arg, const char *stream,
