@@ -13,6 +13,7 @@ import signal
 import stat
 import struct
 import subprocess
+import time
 
 from tap import PEM, equal, run, run_all, skip, start, test, tmp
 
@@ -31,6 +32,10 @@ class Killed:
         recorder = start([PEM, "record", "-q", "-o", self.trace, "-e", "APP::Libc::*", "--"] + PROGRAM, self.env,
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         equal(recorder.stdout.readline(), b"ready\n", "what the program says")
+        end = time.monotonic() + 30
+        while not self.streams():
+            assert time.monotonic() < end, "no packet was written"
+            time.sleep(0.005)
         program = int(run(["pgrep", "-P", str(recorder.pid)])[1])
         recorder.kill()
         recorder.wait(30)
