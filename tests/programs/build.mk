@@ -87,4 +87,4 @@ $(B)/programs/java/Polyglot.class: tests/programs/Polyglot.java tests/programs/p
 # Unit tests that raise the same events
 $(patsubst %,$(B)/obj/tests/unit/%.o,predicate_same producer_events producer_fork producer_pools producer_stack producer_threads recover_steps session_callback session_log session_page session_recover session_remote session_snapshot session_statistics session_threads session_where): $(PROGRAMS_STAMP)
 $(patsubst %,$(B)/obj/tests/unit/%.o,async_callback async_function async_log): $(PROGRAMS_STAMP)
-$(B)/obj/tests/fuzz/session_page.o $(B)/obj/tests/fuzz/recover_trace.o: $(PROGRAMS_STAMP)
+$(B)/obj/tests/fuzz/session_page.o $(B)/obj/tests/fuzz/recovery.o: $(PROGRAMS_STAMP)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * recover_trace.c - libFuzzer: a killed recorder's trace, into whose folder somebody has reached
+ * recovery.c - libFuzzer: a killed recorder's trace, into whose folder somebody has reached
  *
  * The input is steps of eight bytes: what, which file, which name, a byte, and a number of four bytes. Files of the trace and
  * of its session are changed, cut, grown into sparse ones, moved and removed; folders, links, fifos and files that are not
