@@ -178,6 +178,23 @@ def a_hard_link():
 
 
 @test
+def a_hard_link_to_a_stream():
+    "nor is it if it holds packets of this trace, and a torn one at its end"
+    killed, outside = Killed(), os.path.join(tmp(), "outside")
+    with open(killed.path(killed.streams()[0]), "rb") as file:
+        data = file.read()
+    with open(outside, "wb") as file:
+        file.write(data + data[:120])
+    try:
+        os.link(outside, killed.path("u_1_1_0"))
+    except OSError as why:
+        skip("two folders of one file system are needed: %s" % why)
+    rc, _, err = killed.report()
+    assert rc in (0, 4) and "recovered" in err, (rc, err)  # its events are there twice
+    equal(os.path.getsize(outside), len(data) + 120, "bytes of the file")
+
+
+@test
 def a_long_name():
     "a file whose name no stream can have is left alone"
 

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -188,6 +189,84 @@ static void nor_what_they_wanted_once(void **state)
 	recover_beside_a_callback(true);
 }
 
+/* A flight recorder that dies while it copies a chunk: nobody else may have that, and it is not lost. */
+static void record_and_hold_a_chunk(void)
+{
+	struct pem_session_options options = {
+		.size = sizeof(options), .overwrite = 1, .chunk_bytes = 4096, .chunk_count = 64};
+	struct pem_context self = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
+	struct pem_session *session = session_open(&options);
+	struct pem_ring *ring;
+	uint32_t i, word;
+
+	log_to_trace(session, "APP::Probe::Tick", &self);
+	for (i = 0; i < 1000; i++)
+		pem_notify_probe_tick(0, i);
+	pem_session__scan_producers(session);
+	ring = &session->producers->ring;
+	for (i = 0; i < ring->chunk_count; i++) {
+		word = ring->chunk_state[i];
+		if (PEM_CHUNK_STATE(word) == PEM_CHUNK_FULL)
+			break;
+	}
+	if (i < ring->chunk_count)
+		ring->chunk_state[i] = PEM_CHUNK_WORD(PEM_CHUNK_READING, PEM_CHUNK_LANE(word));
+	_exit(i == ring->chunk_count);
+}
+
+static void a_chunk_that_was_read_is_recovered(void **state)
+{
+	struct pem_error error = {""};
+	struct pem_balance balance;
+	uint64_t ticks;
+	int status;
+
+	(void)state;
+	snprintf(trace_path, sizeof(trace_path), "%s/trace-2", folder);
+	recorder = fork();
+	if (!recorder)
+		record_and_hold_a_chunk();
+	assert_int_equal(waitpid(recorder, &status, 0), recorder);
+	assert_int_equal(status, 0);
+	if (pem_trace__recover(trace_path, &error))
+		fail_msg("%s", error.text);
+	assert_int_equal(read_trace("APP::Probe::Tick", &ticks, &balance), 1000);
+	assert_int_equal(balance.delivered, 1000);
+	assert_int_equal(balance.overwritten + balance.discarded, 0);
+}
+
+/* Its number is unknown here, as in another pid namespace. */
+static void a_session_that_lives_is_left_alone(void **state)
+{
+	struct pem_error error = {""};
+	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	(void)state;
+	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+	assert_int_equal(pem_trace__recover(trace_path, &error), -EBUSY);
+	assert_non_null(strstr(error.text, "still being recorded"));
+	close(fd);
+	assert_int_equal(pem_trace__recover(trace_path, &error), 0);
+}
+
+/* Killed with all of it in the trace, and shared memory not given back yet. */
+static void a_complete_trace_is_left_alone(void **state)
+{
+	struct pem_error error = {""};
+	char command[9000];
+
+	(void)state;
+	snprintf(command, sizeof(command), "cp -a '%s' '%s/saved' && cp '%s/.pem/session' '%s'",
+		 directory, folder, trace_path, folder);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(pem_trace__recover(trace_path, &error), 0);
+	snprintf(command, sizeof(command), "cp -a '%s/saved' '%s' && cp '%s/session' '%s/.pem'",
+		 folder, directory, folder, trace_path);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(pem_trace__recover(trace_path, &error), -EALREADY);
+	assert_int_equal(access(directory, F_OK), 0);
+}
+
 /* The runtime folder's own parent: a prefix of its name. */
 static void session_elsewhere_is_left_alone(void **state)
 {
@@ -226,6 +305,9 @@ int main(void)
 		TEST(nor_what_they_wanted_once),
 		TEST(own_session_is_taken_in),
 		TEST(metadata_gets_what_the_model_has),
+		TEST(a_chunk_that_was_read_is_recovered),
+		TEST(a_session_that_lives_is_left_alone),
+		TEST(a_complete_trace_is_left_alone),
 		TEST(session_elsewhere_is_left_alone),
 		TEST(anything_else_is_left_alone),
 	};
