@@ -20,10 +20,11 @@
  * marked young, which reclaim takes for a set bit. Elsewhere, as in Debian's 6.1, a sampled process's pages look less
  * used to reclaim than they are; that matters under memory pressure, and more the shorter the interval.
  *
- * What the kernel exports: not walk_page_range(), ptep_test_and_clear_young() of x86, pte_offset_map_lock() or
- * ptrace_may_access(). So the tables are walked here, by the inlines that all these are made of, the bit is cleared by the
- * same atomic instruction, and the question who may read another's memory is asked as ptrace asks it, without the security
- * modules' opinion, which nobody outside of the kernel can have.
+ * What the kernel exports: not walk_page_range(), ptep_test_and_clear_young() of x86, pte_offset_map_lock(), mm_access() or
+ * ptrace_may_access(). So the tables are walked here, by the inlines that all these are made of, and the bit is cleared by
+ * the same atomic instruction. Who may read another's memory is decided by the rules of ptrace and under the lock of
+ * mm_access(), which a module can take. The opinion of other security modules than capabilities is missing: nobody outside
+ * of the kernel can ask for it.
  *
  * Synchronization: as in mm/pgtable-generic.c. mmap_lock, read, keeps mappings and upper tables; a table of entries may
  * still go (a file's huge page takes its place), and is freed after an RCU grace period: it is looked at under
@@ -32,13 +33,16 @@
  */
 #include "own.h"
 
+#include <linux/capability.h>
 #include <linux/cred.h>
+#include <linux/delay.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/pid.h>
 #include <linux/ptrace.h>
 #include <linux/sched/coredump.h>
 #include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 #include <linux/slab.h>
 
@@ -46,6 +50,7 @@
 
 #define PROCESSES_MAX 16u /* of a session */
 #define INTERVAL_US_MIN 1000u
+#define EXEC_TRIES 1000
 #define REGION_BYTES_MAX (1ull << 40)
 /* What a slice may look at: an entry that leads nowhere, or to a huge page; a table of entries. */
 #define SLICE_COST 4096
@@ -263,41 +268,57 @@ static unsigned long slice(struct pass *pass, struct mm_struct *mm, unsigned lon
 
 /* --- passes --- */
 
-/* What ptrace asks (kernel/ptrace.c) for PTRACE_MODE_READ of the current credentials. */
+/*
+ * The rules of __ptrace_may_access() and of cap_ptrace_access_check() for PTRACE_MODE_READ_REALCREDS of the current
+ * credentials. The process can't change its credentials by exec meanwhile.
+ */
 static bool may_read(struct task_struct *task, struct mm_struct *mm)
 {
 	const struct cred *mine = current_cred(), *its;
-	bool same;
+	bool may;
 
 	rcu_read_lock();
 	its = __task_cred(task);
-	same = uid_eq(mine->uid, its->euid) && uid_eq(mine->uid, its->suid) &&
-	       uid_eq(mine->uid, its->uid) && gid_eq(mine->gid, its->egid) &&
-	       gid_eq(mine->gid, its->sgid) && gid_eq(mine->gid, its->gid);
-	same = same && pem_is_dumpable(mm);
+	may = uid_eq(mine->uid, its->euid) && uid_eq(mine->uid, its->suid) &&
+	      uid_eq(mine->uid, its->uid) && gid_eq(mine->gid, its->egid) &&
+	      gid_eq(mine->gid, its->sgid) && gid_eq(mine->gid, its->gid);
+	may = may && mine->user_ns == its->user_ns &&
+	      cap_issubset(its->cap_permitted, mine->cap_permitted);
+	may = may || ns_capable(its->user_ns, CAP_SYS_PTRACE);
 	rcu_read_unlock();
-	return same || ns_capable(mm->user_ns, CAP_SYS_PTRACE);
+	return may && (pem_is_dumpable(mm) || ns_capable(mm->user_ns, CAP_SYS_PTRACE));
 }
 
 /*
- * The memory of the process, held; it may be another than before (exec), and then not be the asker's to read any more.
- * NULL: there is none.
+ * The memory of the process, held; it may be another than before (exec), and then not be the asker's to read any more. Exec
+ * holds the lock from before it changes the memory until it has changed the credentials: without the lock the memory of a
+ * program with more rights is found while the process still has the old rights. A process can make exec take as long as it
+ * likes, so nobody waits for the lock here.
+ *
+ * NULL: -ESRCH, there is none; -EPERM; -EAGAIN, the process is in the middle of exec.
  */
 static struct mm_struct *get_memory(const struct pem_accessed *of, int *error)
 {
 	struct task_struct *task = get_pid_task(of->pid, PIDTYPE_TGID);
-	struct mm_struct *mm = task ? get_task_mm(task) : NULL;
 	const struct cred *old;
+	struct mm_struct *mm;
 
-	*error = mm ? 0 : -ESRCH;
+	*error = -ESRCH;
+	if (!task)
+		return NULL;
+	if (!down_read_trylock(&task->signal->exec_update_lock)) {
+		put_task_struct(task);
+		*error = -EAGAIN;
+		return NULL;
+	}
+	mm = get_task_mm(task);
 	if (mm) {
 		old = override_creds(of->cred);
-		if (!may_read(task, mm))
-			*error = -EPERM;
+		*error = may_read(task, mm) ? 0 : -EPERM;
 		revert_creds(old);
 	}
-	if (task)
-		put_task_struct(task);
+	up_read(&task->signal->exec_update_lock);
+	put_task_struct(task);
 	if (!*error)
 		return mm;
 	if (mm)
@@ -322,7 +343,7 @@ static bool tick(struct pem_ticker *ticker)
 
 	mm = get_memory(of, &error);
 	if (!mm)
-		return false;
+		return error == -EAGAIN;
 	while (addr < of->to && !pem_ticker__is_stopping() && !is_left_alone(mm)) {
 		addr = slice(&pass, mm, addr, of->to);
 		cond_resched();
@@ -385,6 +406,24 @@ static struct pem_accessed *find(struct pem_own *own, const struct pid *pid)
 	return NULL;
 }
 
+/* Of a process that is not in the middle of exec for longer than EXEC_TRIES ms; NULL and -EINTR: a signal came. */
+static struct mm_struct *await_memory(const struct pem_accessed *of, int *error)
+{
+	struct mm_struct *mm;
+	int tries;
+
+	for (tries = 0; tries < EXEC_TRIES; tries++) {
+		mm = get_memory(of, error);
+		if (*error != -EAGAIN)
+			return mm;
+		if (msleep_interruptible(1)) {
+			*error = -EINTR;
+			return NULL;
+		}
+	}
+	return NULL;
+}
+
 /* Sample a process that may be read; its pid becomes the new one's. */
 static int add(struct pem_kmod_session *session, struct pem_own *own, struct pid *pid,
 	       const struct pem_kmod_accessed *asked, struct pem_accessed **out)
@@ -400,7 +439,7 @@ static int add(struct pem_kmod_session *session, struct pem_own *own, struct pid
 		return -ENOMEM;
 	of->pid = pid;
 	of->cred = get_current_cred();
-	mm = get_memory(of, &rc);
+	mm = await_memory(of, &rc);
 	if (!mm) {
 		put_cred(of->cred);
 		kfree(of);

@@ -486,43 +486,6 @@ static void passes_go_on_while_threads_map(void **state)
 	munmap(shared, sizeof(*shared));
 }
 
-/* In a child, as it can't come back: what somebody else may not look into. Returns which answer was wrong. */
-static int ask_as_nobody(struct session *s, pid_t own, pid_t roots)
-{
-	struct pem_kmod_accessed asked = about(roots, NULL, 0, HUGE_BYTES);
-
-	if (setgid(65534) || setuid(65534))
-		return 1;
-	if (ask(s, PEM_KMOD_ACCESSED, &asked) != -EPERM)
-		return 2;
-	asked.pid = (uint32_t)own;
-	if (ask(s, PEM_KMOD_ACCESSED, &asked) != -EPERM) /* of another user still */
-		return 3;
-	asked.pid = (uint32_t)getpid();
-	if (ask(s, PEM_KMOD_ACCESSED, &asked) != -EPERM) /* not dumpable: it was root's */
-		return 4;
-	prctl(PR_SET_DUMPABLE, 1);
-	return ask(s, PEM_KMOD_ACCESSED, &asked) ? 5 : 0;
-}
-
-static void who_may_not_read_it_may_not_sample_it(void **state)
-{
-	struct session *s = session_open();
-	int status;
-	pid_t pid;
-
-	(void)state;
-	session_setup(s, 0, 8192, 8);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (!pid)
-		_exit(ask_as_nobody(s, getpid(), getppid()));
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFEXITED(status));
-	assert_int_equal(WEXITSTATUS(status), 0);
-	session_close(s);
-}
-
 static void what_makes_no_sense_is_refused(void **state)
 {
 	struct pem_kmod_accessed fine = about(getpid(), NULL, 0, HUGE_BYTES), bad;
@@ -582,7 +545,6 @@ int main(void)
 		cmocka_unit_test(a_huge_page_is_used_whole),
 		cmocka_unit_test(a_process_may_go_meanwhile),
 		cmocka_unit_test(passes_go_on_while_threads_map),
-		cmocka_unit_test(who_may_not_read_it_may_not_sample_it),
 		cmocka_unit_test(what_makes_no_sense_is_refused),
 	};
 

@@ -162,8 +162,9 @@ struct pem_kmod_counters {
 /*
  * ACCESSED: sample a process by the accessed bits of its page tables, as OS::Pages::Region and OS::Pages::Pass, if wanted.
  * Another one for the same process replaces it. It needs what reading the process's memory needs (EPERM): the same user and
- * group, or CAP_SYS_PTRACE. ESRCH: no such process; ENOSPC: the session samples 16 others. It ends with the process, and when
- * that executes what the user may not read.
+ * group and no fewer capabilities, or CAP_SYS_PTRACE. ESRCH: no such process; ENOSPC: the session samples 16 others; EAGAIN:
+ * the process has been executing another program for a second and has not ended that. It ends with the process, and when that
+ * executes what the user may not read.
  */
 struct pem_kmod_accessed {
 	uint32_t size;
