@@ -40,6 +40,7 @@
 #include <linux/mm.h>
 #include <linux/pid.h>
 #include <linux/ptrace.h>
+#include <linux/rcupdate.h>
 #include <linux/sched/coredump.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
@@ -64,11 +65,12 @@ struct pem_accessed {
 	const struct cred *cred; /* of who asked */
 	u64 region_bytes;
 	unsigned long from, to;
-	bool is_begun; /* bits were cleared before */
+	unsigned int begun_run; /* the session's run in which bits were cleared last */
 };
 
 struct pass {
 	const struct pem_accessed *of;
+	bool is_told; /* bits were cleared in this run before */
 	u32 pid;
 	u64 region; /* the one that is added up */
 	u32 pages, accessed, huge;
@@ -83,10 +85,12 @@ static void end_region(struct pass *pass)
 {
 	if (!pass->pages)
 		return;
-	if (pass->of->is_begun) {
+	if (pass->is_told) {
 		preempt_disable_notrace();
-		pem_emit_pages_region(pass->of->session, pass->pid, pass->pages, pass->region,
-				      pass->of->region_bytes, pass->accessed, pass->huge);
+		if (!pem_ticker__is_over(&pass->of->ticker))
+			pem_emit_pages_region(pass->of->session, pass->pid, pass->pages,
+					      pass->region, pass->of->region_bytes, pass->accessed,
+					      pass->huge);
 		preempt_enable_notrace();
 	}
 	pass->regions++;
@@ -244,7 +248,7 @@ static bool is_sampled(const struct vm_area_struct *vma)
 	return !(vma->vm_flags & (VM_HUGETLB | VM_IO | VM_PFNMAP | VM_MIXEDMAP));
 }
 
-/* As much as a slice may do, from addr on. Returns where it has come to; to: all is done. */
+/* As much as a slice may do, from addr on. Returns where it has come to; to: all is done; addr: this thread is killed. */
 static unsigned long slice(struct pass *pass, struct mm_struct *mm, unsigned long addr,
 			   unsigned long to)
 {
@@ -252,7 +256,8 @@ static unsigned long slice(struct pass *pass, struct mm_struct *mm, unsigned lon
 	unsigned long end;
 
 	pass->budget = SLICE_COST;
-	mmap_read_lock(mm);
+	if (mmap_read_lock_killable(mm))
+		return addr;
 	do {
 		vma = find_vma(mm, addr);
 		addr = vma ? max(addr, vma->vm_start) : to;
@@ -335,7 +340,10 @@ static bool is_left_alone(struct mm_struct *mm)
 static bool tick(struct pem_ticker *ticker)
 {
 	struct pem_accessed *of = container_of(ticker, struct pem_accessed, ticker);
-	struct pass pass = {.of = of, .pid = pid_nr(of->pid), .region = ~0ull};
+	struct pass pass = {.of = of,
+			    .is_told = of->begun_run == ticker->run,
+			    .pid = pid_nr(of->pid),
+			    .region = ~0ull};
 	u64 begun = ktime_get_ns();
 	unsigned long addr = of->from;
 	struct mm_struct *mm;
@@ -344,7 +352,7 @@ static bool tick(struct pem_ticker *ticker)
 	mm = get_memory(of, &error);
 	if (!mm)
 		return error == -EAGAIN;
-	while (addr < of->to && !pem_ticker__is_stopping() && !is_left_alone(mm)) {
+	while (addr < of->to && !pem_ticker__is_over(ticker) && !is_left_alone(mm)) {
 		addr = slice(&pass, mm, addr, of->to);
 		cond_resched();
 	}
@@ -352,35 +360,34 @@ static bool tick(struct pem_ticker *ticker)
 	if (addr < of->to) /* a region that is not whole is none */
 		return true;
 	end_region(&pass);
-	if (of->is_begun) {
+	if (pass.is_told) {
 		preempt_disable_notrace();
-		pem_emit_pages_pass(of->session, pass.pid, pass.regions, pass.all_pages,
-				    pass.all_accessed, pass.all_huge, ktime_get_ns() - begun);
+		if (!pem_ticker__is_over(ticker))
+			pem_emit_pages_pass(of->session, pass.pid, pass.regions, pass.all_pages,
+					    pass.all_accessed, pass.all_huge,
+					    ktime_get_ns() - begun);
 		preempt_enable_notrace();
 	}
-	of->is_begun = true;
+	of->begun_run = ticker->run;
 	return true;
 }
 
 /* --- who is sampled --- */
 
-static int start(struct pem_accessed *of)
+static void free_accessed(struct pem_ticker *ticker)
 {
-	if (of->ticker.thread)
-		return 0;
-	of->is_begun = false;
-	of->ticker.tick = tick;
-	return pem_ticker__start(&of->ticker, "pem/accessed");
+	struct pem_accessed *of = container_of(ticker, struct pem_accessed, ticker);
+
+	put_cred(of->cred);
+	put_pid(of->pid);
+	kfree(of);
 }
 
 static void forget(struct pem_own *own, struct pem_accessed *of)
 {
-	pem_ticker__stop(&of->ticker);
 	list_del(&of->list);
 	own->accessed_count--;
-	put_cred(of->cred);
-	put_pid(of->pid);
-	kfree(of);
+	pem_tickers__remove(&of->ticker);
 }
 
 static bool is_valid(const struct pem_kmod_accessed *asked)
@@ -425,8 +432,7 @@ static struct mm_struct *await_memory(const struct pem_accessed *of, int *error)
 }
 
 /* Sample a process that may be read; its pid becomes the new one's. */
-static int add(struct pem_kmod_session *session, struct pem_own *own, struct pid *pid,
-	       const struct pem_kmod_accessed *asked, struct pem_accessed **out)
+static int add(struct pem_own *own, struct pid *pid, const struct pem_kmod_accessed *asked)
 {
 	struct pem_accessed *of;
 	struct mm_struct *mm;
@@ -447,20 +453,21 @@ static int add(struct pem_kmod_session *session, struct pem_own *own, struct pid
 	}
 	of->to = min_t(u64, asked->to ? asked->to : ULONG_MAX, mm->task_size);
 	mmput(mm);
-	of->session = session;
+	of->session = own->session;
+	of->ticker.tick = tick;
+	of->ticker.free = free_accessed;
 	of->ticker.interval_ns = (u64)asked->interval_us * NSEC_PER_USEC;
 	of->region_bytes = asked->region_bytes;
 	of->from = asked->from;
 	list_add(&of->list, &own->accessed);
 	own->accessed_count++;
-	*out = of;
+	pem_tickers__add(&own->tickers, &of->ticker);
 	return 0;
 }
 
-int pem_accessed__set(struct pem_kmod_session *session, struct pem_own *own,
-		      const struct pem_kmod_accessed *asked, bool runs)
+int pem_accessed__set(struct pem_own *own, const struct pem_kmod_accessed *asked)
 {
-	struct pem_accessed *of = NULL;
+	struct pem_accessed *of;
 	struct pid *pid;
 	int rc = 0;
 
@@ -470,42 +477,17 @@ int pem_accessed__set(struct pem_kmod_session *session, struct pem_own *own,
 	if (!pid)
 		return -ESRCH;
 	of = find(own, pid);
-	if (of)
+	if (of) {
 		forget(own, of);
-	else if (!asked->interval_us)
+		synchronize_rcu(); /* the last record of it is written */
+	} else if (!asked->interval_us) {
 		rc = -ESRCH;
-	if (rc || !asked->interval_us) {
+	}
+	if (!rc && asked->interval_us)
+		rc = add(own, pid, asked);
+	if (rc || !asked->interval_us)
 		put_pid(pid);
-		return rc;
-	}
-	rc = add(session, own, pid, asked, &of);
-	if (rc) {
-		put_pid(pid);
-		return rc;
-	}
-	rc = runs ? start(of) : 0;
-	if (rc)
-		forget(own, of);
 	return rc;
-}
-
-int pem_accessed__start(struct pem_own *own)
-{
-	struct pem_accessed *of;
-	int rc = 0;
-
-	list_for_each_entry (of, &own->accessed, list) {
-		rc = rc ? rc : start(of);
-	}
-	return rc;
-}
-
-void pem_accessed__stop(struct pem_own *own)
-{
-	struct pem_accessed *of;
-
-	list_for_each_entry (of, &own->accessed, list)
-		pem_ticker__stop(&of->ticker);
 }
 
 void pem_accessed__free(struct pem_own *own)

@@ -51,7 +51,7 @@ static int copy_out(void __user *to, const void *from, size_t bytes)
 	return copy_to_user(to, from, min_t(size_t, *(const u32 *)from, bytes)) ? -EFAULT : 0;
 }
 
-/* --- the ioctls, in the order of their numbers; each under the session's lock --- */
+/* --- the ioctls, in the order of their numbers; each under the session's lock, but WORK --- */
 
 static int do_info(struct pem_session *session, void __user *arg)
 {
@@ -183,8 +183,7 @@ static int do_accessed(struct pem_session *session, void __user *arg)
 
 	if (rc || session->state == PEM_SESSION_NEW)
 		return rc ? rc : -EBUSY;
-	return pem_accessed__set(&session->probes, &session->own, &accessed,
-				 session->state == PEM_SESSION_RUNNING);
+	return pem_accessed__set(&session->own, &accessed);
 }
 
 static int do_supply(struct pem_session *session, void __user *arg)
@@ -213,7 +212,11 @@ static long pem_ioctl(struct file *file, unsigned int command, unsigned long arg
 	unsigned int number = _IOC_NR(command);
 	long rc;
 
-	if (_IOC_TYPE(command) != _IOC_TYPE(PEM_KMOD_INFO) || number >= ARRAY_SIZE(ioctls))
+	if (_IOC_TYPE(command) != _IOC_TYPE(PEM_KMOD_INFO))
+		return -ENOTTY;
+	if (number == _IOC_NR(PEM_KMOD_WORK)) /* it takes as long as the session runs */
+		return pem_tickers__work(&session->own.tickers);
+	if (number >= ARRAY_SIZE(ioctls))
 		return -ENOTTY;
 	if (mutex_lock_interruptible(&session->lock))
 		return -ERESTARTSYS;

@@ -11,6 +11,7 @@
  *	tracepoints_mutex   the kernel's, when a probe is registered; takes cpus_read_lock() within
  *	cpus_read_lock()    the kernel's: no CPU comes or goes. Nothing above is taken under it, nor by a CPU that comes.
  *	user lock           (limit.c) a spinlock
+ *	tickers' lock       (ticker.c) a spinlock; a thread in PEM_KMOD_WORK takes nothing else of these
  * mmap() and poll() take none of them: they look at pools, which are published once and live until the file is released.
  * A CPU that comes online takes none of the session's: it makes a pool where there is none.
  */

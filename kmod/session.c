@@ -65,7 +65,8 @@ struct pem_session *pem_session__new(void)
 	init_waitqueue_head(&session->wait);
 	INIT_HLIST_NODE(&session->hotplug);
 	INIT_LIST_HEAD(&session->own.accessed);
-	session->own.supply.session = &session->probes;
+	pem_tickers__init(&session->own.tickers);
+	session->own.session = &session->probes;
 	rc = alloc_parts(session);
 	if (rc) {
 		free_parts(session);
@@ -117,8 +118,7 @@ int pem_session__setup(struct pem_session *session, const struct pem_kmod_setup 
 /* No probe of the session's events runs when it returns. */
 static void detach(struct pem_session *session, enum pem_session_state state)
 {
-	pem_supply__stop(&session->own);
-	pem_accessed__stop(&session->own);
+	pem_tickers__run(&session->own.tickers, false);
 	set_state(session, state);
 	pem_rule__apply_all(session);
 	tracepoint_synchronize_unregister();
@@ -136,15 +136,13 @@ int pem_session__start(struct pem_session *session)
 		per_cpu_ptr(session->probes.cpus, cpu)->logged_thread = PEM_KRING_NO_THREAD;
 	set_state(session, PEM_SESSION_RUNNING);
 	rc = pem_rule__apply_all(session);
-	if (!rc)
-		rc = pem_accessed__start(&session->own);
-	if (!rc)
-		rc = pem_supply__start(&session->own);
 	if (rc) {
 		detach(session, PEM_SESSION_STOPPED);
 		pem_pool__retire_all(session);
+		return rc;
 	}
-	return rc;
+	pem_tickers__run(&session->own.tickers, true);
+	return 0;
 }
 
 int pem_session__stop(struct pem_session *session)
@@ -162,6 +160,7 @@ void pem_session__free(struct pem_session *session)
 	if (session->state == PEM_SESSION_RUNNING)
 		detach(session, PEM_SESSION_STOPPED);
 	pem_accessed__free(&session->own);
+	pem_supply__free(&session->own);
 	pem_counters__close(&session->probes);
 	pem_attach__remove_session(session);
 	pem_target__exit(session);

@@ -12,25 +12,35 @@
 
 #include <linux/mmzone.h>
 #include <linux/nodemask.h>
+#include <linux/rcupdate.h>
+#include <linux/slab.h>
 
 #include "pem_kmod_own.h"
 
 #define INTERVAL_US_MIN 1000u
 
-static void look_at_zone(struct pem_kmod_session *session, struct zone *zone, int node)
+struct pem_supply {
+	struct pem_ticker ticker;
+	struct pem_kmod_session *session;
+};
+
+/* ticker: whose tick it is; NULL: nobody's. */
+static void look_at_zone(struct pem_kmod_session *session, const struct pem_ticker *ticker,
+			 struct zone *zone, int node)
 {
 	unsigned int order;
 
 	for (order = 0; order < ARRAY_SIZE(zone->free_area); order++) {
 		preempt_disable_notrace();
-		pem_emit_pages_free(session, node, order, READ_ONCE(zone->free_area[order].nr_free),
-				    zone->name);
+		if (!ticker || !pem_ticker__is_over(ticker))
+			pem_emit_pages_free(session, node, order,
+					    READ_ONCE(zone->free_area[order].nr_free), zone->name);
 		preempt_enable_notrace();
 	}
 }
 
 /* A node that goes leaves its structure, with zones that have no memory. */
-static void look(struct pem_kmod_session *session)
+static void look(struct pem_kmod_session *session, const struct pem_ticker *ticker)
 {
 	struct zone *zone;
 	int node, i;
@@ -40,32 +50,38 @@ static void look(struct pem_kmod_session *session)
 		for (i = 0; i < MAX_NR_ZONES; i++) {
 			zone = &NODE_DATA(node)->node_zones[i];
 			if (populated_zone(zone))
-				look_at_zone(session, zone, node);
+				look_at_zone(session, ticker, zone, node);
 		}
 	}
 }
 
+static struct pem_supply *supply_of(struct pem_ticker *ticker)
+{
+	return container_of(ticker, struct pem_supply, ticker);
+}
+
 static bool tick(struct pem_ticker *ticker)
 {
-	look(container_of(ticker, struct pem_own, supply.ticker)->supply.session);
+	look(supply_of(ticker)->session, ticker);
 	return true;
 }
 
-int pem_supply__start(struct pem_own *own)
+static void free_supply(struct pem_ticker *ticker)
 {
-	if (!own->supply.ticker.interval_ns || own->supply.ticker.thread)
-		return 0;
-	own->supply.ticker.tick = tick;
-	return pem_ticker__start(&own->supply.ticker, "pem/supply");
+	kfree(supply_of(ticker));
 }
 
-void pem_supply__stop(struct pem_own *own)
+void pem_supply__free(struct pem_own *own)
 {
-	pem_ticker__stop(&own->supply.ticker);
+	if (own->supply)
+		pem_tickers__remove(&own->supply->ticker);
+	own->supply = NULL;
 }
 
 int pem_supply__set(struct pem_own *own, const struct pem_kmod_supply *asked, bool runs)
 {
+	struct pem_supply *supply = NULL;
+
 	if ((asked->flags & ~PEM_KMOD_NOW) || asked->reserved ||
 	    (asked->interval_us && asked->interval_us < INTERVAL_US_MIN))
 		return -EINVAL;
@@ -74,10 +90,25 @@ int pem_supply__set(struct pem_own *own, const struct pem_kmod_supply *asked, bo
 			return -EINVAL;
 		if (!runs)
 			return -EBUSY;
-		look(own->supply.session);
+		look(own->session, NULL);
 		return 0;
 	}
-	pem_supply__stop(own);
-	own->supply.ticker.interval_ns = (u64)asked->interval_us * NSEC_PER_USEC;
-	return runs ? pem_supply__start(own) : 0;
+	if (asked->interval_us) {
+		supply = kzalloc(sizeof(*supply), GFP_KERNEL_ACCOUNT);
+		if (!supply)
+			return -ENOMEM;
+	}
+	if (own->supply) {
+		pem_supply__free(own);
+		synchronize_rcu(); /* the last record of it is written */
+	}
+	if (!supply)
+		return 0;
+	supply->session = own->session;
+	supply->ticker.tick = tick;
+	supply->ticker.free = free_supply;
+	supply->ticker.interval_ns = (u64)asked->interval_us * NSEC_PER_USEC;
+	pem_tickers__add(&own->tickers, &supply->ticker);
+	own->supply = supply;
+	return 0;
 }

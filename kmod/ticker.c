@@ -1,79 +1,164 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ticker.c - a thread that looks at something now and then
+ * ticker.c - what is looked at now and then, in a thread that the session's user lends (PEM_KMOD_WORK)
  *
- * It keeps to the clock: a tick that comes late or takes long makes no later one later, and those that it took the time of
- * are left out. But it rests at least as long as it has worked, so that no rate asked for takes more than half a CPU.
+ * The module has no thread of its own: the kernel counts the time, and limits it, where it does all else of that thread
+ * (control group, nice value, CPU affinity, resource limits), and no user gets more of the machine than he has threads.
+ *
+ * A ticker keeps to the clock: a tick that comes late or takes long makes no later one later, and those that it took the time
+ * of are left out. But it rests at least as long as it has worked, so that no rate asked for takes more than half a CPU.
+ *
+ * Synchronization: the list and what next_of() chooses by are under the lock. One thread works at a time. A ticker lives as
+ * long as it is in the list or its tick runs. Nobody waits for the thread: a target can make it wait for as long as it likes
+ * (mmap_lock). STOP and remove say that a tick is over, which it asks, with preemption off, before it writes a record, and
+ * their callers wait for a grace period of RCU. No record of it is written after that.
  */
 #include "own.h"
 
 #include <linux/hrtimer.h>
-#include <linux/kthread.h>
 #include <linux/ktime.h>
 #include <linux/math64.h>
 #include <linux/sched.h>
+#include <linux/sched/signal.h>
 
-static void sleep_until(ktime_t when)
+static void put(struct pem_ticker *ticker)
 {
-	/* Before the question, so that who stops the thread wakes it (kthread_stop). */
-	set_current_state(TASK_IDLE);
-	if (!kthread_should_stop())
-		schedule_hrtimeout_range(&when, 0, HRTIMER_MODE_ABS);
-	__set_current_state(TASK_RUNNING);
+	if (refcount_dec_and_test(&ticker->refs))
+		ticker->free(ticker);
 }
 
-static void sleep_until_stopped(void)
+/* Under the lock. */
+static void tell_worker(struct pem_tickers *all)
 {
-	set_current_state(TASK_IDLE);
-	while (!kthread_should_stop()) {
-		schedule();
-		set_current_state(TASK_IDLE);
-	}
-	__set_current_state(TASK_RUNNING);
+	WRITE_ONCE(all->changes, all->changes + 1);
+	wake_up_interruptible(&all->wait);
 }
 
-static int run(void *arg)
+void pem_tickers__init(struct pem_tickers *all)
 {
-	struct pem_ticker *ticker = arg;
-	u64 next = ktime_get_ns(), begun, rested;
+	spin_lock_init(&all->lock);
+	INIT_LIST_HEAD(&all->list);
+	init_waitqueue_head(&all->wait);
+}
 
-	while (!kthread_should_stop()) {
-		begun = ktime_get_ns();
-		if (begun < next) {
-			sleep_until(ns_to_ktime(next));
-			continue;
+void pem_tickers__add(struct pem_tickers *all, struct pem_ticker *ticker)
+{
+	refcount_set(&ticker->refs, 1);
+	ticker->all = all;
+	spin_lock(&all->lock);
+	list_add(&ticker->list, &all->list);
+	tell_worker(all);
+	spin_unlock(&all->lock);
+}
+
+void pem_tickers__remove(struct pem_ticker *ticker)
+{
+	struct pem_tickers *all = ticker->all;
+
+	spin_lock(&all->lock);
+	WRITE_ONCE(ticker->is_removed, true);
+	list_del(&ticker->list);
+	spin_unlock(&all->lock);
+	put(ticker);
+}
+
+void pem_tickers__run(struct pem_tickers *all, bool on)
+{
+	spin_lock(&all->lock);
+	all->is_running = on;
+	WRITE_ONCE(all->run, all->run + 1);
+	tell_worker(all);
+	spin_unlock(&all->lock);
+}
+
+bool pem_ticker__is_over(const struct pem_ticker *ticker)
+{
+	return READ_ONCE(ticker->is_removed) || READ_ONCE(ticker->all->run) != ticker->run ||
+	       fatal_signal_pending(current);
+}
+
+/* --- the thread that works --- */
+
+/* The ticker whose turn comes first, if any. Under the lock. */
+static struct pem_ticker *next_of(struct pem_tickers *all)
+{
+	struct pem_ticker *ticker, *first = NULL;
+
+	list_for_each_entry (ticker, &all->list, list) {
+		if (ticker->run != all->run) {
+			ticker->run = all->run;
+			ticker->next_ns = 0;
+			ticker->is_done = false;
 		}
-		if (!ticker->tick(ticker)) {
-			sleep_until_stopped();
-			break;
-		}
-		rested = 2 * ktime_get_ns() - begun;
-		next += ticker->interval_ns;
-		if (next < rested)
-			next += DIV64_U64_ROUND_UP(rested - next, ticker->interval_ns) *
-				ticker->interval_ns;
+		if (!ticker->is_done && (!first || ticker->next_ns < first->next_ns))
+			first = ticker;
 	}
-	return 0;
+	return first;
 }
 
-int pem_ticker__start(struct pem_ticker *ticker, const char *name)
+static void tick(struct pem_tickers *all, struct pem_ticker *ticker)
 {
-	struct task_struct *thread = kthread_run(run, ticker, "%s", name);
+	u64 begun = ktime_get_ns(), next = ticker->next_ns ? ticker->next_ns : begun, rested;
+	bool is_done = !ticker->tick(ticker);
 
-	if (IS_ERR(thread))
-		return PTR_ERR(thread);
-	ticker->thread = thread;
-	return 0;
+	rested = 2 * ktime_get_ns() - begun;
+	next += ticker->interval_ns;
+	if (next < rested)
+		next += DIV64_U64_ROUND_UP(rested - next, ticker->interval_ns) *
+			ticker->interval_ns;
+	spin_lock(&all->lock);
+	ticker->next_ns = next;
+	ticker->is_done = is_done;
+	spin_unlock(&all->lock);
+	put(ticker);
 }
 
-bool pem_ticker__is_stopping(void)
+/* The next tick, if it is time for it. Else wait until it is, or something changes, or a signal comes. */
+static void work_once(struct pem_tickers *all)
 {
-	return kthread_should_stop();
+	struct pem_ticker *ticker;
+	u64 now = ktime_get_ns();
+	ktime_t left = KTIME_MAX;
+	unsigned int changes;
+	bool is_due;
+
+	spin_lock(&all->lock);
+	changes = all->changes;
+	ticker = next_of(all);
+	is_due = ticker && ticker->next_ns <= now;
+	if (is_due)
+		refcount_inc(&ticker->refs);
+	else if (ticker)
+		left = ns_to_ktime(ticker->next_ns - now);
+	spin_unlock(&all->lock);
+	if (is_due)
+		tick(all, ticker);
+	else
+		(void)wait_event_interruptible_hrtimeout(all->wait,
+							 READ_ONCE(all->changes) != changes, left);
 }
 
-void pem_ticker__stop(struct pem_ticker *ticker)
+int pem_tickers__work(struct pem_tickers *all)
 {
-	if (ticker->thread)
-		kthread_stop(ticker->thread);
-	ticker->thread = NULL;
+	unsigned int run;
+	int rc = 0;
+
+	spin_lock(&all->lock);
+	run = all->run;
+	if (!all->is_running || all->is_worked)
+		rc = -EBUSY;
+	else
+		all->is_worked = true;
+	spin_unlock(&all->lock);
+	if (rc)
+		return rc;
+	while (READ_ONCE(all->run) == run && !signal_pending(current)) {
+		work_once(all);
+		cond_resched();
+	}
+	rc = READ_ONCE(all->run) == run ? -ERESTARTSYS : 0;
+	spin_lock(&all->lock);
+	all->is_worked = false;
+	spin_unlock(&all->lock);
+	return rc;
 }

@@ -11,7 +11,6 @@
 
 #include <pem/clock.h>
 
-#include <dirent.h>
 #include <pthread.h>
 #include <sys/prctl.h>
 
@@ -172,31 +171,6 @@ static struct pem_kmod_accessed about(pid_t pid, const uint8_t *memory, uint64_t
 					  .to = memory ? (uintptr_t)memory + bytes : 0};
 }
 
-/* The thread that samples stays on one CPU, so that its records come in their order. */
-static void bind_sampler(void)
-{
-	char path[300], name[16];
-	struct dirent *entry;
-	DIR *all = opendir("/proc");
-	cpu_set_t set;
-	FILE *comm;
-
-	assert_non_null(all);
-	CPU_ZERO(&set);
-	CPU_SET(0, &set);
-	while ((entry = readdir(all))) {
-		if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
-			continue;
-		snprintf(path, sizeof(path), "/proc/%s/comm", entry->d_name);
-		comm = fopen(path, "r");
-		if (comm && fgets(name, sizeof(name), comm) && !strncmp(name, "pem/accessed", 12))
-			sched_setaffinity(atoi(entry->d_name), sizeof(set), &set);
-		if (comm)
-			fclose(comm);
-	}
-	closedir(all);
-}
-
 static struct session *sample(struct seen *seen, struct pem_kmod_accessed *asked)
 {
 	struct session *s = session_open();
@@ -212,6 +186,7 @@ static struct session *sample(struct seen *seen, struct pem_kmod_accessed *asked
 	s->arg = seen;
 	assert_int_equal(ask(s, PEM_KMOD_ACCESSED, asked), 0);
 	session_start(s);
+	session_work(s);
 	return s;
 }
 
@@ -224,7 +199,6 @@ static void restart(struct session *s, struct seen *seen)
 	if (seen->shared)
 		assert_int_equal(ask(s, PEM_KMOD_ACCESSED, seen->asked), 0);
 	session_start(s);
-	bind_sampler();
 }
 
 /*
@@ -522,6 +496,7 @@ static void what_makes_no_sense_is_refused(void **state)
 	fine.to = ~0ull << 12;
 	assert_int_equal(ask(s, PEM_KMOD_ACCESSED, &fine), 0);
 	session_start(s);
+	session_work(s);
 	usleep(10000);
 	for (i = 0; i < 17; i++) {
 		children[i] = fork();

@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <setjmp.h>
@@ -62,6 +63,10 @@ typedef void (*on_record)(void *arg, unsigned cpu, const struct pem_packet *pack
 
 struct session {
 	int fd;
+	/* Of the thread that works for it, if any: */
+	pthread_t worker;
+	int worker_fd; /* -1: none */
+	int is_closing; /* __atomic */
 	struct pem_kmod_setup setup;
 	struct mapped cpu[CPUS];
 	struct lane_seen lane[LANES_SEEN];
@@ -87,9 +92,49 @@ static inline struct session *session_open(void)
 	s->fd = open(PEM_KMOD_DEVICE, O_RDWR | O_CLOEXEC);
 	if (s->fd < 0)
 		fail_msg("%s: %s", PEM_KMOD_DEVICE, strerror(errno));
+	s->worker_fd = -1;
 	return s;
 }
 
+static inline void run_on(unsigned cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+static inline void on_signal(int number)
+{
+	(void)number;
+}
+
+/* On one CPU, so that its records come in their order. */
+static inline void *session_work_on(void *arg)
+{
+	struct session *s = arg;
+
+	run_on(0);
+	while (!__atomic_load_n(&s->is_closing, __ATOMIC_ACQUIRE)) {
+		if (ioctl(s->worker_fd, PEM_KMOD_WORK, 0) && errno == EBUSY)
+			usleep(1000); /* it does not run now */
+	}
+	return NULL;
+}
+
+/* From now on a thread does what the module is to look at, whenever the session runs. */
+static inline void session_work(struct session *s)
+{
+	struct sigaction action = {.sa_handler = on_signal};
+
+	assert_int_equal(sigaction(SIGUSR2, &action, NULL), 0);
+	s->worker_fd = fcntl(s->fd, F_DUPFD_CLOEXEC, 0);
+	assert_true(s->worker_fd >= 0);
+	assert_int_equal(pthread_create(&s->worker, NULL, session_work_on, s), 0);
+}
+
+/* A thread that works is interrupted by a signal, and the last descriptor is its. */
 static inline void session_close(struct session *s)
 {
 	unsigned i;
@@ -98,6 +143,14 @@ static inline void session_close(struct session *s)
 		if (s->cpu[i].at)
 			munmap(s->cpu[i].at, s->cpu[i].bytes);
 	assert_int_equal(close(s->fd), 0);
+	if (s->worker_fd >= 0) {
+		__atomic_store_n(&s->is_closing, 1, __ATOMIC_RELEASE);
+		do {
+			pthread_kill(s->worker, SIGUSR2);
+			usleep(1000);
+		} while (pthread_tryjoin_np(s->worker, NULL));
+		close(s->worker_fd);
+	}
 	free(s);
 }
 
@@ -353,15 +406,6 @@ static inline void session_finish(struct session *s)
 	session_drain(s);
 	session_counts(s, NULL, &produced, &discarded);
 	assert_int_equal(produced, s->taken + discarded + session_overwritten(s));
-}
-
-static inline void run_on(unsigned cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	sched_setaffinity(0, sizeof(set), &set);
 }
 
 /* A system call that records can be told by: its first argument is a number of ours. */

@@ -48,7 +48,7 @@ static int files[FILES]; /* -1: none; all threads' */
 static struct pem_kmod_listed events[EVENTS_MAX];
 static uint32_t event_count;
 static int is_over; /* __atomic */
-#define COMMANDS 12 /* INFO to SUPPLY */
+#define COMMANDS 13 /* INFO to WORK */
 static uint64_t calls[COMMANDS], successes[COMMANDS]; /* of each ioctl */
 
 static int file(struct user *u)
@@ -292,6 +292,27 @@ static void do_supply(struct user *u)
 	call(u, file(u), PEM_KMOD_SUPPLY, place(u, &supply, sizeof(supply), 0));
 }
 
+/* In a child that is killed after a while, since it may take as long as the session runs. */
+static void do_work(struct user *u)
+{
+	int fd = file(u), status;
+	pid_t child = fork();
+
+	if (!child)
+		_exit(call(u, fd, PEM_KMOD_WORK, NULL) ? 1 : 0);
+	if (child < 0)
+		return;
+	usleep(below(u, 30000));
+	kill(child, SIGKILL);
+	if (waitpid(child, &status, 0) != child)
+		return;
+	__atomic_fetch_add(&calls[_IOC_NR(PEM_KMOD_WORK)], 1, __ATOMIC_RELAXED);
+	if (WIFEXITED(status) && !WEXITSTATUS(status))
+		__atomic_fetch_add(&successes[_IOC_NR(PEM_KMOD_WORK)], 1, __ATOMIC_RELAXED);
+	else if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
+		abort();
+}
+
 /* --- files and mappings --- */
 
 static void replace(struct user *u, int fd)
@@ -473,8 +494,8 @@ static void *be_user(void *arg)
 		do_map,    do_read,   do_read,   do_poll,     do_change_map, do_scribble,
 		do_raise,  do_raise,  do_raise,
 	};
-	static void (*const slow[])(struct user *) = {do_open, do_open, do_open, do_open,
-						      do_dup,  do_dup,  do_fork};
+	static void (*const slow[])(struct user *) = {do_open, do_open, do_open, do_open, do_dup,
+						      do_dup,  do_fork, do_work, do_work};
 	struct user *u = arg;
 	uint32_t i;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * module_rights.c - whose memory the module samples for whom
+ * module_rights.c - whose memory the module samples for whom, and in whose thread
  *
  * Not here: what it says of that memory (module_accessed.c).
  *
@@ -8,6 +8,7 @@
  */
 #include "module_fixture.h"
 
+#include <dirent.h>
 #include <linux/capability.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -219,6 +220,7 @@ static void nobody_samples_a_program_with_more_rights(void **state)
 						   .to = SAMPLED_TO};
 		assert_int_equal(ask_as(NOBODY, s, &asked), 0);
 		session_start(s);
+		session_work(s);
 		usleep(100000);
 		assert_int_equal(write(told, "", 1), 1);
 		assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -233,12 +235,150 @@ static void nobody_samples_a_program_with_more_rights(void **state)
 	assert_int_equal(passes.of_after, 0);
 }
 
+/* --- the thread that works --- */
+
+static unsigned count_kernel_threads(void)
+{
+	char path[300], name[16];
+	struct dirent *entry;
+	unsigned count = 0;
+	DIR *all = opendir("/proc");
+	FILE *comm;
+
+	assert_non_null(all);
+	while ((entry = readdir(all))) {
+		if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
+			continue;
+		snprintf(path, sizeof(path), "/proc/%s/comm", entry->d_name);
+		comm = fopen(path, "r");
+		if (comm && fgets(name, sizeof(name), comm) && !strncmp(name, "pem/", 4))
+			count++;
+		if (comm)
+			fclose(comm);
+	}
+	closedir(all);
+	return count;
+}
+
+/* The user's own thread samples: the kernel has none that would do it outside of his control group. */
+static void nothing_is_sampled_but_by_a_thread_of_the_users(void **state)
+{
+	struct pem_kmod_supply supply = {.size = sizeof(supply), .interval_us = 1000};
+	struct pem_kmod_accessed asked = about(getpid());
+	struct session *s = session_open();
+	struct passes passes = {0, 0};
+
+	(void)state;
+	session_setup(s, 0, 8192, 64);
+	session_event(s, PASS, PEM_ACTION_LOG);
+	s->seen = see_passes;
+	s->arg = &passes;
+	asked.interval_us = 1000;
+	assert_int_equal(ask(s, PEM_KMOD_ACCESSED, &asked), 0);
+	assert_int_equal(ask(s, PEM_KMOD_SUPPLY, &supply), 0);
+	session_start(s);
+	assert_int_equal(count_kernel_threads(), 0);
+	usleep(50000);
+	assert_int_equal(ask(s, PEM_KMOD_STOP, NULL), 0);
+	session_drain(s);
+	assert_int_equal(passes.of_before + passes.of_after, 0);
+	session_work(s);
+	while (!(passes.of_before + passes.of_after)) {
+		session_start(s);
+		usleep(50000);
+		assert_int_equal(ask(s, PEM_KMOD_STOP, NULL), 0);
+		session_drain(s);
+	}
+	session_close(s);
+}
+
+/* A thread in WORK. */
+struct call {
+	struct session *s;
+	pthread_t thread;
+	int is_done; /* __atomic */
+	int rc;
+};
+
+static void *work_once(void *arg)
+{
+	struct call *call = arg;
+
+	call->rc = ask(call->s, PEM_KMOD_WORK, NULL);
+	__atomic_store_n(&call->is_done, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void start_work(struct call *call, struct session *s)
+{
+	*call = (struct call){.s = s};
+	assert_int_equal(pthread_create(&call->thread, NULL, work_once, call), 0);
+}
+
+static bool is_done(const struct call *call)
+{
+	return __atomic_load_n(&call->is_done, __ATOMIC_ACQUIRE);
+}
+
+static int end_of(const struct call *call)
+{
+	assert_int_equal(pthread_join(call->thread, NULL), 0);
+	return call->rc;
+}
+
+static void a_thread_works_until_stop_or_a_signal(void **state)
+{
+	struct sigaction action = {.sa_handler = on_signal};
+	struct session *s = session_open();
+	struct call call;
+
+	(void)state;
+	assert_int_equal(sigaction(SIGUSR2, &action, NULL), 0);
+	assert_int_equal(ask(s, PEM_KMOD_WORK, NULL), -EBUSY);
+	session_setup(s, 0, 8192, 8);
+	assert_int_equal(ask(s, PEM_KMOD_WORK, NULL), -EBUSY);
+	session_start(s);
+	start_work(&call, s);
+	for (; !is_done(&call); usleep(1000))
+		pthread_kill(call.thread, SIGUSR2);
+	assert_int_equal(end_of(&call), -EINTR);
+	start_work(&call, s);
+	usleep(20000);
+	assert_false(is_done(&call));
+	assert_int_equal(ask(s, PEM_KMOD_STOP, NULL), 0);
+	assert_int_equal(end_of(&call), 0);
+	assert_int_equal(ask(s, PEM_KMOD_WORK, NULL), -EBUSY);
+	session_close(s);
+}
+
+static void a_second_thread_is_refused(void **state)
+{
+	struct session *s = session_open();
+	struct call calls[2];
+
+	(void)state;
+	session_setup(s, 0, 8192, 8);
+	session_start(s);
+	start_work(&calls[0], s);
+	start_work(&calls[1], s);
+	while (!is_done(&calls[0]) && !is_done(&calls[1]))
+		usleep(1000);
+	usleep(20000);
+	assert_int_not_equal(is_done(&calls[0]), is_done(&calls[1]));
+	assert_int_equal(ask(s, PEM_KMOD_STOP, NULL), 0);
+	assert_int_equal(end_of(&calls[0]) + end_of(&calls[1]), -EBUSY);
+	session_close(s);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_may_not_read_it_may_not_sample_it),
 		cmocka_unit_test(who_has_fewer_capabilities_may_not_sample_it),
 		cmocka_unit_test(nobody_samples_a_program_with_more_rights),
+		cmocka_unit_test(nothing_is_sampled_but_by_a_thread_of_the_users),
+		cmocka_unit_test(a_thread_works_until_stop_or_a_signal),
+		cmocka_unit_test(a_second_thread_is_refused),
 	};
 
 	return needs_module() ? 77 : cmocka_run_group_tests(tests, NULL, NULL);

@@ -138,6 +138,7 @@ static void it_looks_again_and_again_until_told_not_to(void **state)
 	s->arg = &seen;
 	assert_int_equal(ask(s, PEM_KMOD_SUPPLY, &supply), 0);
 	session_start(s);
+	session_work(s);
 	usleep(30000);
 	assert_int_equal(ask(s, PEM_KMOD_STOP, NULL), 0);
 	session_drain(s);
@@ -216,6 +217,7 @@ static void what_makes_no_sense_is_refused(void **state)
 	assert_int_equal(ask(s, PEM_KMOD_SUPPLY, NULL), -EFAULT);
 	assert_int_equal(ask(s, PEM_KMOD_SUPPLY, &fine), 0);
 	session_start(s);
+	session_work(s);
 	session_close(s); /* while it runs */
 }
 

@@ -18,7 +18,7 @@ typedef struct {
 } atomic_t;
 typedef struct {
 	int unused;
-} wait_queue_head_t;
+} wait_queue_head_t, spinlock_t, refcount_t;
 struct list_head {
 	struct list_head *next;
 };

@@ -4,6 +4,7 @@
  *
  *	source.c   the plugin: wishes, start and stop
  *	device.c   /dev/pem: can it be used, which events has it, its ioctls
+ *	own.c      what the module looks at itself, and the thread in which it does
  *	pools.c    each CPU's pool: mapped, and statistics and counts read out of it
  *	drain.c    chunks -> packets
  *
@@ -71,6 +72,8 @@ struct pem_source {
 	bool has_tree;
 	bool reads_counters; /* at tracepoints that are logged */
 	bool samples_pages; /* of targets */
+	bool looks; /* at pages or free memory: the module needs a thread for that */
+	struct pem_module_worker *worker; /* NULL: none */
 	uint32_t pages_interval_us;
 	uint64_t pages_region_bytes;
 	bool started;
@@ -109,6 +112,10 @@ int pem_module__count_at_switches(const struct pem_source *source);
 /* 0, or -errno, said. */
 int pem_module__sample_process(const struct pem_source *source, uint32_t pid);
 int pem_module__watch_supply(const struct pem_source *source);
+/* The thread in which the module looks, from START on. 0, or -errno: there is none. */
+int pem_module__start_worker(struct pem_source *source);
+/* After STOP. It waits for the thread, but not long for one that a process that is looked at holds up: that one is left. */
+void pem_module__end_worker(struct pem_source *source);
 
 /* --- pools.c --- */
 

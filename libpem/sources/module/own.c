@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * own.c - what the module is to look at itself: counters at events, a process's pages, free memory
+ * own.c - what the module is to look at itself: counters at events, a process's pages, free memory; the thread for that
  *
  * Not here: what is wanted of these events, which is told as of all others (source.c).
  */
@@ -11,9 +11,17 @@
 #endif
 
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#define WORKER_PATIENCE_S 1
 
 bool pem_module__looks_at(const struct pem_event *event, const char *what)
 {
@@ -159,6 +167,7 @@ int pem_module__sample_process(const struct pem_source *source, uint32_t pid)
 				rc == -EPERM    ? "its memory may be read by its user and by "
 						  "CAP_SYS_PTRACE only"
 				: rc == -ENOSPC ? "16 processes are the most"
+				: rc == -EAGAIN ? "it takes too long to execute its program"
 						: strerror(-rc));
 	return rc;
 }
@@ -169,4 +178,88 @@ int pem_module__watch_supply(const struct pem_source *source)
 					  .interval_us = source->pages_interval_us};
 
 	return ioctl(source->fd, PEM_KMOD_SUPPLY, &request) ? -errno : 0;
+}
+
+/* --- the thread --- */
+
+/* It may outlive the source, so it has a descriptor of its own and nothing of the source's. Whoever comes last frees it. */
+struct pem_module_worker {
+	pthread_t thread;
+	int fd;
+	atomic_int users;
+};
+
+static void put_worker(struct pem_module_worker *worker)
+{
+	if (atomic_fetch_sub(&worker->users, 1) != 1)
+		return;
+	close(worker->fd);
+	free(worker);
+}
+
+static void *work(void *arg)
+{
+	struct pem_module_worker *worker = arg;
+
+	while (ioctl(worker->fd, PEM_KMOD_WORK, 0) && errno == EINTR)
+		;
+	put_worker(worker);
+	return NULL;
+}
+
+/* Signals are for the program's own threads. */
+static int create_thread(struct pem_module_worker *worker)
+{
+	sigset_t all, before;
+	int rc;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&worker->thread, NULL, work, worker);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return -rc;
+}
+
+int pem_module__start_worker(struct pem_source *source)
+{
+	struct pem_module_worker *worker = calloc(1, sizeof(*worker));
+	int rc = 0;
+
+	if (!worker)
+		return -ENOMEM;
+	atomic_init(&worker->users, 2);
+	worker->fd = fcntl(source->fd, F_DUPFD_CLOEXEC, 0);
+	if (worker->fd < 0)
+		rc = -errno;
+	else
+		rc = create_thread(worker);
+	if (!rc) {
+		source->worker = worker;
+		return 0;
+	}
+	if (worker->fd >= 0)
+		close(worker->fd);
+	free(worker);
+	return rc;
+}
+
+/* STOP has told the thread to end. A process can keep whoever reads its memory waiting: no recording hangs for that. */
+void pem_module__end_worker(struct pem_source *source)
+{
+	struct pem_module_worker *worker = source->worker;
+	struct timespec until;
+
+	if (!worker)
+		return;
+	source->worker = NULL;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += WORKER_PATIENCE_S;
+	if (pthread_timedjoin_np(worker->thread, NULL, &until)) {
+		pthread_detach(worker->thread);
+		pem_module__log(source, PEM_LOG_WARNING,
+				"module: a process keeps its memory locked, and the thread that "
+				"looks at its pages waits for it: it is left behind, and holds "
+				"this session's buffers until then");
+	}
+	put_worker(worker);
 }

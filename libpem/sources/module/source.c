@@ -76,7 +76,7 @@ static uint64_t told_action(uint64_t action)
 				     : action & ~0xffULL;
 }
 
-/* Threads of the module's own raise it: a context's process is the one looked at, not the one that runs. */
+/* The source's own thread raises it: a context's process is the one looked at, not the one that runs. */
 static bool is_of_worker(const struct pem_event *event)
 {
 	return pem_module__looks_at(event, "accessed") || pem_module__looks_at(event, "supply");
@@ -211,6 +211,7 @@ static int look_at(struct pem_source *source, const struct pem_module_wish *wish
 
 	if (pem_module__looks_at(wish->event, "counters"))
 		return source->reads_counters ? pem_module__count_at_switches(source) : -EINVAL;
+	source->looks |= is_of_worker(wish->event);
 	if (pem_module__looks_at(wish->event, "supply"))
 		return pem_module__watch_supply(source);
 	if (!pem_module__looks_at(wish->event, "accessed") || source->has_tree)
@@ -308,6 +309,9 @@ static void close_source(struct pem_source *source)
 {
 	if (!source)
 		return;
+	if (source->worker)
+		ioctl(source->fd, PEM_KMOD_STOP, 0);
+	pem_module__end_worker(source);
 	pem_module__unmap_pools(source);
 	if (source->fd >= 0)
 		close(source->fd);
@@ -387,7 +391,11 @@ static int start(struct pem_source *source, struct pem_error *error)
 		return pem_module__fail(error, rc ? rc : -EPROTO, "no CPU's pool can be mapped: %s",
 					rc ? strerror(-rc) : "the module made none");
 	source->started = true;
-	return 0;
+	rc = source->looks ? pem_module__start_worker(source) : 0;
+	return rc ? pem_module__fail(error, rc,
+				     "no thread in which the module could look at pages: %s",
+				     strerror(-rc))
+		  : 0;
 }
 
 /* --- statistics --- */
@@ -510,6 +518,7 @@ static void stop(struct pem_source *source)
 	if (ioctl(source->fd, PEM_KMOD_STOP, 0))
 		pem_module__log(source, PEM_LOG_ERROR, "module: it does not stop: %s",
 				strerror(errno));
+	pem_module__end_worker(source);
 	if (ioctl(source->fd, PEM_KMOD_INFO, &info))
 		return;
 	if (info.targets_lost)

@@ -6,7 +6,7 @@
  *
  * An open file is a session, and nobody else's:
  *
- *	open -> INFO, EVENTS -> SETUP -> EVENT, TARGET -> START -> mmap, poll, TAKE, FREE, EVENT, TARGET -> STOP -> close
+ *	open -> INFO, EVENTS -> SETUP -> EVENT, TARGET -> START -> mmap, poll, TAKE, FREE, EVENT, TARGET, WORK -> STOP -> close
  *
  * SETUP makes a pool for each CPU that is online, and for each that comes online later, on the CPU's own memory node. It is a
  * file of abi.h (struct pem_pool_header, ...), and its lanes are depths of nesting: lane 1 + d is written by a probe that
@@ -41,7 +41,7 @@
 
 #define PEM_KMOD_DEVICE "/dev/pem"
 #define PEM_KMOD_VERSION                                                                           \
-	1u /* counts up when something here changes its meaning, not when it grows */
+	2u /* counts up when something here changes its meaning, not when it grows */
 #define PEM_KMOD_LANES 5u /* of each CPU's pool: lane 0 and four depths */
 #define PEM_KMOD_CHUNK_BYTES_MIN 8192u
 #define PEM_KMOD_CHUNK_BYTES_MAX (1u << 20)
@@ -210,5 +210,11 @@ PEM_STATIC_ASSERT(sizeof(struct pem_kmod_supply) == 16, "SUPPLY is 16 bytes");
 #define PEM_KMOD_COUNTERS _IOWR('P', 0x09, struct pem_kmod_counters)
 #define PEM_KMOD_ACCESSED _IOW('P', 0x0a, struct pem_kmod_accessed)
 #define PEM_KMOD_SUPPLY _IOW('P', 0x0b, struct pem_kmod_supply)
+/*
+ * WORK: the calling thread does what ACCESSED and SUPPLY ask for, as long as the session runs: the module has no thread of its
+ * own, so without it nothing is sampled. It returns 0 when STOP is called. EINTR: a signal came, and it may be called again;
+ * EBUSY: the session does not run, or another thread works for it. One that is closed meanwhile is released when it returns.
+ */
+#define PEM_KMOD_WORK _IO('P', 0x0c)
 
 #endif
