@@ -67,6 +67,15 @@ kmod-ring-test:
 	+$(Q)$(MAKE) --no-print-directory -C $(KDIR) M=$(KMOD_RING) \
 	  PEM_INCLUDES='-I$(KMOD_RING) -I$(CURDIR)/spec/abi' modules
 
+# What keeps an emulated x86 machine from dying of its emulator (tests/guest/stale_code).
+KMOD_STALE := $(abspath $(B))/kmod_stale
+.PHONY: kmod-stale-code
+kmod-stale-code:
+	@mkdir -p $(KMOD_STALE)
+	@ln -sf $(abspath $(wildcard tests/guest/stale_code/*)) $(KMOD_STALE)/
+	$(call say,KMOD,$(KMOD_STALE))
+	+$(Q)$(MAKE) --no-print-directory -C $(KDIR) M=$(KMOD_STALE) modules
+
 # The module for KDIR's kernel, and its sources for DKMS to build it for others. With DESTDIR, or without dkms, it is put
 # among the kernel's modules as it is.
 KMOD_SRC := $(DESTDIR)/usr/src/pem-$(VERSION)

@@ -71,6 +71,10 @@ class Guest:
         """Build the module of tests/guest/ring_module; its path."""
         return os.path.join(self.kernel_module("kmod-ring-test", "KMOD_RING", "ring"), "pem_ring_test.ko")
 
+    def stale_code(self):
+        """Build the module of tests/guest/stale_code; its path."""
+        return os.path.join(self.kernel_module("kmod-stale-code", "KMOD_STALE", "stale"), "stale_code.ko")
+
     def image(self, programs, module=None, files=(), scripts=()):
         """
         Write the file system; its path. programs: (name, limit in seconds, command for the guest's sh); files: programs
@@ -95,6 +99,8 @@ class Guest:
                 image.link(WITHOUT_MODULE + "/" + os.path.basename(path), self.place(path))
         if scripts:
             python.add(image, scripts, self.work)
+        if self.kernel.machine == "x86_64":
+            image.file("/guest/stale_code.ko", self.stale_code())
         if module:
             image.file("/guest/pem.ko", module)
         for path in files:

@@ -11,6 +11,8 @@ tracepoint. So the guest panics (int3), stands still ("soft lockup"), or misses 
 for all CPUs is right, and slow: a CPU waits for another's turn, a tenth of a second, at each of several steps of every
 tracepoint that is switched.
 
+Newer ones lose it, too, though seldom, and then the guest passes what it would have died of (tests/guest/stale_code).
+
 So Debian's backport is fetched, as the kernels are, into the same cache. It runs from there with this system's libraries and
 what else this system's emulator came with; nothing is installed.
 """

@@ -84,6 +84,10 @@ class Tap:
                 print("# " + line)
             sys.stdout.flush()
 
+    def remark(self, text):
+        with self.lock:
+            print("# " + text, flush=True)
+
     def program(self, program, remark):
         """All results of a program that is over, and a remark."""
         with self.lock:
@@ -259,6 +263,8 @@ def follow(machine, number, shared, tap, turn):
             before, current = current, shared.left.pop(rest, boot)
         elif word == "log":
             current.log.append(rest)
+        elif word == "note":
+            tap.remark("%s: %s" % (current.name, rest))
         elif word == "end":
             current.over = True
             turn.give()
