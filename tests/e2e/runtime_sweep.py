@@ -20,13 +20,23 @@ def leave(folder, words):
     runtime = env["PEM_RUNTIME_DIR"]
     sessions = lambda: [name for name in (os.listdir(runtime) if os.path.isdir(runtime) else [])
                         if name.startswith("session-") and os.path.exists(os.path.join(runtime, name, "config"))]
-    while time.monotonic() < until and not (sessions() and ready(folder, words)):
+    made = lambda: any(is_complete(os.path.join(runtime, name, "config")) for name in sessions())
+    while time.monotonic() < until and not (made() and ready(folder, words)):
         time.sleep(0.02)
     assert sessions(), "it made no session"
     os.killpg(consumer.pid, signal.SIGKILL)
     consumer.wait()
     equal(run([PEM, "stat", "-e", "APP", "--", "true"], env=env)[0], 0, "the next one")
     return sessions()
+
+
+def is_complete(path):
+    """Has a process written the head of its file? The magic number comes last."""
+    try:
+        with open(path, "rb") as file:
+            return any(file.read(4))
+    except FileNotFoundError:  # as that of pem itself, which becomes the command
+        return False
 
 
 def wait_for(condition):
@@ -37,7 +47,9 @@ def wait_for(condition):
 
 
 def ready(folder, words):
-    return words[0] == "stat" or os.path.exists(os.path.join(folder, "trace", ".pem", "session"))
+    """Is there what the session would be kept for? A log is nothing before a process has a pool."""
+    pools = [name for _, _, names in os.walk(os.path.join(folder, "runtime")) for name in names if name.startswith("pool-")]
+    return words[0] == "stat" or pools and os.path.exists(os.path.join(folder, "trace", ".pem", "session"))
 
 
 @test
@@ -92,7 +104,7 @@ def control_files_of_the_dead_are_swept():
         env = dict(os.environ, PEM_RUNTIME_DIR=folder)
         children = [subprocess.Popen([PEM, "run", "-n", "--", "sleep", "60"], env=env) for _ in range(2)]
         files = lambda pid: [name for name in os.listdir(folder) if name.startswith("control-%d-" % pid)]
-        wait_for(lambda: all(files(child.pid) for child in children))
+        wait_for(lambda: all(any(is_complete(os.path.join(folder, name)) for name in files(child.pid)) for child in children))
         children[0].kill()
         children[0].wait()
         equal(run([PEM, "stat", "-e", "APP", "--", "true"], env=env)[0], 0, "the next one")
@@ -114,7 +126,7 @@ def other_pid_namespaces_keep_their_files():
         container = subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script], env=env,
                                      stderr=subprocess.PIPE, text=True, start_new_session=True)
         files = lambda: [name for name in os.listdir(folder) if name.startswith("control-")]
-        wait_for(lambda: files() or container.poll() is not None)
+        wait_for(lambda: any(is_complete(os.path.join(folder, name)) for name in files()) or container.poll() is not None)
         before = files()
         if not before:
             skip("no process with a chosen number in a pid namespace can be had here: " + container.stderr.read())
