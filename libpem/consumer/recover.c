@@ -13,10 +13,10 @@
  */
 #include "consumer/recover_count.h"
 #include "consumer/session.h"
-#include "runtime_dir.h"
 #include "consumer/trace_stage.h"
 #include "entry.h"
 #include "reader/reader.h"
+#include "runtime_dir.h"
 #include "util.h"
 
 #include <pem/clock.h>
