@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -86,6 +87,8 @@ int main(void)
 	}
 	setup.session[sizeof(setup.session) - 1] = 0;
 	prctl(PR_SET_NAME, "pem-confined");
+	/* A service manager sends it to each process of a unit: the session ends first, and its end of the socket says so. */
+	signal(SIGTERM, SIG_IGN);
 	setpriority(PRIO_PROCESS, 0, NICE); /* programs come first */
 	if (close_others(setup.role) || pem_confined__drop_rights(&setup))
 		return 1;

@@ -46,6 +46,7 @@ static int spawn(pid_t *pid, int socket, int folder_fd, int environ_fd)
 							   *const environment[] = {NULL};
 	int copies[3] = {-1, -1, -1}, result;
 	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
 	size_t i;
 
 	if (!pem_library_folder(folder, sizeof(folder)))
@@ -54,13 +55,22 @@ static int spawn(pid_t *pid, int socket, int folder_fd, int environ_fd)
 	result = -posix_spawn_file_actions_init(&actions);
 	if (result)
 		return result;
-	result = add_descriptor(&actions, &copies[0], socket, PEM_CONFINED_SOCKET);
+	result = -posix_spawnattr_init(&attributes);
+	if (result) {
+		posix_spawn_file_actions_destroy(&actions);
+		return result;
+	}
+	/* A terminal's ^C is for its whole group, and a helper has to remove what it made after it. */
+	result = -posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
+	if (!result)
+		result = add_descriptor(&actions, &copies[0], socket, PEM_CONFINED_SOCKET);
 	if (!result)
 		result = add_descriptor(&actions, &copies[1], folder_fd, PEM_CONFINED_FOLDER);
 	if (!result)
 		result = add_descriptor(&actions, &copies[2], environ_fd, PEM_CONFINED_ENVIRON);
 	if (!result)
-		result = -posix_spawn(pid, path, &actions, NULL, argv, environment);
+		result = -posix_spawn(pid, path, &actions, &attributes, argv, environment);
+	posix_spawnattr_destroy(&attributes);
 	posix_spawn_file_actions_destroy(&actions);
 	for (i = 0; i < PEM_ARRAY_SIZE(copies); i++) {
 		if (copies[i] >= 0)

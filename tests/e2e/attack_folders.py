@@ -273,6 +273,35 @@ def specs_beside_anothers_program():
     assert "bait.xml" in err, "of root's own folder: " + err
 
 
+def all_are_told_to_end(number):
+    """A signal for the recorder and its helpers: nothing is left behind, and no event is lost."""
+    stage = Stage()
+    asked = stage.program(USER)
+    child, trace = stage.record("-p", str(asked.pid))
+    until(lambda: served(stage.runtime(USER)), "attached")
+    tick(asked, 50)
+    if number == signal.SIGTERM:  # of a unit, not of a group
+        for pid in helpers(child.pid, USER):
+            os.kill(pid, number)
+    os.killpg(child.pid, number)
+    _, err = child.communicate(timeout=60)
+    equal((child.returncode, session_in(stage.runtime(USER))), (0, []), "status, and what is left (stderr: %s)" % err)
+    assert "has ended" not in err, err
+    equal(ticks(trace).get((asked.pid, asked.pid, 0)), list(range(1, 51)), "ticks")
+
+
+@test
+def terminal_interrupts_all():
+    "^C of a terminal, which its whole group of processes gets, leaves nothing behind, and no event is lost"
+    all_are_told_to_end(signal.SIGINT)
+
+
+@test
+def unit_is_stopped():
+    "nor does SIGTERM to all processes of a unit"
+    all_are_told_to_end(signal.SIGTERM)
+
+
 @test
 def name_taken_by_another():
     "root finds the folder of a user whose usual name in /dev/shm another has taken"
