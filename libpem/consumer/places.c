@@ -30,6 +30,8 @@
 
 #define TURN_MESSAGES 64 /* of one helper, before it is the next one's turn */
 #define ANSWER_NS 100000000u /* for a keeper to answer while the session has other work */
+#define SLICE_NS 1000000u /* for one keeper to answer, before it is another's turn */
+#define KEPT_MESSAGES_MAX 256u /* each may have a descriptor */
 #define END_NS 1000000000u /* for all helpers to remove what they made, when the session ends */
 
 void pem_session__own_place(struct pem_session *s)
@@ -187,35 +189,112 @@ static int hear_keeper(struct pem_session *s, struct pem_place *place,
 	return -EINVAL;
 }
 
+/* --- messages --- */
+
+/* What came while the session waited for an answer, in order. */
+struct pem_kept_message {
+	struct pem_confined_reply reply;
+	int fd;
+	struct pem_kept_message *next;
+};
+
+/* The next message of a keeper: 1; 0: there is none now; -EPIPE: the keeper is gone. The caller then has *fd. */
+static int take_message(struct pem_place *place, struct pem_confined_reply *reply, int *fd)
+{
+	struct pem_kept_message *kept = place->kept;
+
+	if (!kept)
+		return place->keeper ? pem_confined__receive(place->keeper, reply, fd) : 0;
+	*reply = kept->reply;
+	*fd = kept->fd;
+	place->kept = kept->next;
+	place->kept_count--;
+	free(kept);
+	return 1;
+}
+
+/* Keep a message for take_message, which hands it out after all that were kept before. Takes fd. 0, or -ENOMEM. */
+static int keep_message(struct pem_place *place, const struct pem_confined_reply *reply, int fd)
+{
+	struct pem_kept_message *kept = calloc(1, sizeof(*kept)), **link = &place->kept;
+
+	if (!kept) {
+		if (fd >= 0)
+			close(fd);
+		return -ENOMEM;
+	}
+	kept->reply = *reply;
+	kept->fd = fd;
+	while (*link)
+		link = &(*link)->next;
+	*link = kept;
+	place->kept_count++;
+	return 0;
+}
+
+static void forget_messages(struct pem_place *place)
+{
+	struct pem_confined_reply reply;
+	int fd;
+
+	while (place->kept) {
+		take_message(place, &reply, &fd);
+		if (fd >= 0)
+			close(fd);
+	}
+}
+
+static void lose_broken_keeper(struct pem_session *s, struct pem_place *place, int code)
+{
+	lose_keeper(s, place,
+		    code == -EPIPE ? "the helper with that user's rights has ended"
+				   : strerror(-code));
+}
+
 static void listen_to_keeper(struct pem_session *s, struct pem_place *place)
 {
 	struct pem_confined_reply reply;
 	unsigned i;
 	int fd, result;
 
-	for (i = 0; place->keeper && i < TURN_MESSAGES; i++) {
-		result = pem_confined__receive(place->keeper, &reply, &fd);
+	for (i = 0; i < TURN_MESSAGES; i++) {
+		result = take_message(place, &reply, &fd);
 		if (!result)
 			return;
 		if (result > 0)
 			result = hear_keeper(s, place, &reply, fd);
 		if (result < 0)
-			lose_keeper(s, place,
-				    result == -EPIPE
-					    ? "the helper with that user's rights has ended"
-					    : strerror(-result));
+			lose_broken_keeper(s, place, result);
 	}
 }
 
-/* Hear a keeper until it has answered a request: 0, 1 or -errno; -ETIMEDOUT: not in time; -EPIPE: there is no keeper. */
+static bool has_answered(const struct pem_place *place, uint32_t number)
+{
+	return (int32_t)(place->answered - number) >= 0;
+}
+
+/*
+ * Wait for the answer to a request: 0, 1 or -errno; -ETIMEDOUT: not in time; -EPIPE: there is no keeper; -ENOBUFS: too
+ * much else came before. All else is kept: whoever asks is in the middle of taking a file in, and another message may
+ * say that this file is gone.
+ */
 static int await(struct pem_session *s, struct pem_place *place, uint32_t number,
 		 uint64_t deadline_ns)
 {
-	/* Answers come in the order of requests; what is heard meanwhile may have asked, too. */
-	while (place->keeper && (int32_t)(place->answered - number) < 0) {
+	struct pem_confined_reply reply;
+	int fd, result;
+
+	while (place->keeper && !has_answered(place, number)) {
+		if (place->kept_count >= KEPT_MESSAGES_MAX)
+			return -ENOBUFS;
 		if (!pem_confined__wait(place->keeper, deadline_ns))
 			return -ETIMEDOUT;
-		listen_to_keeper(s, place);
+		result = pem_confined__receive(place->keeper, &reply, &fd);
+		if (result > 0)
+			result = reply.kind == PEM_CONFINED_DONE ? hear_keeper(s, place, &reply, fd)
+								 : keep_message(place, &reply, fd);
+		if (result < 0)
+			lose_broken_keeper(s, place, result);
 	}
 	return place->keeper ? place->answer : -EPIPE;
 }
@@ -309,6 +388,7 @@ static void free_place(struct pem_place *place, uint64_t deadline_ns)
 	uint32_t i;
 
 	pem_confined__end(place->keeper, deadline_ns);
+	forget_messages(place);
 	if (place->number && place->page)
 		pem_unmap_file(place->page, sizeof(*place->page));
 	for (i = 0; i < place->model_count; i++)

@@ -54,6 +54,8 @@ struct pem_place {
 	uint32_t asked; /* number of a request that is waited for */
 	uint32_t answered; /* number of the keeper's last answer, which is: */
 	int32_t answer;
+	struct pem_kept_message *kept; /* messages of the keeper's that are to be heard first */
+	uint32_t kept_count;
 	uint32_t model_count, models_over;
 	struct pem_place_model {
 		uint32_t hash;

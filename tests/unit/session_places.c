@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+/* session_places.c - what a keeper tells of another's runtime folder, in orders that only a hostile user makes */
+#include "session_fixture.h"
+
+#include "consumer/places.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+/* A place whose keeper is this test: says what is sent on the returned socket. */
+static struct pem_place *add_place(struct pem_session *s, int *keeper)
+{
+	struct pem_place *place = calloc(1, sizeof(*place));
+	int ends[2];
+
+	pem_session__own_place(s);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	place->number = ++s->place_numbers;
+	place->owner = geteuid();
+	place->runtime_fd = place->directory_fd = -1;
+	strcpy(place->folder, strrchr(s->directory, '/') + 1);
+	place->keeper = calloc(1, sizeof(*place->keeper));
+	place->keeper->socket = ends[0];
+	place->keeper->pid = getpid(); /* is no child of this process: nothing is waited for */
+	s->places->next = place;
+	*keeper = ends[1];
+	return place;
+}
+
+static void tell(int keeper, enum pem_confined_reply_kind kind, uint32_t number, const char *name,
+		 int fd)
+{
+	struct pem_confined_reply reply = {.kind = kind, .number = number};
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = {{0}};
+	struct iovec part = {&reply, sizeof(reply)};
+	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+	struct cmsghdr *header;
+
+	strcpy(reply.name, name);
+	if (fd >= 0) {
+		message.msg_control = control.bytes;
+		message.msg_controllen = sizeof(control.bytes);
+		header = CMSG_FIRSTHDR(&message);
+		header->cmsg_level = SOL_SOCKET;
+		header->cmsg_type = SCM_RIGHTS;
+		header->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+	}
+	assert_int_equal(sendmsg(keeper, &message, 0), sizeof(reply));
+}
+
+/* A control file whose entries are all of a session that may be dead: whether it is, the keeper is asked. */
+static int full_control(void)
+{
+	struct pem_control_file control = {
+		.magic = PEM_CONTROL_MAGIC, .abi_version = PEM_ABI_VERSION, .pid = 1};
+	int fd = memfd_create("control", MFD_CLOEXEC);
+	unsigned i;
+
+	for (i = 0; i < PEM_SESSIONS_MAX; i++)
+		control.session[i].word = PEM_ENTRY_WORD(PEM_ENTRY_OFFERED, 1, PEM_CONSUMER(1, 1));
+	assert_int_equal(write(fd, &control, sizeof(control)), sizeof(control));
+	assert_int_equal(ftruncate(fd, 65536), 0);
+	return fd;
+}
+
+static struct pem_session *open_for_all(void)
+{
+	const struct pem_session_options options = {.size = sizeof(options)};
+	const struct pem_context any = {.cpu = PEM_NO_CPU};
+	struct pem_session *s = session_open(&options);
+
+	assert_true(pem_session__context(s, &any, 0, PEM_CONTEXT_TARGET) > 0);
+	s->target_count = 1;
+	return s;
+}
+
+static unsigned count_members(const struct pem_session *s)
+{
+	const struct pem_member *m;
+	unsigned count = 0;
+
+	for (m = s->members; m; m = m->next)
+		count++;
+	return count;
+}
+
+static void gone_while_asked_about(void **state)
+{
+	struct pem_session *s = open_for_all();
+	int keeper, control = full_control();
+	struct pem_place *place = add_place(s, &keeper);
+
+	(void)state;
+	tell(keeper, PEM_CONFINED_CONTROL, 0, "control-1-0", control);
+	tell(keeper, PEM_CONFINED_GONE, 0, "control-1-0", -1);
+	tell(keeper, PEM_CONFINED_DONE, 1, "", -1);
+	pem_session__scan_places(s);
+	assert_int_equal(count_members(s), 0);
+	assert_non_null(place->keeper);
+	close(control);
+	close(keeper);
+	pem_session__close(s);
+}
+
+/* What is kept has a descriptor each, and they end with the place. */
+static void too_much_while_asked(void **state)
+{
+	struct pem_session *s = open_for_all();
+	int keeper, control = full_control(), before, after;
+	struct pem_place *place = add_place(s, &keeper);
+	unsigned i;
+
+	(void)state;
+	before = dup(control);
+	close(before);
+	tell(keeper, PEM_CONFINED_CONTROL, 0, "control-1-0", control);
+	for (i = 0; i < 100; i++)
+		tell(keeper, PEM_CONFINED_MODEL, 0, "model-nothing", control);
+	pem_session__scan_places(s); /* nobody answers */
+	assert_null(place->keeper);
+	close(control);
+	close(keeper);
+	pem_session__close(s);
+	after = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	assert_true(after <= before);
+	close(after);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(gone_while_asked_about, folder_make, folder_remove),
+		cmocka_unit_test_setup_teardown(too_much_while_asked, folder_make, folder_remove),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
