@@ -22,6 +22,7 @@
 
 #define LOOK_NS 1000000000u /* for processes elsewhere that have come since */
 #define SETTLE_NS 2000000000u /* for new helpers to tell what is there, when somebody waits */
+#define SLICE_NS 1000000u /* for one finder to answer, before it is another's turn */
 #define END_NS 1000000000u
 #define TURN_MESSAGES 64
 /* A user who makes more mount namespaces or runtime folders than these is not observed in the others. */
@@ -235,12 +236,19 @@ static void settle(struct pem_session *s, struct pem_finder *finders)
 {
 	uint64_t deadline = pem_monotonic_ns() + SETTLE_NS;
 	struct pem_finder *finder;
+	bool waits;
 
-	for (finder = finders; finder; finder = finder->next) {
-		while (finder->helper && finder->awaited &&
-		       pem_confined__wait(finder->helper, deadline))
+	/* Each in turn, and none for long: one that does not answer takes no other's time. */
+	do {
+		waits = false;
+		for (finder = finders; finder; finder = finder->next) {
+			if (!finder->helper || !finder->awaited)
+				continue;
+			pem_confined__wait(finder->helper, pem_monotonic_ns() + SLICE_NS);
 			hear(s, finder);
-	}
+			waits |= finder->helper && finder->awaited;
+		}
+	} while (waits && pem_monotonic_ns() < deadline);
 	pem_session__settle_places(s, deadline, false);
 }
 

@@ -369,6 +369,7 @@ void pem_session__scan_places(struct pem_session *s)
 void pem_session__settle_places(struct pem_session *s, uint64_t deadline_ns, bool is_last)
 {
 	struct pem_place *place;
+	bool is_late, waits;
 
 	for (place = s->places; place; place = place->next) {
 		place->asked = 0;
@@ -376,11 +377,24 @@ void pem_session__settle_places(struct pem_session *s, uint64_t deadline_ns, boo
 		    !pem_confined__send(place->keeper, PEM_CONFINED_SCAN, "", 0, true))
 			place->asked = place->keeper->number;
 	}
-	for (place = s->places; place; place = place->next) {
-		if (place->asked && await(s, place, place->asked, deadline_ns) == -ETIMEDOUT &&
-		    is_last)
-			lose_user(s, place->owner);
-	}
+	/* Each in turn, and none for long: one that does not answer takes no other's time. */
+	do {
+		is_late = pem_monotonic_ns() >= deadline_ns;
+		waits = false;
+		for (place = s->places; place; place = place->next) {
+			if (!place->keeper || !place->asked)
+				continue;
+			if (!place->kept)
+				pem_confined__wait(place->keeper, pem_monotonic_ns() + SLICE_NS);
+			listen_to_keeper(s, place);
+			if (has_answered(place, place->asked) && !place->kept)
+				place->asked = 0;
+			else if (is_late && is_last)
+				lose_user(s, place->owner);
+			else
+				waits = true;
+		}
+	} while (waits && !is_late);
 }
 
 static void free_place(struct pem_place *place, uint64_t deadline_ns)

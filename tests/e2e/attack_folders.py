@@ -233,13 +233,14 @@ def helper_ends(how, said):
     """Of two users one stops or kills his helper: what the other's program raises is recorded all the same."""
     stage = Stage()
     good, bad = stage.program(60001), stage.program(USER)
-    child, trace = stage.record("-p", "%d,%d" % (good.pid, bad.pid))
+    child, trace = stage.record("-p", "%d,%d" % (bad.pid, good.pid))
     until(lambda: served(stage.runtime(60001)) and served(stage.runtime(USER)), "attached to both")
     run(as_user(USER) + ["kill", "-" + how, *map(str, helpers(child.pid, USER))])
     tick(good, 50)
     rc, _, err = interrupt(child)
     equal(rc, 0, "status (stderr: %s)" % err)
-    assert said in err, err
+    assert said in err and "user 60001" not in err, err
+    equal(session_in(stage.runtime(60001)), [], "left in the other's folder")
     found = ticks(trace)
     equal(sorted(n for raiser, some in found.items() if raiser[0] == good.pid for n in some), list(range(1, 51)), "ticks")
 
