@@ -6,13 +6,13 @@ without it.
 
 Not here: programs that bring an allocator (libc_allocators.py), what is recorded (libc_programs.py).
 """
-from preload import compile_program, recorded_by_all
+from preload import compile_program, count, record, recorded_by_all
 from tap import equal, run_all, test
 
 @test
 def threads_that_start_at_once():
     "two hundred threads made before any of them runs all get their function and argument"
-    out = recorded_by_all(compile_program(r"""
+    path = compile_program(r"""
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -41,8 +41,9 @@ int main(void)
 		pthread_join(threads[i], NULL);
 	printf("%ld\n", sum);
 	return 0;
-}"""))
-    equal(out, "errno 77\n19900\n", "what it says")
+}""")
+    equal(recorded_by_all(path), "errno 77\n19900\n", "what it says")
+    equal(count(record([path], "APP::Libc::ThreadStart")[1], "ThreadStart"), 200, "threads that show")
 
 
 # Each call succeeds, and leaves errno and what dlerror is about to say alone. In the child pem can make no pool.

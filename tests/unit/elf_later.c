@@ -92,6 +92,8 @@ static void caller_then_what_it_needs_then_the_name(void **state)
 	assert_ptr_equal(found[0], dlsym(other, "pem_later"));
 	assert_null(found[1]);
 	named = load("named");
+	assert_true(pem_elf__find_later(0, NULL, names, found, 2));
+	assert_ptr_equal(found[0], dlsym(other, "pem_later")); /* the first of equals */
 	assert_true(pem_elf__find_later(0, "libnamed.so", names, found, 2));
 	assert_ptr_equal(found[0], dlsym(named, "pem_later"));
 	caller = load("caller");

@@ -217,10 +217,50 @@ static void either_hash_table_serves(void **state)
 	}
 }
 
+/* An object of one name, whose symbols are all in one chain: only the last is a definition that others may use. */
+static void only_definitions_count(void **state)
+{
+	static const char strings[] = "\0f";
+	static Elf64_Sym symbols[] = {
+		{0},
+		{1, ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), STV_DEFAULT, SHN_UNDEF, 0x100, 8},
+		{1, ELF64_ST_INFO(STB_LOCAL, STT_FUNC), STV_DEFAULT, 1, 0x200, 8},
+		{1, ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), STV_HIDDEN, 1, 0x300, 8},
+		{1, ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), STV_INTERNAL, 1, 0x400, 8},
+		{1, ELF64_ST_INFO(STB_GLOBAL, STT_TLS), STV_DEFAULT, 1, 0x500, 8},
+		{1, ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), STV_DEFAULT, 1, 0, 8},
+		{1, ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), STV_DEFAULT, 1, 0x700, 8},
+		{1, ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), STV_DEFAULT, 1, 0x800, 8},
+		{0, ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), STV_DEFAULT, 1, 0x900, 8},
+		{1, ELF64_ST_INFO(STB_WEAK, STT_FUNC), STV_PROTECTED, 1, 0xa00, 8},
+	};
+	/* of symbol 7 none that others see, of 8 one for old programs */
+	static const Elf64_Half versions[] = {0, 2, 2, 2, 2, 2, 2, 0, 0x8002, 2, 3};
+	static uint32_t hash[] = {1, 11, 1, 0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0};
+	const Elf64_Dyn dynamic[] = {
+		{DT_STRTAB, {(uintptr_t)strings}},
+		{DT_SYMTAB, {(uintptr_t)symbols}},
+		{DT_VERSYM, {(uintptr_t)versions}},
+		{DT_HASH, {(uintptr_t)hash}},
+		{DT_NULL, {0}},
+	};
+
+	(void)state;
+	assert_ptr_equal(pem_elf__find_in(0, dynamic, "f"), (void *)0xa00);
+	hash[12] = 0; /* the chain ends one earlier */
+	hash[11] = 0;
+	assert_null(pem_elf__find_in(0, dynamic, "f"));
+	/* Tables without names, an empty one, and none at all. */
+	assert_null(pem_elf__find_in(0, dynamic + 1, "f"));
+	hash[0] = 0;
+	assert_null(pem_elf__find_in(0, dynamic, "f"));
+	assert_null(pem_elf__find_in(0, dynamic + 4, "f"));
+}
+
 static void next_is_behind_this_object(void **state)
 {
 	static const char *const names[] = {"malloc", "pem_no_such_function", "pthread_create",
-					    "main"};
+					    "pem_provider_register"};
 	void *found[4] = {NULL, &found, NULL, &found};
 
 	(void)state;
@@ -280,6 +320,7 @@ int main(void)
 		cmocka_unit_test(passes_over_what_is_no_function),
 		cmocka_unit_test(reads_the_tables_of_the_kernels_object),
 		cmocka_unit_test(either_hash_table_serves),
+		cmocka_unit_test(only_definitions_count),
 		cmocka_unit_test(next_is_behind_this_object),
 		cmocka_unit_test(too_many_names_are_refused),
 		cmocka_unit_test(anywhere_includes_this_program),
