@@ -220,6 +220,8 @@ def without_names_for_tools():
     need("cc")
     library = build("cc", ALONE, "-shared", "-fPIC")
     equal(same_under_adapter([build("cc", USE_ALONE, library)]), "0 3 0\n", "what it says")
+    module = build("cc", ALONE + USE_ALONE.replace("main", "use"), "-shared", "-fPIC")
+    equal(same_under_adapter([build("cc", INTERPRETER, "-ldl"), module]), "0 3 0\n", "what it says as a module")
 
 
 run_all()
