@@ -4,6 +4,8 @@
  */
 #include "session_fixture.h"
 
+#include "consumer/trace_writer_internal.h"
+
 #include <pem/clock.h>
 
 #include <errno.h>
@@ -179,6 +181,67 @@ static void losses_at_the_end_are_stated_once(void **state)
 	assert_int_equal(last.content_size, PEM_PACKET_HEADER_BYTES * 8);
 }
 
+/* A recovery writes a lane's next packets to a file of its own: counts begin anew there, and time does not. */
+static void a_stream_that_is_gone_on_with(void **state)
+{
+	const struct pem_earlier_stream *earlier;
+	struct pem_trace_writer *first = writer;
+	struct pem_error error = {""};
+	struct pem_packet last;
+	char stage[160];
+	int fd, stage_fd;
+
+	(void)state;
+	put("u_1_0_1", 10, PEM_PACKET_HEADER_BYTES + 16, 0);
+	put("u_1_0_1", 100, PEM_PACKET_HEADER_BYTES + 16, 5);
+	fd = open(trace_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	snprintf(stage, sizeof(stage), "%s/stage", folder);
+	assert_int_equal(mkdir(stage, 0700), 0);
+	stage_fd = open(stage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	writer = pem_trace_writer__resume(fd, stage_fd, model, &info, &error);
+	close(fd);
+	close(stage_fd);
+	pem_trace_writer__free(first);
+	if (!writer)
+		fail_msg("%s", error.text);
+	earlier = pem_trace_writer__earlier(writer, "u_1_0_1");
+	assert_non_null(earlier);
+	assert_int_equal(earlier->last_clock, 100);
+	assert_int_equal(pem_trace_writer__stream_clock(writer, "u_1_0_1"), 100);
+	assert_int_equal(pem_trace_writer__last_clock(writer), 100);
+	put("u_1_0_1", 120, PEM_PACKET_HEADER_BYTES + 16, 5);
+	put("u_1_0_1", 130, PEM_PACKET_HEADER_BYTES + 16, 8);
+	pem_trace_writer__discarded(writer, "u_1_0_1", 8, 140);
+	snprintf(trace_path, sizeof(trace_path), "%s/stage", folder);
+	assert_int_equal(packets("u_1_0_1", &last), 2);
+	assert_int_equal(last.events_discarded, 3);
+	assert_int_equal(last.stream_instance_id, 1);
+}
+
+/* What begins before the earlier stream ended begins with its end. */
+static void time_goes_on_from_an_earlier_stream(void **state)
+{
+	struct pem_trace_writer *first = writer;
+	struct pem_error error = {""};
+	struct pem_packet last;
+	int fd;
+
+	(void)state;
+	put("u_1_0_1", 100, PEM_PACKET_HEADER_BYTES + 16, 0);
+	fd = open(trace_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	snprintf(trace_path, sizeof(trace_path), "%s/stage", folder);
+	assert_int_equal(mkdir(trace_path, 0700), 0);
+	writer = pem_trace_writer__resume(fd, open(trace_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+					  model, &info, &error);
+	close(fd);
+	pem_trace_writer__free(first);
+	if (!writer)
+		fail_msg("%s", error.text);
+	put("u_1_0_1", 50, PEM_PACKET_HEADER_BYTES + 16, 0);
+	assert_int_equal(packets("u_1_0_1", &last), 1);
+	assert_int_equal(last.timestamp_begin, 100);
+}
+
 static void time_goes_on_within_a_stream(void **state)
 {
 	struct pem_packet last;
@@ -261,6 +324,8 @@ int main(void)
 		TEST(a_stream_that_begins_with_losses_states_none_first),
 		TEST(losses_at_the_end_are_stated_once),
 		TEST(time_goes_on_within_a_stream),
+		TEST(a_stream_that_is_gone_on_with),
+		TEST(time_goes_on_from_an_earlier_stream),
 		TEST(impossible_packets_are_refused),
 		TEST(a_failed_write_leaves_whole_packets),
 		TEST(a_folder_in_use_is_refused),
