@@ -242,7 +242,8 @@ def of_another_trace():
 
     def put(killed):
         killed.write("u_1_1_0", struct.pack("<I16s", MAGIC, b"x" * 16) + b"y" * 100)
-        return ["u_1_1_0"]
+        killed.write("u_1_1_1", struct.pack("<I16s", MAGIC, b"x" * 16) + b"y" * 60)  # and no whole header
+        return ["u_1_1_0", "u_1_1_1"]
     in_the_way(4, put)
 
 
@@ -282,19 +283,20 @@ def damage():
 
 @test
 def torn():
-    "a torn packet is cut off"
+    "a torn packet is cut off, be its header whole or not"
     killed = Killed()
     expected = killed.counts()
-    name = killed.streams()[0]
-    size = os.path.getsize(killed.path(name))
-    with open(killed.path(name), "r+b") as file:
-        first = file.read(120)
-        file.seek(0, 2)
-        file.write(first)
-    rc, r, err = killed.report()
-    equal(rc, 0, "status of report: " + err)
-    equal(os.path.getsize(killed.path(name)), size, "bytes of the stream")
-    equal(sorted((e["name"], e["count"], e["balance"]["produced"]) for e in r["per_event"]), expected, "events")
+    for other, part in ((killed.copy(), 50), (killed, 120)):
+        name = other.streams()[0]
+        size = os.path.getsize(other.path(name))
+        with open(other.path(name), "r+b") as file:
+            first = file.read(part)
+            file.seek(0, 2)
+            file.write(first)
+        rc, r, err = other.report()
+        equal(rc, 0, "status of report: " + err)
+        equal(os.path.getsize(other.path(name)), size, "bytes of the stream")
+        equal(sorted((e["name"], e["count"], e["balance"]["produced"]) for e in r["per_event"]), expected, "events")
 
 
 @test
@@ -372,7 +374,12 @@ def another_users():
             os.lchown(path, 65534, 65534)
     before = killed.unchanged()
     rc, _, err = killed.report()
-    equal((rc, "user 65534" in err), (4, True), "status of report, and whom it names: " + err)
+    equal((rc, "user 65534" in err, "by that user" in err), (4, True, True), "status of report, and whom it names: " + err)
+    equal(killed.unchanged(), before, "the trace, and shared memory")
+    os.chown(killed.path(".pem"), 0, 0)  # as of a folder that was there before it was recorded into
+    before = killed.unchanged()
+    rc, _, err = killed.report()
+    equal((rc, "by that user" in err), (4, True), "status of report, and whom it names: " + err)
     equal(killed.unchanged(), before, "the trace, and shared memory")
 
 
