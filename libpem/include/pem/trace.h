@@ -124,8 +124,10 @@ void pem_trace__close(struct pem_trace *trace);
 
 /*
  * Finish a trace whose recorder was killed (info->complete is 0): what programs had logged and lies in shared memory
- * still is added and accounted for. 0; -EBUSY: it is being recorded; else -errno with error, and what is there stays
- * as it was. Blocks on files. Not while the trace is open for reading.
+ * still is added and accounted for. 0; -EBUSY: it is being recorded or recovered; -EALREADY: it is complete; -EPERM: its
+ * folder, or .pem in it, is not the caller's own; else -errno; with error in each case. After a failure the trace's streams
+ * and shared memory are as they were, and it can be tried again; so it can after the process was killed meanwhile. What is
+ * not pem's in the folder stays as it is. Blocks on files. Not while the trace is open for reading.
  */
 int pem_trace__recover(const char *directory, struct pem_error *error);
 
