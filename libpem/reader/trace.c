@@ -24,7 +24,6 @@
 #define BLOCK_BYTES_MIN                                                                            \
 	((size_t)PEM_RECORD_BYTES_MAX) /* 256 MiB for as many streams as there may be */
 #define BLOCK_BYTES_MAX ((size_t)256 << 10)
-#define NO_MEMORY "no memory to follow processes"
 #define NS_PER_S 1000000000u
 
 struct pem_trace {
@@ -277,16 +276,15 @@ static int name_first_images(struct pem_trace *trace)
 
 static int cannot_open(const char *directory, struct pem_error *error)
 {
-	int code = errno == ENOTDIR ? EINVAL : errno;
-
-	return pem_error__set(error, -code, "'%.200s' can't be opened as a trace: %s", directory,
+	return pem_error__set(error, errno == ENOTDIR ? -EINVAL : -errno,
+			      "'%.200s' can't be opened as a trace: %s", directory,
 			      strerror(errno));
 }
 
-static int open_directory(struct pem_trace *trace, int directory_fd, const char *directory,
+static int open_directory(struct pem_trace *trace, int fd, const char *directory,
 			  struct pem_error *error)
 {
-	trace->directory_fd = fcntl(directory_fd, F_DUPFD_CLOEXEC, 0);
+	trace->directory_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (trace->directory_fd < 0)
 		return cannot_open(directory, error);
 	trace->about_fd = openat(trace->directory_fd, ".pem", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -305,10 +303,10 @@ static int open_directory(struct pem_trace *trace, int directory_fd, const char 
 	return 0;
 }
 
-static int open_parts(struct pem_trace *trace, int directory_fd, const char *directory,
+static int open_parts(struct pem_trace *trace, int fd, const char *directory,
 		      struct pem_error *error)
 {
-	int rc = open_directory(trace, directory_fd, directory, error);
+	int rc = open_directory(trace, fd, directory, error);
 
 	if (!rc)
 		rc = pem_about__read_run(trace->about_fd, &trace->info, error);
@@ -360,7 +358,7 @@ struct pem_trace *pem_trace__open_folder(int directory_fd, const char *directory
 
 struct pem_trace *pem_trace__open(const char *directory, struct pem_error *error)
 {
-	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC), code;
+	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct pem_trace *trace;
 
 	if (fd < 0) {
@@ -368,9 +366,7 @@ struct pem_trace *pem_trace__open(const char *directory, struct pem_error *error
 		return NULL;
 	}
 	trace = pem_trace__open_folder(fd, directory, error);
-	code = errno;
-	close(fd);
-	errno = code;
+	close(fd); /* which leaves errno alone */
 	return trace;
 }
 
@@ -508,7 +504,7 @@ int pem_trace__next(struct pem_trace *trace, struct pem_record *record, struct p
 		return -EINVAL;
 	}
 	if (PEM_UNLIKELY(s->clock >= trace->next_image_clock) && name_images(trace, s->clock))
-		return pem_error__set(error, -ENOMEM, NO_MEMORY);
+		return pem_error__set(error, -ENOMEM, "no memory to follow processes");
 	record->clock = s->clock;
 	record->time_ns = time_ns(trace, s->clock);
 	record->event = s->info->event;
@@ -526,7 +522,7 @@ int pem_trace__next(struct pem_trace *trace, struct pem_record *record, struct p
 	}
 	if (s->info->sets_context &&
 	    PEM_UNLIKELY(pem_context_table__learn(trace->context, s->info, record)))
-		return pem_error__set(error, -ENOMEM, NO_MEMORY);
+		return pem_error__set(error, -ENOMEM, "no memory to follow processes");
 	if (s->source == PEM_PACKET_KERNEL_THREAD)
 		record->source = PEM_PACKET_KERNEL; /* whichever of the ways it came */
 	return 1;
