@@ -11,7 +11,7 @@
  * Shown without pem.ko, on QEMU 10.0.2 and Linux 6.12 with a thread for each of two CPUs, by switching sched:sched_switch on and
  * off while the other CPU switches threads: an oops in __schedule() after 240 rounds if the CPU of the one that switches is
  * taken away 5,000 times a second, for 100 us each; none in 2,700 rounds without that. With one thread for all CPUs: none in 94
- * rounds, which is as far as it comes in a minute.
+ * rounds, which is as far as it comes in a minute. With this module the guest came to its end, past 799 such traps.
  *
  * So the trap is ended here, as the kernel does for breakpoints that it knows of. All else that traps stays as it is.
  */
