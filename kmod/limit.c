@@ -14,6 +14,7 @@
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/uidgid.h>
+#include <linux/user_namespace.h>
 
 struct pem_user {
 	struct list_head list;
@@ -45,20 +46,35 @@ static struct pem_user *find_locked(kuid_t uid)
 	return NULL;
 }
 
+/*
+ * Whom the current process's files are counted for. In a user namespace an ordinary user has thousands of user ids
+ * (/etc/subuid), so all of them count as the namespace's owner. Of one that root made each id is a user.
+ */
+static kuid_t accountable_user(void)
+{
+	const struct user_namespace *ns;
+	kuid_t owner = GLOBAL_ROOT_UID;
+
+	for (ns = current_user_ns(); ns != &init_user_ns; ns = ns->parent)
+		owner = ns->owner;
+	return uid_eq(owner, GLOBAL_ROOT_UID) ? current_uid() : owner;
+}
+
 /* Who opens the file; or ERR_PTR: no memory, or he has too many files. */
 struct pem_user *pem_user__get(void)
 {
 	struct pem_user *made = kzalloc(sizeof(*made), GFP_KERNEL_ACCOUNT), *user;
 	bool is_exempt = capable(CAP_SYS_RESOURCE);
+	kuid_t uid = accountable_user();
 
 	if (!made)
 		return ERR_PTR(-ENOMEM);
 	spin_lock(&users_lock);
-	user = find_locked(current_uid());
+	user = find_locked(uid);
 	if (!user) {
 		user = made;
 		made = NULL;
-		user->uid = current_uid();
+		user->uid = uid;
 		list_add(&user->list, &users);
 	}
 	if (user->files < FILES_MAX || is_exempt)

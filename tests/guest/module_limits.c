@@ -188,6 +188,67 @@ static void a_user_has_so_many_files_open(void **state)
 	assert_int_equal(as_user(NOBODY, 1, opens_many), 0);
 }
 
+#define IDS 4
+
+/* With that user id, of a namespace whose root this is. */
+static int open_as(uid_t user, int count)
+{
+	int n = 0;
+
+	if (setresuid(user, 0, 0))
+		_exit(120);
+	while (n < count && open(PEM_KMOD_DEVICE, O_RDWR | O_CLOEXEC) >= 0)
+		n++;
+	return n;
+}
+
+/* Somebody of group tracing in a user namespace of his own; its ids are mapped when told so. How many files he opens. */
+static int opens_with_many_ids(int unshared, int mapped)
+{
+	gid_t group = TRACING;
+	int id, n = 0;
+	char byte = 0;
+
+	if (setgroups(1, &group) || setgid(NOBODY) || setuid(NOBODY) || unshare(CLONE_NEWUSER))
+		return 77;
+	if (write(unshared, &byte, 1) != 1 || read(mapped, &byte, 1) != 1)
+		return 120;
+	for (id = 1; id <= IDS; id++)
+		n += open_as((uid_t)id, 40);
+	return n;
+}
+
+static void subordinate_users_are_their_owner(void **state)
+{
+	int unshared[2], mapped[2], status;
+	char path[64], byte = 0;
+	pid_t child;
+
+	(void)state;
+	assert_int_equal(pipe2(unshared, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(mapped, O_CLOEXEC), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child)
+		_exit(opens_with_many_ids(unshared[1], mapped[0]));
+	close(unshared[1]);
+	if (read(unshared[0], &byte, 1) == 1) {
+		snprintf(path, sizeof(path), "/proc/%d/uid_map", child);
+		assert_int_equal(put(path, "0 65534 1\n1 100000 8\n"), 0);
+		assert_int_equal(write(mapped[1], &byte, 1), 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	close(unshared[0]);
+	close(mapped[0]);
+	close(mapped[1]);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77) {
+		print_message("# no user namespaces for ordinary users\n");
+		skip();
+	}
+	assert_int_equal(WEXITSTATUS(status), 64);
+}
+
 /* In a control group of 24 MiB: refused, not killed. What it gets is charged to the group. */
 static int is_refused_in_group(void)
 {
@@ -266,6 +327,7 @@ int main(void)
 		cmocka_unit_test(a_users_sessions_have_a_limit_together),
 		cmocka_unit_test(a_user_has_a_share_of_the_machines_memory),
 		cmocka_unit_test(a_user_has_so_many_files_open),
+		cmocka_unit_test(subordinate_users_are_their_owner),
 		cmocka_unit_test(memory_is_the_control_groups),
 		cmocka_unit_test(memory_of_a_later_cpu_is_the_control_groups),
 	};

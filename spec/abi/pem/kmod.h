@@ -21,7 +21,7 @@
  * Every structure begins with its size, as its user knows it: a smaller one is an older user's, what it lacks is 0; of a
  * larger one the rest has to be 0 (E2BIG). Fields called reserved have to be 0 (EINVAL). Errors of all: EINVAL, EFAULT,
  * ENOTTY (an ioctl this module does not know), EBUSY (not in this state of the session), ENOMEM, EINTR (a signal came while
- * it waited for another thread's ioctl, or for memory). open(): EMFILE (64 of the user's are). mmap(): EBUSY (before SETUP), ENXIO (this CPU has no pool), EINVAL
+ * it waited for another thread's ioctl, or for memory). open(): EMFILE (64 of the user's are; the ids of his user namespaces are his). mmap(): EBUSY (before SETUP), ENXIO (this CPU has no pool), EINVAL
  * (beyond a pool, or MAP_PRIVATE), EPERM (to write or execute).
  *
  * Whoever may open the device sees what all processes do, as with CAP_PERFMON: among the fields are addresses of the kernel,
