@@ -384,6 +384,56 @@ static void a_process_may_go_meanwhile(void **state)
 	session_close(s);
 }
 
+struct passes_of {
+	uint32_t once, often; /* processes */
+	uint32_t of_once, of_often;
+};
+
+static void count_passes(void *arg, unsigned cpu, const struct pem_packet *packet, uint64_t clock,
+			 uint32_t id, const uint8_t *record)
+{
+	struct passes_of *passes = arg;
+
+	(void)cpu, (void)packet, (void)clock;
+	if (id != id_of(PASS))
+		return;
+	passes->of_once += word_of(record, 8) == passes->once;
+	passes->of_often += word_of(record, 8) == passes->often;
+}
+
+/* What was accessed before START, nobody knows when. A process that has one pass in an hour is the first to have one. */
+static void the_first_pass_only_clears(void **state)
+{
+	struct shared *shared;
+	uint8_t *memory;
+	pid_t pid = make_child(&shared, &memory, HUGE_BYTES, HUGE_BYTES, MADV_NOHUGEPAGE);
+	struct passes_of passes = {.once = (uint32_t)pid, .often = (uint32_t)getpid()};
+	struct pem_kmod_accessed once = about(pid, NULL, 0, HUGE_BYTES),
+				 often = about(getpid(), NULL, 0, HUGE_BYTES);
+	struct session *s = session_open();
+
+	(void)state;
+	once.interval_us = 3600000000u;
+	often.interval_us = 1000;
+	session_setup(s, 0, 8192, 64);
+	session_event(s, PASS, PEM_ACTION_LOG);
+	s->seen = count_passes;
+	s->arg = &passes;
+	assert_int_equal(ask(s, PEM_KMOD_ACCESSED, &once), 0);
+	assert_int_equal(ask(s, PEM_KMOD_ACCESSED, &often), 0);
+	session_work(s);
+	while (!passes.of_often) {
+		session_start(s);
+		usleep(50000);
+		assert_int_equal(ask(s, PEM_KMOD_STOP, NULL), 0);
+		session_drain(s);
+	}
+	assert_int_equal(passes.of_once, 0);
+	end_child(pid);
+	session_close(s);
+	munmap(memory, HUGE_BYTES);
+}
+
 #define MAPPERS 16
 
 static void *map_and_unmap(void *arg)
@@ -519,6 +569,7 @@ int main(void)
 		cmocka_unit_test(memory_that_is_not_there_is_not_told),
 		cmocka_unit_test(a_huge_page_is_used_whole),
 		cmocka_unit_test(a_process_may_go_meanwhile),
+		cmocka_unit_test(the_first_pass_only_clears),
 		cmocka_unit_test(passes_go_on_while_threads_map),
 		cmocka_unit_test(what_makes_no_sense_is_refused),
 	};
