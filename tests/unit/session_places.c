@@ -131,11 +131,36 @@ static void too_much_while_asked(void **state)
 	close(after);
 }
 
+/* A sum that goes round would hide what others have lost. */
+static void losses_beyond_belief(void **state)
+{
+	struct pem_session *s = open_for_all();
+	struct pem_session_page page = {.lost = UINT64_MAX - 1, .lost_statistics = UINT64_MAX};
+	int keeper;
+	struct pem_place *place = add_place(s, &keeper);
+
+	(void)state;
+	place->page = &page;
+	s->page->lost = 1;
+	s->page->lost_statistics = 7;
+	pem_session__gather_losses(s);
+	assert_int_equal(s->page->lost, UINT64_MAX);
+	assert_int_equal(s->page->lost_statistics, UINT64_MAX);
+	assert_int_equal(page.lost, 0);
+	page.lost = 5;
+	pem_session__gather_losses(s);
+	assert_int_equal(s->page->lost, UINT64_MAX);
+	place->page = NULL;
+	close(keeper);
+	pem_session__close(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(gone_while_asked_about, folder_make, folder_remove),
 		cmocka_unit_test_setup_teardown(too_much_while_asked, folder_make, folder_remove),
+		cmocka_unit_test_setup_teardown(losses_beyond_belief, folder_make, folder_remove),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
