@@ -100,6 +100,7 @@ help:
 	  'make kill-test  kill recorder or program at random 1,000 times (TIMES), and balance every trace' \
 	  'make soak     everything at once for ten minutes (SOAK_S=seconds), with bounded memory' \
 	  'make fuzz     feed hostile input to every reader, and to pem.ko in a guest (T=word, FUZZ_S=seconds, FUZZ_SEED=number)' \
+	  "make folder-fuzz  hostile users attack root's session through their runtime folders (FUZZ_S, FUZZ_SEED)" \
   'make bench    measure every claim beside its peer (CASE=WORD: some)' \
 	  'make install  into PREFIX (/usr/local) under DESTDIR'
 

@@ -27,7 +27,7 @@ GUEST_BIN := $(if $(HAVE_CMOCKA),$(patsubst %.c,$(B)/%,$(wildcard tests/guest/*.
 GUEST_PARTS = $(B)/bin/pem $(B)/lib/libpem-libc.so $(filter $(B)/lib/libpem.% $(B)/lib/pem/%,$(ALL)) \
   $(GUEST_UNITS:%=$(B)/tests/%) $(GUEST_BIN) $(B)/programs/probed
 
-.PHONY: guest-parts tests check-built fuzz fuzz-targets plain kill-test soak
+.PHONY: guest-parts tests check-built fuzz fuzz-targets plain kill-test soak folder-fuzz
 
 plain:
 	@$(MAKE) --no-print-directory SAN= B=build all
@@ -69,9 +69,12 @@ $(FUZZ_NAMES:%=$(B)/fuzz/%): $(B)/fuzz/%: $(B)/obj/tests/fuzz/%.o $$(TEST_OBJ_$$
 check-built: $(if $(filter thread,$(SAN)),$(UNIT_BIN),all tests $(if $(SAN),plain))
 	@B='$(B)' T='$(T)' SAN='$(SAN)' CC='$(CC)' UNIT_MISSING='$(UNIT_MISSING)' tests/run
 
-# What takes minutes. TIMES: how often somebody is killed; SOAK_S: seconds.
+# What takes minutes. TIMES: how often somebody is killed; SOAK_S, FUZZ_S: seconds; FUZZ_SEED: of the hostile users' choices.
 kill-test: all tests
 	@B='$(B)' tests/stress/kill_either_side.py $(or $(TIMES),1000)
 
 soak: all tests
 	@B='$(B)' $(if $(SOAK_S),SOAK_S='$(SOAK_S)') tests/stress/soak.py
+
+folder-fuzz: all tests
+	@B='$(B)' $(if $(FUZZ_S),FUZZ_S='$(FUZZ_S)') $(if $(FUZZ_SEED),FUZZ_SEED='$(FUZZ_SEED)') tests/stress/runtime_folder.py
