@@ -107,6 +107,26 @@ static void gone_while_asked_about(void **state)
 	pem_session__close(s);
 }
 
+static void others_while_asked_about(void **state)
+{
+	struct pem_session *s = open_for_all();
+	int keeper, control = full_control();
+	struct pem_place *place = add_place(s, &keeper);
+
+	(void)state;
+	tell(keeper, PEM_CONFINED_CONTROL, 0, "control-1-0", control);
+	tell(keeper, PEM_CONFINED_CONTROL, 0, "control-1-1", control);
+	tell(keeper, PEM_CONFINED_GONE, 0, "control-1-1", -1);
+	tell(keeper, PEM_CONFINED_DONE, 1, "", -1);
+	pem_session__scan_places(s);
+	assert_int_equal(count_members(s), 1); /* in the order in which they came */
+	assert_string_equal(s->members->name, "control-1-0");
+	assert_int_equal(place->kept_count, 0);
+	close(control);
+	close(keeper);
+	pem_session__close(s);
+}
+
 /* What is kept has a descriptor each, and they end with the place. */
 static void too_much_while_asked(void **state)
 {
@@ -129,6 +149,28 @@ static void too_much_while_asked(void **state)
 	after = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	assert_true(after <= before);
 	close(after);
+}
+
+/* It is not waited for an answer behind all that: the table counts as full, and the keeper goes on. */
+static void more_than_is_kept(void **state)
+{
+	struct pem_session *s = open_for_all();
+	int keeper, control = full_control(), bytes = 1 << 20;
+	struct pem_place *place = add_place(s, &keeper);
+	unsigned i;
+
+	(void)state;
+	assert_int_equal(setsockopt(keeper, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes)), 0);
+	tell(keeper, PEM_CONFINED_CONTROL, 0, "control-1-0", control);
+	for (i = 0; i < 300; i++)
+		tell(keeper, PEM_CONFINED_MODEL, 0, "model-nothing", -1);
+	pem_session__scan_places(s);
+	assert_non_null(place->keeper);
+	assert_int_equal(count_members(s), 1);
+	assert_int_equal(s->members->slot, -1);
+	close(control);
+	close(keeper);
+	pem_session__close(s);
 }
 
 /* A sum that goes round would hide what others have lost. */
@@ -159,7 +201,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(gone_while_asked_about, folder_make, folder_remove),
+		cmocka_unit_test_setup_teardown(others_while_asked_about, folder_make,
+						folder_remove),
 		cmocka_unit_test_setup_teardown(too_much_while_asked, folder_make, folder_remove),
+		cmocka_unit_test_setup_teardown(more_than_is_kept, folder_make, folder_remove),
 		cmocka_unit_test_setup_teardown(losses_beyond_belief, folder_make, folder_remove),
 	};
 
