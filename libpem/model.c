@@ -196,6 +196,37 @@ int pem_event__equal(const struct pem_event *a, const struct pem_event *b)
 	return 1;
 }
 
+static int labels_same(const struct pem_field *a, const struct pem_field *b)
+{
+	unsigned i;
+
+	if (a->label_kind != b->label_kind || a->label_count != b->label_count)
+		return 0;
+	for (i = 0; i < a->label_count; i++) {
+		if (a->labels[i].value != b->labels[i].value ||
+		    strcmp(a->labels[i].name, b->labels[i].name) != 0)
+			return 0;
+	}
+	return 1;
+}
+
+int pem_event__same(const struct pem_event *a, const struct pem_event *b)
+{
+	unsigned i;
+
+	if (!pem_event__equal(a, b) || a->level != b->level || a->meaning != b->meaning ||
+	    a->scope != b->scope || a->source_kind != b->source_kind ||
+	    strcmp(a->source_name, b->source_name) != 0 || strcmp(a->group, b->group) != 0)
+		return 0;
+	for (i = 0; i < a->field_count; i++) {
+		if (a->fields[i].role != b->fields[i].role ||
+		    a->fields[i].base != b->fields[i].base ||
+		    !labels_same(&a->fields[i], &b->fields[i]))
+			return 0;
+	}
+	return 1;
+}
+
 /* Returns 1 if added, 0 if it was there, -EINVAL. */
 static int model_add_event(struct pem_model *model, const struct pem_event *event,
 			   const char *origin, struct pem_error *error)

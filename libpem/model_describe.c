@@ -13,6 +13,7 @@
 #include <pem/tsdl.h>
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,12 @@ static uint32_t id_of(const char *name)
 	for (; *name; name++)
 		hash = (hash ^ (uint8_t)*name) * 16777619u;
 	return hash;
+}
+
+/* May an event of a model that has none of this id have it? Small ones are reserved. */
+static bool is_free(const struct pem_model *model, uint32_t id)
+{
+	return id >= PEM_MODEL_RESERVED_IDS && !pem_model__by_id(model, id);
 }
 
 /* Offsets and sizes. -E2BIG: a record may become too long. */
@@ -128,4 +135,32 @@ out:
 	free(name);
 	free(fields);
 	return rc;
+}
+
+const struct pem_event *pem_model__add_copy(struct pem_model *model, const struct pem_event *told,
+					    const char *suffix, struct pem_error *error)
+{
+	struct pem_event event = *told;
+	char *name = NULL, *text = NULL;
+	int rc = -ENOMEM;
+
+	if (suffix) {
+		if (asprintf(&name, "%s%s", told->name, suffix) < 0)
+			return NULL;
+		event.name = name;
+		event.specifier = strrchr(name, ':') + 1;
+		for (event.id = id_of(name); !is_free(model, event.id); event.id++)
+			;
+	}
+	event.tsdl = "";
+	text = write_text(&event);
+	if (text)
+		rc = pem_model__add_text(model, text, strlen(text), event.name, error);
+	free(text);
+	free(name);
+	if (rc == 1)
+		return pem_model__by_id(model, event.id);
+	if (rc == -ENOMEM)
+		pem_error__set(error, rc, "out of memory");
+	return NULL;
 }

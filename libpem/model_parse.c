@@ -21,7 +21,6 @@
 #define EVENT_CELLS 20
 #define FIELD_CELLS 12
 #define LABEL_CELLS 4
-#define RESERVED_IDS 16u
 
 struct parser {
 	struct pem_model_block *block;
@@ -149,7 +148,7 @@ static int parse_id(struct parser *p, const char *cell, uint32_t *id)
 
 	if (rc)
 		return rc;
-	if (value < RESERVED_IDS)
+	if (value < PEM_MODEL_RESERVED_IDS)
 		return parser_say(p, "id %08x is reserved", (uint32_t)value);
 	*id = (uint32_t)value;
 	return 0;

@@ -3,6 +3,7 @@
  * pools.c - making this process's pool for a session, and its memory exist before it is touched
  */
 #include "entry.h"
+#include "model_internal.h"
 #include "producer/producer.h"
 #include "util.h"
 
@@ -52,31 +53,6 @@ static int create_pool_file(struct pem_joined *joined, char *path, size_t bytes)
 	return fd < 0 ? -errno : fd;
 }
 
-/*
- * A name for a model's text, the same in every process that brings the same. Four words at a time: each recorded process
- * goes through some 100 KiB of text for this. Each step is that of FNV-1a, to 64 bits.
- */
-static uint32_t hash_text(const char *text)
-{
-	const uint64_t prime = 0x100000001b3u;
-	uint64_t hash[4] = {1, 2, 3, 4}, word[4];
-	size_t left = strlen(text), part, i;
-
-	for (; left; left -= part, text += part) {
-		part = left < sizeof(word) ? left : sizeof(word);
-		memset(word, 0, sizeof(word));
-		memcpy(word, text, part);
-		for (i = 0; i < 4; i++) {
-			hash[i] = (hash[i] ^ word[i]) * prime;
-			hash[i] ^= hash[i] >> 32;
-		}
-	}
-	for (i = 1; i < 4; i++)
-		hash[0] = (hash[0] ^ hash[i]) * prime;
-	hash[0] ^= hash[0] >> 32;
-	return (uint32_t)hash[0] ? (uint32_t)hash[0] : 1;
-}
-
 /* Each lies under its hash: whoever has written the same is done. */
 void pem_process__write_models(const char *directory)
 {
@@ -89,7 +65,7 @@ void pem_process__write_models(const char *directory)
 	for (provider = pem_process.providers; provider; provider = provider->next) {
 		hash = pem_process.event_model[provider->event_base];
 		if (!hash)
-			hash = hash_text(provider->model);
+			hash = pem_model__hash(provider->model, strlen(provider->model));
 		for (i = 0; i < provider->event_count; i++)
 			pem_process.event_model[provider->event_base + i] = hash;
 		snprintf(path, sizeof(path), "%s/model-%08x", directory, hash);
