@@ -15,31 +15,41 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define RANGES_MAX 4096
+#define BLOCK_RANGES 1024
 
 /* start is stored last and cleared first, released; 0: free, 1: being filled. */
-static struct range {
+struct range {
 	uintptr_t start, end;
 	int *cut;
-} ranges[RANGES_MAX];
-static uint32_t ranges_used;
+};
+
+/* Blocks come and stay, so that the handler walks them without a lock. A new one is behind the last. */
+struct block {
+	struct range range[BLOCK_RANGES];
+	struct block *next;
+};
+
+static struct block first;
 static struct sigaction before;
 
 static bool put_zeroes(uintptr_t address)
 {
-	uint32_t used = __atomic_load_n(&ranges_used, __ATOMIC_ACQUIRE), i;
+	struct block *block;
+	struct range *r;
 	uintptr_t start;
 
-	for (i = 0; i < used; i++) {
-		start = __atomic_load_n(&ranges[i].start, __ATOMIC_ACQUIRE);
-		if (start <= 1 || address < start || address >= ranges[i].end)
-			continue;
-		if (mmap((void *)start, ranges[i].end - start, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1,
-			 0) == MAP_FAILED)
-			return false;
-		__atomic_store_n(ranges[i].cut, 1, __ATOMIC_RELEASE);
-		return true;
+	for (block = &first; block; block = __atomic_load_n(&block->next, __ATOMIC_ACQUIRE)) {
+		for (r = block->range; r < block->range + BLOCK_RANGES; r++) {
+			start = __atomic_load_n(&r->start, __ATOMIC_ACQUIRE);
+			if (start <= 1 || address < start || address >= r->end)
+				continue;
+			if (mmap((void *)start, r->end - start, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1,
+				 0) == MAP_FAILED)
+				return false;
+			__atomic_store_n(r->cut, 1, __ATOMIC_RELEASE);
+			return true;
+		}
 	}
 	return false;
 }
@@ -73,38 +83,68 @@ static void install(void)
 	sigaction(SIGBUS, &action, &before);
 }
 
+/* A range of the block that was free; NULL: there is none. */
+static struct range *claim(struct block *block)
+{
+	struct range *r;
+	uintptr_t none;
+
+	for (r = block->range; r < block->range + BLOCK_RANGES; r++) {
+		none = 0;
+		if (!__atomic_load_n(&r->start, __ATOMIC_RELAXED) &&
+		    __atomic_compare_exchange_n(&r->start, &none, 1, 0, __ATOMIC_ACQUIRE,
+						__ATOMIC_RELAXED))
+			return r;
+	}
+	return NULL;
+}
+
+/* The block behind one, made if need be; NULL: no memory. */
+static struct block *next_block(struct block *block)
+{
+	struct block *next = __atomic_load_n(&block->next, __ATOMIC_ACQUIRE), *made;
+
+	if (next)
+		return next;
+	made = mmap(NULL, sizeof(*made), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		    0);
+	if (made == MAP_FAILED)
+		return NULL;
+	if (__atomic_compare_exchange_n(&block->next, &next, made, 0, __ATOMIC_ACQ_REL,
+					__ATOMIC_ACQUIRE))
+		return made;
+	munmap(made, sizeof(*made)); /* another thread has made one */
+	return next;
+}
+
 int pem_fault__watch(void *mapping, uint64_t bytes, int *cut)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	uintptr_t none;
-	uint32_t i, used;
+	struct block *block = &first;
+	struct range *r;
 
 	pthread_once(&once, install);
-	for (i = 0; i < RANGES_MAX; i++) {
-		none = 0;
-		if (!__atomic_compare_exchange_n(&ranges[i].start, &none, 1, 0, __ATOMIC_ACQUIRE,
-						 __ATOMIC_RELAXED))
-			continue;
-		ranges[i].end = (uintptr_t)mapping + bytes;
-		ranges[i].cut = cut;
-		__atomic_store_n(&ranges[i].start, (uintptr_t)mapping, __ATOMIC_RELEASE);
-		used = __atomic_load_n(&ranges_used, __ATOMIC_RELAXED);
-		while (used < i + 1 &&
-		       !__atomic_compare_exchange_n(&ranges_used, &used, i + 1, 0, __ATOMIC_RELEASE,
-						    __ATOMIC_RELAXED))
-			;
-		return 0;
+	while (!(r = claim(block))) {
+		block = next_block(block);
+		if (!block)
+			return -ENOMEM;
 	}
-	return -ENOSPC;
+	r->end = (uintptr_t)mapping + bytes;
+	r->cut = cut;
+	__atomic_store_n(&r->start, (uintptr_t)mapping, __ATOMIC_RELEASE);
+	return 0;
 }
 
 void pem_fault__forget(void *mapping)
 {
-	uint32_t used = __atomic_load_n(&ranges_used, __ATOMIC_ACQUIRE), i;
+	struct block *block;
+	struct range *r;
 
-	for (i = 0; i < used; i++) {
-		if (__atomic_load_n(&ranges[i].start, __ATOMIC_RELAXED) == (uintptr_t)mapping) {
-			__atomic_store_n(&ranges[i].start, 0, __ATOMIC_RELEASE);
+	for (block = &first; block; block = __atomic_load_n(&block->next, __ATOMIC_ACQUIRE)) {
+		for (r = block->range; r < block->range + BLOCK_RANGES; r++) {
+			if (__atomic_load_n(&r->start, __ATOMIC_RELAXED) != (uintptr_t)mapping)
+				continue;
+			__atomic_store_n(&r->start, 0, __ATOMIC_RELEASE);
 			return;
 		}
 	}

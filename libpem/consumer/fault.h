@@ -9,7 +9,7 @@
 
 /*
  * Should a touch of this shared memory raise SIGBUS, as its file was truncated: let it be zeroes from there on, and set
- * *cut. The first call installs the process's handler. 0, or -ENOSPC. Any thread.
+ * *cut. There may be any number. The first call installs the process's handler. 0, or -ENOMEM. Any thread.
  */
 int pem_fault__watch(void *mapping, uint64_t bytes, int *cut);
 void pem_fault__forget(void *mapping);
