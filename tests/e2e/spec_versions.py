@@ -6,14 +6,9 @@ import csv
 import json
 import os
 
-from tap import BUILD, PEM, ROOT, equal, need, run, run_all, test, tmp
+from spec_program import FIRST, build
+from tap import PEM, equal, need, run, run_all, test, tmp
 
-CODEGEN = os.path.join(BUILD, "bin", "pem-codegen")
-FIRST = """<spec provider='till' description='a till'>
-<event name='APP::Till::Paid' description='%s'>
-<layerId value='APP'/><classId value='Till'/><specifier value='Paid'/>
-<fields><field name='cents' type='uint32' unit='cents' description='how much'/></fields>
-</event></spec>"""
 SECOND = """<spec provider='till' description='a till'>
 <event name='APP::Till::Closed' description='the day is over'>
 <layerId value='APP'/><classId value='Till'/><specifier value='Closed'/></event>
@@ -22,21 +17,6 @@ SECOND = """<spec provider='till' description='a till'>
 <fields><field name='cents' type='uint64' unit='cents' description='how much'/>
 <field name='till' type='uint16' unit='none' description='at which till'/></fields>
 </event></spec>"""
-
-
-def build(folder, name, spec, call):
-    """A program made with the stubs of a spec, which makes one call."""
-    place = os.path.join(folder, name)
-    os.mkdir(place)
-    with open(place + "/till.xml", "w", encoding="utf-8") as f:
-        f.write(spec)
-    equal(run([CODEGEN, "--backend", "c", "-o", place, place + "/till.xml"])[0], 0, "pem-codegen")
-    with open(place + "/main.c", "w", encoding="utf-8") as f:
-        f.write('#include "till.h"\nint main(void)\n{\n\t%s;\n\treturn 0;\n}\n' % call)
-    program = place + "/" + name
-    rc, _, err = run(["gcc", "-O2", "-I" + place, "-I" + ROOT + "/spec/abi", place + "/main.c", "-o", program, "-ldl"])
-    equal(rc, 0, "gcc: " + err)
-    return program
 
 
 def record(folder, name, *programs):
