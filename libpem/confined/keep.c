@@ -51,7 +51,7 @@ static struct table
 	tables[2][2]; /* of the runtime folder and of the session's; as listed before, and now */
 static unsigned now_index[2];
 static int session_fd = -1, changes_fd = -1;
-static uint32_t over_told;
+static uint32_t over_told, refused, refused_told;
 
 /* --- the session's folder --- */
 
@@ -129,14 +129,18 @@ static enum pem_confined_reply_kind kind_of(int folder, const char *name)
 	return strncmp(name, "model-", 6) ? 0 : PEM_CONFINED_MODEL;
 }
 
-/* Is it a whole file of the user's, under this one name? */
+/* Is it a whole file of the user's, under this one name? Counts one that has several, or is of another kind. */
 static bool is_complete(int fd, enum pem_confined_reply_kind kind, uid_t owner, uint64_t *inode)
 {
 	uint32_t magic = kind == PEM_CONFINED_CONTROL ? PEM_CONTROL_MAGIC : PEM_POOL_MAGIC, word;
 	struct stat st;
 
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != owner || st.st_nlink != 1)
+	if (fstat(fd, &st) || !st.st_nlink)
 		return false;
+	if (!S_ISREG(st.st_mode) || st.st_uid != owner || st.st_nlink != 1) {
+		refused++;
+		return false;
+	}
 	*inode = st.st_ino;
 	return kind == PEM_CONFINED_MODEL ||
 	       (pread(fd, &word, sizeof(word), 0) == sizeof(word) && word == magic);
@@ -152,6 +156,7 @@ static int tell(int folder, const char *name, uid_t owner)
 		(kind == PEM_CONFINED_MODEL ? O_RDONLY : O_RDWR) | O_NONBLOCK, 0);
 	int result = 1;
 
+	refused += fd == -ELOOP;
 	if (fd < 0)
 		return 1;
 	if (is_complete(fd, kind, owner, &reply.inode)) {
@@ -209,12 +214,35 @@ static void list(int folder)
 		close(fd);
 }
 
+/* Tell of files of a kind that have come; -EPIPE, or how many are to be looked at again. */
+static int tell_kind(int folder, struct table *now, enum pem_confined_reply_kind kind, uid_t owner)
+{
+	int again = 0, result;
+	struct file *file;
+	size_t i;
+
+	for (i = 0; now->count && i < TABLE_FILES; i++) {
+		file = &now->files[i];
+		if (!file->listed_inode || file->told || kind_of(folder, file->name) != kind)
+			continue;
+		result = tell(folder, file->name, owner);
+		if (result < 0)
+			return result;
+		file->told = !result;
+		again += result;
+	}
+	return again;
+}
+
 /* Tell of what has come and gone; -EPIPE, or how many files are to be looked at again. */
 static int tell_changes(int folder, uid_t owner)
 {
 	struct table *now = &tables[folder][now_index[folder]],
 		     *before = &tables[folder][now_index[folder] ^ 1];
 	struct pem_confined_reply gone = {.kind = PEM_CONFINED_GONE};
+	/* Models first: a pool names them. */
+	static const enum pem_confined_reply_kind kinds[] = {PEM_CONFINED_CONTROL,
+							     PEM_CONFINED_MODEL, PEM_CONFINED_POOL};
 	int again = 0, result;
 	size_t i;
 
@@ -227,15 +255,10 @@ static int tell_changes(int folder, uid_t owner)
 		if (!pem_confined__reply(&gone, -1))
 			return -EPIPE;
 	}
-	for (i = 0; now->count && i < TABLE_FILES; i++) {
-		struct file *file = &now->files[i];
-
-		if (!file->listed_inode || file->told)
-			continue;
-		result = tell(folder, file->name, owner);
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		result = tell_kind(folder, now, kinds[i], owner);
 		if (result < 0)
 			return result;
-		file->told = !result;
 		again += result;
 	}
 	return again;
@@ -244,9 +267,11 @@ static int tell_changes(int folder, uid_t owner)
 /* List both folders. Control files first: a pool names one. -EPIPE, or how many files are to be looked at again. */
 static int scan(uid_t owner)
 {
-	struct pem_confined_reply over = {.kind = PEM_CONFINED_OVER};
+	struct pem_confined_reply over = {.kind = PEM_CONFINED_OVER},
+				  links = {.kind = PEM_CONFINED_REFUSED};
 	int folder, result, again = 0;
 
+	refused = 0;
 	for (folder = 0; folder < 2; folder++) {
 		list(folder);
 		result = tell_changes(folder, owner);
@@ -254,6 +279,12 @@ static int scan(uid_t owner)
 			return result;
 		again += result;
 		over.value += (int32_t)tables[folder][now_index[folder]].over;
+	}
+	if (refused > refused_told) {
+		links.value = (int32_t)refused;
+		refused_told = refused;
+		if (!pem_confined__reply(&links, -1))
+			return -EPIPE;
 	}
 	if ((uint32_t)over.value > over_told) {
 		over_told = (uint32_t)over.value;

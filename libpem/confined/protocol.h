@@ -59,6 +59,7 @@ enum pem_confined_reply_kind {
 	PEM_CONFINED_MODEL,
 	PEM_CONFINED_GONE, /* keeper: a control file is no more */
 	PEM_CONFINED_OVER, /* keeper: value: how many files there are beyond PEM_CONFINED_FILES */
+	PEM_CONFINED_REFUSED, /* keeper: value: how many are no plain files of the user's with one name */
 };
 
 struct pem_confined_reply {

@@ -67,8 +67,8 @@ static void settle_wish(struct pem_session *s, struct pem_wish *wish)
 		return;
 	}
 	for (p = s->producers; p; p = p->next) {
-		entry = pem_producer__event(p, wish->event->id);
-		if (!entry || entry->refused)
+		entry = pem_producer__entry_of(p, wish->event);
+		if (!entry)
 			continue;
 		before = produced(p, entry->slot);
 		pem_async__collect(s, p, false);

@@ -196,7 +196,8 @@ static void check_records(struct pem_session *s, struct pem_producer *p, struct 
 			if (!entry->described)
 				pem_log__describe(s->log, entry->event);
 			entry->described = true;
-			if (entry->fixed_bytes && clock >= floor &&
+			header->event_id = entry->event->id;
+			if (entry->fixed_bytes && clock >= floor && entry->id == entry->event->id &&
 			    !(entry->wish && entry->wish->async_ever))
 				more = count_alike(base, at + step, content, entry, latest, &clock);
 			if (more)
@@ -410,30 +411,53 @@ static void sum_slots(struct pem_producer *p)
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 }
 
-void pem_session__drain_producer(struct pem_session *s, struct pem_producer *p, bool final)
+/*
+ * Has the producer's place had its time? Of a recording's end, where that is reached, else of the turn. began_ns: since when
+ * that place is served; it is booked.
+ */
+static bool is_over(struct pem_session *s, struct pem_producer *p, uint64_t *began_ns)
 {
-	bool any_order = final || p->ring.overwrite, freed = false;
+	bool at_end = p->is_copy || s->log->finished;
+
+	if (!p->place->number)
+		return false;
+	if (at_end)
+		pem_place__charge_end(s, p->place, *began_ns);
+	else
+		pem_place__charge(p->place, *began_ns);
+	*began_ns = pem_monotonic_ns();
+	return at_end ? pem_place__had_end(s, p->place) : pem_place__had_turn(p->place);
+}
+
+bool pem_session__drain_producer(struct pem_session *s, struct pem_producer *p, bool final)
+{
+	bool any_order = final || p->ring.overwrite, freed = false, over;
+	uint64_t began_ns = pem_monotonic_ns();
 	struct batch batch = {0};
 	struct pem_found_chunk *found;
 	size_t count, i;
 
 	pem_async__collect(s, p, p->dead);
 	if (!pem_session__is_logging(s) || (p->ring.overwrite && !final))
-		return;
+		return true;
 	if (final) {
 		pem_producer__refresh_events(s, p);
 		sum_slots(p);
 	}
+	over = is_over(s, p, &began_ns);
+	if (over)
+		return false;
 	found = malloc(p->ring.chunk_count * sizeof(*found));
 	batch.counts = calloc(p->ring.event_capacity, sizeof(*batch.counts));
 	if (found && batch.counts) {
 		count = pem_producer__find_chunks(p, final, found);
-		for (i = 0; i < count; i++) {
+		for (i = 0; i < count && !over; i++) {
 			if (found[i].seq < p->next_seq[found[i].lane] ||
 			    (!any_order && found[i].seq != p->next_seq[found[i].lane]))
 				continue;
 			take(s, p, &found[i], &batch);
 			freed |= found[i].full && !p->recovering;
+			over = is_over(s, p, &began_ns);
 		}
 		write_batch(s, p, &batch);
 		if (freed)
@@ -441,6 +465,7 @@ void pem_session__drain_producer(struct pem_session *s, struct pem_producer *p, 
 	}
 	free(found);
 	free(batch.counts);
+	return !over;
 }
 
 /* --- accounting --- */
@@ -488,9 +513,11 @@ static uint64_t half_reclaimed(const struct pem_ring *ring)
 /* By which id the trace knows an event; 0: its kind is unknown. */
 static uint32_t id_in_trace(struct pem_log *log, const struct pem_event_entry *entry)
 {
+	uint32_t id = entry->event ? entry->event->id : entry->id;
+
 	if (entry->event && !entry->refused)
 		pem_log__describe(log, entry->event);
-	return pem_model__by_id(log->model, entry->id) ? entry->id : 0;
+	return pem_model__by_id(log->model, id) ? id : 0;
 }
 
 void pem_session__retire(struct pem_session *s, struct pem_producer *p)
@@ -556,7 +583,7 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 			       : 0;
 		b->overwritten = rest < overwritten ? rest : overwritten;
 		overwritten -= b->overwritten;
-		if (p->recovering || p->damaged) /* what was cut off never was read */
+		if (p->recovering || p->damaged || p->unread) /* what was cut off never was read */
 			b->discarded += rest - b->overwritten;
 		s->log->produced += b->produced;
 		s->log->overwritten += b->overwritten;

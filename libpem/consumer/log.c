@@ -443,6 +443,14 @@ static void note_failure(struct pem_trace_info *info, int failure)
 		 strerror(-failure));
 }
 
+/* What its place has no time left for is counted as discarded. */
+static void drain_to_end(struct pem_session *s, struct pem_producer *p)
+{
+	p->unread = !pem_session__drain_producer(s, p, true);
+	if (p->unread)
+		pem_place__exceed(s, p->place, PEM_EXCESS_TIME, 1);
+}
+
 int pem_log__finish(struct pem_log *log, struct pem_error *error)
 {
 	const struct timespec pause = {0, 2000000};
@@ -456,6 +464,7 @@ int pem_log__finish(struct pem_log *log, struct pem_error *error)
 	pem_session__lock(s);
 	pem_session__stop_serving(s);
 	log->finished = true;
+	pem_session__begin_end(s);
 	pem_session__settle_places(s, pem_monotonic_ns() + SETTLE_NS, true);
 	pem_session__scan_producers(s);
 	pem_session__check_producers(s);
@@ -467,7 +476,7 @@ int pem_log__finish(struct pem_log *log, struct pem_error *error)
 		pem_flight__write(s->flight, log->writer);
 	}
 	for (p = s->producers; p; p = p->next) {
-		pem_session__drain_producer(s, p, true);
+		drain_to_end(s, p);
 		pem_session__account(s, p);
 	}
 	pem_session__account_sources(s, NULL);

@@ -6,6 +6,7 @@
  * the session relies on it remembers itself.
  */
 #include "consumer/session.h"
+#include "consumer/shared_file.h"
 #include "consumer/targets.h"
 #include "entry.h"
 #include "membership.h"
@@ -24,47 +25,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define CONTROL_BYTES_MAX (16u << 20) /* one has some 0.7 MiB */
 #define ASK_AGAIN_NS 1000000000u /* a process's name and control group may change, and it may die */
-
-void *pem_map_file(int directory_fd, uid_t owner, const char *name, uint32_t magic, size_t least,
-		   uint64_t *bytes, uint64_t *inode, int *cut)
-{
-	int fd = openat(directory_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	void *mapping;
-
-	if (fd < 0)
-		return NULL;
-	mapping = pem_map_descriptor(fd, owner, magic, least, bytes, inode, cut);
-	close(fd);
-	return mapping;
-}
-
-void *pem_map_descriptor(int fd, uid_t owner, uint32_t magic, size_t least, uint64_t *bytes,
-			 uint64_t *inode, int *cut)
-{
-	void *mapping = MAP_FAILED;
-	struct stat st;
-	uint32_t word;
-
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == owner &&
-	    (uint64_t)st.st_size >= least && (uint64_t)st.st_size < 1ull << 40 &&
-	    pread(fd, &word, sizeof(word), 0) == sizeof(word) && word == magic) {
-		*bytes = (uint64_t)st.st_size;
-		*inode = (uint64_t)st.st_ino;
-		mapping = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	}
-	if (mapping != MAP_FAILED && pem_fault__watch(mapping, *bytes, cut)) {
-		munmap(mapping, *bytes);
-		mapping = MAP_FAILED;
-	}
-	return mapping == MAP_FAILED ? NULL : mapping;
-}
-
-void pem_unmap_file(void *mapping, uint64_t bytes)
-{
-	pem_fault__forget(mapping);
-	munmap(mapping, bytes);
-}
 
 bool pem_is_control_name(const char *name)
 {
@@ -72,65 +34,138 @@ bool pem_is_control_name(const char *name)
 	       strlen(name) < sizeof(((struct pem_member *)0)->name);
 }
 
-static void free_member(struct pem_session *s, struct pem_member *m)
+static struct pem_member **bucket_of(struct pem_session *s, const struct pem_place *place,
+				     const char *name)
 {
-	struct pem_producer *p;
-
-	for (p = s->producers; p; p = p->next) {
-		if (p->member == m)
-			p->member = NULL;
-	}
-	pem_unmap_file(m->control, m->control_bytes);
-	free(m);
-}
-
-/* fd: of its control file, which the caller closes. */
-static struct pem_member *open_member(struct pem_session *s, struct pem_place *place,
-				      const char *name, int fd)
-{
-	struct pem_member *m = calloc(1, sizeof(*m));
-
-	if (!m)
-		return NULL;
-	m->slot = -1;
-	m->place = place;
-	m->control = pem_map_descriptor(fd, place->owner, PEM_CONTROL_MAGIC, sizeof(*m->control),
-					&m->control_bytes, &m->inode, &m->cut);
-	if (!m->control) {
-		free(m);
-		return NULL;
-	}
-	pem_copy_text(m->name, sizeof(m->name), name);
-	m->pid = pem_place__pid(place, __atomic_load_n(&m->control->pid, __ATOMIC_RELAXED),
-				__atomic_load_n(&m->control->pid_namespace, __ATOMIC_RELAXED));
-	if (__atomic_load_n(&m->control->magic, __ATOMIC_ACQUIRE) != PEM_CONTROL_MAGIC ||
-	    __atomic_load_n(&m->control->abi_version, __ATOMIC_RELAXED) != PEM_ABI_VERSION ||
-	    m->pid == (uint32_t)getpid()) {
-		free_member(s, m);
-		return NULL;
-	}
-	m->next = s->members;
-	s->members = m;
-	return m;
+	return &s->members_by_name[pem_session__hash_name(s, place, name)];
 }
 
 static struct pem_member *find(struct pem_session *s, const struct pem_place *place,
 			       const char *name)
 {
+	struct pem_member *m = *bucket_of(s, place, name);
+
+	while (m && (m->place != place || strcmp(m->name, name) != 0))
+		m = m->next_by_name;
+	return m;
+}
+
+static void add_member(struct pem_session *s, struct pem_member *m)
+{
+	struct pem_member **bucket = bucket_of(s, m->place, m->name);
+
+	m->next_by_name = *bucket;
+	*bucket = m;
+	m->next = s->members;
+	if (m->next)
+		m->next->link = &m->next;
+	m->link = &s->members;
+	s->members = m;
+}
+
+void pem_session__forget_member(struct pem_session *s, struct pem_member *m)
+{
+	struct pem_member **at;
+
+	for (at = bucket_of(s, m->place, m->name); *at != m; at = &(*at)->next_by_name)
+		;
+	*at = m->next_by_name;
+	*m->link = m->next;
+	if (m->next)
+		m->next->link = m->link;
+	if (m->producer)
+		m->producer->member = NULL;
+	pem_place__give_back(s, m->place, PEM_RESOURCE_MEMBERS, 1);
+	pem_place__give_back(s, m->place, PEM_RESOURCE_BYTES, m->control_bytes);
+	pem_shared_file__unmap(m->control, m->control_bytes);
+	free(m);
+}
+
+/* Map a control file. 0, -EAGAIN: it may come to be one; else it is refused for *excess. */
+static int map_control(struct pem_session *s, struct pem_member *m, int fd, struct stat *st,
+		       enum pem_excess *excess)
+{
+	struct pem_shared_file file;
+	int result = pem_shared_file__check(fd, m->place->owner, st);
+
+	*excess = PEM_EXCESS_LINKS;
+	if (result)
+		return result == -ENOENT ? -EAGAIN : result;
+	result = pem_shared_file__map(fd, st, PEM_CONTROL_MAGIC, sizeof(*m->control),
+				      CONTROL_BYTES_MAX, &m->cut, &file);
+	if (result == -EINVAL && (uint64_t)st->st_size < sizeof(*m->control))
+		return -EAGAIN;
+	*excess = result == -EINVAL ? PEM_EXCESS_GEOMETRY : PEM_EXCESS_MAPPING;
+	if (result)
+		return result;
+	if (__atomic_load_n(&((struct pem_control_file *)file.memory)->abi_version,
+			    __ATOMIC_RELAXED) != PEM_ABI_VERSION ||
+	    !pem_place__take(s, m->place, PEM_RESOURCE_BYTES, file.bytes)) {
+		pem_shared_file__unmap(file.memory, file.bytes);
+		return -EAGAIN;
+	}
+	m->control = file.memory;
+	m->control_bytes = file.bytes;
+	m->inode = file.inode;
+	return 0;
+}
+
+/* A control file by its descriptor. NULL: there is none yet, it is this process's, or it is refused. */
+static struct pem_member *open_member(struct pem_session *s, struct pem_place *place,
+				      const char *name, int fd)
+{
+	struct pem_member *m = calloc(1, sizeof(*m));
+	enum pem_excess excess = PEM_EXCESS_MAPPING;
+	struct stat st = {0};
+	int result = -ENOMEM;
+
+	if (m) {
+		m->slot = -1;
+		m->place = place;
+		pem_copy_text(m->name, sizeof(m->name), name);
+		result = map_control(s, m, fd, &st, &excess);
+	}
+	if (result) {
+		if (result != -EAGAIN)
+			pem_place__exceed_in_list(s, place, PEM_LIST_MEMBERS, excess);
+		if (result != -EAGAIN && result != -ENOMEM)
+			pem_place__refuse_file(place, &st, excess);
+		free(m);
+		return NULL;
+	}
+	m->pid = pem_place__pid(place, __atomic_load_n(&m->control->pid, __ATOMIC_RELAXED),
+				__atomic_load_n(&m->control->pid_namespace, __ATOMIC_RELAXED));
+	if (m->pid == (uint32_t)getpid()) {
+		pem_place__give_back(s, place, PEM_RESOURCE_BYTES, m->control_bytes);
+		pem_shared_file__unmap(m->control, m->control_bytes);
+		free(m);
+		return NULL;
+	}
+	add_member(s, m);
+	return m;
+}
+
+/* The same, if the place may have another. */
+static struct pem_member *take_member(struct pem_session *s, struct pem_place *place,
+				      const char *name, int fd)
+{
 	struct pem_member *m;
 
-	for (m = s->members; m; m = m->next) {
-		if (m->place == place && !strcmp(m->name, name))
-			return m;
+	if (!pem_place__take(s, place, PEM_RESOURCE_MEMBERS, 1)) {
+		pem_place__exceed_in_list(s, place, PEM_LIST_MEMBERS, PEM_EXCESS_MEMBERS);
+		return NULL;
 	}
-	return NULL;
+	m = open_member(s, place, name, fd);
+	if (!m)
+		pem_place__give_back(s, place, PEM_RESOURCE_MEMBERS, 1);
+	return m;
 }
 
 /* The same of a file in the session's own place. */
 static struct pem_member *open_own(struct pem_session *s, struct pem_place *place, const char *name)
 {
-	int fd = openat(place->runtime_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	struct pem_member *m = fd < 0 ? NULL : open_member(s, place, name, fd);
+	int fd = pem_place__open(s, place, PEM_LIST_MEMBERS, place->runtime_fd, name);
+	struct pem_member *m = fd < 0 ? NULL : take_member(s, place, name, fd);
 
 	if (fd >= 0)
 		close(fd);
@@ -158,19 +193,6 @@ struct pem_member *pem_session__member(struct pem_session *s, struct pem_place *
 	if (m)
 		pem_member__find_slot(s, m);
 	return m;
-}
-
-void pem_session__forget_member(struct pem_session *s, struct pem_member *m)
-{
-	struct pem_member **link;
-
-	for (link = &s->members; *link; link = &(*link)->next) {
-		if (*link != m)
-			continue;
-		*link = m->next;
-		free_member(s, m);
-		return;
-	}
 }
 
 /* --- the table --- */
@@ -265,10 +287,8 @@ void pem_session__leave_members(struct pem_session *s)
 			pem_entry__give_back(&m->control->session[m->slot], m->word);
 		m->slot = -1;
 	}
-	while ((m = s->members)) {
-		s->members = m->next;
-		free_member(s, m);
-	}
+	while (s->members)
+		pem_session__forget_member(s, s->members);
 }
 
 /* --- looking --- */
@@ -290,29 +310,36 @@ static void say_full(struct pem_session *s, struct pem_member *m)
 			 m->pid);
 }
 
+/* Ask again whether it is in a target. False: the process is dead. */
+static bool ask_again(struct pem_session *s, struct pem_member *m, uint64_t now)
+{
+	m->asked_ns = now;
+	if (is_dead(m)) {
+		pem_place__remove_control(m->place, m->name, m->inode);
+		return false;
+	}
+	if (!pem_member__is_served(m) && pem_member__ask(s, m))
+		say_full(s, m);
+	return true;
+}
+
 /* Those whose files are no more go; others are asked again whether they are in a target. */
 static void look_after(struct pem_session *s)
 {
-	uint64_t now = pem_monotonic_ns();
-	struct pem_member **link = &s->members, *m;
+	uint64_t now = pem_monotonic_ns(), began;
+	struct pem_member *m, *next;
+	bool stays;
 
-	while ((m = *link)) {
-		m->seen &= !__atomic_load_n(&m->cut, __ATOMIC_ACQUIRE);
-		if (m->seen && now - m->asked_ns >= ASK_AGAIN_NS) {
-			if (is_dead(m)) {
-				pem_place__remove_control(m->place, m->name, m->inode);
-				m->seen = false;
-			} else if (!pem_member__is_served(m) && pem_member__ask(s, m)) {
-				say_full(s, m);
-			}
-			m->asked_ns = now;
+	for (m = s->members; m; m = next) {
+		next = m->next;
+		stays = m->seen && !__atomic_load_n(&m->cut, __ATOMIC_ACQUIRE);
+		if (stays && now - m->asked_ns >= ASK_AGAIN_NS && !pem_place__had_turn(m->place)) {
+			began = pem_monotonic_ns();
+			stays = ask_again(s, m, now);
+			pem_place__charge(m->place, began);
 		}
-		if (m->seen) {
-			link = &m->next;
-			continue;
-		}
-		*link = m->next;
-		free_member(s, m);
+		if (!stays)
+			pem_session__forget_member(s, m);
 	}
 }
 
@@ -342,7 +369,7 @@ void pem_session__found_control(struct pem_session *s, struct pem_place *place, 
 
 	if (m) /* a process's next image has made its file by the same name */
 		pem_session__forget_member(s, m);
-	m = pem_is_control_name(name) ? open_member(s, place, name, fd) : NULL;
+	m = pem_is_control_name(name) ? take_member(s, place, name, fd) : NULL;
 	close(fd);
 	if (!m)
 		return;
@@ -370,6 +397,7 @@ static void scan_own(struct pem_session *s, struct pem_place *place)
 	struct pem_member *m;
 	struct dirent *entry;
 
+	pem_place__begin_list(place, PEM_LIST_MEMBERS);
 	while (directory && (entry = readdir(directory))) {
 		if (!pem_is_control_name(entry->d_name))
 			continue;

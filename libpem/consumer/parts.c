@@ -153,14 +153,14 @@ int pem_producer__steady(struct pem_producer *p, const struct pem_wish *wish,
 			 int (*read)(struct pem_producer *producer, uint32_t slot, void *arg),
 			 void *arg)
 {
-	const struct pem_event_entry *entry = pem_producer__event(p, wish->event->id);
+	const struct pem_event_entry *entry = pem_producer__entry_of(p, wish->event);
 	const uint32_t *fold = &p->ring.header->fold;
 	bool steady = false, paused = false;
 	unsigned tries;
 	int result = 0;
 	uint32_t seen;
 
-	if (!entry || entry->refused)
+	if (!entry)
 		return 0;
 	for (tries = 0;; tries++) {
 		seen = __atomic_load_n(fold, __ATOMIC_ACQUIRE);

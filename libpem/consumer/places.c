@@ -13,6 +13,7 @@
 #include "consumer/async.h"
 #include "consumer/places.h"
 #include "consumer/session.h"
+#include "consumer/shared_file.h"
 #include "entry.h"
 #include "util.h"
 
@@ -123,30 +124,6 @@ static int map_page(struct pem_session *s, struct pem_place *place, int fd)
 	return 0;
 }
 
-/* Keep a model's file until a pool names it. Takes fd. */
-static void keep_model(struct pem_place *place, const char *name, int fd)
-{
-	struct pem_place_model *model;
-	uint32_t hash, i;
-
-	if (sscanf(name, "model-%8x", &hash) != 1)
-		goto close;
-	for (i = 0; i < place->model_count; i++) {
-		if (place->models[i].hash == hash)
-			goto close;
-	}
-	if (place->model_count == PEM_PLACE_MODELS_MAX) {
-		place->models_over++;
-		goto close;
-	}
-	model = &place->models[place->model_count++];
-	model->hash = hash;
-	model->fd = fd;
-	return;
-close:
-	close(fd);
-}
-
 /* What a keeper says; fd is taken. Returns 0, or -errno: it is not to be listened to any more. */
 static int hear_keeper(struct pem_session *s, struct pem_place *place,
 		       const struct pem_confined_reply *reply, int fd)
@@ -164,7 +141,7 @@ static int hear_keeper(struct pem_session *s, struct pem_place *place,
 		return 0;
 	case PEM_CONFINED_MODEL:
 		if (fd >= 0)
-			keep_model(place, reply->name, fd);
+			pem_session__found_model(s, place, reply->name, fd);
 		return 0;
 	}
 	if (fd >= 0)
@@ -178,10 +155,10 @@ static int hear_keeper(struct pem_session *s, struct pem_place *place,
 		place->answer = reply->value;
 		return 0;
 	case PEM_CONFINED_OVER:
-		pem_session__say(s, PEM_LOG_WARNING,
-				 "user %u has more than %u processes in one folder: %d are not "
-				 "observed",
-				 (unsigned)place->owner, PEM_CONFINED_FILES, reply->value);
+		pem_place__exceed_to(s, place, PEM_EXCESS_NAMES, reply->value);
+		return 0;
+	case PEM_CONFINED_REFUSED:
+		pem_place__exceed_to(s, place, PEM_EXCESS_LINKS, reply->value);
 		return 0;
 	case PEM_CONFINED_FAILED:
 		return reply->value < 0 && reply->value > -4096 ? reply->value : -EINVAL;
@@ -251,18 +228,24 @@ static void lose_broken_keeper(struct pem_session *s, struct pem_place *place, i
 				   : strerror(-code));
 }
 
-static void listen_to_keeper(struct pem_session *s, struct pem_place *place)
+/* in_turn: as long as its place has time in this turn. */
+static void listen_to_keeper(struct pem_session *s, struct pem_place *place, bool in_turn)
 {
 	struct pem_confined_reply reply;
+	uint64_t began_ns;
 	unsigned i;
 	int fd, result;
 
 	for (i = 0; i < TURN_MESSAGES; i++) {
+		if (in_turn && pem_place__had_turn(place))
+			return;
+		began_ns = pem_monotonic_ns();
 		result = take_message(place, &reply, &fd);
 		if (!result)
 			return;
 		if (result > 0)
 			result = hear_keeper(s, place, &reply, fd);
+		pem_place__charge(place, began_ns);
 		if (result < 0)
 			lose_broken_keeper(s, place, result);
 	}
@@ -338,23 +321,6 @@ void pem_place__remove_pool(struct pem_place *place, const char *name)
 		unlinkat(place->directory_fd, name, 0);
 }
 
-int pem_place__open_model(const struct pem_place *place, uint32_t hash)
-{
-	char name[32];
-	uint32_t i;
-
-	snprintf(name, sizeof(name), "model-%08x", hash);
-	if (!place->number)
-		return openat(place->directory_fd, name,
-			      O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	for (i = 0; i < place->model_count; i++) {
-		if (place->models[i].hash == hash)
-			return fcntl(place->models[i].fd, F_DUPFD_CLOEXEC, 0);
-	}
-	errno = ENOENT;
-	return -1;
-}
-
 /* --- all of them --- */
 
 void pem_session__scan_places(struct pem_session *s)
@@ -363,7 +329,7 @@ void pem_session__scan_places(struct pem_session *s)
 
 	pem_session__listen_to_finders(s);
 	for (place = s->places; place; place = place->next)
-		listen_to_keeper(s, place);
+		listen_to_keeper(s, place, true);
 }
 
 void pem_session__settle_places(struct pem_session *s, uint64_t deadline_ns, bool is_last)
@@ -386,7 +352,7 @@ void pem_session__settle_places(struct pem_session *s, uint64_t deadline_ns, boo
 				continue;
 			if (!place->kept)
 				pem_confined__wait(place->keeper, pem_monotonic_ns() + SLICE_NS);
-			listen_to_keeper(s, place);
+			listen_to_keeper(s, place, false);
 			if (has_answered(place, place->asked) && !place->kept)
 				place->asked = 0;
 			else if (is_late && is_last)
@@ -397,16 +363,14 @@ void pem_session__settle_places(struct pem_session *s, uint64_t deadline_ns, boo
 	} while (waits && !is_late);
 }
 
-static void free_place(struct pem_place *place, uint64_t deadline_ns)
+static void free_place(struct pem_session *s, struct pem_place *place, uint64_t deadline_ns)
 {
-	uint32_t i;
-
 	pem_confined__end(place->keeper, deadline_ns);
 	forget_messages(place);
 	if (place->number && place->page)
-		pem_unmap_file(place->page, sizeof(*place->page));
-	for (i = 0; i < place->model_count; i++)
-		close(place->models[i].fd);
+		pem_shared_file__unmap(place->page, sizeof(*place->page));
+	pem_place__forget_models(s, place);
+	pem_place__close_account(s, place);
 	if (place->runtime_fd >= 0)
 		close(place->runtime_fd);
 	free(place);
@@ -427,7 +391,7 @@ void pem_session__close_places(struct pem_session *s)
 	pem_session__end_finders(s, deadline);
 	while ((place = s->places)) {
 		s->places = place->next;
-		free_place(place, deadline);
+		free_place(s, place, deadline);
 	}
 }
 

@@ -160,6 +160,7 @@ struct pem_producer *pem_producer__copy(const struct pem_producer *p)
 	memcpy(copy->name, p->name, sizeof(copy->name));
 	memcpy(copy->comm, p->comm, sizeof(copy->comm));
 	copy->pid = p->pid;
+	copy->place = p->place;
 	copy->start_clock = p->start_clock;
 	copy->pidfd = -1;
 	copy->is_copy = true;

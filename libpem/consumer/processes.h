@@ -8,6 +8,7 @@
 #ifndef PEM_PROCESSES_H
 #define PEM_PROCESSES_H
 
+#include "consumer/limits.h"
 #include "pool.h"
 
 #include <pem/model.h>
@@ -19,6 +20,8 @@
 #include <sys/types.h>
 
 struct pem_async_producer;
+struct pem_met_model;
+struct pem_place_event;
 struct pem_session;
 struct pem_statistic;
 struct pem_wide_total;
@@ -29,16 +32,18 @@ struct pem_event_entry {
 	uint32_t id; /* 0: free */
 	uint32_t slot;
 	uint32_t fixed_bytes; /* of each of its records; 0: they differ */
-	bool refused; /* its provider contradicts the session's model: event is the provider's */
+	/* Its description contradicts what is certain, or another of its place: event is of that description. */
+	bool refused;
 	bool described; /* the trace's model has it */
+	/* Of the session's model; NULL: unknown. Its id is another than the entry's if it was renamed (models.c). */
 	const struct pem_event *event;
 	uint64_t judged_logged, judged_statistics; /* counted for the overhead budget so far */
 	struct pem_wish *wish; /* of the session; NULL: not looked for yet, or refused */
 };
 #define PEM_EVENT_TABLE 1024u /* power of two, at least twice PEM_EVENT_CAPACITY_DEFAULT */
 
-/* Descriptors of models that a keeper has told of; more are counted, and events of theirs are unknown. */
-#define PEM_PLACE_MODELS_MAX 64u
+#define PEM_PLACE_BUCKETS 256u
+#define PEM_PROCESS_BUCKETS 4096u
 
 /* A runtime folder in which the session meets processes: the first is its own, others are other users' and containers'. */
 struct pem_place {
@@ -56,11 +61,13 @@ struct pem_place {
 	int32_t answer;
 	struct pem_kept_message *kept; /* messages of the keeper's that are to be heard first */
 	uint32_t kept_count;
-	uint32_t model_count, models_over;
-	struct pem_place_model {
-		uint32_t hash;
-		int fd;
-	} models[PEM_PLACE_MODELS_MAX];
+	/* models.c: what processes there say of their events, by hash and by id, and how many of these were renamed. */
+	struct pem_met_model *met_models[PEM_PLACE_BUCKETS];
+	struct pem_place_event *events[PEM_PLACE_BUCKETS];
+	uint32_t renamed;
+	/* There were more models than the place may have. */
+	bool models_over;
+	struct pem_place_usage usage;
 	struct pem_place *next;
 };
 
@@ -81,7 +88,8 @@ struct pem_member {
 	bool full_said;
 	int cut; /* its control file was, while it was read */
 	struct pem_producer *producer; /* NULL: it has made no pool yet */
-	struct pem_member *next;
+	struct pem_member *next, **link; /* of all; link points here */
+	struct pem_member *next_by_name;
 };
 
 struct pem_producer {
@@ -94,7 +102,16 @@ struct pem_producer {
 	uint32_t inner_pid, pid_namespace; /* its number as it knows it, in that namespace */
 	uint64_t start_clock; /* when its pool was made */
 	int pidfd; /* -1: none, or of another pid namespace: taken for dead at the end only */
+	/* Its process is known, so that it can be asked for without a pidfd. */
+	bool is_found;
 	bool dead;
+	/* Its pool was cut off, and that was said. */
+	bool cut_said;
+	/* The last turn in which it was drained, and whether something was left then. */
+	uint64_t turn;
+	bool waits;
+	/* The recorder had no time to read it to its end. */
+	bool unread;
 	bool is_copy; /* of a pool whose process goes on (pool_copy.c) */
 	bool recovering; /* its recorder died: what is missing was lost with it */
 	struct pem_member *member; /* NULL: it has no control file, or that is gone */
@@ -115,6 +132,8 @@ struct pem_producer {
 	struct pem_event_entry table[PEM_EVENT_TABLE];
 	uint32_t table_events; /* ids entered so far */
 	struct pem_producer *next;
+	/* In the session's tables, by name and by process. */
+	struct pem_producer *next_by_name, *next_by_image;
 };
 
 /* A provider's control page in another process's control file, which is hostile: its numbers, loaded once and checked. */
@@ -149,6 +168,9 @@ int pem_member__ask(struct pem_session *session, struct pem_member *member);
 bool pem_is_control_name(const char *name);
 
 /* producers.c */
+/* Where a file of the place has its chain in the session's tables. */
+uint32_t pem_session__hash_name(const struct pem_session *session, const struct pem_place *place,
+				const char *name);
 void pem_session__scan_producers(struct pem_session *session);
 void pem_session__check_producers(struct pem_session *session);
 /* A pool of another's place, open as fd, which is taken. */
@@ -194,6 +216,9 @@ int pem_producer__parts(struct pem_producer *producer, const struct pem_wish *wi
 			void (*function)(const struct pem_statistic *part, uint32_t tid, void *arg),
 			void *arg);
 struct pem_event_entry *pem_producer__event(struct pem_producer *producer, uint32_t id);
+/* models.c: the entry of an event of the session's model; NULL: the producer does not raise it, or it is refused there. */
+struct pem_event_entry *pem_producer__entry_of(struct pem_producer *producer,
+					       const struct pem_event *event);
 /* Enter events that came since; the model may have grown. */
 void pem_producer__refresh_events(struct pem_session *session, struct pem_producer *producer);
 

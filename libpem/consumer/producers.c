@@ -7,6 +7,7 @@
 #include "consumer/async.h"
 #include "consumer/detail.h"
 #include "consumer/session.h"
+#include "consumer/shared_file.h"
 #include "consumer/targets.h"
 #include "util.h"
 
@@ -14,10 +15,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -27,7 +30,7 @@ void pem_producer__free(struct pem_producer *p)
 	if (!p)
 		return;
 	if (p->ring.header)
-		pem_unmap_file(p->ring.header, p->bytes);
+		pem_shared_file__unmap(p->ring.header, p->bytes);
 	if (p->member)
 		p->member->producer = NULL;
 	if (p->pidfd >= 0)
@@ -53,6 +56,15 @@ static void find_member(struct pem_session *s, struct pem_producer *p)
 	p->member->producer = p;
 }
 
+/* Half of what the recorder may open stays free for its own files. False: the process is asked for by signal 0. */
+static bool may_keep(int fd)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur == RLIM_INFINITY ||
+	       (rlim_t)fd < limit.rlim_cur / 2;
+}
+
 /* A container's process has another number here, or none that can be found: it may be gone. */
 static void find_process(struct pem_producer *p)
 {
@@ -64,6 +76,11 @@ static void find_process(struct pem_producer *p)
 	p->pid = pid;
 	p->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
 	p->dead = p->pidfd < 0 && errno == ESRCH;
+	p->is_found = true;
+	if (p->pidfd >= 0 && !may_keep(p->pidfd)) {
+		close(p->pidfd);
+		p->pidfd = -1;
+	}
 }
 
 /* Is this the name that a process gives its pool, "pool-<pid>-<k>"? It says which stream gets its records. */
@@ -83,32 +100,129 @@ static bool is_pool_name(const char *name)
 	return true;
 }
 
-/* fd: of its pool, which the caller closes. */
-static struct pem_producer *open_producer(struct pem_session *s, struct pem_place *place,
-					  const char *name, int fd)
-{
-	struct pem_producer *p = calloc(1, sizeof(*p));
-	const struct pem_pool_header *h;
-	uint64_t inode;
-	void *mapping;
+/* --- tables --- */
 
-	if (!p)
-		return NULL;
-	p->pidfd = -1;
-	p->place = place;
-	mapping = pem_map_descriptor(fd, place->owner, PEM_POOL_MAGIC,
-				     sizeof(struct pem_pool_header), &p->bytes, &inode, &p->cut);
-	if (!mapping)
-		goto fail; /* not finished yet, or never: the next scan looks again */
-	h = mapping;
-	if (pem_pool__open_ring(mapping, p->bytes, &p->ring)) {
-		pem_unmap_file(mapping, p->bytes);
-		p->ring.header = NULL;
-		goto fail;
+uint32_t pem_session__hash_name(const struct pem_session *s, const struct pem_place *place,
+				const char *name)
+{
+	uint32_t hash = s->id ^ (uint32_t)((uintptr_t)place >> 4);
+
+	for (; *name; name++)
+		hash = (hash ^ (uint8_t)*name) * 16777619u;
+	return (hash ^ hash >> 15) % PEM_PROCESS_BUCKETS;
+}
+
+static uint32_t hash_image(const struct pem_producer *p)
+{
+	return (p->inner_pid * 2654435761u ^ p->pid_namespace) % PEM_PROCESS_BUCKETS;
+}
+
+static struct pem_producer *find_producer(struct pem_session *s, const struct pem_place *place,
+					  const char *file)
+{
+	struct pem_producer *p = s->producers_by_name[pem_session__hash_name(s, place, file)];
+
+	while (p && (p->place != place || strcmp(p->file, file) != 0))
+		p = p->next_by_name;
+	return p;
+}
+
+static void add_producer(struct pem_session *s, struct pem_producer *p)
+{
+	struct pem_producer **by_name =
+		&s->producers_by_name[pem_session__hash_name(s, p->place, p->file)];
+	struct pem_producer **by_image = &s->producers_by_image[hash_image(p)];
+
+	p->next_by_name = *by_name;
+	*by_name = p;
+	p->next_by_image = *by_image;
+	*by_image = p;
+	p->next = s->producers;
+	s->producers = p;
+}
+
+/* Take it from the tables, and from the list at link. */
+static void remove_producer(struct pem_session *s, struct pem_producer **link)
+{
+	struct pem_producer *p = *link, **at;
+
+	for (at = &s->producers_by_name[pem_session__hash_name(s, p->place, p->file)]; *at != p;
+	     at = &(*at)->next_by_name)
+		;
+	*at = p->next_by_name;
+	for (at = &s->producers_by_image[hash_image(p)]; *at != p; at = &(*at)->next_by_image)
+		;
+	*at = p->next_by_image;
+	*link = p->next;
+	pem_place__give_back(s, p->place, PEM_RESOURCE_POOLS, 1);
+	pem_place__give_back(s, p->place, PEM_RESOURCE_BYTES, p->bytes);
+}
+
+/* --- pools --- */
+
+static uint64_t pool_bytes(const struct pem_pool_geometry *g)
+{
+	struct pem_pool_header h = {.flags = g->flags,
+				    .chunk_bytes = g->chunk_bytes,
+				    .chunk_count = g->chunk_count,
+				    .lane_count = g->lane_count,
+				    .event_capacity = g->event_capacity};
+
+	pem_pool__layout(&h);
+	return h.total_bytes;
+}
+
+static bool has_geometry(const struct pem_ring *ring, const struct pem_pool_geometry *g)
+{
+	return ring->chunk_bytes == g->chunk_bytes && ring->chunk_count == g->chunk_count &&
+	       ring->lane_count == g->lane_count && ring->event_capacity == g->event_capacity &&
+	       ring->overwrite == (g->flags & PEM_POOL_OVERWRITE);
+}
+
+/* Map a pool that has the session's geometry. 0, -EAGAIN: it may come to be one; else it is refused for *excess. */
+static int map_pool(struct pem_session *s, struct pem_producer *p, int fd, struct stat *st,
+		    enum pem_excess *excess)
+{
+	uint64_t bytes = pool_bytes(&s->geometry);
+	struct pem_shared_file file;
+	int result = pem_shared_file__check(fd, p->place->owner, st);
+
+	*excess = PEM_EXCESS_LINKS;
+	if (result)
+		return result == -ENOENT ? -EAGAIN : result;
+	result = pem_shared_file__map(fd, st, PEM_POOL_MAGIC, bytes, bytes, &p->cut, &file);
+	*excess = result == -EINVAL ? PEM_EXCESS_GEOMETRY : PEM_EXCESS_MAPPING;
+	if (result)
+		return result;
+	if (!pem_pool__open_ring(file.memory, file.bytes, &p->ring) &&
+	    has_geometry(&p->ring, &s->geometry)) {
+		p->bytes = file.bytes;
+		return 0;
 	}
+	pem_shared_file__unmap(file.memory, file.bytes);
+	p->ring.header = NULL;
+	*excess = PEM_EXCESS_GEOMETRY;
+	return -EINVAL;
+}
+
+static bool make_counts(struct pem_producer *p)
+{
+	p->next_seq = calloc(p->ring.lane_count, sizeof(*p->next_seq));
+	p->delivered = calloc(p->ring.event_capacity, sizeof(*p->delivered));
+	p->lost = calloc(p->ring.event_capacity, sizeof(*p->lost));
+	p->aside = calloc(p->ring.event_capacity, sizeof(*p->aside));
+	p->produced = calloc(p->ring.event_capacity, sizeof(*p->produced));
+	p->discarded = calloc(p->ring.event_capacity, sizeof(*p->discarded));
+	return p->next_seq && p->delivered && p->lost && p->aside && p->produced && p->discarded;
+}
+
+static void read_header(struct pem_producer *p, const char *name)
+{
+	const struct pem_pool_header *h = p->ring.header;
+
 	pem_copy_text(p->file, sizeof(p->file), name);
-	snprintf(p->name, sizeof(p->name), place->number ? "%.31sp%u" : "%.31s",
-		 name + strlen("pool-"), place->number);
+	snprintf(p->name, sizeof(p->name), p->place->number ? "%.31sp%u" : "%.31s",
+		 name + strlen("pool-"), p->place->number);
 	memcpy(p->comm, h->comm, sizeof(p->comm));
 	p->comm[sizeof(p->comm) - 1] = 0;
 	memcpy(p->control_name, h->control_name, sizeof(p->control_name));
@@ -116,23 +230,35 @@ static struct pem_producer *open_producer(struct pem_session *s, struct pem_plac
 	p->pid = h->pid;
 	p->start_clock = h->start_clock;
 	p->incarnation = h->incarnation;
-	if (p->ring.chunk_bytes != s->geometry.chunk_bytes)
-		goto fail;
-	p->next_seq = calloc(p->ring.lane_count, sizeof(*p->next_seq));
-	p->delivered = calloc(p->ring.event_capacity, sizeof(*p->delivered));
-	p->lost = calloc(p->ring.event_capacity, sizeof(*p->lost));
-	p->aside = calloc(p->ring.event_capacity, sizeof(*p->aside));
-	p->produced = calloc(p->ring.event_capacity, sizeof(*p->produced));
-	p->discarded = calloc(p->ring.event_capacity, sizeof(*p->discarded));
-	if (!p->next_seq || !p->delivered || !p->lost || !p->aside || !p->produced || !p->discarded)
-		goto fail;
 	p->pid_namespace = h->pid_namespace;
-	find_process(p);
-	if (p->pid != (uint32_t)getpid())
-		find_member(s, p);
-	pem_producer__refresh_events(s, p);
-	return p;
-fail:
+}
+
+/* A pool by its descriptor. NULL: there is none yet, or it is refused, and remembered as such. */
+static struct pem_producer *open_producer(struct pem_session *s, struct pem_place *place,
+					  const char *name, int fd)
+{
+	struct pem_producer *p = calloc(1, sizeof(*p));
+	enum pem_excess excess = PEM_EXCESS_MAPPING;
+	struct stat st = {0};
+	int result = -ENOMEM;
+
+	if (p) {
+		p->pidfd = -1;
+		p->place = place;
+		result = map_pool(s, p, fd, &st, &excess);
+	}
+	if (!result && !make_counts(p)) {
+		result = -ENOMEM;
+		excess = PEM_EXCESS_MAPPING;
+	}
+	if (!result) {
+		read_header(p, name);
+		return p;
+	}
+	if (result != -EAGAIN)
+		pem_place__exceed_in_list(s, place, PEM_LIST_POOLS, excess);
+	if (result != -EAGAIN && result != -ENOMEM)
+		pem_place__refuse_file(place, &st, excess);
 	pem_producer__free(p);
 	return NULL;
 }
@@ -145,7 +271,7 @@ static void bury_earlier_images(struct pem_session *s, struct pem_producer *imag
 {
 	struct pem_producer *p;
 
-	for (p = s->producers; p; p = p->next) {
+	for (p = s->producers_by_image[hash_image(image)]; p; p = p->next_by_image) {
 		/* Whoever is in another place may say any number. */
 		if (p->place != image->place || p->inner_pid != image->inner_pid ||
 		    p->pid_namespace != image->pid_namespace)
@@ -157,15 +283,28 @@ static void bury_earlier_images(struct pem_session *s, struct pem_producer *imag
 	}
 }
 
-static bool is_met(const struct pem_session *s, const struct pem_place *place, const char *name)
+/* A pool that is open as fd, and stays so. NULL: it is none, or the place may have no more. */
+static struct pem_producer *take_pool(struct pem_session *s, struct pem_place *place,
+				      const char *name, int fd)
 {
-	const struct pem_producer *p;
+	uint64_t bytes = pool_bytes(&s->geometry);
+	struct pem_producer *p;
 
-	for (p = s->producers; p; p = p->next) {
-		if (p->place == place && !strcmp(p->file, name))
-			return true;
+	if (!pem_place__take(s, place, PEM_RESOURCE_POOLS, 1)) {
+		pem_place__exceed_in_list(s, place, PEM_LIST_POOLS, PEM_EXCESS_POOLS);
+		return NULL;
 	}
-	return false;
+	if (!pem_place__take(s, place, PEM_RESOURCE_BYTES, bytes)) {
+		pem_place__exceed_in_list(s, place, PEM_LIST_POOLS, PEM_EXCESS_POOLS);
+		pem_place__give_back(s, place, PEM_RESOURCE_POOLS, 1);
+		return NULL;
+	}
+	p = open_producer(s, place, name, fd);
+	if (!p) {
+		pem_place__give_back(s, place, PEM_RESOURCE_BYTES, bytes);
+		pem_place__give_back(s, place, PEM_RESOURCE_POOLS, 1);
+	}
+	return p;
 }
 
 void pem_session__found_pool(struct pem_session *s, struct pem_place *place, const char *name,
@@ -173,13 +312,16 @@ void pem_session__found_pool(struct pem_session *s, struct pem_place *place, con
 {
 	struct pem_producer *p = NULL;
 
-	if (is_pool_name(name) && !is_met(s, place, name))
-		p = open_producer(s, place, name, fd);
+	if (is_pool_name(name) && !find_producer(s, place, name))
+		p = take_pool(s, place, name, fd);
 	close(fd);
 	if (!p)
 		return;
-	p->next = s->producers;
-	s->producers = p;
+	find_process(p);
+	add_producer(s, p);
+	if (p->pid != (uint32_t)getpid())
+		find_member(s, p);
+	pem_producer__refresh_events(s, p);
 	bury_earlier_images(s, p);
 	pem_session__meet_target(s, p->pid);
 	if (p->member)
@@ -192,11 +334,11 @@ static void scan_own(struct pem_session *s, struct pem_place *place)
 	struct dirent *entry;
 	int fd;
 
+	pem_place__begin_list(place, PEM_LIST_POOLS);
 	while (directory && (entry = readdir(directory))) {
-		if (!is_pool_name(entry->d_name) || is_met(s, place, entry->d_name))
+		if (!is_pool_name(entry->d_name) || find_producer(s, place, entry->d_name))
 			continue;
-		fd = openat(place->directory_fd, entry->d_name,
-			    O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+		fd = pem_place__open(s, place, PEM_LIST_POOLS, place->directory_fd, entry->d_name);
 		if (fd >= 0)
 			pem_session__found_pool(s, place, entry->d_name, fd);
 	}
@@ -207,6 +349,7 @@ static void scan_own(struct pem_session *s, struct pem_place *place)
 void pem_session__scan_producers(struct pem_session *s)
 {
 	pem_session__own_place(s);
+	pem_session__begin_turn(s);
 	pem_session__scan_members(s);
 	if (s->places)
 		scan_own(s, s->places);
@@ -232,10 +375,35 @@ static void say_cut(struct pem_session *s, const struct pem_producer *p)
 		p->pid, p->comm);
 }
 
+static bool is_gone(const struct pem_producer *p)
+{
+	struct pollfd pollfd = {.fd = p->pidfd, .events = POLLIN};
+
+	if (p->pidfd >= 0)
+		return poll(&pollfd, 1, 0) == 1;
+	return p->is_found && kill((pid_t)p->pid, 0) && errno == ESRCH;
+}
+
+/* Its last records and counts. False: its place had its turn, and the next one goes on with it. */
+static bool take_leave(struct pem_session *s, struct pem_producer *p)
+{
+	if (pem_place__had_turn(p->place))
+		return false;
+	pem_session__count_producer(s, p);
+	if (!pem_session__drain_producer(s, p, true))
+		return false;
+	pem_session__account(s, p);
+	pem_session__retire(s, p);
+	remove_control(s, p);
+	pem_place__remove_pool(p->place, p->file);
+	return true;
+}
+
 void pem_session__check_producers(struct pem_session *s)
 {
 	struct pem_producer **link = &s->producers, *p;
-	struct pollfd pollfd;
+	uint64_t began;
+	bool done;
 
 	if (__atomic_load_n(&s->page_cut, __ATOMIC_ACQUIRE) && !s->page_cut_said) {
 		s->page_cut_said = 1;
@@ -245,24 +413,23 @@ void pem_session__check_producers(struct pem_session *s)
 				 s->directory);
 	}
 	while ((p = *link)) {
-		pollfd = (struct pollfd){.fd = p->pidfd, .events = POLLIN};
-		if (p->pidfd >= 0 && poll(&pollfd, 1, 0) == 1)
+		if (!p->dead && is_gone(p))
 			p->dead = true;
-		if (__atomic_load_n(&p->cut, __ATOMIC_ACQUIRE)) {
+		if (__atomic_load_n(&p->cut, __ATOMIC_ACQUIRE) && !p->cut_said) {
+			p->cut_said = p->dead = true;
 			say_cut(s, p);
-			p->dead = true;
 		}
-		if (!p->dead) {
+		done = false;
+		if (p->dead) {
+			began = pem_monotonic_ns();
+			done = take_leave(s, p);
+			pem_place__charge(p->place, began);
+		}
+		if (!done) {
 			link = &p->next;
 			continue;
 		}
-		pem_session__count_producer(s, p);
-		pem_session__drain_producer(s, p, true);
-		pem_session__account(s, p);
-		pem_session__retire(s, p);
-		remove_control(s, p);
-		pem_place__remove_pool(p->place, p->file);
-		*link = p->next;
+		remove_producer(s, link);
 		pem_producer__free(p);
 	}
 }
@@ -298,8 +465,9 @@ void pem_producer__refresh_events(struct pem_session *s, struct pem_producer *p)
 {
 	const uint32_t *ids = pem_pool__event_ids(&p->ring);
 	uint32_t limit = p->ring.event_capacity, id, i;
-	const struct pem_model *misfit;
-	bool loaded = false;
+	size_t known = pem_model__count(s->model);
+	const struct pem_event *event;
+	bool refused;
 
 	if (limit > PEM_EVENT_TABLE / 2)
 		limit = PEM_EVENT_TABLE / 2;
@@ -309,16 +477,15 @@ void pem_producer__refresh_events(struct pem_session *s, struct pem_producer *p)
 			break;
 		if (pem_producer__event(p, id))
 			continue;
-		misfit = pem_session__misfit(s, p, p->table_events);
-		if (!misfit && !pem_model__by_id(s->model, id) && !loaded) {
-			loaded = true;
-			pem_session__load_models(s);
-		}
+		if (pem_producer__awaits_model(s, p, p->table_events))
+			break;
+		event = pem_producer__describe(s, p, p->table_events, id, &refused);
 		for (i = id * 2654435761u >> 22; p->table[i].id; i = (i + 1) % PEM_EVENT_TABLE)
 			;
-		fill_entry(&p->table[i], id, p->table_events,
-			   pem_model__by_id(misfit ? misfit : s->model, id), misfit != NULL);
+		fill_entry(&p->table[i], id, p->table_events, event, refused);
 	}
+	if (s->log && pem_model__count(s->model) != known)
+		pem_log__model_grew(s->log);
 }
 
 /* --- lanes --- */

@@ -13,6 +13,7 @@
  */
 #include "consumer/recover_count.h"
 #include "consumer/session.h"
+#include "consumer/shared_file.h"
 #include "consumer/trace_stage.h"
 #include "entry.h"
 #include "reader/reader.h"
@@ -94,10 +95,14 @@ static int open_session_directory(struct pem_session *s, pid_t recorder)
 	s->page = page;
 	if (pem_fault__watch(s->page, sizeof(*s->page), &s->page_cut))
 		return -ENOSPC;
-	s->geometry.chunk_bytes = __atomic_load_n(&s->page->chunk_bytes, __ATOMIC_RELAXED);
+	s->geometry = (struct pem_pool_geometry){
+		__atomic_load_n(&s->page->pool_flags, __ATOMIC_RELAXED),
+		__atomic_load_n(&s->page->chunk_bytes, __ATOMIC_RELAXED),
+		__atomic_load_n(&s->page->chunk_count, __ATOMIC_RELAXED),
+		__atomic_load_n(&s->page->lane_count, __ATOMIC_RELAXED),
+		__atomic_load_n(&s->page->event_capacity, __ATOMIC_RELAXED)};
 	if (s->page->magic != PEM_SESSION_MAGIC || s->page->abi_version != PEM_ABI_VERSION ||
-	    s->page->consumer_pid != (uint32_t)recorder || s->geometry.chunk_bytes < 4096 ||
-	    s->geometry.chunk_bytes > 16u << 20)
+	    s->page->consumer_pid != (uint32_t)recorder || !pem_pool_geometry__valid(&s->geometry))
 		return -EINVAL;
 	/* By it the processes that still run know the session: it is switched off in them before they are read. */
 	s->id = __atomic_load_n(&s->page->id, __ATOMIC_RELAXED);
@@ -378,7 +383,7 @@ static void leave_session(struct pem_session *s)
 		pem_producer__free(p);
 	}
 	if (s->page)
-		pem_unmap_file(s->page, sizeof(*s->page));
+		pem_shared_file__unmap(s->page, sizeof(*s->page));
 	s->page = NULL;
 	if (s->directory_fd >= 0)
 		close(s->directory_fd);

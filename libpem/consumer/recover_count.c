@@ -87,7 +87,7 @@ void pem_recovery__take_over_counts(struct pem_session *s, struct pem_producer *
 
 	count_stream(s, p);
 	for (i = 0; i < s->wish_count; i++) {
-		entry = pem_producer__event(p, s->wishes[i].event->id);
+		entry = pem_producer__entry_of(p, s->wishes[i].event);
 		if (entry)
 			p->delivered[entry->slot] = s->wishes[i].delivered;
 	}

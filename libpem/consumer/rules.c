@@ -173,14 +173,14 @@ bool pem_member__page(const struct pem_member *p, uint32_t entry, struct pem_mem
 }
 
 /* What the session wants of an event in a process, as an action word; 0: nothing. */
-static uint64_t wanted_of(const struct pem_session *s, const struct pem_member *m, uint32_t id)
+static uint64_t wanted_of(struct pem_session *s, const struct pem_member *m, uint32_t id)
 {
 	const struct pem_rule *rule = pem_rule__find(s->page, s->rule_count, m->contexts, id);
 	const struct pem_event *event;
 
 	if (!rule || s->page->closed)
 		return 0;
-	event = pem_model__by_id(s->model, id);
+	event = pem_place__event(s, m->place, id);
 	if (rule->event_id == PEM_RULE_ANY_EVENT && rule->max_level && event &&
 	    event->level > rule->max_level)
 		return 0;
@@ -191,11 +191,11 @@ static uint64_t wanted_of(const struct pem_session *s, const struct pem_member *
  * The session does not know yet what level the event has, but its process does, and has begun to apply the rules of
  * levels by itself: then it is the one to say.
  */
-static bool is_theirs(const struct pem_session *s, const struct pem_member *m, uint32_t id)
+static bool is_theirs(struct pem_session *s, const struct pem_member *m, uint32_t id)
 {
 	const struct pem_rule *rule;
 
-	if (s->page->closed || pem_model__by_id(s->model, id))
+	if (s->page->closed || pem_place__event(s, m->place, id))
 		return false;
 	rule = pem_rule__find(s->page, s->rule_count, m->contexts, id);
 	return rule && rule->event_id == PEM_RULE_ANY_EVENT && rule->max_level;
@@ -220,7 +220,7 @@ static void apply_to_page(struct pem_session *s, struct pem_member *m, const uin
 {
 	uint32_t capacity = PEM_EVENT_CAPACITY(page->event_count), i;
 	bool refused = page->event_count && m->producer &&
-		       pem_session__misfit(s, m->producer, page->event_base) != NULL;
+		       pem_producer__is_misfit(s, m->producer, page->event_base);
 	uint8_t *enable = (uint8_t *)page->header + sizeof(*page->header);
 	uint64_t *action = (uint64_t *)(enable + capacity) + m->slot, wanted;
 	uint8_t bit = (uint8_t)(1u << m->slot);

@@ -208,21 +208,43 @@ void pem_session__tend(struct pem_session *s, uint64_t now)
 			 s->runtime, strerror((int)s->page->last_errno));
 }
 
+/*
+ * Each place has its turn. Producers for which its time did not suffice come first in the next one. False: there are such.
+ */
+static bool drain_producers(struct pem_session *s)
+{
+	bool all = true;
+	struct pem_producer *p;
+	int i;
+
+	s->turn++;
+	for (i = 0; i < 2; i++) {
+		for (p = s->producers; p; p = p->next) {
+			if (p->turn == s->turn || (i == 0 && !p->waits))
+				continue;
+			p->turn = s->turn;
+			p->waits = !pem_session__drain_producer(s, p, false);
+			all &= !p->waits;
+		}
+	}
+	return all;
+}
+
 static void work(struct pem_session *s, uint64_t now)
 {
-	struct pem_producer *p;
+	bool all;
 
+	pem_session__begin_turn(s);
 	if (now >= s->next_scan_ns)
 		pem_session__tend(s, now);
-	for (p = s->producers; p; p = p->next)
-		pem_session__drain_producer(s, p, false);
+	all = drain_producers(s);
 	s->moved = false;
 	pem_session__drain_sources(s, false);
 	s->woken_in_vain = s->woken && !s->moved;
 	s->woken = false;
 	pem_session__judge(s, now);
 	pem_session__answer_requests(s);
-	s->next_drain_ns = now + DRAIN_NS;
+	s->next_drain_ns = all ? now + DRAIN_NS : now;
 }
 
 static void note_end(struct pem_session *s)

@@ -8,6 +8,7 @@
 #include "consumer/budget.h"
 #include "consumer/detail.h"
 #include "consumer/session.h"
+#include "consumer/shared_file.h"
 #include "entry.h"
 #include "model_internal.h"
 #include "producer/producer.h"
@@ -287,14 +288,14 @@ void pem_session__close(struct pem_session *s)
 			madvise(producer->ring.header, producer->bytes, MADV_REMOVE);
 		pem_producer__free(producer);
 	}
+	pem_session__say_excess(s);
 	pem_session__close_places(s);
 	pem_alive__release(s->alive_fd);
-	pem_session__forget_models(s);
 	pem_runtime__remove(s->directory_fd, s->directory);
 	/* Programs that were killed, or left by _exit, keep control files. */
 	pem_runtime__sweep(s->runtime);
 	if (s->page)
-		pem_unmap_file(s->page, sizeof(*s->page));
+		pem_shared_file__unmap(s->page, sizeof(*s->page));
 	if (s->command_pidfd >= 0)
 		close(s->command_pidfd);
 	pem_session__forget_predicates(s);

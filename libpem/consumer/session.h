@@ -73,6 +73,7 @@ struct pem_wish {
 /* A provider whose events are not recorded, since they contradict what the session knows. */
 struct pem_refusal {
 	uint32_t pid;
+	const struct pem_place *place;
 	char event[128]; /* the first that does not fit */
 	char reason[232];
 };
@@ -172,6 +173,7 @@ struct pem_session {
 	bool helpless_said, crowd_said; /* why some are not observed */
 	uid_t crowd_uid; /* of whom that was said */
 	struct pem_member *members;
+	struct pem_member *members_by_name[PEM_PROCESS_BUCKETS];
 	uint32_t target_count; /* contexts that were attached to */
 	pid_t root; /* whose tree the sources observe; 0: none yet */
 	bool root_runs; /* it was attached to: no exec of it is to be waited for */
@@ -194,9 +196,17 @@ struct pem_session {
 	/* A source's descriptor ended the wait; the drain since moved something; it did not, so that the next wait is by time. */
 	bool woken, moved, woken_in_vain;
 	struct pem_producer *producers;
-	struct pem_met_model *met_models; /* of other processes' providers */
+	struct pem_producer *producers_by_name[PEM_PROCESS_BUCKETS];
+	struct pem_producer *producers_by_image[PEM_PROCESS_BUCKETS];
+	/* By index in the model: who brought the event. NULL: it is certain (models.c). */
+	const struct pem_place *event_origins[PEM_WISHES_MAX];
 	struct pem_refusal refusals[8];
 	size_t refusal_count;
+	uint64_t refusals_more; /* events of processes for which there was no room there */
+	/* limits.c: what all places but the session's own have taken together. */
+	uint64_t used_by_others[PEM_RESOURCE_COUNT];
+	uint64_t end_of_others_ns;
+	uint64_t turn; /* of draining (run.c) */
 	struct pem_predicate *predicates;
 	struct pem_statistics *statistics;
 	uint32_t wides_used; /* bit i: index i is some wish's */
@@ -257,15 +267,28 @@ uint64_t pem_wish__action(const struct pem_wish *wish);
 /* Join this process to the session, once. 0, or -errno. */
 int pem_session__join_self(struct pem_session *session);
 /* models.c */
-/* Models that producers left in the session's folder. */
-void pem_session__load_models(struct pem_session *session);
 /*
- * The model that describes a slot's event in a producer, if it contradicts the session's: what it raises can be measured,
- * and not be recorded. Noted for the trace. NULL: it fits, or is unknown.
+ * The session's event for a slot of a producer, entered into the session's model if it is new there. NULL: unknown.
+ * *refused: what describes it contradicts what is certain, so that what it raises can be measured, and not be recorded; the
+ * event is of that description then. Noted for the trace.
  */
-const struct pem_model *pem_session__misfit(struct pem_session *session,
-					    const struct pem_producer *producer, uint32_t slot);
-void pem_session__forget_models(struct pem_session *session);
+const struct pem_event *pem_producer__describe(struct pem_session *session,
+					       struct pem_producer *producer, uint32_t slot,
+					       uint32_t id, bool *refused);
+/* Is the model that describes a slot still to come? */
+bool pem_producer__awaits_model(const struct pem_session *session,
+				const struct pem_producer *producer, uint32_t slot);
+/* Does the model that describes a slot contradict what is certain? */
+bool pem_producer__is_misfit(struct pem_session *session, const struct pem_producer *producer,
+			     uint32_t slot);
+/* The session's event that a process of the place means by an id; NULL: unknown. */
+const struct pem_event *pem_place__event(struct pem_session *session, const struct pem_place *place,
+					 uint32_t id);
+/* A model's file of another's place, open as fd, which is taken. */
+void pem_session__found_model(struct pem_session *session, struct pem_place *place,
+			      const char *name, int fd);
+/* No producer of the place is left. */
+void pem_place__forget_models(struct pem_session *session, struct pem_place *place);
 /* log.c: the session's model has grown: take the new events into the trace's. */
 void pem_log__model_grew(struct pem_log *log);
 /*
@@ -323,8 +346,6 @@ bool pem_place__has_consumer(void *arg, const char *folder);
 /* Remove a file of the place; of a control file, the one with this inode number. */
 void pem_place__remove_control(struct pem_place *place, const char *name, uint64_t inode);
 void pem_place__remove_pool(struct pem_place *place, const char *name);
-/* A model's file of the place, by its hash: a descriptor, or -1 with errno. */
-int pem_place__open_model(const struct pem_place *place, uint32_t hash);
 /* Let the pages of all places say what the session's own does. */
 void pem_session__mirror(struct pem_session *session);
 /* Add to the session's own page what was lost in other places. */
@@ -334,18 +355,6 @@ void pem_session__close_places(struct pem_session *session);
 uint32_t pem_producer__tid(const struct pem_producer *producer, uint32_t tid);
 /* The number here of a process of a place that has pid in a namespace; 0: it is not found. */
 uint32_t pem_place__pid(const struct pem_place *place, uint32_t pid, uint32_t pid_namespace);
-
-/*
- * Map a regular file of the user's whole, once it starts with a magic word; NULL if it is none. The word is read, not
- * touched: a file that is not complete may have no memory behind it, and on a full file system a touch is SIGBUS. *cut
- * is set should its owner truncate it: it then holds zeroes.
- */
-void *pem_map_file(int directory_fd, uid_t owner, const char *name, uint32_t magic, size_t least,
-		   uint64_t *bytes, uint64_t *inode, int *cut);
-/* The same of a file that is open, which the caller closes. */
-void *pem_map_descriptor(int fd, uid_t owner, uint32_t magic, size_t least, uint64_t *bytes,
-			 uint64_t *inode, int *cut);
-void pem_unmap_file(void *mapping, uint64_t bytes);
 
 /* Ids of the events that it may raise; NULL: it does not say. */
 const uint32_t *pem_member__event_ids(const struct pem_member *member);
@@ -374,8 +383,11 @@ void pem_session__tend(struct pem_session *session, uint64_t now_ns);
 /* Is there a trace that records go to? */
 bool pem_session__is_logging(const struct pem_session *session);
 
-/* drain.c: move full chunks (final: all committed records) to the log. */
-void pem_session__drain_producer(struct pem_session *session, struct pem_producer *producer,
+/*
+ * drain.c: move full chunks (final: all committed records) to the log. False: the turn of the producer's place was over
+ * before that.
+ */
+bool pem_session__drain_producer(struct pem_session *session, struct pem_producer *producer,
 				 bool final);
 /* Account for a producer that will produce no more, or not for this session. */
 void pem_session__account(struct pem_session *session, struct pem_producer *producer);

@@ -42,11 +42,12 @@ static int write_pools(struct pem_session *s)
 {
 	struct pem_producer *p, *copy;
 
+	pem_session__begin_end(s);
 	for (p = s->producers; p; p = p->next) {
 		copy = pem_producer__copy(p);
 		if (!copy)
 			return -ENOMEM;
-		pem_session__drain_producer(s, copy, true);
+		copy->unread = !pem_session__drain_producer(s, copy, true);
 		pem_session__account(s, copy);
 		pem_producer__free(copy);
 	}

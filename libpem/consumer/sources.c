@@ -528,6 +528,7 @@ void pem_session__note_gaps(struct pem_session *s, struct pem_trace_info *info)
 	size_t i;
 	uint32_t g;
 
+	pem_session__note_excess(s, info);
 	for (i = 0; i < s->wish_count; i++) {
 		wish = &s->wishes[i];
 		if (!wish->unavailable)
@@ -546,6 +547,14 @@ void pem_session__note_gaps(struct pem_session *s, struct pem_trace_info *info)
 		gap = &info->gaps[info->gap_count++];
 		pem_copy_text(gap->source, sizeof(gap->source), "stub");
 		memcpy(gap->reason, s->refusals[i].reason, sizeof(gap->reason));
+	}
+	if (s->refusals_more && info->gap_count < PEM_ARRAY_SIZE(info->gaps)) {
+		gap = &info->gaps[info->gap_count++];
+		pem_copy_text(gap->source, sizeof(gap->source), "stub");
+		snprintf(gap->reason, sizeof(gap->reason),
+			 "%llu further events of processes have other fields than the events of "
+			 "their names pem knows",
+			 (unsigned long long)s->refusals_more);
 	}
 	if (s->page->refused && info->gap_count < PEM_ARRAY_SIZE(info->gaps)) {
 		gap = &info->gaps[info->gap_count++];

@@ -32,6 +32,7 @@ static int set_up(void **state)
 	if (folder_make(state))
 		return -1;
 	session = session_open(&options);
+	session->geometry.lane_count = LANES;
 	trace_log = log_to_trace(session, "APP", NULL);
 	free_id = pem_model__by_name(session->model, FREE)->id;
 	begin_id = pem_model__by_name(session->model, BEGIN)->id;
@@ -357,6 +358,7 @@ static void half_reclaimed_chunk_is_accounted_for(void **state)
 	struct pem_balance b;
 
 	(void)state;
+	session->geometry.flags = PEM_POOL_OVERWRITE;
 	full_chunk(&pool, 1, 10);
 	full_chunk(&pool, 2, 5);
 	pool.ring.chunk_state[0] = PEM_CHUNK_WORD(PEM_CHUNK_OWNED, 0);

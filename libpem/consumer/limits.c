@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * limits.c - the account of a runtime folder: what it may take of the recorder, and what was over that
+ *
+ * The numbers and their reasons stand in limits.h.
+ */
+#include "consumer/limits.h"
+
+#include "consumer/session.h"
+#include "consumer/shared_file.h"
+#include "util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TURN_NS 5000000u
+#define END_NS 1000000000u
+#define END_OF_ALL_NS 10000000000u
+#define TEXT_BYTES (1u << 20)
+#define OWN_TEXT_BYTES (64u << 20)
+/* Gaps of a trace that tell of limits; there is room for 16 in all. */
+#define EXCESS_GAPS 4u
+
+static const struct {
+	uint64_t each, all, own;
+} limits[PEM_RESOURCE_COUNT] = {
+	[PEM_RESOURCE_MODELS] = {256, UINT64_MAX, 4096},
+	[PEM_RESOURCE_MODEL_BYTES] = {8u << 20, 64u << 20, 256u << 20},
+	[PEM_RESOURCE_EVENTS] = {256, 2048, UINT64_MAX},
+	[PEM_RESOURCE_POOLS] = {1024, 8192, 16384},
+	[PEM_RESOURCE_MEMBERS] = {1024, 8192, 16384},
+	[PEM_RESOURCE_BYTES] = {2ull << 40, 16ull << 40, 64ull << 40},
+};
+
+/* With the number of what was over the limit, and the user. */
+static const char *const sentences[PEM_EXCESS_COUNT] = {
+	[PEM_EXCESS_MODELS] =
+		"%llu events of programs of user %u are counted as discarded: more texts describe "
+		"that user's events than a recorder reads (256, or 8 MiB)",
+	[PEM_EXCESS_EVENTS] =
+		"%llu events of programs of user %u are counted as discarded: that user's programs "
+		"define more events than a recorder takes (256); give their spec to the recorder "
+		"by "
+		"PEM_SPEC_PATH",
+	[PEM_EXCESS_FALSE_MODELS] =
+		"%llu events of programs of user %u are counted as discarded: the text that "
+		"describes them is damaged, or not the one that its name tells",
+	[PEM_EXCESS_POOLS] = "%llu processes of user %u are not observed: a recorder reads 1024 "
+			     "of one user at a time",
+	[PEM_EXCESS_MEMBERS] = "%llu processes of user %u are not attached to: a recorder attaches "
+			       "to 1024 of one user at a time",
+	[PEM_EXCESS_GEOMETRY] = "%llu files of user %u are no pools of this recording: their sizes "
+				"are others than it asks for",
+	[PEM_EXCESS_LINKS] = "%llu files of user %u were not read: they are no plain files of "
+			     "that user's with one name",
+	[PEM_EXCESS_MAPPING] = "%llu files of user %u were not read: the recorder has no memory, "
+			       "or no file descriptors, for them",
+	[PEM_EXCESS_NAMES] = "%llu files of user %u were not read: a folder holds more of them "
+			     "than a recorder lists (4096)",
+	[PEM_EXCESS_TIME] = "%llu processes of user %u were not read to the end, as that would "
+			    "have taken too long: what is missing is counted as discarded",
+};
+
+uint64_t pem_place__text_bytes_max(const struct pem_place *place)
+{
+	return !place->number ? OWN_TEXT_BYTES : TEXT_BYTES;
+}
+
+/* A place may have as much as is left for all others: so the first that come can't take all. */
+bool pem_place__take(struct pem_session *s, struct pem_place *place, enum pem_resource resource,
+		     uint64_t amount)
+{
+	uint64_t *used = &place->usage.used[resource], *all = &s->used_by_others[resource];
+	uint64_t wanted = *used + amount;
+
+	if (!place->number) {
+		if (wanted > limits[resource].own)
+			return false;
+	} else {
+		if (wanted > limits[resource].each || *all + amount > limits[resource].all ||
+		    wanted > limits[resource].all - *all)
+			return false;
+		*all += amount;
+	}
+	*used = wanted;
+	return true;
+}
+
+void pem_place__give_back(struct pem_session *s, struct pem_place *place,
+			  enum pem_resource resource, uint64_t amount)
+{
+	place->usage.used[resource] -= amount;
+	if (place->number)
+		s->used_by_others[resource] -= amount;
+}
+
+/* --- what is over a limit --- */
+
+static void write_sentence(char *to, size_t bytes, const struct pem_place *place, unsigned excess,
+			   uint64_t count)
+{
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+	snprintf(to, bytes, sentences[excess], (unsigned long long)count, (unsigned)place->owner);
+#pragma GCC diagnostic pop
+}
+
+static void say(struct pem_session *s, const struct pem_place *place, unsigned excess)
+{
+	char text[232];
+
+	write_sentence(text, sizeof(text), place, excess, place->usage.excess[excess]);
+	pem_session__say(s, PEM_LOG_WARNING, "%s", text);
+}
+
+void pem_place__exceed(struct pem_session *s, struct pem_place *place, enum pem_excess excess,
+		       uint64_t count)
+{
+	struct pem_place_usage *usage = &place->usage;
+
+	usage->excess[excess] += count;
+	if (usage->said >> excess & 1)
+		return;
+	usage->said |= 1u << excess;
+	say(s, place, excess);
+}
+
+void pem_place__exceed_to(struct pem_session *s, struct pem_place *place, enum pem_excess excess,
+			  int32_t count)
+{
+	if (count > 0 && (uint64_t)count > place->usage.excess[excess])
+		pem_place__exceed(s, place, excess, (uint64_t)count - place->usage.excess[excess]);
+}
+
+void pem_place__exceed_in_list(struct pem_session *s, struct pem_place *place, enum pem_list list,
+			       enum pem_excess excess)
+{
+	uint64_t count = ++place->usage.listed[list][excess];
+
+	if (place->number)
+		pem_place__exceed(s, place, excess, 1);
+	else if (count > place->usage.excess[excess])
+		pem_place__exceed(s, place, excess, count - place->usage.excess[excess]);
+}
+
+void pem_session__say_excess(struct pem_session *s)
+{
+	struct pem_place *place;
+	unsigned excess;
+
+	for (place = s->places; place; place = place->next) {
+		for (excess = 0; excess < PEM_EXCESS_COUNT; excess++) {
+			if (place->usage.excess[excess] > 1)
+				say(s, place, excess);
+		}
+	}
+}
+
+void pem_session__note_excess(struct pem_session *s, struct pem_trace_info *info)
+{
+	uint64_t more = 0;
+	const struct pem_place *place;
+	struct pem_trace_gap *gap;
+	unsigned excess, noted = 0;
+
+	for (place = s->places; place; place = place->next) {
+		for (excess = 0; excess < PEM_EXCESS_COUNT; excess++) {
+			if (!place->usage.excess[excess])
+				continue;
+			if (++noted > EXCESS_GAPS) {
+				more++;
+				continue;
+			}
+			if (info->gap_count == PEM_ARRAY_SIZE(info->gaps))
+				return;
+			gap = &info->gaps[info->gap_count++];
+			snprintf(gap->source, sizeof(gap->source), "user %u",
+				 (unsigned)place->owner);
+			write_sentence(gap->reason, sizeof(gap->reason), place, excess,
+				       place->usage.excess[excess]);
+		}
+	}
+	if (!more || info->gap_count == PEM_ARRAY_SIZE(info->gaps))
+		return;
+	gap = &info->gaps[info->gap_count++];
+	pem_copy_text(gap->source, sizeof(gap->source), "users");
+	snprintf(gap->reason, sizeof(gap->reason),
+		 "%llu further limits of what a recorder takes from one user were exceeded: the "
+		 "recorder's messages have them",
+		 (unsigned long long)more);
+}
+
+/* --- turns --- */
+
+void pem_session__begin_turn(struct pem_session *s)
+{
+	struct pem_place *place;
+
+	for (place = s->places; place; place = place->next)
+		place->usage.turn_ns = 0;
+}
+
+bool pem_place__had_turn(const struct pem_place *place)
+{
+	return place->number && place->usage.turn_ns > TURN_NS;
+}
+
+void pem_place__charge(struct pem_place *place, uint64_t began_ns)
+{
+	place->usage.turn_ns += pem_monotonic_ns() - began_ns;
+}
+
+void pem_session__begin_end(struct pem_session *s)
+{
+	struct pem_place *place;
+
+	s->end_of_others_ns = 0;
+	for (place = s->places; place; place = place->next)
+		place->usage.end_ns = 0;
+}
+
+bool pem_place__had_end(const struct pem_session *s, const struct pem_place *place)
+{
+	return place->number &&
+	       (place->usage.end_ns > END_NS || s->end_of_others_ns > END_OF_ALL_NS);
+}
+
+void pem_place__charge_end(struct pem_session *s, struct pem_place *place, uint64_t began_ns)
+{
+	uint64_t taken = pem_monotonic_ns() - began_ns;
+
+	place->usage.end_ns += taken;
+	if (place->number)
+		s->end_of_others_ns += taken;
+}
+
+/* --- files that are refused --- */
+
+static uint64_t ctime_ns(const struct stat *st)
+{
+	return (uint64_t)st->st_ctim.tv_sec * 1000000000u + (uint64_t)st->st_ctim.tv_nsec;
+}
+
+static size_t slot_of(const struct stat *st)
+{
+	return (size_t)((uint64_t)st->st_ino * 0x9e3779b97f4a7c15u >> 32) % PEM_REFUSED_FILES;
+}
+
+/* A file that takes another's slot only makes that one be opened again. */
+void pem_place__refuse_file(struct pem_place *place, const struct stat *st, enum pem_excess excess)
+{
+	struct pem_place_usage *usage = &place->usage;
+
+	if (place->number) /* its keeper passes a file on once */
+		return;
+	if (!usage->refused)
+		usage->refused = calloc(PEM_REFUSED_FILES, sizeof(*usage->refused));
+	if (usage->refused)
+		usage->refused[slot_of(st)] = (struct pem_refused_file){
+			(uint64_t)st->st_ino, ctime_ns(st), (uint8_t)excess};
+}
+
+/* A file that was refused and has not changed since; NULL: it was not, or was forgotten. */
+static const struct pem_refused_file *find_refused(const struct pem_place *place,
+						   const struct stat *st)
+{
+	const struct pem_refused_file *file;
+
+	if (!place->usage.refused)
+		return NULL;
+	file = &place->usage.refused[slot_of(st)];
+	return file->inode == (uint64_t)st->st_ino && file->ctime_ns == ctime_ns(st) ? file : NULL;
+}
+
+/* Is it refused by what can be told without opening it? */
+static bool is_refused(const struct pem_place *place, const struct stat *st,
+		       enum pem_excess *excess)
+{
+	const struct pem_refused_file *file = find_refused(place, st);
+
+	*excess = file ? (enum pem_excess)file->excess : PEM_EXCESS_LINKS;
+	return file || !S_ISREG(st->st_mode) || st->st_nlink > 1;
+}
+
+void pem_place__begin_list(struct pem_place *place, enum pem_list list)
+{
+	memset(place->usage.listed[list], 0, sizeof(place->usage.listed[list]));
+}
+
+int pem_place__open(struct pem_session *s, struct pem_place *place, enum pem_list list,
+		    int directory_fd, const char *name)
+{
+	enum pem_excess excess;
+	struct stat st;
+	int fd = -1;
+
+	if (fstatat(directory_fd, name, &st, AT_SYMLINK_NOFOLLOW))
+		return -1;
+	if (!is_refused(place, &st, &excess)) {
+		place->usage.files_opened++;
+		fd = pem_shared_file__open(directory_fd, name, O_RDWR);
+		if (fd >= 0 || errno == ENOENT)
+			return fd;
+		excess = errno == EMFILE || errno == ENFILE || errno == ENOMEM ? PEM_EXCESS_MAPPING
+									       : PEM_EXCESS_LINKS;
+	}
+	pem_place__exceed_in_list(s, place, list, excess);
+	return -1;
+}
+
+void pem_place__close_account(struct pem_session *s, struct pem_place *place)
+{
+	struct pem_place_usage *usage = &place->usage;
+	int i;
+
+	for (i = 0; i < PEM_RESOURCE_COUNT; i++) {
+		if (i != PEM_RESOURCE_EVENTS) /* the session's model keeps them */
+			pem_place__give_back(s, place, i, usage->used[i]);
+	}
+	free(usage->refused);
+	usage->refused = NULL;
+}
