@@ -228,7 +228,7 @@ static void lose_broken_keeper(struct pem_session *s, struct pem_place *place, i
 				   : strerror(-code));
 }
 
-/* in_turn: as long as its place has time in this turn. */
+/* in_turn: after the first message, as long as its place has time in this turn. */
 static void listen_to_keeper(struct pem_session *s, struct pem_place *place, bool in_turn)
 {
 	struct pem_confined_reply reply;
@@ -237,7 +237,7 @@ static void listen_to_keeper(struct pem_session *s, struct pem_place *place, boo
 	int fd, result;
 
 	for (i = 0; i < TURN_MESSAGES; i++) {
-		if (in_turn && pem_place__had_turn(place))
+		if (i && in_turn && pem_place__had_turn(place))
 			return;
 		began_ns = pem_monotonic_ns();
 		result = take_message(place, &reply, &fd);

@@ -18,7 +18,8 @@ from probe_trace import program, ticks
 from spec_program import FIRST, build
 from tap import PEM, equal, need, run, run_all, skip, start, test, tmp
 
-USERS = {"honest": 1001, "hostile": 1002}
+# Nobody else's: root's session asks one process of each user where that user's runtime folder is.
+USERS = {"honest": 100000 + 2 * os.getpid(), "hostile": 100001 + 2 * os.getpid()}
 
 
 def need_root():
@@ -96,7 +97,7 @@ def wait_for_scan(observer, path):
 
 def report_of(observer):
     rc, out, err = run([PEM, "report", observer.trace])
-    equal(rc, 0, "report: " + err)
+    equal(rc, 0, "report: " + err + out)
     return out
 
 
@@ -122,7 +123,7 @@ def false_model():
     observer.end()
     equal(numbers(ticks(observer.trace), honest.pid), list(range(2, 102)), "ticks of the honest user")
     equal(numbers(ticks(observer.trace), hostile.pid), [], "ticks of the hostile user")
-    assert "1 events of programs of user 1002 are counted as discarded" in report_of(observer), report_of(observer)
+    assert "1 events of programs of user %d are counted as discarded" % hostile.uid in report_of(observer), report_of(observer)
 
 
 def define_differently(first, later):
@@ -154,16 +155,16 @@ def define_differently(first, later):
 def events_defined_differently():
     "an event that two users define differently is recorded of both, each with its own fields"
     found = define_differently("honest", "hostile")
-    equal(found, [("APP::Till::Paid", "7"), ("APP::Till::Paid_of_user_1002", "250"),
-                  ("APP::Till::Paid_of_user_1002", "251")], "events")
+    equal(found, [("APP::Till::Paid", "7"), ("APP::Till::Paid_of_user_%d" % USERS["hostile"], "250"),
+                  ("APP::Till::Paid_of_user_%d" % USERS["hostile"], "251")], "events")
 
 
 @test
 def events_defined_first():
     "who defines another's event first, with other fields, silences nobody"
     found = define_differently("hostile", "honest")
-    equal(found, [("APP::Till::Paid", "7"), ("APP::Till::Paid_of_user_1001", "250"),
-                  ("APP::Till::Paid_of_user_1001", "251")], "events")
+    equal(found, [("APP::Till::Paid", "7"), ("APP::Till::Paid_of_user_%d" % USERS["honest"], "250"),
+                  ("APP::Till::Paid_of_user_%d" % USERS["honest"], "251")], "events")
 
 
 def pools_left(hostile, leave):
@@ -190,7 +191,7 @@ def linked_pools():
             os.link(first, os.path.join(os.path.dirname(first), name))
 
     report = pools_left(hostile, leave)
-    assert re.search(r"\b[1-9]\d{3} files of user 1002 were not read", report), "reported: " + report
+    assert re.search(r"\b[1-9]\d{3} files of user %d were not read" % hostile.uid, report), "reported: " + report
 
 
 @test
@@ -204,7 +205,7 @@ def sparse_pools():
             os.truncate(hostile.leave(observer, name, b"PEMP" + bytes(4092)), 1 << 30)
 
     report = pools_left(hostile, leave)
-    assert re.search(r"\b[1-9]\d{3} files of user 1002 are no pools", report), "reported: " + report
+    assert re.search(r"\b[1-9]\d{3} files of user %d are no pools" % hostile.uid, report), "reported: " + report
 
 
 run_all()
