@@ -148,19 +148,6 @@ static void do_setup(struct user *u)
 	setup_file(u, file(u));
 }
 
-static void random_test(struct user *u, struct pem_test *test, uint32_t index, uint32_t count)
-{
-	uint8_t later = (uint8_t)(index + 1 < count ? index + 1 + below(u, count - index - 1)
-						    : PEM_TEST_PASS);
-
-	*test = (struct pem_test){.mask = ~0ull, .lo = next(u) & 0xff, .span = odd(u)};
-	test->end = (uint16_t)(9 + below(u, 24));
-	test->on_true = one_in(u, 2) ? PEM_TEST_PASS : later;
-	test->on_false = one_in(u, 2) ? PEM_TEST_FAIL : later;
-	if (one_in(u, 10))
-		mutate(u, test, sizeof(*test));
-}
-
 static void want_event(struct user *u, int fd, uint32_t id)
 {
 	struct pem_kmod_event event = {.size = sizeof(event), .event_id = id, .cpu = PEM_NO_CPU};

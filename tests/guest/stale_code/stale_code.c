@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: MIT
 /*
  * stale_code.c - a guest's CPU that runs a breakpoint which memory does not hold any more goes on with what memory holds
  *
@@ -88,4 +88,4 @@ module_init(begin);
 module_exit(end);
 
 MODULE_DESCRIPTION("For emulated machines: pass breakpoints that memory does not hold");
-MODULE_LICENSE("GPL");
+MODULE_LICENSE("Dual MIT/GPL");
