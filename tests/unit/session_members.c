@@ -6,6 +6,8 @@
  */
 #include "session_fixture.h"
 
+#include "consumer/shared_file.h"
+
 #include "util.h"
 
 #include <errno.h>
@@ -33,17 +35,17 @@ static void make_file(const char *name, uint32_t pid, uint32_t pid_namespace)
 	close(fd);
 }
 
-static bool can_be_mapped(uid_t owner)
+static bool is_believed(uid_t owner)
 {
-	int directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), cut = 0;
-	uint64_t bytes, inode;
-	void *mapping = pem_map_file(directory, owner, NAME, PEM_CONTROL_MAGIC,
-				     sizeof(struct pem_control_file), &bytes, &inode, &cut);
+	int directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+	    fd = pem_shared_file__open(directory, NAME, O_RDWR), result;
+	struct stat st;
 
+	assert_true(fd >= 0);
+	result = pem_shared_file__check(fd, owner, &st);
+	close(fd);
 	close(directory);
-	if (mapping)
-		pem_unmap_file(mapping, bytes);
-	return mapping != NULL;
+	return !result;
 }
 
 /* Another user who can put a file there, as by a link, is not believed. */
@@ -53,14 +55,14 @@ static void a_file_is_its_folders_owners(void **state)
 
 	(void)state;
 	make_file(NAME, 1, 0);
-	assert_true(can_be_mapped(geteuid()));
-	assert_false(can_be_mapped(geteuid() + 1));
+	assert_true(is_believed(geteuid()));
+	assert_false(is_believed(geteuid() + 1));
 	if (geteuid())
 		skip();
 	snprintf(path, sizeof(path), "%s/" NAME, folder);
 	assert_int_equal(chown(path, 65534, 65534), 0);
-	assert_false(can_be_mapped(geteuid()));
-	assert_true(can_be_mapped(65534));
+	assert_false(is_believed(geteuid()));
+	assert_true(is_believed(65534));
 }
 
 /* The number of a child that has ended and was waited for. */
