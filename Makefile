@@ -59,7 +59,7 @@ JDK := $(patsubst %/bin/javac,%,$(realpath $(shell command -v javac 2>/dev/null)
 HAVE_JAVA := $(and $(JDK),$(wildcard $(JDK)/include/jni.h))
 
 .DEFAULT_GOAL := all
-.PHONY: all deps check demo bench install clean help
+.PHONY: all deps zoo-deps check demo bench install clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -68,7 +68,7 @@ ALL :=
 GENERATED :=
 
 # Those that may install packages start make again when they have: libraries are probed in the build.mk files.
-ifeq ($(filter-out deps demo check help clean,$(or $(MAKECMDGOALS),all)),)
+ifeq ($(filter-out deps zoo-deps demo check help clean,$(or $(MAKECMDGOALS),all)),)
 include tools/build.mk
 else
 include $(sort $(wildcard */build.mk */*/build.mk))
@@ -99,6 +99,8 @@ help:
 	  'make check    run every test (SAN=1 or thread: under sanitizers; T=word: only tests named so)' \
 	  'make kill-test  kill recorder or program at random 1,000 times (TIMES), and balance every trace' \
 	  'make soak     everything at once for ten minutes (SOAK_S=seconds), with bounded memory' \
+	  'make zoo      run programs that nobody here wrote, plain and watched: nothing may differ (T=words, ZOO_MODES, ZOO_JSON=file)' \
+	  'make zoo-deps install the programs of the zoo (root)' \
 	  'make fuzz     feed hostile input to every reader, and to pem.ko in a guest (T=word, FUZZ_S=seconds, FUZZ_SEED=number)' \
 	  "make folder-fuzz  hostile users attack root's session through their runtime folders (FUZZ_S, FUZZ_SEED)" \
   'make bench    measure every claim beside its peer (CASE=WORD: some)' \

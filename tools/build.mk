@@ -7,6 +7,9 @@ SO_VERSION := 1.0.0
 deps:
 	@tools/deps $(or $(TIER),check)
 
+zoo-deps:
+	@tools/deps zoo
+
 # All cores, unless the caller said how many.
 JOBS = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc))
 
