@@ -253,7 +253,9 @@ static bool claim_lane(const struct pem_ring *ring, struct pem_writer *writer, u
 			continue;
 		slots = &ring->slots[(uint64_t)i * ring->event_capacity];
 		if (!pem_populate(slots, pem_process.event_count * sizeof(*slots))) {
-			__atomic_store_n(&lane->tid, PEM_LANE_NO_MEMORY, __ATOMIC_RELAXED);
+			/* A lane that had a thread keeps its number: consumers read what was counted there. */
+			if (!__atomic_load_n(&lane->tid, __ATOMIC_RELAXED))
+				__atomic_store_n(&lane->tid, PEM_LANE_NO_MEMORY, __ATOMIC_RELAXED);
 			__atomic_store_n(&lane->state, PEM_LANE_FREE, __ATOMIC_RELEASE);
 			return false;
 		}
