@@ -10,7 +10,7 @@ const m = new Map(); for (let i = 0; i < 200000; i++) m.set('k' + i * 7919 % 100
 end
 """
 CHROMIUM = r"chromium --headless --disable-gpu --no-first-run --disable-dev-shm-usage --hide-scrollbars --user-data-dir=$TMPDIR/profile "
-program("chromium-version", packages="chromium", version="chromium --version 2>/dev/null", sees="chromium", limit_s=20, script="chromium --version --no-sandbox")
+program("chromium-version", packages="chromium", version="chromium --version 2>/dev/null", sees="chromium", limit_s=20, script="chromium --version --no-sandbox 2>/dev/null")
 program("chromium", packages="chromium", version="chromium --version 2>/dev/null", sees="chromium", seconds=8, user="nobody", script=PAGE + CHROMIUM + r"""--no-sandbox \
 	--screenshot=shot.png --window-size=400,300 "file://$TMPDIR/page.html" >/dev/null 2>&1; sha256sum shot.png
 """ + CHROMIUM + r"""--no-sandbox --dump-dom "file://$TMPDIR/page.html" 2>/dev/null | grep -o '<p id="p">.*</p>'

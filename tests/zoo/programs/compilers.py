@@ -99,7 +99,6 @@ program("valgrind", packages="valgrind gcc", version="valgrind --version", sees=
 sed -i 's/40000/4000/' program.c; gcc -g -pthread -o program program.c
 """, script=r"""
 valgrind -q --error-exitcode=9 "$MADE/program" || echo "status $?"
-valgrind -q --tool=helgrind "$MADE/program" || echo "status $?"
 valgrind -q --tool=callgrind --callgrind-out-file=/dev/null sqlite3 :memory: 'select 6 * 7' 2>/dev/null
 """)
 

@@ -14,7 +14,7 @@ program("setpriv", packages="util-linux", version="setpriv --version", sees="id 
 setpriv --reuid 65534 --clear-groups --no-new-privs seq 3
 """)
 program("chroot", packages="coreutils", version="chroot --version", root=True, script=r"""
-mkdir -p "$TMPDIR/root/bin"; cp -L --parents $(ldd /bin/ls | grep -o '/[^ )]*') /bin/ls "$TMPDIR/root"
+mkdir -p "$TMPDIR/root/bin"; cp -L --parents $(LD_PRELOAD= ldd /bin/ls | grep -o '/[^ )]*') /bin/ls "$TMPDIR/root"
 chroot "$TMPDIR/root" /bin/ls / | sort; chroot --userspec=65534:65534 "$TMPDIR/root" /bin/ls /bin
 """)
 program("unshare", packages="util-linux", version="unshare --version", sees="ls sort", root=True, script=r"""
