@@ -49,12 +49,18 @@ static void *resize(void *old, size_t size, uintptr_t site)
 	return block;
 }
 
-PEM_LIBC_EXPORT void *realloc(void *old, size_t size)
+/* Under a name that nobody can stand in front of. */
+void *own_realloc(void *old, size_t size);
+void *own_realloc(void *old, size_t size)
 {
 	return resize(old, size, PEM_LIBC_SITE);
 }
+PEM_LIBC_EXPORT void *realloc(void *old, size_t size) __attribute__((alias("own_realloc")));
 
-/* Not passed on: the next reallocarray would come back through realloc above, and be seen twice. */
+/*
+ * Not passed on: the next reallocarray would come back through realloc above, and be seen twice. Where an allocator stands in
+ * front of this library, its realloc is meant, as the C library does, for the block is its own.
+ */
 PEM_LIBC_EXPORT void *reallocarray(void *old, size_t count, size_t size)
 {
 	size_t bytes;
@@ -63,6 +69,8 @@ PEM_LIBC_EXPORT void *reallocarray(void *old, size_t count, size_t size)
 		errno = ENOMEM;
 		return NULL;
 	}
+	if (realloc != own_realloc)
+		return realloc(old, bytes);
 	return resize(old, bytes, PEM_LIBC_SITE);
 }
 

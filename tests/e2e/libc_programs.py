@@ -259,6 +259,28 @@ int main(void)
 
 
 @test
+def own_allocator_without_reallocarray():
+    "a program with its own realloc gets it from reallocarray"
+    path = compile_program(r"""
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static char pool[1 << 22], *next = pool;
+void *malloc(size_t n) { void *p = next; next += (n + 15) & ~15ul; return p; }
+void free(void *p) { (void)p; }
+void *calloc(size_t a, size_t b) { return malloc(a * b); }
+void *realloc(void *p, size_t n) { void *q = malloc(n); return p ? memcpy(q, p, n) : q; }
+int main(void)
+{
+	char *p = reallocarray(malloc(10), 10, 10);
+	printf("%d\n", p >= pool && p < pool + sizeof(pool));
+	return 0;
+}""")
+    equal(same([path]), b"1\n", "the block in the own pool")
+
+
+@test
 def beside_address_sanitizer():
     "a program built with AddressSanitizer runs, and its allocations are left alone"
     need_preload()
