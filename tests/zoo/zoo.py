@@ -46,18 +46,21 @@ entries = []
 
 class Entry:
     """
-    One program. packages: of Debian, that bring it; version: a command whose first line of output names it; script: what is run.
+    One program. packages: of Debian, that bring it; version: a command whose first line of output names it; script: what is run, or
+    command: a program in $MADE that pem itself is to start; status: its exit status.
     needs: commands and files without which it is skipped (default: the version's command). prepare: a script that runs before,
     unwatched, once, in the folder $MADE: compilers and the like; status 77 skips the entry, its last line says why.
     sees: processes of which there must be application events; unseen: processes of which there can't be any, and says: a pattern
     that what pem record prints must then match. unbalanced: a pattern for the reason by which this trace, as is known, does not balance.
+    tolerates: a pattern for lines of standard error that may be added; known: why it is known to fail: then it has to.
     user: 'nobody' where root would be refused; root: only root can run it. group: made from one list, as stressors are.
     seconds: about how long one run takes; limit_s: a run that takes longer hangs.
     """
 
-    def __init__(self, name, script, packages="", version=None, needs=None, prepare=None, sees="", unseen="", says=None,
-                 unbalanced=None, user=None, root=False, seconds=2, limit_s=60, group=None, env=None):
-        self.name, self.script, self.packages = name, script, packages.split()
+    def __init__(self, name, script=None, command=None, status=0, packages="", version=None, needs=None, prepare=None, sees="", unseen="", says=None,
+                 unbalanced=None, tolerates=None, known=None, user=None, root=False, seconds=2, limit_s=60, group=None, env=None):
+        self.name, self.script, self.command, self.status, self.packages = name, script, command, status, packages.split()
+        self.tolerates, self.known = tolerates, known
         self.version, self.prepare, self.says, self.unbalanced = version, prepare, says, unbalanced
         self.needs = needs.split() if needs is not None else shlex.split(version or "true")[:1]
         self.sees, self.unseen = sees.split(), unseen.split()
@@ -84,7 +87,7 @@ class Entry:
         return lines[0] if lines else ""
 
 
-def program(name, script, **more):
+def program(name, script=None, **more):
     """An entry of the zoo; see Entry."""
     entries.append(Entry(name, script, **more))
 

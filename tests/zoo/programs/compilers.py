@@ -102,17 +102,22 @@ valgrind -q --error-exitcode=9 "$MADE/program" || echo "status $?"
 valgrind -q --tool=callgrind --callgrind-out-file=/dev/null sqlite3 :memory: 'select 6 * 7' 2>/dev/null
 """)
 
-program("static-glibc", packages="gcc libc6-dev", version="gcc -dumpfullversion", needs="gcc", unseen="zoo-static", says="statically linked",
-        prepare=C + r"""gcc -static -pthread -o zoo-static program.c""", script=r"""status=0; "$MADE/zoo-static" || status=$?; echo $status""")
-program("static-musl", packages="musl-tools", version="dpkg-query -W musl-tools", needs="musl-gcc", unseen="zoo-musl", says="statically linked",
-        prepare=C + r"""musl-gcc -static -pthread -o zoo-musl program.c""", script=r"""status=0; "$MADE/zoo-musl" || status=$?; echo $status""")
-program("dynamic-musl", packages="musl-tools", version="dpkg-query -W musl-tools", needs="musl-gcc", unseen="zoo-musl", says="musl|another C library",
-        prepare=C + r"""musl-gcc -pthread -o zoo-musl program.c""", script=r"""status=0; "$MADE/zoo-musl" || status=$?; echo $status""")
-program("32-bit", packages="libc6-dev-i386 lib32gcc-12-dev", version="gcc --version", unseen="zoo-32", says="32-bit",
-        prepare=C + r"""gcc -m32 -pthread -o zoo-32 program.c 2>/dev/null || { echo "gcc has no 32-bit libraries here: make zoo-deps installs them"; exit 77; }""",
-        script=r"""status=0; "$MADE/zoo-32" || status=$?; echo $status""")
-program("busybox", packages="busybox-static", version="busybox", unseen="busybox", says="statically linked",
-        script=r"""busybox sh -c 'busybox seq 1000 | busybox sort -n | busybox sha256sum; exit 0'""", sees="bash")
+# Started by pem itself, of which it has to say why nothing is seen, and by a shell that is watched.
+LOADER = r"^ERROR: ld\.so: object '.*libpem[^']*' from LD_PRELOAD cannot be preloaded"
+for name, packages, needs, compiler, says, more in (
+        ("static-glibc", "gcc libc6-dev", "gcc", "gcc -static", "linked statically", {}),
+        ("static-musl", "musl-tools", "musl-gcc", "musl-gcc -static", "linked statically", {}),
+        ("dynamic-musl", "musl-tools", "musl-gcc", "musl-gcc", "musl",
+         {"known": "musl's loader ends a program that it can't preload a library of the GNU C library into"}),
+        ("32-bit", "gcc libc6-dev-i386 lib32gcc-12-dev", "gcc", "gcc -m32", "32-bit", {"tolerates": LOADER})):
+    made = C + compiler + r""" -pthread -o zoo-other program.c 2>why || { head -n 1 why; exit 77; }"""
+    version = "dpkg-query -W musl-tools" if "musl" in name else "gcc --version"
+    program(name, packages=packages, version=version, needs=needs, unseen="zoo-other", says=says, prepare=made, command="zoo-other", status=7)
+    program(name + "-child", packages=packages, version=version, needs=needs, unseen="zoo-other", prepare=made,
+            script=r"""status=0; "$MADE/zoo-other" || status=$?; echo $status""", **more)
+program("busybox", packages="busybox-static", version="busybox", unseen="busybox", script=r"""
+busybox sh -c 'busybox seq 1000 | busybox sort -n | busybox sha256sum; exit 3' || echo "status $?"
+""")
 
 GO = r"""
 export GOCACHE="$MADE/cache" GOFLAGS=-mod=mod GO111MODULE=off
@@ -161,12 +166,12 @@ func main() {
 }
 end
 """
-program("go-static", packages="golang-go", version="go version", seconds=3, says="statically linked", unseen="zoo-go", sees="echo", prepare=GO + r"""
+program("go-static", packages="golang-go", version="go version", seconds=3, unseen="zoo-go", prepare=GO + r"""
 sed -i 's/^\tCGO$//' zoo.go; CGO_ENABLED=0 go build -o zoo-go zoo.go""", script=r""" "$MADE/zoo-go" || echo "status $?" """)
 program("go-cgo", packages="golang-go gcc", version="go version", seconds=3, sees="zoo-go", prepare=GO + r"""
 sed -i -e 's/^\tCGO$/\tp := C.malloc(12345); C.free(p); fmt.Println(p != nil)/' -e 's/^import (/\/\/ #include <stdlib.h>\nimport "C"\nimport (/' zoo.go
 go build -o zoo-go zoo.go""", script=r""" "$MADE/zoo-go" || echo "status $?" """)
-program("go-compiler", packages="golang-go", version="go version", seconds=12, limit_s=120, sees="", says="statically linked|",
+program("go-compiler", packages="golang-go", version="go version", seconds=12, limit_s=120, 
         script=GO.replace("$MADE/cache", "$TMPDIR/cache") + r"""sed -i 's/^\tCGO$//' zoo.go; CGO_ENABLED=0 go build -trimpath -ldflags=-buildid= -o zoo zoo.go""")
 
 RUST = r"""
