@@ -13,6 +13,13 @@
 
 #define PEM_LIKELY(x) __builtin_expect(!!(x), 1)
 #define PEM_UNLIKELY(x) __builtin_expect(!!(x), 0)
+/*
+ * How many seccomp filters a program that is recorded may have, of which it is known that they let pem's calls pass: always so
+ * many digits, since they are counted up in place.
+ */
+#define PEM_FILTERS_VARIABLE "PEM_FILTERS"
+#define PEM_FILTERS_DIGITS 6
+
 #define PEM_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
 /* Write a sentence into error, if there is one, and return code. */

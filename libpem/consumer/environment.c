@@ -36,7 +36,7 @@ static void quote_folder(const char *runtime, char *folder, size_t bytes)
 
 /* The variables that the program gets anew; value NULL: out of memory. */
 struct variables {
-	char *session, *preload, *asan;
+	char *session, *preload, *asan, *filters;
 	char *adapter; /* of the OpenMP runtime; NULL: the command has its own, or there is none */
 };
 
@@ -45,6 +45,7 @@ static void free_variables(struct variables *v)
 	free(v->session);
 	free(v->preload);
 	free(v->asan);
+	free(v->filters);
 	free(v->adapter);
 }
 
@@ -84,6 +85,23 @@ static void add_library(char *list, size_t bytes, const char *folder, const char
 		snprintf(list + used, bytes - used, "%s%s", used ? ":" : "", path);
 }
 
+/* How many seccomp filters this process has, as in a container: they let pem's calls pass. See producer/rights.c. */
+static long own_filters(void)
+{
+	static const char name[] = "Seccomp_filters:";
+	FILE *file = fopen("/proc/self/status", "re");
+	char line[256];
+	long count = 0;
+
+	while (file && fgets(line, sizeof(line), file)) {
+		if (!strncmp(line, name, sizeof(name) - 1))
+			count = strtol(line + sizeof(name) - 1, NULL, 10);
+	}
+	if (file)
+		fclose(file);
+	return count < 0 ? 0 : count % 1000000;
+}
+
 /* session: its folder; NULL: the program is started in none. */
 static bool make_variables(const struct pem_session *s, const char *session,
 			   const struct pem_run_options *options, struct variables *v)
@@ -117,7 +135,10 @@ static bool make_variables(const struct pem_session *s, const char *session,
 	/* A program built with AddressSanitizer refuses to start when another library stands before its own. */
 	v->asan = format("ASAN_OPTIONS=%s%s%s", asan ? asan : "", asan ? ":" : "",
 			 "verify_asan_link_order=0");
-	return v->session && v->preload && v->asan;
+	if (asprintf(&v->filters, PEM_FILTERS_VARIABLE "=%0*ld", PEM_FILTERS_DIGITS,
+		     own_filters()) < 0)
+		v->filters = NULL;
+	return v->session && v->preload && v->asan && v->filters;
 }
 
 static bool same_name(const char *a, const char *b)
@@ -135,18 +156,19 @@ static char **make_environment(const struct variables *v)
 
 	while (environ[count])
 		count++;
-	environment = calloc(count + 5, sizeof(*environment));
+	environment = calloc(count + 6, sizeof(*environment));
 	if (!environment)
 		return NULL;
 	for (i = 0; i < count; i++) {
 		if (!same_name(v->session, environ[i]) && !same_name(v->preload, environ[i]) &&
-		    !same_name(v->asan, environ[i]))
+		    !same_name(v->asan, environ[i]) && !same_name(v->filters, environ[i]))
 			environment[used++] = environ[i];
 	}
 	if (v->session[strlen("PEM_SESSION=")])
 		environment[used++] = v->session;
 	environment[used++] = v->preload;
 	environment[used++] = v->asan;
+	environment[used++] = v->filters;
 	environment[used] = v->adapter;
 	return environment;
 }

@@ -449,6 +449,7 @@ void pem_session__gather_losses(struct pem_session *s)
 			continue;
 		add_loss(&s->page->lost, &page->lost);
 		add_loss(&s->page->lost_statistics, &page->lost_statistics);
+		pem_session__gather_rights(s, page);
 		refused = __atomic_exchange_n(&page->refused, 0, __ATOMIC_RELAXED);
 		if (refused)
 			__atomic_store_n(&s->page->last_errno, page->last_errno, __ATOMIC_RELAXED);

@@ -202,10 +202,7 @@ void pem_session__tend(struct pem_session *s, uint64_t now)
 	if (s->page->refused == s->refused_reported)
 		return;
 	s->refused_reported = s->page->refused;
-	pem_session__say(s, PEM_LOG_WARNING,
-			 "a process could not make its pool in shared memory (%s): %s; free some "
-			 "space there",
-			 s->runtime, strerror((int)s->page->last_errno));
+	pem_session__say_refused(s);
 }
 
 /*

@@ -400,6 +400,13 @@ void pem_log__start_clock(struct pem_log *log);
 /* What is the session's as a whole: lost events, costs, times. In flight the trace begins with its first record. */
 void pem_log__close_account(struct pem_session *session, struct pem_trace_info *info);
 
+/* rights.c: what programs could not have recorded for want of memory or of rights that they gave up */
+/* The reason why a process made no pool, and what would mend it, by its errno. */
+void pem_session__say_refused(struct pem_session *session);
+/* Add to the session's page what a further page has counted. */
+void pem_session__gather_rights(struct pem_session *session, struct pem_session_page *page);
+void pem_session__note_rights(struct pem_session *session, struct pem_trace_info *info);
+
 /* environment.c */
 /*
  * This process's environment, and what makes a program raise events. s: the session that tells which adapters are

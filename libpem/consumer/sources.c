@@ -556,13 +556,7 @@ void pem_session__note_gaps(struct pem_session *s, struct pem_trace_info *info)
 			 "their names pem knows",
 			 (unsigned long long)s->refusals_more);
 	}
-	if (s->page->refused && info->gap_count < PEM_ARRAY_SIZE(info->gaps)) {
-		gap = &info->gaps[info->gap_count++];
-		pem_copy_text(gap->source, sizeof(gap->source), "stubs");
-		snprintf(gap->reason, sizeof(gap->reason),
-			 "%u processes could not make a pool in shared memory: %s",
-			 s->page->refused, strerror((int)s->page->last_errno));
-	}
+	pem_session__note_rights(s, info);
 	if (s->late_targets && info->gap_count < PEM_ARRAY_SIZE(info->gaps)) {
 		gap = &info->gaps[info->gap_count++];
 		pem_copy_text(gap->source, sizeof(gap->source), "sources");

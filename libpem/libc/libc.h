@@ -20,6 +20,7 @@
  *	stream.c	fopen, fread, fwrite, fflush, fclose
  *	socket.c	connect, accept, send, recv and the like
  *	program.c	fork, exec, exit, sleep, dlopen
+ *	rights.c	setuid, chroot, unshare, seccomp and the like, without events
  *	aside.c		when not to stand there
  *
  * An allocation's event is raised after the call, a release's before it: so no other thread can show the same

@@ -11,6 +11,7 @@
  */
 #include "libc/next.h"
 
+#include "producer/rights.h"
 #include "stubs/libc.h"
 
 #include <dlfcn.h>
@@ -33,8 +34,7 @@ PEM_LIBC_EXPORT pid_t fork(void)
 	if (child > 0 && pem_enabled_program_fork())
 		pem_notify_program_fork((uint32_t)child);
 	else if (child == 0 && pem_enabled_program_fork_child())
-		pem_notify_program_fork_child((uint32_t)syscall(SYS_getpid),
-					      (uint32_t)syscall(SYS_getppid));
+		pem_notify_program_fork_child(pem_rights__thread_id(), pem_rights__parent_id());
 	return child;
 }
 

@@ -11,13 +11,12 @@
  */
 #include "libc/next.h"
 
+#include "producer/rights.h"
 #include "stubs/libc.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 /*
  * What a new thread is to call, from pthread_create until it has read it. Not from malloc, which may be the program's. A
@@ -27,6 +26,7 @@ struct start {
 	void *(*routine)(void *);
 	void *argument;
 	uint32_t is_taken;
+	int restricted; /* a filter that its creator had is its own, too */
 };
 
 static struct start starts[64];
@@ -36,11 +36,6 @@ static struct start starts[64];
 
 static pthread_key_t end_key;
 static bool has_end_key;
-
-static uint32_t thread_id(void)
-{
-	return (uint32_t)syscall(SYS_gettid);
-}
 
 /* NULL: no memory. Keeps errno. */
 static struct start *take_start(void)
@@ -75,7 +70,7 @@ static void at_end(void *round)
 {
 	if ((uintptr_t)round == 1 && pthread_setspecific(end_key, (void *)2) == 0)
 		return;
-	pem_notify_libc_thread_end(thread_id());
+	pem_notify_libc_thread_end(pem_rights__thread_id());
 }
 
 __attribute__((constructor(101))) static void make_end_key(void)
@@ -103,10 +98,11 @@ static void *run(void *given)
 {
 	struct start start = *(struct start *)given;
 
+	pem_rights__inherit(start.restricted);
 	give_back_start(given);
 	if (has_end_key)
 		pthread_setspecific(end_key, (void *)1);
-	pem_notify_libc_thread_start((uintptr_t)start.routine, thread_id());
+	pem_notify_libc_thread_start((uintptr_t)start.routine, pem_rights__thread_id());
 	return has_end_key ? start.routine(start.argument) : call_without_key(&start);
 }
 
@@ -120,6 +116,7 @@ PEM_LIBC_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr
 		return PEM_LIBC_REAL(pthread_create)(thread, attributes, routine, argument);
 	start->routine = routine;
 	start->argument = argument;
+	start->restricted = pem_rights__restricted();
 	rc = PEM_LIBC_REAL(pthread_create)(thread, attributes, run, start);
 	if (rc)
 		give_back_start(start);

@@ -32,6 +32,8 @@ static const struct pem_filter *intern(const struct pem_filter *wanted)
 	struct pem_filter *filter;
 
 	if (!filters.memory) {
+		if (pem_restricted())
+			return NULL;
 		filters.memory = mmap(NULL, FILTER_BYTES, PROT_READ | PROT_WRITE,
 				      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (filters.memory == MAP_FAILED) {
@@ -120,6 +122,8 @@ static void apply_to_event(struct pem_provider *provider, uint32_t i, unsigned s
 	uint8_t bit = (uint8_t)(1u << slot);
 	bool ok = false;
 
+	if (pem_process.borrows_pages)
+		return;
 	if (rule && PEM_ACTION_FLAGS(rule->action))
 		filter = filter_of(joined->page, rule, &ok);
 	if (!ok) {
@@ -175,14 +179,18 @@ void pem_process__apply_to(struct pem_provider *provider, unsigned slot)
 	for (tries = 0; tries < 1000; tries++) {
 		generation = __atomic_load_n(&page->generation, __ATOMIC_ACQUIRE);
 		if (generation & 1) {
-			sched_yield();
+			if (!pem_restricted())
+				sched_yield();
 			continue;
 		}
 		count = __atomic_load_n(&page->rule_count, __ATOMIC_RELAXED);
 		if (count > PEM_RULES_MAX || __atomic_load_n(&page->closed, __ATOMIC_RELAXED))
 			count = 0;
+		/* What is not known yet is read from files. */
 		joined->contexts = pem_contexts__holding(
-			page, __atomic_load_n(&page->context_count, __ATOMIC_RELAXED),
+			page,
+			pem_restricted() ? 1
+					 : __atomic_load_n(&page->context_count, __ATOMIC_RELAXED),
 			pem_process.pid, joined->inherited | pem_process__table()[slot].contexts);
 		if (!pem_joined__is_member(joined))
 			count = 0;

@@ -111,6 +111,19 @@ static void fill_head(struct pem_control_file *control)
 	memcpy(control->session, private_table, sizeof(private_table));
 }
 
+/* A process that has moved leaves no files where it is now: is a session's folder still where it was? */
+static bool is_at_home(void)
+{
+	unsigned slot;
+
+	for (slot = 0; slot < PEM_SESSIONS_MAX && pem_process__has_moved(); slot++) {
+		if (pem_process.joined[slot].state != PEM_JOINED_NOT &&
+		    pem_joined__in_reach(&pem_process.joined[slot]))
+			return true;
+	}
+	return !pem_process__has_moved();
+}
+
 /*
  * The control file is as large as all providers' pages may become: it is sparse, so that a provider that comes
  * later (dlopen) needs no second mapping.
@@ -123,7 +136,8 @@ void pem_process__publish(void)
 	struct pem_provider *provider;
 	int fd;
 
-	if (pem_process.control || !pem_process.providers || !pem_file_size_allowed(bytes))
+	if (pem_restricted() || pem_process.control || !is_at_home() || !pem_process.providers ||
+	    !pem_file_size_allowed(bytes))
 		return;
 	fd = create_control_file();
 	if (fd < 0)
@@ -187,6 +201,8 @@ void pem_process__publish_provider(struct pem_provider *provider)
 	uint64_t offset;
 	int fd, entry;
 
+	if (pem_restricted())
+		return;
 	if (!pem_process.control) {
 		pem_process__publish();
 		return;
@@ -239,11 +255,14 @@ void pem_process__unshare_control(void)
 
 	if (!control)
 		return;
-	for (provider = pem_process.providers; provider; provider = provider->next)
+	pem_process.borrows_pages = pem_restricted();
+	for (provider = pem_process.providers; provider && !pem_process.borrows_pages;
+	     provider = provider->next)
 		unshare_page(provider, control);
 	memcpy(private_table, control->session, sizeof(private_table));
 	free_taken(private_table);
-	munmap(control, pem_process.control_bytes);
+	if (!pem_process.borrows_pages)
+		munmap(control, pem_process.control_bytes);
 	pem_process.control = NULL;
 	pem_process.control_path[0] = 0;
 }

@@ -19,6 +19,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Of the page that was mapped last. Under the lock. */
+static uint64_t mapped_device, mapped_inode;
+
 /* Lock held: paths lie outside of stacks, which are small where a handler has one of its own. */
 static struct pem_session_page *map_session_page(const char *directory)
 {
@@ -40,6 +43,8 @@ static struct pem_session_page *map_session_page(const char *directory)
 	close(fd);
 	if (page == MAP_FAILED)
 		return NULL;
+	mapped_device = (uint64_t)st.st_dev;
+	mapped_inode = (uint64_t)st.st_ino;
 	if (__atomic_load_n(&page->magic, __ATOMIC_ACQUIRE) == PEM_SESSION_MAGIC &&
 	    page->abi_version == PEM_ABI_VERSION && !page->closed)
 		return page;
@@ -53,8 +58,26 @@ static struct pem_session_page *map_session_page(const char *directory)
  */
 static void bury(void *mapping, uint64_t bytes)
 {
+	if (pem_restricted())
+		return;
 	(void)!mmap(mapping, bytes, PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+}
+
+bool pem_joined__in_reach(const struct pem_joined *joined)
+{
+	static char path[sizeof(joined->directory) + sizeof("/config")];
+	size_t length = strlen(joined->directory);
+	struct stat st;
+
+	if (pem_restricted())
+		return false;
+	if (!pem_process__has_moved())
+		return true;
+	memcpy(path, joined->directory, length);
+	memcpy(path + length, "/config", sizeof("/config"));
+	return !stat(path, &st) && (uint64_t)st.st_dev == joined->device &&
+	       (uint64_t)st.st_ino == joined->inode;
 }
 
 void pem_joined__bury_pool(struct pem_joined *joined)
@@ -75,6 +98,8 @@ static void replace(struct pem_joined *joined, struct pem_session_page *page, co
 		bury(joined->page, sizeof(*joined->page));
 	__atomic_store_n(&joined->page, page, __ATOMIC_RELEASE);
 	strcpy(joined->directory, directory);
+	joined->device = mapped_device;
+	joined->inode = mapped_inode;
 	joined->callback_count = 0;
 	joined->inherited = 0;
 	joined->asked = false;
@@ -126,6 +151,8 @@ void pem_process__meet(unsigned slot)
 {
 	unsigned tries;
 
+	if (pem_restricted())
+		return;
 	/* What this process stored for the session before must not outlive the offer: see pem_session__offer. */
 	for (tries = 0; tries < 8; tries++) {
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -182,6 +209,8 @@ int pem_process__join(const char *directory)
 
 	if (strlen(directory) >= sizeof(pem_process.joined[0].directory))
 		return -ENAMETOOLONG;
+	if (pem_restricted())
+		return -EPERM;
 	if (!pem_process__lock())
 		return -EDEADLK;
 	if (!pem_process.control)
@@ -216,7 +245,7 @@ void pem_process__look_after(unsigned slot, uint64_t now)
 	    !pem_process__lock())
 		return;
 	if (now - joined->looked_at >= LOOK_TICKS && joined->state == PEM_JOINED_POOL &&
-	    !pem_alive__check(joined->directory)) {
+	    pem_joined__in_reach(joined) && !pem_alive__check(joined->directory)) {
 		pem_process__switch_off(slot);
 		if (joined->asked)
 			pem_entry__give_back(&pem_process__table()[slot], joined->word);
@@ -264,7 +293,9 @@ static void look_at(const char *folder, void *unused)
 /* Not readdir, which allocates: in libpem-libc's constructor that is an event. */
 void pem_process__look(void)
 {
-	int fd = open(pem_process.runtime, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	int fd = pem_restricted() ? -1
+				  : open(pem_process.runtime,
+					 O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
 	if (fd < 0)
 		return;

@@ -31,6 +31,8 @@ static void count_lost(unsigned slot, uint32_t event_index, uint32_t flags, uint
 	/* The slot became another session's just now, and the action's has left. */
 	if (__atomic_load_n(&joined->incarnation, __ATOMIC_ACQUIRE) != incarnation)
 		return;
+	if (pem_restricted())
+		__atomic_fetch_add(&page->lost_filtered, 1, __ATOMIC_RELAXED);
 	if (flags & PEM_ACTION_STAT)
 		__atomic_fetch_add(&page->lost_statistics, 1, __ATOMIC_RELAXED);
 	if (!(flags & PEM_ACTION_LOG))
@@ -89,6 +91,34 @@ static bool populate_chunk(const struct pem_ring *ring, uint32_t index, uint32_t
 	return true;
 }
 
+/* A whole chunk that has memory, for a thread that gets none. */
+static bool claim_ready(struct pem_joined *joined, const struct pem_ring *ring,
+			struct pem_writer *w, uint64_t now, uint32_t tid, uint32_t freed)
+{
+	const uint32_t *populated = pem_pool__populated(ring);
+	uint32_t first =
+		ring->overwrite ? __atomic_load_n(&ring->header->chunk_hint, __ATOMIC_RELAXED) : 0;
+	uint32_t tries, i, bits;
+
+	if (!ring->overwrite && __atomic_load_n(&joined->ready_full, __ATOMIC_RELAXED) &&
+	    __atomic_load_n(&joined->ready_full_at, __ATOMIC_RELAXED) == freed)
+		return false;
+	__atomic_store_n(&joined->ready_full, false, __ATOMIC_RELAXED);
+	for (tries = 0; tries < ring->chunk_count; tries++) {
+		i = (first + tries) % ring->chunk_count;
+		bits = __atomic_load_n(&populated[i / 16], __ATOMIC_RELAXED) >> (i % 16 * 2);
+		if ((bits & 3) != 3 || !pem_ring_try(ring, i))
+			continue;
+		if (ring->overwrite) /* the next one is the oldest */
+			__atomic_store_n(&ring->header->chunk_hint, i + 1, __ATOMIC_RELAXED);
+		pem_ring_start(ring, w, i, now, pem_process.pid, tid);
+		return true;
+	}
+	__atomic_store_n(&joined->ready_full_at, freed, __ATOMIC_RELAXED);
+	__atomic_store_n(&joined->ready_full, true, __ATOMIC_RELAXED);
+	return false;
+}
+
 /* A new chunk with room for a record of bytes. */
 static bool claim_chunk(unsigned session, const struct pem_ring *ring, struct pem_writer *w,
 			uint64_t now, uint32_t tid, uint32_t bytes)
@@ -99,6 +129,8 @@ static bool claim_chunk(unsigned session, const struct pem_ring *ring, struct pe
 	int64_t index;
 
 	pem_ring_retire(ring, w);
+	if (pem_restricted())
+		return claim_ready(joined, ring, w, now, tid, freed);
 	if (ring->overwrite || __atomic_load_n(&joined->full, __ATOMIC_RELAXED))
 		pem_process__look_after(session, now);
 	/* Where chunks are reclaimed, one that was just retired is to be had, and nobody frees any. */
@@ -145,6 +177,15 @@ static bool ring_of(unsigned session, const struct pem_writer *w, struct pem_rin
 	       w->slots == &ring->slots[(uint64_t)w->lane_index * ring->event_capacity];
 }
 
+static void count_restricted(unsigned session)
+{
+	struct pem_session_page *page =
+		__atomic_load_n(&pem_process.joined[session].page, __ATOMIC_ACQUIRE);
+
+	if (page && pem_restricted())
+		__atomic_fetch_add(&page->lost_filtered, 1, __ATOMIC_RELAXED);
+}
+
 static void log_record(unsigned session, struct pem_writer *w, uint32_t event_index, uint32_t tid,
 		       const uint8_t *record, uint32_t bytes)
 {
@@ -163,6 +204,7 @@ static void log_record(unsigned session, struct pem_writer *w, uint32_t event_in
 			to = pem_ring_reserve(w, now, bytes);
 	}
 	if (!to) {
+		count_restricted(session);
 		/* Produced last, as in pem_ring_commit: a thread killed in between is one ahead of its count. */
 		__atomic_store_n(&lane->discarded, lane->discarded + 1, __ATOMIC_RELAXED);
 		__atomic_store_n(&slot->discarded, slot->discarded + 1, __ATOMIC_RELAXED);
@@ -232,6 +274,8 @@ void pem_process__wake(struct pem_session_page *page)
 {
 	uint32_t word;
 
+	if (pem_refused() & PEM_SECCOMP_WAKE)
+		return;
 	__atomic_thread_fence(
 		__ATOMIC_SEQ_CST); /* W, see async_thread.c: what is committed, before the look */
 	word = __atomic_load_n(&page->wake, __ATOMIC_RELAXED);
@@ -253,7 +297,7 @@ static bool is_joined(unsigned slot, uint64_t action)
 
 	if (__builtin_expect(incarnation != __atomic_load_n(&joined->incarnation, __ATOMIC_RELAXED),
 			     0)) {
-		if (!incarnation || !pem_process__lock())
+		if (!incarnation || pem_restricted() || !pem_process__lock())
 			return false;
 		pem_process__meet(slot);
 		pem_process__unlock();
@@ -273,7 +317,8 @@ static uint64_t settle(unsigned slot, const uint64_t *at, uint64_t action)
 
 	if (!(action & PEM_ACTION_CHECK) || !page)
 		return action;
-	if (__atomic_load_n(&page->generation, __ATOMIC_ACQUIRE) & 1 || !pem_process__lock())
+	if (__atomic_load_n(&page->generation, __ATOMIC_ACQUIRE) & 1 || pem_restricted() ||
+	    !pem_process__lock())
 		return action;
 	/* Another thread may have been first. */
 	if (__atomic_load_n(at, __ATOMIC_RELAXED) & PEM_ACTION_CHECK)

@@ -29,6 +29,8 @@ bool pem_populate(void *start, uint64_t bytes)
 {
 	uintptr_t page = (uintptr_t)start & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
 
+	if (pem_restricted())
+		return false;
 	return !madvise((void *)page, bytes + ((uintptr_t)start - page), MADV_POPULATE_WRITE) ||
 	       errno == EINVAL;
 }
@@ -43,7 +45,7 @@ bool pem_file_size_allowed(uint64_t bytes)
 
 /* Open a new pool file; its path is left in path. */
 /* Its name is not used twice in a session: a process's next image would go on in the streams of the one before. */
-static int create_pool_file(struct pem_joined *joined, char *path, size_t bytes)
+static int create_pool_file(const struct pem_joined *joined, char *path, size_t bytes)
 {
 	uint32_t number = __atomic_add_fetch(&joined->page->pools, 1, __ATOMIC_RELAXED);
 	int fd;
@@ -62,6 +64,8 @@ void pem_process__write_models(const char *directory)
 	uint32_t hash, i;
 	int fd, result;
 
+	if (pem_restricted())
+		return;
 	for (provider = pem_process.providers; provider; provider = provider->next) {
 		hash = pem_process.event_model[provider->event_base];
 		if (!hash)
@@ -98,28 +102,34 @@ static void get_name(char name[PEM_NAME_BYTES])
 	name[PEM_NAME_BYTES - 1] = 0;
 }
 
-static void fill_header(struct pem_pool_header *h, const struct pem_joined *joined, unsigned slot)
+/* What is the same in this process and in those that it forks. */
+static void fill_common(struct pem_pool_header *h, const struct pem_joined *joined)
 {
-	const char *name;
-
-	h->pid = pem_process.pid;
 	h->pid_namespace = pem_pid_namespace();
-	h->parent_pid = (uint32_t)getppid();
-	h->start_clock = pem_clock();
-	h->session_slot = slot;
+	h->session_slot = (uint32_t)(joined - pem_process.joined);
 	h->incarnation = joined->incarnation;
 	get_name(h->comm);
-	name = strrchr(pem_process.control_path, '/');
+}
+
+static void fill_header(const struct pem_ring *ring)
+{
+	const char *name = strrchr(pem_process.control_path, '/');
+	struct pem_pool_header *h = ring->header;
+
+	h->pid = pem_process.pid;
+	if (!pem_restricted())
+		h->pid_namespace = pem_pid_namespace();
+	h->parent_pid = pem_process.parent_pid ? pem_process.parent_pid : (uint32_t)getppid();
+	h->start_clock = pem_clock();
 	if (name && strlen(name + 1) < sizeof(h->control_name))
 		strcpy(h->control_name, name + 1);
-	memcpy(pem_pool__event_ids(&joined->ring), pem_process.event_id,
+	memcpy(pem_pool__event_ids(ring), pem_process.event_id,
 	       pem_process.event_count * sizeof(pem_process.event_id[0]));
-	memcpy(pem_pool__event_models(&joined->ring), pem_process.event_model,
+	memcpy(pem_pool__event_models(ring), pem_process.event_model,
 	       pem_process.event_count * sizeof(pem_process.event_model[0]));
 }
 
-static int map_pool(int fd, struct pem_joined *joined, const struct pem_session_page *page,
-		    unsigned slot)
+static bool choose_geometry(const struct pem_session_page *page, struct pem_pool_header *layout)
 {
 	struct pem_pool_geometry geometry = {
 		__atomic_load_n(&page->pool_flags, __ATOMIC_RELAXED),
@@ -127,20 +137,27 @@ static int map_pool(int fd, struct pem_joined *joined, const struct pem_session_
 		__atomic_load_n(&page->chunk_count, __ATOMIC_RELAXED),
 		__atomic_load_n(&page->lane_count, __ATOMIC_RELAXED),
 		__atomic_load_n(&page->event_capacity, __ATOMIC_RELAXED)};
-	struct pem_pool_header layout = {.abi_version = PEM_ABI_VERSION,
-					 .flags = geometry.flags,
-					 .chunk_bytes = geometry.chunk_bytes,
-					 .chunk_count = geometry.chunk_count,
-					 .lane_count = geometry.lane_count,
-					 .event_capacity = geometry.event_capacity};
-	struct pem_pool_header *h;
-	struct pem_ring ring;
-	int result = -ENOSPC;
 
 	if (!pem_pool_geometry__valid(&geometry) ||
 	    geometry.event_capacity < PEM_PROCESS_EVENTS_MAX)
+		return false;
+	*layout = (struct pem_pool_header){.abi_version = PEM_ABI_VERSION,
+					   .flags = geometry.flags,
+					   .chunk_bytes = geometry.chunk_bytes,
+					   .chunk_count = geometry.chunk_count,
+					   .lane_count = geometry.lane_count,
+					   .event_capacity = geometry.event_capacity};
+	pem_pool__layout(layout);
+	return true;
+}
+
+/* Map a new pool file and lay it out, without its magic. 0, or -errno. */
+static int map_pool(int fd, const struct pem_joined *joined, struct pem_ring *ring, uint64_t *bytes)
+{
+	struct pem_pool_header layout, *h;
+
+	if (!choose_geometry(joined->page, &layout))
 		return -EINVAL;
-	pem_pool__layout(&layout);
 	if (!pem_file_size_allowed(layout.total_bytes))
 		return -EFBIG;
 	if (ftruncate(fd, (off_t)layout.total_bytes))
@@ -150,34 +167,157 @@ static int map_pool(int fd, struct pem_joined *joined, const struct pem_session_
 		return -errno;
 	if (!pem_populate(h, layout.lanes_offset + sizeof(struct pem_lane)) ||
 	    !pem_populate((uint8_t *)h + layout.slots_offset,
-			  PEM_PROCESS_EVENTS_MAX * sizeof(struct pem_slot)))
-		goto unmap;
-	*h = layout; /* without its magic */
-	pem_pool__point(h, &layout, &ring);
-	pem_joined__begin_change(joined);
-	pem_joined__set_ring(joined, &ring);
-	joined->pool_bytes = layout.total_bytes;
-	pem_joined__end_change(joined);
-	fill_header(h, joined, slot);
-	__atomic_store_n(&h->magic, PEM_POOL_MAGIC,
-			 __ATOMIC_RELEASE); /* consumers look from here on */
+			  PEM_PROCESS_EVENTS_MAX * sizeof(struct pem_slot))) {
+		munmap(h, layout.total_bytes);
+		return -ENOSPC;
+	}
+	*h = layout;
+	pem_pool__point(h, &layout, ring);
+	fill_common(h, joined);
+	*bytes = layout.total_bytes;
 	return 0;
-unmap:
-	munmap(h, layout.total_bytes);
-	return result;
 }
 
-static int make_pool_file(struct pem_joined *joined, unsigned slot)
+/* Make a pool the one of this process. */
+static void adopt(struct pem_joined *joined, const struct pem_ring *ring, uint64_t bytes)
+{
+	pem_joined__begin_change(joined);
+	pem_joined__set_ring(joined, ring);
+	joined->pool_bytes = bytes;
+	joined->ready_lanes = 0;
+	pem_joined__end_change(joined);
+	fill_header(ring);
+	/* Consumers look from here on. */
+	__atomic_store_n(&ring->header->magic, PEM_POOL_MAGIC, __ATOMIC_RELEASE);
+}
+
+static int make_pool_file(const struct pem_joined *joined, struct pem_ring *ring, uint64_t *bytes)
 {
 	static char path[PATH_MAX + 64];
 	int fd = create_pool_file(joined, path, sizeof(path)), result;
 
 	if (fd < 0)
 		return fd;
-	result = map_pool(fd, joined, joined->page, slot);
+	result = map_pool(fd, joined, ring, bytes);
 	if (result)
 		unlink(path);
 	close(fd);
+	return result;
+}
+
+/* --- what a pool has before no more is to be had --- */
+
+#define READY_LANES 16u /* threads, each with events in the middle of others counted once more */
+#define READY_BYTES (2u << 20) /* of chunks: what a thread fills while its consumer does not look */
+#define SPARES 4u /* children of a process that can't make files any more, in each session */
+#define SPARE_LANES 2u
+#define SPARE_BYTES (256u << 10)
+
+/* Pools for children; mapped shared, so that all processes see which are taken, by their header's pid. */
+static struct spare {
+	struct pem_ring ring;
+	uint64_t bytes; /* 0: none was made */
+	uint32_t incarnation;
+} spares[PEM_SESSIONS_MAX][SPARES];
+
+/* How many lanes have memory now. */
+static uint32_t ready_lanes(const struct pem_ring *ring, uint32_t wanted)
+{
+	uint64_t stride = (uint64_t)ring->event_capacity * sizeof(struct pem_slot);
+
+	if (wanted > ring->lane_count - 1)
+		wanted = ring->lane_count - 1;
+	/* Consumers look one lane further than those in use. */
+	return pem_populate(ring->lanes, (wanted + 2) * sizeof(struct pem_lane)) &&
+			       pem_populate(ring->slots + ring->event_capacity, wanted * stride)
+		       ? wanted
+		       : 0;
+}
+
+static void ready_chunks(const struct pem_ring *ring, uint32_t bytes)
+{
+	uint32_t *populated = pem_pool__populated(ring), count = bytes / ring->chunk_bytes, i;
+
+	if (count < 2)
+		count = 2;
+	if (count > ring->chunk_count)
+		count = ring->chunk_count;
+	if (!pem_populate(ring->chunks, (uint64_t)count * ring->chunk_bytes))
+		return;
+	for (i = 0; i < count; i++)
+		__atomic_fetch_or(&populated[i / 16], 3u << (i % 16 * 2), __ATOMIC_RELAXED);
+}
+
+static void make_spare(const struct pem_joined *joined, struct spare *spare)
+{
+	uint32_t lanes;
+
+	if (spare->bytes && spare->incarnation == joined->incarnation &&
+	    !__atomic_load_n(&spare->ring.header->pid, __ATOMIC_RELAXED))
+		return;
+	if (spare->bytes)
+		munmap(spare->ring.header, spare->bytes);
+	spare->bytes = 0;
+	if (make_pool_file(joined, &spare->ring, &spare->bytes))
+		return;
+	spare->incarnation = joined->incarnation;
+	lanes = ready_lanes(&spare->ring, SPARE_LANES);
+	if (lanes)
+		ready_chunks(&spare->ring, SPARE_BYTES);
+}
+
+void pem_process__reserve(unsigned slot, bool for_children, bool ready)
+{
+	struct pem_joined *joined = &pem_process.joined[slot];
+	uint32_t i;
+
+	if (joined->state != PEM_JOINED_POOL)
+		return;
+	if (ready) {
+		joined->ready_lanes = ready_lanes(&joined->ring, READY_LANES);
+		ready_chunks(&joined->ring, READY_BYTES);
+	}
+	for (i = 0; for_children && i < SPARES; i++)
+		make_spare(joined, &spares[slot][i]);
+}
+
+int pem_process__take_spare(unsigned slot)
+{
+	struct pem_joined *joined = &pem_process.joined[slot];
+	struct spare *spare;
+	uint32_t none, i;
+
+	for (i = 0; i < SPARES; i++) {
+		spare = &spares[slot][i];
+		none = 0;
+		if (!spare->bytes || spare->incarnation != joined->incarnation ||
+		    !__atomic_compare_exchange_n(&spare->ring.header->pid, &none, pem_process.pid,
+						 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			continue;
+		adopt(joined, &spare->ring, spare->bytes);
+		joined->ready_lanes = SPARE_LANES;
+		/* A child of this process puts private pages in its place. */
+		spare->bytes = 0;
+		return 0;
+	}
+	return -EACCES;
+}
+
+/* --- the pool --- */
+
+/* A file of its own if that can be had, or what its parent has made for it. */
+static int get_pool(struct pem_joined *joined, unsigned slot, bool in_reach)
+{
+	struct pem_ring ring;
+	uint64_t bytes;
+	int result = -EACCES;
+
+	if (in_reach)
+		result = make_pool_file(joined, &ring, &bytes);
+	if (!result)
+		adopt(joined, &ring, bytes);
+	else if (!pem_process__take_spare(slot))
+		result = 0;
 	return result;
 }
 
@@ -186,20 +326,26 @@ int pem_process__make_pool(unsigned slot)
 	struct pem_joined *joined = &pem_process.joined[slot];
 	struct pem_session_page *page = joined->page;
 	int result = -ECANCELED;
+	bool in_reach;
 
 	if (joined->state != PEM_JOINED_RULES)
 		return joined->state == PEM_JOINED_POOL ? 0 : -ECANCELED;
 	if (__atomic_load_n(&page->closed, __ATOMIC_RELAXED))
 		goto fail;
+	in_reach = pem_joined__in_reach(joined);
 	/* Nobody would drain it, nor take it away when this process ends. */
-	if (!pem_alive__check(joined->directory)) {
+	if (in_reach && !pem_alive__check(joined->directory)) {
 		joined->state = PEM_JOINED_FAILED;
 		pem_process__switch_off(slot);
 		return result;
 	}
-	pem_process__publish();
-	pem_process__write_models(joined->directory);
-	result = make_pool_file(joined, slot);
+	if (in_reach) {
+		pem_process__publish();
+		pem_process__write_models(joined->directory);
+	}
+	result = get_pool(joined, slot, in_reach);
+	if (result && pem_restricted()) /* other threads may not be, and the filter is told of */
+		return result;
 	if (result)
 		goto fail;
 	joined->full = joined->crowded = 0;

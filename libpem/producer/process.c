@@ -6,6 +6,7 @@
  * threads (thread.c), events (notify.c).
  */
 #include "producer/producer.h"
+#include "producer/rights.h"
 #include "util.h"
 
 #include <errno.h>
@@ -26,6 +27,7 @@ struct pem_process pem_process;
 static __thread int cancel_state __attribute__((tls_model("initial-exec")));
 static __thread int cancel_type __attribute__((tls_model("initial-exec")));
 static sigset_t signal_mask; /* of the lock's holder, before it took it */
+static bool signals_held; /* by the lock's holder: not where it is restricted */
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
@@ -41,16 +43,13 @@ static union {
 } life __attribute__((aligned(PEM_PAGE_ALIGN)));
 static bool wiped_on_fork; /* it is */
 
+#define QUIET_TRIES 20000 /* of a restricted thread to take the lock: some 0.1 ms */
+
 static void become_child(void);
 
 bool pem_wipe_on_fork(void *start, size_t bytes)
 {
-	return !madvise(start, bytes, MADV_WIPEONFORK);
-}
-
-static uint32_t thread_id(void)
-{
-	return (uint32_t)syscall(SYS_gettid);
+	return !pem_restricted() && !madvise(start, bytes, MADV_WIPEONFORK);
 }
 
 /*
@@ -69,37 +68,54 @@ static void hold_signals(sigset_t *before)
 	pthread_sigmask(SIG_BLOCK, &held, before);
 }
 
-bool pem_process__lock(void)
+/* Wait for the lock. false: this thread holds it, or is restricted, where waiting long takes system calls. */
+static bool acquire(uint32_t self, bool restricted)
 {
 	const struct timespec pause = {0, 50000};
-	uint32_t self = thread_id(), holder = 0;
+	uint32_t holder = 0;
 	unsigned tries = 0;
-	sigset_t mask;
-	int state, type;
 
-	hold_signals(&mask);
-	/* Opening and closing files are cancellation points, and a program is not cancelled inside its malloc. */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	/* The C library's handler of asynchronous cancellation looks at the type alone. */
-	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
 	while (!__atomic_compare_exchange_n(&life.lock, &holder, self, 0, __ATOMIC_ACQUIRE,
 					    __ATOMIC_RELAXED)) {
-		if (holder == self) {
-			pthread_sigmask(SIG_SETMASK, &mask, NULL);
-			pthread_setcancelstate(state, NULL);
-			pthread_setcanceltype(type, NULL);
+		if (holder == self || (restricted && tries == QUIET_TRIES))
 			return false;
-		}
 		holder = 0;
+		tries++;
+		if (restricted)
+			continue;
 		/* Yielding alone would starve a holder of lower real-time priority. */
-		if (++tries % 64)
+		if (tries % 64)
 			sched_yield();
 		else
 			nanosleep(&pause, NULL);
 	}
+	return true;
+}
+
+bool pem_process__lock(void)
+{
+	bool restricted = pem_restricted();
+	sigset_t mask;
+	int state, type;
+
+	if (!restricted)
+		hold_signals(&mask);
+	/* Opening and closing files are cancellation points, and a program is not cancelled inside its malloc. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	/* The C library's handler of asynchronous cancellation looks at the type alone. */
+	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
+	if (!acquire(pem_rights__thread_id(), restricted)) {
+		if (!restricted)
+			pthread_sigmask(SIG_SETMASK, &mask, NULL);
+		pthread_setcancelstate(state, NULL);
+		pthread_setcanceltype(type, NULL);
+		return false;
+	}
 	cancel_state = state;
 	cancel_type = type;
-	signal_mask = mask;
+	signals_held = !restricted;
+	if (!restricted)
+		signal_mask = mask;
 	if (__builtin_expect(wiped_on_fork && !life.here, 0))
 		become_child();
 	return true;
@@ -109,9 +125,11 @@ void pem_process__unlock(void)
 {
 	sigset_t mask = signal_mask;
 	int state = cancel_state, type = cancel_type;
+	bool held = signals_held;
 
 	__atomic_store_n(&life.lock, 0, __ATOMIC_RELEASE);
-	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	if (held)
+		pthread_sigmask(SIG_SETMASK, &mask, NULL);
 	/* Last: the thread may end here. */
 	pthread_setcancelstate(state, NULL);
 	pthread_setcanceltype(type, NULL);
@@ -203,6 +221,12 @@ static void note_events(struct pem_provider *provider)
 	}
 }
 
+/* A restricted process is one that has just started, or a child of fork: the id of its first thread. */
+static uint32_t process_id(void)
+{
+	return pem_restricted() ? pem_rights__thread_id() : (uint32_t)getpid();
+}
+
 int pem_provider_register(struct pem_provider *provider)
 {
 	struct pem_control_header *header = provider->page;
@@ -210,6 +234,9 @@ int pem_provider_register(struct pem_provider *provider)
 	unsigned slot;
 	bool first;
 
+	/* The constructor of a library that does not name this one may run first. */
+	if (!pem_process.pid)
+		pem_process__find_filter();
 	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++)
 		pem_process__look_after(slot, pem_clock());
 	result = -EDEADLK;
@@ -218,9 +245,8 @@ int pem_provider_register(struct pem_provider *provider)
 	result = 0;
 	if (provider->registered)
 		goto unlock;
-	if (!pem_process
-		     .pid) /* the constructor of a library that does not name this one may run first */
-		pem_process.pid = (uint32_t)getpid();
+	if (!pem_process.pid)
+		pem_process.pid = process_id();
 	result = check_provider(provider);
 	if (result)
 		goto unlock;
@@ -270,9 +296,11 @@ void pem_provider_unregister(struct pem_provider *provider)
 			break;
 		}
 	}
-	memset(page_enable(provider), 0, provider->event_count);
-	((struct pem_control_header *)provider->page)->event_count =
-		0; /* its place may be given anew */
+	if (!pem_process.borrows_pages) {
+		memset(page_enable(provider), 0, provider->event_count);
+		/* Its place may be given anew. */
+		((struct pem_control_header *)provider->page)->event_count = 0;
+	}
 	provider->registered = 0;
 	pem_process__unlock();
 	errno = saved_errno;
@@ -283,6 +311,7 @@ void pem_provider_unregister(struct pem_provider *provider)
 /* What fork is to restore. Not what the lock's holder has: in the child others' handlers may take the lock before. */
 static struct {
 	bool locked; /* false when a signal handler forks in the middle of the library */
+	bool signals_held;
 	int cancel_state, cancel_type;
 	sigset_t signal_mask;
 } at_fork;
@@ -297,6 +326,7 @@ static void before_fork(void)
 		return;
 	at_fork.cancel_state = cancel_state;
 	at_fork.cancel_type = cancel_type;
+	at_fork.signals_held = signals_held;
 	at_fork.signal_mask = signal_mask;
 }
 
@@ -315,7 +345,8 @@ static void become_child(void)
 {
 	bool published = pem_process.control != NULL;
 
-	__atomic_store_n(&pem_process.pid, (uint32_t)getpid(), __ATOMIC_RELAXED);
+	pem_process.parent_pid = pem_restricted() ? pem_process.pid : 0;
+	__atomic_store_n(&pem_process.pid, process_id(), __ATOMIC_RELAXED);
 	pem_thread__after_fork();
 	pem_process__unshare_control();
 	pem_process__inherit();
@@ -328,14 +359,15 @@ static void after_fork_in_child(void)
 {
 	int saved_errno = errno;
 
-	life.lock = thread_id();
+	life.lock = pem_rights__thread_id();
 	if (!wiped_on_fork || !life.here)
 		become_child();
 	life.lock = 0;
 	if (at_fork.locked) {
 		pthread_setcancelstate(at_fork.cancel_state, NULL);
 		pthread_setcanceltype(at_fork.cancel_type, NULL);
-		pthread_sigmask(SIG_SETMASK, &at_fork.signal_mask, NULL);
+		if (at_fork.signals_held)
+			pthread_sigmask(SIG_SETMASK, &at_fork.signal_mask, NULL);
 	}
 	errno = saved_errno;
 }
@@ -344,16 +376,20 @@ __attribute__((constructor(101))) static void start(void)
 {
 	const char *session = secure_getenv("PEM_SESSION");
 
-	pem_process.pid = (uint32_t)getpid();
+	pem_process__find_filter();
+	pem_process.pid = process_id();
 	life.here = 1;
-	wiped_on_fork = pem_wipe_on_fork(&life, sizeof(life));
 	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+	if (pem_restricted())
+		return;
+	wiped_on_fork = pem_wipe_on_fork(&life, sizeof(life));
 	if (session && session[0] == '/')
 		pem_process__join(session);
 }
 
 __attribute__((destructor(101))) static void finish(void)
 {
-	if (pem_process.control_path[0] && pem_process.pid == (uint32_t)getpid())
+	if (pem_process.control_path[0] && !pem_restricted() &&
+	    pem_process.pid == (uint32_t)getpid())
 		unlink(pem_process.control_path);
 }

@@ -22,6 +22,7 @@
 #define PEM_PRODUCER_H
 
 #include "pool.h"
+#include "producer/seccomp.h"
 
 #include <pem/predicate.h>
 #include <pem/stub.h>
@@ -71,8 +72,12 @@ struct pem_joined {
 	struct pem_ring ring;
 	uint64_t pool_bytes; /* 0: no pool */
 	uint64_t looked_at; /* clock when the consumer was last asked for */
+	uint32_t ready_lanes; /* so many, from lane 1 on, have memory for all that they hold */
+	uint32_t ready_full_at; /* value of freed when no chunk was found that has memory */
+	bool ready_full;
 	bool asked; /* the process was started in the session, or joined it itself; else its targets decide */
 	char directory[PATH_MAX - 64];
+	uint64_t device, inode; /* of the page's file in it */
 	uint64_t
 		contexts; /* bit i: this process is in the page's context i, as found when rules were applied */
 	uint64_t
@@ -94,6 +99,9 @@ struct pem_thread_full {
 
 struct pem_process {
 	uint32_t pid;
+	uint32_t parent_pid; /* of a child of fork that is restricted; 0: the kernel is asked */
+	/* The control file's pages are the parent's, which could not be copied: nothing is to be changed there. */
+	bool borrows_pages;
 	struct pem_provider *providers;
 	uint32_t event_count;
 	uint32_t event_id[PEM_PROCESS_EVENTS_MAX];
@@ -240,6 +248,44 @@ bool pem_file_size_allowed(uint64_t bytes);
 
 /* Make the memory of a range of a pool exist; false: the file system is full (touching it would raise SIGBUS). */
 bool pem_populate(void *start, uint64_t bytes);
+
+/* --- rights.c: see rights.h --- */
+
+/* Which of pem's system calls a filter of this thread, or of all threads, refuses: PEM_SECCOMP_* (seccomp.h). */
+extern __thread uint32_t pem_thread_refused __attribute__((tls_model("initial-exec")));
+extern uint32_t pem_process_refused;
+
+static inline uint32_t pem_refused(void)
+{
+	return pem_thread_refused | __atomic_load_n(&pem_process_refused, __ATOMIC_RELAXED);
+}
+
+/* May pem make no system call in this thread? */
+static inline bool pem_restricted(void)
+{
+	return pem_refused() & PEM_SECCOMP_CALLS;
+}
+
+/* Has its root folder or mount namespace been changed? Then paths may lead elsewhere. */
+bool pem_process__has_moved(void);
+/*
+ * Can the session's folder be reached? If not, what is not found there may be where it was: its consumer is not taken for
+ * dead. Looked for only in a process that has moved or is restricted.
+ */
+bool pem_joined__in_reach(const struct pem_joined *joined);
+/* As the process starts, before any other call: restrict it if it has a filter that nobody knows. */
+void pem_process__find_filter(void);
+/*
+ * What a pool of this process is to have before more of it can't be had. spares: pools for children (restricted ones, or such
+ * as can't make a file); ready: memory for threads and chunks to come. Lock held; the session has a pool.
+ */
+void pem_process__reserve(unsigned slot, bool spares, bool ready);
+/* Give this process a pool that its parent reserved for a child. Lock held. 0, or -errno: there is none left. */
+int pem_process__take_spare(unsigned slot);
+/* Make this thread's structure, and memory for those of others. */
+void pem_thread__reserve(void);
+/* This thread raises no event, so that its clock is not read: they are counted as lost; or it does again. */
+void pem_thread__silence(bool silent);
 
 /* The enum pem_level of a provider's event. Lock held. */
 unsigned pem_provider__level(const struct pem_provider *provider, uint32_t index);

@@ -3,6 +3,7 @@
  * thread.c - a thread's structure: made at its first event, given back at its end; its lanes
  */
 #include "producer/producer.h"
+#include "producer/rights.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -27,6 +28,7 @@ static __thread int starting __attribute__((tls_model("initial-exec")));
 /* Under the process lock. */
 static struct slab *slabs;
 static struct pem_thread_full *free_threads;
+static struct slab *reserved; /* for when no more memory is to be had */
 
 /* Of writers without a lane: stubs look at the tag, which is 0 and no action's, and go no further. */
 static struct pem_slot no_slots[PEM_PROCESS_EVENTS_MAX];
@@ -128,20 +130,30 @@ static struct pem_thread_full *thread_at(struct slab *slab, uint64_t i)
 	return (struct pem_thread_full *)((uint8_t *)slab - PEM_THREAD_GAP + i * THREAD_BYTES);
 }
 
+static struct slab *new_slab(void)
+{
+	uint8_t *heads;
+
+	if (pem_restricted())
+		return NULL;
+	heads = mmap(NULL, SLAB_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (heads == MAP_FAILED)
+		return NULL;
+	pem_wipe_on_fork(heads, PEM_THREAD_GAP);
+	return (struct slab *)(heads + PEM_THREAD_GAP);
+}
+
 /* A structure that no thread had before; NULL: no memory. Lock held. */
 static struct pem_thread_full *take_new(void)
 {
 	struct pem_thread_full *thread;
 	struct slab *slab = slabs;
-	uint8_t *heads;
 
 	if (!slab || slab->used == SLAB_THREADS) {
-		heads = mmap(NULL, SLAB_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			     -1, 0);
-		if (heads == MAP_FAILED)
+		slab = reserved ? reserved : new_slab();
+		reserved = NULL;
+		if (!slab)
 			return NULL;
-		pem_wipe_on_fork(heads, PEM_THREAD_GAP);
-		slab = (struct slab *)(heads + PEM_THREAD_GAP);
 		slab->next = slabs;
 		slabs = slab;
 	}
@@ -195,7 +207,7 @@ struct pem_thread_full *pem_thread__get(void)
 	thread = NULL;
 	if (!pem_process__lock())
 		goto out;
-	if (!free_threads)
+	if (!free_threads && !pem_restricted())
 		take_back_from_dead();
 	thread = free_threads;
 	if (thread) {
@@ -209,7 +221,7 @@ struct pem_thread_full *pem_thread__get(void)
 		thread = take_new();
 	}
 	if (thread) /* under the lock: take_back_from_dead looks at it */
-		thread->shared.tid = (uint32_t)syscall(SYS_gettid);
+		thread->shared.tid = pem_rights__thread_id();
 	pem_process__unlock();
 	if (!thread)
 		goto out;
@@ -231,12 +243,46 @@ void pem_thread__after_fork(void)
 	if (has_exit_key)
 		pthread_setspecific(exit_key, NULL);
 	/* The parent's slabs stay mapped: an event that a fork interrupted goes on in one of them. */
-	slabs = NULL;
 	free_threads = NULL;
+	if (!pem_restricted()) {
+		slabs = NULL;
+		reserved = NULL;
+	}
 }
 
-static bool claim_lane(const struct pem_ring *ring, struct pem_writer *writer, uint32_t tid)
+void pem_thread__reserve(void)
 {
+	pem_thread__get();
+	if (!pem_process__lock())
+		return;
+	if (!reserved)
+		reserved = new_slab();
+	pem_process__unlock();
+}
+
+void pem_thread__silence(bool silent)
+{
+	struct pem_thread_full *thread = pem_thread__get();
+
+	/* As in an event that was interrupted too often: nothing is recorded then. */
+	if (thread)
+		thread->shared.depth += silent ? PEM_DEPTHS : -PEM_DEPTHS;
+	else
+		starting = silent;
+}
+
+/* Has a lane memory, in a restricted thread that gets none? A thread that had it before saw to it. */
+static bool is_ready(const struct pem_joined *joined, const struct pem_lane *lane, uint32_t i)
+{
+	uint32_t before = __atomic_load_n(&lane->tid, __ATOMIC_RELAXED);
+
+	return i <= joined->ready_lanes || (before && before != PEM_LANE_NO_MEMORY);
+}
+
+static bool claim_lane(const struct pem_joined *joined, const struct pem_ring *ring,
+		       struct pem_writer *writer, uint32_t tid)
+{
+	bool restricted = pem_restricted();
 	struct pem_slot *slots;
 	uint32_t i, state;
 
@@ -244,7 +290,10 @@ static bool claim_lane(const struct pem_ring *ring, struct pem_writer *writer, u
 		struct pem_lane *lane = &ring->lanes[i];
 
 		/* Consumers look one lane further than those in use. */
-		if (((uintptr_t)(lane + 1) & 4095) == 0 && !pem_populate(lane + 1, sizeof(*lane)))
+		if (restricted && !is_ready(joined, lane, i))
+			return false;
+		if (!restricted && ((uintptr_t)(lane + 1) & 4095) == 0 &&
+		    !pem_populate(lane + 1, sizeof(*lane)))
 			return false;
 		state = PEM_LANE_FREE;
 		if (__atomic_load_n(&lane->state, __ATOMIC_RELAXED) != PEM_LANE_FREE ||
@@ -252,7 +301,7 @@ static bool claim_lane(const struct pem_ring *ring, struct pem_writer *writer, u
 						 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			continue;
 		slots = &ring->slots[(uint64_t)i * ring->event_capacity];
-		if (!pem_populate(slots, pem_process.event_count * sizeof(*slots))) {
+		if (!restricted && !pem_populate(slots, pem_process.event_count * sizeof(*slots))) {
 			/* A lane that had a thread keeps its number: consumers read what was counted there. */
 			if (!__atomic_load_n(&lane->tid, __ATOMIC_RELAXED))
 				__atomic_store_n(&lane->tid, PEM_LANE_NO_MEMORY, __ATOMIC_RELAXED);
@@ -325,7 +374,7 @@ struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned s
 		return NULL;
 	/* A thread cancelled in there would leave a lane that is nobody's. */
 	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &cancel_type);
-	has_lane = claim_lane(&ring, writer, thread->shared.tid);
+	has_lane = claim_lane(joined, &ring, writer, thread->shared.tid);
 	if (has_lane)
 		__atomic_store_n(&writer->incarnation, incarnation, __ATOMIC_RELAXED);
 	pthread_setcanceltype(cancel_type, NULL);

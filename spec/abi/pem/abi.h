@@ -359,7 +359,13 @@ struct pem_session_page {
 		has_log; /* its log is not finished: what a dead consumer left in its folder can be recovered */
 	uint32_t id; /* of the session, never 0: tells it apart from others in tables of sessions */
 	uint32_t pools_ready; /* pools made so far, each complete */
-	uint32_t reserved1[8];
+	/* Of the lost and discarded: events of threads whose seccomp filter refuses what recording them needs. */
+	uint64_t lost_filtered;
+	/* Processes and threads that took such a filter. */
+	uint32_t filtered;
+	/* Programs started where the libraries that record them can't be found, or by a process with such a filter. */
+	uint32_t unobserved;
+	uint32_t reserved1[4];
 	struct pem_rule rules[PEM_RULES_MAX];
 	struct pem_session_context contexts[PEM_CONTEXTS_MAX];
 	struct pem_test tests[PEM_SESSION_TESTS_MAX];

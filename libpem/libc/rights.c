@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * rights.c - calls by which a program gives up rights: users and groups, capabilities, root folder, namespaces, seccomp
+ *
+ * No events are raised here. libpem is told before, so that it makes what it can't make afterwards (producer/rights.h).
+ *
+ * Not here: what a program does by instructions of its own; what execve then changes (program.c).
+ */
+#include "libc/next.h"
+
+#include "producer/rights.h"
+
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <sys/fsuid.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* --- users, groups, capabilities --- */
+
+#define DROP(type, name, parameters, ...)                                                          \
+	PEM_LIBC_EXPORT type name parameters                                                       \
+	{                                                                                          \
+		pem_rights__before_drop();                                                         \
+		return PEM_LIBC_NEXT(name)(__VA_ARGS__);                                           \
+	}
+
+/* The C library has it for libcap; no header declares it. */
+int capset(cap_user_header_t header, const cap_user_data_t data);
+
+DROP(int, setuid, (uid_t user), user)
+DROP(int, setgid, (gid_t group), group)
+DROP(int, seteuid, (uid_t user), user)
+DROP(int, setegid, (gid_t group), group)
+DROP(int, setreuid, (uid_t real, uid_t effective), real, effective)
+DROP(int, setregid, (gid_t real, gid_t effective), real, effective)
+DROP(int, setresuid, (uid_t real, uid_t effective, uid_t saved), real, effective, saved)
+DROP(int, setresgid, (gid_t real, gid_t effective, gid_t saved), real, effective, saved)
+DROP(int, setfsuid, (uid_t user), user)
+DROP(int, setfsgid, (gid_t group), group)
+DROP(int, setgroups, (size_t count, const gid_t *groups), count, groups)
+DROP(int, initgroups, (const char *user, gid_t group), user, group)
+DROP(int, capset, (cap_user_header_t header, const cap_user_data_t data), header, data)
+
+/* --- root folder, namespaces --- */
+
+static int after_move(int result)
+{
+	if (!result)
+		pem_rights__after_move();
+	return result;
+}
+
+PEM_LIBC_EXPORT int chroot(const char *path)
+{
+	pem_rights__before_move();
+	return after_move(PEM_LIBC_NEXT(chroot)(path));
+}
+
+/* Other namespaces than that of mounts leave paths as they are. */
+PEM_LIBC_EXPORT int unshare(int flags)
+{
+	if (flags & CLONE_NEWNS) {
+		pem_rights__before_move();
+		return after_move(PEM_LIBC_NEXT(unshare)(flags));
+	}
+	if (flags & CLONE_NEWUSER)
+		pem_rights__before_drop();
+	return PEM_LIBC_NEXT(unshare)(flags);
+}
+
+PEM_LIBC_EXPORT int setns(int fd, int type)
+{
+	pem_rights__before_move();
+	return after_move(PEM_LIBC_NEXT(setns)(fd, type));
+}
+
+/* --- filters --- */
+
+PEM_LIBC_EXPORT int prctl(int option, ...)
+{
+	enum pem_filter_effect effect = PEM_FILTER_NONE;
+	unsigned long a[4];
+	va_list more;
+	int result, i;
+
+	/* As many as the kernel takes: what the caller left out is any value there, too. */
+	va_start(more, option);
+	for (i = 0; i < 4; i++)
+		a[i] = va_arg(more, unsigned long);
+	va_end(more);
+	if (option == PR_SET_SECCOMP && a[0] == SECCOMP_MODE_FILTER)
+		effect = pem_rights__before_filter((const struct sock_fprog *)a[1], false);
+	else if (option == PR_SET_SECCOMP && a[0] == SECCOMP_MODE_STRICT)
+		effect = pem_rights__before_strict();
+	result = PEM_LIBC_NEXT(prctl)(option, a[0], a[1], a[2], a[3]);
+	if (effect != PEM_FILTER_NONE)
+		pem_rights__after_filter(effect, !result);
+	return result;
+}
+
+/* What system calls return is a long, and so is what the function takes: up to six arguments, the last one on the stack. */
+typedef long system_call(long number, long a, long b, long c, long d, long e, long f);
+
+static system_call *next_syscall(void)
+{
+	return (system_call *)pem_libc_next__get(PEM_LIBC_NEXT_syscall);
+}
+
+static __attribute__((noinline)) long set_filter(long number, long a, long b, long c, long d,
+						 long e, long f)
+{
+	enum pem_filter_effect effect = PEM_FILTER_NONE;
+	long result;
+
+	if (number == SYS_prctl && b == SECCOMP_MODE_FILTER)
+		effect = pem_rights__before_filter((const struct sock_fprog *)c, false);
+	else if (number == SYS_prctl && b == SECCOMP_MODE_STRICT)
+		effect = pem_rights__before_strict();
+	else if (number == SYS_seccomp && a == SECCOMP_SET_MODE_FILTER)
+		effect = pem_rights__before_filter((const struct sock_fprog *)c,
+						   b & SECCOMP_FILTER_FLAG_TSYNC);
+	else if (number == SYS_seccomp && a == SECCOMP_SET_MODE_STRICT)
+		effect = pem_rights__before_strict();
+	result = next_syscall()(number, a, b, c, d, e, f);
+	/* With SECCOMP_FILTER_FLAG_NEW_LISTENER a descriptor, with TSYNC alone a thread that could not have it. */
+	if (effect != PEM_FILTER_NONE)
+		pem_rights__after_filter(effect, !result || (number == SYS_seccomp && result > 0 &&
+							     b & SECCOMP_FILTER_FLAG_NEW_LISTENER));
+	return result;
+}
+
+static __attribute__((noinline)) long move(long number, long a, long b, long c, long d, long e,
+					   long f)
+{
+	long result;
+
+	pem_rights__before_move();
+	result = next_syscall()(number, a, b, c, d, e, f);
+	if (!result)
+		pem_rights__after_move();
+	return result;
+}
+
+static __attribute__((noinline)) void before_drop(void)
+{
+	pem_rights__before_drop();
+}
+
+long pem_libc_syscall(long number, long a, long b, long c, long d, long e,
+		      long f) __asm__("syscall") PEM_LIBC_EXPORT;
+
+/*
+ * Passed on by a jump, which leaves the caller's stack as it is: a child of vfork or of clone with a stack of its own returns
+ * into the caller, and would find this function's frame there, or not. Compiled with -foptimize-sibling-calls.
+ */
+long pem_libc_syscall(long number, long a, long b, long c, long d, long e, long f)
+{
+	switch (number) {
+	case SYS_prctl:
+		if (a != PR_SET_SECCOMP)
+			break;
+		/* fall through */
+	case SYS_seccomp:
+		return set_filter(number, a, b, c, d, e, f);
+	case SYS_chroot:
+	case SYS_pivot_root:
+	case SYS_setns:
+		return move(number, a, b, c, d, e, f);
+	case SYS_unshare:
+		if (a & CLONE_NEWNS)
+			return move(number, a, b, c, d, e, f);
+		/* fall through */
+	case SYS_setuid:
+	case SYS_setgid:
+	case SYS_setreuid:
+	case SYS_setregid:
+	case SYS_setresuid:
+	case SYS_setresgid:
+	case SYS_setgroups:
+	case SYS_capset:
+		before_drop();
+		break;
+	default:
+		break;
+	}
+	return next_syscall()(number, a, b, c, d, e, f);
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * rights.c - a process about to give up rights: what its later events need is made before
+ *
+ * Two kinds of rights end two kinds of things. Without its user, root folder or namespace a process makes no more files; its
+ * pools, which are mapped, go on. With a seccomp filter it may make no system call: then pem makes none, and lives on memory
+ * that exists already.
+ *
+ * Not here: what a filter refuses (seccomp.c), pools (pools.c).
+ */
+#include "producer/rights.h"
+
+#include "producer/producer.h"
+#include "producer/seccomp.h"
+#include "util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+__thread uint32_t pem_thread_refused __attribute__((tls_model("initial-exec")));
+uint32_t pem_process_refused;
+
+static bool given_up; /* rights, by a call that was seen */
+static bool moved; /* paths lead elsewhere than they did */
+
+bool pem_process__has_moved(void)
+{
+	return moved;
+}
+
+/* The C library knows it: a mutex that checks for errors keeps its owner, and taking a free one is no system call. */
+static uint32_t known_thread_id(void)
+{
+	pthread_mutex_t mutex = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
+	uint32_t id;
+
+	pthread_mutex_lock(&mutex);
+	id = (uint32_t)mutex.__data.__owner;
+	pthread_mutex_unlock(&mutex);
+	return id;
+}
+
+uint32_t pem_rights__thread_id(void)
+{
+	return pem_restricted() ? known_thread_id() : (uint32_t)syscall(SYS_gettid);
+}
+
+uint32_t pem_rights__parent_id(void)
+{
+	return pem_restricted() ? pem_process.parent_pid : (uint32_t)getppid();
+}
+
+/* --- files --- */
+
+static bool has_joined(void)
+{
+	unsigned slot;
+
+	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
+		if (__atomic_load_n(&pem_process.joined[slot].state, __ATOMIC_RELAXED) !=
+		    PEM_JOINED_NOT)
+			return true;
+	}
+	return false;
+}
+
+/* Of every session that the process has joined. spares, ready: see pem_process__reserve. */
+static void make_pools(bool spares, bool ready)
+{
+	unsigned slot;
+
+	if (!has_joined() || pem_restricted() || !pem_process__lock())
+		return;
+	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
+		if (!pem_process__make_pool(slot))
+			pem_process__reserve(slot, spares, ready);
+	}
+	pem_process__unlock();
+}
+
+void pem_rights__before_drop(void)
+{
+	int saved_errno = errno;
+
+	make_pools(false, false);
+	__atomic_store_n(&given_up, true, __ATOMIC_RELAXED);
+	errno = saved_errno;
+}
+
+void pem_rights__before_move(void)
+{
+	int saved_errno = errno;
+
+	make_pools(true, false);
+	__atomic_store_n(&given_up, true, __ATOMIC_RELAXED);
+	errno = saved_errno;
+}
+
+void pem_rights__after_move(void)
+{
+	__atomic_store_n(&moved, true, __ATOMIC_RELAXED);
+}
+
+bool pem_rights__given_up(void)
+{
+	return __atomic_load_n(&given_up, __ATOMIC_RELAXED);
+}
+
+/* --- seccomp filters --- */
+
+#define STATUS_BYTES 4096
+
+/* The number in a line of /proc/self/status, "\nNAME:"; -1: there is none. Calls have the form that the loader's have. */
+static long read_status(const char *name)
+{
+	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+	char text[STATUS_BYTES];
+	const char *line;
+	ssize_t n;
+
+	if (fd < 0)
+		return -1;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = 0;
+	line = strstr(text, name);
+	return line ? atol(line + strlen(name)) : -1;
+}
+
+/*
+ * A filter in the program's memory, which may be none: a program that hands in NULL to find out whether the kernel knows
+ * the call lives by EFAULT. Returns the instructions, to be unmapped; NULL: there are none.
+ */
+static struct sock_filter *copy_program(const struct sock_fprog *program, uint32_t *count)
+{
+	struct sock_fprog head;
+	struct iovec to = {&head, sizeof(head)}, from = {(void *)(uintptr_t)program, sizeof(head)};
+	struct sock_filter *code;
+	pid_t self = getpid();
+
+	if (process_vm_readv(self, &to, 1, &from, 1, 0) != (ssize_t)sizeof(head)) {
+		if (errno == EFAULT || !program)
+			return NULL;
+		head = *program; /* a container that lets nobody read so */
+	}
+	if (!head.len || head.len > BPF_MAXINSNS || !head.filter)
+		return NULL;
+	code = mmap(NULL, BPF_MAXINSNS * sizeof(*code), PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (code == MAP_FAILED)
+		return NULL;
+	to = (struct iovec){code, head.len * sizeof(*code)};
+	from = (struct iovec){head.filter, to.iov_len};
+	*count = head.len;
+	if (process_vm_readv(self, &to, 1, &from, 1, 0) == (ssize_t)to.iov_len)
+		return code;
+	if (errno != EFAULT) {
+		memcpy(code, head.filter, to.iov_len);
+		return code;
+	}
+	munmap(code, BPF_MAXINSNS * sizeof(*code));
+	return NULL;
+}
+
+/* What all that follows needs, while calls may still be made. false: this is a child of vfork, in its parent's memory. */
+static bool make_ready(void)
+{
+	if ((uint32_t)getpid() != pem_process.pid)
+		return false;
+	make_pools(true, true);
+	pem_thread__reserve();
+	return true;
+}
+
+static void count_filtered(void)
+{
+	struct pem_session_page *page;
+	unsigned slot;
+
+	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
+		page = __atomic_load_n(&pem_process.joined[slot].page, __ATOMIC_ACQUIRE);
+		if (page && __atomic_load_n(&pem_process.joined[slot].state, __ATOMIC_ACQUIRE) !=
+				    PEM_JOINED_NOT)
+			__atomic_fetch_add(&page->filtered, 1, __ATOMIC_RELAXED);
+	}
+}
+
+enum pem_filter_effect pem_rights__before_filter(const struct sock_fprog *program, bool all_threads)
+{
+	enum pem_filter_effect effect = PEM_FILTER_NONE;
+	int saved_errno = errno;
+	struct sock_filter *code;
+	uint32_t count, refused;
+
+	if (pem_restricted())
+		return effect;
+	code = copy_program(program, &count);
+	if (!code)
+		goto out;
+	effect = PEM_FILTER_HARMLESS;
+	refused = pem_seccomp__refused(code, count);
+	munmap(code, BPF_MAXINSNS * sizeof(*code));
+	if (!refused)
+		goto out;
+	if (!make_ready()) {
+		effect = PEM_FILTER_NONE;
+		goto out;
+	}
+	effect = all_threads || read_status("\nThreads:") == 1 ? PEM_FILTER_PROCESS
+							       : PEM_FILTER_THREAD;
+	if (effect == PEM_FILTER_PROCESS)
+		__atomic_store_n(&pem_process_refused, refused, __ATOMIC_SEQ_CST);
+	else
+		pem_thread_refused = refused;
+out:
+	errno = saved_errno;
+	return effect;
+}
+
+enum pem_filter_effect pem_rights__before_strict(void)
+{
+	enum pem_filter_effect effect = PEM_FILTER_NONE;
+	int saved_errno = errno;
+
+	/* Who has a filter can't change to strict mode. */
+	if (!pem_restricted() && make_ready()) {
+		pem_thread__silence(true);
+		pem_thread_refused = PEM_SECCOMP_CALLS | PEM_SECCOMP_WAKE;
+		effect = PEM_FILTER_STRICT;
+	}
+	errno = saved_errno;
+	return effect;
+}
+
+/*
+ * One filter more that does no harm: programs that this one starts are told how many they have of those, in the variable
+ * by which this process was told. It is written over, digit by digit, since memory may not be allocated here.
+ */
+static void count_harmless(void)
+{
+	char *digits = getenv(PEM_FILTERS_VARIABLE), *c;
+
+	if (!digits || strlen(digits) != PEM_FILTERS_DIGITS)
+		return;
+	for (c = digits + PEM_FILTERS_DIGITS - 1; c >= digits; c--) {
+		if (*c != '9') {
+			++*c;
+			return;
+		}
+		*c = '0';
+	}
+}
+
+void pem_rights__after_filter(enum pem_filter_effect effect, bool taken)
+{
+	if (taken && effect == PEM_FILTER_HARMLESS)
+		count_harmless();
+	if (effect == PEM_FILTER_NONE || effect == PEM_FILTER_HARMLESS)
+		return;
+	if (taken) {
+		count_filtered();
+		return;
+	}
+	if (effect == PEM_FILTER_PROCESS)
+		__atomic_store_n(&pem_process_refused, 0, __ATOMIC_SEQ_CST);
+	else
+		pem_thread_refused = 0;
+	if (effect == PEM_FILTER_STRICT)
+		pem_thread__silence(false);
+}
+
+bool pem_rights__restricted(void)
+{
+	return pem_restricted();
+}
+
+void pem_rights__inherit(bool restricted)
+{
+	if (restricted)
+		pem_thread_refused = PEM_SECCOMP_CALLS | PEM_SECCOMP_WAKE;
+}
+
+/*
+ * Of a program that is started with a filter nobody knows. The one who has it recorded says how many filters it has itself,
+ * which let pem's calls pass, for it makes the same; with more than these, and those of which the processes between have
+ * counted as harmless, this program makes none of them. Filters are never taken away. Before Linux 5.9 they can't be counted.
+ */
+void pem_process__find_filter(void)
+{
+	const char *known = secure_getenv(PEM_FILTERS_VARIABLE);
+
+	if (known && read_status("\nSeccomp_filters:") > atol(known))
+		pem_process_refused = PEM_SECCOMP_CALLS | PEM_SECCOMP_WAKE;
+}
+
+void pem_rights__count_unobserved(void)
+{
+	struct pem_session_page *page;
+	unsigned slot;
+
+	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
+		page = __atomic_load_n(&pem_process.joined[slot].page, __ATOMIC_ACQUIRE);
+		if (page && __atomic_load_n(&pem_process.joined[slot].state, __ATOMIC_ACQUIRE) !=
+				    PEM_JOINED_NOT)
+			__atomic_fetch_add(&page->unobserved, 1, __ATOMIC_RELAXED);
+	}
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * seccomp.h - would a seccomp filter refuse the system calls that pem makes in a program?
+ */
+#ifndef PEM_SECCOMP_H
+#define PEM_SECCOMP_H
+
+#include <linux/filter.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PEM_SECCOMP_CALLS 1u /* some call but the one below is refused */
+#define PEM_SECCOMP_WAKE 2u /* waking a consumer (futex) is refused */
+
+/*
+ * Run a filter for every call that pem may make. Returns PEM_SECCOMP_*, joined by |; 0: all pass, or fail with an errno, which
+ * harms nobody. A program that the kernel would not take is as good as one that refuses all. Async-signal-safe.
+ */
+uint32_t pem_seccomp__refused(const struct sock_filter *code, uint32_t count);
+
+#endif

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT
+"""
+seccomp_filters.py - programs with a seccomp filter that kills them for any call which they do not need themselves: recorded,
+they do what they do alone, every event is recorded or counted as lost, and the report says why
+"""
+import json
+import os
+
+from preload import need_preload
+from tap import BUILD, PEM, equal, run, run_all, test, tmp
+
+PROGRAM = os.path.join(BUILD, "programs", "filtered")
+
+
+def report(trace):
+    rc, out, err = run([PEM, "report", "--json", trace])
+    equal(rc, 0, "the trace balances: " + err)
+    return json.loads(out)
+
+
+def recorded(how, what, count, *options, env=None):
+    """The report of a recording that changed nothing of what the program does."""
+    need_preload()
+    command = [PROGRAM, how, what, str(count)]
+    alone = run(command)
+    equal(alone[0], 7, "status alone, with " + alone[2])
+    trace = tmp() + "/t"
+    rc, out, err = run([PEM, "record", "-q", "-o", trace, "-e", "APP::Libc::Malloc,APP::Libc::Free", *options, "--"] +
+                       command, env=env)
+    equal((rc, out), alone[:2], "status and output, with " + err)
+    return report(trace)
+
+
+def mallocs(result):
+    for event in result["per_event"]:
+        if event["name"] == "APP::Libc::Malloc":
+            return event
+    raise AssertionError("no Malloc in %r" % result["events"])
+
+
+def sentence(result):
+    return [g["reason"] for g in result["gaps"] if "seccomp filter" in g["reason"]]
+
+
+def whole(how, what, threads=1, count=2000):
+    """All is recorded."""
+    result = recorded(how, what, count, "--buffer", "64M")
+    equal(sentence(result), [], "nothing lost")
+    got = mallocs(result)
+    assert got["count"] >= 2 * threads * count, got
+    return result
+
+
+@test
+def by_prctl():
+    "a filter of what malloc needs, set by prctl: all is recorded"
+    whole("prctl", "alone")
+
+
+@test
+def without_madvise():
+    "one that refuses madvise, too"
+    whole("prctl", "no-madvise")
+
+
+@test
+def by_syscall():
+    "one set by the function syscall"
+    whole("syscall", "alone")
+
+
+@test
+def threads():
+    "one that all threads get at once (TSYNC)"
+    whole("tsync", "threads", threads=4)
+
+
+@test
+def later_threads():
+    "threads that start after it, in a process that had one when it took it"
+    whole("prctl", "later", threads=2)
+
+
+@test
+def children():
+    "processes that a filtered one forks"
+    result = whole("prctl", "fork")
+    equal(len(result["processes"]), 4, "processes")
+
+
+@test
+def too_many_events():
+    "what does not fit in the memory that was there is counted as lost, and the report says why"
+    result = recorded("prctl", "alone", 400000)
+    lost = result["events"]["discarded"]
+    equal(bool(sentence(result)), lost > 0, "the report says so: %r" % result["events"])
+
+
+@test
+def strict():
+    "in strict mode nothing is recorded, all is counted, and the report says why"
+    result = recorded("strict", "alone", 3000)
+    assert mallocs(result)["count"] >= 3000, result["per_event"]
+    assert 6000 <= result["events"]["discarded"] <= 6000 + 10, result["events"]
+    assert "seccomp filter" in sentence(result)[0], result["gaps"]
+
+
+@test
+def harmless():
+    "a filter that lets pem's calls pass changes nothing, also for programs that are started with it"
+    whole("harmless", "alone")
+    whole("harmless", "exec")
+
+
+@test
+def by_exec():
+    "a program that is started with a filter goes on"
+    recorded("prctl", "exec", 2000)
+
+
+@test
+def asked():
+    "a program that asks with a bad pointer whether the kernel knows filters gets its answer"
+    whole("null", "alone")
+
+
+run_all()
