@@ -57,10 +57,11 @@ static int lock(int fd)
 	return -errno;
 }
 
-int pem_alive__hold(int directory_fd)
+/* Lock what fd is open on, which is taken, until it is released. */
+static int hold(int fd)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	int fd = openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), none, result;
+	int none, result;
 	size_t i;
 
 	if (fd < 0)
@@ -81,6 +82,16 @@ int pem_alive__hold(int directory_fd)
 	return -EMFILE;
 }
 
+int pem_alive__hold(int directory_fd)
+{
+	return hold(openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
+int pem_alive__hold_file(int directory_fd, const char *name)
+{
+	return hold(openat(directory_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+}
+
 void pem_alive__release(int fd)
 {
 	size_t i;
@@ -99,9 +110,9 @@ bool pem_is_session_name(const char *name)
 	return !strncmp(name, "session-", 8) && !strchr(name, '/');
 }
 
-bool pem_alive__check(const char *directory)
+/* Takes fd, or errno where there is none. */
+static bool is_held(int fd)
 {
-	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	bool alive;
 
 	if (fd < 0)
@@ -109,6 +120,28 @@ bool pem_alive__check(const char *directory)
 	alive = flock(fd, LOCK_SH | LOCK_NB) != 0;
 	close(fd);
 	return alive;
+}
+
+/* Whoever may not open the folder looks at the page in it, which is locked where anybody may open that. */
+bool pem_alive__check(const char *directory)
+{
+	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	char path[PATH_MAX];
+	size_t length;
+
+	if (fd >= 0 || errno != EACCES)
+		return is_held(fd);
+	length = strlen(directory);
+	if (length + sizeof("/config") > sizeof(path))
+		return true;
+	memcpy(path, directory, length);
+	memcpy(path + length, "/config", sizeof("/config"));
+	return is_held(open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+}
+
+bool pem_alive__check_file(int directory_fd, const char *name)
+{
+	return is_held(openat(directory_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
 }
 
 /* --- the table --- */

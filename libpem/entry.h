@@ -39,9 +39,13 @@ bool pem_is_session_name(const char *name);
  * somebody else holds it for longer than a look takes.
  */
 int pem_alive__hold(int directory_fd);
+/* The same with the lock on a file of that folder, for those who may not open the folder itself. */
+int pem_alive__hold_file(int directory_fd, const char *name);
 /* -1 is accepted. */
 void pem_alive__release(int fd);
 /* Has the session in a folder a consumer? What can't be found out is yes. Async-signal-safe. */
 bool pem_alive__check(const char *directory);
+/* The same for the lock on a file. */
+bool pem_alive__check_file(int directory_fd, const char *name);
 
 #endif

@@ -140,7 +140,7 @@ void pem_place__exceed_in_list(struct pem_session *s, struct pem_place *place, e
 {
 	uint64_t count = ++place->usage.listed[list][excess];
 
-	if (place->number)
+	if (!pem_place__opens_files(place))
 		pem_place__exceed(s, place, excess, 1);
 	else if (count > place->usage.excess[excess])
 		pem_place__exceed(s, place, excess, count - place->usage.excess[excess]);
@@ -254,7 +254,7 @@ void pem_place__refuse_file(struct pem_place *place, const struct stat *st, enum
 {
 	struct pem_place_usage *usage = &place->usage;
 
-	if (place->number) /* its keeper passes a file on once */
+	if (!pem_place__opens_files(place)) /* its keeper passes a file on once */
 		return;
 	if (!usage->refused)
 		usage->refused = calloc(PEM_REFUSED_FILES, sizeof(*usage->refused));

@@ -133,7 +133,7 @@ static struct pem_member *open_member(struct pem_session *s, struct pem_place *p
 		free(m);
 		return NULL;
 	}
-	m->pid = pem_place__pid(place, __atomic_load_n(&m->control->pid, __ATOMIC_RELAXED),
+	m->pid = pem_place__pid(place->owner, __atomic_load_n(&m->control->pid, __ATOMIC_RELAXED),
 				__atomic_load_n(&m->control->pid_namespace, __ATOMIC_RELAXED));
 	if (m->pid == (uint32_t)getpid()) {
 		pem_place__give_back(s, place, PEM_RESOURCE_BYTES, m->control_bytes);

@@ -105,7 +105,9 @@ static char *read_text(struct pem_session *s, struct pem_place *place, struct pe
 	struct stat st;
 	char *text;
 	size_t bytes;
-	int result = pem_shared_file__check(fd, place->owner, &st);
+	uid_t owner = 0;
+	int result = pem_place__owner_of(place, fd, &owner) ? pem_shared_file__check(fd, owner, &st)
+							    : -EPERM;
 
 	if (result == -EPERM)
 		met->excess = PEM_EXCESS_LINKS;
@@ -218,7 +220,7 @@ static struct pem_met_model *model_of(struct pem_session *s, const struct pem_pr
 
 	hash = slot < p->ring.event_capacity ? __atomic_load_n(&models[slot], __ATOMIC_RELAXED) : 0;
 	met = hash ? find_model(p->place, hash) : NULL;
-	if (!hash || met || p->place->number) /* keepers pass on those of other places */
+	if (!hash || met || !pem_place__opens_files(p->place)) /* keepers pass them on */
 		return met;
 	snprintf(name, sizeof(name), "model-%08x", hash);
 	fd = pem_shared_file__open(p->place->directory_fd, name, O_RDONLY);
@@ -403,7 +405,7 @@ bool pem_producer__awaits_model(const struct pem_session *s, const struct pem_pr
 	bool is_last = p->dead || p->is_copy || (s->log && s->log->finished);
 	uint32_t hash = __atomic_load_n(&pem_pool__event_models(&p->ring)[slot], __ATOMIC_RELAXED);
 
-	return p->place->number && !is_last && !p->place->models_over && hash &&
+	return !pem_place__opens_files(p->place) && !is_last && !p->place->models_over && hash &&
 	       !find_model(p->place, hash);
 }
 

@@ -58,7 +58,7 @@ uint32_t pem_producer__tid(const struct pem_producer *p, uint32_t tid)
 	return found ? found : tid;
 }
 
-uint32_t pem_place__pid(const struct pem_place *place, uint32_t pid, uint32_t pid_namespace)
+uint32_t pem_place__pid(uid_t owner, uint32_t pid, uint32_t pid_namespace)
 {
 	struct dirent *entry;
 	uint32_t found = 0;
@@ -69,9 +69,7 @@ uint32_t pem_place__pid(const struct pem_place *place, uint32_t pid, uint32_t pi
 	if (!pid_namespace || pid_namespace == pem_pid_namespace()) {
 		/* Nobody passes for a process of another user's; one that is gone may have been anybody's. */
 		snprintf(path, sizeof(path), "/proc/%u", pid);
-		return place->owner != geteuid() && !stat(path, &st) && st.st_uid != place->owner
-			       ? 0
-			       : pid;
+		return owner != geteuid() && !stat(path, &st) && st.st_uid != owner ? 0 : pid;
 	}
 	proc = opendir("/proc");
 	while (proc && !found && (entry = readdir(proc))) {
@@ -81,8 +79,7 @@ uint32_t pem_place__pid(const struct pem_place *place, uint32_t pid, uint32_t pi
 		if (stat(path, &st) || (uint32_t)st.st_ino != pid_namespace)
 			continue;
 		snprintf(path, sizeof(path), "/proc/%s", entry->d_name);
-		if (!stat(path, &st) && st.st_uid == place->owner &&
-		    inner_pid(entry->d_name) == pid)
+		if (!stat(path, &st) && st.st_uid == owner && inner_pid(entry->d_name) == pid)
 			found = (uint32_t)strtoul(entry->d_name, NULL, 10);
 	}
 	if (proc)

@@ -317,7 +317,7 @@ void pem_place__remove_pool(struct pem_place *place, const char *name)
 {
 	if (place->keeper)
 		pem_confined__send(place->keeper, PEM_CONFINED_REMOVE_POOL, name, 0, false);
-	else if (!place->number)
+	else if (pem_place__opens_files(place))
 		unlinkat(place->directory_fd, name, 0);
 }
 
@@ -371,6 +371,8 @@ static void free_place(struct pem_session *s, struct pem_place *place, uint64_t 
 		pem_shared_file__unmap(place->page, sizeof(*place->page));
 	pem_place__forget_models(s, place);
 	pem_place__close_account(s, place);
+	if (place->is_public)
+		pem_session__close_public(s, place);
 	if (place->runtime_fd >= 0)
 		close(place->runtime_fd);
 	free(place);

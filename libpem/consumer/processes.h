@@ -48,6 +48,9 @@ struct pem_event_entry {
 /* A runtime folder in which the session meets processes: the first is its own, others are other users' and containers'. */
 struct pem_place {
 	uint32_t number; /* 0: the session's own */
+	/* The session's public folder: files in it are of any user. It has no runtime folder. See public.c. */
+	bool is_public;
+	int alive_fd; /* of a public one: holds the lock that says that the consumer lives */
 	uid_t owner;
 	int runtime_fd, directory_fd; /* of its own; else -1 */
 	uint64_t device, inode; /* of the runtime folder */
@@ -70,6 +73,12 @@ struct pem_place {
 	struct pem_place_usage usage;
 	struct pem_place *next;
 };
+
+/* Does this process open the place's files, and not a keeper? */
+static inline bool pem_place__opens_files(const struct pem_place *place)
+{
+	return !place->number || place->is_public;
+}
 
 /* A process, by its control file: with its pool it is a producer, which it becomes at its first event. */
 struct pem_member {

@@ -66,9 +66,9 @@ static bool may_keep(int fd)
 }
 
 /* A container's process has another number here, or none that can be found: it may be gone. */
-static void find_process(struct pem_producer *p)
+static void find_process(struct pem_producer *p, uid_t owner)
 {
-	uint32_t pid = pem_place__pid(p->place, p->pid, p->pid_namespace);
+	uint32_t pid = pem_place__pid(owner, p->pid, p->pid_namespace);
 
 	p->inner_pid = p->pid;
 	if (!pid)
@@ -185,7 +185,10 @@ static int map_pool(struct pem_session *s, struct pem_producer *p, int fd, struc
 {
 	uint64_t bytes = pool_bytes(&s->geometry);
 	struct pem_shared_file file;
-	int result = pem_shared_file__check(fd, p->place->owner, st);
+	uid_t owner = 0;
+	int result = pem_place__owner_of(p->place, fd, &owner)
+			     ? pem_shared_file__check(fd, owner, st)
+			     : -EPERM;
 
 	*excess = PEM_EXCESS_LINKS;
 	if (result)
@@ -311,13 +314,15 @@ void pem_session__found_pool(struct pem_session *s, struct pem_place *place, con
 			     int fd)
 {
 	struct pem_producer *p = NULL;
+	uid_t owner = place->owner;
 
-	if (is_pool_name(name) && !find_producer(s, place, name))
+	if (is_pool_name(name) && !find_producer(s, place, name) &&
+	    pem_place__owner_of(place, fd, &owner))
 		p = take_pool(s, place, name, fd);
 	close(fd);
 	if (!p)
 		return;
-	find_process(p);
+	find_process(p, owner);
 	add_producer(s, p);
 	if (p->pid != (uint32_t)getpid())
 		find_member(s, p);
@@ -348,11 +353,15 @@ static void scan_own(struct pem_session *s, struct pem_place *place)
 
 void pem_session__scan_producers(struct pem_session *s)
 {
+	struct pem_place *place;
+
 	pem_session__own_place(s);
 	pem_session__begin_turn(s);
 	pem_session__scan_members(s);
-	if (s->places)
-		scan_own(s, s->places);
+	for (place = s->places; place; place = place->next) {
+		if (pem_place__opens_files(place))
+			scan_own(s, place);
+	}
 	pem_session__scan_places(s);
 	pem_session__gather_losses(s);
 }

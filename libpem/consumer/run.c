@@ -123,11 +123,26 @@ bool pem_session__has_started(uint32_t pid)
 	return false;
 }
 
+static void make_public(struct pem_session *s)
+{
+	int result;
+
+	pem_session__lock(s);
+	result = pem_session__make_public(s);
+	pem_session__unlock(s);
+	if (result)
+		pem_session__say(s, PEM_LOG_WARNING,
+				 "no folder for programs that the command starts as other users "
+				 "can be made in /dev/shm or /tmp: %s; they are not observed",
+				 strerror(-result));
+}
+
 pid_t pem_session__run(struct pem_session *s, char *const argv[],
 		       const struct pem_run_options *options, struct pem_error *error)
 {
 	bool follow = !options || options->size < sizeof(*options) || !options->no_follow;
 	struct pem_environment *environment = NULL;
+	char session[sizeof(s->directory) + sizeof(s->public_directory)];
 	int go[2] = {-1, -1}, failed[2] = {-1, -1}, code = 0, result;
 	pid_t child;
 
@@ -137,7 +152,12 @@ pid_t pem_session__run(struct pem_session *s, char *const argv[],
 		result = pem_error__set(error, -errno, "cannot make a pipe: %s", strerror(errno));
 		goto out;
 	}
-	environment = pem_environment__new(s, follow ? s->directory : NULL, options);
+	if (follow)
+		make_public(s);
+	/* Who may not go to the first folder joins in the second. */
+	snprintf(session, sizeof(session), "%s%s%s", s->directory,
+		 s->public_directory[0] ? ":" : "", s->public_directory);
+	environment = pem_environment__new(s, follow ? session : NULL, options);
 	if (!environment) {
 		result = pem_error__set(error, -ENOMEM, "out of memory");
 		goto out;

@@ -154,6 +154,7 @@ struct pem_session {
 	struct pem_model *model;
 	char runtime[PATH_MAX - 128];
 	char directory[PATH_MAX - 64];
+	char public_directory[64]; /* see public.c; "": none */
 	int directory_fd;
 	struct pem_session_page *page;
 	int page_cut, page_cut_said; /* it was truncated: no process can join any more */
@@ -354,7 +355,7 @@ void pem_session__close_places(struct pem_session *session);
 /* pids.c: the number here of a thread that has tid in its process's namespace; tid, if it is gone. */
 uint32_t pem_producer__tid(const struct pem_producer *producer, uint32_t tid);
 /* The number here of a process of a place that has pid in a namespace; 0: it is not found. */
-uint32_t pem_place__pid(const struct pem_place *place, uint32_t pid, uint32_t pid_namespace);
+uint32_t pem_place__pid(uid_t owner, uint32_t pid, uint32_t pid_namespace);
 
 /* Ids of the events that it may raise; NULL: it does not say. */
 const uint32_t *pem_member__event_ids(const struct pem_member *member);
@@ -399,6 +400,19 @@ void pem_session__retire(struct pem_session *session, struct pem_producer *produ
 void pem_log__start_clock(struct pem_log *log);
 /* What is the session's as a whole: lost events, costs, times. In flight the trace begins with its first record. */
 void pem_log__close_account(struct pem_session *session, struct pem_trace_info *info);
+
+/* public.c */
+/*
+ * Make root's session's public folder; nothing where this is not root. -errno: there is none, and programs that the command
+ * starts as other users are not observed.
+ */
+int pem_session__make_public(struct pem_session *session);
+/* Remove it. Takes the folder's descriptors. */
+void pem_session__close_public(struct pem_session *session, struct pem_place *folder);
+/* Remove those that dead sessions left, once these can't be recovered any more. */
+void pem_public__sweep(void);
+/* The user whose file of a program this is to be, open as fd. False: it is nobody's that would do. */
+bool pem_place__owner_of(const struct pem_place *place, int fd, uid_t *owner);
 
 /* rights.c: what programs could not have recorded for want of memory or of rights that they gave up */
 /* The reason why a process made no pool, and what would mend it, by its errno. */

@@ -37,7 +37,7 @@ static struct pem_session_page *map_session_page(const char *directory)
 	if (fd < 0)
 		return NULL;
 	page = MAP_FAILED;
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && (st.st_uid == geteuid() || !st.st_uid) &&
 	    (uint64_t)st.st_size >= sizeof(*page))
 		page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
@@ -98,6 +98,7 @@ static void replace(struct pem_joined *joined, struct pem_session_page *page, co
 		bury(joined->page, sizeof(*joined->page));
 	__atomic_store_n(&joined->page, page, __ATOMIC_RELEASE);
 	strcpy(joined->directory, directory);
+	joined->public_directory[0] = 0;
 	joined->device = mapped_device;
 	joined->inode = mapped_inode;
 	joined->callback_count = 0;
@@ -218,6 +219,29 @@ int pem_process__join(const char *directory)
 	page = map_session_page(directory);
 	slot = page ? join_page(page, directory, true) : -ENOENT;
 	pem_process__unlock();
+	return slot;
+}
+
+/* A path may have a colon in it, too: what is none as a whole is parted at the last one. */
+int pem_process__join_given(const char *value)
+{
+	char own[sizeof(pem_process.joined[0].directory)];
+	int slot = pem_process__join(value);
+	const char *colon = strrchr(value, ':');
+	size_t length;
+
+	if (slot >= 0 || !colon || colon[1] != '/')
+		return slot;
+	length = (size_t)(colon - value);
+	if (length >= sizeof(own))
+		return -ENAMETOOLONG;
+	memcpy(own, value, length);
+	own[length] = 0;
+	slot = pem_process__join(own);
+	if (slot < 0)
+		return pem_process__join(colon + 1);
+	if (strlen(colon + 1) < sizeof(pem_process.joined[slot].public_directory))
+		strcpy(pem_process.joined[slot].public_directory, colon + 1);
 	return slot;
 }
 

@@ -45,14 +45,23 @@ bool pem_file_size_allowed(uint64_t bytes)
 
 /* Open a new pool file; its path is left in path. */
 /* Its name is not used twice in a session: a process's next image would go on in the streams of the one before. */
-static int create_pool_file(const struct pem_joined *joined, char *path, size_t bytes)
+/* In the public folder numbers come from two pages: that of another process of this pid, long gone, may be there. */
+static int create_pool_file(const struct pem_joined *joined, const char *directory, char *path,
+			    size_t bytes)
 {
-	uint32_t number = __atomic_add_fetch(&joined->page->pools, 1, __ATOMIC_RELAXED);
-	int fd;
+	uint32_t number;
+	int fd, tries;
 
-	snprintf(path, bytes, "%s/pool-%u-%u", joined->directory, pem_process.pid, number);
-	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	return fd < 0 ? -errno : fd;
+	for (tries = 0; tries < 100; tries++) {
+		number = __atomic_add_fetch(&joined->page->pools, 1, __ATOMIC_RELAXED);
+		snprintf(path, bytes, "%s/pool-%u-%u", directory, pem_process.pid, number);
+		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (fd >= 0)
+			return fd;
+		if (errno != EEXIST)
+			break;
+	}
+	return -errno;
 }
 
 /* Each lies under its hash: whoever has written the same is done. */
@@ -194,8 +203,11 @@ static void adopt(struct pem_joined *joined, const struct pem_ring *ring, uint64
 static int make_pool_file(const struct pem_joined *joined, struct pem_ring *ring, uint64_t *bytes)
 {
 	static char path[PATH_MAX + 64];
-	int fd = create_pool_file(joined, path, sizeof(path)), result;
+	int fd = create_pool_file(joined, joined->directory, path, sizeof(path)), result;
 
+	/* Having given up its user the process, or a child of it, has no right to the first any more. */
+	if (fd == -EACCES && joined->public_directory[0])
+		fd = create_pool_file(joined, joined->public_directory, path, sizeof(path));
 	if (fd < 0)
 		return fd;
 	result = map_pool(fd, joined, ring, bytes);

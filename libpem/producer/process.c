@@ -384,7 +384,7 @@ __attribute__((constructor(101))) static void start(void)
 		return;
 	wiped_on_fork = pem_wipe_on_fork(&life, sizeof(life));
 	if (session && session[0] == '/')
-		pem_process__join(session);
+		pem_process__join_given(session);
 }
 
 __attribute__((destructor(101))) static void finish(void)

@@ -78,6 +78,8 @@ struct pem_joined {
 	bool asked; /* the process was started in the session, or joined it itself; else its targets decide */
 	char directory[PATH_MAX - 64];
 	uint64_t device, inode; /* of the page's file in it */
+	/* Where a process without rights to the folder makes its pool; "": nowhere. */
+	char public_directory[64];
 	uint64_t
 		contexts; /* bit i: this process is in the page's context i, as found when rules were applied */
 	uint64_t
@@ -176,6 +178,11 @@ void pem_process__unlock(void);
 
 /* Join the session in a directory: map its page and apply its rules. Slot, or -errno. Takes the lock. */
 int pem_process__join(const char *directory);
+/*
+ * The same with the value of PEM_SESSION: the path of a session's folder, or of one and, after a colon, of its public one,
+ * for whoever has no right to the first.
+ */
+int pem_process__join_given(const char *value);
 /*
  * Forget a session and free its slot. A thread may be in the middle of an event still: what was shared memory stays
  * mapped, as private pages that nobody reads.

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * public.c - root's session's public folder, for programs that are started with the rights of other users
+ *
+ * Root's own session folder is closed to everybody else. A program that root's command starts as another user (su, runuser,
+ * setpriv) joins the session here instead: anybody who knows the folder's name may, and only those whom the command starts
+ * are told. The name is 128 random bits, nobody lists the folder, and nobody removes another's file there. It has a page
+ * of its own, which says what the session's says: who spoils that page spoils the records of programs that joined here.
+ *
+ * Files in it are another user's, and hostile. They are opened here without help, for the folder itself is root's: no name in
+ * it is followed, and none leads out of it.
+ */
+#include "consumer/session.h"
+#include "entry.h"
+#include "util.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NAME_BYTES 16 /* random ones */
+#define KEPT_S (24 * 3600) /* for recovery, as sessions are */
+#define OWNER_FILE "session" /* in the folder: the path of the session's own */
+
+static const char *const bases[] = {"/dev/shm", "/tmp"};
+
+/* A new folder, closed still; its path is left in path. Its descriptor, or -errno. */
+static int make_folder(const char *base, char *path, size_t bytes)
+{
+	uint8_t random[NAME_BYTES];
+	size_t used, i;
+	int fd;
+
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return -errno;
+	used = (size_t)snprintf(path, bytes, "%s/pem-", base);
+	for (i = 0; i < sizeof(random); i++)
+		used += (size_t)snprintf(path + used, bytes - used, "%02x", random[i]);
+	if (mkdir(path, 0700))
+		return -errno;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	return fd < 0 ? -errno : fd;
+}
+
+/* The page, which all may write. */
+static struct pem_session_page *make_page(const struct pem_session *s, int folder_fd)
+{
+	struct pem_session_page *page = MAP_FAILED;
+	int fd = openat(folder_fd, "config", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return NULL;
+	if (!posix_fallocate(fd, 0, sizeof(*page)) && !fchmod(fd, 0666))
+		page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (page == MAP_FAILED)
+		return NULL;
+	memcpy(page, s->page, sizeof(*page));
+	page->magic = 0;
+	page->pools = page->pools_ready = 0;
+	page->lost = page->lost_statistics = page->lost_filtered = 0;
+	page->refused = page->filtered = page->unobserved = 0;
+	__atomic_store_n(&page->magic, PEM_SESSION_MAGIC, __ATOMIC_RELEASE);
+	return page;
+}
+
+static bool write_owner(const struct pem_session *s, int folder_fd)
+{
+	return !pem_replace_file(folder_fd, OWNER_FILE, s->directory, strlen(s->directory));
+}
+
+/* Add the folder to those that pools are drained from. Takes the descriptor. 0, or -errno. */
+static int add_folder(struct pem_session *s, int fd)
+{
+	struct pem_place *folder = calloc(1, sizeof(*folder)), *last;
+
+	pem_session__own_place(s);
+	if (!folder || !s->places) {
+		free(folder);
+		close(fd);
+		return -ENOMEM;
+	}
+	folder->directory_fd = fd;
+	folder->runtime_fd = -1;
+	folder->is_public = true;
+	folder->owner = geteuid();
+	folder->number = ++s->place_numbers;
+	folder->alive_fd = -1;
+	folder->page = make_page(s, fd);
+	if (folder->page && pem_fault__watch(folder->page, sizeof(*folder->page), &folder->cut)) {
+		munmap(folder->page, sizeof(*folder->page));
+		folder->page = NULL;
+	}
+	for (last = s->places; last->next; last = last->next)
+		;
+	last->next = folder;
+	if (!folder->page)
+		return -ENOSPC;
+	folder->alive_fd = pem_alive__hold_file(fd, "config");
+	return folder->alive_fd < 0 ? folder->alive_fd : 0;
+}
+
+int pem_session__make_public(struct pem_session *s)
+{
+	int fd = -ENOENT, result;
+	size_t i;
+
+	if (geteuid() || s->public_directory[0])
+		return 0;
+	for (i = 0; i < PEM_ARRAY_SIZE(bases) && fd < 0; i++)
+		fd = make_folder(bases[i], s->public_directory, sizeof(s->public_directory));
+	if (fd < 0) {
+		s->public_directory[0] = 0;
+		return fd;
+	}
+	if (!write_owner(s, fd)) {
+		close(fd);
+		rmdir(s->public_directory);
+		s->public_directory[0] = 0;
+		return -ENOSPC;
+	}
+	result = add_folder(s, fd);
+	/* Nobody lists it, and who has a file there is the only one to remove it. */
+	if (!result && fchmod(fd, 01733))
+		result = -errno;
+	return result;
+}
+
+/* Is the file one that a program may have made for itself? Its user is. */
+static bool file_owner(int fd, uid_t *owner)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_nlink != 1)
+		return false;
+	*owner = st.st_uid;
+	return true;
+}
+
+bool pem_place__owner_of(const struct pem_place *place, int fd, uid_t *owner)
+{
+	if (place->is_public)
+		return file_owner(fd, owner);
+	*owner = place->owner;
+	return true;
+}
+
+void pem_session__close_public(struct pem_session *s, struct pem_place *folder)
+{
+	/* Before it is emptied: nobody adds to it any more. */
+	fchmod(folder->directory_fd, 0700);
+	pem_alive__release(folder->alive_fd);
+	pem_runtime__remove(folder->directory_fd, s->public_directory);
+	s->public_directory[0] = 0;
+}
+
+/* --- what dead sessions left --- */
+
+static bool is_public_name(const char *name)
+{
+	return !strncmp(name, "pem-", 4) && strlen(name) >= 4 + 2 * NAME_BYTES &&
+	       strspn(name + 4, "0123456789abcdef") == 2 * NAME_BYTES &&
+	       (!name[4 + 2 * NAME_BYTES] || !strcmp(name + 4 + 2 * NAME_BYTES, ".gone"));
+}
+
+/* Is its session's folder there still? Then what lies here may be recovered with it. */
+static bool is_wanted(int fd, const struct stat *st)
+{
+	size_t bytes;
+	char *owner = pem_read_file(fd, OWNER_FILE, PATH_MAX, &bytes);
+	bool wanted = owner && !access(owner, F_OK) && st->st_mtime + KEPT_S > time(NULL);
+
+	free(owner);
+	return wanted;
+}
+
+static void sweep_one(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	struct stat st;
+
+	if (fd < 0)
+		return;
+	if (fstat(fd, &st) || st.st_uid != geteuid() || pem_alive__check_file(fd, "config") ||
+	    is_wanted(fd, &st)) {
+		close(fd);
+		return;
+	}
+	fchmod(fd, 0700);
+	pem_runtime__remove(fd, path);
+}
+
+void pem_public__sweep(void)
+{
+	struct dirent *entry;
+	DIR *directory;
+	char path[300];
+	size_t i;
+
+	for (i = 0; !geteuid() && i < PEM_ARRAY_SIZE(bases); i++) {
+		directory = opendir(bases[i]);
+		while (directory && (entry = readdir(directory))) {
+			if (!is_public_name(entry->d_name))
+				continue;
+			snprintf(path, sizeof(path), "%s/%.64s", bases[i], entry->d_name);
+			sweep_one(path);
+		}
+		if (directory)
+			closedir(directory);
+	}
+}

@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: MIT
+"""
+rights_given_up.py - programs and servers from packages that root starts and that give up their user, groups or root folder:
+what they raise afterwards is recorded like before
+"""
+import contextlib
+import grp
+import json
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+from preload import compile_program, need_preload
+from tap import PEM, equal, need, run, run_all, skip, start, test, tmp
+
+USER = "nobody"
+
+
+def need_root():
+    need_preload()
+    if os.geteuid():
+        skip("gives up root's rights: needs root")
+
+
+def report(trace):
+    rc, out, err = run([PEM, "report", "--json", trace])
+    equal(rc, 0, "the trace balances: " + err)
+    result = json.loads(out)
+    equal((result["events"]["discarded"], result["gaps"]), (0, []), "lost")
+    return result
+
+
+def recorded(command, status=0, **more):
+    """Standard output and the processes of a recording in which nothing is lost: their counts, by name."""
+    need_root()
+    need(command[0])
+    trace = tmp() + "/t"
+    rc, out, err = run([PEM, "record", "-q", "-o", trace, "-e", "APP::Libc::*", "--"] + command, **more)
+    equal(rc, status, "status, with " + err)
+    equal(err, "", "errors")
+    names = {}
+    for process in report(trace)["processes"]:
+        names.setdefault(process["name"], []).append(process["count"])
+    return out, names
+
+
+def uid_of(output):
+    return int(output.split("uid=")[1].split("(")[0])
+
+
+# --- programs started as another user ---
+
+@test
+def su():
+    "su: itself, the shell and what that starts"
+    out, names = recorded(["su", "-s", "/bin/sh", USER, "-c", "id; true"])
+    equal(uid_of(out), pwd.getpwnam(USER).pw_uid, "user")
+    for name in ("su", "sh", "id"):
+        assert name in names, names
+
+
+@test
+def runuser():
+    "runuser"
+    out, names = recorded(["runuser", "-u", USER, "--", "id"])
+    equal(uid_of(out), pwd.getpwnam(USER).pw_uid, "user")
+    assert "id" in names, names
+
+
+@test
+def setpriv():
+    "setpriv, and what its program forks"
+    out, names = recorded(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "sh", "-c",
+                           "(id); (id); true"])
+    equal(uid_of(out), 65534, "user")
+    equal(len(names["id"]), 2, "programs that the shell started")
+
+
+# --- programs that go on themselves ---
+
+DROPS = r"""
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <grp.h>
+static void work(void) { void *volatile p; for (int i = 0; i < 500; i++) { p = malloc(24); free(p); } }
+int main(int argc, char **argv)
+{
+    int i, status;
+    if (!strcmp(argv[1], "chroot") && (chroot(argv[2]) || chdir("/"))) return 3;
+    if (!strcmp(argv[1], "namespace") && unshare(CLONE_NEWNS)) return 3;
+    if (setgroups(0, NULL) || setgid(65534) || setuid(65534)) return 4;
+    work();
+    for (i = 0; i < 3; i++) {
+        pid_t child = fork();
+        if (!child) { work(); _exit(i); }
+        if (waitpid(child, &status, 0) != child || WEXITSTATUS(status) != i) return 5;
+    }
+    if (!access("/tmp", F_OK) != !strcmp(argv[1], "user") && strcmp(argv[1], "namespace")) return 6;
+    puts("done");
+    return 0;
+}
+"""
+
+
+def dropped(how):
+    empty = tmp()
+    out, names = recorded([compile_program(DROPS), how, empty])
+    equal(out, "done\n", "output")
+    equal(len(names["program"]), 4, "processes")
+    assert min(names["program"]) >= 1000, names
+    equal(os.listdir(empty), [], "files in the new root folder")
+
+
+@test
+def user():
+    "a process that gives up its user, and its children"
+    dropped("user")
+
+
+@test
+def root_folder():
+    "one that changes its root folder before"
+    dropped("chroot")
+
+
+@test
+def namespace():
+    "one in a mount namespace of its own"
+    dropped("namespace")
+
+
+# --- servers ---
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def wait_for(what, condition, child):
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        if condition():
+            return
+        if child.poll() is not None:
+            break
+        time.sleep(0.02)
+    raise AssertionError("%s did not come; status %s" % (what, child.poll()))
+
+
+def answers(port):
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
+
+
+def serve(command, port, ask, end=signal.SIGTERM, env=None):
+    """Record a server until it has been asked, and ends by a signal (None: of ask's): the processes in the trace."""
+    need_root()
+    need(command[0])
+    trace = tmp() + "/t"
+    child = start([PEM, "record", "-q", "-o", trace, "-e", "APP::Libc::*", "--buffer", "64M", "--"] + command,
+                  env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        wait_for("the server", lambda: answers(port), child)
+        ask()
+    finally:
+        with open("/proc/%d/task/%d/children" % (child.pid, child.pid)) as file:
+            servers = file.read().split()
+        if end and servers:
+            os.kill(int(servers[0]), end)
+        out, _ = child.communicate(timeout=60)
+    equal(child.returncode, 0, "status, with %r" % out)
+    assert b"preload" not in out, out
+    return report(trace)["processes"]
+
+
+@test
+def nginx():
+    "nginx, whose workers give up their user"
+    folder, port = tmp(), free_port()
+    os.chmod(folder, 0o755)
+    with open(folder + "/index.html", "w") as file:
+        file.write("hello")
+    with open(folder + "/nginx.conf", "w") as file:
+        file.write("""user %s %s; daemon off; worker_processes 2; pid %s/pid; error_log %s/error;
+events { worker_connections 64; }
+http { access_log off; client_body_temp_path %s/body; proxy_temp_path %s/proxy; fastcgi_temp_path %s/fast;
+uwsgi_temp_path %s/uwsgi; scgi_temp_path %s/scgi; server { listen 127.0.0.1:%d; root %s; } }
+""" % ((USER, grp.getgrgid(pwd.getpwnam(USER).pw_gid).gr_name) + (folder,) * 7 + (port, folder)))
+    count = 50
+
+    def ask():
+        for _ in range(count):
+            equal(urllib.request.urlopen("http://127.0.0.1:%d/" % port).read(), b"hello", "answer")
+
+    processes = serve(["nginx", "-c", folder + "/nginx.conf"], port, ask, signal.SIGQUIT)
+    equal(len(processes), 3, "the master and its workers")
+    assert sum(p["count"] for p in processes) > count * 4, processes
+
+
+@test
+def redis():
+    "redis-server, started as another user by setpriv"
+    need("redis-cli", "redis-server")
+    folder, port = tmp(), free_port()
+    os.chmod(folder, 0o777)
+
+    def ask():
+        for i in range(20):
+            equal(run(["redis-cli", "-p", str(port), "set", "k%d" % i, "v"])[1], "OK\n", "answer")
+
+    processes = serve(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "redis-server", "--port",
+                       str(port), "--dir", folder, "--save", ""], port, ask)
+    assert any(p["name"].startswith("redis") and p["count"] > 100 for p in processes), processes
+
+
+@test
+def sshd():
+    "sshd, whose children change their root folder and user and take a seccomp filter"
+    need("sshd", "ssh-keygen", "ssh")
+    folder, port = tmp(), free_port()
+    os.makedirs("/run/sshd", exist_ok=True)
+    run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder + "/host"])
+    run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder + "/user"])
+    shutil.copy(folder + "/user.pub", folder + "/keys")
+    os.chmod(folder, 0o755)
+    said = []
+
+    def ask():
+        rc, out, err = run(["ssh", "-F", "/dev/null", "-i", folder + "/user", "-p", str(port),
+                            "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null",
+                            "-o", "BatchMode=yes", "root@127.0.0.1", "echo hello"])
+        said.append((rc, out, err))
+
+    processes = serve([shutil.which("sshd"), "-D", "-e", "-f", "/dev/null", "-h", folder + "/host", "-p", str(port),
+                       "-o", "AuthorizedKeysFile=" + folder + "/keys", "-o", "StrictModes=no",
+                       "-o", "PermitRootLogin=yes", "-o", "PidFile=none", "-o", "ListenAddress=127.0.0.1",
+                       "-o", "UsePAM=no"], port, ask)
+    equal(said[0][:2], (0, "hello\n"), "the session, with " + said[0][2])
+    assert len(processes) >= 3, processes
+
+
+@test
+def postgresql():
+    "PostgreSQL, started as its user by su"
+    need_root()
+    need("su")
+    folders = [f for f in (sorted(os.listdir("/usr/lib/postgresql")) if os.path.isdir("/usr/lib/postgresql") else [])]
+    if not folders:
+        skip("no PostgreSQL below /usr/lib/postgresql")
+    binaries = "/usr/lib/postgresql/%s/bin/" % folders[-1]
+    try:
+        user = pwd.getpwnam("postgres")
+    except KeyError:
+        skip("there is no user postgres")
+    folder, port = tmp(), free_port()
+    os.chown(folder, user.pw_uid, user.pw_gid)
+    data = folder + "/data"
+    rc, _, err = run(["su", "-s", "/bin/sh", "postgres", "-c", binaries + "initdb -N -A trust -D " + data])
+    equal(rc, 0, "initdb: " + err)
+
+    def ask():
+        psql = [binaries + "psql", "-h", "127.0.0.1", "-p", str(port), "-U", "postgres", "-Atc"]
+        try:
+            end = time.monotonic() + 30
+            while run(psql + ["select 1"])[0] and time.monotonic() < end:
+                time.sleep(0.1)  # it listens before it serves
+            equal(run(psql + ["select sum(i) from generate_series(1, 100) i"])[:2], (0, "5050\n"), "answer")
+        finally:
+            with open(data + "/postmaster.pid") as file:
+                os.kill(int(file.readline()), signal.SIGINT)
+
+    processes = serve(["su", "-s", "/bin/sh", "postgres", "-c",
+                       "exec %spostgres -D %s -p %d -c listen_addresses=127.0.0.1 -c unix_socket_directories=%s"
+                       % (binaries, data, port, folder)], port, ask, end=None)
+    assert sum(p["name"].startswith("postgres") for p in processes) >= 3, processes
+
+
+run_all()
