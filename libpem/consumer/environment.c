@@ -102,8 +102,22 @@ static long own_filters(void)
 	return count < 0 ? 0 : count % 1000000;
 }
 
+/* The loader of a 32-bit program would complain of each library; programs that a static one starts may raise events. */
+static bool can_preload(struct pem_session *s, const char *program, bool adapters)
+{
+	bool is_foreign = false;
+	const char *why = program ? pem_program__refuses_preload(program, &is_foreign) : NULL;
+
+	if (why && s && adapters && is_wanted(s, "libpem-libc.so"))
+		pem_session__say(s, PEM_LOG_WARNING,
+				 "'%s' raises no events of the C library: %s, and nothing can be "
+				 "preloaded into it",
+				 program, why);
+	return !is_foreign;
+}
+
 /* session: its folder; NULL: the program is started in none. */
-static bool make_variables(const struct pem_session *s, const char *session,
+static bool make_variables(struct pem_session *s, const char *session, const char *program,
 			   const struct pem_run_options *options, struct variables *v)
 {
 	static const char *const on_demand[] = {"libpem-mpi.so", "libpem-sqlite.so"};
@@ -116,7 +130,7 @@ static bool make_variables(const struct pem_session *s, const char *session,
 	if (!session && !s) /* what observes this process goes on in it */
 		session = secure_getenv("PEM_SESSION");
 	v->session = format("PEM_SESSION=%s%s%s", session ? session : "", "", "");
-	if (pem_library_folder(folder, sizeof(folder))) {
+	if (can_preload(s, program, adapters) && pem_library_folder(folder, sizeof(folder))) {
 		if (!pem_runtime_dir(runtime, sizeof(runtime)))
 			quote_folder(runtime, folder, sizeof(folder));
 		add_library(libraries, sizeof(libraries), folder, "libpem.so.1");
@@ -166,7 +180,8 @@ static char **make_environment(const struct variables *v)
 	}
 	if (v->session[strlen("PEM_SESSION=")])
 		environment[used++] = v->session;
-	environment[used++] = v->preload;
+	if (v->preload[strlen("LD_PRELOAD=")])
+		environment[used++] = v->preload;
 	environment[used++] = v->asan;
 	environment[used++] = v->filters;
 	environment[used] = v->adapter;
@@ -178,12 +193,13 @@ struct pem_environment {
 	char **all;
 };
 
-struct pem_environment *pem_environment__new(const struct pem_session *s, const char *session,
+struct pem_environment *pem_environment__new(struct pem_session *s, const char *session,
+					     const char *program,
 					     const struct pem_run_options *options)
 {
 	struct pem_environment *e = calloc(1, sizeof(*e));
 
-	if (e && make_variables(s, session, options, &e->variables))
+	if (e && make_variables(s, session, program, options, &e->variables))
 		e->all = make_environment(&e->variables);
 	if (e && !e->all) {
 		pem_environment__free(e);

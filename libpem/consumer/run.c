@@ -123,8 +123,11 @@ bool pem_session__has_started(uint32_t pid)
 	return false;
 }
 
-static void make_public(struct pem_session *s)
+/* The session's folder, and where programs go that have no right to it. */
+static struct pem_environment *make_environment(struct pem_session *s, char *const argv[],
+						const struct pem_run_options *options)
 {
+	char session[sizeof(s->directory) + sizeof(s->public_directory)];
 	int result;
 
 	pem_session__lock(s);
@@ -135,6 +138,9 @@ static void make_public(struct pem_session *s)
 				 "no folder for programs that the command starts as other users "
 				 "can be made in /dev/shm or /tmp: %s; they are not observed",
 				 strerror(-result));
+	snprintf(session, sizeof(session), "%s%s%s", s->directory,
+		 s->public_directory[0] ? ":" : "", s->public_directory);
+	return pem_environment__new(s, session, argv[0], options);
 }
 
 pid_t pem_session__run(struct pem_session *s, char *const argv[],
@@ -142,7 +148,6 @@ pid_t pem_session__run(struct pem_session *s, char *const argv[],
 {
 	bool follow = !options || options->size < sizeof(*options) || !options->no_follow;
 	struct pem_environment *environment = NULL;
-	char session[sizeof(s->directory) + sizeof(s->public_directory)];
 	int go[2] = {-1, -1}, failed[2] = {-1, -1}, code = 0, result;
 	pid_t child;
 
@@ -152,12 +157,8 @@ pid_t pem_session__run(struct pem_session *s, char *const argv[],
 		result = pem_error__set(error, -errno, "cannot make a pipe: %s", strerror(errno));
 		goto out;
 	}
-	if (follow)
-		make_public(s);
-	/* Who may not go to the first folder joins in the second. */
-	snprintf(session, sizeof(session), "%s%s%s", s->directory,
-		 s->public_directory[0] ? ":" : "", s->public_directory);
-	environment = pem_environment__new(s, follow ? session : NULL, options);
+	environment = follow ? make_environment(s, argv, options)
+			     : pem_environment__new(s, NULL, argv[0], options);
 	if (!environment) {
 		result = pem_error__set(error, -ENOMEM, "out of memory");
 		goto out;
@@ -384,7 +385,7 @@ void pem_session__interrupt(struct pem_session *session)
 int pem_run__exec(char *const argv[], const struct pem_run_options *options,
 		  struct pem_error *error)
 {
-	struct pem_environment *environment = pem_environment__new(NULL, NULL, options);
+	struct pem_environment *environment = pem_environment__new(NULL, NULL, argv[0], options);
 	int code;
 
 	if (!environment)

@@ -421,12 +421,17 @@ void pem_session__say_refused(struct pem_session *session);
 void pem_session__gather_rights(struct pem_session *session, struct pem_session_page *page);
 void pem_session__note_rights(struct pem_session *session, struct pem_trace_info *info);
 
+/* program.c: why nothing can be preloaded into a program; NULL: it can, or the program is not found. */
+const char *pem_program__refuses_preload(const char *name, bool *is_foreign);
+
 /* environment.c */
 /*
  * This process's environment, and what makes a program raise events. s: the session that tells which adapters are
- * wanted, NULL: any may be; session: the folder of the one that the program joins, or NULL. NULL: out of memory.
+ * wanted, NULL: any may be; session: the folder of the one that the program joins, or NULL. program: what is started, looked
+ * for in PATH, or NULL; where nothing can be preloaded into it nothing is, and s says so. NULL: out of memory.
  */
-struct pem_environment *pem_environment__new(const struct pem_session *s, const char *session,
+struct pem_environment *pem_environment__new(struct pem_session *s, const char *session,
+					     const char *program,
 					     const struct pem_run_options *options);
 char **pem_environment__variables(const struct pem_environment *environment);
 void pem_environment__free(struct pem_environment *environment);

@@ -20,6 +20,7 @@
  *	stream.c	fopen, fread, fwrite, fflush, fclose
  *	socket.c	connect, accept, send, recv and the like
  *	program.c	fork, exec, exit, sleep, dlopen
+ *	exec.c		the environment of programs that can't be observed
  *	rights.c	setuid, chroot, unshare, seccomp and the like, without events
  *	aside.c		when not to stand there
  *

@@ -9,6 +9,7 @@
  * dlopen too depends on its caller: a bare name is looked for in the folders that the calling library's RUNPATH
  * names. Such a call is passed on by a jump, which leaves the caller's return address in its place, and does not show.
  */
+#include "libc/exec.h"
 #include "libc/next.h"
 
 #include "producer/rights.h"
@@ -55,28 +56,31 @@ static int exec_failed(const char *path, uintptr_t site)
 PEM_LIBC_EXPORT int execve(const char *path, char *const arguments[], char *const environment[])
 {
 	exec_begins(path, PEM_LIBC_SITE);
-	PEM_LIBC_NEXT(execve)(path, arguments, environment);
+	PEM_LIBC_NEXT(execve)
+	(path, arguments, PEM_LIBC_EXEC_ENVIRONMENT(path, environment));
 	return exec_failed(path, PEM_LIBC_SITE);
 }
 
 PEM_LIBC_EXPORT int execv(const char *path, char *const arguments[])
 {
 	exec_begins(path, PEM_LIBC_SITE);
-	PEM_LIBC_NEXT(execv)(path, arguments);
+	PEM_LIBC_NEXT(execve)(path, arguments, PEM_LIBC_EXEC_ENVIRONMENT(path, environ));
 	return exec_failed(path, PEM_LIBC_SITE);
 }
 
 PEM_LIBC_EXPORT int execvp(const char *name, char *const arguments[])
 {
 	exec_begins(name, PEM_LIBC_SITE);
-	PEM_LIBC_NEXT(execvp)(name, arguments);
+	PEM_LIBC_NEXT(execvpe)
+	(name, arguments, PEM_LIBC_EXEC_ENVIRONMENT(NULL, environ));
 	return exec_failed(name, PEM_LIBC_SITE);
 }
 
 PEM_LIBC_EXPORT int execvpe(const char *name, char *const arguments[], char *const environment[])
 {
 	exec_begins(name, PEM_LIBC_SITE);
-	PEM_LIBC_NEXT(execvpe)(name, arguments, environment);
+	PEM_LIBC_NEXT(execvpe)
+	(name, arguments, PEM_LIBC_EXEC_ENVIRONMENT(NULL, environment));
 	return exec_failed(name, PEM_LIBC_SITE);
 }
 
@@ -88,7 +92,7 @@ PEM_LIBC_EXPORT int posix_spawn(pid_t *__restrict child, const char *__restrict 
 {
 	pid_t made = 0;
 	int rc = PEM_LIBC_NEXT(posix_spawn)(&made, path, actions, attributes, arguments,
-					    environment);
+					    PEM_LIBC_EXEC_ENVIRONMENT(path, environment));
 
 	if (pem_enabled_program_spawn())
 		pem_notify_program_spawn(rc ? 0 : (uint32_t)made, rc, rc == EFAULT ? NULL : path);
@@ -105,7 +109,7 @@ PEM_LIBC_EXPORT int posix_spawnp(pid_t *__restrict child, const char *__restrict
 {
 	pid_t made = 0;
 	int rc = PEM_LIBC_NEXT(posix_spawnp)(&made, name, actions, attributes, arguments,
-					     environment);
+					     PEM_LIBC_EXEC_ENVIRONMENT(NULL, environment));
 
 	if (pem_enabled_program_spawn())
 		pem_notify_program_spawn(rc ? 0 : (uint32_t)made, rc, rc == EFAULT ? NULL : name);

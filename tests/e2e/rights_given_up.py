@@ -82,6 +82,62 @@ def setpriv():
     equal(len(names["id"]), 2, "programs that the shell started")
 
 
+# --- programs that can't be recorded ---
+
+HELLO = r"""
+#include <stdio.h>
+#include <stdlib.h>
+int main(void) { puts(getenv("LD_PRELOAD") ? "preloaded" : "alone"); return 0; }
+"""
+
+
+def unrecorded(command, wanted="alone\n", **more):
+    """Record a command in which a program can't be: what pem and the loader say, and the gaps."""
+    need_preload()
+    trace = tmp() + "/t"
+    rc, out, err = run([PEM, "record", "-o", trace, "-e", "APP::Libc::*", "--"] + command, **more)
+    equal((rc, out), (0, wanted), "status and output, with " + err)
+    err = "".join(line for line in err.splitlines(True) if "next: pem report" not in line)
+    rc, out, report_err = run([PEM, "report", "--json", trace])
+    equal(rc, 0, "the trace balances: " + report_err)
+    return err, [g["reason"] for g in json.loads(out)["gaps"]]
+
+
+@test
+def without_libraries():
+    "a program started in another root folder, where the libraries are not: no word of the loader, and it is counted"
+    need_root()
+    folder = tmp()
+    shutil.copy(compile_program(HELLO), folder + "/hello")
+    for line in run(["ldd", folder + "/hello"])[1].split():
+        if line.startswith("/"):
+            os.makedirs(folder + os.path.dirname(line), exist_ok=True)
+            shutil.copy(line, folder + line)
+    err, gaps = unrecorded(["chroot", folder, "/hello"])
+    assert "ld.so" not in err, err
+    assert any("1 programs were started where" in gap for gap in gaps), gaps
+    err, gaps = unrecorded(["chroot", folder, "/hello"], "preloaded\n", env={"LD_PRELOAD": "libm.so.6"})
+    assert "libpem" not in err, err
+
+
+@test
+def other_class():
+    "a 32-bit program: no word of the loader, and a sentence where it is the command itself"
+    program = compile_program(HELLO, flags=["-m32"])
+    err, _ = unrecorded([program])
+    assert "32-bit program" in err and "ld.so" not in err, err
+    err, gaps = unrecorded(["sh", "-c", program + "; true"])
+    assert "ld.so" not in err, err
+    assert any("1 programs were started where" in gap for gap in gaps), gaps
+
+
+@test
+def static():
+    "a program that is linked statically: a sentence"
+    err, _ = unrecorded([compile_program(HELLO, flags=["-static"])], "preloaded\n")
+    assert "is linked statically" in err, err
+
+
 # --- programs that go on themselves ---
 
 DROPS = r"""

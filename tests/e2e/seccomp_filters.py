@@ -6,7 +6,7 @@ they do what they do alone, every event is recorded or counted as lost, and the 
 import json
 import os
 
-from preload import need_preload
+from preload import compile_program, need_preload
 from tap import BUILD, PEM, equal, run, run_all, test, tmp
 
 PROGRAM = os.path.join(BUILD, "programs", "filtered")
@@ -18,15 +18,18 @@ def report(trace):
     return json.loads(out)
 
 
-def recorded(how, what, count, *options, env=None):
+def recorded(how, what, count, *options):
+    return recorded_command([PROGRAM, how, what, str(count)], *options)
+
+
+def recorded_command(command, *options):
     """The report of a recording that changed nothing of what the program does."""
     need_preload()
-    command = [PROGRAM, how, what, str(count)]
     alone = run(command)
     equal(alone[0], 7, "status alone, with " + alone[2])
     trace = tmp() + "/t"
     rc, out, err = run([PEM, "record", "-q", "-o", trace, "-e", "APP::Libc::Malloc,APP::Libc::Free", *options, "--"] +
-                       command, env=env)
+                       command)
     equal((rc, out), alone[:2], "status and output, with " + err)
     return report(trace)
 
@@ -115,7 +118,37 @@ def harmless():
 @test
 def by_exec():
     "a program that is started with a filter goes on"
-    recorded("prctl", "exec", 2000)
+    result = recorded("prctl", "exec", 2000)
+    assert any("1 programs were started where" in g["reason"] for g in result["gaps"]), result["gaps"]
+
+
+LIBSECCOMP = r"""
+#include <seccomp.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(void)
+{
+    static const int calls[] = {SCMP_SYS(brk), SCMP_SYS(mmap), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(mprotect),
+                                SCMP_SYS(futex), SCMP_SYS(write), SCMP_SYS(exit_group), SCMP_SYS(rt_sigreturn)};
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
+    void *volatile block;
+    unsigned i;
+    for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+        seccomp_rule_add(filter, SCMP_ACT_ALLOW, calls[i], 0);
+    if (seccomp_load(filter)) return 3;
+    for (i = 0; i < 3000; i++) { block = malloc(40); free(block); }
+    write(1, "done\n", 5);
+    return 7;
+}
+"""
+
+
+@test
+def by_libseccomp():
+    "a filter that libseccomp makes and sets"
+    result = recorded_command([compile_program(LIBSECCOMP, flags=["-lseccomp"])], "--buffer", "64M")
+    equal(sentence(result), [], "nothing lost")
+    assert mallocs(result)["count"] >= 3000, result["per_event"]
 
 
 @test

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * program.c - can libraries be preloaded into a program? By what its file says of itself
+ */
+#include "consumer/session.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Open a program as execvp finds it. -1: it does not. */
+static int open_program(const char *name)
+{
+	const char *path = getenv("PATH"), *end;
+	char file[PATH_MAX];
+
+	if (strchr(name, '/'))
+		return open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	for (path = path ? path : "/bin:/usr/bin"; path; path = *end ? end + 1 : NULL) {
+		end = path + strcspn(path, ":");
+		if (snprintf(file, sizeof(file), "%.*s%s%s", (int)(end - path), path,
+			     end > path ? "/" : "", name) < (int)sizeof(file) &&
+		    !access(file, X_OK))
+			return open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	}
+	return -1;
+}
+
+/* Does it name a loader? Only that preloads. What can't be read is taken for one that does. */
+static bool has_loader(int fd, const Elf64_Ehdr *head)
+{
+	Elf64_Phdr part;
+	unsigned i;
+
+	for (i = 0; i < head->e_phnum; i++) {
+		if (pread(fd, &part, sizeof(part),
+			  (off_t)(head->e_phoff + (uint64_t)i * head->e_phentsize)) !=
+			    (ssize_t)sizeof(part) ||
+		    part.p_type == PT_INTERP)
+			return true;
+	}
+	return false;
+}
+
+const char *pem_program__refuses_preload(const char *name, bool *is_foreign)
+{
+	int fd = open_program(name);
+	const char *why = NULL;
+	Elf64_Ehdr head;
+
+	*is_foreign = false;
+	if (fd < 0)
+		return NULL;
+	if (pread(fd, &head, sizeof(head), 0) == (ssize_t)sizeof(head) &&
+	    !memcmp(head.e_ident, ELFMAG, SELFMAG)) {
+		*is_foreign = head.e_ident[EI_CLASS] != ELFCLASS64;
+		if (*is_foreign)
+			why = "it is a 32-bit program";
+		else if (!has_loader(fd, &head))
+			why = "it is linked statically";
+	}
+	close(fd);
+	return why;
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * exec.c - what the environment of a program says of pem's libraries, where the loader would not find them
+ *
+ * A process that has changed its user, root folder or namespace starts programs whose loader can't open the libraries, and
+ * complains of each. One with a seccomp filter that refuses pem's calls starts programs that have it, too. These get an
+ * environment without the libraries, as if nobody watched, and are counted.
+ */
+#include "libc/exec.h"
+
+#include "libc/next.h"
+#include "producer/rights.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#define VARIABLE "LD_PRELOAD="
+#define VARIABLE_BYTES (sizeof(VARIABLE) - 1)
+
+/* Is it one of pem's libraries, by its name? */
+static int is_own(const char *entry, size_t length)
+{
+	static const char start[] = "libpem";
+	size_t i;
+
+	for (i = length; i && entry[i - 1] != '/'; i--)
+		;
+	return length - i >= sizeof(start) && !memcmp(entry + i, start, sizeof(start) - 1) &&
+	       (entry[i + sizeof(start) - 1] == '.' || entry[i + sizeof(start) - 1] == '-');
+}
+
+static int can_open(const char *entry, size_t length)
+{
+	char path[4096];
+	int fd;
+
+	if (length >= sizeof(path))
+		return 1;
+	memcpy(path, entry, length);
+	path[length] = 0;
+	fd = PEM_LIBC_NEXT(open)(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0)
+		PEM_LIBC_NEXT(close)(fd);
+	return fd >= 0;
+}
+
+/* Would the loader of a program, which has a path, complain that libraries are of another class? */
+static int is_foreign(const char *program)
+{
+	unsigned char head[EI_CLASS + 1] = {0};
+	int fd = program ? PEM_LIBC_NEXT(open)(program, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+
+	if (fd < 0)
+		return 0;
+	if (PEM_LIBC_NEXT(read)(fd, head, sizeof(head)) != (ssize_t)sizeof(head))
+		head[EI_CLASS] = 0;
+	PEM_LIBC_NEXT(close)(fd);
+	return !memcmp(head, ELFMAG, SELFMAG) && head[EI_CLASS] == ELFCLASS32;
+}
+
+/* The variable, or NULL. */
+static const char *find(char *const environment[], size_t *index)
+{
+	size_t i;
+
+	for (i = 0; environment && environment[i]; i++) {
+		if (!strncmp(environment[i], VARIABLE, VARIABLE_BYTES)) {
+			*index = i;
+			return environment[i] + VARIABLE_BYTES;
+		}
+	}
+	return NULL;
+}
+
+/* The length of a list's first entry, which ends at a colon or space. */
+static size_t entry_length(const char *list)
+{
+	return strcspn(list, ": ");
+}
+
+static int must_go(const char *list, const char *program)
+{
+	size_t length;
+
+	for (;; list += length + 1) {
+		length = entry_length(list);
+		if (is_own(list, length) &&
+		    (pem_rights__restricted() ||
+		     (pem_rights__given_up() && !can_open(list, length)) || is_foreign(program)))
+			return 1;
+		if (!list[length])
+			return 0;
+	}
+}
+
+size_t pem_libc_exec__bytes(const char *program, char *const environment[])
+{
+	int saved_errno = errno, goes;
+	const char *list;
+	size_t index = 0, count;
+
+	list = find(environment, &index);
+	goes = list && must_go(list, program);
+	errno = saved_errno;
+	if (!goes)
+		return 0;
+	for (count = index; environment[count]; count++)
+		;
+	return (count + 1) * sizeof(char *) + VARIABLE_BYTES + strlen(list) + 1;
+}
+
+/* Copy the entries that are not pem's. False: there are none. */
+static int copy_others(char *to, const char *list)
+{
+	size_t length, used = 0;
+
+	for (;; list += length + 1) {
+		length = entry_length(list);
+		if (length && !is_own(list, length)) {
+			if (used)
+				to[used++] = ':';
+			memcpy(to + used, list, length);
+			used += length;
+		}
+		if (!list[length])
+			break;
+	}
+	to[used] = 0;
+	return used != 0;
+}
+
+char **pem_libc_exec__copy(void *memory, char *const environment[])
+{
+	char **copy = memory, *text;
+	size_t index = 0, count, used = 0, i;
+	const char *list = find(environment, &index);
+
+	for (count = index; environment[count]; count++)
+		;
+	text = (char *)(copy + count + 1);
+	memcpy(text, VARIABLE, VARIABLE_BYTES);
+	for (i = 0; i < count; i++) {
+		if (i != index)
+			copy[used++] = environment[i];
+		else if (copy_others(text + VARIABLE_BYTES, list))
+			copy[used++] = text;
+	}
+	copy[used] = NULL;
+	pem_rights__count_unobserved();
+	return copy;
+}
