@@ -85,23 +85,6 @@ static void add_library(char *list, size_t bytes, const char *folder, const char
 		snprintf(list + used, bytes - used, "%s%s", used ? ":" : "", path);
 }
 
-/* How many seccomp filters this process has, as in a container: they let pem's calls pass. See producer/rights.c. */
-static long own_filters(void)
-{
-	static const char name[] = "Seccomp_filters:";
-	FILE *file = fopen("/proc/self/status", "re");
-	char line[256];
-	long count = 0;
-
-	while (file && fgets(line, sizeof(line), file)) {
-		if (!strncmp(line, name, sizeof(name) - 1))
-			count = strtol(line + sizeof(name) - 1, NULL, 10);
-	}
-	if (file)
-		fclose(file);
-	return count < 0 ? 0 : count % 1000000;
-}
-
 /* The loader of a 32-bit program would complain of each library; programs that a static one starts may raise events. */
 static bool can_preload(struct pem_session *s, const char *program, bool adapters)
 {
@@ -149,8 +132,9 @@ static bool make_variables(struct pem_session *s, const char *session, const cha
 	/* A program built with AddressSanitizer refuses to start when another library stands before its own. */
 	v->asan = format("ASAN_OPTIONS=%s%s%s", asan ? asan : "", asan ? ":" : "",
 			 "verify_asan_link_order=0");
-	if (asprintf(&v->filters, PEM_FILTERS_VARIABLE "=%0*ld", PEM_FILTERS_DIGITS,
-		     own_filters()) < 0)
+	/* Filters that this process has, as in a container, let pem's calls pass. See producer/rights.c. */
+	if (asprintf(&v->filters, PEM_FILTERS_VARIABLE "=%0*u", PEM_FILTERS_DIGITS,
+		     pem_filters_of((uint32_t)getpid())) < 0)
 		v->filters = NULL;
 	return v->session && v->preload && v->asan && v->filters;
 }

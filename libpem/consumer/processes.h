@@ -110,6 +110,8 @@ struct pem_producer {
 	uint32_t pid;
 	uint32_t inner_pid, pid_namespace; /* its number as it knows it, in that namespace */
 	uint64_t start_clock; /* when its pool was made */
+	uint64_t filter_look_ns, filter_pause_ns; /* when, and how long after the last time */
+	uint32_t filters; /* that are no news; ~0: not known yet */
 	int pidfd; /* -1: none, or of another pid namespace: taken for dead at the end only */
 	/* Its process is known, so that it can be asked for without a pidfd. */
 	bool is_found;
@@ -192,6 +194,9 @@ bool pem_producer__owns_stream(const struct pem_producer *producer, const char *
 /* Clock of the last record written to a lane's stream; 0: none. */
 uint64_t pem_session__stream_clock(struct pem_session *session, const struct pem_producer *producer,
 				   uint32_t lane);
+/* rights.c: has it taken a seccomp filter that it does not know to be harmless? Looked for now and then. */
+void pem_producer__watch_filter(struct pem_session *session, struct pem_producer *producer,
+				uint64_t now_ns);
 void pem_producer__free(struct pem_producer *producer);
 /* pool_copy.c: the producer as it is now, its pool in private memory, for draining and accounting once. NULL: no memory. */
 struct pem_producer *pem_producer__copy(const struct pem_producer *producer);

@@ -11,6 +11,8 @@
 #include "consumer/targets.h"
 #include "util.h"
 
+#include <pem/clock.h>
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -247,6 +249,7 @@ static struct pem_producer *open_producer(struct pem_session *s, struct pem_plac
 
 	if (p) {
 		p->pidfd = -1;
+		p->filters = ~0u;
 		p->place = place;
 		result = map_pool(s, p, fd, &st, &excess);
 	}
@@ -411,7 +414,7 @@ static bool take_leave(struct pem_session *s, struct pem_producer *p)
 void pem_session__check_producers(struct pem_session *s)
 {
 	struct pem_producer **link = &s->producers, *p;
-	uint64_t began;
+	uint64_t now = pem_monotonic_ns(), began;
 	bool done;
 
 	if (__atomic_load_n(&s->page_cut, __ATOMIC_ACQUIRE) && !s->page_cut_said) {
@@ -433,6 +436,8 @@ void pem_session__check_producers(struct pem_session *s)
 			began = pem_monotonic_ns();
 			done = take_leave(s, p);
 			pem_place__charge(p->place, began);
+		} else {
+			pem_producer__watch_filter(s, p, now);
 		}
 		if (!done) {
 			link = &p->next;

@@ -10,7 +10,13 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
 /* Did the process lack a right, rather than room? */
 static bool is_right(uint32_t code)
@@ -39,6 +45,69 @@ void pem_session__say_refused(struct pem_session *s)
 				 : code == EMFILE || code == ENFILE
 					 ? "it has as many files open as it may (ulimit -n)"
 					 : "free some space there");
+}
+
+uint32_t pem_filters_of(uint32_t pid)
+{
+	static const char name[] = "Seccomp_filters:";
+	char path[32], line[256];
+	long count = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%u/status", pid);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		if (!strncmp(line, name, sizeof(name) - 1))
+			count = strtol(line + sizeof(name) - 1, NULL, 10);
+	}
+	if (file)
+		fclose(file);
+	return count < 0 ? 0 : (uint32_t)(count % 1000000);
+}
+
+#define READY_BYTES (2u << 20) /* of chunks for a process that may not ask for memory itself */
+
+/* The pool is one memory for both: what exists here exists there. */
+static void ready_chunks(const struct pem_producer *p)
+{
+	uint32_t *populated = pem_pool__populated(&p->ring);
+	uint32_t count = READY_BYTES / p->ring.chunk_bytes, i;
+
+	if (count > p->ring.chunk_count)
+		count = p->ring.chunk_count;
+	if (madvise(p->ring.chunks, (uint64_t)count * p->ring.chunk_bytes, MADV_POPULATE_WRITE))
+		return;
+	for (i = 0; i < count; i++)
+		__atomic_fetch_or(&populated[i / 16], 3u << (i % 16 * 2), __ATOMIC_RELAXED);
+}
+
+#define LOOK_FIRST_NS 20000000u /* programs take filters as they start, mostly */
+#define LOOK_LAST_NS 1000000000u
+
+void pem_producer__watch_filter(struct pem_session *s, struct pem_producer *p, uint64_t now)
+{
+	struct pem_pool_header *header = p->ring.header;
+	uint32_t known, count;
+
+	if (now < p->filter_look_ns || p->pidfd < 0 ||
+	    __atomic_load_n(&header->restricted, __ATOMIC_RELAXED))
+		return;
+	p->filter_pause_ns = !p->filter_pause_ns                     ? LOOK_FIRST_NS
+			     : p->filter_pause_ns < LOOK_LAST_NS / 2 ? 2 * p->filter_pause_ns
+								     : LOOK_LAST_NS;
+	p->filter_look_ns = now + p->filter_pause_ns;
+	count = pem_filters_of(p->pid);
+	known = __atomic_load_n(&header->filters, __ATOMIC_RELAXED);
+	/* Of a program that nobody told what it has when it was first seen. */
+	if (known == ~0u && p->filters == ~0u)
+		p->filters = count;
+	if (known == ~0u)
+		known = p->filters;
+	if (count <= known)
+		return;
+	ready_chunks(p);
+	__atomic_store_n(&header->restricted, 1, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&s->page->filtered, 1, __ATOMIC_RELAXED);
 }
 
 static void add(struct pem_trace_info *info, const char *format, ...)

@@ -419,6 +419,8 @@ bool pem_place__owner_of(const struct pem_place *place, int fd, uid_t *owner);
 void pem_session__say_refused(struct pem_session *session);
 /* Add to the session's page what a further page has counted. */
 void pem_session__gather_rights(struct pem_session *session, struct pem_session_page *page);
+/* How many seccomp filters a process has; 0 also where the kernel does not count them (before Linux 5.9). */
+uint32_t pem_filters_of(uint32_t pid);
 void pem_session__note_rights(struct pem_session *session, struct pem_trace_info *info);
 
 /* program.c: why nothing can be preloaded into a program; NULL: it can, or the program is not found. */

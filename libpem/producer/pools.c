@@ -130,6 +130,7 @@ static void fill_header(const struct pem_ring *ring)
 		h->pid_namespace = pem_pid_namespace();
 	h->parent_pid = pem_process.parent_pid ? pem_process.parent_pid : (uint32_t)getppid();
 	h->start_clock = pem_clock();
+	h->filters = pem_process__known_filters();
 	if (name && strlen(name + 1) < sizeof(h->control_name))
 		strcpy(h->control_name, name + 1);
 	memcpy(pem_pool__event_ids(ring), pem_process.event_id,

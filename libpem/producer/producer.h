@@ -262,9 +262,15 @@ bool pem_populate(void *start, uint64_t bytes);
 extern __thread uint32_t pem_thread_refused __attribute__((tls_model("initial-exec")));
 extern uint32_t pem_process_refused;
 
+/* Has a consumer seen that this process has a filter which it has not told of? */
+uint32_t pem_process__refused_as_seen(void);
+
 static inline uint32_t pem_refused(void)
 {
-	return pem_thread_refused | __atomic_load_n(&pem_process_refused, __ATOMIC_RELAXED);
+	uint32_t refused =
+		pem_thread_refused | __atomic_load_n(&pem_process_refused, __ATOMIC_RELAXED);
+
+	return refused ? refused : pem_process__refused_as_seen();
 }
 
 /* May pem make no system call in this thread? */
@@ -280,6 +286,8 @@ bool pem_process__has_moved(void);
  * dead. Looked for only in a process that has moved or is restricted.
  */
 bool pem_joined__in_reach(const struct pem_joined *joined);
+/* How many filters it may have that let pem's calls pass; ~0: unknown. */
+uint32_t pem_process__known_filters(void);
 /* As the process starts, before any other call: restrict it if it has a filter that nobody knows. */
 void pem_process__find_filter(void);
 /*

@@ -31,6 +31,34 @@ uint32_t pem_process_refused;
 static bool given_up; /* rights, by a call that was seen */
 static bool moved; /* paths lead elsewhere than they did */
 
+/* Of a filter that the process set by instructions of its own nobody tells it but who looks from outside. */
+uint32_t pem_process__refused_as_seen(void)
+{
+	const uint32_t all = PEM_SECCOMP_CALLS | PEM_SECCOMP_WAKE;
+	const struct pem_joined *joined;
+	const struct pem_pool_header *header;
+	unsigned slot;
+
+	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
+		joined = &pem_process.joined[slot];
+		if (__atomic_load_n(&joined->state, __ATOMIC_ACQUIRE) != PEM_JOINED_POOL)
+			continue;
+		header = __atomic_load_n(&joined->ring.header, __ATOMIC_RELAXED);
+		if (!header || !__atomic_load_n(&header->restricted, __ATOMIC_RELAXED))
+			continue;
+		__atomic_store_n(&pem_process_refused, all, __ATOMIC_RELAXED);
+		return all;
+	}
+	return 0;
+}
+
+uint32_t pem_process__known_filters(void)
+{
+	const char *known = secure_getenv(PEM_FILTERS_VARIABLE);
+
+	return known ? (uint32_t)atol(known) : ~0u;
+}
+
 bool pem_process__has_moved(void)
 {
 	return moved;
@@ -240,6 +268,22 @@ enum pem_filter_effect pem_rights__before_strict(void)
 	return effect;
 }
 
+/* Let consumers know how many filters are no news. */
+static void note_filters(void)
+{
+	struct pem_ring ring;
+	unsigned slot;
+
+	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
+		if (pem_joined__ring(&pem_process.joined[slot],
+				     __atomic_load_n(&pem_process.joined[slot].incarnation,
+						     __ATOMIC_RELAXED),
+				     &ring))
+			__atomic_store_n(&ring.header->filters, pem_process__known_filters(),
+					 __ATOMIC_RELAXED);
+	}
+}
+
 /*
  * One filter more that does no harm: programs that this one starts are told how many they have of those, in the variable
  * by which this process was told. It is written over, digit by digit, since memory may not be allocated here.
@@ -250,13 +294,11 @@ static void count_harmless(void)
 
 	if (!digits || strlen(digits) != PEM_FILTERS_DIGITS)
 		return;
-	for (c = digits + PEM_FILTERS_DIGITS - 1; c >= digits; c--) {
-		if (*c != '9') {
-			++*c;
-			return;
-		}
+	for (c = digits + PEM_FILTERS_DIGITS - 1; c >= digits && *c == '9'; c--)
 		*c = '0';
-	}
+	if (c >= digits)
+		++*c;
+	note_filters();
 }
 
 void pem_rights__after_filter(enum pem_filter_effect effect, bool taken)
@@ -295,9 +337,9 @@ void pem_rights__inherit(bool restricted)
  */
 void pem_process__find_filter(void)
 {
-	const char *known = secure_getenv(PEM_FILTERS_VARIABLE);
+	uint32_t known = pem_process__known_filters();
 
-	if (known && read_status("\nSeccomp_filters:") > atol(known))
+	if (known != ~0u && read_status("\nSeccomp_filters:") > (long)known)
 		pem_process_refused = PEM_SECCOMP_CALLS | PEM_SECCOMP_WAKE;
 }
 

@@ -122,6 +122,13 @@ def by_exec():
     assert any("1 programs were started where" in g["reason"] for g in result["gaps"]), result["gaps"]
 
 
+@test
+def by_instructions():
+    "a filter that the program sets by instructions of its own is seen from outside"
+    result = recorded("raw", "wait", 20)
+    assert mallocs(result)["count"] >= 40, result["per_event"]
+
+
 LIBSECCOMP = r"""
 #include <seccomp.h>
 #include <stdlib.h>

@@ -5,7 +5,8 @@
  *
  * Use: filtered HOW WHAT COUNT. HOW: prctl, syscall, tsync, strict, raw (instructions of its own), harmless (a filter that
  * refuses nothing but reboot), null (asks whether the kernel knows filters). WHAT: alone, threads (they run already), later
- * (threads that come later), fork, exec (itself, in WHAT alone, having taken the filter before), no-madvise.
+ * (threads that come later), fork, exec (itself, in WHAT alone, having taken the filter before), no-madvise, wait (up to two seconds
+ * before it goes on).
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -18,6 +19,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define THREADS 3
@@ -52,10 +54,13 @@ static const int of_threads[] = {
 	SYS_rt_sigprocmask, SYS_rt_sigaction, SYS_sched_getaffinity};
 static const int of_fork[] = {SYS_clone, SYS_clone3, SYS_set_robust_list, SYS_rseq, SYS_wait4};
 /* What the loader and the C library do as a program starts. */
-static const int of_exec[] = {
-	SYS_execve,          SYS_openat, SYS_read,       SYS_close,     SYS_newfstatat,
-	SYS_pread64,         SYS_access, SYS_arch_prctl, SYS_prlimit64, SYS_set_tid_address,
-	SYS_set_robust_list, SYS_rseq,   SYS_fstat};
+static const int of_exec[] = {SYS_execve,          SYS_openat,  SYS_read,      SYS_close,
+			      SYS_newfstatat,      SYS_pread64, SYS_prlimit64, SYS_set_tid_address,
+			      SYS_set_robust_list, SYS_rseq,    SYS_fstat};
+
+#ifdef SYS_arch_prctl
+static const int of_x86_exec[] = {SYS_access, SYS_arch_prctl};
+#endif
 
 static struct sock_filter code[128];
 static unsigned short length;
@@ -97,6 +102,10 @@ static void compose(const char *how, const char *what)
 		ALLOW(of_fork);
 	if (!strcmp(what, "exec"))
 		ALLOW(of_exec);
+#ifdef SYS_arch_prctl
+	if (!strcmp(what, "exec"))
+		ALLOW(of_x86_exec);
+#endif
 	put(BPF_RET | BPF_K, 0, 0, SECCOMP_RET_KILL_PROCESS);
 }
 
@@ -182,6 +191,17 @@ static void fork_some(void)
 	}
 }
 
+/* Without a system call. */
+static void wait_a_second(void)
+{
+	struct timespec start, now;
+
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	do
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	while (now.tv_sec - start.tv_sec < 2);
+}
+
 int main(int argc, char **argv)
 {
 	const char *how, *what;
@@ -206,6 +226,8 @@ int main(int argc, char **argv)
 		start_threads(threads);
 	compose(how, what);
 	take_filter(how);
+	if (!strcmp(what, "wait"))
+		wait_a_second();
 	if (!strcmp(what, "exec")) {
 		execve(argv[0], (char *[]){argv[0], "none", "alone", argv[3], NULL}, environ);
 		return 8;

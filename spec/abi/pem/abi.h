@@ -256,7 +256,11 @@ struct pem_pool_header {
 		[64]; /* of the process's control file in the runtime folder, "" if it has none */
 	uint64_t
 		wides_offset; /* struct pem_wide[PEM_WIDE_COUNT][lane_count], without memory where lanes do not say so */
-	uint8_t reserved2[56];
+	/* Seccomp filters that the process may have, as it was told: one more is its own, which a consumer sees. ~0: unknown. */
+	uint32_t filters;
+	/* A consumer has seen one more: the process makes no system call for pem from here on. */
+	uint32_t restricted;
+	uint8_t reserved2[48];
 	uint32_t incarnation; /* for the process's action words */
 	uint32_t pid_namespace; /* inode number of the one that pid is of; 0: unknown */
 	/* Odd while statistics move to lane 0: who reads several lanes of an event meanwhile begins again. */
