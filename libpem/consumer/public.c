@@ -30,6 +30,8 @@
 #define KEPT_S (24 * 3600) /* for recovery, as sessions are */
 #define OWNER_FILE "session" /* in the folder: the path of the session's own */
 
+#define PUBLIC_FILE "public" /* in the session's own: the path of this one */
+
 static const char *const bases[] = {"/dev/shm", "/tmp"};
 
 /* A new folder, closed still; its path is left in path. Its descriptor, or -errno. */
@@ -72,13 +74,16 @@ static struct pem_session_page *make_page(const struct pem_session *s, int folde
 	return page;
 }
 
-static bool write_owner(const struct pem_session *s, int folder_fd)
+/* Each folder says where the other is: for recovery, and for who sweeps. */
+static bool write_names(const struct pem_session *s, int folder_fd)
 {
-	return !pem_replace_file(folder_fd, OWNER_FILE, s->directory, strlen(s->directory));
+	return !pem_replace_file(folder_fd, OWNER_FILE, s->directory, strlen(s->directory)) &&
+	       !pem_replace_file(s->directory_fd, PUBLIC_FILE, s->public_directory,
+				 strlen(s->public_directory));
 }
 
-/* Add the folder to those that pools are drained from. Takes the descriptor. 0, or -errno. */
-static int add_folder(struct pem_session *s, int fd)
+/* Add the folder to those that pools are drained from. Takes the descriptor. NULL: no memory. */
+static struct pem_place *add_folder(struct pem_session *s, int fd)
 {
 	struct pem_place *folder = calloc(1, sizeof(*folder)), *last;
 
@@ -86,30 +91,36 @@ static int add_folder(struct pem_session *s, int fd)
 	if (!folder || !s->places) {
 		free(folder);
 		close(fd);
-		return -ENOMEM;
+		return NULL;
 	}
 	folder->directory_fd = fd;
-	folder->runtime_fd = -1;
+	folder->runtime_fd = folder->alive_fd = -1;
 	folder->is_public = true;
 	folder->owner = geteuid();
 	folder->number = ++s->place_numbers;
-	folder->alive_fd = -1;
-	folder->page = make_page(s, fd);
+	for (last = s->places; last->next; last = last->next)
+		;
+	last->next = folder;
+	return folder;
+}
+
+/* Make its page, and say by a lock on it that the session has a consumer. 0, or -errno. */
+static int fill_folder(struct pem_session *s, struct pem_place *folder)
+{
+	folder->page = make_page(s, folder->directory_fd);
 	if (folder->page && pem_fault__watch(folder->page, sizeof(*folder->page), &folder->cut)) {
 		munmap(folder->page, sizeof(*folder->page));
 		folder->page = NULL;
 	}
-	for (last = s->places; last->next; last = last->next)
-		;
-	last->next = folder;
 	if (!folder->page)
 		return -ENOSPC;
-	folder->alive_fd = pem_alive__hold_file(fd, "config");
+	folder->alive_fd = pem_alive__hold_file(folder->directory_fd, "config");
 	return folder->alive_fd < 0 ? folder->alive_fd : 0;
 }
 
 int pem_session__make_public(struct pem_session *s)
 {
+	struct pem_place *folder;
 	int fd = -ENOENT, result;
 	size_t i;
 
@@ -121,17 +132,41 @@ int pem_session__make_public(struct pem_session *s)
 		s->public_directory[0] = 0;
 		return fd;
 	}
-	if (!write_owner(s, fd)) {
+	if (!write_names(s, fd)) {
 		close(fd);
 		rmdir(s->public_directory);
 		s->public_directory[0] = 0;
 		return -ENOSPC;
 	}
-	result = add_folder(s, fd);
+	folder = add_folder(s, fd);
+	result = folder ? fill_folder(s, folder) : -ENOMEM;
 	/* Nobody lists it, and who has a file there is the only one to remove it. */
 	if (!result && fchmod(fd, 01733))
 		result = -errno;
 	return result;
+}
+
+void pem_session__reopen_public(struct pem_session *s)
+{
+	size_t bytes;
+	char *path = pem_read_file(s->directory_fd, PUBLIC_FILE, sizeof(s->public_directory) - 1,
+				   &bytes);
+	struct stat st;
+	int fd;
+
+	if (!path || geteuid())
+		goto out;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		goto out;
+	if (fstat(fd, &st) || st.st_uid != geteuid()) {
+		close(fd);
+		goto out;
+	}
+	pem_copy_text(s->public_directory, sizeof(s->public_directory), path);
+	add_folder(s, fd);
+out:
+	free(path);
 }
 
 /* Is the file one that a program may have made for itself? Its user is. */
@@ -153,10 +188,32 @@ bool pem_place__owner_of(const struct pem_place *place, int fd, uid_t *owner)
 	return true;
 }
 
+/*
+ * Nobody adds to it from here on. Folders that somebody made in it go if they are empty: nothing below another user's folder
+ * is removed with root's rights, and where one is left the whole folder stays, closed.
+ */
+static void close_to_others(int folder_fd)
+{
+	DIR *directory;
+	struct dirent *entry;
+
+	fchmod(folder_fd, 0700);
+	directory = pem_list_folder(folder_fd);
+	while (directory && (entry = readdir(directory))) {
+		if (entry->d_name[0] != '.')
+			unlinkat(folder_fd, entry->d_name, AT_REMOVEDIR);
+	}
+	if (directory)
+		closedir(directory);
+}
+
 void pem_session__close_public(struct pem_session *s, struct pem_place *folder)
 {
-	/* Before it is emptied: nobody adds to it any more. */
-	fchmod(folder->directory_fd, 0700);
+	if (s->directory_fd < 0) { /* what was not recovered is kept */
+		close(folder->directory_fd);
+		return;
+	}
+	close_to_others(folder->directory_fd);
 	pem_alive__release(folder->alive_fd);
 	pem_runtime__remove(folder->directory_fd, s->public_directory);
 	s->public_directory[0] = 0;
@@ -194,7 +251,7 @@ static void sweep_one(const char *path)
 		close(fd);
 		return;
 	}
-	fchmod(fd, 0700);
+	close_to_others(fd);
 	pem_runtime__remove(fd, path);
 }
 

@@ -106,6 +106,7 @@ static int open_session_directory(struct pem_session *s, pid_t recorder)
 		return -EINVAL;
 	/* By it the processes that still run know the session: it is switched off in them before they are read. */
 	s->id = __atomic_load_n(&s->page->id, __ATOMIC_RELAXED);
+	pem_session__reopen_public(s);
 	return 0;
 }
 

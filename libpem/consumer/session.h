@@ -407,7 +407,9 @@ void pem_log__close_account(struct pem_session *session, struct pem_trace_info *
  * starts as other users are not observed.
  */
 int pem_session__make_public(struct pem_session *session);
-/* Remove it. Takes the folder's descriptors. */
+/* Of a session whose recorder died: read what lies in its public folder, too, if it has one. */
+void pem_session__reopen_public(struct pem_session *session);
+/* Remove it, unless the session's own folder is kept. Takes the folder's descriptors. */
 void pem_session__close_public(struct pem_session *session, struct pem_place *folder);
 /* Remove those that dead sessions left, once these can't be recovered any more. */
 void pem_public__sweep(void);

@@ -8,6 +8,7 @@ import grp
 import json
 import os
 import pwd
+import re
 import shutil
 import signal
 import socket
@@ -80,6 +81,47 @@ def setpriv():
                            "(id); (id); true"])
     equal(uid_of(out), 65534, "user")
     equal(len(names["id"]), 2, "programs that the shell started")
+
+
+# --- the public folder of root's session ---
+
+def public_folders():
+    return {base + "/" + name for base in ("/dev/shm", "/tmp") for name in os.listdir(base)
+            if re.fullmatch(r"pem-[0-9a-f]{32}(\.gone)?", name)}
+
+
+@test
+def public_folder():
+    "nobody lists it; what others put into it harms nobody; and it goes with the session"
+    hostile = '''folder=${PEM_SESSION##*:}; stat -c %a $folder; ls $folder 2>/dev/null && echo listed
+mkfifo $folder/pool-1-1; ln -s /etc/passwd $folder/pool-2-2; mkdir $folder/pool-3-3; echo x >$folder/pool-4-4
+truncate -s 1T $folder/pool-5-5; ln -s / $folder/model-00000001; rm -f $folder/session; mv $folder/config $folder/other
+echo $folder; id -u'''
+    out, names = recorded(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "sh", "-c",
+                           "exec 2>/dev/null; " + hostile])
+    lines = out.split()
+    equal((lines[0], lines[-1]), ("1733", "65534"), "mode and user")
+    assert "id" in names, names
+    assert lines[1].startswith("/dev/shm/pem-"), out
+    equal([f for f in public_folders() if f.startswith(lines[1])], [], "left")
+
+
+@test
+def recorder_killed():
+    "what a killed recorder left in it is recovered with the trace, and goes"
+    need_root()
+    before, trace = public_folders(), tmp() + "/t"
+    child = start([PEM, "record", "-q", "-o", trace, "-e", "APP::Libc::*", "--", "setpriv", "--reuid", "65534", "--regid",
+                   "65534", "--clear-groups", "sh", "-c", "echo ready; while read line; do :; done"],
+                  stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    equal(child.stdout.readline(), b"ready\n", "the program")
+    child.kill()
+    child.wait()
+    rc, out, err = run([PEM, "report", "--json", trace])
+    assert rc in (0, 4), err
+    assert any(p["name"] == "sh" for p in json.loads(out)["processes"]), out
+    equal(public_folders() - before, set(), "folders left")
+    child.stdin.close()
 
 
 # --- programs that can't be recorded ---
