@@ -50,6 +50,7 @@ struct pem_place {
 	uint32_t number; /* 0: the session's own */
 	/* The session's public folder: files in it are of any user. It has no runtime folder. See public.c. */
 	bool is_public;
+	bool over_said; /* that there are too many files in it */
 	int alive_fd; /* of a public one: holds the lock that says that the consumer lives */
 	uid_t owner;
 	int runtime_fd, directory_fd; /* of its own; else -1 */

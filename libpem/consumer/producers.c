@@ -336,14 +336,32 @@ void pem_session__found_pool(struct pem_session *s, struct pem_place *place, con
 		pem_member__ask(s, p->member); /* rules may have changed since it joined */
 }
 
+/* One program that fills its public folder costs the others nothing but what comes after this. */
+#define PUBLIC_FILES_MAX 4096
+
+static void say_over(struct pem_session *s, struct pem_place *place)
+{
+	if (!place->over_said)
+		pem_session__say(s, PEM_LOG_WARNING,
+				 "there are more than %d files in '%s', of programs that were "
+				 "started as other users: not all of these are observed",
+				 PUBLIC_FILES_MAX, s->public_directory);
+	place->over_said = true;
+}
+
 static void scan_own(struct pem_session *s, struct pem_place *place)
 {
 	DIR *directory = pem_list_folder(place->directory_fd);
 	struct dirent *entry;
+	unsigned files = 0;
 	int fd;
 
 	pem_place__begin_list(place, PEM_LIST_POOLS);
 	while (directory && (entry = readdir(directory))) {
+		if (place->is_public && ++files > PUBLIC_FILES_MAX) {
+			say_over(s, place);
+			break;
+		}
 		if (!is_pool_name(entry->d_name) || find_producer(s, place, entry->d_name))
 			continue;
 		fd = pem_place__open(s, place, PEM_LIST_POOLS, place->directory_fd, entry->d_name);

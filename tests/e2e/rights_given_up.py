@@ -107,6 +107,18 @@ echo $folder; id -u'''
 
 
 @test
+def too_many_files():
+    "who fills it is not listened to beyond a limit, which is said"
+    need_root()
+    rc, out, err = run([PEM, "record", "-o", tmp() + "/t", "-e", "APP::Libc::*", "--", "setpriv", "--reuid", "65534",
+                        "--regid", "65534", "--clear-groups", "sh", "-c",
+                        "cd ${PEM_SESSION##*:} && seq -f pool-1-%g 5000 | xargs touch; sleep 0.2; pwd"])
+    equal(rc, 0, "status, with " + err)
+    assert "more than 4096 files" in err, err
+    equal([f for f in public_folders() if f.startswith(out.strip())], [], "left")
+
+
+@test
 def recorder_killed():
     "what a killed recorder left in it is recovered with the trace, and goes"
     need_root()
