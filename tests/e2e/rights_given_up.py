@@ -225,6 +225,7 @@ int main(int argc, char **argv)
 
 def dropped(how):
     empty = tmp()
+    os.chmod(empty, 0o755)
     out, names = recorded([compile_program(DROPS), how, empty])
     equal(out, "done\n", "output")
     equal(len(names["program"]), 4, "processes")

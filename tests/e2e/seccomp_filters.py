@@ -89,6 +89,7 @@ def children():
     "processes that a filtered one forks"
     result = whole("prctl", "fork")
     equal(len(result["processes"]), 4, "processes")
+    assert mallocs(result)["count"] >= 5 * 2000, "the parent goes on when a child has ended: %r" % result["per_event"]
 
 
 @test
@@ -120,6 +121,12 @@ def by_exec():
     "a program that is started with a filter goes on"
     result = recorded("prctl", "exec", 2000)
     assert any("1 programs were started where" in g["reason"] for g in result["gaps"]), result["gaps"]
+
+
+@test
+def by_exec_unseen():
+    "so does one that is started with a filter of which nobody told pem"
+    recorded("raw", "exec", 20)
 
 
 @test

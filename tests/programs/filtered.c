@@ -184,7 +184,7 @@ static void fork_some(void)
 		if (!child) {
 			allocate();
 			say("child\n");
-			_exit(i);
+			exit(i);
 		}
 		if (waitpid(child, &status, 0) != child || WEXITSTATUS(status) != i)
 			_exit(6);
