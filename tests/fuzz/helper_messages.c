@@ -11,13 +11,13 @@
 #include <pem/clock.h>
 
 #include <dirent.h>
-#include <sys/mman.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 #define CHUNK 4096u
 #define CHUNKS 8u
+#define FILES 64u
 #define ROUNDS 500u /* of one session */
 
 static struct pem_session *session;
@@ -123,10 +123,16 @@ static void make_helpers(void)
 
 /* --- what helpers send --- */
 
-static int make_memory(const void *data, size_t bytes, uint64_t size)
+static int make_file(const void *data, size_t bytes, uint64_t size)
 {
-	int fd = memfd_create("fuzz", MFD_CLOEXEC);
+	static unsigned number;
+	char path[96];
+	int fd;
 
+	/* A file without a name is refused. Names come round. */
+	snprintf(path, sizeof(path), "%s/file-%u", folder, number++ % FILES);
+	unlink(path);
+	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	check(fd >= 0 && pwrite(fd, data, bytes, 0) == (ssize_t)bytes &&
 	      !ftruncate(fd, (off_t)size));
 	return fd;
@@ -145,7 +151,7 @@ static int make_control(uint64_t table)
 	control.provider[0].bytes = PEM_PAGE_ALIGN * 2;
 	for (i = 0; i < PEM_SESSIONS_MAX; i++)
 		control.session[i].word = table;
-	return make_memory(&control, sizeof(control), 4096u + 5 * PEM_PAGE_ALIGN);
+	return make_file(&control, sizeof(control), 4096u + 5 * PEM_PAGE_ALIGN);
 }
 
 static int make_pool(uint8_t more)
@@ -162,7 +168,7 @@ static int make_pool(uint8_t more)
 	pem_copy_text(header.control_name, sizeof(header.control_name), controls[more >> 1 & 3]);
 	pem_pool__layout(&header);
 	header.magic = PEM_POOL_MAGIC;
-	return make_memory(&header, sizeof(header), header.total_bytes);
+	return make_file(&header, sizeof(header), header.total_bytes);
 }
 
 static int make_model(uint8_t more)
@@ -170,8 +176,8 @@ static int make_model(uint8_t more)
 	static const char *const texts[] = {"pem-model\t2\n", "", "pem-model\t2\nevent\t",
 					    "nothing\n"};
 
-	return make_memory(texts[more & 3], strlen(texts[more & 3]),
-			   more & 4 ? 1ull << 40 : strlen(texts[more & 3]));
+	return make_file(texts[more & 3], strlen(texts[more & 3]),
+			 more & 4 ? 1ull << 40 : strlen(texts[more & 3]));
 }
 
 static int make_descriptor(uint8_t kind, uint8_t more)
@@ -193,9 +199,9 @@ static int make_descriptor(uint8_t kind, uint8_t more)
 	case 5:
 		return make_model(more);
 	case 6: /* of which nothing is there */
-		return make_memory("CMEP", 4, 1ull << (more % 42));
+		return make_file("CMEP", 4, 1ull << (more % 42));
 	case 7:
-		return make_memory("", 0, 0);
+		return make_file("", 0, 0);
 	case 8:
 		return open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	case 9:
@@ -211,7 +217,7 @@ static int make_descriptor(uint8_t kind, uint8_t more)
 	case 12:
 		return dup(more & 1 ? keeper : finder);
 	case 13: /* the session's page, as a keeper makes it */
-		return make_memory("", 0, sizeof(struct pem_session_page) - (more & 1));
+		return make_file("", 0, sizeof(struct pem_session_page) - (more & 1));
 	case 14:
 		return open("/dev/zero", O_RDWR | O_CLOEXEC);
 	default:
@@ -316,7 +322,7 @@ static void act(uint8_t what)
 		pem_session__gather_losses(session);
 		break;
 	default:
-		pem_session__load_models(session);
+		pem_session__leave_members(session);
 		break;
 	}
 }

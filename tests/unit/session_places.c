@@ -5,7 +5,7 @@
 #include "consumer/places.h"
 
 #include <dirent.h>
-#include <sys/mman.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 
 /* A place whose keeper is this test: says what is sent on the returned socket. */
@@ -58,8 +58,12 @@ static int full_control(void)
 {
 	struct pem_control_file control = {
 		.magic = PEM_CONTROL_MAGIC, .abi_version = PEM_ABI_VERSION, .pid = 1};
-	int fd = memfd_create("control", MFD_CLOEXEC);
+	char path[96];
 	unsigned i;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/full-XXXXXX", folder);
+	fd = mkostemp(path, O_CLOEXEC);
 
 	for (i = 0; i < PEM_SESSIONS_MAX; i++)
 		control.session[i].word = PEM_ENTRY_WORD(PEM_ENTRY_OFFERED, 1, PEM_CONSUMER(1, 1));
