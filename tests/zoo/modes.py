@@ -64,6 +64,10 @@ class Place:
         self.entry = entry
         self.top = tempfile.mkdtemp(prefix="pem-zoo-")
         os.chmod(self.top, 0o755)
+        # Shared memory is in memory, as pem has it without this variable: thousands of processes would fill a disk.
+        self.memory = tempfile.mkdtemp(prefix="pem-zoo-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+        os.chmod(self.memory, 0o755)
+        self.runtime = os.path.join(self.memory, "runtime")
         self.user = NOBODY if entry.user and os.geteuid() == 0 else None
         self.work, self.made, self.scratch = [os.path.join(self.top, name) for name in ("work", "made", "scratch")]
         for folder in (self.made, self.scratch):
@@ -78,17 +82,17 @@ class Place:
 
     def fresh(self):
         """Empty the folders of a run; its environment, without anything of the caller's session."""
-        home, temporary, runtime = [os.path.join(self.top, name) for name in ("home", "tmp", "runtime")]
-        for folder in (self.work, home, temporary, runtime):
+        home, temporary = [os.path.join(self.top, name) for name in ("home", "tmp")]
+        for folder in (self.work, home, temporary, self.runtime):
             self._folder(folder)
         os.chmod(temporary, 0o1777)
-        os.chmod(runtime, 0o700)
+        os.chmod(self.runtime, 0o700)
         env = {name: os.environ[name] for name in ("TERM", "RUSTUP_HOME", "CARGO_HOME") if name in os.environ}
         for name, folder in (("RUSTUP_HOME", "~/.rustup"), ("CARGO_HOME", "~/.cargo")):
             if os.path.isdir(os.path.expanduser(folder)):
                 env.setdefault(name, os.path.expanduser(folder))
         env.update(HOME=home, TMPDIR=temporary, MADE=self.made, PORT=str(self.ports[0]), PORT2=str(self.ports[1]), LC_ALL="C.UTF-8",
-                   NO_COLOR="1", USER=pwd.getpwuid(self.user or os.geteuid()).pw_name, PEM_RUNTIME_DIR=runtime,
+                   NO_COLOR="1", USER=pwd.getpwuid(self.user or os.geteuid()).pw_name, PEM_RUNTIME_DIR=self.runtime,
                    PATH=os.pathsep.join([os.environ.get("PATH") or "/usr/bin:/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"]))
         env.update(self.entry.env)
         return env
@@ -99,6 +103,7 @@ class Place:
 
     def remove(self):
         shutil.rmtree(self.top, ignore_errors=True)
+        shutil.rmtree(self.memory, ignore_errors=True)
 
 
 def files_of(folder):
@@ -278,7 +283,7 @@ class Consumers:
         command = [PEM, *verb, *(["-a"] if all_programs else ["-p", str(pid)])]
         user = self.place.user
         more = {"user": user, "group": user, "extra_groups": []} if user is not None else {}
-        env = {"PEM_RUNTIME_DIR": os.path.join(self.place.top, "runtime"), "PATH": os.environ.get("PATH", ""), "HOME": "/"}
+        env = {"PEM_RUNTIME_DIR": self.place.runtime, "PATH": os.environ.get("PATH", ""), "HOME": "/"}
         with open(os.path.join(self.place.scratch, "consumer"), "wb") as said:
             child = processes.start(command, env=env, cwd=self.place.scratch, stdout=said, stderr=said, **more)
         child.command, child.trace = " ".join(command), trace
@@ -298,7 +303,7 @@ class Consumers:
             self._detach(first)
             while not self.over.wait(0.02):
                 consumer = self._attach(program.pid, self.number % 5 == 4)
-                self._until_attached(consumer, os.path.join(self.place.top, "runtime"))
+                self._until_attached(consumer, self.place.runtime)
                 self.over.wait(0.1 + 0.1 * (self.number % 4))
                 self._detach(consumer)
         except Failure as failure:

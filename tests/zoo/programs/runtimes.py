@@ -105,7 +105,7 @@ end
 /usr/bin/python3 -B -u zoo.py || echo "status $?"
 """)
 
-# What a module's tests come to, without the time they took. -v names each test, so that one that changes its result shows.
+# What each test of a module comes to, so that one that changes its result shows.
 for module, seconds in (("test_mmap", 1), ("test_signal", 20), ("test_threading", 20), ("test_subprocess", 40), ("test_socket", 30),
                         ("test_ctypes", 3), ("test_thread", 3), ("test_fork1", 3), ("test_os", 6), ("test_posix", 3), ("test_selectors", 3),
                         ("test_faulthandler", 15), ("test_asyncio", 80), ("test_multiprocessing_fork", 90), ("test_multiprocessing_spawn", 120),
@@ -114,9 +114,10 @@ for module, seconds in (("test_mmap", 1), ("test_signal", 20), ("test_threading"
             needs="/usr/bin/python3.11 /usr/lib/python3.11/test/test_ctypes.py /usr/lib/python3.11/test/test_asyncio", sees="python3.11",
             seconds=seconds, limit_s=60 + 5 * seconds, user="nobody", script=r"""
 cd "$TMPDIR"; status=0
-/usr/bin/python3.11 -B -m test -v -u none MODULE >log 2>&1 || status=$?
-grep -aE '^(test\w+ .*|.*) \.\.\. (ok|FAIL|ERROR|skipped.*)$|^(FAIL|ERROR): |^FAILED|^OK' log | sed -E 's/0x[0-9a-f]+//g; s/[0-9]+ pids?//; s/@test_[0-9]+//' |
-	sort
-[ $status = 0 ] || { tail -n 60 log; }
+/usr/bin/python3.11 -B -m test -u none --junit-xml results.xml MODULE >log 2>&1 || status=$?
+/usr/bin/python3.11 -c 'import xml.etree.ElementTree as tree
+for case in sorted("%s %s %s" % (c.get("name"), c.get("result"), " ".join(e.tag for e in c if e.tag in ("failure", "error", "skipped")))
+                   for c in tree.parse("results.xml").iter("testcase")): print(case)' || status=1
+[ $status = 0 ] || tail -n 60 log
 echo "status $status"
 """.replace("MODULE", module))

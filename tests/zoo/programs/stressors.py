@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""stressors.py - of the zoo: every stressor of stress-ng for a second, as an ordinary user and with an upper bound on its memory"""
+"""stressors.py - of the zoo: every stressor of stress-ng for a second, as an ordinary user and with upper bounds on its memory and files: some fill a disk"""
 import shutil
 import subprocess
 
 from zoo import program
 
 SCRIPT = r"""
-ulimit -v 8000000; status=0
+ulimit -v 8000000 -f 300000; status=0
 stress-ng --NAME 1 --timeout 1s --oomable --temp-path "$TMPDIR" --verify >"$TMPDIR/log" 2>&1 || status=$?
 echo "status $status"; grep -aoE 'successful run|unsuccessful run|\(killed\)|terminated on signal.*|Segmentation|not implemented' "$TMPDIR/log" | sort -u || :
 """
