@@ -47,11 +47,6 @@ uint64_t pem_session__stream_clock(struct pem_session *s, const struct pem_produ
 	return pem_trace_writer__stream_clock(s->log->writer, stream);
 }
 
-bool pem_session__is_logging(const struct pem_session *s)
-{
-	return s->log && s->log->writer && !s->log->closed;
-}
-
 static int by_lane_and_seq(const void *a, const void *b)
 {
 	const struct pem_found_chunk *x = a, *y = b;

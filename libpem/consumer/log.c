@@ -28,6 +28,11 @@ static uint64_t cpu_ns(const struct rusage *usage)
 	       ((uint64_t)usage->ru_utime.tv_usec + (uint64_t)usage->ru_stime.tv_usec) * 1000u;
 }
 
+bool pem_session__is_logging(const struct pem_session *s)
+{
+	return s->log && s->log->writer && !s->log->closed;
+}
+
 void pem_log__start_clock(struct pem_log *log)
 {
 	struct timespec now;
