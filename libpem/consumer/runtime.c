@@ -26,6 +26,14 @@ static bool is_old(const struct stat *st)
 	return st->st_mtime + MAKING_S < time(NULL);
 }
 
+/* Has it been renamed by somebody who could not remove it? */
+static bool is_gone(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+
+	return dot && !strcmp(dot, ".gone");
+}
+
 void pem_runtime__remove(int fd, const char *path)
 {
 	const struct timespec pause = {0, 1000000};
@@ -40,7 +48,8 @@ void pem_runtime__remove(int fd, const char *path)
 		return;
 	}
 	/* Under another name: processes on their way into it, which is closed by now, find it no more. */
-	if (snprintf(gone, sizeof(gone), "%s.gone", path) < (int)sizeof(gone) && !rename(path, gone))
+	if (!is_gone(path) && snprintf(gone, sizeof(gone), "%s.gone", path) < (int)sizeof(gone) &&
+	    !rename(path, gone))
 		path = gone;
 	for (tries = 0; tries < REMOVE_TRIES; tries++) {
 		rewinddir(directory);
@@ -92,8 +101,7 @@ static bool has_nothing(int directory_fd, const struct stat *folder)
 	if (fd < 0)
 		return errno == ENOENT && is_old(folder);
 	none = read(fd, &head, bytes) == (ssize_t)bytes && head.magic == PEM_SESSION_MAGIC &&
-	       head.abi_version == PEM_ABI_VERSION &&
-	       (!head.has_log || !head.pools);
+	       head.abi_version == PEM_ABI_VERSION && (!head.has_log || !head.pools);
 	close(fd);
 	return none;
 }
