@@ -8,13 +8,14 @@
  */
 #include "libc/exec.h"
 
-#include "libc/next.h"
+#include "libc/libc.h"
 #include "producer/rights.h"
 
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define VARIABLE "LD_PRELOAD="
@@ -41,9 +42,9 @@ static int can_open(const char *entry, size_t length)
 		return 1;
 	memcpy(path, entry, length);
 	path[length] = 0;
-	fd = PEM_LIBC_NEXT(open)(path, O_RDONLY | O_CLOEXEC);
+	fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0)
-		PEM_LIBC_NEXT(close)(fd);
+		syscall(SYS_close, fd);
 	return fd >= 0;
 }
 
@@ -51,13 +52,15 @@ static int can_open(const char *entry, size_t length)
 static int is_foreign(const char *program)
 {
 	unsigned char head[EI_CLASS + 1] = {0};
-	int fd = program ? PEM_LIBC_NEXT(open)(program, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+	int fd = program ? (int)syscall(SYS_openat, AT_FDCWD, program,
+					O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+			 : -1;
 
 	if (fd < 0)
 		return 0;
-	if (PEM_LIBC_NEXT(read)(fd, head, sizeof(head)) != (ssize_t)sizeof(head))
+	if (syscall(SYS_read, fd, head, sizeof(head)) != (long)sizeof(head))
 		head[EI_CLASS] = 0;
-	PEM_LIBC_NEXT(close)(fd);
+	syscall(SYS_close, fd);
 	return !memcmp(head, ELFMAG, SELFMAG) && head[EI_CLASS] == ELFCLASS32;
 }
 
@@ -98,10 +101,13 @@ static int must_go(const char *list, const char *program)
 
 size_t pem_libc_exec__bytes(const char *program, char *const environment[])
 {
-	int saved_errno = errno, goes;
 	const char *list;
 	size_t index = 0, count;
+	int saved_errno, goes;
 
+	if (pem_libc_call__is_silent(0)) /* a thread without memory of its own, not even errno */
+		return 0;
+	saved_errno = errno;
 	list = find(environment, &index);
 	goes = list && must_go(list, program);
 	errno = saved_errno;

@@ -20,12 +20,33 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/*
+ * Chromium's sandbox makes these calls in a child of clone, in its parent's memory, whose thread-local memory is all zero.
+ * Nothing can be made ready there.
+ */
+static int has_no_thread(void)
+{
+	return pem_libc_call__is_silent(0);
+}
+
+static __attribute__((noinline)) void before_drop(void)
+{
+	if (!has_no_thread())
+		pem_rights__before_drop();
+}
+
+static void before_move(void)
+{
+	if (!has_no_thread())
+		pem_rights__before_move();
+}
+
 /* --- users, groups, capabilities --- */
 
 #define DROP(type, name, parameters, ...)                                                          \
 	PEM_LIBC_EXPORT type name parameters                                                       \
 	{                                                                                          \
-		pem_rights__before_drop();                                                         \
+		before_drop();                                                                     \
 		return PEM_LIBC_NEXT(name)(__VA_ARGS__);                                           \
 	}
 
@@ -57,7 +78,7 @@ static int after_move(int result)
 
 PEM_LIBC_EXPORT int chroot(const char *path)
 {
-	pem_rights__before_move();
+	before_move();
 	return after_move(PEM_LIBC_NEXT(chroot)(path));
 }
 
@@ -65,17 +86,17 @@ PEM_LIBC_EXPORT int chroot(const char *path)
 PEM_LIBC_EXPORT int unshare(int flags)
 {
 	if (flags & CLONE_NEWNS) {
-		pem_rights__before_move();
+		before_move();
 		return after_move(PEM_LIBC_NEXT(unshare)(flags));
 	}
 	if (flags & CLONE_NEWUSER)
-		pem_rights__before_drop();
+		before_drop();
 	return PEM_LIBC_NEXT(unshare)(flags);
 }
 
 PEM_LIBC_EXPORT int setns(int fd, int type)
 {
-	pem_rights__before_move();
+	before_move();
 	return after_move(PEM_LIBC_NEXT(setns)(fd, type));
 }
 
@@ -93,9 +114,11 @@ PEM_LIBC_EXPORT int prctl(int option, ...)
 	for (i = 0; i < 4; i++)
 		a[i] = va_arg(more, unsigned long);
 	va_end(more);
-	if (option == PR_SET_SECCOMP && a[0] == SECCOMP_MODE_FILTER)
+	if (option != PR_SET_SECCOMP || has_no_thread())
+		effect = PEM_FILTER_NONE;
+	else if (a[0] == SECCOMP_MODE_FILTER)
 		effect = pem_rights__before_filter((const struct sock_fprog *)a[1], false);
-	else if (option == PR_SET_SECCOMP && a[0] == SECCOMP_MODE_STRICT)
+	else if (a[0] == SECCOMP_MODE_STRICT)
 		effect = pem_rights__before_strict();
 	result = PEM_LIBC_NEXT(prctl)(option, a[0], a[1], a[2], a[3]);
 	if (effect != PEM_FILTER_NONE)
@@ -117,7 +140,9 @@ static __attribute__((noinline)) long set_filter(long number, long a, long b, lo
 	enum pem_filter_effect effect = PEM_FILTER_NONE;
 	long result;
 
-	if (number == SYS_prctl && b == SECCOMP_MODE_FILTER)
+	if (has_no_thread())
+		effect = PEM_FILTER_NONE;
+	else if (number == SYS_prctl && b == SECCOMP_MODE_FILTER)
 		effect = pem_rights__before_filter((const struct sock_fprog *)c, false);
 	else if (number == SYS_prctl && b == SECCOMP_MODE_STRICT)
 		effect = pem_rights__before_strict();
@@ -139,16 +164,11 @@ static __attribute__((noinline)) long move(long number, long a, long b, long c, 
 {
 	long result;
 
-	pem_rights__before_move();
+	before_move();
 	result = next_syscall()(number, a, b, c, d, e, f);
 	if (!result)
 		pem_rights__after_move();
 	return result;
-}
-
-static __attribute__((noinline)) void before_drop(void)
-{
-	pem_rights__before_drop();
 }
 
 long pem_libc_syscall(long number, long a, long b, long c, long d, long e,

@@ -17,7 +17,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -56,7 +55,7 @@ uint32_t pem_process__known_filters(void)
 {
 	const char *known = secure_getenv(PEM_FILTERS_VARIABLE);
 
-	return known ? (uint32_t)atol(known) : ~0u;
+	return known ? (uint32_t)strtoul(known, NULL, 10) : ~0u;
 }
 
 bool pem_process__has_moved(void)
@@ -64,16 +63,48 @@ bool pem_process__has_moved(void)
 	return moved;
 }
 
-/* The C library knows it: a mutex that checks for errors keeps its owner, and taking a free one is no system call. */
+/*
+ * The C library keeps a thread's id in the thread's own structure, where no function tells it: at what distance from the thread
+ * pointer is found out while the kernel may be asked. 0: not yet, or nowhere.
+ */
+static intptr_t id_offset;
+
+#if defined(__x86_64__)
+#define STRUCTURE_START                                                                            \
+	0 /* of what of the structure is certainly there, from the thread pointer on */
+#define STRUCTURE_END 2048
+#elif defined(__aarch64__)
+#define STRUCTURE_START (-1536)
+#define STRUCTURE_END 0
+#endif
+
+static uint32_t word_at(intptr_t offset)
+{
+	uint32_t word;
+
+	memcpy(&word, (const uint8_t *)__builtin_thread_pointer() + offset, sizeof(word));
+	return word;
+}
+
+static void find_id(void)
+{
+	uint32_t id = (uint32_t)syscall(SYS_gettid);
+	intptr_t offset;
+
+	if (id_offset && word_at(id_offset) == id)
+		return;
+	for (offset = STRUCTURE_START; offset < STRUCTURE_END; offset += 4) {
+		if (word_at(offset) == id)
+			break;
+	}
+	id_offset = offset < STRUCTURE_END ? offset : 0;
+}
+
+/* Where it is not known, something that tells threads apart and is no thread's id. */
 static uint32_t known_thread_id(void)
 {
-	pthread_mutex_t mutex = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
-	uint32_t id;
-
-	pthread_mutex_lock(&mutex);
-	id = (uint32_t)mutex.__data.__owner;
-	pthread_mutex_unlock(&mutex);
-	return id;
+	return id_offset ? word_at(id_offset)
+			 : (uint32_t)((uintptr_t)&pem_thread_refused >> 4) | 1u << 31;
 }
 
 uint32_t pem_rights__thread_id(void)
@@ -160,7 +191,7 @@ static long read_status(const char *name)
 	close(fd);
 	text[n > 0 ? n : 0] = 0;
 	line = strstr(text, name);
-	return line ? atol(line + strlen(name)) : -1;
+	return line ? (long)strtoul(line + strlen(name), NULL, 10) : -1;
 }
 
 /*
@@ -174,7 +205,7 @@ static struct sock_filter *copy_program(const struct sock_fprog *program, uint32
 	struct sock_filter *code;
 	pid_t self = getpid();
 
-	if (process_vm_readv(self, &to, 1, &from, 1, 0) != (ssize_t)sizeof(head)) {
+	if (syscall(SYS_process_vm_readv, self, &to, 1L, &from, 1L, 0L) != (ssize_t)sizeof(head)) {
 		if (errno == EFAULT || !program)
 			return NULL;
 		head = *program; /* a container that lets nobody read so */
@@ -188,7 +219,7 @@ static struct sock_filter *copy_program(const struct sock_fprog *program, uint32
 	to = (struct iovec){code, head.len * sizeof(*code)};
 	from = (struct iovec){head.filter, to.iov_len};
 	*count = head.len;
-	if (process_vm_readv(self, &to, 1, &from, 1, 0) == (ssize_t)to.iov_len)
+	if (syscall(SYS_process_vm_readv, self, &to, 1L, &from, 1L, 0L) == (ssize_t)to.iov_len)
 		return code;
 	if (errno != EFAULT) {
 		memcpy(code, head.filter, to.iov_len);
@@ -203,6 +234,7 @@ static bool make_ready(void)
 {
 	if ((uint32_t)getpid() != pem_process.pid)
 		return false;
+	find_id();
 	make_pools(true, true);
 	pem_thread__reserve();
 	return true;
@@ -290,7 +322,7 @@ static void note_filters(void)
  */
 static void count_harmless(void)
 {
-	char *digits = getenv(PEM_FILTERS_VARIABLE), *c;
+	char *digits = secure_getenv(PEM_FILTERS_VARIABLE), *c;
 
 	if (!digits || strlen(digits) != PEM_FILTERS_DIGITS)
 		return;

@@ -41,6 +41,10 @@ LIBC = {
     "dladdr1": "in front of dlopen, which takes the same lock of the loader's next",
     "__chk_fail": "ends the program, where the C library would",
     "pem_provider_register pem_provider_unregister": BEFORE_MAIN + " and destructors",
+    "__environ environ": "a variable",
+    "pem_rights__after_filter pem_rights__after_move pem_rights__before_drop pem_rights__before_filter "
+    "pem_rights__before_move pem_rights__before_strict pem_rights__count_unobserved pem_rights__given_up "
+    "pem_rights__inherit pem_rights__parent_id pem_rights__restricted pem_rights__thread_id": "libpem's own, as above",
 }
 SQLITE = {
     PLAIN: "memory and text only",
