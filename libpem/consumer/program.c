@@ -30,18 +30,29 @@ static int open_program(const char *name)
 	return -1;
 }
 
-/* Does it name a loader? Only that preloads. What can't be read is taken for one that does. */
-static bool has_loader(int fd, const Elf64_Ehdr *head)
+/*
+ * Does it name a loader? Only that preloads. What can't be read is taken for one that does. is_musl: it is musl's, which ends
+ * a program when a library that is preloaded needs the GNU C library.
+ */
+static bool has_loader(int fd, const Elf64_Ehdr *head, bool *is_musl)
 {
+	char path[64] = "";
+	const char *name;
 	Elf64_Phdr part;
 	unsigned i;
 
 	for (i = 0; i < head->e_phnum; i++) {
 		if (pread(fd, &part, sizeof(part),
 			  (off_t)(head->e_phoff + (uint64_t)i * head->e_phentsize)) !=
-			    (ssize_t)sizeof(part) ||
-		    part.p_type == PT_INTERP)
+		    (ssize_t)sizeof(part))
 			return true;
+		if (part.p_type != PT_INTERP)
+			continue;
+		if (pread(fd, path, sizeof(path) - 1, (off_t)part.p_offset) > 0) {
+			name = strrchr(path, '/');
+			*is_musl = name && !strncmp(name, "/ld-musl-", strlen("/ld-musl-"));
+		}
+		return true;
 	}
 	return false;
 }
@@ -50,6 +61,7 @@ const char *pem_program__refuses_preload(const char *name, bool *is_foreign)
 {
 	int fd = open_program(name);
 	const char *why = NULL;
+	bool is_musl = false;
 	Elf64_Ehdr head;
 
 	*is_foreign = false;
@@ -60,8 +72,11 @@ const char *pem_program__refuses_preload(const char *name, bool *is_foreign)
 		*is_foreign = head.e_ident[EI_CLASS] != ELFCLASS64;
 		if (*is_foreign)
 			why = "it is a 32-bit program";
-		else if (!has_loader(fd, &head))
+		else if (!has_loader(fd, &head, &is_musl))
 			why = "it is linked statically";
+		else if (is_musl)
+			why = "it uses another C library, musl";
+		*is_foreign = *is_foreign || is_musl;
 	}
 	close(fd);
 	return why;

@@ -28,8 +28,9 @@ program("bubblewrap", packages="bubblewrap", version="bwrap --version", sees="bw
         script=BWRAP + r"""sh -c 'id -u; ls /tmp; seq 1000 | sort | tail -n 1; exit 3' || echo "status $?"
 """ + BWRAP + r"""/usr/bin/python3 -c 'import threading; t = [threading.Thread(target=print, args=("t",)) for _ in range(3)]; [x.start() for x in t]; [x.join() for x in t]'
 """)
+# Programs in a sandbox with a /dev of its own do not find the session, whose folder lies in the other /dev/shm.
 # What flatpak gives bwrap as its filter: calls that are refused with EPERM; here with what pem might need among them.
-program("bubblewrap-seccomp", packages="bubblewrap", version="bwrap --version", needs="bwrap /usr/bin/python3", sees="sort",
+program("bubblewrap-seccomp", packages="bubblewrap", version="bwrap --version", needs="bwrap /usr/bin/python3", sees="bwrap",
         prepare=r"""bwrap --ro-bind / / --unshare-all true || { echo 'no namespaces here'; exit 77; }
 cat > filter.py <<'end'
 import platform, struct, sys
