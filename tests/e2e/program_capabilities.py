@@ -39,7 +39,8 @@ def here():
 def environment(**more):
     folder = tmp()
     os.chmod(folder, 0o777)
-    return folder, dict({"PEM_RUNTIME_DIR": os.path.join(folder, "run"), "XDG_RUNTIME_DIR": None, "HOME": folder}, **more)
+    return folder, dict({"PEM_RUNTIME_DIR": os.path.join(folder, "run"), "XDG_RUNTIME_DIR": None, "HOME": folder,
+                         "TMPDIR": folder}, **more)
 
 
 # The program's output goes through a file: pem top keeps it from the terminal.

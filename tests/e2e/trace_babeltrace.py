@@ -128,7 +128,7 @@ def python_with_threads():
     script = ("import threading, subprocess\n"
               "def work():\n    sum(len(str(i)) for i in range(300))\n"
               "ts = [threading.Thread(target=work) for _ in range(4)]\n"
-              "[t.start() for t in ts]; [t.join() for t in ts]\nsubprocess.run(['true'])\n")
+              "[t.start() for t in ts]; [t.join() for t in ts]\nsubprocess.run(['ls', '/'], stdout=subprocess.DEVNULL)\n")
     rc, _, err = run([PEM, "record", "-q", "-e", "APP,OS::Sched::*,OS::Process::*,HW::Software::*", "-o", folder + "/t",
                       "--", "/usr/bin/python3", "-S", "-E", "-c", script])
     equal(rc, 0, "status (stderr: %s)" % err)
