@@ -32,6 +32,8 @@
 #define REMOVE_TRIES                                                                               \
 	100 /* of 1 ms: a program on its way into the folder may make a file meanwhile */
 
+#define LOCK_TRIES 1000 /* of 0.1 ms */
+
 #define TABLE_FILES (2 * PEM_CONFINED_FILES)
 
 struct file {
@@ -55,6 +57,22 @@ static uint32_t over_told, refused, refused_told;
 
 /* --- the session's folder --- */
 
+/* Take the lock of the session's folder. A program that has just found the folder holds it for a moment, to see if it is free. */
+static int lock_session(void)
+{
+	const struct timespec pause = {0, 100000};
+	unsigned tries;
+
+	for (tries = 0; tries < LOCK_TRIES; tries++) {
+		if (!flock(session_fd, LOCK_EX | LOCK_NB))
+			return 0;
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			break;
+		nanosleep(&pause, NULL);
+	}
+	return -errno;
+}
+
 static int make_session(const struct pem_confined_setup *setup)
 {
 	struct pem_confined_reply reply = {.kind = PEM_CONFINED_PAGE};
@@ -70,8 +88,9 @@ static int make_session(const struct pem_confined_setup *setup)
 	if (fstat(session_fd, &st) || st.st_uid != setup->uid)
 		return -EPERM;
 	/* Programs tell by this lock that the session has a consumer. */
-	if (flock(session_fd, LOCK_EX | LOCK_NB))
-		return -errno;
+	result = lock_session();
+	if (result)
+		return result;
 	fd = pem_confined__open_beneath(session_fd, "config", O_RDWR | O_CREAT | O_EXCL, 0600);
 	if (fd < 0)
 		return fd;
@@ -210,6 +229,9 @@ static void list(int folder)
 			list_name(before, now, folder, entries + at + 19,
 				  *(uint64_t *)(void *)(entries + at));
 	}
+	/* What lies behind those that are read may be a program's. */
+	if (names >= NAMES_MAX && syscall(SYS_getdents64, fd, entries, sizeof(entries)) > 0)
+		now->over++;
 	if (fd >= 0)
 		close(fd);
 }

@@ -159,7 +159,7 @@ static const char *status_line(const char *text, const char *word)
 static bool read_rights(int process_fd, struct pem_confined_setup *setup, bool *own_words)
 {
 	unsigned uid[3], gid[2], group;
-	static char text[8192];
+	char text[8192];
 	const char *line;
 	int fd = openat(process_fd, "status", O_RDONLY | O_CLOEXEC), used;
 	ssize_t n;
