@@ -419,7 +419,7 @@ static bool is_over(struct pem_session *s, struct pem_producer *p, uint64_t *beg
 	if (at_end)
 		pem_place__charge_end(s, p->place, *began_ns);
 	else
-		pem_place__charge(p->place, *began_ns);
+		pem_place__charge(s, p->place, *began_ns);
 	*began_ns = pem_monotonic_ns();
 	return at_end ? pem_place__had_end(s, p->place) : pem_place__had_turn(p->place);
 }
@@ -534,12 +534,38 @@ void pem_session__retire(struct pem_session *s, struct pem_producer *p)
 	}
 }
 
+/* What the counts of a process may say of one event: more would take months, and a sum of many must not go round. */
+#define COUNT_MAX (1ull << 52)
+
+static uint64_t believable(uint64_t count)
+{
+	return count < COUNT_MAX ? count : COUNT_MAX;
+}
+
+/*
+ * Another user's process may count what it likes: the trace balances all the same, by what was recorded. Returns whether that
+ * made a difference.
+ */
+static bool believe_records(struct pem_balance *b)
+{
+	uint64_t known = b->delivered + b->discarded + b->overwritten;
+
+	if (b->produced < known)
+		b->produced = known;
+	else if (b->produced > known)
+		b->discarded += b->produced - known;
+	else
+		return false;
+	return true;
+}
+
 void pem_session__account(struct pem_session *s, struct pem_producer *p)
 {
 	struct pem_balance_entry *entries;
 	const struct pem_event_entry *e;
 	uint64_t overwritten, rest, in_flight = 0;
 	struct pem_balance *b;
+	bool of_another = p->place->number, is_false = false;
 	size_t count = 0, i;
 	uint32_t lane;
 
@@ -561,10 +587,9 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 			continue; /* for callbacks alone */
 		b = &entries[count].balance;
 		b->delivered = p->delivered[e->slot];
-		b->discarded = p->discarded[e->slot] + p->lost[e->slot];
-		b->produced = p->produced[e->slot] > p->aside[e->slot]
-				      ? p->produced[e->slot] - p->aside[e->slot]
-				      : 0;
+		b->discarded = believable(p->discarded[e->slot]) + p->lost[e->slot];
+		b->produced = believable(p->produced[e->slot]);
+		b->produced -= b->produced > p->aside[e->slot] ? p->aside[e->slot] : b->produced;
 		/* Records that came between the copies of counts and of chunks. */
 		if (p->is_copy && b->produced < b->delivered + b->discarded)
 			b->produced = b->delivered + b->discarded;
@@ -580,6 +605,8 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 		overwritten -= b->overwritten;
 		if (p->recovering || p->damaged || p->unread) /* what was cut off never was read */
 			b->discarded += rest - b->overwritten;
+		if (of_another)
+			is_false |= believe_records(b);
 		s->log->produced += b->produced;
 		s->log->overwritten += b->overwritten;
 		if (!b->produced && !b->discarded)
@@ -587,6 +614,8 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 		entries[count++].event_id = id_in_trace(s->log, e);
 	}
 	pem_trace_writer__balance(s->log->writer, p->pid, p->comm, p->start_clock, entries, count);
+	if (is_false)
+		pem_place__exceed(s, p->place, PEM_EXCESS_COUNTS, 1);
 	if (p->damaged)
 		pem_session__say(s, PEM_LOG_WARNING,
 				 "%llu packets of process %u (%s) held records that do not match "

@@ -35,33 +35,35 @@ static const struct {
 	[PEM_RESOURCE_BYTES] = {2ull << 40, 16ull << 40, 64ull << 40},
 };
 
-/* With the number of what was over the limit, and the user. */
+/* With the number of what was over the limit, and whose it is: "user 1000". */
 static const char *const sentences[PEM_EXCESS_COUNT] = {
 	[PEM_EXCESS_MODELS] =
-		"%llu events of programs of user %u are counted as discarded: more texts describe "
+		"%llu events of programs of %s are counted as discarded: more texts describe "
 		"that user's events than a recorder reads (256, or 8 MiB)",
 	[PEM_EXCESS_EVENTS] =
-		"%llu events of programs of user %u are counted as discarded: that user's programs "
+		"%llu events of programs of %s are counted as discarded: that user's programs "
 		"define more events than a recorder takes (256); give their spec to the recorder "
 		"by "
 		"PEM_SPEC_PATH",
 	[PEM_EXCESS_FALSE_MODELS] =
-		"%llu events of programs of user %u are counted as discarded: the text that "
+		"%llu events of programs of %s are counted as discarded: the text that "
 		"describes them is damaged, or not the one that its name tells",
-	[PEM_EXCESS_POOLS] = "%llu processes of user %u are not observed: a recorder reads 1024 "
+	[PEM_EXCESS_POOLS] = "%llu processes of %s are not observed: a recorder reads 1024 "
 			     "of one user at a time",
-	[PEM_EXCESS_MEMBERS] = "%llu processes of user %u are not attached to: a recorder attaches "
+	[PEM_EXCESS_MEMBERS] = "%llu processes of %s are not attached to: a recorder attaches "
 			       "to 1024 of one user at a time",
-	[PEM_EXCESS_GEOMETRY] = "%llu files of user %u are no pools of this recording: their sizes "
+	[PEM_EXCESS_GEOMETRY] = "%llu files of %s are no pools of this recording: their sizes "
 				"are others than it asks for",
-	[PEM_EXCESS_LINKS] = "%llu files of user %u were not read: they are no plain files of "
+	[PEM_EXCESS_LINKS] = "%llu files of %s were not read: they are no plain files of "
 			     "that user's with one name",
-	[PEM_EXCESS_MAPPING] = "%llu files of user %u were not read: the recorder has no memory, "
+	[PEM_EXCESS_MAPPING] = "%llu files of %s were not read: the recorder has no memory, "
 			       "or no file descriptors, for them",
-	[PEM_EXCESS_NAMES] = "%llu files of user %u were not read: a folder holds more of them "
+	[PEM_EXCESS_NAMES] = "%llu files of %s were not read: a folder holds more of them "
 			     "than a recorder lists (4096)",
-	[PEM_EXCESS_TIME] = "%llu processes of user %u were not read to the end, as that would "
+	[PEM_EXCESS_TIME] = "%llu processes of %s were not read to the end, as that would "
 			    "have taken too long: what is missing is counted as discarded",
+	[PEM_EXCESS_COUNTS] = "%llu processes of %s count other events than they recorded: the "
+			      "trace goes by what was recorded",
 };
 
 uint64_t pem_place__text_bytes_max(const struct pem_place *place)
@@ -69,23 +71,65 @@ uint64_t pem_place__text_bytes_max(const struct pem_place *place)
 	return !place->number ? OWN_TEXT_BYTES : TEXT_BYTES;
 }
 
-/* A place may have as much as is left for all others: so the first that come can't take all. */
+struct pem_user *pem_place__user(struct pem_session *s, struct pem_place *place)
+{
+	struct pem_user *user = place->usage.user;
+
+	if (user || !place->number)
+		return user;
+	for (user = s->users; user; user = user->next) {
+		if (user->uid == place->owner && user->is_public == place->is_public)
+			break;
+	}
+	if (!user) {
+		user = calloc(1, sizeof(*user));
+		if (!user)
+			return NULL;
+		user->uid = place->owner;
+		user->is_public = place->is_public;
+		user->next = s->users;
+		s->users = user;
+	}
+	return place->usage.user = user;
+}
+
+void pem_session__forget_users(struct pem_session *s)
+{
+	struct pem_user *user;
+
+	while ((user = s->users)) {
+		s->users = user->next;
+		free(user);
+	}
+}
+
+/* A user may have as much as is left for all others: so the first that come can't take all. */
+static bool take_of_user(struct pem_session *s, struct pem_place *place, enum pem_resource resource,
+			 uint64_t amount)
+{
+	struct pem_user *user = pem_place__user(s, place);
+	uint64_t *all = &s->used_by_others[resource], wanted;
+
+	if (!user)
+		return false;
+	wanted = user->used[resource] + amount;
+	if (wanted > limits[resource].each || *all + amount > limits[resource].all ||
+	    wanted > limits[resource].all - *all)
+		return false;
+	*all += amount;
+	user->used[resource] = wanted;
+	return true;
+}
+
 bool pem_place__take(struct pem_session *s, struct pem_place *place, enum pem_resource resource,
 		     uint64_t amount)
 {
-	uint64_t *used = &place->usage.used[resource], *all = &s->used_by_others[resource];
-	uint64_t wanted = *used + amount;
+	uint64_t *used = &place->usage.used[resource];
 
-	if (!place->number) {
-		if (wanted > limits[resource].own)
-			return false;
-	} else {
-		if (wanted > limits[resource].each || *all + amount > limits[resource].all ||
-		    wanted > limits[resource].all - *all)
-			return false;
-		*all += amount;
-	}
-	*used = wanted;
+	if (place->number ? !take_of_user(s, place, resource, amount)
+			  : *used + amount > limits[resource].own)
+		return false;
+	*used += amount;
 	return true;
 }
 
@@ -93,18 +137,32 @@ void pem_place__give_back(struct pem_session *s, struct pem_place *place,
 			  enum pem_resource resource, uint64_t amount)
 {
 	place->usage.used[resource] -= amount;
-	if (place->number)
-		s->used_by_others[resource] -= amount;
+	if (!place->number || !amount)
+		return;
+	place->usage.user->used[resource] -= amount;
+	s->used_by_others[resource] -= amount;
 }
 
 /* --- what is over a limit --- */
 
+/* Whose files are in a place. */
+static void write_user(char *to, size_t bytes, const struct pem_place *place)
+{
+	if (place->is_public)
+		pem_copy_text(to, bytes, "users that the command's programs became");
+	else
+		snprintf(to, bytes, "user %u", (unsigned)place->owner);
+}
+
 static void write_sentence(char *to, size_t bytes, const struct pem_place *place, unsigned excess,
 			   uint64_t count)
 {
+	char user[48];
+
+	write_user(user, sizeof(user), place);
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-	snprintf(to, bytes, sentences[excess], (unsigned long long)count, (unsigned)place->owner);
+	snprintf(to, bytes, sentences[excess], (unsigned long long)count, user);
 #pragma GCC diagnostic pop
 }
 
@@ -177,8 +235,10 @@ void pem_session__note_excess(struct pem_session *s, struct pem_trace_info *info
 			if (info->gap_count == PEM_ARRAY_SIZE(info->gaps))
 				return;
 			gap = &info->gaps[info->gap_count++];
-			snprintf(gap->source, sizeof(gap->source), "user %u",
-				 (unsigned)place->owner);
+			if (place->is_public)
+				pem_copy_text(gap->source, sizeof(gap->source), "users");
+			else
+				write_user(gap->source, sizeof(gap->source), place);
 			write_sentence(gap->reason, sizeof(gap->reason), place, excess,
 				       place->usage.excess[excess]);
 		}
@@ -197,44 +257,52 @@ void pem_session__note_excess(struct pem_session *s, struct pem_trace_info *info
 
 void pem_session__begin_turn(struct pem_session *s)
 {
-	struct pem_place *place;
+	struct pem_user *user;
 
-	for (place = s->places; place; place = place->next)
-		place->usage.turn_ns = 0;
+	for (user = s->users; user; user = user->next)
+		user->turn_ns = 0;
 }
 
 bool pem_place__had_turn(const struct pem_place *place)
 {
-	return place->number && place->usage.turn_ns > TURN_NS;
+	const struct pem_user *user = place->usage.user;
+
+	return user && user->turn_ns > TURN_NS;
 }
 
-void pem_place__charge(struct pem_place *place, uint64_t began_ns)
+void pem_place__charge(struct pem_session *s, struct pem_place *place, uint64_t began_ns)
 {
-	place->usage.turn_ns += pem_monotonic_ns() - began_ns;
+	struct pem_user *user = pem_place__user(s, place);
+
+	if (user)
+		user->turn_ns += pem_monotonic_ns() - began_ns;
 }
 
 void pem_session__begin_end(struct pem_session *s)
 {
-	struct pem_place *place;
+	struct pem_user *user;
 
 	s->end_of_others_ns = 0;
-	for (place = s->places; place; place = place->next)
-		place->usage.end_ns = 0;
+	for (user = s->users; user; user = user->next)
+		user->end_ns = 0;
 }
 
 bool pem_place__had_end(const struct pem_session *s, const struct pem_place *place)
 {
-	return place->number &&
-	       (place->usage.end_ns > END_NS || s->end_of_others_ns > END_OF_ALL_NS);
+	const struct pem_user *user = place->usage.user;
+
+	return user && (user->end_ns > END_NS || s->end_of_others_ns > END_OF_ALL_NS);
 }
 
 void pem_place__charge_end(struct pem_session *s, struct pem_place *place, uint64_t began_ns)
 {
 	uint64_t taken = pem_monotonic_ns() - began_ns;
+	struct pem_user *user = pem_place__user(s, place);
 
-	place->usage.end_ns += taken;
-	if (place->number)
-		s->end_of_others_ns += taken;
+	if (!user)
+		return;
+	user->end_ns += taken;
+	s->end_of_others_ns += taken;
 }
 
 /* --- files that are refused --- */

@@ -5,10 +5,11 @@
  * Files in a runtime folder are made by its owner, who may be hostile, or only busy. Each folder (struct pem_place) has an
  * account (struct pem_place_usage). What is over a limit is counted there by kind, said once, and written into the trace.
  *
- * The limits of the session's own folder only keep the recorder's process alive. Those of other users' folders also keep
- * them from each other: a folder gets no more than is left for all others, so that the first that come can't take all.
+ * The limits of the session's own folder only keep the recorder's process alive. Those of other users also keep them from
+ * each other. They hold for all folders of a user together (struct pem_user): a user may have many. A user gets no more than
+ * is left for all others, so that the first that come can't take all.
  *
- *	what                  each folder  all others' together  own    why
+ *	what                  each user    all users together    own    why
  *	texts of models       256          -                     4096   a program brings one to three, of 2 to 200 KiB
  *	bytes of one text     1 MiB        -                     64 MiB the catalogue of libc's events has 0.2 MiB
  *	bytes of texts        8 MiB        64 MiB                256 MiB parsed, they take up to four times as much memory
@@ -16,8 +17,8 @@
  *	pools                 1024         8192                  16384  a process has one; a kernel allows 65530 mappings
  *	control files         1024         8192                  16384  the same
  *	bytes mapped          2 TiB        16 TiB                64 TiB a process has 128 TiB of addresses
- *	files that are listed 4096        -                     -      PEM_CONFINED_FILES: as many as the others, and what is left over
- *	messages in a turn    64          -                     -      of its keeper, each with one file
+ *	files that are listed 4096        -                     -      of one folder, see PEM_CONFINED_FILES
+ *	messages in a turn    64          -                     -      of one folder's keeper, each with one file
  *	time of a turn        5 ms         -                     -      a pool of the default size lasts 68 ms at 20 M records/s
  *	time of the end       1 s          10 s                  -      what has not been read by then is counted as discarded
  */
@@ -55,6 +56,7 @@ enum pem_excess {
 	PEM_EXCESS_NAMES, /* files of which a keeper does not tell, as there are too many */
 	PEM_EXCESS_MAPPING, /* files for which the recorder has no memory */
 	PEM_EXCESS_TIME, /* pools that were not read to their end */
+	PEM_EXCESS_COUNTS, /* processes whose own counts can't be true */
 	PEM_EXCESS_COUNT
 };
 
@@ -68,10 +70,19 @@ struct pem_refused_file {
 };
 #define PEM_REFUSED_FILES 1024u
 
-struct pem_place_usage {
+/* What all folders of another user have taken together. */
+struct pem_user {
+	uid_t uid;
+	bool is_public; /* not one user, but all whose files are in the session's public folder */
 	uint64_t used[PEM_RESOURCE_COUNT];
 	/* Time taken in this turn, and at the end of a recording. */
 	uint64_t turn_ns, end_ns;
+	struct pem_user *next;
+};
+
+struct pem_place_usage {
+	struct pem_user *user; /* of another user's folder, once that has taken anything */
+	uint64_t used[PEM_RESOURCE_COUNT];
 	uint64_t excess[PEM_EXCESS_COUNT];
 	uint32_t said; /* bit i: excess i was */
 	/* Of the own place: what was over a limit, as far as a list was looked through this time. */
@@ -82,6 +93,8 @@ struct pem_place_usage {
 	uint64_t files_opened;
 };
 
+/* The account of a folder's user. NULL: of the session's own folder there is none; or there is no memory. */
+struct pem_user *pem_place__user(struct pem_session *session, struct pem_place *place);
 /* May the place have so much more? Then it is booked, until pem_place__give_back. */
 bool pem_place__take(struct pem_session *session, struct pem_place *place,
 		     enum pem_resource resource, uint64_t amount);
@@ -103,12 +116,12 @@ void pem_place__exceed_to(struct pem_session *session, struct pem_place *place,
 void pem_place__exceed_in_list(struct pem_session *session, struct pem_place *place,
 			       enum pem_list list, enum pem_excess excess);
 
-/* A turn begins: every place has all of its time. */
+/* A turn begins: every user has all of its time. */
 void pem_session__begin_turn(struct pem_session *session);
-/* Has the place had its time of this turn? Never true for the session's own. */
+/* Has the place's user had the time of this turn? Never true for the session's own place. */
 bool pem_place__had_turn(const struct pem_place *place);
 /* The time since began_ns was the place's, at the recording's end or in a turn. */
-void pem_place__charge(struct pem_place *place, uint64_t began_ns);
+void pem_place__charge(struct pem_session *session, struct pem_place *place, uint64_t began_ns);
 /* A recording or a snapshot comes to its end, where places may take longer. */
 void pem_session__begin_end(struct pem_session *session);
 bool pem_place__had_end(const struct pem_session *session, const struct pem_place *place);
@@ -132,5 +145,7 @@ void pem_session__say_excess(struct pem_session *session);
 void pem_session__note_excess(struct pem_session *session, struct pem_trace_info *info);
 /* Free what the account of a place holds. */
 void pem_place__close_account(struct pem_session *session, struct pem_place *place);
+/* Free the accounts of users: no place is left. */
+void pem_session__forget_users(struct pem_session *session);
 
 #endif

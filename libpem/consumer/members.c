@@ -336,7 +336,7 @@ static void look_after(struct pem_session *s)
 		if (stays && now - m->asked_ns >= ASK_AGAIN_NS && !pem_place__had_turn(m->place)) {
 			began = pem_monotonic_ns();
 			stays = ask_again(s, m, now);
-			pem_place__charge(m->place, began);
+			pem_place__charge(s, m->place, began);
 		}
 		if (!stays)
 			pem_session__forget_member(s, m);

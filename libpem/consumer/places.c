@@ -245,7 +245,7 @@ static void listen_to_keeper(struct pem_session *s, struct pem_place *place, boo
 			return;
 		if (result > 0)
 			result = hear_keeper(s, place, &reply, fd);
-		pem_place__charge(place, began_ns);
+		pem_place__charge(s, place, began_ns);
 		if (result < 0)
 			lose_broken_keeper(s, place, result);
 	}
@@ -395,6 +395,7 @@ void pem_session__close_places(struct pem_session *s)
 		s->places = place->next;
 		free_place(s, place, deadline);
 	}
+	pem_session__forget_users(s);
 }
 
 /* --- pages that say the same --- */

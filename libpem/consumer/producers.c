@@ -417,22 +417,27 @@ static bool is_gone(const struct pem_producer *p)
 /* Its last records and counts. False: its place had its turn, and the next one goes on with it. */
 static bool take_leave(struct pem_session *s, struct pem_producer *p)
 {
+	uint64_t began_ns = pem_monotonic_ns();
+
 	if (pem_place__had_turn(p->place))
 		return false;
 	pem_session__count_producer(s, p);
-	if (!pem_session__drain_producer(s, p, true))
+	pem_place__charge(s, p->place, began_ns);
+	if (!pem_session__drain_producer(s, p, true)) /* which charges its time itself */
 		return false;
+	began_ns = pem_monotonic_ns();
 	pem_session__account(s, p);
 	pem_session__retire(s, p);
 	remove_control(s, p);
 	pem_place__remove_pool(p->place, p->file);
+	pem_place__charge(s, p->place, began_ns);
 	return true;
 }
 
 void pem_session__check_producers(struct pem_session *s)
 {
 	struct pem_producer **link = &s->producers, *p;
-	uint64_t now = pem_monotonic_ns(), began;
+	uint64_t now = pem_monotonic_ns();
 	bool done;
 
 	if (__atomic_load_n(&s->page_cut, __ATOMIC_ACQUIRE) && !s->page_cut_said) {
@@ -449,14 +454,9 @@ void pem_session__check_producers(struct pem_session *s)
 			p->cut_said = p->dead = true;
 			say_cut(s, p);
 		}
-		done = false;
-		if (p->dead) {
-			began = pem_monotonic_ns();
-			done = take_leave(s, p);
-			pem_place__charge(p->place, began);
-		} else {
+		done = p->dead && take_leave(s, p);
+		if (!p->dead)
 			pem_producer__watch_filter(s, p, now);
-		}
 		if (!done) {
 			link = &p->next;
 			continue;

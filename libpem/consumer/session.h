@@ -205,6 +205,7 @@ struct pem_session {
 	size_t refusal_count;
 	uint64_t refusals_more; /* events of processes for which there was no room there */
 	/* limits.c: what all places but the session's own have taken together. */
+	struct pem_user *users;
 	uint64_t used_by_others[PEM_RESOURCE_COUNT];
 	uint64_t end_of_others_ns;
 	uint64_t turn; /* of draining (run.c) */

@@ -44,7 +44,9 @@ static struct pem_place *make_place(int number)
 	char path[128];
 
 	assert_non_null(made);
-	*made = (struct pem_place){.owner = geteuid(), .number = (uint32_t)number};
+	*made = (struct pem_place){.owner = (uid_t)number, .number = (uint32_t)number};
+	assert_non_null(pem_place__user(session, made)); /* each is of another user */
+	made->owner = geteuid();
 	snprintf(path, sizeof(path), "%s/other-%d", folder, number);
 	assert_int_equal(mkdir(path, 0700), 0);
 	made->runtime_fd = -1;
@@ -693,7 +695,7 @@ static void a_turn_is_shared(void **state)
 	put(&busy, 3, 77, 4);
 	put(&pool, 5, 77, 4);
 	scan_producers();
-	place[1]->usage.turn_ns = 1000000000u;
+	place[1]->usage.user->turn_ns = 1000000000u;
 	for (p = session->producers; p; p = p->next)
 		assert_int_equal(pem_session__drain_producer(session, p, false),
 				 p->place != place[1]);
@@ -703,6 +705,71 @@ static void a_turn_is_shared(void **state)
 	assert_int_equal(PEM_CHUNK_STATE(busy.ring.chunk_state[0]), PEM_CHUNK_FREE);
 	assert_int_equal(in_trace("APP::Limits::One", 77, &b), 8);
 	pool_free(&busy);
+	pool_free(&pool);
+}
+
+/* However many folders a user has, they get no more than one. */
+static void folders_of_a_user_share(void **state)
+{
+	struct pem_place *another;
+	unsigned i;
+
+	(void)state;
+	another = make_place(OTHERS + 1);
+	another->usage.user = place[1]->usage.user;
+	for (i = 0; pem_place__take(session, place[1], PEM_RESOURCE_POOLS, 1); i++)
+		;
+	assert_int_equal(i, 1024);
+	assert_false(pem_place__take(session, another, PEM_RESOURCE_POOLS, 1));
+	assert_true(pem_place__take(session, place[2], PEM_RESOURCE_POOLS, 1));
+	pem_place__give_back(session, place[1], PEM_RESOURCE_POOLS, 1);
+	assert_true(pem_place__take(session, another, PEM_RESOURCE_POOLS, 1));
+	pem_place__charge(session, place[1], 0); /* since the machine started */
+	assert_true(pem_place__had_turn(another));
+	assert_false(pem_place__had_turn(place[2]));
+	pem_session__begin_end(session);
+	pem_place__charge_end(session, place[1], pem_monotonic_ns() - 2000000000u);
+	assert_true(pem_place__had_end(session, another));
+	assert_false(pem_place__had_end(session, place[2]));
+}
+
+static void two_folders_of_one_user_have_one_account(void **state)
+{
+	struct pem_place one = {.number = 8, .owner = 5}, two = {.number = 9, .owner = 5},
+			 other = {.number = 10, .owner = 6},
+			 shared = {.number = 11, .owner = 5, .is_public = true};
+
+	(void)state;
+	assert_non_null(pem_place__user(session, &one));
+	assert_ptr_equal(pem_place__user(session, &one), pem_place__user(session, &two));
+	assert_ptr_not_equal(pem_place__user(session, &one), pem_place__user(session, &other));
+	assert_ptr_not_equal(pem_place__user(session, &one), pem_place__user(session, &shared));
+	assert_null(pem_place__user(session, place[0]));
+}
+
+/* Counts that its records do not bear out, however large: the trace is whole, and says whose they are. */
+static void false_counts_of_another_user_balance(void **state)
+{
+	const uint64_t counts[][2] = {{0, 1000}, {1000, 0}, {UINT64_MAX, 7}, {3, UINT64_MAX}};
+	struct pool pool, false_one;
+	struct pem_balance b;
+	unsigned i;
+
+	(void)state;
+	pool = describe_truly(place[0], 1, model_text("One", "value", "uint32"));
+	put(&pool, 5, 77, 4);
+	for (i = 0; i < PEM_ARRAY_SIZE(counts); i++) {
+		false_one = describe_truly(place[1], i, model_text("One", "value", "uint32"));
+		put(&false_one, 2, 77, 4);
+		false_one.ring.slots[EVENTS].produced = counts[i][0];
+		false_one.ring.slots[EVENTS].discarded = counts[i][1];
+		pool_free(&false_one);
+	}
+	scan();
+	assert_int_equal(in_trace("APP::Limits::One", 77, &b), 5 + 2 * PEM_ARRAY_SIZE(counts));
+	assert_int_equal(b.produced, b.delivered + b.discarded + b.overwritten);
+	assert_true(b.produced < UINT64_MAX / 2);
+	assert_true(has_gap("4 processes of user"));
 	pool_free(&pool);
 }
 
@@ -729,6 +796,9 @@ int main(void)
 		TEST(links_are_refused),
 		TEST(pools_of_a_place_are_limited),
 		TEST(a_turn_is_shared),
+		TEST(folders_of_a_user_share),
+		TEST(two_folders_of_one_user_have_one_account),
+		TEST(false_counts_of_another_user_balance),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
