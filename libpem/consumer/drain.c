@@ -446,6 +446,9 @@ bool pem_session__drain_producer(struct pem_session *s, struct pem_producer *p, 
 	batch.counts = calloc(p->ring.event_capacity, sizeof(*batch.counts));
 	if (found && batch.counts) {
 		count = pem_producer__find_chunks(p, final, found);
+		/* Their records can't be told apart before that. By now it is known which events they may be of. */
+		if (!final && count && !pem_producer__refresh_events(s, p))
+			count = 0;
 		for (i = 0; i < count && !over; i++) {
 			if (found[i].seq < p->next_seq[found[i].lane] ||
 			    (!any_order && found[i].seq != p->next_seq[found[i].lane]))

@@ -15,6 +15,7 @@
  * differ, the later one becomes an event with a name and an id of its own, and records are given that id on their way into
  * the trace (drain.c).
  */
+#include "consumer/clock_sync.h"
 #include "consumer/limits.h"
 #include "consumer/session.h"
 #include "consumer/shared_file.h"
@@ -28,6 +29,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define MODEL_NS                                                                                   \
+	3000000000u /* a keeper rests for a second at most after a listing (confined/keep.c) */
 
 /* A text that a process left in a place. */
 struct pem_met_model {
@@ -398,15 +402,25 @@ static const struct pem_event *find_described(const struct pem_met_model *met, u
 	return NULL;
 }
 
-/* A keeper tells of models before it tells of pools, but a file may come while it lists them. */
-bool pem_producer__awaits_model(const struct pem_session *s, const struct pem_producer *p,
-				uint32_t slot)
+/*
+ * A keeper tells of models before it tells of pools, but a file may come while it lists them. A model that does not come
+ * within MODEL_NS never will: what it describes is unknown then, unless it is certain.
+ */
+bool pem_producer__awaits_model(const struct pem_session *s, struct pem_producer *p, uint32_t slot)
 {
 	bool is_last = p->dead || p->is_copy || (s->log && s->log->finished);
 	uint32_t hash = __atomic_load_n(&pem_pool__event_models(&p->ring)[slot], __ATOMIC_RELAXED);
+	uint64_t now;
 
-	return !pem_place__opens_files(p->place) && !is_last && !p->place->models_over && hash &&
-	       !find_model(p->place, hash);
+	if (pem_place__opens_files(p->place) || is_last || p->place->models_over || !hash ||
+	    find_model(p->place, hash)) {
+		p->awaits_model_ns = 0;
+		return false;
+	}
+	now = pem_monotonic_ns();
+	if (!p->awaits_model_ns)
+		p->awaits_model_ns = now;
+	return now - p->awaits_model_ns < MODEL_NS;
 }
 
 static bool names_model(const struct pem_producer *p, uint32_t slot)

@@ -427,35 +427,12 @@ void pem_session__mirror(struct pem_session *s)
 	}
 }
 
-/* What a place counts may be anything, and shall not take from what others have lost. */
-static void add_loss(uint64_t *sum, uint64_t *of_place)
-{
-	uint64_t lost = __atomic_exchange_n(of_place, 0, __ATOMIC_RELAXED), before = 0, after;
-
-	while (lost) {
-		after = before > UINT64_MAX - lost ? UINT64_MAX : before + lost;
-		if (__atomic_compare_exchange_n(sum, &before, after, 0, __ATOMIC_RELAXED,
-						__ATOMIC_RELAXED))
-			return;
-	}
-}
-
 void pem_session__gather_losses(struct pem_session *s)
 {
-	struct pem_session_page *page;
 	struct pem_place *place;
-	uint32_t refused;
 
 	for (place = s->places ? s->places->next : NULL; place; place = place->next) {
-		page = place->page;
-		if (!page)
-			continue;
-		add_loss(&s->page->lost, &page->lost);
-		add_loss(&s->page->lost_statistics, &page->lost_statistics);
-		pem_session__gather_rights(s, page);
-		refused = __atomic_exchange_n(&page->refused, 0, __ATOMIC_RELAXED);
-		if (refused)
-			__atomic_store_n(&s->page->last_errno, page->last_errno, __ATOMIC_RELAXED);
-		__atomic_fetch_add(&s->page->refused, refused, __ATOMIC_RELAXED);
+		if (place->page)
+			pem_session__gather_rights(s, place->page);
 	}
 }

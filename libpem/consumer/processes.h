@@ -143,6 +143,8 @@ struct pem_producer {
 	int cut; /* its pool was cut off while it was read: it holds zeroes */
 	struct pem_event_entry table[PEM_EVENT_TABLE];
 	uint32_t table_events; /* ids entered so far */
+	/* The next one's model is still to come: since when, of pem_monotonic_ns; 0: it is not. */
+	uint64_t awaits_model_ns;
 	struct pem_producer *next;
 	/* In the session's tables, by name and by process. */
 	struct pem_producer *next_by_name, *next_by_image;
@@ -234,8 +236,8 @@ struct pem_event_entry *pem_producer__event(struct pem_producer *producer, uint3
 /* models.c: the entry of an event of the session's model; NULL: the producer does not raise it, or it is refused there. */
 struct pem_event_entry *pem_producer__entry_of(struct pem_producer *producer,
 					       const struct pem_event *event);
-/* Enter events that came since; the model may have grown. */
-void pem_producer__refresh_events(struct pem_session *session, struct pem_producer *producer);
+/* Enter events that came since; the session's model may have grown. False: the model of the next one is still to come. */
+bool pem_producer__refresh_events(struct pem_session *session, struct pem_producer *producer);
 
 /* A chunk that a lane owns or has filled. */
 struct pem_found_chunk {

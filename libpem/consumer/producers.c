@@ -493,8 +493,9 @@ static void fill_entry(struct pem_event_entry *entry, uint32_t id, uint32_t slot
 	entry->fixed_bytes = event ? event->fixed_bytes : 0;
 }
 
-void pem_producer__refresh_events(struct pem_session *s, struct pem_producer *p)
+bool pem_producer__refresh_events(struct pem_session *s, struct pem_producer *p)
 {
+	bool all = true;
 	const uint32_t *ids = pem_pool__event_ids(&p->ring);
 	uint32_t limit = p->ring.event_capacity, id, i;
 	size_t known = pem_model__count(s->model);
@@ -509,7 +510,8 @@ void pem_producer__refresh_events(struct pem_session *s, struct pem_producer *p)
 			break;
 		if (pem_producer__event(p, id))
 			continue;
-		if (pem_producer__awaits_model(s, p, p->table_events))
+		all = !pem_producer__awaits_model(s, p, p->table_events);
+		if (!all)
 			break;
 		event = pem_producer__describe(s, p, p->table_events, id, &refused);
 		for (i = id * 2654435761u >> 22; p->table[i].id; i = (i + 1) % PEM_EVENT_TABLE)
@@ -518,6 +520,7 @@ void pem_producer__refresh_events(struct pem_session *s, struct pem_producer *p)
 	}
 	if (s->log && pem_model__count(s->model) != known)
 		pem_log__model_grew(s->log);
+	return all;
 }
 
 /* --- lanes --- */

@@ -127,17 +127,41 @@ static void add(struct pem_trace_info *info, const char *format, ...)
 	va_end(arguments);
 }
 
+/* What a place counts may be anything, and shall not take from what others have lost. */
+static void add_count(uint64_t *sum, uint64_t *of_place)
+{
+	uint64_t count = __atomic_exchange_n(of_place, 0, __ATOMIC_RELAXED), before = 0, after;
+
+	while (count) {
+		after = before > UINT64_MAX - count ? UINT64_MAX : before + count;
+		if (__atomic_compare_exchange_n(sum, &before, after, 0, __ATOMIC_RELAXED,
+						__ATOMIC_RELAXED))
+			return;
+	}
+}
+
+static void add_number(uint32_t *sum, uint32_t *of_place)
+{
+	uint32_t number = __atomic_exchange_n(of_place, 0, __ATOMIC_RELAXED), before = 0, after;
+
+	while (number) {
+		after = before > UINT32_MAX - number ? UINT32_MAX : before + number;
+		if (__atomic_compare_exchange_n(sum, &before, after, 0, __ATOMIC_RELAXED,
+						__ATOMIC_RELAXED))
+			return;
+	}
+}
+
 void pem_session__gather_rights(struct pem_session *s, struct pem_session_page *page)
 {
-	__atomic_fetch_add(&s->page->lost_filtered,
-			   __atomic_exchange_n(&page->lost_filtered, 0, __ATOMIC_RELAXED),
-			   __ATOMIC_RELAXED);
-	__atomic_fetch_add(&s->page->filtered,
-			   __atomic_exchange_n(&page->filtered, 0, __ATOMIC_RELAXED),
-			   __ATOMIC_RELAXED);
-	__atomic_fetch_add(&s->page->unobserved,
-			   __atomic_exchange_n(&page->unobserved, 0, __ATOMIC_RELAXED),
-			   __ATOMIC_RELAXED);
+	if (__atomic_load_n(&page->refused, __ATOMIC_RELAXED))
+		__atomic_store_n(&s->page->last_errno, page->last_errno, __ATOMIC_RELAXED);
+	add_number(&s->page->refused, &page->refused);
+	add_number(&s->page->filtered, &page->filtered);
+	add_number(&s->page->unobserved, &page->unobserved);
+	add_count(&s->page->lost, &page->lost);
+	add_count(&s->page->lost_statistics, &page->lost_statistics);
+	add_count(&s->page->lost_filtered, &page->lost_filtered);
 }
 
 void pem_session__note_rights(struct pem_session *s, struct pem_trace_info *info)

@@ -278,8 +278,8 @@ const struct pem_event *pem_producer__describe(struct pem_session *session,
 					       struct pem_producer *producer, uint32_t slot,
 					       uint32_t id, bool *refused);
 /* Is the model that describes a slot still to come? */
-bool pem_producer__awaits_model(const struct pem_session *session,
-				const struct pem_producer *producer, uint32_t slot);
+bool pem_producer__awaits_model(const struct pem_session *session, struct pem_producer *producer,
+				uint32_t slot);
 /* Does the model that describes a slot contradict what is certain? */
 bool pem_producer__is_misfit(struct pem_session *session, const struct pem_producer *producer,
 			     uint32_t slot);

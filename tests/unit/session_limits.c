@@ -502,6 +502,46 @@ static void a_program_describes_no_kernel_event(void **state)
 	pool_free(&pool);
 }
 
+/* A keeper may have listed the models before the one that a pool names came. */
+static void records_wait_for_their_model(void **state)
+{
+	struct pool pool = describe_truly(place[1], 1, model_text("One", "value", "uint32"));
+	struct pem_producer *p;
+	struct pem_balance b;
+
+	(void)state;
+	put(&pool, 5, 77, 4);
+	pass_on("pool-", pem_session__found_pool);
+	p = session->producers;
+	assert_non_null(p);
+	assert_true(pem_session__drain_producer(session, p, false));
+	assert_int_equal(PEM_CHUNK_STATE(pool.ring.chunk_state[0]), PEM_CHUNK_FULL);
+	pass_on("model-", pem_session__found_model);
+	assert_true(pem_session__drain_producer(session, p, false));
+	assert_int_equal(PEM_CHUNK_STATE(pool.ring.chunk_state[0]), PEM_CHUNK_FREE);
+	assert_int_equal(in_trace("APP::Limits::One", 77, &b), 5);
+	assert_int_equal(b.discarded, 0);
+	pool_free(&pool);
+}
+
+/* But not for ever: the pool would be full. */
+static void a_model_that_does_not_come_is_not_waited_for(void **state)
+{
+	struct pool pool = describe_truly(place[1], 1, model_text("One", "value", "uint32"));
+	struct pem_producer *p;
+
+	(void)state;
+	put(&pool, 5, 77, 4);
+	pass_on("pool-", pem_session__found_pool);
+	p = session->producers;
+	assert_non_null(p);
+	assert_int_not_equal(p->awaits_model_ns, 0);
+	p->awaits_model_ns = 1;
+	assert_true(pem_session__drain_producer(session, p, false));
+	assert_int_equal(PEM_CHUNK_STATE(pool.ring.chunk_state[0]), PEM_CHUNK_FREE);
+	pool_free(&pool);
+}
+
 /* --- limits --- */
 
 static void models_of_a_place_are_limited(void **state)
@@ -795,6 +835,8 @@ int main(void)
 		TEST(a_pool_that_is_not_ready_is_looked_at_again),
 		TEST(links_are_refused),
 		TEST(pools_of_a_place_are_limited),
+		TEST(records_wait_for_their_model),
+		TEST(a_model_that_does_not_come_is_not_waited_for),
 		TEST(a_turn_is_shared),
 		TEST(folders_of_a_user_share),
 		TEST(two_folders_of_one_user_have_one_account),
