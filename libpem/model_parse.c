@@ -72,6 +72,10 @@ static int parser_line(struct parser *p, char **line)
 						     : "the line has no end");
 	*newline = '\0';
 	for (s = p->at; *s; s += n) {
+		n = 1;
+		if (*s >= ' ' &&
+		    *s < 0x7f) /* nearly all are: a consumer reads all models as it starts */
+			continue;
 		n = pem_utf8_bytes(s);
 		if (!n || (*s != '\t' && n == 1 && pem_is_control(s, n)))
 			return parser_say(p, "byte %#04x has no place in a line", (uint8_t)*s);
