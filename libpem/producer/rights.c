@@ -19,9 +19,7 @@
 #include <linux/filter.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 __thread uint32_t pem_thread_refused __attribute__((tls_model("initial-exec")));
@@ -195,49 +193,54 @@ static long read_status(const char *name)
 }
 
 /*
- * A filter in the program's memory, which may be none: a program that hands in NULL to find out whether the kernel knows
- * the call lives by EFAULT. Returns the instructions, to be unmapped; NULL: there are none.
+ * May the memory be read? The kernel looks at a signal mask before it finds that what to do with it is none of its operations.
+ * A call that filters allow which list what they refuse, as they do not process_vm_readv.
  */
-static struct sock_filter *copy_program(const struct sock_fprog *program, uint32_t *count)
+static bool is_readable(const void *start, size_t bytes)
 {
-	struct sock_fprog head;
-	struct iovec to = {&head, sizeof(head)}, from = {(void *)(uintptr_t)program, sizeof(head)};
-	struct sock_filter *code;
-	pid_t self = getpid();
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), end = (uintptr_t)start + bytes;
+	uintptr_t at;
 
-	if (syscall(SYS_process_vm_readv, self, &to, 1L, &from, 1L, 0L) != (ssize_t)sizeof(head)) {
-		if (errno == EFAULT || !program)
-			return NULL;
-		head = *program; /* a container that lets nobody read so */
+	if (!start) /* for the kernel no mask at all */
+		return false;
+	for (at = (uintptr_t)start; at < end; at = (at | (page - 1)) + 1) {
+		if (syscall(SYS_rt_sigprocmask, PEM_SECCOMP_NO_OPERATION, at, NULL, 8) &&
+		    errno == EFAULT)
+			return false;
 	}
-	if (!head.len || head.len > BPF_MAXINSNS || !head.filter)
-		return NULL;
-	code = mmap(NULL, BPF_MAXINSNS * sizeof(*code), PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (code == MAP_FAILED)
-		return NULL;
-	to = (struct iovec){code, head.len * sizeof(*code)};
-	from = (struct iovec){head.filter, to.iov_len};
-	*count = head.len;
-	if (syscall(SYS_process_vm_readv, self, &to, 1L, &from, 1L, 0L) == (ssize_t)to.iov_len)
-		return code;
-	if (errno != EFAULT) {
-		memcpy(code, head.filter, to.iov_len);
-		return code;
-	}
-	munmap(code, BPF_MAXINSNS * sizeof(*code));
-	return NULL;
+	return true;
 }
 
-/* What all that follows needs, while calls may still be made. false: this is a child of vfork, in its parent's memory. */
-static bool make_ready(void)
+/*
+ * The program's filter, which may be none: a program that hands in NULL to find out whether the kernel knows the call lives
+ * by EFAULT.
+ */
+static bool read_program(const struct sock_fprog *program, struct sock_fprog *filter)
 {
-	if ((uint32_t)getpid() != pem_process.pid)
+	if (!is_readable(program, sizeof(*program)))
 		return false;
+	memcpy(filter, program, sizeof(*filter));
+	return filter->len && filter->len <= BPF_MAXINSNS &&
+	       is_readable(filter->filter, filter->len * sizeof(*filter->filter));
+}
+
+/*
+ * Is this process the one whose state lies here? A child of vfork is in its parent's memory, where nothing may be changed for
+ * it. A child of clone, of which nobody was told, is once it has taken the lock.
+ */
+static bool is_own_process(void)
+{
+	if (pem_process__lock())
+		pem_process__unlock();
+	return (uint32_t)getpid() == pem_process.pid;
+}
+
+/* What all that follows needs, while calls may still be made. */
+static void make_ready(void)
+{
 	find_id();
 	make_pools(true, true);
 	pem_thread__reserve();
-	return true;
 }
 
 static void count_filtered(void)
@@ -257,23 +260,18 @@ enum pem_filter_effect pem_rights__before_filter(const struct sock_fprog *progra
 {
 	enum pem_filter_effect effect = PEM_FILTER_NONE;
 	int saved_errno = errno;
-	struct sock_filter *code;
-	uint32_t count, refused;
+	struct sock_fprog filter;
+	uint32_t refused;
 
 	if (pem_restricted())
 		return effect;
-	code = copy_program(program, &count);
-	if (!code)
+	if (!read_program(program, &filter) || !is_own_process())
 		goto out;
 	effect = PEM_FILTER_HARMLESS;
-	refused = pem_seccomp__refused(code, count);
-	munmap(code, BPF_MAXINSNS * sizeof(*code));
+	refused = pem_seccomp__refused(filter.filter, filter.len);
 	if (!refused)
 		goto out;
-	if (!make_ready()) {
-		effect = PEM_FILTER_NONE;
-		goto out;
-	}
+	make_ready();
 	effect = all_threads || read_status("\nThreads:") == 1 ? PEM_FILTER_PROCESS
 							       : PEM_FILTER_THREAD;
 	if (effect == PEM_FILTER_PROCESS)
@@ -291,7 +289,8 @@ enum pem_filter_effect pem_rights__before_strict(void)
 	int saved_errno = errno;
 
 	/* Who has a filter can't change to strict mode. */
-	if (!pem_restricted() && make_ready()) {
+	if (!pem_restricted() && is_own_process()) {
+		make_ready();
 		pem_thread__silence(true);
 		pem_thread_refused = PEM_SECCOMP_CALLS | PEM_SECCOMP_WAKE;
 		effect = PEM_FILTER_STRICT;

@@ -117,6 +117,18 @@ def harmless():
 
 
 @test
+def second():
+    "a second filter, where the first kills for what only debuggers call, as many do"
+    whole("second", "alone")
+
+
+@test
+def clone():
+    "a child of clone, of which no handler is told, takes one"
+    whole("prctl", "clone")
+
+
+@test
 def by_exec():
     "a program that is started with a filter goes on"
     result = recorded("prctl", "exec", 2000)

@@ -4,14 +4,15 @@
  * it does not need itself
  *
  * Use: filtered HOW WHAT COUNT. HOW: prctl, syscall, tsync, strict, raw (instructions of its own), harmless (a filter that
- * refuses nothing but reboot), null (asks whether the kernel knows filters). WHAT: alone, threads (they run already), later
- * (threads that come later), fork, exec (itself, in WHAT alone, having taken the filter before), no-madvise, wait (up to two seconds
- * before it goes on).
+ * refuses nothing but reboot), second (after one that refuses nothing but process_vm_readv), null (asks whether the kernel knows
+ * filters). WHAT: alone, threads (they run already), later (threads that come later), fork, exec (itself, in WHAT alone, having
+ * taken the filter before), no-madvise, wait (up to two seconds before it goes on), clone (a child of clone takes the filter).
  */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,17 +83,29 @@ static void allow(const int *calls, size_t n)
 
 #define ALLOW(calls) allow(calls, sizeof(calls) / sizeof(calls[0]))
 
+static void begin(void)
+{
+	length = 0;
+	put(BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr));
+}
+
+static void compose_refusing(unsigned call)
+{
+	begin();
+	put(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, call);
+	put(BPF_RET | BPF_K, 0, 0, SECCOMP_RET_KILL_PROCESS);
+	put(BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW);
+}
+
 static void compose(const char *how, const char *what)
 {
 	static const int madvise_too[] = {SYS_madvise};
 
-	put(BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr));
 	if (!strcmp(how, "harmless")) {
-		put(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_reboot);
-		put(BPF_RET | BPF_K, 0, 0, SECCOMP_RET_KILL_PROCESS);
-		put(BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW);
+		compose_refusing(SYS_reboot);
 		return;
 	}
+	begin();
 	ALLOW(of_malloc);
 	if (strcmp(what, "no-madvise"))
 		ALLOW(madvise_too);
@@ -191,6 +204,24 @@ static void fork_some(void)
 	}
 }
 
+/* No pthread_atfork handler is told of the child. */
+static int clone_one(const char *how)
+{
+	long child = syscall(SYS_clone, SIGCHLD, 0L, 0L, 0L, 0L);
+	int status;
+
+	if (!child) {
+		compose(how, "clone");
+		take_filter(how);
+		allocate();
+		say("done\n");
+		_exit(7);
+	}
+	if (waitpid((pid_t)child, &status, 0) != child || !WIFEXITED(status))
+		return 9;
+	return WEXITSTATUS(status);
+}
+
 /* Without a system call. */
 static void wait_a_second(void)
 {
@@ -224,6 +255,12 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(what, "threads"))
 		start_threads(threads);
+	if (!strcmp(what, "clone"))
+		return clone_one(how);
+	if (!strcmp(how, "second")) {
+		compose_refusing(SYS_process_vm_readv);
+		take_filter("prctl");
+	}
 	compose(how, what);
 	take_filter(how);
 	if (!strcmp(what, "wait"))
