@@ -14,6 +14,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -33,18 +34,31 @@ static int is_own(const char *entry, size_t length)
 	       (entry[i + sizeof(start) - 1] == '.' || entry[i + sizeof(start) - 1] == '-');
 }
 
+/* By the call itself: a thread is not cancelled in execve, nor is what a library makes of names the loader's business. */
+static int open_to_read(const char *path)
+{
+	return (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+}
+
+static void close_again(int fd)
+{
+	syscall(SYS_close, fd);
+}
+
+/* The path's memory is what it needs: handlers call execve on stacks of their own, which are small. */
 static int can_open(const char *entry, size_t length)
 {
-	char path[4096];
+	char *path;
 	int fd;
 
-	if (length >= sizeof(path))
+	if (length >= PATH_MAX)
 		return 1;
+	path = __builtin_alloca(length + 1);
 	memcpy(path, entry, length);
 	path[length] = 0;
-	fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	fd = open_to_read(path);
 	if (fd >= 0)
-		syscall(SYS_close, fd);
+		close_again(fd);
 	return fd >= 0;
 }
 
@@ -52,15 +66,13 @@ static int can_open(const char *entry, size_t length)
 static int is_foreign(const char *program)
 {
 	unsigned char head[EI_CLASS + 1] = {0};
-	int fd = program ? (int)syscall(SYS_openat, AT_FDCWD, program,
-					O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-			 : -1;
+	int fd = program ? open_to_read(program) : -1;
 
 	if (fd < 0)
 		return 0;
 	if (syscall(SYS_read, fd, head, sizeof(head)) != (long)sizeof(head))
 		head[EI_CLASS] = 0;
-	syscall(SYS_close, fd);
+	close_again(fd);
 	return !memcmp(head, ELFMAG, SELFMAG) && head[EI_CLASS] == ELFCLASS32;
 }
 

@@ -333,4 +333,81 @@ def program_with_calls_of_its_own():
     equal(out, "in the child: 0, last none\n0, last none\n", "what it says")
 
 
+CANCELLED = r"""
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static void *work(void *unused)
+{
+	char *arguments[] = {"x", NULL};
+
+	pthread_cancel(pthread_self());
+	execve("/", arguments, environ); /* fails */
+	return "went on";
+}
+int main(void)
+{
+	void *result;
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, work, NULL);
+	pthread_join(thread, &result);
+	puts(result == PTHREAD_CANCELED ? "cancelled" : result);
+	return 0;
+}"""
+
+
+@test
+def exec_is_no_cancellation_point():
+    "a thread that is to be cancelled is not in execve"
+    equal(recorded_by_all(compile_program(CANCELLED)), "went on\n", "what it says")
+
+
+# It has given up rights, so that the libraries of what it starts are looked for.
+SMALL_STACK = r"""
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+#include <unistd.h>
+static ucontext_t caller, callee;
+static char stack[65536];
+static void work(void)
+{
+	char *arguments[] = {"x", NULL};
+
+	execve("/nowhere", arguments, environ); /* fails */
+}
+int main(void)
+{
+	size_t i;
+
+	free(malloc(1));
+	if (setgid(getgid()))
+		return 3;
+	memset(stack, 1, sizeof(stack));
+	getcontext(&callee);
+	callee.uc_stack.ss_sp = stack;
+	callee.uc_stack.ss_size = sizeof(stack);
+	callee.uc_link = &caller;
+	makecontext(&callee, work, 0);
+	swapcontext(&caller, &callee);
+	for (i = 0; i < sizeof(stack) && stack[i] == 1; i++)
+		;
+	if (sizeof(stack) - i < 4096)
+		puts("small");
+	else
+		printf("%zu bytes\n", sizeof(stack) - i);
+	return 0;
+}"""
+
+
+@test
+def exec_on_a_small_stack():
+    "execve takes little of the stack of a handler, or of a child of clone"
+    equal(record([compile_program(SMALL_STACK)], "APP::Libc::Malloc")[0], "small\n", "what it takes")
+
+
 run_all()
