@@ -171,11 +171,11 @@ int pem_confined__find(const struct pem_confined_setup *setup)
 	ssize_t got;
 
 	do {
-		got = read(PEM_CONFINED_ENVIRON, environment + environment_bytes,
+		got = read(PEM_CONFINED_PROCESS, environment + environment_bytes,
 			   ENVIRON_BYTES - environment_bytes);
 		environment_bytes += got > 0 ? (size_t)got : 0;
 	} while (got > 0);
-	close(PEM_CONFINED_ENVIRON);
+	close(PEM_CONFINED_PROCESS);
 	if (pem_confined__filter_calls())
 		return 1;
 	while (recv(PEM_CONFINED_SOCKET, &request, sizeof(request), 0) == sizeof(request)) {

@@ -71,8 +71,26 @@ static int close_others(uint32_t role)
 	}
 	if (fd > 2)
 		close(fd);
-	i = role == PEM_CONFINED_FINDER ? PEM_CONFINED_ENVIRON : PEM_CONFINED_FOLDER;
+	i = role == PEM_CONFINED_FINDER ? PEM_CONFINED_PROCESS : PEM_CONFINED_FOLDER;
 	return syscall(SYS_close_range, i + 1, ~0u, 0) ? -errno : 0;
+}
+
+/*
+ * Put the process's variables in the place of its folder in /proc. The rights that the session has are needed for that, but
+ * not its process: opening them waits for an exec under way, and a file system of the user's may hold that up.
+ */
+static int open_environ(void)
+{
+	int fd = openat(PEM_CONFINED_PROCESS, "environ", O_RDONLY | O_CLOEXEC), result = 0;
+
+	if (fd < 0)
+		fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (dup2(fd, PEM_CONFINED_PROCESS) < 0)
+		result = -errno;
+	close(fd);
+	return result;
 }
 
 int main(void)
@@ -90,7 +108,11 @@ int main(void)
 	/* A service manager sends it to each process of a unit: the session ends first, and its end of the socket says so. */
 	signal(SIGTERM, SIG_IGN);
 	setpriority(PRIO_PROCESS, 0, NICE); /* programs come first */
-	if (close_others(setup.role) || pem_confined__drop_rights(&setup))
+	if (close_others(setup.role))
+		return 1;
+	if (setup.role == PEM_CONFINED_FINDER && open_environ())
+		return 1;
+	if (pem_confined__drop_rights(&setup))
 		return 1;
 	if (setup.role == PEM_CONFINED_FINDER)
 		return pem_confined__find(&setup);

@@ -16,7 +16,7 @@
 
 #define PEM_CONFINED_SOCKET 3 /* SOCK_SEQPACKET, to the session */
 #define PEM_CONFINED_FOLDER 4 /* finder: the root folder of a process; keeper: the runtime folder */
-#define PEM_CONFINED_ENVIRON 5 /* finder: /proc/PID/environ of that process, or empty */
+#define PEM_CONFINED_PROCESS 5 /* finder: /proc/PID, to read that process's variables; or /dev/null */
 #define PEM_CONFINED_GROUPS 64u
 #define PEM_CONFINED_NAME 64u
 /* Files of one folder that a keeper tells of: of more processes of one user at a time, the rest is counted. */

@@ -40,7 +40,7 @@ static int add_descriptor(posix_spawn_file_actions_t *actions, int *copies, int 
 	return -posix_spawn_file_actions_adddup2(actions, *copies, as);
 }
 
-static int spawn(pid_t *pid, int socket, int folder_fd, int environ_fd)
+static int spawn(pid_t *pid, int socket, int folder_fd, int process_fd)
 {
 	char folder[PATH_MAX - 32], path[PATH_MAX], *const argv[] = {"pem-confined", NULL},
 							   *const environment[] = {NULL};
@@ -67,7 +67,7 @@ static int spawn(pid_t *pid, int socket, int folder_fd, int environ_fd)
 	if (!result)
 		result = add_descriptor(&actions, &copies[1], folder_fd, PEM_CONFINED_FOLDER);
 	if (!result)
-		result = add_descriptor(&actions, &copies[2], environ_fd, PEM_CONFINED_ENVIRON);
+		result = add_descriptor(&actions, &copies[2], process_fd, PEM_CONFINED_PROCESS);
 	if (!result)
 		result = -posix_spawn(pid, path, &actions, &attributes, argv, environment);
 	posix_spawnattr_destroy(&attributes);
@@ -80,7 +80,7 @@ static int spawn(pid_t *pid, int socket, int folder_fd, int environ_fd)
 }
 
 struct pem_confined *pem_confined__start(const struct pem_confined_setup *setup, int folder_fd,
-					 int environ_fd)
+					 int process_fd)
 {
 	struct pem_confined *helper = calloc(1, sizeof(*helper));
 	int ends[2], result;
@@ -94,7 +94,7 @@ struct pem_confined *pem_confined__start(const struct pem_confined_setup *setup,
 	helper->socket = ends[0];
 	result = send(ends[0], setup, sizeof(*setup), MSG_NOSIGNAL) == sizeof(*setup) ? 0 : -errno;
 	if (!result)
-		result = spawn(&helper->pid, ends[1], folder_fd, environ_fd);
+		result = spawn(&helper->pid, ends[1], folder_fd, process_fd);
 	close(ends[1]);
 	if (!result)
 		return helper;

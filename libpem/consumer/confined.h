@@ -21,11 +21,11 @@ struct pem_confined {
 };
 
 /*
- * Start the program pem-confined. folder_fd and environ_fd (-1: none) stay the caller's. NULL with errno: it could not be
+ * Start the program pem-confined. folder_fd and process_fd (-1: none) stay the caller's. NULL with errno: it could not be
  * started, or pem-confined is not installed beside libpem (ENOENT).
  */
 struct pem_confined *pem_confined__start(const struct pem_confined_setup *setup, int folder_fd,
-					 int environ_fd);
+					 int process_fd);
 
 /* Send a request; asks: a reply DONE with its number is wanted. Never waits. 0, or -errno. */
 int pem_confined__send(struct pem_confined *helper, enum pem_confined_request_kind kind,

@@ -191,7 +191,7 @@ static bool read_rights(int process_fd, struct pem_confined_setup *setup, bool *
 static struct pem_finder *new_finder(struct pem_session *s, uint32_t pid)
 {
 	struct pem_finder *finder = calloc(1, sizeof(*finder));
-	int process = -1, root = -1, environment = -1;
+	int process = -1, root = -1;
 	bool own_words = false;
 	char path[32];
 
@@ -203,11 +203,8 @@ static struct pem_finder *new_finder(struct pem_session *s, uint32_t pid)
 		goto fail;
 	finder->setup.role = PEM_CONFINED_FINDER;
 	finder->setup.switch_user = geteuid() == 0;
-	if (own_words)
-		environment = openat(process, "environ", O_RDONLY | O_CLOEXEC);
-	finder->helper = pem_confined__start(&finder->setup, root, environment);
-	if (environment >= 0)
-		close(environment);
+	/* The helper opens the variables: that waits for an exec, which the user can make wait without end. */
+	finder->helper = pem_confined__start(&finder->setup, root, own_words ? process : -1);
 	if (!finder->helper) {
 		say_helpless(s, finder->setup.uid, errno);
 		goto fail;
