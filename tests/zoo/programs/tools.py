@@ -51,7 +51,7 @@ git clone -q . ../two; git -C ../two archive HEAD | sha256sum; git -C ../two bla
 
 program("rsync", packages="rsync", version="rsync --version", sees="rsync", script=r"""
 mkdir from; for i in $(seq 60); do seq $((i * 200)) > "from/$i"; done; ln -s 1 from/link
-rsync -a --checksum from/ to/; for i in 3 5 7; do echo more >> "from/$i"; done; rm from/9; touch -d @1000000000 to/* from/*
+rsync -a --checksum from/ to/; for i in 3 5 7; do echo more >> "from/$i"; done; rm from/9; touch -d @1000000000 to/* from/* to from
 rsync -a --checksum --no-whole-file --delete --itemize-changes from/ to/ | sort
 rsync -az -e "$MADE/local" from/ host:"$PWD/far/"; diff -r from far && echo same
 """, prepare=r"""printf '#!/bin/sh\nshift\nexec sh -c "$*"\n' > "$MADE/local"; chmod +x "$MADE/local" """)
