@@ -222,27 +222,24 @@ int pem_process__join(const char *directory)
 	return slot;
 }
 
-/* A path may have a colon in it, too: what is none as a whole is parted at the last one. */
+/* A path may have a colon in it, too: what no session is found by as two paths, parted at the last one, is one. */
 int pem_process__join_given(const char *value)
 {
 	char own[sizeof(pem_process.joined[0].directory)];
-	int slot = pem_process__join(value);
 	const char *colon = strrchr(value, ':');
-	size_t length;
+	size_t length = colon ? (size_t)(colon - value) : 0;
+	int slot;
 
-	if (slot >= 0 || !colon || colon[1] != '/')
-		return slot;
-	length = (size_t)(colon - value);
-	if (length >= sizeof(own))
-		return -ENAMETOOLONG;
+	if (!colon || colon[1] != '/' || length >= sizeof(own))
+		return pem_process__join(value);
 	memcpy(own, value, length);
 	own[length] = 0;
 	slot = pem_process__join(own);
 	if (slot < 0)
-		return pem_process__join(colon + 1);
-	if (strlen(colon + 1) < sizeof(pem_process.joined[slot].public_directory))
+		slot = pem_process__join(value);
+	else if (strlen(colon + 1) < sizeof(pem_process.joined[slot].public_directory))
 		strcpy(pem_process.joined[slot].public_directory, colon + 1);
-	return slot;
+	return slot < 0 ? pem_process__join(colon + 1) : slot;
 }
 
 void pem_process__leave(unsigned slot)
