@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -61,6 +62,37 @@ unsigned pem_edit_distance(const char *a, const char *b)
 		}
 	}
 	return row[m];
+}
+
+#define PIDFD_MAGIC 0xff
+
+static uint64_t namespace_in_proc(uint32_t pid, enum pem_namespace kind)
+{
+	char path[48];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%u/ns/%s", pid,
+		 kind == PEM_NAMESPACE_PID ? "pid" : "mnt");
+	return stat(path, &st) ? 0 : (uint64_t)st.st_ino;
+}
+
+uint64_t pem_namespace_of(uint32_t pid, enum pem_namespace kind)
+{
+	int process = (int)syscall(SYS_pidfd_open, pid, 0), fd, code;
+	uint64_t inode = 0;
+	struct stat st;
+
+	if (process < 0)
+		return errno == ENOSYS ? namespace_in_proc(pid, kind) : 0;
+	fd = ioctl(process, _IO(PIDFD_MAGIC, kind), 0);
+	code = errno;
+	close(process);
+	if (fd < 0)
+		return code == ENOTTY || code == EINVAL ? namespace_in_proc(pid, kind) : 0;
+	if (!fstat(fd, &st))
+		inode = (uint64_t)st.st_ino;
+	close(fd);
+	return inode;
 }
 
 uint32_t pem_pid_namespace(void)

@@ -39,6 +39,14 @@ bool pem_is_control(const char *text, unsigned bytes);
 #define PEM_EDIT_DISTANCE_MAX 128u
 unsigned pem_edit_distance(const char *a, const char *b);
 
+enum pem_namespace { PEM_NAMESPACE_MOUNT = 3, PEM_NAMESPACE_PID = 5 }; /* numbers of pidfd's requests */
+
+/*
+ * Inode number of a namespace of a process; 0: it has ended, or may not be asked. Asks by pidfd, from Linux 6.11 on: /proc
+ * waits for an exec of the process, which its user's file system can hold up without end.
+ */
+uint64_t pem_namespace_of(uint32_t pid, enum pem_namespace kind);
+
 /* Inode number of this process's pid namespace, or 0. Async-signal-safe. */
 uint32_t pem_pid_namespace(void);
 

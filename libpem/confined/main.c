@@ -75,22 +75,26 @@ static int close_others(uint32_t role)
 	return syscall(SYS_close_range, i + 1, ~0u, 0) ? -errno : 0;
 }
 
-/*
- * Put the process's variables in the place of its folder in /proc. The rights that the session has are needed for that, but
- * not its process: opening them waits for an exec under way, and a file system of the user's may hold that up.
- */
-static int open_environ(void)
+/* Open a file of a process's folder in /proc in the folder's place. 0, or -errno. */
+static int replace(int folder, const char *name, int flags)
 {
-	int fd = openat(PEM_CONFINED_PROCESS, "environ", O_RDONLY | O_CLOEXEC), result = 0;
+	int fd = openat(folder, name, flags | O_CLOEXEC), result;
 
 	if (fd < 0)
-		fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
 		return -errno;
-	if (dup2(fd, PEM_CONFINED_PROCESS) < 0)
-		result = -errno;
+	result = dup2(fd, folder) < 0 ? -errno : 0;
 	close(fd);
 	return result;
+}
+
+/*
+ * The rights that the session has are needed for that, but not its process: opening these waits for an exec under way, and a
+ * file system of the user's may hold that up. Without variables a folder remains, which nothing can be read from.
+ */
+static int open_process(void)
+{
+	replace(PEM_CONFINED_PROCESS, "environ", O_RDONLY);
+	return replace(PEM_CONFINED_FOLDER, "root", O_PATH | O_DIRECTORY);
 }
 
 int main(void)
@@ -110,7 +114,7 @@ int main(void)
 	setpriority(PRIO_PROCESS, 0, NICE); /* programs come first */
 	if (close_others(setup.role))
 		return 1;
-	if (setup.role == PEM_CONFINED_FINDER && open_environ())
+	if (setup.role == PEM_CONFINED_FINDER && open_process())
 		return 1;
 	if (pem_confined__drop_rights(&setup))
 		return 1;

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #define PEM_CONFINED_SOCKET 3 /* SOCK_SEQPACKET, to the session */
-#define PEM_CONFINED_FOLDER 4 /* finder: the root folder of a process; keeper: the runtime folder */
+#define PEM_CONFINED_FOLDER 4 /* finder: /proc/PID, in whose root folder it looks; keeper: the runtime folder */
 #define PEM_CONFINED_PROCESS 5 /* finder: /proc/PID, to read that process's variables; or /dev/null */
 #define PEM_CONFINED_GROUPS 64u
 #define PEM_CONFINED_NAME 64u

@@ -191,30 +191,26 @@ static bool read_rights(int process_fd, struct pem_confined_setup *setup, bool *
 static struct pem_finder *new_finder(struct pem_session *s, uint32_t pid)
 {
 	struct pem_finder *finder = calloc(1, sizeof(*finder));
-	int process = -1, root = -1;
+	int process;
 	bool own_words = false;
 	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/%u", pid);
 	process = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	root = process < 0 ? -1 : openat(process, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (!finder || root < 0 || !read_rights(process, &finder->setup, &own_words) ||
+	if (!finder || process < 0 || !read_rights(process, &finder->setup, &own_words) ||
 	    (geteuid() && finder->setup.uid != geteuid()))
 		goto fail;
 	finder->setup.role = PEM_CONFINED_FINDER;
 	finder->setup.switch_user = geteuid() == 0;
-	/* The helper opens the variables: that waits for an exec, which the user can make wait without end. */
-	finder->helper = pem_confined__start(&finder->setup, root, own_words ? process : -1);
+	/* The helper opens what is in it: that waits for an exec, which the user can make wait without end. */
+	finder->helper = pem_confined__start(&finder->setup, process, own_words ? process : -1);
 	if (!finder->helper) {
 		say_helpless(s, finder->setup.uid, errno);
 		goto fail;
 	}
-	close(root);
 	close(process);
 	return finder;
 fail:
-	if (root >= 0)
-		close(root);
 	if (process >= 0)
 		close(process);
 	free(finder);
@@ -264,19 +260,20 @@ void pem_session__add_places_of(struct pem_session *s, uint32_t pid)
 static void meet_process(struct pem_session *s, const char *pid)
 {
 	struct pem_finder *finder;
-	struct stat st, ns;
+	struct stat st;
 	unsigned count = 0;
+	uint64_t mounts;
 	char path[300];
 
-	snprintf(path, sizeof(path), "/proc/%s/ns/mnt", pid);
-	if (stat(path, &ns))
+	mounts = pem_namespace_of((uint32_t)strtoul(pid, NULL, 10), PEM_NAMESPACE_MOUNT);
+	if (!mounts)
 		return;
-	path[strlen(path) - strlen("/ns/mnt")] = 0;
+	snprintf(path, sizeof(path), "/proc/%s", pid);
 	if (stat(path, &st) || (geteuid() && st.st_uid != geteuid()))
 		return;
 	for (finder = s->finders; finder; finder = finder->next) {
 		count += finder->shown_owner == st.st_uid;
-		if (finder->mounts == (uint64_t)ns.st_ino && finder->shown_owner == st.st_uid) {
+		if (finder->mounts == mounts && finder->shown_owner == st.st_uid) {
 			finder->seen = true;
 			return;
 		}
@@ -288,7 +285,7 @@ static void meet_process(struct pem_session *s, const char *pid)
 	finder = new_finder(s, (uint32_t)strtoul(pid, NULL, 10));
 	if (!finder)
 		return;
-	finder->mounts = (uint64_t)ns.st_ino;
+	finder->mounts = mounts;
 	finder->shown_owner = st.st_uid;
 	finder->seen = true;
 	finder->next = s->finders;

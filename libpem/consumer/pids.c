@@ -75,8 +75,8 @@ uint32_t pem_place__pid(uid_t owner, uint32_t pid, uint32_t pid_namespace)
 	while (proc && !found && (entry = readdir(proc))) {
 		if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
 			continue;
-		snprintf(path, sizeof(path), "/proc/%s/ns/pid", entry->d_name);
-		if (stat(path, &st) || (uint32_t)st.st_ino != pid_namespace)
+		if ((uint32_t)pem_namespace_of((uint32_t)strtoul(entry->d_name, NULL, 10),
+					       PEM_NAMESPACE_PID) != pid_namespace)
 			continue;
 		snprintf(path, sizeof(path), "/proc/%s", entry->d_name);
 		if (!stat(path, &st) && st.st_uid == owner && inner_pid(entry->d_name) == pid)
