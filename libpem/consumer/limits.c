@@ -56,6 +56,8 @@ static const char *const sentences[PEM_EXCESS_COUNT] = {
 				"are others than it asks for",
 	[PEM_EXCESS_LINKS] = "%llu files of %s were not read: they are no plain files of "
 			     "that user's with one name",
+	[PEM_EXCESS_PROCESS] = "%llu pools of %s were not read: they say to be of a process "
+			       "that is another user's",
 	[PEM_EXCESS_MAPPING] = "%llu files of %s were not read: the recorder has no memory, "
 			       "or no file descriptors, for them",
 	[PEM_EXCESS_NAMES] = "%llu files of %s were not read: a folder holds more of them "

@@ -56,6 +56,7 @@ enum pem_excess {
 	PEM_EXCESS_NAMES, /* files of which a keeper does not tell, as there are too many */
 	PEM_EXCESS_MAPPING, /* files for which the recorder has no memory */
 	PEM_EXCESS_TIME, /* pools that were not read to their end */
+	PEM_EXCESS_PROCESS, /* pools that name a process of another user's */
 	PEM_EXCESS_COUNTS, /* processes whose own counts can't be true */
 	PEM_EXCESS_COUNT
 };

@@ -58,6 +58,28 @@ uint32_t pem_producer__tid(const struct pem_producer *p, uint32_t tid)
 	return found ? found : tid;
 }
 
+/*
+ * Is a process there that has nothing of a user? Not what its folder in /proc says, which is root's where nobody may read
+ * the process; and what a user's program was before it became a set-user-ID one is the user's still.
+ */
+static bool is_anothers(uint32_t pid, uid_t owner)
+{
+	char path[300], line[256];
+	bool found = false, matches = false;
+	unsigned id[4], i;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%u/status", pid);
+	file = fopen(path, "re");
+	while (file && !found && fgets(line, sizeof(line), file))
+		found = sscanf(line, "Uid: %u %u %u %u", &id[0], &id[1], &id[2], &id[3]) == 4;
+	for (i = 0; found && i < 4; i++)
+		matches |= id[i] == owner;
+	if (file)
+		fclose(file);
+	return found && !matches;
+}
+
 uint32_t pem_place__pid(uid_t owner, uint32_t pid, uint32_t pid_namespace)
 {
 	struct dirent *entry;
@@ -68,8 +90,7 @@ uint32_t pem_place__pid(uid_t owner, uint32_t pid, uint32_t pid_namespace)
 
 	if (!pid_namespace || pid_namespace == pem_pid_namespace()) {
 		/* Nobody passes for a process of another user's; one that is gone may have been anybody's. */
-		snprintf(path, sizeof(path), "/proc/%u", pid);
-		return owner != geteuid() && !stat(path, &st) && st.st_uid != owner ? 0 : pid;
+		return owner != geteuid() && is_anothers(pid, owner) ? 0 : pid;
 	}
 	proc = opendir("/proc");
 	while (proc && !found && (entry = readdir(proc))) {

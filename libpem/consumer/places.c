@@ -116,7 +116,8 @@ static int map_page(struct pem_session *s, struct pem_place *place, int fd)
 	memcpy(page, s->page, bytes);
 	page->magic = 0;
 	page->pools = page->pools_ready = 0;
-	page->lost = page->lost_statistics = page->refused = 0;
+	page->lost = page->lost_statistics = page->lost_filtered = 0;
+	page->refused = page->filtered = page->unobserved = 0;
 	__atomic_store_n(&page->magic, PEM_SESSION_MAGIC, __ATOMIC_RELEASE);
 	place->page = page;
 	if (s->async)

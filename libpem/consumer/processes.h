@@ -110,6 +110,7 @@ struct pem_producer {
 	char control_name[64]; /* checked: a control file's name, or "" */
 	uint32_t pid;
 	uint32_t inner_pid, pid_namespace; /* its number as it knows it, in that namespace */
+	uid_t owner; /* of its pool */
 	uint64_t start_clock; /* when its pool was made */
 	uint64_t filter_look_ns, filter_pause_ns; /* when, and how long after the last time */
 	uint32_t filters; /* that are no news; ~0: not known yet */

@@ -67,14 +67,17 @@ static bool may_keep(int fd)
 	       (rlim_t)fd < limit.rlim_cur / 2;
 }
 
-/* A container's process has another number here, or none that can be found: it may be gone. */
-static void find_process(struct pem_producer *p, uid_t owner)
+/*
+ * A container's process has another number here, or none that can be found: it may be gone. False: it says to be a process
+ * that runs, and is another user's.
+ */
+static bool find_process(struct pem_producer *p)
 {
-	uint32_t pid = pem_place__pid(owner, p->pid, p->pid_namespace);
+	uint32_t pid = pem_place__pid(p->owner, p->pid, p->pid_namespace);
 
 	p->inner_pid = p->pid;
 	if (!pid)
-		return;
+		return p->pid_namespace && p->pid_namespace != pem_pid_namespace();
 	p->pid = pid;
 	p->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
 	p->dead = p->pidfd < 0 && errno == ESRCH;
@@ -83,6 +86,7 @@ static void find_process(struct pem_producer *p, uid_t owner)
 		close(p->pidfd);
 		p->pidfd = -1;
 	}
+	return true;
 }
 
 /* Is this the name that a process gives its pool, "pool-<pid>-<k>"? It says which stream gets its records. */
@@ -240,7 +244,7 @@ static void read_header(struct pem_producer *p, const char *name)
 
 /* A pool by its descriptor. NULL: there is none yet, or it is refused, and remembered as such. */
 static struct pem_producer *open_producer(struct pem_session *s, struct pem_place *place,
-					  const char *name, int fd)
+					  const char *name, int fd, uid_t owner)
 {
 	struct pem_producer *p = calloc(1, sizeof(*p));
 	enum pem_excess excess = PEM_EXCESS_MAPPING;
@@ -251,6 +255,7 @@ static struct pem_producer *open_producer(struct pem_session *s, struct pem_plac
 		p->pidfd = -1;
 		p->filters = ~0u;
 		p->place = place;
+		p->owner = owner;
 		result = map_pool(s, p, fd, &st, &excess);
 	}
 	if (!result && !make_counts(p)) {
@@ -259,7 +264,10 @@ static struct pem_producer *open_producer(struct pem_session *s, struct pem_plac
 	}
 	if (!result) {
 		read_header(p, name);
-		return p;
+		if (find_process(p))
+			return p;
+		result = -EPERM;
+		excess = PEM_EXCESS_PROCESS;
 	}
 	if (result != -EAGAIN)
 		pem_place__exceed_in_list(s, place, PEM_LIST_POOLS, excess);
@@ -278,9 +286,9 @@ static void bury_earlier_images(struct pem_session *s, struct pem_producer *imag
 	struct pem_producer *p;
 
 	for (p = s->producers_by_image[hash_image(image)]; p; p = p->next_by_image) {
-		/* Whoever is in another place may say any number. */
-		if (p->place != image->place || p->inner_pid != image->inner_pid ||
-		    p->pid_namespace != image->pid_namespace)
+		/* Whoever is in another place, or another user in a public one, may say any number. */
+		if (p->place != image->place || p->owner != image->owner ||
+		    p->inner_pid != image->inner_pid || p->pid_namespace != image->pid_namespace)
 			continue;
 		if (p->start_clock < image->start_clock)
 			p->dead = true;
@@ -291,7 +299,7 @@ static void bury_earlier_images(struct pem_session *s, struct pem_producer *imag
 
 /* A pool that is open as fd, and stays so. NULL: it is none, or the place may have no more. */
 static struct pem_producer *take_pool(struct pem_session *s, struct pem_place *place,
-				      const char *name, int fd)
+				      const char *name, int fd, uid_t owner)
 {
 	uint64_t bytes = pool_bytes(&s->geometry);
 	struct pem_producer *p;
@@ -305,7 +313,7 @@ static struct pem_producer *take_pool(struct pem_session *s, struct pem_place *p
 		pem_place__give_back(s, place, PEM_RESOURCE_POOLS, 1);
 		return NULL;
 	}
-	p = open_producer(s, place, name, fd);
+	p = open_producer(s, place, name, fd, owner);
 	if (!p) {
 		pem_place__give_back(s, place, PEM_RESOURCE_BYTES, bytes);
 		pem_place__give_back(s, place, PEM_RESOURCE_POOLS, 1);
@@ -321,11 +329,10 @@ void pem_session__found_pool(struct pem_session *s, struct pem_place *place, con
 
 	if (is_pool_name(name) && !find_producer(s, place, name) &&
 	    pem_place__owner_of(place, fd, &owner))
-		p = take_pool(s, place, name, fd);
+		p = take_pool(s, place, name, fd, owner);
 	close(fd);
 	if (!p)
 		return;
-	find_process(p, owner);
 	add_producer(s, p);
 	if (p->pid != (uint32_t)getpid())
 		find_member(s, p);

@@ -165,6 +165,33 @@ static void links_are_refused(void **state)
 }
 
 /* Sparse ones, each of its own; of the own place there may be more. */
+/* A pool that a user makes for a process of somebody else's, whose events it would change. */
+static void pools_of_anothers_process_are_refused(void **state)
+{
+	struct pool pool[2];
+	unsigned i;
+
+	(void)state;
+	if (geteuid())
+		skip();
+	place[1]->owner = 65534;
+	for (i = 0; i < 2; i++) {
+		pool[i] =
+			make_pool(place[1], i, &usual); /* it names this process, which is root's */
+		assert_int_equal(fchownat(place[1]->directory_fd, i ? "pool-1-1" : "pool-1-0",
+					  65534, 65534, 0),
+				 0);
+		if (i) /* one that is gone may have been anybody's */
+			pool[i].header->pid = 0x3fffffff;
+		scan_producers();
+		assert_int_equal(producers_of(place[1]), i);
+	}
+	assert_non_null(strstr(said, "a process that is another user's"));
+	place[1]->owner = geteuid();
+	for (i = 0; i < 2; i++)
+		pool_free(&pool[i]);
+}
+
 static void pools_of_a_place_are_limited(void **state)
 {
 	struct pool pool;
@@ -286,6 +313,7 @@ int main(void)
 		TEST(a_head_of_another_geometry_is_refused),
 		TEST(a_pool_that_is_not_ready_is_looked_at_again),
 		TEST(links_are_refused),
+		TEST(pools_of_anothers_process_are_refused),
 		TEST(pools_of_a_place_are_limited),
 		TEST(a_turn_is_shared),
 		TEST(folders_of_a_user_share),
