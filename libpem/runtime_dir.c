@@ -14,8 +14,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -203,11 +203,25 @@ static int take_shared(const char *base, char *path, size_t bytes)
 	return result == -EPERM ? take_other(base, path, bytes) : result;
 }
 
+/* As secure_getenv. That may be the program's own, and wait for a lock that a thread had held as this process was forked. */
+static const char *variable(const char *name)
+{
+	size_t length = strlen(name);
+	char **v;
+
+	if (getauxval(AT_SECURE) || !environ)
+		return NULL;
+	for (v = environ; *v; v++) {
+		if (!strncmp(*v, name, length) && (*v)[length] == '=')
+			return *v + length + 1;
+	}
+	return NULL;
+}
+
 int pem_runtime_dir(char *path, size_t bytes)
 {
 	static const char *const bases[] = {"/dev/shm", "/tmp"};
-	const char *chosen = secure_getenv("PEM_RUNTIME_DIR"),
-		   *xdg = secure_getenv("XDG_RUNTIME_DIR");
+	const char *chosen = variable("PEM_RUNTIME_DIR"), *xdg = variable("XDG_RUNTIME_DIR");
 	int result;
 	size_t used = 0, i;
 

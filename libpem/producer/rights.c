@@ -49,11 +49,15 @@ uint32_t pem_process__refused_as_seen(void)
 	return 0;
 }
 
+/*
+ * What the variable said when the program began, and those that came since. Not asked for later: a program that has a getenv of
+ * its own, with a lock, may hold that lock when it raises an event.
+ */
+static uint32_t known_filters = ~0u;
+
 uint32_t pem_process__known_filters(void)
 {
-	const char *known = secure_getenv(PEM_FILTERS_VARIABLE);
-
-	return known ? (uint32_t)strtoul(known, NULL, 10) : ~0u;
+	return __atomic_load_n(&known_filters, __ATOMIC_RELAXED);
 }
 
 bool pem_process__has_moved(void)
@@ -329,6 +333,7 @@ static void count_harmless(void)
 		*c = '0';
 	if (c >= digits)
 		++*c;
+	__atomic_store_n(&known_filters, (uint32_t)strtoul(digits, NULL, 10), __ATOMIC_RELAXED);
 	note_filters();
 }
 
@@ -368,8 +373,10 @@ void pem_rights__inherit(bool restricted)
  */
 void pem_process__find_filter(void)
 {
-	uint32_t known = pem_process__known_filters();
+	const char *said = secure_getenv(PEM_FILTERS_VARIABLE);
+	uint32_t known = said ? (uint32_t)strtoul(said, NULL, 10) : ~0u;
 
+	__atomic_store_n(&known_filters, known, __ATOMIC_RELAXED);
 	if (known != ~0u && read_status("\nSeccomp_filters:") > (long)known)
 		pem_process_refused = PEM_SECCOMP_CALLS | PEM_SECCOMP_WAKE;
 }

@@ -46,6 +46,51 @@ int main(void)
     equal(count(record([path], "APP::Libc::ThreadStart")[1], "ThreadStart"), 200, "threads that show")
 
 
+@test
+def own_getenv_with_a_lock():
+    "a program whose own getenv holds a lock while it raises its first events does not wait for itself"
+    path = compile_program(r"""
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+extern char **environ;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static char *find(const char *name)
+{
+	size_t length = strlen(name);
+	char **v, *found = NULL;
+
+	pthread_mutex_lock(&mutex);
+	for (v = environ; !found && v && *v; v++)
+		if (!strncmp(*v, name, length) && (*v)[length] == '=')
+			found = *v + length + 1;
+	pthread_mutex_unlock(&mutex);
+	return found;
+}
+char *getenv(const char *name) { return find(name); }
+char *secure_getenv(const char *name) { return find(name); }
+__attribute__((constructor)) static void early(void) { getenv("NOTHING"); }
+int main(void)
+{
+	int status;
+
+	pthread_mutex_lock(&mutex);
+	if (fork() == 0) {
+		free(malloc(1));
+		_exit(3);
+	}
+	pthread_mutex_unlock(&mutex);
+	wait(&status);
+	printf("%d\n", WEXITSTATUS(status));
+	return 0;
+}""", flags=["-rdynamic"])
+    equal(recorded_by_all(path), "3\n", "what it says")
+
+
 # Each call succeeds, and leaves errno and what dlerror is about to say alone. In the child pem can make no pool.
 ERRNO = r"""
 #define _GNU_SOURCE
