@@ -183,8 +183,7 @@ void pem_session__note_rights(struct pem_session *s, struct pem_trace_info *info
 		    (unsigned long long)lost, filtered);
 	if (unobserved)
 		add(info,
-		    "%u programs were started where they cannot be recorded: the libraries for it "
-		    "are "
-		    "out of reach there, or a seccomp filter refuses what it needs",
+		    "pem's libraries were taken out of %u programs: of 32 bits or another C library, "
+		    "started where the libraries are out of reach, or with a seccomp filter",
 		    unobserved);
 }

@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -62,18 +63,49 @@ static int can_open(const char *entry, size_t length)
 	return fd >= 0;
 }
 
-/* Would the loader of a program, which has a path, complain that libraries are of another class? */
+#define BLOCK_BYTES 512u /* of a handler's stack */
+#define BLOCKS 8u /* where linkers put the loader's name */
+
+/* Does a program name musl's loader, which ends a program whose libraries it can't load? head: its first block. */
+static int names_musl(int fd, unsigned char *block)
+{
+	static const char start[] = "/lib/ld-musl-";
+	const Elf64_Ehdr *head = (const void *)block;
+	const Elf64_Phdr *part = (const void *)(block + sizeof(*head));
+	uint64_t at = 0;
+	unsigned i;
+
+	if (head->e_phoff != sizeof(*head) || head->e_phentsize != sizeof(*part))
+		return 0;
+	for (i = 0;
+	     i < head->e_phnum && (const unsigned char *)(part + i + 1) <= block + BLOCK_BYTES;
+	     i++) {
+		if (part[i].p_type == PT_INTERP)
+			at = part[i].p_offset;
+	}
+	for (i = 0; i < BLOCKS && at >= BLOCK_BYTES; i++, at -= BLOCK_BYTES) {
+		if (syscall(SYS_read, fd, block, BLOCK_BYTES) != (long)BLOCK_BYTES)
+			return 0;
+	}
+	return at && at + sizeof(start) <= BLOCK_BYTES &&
+	       !memcmp(block + at, start, sizeof(start) - 1);
+}
+
+/* Would the loader of a program, which has a path, complain of the libraries, as they are of another class or C library? */
 static int is_foreign(const char *program)
 {
-	unsigned char head[EI_CLASS + 1] = {0};
-	int fd = program ? open_to_read(program) : -1;
+	_Alignas(Elf64_Ehdr) unsigned char block[BLOCK_BYTES] = {0};
+	int fd = program ? open_to_read(program) : -1, foreign = 0;
+	long got;
 
 	if (fd < 0)
 		return 0;
-	if (syscall(SYS_read, fd, head, sizeof(head)) != (long)sizeof(head))
-		head[EI_CLASS] = 0;
+	got = syscall(SYS_read, fd, block, sizeof(block));
+	if (got > EI_CLASS && !memcmp(block, ELFMAG, SELFMAG))
+		foreign = block[EI_CLASS] == ELFCLASS32 ||
+			  (got == sizeof(block) && names_musl(fd, block));
 	close_again(fd);
-	return !memcmp(head, ELFMAG, SELFMAG) && head[EI_CLASS] == ELFCLASS32;
+	return foreign;
 }
 
 /* The variable, or NULL. */

@@ -175,7 +175,7 @@ def without_libraries():
             shutil.copy(line, folder + line)
     err, gaps = unrecorded(["chroot", folder, "/hello"])
     assert "ld.so" not in err, err
-    assert any("1 programs were started where" in gap for gap in gaps), gaps
+    assert any("taken out of 1 programs" in gap for gap in gaps), gaps
     err, gaps = unrecorded(["chroot", folder, "/hello"], "preloaded\n", env={"LD_PRELOAD": "libm.so.6"})
     assert "libpem" not in err, err
 
@@ -188,7 +188,23 @@ def other_class():
     assert "32-bit program" in err and "ld.so" not in err, err
     err, gaps = unrecorded(["sh", "-c", program + "; true"])
     assert "ld.so" not in err, err
-    assert any("1 programs were started where" in gap for gap in gaps), gaps
+    assert any("taken out of 1 programs" in gap for gap in gaps), gaps
+
+
+@test
+def other_libc():
+    "a program of musl, whose loader ends it for a library of glibc's: it runs, alone and as a shell's child"
+    need("musl-gcc")
+    folder = tmp()
+    with open(folder + "/hello.c", "w", encoding="ascii") as file:
+        file.write(HELLO)
+    rc, _, err = run(["musl-gcc", "-o", folder + "/hello", folder + "/hello.c"])
+    if rc:
+        skip("musl-gcc makes no program of it: " + err.splitlines()[0])
+    err, _ = unrecorded([folder + "/hello"])
+    assert "musl" in err, err
+    err, gaps = unrecorded(["sh", "-c", folder + "/hello; true"])
+    assert any("taken out of 1 programs" in gap for gap in gaps), gaps
 
 
 @test
