@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #define LOOK_NS 1000000000u /* for processes elsewhere that have come since */
+#define LOOK_AGAIN_NS 100000000u /* when one that was asked has ended */
 #define SETTLE_NS 2000000000u /* for new helpers to tell what is there, when somebody waits */
 #define SLICE_NS 1000000u /* for one finder to answer, before it is another's turn */
 #define END_NS 1000000000u
@@ -35,7 +36,8 @@ struct pem_finder {
 	struct pem_confined_setup setup; /* whose rights it has */
 	uint64_t mounts; /* inode number of the mount namespace */
 	uid_t shown_owner; /* of the processes in /proc: of those that nobody may read, root */
-	bool seen; /* a process of both was, by the look under way */
+	uint32_t pid; /* of the process whose variables it was told */
+	bool seen; /* that process was, by the look under way */
 	uint32_t awaited; /* number of the reply that somebody waits for; 0: none */
 	struct pem_finder *next;
 };
@@ -259,13 +261,14 @@ void pem_session__add_places_of(struct pem_session *s, uint32_t pid)
 
 static void meet_process(struct pem_session *s, const char *pid)
 {
+	uint32_t number = (uint32_t)strtoul(pid, NULL, 10);
 	struct pem_finder *finder;
 	struct stat st;
 	unsigned count = 0;
 	uint64_t mounts;
 	char path[300];
 
-	mounts = pem_namespace_of((uint32_t)strtoul(pid, NULL, 10), PEM_NAMESPACE_MOUNT);
+	mounts = pem_namespace_of(number, PEM_NAMESPACE_MOUNT);
 	if (!mounts)
 		return;
 	snprintf(path, sizeof(path), "/proc/%s", pid);
@@ -274,7 +277,7 @@ static void meet_process(struct pem_session *s, const char *pid)
 	for (finder = s->finders; finder; finder = finder->next) {
 		count += finder->shown_owner == st.st_uid;
 		if (finder->mounts == mounts && finder->shown_owner == st.st_uid) {
-			finder->seen = true;
+			finder->seen |= finder->pid == number;
 			return;
 		}
 	}
@@ -282,9 +285,10 @@ static void meet_process(struct pem_session *s, const char *pid)
 		say_too_many(s, st.st_uid, "mount namespaces");
 		return;
 	}
-	finder = new_finder(s, (uint32_t)strtoul(pid, NULL, 10));
+	finder = new_finder(s, number);
 	if (!finder)
 		return;
+	finder->pid = number;
 	finder->mounts = mounts;
 	finder->shown_owner = st.st_uid;
 	finder->seen = true;
@@ -319,6 +323,8 @@ void pem_session__look_for_places(struct pem_session *s)
 			link = &finder->next;
 			continue;
 		}
+		/* Another process of the user may have other variables: it is asked soon. */
+		s->next_look_ns = now + LOOK_AGAIN_NS;
 		*link = finder->next;
 		pem_confined__end(finder->helper, 0);
 		free(finder);

@@ -112,7 +112,6 @@ def helpers(of, uid):
             continue  # it has ended
         if status["Name"].strip() == "pem-confined" and int(status["Uid"].split()[0]) == uid:
             found[pid] = status
-    assert found, "no helper of user %d" % uid
     return found
 
 
@@ -221,6 +220,7 @@ def helpers_have_no_rights():
     asked = stage.program(USER)
     child, _ = stage.record("-p", str(asked.pid))
     until(lambda: served(stage.runtime(USER)), "attached")
+    until(lambda: helpers(child.pid, USER), "a helper of the user's")
     for status in helpers(child.pid, USER).values():
         equal(status["Uid"].split(), [str(USER)] * 4, "user")
         equal(status["Gid"].split(), [str(USER)] * 4, "group")
@@ -238,6 +238,7 @@ def helper_ends(how, said):
     good, bad = stage.program(60001), stage.program(USER)
     child, trace = stage.record("-p", "%d,%d" % (bad.pid, good.pid))
     until(lambda: served(stage.runtime(60001)) and served(stage.runtime(USER)), "attached to both")
+    until(lambda: helpers(child.pid, USER), "a helper of the user's")
     run(as_user(USER) + ["kill", "-" + how, *map(str, helpers(child.pid, USER))])
     tick(good, 50)
     rc, _, err = interrupt(child)
@@ -328,6 +329,24 @@ def name_taken_by_another():
         os.rmdir(squatted)
         for path in glob.glob(squatted + "-*"):
             shutil.rmtree(path)
+
+
+@test
+def program_that_comes_later():
+    "a user's program with a runtime folder of its own is found when the one that was asked before has ended"
+    stage, uid = Stage(), 60041
+    first = start(as_user(uid) + ["sleep", "60"], env={"PEM_RUNTIME_DIR": stage.folder, "XDG_RUNTIME_DIR": None}, cwd="/")
+    until(lambda: "sleep" in open("/proc/%d/comm" % first.pid, encoding="ascii").read(), "a program of the user's")
+    child, trace = stage.record("-a")
+    until(lambda: helpers(child.pid, uid), "a helper of the user's")
+    asked = stage.program(uid)
+    first.kill()
+    first.wait()
+    until(lambda: served(stage.runtime(uid)), "attached")
+    tick(asked, 4)
+    rc, _, err = interrupt(child)
+    equal(rc, 0, "status (stderr: %s)" % err)
+    equal(ticks(trace).get((asked.pid, asked.pid, 0)), [1, 2, 3, 4], "ticks (stderr: %s)" % err)
 
 
 @test
