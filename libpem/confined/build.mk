@@ -11,3 +11,6 @@ $(B)/lib/pem/pem-confined: $(CONFINED_OBJ)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -Wl,-z,now -o $@ $^
+
+# Unit tests are built alone under a sanitizer for threads.
+$(B)/tests/async_places: | $(B)/lib/pem/pem-confined
