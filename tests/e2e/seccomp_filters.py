@@ -132,7 +132,7 @@ def clone():
 def by_exec():
     "a program that is started with a filter goes on"
     result = recorded("prctl", "exec", 2000)
-    assert any("1 programs were started where" in g["reason"] for g in result["gaps"]), result["gaps"]
+    assert any("taken out of 1 programs" in g["reason"] for g in result["gaps"]), result["gaps"]
 
 
 @test
