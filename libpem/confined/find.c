@@ -151,9 +151,11 @@ static bool find_in(const char *base, uid_t owner)
 
 static bool find_all(uid_t owner)
 {
+	static const char *const shared[] = {"/dev/shm", "/tmp"};
 	const char *chosen = variable("PEM_RUNTIME_DIR"), *xdg = variable("XDG_RUNTIME_DIR");
 	static char path[PATH_MAX];
 	bool goes_on = true;
+	size_t i;
 
 	if (chosen && *chosen == '/')
 		goes_on = tell(chosen, owner);
@@ -162,6 +164,11 @@ static bool find_all(uid_t owner)
 	snprintf(path, sizeof(path), "/run/user/%u/pem", (unsigned)owner);
 	goes_on = goes_on && tell(path, owner);
 	goes_on = goes_on && tell("/run/user/0/pem", owner);
+	/* By name first: others may fill these folders beyond what is read of them. */
+	for (i = 0; goes_on && i < sizeof(shared) / sizeof(shared[0]); i++) {
+		snprintf(path, sizeof(path), "%s/pem-%u", shared[i], (unsigned)owner);
+		goes_on = tell(path, owner);
+	}
 	return goes_on && find_in("/dev/shm", owner) && find_in("/tmp", owner);
 }
 

@@ -332,6 +332,26 @@ def name_taken_by_another():
 
 
 @test
+def folder_behind_many_others():
+    "root finds a user's folder although others have filled /dev/shm with more names than are read of it"
+    need("unshare")
+    stage, uid = Stage(), 60051
+    user = " ".join(as_user(uid))
+    asked = start(["unshare", "--mount", "sh", "-c", "mount -t tmpfs -o mode=1777 none /dev/shm && exec %s env LD_PRELOAD=%s %s" %
+                   (user, stage.library, stage.asked)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
+                  cwd="/", env={"PEM_RUNTIME_DIR": None, "XDG_RUNTIME_DIR": None, "PEM_SESSION": None})
+    wait_ready(asked)
+    shared = "/proc/%d/root/dev/shm" % asked.pid
+    for number in range(70000):  # a tmpfs lists what is newest first
+        os.close(os.open("%s/%d" % (shared, number), os.O_CREAT, 0o600))
+    child, trace = stage.record("-p", str(asked.pid))
+    until(lambda: served(shared + "/pem-%d" % uid), "attached")
+    tick(asked, 5)
+    interrupt(child)
+    equal(ticks(trace), {(asked.pid, asked.pid, 0): list(range(1, 6))}, "ticks")
+
+
+@test
 def program_that_comes_later():
     "a user's program with a runtime folder of its own is found when the one that was asked before has ended"
     stage, uid = Stage(), 60041
