@@ -3,6 +3,7 @@
  * session_sources.c - which installed source serves an event: in an order of its own, and with a sentence where none can
  */
 #include <errno.h>
+#include <glob.h>
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -120,13 +121,17 @@ int main(void)
 		cmocka_unit_test(without_a_plugin_the_event_says_what_is_missing),
 	};
 	const char *build = getenv("B");
-	char relative[PATH_MAX - 16];
+	char relative[PATH_MAX - 16], files[PATH_MAX];
+	glob_t found;
 
 	snprintf(relative, sizeof(relative), "%s/lib/pem", build ? build : "build");
-	if (!realpath(relative, plugins)) {
+	snprintf(files, sizeof(files), "%s/*.so", relative);
+	/* A build for ThreadSanitizer has the folder, for a helper of libpem's, and no plugin in it. */
+	if (!realpath(relative, plugins) || glob(files, 0, NULL, &found)) {
 		printf("1..0 # SKIP no plugins in %s\n", relative);
 		return 0;
 	}
+	globfree(&found);
 	setenv("PEM_PLUGIN_PATH", plugins, 1);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
