@@ -36,7 +36,7 @@ static bool signals_held; /* by the lock's holder: not where it is restricted */
 /* All zero in a child, however it was forked. */
 static union {
 	struct {
-		uint32_t lock; /* tid of the holder, 0: free */
+		uint32_t lock; /* tid of the holder, with LOCK_FORKS if that forks; 0: free */
 		uint32_t here; /* this is the process that knows its joined sessions as its own */
 	};
 	uint8_t page[PEM_PAGE_ALIGN];
@@ -44,6 +44,9 @@ static union {
 static bool wiped_on_fork; /* it is */
 
 #define QUIET_TRIES 20000 /* of a restricted thread to take the lock: some 0.1 ms */
+/* Of any other thread, to take it from one that forks: a hundred naps, some 10 ms. */
+#define FORK_TRIES 6400
+#define LOCK_FORKS (1u << 30) /* not in pem_rights__thread_id */
 
 static void become_child(void);
 
@@ -68,7 +71,13 @@ static void hold_signals(sigset_t *before)
 	pthread_sigmask(SIG_BLOCK, &held, before);
 }
 
-/* Wait for the lock. false: this thread holds it, or is restricted, where waiting long takes system calls. */
+/*
+ * Wait for the lock. false: this thread holds it, or is restricted, where waiting long takes system calls.
+ *
+ * A thread that forks does not keep the lock for ever. Its fork takes locks of the program and of malloc while it holds
+ * this one, and a thread that holds one of those may be here, in an event. So this thread takes the lock after a while. If
+ * the fork is only slow, its child may find what this thread is changing half done, as a child of _Fork may.
+ */
 static bool acquire(uint32_t self, bool restricted)
 {
 	const struct timespec pause = {0, 50000};
@@ -77,9 +86,10 @@ static bool acquire(uint32_t self, bool restricted)
 
 	while (!__atomic_compare_exchange_n(&life.lock, &holder, self, 0, __ATOMIC_ACQUIRE,
 					    __ATOMIC_RELAXED)) {
-		if (holder == self || (restricted && tries == QUIET_TRIES))
+		if ((holder & ~LOCK_FORKS) == self || (restricted && tries == QUIET_TRIES))
 			return false;
-		holder = 0;
+		if (!(holder & LOCK_FORKS) || tries < FORK_TRIES)
+			holder = 0;
 		tries++;
 		if (restricted)
 			continue;
@@ -308,32 +318,58 @@ void pem_provider_unregister(struct pem_provider *provider)
 
 /* --- process life --- */
 
-/* What fork is to restore. Not what the lock's holder has: in the child others' handlers may take the lock before. */
-static struct {
-	bool locked; /* false when a signal handler forks in the middle of the library */
-	bool signals_held;
+/*
+ * What a thread's fork is to restore. Not what the lock's holder has: another thread may have taken the lock meanwhile, and
+ * in the child handlers of others may take it first.
+ */
+static __thread struct {
+	uint64_t signals; /* 1 to 64: all that the kernel has */
+	uint32_t
+		lock; /* the lock's word; 0 when a signal handler forks in the middle of the library */
 	int cancel_state, cancel_type;
-	sigset_t signal_mask;
-} at_fork;
+	bool signals_held;
+} at_fork __attribute__((tls_model("initial-exec")));
 
 static void before_fork(void)
 {
 	int saved_errno = errno;
+	bool locked = pem_process__lock();
 
-	at_fork.locked = pem_process__lock();
 	errno = saved_errno;
-	if (!at_fork.locked)
+	at_fork.lock = locked ? life.lock | LOCK_FORKS : 0;
+	if (!locked)
 		return;
 	at_fork.cancel_state = cancel_state;
 	at_fork.cancel_type = cancel_type;
 	at_fork.signals_held = signals_held;
-	at_fork.signal_mask = signal_mask;
+	memcpy(&at_fork.signals, &signal_mask, sizeof(at_fork.signals));
+	/* Last: from here on another thread may take the lock. */
+	__atomic_store_n(&life.lock, at_fork.lock, __ATOMIC_RELEASE);
+}
+
+static void restore_after_fork(void)
+{
+	sigset_t mask;
+
+	if (at_fork.signals_held) {
+		memset(&mask, 0, sizeof(mask));
+		memcpy(&mask, &at_fork.signals, sizeof(at_fork.signals));
+		pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	}
+	/* Last: the thread may end here. */
+	pthread_setcancelstate(at_fork.cancel_state, NULL);
+	pthread_setcanceltype(at_fork.cancel_type, NULL);
 }
 
 static void after_fork_in_parent(void)
 {
-	if (at_fork.locked)
-		pem_process__unlock();
+	uint32_t word = at_fork.lock;
+
+	if (!word)
+		return;
+	/* Unless another thread took the lock. */
+	__atomic_compare_exchange_n(&life.lock, &word, 0, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+	restore_after_fork();
 }
 
 /*
@@ -363,12 +399,8 @@ static void after_fork_in_child(void)
 	if (!wiped_on_fork || !life.here)
 		become_child();
 	life.lock = 0;
-	if (at_fork.locked) {
-		pthread_setcancelstate(at_fork.cancel_state, NULL);
-		pthread_setcanceltype(at_fork.cancel_type, NULL);
-		if (at_fork.signals_held)
-			pthread_sigmask(SIG_SETMASK, &at_fork.signal_mask, NULL);
-	}
+	if (at_fork.lock)
+		restore_after_fork();
 	errno = saved_errno;
 }
 

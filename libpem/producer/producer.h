@@ -13,6 +13,7 @@
  * Synchronization:
  *	process lock: providers, joining, making pools, the list of thread structures. Never held while user code runs.
  *	A signal handler that finds it held by its own thread gives up (the event is counted as lost).
+ *	fork holds it, so that the child finds nothing half changed, but not for ever: see acquire() in process.c.
  *	Whoever takes it first in a child of fork makes the child a process of its own (process.c), however it was forked: the
  *	lock and the heads of thread structures lie in memory that the kernel wipes there, so that no event of the child gets
  *	past it.

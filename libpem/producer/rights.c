@@ -105,8 +105,9 @@ static void find_id(void)
 /* Where it is not known, something that tells threads apart and is no thread's id. */
 static uint32_t known_thread_id(void)
 {
-	return id_offset ? word_at(id_offset)
-			 : (uint32_t)((uintptr_t)&pem_thread_refused >> 4) | 1u << 31;
+	return id_offset
+		       ? word_at(id_offset)
+		       : ((uint32_t)((uintptr_t)&pem_thread_refused >> 4) & ~(3u << 30)) | 1u << 31;
 }
 
 uint32_t pem_rights__thread_id(void)

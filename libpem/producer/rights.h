@@ -60,7 +60,7 @@ PEM_RIGHTS_EXPORT void pem_rights__after_filter(enum pem_filter_effect effect, b
 /* Is this thread restricted? A new thread is if the one that creates it is: pem_rights__inherit, in the new one. */
 PEM_RIGHTS_EXPORT bool pem_rights__restricted(void);
 PEM_RIGHTS_EXPORT void pem_rights__inherit(bool restricted);
-/* This thread's id, without a system call where it is restricted. */
+/* This thread's id, without a system call where it is restricted. Bit 30 is not set: the process lock's word uses it. */
 PEM_RIGHTS_EXPORT uint32_t pem_rights__thread_id(void);
 /* The process that forked this one, likewise. */
 PEM_RIGHTS_EXPORT uint32_t pem_rights__parent_id(void);

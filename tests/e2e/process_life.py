@@ -27,6 +27,13 @@ def fork_beside_threads():
 
 
 @test
+def fork_waits_for_a_lock():
+    "a thread that raises its first event while fork waits for a lock of its own hangs neither, and loses nothing"
+    raised = check(program("fork_waits", "stream", 1000))
+    equal(sorted(who for _, _, who in raised), [0, 1, 2], "who raised")
+
+
+@test
 def spawn_and_vfork():
     "posix_spawn and vfork: the parent's events and those of each new program"
     raised = check(program("processes", "spawn", 5000))

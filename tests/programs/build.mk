@@ -6,7 +6,7 @@
 # linked statically.
 
 PROGRAM_SPECS := $(sort $(wildcard tests/programs/*.xml))
-PROGRAMS := processes filtered probed join pingpong bare_fork storm asked fork_in_join threads types static linked library.so polyglot
+PROGRAMS := processes filtered probed join pingpong bare_fork storm asked fork_in_join fork_waits threads types static linked library.so polyglot
 PROGRAMS_STAMP := $(B)/gen/programs/.stamp
 PROGRAM_CC = $(CC) $(subst $(SAN_FLAGS),,$(ALL_CFLAGS)) $(INC_tests) -MF $@.d -o $@ $<
 
