@@ -24,27 +24,47 @@ static bool is_right(uint32_t code)
 	return code == EACCES || code == EPERM || code == ENOENT || code == EROFS;
 }
 
+/* What would have mended it: one sentence for each kind. */
+enum refusal { REFUSAL_RIGHT, REFUSAL_FILE_SIZE, REFUSAL_OPEN_FILES, REFUSAL_ROOM };
+
+static enum refusal refusal_of(uint32_t code)
+{
+	if (is_right(code))
+		return REFUSAL_RIGHT;
+	if (code == EFBIG)
+		return REFUSAL_FILE_SIZE;
+	return code == EMFILE || code == ENFILE ? REFUSAL_OPEN_FILES : REFUSAL_ROOM;
+}
+
 void pem_session__say_refused(struct pem_session *s)
 {
-	uint32_t code = s->page->last_errno;
+	static const char *const mends[] = {
+		[REFUSAL_RIGHT] = "it, or the one that started it, had given up the rights to this "
+				  "folder (user, root folder or namespace): what it raises is "
+				  "counted as lost",
+		[REFUSAL_FILE_SIZE] = "its limit on the size of files (ulimit -f) is too small",
+		[REFUSAL_OPEN_FILES] = "it has as many files open as it may (ulimit -n)",
+		[REFUSAL_ROOM] = "free some space there",
+	};
+	uint32_t code = __atomic_load_n(&s->page->last_errno, __ATOMIC_RELAXED);
+	enum refusal refusal = refusal_of(code);
 
-	if (is_right(code))
-		pem_session__say(
-			s, PEM_LOG_WARNING,
-			"a process could not make its pool in shared memory (%s): %s; it, or the "
-			"one that started it, had given up the rights to this folder (user, root "
-			"folder or namespace): what it raises is counted as lost",
-			s->runtime, strerror((int)code));
-	else
+	if (!__atomic_load_n(&s->page->refused, __ATOMIC_RELAXED) ||
+	    s->refusals_said >> refusal & 1)
+		return;
+	s->refusals_said |= 1u << refusal;
+	pem_session__say(s, PEM_LOG_WARNING,
+			 "a process could not make its pool in shared memory (%s): %s; %s",
+			 s->runtime, strerror((int)code), mends[refusal]);
+}
+
+void pem_session__say_all_refused(struct pem_session *s)
+{
+	uint32_t refused = __atomic_load_n(&s->page->refused, __ATOMIC_RELAXED);
+
+	if (refused > 1)
 		pem_session__say(s, PEM_LOG_WARNING,
-				 "a process could not make its pool in shared memory (%s): %s; "
-				 "%s",
-				 s->runtime, strerror((int)code),
-				 code == EFBIG
-					 ? "its limit on the size of files (ulimit -f) is too small"
-				 : code == EMFILE || code == ENFILE
-					 ? "it has as many files open as it may (ulimit -n)"
-					 : "free some space there");
+				 "%u processes could not make a pool in shared memory", refused);
 }
 
 uint32_t pem_filters_of(uint32_t pid)
@@ -183,7 +203,8 @@ void pem_session__note_rights(struct pem_session *s, struct pem_trace_info *info
 		    (unsigned long long)lost, filtered);
 	if (unobserved)
 		add(info,
-		    "pem's libraries were taken out of %u programs: of 32 bits or another C library, "
+		    "pem's libraries were taken out of %u programs: of 32 bits or another C "
+		    "library, "
 		    "started where the libraries are out of reach, or with a seccomp filter",
 		    unobserved);
 }

@@ -220,9 +220,6 @@ void pem_session__tend(struct pem_session *s, uint64_t now)
 	pem_session__scan_producers(s);
 	pem_session__check_producers(s);
 	s->next_scan_ns = now + SCAN_NS;
-	if (s->page->refused == s->refused_reported)
-		return;
-	s->refused_reported = s->page->refused;
 	pem_session__say_refused(s);
 }
 

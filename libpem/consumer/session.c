@@ -290,6 +290,10 @@ void pem_session__close(struct pem_session *s)
 		pem_producer__free(producer);
 	}
 	pem_session__say_excess(s);
+	if (s->page) {
+		pem_session__say_all_refused(s);
+		pem_session__say_all_lost(s);
+	}
 	pem_session__close_places(s);
 	pem_alive__release(s->alive_fd);
 	pem_runtime__remove(s->directory_fd, s->directory);

@@ -237,8 +237,10 @@ struct pem_session {
 	struct rusage command_usage;
 	volatile int interrupted;
 	uint64_t next_scan_ns, next_drain_ns;
-	uint32_t refused_reported;
-	uint64_t lost_reported;
+	/* rights.c: bit i: a process was refused its pool for reason i, and that was said. */
+	uint32_t refusals_said;
+	/* Events that statistics lack, as last said. */
+	uint64_t lost_said;
 	uint8_t *
 		batch; /* private copies of chunks while they are checked, and until they are written */
 	size_t batch_bytes;
@@ -418,8 +420,10 @@ void pem_public__sweep(void);
 bool pem_place__owner_of(const struct pem_place *place, int fd, uid_t *owner);
 
 /* rights.c: what programs could not have recorded for want of memory or of rights that they gave up */
-/* The reason why a process made no pool, and what would mend it, by its errno. */
+/* Say why processes made no pools, and what would mend it: once for each kind of reason. */
 void pem_session__say_refused(struct pem_session *session);
+/* The session ends: say how many processes made no pool, if several. */
+void pem_session__say_all_refused(struct pem_session *session);
 /* Add to the session's page what a further page has counted. */
 void pem_session__gather_rights(struct pem_session *session, struct pem_session_page *page);
 /* How many seccomp filters a process has; 0 also where the kernel does not count them (before Linux 5.9). */
@@ -455,6 +459,8 @@ void pem_session__close_sources(struct pem_session *session);
 void pem_session__note_gaps(struct pem_session *session, struct pem_trace_info *info);
 
 /* statistics.c */
+/* The session ends: say how many events statistics lacked, if more than was said before. */
+void pem_session__say_all_lost(struct pem_session *session);
 void pem_statistic__add(struct pem_statistic *to, const struct pem_statistic *from);
 /* wide.c: a wish wants no more than its slot from now on. */
 void pem_wish__release_wide(struct pem_session *session, struct pem_wish *wish);

@@ -238,19 +238,22 @@ static void read_wish(struct pem_session *s, const struct pem_wish *wish,
 		value->variance = pem_wide__variance(&total.sum);
 }
 
-/* A statistic that lacks events says so, each time it has come to lack more. */
-static void say_lost(struct pem_session *s)
+/* Said once, and the sum again when the session ends: programs write the count, and may change it all the time. */
+static void say_lost(struct pem_session *s, uint64_t lost)
 {
-	uint64_t lost = __atomic_load_n(&s->page->lost_statistics, __ATOMIC_RELAXED);
-
-	if (lost == s->lost_reported)
+	if (lost == s->lost_said)
 		return;
-	s->lost_reported = lost;
+	s->lost_said = lost;
 	pem_session__say(s, PEM_LOG_WARNING,
 			 "statistics lack %llu events: raised by signal handlers too deep in one "
-			 "another, or where "
-			 "shared memory had no room",
+			 "another, or where shared memory had no room",
 			 (unsigned long long)lost);
+}
+
+void pem_session__say_all_lost(struct pem_session *s)
+{
+	if (s->lost_said)
+		say_lost(s, __atomic_load_n(&s->page->lost_statistics, __ATOMIC_RELAXED));
 }
 
 int pem_statistics__read(struct pem_statistics *st, struct pem_statistic *values, size_t count)
@@ -266,7 +269,9 @@ int pem_statistics__read(struct pem_statistics *st, struct pem_statistic *values
 		values[i].event = st->wishes[i]->event;
 		read_wish(st->session, st->wishes[i], &values[i]);
 	}
-	say_lost(st->session);
+	if (!st->session->lost_said)
+		say_lost(st->session,
+			 __atomic_load_n(&st->session->page->lost_statistics, __ATOMIC_RELAXED));
 	pem_session__unlock(st->session);
 	return (int)count;
 }

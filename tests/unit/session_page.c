@@ -8,6 +8,7 @@
 
 #include "programs/probe.h"
 
+#include <errno.h>
 #include <fcntl.h>
 
 #define TICK "APP::Probe::Tick"
@@ -26,6 +27,36 @@ static int tear_down(void **state)
 {
 	pem_session__close(session);
 	return folder_remove(state);
+}
+
+static char said[4096]; /* all messages */
+
+static void note_message(enum pem_log_level level, const char *text, void *arg)
+{
+	(void)level;
+	(void)arg;
+	strncat(said, text, sizeof(said) - strlen(said) - 2);
+	strcat(said, "\n");
+}
+
+static void open_with_messages(void)
+{
+	const struct pem_session_options options = {.size = sizeof(options), .log = note_message};
+
+	said[0] = 0;
+	session = session_open(&options);
+}
+
+static unsigned count_said(const char *text)
+{
+	const char *at = said;
+	unsigned count = 0;
+
+	while ((at = strstr(at, text))) {
+		count++;
+		at += strlen(text);
+	}
+	return count;
 }
 
 static struct pem_statistics *statistics(const struct pem_context *context)
@@ -71,6 +102,62 @@ static void counts_in_the_page_are_not_believed(void **state)
 	assert_int_equal(value.count, 4);
 }
 
+static void refusals_are_said_once_for_each_reason(void **state)
+{
+	static const uint32_t codes[] = {EACCES, ENOENT, EFBIG, EMFILE, ENFILE, ENOSPC, ENOMEM};
+	uint32_t i;
+
+	(void)state;
+	open_with_messages();
+	pem_session__tend(session, 1);
+	assert_string_equal(said, "");
+	for (i = 0; i < 70; i++) {
+		session->page->last_errno = codes[i % 7];
+		session->page->refused++;
+		pem_session__tend(session, 1);
+	}
+	assert_int_equal(count_said("could not make its pool"), 4);
+	assert_int_equal(count_said("had given up the rights"), 1);
+	assert_int_equal(count_said("ulimit -f"), 1);
+	assert_int_equal(count_said("ulimit -n"), 1);
+	assert_int_equal(count_said("free some space"), 1);
+	assert_int_equal(count_said("\n"), 4);
+	pem_session__close(session);
+	assert_int_equal(count_said("70 processes could not make a pool"), 1);
+	assert_int_equal(count_said("\n"), 5);
+}
+
+static void one_refusal_is_not_said_again_at_the_end(void **state)
+{
+	(void)state;
+	open_with_messages();
+	session->page->last_errno = EACCES;
+	session->page->refused = 1;
+	pem_session__tend(session, 1);
+	pem_session__close(session);
+	assert_int_equal(count_said("\n"), 1);
+}
+
+static void lacking_statistics_are_said_once_and_at_the_end(void **state)
+{
+	struct pem_statistics *st;
+	struct pem_statistic value;
+	uint32_t i;
+
+	(void)state;
+	open_with_messages();
+	st = statistics(NULL);
+	for (i = 1; i <= 50; i++) {
+		session->page->lost_statistics = i;
+		assert_int_equal(pem_statistics__read(st, &value, 1), 1);
+	}
+	assert_int_equal(count_said("statistics lack 1 events"), 1);
+	assert_int_equal(count_said("\n"), 1);
+	pem_session__close(session);
+	assert_int_equal(count_said("statistics lack 50 events"), 1);
+	assert_int_equal(count_said("\n"), 2);
+}
+
 static void consumer_outlives_a_page_that_is_cut_off(void **state)
 {
 	struct pem_statistics *st;
@@ -99,6 +186,12 @@ int main(void)
 						folder_make, tear_down),
 		cmocka_unit_test_setup_teardown(counts_in_the_page_are_not_believed, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(refusals_are_said_once_for_each_reason, folder_make,
+						folder_remove),
+		cmocka_unit_test_setup_teardown(one_refusal_is_not_said_again_at_the_end,
+						folder_make, folder_remove),
+		cmocka_unit_test_setup_teardown(lacking_statistics_are_said_once_and_at_the_end,
+						folder_make, folder_remove),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
