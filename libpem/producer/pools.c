@@ -290,7 +290,10 @@ void pem_process__reserve(unsigned slot, bool for_children, bool ready)
 		joined->ready_lanes = ready_lanes(&joined->ring, READY_LANES);
 		ready_chunks(&joined->ring, READY_BYTES);
 	}
-	for (i = 0; for_children && i < SPARES; i++)
+	/* A process that has moved would make files where no consumer looks for them. */
+	if (!for_children || !pem_joined__in_reach(joined))
+		return;
+	for (i = 0; i < SPARES; i++)
 		make_spare(joined, &spares[slot][i]);
 }
 

@@ -222,14 +222,28 @@ DROPS = r"""
 #include <stdlib.h>
 #include <string.h>
 #include <sched.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <grp.h>
+static void make_folders(char *path)
+{
+    for (char *end = path; (end = strchr(end + 1, '/')); *end = '/') { *end = 0; mkdir(path, 0777); }
+    mkdir(path, 0777);
+}
 static void work(void) { void *volatile p; for (int i = 0; i < 500; i++) { p = malloc(24); free(p); } }
 int main(int argc, char **argv)
 {
     int i, status;
     if (!strcmp(argv[1], "chroot") && (chroot(argv[2]) || chdir("/"))) return 3;
+    if (!strcmp(argv[1], "again")) {
+        if (chroot(argv[2]) || chdir("/")) return 3;
+        umask(0);
+        make_folders(strtok(getenv("PEM_SESSION"), ":"));
+        pid_t child = fork();
+        if (!child) { work(); _exit(0); }
+        if (waitpid(child, &status, 0) != child || status || chroot("/")) return 3;
+    }
     if (!strcmp(argv[1], "namespace") && unshare(CLONE_NEWNS)) return 3;
     if (setgroups(0, NULL) || setgid(65534) || setuid(65534)) return 4;
     work();
@@ -245,14 +259,14 @@ int main(int argc, char **argv)
 """
 
 
-def dropped(how):
+def dropped(how, processes=4):
     empty = tmp()
     os.chmod(empty, 0o755)
     out, names = recorded([compile_program(DROPS), how, empty])
     equal(out, "done\n", "output")
-    equal(len(names["program"]), 4, "processes")
+    equal(len(names["program"]), processes, "processes")
     assert min(names["program"]) >= 1000, names
-    equal(os.listdir(empty), [], "files in the new root folder")
+    equal([names for _, _, names in os.walk(empty) if names], [], "files in the new root folder")
 
 
 @test
@@ -265,6 +279,12 @@ def user():
 def root_folder():
     "one that changes its root folder before"
     dropped("chroot")
+
+
+@test
+def root_folder_again():
+    "one that changes it twice, and finds a folder like the session's there: it and its children leave no files in it"
+    dropped("again", 5)
 
 
 @test
