@@ -63,27 +63,55 @@ static unsigned places_of(const struct pem_session *s, uid_t owner)
 	return count;
 }
 
-static void say_helpless(struct pem_session *s, uid_t owner, int code)
+/* May what refused a helper, an errno, be over by the next look? */
+static bool is_passing(int error)
 {
-	if (s->helpless_said)
-		return;
-	s->helpless_said = true;
-	pem_session__say(s, PEM_LOG_WARNING,
-			 "programs of user %u are not observed: the helper pem-confined cannot be "
-			 "started: %s%s",
-			 (unsigned)owner, strerror(code),
-			 code == ENOENT ? "; install it in the folder 'pem' beside libpem" : "");
+	return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
 }
 
-static void say_too_many(struct pem_session *s, uid_t owner, const char *what)
+/*
+ * Start a helper. NULL: it can't be. Then none is tried for other processes, until the next look if the reason may pass.
+ * Said once, whomever it was for: the others' programs are not observed either.
+ */
+static struct pem_confined *start_helper(struct pem_session *s,
+					 const struct pem_confined_setup *setup, int folder_fd,
+					 int process_fd)
 {
-	if (s->crowd_said && s->crowd_uid == owner)
+	struct pem_confined *helper;
+
+	if (s->helper_error)
+		return NULL;
+	helper = pem_confined__start(setup, folder_fd, process_fd);
+	if (helper)
+		return helper;
+	s->helper_error = errno;
+	if (s->helpless_said)
+		return NULL;
+	s->helpless_said = true;
+	pem_session__say(
+		s, PEM_LOG_WARNING,
+		"programs of other users, in containers, or with another runtime folder "
+		"are not observed: the helper pem-confined cannot be started: %s%s",
+		strerror(s->helper_error),
+		s->helper_error == ENOENT ? "; install it in the folder 'pem' beside libpem" : "");
+	return NULL;
+}
+
+/* What a user may have too much of. */
+enum crowd { CROWD_MOUNTS, CROWD_PLACES };
+
+static void say_too_many(struct pem_session *s, uid_t owner, enum crowd crowd)
+{
+	struct pem_user *user = pem_session__user(s, owner, false);
+
+	if (!user || user->crowds_said >> crowd & 1)
 		return;
-	s->crowd_said = true;
-	s->crowd_uid = owner;
+	user->crowds_said |= 1u << crowd;
 	pem_session__say(s, PEM_LOG_WARNING,
 			 "user %u has more than %u %s: processes in the others are not observed",
-			 (unsigned)owner, USER_PLACES_MAX, what);
+			 (unsigned)owner,
+			 crowd == CROWD_MOUNTS ? USER_FINDERS_MAX : USER_PLACES_MAX,
+			 crowd == CROWD_MOUNTS ? "mount namespaces" : "runtime folders");
 }
 
 /* A runtime folder that a finder has told of: a place from now on. Takes fd. */
@@ -97,7 +125,7 @@ static void add_place(struct pem_session *s, const struct pem_finder *finder, in
 	    is_known(s, &st))
 		goto close;
 	if (places_of(s, setup.uid) >= USER_PLACES_MAX) {
-		say_too_many(s, setup.uid, "runtime folders");
+		say_too_many(s, setup.uid, CROWD_PLACES);
 		goto close;
 	}
 	place = calloc(1, sizeof(*place));
@@ -112,9 +140,7 @@ static void add_place(struct pem_session *s, const struct pem_finder *finder, in
 	place->owner = setup.uid;
 	place->device = (uint64_t)st.st_dev;
 	place->inode = (uint64_t)st.st_ino;
-	place->keeper = pem_confined__start(&setup, fd, -1);
-	if (!place->keeper)
-		say_helpless(s, place->owner, errno);
+	place->keeper = start_helper(s, &setup, fd, -1);
 	for (link = &s->places; *link; link = &(*link)->next)
 		;
 	*link = place;
@@ -205,11 +231,9 @@ static struct pem_finder *new_finder(struct pem_session *s, uint32_t pid)
 	finder->setup.role = PEM_CONFINED_FINDER;
 	finder->setup.switch_user = geteuid() == 0;
 	/* The helper opens what is in it: that waits for an exec, which the user can make wait without end. */
-	finder->helper = pem_confined__start(&finder->setup, process, own_words ? process : -1);
-	if (!finder->helper) {
-		say_helpless(s, finder->setup.uid, errno);
+	finder->helper = start_helper(s, &finder->setup, process, own_words ? process : -1);
+	if (!finder->helper)
 		goto fail;
-	}
 	close(process);
 	return finder;
 fail:
@@ -281,8 +305,10 @@ static void meet_process(struct pem_session *s, const char *pid)
 			return;
 		}
 	}
+	if (s->helper_error)
+		return;
 	if (count >= USER_FINDERS_MAX) {
-		say_too_many(s, st.st_uid, "mount namespaces");
+		say_too_many(s, st.st_uid, CROWD_MOUNTS);
 		return;
 	}
 	finder = new_finder(s, number);
@@ -308,6 +334,8 @@ void pem_session__look_for_places(struct pem_session *s)
 	if (now < s->next_look_ns)
 		return;
 	s->next_look_ns = now + LOOK_NS;
+	if (is_passing(s->helper_error))
+		s->helper_error = 0;
 	for (finder = s->finders; finder; finder = finder->next)
 		finder->seen = false;
 	proc = opendir("/proc");

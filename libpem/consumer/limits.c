@@ -73,26 +73,28 @@ uint64_t pem_place__text_bytes_max(const struct pem_place *place)
 	return !place->number ? OWN_TEXT_BYTES : TEXT_BYTES;
 }
 
+struct pem_user *pem_session__user(struct pem_session *s, uid_t uid, bool is_public)
+{
+	struct pem_user *user;
+
+	for (user = s->users; user; user = user->next) {
+		if (user->uid == uid && user->is_public == is_public)
+			return user;
+	}
+	user = calloc(1, sizeof(*user));
+	if (!user)
+		return NULL;
+	user->uid = uid;
+	user->is_public = is_public;
+	user->next = s->users;
+	return s->users = user;
+}
+
 struct pem_user *pem_place__user(struct pem_session *s, struct pem_place *place)
 {
-	struct pem_user *user = place->usage.user;
-
-	if (user || !place->number)
-		return user;
-	for (user = s->users; user; user = user->next) {
-		if (user->uid == place->owner && user->is_public == place->is_public)
-			break;
-	}
-	if (!user) {
-		user = calloc(1, sizeof(*user));
-		if (!user)
-			return NULL;
-		user->uid = place->owner;
-		user->is_public = place->is_public;
-		user->next = s->users;
-		s->users = user;
-	}
-	return place->usage.user = user;
+	if (!place->usage.user && place->number)
+		place->usage.user = pem_session__user(s, place->owner, place->is_public);
+	return place->usage.user;
 }
 
 void pem_session__forget_users(struct pem_session *s)

@@ -78,6 +78,8 @@ struct pem_user {
 	uint64_t used[PEM_RESOURCE_COUNT];
 	/* Time taken in this turn, and at the end of a recording. */
 	uint64_t turn_ns, end_ns;
+	/* finders.c: bit i: that the user has too much of kind i was said. */
+	uint32_t crowds_said;
 	struct pem_user *next;
 };
 
@@ -94,6 +96,8 @@ struct pem_place_usage {
 	uint64_t files_opened;
 };
 
+/* The account of a user, or of all users of the public folder. NULL: there is no memory. */
+struct pem_user *pem_session__user(struct pem_session *session, uid_t uid, bool is_public);
 /* The account of a folder's user. NULL: of the session's own folder there is none; or there is no memory. */
 struct pem_user *pem_place__user(struct pem_session *session, struct pem_place *place);
 /* May the place have so much more? Then it is booked, until pem_place__give_back. */

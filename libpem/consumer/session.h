@@ -171,8 +171,9 @@ struct pem_session {
 	uint32_t place_numbers; /* given to further ones so far */
 	struct pem_finder *finders; /* of further places */
 	uint64_t next_look_ns; /* for further places */
-	bool helpless_said, crowd_said; /* why some are not observed */
-	uid_t crowd_uid; /* of whom that was said */
+	/* Why confined helpers can't be started, an errno; 0: they can, as far as is known. And that this was said. */
+	int helper_error;
+	bool helpless_said;
 	struct pem_member *members;
 	struct pem_member *members_by_name[PEM_PROCESS_BUCKETS];
 	uint32_t target_count; /* contexts that were attached to */

@@ -29,7 +29,7 @@ static int tear_down(void **state)
 	return folder_remove(state);
 }
 
-static char said[4096]; /* all messages */
+static char said[32768]; /* all messages */
 
 static void note_message(enum pem_log_level level, const char *text, void *arg)
 {

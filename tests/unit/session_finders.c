@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT
+/*
+ * session_finders.c - looking for runtime folders of others where helpers can't be started, or users have too many
+ *
+ * Not here: what helpers do (tests/e2e/attack_folders.py, confined_keeper.py).
+ */
+#include "consumer/finders.c"
+
+#include "session_fixture.h"
+
+#include <sys/resource.h>
+
+static struct pem_session *session;
+static char said[8192]; /* all messages */
+static char library[96]; /* the folder that libpem takes for its own */
+
+static void note_message(enum pem_log_level level, const char *text, void *arg)
+{
+	(void)level;
+	(void)arg;
+	strncat(said, text, sizeof(said) - strlen(said) - 2);
+	strcat(said, "\n");
+}
+
+static int set_up(void **state)
+{
+	const struct pem_session_options options = {.size = sizeof(options), .log = note_message};
+
+	if (folder_make(state))
+		return -1;
+	snprintf(library, sizeof(library), "%s/library", folder);
+	said[0] = 0;
+	if (mkdir(library, 0755) || setenv("PEM_LIBRARY_PATH", library, 1))
+		return -1;
+	session = session_open(&options);
+	pem_session__own_place(session);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	pem_session__close(session);
+	unsetenv("PEM_LIBRARY_PATH");
+	return folder_remove(state);
+}
+
+static unsigned count_said(const char *text)
+{
+	const char *at = said;
+	unsigned count = 0;
+
+	while ((at = strstr(at, text))) {
+		count++;
+		at += strlen(text);
+	}
+	return count;
+}
+
+/* A helper that notes that it was started, and ends. */
+static void install_helper(void)
+{
+	static const char text[] = "#!/bin/sh\necho >>$0.started\n";
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/pem", library);
+	assert_int_equal(mkdir(path, 0755), 0);
+	strcat(path, "/pem-confined");
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+}
+
+static bool was_started(void)
+{
+	char path[160];
+
+	snprintf(path, sizeof(path), "%s/pem/pem-confined.started", library);
+	return !access(path, F_OK);
+}
+
+static void look(void)
+{
+	session->next_look_ns = 0;
+	pem_session__look_for_places(session);
+}
+
+static void helper_that_is_missing_is_tried_once(void **state)
+{
+	(void)state;
+	look();
+	assert_int_equal(count_said("\n"), 1);
+	assert_int_equal(count_said("install it in the folder 'pem' beside libpem"), 1);
+	install_helper();
+	look();
+	pem_session__add_places_of(session, (uint32_t)getpid());
+	assert_false(was_started());
+	assert_int_equal(count_said("\n"), 1);
+}
+
+static void helper_that_is_there_is_started(void **state)
+{
+	(void)state;
+	install_helper();
+	look();
+	assert_true(was_started());
+	assert_string_equal(said, "");
+}
+
+/* Two descriptors are left, for /proc and a process's folder. */
+static void want_of_descriptors_may_pass(void **state)
+{
+	struct rlimit all, few;
+	int fd = dup(0);
+
+	(void)state;
+	assert_true(fd >= 0);
+	close(fd);
+	install_helper();
+	getrlimit(RLIMIT_NOFILE, &all);
+	few = (struct rlimit){(rlim_t)fd + 3, all.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	look();
+	look();
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
+	assert_false(was_started());
+	assert_int_equal(count_said("\n"), 1);
+	assert_int_equal(count_said("install it"), 0);
+	look();
+	assert_true(was_started());
+	assert_int_equal(count_said("\n"), 1);
+}
+
+static void users_over_a_limit_are_said_once_each(void **state)
+{
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < 30; i++) {
+		say_too_many(session, 1000 + i % 3, CROWD_PLACES);
+		say_too_many(session, 1000 + i % 3, CROWD_MOUNTS);
+	}
+	assert_int_equal(count_said("\n"), 6);
+	for (i = 0; i < 3; i++) {
+		char user[32];
+
+		snprintf(user, sizeof(user), "user %u has more than 32", 1000 + i);
+		assert_int_equal(count_said(user), 2);
+	}
+	assert_int_equal(count_said("runtime folders"), 3);
+	assert_int_equal(count_said("mount namespaces"), 3);
+}
+
+/* Each folder that a finder tells of over the limit, of however many users. */
+static void folders_over_the_limit_are_said(void **state)
+{
+	struct pem_finder finder = {.setup = {.uid = geteuid()}};
+	char path[128];
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < USER_PLACES_MAX + 3; i++) {
+		snprintf(path, sizeof(path), "%s/other-%u", folder, i);
+		assert_int_equal(mkdir(path, 0700), 0);
+		add_place(session, &finder, open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+		assert_int_equal(count_said("runtime folders: processes"), i >= USER_PLACES_MAX);
+	}
+	assert_int_equal(places_of(session, geteuid()), USER_PLACES_MAX);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(helper_that_is_missing_is_tried_once, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(helper_that_is_there_is_started, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(want_of_descriptors_may_pass, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(users_over_a_limit_are_said_once_each, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(folders_over_the_limit_are_said, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
