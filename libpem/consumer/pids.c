@@ -12,22 +12,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The last number of a line 'NSpid:'; 0: none. */
-static uint32_t inner_pid(const char *process)
+/* The last number of a line 'NSpid:', which has one for each namespace that the process is in. */
+uint32_t pem_inner_pid(const char *process, unsigned *namespaces)
 {
 	char path[300], line[256];
 	uint32_t pid = 0;
-	const char *last;
+	const char *at;
 	FILE *file;
 
+	*namespaces = 0;
 	snprintf(path, sizeof(path), "/proc/%s/status", process);
 	file = fopen(path, "re");
 	while (file && fgets(line, sizeof(line), file)) {
 		if (strncmp(line, "NSpid:", 6))
 			continue;
-		line[strcspn(line, "\n")] = 0;
-		last = strrchr(line, '\t');
-		pid = last ? (uint32_t)strtoul(last, NULL, 10) : 0;
+		for (at = strchr(line, '\t'); at; at = strchr(at + 1, '\t')) {
+			pid = (uint32_t)strtoul(at, NULL, 10);
+			++*namespaces;
+		}
 		break;
 	}
 	if (file)
@@ -39,6 +41,7 @@ uint32_t pem_producer__tid(const struct pem_producer *p, uint32_t tid)
 {
 	char path[300], name[300];
 	struct dirent *entry;
+	unsigned namespaces;
 	uint32_t found = 0;
 	DIR *tasks;
 
@@ -50,7 +53,7 @@ uint32_t pem_producer__tid(const struct pem_producer *p, uint32_t tid)
 	tasks = opendir(path);
 	while (tasks && !found && (entry = readdir(tasks))) {
 		snprintf(name, sizeof(name), "%u/task/%.200s", p->pid, entry->d_name);
-		if (entry->d_name[0] != '.' && inner_pid(name) == tid)
+		if (entry->d_name[0] != '.' && pem_inner_pid(name, &namespaces) == tid)
 			found = (uint32_t)strtoul(entry->d_name, NULL, 10);
 	}
 	if (tasks)
@@ -59,10 +62,10 @@ uint32_t pem_producer__tid(const struct pem_producer *p, uint32_t tid)
 }
 
 /*
- * Is a process there that has nothing of a user? Not what its folder in /proc says, which is root's where nobody may read
- * the process; and what a user's program was before it became a set-user-ID one is the user's still.
+ * Not what its folder in /proc says, which is root's where nobody may read the process; and what a user's program was before
+ * it became a set-user-ID one is the user's still.
  */
-static bool is_anothers(uint32_t pid, uid_t owner)
+bool pem_is_anothers(uint32_t pid, uid_t owner)
 {
 	char path[300], line[256];
 	bool found = false, matches = false;
@@ -83,6 +86,7 @@ static bool is_anothers(uint32_t pid, uid_t owner)
 uint32_t pem_place__pid(uid_t owner, uint32_t pid, uint32_t pid_namespace)
 {
 	struct dirent *entry;
+	unsigned namespaces;
 	uint32_t found = 0;
 	struct stat st;
 	char path[300];
@@ -90,7 +94,7 @@ uint32_t pem_place__pid(uid_t owner, uint32_t pid, uint32_t pid_namespace)
 
 	if (!pid_namespace || pid_namespace == pem_pid_namespace()) {
 		/* Nobody passes for a process of another user's; one that is gone may have been anybody's. */
-		return owner != geteuid() && is_anothers(pid, owner) ? 0 : pid;
+		return owner != geteuid() && pem_is_anothers(pid, owner) ? 0 : pid;
 	}
 	proc = opendir("/proc");
 	while (proc && !found && (entry = readdir(proc))) {
@@ -100,7 +104,8 @@ uint32_t pem_place__pid(uid_t owner, uint32_t pid, uint32_t pid_namespace)
 					       PEM_NAMESPACE_PID) != pid_namespace)
 			continue;
 		snprintf(path, sizeof(path), "/proc/%s", entry->d_name);
-		if (!stat(path, &st) && st.st_uid == owner && inner_pid(entry->d_name) == pid)
+		if (!stat(path, &st) && st.st_uid == owner &&
+		    pem_inner_pid(entry->d_name, &namespaces) == pid)
 			found = (uint32_t)strtoul(entry->d_name, NULL, 10);
 	}
 	if (proc)

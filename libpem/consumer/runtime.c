@@ -6,11 +6,14 @@
 #include "entry.h"
 #include "util.h"
 
+#include <pem/clock.h>
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -64,28 +67,200 @@ void pem_runtime__remove(int fd, const char *path)
 	closedir(directory);
 }
 
+/* --- control files --- */
+
+#define PROC_PID_INIT_INO 0xEFFFFFFCu /* inode number of the first pid namespace, in every kernel */
+#define ELSEWHERE_MAX 1024u /* control files of other pid namespaces that one sweep looks into */
+/* /proc tells of starts in hundredths of a second, and the two clocks' rates differ by less than one in a hundred. */
+#define AGE_SLACK_NS(age_ns) (1000000000u + (age_ns) / 100)
+
+/* A control file of another pid namespace. */
+struct elsewhere {
+	char name[64];
+	uint64_t inode, age_ns;
+	uint32_t pid, pid_namespace;
+	bool alive;
+};
+
+struct sweep {
+	int directory_fd;
+	uint32_t pid_namespace; /* of this process; 0: unknown */
+	struct elsewhere *elsewhere;
+	size_t count;
+};
+
+/* Fields of /proc/PID/stat, as man proc counts them. */
+enum { FIELD_NAME = 2, FIELD_STATE = 3, FIELD_THREADS = 20, FIELD_START = 22 };
+
+/* Time since something that started so many ticks after boot. */
+static uint64_t age_ns(unsigned long long start)
+{
+	struct timespec now;
+	double age_s;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	age_s = (double)now.tv_sec - (double)start / (double)sysconf(_SC_CLK_TCK);
+	return age_s > 0 ? (uint64_t)(age_s * 1e9) : 0;
+}
+
 /*
- * Is a control file left by a process that died? The number in its name says so only in the pid namespace that it is of; a
+ * Can a process that /proc lists by this name not be the one that made a control file so long ago? It has started since; or it
+ * is dead, and its parent has not asked for its status. What can't be found out is no.
+ */
+static bool is_another(const char *process, uint64_t file_age_ns)
+{
+	char path[300], line[1024], state = 0;
+	unsigned long long start = 0;
+	const char *at = NULL;
+	uint64_t age;
+	long threads = 0;
+	FILE *file;
+	int field;
+
+	snprintf(path, sizeof(path), "/proc/%s/stat", process);
+	file = fopen(path, "re");
+	if (file && fgets(line, sizeof(line), file))
+		at = strrchr(line, ')'); /* a name may hold anything */
+	if (file)
+		fclose(file);
+	for (field = FIELD_NAME; at && field < FIELD_START; field++) {
+		at = strchr(at + 1, ' ');
+		if (at && field + 1 == FIELD_STATE)
+			state = at[1];
+		if (at && field + 1 == FIELD_THREADS)
+			threads = strtol(at, NULL, 10);
+	}
+	if (!at || sscanf(at, "%llu", &start) != 1)
+		return false;
+	/* Of a process whose first thread has ended the others go on. */
+	if (state == 'Z' && threads <= 1)
+		return true;
+	age = age_ns(start);
+	return age < file_age_ns && file_age_ns - age > AGE_SLACK_NS(file_age_ns);
+}
+
+/* Time since a control file was made. Not after the machine was suspended: then it is too short, and no process is younger. */
+static uint64_t file_age_ns(const struct pem_control_file *head)
+{
+	uint64_t now = pem_clock();
+
+	return now < head->start_clock ? 0
+				       : (uint64_t)((unsigned __int128)(now - head->start_clock) *
+						    1000000000u / pem_clock__hz());
+}
+
+static bool is_left(const struct pem_control_file *head)
+{
+	char process[16];
+
+	if (kill((pid_t)head->pid, 0) && errno == ESRCH)
+		return true;
+	snprintf(process, sizeof(process), "%u", head->pid);
+	return is_another(process, file_age_ns(head));
+}
+
+/* Remember a control file of another pid namespace. What there is no room for, the next sweep looks into. */
+static void note_elsewhere(struct sweep *sweep, const char *name, const struct stat *st,
+			   const struct pem_control_file *head)
+{
+	struct elsewhere *e;
+
+	if (sweep->pid_namespace != PROC_PID_INIT_INO || sweep->count == ELSEWHERE_MAX ||
+	    strlen(name) >= sizeof(e->name))
+		return;
+	if (!sweep->elsewhere)
+		sweep->elsewhere = calloc(ELSEWHERE_MAX, sizeof(*e));
+	if (!sweep->elsewhere)
+		return;
+	e = &sweep->elsewhere[sweep->count++];
+	strcpy(e->name, name);
+	e->inode = (uint64_t)st->st_ino;
+	e->age_ns = file_age_ns(head);
+	e->pid = head->pid;
+	e->pid_namespace = head->pid_namespace;
+}
+
+/*
+ * Remove a control file that a process left which died. The number in it says so only in the pid namespace that it is of; a
  * container's processes may use the same folder. One without a head yet is being made, unless it has long been there.
  */
-static bool is_left_control(int directory_fd, const char *name)
+static void sweep_control(struct sweep *sweep, const char *name)
 {
 	const ssize_t bytes = offsetof(struct pem_control_file, reserved0);
-	int fd = openat(directory_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	int fd = openat(sweep->directory_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	struct pem_control_file head;
+	bool left = false;
 	struct stat st;
 	ssize_t got;
 
 	if (fd < 0)
-		return false;
+		return;
 	got = fstat(fd, &st) || !S_ISREG(st.st_mode) ? -1 : read(fd, &head, (size_t)bytes);
 	close(fd);
 	if (got >= 0 && (got < bytes || !head.pid))
-		return is_old(&st);
-	return got == bytes && head.pid <= INT32_MAX && head.pid_namespace &&
-	       head.pid_namespace == pem_pid_namespace() && kill((pid_t)head.pid, 0) &&
-	       errno == ESRCH;
+		left = is_old(&st);
+	else if (got < bytes || head.pid > INT32_MAX || !head.pid_namespace)
+		return;
+	else if (head.pid_namespace == sweep->pid_namespace)
+		left = is_left(&head);
+	else
+		note_elsewhere(sweep, name, &st, &head);
+	if (left)
+		unlinkat(sweep->directory_fd, name, 0);
 }
+
+/* Could a process be of a pid namespace? Of others' processes an ordinary user can't tell: what users left is their own's. */
+static bool may_be_of(uint32_t pid, uint32_t pid_namespace)
+{
+	uint64_t found = pem_namespace_of(pid, PEM_NAMESPACE_PID);
+
+	return found ? found == pid_namespace : !geteuid() || !pem_is_anothers(pid, geteuid());
+}
+
+/* What a process of another pid namespace keeps alive. */
+static void keep_of(struct sweep *sweep, const char *process)
+{
+	uint32_t pid = (uint32_t)strtoul(process, NULL, 10), inner;
+	struct elsewhere *e;
+	unsigned namespaces;
+	size_t i;
+
+	inner = pem_inner_pid(process, &namespaces);
+	for (i = 0; i < sweep->count && namespaces > 1; i++) {
+		e = &sweep->elsewhere[i];
+		if (!e->alive && e->pid == inner && !is_another(process, e->age_ns))
+			e->alive = may_be_of(pid, e->pid_namespace);
+	}
+}
+
+/*
+ * Who is in the first pid namespace sees the processes of all others; unless /proc shows them to their users alone, and then
+ * does not show the first process.
+ */
+static void sweep_elsewhere(struct sweep *sweep)
+{
+	DIR *proc = sweep->count && !access("/proc/1/status", R_OK) ? opendir("/proc") : NULL;
+	struct dirent *entry;
+	struct elsewhere *e;
+	struct stat st;
+	size_t i;
+
+	if (!proc)
+		return;
+	while ((entry = readdir(proc))) {
+		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
+			keep_of(sweep, entry->d_name);
+	}
+	closedir(proc);
+	for (i = 0; i < sweep->count; i++) {
+		e = &sweep->elsewhere[i];
+		if (!e->alive && !fstatat(sweep->directory_fd, e->name, &st, AT_SYMLINK_NOFOLLOW) &&
+		    (uint64_t)st.st_ino == e->inode)
+			unlinkat(sweep->directory_fd, e->name, 0);
+	}
+}
+
+/* --- sessions --- */
 
 /*
  * Is there nothing to recover of a dead consumer's session: no log, a finished one, half of the folder removed, or one
@@ -106,7 +281,7 @@ static bool has_nothing(int directory_fd, const struct stat *folder)
 	return none;
 }
 
-/* Its process is dead; in another pid namespace its number says nothing, but its lock does. */
+/* The number of its process may be another's by now, or of another pid namespace: its lock says who is dead. */
 static void sweep_session(const char *runtime, const char *name)
 {
 	struct stat st;
@@ -127,19 +302,21 @@ static void sweep_session(const char *runtime, const char *name)
 
 void pem_runtime__sweep(const char *runtime)
 {
+	struct sweep sweep = {.pid_namespace = pem_pid_namespace()};
 	DIR *directory = opendir(runtime);
 	struct dirent *entry;
 	int pid;
 
 	if (!directory)
 		return;
+	sweep.directory_fd = dirfd(directory);
 	while ((entry = readdir(directory))) {
-		if (sscanf(entry->d_name, "session-%d-", &pid) == 1 && pid > 0 && kill(pid, 0) &&
-		    errno == ESRCH)
+		if (sscanf(entry->d_name, "session-%d-", &pid) == 1 && pid > 0)
 			sweep_session(runtime, entry->d_name);
-		else if (sscanf(entry->d_name, "control-%d-", &pid) == 1 &&
-			 is_left_control(dirfd(directory), entry->d_name))
-			unlinkat(dirfd(directory), entry->d_name, 0);
+		else if (sscanf(entry->d_name, "control-%d-", &pid) == 1)
+			sweep_control(&sweep, entry->d_name);
 	}
+	sweep_elsewhere(&sweep);
+	free(sweep.elsewhere);
 	closedir(directory);
 }

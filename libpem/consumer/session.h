@@ -360,6 +360,10 @@ void pem_session__close_places(struct pem_session *session);
 uint32_t pem_producer__tid(const struct pem_producer *producer, uint32_t tid);
 /* The number here of a process of a place that has pid in a namespace; 0: it is not found. */
 uint32_t pem_place__pid(uid_t owner, uint32_t pid, uint32_t pid_namespace);
+/* The number in its own pid namespace of a process that /proc lists by this name, and in how many it has one. 0: it has ended. */
+uint32_t pem_inner_pid(const char *process, unsigned *namespaces);
+/* Is a process there that has nothing of a user? */
+bool pem_is_anothers(uint32_t pid, uid_t owner);
 
 /* Ids of the events that it may raise; NULL: it does not say. */
 const uint32_t *pem_member__event_ids(const struct pem_member *member);

@@ -4,6 +4,7 @@ runtime_sweep.py - what a killed consumer leaves in the runtime folder: nothing 
 """
 import os
 import signal
+import struct
 import subprocess
 import tempfile
 import time
@@ -138,6 +139,144 @@ def other_pid_namespaces_keep_their_files():
             os.killpg(container.pid, signal.SIGKILL)
             container.wait()
             container.stderr.close()
+
+
+def first_namespace():
+    return os.stat("/proc/self/ns/pid").st_ino == 0xEFFFFFFC
+
+
+def container(folder, command):
+    """A program that is the first process of a pid namespace, and has made its control file; it ends with its input."""
+    need("unshare")
+    if os.geteuid() and run(["unshare", "-Urp", "--fork", "true"])[0]:
+        skip("this kernel lets no ordinary user have namespaces")
+    child = subprocess.Popen(["unshare", *([] if os.geteuid() == 0 else ["-Ur"]), "--pid", "--fork", "--kill-child", "--mount-proc",
+                              PEM, "run", "-n", "--", *command], env=dict(os.environ, PEM_RUNTIME_DIR=folder),
+                             stdin=subprocess.PIPE, start_new_session=True)
+    wait_for(lambda: child.poll() is not None or controls(folder, 1))
+    assert child.poll() is None, "it ended"
+    return child
+
+
+def controls(folder, pid):
+    """Names of the control files of processes that call themselves so, which are complete."""
+    return [name for name in os.listdir(folder) if name.startswith("control-%d-" % pid) and is_complete(os.path.join(folder, name))]
+
+
+def end(child):
+    os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+    child.stdin.close()
+
+
+@test
+def first_process_of_a_container():
+    "the control file of the first process of a container that was killed goes, though a process of that number always lives"
+    if not first_namespace():
+        skip("from a container, processes of other containers can't be told to be dead")
+    with tempfile.TemporaryDirectory() as folder:
+        env = dict(os.environ, PEM_RUNTIME_DIR=folder)
+        killed, lives = container(folder, ["cat"]), None
+        first = controls(folder, 1)
+        lives = container(folder, ["cat"])
+        wait_for(lambda: len(controls(folder, 1)) == 2)
+        try:
+            equal(run([PEM, "stat", "-e", "APP", "--", "true"], env=env)[0], 0, "a consumer while both live")
+            equal(len(controls(folder, 1)), 2, "control files of both")
+            end(killed)
+            equal(run([PEM, "stat", "-e", "APP", "--", "true"], env=env)[0], 0, "the next one")
+            left = controls(folder, 1)
+            equal((len(left), set(left) & set(first)), (1, set()), "control files left, and of them the killed one's")
+        finally:
+            end(lives)
+
+
+def age(path, seconds):
+    """Make a control file say that it was made so much earlier. Its clock is the processor's counter."""
+    with open(path, "r+b") as file:
+        head = bytearray(file.read(24))
+        clock = struct.unpack_from("<Q", head, 16)[0]
+        struct.pack_into("<Q", head, 16, max(1, clock - int(seconds * 1.5e9)))  # at 1.5 GHz and more
+        file.seek(0)
+        file.write(head)
+
+
+@test
+def number_of_another():
+    "a control file goes whose process's number another process has by now"
+    with tempfile.TemporaryDirectory() as folder:
+        env = dict(os.environ, PEM_RUNTIME_DIR=folder)
+        child = subprocess.Popen([PEM, "run", "-n", "--", "sleep", "60"], env=env)
+        try:
+            wait_for(lambda: controls(folder, child.pid))
+            path = os.path.join(folder, controls(folder, child.pid)[0])
+            age(path, 30)
+            equal(run([PEM, "stat", "-e", "APP", "--", "true"], env=env)[0], 0, "a consumer")
+            equal(os.path.exists(path), False, "is a file there that is older than its process")
+        finally:
+            child.kill()
+            child.wait()
+
+
+@test
+def number_of_a_zombie():
+    "a control file goes whose process is dead, though its parent has not asked how it ended"
+    with tempfile.TemporaryDirectory() as folder:
+        child = subprocess.Popen([PEM, "run", "-n", "--", "sleep", "60"], env=dict(os.environ, PEM_RUNTIME_DIR=folder))
+        wait_for(lambda: controls(folder, child.pid))
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        rc = run([PEM, "stat", "-e", "APP", "--", "true"], env={"PEM_RUNTIME_DIR": folder})[0]
+        left = controls(folder, child.pid)
+        child.wait()
+        equal((rc, left), (0, []), "status, and control files left")
+
+
+@test
+def first_thread_has_ended():
+    "one whose first thread has ended, and another goes on, keeps it"
+    with tempfile.TemporaryDirectory() as folder:
+        source = os.path.join(folder, "threads.c")
+        with open(source, "w", encoding="ascii") as file:
+            file.write("#include <pthread.h>\n#include <unistd.h>\nstatic void *go_on(void *a) { sleep(60); return a; }\n"
+                       "int main(void) { pthread_t t; pthread_create(&t, 0, go_on, 0); pthread_exit(0); }\n")
+        program = source[:-2]
+        equal(run([os.environ.get("CC", "cc").split()[0], "-o", program, source, "-pthread"])[0], 0, "the compiler")
+        env = dict(os.environ, PEM_RUNTIME_DIR=os.path.join(folder, "runtime"))
+        os.mkdir(env["PEM_RUNTIME_DIR"], 0o700)
+        child = subprocess.Popen([PEM, "run", "-n", "--", program], env=env)
+        try:
+            wait_for(lambda: controls(env["PEM_RUNTIME_DIR"], child.pid) and state_of(child.pid) == "Z")
+            equal(run([PEM, "stat", "-e", "APP", "--", "true"], env=env)[0], 0, "a consumer")
+            equal(len(controls(env["PEM_RUNTIME_DIR"], child.pid)), 1, "control files left")
+        finally:
+            child.kill()
+            child.wait()
+
+
+def state_of(pid):
+    with open("/proc/%d/stat" % pid, encoding="ascii") as file:
+        return file.read().rsplit(")", 1)[1].split()[0]
+
+
+@test
+def session_of_a_containers_first_process():
+    "the session of a consumer that was the first process of a container, and was killed, goes, too"
+    need("unshare")
+    with tempfile.TemporaryDirectory() as folder:
+        env = dict(os.environ, PEM_RUNTIME_DIR=folder)
+        consumer = subprocess.Popen(["unshare", *([] if os.geteuid() == 0 else ["-Ur"]), "--pid", "--fork", "--kill-child",
+                                     "--mount-proc", PEM, "stat", "-e", "APP", "--", "sleep", "60"], env=env,
+                                    start_new_session=True, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                                    stderr=subprocess.DEVNULL)
+        wait_for(lambda: consumer.poll() is not None or os.path.exists(os.path.join(folder, "session-1-0", "config")))
+        if consumer.poll() is not None:
+            skip("no pid namespace can be had here")
+        equal(run([PEM, "stat", "-e", "APP", "--", "true"], env=env)[0], 0, "another, while it lives")
+        equal(os.path.exists(os.path.join(folder, "session-1-0")), True, "is its session there")
+        end(consumer)
+        equal(run([PEM, "stat", "-e", "APP", "--", "true"], env=env)[0], 0, "the next one")
+        equal(os.path.exists(os.path.join(folder, "session-1-0")), False, "is it there after its end")
 
 
 @test
