@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 #define ENVIRON_BYTES (64u << 10)
-#define NAMES_MAX 65536u /* of a folder for all users that are read */
 #define FOLDERS_MAX 32u /* a user has three without variables of its own */
 
 static char environment[ENVIRON_BYTES + 1];
@@ -119,8 +118,20 @@ static bool is_runtime_name(const char *name, uid_t uid)
 	return !strncmp(name, usual, (size_t)length) && (!name[length] || name[length] == '-');
 }
 
+/* Tell once that a folder has more names than are read: a runtime folder may be behind them. */
+static bool tell_over(const char *base, bool *told_over)
+{
+	struct pem_confined_reply reply = {.kind = PEM_CONFINED_OVER, .value = 1};
+
+	if (*told_over)
+		return true;
+	*told_over = true;
+	snprintf(reply.name, sizeof(reply.name), "%s", base);
+	return pem_confined__reply(&reply, -1);
+}
+
 /* Tell of all runtime folders in a folder that every user may make some in. */
-static bool find_in(const char *base, uid_t owner)
+static bool find_in(const char *base, uid_t owner, bool *told_over)
 {
 	_Alignas(8) static char entries[32768];
 	char path[PATH_MAX];
@@ -130,7 +141,7 @@ static bool find_in(const char *base, uid_t owner)
 	struct stat st;
 	long got, at;
 
-	while (goes_on && fd >= 0 && names < NAMES_MAX &&
+	while (goes_on && fd >= 0 && names < PEM_CONFINED_NAMES &&
 	       (got = syscall(SYS_getdents64, fd, entries, sizeof(entries))) > 0) {
 		for (at = 0; goes_on && at < got; at += *(uint16_t *)(void *)(entries + at + 16)) {
 			const char *name = entries + at + 19;
@@ -144,6 +155,9 @@ static bool find_in(const char *base, uid_t owner)
 			goes_on = tell(path, owner);
 		}
 	}
+	if (goes_on && names >= PEM_CONFINED_NAMES &&
+	    syscall(SYS_getdents64, fd, entries, sizeof(entries)) > 0)
+		goes_on = tell_over(base, told_over);
 	if (fd >= 0)
 		close(fd);
 	return goes_on;
@@ -154,6 +168,7 @@ static bool find_all(uid_t owner)
 	static const char *const shared[] = {"/dev/shm", "/tmp"};
 	const char *chosen = variable("PEM_RUNTIME_DIR"), *xdg = variable("XDG_RUNTIME_DIR");
 	static char path[PATH_MAX];
+	static bool told_over[2];
 	bool goes_on = true;
 	size_t i;
 
@@ -169,7 +184,9 @@ static bool find_all(uid_t owner)
 		snprintf(path, sizeof(path), "%s/pem-%u", shared[i], (unsigned)owner);
 		goes_on = tell(path, owner);
 	}
-	return goes_on && find_in("/dev/shm", owner) && find_in("/tmp", owner);
+	for (i = 0; goes_on && i < sizeof(shared) / sizeof(shared[0]); i++)
+		goes_on = find_in(shared[i], owner, &told_over[i]);
+	return goes_on;
 }
 
 int pem_confined__find(const struct pem_confined_setup *setup)

@@ -28,7 +28,6 @@
 #define BLIND_MS 20 /* between two looks where the kernel does not tell of changes */
 #define REST 4u
 #define REST_MAX_NS 1000000000u
-#define NAMES_MAX 65536u /* of a folder that are read at all */
 #define REMOVE_TRIES                                                                               \
 	100 /* of 1 ms: a program on its way into the folder may make a file meanwhile */
 
@@ -223,14 +222,15 @@ static void list(int folder)
 	if (now->count)
 		memset(now, 0, sizeof(*now));
 	now->over = 0;
-	while (fd >= 0 && names < NAMES_MAX &&
+	while (fd >= 0 && names < PEM_CONFINED_NAMES &&
 	       (got = syscall(SYS_getdents64, fd, entries, sizeof(entries))) > 0) {
 		for (at = 0; at < got; at += *(uint16_t *)(void *)(entries + at + 16), names++)
 			list_name(before, now, folder, entries + at + 19,
 				  *(uint64_t *)(void *)(entries + at));
 	}
 	/* What lies behind those that are read may be a program's. */
-	if (names >= NAMES_MAX && syscall(SYS_getdents64, fd, entries, sizeof(entries)) > 0)
+	if (names >= PEM_CONFINED_NAMES &&
+	    syscall(SYS_getdents64, fd, entries, sizeof(entries)) > 0)
 		now->over++;
 	if (fd >= 0)
 		close(fd);

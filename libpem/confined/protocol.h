@@ -15,12 +15,16 @@
 #include <stdint.h>
 
 #define PEM_CONFINED_SOCKET 3 /* SOCK_SEQPACKET, to the session */
-#define PEM_CONFINED_FOLDER 4 /* finder: /proc/PID, in whose root folder it looks; keeper: the runtime folder */
-#define PEM_CONFINED_PROCESS 5 /* finder: /proc/PID, to read that process's variables; or /dev/null */
+/* finder: /proc/PID, in whose root folder it looks; keeper: the runtime folder */
+#define PEM_CONFINED_FOLDER 4
+/* finder: /proc/PID, to read that process's variables; or /dev/null */
+#define PEM_CONFINED_PROCESS 5
 #define PEM_CONFINED_GROUPS 64u
 #define PEM_CONFINED_NAME 64u
 /* Files of one folder that a keeper tells of: of more processes of one user at a time, the rest is counted. */
 #define PEM_CONFINED_FILES 4096u
+/* Names of one folder that a helper reads. */
+#define PEM_CONFINED_NAMES 65536u
 
 enum pem_confined_role { PEM_CONFINED_FINDER = 1, PEM_CONFINED_KEEPER };
 
@@ -58,7 +62,11 @@ enum pem_confined_reply_kind {
 	PEM_CONFINED_POOL,
 	PEM_CONFINED_MODEL,
 	PEM_CONFINED_GONE, /* keeper: a control file is no more */
-	PEM_CONFINED_OVER, /* keeper: value: how many files there are beyond PEM_CONFINED_FILES */
+	/*
+	 * keeper: value: how many files there are beyond PEM_CONFINED_FILES; finder: the folder for all users so named has
+	 * names beyond PEM_CONFINED_NAMES, told once of each
+	 */
+	PEM_CONFINED_OVER,
 	PEM_CONFINED_REFUSED, /* keeper: value: how many are no plain files of the user's with one name */
 };
 

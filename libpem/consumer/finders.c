@@ -114,6 +114,40 @@ static void say_too_many(struct pem_session *s, uid_t owner, enum crowd crowd)
 			 crowd == CROWD_MOUNTS ? "mount namespaces" : "runtime folders");
 }
 
+static void hear_unread(struct pem_session *s, const struct pem_finder *finder,
+			const struct pem_confined_reply *reply)
+{
+	if (s->unread_folders++)
+		return;
+	pem_session__say(
+		s, PEM_LOG_WARNING,
+		"%s has more than %u names: a runtime folder of user %u behind them is not "
+		"found, and its programs are not observed; remove files there",
+		strcmp(reply->name, "/tmp") ? "/dev/shm" : "/tmp", PEM_CONFINED_NAMES,
+		(unsigned)finder->setup.uid);
+}
+
+#define UNREAD                                                                                     \
+	"/dev/shm or /tmp was not read to its end %u times, each for one user in one mount "       \
+	"namespace: programs with a runtime folder behind what was read are not observed"
+
+void pem_session__say_unread(struct pem_session *s)
+{
+	if (s->unread_folders > 1)
+		pem_session__say(s, PEM_LOG_WARNING, UNREAD, s->unread_folders);
+}
+
+void pem_session__note_unread(const struct pem_session *s, struct pem_trace_info *info)
+{
+	struct pem_trace_gap *gap;
+
+	if (!s->unread_folders || info->gap_count == PEM_ARRAY_SIZE(info->gaps))
+		return;
+	gap = &info->gaps[info->gap_count++];
+	pem_copy_text(gap->source, sizeof(gap->source), "users");
+	snprintf(gap->reason, sizeof(gap->reason), UNREAD, s->unread_folders);
+}
+
 /* A runtime folder that a finder has told of: a place from now on. Takes fd. */
 static void add_place(struct pem_session *s, const struct pem_finder *finder, int fd)
 {
@@ -162,6 +196,8 @@ static void hear(struct pem_session *s, struct pem_finder *finder)
 		}
 		if (fd >= 0)
 			close(fd);
+		if (result > 0 && reply.kind == PEM_CONFINED_OVER)
+			hear_unread(s, finder, &reply);
 		if (result > 0 && reply.kind == PEM_CONFINED_DONE &&
 		    reply.number == finder->awaited)
 			finder->awaited = 0;

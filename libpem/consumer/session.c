@@ -290,6 +290,7 @@ void pem_session__close(struct pem_session *s)
 		pem_producer__free(producer);
 	}
 	pem_session__say_excess(s);
+	pem_session__say_unread(s);
 	if (s->page) {
 		pem_session__say_all_refused(s);
 		pem_session__say_all_lost(s);

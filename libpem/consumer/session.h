@@ -174,6 +174,8 @@ struct pem_session {
 	/* Why confined helpers can't be started, an errno; 0: they can, as far as is known. And that this was said. */
 	int helper_error;
 	bool helpless_said;
+	/* Folders for all users, such as /tmp, that finders have not read to their end. */
+	uint32_t unread_folders;
 	struct pem_member *members;
 	struct pem_member *members_by_name[PEM_PROCESS_BUCKETS];
 	uint32_t target_count; /* contexts that were attached to */
@@ -353,6 +355,10 @@ void pem_place__remove_control(struct pem_place *place, const char *name, uint64
 void pem_place__remove_pool(struct pem_place *place, const char *name);
 /* Let the pages of all places say what the session's own does. */
 void pem_session__mirror(struct pem_session *session);
+/* finders.c: the session ends: say how many folders for all users were not read to their end, if several. */
+void pem_session__say_unread(struct pem_session *session);
+/* The same, as a gap of a trace. */
+void pem_session__note_unread(const struct pem_session *session, struct pem_trace_info *info);
 /* Add to the session's own page what was lost in other places. */
 void pem_session__gather_losses(struct pem_session *session);
 void pem_session__close_places(struct pem_session *session);

@@ -333,7 +333,7 @@ def name_taken_by_another():
 
 @test
 def folder_behind_many_others():
-    "root finds a user's folder although others have filled /dev/shm with more names than are read of it"
+    "root finds a user's folder although others have filled /dev/shm with more names than are read of it, and says so"
     need("unshare")
     stage, uid = Stage(), 60051
     user = " ".join(as_user(uid))
@@ -347,7 +347,8 @@ def folder_behind_many_others():
     child, trace = stage.record("-p", str(asked.pid))
     until(lambda: served(shared + "/pem-%d" % uid), "attached")
     tick(asked, 5)
-    interrupt(child)
+    _, _, err = interrupt(child)
+    equal(err.count("/dev/shm has more than 65536 names: a runtime folder of user %d" % uid), 1, "sentences in " + err)
     equal(ticks(trace), {(asked.pid, asked.pid, 0): list(range(1, 6))}, "ticks")
 
 

@@ -168,6 +168,66 @@ static void folders_over_the_limit_are_said(void **state)
 	assert_int_equal(places_of(session, geteuid()), USER_PLACES_MAX);
 }
 
+/* A finder that is this test: says what is sent on the returned socket. */
+static struct pem_finder *add_finder(int *end)
+{
+	struct pem_finder *finder = calloc(1, sizeof(*finder));
+	int ends[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	finder->setup.uid = 1234;
+	finder->helper = calloc(1, sizeof(*finder->helper));
+	finder->helper->socket = ends[0];
+	finder->helper->pid = getpid(); /* is no child of this process: nothing is waited for */
+	finder->next = session->finders;
+	session->finders = finder;
+	*end = ends[1];
+	return finder;
+}
+
+static void folders_that_are_not_read_are_counted(void **state)
+{
+	struct pem_confined_reply over = {.kind = PEM_CONFINED_OVER, .value = 1};
+	static struct pem_trace_info info;
+	int end[2], i;
+
+	(void)state;
+	pem_session__note_unread(session, &info);
+	assert_int_equal(info.gap_count, 0);
+	for (i = 0; i < 2; i++)
+		add_finder(&end[i]);
+	strcpy(over.name, "/tmp");
+	for (i = 0; i < 3; i++)
+		assert_int_equal(send(end[i % 2], &over, sizeof(over), 0), sizeof(over));
+	pem_session__listen_to_finders(session);
+	assert_int_equal(count_said("/tmp has more than 65536 names"), 1);
+	assert_int_equal(count_said("user 1234"), 1);
+	assert_int_equal(count_said("\n"), 1);
+	pem_session__note_unread(session, &info);
+	assert_int_equal(info.gap_count, 1);
+	assert_non_null(strstr(info.gaps[0].reason, "was not read to its end 3 times"));
+	pem_session__say_unread(session);
+	assert_int_equal(count_said("was not read to its end 3 times"), 1);
+	for (i = 0; i < 2; i++)
+		close(end[i]);
+}
+
+static void one_folder_that_is_not_read_is_not_said_again(void **state)
+{
+	struct pem_confined_reply over = {.kind = PEM_CONFINED_OVER, .value = 1};
+	int end;
+
+	(void)state;
+	add_finder(&end);
+	memset(over.name, 7, sizeof(over.name)); /* without an end */
+	assert_int_equal(send(end, &over, sizeof(over), 0), sizeof(over));
+	pem_session__listen_to_finders(session);
+	assert_int_equal(count_said("/dev/shm has more than 65536 names"), 1);
+	pem_session__say_unread(session);
+	assert_int_equal(count_said("\n"), 1);
+	close(end);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -178,6 +238,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(users_over_a_limit_are_said_once_each, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(folders_over_the_limit_are_said, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(folders_that_are_not_read_are_counted, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(one_folder_that_is_not_read_is_not_said_again,
+						set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
