@@ -69,7 +69,7 @@ DROP(int, capset, (cap_user_header_t header, const cap_user_data_t data), header
 
 /* --- root folder, namespaces --- */
 
-static int after_move(int result)
+static long after_move(long result)
 {
 	if (!result)
 		pem_rights__after_move();
@@ -79,7 +79,7 @@ static int after_move(int result)
 PEM_LIBC_EXPORT int chroot(const char *path)
 {
 	before_move();
-	return after_move(PEM_LIBC_NEXT(chroot)(path));
+	return (int)after_move(PEM_LIBC_NEXT(chroot)(path));
 }
 
 /* Other namespaces than that of mounts leave paths as they are. */
@@ -87,7 +87,7 @@ PEM_LIBC_EXPORT int unshare(int flags)
 {
 	if (flags & CLONE_NEWNS) {
 		before_move();
-		return after_move(PEM_LIBC_NEXT(unshare)(flags));
+		return (int)after_move(PEM_LIBC_NEXT(unshare)(flags));
 	}
 	if (flags & CLONE_NEWUSER)
 		before_drop();
@@ -97,7 +97,7 @@ PEM_LIBC_EXPORT int unshare(int flags)
 PEM_LIBC_EXPORT int setns(int fd, int type)
 {
 	before_move();
-	return after_move(PEM_LIBC_NEXT(setns)(fd, type));
+	return (int)after_move(PEM_LIBC_NEXT(setns)(fd, type));
 }
 
 /* --- filters --- */
@@ -162,13 +162,8 @@ static __attribute__((noinline)) long set_filter(long number, long a, long b, lo
 static __attribute__((noinline)) long move(long number, long a, long b, long c, long d, long e,
 					   long f)
 {
-	long result;
-
 	before_move();
-	result = next_syscall()(number, a, b, c, d, e, f);
-	if (!result)
-		pem_rights__after_move();
-	return result;
+	return after_move(next_syscall()(number, a, b, c, d, e, f));
 }
 
 long pem_libc_syscall(long number, long a, long b, long c, long d, long e,
