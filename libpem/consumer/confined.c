@@ -4,6 +4,7 @@
  */
 #include "consumer/confined.h"
 #include "consumer/clock_sync.h"
+#include "consumer/message.h"
 #include "consumer/plugins.h"
 #include "util.h"
 
@@ -26,9 +27,6 @@
 #define KILL_NS 10000000u /* for a helper that is killed to end */
 #define DESCRIPTOR_MIN                                                                             \
 	16 /* above those that a helper starts with, which must not be overwritten before they are copied */
-
-/* Descriptors that come with a message; the kernel passes at most 253. */
-#define DESCRIPTORS_MAX 253
 
 static int add_descriptor(posix_spawn_file_actions_t *actions, int *copies, int fd, int as)
 {
@@ -119,49 +117,12 @@ int pem_confined__send(struct pem_confined *helper, enum pem_confined_request_ki
 		       : -errno;
 }
 
-/* The one descriptor of a message; of more than one, none: all are closed. */
-static int take_descriptor(struct msghdr *message)
-{
-	struct cmsghdr *header;
-	int fd, first = -1;
-	size_t i, count, taken = 0;
-
-	for (header = CMSG_FIRSTHDR(message); header; header = CMSG_NXTHDR(message, header)) {
-		if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
-			continue;
-		count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (i = 0; i < count; i++, taken++) {
-			memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(fd));
-			if (taken)
-				close(fd);
-			else
-				first = fd;
-		}
-	}
-	if (taken > 1) {
-		close(first);
-		first = -1;
-	}
-	return first;
-}
-
 int pem_confined__receive(struct pem_confined *helper, struct pem_confined_reply *reply, int *fd)
 {
-	union {
-		char bytes[CMSG_SPACE(DESCRIPTORS_MAX * sizeof(int))];
-		struct cmsghdr align;
-	} control;
-	struct iovec part = {reply, sizeof(*reply)};
-	struct msghdr message = {.msg_iov = &part,
-				 .msg_iovlen = 1,
-				 .msg_control = control.bytes,
-				 .msg_controllen = sizeof(control.bytes)};
-	ssize_t got = recvmsg(helper->socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	ssize_t got = pem_message__receive(helper->socket, reply, sizeof(*reply), fd);
 
-	*fd = -1;
 	if (got < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -EPIPE;
-	*fd = take_descriptor(&message);
+		return got == -EAGAIN || got == -EINTR ? 0 : -EPIPE;
 	reply->name[sizeof(reply->name) - 1] = 0;
 	if (got == sizeof(*reply))
 		return 1;

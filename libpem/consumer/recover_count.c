@@ -23,30 +23,6 @@ int pem_recovery__wish_for_all(struct pem_session *s)
 	return 0;
 }
 
-/* Add a packet's records to the wishes of their events. */
-static void count_events(struct pem_session *s, const struct pem_packet *packet, size_t content)
-{
-	const struct pem_record_header *header;
-	const uint8_t *base = (const uint8_t *)packet;
-	size_t at = PEM_PACKET_HEADER_BYTES;
-	const struct pem_event *event;
-	struct pem_wish *wish;
-	int bytes;
-
-	while (at + sizeof(*header) <= content) {
-		header = (const struct pem_record_header *)(base + at);
-		event = pem_model__by_id(s->model, header->event_id);
-		bytes = event ? pem_event__record_bytes(event, base + at, content - at) : -EINVAL;
-		if (bytes < 0)
-			return;
-		wish = pem_session__wish(s, event);
-		if (!wish)
-			return;
-		wish->delivered++;
-		at += ((size_t)bytes + 7) & ~(size_t)7;
-	}
-}
-
 /* Records of earlier packets: of one producer's streams, or (NULL) of sources'. */
 struct written {
 	struct pem_session *session;
@@ -66,7 +42,7 @@ static void count_written(void *arg, const char *stream, const struct pem_packet
 	const struct written *w = arg;
 
 	(void)stream;
-	count_events(w->session, packet, content);
+	pem_session__count_records(w->session, packet, content, 1, 0);
 }
 
 /* Count anew what is written of a producer or of sources, into the wishes. */
@@ -157,7 +133,7 @@ static void count_gone(void *arg, const char *stream, const struct pem_packet *p
 		enter_stream(search, stream);
 	for (i = 0; i < s->wish_count; i++)
 		s->wishes[i].delivered = 0;
-	count_events(s, packet, content);
+	pem_session__count_records(s, packet, content, 1, 0);
 	for (i = 0; i < s->wish_count; i++)
 		search->entries[i].balance.delivered += s->wishes[i].delivered;
 	/* Which events were discarded is not known any more: they are counted under id 0, behind the others. */

@@ -8,6 +8,7 @@
  * users are asked of the kernel.
  */
 #include "consumer/serve.h"
+#include "consumer/message.h"
 #include "consumer/trace_writer.h"
 #include "runtime_dir.h"
 #include "util.h"
@@ -26,8 +27,6 @@
 
 #define ASK_NS 2000000000u /* for a request to arrive once someone has connected */
 #define CAUSE_BYTES 120
-#define DESCRIPTORS_MAX                                                                            \
-	253 /* of a message: SCM_MAX_FD, which the kernel's headers for programs lack */
 
 /* A socket's address has room for 107 bytes of path: go by a descriptor of its folder. */
 static void make_address(struct sockaddr_un *address, int directory_fd)
@@ -84,53 +83,19 @@ void pem_session__describe_flight(struct pem_session *s, const char *trace)
 		pem_replace_file(s->directory_fd, "flight", text, (size_t)n);
 }
 
-/* The first descriptor of a message, when it brings one and no more; else -EINVAL, and none is left open. */
-static int take_descriptor(struct msghdr *message)
-{
-	struct cmsghdr *header;
-	int fd, only = -1;
-	unsigned count = 0;
-	size_t at;
-
-	for (header = CMSG_FIRSTHDR(message); header; header = CMSG_NXTHDR(message, header)) {
-		if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (at = 0; CMSG_LEN(at + sizeof(fd)) <= header->cmsg_len; at += sizeof(fd)) {
-			memcpy(&fd, CMSG_DATA(header) + at, sizeof(fd));
-			if (count++)
-				close(fd);
-			else
-				only = fd;
-		}
-	}
-	if (count == 1 && !(message->msg_flags & (MSG_CTRUNC | MSG_TRUNC)))
-		return only;
-	if (count)
-		close(only);
-	return -EINVAL;
-}
-
 /* The folder that came with a request, and its cause; -EAGAIN: nothing yet. */
-static int receive(int fd, char *cause, size_t cause_bytes)
+static int receive(int socket, char *cause, size_t cause_bytes)
 {
-	union {
-		char bytes[CMSG_SPACE(DESCRIPTORS_MAX * sizeof(int))];
-		struct cmsghdr align;
-	} control;
-	struct iovec part = {cause, cause_bytes - 1};
-	struct msghdr message = {.msg_iov = &part,
-				 .msg_iovlen = 1,
-				 .msg_control = control.bytes,
-				 .msg_controllen = sizeof(control.bytes)};
-	ssize_t n = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	struct stat st;
 	int folder;
+	ssize_t n = pem_message__receive(socket, cause, cause_bytes - 1, &folder);
 
 	if (n < 0)
-		return -errno;
+		return (int)n;
 	cause[n] = 0;
-	folder = take_descriptor(&message);
-	if (folder < 0 || (!fstat(folder, &st) && S_ISDIR(st.st_mode)))
+	if (folder < 0)
+		return -EINVAL;
+	if (!fstat(folder, &st) && S_ISDIR(st.st_mode))
 		return folder;
 	close(folder);
 	return -ENOTDIR;

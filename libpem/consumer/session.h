@@ -463,6 +463,9 @@ void pem_session__update_sources(struct pem_session *session);
 void pem_session__drain_sources(struct pem_session *session, bool final);
 /* counted: by wish, what each has produced and discarded of a source that goes on; NULL: it has stopped, ask it. */
 void pem_session__account_sources(struct pem_session *session, const struct pem_balance *counted);
+/* For each record of a packet, as far as they fit their descriptions: add to what is counted of its event. */
+void pem_session__count_records(struct pem_session *session, const struct pem_packet *packet,
+				size_t content, int delivered, int lost);
 /* Ask the sources: by wish. */
 void pem_session__count_sources(struct pem_session *session, struct pem_balance *counted);
 void pem_session__close_sources(struct pem_session *session);

@@ -355,8 +355,8 @@ static size_t keep_for_log(struct pem_session *s, struct pem_packet *packet, siz
 	return end;
 }
 
-/* A packet could not be written: its records, which count as delivered, are lost. */
-static void count_lost(struct pem_session *s, const struct pem_packet *packet, size_t content)
+void pem_session__count_records(struct pem_session *s, const struct pem_packet *packet,
+				size_t content, int delivered, int lost)
 {
 	const struct pem_record_header *header;
 	const struct pem_event *event;
@@ -370,14 +370,20 @@ static void count_lost(struct pem_session *s, const struct pem_packet *packet, s
 		event = pem_model__by_id(s->model, header->event_id);
 		bytes = event ? pem_event__record_bytes(event, base + at, content - at) : -EINVAL;
 		if (bytes < 0)
-			break;
+			return;
 		wish = pem_session__wish(s, event);
 		if (wish) {
-			wish->delivered--;
-			wish->lost++;
+			wish->delivered += (uint64_t)delivered;
+			wish->lost += (uint64_t)lost;
 		}
 		at += ((size_t)bytes + 7) & ~(size_t)7;
 	}
+}
+
+/* A packet could not be written: its records, which count as delivered, are lost. */
+static void count_lost(struct pem_session *s, const struct pem_packet *packet, size_t content)
+{
+	pem_session__count_records(s, packet, content, -1, 1);
 }
 
 static size_t padded(size_t bytes)

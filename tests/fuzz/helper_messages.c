@@ -8,9 +8,9 @@
  */
 #include "consumer/finders.c"
 
-#include <pem/clock.h>
+#include "tests/unit/descriptors.h"
 
-#include <dirent.h>
+#include <pem/clock.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -73,18 +73,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	setenv("PEM_RUNTIME_DIR", folder, 1);
 	atexit(clean);
 	return 0;
-}
-
-static unsigned count_descriptors(void)
-{
-	DIR *directory = opendir("/proc/self/fd");
-	unsigned count = 0;
-
-	check(directory != NULL);
-	while (readdir(directory))
-		count++;
-	closedir(directory);
-	return count;
 }
 
 /* --- helpers --- */
@@ -225,30 +213,6 @@ static int make_descriptor(uint8_t kind, uint8_t more)
 	}
 }
 
-static void send_message(int to, const struct pem_confined_reply *reply, size_t bytes,
-			 const int *fds, unsigned count)
-{
-	union {
-		char bytes[CMSG_SPACE(3 * sizeof(int))];
-		struct cmsghdr align;
-	} control = {{0}};
-	struct iovec part = {(void *)(uintptr_t)reply, bytes};
-	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-	struct cmsghdr *header;
-
-	if (count) {
-		message.msg_control = control.bytes;
-		message.msg_controllen = CMSG_SPACE(count * sizeof(int));
-		header = CMSG_FIRSTHDR(&message);
-		header->cmsg_level = SOL_SOCKET;
-		header->cmsg_type = SCM_RIGHTS;
-		header->cmsg_len = CMSG_LEN(count * sizeof(int));
-		memcpy(CMSG_DATA(header), fds, count * sizeof(int));
-	}
-	sendmsg(to, &message,
-		MSG_NOSIGNAL | MSG_DONTWAIT); /* a full socket is the helper's affair */
-}
-
 static void tell(int to, const uint8_t *step)
 {
 	static const char *const names[] = {"control-1-0",
@@ -280,8 +244,9 @@ static void tell(int to, const uint8_t *step)
 	/* Two and three of them; and a message that is too short. */
 	for (i = step[1] >> 4; count && i > 13; i--)
 		fds[count++] = make_descriptor(1, 0);
-	send_message(to, &reply, step[1] >> 4 == 12 ? step[3] % sizeof(reply) : sizeof(reply), fds,
-		     count);
+	/* A full socket is the helper's affair. */
+	send_descriptors(to, &reply, step[1] >> 4 == 12 ? step[3] % sizeof(reply) : sizeof(reply),
+			 fds, count, MSG_NOSIGNAL | MSG_DONTWAIT);
 	for (i = 0; i < count; i++) {
 		/* Its owner cuts off what the session may have mapped. */
 		if (step[2] & 0x80 && ftruncate(fds[i], 0))

@@ -8,8 +8,8 @@
  */
 #define _GNU_SOURCE
 #include "consumer/serve.h"
+#include "tests/unit/descriptors.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 #define MESSAGE_BYTES 3u
 #define MESSAGES_MAX 4u
-#define DESCRIPTORS_MAX 253u
 
 static struct pem_session *session;
 static char folder[64];
@@ -62,18 +61,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	things[3] = pipe_ends[0];
 	atexit(clean);
 	return 0;
-}
-
-static unsigned count_open(void)
-{
-	DIR *directory = opendir("/proc/self/fd");
-	unsigned count = 0;
-
-	check(directory != NULL);
-	while (readdir(directory))
-		count++;
-	closedir(directory);
-	return count;
 }
 
 /* Credentials too, if asked for: then there are two headers. */
@@ -117,7 +104,7 @@ static void send_message(int fd, uint8_t what, uint8_t number, uint8_t length)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-	unsigned before = count_open();
+	unsigned before = count_descriptors();
 	size_t at, sent = 0;
 	int ends[2], one = 1;
 
@@ -137,6 +124,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		session->asking_fd = -1;
 	}
 	close(ends[1]);
-	check(count_open() == before);
+	check(count_descriptors() == before);
 	return 0;
 }

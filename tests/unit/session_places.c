@@ -3,10 +3,9 @@
 #include "session_fixture.h"
 
 #include "consumer/places.h"
+#include "descriptors.h"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <sys/socket.h>
 
 /* A place whose keeper is this test: says what is sent on the returned socket. */
 static struct pem_place *add_place(struct pem_session *s, int *keeper)
@@ -32,25 +31,10 @@ static void tell(int keeper, enum pem_confined_reply_kind kind, uint32_t number,
 		 int fd)
 {
 	struct pem_confined_reply reply = {.kind = kind, .number = number};
-	union {
-		char bytes[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control = {{0}};
-	struct iovec part = {&reply, sizeof(reply)};
-	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-	struct cmsghdr *header;
 
 	strcpy(reply.name, name);
-	if (fd >= 0) {
-		message.msg_control = control.bytes;
-		message.msg_controllen = sizeof(control.bytes);
-		header = CMSG_FIRSTHDR(&message);
-		header->cmsg_level = SOL_SOCKET;
-		header->cmsg_type = SCM_RIGHTS;
-		header->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-	}
-	assert_int_equal(sendmsg(keeper, &message, 0), sizeof(reply));
+	assert_int_equal(send_descriptors(keeper, &reply, sizeof(reply), &fd, fd >= 0, 0),
+			 sizeof(reply));
 }
 
 /* A control file whose entries are all of a session that may be dead: whether it is, the keeper is asked. */
@@ -129,18 +113,6 @@ static void others_while_asked_about(void **state)
 	close(control);
 	close(keeper);
 	pem_session__close(s);
-}
-
-static unsigned count_descriptors(void)
-{
-	DIR *directory = opendir("/proc/self/fd");
-	unsigned count = 0;
-
-	assert_non_null(directory);
-	while (readdir(directory))
-		count++;
-	closedir(directory);
-	return count;
 }
 
 /* What is kept has a descriptor each, and they end with the place. */

@@ -7,16 +7,15 @@
 #include "session_fixture.h"
 
 #include "consumer/serve.h"
+#include "descriptors.h"
 #include "programs/probe.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
 #define TICK "APP::Probe::Tick"
-#define DESCRIPTORS_MAX 253u
 #define WAITING_MAX 64u
 
 static struct pem_session *session;
@@ -40,18 +39,6 @@ static int tear_down(void **state)
 	return folder_remove(state);
 }
 
-static unsigned count_open(void)
-{
-	DIR *directory = opendir("/proc/self/fd");
-	unsigned count = 0;
-
-	assert_non_null(directory);
-	while (readdir(directory))
-		count++;
-	closedir(directory);
-	return count;
-}
-
 /* A program's connection to the recorder; -1 with errno. */
 static int connect_to_it(void)
 {
@@ -72,31 +59,19 @@ static int connect_to_it(void)
 /* Send a descriptor count times, and a text of so many bytes. */
 static void send_to_it(int fd, int what, unsigned count, size_t bytes)
 {
-	union {
-		char bytes[CMSG_SPACE(DESCRIPTORS_MAX * sizeof(int))];
-		struct cmsghdr align;
-	} control = {{0}};
 	static char text[4096];
-	struct iovec part = {text, bytes};
-	struct msghdr message = {.msg_iov = &part,
-				 .msg_iovlen = 1,
-				 .msg_control = control.bytes,
-				 .msg_controllen = CMSG_SPACE(count * sizeof(int))};
-	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+	int fds[DESCRIPTORS_MAX];
 	unsigned i;
 
-	header->cmsg_level = SOL_SOCKET;
-	header->cmsg_type = SCM_RIGHTS;
-	header->cmsg_len = CMSG_LEN(count * sizeof(int));
 	for (i = 0; i < count; i++)
-		memcpy(CMSG_DATA(header) + i * sizeof(int), &what, sizeof(int));
-	assert_int_equal(sendmsg(fd, &message, MSG_NOSIGNAL), bytes);
+		fds[i] = what;
+	assert_int_equal(send_descriptors(fd, text, bytes, fds, count, MSG_NOSIGNAL), bytes);
 }
 
 /* Have the recorder take a message: it hangs up without a word, and has as many descriptors as before. */
 static void is_refused(int what, unsigned count, size_t bytes)
 {
-	unsigned before = count_open();
+	unsigned before = count_descriptors();
 	int fd = connect_to_it();
 	char answer;
 
@@ -106,7 +81,7 @@ static void is_refused(int what, unsigned count, size_t bytes)
 	assert_int_equal(session->asking_fd, -1);
 	assert_int_equal(recv(fd, &answer, 1, MSG_DONTWAIT), 0);
 	close(fd);
-	assert_int_equal(count_open(), before);
+	assert_int_equal(count_descriptors(), before);
 }
 
 static void leaves_no_descriptor_open(void **state)
