@@ -6,7 +6,8 @@
  *
  * In /dev/shm and /tmp every user can make folders, and so take another's name first. The usual name, pem-UID, is
  * therefore not the only one: where it is taken, the user's folder has 64 random bits in its name, and is found by its owner.
- * Of several, the first by name counts. Processes that start at the same moment, before there is any, may choose
+ * In a user namespace root's number is mostly the one that the user has, and its name root's: then the user's number outside is
+ * tried first. Of several, the first by name counts. Processes that start at the same moment, before there is any, may choose
  * different ones; those that come later choose the same, and a consumer that looks for a user's folders finds all.
  */
 #include "runtime_dir.h"
@@ -191,15 +192,64 @@ static int take_in_login(char *path, size_t bytes)
 	return is_private(&st) ? take_in(path, bytes, used) : -EPERM;
 }
 
-static int take_shared(const char *base, char *path, size_t bytes)
+/* A number of /proc/self/uid_map; *at goes behind it. */
+static uint64_t take_number(const char **at)
+{
+	uint64_t number = 0;
+
+	while (**at == ' ' || **at == '\n')
+		++*at;
+	for (; **at >= '0' && **at <= '9'; ++*at)
+		number = number * 10 + (uint64_t)(**at - '0');
+	return number;
+}
+
+/* This user's number outside of the user namespace; the same as inside where that is not known. */
+static uid_t outer_uid(void)
+{
+	int fd = open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC);
+	uint64_t inside, outside, count;
+	uid_t uid = geteuid();
+	char text[1024];
+	const char *at = text;
+	ssize_t n;
+
+	if (fd < 0)
+		return uid;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = 0;
+	do {
+		inside = take_number(&at);
+		outside = take_number(&at);
+		count = take_number(&at);
+		if (uid >= inside && uid - inside < count)
+			return (uid_t)(outside + uid - inside);
+	} while (count);
+	return uid;
+}
+
+/* The folder of the usual name of a user. */
+static int take_usual(const char *base, uid_t uid, char *path, size_t bytes)
 {
 	size_t used = 0;
-	int result;
 
 	if (!append(path, bytes, &used, base) || !append(path, bytes, &used, "/pem-") ||
-	    !append_number(path, bytes, &used, geteuid(), 10, 0))
+	    !append_number(path, bytes, &used, uid, 10, 0))
 		return -ENAMETOOLONG;
-	result = make_private_folder(path);
+	return make_private_folder(path);
+}
+
+static int take_shared(const char *base, char *path, size_t bytes)
+{
+	int result = take_usual(base, geteuid(), path, bytes);
+	uid_t outer;
+
+	if (result != -EPERM)
+		return result;
+	outer = outer_uid();
+	if (outer != geteuid())
+		result = take_usual(base, outer, path, bytes);
 	return result == -EPERM ? take_other(base, path, bytes) : result;
 }
 

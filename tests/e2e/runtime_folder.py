@@ -146,6 +146,25 @@ def names_that_others_guess():
 
 @test
 @with_users
+def root_of_a_user_namespace():
+    "who is root in a user namespace, where root's name is taken, uses the folder that the user has outside, and leaves no other"
+    os.makedirs("/dev/shm/pem-0", 0o700, exist_ok=True)
+    if run(as_user(UID) + ["unshare", "-Ur", "true"])[0]:
+        skip("this kernel lets no ordinary user have namespaces")
+    before = set(os.listdir("/dev/shm"))
+    record = [PEM, "stat", "-q", "-e", "APP", "--", "true"]
+    try:
+        equal(run(as_user(UID) + ["unshare", "-Ur"] + record, env=env(), cwd="/")[0], 0, "status")
+        made = [name for name in set(os.listdir("/dev/shm")) - before if os.stat("/dev/shm/" + name).st_uid == UID]
+        equal(made, [USUAL], "made")
+    finally:
+        for name in set(os.listdir("/dev/shm")) - before:
+            if name.startswith("pem-0-") and os.stat("/dev/shm/" + name).st_uid == UID:
+                shutil.rmtree("/dev/shm/" + name)
+
+
+@test
+@with_users
 def where_one_can_log_in():
     "without XDG_RUNTIME_DIR, as in cron's jobs, /run/user/UID is found; one that is not the user's own is not"
     base = "/run/user/%d" % UID
