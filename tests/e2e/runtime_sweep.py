@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 
-from tap import PEM, equal, need, run, run_all, skip, test
+from tap import PEM, SAN, equal, need, run, run_all, skip, test
 
 
 def leave(folder, words):
@@ -189,6 +189,43 @@ def first_process_of_a_container():
             equal((len(left), set(left) & set(first)), (1, set()), "control files left, and of them the killed one's")
         finally:
             end(lives)
+
+
+@test
+def consumer_in_another_container():
+    "a consumer in a container, which sees no processes of others, leaves their control files"
+    with tempfile.TemporaryDirectory() as folder:
+        other = container(folder, ["cat"])
+        try:
+            left = controls(folder, 1)
+            equal(run(["unshare", *([] if os.geteuid() == 0 else ["-Ur"]), "--pid", "--fork", "--mount-proc", PEM, "stat", "-e",
+                       "APP", "--", "true"], env={"PEM_RUNTIME_DIR": folder})[0], 0, "status")
+            equal(set(left) - set(os.listdir(folder)), set(), "control files that are gone")
+        finally:
+            end(other)
+
+
+@test
+def hidden_processes():
+    "nor does one of an ordinary user from whom /proc hides the processes of others"
+    need("unshare", "setpriv")
+    if os.geteuid() or SAN or not first_namespace():
+        skip("needs root in the first pid namespace, and a build that other users can read")
+    user = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+    if run([*user, "test", "-x", PEM])[0]:
+        skip("%s can't be reached by other users" % PEM)
+    with tempfile.TemporaryDirectory() as folder:
+        other = container(folder, ["cat"])
+        try:
+            left = controls(folder, 1)
+            for path in [folder, *(os.path.join(folder, name) for name in os.listdir(folder))]:
+                os.chown(path, 65534, 65534)
+            script = "mount -t proc -o hidepid=2 none /proc && exec %s %s stat -e APP -- true" % (" ".join(user), PEM)
+            rc, _, err = run(["unshare", "--mount", "sh", "-c", script], env={"PEM_RUNTIME_DIR": folder}, cwd="/")
+            equal(rc, 0, "status, with " + err)
+            equal(set(left) - set(os.listdir(folder)), set(), "control files that are gone")
+        finally:
+            end(other)
 
 
 def age(path, seconds):
