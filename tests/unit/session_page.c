@@ -127,6 +127,33 @@ static void refusals_are_said_once_for_each_reason(void **state)
 	assert_int_equal(count_said("\n"), 5);
 }
 
+static void refusals_say_what_would_mend_them(void **state)
+{
+	static const struct {
+		uint32_t code;
+		const char *mends;
+	} of[] = {
+		{EACCES, "had given up the rights"},
+		{EROFS, "had given up the rights"},
+		{EFBIG, "ulimit -f"},
+		{EMFILE, "ulimit -n"},
+		{ENFILE, "ulimit -n"},
+		{ENOSPC, "free some space"},
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+		open_with_messages();
+		session->page->last_errno = of[i].code;
+		session->page->refused = 1;
+		pem_session__tend(session, 1);
+		assert_non_null(strstr(said, strerror((int)of[i].code)));
+		assert_non_null(strstr(said, of[i].mends));
+		pem_session__close(session);
+	}
+}
+
 static void one_refusal_is_not_said_again_at_the_end(void **state)
 {
 	(void)state;
@@ -187,6 +214,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(counts_in_the_page_are_not_believed, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(refusals_are_said_once_for_each_reason, folder_make,
+						folder_remove),
+		cmocka_unit_test_setup_teardown(refusals_say_what_would_mend_them, folder_make,
 						folder_remove),
 		cmocka_unit_test_setup_teardown(one_refusal_is_not_said_again_at_the_end,
 						folder_make, folder_remove),
