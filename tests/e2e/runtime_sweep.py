@@ -256,6 +256,28 @@ def number_of_another():
 
 
 @test
+def process_that_is_older():
+    "a control file stays whose process has run longer than the file is there"
+    with tempfile.TemporaryDirectory() as folder:
+        env = dict(os.environ, PEM_RUNTIME_DIR=folder)
+        child = subprocess.Popen([PEM, "run", "-n", "--", "sleep", "60"], env=env)
+        try:
+            wait_for(lambda: controls(folder, child.pid))
+            path = os.path.join(folder, "control-1-0")
+            os.rename(os.path.join(folder, controls(folder, child.pid)[0]), path)
+        finally:
+            child.kill()
+            child.wait()
+        with open(path, "r+b") as file:  # of the first process, which is as old as the machine is up
+            file.seek(8)
+            file.write(struct.pack("<I", 1))
+        with open("/proc/uptime", encoding="ascii") as file:
+            age(path, float(file.read().split()[0]) / 2)
+        equal(run([PEM, "stat", "-e", "APP", "--", "true"], env=env)[0], 0, "a consumer")
+        assert os.path.exists(path), "it is gone"
+
+
+@test
 def number_of_a_zombie():
     "a control file goes whose process is dead, though its parent has not asked how it ended"
     with tempfile.TemporaryDirectory() as folder:
