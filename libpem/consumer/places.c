@@ -435,5 +435,7 @@ void pem_session__gather_losses(struct pem_session *s)
 	for (place = s->places ? s->places->next : NULL; place; place = place->next) {
 		if (place->page)
 			pem_session__gather_rights(s, place->page);
+		if (place->is_public)
+			pem_public__take_counts(s, place);
 	}
 }

@@ -186,6 +186,9 @@ bool pem_is_control_name(const char *name);
 /* Where a file of the place has its chain in the session's tables. */
 uint32_t pem_session__hash_name(const struct pem_session *session, const struct pem_place *place,
 				const char *name);
+/* Look for processes that came. */
+void pem_session__find_producers(struct pem_session *session);
+/* The same, and gather what processes of other places have counted. */
 void pem_session__scan_producers(struct pem_session *session);
 void pem_session__check_producers(struct pem_session *session);
 /* A pool of another's place, open as fd, which is taken. */

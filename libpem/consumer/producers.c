@@ -343,16 +343,13 @@ void pem_session__found_pool(struct pem_session *s, struct pem_place *place, con
 		pem_member__ask(s, p->member); /* rules may have changed since it joined */
 }
 
-/* One program that fills its public folder costs the others nothing but what comes after this. */
-#define PUBLIC_FILES_MAX 4096
-
 static void say_over(struct pem_session *s, struct pem_place *place)
 {
 	if (!place->over_said)
 		pem_session__say(s, PEM_LOG_WARNING,
 				 "there are more than %d files in '%s', of programs that were "
 				 "started as other users: not all of these are observed",
-				 PUBLIC_FILES_MAX, s->public_directory);
+				 PEM_PUBLIC_FILES_MAX, s->public_directory);
 	place->over_said = true;
 }
 
@@ -365,7 +362,7 @@ static void scan_own(struct pem_session *s, struct pem_place *place)
 
 	pem_place__begin_list(place, PEM_LIST_POOLS);
 	while (directory && (entry = readdir(directory))) {
-		if (place->is_public && ++files > PUBLIC_FILES_MAX) {
+		if (place->is_public && ++files > PEM_PUBLIC_FILES_MAX) {
 			say_over(s, place);
 			break;
 		}
@@ -379,7 +376,7 @@ static void scan_own(struct pem_session *s, struct pem_place *place)
 		closedir(directory);
 }
 
-void pem_session__scan_producers(struct pem_session *s)
+void pem_session__find_producers(struct pem_session *s)
 {
 	struct pem_place *place;
 
@@ -391,6 +388,11 @@ void pem_session__scan_producers(struct pem_session *s)
 			scan_own(s, place);
 	}
 	pem_session__scan_places(s);
+}
+
+void pem_session__scan_producers(struct pem_session *s)
+{
+	pem_session__find_producers(s);
 	pem_session__gather_losses(s);
 }
 

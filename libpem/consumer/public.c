@@ -5,12 +5,14 @@
  * Root's own session folder is closed to everybody else. A program that root's command starts as another user (su, runuser,
  * setpriv) joins the session here instead: anybody who knows the folder's name may, and only those whom the command starts
  * are told. The name is 128 random bits, nobody lists the folder, and nobody removes another's file there. It has a page
- * of its own, which says what the session's says: who spoils that page spoils the records of programs that joined here.
+ * of its own, which says what the session's says and which root alone writes. What programs count, each counts in a file of
+ * its own (producer/counts.c).
  *
  * Files in it are another user's, and hostile. They are opened here without help, for the folder itself is root's: no name in
  * it is followed, and none leads out of it.
  */
 #include "consumer/session.h"
+#include "consumer/shared_file.h"
 #include "entry.h"
 #include "util.h"
 
@@ -20,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -52,7 +55,7 @@ static int make_folder(const char *base, char *path, size_t bytes)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The page, which all may write. */
+/* The page, which all may read. */
 static struct pem_session_page *make_page(const struct pem_session *s, int folder_fd)
 {
 	struct pem_session_page *page = MAP_FAILED;
@@ -60,14 +63,14 @@ static struct pem_session_page *make_page(const struct pem_session *s, int folde
 
 	if (fd < 0)
 		return NULL;
-	if (!posix_fallocate(fd, 0, sizeof(*page)) && !fchmod(fd, 0666))
+	if (!posix_fallocate(fd, 0, sizeof(*page)) && !fchmod(fd, 0644))
 		page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
 	if (page == MAP_FAILED)
 		return NULL;
 	memcpy(page, s->page, sizeof(*page));
 	page->magic = 0;
-	page->pools = page->pools_ready = 0;
+	page->pools = page->pools_ready = page->wake = 0;
 	page->lost = page->lost_statistics = page->lost_filtered = 0;
 	page->refused = page->filtered = page->unobserved = 0;
 	__atomic_store_n(&page->magic, PEM_SESSION_MAGIC, __ATOMIC_RELEASE);
@@ -186,6 +189,71 @@ bool pem_place__owner_of(const struct pem_place *place, int fd, uid_t *owner)
 		return file_owner(fd, owner);
 	*owner = place->owner;
 	return true;
+}
+
+/* --- what programs count --- */
+
+static bool add_counts(struct pem_session *s, int fd, const struct stat *st)
+{
+	struct pem_shared_file file;
+	int cut = 0;
+
+	if (pem_shared_file__map(fd, st, PEM_COUNTS_MAGIC, PEM_SESSION_HEAD_BYTES,
+				 PEM_SESSION_HEAD_BYTES, &cut, &file))
+		return false;
+	pem_session__gather_rights(s, file.memory);
+	pem_shared_file__unmap(file.memory, file.bytes);
+	return true;
+}
+
+/* Take the counts out of a program's file. Nobody has it mapped if nobody has it locked: then it goes. */
+static void take_counts(struct pem_session *s, const struct pem_place *folder, const char *name)
+{
+	static const uint8_t none[PEM_SESSION_HEAD_BYTES - 8];
+	uint8_t head[PEM_SESSION_HEAD_BYTES];
+	int fd = pem_shared_file__open(folder->directory_fd, name, O_RDWR);
+	struct stat st;
+	bool is_left;
+
+	if (fd < 0)
+		return;
+	/* Without its head it is being made, and its maker is about to lock it. */
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_nlink != 1 ||
+	    pread(fd, head, sizeof(head), 0) != sizeof(head))
+		goto out;
+	is_left = !flock(fd, LOCK_EX | LOCK_NB);
+	if ((!is_left && !memcmp(head + 8, none, sizeof(none))) || add_counts(s, fd, &st)) {
+		if (is_left)
+			unlinkat(folder->directory_fd, name, 0);
+	}
+out:
+	close(fd);
+}
+
+/* A program could not make its file: its name tells why. */
+static void take_refusal(struct pem_session *s, const struct pem_place *folder, const char *name)
+{
+	unsigned pid, code;
+
+	if (sscanf(name, "refused-%10u-%10u", &pid, &code) == 2 && code < 4096 &&
+	    !unlinkat(folder->directory_fd, name, 0))
+		pem_session__count_refusal(s, code);
+}
+
+void pem_public__take_counts(struct pem_session *s, const struct pem_place *folder)
+{
+	DIR *directory = pem_list_folder(folder->directory_fd);
+	struct dirent *entry;
+	unsigned files = 0;
+
+	while (directory && files++ < PEM_PUBLIC_FILES_MAX && (entry = readdir(directory))) {
+		if (!strncmp(entry->d_name, "counts-", 7))
+			take_counts(s, folder, entry->d_name);
+		else if (!strncmp(entry->d_name, "refused-", 8))
+			take_refusal(s, folder, entry->d_name);
+	}
+	if (directory)
+		closedir(directory);
 }
 
 /*

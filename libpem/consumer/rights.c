@@ -184,6 +184,14 @@ void pem_session__gather_rights(struct pem_session *s, struct pem_session_page *
 	add_count(&s->page->lost_filtered, &page->lost_filtered);
 }
 
+void pem_session__count_refusal(struct pem_session *s, uint32_t code)
+{
+	uint32_t one = 1;
+
+	__atomic_store_n(&s->page->last_errno, code, __ATOMIC_RELAXED);
+	add_number(&s->page->refused, &one);
+}
+
 void pem_session__note_rights(struct pem_session *s, struct pem_trace_info *info)
 {
 	const struct pem_session_page *page = s->page;

@@ -21,6 +21,8 @@
 #include <unistd.h>
 
 #define SCAN_NS 20000000u /* look for new and gone processes */
+#define GATHER_PAUSE                                                                               \
+	50 /* times what it took to gather losses: programs may have thousands of files to read */
 /* A default pool lasts 68 ms at 20 million records of 24 bytes a second. */
 #define DRAIN_NS 10000000u
 
@@ -217,7 +219,14 @@ out:
 
 void pem_session__tend(struct pem_session *s, uint64_t now)
 {
-	pem_session__scan_producers(s);
+	uint64_t began_ns;
+
+	pem_session__find_producers(s);
+	if (now >= s->next_gather_ns) {
+		began_ns = pem_monotonic_ns();
+		pem_session__gather_losses(s);
+		s->next_gather_ns = now + GATHER_PAUSE * (pem_monotonic_ns() - began_ns);
+	}
 	pem_session__check_producers(s);
 	s->next_scan_ns = now + SCAN_NS;
 	pem_session__say_refused(s);

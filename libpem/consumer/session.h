@@ -240,6 +240,7 @@ struct pem_session {
 	struct rusage command_usage;
 	volatile int interrupted;
 	uint64_t next_scan_ns, next_drain_ns;
+	uint64_t next_gather_ns; /* of losses that processes of other places counted */
 	/* rights.c: bit i: a process was refused its pool for reason i, and that was said. */
 	uint32_t refusals_said;
 	/* Events that statistics lack, as last said. */
@@ -427,6 +428,10 @@ void pem_session__reopen_public(struct pem_session *session);
 void pem_session__close_public(struct pem_session *session, struct pem_place *folder);
 /* Remove those that dead sessions left, once these can't be recovered any more. */
 void pem_public__sweep(void);
+/* One program that fills a public folder costs the others nothing but what comes after so many files. */
+#define PEM_PUBLIC_FILES_MAX 4096
+/* Take out of the files of programs what they have counted in a public folder since, and remove the files of those that ended. */
+void pem_public__take_counts(struct pem_session *session, const struct pem_place *folder);
 /* The user whose file of a program this is to be, open as fd. False: it is nobody's that would do. */
 bool pem_place__owner_of(const struct pem_place *place, int fd, uid_t *owner);
 
@@ -437,6 +442,8 @@ void pem_session__say_refused(struct pem_session *session);
 void pem_session__say_all_refused(struct pem_session *session);
 /* Add to the session's page what a further page has counted. */
 void pem_session__gather_rights(struct pem_session *session, struct pem_session_page *page);
+/* One more process could not make its pool; code: an errno. */
+void pem_session__count_refusal(struct pem_session *session, uint32_t code);
 /* How many seccomp filters a process has; 0 also where the kernel does not count them (before Linux 5.9). */
 uint32_t pem_filters_of(uint32_t pid);
 void pem_session__note_rights(struct pem_session *session, struct pem_trace_info *info);

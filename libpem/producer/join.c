@@ -21,6 +21,7 @@
 
 /* Of the page that was mapped last. Under the lock. */
 static uint64_t mapped_device, mapped_inode;
+static bool mapped_writable;
 
 /* Lock held: paths lie outside of stacks, which are small where a handler has one of its own. */
 static struct pem_session_page *map_session_page(const char *directory)
@@ -34,12 +35,16 @@ static struct pem_session_page *map_session_page(const char *directory)
 	memcpy(path, directory, length);
 	memcpy(path + length, "/config", sizeof("/config"));
 	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	mapped_writable = fd >= 0;
+	if (fd < 0 && errno == EACCES) /* root's public folder */
+		fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return NULL;
 	page = MAP_FAILED;
 	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && (st.st_uid == geteuid() || !st.st_uid) &&
 	    (uint64_t)st.st_size >= sizeof(*page))
-		page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		page = mmap(NULL, sizeof(*page), PROT_READ | (mapped_writable ? PROT_WRITE : 0),
+			    MAP_SHARED, fd, 0);
 	close(fd);
 	if (page == MAP_FAILED)
 		return NULL;
@@ -52,11 +57,7 @@ static struct pem_session_page *map_session_page(const char *directory)
 	return NULL;
 }
 
-/*
- * Private pages in the place of shared ones, for threads that are late; the shared memory itself is given up. Where that
- * can't be had it stays: memory that is shared too long is better than a thread that finds none.
- */
-static void bury(void *mapping, uint64_t bytes)
+void pem_bury(void *mapping, uint64_t bytes)
 {
 	if (pem_restricted())
 		return;
@@ -83,7 +84,7 @@ bool pem_joined__in_reach(const struct pem_joined *joined)
 void pem_joined__bury_pool(struct pem_joined *joined)
 {
 	if (joined->pool_bytes)
-		bury(joined->ring.header, joined->pool_bytes);
+		pem_bury(joined->ring.header, joined->pool_bytes);
 	joined->pool_bytes = 0;
 }
 
@@ -94,8 +95,13 @@ static void replace(struct pem_joined *joined, struct pem_session_page *page, co
 	pem_joined__begin_change(joined);
 	__atomic_store_n(&joined->state, PEM_JOINED_NOT, __ATOMIC_RELEASE);
 	pem_joined__bury_pool(joined);
+	if (joined->counts != joined->page)
+		pem_counts__give_up(joined->counts);
 	if (joined->page)
-		bury(joined->page, sizeof(*joined->page));
+		pem_bury(joined->page, sizeof(*joined->page));
+	__atomic_store_n(&joined->counts,
+			 page && !mapped_writable ? pem_counts__make(directory) : page,
+			 __ATOMIC_RELEASE);
 	__atomic_store_n(&joined->page, page, __ATOMIC_RELEASE);
 	strcpy(joined->directory, directory);
 	joined->public_directory[0] = 0;

@@ -3,7 +3,7 @@
  * notify.c - the general path of an event: whatever the inlines of stub.h decline
  *
  * Several sessions, filters, callbacks, what statistics stubs decline, a full chunk, a thread's first event, an
- * event inside an event. What cannot be recorded is counted, in the lane's slot, in lane 0 or in the session page.
+ * event inside an event. What cannot be recorded is counted: in the lane's slot, in lane 0, or beside the pools (joined.counts).
  */
 #include "producer/producer.h"
 
@@ -16,29 +16,29 @@
 #include <unistd.h>
 
 /*
- * Count an event that has no lane: one to be logged in lane 0 if there is a pool, else in the session page; one that a
- * statistic lacks in the session page.
+ * Count an event that has no lane: one to be logged in lane 0 if there is a pool, else beside the pools; one that a statistic
+ * lacks beside the pools.
  */
 static void count_lost(unsigned slot, uint32_t event_index, uint32_t flags, uint32_t incarnation)
 {
 	struct pem_joined *joined = &pem_process.joined[slot];
-	struct pem_session_page *page = __atomic_load_n(&joined->page, __ATOMIC_ACQUIRE);
+	struct pem_session_page *counts = __atomic_load_n(&joined->counts, __ATOMIC_ACQUIRE);
 	struct pem_ring ring;
 	struct pem_slot *s;
 
-	if (__atomic_load_n(&joined->state, __ATOMIC_ACQUIRE) == PEM_JOINED_NOT || !page)
+	if (__atomic_load_n(&joined->state, __ATOMIC_ACQUIRE) == PEM_JOINED_NOT || !counts)
 		return;
 	/* The slot became another session's just now, and the action's has left. */
 	if (__atomic_load_n(&joined->incarnation, __ATOMIC_ACQUIRE) != incarnation)
 		return;
 	if (pem_restricted())
-		__atomic_fetch_add(&page->lost_filtered, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&counts->lost_filtered, 1, __ATOMIC_RELAXED);
 	if (flags & PEM_ACTION_STAT)
-		__atomic_fetch_add(&page->lost_statistics, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&counts->lost_statistics, 1, __ATOMIC_RELAXED);
 	if (!(flags & PEM_ACTION_LOG))
 		return;
 	if (!pem_joined__ring(joined, incarnation, &ring)) {
-		__atomic_fetch_add(&page->lost, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&counts->lost, 1, __ATOMIC_RELAXED);
 		return;
 	}
 	s = &ring.slots[event_index];
@@ -179,11 +179,11 @@ static bool ring_of(unsigned session, const struct pem_writer *w, struct pem_rin
 
 static void count_restricted(unsigned session)
 {
-	struct pem_session_page *page =
-		__atomic_load_n(&pem_process.joined[session].page, __ATOMIC_ACQUIRE);
+	struct pem_session_page *counts =
+		__atomic_load_n(&pem_process.joined[session].counts, __ATOMIC_ACQUIRE);
 
-	if (page && pem_restricted())
-		__atomic_fetch_add(&page->lost_filtered, 1, __ATOMIC_RELAXED);
+	if (counts && pem_restricted())
+		__atomic_fetch_add(&counts->lost_filtered, 1, __ATOMIC_RELAXED);
 }
 
 static void log_record(unsigned session, struct pem_writer *w, uint32_t event_index, uint32_t tid,
@@ -270,7 +270,7 @@ static void call_back(struct pem_joined *joined, struct pem_thread_full *thread,
 
 /* --- the consumer --- */
 
-void pem_process__wake(struct pem_session_page *page)
+void pem_process__wake(struct pem_session_page *counts)
 {
 	uint32_t word;
 
@@ -278,10 +278,10 @@ void pem_process__wake(struct pem_session_page *page)
 		return;
 	__atomic_thread_fence(
 		__ATOMIC_SEQ_CST); /* W, see async_thread.c: what is committed, before the look */
-	word = __atomic_load_n(&page->wake, __ATOMIC_RELAXED);
-	if (word & 1 && __atomic_compare_exchange_n(&page->wake, &word, word + 1, 0,
+	word = __atomic_load_n(&counts->wake, __ATOMIC_RELAXED);
+	if (word & 1 && __atomic_compare_exchange_n(&counts->wake, &word, word + 1, 0,
 						    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-		syscall(SYS_futex, &page->wake, FUTEX_WAKE, 1, NULL, NULL, 0);
+		syscall(SYS_futex, &counts->wake, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 /* --- the event --- */
@@ -378,7 +378,7 @@ static void deliver(struct pem_thread_full *thread, unsigned slot, unsigned dept
 {
 	struct pem_joined *joined = &pem_process.joined[slot];
 	const struct pem_filter *filter = NULL;
-	struct pem_session_page *page;
+	struct pem_session_page *counts;
 	struct pem_writer *w;
 	uint32_t flags;
 
@@ -407,9 +407,9 @@ static void deliver(struct pem_thread_full *thread, unsigned slot, unsigned dept
 		}
 	}
 	/* Making its pool the process may have met another session, and found no page there. */
-	page = __atomic_load_n(&joined->page, __ATOMIC_ACQUIRE);
-	if (flags & PEM_ACTION_WAKE && page)
-		pem_process__wake(page);
+	counts = __atomic_load_n(&joined->counts, __ATOMIC_ACQUIRE);
+	if (flags & PEM_ACTION_WAKE && counts)
+		pem_process__wake(counts);
 	if (flags & PEM_ACTION_CALLBACK)
 		call_back(joined, thread, event_index, record, bytes);
 }

@@ -43,18 +43,16 @@ bool pem_file_size_allowed(uint64_t bytes)
 	       limit.rlim_cur >= bytes;
 }
 
-/* Open a new pool file; its path is left in path. */
-/* Its name is not used twice in a session: a process's next image would go on in the streams of the one before. */
-/* In the public folder numbers come from two pages: that of another process of this pid, long gone, may be there. */
-static int create_pool_file(const struct pem_joined *joined, const char *directory, char *path,
-			    size_t bytes)
+int pem_create_file(const char *directory, const char *kind, uint32_t *numbers, char *path,
+		    size_t bytes)
 {
 	uint32_t number;
 	int fd, tries;
 
 	for (tries = 0; tries < 100; tries++) {
-		number = __atomic_add_fetch(&joined->page->pools, 1, __ATOMIC_RELAXED);
-		snprintf(path, bytes, "%s/pool-%u-%u", directory, pem_process.pid, number);
+		number = numbers ? __atomic_add_fetch(numbers, 1, __ATOMIC_RELAXED)
+				 : (uint32_t)pem_clock();
+		snprintf(path, bytes, "%s/%s-%u-%u", directory, kind, pem_process.pid, number);
 		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 		if (fd >= 0)
 			return fd;
@@ -62,6 +60,20 @@ static int create_pool_file(const struct pem_joined *joined, const char *directo
 			break;
 	}
 	return -errno;
+}
+
+/*
+ * Its name is not used twice in a session: a process's next image would go on in the streams of the one before. In a public
+ * folder there is nothing that processes of several users could count up together, and a name that others know beforehand
+ * could be taken by them.
+ */
+static int create_pool_file(const struct pem_joined *joined, const char *directory, char *path,
+			    size_t bytes)
+{
+	bool is_public = joined->counts != joined->page || directory != joined->directory;
+
+	return pem_create_file(directory, "pool", is_public ? NULL : &joined->page->pools, path,
+			       bytes);
 }
 
 /* Each lies under its hash: whoever has written the same is done. */
@@ -340,7 +352,7 @@ static int get_pool(struct pem_joined *joined, unsigned slot, bool in_reach)
 int pem_process__make_pool(unsigned slot)
 {
 	struct pem_joined *joined = &pem_process.joined[slot];
-	struct pem_session_page *page = joined->page;
+	const struct pem_session_page *page = joined->page;
 	int result = -ECANCELED;
 	bool in_reach;
 
@@ -369,15 +381,15 @@ int pem_process__make_pool(unsigned slot)
 	/* The consumer reaches in from here on. What it changed before has to be looked up. */
 	if (__atomic_load_n(&page->generation, __ATOMIC_ACQUIRE) != joined->filter_generation)
 		pem_process__apply(slot);
-	__atomic_fetch_add(&page->pools_ready, 1, __ATOMIC_RELEASE);
-	pem_process__wake(page); /* its rules may be older than the consumer's sleep */
+	__atomic_fetch_add(&joined->counts->pools_ready, 1, __ATOMIC_RELEASE);
+	pem_process__wake(joined->counts); /* its rules may be older than the consumer's sleep */
 	return 0;
 fail:
 	joined->state = PEM_JOINED_FAILED;
 	if (result == -ECANCELED)
 		pem_process__apply(
 			slot); /* a closed session wants nothing: its events cost nothing */
-	__atomic_store_n(&page->last_errno, (uint32_t)-result, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&page->refused, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&joined->counts->last_errno, (uint32_t)-result, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&joined->counts->refused, 1, __ATOMIC_RELAXED);
 	return result;
 }

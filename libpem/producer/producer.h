@@ -41,7 +41,7 @@ enum pem_joined_state {
 	PEM_JOINED_NOT = 0,
 	PEM_JOINED_RULES, /* page is mapped, rules apply, no pool yet */
 	PEM_JOINED_POOL, /* ring is mapped */
-	PEM_JOINED_FAILED, /* no pool could be made; events are counted in page->lost */
+	PEM_JOINED_FAILED, /* no pool could be made; events are counted in counts->lost */
 };
 
 struct pem_sync_callback {
@@ -69,7 +69,12 @@ struct pem_joined {
 	uint32_t incarnation; /* 1 to 255: which of the sessions that had this slot; 0: none had */
 	uint32_t changes; /* odd while page and ring become another session's */
 	uint64_t word; /* of the table's entry, if this process has offered it to itself */
-	struct pem_session_page *page; /* NULL: none had the slot yet */
+	struct pem_session_page *page; /* NULL: none had the slot yet. Read only. */
+	/*
+	 * Where this process counts, in the head: the page, or memory of its own (counts.c). What lies behind the head of that
+	 * does not exist.
+	 */
+	struct pem_session_page *counts;
 	struct pem_ring ring;
 	uint64_t pool_bytes; /* 0: no pool */
 	uint64_t looked_at; /* clock when the consumer was last asked for */
@@ -197,6 +202,11 @@ void pem_process__look(void);
 void pem_process__inherit(void);
 /* Leave a session whose consumer is dead; looked for now and then only. */
 void pem_process__look_after(unsigned slot, uint64_t now);
+/*
+ * Private pages in the place of shared ones, for threads that are late; the shared memory itself is given up. Where that
+ * can't be had it stays: memory that is shared too long is better than a thread that finds none.
+ */
+void pem_bury(void *mapping, uint64_t bytes);
 void pem_joined__bury_pool(struct pem_joined *joined);
 /* Is this process to be observed by the session, as found when rules were applied? */
 bool pem_joined__is_member(const struct pem_joined *joined);
@@ -210,7 +220,14 @@ void pem_process__write_models(const char *directory);
 /* Make this process's pool for a session. Lock held. 0, or -errno; the state says so too. */
 int pem_process__make_pool(unsigned slot);
 /* notify.c: wake the consumer of a session up, if it sleeps. One system call for each of its sleeps. Async-signal-safe. */
-void pem_process__wake(struct pem_session_page *page);
+void pem_process__wake(struct pem_session_page *counts);
+/*
+ * counts.c: memory of this process to count in, for a session whose page it may not write: a file in the session's folder that
+ * the consumer finds there, or private memory. Lock held.
+ */
+struct pem_session_page *pem_counts__make(const char *directory);
+/* Let the consumer know that nothing more is counted there. Late threads may still do so. Lock held. */
+void pem_counts__give_up(struct pem_session_page *counts);
 /* Make sure that the control file exists and the providers' pages lie in it. Lock held. */
 void pem_process__publish(void);
 /* The same for one provider that has come. Lock held. */
@@ -253,6 +270,13 @@ void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uin
 
 /* May this process make a file so large? Beyond RLIMIT_FSIZE the kernel would raise SIGXFSZ in the program. */
 bool pem_file_size_allowed(uint64_t bytes);
+
+/*
+ * Open a new file "<kind>-<pid>-<number>" in a session's folder; its path is left in path. numbers: counted up for each name;
+ * NULL: they come from the clock, and nobody knows them before. Descriptor, or -errno.
+ */
+int pem_create_file(const char *directory, const char *kind, uint32_t *numbers, char *path,
+		    size_t bytes);
 
 /* Make the memory of a range of a pool exist; false: the file system is full (touching it would raise SIGBUS). */
 bool pem_populate(void *start, uint64_t bytes);

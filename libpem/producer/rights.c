@@ -250,14 +250,14 @@ static void make_ready(void)
 
 static void count_filtered(void)
 {
-	struct pem_session_page *page;
+	struct pem_session_page *counts;
 	unsigned slot;
 
 	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
-		page = __atomic_load_n(&pem_process.joined[slot].page, __ATOMIC_ACQUIRE);
-		if (page && __atomic_load_n(&pem_process.joined[slot].state, __ATOMIC_ACQUIRE) !=
-				    PEM_JOINED_NOT)
-			__atomic_fetch_add(&page->filtered, 1, __ATOMIC_RELAXED);
+		counts = __atomic_load_n(&pem_process.joined[slot].counts, __ATOMIC_ACQUIRE);
+		if (counts && __atomic_load_n(&pem_process.joined[slot].state, __ATOMIC_ACQUIRE) !=
+				      PEM_JOINED_NOT)
+			__atomic_fetch_add(&counts->filtered, 1, __ATOMIC_RELAXED);
 	}
 }
 
@@ -384,13 +384,13 @@ void pem_process__find_filter(void)
 
 void pem_rights__count_unobserved(void)
 {
-	struct pem_session_page *page;
+	struct pem_session_page *counts;
 	unsigned slot;
 
 	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
-		page = __atomic_load_n(&pem_process.joined[slot].page, __ATOMIC_ACQUIRE);
-		if (page && __atomic_load_n(&pem_process.joined[slot].state, __ATOMIC_ACQUIRE) !=
-				    PEM_JOINED_NOT)
-			__atomic_fetch_add(&page->unobserved, 1, __ATOMIC_RELAXED);
+		counts = __atomic_load_n(&pem_process.joined[slot].counts, __ATOMIC_ACQUIRE);
+		if (counts && __atomic_load_n(&pem_process.joined[slot].state, __ATOMIC_ACQUIRE) !=
+				      PEM_JOINED_NOT)
+			__atomic_fetch_add(&counts->unobserved, 1, __ATOMIC_RELAXED);
 	}
 }

@@ -12,7 +12,7 @@
  *   +--------------------------+    +---------------------------------------------------------+
  *   | config   pem_session_page|    | pem_pool_header | chunk_state[] | event_id[] | lanes[]  |
  *   | model-*  provider models |    | slots[lane][event] | wides[index][lane]                 |
- *   | pool-<pid>-<n>           |    | chunk 0 | chunk 1 | ...    each one a CTF packet        |
+ *   | pool-<pid>-<n>, counts-* |    | chunk 0 | chunk 1 | ...    each one a CTF packet        |
  *   +--------------------------+    +---------------------------------------------------------+
  */
 #ifndef PEM_ABI_H
@@ -374,8 +374,14 @@ struct pem_session_page {
 	struct pem_session_context contexts[PEM_CONTEXTS_MAX];
 	struct pem_test tests[PEM_SESSION_TESTS_MAX];
 };
-PEM_STATIC_ASSERT(offsetof(struct pem_session_page, rules) == 128,
-		  "rules follow the 128-byte head");
+#define PEM_SESSION_HEAD_BYTES 128u
+PEM_STATIC_ASSERT(offsetof(struct pem_session_page, rules) == PEM_SESSION_HEAD_BYTES,
+		  "rules follow the head");
+/*
+ * The magic of a file "counts-<pid>-<n>": the head of a page in which a process counts that may not write the session's page.
+ * It holds a shared lock (flock) on the file as long as it, or a child, has it mapped.
+ */
+#define PEM_COUNTS_MAGIC 0x434d4550u /* "PEMC" */
 
 /*
  * An entry of a process's table of sessions, one for each bit of an enable byte. Who wants to observe the process takes a

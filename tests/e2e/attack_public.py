@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT
+"""
+attack_public.py - users whose programs root's command starts, and who attack each other in the session's public folder
+
+Not here: the folder's mode and its end (rights_given_up.py), runtime folders of the users' own (attack_folders.py).
+"""
+import json
+import os
+import subprocess
+
+from preload import compile_program, need_preload
+from tap import PEM, equal, need, run, run_all, skip, test, tmp
+
+A, B = 65533, 65534
+
+
+def need_root():
+    need_preload()
+    if os.geteuid():
+        skip("starts programs as several users: needs root")
+
+
+def as_user(uid, script):
+    return "setpriv --reuid %d --regid %d --clear-groups sh -c '%s'" % (uid, uid, script)
+
+
+def recorded(script, events="APP::Libc::*", status=0, before=(), **env):
+    """Record a script that root's shell runs; $D: a folder that all may write in. Its output and the report."""
+    need_root()
+    folder, trace = tmp(), tmp() + "/t"
+    os.chmod(folder, 0o777)
+    rc, out, err = run([*before, PEM, "record", "-q", "-o", trace, "-e", events, "--", "sh", "-c",
+                        "F=${PEM_SESSION##*:}; D=%s; mkfifo -m 666 $D/ready $D/go\n" % folder + script], env=env)
+    equal(rc, status, "status, with " + err + out)
+    rc, report, err = run([PEM, "report", "--json", trace])
+    equal(rc, 0, "the trace balances: " + err)
+    return out, json.loads(report), trace
+
+
+def gaps(report):
+    return [gap["reason"] for gap in report["gaps"]]
+
+
+def counts(report, name):
+    return [p["count"] for p in report["processes"] if p["name"] == name]
+
+
+@test
+def page():
+    "who cuts off, writes, or removes the page of a public folder does no harm to another user's programs there"
+    attack = ": >$F/config; truncate -s 0 $F/config; dd if=/dev/zero of=$F/config bs=4096 count=9 conv=notrunc; " \
+             "rm -f $F/config; mv $F/config $F/other; true"
+    out, report, _ = recorded(
+        as_user(B, "echo >$D/ready; read x <$D/go; (id -u; true); id -u; echo went on").replace("$D/", '\'"$D"\'/')
+        + " &\nread x <$D/ready\nexport F\n" + as_user(A, "exec 2>/dev/null; " + attack) + "\necho >$D/go; wait\n"
+        + "stat -c %a:%u $F/config")
+    equal(out.split(), ["65534", "65534", "went", "on", "644:0"], "output")
+    equal((gaps(report), report["events"]["discarded"]), ([], 0), "lost")
+    equal(len(counts(report, "id")), 2, "programs that were started afterwards")
+
+
+@test
+def counts_of_lost():
+    "what a program of another user loses is counted, said, and its file goes with it"
+    out, report, _ = recorded(as_user(B, "ulimit -f 8; exec id -u") + """
+for i in $(seq 500); do ls $F | grep -q counts- || break; sleep 0.01; done; ls $F | grep -c counts-; id -u""")
+    equal(out.split(), ["65534", "0", "0"], "output, and files left")
+    assert report["events"]["discarded"] > 10, report["events"]
+    assert any("1 processes could not make a pool in shared memory: File too large" in gap for gap in gaps(report)), gaps(report)
+
+
+ORPHAN = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+int main(void)
+{
+    struct rlimit few = {4096, 4096};
+    const struct timespec pause = {0, 200000000};
+    void *volatile p;
+    int parent = getpid(), i;
+
+    if (setgid(65534) || setuid(65534) || setrlimit(RLIMIT_FSIZE, &few)) return 3;
+    if (fork()) _exit(0);
+    while (getppid() == parent) usleep(1000);
+    nanosleep(&pause, NULL); /* the recorder looks some times */
+    for (i = 0; i < 5000; i++) { p = malloc(24); free(p); }
+    return 0;
+}
+"""
+
+
+@test
+def orphan():
+    "a child goes on counting where its parent did, and after that has ended"
+    program = compile_program(ORPHAN.replace("setgid(65534) || setuid(65534) || ", ""))
+    os.chmod(os.path.dirname(program), 0o755)
+    _, report, _ = recorded("(" + as_user(B, "exec " + program) + ") | cat")
+    assert report["events"]["discarded"] >= 10000, report["events"]
+
+
+@test
+def no_room():
+    "a program that can't even make a file to count in is told of"
+    need("unshare", "mount")
+    need_root()
+    full = ["unshare", "-m", "sh", "-c", "mount -t tmpfs -o size=1m none /dev/shm || exit 77; exec \"$@\"", "sh"]
+    if run(full + ["true"])[0]:
+        skip("can't mount a file system")
+    out, report, _ = recorded("dd if=/dev/zero of=/dev/shm/fill bs=4096 2>/dev/null; " + as_user(B, "exec id -u"),
+                              before=full, PEM_RUNTIME_DIR=tmp() + "/r")
+    equal(out.split(), ["65534"], "output")
+    assert any("2 processes could not make a pool in shared memory: No space left" in gap for gap in gaps(report)), gaps(report)
+
+
+run_all()
