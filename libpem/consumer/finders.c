@@ -59,7 +59,7 @@ static unsigned places_of(const struct pem_session *s, uid_t owner)
 	unsigned count = 0;
 
 	for (place = s->places; place; place = place->next)
-		count += place->owner == owner && place->number;
+		count += place->owner == owner && !pem_place__opens_files(place);
 	return count;
 }
 

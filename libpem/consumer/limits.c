@@ -64,6 +64,8 @@ static const char *const sentences[PEM_EXCESS_COUNT] = {
 			     "than a recorder lists (4096)",
 	[PEM_EXCESS_TIME] = "%llu processes of %s were not read to the end, as that would "
 			    "have taken too long: what is missing is counted as discarded",
+	[PEM_EXCESS_USERS] = "%llu processes of %s are not observed: a recorder tells 256 such "
+			     "users apart",
 	[PEM_EXCESS_COUNTS] = "%llu processes of %s count other events than they recorded: the "
 			      "trace goes by what was recorded",
 };
@@ -324,7 +326,8 @@ static size_t slot_of(const struct stat *st)
 /* A file that takes another's slot only makes that one be opened again. */
 void pem_place__refuse_file(struct pem_place *place, const struct stat *st, enum pem_excess excess)
 {
-	struct pem_place_usage *usage = &place->usage;
+	struct pem_place_usage *usage =
+		place->public_folder ? &place->public_folder->usage : &place->usage;
 
 	if (!pem_place__opens_files(place)) /* its keeper passes a file on once */
 		return;

@@ -17,6 +17,7 @@
  *	pools                 1024         8192                  16384  a process has one; a kernel allows 65530 mappings
  *	control files         1024         8192                  16384  the same
  *	bytes mapped          2 TiB        16 TiB                64 TiB a process has 128 TiB of addresses
+ *	users in a public folder -    256                   -      each costs 6 KiB, and is looked for in a list
  *	files that are listed 4096        -                     -      of one folder, see PEM_CONFINED_FILES
  *	messages in a turn    64          -                     -      of one folder's keeper, each with one file
  *	time of a turn        5 ms         -                     -      a pool of the default size lasts 68 ms at 20 M records/s
@@ -58,6 +59,7 @@ enum pem_excess {
 	PEM_EXCESS_TIME, /* pools that were not read to their end */
 	PEM_EXCESS_PROCESS, /* pools that name a process of another user's */
 	PEM_EXCESS_COUNTS, /* processes whose own counts can't be true */
+	PEM_EXCESS_USERS, /* pools of too many users in a public folder */
 	PEM_EXCESS_COUNT
 };
 
@@ -74,7 +76,7 @@ struct pem_refused_file {
 /* What all folders of another user have taken together. */
 struct pem_user {
 	uid_t uid;
-	bool is_public; /* not one user, but all whose files are in the session's public folder */
+	bool is_public; /* not one user, but what of the session's public folder is no user's pool or model */
 	uint64_t used[PEM_RESOURCE_COUNT];
 	/* Time taken in this turn, and at the end of a recording. */
 	uint64_t turn_ns, end_ns;

@@ -109,9 +109,7 @@ static char *read_text(struct pem_session *s, struct pem_place *place, struct pe
 	struct stat st;
 	char *text;
 	size_t bytes;
-	uid_t owner = 0;
-	int result = pem_place__owner_of(place, fd, &owner) ? pem_shared_file__check(fd, owner, &st)
-							    : -EPERM;
+	int result = pem_shared_file__check(fd, place->owner, &st);
 
 	if (result == -EPERM)
 		met->excess = PEM_EXCESS_LINKS;
@@ -212,13 +210,36 @@ void pem_session__found_model(struct pem_session *s, struct pem_place *place, co
 	close(fd);
 }
 
+/*
+ * The file with the text of a producer's events. In a public folder it is one of the same user's: where another has been first
+ * with the name of all, it has the pool's name (producer/pools.c). -1: there is none.
+ */
+static int open_text(const struct pem_producer *p, uint32_t hash)
+{
+	const struct pem_place *place = p->place;
+	char name[64];
+	struct stat st;
+	int fd;
+
+	if (place->public_folder)
+		snprintf(name, sizeof(name), "model-%08x-%u", hash, (unsigned)place->owner);
+	else
+		snprintf(name, sizeof(name), "model-%08x", hash);
+	fd = pem_shared_file__open(place->directory_fd, name, O_RDONLY);
+	if (!place->public_folder || (fd >= 0 && !pem_shared_file__check(fd, place->owner, &st)))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	snprintf(name, sizeof(name), "model-%08x-%.31s", hash, p->file + strlen("pool-"));
+	return pem_shared_file__open(place->directory_fd, name, O_RDONLY);
+}
+
 /* The model that a producer names for a slot; NULL: it names none, or there is none that could be read. */
 static struct pem_met_model *model_of(struct pem_session *s, const struct pem_producer *p,
 				      uint32_t slot)
 {
 	const uint32_t *models = pem_pool__event_models(&p->ring);
 	struct pem_met_model *met;
-	char name[32];
 	uint32_t hash;
 	int fd;
 
@@ -226,8 +247,7 @@ static struct pem_met_model *model_of(struct pem_session *s, const struct pem_pr
 	met = hash ? find_model(p->place, hash) : NULL;
 	if (!hash || met || !pem_place__opens_files(p->place)) /* keepers pass them on */
 		return met;
-	snprintf(name, sizeof(name), "model-%08x", hash);
-	fd = pem_shared_file__open(p->place->directory_fd, name, O_RDONLY);
+	fd = open_text(p, hash);
 	if (fd < 0)
 		return NULL;
 	met = meet_further(s, p->place, hash, fd);

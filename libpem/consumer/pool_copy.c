@@ -158,6 +158,7 @@ struct pem_producer *pem_producer__copy(const struct pem_producer *p)
 	if (!copy)
 		return NULL;
 	memcpy(copy->name, p->name, sizeof(copy->name));
+	memcpy(copy->file, p->file, sizeof(copy->file));
 	memcpy(copy->comm, p->comm, sizeof(copy->comm));
 	copy->pid = p->pid;
 	copy->place = p->place;

@@ -51,6 +51,11 @@ struct pem_place {
 	/* The session's public folder: files in it are of any user. It has no runtime folder. See public.c. */
 	bool is_public;
 	bool over_said; /* that there are too many files in it */
+	/*
+	 * Not NULL: this place is what one user has in that public folder. It has the folder's descriptor, and no page. Users
+	 * share neither models nor limits.
+	 */
+	struct pem_place *public_folder;
 	int alive_fd; /* of a public one: holds the lock that says that the consumer lives */
 	uid_t owner;
 	int runtime_fd, directory_fd; /* of its own; else -1 */
@@ -78,7 +83,13 @@ struct pem_place {
 /* Does this process open the place's files, and not a keeper? */
 static inline bool pem_place__opens_files(const struct pem_place *place)
 {
-	return !place->number || place->is_public;
+	return !place->number || place->is_public || place->public_folder;
+}
+
+/* The place whose folder it is that the place's files lie in. */
+static inline const struct pem_place *pem_place__folder(const struct pem_place *place)
+{
+	return place->public_folder ? place->public_folder : place;
 }
 
 /* A process, by its control file: with its pool it is a producer, which it becomes at its first event. */
@@ -110,7 +121,6 @@ struct pem_producer {
 	char control_name[64]; /* checked: a control file's name, or "" */
 	uint32_t pid;
 	uint32_t inner_pid, pid_namespace; /* its number as it knows it, in that namespace */
-	uid_t owner; /* of its pool */
 	uint64_t start_clock; /* when its pool was made */
 	uint64_t filter_look_ns, filter_pause_ns; /* when, and how long after the last time */
 	uint32_t filters; /* that are no news; ~0: not known yet */

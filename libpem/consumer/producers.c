@@ -73,7 +73,7 @@ static bool may_keep(int fd)
  */
 static bool find_process(struct pem_producer *p)
 {
-	uint32_t pid = pem_place__pid(p->owner, p->pid, p->pid_namespace);
+	uint32_t pid = pem_place__pid(p->place->owner, p->pid, p->pid_namespace);
 
 	p->inner_pid = p->pid;
 	if (!pid)
@@ -111,7 +111,7 @@ static bool is_pool_name(const char *name)
 uint32_t pem_session__hash_name(const struct pem_session *s, const struct pem_place *place,
 				const char *name)
 {
-	uint32_t hash = s->id ^ (uint32_t)((uintptr_t)place >> 4);
+	uint32_t hash = s->id ^ (uint32_t)((uintptr_t)pem_place__folder(place) >> 4);
 
 	for (; *name; name++)
 		hash = (hash ^ (uint8_t)*name) * 16777619u;
@@ -128,7 +128,7 @@ static struct pem_producer *find_producer(struct pem_session *s, const struct pe
 {
 	struct pem_producer *p = s->producers_by_name[pem_session__hash_name(s, place, file)];
 
-	while (p && (p->place != place || strcmp(p->file, file) != 0))
+	while (p && (pem_place__folder(p->place) != place || strcmp(p->file, file) != 0))
 		p = p->next_by_name;
 	return p;
 }
@@ -191,10 +191,7 @@ static int map_pool(struct pem_session *s, struct pem_producer *p, int fd, struc
 {
 	uint64_t bytes = pool_bytes(&s->geometry);
 	struct pem_shared_file file;
-	uid_t owner = 0;
-	int result = pem_place__owner_of(p->place, fd, &owner)
-			     ? pem_shared_file__check(fd, owner, st)
-			     : -EPERM;
+	int result = pem_shared_file__check(fd, p->place->owner, st);
 
 	*excess = PEM_EXCESS_LINKS;
 	if (result)
@@ -230,8 +227,9 @@ static void read_header(struct pem_producer *p, const char *name)
 	const struct pem_pool_header *h = p->ring.header;
 
 	pem_copy_text(p->file, sizeof(p->file), name);
+	/* Of the folder: whoever recovers a trace meets users in another order. */
 	snprintf(p->name, sizeof(p->name), p->place->number ? "%.31sp%u" : "%.31s",
-		 name + strlen("pool-"), p->place->number);
+		 name + strlen("pool-"), pem_place__folder(p->place)->number);
 	memcpy(p->comm, h->comm, sizeof(p->comm));
 	p->comm[sizeof(p->comm) - 1] = 0;
 	memcpy(p->control_name, h->control_name, sizeof(p->control_name));
@@ -244,7 +242,7 @@ static void read_header(struct pem_producer *p, const char *name)
 
 /* A pool by its descriptor. NULL: there is none yet, or it is refused, and remembered as such. */
 static struct pem_producer *open_producer(struct pem_session *s, struct pem_place *place,
-					  const char *name, int fd, uid_t owner)
+					  const char *name, int fd)
 {
 	struct pem_producer *p = calloc(1, sizeof(*p));
 	enum pem_excess excess = PEM_EXCESS_MAPPING;
@@ -255,7 +253,6 @@ static struct pem_producer *open_producer(struct pem_session *s, struct pem_plac
 		p->pidfd = -1;
 		p->filters = ~0u;
 		p->place = place;
-		p->owner = owner;
 		result = map_pool(s, p, fd, &st, &excess);
 	}
 	if (!result && !make_counts(p)) {
@@ -286,9 +283,9 @@ static void bury_earlier_images(struct pem_session *s, struct pem_producer *imag
 	struct pem_producer *p;
 
 	for (p = s->producers_by_image[hash_image(image)]; p; p = p->next_by_image) {
-		/* Whoever is in another place, or another user in a public one, may say any number. */
-		if (p->place != image->place || p->owner != image->owner ||
-		    p->inner_pid != image->inner_pid || p->pid_namespace != image->pid_namespace)
+		/* Whoever is in another place may say any number. */
+		if (p->place != image->place || p->inner_pid != image->inner_pid ||
+		    p->pid_namespace != image->pid_namespace)
 			continue;
 		if (p->start_clock < image->start_clock)
 			p->dead = true;
@@ -299,7 +296,7 @@ static void bury_earlier_images(struct pem_session *s, struct pem_producer *imag
 
 /* A pool that is open as fd, and stays so. NULL: it is none, or the place may have no more. */
 static struct pem_producer *take_pool(struct pem_session *s, struct pem_place *place,
-				      const char *name, int fd, uid_t owner)
+				      const char *name, int fd)
 {
 	uint64_t bytes = pool_bytes(&s->geometry);
 	struct pem_producer *p;
@@ -313,7 +310,7 @@ static struct pem_producer *take_pool(struct pem_session *s, struct pem_place *p
 		pem_place__give_back(s, place, PEM_RESOURCE_POOLS, 1);
 		return NULL;
 	}
-	p = open_producer(s, place, name, fd, owner);
+	p = open_producer(s, place, name, fd);
 	if (!p) {
 		pem_place__give_back(s, place, PEM_RESOURCE_BYTES, bytes);
 		pem_place__give_back(s, place, PEM_RESOURCE_POOLS, 1);
@@ -325,11 +322,9 @@ void pem_session__found_pool(struct pem_session *s, struct pem_place *place, con
 			     int fd)
 {
 	struct pem_producer *p = NULL;
-	uid_t owner = place->owner;
 
-	if (is_pool_name(name) && !find_producer(s, place, name) &&
-	    pem_place__owner_of(place, fd, &owner))
-		p = take_pool(s, place, name, fd, owner);
+	if (is_pool_name(name) && !find_producer(s, pem_place__folder(place), name))
+		p = take_pool(s, place, name, fd);
 	close(fd);
 	if (!p)
 		return;
@@ -356,11 +351,15 @@ static void say_over(struct pem_session *s, struct pem_place *place)
 static void scan_own(struct pem_session *s, struct pem_place *place)
 {
 	DIR *directory = pem_list_folder(place->directory_fd);
+	struct pem_place *user, *owner;
 	struct dirent *entry;
 	unsigned files = 0;
 	int fd;
 
-	pem_place__begin_list(place, PEM_LIST_POOLS);
+	for (user = place; user; user = user->next) {
+		if (pem_place__folder(user) == place)
+			pem_place__begin_list(user, PEM_LIST_POOLS);
+	}
 	while (directory && (entry = readdir(directory))) {
 		if (place->is_public && ++files > PEM_PUBLIC_FILES_MAX) {
 			say_over(s, place);
@@ -369,8 +368,11 @@ static void scan_own(struct pem_session *s, struct pem_place *place)
 		if (!is_pool_name(entry->d_name) || find_producer(s, place, entry->d_name))
 			continue;
 		fd = pem_place__open(s, place, PEM_LIST_POOLS, place->directory_fd, entry->d_name);
-		if (fd >= 0)
-			pem_session__found_pool(s, place, entry->d_name, fd);
+		owner = fd >= 0 && place->is_public ? pem_public__user(s, place, fd) : place;
+		if (fd >= 0 && owner)
+			pem_session__found_pool(s, owner, entry->d_name, fd);
+		else if (fd >= 0)
+			close(fd);
 	}
 	if (directory)
 		closedir(directory);
@@ -384,7 +386,7 @@ void pem_session__find_producers(struct pem_session *s)
 	pem_session__begin_turn(s);
 	pem_session__scan_members(s);
 	for (place = s->places; place; place = place->next) {
-		if (pem_place__opens_files(place))
+		if (pem_place__opens_files(place) && !place->public_folder)
 			scan_own(s, place);
 	}
 	pem_session__scan_places(s);

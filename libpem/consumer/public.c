@@ -172,23 +172,45 @@ out:
 	free(path);
 }
 
-/* Is the file one that a program may have made for itself? Its user is. */
-static bool file_owner(int fd, uid_t *owner)
+#define USERS_MAX 256
+
+/* Behind all others, as scans go through the list. NULL: no memory. */
+static struct pem_place *add_user(struct pem_session *s, struct pem_place *folder, uid_t owner)
 {
+	struct pem_place *user = calloc(1, sizeof(*user)), *last = folder;
+
+	if (!user)
+		return NULL;
+	user->public_folder = folder;
+	user->directory_fd = folder->directory_fd;
+	user->runtime_fd = user->alive_fd = -1;
+	user->owner = owner;
+	user->number = ++s->place_numbers;
+	while (last->next)
+		last = last->next;
+	return last->next = user;
+}
+
+struct pem_place *pem_public__user(struct pem_session *s, struct pem_place *folder, int fd)
+{
+	struct pem_place *user;
+	unsigned users = 0;
 	struct stat st;
 
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_nlink != 1)
-		return false;
-	*owner = st.st_uid;
-	return true;
-}
-
-bool pem_place__owner_of(const struct pem_place *place, int fd, uid_t *owner)
-{
-	if (place->is_public)
-		return file_owner(fd, owner);
-	*owner = place->owner;
-	return true;
+		return NULL;
+	for (user = folder->next; user; user = user->next) {
+		if (user->public_folder != folder)
+			continue;
+		if (user->owner == st.st_uid)
+			return user;
+		users++;
+	}
+	if (users < USERS_MAX)
+		return add_user(s, folder, st.st_uid);
+	pem_place__exceed_in_list(s, folder, PEM_LIST_POOLS, PEM_EXCESS_USERS);
+	pem_place__refuse_file(folder, &st, PEM_EXCESS_USERS);
+	return NULL;
 }
 
 /* --- what programs count --- */
@@ -233,9 +255,9 @@ out:
 /* A program could not make its file: its name tells why. */
 static void take_refusal(struct pem_session *s, const struct pem_place *folder, const char *name)
 {
-	unsigned pid, code;
+	unsigned pid, number, code;
 
-	if (sscanf(name, "refused-%10u-%10u", &pid, &code) == 2 && code < 4096 &&
+	if (sscanf(name, "refused-%10u-%10u-%4u", &pid, &number, &code) == 3 && code < 4096 &&
 	    !unlinkat(folder->directory_fd, name, 0))
 		pem_session__count_refusal(s, code);
 }

@@ -430,10 +430,13 @@ void pem_session__close_public(struct pem_session *session, struct pem_place *fo
 void pem_public__sweep(void);
 /* One program that fills a public folder costs the others nothing but what comes after so many files. */
 #define PEM_PUBLIC_FILES_MAX 4096
+/*
+ * The place for what the owner of a file in a public folder has there. NULL: it is no plain file with one name, or there are too
+ * many users, which is counted; or there is no memory.
+ */
+struct pem_place *pem_public__user(struct pem_session *session, struct pem_place *folder, int fd);
 /* Take out of the files of programs what they have counted in a public folder since, and remove the files of those that ended. */
 void pem_public__take_counts(struct pem_session *session, const struct pem_place *folder);
-/* The user whose file of a program this is to be, open as fd. False: it is nobody's that would do. */
-bool pem_place__owner_of(const struct pem_place *place, int fd, uid_t *owner);
 
 /* rights.c: what programs could not have recorded for want of memory or of rights that they gave up */
 /* Say why processes made no pools, and what would mend it: once for each kind of reason. */

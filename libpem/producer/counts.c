@@ -53,7 +53,8 @@ static void leave_name(const char *directory, const char *path, int code)
 {
 	static char name[PATH_MAX + 64];
 
-	snprintf(name, sizeof(name), "%s/refused-%u-%d", directory, pem_process.pid, code);
+	snprintf(name, sizeof(name), "%s/refused-%s-%d", directory,
+		 path + strlen(directory) + strlen("/counts-"), code);
 	if (rename(path, name))
 		unlink(path);
 }

@@ -63,29 +63,69 @@ int pem_create_file(const char *directory, const char *kind, uint32_t *numbers, 
 }
 
 /*
- * Its name is not used twice in a session: a process's next image would go on in the streams of the one before. In a public
- * folder there is nothing that processes of several users could count up together, and a name that others know beforehand
- * could be taken by them.
+ * A pool's name is not used twice in a session: a process's next image would go on in the streams of the one before. In a
+ * public folder there is nothing that processes of several users could count up together, and a name that others know
+ * beforehand could be taken by them.
  */
-static int create_pool_file(const struct pem_joined *joined, const char *directory, char *path,
-			    size_t bytes)
+static int create_pool_file(const struct pem_joined *joined, const char *directory,
+			    struct pem_pool_file *pool, char *path, size_t bytes)
 {
-	bool is_public = joined->counts != joined->page || directory != joined->directory;
+	const char *slash = strrchr(directory, '/');
+	int fd;
 
-	return pem_create_file(directory, "pool", is_public ? NULL : &joined->page->pools, path,
-			       bytes);
+	pool->directory = directory;
+	pool->is_public = !slash || !pem_is_session_name(slash + 1);
+	fd = pem_create_file(directory, "pool", pool->is_public ? NULL : &joined->counts->pools,
+			     path, bytes);
+	if (fd >= 0)
+		snprintf(pool->name, sizeof(pool->name), "%s",
+			 path + strlen(directory) + strlen("/pool-"));
+	return fd;
 }
 
-/* Each lies under its hash: whoever has written the same is done. */
-void pem_process__write_models(const char *directory)
+/* Has a process of this user written what lies there? */
+static bool is_own_model(const char *path)
+{
+	struct stat st;
+
+	return !lstat(path, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+	       st.st_nlink == 1;
+}
+
+/*
+ * It lies under its hash: whoever has written the same is done. In a public folder the name has the user, too; and where
+ * somebody else has taken that name, the model gets the pool's, which nobody else knew beforehand.
+ */
+static void write_model(const struct pem_pool_file *pool, const char *text, uint32_t hash)
 {
 	/* Under the lock: stacks are small where a handler has one of its own. */
-	static char path[PATH_MAX + 64], temporary[PATH_MAX + 64];
-	const struct pem_provider *provider;
-	uint32_t hash, i;
+	static char path[PATH_MAX + 64], second[PATH_MAX + 64], temporary[PATH_MAX + 64];
 	int fd, result;
 
-	if (pem_restricted())
+	if (pool->is_public)
+		snprintf(path, sizeof(path), "%s/model-%08x-%u", pool->directory, hash,
+			 (unsigned)geteuid());
+	else
+		snprintf(path, sizeof(path), "%s/model-%08x", pool->directory, hash);
+	if (is_own_model(path) || !pem_file_size_allowed(strlen(text)))
+		return;
+	snprintf(second, sizeof(second), "%s/model-%08x-%s", pool->directory, hash, pool->name);
+	snprintf(temporary, sizeof(temporary), "%s/new-%08x-%s", pool->directory, hash, pool->name);
+	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return;
+	result = pem_write_all(fd, text, strlen(text));
+	close(fd);
+	if (result || (rename(temporary, path) && (!pool->is_public || rename(temporary, second))))
+		unlink(temporary);
+}
+
+void pem_process__write_models(const struct pem_pool_file *pool)
+{
+	const struct pem_provider *provider;
+	uint32_t hash, i;
+
+	if (pem_restricted() || !pool->directory)
 		return;
 	for (provider = pem_process.providers; provider; provider = provider->next) {
 		hash = pem_process.event_model[provider->event_base];
@@ -93,18 +133,7 @@ void pem_process__write_models(const char *directory)
 			hash = pem_model__hash(provider->model, strlen(provider->model));
 		for (i = 0; i < provider->event_count; i++)
 			pem_process.event_model[provider->event_base + i] = hash;
-		snprintf(path, sizeof(path), "%s/model-%08x", directory, hash);
-		if (!access(path, F_OK) || !pem_file_size_allowed(strlen(provider->model)))
-			continue;
-		snprintf(temporary, sizeof(temporary), "%s/new-%08x-%u", directory, hash,
-			 pem_process.pid);
-		fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-		if (fd < 0)
-			continue;
-		result = pem_write_all(fd, provider->model, strlen(provider->model));
-		close(fd);
-		if (result || rename(temporary, path))
-			unlink(temporary);
+		write_model(pool, provider->model, hash);
 	}
 }
 
@@ -213,16 +242,19 @@ static void adopt(struct pem_joined *joined, const struct pem_ring *ring, uint64
 	__atomic_store_n(&ring->header->magic, PEM_POOL_MAGIC, __ATOMIC_RELEASE);
 }
 
-static int make_pool_file(const struct pem_joined *joined, struct pem_ring *ring, uint64_t *bytes)
+static int make_pool_file(const struct pem_joined *joined, struct pem_pool_file *pool,
+			  struct pem_ring *ring, uint64_t *bytes)
 {
 	static char path[PATH_MAX + 64];
-	int fd = create_pool_file(joined, joined->directory, path, sizeof(path)), result;
+	int fd = create_pool_file(joined, joined->directory, pool, path, sizeof(path)), result;
 
 	/* Having given up its user the process, or a child of it, has no right to the first any more. */
 	if (fd == -EACCES && joined->public_directory[0])
-		fd = create_pool_file(joined, joined->public_directory, path, sizeof(path));
+		fd = create_pool_file(joined, joined->public_directory, pool, path, sizeof(path));
 	if (fd < 0)
 		return fd;
+	/* Before the pool is complete: who finds it looks for them. */
+	pem_process__write_models(pool);
 	result = map_pool(fd, joined, ring, bytes);
 	if (result)
 		unlink(path);
@@ -241,6 +273,7 @@ static int make_pool_file(const struct pem_joined *joined, struct pem_ring *ring
 /* Pools for children; mapped shared, so that all processes see which are taken, by their header's pid. */
 static struct spare {
 	struct pem_ring ring;
+	struct pem_pool_file file;
 	uint64_t bytes; /* 0: none was made */
 	uint32_t incarnation;
 } spares[PEM_SESSIONS_MAX][SPARES];
@@ -283,7 +316,7 @@ static void make_spare(const struct pem_joined *joined, struct spare *spare)
 	if (spare->bytes)
 		munmap(spare->ring.header, spare->bytes);
 	spare->bytes = 0;
-	if (make_pool_file(joined, &spare->ring, &spare->bytes))
+	if (make_pool_file(joined, &spare->file, &spare->ring, &spare->bytes))
 		return;
 	spare->incarnation = joined->incarnation;
 	lanes = ready_lanes(&spare->ring, SPARE_LANES);
@@ -322,6 +355,7 @@ int pem_process__take_spare(unsigned slot)
 		    !__atomic_compare_exchange_n(&spare->ring.header->pid, &none, pem_process.pid,
 						 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			continue;
+		joined->pool_file = spare->file;
 		adopt(joined, &spare->ring, spare->bytes);
 		joined->ready_lanes = SPARE_LANES;
 		/* A child of this process puts private pages in its place. */
@@ -341,7 +375,7 @@ static int get_pool(struct pem_joined *joined, unsigned slot, bool in_reach)
 	int result = -EACCES;
 
 	if (in_reach)
-		result = make_pool_file(joined, &ring, &bytes);
+		result = make_pool_file(joined, &joined->pool_file, &ring, &bytes);
 	if (!result)
 		adopt(joined, &ring, bytes);
 	else if (!pem_process__take_spare(slot))
@@ -367,10 +401,8 @@ int pem_process__make_pool(unsigned slot)
 		pem_process__switch_off(slot);
 		return result;
 	}
-	if (in_reach) {
+	if (in_reach)
 		pem_process__publish();
-		pem_process__write_models(joined->directory);
-	}
 	result = get_pool(joined, slot, in_reach);
 	if (result && pem_restricted()) /* other threads may not be, and the filter is told of */
 		return result;

@@ -218,7 +218,7 @@ static void note_events(struct pem_provider *provider)
 		if (pem_process.joined[slot].state != PEM_JOINED_POOL)
 			continue;
 		/* The model first: who finds an id looks for it. */
-		pem_process__write_models(pem_process.joined[slot].directory);
+		pem_process__write_models(&pem_process.joined[slot].pool_file);
 		ids = pem_pool__event_ids(&pem_process.joined[slot].ring);
 		models = pem_pool__event_models(&pem_process.joined[slot].ring);
 		for (i = 0; i < provider->event_count; i++) {

@@ -57,6 +57,13 @@ struct pem_sync_callback {
 	void *arg;
 };
 
+/* A pool of this process, by its name; its models lie beside it. */
+struct pem_pool_file {
+	const char *directory; /* of the session, or its public one; NULL: no pool was made */
+	bool is_public; /* so the folder has files of other users, too */
+	char name[24]; /* "<pid>-<number>" */
+};
+
 /*
  * What this process has made of an entry of its table. It changes under the process lock; threads in the middle of an event
  * read it without: what lies behind ring and page stays mapped for them for ever (join.c), and ring is copied whole.
@@ -77,6 +84,7 @@ struct pem_joined {
 	struct pem_session_page *counts;
 	struct pem_ring ring;
 	uint64_t pool_bytes; /* 0: no pool */
+	struct pem_pool_file pool_file; /* of the last one */
 	uint64_t looked_at; /* clock when the consumer was last asked for */
 	uint32_t ready_lanes; /* so many, from lane 1 on, have memory for all that they hold */
 	uint32_t ready_full_at; /* value of freed when no chunk was found that has memory */
@@ -215,8 +223,8 @@ void pem_process__apply(unsigned slot);
 void pem_process__apply_rules(unsigned slot); /* the session may have left its slot to another */
 void pem_process__apply_to(struct pem_provider *provider, unsigned slot);
 void pem_process__switch_off(unsigned slot);
-/* Leave each provider's model text in a session's folder, for whoever decodes the records. Lock held. */
-void pem_process__write_models(const char *directory);
+/* Leave each provider's model text beside a pool, for whoever decodes the records. Lock held. */
+void pem_process__write_models(const struct pem_pool_file *pool);
 /* Make this process's pool for a session. Lock held. 0, or -errno; the state says so too. */
 int pem_process__make_pool(unsigned slot);
 /* notify.c: wake the consumer of a session up, if it sleeps. One system call for each of its sleeps. Async-signal-safe. */

@@ -4,11 +4,12 @@ attack_public.py - users whose programs root's command starts, and who attack ea
 
 Not here: the folder's mode and its end (rights_given_up.py), runtime folders of the users' own (attack_folders.py).
 """
+import csv
 import json
 import os
-import subprocess
 
 from preload import compile_program, need_preload
+from spec_program import FIRST, build
 from tap import PEM, equal, need, run, run_all, skip, test, tmp
 
 A, B = 65533, 65534
@@ -113,6 +114,73 @@ def no_room():
                               before=full, PEM_RUNTIME_DIR=tmp() + "/r")
     equal(out.split(), ["65534"], "output")
     assert any("2 processes could not make a pool in shared memory: No space left" in gap for gap in gaps(report)), gaps(report)
+
+
+# --- what they say of their events ---
+
+def till(name, cents, who="someone paid"):
+    """A program that raises an event of its own 10 times, and its spec is not known to who records."""
+    need("gcc")
+    folder = tmp()
+    os.chmod(folder, 0o755)
+    program = build(folder, name, (FIRST % who).replace("type='uint32'", "type='%s'" % cents),
+                    "for (int i = 0; i < 10; i++)\n\t\tpem_notify_till_paid(i)")
+    os.chmod(os.path.dirname(program), 0o755)
+    return program
+
+
+def paid(trace):
+    rc, out, err = run([PEM, "export", "--to", "csv", "-o", "-", trace])
+    equal(rc, 0, "export: " + err)
+    return [(row["event"], int(row["cents"])) for row in csv.DictReader(out.splitlines()) if "Till" in row["event"]]
+
+
+TEN = [("APP::Till::Paid", i) for i in range(10)]
+
+
+@test
+def model():
+    "a false text under the name of another user's, there first, changes nothing of what that user's programs record"
+    need_root()
+    program, keep = till("till", "uint32"), tmp()
+    os.chmod(keep, 0o755)
+    _, report, trace = recorded(as_user(B, "exec " + program) + "\ncp $F/model-* %s; chmod 644 %s/*" % (keep, keep), "APP")
+    equal(paid(trace), TEN, "events")
+    names = sorted(os.listdir(keep))
+    texts = {name: open(os.path.join(keep, name), encoding="utf-8").read() for name in names}
+    mine = [name for name in names if "Paid" in texts[name]]
+    equal(len(mine), 1, "models with the event among %s" % names)
+    first = mine[0]
+    with open(os.path.join(keep, first), "w", encoding="utf-8") as file:
+        file.write(texts[first].replace("cents", "Cents"))
+    for what in ("cp %s/%s $F/" % (keep, first), "ln -s /etc/passwd $F/%s" % first, "mkdir $F/%s" % first,
+                 "mkfifo $F/%s" % first):
+        _, report, trace = recorded("export F\n" + as_user(A, "umask 0; " + what) + "\n" + as_user(B, "exec " + program),
+                                    "APP")
+        equal(paid(trace), TEN, "events after '%s'" % what)
+        equal((gaps(report), report["events"]["discarded"]), ([], 0), "lost after '%s'" % what)
+
+
+@test
+def event_defined_first():
+    "who defines another's event first, with other fields, silences nobody"
+    first, later = till("first", "uint64"), till("later", "uint32")
+    _, report, trace = recorded(as_user(A, "exec " + first) + "\n" + as_user(B, "exec " + later), "APP")
+    equal(paid(trace), TEN + [("APP::Till::Paid_of_user_%d" % B, i) for i in range(10)], "events")
+    equal((gaps(report), report["events"]["discarded"]), ([], 0), "lost")
+
+
+@test
+def child_after_giving_up():
+    "the model of a child, whose parent had given up its user, lies in the public folder"
+    need_root()
+    folder = tmp()
+    os.chmod(folder, 0o755)
+    program = build(folder, "drops", FIRST % "someone paid",
+                    "if (setgid(65534) || setuid(65534))\n\t\treturn 3;\n\tif (fork())\n\t\treturn wait(NULL) < 0;\n"
+                    "\tfor (int i = 0; i < 10; i++)\n\t\tpem_notify_till_paid(i)", "unistd.h", "sys/wait.h")
+    _, _, trace = recorded("exec " + program, "APP")
+    equal(paid(trace), TEN, "events")
 
 
 run_all()
