@@ -279,22 +279,19 @@ void pem_public__take_counts(struct pem_session *s, const struct pem_place *fold
 }
 
 /*
- * Nobody adds to it from here on. Folders that somebody made in it go if they are empty: nothing below another user's folder
- * is removed with root's rights, and where one is left the whole folder stays, closed.
+ * Nobody adds to it from here on. Nothing below another user's folder is removed with root's rights: where somebody has filled
+ * one, it stays, closed to all but root, and that is said. Takes fd.
  */
-static void close_to_others(int folder_fd)
+static void remove_folder(struct pem_session *s, int fd, const char *path)
 {
-	DIR *directory;
-	struct dirent *entry;
+	bool is_new = !strrchr(path, '.');
 
-	fchmod(folder_fd, 0700);
-	directory = pem_list_folder(folder_fd);
-	while (directory && (entry = readdir(directory))) {
-		if (entry->d_name[0] != '.')
-			unlinkat(folder_fd, entry->d_name, AT_REMOVEDIR);
-	}
-	if (directory)
-		closedir(directory);
+	fchmod(fd, 0700);
+	if (!pem_runtime__remove(fd, path) && is_new)
+		pem_session__say(s, PEM_LOG_WARNING,
+				 "'%s.gone' is left: a program that ran as another user has made a "
+				 "folder in it and put something there; 'rm -r' removes it",
+				 path);
 }
 
 void pem_session__close_public(struct pem_session *s, struct pem_place *folder)
@@ -303,9 +300,8 @@ void pem_session__close_public(struct pem_session *s, struct pem_place *folder)
 		close(folder->directory_fd);
 		return;
 	}
-	close_to_others(folder->directory_fd);
+	remove_folder(s, folder->directory_fd, s->public_directory);
 	pem_alive__release(folder->alive_fd);
-	pem_runtime__remove(folder->directory_fd, s->public_directory);
 	s->public_directory[0] = 0;
 }
 
@@ -329,7 +325,7 @@ static bool is_wanted(int fd, const struct stat *st)
 	return wanted;
 }
 
-static void sweep_one(const char *path)
+static void sweep_one(struct pem_session *s, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	struct stat st;
@@ -341,11 +337,10 @@ static void sweep_one(const char *path)
 		close(fd);
 		return;
 	}
-	close_to_others(fd);
-	pem_runtime__remove(fd, path);
+	remove_folder(s, fd, path);
 }
 
-void pem_public__sweep(void)
+void pem_public__sweep(struct pem_session *s)
 {
 	struct dirent *entry;
 	DIR *directory;
@@ -358,7 +353,7 @@ void pem_public__sweep(void)
 			if (!is_public_name(entry->d_name))
 				continue;
 			snprintf(path, sizeof(path), "%s/%.64s", bases[i], entry->d_name);
-			sweep_one(path);
+			sweep_one(s, path);
 		}
 		if (directory)
 			closedir(directory);

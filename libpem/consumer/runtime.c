@@ -37,34 +37,51 @@ static bool is_gone(const char *path)
 	return dot && !strcmp(dot, ".gone");
 }
 
-void pem_runtime__remove(int fd, const char *path)
+/* Remove what lies there. False: a folder with something in it does, which only its owner empties. */
+static bool remove_entries(DIR *directory)
+{
+	const struct dirent *entry;
+	bool all = true;
+
+	rewinddir(directory);
+	while ((entry = readdir(directory))) {
+		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+			continue;
+		if (unlinkat(dirfd(directory), entry->d_name, 0) &&
+		    (errno == EISDIR || errno == EPERM) &&
+		    unlinkat(dirfd(directory), entry->d_name, AT_REMOVEDIR) && errno != ENOENT)
+			all = false;
+	}
+	return all;
+}
+
+bool pem_runtime__remove(int fd, const char *path)
 {
 	const struct timespec pause = {0, 1000000};
 	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
+	bool removed = false, all = true;
 	char gone[PATH_MAX];
 	unsigned tries;
 
 	if (!directory) {
 		if (fd >= 0)
 			close(fd);
-		return;
+		return false;
 	}
 	/* Under another name: processes on their way into it, which is closed by now, find it no more. */
 	if (!is_gone(path) && snprintf(gone, sizeof(gone), "%s.gone", path) < (int)sizeof(gone) &&
 	    !rename(path, gone))
 		path = gone;
-	for (tries = 0; tries < REMOVE_TRIES; tries++) {
-		rewinddir(directory);
-		while ((entry = readdir(directory))) {
-			if (entry->d_name[0] != '.')
-				unlinkat(dirfd(directory), entry->d_name, 0);
-		}
-		if (!rmdir(path) || (errno != ENOTEMPTY && errno != EEXIST))
+	for (tries = 0; tries < REMOVE_TRIES && all && !removed; tries++) {
+		if (tries)
+			nanosleep(&pause, NULL);
+		all = remove_entries(directory);
+		removed = !rmdir(path);
+		if (!removed && errno != ENOTEMPTY && errno != EEXIST)
 			break;
-		nanosleep(&pause, NULL);
 	}
 	closedir(directory);
+	return removed;
 }
 
 /* --- control files --- */

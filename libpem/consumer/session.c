@@ -90,7 +90,7 @@ static int make_directory(struct pem_session *s, struct pem_error *error)
 	if (result)
 		return no_runtime(s->runtime, result, error);
 	pem_runtime__sweep(s->runtime);
-	pem_public__sweep();
+	pem_public__sweep(s);
 	for (k = 0;; k++) {
 		snprintf(s->directory, sizeof(s->directory), "%s/session-%d-%u", s->runtime,
 			 (int)getpid(), k);

@@ -385,8 +385,11 @@ bool pem_session__set_wake(struct pem_session *session, bool wake);
 void pem_session__note_log(struct pem_session *s, bool has_log);
 
 /* runtime.c */
-/* Remove a session's folder and the files in it; takes fd, which may be -1: nothing happens. */
-void pem_runtime__remove(int fd, const char *path);
+/*
+ * Remove a session's folder, the files in it, and folders in it that are empty; takes fd, which may be -1: nothing happens.
+ * False: it is there still, as path or under that name with ".gone" behind.
+ */
+bool pem_runtime__remove(int fd, const char *path);
 /*
  * Take away what processes that are no more left behind: control files and sessions of which nothing is to be recovered
  * at once, others after a day, as pem_trace__recover may still want them.
@@ -427,7 +430,7 @@ void pem_session__reopen_public(struct pem_session *session);
 /* Remove it, unless the session's own folder is kept. Takes the folder's descriptors. */
 void pem_session__close_public(struct pem_session *session, struct pem_place *folder);
 /* Remove those that dead sessions left, once these can't be recovered any more. */
-void pem_public__sweep(void);
+void pem_public__sweep(struct pem_session *session);
 /* One program that fills a public folder costs the others nothing but what comes after so many files. */
 #define PEM_PUBLIC_FILES_MAX 4096
 /*

@@ -7,6 +7,7 @@ Not here: the folder's mode and its end (rights_given_up.py), runtime folders of
 import csv
 import json
 import os
+import shutil
 
 from preload import compile_program, need_preload
 from spec_program import FIRST, build
@@ -181,6 +182,35 @@ def child_after_giving_up():
                     "\tfor (int i = 0; i < 10; i++)\n\t\tpem_notify_till_paid(i)", "unistd.h", "sys/wait.h")
     _, _, trace = recorded("exec " + program, "APP")
     equal(paid(trace), TEN, "events")
+
+
+# --- its end ---
+
+@test
+def folders_in_it():
+    "empty folders and hidden files go with it; one that is filled stays, closed, under one name, and is said once"
+    need_root()
+    out, _, _ = recorded(as_user(A, "cd $0 && mkdir empty .hidden && touch .file && pwd").replace("$0", '\'"$F"\''), "APP")
+    equal([name for name in os.listdir("/dev/shm") if name.startswith(os.path.basename(out.strip()))], [], "left")
+    script = ("F=${PEM_SESSION##*:}; echo $F; cd $F; " + as_user(A, "mkdir -m 777 d && ln -s /etc d/link && mkdir d/e"))
+    rc, out, err = run([PEM, "record", "-o", tmp() + "/t", "-e", "APP", "--", "sh", "-c", script])
+    left = out.strip() + ".gone"
+    try:
+        equal(rc, 0, "status")
+        assert "'%s' is left" % left in err, err
+        for _ in range(2):
+            rc, _, err = run([PEM, "record", "-o", tmp() + "/t", "-e", "APP", "--", "true"])
+            equal((rc, left in err), (0, False), "the next one, with " + err)
+            equal([name for name in os.listdir("/dev/shm") if name.startswith(os.path.basename(out.strip()))],
+                  [os.path.basename(left)], "names")
+        equal((os.stat(left).st_mode & 0o777, sorted(os.listdir(left)), sorted(os.listdir(left + "/d"))),
+              (0o700, ["d"], ["e", "link"]), "mode and contents")
+        shutil.rmtree(left + "/d/e")
+        os.unlink(left + "/d/link")
+        run([PEM, "record", "-o", tmp() + "/t", "-e", "APP", "--", "true"])
+        assert not os.path.exists(left), "it is there still, though its folder is empty"
+    finally:
+        shutil.rmtree(left, ignore_errors=True)
 
 
 run_all()
