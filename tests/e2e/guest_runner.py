@@ -7,7 +7,7 @@ import tempfile
 import threading
 import time
 
-from guest import assemble, emulators, kernels, machine
+from guest import assemble, emulators, kernels, machine, standstill
 from guest.machine import Machine
 from guest.suite import Program, Tap, Turn, attend_all, run_suite
 from tap import equal, run_all, skip, test, tmp
@@ -132,18 +132,36 @@ def a_guest_that_panics_and_stays():
 def a_guest_that_does_not_answer():
     "a guest that is not done in time is ended, and named as that"
     booted()
-    lines, failed = told(limit_s=0.5)
+    kept, standstill.QUIET_S = standstill.QUIET_S, 0.1
+    try:
+        lines, failed = told(limit_s=0.5)
+    finally:
+        standstill.QUIET_S = kept
     assert any("the guest did not end within 0.5 s" in line for line in lines), lines
+    assert any("the emulator says of its CPUs" in line for line in lines), lines
     equal(failed, 1 + len(programs()), "failures")
 
 
 @test
 def a_guest_that_stands_still():
-    "a guest that says nothing for too long is ended long before its time, and named as that"
+    "a guest that says nothing for too long is ended long before its time, and says what its CPUs and tasks do"
     booted()
-    lines, failed = told(silent_s=0.5)  # it takes longer to start
-    assert any("the guest said nothing for 0.5 s" in line for line in lines), lines
-    equal(failed, 1 + len(programs()), "failures")
+    kernel, guest = kernels.KERNELS[KERNEL], assemble.Guest(KERNEL)
+    image = guest.image([("sleeps", 1000, "sleep 1000")])
+    try:
+        still = Machine(kernel, image, limit_s=180)
+        for line in still.run():
+            if line == machine.MARK + "begin sleeps":
+                still.silent_s = 0.5
+    finally:
+        os.unlink(image)
+    equal(still.why, "the guest said nothing for 0.5 s", "why it ended")
+    report = "\n".join(still.last)
+    for said in ("and its emulator took ", "NMI backtrace for cpu 0", "NMI backtrace for cpu 1", "Show Blocked State",
+                 "task:sleep ", "do_nanosleep+", "\nCPU#0\nRIP=", "\nCPU#1\nRIP=", "Kernel panic - not syncing: NMI"):
+        assert said in report, "no %r in %s" % (said, report)
+    for said in ("task:kthreadd", "task:khungtaskd", "cfs_rq", "(qemu)", "\x1b"):
+        assert said not in report, "%r in %s" % (said, report)
 
 
 class Canned:

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import time
 
-from guest import emulators
+from guest import emulators, standstill
 
 # Emulator, its package, board, CPU, words for the kernel. Emulated cycle counters agree, which Linux doubts; it panics if
 # a machine with much else to do lets no tick of the timer through in time.
@@ -48,15 +48,16 @@ class Machine:
         self.limit_s, self.silent_s, self.why, self.child = limit_s, silent_s or limit_s, None, None
         self.stopped = False
         self.last = []  # the console's last lines
+        self.rest, self.at_end = b"", False  # of the console: a line that has no end yet
         if not icount:
             cpu, append = QUICK_CPUS.get(kernel.machine, cpu), "%s %s" % (QUICK, append)
-        words = "%s quiet panic=-1 oops=panic rdinit=/init %s%s" % (own, append, " -- ask" if asks else "")
+        words = "%s quiet panic=-1 oops=panic %s rdinit=/init %s%s" % (own, standstill.WORDS, append, " -- ask" if asks else "")
         called, threads, self.remark = [emulator], False, None
         # Exact counting of instructions, and several emulating threads, exclude each other.
         if not self.missing and not icount:
             called, threads, self.remark = emulators.command(emulator)
         self.panics_at = PANICS + (SOFT_LOCKUPS if "softlockup_panic=1" in append.split() else ())
-        self.command = called + ["-M", board, "-cpu", cpu, "-nodefaults", "-display", "none", "-serial", "stdio",
+        self.command = called + ["-M", board, "-cpu", cpu, "-nodefaults", "-display", "none", "-serial", "mon:stdio",
                                  "-no-reboot", "-smp", str(cpus), "-m", "%dM" % memory_mib, "-kernel", kernel.bootable,
                                  "-initrd", image, "-append", words.strip(),
                                  "-accel", "tcg,thread=" + ("multi" if threads else "single")]
@@ -66,40 +67,56 @@ class Machine:
         """Boot, and yield each line of the console until the guest is off, or its time is up."""
         if self.stopped:
             return
-        deadline, buffer, ended, panic = time.monotonic() + self.limit_s, b"", False, None
+        deadline, ended, panic = time.monotonic() + self.limit_s, False, None
         self.child = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                       stderr=subprocess.STDOUT)
-        descriptor = self.child.stdout.fileno()
         try:
-            while True:
+            while not self.at_end:
                 left = max(0, deadline - time.monotonic())
-                if not select.select([descriptor], [], [], min(left, self.silent_s))[0]:
+                lines = self.read(min(left, self.silent_s))
+                if lines is None:
                     self.why = panic or ("the guest did not end within %g s" % self.limit_s if left <= self.silent_s else
                                          "the guest said nothing for %g s" % self.silent_s)
+                    if not panic:
+                        yield from self._standstill()
                     return
-                data = os.read(descriptor, 65536)
-                *lines, buffer = (buffer + data).split(b"\n")
-                if not data and buffer:
-                    lines = [buffer]
                 for line in lines:
-                    line = line.decode("utf-8", "replace").rstrip("\r")
                     self.last = (self.last + [line])[-(PANIC_LINES if panic else LAST_LINES):]
                     if not panic and any(said in line for said in self.panics_at):
                         panic = "the guest's kernel panicked: " + line
                         deadline = min(deadline, time.monotonic() + PANIC_S)
                     ended = ended or line == MARK + "off"
                     yield line
-                if not data:
-                    break
         finally:
             self.stop()
         if not ended:
             self.why = panic or "the guest stopped before its work was done (status %d)" % self.child.returncode
 
+    def read(self, wait_s):
+        """What the console says next: lines, none if one has no end yet; None if it says nothing for so long."""
+        descriptor = self.child.stdout.fileno()
+        if not select.select([descriptor], [], [], wait_s)[0]:
+            return None
+        data = os.read(descriptor, 65536)
+        *lines, self.rest = (self.rest + data).split(b"\n")
+        if not data:
+            self.at_end, lines, self.rest = True, [self.rest] if self.rest else [], b""
+        return [line.decode("utf-8", "replace").rstrip("\r") for line in lines]
+
+    def _standstill(self):
+        """What the guest's CPUs and tasks are doing, for the reader of a report."""
+        for line in standstill.ask(self):
+            self.last.append(line)
+            yield line
+
     def tell(self, number):
         """Say a program's number on the console."""
+        self.write(b"%d\n" % number)
+
+    def write(self, data):
+        """Onto the console."""
         try:
-            self.child.stdin.write(b"%d\n" % number)
+            self.child.stdin.write(data)
             self.child.stdin.flush()
         except OSError:
             pass  # it is gone, as run() is about to find
