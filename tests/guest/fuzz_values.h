@@ -8,6 +8,7 @@
 #define PEM_TESTS_FUZZ_VALUES_H
 
 #include <pem/abi.h>
+#include <pem/kmod.h>
 
 #include <string.h>
 #include <sys/mman.h>
@@ -70,6 +71,33 @@ static inline uint64_t odd(struct user *u)
 		0xfffffffe, 0xffffffff, 1ull << 36, INT64_MAX,      UINT64_MAX - 7, UINT64_MAX};
 
 	return one_in(u, 4) ? next(u) : numbers[below(u, sizeof(numbers) / sizeof(numbers[0]))];
+}
+
+/* --- which command --- */
+
+static inline unsigned long any_disguise(struct user *u, unsigned long command)
+{
+	switch (below(u, 24)) {
+	case 0:
+		return command ^ 1ul << below(u, 32);
+	case 1:
+		return _IOC(_IOC_READ | _IOC_WRITE, 'P', below(u, 256), below(u, 1u << 14));
+	default:
+		return command;
+	}
+}
+
+/*
+ * A command, seldom another device's, another one, or of another size or direction. It becomes WORK only from WORK: a caller
+ * that expects an answer would wait until somebody stops the session, for ever if nobody has its file any more.
+ */
+static inline unsigned long disguise(struct user *u, unsigned long command)
+{
+	unsigned long other = any_disguise(u, command);
+
+	if (_IOC_NR(other) == _IOC_NR(PEM_KMOD_WORK) && _IOC_NR(command) != _IOC_NR(PEM_KMOD_WORK))
+		return command;
+	return other;
 }
 
 /* --- where a structure lies, and what is wrong with it --- */

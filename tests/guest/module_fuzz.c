@@ -72,19 +72,6 @@ static void check_error(int number)
 	abort();
 }
 
-/* Another device's, of another size, of another direction: by number the same. */
-static unsigned long disguise(struct user *u, unsigned long command)
-{
-	switch (below(u, 24)) {
-	case 0:
-		return command ^ 1ul << below(u, 32);
-	case 1:
-		return _IOC(_IOC_READ | _IOC_WRITE, 'P', below(u, 256), below(u, 1u << 14));
-	default:
-		return command;
-	}
-}
-
 static int call(struct user *u, int fd, unsigned long command, void *arg)
 {
 	int rc = ioctl(fd, disguise(u, command), arg);
