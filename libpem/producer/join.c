@@ -23,6 +23,29 @@
 static uint64_t mapped_device, mapped_inode;
 static bool mapped_writable;
 
+#define OVERFLOW_UID 65534u /* what the kernel says of users that a user namespace has no id for */
+
+/* Is this process in a user namespace that has no id for some users? Then root's files may be shown as nobody's. */
+static bool lacks_users(void)
+{
+	static const char all[] = "         0          0 4294967295\n";
+	int fd = open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC);
+	char text[sizeof(all)];
+	ssize_t n;
+
+	if (fd < 0)
+		return false;
+	n = read(fd, text, sizeof(text));
+	close(fd);
+	return n > 0 && (n != sizeof(all) - 1 || memcmp(text, all, sizeof(all) - 1));
+}
+
+/* The process's own user, or root. In a user namespace nobody tells root from others who have no id there: see security.md. */
+static bool may_own_page(uid_t owner)
+{
+	return owner == geteuid() || !owner || (owner == OVERFLOW_UID && lacks_users());
+}
+
 /* Lock held: paths lie outside of stacks, which are small where a handler has one of its own. */
 static struct pem_session_page *map_session_page(const char *directory)
 {
@@ -41,7 +64,7 @@ static struct pem_session_page *map_session_page(const char *directory)
 	if (fd < 0)
 		return NULL;
 	page = MAP_FAILED;
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && (st.st_uid == geteuid() || !st.st_uid) &&
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && may_own_page(st.st_uid) &&
 	    (uint64_t)st.st_size >= sizeof(*page))
 		page = mmap(NULL, sizeof(*page), PROT_READ | (mapped_writable ? PROT_WRITE : 0),
 			    MAP_SHARED, fd, 0);

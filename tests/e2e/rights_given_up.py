@@ -89,6 +89,39 @@ def setpriv():
     equal(len(names["id"]), 2, "programs that the shell started")
 
 
+AS_1000 = ["setpriv", "--reuid", "1000", "--regid", "1000", "--clear-groups"]
+
+
+def need_user_namespaces(flags):
+    need("unshare")
+    if run(AS_1000 + ["unshare", flags, "true"])[0]:
+        skip("an ordinary user gets no namespaces here")
+
+
+@test
+def user_namespace():
+    "a program that is root in a user namespace only, where the session's folder is nobody's"
+    for flags in ("-Ur", "-Urm", "-Urpf", "-Uc"):
+        need_root()
+        need_user_namespaces(flags)
+        _, names = recorded(AS_1000 + ["unshare", flags, "sh", "-c", "(id); true"])
+        assert names.get("id", [0])[0] > 10, (flags, names)
+
+
+@test
+def user_namespace_of_users():
+    "the same where the recorder is the user's, too"
+    need_root()
+    for flags in ("-Ur", "-Urm", "-Urpf"):
+        need_user_namespaces(flags)
+        folder = tmp()
+        os.chown(folder, 1000, 1000)
+        rc, out, err = run(AS_1000 + ["env", "-u", "XDG_RUNTIME_DIR", PEM, "record", "-q", "-o", folder + "/t", "-e",
+                                      "APP::Libc::*", "--", "unshare", flags, "sh", "-c", "(id); true"])
+        equal(rc, 0, "status, with " + err)
+        assert any(p["name"] == "id" and p["count"] > 10 for p in report(folder + "/t")["processes"]), flags
+
+
 # --- the public folder of root's session ---
 
 def public_folders():
