@@ -117,7 +117,8 @@ static int map_page(struct pem_session *s, struct pem_place *place, int fd)
 	page->magic = 0;
 	page->pools = page->pools_ready = 0;
 	page->lost = page->lost_statistics = page->lost_filtered = 0;
-	page->refused = page->filtered = page->unobserved = 0;
+	page->refused = page->filtered = 0;
+	memset(page->unobserved, 0, sizeof(page->unobserved));
 	__atomic_store_n(&page->magic, PEM_SESSION_MAGIC, __ATOMIC_RELEASE);
 	place->page = page;
 	if (s->async)
@@ -434,7 +435,7 @@ void pem_session__gather_losses(struct pem_session *s)
 
 	for (place = s->places ? s->places->next : NULL; place; place = place->next) {
 		if (place->page)
-			pem_session__gather_rights(s, place->page);
+			pem_session__gather_rights(s, place);
 		if (place->is_public)
 			pem_public__take_counts(s, place);
 	}

@@ -63,6 +63,8 @@ struct pem_place {
 	char folder[32]; /* the session's in it */
 	struct pem_session_page *page; /* NULL: its keeper has not made it */
 	int cut; /* the page was truncated */
+	uint32_t unobserved
+		[PEM_UNOBSERVED_COUNT]; /* of the page's: what the session's has of them */
 	struct pem_confined *
 		keeper; /* works in it with its owner's rights; NULL: the session's own, or it has ended */
 	uint32_t asked; /* number of a request that is waited for */

@@ -7,9 +7,14 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 /* Open a program as execvp finds it. -1: it does not. */
@@ -57,6 +62,29 @@ static bool has_loader(int fd, const Elf64_Ehdr *head, bool *is_musl)
 	return false;
 }
 
+/*
+ * Does the kernel give it rights that this process lacks? Then its loader ignores what is preloaded (AT_SECURE). By what
+ * libc/program_file.c says of programs that the command starts.
+ */
+static bool gains_rights(int fd)
+{
+	struct vfs_ns_cap_data caps;
+	struct statvfs fs;
+	struct stat st;
+
+	if (fstat(fd, &st) || fstatvfs(fd, &fs) || fs.f_flag & ST_NOSUID)
+		return false;
+	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1 &&
+	    ((st.st_mode & S_ISUID && st.st_uid != getuid()) ||
+	     ((st.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) && st.st_gid != getgid())))
+		return true;
+	return getuid() &&
+	       fgetxattr(fd, "security.capability", &caps, sizeof(caps)) >=
+		       (ssize_t)XATTR_CAPS_SZ_2 &&
+	       (caps.magic_etc & VFS_CAP_FLAGS_EFFECTIVE || caps.data[0].permitted ||
+		caps.data[1].permitted);
+}
+
 const char *pem_program__refuses_preload(const char *name, bool *is_foreign)
 {
 	int fd = open_program(name);
@@ -76,6 +104,8 @@ const char *pem_program__refuses_preload(const char *name, bool *is_foreign)
 			why = "it is linked statically";
 		else if (is_musl)
 			why = "it uses another C library, musl";
+		else if (gains_rights(fd))
+			why = "it gains rights as it starts (setuid, setgid or file capabilities)";
 		*is_foreign = *is_foreign || is_musl;
 	}
 	close(fd);

@@ -72,7 +72,8 @@ static struct pem_session_page *make_page(const struct pem_session *s, int folde
 	page->magic = 0;
 	page->pools = page->pools_ready = page->wake = 0;
 	page->lost = page->lost_statistics = page->lost_filtered = 0;
-	page->refused = page->filtered = page->unobserved = 0;
+	page->refused = page->filtered = 0;
+	memset(page->unobserved, 0, sizeof(page->unobserved));
 	__atomic_store_n(&page->magic, PEM_SESSION_MAGIC, __ATOMIC_RELEASE);
 	return page;
 }
@@ -223,7 +224,7 @@ static bool add_counts(struct pem_session *s, int fd, const struct stat *st)
 	if (pem_shared_file__map(fd, st, PEM_COUNTS_MAGIC, PEM_SESSION_HEAD_BYTES,
 				 PEM_SESSION_HEAD_BYTES, &cut, &file))
 		return false;
-	pem_session__gather_rights(s, file.memory);
+	pem_session__gather_head(s, file.memory);
 	pem_shared_file__unmap(file.memory, file.bytes);
 	return true;
 }

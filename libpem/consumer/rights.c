@@ -172,16 +172,56 @@ static void add_number(uint32_t *sum, uint32_t *of_place)
 	}
 }
 
-void pem_session__gather_rights(struct pem_session *s, struct pem_session_page *page)
+#define UNOBSERVED_MAX (1u << 20) /* of one place: a thousand that say more together go round */
+
+/* Programs take back what they counted for a start that failed: a number may sink, but to no less than the place had added. */
+static void add_unobserved(struct pem_session *s, struct pem_place *place, unsigned reason)
+{
+	uint32_t now = __atomic_load_n(&place->page->unobserved[reason], __ATOMIC_RELAXED);
+
+	if (now > UNOBSERVED_MAX)
+		now = UNOBSERVED_MAX;
+	if (now > place->unobserved[reason])
+		memcpy(s->page->unobserved_name[reason], place->page->unobserved_name[reason],
+		       sizeof(s->page->unobserved_name[reason]));
+	__atomic_fetch_add(&s->page->unobserved[reason], now - place->unobserved[reason],
+			   __ATOMIC_RELAXED);
+	place->unobserved[reason] = now;
+}
+
+static void gather(struct pem_session *s, struct pem_session_page *page)
 {
 	if (__atomic_load_n(&page->refused, __ATOMIC_RELAXED))
 		__atomic_store_n(&s->page->last_errno, page->last_errno, __ATOMIC_RELAXED);
 	add_number(&s->page->refused, &page->refused);
 	add_number(&s->page->filtered, &page->filtered);
-	add_number(&s->page->unobserved, &page->unobserved);
 	add_count(&s->page->lost, &page->lost);
 	add_count(&s->page->lost_statistics, &page->lost_statistics);
 	add_count(&s->page->lost_filtered, &page->lost_filtered);
+}
+
+void pem_session__gather_rights(struct pem_session *s, struct pem_place *place)
+{
+	unsigned reason;
+
+	gather(s, place->page);
+	for (reason = 0; reason < PEM_UNOBSERVED_COUNT; reason++)
+		add_unobserved(s, place, reason);
+}
+
+/* Nothing is known of a head's past: a start that fails just after it was gathered stays counted. */
+void pem_session__gather_head(struct pem_session *s, struct pem_session_page *head)
+{
+	unsigned reason;
+
+	gather(s, head);
+	for (reason = 0; reason < PEM_UNOBSERVED_COUNT; reason++) {
+		if (!__atomic_load_n(&head->unobserved[reason], __ATOMIC_RELAXED))
+			continue;
+		memcpy(s->page->unobserved_name[reason], head->unobserved_name[reason],
+		       sizeof(s->page->unobserved_name[reason]));
+		add_number(&s->page->unobserved[reason], &head->unobserved[reason]);
+	}
 }
 
 void pem_session__count_refusal(struct pem_session *s, uint32_t code)
@@ -192,12 +232,65 @@ void pem_session__count_refusal(struct pem_session *s, uint32_t code)
 	add_number(&s->page->refused, &one);
 }
 
+/* The sentences about programs that were not recorded: how many, and the last one's name. */
+static const char *const unobserved[PEM_UNOBSERVED_COUNT] = {
+	[PEM_UNOBSERVED_LIBRARIES] =
+		"pem's libraries were taken out of %u programs (the last one: %s): of 32 bits or "
+		"another C "
+		"library, started where the libraries are out of reach, or with a seccomp filter",
+	[PEM_UNOBSERVED_ENVIRONMENT] =
+		"%u programs were started without pem's variables (as env -i does) and are not "
+		"recorded, the last one: %s; LD_PRELOAD and PEM_SESSION have to be passed on",
+	[PEM_UNOBSERVED_PRIVILEGED] =
+		"%u programs gained rights as they started (setuid, setgid, file capabilities) and "
+		"are "
+		"not recorded, the last one: %s; record them as the user that they become",
+	[PEM_UNOBSERVED_STATIC] = "%u programs are linked statically: what they call of the C "
+				  "library is not recorded, "
+				  "the last one: %s; link them dynamically",
+	[PEM_UNOBSERVED_UNREACHABLE] = "%u programs were started where pem's files can't be "
+				       "written (as in a sandbox) and are "
+				       "not recorded, the last one: %s; set PEM_RUNTIME_DIR to a "
+				       "folder that is the same there",
+};
+
+/* Does the session want events that programs raise? library: of that adapter; NULL: any. */
+static bool wants_programs(const struct pem_session *s, const char *library)
+{
+	const struct pem_wish *wish;
+	size_t i;
+
+	for (i = 0; i < s->wish_count; i++) {
+		wish = &s->wishes[i];
+		if (wish->event->source_kind == PEM_SOURCE_STUB &&
+		    (!library || !strcmp(wish->event->source_name, library)))
+			return true;
+	}
+	return false;
+}
+
+static void note_unobserved(struct pem_session *s, struct pem_trace_info *info)
+{
+	char name[PEM_NAME_BYTES];
+	unsigned reason;
+	uint32_t count;
+
+	for (reason = 0; reason < PEM_UNOBSERVED_COUNT; reason++) {
+		count = __atomic_load_n(&s->page->unobserved[reason], __ATOMIC_RELAXED);
+		if (!count ||
+		    !wants_programs(s, reason == PEM_UNOBSERVED_STATIC ? "libpem-libc.so" : NULL))
+			continue;
+		memcpy(name, s->page->unobserved_name[reason], sizeof(name));
+		name[sizeof(name) - 1] = 0;
+		add(info, unobserved[reason], count, pem_printable(name));
+	}
+}
+
 void pem_session__note_rights(struct pem_session *s, struct pem_trace_info *info)
 {
 	const struct pem_session_page *page = s->page;
 	uint64_t lost = __atomic_load_n(&page->lost_filtered, __ATOMIC_RELAXED);
 	uint32_t filtered = __atomic_load_n(&page->filtered, __ATOMIC_RELAXED);
-	uint32_t unobserved = __atomic_load_n(&page->unobserved, __ATOMIC_RELAXED);
 	uint32_t refused = __atomic_load_n(&page->refused, __ATOMIC_RELAXED);
 
 	if (refused)
@@ -209,10 +302,5 @@ void pem_session__note_rights(struct pem_session *s, struct pem_trace_info *info
 		    "%llu events were lost in programs with a seccomp filter (%u took one) that "
 		    "refuses what recording them needs",
 		    (unsigned long long)lost, filtered);
-	if (unobserved)
-		add(info,
-		    "pem's libraries were taken out of %u programs: of 32 bits or another C "
-		    "library, "
-		    "started where the libraries are out of reach, or with a seccomp filter",
-		    unobserved);
+	note_unobserved(s, info);
 }

@@ -446,8 +446,10 @@ void pem_public__take_counts(struct pem_session *session, const struct pem_place
 void pem_session__say_refused(struct pem_session *session);
 /* The session ends: say how many processes made no pool, if several. */
 void pem_session__say_all_refused(struct pem_session *session);
-/* Add to the session's page what a further page has counted. */
-void pem_session__gather_rights(struct pem_session *session, struct pem_session_page *page);
+/* Add to the session's page what the page of a further place has counted. */
+void pem_session__gather_rights(struct pem_session *session, struct pem_place *place);
+/* The same of a head in which one process counts, and its children. */
+void pem_session__gather_head(struct pem_session *session, struct pem_session_page *head);
 /* One more process could not make its pool; code: an errno. */
 void pem_session__count_refusal(struct pem_session *session, uint32_t code);
 /* How many seccomp filters a process has; 0 also where the kernel does not count them (before Linux 5.9). */

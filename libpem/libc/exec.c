@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * exec.c - what the environment of a program says of pem's libraries, where the loader would not find them
+ * exec.c - programs that are started and can't be recorded: they are counted, and those that would complain of pem's libraries
+ * get an environment without them
  *
  * A process that has changed its user, root folder or namespace starts programs whose loader can't open the libraries, and
- * complains of each. One with a seccomp filter that refuses pem's calls starts programs that have it, too. These get an
- * environment without the libraries, as if nobody watched, and are counted.
+ * complains of each. One with a seccomp filter that refuses pem's calls starts programs that have it, too. These start as if
+ * nobody watched. What a program took out of an environment stays out.
+ *
+ * A start is counted before it is tried, since nothing comes back from one that succeeds.
+ *
+ * Not here: what a program's file says (program_file.c), counting (producer/started.c).
  */
 #include "libc/exec.h"
 
 #include "libc/libc.h"
-#include "producer/rights.h"
+#include "libc/program_file.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -35,89 +40,34 @@ static int is_own(const char *entry, size_t length)
 	       (entry[i + sizeof(start) - 1] == '.' || entry[i + sizeof(start) - 1] == '-');
 }
 
-/* By the call itself: a thread is not cancelled in execve, nor is what a library makes of names the loader's business. */
-static int open_to_read(const char *path)
-{
-	return (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-}
-
-static void close_again(int fd)
-{
-	syscall(SYS_close, fd);
-}
-
 /* The path's memory is what it needs: handlers call execve on stacks of their own, which are small. */
 static int can_open(const char *entry, size_t length)
 {
 	char *path;
-	int fd;
+	long fd;
 
 	if (length >= PATH_MAX)
 		return 1;
 	path = __builtin_alloca(length + 1);
 	memcpy(path, entry, length);
 	path[length] = 0;
-	fd = open_to_read(path);
+	/* By the call itself: a thread is not cancelled in execve. */
+	fd = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd >= 0)
-		close_again(fd);
+		syscall(SYS_close, fd);
 	return fd >= 0;
 }
 
-#define BLOCK_BYTES 512u /* of a handler's stack */
-#define BLOCKS 8u /* where linkers put the loader's name */
-
-/* Does a program name musl's loader, which ends a program whose libraries it can't load? head: its first block. */
-static int names_musl(int fd, unsigned char *block)
+/* A variable's value, or NULL. name ends in '='. */
+static const char *find(char *const environment[], const char *name, size_t *index)
 {
-	static const char start[] = "/lib/ld-musl-";
-	const Elf64_Ehdr *head = (const void *)block;
-	const Elf64_Phdr *part = (const void *)(block + sizeof(*head));
-	uint64_t at = 0;
-	unsigned i;
-
-	if (head->e_phoff != sizeof(*head) || head->e_phentsize != sizeof(*part))
-		return 0;
-	for (i = 0;
-	     i < head->e_phnum && (const unsigned char *)(part + i + 1) <= block + BLOCK_BYTES;
-	     i++) {
-		if (part[i].p_type == PT_INTERP)
-			at = part[i].p_offset;
-	}
-	for (i = 0; i < BLOCKS && at >= BLOCK_BYTES; i++, at -= BLOCK_BYTES) {
-		if (syscall(SYS_read, fd, block, BLOCK_BYTES) != (long)BLOCK_BYTES)
-			return 0;
-	}
-	return at && at + sizeof(start) <= BLOCK_BYTES &&
-	       !memcmp(block + at, start, sizeof(start) - 1);
-}
-
-/* Would the loader of a program, which has a path, complain of the libraries, as they are of another class or C library? */
-static int is_foreign(const char *program)
-{
-	_Alignas(Elf64_Ehdr) unsigned char block[BLOCK_BYTES] = {0};
-	int fd = program ? open_to_read(program) : -1, foreign = 0;
-	long got;
-
-	if (fd < 0)
-		return 0;
-	got = syscall(SYS_read, fd, block, sizeof(block));
-	if (got > EI_CLASS && !memcmp(block, ELFMAG, SELFMAG))
-		foreign = block[EI_CLASS] == ELFCLASS32 ||
-			  (got == sizeof(block) && names_musl(fd, block));
-	close_again(fd);
-	return foreign;
-}
-
-/* The variable, or NULL. */
-static const char *find(char *const environment[], size_t *index)
-{
-	size_t i;
+	size_t length = strlen(name), i;
 
 	for (i = 0; environment && environment[i]; i++) {
-		if (!strncmp(environment[i], VARIABLE, VARIABLE_BYTES)) {
-			*index = i;
-			return environment[i] + VARIABLE_BYTES;
-		}
+		if (strncmp(environment[i], name, length))
+			continue;
+		*index = i;
+		return environment[i] + length;
 	}
 	return NULL;
 }
@@ -128,38 +78,119 @@ static size_t entry_length(const char *list)
 	return strcspn(list, ": ");
 }
 
-static int must_go(const char *list, const char *program)
+/* Are pem's libraries in a list? */
+static bool names_own(const char *list)
 {
 	size_t length;
 
-	for (;; list += length + 1) {
+	for (; list; list = list[length] ? list + length + 1 : NULL) {
 		length = entry_length(list);
-		if (is_own(list, length) &&
-		    (pem_rights__restricted() ||
-		     (pem_rights__given_up() && !can_open(list, length)) || is_foreign(program)))
-			return 1;
-		if (!list[length])
-			return 0;
+		if (is_own(list, length))
+			return true;
 	}
+	return false;
 }
 
-size_t pem_libc_exec__bytes(const char *program, char *const environment[])
+/* Can a process that has given up rights open those of them? */
+static bool can_load(const char *list)
 {
-	const char *list;
-	size_t index = 0, count;
-	int saved_errno, goes;
+	size_t length;
 
+	for (; list; list = list[length] ? list + length + 1 : NULL) {
+		length = entry_length(list);
+		if (is_own(list, length) && !can_open(list, length))
+			return false;
+	}
+	return true;
+}
+
+/* A program that is started, what is known of it, and who wants it. */
+struct target {
+	const char *name;
+	const char *preload, *session; /* values of its variables; NULL: it has none */
+	bool is_filtered;
+	enum pem_program_kind kind;
+};
+
+static bool must_go(const struct target *t)
+{
+	return names_own(t->preload) && (t->is_filtered || t->kind == PEM_PROGRAM_FOREIGN ||
+					 (pem_rights__given_up() && !can_load(t->preload)));
+}
+
+/* Each session counts it once, for the first reason. */
+static void count(struct pem_libc_start *start, const struct target *t, uint32_t *sessions,
+		  enum pem_unobserved reason, uint32_t those)
+{
+	those &= *sessions;
+	*sessions &= ~those;
+	start->sessions[reason] = (uint8_t)those;
+	if (those)
+		pem_rights__count_unobserved(those, reason, t->name);
+}
+
+static void count_all(struct pem_libc_start *start, const struct target *t, bool goes)
+{
+	uint32_t sessions = pem_rights__sessions();
+
+	if (!sessions || t->kind == PEM_PROGRAM_MISSING)
+		return;
+	count(start, t, &sessions, PEM_UNOBSERVED_LIBRARIES, goes ? sessions : 0);
+	count(start, t, &sessions, PEM_UNOBSERVED_ENVIRONMENT,
+	      names_own(t->preload) ? pem_rights__not_named(t->session) : sessions);
+	count(start, t, &sessions, PEM_UNOBSERVED_PRIVILEGED,
+	      t->kind == PEM_PROGRAM_PRIVILEGED ? sessions : 0);
+	count(start, t, &sessions, PEM_UNOBSERVED_STATIC,
+	      t->kind == PEM_PROGRAM_STATIC ? sessions : 0);
+	if (sessions && !t->is_filtered)
+		count(start, t, &sessions, PEM_UNOBSERVED_UNREACHABLE, pem_rights__out_of_reach());
+}
+
+/* What execvp goes by, where there is no PATH. */
+static const char *folders(void)
+{
+	size_t index;
+	const char *list = find(environ, "PATH=", &index);
+
+	return list ? list : "/bin:/usr/bin";
+}
+
+size_t pem_libc_exec__bytes(struct pem_libc_start *start, const char *program, bool is_searched,
+			    char *const environment[])
+{
+	struct target t = {.name = program, .kind = PEM_PROGRAM_USUAL};
+	size_t index = 0, entries;
+	int saved_errno;
+	bool goes;
+
+	memset(start, 0, sizeof(*start));
 	if (pem_libc_call__is_silent(0)) /* a thread without memory of its own, not even errno */
 		return 0;
 	saved_errno = errno;
-	list = find(environment, &index);
-	goes = list && must_go(list, program);
+	t.session = find(environment, "PEM_SESSION=", &index);
+	t.preload = find(environment, VARIABLE, &index);
+	t.is_filtered = pem_rights__may_be_filtered();
+	if (!t.is_filtered)
+		t.kind = pem_program_file__kind(program, is_searched ? folders() : NULL);
+	goes = must_go(&t);
+	count_all(start, &t, goes);
 	errno = saved_errno;
 	if (!goes)
 		return 0;
-	for (count = index; environment[count]; count++)
+	for (entries = index; environment[entries]; entries++)
 		;
-	return (count + 1) * sizeof(char *) + VARIABLE_BYTES + strlen(list) + 1;
+	return (entries + 1) * sizeof(char *) + VARIABLE_BYTES + strlen(t.preload) + 1;
+}
+
+void pem_libc_exec__failed(const struct pem_libc_start *start)
+{
+	unsigned reason;
+
+	for (reason = 0; reason < PEM_UNOBSERVED_COUNT; reason++) {
+		if (start->sessions[reason])
+			pem_rights__uncount_unobserved(start->sessions[reason],
+						       (enum pem_unobserved)reason);
+	}
 }
 
 /* Copy the entries that are not pem's. False: there are none. */
@@ -185,20 +216,19 @@ static int copy_others(char *to, const char *list)
 char **pem_libc_exec__copy(void *memory, char *const environment[])
 {
 	char **copy = memory, *text;
-	size_t index = 0, count, used = 0, i;
-	const char *list = find(environment, &index);
+	size_t index = 0, entries, used = 0, i;
+	const char *list = find(environment, VARIABLE, &index);
 
-	for (count = index; environment[count]; count++)
+	for (entries = index; environment[entries]; entries++)
 		;
-	text = (char *)(copy + count + 1);
+	text = (char *)(copy + entries + 1);
 	memcpy(text, VARIABLE, VARIABLE_BYTES);
-	for (i = 0; i < count; i++) {
+	for (i = 0; i < entries; i++) {
 		if (i != index)
 			copy[used++] = environment[i];
 		else if (copy_others(text + VARIABLE_BYTES, list))
 			copy[used++] = text;
 	}
 	copy[used] = NULL;
-	pem_rights__count_unobserved();
 	return copy;
 }

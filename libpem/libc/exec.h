@@ -1,24 +1,37 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * exec.h - the environment of a program that is started where pem's libraries are not to be had
+ * exec.h - programs that are started and can't be recorded, and the environment that they get
  */
 #ifndef PEM_LIBC_EXEC_H
 #define PEM_LIBC_EXEC_H
 
+#include "producer/rights.h"
+
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+/* A start of a program that is under way: the sessions that have counted it, by reason. */
+struct pem_libc_start {
+	uint8_t sessions[PEM_UNOBSERVED_COUNT];
+};
 
 /*
- * How many bytes pem_libc_exec__copy needs for a program's environment; 0: it can stay as it is. program: its path, NULL: not
- * known. Neither allocates, so that a child of vfork may call them. Keeps errno.
+ * Before a program is started: count it in each session that can't record it. Returns how many bytes pem_libc_exec__copy needs
+ * for its environment; 0: that can stay as it is. program: its path, or is_searched: its name, which execvp looks for. Nothing is
+ * allocated, so that a child of vfork may call this. Keeps errno.
  */
-size_t pem_libc_exec__bytes(const char *program, char *const environment[]);
-/* The environment without pem's libraries, in memory, aligned for pointers. Counts a program that is not observed. */
+size_t pem_libc_exec__bytes(struct pem_libc_start *start, const char *program, bool is_searched,
+			    char *const environment[]);
+/* The environment without pem's libraries, in memory, aligned for pointers. */
 char **pem_libc_exec__copy(void *memory, char *const environment[]);
+/* It was not started. Makes no system call, keeps errno. */
+void pem_libc_exec__failed(const struct pem_libc_start *start);
 
 /* For the caller's own frame. */
-#define PEM_LIBC_EXEC_ENVIRONMENT(program, environment)                                            \
+#define PEM_LIBC_EXEC_ENVIRONMENT(start, program, is_searched, environment)                        \
 	({                                                                                         \
-		size_t bytes_ = pem_libc_exec__bytes(program, environment);                        \
+		size_t bytes_ = pem_libc_exec__bytes(start, program, is_searched, environment);    \
 		bytes_ ? pem_libc_exec__copy(__builtin_alloca(bytes_), environment)                \
 		       : (char **)(environment);                                                   \
 	})

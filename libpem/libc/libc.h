@@ -20,7 +20,8 @@
  *	stream.c	fopen, fread, fwrite, fflush, fclose
  *	socket.c	connect, accept, send, recv and the like
  *	program.c	fork, exec, exit, sleep, dlopen
- *	exec.c		the environment of programs that can't be observed
+ *	exec.c		programs that are started and can't be observed, and their environment
+ *	program_file.c	what the file of a program says of libraries that are preloaded
  *	rights.c	setuid, chroot, unshare, seccomp and the like, without events
  *	aside.c		when not to stand there
  *

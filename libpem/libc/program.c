@@ -17,6 +17,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -46,8 +47,9 @@ static void exec_begins(const char *path, uintptr_t site)
 }
 
 /* Only what fails comes back. */
-static int exec_failed(const char *path, uintptr_t site)
+static int exec_failed(const struct pem_libc_start *start, const char *path, uintptr_t site)
 {
+	pem_libc_exec__failed(start);
 	if (pem_enabled_program_exec_fail() && !pem_libc_call__is_silent(site))
 		pem_notify_program_exec_fail(errno, errno == EFAULT ? NULL : path);
 	return -1;
@@ -55,33 +57,97 @@ static int exec_failed(const char *path, uintptr_t site)
 
 PEM_LIBC_EXPORT int execve(const char *path, char *const arguments[], char *const environment[])
 {
+	struct pem_libc_start start;
+
 	exec_begins(path, PEM_LIBC_SITE);
 	PEM_LIBC_NEXT(execve)
-	(path, arguments, PEM_LIBC_EXEC_ENVIRONMENT(path, environment));
-	return exec_failed(path, PEM_LIBC_SITE);
+	(path, arguments, PEM_LIBC_EXEC_ENVIRONMENT(&start, path, false, environment));
+	return exec_failed(&start, path, PEM_LIBC_SITE);
 }
 
 PEM_LIBC_EXPORT int execv(const char *path, char *const arguments[])
 {
+	struct pem_libc_start start;
+
 	exec_begins(path, PEM_LIBC_SITE);
-	PEM_LIBC_NEXT(execve)(path, arguments, PEM_LIBC_EXEC_ENVIRONMENT(path, environ));
-	return exec_failed(path, PEM_LIBC_SITE);
+	PEM_LIBC_NEXT(execve)
+	(path, arguments, PEM_LIBC_EXEC_ENVIRONMENT(&start, path, false, environ));
+	return exec_failed(&start, path, PEM_LIBC_SITE);
 }
 
 PEM_LIBC_EXPORT int execvp(const char *name, char *const arguments[])
 {
+	struct pem_libc_start start;
+
 	exec_begins(name, PEM_LIBC_SITE);
 	PEM_LIBC_NEXT(execvpe)
-	(name, arguments, PEM_LIBC_EXEC_ENVIRONMENT(NULL, environ));
-	return exec_failed(name, PEM_LIBC_SITE);
+	(name, arguments, PEM_LIBC_EXEC_ENVIRONMENT(&start, name, true, environ));
+	return exec_failed(&start, name, PEM_LIBC_SITE);
 }
 
 PEM_LIBC_EXPORT int execvpe(const char *name, char *const arguments[], char *const environment[])
 {
+	struct pem_libc_start start;
+
 	exec_begins(name, PEM_LIBC_SITE);
 	PEM_LIBC_NEXT(execvpe)
-	(name, arguments, PEM_LIBC_EXEC_ENVIRONMENT(NULL, environment));
-	return exec_failed(name, PEM_LIBC_SITE);
+	(name, arguments, PEM_LIBC_EXEC_ENVIRONMENT(&start, name, true, environment));
+	return exec_failed(&start, name, PEM_LIBC_SITE);
+}
+
+#define FD_PATH "/proc/self/fd/"
+#define FD_PATH_BYTES (sizeof(FD_PATH) + 10)
+
+/* Returns where it ends. */
+static char *fd_path(char *path, int fd)
+{
+	unsigned number = (unsigned)fd;
+	char digits[10];
+	size_t n = 0;
+
+	do
+		digits[n++] = (char)('0' + number % 10);
+	while (number /= 10);
+	memcpy(path, FD_PATH, sizeof(FD_PATH) - 1);
+	path += sizeof(FD_PATH) - 1;
+	while (n)
+		*path++ = digits[--n];
+	*path = 0;
+	return path;
+}
+
+PEM_LIBC_EXPORT int fexecve(int fd, char *const arguments[], char *const environment[])
+{
+	struct pem_libc_start start;
+	char path[FD_PATH_BYTES];
+
+	fd_path(path, fd);
+	exec_begins(path, PEM_LIBC_SITE);
+	PEM_LIBC_NEXT(fexecve)
+	(fd, arguments, PEM_LIBC_EXEC_ENVIRONMENT(&start, path, false, environment));
+	return exec_failed(&start, path, PEM_LIBC_SITE);
+}
+
+PEM_LIBC_EXPORT int execveat(int folder, const char *path, char *const arguments[],
+			     char *const environment[], int flags)
+{
+	struct pem_libc_start start;
+	const char *known = path;
+	char *beneath, *end;
+
+	if (folder != AT_FDCWD && *path != '/') {
+		beneath = __builtin_alloca(FD_PATH_BYTES + 1 + strlen(path));
+		end = fd_path(beneath, folder);
+		if (*path)
+			*end++ = '/';
+		strcpy(end, path);
+		known = beneath;
+	}
+	exec_begins(known, PEM_LIBC_SITE);
+	PEM_LIBC_NEXT(execveat)
+	(folder, path, arguments, PEM_LIBC_EXEC_ENVIRONMENT(&start, known, false, environment),
+	 flags);
+	return exec_failed(&start, known, PEM_LIBC_SITE);
 }
 
 PEM_LIBC_EXPORT int posix_spawn(pid_t *__restrict child, const char *__restrict path,
@@ -90,10 +156,14 @@ PEM_LIBC_EXPORT int posix_spawn(pid_t *__restrict child, const char *__restrict 
 				char *const arguments[__restrict],
 				char *const environment[__restrict])
 {
+	struct pem_libc_start start;
 	pid_t made = 0;
-	int rc = PEM_LIBC_NEXT(posix_spawn)(&made, path, actions, attributes, arguments,
-					    PEM_LIBC_EXEC_ENVIRONMENT(path, environment));
+	int rc = PEM_LIBC_NEXT(posix_spawn)(
+		&made, path, actions, attributes, arguments,
+		PEM_LIBC_EXEC_ENVIRONMENT(&start, path, false, environment));
 
+	if (rc)
+		pem_libc_exec__failed(&start);
 	if (pem_enabled_program_spawn())
 		pem_notify_program_spawn(rc ? 0 : (uint32_t)made, rc, rc == EFAULT ? NULL : path);
 	if (!rc && child)
@@ -107,10 +177,14 @@ PEM_LIBC_EXPORT int posix_spawnp(pid_t *__restrict child, const char *__restrict
 				 char *const arguments[__restrict],
 				 char *const environment[__restrict])
 {
+	struct pem_libc_start start;
 	pid_t made = 0;
-	int rc = PEM_LIBC_NEXT(posix_spawnp)(&made, name, actions, attributes, arguments,
-					     PEM_LIBC_EXEC_ENVIRONMENT(NULL, environment));
+	int rc = PEM_LIBC_NEXT(posix_spawnp)(
+		&made, name, actions, attributes, arguments,
+		PEM_LIBC_EXEC_ENVIRONMENT(&start, name, true, environment));
 
+	if (rc)
+		pem_libc_exec__failed(&start);
 	if (pem_enabled_program_spawn())
 		pem_notify_program_spawn(rc ? 0 : (uint32_t)made, rc, rc == EFAULT ? NULL : name);
 	if (!rc && child)

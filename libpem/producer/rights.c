@@ -178,22 +178,34 @@ bool pem_rights__given_up(void)
 
 /* --- seccomp filters --- */
 
-#define STATUS_BYTES 4096
+#define STATUS_BYTES 512u /* at a time: handlers have small stacks */
 
-/* The number in a line of /proc/self/status, "\nNAME:"; -1: there is none. Calls have the form that the loader's have. */
+/*
+ * The number in a line of /proc/thread-self/status, "\nNAME:"; -1: there is none. Calls have the form that the loader's have.
+ */
 static long read_status(const char *name)
 {
-	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-	char text[STATUS_BYTES];
-	const char *line;
+	int fd = open("/proc/thread-self/status", O_RDONLY | O_CLOEXEC);
+	char text[STATUS_BYTES + 1];
+	size_t kept = 0, tail = strlen(name) + 12; /* the line, with its number */
+	const char *line = NULL;
 	ssize_t n;
 
 	if (fd < 0)
 		return -1;
-	n = read(fd, text, sizeof(text) - 1);
+	while (!line && (n = read(fd, text + kept, STATUS_BYTES - kept)) > 0) {
+		kept += (size_t)n;
+		text[kept] = 0;
+		line = strstr(text, name);
+		/* One that is cut off is found with what follows. */
+		if (line && !strchr(line + 1, '\n') && kept > tail)
+			line = NULL;
+		if (line || kept <= tail)
+			continue;
+		memmove(text, text + kept - tail, tail);
+		kept = tail;
+	}
 	close(fd);
-	text[n > 0 ? n : 0] = 0;
-	line = strstr(text, name);
 	return line ? (long)strtoul(line + strlen(name), NULL, 10) : -1;
 }
 
@@ -382,15 +394,10 @@ void pem_process__find_filter(void)
 		pem_process_refused = PEM_SECCOMP_CALLS | PEM_SECCOMP_WAKE;
 }
 
-void pem_rights__count_unobserved(void)
+bool pem_rights__may_be_filtered(void)
 {
-	struct pem_session_page *counts;
-	unsigned slot;
+	uint32_t known = pem_process__known_filters();
 
-	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
-		counts = __atomic_load_n(&pem_process.joined[slot].counts, __ATOMIC_ACQUIRE);
-		if (counts && __atomic_load_n(&pem_process.joined[slot].state, __ATOMIC_ACQUIRE) !=
-				      PEM_JOINED_NOT)
-			__atomic_fetch_add(&counts->unobserved, 1, __ATOMIC_RELAXED);
-	}
+	return pem_restricted() ||
+	       (known != ~0u && read_status("\nSeccomp_filters:") > (long)known);
 }

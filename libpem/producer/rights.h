@@ -14,6 +14,8 @@
 #ifndef PEM_RIGHTS_H
 #define PEM_RIGHTS_H
 
+#include <pem/abi.h>
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -65,7 +67,25 @@ PEM_RIGHTS_EXPORT uint32_t pem_rights__thread_id(void);
 /* The process that forked this one, likewise. */
 PEM_RIGHTS_EXPORT uint32_t pem_rights__parent_id(void);
 
-/* A program is started that can't be observed: count it in every session. Async-signal-safe, makes no system call. */
-PEM_RIGHTS_EXPORT void pem_rights__count_unobserved(void);
+/*
+ * Is this thread restricted, or has it a seccomp filter that nobody told pem of, and which may refuse any call? Reads
+ * /proc, by the calls that a program's loader makes, too. Async-signal-safe.
+ */
+PEM_RIGHTS_EXPORT bool pem_rights__may_be_filtered(void);
+
+/* --- programs that this one starts; sessions are masks, bit i: joined[i]. All are async-signal-safe. --- */
+
+/* Those that this process has joined and that are not over. */
+PEM_RIGHTS_EXPORT uint32_t pem_rights__sessions(void);
+/* Of those: that a program does not join which is given this value of PEM_SESSION; NULL: none. */
+PEM_RIGHTS_EXPORT uint32_t pem_rights__not_named(const char *value);
+/* Of those: whose page a program that is started here can't open. Makes system calls. */
+PEM_RIGHTS_EXPORT uint32_t pem_rights__out_of_reach(void);
+/* Count a program that is not observed, before it is started; path: its. Makes no system call. */
+PEM_RIGHTS_EXPORT void pem_rights__count_unobserved(uint32_t sessions, enum pem_unobserved reason,
+						    const char *path);
+/* It could not be started after all. */
+PEM_RIGHTS_EXPORT void pem_rights__uncount_unobserved(uint32_t sessions,
+						      enum pem_unobserved reason);
 
 #endif

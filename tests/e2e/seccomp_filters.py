@@ -137,8 +137,9 @@ def by_exec():
 
 @test
 def by_exec_unseen():
-    "so does one that is started with a filter of which nobody told pem"
-    recorded("raw", "exec", 20)
+    "so does one that is started with a filter of which nobody told pem, and it is counted"
+    result = recorded("raw", "exec", 20)
+    assert any("taken out of 1 programs" in g["reason"] for g in result["gaps"]), result["gaps"]
 
 
 @test

@@ -167,7 +167,7 @@ static void losses_beyond_belief(void **state)
 					.lost_filtered = UINT64_MAX,
 					.refused = UINT32_MAX,
 					.filtered = UINT32_MAX,
-					.unobserved = UINT32_MAX};
+					.unobserved = {UINT32_MAX}};
 	int keeper;
 	struct pem_place *place = add_place(s, &keeper);
 
@@ -175,14 +175,14 @@ static void losses_beyond_belief(void **state)
 	place->page = &page;
 	s->page->lost = 1;
 	s->page->lost_statistics = s->page->lost_filtered = 7;
-	s->page->refused = s->page->filtered = s->page->unobserved = 2;
+	s->page->refused = s->page->filtered = s->page->unobserved[0] = 2;
 	pem_session__gather_losses(s);
 	assert_int_equal(s->page->lost, UINT64_MAX);
 	assert_int_equal(s->page->lost_statistics, UINT64_MAX);
 	assert_int_equal(s->page->lost_filtered, UINT64_MAX);
 	assert_int_equal(s->page->refused, UINT32_MAX);
 	assert_int_equal(s->page->filtered, UINT32_MAX);
-	assert_int_equal(s->page->unobserved, UINT32_MAX);
+	assert_int_equal(s->page->unobserved[0], 2 + (1u << 20));
 	assert_int_equal(page.lost, 0);
 	page.lost = 5;
 	pem_session__gather_losses(s);

@@ -333,8 +333,23 @@ struct pem_rule {
 	1u /* the event's records are, or were, for callbacks alone: none of the trace's, should its recorder die */
 PEM_STATIC_ASSERT(sizeof(struct pem_rule) == 32, "a rule is 32 bytes");
 
+/* Why a program that a recorded one starts can't be recorded. */
+enum pem_unobserved {
+	/* The libraries can't be loaded there, and were taken out of LD_PRELOAD. */
+	PEM_UNOBSERVED_LIBRARIES,
+	/* It was given an environment without the libraries, or without the session. */
+	PEM_UNOBSERVED_ENVIRONMENT,
+	/* It gains rights as it starts, so that its loader ignores LD_PRELOAD. */
+	PEM_UNOBSERVED_PRIVILEGED,
+	/* It is linked statically: only the C library's events are missing. */
+	PEM_UNOBSERVED_STATIC,
+	/* It was started where the session's folder can't be written to. */
+	PEM_UNOBSERVED_UNREACHABLE,
+	PEM_UNOBSERVED_COUNT
+};
+
 /* The file "config" of a session directory: what to enable in a process that joins, and how big its pool is. */
-#define PEM_SESSION_MAGIC 0x534d4550u /* "PEMS" */
+#define PEM_SESSION_MAGIC 0x324d4550u /* "PEM2": the second form of this */
 #define PEM_RULES_MAX 1024u
 #define PEM_SESSION_TESTS_MAX 2048u
 struct pem_session_page {
@@ -367,14 +382,15 @@ struct pem_session_page {
 	uint64_t lost_filtered;
 	/* Processes and threads that took such a filter. */
 	uint32_t filtered;
-	/* Programs started where the libraries that record them can't be found, or by a process with such a filter. */
-	uint32_t unobserved;
-	uint32_t reserved1[4];
+	/* Programs that were started and can't be recorded. Who starts one counts before, and takes it back where that fails. */
+	uint32_t unobserved[PEM_UNOBSERVED_COUNT];
+	/* The last one of each; several may write at once. */
+	char unobserved_name[PEM_UNOBSERVED_COUNT][PEM_NAME_BYTES];
 	struct pem_rule rules[PEM_RULES_MAX];
 	struct pem_session_context contexts[PEM_CONTEXTS_MAX];
 	struct pem_test tests[PEM_SESSION_TESTS_MAX];
 };
-#define PEM_SESSION_HEAD_BYTES 128u
+#define PEM_SESSION_HEAD_BYTES 208u
 PEM_STATIC_ASSERT(offsetof(struct pem_session_page, rules) == PEM_SESSION_HEAD_BYTES,
 		  "rules follow the head");
 /*

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * program_file.c - what the file of a program says of libraries that are to be preloaded into it
+ *
+ * All by system calls themselves: a thread is not cancelled in execve, and nothing may be allocated.
+ *
+ * Not here: what follows from it (exec.c); the same of a recording's command (consumer/program.c).
+ */
+#include "libc/program_file.h"
+
+#include "producer/rights.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define BLOCK_BYTES 512u /* of a handler's stack */
+#define BLOCKS 8u /* where linkers put the loader's name */
+
+/* --- gaining rights --- */
+
+#define OVERFLOW_ID                                                                                \
+	65534u /* of users that a user namespace has no id for: the kernel ignores their bits */
+
+/* Does the kernel ignore set-id bits of this file, and capabilities? */
+static bool is_nosuid(const char *path)
+{
+	struct statfs fs;
+
+	return !syscall(SYS_statfs, path, &fs) && fs.f_flags & ST_NOSUID;
+}
+
+static bool gains_id(const char *path, const struct stat *st)
+{
+	uid_t user = (uid_t)syscall(SYS_geteuid);
+	gid_t group = (gid_t)syscall(SYS_getegid);
+	bool honoured = st->st_mode & (S_ISUID | S_ISGID) &&
+			syscall(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1 &&
+			!is_nosuid(path);
+
+	if (honoured && st->st_mode & S_ISUID && st->st_uid != OVERFLOW_ID)
+		user = st->st_uid;
+	if (honoured && (st->st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) &&
+	    st->st_gid != OVERFLOW_ID)
+		group = st->st_gid;
+	return user != (uid_t)syscall(SYS_getuid) || group != (gid_t)syscall(SYS_getgid);
+}
+
+static bool gains_capabilities(const char *path)
+{
+	struct vfs_ns_cap_data caps;
+	long n = syscall(SYS_getxattr, path, "security.capability", &caps, sizeof(caps));
+
+	if (n < (long)XATTR_CAPS_SZ_2 || is_nosuid(path))
+		return false;
+	return caps.magic_etc & VFS_CAP_FLAGS_EFFECTIVE || caps.data[0].permitted ||
+	       caps.data[1].permitted;
+}
+
+/* Root gains nothing by capabilities. What the process began as is known without a call. */
+static bool is_root(void)
+{
+	return pem_rights__given_up() ? !syscall(SYS_getuid) : !getauxval(AT_UID);
+}
+
+/* As the kernel decides on AT_SECURE, see cap_bprm_creds_from_file() in its security/commoncap.c. */
+static bool is_privileged(const char *path, const struct stat *st)
+{
+	return ((st->st_mode & (S_ISUID | S_ISGID) || pem_rights__given_up()) &&
+		gains_id(path, st)) ||
+	       (!is_root() && gains_capabilities(path));
+}
+
+/* --- the loader --- */
+
+/* Where the loader's name lies in the file; 0: there is none, or it is not known. head: the first block. */
+static uint64_t loader_at(const Elf64_Ehdr *head, bool *is_static)
+{
+	const Elf64_Phdr *part = (const void *)(head + 1);
+	const unsigned char *end = (const unsigned char *)head + BLOCK_BYTES;
+	unsigned i;
+
+	*is_static = false;
+	if (head->e_phoff != sizeof(*head) || head->e_phentsize != sizeof(*part))
+		return 0;
+	for (i = 0; i < head->e_phnum && (const unsigned char *)(part + i + 1) <= end; i++) {
+		if (part[i].p_type == PT_INTERP)
+			return part[i].p_offset;
+		/* The name of a loader stands before what is loaded, if there is one. */
+		*is_static = *is_static || part[i].p_type == PT_LOAD;
+		if (*is_static)
+			break;
+	}
+	return 0;
+}
+
+/* Is it musl's loader, which ends a program whose libraries it can't load? */
+static bool names_musl(int fd, unsigned char *block, uint64_t at)
+{
+	static const char start[] = "/lib/ld-musl-";
+	unsigned i;
+
+	for (i = 0; i < BLOCKS && at >= BLOCK_BYTES; i++, at -= BLOCK_BYTES) {
+		if (syscall(SYS_read, fd, block, BLOCK_BYTES) != (long)BLOCK_BYTES)
+			return false;
+	}
+	return at && at + sizeof(start) <= BLOCK_BYTES &&
+	       !memcmp(block + at, start, sizeof(start) - 1);
+}
+
+/* A loader has no loader, and preloads. */
+static bool is_loader(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+	return !strncmp(name, "ld-", 3) || !strncmp(name, "ld.so", 5);
+}
+
+static enum pem_program_kind kind_of_text(const char *path, bool *is_script)
+{
+	_Alignas(Elf64_Ehdr) unsigned char block[BLOCK_BYTES] = {0};
+	enum pem_program_kind kind = PEM_PROGRAM_USUAL;
+	bool is_static;
+	uint64_t at;
+	long got;
+	int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	*is_script = false;
+	if (fd < 0)
+		return kind;
+	got = syscall(SYS_read, fd, block, sizeof(block));
+	*is_script = got > 2 && !memcmp(block, "#!", 2);
+	if (got > EI_CLASS && !memcmp(block, ELFMAG, SELFMAG)) {
+		if (block[EI_CLASS] == ELFCLASS32) {
+			kind = PEM_PROGRAM_FOREIGN;
+		} else if (got == sizeof(block)) {
+			at = loader_at((const Elf64_Ehdr *)(const void *)block, &is_static);
+			if (is_static && !is_loader(path))
+				kind = PEM_PROGRAM_STATIC;
+			else if (at && names_musl(fd, block, at))
+				kind = PEM_PROGRAM_FOREIGN;
+		}
+	}
+	syscall(SYS_close, fd);
+	return kind;
+}
+
+static enum pem_program_kind kind_of(const char *path)
+{
+	enum pem_program_kind kind;
+	bool is_script;
+	struct stat st;
+
+	if (syscall(SYS_newfstatat, AT_FDCWD, path, &st, 0))
+		return errno == ENOENT || errno == ENOTDIR || errno == EFAULT ? PEM_PROGRAM_MISSING
+									      : PEM_PROGRAM_USUAL;
+	if (!S_ISREG(st.st_mode) || !(st.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)))
+		return PEM_PROGRAM_MISSING;
+	kind = kind_of_text(path, &is_script);
+	/* The kernel does not honour the bits of a script. */
+	if (kind == PEM_PROGRAM_USUAL && !is_script && is_privileged(path, &st))
+		kind = PEM_PROGRAM_PRIVILEGED;
+	return kind;
+}
+
+enum pem_program_kind pem_program_file__kind(const char *name, const char *folders)
+{
+	enum pem_program_kind kind = PEM_PROGRAM_MISSING;
+	size_t bytes, n;
+	char *path;
+
+	if (!folders || strchr(name, '/'))
+		return kind_of(name);
+	bytes = strlen(folders) + strlen(name) + 2;
+	if (!*name || bytes > PATH_MAX)
+		return *name ? PEM_PROGRAM_USUAL : PEM_PROGRAM_MISSING;
+	path = __builtin_alloca(bytes);
+	for (;; folders += n + 1) {
+		n = strcspn(folders, ":");
+		memcpy(path, folders, n);
+		if (n)
+			path[n] = '/';
+		strcpy(path + n + (n != 0), name);
+		kind = kind_of(path);
+		if (kind != PEM_PROGRAM_MISSING || !folders[n])
+			return kind;
+	}
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * started.c - programs that a recorded process starts and that can't be recorded: for which sessions, and how many
+ *
+ * They are counted where the process counts its losses (joined.counts), which is mapped: a program may be started by a child of vfork or a handler of a
+ * signal, and nothing may be made there.
+ *
+ * Not here: why a program can't be recorded (libc/exec.c), what is said of it (consumer/rights.c).
+ */
+#include "producer/producer.h"
+#include "producer/rights.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The page of a slot's session; NULL: there is none, or it is over. */
+static struct pem_session_page *live_page(unsigned slot)
+{
+	struct pem_session_page *page =
+		__atomic_load_n(&pem_process.joined[slot].page, __ATOMIC_ACQUIRE);
+
+	if (!page ||
+	    __atomic_load_n(&pem_process.joined[slot].state, __ATOMIC_ACQUIRE) == PEM_JOINED_NOT ||
+	    __atomic_load_n(&page->closed, __ATOMIC_RELAXED))
+		return NULL;
+	return page;
+}
+
+/* Where the process counts what a slot's session lacks; NULL: nowhere. */
+static struct pem_session_page *counts_of(unsigned slot)
+{
+	return __atomic_load_n(&pem_process.joined[slot].counts, __ATOMIC_ACQUIRE);
+}
+
+uint32_t pem_rights__sessions(void)
+{
+	uint32_t sessions = 0;
+	unsigned slot;
+
+	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++)
+		sessions |= live_page(slot) ? 1u << slot : 0;
+	return sessions;
+}
+
+/* Those that a consumer offered from outside are found without a variable. */
+static bool is_given(unsigned slot)
+{
+	return live_page(slot) && pem_process.joined[slot].asked;
+}
+
+uint32_t pem_rights__not_named(const char *value)
+{
+	const struct pem_joined *joined;
+	uint32_t sessions = 0;
+	unsigned slot;
+
+	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
+		joined = &pem_process.joined[slot];
+		if (is_given(slot) && (!value || !strstr(value, joined->directory)))
+			sessions |= 1u << slot;
+	}
+	return sessions;
+}
+
+/* As a program that joins opens it: root's public folder has a page that others only read, and they make files beside it. */
+static bool can_join(const char *directory)
+{
+	size_t length = strlen(directory);
+	char *path = __builtin_alloca(length + sizeof("/config"));
+	long fd;
+
+	memcpy(path, directory, length);
+	memcpy(path + length, "/config", sizeof("/config"));
+	fd = syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0 && errno == EACCES &&
+	    !(syscall(SYS_faccessat, AT_FDCWD, directory, W_OK) && errno == EROFS))
+		fd = syscall(SYS_openat, AT_FDCWD, path,
+			     O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd >= 0)
+		syscall(SYS_close, fd);
+	return fd >= 0;
+}
+
+uint32_t pem_rights__out_of_reach(void)
+{
+	const struct pem_joined *joined;
+	uint32_t sessions = 0;
+	unsigned slot;
+
+	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
+		joined = &pem_process.joined[slot];
+		if (is_given(slot) && !can_join(joined->directory) &&
+		    !(joined->public_directory[0] && can_join(joined->public_directory)))
+			sessions |= 1u << slot;
+	}
+	return sessions;
+}
+
+void pem_rights__count_unobserved(uint32_t sessions, enum pem_unobserved reason, const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	struct pem_session_page *counts;
+	unsigned slot;
+	size_t length = strnlen(name, PEM_NAME_BYTES - 1);
+
+	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
+		counts = sessions & 1u << slot && live_page(slot) ? counts_of(slot) : NULL;
+		if (!counts)
+			continue;
+		memset(counts->unobserved_name[reason], 0, PEM_NAME_BYTES);
+		memcpy(counts->unobserved_name[reason], name, length);
+		__atomic_fetch_add(&counts->unobserved[reason], 1, __ATOMIC_RELAXED);
+	}
+}
+
+/* Not below 0, where the slot has become another session's meanwhile, or the consumer has taken the count. */
+static void take_one(uint32_t *count)
+{
+	uint32_t now = __atomic_load_n(count, __ATOMIC_RELAXED);
+
+	while (now && !__atomic_compare_exchange_n(count, &now, now - 1, 0, __ATOMIC_RELAXED,
+						   __ATOMIC_RELAXED))
+		;
+}
+
+void pem_rights__uncount_unobserved(uint32_t sessions, enum pem_unobserved reason)
+{
+	struct pem_session_page *counts;
+	unsigned slot;
+
+	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
+		counts = sessions & 1u << slot ? counts_of(slot) : NULL;
+		if (counts)
+			take_one(&counts->unobserved[reason]);
+	}
+}
