@@ -49,10 +49,28 @@ static uint64_t count_misfits(const struct pem_trace *trace)
 	return lost;
 }
 
+/* Of events that were lost: those of programs whose seccomp filter refuses what recording needs. A gap tells how many. */
+static uint64_t count_filtered(const struct pem_trace *trace)
+{
+	const struct pem_trace_info *info = pem_trace__info(trace);
+	const char *reason;
+	uint32_t g;
+
+	for (g = 0; g < info->gap_count; g++) {
+		reason = info->gaps[g].reason;
+		if (strcmp(info->gaps[g].source, "stubs") == 0 &&
+		    strstr(reason, "were lost in programs with a seccomp filter") != NULL)
+			return strtoull(reason, NULL, 10);
+	}
+	return 0;
+}
+
 static void say_losses(const struct pem_trace *trace, bool not_written)
 {
 	struct pem_balance b = pem_trace__total_balance(trace);
-	uint64_t lost = b.discarded + b.overwritten, misfits = count_misfits(trace);
+	uint64_t lost = b.discarded + b.overwritten, misfits = count_misfits(trace),
+		 filtered = count_filtered(trace);
+	const char *advice;
 
 	if (lost == 0)
 		return;
@@ -61,17 +79,23 @@ static void say_losses(const struct pem_trace *trace, bool not_written)
 			cli_count(b.produced), cli_count(b.discarded), cli_count(b.overwritten));
 		return;
 	}
+	if (misfits == lost)
+		advice = "no buffer would keep them, build the program again (see above)";
+	else if (filtered >= lost)
+		advice = "no buffer would keep them, a seccomp filter refuses what that takes (see "
+			 "above)";
+	else if (misfits + filtered == 0)
+		advice = "a larger --buffer or fewer events (-e) would keep them";
+	else
+		advice = cli_format(
+			"a larger --buffer or fewer events (-e) would keep them, but for %s "
+			"that %s (see above)",
+			cli_count(misfits + filtered),
+			filtered == 0  ? "need the program built again"
+			: misfits == 0 ? "a seccomp filter loses"
+				       : "need the program built again, or another filter");
 	cli_say("%s of %s events were lost (%s discarded, %s overwritten): %s", cli_count(lost),
-		cli_count(b.produced), cli_count(b.discarded), cli_count(b.overwritten),
-		misfits == lost
-			? "no buffer would keep them, build the program again (see above)"
-			: cli_format(
-				  "a larger --buffer or fewer events (-e) would keep them%s",
-				  misfits == 0
-					  ? ""
-					  : cli_format(", but for %s that need the program built "
-						       "again (see above)",
-						       cli_count(misfits))));
+		cli_count(b.produced), cli_count(b.discarded), cli_count(b.overwritten), advice);
 }
 
 /* --- what was named and not raised --- */

@@ -5,6 +5,7 @@
 #include "entry.h"
 #include "model_internal.h"
 #include "producer/producer.h"
+#include "producer/rights.h"
 #include "util.h"
 
 #include <errno.h>
@@ -404,7 +405,8 @@ int pem_process__make_pool(unsigned slot)
 	if (in_reach)
 		pem_process__publish();
 	result = get_pool(joined, slot, in_reach);
-	if (result && pem_restricted()) /* other threads may not be, and the filter is told of */
+	/* Other threads may not be restricted, and the filter is told of. */
+	if (result && (pem_restricted() || pem_rights__notice_filter()))
 		return result;
 	if (result)
 		goto fail;

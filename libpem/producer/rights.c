@@ -19,6 +19,7 @@
 #include <linux/filter.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -392,6 +393,26 @@ void pem_process__find_filter(void)
 	__atomic_store_n(&known_filters, known, __ATOMIC_RELAXED);
 	if (known != ~0u && read_status("\nSeccomp_filters:") > (long)known)
 		pem_process_refused = PEM_SECCOMP_CALLS | PEM_SECCOMP_WAKE;
+}
+
+/*
+ * A filter that nobody told of may be why a call failed. Where the kernel's word on that is refused, too, any filter will do:
+ * pem began with those that it knows, and they let it read.
+ */
+bool pem_rights__notice_filter(void)
+{
+	uint32_t known = pem_process__known_filters();
+	long count;
+
+	if (known == ~0u || pem_restricted() || !prctl(PR_GET_SECCOMP, 0, 0, 0, 0))
+		return false;
+	count = read_status("\nSeccomp_filters:");
+	if (count >= 0 && count <= (long)known)
+		return false;
+	__atomic_store_n(&pem_process_refused, PEM_SECCOMP_CALLS | PEM_SECCOMP_WAKE,
+			 __ATOMIC_SEQ_CST);
+	count_filtered();
+	return true;
 }
 
 bool pem_rights__may_be_filtered(void)

@@ -68,6 +68,10 @@ PEM_RIGHTS_EXPORT uint32_t pem_rights__thread_id(void);
 PEM_RIGHTS_EXPORT uint32_t pem_rights__parent_id(void);
 
 /*
+ * A call of pem's has failed. Is a seccomp filter why, which nobody told of? Then the process is restricted from here on.
+ */
+bool pem_rights__notice_filter(void);
+/*
  * Is this thread restricted, or has it a seccomp filter that nobody told pem of, and which may refuse any call? Reads
  * /proc, by the calls that a program's loader makes, too. Async-signal-safe.
  */

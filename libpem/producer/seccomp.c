@@ -212,15 +212,11 @@ struct call {
 		}                                                                                  \
 	}
 
-/* What producer/ calls once a process runs, as the C library makes it. A new one has to be listed. */
+/* What producer/ and libc/ call once a process runs, as the C library makes it. A new one has to be listed. */
 static const struct call calls[] = {
 	{SYS_madvise, {SOME_ADDRESS, SOME_BYTES, MADV_POPULATE_WRITE}},
-	{SYS_madvise, {SOME_ADDRESS, SOME_BYTES, MADV_WIPEONFORK}},
 	{SYS_rt_sigprocmask, {SIG_BLOCK, SOME_ADDRESS, SOME_ADDRESS, 8}},
 	{SYS_rt_sigprocmask, {SIG_SETMASK, SOME_ADDRESS, 0, 8}},
-	{SYS_rt_sigprocmask, {(uint64_t)PEM_SECCOMP_NO_OPERATION, SOME_ADDRESS, 0, 8}},
-	{SYS_sched_yield, {0}},
-	{SYS_clock_nanosleep, {0, 0, SOME_ADDRESS}},
 	{SYS_gettid, {0}},
 	{SYS_getpid, {0}},
 	{SYS_getppid, {0}},
@@ -238,34 +234,52 @@ static const struct call calls[] = {
 	{SYS_newfstatat, {(uint64_t)AT_FDCWD, SOME_ADDRESS, SOME_ADDRESS}},
 	{SYS_newfstatat, {(uint64_t)AT_FDCWD, SOME_ADDRESS, SOME_ADDRESS, AT_SYMLINK_NOFOLLOW}},
 	{SYS_ftruncate, {SOME_FD, SOME_BYTES}},
-	{SYS_getdents64, {SOME_FD, SOME_ADDRESS, 4096}},
 	{SYS_flock, {SOME_FD, LOCK_SH | LOCK_NB}},
 	{SYS_read, {SOME_FD, SOME_ADDRESS, 256}},
 	{SYS_write, {SOME_FD, SOME_ADDRESS, SOME_BYTES}},
 	{SYS_prlimit64, {0, RLIMIT_FSIZE, 0, SOME_ADDRESS}},
-	{SYS_prctl, {PR_GET_NAME, SOME_ADDRESS}},
 	MMAP(0, MAP_SHARED, SOME_FD),
 	{SYS_mmap, {0, SOME_BYTES, PROT_READ, MAP_SHARED, SOME_FD}},
 	MMAP(SOME_ADDRESS, MAP_SHARED | MAP_FIXED | MAP_POPULATE, SOME_FD),
 	MMAP(0, MAP_PRIVATE | MAP_ANONYMOUS, -1),
 	MMAP(SOME_ADDRESS, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1),
 	{SYS_munmap, {SOME_ADDRESS, SOME_BYTES}},
+#ifdef SYS_rename
+	{SYS_rename, {SOME_ADDRESS, SOME_ADDRESS}},
+#else
+	{SYS_renameat, {(uint64_t)AT_FDCWD, SOME_ADDRESS, (uint64_t)AT_FDCWD, SOME_ADDRESS}},
+#endif
+};
+/* Those by whose failure nothing is lost. */
+static const struct call optional_calls[] = {
+	{SYS_madvise, {SOME_ADDRESS, SOME_BYTES, MADV_WIPEONFORK}},
+	{SYS_rt_sigprocmask, {(uint64_t)PEM_SECCOMP_NO_OPERATION, SOME_ADDRESS, 0, 8}},
+	{SYS_sched_yield, {0}},
+	{SYS_clock_nanosleep, {0, 0, SOME_ADDRESS}},
+	{SYS_getdents64, {SOME_FD, SOME_ADDRESS, 4096}},
+	{SYS_prctl, {PR_GET_NAME, SOME_ADDRESS}},
+	{SYS_prctl, {PR_GET_SECCOMP}},
+	{SYS_prctl, {PR_GET_NO_NEW_PRIVS}},
+	{SYS_getuid, {0}},
+	{SYS_getgid, {0}},
+	{SYS_getegid, {0}},
+	{SYS_statfs, {SOME_ADDRESS, SOME_ADDRESS}},
+	{SYS_getxattr, {SOME_ADDRESS, SOME_ADDRESS, SOME_ADDRESS, 24}},
 #ifdef SYS_unlink
 	{SYS_unlink, {SOME_ADDRESS}},
 	{SYS_mkdir, {SOME_ADDRESS, 0700}},
 	{SYS_access, {SOME_ADDRESS, F_OK}},
-	{SYS_rename, {SOME_ADDRESS, SOME_ADDRESS}},
 #else
 	{SYS_unlinkat, {(uint64_t)AT_FDCWD, SOME_ADDRESS, 0}},
 	{SYS_mkdirat, {(uint64_t)AT_FDCWD, SOME_ADDRESS, 0700}},
 	{SYS_faccessat, {(uint64_t)AT_FDCWD, SOME_ADDRESS, F_OK}},
-	{SYS_renameat, {(uint64_t)AT_FDCWD, SOME_ADDRESS, (uint64_t)AT_FDCWD, SOME_ADDRESS}},
 #endif
 };
 static const struct call wake = {SYS_futex, {SOME_ADDRESS, FUTEX_WAKE, 1}};
 
-/* An errno is what pem lives with; a signal, a tracer and a supervisor are the program's own business. */
-static bool is_refused(const struct sock_filter *code, uint32_t count, const struct call *call)
+/* A signal, a tracer and a supervisor are the program's own business. */
+static bool is_refused(const struct sock_filter *code, uint32_t count, const struct call *call,
+		       bool may_fail)
 {
 	struct seccomp_data data = {.nr = (int)call->number,
 				    .arch = THIS_ARCH,
@@ -277,17 +291,27 @@ static bool is_refused(const struct sock_filter *code, uint32_t count, const str
 		data.args[i] = call->arguments[i];
 	action = run(code, count, &data) & SECCOMP_RET_ACTION_FULL;
 	return action != SECCOMP_RET_ALLOW && action != SECCOMP_RET_LOG &&
-	       action != SECCOMP_RET_ERRNO;
+	       !(action == SECCOMP_RET_ERRNO && may_fail);
+}
+
+static bool any_is_refused(const struct sock_filter *code, uint32_t count, const struct call *of,
+			   size_t of_count, bool may_fail)
+{
+	size_t i;
+
+	for (i = 0; i < of_count; i++) {
+		if (is_refused(code, count, &of[i], may_fail))
+			return true;
+	}
+	return false;
 }
 
 uint32_t pem_seccomp__refused(const struct sock_filter *code, uint32_t count)
 {
-	uint32_t refused = is_refused(code, count, &wake) ? PEM_SECCOMP_WAKE : 0;
-	size_t i;
+	uint32_t refused = is_refused(code, count, &wake, true) ? PEM_SECCOMP_WAKE : 0;
 
-	for (i = 0; i < PEM_ARRAY_SIZE(calls); i++) {
-		if (is_refused(code, count, &calls[i]))
-			return refused | PEM_SECCOMP_CALLS;
-	}
+	if (any_is_refused(code, count, calls, PEM_ARRAY_SIZE(calls), false) ||
+	    any_is_refused(code, count, optional_calls, PEM_ARRAY_SIZE(optional_calls), true))
+		refused |= PEM_SECCOMP_CALLS;
 	return refused;
 }

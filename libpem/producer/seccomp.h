@@ -16,8 +16,8 @@
 #define PEM_SECCOMP_NO_OPERATION (-1)
 
 /*
- * Run a filter for every call that pem may make. Returns PEM_SECCOMP_*, joined by |; 0: all pass, or fail with an errno, which
- * harms nobody. A program that the kernel would not take is as good as one that refuses all. Async-signal-safe.
+ * Run a filter for every call that pem may make. Returns PEM_SECCOMP_*, joined by |; 0: all pass, or those fail with an
+ * errno that nothing is lost by. A program that the kernel would not take is as good as one that refuses all. Async-signal-safe.
  */
 uint32_t pem_seccomp__refused(const struct sock_filter *code, uint32_t count);
 

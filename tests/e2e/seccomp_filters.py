@@ -116,6 +116,39 @@ def harmless():
     whole("harmless", "exec")
 
 
+# --- filters that let the program live: what they refuse fails ---
+
+@test
+def errno():
+    "one by which calls fail: what was made before serves the program, its threads and its children"
+    whole("errno", "alone")
+    whole("errno", "later", threads=2)
+    whole("errno", "fork")
+
+
+@test
+def errno_by_exec():
+    "a program that is started with such a filter is counted"
+    for how in ("errno", "errno-raw"):
+        result = recorded(how, "exec", 20)
+        assert any("taken out of 1 programs" in g["reason"] for g in result["gaps"]), (how, result["gaps"])
+
+
+@test
+def errno_unseen():
+    "children of one that nobody told pem of: their events are lost, and the filter is named, not the buffer"
+    need_preload()
+    trace = tmp() + "/t"
+    rc, out, err = run([PEM, "record", "-o", trace, "-e", "APP::Libc::Malloc,APP::Libc::Free", "--", PROGRAM, "errno-raw",
+                        "fork", "200"])
+    equal((rc, out), (7, "child\n" * 3 + "done\n"), "status and output, with " + err)
+    result = report(trace)
+    assert result["events"]["discarded"] >= 3 * 400, result["events"]
+    assert sentence(result), result["gaps"]
+    assert "a seccomp filter refuses" in err and "--buffer" not in err, err
+    assert "given up" not in err, err
+
+
 @test
 def second():
     "a second filter, where the first kills for what only debuggers call, as many do"

@@ -5,7 +5,7 @@
  *
  * Use: filtered HOW WHAT COUNT. HOW: prctl, syscall, tsync, strict, raw (instructions of its own), harmless (a filter that
  * refuses nothing but reboot), second (after one that refuses nothing but process_vm_readv), null (asks whether the kernel knows
- * filters). WHAT: alone, threads (they run already), later (threads that come later), fork, exec (itself, in WHAT alone, having
+ * filters), errno and errno-raw (as prctl and raw, but what is refused fails with EPERM). WHAT: alone, threads (they run already), later (threads that come later), fork, exec (itself, in WHAT alone, having
  * taken the filter before), no-madvise, wait (up to two seconds before it goes on), clone (a child of clone takes the filter).
  */
 #include <errno.h>
@@ -119,7 +119,8 @@ static void compose(const char *how, const char *what)
 	if (!strcmp(what, "exec"))
 		ALLOW(of_x86_exec);
 #endif
-	put(BPF_RET | BPF_K, 0, 0, SECCOMP_RET_KILL_PROCESS);
+	put(BPF_RET | BPF_K, 0, 0,
+	    !strncmp(how, "errno", 5) ? SECCOMP_RET_ERRNO | EPERM : SECCOMP_RET_KILL_PROCESS);
 }
 
 static long raw_call(long number, long a, long b, long c)
@@ -145,9 +146,9 @@ static void take_filter(const char *how)
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	if (!strcmp(how, "strict"))
 		result = prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
-	else if (!strcmp(how, "prctl") || !strcmp(how, "harmless"))
+	else if (!strcmp(how, "prctl") || !strcmp(how, "harmless") || !strcmp(how, "errno"))
 		result = prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
-	else if (!strcmp(how, "raw"))
+	else if (!strcmp(how, "raw") || !strcmp(how, "errno-raw"))
 		result = raw_call(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, (long)&program);
 	else
 		result = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,

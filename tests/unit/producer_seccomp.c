@@ -27,6 +27,7 @@
 #define ERRNO BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)
 /* Kill for a value in the accumulator, else go on. */
 #define KILL_IF(value) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(value), 0, 1), KILL
+#define FAIL_IF(value) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(value), 0, 1), ERRNO
 #define KILL_UNLESS(value) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(value), 1, 0), KILL
 
 #define REFUSED(...)                                                                               \
@@ -40,8 +41,8 @@ static void all_and_none(void **state)
 	(void)state;
 	assert_int_equal(REFUSED(ALLOW), 0);
 	assert_int_equal(REFUSED(KILL), PEM_SECCOMP_CALLS | PEM_SECCOMP_WAKE);
-	/* An errno harms nobody, nor does a word in the log. */
-	assert_int_equal(REFUSED(ERRNO), 0);
+	/* With an errno for all no memory is to be had. A word in the log harms nobody. */
+	assert_int_equal(REFUSED(ERRNO), PEM_SECCOMP_CALLS);
 	assert_int_equal(REFUSED(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_LOG)), 0);
 	assert_int_equal(REFUSED(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP)),
 			 PEM_SECCOMP_CALLS | PEM_SECCOMP_WAKE);
@@ -66,6 +67,25 @@ static void one_call(void **state)
 				 PEM_SECCOMP_CALLS);
 	assert_int_equal(REFUSED(LOAD(NUMBER), KILL_IF(SYS_futex), ALLOW), PEM_SECCOMP_WAKE);
 	assert_int_equal(REFUSED(LOAD(NUMBER), KILL_IF(SYS_reboot), ALLOW), 0);
+}
+
+/* Calls by whose failure nothing is lost, and others. */
+static void errnos(void **state)
+{
+	static const long may_fail[] = {SYS_sched_yield, SYS_clock_nanosleep, SYS_getdents64,
+					SYS_getxattr,    SYS_statfs,          SYS_getuid,
+					SYS_futex,       SYS_reboot};
+	static const long needed[] = {SYS_openat, SYS_ftruncate,      SYS_mmap,   SYS_madvise,
+				      SYS_gettid, SYS_rt_sigprocmask, SYS_getpid, SYS_write,
+				      SYS_flock,  SYS_prlimit64,      SYS_tgkill, SYS_read};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(may_fail) / sizeof(may_fail[0]); i++)
+		assert_int_equal(REFUSED(LOAD(NUMBER), FAIL_IF(may_fail[i]), ALLOW), 0);
+	for (i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
+		assert_int_equal(REFUSED(LOAD(NUMBER), FAIL_IF(needed[i]), ALLOW),
+				 PEM_SECCOMP_CALLS);
 }
 
 static void arguments(void **state)
@@ -142,8 +162,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_and_none), cmocka_unit_test(one_call),
-		cmocka_unit_test(arguments),    cmocka_unit_test(instructions),
-		cmocka_unit_test(no_program),
+		cmocka_unit_test(errnos),       cmocka_unit_test(arguments),
+		cmocka_unit_test(instructions), cmocka_unit_test(no_program),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
