@@ -90,6 +90,7 @@ def setpriv():
 
 
 AS_1000 = ["setpriv", "--reuid", "1000", "--regid", "1000", "--clear-groups"]
+USERS_OWN = ["env", "-u", "XDG_RUNTIME_DIR", "-u", "PEM_RUNTIME_DIR", PEM, "record"]
 
 
 def need_user_namespaces(flags):
@@ -116,8 +117,7 @@ def user_namespace_of_users():
         need_user_namespaces(flags)
         folder = tmp()
         os.chown(folder, 1000, 1000)
-        rc, out, err = run(AS_1000 + ["env", "-u", "XDG_RUNTIME_DIR", PEM, "record", "-q", "-o", folder + "/t", "-e",
-                                      "APP::Libc::*", "--", "unshare", flags, "sh", "-c", "(id); true"])
+        rc, out, err = run(AS_1000 + USERS_OWN + ["-q", "-o", folder + "/t", "-e", "APP::Libc::*", "--", "unshare", flags, "sh", "-c", "(id); true"])
         equal(rc, 0, "status, with " + err)
         assert any(p["name"] == "id" and p["count"] > 10 for p in report(folder + "/t")["processes"]), flags
 

@@ -11,6 +11,7 @@ from preload import compile_program, need_preload
 from tap import PEM, equal, need, run, run_all, skip, test, tmp
 
 AS_USER = ["setpriv", "--reuid", "1000", "--regid", "1000", "--clear-groups"]
+USERS_OWN = ["env", "-u", "XDG_RUNTIME_DIR", "-u", "PEM_RUNTIME_DIR", PEM, "record"]
 CLEARED = "without pem's variables"
 PRIVILEGED = "gained rights"
 STATIC = "linked statically"
@@ -216,8 +217,7 @@ def command():
     os.chmod(path, 0o4755)
     folder = tmp()
     os.chown(folder, 1000, 1000)
-    rc, _, err = run(AS_USER + ["env", "-u", "XDG_RUNTIME_DIR", PEM, "record", "-o", folder + "/t", "-e", "APP::Libc::*",
-                                "--", path])
+    rc, _, err = run(AS_USER + USERS_OWN + ["-o", folder + "/t", "-e", "APP::Libc::*", "--", path])
     equal(rc, 0, "status, with " + err)
     assert "it gains rights as it starts" in err, err
 
