@@ -185,6 +185,12 @@ def set_id():
     equal(said(AS_USER + ["env", "PATH=/nonexistent:%s" % os.path.dirname(path), "/bin/sh", "-c", "program; /bin/true"]),
           {PRIVILEGED: (1, "program")}, "found in PATH")
     equal(said(["sh", "-c", path + "; true"]), {}, "root's, for root")
+    equal(said(AS_USER + ["env", "-i", path]), {CLEARED: (1, "program")}, "with two reasons it counts once")
+    script = os.path.dirname(path) + "/script"
+    with open(script, "w", encoding="ascii") as file:
+        file.write("#!/bin/sh\ntrue\n")
+    os.chmod(script, 0o4755)
+    equal(said(AS_USER + ["sh", "-c", script + "; true"]), {}, "a script's bits mean nothing")
     equal(said(AS_USER + ["setpriv", "--no-new-privs", "sh", "-c", path + "; true"]), {}, "no new privileges")
     os.chmod(path, 0o2755)
     equal(said(AS_USER + [path]), {PRIVILEGED: (1, "program")}, "setgid")
