@@ -27,6 +27,72 @@
 
 #define VARIABLE "LD_PRELOAD="
 #define VARIABLE_BYTES (sizeof(VARIABLE) - 1)
+#define PAGE_BYTES ((uintptr_t)4096) /* the smallest there is */
+#define NO_PAGE ((uintptr_t)1)
+
+/* --- what a program hands in may be anything: execve would answer EFAULT --- */
+
+/*
+ * May the eight bytes there be read? The kernel copies them, unless they are at 0, before it looks at the first argument,
+ * which means nothing.
+ */
+static bool can_read(uintptr_t at)
+{
+	uintptr_t word = at & ~(uintptr_t)7;
+
+	return word &&
+	       (!syscall(SYS_rt_sigprocmask, -1, word, NULL, sizeof(uint64_t)) || errno != EFAULT);
+}
+
+/* The same of many in turn: page is the last one that could be read, which none has to be asked for again. */
+static bool can_read_next(uintptr_t at, uintptr_t *page)
+{
+	uintptr_t its = at & ~(PAGE_BYTES - 1);
+
+	if (its == *page)
+		return true;
+	if (!can_read(at))
+		return false;
+	*page = its;
+	return true;
+}
+
+static bool is_text(const char *text, uintptr_t *page)
+{
+	for (; can_read_next((uintptr_t)text, page); text++) {
+		if (!*text)
+			return true;
+	}
+	return false;
+}
+
+bool pem_libc_exec__is_text(const char *text)
+{
+	uintptr_t page = NO_PAGE;
+	int saved_errno = errno;
+	bool result = is_text(text, &page);
+
+	errno = saved_errno;
+	return result;
+}
+
+/* NULL is as good as an empty one. */
+static bool is_environment(char *const environment[])
+{
+	uintptr_t page = NO_PAGE, page_of_texts = NO_PAGE;
+
+	for (; environment; environment++) {
+		if (!can_read_next((uintptr_t)environment, &page))
+			return false;
+		if (!*environment)
+			break;
+		if (!is_text(*environment, &page_of_texts))
+			return false;
+	}
+	return true;
+}
+
+/* --- the libraries in an environment --- */
 
 /* Is it one of pem's libraries, by its name? */
 static int is_own(const char *entry, size_t length)
@@ -104,6 +170,8 @@ static bool can_load(const char *list)
 	return true;
 }
 
+/* --- counting --- */
+
 /* A program that is started, what is known of it, and who wants it. */
 struct target {
 	const char *name;
@@ -167,9 +235,14 @@ size_t pem_libc_exec__bytes(struct pem_libc_start *start, const char *program, b
 	if (pem_libc_call__is_silent(0)) /* a thread without memory of its own, not even errno */
 		return 0;
 	saved_errno = errno;
+	t.is_filtered = pem_rights__may_be_filtered();
+	/* Where the kernel can't be asked, an environment is taken for one. */
+	if (!t.is_filtered && (!is_environment(environment) || !pem_libc_exec__is_text(program))) {
+		errno = saved_errno;
+		return 0;
+	}
 	t.session = find(environment, "PEM_SESSION=", &index);
 	t.preload = find(environment, VARIABLE, &index);
-	t.is_filtered = pem_rights__may_be_filtered();
 	if (!t.is_filtered)
 		t.kind = pem_program_file__kind(program, is_searched ? folders() : NULL);
 	goes = must_go(&t);
@@ -192,6 +265,8 @@ void pem_libc_exec__failed(const struct pem_libc_start *start)
 						       (enum pem_unobserved)reason);
 	}
 }
+
+/* --- the environment without them --- */
 
 /* Copy the entries that are not pem's. False: there are none. */
 static int copy_others(char *to, const char *list)

@@ -43,7 +43,8 @@ PEM_LIBC_EXPORT pid_t fork(void)
 static void exec_begins(const char *path, uintptr_t site)
 {
 	if (pem_enabled_program_exec() && !pem_libc_call__is_silent(site))
-		pem_notify_program_exec(path);
+		pem_notify_program_exec(
+			pem_rights__restricted() || pem_libc_exec__is_text(path) ? path : NULL);
 }
 
 /* Only what fails comes back. */
@@ -135,7 +136,7 @@ PEM_LIBC_EXPORT int execveat(int folder, const char *path, char *const arguments
 	const char *known = path;
 	char *beneath, *end;
 
-	if (folder != AT_FDCWD && *path != '/') {
+	if (folder != AT_FDCWD && pem_libc_exec__is_text(path) && *path != '/') {
 		beneath = __builtin_alloca(FD_PATH_BYTES + 1 + strlen(path));
 		end = fd_path(beneath, folder);
 		if (*path)

@@ -110,6 +110,7 @@ FAILURES = r"""
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 static char *arguments[] = {"x", NULL}, *none[] = {NULL};
 #define FAILS(call, error) do { errno = 0; if ((call) != -1 || errno != (error)) return __LINE__ % 200 + 1; } while (0)
@@ -118,7 +119,12 @@ int main(int argc, char **argv)
     const char *text = argv[1]; /* may be run, and is no program */
     char *big = malloc(1 << 20), *too_much[] = {"x", big, NULL};
     int fd = open(text, O_RDONLY);
+    char *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *end = page + 4094, *bad = (char *)8, *bad_texts[] = {"A=1", bad, NULL}; /* end: without its end */
     pid_t child;
+    munmap(page + 4096, 4096);
+    end[0] = '/';
+    end[1] = 'x';
     memset(big, 'x', (1 << 20) - 1);
     big[(1 << 20) - 1] = 0;
     FAILS(execve("/nonexistent", arguments, none), ENOENT);
@@ -129,6 +135,16 @@ int main(int argc, char **argv)
     FAILS(fexecve(fd, arguments, none), ENOEXEC);
     FAILS(execveat(fd, "", arguments, none, AT_EMPTY_PATH), ENOEXEC);
     FAILS(execveat(-1, "true", arguments, none, 0), EBADF);
+    FAILS(execve(NULL, arguments, none), EFAULT);
+    FAILS(execve(bad, arguments, none), EFAULT);
+    FAILS(execve(end, arguments, none), EFAULT);
+    FAILS(execve("/nonexistent", arguments, (char **)bad), ENOENT);
+    FAILS(execve("/nonexistent", arguments, bad_texts), ENOENT);
+    FAILS(execve("/nonexistent", arguments, NULL), ENOENT);
+    FAILS(execv(bad, arguments), EFAULT);
+    FAILS(execveat(fd, bad, arguments, none, 0), EFAULT);
+    FAILS(execveat(AT_FDCWD, NULL, arguments, none, 0), EFAULT);
+    if (posix_spawn(&child, "/nonexistent", NULL, NULL, arguments, (char **)bad) != ENOENT) return 203;
     if (posix_spawn(&child, text, NULL, NULL, arguments, none) != ENOEXEC) return 201;
     if (posix_spawnp(&child, "nonexistent-program", NULL, NULL, arguments, none) != ENOENT) return 202;
     return 0;
