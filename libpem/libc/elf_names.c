@@ -22,31 +22,34 @@ struct object {
 	const Elf64_Sym *symbols;
 	const char *strings;
 	const Elf64_Half *versions; /* by symbol; NULL: the object has none */
+	const Elf64_Verdef *definitions; /* of versions; NULL: the object has none */
 	const uint32_t *gnu_hash; /* one of the two is there */
 	const uint32_t *hash;
 };
 
 struct wanted {
-	const char *name;
+	const char *name; /* a version may follow it, after an @ */
+	size_t length; /* of the name */
+	const char *version; /* NULL: the one that programs are linked with today */
 	uint32_t gnu_hash, hash;
 };
 
-static uint32_t gnu_hash_of(const char *name)
+static uint32_t gnu_hash_of(const char *name, size_t length)
 {
-	const uint8_t *c;
+	const uint8_t *c = (const uint8_t *)name, *end = c + length;
 	uint32_t h = 5381;
 
-	for (c = (const uint8_t *)name; *c; c++)
+	for (; c < end; c++)
 		h = h * 33 + *c;
 	return h;
 }
 
-static uint32_t hash_of(const char *name)
+static uint32_t hash_of(const char *name, size_t length)
 {
-	const uint8_t *c;
+	const uint8_t *c = (const uint8_t *)name, *end = c + length;
 	uint32_t h = 0;
 
-	for (c = (const uint8_t *)name; *c; c++) {
+	for (; c < end; c++) {
 		h = (h << 4) + *c;
 		h ^= h >> 24 & 0xf0;
 		h &= 0x0fffffff;
@@ -56,7 +59,11 @@ static uint32_t hash_of(const char *name)
 
 static struct wanted wanted_of(const char *name)
 {
-	return (struct wanted){name, gnu_hash_of(name), hash_of(name)};
+	const char *at = strchr(name, '@');
+	size_t length = at ? (size_t)(at - name) : strlen(name);
+
+	return (struct wanted){name, length, at ? at + 1 : NULL, gnu_hash_of(name, length),
+			       hash_of(name, length)};
 }
 
 /*
@@ -88,6 +95,8 @@ static bool read_object(struct object *object, Elf64_Addr base, const Elf64_Dyn 
 			object->strings = table;
 		else if (d->d_tag == DT_VERSYM)
 			object->versions = table;
+		else if (d->d_tag == DT_VERDEF)
+			object->definitions = table;
 		else if (d->d_tag == DT_GNU_HASH)
 			object->gnu_hash = table;
 		else if (d->d_tag == DT_HASH)
@@ -96,12 +105,35 @@ static bool read_object(struct object *object, Elf64_Addr base, const Elf64_Dyn 
 	return object->symbols && object->strings && (object->gnu_hash || object->hash);
 }
 
-/* Is the symbol a definition of the name that others may be linked with, and the one that is linked with today? */
-static bool is_definition(const struct object *object, uint32_t index, const char *name)
+/* A symbol without a version serves whoever asks for one. */
+static bool is_version(const struct object *object, uint32_t index, const char *wanted)
+{
+	const Elf64_Verdef *d = object->definitions;
+	Elf64_Half version;
+
+	if (!object->versions)
+		return true;
+	version = object->versions[index];
+	if (version == VER_NDX_LOCAL)
+		return false;
+	if (!wanted || version == VER_NDX_GLOBAL)
+		return !(version & VERSION_HIDDEN);
+	for (; d; d = d->vd_next ? (const void *)((const char *)d + d->vd_next) : NULL) {
+		const Elf64_Verdaux *name = (const void *)((const char *)d + d->vd_aux);
+
+		if (d->vd_ndx == (version & ~VERSION_HIDDEN))
+			return !strcmp(object->strings + name->vda_name, wanted);
+	}
+	return false;
+}
+
+/* Is the symbol a definition of the name that others may be linked with, and of the version that is wanted? */
+static bool is_definition(const struct object *object, uint32_t index, const struct wanted *wanted)
 {
 	const Elf64_Sym *symbol = &object->symbols[index];
 	unsigned type = ELF64_ST_TYPE(symbol->st_info), bind = ELF64_ST_BIND(symbol->st_info);
 	unsigned visibility = ELF64_ST_VISIBILITY(symbol->st_other);
+	const char *name;
 
 	if (symbol->st_shndx == SHN_UNDEF || (!symbol->st_value && symbol->st_shndx != SHN_ABS))
 		return false;
@@ -112,10 +144,9 @@ static bool is_definition(const struct object *object, uint32_t index, const cha
 	if (type != STT_NOTYPE && type != STT_OBJECT && type != STT_FUNC && type != STT_COMMON &&
 	    type != STT_GNU_IFUNC)
 		return false;
-	if (object->versions &&
-	    (object->versions[index] & VERSION_HIDDEN || object->versions[index] == VER_NDX_LOCAL))
-		return false;
-	return !strcmp(object->strings + symbol->st_name, name);
+	name = object->strings + symbol->st_name;
+	return !strncmp(name, wanted->name, wanted->length) && !name[wanted->length] &&
+	       is_version(object, index, wanted->version);
 }
 
 /* buckets, first symbol, words of the filter, its shift; the filter, a chain for each bucket, the symbols' hashes */
@@ -137,7 +168,7 @@ static uint32_t find_by_gnu_hash(const struct object *object, const struct wante
 	if (i < first)
 		return STN_UNDEF;
 	for (;; i++) { /* the lowest bit ends a chain */
-		if ((hashes[i - first] | 1) == (h | 1) && is_definition(object, i, wanted->name))
+		if ((hashes[i - first] | 1) == (h | 1) && is_definition(object, i, wanted))
 			return i;
 		if (hashes[i - first] & 1)
 			return STN_UNDEF;
@@ -155,7 +186,7 @@ static uint32_t find_by_hash(const struct object *object, const struct wanted *w
 	next = &buckets[bucket_count];
 	for (i = buckets[wanted->hash % bucket_count]; i != STN_UNDEF && i < symbol_count;
 	     i = next[i]) {
-		if (is_definition(object, i, wanted->name))
+		if (is_definition(object, i, wanted))
 			return i;
 	}
 	return STN_UNDEF;

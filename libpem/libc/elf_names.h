@@ -19,7 +19,7 @@
 
 /*
  * For each name the definition that dlsym(RTLD_NEXT) would find: in the first object behind this one that defines it, the
- * version that programs are linked with today. NULL in found: no object defines the name.
+ * version that programs are linked with today, or that follows the name after an @. NULL in found: no object defines the name.
  *
  * false: the loader's list is not there yet, or this object is not in it, or there are too many names. Nothing was
  * looked up then, and found is as it was.

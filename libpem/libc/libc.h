@@ -22,6 +22,7 @@
  *	program.c	fork, exec, exit, sleep, dlopen
  *	exec.c		programs that are started and can't be observed, and their environment
  *	program_file.c	what the file of a program says of libraries that are preloaded
+ *	older.c		older versions of some of them
  *	rights.c	setuid, chroot, unshare, seccomp and the like, without events
  *	aside.c		when not to stand there
  *

@@ -123,6 +123,14 @@ const char *const pem_libc_next_names[PEM_LIBC_NEXT_COUNT] = {
 	[PEM_LIBC_NEXT_setuid] = "setuid",
 	[PEM_LIBC_NEXT_syscall] = "syscall",
 	[PEM_LIBC_NEXT_unshare] = "unshare",
+#if defined(__x86_64__)
+	[PEM_LIBC_NEXT_older_posix_spawn] = "posix_spawn@GLIBC_2.2.5",
+	[PEM_LIBC_NEXT_older_posix_spawnp] = "posix_spawnp@GLIBC_2.2.5",
+	[PEM_LIBC_NEXT_older_pthread_cond_broadcast] = "pthread_cond_broadcast@GLIBC_2.2.5",
+	[PEM_LIBC_NEXT_older_pthread_cond_signal] = "pthread_cond_signal@GLIBC_2.2.5",
+	[PEM_LIBC_NEXT_older_pthread_cond_timedwait] = "pthread_cond_timedwait@GLIBC_2.2.5",
+	[PEM_LIBC_NEXT_older_pthread_cond_wait] = "pthread_cond_wait@GLIBC_2.2.5",
+#endif
 };
 
 /* For a C library without the function: nobody can have linked against it, so no result type matters. */

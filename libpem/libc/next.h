@@ -122,6 +122,14 @@ enum pem_libc_next_index {
 	PEM_LIBC_NEXT_setuid,
 	PEM_LIBC_NEXT_syscall,
 	PEM_LIBC_NEXT_unshare,
+#if defined(__x86_64__)
+	PEM_LIBC_NEXT_older_posix_spawn,
+	PEM_LIBC_NEXT_older_posix_spawnp,
+	PEM_LIBC_NEXT_older_pthread_cond_broadcast,
+	PEM_LIBC_NEXT_older_pthread_cond_signal,
+	PEM_LIBC_NEXT_older_pthread_cond_timedwait,
+	PEM_LIBC_NEXT_older_pthread_cond_wait,
+#endif
 	PEM_LIBC_NEXT_COUNT
 };
 

@@ -146,6 +146,36 @@ static void prefers_the_version_of_today(void **state)
 #endif
 }
 
+static void finds_the_version_that_is_named(void **state)
+{
+#if defined(__x86_64__)
+	static const char *const names[] = {
+		"pthread_cond_wait@GLIBC_2.2.5",  "pthread_cond_wait@GLIBC_2.3.2",
+		"posix_spawn@GLIBC_2.2.5",        "posix_spawn@GLIBC_2.15",
+		"pthread_cond_wait@GLIBC_2.15", /* a version of others */
+		"pthread_cond_wait@GLIBC_2",      "pthread_cond_wai@GLIBC_2.2.5",
+		"pthread_cond_waits@GLIBC_2.2.5",
+	};
+	const struct link_map *map = object_with("libc.so.6");
+	void *handle = dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD), *wanted;
+	char name[64];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 8; i++) {
+		strcpy(name, names[i]);
+		*strchr(name, '@') = '\0';
+		wanted = dlvsym(handle, name, strchr(names[i], '@') + 1);
+		assert_ptr_equal(pem_elf__find_in(map->l_addr, map->l_ld, names[i]), wanted);
+		assert_int_equal(wanted != NULL, i < 4);
+	}
+	dlclose(handle);
+#else
+	(void)state;
+	skip(); /* other processors came after the old forms */
+#endif
+}
+
 static void finds_an_indirect_function(void **state)
 {
 	const struct link_map *map = object_with("libc.so.6");
@@ -237,7 +267,7 @@ static void only_definitions_count(void **state)
 		{1, ELF64_ST_INFO(STB_WEAK, STT_FUNC), STV_PROTECTED, 1, 0xa00, 8},
 	};
 	/* of symbol 7 none that others see, of 8 one for old programs */
-	static const Elf64_Half versions[] = {0, 2, 2, 2, 2, 2, 2, 0, 0x8002, 2, 3};
+	static Elf64_Half versions[] = {0, 2, 2, 2, 2, 2, 2, 0, 0x8002, 2, 3};
 	static uint32_t hash[] = {1, 11, 1, 0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0};
 	const Elf64_Dyn dynamic[] = {
 		{DT_STRTAB, {(uintptr_t)strings}},
@@ -249,6 +279,11 @@ static void only_definitions_count(void **state)
 
 	(void)state;
 	assert_ptr_equal(pem_elf__find_in(0, dynamic, "f"), (void *)0xa00);
+	/* A definition of the version of none serves whoever names one, of another version only who names that. */
+	versions[10] = VER_NDX_GLOBAL;
+	assert_ptr_equal(pem_elf__find_in(0, dynamic, "f@ANY"), (void *)0xa00);
+	versions[10] = 3;
+	assert_null(pem_elf__find_in(0, dynamic, "f@ANY"));
 	hash[12] = 0; /* the chain ends one earlier */
 	hash[11] = 0;
 	assert_null(pem_elf__find_in(0, dynamic, "f"));
@@ -318,6 +353,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_what_dlsym_finds_in_every_object),
 		cmocka_unit_test(prefers_the_version_of_today),
+		cmocka_unit_test(finds_the_version_that_is_named),
 		cmocka_unit_test(finds_an_indirect_function),
 		cmocka_unit_test(passes_over_what_is_no_function),
 		cmocka_unit_test(reads_the_tables_of_the_kernels_object),
