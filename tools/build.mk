@@ -50,6 +50,7 @@ install: all
 	$(Q)$(call python_place,"$(LIBDIR)/libpem.so.1") > '$(DESTDIR)$(PYTHONDIR)/pemapi/_place.py'
 	$(call put,644,$(CATALOGUE_STUBS),$(incdir)/stubs)
 	$(call put,644,$(wildcard spec/*.xsd spec/*/*.xml),$(sharedir)/pem/spec)
+	$(call put,644,libpem/valgrind.supp,$(sharedir)/pem)
 	$(Q)$(INSTALL) -d '$(libdir)/pkgconfig'
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
 	  libpem/libpem.pc.in > '$(libdir)/pkgconfig/libpem.pc' && chmod 644 '$(libdir)/pkgconfig/libpem.pc'

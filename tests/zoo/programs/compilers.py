@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """compilers.py - of the zoo: compilers at work, and programs of theirs that are linked in ways that matter to pem"""
-from zoo import program
+import os
+
+from zoo import HERE, program
 
 C = r"""
 cat > program.c <<'end'
@@ -101,6 +103,59 @@ sed -i 's/40000/4000/' program.c; gcc -g -pthread -o program program.c
 valgrind -q --error-exitcode=9 "$MADE/program" || echo "status $?"
 valgrind -q --tool=callgrind --callgrind-out-file=/dev/null sqlite3 :memory: 'select 6 * 7' 2>/dev/null
 """)
+
+# These two take atomic instructions for races, so libpem comes with suppressions. What they find of the program must stay.
+RACES = r"""
+cat > races.c <<'end'
+#include <pthread.h>
+static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER, b = PTHREAD_MUTEX_INITIALIZER;
+static long total;
+static void *race(void *arg)
+{
+	for (int i = 0; i < 100; i++)
+		total += i;
+	return arg;
+}
+static void *in_order(void *arg)
+{
+	pthread_mutex_lock(&a);
+	pthread_mutex_lock(&b);
+	pthread_mutex_unlock(&b);
+	pthread_mutex_unlock(&a);
+	return arg;
+}
+static void *against_order(void *arg)
+{
+	pthread_mutex_lock(&b);
+	pthread_mutex_lock(&a);
+	pthread_mutex_unlock(&a);
+	pthread_mutex_unlock(&b);
+	return arg;
+}
+int main(void)
+{
+	pthread_t one, two;
+	pthread_create(&one, NULL, race, NULL);
+	pthread_create(&two, NULL, race, NULL);
+	pthread_join(one, NULL);
+	pthread_join(two, NULL);
+	pthread_create(&one, NULL, in_order, NULL);
+	pthread_join(one, NULL);
+	pthread_create(&two, NULL, against_order, NULL);
+	pthread_join(two, NULL);
+	pthread_mutex_unlock(&a);
+	return 0;
+}
+end
+"""
+for tool in "helgrind", "drd":
+    program(tool, packages="valgrind gcc", version="valgrind --version", seconds=10, limit_s=120,
+            env={"SUPPRESSIONS": os.path.join(HERE, "..", "..", "libpem", "valgrind.supp")}, prepare=C + RACES + r"""
+sed -i 's/40000/400/' program.c; gcc -O1 -g -pthread -o program program.c; gcc -O0 -g -pthread -o races races.c""", script=r"""
+check() { valgrind -q --tool=TOOL --suppressions="$SUPPRESSIONS" --error-exitcode=9 "$MADE/$1" 2>"$TMPDIR/$1" || echo "status $?"; }
+check program; grep '^==' "$TMPDIR/program" | cut -d ' ' -f 2- || :
+check races; grep -oE '(Possible data race|Conflicting|lock order|unlocked a not-locked|Mutex not locked)|\(races.c:[0-9]+\)' "$TMPDIR/races" | sort -u
+""".replace("TOOL", tool))
 
 # Started by pem itself, of which it has to say why nothing is seen, and by a shell that is watched.
 LOADER = r"^ERROR: ld\.so: object '.*libpem[^']*' from LD_PRELOAD cannot be preloaded"
