@@ -213,6 +213,11 @@ void pem_member__find_slot(struct pem_session *s, struct pem_member *m)
 	m->slot = slot;
 }
 
+bool pem_member__has_made(const struct pem_member *m, const struct pem_producer *p)
+{
+	return __atomic_load_n(&m->control->start_clock, __ATOMIC_RELAXED) <= p->start_clock;
+}
+
 bool pem_member__is_served(struct pem_member *m)
 {
 	if (m->slot >= 0 &&
@@ -375,7 +380,8 @@ void pem_session__found_control(struct pem_session *s, struct pem_place *place, 
 		return;
 	meet(s, m);
 	for (p = s->producers; p; p = p->next) {
-		if (p->place != place || p->member || strcmp(p->control_name, name))
+		if (p->place != place || p->member || strcmp(p->control_name, name) ||
+		    !pem_member__has_made(m, p))
 			continue;
 		p->member = m;
 		m->producer = p;

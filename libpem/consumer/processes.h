@@ -186,6 +186,8 @@ void pem_session__lost_control(struct pem_session *session, struct pem_place *pl
 void pem_session__leave_members(struct pem_session *session);
 /* Find out which slot of its table is the session's, if any. */
 void pem_member__find_slot(struct pem_session *session, struct pem_member *member);
+/* Is the pool of the image that made this control file? An earlier image of the process had a file of the same name. */
+bool pem_member__has_made(const struct pem_member *member, const struct pem_producer *producer);
 /* Has it the session in its table still? */
 bool pem_member__is_served(struct pem_member *member);
 /* Find out which contexts it is in, and let it know. */

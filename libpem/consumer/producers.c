@@ -50,12 +50,14 @@ void pem_producer__free(struct pem_producer *p)
 /* The control file is named by shared memory: only one of the runtime folder itself will do. */
 static void find_member(struct pem_session *s, struct pem_producer *p)
 {
-	p->member = pem_session__member(s, p->place, p->control_name);
-	if (!p->member)
+	struct pem_member *m = pem_session__member(s, p->place, p->control_name);
+
+	if (!m || !pem_member__has_made(m, p))
 		return;
-	if (p->member->producer)
-		p->member->producer->member = NULL; /* of an earlier image */
-	p->member->producer = p;
+	if (m->producer)
+		m->producer->member = NULL;
+	m->producer = p;
+	p->member = m;
 }
 
 /* Half of what the recorder may open stays free for its own files. False: the process is asked for by signal 0. */
