@@ -151,14 +151,16 @@ int pem_session__attach(struct pem_session *s, const struct pem_context *who,
 		result = pem_session__join_self(s);
 	note_in_log(s, who);
 	pem_session__own_place(s);
-	if (who->pid)
-		pem_session__add_places_of(s, who->pid);
-	else
+	if (!who->pid)
 		s->looks_elsewhere = true;
 	pem_session__publish(s);
 	for (m = s->members; m; m = m->next)
 		pem_member__ask(s, m);
 	pem_session__scan_producers(s);
+	if (who->pid && !pem_session__look_later(s, who->pid)) {
+		pem_session__add_places_of(s, who->pid);
+		pem_session__scan_producers(s);
+	}
 	if (!result)
 		result = observe(s, who, error);
 	if (!result) {

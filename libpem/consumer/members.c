@@ -27,6 +27,7 @@
 
 #define CONTROL_BYTES_MAX (16u << 20) /* one has some 0.7 MiB */
 #define ASK_AGAIN_NS 1000000000u /* a process's name and control group may change, and it may die */
+#define LOOK_LATER_NS 20000000u /* in which a process that is attached to joins */
 
 bool pem_is_control_name(const char *name)
 {
@@ -422,6 +423,31 @@ static void scan_own(struct pem_session *s, struct pem_place *place)
 		closedir(directory);
 }
 
+bool pem_session__look_later(struct pem_session *s, uint32_t pid)
+{
+	struct pem_member *m;
+
+	for (m = s->members; m && (m->pid != pid || m->place->number); m = m->next)
+		;
+	if (m)
+		m->look_ns = pem_monotonic_ns() + LOOK_LATER_NS;
+	return m != NULL;
+}
+
+/* One of them: a helper is started for each. */
+static void look_now(struct pem_session *s)
+{
+	uint64_t now = pem_monotonic_ns();
+	struct pem_member *m;
+
+	for (m = s->members; m && !(m->look_ns && m->look_ns <= now); m = m->next)
+		;
+	if (!m)
+		return;
+	m->look_ns = 0;
+	pem_session__add_places_of(s, m->pid);
+}
+
 void pem_session__scan_members(struct pem_session *s)
 {
 	struct pem_member *m;
@@ -430,6 +456,7 @@ void pem_session__scan_members(struct pem_session *s)
 		return;
 	if (s->looks_elsewhere)
 		pem_session__look_for_places(s);
+	look_now(s);
 	pem_session__tend_targets(s);
 	for (m = s->members; m; m = m->next)
 		m->seen = m->place->number != 0; /* keepers tell of those that are gone */
