@@ -429,23 +429,20 @@ bool pem_session__look_later(struct pem_session *s, uint32_t pid)
 
 	for (m = s->members; m && (m->pid != pid || m->place->number); m = m->next)
 		;
-	if (m)
-		m->look_ns = pem_monotonic_ns() + LOOK_LATER_NS;
-	return m != NULL;
+	if (!m || s->look_ns)
+		return false;
+	s->look_pid = pid;
+	s->look_ns = pem_monotonic_ns() + LOOK_LATER_NS;
+	return true;
 }
 
-/* One of them: a helper is started for each. */
+/* Its file may be what an earlier image left, so that it is elsewhere. */
 static void look_now(struct pem_session *s)
 {
-	uint64_t now = pem_monotonic_ns();
-	struct pem_member *m;
-
-	for (m = s->members; m && !(m->look_ns && m->look_ns <= now); m = m->next)
-		;
-	if (!m)
+	if (!s->look_ns || pem_monotonic_ns() < s->look_ns)
 		return;
-	m->look_ns = 0;
-	pem_session__add_places_of(s, m->pid);
+	s->look_ns = 0;
+	pem_session__add_places_of(s, s->look_pid);
 }
 
 void pem_session__scan_members(struct pem_session *s)

@@ -107,7 +107,6 @@ struct pem_member {
 	uint32_t incarnation; /* the same */
 	uint64_t contexts; /* bit i: it is in the page's context i, as last found */
 	uint64_t asked_ns; /* when it was last asked whether it is in a target */
-	uint64_t look_ns; /* when the folders that it may have besides are to be looked for; 0: they are not */
 	bool seen; /* by the scan under way */
 	bool full_said;
 	int cut; /* its control file was, while it was read */
@@ -187,7 +186,7 @@ void pem_session__lost_control(struct pem_session *session, struct pem_place *pl
 void pem_session__leave_members(struct pem_session *session);
 /*
  * A process that is found already, in the session's own folder, can be observed at once: the other folders that it and what it
- * starts may have are looked for by a scan soon after. False: it is not found.
+ * starts may have are looked for by a scan soon after. False: it is not found, or another waits for that.
  */
 bool pem_session__look_later(struct pem_session *session, uint32_t pid);
 /* Find out which slot of its table is the session's, if any. */

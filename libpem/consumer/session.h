@@ -240,6 +240,9 @@ struct pem_session {
 	struct rusage command_usage;
 	volatile int interrupted;
 	uint64_t next_scan_ns, next_drain_ns;
+	/* Of a process that was attached to: when its other folders are to be looked for; 0: never. */
+	uint64_t look_ns;
+	uint32_t look_pid;
 	uint64_t next_gather_ns; /* of losses that processes of other places counted */
 	/* rights.c: bit i: a process was refused its pool for reason i, and that was said. */
 	uint32_t refusals_said;
