@@ -436,7 +436,10 @@ bool pem_session__look_later(struct pem_session *s, uint32_t pid)
 	return true;
 }
 
-/* Its file may be what an earlier image left, so that it is elsewhere. */
+/*
+ * Look for the other folders of a process that was attached to. Its file in the session's folder does not show that its events
+ * go there: an image from before an exec may have left the file.
+ */
 static void look_now(struct pem_session *s)
 {
 	if (!s->look_ns || pem_monotonic_ns() < s->look_ns)

@@ -451,7 +451,7 @@ void pem_session__say_refused(struct pem_session *session);
 void pem_session__say_all_refused(struct pem_session *session);
 /* Add to the session's page what the page of a further place has counted. */
 void pem_session__gather_rights(struct pem_session *session, struct pem_place *place);
-/* The same of a head in which one process counts, and its children. */
+/* Add what a file of the public folder has counted: the head of a page, which one process and its children write. */
 void pem_session__gather_head(struct pem_session *session, struct pem_session_page *head);
 /* One more process could not make its pool; code: an errno. */
 void pem_session__count_refusal(struct pem_session *session, uint32_t code);

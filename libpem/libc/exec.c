@@ -44,7 +44,7 @@ static bool can_read(uintptr_t at)
 	       (!syscall(SYS_rt_sigprocmask, -1, word, NULL, sizeof(uint64_t)) || errno != EFAULT);
 }
 
-/* The same of many in turn: page is the last one that could be read, which none has to be asked for again. */
+/* Asks the kernel once for each page. page: the last one that could be read; NO_PAGE at first. */
 static bool can_read_next(uintptr_t at, uintptr_t *page)
 {
 	uintptr_t its = at & ~(PAGE_BYTES - 1);
@@ -76,7 +76,7 @@ bool pem_libc_exec__is_text(const char *text)
 	return result;
 }
 
-/* NULL is as good as an empty one. */
+/* Can all entries and their texts be read? NULL is taken for an empty environment, as the kernel does. */
 static bool is_environment(char *const environment[])
 {
 	uintptr_t page = NO_PAGE, page_of_texts = NO_PAGE;
