@@ -388,6 +388,8 @@ int pem_process__make_pool(unsigned slot)
 {
 	struct pem_joined *joined = &pem_process.joined[slot];
 	const struct pem_session_page *page = joined->page;
+	/* Applying rules may make the slot another session's. These stay mapped: see pem_bury. */
+	struct pem_session_page *counts = joined->counts;
 	int result = -ECANCELED;
 	bool in_reach;
 
@@ -415,15 +417,15 @@ int pem_process__make_pool(unsigned slot)
 	/* The consumer reaches in from here on. What it changed before has to be looked up. */
 	if (__atomic_load_n(&page->generation, __ATOMIC_ACQUIRE) != joined->filter_generation)
 		pem_process__apply(slot);
-	__atomic_fetch_add(&joined->counts->pools_ready, 1, __ATOMIC_RELEASE);
-	pem_process__wake(joined->counts); /* its rules may be older than the consumer's sleep */
+	__atomic_fetch_add(&counts->pools_ready, 1, __ATOMIC_RELEASE);
+	pem_process__wake(counts); /* its rules may be older than the consumer's sleep */
 	return 0;
 fail:
 	joined->state = PEM_JOINED_FAILED;
 	if (result == -ECANCELED)
 		pem_process__apply(
 			slot); /* a closed session wants nothing: its events cost nothing */
-	__atomic_store_n(&joined->counts->last_errno, (uint32_t)-result, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&joined->counts->refused, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&counts->last_errno, (uint32_t)-result, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&counts->refused, 1, __ATOMIC_RELAXED);
 	return result;
 }

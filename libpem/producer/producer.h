@@ -225,7 +225,7 @@ void pem_process__apply_to(struct pem_provider *provider, unsigned slot);
 void pem_process__switch_off(unsigned slot);
 /* Leave each provider's model text beside a pool, for whoever decodes the records. Lock held. */
 void pem_process__write_models(const struct pem_pool_file *pool);
-/* Make this process's pool for a session. Lock held. 0, or -errno; the state says so too. */
+/* Make this process's pool for a session. Lock held. 0, or -errno; the slot may have become another session's meanwhile. */
 int pem_process__make_pool(unsigned slot);
 /* notify.c: wake the consumer of a session up, if it sleeps. One system call for each of its sleeps. Async-signal-safe. */
 void pem_process__wake(struct pem_session_page *counts);
