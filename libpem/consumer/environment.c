@@ -6,6 +6,7 @@
  */
 #include "consumer/plugins.h"
 #include "consumer/session.h"
+#include "producer/program_file.h"
 #include "runtime_dir.h"
 #include "util.h"
 
@@ -85,18 +86,28 @@ static void add_library(char *list, size_t bytes, const char *folder, const char
 		snprintf(list + used, bytes - used, "%s%s", used ? ":" : "", path);
 }
 
-/* The loader of a 32-bit program would complain of each library; programs that a static one starts may raise events. */
+/* Where libraries would harm a program none is named; programs that a static one starts may raise events. */
 static bool can_preload(struct pem_session *s, const char *program, bool adapters)
 {
-	bool is_foreign = false;
-	const char *why = program ? pem_program__refuses_preload(program, &is_foreign) : NULL;
+	static const char *const reasons[] = {
+		[PEM_PROGRAM_32_BIT] = "it is a 32-bit program",
+		[PEM_PROGRAM_MUSL] = "it uses another C library, musl",
+		[PEM_PROGRAM_STATIC] = "it is linked statically",
+		[PEM_PROGRAM_PRIVILEGED] =
+			"it gains rights as it starts (setuid, setgid or file capabilities)",
+	};
+	const char *folders = getenv("PATH"), *why;
+	enum pem_program_kind kind = PEM_PROGRAM_USUAL;
 
+	if (program)
+		kind = pem_program_file__kind(program, folders ? folders : "/bin:/usr/bin");
+	why = reasons[kind];
 	if (why && s && adapters && is_wanted(s, "libpem-libc.so"))
 		pem_session__say(s, PEM_LOG_WARNING,
 				 "'%s' raises no events of the C library: %s, and nothing can be "
 				 "preloaded into it",
 				 program, why);
-	return !is_foreign;
+	return kind != PEM_PROGRAM_32_BIT && kind != PEM_PROGRAM_MUSL;
 }
 
 /* session: its folder; NULL: the program is started in none. */

@@ -459,9 +459,6 @@ void pem_session__count_refusal(struct pem_session *session, uint32_t code);
 uint32_t pem_filters_of(uint32_t pid);
 void pem_session__note_rights(struct pem_session *session, struct pem_trace_info *info);
 
-/* program.c: why nothing can be preloaded into a program; NULL: it can, or the program is not found. */
-const char *pem_program__refuses_preload(const char *name, bool *is_foreign);
-
 /* environment.c */
 /*
  * This process's environment, and what makes a program raise events. s: the session that tells which adapters are

@@ -14,7 +14,7 @@
 #include "libc/exec.h"
 
 #include "libc/libc.h"
-#include "libc/program_file.h"
+#include "producer/program_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -182,8 +182,9 @@ struct target {
 
 static bool must_go(const struct target *t)
 {
-	return names_own(t->preload) && (t->is_filtered || t->kind == PEM_PROGRAM_FOREIGN ||
-					 (pem_rights__given_up() && !can_load(t->preload)));
+	return names_own(t->preload) &&
+	       (t->is_filtered || t->kind == PEM_PROGRAM_32_BIT || t->kind == PEM_PROGRAM_MUSL ||
+		(pem_rights__given_up() && !can_load(t->preload)));
 }
 
 /* Each session counts it once, for the first reason. */

@@ -27,6 +27,7 @@ PRODUCER = {
     "pthread_atfork pthread_key_create pthread_key_delete": BEFORE_MAIN,
     "pthread_setspecific": "only of keys whose values lie in the thread's own structure",
     "secure_getenv": "reads the environment without a lock",
+    "getauxval": "reads what the kernel gave the process",
     "snprintf": "numbers and strings into a buffer need neither memory nor a lock",
 }
 LIBC = {
@@ -42,8 +43,7 @@ LIBC = {
     "__chk_fail": "ends the program, where the C library would",
     "pem_provider_register pem_provider_unregister": BEFORE_MAIN + " and destructors",
     "__environ environ": "a variable",
-    "getauxval": "reads what the kernel gave the process",
-    "pem_rights__after_filter pem_rights__after_move pem_rights__before_drop pem_rights__before_filter "
+    "pem_program_file__kind pem_rights__after_filter pem_rights__after_move pem_rights__before_drop pem_rights__before_filter "
     "pem_rights__before_move pem_rights__before_strict pem_rights__count_unobserved pem_rights__given_up "
     "pem_rights__inherit pem_rights__may_be_filtered pem_rights__not_named pem_rights__out_of_reach pem_rights__parent_id "
     "pem_rights__restricted pem_rights__sessions pem_rights__thread_id pem_rights__uncount_unobserved":

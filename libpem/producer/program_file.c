@@ -4,11 +4,9 @@
  *
  * All by system calls themselves: a thread is not cancelled in execve, and nothing may be allocated.
  *
- * Not here: what follows from it (exec.c); the same of a recording's command (consumer/program.c).
+ * Not here: what follows from it, for a recording's command (consumer/environment.c) and what that starts (libc/exec.c).
  */
-#include "libc/program_file.h"
-
-#include "producer/rights.h"
+#include "producer/program_file.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -109,15 +107,19 @@ static uint64_t loader_at(const Elf64_Ehdr *head, bool *is_static)
 /* Is it musl's loader, which ends a program whose libraries it can't load? */
 static bool names_musl(int fd, unsigned char *block, uint64_t at)
 {
-	static const char start[] = "/lib/ld-musl-";
+	static const char start[] = "/ld-musl-";
+	const unsigned char *name;
 	unsigned i;
 
 	for (i = 0; i < BLOCKS && at >= BLOCK_BYTES; i++, at -= BLOCK_BYTES) {
 		if (syscall(SYS_read, fd, block, BLOCK_BYTES) != (long)BLOCK_BYTES)
 			return false;
 	}
-	return at && at + sizeof(start) <= BLOCK_BYTES &&
-	       !memcmp(block + at, start, sizeof(start) - 1);
+	if (!at || at >= BLOCK_BYTES - sizeof(start))
+		return false;
+	block[BLOCK_BYTES - 1] = 0;
+	name = (const unsigned char *)strrchr((const char *)block + at, '/');
+	return name && !strncmp((const char *)name, start, sizeof(start) - 1);
 }
 
 /* A loader has no loader, and preloads. */
@@ -144,13 +146,13 @@ static enum pem_program_kind kind_of_text(const char *path, bool *is_script)
 	*is_script = got > 2 && !memcmp(block, "#!", 2);
 	if (got > EI_CLASS && !memcmp(block, ELFMAG, SELFMAG)) {
 		if (block[EI_CLASS] == ELFCLASS32) {
-			kind = PEM_PROGRAM_FOREIGN;
+			kind = PEM_PROGRAM_32_BIT;
 		} else if (got == sizeof(block)) {
 			at = loader_at((const Elf64_Ehdr *)(const void *)block, &is_static);
 			if (is_static && !is_loader(path))
 				kind = PEM_PROGRAM_STATIC;
 			else if (at && names_musl(fd, block, at))
-				kind = PEM_PROGRAM_FOREIGN;
+				kind = PEM_PROGRAM_MUSL;
 		}
 	}
 	syscall(SYS_close, fd);
