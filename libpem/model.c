@@ -123,17 +123,24 @@ const struct pem_event *pem_model__by_id(const struct pem_model *model, uint32_t
 	return i >= 0 ? model->events[i] : NULL;
 }
 
-const struct pem_event *pem_model__by_name(const struct pem_model *model, const char *name)
+/* The event of a name that was added first. version: of this one alone; NULL: any. */
+static const struct pem_event *find_name(const struct pem_model *model, const char *name,
+					 const uint16_t *version)
 {
 	const struct pem_event *event;
 	uint32_t i;
 
 	for (i = hash_name(name) % TABLE_SIZE; model->by_name[i]; i = (i + 1) % TABLE_SIZE) {
 		event = model->events[model->by_name[i] - 1];
-		if (strcmp(event->name, name) == 0)
+		if (strcmp(event->name, name) == 0 && (!version || event->version == *version))
 			return event;
 	}
 	return NULL;
+}
+
+const struct pem_event *pem_model__by_name(const struct pem_model *model, const char *name)
+{
+	return find_name(model, name, NULL);
 }
 
 static void table_add(uint16_t *table, uint32_t hash, size_t index)
@@ -233,12 +240,9 @@ static int model_add_event(struct pem_model *model, const struct pem_event *even
 {
 	const struct pem_event *other = pem_model__by_id(model, event->id);
 
-	if (!other) {
-		/* Versions of one event live side by side; anything else of its name is another's. */
-		other = pem_model__by_name(model, event->name);
-		if (other && other->version != event->version)
-			other = NULL;
-	}
+	/* Versions of one event live side by side; anything else of its name is another's. */
+	if (!other)
+		other = find_name(model, event->name, &event->version);
 	if (other) {
 		if (pem_event__equal(other, event))
 			return 0;

@@ -115,6 +115,27 @@ static void skips_what_is_there_and_refuses_what_differs(void **state)
 	pem_model__free(model);
 }
 
+static void keeps_one_event_of_each_version_of_a_name(void **state)
+{
+#define VERSION_OF_ONE(id, version)                                                                \
+	"pem-model\t2\nevent\t" id "\tAPP::More::One\tAPP\tMore\tOne\t" version                    \
+	"\tinfo\t-\t\t-\tstub\t\t8\t8\t0\t0\t\t\t\n"
+	static const char first[] = VERSION_OF_ONE("00000200", "1");
+	static const char second[] = VERSION_OF_ONE("00000201", "2");
+	static const char another_second[] = VERSION_OF_ONE("00000202", "2");
+	struct pem_model *model = new_model(first);
+	struct pem_error error = {""};
+
+	(void)state;
+	assert_int_equal(pem_model__add_text(model, second, strlen(second), "second", &error), 1);
+	assert_int_equal(pem_model__by_name(model, "APP::More::One")->id, 0x200);
+	assert_int_equal(pem_model__add_text(model, another_second, strlen(another_second),
+					     "another", &error),
+			 -EINVAL);
+	assert_non_null(strstr(error.text, "(id 00000201)"));
+	pem_model__free(model);
+}
+
 static void leaves_the_model_unchanged_on_failure(void **state)
 {
 	static const char text[] = "pem-model\t2\n"
@@ -352,6 +373,7 @@ int main(void)
 		cmocka_unit_test(writes_back_the_same_text),
 		cmocka_unit_test(keeps_events_where_they_are_when_others_come),
 		cmocka_unit_test(skips_what_is_there_and_refuses_what_differs),
+		cmocka_unit_test(keeps_one_event_of_each_version_of_a_name),
 		cmocka_unit_test(leaves_the_model_unchanged_on_failure),
 		cmocka_unit_test(refuses_bad_text_with_a_sentence),
 		cmocka_unit_test(accepts_the_good_twin_of_the_bad_texts),

@@ -31,7 +31,8 @@ void pem_model__free(struct pem_model *model);
 /*
  * Add the events of a model text (format: event.h). An event that is there already, with the same records, is skipped.
  * The text is hostile input: every cell, offset and size is checked. Returns events added, -EINVAL for bad
- * text or two events with one id, -ENOMEM; on failure the model is unchanged. origin names the text in errors.
+ * text, or two events with one id or with one name and version, -ENOMEM; on failure the model is unchanged. origin names
+ * the text in errors.
  */
 int pem_model__add_text(struct pem_model *model, const char *text, size_t bytes, const char *origin,
 			struct pem_error *error);
