@@ -7,6 +7,7 @@ guest: bpf=x86_64-6.12 module=x86_64-6.1
 import csv
 import json
 import os
+import subprocess
 
 from probe_trace import served
 from probing import here
@@ -160,6 +161,29 @@ def without_privilege_it_says_what_would_help():
             continue
         assert "CAP_BPF" in event["reason"] or "BTF" in event["reason"] or \
             "no installed source" in event["reason"], event["reason"]
+
+
+@test
+def what_a_full_disk_takes_is_counted():
+    "system calls that find no room on the disk are counted as discarded, and the others as delivered"
+    here()
+    folder = tmp()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], stderr=subprocess.DEVNULL, check=False).returncode:
+        skip("a small tmpfs can't be mounted here")
+    try:
+        rc, _, err = run([PEM, "record", "-o", folder + "/trace", "-e", "OS::Syscall", "--", "dd", "if=/dev/zero", "of=/dev/null",
+                          "bs=1", "count=20000", "status=none"])
+        equal(rc, 3, "status: " + err)
+        rc, out, err = run([PEM, "report", "--json", folder + "/trace"])
+        assert rc in (0, 4), err
+        events = {e["name"]: e for e in json.loads(out)["per_event"] if e["name"].startswith("OS::Syscall")}
+        for name in ("OS::Syscall::Enter", "OS::Syscall::Exit"):
+            balance = events[name]["balance"]
+            assert balance["produced"] >= 2 * 20000 and balance["delivered"] and balance["discarded"], balance
+            equal(balance["delivered"] + balance["discarded"], balance["produced"], name)
+            equal(events[name]["count"], balance["delivered"], name + ": records")
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
 
 
 @test
