@@ -14,6 +14,7 @@
 #include "libc/exec.h"
 
 #include "libc/libc.h"
+#include "libc/readable.h"
 #include "producer/program_file.h"
 
 #include <errno.h>
@@ -27,70 +28,6 @@
 
 #define VARIABLE "LD_PRELOAD="
 #define VARIABLE_BYTES (sizeof(VARIABLE) - 1)
-#define PAGE_BYTES ((uintptr_t)4096) /* the smallest there is */
-#define NO_PAGE ((uintptr_t)1)
-
-/* --- what a program hands in may be anything: execve would answer EFAULT --- */
-
-/*
- * May the eight bytes there be read? The kernel copies them, unless they are at 0, before it looks at the first argument,
- * which means nothing.
- */
-static bool can_read(uintptr_t at)
-{
-	uintptr_t word = at & ~(uintptr_t)7;
-
-	return word &&
-	       (!syscall(SYS_rt_sigprocmask, -1, word, NULL, sizeof(uint64_t)) || errno != EFAULT);
-}
-
-/* Asks the kernel once for each page. page: the last one that could be read; NO_PAGE at first. */
-static bool can_read_next(uintptr_t at, uintptr_t *page)
-{
-	uintptr_t its = at & ~(PAGE_BYTES - 1);
-
-	if (its == *page)
-		return true;
-	if (!can_read(at))
-		return false;
-	*page = its;
-	return true;
-}
-
-static bool is_text(const char *text, uintptr_t *page)
-{
-	for (; can_read_next((uintptr_t)text, page); text++) {
-		if (!*text)
-			return true;
-	}
-	return false;
-}
-
-bool pem_libc_exec__is_text(const char *text)
-{
-	uintptr_t page = NO_PAGE;
-	int saved_errno = errno;
-	bool result = is_text(text, &page);
-
-	errno = saved_errno;
-	return result;
-}
-
-/* Can all entries and their texts be read? NULL is taken for an empty environment, as the kernel does. */
-static bool is_environment(char *const environment[])
-{
-	uintptr_t page = NO_PAGE, page_of_texts = NO_PAGE;
-
-	for (; environment; environment++) {
-		if (!can_read_next((uintptr_t)environment, &page))
-			return false;
-		if (!*environment)
-			break;
-		if (!is_text(*environment, &page_of_texts))
-			return false;
-	}
-	return true;
-}
 
 /* --- the libraries in an environment --- */
 
@@ -238,7 +175,8 @@ size_t pem_libc_exec__bytes(struct pem_libc_start *start, const char *program, b
 	saved_errno = errno;
 	t.is_filtered = pem_rights__may_be_filtered();
 	/* Where the kernel can't be asked, an environment is taken for one. */
-	if (!t.is_filtered && (!is_environment(environment) || !pem_libc_exec__is_text(program))) {
+	if (!t.is_filtered &&
+	    (!pem_libc_readable__texts(environment) || !pem_libc_readable__text(program))) {
 		errno = saved_errno;
 		return 0;
 	}

@@ -28,9 +28,6 @@ char **pem_libc_exec__copy(void *memory, char *const environment[]);
 /* It was not started. Makes no system call, keeps errno. */
 void pem_libc_exec__failed(const struct pem_libc_start *start);
 
-/* May all of a text be read? Asks the kernel. Keeps errno. */
-bool pem_libc_exec__is_text(const char *text);
-
 /* For the caller's own frame. */
 #define PEM_LIBC_EXEC_ENVIRONMENT(start, program, is_searched, environment)                        \
 	({                                                                                         \

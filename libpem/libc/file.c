@@ -8,6 +8,7 @@
  * Not here: streams (stream.c), sockets (socket.c), what stdio reads and writes inside the C library.
  */
 #include "libc/next.h"
+#include "libc/readable.h"
 
 #include "stubs/libc_io.h"
 
@@ -43,10 +44,12 @@ static int error_of(ssize_t result)
 
 #define HAS_MODE(flags) ((flags)&O_CREAT || ((flags)&O_TMPFILE) == O_TMPFILE)
 
-/* A path that the kernel could not read is none that we could. */
+/* A path that the kernel could not read is none that we could. Flags that it refuses it looks at first. */
 static const char *readable(int rc, const char *path)
 {
-	return rc < 0 && errno == EFAULT ? NULL : path;
+	if (rc >= 0 || (errno != EFAULT && errno != EINVAL) || pem_libc_readable__text(path))
+		return path;
+	return NULL;
 }
 
 static int note_open(int fd, int flags, const char *path)
@@ -184,17 +187,6 @@ static ssize_t write_end(int fd, ssize_t done)
 	return done;
 }
 
-/* An array that can't be read ends the program here, where readv would have said EFAULT: asking first costs a call. */
-static uint64_t bytes_of(const struct iovec *parts, int count)
-{
-	uint64_t bytes = 0;
-	int i;
-
-	for (i = 0; i < count && i < 1024; i++)
-		bytes += parts[i].iov_len;
-	return bytes;
-}
-
 PEM_LIBC_EXPORT ssize_t read(int fd, void *to, size_t count)
 {
 	if (PEM_LIBC_UNWANTED(read_enabled()))
@@ -241,7 +233,7 @@ PEM_LIBC_EXPORT ssize_t readv(int fd, const struct iovec *parts, int count)
 {
 	if (PEM_LIBC_UNWANTED(read_enabled()))
 		return PEM_LIBC_NEXT(readv)(fd, parts, count);
-	pem_notify_file_read_begin(-1, bytes_of(parts, count), fd);
+	pem_notify_file_read_begin(-1, pem_libc_readable__parts(parts, (size_t)count), fd);
 	return read_end(fd, PEM_LIBC_NEXT(readv)(fd, parts, count));
 }
 
@@ -268,7 +260,7 @@ PEM_LIBC_EXPORT ssize_t writev(int fd, const struct iovec *parts, int count)
 {
 	if (PEM_LIBC_UNWANTED(write_enabled()))
 		return PEM_LIBC_NEXT(writev)(fd, parts, count);
-	pem_notify_file_write_begin(-1, bytes_of(parts, count), fd);
+	pem_notify_file_write_begin(-1, pem_libc_readable__parts(parts, (size_t)count), fd);
 	return write_end(fd, PEM_LIBC_NEXT(writev)(fd, parts, count));
 }
 

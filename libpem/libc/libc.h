@@ -5,9 +5,9 @@
  * Preloaded into an unmodified program, it stands in front of functions of the C library and raises the events of
  * spec/app/libc.xml, libc_lock.xml and libc_io.xml. Each wrapper calls the next definition in the program's own
  * search order (its own allocator, if it brings one) and changes neither result nor errno. What an event tells of memory
- * that the program points to (a path, an iovec, a socket address) is read before the kernel looks at it: a program
- * that hands in a bad pointer and lives by EFAULT dies while somebody listens to that event. While nobody listens a
- * wrapper costs an indirect call and a load and test for each of its events.
+ * that the program points to (a path, an iovec, a socket address) is read once the kernel has said that it may be: a
+ * program may live by EFAULT. While nobody listens a wrapper costs an indirect call and a load and test for each of its
+ * events.
  *
  *	elf_names.c	finding definitions in the tables of loaded objects
  *	real.c		those of the functions of struct pem_libc_real; when all are found
@@ -21,7 +21,7 @@
  *	socket.c	connect, accept, send, recv and the like
  *	program.c	fork, exec, exit, sleep, dlopen
  *	exec.c		programs that are started and can't be observed, and their environment
- *	program_file.c	what the file of a program says of libraries that are preloaded
+ *	readable.c	whether memory that the program hands in may be read
  *	older.c		older versions of some of them
  *	rights.c	setuid, chroot, unshare, seccomp and the like, without events
  *	aside.c		when not to stand there

@@ -10,6 +10,7 @@
  * names. Such a call is passed on by a jump, which leaves the caller's return address in its place, and does not show.
  */
 #include "libc/exec.h"
+#include "libc/readable.h"
 #include "libc/next.h"
 
 #include "producer/rights.h"
@@ -43,8 +44,7 @@ PEM_LIBC_EXPORT pid_t fork(void)
 static void exec_begins(const char *path, uintptr_t site)
 {
 	if (pem_enabled_program_exec() && !pem_libc_call__is_silent(site))
-		pem_notify_program_exec(
-			pem_rights__restricted() || pem_libc_exec__is_text(path) ? path : NULL);
+		pem_notify_program_exec(pem_libc_readable__text(path) ? path : NULL);
 }
 
 /* Only what fails comes back. */
@@ -136,7 +136,7 @@ PEM_LIBC_EXPORT int execveat(int folder, const char *path, char *const arguments
 	const char *known = path;
 	char *beneath, *end;
 
-	if (folder != AT_FDCWD && pem_libc_exec__is_text(path) && *path != '/') {
+	if (folder != AT_FDCWD && pem_libc_readable__text(path) && *path != '/') {
 		beneath = __builtin_alloca(FD_PATH_BYTES + 1 + strlen(path));
 		end = fd_path(beneath, folder);
 		if (*path)

@@ -5,6 +5,7 @@
  * Not here: read and write, which sockets share with files (file.c); sendmmsg and recvmmsg.
  */
 #include "libc/next.h"
+#include "libc/readable.h"
 
 #include "stubs/libc_io.h"
 
@@ -48,7 +49,9 @@ static uint16_t port_of(const struct sockaddr *peer, socklen_t bytes)
 
 static void connect_begin(int fd, const struct sockaddr *peer, socklen_t bytes)
 {
-	if (!peer || bytes < sizeof(peer->sa_family))
+	size_t known = bytes < sizeof(struct sockaddr_in6) ? bytes : sizeof(struct sockaddr_in6);
+
+	if (bytes < sizeof(peer->sa_family) || !pem_libc_readable__memory(peer, known))
 		pem_notify_socket_connect_begin(fd, 0, 0);
 	else
 		pem_notify_socket_connect_begin(fd, peer->sa_family, port_of(peer, bytes));
@@ -131,12 +134,9 @@ static ssize_t receive_end(int fd, ssize_t got)
 
 static uint64_t bytes_of(const struct msghdr *message)
 {
-	uint64_t bytes = 0;
-	size_t i;
-
-	for (i = 0; message && i < message->msg_iovlen && i < 1024; i++)
-		bytes += message->msg_iov[i].iov_len;
-	return bytes;
+	if (!pem_libc_readable__memory(message, sizeof(*message)))
+		return 0;
+	return pem_libc_readable__parts(message->msg_iov, message->msg_iovlen);
 }
 
 PEM_LIBC_EXPORT ssize_t send(int fd, const void *from, size_t count, int flags)

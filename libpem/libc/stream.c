@@ -26,7 +26,8 @@ PEM_LIBC_EXPORT FILE *fopen(const char *path, const char *access)
 
 	if (!PEM_LIBC_UNWANTED(pem_enabled_stdio_open()))
 		pem_notify_stdio_open((uintptr_t)stream, stream ? 0 : errno,
-				      stream || errno != EFAULT ? path : NULL, access);
+				      stream || (errno != EFAULT && errno != EINVAL) ? path : NULL,
+				      access);
 	return stream;
 }
 

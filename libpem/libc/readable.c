@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * readable.c - memory that a program hands in: may it be read?
+ */
+#include "libc/readable.h"
+
+#include "producer/rights.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define PAGE_BYTES ((uintptr_t)4096) /* the smallest there is */
+#define NO_PAGE ((uintptr_t)1)
+
+/*
+ * May the eight bytes there be read? The kernel copies them, unless they are at 0, before it looks at the first argument,
+ * which means nothing.
+ */
+static bool ask(uintptr_t at)
+{
+	uintptr_t word = at & ~(uintptr_t)7;
+
+	return word &&
+	       (!syscall(SYS_rt_sigprocmask, -1, word, NULL, sizeof(uint64_t)) || errno != EFAULT);
+}
+
+/* Asks once for each page. page: the last one that may be read; NO_PAGE at first. */
+static bool is_readable(uintptr_t at, uintptr_t *page)
+{
+	uintptr_t its = at & ~(PAGE_BYTES - 1);
+
+	if (its == *page)
+		return true;
+	if (!ask(at))
+		return false;
+	*page = its;
+	return true;
+}
+
+static bool is_text(const char *text, uintptr_t *page)
+{
+	for (; is_readable((uintptr_t)text, page); text++) {
+		if (!*text)
+			return true;
+	}
+	return false;
+}
+
+static bool is_list(char *const texts[])
+{
+	uintptr_t page = NO_PAGE, page_of_texts = NO_PAGE;
+
+	for (; texts; texts++) {
+		if (!is_readable((uintptr_t)texts, &page))
+			return false;
+		if (!*texts)
+			break;
+		if (!is_text(*texts, &page_of_texts))
+			return false;
+	}
+	return true;
+}
+
+bool pem_libc_readable__text(const char *text)
+{
+	uintptr_t page = NO_PAGE;
+	int saved_errno = errno;
+	bool result = pem_rights__restricted() || is_text(text, &page);
+
+	errno = saved_errno;
+	return result;
+}
+
+bool pem_libc_readable__texts(char *const texts[])
+{
+	int saved_errno = errno;
+	bool result = pem_rights__restricted() || is_list(texts);
+
+	errno = saved_errno;
+	return result;
+}
+
+bool pem_libc_readable__memory(const void *from, size_t bytes)
+{
+	uintptr_t at = (uintptr_t)from, end = at + bytes, page = NO_PAGE;
+	int saved_errno = errno;
+	bool result = end >= at;
+
+	if (pem_rights__restricted())
+		return true;
+	for (; result && at < end; at = (at & ~(PAGE_BYTES - 1)) + PAGE_BYTES)
+		result = is_readable(at, &page);
+	errno = saved_errno;
+	return result;
+}
+
+uint64_t pem_libc_readable__parts(const struct iovec *parts, size_t count)
+{
+	uint64_t bytes = 0;
+	size_t i;
+
+	if (count > IOV_MAX || !pem_libc_readable__memory(parts, count * sizeof(*parts)))
+		return 0;
+	for (i = 0; i < count; i++)
+		bytes += parts[i].iov_len;
+	return bytes;
+}
