@@ -150,27 +150,56 @@ int pem_session__make_public(struct pem_session *s)
 	return result;
 }
 
+/* Open the public folder of the session whose own folder is open; its path is left in path. -1: it has none. */
+static int open_folder(int session_fd, char *path, size_t bytes)
+{
+	size_t length;
+	char *text = pem_read_file(session_fd, PUBLIC_FILE, bytes - 1, &length);
+	struct stat st;
+	int fd = -1;
+
+	if (text) {
+		fd = open(text, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		pem_copy_text(path, bytes, text);
+	}
+	free(text);
+	if (fd >= 0 && !fstat(fd, &st) && st.st_uid == geteuid())
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
 void pem_session__reopen_public(struct pem_session *s)
 {
-	size_t bytes;
-	char *path = pem_read_file(s->directory_fd, PUBLIC_FILE, sizeof(s->public_directory) - 1,
-				   &bytes);
-	struct stat st;
-	int fd;
+	int fd = geteuid() ? -1
+			   : open_folder(s->directory_fd, s->public_directory,
+					 sizeof(s->public_directory));
 
-	if (!path || geteuid())
-		goto out;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd >= 0)
+		add_folder(s, fd);
+	else
+		s->public_directory[0] = 0;
+}
+
+bool pem_public__has_pools(int session_fd)
+{
+	char path[sizeof(((struct pem_session *)NULL)->public_directory)];
+	int fd = geteuid() ? -1 : open_folder(session_fd, path, sizeof(path));
+	const struct dirent *entry;
+	DIR *directory;
+	bool found;
+
 	if (fd < 0)
-		goto out;
-	if (fstat(fd, &st) || st.st_uid != geteuid()) {
-		close(fd);
-		goto out;
-	}
-	pem_copy_text(s->public_directory, sizeof(s->public_directory), path);
-	add_folder(s, fd);
-out:
-	free(path);
+		return false;
+	directory = pem_list_folder(fd);
+	found = !directory; /* nobody knows: so there may be */
+	while (directory && !found && (entry = readdir(directory)))
+		found = !strncmp(entry->d_name, "pool-", strlen("pool-"));
+	if (directory)
+		closedir(directory);
+	close(fd);
+	return found;
 }
 
 #define USERS_MAX 256

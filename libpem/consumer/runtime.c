@@ -281,7 +281,7 @@ static void sweep_elsewhere(struct sweep *sweep)
 
 /*
  * Is there nothing to recover of a dead consumer's session: no log, a finished one, half of the folder removed, or one
- * where nobody ever made a pool?
+ * where nobody ever made a pool, nor in its public folder?
  */
 static bool has_nothing(int directory_fd, const struct stat *folder)
 {
@@ -293,7 +293,8 @@ static bool has_nothing(int directory_fd, const struct stat *folder)
 	if (fd < 0)
 		return errno == ENOENT && is_old(folder);
 	none = read(fd, &head, bytes) == (ssize_t)bytes && head.magic == PEM_SESSION_MAGIC &&
-	       head.abi_version == PEM_ABI_VERSION && (!head.has_log || !head.pools);
+	       head.abi_version == PEM_ABI_VERSION &&
+	       (!head.has_log || (!head.pools && !pem_public__has_pools(directory_fd)));
 	close(fd);
 	return none;
 }

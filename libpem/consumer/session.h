@@ -430,6 +430,8 @@ void pem_log__close_account(struct pem_session *session, struct pem_trace_info *
 int pem_session__make_public(struct pem_session *session);
 /* Of a session whose recorder died: read what lies in its public folder, too, if it has one. */
 void pem_session__reopen_public(struct pem_session *session);
+/* Is there a pool in the public folder of the session whose own folder is open? False: it may have no public folder. */
+bool pem_public__has_pools(int session_fd);
 /* Remove it, unless the session's own folder is kept. Takes the folder's descriptors. */
 void pem_session__close_public(struct pem_session *session, struct pem_place *folder);
 /* Remove those that dead sessions left, once these can't be recovered any more. */
