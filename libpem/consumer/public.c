@@ -32,8 +32,8 @@
 #define NAME_BYTES 16 /* random ones */
 #define KEPT_S (24 * 3600) /* for recovery, as sessions are */
 #define OWNER_FILE "session" /* in the folder: the path of the session's own */
-
 #define PUBLIC_FILE "public" /* in the session's own: the path of this one */
+#define ERRNO_MAX 4095 /* the greatest number of an error */
 
 static const char *const bases[] = {"/dev/shm", "/tmp"};
 
@@ -282,13 +282,28 @@ out:
 	close(fd);
 }
 
+/* Is this the name that a program leaves (producer/counts.c)? *code: why it could not make its file. */
+static bool is_refusal(const char *name, unsigned *code)
+{
+	unsigned pid, number;
+	char exact[64];
+
+	if (sscanf(name, "refused-%10u-%10u-%4u", &pid, &number, code) != 3)
+		return false;
+	/* Signs, spaces, numbers that are too large and what follows them are not read, but they are there. */
+	snprintf(exact, sizeof(exact), "refused-%u-%u-%u", pid, number, *code);
+	return !strcmp(name, exact) && *code && *code <= ERRNO_MAX;
+}
+
 /* A program could not make its file: its name tells why. */
 static void take_refusal(struct pem_session *s, const struct pem_place *folder, const char *name)
 {
-	unsigned pid, number, code;
+	struct stat st;
+	unsigned code;
 
-	if (sscanf(name, "refused-%10u-%10u-%4u", &pid, &number, &code) == 3 && code < 4096 &&
-	    !unlinkat(folder->directory_fd, name, 0))
+	if (is_refusal(name, &code) &&
+	    !fstatat(folder->directory_fd, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) &&
+	    st.st_nlink == 1 && !unlinkat(folder->directory_fd, name, 0))
 		pem_session__count_refusal(s, code);
 }
 

@@ -8,6 +8,7 @@ import csv
 import json
 import os
 import shutil
+import sys
 
 from preload import compile_program, need_preload
 from spec_program import FIRST, build
@@ -115,6 +116,47 @@ def no_room():
                               before=full, PEM_RUNTIME_DIR=tmp() + "/r")
     equal(out.split(), ["65534"], "output")
     assert any("2 processes could not make a pool in shared memory: No space left" in gap for gap in gaps(report)), gaps(report)
+
+
+@test
+def names_of_refusals():
+    "only a plain file by the exact name that a program leaves counts as one that could not make its file"
+    out, report, _ = recorded("cd $F; " + as_user(A, "touch refused--1-1-5 refused-+1-1-5 refused-1-1-5x refused-1-1- refused-1-1-0 "
+                                                  "refused-1-1-4096 refused-01-1-5 refused-4294967296-1-5 refused-1-1-99999999999; "
+                                                  "touch \"refused- 1-1-5\" refused-$(printf %0200d 1)-1-5; mkfifo refused-2-2-5; "
+                                                  "mkdir refused-3-3-5; ln -s /etc/passwd refused-4-4-5; "
+                                                  "echo >.two; ln .two refused-5-5-5; touch refused-6-6-28") + """
+for i in $(seq 500); do ls | grep -q refused-6-6-28 || break; sleep 0.01; done; ls | grep -c refused-""")
+    equal(out.split(), ["15"], "names left")
+    equal([gap for gap in gaps(report) if "could not make a pool" in gap],
+          ["1 processes could not make a pool in shared memory: No space left on device"], "gaps")
+
+
+MANY = """
+import os, struct, sys
+for user in range(70000, 70300):
+    fd = os.open("%s/pool-%d-1" % (sys.argv[1], user), os.O_CREAT | os.O_WRONLY, 0o600)
+    os.fchown(fd, user, user)
+os.write(os.open(sys.argv[1] + "/counts-1-1", os.O_CREAT | os.O_WRONLY), struct.pack("4sI200x", b"PEMC", 1))
+"""
+
+
+@test
+def many_users():
+    "more users than a recorder tells apart are said, and cost those that are known, and root, nothing"
+    need_root()
+    script = tmp() + "/many.py"
+    with open(script, "w", encoding="ascii") as file:
+        file.write(MANY)
+    out, report, _ = recorded(as_user(B, "id >$D/out; echo >$D/ready; read x <$D/go; id >$D/out; (id -u; true) >$D/out").replace(
+        "$D/", '\'"$D"\'/') + """ &
+read x <$D/ready
+%s %s $F
+for i in $(seq 500); do [ -e $F/counts-1-1 ] || break; sleep 0.01; done; ls $F | grep -c counts-1-1; echo >$D/go; wait; id -u""" % (sys.executable, script))
+    equal(out.split()[0], "0", "files of counts left once it was scanned")
+    equal(len(counts(report, "id")), 4, "programs of B's and root's")
+    equal(report["events"]["discarded"], 0, "lost")
+    equal(gaps(report), ["45 processes of users that the command's programs became are not observed: a recorder tells 256 such users apart"], "gaps")
 
 
 # --- what they say of their events ---
