@@ -31,6 +31,7 @@
 
 #define NAME_BYTES 16 /* random ones */
 #define KEPT_S (24 * 3600) /* for recovery, as sessions are */
+#define MAKING_S 60 /* who makes one has written OWNER_FILE by then */
 #define OWNER_FILE "session" /* in the folder: the path of the session's own */
 #define PUBLIC_FILE "public" /* in the session's own: the path of this one */
 #define ERRNO_MAX 4095 /* the greatest number of an error */
@@ -323,13 +324,19 @@ void pem_public__take_counts(struct pem_session *s, const struct pem_place *fold
 		closedir(directory);
 }
 
+/* Has it been renamed by somebody who could not remove it? */
+static bool is_gone(const char *path)
+{
+	return strrchr(path, '.') != NULL;
+}
+
 /*
  * Nobody adds to it from here on. Nothing below another user's folder is removed with root's rights: where somebody has filled
  * one, it stays, closed to all but root, and that is said. Takes fd.
  */
 static void remove_folder(struct pem_session *s, int fd, const char *path)
 {
-	bool is_new = !strrchr(path, '.');
+	bool is_new = !is_gone(path);
 
 	fchmod(fd, 0700);
 	if (!pem_runtime__remove(fd, path) && is_new)
@@ -359,13 +366,21 @@ static bool is_public_name(const char *name)
 	       (!name[4 + 2 * NAME_BYTES] || !strcmp(name + 4 + 2 * NAME_BYTES, ".gone"));
 }
 
-/* Is its session's folder there still? Then what lies here may be recovered with it. */
-static bool is_wanted(int fd, const struct stat *st)
+/*
+ * Is its session's folder there still? Then what lies here may be recovered with it. A folder that names no session is being
+ * made: it is neither locked nor filled yet.
+ */
+static bool is_wanted(int fd, const struct stat *st, const char *path)
 {
 	size_t bytes;
 	char *owner = pem_read_file(fd, OWNER_FILE, PATH_MAX, &bytes);
-	bool wanted = owner && !access(owner, F_OK) && st->st_mtime + KEPT_S > time(NULL);
+	time_t age_s = time(NULL) - st->st_mtime;
+	bool wanted;
 
+	if (owner)
+		wanted = !access(owner, F_OK) && age_s < KEPT_S;
+	else
+		wanted = !is_gone(path) && age_s < MAKING_S;
 	free(owner);
 	return wanted;
 }
@@ -378,7 +393,7 @@ static void sweep_one(struct pem_session *s, const char *path)
 	if (fd < 0)
 		return;
 	if (fstat(fd, &st) || st.st_uid != geteuid() || pem_alive__check_file(fd, "config") ||
-	    is_wanted(fd, &st)) {
+	    is_wanted(fd, &st, path)) {
 		close(fd);
 		return;
 	}

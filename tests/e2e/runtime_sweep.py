@@ -355,4 +355,21 @@ def what_is_being_made_stays():
         equal(os.listdir(folder), [], "left")
 
 
+@test
+def a_public_folder_that_is_being_made_stays():
+    "another root's session that starts just then does not take it away; after a minute it goes"
+    if os.geteuid():
+        skip("only root's sessions have public folders")
+    base = "/dev/shm" if os.path.isdir("/dev/shm") else "/tmp"
+    public = "%s/pem-%s" % (base, os.urandom(16).hex())
+    with tempfile.TemporaryDirectory() as folder:
+        env = dict(os.environ, PEM_RUNTIME_DIR=os.path.join(folder, "runtime"))
+        os.mkdir(public, 0o700)
+        equal(run([PEM, "stat", "-e", "APP", "--", "true"], env=env)[0], 0, "a consumer")
+        assert os.path.exists(public), "it is gone, and its session has none"
+        os.utime(public, (time.time() - 120, time.time() - 120))
+        equal(run([PEM, "stat", "-e", "APP", "--", "true"], env=env)[0], 0, "the next one")
+        assert not os.path.exists(public) and not os.path.exists(public + ".gone"), "it is there still"
+
+
 run_all()
