@@ -4,6 +4,8 @@ hostile_user.py - what runtime_folder.py runs as an ordinary user: random attack
 
 Use: hostile_user.py FOLDER CANARY PID SEED SECONDS COMMAND... FOLDER: his runtime folder; CANARY: a folder of root's that he
 may read; PID: of a process of another user's; COMMAND: a program of his with libpem, which is asked for events.
+Or: hostile_user.py --public FOLDER CANARY MODEL SEED SECONDS COMMAND... FOLDER: the public folder of root's session, which he can't
+list; MODEL: a name there which a program of another user's has, or will want to have.
 
 Each run takes some kinds of attack by chance, and does them in a random order until its time is over. With an even seed it
 runs in a user and mount namespace of its own. An attack that the system refuses is not repeated. Prints how often each was done.
@@ -336,7 +338,7 @@ class Hostile:
 
     def run(self, seconds, mounts):
         kinds = self.dice.sample(self.ORDINARY, self.dice.randrange(3, 12)) + ["ask", "ask"]
-        rare = self.dice.sample(self.RARE, self.dice.choice((0, 1, 1, 2)))
+        rare = self.dice.sample(self.RARE, min(len(self.RARE), self.dice.choice((0, 1, 1, 2))))
         if mounts:
             kinds += self.dice.sample(self.MOUNTS, 2)
         end = time.monotonic() + seconds
@@ -353,6 +355,106 @@ class Hostile:
                 time.sleep(0.001)
 
 
+class PublicHostile(Hostile):
+    """The same in the public folder of root's session: he knows the names that he has made, and those that everybody knows."""
+
+    OWN_MAX = 500  # names: a folder of thousands is not read to its end, which is said, and no harm done
+
+    def __init__(self, folder, canary, model, seed, command):
+        super().__init__(folder, canary, 1, seed, command)
+        self.known = ["config", "session", model]
+        self.model = model
+        self.own = []
+
+    def session(self):
+        return self.folder
+
+    def parent(self):
+        return self.folder
+
+    def new_name(self):
+        number = self.dice.choice(["1-1", "%d-%d" % (os.getpid(), self.dice.getrandbits(32)), "1", "99999999999-1", "-1-1", "x" * self.dice.randrange(1, 200)])
+        name = self.dice.choice(("counts-%s", "pool-%s", "model-%s", "refused-%s-28", "refused-%s", "counts-%s\n", "%s", self.model + "%.0s",
+                                 "config.new%.0s")) % number
+        self.own.append(name)
+        while len(self.own) > self.OWN_MAX:
+            self.discard(self.own.pop(0))
+        return os.path.join(self.folder, name)
+
+    def discard(self, name):
+        path = os.path.join(self.folder, name)
+        try:
+            if stat.S_ISDIR(os.lstat(path).st_mode):
+                os.rmdir(path)
+            else:
+                os.unlink(path)
+        except OSError:
+            pass
+
+    def old_name(self):
+        return os.path.join(self.folder, self.dice.choice(self.own[-50:] * 3 + self.known))
+
+    def real(self, kind):
+        """A file that a program of his has mapped."""
+        found = []
+        for one in self.programs:
+            try:
+                with open("/proc/%d/maps" % one.pid, encoding="latin-1") as maps:
+                    found += [line.split(None, 5)[5].strip() for line in maps if os.path.join(self.folder, kind) in line]
+            except OSError:
+                pass
+        return self.dice.choice(found) if found else None
+
+    def hard_links(self):
+        "one file by hundreds of names"
+        old = self.old_name()
+        for i in range(300):
+            self.own.append("%s-1-%d" % (self.dice.choice(("counts", "pool")), i))
+            os.link(old, os.path.join(self.folder, self.own[-1]))
+
+    def false_counts(self):
+        "numbers that nobody counted, of every size, locked or not"
+        with self.open(self.new_name(), os.O_RDWR | os.O_CREAT) as file:
+            file.write(struct.pack("<4sI", b"PEMC", 1) + os.urandom(self.dice.choice((0, 100, 200, 201, 5000))))
+            file.flush()
+            if self.dice.random() < 0.5:
+                fcntl.flock(file, self.dice.choice((fcntl.LOCK_SH, fcntl.LOCK_EX)) | fcntl.LOCK_NB)
+                self.hold(os.dup(file.fileno()))
+
+    def scribble_counts(self):
+        path = self.real("counts-")
+        if path:
+            with self.open(path, os.O_RDWR) as file:
+                file.seek(self.dice.randrange(200))
+                file.write(os.urandom(8))
+
+    def cut_counts(self):
+        "which ends his program, should it count"
+        path = self.real("counts-")
+        if path:
+            os.truncate(path, self.dice.choice((0, 100, 208, 4096)))
+
+    def refuse(self):
+        name = os.path.join(self.folder, "refused-%d-%d-%d" % (os.getpid(), self.dice.getrandbits(32), self.dice.choice((1, 13, 28, 0, 4095, 9999))))
+        os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+    def lock(self):
+        "also what root's session is told alive by"
+        fd = os.open(self.old_name(), os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            fcntl.flock(fd, self.dice.choice((fcntl.LOCK_SH, fcntl.LOCK_EX)) | fcntl.LOCK_NB)
+        finally:
+            self.hold(fd)
+
+    def false_model(self):
+        with self.open(os.path.join(self.folder, self.model), os.O_RDWR | os.O_CREAT) as file:
+            file.write(b"pem-model\t2\n" + os.urandom(100))
+
+    ORDINARY = ("make_file make_folder make_fifo make_socket hard_link symbolic_link rename exchange remove truncate cut_and_grow grow "
+                "change_mode lock lease set_attributes scribble_pool false_pool false_model false_counts scribble_counts cut_counts refuse").split()
+    RARE = ["hard_links"]
+
+
 def enter_namespaces():
     uid, gid = os.getuid(), os.getgid()
     if libc.unshare(CLONE_NEWUSER | CLONE_NEWNS):
@@ -364,10 +466,14 @@ def enter_namespaces():
 
 
 def main():
-    folder, canary, pid, seed, seconds, *command = sys.argv[1:]
-    hostile = Hostile(folder, canary, int(pid), int(seed), command)
+    is_public = sys.argv[1] == "--public"
+    folder, canary, other, seed, seconds, *command = sys.argv[1 + is_public:]
+    if is_public:
+        hostile = PublicHostile(folder, canary, other, int(seed), command)
+    else:
+        hostile = Hostile(folder, canary, int(other), int(seed), command)
     signal.signal(signal.SIGBUS, signal.SIG_DFL)
-    hostile.run(float(seconds), int(seed) % 2 == 0 and enter_namespaces())
+    hostile.run(float(seconds), not is_public and int(seed) % 2 == 0 and enter_namespaces())
     for one in hostile.programs:
         one.kill()
         one.wait()

@@ -11,6 +11,9 @@ status 0, or 4 and a sentence; it has all of the third user's events, and their 
 no file of root's changed, and none of root's is in the users' folders; no helper was left. A consumer that opens one session
 after the other holds no more after the last than after the first. FUZZ_KEEP: a folder to be made, for traces of rounds that failed.
 
+Each third round is of another kind: root's recorder starts a command, which runs programs as the hostile users and as the one who
+does no harm. They share the session's public folder; the hostile ones are told where it is, and attack there. The same has to hold.
+
 Needs root. Runs in pid and mount namespaces of its own, so that no other program on the machine is recorded. Not here: the
 attacks (hostile_user.py).
 """
@@ -102,6 +105,8 @@ class Fuzz:
         self.folder = folder
         self.dice = random.Random(FUZZ_SEED)
         self.wrong, self.rounds, self.ticks, self.done = [], 0, 0, {}
+        self.ticks_there = 0  # in public folders
+        self.model = "model-00000000-%d" % HONEST
         self.most = [0, 0]  # KiB and descriptors of a recorder
         for name, source in (("libpem.so.1", "lib/libpem.so.1"), ("asked", "programs/asked")):
             shutil.copy(os.path.join(BUILD, source), os.path.join(folder, name))
@@ -208,24 +213,31 @@ class Fuzz:
     def note(self, what, count=1):
         self.done[what] = self.done.get(what, 0) + count
 
-    def check_trace(self, trace, first):
-        """The honest user's events since the first are all there, once, and the books of their process balance."""
+    def check_trace(self, trace, wanted):
+        """
+        The honest user's events are all there, once, and the books of their processes balance. wanted: for each process, the number
+        before its first one and of its last one.
+        """
         table = trace + ".csv"
         for command, allowed in ([PEM, "report", "--json", trace], (0, 4)), ([PEM, "export", "--to", "csv", trace, "-o", table], (0,)):
             done = subprocess.run(command, env=self.env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=120, check=False)
             if done.returncode not in allowed:
                 return self.say("pem %s: status %d: %s" % (command[1], done.returncode, done.stderr.decode("utf-8", "replace")[-2000:]))
+        numbers = {pid: [] for pid in wanted}
         with open(table, encoding="utf-8", errors="replace", newline="") as text:
-            numbers = sorted(int(row["number"]) for row in csv.DictReader(text) if int(row["pid"] or 0) == self.honest.pid)
-        if numbers != list(range(first + 1, self.ticks + 1)):
-            missing = sorted(set(range(first + 1, self.ticks + 1)) - set(numbers))
-            self.say("%d events of the honest user's are recorded of %d from %d; missing: %d to %d" % (
-                len(numbers), self.ticks - first, first + 1, missing[0] if missing else 0, missing[-1] if missing else 0))
+            for row in csv.DictReader(text):
+                if int(row["pid"] or 0) in numbers:
+                    numbers[int(row["pid"])].append(int(row["number"]))
+        for pid, (first, last) in wanted.items():
+            if sorted(numbers[pid]) != list(range(first + 1, last + 1)):
+                missing = sorted(set(range(first + 1, last + 1)) - set(numbers[pid]))
+                self.say("%d events of the honest user's process %d are recorded of %d from %d; missing: %d to %d" % (
+                    len(numbers[pid]), pid, last - first, first + 1, missing[0] if missing else 0, missing[-1] if missing else 0))
         with open(trace + "/.pem/balance", encoding="latin-1") as text:
             pid = None
             for cells in (line.rstrip("\n").split("\t") for line in text):
                 pid = cells[1] if cells[0] == "producer" else pid
-                if cells[0] == "event" and pid == str(self.honest.pid) and cells[2:4] != [cells[3], cells[2]]:
+                if cells[0] == "event" and pid in map(str, wanted) and cells[2:4] != [cells[3], cells[2]]:
                     self.say("the honest user's balance: %r" % cells)
 
     def check_files(self):
@@ -292,7 +304,7 @@ class Fuzz:
             self.end_hostile(one, 5)
         reader.join()
         self.said["record"] = "".join(said)[-2000:]
-        self.check_end(recorder, "".join(said), trace, first)
+        self.check_end(recorder, "".join(said), trace, {self.honest.pid: (first, self.ticks)})
         line = self.consumer.stdout.readline()
         if line:
             self.held.append(tuple(map(int, line.split())))
@@ -303,6 +315,93 @@ class Fuzz:
             self.say("helpers are left: %r" % left)
         self.check_files()
         self.clean(trace)
+
+    # --- rounds in the public folder ---
+
+    def script(self, seconds):
+        """Of root's command: tells the folder, starts the hostile users' processes, and the honest user's, which reads what it is to do."""
+        lines = ["exec 3<&0", "F=${PEM_SESSION##*:}", "echo $F"]
+        for i, uid in enumerate(HOSTILE + (HOSTILE[0],)):
+            words = self.own_runtime(uid) + as_user(uid) + [sys.executable, os.path.join(self.folder, "hostile_user.py"), "--public", "$F", self.canary, self.model,
+                                    str(self.dice.getrandbits(30)), str(seconds), *self.asked()]
+            lines.append("%s >%s/hostile-%d 2>&1 </dev/null &" % (" ".join(words), self.folder, i))
+        return "\n".join(lines + [" ".join(self.own_runtime(HONEST) + as_user(HONEST) + self.asked()) + " <&3", "wait"])
+
+    def own_runtime(self, uid):
+        return ["env", "PEM_RUNTIME_DIR=" + self.env_of(uid)["PEM_RUNTIME_DIR"]]
+
+    def ask(self, recorder, word, count):
+        """The honest user's program in the public folder, or a child of it, raises events: the process's number."""
+        recorder.stdin.write("%s %d\n" % (word, count))
+        while True:
+            line = recorder.stdout.readline()
+            if not line:
+                return None
+            if line != "ready\n":
+                return int(line.split()[0])
+
+    def public_round(self, seconds):
+        self.rounds += 1
+        trace = os.path.join(self.folder, "trace-%d" % self.rounds)
+        with open(os.path.join(self.folder, "said"), "w+", encoding="utf-8", errors="replace") as said:
+            recorder = subprocess.Popen([PEM, "record", "-q", "--no-libc", "-e", EVENT, "-o", trace, "--", "sh", "-c", self.script(seconds)],
+                                        env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True, bufsize=1)
+            self.ours.add(str(recorder.pid))
+            public = recorder.stdout.readline().strip()
+            wanted, raised, end = {}, 0, time.monotonic() + seconds
+            while time.monotonic() < end:
+                word, count = self.dice.choice(("tick", "tick", "tick", "fork", "spawn")), self.dice.randrange(1, 200)
+                began = time.monotonic()
+                pid = self.ask(recorder, word, count)
+                if pid is None:
+                    self.say("the honest user's program in the public folder ended")
+                    break
+                if time.monotonic() - began > 10:
+                    self.say("the honest user's program took %.1f s for %d events" % (time.monotonic() - began, count))
+                # A child of fork counts on from where its parent was, a new image from nothing.
+                first = raised if word == "fork" else 0
+                raised += count if word == "tick" else 0
+                wanted[pid] = (0, raised) if word == "tick" else (first, first + count)
+                self.ticks_there += count
+                self.look(recorder)
+                self.model = self.find_model(public) or self.model
+                time.sleep(0.02)
+            recorder.stdin.close()
+            try:
+                recorder.wait(END_S)
+            except subprocess.TimeoutExpired:
+                self.say("the recorder of a command did not end within %d s" % END_S)
+                recorder.kill()
+                recorder.wait()
+            recorder.stdout.close()
+            said.seek(0)
+            self.check_end(recorder, said.read(), trace, wanted)
+        self.check_public(public)
+        self.check_files()
+        self.clean(trace)
+
+    def find_model(self, public):
+        """The name of the text that describes the honest user's events, which hostile ones shall know."""
+        names = [name for name in os.listdir(public) if name.startswith("model-") and name.endswith("-%d" % HONEST)]
+        return names[0] if len(names) == 1 else None
+
+    def check_public(self, public):
+        """It is gone; or, where a folder in it was filled, closed."""
+        for i in range(len(HOSTILE) + 1):
+            with open(os.path.join(self.folder, "hostile-%d" % i), encoding="utf-8", errors="replace") as file:
+                out = file.read()
+            if all("=" in word for word in out.split()):
+                for name, count in (word.split("=") for word in out.split()):
+                    self.note("public " + name, int(count))
+            else:
+                self.say("hostile_user.py itself: " + out[-2000:])
+        if os.path.lexists(public):
+            self.say("'%s' is left" % public)
+        if os.path.lexists(public + ".gone"):
+            st = os.lstat(public + ".gone")
+            if (st.st_uid, stat.S_IMODE(st.st_mode)) != (0, 0o700):
+                self.say("'%s.gone' is of user %d, mode %o" % (public, st.st_uid, st.st_mode))
+            shutil.rmtree(public + ".gone")
 
     def end_recorder(self, recorder):
         if recorder.poll() is not None:
@@ -325,12 +424,12 @@ class Fuzz:
         if "Traceback" in err:
             self.say("hostile_user.py itself: " + err[-2000:])
 
-    def check_end(self, recorder, said, trace, first):
+    def check_end(self, recorder, said, trace, wanted):
         self.note("pem record")
         if recorder.returncode not in (0, 4) or (recorder.returncode == 4 and not said.strip()):
             self.say("pem record: status %d: %s" % (recorder.returncode, said[-3000:]))
         if os.path.isdir(trace):
-            self.check_trace(trace, first)
+            self.check_trace(trace, wanted)
         else:
             self.say("no trace: %s" % said[-3000:])
 
@@ -356,12 +455,14 @@ def inside():
         fuzz = Fuzz(folder)
         end = time.monotonic() + FUZZ_S
         while time.monotonic() < end and len(fuzz.wrong) < 5:
-            fuzz.round(min(4, max(1, end - time.monotonic())))
+            kind = fuzz.public_round if fuzz.rounds % 3 == 1 else fuzz.round
+            kind(min(4, max(1, end - time.monotonic())))
         fuzz.end()
         if fuzz.wrong and os.environ.get("FUZZ_KEEP"):
             shutil.copytree(folder, os.environ["FUZZ_KEEP"], symlinks=True, ignore=shutil.ignore_patterns("theirs-*"))
     print(", ".join("%s %d" % pair for pair in sorted(fuzz.done.items())))
-    print("%d rounds, %d events of the honest user's; a recorder had %d KiB and %d descriptors at most" % (fuzz.rounds, fuzz.ticks, *fuzz.most))
+    print("%d rounds, %d events of the honest user's, %d in public folders; a recorder had %d KiB and %d descriptors at most" % (
+        fuzz.rounds, fuzz.ticks, fuzz.ticks_there, *fuzz.most))
     print("\n%d passed, %d failed, 0 skipped" % (fuzz.rounds - bool(fuzz.wrong), len(fuzz.wrong)))
     return 1 if fuzz.wrong else 0
 
