@@ -51,6 +51,7 @@ struct pem_place {
 	/* The session's public folder: files in it are of any user. It has no runtime folder. See public.c. */
 	bool is_public;
 	bool over_said; /* that there are too many files in it */
+	bool full_said; /* that there was no room for further files in it */
 	/*
 	 * Not NULL: this place is what one user has in that public folder. It has the folder's descriptor, and no page. Users
 	 * share neither models nor limits.

@@ -26,6 +26,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -308,12 +309,42 @@ static void take_refusal(struct pem_session *s, const struct pem_place *folder, 
 		pem_session__count_refusal(s, code);
 }
 
-void pem_public__take_counts(struct pem_session *s, const struct pem_place *folder)
+#define NO_FILES                                                                                   \
+	"the file system of '%s' had no room for further files: programs that were started as "    \
+	"other users then are not observed, and what they raised is not counted; see df -i"
+
+/* A program that can make no file has nowhere to tell so: it can be told from the file system. */
+static void watch_room(struct pem_session *s, struct pem_place *folder)
+{
+	struct statfs fs;
+
+	if (folder->full_said || fstatfs(folder->directory_fd, &fs) || !fs.f_files || fs.f_ffree)
+		return;
+	folder->full_said = true;
+	pem_session__say(s, PEM_LOG_WARNING, NO_FILES, s->public_directory);
+}
+
+void pem_public__note_room(const struct pem_session *s, struct pem_trace_info *info)
+{
+	const struct pem_place *place = s->places;
+	struct pem_trace_gap *gap;
+
+	while (place && !place->full_said)
+		place = place->next;
+	if (!place || info->gap_count == PEM_ARRAY_SIZE(info->gaps))
+		return;
+	gap = &info->gaps[info->gap_count++];
+	pem_copy_text(gap->source, sizeof(gap->source), "users");
+	snprintf(gap->reason, sizeof(gap->reason), NO_FILES, s->public_directory);
+}
+
+void pem_public__take_counts(struct pem_session *s, struct pem_place *folder)
 {
 	DIR *directory = pem_list_folder(folder->directory_fd);
 	struct dirent *entry;
 	unsigned files = 0;
 
+	watch_room(s, folder);
 	while (directory && files++ < PEM_PUBLIC_FILES_MAX && (entry = readdir(directory))) {
 		if (!strncmp(entry->d_name, "counts-", 7))
 			take_counts(s, folder, entry->d_name);

@@ -443,8 +443,13 @@ void pem_public__sweep(struct pem_session *session);
  * many users, which is counted; or there is no memory.
  */
 struct pem_place *pem_public__user(struct pem_session *session, struct pem_place *folder, int fd);
-/* Take out of the files of programs what they have counted in a public folder since, and remove the files of those that ended. */
-void pem_public__take_counts(struct pem_session *session, const struct pem_place *folder);
+/*
+ * Take out of the files of programs what they have counted in a public folder since, and remove the files of those that ended.
+ * Where there is no room for such files, that is said once.
+ */
+void pem_public__take_counts(struct pem_session *session, struct pem_place *folder);
+/* Add to the gaps of a trace that there was no room for files in the public folder. */
+void pem_public__note_room(const struct pem_session *session, struct pem_trace_info *info);
 
 /* rights.c: what programs could not have recorded for want of memory or of rights that they gave up */
 /* Say why processes made no pools, and what would mend it: once for each kind of reason. */

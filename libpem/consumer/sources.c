@@ -536,6 +536,7 @@ void pem_session__note_gaps(struct pem_session *s, struct pem_trace_info *info)
 
 	pem_session__note_excess(s, info);
 	pem_session__note_unread(s, info);
+	pem_public__note_room(s, info);
 	for (i = 0; i < s->wish_count; i++) {
 		wish = &s->wishes[i];
 		if (!wish->unavailable)

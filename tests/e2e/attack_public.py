@@ -104,14 +104,31 @@ def orphan():
     assert report["events"]["discarded"] >= 10000, report["events"]
 
 
+def small(options):
+    """What runs a command with another /dev/shm."""
+    command = ["unshare", "-m", "sh", "-c", "mount -t tmpfs -o %s none /dev/shm || exit 77; exec \"$@\"" % options, "sh"]
+    if run(command + ["true"])[0]:
+        skip("can't mount a file system")
+    return command
+
+
+@test
+def no_files():
+    "that programs can't even leave a name is told by the file system"
+    need("unshare", "mount")
+    need_root()
+    out, report, _ = recorded("(cd /dev/shm; seq 100 | xargs touch 2>/dev/null); " + as_user(B, "exec id -u"),
+                              before=small("size=64m,nr_inodes=60"), PEM_RUNTIME_DIR=tmp() + "/r")
+    equal(out.split(), ["65534"], "output")
+    assert any("had no room for further files" in gap for gap in gaps(report)), gaps(report)
+
+
 @test
 def no_room():
     "a program that can't even make a file to count in is told of"
     need("unshare", "mount")
     need_root()
-    full = ["unshare", "-m", "sh", "-c", "mount -t tmpfs -o size=1m none /dev/shm || exit 77; exec \"$@\"", "sh"]
-    if run(full + ["true"])[0]:
-        skip("can't mount a file system")
+    full = small("size=1m")
     out, report, _ = recorded("dd if=/dev/zero of=/dev/shm/fill bs=4096 2>/dev/null; " + as_user(B, "exec id -u"),
                               before=full, PEM_RUNTIME_DIR=tmp() + "/r")
     equal(out.split(), ["65534"], "output")
@@ -135,8 +152,9 @@ for i in $(seq 500); do ls | grep -q refused-6-6-28 || break; sleep 0.01; done; 
 MANY = """
 import os, struct, sys
 for user in range(70000, 70300):
-    fd = os.open("%s/pool-%d-1" % (sys.argv[1], user), os.O_CREAT | os.O_WRONLY, 0o600)
-    os.fchown(fd, user, user)
+    os.close(os.open(sys.argv[1] + "/new", os.O_CREAT | os.O_WRONLY, 0o600))
+    os.chown(sys.argv[1] + "/new", user, user)
+    os.rename(sys.argv[1] + "/new", "%s/pool-%d-1" % (sys.argv[1], user))
 os.write(os.open(sys.argv[1] + "/counts-1-1", os.O_CREAT | os.O_WRONLY), struct.pack("4sI200x", b"PEMC", 1))
 """
 
