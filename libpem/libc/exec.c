@@ -28,6 +28,7 @@
 
 #define VARIABLE "LD_PRELOAD="
 #define VARIABLE_BYTES (sizeof(VARIABLE) - 1)
+#define COPY_BYTES_MAX 65536u /* of a caller's stack: some 8,000 variables */
 
 /* --- the libraries in an environment --- */
 
@@ -165,7 +166,7 @@ size_t pem_libc_exec__bytes(struct pem_libc_start *start, const char *program, b
 			    char *const environment[])
 {
 	struct target t = {.name = program, .kind = PEM_PROGRAM_USUAL};
-	size_t index = 0, entries;
+	size_t index = 0, entries, bytes;
 	int saved_errno;
 	bool goes;
 
@@ -191,7 +192,8 @@ size_t pem_libc_exec__bytes(struct pem_libc_start *start, const char *program, b
 		return 0;
 	for (entries = index; environment[entries]; entries++)
 		;
-	return (entries + 1) * sizeof(char *) + VARIABLE_BYTES + strlen(t.preload) + 1;
+	bytes = (entries + 1) * sizeof(char *) + VARIABLE_BYTES + strlen(t.preload) + 1;
+	return bytes <= COPY_BYTES_MAX ? bytes : 0;
 }
 
 void pem_libc_exec__failed(const struct pem_libc_start *start)

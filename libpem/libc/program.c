@@ -19,6 +19,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <link.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -136,7 +137,9 @@ PEM_LIBC_EXPORT int execveat(int folder, const char *path, char *const arguments
 	const char *known = path;
 	char *beneath, *end;
 
-	if (folder != AT_FDCWD && pem_libc_readable__text(path) && *path != '/') {
+	/* What is longer is no path: the kernel says so. */
+	if (folder != AT_FDCWD && pem_libc_readable__text(path) && *path != '/' &&
+	    strnlen(path, PATH_MAX) < PATH_MAX) {
 		beneath = __builtin_alloca(FD_PATH_BYTES + 1 + strlen(path));
 		end = fd_path(beneath, folder);
 		if (*path)

@@ -6,8 +6,10 @@ without it.
 
 Not here: programs that bring an allocator (libc_allocators.py), what is recorded (libc_programs.py).
 """
+import os
+
 from preload import compile_program, count, record, recorded_by_all
-from tap import equal, run_all, test
+from tap import equal, run_all, test, tmp
 
 @test
 def threads_that_start_at_once():
@@ -453,6 +455,48 @@ int main(void)
 def exec_on_a_small_stack():
     "execve takes little of the stack of a handler, or of a child of clone"
     equal(record([compile_program(SMALL_STACK)], "APP::Libc::Malloc")[0], "small\n", "what it takes")
+
+
+# argv[1] is of 32 bits: pem's libraries would be taken out of its environment. Each start fails, as what it is given is too large.
+TOO_LARGE = r"""
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#define VARIABLES 3000000
+#define BYTES 20000000
+int main(int argc, char **argv)
+{
+	char **all = calloc(VARIABLES + 1, sizeof(*all)), *path = malloc(BYTES + 1);
+	char *arguments[] = {"x", NULL}, *preload = getenv("LD_PRELOAD");
+	int folder = open("/", O_RDONLY | O_DIRECTORY), i;
+
+	for (i = 0; i < VARIABLES; i++)
+		all[i] = "A=B";
+	if (preload)
+		all[0] = preload - strlen("LD_PRELOAD=");
+	memset(path, 'x', BYTES);
+	path[BYTES] = 0;
+	execve(argv[1], arguments, all);
+	printf("environment: %s\n", strerror(errno));
+	execveat(folder, path, arguments, environ, 0);
+	printf("path: %s\n", strerror(errno));
+	return 0;
+}"""
+
+
+@test
+def starts_that_are_too_large():
+    "a program that hands in a huge environment or path to start a program gets the kernel's error"
+    foreign = tmp() + "/foreign"
+    with open(foreign, "wb") as file:
+        file.write(b"\x7fELF\x01\x01\x01".ljust(600, b"\0"))
+    os.chmod(foreign, 0o755)
+    out = record([compile_program(TOO_LARGE), foreign], "APP::Libc::Malloc")[0]
+    equal(out, "environment: Argument list too long\npath: File name too long\n", "what it says")
 
 
 run_all()
