@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * rights.c - calls by which a program gives up rights: users and groups, capabilities, root folder, namespaces, seccomp
+ * rights.c - calls by which a program gives up rights: users and groups, capabilities, root folder, namespaces, the clock,
+ * seccomp
  *
  * No events are raised here. libpem is told before, so that it makes what it can't make afterwards (producer/rights.h).
  *
@@ -15,6 +16,7 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -100,6 +102,28 @@ PEM_LIBC_EXPORT int setns(int fd, int type)
 	return (int)after_move(PEM_LIBC_NEXT(setns)(fd, type));
 }
 
+/* --- the clock --- */
+
+/* Does a call of prctl deny the cycle counter to this thread? The kernel takes the lower half of the argument. */
+static bool denies_clock(int option, unsigned long mode)
+{
+	return option == PR_SET_TSC && (unsigned)mode == PR_TSC_SIGSEGV;
+}
+
+static void before_clock(int option, unsigned long mode)
+{
+	if (denies_clock(option, mode) && !has_no_thread())
+		pem_rights__set_clock(false);
+}
+
+/* It may not have been denied, or is allowed again. */
+static void after_clock(int option, unsigned long mode, long result)
+{
+	if (option == PR_SET_TSC && !has_no_thread() &&
+	    (result ? denies_clock(option, mode) : (unsigned)mode == PR_TSC_ENABLE))
+		pem_rights__set_clock(true);
+}
+
 /* --- filters --- */
 
 PEM_LIBC_EXPORT int prctl(int option, ...)
@@ -120,7 +144,9 @@ PEM_LIBC_EXPORT int prctl(int option, ...)
 		effect = pem_rights__before_filter((const struct sock_fprog *)a[1], false);
 	else if (a[0] == SECCOMP_MODE_STRICT)
 		effect = pem_rights__before_strict();
+	before_clock(option, a[0]);
 	result = PEM_LIBC_NEXT(prctl)(option, a[0], a[1], a[2], a[3]);
+	after_clock(option, a[0], result);
 	if (effect != PEM_FILTER_NONE)
 		pem_rights__after_filter(effect, !result);
 	return result;
@@ -159,6 +185,17 @@ static __attribute__((noinline)) long set_filter(long number, long a, long b, lo
 	return result;
 }
 
+static __attribute__((noinline)) long set_clock(long number, long a, long b, long c, long d, long e,
+						long f)
+{
+	long result;
+
+	before_clock(PR_SET_TSC, (unsigned long)b);
+	result = next_syscall()(number, a, b, c, d, e, f);
+	after_clock(PR_SET_TSC, (unsigned long)b, result);
+	return result;
+}
+
 static __attribute__((noinline)) long move(long number, long a, long b, long c, long d, long e,
 					   long f)
 {
@@ -177,6 +214,8 @@ long pem_libc_syscall(long number, long a, long b, long c, long d, long e, long 
 {
 	switch (number) {
 	case SYS_prctl:
+		if ((int)a == PR_SET_TSC)
+			return set_clock(number, a, b, c, d, e, f);
 		if (a != PR_SET_SECCOMP)
 			break;
 		/* fall through */

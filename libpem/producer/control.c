@@ -6,6 +6,7 @@
  */
 #include "entry.h"
 #include "producer/producer.h"
+#include "producer/rights.h"
 #include "runtime_dir.h"
 #include "util.h"
 
@@ -106,7 +107,7 @@ static void fill_head(struct pem_control_file *control)
 	control->abi_version = PEM_ABI_VERSION;
 	control->pid = pem_process.pid;
 	control->pid_namespace = pem_pid_namespace();
-	control->start_clock = pem_clock();
+	control->start_clock = pem_rights__has_clock() ? pem_clock() : 0;
 	control->event_id_offset = PEM_PAGE_ALIGN;
 	memcpy(control->session, private_table, sizeof(private_table));
 }

@@ -247,7 +247,7 @@ int pem_provider_register(struct pem_provider *provider)
 	/* The constructor of a library that does not name this one may run first. */
 	if (!pem_process.pid)
 		pem_process__find_filter();
-	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++)
+	for (slot = 0; slot < PEM_SESSIONS_MAX && pem_rights__has_clock(); slot++)
 		pem_process__look_after(slot, pem_clock());
 	result = -EDEADLK;
 	if (!pem_process__lock())

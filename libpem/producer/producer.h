@@ -109,6 +109,7 @@ struct pem_thread_full {
 	struct pem_thread shared;
 	struct pem_writer (*nested)[PEM_SESSIONS_MAX]; /* [PEM_DEPTHS - 1] */
 	bool has_nested; /* memory that few threads need is not touched before */
+	bool lacks_clock; /* PR_SET_TSC: its events are counted as lost */
 	const struct pem_sync_callback *in_callback; /* the one it is inside of, or NULL */
 	struct pem_thread_full *next_free;
 };
@@ -334,6 +335,8 @@ int pem_process__take_spare(unsigned slot);
 void pem_thread__reserve(void);
 /* This thread raises no event, so that its clock is not read: they are counted as lost; or it does again. */
 void pem_thread__silence(bool silent);
+/* The same for a thread that may not read the clock from here on, or may again. Does nothing where that is so already. */
+void pem_thread__set_clock(bool on);
 
 /* The enum pem_level of a provider's event. Lock held. */
 unsigned pem_provider__level(const struct pem_provider *provider, uint32_t index);

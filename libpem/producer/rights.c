@@ -121,6 +121,33 @@ uint32_t pem_rights__parent_id(void)
 	return pem_restricted() ? pem_process.parent_pid : (uint32_t)getppid();
 }
 
+/* --- the clock --- */
+
+static bool clock_denied; /* to any thread of this process, or of one that forked it */
+
+bool pem_rights__has_clock(void)
+{
+	int mode = PR_TSC_SIGSEGV, saved_errno = errno;
+
+	if (!__atomic_load_n(&clock_denied, __ATOMIC_RELAXED))
+		return true;
+	/* A filter may refuse to tell: it is not asked of filters beforehand, since few programs come here. */
+	if (!pem_restricted() && !prctl(PR_GET_SECCOMP, 0, 0, 0, 0))
+		prctl(PR_GET_TSC, &mode);
+	errno = saved_errno;
+	return mode != PR_TSC_SIGSEGV;
+}
+
+void pem_rights__set_clock(bool on)
+{
+	int saved_errno = errno;
+
+	if (!on)
+		__atomic_store_n(&clock_denied, true, __ATOMIC_RELAXED);
+	pem_thread__set_clock(on);
+	errno = saved_errno;
+}
+
 /* --- files --- */
 
 static bool has_joined(void)
@@ -140,7 +167,7 @@ static void make_pools(bool spares, bool ready)
 {
 	unsigned slot;
 
-	if (!has_joined() || pem_restricted() || !pem_process__lock())
+	if (!has_joined() || pem_restricted() || !pem_rights__has_clock() || !pem_process__lock())
 		return;
 	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
 		if (!pem_process__make_pool(slot))

@@ -59,6 +59,14 @@ PEM_RIGHTS_EXPORT enum pem_filter_effect pem_rights__before_strict(void);
 /* Whether it did take it; effect: what the function before returned. */
 PEM_RIGHTS_EXPORT void pem_rights__after_filter(enum pem_filter_effect effect, bool taken);
 
+/*
+ * The thread is about to lose the right to read the cycle counter (PR_SET_TSC), on: false; or has it again. In between its
+ * events are counted as lost, and so are those of threads and children that have lost it with it. Not async-signal-safe.
+ */
+PEM_RIGHTS_EXPORT void pem_rights__set_clock(bool on);
+/* May this thread read it? Asks the kernel in a process that has lost the right in any thread. */
+bool pem_rights__has_clock(void);
+
 /* Is this thread restricted? A new thread is if the one that creates it is: pem_rights__inherit, in the new one. */
 PEM_RIGHTS_EXPORT bool pem_rights__restricted(void);
 PEM_RIGHTS_EXPORT void pem_rights__inherit(bool restricted);

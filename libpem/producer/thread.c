@@ -227,7 +227,8 @@ struct pem_thread_full *pem_thread__get(void)
 		goto out;
 	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++)
 		clear_writer(&thread->shared.writer[slot]);
-	thread->shared.depth = PEM_DEPTH_IDLE;
+	thread->lacks_clock = !pem_rights__has_clock();
+	thread->shared.depth = PEM_DEPTH_IDLE + (thread->lacks_clock ? PEM_DEPTHS : 0);
 	if (has_exit_key)
 		pthread_setspecific(exit_key, thread);
 	pem_thread_current = &thread->shared;
@@ -269,6 +270,17 @@ void pem_thread__silence(bool silent)
 		thread->shared.depth += silent ? PEM_DEPTHS : -PEM_DEPTHS;
 	else
 		starting = silent;
+}
+
+void pem_thread__set_clock(bool on)
+{
+	struct pem_thread_full *thread = pem_thread__get();
+
+	/* Without a structure it has no event: one that is made later asks the kernel. */
+	if (!thread || thread->lacks_clock != on)
+		return;
+	thread->lacks_clock = !on;
+	pem_thread__silence(!on);
 }
 
 /* Has a lane memory, in a restricted thread that gets none? A thread that had it before saw to it. */

@@ -9,7 +9,7 @@ Not here: programs that bring an allocator (libc_allocators.py), what is recorde
 import os
 
 from preload import compile_program, count, record, recorded_by_all
-from tap import equal, run_all, test, tmp
+from tap import equal, run_all, skip, test, tmp
 
 @test
 def threads_that_start_at_once():
@@ -455,6 +455,64 @@ int main(void)
 def exec_on_a_small_stack():
     "execve takes little of the stack of a handler, or of a child of clone"
     equal(record([compile_program(SMALL_STACK)], "APP::Libc::Malloc")[0], "small\n", "what it takes")
+
+
+# Reading the clock is SIGSEGV in between.
+CLOCKLESS = r"""
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *work(void *arg) { free(malloc(10)); return arg; }
+static void live(void)
+{
+	pthread_t thread;
+	int status;
+	pid_t child;
+
+	work(NULL);
+	pthread_create(&thread, NULL, work, NULL);
+	pthread_join(thread, NULL);
+	child = fork();
+	if (!child) {
+		free(malloc(10));
+		_exit(setgid(getgid()) || (fork() ? wait(&status) < 0 || status : 0) ? 1 : 0);
+	}
+	waitpid(child, &status, 0);
+	printf("child %d\n", status);
+}
+int main(void)
+{
+	int i;
+
+	free(malloc(10));
+	for (i = 0; i < 2; i++) {
+		if (i ? syscall(SYS_prctl, PR_SET_TSC, PR_TSC_SIGSEGV) : prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0))
+			return 0; /* not this processor's */
+		prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
+		live();
+		if (i ? syscall(SYS_prctl, PR_SET_TSC, PR_TSC_ENABLE) : prctl(PR_SET_TSC, PR_TSC_ENABLE, 0, 0, 0))
+			return 1;
+		free(malloc(77));
+	}
+	live();
+	return 0;
+}"""
+
+
+@test
+def without_a_clock():
+    "a program that may not read the cycle counter lives, and is recorded where it may"
+    program = compile_program(CLOCKLESS)
+    if "child 0\n" * 3 != recorded_by_all(program):
+        skip("this processor's cycle counter can't be denied to a thread")
+    events = record([program], "APP::Libc::Malloc")[1]
+    equal(count(events, "Malloc", size=77), 2, "those after")
+    equal(count(events, "Malloc", size=10), 1 + 3, "those before, and of the thread and child after")
 
 
 # argv[1] is of 32 bits: pem's libraries would be taken out of its environment. Each start fails, as what it is given is too large.
