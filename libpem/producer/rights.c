@@ -19,9 +19,14 @@
 #include <linux/filter.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
 __thread uint32_t pem_thread_refused __attribute__((tls_model("initial-exec")));
 uint32_t pem_process_refused;
@@ -360,21 +365,39 @@ static void note_filters(void)
 	}
 }
 
+static bool can_touch(void *start, size_t bytes)
+{
+	uintptr_t page = (uintptr_t)start & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
+
+	return !madvise((void *)page, bytes + ((uintptr_t)start - page), MADV_POPULATE_WRITE);
+}
+
+/* Kernels before 5.14 can't say: there pem's own memory seems to be read-only, too. */
+static bool is_writable(void *start, size_t bytes)
+{
+	return can_touch(start, bytes) || !can_touch(&clock_denied, sizeof(clock_denied));
+}
+
 /*
  * One filter more that does no harm: programs that this one starts are told how many they have of those, in the variable
- * by which this process was told. It is written over, digit by digit, since memory may not be allocated here.
+ * by which this process was told. It is written over, digit by digit, since memory may not be allocated here. Where a program
+ * has made its variables read-only, those that it starts are not told.
  */
 static void count_harmless(void)
 {
-	char *digits = secure_getenv(PEM_FILTERS_VARIABLE), *c;
+	char *digits = secure_getenv(PEM_FILTERS_VARIABLE);
+	uint32_t known = pem_process__known_filters(), rest;
+	unsigned i;
 
-	if (!digits || strlen(digits) != PEM_FILTERS_DIGITS)
+	if (known == ~0u)
 		return;
-	for (c = digits + PEM_FILTERS_DIGITS - 1; c >= digits && *c == '9'; c--)
-		*c = '0';
-	if (c >= digits)
-		++*c;
-	__atomic_store_n(&known_filters, (uint32_t)strtoul(digits, NULL, 10), __ATOMIC_RELAXED);
+	rest = ++known;
+	if (digits && strlen(digits) == PEM_FILTERS_DIGITS &&
+	    is_writable(digits, PEM_FILTERS_DIGITS)) {
+		for (i = PEM_FILTERS_DIGITS; i--; rest /= 10)
+			digits[i] = (char)('0' + rest % 10);
+	}
+	__atomic_store_n(&known_filters, known, __ATOMIC_RELAXED);
 	note_filters();
 }
 

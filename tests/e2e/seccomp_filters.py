@@ -6,7 +6,7 @@ they do what they do alone, every event is recorded or counted as lost, and the 
 import json
 import os
 
-from preload import compile_program, need_preload
+from preload import compile_program, need_preload, recorded_by_all
 from tap import BUILD, PEM, equal, run, run_all, test, tmp
 
 PROGRAM = os.path.join(BUILD, "programs", "filtered")
@@ -114,6 +114,40 @@ def harmless():
     "a filter that lets pem's calls pass changes nothing, also for programs that are started with it"
     whole("harmless", "alone")
     whole("harmless", "exec")
+
+
+READ_ONLY = r"""
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+extern char **environ;
+int main(void)
+{
+	struct sock_filter pass = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	struct sock_fprog program = {1, &pass};
+	char *memory = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char **all = (char **)memory, *text = memory + (1 << 19), **v;
+
+	for (v = environ; *v; v++) {
+		*all++ = strcpy(text, *v);
+		text += strlen(text) + 1;
+	}
+	environ = (char **)memory;
+	mprotect(memory, 1 << 20, PROT_READ);
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	printf("%d\n", prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0));
+	return 0;
+}
+"""
+
+
+@test
+def variables_read_only():
+    "a program whose variables lie in memory that is read-only takes a filter as it does alone"
+    equal(recorded_by_all(compile_program(READ_ONLY)), "0\n", "what it says")
 
 
 # --- filters that let the program live: what they refuse fails ---
