@@ -418,9 +418,10 @@ void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uin
 {
 	const struct pem_control_header *page = provider->page;
 	const uint8_t *enable = (const uint8_t *)(page + 1);
-	uint32_t capacity = PEM_EVENT_CAPACITY(provider->event_count), bits, depth;
+	uint32_t capacity = PEM_EVENT_CAPACITY(provider->event_count), bits, depth = PEM_DEPTHS;
 	const uint64_t *actions = (const uint64_t *)(enable + capacity);
 	struct pem_thread_full *thread;
+	uintptr_t stack = (uintptr_t)__builtin_frame_address(0), outer = 0;
 	int saved_errno = errno;
 	const uint64_t *at;
 	uint64_t action;
@@ -428,7 +429,15 @@ void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uin
 
 	thread = pem_thread__get();
 	bits = __atomic_load_n(&enable[index], __ATOMIC_ACQUIRE);
-	depth = thread ? thread->shared.depth++ - PEM_DEPTH_IDLE : PEM_DEPTHS;
+	if (thread) {
+		depth = thread->shared.depth - PEM_DEPTH_IDLE;
+		if (__builtin_expect(depth != 0, 0)) {
+			depth = pem_thread__level(thread, stack);
+			outer = pem_thread__begin(thread, depth, stack);
+		}
+		PEM_BARRIER();
+		thread->shared.depth++;
+	}
 	PEM_BARRIER();
 	for (; bits; bits &= bits - 1) {
 		slot = (unsigned)__builtin_ctz(bits);
@@ -444,5 +453,8 @@ void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uin
 	PEM_BARRIER();
 	if (thread) /* counted down, as a callback may have returned in a child: see pem_log_commit */
 		thread->shared.depth--;
+	PEM_BARRIER();
+	if (__builtin_expect(depth != 0, 0) && thread)
+		pem_thread__begin(thread, depth, outer);
 	errno = saved_errno;
 }

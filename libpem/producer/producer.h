@@ -110,6 +110,8 @@ struct pem_thread_full {
 	struct pem_writer (*nested)[PEM_SESSIONS_MAX]; /* [PEM_DEPTHS - 1] */
 	bool has_nested; /* memory that few threads need is not touched before */
 	bool lacks_clock; /* PR_SET_TSC: its events are counted as lost */
+	/* By level from 1 on: where on the stack its event was begun. Valid while the level is in use. */
+	uintptr_t begun[PEM_DEPTHS];
 	const struct pem_sync_callback *in_callback; /* the one it is inside of, or NULL */
 	struct pem_thread_full *next_free;
 };
@@ -335,6 +337,26 @@ int pem_process__take_spare(unsigned slot);
 void pem_thread__reserve(void);
 /* This thread raises no event, so that its clock is not read: they are counted as lost; or it does again. */
 void pem_thread__silence(bool silent);
+/*
+ * The levels of events under way in the thread, without those that a signal handler has left by a jump (siglongjmp). stack:
+ * where on it the caller is. Returns their number, which is the level of an event that is begun now.
+ */
+unsigned pem_thread__level(struct pem_thread_full *thread, uintptr_t stack);
+/*
+ * An event of a level is begun there; returns what was said of the level before, which is to be said again once the event has
+ * ended: a handler may run between this and the change of the thread's depth, and begin an event of the same level.
+ */
+static inline uintptr_t pem_thread__begin(struct pem_thread_full *thread, unsigned level,
+					  uintptr_t stack)
+{
+	uintptr_t before = 0;
+
+	if (level < PEM_DEPTHS) {
+		before = thread->begun[level];
+		thread->begun[level] = stack;
+	}
+	return before;
+}
 /* The same for a thread that may not read the clock from here on, or may again. Does nothing where that is so already. */
 void pem_thread__set_clock(bool on);
 

@@ -7,8 +7,10 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -188,6 +190,13 @@ static void take_back_from_dead(void)
 	}
 }
 
+/* As in an event that was interrupted too often: nothing is recorded then. None of those levels is ever taken for left. */
+static void silence(struct pem_thread_full *thread, bool silent)
+{
+	memset(thread->begun, 0xff, sizeof(thread->begun));
+	thread->shared.depth += silent ? PEM_DEPTHS : -PEM_DEPTHS;
+}
+
 struct pem_thread_full *pem_thread__get(void)
 {
 	struct pem_thread_full *thread = (struct pem_thread_full *)pem_thread_current;
@@ -227,8 +236,10 @@ struct pem_thread_full *pem_thread__get(void)
 		goto out;
 	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++)
 		clear_writer(&thread->shared.writer[slot]);
+	thread->shared.depth = PEM_DEPTH_IDLE;
 	thread->lacks_clock = !pem_rights__has_clock();
-	thread->shared.depth = PEM_DEPTH_IDLE + (thread->lacks_clock ? PEM_DEPTHS : 0);
+	if (thread->lacks_clock)
+		silence(thread, true);
 	if (has_exit_key)
 		pthread_setspecific(exit_key, thread);
 	pem_thread_current = &thread->shared;
@@ -265,11 +276,60 @@ void pem_thread__silence(bool silent)
 {
 	struct pem_thread_full *thread = pem_thread__get();
 
-	/* As in an event that was interrupted too often: nothing is recorded then. */
 	if (thread)
-		thread->shared.depth += silent ? PEM_DEPTHS : -PEM_DEPTHS;
+		silence(thread, silent);
 	else
 		starting = silent;
+}
+
+/*
+ * Handlers on a stack of their own say nothing of the one that they interrupted. A filter that lets all other calls of pem's
+ * pass may refuse this one.
+ */
+static bool on_usual_stack(void)
+{
+	stack_t now;
+
+	return !pem_restricted() && !prctl(PR_GET_SECCOMP, 0, 0, 0, 0) &&
+	       !syscall(SYS_sigaltstack, NULL, &now) && !(now.ss_flags & SS_ONSTACK);
+}
+
+/* What the levels from this one on had begun is not ended any more. */
+static void abandon(struct pem_thread_full *thread, unsigned level)
+{
+	unsigned slot, depth;
+	struct pem_writer *w;
+	struct pem_ring ring;
+
+	thread->shared.depth = PEM_DEPTH_IDLE + level;
+	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
+		for (depth = level; thread->has_nested && depth < PEM_DEPTHS; depth++) {
+			w = &thread->nested[depth - 1][slot];
+			if (w->lane_index &&
+			    pem_joined__ring(&pem_process.joined[slot],
+					     __atomic_load_n(&w->incarnation, __ATOMIC_RELAXED),
+					     &ring))
+				__atomic_fetch_add(&ring.header->cut_short, 1, __ATOMIC_RELAXED);
+		}
+	}
+}
+
+/*
+ * An event that is under way lies further up the stack than whatever interrupts it. The first level has nobody who says where
+ * its event was begun, so that it stays in use once it has been left.
+ */
+unsigned pem_thread__level(struct pem_thread_full *thread, uintptr_t stack)
+{
+	unsigned levels = thread->shared.depth - PEM_DEPTH_IDLE, level;
+
+	for (level = 1; level < levels && level < PEM_DEPTHS; level++) {
+		if (thread->begun[level] <= stack) {
+			if (on_usual_stack())
+				abandon(thread, level);
+			break;
+		}
+	}
+	return thread->shared.depth - PEM_DEPTH_IDLE;
 }
 
 void pem_thread__set_clock(bool on)
@@ -280,7 +340,7 @@ void pem_thread__set_clock(bool on)
 	if (!thread || thread->lacks_clock != on)
 		return;
 	thread->lacks_clock = !on;
-	pem_thread__silence(!on);
+	silence(thread, !on);
 }
 
 /* Has a lane memory, in a restricted thread that gets none? A thread that had it before saw to it. */

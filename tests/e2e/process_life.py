@@ -7,6 +7,8 @@ import shutil
 import subprocess
 
 from probe_trace import check_balance, check_complete, program, record, record_command, report, rows, streams, ticks, told
+from preload import compile_program, count, recorded_by_all
+from preload import record as record_preloaded
 from tap import PEM, SAN, equal, run, run_all, skip, start, test, tmp
 
 
@@ -182,6 +184,51 @@ def few_streams():
     equal(len(streams(trace)), 7, "stream files")
     equal([name for name in os.listdir(runtime) if name.startswith(("session-", "pool-"))], [], "left in shared memory")
     assert report(trace)
+
+
+# Half of the signals come in the middle of an event.
+JUMPS = r"""
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/time.h>
+#include <unistd.h>
+static sigjmp_buf start;
+static volatile int jumps;
+static void handler(int signal)
+{
+	jumps++;
+	siglongjmp(start, 1);
+}
+int main(void)
+{
+	struct itimerval often = {{0, 100}, {0, 100}}, never = {{0, 0}, {0, 0}};
+	int fd = open("/dev/zero", O_RDWR), i;
+	char byte;
+
+	signal(SIGALRM, handler);
+	sigsetjmp(start, 1);
+	if (jumps < 1000) {
+		setitimer(ITIMER_REAL, &often, NULL);
+		for (;;)
+			read(fd, &byte, 1);
+	}
+	setitimer(ITIMER_REAL, &never, NULL);
+	for (i = 0; i < 500; i++)
+		write(fd, &byte, 1);
+	printf("%d\n", jumps);
+	return 0;
+}"""
+
+
+@test
+def jumps_out_of_handlers():
+    "a program whose handlers of signals leave them by siglongjmp, in the middle of events, loses none of those after"
+    program = compile_program(JUMPS)
+    equal(recorded_by_all(program), "1000\n", "what it says")
+    # The end of standard output's is one more.
+    equal(count(record_preloaded([program], "APP::File::WriteBegin")[1], "APP::File::WriteBegin"), 500, "events after the last jump")
 
 
 run_all()

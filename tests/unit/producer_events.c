@@ -138,6 +138,16 @@ static void on_signal(int number)
 	handled++;
 }
 
+/* Events of all levels but the first are under way, which were begun there. */
+static void begin_levels(const void *stack)
+{
+	struct pem_thread_full *thread = (struct pem_thread_full *)pem_thread_current;
+	unsigned level;
+
+	for (level = 1; level < PEM_DEPTHS; level++)
+		thread->begun[level] = (uintptr_t)stack;
+}
+
 /* The depth that a stub leaves when a handler comes in its middle. */
 static void handler_inside_an_event(void **state)
 {
@@ -155,6 +165,7 @@ static void handler_inside_an_event(void **state)
 	raise(SIGUSR1);
 	assert_int_equal(thread->depth, PEM_DEPTH_IDLE + 1);
 	thread->depth = PEM_DEPTH_IDLE + 2;
+	begin_levels(__builtin_frame_address(0));
 	raise(SIGUSR1);
 	assert_int_equal(thread->depth, PEM_DEPTH_IDLE + 2);
 	thread->depth = PEM_DEPTH_IDLE;
@@ -172,6 +183,7 @@ static void deeper_than_that_is_counted(void **state)
 
 	(void)state;
 	pem_notify_probe_tick(1, 1);
+	begin_levels(__builtin_frame_address(0));
 	pem_thread_current->depth = PEM_DEPTH_IDLE + PEM_DEPTHS;
 	pem_notify_probe_tick(1, 2);
 	pem_thread_current->depth = PEM_DEPTH_IDLE;
@@ -179,6 +191,41 @@ static void deeper_than_that_is_counted(void **state)
 	read_trace(TICK, &found, &balance);
 	assert_int_equal(found, 1);
 	assert_int_equal(balance.produced, 2);
+	assert_int_equal(balance.discarded, 1);
+}
+
+/* Handlers have left events of all levels by jumps: of the first nobody knows, the others are free again. */
+static void levels_left_by_jumps(void **state)
+{
+	char *alternate = malloc(65536);
+	stack_t stack = {.ss_sp = alternate, .ss_size = 65536}, none = {.ss_flags = SS_DISABLE};
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK};
+	struct pem_log *log = log_own(TICK);
+	struct pem_error error = {""};
+	struct pem_balance balance;
+	uint64_t found;
+
+	(void)state;
+	pem_notify_probe_tick(1, 1);
+	/* A handler on a stack of its own can't tell. */
+	sigaltstack(&stack, NULL);
+	sigaction(SIGUSR2, &action, NULL);
+	begin_levels(NULL);
+	pem_thread_current->depth = PEM_DEPTH_IDLE + PEM_DEPTHS;
+	raise(SIGUSR2);
+	assert_int_equal(pem_thread_current->depth, PEM_DEPTH_IDLE + PEM_DEPTHS);
+	sigaltstack(&none, NULL);
+	begin_levels((void *)((uintptr_t)__builtin_frame_address(0) - 65536));
+	pem_notify_probe_tick(1, 2);
+	assert_int_equal(pem_thread_current->depth, PEM_DEPTH_IDLE + 1);
+	pem_notify_probe_tick(1, 3);
+	assert_int_equal(pem_thread_current->depth, PEM_DEPTH_IDLE + 1);
+	pem_thread_current->depth = PEM_DEPTH_IDLE;
+	free(alternate);
+	assert_int_equal(pem_log__finish(log, &error), 0);
+	read_trace(TICK, &found, &balance);
+	assert_int_equal(found, 3);
+	assert_int_equal(balance.produced, 4);
 	assert_int_equal(balance.discarded, 1);
 }
 
@@ -217,6 +264,7 @@ int main(void)
 		TEST(records_of_every_size),
 		TEST(handler_inside_an_event),
 		TEST(deeper_than_that_is_counted),
+		TEST(levels_left_by_jumps),
 		TEST(lanes_are_used_again),
 	};
 
