@@ -31,6 +31,8 @@ static __thread int starting __attribute__((tls_model("initial-exec")));
 static struct slab *slabs;
 static struct pem_thread_full *free_threads;
 static struct slab *reserved; /* for when no more memory is to be had */
+static uint32_t structures; /* in all slabs, but for those that no thread ever had */
+static uint32_t taken; /* by new threads, since somebody looked for those of dead ones */
 
 /* Of writers without a lane: stubs look at the tag, which is 0 and no action's, and go no further. */
 static struct pem_slot no_slots[PEM_PROCESS_EVENTS_MAX];
@@ -164,12 +166,16 @@ static struct pem_thread_full *take_new(void)
 	thread->nested = (void *)((uint8_t *)(slab + 1) + SLAB_THREADS * THREAD_BYTES +
 				  slab->used * NESTED_BYTES);
 	slab->used++;
+	structures++;
 	return thread;
 }
 
+#define LOOK_PART 8u /* of the structures: so many threads come before somebody looks again */
+
 /*
  * A thread may raise events after the last round of its destructors, when the C library frees what was its own, and
- * then nobody gives its structure back. Lock held.
+ * then nobody gives its structure back. The kernel is asked about each thread, so that with thousands of them not each new
+ * one can pay for that. Lock held.
  */
 static void take_back_from_dead(void)
 {
@@ -177,6 +183,9 @@ static void take_back_from_dead(void)
 	struct slab *slab;
 	uint64_t i;
 
+	if (taken < structures / LOOK_PART)
+		return;
+	taken = 0;
 	for (slab = slabs; slab; slab = slab->next) {
 		for (i = 0; i < slab->used; i++) {
 			thread = thread_at(slab, i);
@@ -229,8 +238,10 @@ struct pem_thread_full *pem_thread__get(void)
 	} else {
 		thread = take_new();
 	}
-	if (thread) /* under the lock: take_back_from_dead looks at it */
+	if (thread) { /* under the lock: take_back_from_dead looks at it */
 		thread->shared.tid = pem_rights__thread_id();
+		taken++;
+	}
 	pem_process__unlock();
 	if (!thread)
 		goto out;
@@ -259,6 +270,7 @@ void pem_thread__after_fork(void)
 	if (!pem_restricted()) {
 		slabs = NULL;
 		reserved = NULL;
+		structures = taken = 0;
 	}
 }
 
@@ -361,15 +373,16 @@ static bool claim_lane(const struct pem_joined *joined, const struct pem_ring *r
 	for (i = 1; i < ring->lane_count; i++) {
 		struct pem_lane *lane = &ring->lanes[i];
 
-		/* Consumers look one lane further than those in use. */
+		/* Consumers look one lane further than those in use. One that is in use has had this done. */
 		if (restricted && !is_ready(joined, lane, i))
 			return false;
+		if (__atomic_load_n(&lane->state, __ATOMIC_RELAXED) != PEM_LANE_FREE)
+			continue;
 		if (!restricted && ((uintptr_t)(lane + 1) & 4095) == 0 &&
 		    !pem_populate(lane + 1, sizeof(*lane)))
 			return false;
 		state = PEM_LANE_FREE;
-		if (__atomic_load_n(&lane->state, __ATOMIC_RELAXED) != PEM_LANE_FREE ||
-		    !__atomic_compare_exchange_n(&lane->state, &state, PEM_LANE_OWNED, 0,
+		if (!__atomic_compare_exchange_n(&lane->state, &state, PEM_LANE_OWNED, 0,
 						 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			continue;
 		slots = &ring->slots[(uint64_t)i * ring->event_capacity];

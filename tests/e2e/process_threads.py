@@ -5,8 +5,9 @@ process_threads.py - threads that come and go, events inside events, libraries t
 import os
 from collections import Counter
 
+from preload import compile_program, need_preload
 from probe_trace import PROGRAMS, check_balance, check_complete, program, record, streams, ticks
-from tap import equal, run_all, test, tmp
+from tap import PEM, equal, need, run, run_all, test, tmp
 
 
 @test
@@ -24,6 +25,46 @@ def ticks_of_destructors():
     "events raised by a thread's destructors are not lost"
     trace, raised = record(tmp(), program("threads", "late", 300))
     check_complete(trace, raised)
+
+
+CROWD = r"""
+#include <pthread.h>
+#include <stdlib.h>
+static pthread_barrier_t all;
+static void *work(void *arg)
+{
+	free(malloc(10));
+	pthread_barrier_wait(&all);
+	return arg;
+}
+int main(void)
+{
+	pthread_t threads[200];
+	int i;
+
+	pthread_barrier_init(&all, NULL, 200);
+	for (i = 0; i < 200; i++)
+		pthread_create(&threads[i], NULL, work, NULL);
+	for (i = 0; i < 200; i++)
+		pthread_join(threads[i], NULL);
+	return 0;
+}"""
+
+
+@test
+def calls_of_many_threads():
+    "what a new thread asks of the kernel does not grow with the threads that are there"
+    need_preload()
+    need("strace")
+    folder, crowd = tmp(), compile_program(CROWD)
+    rc, _, err = run(["strace", "-f", "--seccomp-bpf", "-qq", "-e", "trace=tgkill,madvise", "-e", "signal=none", "-o",
+                      folder + "/calls", PEM, "record", "-q", "-e", "APP::Libc::Malloc", "-o", folder + "/trace", "--", crowd],
+                     timeout=60)
+    equal(rc, 0, "exit status, with " + err)
+    with open(folder + "/calls", encoding="utf-8") as file:
+        calls = Counter(line.split()[1].split("(")[0] for line in file)
+    assert calls["tgkill"] < 200 * 12, calls
+    assert calls["madvise"] < 200 * 3, calls
 
 
 @test
