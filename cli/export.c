@@ -8,7 +8,9 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define FORMATS_MAX 32
 
@@ -132,8 +134,36 @@ static void default_output(const char *directory, const char *suffix, char *path
 		snprintf(path, bytes, "%.*s%s", (int)(end - start), directory + start, suffix);
 }
 
-static int export_trace(const struct pem_exporter *exporter, const char *directory,
-			const char *output)
+/* Does a file, which may not be there yet, lie in a trace's folder, or in one below it? */
+static bool lies_in(const char *path, const char *directory)
+{
+	char real[PATH_MAX], above[PATH_MAX];
+	const char *slash;
+	struct stat trace, folder, last = {0};
+
+	/* It may be a link. */
+	if (realpath(path, real) != NULL)
+		path = real;
+	slash = strrchr(path, '/');
+	snprintf(above, sizeof(above), "%.*s", slash != NULL ? (int)(slash - path) + 1 : 1,
+		 slash != NULL ? path : ".");
+	if (stat(directory, &trace) != 0)
+		return false;
+	/* The root folder is its own parent. */
+	while (stat(above, &folder) == 0 &&
+	       (folder.st_ino != last.st_ino || folder.st_dev != last.st_dev)) {
+		if (folder.st_ino == trace.st_ino && folder.st_dev == trace.st_dev)
+			return true;
+		last = folder;
+		if (strlen(above) + sizeof("/..") > sizeof(above))
+			break;
+		strcat(above, "/..");
+	}
+	return false;
+}
+
+static int export_trace(const struct cli_verb *verb, const struct pem_exporter *exporter,
+			const char *directory, const char *output)
 {
 	struct cli_progress progress;
 	struct pem_export_options export_options = {.size = sizeof(export_options),
@@ -153,6 +183,13 @@ static int export_trace(const struct pem_exporter *exporter, const char *directo
 	else
 		default_output(directory, exporter->suffix != NULL ? exporter->suffix : "", path,
 			       sizeof(path));
+	if (strcmp(path, "-") != 0 && lies_in(path, directory)) {
+		pem_trace__close(trace);
+		return cli_usage_error(verb,
+				       "%s lies in the trace, all of whose files are its own; -o "
+				       "names a file elsewhere",
+				       path);
+	}
 	cli_progress__start(&progress, "exporting");
 	rc = exporter->run(trace, path, &export_options, &error);
 	cli_progress__end(&progress);
@@ -197,7 +234,7 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 	search.wanted = format;
 	if (cli_plugins__visit("export-", visit, refuse, &search) != 1)
 		return unknown_format(verb, format, &search);
-	status = export_trace(search.found, argv[optind], output);
+	status = export_trace(verb, search.found, argv[optind], output);
 	dlclose(search.handle);
 	return status;
 }

@@ -195,6 +195,27 @@ def a_place_that_takes_nothing():
 
 
 @test
+def no_export_into_the_trace():
+    "export writes over no file of the trace that it reads, nor beside them, whatever names it"
+    folder = tmp()
+    trace, elsewhere = folder + "/trace", folder + "/out"
+    new = Trace()
+    mixed(new)
+    add_mixed(new, 1, b"x")
+    new.write(trace)
+    os.mkdir(elsewhere)
+    os.symlink(trace + "/metadata", elsewhere + "/link")
+    before = {name: os.stat(os.path.join(trace, name)).st_size for name in os.listdir(trace)}
+    for out, cwd in ((trace + "/metadata", "/"), (trace + "/new.csv", "/"), (trace + "/.pem/model", "/"), (elsewhere + "/link", "/"),
+                     ("metadata", trace), ("../trace/metadata", elsewhere)):
+        rc, _, err = run([PEM, "export", "--to", "csv", trace, "-o", out], cwd=cwd)
+        equal(rc, 1, "status of export to " + out)
+        assert "lies in the trace" in err, err
+    equal({name: os.stat(os.path.join(trace, name)).st_size for name in os.listdir(trace)}, before, "files")
+    equal(run([PEM, "export", "--to", "csv", trace, "-o", "../out.csv"], cwd=elsewhere)[0], 0, "status of export beside the trace")
+
+
+@test
 def as_many_rows_as_the_report_counts():
     "a recording has as many rows as pem report counts events"
     if SAN:
