@@ -10,11 +10,16 @@
 #include "producer/producer.h"
 #include "util.h"
 
+#include <pem/clock.h>
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define HELPERS_NS 2000000000u
+#define HEAR_MS 1
 
 static bool is_any(const struct pem_context *c)
 {
@@ -130,6 +135,39 @@ static int observe(struct pem_session *s, const struct pem_context *who, struct 
 	return result;
 }
 
+/*
+ * Who attaches is told how many processes there are: helpers have a while to tell of them. A helper belongs to a user, who may
+ * stop it. So the session's work goes on meanwhile, and others may have its lock.
+ */
+static void await_helpers(struct pem_session *s, uid_t owner)
+{
+	uint64_t deadline = pem_monotonic_ns() + HELPERS_NS;
+	int status, ended = 0;
+
+	while (!ended && pem_session__awaits_helpers(s, owner)) {
+		if (pem_monotonic_ns() > deadline) {
+			pem_session__stop_awaiting(s, owner);
+			return;
+		}
+		pem_session__unlock(s);
+		ended = pem_session__poll(s, HEAR_MS, &status);
+		pem_session__lock(s);
+		pem_session__scan_places(s);
+	}
+}
+
+/* Where else may processes be that are attached to? Looked for the first time, or of a process that was not found. */
+static void find_elsewhere(struct pem_session *s, uint32_t pid)
+{
+	uid_t owner = PEM_ANY_USER;
+
+	if (pid &&
+	    (pem_session__look_later(s, pid) || !pem_session__find_places_of(s, pid, &owner)))
+		return;
+	await_helpers(s, owner);
+	pem_session__scan_producers(s);
+}
+
 int pem_session__attach(struct pem_session *s, const struct pem_context *who,
 			struct pem_error *error)
 {
@@ -157,10 +195,7 @@ int pem_session__attach(struct pem_session *s, const struct pem_context *who,
 	for (m = s->members; m; m = m->next)
 		pem_member__ask(s, m);
 	pem_session__scan_producers(s);
-	if (who->pid && !pem_session__look_later(s, who->pid)) {
-		pem_session__add_places_of(s, who->pid);
-		pem_session__scan_producers(s);
-	}
+	find_elsewhere(s, who->pid);
 	if (!result)
 		result = observe(s, who, error);
 	if (!result) {

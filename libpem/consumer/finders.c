@@ -22,9 +22,6 @@
 
 #define LOOK_NS 1000000000u /* for processes elsewhere that have come since */
 #define LOOK_AGAIN_NS 100000000u /* when one that was asked has ended */
-#define SETTLE_NS 2000000000u /* for new helpers to tell what is there, when somebody waits */
-#define SLICE_NS 1000000u /* for one finder to answer, before it is another's turn */
-#define END_NS 1000000000u
 #define TURN_MESSAGES 64
 /* A user who makes more mount namespaces or runtime folders than these is not observed in the others. */
 #define USER_FINDERS_MAX 32u
@@ -38,7 +35,12 @@ struct pem_finder {
 	uid_t shown_owner; /* of the processes in /proc: of those that nobody may read, root */
 	uint32_t pid; /* of the process whose variables it was told */
 	bool seen; /* that process was, by the look under way */
-	uint32_t awaited; /* number of the reply that somebody waits for; 0: none */
+	/* It looks for the folders of that process alone, which was attached to, and ends when it has answered. */
+	bool once;
+	/* Number of the reply that is to come; 0: none. */
+	uint32_t awaited;
+	/* Who attaches no longer waits for that. */
+	bool late;
 	struct pem_finder *next;
 };
 
@@ -97,21 +99,29 @@ static struct pem_confined *start_helper(struct pem_session *s,
 	return NULL;
 }
 
-/* What a user may have too much of. */
-enum crowd { CROWD_MOUNTS, CROWD_PLACES };
+/* What is said once of each user. */
+enum finding { FINDING_MOUNTS, FINDING_PLACES, FINDING_LATE };
 
-static void say_too_many(struct pem_session *s, uid_t owner, enum crowd crowd)
+static bool is_to_be_said(struct pem_session *s, uid_t owner, enum finding finding)
 {
 	struct pem_user *user = pem_session__user(s, owner, false);
 
-	if (!user || user->crowds_said >> crowd & 1)
+	if (!user || user->findings_said >> finding & 1)
+		return false;
+	user->findings_said |= 1u << finding;
+	return true;
+}
+
+/* A user has more of something than is observed. */
+static void say_too_many(struct pem_session *s, uid_t owner, enum finding finding)
+{
+	if (!is_to_be_said(s, owner, finding))
 		return;
-	user->crowds_said |= 1u << crowd;
 	pem_session__say(s, PEM_LOG_WARNING,
 			 "user %u has more than %u %s: processes in the others are not observed",
 			 (unsigned)owner,
-			 crowd == CROWD_MOUNTS ? USER_FINDERS_MAX : USER_PLACES_MAX,
-			 crowd == CROWD_MOUNTS ? "mount namespaces" : "runtime folders");
+			 finding == FINDING_MOUNTS ? USER_FINDERS_MAX : USER_PLACES_MAX,
+			 finding == FINDING_MOUNTS ? "mount namespaces" : "runtime folders");
 }
 
 static void hear_unread(struct pem_session *s, const struct pem_finder *finder,
@@ -159,7 +169,7 @@ static void add_place(struct pem_session *s, const struct pem_finder *finder, in
 	    is_known(s, &st))
 		goto close;
 	if (places_of(s, setup.uid) >= USER_PLACES_MAX) {
-		say_too_many(s, setup.uid, CROWD_PLACES);
+		say_too_many(s, setup.uid, FINDING_PLACES);
 		goto close;
 	}
 	place = calloc(1, sizeof(*place));
@@ -175,6 +185,7 @@ static void add_place(struct pem_session *s, const struct pem_finder *finder, in
 	place->device = (uint64_t)st.st_dev;
 	place->inode = (uint64_t)st.st_ino;
 	place->keeper = start_helper(s, &setup, fd, -1);
+	pem_place__ask(place);
 	for (link = &s->places; *link; link = &(*link)->next)
 		;
 	*link = place;
@@ -286,37 +297,78 @@ static void ask(struct pem_finder *finder, bool asks)
 		finder->awaited = finder->helper->number;
 }
 
-/* Hear the finders' answers, and from each keeper that has come of them what is in its folder. */
-static void settle(struct pem_session *s, struct pem_finder *finders)
+/* Ends a finder, and takes it out of the session's. */
+static void end_finder(struct pem_finder **link)
 {
-	uint64_t deadline = pem_monotonic_ns() + SETTLE_NS;
-	struct pem_finder *finder;
-	bool waits;
+	struct pem_finder *finder = *link;
 
-	/* Each in turn, and none for long: one that does not answer takes no other's time. */
-	do {
-		waits = false;
-		for (finder = finders; finder; finder = finder->next) {
-			if (!finder->helper || !finder->awaited)
-				continue;
-			pem_confined__wait(finder->helper, pem_monotonic_ns() + SLICE_NS);
-			hear(s, finder);
-			waits |= finder->helper && finder->awaited;
-		}
-	} while (waits && pem_monotonic_ns() < deadline);
-	pem_session__settle_places(s, deadline, false);
+	*link = finder->next;
+	pem_confined__end(finder->helper, 0);
+	free(finder);
 }
 
-void pem_session__add_places_of(struct pem_session *s, uint32_t pid)
+static bool has_ended(const struct pem_finder *finder)
 {
-	struct pem_finder *finder = new_finder(s, pid);
+	return finder->once && (!finder->helper || !finder->awaited);
+}
+
+bool pem_session__find_places_of(struct pem_session *s, uint32_t pid, uid_t *owner)
+{
+	struct pem_finder *finder = new_finder(s, pid), **link;
 
 	if (!finder)
-		return;
+		return false;
+	/* An earlier one for that number did not answer. */
+	for (link = &s->finders; *link; link = &(*link)->next) {
+		if ((*link)->once && (*link)->pid == pid) {
+			end_finder(link);
+			break;
+		}
+	}
+	finder->pid = pid;
+	finder->once = true;
+	finder->next = s->finders;
+	s->finders = finder;
 	ask(finder, true);
-	settle(s, finder);
-	pem_confined__end(finder->helper, pem_monotonic_ns() + END_NS);
-	free(finder);
+	*owner = finder->setup.uid;
+	pem_session__ask_keepers(s, *owner);
+	return true;
+}
+
+static bool is_of(uid_t uid, uid_t owner)
+{
+	return owner == PEM_ANY_USER || uid == owner;
+}
+
+bool pem_session__awaits_helpers(const struct pem_session *s, uid_t owner)
+{
+	const struct pem_finder *finder;
+
+	for (finder = s->finders; finder; finder = finder->next) {
+		if (is_of(finder->setup.uid, owner) && finder->helper && finder->awaited &&
+		    !finder->late)
+			return true;
+	}
+	return pem_session__awaits_keepers(s, owner);
+}
+
+void pem_session__stop_awaiting(struct pem_session *s, uid_t owner)
+{
+	struct pem_finder *finder;
+
+	for (finder = s->finders; finder; finder = finder->next) {
+		if (!is_of(finder->setup.uid, owner) || !finder->awaited || finder->late)
+			continue;
+		finder->late = true;
+		if (is_to_be_said(s, finder->setup.uid, FINDING_LATE))
+			pem_session__say(
+				s, PEM_LOG_WARNING,
+				"the helper that looks for runtime folders of user %u does not "
+				"answer: programs of that user in further ones are not observed "
+				"until it does",
+				(unsigned)finder->setup.uid);
+	}
+	pem_session__forget_asked(s, owner);
 }
 
 static void meet_process(struct pem_session *s, const char *pid)
@@ -335,6 +387,8 @@ static void meet_process(struct pem_session *s, const char *pid)
 	if (stat(path, &st) || (geteuid() && st.st_uid != geteuid()))
 		return;
 	for (finder = s->finders; finder; finder = finder->next) {
+		if (finder->once)
+			continue;
 		count += finder->shown_owner == st.st_uid;
 		if (finder->mounts == mounts && finder->shown_owner == st.st_uid) {
 			finder->seen |= finder->pid == number;
@@ -344,7 +398,7 @@ static void meet_process(struct pem_session *s, const char *pid)
 	if (s->helper_error)
 		return;
 	if (count >= USER_FINDERS_MAX) {
-		say_too_many(s, st.st_uid, CROWD_MOUNTS);
+		say_too_many(s, st.st_uid, FINDING_MOUNTS);
 		return;
 	}
 	finder = new_finder(s, number);
@@ -363,7 +417,7 @@ void pem_session__look_for_places(struct pem_session *s)
 {
 	uint64_t now = pem_monotonic_ns();
 	struct pem_finder *finder, **link;
-	bool is_first = !s->finders;
+	bool is_first = !s->next_look_ns;
 	struct dirent *entry;
 	DIR *proc;
 
@@ -382,28 +436,29 @@ void pem_session__look_for_places(struct pem_session *s)
 	if (proc)
 		closedir(proc);
 	for (link = &s->finders; (finder = *link);) {
-		if (finder->seen) {
-			ask(finder, is_first);
+		if (finder->once || finder->seen) {
+			if (finder->seen)
+				ask(finder, is_first);
 			link = &finder->next;
 			continue;
 		}
 		/* Another process of the user may have other variables: it is asked soon. */
 		s->next_look_ns = now + LOOK_AGAIN_NS;
-		*link = finder->next;
-		pem_confined__end(finder->helper, 0);
-		free(finder);
+		end_finder(link);
 	}
-	/* Somebody attaches just now, and is told how many processes there are. */
-	if (is_first)
-		settle(s, s->finders);
 }
 
 void pem_session__listen_to_finders(struct pem_session *s)
 {
-	struct pem_finder *finder;
+	struct pem_finder *finder, **link;
 
-	for (finder = s->finders; finder; finder = finder->next)
+	for (link = &s->finders; (finder = *link);) {
 		hear(s, finder);
+		if (has_ended(finder))
+			end_finder(link);
+		else
+			link = &finder->next;
+	}
 }
 
 void pem_session__end_finders(struct pem_session *s, uint64_t deadline_ns)

@@ -80,8 +80,8 @@ struct pem_user {
 	uint64_t used[PEM_RESOURCE_COUNT];
 	/* Time taken in this turn, and at the end of a recording. */
 	uint64_t turn_ns, end_ns;
-	/* finders.c: bit i: that the user has too much of kind i was said. */
-	uint32_t crowds_said;
+	/* finders.c: bit i: enum finding i was said of the user. */
+	uint32_t findings_said;
 	struct pem_user *next;
 };
 

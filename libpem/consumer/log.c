@@ -470,7 +470,7 @@ int pem_log__finish(struct pem_log *log, struct pem_error *error)
 	pem_session__stop_serving(s);
 	log->finished = true;
 	pem_session__begin_end(s);
-	pem_session__settle_places(s, pem_monotonic_ns() + SETTLE_NS, true);
+	pem_session__settle_places(s, pem_monotonic_ns() + SETTLE_NS);
 	pem_session__scan_producers(s);
 	pem_session__check_producers(s);
 	if (s->producers)

@@ -442,10 +442,12 @@ bool pem_session__look_later(struct pem_session *s, uint32_t pid)
  */
 static void look_now(struct pem_session *s)
 {
+	uid_t owner;
+
 	if (!s->look_ns || pem_monotonic_ns() < s->look_ns)
 		return;
 	s->look_ns = 0;
-	pem_session__add_places_of(s, s->look_pid);
+	pem_session__find_places_of(s, s->look_pid, &owner);
 }
 
 void pem_session__scan_members(struct pem_session *s)

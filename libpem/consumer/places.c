@@ -334,33 +334,74 @@ void pem_session__scan_places(struct pem_session *s)
 		listen_to_keeper(s, place, true);
 }
 
-void pem_session__settle_places(struct pem_session *s, uint64_t deadline_ns, bool is_last)
+void pem_place__ask(struct pem_place *place)
+{
+	place->asked = 0;
+	if (place->keeper && !pem_confined__send(place->keeper, PEM_CONFINED_SCAN, "", 0, true))
+		place->asked = place->keeper->number;
+}
+
+static bool is_of(const struct pem_place *place, uid_t owner)
+{
+	return owner == PEM_ANY_USER || place->owner == owner;
+}
+
+void pem_session__ask_keepers(struct pem_session *s, uid_t owner)
+{
+	struct pem_place *place;
+
+	for (place = s->places; place; place = place->next) {
+		if (is_of(place, owner))
+			pem_place__ask(place);
+	}
+}
+
+/* Is what a keeper was asked for still to come, or to be heard? */
+static bool is_awaited(const struct pem_place *place)
+{
+	return place->keeper && place->asked && (!has_answered(place, place->asked) || place->kept);
+}
+
+bool pem_session__awaits_keepers(const struct pem_session *s, uid_t owner)
+{
+	const struct pem_place *place;
+
+	for (place = s->places; place; place = place->next) {
+		if (is_of(place, owner) && is_awaited(place))
+			return true;
+	}
+	return false;
+}
+
+void pem_session__forget_asked(struct pem_session *s, uid_t owner)
+{
+	struct pem_place *place;
+
+	for (place = s->places; place; place = place->next) {
+		if (is_of(place, owner))
+			place->asked = 0;
+	}
+}
+
+void pem_session__settle_places(struct pem_session *s, uint64_t deadline_ns)
 {
 	struct pem_place *place;
 	bool is_late, waits;
 
-	for (place = s->places; place; place = place->next) {
-		place->asked = 0;
-		if (place->keeper &&
-		    !pem_confined__send(place->keeper, PEM_CONFINED_SCAN, "", 0, true))
-			place->asked = place->keeper->number;
-	}
+	pem_session__ask_keepers(s, PEM_ANY_USER);
 	/* Each in turn, and none for long: one that does not answer takes no other's time. */
 	do {
 		is_late = pem_monotonic_ns() >= deadline_ns;
 		waits = false;
 		for (place = s->places; place; place = place->next) {
-			if (!place->keeper || !place->asked)
+			if (!is_awaited(place))
 				continue;
 			if (!place->kept)
 				pem_confined__wait(place->keeper, pem_monotonic_ns() + SLICE_NS);
 			listen_to_keeper(s, place, false);
-			if (has_answered(place, place->asked) && !place->kept)
-				place->asked = 0;
-			else if (is_late && is_last)
+			if (is_awaited(place) && is_late)
 				lose_user(s, place->owner);
-			else
-				waits = true;
+			waits |= is_awaited(place);
 		}
 	} while (waits && !is_late);
 }

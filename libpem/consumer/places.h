@@ -10,8 +10,14 @@
 #include "consumer/confined.h"
 #include "consumer/processes.h"
 
-/* Hear what finders have found since. */
+/* Hear what finders have found since. Never waits. */
 void pem_session__listen_to_finders(struct pem_session *session);
+/* Ask a keeper, if there is one, to tell all that is there now. */
+void pem_place__ask(struct pem_place *place);
+void pem_session__ask_keepers(struct pem_session *session, uid_t owner);
+/* Has a keeper of this user still to answer, or is something of its kept that came before? */
+bool pem_session__awaits_keepers(const struct pem_session *session, uid_t owner);
+void pem_session__forget_asked(struct pem_session *session, uid_t owner);
 void pem_session__end_finders(struct pem_session *session, uint64_t deadline_ns);
 
 #endif

@@ -337,17 +337,25 @@ bool pem_member__page(const struct pem_member *member, uint32_t entry,
 
 /* places.c */
 void pem_session__own_place(struct pem_session *session);
-/* finders.c: the runtime folders that a process may have, each a place from then on. Waits for helpers, for 2 s at most. */
-void pem_session__add_places_of(struct pem_session *session, uint32_t pid);
-/* finders.c: the same for every process that can be seen; does it once a second at most, and waits the first time. */
+/*
+ * finders.c: let a helper look for the runtime folders that a process may have. Each is a place from the scan on that hears of
+ * it. *owner: the process's user, whose helpers then have something to tell. False: none can be started.
+ */
+bool pem_session__find_places_of(struct pem_session *session, uint32_t pid, uid_t *owner);
+/* The same for every process that can be seen; does it once a second at most. */
 void pem_session__look_for_places(struct pem_session *session);
+#define PEM_ANY_USER ((uid_t)-1)
+/* Have helpers of a user still to tell what is there? Not those that were waited for in vain. */
+bool pem_session__awaits_helpers(const struct pem_session *session, uid_t owner);
+/* They were waited for in vain: said of finders, which are heard when they answer. */
+void pem_session__stop_awaiting(struct pem_session *session, uid_t owner);
 /* Take in what keepers have told of since, some of each: never waits. */
 void pem_session__scan_places(struct pem_session *session);
 /*
- * Take in all that is there now. Keepers that have not told by then, of pem_monotonic_ns, are heard later; is_last: there is
- * no later, and what they had to tell is said to be lost.
+ * The recording ends: take in all that is there now. Of keepers that have not told by then, of pem_monotonic_ns, it is said
+ * that what they had to tell is lost.
  */
-void pem_session__settle_places(struct pem_session *session, uint64_t deadline_ns, bool is_last);
+void pem_session__settle_places(struct pem_session *session, uint64_t deadline_ns);
 struct pem_place_of_session {
 	struct pem_session *session;
 	struct pem_place *place;

@@ -13,8 +13,10 @@
 #include "programs/probe.h"
 #include "programs/types.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -68,6 +70,53 @@ static inline struct raiser raiser_start(uint64_t who)
 	r.from = out[0];
 	assert_int_equal(read(r.from, &(char){0}, 1), 1);
 	return r;
+}
+
+/*
+ * This program anew, whose main calls raiser_main_anew for the argument "raise", with a runtime folder: what its environment was
+ * at its start is where it is looked for.
+ */
+static inline struct raiser raiser_start_in(const char *runtime)
+{
+	struct raiser r;
+	int in[2], out[2];
+
+	assert_int_equal(pipe(in) | pipe(out), 0);
+	r.pid = fork();
+	assert_true(r.pid >= 0);
+	if (!r.pid) {
+		setenv("PEM_RUNTIME_DIR", runtime, 1);
+		dup2(in[0], 0);
+		dup2(out[1], 1);
+		close(in[1]);
+		close(out[0]);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		execl("/proc/self/exe", program_invocation_short_name, "raise", NULL);
+		_exit(127);
+	}
+	close(in[0]);
+	close(out[1]);
+	r.to = in[1];
+	r.from = out[0];
+	assert_int_equal(read(r.from, &(char){0}, 1), 1);
+	return r;
+}
+
+static inline int raiser_main_anew(void)
+{
+	uint64_t number = 0;
+	unsigned char c, i;
+
+	pem_notify_probe_tick(1, 0); /* makes the control file */
+	if (write(1, "", 1) != 1)
+		return 1;
+	while (read(0, &c, 1) == 1) {
+		for (i = 0; i < c; i++)
+			pem_notify_probe_tick(1, ++number);
+		if (write(1, &c, 1) != 1)
+			return 1;
+	}
+	return 0;
 }
 
 static inline void raise_ticks(struct raiser *r, unsigned count)
@@ -205,6 +254,16 @@ static inline int has_producers(void)
 	any = session->producers != NULL;
 	pem_session__unlock(session);
 	return any;
+}
+
+static inline bool has_other_places(void)
+{
+	bool result;
+
+	pem_session__lock(session);
+	result = session->places->next != NULL;
+	pem_session__unlock(session);
+	return result;
 }
 
 /* Does the thread sleep until an event wakes it? */

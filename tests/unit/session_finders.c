@@ -71,12 +71,21 @@ static void install_helper(void)
 	close(fd);
 }
 
+static uid_t owner;
+
 static bool was_started(void)
 {
 	char path[160];
 
 	snprintf(path, sizeof(path), "%s/pem/pem-confined.started", library);
 	return !access(path, F_OK);
+}
+
+/* A helper ends by itself, later. */
+static void await_start(void)
+{
+	while (!was_started())
+		usleep(100);
 }
 
 static void look(void)
@@ -93,7 +102,7 @@ static void helper_that_is_missing_is_tried_once(void **state)
 	assert_int_equal(count_said("install it in the folder 'pem' beside libpem"), 1);
 	install_helper();
 	look();
-	pem_session__add_places_of(session, (uint32_t)getpid());
+	assert_false(pem_session__find_places_of(session, (uint32_t)getpid(), &owner));
 	assert_false(was_started());
 	assert_int_equal(count_said("\n"), 1);
 }
@@ -103,7 +112,7 @@ static void helper_that_is_there_is_started(void **state)
 	(void)state;
 	install_helper();
 	look();
-	assert_true(was_started());
+	await_start();
 	assert_string_equal(said, "");
 }
 
@@ -127,7 +136,7 @@ static void want_of_descriptors_may_pass(void **state)
 	assert_int_equal(count_said("\n"), 1);
 	assert_int_equal(count_said("install it"), 0);
 	look();
-	assert_true(was_started());
+	await_start();
 	assert_int_equal(count_said("\n"), 1);
 }
 
@@ -137,8 +146,8 @@ static void users_over_a_limit_are_said_once_each(void **state)
 
 	(void)state;
 	for (i = 0; i < 30; i++) {
-		say_too_many(session, 1000 + i % 3, CROWD_PLACES);
-		say_too_many(session, 1000 + i % 3, CROWD_MOUNTS);
+		say_too_many(session, 1000 + i % 3, FINDING_PLACES);
+		say_too_many(session, 1000 + i % 3, FINDING_MOUNTS);
 	}
 	assert_int_equal(count_said("\n"), 6);
 	for (i = 0; i < 3; i++) {
@@ -228,6 +237,110 @@ static void one_folder_that_is_not_read_is_not_said_again(void **state)
 	close(end);
 }
 
+static unsigned finders(void)
+{
+	const struct pem_finder *finder;
+	unsigned count = 0;
+
+	for (finder = session->finders; finder; finder = finder->next)
+		count++;
+	return count;
+}
+
+/* As it is when its helper was asked for an answer. */
+static struct pem_finder *add_asked(int *end, bool once)
+{
+	struct pem_finder *finder = add_finder(end);
+
+	finder->once = once;
+	ask(finder, true);
+	return finder;
+}
+
+static void send_reply(int end, enum pem_confined_reply_kind kind, uint32_t number)
+{
+	struct pem_confined_reply reply = {.kind = kind, .number = number};
+
+	assert_int_equal(send(end, &reply, sizeof(reply), 0), sizeof(reply));
+}
+
+static void users_are_awaited_each_alone(void **state)
+{
+	struct pem_finder *finder;
+	int end;
+
+	(void)state;
+	finder = add_asked(&end, false);
+	assert_true(pem_session__awaits_helpers(session, PEM_ANY_USER));
+	assert_true(pem_session__awaits_helpers(session, 1234));
+	assert_false(pem_session__awaits_helpers(session, 1235));
+	pem_session__stop_awaiting(session, 1235);
+	assert_true(pem_session__awaits_helpers(session, 1234));
+	send_reply(end, PEM_CONFINED_DONE, finder->awaited + 1);
+	pem_session__listen_to_finders(session);
+	assert_true(pem_session__awaits_helpers(session, 1234));
+	send_reply(end, PEM_CONFINED_DONE, finder->awaited);
+	pem_session__listen_to_finders(session);
+	assert_false(pem_session__awaits_helpers(session, 1234));
+	pem_session__stop_awaiting(session, PEM_ANY_USER);
+	assert_string_equal(said, "");
+	close(end);
+}
+
+static void late_helpers_are_said_once_and_heard(void **state)
+{
+	struct pem_finder *finder;
+	int end[2], i;
+
+	(void)state;
+	finder = add_asked(&end[0], false);
+	add_asked(&end[1], true);
+	for (i = 0; i < 2; i++) {
+		pem_session__stop_awaiting(session, i ? PEM_ANY_USER : 1234);
+		assert_false(pem_session__awaits_helpers(session, PEM_ANY_USER));
+		pem_session__listen_to_finders(session);
+	}
+	assert_int_equal(count_said("\n"), 1);
+	assert_int_equal(count_said("of user 1234 does not answer"), 1);
+	assert_int_equal(finders(), 2);
+	send_reply(end[0], PEM_CONFINED_DONE, finder->awaited);
+	pem_session__listen_to_finders(session);
+	assert_int_equal(finder->awaited, 0);
+	for (i = 0; i < 2; i++)
+		close(end[i]);
+}
+
+/* It ends when it has answered, when its helper has ended, or when the process is looked for anew; and not by a look at all. */
+static void finder_of_one_process_ends(void **state)
+{
+	struct pem_finder *finder;
+	int end[2], i;
+
+	(void)state;
+	install_helper();
+	finder = add_asked(&end[0], true);
+	finder->pid = (uint32_t)getpid();
+	look();
+	assert_true(finder->once && finder->awaited);
+	while (session->finders != finder)
+		end_finder(&session->finders);
+	finder = add_asked(&end[1], true);
+	pem_session__listen_to_finders(session);
+	assert_int_equal(finders(), 2);
+	send_reply(end[1], PEM_CONFINED_DONE, finder->awaited);
+	pem_session__listen_to_finders(session);
+	assert_int_equal(finders(), 1);
+	assert_true(pem_session__find_places_of(session, (uint32_t)getpid(), &owner));
+	assert_int_equal(owner, geteuid());
+	assert_int_equal(finders(), 1);
+	while (finders()) {
+		pem_session__listen_to_finders(session);
+		usleep(100);
+	}
+	for (i = 0; i < 2; i++)
+		close(end[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -242,6 +355,10 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(one_folder_that_is_not_read_is_not_said_again,
 						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(users_are_awaited_each_alone, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(late_helpers_are_said_once_and_heard, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(finder_of_one_process_ends, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -461,7 +461,9 @@ int pem_runtime_dir(char *path, size_t bytes);
  * handles ask for is observed there; their own contexts restrict it further. A program can raise application events
  * if it was linked with libpem or started with it preloaded ('pem run -- COMMAND'); others show in the kernel's
  * events only. Returns how many processes with application events were found, or -errno with error: -ESRCH, no such
- * process; -EPERM, another user's; -EUSERS, eight sessions observe it. Blocks while sources open, some 50 ms.
+ * process; -EPERM, another user's; -EUSERS, eight sessions observe it. Blocks while sources open, some 50 ms, and while
+ * the runtime folders of other users and of containers are looked for, 2 s at most. It does the work of
+ * pem_session__poll meanwhile, and other threads may use the session. What is found there later is observed, too.
  */
 int pem_session__attach(struct pem_session *session, const struct pem_context *who,
 			struct pem_error *error);
