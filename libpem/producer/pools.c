@@ -254,13 +254,15 @@ static int make_pool_file(const struct pem_joined *joined, struct pem_pool_file 
 		fd = create_pool_file(joined, joined->public_directory, pool, path, sizeof(path));
 	if (fd < 0)
 		return fd;
-	/* Before the pool is complete: who finds it looks for them. */
-	pem_process__write_models(pool);
 	result = map_pool(fd, joined, ring, bytes);
-	if (result)
-		unlink(path);
 	close(fd);
-	return result;
+	if (result) {
+		unlink(path);
+		return result;
+	}
+	/* Before the pool is complete: who finds it looks for them. After the close: there may be one descriptor left. */
+	pem_process__write_models(pool);
+	return 0;
 }
 
 /* --- what a pool has before no more is to be had --- */

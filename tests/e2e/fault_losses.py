@@ -99,6 +99,14 @@ def file_size_limit_of_anything():
 
 
 @test
+def one_descriptor_left():
+    "one descriptor that a program may still open suffices: everything is recorded"
+    command = ["sh", "-c", "ulimit -n 4; exec %s" % quote(program("processes", "plain", 700))]
+    trace, raised = record(tmp(), command)
+    check_complete(trace, raised)
+
+
+@test
 def shared_memory_full_at_first():
     "no room for a pool in shared memory: the program is unharmed, its events are counted as discarded, and why"
     runtime = tmpfs("140k")
