@@ -49,8 +49,8 @@ static uint64_t count_misfits(const struct pem_trace *trace)
 	return lost;
 }
 
-/* Of events that were lost: those of programs whose seccomp filter refuses what recording needs. A gap tells how many. */
-static uint64_t count_filtered(const struct pem_trace *trace)
+/* Of events that were lost: those of which a gap tells, in these words, after how many they are. */
+static uint64_t count_told(const struct pem_trace *trace, const char *words)
 {
 	const struct pem_trace_info *info = pem_trace__info(trace);
 	const char *reason;
@@ -58,44 +58,56 @@ static uint64_t count_filtered(const struct pem_trace *trace)
 
 	for (g = 0; g < info->gap_count; g++) {
 		reason = info->gaps[g].reason;
-		if (strcmp(info->gaps[g].source, "stubs") == 0 &&
-		    strstr(reason, "were lost in programs with a seccomp filter") != NULL)
+		if (strcmp(info->gaps[g].source, "stubs") == 0 && strstr(reason, words) != NULL)
 			return strtoull(reason, NULL, 10);
 	}
 	return 0;
 }
 
+#define BUFFER "a larger --buffer or fewer events (-e) would keep them"
+
+/* What would keep events that were lost: no buffer does where there was no pool to be larger. */
+static const char *loss_advice(const struct pem_trace *trace, uint64_t lost)
+{
+	const struct {
+		uint64_t count;
+		const char *all, *some;
+	} kinds[] = {
+		{count_misfits(trace), "build the program again", "need the program built again"},
+		{count_told(trace, "were lost in programs with a seccomp filter"),
+		 "a seccomp filter refuses what that takes", "a seccomp filter loses"},
+		{count_told(trace, "could not make a pool in shared memory"),
+		 "their processes had no shared memory", "processes without shared memory raised"},
+	};
+	const char *all = NULL, *some = NULL;
+	uint64_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (kinds[i].count == 0)
+			continue;
+		all = sum == 0 ? kinds[i].all : "for several reasons";
+		some = sum == 0 ? kinds[i].some : "have other reasons";
+		sum += kinds[i].count;
+	}
+	if (sum == 0)
+		return BUFFER;
+	if (sum >= lost)
+		return cli_format("no buffer would keep them, %s (see above)", all);
+	return cli_format(BUFFER ", but for %s that %s (see above)", cli_count(sum), some);
+}
+
 static void say_losses(const struct pem_trace *trace, bool not_written)
 {
 	struct pem_balance b = pem_trace__total_balance(trace);
-	uint64_t lost = b.discarded + b.overwritten, misfits = count_misfits(trace),
-		 filtered = count_filtered(trace);
-	const char *advice;
+	uint64_t lost = b.discarded + b.overwritten;
 
 	if (lost == 0)
 		return;
-	if (not_written) { /* no buffer mends a disk */
-		cli_say("%s of %s events were lost (%s discarded, %s overwritten)", cli_count(lost),
-			cli_count(b.produced), cli_count(b.discarded), cli_count(b.overwritten));
-		return;
-	}
-	if (misfits == lost)
-		advice = "no buffer would keep them, build the program again (see above)";
-	else if (filtered >= lost)
-		advice = "no buffer would keep them, a seccomp filter refuses what that takes (see "
-			 "above)";
-	else if (misfits + filtered == 0)
-		advice = "a larger --buffer or fewer events (-e) would keep them";
-	else
-		advice = cli_format(
-			"a larger --buffer or fewer events (-e) would keep them, but for %s "
-			"that %s (see above)",
-			cli_count(misfits + filtered),
-			filtered == 0  ? "need the program built again"
-			: misfits == 0 ? "a seccomp filter loses"
-				       : "need the program built again, or another filter");
-	cli_say("%s of %s events were lost (%s discarded, %s overwritten): %s", cli_count(lost),
-		cli_count(b.produced), cli_count(b.discarded), cli_count(b.overwritten), advice);
+	/* No buffer mends a disk. */
+	cli_say("%s of %s events were lost (%s discarded, %s overwritten)%s%s", cli_count(lost),
+		cli_count(b.produced), cli_count(b.discarded), cli_count(b.overwritten),
+		not_written ? "" : ": ", not_written ? "" : loss_advice(trace, lost));
 }
 
 /* --- what was named and not raised --- */

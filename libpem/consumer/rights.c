@@ -18,34 +18,67 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* Did the process lack a right, rather than room? */
-static bool is_right(uint32_t code)
-{
-	return code == EACCES || code == EPERM || code == ENOENT || code == EROFS;
-}
+/* Why a process could not make its pool, and what would have mended it: one sentence for each kind. */
+enum refusal {
+	REFUSAL_RIGHT,
+	REFUSAL_FILE_SIZE,
+	REFUSAL_OPEN_FILES,
+	REFUSAL_OPEN_FILES_OF_ALL,
+	REFUSAL_ROOM,
+	REFUSAL_QUOTA,
+	REFUSAL_MEMORY,
+	REFUSAL_FILTER,
+	REFUSAL_END,
+	REFUSAL_OTHER,
+};
 
-/* What would have mended it: one sentence for each kind. */
-enum refusal { REFUSAL_RIGHT, REFUSAL_FILE_SIZE, REFUSAL_OPEN_FILES, REFUSAL_ROOM };
+static const char *const mends[] = {
+	[REFUSAL_RIGHT] =
+		"it had given up the rights to that folder (user, root folder, namespace), or "
+		"a seccomp filter refuses them",
+	[REFUSAL_FILE_SIZE] = "its limit on the size of files (ulimit -f) is too small",
+	[REFUSAL_OPEN_FILES] = "it has as many files open as it may (ulimit -n)",
+	[REFUSAL_OPEN_FILES_OF_ALL] = "the machine has as many files open as it may (sysctl "
+				      "fs.file-max)",
+	[REFUSAL_ROOM] = "free some space there",
+	[REFUSAL_QUOTA] = "its user's quota there is used up",
+	[REFUSAL_MEMORY] = "its address space (ulimit -v), its mappings (sysctl "
+			   "vm.max_map_count) or the machine's memory are used up",
+	[REFUSAL_FILTER] = "a seccomp filter refuses what that takes",
+	[REFUSAL_END] = "the recording had ended",
+	[REFUSAL_OTHER] = "no larger buffer mends that",
+};
 
 static enum refusal refusal_of(uint32_t code)
 {
-	if (is_right(code))
-		return REFUSAL_RIGHT;
-	if (code == EFBIG)
-		return REFUSAL_FILE_SIZE;
-	return code == EMFILE || code == ENFILE ? REFUSAL_OPEN_FILES : REFUSAL_ROOM;
+	static const struct {
+		uint32_t code;
+		enum refusal refusal;
+	} of[] = {
+		{EACCES, REFUSAL_RIGHT},
+		{EPERM, REFUSAL_RIGHT},
+		{ENOENT, REFUSAL_RIGHT},
+		{EROFS, REFUSAL_RIGHT},
+		{EFBIG, REFUSAL_FILE_SIZE},
+		{EMFILE, REFUSAL_OPEN_FILES},
+		{ENFILE, REFUSAL_OPEN_FILES_OF_ALL},
+		{ENOSPC, REFUSAL_ROOM},
+		{EDQUOT, REFUSAL_QUOTA},
+		{ENOMEM, REFUSAL_MEMORY},
+		{ENOSYS, REFUSAL_FILTER},
+		{ECANCELED, REFUSAL_END},
+	};
+	size_t i;
+
+	for (i = 0; i < PEM_ARRAY_SIZE(of); i++) {
+		if (of[i].code == code)
+			return of[i].refusal;
+	}
+	return REFUSAL_OTHER;
 }
 
 void pem_session__say_refused(struct pem_session *s)
 {
-	static const char *const mends[] = {
-		[REFUSAL_RIGHT] = "it, or the one that started it, had given up the rights to this "
-				  "folder (user, root folder or namespace): what it raises is "
-				  "counted as lost",
-		[REFUSAL_FILE_SIZE] = "its limit on the size of files (ulimit -f) is too small",
-		[REFUSAL_OPEN_FILES] = "it has as many files open as it may (ulimit -n)",
-		[REFUSAL_ROOM] = "free some space there",
-	};
 	uint32_t code = __atomic_load_n(&s->page->last_errno, __ATOMIC_RELAXED);
 	enum refusal refusal = refusal_of(code);
 
@@ -54,7 +87,8 @@ void pem_session__say_refused(struct pem_session *s)
 		return;
 	s->refusals_said |= 1u << refusal;
 	pem_session__say(s, PEM_LOG_WARNING,
-			 "a process could not make its pool in shared memory (%s): %s; %s",
+			 "a process could not make its pool in shared memory (%s): %s; %s: what it "
+			 "raises is counted as lost",
 			 s->runtime, strerror((int)code), mends[refusal]);
 }
 
@@ -286,6 +320,19 @@ static void note_unobserved(struct pem_session *s, struct pem_trace_info *info)
 	}
 }
 
+/* lost_filtered: of the events without a pool some may be among these, which have a gap of their own. */
+static void add_refused(const struct pem_session *s, struct pem_trace_info *info, uint32_t refused,
+			uint64_t lost_filtered)
+{
+	uint64_t lost = __atomic_load_n(&s->page->lost, __ATOMIC_RELAXED);
+	uint32_t code = __atomic_load_n(&s->page->last_errno, __ATOMIC_RELAXED);
+
+	lost -= lost < lost_filtered ? lost : lost_filtered;
+	add(info,
+	    "%llu events were lost: %u processes could not make a pool in shared memory: %s; %s",
+	    (unsigned long long)lost, refused, strerror((int)code), mends[refusal_of(code)]);
+}
+
 void pem_session__note_rights(struct pem_session *s, struct pem_trace_info *info)
 {
 	const struct pem_session_page *page = s->page;
@@ -294,9 +341,7 @@ void pem_session__note_rights(struct pem_session *s, struct pem_trace_info *info
 	uint32_t refused = __atomic_load_n(&page->refused, __ATOMIC_RELAXED);
 
 	if (refused)
-		add(info, "%u processes could not make a pool in shared memory: %s%s", refused,
-		    strerror((int)page->last_errno),
-		    is_right(page->last_errno) ? " (they had given up their rights to it)" : "");
+		add_refused(s, info, refused, lost);
 	if (lost)
 		add(info,
 		    "%llu events were lost in programs with a seccomp filter (%u took one) that "

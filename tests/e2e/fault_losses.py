@@ -78,24 +78,40 @@ def flight_recorder_of_many_threads():
     equal(events["discarded"], 0, "discarded")
 
 
-def limited(blocks):
-    """Recorded under a file size limit of so many blocks of 512 bytes, which the program must not feel."""
-    trace, raised = record(tmp(), ["sh", "-c", "ulimit -f %d; exec %s" % (blocks, quote(program("processes", "plain", 700)))])
-    equal(list(raised.values()), [700], "told")
+def refused(command, why, mend, **more):
+    """Recorded where it has no pool, which the program must not feel: why, and what mends it, is told; no buffer is advised."""
+    folder = tmp()
+    rc, out, err = run([word for word in record_command(folder, command) if word != "-q"], **more)
+    equal((rc, list(told(out).values())), (0, [700]), "status, and told (stderr: %s)" % err)
+    trace = folder + "/trace"
     equal(check_balance(trace, 700), {"produced": 700, "delivered": 0, "discarded": 700, "overwritten": 0}, "balance")
-    assert any("File too large" in gap["reason"] for gap in report(trace)["gaps"]), "no gap says why: %r" % report(trace)["gaps"]
+    gaps = [gap["reason"] for gap in report(trace)["gaps"]]
+    assert any(why in reason and mend in reason for reason in gaps), "no gap says why: %r" % gaps
+    end, = [line for line in err.splitlines() if "700 of 700 events were lost" in line]
+    assert "no buffer would keep them" in end and "--buffer" not in err, err
+
+
+def limited(limit, why, mend):
+    """The same for a limit of the shell's."""
+    refused(["sh", "-c", "ulimit %s; exec %s" % (limit, quote(program("processes", "plain", 700)))], why, mend)
 
 
 @test
 def file_size_limit_of_the_pool():
     "a program whose file size limit is below its pool's size is unharmed; its events are counted as discarded, and why"
-    limited(4096)
+    limited("-f 4096", "File too large", "ulimit -f")
 
 
 @test
 def file_size_limit_of_anything():
     "so is one that may hardly write a file at all"
-    limited(1)
+    limited("-f 1", "File too large", "ulimit -f")
+
+
+@test
+def address_space_limit():
+    "so is one whose address space has no room for a pool"
+    limited("-v 30000", "Cannot allocate memory", "ulimit -v")
 
 
 @test
@@ -104,6 +120,16 @@ def one_descriptor_left():
     command = ["sh", "-c", "ulimit -n 4; exec %s" % quote(program("processes", "plain", 700))]
     trace, raised = record(tmp(), command)
     check_complete(trace, raised)
+
+
+@test
+def no_buffer_where_there_is_no_room():
+    "where shared memory is full, free space is advised and no larger buffer"
+    runtime = tmpfs("140k")
+    try:
+        refused(program("processes", "plain", 700), "No space left", "free some space", env={"PEM_RUNTIME_DIR": runtime})
+    finally:
+        unmount(runtime)
 
 
 @test

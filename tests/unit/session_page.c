@@ -104,7 +104,7 @@ static void counts_in_the_page_are_not_believed(void **state)
 
 static void refusals_are_said_once_for_each_reason(void **state)
 {
-	static const uint32_t codes[] = {EACCES, ENOENT, EFBIG, EMFILE, ENFILE, ENOSPC, ENOMEM};
+	static const uint32_t codes[] = {EACCES, ENOENT, EFBIG, EMFILE, ENFILE, ENOSPC, EDQUOT};
 	uint32_t i;
 
 	(void)state;
@@ -116,15 +116,15 @@ static void refusals_are_said_once_for_each_reason(void **state)
 		session->page->refused++;
 		pem_session__tend(session, 1);
 	}
-	assert_int_equal(count_said("could not make its pool"), 4);
+	assert_int_equal(count_said("could not make its pool"), 6);
 	assert_int_equal(count_said("had given up the rights"), 1);
 	assert_int_equal(count_said("ulimit -f"), 1);
 	assert_int_equal(count_said("ulimit -n"), 1);
 	assert_int_equal(count_said("free some space"), 1);
-	assert_int_equal(count_said("\n"), 4);
+	assert_int_equal(count_said("\n"), 6);
 	pem_session__close(session);
 	assert_int_equal(count_said("70 processes could not make a pool"), 1);
-	assert_int_equal(count_said("\n"), 5);
+	assert_int_equal(count_said("\n"), 7);
 }
 
 static void refusals_say_what_would_mend_them(void **state)
@@ -134,12 +134,20 @@ static void refusals_say_what_would_mend_them(void **state)
 		const char *mends;
 	} of[] = {
 		{EACCES, "had given up the rights"},
+		{EPERM, "or a seccomp filter refuses them"},
+		{ENOENT, "had given up the rights"},
 		{EROFS, "had given up the rights"},
 		{EFBIG, "ulimit -f"},
 		{EMFILE, "ulimit -n"},
-		{ENFILE, "ulimit -n"},
+		{ENFILE, "fs.file-max"},
 		{ENOSPC, "free some space"},
+		{EDQUOT, "quota there is used up"},
+		{ENOMEM, "ulimit -v"},
+		{ENOSYS, "a seccomp filter refuses what that takes"},
+		{ECANCELED, "the recording had ended"},
+		{EINVAL, "no larger buffer mends that"},
 	};
+	static struct pem_trace_info info;
 	size_t i;
 
 	(void)state;
@@ -150,6 +158,16 @@ static void refusals_say_what_would_mend_them(void **state)
 		pem_session__tend(session, 1);
 		assert_non_null(strstr(said, strerror((int)of[i].code)));
 		assert_non_null(strstr(said, of[i].mends));
+		/* The trace tells the same, and of how many events, those of another gap left out. */
+		session->page->lost = UINT64_MAX;
+		session->page->lost_filtered = 1;
+		memset(&info, 0, sizeof(info));
+		pem_session__note_rights(session, &info);
+		assert_int_equal(info.gap_count, 2);
+		assert_non_null(strstr(info.gaps[0].reason,
+				       "18446744073709551614 events were lost: 1 processes"));
+		assert_non_null(strstr(info.gaps[0].reason, strerror((int)of[i].code)));
+		assert_non_null(strstr(info.gaps[0].reason, of[i].mends));
 		pem_session__close(session);
 	}
 }
