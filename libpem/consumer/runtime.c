@@ -87,7 +87,8 @@ bool pem_runtime__remove(int fd, const char *path)
 /* --- control files --- */
 
 #define PROC_PID_INIT_INO 0xEFFFFFFCu /* inode number of the first pid namespace, in every kernel */
-#define ELSEWHERE_MAX 1024u /* control files of other pid namespaces that one sweep looks into */
+#define ELSEWHERE_MAX                                                                              \
+	1024u /* control files of other pid namespaces that are looked into at a time */
 /* /proc tells of starts in hundredths of a second, and the two clocks' rates differ by less than one in a hundred. */
 #define AGE_SLACK_NS(age_ns) (1000000000u + (age_ns) / 100)
 
@@ -176,56 +177,6 @@ static bool is_left(const struct pem_control_file *head)
 	return is_another(process, file_age_ns(head));
 }
 
-/* Remember a control file of another pid namespace. What there is no room for, the next sweep looks into. */
-static void note_elsewhere(struct sweep *sweep, const char *name, const struct stat *st,
-			   const struct pem_control_file *head)
-{
-	struct elsewhere *e;
-
-	if (sweep->pid_namespace != PROC_PID_INIT_INO || sweep->count == ELSEWHERE_MAX ||
-	    strlen(name) >= sizeof(e->name))
-		return;
-	if (!sweep->elsewhere)
-		sweep->elsewhere = calloc(ELSEWHERE_MAX, sizeof(*e));
-	if (!sweep->elsewhere)
-		return;
-	e = &sweep->elsewhere[sweep->count++];
-	strcpy(e->name, name);
-	e->inode = (uint64_t)st->st_ino;
-	e->age_ns = file_age_ns(head);
-	e->pid = head->pid;
-	e->pid_namespace = head->pid_namespace;
-}
-
-/*
- * Remove a control file that a process left which died. The number in it says so only in the pid namespace that it is of; a
- * container's processes may use the same folder. One without a head yet is being made, unless it has long been there.
- */
-static void sweep_control(struct sweep *sweep, const char *name)
-{
-	const ssize_t bytes = offsetof(struct pem_control_file, reserved0);
-	int fd = openat(sweep->directory_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	struct pem_control_file head;
-	bool left = false;
-	struct stat st;
-	ssize_t got;
-
-	if (fd < 0)
-		return;
-	got = fstat(fd, &st) || !S_ISREG(st.st_mode) ? -1 : read(fd, &head, (size_t)bytes);
-	close(fd);
-	if (got >= 0 && (got < bytes || !head.pid))
-		left = is_old(&st);
-	else if (got < bytes || head.pid > INT32_MAX || !head.pid_namespace)
-		return;
-	else if (head.pid_namespace == sweep->pid_namespace)
-		left = is_left(&head);
-	else
-		note_elsewhere(sweep, name, &st, &head);
-	if (left)
-		unlinkat(sweep->directory_fd, name, 0);
-}
-
 /* Could a process be of a pid namespace? Of others' processes an ordinary user can't tell: what users left is their own's. */
 static bool may_be_of(uint32_t pid, uint32_t pid_namespace)
 {
@@ -263,7 +214,7 @@ static void sweep_elsewhere(struct sweep *sweep)
 	size_t i;
 
 	if (!proc)
-		return;
+		goto out;
 	while ((entry = readdir(proc))) {
 		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
 			keep_of(sweep, entry->d_name);
@@ -275,6 +226,59 @@ static void sweep_elsewhere(struct sweep *sweep)
 		    (uint64_t)st.st_ino == e->inode)
 			unlinkat(sweep->directory_fd, e->name, 0);
 	}
+out:
+	sweep->count = 0;
+}
+
+/* Remember a control file of another pid namespace. When there is no room for more, those so far are looked into. */
+static void note_elsewhere(struct sweep *sweep, const char *name, const struct stat *st,
+			   const struct pem_control_file *head)
+{
+	struct elsewhere *e;
+
+	if (sweep->pid_namespace != PROC_PID_INIT_INO || strlen(name) >= sizeof(e->name))
+		return;
+	if (sweep->count == ELSEWHERE_MAX)
+		sweep_elsewhere(sweep);
+	if (!sweep->elsewhere)
+		sweep->elsewhere = calloc(ELSEWHERE_MAX, sizeof(*e));
+	if (!sweep->elsewhere)
+		return;
+	e = &sweep->elsewhere[sweep->count++];
+	*e = (struct elsewhere){.inode = (uint64_t)st->st_ino,
+				.age_ns = file_age_ns(head),
+				.pid = head->pid,
+				.pid_namespace = head->pid_namespace};
+	strcpy(e->name, name);
+}
+
+/*
+ * Remove a control file that a process left which died. The number in it says so only in the pid namespace that it is of; a
+ * container's processes may use the same folder. One without a head yet is being made, unless it has long been there.
+ */
+static void sweep_control(struct sweep *sweep, const char *name)
+{
+	const ssize_t bytes = offsetof(struct pem_control_file, reserved0);
+	int fd = openat(sweep->directory_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct pem_control_file head;
+	bool left = false;
+	struct stat st;
+	ssize_t got;
+
+	if (fd < 0)
+		return;
+	got = fstat(fd, &st) || !S_ISREG(st.st_mode) ? -1 : read(fd, &head, (size_t)bytes);
+	close(fd);
+	if (got >= 0 && (got < bytes || !head.pid))
+		left = is_old(&st);
+	else if (got < bytes || head.pid > INT32_MAX || !head.pid_namespace)
+		return;
+	else if (head.pid_namespace == sweep->pid_namespace)
+		left = is_left(&head);
+	else
+		note_elsewhere(sweep, name, &st, &head);
+	if (left)
+		unlinkat(sweep->directory_fd, name, 0);
 }
 
 /* --- sessions --- */

@@ -192,6 +192,26 @@ def first_process_of_a_container():
 
 
 @test
+def any_number_of_them():
+    "of whichever number of processes of containers the dead ones' files go, and those of others stay"
+    if not first_namespace():
+        skip("from a container, processes of other containers can't be told to be dead")
+    with tempfile.TemporaryDirectory() as folder:
+        lives = container(folder, ["cat"])
+        try:
+            with open(os.path.join(folder, controls(folder, 1)[0]), "rb") as file:
+                head = file.read(4096)
+            for number in range(2500):  # the first and the last ones of a listing are among the dead, whatever its order
+                dead = number % 500 < 400
+                with open(os.path.join(folder, "control-%d-%d" % (99999 if dead else 1, number + 10)), "wb") as file:
+                    file.write(head[:8] + struct.pack("<I", 99999 if dead else 1) + head[12:])
+            equal(run([PEM, "stat", "-e", "APP", "--", "true"], env=dict(os.environ, PEM_RUNTIME_DIR=folder))[0], 0, "a consumer")
+            equal((len(controls(folder, 99999)), len(controls(folder, 1))), (0, 501), "files left of the dead, and of the living")
+        finally:
+            end(lives)
+
+
+@test
 def consumer_in_another_container():
     "a consumer in a container, which sees no processes of others, leaves their control files"
     with tempfile.TemporaryDirectory() as folder:
