@@ -6,6 +6,8 @@
  */
 #include "async_fixture.h"
 
+#include "consumer/places.h"
+
 #include <limits.h>
 #include <sys/stat.h>
 
@@ -212,7 +214,7 @@ static void a_scan_does_not_wait(void **state)
 	raiser_end(&r);
 }
 
-static int attached_to;
+static int attached_to, found_there;
 
 static bool has_attached(void)
 {
@@ -221,7 +223,7 @@ static bool has_attached(void)
 
 static void *attach_to(void *pid)
 {
-	attach(*(pid_t *)pid);
+	found_there = attach(*(pid_t *)pid);
 	put(&attached_to, 1);
 	return NULL;
 }
@@ -292,6 +294,14 @@ static void unlink_control(pid_t pid)
 	unlink(path);
 }
 
+static struct raiser start_elsewhere(void)
+{
+	struct raiser r = raiser_start_in(elsewhere);
+
+	unlink_control(r.pid);
+	return r;
+}
+
 /* Is the folder elsewhere a place of the session's? */
 static bool is_found(void)
 {
@@ -310,7 +320,7 @@ static bool is_found(void)
 struct reading {
 	struct raiser r;
 	pid_t helper;
-	int done;
+	int done, late;
 	bool was_stopped;
 };
 
@@ -337,6 +347,7 @@ static void *raise_meanwhile(void *arg)
 	raise_ticks(&reading->r, 100000);
 	while (!delivered())
 		usleep(100);
+	reading->late = __atomic_load_n(&late_said, __ATOMIC_ACQUIRE);
 	reading->was_stopped = is_stopped(reading->helper);
 	put(&reading->done, 1);
 	return NULL;
@@ -353,14 +364,15 @@ static void who_attaches_does_the_work_and_finds_it_later(void **state)
 	log = log_to_trace(session, "APP::Probe::Tick", NULL);
 	reading.r = attached();
 	stop_helpers();
-	other = raiser_start_in(elsewhere);
-	unlink_control(other.pid);
+	other = start_elsewhere();
 	assert_int_equal(pthread_create(&thread, NULL, raise_meanwhile, &reading), 0);
 	assert_int_equal(attach(other.pid), 0);
 	while (!__atomic_load_n(&reading.done, __ATOMIC_ACQUIRE))
 		pem_session__poll(session, 1, &(int){0});
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_true(reading.was_stopped);
+	/* Records were written before the wait was over. */
+	assert_int_equal(reading.late, 0);
 	assert_int_equal(late_said, 1);
 	assert_false(is_found());
 	let_go();
@@ -368,6 +380,67 @@ static void who_attaches_does_the_work_and_finds_it_later(void **state)
 	raiser_end(&other);
 	raiser_end(&reading.r);
 	pem_log__unregister(log);
+}
+
+/* --- what keepers have to tell is awaited, too --- */
+
+/* Stop or continue the keepers. Were any of them asked? */
+static bool signal_keepers(int number)
+{
+	struct pem_place *place;
+	bool asked;
+
+	pem_session__lock(session);
+	for (place = session->places; place; place = place->next) {
+		if (place->keeper)
+			kill(place->keeper->pid, number);
+	}
+	asked = pem_session__awaits_helpers(session, PEM_ANY_USER);
+	pem_session__unlock(session);
+	return asked;
+}
+
+static void who_attaches_is_told_what_a_keeper_finds(void **state)
+{
+	struct raiser r = start_elsewhere(), other;
+	pthread_t thread;
+
+	(void)state;
+	enabled_on("APP::Probe::Tick", 100);
+	assert_int_equal(attach(r.pid), 1);
+	signal_keepers(SIGSTOP);
+	other = start_elsewhere();
+	thread = begin_to_attach(&other.pid);
+	while (!has_looked())
+		usleep(100);
+	while (!signal_keepers(0) && !has_attached())
+		usleep(100);
+	assert_false(has_attached());
+	signal_keepers(SIGCONT);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(found_there, 1);
+	raiser_end(&other);
+	raiser_end(&r);
+}
+
+/* The finder has told of a folder, and its new keeper stands still. */
+static void who_attaches_is_told_what_a_new_keeper_finds(void **state)
+{
+	struct raiser r = start_elsewhere();
+	pthread_t thread;
+
+	(void)state;
+	stop_helpers();
+	enabled_on("APP::Probe::Tick", 100);
+	thread = begin_to_attach(&r.pid);
+	kill(stopped_helper(), SIGCONT);
+	while (!has_looked())
+		usleep(100);
+	assert_true(signal_keepers(0));
+	continue_until(has_attached);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(found_there, 1);
+	raiser_end(&r);
 }
 
 int main(int argc, char **argv)
@@ -379,6 +452,10 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(helpers_of_all_are_awaited_without_the_lock, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(who_attaches_does_the_work_and_finds_it_later,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(who_attaches_is_told_what_a_keeper_finds, set_up,
+						async_tear_down),
+		cmocka_unit_test_setup_teardown(who_attaches_is_told_what_a_new_keeper_finds,
 						set_up, tear_down),
 	};
 

@@ -287,6 +287,48 @@ static void users_are_awaited_each_alone(void **state)
 	close(end);
 }
 
+/* A keeper of a user's, that is this test. */
+static struct pem_place *add_keeper(int *end)
+{
+	struct pem_finder *finder = add_finder(end);
+	struct pem_place *place = calloc(1, sizeof(*place));
+
+	place->number = ++session->place_numbers;
+	place->owner = finder->setup.uid;
+	place->runtime_fd = place->directory_fd = -1;
+	place->keeper = finder->helper;
+	session->places->next = place;
+	session->finders = finder->next;
+	free(finder);
+	return place;
+}
+
+static void keepers_are_awaited_of_a_user_alone(void **state)
+{
+	struct pem_place *place;
+	int end;
+
+	(void)state;
+	place = add_keeper(&end);
+	assert_false(pem_session__awaits_helpers(session, 1234));
+	pem_session__ask_keepers(session, 1235);
+	assert_false(pem_session__awaits_helpers(session, PEM_ANY_USER));
+	pem_session__ask_keepers(session, 1234);
+	assert_true(pem_session__awaits_helpers(session, 1234));
+	assert_true(pem_session__awaits_helpers(session, PEM_ANY_USER));
+	assert_false(pem_session__awaits_helpers(session, 1235));
+	pem_session__stop_awaiting(session, 1235);
+	assert_true(pem_session__awaits_helpers(session, 1234));
+	pem_session__stop_awaiting(session, 1234);
+	assert_false(pem_session__awaits_helpers(session, 1234));
+	pem_session__ask_keepers(session, PEM_ANY_USER);
+	send_reply(end, PEM_CONFINED_DONE, place->asked);
+	pem_session__scan_places(session);
+	assert_false(pem_session__awaits_helpers(session, 1234));
+	assert_string_equal(said, "");
+	close(end);
+}
+
 static void late_helpers_are_said_once_and_heard(void **state)
 {
 	struct pem_finder *finder;
@@ -320,8 +362,14 @@ static void finder_of_one_process_ends(void **state)
 	install_helper();
 	finder = add_asked(&end[0], true);
 	finder->pid = (uint32_t)getpid();
+	for (i = 0; i < (int)USER_FINDERS_MAX; i++) {
+		add_asked(&end[1], true)->shown_owner = geteuid();
+		close(end[1]);
+	}
 	look();
 	assert_true(finder->once && finder->awaited);
+	/* Nor does it count as one of those of which a user has some only. */
+	assert_string_equal(said, "");
 	while (session->finders != finder)
 		end_finder(&session->finders);
 	finder = add_asked(&end[1], true);
@@ -356,6 +404,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_folder_that_is_not_read_is_not_said_again,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(users_are_awaited_each_alone, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(keepers_are_awaited_of_a_user_alone, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(late_helpers_are_said_once_and_heard, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(finder_of_one_process_ends, set_up, tear_down),
