@@ -76,8 +76,8 @@ static const char *loss_advice(const struct pem_trace *trace, uint64_t lost)
 		{count_misfits(trace), "build the program again", "need the program built again"},
 		{count_told(trace, "were lost in programs with a seccomp filter"),
 		 "a seccomp filter refuses what that takes", "a seccomp filter loses"},
-		{count_told(trace, "could not make a pool in shared memory"),
-		 "their processes had no shared memory", "processes without shared memory raised"},
+		{count_told(trace, "events were lost: "), "their processes had no shared memory",
+		 "processes without shared memory raised"},
 	};
 	const char *all = NULL, *some = NULL;
 	uint64_t sum = 0;

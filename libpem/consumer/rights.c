@@ -326,11 +326,14 @@ static void add_refused(const struct pem_session *s, struct pem_trace_info *info
 {
 	uint64_t lost = __atomic_load_n(&s->page->lost, __ATOMIC_RELAXED);
 	uint32_t code = __atomic_load_n(&s->page->last_errno, __ATOMIC_RELAXED);
+	char events[48] = "";
 
 	lost -= lost < lost_filtered ? lost : lost_filtered;
-	add(info,
-	    "%llu events were lost: %u processes could not make a pool in shared memory: %s; %s",
-	    (unsigned long long)lost, refused, strerror((int)code), mends[refusal_of(code)]);
+	if (lost)
+		snprintf(events, sizeof(events),
+			 "%llu events were lost: ", (unsigned long long)lost);
+	add(info, "%s%u processes could not make a pool in shared memory: %s; %s", events, refused,
+	    strerror((int)code), mends[refusal_of(code)]);
 }
 
 void pem_session__note_rights(struct pem_session *s, struct pem_trace_info *info)

@@ -146,7 +146,7 @@ def names_of_refusals():
 for i in $(seq 500); do ls | grep -q refused-6-6-28 || break; sleep 0.01; done; ls | grep -c refused-""")
     equal(out.split(), ["15"], "names left")
     equal([gap for gap in gaps(report) if "could not make a pool" in gap],
-          ["1 processes could not make a pool in shared memory: No space left on device"], "gaps")
+          ["1 processes could not make a pool in shared memory: No space left on device; free some space there"], "gaps")
 
 
 MANY = """
