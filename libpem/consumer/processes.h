@@ -52,6 +52,8 @@ struct pem_place {
 	bool is_public;
 	bool over_said; /* that there are too many files in it */
 	bool full_said; /* that there was no room for further files in it */
+	/* A public folder's: when it had last changed, if nobody's file was in it then; 0: it is to be listed. */
+	struct timespec bare_since;
 	/*
 	 * Not NULL: this place is what one user has in that public folder. It has the folder's descriptor, and no page. Users
 	 * share neither models nor limits.

@@ -352,8 +352,8 @@ static void say_over(struct pem_session *s, struct pem_place *place)
 
 static void scan_own(struct pem_session *s, struct pem_place *place)
 {
-	DIR *directory = pem_list_folder(place->directory_fd);
 	struct pem_place *user, *owner;
+	DIR *directory = NULL;
 	struct dirent *entry;
 	unsigned files = 0;
 	int fd;
@@ -362,6 +362,8 @@ static void scan_own(struct pem_session *s, struct pem_place *place)
 		if (pem_place__folder(user) == place)
 			pem_place__begin_list(user, PEM_LIST_POOLS);
 	}
+	if (!place->is_public || !pem_public__is_bare(place))
+		directory = pem_list_folder(place->directory_fd);
 	while (directory && (entry = readdir(directory))) {
 		if (place->is_public && ++files > PEM_PUBLIC_FILES_MAX) {
 			say_over(s, place);

@@ -338,19 +338,57 @@ void pem_public__note_room(const struct pem_session *s, struct pem_trace_info *i
 	snprintf(gap->reason, sizeof(gap->reason), NO_FILES, s->public_directory);
 }
 
+bool pem_public__is_bare(const struct pem_place *folder)
+{
+	const struct timespec *since = &folder->bare_since;
+	struct stat st;
+
+	return since->tv_sec && !fstat(folder->directory_fd, &st) &&
+	       st.st_mtim.tv_sec == since->tv_sec && st.st_mtim.tv_nsec == since->tv_nsec;
+}
+
+/*
+ * When a folder changed, if a change that comes now would show by another time: file systems take the time of the last tick,
+ * and some have whole seconds. 0: it would not.
+ */
+static struct timespec settled_change(int fd)
+{
+	struct timespec now;
+	struct stat st;
+
+	if (fstat(fd, &st) || clock_gettime(CLOCK_REALTIME, &now) ||
+	    now.tv_sec < st.st_mtim.tv_sec + 2)
+		return (struct timespec){0};
+	return st.st_mtim;
+}
+
+static bool is_ours(const char *name)
+{
+	return !strcmp(name, ".") || !strcmp(name, "..") || !strcmp(name, "config") ||
+	       !strcmp(name, OWNER_FILE);
+}
+
 void pem_public__take_counts(struct pem_session *s, struct pem_place *folder)
 {
-	DIR *directory = pem_list_folder(folder->directory_fd);
+	struct timespec change = settled_change(folder->directory_fd);
 	struct dirent *entry;
 	unsigned files = 0;
+	DIR *directory;
+	bool is_bare;
 
 	watch_room(s, folder);
+	if (pem_public__is_bare(folder))
+		return;
+	directory = pem_list_folder(folder->directory_fd);
+	is_bare = directory != NULL;
 	while (directory && files++ < PEM_PUBLIC_FILES_MAX && (entry = readdir(directory))) {
+		is_bare &= is_ours(entry->d_name);
 		if (!strncmp(entry->d_name, "counts-", 7))
 			take_counts(s, folder, entry->d_name);
 		else if (!strncmp(entry->d_name, "refused-", 8))
 			take_refusal(s, folder, entry->d_name);
 	}
+	folder->bare_since = is_bare ? change : (struct timespec){0};
 	if (directory)
 		closedir(directory);
 }

@@ -452,6 +452,11 @@ void pem_public__sweep(struct pem_session *session);
  */
 struct pem_place *pem_public__user(struct pem_session *session, struct pem_place *folder, int fd);
 /*
+ * Has nobody a file in there? False where that is not known. Costs one system call, where listing the folder costs some six.
+ * True holds until the next file is made.
+ */
+bool pem_public__is_bare(const struct pem_place *folder);
+/*
  * Take out of the files of programs what they have counted in a public folder since, and remove the files of those that ended.
  * Where there is no room for such files, that is said once.
  */

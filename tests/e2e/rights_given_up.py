@@ -89,6 +89,16 @@ def setpriv():
     equal(len(names["id"]), 2, "programs that the shell started")
 
 
+@test
+def late():
+    "one that is started when nobody has had a file in the public folder for long, and another when that one's is gone"
+    as_other = "setpriv --reuid 65534 --regid 65534 --clear-groups "
+    rest = "touch -d @1000 ${PEM_SESSION##*:}; sleep 0.3; "  # its time of change is what tells that nothing came
+    out, names = recorded(["sh", "-c", rest + as_other + "id; " + rest + as_other + "sh -c 'id; true'"])
+    equal(out.count("uid=65534"), 2, "users")
+    equal(len(names["id"]), 2, "programs of that user")
+
+
 AS_1000 = ["setpriv", "--reuid", "1000", "--regid", "1000", "--clear-groups"]
 USERS_OWN = ["env", "-u", "XDG_RUNTIME_DIR", "-u", "PEM_RUNTIME_DIR", PEM, "record"]
 
