@@ -370,7 +370,7 @@ static bool is_ours(const char *name)
 
 void pem_public__take_counts(struct pem_session *s, struct pem_place *folder)
 {
-	struct timespec change = settled_change(folder->directory_fd);
+	struct timespec change;
 	struct dirent *entry;
 	unsigned files = 0;
 	DIR *directory;
@@ -379,6 +379,7 @@ void pem_public__take_counts(struct pem_session *s, struct pem_place *folder)
 	watch_room(s, folder);
 	if (pem_public__is_bare(folder))
 		return;
+	change = settled_change(folder->directory_fd);
 	directory = pem_list_folder(folder->directory_fd);
 	is_bare = directory != NULL;
 	while (directory && files++ < PEM_PUBLIC_FILES_MAX && (entry = readdir(directory))) {

@@ -357,7 +357,7 @@ static inline uintptr_t pem_thread__begin(struct pem_thread_full *thread, unsign
 	}
 	return before;
 }
-/* The same for a thread that may not read the clock from here on, or may again. Does nothing where that is so already. */
+/* on: false: this thread may not read the clock, and its events are counted as lost; true: it may again. */
 void pem_thread__set_clock(bool on);
 
 /* The enum pem_level of a provider's event. Lock held. */
