@@ -256,14 +256,16 @@ static inline int has_producers(void)
 	return any;
 }
 
-static inline bool has_other_places(void)
+/* Has a process in another runtime folder been told what the session wants of it? */
+static inline bool observes_elsewhere(void)
 {
-	bool result;
+	const struct pem_member *m;
 
 	pem_session__lock(session);
-	result = session->places->next != NULL;
+	for (m = session->members; m && (!m->place->number || m->slot < 0); m = m->next)
+		;
 	pem_session__unlock(session);
-	return result;
+	return m != NULL;
 }
 
 /* Does the thread sleep until an event wakes it? */

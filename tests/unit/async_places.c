@@ -31,7 +31,7 @@ static void waits_by_the_clock(void **state)
 	if (pem_session__attach(session, &target, &error) < 1)
 		fail_msg("not attached: %s", error.text);
 	/* Where it is now, and where the user's programs meet without the variable, is found soon after. */
-	while (!has_other_places())
+	while (!observes_elsewhere())
 		usleep(100);
 	while (is_asleep())
 		usleep(100);
