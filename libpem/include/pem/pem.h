@@ -464,6 +464,8 @@ int pem_runtime_dir(char *path, size_t bytes);
  * process; -EPERM, another user's; -EUSERS, eight sessions observe it. Blocks while sources open, some 50 ms, and while
  * the runtime folders of other users and of containers are looked for, 2 s at most. It does the work of
  * pem_session__poll meanwhile, and other threads may use the session. What is found there later is observed, too.
+ * A process is observed from when it was told so; by events that neither the catalogue nor the caller describes, from when it
+ * has described them, some milliseconds later.
  */
 int pem_session__attach(struct pem_session *session, const struct pem_context *who,
 			struct pem_error *error);
