@@ -88,7 +88,7 @@ status=0; kill -USR1 $server; wait $server || status=$?; echo "status $status"; 
 """)
 program("memcached", packages="memcached", version="memcached -V", sees="memcached", user="nobody", script=r"""
 memcached -l 127.0.0.1 -p $PORT -t 4 & server=$!
-ask() { exec 3<>/dev/tcp/127.0.0.1/$PORT; printf "$1" >&3; cat <&3; exec 3>&-; }
+ask() { exec 3<>/dev/tcp/127.0.0.1/$PORT && printf "$1" >&3 && cat <&3 && exec 3>&-; }
 until_ready ask 'quit\r\n'
 for i in $(seq 200); do ask "set k$i 0 0 3\r\nabc\r\nget k$i\r\nquit\r\n"; done | sort | uniq -c
 status=0; kill -TERM $server; wait $server || status=$?; echo "status $status"
