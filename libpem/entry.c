@@ -256,18 +256,64 @@ int pem_entry__take(struct pem_session_entry *table, pem_has_consumer_t *has_con
 	return -EUSERS;
 }
 
-uint64_t pem_entry__offer(struct pem_session_entry *entry, uint64_t word,
-			  const struct pem_session_page *page, const char *folder,
-			  uint64_t contexts)
+#define LOOKS_MAX 100 /* at a word that changes each time: no table is to hold a consumer up */
+
+/* Does an entry have the session, offered or filled? Its word then. */
+static bool has_session(const struct pem_session_entry *entry, uint32_t id, uint64_t *word)
 {
+	uint32_t found, looks;
+
+	for (looks = 0; looks < LOOKS_MAX; looks++) {
+		*word = __atomic_load_n(&entry->word, __ATOMIC_SEQ_CST);
+		if (PEM_ENTRY_STATE(*word) != PEM_ENTRY_OFFERED &&
+		    PEM_ENTRY_STATE(*word) != PEM_ENTRY_FILLED)
+			return false;
+		found = __atomic_load_n(&entry->session_id, __ATOMIC_RELAXED);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (__atomic_load_n(&entry->word, __ATOMIC_RELAXED) == *word)
+			return found == id;
+	}
+	return false;
+}
+
+/* Another entry than this one that is to keep the session, or -1. What a consumer has filled gives way to the process's own. */
+static int find_other(struct pem_session_entry *table, int index, uint32_t id, bool is_own)
+{
+	uint64_t word;
+	int i;
+
+	for (i = 0; i < (int)PEM_SESSIONS_MAX; i++) {
+		while (i != index && has_session(&table[i], id, &word)) {
+			if (!is_own || PEM_ENTRY_STATE(word) == PEM_ENTRY_OFFERED)
+				return i;
+			move(&table[i], &word, PEM_ENTRY_FREE, 0);
+		}
+	}
+	return -1;
+}
+
+int pem_entry__offer(struct pem_session_entry *table, int index, uint64_t *word,
+		     const struct pem_session_page *page, const char *folder, uint64_t contexts,
+		     bool is_own)
+{
+	struct pem_session_entry *entry = &table[index];
+	uint32_t consumer = consumer_of(folder);
+	int other;
+
 	entry->consumer_pid = page->consumer_pid;
-	entry->session_id = page->id;
+	__atomic_store_n(&entry->session_id, page->id, __ATOMIC_RELAXED);
 	entry->contexts = contexts;
 	memset(entry->folder, 0, sizeof(entry->folder));
 	if (strlen(folder) < sizeof(entry->folder))
 		strcpy(entry->folder, folder);
-	move(entry, &word, PEM_ENTRY_OFFERED, consumer_of(folder));
-	return word;
+	if (!move(entry, word, PEM_ENTRY_FILLED, consumer))
+		return -1;
+	other = find_other(table, index, page->id, is_own);
+	if (other >= 0)
+		pem_entry__give_back(entry, *word);
+	else if (move(entry, word, PEM_ENTRY_OFFERED, consumer))
+		return index;
+	return other;
 }
 
 void pem_entry__give_back(struct pem_session_entry *entry, uint64_t word)

@@ -247,20 +247,28 @@ void pem_member__find_contexts(struct pem_session *s, struct pem_member *m)
 				 __ATOMIC_RELAXED);
 }
 
-/* Take an entry for the session. What the member stored there for an earlier one comes before what the session stores. */
+/*
+ * Take an entry for the session. What the member stored there for an earlier one comes before what the session stores. 0, also
+ * where the member is about to join by itself: then it has no slot yet, and is asked again soon.
+ */
 static int offer(struct pem_session *s, struct pem_member *m)
 {
 	struct pem_place_of_session where = {s, m->place};
-	struct pem_session_entry *entry;
+	struct pem_session_entry *table = m->control->session;
+	uint32_t incarnation;
 	uint64_t word;
-	int slot = pem_entry__take(m->control->session, pem_place__has_consumer, &where,
-				   m->place->folder, &word);
+	int slot = pem_entry__take(table, pem_place__has_consumer, &where, m->place->folder, &word);
 
 	if (slot < 0)
 		return slot;
-	entry = &m->control->session[slot];
-	m->incarnation = __atomic_load_n(&entry->incarnation, __ATOMIC_RELAXED) & 0xff;
-	m->word = pem_entry__offer(entry, word, s->page, m->place->folder, m->contexts);
+	incarnation = __atomic_load_n(&table[slot].incarnation, __ATOMIC_RELAXED) & 0xff;
+	if (pem_entry__offer(table, slot, &word, s->page, m->place->folder, m->contexts, false) !=
+	    slot) {
+		m->asked_ns = 0;
+		return 0;
+	}
+	m->incarnation = incarnation;
+	m->word = word;
 	m->slot = slot;
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return 0;

@@ -252,6 +252,7 @@ void pem_session__apply_to(struct pem_session *s, struct pem_member *m)
 	struct pem_member_page page;
 	uint32_t i;
 
+	pem_member__find_slot(s, m); /* it may have joined by itself since it was asked */
 	if (!ids || !pem_member__is_served(m))
 		return;
 	for (i = 0; i < PEM_PROVIDERS_MAX; i++) {

@@ -244,7 +244,8 @@ static void free_taken(struct pem_session_entry *table)
 	uint32_t i;
 
 	for (i = 0; i < PEM_SESSIONS_MAX; i++) {
-		if (PEM_ENTRY_STATE(table[i].word) == PEM_ENTRY_TAKEN)
+		if (PEM_ENTRY_STATE(table[i].word) == PEM_ENTRY_TAKEN ||
+		    PEM_ENTRY_STATE(table[i].word) == PEM_ENTRY_FILLED)
 			pem_entry__give_back(&table[i], table[i].word);
 	}
 }

@@ -211,23 +211,33 @@ static bool has_consumer(void *arg, const char *folder)
 	return !session_path(path, sizeof(path), folder) || pem_alive__check(path);
 }
 
-/* Take a slot of the table for a page and make it this session's. Lock held; takes the page. Slot, or -errno. */
+/*
+ * Take a slot of the table for a page and make it this session's, or meet the session where its consumer has offered it
+ * meanwhile. Lock held; takes the page. Slot, or -errno.
+ */
 static int join_page(struct pem_session_page *page, const char *directory, bool asked)
 {
 	struct pem_session_entry *table = pem_process__table();
 	struct pem_joined *joined;
+	int slot, taken;
 	uint64_t word;
-	int slot;
 
-	slot = pem_entry__take(table, has_consumer, NULL, "", &word);
-	if (slot < 0) {
+	taken = pem_entry__take(table, has_consumer, NULL, "", &word);
+	if (taken < 0) {
 		munmap(page, sizeof(*page));
-		return slot;
+		return taken;
+	}
+	slot = pem_entry__offer(table, taken, &word, page, folder_in_runtime(directory), 0, true);
+	if (slot != taken) {
+		munmap(page, sizeof(*page));
+		if (slot >= 0)
+			pem_process__meet((unsigned)slot);
+		return slot < 0 ? -EAGAIN : slot;
 	}
 	joined = &pem_process.joined[slot];
 	replace(joined, page, directory, table[slot].incarnation);
 	joined->asked = asked;
-	joined->word = pem_entry__offer(&table[slot], word, page, folder_in_runtime(directory), 0);
+	joined->word = word;
 	pem_process__apply_rules((unsigned)slot);
 	return slot;
 }

@@ -66,7 +66,7 @@ static pid_t start_consumer(struct pem_session_entry *table, const char *name, b
 		    pem_entry__take(table, has_consumer, NULL, name, &word) != PEM_SESSIONS_MAX - 1)
 			_exit(1);
 		if (offers)
-			pem_entry__offer(&table[PEM_SESSIONS_MAX - 1], word, &page, name, 0);
+			pem_entry__offer(table, PEM_SESSIONS_MAX - 1, &word, &page, name, 0, false);
 		(void)!write(done[1], &c, 1);
 		pause();
 		_exit(1);

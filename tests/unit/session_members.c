@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -110,12 +111,76 @@ static void numbers_of_unknown_namespaces_say_nothing(void **state)
 	pem_session__close(s);
 }
 
+/* A process that is about to join the session by itself, in entry 0 of its table; the member, as the session has asked it. */
+static struct pem_member *joining(struct pem_session *s, struct pem_control_file **control)
+{
+	const struct pem_context any = PEM_CONTEXT_ANY;
+	struct pem_error error = {""};
+	int directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd;
+
+	make_file(NAME, (uint32_t)getppid(), pem_pid_namespace());
+	fd = pem_shared_file__open(directory, NAME, O_RDWR);
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, sizeof(**control)), 0);
+	*control = mmap(NULL, sizeof(**control), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_true(*control != MAP_FAILED);
+	close(fd);
+	close(directory);
+	(*control)->session[0].session_id = s->page->id;
+	(*control)->session[0].incarnation = 1;
+	(*control)->session[0].word = PEM_ENTRY_WORD(PEM_ENTRY_FILLED, 1, 0);
+	if (pem_session__attach(s, &any, &error) < 0)
+		fail_msg("%s", error.text);
+	assert_non_null(s->members);
+	assert_int_equal(s->members->slot, -1);
+	assert_int_equal((*control)->session[1].word & 3, PEM_ENTRY_FREE); /* given back */
+	return s->members;
+}
+
+static void end_joining(struct pem_session *s, struct pem_control_file *control)
+{
+	pem_session__close(s);
+	munmap(control, sizeof(*control));
+}
+
+static void who_joins_by_itself_is_found_by_the_next_look(void **state)
+{
+	struct pem_session *s = session_open(NULL);
+	struct pem_control_file *control;
+	struct pem_member *m = joining(s, &control);
+
+	(void)state;
+	control->session[0].word = PEM_ENTRY_WORD(PEM_ENTRY_OFFERED, 2, 0);
+	pem_session__lock(s);
+	pem_session__scan_members(s);
+	assert_int_equal(m->slot, 0);
+	pem_session__unlock(s);
+	end_joining(s, control);
+}
+
+static void who_joins_by_itself_is_told_of_new_rules(void **state)
+{
+	struct pem_session *s = session_open(NULL);
+	struct pem_control_file *control;
+	struct pem_member *m = joining(s, &control);
+
+	(void)state;
+	control->session[0].word = PEM_ENTRY_WORD(PEM_ENTRY_OFFERED, 2, 0);
+	pem_session__lock(s);
+	pem_session__publish(s);
+	assert_int_equal(m->slot, 0);
+	pem_session__unlock(s);
+	end_joining(s, control);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, folder_make, folder_remove)
 	const struct CMUnitTest tests[] = {
 		TEST(a_file_is_its_folders_owners),
 		TEST(numbers_of_unknown_namespaces_say_nothing),
+		TEST(who_joins_by_itself_is_found_by_the_next_look),
+		TEST(who_joins_by_itself_is_told_of_new_rules),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

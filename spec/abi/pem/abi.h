@@ -404,7 +404,11 @@ PEM_STATIC_ASSERT(offsetof(struct pem_session_page, rules) == PEM_SESSION_HEAD_B
  * free one: a consumer from outside, or the process itself for a session that it was started in. A process joins a session
  * that is offered to it at its next event that the session enables; nothing else happens in it.
  *
- *	FREE --take (compare-and-swap)--> TAKEN --fill, then offer (release)--> OFFERED --give back--> FREE
+ *	FREE --take (compare-and-swap)--> TAKEN --fill--> FILLED --none else has the session--> OFFERED --give back--> FREE
+ *
+ * A session's consumer and the process may do so at the same time, for the same session: two entries of it would record each
+ * event twice. So both say FILLED before they look at the other entries. The process then takes a consumer's FILLED back to
+ * FREE, and yields to an OFFERED one; a consumer yields to either (tests/model/both_join.pml).
  *
  * Each step counts the word's serial number up, so that nobody gives back what has become another's. A consumer's number
  * stands beside it: who finds an entry that is not free tells from the lock on that consumer's folder whether it died
@@ -425,6 +429,7 @@ struct pem_session_entry {
 #define PEM_ENTRY_FREE 0u
 #define PEM_ENTRY_TAKEN 1u
 #define PEM_ENTRY_OFFERED 2u
+#define PEM_ENTRY_FILLED 3u
 #define PEM_ENTRY_WORD(state, serial, consumer)                                                    \
 	((uint64_t)(consumer) << 32 | (uint32_t)(serial) << 2 | (state))
 #define PEM_ENTRY_STATE(word) ((uint32_t)(word)&3u)
