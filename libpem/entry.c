@@ -279,12 +279,14 @@ static bool has_session(const struct pem_session_entry *entry, uint32_t id, uint
 /* Another entry than this one that is to keep the session, or -1. What a consumer has filled gives way to the process's own. */
 static int find_other(struct pem_session_entry *table, int index, uint32_t id, bool is_own)
 {
+	uint32_t tries;
 	uint64_t word;
 	int i;
 
 	for (i = 0; i < (int)PEM_SESSIONS_MAX; i++) {
-		while (i != index && has_session(&table[i], id, &word)) {
-			if (!is_own || PEM_ENTRY_STATE(word) == PEM_ENTRY_OFFERED)
+		for (tries = 0; i != index && has_session(&table[i], id, &word); tries++) {
+			if (!is_own || PEM_ENTRY_STATE(word) == PEM_ENTRY_OFFERED ||
+			    tries == LOOKS_MAX)
 				return i;
 			move(&table[i], &word, PEM_ENTRY_FREE, 0);
 		}
@@ -293,27 +295,30 @@ static int find_other(struct pem_session_entry *table, int index, uint32_t id, b
 }
 
 int pem_entry__offer(struct pem_session_entry *table, int index, uint64_t *word,
-		     const struct pem_session_page *page, const char *folder, uint64_t contexts,
-		     bool is_own)
+		     const struct pem_session_entry *wanted, bool is_own)
 {
 	struct pem_session_entry *entry = &table[index];
-	uint32_t consumer = consumer_of(folder);
+	uint32_t consumer = consumer_of(wanted->folder);
+	uint64_t now = *word;
 	int other;
 
-	entry->consumer_pid = page->consumer_pid;
-	__atomic_store_n(&entry->session_id, page->id, __ATOMIC_RELAXED);
-	entry->contexts = contexts;
-	memset(entry->folder, 0, sizeof(entry->folder));
-	if (strlen(folder) < sizeof(entry->folder))
-		strcpy(entry->folder, folder);
-	if (!move(entry, word, PEM_ENTRY_FILLED, consumer))
+	entry->consumer_pid = wanted->consumer_pid;
+	/* Not before the word that says TAKEN: has_session pairs this with the word before. */
+	__atomic_store_n(&entry->session_id, wanted->session_id, __ATOMIC_RELEASE);
+	entry->contexts = wanted->contexts;
+	memcpy(entry->folder, wanted->folder, sizeof(entry->folder));
+	/* Before the other entries, in which whoever is about to offer the same session has done so, too. */
+	if (!move(entry, &now, PEM_ENTRY_FILLED, consumer))
 		return -1;
-	other = find_other(table, index, page->id, is_own);
-	if (other >= 0)
-		pem_entry__give_back(entry, *word);
-	else if (move(entry, word, PEM_ENTRY_OFFERED, consumer))
-		return index;
-	return other;
+	other = find_other(table, index, wanted->session_id, is_own);
+	if (other >= 0) {
+		pem_entry__give_back(entry, now);
+		return other;
+	}
+	if (!move(entry, &now, PEM_ENTRY_OFFERED, consumer))
+		return -1;
+	*word = now;
+	return index;
 }
 
 void pem_entry__give_back(struct pem_session_entry *entry, uint64_t word)

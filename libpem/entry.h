@@ -21,13 +21,13 @@ typedef bool pem_has_consumer_t(void *arg, const char *folder);
 int pem_entry__take(struct pem_session_entry *table, pem_has_consumer_t *has_consumer, void *arg,
 		    const char *folder, uint64_t *word);
 /*
- * Offer an entry that this process has taken, by its word then, unless the session is offered in the table, or about to be:
- * the entry is then given back. Returns index, with its word now in *word; or the index of the entry that has the session;
- * or -1: the process has taken this one away, for an entry of its own. folder: a name, or "". is_own: the table is this process's.
+ * Offer an entry that this process has taken, by its word then, as what 'wanted' says of consumer_pid, session_id, contexts and
+ * folder, unless the session is offered in the table, or about to be: the entry is then given back. is_own: the table is this
+ * process's. Returns index, with its word now in *word; or the index of the entry that has the session; or -1: the entry has
+ * been taken away.
  */
 int pem_entry__offer(struct pem_session_entry *table, int index, uint64_t *word,
-		     const struct pem_session_page *page, const char *folder, uint64_t contexts,
-		     bool is_own);
+		     const struct pem_session_entry *wanted, bool is_own);
 /* Give back what was taken or offered with this word; nothing if it has become another's. */
 void pem_entry__give_back(struct pem_session_entry *entry, uint64_t word);
 /* Copy a table's entry that is offered; false: it is not, or changes just now. The folder is checked: a session's, or "". */

@@ -47,7 +47,7 @@ static int check_process(uint32_t pid, struct pem_error *error)
 	return 0;
 }
 
-/* Processes that are in a context and in the session; *full: one is in the context, and has no room. */
+/* Processes that are in a context and in the session, or about to be; *full: one is in the context, and has no room. */
 static int count_members(const struct pem_session *s, int context, bool *full)
 {
 	const struct pem_member *m;
@@ -57,7 +57,7 @@ static int count_members(const struct pem_session *s, int context, bool *full)
 	for (m = s->members; m; m = m->next) {
 		if (!(m->contexts >> context & 1))
 			continue;
-		count += m->slot >= 0;
+		count += m->slot >= 0 || m->joins;
 		*full |= m->slot < 0 && m->full_said;
 	}
 	return count;

@@ -255,15 +255,20 @@ static int offer(struct pem_session *s, struct pem_member *m)
 {
 	struct pem_place_of_session where = {s, m->place};
 	struct pem_session_entry *table = m->control->session;
+	struct pem_session_entry wanted = {.consumer_pid = s->page->consumer_pid,
+					   .session_id = s->id,
+					   .contexts = m->contexts};
 	uint32_t incarnation;
 	uint64_t word;
 	int slot = pem_entry__take(table, pem_place__has_consumer, &where, m->place->folder, &word);
 
 	if (slot < 0)
 		return slot;
+	if (strlen(m->place->folder) < sizeof(wanted.folder))
+		strcpy(wanted.folder, m->place->folder);
 	incarnation = __atomic_load_n(&table[slot].incarnation, __ATOMIC_RELAXED) & 0xff;
-	if (pem_entry__offer(table, slot, &word, s->page, m->place->folder, m->contexts, false) !=
-	    slot) {
+	m->joins = pem_entry__offer(table, slot, &word, &wanted, false) != slot;
+	if (m->joins) {
 		m->asked_ns = 0;
 		return 0;
 	}
@@ -279,6 +284,7 @@ int pem_member__ask(struct pem_session *s, struct pem_member *m)
 	int result;
 
 	m->asked_ns = pem_monotonic_ns();
+	m->joins = false;
 	pem_member__find_slot(s, m);
 	pem_member__find_contexts(s, m);
 	if (m->slot < 0) {

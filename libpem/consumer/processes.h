@@ -109,6 +109,7 @@ struct pem_member {
 	uint64_t word; /* of that entry */
 	uint32_t incarnation; /* the same */
 	uint64_t contexts; /* bit i: it is in the page's context i, as last found */
+	bool joins; /* by itself, when last asked: it has no slot yet */
 	uint64_t asked_ns; /* when it was last asked whether it is in a target */
 	bool seen; /* by the scan under way */
 	bool full_said;

@@ -174,7 +174,9 @@ void pem_process__apply_to(struct pem_provider *provider, unsigned slot)
 {
 	struct pem_joined *joined = &pem_process.joined[slot];
 	const struct pem_session_page *page = joined->page;
+	const uint64_t *told = &pem_process__table()[slot].contexts;
 	uint32_t generation, count, i, tries;
+	uint64_t contexts;
 
 	for (tries = 0; tries < 1000; tries++) {
 		generation = __atomic_load_n(&page->generation, __ATOMIC_ACQUIRE);
@@ -186,22 +188,24 @@ void pem_process__apply_to(struct pem_provider *provider, unsigned slot)
 		count = __atomic_load_n(&page->rule_count, __ATOMIC_RELAXED);
 		if (count > PEM_RULES_MAX || __atomic_load_n(&page->closed, __ATOMIC_RELAXED))
 			count = 0;
+		contexts = __atomic_load_n(told, __ATOMIC_RELAXED);
 		/* What is not known yet is read from files. */
 		joined->contexts = pem_contexts__holding(
 			page,
 			pem_restricted() ? 1
 					 : __atomic_load_n(&page->context_count, __ATOMIC_RELAXED),
-			pem_process.pid, joined->inherited | pem_process__table()[slot].contexts);
+			pem_process.pid, joined->inherited | contexts);
 		if (!pem_joined__is_member(joined))
 			count = 0;
 		for (i = 0; i < provider->event_count; i++)
 			apply_to_event(provider, i, slot, rule_of(joined, count, provider, i));
 		/*
-		 * The actions before the generation, and in rules.c the generation before the actions: either this sees that
-		 * the rules have changed, or what the consumer marked to be checked is not overwritten here.
+		 * The actions before the generation and what the consumer says of contexts, and in rules.c these before the
+		 * actions: either this sees that they have changed, or what the consumer stored is not overwritten here.
 		 */
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
-		if (__atomic_load_n(&page->generation, __ATOMIC_RELAXED) == generation)
+		if (__atomic_load_n(&page->generation, __ATOMIC_RELAXED) == generation &&
+		    __atomic_load_n(told, __ATOMIC_RELAXED) == contexts)
 			return;
 	}
 }

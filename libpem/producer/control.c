@@ -255,8 +255,10 @@ void pem_process__unshare_control(void)
 	struct pem_control_file *control = pem_process.control;
 	struct pem_provider *provider;
 
-	if (!control)
+	if (!control) {
+		free_taken(private_table);
 		return;
+	}
 	pem_process.borrows_pages = pem_restricted();
 	for (provider = pem_process.providers; provider && !pem_process.borrows_pages;
 	     provider = provider->next)

@@ -211,13 +211,32 @@ static bool has_consumer(void *arg, const char *folder)
 	return !session_path(path, sizeof(path), folder) || pem_alive__check(path);
 }
 
+/* The session is offered in a slot: join it there. Slot; -EAGAIN: that can't be done now. */
+static int join_there(int slot, uint32_t id, bool asked)
+{
+	struct pem_joined *joined = &pem_process.joined[slot];
+
+	pem_process__meet((unsigned)slot);
+	if (joined->state == PEM_JOINED_NOT || joined->state == PEM_JOINED_FAILED ||
+	    joined->page->id != id)
+		return -EAGAIN;
+	if (asked && !joined->asked) {
+		joined->asked = true;
+		pem_process__apply_rules((unsigned)slot);
+	}
+	return slot;
+}
+
 /*
- * Take a slot of the table for a page and make it this session's, or meet the session where its consumer has offered it
+ * Take a slot of the table for a page and make it this session's, or join the session where its consumer has offered it
  * meanwhile. Lock held; takes the page. Slot, or -errno.
  */
 static int join_page(struct pem_session_page *page, const char *directory, bool asked)
 {
 	struct pem_session_entry *table = pem_process__table();
+	struct pem_session_entry wanted = {.consumer_pid = page->consumer_pid,
+					   .session_id = page->id};
+	const char *folder = folder_in_runtime(directory);
 	struct pem_joined *joined;
 	int slot, taken;
 	uint64_t word;
@@ -227,12 +246,12 @@ static int join_page(struct pem_session_page *page, const char *directory, bool 
 		munmap(page, sizeof(*page));
 		return taken;
 	}
-	slot = pem_entry__offer(table, taken, &word, page, folder_in_runtime(directory), 0, true);
+	if (strlen(folder) < sizeof(wanted.folder))
+		strcpy(wanted.folder, folder);
+	slot = pem_entry__offer(table, taken, &word, &wanted, true);
 	if (slot != taken) {
 		munmap(page, sizeof(*page));
-		if (slot >= 0)
-			pem_process__meet((unsigned)slot);
-		return slot < 0 ? -EAGAIN : slot;
+		return slot < 0 ? -EAGAIN : join_there(slot, wanted.session_id, asked);
 	}
 	joined = &pem_process.joined[slot];
 	replace(joined, page, directory, table[slot].incarnation);

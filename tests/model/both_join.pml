@@ -7,13 +7,14 @@
  *
  * Checked, whatever the interleaving and wherever the consumer is killed:
  *	1 the process joins the session once: two entries that have it would record each event twice
- *	2 in the end it has joined it, if the consumer lives
- *	3 nobody stores to an entry that is another's
+ *	2 in the end it has joined it
+ *	3 from its first look on: it has the session, or can join what is offered
+ *	4 nobody stores to an entry that is another's
  *
  * Covered, and how: each access to shared memory is one step, in a sequentially consistent order; entry.c has a full fence
- * between its stores of FILLED and its loads of others. A process that yielded looks once more, as it does for what it was not
- * started with.
- * Not covered: other sessions' consumers (entries.pml), what is in an entry.
+ * between its stores of FILLED and its loads of others. A consumer that yielded asks once more, and finds what is offered.
+ * Not covered: other sessions' consumers (entries.pml), who may take what a dead one has filled; what is in an entry; the
+ * consumer's leaving.
  *
  * CRASHES: 1: the consumer may be killed, at any step.
  *
@@ -53,7 +54,7 @@ bool names_session[2];
 /* --- what is checked --- */
 byte owner[2];
 bool alive = true, may_die;
-bool consumer_ended;
+bool consumer_ended, process_ended;
 
 #define WORD(i) (state[i] == s && serial[i] == n)
 #define LOAD(i) s = state[i]; n = serial[i]
@@ -73,24 +74,24 @@ inline look(other) {
 	fi
 }
 
-/* pem_entry__take, pem_entry__offer; result: 0 it is offered, 1 another entry has the session, 2 it was taken back */
+/* pem_entry__take, pem_entry__offer; result: 0 it is offered, 1 another entry has the session, 2 it was taken away */
 inline offer_as(who) {
-	/* pem_entry__take: whichever is free first */
-	d_step {
+	/* pem_entry__take: the first that is free, or the next if somebody is faster */
+	result = 3;
+	mine = 0;
+	do
+	:: result == 3 ->
+		d_step { LOAD(mine) };
 		if
-		:: state[0] == FREE -> mine = 0
-		:: else -> mine = 1
-		fi;
-		LOAD(mine)
-	};
-	if
-	:: d_step { s == FREE && WORD(mine) -> MOVE(mine, TAKEN); owner[mine] = who; n = serial[mine] } -> result = 0
-	:: else -> result = 3
-	fi;
+		:: d_step { s == FREE && WORD(mine) -> MOVE(mine, TAKEN); owner[mine] = who; n = serial[mine] } -> result = 0
+		:: else -> mine = 1 - mine
+		fi
+	:: else -> break
+	od;
 	if
 	:: result == 0 ->
 		my_n = n;
-		d_step { assert(owner[mine] == who); names_session[mine] = true };
+		d_step { assert(owner[mine] == who); /* 4 */ names_session[mine] = true };
 		d_step { s = TAKEN; n = my_n };
 		if
 		:: d_step { WORD(mine) -> MOVE(mine, (MUTANT(OFFERED_AT_ONCE) -> OFFERED : FILLED)); my_n = serial[mine] }
@@ -135,14 +136,22 @@ inline offer_as(who) {
 	fi
 }
 
+#define IS_OFFERED ((state[0] == OFFERED && names_session[0]) || (state[1] == OFFERED && names_session[1]))
+
 proctype consumer()
 {
 	byte s, n, my_n, mine, seen, result;
 	bool again;
 	{
+		/* pem_member__ask */
 		if
-		:: (state[0] == OFFERED && names_session[0]) || (state[1] == OFFERED && names_session[1]) -> skip
+		:: IS_OFFERED -> skip
 		:: else -> offer_as(CONSUMER)
+		fi;
+		/* The next look. */
+		if
+		:: IS_OFFERED -> skip
+		:: else -> process_ended; if :: IS_OFFERED -> skip :: else -> offer_as(CONSUMER) fi
 		fi
 	} unless { !alive };
 	consumer_ended = true
@@ -151,18 +160,14 @@ proctype consumer()
 proctype process()
 {
 	byte s, n, my_n, mine, seen, result;
-	bool again, joined;
+	bool again;
 
 	offer_as(OWN);
-	joined = result == 0;
-	/* It looks again later: what is offered it does not join twice. */
-	if
-	:: joined || (state[0] == OFFERED && names_session[0]) || (state[1] == OFFERED && names_session[1])
-	:: else -> offer_as(OWN)
-	fi;
+	assert(result == 0 || IS_OFFERED); /* 3 */
+	process_ended = true;
 	consumer_ended;
 	/* 2 */
-	assert(!alive || (state[0] == OFFERED) + (state[1] == OFFERED) == 1)
+	assert((state[0] == OFFERED) + (state[1] == OFFERED) == 1)
 }
 
 active proctype observer()

@@ -44,6 +44,7 @@
 #define FREE 0
 #define TAKEN 1
 #define OFFERED 2
+#define FILLED 3 /* no other entry has the session: both_join.pml */
 
 hidden byte mutant;
 #define MUTANT(name) (mutant == name)
@@ -110,6 +111,10 @@ proctype user(byte c)
 			};
 			/* pem_entry__offer */
 			d_step { assert(owner == c); folder = SESSION(c, round) };
+			if
+			:: d_step { IS_WORD -> SET(FILLED, c); LOAD_WORD }
+			:: else -> assert(false)
+			fi;
 			if
 			:: d_step { IS_WORD -> SET(OFFERED, c); LOAD_WORD; offered = SESSION(c, round) }
 			:: else -> assert(false)

@@ -4,7 +4,21 @@
  */
 #include "async_fixture.h"
 
-/* Like raiser_main, of a process that begins outside of the session; a byte of 0: it joins the session. */
+#define JOIN 0
+#define FORK 255
+
+static void raise_in_child(void)
+{
+	pid_t child = fork();
+
+	if (!child) {
+		pem_notify_probe_tick(2, 1);
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
+}
+
+/* Like raiser_main, of a process that begins outside of the session, and does what the bytes above are called. */
 static void raise_and_join(int in, int out)
 {
 	uint64_t number = 0;
@@ -14,10 +28,12 @@ static void raise_and_join(int in, int out)
 	if (write(out, "", 1) != 1)
 		_exit(1);
 	while (read(in, &c, 1) == 1) {
-		for (i = 0; i < c; i++)
+		for (i = 0; c != FORK && i < c; i++)
 			pem_notify_probe_tick(1, ++number);
-		if (!c && pem_process__join(session->directory) < 0)
+		if (c == JOIN && pem_process__join(session->directory) < 0)
 			_exit(1);
+		if (c == FORK)
+			raise_in_child();
 		if (write(out, &c, 1) != 1)
 			break;
 	}
@@ -45,10 +61,8 @@ static struct raiser start(void)
 	return r;
 }
 
-static void join(const struct raiser *r)
+static void do_there(const struct raiser *r, unsigned char c)
 {
-	char c = 0;
-
 	assert_int_equal(write(r->to, &c, 1), 1);
 	assert_int_equal(read(r->from, &c, 1), 1);
 }
@@ -66,7 +80,7 @@ static void what_was_offered_is_not_joined_again(void **state)
 		fail_msg("not attached: %s", error.text);
 	raise_ticks(&r, 1);
 	wait_for(1);
-	join(&r);
+	do_there(&r, JOIN);
 	raise_ticks(&r, 3);
 	wait_for(4);
 	assert_int_equal(seen.gaps, 0);
@@ -85,9 +99,28 @@ static void what_is_offered_before_an_event_is_not_joined_again(void **state)
 	target.pid = (uint32_t)r.pid;
 	if (pem_session__attach(session, &target, &error) < 1)
 		fail_msg("not attached: %s", error.text);
-	join(&r);
+	do_there(&r, JOIN);
 	raise_ticks(&r, 3);
 	wait_for(3);
+	assert_int_equal(seen.gaps, 0);
+	raiser_end(&r);
+}
+
+static void children_of_who_was_started_in_it_are_in_it(void **state)
+{
+	struct pem_context target = PEM_CONTEXT_ANY;
+	struct pem_error error = {""};
+	struct raiser r = start();
+
+	(void)state;
+	enabled_on("APP::Probe::Tick", 100);
+	target.pid = (uint32_t)r.pid;
+	target.follow = 0;
+	if (pem_session__attach(session, &target, &error) < 1)
+		fail_msg("not attached: %s", error.text);
+	do_there(&r, JOIN);
+	do_there(&r, FORK);
+	wait_for(1);
 	assert_int_equal(seen.gaps, 0);
 	raiser_end(&r);
 }
@@ -98,6 +131,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_was_offered_is_not_joined_again, async_set_up,
 						async_tear_down),
 		cmocka_unit_test_setup_teardown(what_is_offered_before_an_event_is_not_joined_again,
+						async_set_up, async_tear_down),
+		cmocka_unit_test_setup_teardown(children_of_who_was_started_in_it_are_in_it,
 						async_set_up, async_tear_down),
 	};
 

@@ -51,12 +51,13 @@ static bool has_consumer(void *arg, const char *name)
 /* A child that has the lock on a session's folder and takes an entry of the table, and ends when killed. */
 static pid_t start_consumer(struct pem_session_entry *table, const char *name, bool offers)
 {
-	static struct pem_session_page page = {.id = 7};
+	struct pem_session_entry wanted = {.session_id = 7};
 	int directory, done[2];
 	char path[128], c = 0;
 	uint64_t word;
 	pid_t child;
 
+	strcpy(wanted.folder, name);
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
 	assert_int_equal(mkdir(path, 0700) | pipe(done), 0);
 	child = fork();
@@ -66,7 +67,7 @@ static pid_t start_consumer(struct pem_session_entry *table, const char *name, b
 		    pem_entry__take(table, has_consumer, NULL, name, &word) != PEM_SESSIONS_MAX - 1)
 			_exit(1);
 		if (offers)
-			pem_entry__offer(table, PEM_SESSIONS_MAX - 1, &word, &page, name, 0, false);
+			pem_entry__offer(table, PEM_SESSIONS_MAX - 1, &word, &wanted, false);
 		(void)!write(done[1], &c, 1);
 		pause();
 		_exit(1);

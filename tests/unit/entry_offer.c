@@ -13,7 +13,7 @@
 #define SESSION "session-7-0"
 #define ROUNDS 20000
 
-static const struct pem_session_page page = {.id = 7};
+static const struct pem_session_entry wanted = {.session_id = 7, .folder = SESSION};
 static struct pem_session_entry table[PEM_SESSIONS_MAX];
 
 static bool has_consumer(void *arg, const char *name)
@@ -30,7 +30,7 @@ static int take(bool is_own, uint64_t *word)
 
 static int offer(int index, uint64_t *word, bool is_own)
 {
-	return pem_entry__offer(table, index, word, &page, SESSION, 0, is_own);
+	return pem_entry__offer(table, index, word, &wanted, is_own);
 }
 
 static uint32_t state_of(int index)
@@ -43,7 +43,7 @@ static int filled(bool is_own, uint64_t *word)
 {
 	int index = take(is_own, word);
 
-	table[index].session_id = page.id;
+	table[index].session_id = wanted.session_id;
 	*word = table[index].word += PEM_ENTRY_FILLED - PEM_ENTRY_TAKEN;
 	return index;
 }
@@ -68,7 +68,7 @@ static void process_takes_back_what_a_consumer_has_filled(void **state)
 	assert_int_equal(state_of(index), PEM_ENTRY_OFFERED);
 	pem_entry__give_back(&table[consumers], theirs); /* it does not know yet */
 	assert_int_equal(state_of(consumers), PEM_ENTRY_FREE);
-	assert_int_equal(pem_entry__find(table, page.id), index);
+	assert_int_equal(pem_entry__find(table, wanted.session_id), index);
 }
 
 static void process_leaves_what_a_consumer_has_only_taken(void **state)
@@ -78,7 +78,7 @@ static void process_leaves_what_a_consumer_has_only_taken(void **state)
 
 	(void)state;
 	consumers = take(false, &theirs);
-	table[consumers].session_id = page.id; /* of whoever had it before */
+	table[consumers].session_id = wanted.session_id; /* of whoever had it before */
 	index = take(true, &own);
 	assert_int_equal(offer(index, &own, true), index);
 	assert_true(table[consumers].word == theirs);
@@ -116,15 +116,13 @@ static void consumer_yields_to_what_the_process_has_filled(void **state)
 
 static void other_sessions_are_left_alone(void **state)
 {
-	static const struct pem_session_page other = {.id = 8};
+	static const struct pem_session_entry other = {.session_id = 8, .folder = "session-8-0"};
 	uint64_t theirs, own;
 	int consumers, index;
 
 	(void)state;
 	consumers = take(false, &theirs);
-	assert_int_equal(
-		pem_entry__offer(table, consumers, &theirs, &other, "session-8-0", 0, false),
-		consumers);
+	assert_int_equal(pem_entry__offer(table, consumers, &theirs, &other, false), consumers);
 	index = take(true, &own);
 	assert_int_equal(offer(index, &own, true), index);
 	assert_int_equal(state_of(consumers), PEM_ENTRY_OFFERED);
