@@ -252,14 +252,15 @@ void pem_session__apply_to(struct pem_session *s, struct pem_member *m)
 	struct pem_member_page page;
 	uint32_t i;
 
-	if (m->slot < 0) { /* it may have joined by itself since it was asked */
+	/* It may have joined by itself since it was asked. */
+	if (m->slot < 0) {
 		pem_member__find_slot(s, m);
 		pem_member__find_contexts(s, m);
 	}
 	if (!ids || !pem_member__is_served(m))
 		return;
-	__atomic_thread_fence(
-		__ATOMIC_SEQ_CST); /* contexts before actions: pem_process__apply_to */
+	/* Contexts before actions: pem_process__apply_to. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (i = 0; i < PEM_PROVIDERS_MAX; i++) {
 		if (pem_member__page(m, i, &page))
 			apply_to_page(s, m, ids, &page);
