@@ -203,44 +203,75 @@ static __attribute__((noinline)) long move(long number, long a, long b, long c, 
 	return after_move(next_syscall()(number, a, b, c, d, e, f));
 }
 
-long pem_libc_syscall(long number, long a, long b, long c, long d, long e,
-		      long f) __asm__("syscall") PEM_LIBC_EXPORT;
+/* What a system call may change that pem has to know of. */
+enum change {
+	CHANGES_NOTHING,
+	CHANGES_BY_PRCTL,
+	CHANGES_FILTER,
+	CHANGES_ROOT,
+	CHANGES_NAMESPACE,
+	CHANGES_RIGHTS
+};
 
-/*
- * Passed on by a jump, which leaves the caller's stack as it is: a child of vfork or of clone with a stack of its own returns
- * into the caller, and would find this function's frame there, or not. Compiled with -foptimize-sibling-calls.
- */
-long pem_libc_syscall(long number, long a, long b, long c, long d, long e, long f)
+static const uint8_t changes[] = {
+	[SYS_prctl] = CHANGES_BY_PRCTL,   [SYS_seccomp] = CHANGES_FILTER,
+	[SYS_chroot] = CHANGES_ROOT,      [SYS_pivot_root] = CHANGES_ROOT,
+	[SYS_setns] = CHANGES_ROOT,       [SYS_unshare] = CHANGES_NAMESPACE,
+	[SYS_setuid] = CHANGES_RIGHTS,    [SYS_setgid] = CHANGES_RIGHTS,
+	[SYS_setreuid] = CHANGES_RIGHTS,  [SYS_setregid] = CHANGES_RIGHTS,
+	[SYS_setresuid] = CHANGES_RIGHTS, [SYS_setresgid] = CHANGES_RIGHTS,
+	[SYS_setgroups] = CHANGES_RIGHTS, [SYS_capset] = CHANGES_RIGHTS,
+};
+
+static inline enum change change_of(long number)
 {
-	switch (number) {
-	case SYS_prctl:
+	return (unsigned long)number < sizeof(changes) ? (enum change)changes[number]
+						       : CHANGES_NOTHING;
+}
+
+/* A call that may change something, or the first call of all. */
+static __attribute__((noinline)) long watched(long number, long a, long b, long c, long d, long e,
+					      long f)
+{
+	switch (change_of(number)) {
+	case CHANGES_BY_PRCTL:
 		if ((int)a == PR_SET_TSC)
 			return set_clock(number, a, b, c, d, e, f);
 		if (a != PR_SET_SECCOMP)
 			break;
 		/* fall through */
-	case SYS_seccomp:
+	case CHANGES_FILTER:
 		return set_filter(number, a, b, c, d, e, f);
-	case SYS_chroot:
-	case SYS_pivot_root:
-	case SYS_setns:
-		return move(number, a, b, c, d, e, f);
-	case SYS_unshare:
-		if (a & CLONE_NEWNS)
-			return move(number, a, b, c, d, e, f);
+	case CHANGES_NAMESPACE:
+		if (!(a & CLONE_NEWNS)) {
+			before_drop();
+			break;
+		}
 		/* fall through */
-	case SYS_setuid:
-	case SYS_setgid:
-	case SYS_setreuid:
-	case SYS_setregid:
-	case SYS_setresuid:
-	case SYS_setresgid:
-	case SYS_setgroups:
-	case SYS_capset:
+	case CHANGES_ROOT:
+		return move(number, a, b, c, d, e, f);
+	case CHANGES_RIGHTS:
 		before_drop();
 		break;
-	default:
+	case CHANGES_NOTHING:
 		break;
 	}
 	return next_syscall()(number, a, b, c, d, e, f);
+}
+
+long pem_libc_syscall(long number, long a, long b, long c, long d, long e,
+		      long f) __asm__("syscall") PEM_LIBC_EXPORT;
+
+/*
+ * Passed on by a jump, which leaves the caller's stack as it is: a child of vfork or of clone with a stack of its own returns
+ * into the caller, and would find this function's frame there, or not. Compiled with -foptimize-sibling-calls. Whatever needs
+ * a register of its own is in watched(): a call that changes nothing saves and restores none.
+ */
+long pem_libc_syscall(long number, long a, long b, long c, long d, long e, long f)
+{
+	void *next = __atomic_load_n(&pem_libc_next[PEM_LIBC_NEXT_syscall], __ATOMIC_RELAXED);
+
+	if (__builtin_expect(!next || change_of(number) != CHANGES_NOTHING, 0))
+		return watched(number, a, b, c, d, e, f);
+	return ((system_call *)next)(number, a, b, c, d, e, f);
 }
