@@ -30,3 +30,6 @@ $(B)/lib/libpem-libc.so: $(LIBC_OBJ) $(LIBC_MAP) $(B)/lib/libpem.so.1
 TEST_OBJ_libc_real := $(call objects,$(addprefix libpem/libc/,elf_names.c real.c next.c))
 TEST_OBJ_elf_names := $(TEST_OBJ_libc_real)
 TEST_OBJ_elf_later := $(call objects,$(ELF_SRC))
+# libpem is what this one plays.
+CFLAGS_tests_unit_libc_rights := $(CFLAGS_libpem_libc_rights)
+$(B)/tests/libc_rights: TEST_LINK :=

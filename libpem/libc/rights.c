@@ -221,6 +221,7 @@ static const uint8_t changes[] = {
 	[SYS_setreuid] = CHANGES_RIGHTS,  [SYS_setregid] = CHANGES_RIGHTS,
 	[SYS_setresuid] = CHANGES_RIGHTS, [SYS_setresgid] = CHANGES_RIGHTS,
 	[SYS_setgroups] = CHANGES_RIGHTS, [SYS_capset] = CHANGES_RIGHTS,
+	[SYS_setfsuid] = CHANGES_RIGHTS,  [SYS_setfsgid] = CHANGES_RIGHTS,
 };
 
 static inline enum change change_of(long number)
@@ -243,11 +244,11 @@ static __attribute__((noinline)) long watched(long number, long a, long b, long 
 	case CHANGES_FILTER:
 		return set_filter(number, a, b, c, d, e, f);
 	case CHANGES_NAMESPACE:
-		if (!(a & CLONE_NEWNS)) {
+		if (a & CLONE_NEWNS)
+			return move(number, a, b, c, d, e, f);
+		if (a & CLONE_NEWUSER)
 			before_drop();
-			break;
-		}
-		/* fall through */
+		break;
 	case CHANGES_ROOT:
 		return move(number, a, b, c, d, e, f);
 	case CHANGES_RIGHTS:
