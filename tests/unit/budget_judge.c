@@ -110,6 +110,20 @@ static void back_up_when_the_rate_falls(void **state)
 	assert_int_equal(e.detail, PEM_DETAIL_LOG);
 }
 
+/* What is off costs nothing that is known, so only the rest decides. */
+static void nothing_steps_up_above_half_of_the_budget(void **state)
+{
+	struct pem_budget_event e[] = {logged(55000), logged(0)};
+
+	(void)state;
+	e[1].detail = PEM_DETAIL_OFF;
+	assert_int_equal(judge(e, 2, 0.01), 0);
+	assert_int_equal(e[1].detail, PEM_DETAIL_OFF);
+	e[0].count = 45000;
+	assert_int_equal(judge(e, 2, 0.01), 1);
+	assert_int_equal(e[1].detail, PEM_DETAIL_STATISTICS);
+}
+
 /* At a rate that is known it is not tried what can't fit. */
 static void steady_load_does_not_flap(void **state)
 {
@@ -215,6 +229,7 @@ int main(void)
 		cmocka_unit_test(as_far_down_as_it_takes),
 		cmocka_unit_test(without_cpu_time_there_is_no_judgement),
 		cmocka_unit_test(back_up_when_the_rate_falls),
+		cmocka_unit_test(nothing_steps_up_above_half_of_the_budget),
 		cmocka_unit_test(steady_load_does_not_flap),
 		cmocka_unit_test(a_load_at_the_edge_does_not_flap),
 		cmocka_unit_test(tries_become_rarer),

@@ -66,6 +66,44 @@ static void a_file_is_its_folders_owners(void **state)
 	assert_true(is_believed(65534));
 }
 
+static void attach_to_parent(struct pem_session *s, int wanted)
+{
+	struct pem_context target = PEM_CONTEXT_ANY;
+	struct pem_error error = {""};
+
+	target.pid = (uint32_t)getppid();
+	if (pem_session__attach(s, &target, &error) != wanted)
+		fail_msg("%s", error.text);
+}
+
+/* Is a control file of this owner taken for that of a process? The process is the parent of this one. */
+static bool is_taken_from(uid_t owner)
+{
+	struct pem_session *s = session_open(NULL);
+	char path[128];
+	bool is_taken;
+
+	make_file(NAME, (uint32_t)getppid(), pem_pid_namespace());
+	snprintf(path, sizeof(path), "%s/" NAME, folder);
+	assert_int_equal(truncate(path, sizeof(struct pem_control_file)), 0);
+	assert_int_equal(chown(path, owner, (gid_t)-1), 0);
+	attach_to_parent(s, owner == geteuid());
+	is_taken = s->members;
+	pem_session__close(s);
+	unlink(path);
+	return is_taken;
+}
+
+/* A user who can link or move files there does not speak for the folder's owner. */
+static void a_file_of_another_user_is_no_process(void **state)
+{
+	(void)state;
+	if (geteuid())
+		skip();
+	assert_true(is_taken_from(geteuid()));
+	assert_false(is_taken_from(65534));
+}
+
 /* The number of a child that has ended and was waited for. */
 static uint32_t dead_pid(void)
 {
@@ -114,8 +152,6 @@ static void numbers_of_unknown_namespaces_say_nothing(void **state)
 /* A process that is about to join the session by itself, in entry 0 of its table; the member, as the session has asked it. */
 static struct pem_member *joining(struct pem_session *s, struct pem_control_file **control)
 {
-	struct pem_context target = PEM_CONTEXT_ANY;
-	struct pem_error error = {""};
 	int directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd;
 
 	make_file(NAME, (uint32_t)getppid(), pem_pid_namespace());
@@ -129,9 +165,7 @@ static struct pem_member *joining(struct pem_session *s, struct pem_control_file
 	(*control)->session[0].session_id = s->page->id;
 	(*control)->session[0].incarnation = 1;
 	(*control)->session[0].word = PEM_ENTRY_WORD(PEM_ENTRY_FILLED, 1, 0);
-	target.pid = (uint32_t)getppid();
-	if (pem_session__attach(s, &target, &error) != 1) /* as good as observed */
-		fail_msg("%s", error.text);
+	attach_to_parent(s, 1); /* as good as observed */
 	assert_non_null(s->members);
 	assert_int_equal(s->members->slot, -1);
 	assert_int_equal((*control)->session[1].word & 3, PEM_ENTRY_FREE); /* given back */
@@ -179,6 +213,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, folder_make, folder_remove)
 	const struct CMUnitTest tests[] = {
 		TEST(a_file_is_its_folders_owners),
+		TEST(a_file_of_another_user_is_no_process),
 		TEST(numbers_of_unknown_namespaces_say_nothing),
 		TEST(who_joins_by_itself_is_found_by_the_next_look),
 		TEST(who_joins_by_itself_is_told_of_new_rules),
