@@ -14,6 +14,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -76,9 +77,9 @@ static int close_others(uint32_t role)
 }
 
 /* Open a file of a process's folder in /proc in the folder's place. 0, or -errno. */
-static int replace(int folder, const char *name, int flags)
+static int replace(int folder, int fd)
 {
-	int fd = openat(folder, name, flags | O_CLOEXEC), result;
+	int result;
 
 	if (fd < 0)
 		return -errno;
@@ -87,19 +88,34 @@ static int replace(int folder, const char *name, int flags)
 	return result;
 }
 
+/* Is the process in this one's user namespace? */
+static bool shares_users(int process_fd)
+{
+	struct stat theirs, ours;
+
+	return !fstatat(process_fd, "ns/user", &theirs, 0) && !stat("/proc/self/ns/user", &ours) &&
+	       theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
+}
+
 /*
  * The rights that the session has are needed for that, but not its process: opening these waits for an exec under way, and a
  * file system of the user's may hold that up. Without variables a folder remains, which nothing can be read from.
  */
-static int open_process(void)
+static int open_process(const struct pem_confined_setup *setup, bool *own_mounts)
 {
-	replace(PEM_CONFINED_PROCESS, "environ", O_RDONLY);
-	return replace(PEM_CONFINED_FOLDER, "root", O_PATH | O_DIRECTORY);
+	int root = openat(PEM_CONFINED_FOLDER, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	/* After the root folder: a process never comes back from a namespace in which it may choose another. */
+	*own_mounts = setup->switch_user && !shares_users(PEM_CONFINED_FOLDER);
+	replace(PEM_CONFINED_PROCESS,
+		openat(PEM_CONFINED_PROCESS, "environ", O_RDONLY | O_CLOEXEC));
+	return replace(PEM_CONFINED_FOLDER, root);
 }
 
 int main(void)
 {
 	struct pem_confined_setup setup;
+	bool own_mounts = false;
 
 	if (recv(PEM_CONFINED_SOCKET, &setup, sizeof(setup), 0) != sizeof(setup) ||
 	    setup.group_count > PEM_CONFINED_GROUPS) {
@@ -114,11 +130,11 @@ int main(void)
 	setpriority(PRIO_PROCESS, 0, NICE); /* programs come first */
 	if (close_others(setup.role))
 		return 1;
-	if (setup.role == PEM_CONFINED_FINDER && open_process())
+	if (setup.role == PEM_CONFINED_FINDER && open_process(&setup, &own_mounts))
 		return 1;
 	if (pem_confined__drop_rights(&setup))
 		return 1;
 	if (setup.role == PEM_CONFINED_FINDER)
-		return pem_confined__find(&setup);
+		return pem_confined__find(&setup, own_mounts);
 	return setup.role == PEM_CONFINED_KEEPER ? pem_confined__keep(&setup) : 1;
 }

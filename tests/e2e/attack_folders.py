@@ -307,6 +307,54 @@ def unit_is_stopped():
     all_are_told_to_end(signal.SIGTERM)
 
 
+def overlay_in(*namespaces):
+    """
+    A user's program whose runtime folder is an overlay that was mounted in these namespaces, by root if they have no
+    user's: is there a session of root's record -p in it?
+    """
+    need("unshare", "mount")
+    stage, uid = Stage(), 60061
+    folders = [os.path.join(stage.folder, name) for name in ("lower", "upper", "work")]
+    for folder in folders:
+        os.mkdir(folder, 0o700)
+        os.chown(folder, uid, uid)
+    mount = "mount -t overlay overlay -o lowerdir=%s,upperdir=%s,workdir=%s" % tuple(folders) + " " + stage.runtime(uid)
+    begin, become = as_user(uid), ""
+    if "--user" not in namespaces:
+        begin, become = ["env"], " ".join(as_user(uid))
+    if subprocess.run(begin + ["unshare", *namespaces, "sh", "-c", mount], stderr=subprocess.DEVNULL).returncode:
+        skip("this kernel lets nobody mount an overlay there")
+    asked = start(begin + ["unshare", *namespaces, "sh", "-c", "%s && exec %s env LD_PRELOAD=%s %s" %
+                           (mount, become, stage.library, stage.asked)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                  text=True, bufsize=1, cwd="/", env={"PEM_RUNTIME_DIR": stage.runtime(uid), "XDG_RUNTIME_DIR": None,
+                                                      "PEM_SESSION": None})
+    wait_ready(asked)
+    assert any(name.startswith("control-") for name in os.listdir(folders[1])), "the program's file is in the overlay"
+    child, _ = stage.record("-p", str(asked.pid))
+    said = ""
+    while "until" not in said:
+        line = child.stderr.readline()
+        if not line:
+            break
+        said += line
+    found = session_in(folders[1], child.pid)
+    interrupt(child)
+    return found, said
+
+
+@test
+def overlay_of_a_users():
+    "root uses no overlay that a user mounted: one over a FUSE file system of his would make root's touches of memory wait"
+    equal(overlay_in("--user", "--map-root-user", "--mount")[0], [], "sessions in the overlay")
+
+
+@test
+def overlay_of_roots():
+    "it uses one that root mounted, as containers have it"
+    found, said = overlay_in("--mount")
+    equal(len(found), 1, "sessions in the overlay (stderr: %s)" % said)
+
+
 @test
 def name_taken_by_another():
     "root finds the folder of a user whose usual name in /dev/shm another has taken"
