@@ -228,13 +228,16 @@ struct batch {
 static void write_batch(struct pem_session *s, struct pem_producer *p, struct batch *batch)
 {
 	char stream[96];
+	uint64_t began_ns;
 	uint32_t i;
 	int result;
 
 	if (!batch->used)
 		return;
+	began_ns = pem_monotonic_ns();
 	pem_producer__stream(p, batch->lane, stream, sizeof(stream));
 	result = pem_trace_writer__packets(s->log->writer, stream, s->batch, batch->used);
+	s->written_ns += pem_monotonic_ns() - began_ns;
 	for (i = 0; i < p->table_events; i++) {
 		if (result)
 			p->lost[i] += batch->counts[i];
@@ -420,21 +423,23 @@ static bool is_over(struct pem_session *s, struct pem_producer *p, uint64_t *beg
 		pem_place__charge_end(s, p->place, *began_ns);
 	else
 		pem_place__charge(s, p->place, *began_ns);
-	*began_ns = pem_monotonic_ns();
+	*began_ns = pem_place__begin(s, p->place);
 	return at_end ? pem_place__had_end(s, p->place) : pem_place__had_turn(p->place);
 }
 
 bool pem_session__drain_producer(struct pem_session *s, struct pem_producer *p, bool final)
 {
 	bool any_order = final || p->ring.overwrite, freed = false, over;
-	uint64_t began_ns = pem_monotonic_ns();
+	uint64_t began_ns = pem_place__begin(s, p->place);
 	struct batch batch = {0};
 	struct pem_found_chunk *found;
 	size_t count, i;
 
 	pem_async__collect(s, p, p->dead);
-	if (!pem_session__is_logging(s) || (p->ring.overwrite && !final))
+	if (!pem_session__is_logging(s) || (p->ring.overwrite && !final)) {
+		pem_place__charge(s, p->place, began_ns);
 		return true;
+	}
 	if (final) {
 		pem_producer__refresh_events(s, p);
 		sum_slots(p);
@@ -446,6 +451,7 @@ bool pem_session__drain_producer(struct pem_session *s, struct pem_producer *p, 
 	batch.counts = calloc(p->ring.event_capacity, sizeof(*batch.counts));
 	if (found && batch.counts) {
 		count = pem_producer__find_chunks(p, final, found);
+		over = is_over(s, p, &began_ns);
 		/* Their records can't be told apart before that. By now it is known which events they may be of. */
 		if (!final && count && !pem_producer__refresh_events(s, p))
 			count = 0;

@@ -135,6 +135,11 @@ int pem_fault__watch(void *mapping, uint64_t bytes, int *cut)
 	return 0;
 }
 
+void pem_fault__cut(void *mapping)
+{
+	put_zeroes((uintptr_t)mapping);
+}
+
 void pem_fault__forget(void *mapping)
 {
 	struct block *block;

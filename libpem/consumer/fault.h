@@ -12,6 +12,8 @@
  * *cut. There may be any number. The first call installs the process's handler. 0, or -ENOMEM. Any thread.
  */
 int pem_fault__watch(void *mapping, uint64_t bytes, int *cut);
+/* Let it be zeroes from here on, though its owner has not cut it off, and set *cut. */
+void pem_fault__cut(void *mapping);
 void pem_fault__forget(void *mapping);
 
 #endif

@@ -66,6 +66,9 @@ static const char *const sentences[PEM_EXCESS_COUNT] = {
 			    "have taken too long: what is missing is counted as discarded",
 	[PEM_EXCESS_USERS] = "%llu processes of %s are not observed: a recorder tells 256 such "
 			     "users apart",
+	[PEM_EXCESS_STALLS] =
+		"%llu processes of %s are not observed any more: that user's files kept the "
+		"recorder waiting, and meanwhile nobody's events were read",
 	[PEM_EXCESS_COUNTS] = "%llu processes of %s count other events than they recorded: the "
 			      "trace goes by what was recorded",
 };
@@ -116,7 +119,7 @@ static bool take_of_user(struct pem_session *s, struct pem_place *place, enum pe
 	struct pem_user *user = pem_place__user(s, place);
 	uint64_t *all = &s->used_by_others[resource], wanted;
 
-	if (!user)
+	if (!user || user->is_left_out)
 		return false;
 	wanted = user->used[resource] + amount;
 	if (wanted > limits[resource].each || *all + amount > limits[resource].all ||
@@ -185,6 +188,10 @@ void pem_place__exceed(struct pem_session *s, struct pem_place *place, enum pem_
 {
 	struct pem_place_usage *usage = &place->usage;
 
+	/* Further processes of a user who is left out are refused for that. */
+	if (usage->user && usage->user->is_left_out &&
+	    (excess == PEM_EXCESS_POOLS || excess == PEM_EXCESS_MEMBERS))
+		excess = PEM_EXCESS_STALLS;
 	usage->excess[excess] += count;
 	if (usage->said >> excess & 1)
 		return;
@@ -279,9 +286,12 @@ bool pem_place__had_turn(const struct pem_place *place)
 void pem_place__charge(struct pem_session *s, struct pem_place *place, uint64_t began_ns)
 {
 	struct pem_user *user = pem_place__user(s, place);
+	uint64_t now = pem_monotonic_ns();
 
-	if (user)
-		user->turn_ns += pem_monotonic_ns() - began_ns;
+	if (!user)
+		return;
+	user->turn_ns += now - began_ns;
+	pem_place__note_wait(s, place, now);
 }
 
 void pem_session__begin_end(struct pem_session *s)
@@ -302,13 +312,14 @@ bool pem_place__had_end(const struct pem_session *s, const struct pem_place *pla
 
 void pem_place__charge_end(struct pem_session *s, struct pem_place *place, uint64_t began_ns)
 {
-	uint64_t taken = pem_monotonic_ns() - began_ns;
+	uint64_t now = pem_monotonic_ns(), taken = now - began_ns;
 	struct pem_user *user = pem_place__user(s, place);
 
 	if (!user)
 		return;
 	user->end_ns += taken;
 	s->end_of_others_ns += taken;
+	pem_place__note_wait(s, place, now);
 }
 
 /* --- files that are refused --- */

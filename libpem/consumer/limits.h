@@ -22,6 +22,7 @@
  *	messages in a turn    64          -                     -      of one folder's keeper, each with one file
  *	time of a turn        5 ms         -                     -      a pool of the default size lasts 68 ms at 20 M records/s
  *	time of the end       1 s          10 s                  -      what has not been read by then is counted as discarded
+ *	waiting for files     1/20, and 1 s more -               -      a touch of a user's memory can wait (stall.c)
  */
 #ifndef PEM_CONSUMER_LIMITS_H
 #define PEM_CONSUMER_LIMITS_H
@@ -60,6 +61,7 @@ enum pem_excess {
 	PEM_EXCESS_PROCESS, /* pools that name a process of another user's */
 	PEM_EXCESS_COUNTS, /* processes whose own counts can't be true */
 	PEM_EXCESS_USERS, /* pools of too many users in a public folder */
+	PEM_EXCESS_STALLS, /* processes of a user whose files keep the session waiting (stall.c) */
 	PEM_EXCESS_COUNT
 };
 
@@ -82,6 +84,10 @@ struct pem_user {
 	uint64_t turn_ns, end_ns;
 	/* finders.c: bit i: enum finding i was said of the user. */
 	uint32_t findings_said;
+	/* stall.c: how long, and how often, the session waited for this user's files, less the user's share; and when it last did. */
+	uint64_t stalled_ns, stalled_at_ns;
+	uint32_t stalls;
+	bool is_left_out; /* for that */
 	struct pem_user *next;
 };
 
@@ -127,6 +133,17 @@ void pem_place__exceed_in_list(struct pem_session *session, struct pem_place *pl
 void pem_session__begin_turn(struct pem_session *session);
 /* Has the place's user had the time of this turn? Never true for the session's own place. */
 bool pem_place__had_turn(const struct pem_place *place);
+/*
+ * What follows is for this place. Returns when it began, for pem_place__charge. Of another place the session notes how long it
+ * waits from now on: one at a time, which the last call is of.
+ */
+uint64_t pem_place__begin(struct pem_session *session, const struct pem_place *place);
+/*
+ * The session has come so far for the place. A user for whose files it waited too long is left out from here on: what is mapped of
+ * that user's is zeroes, and no more is taken in.
+ */
+void pem_place__note_wait(struct pem_session *session, struct pem_place *place, uint64_t now_ns);
+void pem_session__close_stall_clock(struct pem_session *session);
 /* The time since began_ns was the place's, at the recording's end or in a turn. */
 void pem_place__charge(struct pem_session *session, struct pem_place *place, uint64_t began_ns);
 /* A recording or a snapshot comes to its end, where places may take longer. */

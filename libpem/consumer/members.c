@@ -354,7 +354,7 @@ static void look_after(struct pem_session *s)
 		next = m->next;
 		stays = m->seen && !__atomic_load_n(&m->cut, __ATOMIC_ACQUIRE);
 		if (stays && now - m->asked_ns >= ASK_AGAIN_NS && !pem_place__had_turn(m->place)) {
-			began = pem_monotonic_ns();
+			began = pem_place__begin(s, m->place);
 			stays = ask_again(s, m, now);
 			pem_place__charge(s, m->place, began);
 		}

@@ -96,6 +96,25 @@ static void lose_user(struct pem_session *s, uid_t owner)
 	}
 }
 
+void pem_session__end_keepers(struct pem_session *s, const struct pem_user *user)
+{
+	struct pem_place *place;
+
+	for (place = s->places; place; place = place->next) {
+		if (place->usage.user == user) {
+			pem_confined__end(place->keeper, 0);
+			place->keeper = NULL;
+		}
+	}
+}
+
+static bool is_left_out(struct pem_session *s, struct pem_place *place)
+{
+	const struct pem_user *user = pem_place__user(s, place);
+
+	return user && user->is_left_out;
+}
+
 /* The keeper has made the session's page: let it say what the session's own does. Takes fd. */
 static int map_page(struct pem_session *s, struct pem_place *place, int fd)
 {
@@ -103,8 +122,8 @@ static int map_page(struct pem_session *s, struct pem_place *place, int fd)
 	size_t bytes = sizeof(*page);
 	struct stat st;
 
-	if (!place->page && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == place->owner &&
-	    (uint64_t)st.st_size >= bytes)
+	if (!place->page && !is_left_out(s, place) && !fstat(fd, &st) && S_ISREG(st.st_mode) &&
+	    st.st_uid == place->owner && (uint64_t)st.st_size >= bytes)
 		page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
 	if (page == MAP_FAILED)
@@ -241,7 +260,7 @@ static void listen_to_keeper(struct pem_session *s, struct pem_place *place, boo
 	for (i = 0; i < TURN_MESSAGES; i++) {
 		if (i && in_turn && pem_place__had_turn(place))
 			return;
-		began_ns = pem_monotonic_ns();
+		began_ns = pem_place__begin(s, place);
 		result = take_message(place, &reply, &fd);
 		if (!result)
 			return;
@@ -464,20 +483,28 @@ void pem_session__mirror(struct pem_session *s)
 {
 	struct pem_place *place;
 
+	uint64_t began_ns;
+
 	for (place = s->places ? s->places->next : NULL; place; place = place->next) {
-		if (place->page)
-			mirror(s, place->page);
+		if (!place->page)
+			continue;
+		began_ns = pem_place__begin(s, place);
+		mirror(s, place->page);
+		pem_place__charge(s, place, began_ns);
 	}
 }
 
 void pem_session__gather_losses(struct pem_session *s)
 {
 	struct pem_place *place;
+	uint64_t began_ns;
 
 	for (place = s->places ? s->places->next : NULL; place; place = place->next) {
+		began_ns = pem_place__begin(s, place);
 		if (place->page)
 			pem_session__gather_rights(s, place);
 		if (place->is_public)
 			pem_public__take_counts(s, place);
+		pem_place__charge(s, place, began_ns);
 	}
 }

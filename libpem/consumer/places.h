@@ -18,6 +18,8 @@ void pem_session__ask_keepers(struct pem_session *session, uid_t owner);
 /* Has a keeper of this user still to answer, or is something of its kept that came before? */
 bool pem_session__awaits_keepers(const struct pem_session *session, uid_t owner);
 void pem_session__forget_asked(struct pem_session *session, uid_t owner);
+/* End a user's keepers, without a word. */
+void pem_session__end_keepers(struct pem_session *session, const struct pem_user *user);
 void pem_session__end_finders(struct pem_session *session, uint64_t deadline_ns);
 
 #endif

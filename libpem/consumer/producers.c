@@ -432,7 +432,7 @@ static bool is_gone(const struct pem_producer *p)
 /* Its last records and counts. False: its place had its turn, and the next one goes on with it. */
 static bool take_leave(struct pem_session *s, struct pem_producer *p)
 {
-	uint64_t began_ns = pem_monotonic_ns();
+	uint64_t began_ns = pem_place__begin(s, p->place);
 
 	if (pem_place__had_turn(p->place))
 		return false;
@@ -440,7 +440,7 @@ static bool take_leave(struct pem_session *s, struct pem_producer *p)
 	pem_place__charge(s, p->place, began_ns);
 	if (!pem_session__drain_producer(s, p, true)) /* which charges its time itself */
 		return false;
-	began_ns = pem_monotonic_ns();
+	began_ns = pem_place__begin(s, p->place);
 	pem_session__account(s, p);
 	pem_session__retire(s, p);
 	remove_control(s, p);
@@ -452,7 +452,7 @@ static bool take_leave(struct pem_session *s, struct pem_producer *p)
 void pem_session__check_producers(struct pem_session *s)
 {
 	struct pem_producer **link = &s->producers, *p;
-	uint64_t now = pem_monotonic_ns();
+	uint64_t now = pem_monotonic_ns(), began_ns;
 	bool done;
 
 	if (__atomic_load_n(&s->page_cut, __ATOMIC_ACQUIRE) && !s->page_cut_said) {
@@ -470,8 +470,11 @@ void pem_session__check_producers(struct pem_session *s)
 			say_cut(s, p);
 		}
 		done = p->dead && take_leave(s, p);
-		if (!p->dead)
+		if (!p->dead) {
+			began_ns = pem_place__begin(s, p->place);
 			pem_producer__watch_filter(s, p, now);
+			pem_place__charge(s, p->place, began_ns);
+		}
 		if (!done) {
 			link = &p->next;
 			continue;

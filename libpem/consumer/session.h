@@ -148,6 +148,13 @@ struct pem_log {
 	struct pem_wish *wishes[];
 };
 
+/* When something was begun, and how long this thread had run, was ready to run, and had written the trace. */
+struct pem_stall_clock {
+	pid_t tid; /* whose times they are; 0: none, and fd is not open */
+	int fd;
+	uint64_t began_ns, ran_ns, written_ns;
+};
+
 struct pem_session {
 	pthread_mutex_t mutex;
 	struct pem_session_options options;
@@ -207,6 +214,9 @@ struct pem_session {
 	struct pem_refusal refusals[8];
 	size_t refusal_count;
 	uint64_t refusals_more; /* events of processes for which there was no room there */
+	/* stall.c: when the session began what it does for a place; and how long writing the trace has taken so far. */
+	struct pem_stall_clock stall_clock;
+	uint64_t written_ns;
 	/* limits.c: what all places but the session's own have taken together. */
 	struct pem_user *users;
 	uint64_t used_by_others[PEM_RESOURCE_COUNT];

@@ -218,6 +218,7 @@ static void read_wish(struct pem_session *s, const struct pem_wish *wish,
 {
 	struct pem_wide_total total;
 	struct pem_producer *p;
+	uint64_t began_ns;
 
 	if (wish->unavailable) {
 		value->unavailable = wish->unavailable;
@@ -227,8 +228,10 @@ static void read_wish(struct pem_session *s, const struct pem_wish *wish,
 		if (wish->retired_epoch == wish->epoch)
 			pem_statistic__add(value, &wish->retired);
 		for (p = s->producers; p; p = p->next) {
+			began_ns = pem_place__begin(s, p->place);
 			pem_producer__refresh_events(s, p);
 			pem_producer__statistic(p, wish, value);
+			pem_place__charge(s, p->place, began_ns);
 		}
 	}
 	value->is_partial = wish->was_off;

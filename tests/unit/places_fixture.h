@@ -2,7 +2,7 @@
 /*
  * places_fixture.h - runtime folders that are filled by hand, as a hostile user would: the session's own and two of others
  *
- * Included by session_models.c and session_limits.c.
+ * Included by session_models.c, session_limits.c and session_stalls.c.
  */
 #ifndef PLACES_FIXTURE_H
 #define PLACES_FIXTURE_H

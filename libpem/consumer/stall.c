@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * stall.c - users whose files keep the session waiting
+ *
+ * The session maps files of other users, and a touch of that memory may wait. While a user punches a hole into a file, each
+ * touch of a page there waits until the kernel has taken the hole out of all mappings of the file, and the user may have made
+ * ten thousands of them. Nothing ends such a wait, and no signal tells of it. An answer of a helper that its user stops and
+ * continues comes late, too. The session can't know before. It measures how long it has waited in what it did for a user, and
+ * leaves out a user for whom it waited too long: others lose what they lose meanwhile, and no more.
+ *
+ * Waiting is time that passed while the thread neither ran nor was ready to run, as /proc/thread-self/schedstat tells. Where it
+ * can't be read nobody is left out.
+ *
+ * Not here: memory that is cut off (fault.c); what a user may have and how long it may take (limits.c).
+ */
+#include "consumer/fault.h"
+#include "consumer/places.h"
+#include "consumer/session.h"
+#include "util.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* What is shorter is as long on any busy machine: a page that was swapped out, a lock. */
+#define STALL_NS 20000000u
+/* A user may keep the session waiting for one part in so many of the time, and for so much more at once. */
+#define STALL_SHARE 20u
+#define STALLED_NS_MAX 1000000000u
+/* A recorder that is stopped in the middle of a user's turn waits, too, and that is not the user's doing. */
+#define STALLS_MIN 2u
+
+/* How long this thread has run and was ready to run, in ns; 0: not known. */
+static uint64_t ran_ns(struct pem_stall_clock *clock)
+{
+	pid_t tid = (pid_t)syscall(SYS_gettid);
+	char text[96], *end;
+	ssize_t got;
+
+	if (clock->tid != tid) {
+		if (clock->tid)
+			close(clock->fd);
+		clock->fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+		clock->tid = clock->fd < 0 ? 0 : tid;
+	}
+	got = clock->tid ? pread(clock->fd, text, sizeof(text) - 1, 0) : 0;
+	if (got <= 0)
+		return 0;
+	text[got] = 0;
+	return strtoull(text, &end, 10) + strtoull(end, NULL, 10);
+}
+
+uint64_t pem_place__begin(struct pem_session *s, const struct pem_place *place)
+{
+	struct pem_stall_clock *clock = &s->stall_clock;
+
+	if (!place->number)
+		return pem_monotonic_ns();
+	clock->ran_ns = ran_ns(clock);
+	clock->written_ns = s->written_ns;
+	return clock->began_ns = pem_monotonic_ns();
+}
+
+void pem_session__close_stall_clock(struct pem_session *s)
+{
+	if (s->stall_clock.tid)
+		close(s->stall_clock.fd);
+	s->stall_clock.tid = 0;
+}
+
+/* The user's memory becomes zeroes here, which no touch waits for. What is mapped goes the way of what was cut off. */
+static uint64_t cut_all(struct pem_session *s, const struct pem_user *user)
+{
+	struct pem_producer *p;
+	struct pem_member *m;
+	struct pem_place *place;
+	uint64_t count = 0;
+
+	for (p = s->producers; p; p = p->next) {
+		if (p->place->usage.user != user)
+			continue;
+		count++;
+		pem_fault__cut(p->ring.header);
+		p->cut_said = p->dead = true;
+	}
+	for (m = s->members; m; m = m->next) {
+		if (m->place->usage.user != user)
+			continue;
+		count += !m->producer;
+		pem_fault__cut(m->control);
+	}
+	for (place = s->places; place; place = place->next) {
+		if (pem_place__user(s, place) == user && place->page)
+			pem_fault__cut(place->page);
+	}
+	return count;
+}
+
+/* Forget what a user was charged with in the past, as far as it was within the user's share. */
+static void forgive(struct pem_user *user, uint64_t now)
+{
+	uint64_t share = (now - user->stalled_at_ns) / STALL_SHARE;
+
+	user->stalled_ns = user->stalled_ns > share ? user->stalled_ns - share : 0;
+	user->stalled_at_ns = now;
+	if (!user->stalled_ns)
+		user->stalls = 0;
+}
+
+void pem_place__note_wait(struct pem_session *s, struct pem_place *place, uint64_t now)
+{
+	struct pem_stall_clock *clock = &s->stall_clock;
+	struct pem_user *user = pem_place__user(s, place);
+	uint64_t taken = now - clock->began_ns, ran;
+
+	if (!user || user->is_left_out || !clock->ran_ns || taken < STALL_NS)
+		return;
+	ran = ran_ns(clock) - clock->ran_ns + s->written_ns - clock->written_ns;
+	if (ran + STALL_NS > taken)
+		return;
+	forgive(user, now);
+	user->stalled_ns += taken - ran;
+	if (++user->stalls < STALLS_MIN || user->stalled_ns <= STALLED_NS_MAX)
+		return;
+	user->is_left_out = true;
+	pem_place__exceed(s, place, PEM_EXCESS_STALLS, cut_all(s, user));
+	pem_session__end_keepers(s, user);
+}
