@@ -458,6 +458,7 @@ void pem_session__close_places(struct pem_session *s)
 		free_place(s, place, deadline);
 	}
 	pem_session__forget_users(s);
+	pem_session__close_stall_clock(s);
 }
 
 /* --- pages that say the same --- */

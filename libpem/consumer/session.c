@@ -296,7 +296,6 @@ void pem_session__close(struct pem_session *s)
 		pem_session__say_all_lost(s);
 	}
 	pem_session__close_places(s);
-	pem_session__close_stall_clock(s);
 	pem_alive__release(s->alive_fd);
 	pem_runtime__remove(s->directory_fd, s->directory);
 	/* Programs that were killed, or left by _exit, keep control files. */
