@@ -2,6 +2,7 @@
 """kmod_compiles: the kernel module compiles and links against installed kernel headers, and refuses wrong parameters"""
 import glob
 import os
+import shutil
 
 from tap import BUILD, CODEGEN, ROOT, equal, need, run, run_all, skip, test, tmp
 
@@ -54,6 +55,22 @@ def every_probe_compiles_and_links():
         with open(os.path.join(folder, "pem_kmod_checks.h"), encoding="ascii") as f:
             text = f.read()
         assert "#define PEM_KMOD_CAN_sched_switch 1" in text, "the scheduler's headers are not found: " + text[:500]
+
+
+@test
+def kernels_build_finds_it_from_the_top():
+    "make -C KERNEL M=CHECKOUT builds the module's files, and says what to do first where nothing is generated"
+    kdir, tree = headers()[0], tmp() + "/tree"
+    os.mkdir(tree)
+    shutil.copy(ROOT + "/Kbuild", tree)
+    for folder in ("kmod", "spec/abi"):
+        shutil.copytree(os.path.join(ROOT, folder), os.path.join(tree, folder))
+    command = ["make", "-C", kdir, "M=" + tree, "kmod/probes.o"]
+    rc, out, err = run(command, env=ENV, timeout=300)
+    assert rc and "run make in %s first" % tree in err, (rc, out, err)
+    rc, out, err = run(command + ["PEM_GEN=%s/gen" % BUILD], env=ENV, timeout=300)
+    equal(rc, 0, out + err)
+    assert os.path.exists(tree + "/kmod/probes.o"), os.listdir(tree + "/kmod")
 
 
 @test
