@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """
-first_event: docs/first-event.md, walked as a newcomer would: its files saved, its commands typed, in a fresh folder
+describe_events: docs/describe-events.md, walked as a newcomer would: its files saved, its commands typed, in a fresh folder
 
 Not here: whether it takes less than five minutes; the commands together take a few seconds.
 """
@@ -9,7 +9,7 @@ import re
 
 from tap import BUILD, ROOT, need, equal, run, run_all, test, tmp
 
-with open(os.path.join(ROOT, "docs/first-event.md"), encoding="utf-8") as page:
+with open(os.path.join(ROOT, "docs/describe-events.md"), encoding="utf-8") as page:
     PAGE = page.read()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""house_readme: what the README tells a newcomer to type works, and what it points to is there"""
+"""house_readme: what README and docs tell a newcomer to type works, and what they point to is there"""
 import os
 import re
 import sys
@@ -7,47 +7,53 @@ import sys
 from tap import BUILD, PEM, ROOT, SAN, equal, need, run, run_all, skip, test, tmp
 
 
-def readme():
-    with open(ROOT + "/README.md", encoding="utf-8") as text:
+README_LINES_MAX = 150
+PAGES = sorted(f for f in os.listdir(ROOT + "/docs") if f.endswith(".md"))
+GUIDE = ("record", "watch", "attach", "leave-on", "describe-events", "consume", "export")
+
+
+def page(name):
+    with open(os.path.join(ROOT, name), encoding="utf-8") as text:
         return text.read()
 
 
-def block(language):
-    """The README's one block of this language."""
-    found = re.findall(r"^```%s\n(.*?)^```" % language, readme(), re.MULTILINE | re.DOTALL)
-    equal(len(found), 1, "blocks of " + language)
-    return found[0]
+def block(text, language):
+    """A page's first block of this language."""
+    return re.search(r"^```%s\n(.*?)^```" % language, text, re.MULTILINE | re.DOTALL)[1]
 
 
 @test
-def first_spec():
-    "the README's first spec, program and commands make a trace with its event"
-    if SAN:
-        skip("a program without sanitizers can't take the preloaded library of a build with them by plain commands")
-    need("cc")
-    folder = tmp()
-    for name, language in (("shop.xml", "xml"), ("shop.c", "c")):
-        with open("%s/%s" % (folder, name), "w") as out:
-            out.write(block(language))
-    script = block("sh").replace("build/bin/", BUILD + "/bin/").replace("-Ispec/abi", "-I%s/spec/abi" % ROOT)
-    rc, out, err = run(["sh", "-e", "-c", script], cwd=folder)
-    equal(rc, 0, "status of the README's commands, which said: " + out + err)
-    line = next((line for line in out.splitlines() if "APP::Shop::Order" in line), "")
-    assert "1,000" in line.split(), "1,000 orders were recorded, and the report says: " + line
-    rc, out, err = run([folder + "/shop"], env={"LD_LIBRARY_PATH": None})
-    equal((rc, out, err), (0, "", ""), "the program without pem")
+def readme_is_short():
+    "the README has at most 150 lines"
+    lines = page("README.md").count("\n")
+    assert lines <= README_LINES_MAX, lines
+
+
+@test
+def index_is_complete():
+    "docs/README.md leads to every page"
+    index = page("docs/README.md")
+    equal([f for f in PAGES if f != "README.md" and "](%s)" % f not in index], [], "pages that it does not lead to")
+
+
+@test
+def guide_begins_with_commands():
+    "each page of the guide begins with a command of pem's, or with one that runs a consumer"
+    for name in GUIDE:
+        lines = [line for line in page("docs/%s.md" % name).splitlines() if line and not line.startswith(("<!--", "# "))]
+        assert re.match(r"    (pem |PYTHONPATH=)", lines[0]), (name, lines[0])
 
 
 @test
 def consumers():
-    "the README's consumers in Python and C++ run, and count the same"
+    "the first consumers of docs/consume.md, in Python and C++, run, and count the same"
     if SAN:
         skip("a library with sanitizers can't be loaded into a plain python3")
     need("c++")
     folder = tmp()
     for name, language in (("large.py", "python"), ("large.cpp", "cpp")):
         with open("%s/%s" % (folder, name), "w") as out:
-            out.write(block(language).replace('"/usr/share"', '"/usr/include"'))
+            out.write(block(page("docs/consume.md"), language).replace('"/usr/share"', '"/usr/include"'))
     rc, _, err = run(["c++", "-std=c++17", "-I" + ROOT + "/spec/abi", "-I" + ROOT + "/libpem/include", folder + "/large.cpp",
                       "-o", folder + "/large", "-L" + BUILD + "/lib", "-lpem", "-Wl,-rpath," + BUILD + "/lib"])
     equal(rc, 0, "exit status of c++, which said: " + err[:2000])
@@ -64,11 +70,9 @@ def consumers():
 
 @test
 def links_lead_somewhere():
-    "every link and picture of the README and docs is there"
-    for name in ["README.md"] + ["docs/" + f for f in os.listdir(ROOT + "/docs") if f.endswith(".md")]:
-        with open(os.path.join(ROOT, name), encoding="utf-8") as text:
-            links = re.findall(r"\]\(([^)#]+)\)", text.read())
-        for link in links:
+    "every link and picture of the README, CONTRIBUTING and docs is there"
+    for name in ["README.md", "CONTRIBUTING.md"] + ["docs/" + f for f in PAGES]:
+        for link in re.findall(r"\]\(([^)#]+)[^)]*\)", page(name)):
             if "://" not in link:
                 path = os.path.join(ROOT, os.path.dirname(name), link)
                 assert os.path.exists(path), "%s leads to %s, which is not there" % (name, link)
@@ -76,9 +80,9 @@ def links_lead_somewhere():
 
 @test
 def commands_exist():
-    "every verb of pem that the README names has its help, and every make target is known"
-    text = readme()
-    for verb in sorted(set(re.findall(r"(?:`|build/bin/)pem ([a-z]+)(?= |`)", text))):
+    "every verb of pem that README and guide name has its help, and every make target is known"
+    text = page("README.md") + page("CONTRIBUTING.md") + "".join(page("docs/%s.md" % name) for name in GUIDE)
+    for verb in sorted(set(re.findall(r"(?:`|build/bin/|^    |\$ )pem ([a-z]+)(?= |`|$)", text, re.MULTILINE))):
         rc, out, err = run([PEM, verb, "--help"])
         equal(rc, 0, "pem %s --help, which said: %s" % (verb, err))
     rc, out, err = run(["make", "-C", ROOT, "-p", "-n", "help"])
