@@ -138,10 +138,11 @@ static int set_looks(const struct cli_verb *verb, struct record *r, struct pem_s
 {
 	struct pem_error error = {{0}};
 
-	if (r->counters != NULL && pem_session__read_counters(session, r->counters, &error) < 0)
+	if (r->counters != NULL && pem_session__set_counters(session, r->counters, &error) < 0)
 		return cli_usage_error(verb, "--counters: %s", error.text);
 	if (r->pages_interval_us != 0 &&
-	    pem_session__sample_pages(session, r->pages_interval_us, r->pages_region_bytes) < 0)
+	    pem_session__set_page_sampling(session, r->pages_interval_us, r->pages_region_bytes) <
+		    0)
 		return cli_usage_error(verb, "--pages: a region is a power of two from 4K to 1T");
 	return CLI_DONE;
 }

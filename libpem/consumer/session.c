@@ -234,7 +234,7 @@ struct pem_session *pem_session__open(const struct pem_session_options *options,
 		pem_error__set(error, 0, "out of memory");
 		return NULL;
 	}
-	pem_session__sample_pages(s, 100000, 2u << 20);
+	pem_session__set_page_sampling(s, 100000, 2u << 20);
 	if (options)
 		memcpy(&s->options, options,
 		       options->size < sizeof(s->options) ? options->size : sizeof(s->options));

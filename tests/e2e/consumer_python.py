@@ -155,9 +155,9 @@ def what_the_module_looks_at():
     "counters and page sampling are set as in C, and refused as there"
     equal(python("""
         with pemapi.Session() as session:
-            session.read_counters("ContextSwitches", "MinorFaults")
-            session.sample_pages(1000, 4096)
-            for wrong in (lambda: session.read_counters("ContextSwitches", "", "MinorFaults"), lambda: session.sample_pages(1000, 5000)):
+            session.set_counters("ContextSwitches", "MinorFaults")
+            session.set_page_sampling(1000, 4096)
+            for wrong in (lambda: session.set_counters("ContextSwitches", "", "MinorFaults"), lambda: session.set_page_sampling(1000, 5000)):
                 try:
                     wrong()
                 except pemapi.Error as error:

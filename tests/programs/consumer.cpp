@@ -218,10 +218,10 @@ static void test_sources()
 		code = error.code();
 	}
 	holds(code == EINVAL, "what is no place of a probe is refused");
-	session.read_counters("ContextSwitches,MinorFaults");
+	session.set_counters("ContextSwitches,MinorFaults");
 	try {
 		code = 0;
-		session.sample_pages(1000, 5000);
+		session.set_page_sampling(1000, 5000);
 	} catch (const pem::error &error) {
 		code = error.code();
 	}

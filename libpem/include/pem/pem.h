@@ -426,14 +426,14 @@ int pem_recorder__snapshot(const struct pem_recorder *recorder, const char *dire
  * libpfm4 event. 0; -EINVAL: an empty name; -E2BIG: more than 8; -ENOENT: libpfm4 knows no such name, where pem was built with
  * it; -ENOMEM; with error. Whether this machine has such counters shows when they are opened. May block on files.
  */
-int pem_session__read_counters(struct pem_session *session, const char *names,
-			       struct pem_error *error);
+int pem_session__set_counters(struct pem_session *session, const char *names,
+			      struct pem_error *error);
 /*
  * How often page tables and free memory are looked at (OS::Pages), and by what regions of memory: 100000 us and 2 MiB if this
  * is not called. 0; -EINVAL: below 1000 us, or no power of two from 4096 to 2^40.
  */
-int pem_session__sample_pages(struct pem_session *session, uint32_t interval_us,
-			      uint64_t region_bytes);
+int pem_session__set_page_sampling(struct pem_session *session, uint32_t interval_us,
+				   uint64_t region_bytes);
 
 /*
  * Keep what the observation costs the observed programs below a share of their CPU time (0.01: one hundredth; 0: no bound).

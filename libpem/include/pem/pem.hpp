@@ -587,15 +587,15 @@ class session
 		return impl::check(pem_session__add_probes(c(), pattern, &why), why);
 	}
 	/* What pem.ko reads at events of the kernel, and how it looks at memory: as in pem.h, before anything is enabled. */
-	void read_counters(const char *names)
+	void set_counters(const char *names)
 	{
 		pem_error why = {};
 
-		impl::check(pem_session__read_counters(c(), names, &why), why);
+		impl::check(pem_session__set_counters(c(), names, &why), why);
 	}
-	void sample_pages(std::uint32_t interval_us, std::uint64_t region_bytes)
+	void set_page_sampling(std::uint32_t interval_us, std::uint64_t region_bytes)
 	{
-		impl::check(pem_session__sample_pages(c(), interval_us, region_bytes));
+		impl::check(pem_session__set_page_sampling(c(), interval_us, region_bytes));
 	}
 
 	event_set events(std::initializer_list<const char *> patterns)

@@ -310,20 +310,20 @@ class Session:
         why = _c.Error()
         return _check(lib.pem_session__add_probes(self._c(), pattern.encode(), why), why)
 
-    def read_counters(self, *names):
+    def set_counters(self, *names):
         """
         Have pem.ko read these counters (at most 8) at each event of the kernel that is logged, and at context switches: values of
         HW::HWPerf::HPMsAtEvent. Before anything is enabled.
         """
         why = _c.Error()
-        _check(lib.pem_session__read_counters(self._c(), ",".join(names).encode(), why), why)
+        _check(lib.pem_session__set_counters(self._c(), ",".join(names).encode(), why), why)
 
-    def sample_pages(self, interval_us, region_bytes):
+    def set_page_sampling(self, interval_us, region_bytes):
         """
         How often pem.ko looks at page tables and free memory (OS::Pages), from 1000 us on, and by what regions of memory: a power
         of two from 4096 on. Before anything is enabled.
         """
-        _check(lib.pem_session__sample_pages(self._c(), interval_us, region_bytes))
+        _check(lib.pem_session__set_page_sampling(self._c(), interval_us, region_bytes))
 
     def why_not(self, event):
         """None if this machine can deliver the event to this user, or a sentence why not."""

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * session_looks.c - what a session has the kernel module look at: names of counters resolved, nonsense refused
+ * session_module_config.c - counters and page sampling of a session: names of counters resolved, nonsense refused
  */
 #include "consumer/plugins.h"
 #include "consumer/session.h"
@@ -29,10 +29,10 @@ static void counters_of_the_catalogue_go_by_their_last_word(void **state)
 	const char *comma;
 
 	(void)state;
-	assert_int_equal(pem_session__read_counters(s, "minorFaults,some::LIBPFM:name", &error), 0);
+	assert_int_equal(pem_session__set_counters(s, "minorFaults,some::LIBPFM:name", &error), 0);
 	assert_string_equal(s->counters, "perf::MINOR-FAULTS,some::LIBPFM:name");
 	assert_string_equal(s->counter_names, "MinorFaults,some::LIBPFM:name");
-	assert_int_equal(pem_session__read_counters(s, "HW::HWPerf::Instructions,CpuClock", &error),
+	assert_int_equal(pem_session__set_counters(s, "HW::HWPerf::Instructions,CpuClock", &error),
 			 0);
 	assert_int_equal(strncmp(s->counters, "perf::INSTRUCTIONS|", 19), 0); /* alternatives */
 	comma = strchr(s->counters, ',');
@@ -64,13 +64,13 @@ static void names_that_a_source_does_not_know_are_refused(void **state)
 	plugin->ops = &ops;
 	plugin->next = s->plugins;
 	s->plugins = plugin;
-	assert_int_equal(pem_session__read_counters(s, "Cycles,pmu::known", &error), 0);
-	assert_int_equal(pem_session__read_counters(s, "Cycles,bogus", &error), -ENOENT);
+	assert_int_equal(pem_session__set_counters(s, "Cycles,pmu::known", &error), 0);
+	assert_int_equal(pem_session__set_counters(s, "Cycles,bogus", &error), -ENOENT);
 	assert_string_equal(error.text, "no counter 'bogus'; 'pem list hw' shows the catalogue's, "
 					"and showevtinfo libpfm4's");
-	assert_int_equal(pem_session__read_counters(s, "Instructons", &error), -ENOENT);
+	assert_int_equal(pem_session__set_counters(s, "Instructons", &error), -ENOENT);
 	assert_string_equal(error.text, "no counter 'Instructons'; did you mean 'Instructions'?");
-	assert_int_equal(pem_session__read_counters(s, "perf::CYCLEZ", &error), -ENOENT);
+	assert_int_equal(pem_session__set_counters(s, "perf::CYCLEZ", &error), -ENOENT);
 	assert_non_null(strstr(error.text, "did you mean 'perf::CYCLES'?"));
 	assert_string_equal(s->counter_names, "Cycles,pmu::known"); /* as it was */
 	s->plugins = plugin->next;
@@ -85,25 +85,25 @@ static void nonsense_is_refused_and_leaves_all_as_it_was(void **state)
 	struct pem_error error;
 
 	(void)state;
-	assert_int_equal(pem_session__read_counters(s, "one", &error), 0);
+	assert_int_equal(pem_session__set_counters(s, "one", &error), 0);
 	memset(long_name, 'x', sizeof(long_name) - 1);
 	long_name[sizeof(long_name) - 1] = '\0';
-	assert_int_equal(pem_session__read_counters(s, long_name, &error), -E2BIG);
+	assert_int_equal(pem_session__set_counters(s, long_name, &error), -E2BIG);
 	assert_non_null(strstr(error.text, "room for"));
-	assert_int_equal(pem_session__read_counters(s, "", &error), -EINVAL);
-	assert_int_equal(pem_session__read_counters(s, "a,,b", &error), -EINVAL);
-	assert_int_equal(pem_session__read_counters(s, "a,b,", &error), -EINVAL);
-	assert_int_equal(pem_session__read_counters(s, "1,2,3,4,5,6,7,8,9", &error), -E2BIG);
+	assert_int_equal(pem_session__set_counters(s, "", &error), -EINVAL);
+	assert_int_equal(pem_session__set_counters(s, "a,,b", &error), -EINVAL);
+	assert_int_equal(pem_session__set_counters(s, "a,b,", &error), -EINVAL);
+	assert_int_equal(pem_session__set_counters(s, "1,2,3,4,5,6,7,8,9", &error), -E2BIG);
 	assert_non_null(strstr(error.text, "8 can be read"));
 	assert_string_equal(s->counters, "one");
-	assert_int_equal(pem_session__read_counters(s, "1,2,3,4,5,6,7,8", NULL), 0);
-	assert_int_equal(pem_session__sample_pages(s, 999, 4096), -EINVAL);
-	assert_int_equal(pem_session__sample_pages(s, 1000, 2048), -EINVAL);
-	assert_int_equal(pem_session__sample_pages(s, 1000, 12288), -EINVAL);
-	assert_int_equal(pem_session__sample_pages(s, 1000, 1ull << 41), -EINVAL);
+	assert_int_equal(pem_session__set_counters(s, "1,2,3,4,5,6,7,8", NULL), 0);
+	assert_int_equal(pem_session__set_page_sampling(s, 999, 4096), -EINVAL);
+	assert_int_equal(pem_session__set_page_sampling(s, 1000, 2048), -EINVAL);
+	assert_int_equal(pem_session__set_page_sampling(s, 1000, 12288), -EINVAL);
+	assert_int_equal(pem_session__set_page_sampling(s, 1000, 1ull << 41), -EINVAL);
 	assert_int_equal(s->pages_interval_us, 100000);
 	assert_int_equal(s->pages_region_bytes, 2u << 20);
-	assert_int_equal(pem_session__sample_pages(s, 1000, 4096), 0);
+	assert_int_equal(pem_session__set_page_sampling(s, 1000, 4096), 0);
 	assert_int_equal(s->pages_region_bytes, 4096);
 	pem_session__close(s);
 }

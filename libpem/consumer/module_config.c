@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * looks.c - what the kernel module is to look at: counters at events, pages now and then
+ * module_config.c - what only the kernel module does: counters read at events, pages sampled
  *
  * Not here: telling it (libpem/sources/module/own.c).
  */
@@ -110,7 +110,7 @@ static char *append(char *text, const char *name)
 	return grown;
 }
 
-int pem_session__read_counters(struct pem_session *s, const char *names, struct pem_error *error)
+int pem_session__set_counters(struct pem_session *s, const char *names, struct pem_error *error)
 {
 	char *copy = strdup(names), *rest = copy, *name, *text = NULL, *shown_all = NULL;
 	const char *source, *shown;
@@ -155,7 +155,8 @@ int pem_session__read_counters(struct pem_session *s, const char *names, struct 
 	return 0;
 }
 
-int pem_session__sample_pages(struct pem_session *s, uint32_t interval_us, uint64_t region_bytes)
+int pem_session__set_page_sampling(struct pem_session *s, uint32_t interval_us,
+				   uint64_t region_bytes)
 {
 	if (interval_us < INTERVAL_US_MIN || region_bytes < REGION_BYTES_MIN ||
 	    region_bytes > REGION_BYTES_MAX || (region_bytes & (region_bytes - 1)))
