@@ -21,8 +21,8 @@ $(B)/lib/pem/source-kernel.so: $(KERNEL_SOURCE_OBJ) $(KERNEL_SOURCE_SHARED)
 TEST_OBJ_kernel_drain := $(patsubst %,$(B)/obj/libpem/sources/kernel/%.o,drain table)
 TEST_OBJ_kernel_ring := $(TEST_OBJ_kernel_drain)
 ifneq ($(HAVE_KERNEL_SOURCE),)
-TEST_OBJ_kernel_btf := $(patsubst %,$(B)/obj/libpem/sources/kernel/%.o,btf probe prototype table)
-TEST_OBJ_kernel_walk := $(patsubst %,$(B)/obj/libpem/sources/kernel/%.o,btf object probe prototype table)
+TEST_OBJ_kernel_btf := $(patsubst %,$(B)/obj/libpem/sources/kernel/%.o,btf available prototype table)
+TEST_OBJ_kernel_walk := $(patsubst %,$(B)/obj/libpem/sources/kernel/%.o,btf object available prototype table)
 TEST_CFLAGS_kernel_btf := -DPEM_TEST_LIBBPF
 TEST_CFLAGS_kernel_walk := -DPEM_TEST_LIBBPF
 TEST_LIB_kernel_btf := $(shell pkg-config --libs libbpf) -lelf -lz

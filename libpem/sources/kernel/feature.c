@@ -2,7 +2,7 @@
 /*
  * feature.c - what this kernel allows and counts: tried once with programs that do nothing else, or told by its types
  *
- * Not here: what the user may do, and which tracepoints there are (probe.c).
+ * Not here: what the user may do, and which tracepoints there are (available.c).
  */
 #include "kernel.h"
 

@@ -3,7 +3,7 @@
  * kernel.h - the kernel source inside: what its files share
  *
  *	source.c   the plugin: wishes, statistics, balance
- *	probe.c    what this machine and user can deliver, and which alternative of an event
+ *	available.c  what this machine and user can deliver, and which alternative of an event
  *	feature.c  what this kernel allows and counts
  *	btf.c      a kernel's tracepoints and their parameters
  *	prototype.c  parameters as a spec writes them

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * probe.c - what this kernel and this user can deliver, and what would mend it
+ * available.c - what this kernel and this user can deliver, and what would mend it
  *
  * Features are probed, never guessed from a version.
  */
