@@ -6,7 +6,7 @@
 # pem-codegen leaves files alone whose content stays the same, so one stamp says when it last ran and each file
 # keeps its own time: touching a spec rebuilds only what its change reaches.
 
-CODEGEN_OBJ := $(call objects,$(wildcard codegen/*.c))
+CODEGEN_OBJ := $(call objects,$(wildcard codegen/*.c codegen/*/*.c))
 # To build for another machine, name one that runs on this: PEM_CODEGEN=build/bin/pem-codegen
 PEM_CODEGEN := $(B)/bin/pem-codegen
 SPECS := $(sort $(wildcard spec/*/*.xml))
@@ -19,7 +19,7 @@ endif
 
 ALL += $(PEM_CODEGEN)
 GENERATED += $(CODEGEN_STAMP)
-INC_codegen += -I$(B)/gen
+INC_codegen += -Icodegen -I$(B)/gen
 
 # Java: $(call in_java,SPEC,PROVIDER,PROGRAM.java) puts a program's classes, and what they need, into the folder of $@.
 in_java = $(PEM_CODEGEN) --backend java -o $(@D)/gen $(1) && \
@@ -33,14 +33,14 @@ $(B)/gen/pem_xsd.h: spec/pem.xsd
 	@mkdir -p $(@D)
 	$(Q)sed -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< > $@
 
-$(B)/obj/codegen/validate.o: $(B)/gen/pem_xsd.h
+$(B)/obj/codegen/xml/validate.o: $(B)/gen/pem_xsd.h
 
 # So do the looks and the filter of the event reference.
-$(B)/gen/reference.%.h: codegen/reference.%
+$(B)/gen/reference.%.h: codegen/backends/reference.%
 	@mkdir -p $(@D)
 	$(Q)sed -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< > $@
 
-$(B)/obj/codegen/backend_html.o: $(B)/gen/reference.css.h $(B)/gen/reference.js.h
+$(B)/obj/codegen/backends/html.o: $(B)/gen/reference.css.h $(B)/gen/reference.js.h
 
 $(B)/bin/pem-codegen: $(CODEGEN_OBJ)
 	$(call say,LINK,$@)

@@ -4,7 +4,7 @@
  *
  * For backends of languages that have such objects. Not here: their text.
  */
-#include "backend.h"
+#include "backends/backend.h"
 
 #include <stdlib.h>
 #include <string.h>

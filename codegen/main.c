@@ -2,7 +2,7 @@
 /*
  * main.c - pem-codegen: event specs to generated files
  */
-#include "backend.h"
+#include "backends/backend.h"
 #include "compare.h"
 #include "report.h"
 

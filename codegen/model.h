@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * model.h - event specs in memory: what load.c fills, check.c and layout.c complete, and backends read
+ * model.h - event specs in memory: what xml/load.c fills, check/check.c and layout.c complete, and backends read
  *
  * Types, meanings, roles and sources are the enums of pem/event.h. Not here: reading XML, writing files.
  *
- *	load.c (XML -> model)  ->  resolve.c (structures, labels, defaults, names)  ->  check.c (what the schema can't say)
- *	->  layout.c (offsets, sizes)  ->  backend_*.c
+ *	xml/load.c (XML -> model)  ->  resolve.c (structures, labels, defaults, names)  ->  check/check.c (what the schema can't say)
+ *	->  layout.c (offsets, sizes)  ->  backends/
  *
  * Backends run only on a set without errors, so they need not check anything. A set owns all strings in it.
  */
@@ -205,9 +205,9 @@ void pem_spec_set__load_bytes(struct pem_spec_set *set, const char *path, const 
 void pem_spec_set__resolve(struct pem_spec_set *set);
 /* Check what the schema can't say. */
 void pem_spec_set__check(struct pem_spec_set *set);
-/* Parts of it: a provider's names in programs must be no others' (check_names.c). */
+/* Parts of it: a provider's names in programs must be no others' (check/names.c). */
 void pem_spec_set__check_provider_name(struct pem_spec_set *set, const struct pem_spec *spec);
-/* And names that labels have in programs must be short enough, and differ (check_names.c). */
+/* And names that labels have in programs must be short enough, and differ (check/names.c). */
 void pem_spec_set__check_label_names(struct pem_spec_set *set, const struct pem_spec *spec);
 /* Compute offsets and sizes. */
 void pem_spec_set__layout(struct pem_spec_set *set);

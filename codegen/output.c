@@ -2,7 +2,7 @@
 /*
  * output.c - generated files: kept in memory until all are made, then written only where they differ
  */
-#include "backend.h"
+#include "backends/backend.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 #ifndef PEM_CODEGEN_REPORT_H
 #define PEM_CODEGEN_REPORT_H
 
-#include "backend.h"
+#include "backends/backend.h"
 
 /* Errors and warnings as a JSON array of objects: file, line, column, severity, message; line or column 0: unknown. */
 void pem_print_json(struct pem_spec_set *set, FILE *out);

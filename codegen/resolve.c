@@ -3,7 +3,7 @@
  * resolve.c - structures, labels and defaults: after it, an event says all about itself
  *
  * A structure's members take the place of the field that has it, named 'field.member', so that layout, readers and
- * predicates know numbers, lists and strings only. Not here: whether what is said makes sense (check.c).
+ * predicates know numbers, lists and strings only. Not here: whether what is said makes sense (check/check.c).
  */
 #include "model.h"
 #include "suggest.h"
@@ -204,7 +204,7 @@ static void resolve_fields(struct pem_spec_set *set, struct pem_spec *spec,
 	struct expansion e = {.set = set, .spec = spec};
 	size_t i;
 
-	/* One more than allowed is enough for check.c to say so. */
+	/* One more than allowed is enough for check/check.c to say so. */
 	for (i = 0; i < event->field_count && e.count <= PEM_SPEC_FIELDS_MAX; i++) {
 		e.failed = 0;
 		expand(&e, &event->fields[i], "", event->fields[i].at, 0);

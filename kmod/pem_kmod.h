@@ -3,7 +3,7 @@
  * pem_kmod.h - what the module's probes call: is the event wanted, room for a record, its commit, its statistic
  *
  * The probes themselves, one per tracepoint event, are generated from the specs (pem_kmod_events.h, by
- * codegen/backend_kmod.c). A record is the same as everywhere (pem/abi.h), and so is the ring (pem/ring.h). Here is what
+ * codegen/backends/kmod.c). A record is the same as everywhere (pem/abi.h), and so is the ring (pem/ring.h). Here is what
  * every event does; what only some do, as beginning a chunk, is in record.c. Not here: who makes a session and its pools
  * (session.c, pool.c), and registers probes with tracepoints (attach.c).
  *

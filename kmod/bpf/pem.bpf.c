@@ -3,7 +3,7 @@
  * pem.bpf.c - the kernel layer where no module can be loaded: target, filters, statistics and the ring
  *
  * The programs themselves, one per tracepoint event, are generated from the specs (pem_events.bpf.h, by
- * codegen/backend_bpf.c) and call the inlines here. The ring and its ordering are described in pem/kring.h.
+ * codegen/backends/bpf.c) and call the inlines here. The ring and its ordering are described in pem/kring.h.
  *
  * An event that nobody wants costs its program one load. One that is wanted of a target costs, outside the target,
  * a call for the current process's id and two loads more: the answer of the last look-up is kept per CPU, and

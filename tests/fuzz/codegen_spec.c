@@ -5,7 +5,7 @@
  * Bytes that hold a NUL are two specs, the new one and what it replaces. Seeds are the specs of this tree (tests/fuzz/run).
  * Nothing is written to disk.
  */
-#include "backend.h"
+#include "backends/backend.h"
 #include "compare.h"
 #include "report.h"
 

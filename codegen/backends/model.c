@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * model.c - the model text of event.h: DIR/catalogue.c, and what generated stubs carry
+ */
+#include "backend.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void put_field(FILE *f, const struct pem_spec_field *field)
+{
+	const struct pem_spec_labels *labels = field->labels;
+	size_t i;
+
+	fprintf(f, "field\t%s\t%s\t%s\t%u\t%s\t%u\t%u\t%s\t%s\t%zu\t%s\n", field->name,
+		pem_word__type(field->type), pem_word__type(field->element_type), field->base,
+		pem_word__role(field->role), field->offset, field->max_count, field->unit,
+		pem_word__label_kind(labels ? labels->kind : PEM_LABELS_NONE),
+		labels ? labels->count : 0, field->description);
+	for (i = 0; labels && i < labels->count; i++)
+		fprintf(f, "label\t%016llx\t%s\t%s\n", (unsigned long long)labels->labels[i].value,
+			labels->labels[i].name, labels->labels[i].description);
+}
+
+/* Alternatives, parted by what no name has. */
+static void put_sources(FILE *f, const struct pem_spec_event *event)
+{
+	size_t i;
+
+	for (i = 0; i < event->source_count; i++)
+		fprintf(f, "%s%s", i ? "|" : "", event->sources[i].name);
+}
+
+static unsigned count_lines(const char *text)
+{
+	unsigned n = 0;
+
+	for (; *text; text++)
+		n += *text == '\n';
+	return n;
+}
+
+void pem_put_model(FILE *f, const struct pem_spec_event *event)
+{
+	char *tsdl = NULL;
+	size_t bytes = 0, i;
+	FILE *stream = open_memstream(&tsdl, &bytes);
+
+	if (!stream) {
+		pem_complain(stderr, "out of memory");
+		exit(1);
+	}
+	pem_put_tsdl(stream, event);
+	fclose(stream);
+	fprintf(f, "event\t%08x\t%s\t%s\t%s\t%s\t%u\t%s\t%s\t%s\t%s\t%s\t", event->id, event->name,
+		event->layer, event->class_name, event->specifier, event->version,
+		pem_word__level(event->level), pem_word__meaning(event->meaning), event->group,
+		pem_word__scope(event->scope), pem_word__source(event->source_kind));
+	put_sources(f, event);
+	fprintf(f, "\t%u\t%u\t%zu\t%u\t%s\t%s\t%s\n", event->fixed_bytes, event->max_bytes,
+		event->field_count, count_lines(tsdl), event->since, event->deprecated,
+		event->description);
+	for (i = 0; i < event->field_count; i++)
+		put_field(f, &event->fields[i]);
+	fputs(tsdl, f);
+	free(tsdl);
+}
+
+void pem_put_model_literal(FILE *f, const struct pem_spec *const *specs, size_t count,
+			   int stubs_only)
+{
+	char *text = NULL, *line, *end;
+	size_t bytes = 0, i, k;
+	FILE *stream = open_memstream(&text, &bytes);
+
+	if (!stream) {
+		pem_complain(stderr, "out of memory");
+		exit(1);
+	}
+	fprintf(stream, "pem-model\t%d\n", PEM_MODEL_VERSION);
+	for (i = 0; i < count; i++) {
+		for (k = 0; k < specs[i]->event_count; k++) {
+			if (!stubs_only || specs[i]->events[k].source_kind == PEM_SOURCE_STUB)
+				pem_put_model(stream, &specs[i]->events[k]);
+		}
+	}
+	fclose(stream);
+	for (line = text; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+		*end = '\0';
+		fputs("\t\"", f);
+		pem_put_c_escaped(f, line);
+		fputs("\\n\"\n", f);
+	}
+	free(text);
+}
+
+static void emit(const struct pem_spec_set *set, struct pem_output *out)
+{
+	const struct pem_spec **specs = pem_xrealloc(NULL, set->count, sizeof(*specs));
+	FILE *f = pem_output__file(out, "catalogue.c");
+	size_t i;
+
+	for (i = 0; i < set->count; i++)
+		specs[i] = &set->specs[i];
+	pem_banner(f, set, NULL);
+	fprintf(f, "#include <stddef.h>\n\n");
+	fprintf(f, "extern const char pem_catalogue_model[];\n"
+		   "extern const size_t pem_catalogue_model_bytes;\n\n");
+	fprintf(f, "const char pem_catalogue_model[] =\n");
+	pem_put_model_literal(f, specs, set->count, 0);
+	fprintf(f, "\t\"\";\n\nconst size_t pem_catalogue_model_bytes = "
+		   "sizeof(pem_catalogue_model) - 1;\n");
+	free(specs);
+}
+
+const struct pem_backend pem_backend_model = {
+	.name = "model",
+	.description = "catalogue.c: all events as one model text, for readers of traces",
+	.emit = emit,
+};

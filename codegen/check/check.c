@@ -1,0 +1,597 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * check.c - what pem.xsd can't say: names that must agree or differ, meanings, sources, limits of the ABI
+ *
+ * A part that the schema found wrong is NULL or none here and passed over: it has its error already.
+ */
+#include "check.h"
+#include "backends/tracepoint.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* Roles that an event's meaning can't do without. */
+static const struct {
+	uint8_t meaning;
+	uint8_t roles[3];
+} needed_roles[] = {
+	{PEM_MEANS_SETS_THREAD, {PEM_ROLE_PROCESS, PEM_ROLE_THREAD}},
+	{PEM_MEANS_THREAD_START, {PEM_ROLE_PROCESS, PEM_ROLE_THREAD, PEM_ROLE_PARENT}},
+	{PEM_MEANS_THREAD_END, {PEM_ROLE_THREAD}},
+	{PEM_MEANS_PROCESS_NAME, {PEM_ROLE_NAME}},
+	{PEM_MEANS_THREAD_NAME, {PEM_ROLE_THREAD, PEM_ROLE_NAME}},
+	{PEM_MEANS_COUNTER, {PEM_ROLE_VALUE}},
+	{PEM_MEANS_GAUGE, {PEM_ROLE_VALUE}},
+	{PEM_MEANS_ALLOCATION, {PEM_ROLE_ADDRESS, PEM_ROLE_SIZE}},
+	{PEM_MEANS_RELEASE, {PEM_ROLE_ADDRESS}},
+	{PEM_MEANS_ACCESS, {PEM_ROLE_ADDRESS}},
+};
+
+static const struct pem_spec_field *by_role(const struct pem_spec_event *event, unsigned role)
+{
+	size_t i;
+
+	for (i = 0; i < event->field_count; i++) {
+		if (event->fields[i].role == role)
+			return &event->fields[i];
+	}
+	return NULL;
+}
+
+static void check_meaning(const struct check *c)
+{
+	size_t i, k;
+
+	for (i = 0; i < COUNT(needed_roles) && !c->event->is_damaged; i++) {
+		if (needed_roles[i].meaning != c->event->meaning)
+			continue;
+		for (k = 0; k < COUNT(needed_roles[i].roles); k++) {
+			if (needed_roles[i].roles[k] &&
+			    !by_role(c->event, needed_roles[i].roles[k]))
+				ERROR(c, c->event->at,
+				      "an event of meaning '%s' has no field of role '%s': "
+				      "expected one",
+				      pem_word__meaning(c->event->meaning),
+				      pem_word__role(needed_roles[i].roles[k]));
+		}
+	}
+}
+
+/* Every begin has an end, every send a receive, every allocation a release, and the other way round. */
+static const uint8_t partners[][2] = {
+	{PEM_MEANS_INTERVAL_BEGIN, PEM_MEANS_INTERVAL_END},
+	{PEM_MEANS_ALLOCATION, PEM_MEANS_RELEASE},
+	{PEM_MEANS_SEND, PEM_MEANS_RECEIVE},
+};
+
+static unsigned partner_of(unsigned meaning)
+{
+	size_t i;
+
+	for (i = 0; i < COUNT(partners); i++) {
+		if (partners[i][0] == meaning)
+			return partners[i][1];
+		if (partners[i][1] == meaning)
+			return partners[i][0];
+	}
+	return PEM_MEANS_NOTHING;
+}
+
+static void check_group(const struct check *c)
+{
+	const struct pem_spec_event *event = c->event;
+	const char *meaning = pem_word__meaning(event->meaning);
+	int belongs = partner_of(event->meaning) != PEM_MEANS_NOTHING;
+
+	if (event->is_damaged)
+		return;
+	if (event->has_scope && !belongs)
+		ERROR(c, event->at,
+		      "scope='' on meaning '%s': expected it only where events belong together",
+		      meaning);
+	if (event->has_group && !belongs && event->meaning != PEM_MEANS_ACCESS)
+		ERROR(c, event->at,
+		      "group='' on meaning '%s': expected it only where events belong together",
+		      meaning);
+}
+
+/* SYSTEM:NAME, both words. */
+static int is_two_words(const char *name)
+{
+	const char *colon = strchr(name, ':');
+
+	return colon && colon != name && colon[1] && !strchr(colon + 1, ':') &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_:") ==
+		       strlen(name);
+}
+
+/* "int" and "unsigned long" have no name: their last word is of the type. */
+static int is_named(const struct pem_argument *argument)
+{
+	static const char *const types[] = {"int",      "long", "short", "char",
+					    "unsigned", "bool", "signed"};
+	size_t i;
+
+	if (!argument->type_bytes || !argument->name_bytes)
+		return 0;
+	for (i = 0; i < COUNT(types); i++) {
+		if (strlen(types[i]) == argument->name_bytes &&
+		    !strncmp(types[i], argument->text + argument->name_at, argument->name_bytes))
+			return 0;
+	}
+	return 1;
+}
+
+static void check_parameters(const struct check *c, const struct pem_spec_source *source)
+{
+	const char *rest = source->arguments;
+	struct pem_argument argument;
+
+	while (pem_prototype__next(&rest, &argument)) {
+		if (!is_named(&argument))
+			ERROR(c, source->at,
+			      "parameter '%.*s' of a tracepoint: expected a type and a name, such "
+			      "as 'int cpu'",
+			      (int)argument.bytes, argument.text);
+	}
+}
+
+static void check_range(const struct check *c, const struct pem_spec_source *source)
+{
+	unsigned from[2], to[2];
+
+	if (sscanf(source->kernel, "%u.%u-%u.%u", &from[0], &from[1], &to[0], &to[1]) == 4 &&
+	    (from[0] > to[0] || (from[0] == to[0] && from[1] > to[1])))
+		ERROR(c, source->at,
+		      "kernel='%s' ends before it begins: expected the older kernel first",
+		      source->kernel);
+}
+
+static void check_tracepoint(const struct check *c, const struct pem_spec_source *source)
+{
+	if (source->arguments)
+		check_parameters(c, source);
+	if (source->kernel)
+		check_range(c, source);
+	if (!is_two_words(source->name))
+		ERROR(c, source->at, "tracepoint name '%s': expected name='system:event'",
+		      source->name);
+	if (!source->arguments)
+		ERROR(c, source->at,
+		      "a tracepoint lacks arguments='': expected its parameters as in C, such as "
+		      "'struct task_struct *task'");
+}
+
+static void check_counter(const struct check *c)
+{
+	const struct pem_spec_field *value = by_role(c->event, PEM_ROLE_VALUE);
+
+	if (c->event->is_damaged)
+		return;
+	if (c->event->meaning != PEM_MEANS_COUNTER || c->event->field_count != 1 || !value ||
+	    value->type != PEM_TYPE_UINT64)
+		ERROR(c, c->event->at,
+		      "an event of source 'perf' is not a plain counter: expected meaning "
+		      "'counter' and "
+		      "one field, of type 'uint64' and role 'value'");
+}
+
+static int has_field(const struct pem_spec_event *event, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < event->field_count; i++) {
+		if (event->fields[i].name && !strcmp(event->fields[i].name, name))
+			return 1;
+	}
+	return 0;
+}
+
+/* Attributes that only one kind of source has. */
+static void check_source_attributes(const struct check *c, const struct pem_spec_source *source)
+{
+	const char *kind = pem_word__source(source->kind);
+	size_t i, k;
+
+	if (source->kind != PEM_SOURCE_TRACEPOINT && source->arguments)
+		ERROR(c, source->at,
+		      "source '%s' has arguments: expected them only with a tracepoint", kind);
+	if (source->kind != PEM_SOURCE_TRACEPOINT && source->kernel)
+		ERROR(c, source->at,
+		      "source '%s' has kernel='': expected it only with a tracepoint", kind);
+	if (source->kind != PEM_SOURCE_USDT && source->binary)
+		ERROR(c, source->at,
+		      "source '%s' has binary='': expected it only with a usdt probe", kind);
+	for (i = 0; i < source->from_count && !c->event->is_damaged; i++) {
+		if (source->froms[i].field && !has_field(c->event, source->froms[i].field))
+			ERROR(c, source->froms[i].at,
+			      "<from> names field '%s', which the event has not: expected one of "
+			      "its fields",
+			      source->froms[i].field);
+		for (k = 0; k < i && source->froms[i].field && source->froms[k].field; k++)
+			if (!strcmp(source->froms[i].field, source->froms[k].field))
+				ERROR(c, source->froms[i].at,
+				      "a second <from> for field '%s': expected one",
+				      source->froms[i].field);
+	}
+}
+
+static void check_source(const struct check *c, const struct pem_spec_source *source)
+{
+	if (source->is_damaged || c->event->sources->is_damaged)
+		return;
+	check_source_attributes(c, source);
+	if (source->kind != c->event->source_kind) {
+		ERROR(c, source->at,
+		      "sources '%s' and '%s' of one event: expected alternatives of one type",
+		      pem_word__source(c->event->source_kind), pem_word__source(source->kind));
+		return;
+	}
+	switch (source->kind) {
+	case PEM_SOURCE_STUB:
+		if (source != c->event->sources)
+			ERROR(c, source->at, "several sources of type 'stub': expected one");
+		break;
+	case PEM_SOURCE_TRACEPOINT:
+		check_tracepoint(c, source);
+		break;
+	case PEM_SOURCE_USDT:
+		if (!is_two_words(source->name))
+			ERROR(c, source->at, "usdt probe '%s': expected name='provider:probe'",
+			      source->name);
+		if (!source->binary)
+			ERROR(c, source->at,
+			      "a usdt probe lacks binary='': expected the file that has it, such "
+			      "as "
+			      "'libc.so.6'");
+		break;
+	case PEM_SOURCE_MODULE:
+		pem_check_module(c, source);
+		break;
+	default:
+		if (!source->name[0])
+			ERROR(c, source->at,
+			      "source '%s' has no name: expected a libpfm4 event, such as "
+			      "'perf::TASK-CLOCK'",
+			      pem_word__source(source->kind));
+	}
+}
+
+static void check_sources(const struct check *c)
+{
+	const struct pem_spec_event *event = c->event;
+	size_t i;
+
+	for (i = 0; i < event->source_count; i++)
+		check_source(c, &event->sources[i]);
+	if (event->source_kind == PEM_SOURCE_PERF)
+		check_counter(c);
+	if (event->source_kind == PEM_SOURCE_SAMPLE && !event->is_damaged &&
+	    event->meaning != PEM_MEANS_SAMPLE)
+		ERROR(c, event->at,
+		      "an event of source 'perf-sample' has meaning '%s': expected 'sample'",
+		      pem_word__meaning(event->meaning));
+}
+
+static void check_name(const struct check *c)
+{
+	const struct pem_spec_event *event = c->event;
+	char *expected;
+
+	if (!event->name || !event->layer || !event->class_name || !event->specifier)
+		return;
+	expected = pem_xprintf("%s::%s::%s", event->layer, event->class_name, event->specifier);
+	if (strcmp(expected, event->name))
+		ERROR(c, event->at,
+		      "event name '%s' differs from its layerId, classId and specifier: expected "
+		      "'%s'",
+		      event->name, expected);
+	free(expected);
+	if (event->c_name && strlen(event->c_name) > PEM_SPEC_C_NAME_MAX)
+		ERROR(c, event->at,
+		      "event '%s' is called 'pem_enabled_%s' in programs, and Fortran allows 63 "
+		      "characters: expected a shorter class or specifier",
+		      event->name, event->c_name);
+	if (event->id < PEM_SPEC_ID_RESERVED)
+		ERROR(c, event->at,
+		      "the id of event '%s' is %u, and ids below %u are reserved: expected another "
+		      "name",
+		      event->name, event->id, PEM_SPEC_ID_RESERVED);
+}
+
+/* Two events may share neither name nor id nor what C calls them. 1: they do. */
+static int check_pair(const struct check *c, const struct pem_spec_event *earlier)
+{
+	const struct pem_spec_event *event = c->event;
+
+	if (!event->name || !earlier->name)
+		return 0;
+	if (!strcmp(event->name, earlier->name)) {
+		ERROR(c, event->at,
+		      "a second event '%s', the first is %s:%d: expected another name", event->name,
+		      earlier->spec->path, earlier->at.line);
+		return 1;
+	}
+	if (event->id == earlier->id) {
+		ERROR(c, event->at,
+		      "event '%s' has the same id, 0x%08x, as '%s' (%s:%d): expected another name",
+		      event->name, event->id, earlier->name, earlier->spec->path, earlier->at.line);
+		return 1;
+	}
+	if (event->c_name && earlier->c_name && !strcmp(event->c_name, earlier->c_name)) {
+		ERROR(c, event->at,
+		      "event '%s' is called '%s' in C, like '%s' (%s:%d): expected another class "
+		      "or "
+		      "specifier",
+		      event->name, event->c_name, earlier->name, earlier->spec->path,
+		      earlier->at.line);
+		return 1;
+	}
+	return 0;
+}
+
+static void check_event(const struct check *c)
+{
+	check_name(c);
+	if (!c->event->description[0] && c->event->name)
+		WARN(c, c->event->at, "event '%s' has no description: expected what happened",
+		     c->event->name);
+	if (c->event->field_count > PEM_SPEC_FIELDS_MAX) {
+		ERROR(c, c->event->at, "the event has more than %u fields: expected at most %u",
+		      PEM_SPEC_FIELDS_MAX, PEM_SPEC_FIELDS_MAX);
+		return;
+	}
+	check_sources(c);
+	check_meaning(c);
+	check_group(c);
+	pem_check_fields(c);
+}
+
+static size_t count_keys(const struct pem_spec_event *event)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < event->field_count; i++)
+		n += event->fields[i].role == PEM_ROLE_KEY;
+	return n;
+}
+
+/* An event of the meaning in the event's group and scope: one with as many keys if there is one. */
+static const struct pem_spec_event *
+find_partner(const struct pem_spec_set *set, const struct pem_spec_event *event, unsigned meaning)
+{
+	const struct pem_spec_event *other, *found = NULL;
+	size_t i, k;
+
+	for (i = 0; i < set->count; i++) {
+		for (k = 0; k < set->specs[i].event_count; k++) {
+			other = &set->specs[i].events[k];
+			if (other->meaning != meaning || other->scope != event->scope ||
+			    strcmp(other->group, event->group))
+				continue;
+			if (count_keys(other) == count_keys(event))
+				return other;
+			found = other;
+		}
+	}
+	return found;
+}
+
+static void check_partner(const struct check *c)
+{
+	unsigned meaning = partner_of(c->event->meaning);
+	const struct pem_spec_event *partner;
+
+	if (!meaning)
+		return;
+	partner = find_partner(c->set, c->event, meaning);
+	if (!partner)
+		WARN(c, c->event->at,
+		     "no event of meaning '%s' has the group '%s' and scope '%s' of '%s': expected "
+		     "one",
+		     pem_word__meaning(meaning), c->event->group, pem_word__scope(c->event->scope),
+		     c->event->name ? c->event->name : "");
+	else if (count_keys(partner) != count_keys(c->event))
+		WARN(c, c->event->at,
+		     "'%s' has %zu fields of role 'key' and '%s', which belongs to it, has %zu: "
+		     "expected as many, or they never meet",
+		     c->event->name ? c->event->name : "", count_keys(c->event),
+		     partner->name ? partner->name : "", count_keys(partner));
+}
+
+static void check_partners(struct pem_spec_set *set)
+{
+	struct check c = {.set = set};
+	size_t i, k;
+
+	for (i = 0; i < set->count; i++) {
+		c.spec = &set->specs[i];
+		for (k = 0; k < c.spec->event_count && !c.spec->is_damaged; k++) {
+			c.event = &c.spec->events[k];
+			check_partner(&c);
+		}
+	}
+}
+
+/* Each event against all before it, in its file and in earlier ones; one conflict of each is enough. */
+static void check_pairs(struct pem_spec_set *set)
+{
+	struct check c = {.set = set};
+	size_t i, k, file, n, conflict;
+
+	for (i = 0; i < set->count; i++) {
+		c.spec = &set->specs[i];
+		for (k = 0; k < c.spec->event_count; k++) {
+			c.event = &c.spec->events[k];
+			conflict = 0;
+			for (file = 0; file <= i && !conflict; file++) {
+				n = file < i ? set->specs[file].event_count : k;
+				while (!conflict && n-- > 0)
+					conflict = check_pair(&c, &set->specs[file].events[n]) != 0;
+			}
+		}
+	}
+}
+
+/* Some integer must hold them all: 64 bits, with or without sign. */
+static void check_label_values(const struct check *c, const struct pem_spec_labels *labels)
+{
+	const struct pem_spec_label *label, *negative = NULL, *large = NULL;
+	size_t i;
+
+	for (i = 0; i < labels->count; i++) {
+		label = &labels->labels[i];
+		if (label->is_damaged)
+			continue;
+		if (label->is_too_large)
+			ERROR(c, label->at, "label '%s' needs more than 64 bits: expected less",
+			      label->name ? label->name : "");
+		if (label->is_negative)
+			negative = label;
+		else if (label->value > INT64_MAX)
+			large = label;
+	}
+	if (negative && large)
+		ERROR(c, large->at,
+		      "no integer holds both label '%s' and label '%s', which is negative: "
+		      "expected one of them",
+		      large->name ? large->name : "", negative->name ? negative->name : "");
+}
+
+static void check_label_list(const struct check *c, const struct pem_spec_labels *labels)
+{
+	const struct pem_spec_label *label, *other;
+	size_t i, k;
+
+	if (labels->count > PEM_SPEC_LABELS_MAX) {
+		ERROR(c, labels->at, "'%s' has %zu labels: expected at most %u",
+		      labels->name ? labels->name : "", labels->count, PEM_SPEC_LABELS_MAX);
+		return;
+	}
+	check_label_values(c, labels);
+	for (i = 0; i < labels->count; i++) {
+		label = &labels->labels[i];
+		for (k = 0; k < i; k++) {
+			other = &labels->labels[k];
+			if (label->name && other->name && !strcasecmp(label->name, other->name))
+				ERROR(c, label->at,
+				      "a second label '%s', the first is '%s' in line %d: expected "
+				      "a "
+				      "name that differs by more than capitals",
+				      label->name, other->name, other->at.line);
+			else if (label->value == other->value && !label->is_too_large &&
+				 !label->is_damaged && !other->is_damaged)
+				ERROR(c, label->at,
+				      "labels '%s' and '%s' have one value: expected one name for "
+				      "it",
+				      label->name ? label->name : "",
+				      other->name ? other->name : "");
+		}
+	}
+}
+
+/* Are two names the same type in a language that writes types in camel case? */
+static int is_same_type(const char *a, const char *b)
+{
+	for (;; a++, b++) {
+		a += strspn(a, "_");
+		b += strspn(b, "_");
+		if (tolower((unsigned char)*a) != tolower((unsigned char)*b))
+			return 0;
+		if (!*a)
+			return 1;
+	}
+}
+
+/* Enums and flags share one space of names, for they become types. */
+static void check_labels(const struct check *c)
+{
+	const struct pem_spec_labels *labels, *other;
+	size_t i, k;
+
+	for (i = 0; i < c->spec->labels_count; i++) {
+		labels = &c->spec->labels[i];
+		check_label_list(c, labels);
+		for (k = 0; k < i; k++) {
+			other = &c->spec->labels[k];
+			if (!labels->name || !other->name ||
+			    !is_same_type(labels->name, other->name))
+				continue;
+			ERROR(c, labels->at,
+			      "a second <enum> or <flags> '%s', the first is '%s' in line %d: "
+			      "expected a name that differs by more than capitals and '_'",
+			      labels->name, other->name, other->at.line);
+			break;
+		}
+	}
+}
+
+static void check_structs(const struct check *c)
+{
+	const struct pem_spec_struct *structure, *other;
+	size_t i, k;
+
+	for (i = 0; i < c->spec->struct_count; i++) {
+		structure = &c->spec->structs[i];
+		for (k = 0; k < i; k++) {
+			other = &c->spec->structs[k];
+			if (structure->name && other->name && !strcmp(structure->name, other->name))
+				ERROR(c, structure->at,
+				      "a second <struct> '%s', the first is in line %d: expected "
+				      "another name",
+				      structure->name, other->at.line);
+		}
+	}
+}
+
+static void check_providers(struct pem_spec_set *set)
+{
+	struct pem_spec *spec;
+	size_t i, k;
+
+	for (i = 0; i < set->count; i++) {
+		spec = &set->specs[i];
+		if (spec->stub_count > PEM_EVENTS_PER_PROVIDER_MAX)
+			pem_spec_set__error(
+				set, spec->path, spec->at,
+				"the provider has %u events with stubs: expected at most %u",
+				spec->stub_count, PEM_EVENTS_PER_PROVIDER_MAX);
+		for (k = 0; k < i; k++) {
+			if (!spec->provider || !set->specs[k].provider ||
+			    strcmp(spec->provider, set->specs[k].provider))
+				continue;
+			pem_spec_set__error(
+				set, spec->path, spec->at,
+				"a second provider '%s', the first is %s: expected another "
+				"name",
+				spec->provider, set->specs[k].path);
+			break;
+		}
+	}
+}
+
+void pem_spec_set__check(struct pem_spec_set *set)
+{
+	struct check c = {.set = set};
+	size_t i, k;
+
+	for (i = 0; i < set->count; i++) {
+		c.spec = &set->specs[i];
+		pem_spec_set__check_provider_name(set, c.spec);
+		check_labels(&c);
+		pem_spec_set__check_label_names(set, c.spec);
+		check_structs(&c);
+		pem_check_spec(&c);
+		for (k = 0; k < set->specs[i].event_count; k++) {
+			c.event = &set->specs[i].events[k];
+			check_event(&c);
+		}
+	}
+	check_providers(set);
+	check_pairs(set);
+	check_partners(set);
+}

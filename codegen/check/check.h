@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * check.h - what the checks share: check.c for specs and events, field.c for fields
+ */
+#ifndef PEM_CODEGEN_CHECK_H
+#define PEM_CODEGEN_CHECK_H
+
+#include "model.h"
+
+/* What the checks of one event and its fields share. */
+struct check {
+	struct pem_spec_set *set;
+	const struct pem_spec *spec;
+	const struct pem_spec_event *event;
+};
+
+#define ERROR(check, place, ...)                                                                   \
+	pem_spec_set__error((check)->set, (check)->spec->path, place, __VA_ARGS__)
+#define WARN(check, place, ...)                                                                    \
+	pem_spec_set__warn((check)->set, (check)->spec->path, place, __VA_ARGS__)
+
+/* Check what a file says beside its events. */
+void pem_check_spec(const struct check *c);
+/* Check what pem.ko is to look at. */
+void pem_check_module(const struct check *c, const struct pem_spec_source *source);
+/* Check an event's fields, each alone and against the others. */
+void pem_check_fields(const struct check *c);
+
+#endif
