@@ -45,7 +45,7 @@ INC_codegen = $(INC_ABI) $(shell pkg-config --cflags libxml-2.0 2>/dev/null)
 INC_libpem = $(INC_PUBLIC) -Ilibpem -I$(B)/gen -DPEM_VERSION='"$(VERSION)"'
 INC_kmod = $(INC_ABI) -I$(B)/gen
 INC_viz-export = $(INC_PUBLIC) -I$(B)/gen/viz-export
-INC_cli = $(INC_PUBLIC) -I$(B)/gen
+INC_cli = $(INC_PUBLIC) -Icli -I$(B)/gen
 INC_examples = $(INC_PUBLIC) -I$(B)/gen
 INC_tests = $(INC_PUBLIC) -Ilibpem -Icodegen -I$(B)/gen -I.
 INC_bench = $(INC_tests)

@@ -1,35 +1,35 @@
 # SPDX-License-Identifier: MIT
 # pem, the command. JSON goes through json-c; without it there is no pem, and the libraries are built alone.
 
-CLI_SRC := $(wildcard cli/*.c)
+CLI_SRC := $(wildcard cli/*.c cli/*/*.c)
 
 # What pem spec import can read depends on the libraries that are there.
 CLI_IMPORT_LIBS :=
 ifeq ($(shell pkg-config --atleast-version=1.0 libbpf 2>/dev/null && echo yes),yes)
-CFLAGS_cli_spec_import += -DPEM_IMPORT_HAS_BPF
+CFLAGS_cli_spec_import_import += -DPEM_IMPORT_HAS_BPF
 CLI_IMPORT_LIBS += $(shell pkg-config --libs libbpf)
 else
-CLI_SRC := $(filter-out cli/spec_import_tracepoint.c cli/spec_import_btf.c cli/spec_import_print.c,$(CLI_SRC))
+CLI_SRC := $(filter-out $(addprefix cli/spec_import/,tracepoint.c btf.c print.c),$(CLI_SRC))
 $(info pem spec import cannot read tracepoints: libbpf 1.0 or newer is missing (libbpf-dev))
 endif
 ifeq ($(shell pkg-config --exists libelf 2>/dev/null && echo yes),yes)
-CFLAGS_cli_spec_import += -DPEM_IMPORT_HAS_ELF
+CFLAGS_cli_spec_import_import += -DPEM_IMPORT_HAS_ELF
 CLI_IMPORT_LIBS += -lelf
 else
-CLI_SRC := $(filter-out cli/spec_import_usdt.c,$(CLI_SRC))
+CLI_SRC := $(filter-out cli/spec_import/usdt.c,$(CLI_SRC))
 $(info pem spec import cannot read USDT probes: libelf is missing (libelf-dev))
 endif
 ifeq ($(shell echo '\#include <perfmon/pfmlib_perf_event.h>' | $(CC) -E -x c - >/dev/null 2>&1 && echo yes),yes)
-CFLAGS_cli_spec_import += -DPEM_IMPORT_HAS_PFM
+CFLAGS_cli_spec_import_import += -DPEM_IMPORT_HAS_PFM
 else
-CLI_SRC := $(filter-out cli/spec_import_pfm.c,$(CLI_SRC))
+CLI_SRC := $(filter-out cli/spec_import/pfm.c,$(CLI_SRC))
 $(info pem spec import cannot read names of counters: libpfm4 is missing (libpfm4-dev))
 endif
 # pem top's screen; --once needs none.
-CLI_SCREEN := cli/top_screen.c cli/top_draw.c cli/top_keys.c cli/top_histogram.c
+CLI_SCREEN := $(addprefix cli/top/,screen.c draw.c keys.c histogram.c)
 CLI_SCREEN_LIB := $(firstword $(foreach l,ncursesw ncurses,$(shell pkg-config --exists $(l) 2>/dev/null && echo $(l))))
 ifneq ($(CLI_SCREEN_LIB),)
-CFLAGS_cli_top += -DPEM_TOP_HAS_SCREEN
+CFLAGS_cli_top_top += -DPEM_TOP_HAS_SCREEN
 CLI_IMPORT_LIBS += $(shell pkg-config --libs $(CLI_SCREEN_LIB))
 $(call objects,$(CLI_SCREEN)): ALL_CFLAGS += $(shell pkg-config --cflags $(CLI_SCREEN_LIB))
 else
@@ -51,7 +51,7 @@ $(B)/gen/keywords.inc: codegen/keywords.c
 	@mkdir -p $(@D)
 	$(Q)grep -o '"[A-Za-z0-9_]*",' $< > $@
 
-$(B)/obj/cli/spec_import.o: $(B)/gen/keywords.inc
+$(B)/obj/cli/spec_import/import.o: $(B)/gen/keywords.inc
 
 # Names of the specs that are built in, which need not be looked for.
 $(B)/gen/cli/builtin_specs.h: $(sort $(wildcard spec/*/*.xml))

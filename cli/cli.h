@@ -166,7 +166,7 @@ void cli_map__free(struct cli_map *map);
 /* Make room for one more element in an array that grows by doubling; 0 or -ENOMEM. */
 int cli_grow(void **array, size_t element_bytes, size_t count, size_t *capacity);
 
-/* --- running a command under a session (run.c) --- */
+/* --- running a command under a session (command.c) --- */
 
 struct cli_patterns {
 	char **text;
@@ -272,7 +272,7 @@ int cli_plugins__visit(const char *prefix,
 const struct pem_exporter *cli_exporter__load(const char *path, void **handle,
 					      struct pem_error *error);
 
-/* --- pem-codegen, which knows what a spec may be (codegen.c) --- */
+/* --- pem-codegen, which knows what a spec may be (run_codegen.c) --- */
 
 /* Words for pem-codegen, growing; add says so and returns false without memory. */
 struct cli_words {

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: MIT
+/*
+ * command.c - what record and stat have in common: choosing events, running a command under a session, signals
+ */
+#include "cli.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* --- events --- */
+
+/* "PATTERN where PREDICATE", taken apart. */
+static int add_pattern(struct cli_patterns *patterns, char *text)
+{
+	char *where = strstr(text, " where "), *end;
+	char **texts, **wheres;
+
+	if (where != NULL) {
+		for (end = where; end > text && end[-1] == ' '; end--)
+			;
+		*end = '\0';
+		where += sizeof(" where ") - 1;
+	}
+	if (*text == '\0')
+		return -EINVAL;
+	texts = reallocarray(patterns->text, patterns->count + 1, sizeof(*texts));
+	if (texts != NULL)
+		patterns->text = texts;
+	wheres = reallocarray(patterns->where, patterns->count + 1, sizeof(*wheres));
+	if (wheres != NULL)
+		patterns->where = wheres;
+	if (texts == NULL || wheres == NULL)
+		return -ENOMEM;
+	texts[patterns->count] = text;
+	wheres[patterns->count++] = where;
+	return 0;
+}
+
+int cli_patterns__add(struct cli_patterns *patterns, const char *list)
+{
+	for (;;) {
+		size_t n = strcspn(list, ",");
+		char *text = strndup(list, n);
+		int rc = text != NULL ? add_pattern(patterns, text) : -ENOMEM;
+
+		if (rc < 0) {
+			free(text);
+			return rc;
+		}
+		if (list[n] == '\0')
+			return 0;
+		list += n + 1;
+	}
+}
+
+void cli_patterns__free(struct cli_patterns *patterns)
+{
+	size_t i;
+
+	for (i = 0; i < patterns->count; i++)
+		free(patterns->text[i]);
+	free(patterns->text);
+	free(patterns->where);
+	*patterns = (struct cli_patterns){0};
+}
+
+/* Bind the set's events to what the patterns say of them. 0, or -1 with errno: then the set is freed. */
+static int bind_predicates(struct pem_event_set *set, const struct cli_patterns *patterns,
+			   struct pem_error *error)
+{
+	int rc = 0;
+	size_t i;
+
+	if (patterns->all_where != NULL)
+		rc = pem_event_set__where(set, patterns->all_where, error);
+	for (i = 0; rc == 0 && i < patterns->count; i++)
+		if (patterns->where[i] != NULL)
+			rc = pem_event_set__where_of(set, patterns->text[i], patterns->where[i],
+						     error);
+	if (rc == 0)
+		return 0;
+	pem_event_set__free(set);
+	errno = rc == -EINVAL || rc == -E2BIG || rc == -ENOTSUP ? ENOENT : -rc; /* wrong input */
+	return -1;
+}
+
+static struct pem_event_set *choose_events(struct pem_session *session,
+					   const struct cli_patterns *patterns, bool samples,
+					   struct pem_error *error)
+{
+	const struct pem_model *model = pem_session__model(session);
+	size_t i, n = 0, count = pem_model__count(model);
+	struct pem_event_set *set;
+	const char **names;
+
+	names = calloc(count + patterns->count + 3, sizeof(*names));
+	if (names == NULL) {
+		snprintf(error->text, sizeof(error->text), "no memory for %zu events", count);
+		return NULL;
+	}
+	for (i = 0; i < sizeof(patterns->also) / sizeof(patterns->also[0]); i++)
+		if (patterns->also[i] != NULL)
+			names[n++] = patterns->also[i];
+	for (i = 0; i < patterns->count; i++)
+		names[n++] = patterns->text[i];
+	if (patterns->count == 0)
+		names[n++] = "APP"; /* also what programs raise that the catalogue does not know */
+	for (i = 0; patterns->count == 0 && i < count; i++) {
+		const struct pem_event *event = pem_model__event(model, i);
+		bool counter = event->source_kind == PEM_SOURCE_PERF ||
+			       event->source_kind == PEM_SOURCE_SAMPLE;
+
+		if ((event->source_kind == PEM_SOURCE_SAMPLE && !samples) ||
+		    event->level > PEM_LEVEL_INFO || strcmp(event->layer, "APP") == 0)
+			continue;
+		/* A kernel event that can't be had leaves a gap with its reason in the trace; a counter just lacks. */
+		if (!counter || pem_session__can_deliver(session, event, NULL) == 1)
+			names[n++] = event->name;
+	}
+	set = pem_event_set__new(session, names, n, error);
+	free(names);
+	return set;
+}
+
+struct pem_event_set *cli_choose_events(struct pem_session *session,
+					const struct cli_patterns *patterns, bool samples,
+					struct pem_error *error)
+{
+	struct pem_event_set *set = choose_events(session, patterns, samples, error);
+
+	return set == NULL || bind_predicates(set, patterns, error) < 0 ? NULL : set;
+}
+
+/* --- the command --- */
+
+/* 0, or the -errno that execve would give for this file. */
+static int check_file(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return -errno;
+	if (S_ISDIR(st.st_mode))
+		return -EISDIR;
+	return access(path, X_OK) == 0 ? 0 : -errno;
+}
+
+int cli_command__check(const char *name, char *file, size_t bytes)
+{
+	const char *path = getenv("PATH");
+	int found = -ENOENT, rc;
+
+	if (strchr(name, '/') != NULL) {
+		snprintf(file, bytes, "%s", name);
+		found = check_file(name);
+	} else {
+		if (path == NULL)
+			path = "/usr/local/bin:/bin:/usr/bin";
+		while (found != 0) {
+			size_t n = strcspn(path, ":");
+
+			snprintf(file, bytes, "%.*s/%s", n != 0 ? (int)n : 1, n != 0 ? path : ".",
+				 name);
+			rc = check_file(file);
+			/* A folder that this user may not search holds no command for this user, says a shell. */
+			if (rc == 0 || (rc == -EACCES && access(file, F_OK) == 0))
+				found = rc;
+			if (path[n] == '\0')
+				break;
+			path += n + 1;
+		}
+	}
+	if (found == 0)
+		return CLI_DONE;
+	if (found == -ENOENT || found == -ENOTDIR)
+		return cli_error(CLI_NOT_FOUND, "command not found: %s", name);
+	return cli_error(CLI_NOT_EXECUTABLE, "cannot execute %s: %s", name, strerror(-found));
+}
+
+/* --- signals --- */
+
+static const int forwarded[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
+#define FORWARDED (sizeof(forwarded) / sizeof(forwarded[0]))
+
+/* A handler has no argument: these are set around the run, and by the handler alone meanwhile. */
+static struct {
+	struct pem_session *volatile session;
+	volatile pid_t pid;
+	volatile sig_atomic_t count;
+	volatile sig_atomic_t limit; /* which of them ends the work at once */
+	volatile sig_atomic_t last;
+} on_signal;
+
+static void handle(int number, siginfo_t *info, void *context)
+{
+	int saved = errno;
+
+	(void)context;
+	on_signal.last = number;
+	if (++on_signal.count >= on_signal.limit) {
+		if (on_signal.session != NULL)
+			pem_session__interrupt(on_signal.session);
+	} else if (info->si_code <= 0 && on_signal.pid > 0) {
+		/* Sent by a process, to us: what a terminal sends, the kernel has sent to the command too. */
+		kill(on_signal.pid, number);
+	}
+	errno = saved;
+}
+
+static void install(struct pem_session *session, int limit)
+{
+	struct sigaction old,
+		action = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO | SA_RESTART};
+	size_t i;
+
+	on_signal.session = session;
+	on_signal.limit = limit;
+	sigemptyset(&action.sa_mask);
+	for (i = 0; i < FORWARDED; i++) {
+		sigaction(forwarded[i], NULL, &old);
+		/* What was ignored for us (nohup) stays so; but a shell's '&' ignores what ends a recording without a command. */
+		if (old.sa_handler != SIG_IGN || (limit == 1 && forwarded[i] == SIGINT))
+			sigaction(forwarded[i], &action, NULL);
+	}
+}
+
+pid_t cli_run__start(struct cli_run *run, char *const argv[], const struct pem_run_options *options,
+		     struct pem_error *error)
+{
+	install(run->session, 2);
+	run->pid = pem_session__run(run->session, argv, options, error);
+	if (run->pid > 0)
+		on_signal.pid = run->pid;
+	if (run->pid > 0 && on_signal.count > 0)
+		kill(run->pid, on_signal.last);
+	return run->pid;
+}
+
+static void work(struct cli_run *run)
+{
+	uint64_t step_ns = (uint64_t)run->interval_ms * 1000000, next = cli_now_ns() + step_ns;
+
+	while (on_signal.count < on_signal.limit) {
+		uint64_t now = cli_now_ns();
+		int rc;
+
+		if (now >= next) {
+			if (run->tick != NULL)
+				run->tick(run->arg);
+			/* After a stall, the next full step: not a burst of short ones. */
+			next += (now - next) / step_ns * step_ns + step_ns;
+			continue;
+		}
+		rc = pem_session__poll(run->session, (int)((next - now) / 1000000) + 1,
+				       &run->wait_status);
+		if (rc == 1 || (run->has_ended != NULL && run->has_ended(run->ended_arg))) {
+			run->ended = true;
+			break;
+		}
+		if (rc < 0 && rc != -EINTR) {
+			run->error = rc;
+			break;
+		}
+	}
+	/* The handlers stay, with nothing to do: a third signal must not keep the trace from being finished. */
+	on_signal.pid = 0;
+	on_signal.session = NULL;
+}
+
+void cli_run__wait(struct cli_run *run)
+{
+	work(run);
+	if (!run->ended && on_signal.count >= 2)
+		run->stopped_by = on_signal.last;
+}
+
+void cli_run__go_first(void)
+{
+	errno = 0;
+	if (getpriority(PRIO_PROCESS, 0) == 0 && errno == 0)
+		setpriority(PRIO_PROCESS, 0, CLI_RECORDER_NICE);
+}
+
+void cli_run__catch(struct pem_session *session)
+{
+	install(session, 1);
+}
+
+void cli_run__watch(struct cli_run *run)
+{
+	work(run);
+	run->ended = run->error == 0;
+}
+
+int cli_status_of_wait(int wait_status)
+{
+	if (WIFSIGNALED(wait_status))
+		return 128 + WTERMSIG(wait_status);
+	return WEXITSTATUS(wait_status);
+}
+
+int cli_run__status(const struct cli_run *run)
+{
+	if (run->ended)
+		return cli_status_of_wait(run->wait_status);
+	return run->stopped_by != 0 ? 128 + run->stopped_by : CLI_FAILED;
+}
+
+void cli_run__explain(const struct cli_run *run, const char *command)
+{
+	if (run->ended && WIFSIGNALED(run->wait_status))
+		cli_say("%s was ended by signal %d (%s)", command, WTERMSIG(run->wait_status),
+			strsignal(WTERMSIG(run->wait_status)));
+	else if (run->stopped_by != 0)
+		cli_say("stopped at the second signal; %s (process %d) may still run", command,
+			(int)run->pid);
+	else if (run->error != 0)
+		cli_error(0, "watching %s failed: %s", command, strerror(-run->error));
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+/*
+ * search.c - pem list: events by words in what they tell of themselves
+ *
+ * A word is found where a word of the text starts, in whatever case: at a letter or digit behind something else, or at
+ * a capital letter inside a name. So 'io' finds "I/O" and "BioIo", and not "operation".
+ */
+#include "list.h"
+
+#include <ctype.h>
+#include <fnmatch.h>
+#include <string.h>
+
+static bool joins(char c)
+{
+	return c == '/' || c == '-' || c == '_' || c == ':';
+}
+
+/* Does the text at p start with the word? What joins parts of words does not count: "I/O" is 'io'. */
+static bool starts_with(const char *p, const char *word, size_t n)
+{
+	const char *end = word + n;
+
+	while (word < end) {
+		if (joins(*word))
+			word++;
+		else if (joins(*p))
+			p++;
+		else if (tolower((unsigned char)*p++) != tolower((unsigned char)*word++))
+			return false;
+	}
+	return true;
+}
+
+static bool has_word(const char *text, const char *word, size_t n)
+{
+	const char *p;
+
+	for (p = text; *p != '\0'; p++) {
+		bool starts = p == text || !isalnum((unsigned char)p[-1]) ||
+			      (isupper((unsigned char)*p) && !isupper((unsigned char)p[-1]));
+
+		if (starts && isalnum((unsigned char)*p) && starts_with(p, word, n))
+			return true;
+	}
+	return false;
+}
+
+static bool tells_of(const struct pem_event *event, const char *word, size_t n)
+{
+	unsigned int i;
+	char glob[256];
+
+	snprintf(glob, sizeof(glob), "%.*s", (int)n, word);
+	if (strpbrk(glob, "*?") != NULL)
+		return fnmatch(glob, event->name, FNM_CASEFOLD | FNM_NOESCAPE) == 0;
+	if (has_word(event->name, word, n) || has_word(event->description, word, n) ||
+	    has_word(event->source_name, word, n))
+		return true;
+	for (i = 0; i < event->field_count; i++)
+		if (has_word(event->fields[i].name, word, n) ||
+		    has_word(event->fields[i].unit, word, n) ||
+		    has_word(event->fields[i].description, word, n))
+			return true;
+	return false;
+}
+
+bool list_search(const struct pem_event *event, char *const *words, size_t count)
+{
+	size_t i, n;
+	const char *p;
+
+	for (i = 0; i < count; i++)
+		for (p = words[i]; *p != '\0'; p += n) {
+			p += strspn(p, " \t\n");
+			n = strcspn(p, " \t\n");
+			if (n != 0 && !tells_of(event, p, n))
+				return false;
+		}
+	return true;
+}

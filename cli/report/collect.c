@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: MIT
+/*
+ * collect.c - reads a whole trace once and counts what pem report shows
+ */
+#include "report.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PROGRESS_STEP 16384 /* records between two looks at the clock */
+
+const char *const report_layers[LAYERS] = {"APP", "OS", "HW", "CPO", "other"};
+
+/* Where records are counted; lives during the pass only. */
+struct counting {
+	struct cli_map event_at; /* id: index in events */
+	struct cli_map process_at; /* pid: index in processes */
+	struct cli_map thread_at; /* pid and tid: index in threads */
+	struct cli_map counter_at; /* event, and what it counts: index in counters */
+	struct report_open *open;
+};
+
+static unsigned int layer_of(const struct pem_event *event)
+{
+	unsigned int i;
+
+	for (i = 0; i < LAYER_OTHER; i++)
+		if (strcmp(report_layers[i], event->layer) == 0)
+			break;
+	return i;
+}
+
+/* Is the value an amount moved each time, rather than a state of something? */
+static bool is_amount(const struct pem_event *event, int field)
+{
+	return event->meaning != PEM_MEANS_COUNTER && event->meaning != PEM_MEANS_GAUGE &&
+	       event->meaning != PEM_MEANS_SAMPLE &&
+	       strcmp(event->fields[field].unit, "bytes") == 0;
+}
+
+/* A size adds up, and so do bytes moved; another value is what it was last. */
+static void choose_value(struct report_event *e)
+{
+	int size = pem_event__field_by_role(e->event, PEM_ROLE_SIZE);
+	int value = pem_event__field_by_role(e->event, PEM_ROLE_VALUE);
+
+	if (size >= 0 || (value >= 0 && is_amount(e->event, value))) {
+		e->value = VALUE_SUM;
+		e->field = size >= 0 ? size : value;
+	} else if (value >= 0) {
+		e->value = VALUE_LAST;
+		e->field = value;
+	}
+}
+
+static int prepare_events(struct report *report, struct counting *c)
+{
+	const struct pem_model *model = pem_trace__model(report->trace);
+	size_t i, count = pem_model__count(model);
+
+	report->events = calloc(count + 1, sizeof(*report->events));
+	if (report->events == NULL)
+		return -ENOMEM;
+	for (i = 0; i < count; i++) {
+		struct report_event *e = &report->events[i];
+		uint32_t *at;
+
+		e->event = pem_model__event(model, i);
+		e->layer = layer_of(e->event);
+		e->look = report_look__of(e->event);
+		e->balance = pem_trace__event_balance(report->trace, e->event);
+		choose_value(e);
+		at = cli_map__at(&c->event_at, e->event->id);
+		if (at == NULL)
+			return -ENOMEM;
+		*at = (uint32_t)i;
+	}
+	report->event_count = count;
+	return 0;
+}
+
+static struct report_process *process_of(struct report *report, struct counting *c, uint32_t pid)
+{
+	uint32_t *at = cli_map__at(&c->process_at, pid);
+
+	if (at == NULL)
+		return NULL;
+	if (*at == UINT32_MAX) {
+		if (cli_grow((void **)&report->processes, sizeof(*report->processes),
+			     report->process_count, &report->process_capacity) < 0)
+			return NULL;
+		memset(&report->processes[report->process_count], 0, sizeof(*report->processes));
+		report->processes[report->process_count].pid = pid;
+		*at = (uint32_t)report->process_count++;
+	}
+	return &report->processes[*at];
+}
+
+static void copy_thread_name(struct report *report, struct report_thread *thread)
+{
+	snprintf(thread->name, sizeof(thread->name), "%.15s",
+		 pem_trace__thread_name(report->trace, thread->tid));
+	report->names_threads |= thread->name[0] != '\0';
+}
+
+static struct report_thread *thread_of(struct report *report, struct counting *c,
+				       struct report_process *process, uint32_t tid)
+{
+	uint32_t *at = cli_map__at(&c->thread_at, (uint64_t)process->pid << 32 | tid);
+	struct report_thread *thread;
+
+	if (at == NULL)
+		return NULL;
+	if (*at != UINT32_MAX)
+		return &report->threads[*at];
+	if (cli_grow((void **)&report->threads, sizeof(*report->threads), report->thread_count,
+		     &report->thread_capacity) < 0)
+		return NULL;
+	*at = (uint32_t)report->thread_count++;
+	thread = &report->threads[*at];
+	memset(thread, 0, sizeof(*thread));
+	thread->process = (uint32_t)(process - report->processes);
+	thread->tid = tid;
+	copy_thread_name(report, thread);
+	if (process->threads++ == 0)
+		process->first_thread = *at;
+	else
+		report->threads[process->last_thread].next = *at;
+	process->last_thread = *at;
+	process->nameless |= tid == 0;
+	return thread;
+}
+
+/* A counter only grows, for each process, thread and CPU that it is counted of: keep the last of each. */
+static int keep_counter(struct report *report, struct counting *c, uint32_t event,
+			const struct pem_record *record)
+{
+	unsigned int field = (unsigned int)report->events[event].field;
+	/* Two of these that mix to one key would share a value: 2^-64 for a pair. */
+	uint64_t key = (((uint64_t)record->pid << 32 | record->tid) * 0x9e3779b97f4a7c15ull) ^
+		       ((uint64_t)record->cpu << 32 | event);
+	uint32_t *at = cli_map__at(&c->counter_at, key);
+
+	if (at == NULL)
+		return -ENOMEM;
+	if (*at == UINT32_MAX) {
+		if (cli_grow((void **)&report->counters, sizeof(*report->counters),
+			     report->counter_count, &report->counter_capacity) < 0)
+			return -ENOMEM;
+		report->counters[report->counter_count].event = event;
+		*at = (uint32_t)report->counter_count++;
+	}
+	report->counters[*at].last = pem_record__u64(record, field);
+	report->counters[*at].last_f = pem_record__f64(record, field);
+	return 0;
+}
+
+static int count_value(struct report *report, struct counting *c, uint32_t event,
+		       const struct pem_record *record)
+{
+	struct report_event *e = &report->events[event];
+
+	if (e->value == VALUE_NONE)
+		return 0;
+	if (e->value == VALUE_LAST && record->event->meaning == PEM_MEANS_COUNTER)
+		return keep_counter(report, c, event, record);
+	if (e->value == VALUE_LAST) {
+		e->total = pem_record__u64(record, (unsigned int)e->field);
+		e->total_f = pem_record__f64(record, (unsigned int)e->field);
+	} else if (pem_record__f64(record, (unsigned int)e->field) >= 0) {
+		/* A negative size is the sign of a failure. */
+		e->summed++;
+		e->total += pem_record__u64(record, (unsigned int)e->field);
+		e->total_f += pem_record__f64(record, (unsigned int)e->field);
+	}
+	return 0;
+}
+
+/* A thread is called what it was called last: its number may be another's later, which is then asked for its name. */
+static void rename_thread(struct report *report, struct counting *c,
+			  const struct pem_record *record)
+{
+	int field = pem_event__field_by_role(record->event, PEM_ROLE_THREAD);
+	uint64_t tid = field >= 0 ? pem_record__u64(record, (unsigned int)field) : 0;
+	uint32_t *at = cli_map__at(&c->thread_at, (uint64_t)record->pid << 32 | tid);
+
+	if (at != NULL && *at != UINT32_MAX)
+		copy_thread_name(report, &report->threads[*at]);
+}
+
+static int count_record(struct report *report, struct counting *c, const struct pem_record *record)
+{
+	struct report_process *process;
+	struct report_thread *thread;
+	struct report_event *e;
+	uint32_t *at;
+
+	at = cli_map__at(&c->event_at, record->event->id);
+	if (at == NULL || *at == UINT32_MAX)
+		return -ENOMEM;
+	e = &report->events[*at];
+	e->count++;
+	report->layer_count[e->layer]++;
+	report->read++;
+	if (report->duration_ns < record->time_ns)
+		report->duration_ns = record->time_ns;
+
+	process = process_of(report, c, record->pid);
+	thread = process != NULL ? thread_of(report, c, process, record->tid) : NULL;
+	if (thread == NULL)
+		return -ENOMEM;
+	process->count++;
+	process->by_layer[e->layer]++;
+	if (record->event->meaning == PEM_MEANS_THREAD_NAME)
+		rename_thread(report, c, record);
+	thread->count++;
+	thread->by_layer[e->layer]++;
+
+	if ((record->event->meaning == PEM_MEANS_INTERVAL_BEGIN ||
+	     record->event->meaning == PEM_MEANS_INTERVAL_END) &&
+	    (e->layer == LAYER_APP || e->layer == LAYER_CPO) &&
+	    record->event->level <= PEM_LEVEL_INFO &&
+	    report_open__record(c->open, report, record) < 0)
+		return -ENOMEM;
+	if (e->look != LOOK_NONE &&
+	    report_looks__record(report->looks, e->look, report, record) < 0)
+		return -ENOMEM;
+	if (e->layer == LAYER_CPO && report_detail__record(report, record) < 0)
+		return -ENOMEM;
+	return count_value(report, c, *at, record);
+}
+
+static int read_records(struct report *report, struct counting *c)
+{
+	struct cli_progress progress;
+	struct pem_record record;
+	struct pem_error error = {{0}};
+	uint64_t total = pem_trace__total_balance(report->trace).delivered, n = 0;
+	int rc;
+
+	cli_progress__start(&progress, "reading");
+	for (;;) {
+		rc = pem_trace__next(report->trace, &record, &error);
+		if (rc == 0)
+			break;
+		if (rc == -EINVAL) {
+			/* A damaged packet costs what is in it; the rest is read. */
+			if (report->damaged++ == 0)
+				report->damage = error;
+			continue;
+		}
+		if (rc < 0)
+			break;
+		rc = count_record(report, c, &record);
+		if (rc < 0)
+			break;
+		if (++n == total / 10)
+			report->bulk_ns = record.time_ns;
+		if (n % PROGRESS_STEP == 0)
+			cli_progress__update(n, total, &progress);
+	}
+	cli_progress__end(&progress);
+	return rc;
+}
+
+static void sum_counters(struct report *report)
+{
+	size_t i;
+
+	for (i = 0; i < report->counter_count; i++) {
+		struct report_event *e = &report->events[report->counters[i].event];
+
+		e->total += report->counters[i].last;
+		e->total_f += report->counters[i].last_f;
+	}
+}
+
+/* Their names at the trace's end. */
+static void name_processes(struct report *report)
+{
+	size_t i;
+
+	for (i = 0; i < report->process_count; i++) {
+		struct report_process *p = &report->processes[i];
+
+		snprintf(p->name, sizeof(p->name), "%s",
+			 pem_trace__process_name(report->trace, p->pid));
+	}
+}
+
+/* Is there an event in the trace's model, which has what was asked for, that no program raises by itself? */
+static bool asked_for_others(const struct report *report)
+{
+	const struct pem_model *model = pem_trace__model(report->trace);
+	size_t i;
+
+	for (i = 0; i < pem_model__count(model); i++)
+		if (pem_model__event(model, i)->source_kind != PEM_SOURCE_STUB)
+			return true;
+	return false;
+}
+
+/*
+ * When a killed recorder's trace was finished by another process, what programs logged is accounted for; what the kernel
+ * had recorded and nobody read is not, if it was asked for at all. One that was killed before it named its command has
+ * recorded nothing.
+ */
+static const char *find_uncounted(const struct report *report)
+{
+	bool begun = report->read != 0 || report->info->command[0] != '\0';
+	const char *reason = NULL;
+	size_t i;
+
+	for (i = 0; i < report->info->gap_count; i++)
+		if (strcmp(report->info->gaps[i].source, "recorder") == 0)
+			reason = report->info->gaps[i].reason;
+	return !begun || asked_for_others(report) ? reason : NULL;
+}
+
+static void weigh(struct report *report)
+{
+	struct pem_balance *b = &report->total;
+	size_t i;
+
+	*b = pem_trace__total_balance(report->trace);
+	if (!report->info->complete && b->delivered == 0) {
+		/* The recorder could not write its account: all that is known is what is there. */
+		b->delivered = report->read;
+		b->produced = b->delivered + b->discarded + b->overwritten;
+	}
+	report->uncounted = find_uncounted(report);
+	report->balanced = report->info->complete && report->uncounted == NULL &&
+			   report->damaged == 0 &&
+			   b->produced == b->delivered + b->discarded + b->overwritten &&
+			   b->delivered == report->read;
+	for (i = 0; i < report->event_count; i++) {
+		const struct report_event *e = &report->events[i];
+
+		if (e->balance.produced !=
+			    e->balance.delivered + e->balance.discarded + e->balance.overwritten ||
+		    e->balance.delivered != e->count)
+			report->balanced = false;
+	}
+}
+
+const char *report__verdict(const struct report *report)
+{
+	const struct pem_balance *b = &report->total;
+
+	if (report->balanced)
+		return "";
+	if (!report->info->complete)
+		return "the recorder did not finish this trace (killed?): what was under way "
+		       "then is lost, and nobody counted it";
+	if (report->damaged != 0)
+		return report->damage.text;
+	if (report->uncounted != NULL)
+		return cli_format("the recorder did not finish; %s", report->uncounted);
+	if (b->delivered != report->read)
+		return cli_format(
+			"the recorder wrote %s events, but %s were read: files of the trace "
+			"are missing or changed",
+			cli_count(b->delivered), cli_count(report->read));
+	return "produced is not delivered + discarded + overwritten for every event: "
+	       "the recorder's account is wrong";
+}
+
+int report__collect(struct report *report, const char *directory)
+{
+	struct counting c = {.open = NULL};
+	int rc;
+
+	report->trace = cli_trace__open(directory, &rc);
+	if (report->trace == NULL)
+		return rc;
+	report->info = pem_trace__info(report->trace);
+	report->duration_ns = report->info->duration_ns;
+	c.open = report_open__new();
+	report->looks = report_looks__new(report->info);
+	rc = c.open != NULL && report->looks != NULL ? prepare_events(report, &c) : -ENOMEM;
+	if (rc == 0)
+		rc = read_records(report, &c);
+	if (rc == 0) {
+		report_open__finish(c.open, report, report->duration_ns);
+		sum_counters(report);
+		name_processes(report);
+		weigh(report);
+	}
+	report_open__free(c.open);
+	cli_map__free(&c.event_at);
+	cli_map__free(&c.process_at);
+	cli_map__free(&c.thread_at);
+	cli_map__free(&c.counter_at);
+	if (rc < 0)
+		return cli_error(CLI_FAILED, "reading %s failed: %s", directory, strerror(-rc));
+	return CLI_DONE;
+}
+
+bool report__is_context(const struct report *report, const struct report_event *event)
+{
+	const char *name = event->event->name, *at = report->info->context_events;
+	size_t bytes = strlen(name);
+
+	for (; *at != '\0'; at += strcspn(at, " "), at += *at == ' ')
+		if (strcspn(at, " ") == bytes && strncmp(at, name, bytes) == 0)
+			return true;
+	return false;
+}
+
+void report__free(struct report *report)
+{
+	size_t i;
+
+	for (i = 0; i < report->phase_count; i++) {
+		free(report->phases[i].name);
+		free(report->phases[i].counts);
+	}
+	free(report->phases);
+	report_looks__free(report->looks);
+	free(report->counters);
+	free(report->steps);
+	free(report->threads);
+	free(report->processes);
+	free(report->events);
+	pem_trace__close(report->trace);
+}
+
+static int by_count(const void *a, const void *b, void *arg)
+{
+	const struct report *report = arg;
+	const struct report_event *x = &report->events[*(const size_t *)a];
+	const struct report_event *y = &report->events[*(const size_t *)b];
+
+	if (x->count != y->count)
+		return x->count < y->count ? 1 : -1;
+	return strcmp(x->event->name, y->event->name);
+}
+
+size_t *report__order(const struct report *report)
+{
+	size_t i, *order = calloc(report->event_count + 1, sizeof(*order));
+
+	if (order == NULL)
+		return NULL;
+	for (i = 0; i < report->event_count; i++)
+		order[i] = i;
+	qsort_r(order, report->event_count, sizeof(*order), by_count, (void *)(uintptr_t)report);
+	return order;
+}

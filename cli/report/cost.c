@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+/*
+ * cost.c - pem report: what observing cost, for people and for programs
+ *
+ * It is a share of the CPU time of what was observed: of the program's, or, where that was the whole machine, of all that
+ * ran meanwhile.
+ */
+#include "report.h"
+
+#include <string.h>
+
+/* What observing cost is a share of, in ns of CPU time, and whose that is; 0: it is not known. */
+static uint64_t base_of(const struct pem_trace_info *info, const char **whose)
+{
+	*whose = info->machine_cpu_ns != 0 ? "machine" : "program";
+	return info->machine_cpu_ns != 0 ? info->machine_cpu_ns : info->program_cpu_ns;
+}
+
+static double sum_of(const struct pem_trace_info *info)
+{
+	double sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < info->cost_count; i++)
+		sum += info->costs[i].ns_each * (double)info->costs[i].count;
+	return sum;
+}
+
+static bool has_kind(const struct pem_trace_info *info, const char *kind)
+{
+	uint32_t i;
+
+	for (i = 0; i < info->cost_count; i++)
+		if (strcmp(info->costs[i].kind, kind) == 0)
+			return true;
+	return false;
+}
+
+/* Does what a kind costs come on top, for it occurred and could not be measured? */
+static bool is_unmeasured(const struct pem_trace_cost *c)
+{
+	return c->count != 0 && c->ns_each <= 0;
+}
+
+/* Those kinds, "uprobe-log, sample"; "": all are in the sum. */
+static const char *unmeasured(const struct pem_trace_info *info, char *text, size_t bytes)
+{
+	size_t used = 0;
+	uint32_t i;
+
+	text[0] = '\0';
+	for (i = 0; i < info->cost_count; i++)
+		if (is_unmeasured(&info->costs[i]) && used < bytes)
+			used += (size_t)snprintf(text + used, bytes - used, "%s%s",
+						 used != 0 ? ", " : "", info->costs[i].kind);
+	return text;
+}
+
+/* As people read it; "?": more than can be. */
+static const char *duration(double ns)
+{
+	return ns < 1e18 ? cli_duration((uint64_t)ns) : "?";
+}
+
+static void add_row(struct cli_table *table, const struct pem_trace_cost *c, uint64_t base)
+{
+	double ns = c->ns_each * (double)c->count;
+
+	cli_table__row(table, CLI_PLAIN);
+	cli_table__cell(table, c->kind);
+	cli_table__cell(table, cli_count(c->count));
+	if (c->ns_each <= 0) {
+		cli_table__cell(table, "not measured");
+		return;
+	}
+	cli_table__cell(table, c->ns_each < 1e4 ? cli_format("%.1f ns", c->ns_each)
+						: cli_duration((uint64_t)c->ns_each));
+	cli_table__cell(table, duration(ns));
+	cli_table__cell(table, base != 0 ? cli_percent(ns / (double)base) : "");
+}
+
+/* Returns how many kinds there were. */
+static unsigned int print_kinds(const struct pem_trace_info *info, uint64_t base, const char *whose)
+{
+	struct cli_table *table = cli_table__new(stdout);
+	unsigned int rows = 0;
+	uint32_t i;
+
+	cli_table__column(table, "KIND", CLI_LEFT);
+	cli_table__column(table, "COUNT", CLI_RIGHT);
+	cli_table__column(table, "EACH", CLI_RIGHT);
+	cli_table__column(table, "TOTAL", CLI_RIGHT);
+	cli_table__column(table, strcmp(whose, "machine") == 0 ? "OF MACHINE" : "OF PROGRAM",
+			  CLI_RIGHT);
+	for (i = 0; i < info->cost_count; i++) {
+		if (info->costs[i].count == 0) /* none occurred, or nobody lived to count them */
+			continue;
+		add_row(table, &info->costs[i], base);
+		rows++;
+	}
+	cli_table__print(table);
+	return rows;
+}
+
+void report_cost__print(const struct report *r)
+{
+	const struct pem_trace_info *info = r->info;
+	double sum = sum_of(info);
+	const char *whose;
+	uint64_t base = base_of(info, &whose);
+	unsigned int rows = print_kinds(info, base, whose);
+	char text[1024], kinds[320];
+	bool least = *unmeasured(info, kinds, sizeof(kinds)) != '\0';
+
+	if (info->recorder_cpu_ns == 0)
+		snprintf(text, sizeof(text), "What the recorder itself used died with it.");
+	else if (rows == 0)
+		snprintf(text, sizeof(text),
+			 "Nothing that was observed is known to have taken the program's time: "
+			 "counters are read by the recorder, which itself used %s.",
+			 cli_duration(info->recorder_cpu_ns));
+	else if (base == 0)
+		snprintf(text, sizeof(text),
+			 "The recorder itself used %s. What share of the program's CPU time "
+			 "observing took is told where pem ran the program.",
+			 cli_duration(info->recorder_cpu_ns));
+	else
+		snprintf(text, sizeof(text),
+			 "In all %s%s, %s%s of the %s's %s of CPU time; the recorder itself used "
+			 "%s. Not in it: %s%s%s%sthe caches that recording takes.%s",
+			 least ? "at least " : "", duration(sum), least ? "at least " : "",
+			 cli_percent(sum / (double)base), whose, cli_duration(base),
+			 cli_duration(info->recorder_cpu_ns),
+			 least ? "what could not be measured (" : "", kinds, least ? "), " : "",
+			 has_kind(info, "process-start")
+				 ? ""
+				 : "what loading pem into each process costs, and ",
+			 report_detail__excess(r, sum * 100 / (double)base));
+	cli_wrap(stdout, text, 0, 0, cli_width(stdout));
+}
+
+struct json_object *report_cost__json(const struct report *r)
+{
+	const struct pem_trace_info *info = r->info;
+	struct json_object *object = json_object_new_object();
+	struct json_object *kinds = json_object_new_array();
+	struct json_object *lacking = json_object_new_array();
+	double sum = sum_of(info);
+	const char *whose;
+	uint64_t base = base_of(info, &whose);
+	uint32_t i;
+
+	for (i = 0; i < info->cost_count; i++) {
+		const struct pem_trace_cost *c = &info->costs[i];
+		struct json_object *entry = json_object_new_object();
+
+		cli_json__text(entry, "kind", c->kind);
+		if (c->ns_each > 0)
+			cli_json__real(entry, "ns_each", c->ns_each);
+		else /* not measured */
+			json_object_object_add(entry, "ns_each", NULL);
+		cli_json__count(entry, "count", c->count);
+		cli_json__real(entry, "total_ns", c->ns_each * (double)c->count);
+		json_object_array_add(kinds, entry);
+		if (is_unmeasured(c))
+			json_object_array_add(lacking, json_object_new_string(c->kind));
+	}
+	json_object_object_add(object, "kinds", kinds);
+	json_object_object_add(object, "unmeasured", lacking);
+	cli_json__real(object, "total_ns", sum);
+	cli_json__count(object, "program_cpu_ns", info->program_cpu_ns);
+	if (info->machine_cpu_ns != 0)
+		cli_json__count(object, "machine_cpu_ns", info->machine_cpu_ns);
+	cli_json__count(object, "recorder_cpu_ns", info->recorder_cpu_ns);
+	if (base != 0) {
+		cli_json__real(object, "share_percent", sum * 100 / (double)base);
+		cli_json__text(object, "share_of", whose);
+	} else {
+		json_object_object_add(object, "share_percent", NULL);
+	}
+	return object;
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT
+/*
+ * json.c - pem report for programs
+ */
+#include "report.h"
+
+#include <stdlib.h>
+
+static struct json_object *balance_json(const struct pem_balance *b)
+{
+	struct json_object *object = json_object_new_object();
+
+	cli_json__count(object, "produced", b->produced);
+	cli_json__count(object, "delivered", b->delivered);
+	cli_json__count(object, "discarded", b->discarded);
+	cli_json__count(object, "overwritten", b->overwritten);
+	return object;
+}
+
+/* Counts per second, as far as the trace has a length. */
+static void add_rate(struct json_object *object, const struct report *r, uint64_t count)
+{
+	cli_json__real(object, "rate",
+		       r->duration_ns != 0 ? (double)count * 1e9 / (double)r->duration_ns : 0);
+}
+
+static struct json_object *by_layer_json(const struct report *r, const uint64_t *by_layer)
+{
+	struct json_object *object = json_object_new_object();
+	unsigned int layer;
+
+	for (layer = 0; layer < LAYERS; layer++)
+		if (r->layer_count[layer] != 0)
+			cli_json__count(object, report_layers[layer], by_layer[layer]);
+	return object;
+}
+
+static struct json_object *layers_json(const struct report *r)
+{
+	struct json_object *object = json_object_new_object();
+	unsigned int layer;
+
+	for (layer = 0; layer < LAYERS; layer++) {
+		struct json_object *entry;
+
+		if (r->layer_count[layer] == 0)
+			continue;
+		entry = json_object_new_object();
+		cli_json__count(entry, "count", r->layer_count[layer]);
+		add_rate(entry, r, r->layer_count[layer]);
+		json_object_object_add(object, report_layers[layer], entry);
+	}
+	return object;
+}
+
+static struct json_object *threads_json(const struct report *r, const struct report_process *p)
+{
+	struct json_object *array = json_object_new_array();
+	uint32_t i, at = p->first_thread;
+
+	for (i = 0; i < p->threads; i++, at = r->threads[at].next) {
+		struct json_object *entry = json_object_new_object();
+
+		cli_json__count(entry, "tid", r->threads[at].tid);
+		cli_json__text(entry, "name", r->threads[at].name);
+		cli_json__count(entry, "count", r->threads[at].count);
+		json_object_object_add(entry, "layers", by_layer_json(r, r->threads[at].by_layer));
+		json_object_array_add(array, entry);
+	}
+	return array;
+}
+
+static struct json_object *processes_json(const struct report *r)
+{
+	struct json_object *array = json_object_new_array();
+	size_t i;
+
+	for (i = 0; i < r->process_count; i++) {
+		const struct report_process *p = &r->processes[i];
+		struct json_object *entry = json_object_new_object();
+
+		cli_json__count(entry, "pid", p->pid);
+		cli_json__text(entry, "name", p->name);
+		cli_json__count(entry, "count", p->count);
+		json_object_object_add(entry, "layers", by_layer_json(r, p->by_layer));
+		json_object_object_add(entry, "threads", threads_json(r, p));
+		json_object_array_add(array, entry);
+	}
+	return array;
+}
+
+static struct json_object *phases_json(const struct report *r)
+{
+	struct json_object *array = json_object_new_array();
+	size_t i, e;
+
+	for (i = 0; i < r->phase_count; i++) {
+		const struct report_phase *p = &r->phases[i];
+		struct json_object *entry, *events;
+
+		if (p->times + p->unfinished == 0)
+			continue;
+		entry = json_object_new_object();
+		events = json_object_new_object();
+		cli_json__text(entry, "name", p->name);
+		cli_json__count(entry, "times", p->times);
+		cli_json__count(entry, "unfinished", p->unfinished);
+		cli_json__count(entry, "begin_ns", p->first_ns);
+		cli_json__count(entry, "duration_ns", p->total_ns);
+		cli_json__count(entry, "shortest_ns", p->least_ns);
+		cli_json__count(entry, "longest_ns", p->most_ns);
+		for (e = 0; e < r->event_count; e++)
+			if (p->counts[e] != 0)
+				cli_json__count(events, r->events[e].event->name, p->counts[e]);
+		json_object_object_add(entry, "events", events);
+		json_object_array_add(array, entry);
+	}
+	return array;
+}
+
+static void add_value(struct json_object *object, const struct report_event *e)
+{
+	const struct pem_field *field;
+	const char *key = e->value == VALUE_SUM ? "sum" : "last";
+
+	if (e->value == VALUE_NONE || e->count == 0)
+		return;
+	field = &e->event->fields[e->field];
+	cli_json__text(object, "field", field->name);
+	cli_json__text(object, "unit", field->unit);
+	if (field->type == PEM_TYPE_FLOAT32 || field->type == PEM_TYPE_FLOAT64)
+		cli_json__real(object, key, e->total_f);
+	else if (field->type >= PEM_TYPE_INT8 && field->type <= PEM_TYPE_INT64)
+		json_object_object_add(object, key, json_object_new_int64((int64_t)e->total));
+	else
+		cli_json__count(object, key, e->total);
+	if (e->value == VALUE_SUM && e->summed != 0)
+		cli_json__real(object, "mean", e->total_f / (double)e->summed);
+}
+
+static struct json_object *per_event_json(const struct report *r)
+{
+	struct json_object *array = json_object_new_array();
+	size_t i, *order = report__order(r);
+
+	for (i = 0; order != NULL && i < r->event_count; i++) {
+		const struct report_event *e = &r->events[order[i]];
+		struct json_object *entry;
+
+		if (e->count == 0 && e->balance.produced == 0)
+			continue;
+		entry = json_object_new_object();
+		cli_json__text(entry, "name", e->event->name);
+		cli_json__count(entry, "version", e->event->version);
+		cli_json__text(entry, "layer", e->event->layer);
+		cli_json__count(entry, "count", e->count);
+		add_rate(entry, r, e->count);
+		add_value(entry, e);
+		if (report__is_context(r, e))
+			cli_json__flag(entry, "context", true);
+		json_object_object_add(entry, "balance", balance_json(&e->balance));
+		json_object_array_add(array, entry);
+	}
+	free(order);
+	return array;
+}
+
+static struct json_object *gaps_json(const struct report *r)
+{
+	struct json_object *array = json_object_new_array();
+	uint32_t i;
+
+	for (i = 0; i < r->info->gap_count; i++) {
+		struct json_object *entry = json_object_new_object();
+
+		cli_json__text(entry, "source", r->info->gaps[i].source);
+		cli_json__text(entry, "reason", r->info->gaps[i].reason);
+		json_object_array_add(array, entry);
+	}
+	return array;
+}
+
+static struct json_object *predicates_json(const struct report *r)
+{
+	struct json_object *array = json_object_new_array();
+	uint32_t i;
+
+	for (i = 0; i < r->info->predicate_count; i++) {
+		struct json_object *entry = json_object_new_object();
+
+		cli_json__text(entry, "event", r->info->predicates[i].event);
+		cli_json__text(entry, "where", r->info->predicates[i].text);
+		json_object_array_add(array, entry);
+	}
+	return array;
+}
+
+static struct json_object *info_json(const struct report *r)
+{
+	const struct pem_trace_info *info = r->info;
+	struct json_object *object = json_object_new_object();
+
+	cli_json__text(object, "command", info->command);
+	cli_json__text(object, "host", info->host);
+	cli_json__text(object, "version", info->version);
+	cli_json__count(object, "start_time_ns", info->start_time_ns);
+	cli_json__count(object, "duration_ns", r->duration_ns);
+	cli_json__count(object, "ran_ns", report__ran_ns(r));
+	if (*info->snapshot != '\0')
+		cli_json__text(object, "snapshot", info->snapshot);
+	cli_json__count(object, "clock_hz", info->clock_hz);
+	cli_json__count(object, "clock_error_ns", info->clock_error_ns);
+	if (info->exit_status >= 0)
+		cli_json__count(object, "exit_status", (uint64_t)info->exit_status);
+	else
+		json_object_object_add(object, "exit_status", NULL);
+	cli_json__flag(object, "complete", info->complete != 0);
+	cli_json__flag(object, "balanced", r->balanced);
+	cli_json__text(object, "verdict", report__verdict(r));
+	cli_json__count(object, "read", r->read);
+	cli_json__count(object, "torn_packets", pem_trace__torn_packets(r->trace));
+	cli_json__count(object, "damaged_places", r->damaged);
+	return object;
+}
+
+void report__print_json(const struct report *r)
+{
+	struct json_object *object = json_object_new_object();
+
+	json_object_object_add(object, "events", balance_json(&r->total));
+	json_object_object_add(object, "layers", layers_json(r));
+	json_object_object_add(object, "processes", processes_json(r));
+	json_object_object_add(object, "phases", phases_json(r));
+	json_object_object_add(object, "per_event", per_event_json(r));
+	report_looks__json(r, object);
+	json_object_object_add(object, "cost", report_cost__json(r));
+	json_object_object_add(object, "detail", report_detail__json(r));
+	json_object_object_add(object, "predicates", predicates_json(r));
+	json_object_object_add(object, "gaps", gaps_json(r));
+	json_object_object_add(object, "info", info_json(r));
+	cli_json__print(object, stdout, false);
+}

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: MIT
+/*
+ * pages.c - pem report: what pem.ko looked at: counters at events of the kernel, and which memory was used
+ *
+ * A counter's value is what its CPU had counted by then, so what belongs to an event is what was added since the event before
+ * on that CPU: a system call's, for its exit. Regions of memory are told by passes; one that a pass does not tell of has no page.
+ */
+#include "report.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNTERS_MAX 8
+#define NAME_BYTES 64
+#define ROWS_MOST 10
+
+/* What was counted up to events of one kind. */
+struct counted {
+	const struct pem_event *event; /* NULL: the trace does not know it */
+	uint64_t count;
+	uint64_t sum[COUNTERS_MAX], of[COUNTERS_MAX]; /* of so many of them */
+};
+
+/* The values that a CPU had last; bit i of known: there is one of counter i. */
+struct cpu {
+	uint64_t value[COUNTERS_MAX];
+	uint32_t known;
+};
+
+struct region {
+	uint64_t address, bytes;
+	uint32_t process; /* index */
+	uint32_t pages; /* in memory, at the last pass */
+	uint64_t passes, used; /* that told of it, and in which of it was used */
+};
+
+struct process {
+	uint32_t pid;
+	uint64_t passes;
+	struct cli_map region_at; /* by address */
+};
+
+struct report_looks {
+	unsigned int counters;
+	char names[COUNTERS_MAX][NAME_BYTES];
+	struct counted *counted;
+	size_t counted_count, counted_capacity;
+	struct cpu *cpus;
+	size_t cpu_count, cpu_capacity;
+	struct region *regions;
+	size_t region_count, region_capacity;
+	struct process *processes;
+	size_t process_count, process_capacity;
+	struct cli_map counted_at, cpu_at, process_at;
+};
+
+struct report_looks *report_looks__new(const struct pem_trace_info *info)
+{
+	struct report_looks *looks = calloc(1, sizeof(*looks));
+	const char *at = info->counters;
+
+	while (looks != NULL && *at != '\0' && looks->counters < COUNTERS_MAX) {
+		snprintf(looks->names[looks->counters++], NAME_BYTES, "%.*s", (int)strcspn(at, ","),
+			 at);
+		at += strcspn(at, ",");
+		at += *at == ',';
+	}
+	return looks;
+}
+
+void report_looks__free(struct report_looks *looks)
+{
+	size_t i;
+
+	if (looks == NULL)
+		return;
+	for (i = 0; i < looks->process_count; i++)
+		cli_map__free(&looks->processes[i].region_at);
+	free(looks->counted);
+	free(looks->cpus);
+	free(looks->regions);
+	free(looks->processes);
+	cli_map__free(&looks->counted_at);
+	cli_map__free(&looks->cpu_at);
+	cli_map__free(&looks->process_at);
+	free(looks);
+}
+
+/* The element of an array that a map has for a key, zeroed when new; NULL without memory. */
+static void *element(struct cli_map *map, uint64_t key, void **array, size_t bytes, size_t *count,
+		     size_t *capacity)
+{
+	uint32_t *at = cli_map__at(map, key);
+
+	if (at == NULL)
+		return NULL;
+	if (*at == UINT32_MAX) {
+		if (cli_grow(array, bytes, *count, capacity) < 0)
+			return NULL;
+		memset((char *)*array + *count * bytes, 0, bytes);
+		*at = (uint32_t)(*count)++;
+	}
+	return (char *)*array + *at * bytes;
+}
+
+enum report_look report_look__of(const struct pem_event *event)
+{
+	if (strcmp(event->name, PEM_COUNTERS_EVENT) == 0)
+		return LOOK_COUNTERS;
+	if (strcmp(event->name, "OS::Pages::Region") == 0)
+		return LOOK_REGION;
+	return strcmp(event->name, "OS::Pages::Pass") == 0 ? LOOK_PASS : LOOK_NONE;
+}
+
+static uint64_t number(const struct pem_record *record, const char *field)
+{
+	int i = pem_event__field(record->event, field);
+
+	return i >= 0 ? pem_record__u64(record, (unsigned int)i) : 0;
+}
+
+static int count_values(struct report_looks *looks, const struct report *report,
+			const struct pem_record *record)
+{
+	int list = pem_event__field(record->event, "counterValues");
+	uint32_t id = (uint32_t)number(record, "eventId"), n, i;
+	uint64_t missing = number(record, "missing"), value;
+	struct counted *counted;
+	const void *values;
+	struct cpu *cpu;
+
+	counted = element(&looks->counted_at, id, (void **)&looks->counted, sizeof(*counted),
+			  &looks->counted_count, &looks->counted_capacity);
+	cpu = element(&looks->cpu_at, record->cpu, (void **)&looks->cpus, sizeof(*cpu),
+		      &looks->cpu_count, &looks->cpu_capacity);
+	if (counted == NULL || cpu == NULL)
+		return -ENOMEM;
+	counted->event = pem_model__by_id(pem_trace__model(report->trace), id);
+	counted->count++;
+	n = list >= 0 ? pem_record__list(record, (unsigned int)list, &values) : 0;
+	for (i = 0; i < n && i < COUNTERS_MAX; i++) {
+		if (missing >> i & 1)
+			continue;
+		memcpy(&value, (const char *)values + i * sizeof(value), sizeof(value));
+		if (cpu->known >> i & 1 && value >= cpu->value[i]) {
+			counted->sum[i] += value - cpu->value[i];
+			counted->of[i]++;
+		}
+		cpu->value[i] = value;
+		cpu->known |= 1u << i;
+	}
+	return 0;
+}
+
+static struct process *process_of(struct report_looks *looks, uint32_t pid)
+{
+	struct process *p = element(&looks->process_at, pid, (void **)&looks->processes, sizeof(*p),
+				    &looks->process_count, &looks->process_capacity);
+
+	if (p != NULL)
+		p->pid = pid;
+	return p;
+}
+
+static int count_region(struct report_looks *looks, const struct pem_record *record)
+{
+	struct process *process = process_of(looks, (uint32_t)number(record, "pid"));
+	uint64_t address = number(record, "address");
+	struct region *region;
+
+	if (process == NULL)
+		return -ENOMEM;
+	region = element(&process->region_at, address, (void **)&looks->regions, sizeof(*region),
+			 &looks->region_count, &looks->region_capacity);
+	if (region == NULL)
+		return -ENOMEM;
+	region->address = address;
+	region->bytes = number(record, "size");
+	region->process = (uint32_t)(process - looks->processes);
+	region->pages = (uint32_t)number(record, "pages");
+	region->passes++;
+	region->used += number(record, "accessed") != 0;
+	return 0;
+}
+
+int report_looks__record(struct report_looks *looks, enum report_look look,
+			 const struct report *report, const struct pem_record *record)
+{
+	struct process *process;
+
+	switch (look) {
+	case LOOK_COUNTERS:
+		return count_values(looks, report, record);
+	case LOOK_REGION:
+		return count_region(looks, record);
+	case LOOK_PASS:
+		process = process_of(looks, (uint32_t)number(record, "pid"));
+		if (process == NULL)
+			return -ENOMEM;
+		process->passes++;
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+/* Passes over the memory that a region is of: as many as told of it, where the passes themselves were not recorded. */
+static uint64_t passes_of(const struct report_looks *looks, const struct region *region)
+{
+	uint64_t passes = looks->processes[region->process].passes;
+
+	return passes > region->passes ? passes : region->passes;
+}
+
+static double share_of(const struct report_looks *looks, const struct region *region)
+{
+	return (double)region->used / (double)passes_of(looks, region);
+}
+
+/* The most used first; of those used alike, the one with more in memory. */
+static int by_use(const void *a, const void *b, void *arg)
+{
+	const struct report_looks *looks = arg;
+	const struct region *x = a, *y = b;
+	double left = share_of(looks, x), right = share_of(looks, y);
+
+	if (left < right || left > right)
+		return left < right ? 1 : -1;
+	if (x->pages != y->pages)
+		return x->pages < y->pages ? 1 : -1;
+	return x->address > y->address ? 1 : x->address < y->address ? -1 : 0;
+}
+
+static const char *name_of(const struct report *r, uint32_t pid)
+{
+	return cli_format("%u %.15s", pid, pem_trace__process_name(r->trace, pid));
+}
+
+static void add_region(const struct report *r, const struct region *region, struct cli_table *table)
+{
+	const struct report_looks *looks = r->looks;
+
+	cli_table__row(table, CLI_PLAIN);
+	cli_table__cell(table, name_of(r, looks->processes[region->process].pid));
+	cli_table__cell(table, cli_format("0x%llx", (unsigned long long)region->address));
+	cli_table__cell(table, cli_bytes(region->bytes));
+	cli_table__cell(table, cli_count(region->pages));
+	cli_table__cell(table, cli_format("%s of %s passes", cli_percent(share_of(looks, region)),
+					  cli_count(passes_of(looks, region))));
+}
+
+static void print_regions(const struct report *r, struct report_looks *looks)
+{
+	struct cli_table *table = cli_table__new(stdout);
+	size_t i, used = 0;
+
+	qsort_r(looks->regions, looks->region_count, sizeof(*looks->regions), by_use, looks);
+	cli_table__column(table, "PROCESS", CLI_LEFT);
+	cli_table__column(table, "REGION", CLI_RIGHT);
+	cli_table__column(table, "SIZE", CLI_RIGHT);
+	cli_table__column(table, "PAGES", CLI_RIGHT);
+	cli_table__column(table, "USED IN", CLI_RIGHT);
+	for (i = 0; i < looks->region_count; i++) {
+		used += looks->regions[i].used != 0;
+		if (i < ROWS_MOST)
+			add_region(r, &looks->regions[i], table);
+	}
+	report__heading("Memory in use");
+	cli_table__print(table);
+	printf("%s of %s regions with pages were used%s\n", cli_count(used),
+	       cli_count(looks->region_count),
+	       looks->region_count > ROWS_MOST ? "; these are the most used" : "");
+}
+
+static int by_count(const void *a, const void *b)
+{
+	uint64_t x = ((const struct counted *)a)->count, y = ((const struct counted *)b)->count;
+
+	return x > y ? -1 : x < y;
+}
+
+static const char *counter_name(const struct report_looks *looks, unsigned int i)
+{
+	return i < looks->counters ? looks->names[i] : cli_format("value %u", i);
+}
+
+/* How many counters there are values of. */
+static unsigned int counters_of(const struct report_looks *looks)
+{
+	unsigned int n = looks->counters, i;
+	size_t k;
+
+	for (k = 0; k < looks->counted_count; k++)
+		for (i = n; i < COUNTERS_MAX; i++)
+			if (looks->counted[k].of[i] != 0)
+				n = i + 1;
+	return n;
+}
+
+static void print_counters(struct report_looks *looks)
+{
+	struct cli_table *table = cli_table__new(stdout);
+	unsigned int n = counters_of(looks), i;
+	size_t k;
+
+	qsort(looks->counted, looks->counted_count, sizeof(*looks->counted), by_count);
+	cli_table__column(table, "UP TO EVENT", CLI_LEFT);
+	cli_table__column(table, "COUNT", CLI_RIGHT);
+	for (i = 0; i < n; i++)
+		cli_table__column(table, counter_name(looks, i), CLI_RIGHT);
+	for (k = 0; k < looks->counted_count && k < ROWS_MOST; k++) {
+		const struct counted *c = &looks->counted[k];
+
+		cli_table__row(table, CLI_PLAIN);
+		cli_table__cell(table, c->event != NULL ? cli_event_name(c->event) : "(unknown)");
+		cli_table__cell(table, cli_count(c->count));
+		for (i = 0; i < n; i++)
+			cli_table__cell(table,
+					c->of[i] != 0 ? cli_count(c->sum[i] / c->of[i]) : "");
+	}
+	report__heading("Counters, on average since the event before on the CPU");
+	cli_table__print(table);
+}
+
+void report_looks__print(const struct report *r)
+{
+	if (r->looks->counted_count != 0)
+		print_counters(r->looks);
+	if (r->looks->region_count != 0)
+		print_regions(r, r->looks);
+}
+
+static struct json_object *counters_json(const struct report_looks *looks)
+{
+	struct json_object *array = json_object_new_array();
+	unsigned int n = counters_of(looks), i;
+	size_t k;
+
+	for (k = 0; k < looks->counted_count; k++) {
+		const struct counted *c = &looks->counted[k];
+		struct json_object *entry = json_object_new_object();
+		struct json_object *means = json_object_new_object();
+
+		cli_json__text(entry, "event", c->event != NULL ? c->event->name : "");
+		cli_json__count(entry, "count", c->count);
+		for (i = 0; i < n; i++)
+			if (c->of[i] != 0)
+				cli_json__real(means, counter_name(looks, i),
+					       (double)c->sum[i] / (double)c->of[i]);
+		json_object_object_add(entry, "means", means);
+		json_object_array_add(array, entry);
+	}
+	return array;
+}
+
+static struct json_object *regions_json(struct report_looks *looks)
+{
+	struct json_object *array = json_object_new_array();
+	size_t i;
+
+	if (looks->region_count != 0)
+		qsort_r(looks->regions, looks->region_count, sizeof(*looks->regions), by_use,
+			looks);
+	for (i = 0; i < looks->region_count; i++) {
+		const struct region *region = &looks->regions[i];
+		struct json_object *entry = json_object_new_object();
+
+		cli_json__count(entry, "pid", looks->processes[region->process].pid);
+		cli_json__count(entry, "address", region->address);
+		cli_json__count(entry, "bytes", region->bytes);
+		cli_json__count(entry, "pages", region->pages);
+		cli_json__count(entry, "passes", passes_of(looks, region));
+		cli_json__count(entry, "used", region->used);
+		json_object_array_add(array, entry);
+	}
+	return array;
+}
+
+void report_looks__json(const struct report *r, struct json_object *object)
+{
+	json_object_object_add(object, "counters", counters_json(r->looks));
+	json_object_object_add(object, "memory", regions_json(r->looks));
+}

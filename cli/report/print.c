@@ -1,0 +1,571 @@
+// SPDX-License-Identifier: MIT
+/*
+ * print.c - pem report for people
+ */
+#include "report.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define ROWS_MOST 20 /* of processes and threads, unless asked for them */
+
+void report__heading(const char *title)
+{
+	printf("\n%s%s%s\n", cli_colour(stdout, CLI_BOLD), title, cli_colour(stdout, CLI_PLAIN));
+}
+
+static void line(const char *title, const char *text)
+{
+	char copy[1024];
+
+	snprintf(copy, sizeof(copy), "%s", text);
+	printf("%-10s", title);
+	cli_wrap(stdout, pem_printable(copy), 10, 10, cli_width(stdout));
+}
+
+/* The signal that a status of 128 and more stands for, or NULL: programs exit with such statuses too. */
+static const char *signal_name(int status)
+{
+	return status > 128 ? sigabbrev_np(status - 128) : NULL;
+}
+
+/* How far back a flight recorder reaches: a program that raised little reaches further than the others. */
+static const char *reach_words(const struct report *r)
+{
+	uint64_t bulk = r->duration_ns > r->bulk_ns ? r->duration_ns - r->bulk_ns : 0;
+
+	if (bulk >= r->duration_ns / 4 * 3)
+		return cli_format("the last %s", cli_duration(r->duration_ns));
+	return cli_format("the last %s, with nine tenths of the events in the last %s",
+			  cli_duration(r->duration_ns), cli_duration(bulk));
+}
+
+uint64_t report__ran_ns(const struct report *r)
+{
+	if (r->info->ran_ns != 0)
+		return r->info->ran_ns;
+	return r->info->duration_ns != 0 ? r->info->duration_ns : r->duration_ns;
+}
+
+static void print_head(const struct report *r, const char *directory)
+{
+	const struct pem_trace_info *info = r->info;
+	time_t start = (time_t)(info->start_time_ns / 1000000000);
+	uint64_t ran = report__ran_ns(r);
+	char when[64] = "";
+	struct tm tm;
+
+	if (localtime_r(&start, &tm) != NULL)
+		strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &tm);
+	line("Trace", directory);
+	if (*info->command != '\0')
+		line("Command", info->command);
+	line("Recorded", cli_format("%s on %.60s by pem %.20s", when, info->host, info->version));
+	if (signal_name(info->exit_status) != NULL)
+		line("Ran", cli_format("%s, ended by signal %d (%s)", cli_duration(ran),
+				       info->exit_status - 128, signal_name(info->exit_status)));
+	else if (info->exit_status >= 0)
+		line("Ran", cli_format("%s, exit status %d", cli_duration(ran), info->exit_status));
+	else
+		line("Ran", cli_format("%s%s", cli_duration(ran),
+				       *info->snapshot != '\0' ? " until then" : ""));
+	if (*info->snapshot != '\0')
+		line("Snapshot",
+		     cli_format("%s: %.160s",
+				info->ran_ns != 0 ? reach_words(r)
+						  : "all of it, nothing was overwritten yet",
+				info->snapshot));
+	else if (info->ran_ns != 0)
+		line("Kept", cli_format("%s: what came before was overwritten", reach_words(r)));
+	line("Clock", cli_format("%.3f MHz; sources agree within %s", (double)info->clock_hz / 1e6,
+				 cli_duration(info->clock_error_ns)));
+}
+
+/* --- events --- */
+
+/* In all so much, and on average so much. */
+static const char *sum_words(const struct report_event *e, const struct pem_field *field)
+{
+	double mean = e->total_f / (double)e->summed;
+
+	if (e->summed == 0)
+		return "";
+	if (field->type == PEM_TYPE_FLOAT32 || field->type == PEM_TYPE_FLOAT64)
+		return cli_format("in all %s %.20s, mean %s", cli_decimal(e->total_f), field->unit,
+				  cli_decimal(mean));
+	return cli_format("in all %.60s, mean %.60s", cli_quantity(e->total, field->unit),
+			  cli_quantity((uint64_t)(mean + 0.5), field->unit));
+}
+
+static const char *value_of(const struct report_event *e)
+{
+	const struct pem_field *field;
+	const char *word;
+
+	if (e->value == VALUE_NONE || e->count == 0)
+		return "";
+	field = &e->event->fields[e->field];
+	if (e->value == VALUE_SUM)
+		return sum_words(e, field);
+	word = e->event->meaning == PEM_MEANS_COUNTER ? "reached" : "last";
+	if (pem_field__label(field, e->total) != NULL)
+		return cli_format("%s %.60s", word, pem_field__label(field, e->total));
+	if (field->base == 16)
+		return cli_format("%s 0x%llx", word, (unsigned long long)e->total);
+	if (field->type == PEM_TYPE_FLOAT32 || field->type == PEM_TYPE_FLOAT64)
+		return cli_format("%s %s %.20s", word, cli_decimal(e->total_f), field->unit);
+	if (field->type >= PEM_TYPE_INT8 && field->type <= PEM_TYPE_INT64)
+		return cli_format("%s %s %.20s", word, cli_signed((int64_t)e->total), field->unit);
+	return cli_format("%s %.60s", word, cli_quantity(e->total, field->unit));
+}
+
+/* Of the whole machine, a counter's values are added up over its CPUs: its times are longer than what went by. */
+static const char *value_words(const struct report *r, const struct report_event *e)
+{
+	const char *text = value_of(e);
+
+	return e->event->meaning == PEM_MEANS_COUNTER && *text != '\0' &&
+			       r->info->machine_cpu_ns != 0
+		       ? cli_format("%.100s on all CPUs", text)
+		       : text;
+}
+
+static const char *bound(bool partial, const char *text)
+{
+	return partial ? cli_format(">%.60s", text) : text;
+}
+
+/* layer LAYERS: is any? */
+static bool layer_is_partial(const struct report *r, unsigned int layer)
+{
+	const struct report_event *e;
+
+	for (e = r->events; e < r->events + r->event_count; e++) {
+		if ((layer == LAYERS || e->layer == layer) && e->count != 0 &&
+		    report__is_partial(r, e))
+			return true;
+	}
+	return false;
+}
+
+static void print_bound(const struct report *r)
+{
+	if (layer_is_partial(r, LAYERS))
+		cli_wrap(stdout,
+			 r->info->reduced_count == 0
+				 ? "> more occurred than the trace has: see the balance"
+				 : "> more occurred than the trace has: see the balance, and what "
+				   "detail was reduced",
+			 0, 0, cli_width(stdout));
+}
+
+static void event_row(const struct report *r, const struct report_event *e, const char *indent,
+		      struct cli_table *table)
+{
+	bool partial = report__is_partial(r, e);
+
+	cli_table__row(table, CLI_PLAIN);
+	cli_table__cell(table, cli_format("%s%.100s", indent, cli_event_name(e->event)));
+	cli_table__cell(table, bound(partial, cli_count(e->count)));
+	cli_table__cell(table, bound(partial, cli_rate(e->count, r->duration_ns)));
+	cli_table__cell(table, value_words(r, e));
+}
+
+static void event_columns(struct cli_table *table)
+{
+	cli_table__column(table, "EVENT", CLI_LEFT);
+	cli_table__column(table, "COUNT", CLI_RIGHT);
+	cli_table__column(table, "RATE", CLI_RIGHT);
+	cli_table__column(table, "VALUE", CLI_LEFT);
+}
+
+/* Those of the context's events that there are, which nobody asked for. */
+static void print_context_events(const struct report *r)
+{
+	char text[512] = "";
+	size_t i, used = 0, count = 0;
+
+	for (i = 0; i < r->event_count && used < sizeof(text); i++) {
+		if (!report__is_context(r, &r->events[i]) || r->events[i].count == 0)
+			continue;
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s",
+					 count++ ? ", " : "", r->events[i].event->name);
+	}
+	if (count == 0)
+		return;
+	cli_wrap(stdout,
+		 cli_format("Not asked for, but recorded to tell whose the kernel's records are: "
+			    "%.500s",
+			    text),
+		 0, 0, cli_width(stdout));
+}
+
+static void print_layers(const struct report *r, const size_t *order, bool with_events)
+{
+	struct cli_table *table = cli_table__new(stdout);
+	unsigned int layer;
+	bool partial;
+	size_t i;
+
+	event_columns(table);
+	for (layer = 0; layer < LAYERS; layer++) {
+		if (r->layer_count[layer] == 0)
+			continue;
+		cli_table__row(table, CLI_BOLD);
+		cli_table__cell(table, report_layers[layer]);
+		partial = layer_is_partial(r, layer);
+		cli_table__cell(table, bound(partial, cli_count(r->layer_count[layer])));
+		cli_table__cell(table,
+				bound(partial, cli_rate(r->layer_count[layer], r->duration_ns)));
+		for (i = 0; with_events && i < r->event_count; i++)
+			if (r->events[order[i]].layer == layer && r->events[order[i]].count != 0)
+				event_row(r, &r->events[order[i]], "  ", table);
+	}
+	report__heading("Events by layer");
+	cli_table__print(table);
+	print_bound(r);
+	print_context_events(r);
+}
+
+static void print_events(const struct report *r, const size_t *order)
+{
+	struct cli_table *table = cli_table__new(stdout);
+	size_t i;
+
+	event_columns(table);
+	for (i = 0; i < r->event_count && r->events[order[i]].count != 0; i++)
+		event_row(r, &r->events[order[i]], "", table);
+	report__heading("Events");
+	cli_table__print(table);
+	print_bound(r);
+	print_context_events(r);
+}
+
+/* --- processes and threads --- */
+
+static void layer_columns(struct cli_table *table)
+{
+	unsigned int layer;
+
+	cli_table__column(table, "EVENTS", CLI_RIGHT);
+	for (layer = 0; layer < LAYERS; layer++)
+		cli_table__column(table, report_layers[layer], CLI_RIGHT);
+}
+
+static void layer_cells(const struct report *r, struct cli_table *table, uint64_t count,
+			const uint64_t *by_layer)
+{
+	unsigned int layer;
+
+	cli_table__cell(table, cli_count(count));
+	for (layer = 0; layer < LAYERS; layer++)
+		cli_table__cell(table,
+				r->layer_count[layer] != 0 ? cli_count(by_layer[layer]) : "");
+}
+
+static const char *pid_words(uint32_t pid)
+{
+	return pid != 0 ? cli_format("%u", pid) : "?";
+}
+
+/* Of no name are those outside of what was recorded, and what ran where nobody knows who did. */
+static const char *process_name(const struct report_process *process)
+{
+	return process->pid == 0        ? "(idle or unknown)"
+	       : *process->name != '\0' ? process->name
+					: "(outside)";
+}
+
+static int more_events(const void *a, const void *b)
+{
+	const struct report_process *x = *(struct report_process *const *)a;
+	const struct report_process *y = *(struct report_process *const *)b;
+
+	return x->count != y->count ? (x->count < y->count ? 1 : -1)
+				    : (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+static int more_thread_events(const void *a, const void *b)
+{
+	const struct report_thread *x = *(struct report_thread *const *)a;
+	const struct report_thread *y = *(struct report_thread *const *)b;
+
+	return x->count != y->count ? (x->count < y->count ? 1 : -1)
+				    : (x->tid > y->tid) - (x->tid < y->tid);
+}
+
+/* Pointers to the elements of an array, sorted; the caller frees it. */
+static void *sorted(const void *array, size_t count, size_t bytes,
+		    int (*compare)(const void *, const void *))
+{
+	const void **pointers = calloc(count + 1, sizeof(*pointers));
+	size_t i;
+
+	for (i = 0; pointers != NULL && i < count; i++)
+		pointers[i] = (const char *)array + i * bytes;
+	if (pointers != NULL)
+		qsort(pointers, count, sizeof(*pointers), compare);
+	return pointers;
+}
+
+/* Processes that are not the program's turn up as its threads took a processor from theirs: nameless, they are one row. */
+static bool is_outside(const struct report_process *process)
+{
+	return process->pid == 0 || process->name[0] == '\0';
+}
+
+static void add_outside(struct report_process *sum, const struct report_process *process)
+{
+	unsigned int i;
+
+	sum->threads += process->threads - process->nameless;
+	sum->count += process->count;
+	for (i = 0; i < LAYERS; i++)
+		sum->by_layer[i] += process->by_layer[i];
+}
+
+static void process_row(const struct report *r, struct cli_table *table, const char *pid,
+			const char *name, const struct report_process *process)
+{
+	cli_table__row(table, CLI_PLAIN);
+	cli_table__cell(table, pid);
+	cli_table__cell(table, name);
+	cli_table__cell(table, cli_count(process->threads - process->nameless));
+	layer_cells(r, table, process->count, process->by_layer);
+}
+
+static void print_processes(const struct report *r, size_t most)
+{
+	struct report_process **p =
+		sorted(r->processes, r->process_count, sizeof(*r->processes), more_events);
+	struct cli_table *table = cli_table__new(stdout);
+	struct report_process outside = {0};
+	size_t i, shown = 0, left = 0;
+
+	cli_table__column(table, "PID", CLI_RIGHT);
+	cli_table__column(table, "PROCESS", CLI_LEFT);
+	cli_table__column(table, "THREADS", CLI_RIGHT);
+	layer_columns(table);
+	for (i = 0; p != NULL && i < r->process_count; i++) {
+		if (is_outside(p[i]) && most != SIZE_MAX)
+			add_outside(&outside, p[i]);
+		else if (shown++ < most)
+			process_row(r, table, pid_words(p[i]->pid), process_name(p[i]), p[i]);
+		else
+			left++;
+	}
+	if (outside.count)
+		process_row(r, table, "", "(outside)", &outside);
+	report__heading("Events by process");
+	cli_table__print(table);
+	if (left)
+		printf("and %s more (--by process)\n", cli_count(left));
+	free(p);
+}
+
+static void print_threads(const struct report *r)
+{
+	struct report_thread **t =
+		sorted(r->threads, r->thread_count, sizeof(*r->threads), more_thread_events);
+	struct cli_table *table = cli_table__new(stdout);
+	size_t i;
+
+	cli_table__column(table, "PID", CLI_RIGHT);
+	cli_table__column(table, "TID", CLI_RIGHT);
+	cli_table__column(table, "PROCESS", CLI_LEFT);
+	if (r->names_threads)
+		cli_table__column(table, "THREAD", CLI_LEFT);
+	layer_columns(table);
+	for (i = 0; t != NULL && i < r->thread_count; i++) {
+		const struct report_process *process = &r->processes[t[i]->process];
+
+		cli_table__row(table, CLI_PLAIN);
+		cli_table__cell(table, pid_words(process->pid));
+		cli_table__cell(table, pid_words(t[i]->tid));
+		cli_table__cell(table, process_name(process));
+		if (r->names_threads)
+			cli_table__cell(table, t[i]->name);
+		layer_cells(r, table, t[i]->count, t[i]->by_layer);
+	}
+	report__heading("Events by thread");
+	cli_table__print(table);
+	free(t);
+}
+
+/* --- phases --- */
+
+static void phase_events(const struct report *r, const struct report_phase *phase, char *text,
+			 size_t bytes)
+{
+	uint64_t by_layer[LAYERS] = {0};
+	unsigned int layer;
+	size_t i, used = 0;
+
+	for (i = 0; i < r->event_count; i++)
+		by_layer[r->events[i].layer] += phase->counts[i];
+	text[0] = '\0';
+	for (layer = 0; layer < LAYERS && used < bytes; layer++)
+		if (by_layer[layer] != 0)
+			used += (size_t)snprintf(text + used, bytes - used, "%s%s %s",
+						 used != 0 ? ", " : "", report_layers[layer],
+						 cli_count(by_layer[layer]));
+}
+
+static void print_phases(const struct report *r)
+{
+	struct cli_table *table;
+	bool several = false;
+	char events[256];
+	size_t i;
+
+	if (r->phase_count == 0)
+		return;
+	for (i = 0; i < r->phase_count; i++)
+		several |= r->phases[i].times + r->phases[i].unfinished > 1;
+	table = cli_table__new(stdout);
+	cli_table__column(table, "PHASE", CLI_LEFT);
+	cli_table__column(table, "TIMES", CLI_RIGHT);
+	cli_table__column(table, "BEGAN AT", CLI_RIGHT);
+	cli_table__column(table, "TOOK", CLI_RIGHT);
+	cli_table__column(table, "LONGEST", CLI_RIGHT);
+	cli_table__column(table, "EVENTS INSIDE", CLI_LEFT);
+	for (i = 0; i < r->phase_count; i++) {
+		const struct report_phase *p = &r->phases[i];
+
+		if (p->times + p->unfinished == 0)
+			continue; /* an end only: see below */
+		phase_events(r, p, events, sizeof(events));
+		cli_table__row(table, CLI_PLAIN);
+		cli_table__cell(table, p->name);
+		cli_table__cell(table, several ? cli_count(p->times + p->unfinished) : "");
+		cli_table__cell(table, cli_duration(p->first_ns));
+		cli_table__cell(table, cli_format("%s%s", p->unfinished != 0 ? ">" : "",
+						  cli_duration(p->total_ns)));
+		cli_table__cell(table, several ? cli_duration(p->most_ns) : "");
+		cli_table__cell(table, events);
+	}
+	report__heading("Phases");
+	cli_table__print(table);
+	if (r->ends_without_begin != 0)
+		printf("%s ends of phases had no begin in this trace\n",
+		       cli_count(r->ends_without_begin));
+}
+
+/* --- balance, cost, gaps --- */
+
+static void print_balance(const struct report *r, const size_t *order)
+{
+	const struct pem_balance *b = &r->total;
+	struct cli_table *table;
+	char text[256];
+	size_t i;
+
+	report__heading("Balance");
+	snprintf(text, sizeof(text), "%s produced = %s delivered + %s discarded + %s overwritten%s",
+		 cli_count(b->produced), cli_count(b->delivered), cli_count(b->discarded),
+		 cli_count(b->overwritten), r->balanced ? "; all of them read" : "");
+	cli_wrap(stdout, text, 0, 0, cli_width(stdout));
+	if (r->info->reduced_count != 0)
+		cli_wrap(stdout, "Not in it: what was only counted, or off, to keep the budget", 0,
+			 0, cli_width(stdout));
+	if (pem_trace__torn_packets(r->trace) != 0)
+		printf("%s streams end in a torn packet, which is left out\n",
+		       cli_count(pem_trace__torn_packets(r->trace)));
+	if (b->discarded + b->overwritten == 0)
+		return;
+	table = cli_table__new(stdout);
+	cli_table__column(table, "EVENT WITH LOSSES", CLI_LEFT);
+	cli_table__column(table, "PRODUCED", CLI_RIGHT);
+	cli_table__column(table, "DELIVERED", CLI_RIGHT);
+	cli_table__column(table, "DISCARDED", CLI_RIGHT);
+	cli_table__column(table, "OVERWRITTEN", CLI_RIGHT);
+	for (i = 0; i < r->event_count; i++) {
+		const struct report_event *e = &r->events[order[i]];
+
+		if (e->balance.discarded + e->balance.overwritten == 0)
+			continue;
+		cli_table__row(table, CLI_PLAIN);
+		cli_table__cell(table, cli_event_name(e->event));
+		cli_table__cell(table, cli_count(e->balance.produced));
+		cli_table__cell(table, cli_count(e->balance.delivered));
+		cli_table__cell(table, cli_count(e->balance.discarded));
+		cli_table__cell(table, cli_count(e->balance.overwritten));
+	}
+	cli_table__print(table);
+}
+
+static void print_gaps(const struct report *r)
+{
+	uint32_t i, count = r->info->gap_count;
+	char text[4096];
+
+	if (count == 0)
+		return;
+	report__heading("Not recorded");
+	for (i = 0; i < count; i++) {
+		if (!cli_gap__sentence(r->info, i, text, sizeof(text)))
+			continue;
+		printf("%-10s ", r->info->gaps[i].source);
+		cli_wrap(stdout, pem_printable(text), 11, 11, cli_width(stdout));
+	}
+	if (cli_gaps__rest(r->info) != NULL)
+		cli_wrap(stdout, cli_gaps__rest(r->info), 0, 0, cli_width(stdout));
+}
+
+/* Events of one predicate in one line. */
+static void print_predicates(const struct report *r)
+{
+	const struct pem_trace_predicate *p = r->info->predicates;
+	uint32_t i, j, count = r->info->predicate_count;
+	char text[sizeof(r->info->predicates[0].event) * 72]; /* all of them, and a predicate */
+
+	if (count == 0)
+		return;
+	report__heading("Recorded only where");
+	for (i = 0; i < count; i++) {
+		size_t used = 0;
+
+		for (j = 0; j < i && strcmp(p[j].text, p[i].text) != 0; j++)
+			;
+		if (j < i)
+			continue;
+		for (; j < count && used < sizeof(text); j++)
+			if (strcmp(p[j].text, p[i].text) == 0)
+				used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s",
+							 used ? ", " : "", p[j].event);
+		if (used < sizeof(text))
+			snprintf(text + used, sizeof(text) - used, " where %s", p[i].text);
+		cli_wrap(stdout, pem_printable(text), 4, 0, cli_width(stdout));
+	}
+	if (r->info->predicates_more != 0)
+		printf("and %s more events\n", cli_count(r->info->predicates_more));
+}
+
+void report__print(const struct report *r, const char *directory, enum report_by by)
+{
+	size_t *order = report__order(r);
+
+	if (order == NULL) {
+		cli_error(0, "no memory to sort the events");
+		return;
+	}
+	print_head(r, directory);
+	if (by == REPORT_ALL || by == REPORT_LAYER)
+		print_layers(r, order, by == REPORT_ALL);
+	if (by == REPORT_EVENT)
+		print_events(r, order);
+	if (by == REPORT_ALL || by == REPORT_PROCESS)
+		print_processes(r, by == REPORT_ALL ? ROWS_MOST : SIZE_MAX);
+	if (by == REPORT_THREAD)
+		print_threads(r);
+	print_phases(r);
+	report_looks__print(r);
+	print_balance(r, order);
+	report__heading("Cost of observing");
+	report_cost__print(r);
+	report_detail__print(r);
+	print_predicates(r);
+	print_gaps(r);
+	free(order);
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+/*
+ * select.c - which tracepoints an import takes: what patterns name, less what the catalogue has
+ */
+#include "import.h"
+
+#include <pem/model.h>
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The next of what commas part; false: there is none. */
+static bool next_pattern(const char **rest, char *pattern, size_t bytes)
+{
+	size_t n;
+
+	while (**rest == ',' || **rest == ' ')
+		++*rest;
+	n = strcspn(*rest, ", ");
+	snprintf(pattern, bytes, "%.*s", (int)n, *rest);
+	*rest += n;
+	return n > 0;
+}
+
+enum import_match import_select__match(const char *patterns, const char *name)
+{
+	enum import_match found = IMPORT_NO_MATCH;
+	char pattern[256];
+
+	while (next_pattern(&patterns, pattern, sizeof(pattern))) {
+		if (strcmp(pattern, name) == 0)
+			return IMPORT_NAMED;
+		if (fnmatch(pattern, name, 0) == 0)
+			found = IMPORT_MATCHED;
+	}
+	return found;
+}
+
+/* Visit the sources of a catalogue's event, which '|' parts, until one is visited with true. */
+static bool any_source(const struct pem_event *event, const char *argument,
+		       bool (*visit)(const char *source, const char *argument))
+{
+	char source[256];
+	const char *p = event->source_name;
+	size_t n;
+
+	if (event->source_kind != PEM_SOURCE_TRACEPOINT)
+		return false;
+	for (; *p != '\0'; p += n + (p[n] == '|')) {
+		n = strcspn(p, "|");
+		snprintf(source, sizeof(source), "%.*s", (int)n, p);
+		if (visit(source, argument))
+			return true;
+	}
+	return false;
+}
+
+static bool is_same(const char *source, const char *tracepoint)
+{
+	return strcmp(source, tracepoint) == 0;
+}
+
+static bool is_named(const char *source, const char *patterns)
+{
+	return import_select__match(patterns, source) == IMPORT_NAMED;
+}
+
+const char *import_select__known(const struct pem_model *catalogue, const char *tracepoint)
+{
+	size_t i;
+
+	for (i = 0; i < pem_model__count(catalogue); i++)
+		if (any_source(pem_model__event(catalogue, i), tracepoint, is_same))
+			return pem_model__event(catalogue, i)->name;
+	return NULL;
+}
+
+int import_select__take_names(const struct pem_model *catalogue, const char *patterns,
+			      struct import_names *names)
+{
+	int rc = 0;
+	size_t i;
+
+	for (i = 0; i < pem_model__count(catalogue) && rc >= 0; i++) {
+		const struct pem_event *event = pem_model__event(catalogue, i);
+
+		if (strncmp(event->name, "OS::", 4) == 0 && !any_source(event, patterns, is_named))
+			rc = import_take(names, event->name + 4);
+	}
+	return rc < 0 ? rc : 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Members are noted as "struct name\tdeclaration": sorted, those of one structure stand together. */
+void import_put_members(FILE *out, struct import_names *members)
+{
+	char text[1800] = "";
+	size_t i, used = 0;
+
+	if (members->count == 0)
+		return;
+	qsort(members->names, members->count, sizeof(*members->names), compare);
+	import_put_comment(
+		out, "",
+		"The kernel programs follow these members. What kmod/bpf/types_*.h lacks "
+		"of them is to be added there, or make fails:");
+	for (i = 0; i < members->count; i++) {
+		const char *name = members->names[i], *tab = strchr(name, '\t');
+		size_t n = (size_t)(tab - name) + 1;
+
+		if (i == 0 || strncmp(members->names[i - 1], name, n) != 0 ||
+		    used + strlen(tab) + 8 > sizeof(text)) {
+			if (i != 0)
+				import_put_comment(out, "  ", "%s };", text);
+			used = (size_t)snprintf(text, sizeof(text), "%.*s {", (int)n - 1, name);
+		}
+		used += (size_t)snprintf(text + used, sizeof(text) - used, " %s;", tab + 1);
+	}
+	import_put_comment(out, "  ", "%s };", text);
+}

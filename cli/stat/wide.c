@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+/*
+ * wide.c - histograms and most frequent values at the end of pem stat
+ */
+#include "stat.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define BAR_WIDTH 32
+#define TOP_SHOWN 10
+#define TOP_MAX 64
+
+static const struct pem_field *field_of(const struct stat *s, const struct pem_event *event)
+{
+	return &event->fields[pem_event__field(event, s->field)];
+}
+
+/* A value of the field in words: a label, an address, or a quantity of its unit. */
+static const char *value_text(const struct pem_field *field, const struct pem_statistic *v,
+			      uint64_t value)
+{
+	const char *label = v->is_float ? NULL : pem_field__label(field, value);
+	double real;
+
+	if (label != NULL)
+		return label;
+	if (field->type == PEM_TYPE_ADDRESS || field->base == 16)
+		return cli_format("0x%" PRIx64, value);
+	if (v->is_float) {
+		memcpy(&real, &value, sizeof(real));
+		return cli_decimal(real);
+	}
+	if (v->is_signed)
+		return cli_signed((int64_t)value);
+	return cli_quantity(value, field->unit);
+}
+
+static const char *bound_text(const struct pem_field *field, unsigned int power)
+{
+	if (field->type == PEM_TYPE_ADDRESS || field->base == 16)
+		return cli_format("0x%" PRIx64, UINT64_C(1) << power);
+	return cli_quantity(UINT64_C(1) << power, field->unit);
+}
+
+static void bucket_row(const struct stat *s, const struct pem_field *field, unsigned int i,
+		       uint64_t count, uint64_t most, struct cli_table *table)
+{
+	static const char bar[BAR_WIDTH + 1] = "################################";
+	unsigned int width = (unsigned int)((double)count / (double)most * BAR_WIDTH + 0.5);
+
+	(void)s;
+	if (width == 0 && count != 0)
+		width = 1;
+	cli_table__row(table, CLI_PLAIN);
+	cli_table__cell(table,
+			i == 0 ? "  0 or less" : cli_format("  %s", bound_text(field, i - 1)));
+	cli_table__cell(table, i == 0 || i == 64 ? "" : bound_text(field, i));
+	cli_table__cell(table, cli_count(count));
+	cli_table__cell(table, bar + BAR_WIDTH - width);
+}
+
+static void print_histogram(const struct stat *s, const struct pem_statistic *v,
+			    const struct pem_histogram *histogram)
+{
+	const struct pem_field *field = field_of(s, v->event);
+	unsigned int i, first = 64, last = 0;
+	struct cli_table *table;
+	uint64_t most = 0;
+
+	for (i = 0; i < 65; i++) {
+		if (histogram->bucket[i] == 0)
+			continue;
+		first = i < first ? i : first;
+		last = i;
+		most = histogram->bucket[i] > most ? histogram->bucket[i] : most;
+	}
+	if (most == 0)
+		return;
+	fprintf(s->out, "\n%s%s%s: %s\n", cli_colour(s->out, CLI_BOLD), cli_event_name(v->event),
+		cli_colour(s->out, CLI_PLAIN), s->field);
+	table = cli_table__new(s->out);
+	cli_table__column(table, "FROM", CLI_RIGHT);
+	cli_table__column(table, "BELOW", CLI_RIGHT);
+	cli_table__column(table, "COUNT", CLI_RIGHT);
+	cli_table__column(table, "", CLI_LEFT);
+	for (i = first; i <= last; i++)
+		bucket_row(s, field, i, histogram->bucket[i], most, table);
+	cli_table__print(table);
+}
+
+static void print_top(const struct stat *s, const struct pem_statistic *v,
+		      const struct pem_top *top, int count)
+{
+	const struct pem_field *field = field_of(s, v->event);
+	struct cli_table *table;
+	int i;
+
+	if (count == 0 || v->count == 0)
+		return;
+	fprintf(s->out, "\n%s%s%s: most frequent %s\n", cli_colour(s->out, CLI_BOLD),
+		cli_event_name(v->event), cli_colour(s->out, CLI_PLAIN), s->field);
+	table = cli_table__new(s->out);
+	cli_table__column(table, "VALUE", CLI_RIGHT);
+	cli_table__column(table, "AT MOST", CLI_RIGHT);
+	cli_table__column(table, "AT LEAST", CLI_RIGHT);
+	cli_table__column(table, "SHARE", CLI_RIGHT);
+	for (i = 0; i < count && i < TOP_SHOWN; i++) {
+		cli_table__row(table, CLI_PLAIN);
+		cli_table__cell(table, cli_format("  %s", value_text(field, v, top[i].value)));
+		cli_table__cell(table, cli_count(top[i].count));
+		cli_table__cell(table, cli_count(top[i].count - top[i].error));
+		cli_table__cell(table, cli_percent((double)top[i].count / (double)v->count));
+	}
+	cli_table__print(table);
+}
+
+void stat_wide__print(const struct stat *s)
+{
+	const struct stat_group *group = &s->groups[STAT_GROUP_FIELD];
+	struct pem_histogram histogram;
+	struct pem_top top[TOP_MAX];
+	size_t i;
+	int rc;
+
+	for (i = 0; group->statistics != NULL && i < group->count; i++) {
+		if (s->keep & PEM_STATISTIC_HISTOGRAM &&
+		    pem_statistics__histogram(group->statistics, i, &histogram) == 0)
+			print_histogram(s, &group->now[i], &histogram);
+		if (s->keep & PEM_STATISTIC_TOP) {
+			rc = pem_statistics__top(group->statistics, i, top, TOP_MAX);
+			if (rc > 0)
+				print_top(s, &group->now[i], top, rc);
+		}
+	}
+}
+
+/* --- JSON --- */
+
+static struct json_object *value_json(const struct pem_statistic *v, uint64_t value)
+{
+	double real;
+
+	if (v->is_float) {
+		memcpy(&real, &value, sizeof(real));
+		return json_object_new_double(real);
+	}
+	return v->is_signed ? json_object_new_int64((int64_t)value) : json_object_new_uint64(value);
+}
+
+static struct json_object *histogram_json(const struct pem_histogram *histogram)
+{
+	struct json_object *buckets = json_object_new_array();
+	struct json_object *bucket;
+	unsigned int i;
+
+	for (i = 0; i < 65; i++) {
+		if (histogram->bucket[i] == 0)
+			continue;
+		bucket = json_object_new_object();
+		if (i != 0)
+			cli_json__count(bucket, "from", UINT64_C(1) << (i - 1));
+		if (i != 64)
+			cli_json__count(bucket, "below", UINT64_C(1) << i);
+		cli_json__count(bucket, "count", histogram->bucket[i]);
+		json_object_array_add(buckets, bucket);
+	}
+	return buckets;
+}
+
+static struct json_object *top_json(const struct stat *s, const struct pem_statistic *v,
+				    const struct pem_top *top, int count)
+{
+	struct json_object *values = json_object_new_array();
+	struct json_object *value;
+	const char *label;
+	int i;
+
+	for (i = 0; i < count; i++) {
+		value = json_object_new_object();
+		json_object_object_add(value, "value", value_json(v, top[i].value));
+		label = v->is_float ? NULL : pem_field__label(field_of(s, v->event), top[i].value);
+		if (label != NULL)
+			cli_json__text(value, "label", label);
+		cli_json__count(value, "count", top[i].count);
+		cli_json__count(value, "error", top[i].error);
+		json_object_array_add(values, value);
+	}
+	return values;
+}
+
+void stat_wide__json(const struct stat *s, const struct stat_group *group, size_t i,
+		     struct json_object *object)
+{
+	struct pem_histogram histogram;
+	struct pem_top top[TOP_MAX];
+	int rc;
+
+	if (!group->with_field)
+		return;
+	if (s->keep & PEM_STATISTIC_VARIANCE && group->now[i].unavailable == 0)
+		cli_json__real(object, "variance", group->now[i].variance);
+	if (s->keep & PEM_STATISTIC_HISTOGRAM &&
+	    pem_statistics__histogram(group->statistics, i, &histogram) == 0)
+		json_object_object_add(object, "histogram", histogram_json(&histogram));
+	if (!(s->keep & PEM_STATISTIC_TOP))
+		return;
+	rc = pem_statistics__top(group->statistics, i, top, TOP_MAX);
+	if (rc >= 0)
+		json_object_object_add(object, "top", top_json(s, &group->now[i], top, rc));
+}
