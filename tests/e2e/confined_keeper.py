@@ -6,6 +6,7 @@ Not here: what a session makes of its messages (unit/session_places.c), what it 
 """
 import fcntl
 import os
+import signal
 import socket
 import struct
 import subprocess
@@ -53,6 +54,7 @@ def take_locks(folder, rounds):
     child = os.fork()
     if child:
         return child
+    signal.alarm(60)  # nobody makes a further session if the test has failed
     for i in range(rounds):
         path = os.path.join(folder, "session-1-%d" % i)
         while not os.path.exists(path + ".over"):
