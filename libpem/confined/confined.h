@@ -27,8 +27,8 @@ int pem_confined__open_beneath(int folder_fd, const char *name, uint64_t flags, 
 bool pem_confined__reply(const struct pem_confined_reply *reply, int fd);
 bool pem_confined__done(uint32_t number, int32_t value);
 
-/* What the program ends with. own_mounts: the user may have mounted what is in the process's root folder. */
-int pem_confined__find(const struct pem_confined_setup *setup, bool own_mounts);
+/* What the program ends with. user_mounts: the process's mounts may be the user's doing. */
+int pem_confined__find(const struct pem_confined_setup *setup, bool user_mounts);
 int pem_confined__keep(const struct pem_confined_setup *setup);
 
 #endif

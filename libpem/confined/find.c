@@ -25,7 +25,7 @@
 
 static char environment[ENVIRON_BYTES + 1];
 static size_t environment_bytes;
-static bool own_mounts;
+static bool refuses_overlays;
 
 static struct folder {
 	dev_t device;
@@ -43,7 +43,7 @@ static int open_in_root(const char *path)
 
 /*
  * The session maps files of the folder. On a file system that a program or another machine serves, a touch of that memory
- * waits for as long as its server likes. So it may on an overlay, which passes on to such a one, where the user made it.
+ * waits for as long as its server likes. An overlay that the user mounted may lie over such a file system.
  */
 static bool is_local(int fd)
 {
@@ -59,7 +59,7 @@ static bool is_local(int fd)
 	struct statfs st;
 	size_t i;
 
-	if (fstatfs(fd, &st) || (own_mounts && st.f_type == OVERLAYFS_SUPER_MAGIC))
+	if (fstatfs(fd, &st) || (refuses_overlays && st.f_type == OVERLAYFS_SUPER_MAGIC))
 		return false;
 	for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		if ((unsigned long)st.f_type == types[i])
@@ -190,12 +190,12 @@ static bool find_all(uid_t owner)
 	return goes_on;
 }
 
-int pem_confined__find(const struct pem_confined_setup *setup, bool by_user)
+int pem_confined__find(const struct pem_confined_setup *setup, bool user_mounts)
 {
 	struct pem_confined_request request;
 	ssize_t got;
 
-	own_mounts = by_user;
+	refuses_overlays = user_mounts;
 	do {
 		got = read(PEM_CONFINED_PROCESS, environment + environment_bytes,
 			   ENVIRON_BYTES - environment_bytes);

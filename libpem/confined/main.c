@@ -76,7 +76,7 @@ static int close_others(uint32_t role)
 	return syscall(SYS_close_range, i + 1, ~0u, 0) ? -errno : 0;
 }
 
-/* Open a file of a process's folder in /proc in the folder's place. 0, or -errno. */
+/* Put fd in the place of folder, and close fd. 0, or -errno: that of the call that opened fd, if it is -1. */
 static int replace(int folder, int fd)
 {
 	int result;
@@ -101,12 +101,12 @@ static bool shares_users(int process_fd)
  * The rights that the session has are needed for that, but not its process: opening these waits for an exec under way, and a
  * file system of the user's may hold that up. Without variables a folder remains, which nothing can be read from.
  */
-static int open_process(const struct pem_confined_setup *setup, bool *own_mounts)
+static int open_process(const struct pem_confined_setup *setup, bool *user_mounts)
 {
 	int root = openat(PEM_CONFINED_FOLDER, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	/* After the root folder: a process never comes back from a namespace in which it may choose another. */
-	*own_mounts = setup->switch_user && !shares_users(PEM_CONFINED_FOLDER);
+	/* Checked after the root folder was opened: a process does not come back from a user namespace. */
+	*user_mounts = setup->switch_user && !shares_users(PEM_CONFINED_FOLDER);
 	replace(PEM_CONFINED_PROCESS,
 		openat(PEM_CONFINED_PROCESS, "environ", O_RDONLY | O_CLOEXEC));
 	return replace(PEM_CONFINED_FOLDER, root);
@@ -115,7 +115,7 @@ static int open_process(const struct pem_confined_setup *setup, bool *own_mounts
 int main(void)
 {
 	struct pem_confined_setup setup;
-	bool own_mounts = false;
+	bool user_mounts = false;
 
 	if (recv(PEM_CONFINED_SOCKET, &setup, sizeof(setup), 0) != sizeof(setup) ||
 	    setup.group_count > PEM_CONFINED_GROUPS) {
@@ -130,11 +130,11 @@ int main(void)
 	setpriority(PRIO_PROCESS, 0, NICE); /* programs come first */
 	if (close_others(setup.role))
 		return 1;
-	if (setup.role == PEM_CONFINED_FINDER && open_process(&setup, &own_mounts))
+	if (setup.role == PEM_CONFINED_FINDER && open_process(&setup, &user_mounts))
 		return 1;
 	if (pem_confined__drop_rights(&setup))
 		return 1;
 	if (setup.role == PEM_CONFINED_FINDER)
-		return pem_confined__find(&setup, own_mounts);
+		return pem_confined__find(&setup, user_mounts);
 	return setup.role == PEM_CONFINED_KEEPER ? pem_confined__keep(&setup) : 1;
 }

@@ -423,7 +423,7 @@ static bool is_over(struct pem_session *s, struct pem_producer *p, uint64_t *beg
 		pem_place__charge_end(s, p->place, *began_ns);
 	else
 		pem_place__charge(s, p->place, *began_ns);
-	*began_ns = pem_place__begin(s, p->place);
+	*began_ns = pem_monotonic_ns();
 	return at_end ? pem_place__had_end(s, p->place) : pem_place__had_turn(p->place);
 }
 
@@ -451,7 +451,8 @@ bool pem_session__drain_producer(struct pem_session *s, struct pem_producer *p, 
 	batch.counts = calloc(p->ring.event_capacity, sizeof(*batch.counts));
 	if (found && batch.counts) {
 		count = pem_producer__find_chunks(p, final, found);
-		over = is_over(s, p, &began_ns);
+		/* Charge the search. One chunk is taken even so: else a slow search would be all that happens. */
+		is_over(s, p, &began_ns);
 		/* Their records can't be told apart before that. By now it is known which events they may be of. */
 		if (!final && count && !pem_producer__refresh_events(s, p))
 			count = 0;

@@ -84,10 +84,11 @@ struct pem_user {
 	uint64_t turn_ns, end_ns;
 	/* finders.c: bit i: enum finding i was said of the user. */
 	uint32_t findings_said;
-	/* stall.c: how long, and how often, the session waited for this user's files, less the user's share; and when it last did. */
-	uint64_t stalled_ns, stalled_at_ns;
-	uint32_t stalls;
-	bool is_left_out; /* for that */
+	/* stall.c: time that the session has waited for this user, less the user's share of it. */
+	uint64_t stalled_ns;
+	uint64_t stalled_at_ns; /* when it last did */
+	uint32_t stalls; /* how often, since stalled_ns was 0 */
+	bool is_left_out;
 	struct pem_user *next;
 };
 
@@ -134,13 +135,13 @@ void pem_session__begin_turn(struct pem_session *session);
 /* Has the place's user had the time of this turn? Never true for the session's own place. */
 bool pem_place__had_turn(const struct pem_place *place);
 /*
- * What follows is for this place. Returns when it began, for pem_place__charge. Of another place the session notes how long it
- * waits from now on: one at a time, which the last call is of.
+ * The session begins to work for a place. Returns the time, for pem_place__charge. For another user's
+ * place the stall clock starts, of which a session has one: the last call counts.
  */
 uint64_t pem_place__begin(struct pem_session *session, const struct pem_place *place);
 /*
- * The session has come so far for the place. A user for whose files it waited too long is left out from here on: what is mapped of
- * that user's is zeroes, and no more is taken in.
+ * Add what the session has waited since pem_place__begin to the user's account. A user over the limit is
+ * left out: memory mapped from that user becomes zeroes, and no further files are taken in.
  */
 void pem_place__note_wait(struct pem_session *session, struct pem_place *place, uint64_t now_ns);
 void pem_session__close_stall_clock(struct pem_session *session);

@@ -452,7 +452,7 @@ static bool take_leave(struct pem_session *s, struct pem_producer *p)
 void pem_session__check_producers(struct pem_session *s)
 {
 	struct pem_producer **link = &s->producers, *p;
-	uint64_t now = pem_monotonic_ns(), began_ns;
+	uint64_t now = pem_monotonic_ns();
 	bool done;
 
 	if (__atomic_load_n(&s->page_cut, __ATOMIC_ACQUIRE) && !s->page_cut_said) {
@@ -470,11 +470,8 @@ void pem_session__check_producers(struct pem_session *s)
 			say_cut(s, p);
 		}
 		done = p->dead && take_leave(s, p);
-		if (!p->dead) {
-			began_ns = pem_place__begin(s, p->place);
+		if (!p->dead)
 			pem_producer__watch_filter(s, p, now);
-			pem_place__charge(s, p->place, began_ns);
-		}
 		if (!done) {
 			link = &p->next;
 			continue;

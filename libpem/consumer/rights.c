@@ -138,13 +138,12 @@ static void ready_chunks(const struct pem_producer *p)
 #define LOOK_FIRST_NS 20000000u /* programs take filters as they start, mostly */
 #define LOOK_LAST_NS 1000000000u
 
-void pem_producer__watch_filter(struct pem_session *s, struct pem_producer *p, uint64_t now)
+static void look_for_filter(struct pem_session *s, struct pem_producer *p, uint64_t now)
 {
 	struct pem_pool_header *header = p->ring.header;
 	uint32_t known, count;
 
-	if (now < p->filter_look_ns || p->pidfd < 0 ||
-	    __atomic_load_n(&header->restricted, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&header->restricted, __ATOMIC_RELAXED))
 		return;
 	p->filter_pause_ns = !p->filter_pause_ns                     ? LOOK_FIRST_NS
 			     : p->filter_pause_ns < LOOK_LAST_NS / 2 ? 2 * p->filter_pause_ns
@@ -162,6 +161,17 @@ void pem_producer__watch_filter(struct pem_session *s, struct pem_producer *p, u
 	ready_chunks(p);
 	__atomic_store_n(&header->restricted, 1, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&s->page->filtered, 1, __ATOMIC_RELAXED);
+}
+
+void pem_producer__watch_filter(struct pem_session *s, struct pem_producer *p, uint64_t now)
+{
+	uint64_t began_ns;
+
+	if (now < p->filter_look_ns || p->pidfd < 0)
+		return;
+	began_ns = pem_place__begin(s, p->place);
+	look_for_filter(s, p, now);
+	pem_place__charge(s, p->place, began_ns);
 }
 
 static void add(struct pem_trace_info *info, const char *format, ...)

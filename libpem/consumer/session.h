@@ -148,7 +148,7 @@ struct pem_log {
 	struct pem_wish *wishes[];
 };
 
-/* When something was begun, and how long this thread had run, was ready to run, and had written the trace. */
+/* The stall clock: times at pem_place__begin (stall.c). */
 struct pem_stall_clock {
 	pid_t tid; /* whose times they are; 0: none, and fd is not open */
 	int fd;
@@ -214,7 +214,7 @@ struct pem_session {
 	struct pem_refusal refusals[8];
 	size_t refusal_count;
 	uint64_t refusals_more; /* events of processes for which there was no room there */
-	/* stall.c: when the session began what it does for a place; and how long writing the trace has taken so far. */
+	/* stall.c. written_ns: time spent writing the trace so far. */
 	struct pem_stall_clock stall_clock;
 	uint64_t written_ns;
 	/* limits.c: what all places but the session's own have taken together. */

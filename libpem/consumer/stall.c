@@ -2,16 +2,16 @@
 /*
  * stall.c - users whose files keep the session waiting
  *
- * The session maps files of other users, and a touch of that memory may wait. While a user punches a hole into a file, each
- * touch of a page there waits until the kernel has taken the hole out of all mappings of the file, and the user may have made
- * ten thousands of them. Nothing ends such a wait, and no signal tells of it. An answer of a helper that its user stops and
- * continues comes late, too. The session can't know before. It measures how long it has waited in what it did for a user, and
- * leaves out a user for whom it waited too long: others lose what they lose meanwhile, and no more.
+ * The session maps files of other users, and a touch of that memory may wait. While a user punches
+ * a hole into a file, each touch of a page there waits until the kernel has taken the hole out of
+ * every mapping of the file. The user may have made tens of thousands of mappings. Nothing ends such
+ * a wait early. A helper that its user stops and continues answers late, too.
  *
- * Waiting is time that passed while the thread neither ran nor was ready to run, as /proc/thread-self/schedstat tells. Where it
- * can't be read nobody is left out.
+ * The session measures how long it waits for each user, and leaves out a user for whom it has waited
+ * too long. Waiting is time in which the thread neither ran nor was ready to run, by
+ * /proc/thread-self/schedstat. Nobody is left out where that file can't be read.
  *
- * Not here: memory that is cut off (fault.c); what a user may have and how long it may take (limits.c).
+ * Not here: memory that is cut off (fault.c); what a user may have, and shares of time (limits.c).
  */
 #include "consumer/fault.h"
 #include "consumer/places.h"
@@ -23,12 +23,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What is shorter is as long on any busy machine: a page that was swapped out, a lock. */
+/* A shorter wait happens on any busy machine: a page was swapped out, a lock was held. */
 #define STALL_NS 20000000u
-/* A user may keep the session waiting for one part in so many of the time, and for so much more at once. */
+/* A user may keep the session waiting for this part of the time, and for so long besides. */
 #define STALL_SHARE 20u
 #define STALLED_NS_MAX 1000000000u
-/* A recorder that is stopped in the middle of a user's turn waits, too, and that is not the user's doing. */
+/* A recorder that is stopped in the middle of a user's turn waits once, through no fault of the user. */
 #define STALLS_MIN 2u
 
 /* How long this thread has run and was ready to run, in ns; 0: not known. */
@@ -69,7 +69,10 @@ void pem_session__close_stall_clock(struct pem_session *s)
 	s->stall_clock.tid = 0;
 }
 
-/* The user's memory becomes zeroes here, which no touch waits for. What is mapped goes the way of what was cut off. */
+/*
+ * Put zeroes in the place of all memory mapped from the user, which no touch waits for. From then on
+ * it counts as cut off (fault.c).
+ */
 static uint64_t cut_all(struct pem_session *s, const struct pem_user *user)
 {
 	struct pem_producer *p;
@@ -112,11 +115,15 @@ void pem_place__note_wait(struct pem_session *s, struct pem_place *place, uint64
 {
 	struct pem_stall_clock *clock = &s->stall_clock;
 	struct pem_user *user = pem_place__user(s, place);
-	uint64_t taken = now - clock->began_ns, ran;
+	uint64_t taken = now - clock->began_ns, before = clock->ran_ns, ran;
 
-	if (!user || user->is_left_out || !clock->ran_ns || taken < STALL_NS)
+	if (!user || user->is_left_out || !before || taken < STALL_NS)
 		return;
-	ran = ran_ns(clock) - clock->ran_ns + s->written_ns - clock->written_ns;
+	clock->ran_ns = ran_ns(clock);
+	ran = clock->ran_ns - before + s->written_ns - clock->written_ns;
+	/* What was looked into is not charged again by the next call. */
+	clock->written_ns = s->written_ns;
+	clock->began_ns = now;
 	if (ran + STALL_NS > taken)
 		return;
 	forgive(user, now);

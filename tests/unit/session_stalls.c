@@ -128,6 +128,15 @@ static void all_that_is_mapped_becomes_zeroes(void **state)
 	assert_int_equal(place[1]->cut, 1);
 }
 
+/* One begin may be followed by several charges, as for each chunk of a pool. */
+static void a_wait_is_charged_once(void **state)
+{
+	(void)state;
+	spend(place[1], WAITING, 600 * MS);
+	pem_place__charge(session, place[1], pem_monotonic_ns());
+	assert_int_equal(place[1]->usage.user->stalls, 1);
+}
+
 /* A recorder that somebody stops for a minute waits as well. */
 static void a_single_wait_is_forgiven(void **state)
 {
@@ -198,6 +207,7 @@ int main(void)
 		TEST(a_trace_says_who_was_left_out),
 		TEST(no_more_is_taken_in),
 		TEST(all_that_is_mapped_becomes_zeroes),
+		TEST(a_wait_is_charged_once),
 		TEST(a_single_wait_is_forgiven),
 		TEST(a_twentieth_of_the_time_is_the_users),
 		TEST(short_waits_do_not_count),
