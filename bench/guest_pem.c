@@ -53,7 +53,7 @@ static void log_event(int device, const char *name)
 static void count(int device, uint32_t cpu, uint64_t *produced, uint64_t *lost)
 {
 	const struct pem_pool_header *pool;
-	const struct pem_slot *slot;
+	const struct pem_cell *cell;
 	uint64_t bytes;
 	uint32_t i;
 
@@ -64,10 +64,10 @@ static void count(int device, uint32_t cpu, uint64_t *produced, uint64_t *lost)
 	munmap((void *)pool, 4096);
 	pool = mmap(NULL, bytes, PROT_READ, MAP_SHARED, device, (off_t)PEM_KMOD_MAP_OFFSET(cpu));
 	checked(pool == MAP_FAILED ? -1 : 0, "mmap");
-	slot = (const struct pem_slot *)((const uint8_t *)pool + pool->slots_offset);
+	cell = (const struct pem_cell *)((const uint8_t *)pool + pool->cells_offset);
 	for (i = 0; i < pool->lane_count * pool->event_capacity; i++) {
-		*produced += slot[i].produced;
-		*lost += slot[i].discarded;
+		*produced += cell[i].produced;
+		*lost += cell[i].discarded;
 	}
 	munmap((void *)pool, bytes);
 }

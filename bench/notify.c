@@ -74,9 +74,9 @@ static void run_stat(uint64_t n)
 	BENCH_LOOP(n, pem_notify_bench_stat(i, ~i))
 }
 
-static void run_wide(uint64_t n)
+static void run_distribution(uint64_t n)
 {
-	BENCH_LOOP(n, pem_notify_bench_wide(i, ~i))
+	BENCH_LOOP(n, pem_notify_bench_distribution(i, ~i))
 }
 
 static void run_top(uint64_t n)
@@ -116,7 +116,7 @@ static int make_floor(void)
 
 struct pem_side {
 	struct flight flight;
-	struct pem_statistics *statistics, *filtered, *wide, *top;
+	struct pem_statistics *statistics, *filtered, *distribution, *top;
 };
 
 static struct pem_statistics *count(struct pem_session *session, const char *event, uint32_t tid,
@@ -144,19 +144,19 @@ static int enable(struct pem_side *side, struct pem_error *error)
 	if (flight__start(&side->flight, "APP::Bench::Log", error) < 0)
 		return -1;
 	side->statistics = count(side->flight.session, "APP::Bench::Stat", PEM_ANY, NULL, 0, error);
-	side->wide = count(side->flight.session, "APP::Bench::Wide", PEM_ANY, NULL,
-			   PEM_STATISTIC_VARIANCE | PEM_STATISTIC_HISTOGRAM, error);
+	side->distribution = count(side->flight.session, "APP::Bench::Wide", PEM_ANY, NULL,
+				   PEM_STATISTIC_VARIANCE | PEM_STATISTIC_HISTOGRAM, error);
 	side->top = count(side->flight.session, "APP::Bench::Top", PEM_ANY, NULL, PEM_STATISTIC_TOP,
 			  error);
 	side->filtered = count(side->flight.session, "APP::Bench::Filtered", (uint32_t)gettid(),
 			       "a > 4096 && b != 0", 0, error);
-	return side->statistics && side->filtered && side->wide && side->top ? 0 : -1;
+	return side->statistics && side->filtered && side->distribution && side->top ? 0 : -1;
 }
 
 /* Was what we time what we mean? Then what is raised is counted. */
 static int check_counts(struct pem_side *side, struct pem_error *error)
 {
-	struct pem_statistic before, after, passed, wide;
+	struct pem_statistic before, after, passed, distribution;
 	struct pem_top top;
 
 	run_log(8);
@@ -165,12 +165,13 @@ static int check_counts(struct pem_side *side, struct pem_error *error)
 		run_stat(1000);
 		run_filtered(1000);
 		run_filtered_out(1000);
-		run_wide(1000);
+		run_distribution(1000);
 		run_top(1000);
 		if (pem_statistics__read(side->statistics, &after, 1) == 1 &&
 		    after.count - before.count == 1000 && after.sum - before.sum == 499500 &&
 		    pem_statistics__read(side->filtered, &passed, 1) == 1 && passed.count == 1000 &&
-		    pem_statistics__read(side->wide, &wide, 1) == 1 && wide.variance == 83333.25 &&
+		    pem_statistics__read(side->distribution, &distribution, 1) == 1 &&
+		    distribution.variance == 83333.25 &&
 		    pem_statistics__top(side->top, 0, &top, 1) == 1 && top.count >= 62)
 			return 0;
 	}
@@ -182,7 +183,7 @@ static void disable(struct pem_side *side)
 {
 	pem_statistics__unregister(side->statistics);
 	pem_statistics__unregister(side->filtered);
-	pem_statistics__unregister(side->wide);
+	pem_statistics__unregister(side->distribution);
 	pem_statistics__unregister(side->top);
 	flight__stop(&side->flight);
 }
@@ -201,7 +202,7 @@ int main(void)
 		 NULL, NULL, 0},
 		{"notify/filtered_out", run_filtered_out, "LTTng-UST " LTTNG_VERSION, NULL, NULL,
 		 0},
-		{"notify/stat_wide", run_wide, NULL, NULL, "notify/stat", 0},
+		{"notify/stat_wide", run_distribution, NULL, NULL, "notify/stat", 0},
 		{"notify/stat_top", run_top, NULL, NULL, "notify/stat", 0},
 	};
 	struct bench bench = {"notify",

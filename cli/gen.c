@@ -123,16 +123,16 @@ static const struct language *choose(const struct cli_verb *verb, const char *la
 /* Where pem's headers are, unless the compiler looks there anyway; then "". */
 static const char *include_folder(void)
 {
-	static const char *const places[] = {"/../include", "/../../spec/abi",
-					     "/../../../spec/abi"};
+	static const char *const locations[] = {"/../include", "/../../spec/abi",
+						"/../../../spec/abi"};
 	static char path[PATH_MAX];
 	char folder[PATH_MAX];
 	size_t i;
 
 	if (cli_program_folder(folder, sizeof(folder)) < 0)
 		return "";
-	for (i = 0; i < COUNT(places); i++) {
-		if (realpath(cli_format("%s%s", folder, places[i]), path) != NULL &&
+	for (i = 0; i < COUNT(locations); i++) {
+		if (realpath(cli_format("%s%s", folder, locations[i]), path) != NULL &&
 		    access(cli_format("%s/pem/stub.h", path), R_OK) == 0)
 			return strcmp(path, "/usr/include") == 0 ||
 					       strcmp(path, "/usr/local/include") == 0

@@ -134,7 +134,8 @@ static int parse_pages(const struct cli_verb *verb, struct record *r)
 }
 
 /* What the kernel module is to look at. */
-static int set_looks(const struct cli_verb *verb, struct record *r, struct pem_session *session)
+static int set_page_sampling(const struct cli_verb *verb, struct record *r,
+			     struct pem_session *session)
 {
 	struct pem_error error = {{0}};
 
@@ -400,7 +401,7 @@ static int record(struct record *r, struct pem_session *session, struct pem_log 
 	return status;
 }
 
-static bool looks_at_pages(const struct pem_event_set *set)
+static bool samples_pages(const struct pem_event_set *set)
 {
 	size_t i;
 
@@ -416,7 +417,7 @@ static struct pem_event_set *choose(struct record *r, struct pem_session *sessio
 {
 	struct pem_event_set *set = cli_choose_events(session, &r->patterns, true, error);
 
-	if (set == NULL || r->pages_interval_us == 0 || looks_at_pages(set))
+	if (set == NULL || r->pages_interval_us == 0 || samples_pages(set))
 		return set;
 	pem_event_set__free(set);
 	r->patterns.also[1] = PAGES_EVENTS;
@@ -471,7 +472,7 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 	status = cli_specs__load(session, *r.program != '\0' ? r.program : NULL, r.command,
 				 &r.patterns, r.quiet);
 	if (status == CLI_DONE)
-		status = set_looks(verb, &r, session);
+		status = set_page_sampling(verb, &r, session);
 	if (status == CLI_DONE)
 		status = open_log(&r, session, &log);
 	if (status == CLI_DONE && r.session.overwrite) {

@@ -132,11 +132,11 @@ static int compare_names(const void *a, const void *b)
 /* Names of the folder's specs, and of the folders in it if depth allows, sorted. */
 static size_t list_names(DIR *dir, unsigned int depth, const char *const *skip, char ***names)
 {
-	size_t count = 0, capacity = 0, looked = 0;
+	size_t count = 0, capacity = 0, searched = 0;
 	struct dirent *entry;
 
 	*names = NULL;
-	while ((entry = readdir(dir)) != NULL && ++looked <= ENTRIES_MAX && count <= FILES_MAX) {
+	while ((entry = readdir(dir)) != NULL && ++searched <= ENTRIES_MAX && count <= FILES_MAX) {
 		bool folder = depth != 0 && entry->d_name[0] != '.' && is_folder(dirfd(dir), entry);
 
 		if (!folder && (!may_be_spec(entry, skip) || !is_spec(dirfd(dir), entry->d_name)))

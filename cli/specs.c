@@ -23,7 +23,7 @@
 #define SPEC_BYTES_MAX (1u << 20)
 
 /* One line of "pem-codegen --models" for an event: where it stands. Text of the output. */
-struct place {
+struct location {
 	uint32_t id;
 	char *line, *column;
 	const char *path;
@@ -32,8 +32,8 @@ struct place {
 struct loading {
 	struct pem_session *session;
 	const struct cli_spec_files *files;
-	struct place *places; /* of events of all files so far */
-	size_t place_count, place_capacity;
+	struct location *locations; /* of events of all files so far */
+	size_t location_count, location_capacity;
 	bool *done; /* by file: its model came */
 	const struct cli_patterns *asked;
 	struct cli_words here; /* said of the current folder's, if they turn out to matter */
@@ -137,7 +137,7 @@ static unsigned int find_line(const char *path, const char *name)
 }
 
 /* Where an event of the catalogue comes from, for people. */
-static const char *builtin_place(const char *name)
+static const char *builtin_location(const char *name)
 {
 	char folder[PATH_MAX], path[PATH_MAX + 64];
 	const char *const *file;
@@ -154,13 +154,14 @@ static const char *builtin_place(const char *name)
 	return "the one built into pem";
 }
 
-static const struct place *place_of(const struct loading *l, size_t first, size_t end, uint32_t id)
+static const struct location *location_of(const struct loading *l, size_t first, size_t end,
+					  uint32_t id)
 {
 	size_t i;
 
 	for (i = first; i < end; i++)
-		if (l->places[i].id == id)
-			return &l->places[i];
+		if (l->locations[i].id == id)
+			return &l->locations[i];
 	return NULL;
 }
 
@@ -230,19 +231,19 @@ static bool contradicts(struct loading *l, const struct cli_spec_file *file, siz
 	for (i = 0; i < pem_model__count(model); i++) {
 		const struct pem_event *event = pem_model__event(model, i);
 		const struct pem_event *other = pem_model__by_id(known, event->id);
-		const struct place *here = place_of(l, first, l->place_count, event->id);
-		const struct place *there;
+		const struct location *here = location_of(l, first, l->location_count, event->id);
+		const struct location *there;
 
 		if (other == NULL || pem_event__equal(other, event))
 			continue;
-		there = place_of(l, 0, first, event->id);
+		there = location_of(l, 0, first, event->id);
 		leave_out(l, file,
 			  "%s:%s:%s: error: event '%s' is not the '%s' of %s%s%s%s%s: expected "
 			  "another "
 			  "name, another version, or the same fields",
 			  file->path, here != NULL ? here->line : "1",
 			  here != NULL ? here->column : "1", event->name, other->name,
-			  there != NULL ? there->path : builtin_place(other->name),
+			  there != NULL ? there->path : builtin_location(other->name),
 			  there != NULL ? ":" : "", there != NULL ? there->line : "",
 			  there != NULL ? ":" : "", there != NULL ? there->column : "");
 		return true;
@@ -270,16 +271,16 @@ out:
 }
 
 /* "ID LINE COLUMN", parted by tabs, at p. */
-static bool add_place(struct loading *l, const struct cli_spec_file *file, char *p)
+static bool add_location(struct loading *l, const struct cli_spec_file *file, char *p)
 {
 	char *id = strsep(&p, "\t"), *line = strsep(&p, "\t"), *column = strsep(&p, "\t");
-	struct place *place;
+	struct location *location;
 
-	if (column == NULL || cli_grow((void **)&l->places, sizeof(*l->places), l->place_count,
-				       &l->place_capacity) < 0)
+	if (column == NULL || cli_grow((void **)&l->locations, sizeof(*l->locations),
+				       l->location_count, &l->location_capacity) < 0)
 		return false;
-	place = &l->places[l->place_count++];
-	*place = (struct place){(uint32_t)strtoul(id, NULL, 16), line, column, file->path};
+	location = &l->locations[l->location_count++];
+	*location = (struct location){(uint32_t)strtoul(id, NULL, 16), line, column, file->path};
 	return true;
 }
 
@@ -290,22 +291,22 @@ static bool add_place(struct loading *l, const struct cli_spec_file *file, char 
 static bool read_models(struct loading *l, char *text)
 {
 	while (*text != '\0') {
-		size_t index, places, bytes, i, first = l->place_count;
+		size_t index, locations, bytes, i, first = l->location_count;
 		const struct cli_spec_file *file;
 		char *end = strchr(text, '\n');
 
 		if (end == NULL ||
-		    sscanf(text, "spec\t%zu\t%zu\t%zu", &index, &places, &bytes) != 3 ||
+		    sscanf(text, "spec\t%zu\t%zu\t%zu", &index, &locations, &bytes) != 3 ||
 		    index >= l->files->count)
 			return false;
 		file = &l->files->files[index];
 		text = end + 1;
-		for (i = 0; i < places; i++) {
+		for (i = 0; i < locations; i++) {
 			end = strchr(text, '\n');
 			if (end == NULL)
 				return false;
 			*end = '\0';
-			if (!add_place(l, file, text))
+			if (!add_location(l, file, text))
 				return false;
 			text = end + 1;
 		}
@@ -397,7 +398,7 @@ int cli_specs__load(struct pem_session *session, const char *program, char **arg
 	say_left_out_here(&l);
 	cli_words__free(&l.here);
 	free(l.done);
-	free(l.places);
+	free(l.locations);
 	cli_spec_files__free(&files);
 	return status;
 }

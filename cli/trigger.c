@@ -217,15 +217,15 @@ int cli_triggers__attach(struct cli_triggers *t, pid_t command, struct cli_attac
 /* Remember a path; the one that it takes the place of goes. */
 static void keep(struct cli_triggers *t, const char *path)
 {
-	char **place;
+	char **location;
 
 	if (t->keep == 0)
 		return;
-	place = &t->paths[t->written % t->keep];
-	if (*place != NULL)
-		cli_folder__remove(*place);
-	free(*place);
-	*place = strdup(path);
+	location = &t->paths[t->written % t->keep];
+	if (*location != NULL)
+		cli_folder__remove(*location);
+	free(*location);
+	*location = strdup(path);
 }
 
 /* The next number that is free: none is used twice, whatever was removed. */
@@ -325,7 +325,7 @@ static const struct pem_statistic *judge(struct cli_trigger *trigger, double sec
 	return NULL;
 }
 
-static void look(struct cli_triggers *t, struct cli_trigger *trigger, double seconds)
+static void check(struct cli_triggers *t, struct cli_trigger *trigger, double seconds)
 {
 	const struct pem_statistic *v = judge(trigger, seconds);
 
@@ -355,7 +355,7 @@ void cli_triggers__tick(void *arg)
 	}
 	for (k = 0; k < t->count; k++)
 		if (second || t->triggers[k].kind == CLI_TRIGGER_EVENT)
-			look(t, &t->triggers[k], seconds);
+			check(t, &t->triggers[k], seconds);
 	if (second)
 		t->judged_ns = now;
 }

@@ -17,14 +17,14 @@ struct pair {
 	const struct pem_spec_event *now, *was;
 };
 
-#define PLACE "%s:%d:%d"
+#define LOCATION "%s:%d:%d"
 #define WAS(p, at) (p)->was->spec->path, (at).line, (at).column
 
 /* An error at a place of the new event; what mends all of them is said once, here. */
-static void differs(const struct pair *p, struct pem_spec_place at, const char *format, ...)
+static void differs(const struct pair *p, struct pem_spec_location at, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-static void differs(const struct pair *p, struct pem_spec_place at, const char *format, ...)
+static void differs(const struct pair *p, struct pem_spec_location at, const char *format, ...)
 {
 	va_list ap;
 	char *text;
@@ -101,15 +101,17 @@ static void compare_label(const struct pair *p, const struct pem_spec_field *now
 	const struct pem_spec_label *valued = label_of_value(now->labels, was->value);
 
 	if (named && named->value != was->value)
-		differs(p, named->at, "label '%s' of field '%s' has another value than in " PLACE,
-			was->name, now->name, WAS(p, was->at));
+		differs(p, named->at,
+			"label '%s' of field '%s' has another value than in " LOCATION, was->name,
+			now->name, WAS(p, was->at));
 	else if (!named && valued &&
 		 !label_of_name(p->was->fields[find_field(p->was, now->name)].labels, valued->name))
-		differs(p, valued->at, "the value of label '%s' of field '%s' was '%s' in " PLACE,
-			valued->name, now->name, was->name, WAS(p, was->at));
+		differs(p, valued->at,
+			"the value of label '%s' of field '%s' was '%s' in " LOCATION, valued->name,
+			now->name, was->name, WAS(p, was->at));
 	else if (!named && !valued)
 		pem_spec_set__warn(p->set, p->now->spec->path, now->at,
-				   "field '%s' has label '%s' (" PLACE
+				   "field '%s' has label '%s' (" LOCATION
 				   ") no more: expected it, as values of it may still come",
 				   now->name, was->name, WAS(p, was->at));
 }
@@ -123,13 +125,13 @@ static void compare_labels(const struct pair *p, const struct pem_spec_field *no
 		return;
 	if (!now->labels) {
 		pem_spec_set__warn(p->set, p->now->spec->path, now->at,
-				   "field '%s' has no labels any more, unlike in " PLACE
+				   "field '%s' has no labels any more, unlike in " LOCATION
 				   ": expected them",
 				   now->name, WAS(p, was->at));
 		return;
 	}
 	if (now->labels->kind != was->labels->kind) {
-		differs(p, now->at, "labels of field '%s' were '%s', not '%s', in " PLACE,
+		differs(p, now->at, "labels of field '%s' were '%s', not '%s', in " LOCATION,
 			now->name, pem_word__label_kind(was->labels->kind),
 			pem_word__label_kind(now->labels->kind), WAS(p, was->at));
 		return;
@@ -144,11 +146,11 @@ static void compare_field(const struct pair *p, const struct pem_spec_field *now
 	char *type = type_text(now), *old_type = type_text(was);
 
 	if (!same_shape(now, was))
-		differs(p, now->at, "field '%s' is %s, and was %s in " PLACE, now->name, type,
+		differs(p, now->at, "field '%s' is %s, and was %s in " LOCATION, now->name, type,
 			old_type, WAS(p, was->at));
 	if (strcmp(now->unit, was->unit))
-		differs(p, now->at, "field '%s' has unit '%s', and had '%s' in " PLACE, now->name,
-			*now->unit ? now->unit : "none", *was->unit ? was->unit : "none",
+		differs(p, now->at, "field '%s' has unit '%s', and had '%s' in " LOCATION,
+			now->name, *now->unit ? now->unit : "none", *was->unit ? was->unit : "none",
 			WAS(p, was->at));
 	compare_labels(p, now, was);
 	free(type);
@@ -182,7 +184,7 @@ static int compare_order(const struct pair *p)
 			return 0;
 		if (strcmp(p->now->fields[i].name, p->was->fields[k].name)) {
 			differs(p, p->now->fields[i].at,
-				"field '%s' stands where '%s' stood in " PLACE,
+				"field '%s' stands where '%s' stood in " LOCATION,
 				p->now->fields[i].name, p->was->fields[k].name,
 				WAS(p, p->was->fields[k].at));
 			return 1;
@@ -201,22 +203,22 @@ static void compare_fields(const struct pair *p)
 		if (k < p->now->field_count)
 			compare_field(p, &p->now->fields[k], f);
 		else if (is_renamed(p, i))
-			differs(p, p->now->fields[i].at, "field '%s' was called '%s' in " PLACE,
+			differs(p, p->now->fields[i].at, "field '%s' was called '%s' in " LOCATION,
 				p->now->fields[i].name, f->name, WAS(p, f->at));
 		else
-			differs(p, p->now->at, "field '%s' (" PLACE ") is gone", f->name,
+			differs(p, p->now->at, "field '%s' (" LOCATION ") is gone", f->name,
 				WAS(p, f->at));
 	}
 	for (i = 0; i < p->now->field_count; i++) {
 		f = &p->now->fields[i];
 		if (!has_field(p->was, f->name) && !is_renamed(p, i))
-			differs(p, f->at, "field '%s' is new since " PLACE, f->name,
+			differs(p, f->at, "field '%s' is new since " LOCATION, f->name,
 				WAS(p, p->was->at));
 	}
 	compare_order(p);
 	if (p->set->error_count == before &&
 	    (p->now->fixed_bytes != p->was->fixed_bytes || p->now->max_bytes != p->was->max_bytes))
-		differs(p, p->now->at, "the record is laid out otherwise than that of " PLACE,
+		differs(p, p->now->at, "the record is laid out otherwise than that of " LOCATION,
 			WAS(p, p->was->at));
 }
 
@@ -224,7 +226,7 @@ static void compare_event(const struct pair *p)
 {
 	if (p->now->version < p->was->version)
 		pem_spec_set__error(p->set, p->now->spec->path, p->now->at,
-				    "event '%s' has version %u, and had %u in " PLACE
+				    "event '%s' has version %u, and had %u in " LOCATION
 				    ": expected at least that",
 				    p->now->name, p->now->version, p->was->version,
 				    WAS(p, p->was->at));
@@ -289,13 +291,13 @@ static void compare_provider(struct pem_spec_set *set, const struct pem_spec *no
 {
 	if (strcmp(now->provider, was->provider))
 		pem_spec_set__warn(set, now->path, now->at,
-				   "provider '%s' has events that '%s' had in " PLACE
+				   "provider '%s' has events that '%s' had in " LOCATION
 				   ": expected them there, or programs must be changed to use '%s'",
 				   now->provider, was->provider, was->path, was->at.line,
 				   was->at.column, now->provider);
 	else if (was->version[0] && pem_version__compare(now->version, was->version) < 0)
 		pem_spec_set__error(set, now->path, now->at,
-				    "the provider has %s%s, and had %s in " PLACE
+				    "the provider has %s%s, and had %s in " LOCATION
 				    ": expected at least that",
 				    now->version[0] ? "version " : "no version", now->version,
 				    was->version, was->path, was->at.line, was->at.column);
@@ -357,19 +359,19 @@ static void note_gone(struct pem_spec_set *set, const struct index *old,
 	if (*gone->deprecated)
 		pem_spec_set__warn(set, spec ? spec->path : gone->spec->path,
 				   spec ? spec->at : gone->at,
-				   "event '%s' (" PLACE ", deprecated) is gone", gone->name,
+				   "event '%s' (" LOCATION ", deprecated) is gone", gone->name,
 				   gone->spec->path, gone->at.line, gone->at.column);
 	else if (renamed)
 		pem_spec_set__error(
 			set, spec->path, renamed->at,
-			"event '%s' is new, and '%s' (" PLACE ") with the same fields is gone: "
+			"event '%s' is new, and '%s' (" LOCATION ") with the same fields is gone: "
 			"expected the old name, or both and deprecated='' on the old one",
 			renamed->name, gone->name, gone->spec->path, gone->at.line,
 			gone->at.column);
 	else
 		pem_spec_set__error(
 			set, spec ? spec->path : gone->spec->path, spec ? spec->at : gone->at,
-			"event '%s' (" PLACE ") is gone: expected it with deprecated='' for "
+			"event '%s' (" LOCATION ") is gone: expected it with deprecated='' for "
 			"a version first",
 			gone->name, gone->spec->path, gone->at.line, gone->at.column);
 }

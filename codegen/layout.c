@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-static void place(struct pem_spec_event *event, struct pem_layout *layout)
+static void location(struct pem_spec_event *event, struct pem_layout *layout)
 {
 	struct pem_layout_field *fields =
 		pem_xrealloc(NULL, event->field_count + 1, sizeof(*fields));
@@ -22,7 +22,7 @@ static void place(struct pem_spec_event *event, struct pem_layout *layout)
 						      .element_type = field->element_type,
 						      .max_count = field->max_count};
 	}
-	pem_layout_place(fields, event->field_count, layout);
+	pem_layout_append(fields, event->field_count, layout);
 	for (i = 0; i < event->field_count; i++) {
 		event->fields[i].offset = fields[i].offset;
 		event->fields[i].padding = fields[i].padding;
@@ -37,7 +37,7 @@ static void lay_out(struct pem_spec_set *set, const struct pem_spec *spec,
 
 	if (event->field_count > PEM_SPEC_FIELDS_MAX)
 		return; /* check/check.c said so */
-	place(event, &layout);
+	location(event, &layout);
 	event->has_tail = layout.has_tail;
 	event->fixed_bytes = (uint32_t)layout.fixed_bytes;
 	event->max_bytes = (uint32_t)layout.max_bytes;

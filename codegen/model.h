@@ -36,7 +36,7 @@
 #define PEM_SPEC_ID_RESERVED 16u /* ids below this are never an event's */
 
 /* Where something stands in its file; line 0: the file as a whole. column counts characters from 1; 0: unknown. */
-struct pem_spec_place {
+struct pem_spec_location {
 	int line;
 	int column;
 };
@@ -48,7 +48,7 @@ struct pem_spec_label {
 	int is_negative; /* the XML's value has a minus sign */
 	int is_too_large; /* for 64 bits */
 	int is_damaged; /* its value is none */
-	struct pem_spec_place at;
+	struct pem_spec_location at;
 };
 
 /* An <enum> or <flags>. */
@@ -59,7 +59,7 @@ struct pem_spec_labels {
 	size_t count;
 	uint8_t kind; /* enum pem_label_kind */
 	int is_damaged;
-	struct pem_spec_place at;
+	struct pem_spec_location at;
 };
 
 struct pem_spec_field {
@@ -89,7 +89,7 @@ struct pem_spec_field {
 	int has_two_labels; /* the XML says both enum and flags */
 	int is_struct; /* type='struct' */
 	int is_damaged;
-	struct pem_spec_place at;
+	struct pem_spec_location at;
 };
 
 /* A <struct>; resolve.c puts copies of its fields where it is used. */
@@ -99,14 +99,14 @@ struct pem_spec_struct {
 	struct pem_spec_field *fields;
 	size_t field_count;
 	int is_used; /* by an event or another structure; known once resolved */
-	struct pem_spec_place at;
+	struct pem_spec_location at;
 };
 
 /* Where an alternative takes one field from. */
 struct pem_spec_from {
 	char *field;
 	char *value;
-	struct pem_spec_place at;
+	struct pem_spec_location at;
 };
 
 /* A <source>; several are alternatives of one kind, best first. */
@@ -119,7 +119,7 @@ struct pem_spec_source {
 	size_t from_count;
 	uint8_t kind; /* enum pem_source_kind */
 	int is_damaged;
-	struct pem_spec_place at;
+	struct pem_spec_location at;
 };
 
 struct pem_spec_event {
@@ -152,7 +152,7 @@ struct pem_spec_event {
 	int has_group; /* the XML says group, scope */
 	int has_scope;
 	int is_damaged; /* as much as an element in it */
-	struct pem_spec_place at;
+	struct pem_spec_location at;
 };
 
 /* One file. */
@@ -172,12 +172,12 @@ struct pem_spec {
 	uint32_t stub_count; /* events with PEM_SOURCE_STUB */
 	int is_damaged; /* as much as an element in it */
 	int lacks_parts; /* a child of the root was taken out */
-	struct pem_spec_place at;
+	struct pem_spec_location at;
 };
 
 struct pem_spec_error {
 	const char *path;
-	struct pem_spec_place at;
+	struct pem_spec_location at;
 	size_t order;
 	int is_warning;
 	char *text;
@@ -222,9 +222,9 @@ void pem_spec_set__cleanup(void);
 void pem_spec_field__free(struct pem_spec_field *field);
 
 /* Note an error or warning: what is wrong, and what was expected. */
-void pem_spec_set__error(struct pem_spec_set *set, const char *path, struct pem_spec_place at,
+void pem_spec_set__error(struct pem_spec_set *set, const char *path, struct pem_spec_location at,
 			 const char *format, ...) __attribute__((format(printf, 4, 5)));
-void pem_spec_set__warn(struct pem_spec_set *set, const char *path, struct pem_spec_place at,
+void pem_spec_set__warn(struct pem_spec_set *set, const char *path, struct pem_spec_location at,
 			const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* The spec's words for the enums of pem/event.h; '-' for none. */

@@ -56,7 +56,7 @@ static char *copy_of(const char *text)
 
 /* A copy with a name of its own, at the place where the outermost structure is used. */
 static void append(struct expansion *e, const struct pem_spec_field *field, const char *prefix,
-		   struct pem_spec_place at)
+		   struct pem_spec_location at)
 {
 	struct pem_spec_field *to;
 
@@ -73,7 +73,7 @@ static void append(struct expansion *e, const struct pem_spec_field *field, cons
 }
 
 static void expand(struct expansion *e, const struct pem_spec_field *field, const char *prefix,
-		   struct pem_spec_place at, unsigned depth)
+		   struct pem_spec_location at, unsigned depth)
 {
 	struct pem_spec_struct *structure;
 	char *inner;

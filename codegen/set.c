@@ -24,11 +24,11 @@ static void make_printable(char *text)
 	}
 }
 
-static void note(struct pem_spec_set *set, const char *path, struct pem_spec_place at,
+static void note(struct pem_spec_set *set, const char *path, struct pem_spec_location at,
 		 int is_warning, const char *format, va_list ap)
 {
 	size_t kept = is_warning ? set->warning_count : set->error_count - set->warning_count;
-	struct pem_spec_place whole = {0, 0};
+	struct pem_spec_location whole = {0, 0};
 	struct pem_spec_error *error;
 	int r;
 
@@ -52,7 +52,7 @@ static void note(struct pem_spec_set *set, const char *path, struct pem_spec_pla
 	set->warning_count += is_warning != 0;
 }
 
-void pem_spec_set__error(struct pem_spec_set *set, const char *path, struct pem_spec_place at,
+void pem_spec_set__error(struct pem_spec_set *set, const char *path, struct pem_spec_location at,
 			 const char *format, ...)
 {
 	va_list ap;
@@ -62,7 +62,7 @@ void pem_spec_set__error(struct pem_spec_set *set, const char *path, struct pem_
 	va_end(ap);
 }
 
-void pem_spec_set__warn(struct pem_spec_set *set, const char *path, struct pem_spec_place at,
+void pem_spec_set__warn(struct pem_spec_set *set, const char *path, struct pem_spec_location at,
 			const char *format, ...)
 {
 	va_list ap;

@@ -124,8 +124,8 @@ static void found(struct pass *pass, unsigned long addr, u32 pages, bool young, 
 /* --- the walk: mmap_lock is held --- */
 
 #ifdef CONFIG_TRANSPARENT_HUGEPAGE
-static void look_at_huge(struct pass *pass, struct vm_area_struct *vma, pmd_t *pmd,
-			 unsigned long addr, unsigned long end)
+static void sample_huge_page(struct pass *pass, struct vm_area_struct *vma, pmd_t *pmd,
+			     unsigned long addr, unsigned long end)
 {
 	spinlock_t *lock = pmd_lock(vma->vm_mm, pmd);
 	pmd_t entry = READ_ONCE(*pmd);
@@ -141,8 +141,8 @@ static void look_at_huge(struct pass *pass, struct vm_area_struct *vma, pmd_t *p
 	spin_unlock(lock);
 }
 #else
-static void look_at_huge(struct pass *pass, struct vm_area_struct *vma, pmd_t *pmd,
-			 unsigned long addr, unsigned long end)
+static void sample_huge_page(struct pass *pass, struct vm_area_struct *vma, pmd_t *pmd,
+			     unsigned long addr, unsigned long end)
 {
 }
 #endif
@@ -186,7 +186,7 @@ static void look_at_pmd(struct pass *pass, struct vm_area_struct *vma, pmd_t *pm
 	rcu_read_lock();
 	entry = READ_ONCE(*pmd);
 	if (pmd_present(entry) && pmd_trans_huge(entry)) {
-		look_at_huge(pass, vma, pmd, addr, end);
+		sample_huge_page(pass, vma, pmd, addr, end);
 	} else if (pmd_present(entry) && !pmd_bad(entry)) {
 		look_at_table(pass, vma, pmd, entry, addr, end);
 		pass->budget -= TABLE_COST;

@@ -19,14 +19,14 @@
 #include <linux/tracepoint.h>
 
 /* Where an event's probe belongs. */
-struct place {
+struct location {
 	struct tracepoint *tracepoint; /* NULL: this kernel has none now */
 	struct module *owner; /* NULL: the kernel itself */
 };
 
 static DEFINE_MUTEX(attach_lock);
 static LIST_HEAD(sessions);
-static struct place *places; /* by the event's index */
+static struct location *locations; /* by the event's index */
 static unsigned int
 	*by_name; /* indexes of events with probes, in the order of their tracepoints' names */
 static unsigned int by_name_count;
@@ -57,25 +57,25 @@ static unsigned int lower_bound(const char *name)
 }
 
 /* Events of this tracepoint get it; system NULL: whatever theirs is. */
-static void place(struct tracepoint *tracepoint, const char *system, struct module *owner)
+static void location(struct tracepoint *tracepoint, const char *system, struct module *owner)
 {
 	unsigned int at = lower_bound(tracepoint->name), index;
 	size_t system_chars = system ? strlen(system) : 0;
 
 	for (; at < by_name_count && !strcmp(name_of(by_name[at]), tracepoint->name); at++) {
 		index = by_name[at];
-		if (places[index].tracepoint ||
+		if (locations[index].tracepoint ||
 		    (system && (strncmp(pem_kmod_probes[index].tracepoint, system, system_chars) ||
 				pem_kmod_probes[index].tracepoint[system_chars] != ':')))
 			continue;
-		places[index].tracepoint = tracepoint;
-		places[index].owner = owner;
+		locations[index].tracepoint = tracepoint;
+		locations[index].owner = owner;
 	}
 }
 
-static void place_kernels(struct tracepoint *tracepoint, void *unused)
+static void location_kernels(struct tracepoint *tracepoint, void *unused)
 {
-	place(tracepoint, NULL, NULL);
+	location(tracepoint, NULL, NULL);
 }
 
 static void module_comes(struct module *module)
@@ -86,13 +86,13 @@ static void module_comes(struct module *module)
 	for (i = 0; i < module->num_trace_events; i++) {
 		call = module->trace_events[i];
 		if ((call->flags & TRACE_EVENT_FL_TRACEPOINT) && call->tp)
-			place(call->tp, call->class->system, module);
+			location(call->tp, call->class->system, module);
 	}
 }
 
 static int set_locked(struct pem_session *session, unsigned int index, bool on)
 {
-	struct tracepoint *tracepoint = places[index].tracepoint;
+	struct tracepoint *tracepoint = locations[index].tracepoint;
 	int rc;
 
 	if (session->events[index].is_attached == on)
@@ -120,12 +120,12 @@ static void module_goes(struct module *module)
 	unsigned int i;
 
 	for (i = 0; i < pem_kmod_probe_count; i++) {
-		if (!places[i].tracepoint || places[i].owner != module)
+		if (!locations[i].tracepoint || locations[i].owner != module)
 			continue;
 		list_for_each_entry (session, &sessions, all)
 			set_locked(session, i, false);
-		places[i].tracepoint = NULL;
-		places[i].owner = NULL;
+		locations[i].tracepoint = NULL;
+		locations[i].owner = NULL;
 	}
 }
 
@@ -149,9 +149,9 @@ int pem_attach__init(void)
 	unsigned int i;
 	int rc = -ENOMEM;
 
-	places = kvcalloc(pem_kmod_probe_count, sizeof(*places), GFP_KERNEL_ACCOUNT);
+	locations = kvcalloc(pem_kmod_probe_count, sizeof(*locations), GFP_KERNEL_ACCOUNT);
 	by_name = kvcalloc(pem_kmod_probe_count, sizeof(*by_name), GFP_KERNEL_ACCOUNT);
-	if (!places || !by_name)
+	if (!locations || !by_name)
 		goto fail;
 	for (i = 0; i < pem_kmod_probe_count; i++) {
 		if (pem_kmod_probes[i].probe)
@@ -159,14 +159,14 @@ int pem_attach__init(void)
 	}
 	sort(by_name, by_name_count, sizeof(*by_name), compare_names, NULL);
 	mutex_lock(&attach_lock);
-	for_each_kernel_tracepoint(place_kernels, NULL);
+	for_each_kernel_tracepoint(location_kernels, NULL);
 	mutex_unlock(&attach_lock);
 	rc = register_tracepoint_module_notifier(&notifier);
 	if (!rc)
 		return 0;
 fail:
 	kvfree(by_name);
-	kvfree(places);
+	kvfree(locations);
 	return rc;
 }
 
@@ -174,7 +174,7 @@ void pem_attach__exit(void)
 {
 	unregister_tracepoint_module_notifier(&notifier);
 	kvfree(by_name);
-	kvfree(places);
+	kvfree(locations);
 }
 
 void pem_attach__add_session(struct pem_session *session)
@@ -193,7 +193,7 @@ void pem_attach__remove_session(struct pem_session *session)
 
 bool pem_attach__has(unsigned int index)
 {
-	return pem_kmod_probes[index].is_own || READ_ONCE(places[index].tracepoint) != NULL;
+	return pem_kmod_probes[index].is_own || READ_ONCE(locations[index].tracepoint) != NULL;
 }
 
 int pem_attach__set(struct pem_session *session, unsigned int index, bool on)

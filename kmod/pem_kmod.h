@@ -48,7 +48,7 @@ struct pem_kmod_rule {
 	uint64_t action;
 	uint32_t pid, tid; /* 0: any; the kernel's own numbers */
 	uint32_t cpu; /* PEM_NO_CPU: any */
-	uint32_t wide;
+	uint32_t distribution;
 	uint32_t test_count;
 	bool is_copy; /* not what the user asked for, but that and more (rule.c) */
 	struct pem_kmod_rule *next; /* of those that probes may still see (rule.c) */
@@ -82,7 +82,7 @@ struct pem_kmod_session {
 	const struct pem_kmod_rule __rcu *rule[]; /* by the event's index; NULL: not wanted */
 };
 
-/* A generated probe, and where it belongs. Its index is the event's in rules and slots. */
+/* A generated probe, and where it belongs. Its index is the event's in rules and cells. */
 struct pem_kmod_probe {
 	uint32_t event_id;
 	uint32_t fixed_bytes; /* of its record: what predicates may look at */
@@ -121,7 +121,7 @@ struct pem_kevent {
 	const struct pem_kmod_rule *rule;
 	struct pem_kmod_cpu *cpu;
 	struct pem_writer *writer;
-	struct pem_slot *slot;
+	struct pem_cell *cell;
 	uint64_t action;
 	uint64_t now;
 	uint32_t flags;
@@ -146,14 +146,14 @@ bool pem_kmod_here_switch(struct pem_kmod_session *session, struct pem_kmod_cpu 
 void pem_kmod_no_lane(struct pem_kmod_session *session, struct pem_kmod_cpu *cpu, uint32_t index,
 		      uint32_t flags);
 /* Room for a record of at most bytes, after a switch to thread where one is needed. NULL: none, and it is counted. */
-uint8_t *pem_kmod_reserve(struct pem_kmod_cpu *cpu, struct pem_writer *w, struct pem_slot *slot,
+uint8_t *pem_kmod_reserve(struct pem_kmod_cpu *cpu, struct pem_writer *w, struct pem_cell *cell,
 			  uint64_t now, uint32_t bytes, uint64_t thread);
 /* The same for the record of a switch itself. */
 uint8_t *pem_kmod_reserve_switch(struct pem_kmod_cpu *cpu, struct pem_writer *w,
-				 struct pem_slot *slot, uint64_t now, uint32_t bytes);
-/* Add a value to what the statistic keeps beyond its slot. */
-void pem_kmod_add_wide(const struct pem_ring *ring, const struct pem_kmod_rule *rule, uint32_t lane,
-		       uint64_t value);
+				 struct pem_cell *cell, uint64_t now, uint32_t bytes);
+/* Add a value to what the statistic keeps beyond its cell. */
+void pem_kmod_add_distribution(const struct pem_ring *ring, const struct pem_kmod_rule *rule,
+			       uint32_t lane, uint64_t value);
 /* Give a writer's chunk to the consumer. */
 void pem_kmod_retire(struct pem_kmod_cpu *cpu, struct pem_writer *w);
 /* A chunk of the CPU became full (pool.c). */
@@ -178,7 +178,7 @@ PEM_INLINE bool pem_begin_flags(struct pem_kevent *e, void *session, uint32_t in
 	return true;
 }
 
-/* Is event index wanted at all? If so, one of pem_reject(), pem_enter() has to follow. */
+/* Is the event of this index wanted at all? If so, one of pem_reject(), pem_enter() has to follow. */
 PEM_INLINE bool pem_begin(struct pem_kevent *e, void *session, uint32_t index)
 {
 	return pem_begin_flags(e, session, index, 0);
@@ -223,7 +223,7 @@ PEM_INLINE bool pem_enter(struct pem_kevent *e, uint32_t index)
 	WRITE_ONCE(e->cpu->depth, e->depth + 1);
 	barrier(); /* the writer is ours before it is used */
 	e->writer = &e->cpu->writers[e->depth];
-	e->slot = &e->writer->slots[index];
+	e->cell = &e->writer->cells[index];
 	return true;
 }
 
@@ -237,9 +237,9 @@ PEM_INLINE void pem_end(const struct pem_kevent *e)
 /* Add a value to the event's statistic; key orders it as an unsigned number. */
 PEM_INLINE void pem_stat(const struct pem_kevent *e, uint64_t value, uint64_t key)
 {
-	pem_slot_add(e->slot, PEM_ACTION_TAG(e->action), value, key);
-	if (unlikely(e->flags & PEM_ACTION_WIDE))
-		pem_kmod_add_wide(&e->cpu->ring, e->rule, e->writer->lane_index, value);
+	pem_cell_add(e->cell, PEM_ACTION_TAG(e->action), value, key);
+	if (unlikely(e->flags & PEM_ACTION_DISTRIBUTION))
+		pem_kmod_add_distribution(&e->cpu->ring, e->rule, e->writer->lane_index, value);
 }
 
 /* Room for a record of at most bytes. NULL: none, and it is counted. */
@@ -254,7 +254,7 @@ PEM_INLINE uint8_t *pem_reserve(struct pem_kevent *e, uint32_t bytes)
 		if (likely(record))
 			return record;
 	}
-	return pem_kmod_reserve(e->cpu, e->writer, e->slot, e->now, bytes, thread);
+	return pem_kmod_reserve(e->cpu, e->writer, e->cell, e->now, bytes, thread);
 }
 
 /*
@@ -271,13 +271,13 @@ PEM_INLINE uint8_t *pem_reserve_switch(struct pem_kevent *e, uint32_t bytes,
 	e->now = pem_clock();
 	record = pem_ring_reserve(e->writer, e->now, bytes);
 	return likely(record) ? record
-			      : pem_kmod_reserve_switch(e->cpu, e->writer, e->slot, e->now, bytes);
+			      : pem_kmod_reserve_switch(e->cpu, e->writer, e->cell, e->now, bytes);
 }
 
 /* Publish the record, which turned out to be of bytes. */
 PEM_INLINE void pem_commit(struct pem_kevent *e, uint32_t event_id, uint32_t bytes)
 {
-	pem_ring_commit(e->writer, e->slot, e->now, event_id, bytes);
+	pem_ring_commit(e->writer, e->cell, e->now, event_id, bytes);
 }
 
 /*

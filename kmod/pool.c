@@ -99,7 +99,7 @@ static void fill_in(struct pem_kmod_pool *pool, const struct pem_pool_header *la
 	pem_pool__point(pool->memory, layout, &pool->ring);
 	for (i = 1; i < PEM_KMOD_LANES; i++) {
 		pool->ring.lanes[i].state = PEM_LANE_OWNED;
-		pool->ring.lanes[i].wides = (1u << PEM_WIDE_COUNT) - 1;
+		pool->ring.lanes[i].distributions = (1u << PEM_DISTRIBUTION_COUNT) - 1;
 	}
 	smp_store_release(&header->magic, PEM_POOL_MAGIC);
 }
@@ -166,7 +166,7 @@ static void publish(struct pem_session *session, struct pem_kmod_pool *pool, uns
 	mine->pool = pool;
 	for (i = 0; i < PEM_KMOD_DEPTH; i++) {
 		mine->writers[i].lane_index = 1 + i;
-		mine->writers[i].slots = &ring.slots[(size_t)(1 + i) * ring.event_capacity];
+		mine->writers[i].cells = &ring.cells[(size_t)(1 + i) * ring.event_capacity];
 	}
 	ring.header = NULL;
 	mine->ring = ring;

@@ -12,7 +12,7 @@
 #endif
 
 #include <pem/event.h>
-#include <pem/wide.h>
+#include <pem/distribution.h>
 
 /*
  * The answer is kept in two words that an interrupting probe may change between any two of our instructions, to what it
@@ -88,13 +88,13 @@ void pem_kmod_no_lane(struct pem_kmod_session *session, struct pem_kmod_cpu *cpu
 		      uint32_t flags)
 {
 	const struct pem_ring *ring = cpu->ring.header ? &cpu->ring : session->spare;
-	struct pem_slot *slot = &ring->slots[index];
+	struct pem_cell *cell = &ring->cells[index];
 
 	if (flags & PEM_ACTION_LOG) {
 		/* Produced last, so that no reader finds fewer produced than discarded. */
 		__atomic_fetch_add(&ring->lanes[0].discarded, 1, __ATOMIC_RELAXED);
-		__atomic_fetch_add(&slot->discarded, 1, __ATOMIC_RELAXED);
-		__atomic_fetch_add(&slot->produced, 1, __ATOMIC_RELEASE);
+		__atomic_fetch_add(&cell->discarded, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&cell->produced, 1, __ATOMIC_RELEASE);
 		if (index == pem_switch_index)
 			WRITE_ONCE(cpu->logged_thread, PEM_KRING_NO_THREAD);
 	}
@@ -185,13 +185,13 @@ static bool next_chunk(struct pem_kmod_cpu *cpu, struct pem_writer *w, uint64_t 
 	return true;
 }
 
-static uint8_t *discard(struct pem_kmod_cpu *cpu, const struct pem_writer *w, struct pem_slot *slot)
+static uint8_t *discard(struct pem_kmod_cpu *cpu, const struct pem_writer *w, struct pem_cell *cell)
 {
 	struct pem_lane *lane = &cpu->ring.lanes[w->lane_index];
 
 	WRITE_ONCE(lane->discarded, lane->discarded + 1);
-	WRITE_ONCE(slot->discarded, slot->discarded + 1);
-	__atomic_store_n(&slot->produced, slot->produced + 1, __ATOMIC_RELEASE);
+	WRITE_ONCE(cell->discarded, cell->discarded + 1);
+	__atomic_store_n(&cell->produced, cell->produced + 1, __ATOMIC_RELEASE);
 	/* It may have been a switch, or one that others would have needed. */
 	WRITE_ONCE(cpu->logged_thread, PEM_KRING_NO_THREAD);
 	return NULL;
@@ -206,11 +206,11 @@ static void put_switch(struct pem_kmod_cpu *cpu, struct pem_writer *w, uint64_t 
 
 	WRITE_ONCE(cpu->logged_thread, thread);
 	pem_switch_fill(w->cursor, previous_tid, (uint32_t)(thread >> 32), (uint32_t)thread);
-	pem_ring_commit(w, &w->slots[pem_switch_index], now, pem_switch_id, pem_switch_bytes);
+	pem_ring_commit(w, &w->cells[pem_switch_index], now, pem_switch_id, pem_switch_bytes);
 }
 
 /* A chunk that begins with a switch can be understood without those before it, which may be lost or overwritten. */
-uint8_t *pem_kmod_reserve(struct pem_kmod_cpu *cpu, struct pem_writer *w, struct pem_slot *slot,
+uint8_t *pem_kmod_reserve(struct pem_kmod_cpu *cpu, struct pem_writer *w, struct pem_cell *cell,
 			  uint64_t now, uint32_t bytes, uint64_t thread)
 {
 	uint32_t room = (pem_switch_bytes + PEM_RECORD_ALIGN - 1) & ~(PEM_RECORD_ALIGN - 1);
@@ -218,10 +218,10 @@ uint8_t *pem_kmod_reserve(struct pem_kmod_cpu *cpu, struct pem_writer *w, struct
 
 	if (!pem_ring_reserve(w, now, needed ? bytes + room : bytes)) {
 		if (!next_chunk(cpu, w, now))
-			return discard(cpu, w, slot);
+			return discard(cpu, w, cell);
 		needed = true;
 		if (!pem_ring_reserve(w, now, bytes + room))
-			return discard(cpu, w, slot);
+			return discard(cpu, w, cell);
 	}
 	if (needed && pem_switch_index != PEM_KMOD_NO_EVENT)
 		put_switch(cpu, w, now, thread);
@@ -229,28 +229,31 @@ uint8_t *pem_kmod_reserve(struct pem_kmod_cpu *cpu, struct pem_writer *w, struct
 }
 
 uint8_t *pem_kmod_reserve_switch(struct pem_kmod_cpu *cpu, struct pem_writer *w,
-				 struct pem_slot *slot, uint64_t now, uint32_t bytes)
+				 struct pem_cell *cell, uint64_t now, uint32_t bytes)
 {
 	if (!next_chunk(cpu, w, now) || !pem_ring_reserve(w, now, bytes))
-		return discard(cpu, w, slot);
+		return discard(cpu, w, cell);
 	return w->cursor;
 }
 
-void pem_kmod_add_wide(const struct pem_ring *ring, const struct pem_kmod_rule *rule, uint32_t lane,
-		       uint64_t value)
+void pem_kmod_add_distribution(const struct pem_ring *ring, const struct pem_kmod_rule *rule,
+			       uint32_t lane, uint64_t value)
 {
-	uint32_t type = PEM_ACTION_TYPE(rule->action), keep = PEM_WIDE_KEEP(rule->wide);
-	uint32_t index = PEM_WIDE_INDEX(rule->wide) & (PEM_WIDE_COUNT - 1);
-	uint64_t tag = PEM_WIDE_TAG(rule->wide, rule->action);
-	struct pem_wide *wide = &ring->wides[(uint64_t)index * ring->lane_count + lane];
+	uint32_t type = PEM_ACTION_TYPE(rule->action),
+		 keep = PEM_DISTRIBUTION_KEEP(rule->distribution);
+	uint32_t index = PEM_DISTRIBUTION_INDEX(rule->distribution) & (PEM_DISTRIBUTION_COUNT - 1);
+	uint64_t tag = PEM_DISTRIBUTION_TAG(rule->distribution, rule->action);
+	struct pem_distribution *distribution =
+		&ring->distributions[(uint64_t)index * ring->lane_count + lane];
 	int is_signed = type >= PEM_TYPE_INT8 && type <= PEM_TYPE_INT64;
 
-	if (wide->tag != tag)
-		pem_wide_reset(wide, tag);
-	if (keep & PEM_WIDE_VARIANCE)
-		pem_wide_add_square(wide, value, is_signed);
-	if (keep & PEM_WIDE_HISTOGRAM)
-		pem_wide_add_bucket(wide, pem_wide_bucket(value, is_signed));
-	if (keep & PEM_WIDE_VALUES)
-		pem_wide_add_top(wide, value);
+	if (distribution->tag != tag)
+		pem_distribution_reset(distribution, tag);
+	if (keep & PEM_DISTRIBUTION_VARIANCE)
+		pem_distribution_add_square(distribution, value, is_signed);
+	if (keep & PEM_DISTRIBUTION_HISTOGRAM)
+		pem_distribution_add_bucket(distribution,
+					    pem_distribution_bucket(value, is_signed));
+	if (keep & PEM_DISTRIBUTION_VALUES)
+		pem_distribution_add_top(distribution, value);
 }

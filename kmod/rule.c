@@ -21,7 +21,7 @@
 #endif
 
 #define RETIRED_MAX 64
-#define FLAGS (PEM_ACTION_LOG | PEM_ACTION_STAT | PEM_ACTION_WIDE)
+#define FLAGS (PEM_ACTION_LOG | PEM_ACTION_STAT | PEM_ACTION_DISTRIBUTION)
 
 static void retire(struct pem_session *session, struct pem_kmod_rule *rule)
 {
@@ -219,15 +219,17 @@ static bool is_valid(const struct pem_kmod_event *wanted)
 		return false;
 	if (wanted->cpu != PEM_NO_CPU && wanted->cpu >= nr_cpu_ids)
 		return false;
-	/* A slot that nobody has used has tag 0, and no least value yet. */
+	/* A cell that nobody has used has tag 0, and no least value yet. */
 	if ((flags & PEM_ACTION_STAT) && !PEM_ACTION_TAG(wanted->action))
 		return false;
-	if (!(flags & PEM_ACTION_WIDE))
+	if (!(flags & PEM_ACTION_DISTRIBUTION))
 		return true;
-	return (flags & PEM_ACTION_STAT) && PEM_WIDE_INDEX(wanted->wide) < PEM_WIDE_COUNT &&
-	       !(PEM_WIDE_KEEP(wanted->wide) &
-		 ~(PEM_WIDE_VARIANCE | PEM_WIDE_HISTOGRAM | PEM_WIDE_VALUES)) &&
-	       wanted->wide >> 16;
+	return (flags & PEM_ACTION_STAT) &&
+	       PEM_DISTRIBUTION_INDEX(wanted->distribution) < PEM_DISTRIBUTION_COUNT &&
+	       !(PEM_DISTRIBUTION_KEEP(wanted->distribution) &
+		 ~(PEM_DISTRIBUTION_VARIANCE | PEM_DISTRIBUTION_HISTOGRAM |
+		   PEM_DISTRIBUTION_VALUES)) &&
+	       wanted->distribution >> 16;
 }
 
 /* Copy the predicate into the rule, and check it. */
@@ -316,7 +318,7 @@ int pem_rule__set(struct pem_session *session, const struct pem_kmod_event *want
 		kfree(rule);
 		return rc;
 	}
-	rule->wide = wanted->wide;
+	rule->distribution = wanted->distribution;
 	rule->action = wanted->action;
 	if (rule->pid || rule->tid || rule->cpu != PEM_NO_CPU || rule->test_count)
 		rule->action |= PEM_ACTION_FILTER;

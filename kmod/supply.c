@@ -40,7 +40,7 @@ static void look_at_zone(struct pem_kmod_session *session, const struct pem_tick
 }
 
 /* A node that goes leaves its structure, with zones that have no memory. */
-static void look(struct pem_kmod_session *session, const struct pem_ticker *ticker)
+static void check(struct pem_kmod_session *session, const struct pem_ticker *ticker)
 {
 	struct zone *zone;
 	int node, i;
@@ -62,7 +62,7 @@ static struct pem_supply *supply_of(struct pem_ticker *ticker)
 
 static bool tick(struct pem_ticker *ticker)
 {
-	look(supply_of(ticker)->session, ticker);
+	check(supply_of(ticker)->session, ticker);
 	return true;
 }
 
@@ -90,7 +90,7 @@ int pem_supply__set(struct pem_own *own, const struct pem_kmod_supply *asked, bo
 			return -EINVAL;
 		if (!runs)
 			return -EBUSY;
-		look(own->session, NULL);
+		check(own->session, NULL);
 		return 0;
 	}
 	if (asked->interval_us) {

@@ -10,7 +10,7 @@
 #include <linux/nospec.h>
 
 #define AT_ONCE 64 /* indices copied from user space */
-#define LOOK_AT_ONCE 1024 /* chunks looked at, before others may run */
+#define TAKEN_AT_ONCE 1024 /* chunks looked at, before others may run */
 
 static struct pem_packet *packet_at(const struct pem_ring *ring, u32 index)
 {
@@ -76,7 +76,7 @@ static void find_full(struct pem_kmod_pool *pool)
 	u32 before = atomic_read(&pool->full), i, word;
 
 	for (i = 0; i < ring->chunk_count; i++) {
-		if (i % LOOK_AT_ONCE == 0)
+		if (i % TAKEN_AT_ONCE == 0)
 			cond_resched();
 		word = __atomic_load_n(&ring->chunk_state[i], __ATOMIC_ACQUIRE);
 		if (PEM_CHUNK_STATE(word) == PEM_CHUNK_FULL)
@@ -146,7 +146,7 @@ int pem_pool__take(struct pem_session *session, struct pem_kmod_chunks *chunks)
 			is_fresh = true;
 			continue;
 		}
-		if (++looked % LOOK_AT_ONCE == 0)
+		if (++looked % TAKEN_AT_ONCE == 0)
 			cond_resched();
 		chunk = oldest_found(pool);
 		if (!take_one(&pool->ring, &chunk))
@@ -168,7 +168,7 @@ void pem_pool__untake(struct pem_session *session, u32 cpu, u32 count)
 	/* From the last: what was found grows towards it. */
 	while (pool && count--) {
 		put_back_one(pool, *taken_at(pool, count), PEM_CHUNK_FULL);
-		if (count % LOOK_AT_ONCE == 0)
+		if (count % TAKEN_AT_ONCE == 0)
 			cond_resched();
 	}
 }

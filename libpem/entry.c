@@ -256,14 +256,14 @@ int pem_entry__take(struct pem_session_entry *table, pem_has_consumer_t *has_con
 	return -EUSERS;
 }
 
-#define LOOKS_MAX 100 /* at a word that changes each time: no table is to hold a consumer up */
+#define WORD_TRIES 100 /* at a word that changes each time: no table is to hold a consumer up */
 
 /* Does an entry have the session, offered or filled? Its word then. */
 static bool has_session(const struct pem_session_entry *entry, uint32_t id, uint64_t *word)
 {
-	uint32_t found, looks;
+	uint32_t found, tries;
 
-	for (looks = 0; looks < LOOKS_MAX; looks++) {
+	for (tries = 0; tries < WORD_TRIES; tries++) {
 		*word = __atomic_load_n(&entry->word, __ATOMIC_SEQ_CST);
 		if (PEM_ENTRY_STATE(*word) != PEM_ENTRY_OFFERED &&
 		    PEM_ENTRY_STATE(*word) != PEM_ENTRY_FILLED)
@@ -286,7 +286,7 @@ static int find_other(struct pem_session_entry *table, int index, uint32_t id, b
 	for (i = 0; i < (int)PEM_SESSIONS_MAX; i++) {
 		for (tries = 0; i != index && has_session(&table[i], id, &word); tries++) {
 			if (!is_own || PEM_ENTRY_STATE(word) == PEM_ENTRY_OFFERED ||
-			    tries == LOOKS_MAX)
+			    tries == WORD_TRIES)
 				return i;
 			move(&table[i], &word, PEM_ENTRY_FREE, 0);
 		}

@@ -37,21 +37,21 @@ static bool is_free(const struct pem_model *model, uint32_t id)
 /* Offsets and sizes. -E2BIG: a record may become too long. */
 static int lay_out(struct pem_event *event, struct pem_field *fields)
 {
-	struct pem_layout_field *places = calloc(event->field_count + 1u, sizeof(*places));
+	struct pem_layout_field *locations = calloc(event->field_count + 1u, sizeof(*locations));
 	struct pem_layout layout;
 	unsigned i;
 
-	if (!places)
+	if (!locations)
 		return -ENOMEM;
 	for (i = 0; i < event->field_count; i++)
-		places[i] = (struct pem_layout_field){.name = fields[i].name,
-						      .type = fields[i].type,
-						      .element_type = fields[i].element_type,
-						      .max_count = fields[i].max_count};
-	pem_layout_place(places, event->field_count, &layout);
+		locations[i] = (struct pem_layout_field){.name = fields[i].name,
+							 .type = fields[i].type,
+							 .element_type = fields[i].element_type,
+							 .max_count = fields[i].max_count};
+	pem_layout_append(locations, event->field_count, &layout);
 	for (i = 0; i < event->field_count; i++)
-		fields[i].offset = (uint16_t)places[i].offset;
-	free(places);
+		fields[i].offset = (uint16_t)locations[i].offset;
+	free(locations);
 	if (layout.max_bytes > PEM_RECORD_BYTES_MAX)
 		return -E2BIG;
 	event->fixed_bytes = (uint16_t)layout.fixed_bytes;

@@ -49,9 +49,10 @@ int pem_pool__open_ring(void *mapping, uint64_t bytes, struct pem_ring *ring)
 	return 0;
 }
 
-struct pem_wide *pem_pool__wide(const struct pem_ring *ring, uint32_t index, uint32_t lane)
+struct pem_distribution *pem_pool__distribution(const struct pem_ring *ring, uint32_t index,
+						uint32_t lane)
 {
-	return &ring->wides[(uint64_t)index * ring->lane_count + lane];
+	return &ring->distributions[(uint64_t)index * ring->lane_count + lane];
 }
 
 uint32_t *pem_pool__event_ids(const struct pem_ring *ring)

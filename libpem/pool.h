@@ -41,8 +41,9 @@ int pem_pool__open_ring(void *mapping, uint64_t bytes, struct pem_ring *ring);
 const struct pem_rule *pem_rule__find(const struct pem_session_page *page, uint32_t count,
 				      uint64_t contexts, uint32_t event_id);
 
-/* Of a session's wide statistics, index below PEM_WIDE_COUNT, the part of a lane. */
-struct pem_wide *pem_pool__wide(const struct pem_ring *ring, uint32_t index, uint32_t lane);
+/* Of a session's distributions, index below PEM_DISTRIBUTION_COUNT, the part of a lane. */
+struct pem_distribution *pem_pool__distribution(const struct pem_ring *ring, uint32_t index,
+						uint32_t lane);
 
 /* The ids of the events behind slot indexes: uint32_t[event_capacity] inside the mapping. */
 uint32_t *pem_pool__event_ids(const struct pem_ring *ring);

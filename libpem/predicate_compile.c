@@ -19,7 +19,7 @@
 
 #define SIGN (1ull << 63)
 
-typedef __int128 wide; /* holds every number of 64 bits with its sign */
+typedef __int128 distribution; /* holds every number of 64 bits with its sign */
 
 /* A constant, between the two numbers that a type can hold: low == high if it is one of them. */
 struct between {
@@ -184,14 +184,14 @@ static uint64_t key_of_float(float value)
 /* -1, 0 or 1: a finite or infinite float against a constant, exactly. */
 static int compare(double value, const struct pem_operand *c)
 {
-	wide integer, constant;
+	distribution integer, constant;
 
 	if (c->kind == PEM_OPERAND_REAL)
 		return (value > c->real) - (value < c->real);
-	constant = c->negative ? -(wide)c->magnitude : (wide)c->magnitude;
+	constant = c->negative ? -(distribution)c->magnitude : (distribution)c->magnitude;
 	if (value > 3e19 || value < -3e19) /* beyond 64 bits, and infinities */
 		return value > 0 ? 1 : -1;
-	integer = (wide)value;
+	integer = (distribution)value;
 	if (integer != constant)
 		return integer > constant ? 1 : -1;
 	return (value > (double)integer) - (value < (double)integer);
@@ -223,21 +223,21 @@ static struct between between_floats(const struct pem_operand *c, bool single)
 }
 
 /* floor and ceiling of a constant that is far from the limits of wide. */
-static void round_real(double real, wide *floor_of, wide *ceiling_of)
+static void round_real(double real, distribution *floor_of, distribution *ceiling_of)
 {
 	real = real > 1e30 ? 1e30 : real < -1e30 ? -1e30 : real;
-	*floor_of = (wide)real - (real < (double)(wide)real);
+	*floor_of = (distribution)real - (real < (double)(distribution)real);
 	*ceiling_of = *floor_of + (real != (double)*floor_of);
 }
 
 /* Among integers of so many bits, which lie highest in their keys. */
 static struct between between_integers(const struct pem_operand *c, unsigned bits, bool has_sign)
 {
-	wide least = has_sign ? -((wide)1 << (bits - 1)) : 0;
-	wide most = ((wide)1 << (has_sign ? bits - 1 : bits)) - 1, low, high;
+	distribution least = has_sign ? -((distribution)1 << (bits - 1)) : 0;
+	distribution most = ((distribution)1 << (has_sign ? bits - 1 : bits)) - 1, low, high;
 	struct between b = {0};
 
-	low = high = c->negative ? -(wide)c->magnitude : (wide)c->magnitude;
+	low = high = c->negative ? -(distribution)c->magnitude : (distribution)c->magnitude;
 	if (c->kind == PEM_OPERAND_REAL)
 		round_real(c->real, &low, &high);
 	b.below = high < least || (low != high && high == least);

@@ -24,7 +24,7 @@ struct pem_source_event {
 	/* A predicate on its fields, checked by pem_tests__valid; NULL: none. Lives as long as the session. */
 	const struct pem_test *tests;
 	uint32_t test_count;
-	uint32_t wide; /* as keep's; 0: nothing */
+	uint32_t distribution; /* as keep's; 0: nothing */
 };
 
 /* Where a source puts packets, and what it needs to know of time. */
@@ -43,7 +43,7 @@ struct pem_source_sink {
 };
 
 struct pem_source;
-struct pem_wide; /* pem/wide.h */
+struct pem_distribution; /* pem/distribution.h */
 
 struct pem_source_config {
 	size_t size;
@@ -103,14 +103,14 @@ struct pem_source_ops {
 	 */
 	int (*each_statistic)(struct pem_source *source, size_t i,
 			      void (*function)(const struct pem_statistic *part,
-					       const struct pem_wide *wide, uint32_t cpu,
-					       void *arg),
+					       const struct pem_distribution *distribution,
+					       uint32_t cpu, void *arg),
 			      void *arg);
 	/*
-	 * What the statistic of config.events[i] keeps besides from its next action with WIDE on: PEM_WIDE(...). NULL: the
+	 * What the statistic of config.events[i] keeps besides from its next action with WIDE on: PEM_DISTRIBUTION(...). NULL: the
 	 * source keeps no more.
 	 */
-	int (*keep)(struct pem_source *source, size_t i, uint32_t wide);
+	int (*keep)(struct pem_source *source, size_t i, uint32_t distribution);
 	/* Several sources may deliver the same event: the one of the highest preference is asked first. */
 	uint32_t preference;
 	/* A descriptor that poll() finds readable when the source should be drained soon; -1 or NULL: none. */

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLOTS 32768u /* a power of two */
-#define COUNTERS_MAX (SLOTS / 2)
+#define ENTRIES 32768u /* a power of two */
+#define COUNTERS_MAX (ENTRIES / 2)
 
 struct counter {
 	const struct pem_event *event; /* NULL: free */
@@ -25,7 +25,7 @@ struct counter {
 
 struct pem_html_counters {
 	uint32_t count;
-	struct counter slot[SLOTS];
+	struct counter entry[ENTRIES];
 };
 
 struct pem_html_counters *pem_html_counters__new(void)
@@ -48,9 +48,9 @@ static struct counter *find(struct pem_html_counters *counters, const struct pem
 	hash = hash * 31 + record->tid;
 	hash = hash * 31 + record->cpu;
 	hash = hash * 31 + record->stream;
-	i = (uint32_t)(hash * 0x9e3779b97f4a7c15ull >> 40) % SLOTS;
-	for (;; i = (i + 1) % SLOTS) {
-		struct counter *counter = &counters->slot[i];
+	i = (uint32_t)(hash * 0x9e3779b97f4a7c15ull >> 40) % ENTRIES;
+	for (;; i = (i + 1) % ENTRIES) {
+		struct counter *counter = &counters->entry[i];
 
 		if (!counter->event) {
 			if (counters->count == COUNTERS_MAX)

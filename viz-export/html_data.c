@@ -30,7 +30,7 @@ struct pair {
 struct pem_html_pairs {
 	uint32_t count;
 	uint32_t capacity; /* a power of two */
-	struct pair *slot;
+	struct pair *entry;
 	struct pair *last; /* found last: records come in runs */
 };
 
@@ -43,8 +43,8 @@ static struct pem_html_pairs *pairs_new(void)
 	if (!pairs)
 		return NULL;
 	pairs->capacity = 1024;
-	pairs->slot = calloc(pairs->capacity, sizeof(*pairs->slot));
-	if (!pairs->slot) {
+	pairs->entry = calloc(pairs->capacity, sizeof(*pairs->entry));
+	if (!pairs->entry) {
 		free(pairs);
 		return NULL;
 	}
@@ -55,35 +55,35 @@ static void pairs_free(struct pem_html_pairs *pairs)
 {
 	if (!pairs)
 		return;
-	free(pairs->slot);
+	free(pairs->entry);
 	free(pairs);
 }
 
-/* The pair's slot, or the free one where it belongs. */
-static struct pair *probe(struct pair *slot, uint32_t capacity, const struct pem_event *event,
+/* The pair's entry, or the free one where it belongs. */
+static struct pair *probe(struct pair *entry, uint32_t capacity, const struct pem_event *event,
 			  uint32_t pid)
 {
 	uint64_t hash = ((uint64_t)event->id << 32 | pid) * 0x9e3779b97f4a7c15ull;
 	uint32_t i = (uint32_t)(hash >> 32) & (capacity - 1);
 
-	while (slot[i].event && (slot[i].event != event || slot[i].pid != pid))
+	while (entry[i].event && (entry[i].event != event || entry[i].pid != pid))
 		i = (i + 1) & (capacity - 1);
-	return &slot[i];
+	return &entry[i];
 }
 
 static int pairs_grow(struct pem_html_pairs *pairs)
 {
 	uint32_t capacity = pairs->capacity * 2, i;
-	struct pair *slot = calloc(capacity, sizeof(*slot));
+	struct pair *entry = calloc(capacity, sizeof(*entry));
 
-	if (!slot)
+	if (!entry)
 		return -ENOMEM;
 	for (i = 0; i < pairs->capacity; i++)
-		if (pairs->slot[i].event)
-			*probe(slot, capacity, pairs->slot[i].event, pairs->slot[i].pid) =
-				pairs->slot[i];
-	free(pairs->slot);
-	pairs->slot = slot;
+		if (pairs->entry[i].event)
+			*probe(entry, capacity, pairs->entry[i].event, pairs->entry[i].pid) =
+				pairs->entry[i];
+	free(pairs->entry);
+	pairs->entry = entry;
 	pairs->capacity = capacity;
 	pairs->last = NULL;
 	return 0;
@@ -104,10 +104,10 @@ static int pairs_count(struct pem_html_pairs *pairs, const struct pem_record *re
 		if (err)
 			return err;
 	}
-	pair = probe(pairs->slot, pairs->capacity, record->event, pid);
+	pair = probe(pairs->entry, pairs->capacity, record->event, pid);
 	if (!pair->event && pairs->count >= PAIRS_CROWDED) {
 		pid = PEM_HTML_OTHERS;
-		pair = probe(pairs->slot, pairs->capacity, record->event, pid);
+		pair = probe(pairs->entry, pairs->capacity, record->event, pid);
 	}
 	if (!pair->event) {
 		if (pairs->count == PAIRS_MAX)
@@ -127,9 +127,9 @@ static struct pair *pairs_find(struct pem_html_pairs *pairs, const struct pem_re
 
 	if (pair && pair->event == record->event && pair->pid == record->pid)
 		return pair;
-	pair = probe(pairs->slot, pairs->capacity, record->event, record->pid);
+	pair = probe(pairs->entry, pairs->capacity, record->event, record->pid);
 	if (!pair->event)
-		pair = probe(pairs->slot, pairs->capacity, record->event, PEM_HTML_OTHERS);
+		pair = probe(pairs->entry, pairs->capacity, record->event, PEM_HTML_OTHERS);
 	pairs->last = pair;
 	return pair->event ? pair : NULL;
 }
@@ -179,9 +179,9 @@ static int choose_processes(struct pem_html_data *data)
 	if (!list)
 		return -ENOMEM;
 	for (i = 0; i < pairs->capacity; i++)
-		if (pairs->slot[i].event)
-			list[count++] =
-				(struct pem_html_process){pairs->slot[i].pid, pairs->slot[i].count};
+		if (pairs->entry[i].event)
+			list[count++] = (struct pem_html_process){pairs->entry[i].pid,
+								  pairs->entry[i].count};
 	count = merge_same_pid(list, count);
 	qsort(list, count, sizeof(*list), by_count_descending);
 	for (i = 0; i < count; i++) {
@@ -246,7 +246,7 @@ static int make_series(struct pem_html_data *data)
 	if (!series)
 		return -ENOMEM;
 	for (i = 0; i < pairs->capacity; i++) {
-		const struct pair *pair = &pairs->slot[i];
+		const struct pair *pair = &pairs->entry[i];
 
 		if (!pair->event)
 			continue;
@@ -265,8 +265,8 @@ static int make_series(struct pem_html_data *data)
 	data->series = series;
 	data->series_count = used;
 	for (i = 0; i < pairs->capacity; i++)
-		if (pairs->slot[i].event)
-			pairs->slot[i].series = (uint32_t)series_index(data, &pairs->slot[i]);
+		if (pairs->entry[i].event)
+			pairs->entry[i].series = (uint32_t)series_index(data, &pairs->entry[i]);
 	return 0;
 }
 

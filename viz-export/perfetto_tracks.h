@@ -29,7 +29,7 @@ struct pem_tracks {
 	struct {
 		struct pem_track_key key;
 		uint64_t uuid;
-	} * slots; /* open-addressed, at most half full */
+	} * entries; /* open-addressed, at most half full */
 	size_t size;
 	size_t count;
 };

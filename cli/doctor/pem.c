@@ -45,14 +45,14 @@ static void check_events(struct doctor *doctor, struct pem_session *session,
 }
 
 /* Of places that name one event each: why the first of them that can't be had can't, if none can. Returns how many can. */
-static size_t try_places(struct pem_session *session, const char *const *places, size_t count,
-			 struct pem_error *why)
+static size_t try_folders(struct pem_session *session, const char *const *locations, size_t count,
+			  struct pem_error *why)
 {
 	size_t i, here = 0;
 
 	for (i = 0; i < count; i++) {
 		struct pem_error reason = {{0}};
-		struct pem_event_set *set = pem_event_set__new(session, &places[i], 1, &reason);
+		struct pem_event_set *set = pem_event_set__new(session, &locations[i], 1, &reason);
 		bool can = set != NULL &&
 			   pem_session__can_deliver(session, pem_event_set__event(set, 0),
 						    &reason) == 1;
@@ -66,14 +66,14 @@ static size_t try_places(struct pem_session *session, const char *const *places,
 }
 
 /* Places that no spec describes: a function that every kernel has, and one that every program has along. */
-static void check_places(struct doctor *doctor, struct pem_session *session)
+static void check_folders(struct doctor *doctor, struct pem_session *session)
 {
 	static const char *const kernel[] = {"fentry:vfs_read", "fexit:vfs_read"},
 				 *const entry[] = {"kprobe:vfs_read"},
 				 *const program[] = {"uprobe:libc.so.6:getenv"};
 	struct pem_error why = {{0}}, ignored = {{0}};
-	bool functions = try_places(session, kernel, 2, &why) == 2;
-	bool kprobes = try_places(session, entry, 1, functions ? &why : &ignored) == 1;
+	bool functions = try_folders(session, kernel, 2, &why) == 2;
+	bool kprobes = try_folders(session, entry, 1, functions ? &why : &ignored) == 1;
 
 	if (functions && kprobes)
 		doctor__add(doctor, "kernel functions", DOCTOR_OK, NULL,
@@ -86,7 +86,7 @@ static void check_places(struct doctor *doctor, struct pem_session *session)
 				      : "",
 			    why.text);
 	why.text[0] = '\0';
-	if (try_places(session, program, 1, &why) == 1)
+	if (try_folders(session, program, 1, &why) == 1)
 		doctor__add(doctor, "program probes", DOCTOR_OK, NULL,
 			    "uprobe:, uretprobe: and usdt: can be had");
 	else
@@ -194,7 +194,7 @@ static void check_delivery(struct doctor *doctor)
 	check_events(doctor, session, PEM_SOURCE_PERF, "counter events");
 	check_events(doctor, session, PEM_SOURCE_SAMPLE, "sample events");
 	check_paths(doctor, session);
-	check_places(doctor, session);
+	check_folders(doctor, session);
 	check_sources(doctor, session);
 	check_costs(doctor, session);
 	pem_session__close(session);

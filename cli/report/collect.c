@@ -68,7 +68,7 @@ static int prepare_events(struct report *report, struct counting *c)
 
 		e->event = pem_model__event(model, i);
 		e->layer = layer_of(e->event);
-		e->look = report_look__of(e->event);
+		e->sample = report_page_sample__of(e->event);
 		e->balance = pem_trace__event_balance(report->trace, e->event);
 		choose_value(e);
 		at = cli_map__at(&c->event_at, e->event->id);
@@ -223,8 +223,8 @@ static int count_record(struct report *report, struct counting *c, const struct 
 	    record->event->level <= PEM_LEVEL_INFO &&
 	    report_open__record(c->open, report, record) < 0)
 		return -ENOMEM;
-	if (e->look != LOOK_NONE &&
-	    report_looks__record(report->looks, e->look, report, record) < 0)
+	if (e->sample != SAMPLE_NONE &&
+	    report_page_samples__record(report->samples, e->sample, report, record) < 0)
 		return -ENOMEM;
 	if (e->layer == LAYER_CPO && report_detail__record(report, record) < 0)
 		return -ENOMEM;
@@ -377,8 +377,8 @@ int report__collect(struct report *report, const char *directory)
 	report->info = pem_trace__info(report->trace);
 	report->duration_ns = report->info->duration_ns;
 	c.open = report_open__new();
-	report->looks = report_looks__new(report->info);
-	rc = c.open != NULL && report->looks != NULL ? prepare_events(report, &c) : -ENOMEM;
+	report->samples = report_page_samples__new(report->info);
+	rc = c.open != NULL && report->samples != NULL ? prepare_events(report, &c) : -ENOMEM;
 	if (rc == 0)
 		rc = read_records(report, &c);
 	if (rc == 0) {
@@ -417,7 +417,7 @@ void report__free(struct report *report)
 		free(report->phases[i].counts);
 	}
 	free(report->phases);
-	report_looks__free(report->looks);
+	report_page_samples__free(report->samples);
 	free(report->counters);
 	free(report->steps);
 	free(report->threads);

@@ -232,7 +232,7 @@ void report__print_json(const struct report *r)
 	json_object_object_add(object, "processes", processes_json(r));
 	json_object_object_add(object, "phases", phases_json(r));
 	json_object_object_add(object, "per_event", per_event_json(r));
-	report_looks__json(r, object);
+	report_page_samples__json(r, object);
 	json_object_object_add(object, "cost", report_cost__json(r));
 	json_object_object_add(object, "detail", report_detail__json(r));
 	json_object_object_add(object, "predicates", predicates_json(r));

@@ -41,7 +41,7 @@ struct process {
 	struct cli_map region_at; /* by address */
 };
 
-struct report_looks {
+struct report_page_samples {
 	unsigned int counters;
 	char names[COUNTERS_MAX][NAME_BYTES];
 	struct counted *counted;
@@ -55,36 +55,36 @@ struct report_looks {
 	struct cli_map counted_at, cpu_at, process_at;
 };
 
-struct report_looks *report_looks__new(const struct pem_trace_info *info)
+struct report_page_samples *report_page_samples__new(const struct pem_trace_info *info)
 {
-	struct report_looks *looks = calloc(1, sizeof(*looks));
+	struct report_page_samples *samples = calloc(1, sizeof(*samples));
 	const char *at = info->counters;
 
-	while (looks != NULL && *at != '\0' && looks->counters < COUNTERS_MAX) {
-		snprintf(looks->names[looks->counters++], NAME_BYTES, "%.*s", (int)strcspn(at, ","),
-			 at);
+	while (samples != NULL && *at != '\0' && samples->counters < COUNTERS_MAX) {
+		snprintf(samples->names[samples->counters++], NAME_BYTES, "%.*s",
+			 (int)strcspn(at, ","), at);
 		at += strcspn(at, ",");
 		at += *at == ',';
 	}
-	return looks;
+	return samples;
 }
 
-void report_looks__free(struct report_looks *looks)
+void report_page_samples__free(struct report_page_samples *samples)
 {
 	size_t i;
 
-	if (looks == NULL)
+	if (samples == NULL)
 		return;
-	for (i = 0; i < looks->process_count; i++)
-		cli_map__free(&looks->processes[i].region_at);
-	free(looks->counted);
-	free(looks->cpus);
-	free(looks->regions);
-	free(looks->processes);
-	cli_map__free(&looks->counted_at);
-	cli_map__free(&looks->cpu_at);
-	cli_map__free(&looks->process_at);
-	free(looks);
+	for (i = 0; i < samples->process_count; i++)
+		cli_map__free(&samples->processes[i].region_at);
+	free(samples->counted);
+	free(samples->cpus);
+	free(samples->regions);
+	free(samples->processes);
+	cli_map__free(&samples->counted_at);
+	cli_map__free(&samples->cpu_at);
+	cli_map__free(&samples->process_at);
+	free(samples);
 }
 
 /* The element of an array that a map has for a key, zeroed when new; NULL without memory. */
@@ -104,13 +104,13 @@ static void *element(struct cli_map *map, uint64_t key, void **array, size_t byt
 	return (char *)*array + *at * bytes;
 }
 
-enum report_look report_look__of(const struct pem_event *event)
+enum report_page_sample report_page_sample__of(const struct pem_event *event)
 {
 	if (strcmp(event->name, PEM_COUNTERS_EVENT) == 0)
-		return LOOK_COUNTERS;
+		return SAMPLE_COUNTERS;
 	if (strcmp(event->name, "OS::Pages::Region") == 0)
-		return LOOK_REGION;
-	return strcmp(event->name, "OS::Pages::Pass") == 0 ? LOOK_PASS : LOOK_NONE;
+		return SAMPLE_REGION;
+	return strcmp(event->name, "OS::Pages::Pass") == 0 ? SAMPLE_PASS : SAMPLE_NONE;
 }
 
 static uint64_t number(const struct pem_record *record, const char *field)
@@ -120,7 +120,7 @@ static uint64_t number(const struct pem_record *record, const char *field)
 	return i >= 0 ? pem_record__u64(record, (unsigned int)i) : 0;
 }
 
-static int count_values(struct report_looks *looks, const struct report *report,
+static int count_values(struct report_page_samples *samples, const struct report *report,
 			const struct pem_record *record)
 {
 	int list = pem_event__field(record->event, "counterValues");
@@ -130,10 +130,10 @@ static int count_values(struct report_looks *looks, const struct report *report,
 	const void *values;
 	struct cpu *cpu;
 
-	counted = element(&looks->counted_at, id, (void **)&looks->counted, sizeof(*counted),
-			  &looks->counted_count, &looks->counted_capacity);
-	cpu = element(&looks->cpu_at, record->cpu, (void **)&looks->cpus, sizeof(*cpu),
-		      &looks->cpu_count, &looks->cpu_capacity);
+	counted = element(&samples->counted_at, id, (void **)&samples->counted, sizeof(*counted),
+			  &samples->counted_count, &samples->counted_capacity);
+	cpu = element(&samples->cpu_at, record->cpu, (void **)&samples->cpus, sizeof(*cpu),
+		      &samples->cpu_count, &samples->cpu_capacity);
 	if (counted == NULL || cpu == NULL)
 		return -ENOMEM;
 	counted->event = pem_model__by_id(pem_trace__model(report->trace), id);
@@ -153,49 +153,50 @@ static int count_values(struct report_looks *looks, const struct report *report,
 	return 0;
 }
 
-static struct process *process_of(struct report_looks *looks, uint32_t pid)
+static struct process *process_of(struct report_page_samples *samples, uint32_t pid)
 {
-	struct process *p = element(&looks->process_at, pid, (void **)&looks->processes, sizeof(*p),
-				    &looks->process_count, &looks->process_capacity);
+	struct process *p =
+		element(&samples->process_at, pid, (void **)&samples->processes, sizeof(*p),
+			&samples->process_count, &samples->process_capacity);
 
 	if (p != NULL)
 		p->pid = pid;
 	return p;
 }
 
-static int count_region(struct report_looks *looks, const struct pem_record *record)
+static int count_region(struct report_page_samples *samples, const struct pem_record *record)
 {
-	struct process *process = process_of(looks, (uint32_t)number(record, "pid"));
+	struct process *process = process_of(samples, (uint32_t)number(record, "pid"));
 	uint64_t address = number(record, "address");
 	struct region *region;
 
 	if (process == NULL)
 		return -ENOMEM;
-	region = element(&process->region_at, address, (void **)&looks->regions, sizeof(*region),
-			 &looks->region_count, &looks->region_capacity);
+	region = element(&process->region_at, address, (void **)&samples->regions, sizeof(*region),
+			 &samples->region_count, &samples->region_capacity);
 	if (region == NULL)
 		return -ENOMEM;
 	region->address = address;
 	region->bytes = number(record, "size");
-	region->process = (uint32_t)(process - looks->processes);
+	region->process = (uint32_t)(process - samples->processes);
 	region->pages = (uint32_t)number(record, "pages");
 	region->passes++;
 	region->used += number(record, "accessed") != 0;
 	return 0;
 }
 
-int report_looks__record(struct report_looks *looks, enum report_look look,
-			 const struct report *report, const struct pem_record *record)
+int report_page_samples__record(struct report_page_samples *samples, enum report_page_sample sample,
+				const struct report *report, const struct pem_record *record)
 {
 	struct process *process;
 
-	switch (look) {
-	case LOOK_COUNTERS:
-		return count_values(looks, report, record);
-	case LOOK_REGION:
-		return count_region(looks, record);
-	case LOOK_PASS:
-		process = process_of(looks, (uint32_t)number(record, "pid"));
+	switch (sample) {
+	case SAMPLE_COUNTERS:
+		return count_values(samples, report, record);
+	case SAMPLE_REGION:
+		return count_region(samples, record);
+	case SAMPLE_PASS:
+		process = process_of(samples, (uint32_t)number(record, "pid"));
 		if (process == NULL)
 			return -ENOMEM;
 		process->passes++;
@@ -206,24 +207,24 @@ int report_looks__record(struct report_looks *looks, enum report_look look,
 }
 
 /* Passes over the memory that a region is of: as many as told of it, where the passes themselves were not recorded. */
-static uint64_t passes_of(const struct report_looks *looks, const struct region *region)
+static uint64_t passes_of(const struct report_page_samples *samples, const struct region *region)
 {
-	uint64_t passes = looks->processes[region->process].passes;
+	uint64_t passes = samples->processes[region->process].passes;
 
 	return passes > region->passes ? passes : region->passes;
 }
 
-static double share_of(const struct report_looks *looks, const struct region *region)
+static double share_of(const struct report_page_samples *samples, const struct region *region)
 {
-	return (double)region->used / (double)passes_of(looks, region);
+	return (double)region->used / (double)passes_of(samples, region);
 }
 
 /* The most used first; of those used alike, the one with more in memory. */
 static int by_use(const void *a, const void *b, void *arg)
 {
-	const struct report_looks *looks = arg;
+	const struct report_page_samples *samples = arg;
 	const struct region *x = a, *y = b;
-	double left = share_of(looks, x), right = share_of(looks, y);
+	double left = share_of(samples, x), right = share_of(samples, y);
 
 	if (left < right || left > right)
 		return left < right ? 1 : -1;
@@ -239,38 +240,39 @@ static const char *name_of(const struct report *r, uint32_t pid)
 
 static void add_region(const struct report *r, const struct region *region, struct cli_table *table)
 {
-	const struct report_looks *looks = r->looks;
+	const struct report_page_samples *samples = r->samples;
 
 	cli_table__row(table, CLI_PLAIN);
-	cli_table__cell(table, name_of(r, looks->processes[region->process].pid));
+	cli_table__cell(table, name_of(r, samples->processes[region->process].pid));
 	cli_table__cell(table, cli_format("0x%llx", (unsigned long long)region->address));
 	cli_table__cell(table, cli_bytes(region->bytes));
 	cli_table__cell(table, cli_count(region->pages));
-	cli_table__cell(table, cli_format("%s of %s passes", cli_percent(share_of(looks, region)),
-					  cli_count(passes_of(looks, region))));
+	cli_table__cell(table, cli_format("%s of %s passes", cli_percent(share_of(samples, region)),
+					  cli_count(passes_of(samples, region))));
 }
 
-static void print_regions(const struct report *r, struct report_looks *looks)
+static void print_regions(const struct report *r, struct report_page_samples *samples)
 {
 	struct cli_table *table = cli_table__new(stdout);
 	size_t i, used = 0;
 
-	qsort_r(looks->regions, looks->region_count, sizeof(*looks->regions), by_use, looks);
+	qsort_r(samples->regions, samples->region_count, sizeof(*samples->regions), by_use,
+		samples);
 	cli_table__column(table, "PROCESS", CLI_LEFT);
 	cli_table__column(table, "REGION", CLI_RIGHT);
 	cli_table__column(table, "SIZE", CLI_RIGHT);
 	cli_table__column(table, "PAGES", CLI_RIGHT);
 	cli_table__column(table, "USED IN", CLI_RIGHT);
-	for (i = 0; i < looks->region_count; i++) {
-		used += looks->regions[i].used != 0;
+	for (i = 0; i < samples->region_count; i++) {
+		used += samples->regions[i].used != 0;
 		if (i < ROWS_MOST)
-			add_region(r, &looks->regions[i], table);
+			add_region(r, &samples->regions[i], table);
 	}
 	report__heading("Memory in use");
 	cli_table__print(table);
 	printf("%s of %s regions with pages were used%s\n", cli_count(used),
-	       cli_count(looks->region_count),
-	       looks->region_count > ROWS_MOST ? "; these are the most used" : "");
+	       cli_count(samples->region_count),
+	       samples->region_count > ROWS_MOST ? "; these are the most used" : "");
 }
 
 static int by_count(const void *a, const void *b)
@@ -280,37 +282,37 @@ static int by_count(const void *a, const void *b)
 	return x > y ? -1 : x < y;
 }
 
-static const char *counter_name(const struct report_looks *looks, unsigned int i)
+static const char *counter_name(const struct report_page_samples *samples, unsigned int i)
 {
-	return i < looks->counters ? looks->names[i] : cli_format("value %u", i);
+	return i < samples->counters ? samples->names[i] : cli_format("value %u", i);
 }
 
 /* How many counters there are values of. */
-static unsigned int counters_of(const struct report_looks *looks)
+static unsigned int counters_of(const struct report_page_samples *samples)
 {
-	unsigned int n = looks->counters, i;
+	unsigned int n = samples->counters, i;
 	size_t k;
 
-	for (k = 0; k < looks->counted_count; k++)
+	for (k = 0; k < samples->counted_count; k++)
 		for (i = n; i < COUNTERS_MAX; i++)
-			if (looks->counted[k].of[i] != 0)
+			if (samples->counted[k].of[i] != 0)
 				n = i + 1;
 	return n;
 }
 
-static void print_counters(struct report_looks *looks)
+static void print_counters(struct report_page_samples *samples)
 {
 	struct cli_table *table = cli_table__new(stdout);
-	unsigned int n = counters_of(looks), i;
+	unsigned int n = counters_of(samples), i;
 	size_t k;
 
-	qsort(looks->counted, looks->counted_count, sizeof(*looks->counted), by_count);
+	qsort(samples->counted, samples->counted_count, sizeof(*samples->counted), by_count);
 	cli_table__column(table, "UP TO EVENT", CLI_LEFT);
 	cli_table__column(table, "COUNT", CLI_RIGHT);
 	for (i = 0; i < n; i++)
-		cli_table__column(table, counter_name(looks, i), CLI_RIGHT);
-	for (k = 0; k < looks->counted_count && k < ROWS_MOST; k++) {
-		const struct counted *c = &looks->counted[k];
+		cli_table__column(table, counter_name(samples, i), CLI_RIGHT);
+	for (k = 0; k < samples->counted_count && k < ROWS_MOST; k++) {
+		const struct counted *c = &samples->counted[k];
 
 		cli_table__row(table, CLI_PLAIN);
 		cli_table__cell(table, c->event != NULL ? cli_event_name(c->event) : "(unknown)");
@@ -323,22 +325,22 @@ static void print_counters(struct report_looks *looks)
 	cli_table__print(table);
 }
 
-void report_looks__print(const struct report *r)
+void report_page_samples__print(const struct report *r)
 {
-	if (r->looks->counted_count != 0)
-		print_counters(r->looks);
-	if (r->looks->region_count != 0)
-		print_regions(r, r->looks);
+	if (r->samples->counted_count != 0)
+		print_counters(r->samples);
+	if (r->samples->region_count != 0)
+		print_regions(r, r->samples);
 }
 
-static struct json_object *counters_json(const struct report_looks *looks)
+static struct json_object *counters_json(const struct report_page_samples *samples)
 {
 	struct json_object *array = json_object_new_array();
-	unsigned int n = counters_of(looks), i;
+	unsigned int n = counters_of(samples), i;
 	size_t k;
 
-	for (k = 0; k < looks->counted_count; k++) {
-		const struct counted *c = &looks->counted[k];
+	for (k = 0; k < samples->counted_count; k++) {
+		const struct counted *c = &samples->counted[k];
 		struct json_object *entry = json_object_new_object();
 		struct json_object *means = json_object_new_object();
 
@@ -346,7 +348,7 @@ static struct json_object *counters_json(const struct report_looks *looks)
 		cli_json__count(entry, "count", c->count);
 		for (i = 0; i < n; i++)
 			if (c->of[i] != 0)
-				cli_json__real(means, counter_name(looks, i),
+				cli_json__real(means, counter_name(samples, i),
 					       (double)c->sum[i] / (double)c->of[i]);
 		json_object_object_add(entry, "means", means);
 		json_object_array_add(array, entry);
@@ -354,31 +356,31 @@ static struct json_object *counters_json(const struct report_looks *looks)
 	return array;
 }
 
-static struct json_object *regions_json(struct report_looks *looks)
+static struct json_object *regions_json(struct report_page_samples *samples)
 {
 	struct json_object *array = json_object_new_array();
 	size_t i;
 
-	if (looks->region_count != 0)
-		qsort_r(looks->regions, looks->region_count, sizeof(*looks->regions), by_use,
-			looks);
-	for (i = 0; i < looks->region_count; i++) {
-		const struct region *region = &looks->regions[i];
+	if (samples->region_count != 0)
+		qsort_r(samples->regions, samples->region_count, sizeof(*samples->regions), by_use,
+			samples);
+	for (i = 0; i < samples->region_count; i++) {
+		const struct region *region = &samples->regions[i];
 		struct json_object *entry = json_object_new_object();
 
-		cli_json__count(entry, "pid", looks->processes[region->process].pid);
+		cli_json__count(entry, "pid", samples->processes[region->process].pid);
 		cli_json__count(entry, "address", region->address);
 		cli_json__count(entry, "bytes", region->bytes);
 		cli_json__count(entry, "pages", region->pages);
-		cli_json__count(entry, "passes", passes_of(looks, region));
+		cli_json__count(entry, "passes", passes_of(samples, region));
 		cli_json__count(entry, "used", region->used);
 		json_object_array_add(array, entry);
 	}
 	return array;
 }
 
-void report_looks__json(const struct report *r, struct json_object *object)
+void report_page_samples__json(const struct report *r, struct json_object *object)
 {
-	json_object_object_add(object, "counters", counters_json(r->looks));
-	json_object_object_add(object, "memory", regions_json(r->looks));
+	json_object_object_add(object, "counters", counters_json(r->samples));
+	json_object_object_add(object, "memory", regions_json(r->samples));
 }

@@ -560,7 +560,7 @@ void report__print(const struct report *r, const char *directory, enum report_by
 	if (by == REPORT_THREAD)
 		print_threads(r);
 	print_phases(r);
-	report_looks__print(r);
+	report_page_samples__print(r);
 	print_balance(r, order);
 	report__heading("Cost of observing");
 	report_cost__print(r);

@@ -17,7 +17,7 @@ enum report_value { VALUE_NONE, VALUE_SUM, VALUE_LAST };
 struct report_event {
 	const struct pem_event *event;
 	unsigned int layer;
-	unsigned int look; /* enum report_look */
+	unsigned int sample; /* enum report_page_sample */
 	uint64_t count; /* read */
 	struct pem_balance balance; /* as recorded */
 	enum report_value value;
@@ -87,7 +87,7 @@ struct report {
 	size_t phase_count, phase_capacity;
 	struct report_counter *counters;
 	size_t counter_count, counter_capacity;
-	struct report_looks *looks;
+	struct report_page_samples *samples;
 	struct report_step *steps;
 	size_t step_count, step_capacity;
 	uint64_t layer_count[LAYERS];
@@ -134,16 +134,16 @@ struct json_object *report_detail__json(const struct report *report);
 
 /* --- what pem.ko looked at (pages.c) --- */
 
-enum report_look { LOOK_NONE, LOOK_COUNTERS, LOOK_REGION, LOOK_PASS };
-enum report_look report_look__of(const struct pem_event *event);
-struct report_looks *report_looks__new(const struct pem_trace_info *info);
-void report_looks__free(struct report_looks *looks);
+enum report_page_sample { SAMPLE_NONE, SAMPLE_COUNTERS, SAMPLE_REGION, SAMPLE_PASS };
+enum report_page_sample report_page_sample__of(const struct pem_event *event);
+struct report_page_samples *report_page_samples__new(const struct pem_trace_info *info);
+void report_page_samples__free(struct report_page_samples *samples);
 /* Count a record of an event that is looked at so. 0 or -ENOMEM. */
-int report_looks__record(struct report_looks *looks, enum report_look look,
-			 const struct report *report, const struct pem_record *record);
-void report_looks__print(const struct report *report);
+int report_page_samples__record(struct report_page_samples *samples, enum report_page_sample sample,
+				const struct report *report, const struct pem_record *record);
+void report_page_samples__print(const struct report *report);
 /* Adds members "counters" and "memory". */
-void report_looks__json(const struct report *report, struct json_object *object);
+void report_page_samples__json(const struct report *report, struct json_object *object);
 
 /* --- what observing cost (cost.c) --- */
 

@@ -23,7 +23,7 @@
 
 struct probe {
 	char *provider, *name;
-	size_t count, places;
+	size_t count, locations;
 	struct {
 		unsigned int bytes;
 		bool is_signed, is_float;
@@ -120,7 +120,7 @@ static int read_note(struct probes *all, const char *text, size_t bytes, size_t 
 	probe = find(all, strings[0], strings[1]);
 	if (probe == NULL)
 		return -ENOMEM;
-	probe->places++;
+	probe->locations++;
 	read_arguments(probe, strings[2]);
 	return 0;
 }

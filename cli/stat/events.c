@@ -33,7 +33,7 @@ static int keep(const struct stat *s, unsigned int g, const struct stat_group *g
 		snprintf(error->text, sizeof(error->text),
 			 "more than %u events have a field '%s': for a histogram, frequent values "
 			 "or a deviation name fewer with -e",
-			 PEM_WIDE_EVENTS_MAX, s->field);
+			 PEM_DISTRIBUTION_EVENTS_MAX, s->field);
 	if (rc == -ENOTSUP)
 		snprintf(error->text, sizeof(error->text),
 			 "histograms, frequent values and deviations are kept of events of the "

@@ -139,7 +139,7 @@ static int finish(struct stat *s, struct pem_session *session, uint64_t ns)
 	lacks = stat_lacks__find(s, session);
 	stat_total__print(s, ns);
 	if (!s->json)
-		stat_wide__print(s);
+		stat_distribution__print(s);
 	fflush(s->out);
 	return stat_lacks__say(s, lacks);
 }

@@ -69,12 +69,12 @@ struct stat_lacks *stat_lacks__find(struct stat *s, struct pem_session *session)
  */
 int stat_lacks__say(const struct stat *s, struct stat_lacks *lacks);
 
-/* --- what else is kept of the field (wide.c) --- */
+/* --- what else is kept of the field (distribution.c) --- */
 
-void stat_wide__print(const struct stat *s);
+void stat_distribution__print(const struct stat *s);
 /* Add it to the object of one of a group's events. */
-void stat_wide__json(const struct stat *s, const struct stat_group *group, size_t i,
-		     struct json_object *object);
+void stat_distribution__json(const struct stat *s, const struct stat_group *group, size_t i,
+			     struct json_object *object);
 
 /* --- intervals (interval.c) --- */
 

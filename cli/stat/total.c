@@ -197,7 +197,7 @@ static struct json_object *event_json(const struct stat *s, const struct stat_gr
 		cli_json__count(object, "max", v->max);
 	}
 	cli_json__real(object, "mean", v->mean);
-	stat_wide__json(s, group, i, object);
+	stat_distribution__json(s, group, i, object);
 	return object;
 }
 

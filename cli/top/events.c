@@ -53,7 +53,7 @@ int top_event__next_field(const struct pem_event *event, int field)
 	return -1;
 }
 
-static int register_event(struct top *top, struct top_event *e, int field, bool wide,
+static int register_event(struct top *top, struct top_event *e, int field, bool distribution,
 			  struct pem_error *error)
 {
 	const char *pattern = cli_format("%s@%u", e->event->name, e->event->version);
@@ -74,8 +74,8 @@ static int register_event(struct top *top, struct top_event *e, int field, bool 
 	if (e->statistics == NULL)
 		return -errno;
 	e->field = field;
-	e->wide = wide;
-	if (wide)
+	e->distribution = distribution;
+	if (distribution)
 		rc = pem_statistics__keep(e->statistics, PEM_STATISTIC_HISTOGRAM);
 	if (rc == 0)
 		rc = pem_statistics__enable(e->statistics);
@@ -86,20 +86,20 @@ static int register_event(struct top *top, struct top_event *e, int field, bool 
 	return rc;
 }
 
-int top_event__measure(struct top *top, uint32_t event, int field, bool wide,
+int top_event__measure(struct top *top, uint32_t event, int field, bool distribution,
 		       struct pem_error *error)
 {
 	struct top_event *e = &top->events[event];
 	struct pem_statistic last = {0};
 	int rc;
 
-	if (e->field == field && e->wide == wide)
+	if (e->field == field && e->distribution == distribution)
 		return 0;
 	if (e->statistics != NULL && pem_statistics__read(e->statistics, &last, 1) == 1)
 		e->base_count += e->is_counter ? last.sum : last.count;
 	pem_statistics__unregister(e->statistics);
 	e->statistics = NULL;
-	rc = register_event(top, e, field, wide, error);
+	rc = register_event(top, e, field, distribution, error);
 	if (rc < 0 && register_event(top, e, -1, false, NULL) < 0)
 		top->unavailable++;
 	return rc;
@@ -165,8 +165,8 @@ void top_events__refresh(struct top *top)
 	const struct pem_model *model = pem_session__model(top->session);
 	size_t count = pem_model__count(model);
 
-	for (; top->met < count; top->met++) {
-		const struct pem_event *event = pem_model__event(model, top->met);
+	for (; top->known < count; top->known++) {
+		const struct pem_event *event = pem_model__event(model, top->known);
 
 		if (is_wanted(top, event) && !is_known(top, event))
 			add_event(top, event);
@@ -188,7 +188,7 @@ int top_events__register(struct top *top)
 	pem_event_set__free(set);
 	if (rc < 0)
 		return cli_error(CLI_FAILED, "%s", strerror(-rc));
-	top->met = pem_model__count(pem_session__model(top->session));
+	top->known = pem_model__count(pem_session__model(top->session));
 	return CLI_DONE;
 }
 

@@ -92,7 +92,7 @@ void screen_histogram(const struct screen *s, int y, int height)
 	unsigned int i;
 	int rc;
 
-	if (e->field < 0 || !e->wide) {
+	if (e->field < 0 || !e->distribution) {
 		screen_put(s, y + 1, 0, s->width, CLI_LEFT,
 			   "no field of it is a number that a histogram could be made of");
 		return;

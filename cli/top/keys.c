@@ -66,10 +66,10 @@ static void open_view(struct screen *s, struct top_view view)
 }
 
 /* The histogram costs the program, so it is kept while one looks at it. */
-static void measure(struct screen *s, uint32_t event, int field, bool wide)
+static void measure(struct screen *s, uint32_t event, int field, bool distribution)
 {
 	struct pem_error error = {{0}};
-	int rc = top_event__measure(s->top, event, field, wide, &error);
+	int rc = top_event__measure(s->top, event, field, distribution, &error);
 
 	if (rc < 0)
 		snprintf(s->message, sizeof(s->message), "no histogram: %.140s",

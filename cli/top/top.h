@@ -21,7 +21,7 @@ struct top_event {
 	unsigned int layer;
 	int field; /* its attribute, or -1 */
 	bool is_counter; /* what counts is how far it got */
-	bool wide; /* a histogram is kept */
+	bool distribution; /* a histogram is kept */
 	uint64_t base_count; /* of handles it had before */
 };
 
@@ -73,7 +73,7 @@ struct top {
 	struct cli_patterns patterns;
 	struct top_event *events;
 	size_t event_count, event_capacity;
-	size_t met; /* events of the session's model that were looked at */
+	size_t known; /* events of the session's model that were looked at */
 	size_t unavailable;
 	struct top_sample now, before;
 	/* what is to be seen */
@@ -99,7 +99,7 @@ void top_events__reset(struct top *top);
 /* Also events that programs brought along since. */
 void top_events__refresh(struct top *top);
 /* Count an event anew with a field of it as its attribute (-1: none), with a histogram or not. 0 or -errno with error. */
-int top_event__measure(struct top *top, uint32_t event, int field, bool wide,
+int top_event__measure(struct top *top, uint32_t event, int field, bool distribution,
 		       struct pem_error *error);
 /* The field that most people would sum up, -1: none. */
 int top_event__natural_field(const struct pem_event *event);

@@ -283,16 +283,16 @@ static void put_bare_hooks(struct emitter *out)
 static void put_index(struct emitter *out, const uint32_t *ids, unsigned count)
 {
 	unsigned size = 16, i, at;
-	uint16_t *places;
+	uint16_t *locations;
 
 	while (size < 2 * count)
 		size *= 2;
-	places = pem_xrealloc(NULL, size, sizeof(*places));
-	memset(places, 0xff, size * sizeof(*places));
+	locations = pem_xrealloc(NULL, size, sizeof(*locations));
+	memset(locations, 0xff, size * sizeof(*locations));
 	for (i = 0; i < count; i++) {
-		for (at = ids[i] % size; places[at] != 0xffff;)
+		for (at = ids[i] % size; locations[at] != 0xffff;)
 			at = (at + 1) % size;
-		places[at] = (uint16_t)i;
+		locations[at] = (uint16_t)i;
 	}
 	fprintf(out->table,
 		"#define PEM_KERNEL_BY_ID_SIZE %uu\n"
@@ -300,9 +300,9 @@ static void put_index(struct emitter *out, const uint32_t *ids, unsigned count)
 		"static const uint16_t pem_kernel_by_id[PEM_KERNEL_BY_ID_SIZE] = {",
 		size);
 	for (i = 0; i < size; i++)
-		fprintf(out->table, "%s%u,", i % 16 ? " " : "\n\t", places[i]);
+		fprintf(out->table, "%s%u,", i % 16 ? " " : "\n\t", locations[i]);
 	fprintf(out->table, "\n};\n");
-	free(places);
+	free(locations);
 }
 
 /* Which argument of a static probe a field is; 255: from='' says something else than "arg0", "arg1" .. */

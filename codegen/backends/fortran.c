@@ -40,7 +40,7 @@ static const struct kind kinds[KINDS] = {
 /* What a module uses: names that are imported or defined for nothing draw warnings. */
 struct uses {
 	int kind[KINDS];
-	int widen[KINDS]; /* pem_wide_KIND: to 32 bits */
+	int widen[KINDS]; /* pem_distribution_KIND: to 32 bits */
 	int count[KINDS]; /* pem_count_KIND: length of a list */
 	int string;
 };
@@ -212,9 +212,10 @@ static void put_helpers(FILE *f, const struct uses *uses)
 	for (i = 0; i < KINDS; i++) {
 		if (uses->widen[i])
 			fprintf(f,
-				"  pure integer(pem_int32) function pem_wide_%1$s(pem_value)\n"
+				"  pure integer(pem_int32) function "
+				"pem_distribution_%1$s(pem_value)\n"
 				"    integer(pem_%1$s), intent(in) :: pem_value\n\n"
-				"    pem_wide_%1$s = int(pem_value, pem_int32)\n"
+				"    pem_distribution_%1$s = int(pem_value, pem_int32)\n"
 				"  end function\n\n",
 				kinds[i].name + 4);
 		if (uses->count[i])
@@ -286,7 +287,7 @@ static void put_argument(FILE *f, const struct pem_spec_field *field)
 		break;
 	default:
 		if (pem_type__size(field->type) && pem_type__size(field->type) < 4)
-			fprintf(f, "pem_wide_%s(%s)", kinds[kind_of(field->type)].name + 4,
+			fprintf(f, "pem_distribution_%s(%s)", kinds[kind_of(field->type)].name + 4,
 				field->c_name);
 		else
 			fprintf(f, "%s", field->c_name);
@@ -312,7 +313,7 @@ static void put_notify(FILE *f, const struct pem_spec_event *event)
 		"    if (pem_enable /= 0_pem_int8) call pem_raise_%s(&\n"
 		"      %s(pem_enable)",
 		sizeof(struct pem_control_header) + event->stub_index + 1, event->c_name,
-		pem_c_has_type(event, PEM_TYPE_STRING) ? "pem_padded" : "pem_wide_int8");
+		pem_c_has_type(event, PEM_TYPE_STRING) ? "pem_padded" : "pem_distribution_int8");
 	for (i = 0; i < event->field_count; i++) {
 		fprintf(f, ", &\n      ");
 		put_argument(f, &event->fields[i]);

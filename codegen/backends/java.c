@@ -170,7 +170,7 @@ static char *labels_class(const struct pem_spec *spec, const struct pem_spec_lab
 }
 
 /* Is a field with these labels wider than an int? */
-static int is_wide(const struct pem_spec *spec, const struct pem_spec_labels *labels)
+static int needs_long(const struct pem_spec *spec, const struct pem_spec_labels *labels)
 {
 	return pem_type__size(pem_labels__type(spec, labels)) == 8;
 }
@@ -248,9 +248,9 @@ static void put_label_name(FILE *f, const struct pem_spec_label *label)
 	free(name);
 }
 
-static void put_value(FILE *f, uint64_t value, int wide)
+static void put_value(FILE *f, uint64_t value, int is_long)
 {
-	if (wide)
+	if (is_long)
 		fprintf(f, "0x%llxL", (unsigned long long)value);
 	else
 		fprintf(f, "0x%x", (unsigned)value);
@@ -258,7 +258,7 @@ static void put_value(FILE *f, uint64_t value, int wide)
 
 static void put_labels(FILE *f, const struct pem_spec *spec, const struct pem_spec_labels *labels)
 {
-	const char *type = is_wide(spec, labels) ? "long" : "int";
+	const char *type = needs_long(spec, labels) ? "long" : "int";
 	char *name = labels_class(spec, labels);
 	int is_enum = labels->kind == PEM_LABELS_ENUM;
 	size_t i;
@@ -336,7 +336,7 @@ static void put_arguments(FILE *f, const struct pem_spec_event *event, enum form
 		field = &event->fields[i];
 		fprintf(f, "%s", i ? ", " : "");
 		cast = form == FORM_ENUM && is_enum_field(field) &&
-				       is_wide(event->spec, field->labels) &&
+				       needs_long(event->spec, field->labels) &&
 				       pem_type__size(field->type) < 8
 			       ? "(int) "
 			       : "";

@@ -32,7 +32,7 @@ static const char *rust_type(unsigned type)
 }
 
 /* As pem_raise_X takes it. */
-static const char *wide_type(unsigned type)
+static const char *largest_type(unsigned type)
 {
 	if (pem_type__size(type) >= 4)
 		return rust_type(type);
@@ -208,7 +208,7 @@ static void put_extern(FILE *f, const struct pem_spec_event *event)
 		else if (field->type == PEM_TYPE_ARRAY)
 			fprintf(f, ", %s: *const %s", name, rust_type(field->element_type));
 		else
-			fprintf(f, ", %s: %s", name, wide_type(field->type));
+			fprintf(f, ", %s: %s", name, largest_type(field->type));
 		free(name);
 	}
 	fprintf(f, ");\n");
@@ -259,7 +259,7 @@ static void put_argument(FILE *f, const struct pem_spec_event *event,
 	else if (field->labels && labels == field->type && !narrow)
 		fprintf(f, "%s%s.0", self, name);
 	else if (field->labels)
-		fprintf(f, "%s%s.0 as %s", self, name, wide_type(field->type));
+		fprintf(f, "%s%s.0 as %s", self, name, largest_type(field->type));
 	else if (narrow)
 		fprintf(f, "%s%s.into()", self, name);
 	else

@@ -37,7 +37,7 @@ static const char text_helper[] =
 	"}\n\n";
 
 /* What pem_raise_X has for a parameter of this type: integers of at least 32 bits. */
-static const char *wide_type(unsigned type)
+static const char *largest_type(unsigned type)
 {
 	if (pem_type__is_float(type) || pem_type__size(type) >= 4)
 		return pem_type__c(type);
@@ -59,7 +59,7 @@ static void put_parameter(FILE *f, const struct pem_spec_field *field, int raise
 		fprintf(f, "const %s *%s", pem_type__c(field->element_type), field->c_name);
 		break;
 	default:
-		fprintf(f, "%s %s", raise ? wide_type(field->type) : pem_type__c(field->type),
+		fprintf(f, "%s %s", raise ? largest_type(field->type) : pem_type__c(field->type),
 			field->c_name);
 	}
 }

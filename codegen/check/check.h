@@ -14,10 +14,10 @@ struct check {
 	const struct pem_spec_event *event;
 };
 
-#define ERROR(check, place, ...)                                                                   \
-	pem_spec_set__error((check)->set, (check)->spec->path, place, __VA_ARGS__)
-#define WARN(check, place, ...)                                                                    \
-	pem_spec_set__warn((check)->set, (check)->spec->path, place, __VA_ARGS__)
+#define ERROR(check, location, ...)                                                                \
+	pem_spec_set__error((check)->set, (check)->spec->path, location, __VA_ARGS__)
+#define WARN(check, location, ...)                                                                 \
+	pem_spec_set__warn((check)->set, (check)->spec->path, location, __VA_ARGS__)
 
 /* Check what a file says beside its events. */
 void pem_check_spec(const struct check *c);

@@ -167,7 +167,7 @@ static void read_type(struct pem_spec_field *field, xmlNode *node)
 static void read_field(struct pem_spec_field *field, xmlNode *node)
 {
 	memset(field, 0, sizeof(*field));
-	field->at = pem_place__node(node);
+	field->at = pem_location__node(node);
 	field->name = identifier(node, "name");
 	field->description = optional(sentence(node, "description"));
 	field->unit = optional(sentence(node, "unit"));
@@ -208,7 +208,7 @@ static void read_source(struct pem_spec_event *event, xmlNode *node)
 	event->sources = pem_xgrow(event->sources, event->source_count, sizeof(*event->sources));
 	source = &event->sources[event->source_count++];
 	memset(source, 0, sizeof(*source));
-	source->at = pem_place__node(node);
+	source->at = pem_location__node(node);
 	source->kind = choice(node, "type", pem_word__source_of);
 	source->name = optional(attribute(node, "name"));
 	source->arguments = attribute(node, "arguments");
@@ -218,7 +218,7 @@ static void read_source(struct pem_spec_event *event, xmlNode *node)
 	for (node = next_element(node->children); node; node = next_element(node->next)) {
 		source->froms = pem_xgrow(source->froms, source->from_count, sizeof(*from));
 		from = &source->froms[source->from_count++];
-		from->at = pem_place__node(node);
+		from->at = pem_location__node(node);
 		from->field = attribute(node, "field");
 		from->value = attribute(node, "value");
 	}
@@ -248,7 +248,7 @@ static void read_event_part(struct pem_spec_event *event, xmlNode *node)
 static void read_event(struct pem_spec_event *event, xmlNode *node)
 {
 	memset(event, 0, sizeof(*event));
-	event->at = pem_place__node(node);
+	event->at = pem_location__node(node);
 	event->name = plain(node, "name");
 	event->version = (uint16_t)number(node, "version", 1);
 	event->is_damaged = pem_damage(node) != 0;
@@ -266,7 +266,7 @@ static void read_label(struct pem_spec_label *label, xmlNode *node)
 	char *text = attribute(node, "value");
 
 	memset(label, 0, sizeof(*label));
-	label->at = pem_place__node(node);
+	label->at = pem_location__node(node);
 	label->name = identifier(node, "name");
 	label->description = optional(sentence(node, "description"));
 	label->is_damaged = pem_damage(node) != 0;
@@ -287,7 +287,7 @@ static void read_labels(struct pem_spec *spec, xmlNode *node)
 	spec->labels = pem_xgrow(spec->labels, spec->labels_count, sizeof(*labels));
 	labels = &spec->labels[spec->labels_count++];
 	memset(labels, 0, sizeof(*labels));
-	labels->at = pem_place__node(node);
+	labels->at = pem_location__node(node);
 	labels->name = identifier(node, "name");
 	labels->description = optional(sentence(node, "description"));
 	labels->is_damaged = pem_damage(node) != 0;
@@ -305,7 +305,7 @@ static void read_struct(struct pem_spec *spec, xmlNode *node)
 	spec->structs = pem_xgrow(spec->structs, spec->struct_count, sizeof(*structure));
 	structure = &spec->structs[spec->struct_count++];
 	memset(structure, 0, sizeof(*structure));
-	structure->at = pem_place__node(node);
+	structure->at = pem_location__node(node);
 	structure->name = identifier(node, "name");
 	structure->description = optional(sentence(node, "description"));
 	read_fields(&structure->fields, &structure->field_count, node);
@@ -315,7 +315,7 @@ static void read_spec(struct pem_spec *spec, xmlNode *root)
 {
 	xmlNode *node;
 
-	spec->at = pem_place__node(root);
+	spec->at = pem_location__node(root);
 	spec->provider = plain(root, "provider");
 	spec->version = optional(attribute(root, "version"));
 	spec->is_damaged = pem_damage(root) != 0;
@@ -339,7 +339,7 @@ struct parse {
 	struct pem_spec_set *set;
 	const char *path;
 	int errors;
-	struct pem_spec_place
+	struct pem_spec_location
 		first; /* error of the parser, which goes on to what follows from it */
 	char *message;
 };
@@ -361,7 +361,7 @@ static void on_doctype(void *data, const xmlChar *name, const xmlChar *id, const
 {
 	xmlParserCtxt *ctxt = data;
 	struct parse *parse = ctxt->_private;
-	struct pem_spec_place at = {1, 1};
+	struct pem_spec_location at = {1, 1};
 
 	(void)name;
 	(void)id;
@@ -397,7 +397,7 @@ static void on_element(void *data, const xmlChar *name, const xmlChar *prefix, c
 /* Say what was wrong: in our words, or else in the parser's. */
 static void explain(struct parse *parse, struct pem_text *text)
 {
-	struct pem_spec_place whole = {0, 0};
+	struct pem_spec_location whole = {0, 0};
 
 	if (!parse->errors)
 		pem_spec_set__error(parse->set, parse->path, whole,
@@ -411,7 +411,7 @@ static void explain(struct parse *parse, struct pem_text *text)
 static xmlDoc *parse_bytes(struct pem_spec_set *set, const char *path, struct pem_text *text)
 {
 	struct parse parse = {.set = set, .path = path};
-	struct pem_spec_place whole = {0, 0};
+	struct pem_spec_location whole = {0, 0};
 	xmlParserCtxt *ctxt = xmlNewParserCtxt();
 	xmlDoc *doc = NULL;
 
@@ -441,7 +441,7 @@ static xmlDoc *parse_bytes(struct pem_spec_set *set, const char *path, struct pe
 /* Places are counted in the file's own bytes, and generated text is UTF-8: so must the file be. */
 static int is_utf8(struct pem_spec_set *set, const char *path, const xmlDoc *doc)
 {
-	struct pem_spec_place at = {1, 1};
+	struct pem_spec_location at = {1, 1};
 
 	if (!doc->encoding || !xmlStrcasecmp(doc->encoding, (const xmlChar *)"UTF-8") ||
 	    !xmlStrcasecmp(doc->encoding, (const xmlChar *)"US-ASCII"))
@@ -455,7 +455,7 @@ void pem_spec_set__load_bytes(struct pem_spec_set *set, const char *path, const 
 			      size_t count)
 {
 	struct pem_spec *spec = add_spec(set, path);
-	struct pem_spec_place whole = {0, 0}, start = {1, 1};
+	struct pem_spec_location whole = {0, 0}, start = {1, 1};
 	struct pem_text text;
 	xmlNode *root;
 	xmlDoc *doc;
@@ -522,7 +522,7 @@ void pem_spec_set__load(struct pem_spec_set *set, const char *path)
 	size_t bytes = PEM_SPEC_FILE_BYTES_MAX + 1;
 	char *buffer = pem_xrealloc(NULL, bytes, 1);
 	ssize_t n = read_file(path, buffer, bytes);
-	struct pem_spec_place whole = {0, 0};
+	struct pem_spec_location whole = {0, 0};
 
 	if (n >= 0)
 		pem_spec_set__load_bytes(set, path, buffer, (size_t)n);

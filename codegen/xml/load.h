@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * load.h - what load.c, validate.c and place.c share: the XML tree, which no later stage sees
+ * load.h - what load.c, validate.c and location.c share: the XML tree, which no later stage sees
  */
 #ifndef PEM_CODEGEN_LOAD_H
 #define PEM_CODEGEN_LOAD_H
@@ -26,7 +26,7 @@ struct pem_text {
 	size_t count;
 	size_t *line_starts;
 	size_t line_count;
-	struct pem_spec_place last; /* asked for, at last_offset */
+	struct pem_spec_location last; /* asked for, at last_offset */
 	size_t last_offset;
 };
 
@@ -34,10 +34,10 @@ void pem_text__init(struct pem_text *text, const char *bytes, size_t count);
 void pem_text__free(struct pem_text *text);
 
 /* Where a byte stands, an element's tag begins, one of its attributes (or the tag, if it has none of the name), a line's first word. */
-struct pem_spec_place pem_place__offset(struct pem_text *text, size_t offset);
-struct pem_spec_place pem_place__node(const xmlNode *node);
-struct pem_spec_place pem_place__attribute(const xmlNode *node, const char *name);
-struct pem_spec_place pem_place__line(const xmlNode *node, int line);
+struct pem_spec_location pem_location__offset(struct pem_text *text, size_t offset);
+struct pem_spec_location pem_location__node(const xmlNode *node);
+struct pem_spec_location pem_location__attribute(const xmlNode *node, const char *name);
+struct pem_spec_location pem_location__line(const xmlNode *node, int line);
 
 /*
  * Note the first mistake that keeps a file from being XML, if it is a usual one and begins up to the line in which the

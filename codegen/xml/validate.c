@@ -172,7 +172,7 @@ static void strange_attribute(struct validation *v, xmlNode *node, const char *e
 	name_attributes(element, known, sizeof(known));
 	pem_suggestion__try_list(&near, known);
 	meant = pem_suggestion__text(&near, "'", "'");
-	pem_spec_set__error(v->set, v->path, pem_place__attribute(node, attribute),
+	pem_spec_set__error(v->set, v->path, pem_location__attribute(node, attribute),
 			    "<%s> has no attribute '%s': expected any of %s%s", element, attribute,
 			    known, meant);
 	free(meant);
@@ -200,7 +200,7 @@ static void attribute_error(struct validation *v, xmlNode *node, const char *ele
 		near.meant = (const char *)value;
 	pem_suggestion__try_list(&near, expected);
 	meant = pem_suggestion__text(&near, "'", "'");
-	pem_spec_set__error(v->set, v->path, pem_place__attribute(node, attribute),
+	pem_spec_set__error(v->set, v->path, pem_location__attribute(node, attribute),
 			    "%s='%.80s' of <%s> is not valid: expected %s%s", attribute, near.meant,
 			    element, expected, meant);
 	free(meant);
@@ -212,7 +212,7 @@ static void missing_attribute(struct validation *v, xmlNode *node, const char *e
 {
 	const char *expected = expected_value(element, attribute);
 
-	pem_spec_set__error(v->set, v->path, pem_place__node(node),
+	pem_spec_set__error(v->set, v->path, pem_location__node(node),
 			    "<%s> lacks its attribute '%s': expected %s", element, attribute,
 			    expected ? expected : "a value");
 }
@@ -239,7 +239,7 @@ static void missing_children(struct validation *v, xmlNode *node)
 		while (child && strcmp((const char *)child->name, name))
 			child = child->next;
 		if (!child)
-			pem_spec_set__error(v->set, v->path, pem_place__node(node),
+			pem_spec_set__error(v->set, v->path, pem_location__node(node),
 					    "<%s> holds no <%s>: expected one", node->name, name);
 	}
 }
@@ -265,7 +265,7 @@ static void on_schema_error(void *data, pem_xml_error *error)
 		 strstr(text, "This element is not expected")) /* so those before it are missing */
 		missing_children(v, node->parent);
 	else
-		pem_spec_set__error(v->set, v->path, pem_place__node(node), "%.*s",
+		pem_spec_set__error(v->set, v->path, pem_location__node(node), "%.*s",
 				    (int)strcspn(text, "\n"), text);
 }
 
@@ -298,27 +298,27 @@ static int is_blank(const xmlChar *text)
 }
 
 /* Text's node knows the line where it ends; people look for where its first word is. */
-static struct pem_spec_place place_of_text(const xmlNode *node)
+static struct pem_spec_location location_of_text(const xmlNode *node)
 {
 	const char *p =
 		(const char *)node->content + strspn((const char *)node->content, " \t\r\n");
-	struct pem_spec_place parent = pem_place__node(node->parent);
+	struct pem_spec_location parent = pem_location__node(node->parent);
 	int line = (int)xmlGetLineNo(node);
 
 	for (; *p; p++)
 		line -= *p == '\n';
-	return line < parent.line ? parent : pem_place__line(node, line);
+	return line < parent.line ? parent : pem_location__line(node, line);
 }
 
 /* Put a child that stands too late where it belongs, so that it is missed by nobody. Said once of a parent. */
-static void put_in_place(struct validation *v, size_t row, xmlNode *node, int i, unsigned *seen)
+static void put_in_location(struct validation *v, size_t row, xmlNode *node, int i, unsigned *seen)
 {
 	xmlNode *before = node->parent->children;
 	char known[128];
 
 	if (!(*seen & ORDER_TOLD)) {
 		name_children(row, known, sizeof(known));
-		pem_spec_set__error(v->set, v->path, pem_place__node(node),
+		pem_spec_set__error(v->set, v->path, pem_location__node(node),
 				    "<%s> stands too late in <%s>: expected the order %s",
 				    node->name, (const char *)node->parent->name, known);
 	}
@@ -341,7 +341,7 @@ static void strange_element(struct validation *v, size_t row, const xmlNode *nod
 		pem_suggestion__try(&near, structure[row].children[i],
 				    strlen(structure[row].children[i]));
 	meant = pem_suggestion__text(&near, "<", ">");
-	pem_spec_set__error(v->set, v->path, pem_place__node(node),
+	pem_spec_set__error(v->set, v->path, pem_location__node(node),
 			    "<%s%.48s> does not belong in <%s>: expected %s%s",
 			    node->ns ? "other namespace:" : "", node->name,
 			    (const char *)node->parent->name, known, meant);
@@ -362,7 +362,7 @@ static int belongs(struct validation *v, size_t row, xmlNode *node, unsigned *se
 	if (node->type != XML_ELEMENT_NODE) {
 		if (is_blank(node->content))
 			return 1;
-		pem_spec_set__error(v->set, v->path, place_of_text(node),
+		pem_spec_set__error(v->set, v->path, location_of_text(node),
 				    "<%s> holds text: expected %s", parent, known);
 		return 0;
 	}
@@ -372,12 +372,12 @@ static int belongs(struct validation *v, size_t row, xmlNode *node, unsigned *se
 		return 0;
 	}
 	if (!(structure[row].many & 1u << i) && *seen & 1u << i) {
-		pem_spec_set__error(v->set, v->path, pem_place__node(node),
+		pem_spec_set__error(v->set, v->path, pem_location__node(node),
 				    "a second <%s> in <%s>: expected one", node->name, parent);
 		return 0;
 	}
 	if (structure[row].ordered && (*seen & ~ORDER_TOLD) >> i > 1)
-		put_in_place(v, row, node, i, seen);
+		put_in_location(v, row, node, i, seen);
 	*seen |= 1u << i;
 	return 1;
 }
@@ -427,7 +427,7 @@ static int run_schema(struct validation *v, xmlDoc *doc)
 {
 	xmlSchema *schema = schema_of_specs();
 	xmlSchemaValidCtxt *valid = schema ? xmlSchemaNewValidCtxt(schema) : NULL;
-	struct pem_spec_place whole = {0, 0};
+	struct pem_spec_location whole = {0, 0};
 	int r;
 
 	if (!valid) {
@@ -449,7 +449,7 @@ int pem_validate(struct pem_spec_set *set, const char *path, xmlDoc *doc)
 
 	if (!root || root->ns || strcmp((const char *)root->name, "spec")) {
 		pem_spec_set__error(
-			set, path, pem_place__node(root),
+			set, path, pem_location__node(root),
 			"the root element is <%s%.48s>: expected <spec>, in no namespace",
 			root && root->ns ? "other namespace:" : "",
 			root ? (const char *)root->name : "");

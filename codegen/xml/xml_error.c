@@ -31,9 +31,9 @@ struct walk {
 };
 
 #define NAME(w, n) (int)((n).bytes < 48 ? (n).bytes : 48), (w)->bytes + (n).at
-#define LINE(w, offset) pem_place__offset((w)->text, offset).line
+#define LINE(w, offset) pem_location__offset((w)->text, offset).line
 #define WRONG(w, offset, ...)                                                                      \
-	(pem_spec_set__error((w)->set, (w)->path, pem_place__offset((w)->text, offset),            \
+	(pem_spec_set__error((w)->set, (w)->path, pem_location__offset((w)->text, offset),         \
 			     __VA_ARGS__),                                                         \
 	 0)
 

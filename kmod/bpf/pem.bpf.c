@@ -48,7 +48,7 @@ struct {
 /* An event on its way. flags 0: not wanted. */
 struct pem_kevent {
 	struct pem_kring *ring;
-	struct pem_slot *slot;
+	struct pem_cell *cell;
 	uint64_t action;
 	uint64_t now;
 	uint64_t thread; /* process id << 32 | thread id that the records after it belong to */
@@ -138,7 +138,7 @@ PEM_INLINE bool pem_filter(uint32_t index, uint64_t thread)
 	return pem_filter_cpu(filter) && pem_filter_task(filter, thread >> 32, (uint32_t)thread);
 }
 
-/* Is event index, of which action is wanted, to be raised here and now? */
+/* Is the event of this index, of which action is wanted, to be raised here and now? */
 PEM_INLINE bool pem_begin_action(struct pem_kevent *e, uint32_t index, uint64_t action)
 {
 	e->action = action;
@@ -157,7 +157,7 @@ PEM_INLINE bool pem_begin_action(struct pem_kevent *e, uint32_t index, uint64_t 
 		return false;
 	e->flags = PEM_ACTION_FLAGS(e->action);
 	e->index = index;
-	e->slot = &e->ring->slots[index];
+	e->cell = &e->ring->cells[index];
 	e->shared = 0;
 	return true;
 }
@@ -271,7 +271,7 @@ PEM_INLINE bool pem_begin_sched_switch(struct pem_kevent *e, uint32_t index,
 		return false;
 	e->flags = PEM_ACTION_FLAGS(e->action);
 	e->index = index;
-	e->slot = &e->ring->slots[index];
+	e->cell = &e->ring->cells[index];
 	e->shared = 0;
 	e->thread = (uint64_t)(uint32_t)next->tgid << 32 | (uint32_t)next->pid;
 	/* Else the answer is kept until it is asked for again, and all between is walked once for each. */
@@ -301,51 +301,51 @@ PEM_INLINE bool pem_begin_sched_process_fork(struct pem_kevent *e, uint32_t inde
  * What is stored and read back is a number to the verifier, which lets nobody add up or compare the pointers that
  * tracepoints pass. While a statistic changes its readers do not look at the sum, so it may hold anything.
  */
-PEM_INLINE uint64_t pem_number(struct pem_slot *slot, uint64_t word)
+PEM_INLINE uint64_t pem_number(struct pem_cell *cell, uint64_t word)
 {
-	PEM_STORE(slot->sum, word);
-	return PEM_LOAD(slot->sum);
+	PEM_STORE(cell->sum, word);
+	return PEM_LOAD(cell->sum);
 }
 
 /*
- * Add a value to the event's statistic on this CPU, as pem_slot_add() in pem/ring.h does (which BPF cannot
+ * Add a value to the event's statistic on this CPU, as pem_cell_add() in pem/ring.h does (which BPF cannot
  * compile: it has neither fences nor ordered stores).
  */
 PEM_INLINE void pem_stat(struct pem_kevent *e, uint64_t value, uint64_t key)
 {
 	uint64_t tag = PEM_ACTION_TAG(e->action);
-	struct pem_slot *slot = e->slot;
-	uint64_t n = slot->stat_begin, sum;
+	struct pem_cell *cell = e->cell;
+	uint64_t n = cell->stat_begin, sum;
 
-	if (slot->tag != tag) {
-		PEM_STORE(slot->stat_begin, ~0ULL); /* unequal to any count while it changes */
-		PEM_ORDER_STORES(slot->stat_begin);
-		PEM_STORE(slot->sum, 0);
-		PEM_STORE(slot->min, ~0ULL);
-		PEM_STORE(slot->max, 0);
-		PEM_STORE(slot->tag, tag);
-		PEM_ORDER_STORES(slot->stat_begin);
-		PEM_STORE(slot->stat_end, 0);
+	if (cell->tag != tag) {
+		PEM_STORE(cell->stat_begin, ~0ULL); /* unequal to any count while it changes */
+		PEM_ORDER_STORES(cell->stat_begin);
+		PEM_STORE(cell->sum, 0);
+		PEM_STORE(cell->min, ~0ULL);
+		PEM_STORE(cell->max, 0);
+		PEM_STORE(cell->tag, tag);
+		PEM_ORDER_STORES(cell->stat_begin);
+		PEM_STORE(cell->stat_end, 0);
 		n = 0;
 	}
-	PEM_STORE(slot->stat_begin, n + 1);
-	PEM_ORDER_STORES(slot->stat_begin);
+	PEM_STORE(cell->stat_begin, n + 1);
+	PEM_ORDER_STORES(cell->stat_begin);
 	if (PEM_ACTION_FIELD(e->action) == PEM_NO_FIELD) {
-		PEM_STORE(slot->stat_end, n + 1);
+		PEM_STORE(cell->stat_end, n + 1);
 		return;
 	}
-	sum = slot->sum;
-	key = pem_number(slot, key);
-	value = pem_number(slot, value);
-	PEM_STORE(slot->sum, sum + value);
-	if (key < slot->min)
-		PEM_STORE(slot->min, key);
-	if (key > slot->max)
-		PEM_STORE(slot->max, key);
-	PEM_ORDER_STORES(slot->stat_begin);
-	PEM_STORE(slot->stat_end, n + 1);
-	if (e->flags & PEM_ACTION_WIDE)
-		pem_add_wide(e->index, e->action, value);
+	sum = cell->sum;
+	key = pem_number(cell, key);
+	value = pem_number(cell, value);
+	PEM_STORE(cell->sum, sum + value);
+	if (key < cell->min)
+		PEM_STORE(cell->min, key);
+	if (key > cell->max)
+		PEM_STORE(cell->max, key);
+	PEM_ORDER_STORES(cell->stat_begin);
+	PEM_STORE(cell->stat_end, n + 1);
+	if (e->flags & PEM_ACTION_DISTRIBUTION)
+		pem_add_distribution(e->index, e->action, value);
 }
 
 /* Of the event that sets a CPU's thread (generated): its index, bytes, and how to write one. */
@@ -364,14 +364,14 @@ PEM_INLINE void pem_put_clock(struct pem_kevent *e, uint8_t *record, uint64_t ep
 	PEM_RELEASE32(clock->header.event_id, PEM_KRING_CLOCK_ID); /* A */
 }
 
-/* Not this program's slot: another may be interrupted while it counts, so this count is atomic. */
+/* Not this program's cell: another may be interrupted while it counts, so this count is atomic. */
 PEM_INLINE void pem_put_switch(struct pem_kevent *e, uint8_t *record, uint64_t previous_thread)
 {
 	uint32_t previous_tid =
 		previous_thread == PEM_KRING_NO_THREAD ? 0 : (uint32_t)previous_thread;
 
 	PEM_STORE(e->ring->logged_thread, e->thread);
-	__sync_fetch_and_add(&e->ring->slots[pem_switch_index()].produced, 1);
+	__sync_fetch_and_add(&e->ring->cells[pem_switch_index()].produced, 1);
 	pem_switch_fill(e, record, previous_tid, e->thread >> 32, (uint32_t)e->thread);
 }
 
@@ -418,7 +418,7 @@ PEM_INLINE bool pem_move_head(struct pem_kring *ring, uint64_t head, uint64_t by
 
 /*
  * Take bytes of the ring and what must precede them, which is written. Where the bytes are; PEM_NO_POSITION: no room, or
- * always interrupted by who took some. A global function, as pem_add_wide() is: the verifier takes what it returns for any
+ * always interrupted by who took some. A global function, as pem_add_distribution() is: the verifier takes what it returns for any
  * number, and so walks what comes after it once. Nothing is taken where there is no room: the swap then only tells whether
  * tail belongs to head.
  */
@@ -480,10 +480,10 @@ PEM_INLINE uint8_t *pem_reserve(struct pem_kevent *e, uint32_t bytes)
 	uint64_t at;
 
 	e->now = bpf_ktime_get_ns();
-	pem_count(e, &e->slot->produced);
+	pem_count(e, &e->cell->produced);
 	at = pem_take(e, bytes);
 	if (at == PEM_NO_POSITION) {
-		pem_count(e, &e->slot->discarded);
+		pem_count(e, &e->cell->discarded);
 		PEM_STORE(e->ring->logged_thread, PEM_KRING_NO_THREAD);
 		return NULL;
 	}

@@ -43,7 +43,7 @@
 
 /*
  * Of a probe in a process, which may be preempted while it runs, by another thread that comes to the same place: what a
- * slot adds up is then for one of them. What the other would have added is counted by itself: its event may be in the log
+ * cell adds up is then for one of them. What the other would have added is counted by itself: its event may be in the log
  * all the same, and is counted there.
  */
 PEM_INLINE void pem_probe_stat(struct pem_kevent *e, uint64_t value, uint64_t key)

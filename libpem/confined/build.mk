@@ -13,4 +13,4 @@ $(B)/lib/pem/pem-confined: $(CONFINED_OBJ)
 	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -Wl,-z,now -o $@ $^
 
 # Unit tests are built alone under a sanitizer for threads.
-$(B)/tests/async_places: | $(B)/lib/pem/pem-confined
+$(B)/tests/async_dirs: | $(B)/lib/pem/pem-confined

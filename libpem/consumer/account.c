@@ -26,7 +26,7 @@ static uint64_t close_lanes(struct pem_session *s, struct pem_producer *p)
 		overwritten += __atomic_load_n(&l->overwritten, __ATOMIC_RELAXED);
 		discarded = __atomic_load_n(&l->discarded, __ATOMIC_RELAXED);
 		for (i = 0; !lane && i < p->ring.event_capacity; i++)
-			discarded += __atomic_load_n(&p->ring.slots[i].discarded, __ATOMIC_RELAXED);
+			discarded += __atomic_load_n(&p->ring.cells[i].discarded, __ATOMIC_RELAXED);
 		pem_producer__stream(p, lane, stream, sizeof(stream));
 		pem_trace_writer__discarded(s->log->writer, stream, discarded, pem_clock());
 	}
@@ -69,16 +69,16 @@ void pem_session__retire(struct pem_session *s, struct pem_producer *p)
 	size_t i;
 
 	pem_async__account(s, p);
-	for (i = 0; i < s->wish_count; i++) {
-		if (!s->wishes[i].want_statistic)
+	for (i = 0; i < s->demand_count; i++) {
+		if (!s->demands[i].want_statistic)
 			continue;
 		memset(&gone, 0, sizeof(gone));
-		pem_producer__statistic(p, &s->wishes[i], &gone);
-		pem_wish__retire_wide(&s->wishes[i], p);
-		if (s->wishes[i].retired_epoch != s->wishes[i].epoch)
-			memset(&s->wishes[i].retired, 0, sizeof(gone));
-		s->wishes[i].retired_epoch = s->wishes[i].epoch;
-		pem_statistic__add(&s->wishes[i].retired, &gone);
+		pem_producer__statistic(p, &s->demands[i], &gone);
+		pem_demand__retire_distribution(&s->demands[i], p);
+		if (s->demands[i].retired_epoch != s->demands[i].epoch)
+			memset(&s->demands[i].retired, 0, sizeof(gone));
+		s->demands[i].retired_epoch = s->demands[i].epoch;
+		pem_statistic__add(&s->demands[i].retired, &gone);
 	}
 }
 
@@ -113,7 +113,7 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 	const struct pem_event_entry *e;
 	uint64_t overwritten, rest, in_flight = 0;
 	struct pem_balance *b;
-	bool of_another = p->place->number, is_false = false;
+	bool of_another = p->dir->number, is_false = false;
 	size_t count = 0, i;
 	uint32_t lane;
 
@@ -131,13 +131,15 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 		e = &p->table[i];
 		if (!e->id)
 			continue;
-		if (e->wish && e->wish->async_ever && !e->wish->want_log)
+		if (e->demand && e->demand->async_ever && !e->demand->want_log)
 			continue; /* for callbacks alone */
 		b = &entries[count].balance;
-		b->delivered = p->delivered[e->slot];
-		b->discarded = believable(p->discarded[e->slot]) + p->lost[e->slot];
-		b->produced = believable(p->produced[e->slot]);
-		b->produced -= b->produced > p->aside[e->slot] ? p->aside[e->slot] : b->produced;
+		b->delivered = p->delivered[e->event_index];
+		b->discarded = believable(p->discarded[e->event_index]) + p->lost[e->event_index];
+		b->produced = believable(p->produced[e->event_index]);
+		b->produced -= b->produced > p->callback_only[e->event_index]
+				       ? p->callback_only[e->event_index]
+				       : b->produced;
 		/* Records that came between the copies of counts and of chunks. */
 		if (p->is_copy && b->produced < b->delivered + b->discarded)
 			b->produced = b->delivered + b->discarded;
@@ -163,7 +165,7 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 	}
 	pem_trace_writer__balance(s->log->writer, p->pid, p->comm, p->start_clock, entries, count);
 	if (is_false)
-		pem_place__exceed(s, p->place, PEM_EXCESS_COUNTS, 1);
+		pem_dir__exceed(s, p->dir, PEM_EXCESS_COUNTS, 1);
 	if (p->damaged)
 		pem_session__say(s, PEM_LOG_WARNING,
 				 "%llu packets of process %u (%s) held records that do not match "

@@ -17,14 +17,15 @@
 
 /* --- what was lost --- */
 
-static uint64_t produced(const struct pem_producer *p, uint32_t slot)
+static uint64_t produced(const struct pem_producer *p, uint32_t event_index)
 {
 	uint64_t sum = 0;
 	uint32_t lane;
 
 	for (lane = 0; lane < p->ring.lane_count; lane = pem_producer__next_lane(p, lane))
 		sum += __atomic_load_n(
-			&p->ring.slots[(uint64_t)lane * p->ring.event_capacity + slot].produced,
+			&p->ring.cells[(uint64_t)lane * p->ring.event_capacity + event_index]
+				 .produced,
 			__ATOMIC_ACQUIRE);
 	return sum;
 }
@@ -33,49 +34,50 @@ static uint64_t produced(const struct pem_producer *p, uint32_t slot)
  * Account for what a producer lost of an event up to before, a count of produced that is older than the last look at its
  * lanes: all of it that was not read. Nobody was called back then: what is missing so far is nobody's loss.
  */
-static void settle(struct pem_producer *p, struct pem_wish *wish, uint32_t slot, uint64_t before)
+static void settle(struct pem_producer *p, struct pem_demand *demand, uint32_t event_index,
+		   uint64_t before)
 {
-	uint64_t read = p->async->read[slot], missed = before > read ? before - read : 0;
+	uint64_t read = p->async->read[event_index], missed = before > read ? before - read : 0;
 
-	if (missed <= p->async->missed[slot])
+	if (missed <= p->async->missed[event_index])
 		return;
-	if (wish->async)
-		wish->async_lost += missed - p->async->missed[slot];
-	p->async->missed[slot] = missed;
+	if (demand->async)
+		demand->async_lost += missed - p->async->missed[event_index];
+	p->async->missed[event_index] = missed;
 }
 
-static void settle_source(struct pem_session *s, struct pem_wish *wish)
+static void settle_source(struct pem_session *s, struct pem_demand *demand)
 {
 	struct pem_balance balance = {0};
 
-	s->instances[wish->instance].ops->balance(s->instances[wish->instance].source,
-						  wish->instance_index, &balance);
-	if (wish->async && balance.discarded > wish->source_lost)
-		wish->async_lost += balance.discarded - wish->source_lost;
-	wish->source_lost = balance.discarded;
+	s->instances[demand->instance].ops->balance(s->instances[demand->instance].source,
+						    demand->instance_index, &balance);
+	if (demand->async && balance.discarded > demand->source_lost)
+		demand->async_lost += balance.discarded - demand->source_lost;
+	demand->source_lost = balance.discarded;
 }
 
-/* Bring a wish's count of lost events up to date. */
-static void settle_wish(struct pem_session *s, struct pem_wish *wish)
+/* Bring a demand's count of lost events up to date. */
+static void settle_demand(struct pem_session *s, struct pem_demand *demand)
 {
 	const struct pem_event_entry *entry;
 	struct pem_producer *p;
 	uint64_t before, after;
 
-	if (wish->instance >= 0) {
-		settle_source(s, wish);
+	if (demand->instance >= 0) {
+		settle_source(s, demand);
 		return;
 	}
 	for (p = s->producers; p; p = p->next) {
-		entry = pem_producer__entry_of(p, wish->event);
+		entry = pem_producer__entry_of(p, demand->event);
 		if (!entry)
 			continue;
-		before = produced(p, entry->slot);
+		before = produced(p, entry->event_index);
 		pem_async__collect(s, p, false);
 		/* A thread may have committed a record and not counted it yet: to begin with, rather too much is missing. */
-		after = wish->async ? before : produced(p, entry->slot);
+		after = demand->async ? before : produced(p, entry->event_index);
 		if (p->async)
-			settle(p, wish, entry->slot, after);
+			settle(p, demand, entry->event_index, after);
 	}
 }
 
@@ -89,8 +91,9 @@ void pem_async__account(struct pem_session *s, struct pem_producer *p)
 	pem_async__collect(s, p, true);
 	for (i = 0; i < PEM_EVENT_TABLE; i++) {
 		entry = &p->table[i];
-		if (entry->id && entry->wish && entry->wish->async)
-			settle(p, entry->wish, entry->slot, produced(p, entry->slot));
+		if (entry->id && entry->demand && entry->demand->async)
+			settle(p, entry->demand, entry->event_index,
+			       produced(p, entry->event_index));
 	}
 }
 
@@ -100,7 +103,7 @@ static uint64_t lost_so_far(const struct pem_callback *cb)
 	size_t i;
 
 	for (i = 0; i < cb->count; i++)
-		lost += cb->entry[i].wish->async_lost;
+		lost += cb->entry[i].demand->async_lost;
 	return lost;
 }
 
@@ -109,7 +112,7 @@ static void settle_all(struct pem_callback *cb)
 	size_t i;
 
 	for (i = 0; i < cb->count; i++)
-		settle_wish(cb->session, cb->entry[i].wish);
+		settle_demand(cb->session, cb->entry[i].demand);
 }
 
 void pem_async__counts(struct pem_callback *cb, struct pem_callback_counts *counts)
@@ -150,17 +153,17 @@ static void update_thread(struct pem_async *a)
 			least_us = cb->max_delay_us;
 		for (n = 0; n < cb->handle->count; n++)
 			a->follows_sources |=
-				cb->handle->entry[n].wish->event->source_kind != PEM_SOURCE_STUB;
+				cb->handle->entry[n].demand->event->source_kind != PEM_SOURCE_STUB;
 	}
 	a->active = a->enabled_count > 0;
 	a->period_ns = pem_async__period_ns(least_us);
 }
 
-static void want_context(struct pem_session *s, struct pem_wish *wish)
+static void want_context(struct pem_session *s, struct pem_demand *demand)
 {
 	(void)s;
-	wish->async_context = true;
-	wish->want_async = true;
+	demand->async_context = true;
+	demand->want_async = true;
 }
 
 /* What the kernel's records need beside themselves: who runs where. */
@@ -196,11 +199,11 @@ static void set_bits(struct pem_callback *cb, bool enabled)
 	}
 	a->enabled_count += enabled ? 1u : -1u;
 	for (i = 0; i < cb->count; i++) {
-		struct pem_wish *wish = cb->entry[i].wish;
+		struct pem_demand *demand = cb->entry[i].demand;
 
-		wish->async = enabled ? wish->async | bit : wish->async & ~bit;
-		wish->async_ever |= enabled;
-		wish->wake = a->asleep && wish->async;
+		demand->async = enabled ? demand->async | bit : demand->async & ~bit;
+		demand->async_ever |= enabled;
+		demand->wake = a->asleep && demand->async;
 	}
 	update_thread(a);
 	if (enabled)
@@ -306,26 +309,26 @@ static int add_callback(struct pem_async *a, struct pem_async_callback *cb)
 	return i < PEM_ASYNC_MAX ? 0 : -ENOSPC;
 }
 
-static int add_wishes(struct pem_callback *cb, const struct pem_event_set *set,
-		      const struct pem_context *context, struct pem_error *error)
+static int add_demands(struct pem_callback *cb, const struct pem_event_set *set,
+		       const struct pem_context *context, struct pem_error *error)
 {
-	struct pem_wish *wish;
+	struct pem_demand *demand;
 	int result = 0;
 	size_t i;
 
 	for (i = 0; !result && i < set->count; i++) {
-		wish = pem_session__wish(cb->session, set->events[i]);
-		if (!wish)
+		demand = pem_session__demand(cb->session, set->events[i]);
+		if (!demand)
 			return pem_error__set(error, -ENOMEM, "out of memory");
-		result = pem_wish__set_context(wish, context, error);
+		result = pem_demand__set_context(demand, context, error);
 		if (!result)
-			result = pem_wish__bind(wish, set, i, error);
+			result = pem_demand__bind(demand, set, i, error);
 		if (result) {
-			pem_wish__release_context(wish);
+			pem_demand__release_context(demand);
 			return result;
 		}
-		wish->want_async = true;
-		cb->entry[cb->count++].wish = wish;
+		demand->want_async = true;
+		cb->entry[cb->count++].demand = demand;
 		if (context && context->pid == (uint32_t)getpid())
 			result = pem_session__join_self(cb->session);
 	}
@@ -349,7 +352,7 @@ static int register_in(struct pem_session *s, struct pem_callback *cb,
 		return pem_error__set(error, result,
 				      "more than %u asynchronous callbacks in one session",
 				      PEM_ASYNC_MAX);
-	result = add_wishes(cb, set, context, error);
+	result = add_demands(cb, set, context, error);
 	if (!result)
 		result = pem_async__start(s->async);
 	return result;
@@ -392,14 +395,14 @@ pem_session__register_async_callback(struct pem_session *session, const struct p
 }
 
 /* Is an event still some callback's? */
-static bool is_wanted(const struct pem_session *s, const struct pem_wish *wish)
+static bool is_wanted(const struct pem_session *s, const struct pem_demand *demand)
 {
 	const struct pem_callback *cb;
 	size_t i;
 
 	for (cb = s->callbacks; cb; cb = cb->next) {
 		for (i = 0; cb->async && i < cb->count; i++) {
-			if (cb->entry[i].wish == wish)
+			if (cb->entry[i].demand == demand)
 				return true;
 		}
 	}
@@ -418,9 +421,9 @@ static void leave(struct pem_session *s, struct pem_callback *cb)
 		}
 	}
 	for (i = 0; i < cb->count; i++) {
-		cb->entry[i].wish->want_async = is_wanted(s, cb->entry[i].wish);
-		pem_wish__unbind(cb->entry[i].wish);
-		pem_wish__release_context(cb->entry[i].wish);
+		cb->entry[i].demand->want_async = is_wanted(s, cb->entry[i].demand);
+		pem_demand__unbind(cb->entry[i].demand);
+		pem_demand__release_context(cb->entry[i].demand);
 	}
 }
 

@@ -24,12 +24,12 @@
 #include "producer/producer.h"
 #include "reader/reader.h"
 
-#define PEM_ASYNC_MAX 64u /* callbacks of a session: bits of pem_wish.async */
+#define PEM_ASYNC_MAX 64u /* callbacks of a session: bits of pem_demand.async */
 
 /* A record's copy in a batch, at a multiple of 8. */
 struct pem_async_item {
 	const struct pem_event *event; /* NULL: records of cpu were lost here */
-	struct pem_wish *wish;
+	struct pem_demand *demand;
 	uint32_t pid, tid, cpu, source;
 	uint32_t bytes;
 	uint32_t reserved;
@@ -65,8 +65,8 @@ struct pem_async_lane {
 
 struct pem_async_producer {
 	struct pem_async_lane *lanes;
-	uint64_t *read; /* records, per event slot */
-	uint64_t *missed; /* produced and not read, as accounted for so far, per event slot */
+	uint64_t *read; /* records, per event */
+	uint64_t *missed; /* produced and not read, as accounted for so far, per event */
 	uint64_t *
 		log_skip; /* when a log came: position up to which its first chunk of a lane was read by then; or NULL */
 	struct pem_found_chunk *found; /* room for all chunks */
@@ -108,7 +108,7 @@ struct pem_async {
 	bool follows_sources; /* wants events that can't wake it */
 	uint64_t period_ns;
 	uint32_t pools_seen;
-	uint64_t next_tend_ns;
+	uint64_t next_update_ns;
 	uint8_t *chunk; /* private copy */
 	size_t limit; /* bytes of incoming */
 	struct pem_async_batch incoming;
@@ -148,7 +148,8 @@ void pem_async_batch__free(struct pem_async_batch *batch);
 bool pem_async_batch__add(struct pem_async_batch *batch, size_t limit, uint64_t clock,
 			  const struct pem_async_item *item, const uint8_t *data);
 /* Up to which offset of a chunk records were counted as aside before there was a log. */
-size_t pem_async__aside_before(const struct pem_producer *producer, uint32_t lane, uint64_t seq);
+size_t pem_async__callback_only_before(const struct pem_producer *producer, uint32_t lane,
+				       uint64_t seq);
 /* A log begins: what is read by now is not its, nor unaccounted for. */
 void pem_async__log_begins(struct pem_session *session);
 

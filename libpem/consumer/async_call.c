@@ -67,7 +67,7 @@ static void hand_on(struct pem_async *a, const struct pem_record *r, uint64_t ca
 	for (; callbacks; callbacks &= callbacks - 1) {
 		cb = a->callbacks[__builtin_ctzll(callbacks)];
 		if (!cb || r->clock < cb->born)
-			continue; /* another one's place */
+			continue; /* another one's directory */
 		if (cb->enabled)
 			call(a, cb, r);
 		else
@@ -87,8 +87,8 @@ void pem_async__swap(struct pem_async *a)
 		if (pem_async_batch__add(&a->incoming, SIZE_MAX, batch.keys[i].clock, item,
 					 item->data))
 			a->incoming.keys[a->incoming.count - 1].fresh = 0;
-		else if (item->wish)
-			item->wish->async_lost++;
+		else if (item->demand)
+			item->demand->async_lost++;
 	}
 	if (fresh && a->batch_done < batch.count)
 		a->incoming.sorted = false; /* of the same clock, what is older lies behind */

@@ -99,9 +99,10 @@ static struct pem_async_producer *make_producer(const struct pem_producer *p)
 }
 
 /* The callbacks that a record is for. */
-static uint64_t callbacks_of(const struct pem_async *a, const struct pem_wish *wish, uint64_t clock)
+static uint64_t callbacks_of(const struct pem_async *a, const struct pem_demand *demand,
+			     uint64_t clock)
 {
-	uint64_t all = wish->async, bits;
+	uint64_t all = demand->async, bits;
 
 	for (bits = all; bits; bits &= bits - 1) {
 		if (clock < a->callbacks[__builtin_ctzll(bits)]->since)
@@ -144,15 +145,15 @@ static void read_records(struct pem_session *s, struct pem_producer *p, struct p
 			break;
 		l->clock += (uint32_t)(header->clock_low - (uint32_t)l->clock);
 		item.event = entry->event;
-		item.wish = entry->wish;
+		item.demand = entry->demand;
 		item.bytes = (uint32_t)length;
 		item.callbacks =
-			own || !entry->wish ? 0 : callbacks_of(s->async, entry->wish, l->clock);
+			own || !entry->demand ? 0 : callbacks_of(s->async, entry->demand, l->clock);
 		if (!item.callbacks || pem_async_batch__add(&s->async->incoming, s->async->limit,
 							    l->clock, &item, copy + at))
-			p->async->read[entry->slot]++;
+			p->async->read[entry->event_index]++;
 		if (!logging)
-			p->aside[entry->slot]++;
+			p->callback_only[entry->event_index]++;
 		at += ((size_t)length + 7) & ~(size_t)7;
 	}
 }
@@ -317,7 +318,7 @@ void pem_async__collect_all(struct pem_session *s)
 		pem_async__collect(s, p, false);
 }
 
-size_t pem_async__aside_before(const struct pem_producer *p, uint32_t lane, uint64_t seq)
+size_t pem_async__callback_only_before(const struct pem_producer *p, uint32_t lane, uint64_t seq)
 {
 	if (!p->async || !p->async->log_skip || p->async->log_skip[2 * lane] != seq)
 		return 0;
@@ -406,7 +407,7 @@ void pem_async__take_packet(struct pem_session *s, const char *name,
 		header = (const struct pem_record_header *)(base + at);
 		if (!item.event || item.event->id != header->event_id) {
 			item.event = pem_model__by_id(s->model, header->event_id);
-			item.wish = item.event ? pem_session__wish(s, item.event) : NULL;
+			item.demand = item.event ? pem_session__demand(s, item.event) : NULL;
 		}
 		bytes = item.event ? pem_event__record_bytes(item.event, base + at, content - at)
 				   : -1;
@@ -414,10 +415,10 @@ void pem_async__take_packet(struct pem_session *s, const char *name,
 			break;
 		clock += (uint32_t)(header->clock_low - (uint32_t)clock);
 		item.bytes = (uint32_t)bytes;
-		item.callbacks = item.wish ? callbacks_of(a, item.wish, clock) : 0;
-		if (item.wish && (item.callbacks || pem_event__tells_context(item.event)) &&
+		item.callbacks = item.demand ? callbacks_of(a, item.demand, clock) : 0;
+		if (item.demand && (item.callbacks || pem_event__tells_context(item.event)) &&
 		    !pem_async_batch__add(&a->incoming, a->limit, clock, &item, base + at))
-			item.wish->async_lost++;
+			item.demand->async_lost++;
 		at += ((size_t)bytes + 7) & ~(size_t)7;
 	}
 }

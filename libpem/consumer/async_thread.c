@@ -40,10 +40,10 @@
 #define PERIOD_NS_MIN 10000u
 #define SLACK_NS                                                                                   \
 	1000u /* from a record's clock to its commit, unless its thread is preempted in between */
-#define TEND_NS                                                                                    \
+#define UPDATE_NS                                                                                  \
 	100000000u /* between looks at processes, new and gone, if nobody polls the session */
-#define LOOK_NS_FIRST 1000000u
-#define LOOK_NS_LAST 1000000000u
+#define SCAN_NS_FIRST 1000000u
+#define SCAN_NS_LAST 1000000000u
 #define SLICE_NS 100000u
 
 uint64_t pem_async__period_ns(uint64_t max_delay_us)
@@ -56,7 +56,7 @@ uint64_t pem_async__period_ns(uint64_t max_delay_us)
 	return ns < PERIOD_NS_MIN ? PERIOD_NS_MIN : ns;
 }
 
-/* --- the thread's place among others --- */
+/* --- the thread among others --- */
 
 /*
  * Ask for a short slice, which Linux 6.12 gives ordinary threads: on a busy CPU, who asks for less time gets it sooner. What
@@ -154,7 +154,7 @@ static uint64_t slack_ticks(const struct pem_session *s)
 }
 
 /* Processes that came and went. */
-static void tend(struct pem_session *s, struct pem_async *a)
+static void update(struct pem_session *s, struct pem_async *a)
 {
 	uint32_t ready = __atomic_load_n(&s->page->pools_ready, __ATOMIC_ACQUIRE);
 	uint64_t now = pem_monotonic_ns();
@@ -162,11 +162,11 @@ static void tend(struct pem_session *s, struct pem_async *a)
 	if (ready != a->pools_seen)
 		pem_session__scan_producers(s);
 	a->pools_seen = ready;
-	if (now < a->next_tend_ns)
+	if (now < a->next_update_ns)
 		return;
-	a->next_tend_ns = now + TEND_NS;
+	a->next_update_ns = now + UPDATE_NS;
 	if (now > s->next_scan_ns)
-		pem_session__tend(s, now);
+		pem_session__update_processes(s, now);
 	if (!a->asleep)
 		pem_session__set_wake(s, false); /* where rules were read in between */
 }
@@ -179,7 +179,7 @@ static size_t take_turn(struct pem_async *a)
 
 	pem_session__lock(s);
 	horizon = pem_clock(); /* first: who is older is committed, or late */
-	tend(s, a);
+	update(s, a);
 	pem_async__collect_all(s);
 	if (a->follows_sources)
 		pem_session__drain_sources(s, false);
@@ -218,8 +218,8 @@ static void set_asleep(struct pem_session *s, bool asleep)
 	size_t i;
 
 	s->async->asleep = asleep;
-	for (i = 0; i < s->wish_count; i++)
-		s->wishes[i].wake = asleep && s->wishes[i].async;
+	for (i = 0; i < s->demand_count; i++)
+		s->demands[i].wake = asleep && s->demands[i].async;
 }
 
 /*
@@ -231,7 +231,7 @@ static bool is_spread(struct pem_async *a)
 	bool spread;
 
 	pem_session__lock(a->session);
-	spread = a->session->places && a->session->places->next;
+	spread = a->session->dirs && a->session->dirs->next;
 	pem_session__unlock(a->session);
 	return spread;
 }
@@ -270,15 +270,15 @@ static void get_up(struct pem_async *a)
 
 static void sleep_until_woken(struct pem_async *a)
 {
-	uint64_t look_ns = LOOK_NS_FIRST;
+	uint64_t search_ns = SCAN_NS_FIRST;
 	uint32_t *wake = &a->session->page->wake, value;
 
 	if (lie_down(a, &value)) {
 		/* take_turn: once more, for what came before WAKE did; then for what woke the thread, or was preempted. */
 		while (!take_turn(a) && !is_idle(a) && !is_spread(a) &&
 		       __atomic_load_n(wake, __ATOMIC_SEQ_CST) == value) {
-			futex_wait(wake, value, look_ns);
-			look_ns = look_ns * 4 < LOOK_NS_LAST ? look_ns * 4 : LOOK_NS_LAST;
+			futex_wait(wake, value, search_ns);
+			search_ns = search_ns * 4 < SCAN_NS_LAST ? search_ns * 4 : SCAN_NS_LAST;
 			/* Providers may have come, and what wakes nobody: its kick may be just before this. */
 			if (__atomic_load_n(wake, __ATOMIC_SEQ_CST) == value &&
 			    !lie_down(a, &value))

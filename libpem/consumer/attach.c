@@ -57,8 +57,8 @@ static int count_members(const struct pem_session *s, int context, bool *full)
 	for (m = s->members; m; m = m->next) {
 		if (!(m->contexts >> context & 1))
 			continue;
-		count += m->slot >= 0 || m->joins;
-		*full |= m->slot < 0 && m->full_said;
+		count += m->session_index >= 0 || m->joins;
+		*full |= m->session_index < 0 && m->full_said;
 	}
 	return count;
 }
@@ -152,7 +152,7 @@ static void await_helpers(struct pem_session *s, uid_t owner)
 		pem_session__unlock(s);
 		ended = pem_session__poll(s, HEAR_MS, &status);
 		pem_session__lock(s);
-		pem_session__scan_places(s);
+		pem_session__scan_dirs(s);
 	}
 }
 
@@ -162,7 +162,7 @@ static void find_elsewhere(struct pem_session *s, uint32_t pid)
 	uid_t owner = PEM_ANY_USER;
 
 	if (pid &&
-	    (pem_session__look_later(s, pid) || !pem_session__find_places_of(s, pid, &owner)))
+	    (pem_session__search_later(s, pid) || !pem_session__find_dirs_of(s, pid, &owner)))
 		return;
 	await_helpers(s, owner);
 	pem_session__scan_producers(s);
@@ -188,9 +188,9 @@ int pem_session__attach(struct pem_session *s, const struct pem_context *who,
 	if (who->pid == (uint32_t)getpid())
 		result = pem_session__join_self(s);
 	note_in_log(s, who);
-	pem_session__own_place(s);
+	pem_session__add_session_dir(s);
 	if (!who->pid)
-		s->looks_elsewhere = true;
+		s->searches_elsewhere = true;
 	pem_session__publish(s);
 	for (m = s->members; m; m = m->next)
 		pem_member__ask(s, m);
@@ -221,7 +221,7 @@ int pem_session__processes(struct pem_session *s, struct pem_statistic_owner *pr
 
 	pem_session__lock(s);
 	for (m = s->members; m; m = m->next) {
-		if (m->slot < 0)
+		if (m->session_index < 0)
 			continue;
 		if (count < max) {
 			memset(&processes[count], 0, sizeof(processes[count]));

@@ -52,7 +52,7 @@ static double cycles_to_ns(double cycles)
 static double user_log_ns(void)
 {
 	uint8_t *memory = calloc(1, RING_BYTES), *record;
-	struct pem_slot slot = {0};
+	struct pem_cell cell = {0};
 	struct pem_writer w = {0};
 	double rounds[ROUNDS];
 	uint64_t start, now;
@@ -75,7 +75,7 @@ static double user_log_ns(void)
 			}
 			((uint64_t *)record)[1] = (uint64_t)i;
 			((uint64_t *)record)[2] = now;
-			pem_ring_commit(&w, &slot, now, 16, 24);
+			pem_ring_commit(&w, &cell, now, 16, 24);
 		}
 		rounds[r] = cycles_to_ns((double)(pem_clock() - start)) / USER_EVENTS;
 	}
@@ -85,7 +85,7 @@ static double user_log_ns(void)
 
 static double user_stat_ns(void)
 {
-	struct pem_slot slot = {0};
+	struct pem_cell cell = {0};
 	double rounds[ROUNDS];
 	uint64_t start;
 	int r, i;
@@ -93,8 +93,8 @@ static double user_stat_ns(void)
 	for (r = 0; r < ROUNDS; r++) {
 		start = pem_clock();
 		for (i = 0; i < USER_EVENTS; i++) {
-			pem_slot_add(&slot, 1, (uint64_t)i, (uint64_t)i);
-			__asm__ volatile("" : : "r"(&slot) : "memory"); /* each of them */
+			pem_cell_add(&cell, 1, (uint64_t)i, (uint64_t)i);
+			__asm__ volatile("" : : "r"(&cell) : "memory"); /* each of them */
 		}
 		rounds[r] = cycles_to_ns((double)(pem_clock() - start)) / USER_EVENTS;
 	}
@@ -288,9 +288,10 @@ uint32_t pem_session__cost_kinds(const struct pem_session *s)
 	uint32_t kinds = 1u << PEM_COST_USER;
 	size_t i;
 
-	for (i = 0; i < s->wish_count; i++) {
-		kind = pem_event__cost_kind(s->wishes[i].event);
-		if ((s->wishes[i].want_log || s->wishes[i].want_statistic) && kind != PEM_COST_NONE)
+	for (i = 0; i < s->demand_count; i++) {
+		kind = pem_event__cost_kind(s->demands[i].event);
+		if ((s->demands[i].want_log || s->demands[i].want_statistic) &&
+		    kind != PEM_COST_NONE)
 			kinds |= 1u << kind;
 	}
 	/* Who runs where is told by tracepoints, whatever else the kernel is asked for. */
@@ -436,11 +437,11 @@ void pem_session__count_costs(struct pem_session *s, struct pem_trace_info *info
 	enum pem_cost_kind kind;
 	size_t i, k;
 
-	for (i = 0; i < s->wish_count; i++) {
-		kind = pem_event__cost_kind(s->wishes[i].event);
+	for (i = 0; i < s->demand_count; i++) {
+		kind = pem_event__cost_kind(s->demands[i].event);
 		if (kind != PEM_COST_NONE)
-			count[kind] += s->wishes[i].delivered + s->wishes[i].lost +
-				       s->wishes[i].overwritten;
+			count[kind] += s->demands[i].delivered + s->demands[i].lost +
+				       s->demands[i].overwritten;
 	}
 	count[PEM_COST_USER] = s->log->produced;
 	for (i = 0; i < info->cost_count; i++) {

@@ -21,7 +21,7 @@
 
 static struct pem_sync_callback *cell(const struct pem_callback *cb, size_t i)
 {
-	return &pem_process.joined[cb->session->self_slot].callback[cb->entry[i].index];
+	return &pem_process.joined[cb->session->self_index].callback[cb->entry[i].index];
 }
 
 /* A cell of this process's table that nobody uses; under the session's mutex. -1: none. */
@@ -42,9 +42,9 @@ static int add_entry(struct pem_callback *cb, const struct pem_event_set *set, s
 		     void (*function)(const struct pem_record *, void *), void *arg,
 		     struct pem_error *error)
 {
-	struct pem_joined *joined = &pem_process.joined[cb->session->self_slot];
+	struct pem_joined *joined = &pem_process.joined[cb->session->self_index];
 	const struct pem_event *event = set->events[i];
-	struct pem_wish *wish = pem_session__wish(cb->session, event);
+	struct pem_demand *demand = pem_session__demand(cb->session, event);
 	int index = find_cell(joined), result;
 	struct pem_sync_callback *c;
 
@@ -53,10 +53,10 @@ static int add_entry(struct pem_callback *cb, const struct pem_event_set *set, s
 			error, -ENOTSUP,
 			"%s is not raised by a stub: no thread of this process could call back",
 			event->name);
-	if (!wish || index < 0)
+	if (!demand || index < 0)
 		return pem_error__set(error, -ENOMEM, "more than %u callbacks in one session",
 				      PEM_CALLBACKS_MAX);
-	result = pem_wish__bind(wish, set, i, error);
+	result = pem_demand__bind(demand, set, i, error);
 	if (result)
 		return result;
 	c = &joined->callback[index];
@@ -70,24 +70,24 @@ static int add_entry(struct pem_callback *cb, const struct pem_event_set *set, s
 	__atomic_store_n(&c->event_id, event->id, __ATOMIC_RELEASE);
 	if ((uint32_t)index >= joined->callback_count)
 		__atomic_store_n(&joined->callback_count, (uint32_t)index + 1, __ATOMIC_RELEASE);
-	cb->entry[cb->count].wish = wish;
+	cb->entry[cb->count].demand = demand;
 	cb->entry[cb->count++].index = (unsigned)index;
 	return 0;
 }
 
 /* Does another handle call back on this event? */
-static void update_wish(struct pem_session *s, struct pem_wish *wish)
+static void update_demand(struct pem_session *s, struct pem_demand *demand)
 {
-	const struct pem_joined *joined = &pem_process.joined[s->self_slot];
+	const struct pem_joined *joined = &pem_process.joined[s->self_index];
 	uint32_t i;
 
-	wish->callback = false;
+	demand->callback = false;
 	for (i = 0; i < joined->callback_count; i++) {
 		/* Another thread, in unregister, may be giving a cell back. */
 		if (__atomic_load_n(&joined->callback[i].event_id, __ATOMIC_RELAXED) ==
-			    wish->event->id &&
+			    demand->event->id &&
 		    __atomic_load_n(&joined->callback[i].enabled, __ATOMIC_RELAXED))
-			wish->callback = true;
+			demand->callback = true;
 	}
 }
 
@@ -103,7 +103,7 @@ static void set_enabled(struct pem_callback *cb, uint32_t enabled)
 	}
 	for (i = 0; i < cb->count; i++) {
 		__atomic_store_n(&cell(cb, i)->enabled, enabled, __ATOMIC_SEQ_CST);
-		update_wish(cb->session, cb->entry[i].wish);
+		update_demand(cb->session, cb->entry[i].demand);
 	}
 	pem_session__publish(cb->session);
 	pem_session__unlock(cb->session);
@@ -210,7 +210,7 @@ void pem_callback__unregister(struct pem_callback *cb)
 	}
 	pem_session__lock(s);
 	for (i = 0; i < cb->count; i++)
-		pem_wish__unbind(cb->entry[i].wish);
+		pem_demand__unbind(cb->entry[i].demand);
 	for (link = &s->callbacks; *link; link = &(*link)->next) {
 		if (*link == cb) {
 			*link = cb->next;

@@ -92,7 +92,7 @@ static size_t list_processes(const struct pem_session *s, uint32_t *pids)
 			pids[count++] = p->pid;
 	}
 	for (m = s->members; m; m = m->next) {
-		if (m->pid && m->slot >= 0)
+		if (m->pid && m->session_index >= 0)
 			pids[count++] = m->pid;
 	}
 	return count;

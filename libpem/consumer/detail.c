@@ -2,8 +2,8 @@
 /*
  * detail.c - a session keeps its overhead budget (contract: detail.h, pem_session__set_budget)
  *
- * Every 100 ms the events of each wish are counted, in producers' slots and in sources, and judged. A wish whose detail is
- * reduced keeps what its handles want; only its action says less (pem_wish__action). Each step becomes a record of the
+ * Every 100 ms the events of each demand are counted, in producers' cells and in sources, and judged. A demand whose detail is
+ * reduced keeps what its handles want; only its action says less (pem_demand__action). Each step becomes a record of the
  * CPO layer, in a stream of the recorder's own: at once, or, in a flight recorder, which keeps the last of them, when it
  * is written out.
  */
@@ -33,7 +33,7 @@ struct step {
 	double share, budget;
 };
 
-/* By index of a wish. */
+/* By index of a demand. */
 struct counted {
 	struct pem_budget_event event;
 	uint64_t logged, statistics; /* since the last judgement */
@@ -45,7 +45,7 @@ struct pem_detail_state {
 	double budget;
 	uint64_t next_ns;
 	uint64_t cpu_ns; /* at the last judgement */
-	struct counted counted[PEM_WISHES_MAX];
+	struct counted counted[PEM_DEMANDS_MAX];
 	struct step steps[STEPS_MAX]; /* a ring */
 	uint64_t step_count; /* ever */
 	uint64_t raised[2], written[2]; /* of them: down, up */
@@ -76,30 +76,31 @@ void pem_session__forget_detail(struct pem_session *s)
 
 /* --- counting --- */
 
-static struct counted *counted_of(struct pem_session *s, const struct pem_wish *wish)
+static struct counted *counted_of(struct pem_session *s, const struct pem_demand *demand)
 {
-	return &s->detail->counted[wish - s->wishes];
+	return &s->detail->counted[demand - s->demands];
 }
 
 /* What one wants of an event that is logged because the log takes whatever comes. */
-static struct pem_wish *wish_of(struct pem_session *s, const struct pem_event *event)
+static struct pem_demand *demand_of(struct pem_session *s, const struct pem_event *event)
 {
-	struct pem_wish *wish = pem_session__wish(s, event);
+	struct pem_demand *demand = pem_session__demand(s, event);
 
-	if (wish && !wish->log && !wish->statistic && s->log && s->log->enabled &&
+	if (demand && !demand->log && !demand->statistic && s->log && s->log->enabled &&
 	    s->log->any_level && event->level <= s->log->any_level)
-		wish->log = wish->want_log = true;
-	return wish;
+		demand->log = demand->want_log = true;
+	return demand;
 }
 
-static uint64_t sum_produced(const struct pem_producer *p, uint32_t slot)
+static uint64_t sum_produced(const struct pem_producer *p, uint32_t event_index)
 {
 	uint64_t sum = 0;
 	uint32_t lane;
 
 	for (lane = 0; lane < p->ring.lane_count; lane = pem_producer__next_lane(p, lane))
 		sum += __atomic_load_n(
-			&p->ring.slots[(uint64_t)lane * p->ring.event_capacity + slot].produced,
+			&p->ring.cells[(uint64_t)lane * p->ring.event_capacity + event_index]
+				 .produced,
 			__ATOMIC_RELAXED);
 	return sum;
 }
@@ -117,26 +118,26 @@ static uint64_t advance(uint64_t *before, uint64_t now)
  * A log's own statistic counts what is not logged and nothing else, so that each is noted whenever it is found, be it when
  * the recording has ended. One that somebody asked for counts what is logged, too.
  */
-static void note_counted(struct pem_session *s, const struct pem_wish *wish, uint64_t more)
+static void note_counted(struct pem_session *s, const struct pem_demand *demand, uint64_t more)
 {
-	struct counted *c = counted_of(s, wish);
+	struct counted *c = counted_of(s, demand);
 
 	c->statistics += more;
-	if (!wish->want_log || !wish->want_statistic || wish->detail == PEM_DETAIL_STATISTICS)
+	if (!demand->want_log || !demand->want_statistic || demand->detail == PEM_DETAIL_STATISTICS)
 		c->only += more;
 }
 
 /* Has there been a statistic of it? It can be read when nobody wants it any more. */
-static bool was_counted(const struct pem_wish *wish)
+static bool was_counted(const struct pem_demand *demand)
 {
-	return wish->want_statistic || wish->was_reduced;
+	return demand->want_statistic || demand->was_reduced;
 }
 
 void pem_session__count_producer(struct pem_session *s, struct pem_producer *p)
 {
 	struct pem_statistic statistic;
 	struct pem_event_entry *e;
-	struct pem_wish *wish;
+	struct pem_demand *demand;
 	uint32_t i;
 
 	if (!s->detail)
@@ -146,34 +147,35 @@ void pem_session__count_producer(struct pem_session *s, struct pem_producer *p)
 		e = &p->table[i];
 		if (!e->id || !e->event || e->refused)
 			continue;
-		wish = wish_of(s, e->event);
-		if (!wish)
+		demand = demand_of(s, e->event);
+		if (!demand)
 			continue;
-		counted_of(s, wish)->logged += advance(&e->judged_logged, sum_produced(p, e->slot));
-		if (!was_counted(wish))
+		counted_of(s, demand)->logged +=
+			advance(&e->judged_logged, sum_produced(p, e->event_index));
+		if (!was_counted(demand))
 			continue;
 		memset(&statistic, 0, sizeof(statistic));
-		pem_producer__statistic(p, wish, &statistic);
+		pem_producer__statistic(p, demand, &statistic);
 		if (statistic.count < e->judged_statistics)
 			e->judged_statistics = 0; /* begun anew */
-		note_counted(s, wish, advance(&e->judged_statistics, statistic.count));
+		note_counted(s, demand, advance(&e->judged_statistics, statistic.count));
 	}
 }
 
-static void count_source(struct pem_session *s, const struct pem_wish *wish)
+static void count_source(struct pem_session *s, const struct pem_demand *demand)
 {
-	const struct pem_instance *instance = &s->instances[wish->instance];
-	struct counted *c = counted_of(s, wish);
+	const struct pem_instance *instance = &s->instances[demand->instance];
+	struct counted *c = counted_of(s, demand);
 	struct pem_statistic statistic = {0};
 	struct pem_balance balance;
 
-	if (!instance->ops->balance(instance->source, wish->instance_index, &balance))
+	if (!instance->ops->balance(instance->source, demand->instance_index, &balance))
 		c->logged += advance(&c->source_logged, balance.produced);
-	if (instance->ops->read_statistic(instance->source, wish->instance_index, &statistic))
+	if (instance->ops->read_statistic(instance->source, demand->instance_index, &statistic))
 		return;
 	if (statistic.count < c->source_statistics)
 		c->source_statistics = 0;
-	note_counted(s, wish, advance(&c->source_statistics, statistic.count));
+	note_counted(s, demand, advance(&c->source_statistics, statistic.count));
 }
 
 static void count_events(struct pem_session *s)
@@ -183,9 +185,9 @@ static void count_events(struct pem_session *s)
 
 	for (p = s->producers; p; p = p->next)
 		pem_session__count_producer(s, p);
-	for (i = 0; i < s->wish_count; i++) {
-		if (s->wishes[i].instance >= 0 && pem_event__is_of_kernel(s->wishes[i].event))
-			count_source(s, &s->wishes[i]);
+	for (i = 0; i < s->demand_count; i++) {
+		if (s->demands[i].instance >= 0 && pem_event__is_of_kernel(s->demands[i].event))
+			count_source(s, &s->demands[i]);
 	}
 }
 
@@ -242,28 +244,28 @@ static bool tells_context(const struct pem_event *event)
 	       event->meaning == PEM_MEANS_SETS_THREAD;
 }
 
-/* What the judge has to know of a wish, and its count at the detail that it has. */
-static void present(struct pem_session *s, const struct pem_wish *wish,
+/* What the judge has to know of a demand, and its count at the detail that it has. */
+static void present(struct pem_session *s, const struct pem_demand *demand,
 		    const struct pem_costs *costs)
 {
-	enum pem_cost_kind kind = pem_event__cost_kind(wish->event);
-	bool kernel = pem_event__is_of_kernel(wish->event);
-	struct counted *c = counted_of(s, wish);
+	enum pem_cost_kind kind = pem_event__cost_kind(demand->event);
+	bool kernel = pem_event__is_of_kernel(demand->event);
+	struct counted *c = counted_of(s, demand);
 	struct pem_budget_event *e = &c->event;
 
-	e->wanted = wish->log         ? PEM_DETAIL_LOG
-		    : wish->statistic ? PEM_DETAIL_STATISTICS
-				      : PEM_DETAIL_OFF;
-	if (wish->event->source_kind != PEM_SOURCE_STUB && !kernel)
+	e->wanted = demand->log         ? PEM_DETAIL_LOG
+		    : demand->statistic ? PEM_DETAIL_STATISTICS
+					: PEM_DETAIL_OFF;
+	if (demand->event->source_kind != PEM_SOURCE_STUB && !kernel)
 		e->wanted = PEM_DETAIL_OFF; /* counters: nothing happens in the programs */
-	e->detail = e->wanted < wish->detail ? e->wanted : wish->detail;
-	e->tells_context = tells_context(wish->event);
+	e->detail = e->wanted < demand->detail ? e->wanted : demand->detail;
+	e->tells_context = tells_context(demand->event);
 	e->needs_context = kernel && !e->tells_context;
 	if (kind != PEM_COST_NONE) {
 		e->ns[PEM_DETAIL_STATISTICS] = costs->each[kind].stat_ns;
 		e->ns[PEM_DETAIL_LOG] = costs->each[kind].log_ns;
 	}
-	if (wish->statistic)
+	if (demand->statistic)
 		e->ns[PEM_DETAIL_LOG] += e->ns[PEM_DETAIL_STATISTICS];
 	e->count = e->detail == PEM_DETAIL_LOG ? c->logged : c->statistics;
 	c->logged = c->statistics = 0;
@@ -286,11 +288,11 @@ static void take_step(struct pem_session *s, const struct pem_budget_step *taken
 
 	bool up = taken->to > taken->from;
 
-	s->wishes[taken->event].detail = taken->to;
-	s->wishes[taken->event].was_reduced = true;
-	s->wishes[taken->event].was_off |= taken->to == PEM_DETAIL_OFF;
+	s->demands[taken->event].detail = taken->to;
+	s->demands[taken->event].was_reduced = true;
+	s->demands[taken->event].was_off |= taken->to == PEM_DETAIL_OFF;
 	*step = (struct step){.clock = clock,
-			      .event = s->wishes[taken->event].event,
+			      .event = s->demands[taken->event].event,
 			      .from = taken->from,
 			      .to = taken->to,
 			      .share = taken->share,
@@ -320,11 +322,11 @@ void pem_session__judge(struct pem_session *s, uint64_t now_ns)
 	if (cpu_ns - d->cpu_ns < CPU_NS_MIN)
 		return;
 	costs = pem_session__measure(s, pem_session__cost_kinds(s));
-	count = s->wish_count;
+	count = s->demand_count;
 	events = calloc(count + 1, sizeof(*events));
 	steps = calloc(2 * count + 1, sizeof(*steps));
 	for (i = 0; events && i < count; i++) {
-		present(s, &s->wishes[i], costs);
+		present(s, &s->demands[i], costs);
 		events[i] = d->counted[i].event;
 	}
 	if (events && steps)
@@ -349,22 +351,22 @@ void pem_session__judge(struct pem_session *s, uint64_t now_ns)
 static void note_reduced(struct pem_session *s, struct pem_trace_info *info)
 {
 	uint64_t counted[PEM_COST_KINDS] = {0};
-	const struct pem_wish *wish;
+	const struct pem_demand *demand;
 	struct pem_trace_reduced *r;
 	enum pem_cost_kind kind;
 	size_t i;
 
-	for (i = 0; i < s->wish_count; i++) {
-		wish = &s->wishes[i];
-		kind = pem_event__cost_kind(wish->event);
+	for (i = 0; i < s->demand_count; i++) {
+		demand = &s->demands[i];
+		kind = pem_event__cost_kind(demand->event);
 		if (kind != PEM_COST_NONE)
-			counted[kind] += counted_of(s, wish)->only;
-		if (!wish->was_reduced || info->reduced_count == PEM_ARRAY_SIZE(info->reduced))
+			counted[kind] += counted_of(s, demand)->only;
+		if (!demand->was_reduced || info->reduced_count == PEM_ARRAY_SIZE(info->reduced))
 			continue;
 		r = &info->reduced[info->reduced_count++];
-		pem_copy_text(r->event, sizeof(r->event), wish->event->name);
-		r->detail = wish->detail;
-		r->counted = counted_of(s, wish)->only;
+		pem_copy_text(r->event, sizeof(r->event), demand->event->name);
+		r->detail = demand->detail;
+		r->counted = counted_of(s, demand)->only;
 	}
 	pem_session__add_stat_costs(s, info, counted);
 }

@@ -8,7 +8,7 @@
 
 #include "consumer/session.h"
 
-/* Judge, if it is time to: changes wishes' detail and publishes them. */
+/* Judge, if it is time to: changes demands' detail and publishes them. */
 void pem_session__judge(struct pem_session *session, uint64_t now_ns);
 /* Count what a producer raised since it was counted last: before it goes away. */
 void pem_session__count_producer(struct pem_session *session, struct pem_producer *producer);

@@ -107,8 +107,8 @@ struct pem_event_entry *pem_producer__find_event(struct pem_session *s, struct p
 	}
 	if (!entry || !entry->event)
 		return NULL;
-	if (!entry->wish && !entry->refused)
-		entry->wish = pem_session__wish(s, entry->event);
+	if (!entry->demand && !entry->refused)
+		entry->demand = pem_session__demand(s, entry->event);
 	return entry;
 }
 
@@ -182,25 +182,25 @@ static void check_records(struct pem_session *s, struct pem_producer *p, struct 
 		step = ((size_t)bytes + 7) & ~(size_t)7;
 		more = 0;
 		if (entry->refused) {
-			p->lost[entry->slot]++;
+			p->lost[entry->event_index]++;
 		} else if (at < skip) {
 			; /* counted as aside by then */
-		} else if (!pem_log__wants(s->log, entry->wish, clock)) {
-			p->aside[entry->slot]++;
+		} else if (!pem_log__wants(s->log, entry->demand, clock)) {
+			p->callback_only[entry->event_index]++;
 		} else {
 			if (!entry->described)
 				pem_log__describe(s->log, entry->event);
 			entry->described = true;
 			header->event_id = entry->event->id;
 			if (entry->fixed_bytes && clock >= floor && entry->id == entry->event->id &&
-			    !(entry->wish && entry->wish->async_ever))
+			    !(entry->demand && entry->demand->async_ever))
 				more = count_alike(base, at + step, content, entry, latest, &clock);
 			if (more)
 				last = clock;
 			read += more * step;
 			if (to != at)
 				memmove(base + to, base + at, more * step + (size_t)bytes);
-			counts[entry->slot] += more + 1;
+			counts[entry->event_index] += more + 1;
 			packet->record_count += more + 1;
 			end = to + more * step + (size_t)bytes;
 			to += (more + 1) * step;
@@ -222,7 +222,7 @@ struct batch {
 	size_t last; /* where the last packet begins, if any are used */
 	uint64_t clock; /* where the lane's stream will end */
 	uint64_t records;
-	uint32_t *counts; /* by event slot */
+	uint32_t *counts; /* by event */
 };
 
 static void write_batch(struct pem_session *s, struct pem_producer *p, struct batch *batch)
@@ -381,7 +381,7 @@ static void take(struct pem_session *s, struct pem_producer *p, struct pem_found
 	packet->tid = pem_producer__tid(p, packet->tid);
 	packet->events_overwritten =
 		__atomic_load_n(&ring->lanes[c->lane].overwritten, __ATOMIC_RELAXED);
-	check_records(s, p, packet, bytes, pem_async__aside_before(p, c->lane, c->seq),
+	check_records(s, p, packet, bytes, pem_async__callback_only_before(p, c->lane, c->seq),
 		      batch->clock, batch->counts);
 	if (packet->record_count)
 		append(batch, s->batch, packet);
@@ -391,7 +391,7 @@ static void take(struct pem_session *s, struct pem_producer *p, struct pem_found
  * Before the last drain, not after: what is committed in between is then delivered but not yet counted, at most one
  * record a thread when its events are disabled, and never the other way round.
  */
-static void sum_slots(struct pem_producer *p)
+static void sum_cells(struct pem_producer *p)
 {
 	const struct pem_ring *ring = &p->ring;
 	uint32_t lane, i;
@@ -399,50 +399,53 @@ static void sum_slots(struct pem_producer *p)
 	memset(p->produced, 0, ring->event_capacity * sizeof(*p->produced));
 	memset(p->discarded, 0, ring->event_capacity * sizeof(*p->discarded));
 	for (lane = 0; lane < ring->lane_count; lane = pem_producer__next_lane(p, lane)) {
-		const struct pem_slot *slot = &ring->slots[(uint64_t)lane * ring->event_capacity];
+		const struct pem_cell *event_index =
+			&ring->cells[(uint64_t)lane * ring->event_capacity];
 
 		for (i = 0; i < p->table_events; i++) {
-			p->produced[i] += __atomic_load_n(&slot[i].produced, __ATOMIC_RELAXED);
-			p->discarded[i] += __atomic_load_n(&slot[i].discarded, __ATOMIC_RELAXED);
+			p->produced[i] +=
+				__atomic_load_n(&event_index[i].produced, __ATOMIC_RELAXED);
+			p->discarded[i] +=
+				__atomic_load_n(&event_index[i].discarded, __ATOMIC_RELAXED);
 		}
 	}
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 }
 
 /*
- * Has the producer's place had its time? Of a recording's end, where that is reached, else of the turn. began_ns: since when
- * that place is served; it is booked.
+ * Has the producer's directory had its time? Of a recording's end, where that is reached, else of the turn. began_ns: since when
+ * that directory is served; it is booked.
  */
 static bool is_over(struct pem_session *s, struct pem_producer *p, uint64_t *began_ns)
 {
 	bool at_end = p->is_copy || s->log->finished;
 
-	if (!p->place->number)
+	if (!p->dir->number)
 		return false;
 	if (at_end)
-		pem_place__charge_end(s, p->place, *began_ns);
+		pem_dir__charge_end(s, p->dir, *began_ns);
 	else
-		pem_place__charge(s, p->place, *began_ns);
+		pem_dir__charge(s, p->dir, *began_ns);
 	*began_ns = pem_monotonic_ns();
-	return at_end ? pem_place__had_end(s, p->place) : pem_place__had_turn(p->place);
+	return at_end ? pem_dir__had_end(s, p->dir) : pem_dir__had_turn(p->dir);
 }
 
 bool pem_session__drain_producer(struct pem_session *s, struct pem_producer *p, bool final)
 {
 	bool any_order = final || p->ring.overwrite, freed = false, over;
-	uint64_t began_ns = pem_place__begin(s, p->place);
+	uint64_t began_ns = pem_dir__begin(s, p->dir);
 	struct batch batch = {0};
 	struct pem_found_chunk *found;
 	size_t count, i;
 
 	pem_async__collect(s, p, p->dead);
 	if (!pem_session__is_logging(s) || (p->ring.overwrite && !final)) {
-		pem_place__charge(s, p->place, began_ns);
+		pem_dir__charge(s, p->dir, began_ns);
 		return true;
 	}
 	if (final) {
 		pem_producer__refresh_events(s, p);
-		sum_slots(p);
+		sum_cells(p);
 	}
 	over = is_over(s, p, &began_ns);
 	if (over)

@@ -60,16 +60,17 @@ static char *format(const char *form, const char *a, const char *b, const char *
 /* Is any event wanted that this library raises? Only then does it come along: others pay for a library that they do not use. */
 static bool is_wanted(const struct pem_session *s, const char *library)
 {
-	const struct pem_wish *wish;
+	const struct pem_demand *demand;
 	size_t i;
 
 	if (!s) /* whoever attaches later may want any */
 		return true;
-	for (i = 0; i < s->wish_count; i++) {
-		wish = &s->wishes[i];
-		if (wish->event->source_kind == PEM_SOURCE_STUB &&
-		    !strcmp(wish->event->source_name, library) &&
-		    PEM_ACTION_FLAGS(pem_wish__action(wish)) & (PEM_ACTION_LOG | PEM_ACTION_STAT))
+	for (i = 0; i < s->demand_count; i++) {
+		demand = &s->demands[i];
+		if (demand->event->source_kind == PEM_SOURCE_STUB &&
+		    !strcmp(demand->event->source_name, library) &&
+		    PEM_ACTION_FLAGS(pem_demand__action(demand)) &
+			    (PEM_ACTION_LOG | PEM_ACTION_STAT))
 			return true;
 	}
 	return false;

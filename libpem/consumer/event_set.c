@@ -184,7 +184,7 @@ static int find_probes(struct pem_session *session, const char *const *patterns,
 }
 
 /*
- * Add what a pattern chooses. What names places by a wildcard takes those that are here: found, if they were looked for. Returns
+ * Add what a pattern chooses. What names directories by a wildcard takes those that are here: found, if they were looked for. Returns
  * how many it chooses.
  */
 static size_t add_matches(struct pem_event_set *set, const char *pattern,

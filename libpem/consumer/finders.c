@@ -2,9 +2,9 @@
 /*
  * finders.c - finding the runtime folders of other users, in other mount namespaces, and of processes with other variables
  *
- * Not here: what is done in them (places.c).
+ * Not here: what is done in them (dirs.c).
  */
-#include "consumer/places.h"
+#include "consumer/dirs.h"
 #include "consumer/session.h"
 #include "util.h"
 
@@ -20,12 +20,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LOOK_NS 1000000000u /* for processes elsewhere that have come since */
-#define LOOK_AGAIN_NS 100000000u /* when one that was asked has ended */
+#define SEARCH_NS 1000000000u /* for processes elsewhere that have come since */
+#define SEARCH_AGAIN_NS 100000000u /* when one that was asked has ended */
 #define TURN_MESSAGES 64
 /* A user who makes more mount namespaces or runtime folders than these is not observed in the others. */
 #define USER_FINDERS_MAX 32u
-#define USER_PLACES_MAX 32u
+#define USER_DIRS_MAX 32u
 
 /* A helper that looks for the runtime folders of one user in one mount namespace. */
 struct pem_finder {
@@ -46,22 +46,22 @@ struct pem_finder {
 
 static bool is_known(const struct pem_session *s, const struct stat *st)
 {
-	const struct pem_place *place;
+	const struct pem_dir *dir;
 
-	for (place = s->places; place; place = place->next) {
-		if (place->device == (uint64_t)st->st_dev && place->inode == (uint64_t)st->st_ino)
+	for (dir = s->dirs; dir; dir = dir->next) {
+		if (dir->device == (uint64_t)st->st_dev && dir->inode == (uint64_t)st->st_ino)
 			return true;
 	}
 	return false;
 }
 
-static unsigned places_of(const struct pem_session *s, uid_t owner)
+static unsigned dirs_of(const struct pem_session *s, uid_t owner)
 {
-	const struct pem_place *place;
+	const struct pem_dir *dir;
 	unsigned count = 0;
 
-	for (place = s->places; place; place = place->next)
-		count += place->owner == owner && !pem_place__opens_files(place);
+	for (dir = s->dirs; dir; dir = dir->next)
+		count += dir->owner == owner && !pem_dir__opens_files(dir);
 	return count;
 }
 
@@ -100,7 +100,7 @@ static struct pem_confined *start_helper(struct pem_session *s,
 }
 
 /* What is said once of each user. */
-enum finding { FINDING_MOUNTS, FINDING_PLACES, FINDING_LATE };
+enum finding { FINDING_MOUNTS, FINDING_DIRS, FINDING_LATE };
 
 static bool is_to_be_said(struct pem_session *s, uid_t owner, enum finding finding)
 {
@@ -120,7 +120,7 @@ static void say_too_many(struct pem_session *s, uid_t owner, enum finding findin
 	pem_session__say(s, PEM_LOG_WARNING,
 			 "user %u has more than %u %s: processes in the others are not observed",
 			 (unsigned)owner,
-			 finding == FINDING_MOUNTS ? USER_FINDERS_MAX : USER_PLACES_MAX,
+			 finding == FINDING_MOUNTS ? USER_FINDERS_MAX : USER_DIRS_MAX,
 			 finding == FINDING_MOUNTS ? "mount namespaces" : "runtime folders");
 }
 
@@ -158,37 +158,37 @@ void pem_session__note_unread(const struct pem_session *s, struct pem_trace_info
 	snprintf(gap->reason, sizeof(gap->reason), UNREAD, s->unread_folders);
 }
 
-/* A runtime folder that a finder has told of: a place from now on. Takes fd. */
-static void add_place(struct pem_session *s, const struct pem_finder *finder, int fd)
+/* A runtime folder that a finder has told of: a directory from now on. Takes fd. */
+static void add_dir(struct pem_session *s, const struct pem_finder *finder, int fd)
 {
 	struct pem_confined_setup setup = finder->setup;
-	struct pem_place *place, **link;
+	struct pem_dir *dir, **link;
 	struct stat st;
 
 	if (fstat(fd, &st) || !S_ISDIR(st.st_mode) || st.st_uid != setup.uid || st.st_mode & 022 ||
 	    is_known(s, &st))
 		goto close;
-	if (places_of(s, setup.uid) >= USER_PLACES_MAX) {
-		say_too_many(s, setup.uid, FINDING_PLACES);
+	if (dirs_of(s, setup.uid) >= USER_DIRS_MAX) {
+		say_too_many(s, setup.uid, FINDING_DIRS);
 		goto close;
 	}
-	place = calloc(1, sizeof(*place));
-	if (!place)
+	dir = calloc(1, sizeof(*dir));
+	if (!dir)
 		goto close;
 	setup.role = PEM_CONFINED_KEEPER;
 	setup.page_bytes = sizeof(*s->page);
-	pem_copy_text(place->folder, sizeof(place->folder), strrchr(s->directory, '/') + 1);
-	memcpy(setup.session, place->folder, sizeof(setup.session));
-	place->number = ++s->place_numbers;
-	place->runtime_fd = place->directory_fd = -1;
-	place->owner = setup.uid;
-	place->device = (uint64_t)st.st_dev;
-	place->inode = (uint64_t)st.st_ino;
-	place->keeper = start_helper(s, &setup, fd, -1);
-	pem_place__ask(place);
-	for (link = &s->places; *link; link = &(*link)->next)
+	pem_copy_text(dir->folder, sizeof(dir->folder), strrchr(s->directory, '/') + 1);
+	memcpy(setup.session, dir->folder, sizeof(setup.session));
+	dir->number = ++s->dir_numbers;
+	dir->runtime_fd = dir->directory_fd = -1;
+	dir->owner = setup.uid;
+	dir->device = (uint64_t)st.st_dev;
+	dir->inode = (uint64_t)st.st_ino;
+	dir->keeper = start_helper(s, &setup, fd, -1);
+	pem_dir__ask(dir);
+	for (link = &s->dirs; *link; link = &(*link)->next)
 		;
-	*link = place;
+	*link = dir;
 close:
 	close(fd);
 }
@@ -202,7 +202,7 @@ static void hear(struct pem_session *s, struct pem_finder *finder)
 	for (i = 0; finder->helper && result && i < TURN_MESSAGES; i++) {
 		result = pem_confined__receive(finder->helper, &reply, &fd);
 		if (result > 0 && reply.kind == PEM_CONFINED_FOUND && fd >= 0) {
-			add_place(s, finder, fd);
+			add_dir(s, finder, fd);
 			continue;
 		}
 		if (fd >= 0)
@@ -312,7 +312,7 @@ static bool has_ended(const struct pem_finder *finder)
 	return finder->once && (!finder->helper || !finder->awaited);
 }
 
-bool pem_session__find_places_of(struct pem_session *s, uint32_t pid, uid_t *owner)
+bool pem_session__find_dirs_of(struct pem_session *s, uint32_t pid, uid_t *owner)
 {
 	struct pem_finder *finder = new_finder(s, pid), **link;
 
@@ -371,7 +371,7 @@ void pem_session__stop_awaiting(struct pem_session *s, uid_t owner)
 	pem_session__forget_asked(s, owner);
 }
 
-static void meet_process(struct pem_session *s, const char *pid)
+static void note_process(struct pem_session *s, const char *pid)
 {
 	uint32_t number = (uint32_t)strtoul(pid, NULL, 10);
 	struct pem_finder *finder;
@@ -413,17 +413,17 @@ static void meet_process(struct pem_session *s, const char *pid)
 }
 
 /* Of each user and mount namespace one process is asked, and unless this process is root's, of ours alone. */
-void pem_session__look_for_places(struct pem_session *s)
+void pem_session__search_dirs(struct pem_session *s)
 {
 	uint64_t now = pem_monotonic_ns();
 	struct pem_finder *finder, **link;
-	bool is_first = !s->next_look_ns;
+	bool is_first = !s->next_search_ns;
 	struct dirent *entry;
 	DIR *proc;
 
-	if (now < s->next_look_ns)
+	if (now < s->next_search_ns)
 		return;
-	s->next_look_ns = now + LOOK_NS;
+	s->next_search_ns = now + SEARCH_NS;
 	if (is_passing(s->helper_error))
 		s->helper_error = 0;
 	for (finder = s->finders; finder; finder = finder->next)
@@ -431,7 +431,7 @@ void pem_session__look_for_places(struct pem_session *s)
 	proc = opendir("/proc");
 	while (proc && (entry = readdir(proc))) {
 		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
-			meet_process(s, entry->d_name);
+			note_process(s, entry->d_name);
 	}
 	if (proc)
 		closedir(proc);
@@ -443,7 +443,7 @@ void pem_session__look_for_places(struct pem_session *s)
 			continue;
 		}
 		/* Another process of the user may have other variables: it is asked soon. */
-		s->next_look_ns = now + LOOK_AGAIN_NS;
+		s->next_search_ns = now + SEARCH_AGAIN_NS;
 		end_finder(link);
 	}
 }

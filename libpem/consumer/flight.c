@@ -5,7 +5,7 @@
  * A ring is a row of entries, oldest first, each an entry's head and its packet, none across the ring's end:
  *
  *	|  entry  entry  entry  (pad) |
- *	      ^tail               ^head         positions run free; place = position modulo size
+ *	      ^tail               ^head         positions run free; directory = position modulo size
  */
 #include "consumer/flight.h"
 #include "consumer/flight_context.h"

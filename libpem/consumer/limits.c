@@ -73,9 +73,9 @@ static const char *const sentences[PEM_EXCESS_COUNT] = {
 			      "trace goes by what was recorded",
 };
 
-uint64_t pem_place__text_bytes_max(const struct pem_place *place)
+uint64_t pem_dir__text_bytes_max(const struct pem_dir *dir)
 {
-	return !place->number ? OWN_TEXT_BYTES : TEXT_BYTES;
+	return !dir->number ? OWN_TEXT_BYTES : TEXT_BYTES;
 }
 
 struct pem_user *pem_session__user(struct pem_session *s, uid_t uid, bool is_public)
@@ -95,11 +95,11 @@ struct pem_user *pem_session__user(struct pem_session *s, uid_t uid, bool is_pub
 	return s->users = user;
 }
 
-struct pem_user *pem_place__user(struct pem_session *s, struct pem_place *place)
+struct pem_user *pem_dir__user(struct pem_session *s, struct pem_dir *dir)
 {
-	if (!place->usage.user && place->number)
-		place->usage.user = pem_session__user(s, place->owner, place->is_public);
-	return place->usage.user;
+	if (!dir->usage.user && dir->number)
+		dir->usage.user = pem_session__user(s, dir->owner, dir->is_public);
+	return dir->usage.user;
 }
 
 void pem_session__forget_users(struct pem_session *s)
@@ -113,10 +113,10 @@ void pem_session__forget_users(struct pem_session *s)
 }
 
 /* A user may have as much as is left for all others: so the first that come can't take all. */
-static bool take_of_user(struct pem_session *s, struct pem_place *place, enum pem_resource resource,
+static bool take_of_user(struct pem_session *s, struct pem_dir *dir, enum pem_resource resource,
 			 uint64_t amount)
 {
-	struct pem_user *user = pem_place__user(s, place);
+	struct pem_user *user = pem_dir__user(s, dir);
 	uint64_t *all = &s->used_by_others[resource], wanted;
 
 	if (!user || user->is_left_out)
@@ -130,63 +130,63 @@ static bool take_of_user(struct pem_session *s, struct pem_place *place, enum pe
 	return true;
 }
 
-bool pem_place__take(struct pem_session *s, struct pem_place *place, enum pem_resource resource,
-		     uint64_t amount)
+bool pem_dir__take(struct pem_session *s, struct pem_dir *dir, enum pem_resource resource,
+		   uint64_t amount)
 {
-	uint64_t *used = &place->usage.used[resource];
+	uint64_t *used = &dir->usage.used[resource];
 
-	if (place->number ? !take_of_user(s, place, resource, amount)
-			  : *used + amount > limits[resource].own)
+	if (dir->number ? !take_of_user(s, dir, resource, amount)
+			: *used + amount > limits[resource].own)
 		return false;
 	*used += amount;
 	return true;
 }
 
-void pem_place__give_back(struct pem_session *s, struct pem_place *place,
-			  enum pem_resource resource, uint64_t amount)
+void pem_dir__give_back(struct pem_session *s, struct pem_dir *dir, enum pem_resource resource,
+			uint64_t amount)
 {
-	place->usage.used[resource] -= amount;
-	if (!place->number || !amount)
+	dir->usage.used[resource] -= amount;
+	if (!dir->number || !amount)
 		return;
-	place->usage.user->used[resource] -= amount;
+	dir->usage.user->used[resource] -= amount;
 	s->used_by_others[resource] -= amount;
 }
 
 /* --- what is over a limit --- */
 
-/* Whose files are in a place. */
-static void write_user(char *to, size_t bytes, const struct pem_place *place)
+/* Whose files are in a directory. */
+static void write_user(char *to, size_t bytes, const struct pem_dir *dir)
 {
-	if (place->is_public)
+	if (dir->is_public)
 		pem_copy_text(to, bytes, "users that the command's programs became");
 	else
-		snprintf(to, bytes, "user %u", (unsigned)place->owner);
+		snprintf(to, bytes, "user %u", (unsigned)dir->owner);
 }
 
-static void write_sentence(char *to, size_t bytes, const struct pem_place *place, unsigned excess,
+static void write_sentence(char *to, size_t bytes, const struct pem_dir *dir, unsigned excess,
 			   uint64_t count)
 {
 	char user[48];
 
-	write_user(user, sizeof(user), place);
+	write_user(user, sizeof(user), dir);
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 	snprintf(to, bytes, sentences[excess], (unsigned long long)count, user);
 #pragma GCC diagnostic pop
 }
 
-static void say(struct pem_session *s, const struct pem_place *place, unsigned excess)
+static void say(struct pem_session *s, const struct pem_dir *dir, unsigned excess)
 {
 	char text[232];
 
-	write_sentence(text, sizeof(text), place, excess, place->usage.excess[excess]);
+	write_sentence(text, sizeof(text), dir, excess, dir->usage.excess[excess]);
 	pem_session__say(s, PEM_LOG_WARNING, "%s", text);
 }
 
-void pem_place__exceed(struct pem_session *s, struct pem_place *place, enum pem_excess excess,
-		       uint64_t count)
+void pem_dir__exceed(struct pem_session *s, struct pem_dir *dir, enum pem_excess excess,
+		     uint64_t count)
 {
-	struct pem_place_usage *usage = &place->usage;
+	struct pem_dir_usage *usage = &dir->usage;
 
 	/* Further processes of a user who is left out are refused for that. */
 	if (usage->user && usage->user->is_left_out &&
@@ -196,36 +196,36 @@ void pem_place__exceed(struct pem_session *s, struct pem_place *place, enum pem_
 	if (usage->said >> excess & 1)
 		return;
 	usage->said |= 1u << excess;
-	say(s, place, excess);
+	say(s, dir, excess);
 }
 
-void pem_place__exceed_to(struct pem_session *s, struct pem_place *place, enum pem_excess excess,
-			  int32_t count)
+void pem_dir__exceed_to(struct pem_session *s, struct pem_dir *dir, enum pem_excess excess,
+			int32_t count)
 {
-	if (count > 0 && (uint64_t)count > place->usage.excess[excess])
-		pem_place__exceed(s, place, excess, (uint64_t)count - place->usage.excess[excess]);
+	if (count > 0 && (uint64_t)count > dir->usage.excess[excess])
+		pem_dir__exceed(s, dir, excess, (uint64_t)count - dir->usage.excess[excess]);
 }
 
-void pem_place__exceed_in_list(struct pem_session *s, struct pem_place *place, enum pem_list list,
-			       enum pem_excess excess)
+void pem_dir__exceed_in_list(struct pem_session *s, struct pem_dir *dir, enum pem_list list,
+			     enum pem_excess excess)
 {
-	uint64_t count = ++place->usage.listed[list][excess];
+	uint64_t count = ++dir->usage.listed[list][excess];
 
-	if (!pem_place__opens_files(place))
-		pem_place__exceed(s, place, excess, 1);
-	else if (count > place->usage.excess[excess])
-		pem_place__exceed(s, place, excess, count - place->usage.excess[excess]);
+	if (!pem_dir__opens_files(dir))
+		pem_dir__exceed(s, dir, excess, 1);
+	else if (count > dir->usage.excess[excess])
+		pem_dir__exceed(s, dir, excess, count - dir->usage.excess[excess]);
 }
 
 void pem_session__say_excess(struct pem_session *s)
 {
-	struct pem_place *place;
+	struct pem_dir *dir;
 	unsigned excess;
 
-	for (place = s->places; place; place = place->next) {
+	for (dir = s->dirs; dir; dir = dir->next) {
 		for (excess = 0; excess < PEM_EXCESS_COUNT; excess++) {
-			if (place->usage.excess[excess] > 1)
-				say(s, place, excess);
+			if (dir->usage.excess[excess] > 1)
+				say(s, dir, excess);
 		}
 	}
 }
@@ -233,13 +233,13 @@ void pem_session__say_excess(struct pem_session *s)
 void pem_session__note_excess(struct pem_session *s, struct pem_trace_info *info)
 {
 	uint64_t more = 0;
-	const struct pem_place *place;
+	const struct pem_dir *dir;
 	struct pem_trace_gap *gap;
 	unsigned excess, noted = 0;
 
-	for (place = s->places; place; place = place->next) {
+	for (dir = s->dirs; dir; dir = dir->next) {
 		for (excess = 0; excess < PEM_EXCESS_COUNT; excess++) {
-			if (!place->usage.excess[excess])
+			if (!dir->usage.excess[excess])
 				continue;
 			if (++noted > EXCESS_GAPS) {
 				more++;
@@ -248,12 +248,12 @@ void pem_session__note_excess(struct pem_session *s, struct pem_trace_info *info
 			if (info->gap_count == PEM_ARRAY_SIZE(info->gaps))
 				return;
 			gap = &info->gaps[info->gap_count++];
-			if (place->is_public)
+			if (dir->is_public)
 				pem_copy_text(gap->source, sizeof(gap->source), "users");
 			else
-				write_user(gap->source, sizeof(gap->source), place);
-			write_sentence(gap->reason, sizeof(gap->reason), place, excess,
-				       place->usage.excess[excess]);
+				write_user(gap->source, sizeof(gap->source), dir);
+			write_sentence(gap->reason, sizeof(gap->reason), dir, excess,
+				       dir->usage.excess[excess]);
 		}
 	}
 	if (!more || info->gap_count == PEM_ARRAY_SIZE(info->gaps))
@@ -276,22 +276,22 @@ void pem_session__begin_turn(struct pem_session *s)
 		user->turn_ns = 0;
 }
 
-bool pem_place__had_turn(const struct pem_place *place)
+bool pem_dir__had_turn(const struct pem_dir *dir)
 {
-	const struct pem_user *user = place->usage.user;
+	const struct pem_user *user = dir->usage.user;
 
 	return user && user->turn_ns > TURN_NS;
 }
 
-void pem_place__charge(struct pem_session *s, struct pem_place *place, uint64_t began_ns)
+void pem_dir__charge(struct pem_session *s, struct pem_dir *dir, uint64_t began_ns)
 {
-	struct pem_user *user = pem_place__user(s, place);
+	struct pem_user *user = pem_dir__user(s, dir);
 	uint64_t now = pem_monotonic_ns();
 
 	if (!user)
 		return;
 	user->turn_ns += now - began_ns;
-	pem_place__note_wait(s, place, now);
+	pem_dir__note_wait(s, dir, now);
 }
 
 void pem_session__begin_end(struct pem_session *s)
@@ -303,23 +303,23 @@ void pem_session__begin_end(struct pem_session *s)
 		user->end_ns = 0;
 }
 
-bool pem_place__had_end(const struct pem_session *s, const struct pem_place *place)
+bool pem_dir__had_end(const struct pem_session *s, const struct pem_dir *dir)
 {
-	const struct pem_user *user = place->usage.user;
+	const struct pem_user *user = dir->usage.user;
 
 	return user && (user->end_ns > END_NS || s->end_of_others_ns > END_OF_ALL_NS);
 }
 
-void pem_place__charge_end(struct pem_session *s, struct pem_place *place, uint64_t began_ns)
+void pem_dir__charge_end(struct pem_session *s, struct pem_dir *dir, uint64_t began_ns)
 {
 	uint64_t now = pem_monotonic_ns(), taken = now - began_ns;
-	struct pem_user *user = pem_place__user(s, place);
+	struct pem_user *user = pem_dir__user(s, dir);
 
 	if (!user)
 		return;
 	user->end_ns += taken;
 	s->end_of_others_ns += taken;
-	pem_place__note_wait(s, place, now);
+	pem_dir__note_wait(s, dir, now);
 }
 
 /* --- files that are refused --- */
@@ -329,55 +329,52 @@ static uint64_t ctime_ns(const struct stat *st)
 	return (uint64_t)st->st_ctim.tv_sec * 1000000000u + (uint64_t)st->st_ctim.tv_nsec;
 }
 
-static size_t slot_of(const struct stat *st)
+static size_t refused_index(const struct stat *st)
 {
 	return (size_t)((uint64_t)st->st_ino * 0x9e3779b97f4a7c15u >> 32) % PEM_REFUSED_FILES;
 }
 
-/* A file that takes another's slot only makes that one be opened again. */
-void pem_place__refuse_file(struct pem_place *place, const struct stat *st, enum pem_excess excess)
+/* A file that takes another's entry only makes that one be opened again. */
+void pem_dir__refuse_file(struct pem_dir *dir, const struct stat *st, enum pem_excess excess)
 {
-	struct pem_place_usage *usage =
-		place->public_folder ? &place->public_folder->usage : &place->usage;
+	struct pem_dir_usage *usage = dir->public_folder ? &dir->public_folder->usage : &dir->usage;
 
-	if (!pem_place__opens_files(place)) /* its keeper passes a file on once */
+	if (!pem_dir__opens_files(dir)) /* its keeper passes a file on once */
 		return;
 	if (!usage->refused)
 		usage->refused = calloc(PEM_REFUSED_FILES, sizeof(*usage->refused));
 	if (usage->refused)
-		usage->refused[slot_of(st)] = (struct pem_refused_file){
+		usage->refused[refused_index(st)] = (struct pem_refused_file){
 			(uint64_t)st->st_ino, ctime_ns(st), (uint8_t)excess};
 }
 
 /* A file that was refused and has not changed since; NULL: it was not, or was forgotten. */
-static const struct pem_refused_file *find_refused(const struct pem_place *place,
-						   const struct stat *st)
+static const struct pem_refused_file *find_refused(const struct pem_dir *dir, const struct stat *st)
 {
 	const struct pem_refused_file *file;
 
-	if (!place->usage.refused)
+	if (!dir->usage.refused)
 		return NULL;
-	file = &place->usage.refused[slot_of(st)];
+	file = &dir->usage.refused[refused_index(st)];
 	return file->inode == (uint64_t)st->st_ino && file->ctime_ns == ctime_ns(st) ? file : NULL;
 }
 
 /* Is it refused by what can be told without opening it? */
-static bool is_refused(const struct pem_place *place, const struct stat *st,
-		       enum pem_excess *excess)
+static bool is_refused(const struct pem_dir *dir, const struct stat *st, enum pem_excess *excess)
 {
-	const struct pem_refused_file *file = find_refused(place, st);
+	const struct pem_refused_file *file = find_refused(dir, st);
 
 	*excess = file ? (enum pem_excess)file->excess : PEM_EXCESS_LINKS;
 	return file || !S_ISREG(st->st_mode) || st->st_nlink > 1;
 }
 
-void pem_place__begin_list(struct pem_place *place, enum pem_list list)
+void pem_dir__begin_list(struct pem_dir *dir, enum pem_list list)
 {
-	memset(place->usage.listed[list], 0, sizeof(place->usage.listed[list]));
+	memset(dir->usage.listed[list], 0, sizeof(dir->usage.listed[list]));
 }
 
-int pem_place__open(struct pem_session *s, struct pem_place *place, enum pem_list list,
-		    int directory_fd, const char *name)
+int pem_dir__open(struct pem_session *s, struct pem_dir *dir, enum pem_list list, int directory_fd,
+		  const char *name)
 {
 	enum pem_excess excess;
 	struct stat st;
@@ -385,26 +382,26 @@ int pem_place__open(struct pem_session *s, struct pem_place *place, enum pem_lis
 
 	if (fstatat(directory_fd, name, &st, AT_SYMLINK_NOFOLLOW))
 		return -1;
-	if (!is_refused(place, &st, &excess)) {
-		place->usage.files_opened++;
+	if (!is_refused(dir, &st, &excess)) {
+		dir->usage.files_opened++;
 		fd = pem_shared_file__open(directory_fd, name, O_RDWR);
 		if (fd >= 0 || errno == ENOENT)
 			return fd;
 		excess = errno == EMFILE || errno == ENFILE || errno == ENOMEM ? PEM_EXCESS_MAPPING
 									       : PEM_EXCESS_LINKS;
 	}
-	pem_place__exceed_in_list(s, place, list, excess);
+	pem_dir__exceed_in_list(s, dir, list, excess);
 	return -1;
 }
 
-void pem_place__close_account(struct pem_session *s, struct pem_place *place)
+void pem_dir__close_account(struct pem_session *s, struct pem_dir *dir)
 {
-	struct pem_place_usage *usage = &place->usage;
+	struct pem_dir_usage *usage = &dir->usage;
 	int i;
 
 	for (i = 0; i < PEM_RESOURCE_COUNT; i++) {
 		if (i != PEM_RESOURCE_EVENTS) /* the session's model keeps them */
-			pem_place__give_back(s, place, i, usage->used[i]);
+			pem_dir__give_back(s, dir, i, usage->used[i]);
 	}
 	free(usage->refused);
 	usage->refused = NULL;

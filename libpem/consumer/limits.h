@@ -2,8 +2,8 @@
 /*
  * limits.h - how much of a recorder one runtime folder may take, and what was over that
  *
- * Files in a runtime folder are made by its owner, who may be hostile, or only busy. Each folder (struct pem_place) has an
- * account (struct pem_place_usage). What is over a limit is counted there by kind, said once, and written into the trace.
+ * Files in a runtime folder are made by its owner, who may be hostile, or only busy. Each folder (struct pem_dir) has an
+ * account (struct pem_dir_usage). What is over a limit is counted there by kind, said once, and written into the trace.
  *
  * The limits of the session's own folder only keep the recorder's process alive. Those of other users also keep them from
  * each other. They hold for all folders of a user together (struct pem_user): a user may have many. A user gets no more than
@@ -31,7 +31,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-struct pem_place;
+struct pem_dir;
 struct pem_session;
 struct pem_trace_info;
 
@@ -65,7 +65,7 @@ enum pem_excess {
 	PEM_EXCESS_COUNT
 };
 
-/* Lists of the session's own place, which are looked through again and again. */
+/* Lists of the session's own directory, which are looked through again and again. */
 enum pem_list { PEM_LIST_POOLS, PEM_LIST_MEMBERS, PEM_LIST_COUNT };
 
 /* A file that was refused, until it changes. */
@@ -92,14 +92,14 @@ struct pem_user {
 	struct pem_user *next;
 };
 
-struct pem_place_usage {
+struct pem_dir_usage {
 	struct pem_user *user; /* of another user's folder, once that has taken anything */
 	uint64_t used[PEM_RESOURCE_COUNT];
 	uint64_t excess[PEM_EXCESS_COUNT];
 	uint32_t said; /* bit i: excess i was */
-	/* Of the own place: what was over a limit, as far as a list was looked through this time. */
+	/* Of the own directory: what was over a limit, as far as a list was looked through this time. */
 	uint64_t listed[PEM_LIST_COUNT][PEM_EXCESS_COUNT];
-	/* Of the own place: PEM_REFUSED_FILES of them, by inode; NULL: none was refused yet. */
+	/* Of the own directory: PEM_REFUSED_FILES of them, by inode; NULL: none was refused yet. */
 	struct pem_refused_file *refused;
 	/* Files opened so far. */
 	uint64_t files_opened;
@@ -108,69 +108,69 @@ struct pem_place_usage {
 /* The account of a user, or of all users of the public folder. NULL: there is no memory. */
 struct pem_user *pem_session__user(struct pem_session *session, uid_t uid, bool is_public);
 /* The account of a folder's user. NULL: of the session's own folder there is none; or there is no memory. */
-struct pem_user *pem_place__user(struct pem_session *session, struct pem_place *place);
-/* May the place have so much more? Then it is booked, until pem_place__give_back. */
-bool pem_place__take(struct pem_session *session, struct pem_place *place,
-		     enum pem_resource resource, uint64_t amount);
-void pem_place__give_back(struct pem_session *session, struct pem_place *place,
-			  enum pem_resource resource, uint64_t amount);
+struct pem_user *pem_dir__user(struct pem_session *session, struct pem_dir *dir);
+/* May the directory have so much more? Then it is booked, until pem_dir__give_back. */
+bool pem_dir__take(struct pem_session *session, struct pem_dir *dir, enum pem_resource resource,
+		   uint64_t amount);
+void pem_dir__give_back(struct pem_session *session, struct pem_dir *dir,
+			enum pem_resource resource, uint64_t amount);
 /* The most bytes that a text of a model may have there. */
-uint64_t pem_place__text_bytes_max(const struct pem_place *place);
+uint64_t pem_dir__text_bytes_max(const struct pem_dir *dir);
 
 /* Count what is over a limit, and say it if it is the first of its kind. */
-void pem_place__exceed(struct pem_session *session, struct pem_place *place, enum pem_excess excess,
-		       uint64_t count);
+void pem_dir__exceed(struct pem_session *session, struct pem_dir *dir, enum pem_excess excess,
+		     uint64_t count);
 /* The same for what somebody else has counted, to so many in all. */
-void pem_place__exceed_to(struct pem_session *session, struct pem_place *place,
-			  enum pem_excess excess, int32_t count);
+void pem_dir__exceed_to(struct pem_session *session, struct pem_dir *dir, enum pem_excess excess,
+			int32_t count);
 /*
- * The same for one file of a list, which is counted once, however often the list is looked through. Of another's place
+ * The same for one file of a list, which is counted once, however often the list is looked through. Of another's directory
  * each file comes once.
  */
-void pem_place__exceed_in_list(struct pem_session *session, struct pem_place *place,
-			       enum pem_list list, enum pem_excess excess);
+void pem_dir__exceed_in_list(struct pem_session *session, struct pem_dir *dir, enum pem_list list,
+			     enum pem_excess excess);
 
 /* A turn begins: every user has all of its time. */
 void pem_session__begin_turn(struct pem_session *session);
-/* Has the place's user had the time of this turn? Never true for the session's own place. */
-bool pem_place__had_turn(const struct pem_place *place);
+/* Has the directory's user had the time of this turn? Never true for the session's own directory. */
+bool pem_dir__had_turn(const struct pem_dir *dir);
 /*
- * The session begins to work for a place. Returns the time, for pem_place__charge. For another user's
- * place the stall clock starts, of which a session has one: the last call counts.
+ * The session begins to work for a directory. Returns the time, for pem_dir__charge. For another user's
+ * directory the stall clock starts, of which a session has one: the last call counts.
  */
-uint64_t pem_place__begin(struct pem_session *session, const struct pem_place *place);
+uint64_t pem_dir__begin(struct pem_session *session, const struct pem_dir *dir);
 /*
- * Add what the session has waited since pem_place__begin to the user's account. A user over the limit is
+ * Add what the session has waited since pem_dir__begin to the user's account. A user over the limit is
  * left out: memory mapped from that user becomes zeroes, and no further files are taken in.
  */
-void pem_place__note_wait(struct pem_session *session, struct pem_place *place, uint64_t now_ns);
+void pem_dir__note_wait(struct pem_session *session, struct pem_dir *dir, uint64_t now_ns);
 void pem_session__close_stall_clock(struct pem_session *session);
-/* The time since began_ns was the place's, at the recording's end or in a turn. */
-void pem_place__charge(struct pem_session *session, struct pem_place *place, uint64_t began_ns);
-/* A recording or a snapshot comes to its end, where places may take longer. */
+/* The time since began_ns was the directory's, at the recording's end or in a turn. */
+void pem_dir__charge(struct pem_session *session, struct pem_dir *dir, uint64_t began_ns);
+/* A recording or a snapshot comes to its end, where directories may take longer. */
 void pem_session__begin_end(struct pem_session *session);
-bool pem_place__had_end(const struct pem_session *session, const struct pem_place *place);
-void pem_place__charge_end(struct pem_session *session, struct pem_place *place, uint64_t began_ns);
+bool pem_dir__had_end(const struct pem_session *session, const struct pem_dir *dir);
+void pem_dir__charge_end(struct pem_session *session, struct pem_dir *dir, uint64_t began_ns);
 
-/* The list of the session's own place is looked through from its beginning. */
-void pem_place__begin_list(struct pem_place *place, enum pem_list list);
+/* The list of the session's own directory is looked through from its beginning. */
+void pem_dir__begin_list(struct pem_dir *dir, enum pem_list list);
 /*
  * Open a file of the list for reading and writing. -1: it is no more; or it is refused, by what can be told without opening
  * it, or since it was before and has not changed, which is counted.
  */
-int pem_place__open(struct pem_session *session, struct pem_place *place, enum pem_list list,
-		    int directory_fd, const char *name);
+int pem_dir__open(struct pem_session *session, struct pem_dir *dir, enum pem_list list,
+		  int directory_fd, const char *name);
 
 /* Remember a file that is refused, until it changes. */
-void pem_place__refuse_file(struct pem_place *place, const struct stat *st, enum pem_excess excess);
+void pem_dir__refuse_file(struct pem_dir *dir, const struct stat *st, enum pem_excess excess);
 
-/* Say how often limits were exceeded, of every place. */
+/* Say how often limits were exceeded, of every directory. */
 void pem_session__say_excess(struct pem_session *session);
 /* The same, as gaps of a trace. */
 void pem_session__note_excess(struct pem_session *session, struct pem_trace_info *info);
-/* Free what the account of a place holds. */
-void pem_place__close_account(struct pem_session *session, struct pem_place *place);
-/* Free the accounts of users: no place is left. */
+/* Free what the account of a directory holds. */
+void pem_dir__close_account(struct pem_session *session, struct pem_dir *dir);
+/* Free the accounts of users: no directory is left. */
 void pem_session__forget_users(struct pem_session *session);
 
 #endif

@@ -77,13 +77,13 @@ void pem_log__describe(struct pem_log *log, const struct pem_event *event)
 		pem_trace_writer__model_changed(log->writer);
 }
 
-bool pem_log__wants(const struct pem_log *log, const struct pem_wish *wish, uint64_t clock)
+bool pem_log__wants(const struct pem_log *log, const struct pem_demand *demand, uint64_t clock)
 {
 	size_t i;
 
-	if (!wish || !wish->async_ever)
+	if (!demand || !demand->async_ever)
 		return true;
-	if (!wish->want_log && (!log->any_level || wish->event->level > log->any_level))
+	if (!demand->want_log && (!log->any_level || demand->event->level > log->any_level))
 		return false;
 	for (i = 0; i < log->span_count; i++) {
 		if (clock >= log->spans[i].from && clock <= log->spans[i].to)
@@ -107,7 +107,7 @@ static bool logs_kernel(const struct pem_log *log)
 	size_t i;
 
 	for (i = 0; i < log->count; i++) {
-		if (pem_event__is_of_kernel(log->wishes[i]->event))
+		if (pem_event__is_of_kernel(log->demands[i]->event))
 			return true;
 	}
 	return false;
@@ -120,7 +120,7 @@ static bool may_be_logged(const struct pem_log *log, const struct pem_event *eve
 	if (pem_event__tells_context(event) && logs_kernel(log))
 		return true; /* add_context_events */
 	for (i = 0; i < log->count; i++) {
-		if (log->wishes[i]->event == event)
+		if (log->demands[i]->event == event)
 			return true;
 	}
 	return false;
@@ -148,12 +148,12 @@ static int make_model(struct pem_log *log)
 
 static void count_overwritten(void *arg, const struct pem_event *event)
 {
-	struct pem_wish *wish = pem_session__wish(arg, event);
+	struct pem_demand *demand = pem_session__demand(arg, event);
 
-	if (!wish)
+	if (!demand)
 		return;
-	wish->delivered--;
-	wish->overwritten++;
+	demand->delivered--;
+	demand->overwritten++;
 }
 
 /* A flight recorder keeps in memory what others write to files: as much as a pool. */
@@ -181,7 +181,7 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
 					  struct pem_error *error)
 {
 	struct pem_log *log;
-	struct pem_wish *wish;
+	struct pem_demand *demand;
 	int result = -EBUSY;
 	size_t i;
 
@@ -191,7 +191,7 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
 		errno = EBUSY;
 		return NULL;
 	}
-	log = calloc(1, sizeof(*log) + set->count * sizeof(log->wishes[0]));
+	log = calloc(1, sizeof(*log) + set->count * sizeof(log->demands[0]));
 	if (!log) {
 		pem_error__set(error, 0, "out of memory");
 		return NULL;
@@ -203,17 +203,17 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
 		(!context || context->pid == PEM_ANY) && !set->predicates ? set->any_level : 0;
 	start_info(session, log);
 	for (i = 0; i < set->count; i++) {
-		wish = pem_session__wish(session, set->events[i]);
-		result = wish ? pem_wish__set_context(wish, context, error) : -ENOMEM;
+		demand = pem_session__demand(session, set->events[i]);
+		result = demand ? pem_demand__set_context(demand, context, error) : -ENOMEM;
 		if (!result)
-			result = pem_wish__bind(wish, set, i, error);
+			result = pem_demand__bind(demand, set, i, error);
 		if (result) {
-			if (wish)
-				pem_wish__release_context(wish);
+			if (demand)
+				pem_demand__release_context(demand);
 			goto fail;
 		}
-		log->wishes[log->count++] = wish;
-		pem_wish__note_predicate(wish, &log->info);
+		log->demands[log->count++] = demand;
+		pem_demand__note_predicate(demand, &log->info);
 	}
 	result = make_model(log);
 	if (result)
@@ -230,7 +230,7 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
 			goto fail;
 	}
 	for (i = 0; i < log->count; i++)
-		log->wishes[i]->want_log = true;
+		log->demands[i]->want_log = true;
 	pem_async__log_begins(session);
 	session->log = log;
 	pem_session__note_log(session, true);
@@ -240,8 +240,8 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
 	return log;
 fail:
 	for (i = 0; i < log->count; i++) {
-		pem_wish__unbind(log->wishes[i]);
-		pem_wish__release_context(log->wishes[i]);
+		pem_demand__unbind(log->demands[i]);
+		pem_demand__release_context(log->demands[i]);
 	}
 	pem_session__unlock(session);
 	pem_trace_writer__free(log->writer);
@@ -260,29 +260,30 @@ static void note_context_event(struct pem_trace_info *info, const struct pem_eve
 }
 
 void pem_session__each_context_event(struct pem_session *s,
-				     void (*function)(struct pem_session *s, struct pem_wish *wish))
+				     void (*function)(struct pem_session *s,
+						      struct pem_demand *demand))
 {
 	const struct pem_event *event;
-	struct pem_wish *wish;
+	struct pem_demand *demand;
 	size_t i;
 
 	for (i = 0; i < pem_model__count(s->model); i++) {
 		event = pem_model__event(s->model, i);
 		if (!pem_event__tells_context(event))
 			continue;
-		wish = pem_session__wish(s, event);
-		if (wish && pem_session__can_deliver(s, event, NULL))
-			function(s, wish);
+		demand = pem_session__demand(s, event);
+		if (demand && pem_session__can_deliver(s, event, NULL))
+			function(s, demand);
 	}
 }
 
-static void add_context_event(struct pem_session *s, struct pem_wish *wish)
+static void add_context_event(struct pem_session *s, struct pem_demand *demand)
 {
-	if (wish->log)
+	if (demand->log)
 		return;
-	if (!wish->want_log)
-		note_context_event(&s->log->info, wish->event);
-	wish->log = wish->want_log = true;
+	if (!demand->want_log)
+		note_context_event(&s->log->info, demand->event);
+	demand->log = demand->want_log = true;
 }
 
 /* The log is enabled from now on, or was until now. */
@@ -310,8 +311,8 @@ int pem_log__enable(struct pem_log *log)
 
 	pem_session__lock(s);
 	for (i = 0; i < log->count; i++) {
-		log->wishes[i]->log = true;
-		if (log->wishes[i]->context.pid == (uint32_t)getpid())
+		log->demands[i]->log = true;
+		if (log->demands[i]->context.pid == (uint32_t)getpid())
 			result = pem_session__join_self(s);
 	}
 	/*
@@ -338,8 +339,8 @@ int pem_log__disable(struct pem_log *log)
 	size_t i;
 
 	pem_session__lock(s);
-	for (i = 0; i < s->wish_count; i++)
-		s->wishes[i].log = false;
+	for (i = 0; i < s->demand_count; i++)
+		s->demands[i].log = false;
 	was_enabled = log->enabled;
 	log->enabled = false;
 	pem_session__publish(s);
@@ -453,7 +454,7 @@ static void drain_to_end(struct pem_session *s, struct pem_producer *p)
 {
 	p->unread = !pem_session__drain_producer(s, p, true);
 	if (p->unread)
-		pem_place__exceed(s, p->place, PEM_EXCESS_TIME, 1);
+		pem_dir__exceed(s, p->dir, PEM_EXCESS_TIME, 1);
 }
 
 int pem_log__finish(struct pem_log *log, struct pem_error *error)
@@ -470,7 +471,7 @@ int pem_log__finish(struct pem_log *log, struct pem_error *error)
 	pem_session__stop_serving(s);
 	log->finished = true;
 	pem_session__begin_end(s);
-	pem_session__settle_places(s, pem_monotonic_ns() + SETTLE_NS);
+	pem_session__settle_dirs(s, pem_monotonic_ns() + SETTLE_NS);
 	pem_session__scan_producers(s);
 	pem_session__check_producers(s);
 	if (s->producers)
@@ -518,10 +519,10 @@ void pem_log__unregister(struct pem_log *log)
 	pem_log__finish(log, NULL);
 	pem_session__lock(s);
 	for (i = 0; i < log->count; i++)
-		pem_wish__unbind(log->wishes[i]);
-	for (i = 0; i < s->wish_count; i++) {
-		s->wishes[i].want_log = false;
-		pem_wish__release_context(&s->wishes[i]);
+		pem_demand__unbind(log->demands[i]);
+	for (i = 0; i < s->demand_count; i++) {
+		s->demands[i].want_log = false;
+		pem_demand__release_context(&s->demands[i]);
 	}
 	pem_trace_writer__free(log->writer);
 	pem_flight__free(s->flight);

@@ -27,7 +27,7 @@
 
 #define CONTROL_BYTES_MAX (16u << 20) /* one has some 0.7 MiB */
 #define ASK_AGAIN_NS 1000000000u /* a process's name and control group may change, and it may die */
-#define LOOK_LATER_NS 20000000u /* in which a process that is attached to joins */
+#define SEARCH_LATER_NS 20000000u /* in which a process that is attached to joins */
 
 bool pem_is_control_name(const char *name)
 {
@@ -35,25 +35,24 @@ bool pem_is_control_name(const char *name)
 	       strlen(name) < sizeof(((struct pem_member *)0)->name);
 }
 
-static struct pem_member **bucket_of(struct pem_session *s, const struct pem_place *place,
+static struct pem_member **bucket_of(struct pem_session *s, const struct pem_dir *dir,
 				     const char *name)
 {
-	return &s->members_by_name[pem_session__hash_name(s, place, name)];
+	return &s->members_by_name[pem_session__hash_name(s, dir, name)];
 }
 
-static struct pem_member *find(struct pem_session *s, const struct pem_place *place,
-			       const char *name)
+static struct pem_member *find(struct pem_session *s, const struct pem_dir *dir, const char *name)
 {
-	struct pem_member *m = *bucket_of(s, place, name);
+	struct pem_member *m = *bucket_of(s, dir, name);
 
-	while (m && (m->place != place || strcmp(m->name, name) != 0))
+	while (m && (m->dir != dir || strcmp(m->name, name) != 0))
 		m = m->next_by_name;
 	return m;
 }
 
 static void add_member(struct pem_session *s, struct pem_member *m)
 {
-	struct pem_member **bucket = bucket_of(s, m->place, m->name);
+	struct pem_member **bucket = bucket_of(s, m->dir, m->name);
 
 	m->next_by_name = *bucket;
 	*bucket = m;
@@ -68,7 +67,7 @@ void pem_session__forget_member(struct pem_session *s, struct pem_member *m)
 {
 	struct pem_member **at;
 
-	for (at = bucket_of(s, m->place, m->name); *at != m; at = &(*at)->next_by_name)
+	for (at = bucket_of(s, m->dir, m->name); *at != m; at = &(*at)->next_by_name)
 		;
 	*at = m->next_by_name;
 	*m->link = m->next;
@@ -76,8 +75,8 @@ void pem_session__forget_member(struct pem_session *s, struct pem_member *m)
 		m->next->link = m->link;
 	if (m->producer)
 		m->producer->member = NULL;
-	pem_place__give_back(s, m->place, PEM_RESOURCE_MEMBERS, 1);
-	pem_place__give_back(s, m->place, PEM_RESOURCE_BYTES, m->control_bytes);
+	pem_dir__give_back(s, m->dir, PEM_RESOURCE_MEMBERS, 1);
+	pem_dir__give_back(s, m->dir, PEM_RESOURCE_BYTES, m->control_bytes);
 	pem_shared_file__unmap(m->control, m->control_bytes);
 	free(m);
 }
@@ -87,7 +86,7 @@ static int map_control(struct pem_session *s, struct pem_member *m, int fd, stru
 		       enum pem_excess *excess)
 {
 	struct pem_shared_file file;
-	int result = pem_shared_file__check(fd, m->place->owner, st);
+	int result = pem_shared_file__check(fd, m->dir->owner, st);
 
 	*excess = PEM_EXCESS_LINKS;
 	if (result)
@@ -101,7 +100,7 @@ static int map_control(struct pem_session *s, struct pem_member *m, int fd, stru
 		return result;
 	if (__atomic_load_n(&((struct pem_control_file *)file.memory)->abi_version,
 			    __ATOMIC_RELAXED) != PEM_ABI_VERSION ||
-	    !pem_place__take(s, m->place, PEM_RESOURCE_BYTES, file.bytes)) {
+	    !pem_dir__take(s, m->dir, PEM_RESOURCE_BYTES, file.bytes)) {
 		pem_shared_file__unmap(file.memory, file.bytes);
 		return -EAGAIN;
 	}
@@ -112,8 +111,8 @@ static int map_control(struct pem_session *s, struct pem_member *m, int fd, stru
 }
 
 /* A control file by its descriptor. NULL: there is none yet, it is this process's, or it is refused. */
-static struct pem_member *open_member(struct pem_session *s, struct pem_place *place,
-				      const char *name, int fd)
+static struct pem_member *open_member(struct pem_session *s, struct pem_dir *dir, const char *name,
+				      int fd)
 {
 	struct pem_member *m = calloc(1, sizeof(*m));
 	enum pem_excess excess = PEM_EXCESS_MAPPING;
@@ -121,23 +120,23 @@ static struct pem_member *open_member(struct pem_session *s, struct pem_place *p
 	int result = -ENOMEM;
 
 	if (m) {
-		m->slot = -1;
-		m->place = place;
+		m->session_index = -1;
+		m->dir = dir;
 		pem_copy_text(m->name, sizeof(m->name), name);
 		result = map_control(s, m, fd, &st, &excess);
 	}
 	if (result) {
 		if (result != -EAGAIN)
-			pem_place__exceed_in_list(s, place, PEM_LIST_MEMBERS, excess);
+			pem_dir__exceed_in_list(s, dir, PEM_LIST_MEMBERS, excess);
 		if (result != -EAGAIN && result != -ENOMEM)
-			pem_place__refuse_file(place, &st, excess);
+			pem_dir__refuse_file(dir, &st, excess);
 		free(m);
 		return NULL;
 	}
-	m->pid = pem_place__pid(place->owner, __atomic_load_n(&m->control->pid, __ATOMIC_RELAXED),
-				__atomic_load_n(&m->control->pid_namespace, __ATOMIC_RELAXED));
+	m->pid = pem_dir__pid(dir->owner, __atomic_load_n(&m->control->pid, __ATOMIC_RELAXED),
+			      __atomic_load_n(&m->control->pid_namespace, __ATOMIC_RELAXED));
 	if (m->pid == (uint32_t)getpid()) {
-		pem_place__give_back(s, place, PEM_RESOURCE_BYTES, m->control_bytes);
+		pem_dir__give_back(s, dir, PEM_RESOURCE_BYTES, m->control_bytes);
 		pem_shared_file__unmap(m->control, m->control_bytes);
 		free(m);
 		return NULL;
@@ -146,72 +145,71 @@ static struct pem_member *open_member(struct pem_session *s, struct pem_place *p
 	return m;
 }
 
-/* The same, if the place may have another. */
-static struct pem_member *take_member(struct pem_session *s, struct pem_place *place,
-				      const char *name, int fd)
+/* The same, if the directory may have another. */
+static struct pem_member *take_member(struct pem_session *s, struct pem_dir *dir, const char *name,
+				      int fd)
 {
 	struct pem_member *m;
 
-	if (!pem_place__take(s, place, PEM_RESOURCE_MEMBERS, 1)) {
-		pem_place__exceed_in_list(s, place, PEM_LIST_MEMBERS, PEM_EXCESS_MEMBERS);
+	if (!pem_dir__take(s, dir, PEM_RESOURCE_MEMBERS, 1)) {
+		pem_dir__exceed_in_list(s, dir, PEM_LIST_MEMBERS, PEM_EXCESS_MEMBERS);
 		return NULL;
 	}
-	m = open_member(s, place, name, fd);
+	m = open_member(s, dir, name, fd);
 	if (!m)
-		pem_place__give_back(s, place, PEM_RESOURCE_MEMBERS, 1);
+		pem_dir__give_back(s, dir, PEM_RESOURCE_MEMBERS, 1);
 	return m;
 }
 
-/* The same of a file in the session's own place. */
-static struct pem_member *open_own(struct pem_session *s, struct pem_place *place, const char *name)
+/* The same of a file in the session's own directory. */
+static struct pem_member *open_own(struct pem_session *s, struct pem_dir *dir, const char *name)
 {
-	int fd = pem_place__open(s, place, PEM_LIST_MEMBERS, place->runtime_fd, name);
-	struct pem_member *m = fd < 0 ? NULL : take_member(s, place, name, fd);
+	int fd = pem_dir__open(s, dir, PEM_LIST_MEMBERS, dir->runtime_fd, name);
+	struct pem_member *m = fd < 0 ? NULL : take_member(s, dir, name, fd);
 
 	if (fd >= 0)
 		close(fd);
 	return m;
 }
 
-struct pem_member *pem_session__member(struct pem_session *s, struct pem_place *place,
-				       const char *name)
+struct pem_member *pem_session__member(struct pem_session *s, struct pem_dir *dir, const char *name)
 {
 	struct pem_member *m;
 	struct stat st;
 
 	if (!pem_is_control_name(name))
 		return NULL;
-	m = find(s, place, name);
+	m = find(s, dir, name);
 	/* A process's next image may have made its file by the same name. */
-	if (m && !place->number &&
-	    (fstatat(place->runtime_fd, name, &st, AT_SYMLINK_NOFOLLOW) ||
+	if (m && !dir->number &&
+	    (fstatat(dir->runtime_fd, name, &st, AT_SYMLINK_NOFOLLOW) ||
 	     (uint64_t)st.st_ino != m->inode)) {
 		pem_session__forget_member(s, m);
 		m = NULL;
 	}
-	if (!m && !place->number) /* those of others come from their keepers */
-		m = open_own(s, place, name);
+	if (!m && !dir->number) /* those of others come from their keepers */
+		m = open_own(s, dir, name);
 	if (m)
-		pem_member__find_slot(s, m);
+		pem_member__find_index(s, m);
 	return m;
 }
 
 /* --- the table --- */
 
-void pem_member__find_slot(struct pem_session *s, struct pem_member *m)
+void pem_member__find_index(struct pem_session *s, struct pem_member *m)
 {
 	struct pem_session_entry entry;
-	int slot;
+	int session_index;
 
-	if (m->slot >= 0)
+	if (m->session_index >= 0)
 		return;
-	slot = pem_entry__find(m->control->session, s->id);
-	if (slot < 0 || !pem_entry__read(&m->control->session[slot], &entry) ||
+	session_index = pem_entry__find(m->control->session, s->id);
+	if (session_index < 0 || !pem_entry__read(&m->control->session[session_index], &entry) ||
 	    entry.session_id != s->id)
 		return;
 	m->word = entry.word;
 	m->incarnation = entry.incarnation;
-	m->slot = slot;
+	m->session_index = session_index;
 }
 
 bool pem_member__has_made(const struct pem_member *m, const struct pem_producer *p)
@@ -221,10 +219,10 @@ bool pem_member__has_made(const struct pem_member *m, const struct pem_producer 
 
 bool pem_member__is_served(struct pem_member *m)
 {
-	if (m->slot >= 0 &&
-	    __atomic_load_n(&m->control->session[m->slot].word, __ATOMIC_ACQUIRE) != m->word)
-		m->slot = -1; /* it has left the session, or took what is not its own */
-	return m->slot >= 0;
+	if (m->session_index >= 0 && __atomic_load_n(&m->control->session[m->session_index].word,
+						     __ATOMIC_ACQUIRE) != m->word)
+		m->session_index = -1; /* it has left the session, or took what is not its own */
+	return m->session_index >= 0;
 }
 
 /* Is the process in any target of the session? Its contexts are known. */
@@ -243,38 +241,39 @@ void pem_member__find_contexts(struct pem_session *s, struct pem_member *m)
 {
 	m->contexts = pem_contexts__holding(s->page, s->context_count, m->pid, m->contexts);
 	if (pem_member__is_served(m))
-		__atomic_store_n(&m->control->session[m->slot].contexts, m->contexts,
+		__atomic_store_n(&m->control->session[m->session_index].contexts, m->contexts,
 				 __ATOMIC_RELAXED);
 }
 
 /*
  * Take an entry for the session. What the member stored there for an earlier one comes before what the session stores. 0, also
- * where the member is about to join by itself: then it has no slot yet, and is asked again soon.
+ * where the member is about to join by itself: then it has no entry yet, and is asked again soon.
  */
 static int offer(struct pem_session *s, struct pem_member *m)
 {
-	struct pem_place_of_session where = {s, m->place};
+	struct pem_dir_of_session where = {s, m->dir};
 	struct pem_session_entry *table = m->control->session;
 	struct pem_session_entry wanted = {.consumer_pid = s->page->consumer_pid,
 					   .session_id = s->id,
 					   .contexts = m->contexts};
 	uint32_t incarnation;
 	uint64_t word;
-	int slot = pem_entry__take(table, pem_place__has_consumer, &where, m->place->folder, &word);
+	int session_index =
+		pem_entry__take(table, pem_dir__has_consumer, &where, m->dir->folder, &word);
 
-	if (slot < 0)
-		return slot;
-	if (strlen(m->place->folder) < sizeof(wanted.folder))
-		strcpy(wanted.folder, m->place->folder);
-	incarnation = __atomic_load_n(&table[slot].incarnation, __ATOMIC_RELAXED) & 0xff;
-	m->joins = pem_entry__offer(table, slot, &word, &wanted, false) != slot;
+	if (session_index < 0)
+		return session_index;
+	if (strlen(m->dir->folder) < sizeof(wanted.folder))
+		strcpy(wanted.folder, m->dir->folder);
+	incarnation = __atomic_load_n(&table[session_index].incarnation, __ATOMIC_RELAXED) & 0xff;
+	m->joins = pem_entry__offer(table, session_index, &word, &wanted, false) != session_index;
 	if (m->joins) {
 		m->asked_ns = 0;
 		return 0;
 	}
 	m->incarnation = incarnation;
 	m->word = word;
-	m->slot = slot;
+	m->session_index = session_index;
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return 0;
 }
@@ -285,9 +284,9 @@ int pem_member__ask(struct pem_session *s, struct pem_member *m)
 
 	m->asked_ns = pem_monotonic_ns();
 	m->joins = false;
-	pem_member__find_slot(s, m);
+	pem_member__find_index(s, m);
 	pem_member__find_contexts(s, m);
-	if (m->slot < 0) {
+	if (m->session_index < 0) {
 		if (!is_target(s, m))
 			return 0;
 		result = offer(s, m);
@@ -304,8 +303,8 @@ void pem_session__leave_members(struct pem_session *s)
 
 	for (m = s->members; m; m = m->next) {
 		if (pem_member__is_served(m))
-			pem_entry__give_back(&m->control->session[m->slot], m->word);
-		m->slot = -1;
+			pem_entry__give_back(&m->control->session[m->session_index], m->word);
+		m->session_index = -1;
 	}
 	while (s->members)
 		pem_session__forget_member(s, s->members);
@@ -335,7 +334,7 @@ static bool ask_again(struct pem_session *s, struct pem_member *m, uint64_t now)
 {
 	m->asked_ns = now;
 	if (is_dead(m)) {
-		pem_place__remove_control(m->place, m->name, m->inode);
+		pem_dir__remove_control(m->dir, m->name, m->inode);
 		return false;
 	}
 	if (!pem_member__is_served(m) && pem_member__ask(s, m))
@@ -344,7 +343,7 @@ static bool ask_again(struct pem_session *s, struct pem_member *m, uint64_t now)
 }
 
 /* Those whose files are no more go; others are asked again whether they are in a target. */
-static void look_after(struct pem_session *s)
+static void check_members(struct pem_session *s)
 {
 	uint64_t now = pem_monotonic_ns(), began;
 	struct pem_member *m, *next;
@@ -353,10 +352,10 @@ static void look_after(struct pem_session *s)
 	for (m = s->members; m; m = next) {
 		next = m->next;
 		stays = m->seen && !__atomic_load_n(&m->cut, __ATOMIC_ACQUIRE);
-		if (stays && now - m->asked_ns >= ASK_AGAIN_NS && !pem_place__had_turn(m->place)) {
-			began = pem_place__begin(s, m->place);
+		if (stays && now - m->asked_ns >= ASK_AGAIN_NS && !pem_dir__had_turn(m->dir)) {
+			began = pem_dir__begin(s, m->dir);
 			stays = ask_again(s, m, now);
-			pem_place__charge(s, m->place, began);
+			pem_dir__charge(s, m->dir, began);
 		}
 		if (!stays)
 			pem_session__forget_member(s, m);
@@ -369,33 +368,33 @@ static bool is_still(const struct pem_member *m, const struct dirent *entry)
 	struct stat st;
 
 	return m->inode == (uint64_t)entry->d_ino ||
-	       (!fstatat(m->place->runtime_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) &&
+	       (!fstatat(m->dir->runtime_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) &&
 		m->inode == (uint64_t)st.st_ino);
 }
 
 /* A control file that the session has not met. */
-static void meet(struct pem_session *s, struct pem_member *m)
+static void note(struct pem_session *s, struct pem_member *m)
 {
 	m->seen = true;
 	if (pem_member__ask(s, m))
 		say_full(s, m);
 }
 
-void pem_session__found_control(struct pem_session *s, struct pem_place *place, const char *name,
+void pem_session__found_control(struct pem_session *s, struct pem_dir *dir, const char *name,
 				int fd)
 {
-	struct pem_member *m = find(s, place, name);
+	struct pem_member *m = find(s, dir, name);
 	struct pem_producer *p;
 
 	if (m) /* a process's next image has made its file by the same name */
 		pem_session__forget_member(s, m);
-	m = pem_is_control_name(name) ? take_member(s, place, name, fd) : NULL;
+	m = pem_is_control_name(name) ? take_member(s, dir, name, fd) : NULL;
 	close(fd);
 	if (!m)
 		return;
-	meet(s, m);
+	note(s, m);
 	for (p = s->producers; p; p = p->next) {
-		if (p->place != place || p->member || strcmp(p->control_name, name) ||
+		if (p->dir != dir || p->member || strcmp(p->control_name, name) ||
 		    !pem_member__has_made(m, p))
 			continue;
 		p->member = m;
@@ -404,49 +403,49 @@ void pem_session__found_control(struct pem_session *s, struct pem_place *place, 
 	}
 }
 
-void pem_session__lost_control(struct pem_session *s, struct pem_place *place, const char *name)
+void pem_session__lost_control(struct pem_session *s, struct pem_dir *dir, const char *name)
 {
-	struct pem_member *m = find(s, place, name);
+	struct pem_member *m = find(s, dir, name);
 
 	if (m)
 		pem_session__forget_member(s, m);
 }
 
-static void scan_own(struct pem_session *s, struct pem_place *place)
+static void scan_own(struct pem_session *s, struct pem_dir *dir)
 {
-	DIR *directory = pem_list_folder(place->runtime_fd);
+	DIR *directory = pem_list_folder(dir->runtime_fd);
 	struct pem_member *m;
 	struct dirent *entry;
 
-	pem_place__begin_list(place, PEM_LIST_MEMBERS);
+	pem_dir__begin_list(dir, PEM_LIST_MEMBERS);
 	while (directory && (entry = readdir(directory))) {
 		if (!pem_is_control_name(entry->d_name))
 			continue;
-		m = find(s, place, entry->d_name);
+		m = find(s, dir, entry->d_name);
 		if (m && is_still(m, entry)) {
 			m->seen = true;
 			continue;
 		}
 		if (m)
 			pem_session__forget_member(s, m);
-		m = open_own(s, place, entry->d_name);
+		m = open_own(s, dir, entry->d_name);
 		if (m)
-			meet(s, m);
+			note(s, m);
 	}
 	if (directory)
 		closedir(directory);
 }
 
-bool pem_session__look_later(struct pem_session *s, uint32_t pid)
+bool pem_session__search_later(struct pem_session *s, uint32_t pid)
 {
 	struct pem_member *m;
 
-	for (m = s->members; m && (m->pid != pid || m->place->number); m = m->next)
+	for (m = s->members; m && (m->pid != pid || m->dir->number); m = m->next)
 		;
-	if (!m || s->look_ns)
+	if (!m || s->search_ns)
 		return false;
-	s->look_pid = pid;
-	s->look_ns = pem_monotonic_ns() + LOOK_LATER_NS;
+	s->search_pid = pid;
+	s->search_ns = pem_monotonic_ns() + SEARCH_LATER_NS;
 	return true;
 }
 
@@ -454,14 +453,14 @@ bool pem_session__look_later(struct pem_session *s, uint32_t pid)
  * Look for the other folders of a process that was attached to. Its file in the session's folder does not show that its events
  * go there: an image from before an exec may have left the file.
  */
-static void look_now(struct pem_session *s)
+static void search_now(struct pem_session *s)
 {
 	uid_t owner;
 
-	if (!s->look_ns || pem_monotonic_ns() < s->look_ns)
+	if (!s->search_ns || pem_monotonic_ns() < s->search_ns)
 		return;
-	s->look_ns = 0;
-	pem_session__find_places_of(s, s->look_pid, &owner);
+	s->search_ns = 0;
+	pem_session__find_dirs_of(s, s->search_pid, &owner);
 }
 
 void pem_session__scan_members(struct pem_session *s)
@@ -470,13 +469,13 @@ void pem_session__scan_members(struct pem_session *s)
 
 	if (!s->command && !s->target_count)
 		return;
-	if (s->looks_elsewhere)
-		pem_session__look_for_places(s);
-	look_now(s);
-	pem_session__tend_targets(s);
+	if (s->searches_elsewhere)
+		pem_session__search_dirs(s);
+	search_now(s);
+	pem_session__update_targets(s);
 	for (m = s->members; m; m = m->next)
-		m->seen = m->place->number != 0; /* keepers tell of those that are gone */
-	if (s->places)
-		scan_own(s, s->places);
-	look_after(s);
+		m->seen = m->dir->number != 0; /* keepers tell of those that are gone */
+	if (s->dirs)
+		scan_own(s, s->dirs);
+	check_members(s);
 }

@@ -7,9 +7,9 @@
  * Its model, kept apart, tells how long they are, so that they can be passed over and counted.
  *
  * All else is described by models that processes leave in the session's folders. A model is read from the folder of the
- * process that it is of, and believed for processes of that folder (place) only:
+ * process that it is of, and believed for processes of that folder (directory) only:
  *
- *	text in a folder --hash, limits--> met model of the place --raised--> event of the place --> event of the session
+ *	text in a folder --hash, limits--> met model of the directory --raised--> event of the directory --> event of the session
  *
  * A trace describes each event once. Places whose descriptions say the same share one event of the session. Where they
  * differ, the later one becomes an event with a name and an id of its own, and records are given that id on their way into
@@ -33,8 +33,8 @@
 #define MODEL_NS                                                                                   \
 	3000000000u /* a keeper rests for a second at most after a listing (confined/keep.c) */
 
-/* A text that a process left in a place. */
-struct pem_met_model {
+/* A text that a process left in a directory. */
+struct pem_known_model {
 	uint32_t hash; /* of the text, and in the name of its file */
 	/* Its events; NULL: over a limit, or false, as excess tells. */
 	struct pem_model_block *block;
@@ -42,15 +42,15 @@ struct pem_met_model {
 	uint64_t bytes;
 	/* The first of its events that contradicts what is certain; NULL: none does. */
 	const struct pem_event *misfit;
-	struct pem_met_model *next;
+	struct pem_known_model *next;
 };
 
-/* An event as processes of a place raise it. */
-struct pem_place_event {
+/* An event as processes of a directory raise it. */
+struct pem_dir_event {
 	uint32_t id; /* that they give it */
-	const struct pem_event *described; /* by a met model of the place */
+	const struct pem_event *described; /* by a met model of the directory */
 	const struct pem_event *event; /* of the session's model */
-	struct pem_place_event *next;
+	struct pem_dir_event *next;
 };
 
 int pem_session__add_model(struct pem_session *session, const char *text, size_t bytes,
@@ -69,7 +69,7 @@ int pem_session__add_model(struct pem_session *session, const char *text, size_t
 /* --- texts --- */
 
 /* Who brought an event of the session's model; NULL: it is certain. */
-static const struct pem_place **origin_of(struct pem_session *s, const struct pem_event *event)
+static const struct pem_dir **origin_of(struct pem_session *s, const struct pem_event *event)
 {
 	return &s->event_origins[pem_model__index(s->model, event->id)];
 }
@@ -102,111 +102,110 @@ static const struct pem_event *find_misfit(struct pem_session *s,
 	return NULL;
 }
 
-/* The text behind a hash in a place, read and checked. NULL: there is none yet, or met->excess tells. */
-static char *read_text(struct pem_session *s, struct pem_place *place, struct pem_met_model *met,
+/* The text behind a hash in a directory, read and checked. NULL: there is none yet, or met->excess tells. */
+static char *read_text(struct pem_session *s, struct pem_dir *dir, struct pem_known_model *known,
 		       int fd)
 {
 	struct stat st;
 	char *text;
 	size_t bytes;
-	int result = pem_shared_file__check(fd, place->owner, &st);
+	int result = pem_shared_file__check(fd, dir->owner, &st);
 
 	if (result == -EPERM)
-		met->excess = PEM_EXCESS_LINKS;
+		known->excess = PEM_EXCESS_LINKS;
 	if (result)
 		return NULL;
-	if ((uint64_t)st.st_size > pem_place__text_bytes_max(place) ||
-	    !pem_place__take(s, place, PEM_RESOURCE_MODEL_BYTES, (uint64_t)st.st_size)) {
-		met->excess = PEM_EXCESS_MODELS;
+	if ((uint64_t)st.st_size > pem_dir__text_bytes_max(dir) ||
+	    !pem_dir__take(s, dir, PEM_RESOURCE_MODEL_BYTES, (uint64_t)st.st_size)) {
+		known->excess = PEM_EXCESS_MODELS;
 		return NULL;
 	}
-	met->bytes = (uint64_t)st.st_size;
+	known->bytes = (uint64_t)st.st_size;
 	text = pem_shared_file__read(fd, &st, &bytes);
-	if (text && bytes == met->bytes && pem_model__hash(text, bytes) == met->hash)
+	if (text && bytes == known->bytes && pem_model__hash(text, bytes) == known->hash)
 		return text;
-	met->excess = PEM_EXCESS_FALSE_MODELS;
+	known->excess = PEM_EXCESS_FALSE_MODELS;
 	free(text);
 	return NULL;
 }
 
 /* A file that has gone may come again: false. All else is remembered in met. */
-static bool fill_model(struct pem_session *s, struct pem_place *place, struct pem_met_model *met,
+static bool fill_model(struct pem_session *s, struct pem_dir *dir, struct pem_known_model *known,
 		       int fd)
 {
 	struct pem_error error;
-	char name[32], *text = read_text(s, place, met, fd);
+	char name[32], *text = read_text(s, dir, known, fd);
 
 	if (!text)
-		return met->excess != PEM_EXCESS_COUNT;
-	snprintf(name, sizeof(name), "model-%08x", met->hash);
-	met->block = pem_model__parse(text, met->bytes, name, &error);
+		return known->excess != PEM_EXCESS_COUNT;
+	snprintf(name, sizeof(name), "model-%08x", known->hash);
+	known->block = pem_model__parse(text, known->bytes, name, &error);
 	free(text);
-	if (met->block) {
-		met->misfit = find_misfit(s, met->block);
+	if (known->block) {
+		known->misfit = find_misfit(s, known->block);
 		return true;
 	}
-	met->excess = PEM_EXCESS_FALSE_MODELS;
+	known->excess = PEM_EXCESS_FALSE_MODELS;
 	pem_session__say(s, PEM_LOG_WARNING, "a program's event descriptions are not usable: %s",
 			 error.text);
 	return true;
 }
 
 /* The model in a file that is open, and stays so. NULL: the file has gone, or there is no memory. */
-static struct pem_met_model *meet_model(struct pem_session *s, struct pem_place *place,
-					uint32_t hash, int fd)
+static struct pem_known_model *note_model(struct pem_session *s, struct pem_dir *dir, uint32_t hash,
+					  int fd)
 {
-	struct pem_met_model *met = calloc(1, sizeof(*met));
+	struct pem_known_model *known = calloc(1, sizeof(*known));
 
-	if (!met)
+	if (!known)
 		return NULL;
-	met->hash = hash;
-	met->excess = PEM_EXCESS_COUNT;
-	if (!fill_model(s, place, met, fd)) {
-		free(met);
+	known->hash = hash;
+	known->excess = PEM_EXCESS_COUNT;
+	if (!fill_model(s, dir, known, fd)) {
+		free(known);
 		return NULL;
 	}
-	if (!met->block) {
-		pem_place__give_back(s, place, PEM_RESOURCE_MODEL_BYTES, met->bytes);
-		met->bytes = 0;
+	if (!known->block) {
+		pem_dir__give_back(s, dir, PEM_RESOURCE_MODEL_BYTES, known->bytes);
+		known->bytes = 0;
 	}
-	met->next = place->met_models[hash % PEM_PLACE_BUCKETS];
-	place->met_models[hash % PEM_PLACE_BUCKETS] = met;
-	return met;
+	known->next = dir->known_models[hash % PEM_DIR_BUCKETS];
+	dir->known_models[hash % PEM_DIR_BUCKETS] = known;
+	return known;
 }
 
-static struct pem_met_model *find_model(const struct pem_place *place, uint32_t hash)
+static struct pem_known_model *find_model(const struct pem_dir *dir, uint32_t hash)
 {
-	struct pem_met_model *met = place->met_models[hash % PEM_PLACE_BUCKETS];
+	struct pem_known_model *known = dir->known_models[hash % PEM_DIR_BUCKETS];
 
-	while (met && met->hash != hash)
-		met = met->next;
-	return met;
+	while (known && known->hash != hash)
+		known = known->next;
+	return known;
 }
 
-/* The model of a hash that was not met before; one that says so, if the place may have no more. */
-static struct pem_met_model *meet_further(struct pem_session *s, struct pem_place *place,
-					  uint32_t hash, int fd)
+/* The model of a hash that was not met before; one that says so, if the directory may have no more. */
+static struct pem_known_model *note_new_model(struct pem_session *s, struct pem_dir *dir,
+					      uint32_t hash, int fd)
 {
-	static struct pem_met_model over_limit = {.excess = PEM_EXCESS_MODELS};
-	struct pem_met_model *met;
+	static struct pem_known_model over_limit = {.excess = PEM_EXCESS_MODELS};
+	struct pem_known_model *known;
 
-	if (!pem_place__take(s, place, PEM_RESOURCE_MODELS, 1)) {
-		place->models_over = true;
+	if (!pem_dir__take(s, dir, PEM_RESOURCE_MODELS, 1)) {
+		dir->models_over = true;
 		return &over_limit;
 	}
-	met = meet_model(s, place, hash, fd);
-	if (!met)
-		pem_place__give_back(s, place, PEM_RESOURCE_MODELS, 1);
-	return met;
+	known = note_model(s, dir, hash, fd);
+	if (!known)
+		pem_dir__give_back(s, dir, PEM_RESOURCE_MODELS, 1);
+	return known;
 }
 
-void pem_session__found_model(struct pem_session *s, struct pem_place *place, const char *name,
-			      int fd)
+void pem_session__found_model(struct pem_session *s, struct pem_dir *dir, const char *name, int fd)
 {
 	uint32_t hash;
 
-	if (sscanf(name, "model-%8x", &hash) == 1 && !find_model(place, hash))
-		meet_further(s, place, hash, fd);
+	if (sscanf(name, "model-%8x", &hash) == 1 && !find_model(dir, hash))
+		note_new_model(s, dir, hash, fd);
 	close(fd);
 }
 
@@ -216,43 +215,45 @@ void pem_session__found_model(struct pem_session *s, struct pem_place *place, co
  */
 static int open_text(const struct pem_producer *p, uint32_t hash)
 {
-	const struct pem_place *place = p->place;
+	const struct pem_dir *dir = p->dir;
 	char name[64];
 	struct stat st;
 	int fd;
 
-	if (place->public_folder)
-		snprintf(name, sizeof(name), "model-%08x-%u", hash, (unsigned)place->owner);
+	if (dir->public_folder)
+		snprintf(name, sizeof(name), "model-%08x-%u", hash, (unsigned)dir->owner);
 	else
 		snprintf(name, sizeof(name), "model-%08x", hash);
-	fd = pem_shared_file__open(place->directory_fd, name, O_RDONLY);
-	if (!place->public_folder || (fd >= 0 && !pem_shared_file__check(fd, place->owner, &st)))
+	fd = pem_shared_file__open(dir->directory_fd, name, O_RDONLY);
+	if (!dir->public_folder || (fd >= 0 && !pem_shared_file__check(fd, dir->owner, &st)))
 		return fd;
 	if (fd >= 0)
 		close(fd);
 	snprintf(name, sizeof(name), "model-%08x-%.31s", hash, p->file + strlen("pool-"));
-	return pem_shared_file__open(place->directory_fd, name, O_RDONLY);
+	return pem_shared_file__open(dir->directory_fd, name, O_RDONLY);
 }
 
-/* The model that a producer names for a slot; NULL: it names none, or there is none that could be read. */
-static struct pem_met_model *model_of(struct pem_session *s, const struct pem_producer *p,
-				      uint32_t slot)
+/* The model that a producer names for an event; NULL: it names none, or there is none that could be read. */
+static struct pem_known_model *model_of(struct pem_session *s, const struct pem_producer *p,
+					uint32_t event_index)
 {
 	const uint32_t *models = pem_pool__event_models(&p->ring);
-	struct pem_met_model *met;
+	struct pem_known_model *known;
 	uint32_t hash;
 	int fd;
 
-	hash = slot < p->ring.event_capacity ? __atomic_load_n(&models[slot], __ATOMIC_RELAXED) : 0;
-	met = hash ? find_model(p->place, hash) : NULL;
-	if (!hash || met || !pem_place__opens_files(p->place)) /* keepers pass them on */
-		return met;
+	hash = event_index < p->ring.event_capacity
+		       ? __atomic_load_n(&models[event_index], __ATOMIC_RELAXED)
+		       : 0;
+	known = hash ? find_model(p->dir, hash) : NULL;
+	if (!hash || known || !pem_dir__opens_files(p->dir)) /* keepers pass them on */
+		return known;
 	fd = open_text(p, hash);
 	if (fd < 0)
 		return NULL;
-	met = meet_further(s, p->place, hash, fd);
+	known = note_new_model(s, p->dir, hash, fd);
 	close(fd);
-	return met;
+	return known;
 }
 
 /* --- refusals --- */
@@ -267,7 +268,7 @@ static void note_refusal(struct pem_session *s, const struct pem_producer *p, co
 		refusal = &s->refusals[i];
 		if (refusal->pid == p->pid && !strcmp(refusal->event, event))
 			return;
-		if (p->place->number && refusal->place == p->place) {
+		if (p->dir->number && refusal->dir == p->dir) {
 			s->refusals_more++;
 			return;
 		}
@@ -278,7 +279,7 @@ static void note_refusal(struct pem_session *s, const struct pem_producer *p, co
 	}
 	refusal = &s->refusals[s->refusal_count++];
 	refusal->pid = p->pid;
-	refusal->place = p->place;
+	refusal->dir = p->dir;
 	pem_copy_text(refusal->event, sizeof(refusal->event), event);
 	snprintf(refusal->reason, sizeof(refusal->reason),
 		 "%.90s in %.15s (process %u) has other fields than the event of that name pem "
@@ -288,43 +289,44 @@ static void note_refusal(struct pem_session *s, const struct pem_producer *p, co
 	pem_printable(refusal->reason);
 }
 
-bool pem_producer__is_misfit(struct pem_session *s, const struct pem_producer *p, uint32_t slot)
+bool pem_producer__is_misfit(struct pem_session *s, const struct pem_producer *p,
+			     uint32_t event_index)
 {
-	const struct pem_met_model *met = model_of(s, p, slot);
+	const struct pem_known_model *known = model_of(s, p, event_index);
 
-	return met && met->misfit;
+	return known && known->misfit;
 }
 
-/* --- events of places --- */
+/* --- events of directories --- */
 
-static struct pem_place_event *find_place_event(const struct pem_place *place, uint32_t id)
+static struct pem_dir_event *find_dir_event(const struct pem_dir *dir, uint32_t id)
 {
-	struct pem_place_event *e;
+	struct pem_dir_event *e;
 
-	for (e = place->events[id % PEM_PLACE_BUCKETS]; e; e = e->next) {
+	for (e = dir->events[id % PEM_DIR_BUCKETS]; e; e = e->next) {
 		if (e->id == id)
 			return e;
 	}
 	return NULL;
 }
 
-const struct pem_event *pem_place__event(struct pem_session *s, const struct pem_place *place,
-					 uint32_t id)
+const struct pem_event *pem_dir__event(struct pem_session *s, const struct pem_dir *dir,
+				       uint32_t id)
 {
-	const struct pem_place_event *e = find_place_event(place, id);
+	const struct pem_dir_event *e = find_dir_event(dir, id);
 	const struct pem_event *known = e ? e->event : pem_model__by_id(s->model, id);
 
 	return e || (known && !*origin_of(s, known)) ? known : NULL;
 }
 
-/* The id that processes of the place give an event of the session's. */
-static uint32_t id_in_place(const struct pem_place *place, const struct pem_event *event)
+/* The id that processes of the directory give an event of the session's. */
+static uint32_t id_in_dir(const struct pem_dir *dir, const struct pem_event *event)
 {
-	const struct pem_place_event *e;
+	const struct pem_dir_event *e;
 	size_t i;
 
-	for (i = 0; i < PEM_PLACE_BUCKETS; i++) {
-		for (e = place->events[i]; e; e = e->next) {
+	for (i = 0; i < PEM_DIR_BUCKETS; i++) {
+		for (e = dir->events[i]; e; e = e->next) {
 			if (e->event == event)
 				return e->id;
 		}
@@ -335,14 +337,14 @@ static uint32_t id_in_place(const struct pem_place *place, const struct pem_even
 struct pem_event_entry *pem_producer__entry_of(struct pem_producer *p,
 					       const struct pem_event *event)
 {
-	uint32_t id = p->place && p->place->renamed ? id_in_place(p->place, event) : event->id;
+	uint32_t id = p->dir && p->dir->renamed ? id_in_dir(p->dir, event) : event->id;
 	struct pem_event_entry *entry = pem_producer__event(p, id);
 
 	return entry && entry->event == event ? entry : NULL;
 }
 
-/* An event of the session's own for what a place says, under a name that says whose it is. */
-static const struct pem_event *add_renamed(struct pem_session *s, const struct pem_place *place,
+/* An event of the session's own for what a directory says, under a name that says whose it is. */
+static const struct pem_event *add_renamed(struct pem_session *s, const struct pem_dir *dir,
 					   const struct pem_event *described)
 {
 	const struct pem_event *event = NULL;
@@ -351,7 +353,7 @@ static const struct pem_event *add_renamed(struct pem_session *s, const struct p
 
 	for (n = 1; !event && n < 100; n++) {
 		snprintf(suffix, sizeof(suffix), n > 1 ? "_of_user_%u_%u" : "_of_user_%u",
-			 (unsigned)place->owner, n);
+			 (unsigned)dir->owner, n);
 		snprintf(name, sizeof(name), "%.200s%s", described->name, suffix);
 		if (!pem_model__by_name(s->model, name))
 			event = pem_model__add_copy(s->model, described, suffix, NULL);
@@ -359,8 +361,8 @@ static const struct pem_event *add_renamed(struct pem_session *s, const struct p
 	return event;
 }
 
-/* The session's event for what a place describes; NULL: over a limit, or no event of a program. */
-static const struct pem_event *enter(struct pem_session *s, struct pem_place *place,
+/* The session's event for what a directory describes; NULL: over a limit, or no event of a program. */
+static const struct pem_event *enter(struct pem_session *s, struct pem_dir *dir,
 				     const struct pem_event *described)
 {
 	const struct pem_event *known = find_rival(s, described), *event;
@@ -371,27 +373,27 @@ static const struct pem_event *enter(struct pem_session *s, struct pem_place *pl
 	/* What the kernel raises nobody's program describes. */
 	if (described->source_kind != PEM_SOURCE_STUB)
 		return NULL;
-	if (!pem_place__take(s, place, PEM_RESOURCE_EVENTS, 1)) {
-		pem_place__exceed(s, place, PEM_EXCESS_EVENTS, 1);
+	if (!pem_dir__take(s, dir, PEM_RESOURCE_EVENTS, 1)) {
+		pem_dir__exceed(s, dir, PEM_EXCESS_EVENTS, 1);
 		return NULL;
 	}
-	event = known ? add_renamed(s, place, described)
+	event = known ? add_renamed(s, dir, described)
 		      : pem_model__add_copy(s->model, described, NULL, NULL);
 	if (event) {
-		*origin_of(s, event) = place;
-		place->renamed += known != NULL;
+		*origin_of(s, event) = dir;
+		dir->renamed += known != NULL;
 		return event;
 	}
-	pem_place__give_back(s, place, PEM_RESOURCE_EVENTS, 1);
-	pem_place__exceed(s, place, PEM_EXCESS_EVENTS, 1);
+	pem_dir__give_back(s, dir, PEM_RESOURCE_EVENTS, 1);
+	pem_dir__exceed(s, dir, PEM_EXCESS_EVENTS, 1);
 	return NULL;
 }
 
-/* The place's event for one of its descriptions; *misfit: an earlier one of the place contradicts it. */
-static struct pem_place_event *place_event(struct pem_session *s, struct pem_place *place,
-					   const struct pem_event *described, bool *misfit)
+/* The directory's event for one of its descriptions; *misfit: an earlier one of the directory contradicts it. */
+static struct pem_dir_event *dir_event(struct pem_session *s, struct pem_dir *dir,
+				       const struct pem_event *described, bool *misfit)
 {
-	struct pem_place_event *e = find_place_event(place, described->id);
+	struct pem_dir_event *e = find_dir_event(dir, described->id);
 
 	*misfit = e && !pem_event__equal(e->described, described);
 	if (e)
@@ -401,23 +403,23 @@ static struct pem_place_event *place_event(struct pem_session *s, struct pem_pla
 		return NULL;
 	e->id = described->id;
 	e->described = described;
-	e->event = enter(s, place, described);
+	e->event = enter(s, dir, described);
 	if (!e->event) {
 		free(e);
 		return NULL;
 	}
-	e->next = place->events[e->id % PEM_PLACE_BUCKETS];
-	place->events[e->id % PEM_PLACE_BUCKETS] = e;
+	e->next = dir->events[e->id % PEM_DIR_BUCKETS];
+	dir->events[e->id % PEM_DIR_BUCKETS] = e;
 	return e;
 }
 
-static const struct pem_event *find_described(const struct pem_met_model *met, uint32_t id)
+static const struct pem_event *find_described(const struct pem_known_model *known, uint32_t id)
 {
 	size_t i;
 
-	for (i = 0; i < met->block->event_count; i++) {
-		if (met->block->events[i].id == id)
-			return &met->block->events[i];
+	for (i = 0; i < known->block->event_count; i++) {
+		if (known->block->events[i].id == id)
+			return &known->block->events[i];
 	}
 	return NULL;
 }
@@ -426,14 +428,16 @@ static const struct pem_event *find_described(const struct pem_met_model *met, u
  * A keeper tells of models before it tells of pools, but a file may come while it lists them. A model that does not come
  * within MODEL_NS never will: what it describes is unknown then, unless it is certain.
  */
-bool pem_producer__awaits_model(const struct pem_session *s, struct pem_producer *p, uint32_t slot)
+bool pem_producer__awaits_model(const struct pem_session *s, struct pem_producer *p,
+				uint32_t event_index)
 {
 	bool is_last = p->dead || p->is_copy || (s->log && s->log->finished);
-	uint32_t hash = __atomic_load_n(&pem_pool__event_models(&p->ring)[slot], __ATOMIC_RELAXED);
+	uint32_t hash =
+		__atomic_load_n(&pem_pool__event_models(&p->ring)[event_index], __ATOMIC_RELAXED);
 	uint64_t now;
 
-	if (pem_place__opens_files(p->place) || is_last || p->place->models_over || !hash ||
-	    find_model(p->place, hash)) {
+	if (pem_dir__opens_files(p->dir) || is_last || p->dir->models_over || !hash ||
+	    find_model(p->dir, hash)) {
 		p->awaits_model_ns = 0;
 		return false;
 	}
@@ -443,34 +447,35 @@ bool pem_producer__awaits_model(const struct pem_session *s, struct pem_producer
 	return now - p->awaits_model_ns < MODEL_NS;
 }
 
-static bool names_model(const struct pem_producer *p, uint32_t slot)
+static bool names_model(const struct pem_producer *p, uint32_t event_index)
 {
-	return __atomic_load_n(&pem_pool__event_models(&p->ring)[slot], __ATOMIC_RELAXED) != 0;
+	return __atomic_load_n(&pem_pool__event_models(&p->ring)[event_index], __ATOMIC_RELAXED) !=
+	       0;
 }
 
 const struct pem_event *pem_producer__describe(struct pem_session *s, struct pem_producer *p,
-					       uint32_t slot, uint32_t id, bool *refused)
+					       uint32_t event_index, uint32_t id, bool *refused)
 {
-	struct pem_met_model *met = model_of(s, p, slot);
+	struct pem_known_model *known = model_of(s, p, event_index);
 	const struct pem_event *described = NULL;
-	struct pem_place_event *e;
+	struct pem_dir_event *e;
 
 	*refused = false;
 	/* What it says can't be known: what is certain of the id may be another event. */
-	if (met ? !met->block : p->place->models_over && names_model(p, slot)) {
-		pem_place__exceed(s, p->place, met ? met->excess : PEM_EXCESS_MODELS, 1);
+	if (known ? !known->block : p->dir->models_over && names_model(p, event_index)) {
+		pem_dir__exceed(s, p->dir, known ? known->excess : PEM_EXCESS_MODELS, 1);
 		return NULL;
 	}
-	if (met)
-		described = find_described(met, id);
+	if (known)
+		described = find_described(known, id);
 	if (!described)
-		return pem_place__event(s, p->place, id);
-	if (met->misfit) {
-		note_refusal(s, p, met->misfit->name);
+		return pem_dir__event(s, p->dir, id);
+	if (known->misfit) {
+		note_refusal(s, p, known->misfit->name);
 		*refused = true;
 		return described;
 	}
-	e = place_event(s, p->place, described, refused);
+	e = dir_event(s, p->dir, described, refused);
 	if (*refused) {
 		note_refusal(s, p, described->name);
 		return described;
@@ -478,29 +483,29 @@ const struct pem_event *pem_producer__describe(struct pem_session *s, struct pem
 	return e ? e->event : NULL;
 }
 
-void pem_place__forget_models(struct pem_session *s, struct pem_place *place)
+void pem_dir__forget_models(struct pem_session *s, struct pem_dir *dir)
 {
-	static const struct pem_place gone;
-	struct pem_place_event *e;
-	struct pem_met_model *met;
+	static const struct pem_dir gone;
+	struct pem_dir_event *e;
+	struct pem_known_model *known;
 	size_t i;
 
 	/* Its events stay in the session's model, and are nobody's that may come. */
-	for (i = 0; i < PEM_WISHES_MAX; i++) {
-		if (s->event_origins[i] == place)
+	for (i = 0; i < PEM_DEMANDS_MAX; i++) {
+		if (s->event_origins[i] == dir)
 			s->event_origins[i] = &gone;
 	}
-	for (i = 0; i < PEM_PLACE_BUCKETS; i++) {
-		while ((met = place->met_models[i])) {
-			place->met_models[i] = met->next;
-			pem_place__give_back(s, place, PEM_RESOURCE_MODELS, 1);
-			pem_place__give_back(s, place, PEM_RESOURCE_MODEL_BYTES, met->bytes);
-			if (met->block)
-				pem_model_block__free(met->block);
-			free(met);
+	for (i = 0; i < PEM_DIR_BUCKETS; i++) {
+		while ((known = dir->known_models[i])) {
+			dir->known_models[i] = known->next;
+			pem_dir__give_back(s, dir, PEM_RESOURCE_MODELS, 1);
+			pem_dir__give_back(s, dir, PEM_RESOURCE_MODEL_BYTES, known->bytes);
+			if (known->block)
+				pem_model_block__free(known->block);
+			free(known);
 		}
-		while ((e = place->events[i])) {
-			place->events[i] = e->next;
+		while ((e = dir->events[i])) {
+			dir->events[i] = e->next;
 			free(e);
 		}
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * parts.c - statistics out of a producer's slots: of all its threads together, or of each
+ * parts.c - statistics out of a producer's cells: of all its threads together, or of each
  *
  * Slots are hostile: any value may stand there, and is copied once. A thread that takes over another's lane moves what that
  * one did to lane 0 (pem_pool_header.fold); who was reading meanwhile begins again.
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-#define SLOT_TRIES 1000
+#define CELL_TRIES 1000
 /* Then what was read last will do: the producer may have been killed or stopped in the middle. */
 #define FOLD_TRIES 116
 #define FOLD_YIELDS 16 /* the first of them; then each waits */
@@ -28,44 +28,44 @@ static double key_to_double(uint64_t key)
 	return value;
 }
 
-static void slot_to_statistic(const struct pem_slot *slot, const struct pem_wish *wish,
+static void cell_to_statistic(const struct pem_cell *cell, const struct pem_demand *demand,
 			      struct pem_statistic *s)
 {
 	enum pem_type type = PEM_TYPE_NONE;
 
 	memset(s, 0, sizeof(*s));
-	s->count = slot->stat_end;
-	if (wish->field == PEM_NO_FIELD || !s->count)
+	s->count = cell->stat_end;
+	if (demand->field == PEM_NO_FIELD || !s->count)
 		return;
-	type = (enum pem_type)wish->event->fields[wish->field].type;
+	type = (enum pem_type)demand->event->fields[demand->field].type;
 	if (type == PEM_TYPE_FLOAT32 || type == PEM_TYPE_FLOAT64) {
 		s->is_float = 1;
-		memcpy(&s->sum_f, &slot->sum, sizeof(s->sum_f));
-		s->min_f = key_to_double(slot->min);
-		s->max_f = key_to_double(slot->max);
+		memcpy(&s->sum_f, &cell->sum, sizeof(s->sum_f));
+		s->min_f = key_to_double(cell->min);
+		s->max_f = key_to_double(cell->max);
 		return;
 	}
 	s->is_signed = type >= PEM_TYPE_INT8 && type <= PEM_TYPE_INT64;
-	s->sum = slot->sum;
-	s->min = s->is_signed ? slot->min ^ (1ull << 63) : slot->min;
-	s->max = s->is_signed ? slot->max ^ (1ull << 63) : slot->max;
+	s->sum = cell->sum;
+	s->min = s->is_signed ? cell->min ^ (1ull << 63) : cell->min;
+	s->max = s->is_signed ? cell->max ^ (1ull << 63) : cell->max;
 }
 
-/* A slot's statistic in the wish's epoch; false: there is none. */
-static bool read_slot(const struct pem_producer *p, const struct pem_wish *wish, uint32_t lane,
-		      uint32_t slot, struct pem_statistic *s)
+/* A cell's statistic in the demand's epoch; false: there is none. */
+static bool read_cell(const struct pem_producer *p, const struct pem_demand *demand, uint32_t lane,
+		      uint32_t cell, struct pem_statistic *s)
 {
 	uint64_t action =
-		PEM_ACTION_OF_INCARNATION(PEM_ACTION(0, 0, 0, 0, wish->epoch), p->incarnation);
-	struct pem_slot copy;
+		PEM_ACTION_OF_INCARNATION(PEM_ACTION(0, 0, 0, 0, demand->epoch), p->incarnation);
+	struct pem_cell copy;
 
-	if (!pem_slot_read(&p->ring.slots[(uint64_t)lane * p->ring.event_capacity + slot], &copy,
-			   SLOT_TRIES) &&
+	if (!pem_cell_read(&p->ring.cells[(uint64_t)lane * p->ring.event_capacity + cell], &copy,
+			   CELL_TRIES) &&
 	    copy.stat_begin == ~0ULL)
 		return false;
 	if ((uint32_t)copy.tag != PEM_ACTION_TAG(action))
 		return false;
-	slot_to_statistic(&copy, wish, s);
+	cell_to_statistic(&copy, demand, s);
 	return s->count != 0;
 }
 
@@ -76,7 +76,7 @@ struct part {
 };
 
 struct parts {
-	const struct pem_wish *wish;
+	const struct pem_demand *demand;
 	bool together; /* then only their sum */
 	struct pem_statistic sum;
 	struct part *part;
@@ -103,21 +103,23 @@ static bool add_part(struct parts *parts, uint32_t tid, const struct pem_statist
 	return true;
 }
 
-static void add_variance(const struct pem_producer *p, const struct pem_wish *wish, uint32_t lane,
-			 struct pem_statistic *s)
+static void add_variance(const struct pem_producer *p, const struct pem_demand *demand,
+			 uint32_t lane, struct pem_statistic *s)
 {
 	uint64_t action =
-		PEM_ACTION_OF_INCARNATION(PEM_ACTION(0, 0, 0, 0, wish->epoch), p->incarnation);
-	uint64_t tag = PEM_WIDE_TAG(wish->wide, action) | (s->is_float ? PEM_SLOT_FLOAT : 0);
-	uint32_t index = PEM_WIDE_INDEX(wish->wide);
-	struct pem_wide copy;
+		PEM_ACTION_OF_INCARNATION(PEM_ACTION(0, 0, 0, 0, demand->epoch), p->incarnation);
+	uint64_t tag = PEM_DISTRIBUTION_TAG(demand->distribution, action) |
+		       (s->is_float ? PEM_CELL_FLOAT : 0);
+	uint32_t index = PEM_DISTRIBUTION_INDEX(demand->distribution);
+	struct pem_distribution copy;
 
-	if (__atomic_load_n(&p->ring.lanes[lane].wides, __ATOMIC_ACQUIRE) >> index & 1 &&
-	    pem_wide_read(pem_pool__wide(&p->ring, index, lane), &copy, tag, SLOT_TRIES))
-		s->variance = pem_wide__variance(&copy);
+	if (__atomic_load_n(&p->ring.lanes[lane].distributions, __ATOMIC_ACQUIRE) >> index & 1 &&
+	    pem_distribution_read(pem_pool__distribution(&p->ring, index, lane), &copy, tag,
+				  CELL_TRIES))
+		s->variance = pem_distribution__variance(&copy);
 }
 
-static int read_parts(struct pem_producer *p, uint32_t slot, void *arg)
+static int read_parts(struct pem_producer *p, uint32_t cell, void *arg)
 {
 	struct parts *parts = arg;
 	struct pem_statistic one;
@@ -127,10 +129,10 @@ static int read_parts(struct pem_producer *p, uint32_t slot, void *arg)
 	memset(&parts->sum, 0, sizeof(parts->sum));
 	for (lane = 0; lane < p->ring.lane_count; lane = pem_producer__next_lane(p, lane)) {
 		tid = lane ? __atomic_load_n(&p->ring.lanes[lane].tid, __ATOMIC_ACQUIRE) : 0;
-		if (!read_slot(p, parts->wish, lane, slot, &one))
+		if (!read_cell(p, parts->demand, lane, cell, &one))
 			continue;
-		if (PEM_WIDE_KEEP(parts->wish->wide) & PEM_WIDE_VARIANCE)
-			add_variance(p, parts->wish, lane, &one);
+		if (PEM_DISTRIBUTION_KEEP(parts->demand->distribution) & PEM_DISTRIBUTION_VARIANCE)
+			add_variance(p, parts->demand, lane, &one);
 		if (!add_part(parts, tid, &one))
 			return -ENOMEM;
 	}
@@ -149,11 +151,11 @@ static bool wait_for_fold(unsigned tries)
 	return tries >= FOLD_YIELDS;
 }
 
-int pem_producer__steady(struct pem_producer *p, const struct pem_wish *wish,
-			 int (*read)(struct pem_producer *producer, uint32_t slot, void *arg),
+int pem_producer__steady(struct pem_producer *p, const struct pem_demand *demand,
+			 int (*read)(struct pem_producer *producer, uint32_t cell, void *arg),
 			 void *arg)
 {
-	const struct pem_event_entry *entry = pem_producer__entry_of(p, wish->event);
+	const struct pem_event_entry *entry = pem_producer__entry_of(p, demand->event);
 	const uint32_t *fold = &p->ring.header->fold;
 	bool steady = false, paused = false;
 	unsigned tries;
@@ -164,29 +166,29 @@ int pem_producer__steady(struct pem_producer *p, const struct pem_wish *wish,
 		return 0;
 	for (tries = 0;; tries++) {
 		seen = __atomic_load_n(fold, __ATOMIC_ACQUIRE);
-		if (seen & 1 && !p->stuck_fold && tries < FOLD_TRIES) {
+		if (seen & 1 && !p->fold_unfinished && tries < FOLD_TRIES) {
 			paused |= wait_for_fold(tries);
 			continue;
 		}
-		result = read(p, entry->slot, arg);
+		result = read(p, entry->event_index, arg);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		steady = __atomic_load_n(fold, __ATOMIC_RELAXED) == seen;
 		if (result || tries >= FOLD_TRIES || steady)
 			break;
 	}
 	if (steady && !(seen & 1))
-		p->stuck_fold = false;
+		p->fold_unfinished = false;
 	else if (paused && tries >= FOLD_TRIES)
-		p->stuck_fold = true;
+		p->fold_unfinished = true;
 	return result;
 }
 
-void pem_producer__statistic(struct pem_producer *p, const struct pem_wish *wish,
+void pem_producer__statistic(struct pem_producer *p, const struct pem_demand *demand,
 			     struct pem_statistic *s)
 {
-	struct parts parts = {.wish = wish, .together = true};
+	struct parts parts = {.demand = demand, .together = true};
 
-	pem_producer__steady(p, wish, read_parts, &parts);
+	pem_producer__steady(p, demand, read_parts, &parts);
 	pem_statistic__add(s, &parts.sum);
 }
 
@@ -197,12 +199,12 @@ static int by_tid(const void *a, const void *b)
 	return (x->tid > y->tid) - (x->tid < y->tid);
 }
 
-int pem_producer__parts(struct pem_producer *p, const struct pem_wish *wish,
+int pem_producer__parts(struct pem_producer *p, const struct pem_demand *demand,
 			void (*function)(const struct pem_statistic *part, uint32_t tid, void *arg),
 			void *arg)
 {
-	struct parts parts = {.wish = wish};
-	int result = pem_producer__steady(p, wish, read_parts, &parts), count = 0;
+	struct parts parts = {.demand = demand};
+	int result = pem_producer__steady(p, demand, read_parts, &parts), count = 0;
 	struct pem_statistic sum;
 	size_t i, k;
 
@@ -213,7 +215,7 @@ int pem_producer__parts(struct pem_producer *p, const struct pem_wish *wish,
 		sum = parts.part[i].statistic;
 		for (k = i + 1; k < parts.count && parts.part[k].tid == parts.part[i].tid; k++)
 			pem_statistic__add(&sum, &parts.part[k].statistic);
-		pem_statistic__finish(&sum, wish);
+		pem_statistic__finish(&sum, demand);
 		function(&sum, parts.part[i].tid, arg);
 		count++;
 	}

@@ -83,7 +83,7 @@ bool pem_is_anothers(uint32_t pid, uid_t owner)
 	return found && !matches;
 }
 
-uint32_t pem_place__pid(uid_t owner, uint32_t pid, uint32_t pid_namespace)
+uint32_t pem_dir__pid(uid_t owner, uint32_t pid, uint32_t pid_namespace)
 {
 	struct dirent *entry;
 	unsigned namespaces;

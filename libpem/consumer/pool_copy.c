@@ -108,7 +108,7 @@ static void copy_chunks(const struct pem_ring *from, struct pem_ring *to)
 	}
 }
 
-/* Lanes that were ever a thread's, and their slots; overwritten is copied later. */
+/* Lanes that were ever a thread's, and their cells; overwritten is copied later. */
 static void copy_counts(const struct pem_producer *p, struct pem_ring *to)
 {
 	const struct pem_ring *from = &p->ring;
@@ -118,8 +118,8 @@ static void copy_counts(const struct pem_producer *p, struct pem_ring *to)
 	for (lane = 0; lane < from->lane_count; lane = pem_producer__next_lane(p, lane)) {
 		first = (uint64_t)lane * from->event_capacity;
 		to->lanes[lane] = from->lanes[lane];
-		memcpy(&to->slots[first], &from->slots[first],
-		       from->event_capacity * sizeof(*to->slots));
+		memcpy(&to->cells[first], &from->cells[first],
+		       from->event_capacity * sizeof(*to->cells));
 	}
 }
 
@@ -161,18 +161,18 @@ struct pem_producer *pem_producer__copy(const struct pem_producer *p)
 	memcpy(copy->file, p->file, sizeof(copy->file));
 	memcpy(copy->comm, p->comm, sizeof(copy->comm));
 	copy->pid = p->pid;
-	copy->place = p->place;
+	copy->dir = p->dir;
 	copy->start_clock = p->start_clock;
 	copy->pidfd = -1;
 	copy->is_copy = true;
 	copy->next_seq = calloc(p->ring.lane_count, sizeof(*copy->next_seq));
 	copy->delivered = calloc(capacity, sizeof(*copy->delivered));
 	copy->lost = calloc(capacity, sizeof(*copy->lost));
-	copy->aside = calloc(capacity, sizeof(*copy->aside));
+	copy->callback_only = calloc(capacity, sizeof(*copy->callback_only));
 	copy->produced = calloc(capacity, sizeof(*copy->produced));
 	copy->discarded = calloc(capacity, sizeof(*copy->discarded));
-	if (!copy->next_seq || !copy->delivered || !copy->lost || !copy->aside || !copy->produced ||
-	    !copy->discarded || !make_ring(copy, &p->ring)) {
+	if (!copy->next_seq || !copy->delivered || !copy->lost || !copy->callback_only ||
+	    !copy->produced || !copy->discarded || !make_ring(copy, &p->ring)) {
 		pem_producer__free(copy);
 		return NULL;
 	}

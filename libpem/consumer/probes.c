@@ -57,7 +57,7 @@ static int note(struct pem_found *found, const char *name)
 	return 0;
 }
 
-/* Does an event of the model come from this place already? Then that is the event. */
+/* Does an event of the model come from this directory already? Then that is the event. */
 static bool is_known(const struct pem_model *model, const struct pem_event *told)
 {
 	const struct pem_event *event;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * processes.h - processes as a session sees them: the places where it meets them, members by their control files, and
+ * processes.h - processes as a session sees them: the directories where it meets them, members by their control files, and
  * producers by their pools
  *
  * Not here: what the session wants of them (session.h, rules.c).
@@ -20,17 +20,17 @@
 #include <sys/types.h>
 
 struct pem_async_producer;
-struct pem_met_model;
-struct pem_place_event;
+struct pem_known_model;
+struct pem_dir_event;
 struct pem_session;
 struct pem_statistic;
-struct pem_wide_total;
-struct pem_wish;
+struct pem_distribution_total;
+struct pem_demand;
 
-/* A slot of a producer's event table, found by id when records are walked. */
+/* An event of a producer's table, found by id when records are walked. */
 struct pem_event_entry {
 	uint32_t id; /* 0: free */
-	uint32_t slot;
+	uint32_t event_index;
 	uint32_t fixed_bytes; /* of each of its records; 0: they differ */
 	/* Its description contradicts what is certain, or another of its place: event is of that description. */
 	bool refused;
@@ -38,15 +38,15 @@ struct pem_event_entry {
 	/* Of the session's model; NULL: unknown. Its id is another than the entry's if it was renamed (models.c). */
 	const struct pem_event *event;
 	uint64_t judged_logged, judged_statistics; /* counted for the overhead budget so far */
-	struct pem_wish *wish; /* of the session; NULL: not looked for yet, or refused */
+	struct pem_demand *demand; /* of the session; NULL: not looked for yet, or refused */
 };
 #define PEM_EVENT_TABLE 1024u /* power of two, at least twice PEM_EVENT_CAPACITY_DEFAULT */
 
-#define PEM_PLACE_BUCKETS 256u
+#define PEM_DIR_BUCKETS 256u
 #define PEM_PROCESS_BUCKETS 4096u
 
 /* A runtime folder in which the session meets processes: the first is its own, others are other users' and containers'. */
-struct pem_place {
+struct pem_dir {
 	uint32_t number; /* 0: the session's own */
 	/* The session's public folder: files in it are of any user. It has no runtime folder. See public.c. */
 	bool is_public;
@@ -55,10 +55,10 @@ struct pem_place {
 	/* A public folder's: when it had last changed, if nobody's file was in it then; 0: it is to be listed. */
 	struct timespec bare_since;
 	/*
-	 * Not NULL: this place is what one user has in that public folder. It has the folder's descriptor, and no page. Users
+	 * Not NULL: this directory is what one user has in that public folder. It has the folder's descriptor, and no page. Users
 	 * share neither models nor limits.
 	 */
-	struct pem_place *public_folder;
+	struct pem_dir *public_folder;
 	int alive_fd; /* of a public one: holds the lock that says that the consumer lives */
 	uid_t owner;
 	int runtime_fd, directory_fd; /* of its own; else -1 */
@@ -76,40 +76,40 @@ struct pem_place {
 	struct pem_kept_message *kept; /* messages of the keeper's that are to be heard first */
 	uint32_t kept_count;
 	/* models.c: what processes there say of their events, by hash and by id, and how many of these were renamed. */
-	struct pem_met_model *met_models[PEM_PLACE_BUCKETS];
-	struct pem_place_event *events[PEM_PLACE_BUCKETS];
+	struct pem_known_model *known_models[PEM_DIR_BUCKETS];
+	struct pem_dir_event *events[PEM_DIR_BUCKETS];
 	uint32_t renamed;
-	/* There were more models than the place may have. */
+	/* There were more models than the directory may have. */
 	bool models_over;
-	struct pem_place_usage usage;
-	struct pem_place *next;
+	struct pem_dir_usage usage;
+	struct pem_dir *next;
 };
 
-/* Does this process open the place's files, and not a keeper? */
-static inline bool pem_place__opens_files(const struct pem_place *place)
+/* Does this process open the directory's files, and not a keeper? */
+static inline bool pem_dir__opens_files(const struct pem_dir *dir)
 {
-	return !place->number || place->is_public || place->public_folder;
+	return !dir->number || dir->is_public || dir->public_folder;
 }
 
-/* The place whose folder it is that the place's files lie in. */
-static inline const struct pem_place *pem_place__folder(const struct pem_place *place)
+/* The directory whose folder it is that the directory's files lie in. */
+static inline const struct pem_dir *pem_dir__folder(const struct pem_dir *dir)
 {
-	return place->public_folder ? place->public_folder : place;
+	return dir->public_folder ? dir->public_folder : dir;
 }
 
 /* A process, by its control file: with its pool it is a producer, which it becomes at its first event. */
 struct pem_member {
 	char name[64]; /* of the control file */
-	struct pem_place *place; /* that it is in */
+	struct pem_dir *dir; /* that it is in */
 	uint64_t inode; /* of that */
 	uint32_t pid; /* as this process knows it; 0: it does not */
 	struct pem_control_file *control;
 	uint64_t control_bytes;
-	int slot; /* of the session in its table; -1: it is not the session's */
+	int session_index; /* of the session in its table; -1: it is not the session's */
 	uint64_t word; /* of that entry */
 	uint32_t incarnation; /* the same */
 	uint64_t contexts; /* bit i: it is in the page's context i, as last found */
-	bool joins; /* by itself, when last asked: it has no slot yet */
+	bool joins; /* by itself, when last asked: it has no entry yet */
 	uint64_t asked_ns; /* when it was last asked whether it is in a target */
 	bool seen; /* by the scan under way */
 	bool full_said;
@@ -121,14 +121,14 @@ struct pem_member {
 
 struct pem_producer {
 	char name
-		[64]; /* "<pid>-<k>", with the place's number behind if that is another's: "<pid>-<k>p<number>" */
+		[64]; /* "<pid>-<k>", with the directory's number behind if that is another's: "<pid>-<k>p<number>" */
 	char file[64]; /* of its pool: "pool-<pid>-<k>" */
 	char comm[PEM_NAME_BYTES];
 	char control_name[64]; /* checked: a control file's name, or "" */
 	uint32_t pid;
 	uint32_t inner_pid, pid_namespace; /* its number as it knows it, in that namespace */
 	uint64_t start_clock; /* when its pool was made */
-	uint64_t filter_look_ns, filter_pause_ns; /* when, and how long after the last time */
+	uint64_t filter_check_ns, filter_pause_ns; /* when, and how long after the last time */
 	uint32_t filters; /* that are no news; ~0: not known yet */
 	int pidfd; /* -1: none, or of another pid namespace: taken for dead at the end only */
 	/* Its process is known, so that it can be asked for without a pidfd. */
@@ -144,18 +144,18 @@ struct pem_producer {
 	bool is_copy; /* of a pool whose process goes on (pool_copy.c) */
 	bool recovering; /* its recorder died: what is missing was lost with it */
 	struct pem_member *member; /* NULL: it has no control file, or that is gone */
-	struct pem_place *place;
+	struct pem_dir *dir;
 	uint32_t incarnation; /* in the tags of its statistics */
-	bool stuck_fold; /* the pool's was waited for in vain: not again until it holds still, even */
+	bool fold_unfinished; /* the pool's was waited for in vain: not again until it holds still, even */
 	struct pem_ring ring;
 	uint64_t bytes;
 	uint64_t *next_seq; /* per lane */
-	uint64_t *delivered; /* per event slot */
-	uint64_t *lost; /* per event slot: drained, but not written */
-	uint64_t *aside; /* per event slot: logged for callbacks alone */
+	uint64_t *delivered; /* per event */
+	uint64_t *lost; /* per event: drained, but not written */
+	uint64_t *callback_only; /* per event: logged for callbacks alone */
 	struct pem_async_producer
 		*async; /* how far asynchronous callbacks are; NULL: never were any */
-	uint64_t *produced, *discarded; /* per event slot, as of the final drain */
+	uint64_t *produced, *discarded; /* per event, as of the final drain */
 	uint64_t damaged; /* records dropped because they could not be believed */
 	int cut; /* its pool was cut off while it was read: it holds zeroes */
 	struct pem_event_entry table[PEM_EVENT_TABLE];
@@ -178,23 +178,22 @@ struct pem_member_page {
 /* Look for control files: in the session's targets, processes are offered the session. */
 void pem_session__scan_members(struct pem_session *session);
 /* The member of a control file, which is opened if need be; NULL: there is none, or it is this process. */
-struct pem_member *pem_session__member(struct pem_session *session, struct pem_place *place,
+struct pem_member *pem_session__member(struct pem_session *session, struct pem_dir *dir,
 				       const char *name);
 void pem_session__forget_member(struct pem_session *session, struct pem_member *member);
-/* A control file of another's place, open as fd, which is taken; or it is no more. */
-void pem_session__found_control(struct pem_session *session, struct pem_place *place,
-				const char *name, int fd);
-void pem_session__lost_control(struct pem_session *session, struct pem_place *place,
-			       const char *name);
+/* A control file of another's directory, open as fd, which is taken; or it is no more. */
+void pem_session__found_control(struct pem_session *session, struct pem_dir *dir, const char *name,
+				int fd);
+void pem_session__lost_control(struct pem_session *session, struct pem_dir *dir, const char *name);
 /* Give back every entry, and forget all members. */
 void pem_session__leave_members(struct pem_session *session);
 /*
  * A process that is found already, in the session's own folder, can be observed at once: the other folders that it and what it
  * starts may have are looked for by a scan soon after. False: it is not found, or another waits for that.
  */
-bool pem_session__look_later(struct pem_session *session, uint32_t pid);
-/* Find out which slot of its table is the session's, if any. */
-void pem_member__find_slot(struct pem_session *session, struct pem_member *member);
+bool pem_session__search_later(struct pem_session *session, uint32_t pid);
+/* Find out which entry of its table is the session's, if any. */
+void pem_member__find_index(struct pem_session *session, struct pem_member *member);
 /* Is the pool of the image that made this control file? An earlier image of the process had a file of the same name. */
 bool pem_member__has_made(const struct pem_member *member, const struct pem_producer *producer);
 /* Has it the session in its table still? */
@@ -206,16 +205,16 @@ int pem_member__ask(struct pem_session *session, struct pem_member *member);
 bool pem_is_control_name(const char *name);
 
 /* producers.c */
-/* Where a file of the place has its chain in the session's tables. */
-uint32_t pem_session__hash_name(const struct pem_session *session, const struct pem_place *place,
+/* Where a file of the directory has its chain in the session's tables. */
+uint32_t pem_session__hash_name(const struct pem_session *session, const struct pem_dir *dir,
 				const char *name);
 /* Look for processes that came. */
 void pem_session__find_producers(struct pem_session *session);
-/* The same, and gather what processes of other places have counted. */
+/* The same, and gather what processes of other directories have counted. */
 void pem_session__scan_producers(struct pem_session *session);
 void pem_session__check_producers(struct pem_session *session);
-/* A pool of another's place, open as fd, which is taken. */
-void pem_session__found_pool(struct pem_session *session, struct pem_place *place, const char *name,
+/* A pool of another's directory, open as fd, which is taken. */
+void pem_session__found_pool(struct pem_session *session, struct pem_dir *dir, const char *name,
 			     int fd);
 /* Name of a lane's stream file. */
 void pem_producer__stream(const struct pem_producer *producer, uint32_t lane, char *name,
@@ -241,22 +240,23 @@ bool pem_chunk__copy_owned(const struct pem_ring *ring, uint32_t index, uint32_t
  * was used none was. One that is being taken, or found no memory, is passed over.
  */
 uint32_t pem_producer__next_lane(const struct pem_producer *producer, uint32_t lane);
-/* parts.c: add an event's slots over all lanes to a statistic; in the wish's epoch only. */
-void pem_producer__statistic(struct pem_producer *producer, const struct pem_wish *wish,
+/* parts.c: add an event's cells over all lanes to a statistic; in the demand's epoch only. */
+void pem_producer__statistic(struct pem_producer *producer, const struct pem_demand *demand,
 			     struct pem_statistic *s);
 /*
- * Read lanes of one moment, as far as lanes that change hands go: calls read with the event's slot, again if one did
+ * Read lanes of one moment, as far as lanes that change hands go: calls read with the event's index, again if one did
  * meanwhile; not if the producer does not know the event. Returns what read did last, or 0. May wait for a tenth of a second,
  * once where the producer died in the middle.
  */
-int pem_producer__steady(struct pem_producer *producer, const struct pem_wish *wish,
-			 int (*read)(struct pem_producer *producer, uint32_t slot, void *arg),
+int pem_producer__steady(struct pem_producer *producer, const struct pem_demand *demand,
+			 int (*read)(struct pem_producer *producer, uint32_t event_index,
+				     void *arg),
 			 void *arg);
-/* wide.c: what a wide statistic keeps, added to what there is. */
-void pem_producer__wide(struct pem_producer *producer, const struct pem_wish *wish,
-			struct pem_wide_total *total);
+/* distribution.c: what a distribution keeps, added to what there is. */
+void pem_producer__distribution(struct pem_producer *producer, const struct pem_demand *demand,
+				struct pem_distribution_total *total);
 /* A statistic by thread: calls function for each that has any, and returns how many; or -ENOMEM. */
-int pem_producer__parts(struct pem_producer *producer, const struct pem_wish *wish,
+int pem_producer__parts(struct pem_producer *producer, const struct pem_demand *demand,
 			void (*function)(const struct pem_statistic *part, uint32_t tid, void *arg),
 			void *arg);
 struct pem_event_entry *pem_producer__event(struct pem_producer *producer, uint32_t id);

@@ -40,7 +40,7 @@ void pem_producer__free(struct pem_producer *p)
 	free(p->next_seq);
 	free(p->delivered);
 	free(p->lost);
-	free(p->aside);
+	free(p->callback_only);
 	pem_async_producer__free(p->async);
 	free(p->produced);
 	free(p->discarded);
@@ -50,7 +50,7 @@ void pem_producer__free(struct pem_producer *p)
 /* The control file is named by shared memory: only one of the runtime folder itself will do. */
 static void find_member(struct pem_session *s, struct pem_producer *p)
 {
-	struct pem_member *m = pem_session__member(s, p->place, p->control_name);
+	struct pem_member *m = pem_session__member(s, p->dir, p->control_name);
 
 	if (!m || !pem_member__has_made(m, p))
 		return;
@@ -75,7 +75,7 @@ static bool may_keep(int fd)
  */
 static bool find_process(struct pem_producer *p)
 {
-	uint32_t pid = pem_place__pid(p->place->owner, p->pid, p->pid_namespace);
+	uint32_t pid = pem_dir__pid(p->dir->owner, p->pid, p->pid_namespace);
 
 	p->inner_pid = p->pid;
 	if (!pid)
@@ -110,10 +110,10 @@ static bool is_pool_name(const char *name)
 
 /* --- tables --- */
 
-uint32_t pem_session__hash_name(const struct pem_session *s, const struct pem_place *place,
+uint32_t pem_session__hash_name(const struct pem_session *s, const struct pem_dir *dir,
 				const char *name)
 {
-	uint32_t hash = s->id ^ (uint32_t)((uintptr_t)pem_place__folder(place) >> 4);
+	uint32_t hash = s->id ^ (uint32_t)((uintptr_t)pem_dir__folder(dir) >> 4);
 
 	for (; *name; name++)
 		hash = (hash ^ (uint8_t)*name) * 16777619u;
@@ -125,12 +125,12 @@ static uint32_t hash_image(const struct pem_producer *p)
 	return (p->inner_pid * 2654435761u ^ p->pid_namespace) % PEM_PROCESS_BUCKETS;
 }
 
-static struct pem_producer *find_producer(struct pem_session *s, const struct pem_place *place,
+static struct pem_producer *find_producer(struct pem_session *s, const struct pem_dir *dir,
 					  const char *file)
 {
-	struct pem_producer *p = s->producers_by_name[pem_session__hash_name(s, place, file)];
+	struct pem_producer *p = s->producers_by_name[pem_session__hash_name(s, dir, file)];
 
-	while (p && (pem_place__folder(p->place) != place || strcmp(p->file, file) != 0))
+	while (p && (pem_dir__folder(p->dir) != dir || strcmp(p->file, file) != 0))
 		p = p->next_by_name;
 	return p;
 }
@@ -138,7 +138,7 @@ static struct pem_producer *find_producer(struct pem_session *s, const struct pe
 static void add_producer(struct pem_session *s, struct pem_producer *p)
 {
 	struct pem_producer **by_name =
-		&s->producers_by_name[pem_session__hash_name(s, p->place, p->file)];
+		&s->producers_by_name[pem_session__hash_name(s, p->dir, p->file)];
 	struct pem_producer **by_image = &s->producers_by_image[hash_image(p)];
 
 	p->next_by_name = *by_name;
@@ -154,7 +154,7 @@ static void remove_producer(struct pem_session *s, struct pem_producer **link)
 {
 	struct pem_producer *p = *link, **at;
 
-	for (at = &s->producers_by_name[pem_session__hash_name(s, p->place, p->file)]; *at != p;
+	for (at = &s->producers_by_name[pem_session__hash_name(s, p->dir, p->file)]; *at != p;
 	     at = &(*at)->next_by_name)
 		;
 	*at = p->next_by_name;
@@ -162,8 +162,8 @@ static void remove_producer(struct pem_session *s, struct pem_producer **link)
 		;
 	*at = p->next_by_image;
 	*link = p->next;
-	pem_place__give_back(s, p->place, PEM_RESOURCE_POOLS, 1);
-	pem_place__give_back(s, p->place, PEM_RESOURCE_BYTES, p->bytes);
+	pem_dir__give_back(s, p->dir, PEM_RESOURCE_POOLS, 1);
+	pem_dir__give_back(s, p->dir, PEM_RESOURCE_BYTES, p->bytes);
 }
 
 /* --- pools --- */
@@ -193,7 +193,7 @@ static int map_pool(struct pem_session *s, struct pem_producer *p, int fd, struc
 {
 	uint64_t bytes = pool_bytes(&s->geometry);
 	struct pem_shared_file file;
-	int result = pem_shared_file__check(fd, p->place->owner, st);
+	int result = pem_shared_file__check(fd, p->dir->owner, st);
 
 	*excess = PEM_EXCESS_LINKS;
 	if (result)
@@ -218,10 +218,11 @@ static bool make_counts(struct pem_producer *p)
 	p->next_seq = calloc(p->ring.lane_count, sizeof(*p->next_seq));
 	p->delivered = calloc(p->ring.event_capacity, sizeof(*p->delivered));
 	p->lost = calloc(p->ring.event_capacity, sizeof(*p->lost));
-	p->aside = calloc(p->ring.event_capacity, sizeof(*p->aside));
+	p->callback_only = calloc(p->ring.event_capacity, sizeof(*p->callback_only));
 	p->produced = calloc(p->ring.event_capacity, sizeof(*p->produced));
 	p->discarded = calloc(p->ring.event_capacity, sizeof(*p->discarded));
-	return p->next_seq && p->delivered && p->lost && p->aside && p->produced && p->discarded;
+	return p->next_seq && p->delivered && p->lost && p->callback_only && p->produced &&
+	       p->discarded;
 }
 
 static void read_header(struct pem_producer *p, const char *name)
@@ -230,8 +231,8 @@ static void read_header(struct pem_producer *p, const char *name)
 
 	pem_copy_text(p->file, sizeof(p->file), name);
 	/* Of the folder: whoever recovers a trace meets users in another order. */
-	snprintf(p->name, sizeof(p->name), p->place->number ? "%.31sp%u" : "%.31s",
-		 name + strlen("pool-"), pem_place__folder(p->place)->number);
+	snprintf(p->name, sizeof(p->name), p->dir->number ? "%.31sp%u" : "%.31s",
+		 name + strlen("pool-"), pem_dir__folder(p->dir)->number);
 	memcpy(p->comm, h->comm, sizeof(p->comm));
 	p->comm[sizeof(p->comm) - 1] = 0;
 	memcpy(p->control_name, h->control_name, sizeof(p->control_name));
@@ -243,7 +244,7 @@ static void read_header(struct pem_producer *p, const char *name)
 }
 
 /* A pool by its descriptor. NULL: there is none yet, or it is refused, and remembered as such. */
-static struct pem_producer *open_producer(struct pem_session *s, struct pem_place *place,
+static struct pem_producer *open_producer(struct pem_session *s, struct pem_dir *dir,
 					  const char *name, int fd)
 {
 	struct pem_producer *p = calloc(1, sizeof(*p));
@@ -254,7 +255,7 @@ static struct pem_producer *open_producer(struct pem_session *s, struct pem_plac
 	if (p) {
 		p->pidfd = -1;
 		p->filters = ~0u;
-		p->place = place;
+		p->dir = dir;
 		result = map_pool(s, p, fd, &st, &excess);
 	}
 	if (!result && !make_counts(p)) {
@@ -269,9 +270,9 @@ static struct pem_producer *open_producer(struct pem_session *s, struct pem_plac
 		excess = PEM_EXCESS_PROCESS;
 	}
 	if (result != -EAGAIN)
-		pem_place__exceed_in_list(s, place, PEM_LIST_POOLS, excess);
+		pem_dir__exceed_in_list(s, dir, PEM_LIST_POOLS, excess);
 	if (result != -EAGAIN && result != -ENOMEM)
-		pem_place__refuse_file(place, &st, excess);
+		pem_dir__refuse_file(dir, &st, excess);
 	pem_producer__free(p);
 	return NULL;
 }
@@ -280,13 +281,13 @@ static struct pem_producer *open_producer(struct pem_session *s, struct pem_plac
  * A second image of the same process has a pool of its own, made later: the first one's owner is gone for good. The folder
  * is not read in order of age.
  */
-static void bury_earlier_images(struct pem_session *s, struct pem_producer *image)
+static void retire_earlier_images(struct pem_session *s, struct pem_producer *image)
 {
 	struct pem_producer *p;
 
 	for (p = s->producers_by_image[hash_image(image)]; p; p = p->next_by_image) {
-		/* Whoever is in another place may say any number. */
-		if (p->place != image->place || p->inner_pid != image->inner_pid ||
+		/* Whoever is in another directory may say any number. */
+		if (p->dir != image->dir || p->inner_pid != image->inner_pid ||
 		    p->pid_namespace != image->pid_namespace)
 			continue;
 		if (p->start_clock < image->start_clock)
@@ -296,37 +297,36 @@ static void bury_earlier_images(struct pem_session *s, struct pem_producer *imag
 	}
 }
 
-/* A pool that is open as fd, and stays so. NULL: it is none, or the place may have no more. */
-static struct pem_producer *take_pool(struct pem_session *s, struct pem_place *place,
-				      const char *name, int fd)
+/* A pool that is open as fd, and stays so. NULL: it is none, or the directory may have no more. */
+static struct pem_producer *take_pool(struct pem_session *s, struct pem_dir *dir, const char *name,
+				      int fd)
 {
 	uint64_t bytes = pool_bytes(&s->geometry);
 	struct pem_producer *p;
 
-	if (!pem_place__take(s, place, PEM_RESOURCE_POOLS, 1)) {
-		pem_place__exceed_in_list(s, place, PEM_LIST_POOLS, PEM_EXCESS_POOLS);
+	if (!pem_dir__take(s, dir, PEM_RESOURCE_POOLS, 1)) {
+		pem_dir__exceed_in_list(s, dir, PEM_LIST_POOLS, PEM_EXCESS_POOLS);
 		return NULL;
 	}
-	if (!pem_place__take(s, place, PEM_RESOURCE_BYTES, bytes)) {
-		pem_place__exceed_in_list(s, place, PEM_LIST_POOLS, PEM_EXCESS_POOLS);
-		pem_place__give_back(s, place, PEM_RESOURCE_POOLS, 1);
+	if (!pem_dir__take(s, dir, PEM_RESOURCE_BYTES, bytes)) {
+		pem_dir__exceed_in_list(s, dir, PEM_LIST_POOLS, PEM_EXCESS_POOLS);
+		pem_dir__give_back(s, dir, PEM_RESOURCE_POOLS, 1);
 		return NULL;
 	}
-	p = open_producer(s, place, name, fd);
+	p = open_producer(s, dir, name, fd);
 	if (!p) {
-		pem_place__give_back(s, place, PEM_RESOURCE_BYTES, bytes);
-		pem_place__give_back(s, place, PEM_RESOURCE_POOLS, 1);
+		pem_dir__give_back(s, dir, PEM_RESOURCE_BYTES, bytes);
+		pem_dir__give_back(s, dir, PEM_RESOURCE_POOLS, 1);
 	}
 	return p;
 }
 
-void pem_session__found_pool(struct pem_session *s, struct pem_place *place, const char *name,
-			     int fd)
+void pem_session__found_pool(struct pem_session *s, struct pem_dir *dir, const char *name, int fd)
 {
 	struct pem_producer *p = NULL;
 
-	if (is_pool_name(name) && !find_producer(s, pem_place__folder(place), name))
-		p = take_pool(s, place, name, fd);
+	if (is_pool_name(name) && !find_producer(s, pem_dir__folder(dir), name))
+		p = take_pool(s, dir, name, fd);
 	close(fd);
 	if (!p)
 		return;
@@ -334,45 +334,45 @@ void pem_session__found_pool(struct pem_session *s, struct pem_place *place, con
 	if (p->pid != (uint32_t)getpid())
 		find_member(s, p);
 	pem_producer__refresh_events(s, p);
-	bury_earlier_images(s, p);
-	pem_session__meet_target(s, p->pid);
+	retire_earlier_images(s, p);
+	pem_session__note_target(s, p->pid);
 	if (p->member)
 		pem_member__ask(s, p->member); /* rules may have changed since it joined */
 }
 
-static void say_over(struct pem_session *s, struct pem_place *place)
+static void say_over(struct pem_session *s, struct pem_dir *dir)
 {
-	if (!place->over_said)
+	if (!dir->over_said)
 		pem_session__say(s, PEM_LOG_WARNING,
 				 "there are more than %d files in '%s', of programs that were "
 				 "started as other users: not all of these are observed",
 				 PEM_PUBLIC_FILES_MAX, s->public_directory);
-	place->over_said = true;
+	dir->over_said = true;
 }
 
-static void scan_own(struct pem_session *s, struct pem_place *place)
+static void scan_own(struct pem_session *s, struct pem_dir *dir)
 {
-	struct pem_place *user, *owner;
+	struct pem_dir *user, *owner;
 	DIR *directory = NULL;
 	struct dirent *entry;
 	unsigned files = 0;
 	int fd;
 
-	for (user = place; user; user = user->next) {
-		if (pem_place__folder(user) == place)
-			pem_place__begin_list(user, PEM_LIST_POOLS);
+	for (user = dir; user; user = user->next) {
+		if (pem_dir__folder(user) == dir)
+			pem_dir__begin_list(user, PEM_LIST_POOLS);
 	}
-	if (!place->is_public || !pem_public__is_bare(place))
-		directory = pem_list_folder(place->directory_fd);
+	if (!dir->is_public || !pem_public__is_bare(dir))
+		directory = pem_list_folder(dir->directory_fd);
 	while (directory && (entry = readdir(directory))) {
-		if (place->is_public && ++files > PEM_PUBLIC_FILES_MAX) {
-			say_over(s, place);
+		if (dir->is_public && ++files > PEM_PUBLIC_FILES_MAX) {
+			say_over(s, dir);
 			break;
 		}
-		if (!is_pool_name(entry->d_name) || find_producer(s, place, entry->d_name))
+		if (!is_pool_name(entry->d_name) || find_producer(s, dir, entry->d_name))
 			continue;
-		fd = pem_place__open(s, place, PEM_LIST_POOLS, place->directory_fd, entry->d_name);
-		owner = fd >= 0 && place->is_public ? pem_public__user(s, place, fd) : place;
+		fd = pem_dir__open(s, dir, PEM_LIST_POOLS, dir->directory_fd, entry->d_name);
+		owner = fd >= 0 && dir->is_public ? pem_public__user(s, dir, fd) : dir;
 		if (fd >= 0 && owner)
 			pem_session__found_pool(s, owner, entry->d_name, fd);
 		else if (fd >= 0)
@@ -384,16 +384,16 @@ static void scan_own(struct pem_session *s, struct pem_place *place)
 
 void pem_session__find_producers(struct pem_session *s)
 {
-	struct pem_place *place;
+	struct pem_dir *dir;
 
-	pem_session__own_place(s);
+	pem_session__add_session_dir(s);
 	pem_session__begin_turn(s);
 	pem_session__scan_members(s);
-	for (place = s->places; place; place = place->next) {
-		if (pem_place__opens_files(place) && !place->public_folder)
-			scan_own(s, place);
+	for (dir = s->dirs; dir; dir = dir->next) {
+		if (pem_dir__opens_files(dir) && !dir->public_folder)
+			scan_own(s, dir);
 	}
-	pem_session__scan_places(s);
+	pem_session__scan_dirs(s);
 }
 
 void pem_session__scan_producers(struct pem_session *s)
@@ -407,7 +407,7 @@ static void remove_control(struct pem_session *s, const struct pem_producer *p)
 {
 	if (!p->member)
 		return;
-	pem_place__remove_control(p->place, p->member->name, p->member->inode);
+	pem_dir__remove_control(p->dir, p->member->name, p->member->inode);
 	pem_session__forget_member(s, p->member);
 }
 
@@ -432,20 +432,20 @@ static bool is_gone(const struct pem_producer *p)
 /* Its last records and counts. False: its place had its turn, and the next one goes on with it. */
 static bool take_leave(struct pem_session *s, struct pem_producer *p)
 {
-	uint64_t began_ns = pem_place__begin(s, p->place);
+	uint64_t began_ns = pem_dir__begin(s, p->dir);
 
-	if (pem_place__had_turn(p->place))
+	if (pem_dir__had_turn(p->dir))
 		return false;
 	pem_session__count_producer(s, p);
-	pem_place__charge(s, p->place, began_ns);
+	pem_dir__charge(s, p->dir, began_ns);
 	if (!pem_session__drain_producer(s, p, true)) /* which charges its time itself */
 		return false;
-	began_ns = pem_place__begin(s, p->place);
+	began_ns = pem_dir__begin(s, p->dir);
 	pem_session__account(s, p);
 	pem_session__retire(s, p);
 	remove_control(s, p);
-	pem_place__remove_pool(p->place, p->file);
-	pem_place__charge(s, p->place, began_ns);
+	pem_dir__remove_pool(p->dir, p->file);
+	pem_dir__charge(s, p->dir, began_ns);
 	return true;
 }
 
@@ -494,13 +494,13 @@ struct pem_event_entry *pem_producer__event(struct pem_producer *p, uint32_t id)
 	return NULL;
 }
 
-static void fill_entry(struct pem_event_entry *entry, uint32_t id, uint32_t slot,
+static void fill_entry(struct pem_event_entry *entry, uint32_t id, uint32_t event_index,
 		       const struct pem_event *event, bool refused)
 {
 	size_t i;
 
 	*entry = (struct pem_event_entry){
-		.id = id, .slot = slot, .event = event, .refused = refused};
+		.id = id, .event_index = event_index, .event = event, .refused = refused};
 	for (i = 0; event && i < event->field_count; i++) {
 		if (!pem_type__bytes((enum pem_type)event->fields[i].type))
 			return;

@@ -89,12 +89,12 @@ static bool write_names(const struct pem_session *s, int folder_fd)
 }
 
 /* Add the folder to those that pools are drained from. Takes the descriptor. NULL: no memory. */
-static struct pem_place *add_folder(struct pem_session *s, int fd)
+static struct pem_dir *add_folder(struct pem_session *s, int fd)
 {
-	struct pem_place *folder = calloc(1, sizeof(*folder)), *last;
+	struct pem_dir *folder = calloc(1, sizeof(*folder)), *last;
 
-	pem_session__own_place(s);
-	if (!folder || !s->places) {
+	pem_session__add_session_dir(s);
+	if (!folder || !s->dirs) {
 		free(folder);
 		close(fd);
 		return NULL;
@@ -103,15 +103,15 @@ static struct pem_place *add_folder(struct pem_session *s, int fd)
 	folder->runtime_fd = folder->alive_fd = -1;
 	folder->is_public = true;
 	folder->owner = geteuid();
-	folder->number = ++s->place_numbers;
-	for (last = s->places; last->next; last = last->next)
+	folder->number = ++s->dir_numbers;
+	for (last = s->dirs; last->next; last = last->next)
 		;
 	last->next = folder;
 	return folder;
 }
 
 /* Make its page, and say by a lock on it that the session has a consumer. 0, or -errno. */
-static int fill_folder(struct pem_session *s, struct pem_place *folder)
+static int fill_folder(struct pem_session *s, struct pem_dir *folder)
 {
 	folder->page = make_page(s, folder->directory_fd);
 	if (folder->page && pem_fault__watch(folder->page, sizeof(*folder->page), &folder->cut)) {
@@ -126,7 +126,7 @@ static int fill_folder(struct pem_session *s, struct pem_place *folder)
 
 int pem_session__make_public(struct pem_session *s)
 {
-	struct pem_place *folder;
+	struct pem_dir *folder;
 	int fd = -ENOENT, result;
 	size_t i;
 
@@ -207,9 +207,9 @@ bool pem_public__has_pools(int session_fd)
 #define USERS_MAX 256
 
 /* Behind all others, as scans go through the list. NULL: no memory. */
-static struct pem_place *add_user(struct pem_session *s, struct pem_place *folder, uid_t owner)
+static struct pem_dir *add_user(struct pem_session *s, struct pem_dir *folder, uid_t owner)
 {
-	struct pem_place *user = calloc(1, sizeof(*user)), *last = folder;
+	struct pem_dir *user = calloc(1, sizeof(*user)), *last = folder;
 
 	if (!user)
 		return NULL;
@@ -217,15 +217,15 @@ static struct pem_place *add_user(struct pem_session *s, struct pem_place *folde
 	user->directory_fd = folder->directory_fd;
 	user->runtime_fd = user->alive_fd = -1;
 	user->owner = owner;
-	user->number = ++s->place_numbers;
+	user->number = ++s->dir_numbers;
 	while (last->next)
 		last = last->next;
 	return last->next = user;
 }
 
-struct pem_place *pem_public__user(struct pem_session *s, struct pem_place *folder, int fd)
+struct pem_dir *pem_public__user(struct pem_session *s, struct pem_dir *folder, int fd)
 {
-	struct pem_place *user;
+	struct pem_dir *user;
 	unsigned users = 0;
 	struct stat st;
 
@@ -240,8 +240,8 @@ struct pem_place *pem_public__user(struct pem_session *s, struct pem_place *fold
 	}
 	if (users < USERS_MAX)
 		return add_user(s, folder, st.st_uid);
-	pem_place__exceed_in_list(s, folder, PEM_LIST_POOLS, PEM_EXCESS_USERS);
-	pem_place__refuse_file(folder, &st, PEM_EXCESS_USERS);
+	pem_dir__exceed_in_list(s, folder, PEM_LIST_POOLS, PEM_EXCESS_USERS);
+	pem_dir__refuse_file(folder, &st, PEM_EXCESS_USERS);
 	return NULL;
 }
 
@@ -261,7 +261,7 @@ static bool add_counts(struct pem_session *s, int fd, const struct stat *st)
 }
 
 /* Take the counts out of a program's file. Nobody has it mapped if nobody has it locked: then it goes. */
-static void take_counts(struct pem_session *s, const struct pem_place *folder, const char *name)
+static void take_counts(struct pem_session *s, const struct pem_dir *folder, const char *name)
 {
 	static const uint8_t none[PEM_SESSION_HEAD_BYTES - 8];
 	uint8_t head[PEM_SESSION_HEAD_BYTES];
@@ -298,7 +298,7 @@ static bool is_refusal(const char *name, unsigned *code)
 }
 
 /* A program could not make its file: its name tells why. */
-static void take_refusal(struct pem_session *s, const struct pem_place *folder, const char *name)
+static void take_refusal(struct pem_session *s, const struct pem_dir *folder, const char *name)
 {
 	struct stat st;
 	unsigned code;
@@ -314,7 +314,7 @@ static void take_refusal(struct pem_session *s, const struct pem_place *folder, 
 	"other users then are not observed, and what they raised is not counted; see df -i"
 
 /* A program that can make no file has nowhere to tell so: it can be told from the file system. */
-static void watch_room(struct pem_session *s, struct pem_place *folder)
+static void watch_room(struct pem_session *s, struct pem_dir *folder)
 {
 	struct statfs fs;
 
@@ -326,19 +326,19 @@ static void watch_room(struct pem_session *s, struct pem_place *folder)
 
 void pem_public__note_room(const struct pem_session *s, struct pem_trace_info *info)
 {
-	const struct pem_place *place = s->places;
+	const struct pem_dir *dir = s->dirs;
 	struct pem_trace_gap *gap;
 
-	while (place && !place->full_said)
-		place = place->next;
-	if (!place || info->gap_count == PEM_ARRAY_SIZE(info->gaps))
+	while (dir && !dir->full_said)
+		dir = dir->next;
+	if (!dir || info->gap_count == PEM_ARRAY_SIZE(info->gaps))
 		return;
 	gap = &info->gaps[info->gap_count++];
 	pem_copy_text(gap->source, sizeof(gap->source), "users");
 	snprintf(gap->reason, sizeof(gap->reason), NO_FILES, s->public_directory);
 }
 
-bool pem_public__is_bare(const struct pem_place *folder)
+bool pem_public__is_bare(const struct pem_dir *folder)
 {
 	const struct timespec *since = &folder->bare_since;
 	struct stat st;
@@ -368,7 +368,7 @@ static bool is_ours(const char *name)
 	       !strcmp(name, OWNER_FILE);
 }
 
-void pem_public__take_counts(struct pem_session *s, struct pem_place *folder)
+void pem_public__take_counts(struct pem_session *s, struct pem_dir *folder)
 {
 	struct timespec change;
 	struct dirent *entry;
@@ -416,7 +416,7 @@ static void remove_folder(struct pem_session *s, int fd, const char *path)
 				 path);
 }
 
-void pem_session__close_public(struct pem_session *s, struct pem_place *folder)
+void pem_session__close_public(struct pem_session *s, struct pem_dir *folder)
 {
 	if (s->directory_fd < 0) { /* what was not recovered is kept */
 		close(folder->directory_fd);

@@ -111,19 +111,19 @@ static int open_session_directory(struct pem_session *s, pid_t recorder)
 }
 
 /* What callbacks alone wanted is neither for the trace nor missing in it. */
-static void set_aside(struct pem_session *s)
+static void leave_callback_only_out(struct pem_session *s)
 {
 	uint32_t count = __atomic_load_n(&s->page->rule_count, __ATOMIC_ACQUIRE), i;
 	const struct pem_event *event;
-	struct pem_wish *wish;
+	struct pem_demand *demand;
 
 	for (i = 0; i < count && i < PEM_RULES_MAX; i++) {
-		if (!(s->page->rules[i].flags & PEM_RULE_ASIDE))
+		if (!(s->page->rules[i].flags & PEM_RULE_CALLBACK_ONLY))
 			continue;
 		event = pem_model__by_id(s->model, s->page->rules[i].event_id);
-		wish = event ? pem_session__wish(s, event) : NULL;
-		if (wish)
-			wish->async_ever = true;
+		demand = event ? pem_session__demand(s, event) : NULL;
+		if (demand)
+			demand->async_ever = true;
 	}
 }
 
@@ -135,7 +135,7 @@ static int make_log(struct pem_session *s, int trace_fd, int stage_fd,
 		    const struct pem_trace_info *info, struct pem_error *error)
 {
 	struct pem_log *log = calloc(1, sizeof(*log));
-	int result = log ? pem_recovery__wish_for_all(s) : -ENOMEM;
+	int result = log ? pem_recovery__demand_for_all(s) : -ENOMEM;
 
 	if (!result) {
 		log->session = s;
@@ -187,7 +187,7 @@ static void drain_producers(struct pem_session *s)
 	struct pem_producer *p;
 
 	pem_session__scan_producers(s); /* and read their models */
-	set_aside(s);
+	leave_callback_only_out(s);
 	for (p = s->producers; p; p = p->next) {
 		if (p->member)
 			pem_session__apply_to(s, p->member);

@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-int pem_recovery__wish_for_all(struct pem_session *s)
+int pem_recovery__demand_for_all(struct pem_session *s)
 {
 	size_t i;
 
 	for (i = 0; i < pem_model__count(s->model); i++) {
-		if (!pem_session__wish(s, pem_model__event(s->model, i)))
+		if (!pem_session__demand(s, pem_model__event(s->model, i)))
 			return -ENOMEM;
 	}
 	return 0;
@@ -45,14 +45,14 @@ static void count_written(void *arg, const char *stream, const struct pem_packet
 	pem_session__count_records(w->session, packet, content, 1, 0);
 }
 
-/* Count anew what is written of a producer or of sources, into the wishes. */
+/* Count anew what is written of a producer or of sources, into the demands. */
 static void count_stream(struct pem_session *s, const struct pem_producer *p)
 {
 	struct written written = {s, p};
 	size_t i;
 
-	for (i = 0; i < s->wish_count; i++)
-		s->wishes[i].delivered = 0;
+	for (i = 0; i < s->demand_count; i++)
+		s->demands[i].delivered = 0;
 	pem_trace_writer__walk(s->log->writer, is_written_by, count_written, &written);
 }
 
@@ -62,17 +62,17 @@ void pem_recovery__take_over_counts(struct pem_session *s, struct pem_producer *
 	size_t i;
 
 	count_stream(s, p);
-	for (i = 0; i < s->wish_count; i++) {
-		entry = pem_producer__entry_of(p, s->wishes[i].event);
+	for (i = 0; i < s->demand_count; i++) {
+		entry = pem_producer__entry_of(p, s->demands[i].event);
 		if (entry)
-			p->delivered[entry->slot] = s->wishes[i].delivered;
+			p->delivered[entry->event_index] = s->demands[i].delivered;
 	}
 }
 
 /* Processes that ended before the recorder did, as streams tell: their pools are gone, and their accounts with the recorder. */
 struct gone_search {
 	struct pem_session *session;
-	struct pem_balance_entry *entries; /* of the process in hand, by wish, and one more */
+	struct pem_balance_entry *entries; /* of the process in hand, by demand, and one more */
 	char prefix[PEM_STREAM_NAME_BYTES]; /* of its streams: "u_<pid>_<k>_"; "": none yet */
 	char stream[PEM_STREAM_NAME_BYTES]; /* of the packet before */
 	uint64_t discarded; /* as that packet has it */
@@ -86,13 +86,13 @@ static void account_process(struct gone_search *search)
 	struct pem_balance *b;
 	size_t i;
 
-	for (i = 0; i <= s->wish_count; i++) {
-		search->entries[i].event_id = i < s->wish_count ? s->wishes[i].event->id : 0;
+	for (i = 0; i <= s->demand_count; i++) {
+		search->entries[i].event_id = i < s->demand_count ? s->demands[i].event->id : 0;
 		b = &search->entries[i].balance;
 		b->produced = b->delivered + b->discarded;
 	}
-	pem_trace_writer__balance(s->log->writer, pid, "", 0, search->entries, s->wish_count + 1);
-	memset(search->entries, 0, (s->wish_count + 1) * sizeof(*search->entries));
+	pem_trace_writer__balance(s->log->writer, pid, "", 0, search->entries, s->demand_count + 1);
+	memset(search->entries, 0, (s->demand_count + 1) * sizeof(*search->entries));
 }
 
 /* Streams come in the order of their names: is this one of another process than those before? */
@@ -131,14 +131,14 @@ static void count_gone(void *arg, const char *stream, const struct pem_packet *p
 
 	if (strcmp(search->stream, stream))
 		enter_stream(search, stream);
-	for (i = 0; i < s->wish_count; i++)
-		s->wishes[i].delivered = 0;
+	for (i = 0; i < s->demand_count; i++)
+		s->demands[i].delivered = 0;
 	pem_session__count_records(s, packet, content, 1, 0);
-	for (i = 0; i < s->wish_count; i++)
-		search->entries[i].balance.delivered += s->wishes[i].delivered;
+	for (i = 0; i < s->demand_count; i++)
+		search->entries[i].balance.delivered += s->demands[i].delivered;
 	/* Which events were discarded is not known any more: they are counted under id 0, behind the others. */
 	if (packet->events_discarded > search->discarded)
-		search->entries[s->wish_count].balance.discarded +=
+		search->entries[s->demand_count].balance.discarded +=
 			packet->events_discarded - search->discarded;
 	search->discarded = packet->events_discarded;
 }
@@ -147,11 +147,11 @@ int pem_recovery__account_gone(struct pem_session *s)
 {
 	struct gone_search search = {.session = s};
 	/* Those of programs, too: no more come while entries are counted by them. */
-	int result = pem_recovery__wish_for_all(s);
+	int result = pem_recovery__demand_for_all(s);
 
 	if (result)
 		return result;
-	search.entries = calloc(s->wish_count + 1, sizeof(*search.entries));
+	search.entries = calloc(s->demand_count + 1, sizeof(*search.entries));
 	if (!search.entries)
 		return -ENOMEM;
 	pem_trace_writer__walk(s->log->writer, is_gone, count_gone, &search);
@@ -164,17 +164,18 @@ int pem_recovery__account_gone(struct pem_session *s)
 /* What sources wrote is all that is known of them. */
 int pem_recovery__account_sources(struct pem_session *s)
 {
-	struct pem_balance_entry *entries = calloc(s->wish_count + 1, sizeof(*entries));
+	struct pem_balance_entry *entries = calloc(s->demand_count + 1, sizeof(*entries));
 	size_t i;
 
 	if (!entries)
 		return -ENOMEM;
 	count_stream(s, NULL);
-	for (i = 0; i < s->wish_count; i++) {
-		entries[i].event_id = s->wishes[i].event->id;
-		entries[i].balance.produced = entries[i].balance.delivered = s->wishes[i].delivered;
+	for (i = 0; i < s->demand_count; i++) {
+		entries[i].event_id = s->demands[i].event->id;
+		entries[i].balance.produced = entries[i].balance.delivered =
+			s->demands[i].delivered;
 	}
-	pem_trace_writer__balance(s->log->writer, 0, "sources", 0, entries, s->wish_count);
+	pem_trace_writer__balance(s->log->writer, 0, "sources", 0, entries, s->demand_count);
 	free(entries);
 	return 0;
 }

@@ -8,8 +8,8 @@
 struct pem_session;
 struct pem_producer;
 
-/* Every event of the session's model has a wish. 0, or -ENOMEM. */
-int pem_recovery__wish_for_all(struct pem_session *session);
+/* Every event of the session's model has a demand. 0, or -ENOMEM. */
+int pem_recovery__demand_for_all(struct pem_session *session);
 /* What was written of a producer counts as delivered. */
 void pem_recovery__take_over_counts(struct pem_session *session, struct pem_producer *producer);
 /* The balances of processes without a pool, which ended before their recorder did. 0, or -ENOMEM. */

@@ -135,20 +135,20 @@ static void ready_chunks(const struct pem_producer *p)
 		__atomic_fetch_or(&populated[i / 16], 3u << (i % 16 * 2), __ATOMIC_RELAXED);
 }
 
-#define LOOK_FIRST_NS 20000000u /* programs take filters as they start, mostly */
-#define LOOK_LAST_NS 1000000000u
+#define CHECK_FIRST_NS 20000000u /* programs take filters as they start, mostly */
+#define CHECK_LAST_NS 1000000000u
 
-static void look_for_filter(struct pem_session *s, struct pem_producer *p, uint64_t now)
+static void check_filter(struct pem_session *s, struct pem_producer *p, uint64_t now)
 {
 	struct pem_pool_header *header = p->ring.header;
 	uint32_t known, count;
 
 	if (__atomic_load_n(&header->restricted, __ATOMIC_RELAXED))
 		return;
-	p->filter_pause_ns = !p->filter_pause_ns                     ? LOOK_FIRST_NS
-			     : p->filter_pause_ns < LOOK_LAST_NS / 2 ? 2 * p->filter_pause_ns
-								     : LOOK_LAST_NS;
-	p->filter_look_ns = now + p->filter_pause_ns;
+	p->filter_pause_ns = !p->filter_pause_ns                      ? CHECK_FIRST_NS
+			     : p->filter_pause_ns < CHECK_LAST_NS / 2 ? 2 * p->filter_pause_ns
+								      : CHECK_LAST_NS;
+	p->filter_check_ns = now + p->filter_pause_ns;
 	count = pem_filters_of(p->pid);
 	known = __atomic_load_n(&header->filters, __ATOMIC_RELAXED);
 	/* Of a program that nobody told what it has when it was first seen. */
@@ -167,11 +167,11 @@ void pem_producer__watch_filter(struct pem_session *s, struct pem_producer *p, u
 {
 	uint64_t began_ns;
 
-	if (now < p->filter_look_ns || p->pidfd < 0)
+	if (now < p->filter_check_ns || p->pidfd < 0)
 		return;
-	began_ns = pem_place__begin(s, p->place);
-	look_for_filter(s, p, now);
-	pem_place__charge(s, p->place, began_ns);
+	began_ns = pem_dir__begin(s, p->dir);
+	check_filter(s, p, now);
+	pem_dir__charge(s, p->dir, began_ns);
 }
 
 static void add(struct pem_trace_info *info, const char *format, ...)
@@ -191,10 +191,10 @@ static void add(struct pem_trace_info *info, const char *format, ...)
 	va_end(arguments);
 }
 
-/* What a place counts may be anything, and shall not take from what others have lost. */
-static void add_count(uint64_t *sum, uint64_t *of_place)
+/* What a directory counts may be anything, and shall not take from what others have lost. */
+static void add_count(uint64_t *sum, uint64_t *of_dir)
 {
-	uint64_t count = __atomic_exchange_n(of_place, 0, __ATOMIC_RELAXED), before = 0, after;
+	uint64_t count = __atomic_exchange_n(of_dir, 0, __ATOMIC_RELAXED), before = 0, after;
 
 	while (count) {
 		after = before > UINT64_MAX - count ? UINT64_MAX : before + count;
@@ -204,9 +204,9 @@ static void add_count(uint64_t *sum, uint64_t *of_place)
 	}
 }
 
-static void add_number(uint32_t *sum, uint32_t *of_place)
+static void add_number(uint32_t *sum, uint32_t *of_dir)
 {
-	uint32_t number = __atomic_exchange_n(of_place, 0, __ATOMIC_RELAXED), before = 0, after;
+	uint32_t number = __atomic_exchange_n(of_dir, 0, __ATOMIC_RELAXED), before = 0, after;
 
 	while (number) {
 		after = before > UINT32_MAX - number ? UINT32_MAX : before + number;
@@ -216,21 +216,21 @@ static void add_number(uint32_t *sum, uint32_t *of_place)
 	}
 }
 
-#define UNOBSERVED_MAX (1u << 20) /* of one place: a thousand that say more together go round */
+#define UNOBSERVED_MAX (1u << 20) /* of one directory: a thousand that say more together go round */
 
-/* Programs take back what they counted for a start that failed: a number may sink, but to no less than the place had added. */
-static void add_unobserved(struct pem_session *s, struct pem_place *place, unsigned reason)
+/* Programs take back what they counted for a start that failed: a number may sink, but to no less than the directory had added. */
+static void add_unobserved(struct pem_session *s, struct pem_dir *dir, unsigned reason)
 {
-	uint32_t now = __atomic_load_n(&place->page->unobserved[reason], __ATOMIC_RELAXED);
+	uint32_t now = __atomic_load_n(&dir->page->unobserved[reason], __ATOMIC_RELAXED);
 
 	if (now > UNOBSERVED_MAX)
 		now = UNOBSERVED_MAX;
-	if (now > place->unobserved[reason])
-		memcpy(s->page->unobserved_name[reason], place->page->unobserved_name[reason],
+	if (now > dir->unobserved[reason])
+		memcpy(s->page->unobserved_name[reason], dir->page->unobserved_name[reason],
 		       sizeof(s->page->unobserved_name[reason]));
-	__atomic_fetch_add(&s->page->unobserved[reason], now - place->unobserved[reason],
+	__atomic_fetch_add(&s->page->unobserved[reason], now - dir->unobserved[reason],
 			   __ATOMIC_RELAXED);
-	place->unobserved[reason] = now;
+	dir->unobserved[reason] = now;
 }
 
 static void gather(struct pem_session *s, struct pem_session_page *page)
@@ -244,13 +244,13 @@ static void gather(struct pem_session *s, struct pem_session_page *page)
 	add_count(&s->page->lost_filtered, &page->lost_filtered);
 }
 
-void pem_session__gather_rights(struct pem_session *s, struct pem_place *place)
+void pem_session__gather_rights(struct pem_session *s, struct pem_dir *dir)
 {
 	unsigned reason;
 
-	gather(s, place->page);
+	gather(s, dir->page);
 	for (reason = 0; reason < PEM_UNOBSERVED_COUNT; reason++)
-		add_unobserved(s, place, reason);
+		add_unobserved(s, dir, reason);
 }
 
 /* Nothing is known of a head's past: a start that fails just after it was gathered stays counted. */
@@ -301,13 +301,13 @@ static const char *const unobserved[PEM_UNOBSERVED_COUNT] = {
 /* Does the session want events that programs raise? library: of that adapter; NULL: any. */
 static bool wants_programs(const struct pem_session *s, const char *library)
 {
-	const struct pem_wish *wish;
+	const struct pem_demand *demand;
 	size_t i;
 
-	for (i = 0; i < s->wish_count; i++) {
-		wish = &s->wishes[i];
-		if (wish->event->source_kind == PEM_SOURCE_STUB &&
-		    (!library || !strcmp(wish->event->source_name, library)))
+	for (i = 0; i < s->demand_count; i++) {
+		demand = &s->demands[i];
+		if (demand->event->source_kind == PEM_SOURCE_STUB &&
+		    (!library || !strcmp(demand->event->source_name, library)))
 			return true;
 	}
 	return false;

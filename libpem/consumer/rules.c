@@ -57,17 +57,17 @@ static int find_tests(struct pem_session *s, const struct pem_predicate *predica
 }
 
 /* Were an event's records never for the log? Whoever recovers that has the page alone to know it from. */
-static bool is_aside(const struct pem_session *s, const struct pem_wish *wish)
+static bool is_callback_only(const struct pem_session *s, const struct pem_demand *demand)
 {
-	return s->log && wish->async_ever && !wish->want_log &&
-	       (!s->log->any_level || wish->event->level > s->log->any_level);
+	return s->log && demand->async_ever && !demand->want_log &&
+	       (!s->log->any_level || demand->event->level > s->log->any_level);
 }
 
-static void add_rule(struct pem_session *s, const struct pem_wish *wish, uint32_t pid,
+static void add_rule(struct pem_session *s, const struct pem_demand *demand, uint32_t pid,
 		     uint64_t action)
 {
-	int context = pem_session__context(s, &wish->context, pid, 0);
-	int tests = wish->predicate ? find_tests(s, wish->predicate) : 0;
+	int context = pem_session__context(s, &demand->context, pid, 0);
+	int tests = demand->predicate ? find_tests(s, demand->predicate) : 0;
 	struct pem_session_page *page = s->page;
 	struct pem_rule *rule;
 
@@ -75,54 +75,55 @@ static void add_rule(struct pem_session *s, const struct pem_wish *wish, uint32_
 		pem_session__say(s, PEM_LOG_WARNING,
 				 "more than %u contexts or %u tests of predicates at once: %s is "
 				 "not observed",
-				 PEM_CONTEXTS_MAX - 1, PEM_SESSION_TESTS_MAX, wish->event->name);
+				 PEM_CONTEXTS_MAX - 1, PEM_SESSION_TESTS_MAX, demand->event->name);
 		return;
 	}
 
 	if (s->rule_count == PEM_RULES_MAX) {
 		pem_session__say(s, PEM_LOG_WARNING,
 				 "more than %u stub events at once: %s is not observed",
-				 PEM_RULES_MAX, wish->event->name);
+				 PEM_RULES_MAX, demand->event->name);
 		return;
 	}
 	rule = &page->rules[s->rule_count++];
 	memset(rule, 0, sizeof(*rule));
-	rule->event_id = wish->event->id;
+	rule->event_id = demand->event->id;
 	rule->context = (uint16_t)context;
 	rule->test_first = (uint32_t)tests;
-	rule->test_count = wish->predicate ? (uint16_t)wish->predicate->test_count : 0;
-	rule->wide = wish->wide;
+	rule->test_count = demand->predicate ? (uint16_t)demand->predicate->test_count : 0;
+	rule->distribution = demand->distribution;
 	rule->action = action;
-	rule->flags = is_aside(s, wish) ? PEM_RULE_ASIDE : 0;
+	rule->flags = is_callback_only(s, demand) ? PEM_RULE_CALLBACK_ONLY : 0;
 }
 
 /*
- * Callbacks run in this process only, so that a wish with one becomes two rules: the first that names a process
+ * Callbacks run in this process only, so that a demand with one becomes two rules: the first that names a process
  * wins there (pem_rule__find).
  */
 static void write_rules(struct pem_session *s)
 {
 	struct pem_session_page *page = s->page;
 	uint32_t self = (uint32_t)getpid();
-	const struct pem_wish *wish;
+	const struct pem_demand *demand;
 	uint64_t action;
 	size_t i;
 
 	__atomic_store_n(&page->generation, ++s->generation, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	s->rule_count = s->test_count = 0;
-	for (i = 0; i < s->wish_count; i++) {
-		wish = &s->wishes[i];
-		if (wish->event->source_kind != PEM_SOURCE_STUB)
+	for (i = 0; i < s->demand_count; i++) {
+		demand = &s->demands[i];
+		if (demand->event->source_kind != PEM_SOURCE_STUB)
 			continue;
-		action = pem_wish__action(wish);
+		action = pem_demand__action(demand);
 		if (PEM_ACTION_FLAGS(action) & PEM_ACTION_CALLBACK)
-			add_rule(s, wish, self, action);
+			add_rule(s, demand, self, action);
 		action &= ~(uint64_t)PEM_ACTION_CALLBACK;
 		/* One that the overhead budget has off needs a rule that says so, before the rule for any event. */
 		if (PEM_ACTION_FLAGS(action) & (PEM_ACTION_LOG | PEM_ACTION_STAT) ||
-		    (wish->log && wish->detail == PEM_DETAIL_OFF) || is_aside(s, wish))
-			add_rule(s, wish, wish->context.pid, action);
+		    (demand->log && demand->detail == PEM_DETAIL_OFF) ||
+		    is_callback_only(s, demand))
+			add_rule(s, demand, demand->context.pid, action);
 	}
 	if (s->log && s->log->enabled && s->log->any_level && s->rule_count < PEM_RULES_MAX)
 		page->rules[s->rule_count++] = (struct pem_rule){
@@ -180,7 +181,7 @@ static uint64_t wanted_of(struct pem_session *s, const struct pem_member *m, uin
 
 	if (!rule || s->page->closed)
 		return 0;
-	event = pem_place__event(s, m->place, id);
+	event = pem_dir__event(s, m->dir, id);
 	if (rule->event_id == PEM_RULE_ANY_EVENT && rule->max_level && event &&
 	    event->level > rule->max_level)
 		return 0;
@@ -195,7 +196,7 @@ static bool is_theirs(struct pem_session *s, const struct pem_member *m, uint32_
 {
 	const struct pem_rule *rule;
 
-	if (s->page->closed || pem_place__event(s, m->place, id))
+	if (s->page->closed || pem_dir__event(s, m->dir, id))
 		return false;
 	rule = pem_rule__find(s->page, s->rule_count, m->contexts, id);
 	return rule && rule->event_id == PEM_RULE_ANY_EVENT && rule->max_level;
@@ -205,11 +206,11 @@ static bool has_applied(const struct pem_member *m, const uint8_t *enable, uint3
 {
 	uint32_t i;
 
-	if (__atomic_load_n(&m->control->session[m->slot].joined, __ATOMIC_ACQUIRE) !=
+	if (__atomic_load_n(&m->control->session[m->session_index].joined, __ATOMIC_ACQUIRE) !=
 	    m->incarnation)
 		return false;
 	for (i = 0; i < events; i++) {
-		if (__atomic_load_n(&enable[i], __ATOMIC_ACQUIRE) & 1u << m->slot)
+		if (__atomic_load_n(&enable[i], __ATOMIC_ACQUIRE) & 1u << m->session_index)
 			return true;
 	}
 	return false;
@@ -222,8 +223,8 @@ static void apply_to_page(struct pem_session *s, struct pem_member *m, const uin
 	bool refused = page->event_count && m->producer &&
 		       pem_producer__is_misfit(s, m->producer, page->event_base);
 	uint8_t *enable = (uint8_t *)page->header + sizeof(*page->header);
-	uint64_t *action = (uint64_t *)(enable + capacity) + m->slot, wanted;
-	uint8_t bit = (uint8_t)(1u << m->slot);
+	uint64_t *action = (uint64_t *)(enable + capacity) + m->session_index, wanted;
+	uint8_t bit = (uint8_t)(1u << m->session_index);
 	bool applied = has_applied(m, enable, page->event_count);
 
 	ids += page->event_base;
@@ -233,7 +234,7 @@ static void apply_to_page(struct pem_session *s, struct pem_member *m, const uin
 			continue;
 		wanted = refused ? 0 : wanted_of(s, m, __atomic_load_n(&ids[i], __ATOMIC_ACQUIRE));
 		/* Its filter is of the rules before. */
-		if (PEM_ACTION_FLAGS(wanted) & (PEM_ACTION_FILTER | PEM_ACTION_WIDE))
+		if (PEM_ACTION_FLAGS(wanted) & (PEM_ACTION_FILTER | PEM_ACTION_DISTRIBUTION))
 			wanted |= PEM_ACTION_CHECK;
 		if (PEM_ACTION_FLAGS(wanted) & ~(PEM_ACTION_FILTER | PEM_ACTION_CHECK)) {
 			__atomic_store_n(&action[i * PEM_SESSIONS_MAX],
@@ -253,8 +254,8 @@ void pem_session__apply_to(struct pem_session *s, struct pem_member *m)
 	uint32_t i;
 
 	/* It may have joined by itself since it was asked. */
-	if (m->slot < 0) {
-		pem_member__find_slot(s, m);
+	if (m->session_index < 0) {
+		pem_member__find_index(s, m);
 		pem_member__find_contexts(s, m);
 	}
 	if (!ids || !pem_member__is_served(m))
@@ -273,9 +274,10 @@ static void publish_contexts(struct pem_session *s)
 	struct pem_member *m;
 	size_t i;
 
-	for (i = 0; i < s->wish_count; i++) {
-		if (s->wishes[i].event->source_kind == PEM_SOURCE_STUB)
-			pem_session__context(s, &s->wishes[i].context, s->wishes[i].context.pid, 0);
+	for (i = 0; i < s->demand_count; i++) {
+		if (s->demands[i].event->source_kind == PEM_SOURCE_STUB)
+			pem_session__context(s, &s->demands[i].context, s->demands[i].context.pid,
+					     0);
 	}
 	for (m = s->members; m; m = m->next)
 		pem_member__find_contexts(s, m);
@@ -288,8 +290,8 @@ void pem_session__publish(struct pem_session *s)
 	publish_contexts(s);
 	write_rules(s);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* before any action: pem_process__apply_to */
-	if (s->self_slot >= 0 && pem_process__lock()) {
-		pem_process__apply((unsigned)s->self_slot);
+	if (s->self_index >= 0 && pem_process__lock()) {
+		pem_process__apply((unsigned)s->self_index);
 		pem_process__unlock();
 	}
 	for (m = s->members; m; m = m->next)

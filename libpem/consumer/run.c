@@ -217,7 +217,7 @@ out:
 
 /* --- while it runs --- */
 
-void pem_session__tend(struct pem_session *s, uint64_t now)
+void pem_session__update_processes(struct pem_session *s, uint64_t now)
 {
 	uint64_t began_ns;
 
@@ -233,7 +233,7 @@ void pem_session__tend(struct pem_session *s, uint64_t now)
 }
 
 /*
- * Each place has its turn. Producers for which its time did not suffice come first in the next one. False: there are such.
+ * Each directory has its turn. Producers for which its time did not suffice come first in the next one. False: there are such.
  */
 static bool drain_producers(struct pem_session *s)
 {
@@ -260,7 +260,7 @@ static void work(struct pem_session *s, uint64_t now)
 
 	pem_session__begin_turn(s);
 	if (now >= s->next_scan_ns)
-		pem_session__tend(s, now);
+		pem_session__update_processes(s, now);
 	all = drain_producers(s);
 	s->moved = false;
 	pem_session__drain_sources(s, false);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * session.c - opening and closing a session, its wishes
+ * session.c - opening and closing a session, its demands
  *
  * Not here: what handles do (statistics.c, callback.c, log.c), running a program (run.c).
  */
@@ -191,7 +191,7 @@ struct pem_session *pem_session__new_empty(void)
 	pthread_mutex_init(&s->mutex, &attributes);
 	pthread_mutexattr_destroy(&attributes);
 	s->directory_fd = s->command_pidfd = s->serve_fd = s->asking_fd = s->alive_fd = -1;
-	s->self_slot = -1;
+	s->self_index = -1;
 	s->model = pem_model__new();
 	if (!s->model) {
 		pem_session__close(s);
@@ -273,12 +273,13 @@ void pem_session__close(struct pem_session *s)
 	pem_log__unregister(s->log);
 	if (s->page) {
 		__atomic_store_n(&s->page->closed, 1, __ATOMIC_RELEASE);
-		for (i = 0; i < s->wish_count; i++)
-			s->wishes[i].log = s->wishes[i].statistic = s->wishes[i].callback = false;
+		for (i = 0; i < s->demand_count; i++)
+			s->demands[i].log = s->demands[i].statistic = s->demands[i].callback =
+				false;
 		pem_session__publish(s);
 	}
-	if (s->self_slot >= 0)
-		pem_process__leave((unsigned)s->self_slot);
+	if (s->self_index >= 0)
+		pem_process__leave((unsigned)s->self_index);
 	pem_session__close_sources(s);
 	pem_session__leave_members(s);
 	pem_session__forget_detail(s);
@@ -295,7 +296,7 @@ void pem_session__close(struct pem_session *s)
 		pem_session__say_all_refused(s);
 		pem_session__say_all_lost(s);
 	}
-	pem_session__close_places(s);
+	pem_session__close_dirs(s);
 	pem_alive__release(s->alive_fd);
 	pem_runtime__remove(s->directory_fd, s->directory);
 	/* Programs that were killed, or left by _exit, keep control files. */
@@ -306,7 +307,7 @@ void pem_session__close(struct pem_session *s)
 		close(s->command_pidfd);
 	pem_session__forget_predicates(s);
 	pem_model__free(s->model);
-	free(s->wishes);
+	free(s->demands);
 	free(s->counters);
 	free(s->counter_names);
 	free(s->batch);
@@ -321,91 +322,94 @@ const struct pem_model *pem_session__model(const struct pem_session *session)
 
 int pem_session__join_self(struct pem_session *s)
 {
-	if (s->self_slot >= 0)
+	if (s->self_index >= 0)
 		return 0;
-	s->self_slot = pem_process__join(s->directory);
-	return s->self_slot < 0 ? s->self_slot : 0;
+	s->self_index = pem_process__join(s->directory);
+	return s->self_index < 0 ? s->self_index : 0;
 }
 
-/* --- wishes --- */
+/* --- demands --- */
 
-struct pem_wish *pem_session__wish(struct pem_session *s, const struct pem_event *event)
+struct pem_demand *pem_session__demand(struct pem_session *s, const struct pem_event *event)
 {
 	ssize_t index = pem_model__index(s->model, event->id);
 	size_t i;
 
-	if (!s->wishes) {
-		s->wishes = calloc(PEM_WISHES_MAX, sizeof(*s->wishes));
-		if (!s->wishes)
+	if (!s->demands) {
+		s->demands = calloc(PEM_DEMANDS_MAX, sizeof(*s->demands));
+		if (!s->demands)
 			return NULL;
 	}
-	/* Each record that a source delivers asks for one: a place that is remembered, and looked for if it is another's now. */
-	i = index >= 0 ? s->wish_of[index] : s->wish_count;
-	if (i < s->wish_count && s->wishes[i].event == event)
-		return &s->wishes[i];
-	for (i = 0; i < s->wish_count && s->wishes[i].event != event; i++)
+	/* Each record that a source delivers asks for one: a directory that is remembered, and looked for if it is another's now. */
+	i = index >= 0 ? s->demand_of[index] : s->demand_count;
+	if (i < s->demand_count && s->demands[i].event == event)
+		return &s->demands[i];
+	for (i = 0; i < s->demand_count && s->demands[i].event != event; i++)
 		;
-	if (i == PEM_WISHES_MAX)
+	if (i == PEM_DEMANDS_MAX)
 		return NULL;
 	if (index >= 0)
-		s->wish_of[index] = (uint16_t)i;
-	if (i < s->wish_count)
-		return &s->wishes[i];
-	s->wishes[i].event = event;
-	s->wishes[i].context.cpu = PEM_NO_CPU;
-	s->wishes[i].field = PEM_NO_FIELD;
-	s->wishes[i].epoch = 1;
-	s->wishes[i].instance = -1;
-	s->wishes[i].detail = PEM_DETAIL_LOG;
-	s->wish_count++;
-	return &s->wishes[i];
+		s->demand_of[index] = (uint16_t)i;
+	if (i < s->demand_count)
+		return &s->demands[i];
+	s->demands[i].event = event;
+	s->demands[i].context.cpu = PEM_NO_CPU;
+	s->demands[i].field = PEM_NO_FIELD;
+	s->demands[i].epoch = 1;
+	s->demands[i].instance = -1;
+	s->demands[i].detail = PEM_DETAIL_LOG;
+	s->demand_count++;
+	return &s->demands[i];
 }
 
-int pem_wish__set_context(struct pem_wish *wish, const struct pem_context *context,
-			  struct pem_error *error)
+int pem_demand__set_context(struct pem_demand *demand, const struct pem_context *context,
+			    struct pem_error *error)
 {
 	struct pem_context any = {.cpu = PEM_NO_CPU};
 
 	if (!context)
 		context = &any;
-	if (wish->has_context && memcmp(&wish->context, context, sizeof(*context)))
+	if (demand->has_context && memcmp(&demand->context, context, sizeof(*context)))
 		return pem_error__set(error, -EBUSY,
 				      "this session already observes %s in another context; open a "
 				      "second session",
-				      wish->event->name);
-	wish->context = *context;
-	wish->has_context = true;
+				      demand->event->name);
+	demand->context = *context;
+	demand->has_context = true;
 	return 0;
 }
 
-void pem_wish__release_context(struct pem_wish *wish)
+void pem_demand__release_context(struct pem_demand *demand)
 {
-	if (!wish->want_log && !wish->want_statistic && !wish->want_async && wish->instance < 0)
-		wish->has_context = false;
+	if (!demand->want_log && !demand->want_statistic && !demand->want_async &&
+	    demand->instance < 0)
+		demand->has_context = false;
 }
 
-uint64_t pem_wish__action(const struct pem_wish *wish)
+uint64_t pem_demand__action(const struct pem_demand *demand)
 {
 	uint32_t flags = 0, type = 0, offset = 0;
 
 	/* What the overhead budget does not let be logged is counted. */
-	if ((wish->log && wish->detail == PEM_DETAIL_LOG) || wish->async || wish->async_context)
+	if ((demand->log && demand->detail == PEM_DETAIL_LOG) || demand->async ||
+	    demand->async_context)
 		flags |= PEM_ACTION_LOG;
-	if (wish->wake)
+	if (demand->wake)
 		flags |= PEM_ACTION_WAKE;
-	if (wish->callback)
+	if (demand->callback)
 		flags |= PEM_ACTION_CALLBACK;
-	if ((wish->statistic && wish->detail != PEM_DETAIL_OFF) ||
-	    (wish->log && wish->detail == PEM_DETAIL_STATISTICS))
-		flags |= PEM_ACTION_STAT | (wish->wide ? PEM_ACTION_WIDE : 0);
-	if (wish->field != PEM_NO_FIELD) {
-		type = wish->event->fields[wish->field].type;
+	if ((demand->statistic && demand->detail != PEM_DETAIL_OFF) ||
+	    (demand->log && demand->detail == PEM_DETAIL_STATISTICS))
+		flags |= PEM_ACTION_STAT | (demand->distribution ? PEM_ACTION_DISTRIBUTION : 0);
+	if (demand->field != PEM_NO_FIELD) {
+		type = demand->event->fields[demand->field].type;
 		if (type == PEM_TYPE_ADDRESS) /* an action has 4 bits for what is added up */
 			type = PEM_TYPE_UINT64;
-		offset = wish->event->fields[wish->field].offset;
+		offset = demand->event->fields[demand->field].offset;
 	}
-	if (wish->context.tid != PEM_ANY || wish->context.cpu != PEM_NO_CPU || wish->predicate)
+	if (demand->context.tid != PEM_ANY || demand->context.cpu != PEM_NO_CPU ||
+	    demand->predicate)
 		flags |= flags ? PEM_ACTION_FILTER : 0;
 	/* The epoch stays when nothing is wanted: a source's statistic is of it, and can still be read. */
-	return PEM_ACTION(flags, wish->field, type, offset, wish->epoch);
+	return PEM_ACTION(flags, demand->field, type, offset, demand->epoch);
 }

@@ -20,19 +20,19 @@
 static void drain_counted(struct pem_session *s, const struct pem_balance *counted)
 {
 	const struct timespec pause = {0, 1000000};
-	const struct pem_wish *wish;
+	const struct pem_demand *demand;
 	unsigned tries;
 	size_t i;
 
 	for (tries = 0; tries < DRAIN_TRIES; tries++) {
 		pem_session__drain_sources(s, false);
-		for (i = 0; i < s->wish_count; i++) {
-			wish = &s->wishes[i];
-			if (counted[i].produced >
-			    counted[i].discarded + wish->delivered + wish->lost + wish->overwritten)
+		for (i = 0; i < s->demand_count; i++) {
+			demand = &s->demands[i];
+			if (counted[i].produced > counted[i].discarded + demand->delivered +
+							  demand->lost + demand->overwritten)
 				break;
 		}
-		if (i == s->wish_count)
+		if (i == s->demand_count)
 			return;
 		nanosleep(&pause, NULL);
 	}
@@ -116,7 +116,7 @@ int pem_session__snapshot(struct pem_session *session, const char *directory, co
 	int result;
 
 	pem_session__lock(session);
-	counted = calloc(PEM_WISHES_MAX, sizeof(*counted)); /* draining may add wishes */
+	counted = calloc(PEM_DEMANDS_MAX, sizeof(*counted)); /* draining may add demands */
 	if (!session->flight || !session->log || session->log->finished)
 		result = pem_error__set(
 			error, -EINVAL,

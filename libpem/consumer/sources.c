@@ -43,25 +43,25 @@ static void say_from_source(enum pem_log_level level, const char *text, void *ar
 	pem_session__say(s, level, "%s", text);
 }
 
-static void mark_unavailable(struct pem_wish *wish, int code, const char *source,
+static void mark_unavailable(struct pem_demand *demand, int code, const char *source,
 			     const char *reason)
 {
-	wish->unavailable = code ? code : -ENOTSUP;
-	pem_copy_text(wish->source, sizeof(wish->source), source);
-	pem_copy_text(wish->reason, sizeof(wish->reason), reason);
+	demand->unavailable = code ? code : -ENOTSUP;
+	pem_copy_text(demand->source, sizeof(demand->source), source);
+	pem_copy_text(demand->reason, sizeof(demand->reason), reason);
 }
 
 /* --- opening --- */
 
-static void fill_source_event(struct pem_source_event *e, const struct pem_wish *wish)
+static void fill_source_event(struct pem_source_event *e, const struct pem_demand *demand)
 {
-	e->event = wish->event;
-	e->context = wish->context;
-	e->action = pem_wish__action(wish) &
+	e->event = demand->event;
+	e->context = demand->context;
+	e->action = pem_demand__action(demand) &
 		    ~(uint64_t)(PEM_ACTION_FILTER | PEM_ACTION_CALLBACK | PEM_ACTION_WAKE);
-	e->wide = wish->wide;
-	e->tests = wish->predicate ? wish->predicate->test : NULL;
-	e->test_count = wish->predicate ? wish->predicate->test_count : 0;
+	e->distribution = demand->distribution;
+	e->tests = demand->predicate ? demand->predicate->test : NULL;
+	e->test_count = demand->predicate ? demand->predicate->test_count : 0;
 }
 
 static const struct pem_event *event_that_sets_thread(const struct pem_session *s)
@@ -78,12 +78,12 @@ static const struct pem_event *event_that_sets_thread(const struct pem_session *
 }
 
 /* Is the event that says who runs where among them? Who delivers that says it for all of a session's other events, too. */
-static bool is_among(const struct pem_event *event, struct pem_wish **wishes, size_t count)
+static bool is_among(const struct pem_event *event, struct pem_demand **demands, size_t count)
 {
 	size_t i;
 
 	for (i = 0; event && i < count; i++) {
-		if (wishes[i]->event == event)
+		if (demands[i]->event == event)
 			return true;
 	}
 	return false;
@@ -107,10 +107,10 @@ static void say_descriptors(const struct pem_instance *instance, size_t count, c
 }
 
 /* A source that runs may have failed to get some of its events: ask. These are no event of the instance any more. */
-static void mark_refused(struct pem_instance *instance, struct pem_wish **wishes, size_t count)
+static void mark_refused(struct pem_instance *instance, struct pem_demand **demands, size_t count)
 {
 	struct pem_balance balance;
-	char reason[sizeof(wishes[0]->reason)];
+	char reason[sizeof(demands[0]->reason)];
 	size_t i;
 	int rc;
 
@@ -118,21 +118,21 @@ static void mark_refused(struct pem_instance *instance, struct pem_wish **wishes
 		rc = instance->ops->balance(instance->source, i, &balance);
 		if (rc >= 0)
 			continue;
-		if (*wishes[i]->reason)
-			pem_copy_text(reason, sizeof(reason), wishes[i]->reason);
+		if (*demands[i]->reason)
+			pem_copy_text(reason, sizeof(reason), demands[i]->reason);
 		else if (rc == -EMFILE)
 			say_descriptors(instance, count, reason, sizeof(reason));
 		else
 			snprintf(reason, sizeof(reason), "%.128s can't be observed: %s",
-				 wishes[i]->event->name, strerror(-rc));
-		wishes[i]->instance = -1;
-		mark_unavailable(wishes[i], rc, instance->ops->name, reason);
+				 demands[i]->event->name, strerror(-rc));
+		demands[i]->instance = -1;
+		mark_unavailable(demands[i], rc, instance->ops->name, reason);
 	}
 }
 
-/* Open an instance of a plugin for the wishes listed. Those that it fails to serve, or all, are marked with its reason. */
+/* Open an instance of a plugin for the demands listed. Those that it fails to serve, or all, are marked with its reason. */
 static void open_instance(struct pem_session *s, const struct pem_source_ops *ops,
-			  struct pem_wish **wishes, size_t count)
+			  struct pem_demand **demands, size_t count)
 {
 	struct pem_instance *instance = &s->instances[s->instance_count];
 	struct pem_error error = {"too many sources in one session"};
@@ -159,13 +159,13 @@ static void open_instance(struct pem_session *s, const struct pem_source_ops *op
 	if (!instance->events)
 		goto fail;
 	for (i = 0; i < count; i++)
-		fill_source_event(&instance->events[i], wishes[i]);
+		fill_source_event(&instance->events[i], demands[i]);
 	instance->ops = ops;
 	instance->event_count = count;
 	config.beside =
-		is_among(config.sets_thread, wishes, count) ? 0 : (uint32_t)s->instance_count + 1;
+		is_among(config.sets_thread, demands, count) ? 0 : (uint32_t)s->instance_count + 1;
 	config.events = instance->events;
-	s->opening = wishes;
+	s->opening = demands;
 	s->opening_count = count;
 	result = ops->open(&config, &instance->source, &error);
 	if (result)
@@ -178,17 +178,17 @@ static void open_instance(struct pem_session *s, const struct pem_source_ops *op
 		goto fail;
 	}
 	for (i = 0; i < count; i++) {
-		wishes[i]->instance = s->instance_count;
-		wishes[i]->instance_index = i;
+		demands[i]->instance = s->instance_count;
+		demands[i]->instance_index = i;
 	}
 	s->instance_count++;
-	mark_refused(instance, wishes, count);
+	mark_refused(instance, demands, count);
 	return;
 fail:
 	s->opening_count = 0;
 	free(instance->events);
 	for (i = 0; i < count; i++)
-		mark_unavailable(wishes[i], result, ops->name, error.text);
+		mark_unavailable(demands[i], result, ops->name, error.text);
 	pem_session__say(s, PEM_LOG_WARNING, "%s events are not observed: %s", ops->name,
 			 error.text);
 }
@@ -203,22 +203,22 @@ static void choose_again(struct pem_session *s, const struct pem_source_plugin *
 	const struct pem_event *sets_thread = event_that_sets_thread(s);
 	const struct pem_source_ops *next = NULL;
 	struct pem_error ignored;
-	struct pem_wish *wish;
+	struct pem_demand *demand;
 	const char *name;
 	size_t i, count = 0;
 
-	for (i = 0; i < s->wish_count; i++) {
-		wish = &s->wishes[i];
-		if (chosen[i] != plugin->ops || !wish->unavailable ||
-		    (runs && wish->event == sets_thread))
+	for (i = 0; i < s->demand_count; i++) {
+		demand = &s->demands[i];
+		if (chosen[i] != plugin->ops || !demand->unavailable ||
+		    (runs && demand->event == sets_thread))
 			continue;
-		chosen[i] = pem_session__find_plugin(s, plugin, wish->event, &name, &ignored);
+		chosen[i] = pem_session__find_plugin(s, plugin, demand->event, &name, &ignored);
 		if (!chosen[i])
 			continue;
 		next = chosen[i];
 		count++;
-		wish->unavailable = 0;
-		wish->reason[0] = '\0';
+		demand->unavailable = 0;
+		demand->reason[0] = '\0';
 	}
 	if (count)
 		pem_session__say(s, PEM_LOG_WARNING, "%s is asked for %zu events that %s has not",
@@ -230,20 +230,21 @@ bool pem_session__refusal(const struct pem_session *s, const struct pem_event *e
 {
 	size_t i;
 
-	for (i = 0; i < s->wish_count; i++) {
-		if (s->wishes[i].event == event && s->wishes[i].unavailable) {
-			pem_error__set(reason, 0, "%s", s->wishes[i].reason);
+	for (i = 0; i < s->demand_count; i++) {
+		if (s->demands[i].event == event && s->demands[i].unavailable) {
+			pem_error__set(reason, 0, "%s", s->demands[i].reason);
 			return true;
 		}
 	}
 	return false;
 }
 
-static bool wants_source(const struct pem_session *s, const struct pem_wish *wish)
+static bool wants_source(const struct pem_session *s, const struct pem_demand *demand)
 {
-	return wish->event->source_kind != PEM_SOURCE_STUB &&
-	       (wish->want_log || wish->want_statistic || wish->want_async) && wish->instance < 0 &&
-	       !wish->unavailable && (s->root || s->whole_machine || wish->context.pid != PEM_ANY);
+	return demand->event->source_kind != PEM_SOURCE_STUB &&
+	       (demand->want_log || demand->want_statistic || demand->want_async) &&
+	       demand->instance < 0 && !demand->unavailable &&
+	       (s->root || s->whole_machine || demand->context.pid != PEM_ANY);
 }
 
 int pem_session__open_sources(struct pem_session *s, struct pem_error *error)
@@ -251,31 +252,31 @@ int pem_session__open_sources(struct pem_session *s, struct pem_error *error)
 	const struct pem_source_plugin *plugin;
 	const struct pem_source_ops **chosen;
 	struct pem_error reason;
-	struct pem_wish **group;
+	struct pem_demand **group;
 	const char *name;
 	int before = s->instance_count, opened;
 	size_t count, i;
 
 	if (!s->root)
 		pem_session__find_targets(s);
-	group = calloc(s->wish_count + 1, sizeof(*group));
-	chosen = calloc(s->wish_count + 1, sizeof(*chosen));
+	group = calloc(s->demand_count + 1, sizeof(*group));
+	chosen = calloc(s->demand_count + 1, sizeof(*chosen));
 	if (!group || !chosen) {
 		free(group);
 		free(chosen);
 		return pem_error__set(error, -ENOMEM, "out of memory");
 	}
-	for (i = 0; i < s->wish_count; i++) {
-		if (!wants_source(s, &s->wishes[i]))
+	for (i = 0; i < s->demand_count; i++) {
+		if (!wants_source(s, &s->demands[i]))
 			continue;
-		chosen[i] = pem_session__find_plugin(s, NULL, s->wishes[i].event, &name, &reason);
+		chosen[i] = pem_session__find_plugin(s, NULL, s->demands[i].event, &name, &reason);
 		if (!chosen[i])
-			mark_unavailable(&s->wishes[i], -ENOTSUP, name, reason.text);
+			mark_unavailable(&s->demands[i], -ENOTSUP, name, reason.text);
 	}
 	for (plugin = s->plugins; plugin; plugin = plugin->next) {
-		for (i = count = 0; i < s->wish_count; i++) {
+		for (i = count = 0; i < s->demand_count; i++) {
 			if (chosen[i] == plugin->ops)
-				group[count++] = &s->wishes[i];
+				group[count++] = &s->demands[i];
 		}
 		if (!count)
 			continue;
@@ -296,19 +297,20 @@ int pem_session__open_sources(struct pem_session *s, struct pem_error *error)
 void pem_session__update_sources(struct pem_session *s)
 {
 	struct pem_instance *instance;
-	struct pem_wish *wish;
+	struct pem_demand *demand;
 	size_t i;
 
-	for (i = 0; i < s->wish_count; i++) {
-		wish = &s->wishes[i];
-		if (wish->instance < 0)
+	for (i = 0; i < s->demand_count; i++) {
+		demand = &s->demands[i];
+		if (demand->instance < 0)
 			continue;
-		instance = &s->instances[wish->instance];
-		fill_source_event(&instance->events[wish->instance_index], wish);
+		instance = &s->instances[demand->instance];
+		fill_source_event(&instance->events[demand->instance_index], demand);
 		if (instance->ops->keep)
-			instance->ops->keep(instance->source, wish->instance_index, wish->wide);
-		instance->ops->set_action(instance->source, wish->instance_index,
-					  instance->events[wish->instance_index].action);
+			instance->ops->keep(instance->source, demand->instance_index,
+					    demand->distribution);
+		instance->ops->set_action(instance->source, demand->instance_index,
+					  instance->events[demand->instance_index].action);
 	}
 }
 
@@ -325,25 +327,26 @@ static size_t keep_for_log(struct pem_session *s, struct pem_packet *packet, siz
 	uint8_t *base = (uint8_t *)packet;
 	size_t at = PEM_PACKET_HEADER_BYTES, to = at, end = at;
 	uint64_t clock = packet->timestamp_begin;
-	struct pem_wish *wish = NULL;
+	struct pem_demand *demand = NULL;
 	int bytes;
 
 	while (at + sizeof(*header) <= content) {
 		header = (const struct pem_record_header *)(base + at);
 		if (!event || event->id != header->event_id) {
 			event = pem_model__by_id(s->model, header->event_id);
-			wish = event ? pem_session__wish(s, event) : NULL;
+			demand = event ? pem_session__demand(s, event) : NULL;
 		}
 		bytes = event ? pem_event__record_bytes(event, base + at, content - at) : -EINVAL;
 		if (bytes < 0)
 			break;
 		clock += (uint32_t)(header->clock_low - (uint32_t)clock);
-		if (wish && (!pem_session__is_logging(s) || !pem_log__wants(s->log, wish, clock))) {
-			wish->aside++;
+		if (demand &&
+		    (!pem_session__is_logging(s) || !pem_log__wants(s->log, demand, clock))) {
+			demand->callback_only++;
 			packet->record_count--;
 		} else {
-			if (wish)
-				wish->delivered++;
+			if (demand)
+				demand->delivered++;
 			if (to != at)
 				memmove(base + to, base + at, (size_t)bytes);
 			end = to + (size_t)bytes;
@@ -362,7 +365,7 @@ void pem_session__count_records(struct pem_session *s, const struct pem_packet *
 	const struct pem_event *event;
 	const uint8_t *base = (const uint8_t *)packet;
 	size_t at = PEM_PACKET_HEADER_BYTES;
-	struct pem_wish *wish;
+	struct pem_demand *demand;
 	int bytes;
 
 	while (at + sizeof(*header) <= content) {
@@ -371,10 +374,10 @@ void pem_session__count_records(struct pem_session *s, const struct pem_packet *
 		bytes = event ? pem_event__record_bytes(event, base + at, content - at) : -EINVAL;
 		if (bytes < 0)
 			return;
-		wish = pem_session__wish(s, event);
-		if (wish) {
-			wish->delivered += (uint64_t)delivered;
-			wish->lost += (uint64_t)lost;
+		demand = pem_session__demand(s, event);
+		if (demand) {
+			demand->delivered += (uint64_t)delivered;
+			demand->lost += (uint64_t)lost;
 		}
 		at += ((size_t)bytes + 7) & ~(size_t)7;
 	}
@@ -479,24 +482,24 @@ void pem_session__count_sources(struct pem_session *s, struct pem_balance *count
 	const struct pem_instance *instance;
 	size_t i;
 
-	for (i = 0; i < s->wish_count; i++) {
+	for (i = 0; i < s->demand_count; i++) {
 		memset(&counted[i], 0, sizeof(counted[i]));
-		if (s->wishes[i].instance < 0 || !s->wishes[i].want_log)
+		if (s->demands[i].instance < 0 || !s->demands[i].want_log)
 			continue;
-		instance = &s->instances[s->wishes[i].instance];
-		instance->ops->balance(instance->source, s->wishes[i].instance_index, &counted[i]);
+		instance = &s->instances[s->demands[i].instance];
+		instance->ops->balance(instance->source, s->demands[i].instance_index, &counted[i]);
 	}
 }
 
-static struct pem_balance balance_of(const struct pem_wish *wish, struct pem_balance counted,
+static struct pem_balance balance_of(const struct pem_demand *demand, struct pem_balance counted,
 				     bool goes_on)
 {
 	struct pem_balance b = counted;
 
-	b.produced -= b.produced > wish->aside ? wish->aside : b.produced;
-	b.delivered = wish->delivered;
-	b.discarded += wish->lost;
-	b.overwritten = wish->overwritten;
+	b.produced -= b.produced > demand->callback_only ? demand->callback_only : b.produced;
+	b.delivered = demand->delivered;
+	b.discarded += demand->lost;
+	b.overwritten = demand->overwritten;
 	/* What was counted since has been read already. */
 	if (goes_on && b.produced < b.delivered + b.discarded + b.overwritten)
 		b.produced = b.delivered + b.discarded + b.overwritten;
@@ -505,20 +508,20 @@ static struct pem_balance balance_of(const struct pem_wish *wish, struct pem_bal
 
 void pem_session__account_sources(struct pem_session *s, const struct pem_balance *counted)
 {
-	struct pem_balance_entry *entries = calloc(s->wish_count + 1, sizeof(*entries));
-	struct pem_balance *asked = calloc(s->wish_count + 1, sizeof(*asked));
+	struct pem_balance_entry *entries = calloc(s->demand_count + 1, sizeof(*entries));
+	struct pem_balance *asked = calloc(s->demand_count + 1, sizeof(*asked));
 	size_t count, i;
 	int n;
 
 	if (asked && !counted)
 		pem_session__count_sources(s, asked);
 	for (n = 0; entries && asked && n < s->instance_count; n++) {
-		for (i = count = 0; i < s->wish_count; i++) {
-			if (s->wishes[i].instance != n || !s->wishes[i].want_log)
+		for (i = count = 0; i < s->demand_count; i++) {
+			if (s->demands[i].instance != n || !s->demands[i].want_log)
 				continue;
-			entries[count].event_id = s->wishes[i].event->id;
+			entries[count].event_id = s->demands[i].event->id;
 			entries[count++].balance = balance_of(
-				&s->wishes[i], counted ? counted[i] : asked[i], counted != NULL);
+				&s->demands[i], counted ? counted[i] : asked[i], counted != NULL);
 		}
 		pem_trace_writer__balance(s->log->writer, 0, s->instances[n].ops->name, 0, entries,
 					  count);
@@ -530,26 +533,26 @@ void pem_session__account_sources(struct pem_session *s, const struct pem_balanc
 void pem_session__note_gaps(struct pem_session *s, struct pem_trace_info *info)
 {
 	struct pem_trace_gap *gap;
-	const struct pem_wish *wish;
+	const struct pem_demand *demand;
 	size_t i;
 	uint32_t g;
 
 	pem_session__note_excess(s, info);
 	pem_session__note_unread(s, info);
 	pem_public__note_room(s, info);
-	for (i = 0; i < s->wish_count; i++) {
-		wish = &s->wishes[i];
-		if (!wish->unavailable)
+	for (i = 0; i < s->demand_count; i++) {
+		demand = &s->demands[i];
+		if (!demand->unavailable)
 			continue;
 		for (g = 0; g < info->gap_count; g++) {
-			if (!strcmp(info->gaps[g].reason, wish->reason))
+			if (!strcmp(info->gaps[g].reason, demand->reason))
 				break;
 		}
 		if (g < info->gap_count || g == PEM_ARRAY_SIZE(info->gaps))
 			continue;
 		gap = &info->gaps[info->gap_count++];
-		memcpy(gap->source, wish->source, sizeof(gap->source));
-		memcpy(gap->reason, wish->reason, sizeof(gap->reason));
+		memcpy(gap->source, demand->source, sizeof(gap->source));
+		memcpy(gap->reason, demand->reason, sizeof(gap->reason));
 	}
 	for (i = 0; i < s->refusal_count && info->gap_count < PEM_ARRAY_SIZE(info->gaps); i++) {
 		gap = &info->gaps[info->gap_count++];

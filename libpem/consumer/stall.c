@@ -14,7 +14,7 @@
  * Not here: memory that is cut off (fault.c); what a user may have, and shares of time (limits.c).
  */
 #include "consumer/fault.h"
-#include "consumer/places.h"
+#include "consumer/dirs.h"
 #include "consumer/session.h"
 #include "util.h"
 
@@ -51,11 +51,11 @@ static uint64_t ran_ns(struct pem_stall_clock *clock)
 	return strtoull(text, &end, 10) + strtoull(end, NULL, 10);
 }
 
-uint64_t pem_place__begin(struct pem_session *s, const struct pem_place *place)
+uint64_t pem_dir__begin(struct pem_session *s, const struct pem_dir *dir)
 {
 	struct pem_stall_clock *clock = &s->stall_clock;
 
-	if (!place->number)
+	if (!dir->number)
 		return pem_monotonic_ns();
 	clock->ran_ns = ran_ns(clock);
 	clock->written_ns = s->written_ns;
@@ -77,25 +77,25 @@ static uint64_t cut_all(struct pem_session *s, const struct pem_user *user)
 {
 	struct pem_producer *p;
 	struct pem_member *m;
-	struct pem_place *place;
+	struct pem_dir *dir;
 	uint64_t count = 0;
 
 	for (p = s->producers; p; p = p->next) {
-		if (p->place->usage.user != user)
+		if (p->dir->usage.user != user)
 			continue;
 		count++;
 		pem_fault__cut(p->ring.header);
 		p->cut_said = p->dead = true;
 	}
 	for (m = s->members; m; m = m->next) {
-		if (m->place->usage.user != user)
+		if (m->dir->usage.user != user)
 			continue;
 		count += !m->producer;
 		pem_fault__cut(m->control);
 	}
-	for (place = s->places; place; place = place->next) {
-		if (pem_place__user(s, place) == user && place->page)
-			pem_fault__cut(place->page);
+	for (dir = s->dirs; dir; dir = dir->next) {
+		if (pem_dir__user(s, dir) == user && dir->page)
+			pem_fault__cut(dir->page);
 	}
 	return count;
 }
@@ -111,10 +111,10 @@ static void forgive(struct pem_user *user, uint64_t now)
 		user->stalls = 0;
 }
 
-void pem_place__note_wait(struct pem_session *s, struct pem_place *place, uint64_t now)
+void pem_dir__note_wait(struct pem_session *s, struct pem_dir *dir, uint64_t now)
 {
 	struct pem_stall_clock *clock = &s->stall_clock;
-	struct pem_user *user = pem_place__user(s, place);
+	struct pem_user *user = pem_dir__user(s, dir);
 	uint64_t taken = now - clock->began_ns, before = clock->ran_ns, ran;
 
 	if (!user || user->is_left_out || !before || taken < STALL_NS)
@@ -131,6 +131,6 @@ void pem_place__note_wait(struct pem_session *s, struct pem_place *place, uint64
 	if (++user->stalls < STALLS_MIN || user->stalled_ns <= STALLED_NS_MAX)
 		return;
 	user->is_left_out = true;
-	pem_place__exceed(s, place, PEM_EXCESS_STALLS, cut_all(s, user));
+	pem_dir__exceed(s, dir, PEM_EXCESS_STALLS, cut_all(s, user));
 	pem_session__end_keepers(s, user);
 }

@@ -57,24 +57,24 @@ void pem_statistic__add(struct pem_statistic *to, const struct pem_statistic *fr
 }
 
 /* Choose the attribute for one event. 0, or -errno with error. */
-static int choose_field(struct pem_wish *wish, const char *attribute, struct pem_error *error)
+static int choose_field(struct pem_demand *demand, const char *attribute, struct pem_error *error)
 {
 	int field = PEM_NO_FIELD;
 
 	if (attribute) {
-		field = pem_event__field(wish->event, attribute);
-		if (field < 0 || !pem_type__bytes((enum pem_type)wish->event->fields[field].type))
+		field = pem_event__field(demand->event, attribute);
+		if (field < 0 || !pem_type__bytes((enum pem_type)demand->event->fields[field].type))
 			return pem_error__set(error, -EINVAL,
 					      "%s has no number named '%s'; 'pem list --json' "
 					      "shows the fields of each event",
-					      wish->event->name, attribute);
+					      demand->event->name, attribute);
 	}
-	if (wish->statistics)
+	if (demand->statistics)
 		return pem_error__set(error, -EBUSY,
 				      "this session already has a statistic of %s; open a second "
 				      "session for another",
-				      wish->event->name);
-	wish->field = (uint8_t)field;
+				      demand->event->name);
+	demand->field = (uint8_t)field;
 	return 0;
 }
 
@@ -84,8 +84,8 @@ struct pem_statistics *pem_session__register_statistics(struct pem_session *sess
 							const char *attribute,
 							struct pem_error *error)
 {
-	struct pem_statistics *st = calloc(1, sizeof(*st) + set->count * sizeof(st->wishes[0]));
-	struct pem_wish *wish;
+	struct pem_statistics *st = calloc(1, sizeof(*st) + set->count * sizeof(st->demands[0]));
+	struct pem_demand *demand;
 	int result = -ENOMEM;
 	size_t i;
 
@@ -96,27 +96,27 @@ struct pem_statistics *pem_session__register_statistics(struct pem_session *sess
 	pem_session__lock(session);
 	st->session = session;
 	for (i = 0; i < set->count; i++) {
-		wish = pem_session__wish(session, set->events[i]);
-		if (!wish) {
+		demand = pem_session__demand(session, set->events[i]);
+		if (!demand) {
 			result = pem_error__set(error, -ENOMEM, "out of memory");
 			goto fail;
 		}
-		result = pem_wish__set_context(wish, context, error);
+		result = pem_demand__set_context(demand, context, error);
 		if (!result)
-			result = pem_wish__bind(wish, set, i, error);
+			result = pem_demand__bind(demand, set, i, error);
 		if (result) {
-			pem_wish__release_context(wish);
+			pem_demand__release_context(demand);
 			goto fail;
 		}
-		result = choose_field(wish, attribute, error);
+		result = choose_field(demand, attribute, error);
 		if (result) {
-			pem_wish__unbind(wish);
-			pem_wish__release_context(wish);
+			pem_demand__unbind(demand);
+			pem_demand__release_context(demand);
 			goto fail;
 		}
-		wish->statistics = st;
-		wish->want_statistic = true;
-		st->wishes[st->count++] = wish;
+		demand->statistics = st;
+		demand->want_statistic = true;
+		st->demands[st->count++] = demand;
 	}
 	if (attribute)
 		snprintf(st->attribute, sizeof(st->attribute), "%s", attribute);
@@ -126,11 +126,11 @@ struct pem_statistics *pem_session__register_statistics(struct pem_session *sess
 	return st;
 fail:
 	for (i = 0; i < st->count; i++) {
-		st->wishes[i]->statistics = NULL;
-		st->wishes[i]->want_statistic = false;
-		st->wishes[i]->field = PEM_NO_FIELD;
-		pem_wish__unbind(st->wishes[i]);
-		pem_wish__release_context(st->wishes[i]);
+		st->demands[i]->statistics = NULL;
+		st->demands[i]->want_statistic = false;
+		st->demands[i]->field = PEM_NO_FIELD;
+		pem_demand__unbind(st->demands[i]);
+		pem_demand__release_context(st->demands[i]);
 	}
 	pem_session__unlock(session);
 	free(st);
@@ -139,12 +139,12 @@ fail:
 }
 
 /* Handles of processes in this one need it joined: when a context names this process. */
-static int join_if_named(struct pem_session *s, struct pem_wish *const *wishes, size_t count)
+static int join_if_named(struct pem_session *s, struct pem_demand *const *demands, size_t count)
 {
 	size_t i;
 
 	for (i = 0; i < count; i++) {
-		if (wishes[i]->context.pid == (uint32_t)getpid())
+		if (demands[i]->context.pid == (uint32_t)getpid())
 			return pem_session__join_self(s);
 	}
 	return 0;
@@ -158,9 +158,9 @@ int pem_statistics__enable(struct pem_statistics *st)
 
 	pem_session__lock(st->session);
 	for (i = 0; i < st->count; i++)
-		st->wishes[i]->statistic = true;
+		st->demands[i]->statistic = true;
 	st->enabled = st->was_enabled = true;
-	result = join_if_named(st->session, st->wishes, st->count);
+	result = join_if_named(st->session, st->demands, st->count);
 	if (!result)
 		result = pem_session__open_sources(st->session, &error);
 	pem_session__publish(st->session);
@@ -175,7 +175,7 @@ int pem_statistics__disable(struct pem_statistics *st)
 
 	pem_session__lock(st->session);
 	for (i = 0; i < st->count; i++)
-		st->wishes[i]->statistic = false;
+		st->demands[i]->statistic = false;
 	st->enabled = false;
 	pem_session__publish(st->session);
 	pem_session__update_sources(st->session);
@@ -189,56 +189,56 @@ int pem_statistics__reset(struct pem_statistics *st)
 
 	pem_session__lock(st->session);
 	for (i = 0; i < st->count; i++)
-		st->wishes[i]->epoch = (st->wishes[i]->epoch + 1) & 0xffffff;
+		st->demands[i]->epoch = (st->demands[i]->epoch + 1) & 0xffffff;
 	pem_session__publish(st->session);
 	pem_session__update_sources(st->session);
 	pem_session__unlock(st->session);
 	return 0;
 }
 
-void pem_statistic__finish(struct pem_statistic *value, const struct pem_wish *wish)
+void pem_statistic__finish(struct pem_statistic *value, const struct pem_demand *demand)
 {
-	value->event = wish->event;
-	if (!(PEM_WIDE_KEEP(wish->wide) & PEM_WIDE_VARIANCE))
+	value->event = demand->event;
+	if (!(PEM_DISTRIBUTION_KEEP(demand->distribution) & PEM_DISTRIBUTION_VARIANCE))
 		value->variance = 0;
 	if (value->count)
 		value->mean = mean_of(value);
 }
 
-static int read_source(struct pem_session *s, const struct pem_wish *wish,
+static int read_source(struct pem_session *s, const struct pem_demand *demand,
 		       struct pem_statistic *value)
 {
-	const struct pem_instance *instance = &s->instances[wish->instance];
+	const struct pem_instance *instance = &s->instances[demand->instance];
 
-	return instance->ops->read_statistic(instance->source, wish->instance_index, value);
+	return instance->ops->read_statistic(instance->source, demand->instance_index, value);
 }
 
-static void read_wish(struct pem_session *s, const struct pem_wish *wish,
-		      struct pem_statistic *value)
+static void read_demand(struct pem_session *s, const struct pem_demand *demand,
+			struct pem_statistic *value)
 {
-	struct pem_wide_total total;
+	struct pem_distribution_total total;
 	struct pem_producer *p;
 	uint64_t began_ns;
 
-	if (wish->unavailable) {
-		value->unavailable = wish->unavailable;
-	} else if (wish->instance >= 0) {
-		value->unavailable = read_source(s, wish, value);
+	if (demand->unavailable) {
+		value->unavailable = demand->unavailable;
+	} else if (demand->instance >= 0) {
+		value->unavailable = read_source(s, demand, value);
 	} else {
-		if (wish->retired_epoch == wish->epoch)
-			pem_statistic__add(value, &wish->retired);
+		if (demand->retired_epoch == demand->epoch)
+			pem_statistic__add(value, &demand->retired);
 		for (p = s->producers; p; p = p->next) {
-			began_ns = pem_place__begin(s, p->place);
+			began_ns = pem_dir__begin(s, p->dir);
 			pem_producer__refresh_events(s, p);
-			pem_producer__statistic(p, wish, value);
-			pem_place__charge(s, p->place, began_ns);
+			pem_producer__statistic(p, demand, value);
+			pem_dir__charge(s, p->dir, began_ns);
 		}
 	}
-	value->is_partial = wish->was_off;
-	pem_statistic__finish(value, wish);
-	if (PEM_WIDE_KEEP(wish->wide) & PEM_WIDE_VARIANCE && !value->unavailable &&
-	    !pem_wish__read_wide(s, wish, &total))
-		value->variance = pem_wide__variance(&total.sum);
+	value->is_partial = demand->was_off;
+	pem_statistic__finish(value, demand);
+	if (PEM_DISTRIBUTION_KEEP(demand->distribution) & PEM_DISTRIBUTION_VARIANCE &&
+	    !value->unavailable && !pem_demand__read_distribution(s, demand, &total))
+		value->variance = pem_distribution__variance(&total.sum);
 }
 
 /* Said once, and the sum again when the session ends: programs write the count, and may change it all the time. */
@@ -269,8 +269,8 @@ int pem_statistics__read(struct pem_statistics *st, struct pem_statistic *values
 	pem_session__scan_producers(st->session);
 	for (i = 0; i < count; i++) {
 		memset(&values[i], 0, sizeof(values[i]));
-		values[i].event = st->wishes[i]->event;
-		read_wish(st->session, st->wishes[i], &values[i]);
+		values[i].event = st->demands[i]->event;
+		read_demand(st->session, st->demands[i], &values[i]);
 	}
 	if (!st->session->lost_said)
 		say_lost(st->session,
@@ -281,7 +281,7 @@ int pem_statistics__read(struct pem_statistics *st, struct pem_statistic *values
 
 /* Whom each's function is called for. */
 struct caller {
-	const struct pem_wish *wish;
+	const struct pem_demand *demand;
 	struct pem_statistic_owner owner;
 	void (*function)(const struct pem_statistic *part, const struct pem_statistic_owner *owner,
 			 void *arg);
@@ -302,29 +302,29 @@ static void call_for_cpu(const struct pem_statistic *part, uint32_t cpu, void *a
 	struct pem_statistic copy = *part;
 
 	caller->owner.cpu = cpu;
-	pem_statistic__finish(&copy, caller->wish);
+	pem_statistic__finish(&copy, caller->demand);
 	caller->function(&copy, &caller->owner, caller->arg);
 }
 
-static void call_for_source(const struct pem_statistic *part, const struct pem_wide *wide,
-			    uint32_t cpu, void *arg)
+static void call_for_source(const struct pem_statistic *part,
+			    const struct pem_distribution *distribution, uint32_t cpu, void *arg)
 {
 	struct pem_statistic copy = *part;
 
-	copy.variance = wide ? pem_wide__variance(wide) : 0;
+	copy.variance = distribution ? pem_distribution__variance(distribution) : 0;
 	call_for_cpu(&copy, cpu, arg);
 }
 
 static int each_of_source(struct pem_session *s, struct caller *caller)
 {
-	const struct pem_instance *instance = &s->instances[caller->wish->instance];
+	const struct pem_instance *instance = &s->instances[caller->demand->instance];
 	struct pem_statistic all = {0};
 	int result;
 
 	if (instance->ops->each_statistic)
-		return instance->ops->each_statistic(instance->source, caller->wish->instance_index,
-						     call_for_source, caller);
-	result = read_source(s, caller->wish, &all);
+		return instance->ops->each_statistic(
+			instance->source, caller->demand->instance_index, call_for_source, caller);
+	result = read_source(s, caller->demand, &all);
 	if (result || !all.count)
 		return result;
 	call_for_cpu(&all, PEM_NO_CPU, caller);
@@ -333,19 +333,19 @@ static int each_of_source(struct pem_session *s, struct caller *caller)
 
 static int each_of_stubs(struct pem_session *s, struct caller *caller)
 {
-	const struct pem_wish *wish = caller->wish;
+	const struct pem_demand *demand = caller->demand;
 	struct pem_producer *p;
 	int count = 0, result = 0;
 
-	if (wish->retired_epoch == wish->epoch && wish->retired.count) {
-		call_for_cpu(&wish->retired, PEM_NO_CPU, caller);
+	if (demand->retired_epoch == demand->epoch && demand->retired.count) {
+		call_for_cpu(&demand->retired, PEM_NO_CPU, caller);
 		count++;
 	}
 	for (p = s->producers; p && result >= 0; p = p->next) {
 		pem_producer__refresh_events(s, p);
 		caller->owner.pid = p->pid;
 		memcpy(caller->owner.program, p->comm, sizeof(caller->owner.program));
-		result = pem_producer__parts(p, wish, call_for_thread, caller);
+		result = pem_producer__parts(p, demand, call_for_thread, caller);
 		count += result;
 	}
 	return result < 0 ? result : count;
@@ -364,10 +364,10 @@ int pem_statistics__each(struct pem_statistics *st, size_t i,
 		return -EINVAL;
 	pem_session__lock(s);
 	pem_session__scan_producers(s);
-	caller.wish = st->wishes[i];
-	if (caller.wish->unavailable)
-		result = caller.wish->unavailable;
-	else if (caller.wish->instance >= 0)
+	caller.demand = st->demands[i];
+	if (caller.demand->unavailable)
+		result = caller.demand->unavailable;
+	else if (caller.demand->instance >= 0)
 		result = each_of_source(s, &caller);
 	else
 		result = each_of_stubs(s, &caller);
@@ -387,13 +387,13 @@ void pem_statistics__unregister(struct pem_statistics *st)
 	pem_statistics__disable(st);
 	pem_session__lock(s);
 	for (i = 0; i < st->count; i++) {
-		st->wishes[i]->statistics = NULL;
-		st->wishes[i]->want_statistic = false;
-		st->wishes[i]->field = PEM_NO_FIELD;
-		pem_wish__release_wide(s, st->wishes[i]);
-		pem_wish__unbind(st->wishes[i]);
-		pem_wish__release_context(st->wishes[i]);
-		st->wishes[i]->epoch = (st->wishes[i]->epoch + 1) & 0xffffff;
+		st->demands[i]->statistics = NULL;
+		st->demands[i]->want_statistic = false;
+		st->demands[i]->field = PEM_NO_FIELD;
+		pem_demand__release_distribution(s, st->demands[i]);
+		pem_demand__unbind(st->demands[i]);
+		pem_demand__release_context(st->demands[i]);
+		st->demands[i]->epoch = (st->demands[i]->epoch + 1) & 0xffffff;
 	}
 	for (link = &s->statistics; *link; link = &(*link)->next) {
 		if (*link == st) {

@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LOOK_NS 1000000000u
+#define SEARCH_NS 1000000000u
 #define PASSES_MAX 8 /* a target that starts others faster than they can be found */
 
 static struct pem_target *find(const struct pem_session *s, uint32_t pid)
@@ -100,13 +100,13 @@ void pem_session__set_root(struct pem_session *s, pid_t pid, bool runs)
 
 static bool wants_sources(const struct pem_session *s)
 {
-	const struct pem_wish *wish;
+	const struct pem_demand *demand;
 	size_t i;
 
-	for (i = 0; i < s->wish_count; i++) {
-		wish = &s->wishes[i];
-		if (wish->event->source_kind != PEM_SOURCE_STUB && !wish->unavailable &&
-		    (wish->want_log || wish->want_statistic || wish->want_async))
+	for (i = 0; i < s->demand_count; i++) {
+		demand = &s->demands[i];
+		if (demand->event->source_kind != PEM_SOURCE_STUB && !demand->unavailable &&
+		    (demand->want_log || demand->want_statistic || demand->want_async))
 			return true;
 	}
 	return false;
@@ -151,7 +151,7 @@ static void add_found(struct pem_session *s, uint32_t pid, bool late)
 }
 
 /* Returns how many were found that had not been known. */
-static size_t look(struct pem_session *s, uint64_t contexts, bool late)
+static size_t search(struct pem_session *s, uint64_t contexts, bool late)
 {
 	uint64_t groups = late ? open_contexts(s, false) : 0, holding;
 	struct pem_target *known;
@@ -189,40 +189,40 @@ void pem_session__find_targets(struct pem_session *s)
 		return;
 	for (i = 0; i < s->observed_count; i++)
 		s->observed[i].seen = false;
-	for (pass = 0; pass < PASSES_MAX && look(s, contexts, s->has_looked); pass++)
+	for (pass = 0; pass < PASSES_MAX && search(s, contexts, s->has_searched); pass++)
 		;
-	s->has_looked = true;
+	s->has_searched = true;
 	/* A number may come again, as another process. */
 	for (i = 0; i < s->observed_count; i++) {
 		if (s->observed[i].seen)
 			s->observed[kept++] = s->observed[i];
 	}
 	s->observed_count = kept;
-	s->next_targets_ns = pem_monotonic_ns() + LOOK_NS;
+	s->next_targets_ns = pem_monotonic_ns() + SEARCH_NS;
 }
 
-void pem_session__meet_target(struct pem_session *s, uint32_t pid)
+void pem_session__note_target(struct pem_session *s, uint32_t pid)
 {
 	uint64_t contexts;
 	char name[16];
 
-	if (!pid || !s->looks_elsewhere || s->whole_machine || find(s, pid) || !wants_sources(s))
+	if (!pid || !s->searches_elsewhere || s->whole_machine || find(s, pid) || !wants_sources(s))
 		return;
 	contexts = open_contexts(s, false);
 	snprintf(name, sizeof(name), "%u", pid);
 	if (!contexts || !is_ours(name) ||
 	    !(pem_contexts__holding(s->page, s->context_count, pid, ~contexts) & contexts))
 		return;
-	add_found(s, pid, s->has_looked);
+	add_found(s, pid, s->has_searched);
 	if (!s->instance_count)
 		s->next_targets_ns = 1; /* the first: its sources are opened with the next look */
 }
 
-void pem_session__tend_targets(struct pem_session *s)
+void pem_session__update_targets(struct pem_session *s)
 {
-	if (!s->looks_elsewhere || s->whole_machine || pem_monotonic_ns() < s->next_targets_ns)
+	if (!s->searches_elsewhere || s->whole_machine || pem_monotonic_ns() < s->next_targets_ns)
 		return;
-	s->next_targets_ns = pem_monotonic_ns() + LOOK_NS;
+	s->next_targets_ns = pem_monotonic_ns() + SEARCH_NS;
 	pem_session__find_targets(s);
 	if (s->root && !s->instance_count && wants_sources(s)) {
 		pem_session__open_sources(s, NULL);
@@ -234,8 +234,8 @@ bool pem_session__observes_kernel(const struct pem_session *s)
 {
 	size_t i;
 
-	for (i = 0; i < s->wish_count; i++) {
-		if (pem_event__is_of_kernel(s->wishes[i].event) && s->wishes[i].instance >= 0)
+	for (i = 0; i < s->demand_count; i++) {
+		if (pem_event__is_of_kernel(s->demands[i].event) && s->demands[i].instance >= 0)
 			return true;
 	}
 	return false;

@@ -17,9 +17,9 @@ void pem_session__add_targets_to(struct pem_session *session, struct pem_instanc
 /* Let them observe who runs already: descendants of targets, programs, control groups and namespaces. */
 void pem_session__find_targets(struct pem_session *session);
 /* One that raises events itself has come: is it one of them? Then it is not waited for the next look. */
-void pem_session__meet_target(struct pem_session *session, uint32_t pid);
+void pem_session__note_target(struct pem_session *session, uint32_t pid);
 /* The same once a second, if others may come; opens the sources for the first one. */
-void pem_session__tend_targets(struct pem_session *session);
+void pem_session__update_targets(struct pem_session *session);
 bool pem_session__observes_kernel(const struct pem_session *session);
 
 /* run.c */

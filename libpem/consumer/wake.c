@@ -12,12 +12,12 @@
 #include <unistd.h>
 
 /* Ids of events that callbacks want, open-addressed; 0: free. */
-#define SET_SIZE (2 * PEM_WISHES_MAX)
+#define SET_SIZE (2 * PEM_DEMANDS_MAX)
 struct id_set {
 	uint32_t id[SET_SIZE];
 };
 
-static uint32_t *place(struct id_set *set, uint32_t id)
+static uint32_t *dir(struct id_set *set, uint32_t id)
 {
 	uint32_t i = id % SET_SIZE;
 
@@ -41,15 +41,15 @@ static void set_wake(uint64_t *action, uint32_t incarnation, bool wake)
 }
 
 static void set_in_page(struct id_set *set, struct pem_control_header *header, const uint32_t *ids,
-			uint32_t count, uint32_t slot, uint32_t incarnation, bool wake)
+			uint32_t count, uint32_t session_index, uint32_t incarnation, bool wake)
 {
 	uint64_t *actions =
-		(uint64_t *)((uint8_t *)(header + 1) + PEM_EVENT_CAPACITY(count)) + slot;
+		(uint64_t *)((uint8_t *)(header + 1) + PEM_EVENT_CAPACITY(count)) + session_index;
 	uint32_t i, id;
 
 	for (i = 0; i < count; i++) {
 		id = __atomic_load_n(&ids[i], __ATOMIC_ACQUIRE);
-		if (id && *place(set, id))
+		if (id && *dir(set, id))
 			set_wake(&actions[(size_t)i * PEM_SESSIONS_MAX], incarnation, wake);
 	}
 }
@@ -65,19 +65,19 @@ static void set_in_member(struct id_set *set, struct pem_member *m, bool wake)
 	for (i = 0; i < PEM_PROVIDERS_MAX; i++) {
 		if (pem_member__page(m, i, &page))
 			set_in_page(set, page.header, ids + page.event_base, page.event_count,
-				    (uint32_t)m->slot, m->incarnation, wake);
+				    (uint32_t)m->session_index, m->incarnation, wake);
 	}
 }
 
-static void set_in_self(struct id_set *set, uint32_t slot, bool wake)
+static void set_in_self(struct id_set *set, uint32_t session_index, bool wake)
 {
 	const struct pem_provider *provider;
 
 	if (!pem_process__lock())
 		return;
 	for (provider = pem_process.providers; provider; provider = provider->next)
-		set_in_page(set, provider->page, provider->event_ids, provider->event_count, slot,
-			    pem_process.joined[slot].incarnation, wake);
+		set_in_page(set, provider->page, provider->event_ids, provider->event_count,
+			    session_index, pem_process.joined[session_index].incarnation, wake);
 	pem_process__unlock();
 }
 
@@ -90,16 +90,16 @@ bool pem_session__set_wake(struct pem_session *s, bool wake)
 	size_t i;
 
 	memset(&set, 0, sizeof(set));
-	for (i = 0; i < s->wish_count; i++) {
-		if (s->wishes[i].async)
-			*place(&set, s->wishes[i].event->id) = s->wishes[i].event->id;
+	for (i = 0; i < s->demand_count; i++) {
+		if (s->demands[i].async)
+			*dir(&set, s->demands[i].event->id) = s->demands[i].event->id;
 	}
 	for (i = 0; i < s->rule_count; i++) {
-		if (*place(&set, s->page->rules[i].event_id))
+		if (*dir(&set, s->page->rules[i].event_id))
 			set_wake(&s->page->rules[i].action, 0, wake);
 	}
-	if (s->self_slot >= 0)
-		set_in_self(&set, (uint32_t)s->self_slot, wake);
+	if (s->self_index >= 0)
+		set_in_self(&set, (uint32_t)s->self_index, wake);
 	for (m = s->members; m; m = m->next)
 		set_in_member(&set, m, wake);
 	for (p = s->producers; p; p = p->next)

@@ -140,39 +140,39 @@ const char *pem_event_set__predicate(const struct pem_event_set *set, size_t i)
 								       : NULL;
 }
 
-int pem_wish__bind(struct pem_wish *wish, const struct pem_event_set *set, size_t i,
-		   struct pem_error *error)
+int pem_demand__bind(struct pem_demand *demand, const struct pem_event_set *set, size_t i,
+		     struct pem_error *error)
 {
 	const struct pem_predicate *predicate = set->predicates ? set->predicates[i] : NULL;
 
-	if ((wish->bound || wish->instance >= 0) && wish->predicate != predicate)
+	if ((demand->bound || demand->instance >= 0) && demand->predicate != predicate)
 		return pem_error__set(error, -EBUSY,
 				      "this session already observes %s %s%.100s%s; open a second "
 				      "session",
-				      wish->event->name, wish->predicate ? "where '" : "",
-				      wish->predicate ? wish->predicate->text
-						      : "without a predicate",
-				      wish->predicate ? "'" : "");
-	wish->predicate = predicate;
-	wish->bound++;
+				      demand->event->name, demand->predicate ? "where '" : "",
+				      demand->predicate ? demand->predicate->text
+							: "without a predicate",
+				      demand->predicate ? "'" : "");
+	demand->predicate = predicate;
+	demand->bound++;
 	return 0;
 }
 
-void pem_wish__note_predicate(const struct pem_wish *wish, struct pem_trace_info *info)
+void pem_demand__note_predicate(const struct pem_demand *demand, struct pem_trace_info *info)
 {
 	struct pem_trace_predicate *to;
 	char *c;
 
-	if (!wish->predicate)
+	if (!demand->predicate)
 		return;
 	if (info->predicate_count == PEM_ARRAY_SIZE(info->predicates)) {
 		info->predicates_more++;
 		return;
 	}
 	to = &info->predicates[info->predicate_count++];
-	pem_copy_text(to->event, sizeof(to->event), wish->event->name);
-	pem_copy_text(to->text, sizeof(to->text), wish->predicate->text);
-	if (strlen(wish->predicate->text) >= sizeof(to->text))
+	pem_copy_text(to->event, sizeof(to->event), demand->event->name);
+	pem_copy_text(to->text, sizeof(to->text), demand->predicate->text);
+	if (strlen(demand->predicate->text) >= sizeof(to->text))
 		memcpy(to->text + sizeof(to->text) - sizeof("..."), "...", sizeof("..."));
 	for (c = to->text; *c; c++) {
 		if (*c == '\t' || *c == '\n' || *c == '\r')
@@ -180,8 +180,8 @@ void pem_wish__note_predicate(const struct pem_wish *wish, struct pem_trace_info
 	}
 }
 
-void pem_wish__unbind(struct pem_wish *wish)
+void pem_demand__unbind(struct pem_demand *demand)
 {
-	if (!--wish->bound && wish->instance < 0)
-		wish->predicate = NULL;
+	if (!--demand->bound && demand->instance < 0)
+		demand->predicate = NULL;
 }

@@ -197,12 +197,12 @@ static void JNICALL on_class_prepare(jvmtiEnv *env, JNIEnv *jni, jthread thread,
 /* --- exceptions and monitors --- */
 
 static void JNICALL on_throw(jvmtiEnv *env, JNIEnv *jni, jthread thread, jmethodID method,
-			     jlocation place, jobject exception, jmethodID catcher,
-			     jlocation catch_place)
+			     jlocation location, jobject exception, jmethodID catcher,
+			     jlocation catch_location)
 {
 	char type[NAME_BYTES], name[NAME_BYTES];
 
-	(void)env, (void)thread, (void)place, (void)catch_place;
+	(void)env, (void)thread, (void)location, (void)catch_location;
 	if (!pem_enabled_runtime_exception_throw())
 		return;
 	name_object(jni, exception, type);
@@ -211,11 +211,11 @@ static void JNICALL on_throw(jvmtiEnv *env, JNIEnv *jni, jthread thread, jmethod
 }
 
 static void JNICALL on_catch(jvmtiEnv *env, JNIEnv *jni, jthread thread, jmethodID method,
-			     jlocation place, jobject exception)
+			     jlocation location, jobject exception)
 {
 	char type[NAME_BYTES], name[NAME_BYTES];
 
-	(void)env, (void)thread, (void)place;
+	(void)env, (void)thread, (void)location;
 	if (!pem_enabled_runtime_exception_catch())
 		return;
 	name_object(jni, exception, type);
@@ -288,7 +288,7 @@ struct wanted {
 	int pauses, code, exceptions, monitors, samples, classes, threads;
 };
 
-static struct wanted look(int all)
+static struct wanted check(int all)
 {
 	return (struct wanted){
 		.pauses = all || pem_enabled_collector_pause_begin() ||
@@ -342,7 +342,7 @@ JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *java, char *options, void *reserved)
 	if ((*java)->GetEnv(java, (void **)&vm, JVMTI_VERSION_11) &&
 	    (*java)->GetEnv(java, (void **)&vm, JVMTI_VERSION_1_2))
 		return 0;
-	w = look(options && !strcmp(options, "all"));
+	w = check(options && !strcmp(options, "all"));
 	add_capabilities(&w);
 	(*vm)->SetEventCallbacks(vm, &callbacks, sizeof(callbacks));
 	ask(1, JVMTI_EVENT_VM_INIT);

@@ -206,7 +206,7 @@ static void *resolve_indirect(Elf64_Addr resolver)
 #endif
 }
 
-static void *look_up(const struct object *object, const struct wanted *wanted)
+static void *find_name(const struct object *object, const struct wanted *wanted)
 {
 	uint32_t index =
 		object->gnu_hash ? find_by_gnu_hash(object, wanted) : find_by_hash(object, wanted);
@@ -226,7 +226,7 @@ void *pem_elf__find_in(Elf64_Addr base, const Elf64_Dyn *dynamic, const char *na
 	struct wanted wanted = wanted_of(name);
 	struct object object;
 
-	return read_object(&object, base, dynamic) ? look_up(&object, &wanted) : NULL;
+	return read_object(&object, base, dynamic) ? find_name(&object, &wanted) : NULL;
 }
 
 const char *pem_elf__soname(Elf64_Addr base, const Elf64_Dyn *dynamic)
@@ -288,7 +288,7 @@ bool pem_elf__find_next(const char *const names[], void *found[], size_t count)
 		for (i = 0; i < count; i++) {
 			if (found[i])
 				continue;
-			found[i] = look_up(&object, &wanted[i]);
+			found[i] = find_name(&object, &wanted[i]);
 			left -= found[i] != NULL;
 		}
 	}

@@ -24,7 +24,7 @@
  *	readable.c	whether memory that the program hands in may be read
  *	older.c		older versions of some of them
  *	rights.c	setuid, chroot, unshare, seccomp and the like, without events
- *	aside.c		when not to stand there
+ *	silence.c		when not to stand there
  *
  * An allocation's event is raised after the call, a release's before it: so no other thread can show the same
  * address as allocated before it is shown as released. realloc can't keep this order: whether it moves the block

@@ -103,16 +103,16 @@ PEM_MPI_EXPORT int MPI_Gather(const void *from, int send_count, MPI_Datatype sen
 }
 
 PEM_MPI_EXPORT int MPI_Gatherv(const void *from, int send_count, MPI_Datatype send_type, void *to,
-			       const int receive_counts[], const int places[],
+			       const int receive_counts[], const int locations[],
 			       MPI_Datatype receive_type, int root, MPI_Comm handle)
 {
 	struct pem_mpi_communicator *c;
 
 	if (!enabled())
-		return PEM_MPI(Gatherv)(from, send_count, send_type, to, receive_counts, places,
+		return PEM_MPI(Gatherv)(from, send_count, send_type, to, receive_counts, locations,
 					receive_type, root, handle);
 	c = begin(handle, given(from, send_count, send_type), root, PEM_MPI_OPERATION_GATHER);
-	return end(PEM_MPI(Gatherv)(from, send_count, send_type, to, receive_counts, places,
+	return end(PEM_MPI(Gatherv)(from, send_count, send_type, to, receive_counts, locations,
 				    receive_type, root, handle),
 		   c, PEM_MPI_OPERATION_GATHER);
 }
@@ -133,17 +133,17 @@ PEM_MPI_EXPORT int MPI_Allgather(const void *from, int send_count, MPI_Datatype 
 }
 
 PEM_MPI_EXPORT int MPI_Allgatherv(const void *from, int send_count, MPI_Datatype send_type,
-				  void *to, const int receive_counts[], const int places[],
+				  void *to, const int receive_counts[], const int locations[],
 				  MPI_Datatype receive_type, MPI_Comm handle)
 {
 	struct pem_mpi_communicator *c;
 
 	if (!enabled())
-		return PEM_MPI(Allgatherv)(from, send_count, send_type, to, receive_counts, places,
-					   receive_type, handle);
+		return PEM_MPI(Allgatherv)(from, send_count, send_type, to, receive_counts,
+					   locations, receive_type, handle);
 	c = begin(handle, given(from, send_count, send_type), MPI_PROC_NULL,
 		  PEM_MPI_OPERATION_ALLGATHER);
-	return end(PEM_MPI(Allgatherv)(from, send_count, send_type, to, receive_counts, places,
+	return end(PEM_MPI(Allgatherv)(from, send_count, send_type, to, receive_counts, locations,
 				       receive_type, handle),
 		   c, PEM_MPI_OPERATION_ALLGATHER);
 }
@@ -164,17 +164,17 @@ PEM_MPI_EXPORT int MPI_Scatter(const void *from, int send_count, MPI_Datatype se
 		   c, PEM_MPI_OPERATION_SCATTER);
 }
 
-PEM_MPI_EXPORT int MPI_Scatterv(const void *from, const int send_counts[], const int places[],
+PEM_MPI_EXPORT int MPI_Scatterv(const void *from, const int send_counts[], const int locations[],
 				MPI_Datatype send_type, void *to, int receive_count,
 				MPI_Datatype receive_type, int root, MPI_Comm handle)
 {
 	struct pem_mpi_communicator *c;
 
 	if (!enabled())
-		return PEM_MPI(Scatterv)(from, send_counts, places, send_type, to, receive_count,
+		return PEM_MPI(Scatterv)(from, send_counts, locations, send_type, to, receive_count,
 					 receive_type, root, handle);
 	c = begin(handle, 0, root, PEM_MPI_OPERATION_SCATTER);
-	return end(PEM_MPI(Scatterv)(from, send_counts, places, send_type, to, receive_count,
+	return end(PEM_MPI(Scatterv)(from, send_counts, locations, send_type, to, receive_count,
 				     receive_type, root, handle),
 		   c, PEM_MPI_OPERATION_SCATTER);
 }
@@ -194,19 +194,19 @@ PEM_MPI_EXPORT int MPI_Alltoall(const void *from, int send_count, MPI_Datatype s
 		   c, PEM_MPI_OPERATION_ALLTOALL);
 }
 
-PEM_MPI_EXPORT int MPI_Alltoallv(const void *from, const int send_counts[], const int send_places[],
-				 MPI_Datatype send_type, void *to, const int receive_counts[],
-				 const int receive_places[], MPI_Datatype receive_type,
-				 MPI_Comm handle)
+PEM_MPI_EXPORT int MPI_Alltoallv(const void *from, const int send_counts[],
+				 const int send_locations[], MPI_Datatype send_type, void *to,
+				 const int receive_counts[], const int receive_locations[],
+				 MPI_Datatype receive_type, MPI_Comm handle)
 {
 	struct pem_mpi_communicator *c;
 
 	if (!enabled())
-		return PEM_MPI(Alltoallv)(from, send_counts, send_places, send_type, to,
-					  receive_counts, receive_places, receive_type, handle);
+		return PEM_MPI(Alltoallv)(from, send_counts, send_locations, send_type, to,
+					  receive_counts, receive_locations, receive_type, handle);
 	c = begin(handle, 0, MPI_PROC_NULL, PEM_MPI_OPERATION_ALLTOALL);
-	return end(PEM_MPI(Alltoallv)(from, send_counts, send_places, send_type, to, receive_counts,
-				      receive_places, receive_type, handle),
+	return end(PEM_MPI(Alltoallv)(from, send_counts, send_locations, send_type, to,
+				      receive_counts, receive_locations, receive_type, handle),
 		   c, PEM_MPI_OPERATION_ALLTOALL);
 }
 
@@ -320,30 +320,31 @@ PEM_MPI_EXPORT int MPI_Ialltoall(const void *from, int send_count, MPI_Datatype 
 
 /* --- memory of others --- */
 
-PEM_MPI_EXPORT int MPI_Put(const void *from, int count, MPI_Datatype type, int peer, MPI_Aint place,
-			   int peer_count, MPI_Datatype peer_type, MPI_Win window)
+PEM_MPI_EXPORT int MPI_Put(const void *from, int count, MPI_Datatype type, int peer,
+			   MPI_Aint location, int peer_count, MPI_Datatype peer_type,
+			   MPI_Win window)
 {
 	if (pem_enabled_mpi_put_start())
 		pem_notify_mpi_put_start(pem_mpi__bytes(count, type), peer);
-	return PEM_MPI(Put)(from, count, type, peer, place, peer_count, peer_type, window);
+	return PEM_MPI(Put)(from, count, type, peer, location, peer_count, peer_type, window);
 }
 
-PEM_MPI_EXPORT int MPI_Get(void *to, int count, MPI_Datatype type, int peer, MPI_Aint place,
+PEM_MPI_EXPORT int MPI_Get(void *to, int count, MPI_Datatype type, int peer, MPI_Aint location,
 			   int peer_count, MPI_Datatype peer_type, MPI_Win window)
 {
 	if (pem_enabled_mpi_get_start())
 		pem_notify_mpi_get_start(pem_mpi__bytes(count, type), peer);
-	return PEM_MPI(Get)(to, count, type, peer, place, peer_count, peer_type, window);
+	return PEM_MPI(Get)(to, count, type, peer, location, peer_count, peer_type, window);
 }
 
 PEM_MPI_EXPORT int MPI_Accumulate(const void *from, int count, MPI_Datatype type, int peer,
-				  MPI_Aint place, int peer_count, MPI_Datatype peer_type,
+				  MPI_Aint location, int peer_count, MPI_Datatype peer_type,
 				  MPI_Op operator, MPI_Win window)
 {
 	if (pem_enabled_mpi_accumulate_start())
 		pem_notify_mpi_accumulate_start(pem_mpi__bytes(count, type), peer);
-	return PEM_MPI(Accumulate)(from, count, type, peer, place, peer_count, peer_type, operator,
-				   window);
+	return PEM_MPI(Accumulate)(from, count, type, peer, location, peer_count,
+				   peer_type, operator, window);
 }
 
 PEM_MPI_EXPORT int MPI_Win_fence(int assert, MPI_Win window)

@@ -2,11 +2,11 @@
 /*
  * accumulate.c - statistics that stubs leave to the library: of floating values, of other epochs, wide ones
  *
- * Where a slot or a struct pem_wide lies is the caller's to know; each has one writer.
+ * Where a cell or a struct pem_distribution lies is the caller's to know; each has one writer.
  */
 #include "producer/producer.h"
 
-#include <pem/wide.h>
+#include <pem/distribution.h>
 
 #include <string.h>
 
@@ -76,61 +76,62 @@ static bool has_field(uint64_t action, uint32_t bytes)
  * Floating sums are kept as a double's bits, and the tag says so; min and max as keys that order as the values do: all bits
  * of a negative number inverted, the sign bit of others.
  */
-static void add_double(struct pem_slot *slot, uint64_t tag, double value)
+static void add_double(struct pem_cell *cell, uint64_t tag, double value)
 {
 	uint64_t bits = double_to_bits(value), sum;
 	uint64_t key = bits >> 63 ? ~bits : bits ^ (1ULL << 63);
 
-	tag |= PEM_SLOT_FLOAT;
-	sum = slot->tag == tag ? slot->sum : 0;
-	/* The sum is added as the difference of two bit patterns, so that pem_slot_add's integer addition stores it. */
-	pem_slot_add(slot, tag, double_to_bits(bits_to_double(sum) + value) - sum, key);
+	tag |= PEM_CELL_FLOAT;
+	sum = cell->tag == tag ? cell->sum : 0;
+	/* The sum is added as the difference of two bit patterns, so that pem_cell_add's integer addition stores it. */
+	pem_cell_add(cell, tag, double_to_bits(bits_to_double(sum) + value) - sum, key);
 }
 
-void pem_accumulate(struct pem_slot *slot, uint64_t action, const uint8_t *record, uint32_t bytes)
+void pem_accumulate(struct pem_cell *cell, uint64_t action, const uint8_t *record, uint32_t bytes)
 {
 	uint32_t type = PEM_ACTION_TYPE(action), offset = PEM_ACTION_OFFSET(action);
 	uint64_t tag = PEM_ACTION_TAG(action), value;
 
 	if (!has_field(action, bytes)) {
-		pem_slot_add(slot, tag, 0, 0);
+		pem_cell_add(cell, tag, 0, 0);
 	} else if (type <= PEM_TYPE_INT64) {
 		value = load_integer(record + offset, type);
-		pem_slot_add(slot, tag, value,
+		pem_cell_add(cell, tag, value,
 			     type >= PEM_TYPE_INT8 ? pem_stat_key_signed((int64_t)value) : value);
 	} else {
-		add_double(slot, tag, load_floating(record + offset, type));
+		add_double(cell, tag, load_floating(record + offset, type));
 	}
 }
 
-bool pem_wide__exists(const struct pem_ring *ring, uint32_t index, uint32_t lane)
+bool pem_distribution__exists(const struct pem_ring *ring, uint32_t index, uint32_t lane)
 {
-	uint32_t *wides = &ring->lanes[lane].wides, bit = 1u << index;
+	uint32_t *distributions = &ring->lanes[lane].distributions, bit = 1u << index;
 
-	if (__atomic_load_n(wides, __ATOMIC_RELAXED) & bit)
+	if (__atomic_load_n(distributions, __ATOMIC_RELAXED) & bit)
 		return true;
-	if (!pem_populate(pem_pool__wide(ring, index, lane), sizeof(struct pem_wide)))
+	if (!pem_populate(pem_pool__distribution(ring, index, lane),
+			  sizeof(struct pem_distribution)))
 		return false;
 	/* Consumers look from here on. Lane 0's may be another thread's at the same time. */
-	__atomic_fetch_or(wides, bit, __ATOMIC_RELEASE);
+	__atomic_fetch_or(distributions, bit, __ATOMIC_RELEASE);
 	return true;
 }
 
 /* Mean and sum of squared distances from it, updated one value at a time: Welford, Technometrics 4(3), 1962. */
-static void add_distance(struct pem_wide *wide, double value)
+static void add_distance(struct pem_distribution *distribution, double value)
 {
-	double mean = bits_to_double(wide->sum[0]), distance = value - mean;
-	uint64_t n = wide->begin + 1;
+	double mean = bits_to_double(distribution->sum[0]), distance = value - mean;
+	uint64_t n = distribution->begin + 1;
 
 	mean += distance / (double)n;
-	__atomic_store_n(&wide->begin, n, __ATOMIC_RELAXED);
+	__atomic_store_n(&distribution->begin, n, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE); /* begin before the values */
-	__atomic_store_n(&wide->sum[0], double_to_bits(mean), __ATOMIC_RELAXED);
-	__atomic_store_n(
-		&wide->squares[0],
-		double_to_bits(bits_to_double(wide->squares[0]) + distance * (value - mean)),
-		__ATOMIC_RELAXED);
-	__atomic_store_n(&wide->end, n, __ATOMIC_RELEASE); /* the values before the end */
+	__atomic_store_n(&distribution->sum[0], double_to_bits(mean), __ATOMIC_RELAXED);
+	__atomic_store_n(&distribution->squares[0],
+			 double_to_bits(bits_to_double(distribution->squares[0]) +
+					distance * (value - mean)),
+			 __ATOMIC_RELAXED);
+	__atomic_store_n(&distribution->end, n, __ATOMIC_RELEASE); /* the values before the end */
 }
 
 /* Of its whole part. */
@@ -138,40 +139,42 @@ static uint32_t bucket_of(double value)
 {
 	if (!(value >= 1)) /* and what is no number */
 		return 0;
-	return value < 0x1p63 ? pem_wide_bucket((uint64_t)value, 0) : PEM_WIDE_BUCKETS - 1;
+	return value < 0x1p63 ? pem_distribution_bucket((uint64_t)value, 0)
+			      : PEM_DISTRIBUTION_BUCKETS - 1;
 }
 
-bool pem_accumulate_wide(const struct pem_ring *ring, uint32_t lane, uint32_t word, uint64_t action,
-			 const uint8_t *record, uint32_t bytes)
+bool pem_accumulate_distribution(const struct pem_ring *ring, uint32_t lane, uint32_t word,
+				 uint64_t action, const uint8_t *record, uint32_t bytes)
 {
-	uint32_t type = PEM_ACTION_TYPE(action), keep = PEM_WIDE_KEEP(word);
-	uint64_t tag = PEM_WIDE_TAG(word, action), value;
+	uint32_t type = PEM_ACTION_TYPE(action), keep = PEM_DISTRIBUTION_KEEP(word);
+	uint64_t tag = PEM_DISTRIBUTION_TAG(word, action), value;
 	bool is_float = type > PEM_TYPE_INT64, is_signed = !is_float && type >= PEM_TYPE_INT8;
-	struct pem_wide *wide;
+	struct pem_distribution *distribution;
 	double d = 0;
 
-	if (PEM_WIDE_INDEX(word) >= PEM_WIDE_COUNT || !has_field(action, bytes))
+	if (PEM_DISTRIBUTION_INDEX(word) >= PEM_DISTRIBUTION_COUNT || !has_field(action, bytes))
 		return true;
-	if (!pem_wide__exists(ring, PEM_WIDE_INDEX(word), lane))
+	if (!pem_distribution__exists(ring, PEM_DISTRIBUTION_INDEX(word), lane))
 		return false;
-	wide = pem_pool__wide(ring, PEM_WIDE_INDEX(word), lane);
+	distribution = pem_pool__distribution(ring, PEM_DISTRIBUTION_INDEX(word), lane);
 	if (is_float) {
-		tag |= PEM_SLOT_FLOAT;
+		tag |= PEM_CELL_FLOAT;
 		d = load_floating(record + PEM_ACTION_OFFSET(action), type);
 		value = double_to_bits(d);
 	} else {
 		value = load_integer(record + PEM_ACTION_OFFSET(action), type);
 	}
-	if (wide->tag != tag)
-		pem_wide_reset(wide, tag);
-	if (keep & PEM_WIDE_VARIANCE && is_float)
-		add_distance(wide, d);
-	else if (keep & PEM_WIDE_VARIANCE)
-		pem_wide_add_square(wide, value, is_signed);
-	if (keep & PEM_WIDE_HISTOGRAM)
-		pem_wide_add_bucket(wide,
-				    is_float ? bucket_of(d) : pem_wide_bucket(value, is_signed));
-	if (keep & PEM_WIDE_VALUES)
-		pem_wide_add_top(wide, value);
+	if (distribution->tag != tag)
+		pem_distribution_reset(distribution, tag);
+	if (keep & PEM_DISTRIBUTION_VARIANCE && is_float)
+		add_distance(distribution, d);
+	else if (keep & PEM_DISTRIBUTION_VARIANCE)
+		pem_distribution_add_square(distribution, value, is_signed);
+	if (keep & PEM_DISTRIBUTION_HISTOGRAM)
+		pem_distribution_add_bucket(distribution,
+					    is_float ? bucket_of(d)
+						     : pem_distribution_bucket(value, is_signed));
+	if (keep & PEM_DISTRIBUTION_VALUES)
+		pem_distribution_add_top(distribution, value);
 	return true;
 }

@@ -87,9 +87,9 @@ static const struct pem_filter *filter_of(const struct pem_session_page *page,
 	*ok = true;
 	wanted.filter.tid = page->contexts[rule->context % PEM_CONTEXTS_MAX].tid;
 	wanted.filter.cpu = page->contexts[rule->context % PEM_CONTEXTS_MAX].cpu;
-	wanted.filter.wide = rule->wide;
+	wanted.filter.distribution = rule->distribution;
 	wanted.filter.test_count = count;
-	if (!(PEM_ACTION_FLAGS(rule->action) & (PEM_ACTION_FILTER | PEM_ACTION_WIDE)))
+	if (!(PEM_ACTION_FLAGS(rule->action) & (PEM_ACTION_FILTER | PEM_ACTION_DISTRIBUTION)))
 		return NULL;
 	*ok = false;
 	if (count > PEM_TESTS_MAX || first > PEM_SESSION_TESTS_MAX - count)
@@ -113,13 +113,13 @@ static uint64_t *page_actions(const struct pem_provider *provider)
 	return (uint64_t *)(page_enable(provider) + PEM_EVENT_CAPACITY(provider->event_count));
 }
 
-static void apply_to_event(struct pem_provider *provider, uint32_t i, unsigned slot,
+static void apply_to_event(struct pem_provider *provider, uint32_t i, unsigned session_index,
 			   const struct pem_rule *rule)
 {
-	uint64_t *action = &page_actions(provider)[i * PEM_SESSIONS_MAX + slot];
-	struct pem_joined *joined = &pem_process.joined[slot];
+	uint64_t *action = &page_actions(provider)[i * PEM_SESSIONS_MAX + session_index];
+	struct pem_joined *joined = &pem_process.joined[session_index];
 	const struct pem_filter *filter = NULL;
-	uint8_t bit = (uint8_t)(1u << slot);
+	uint8_t bit = (uint8_t)(1u << session_index);
 	bool ok = false;
 
 	if (pem_process.borrows_pages)
@@ -138,8 +138,8 @@ static void apply_to_event(struct pem_provider *provider, uint32_t i, unsigned s
 		__atomic_store_n(&joined->filter[provider->event_base + i], filter,
 				 __ATOMIC_RELEASE);
 		if (provider->filters)
-			__atomic_store_n(&provider->filters[i * PEM_SESSIONS_MAX + slot], filter,
-					 __ATOMIC_RELEASE);
+			__atomic_store_n(&provider->filters[i * PEM_SESSIONS_MAX + session_index],
+					 filter, __ATOMIC_RELEASE);
 	}
 	__atomic_store_n(action, PEM_ACTION_OF_INCARNATION(rule->action, joined->incarnation),
 			 __ATOMIC_RELEASE);
@@ -170,11 +170,11 @@ static const struct pem_rule *rule_of(const struct pem_joined *joined, uint32_t 
 	return rule;
 }
 
-void pem_process__apply_to(struct pem_provider *provider, unsigned slot)
+void pem_process__apply_to(struct pem_provider *provider, unsigned session_index)
 {
-	struct pem_joined *joined = &pem_process.joined[slot];
+	struct pem_joined *joined = &pem_process.joined[session_index];
 	const struct pem_session_page *page = joined->page;
-	const uint64_t *told = &pem_process__table()[slot].contexts;
+	const uint64_t *told = &pem_process__table()[session_index].contexts;
 	uint32_t generation, count, i, tries;
 	uint64_t contexts;
 
@@ -198,7 +198,8 @@ void pem_process__apply_to(struct pem_provider *provider, unsigned slot)
 		if (!pem_joined__is_member(joined))
 			count = 0;
 		for (i = 0; i < provider->event_count; i++)
-			apply_to_event(provider, i, slot, rule_of(joined, count, provider, i));
+			apply_to_event(provider, i, session_index,
+				       rule_of(joined, count, provider, i));
 		/*
 		 * The actions before the generation and what the consumer says of contexts, and in rules.c these before the
 		 * actions: either this sees that they have changed, or what the consumer stored is not overwritten here.
@@ -210,33 +211,34 @@ void pem_process__apply_to(struct pem_provider *provider, unsigned slot)
 	}
 }
 
-void pem_process__apply_rules(unsigned slot)
+void pem_process__apply_rules(unsigned session_index)
 {
-	struct pem_joined *joined = &pem_process.joined[slot];
+	struct pem_joined *joined = &pem_process.joined[session_index];
 	/* Before the rules: should they change now, they are applied once more than they need be. */
 	uint32_t generation = __atomic_load_n(&joined->page->generation, __ATOMIC_ACQUIRE);
 	struct pem_provider *provider;
 
 	for (provider = pem_process.providers; provider; provider = provider->next)
-		pem_process__apply_to(provider, slot);
+		pem_process__apply_to(provider, session_index);
 	__atomic_store_n(&joined->filter_generation, generation, __ATOMIC_RELEASE);
 }
 
-void pem_process__apply(unsigned slot)
+void pem_process__apply(unsigned session_index)
 {
-	pem_process__meet(slot);
-	if (pem_process.joined[slot].state != PEM_JOINED_NOT)
-		pem_process__apply_rules(slot);
-	pem_process__meet(slot); /* the slot may have become another's meanwhile */
+	pem_process__join_offered(session_index);
+	if (pem_process.joined[session_index].state != PEM_JOINED_NOT)
+		pem_process__apply_rules(session_index);
+	pem_process__join_offered(
+		session_index); /* the entry may have become another's meanwhile */
 }
 
-void pem_process__switch_off(unsigned slot)
+void pem_process__switch_off(unsigned session_index)
 {
 	struct pem_provider *provider;
 	uint32_t i;
 
 	for (provider = pem_process.providers; provider; provider = provider->next) {
 		for (i = 0; i < provider->event_count; i++)
-			apply_to_event(provider, i, slot, NULL);
+			apply_to_event(provider, i, session_index, NULL);
 	}
 }

@@ -115,11 +115,12 @@ static void fill_head(struct pem_control_file *control)
 /* A process that has moved leaves no files where it is now: is a session's folder still where it was? */
 static bool is_at_home(void)
 {
-	unsigned slot;
+	unsigned session_index;
 
-	for (slot = 0; slot < PEM_SESSIONS_MAX && pem_process__has_moved(); slot++) {
-		if (pem_process.joined[slot].state != PEM_JOINED_NOT &&
-		    pem_joined__in_reach(&pem_process.joined[slot]))
+	for (session_index = 0; session_index < PEM_SESSIONS_MAX && pem_process__has_moved();
+	     session_index++) {
+		if (pem_process.joined[session_index].state != PEM_JOINED_NOT &&
+		    pem_joined__in_reach(&pem_process.joined[session_index]))
 			return true;
 	}
 	return !pem_process__has_moved();

@@ -77,5 +77,5 @@ struct pem_session_page *pem_counts__make(const char *directory)
 void pem_counts__give_up(struct pem_session_page *counts)
 {
 	if (counts && counts != (struct pem_session_page *)private_head)
-		pem_bury(counts, PEM_SESSION_HEAD_BYTES);
+		pem_make_private(counts, PEM_SESSION_HEAD_BYTES);
 }

@@ -6,7 +6,7 @@
  * threads that take lanes over, one at a time, writes statistics of lane 0.
  */
 #include "producer/producer.h"
-#include "wide.h"
+#include "distribution.h"
 
 #include <string.h>
 
@@ -17,7 +17,7 @@ static bool is_later(uint64_t tag, uint64_t than)
 }
 
 /* The generation, which wraps at 16 bits, or, of one, the epoch. */
-static bool is_later_wide(uint64_t tag, uint64_t than)
+static bool is_later_distribution(uint64_t tag, uint64_t than)
 {
 	uint16_t generation = (uint16_t)(tag >> 32), other = (uint16_t)(than >> 32);
 
@@ -35,20 +35,20 @@ static uint64_t add_doubles(uint64_t a, uint64_t b)
 	return a;
 }
 
-static void fold_slot(struct pem_slot *to, struct pem_slot *from)
+static void fold_cell(struct pem_cell *to, struct pem_cell *from)
 {
 	uint64_t n;
 
 	if (!from->tag)
 		return;
 	if (to->tag != from->tag && (!to->tag || is_later(from->tag, to->tag)))
-		pem_slot_reset(to, from->tag);
+		pem_cell_reset(to, from->tag);
 	if (to->tag == from->tag && from->stat_end) {
 		n = to->stat_end + from->stat_end;
 		__atomic_store_n(&to->stat_begin, n, __ATOMIC_RELAXED);
 		__atomic_thread_fence(__ATOMIC_RELEASE); /* begin before the values */
 		__atomic_store_n(&to->sum,
-				 to->tag & PEM_SLOT_FLOAT ? add_doubles(to->sum, from->sum)
+				 to->tag & PEM_CELL_FLOAT ? add_doubles(to->sum, from->sum)
 							  : to->sum + from->sum,
 				 __ATOMIC_RELAXED);
 		if (from->min < to->min)
@@ -57,11 +57,12 @@ static void fold_slot(struct pem_slot *to, struct pem_slot *from)
 			__atomic_store_n(&to->max, from->max, __ATOMIC_RELAXED);
 		__atomic_store_n(&to->stat_end, n, __ATOMIC_RELEASE);
 	}
-	pem_slot_reset(from, 0);
+	pem_cell_reset(from, 0);
 }
 
 /* Copy what private memory holds to a lane's, for readers to see. */
-static void publish(struct pem_wide *to, const struct pem_wide *sum, const struct pem_wide_top *top)
+static void publish(struct pem_distribution *to, const struct pem_distribution *sum,
+		    const struct pem_distribution_top *top)
 {
 	uint32_t i;
 
@@ -72,40 +73,40 @@ static void publish(struct pem_wide *to, const struct pem_wide *sum, const struc
 	for (i = 0; i < 3; i++)
 		__atomic_store_n(&to->squares[i], sum->squares[i], __ATOMIC_RELAXED);
 	__atomic_store_n(&to->end, sum->end, __ATOMIC_RELEASE);
-	for (i = 0; i < PEM_WIDE_BUCKETS; i++)
+	for (i = 0; i < PEM_DISTRIBUTION_BUCKETS; i++)
 		__atomic_store_n(&to->bucket[i], sum->bucket[i], __ATOMIC_RELAXED);
-	for (i = 0; i < PEM_WIDE_TOP; i++)
-		pem_wide_set_top(&to->top[i], top[i].value, top[i].count, top[i].error);
+	for (i = 0; i < PEM_DISTRIBUTION_TOP; i++)
+		pem_distribution_set_top(&to->top[i], top[i].value, top[i].count, top[i].error);
 }
 
-static void fold_wide(struct pem_wide *to, struct pem_wide *from)
+static void fold_distribution(struct pem_distribution *to, struct pem_distribution *from)
 {
-	static struct pem_wide_top top[PEM_TOP_MERGED]; /* under the process lock */
+	static struct pem_distribution_top top[PEM_TOP_MERGED]; /* under the process lock */
 	uint64_t missed = 0;
-	struct pem_wide sum;
+	struct pem_distribution sum;
 
 	if (!from->tag)
 		return;
-	if (to->tag != from->tag && (!to->tag || is_later_wide(from->tag, to->tag)))
-		pem_wide_reset(to, from->tag);
+	if (to->tag != from->tag && (!to->tag || is_later_distribution(from->tag, to->tag)))
+		pem_distribution_reset(to, from->tag);
 	if (to->tag == from->tag) {
 		memset(top, 0, sizeof(top));
 		sum = *to;
-		pem_wide__add(&sum, from);
-		pem_wide__add_top(top, &missed, to->top);
-		pem_wide__add_top(top, &missed, from->top);
+		pem_distribution__add(&sum, from);
+		pem_distribution__add_top(top, &missed, to->top);
+		pem_distribution__add_top(top, &missed, from->top);
 		publish(to, &sum, top);
 	}
-	pem_wide_reset(from, 0);
+	pem_distribution_reset(from, 0);
 }
 
 /* Has lane 0 memory for all that the lane keeps? */
-static bool has_room(const struct pem_ring *ring, uint32_t wides)
+static bool has_room(const struct pem_ring *ring, uint32_t distributions)
 {
 	uint32_t i;
 
-	for (i = 0; i < PEM_WIDE_COUNT; i++) {
-		if (wides >> i & 1 && !pem_wide__exists(ring, i, 0))
+	for (i = 0; i < PEM_DISTRIBUTION_COUNT; i++) {
+		if (distributions >> i & 1 && !pem_distribution__exists(ring, i, 0))
 			return false;
 	}
 	return true;
@@ -114,24 +115,26 @@ static bool has_room(const struct pem_ring *ring, uint32_t wides)
 bool pem_lane__take_over(const struct pem_ring *ring, uint32_t lane, uint32_t tid)
 {
 	uint32_t before = __atomic_load_n(&ring->lanes[lane].tid, __ATOMIC_RELAXED), i;
-	struct pem_slot *slots = &ring->slots[(uint64_t)lane * ring->event_capacity];
-	uint32_t wides = __atomic_load_n(&ring->lanes[lane].wides, __ATOMIC_RELAXED);
+	struct pem_cell *cells = &ring->cells[(uint64_t)lane * ring->event_capacity];
+	uint32_t distributions =
+		__atomic_load_n(&ring->lanes[lane].distributions, __ATOMIC_RELAXED);
 	uint32_t *fold = &ring->header->fold;
 
 	if (!before || before == tid || before == PEM_LANE_NO_MEMORY) {
-		/* Consumers read the slots of lanes that have a thread. */
+		/* Consumers read the cells of lanes that have a thread. */
 		__atomic_store_n(&ring->lanes[lane].tid, tid, __ATOMIC_RELEASE);
 		return true;
 	}
-	if (!has_room(ring, wides) || !pem_process__lock())
+	if (!has_room(ring, distributions) || !pem_process__lock())
 		return false;
 	__atomic_store_n(fold, *fold | 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE); /* before anything moves */
 	for (i = 0; i < pem_process.event_count; i++)
-		fold_slot(&ring->slots[i], &slots[i]);
-	for (i = 0; i < PEM_WIDE_COUNT; i++) {
-		if (wides >> i & 1)
-			fold_wide(pem_pool__wide(ring, i, 0), pem_pool__wide(ring, i, lane));
+		fold_cell(&ring->cells[i], &cells[i]);
+	for (i = 0; i < PEM_DISTRIBUTION_COUNT; i++) {
+		if (distributions >> i & 1)
+			fold_distribution(pem_pool__distribution(ring, i, 0),
+					  pem_pool__distribution(ring, i, lane));
 	}
 	__atomic_store_n(&ring->lanes[lane].tid, tid, __ATOMIC_RELAXED);
 	__atomic_store_n(fold, (*fold | 1) + 1, __ATOMIC_RELEASE);

@@ -3,9 +3,9 @@
  * join.c - joining sessions: those that the process was started in, that it opens itself, that consumers offer to it,
  * and those in whose targets it finds itself; leaving them
  *
- * An entry of the process's table says which session a slot belongs to; joined[slot] is what the process has made of it so
+ * An entry of the process's table says which session an entry belongs to; joined[session_index] is what the process has made of it so
  * far. The two part when a consumer from outside gives its entry back and another takes it: the action words then bear
- * an incarnation that is not joined[slot]'s, and the event that meets one comes here.
+ * an incarnation that is not joined[session_index]'s, and the event that meets one comes here.
  */
 #include "entry.h"
 #include "membership.h"
@@ -80,7 +80,7 @@ static struct pem_session_page *map_session_page(const char *directory)
 	return NULL;
 }
 
-void pem_bury(void *mapping, uint64_t bytes)
+void pem_make_private(void *mapping, uint64_t bytes)
 {
 	if (pem_restricted())
 		return;
@@ -104,24 +104,24 @@ bool pem_joined__in_reach(const struct pem_joined *joined)
 	       (uint64_t)st.st_ino == joined->inode;
 }
 
-void pem_joined__bury_pool(struct pem_joined *joined)
+void pem_joined__make_pool_private(struct pem_joined *joined)
 {
 	if (joined->pool_bytes)
-		pem_bury(joined->ring.header, joined->pool_bytes);
+		pem_make_private(joined->ring.header, joined->pool_bytes);
 	joined->pool_bytes = 0;
 }
 
-/* Make the slot another session's: late threads of the one before find nothing of it any more. Lock held. */
+/* Make the entry another session's: late threads of the one before find nothing of it any more. Lock held. */
 static void replace(struct pem_joined *joined, struct pem_session_page *page, const char *directory,
 		    uint32_t incarnation)
 {
 	pem_joined__begin_change(joined);
 	__atomic_store_n(&joined->state, PEM_JOINED_NOT, __ATOMIC_RELEASE);
-	pem_joined__bury_pool(joined);
+	pem_joined__make_pool_private(joined);
 	if (joined->counts != joined->page)
 		pem_counts__give_up(joined->counts);
 	if (joined->page)
-		pem_bury(joined->page, sizeof(*joined->page));
+		pem_make_private(joined->page, sizeof(*joined->page));
 	__atomic_store_n(&joined->counts,
 			 page && !mapped_writable ? pem_counts__make(directory) : page,
 			 __ATOMIC_RELEASE);
@@ -154,11 +154,11 @@ static bool session_path(char *path, size_t bytes, const char *folder)
 	return true;
 }
 
-/* Join what is offered in a slot, if that is another session than the one joined there; true: it was. Lock held. */
-static bool join_offered(unsigned slot)
+/* Join what is offered in an entry, if that is another session than the one joined there; true: it was. Lock held. */
+static bool join_offered(unsigned session_index)
 {
-	const struct pem_session_entry *entry = &pem_process__table()[slot];
-	struct pem_joined *joined = &pem_process.joined[slot];
+	const struct pem_session_entry *entry = &pem_process__table()[session_index];
+	struct pem_joined *joined = &pem_process.joined[session_index];
 	static char path[sizeof(joined->directory)];
 	struct pem_session_page *page = NULL;
 	struct pem_session_entry offered;
@@ -171,13 +171,13 @@ static bool join_offered(unsigned slot)
 		path[0] = 0;
 	replace(joined, page, path, offered.incarnation);
 	if (page)
-		pem_process__apply_rules(slot);
+		pem_process__apply_rules(session_index);
 	else
-		pem_process__switch_off(slot);
+		pem_process__switch_off(session_index);
 	return true;
 }
 
-void pem_process__meet(unsigned slot)
+void pem_process__join_offered(unsigned session_index)
 {
 	unsigned tries;
 
@@ -186,7 +186,7 @@ void pem_process__meet(unsigned slot)
 	/* What this process stored for the session before must not outlive the offer: see pem_session__offer. */
 	for (tries = 0; tries < 8; tries++) {
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
-		if (!join_offered(slot))
+		if (!join_offered(session_index))
 			return;
 	}
 }
@@ -211,24 +211,24 @@ static bool has_consumer(void *arg, const char *folder)
 	return !session_path(path, sizeof(path), folder) || pem_alive__check(path);
 }
 
-/* The session is offered in a slot: join it there. Slot; -EAGAIN: that can't be done now. */
-static int join_there(int slot, uint32_t id, bool asked)
+/* The session is offered in an entry: join it there. Its index; -EAGAIN: that can't be done now. */
+static int join_there(int session_index, uint32_t id, bool asked)
 {
-	struct pem_joined *joined = &pem_process.joined[slot];
+	struct pem_joined *joined = &pem_process.joined[session_index];
 
-	pem_process__meet((unsigned)slot);
+	pem_process__join_offered((unsigned)session_index);
 	if (joined->state == PEM_JOINED_NOT || joined->state == PEM_JOINED_FAILED ||
 	    joined->page->id != id)
 		return -EAGAIN;
 	if (asked && !joined->asked) {
 		joined->asked = true;
-		pem_process__apply_rules((unsigned)slot);
+		pem_process__apply_rules((unsigned)session_index);
 	}
-	return slot;
+	return session_index;
 }
 
 /*
- * Take a slot of the table for a page and make it this session's, or join the session where its consumer has offered it
+ * Take an entry of the table for a page and make it this session's, or join the session where its consumer has offered it
  * meanwhile. Lock held; takes the page. Slot, or -errno.
  */
 static int join_page(struct pem_session_page *page, const char *directory, bool asked)
@@ -238,7 +238,7 @@ static int join_page(struct pem_session_page *page, const char *directory, bool 
 					   .session_id = page->id};
 	const char *folder = folder_in_runtime(directory);
 	struct pem_joined *joined;
-	int slot, taken;
+	int session_index, taken;
 	uint64_t word;
 
 	taken = pem_entry__take(table, has_consumer, NULL, "", &word);
@@ -248,23 +248,24 @@ static int join_page(struct pem_session_page *page, const char *directory, bool 
 	}
 	if (strlen(folder) < sizeof(wanted.folder))
 		strcpy(wanted.folder, folder);
-	slot = pem_entry__offer(table, taken, &word, &wanted, true);
-	if (slot != taken) {
+	session_index = pem_entry__offer(table, taken, &word, &wanted, true);
+	if (session_index != taken) {
 		munmap(page, sizeof(*page));
-		return slot < 0 ? -EAGAIN : join_there(slot, wanted.session_id, asked);
+		return session_index < 0 ? -EAGAIN
+					 : join_there(session_index, wanted.session_id, asked);
 	}
-	joined = &pem_process.joined[slot];
-	replace(joined, page, directory, table[slot].incarnation);
+	joined = &pem_process.joined[session_index];
+	replace(joined, page, directory, table[session_index].incarnation);
 	joined->asked = asked;
 	joined->word = word;
-	pem_process__apply_rules((unsigned)slot);
-	return slot;
+	pem_process__apply_rules((unsigned)session_index);
+	return session_index;
 }
 
 int pem_process__join(const char *directory)
 {
 	struct pem_session_page *page;
-	int slot;
+	int session_index;
 
 	if (strlen(directory) >= sizeof(pem_process.joined[0].directory))
 		return -ENAMETOOLONG;
@@ -275,9 +276,9 @@ int pem_process__join(const char *directory)
 	if (!pem_process.control)
 		pem_process__find_runtime();
 	page = map_session_page(directory);
-	slot = page ? join_page(page, directory, true) : -ENOENT;
+	session_index = page ? join_page(page, directory, true) : -ENOENT;
 	pem_process__unlock();
-	return slot;
+	return session_index;
 }
 
 /* A path may have a colon in it, too: what no session is found by as two paths, parted at the last one, is one. */
@@ -286,52 +287,52 @@ int pem_process__join_given(const char *value)
 	char own[sizeof(pem_process.joined[0].directory)];
 	const char *colon = strrchr(value, ':');
 	size_t length = colon ? (size_t)(colon - value) : 0;
-	int slot;
+	int session_index;
 
 	if (!colon || colon[1] != '/' || length >= sizeof(own))
 		return pem_process__join(value);
 	memcpy(own, value, length);
 	own[length] = 0;
-	slot = pem_process__join(own);
-	if (slot < 0)
-		slot = pem_process__join(value);
-	else if (strlen(colon + 1) < sizeof(pem_process.joined[slot].public_directory))
-		strcpy(pem_process.joined[slot].public_directory, colon + 1);
-	return slot < 0 ? pem_process__join(colon + 1) : slot;
+	session_index = pem_process__join(own);
+	if (session_index < 0)
+		session_index = pem_process__join(value);
+	else if (strlen(colon + 1) < sizeof(pem_process.joined[session_index].public_directory))
+		strcpy(pem_process.joined[session_index].public_directory, colon + 1);
+	return session_index < 0 ? pem_process__join(colon + 1) : session_index;
 }
 
-void pem_process__leave(unsigned slot)
+void pem_process__leave(unsigned session_index)
 {
-	struct pem_joined *joined = &pem_process.joined[slot];
+	struct pem_joined *joined = &pem_process.joined[session_index];
 
 	if (!pem_process__lock())
 		return;
-	pem_process__switch_off(slot);
+	pem_process__switch_off(session_index);
 	replace(joined, NULL, "", joined->incarnation);
-	pem_entry__give_back(&pem_process__table()[slot], joined->word);
-	pem_process__meet(slot);
+	pem_entry__give_back(&pem_process__table()[session_index], joined->word);
+	pem_process__join_offered(session_index);
 	pem_process__unlock();
 }
 
-#define LOOK_TICKS (1ull << 31) /* of the clock, some second */
+#define CONSUMER_CHECK_TICKS (1ull << 31) /* of the clock, some second */
 
-void pem_process__look_after(unsigned slot, uint64_t now)
+void pem_process__check_consumer(unsigned session_index, uint64_t now)
 {
-	struct pem_joined *joined = &pem_process.joined[slot];
+	struct pem_joined *joined = &pem_process.joined[session_index];
 
 	if (__atomic_load_n(&joined->state, __ATOMIC_RELAXED) != PEM_JOINED_POOL ||
-	    now - __atomic_load_n(&joined->looked_at, __ATOMIC_RELAXED) < LOOK_TICKS ||
+	    now - __atomic_load_n(&joined->checked_at, __ATOMIC_RELAXED) < CONSUMER_CHECK_TICKS ||
 	    !pem_process__lock())
 		return;
-	if (now - joined->looked_at >= LOOK_TICKS && joined->state == PEM_JOINED_POOL &&
+	if (now - joined->checked_at >= CONSUMER_CHECK_TICKS && joined->state == PEM_JOINED_POOL &&
 	    pem_joined__in_reach(joined) && !pem_alive__check(joined->directory)) {
-		pem_process__switch_off(slot);
+		pem_process__switch_off(session_index);
 		if (joined->asked)
-			pem_entry__give_back(&pem_process__table()[slot], joined->word);
+			pem_entry__give_back(&pem_process__table()[session_index], joined->word);
 		joined->state = PEM_JOINED_FAILED;
-		pem_process__meet(slot);
+		pem_process__join_offered(session_index);
 	}
-	__atomic_store_n(&joined->looked_at, now, __ATOMIC_RELAXED);
+	__atomic_store_n(&joined->checked_at, now, __ATOMIC_RELAXED);
 	pem_process__unlock();
 }
 
@@ -350,7 +351,7 @@ static bool is_target(const struct pem_session_page *page)
 	return false;
 }
 
-static void look_at(const char *folder, void *unused)
+static void check_session(const char *folder, void *unused)
 {
 	char path[sizeof(pem_process.joined[0].directory)];
 	struct pem_session_page *page;
@@ -370,7 +371,7 @@ static void look_at(const char *folder, void *unused)
 }
 
 /* Not readdir, which allocates: in libpem-libc's constructor that is an event. */
-void pem_process__look(void)
+void pem_process__search_sessions(void)
 {
 	int fd = pem_restricted() ? -1
 				  : open(pem_process.runtime,
@@ -378,7 +379,7 @@ void pem_process__look(void)
 
 	if (fd < 0)
 		return;
-	pem_visit_folder(fd, look_at, NULL);
+	pem_visit_folder(fd, check_session, NULL);
 	close(fd);
 }
 
@@ -397,17 +398,17 @@ static uint64_t inherited(const struct pem_joined *joined)
 	return contexts;
 }
 
-static void inherit(unsigned slot)
+static void inherit(unsigned session_index)
 {
-	struct pem_session_entry *entry = &pem_process__table()[slot];
-	struct pem_joined *joined = &pem_process.joined[slot];
+	struct pem_session_entry *entry = &pem_process__table()[session_index];
+	struct pem_joined *joined = &pem_process.joined[session_index];
 
-	pem_process__meet(
-		slot); /* what was offered to the parent: its contexts say whether the child is meant */
+	pem_process__join_offered(
+		session_index); /* what was offered to the parent: its contexts say whether the child is meant */
 	joined->changes &= ~1u; /* a thread of the parent was about to end it */
 	pem_joined__begin_change(joined);
 	/* A handler or a callback may have forked: the child returns into an event, and stores what it would have. */
-	pem_joined__bury_pool(joined);
+	pem_joined__make_pool_private(joined);
 	pem_joined__end_change(joined);
 	joined->callback_count = 0; /* they are the parent's */
 	joined->full = 0;
@@ -420,7 +421,7 @@ static void inherit(unsigned slot)
 	if (joined->asked || joined->incarnation != entry->incarnation)
 		return;
 	/* Observed from outside: is its child? */
-	pem_process__apply_rules(slot);
+	pem_process__apply_rules(session_index);
 	if (pem_joined__is_member(joined))
 		return;
 	joined->state = PEM_JOINED_NOT;
@@ -429,8 +430,8 @@ static void inherit(unsigned slot)
 
 void pem_process__inherit(void)
 {
-	unsigned slot;
+	unsigned session_index;
 
-	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++)
-		inherit(slot);
+	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++)
+		inherit(session_index);
 }

@@ -3,7 +3,7 @@
  * notify.c - the general path of an event: whatever the inlines of stub.h decline
  *
  * Several sessions, filters, callbacks, what statistics stubs decline, a full chunk, a thread's first event, an
- * event inside an event. What cannot be recorded is counted: in the lane's slot, in lane 0, or beside the pools (joined.counts).
+ * event inside an event. What cannot be recorded is counted: in the lane's cell, in lane 0, or beside the pools (joined.counts).
  */
 #include "producer/producer.h"
 
@@ -19,16 +19,17 @@
  * Count an event that has no lane: one to be logged in lane 0 if there is a pool, else beside the pools; one that a statistic
  * lacks beside the pools.
  */
-static void count_lost(unsigned slot, uint32_t event_index, uint32_t flags, uint32_t incarnation)
+static void count_lost(unsigned session_index, uint32_t event_index, uint32_t flags,
+		       uint32_t incarnation)
 {
-	struct pem_joined *joined = &pem_process.joined[slot];
+	struct pem_joined *joined = &pem_process.joined[session_index];
 	struct pem_session_page *counts = __atomic_load_n(&joined->counts, __ATOMIC_ACQUIRE);
 	struct pem_ring ring;
-	struct pem_slot *s;
+	struct pem_cell *s;
 
 	if (__atomic_load_n(&joined->state, __ATOMIC_ACQUIRE) == PEM_JOINED_NOT || !counts)
 		return;
-	/* The slot became another session's just now, and the action's has left. */
+	/* The session index became another session's just now, and the action's has left. */
 	if (__atomic_load_n(&joined->incarnation, __ATOMIC_ACQUIRE) != incarnation)
 		return;
 	if (pem_restricted())
@@ -41,7 +42,7 @@ static void count_lost(unsigned slot, uint32_t event_index, uint32_t flags, uint
 		__atomic_fetch_add(&counts->lost, 1, __ATOMIC_RELAXED);
 		return;
 	}
-	s = &ring.slots[event_index];
+	s = &ring.cells[event_index];
 	__atomic_fetch_add(&s->discarded, 1, __ATOMIC_RELAXED); /* first: see log_record */
 	__atomic_fetch_add(&s->produced, 1, __ATOMIC_RELAXED);
 }
@@ -132,7 +133,7 @@ static bool claim_chunk(unsigned session, const struct pem_ring *ring, struct pe
 	if (pem_restricted())
 		return claim_ready(joined, ring, w, now, tid, freed);
 	if (ring->overwrite || __atomic_load_n(&joined->full, __ATOMIC_RELAXED))
-		pem_process__look_after(session, now);
+		pem_process__check_consumer(session, now);
 	/* Where chunks are reclaimed, one that was just retired is to be had, and nobody frees any. */
 	if (!ring->overwrite && __atomic_load_n(&joined->full, __ATOMIC_RELAXED) &&
 	    __atomic_load_n(&joined->full_at, __ATOMIC_RELAXED) == freed)
@@ -174,7 +175,7 @@ static bool ring_of(unsigned session, const struct pem_writer *w, struct pem_rin
 {
 	return pem_joined__ring(&pem_process.joined[session],
 				__atomic_load_n(&w->incarnation, __ATOMIC_RELAXED), ring) &&
-	       w->slots == &ring->slots[(uint64_t)w->lane_index * ring->event_capacity];
+	       w->cells == &ring->cells[(uint64_t)w->lane_index * ring->event_capacity];
 }
 
 static void count_restricted(unsigned session)
@@ -189,7 +190,7 @@ static void count_restricted(unsigned session)
 static void log_record(unsigned session, struct pem_writer *w, uint32_t event_index, uint32_t tid,
 		       const uint8_t *record, uint32_t bytes)
 {
-	struct pem_slot *slot = &w->slots[event_index];
+	struct pem_cell *session_index = &w->cells[event_index];
 	uint64_t now = pem_clock();
 	uint8_t *to = pem_ring_reserve(w, now, bytes);
 	struct pem_lane *lane;
@@ -207,14 +208,16 @@ static void log_record(unsigned session, struct pem_writer *w, uint32_t event_in
 		count_restricted(session);
 		/* Produced last, as in pem_ring_commit: a thread killed in between is one ahead of its count. */
 		__atomic_store_n(&lane->discarded, lane->discarded + 1, __ATOMIC_RELAXED);
-		__atomic_store_n(&slot->discarded, slot->discarded + 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&session_index->discarded, session_index->discarded + 1,
+				 __ATOMIC_RELAXED);
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		__atomic_store_n(&slot->produced, slot->produced + 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&session_index->produced, session_index->produced + 1,
+				 __ATOMIC_RELAXED);
 		return;
 	}
 	memcpy(to + sizeof(struct pem_record_header), record + sizeof(struct pem_record_header),
 	       bytes - sizeof(struct pem_record_header));
-	pem_ring_commit(w, slot, now, pem_process.event_id[event_index], bytes);
+	pem_ring_commit(w, session_index, now, pem_process.event_id[event_index], bytes);
 }
 
 /* --- callbacks --- */
@@ -287,19 +290,19 @@ void pem_process__wake(struct pem_session_page *counts)
 /* --- the event --- */
 
 /*
- * Is the action one of the session that this process has joined in the slot? If not, another has come, and is joined now; or
+ * Is the action one of the session that this process has joined in the entry? If not, another has come, and is joined now; or
  * the action is of one that has just left.
  */
-static bool is_joined(unsigned slot, uint64_t action)
+static bool is_joined(unsigned session_index, uint64_t action)
 {
-	const struct pem_joined *joined = &pem_process.joined[slot];
+	const struct pem_joined *joined = &pem_process.joined[session_index];
 	uint32_t incarnation = PEM_ACTION_INCARNATION(action);
 
 	if (__builtin_expect(incarnation != __atomic_load_n(&joined->incarnation, __ATOMIC_RELAXED),
 			     0)) {
 		if (!incarnation || pem_restricted() || !pem_process__lock())
 			return false;
-		pem_process__meet(slot);
+		pem_process__join_offered(session_index);
 		pem_process__unlock();
 	}
 	return incarnation == __atomic_load_n(&joined->incarnation, __ATOMIC_ACQUIRE) &&
@@ -310,10 +313,10 @@ static bool is_joined(unsigned slot, uint64_t action)
  * The action as it stands once its filter is the one that it came with: a consumer changes actions from outside, but filters
  * lie in here. PEM_ACTION_CHECK in it: that can't be had now.
  */
-static uint64_t settle(unsigned slot, const uint64_t *at, uint64_t action)
+static uint64_t settle(unsigned session_index, const uint64_t *at, uint64_t action)
 {
 	const struct pem_session_page *page =
-		__atomic_load_n(&pem_process.joined[slot].page, __ATOMIC_ACQUIRE);
+		__atomic_load_n(&pem_process.joined[session_index].page, __ATOMIC_ACQUIRE);
 
 	if (!(action & PEM_ACTION_CHECK) || !page)
 		return action;
@@ -322,28 +325,28 @@ static uint64_t settle(unsigned slot, const uint64_t *at, uint64_t action)
 		return action;
 	/* Another thread may have been first. */
 	if (__atomic_load_n(at, __ATOMIC_RELAXED) & PEM_ACTION_CHECK)
-		pem_process__apply(slot);
+		pem_process__apply(session_index);
 	pem_process__unlock();
 	return __atomic_load_n(at, __ATOMIC_ACQUIRE);
 }
 
 /* The filter that an action came with; NULL: it has none, or can't be had, and then *action has PEM_ACTION_CHECK. */
-static const struct pem_filter *filter_of(unsigned slot, uint32_t event_index, const uint64_t *at,
-					  uint64_t *action)
+static const struct pem_filter *filter_of(unsigned session_index, uint32_t event_index,
+					  const uint64_t *at, uint64_t *action)
 {
 	const struct pem_filter *filter = NULL;
 	uint64_t before;
 	int tries;
 
 	for (tries = 0; tries < 3; tries++) {
-		before = *action = settle(slot, at, *action);
+		before = *action = settle(session_index, at, *action);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		filter = __atomic_load_n(&pem_process.joined[slot].filter[event_index],
+		filter = __atomic_load_n(&pem_process.joined[session_index].filter[event_index],
 					 __ATOMIC_ACQUIRE);
 		*action = __atomic_load_n(at, __ATOMIC_RELAXED);
 		if (*action == before && !(*action & PEM_ACTION_CHECK))
 			return filter;
-		if (!is_joined(slot, *action))
+		if (!is_joined(session_index, *action))
 			break;
 	}
 	*action |= PEM_ACTION_CHECK;
@@ -361,49 +364,54 @@ static bool passes(const struct pem_filter *filter, uint32_t tid, const uint8_t 
 		 pem_tests_pass(pem_filter_tests(filter), filter->test_count, record)));
 }
 
-static void add_wide(unsigned slot, const struct pem_writer *w, uint32_t event_index,
-		     const struct pem_filter *filter, uint64_t action, const uint8_t *record,
-		     uint32_t bytes)
+static void add_distribution(unsigned session_index, const struct pem_writer *w,
+			     uint32_t event_index, const struct pem_filter *filter, uint64_t action,
+			     const uint8_t *record, uint32_t bytes)
 {
 	struct pem_ring ring;
 
-	if (filter && ring_of(slot, w, &ring) &&
-	    !pem_accumulate_wide(&ring, w->lane_index, filter->wide, action, record, bytes))
-		count_lost(slot, event_index, PEM_ACTION_STAT, w->incarnation);
+	if (filter && ring_of(session_index, w, &ring) &&
+	    !pem_accumulate_distribution(&ring, w->lane_index, filter->distribution, action, record,
+					 bytes))
+		count_lost(session_index, event_index, PEM_ACTION_STAT, w->incarnation);
 }
 
-static void deliver(struct pem_thread_full *thread, unsigned slot, unsigned depth,
+static void deliver(struct pem_thread_full *thread, unsigned session_index, unsigned depth,
 		    uint32_t event_index, const uint64_t *at, uint64_t action, uint8_t *record,
 		    uint32_t bytes)
 {
-	struct pem_joined *joined = &pem_process.joined[slot];
+	struct pem_joined *joined = &pem_process.joined[session_index];
 	const struct pem_filter *filter = NULL;
 	struct pem_session_page *counts;
 	struct pem_writer *w;
 	uint32_t flags;
 
-	if (!is_joined(slot, action))
+	if (!is_joined(session_index, action))
 		return;
-	if (action & (PEM_ACTION_FILTER | PEM_ACTION_WIDE))
-		filter = filter_of(slot, event_index, at, &action);
+	if (action & (PEM_ACTION_FILTER | PEM_ACTION_DISTRIBUTION))
+		filter = filter_of(session_index, event_index, at, &action);
 	flags = PEM_ACTION_FLAGS(action);
 	if (flags & PEM_ACTION_CHECK) {
-		count_lost(slot, event_index, flags, PEM_ACTION_INCARNATION(action));
+		count_lost(session_index, event_index, flags, PEM_ACTION_INCARNATION(action));
 		return;
 	}
 	if (flags & PEM_ACTION_FILTER && !passes(filter, thread->shared.tid, record, bytes))
 		return;
 	if (flags & (PEM_ACTION_LOG | PEM_ACTION_STAT)) {
-		w = pem_thread__writer(thread, slot, depth, PEM_ACTION_INCARNATION(action));
+		w = pem_thread__writer(thread, session_index, depth,
+				       PEM_ACTION_INCARNATION(action));
 		if (!w) {
-			count_lost(slot, event_index, flags, PEM_ACTION_INCARNATION(action));
+			count_lost(session_index, event_index, flags,
+				   PEM_ACTION_INCARNATION(action));
 		} else {
 			if (flags & PEM_ACTION_STAT)
-				pem_accumulate(&w->slots[event_index], action, record, bytes);
-			if (flags & PEM_ACTION_STAT && flags & PEM_ACTION_WIDE)
-				add_wide(slot, w, event_index, filter, action, record, bytes);
+				pem_accumulate(&w->cells[event_index], action, record, bytes);
+			if (flags & PEM_ACTION_STAT && flags & PEM_ACTION_DISTRIBUTION)
+				add_distribution(session_index, w, event_index, filter, action,
+						 record, bytes);
 			if (flags & PEM_ACTION_LOG)
-				log_record(slot, w, event_index, thread->shared.tid, record, bytes);
+				log_record(session_index, w, event_index, thread->shared.tid,
+					   record, bytes);
 		}
 	}
 	/* Making its pool the process may have met another session, and found no page there. */
@@ -425,7 +433,7 @@ void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uin
 	int saved_errno = errno;
 	const uint64_t *at;
 	uint64_t action;
-	unsigned slot;
+	unsigned session_index;
 
 	thread = pem_thread__get();
 	bits = __atomic_load_n(&enable[index], __ATOMIC_ACQUIRE);
@@ -440,15 +448,15 @@ void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uin
 	}
 	PEM_BARRIER();
 	for (; bits; bits &= bits - 1) {
-		slot = (unsigned)__builtin_ctz(bits);
-		at = &actions[index * PEM_SESSIONS_MAX + slot];
+		session_index = (unsigned)__builtin_ctz(bits);
+		at = &actions[index * PEM_SESSIONS_MAX + session_index];
 		action = __atomic_load_n(at, __ATOMIC_RELAXED);
 		if (depth >= PEM_DEPTHS)
-			count_lost(slot, provider->event_base + index, PEM_ACTION_FLAGS(action),
-				   PEM_ACTION_INCARNATION(action));
+			count_lost(session_index, provider->event_base + index,
+				   PEM_ACTION_FLAGS(action), PEM_ACTION_INCARNATION(action));
 		else
-			deliver(thread, slot, depth, provider->event_base + index, at, action,
-				record, bytes);
+			deliver(thread, session_index, depth, provider->event_base + index, at,
+				action, record, bytes);
 	}
 	PEM_BARRIER();
 	if (thread) /* counted down, as a callback may have returned in a child: see pem_log_commit */

@@ -157,7 +157,7 @@ static void get_name(char name[PEM_NAME_BYTES])
 static void fill_common(struct pem_pool_header *h, const struct pem_joined *joined)
 {
 	h->pid_namespace = pem_pid_namespace();
-	h->session_slot = (uint32_t)(joined - pem_process.joined);
+	h->session_index = (uint32_t)(joined - pem_process.joined);
 	h->incarnation = joined->incarnation;
 	get_name(h->comm);
 }
@@ -218,8 +218,8 @@ static int map_pool(int fd, const struct pem_joined *joined, struct pem_ring *ri
 	if (h == MAP_FAILED)
 		return -errno;
 	if (!pem_populate(h, layout.lanes_offset + sizeof(struct pem_lane)) ||
-	    !pem_populate((uint8_t *)h + layout.slots_offset,
-			  PEM_PROCESS_EVENTS_MAX * sizeof(struct pem_slot))) {
+	    !pem_populate((uint8_t *)h + layout.cells_offset,
+			  PEM_PROCESS_EVENTS_MAX * sizeof(struct pem_cell))) {
 		munmap(h, layout.total_bytes);
 		return -ENOSPC;
 	}
@@ -284,13 +284,13 @@ static struct spare {
 /* How many lanes have memory now. */
 static uint32_t ready_lanes(const struct pem_ring *ring, uint32_t wanted)
 {
-	uint64_t stride = (uint64_t)ring->event_capacity * sizeof(struct pem_slot);
+	uint64_t stride = (uint64_t)ring->event_capacity * sizeof(struct pem_cell);
 
 	if (wanted > ring->lane_count - 1)
 		wanted = ring->lane_count - 1;
 	/* Consumers look one lane further than those in use. */
 	return pem_populate(ring->lanes, (wanted + 2) * sizeof(struct pem_lane)) &&
-			       pem_populate(ring->slots + ring->event_capacity, wanted * stride)
+			       pem_populate(ring->cells + ring->event_capacity, wanted * stride)
 		       ? wanted
 		       : 0;
 }
@@ -327,9 +327,9 @@ static void make_spare(const struct pem_joined *joined, struct spare *spare)
 		ready_chunks(&spare->ring, SPARE_BYTES);
 }
 
-void pem_process__reserve(unsigned slot, bool for_children, bool ready)
+void pem_process__reserve(unsigned session_index, bool for_children, bool ready)
 {
-	struct pem_joined *joined = &pem_process.joined[slot];
+	struct pem_joined *joined = &pem_process.joined[session_index];
 	uint32_t i;
 
 	if (joined->state != PEM_JOINED_POOL)
@@ -342,17 +342,17 @@ void pem_process__reserve(unsigned slot, bool for_children, bool ready)
 	if (!for_children || !pem_joined__in_reach(joined))
 		return;
 	for (i = 0; i < SPARES; i++)
-		make_spare(joined, &spares[slot][i]);
+		make_spare(joined, &spares[session_index][i]);
 }
 
-int pem_process__take_spare(unsigned slot)
+int pem_process__take_spare(unsigned session_index)
 {
-	struct pem_joined *joined = &pem_process.joined[slot];
+	struct pem_joined *joined = &pem_process.joined[session_index];
 	struct spare *spare;
 	uint32_t none, i;
 
 	for (i = 0; i < SPARES; i++) {
-		spare = &spares[slot][i];
+		spare = &spares[session_index][i];
 		none = 0;
 		if (!spare->bytes || spare->incarnation != joined->incarnation ||
 		    !__atomic_compare_exchange_n(&spare->ring.header->pid, &none, pem_process.pid,
@@ -371,7 +371,7 @@ int pem_process__take_spare(unsigned slot)
 /* --- the pool --- */
 
 /* A file of its own if that can be had, or what its parent has made for it. */
-static int get_pool(struct pem_joined *joined, unsigned slot, bool in_reach)
+static int get_pool(struct pem_joined *joined, unsigned session_index, bool in_reach)
 {
 	struct pem_ring ring;
 	uint64_t bytes;
@@ -381,16 +381,16 @@ static int get_pool(struct pem_joined *joined, unsigned slot, bool in_reach)
 		result = make_pool_file(joined, &joined->pool_file, &ring, &bytes);
 	if (!result)
 		adopt(joined, &ring, bytes);
-	else if (!pem_process__take_spare(slot))
+	else if (!pem_process__take_spare(session_index))
 		result = 0;
 	return result;
 }
 
-int pem_process__make_pool(unsigned slot)
+int pem_process__make_pool(unsigned session_index)
 {
-	struct pem_joined *joined = &pem_process.joined[slot];
+	struct pem_joined *joined = &pem_process.joined[session_index];
 	const struct pem_session_page *page = joined->page;
-	/* Applying rules may make the slot another session's. These stay mapped: see pem_bury. */
+	/* Applying rules may make the entry another session's. These stay mapped: see pem_make_private. */
 	struct pem_session_page *counts = joined->counts;
 	int result = -ECANCELED;
 	bool in_reach;
@@ -403,12 +403,12 @@ int pem_process__make_pool(unsigned slot)
 	/* Nobody would drain it, nor take it away when this process ends. */
 	if (in_reach && !pem_alive__check(joined->directory)) {
 		joined->state = PEM_JOINED_FAILED;
-		pem_process__switch_off(slot);
+		pem_process__switch_off(session_index);
 		return result;
 	}
 	if (in_reach)
 		pem_process__publish();
-	result = get_pool(joined, slot, in_reach);
+	result = get_pool(joined, session_index, in_reach);
 	/* Other threads may not be restricted, and the filter is told of. */
 	if (result && (pem_restricted() || pem_rights__notice_filter()))
 		return result;
@@ -418,7 +418,7 @@ int pem_process__make_pool(unsigned slot)
 	__atomic_store_n(&joined->state, PEM_JOINED_POOL, __ATOMIC_RELEASE);
 	/* The consumer reaches in from here on. What it changed before has to be looked up. */
 	if (__atomic_load_n(&page->generation, __ATOMIC_ACQUIRE) != joined->filter_generation)
-		pem_process__apply(slot);
+		pem_process__apply(session_index);
 	__atomic_fetch_add(&counts->pools_ready, 1, __ATOMIC_RELEASE);
 	pem_process__wake(counts); /* its rules may be older than the consumer's sleep */
 	return 0;
@@ -426,7 +426,7 @@ fail:
 	joined->state = PEM_JOINED_FAILED;
 	if (result == -ECANCELED)
 		pem_process__apply(
-			slot); /* a closed session wants nothing: its events cost nothing */
+			session_index); /* a closed session wants nothing: its events cost nothing */
 	__atomic_store_n(&counts->last_errno, (uint32_t)-result, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&counts->refused, 1, __ATOMIC_RELAXED);
 	return result;

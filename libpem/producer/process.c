@@ -174,7 +174,7 @@ static uint8_t *thread_pointer(void)
 	return tp;
 }
 
-/* Where the provider's events lie in a pool's slots: where they lay before, if its library was here already. */
+/* Where the provider's events lie in a pool's cells: where they lay before, if its library was here already. */
 static uint32_t find_base(const struct pem_provider *provider)
 {
 	uint32_t base;
@@ -206,7 +206,7 @@ static int check_provider(const struct pem_provider *provider)
 static void note_events(struct pem_provider *provider)
 {
 	uint32_t *ids, *models, i;
-	unsigned slot;
+	unsigned session_index;
 
 	for (i = 0; i < provider->event_count; i++) {
 		pem_process.event_id[provider->event_base + i] = provider->event_ids[i];
@@ -214,13 +214,13 @@ static void note_events(struct pem_provider *provider)
 		pem_process.event_model[provider->event_base + i] = 0;
 		pem_process.event_level[provider->event_base + i] = 0;
 	}
-	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
-		if (pem_process.joined[slot].state != PEM_JOINED_POOL)
+	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++) {
+		if (pem_process.joined[session_index].state != PEM_JOINED_POOL)
 			continue;
 		/* The model first: who finds an id looks for it. */
-		pem_process__write_models(&pem_process.joined[slot].pool_file);
-		ids = pem_pool__event_ids(&pem_process.joined[slot].ring);
-		models = pem_pool__event_models(&pem_process.joined[slot].ring);
+		pem_process__write_models(&pem_process.joined[session_index].pool_file);
+		ids = pem_pool__event_ids(&pem_process.joined[session_index].ring);
+		models = pem_pool__event_models(&pem_process.joined[session_index].ring);
 		for (i = 0; i < provider->event_count; i++) {
 			__atomic_store_n(&models[provider->event_base + i],
 					 pem_process.event_model[provider->event_base + i],
@@ -241,14 +241,15 @@ int pem_provider_register(struct pem_provider *provider)
 {
 	struct pem_control_header *header = provider->page;
 	int result, saved_errno = errno;
-	unsigned slot;
+	unsigned session_index;
 	bool first;
 
 	/* The constructor of a library that does not name this one may run first. */
 	if (!pem_process.pid)
 		pem_process__find_filter();
-	for (slot = 0; slot < PEM_SESSIONS_MAX && pem_rights__has_clock(); slot++)
-		pem_process__look_after(slot, pem_clock());
+	for (session_index = 0; session_index < PEM_SESSIONS_MAX && pem_rights__has_clock();
+	     session_index++)
+		pem_process__check_consumer(session_index, pem_clock());
 	result = -EDEADLK;
 	if (!pem_process__lock())
 		goto out;
@@ -263,7 +264,7 @@ int pem_provider_register(struct pem_provider *provider)
 	provider->event_base = find_base(provider);
 	if (provider->event_base == pem_process.event_count)
 		pem_process.event_count += provider->event_count;
-	provider->slot_offset = provider->event_base * sizeof(struct pem_slot);
+	provider->cell_offset = provider->event_base * sizeof(struct pem_cell);
 	header->abi_version = PEM_ABI_VERSION;
 	header->event_count = provider->event_count;
 	header->event_capacity = PEM_EVENT_CAPACITY(provider->event_count);
@@ -277,15 +278,15 @@ int pem_provider_register(struct pem_provider *provider)
 	first = !pem_process.control;
 	pem_process__publish_provider(provider);
 	provider->registered = 1;
-	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
-		pem_process__meet(slot);
-		if (pem_process.joined[slot].state != PEM_JOINED_NOT)
-			pem_process__apply_to(provider, slot);
-		pem_process__meet(slot);
+	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++) {
+		pem_process__join_offered(session_index);
+		if (pem_process.joined[session_index].state != PEM_JOINED_NOT)
+			pem_process__apply_to(provider, session_index);
+		pem_process__join_offered(session_index);
 	}
 	/* Now that whoever looks for this process finds it, it looks for those that came before. */
 	if (first)
-		pem_process__look();
+		pem_process__search_sessions();
 unlock:
 	pem_process__unlock();
 out:

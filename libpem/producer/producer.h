@@ -73,10 +73,11 @@ struct pem_joined {
 	uint32_t full_at; /* value of freed when the pool was last found full */
 	uint32_t full;
 	uint32_t crowded; /* the pool has had so many lanes that they use half of their chunks */
-	uint32_t incarnation; /* 1 to 255: which of the sessions that had this slot; 0: none had */
+	uint32_t
+		incarnation; /* 1 to 255: which of the sessions that had this entry; 0: none had */
 	uint32_t changes; /* odd while page and ring become another session's */
 	uint64_t word; /* of the table's entry, if this process has offered it to itself */
-	struct pem_session_page *page; /* NULL: none had the slot yet. Read only. */
+	struct pem_session_page *page; /* NULL: none had the entry yet. Read only. */
 	/*
 	 * Where this process counts, in the head: the page, or memory of its own (counts.c). What lies behind the head of that
 	 * does not exist.
@@ -85,7 +86,7 @@ struct pem_joined {
 	struct pem_ring ring;
 	uint64_t pool_bytes; /* 0: no pool */
 	struct pem_pool_file pool_file; /* of the last one */
-	uint64_t looked_at; /* clock when the consumer was last asked for */
+	uint64_t checked_at; /* clock when the consumer was last asked for */
 	uint32_t ready_lanes; /* so many, from lane 1 on, have memory for all that they hold */
 	uint32_t ready_full_at; /* value of freed when no chunk was found that has memory */
 	bool ready_full;
@@ -160,7 +161,7 @@ static inline void pem_joined__set_ring(struct pem_joined *joined, const struct 
 		__atomic_store_n(&to[i], from[i], __ATOMIC_RELAXED);
 }
 
-/* Copy the ring that a slot's session has in an incarnation; false: none, or not any more. Never waits. */
+/* Copy the ring that a session has in an incarnation; false: none, or not any more. Never waits. */
 static inline bool pem_joined__ring(const struct pem_joined *joined, uint32_t incarnation,
 				    struct pem_ring *ring)
 {
@@ -201,35 +202,36 @@ int pem_process__join(const char *directory);
  */
 int pem_process__join_given(const char *value);
 /*
- * Forget a session and free its slot. A thread may be in the middle of an event still: what was shared memory stays
+ * Forget a session and free its entry. A thread may be in the middle of an event still: what was shared memory stays
  * mapped, as private pages that nobody reads.
  */
-void pem_process__leave(unsigned slot);
-/* Join what a consumer offers in a slot, if it is another session than the one joined there. Lock held. */
-void pem_process__meet(unsigned slot);
+void pem_process__leave(unsigned session_index);
+/* Join what a consumer offers in an entry, if it is another session than the one joined there. Lock held. */
+void pem_process__join_offered(unsigned session_index);
 /* Join the sessions of the runtime folder that this process is a target of. Lock held, once published. */
-void pem_process__look(void);
+void pem_process__search_sessions(void);
 /* In the child of a fork: go on in the sessions that it belongs to. Lock held; the table is private by then. */
 void pem_process__inherit(void);
 /* Leave a session whose consumer is dead; looked for now and then only. */
-void pem_process__look_after(unsigned slot, uint64_t now);
+void pem_process__check_consumer(unsigned session_index, uint64_t now);
 /*
  * Private pages in the place of shared ones, for threads that are late; the shared memory itself is given up. Where that
  * can't be had it stays: memory that is shared too long is better than a thread that finds none.
  */
-void pem_bury(void *mapping, uint64_t bytes);
-void pem_joined__bury_pool(struct pem_joined *joined);
+void pem_make_private(void *mapping, uint64_t bytes);
+void pem_joined__make_pool_private(struct pem_joined *joined);
 /* Is this process to be observed by the session, as found when rules were applied? */
 bool pem_joined__is_member(const struct pem_joined *joined);
 /* apply.c: apply the session's rules to every provider, to one, or switch all of a session's events off. Lock held. */
-void pem_process__apply(unsigned slot);
-void pem_process__apply_rules(unsigned slot); /* the session may have left its slot to another */
-void pem_process__apply_to(struct pem_provider *provider, unsigned slot);
-void pem_process__switch_off(unsigned slot);
+void pem_process__apply(unsigned session_index);
+void pem_process__apply_rules(
+	unsigned session_index); /* the session may have left its entry to another */
+void pem_process__apply_to(struct pem_provider *provider, unsigned session_index);
+void pem_process__switch_off(unsigned session_index);
 /* Leave each provider's model text beside a pool, for whoever decodes the records. Lock held. */
 void pem_process__write_models(const struct pem_pool_file *pool);
-/* Make this process's pool for a session. Lock held. 0, or -errno; the slot may have become another session's meanwhile. */
-int pem_process__make_pool(unsigned slot);
+/* Make this process's pool for a session. Lock held. 0, or -errno; the entry may have become another session's meanwhile. */
+int pem_process__make_pool(unsigned session_index);
 /* notify.c: wake the consumer of a session up, if it sleeps. One system call for each of its sleeps. Async-signal-safe. */
 void pem_process__wake(struct pem_session_page *counts);
 /*
@@ -256,19 +258,20 @@ bool pem_process__find_runtime(void);
 struct pem_thread_full *pem_thread__get(void);
 /* After fork, in the child: no thread structure of the parent is this thread's, but their memory stays. */
 void pem_thread__after_fork(void);
-/* The thread's writer in a session at a depth, with a lane; NULL: no pool or no lane, or the slot is another session's. */
-struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned slot, unsigned depth,
-				      uint32_t incarnation);
-/* No thread's lane in a slot is of this incarnation: it came again. Lock held. */
-void pem_thread__forget(unsigned slot, uint32_t incarnation);
+/* The thread's writer in a session at a depth, with a lane; NULL: no pool or no lane, or the entry is another session's. */
+struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned session_index,
+				      unsigned depth, uint32_t incarnation);
+/* No thread's lane in an entry is of this incarnation: it came again. Lock held. */
+void pem_thread__forget(unsigned session_index, uint32_t incarnation);
 
-/* accumulate.c: add a record's field, as the action says, to a slot's statistic. */
-void pem_accumulate(struct pem_slot *slot, uint64_t action, const uint8_t *record, uint32_t bytes);
-/* And to what a wide statistic keeps, PEM_WIDE(...), in a lane. false: there is no memory for it. */
-bool pem_accumulate_wide(const struct pem_ring *ring, uint32_t lane, uint32_t wide, uint64_t action,
-			 const uint8_t *record, uint32_t bytes);
-/* Has the lane memory for a wide statistic, or does it get some now? */
-bool pem_wide__exists(const struct pem_ring *ring, uint32_t index, uint32_t lane);
+/* accumulate.c: add a record's field, as the action says, to a cell's statistic. */
+void pem_accumulate(struct pem_cell *session_index, uint64_t action, const uint8_t *record,
+		    uint32_t bytes);
+/* And to what a distribution keeps, PEM_DISTRIBUTION(...), in a lane. false: there is no memory for it. */
+bool pem_accumulate_distribution(const struct pem_ring *ring, uint32_t lane, uint32_t distribution,
+				 uint64_t action, const uint8_t *record, uint32_t bytes);
+/* Has the lane memory for a distribution, or does it get some now? */
+bool pem_distribution__exists(const struct pem_ring *ring, uint32_t index, uint32_t lane);
 
 /*
  * fold.c: a lane that other threads had becomes tid's; their statistics move to lane 0. false: not now, because this thread
@@ -330,9 +333,9 @@ void pem_process__find_filter(void);
  * What a pool of this process is to have before more of it can't be had. spares: pools for children (restricted ones, or such
  * as can't make a file); ready: memory for threads and chunks to come. Lock held; the session has a pool.
  */
-void pem_process__reserve(unsigned slot, bool spares, bool ready);
+void pem_process__reserve(unsigned session_index, bool spares, bool ready);
 /* Give this process a pool that its parent reserved for a child. Lock held. 0, or -errno: there is none left. */
-int pem_process__take_spare(unsigned slot);
+int pem_process__take_spare(unsigned session_index);
 /* Make this thread's structure, and memory for those of others. */
 void pem_thread__reserve(void);
 /* This thread raises no event, so that its clock is not read: they are counted as lost; or it does again. */

@@ -40,10 +40,10 @@ uint32_t pem_process__refused_as_seen(void)
 	const uint32_t all = PEM_SECCOMP_CALLS | PEM_SECCOMP_WAKE;
 	const struct pem_joined *joined;
 	const struct pem_pool_header *header;
-	unsigned slot;
+	unsigned session_index;
 
-	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
-		joined = &pem_process.joined[slot];
+	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++) {
+		joined = &pem_process.joined[session_index];
 		if (__atomic_load_n(&joined->state, __ATOMIC_ACQUIRE) != PEM_JOINED_POOL)
 			continue;
 		header = __atomic_load_n(&joined->ring.header, __ATOMIC_RELAXED);
@@ -157,10 +157,10 @@ void pem_rights__set_clock(bool on)
 
 static bool has_joined(void)
 {
-	unsigned slot;
+	unsigned session_index;
 
-	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
-		if (__atomic_load_n(&pem_process.joined[slot].state, __ATOMIC_RELAXED) !=
+	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++) {
+		if (__atomic_load_n(&pem_process.joined[session_index].state, __ATOMIC_RELAXED) !=
 		    PEM_JOINED_NOT)
 			return true;
 	}
@@ -170,13 +170,13 @@ static bool has_joined(void)
 /* Of every session that the process has joined. spares, ready: see pem_process__reserve. */
 static void make_pools(bool spares, bool ready)
 {
-	unsigned slot;
+	unsigned session_index;
 
 	if (!has_joined() || pem_restricted() || !pem_rights__has_clock() || !pem_process__lock())
 		return;
-	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
-		if (!pem_process__make_pool(slot))
-			pem_process__reserve(slot, spares, ready);
+	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++) {
+		if (!pem_process__make_pool(session_index))
+			pem_process__reserve(session_index, spares, ready);
 	}
 	pem_process__unlock();
 }
@@ -296,12 +296,13 @@ static void make_ready(void)
 static void count_filtered(void)
 {
 	struct pem_session_page *counts;
-	unsigned slot;
+	unsigned session_index;
 
-	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
-		counts = __atomic_load_n(&pem_process.joined[slot].counts, __ATOMIC_ACQUIRE);
-		if (counts && __atomic_load_n(&pem_process.joined[slot].state, __ATOMIC_ACQUIRE) !=
-				      PEM_JOINED_NOT)
+	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++) {
+		counts = __atomic_load_n(&pem_process.joined[session_index].counts,
+					 __ATOMIC_ACQUIRE);
+		if (counts && __atomic_load_n(&pem_process.joined[session_index].state,
+					      __ATOMIC_ACQUIRE) != PEM_JOINED_NOT)
 			__atomic_fetch_add(&counts->filtered, 1, __ATOMIC_RELAXED);
 	}
 }
@@ -353,11 +354,11 @@ enum pem_filter_effect pem_rights__before_strict(void)
 static void note_filters(void)
 {
 	struct pem_ring ring;
-	unsigned slot;
+	unsigned session_index;
 
-	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
-		if (pem_joined__ring(&pem_process.joined[slot],
-				     __atomic_load_n(&pem_process.joined[slot].incarnation,
+	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++) {
+		if (pem_joined__ring(&pem_process.joined[session_index],
+				     __atomic_load_n(&pem_process.joined[session_index].incarnation,
 						     __ATOMIC_RELAXED),
 				     &ring))
 			__atomic_store_n(&ring.header->filters, pem_process__known_filters(),

@@ -17,51 +17,52 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The page of a slot's session; NULL: there is none, or it is over. */
-static struct pem_session_page *live_page(unsigned slot)
+/* The page of a session; NULL: there is none, or it is over. */
+static struct pem_session_page *live_page(unsigned session_index)
 {
 	struct pem_session_page *page =
-		__atomic_load_n(&pem_process.joined[slot].page, __ATOMIC_ACQUIRE);
+		__atomic_load_n(&pem_process.joined[session_index].page, __ATOMIC_ACQUIRE);
 
 	if (!page ||
-	    __atomic_load_n(&pem_process.joined[slot].state, __ATOMIC_ACQUIRE) == PEM_JOINED_NOT ||
+	    __atomic_load_n(&pem_process.joined[session_index].state, __ATOMIC_ACQUIRE) ==
+		    PEM_JOINED_NOT ||
 	    __atomic_load_n(&page->closed, __ATOMIC_RELAXED))
 		return NULL;
 	return page;
 }
 
-/* Where the process counts what a slot's session lacks; NULL: nowhere. */
-static struct pem_session_page *counts_of(unsigned slot)
+/* Where the process counts what a session lacks; NULL: nowhere. */
+static struct pem_session_page *counts_of(unsigned session_index)
 {
-	return __atomic_load_n(&pem_process.joined[slot].counts, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&pem_process.joined[session_index].counts, __ATOMIC_ACQUIRE);
 }
 
 uint32_t pem_rights__sessions(void)
 {
 	uint32_t sessions = 0;
-	unsigned slot;
+	unsigned session_index;
 
-	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++)
-		sessions |= live_page(slot) ? 1u << slot : 0;
+	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++)
+		sessions |= live_page(session_index) ? 1u << session_index : 0;
 	return sessions;
 }
 
 /* Those that a consumer offered from outside are found without a variable. */
-static bool is_given(unsigned slot)
+static bool is_given(unsigned session_index)
 {
-	return live_page(slot) && pem_process.joined[slot].asked;
+	return live_page(session_index) && pem_process.joined[session_index].asked;
 }
 
 uint32_t pem_rights__not_named(const char *value)
 {
 	const struct pem_joined *joined;
 	uint32_t sessions = 0;
-	unsigned slot;
+	unsigned session_index;
 
-	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
-		joined = &pem_process.joined[slot];
-		if (is_given(slot) && (!value || !strstr(value, joined->directory)))
-			sessions |= 1u << slot;
+	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++) {
+		joined = &pem_process.joined[session_index];
+		if (is_given(session_index) && (!value || !strstr(value, joined->directory)))
+			sessions |= 1u << session_index;
 	}
 	return sessions;
 }
@@ -89,13 +90,13 @@ uint32_t pem_rights__out_of_reach(void)
 {
 	const struct pem_joined *joined;
 	uint32_t sessions = 0;
-	unsigned slot;
+	unsigned session_index;
 
-	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
-		joined = &pem_process.joined[slot];
-		if (is_given(slot) && !can_join(joined->directory) &&
+	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++) {
+		joined = &pem_process.joined[session_index];
+		if (is_given(session_index) && !can_join(joined->directory) &&
 		    !(joined->public_directory[0] && can_join(joined->public_directory)))
-			sessions |= 1u << slot;
+			sessions |= 1u << session_index;
 	}
 	return sessions;
 }
@@ -104,11 +105,13 @@ void pem_rights__count_unobserved(uint32_t sessions, enum pem_unobserved reason,
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	struct pem_session_page *counts;
-	unsigned slot;
+	unsigned session_index;
 	size_t length = strnlen(name, PEM_NAME_BYTES - 1);
 
-	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
-		counts = sessions & 1u << slot && live_page(slot) ? counts_of(slot) : NULL;
+	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++) {
+		counts = sessions & 1u << session_index && live_page(session_index)
+				 ? counts_of(session_index)
+				 : NULL;
 		if (!counts)
 			continue;
 		memset(counts->unobserved_name[reason], 0, PEM_NAME_BYTES);
@@ -117,7 +120,7 @@ void pem_rights__count_unobserved(uint32_t sessions, enum pem_unobserved reason,
 	}
 }
 
-/* Not below 0, where the slot has become another session's meanwhile, or the consumer has taken the count. */
+/* Not below 0, where the entry has become another session's meanwhile, or the consumer has taken the count. */
 static void take_one(uint32_t *count)
 {
 	uint32_t now = __atomic_load_n(count, __ATOMIC_RELAXED);
@@ -130,10 +133,10 @@ static void take_one(uint32_t *count)
 void pem_rights__uncount_unobserved(uint32_t sessions, enum pem_unobserved reason)
 {
 	struct pem_session_page *counts;
-	unsigned slot;
+	unsigned session_index;
 
-	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
-		counts = sessions & 1u << slot ? counts_of(slot) : NULL;
+	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++) {
+		counts = sessions & 1u << session_index ? counts_of(session_index) : NULL;
 		if (counts)
 			take_one(&counts->unobserved[reason]);
 	}

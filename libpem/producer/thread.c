@@ -35,7 +35,7 @@ static uint32_t structures; /* in all slabs, but for those that no thread ever h
 static uint32_t taken; /* by new threads, since somebody looked for those of dead ones */
 
 /* Of writers without a lane: stubs look at the tag, which is 0 and no action's, and go no further. */
-static struct pem_slot no_slots[PEM_PROCESS_EVENTS_MAX];
+static struct pem_cell no_cells[PEM_PROCESS_EVENTS_MAX];
 
 /* The C library keeps the values of so many keys in the thread's own structure. For others it calls calloc. */
 #define KEYS_WITHOUT_MEMORY 32u
@@ -50,16 +50,16 @@ static bool has_exit_key;
 static void clear_writer(struct pem_writer *writer)
 {
 	memset(writer, 0, sizeof(*writer));
-	writer->slots = no_slots;
+	writer->cells = no_cells;
 }
 
-static void release_writer(struct pem_writer *writer, unsigned slot, bool in_event)
+static void release_writer(struct pem_writer *writer, unsigned session_index, bool in_event)
 {
 	struct pem_ring ring;
 
 	/* Of a session that has left: its pool is no more. */
 	if (!writer->lane_index ||
-	    !pem_joined__ring(&pem_process.joined[slot],
+	    !pem_joined__ring(&pem_process.joined[session_index],
 			      __atomic_load_n(&writer->incarnation, __ATOMIC_RELAXED), &ring))
 		return;
 	if (in_event)
@@ -71,13 +71,13 @@ static void release_writer(struct pem_writer *writer, unsigned slot, bool in_eve
 
 static void release_writers(struct pem_thread_full *thread)
 {
-	unsigned slot, depth;
+	unsigned session_index, depth;
 
-	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
-		release_writer(&thread->shared.writer[slot], slot,
+	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++) {
+		release_writer(&thread->shared.writer[session_index], session_index,
 			       thread->shared.depth > PEM_DEPTH_IDLE);
 		for (depth = 1; thread->has_nested && depth < PEM_DEPTHS; depth++)
-			release_writer(&thread->nested[depth - 1][slot], slot,
+			release_writer(&thread->nested[depth - 1][session_index], session_index,
 				       thread->shared.depth > PEM_DEPTH_IDLE + depth);
 	}
 }
@@ -170,7 +170,7 @@ static struct pem_thread_full *take_new(void)
 	return thread;
 }
 
-#define LOOK_PART 8u /* of the structures: so many threads come before somebody looks again */
+#define SCAN_PART 8u /* of the structures: so many threads come before somebody looks again */
 
 /*
  * A thread may raise events after the last round of its destructors, when the C library frees what was its own, and
@@ -183,7 +183,7 @@ static void take_back_from_dead(void)
 	struct slab *slab;
 	uint64_t i;
 
-	if (taken < structures / LOOK_PART)
+	if (taken < structures / SCAN_PART)
 		return;
 	taken = 0;
 	for (slab = slabs; slab; slab = slab->next) {
@@ -210,7 +210,7 @@ struct pem_thread_full *pem_thread__get(void)
 {
 	struct pem_thread_full *thread = (struct pem_thread_full *)pem_thread_current;
 	struct pem_writer(*nested)[PEM_SESSIONS_MAX];
-	unsigned slot;
+	unsigned session_index;
 
 	if (thread->shared.tid)
 		return thread;
@@ -245,8 +245,8 @@ struct pem_thread_full *pem_thread__get(void)
 	pem_process__unlock();
 	if (!thread)
 		goto out;
-	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++)
-		clear_writer(&thread->shared.writer[slot]);
+	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++)
+		clear_writer(&thread->shared.writer[session_index]);
 	thread->shared.depth = PEM_DEPTH_IDLE;
 	thread->lacks_clock = !pem_rights__has_clock();
 	if (thread->lacks_clock)
@@ -309,16 +309,16 @@ static bool on_usual_stack(void)
 /* What the levels from this one on had begun is not ended any more. */
 static void abandon(struct pem_thread_full *thread, unsigned level)
 {
-	unsigned slot, depth;
+	unsigned session_index, depth;
 	struct pem_writer *w;
 	struct pem_ring ring;
 
 	thread->shared.depth = PEM_DEPTH_IDLE + level;
-	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
+	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++) {
 		for (depth = level; thread->has_nested && depth < PEM_DEPTHS; depth++) {
-			w = &thread->nested[depth - 1][slot];
+			w = &thread->nested[depth - 1][session_index];
 			if (w->lane_index &&
-			    pem_joined__ring(&pem_process.joined[slot],
+			    pem_joined__ring(&pem_process.joined[session_index],
 					     __atomic_load_n(&w->incarnation, __ATOMIC_RELAXED),
 					     &ring))
 				__atomic_fetch_add(&ring.header->cut_short, 1, __ATOMIC_RELAXED);
@@ -367,7 +367,7 @@ static bool claim_lane(const struct pem_joined *joined, const struct pem_ring *r
 		       struct pem_writer *writer, uint32_t tid)
 {
 	bool restricted = pem_restricted();
-	struct pem_slot *slots;
+	struct pem_cell *cells;
 	uint32_t i, state;
 
 	for (i = 1; i < ring->lane_count; i++) {
@@ -385,8 +385,8 @@ static bool claim_lane(const struct pem_joined *joined, const struct pem_ring *r
 		if (!__atomic_compare_exchange_n(&lane->state, &state, PEM_LANE_OWNED, 0,
 						 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			continue;
-		slots = &ring->slots[(uint64_t)i * ring->event_capacity];
-		if (!restricted && !pem_populate(slots, pem_process.event_count * sizeof(*slots))) {
+		cells = &ring->cells[(uint64_t)i * ring->event_capacity];
+		if (!restricted && !pem_populate(cells, pem_process.event_count * sizeof(*cells))) {
 			/* A lane that had a thread keeps its number: consumers read what was counted there. */
 			if (!__atomic_load_n(&lane->tid, __ATOMIC_RELAXED))
 				__atomic_store_n(&lane->tid, PEM_LANE_NO_MEMORY, __ATOMIC_RELAXED);
@@ -398,7 +398,7 @@ static bool claim_lane(const struct pem_joined *joined, const struct pem_ring *r
 			continue;
 		}
 		writer->lane_index = i;
-		writer->slots = slots;
+		writer->cells = cells;
 		return true;
 	}
 	return false;
@@ -410,7 +410,7 @@ static void forget(struct pem_writer *writer, uint32_t incarnation)
 		__atomic_store_n(&writer->incarnation, 0, __ATOMIC_RELAXED);
 }
 
-void pem_thread__forget(unsigned slot, uint32_t incarnation)
+void pem_thread__forget(unsigned session_index, uint32_t incarnation)
 {
 	struct pem_thread_full *thread;
 	struct slab *slab;
@@ -420,19 +420,19 @@ void pem_thread__forget(unsigned slot, uint32_t incarnation)
 	for (slab = slabs; slab; slab = slab->next) {
 		for (i = 0; i < slab->used; i++) {
 			thread = thread_at(slab, i);
-			forget(&thread->shared.writer[slot], incarnation);
+			forget(&thread->shared.writer[session_index], incarnation);
 			for (depth = 1; thread->has_nested && depth < PEM_DEPTHS; depth++)
-				forget(&thread->nested[depth - 1][slot], incarnation);
+				forget(&thread->nested[depth - 1][session_index], incarnation);
 		}
 	}
 }
 
-struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned slot, unsigned depth,
-				      uint32_t incarnation)
+struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned session_index,
+				      unsigned depth, uint32_t incarnation)
 {
-	struct pem_writer *writer =
-		depth ? &thread->nested[depth - 1][slot] : &thread->shared.writer[slot];
-	struct pem_joined *joined = &pem_process.joined[slot];
+	struct pem_writer *writer = depth ? &thread->nested[depth - 1][session_index]
+					  : &thread->shared.writer[session_index];
+	struct pem_joined *joined = &pem_process.joined[session_index];
 	bool has_ring, has_lane;
 	struct pem_ring ring;
 	int cancel_type;
@@ -441,7 +441,7 @@ struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned s
 	    __atomic_load_n(&writer->incarnation, __ATOMIC_RELAXED) == incarnation)
 		return writer;
 	/* A session without a log never runs out of chunks: here a dead consumer's is noticed all the same. */
-	pem_process__look_after(slot, pem_clock());
+	pem_process__check_consumer(session_index, pem_clock());
 	if (depth)
 		thread->has_nested = true;
 	clear_writer(writer);
@@ -450,7 +450,7 @@ struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned s
 		if (!pem_process__lock())
 			return NULL;
 		if (joined->incarnation == incarnation)
-			pem_process__make_pool(slot);
+			pem_process__make_pool(session_index);
 		/* Before a handler may fork: in the child it would be the parent's, in private memory. */
 		has_ring = pem_joined__ring(joined, incarnation, &ring);
 		pem_process__unlock();

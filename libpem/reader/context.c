@@ -29,7 +29,7 @@ struct map {
 	struct {
 		uint32_t key;
 		uint32_t value;
-	} * slots;
+	} * entries;
 	uint32_t size;
 	uint32_t count;
 };
@@ -50,11 +50,11 @@ struct pem_context_table {
 	uint32_t name_capacity;
 };
 
-static uint32_t map_place(const struct map *map, uint32_t key)
+static uint32_t map_index(const struct map *map, uint32_t key)
 {
 	uint32_t i = (key * 2654435769u) & (map->size - 1);
 
-	while (map->slots[i].key && map->slots[i].key != key)
+	while (map->entries[i].key && map->entries[i].key != key)
 		i = (i + 1) & (map->size - 1);
 	return i;
 }
@@ -65,43 +65,43 @@ static bool map_find(const struct map *map, uint32_t key, uint32_t *value)
 
 	if (!map->size || !key)
 		return false;
-	i = map_place(map, key);
-	*value = map->slots[i].value;
-	return map->slots[i].key == key;
+	i = map_index(map, key);
+	*value = map->entries[i].value;
+	return map->entries[i].key == key;
 }
 
 static int map_set(struct map *map, uint32_t key, uint32_t value)
 {
 	struct map larger = {.size = map->size ? map->size * 2 : 256};
-	uint32_t i, place;
+	uint32_t i, index;
 
 	if (!key)
 		return 0;
 	if (map->count * 2 >= map->size) {
-		larger.slots = calloc(larger.size, sizeof(*larger.slots));
-		if (!larger.slots)
+		larger.entries = calloc(larger.size, sizeof(*larger.entries));
+		if (!larger.entries)
 			return -ENOMEM;
 		for (i = 0; i < map->size; i++) {
-			if (!map->slots[i].key)
+			if (!map->entries[i].key)
 				continue;
-			place = map_place(&larger, map->slots[i].key);
-			larger.slots[place] = map->slots[i];
+			index = map_index(&larger, map->entries[i].key);
+			larger.entries[index] = map->entries[i];
 		}
 		larger.count = map->count;
-		free(map->slots);
+		free(map->entries);
 		*map = larger;
 	}
-	place = map_place(map, key);
-	map->count += map->slots[place].key == 0;
-	map->slots[place].key = key;
-	map->slots[place].value = value;
+	index = map_index(map, key);
+	map->count += map->entries[index].key == 0;
+	map->entries[index].key = key;
+	map->entries[index].value = value;
 	return 0;
 }
 
 static void map_clear(struct map *map)
 {
 	if (map->size)
-		memset(map->slots, 0, map->size * sizeof(*map->slots));
+		memset(map->entries, 0, map->size * sizeof(*map->entries));
 	map->count = 0;
 }
 
@@ -114,9 +114,9 @@ void pem_context_table__free(struct pem_context_table *table)
 {
 	if (!table)
 		return;
-	free(table->threads.slots);
-	free(table->processes.slots);
-	free(table->thread_names.slots);
+	free(table->threads.entries);
+	free(table->processes.entries);
+	free(table->thread_names.entries);
 	free(table->names);
 	free(table);
 }

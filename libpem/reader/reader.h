@@ -25,7 +25,7 @@
 
 /* What the hot loop needs of an event, found by its id. */
 struct pem_event_info {
-	const struct pem_event *event; /* NULL: free slot */
+	const struct pem_event *event; /* NULL: free entry */
 	uint32_t id;
 	uint32_t fixed_bytes;
 	bool has_tail;
@@ -35,7 +35,7 @@ struct pem_event_info {
 
 /* Open-addressed, at most half full. */
 struct pem_event_table {
-	struct pem_event_info *slots;
+	struct pem_event_info *entries;
 	uint32_t mask;
 };
 
@@ -53,7 +53,7 @@ pem_event_table__find(const struct pem_event_table *table, uint32_t id)
 	uint32_t i = pem_event_table__hash(id);
 
 	for (;; i++) {
-		const struct pem_event_info *info = &table->slots[i & table->mask];
+		const struct pem_event_info *info = &table->entries[i & table->mask];
 
 		if (info->id == id && info->event)
 			return info;

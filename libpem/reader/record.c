@@ -174,19 +174,19 @@ uint64_t pem_record__key(const struct pem_record *record, enum pem_role address)
 	int is_block =
 		event->meaning == PEM_MEANS_ALLOCATION || event->meaning == PEM_MEANS_RELEASE;
 	uint64_t hash = 14695981039346656037ull;
-	uint32_t place[2] = {0, 0};
+	uint32_t index[2] = {0, 0};
 	unsigned i, role;
 
 	if (event->scope == PEM_SCOPE_NONE)
 		return 0;
 	hash = hash_bytes(hash, event->group, strlen(event->group) + 1);
 	if (event->scope == PEM_SCOPE_THREAD || event->scope == PEM_SCOPE_PROCESS)
-		place[0] = record->pid;
+		index[0] = record->pid;
 	if (event->scope == PEM_SCOPE_THREAD)
-		place[1] = record->tid;
+		index[1] = record->tid;
 	else if (event->scope == PEM_SCOPE_CPU)
-		place[1] = record->cpu;
-	hash = hash_bytes(hash, place, sizeof(place));
+		index[1] = record->cpu;
+	hash = hash_bytes(hash, index, sizeof(index));
 	for (i = 0; i < event->field_count; i++) {
 		role = event->fields[i].role;
 		if (role == PEM_ROLE_KEY || (is_block && role == (unsigned)address))

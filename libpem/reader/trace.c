@@ -85,22 +85,22 @@ int pem_event_table__build(struct pem_event_table *table, const struct pem_model
 
 	while (size < 2 * pem_model__count(model))
 		size *= 2;
-	table->slots = calloc(size, sizeof(*table->slots));
-	if (!table->slots)
+	table->entries = calloc(size, sizeof(*table->entries));
+	if (!table->entries)
 		return -ENOMEM;
 	table->mask = (uint32_t)size - 1;
 	for (i = 0; i < pem_model__count(model); i++) {
 		at = pem_event_table__hash(pem_model__event(model, i)->id);
-		while (table->slots[at & table->mask].event)
+		while (table->entries[at & table->mask].event)
 			at++;
-		fill_info(&table->slots[at & table->mask], pem_model__event(model, i));
+		fill_info(&table->entries[at & table->mask], pem_model__event(model, i));
 	}
 	return 0;
 }
 
 void pem_event_table__free(struct pem_event_table *table)
 {
-	free(table->slots);
+	free(table->entries);
 }
 
 /* --- opening --- */

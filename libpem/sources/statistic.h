@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * statistic.h - a statistic's values from a slot, for the sources that keep slots
+ * statistic.h - a statistic's values from a slot, for the sources that keep cells
  *
- * Not here: reading slots consistently (pem/ring.h), adding up those of CPUs.
+ * Not here: reading cells consistently (pem/ring.h), adding up those of CPUs.
  */
 #ifndef PEM_SOURCES_STATISTIC_H
 #define PEM_SOURCES_STATISTIC_H
@@ -13,8 +13,8 @@
 
 #include <stdbool.h>
 
-/* Values in the field's own type, from a slot or a sum of slots of this action. What there is none of stays as it was. */
-static inline void pem_statistic__fill(struct pem_statistic *value, const struct pem_slot *sum,
+/* Values in the field's own type, from a slot or a sum of cells of this action. What there is none of stays as it was. */
+static inline void pem_statistic__fill(struct pem_statistic *value, const struct pem_cell *sum,
 				       uint64_t action)
 {
 	uint32_t type = PEM_ACTION_TYPE(action);

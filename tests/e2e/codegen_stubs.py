@@ -61,7 +61,7 @@ extern "C" {
 
 static __thread struct pem_thread *self;
 static struct pem_thread thread;
-static struct pem_slot slots[256];
+static struct pem_cell slots[256];
 static uint64_t chunk[4096];
 static unsigned registered, notified;
 
@@ -102,7 +102,7 @@ int pem_provider_register(struct pem_provider *provider)
 	provider->registered = 1;
 	provider->notify = notify;
 	provider->event_base = 5;
-	provider->slot_offset = 5 * sizeof(struct pem_slot);
+	provider->cell_offset = 5 * sizeof(struct pem_cell);
 	provider->thread_offset = (uint8_t *)&self - tp;
 	return 0;
 }
@@ -174,7 +174,7 @@ static void raise_all(int log)
 
 int main(void)
 {
-	struct pem_slot *mixed = &slots[5 + 1];
+	struct pem_cell *mixed = &slots[5 + 1];
 
 	check(registered == 1, "registered once");
 	check((uintptr_t)&pem_page_probe % PEM_PAGE_ALIGN == 0, "page alignment");
@@ -222,7 +222,7 @@ int main(void)
 	raise_elsewhere();
 	check(notified == 1 && slots[5].stat_begin == 0, "slow when the statistic begins anew");
 	notified = 0;
-	pem_slot_add(mixed, PEM_ACTION_TAG(pem_page_probe.action[1][2]), 0, pem_stat_key_signed(0));
+	pem_cell_add(mixed, PEM_ACTION_TAG(pem_page_probe.action[1][2]), 0, pem_stat_key_signed(0));
 	pem_notify_probe_mixed(1, -5, 0, 0, 0, 0, 0, 0, 0);
 	pem_notify_probe_mixed(1, 3, 0, 0, 0, 0, 0, 0, 0);
 	check(!notified && mixed->stat_end == 3 && mixed->stat_begin == 3, "stat count");

@@ -2,7 +2,7 @@
 """
 confined_keeper.py - the keeper of pem-confined by hand: this test is its session
 
-Not here: what a session makes of its messages (unit/session_places.c), what it may do (attack_folders.py).
+Not here: what a session makes of its messages (unit/session_dirs.c), what it may do (attack_folders.py).
 """
 import fcntl
 import os

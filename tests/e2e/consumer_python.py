@@ -166,7 +166,7 @@ def what_the_module_looks_at():
 
 
 @test
-def wide_statistics():
+def distribution_statistics():
     "variance, a histogram and frequent values, if asked for; parts by thread"
     equal(python("""
         with pemapi.Session() as session:

@@ -50,7 +50,7 @@ static void begin(void)
 	pem_event_set__free(set);
 	check(pem_session__context(session, &any, 0, PEM_CONTEXT_TARGET) > 0);
 	session->target_count = 1;
-	pem_session__own_place(session);
+	pem_session__add_session_dir(session);
 }
 
 static void clean(void)
@@ -93,16 +93,16 @@ static struct pem_confined *make_helper(int *end)
 
 static void make_helpers(void)
 {
-	struct pem_place *place = calloc(1, sizeof(*place));
+	struct pem_dir *dir = calloc(1, sizeof(*dir));
 
-	pem_session__own_place(session);
-	check(place && session->places);
-	place->number = ++session->place_numbers;
-	place->owner = geteuid();
-	place->runtime_fd = place->directory_fd = -1;
-	pem_copy_text(place->folder, sizeof(place->folder), strrchr(session->directory, '/') + 1);
-	place->keeper = make_helper(&keeper);
-	session->places->next = place;
+	pem_session__add_session_dir(session);
+	check(dir && session->dirs);
+	dir->number = ++session->dir_numbers;
+	dir->owner = geteuid();
+	dir->runtime_fd = dir->directory_fd = -1;
+	pem_copy_text(dir->folder, sizeof(dir->folder), strrchr(session->directory, '/') + 1);
+	dir->keeper = make_helper(&keeper);
+	session->dirs->next = dir;
 	session->finders = calloc(1, sizeof(*session->finders));
 	check(session->finders != NULL);
 	session->finders->setup.uid = geteuid();
@@ -264,7 +264,7 @@ static void act(uint8_t what)
 
 	switch (what % 8) {
 	case 0:
-		pem_session__scan_places(session);
+		pem_session__scan_dirs(session);
 		break;
 	case 1:
 		pem_session__scan_members(session);
@@ -300,7 +300,7 @@ static void let_go(void)
 		p->dead = true;
 	pem_session__check_producers(session);
 	pem_session__leave_members(session);
-	pem_session__close_places(session);
+	pem_session__close_dirs(session);
 	close(keeper);
 	close(finder);
 }
@@ -311,7 +311,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 
 	if (!session)
 		begin();
-	pem_session__close_places(session);
+	pem_session__close_dirs(session);
 	before = count_descriptors();
 	make_helpers();
 	for (; bytes >= 4; data += 4, bytes -= 4) {

@@ -28,16 +28,16 @@ static void fill(struct bench *b)
 		pem_ring_start(&b->ring, w, (uint32_t)pem_ring_find(&b->ring), b->clock, 0, 0);
 		for (i = 0; i < 5; i++) {
 			memset(w->cursor, 0, 16);
-			pem_ring_commit(w, b->ring.slots, b->clock++, event_call.id, 16);
+			pem_ring_commit(w, b->ring.cells, b->clock++, event_call.id, 16);
 		}
 		memcpy(w->cursor + 8, "text", 5);
-		pem_ring_commit(w, b->ring.slots, b->clock++, event_text.id, 13);
+		pem_ring_commit(w, b->ring.cells, b->clock++, event_text.id, 13);
 		if (chunk < 2)
 			pem_ring_retire(&b->ring, w);
 	}
 }
 
-static uint8_t *place_of(struct bench *b, unsigned where)
+static uint8_t *dir_of(struct bench *b, unsigned where)
 {
 	switch (where % 5) {
 	case 0:
@@ -74,8 +74,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 			pem_module__drain(&b->source, &sink, data[i] & 0x40);
 		}
 		memcpy(&offset, data + i + 2, sizeof(offset));
-		memcpy(place_of(b, data[i] & 0x3f) + offset % (CHUNK_BYTES / 4 - 1) * 4,
-		       data + i + 4, 4);
+		memcpy(dir_of(b, data[i] & 0x3f) + offset % (CHUNK_BYTES / 4 - 1) * 4, data + i + 4,
+		       4);
 	}
 	if (!b->cpu.mapping)
 		pem_module__use_pool(&b->cpu, b->pool, total, CHUNK_BYTES);

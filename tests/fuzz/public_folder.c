@@ -34,7 +34,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 static struct pem_session *session;
 static char runtime[64], outside[96]; /* outside: a file that links lead to */
 static struct stat outside_was;
-static struct pem_place *folder;
+static struct pem_dir *folder;
 static struct pem_session_page *honest[HONEST];
 static int locks[LOCKS];
 static uint64_t counted; /* by honest programs */
@@ -456,11 +456,11 @@ static unsigned count_mappings(void)
 
 static void check_users(void)
 {
-	const struct pem_place *place;
+	const struct pem_dir *dir;
 	unsigned users = 0;
 
-	for (place = session->places; place; place = place->next)
-		users += place->public_folder == folder;
+	for (dir = session->dirs; dir; dir = dir->next)
+		users += dir->public_folder == folder;
 	check(users <= USERS_MAX);
 }
 
@@ -558,7 +558,7 @@ static void let_go(void)
 	pem_session__check_producers(session);
 	check(!session->producers);
 	memcpy(path, session->public_directory, sizeof(path));
-	pem_session__close_places(session);
+	pem_session__close_dirs(session);
 	check(lstat(path, &st) && errno == ENOENT);
 	snprintf(gone, sizeof(gone), "%s.gone", path);
 	if (lstat(gone, &st))
@@ -574,7 +574,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 
 	if (!session)
 		begin();
-	pem_session__close_places(session); /* of the first turn: the session's own */
+	pem_session__close_dirs(session); /* of the first turn: the session's own */
 	session->page->lost_statistics = 0;
 	counted = 0;
 	is_pending = is_crowded = false;

@@ -78,14 +78,14 @@ static void fill_rules(struct pem_session_page *page)
 		.event_id = PEM_RULE_ANY_EVENT,
 		.action = PEM_ACTION(PEM_ACTION_LOG | PEM_ACTION_STAT | PEM_ACTION_WAKE, 0,
 				     PEM_TYPE_UINT8, 8, 1)};
-	page->rules[1] =
-		(struct pem_rule){.event_id = pem_process.event_id[0],
-				  .context = 1,
-				  .test_count = 1,
-				  .wide = PEM_WIDE(1, 7, 1),
-				  .action = PEM_ACTION(PEM_ACTION_LOG | PEM_ACTION_STAT |
-							       PEM_ACTION_WIDE | PEM_ACTION_FILTER,
-						       1, PEM_TYPE_UINT64, 16, 1)};
+	page->rules[1] = (struct pem_rule){.event_id = pem_process.event_id[0],
+					   .context = 1,
+					   .test_count = 1,
+					   .distribution = PEM_DISTRIBUTION(1, 7, 1),
+					   .action = PEM_ACTION(PEM_ACTION_LOG | PEM_ACTION_STAT |
+									PEM_ACTION_DISTRIBUTION |
+									PEM_ACTION_FILTER,
+								1, PEM_TYPE_UINT64, 16, 1)};
 	page->rule_count = 2;
 	page->contexts[0].cpu = page->contexts[1].cpu = PEM_NO_CPU;
 	page->contexts[1].pid = (uint32_t)getpid();
@@ -135,25 +135,26 @@ static void raise_all(void)
 }
 
 /* Shared memory of a session that a program is in, as far as its consumer may write there. */
-static void edit(struct pem_session_page *page, unsigned slot, const uint8_t *step)
+static void edit(struct pem_session_page *page, unsigned session_index, const uint8_t *step)
 {
-	const struct pem_joined *joined = &pem_process.joined[slot];
+	const struct pem_joined *joined = &pem_process.joined[session_index];
 	uint8_t *control = pem_process.providers->page;
 	uint8_t *pool = joined->pool_bytes ? (uint8_t *)joined->ring.header : NULL;
 	const struct {
 		uint8_t *at;
 		uint64_t bytes;
-	} part[] = {{(uint8_t *)page, 128},
-		    {(uint8_t *)page->rules, 4 * sizeof(page->rules[0])},
-		    {(uint8_t *)page->contexts, 3 * sizeof(page->contexts[0])},
-		    {(uint8_t *)page->tests, 4 * sizeof(page->tests[0])},
-		    {(uint8_t *)page, sizeof(*page)},
-		    {(uint8_t *)&pem_process__table()[slot], sizeof(struct pem_session_entry)},
-		    {control + sizeof(struct pem_control_header), 64 + 8 * 64},
-		    {pool, sizeof(struct pem_pool_header)},
-		    {pool ? (uint8_t *)joined->ring.chunk_state : NULL, 64},
-		    {pool ? (uint8_t *)joined->ring.lanes : NULL, 4 * sizeof(struct pem_lane)},
-		    {pool ? (uint8_t *)joined->ring.slots : NULL, 4 * sizeof(struct pem_slot)}};
+	} part[] = {
+		{(uint8_t *)page, 128},
+		{(uint8_t *)page->rules, 4 * sizeof(page->rules[0])},
+		{(uint8_t *)page->contexts, 3 * sizeof(page->contexts[0])},
+		{(uint8_t *)page->tests, 4 * sizeof(page->tests[0])},
+		{(uint8_t *)page, sizeof(*page)},
+		{(uint8_t *)&pem_process__table()[session_index], sizeof(struct pem_session_entry)},
+		{control + sizeof(struct pem_control_header), 64 + 8 * 64},
+		{pool, sizeof(struct pem_pool_header)},
+		{pool ? (uint8_t *)joined->ring.chunk_state : NULL, 64},
+		{pool ? (uint8_t *)joined->ring.lanes : NULL, 4 * sizeof(struct pem_lane)},
+		{pool ? (uint8_t *)joined->ring.cells : NULL, 4 * sizeof(struct pem_cell)}};
 	size_t which = step[0] % 16, width = (size_t)1 << (step[0] >> 4) % 3;
 	uint32_t offset, value;
 
@@ -177,20 +178,21 @@ static void remove_pools(void)
 	}
 }
 
-static void play(struct pem_session_page *page, unsigned slot, const uint8_t *data, size_t bytes)
+static void play(struct pem_session_page *page, unsigned session_index, const uint8_t *data,
+		 size_t bytes)
 {
 	unsigned raises = 0;
 
 	for (; bytes >= STEP_BYTES; data += STEP_BYTES, bytes -= STEP_BYTES) {
 		if (data[0] % 16 < 12)
-			edit(page, slot, data);
+			edit(page, session_index, data);
 		else if (raises++ < RAISES_MAX)
 			raise_all();
 		if (data[0] >> 7) { /* as a consumer says that rules have changed */
 			page->generation += 2;
 			pem_process__lock();
-			if (pem_process.joined[slot].state != PEM_JOINED_NOT)
-				pem_process__apply(slot);
+			if (pem_process.joined[session_index].state != PEM_JOINED_NOT)
+				pem_process__apply(session_index);
 			pem_process__unlock();
 		}
 	}
@@ -203,22 +205,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	struct pem_session_entry *entry;
 	const uint8_t *rest = data;
 	size_t left = bytes;
-	int slot;
+	int session_index;
 
 	/* What is wrong from the beginning, up to the first event. */
 	for (; left >= STEP_BYTES && rest[0] % 16 < 5; rest += STEP_BYTES, left -= STEP_BYTES)
 		edit(page, 0, rest);
-	slot = pem_process__join(directory);
-	if (slot >= 0) {
-		play(page, (unsigned)slot, rest, left);
-		pem_process__leave((unsigned)slot);
-		entry = &pem_process__table()[slot];
-		*entry = (struct pem_session_entry){.incarnation = entry->incarnation,
-						    .joined = pem_process.joined[slot].incarnation};
+	session_index = pem_process__join(directory);
+	if (session_index >= 0) {
+		play(page, (unsigned)session_index, rest, left);
+		pem_process__leave((unsigned)session_index);
+		entry = &pem_process__table()[session_index];
+		*entry = (struct pem_session_entry){
+			.incarnation = entry->incarnation,
+			.joined = pem_process.joined[session_index].incarnation};
 	}
 	filters.used = 0;
-	for (slot = 0; slot < (int)PEM_SESSIONS_MAX; slot++)
-		memset(pem_process.joined[slot].filter, 0, sizeof(pem_process.joined[slot].filter));
+	for (session_index = 0; session_index < (int)PEM_SESSIONS_MAX; session_index++)
+		memset(pem_process.joined[session_index].filter, 0,
+		       sizeof(pem_process.joined[session_index].filter));
 	munmap(page, sizeof(*page));
 	unlinkat(folder_fd, "config", 0);
 	remove_pools();

@@ -12,7 +12,7 @@
 
 #include <pem/clock.h>
 #include <pem/trace.h>
-#include <pem/wide.h>
+#include <pem/distribution.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -141,15 +141,16 @@ static void *make_file(int directory_fd, const char *name, uint64_t bytes)
 /* A lane with a full chunk, and one with an open one. */
 static void fill(const struct pem_ring *ring)
 {
-	uint64_t tag = PEM_ACTION_TAG(PEM_ACTION(0, 0, 0, 0, 1)), wide_tag = 1ull << 32 | tag;
+	uint64_t tag = PEM_ACTION_TAG(PEM_ACTION(0, 0, 0, 0, 1)),
+		 distribution_tag = 1ull << 32 | tag;
 	struct pem_writer w;
-	struct pem_wide *wide;
+	struct pem_distribution *distribution;
 	uint32_t lane, n;
 	uint8_t *record;
 	int64_t index;
 
 	for (lane = 1; lane < 4; lane++) {
-		w = (struct pem_writer){.slots = &ring->slots[(uint64_t)lane * EVENTS],
+		w = (struct pem_writer){.cells = &ring->cells[(uint64_t)lane * EVENTS],
 					.lane_index = lane};
 		ring->lanes[lane].tid = 1000 + lane;
 		ring->lanes[lane].state = PEM_LANE_OWNED;
@@ -159,16 +160,16 @@ static void fill(const struct pem_ring *ring)
 			record = pem_ring_reserve(&w, pem_clock(), 32);
 			memset(record, 0, 32);
 			memcpy(record + 8, "text", 5);
-			pem_ring_commit(&w, &w.slots[n % 2], pem_clock(),
+			pem_ring_commit(&w, &w.cells[n % 2], pem_clock(),
 					n % 2 ? begin_id : free_id, n % 2 ? 13 : 16);
-			pem_slot_add(&w.slots[n % 2], tag, n, n);
+			pem_cell_add(&w.cells[n % 2], tag, n, n);
 		}
-		wide = pem_pool__wide(ring, 0, lane);
-		pem_wide_reset(wide, wide_tag);
-		pem_wide_add_square(wide, lane, 0);
-		pem_wide_add_bucket(wide, lane);
-		pem_wide_add_top(wide, lane);
-		ring->lanes[lane].wides = 1;
+		distribution = pem_pool__distribution(ring, 0, lane);
+		pem_distribution_reset(distribution, distribution_tag);
+		pem_distribution_add_square(distribution, lane, 0);
+		pem_distribution_add_bucket(distribution, lane);
+		pem_distribution_add_top(distribution, lane);
+		ring->lanes[lane].distributions = 1;
 		if (lane < 3)
 			pem_ring_retire(ring, &w);
 	}
@@ -185,13 +186,13 @@ static void edit(struct pem_pool_header *h, const struct pem_pool_header *layout
 		    {base + layout->chunk_state_offset, CHUNKS * 4},
 		    {base + layout->event_id_offset, 64},
 		    {base + layout->lanes_offset, LANES * sizeof(struct pem_lane)},
-		    {base + layout->slots_offset, EVENTS * 4 * sizeof(struct pem_slot)},
+		    {base + layout->cells_offset, EVENTS * 4 * sizeof(struct pem_cell)},
 		    {base + layout->chunks_offset, CHUNKS * CHUNK},
 		    {base + layout->chunks_offset, PEM_PACKET_HEADER_BYTES + 64},
 		    {base + layout->chunks_offset + 2 * CHUNK, PEM_PACKET_HEADER_BYTES + 64},
 		    {control, sizeof(struct pem_control_file)},
 		    {control + PEM_PAGE_ALIGN, PEM_PAGE_ALIGN},
-		    {base + layout->wides_offset, 4 * sizeof(struct pem_wide)}};
+		    {base + layout->distributions_offset, 4 * sizeof(struct pem_distribution)}};
 	uint32_t offset, value;
 	size_t which, width;
 

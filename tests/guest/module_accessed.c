@@ -68,9 +68,9 @@ static void take_pass(struct seen *seen, uint64_t clock, const uint8_t *record)
 		memcpy(seen->accessed, seen->next, sizeof(seen->next));
 		seen->pages = seen->next_pages;
 		seen->huge = seen->next_huge;
-		seen->pass_pages = wide_of(record, 16);
-		seen->pass_accessed = wide_of(record, 24);
-		seen->pass_huge = wide_of(record, 32);
+		seen->pass_pages = distribution_of(record, 16);
+		seen->pass_accessed = distribution_of(record, 24);
+		seen->pass_huge = distribution_of(record, 32);
 		seen->passes++;
 	}
 	memset(seen->next, 0, sizeof(seen->next));
@@ -88,9 +88,9 @@ static void see(void *arg, unsigned cpu, const struct pem_packet *packet, uint64
 	(void)cpu, (void)packet;
 	if (id == id_of(REGION)) {
 		seen->walk = seen->walk ? seen->walk : clock;
-		at = wide_of(record, 16);
+		at = distribution_of(record, 16);
 		seen->pid = word_of(record, 8);
-		seen->any_wrong |= wide_of(record, 24) != seen->size || at % seen->size;
+		seen->any_wrong |= distribution_of(record, 24) != seen->size || at % seen->size;
 		seen->any_wrong |= word_of(record, 32) > word_of(record, 12);
 		at = at < seen->from || at - seen->from >= seen->bytes
 			     ? REGIONS

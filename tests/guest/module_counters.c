@@ -34,14 +34,14 @@ static void see(void *arg, unsigned cpu, const struct pem_packet *packet, uint64
 		assert_false(all->waits);
 		r->event_id = word_of(record, 8);
 		r->missing = record[12];
-		r->pc = wide_of(record, 16);
+		r->pc = distribution_of(record, 16);
 		r->count = word_of(record, 24);
 		assert_in_range(r->count, 1, PEM_KMOD_COUNTERS_MAX);
 		memcpy(r->values, record + 32, r->count * sizeof(r->values[0]));
 		all->waits = true;
 	} else if (all->waits && id == r->event_id) {
 		if (id == id_of(ENTER))
-			r->mark = wide_of(record, 16);
+			r->mark = distribution_of(record, 16);
 		all->waits = false;
 		all->count++;
 	}

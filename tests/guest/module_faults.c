@@ -184,10 +184,10 @@ static void call_on(unsigned cpu, unsigned count)
 
 static uint64_t logged_on(struct session *s, unsigned cpu)
 {
-	uint32_t index = slot_of(s, ENTER);
+	uint32_t index = cell_of(s, ENTER);
 	struct mapped *m = session_map(s, cpu);
 
-	return m ? m->ring.slots[m->ring.event_capacity + index].produced : 0;
+	return m ? m->ring.cells[m->ring.event_capacity + index].produced : 0;
 }
 
 static void a_cpu_that_was_away_gets_a_pool_when_it_comes(void **state)

@@ -219,8 +219,8 @@ static inline struct mapped *session_map(struct session *s, unsigned cpu)
 	return m;
 }
 
-/* The event's slot index, the same in all pools. */
-static inline uint32_t slot_of(struct session *s, const char *name)
+/* The event's cell index, the same in all pools. */
+static inline uint32_t cell_of(struct session *s, const char *name)
 {
 	struct mapped *m = NULL;
 	const uint32_t *ids;
@@ -242,8 +242,8 @@ static inline uint32_t slot_of(struct session *s, const char *name)
 static inline void session_counts(struct session *s, const char *name, uint64_t *produced,
 				  uint64_t *discarded)
 {
-	uint32_t only = name ? slot_of(s, name) : 0, lane, i;
-	const struct pem_slot *slot;
+	uint32_t only = name ? cell_of(s, name) : 0, lane, i;
+	const struct pem_cell *cell;
 	struct mapped *m;
 	unsigned cpu;
 
@@ -254,9 +254,9 @@ static inline void session_counts(struct session *s, const char *name, uint64_t 
 			for (i = 0; i < m->ring.event_capacity; i++) {
 				if (name && i != only)
 					continue;
-				slot = &m->ring.slots[lane * m->ring.event_capacity + i];
-				*produced += __atomic_load_n(&slot->produced, __ATOMIC_ACQUIRE);
-				*discarded += __atomic_load_n(&slot->discarded, __ATOMIC_RELAXED);
+				cell = &m->ring.cells[lane * m->ring.event_capacity + i];
+				*produced += __atomic_load_n(&cell->produced, __ATOMIC_ACQUIRE);
+				*discarded += __atomic_load_n(&cell->discarded, __ATOMIC_RELAXED);
 			}
 		}
 	}
@@ -291,7 +291,7 @@ static inline uint32_t word_of(const uint8_t *record, unsigned offset)
 	return word;
 }
 
-static inline uint64_t wide_of(const uint8_t *record, unsigned offset)
+static inline uint64_t distribution_of(const uint8_t *record, unsigned offset)
 {
 	uint64_t word;
 

@@ -142,9 +142,10 @@ static void want_event(struct user *u, int fd, uint32_t id)
 	uint32_t flags = below(u, 8), i;
 
 	flags = (flags & 1 ? PEM_ACTION_LOG : 0) | (flags & 2 ? PEM_ACTION_STAT : 0) |
-		(flags == 7 ? PEM_ACTION_WIDE : 0);
+		(flags == 7 ? PEM_ACTION_DISTRIBUTION : 0);
 	event.action = PEM_ACTION(flags, below(u, 4), below(u, 16), 8 * below(u, 4), below(u, 100));
-	event.wide = PEM_WIDE(below(u, PEM_WIDE_COUNT), below(u, 8), 1 + below(u, 9));
+	event.distribution =
+		PEM_DISTRIBUTION(below(u, PEM_DISTRIBUTION_COUNT), below(u, 8), 1 + below(u, 9));
 	event.test_count = one_in(u, 3) ? below(u, PEM_TESTS_MAX + 1) : 0;
 	for (i = 0; i < event.test_count; i++)
 		random_test(u, &tests[i], i, event.test_count);

@@ -184,8 +184,8 @@ static void events_that_make_no_sense(void **state)
 	event.action |= PEM_ACTION_FILTER;
 	assert_int_equal(ask(s, PEM_KMOD_EVENT, &event), -EINVAL);
 	event = good;
-	event.action |= PEM_ACTION_STAT | PEM_ACTION_WIDE;
-	event.wide = PEM_WIDE(PEM_WIDE_COUNT, PEM_WIDE_VARIANCE, 1);
+	event.action |= PEM_ACTION_STAT | PEM_ACTION_DISTRIBUTION;
+	event.distribution = PEM_DISTRIBUTION(PEM_DISTRIBUTION_COUNT, PEM_DISTRIBUTION_VARIANCE, 1);
 	assert_int_equal(ask(s, PEM_KMOD_EVENT, &event), -EINVAL);
 	event = good;
 	event.cpu = 1u << 20;

@@ -65,11 +65,11 @@ static uint64_t produced_of(struct session *s, const char *name)
 	return produced;
 }
 
-static uint64_t statistic_count(struct session *s, const char *name, struct pem_slot *sum)
+static uint64_t statistic_count(struct session *s, const char *name, struct pem_cell *sum)
 {
-	uint32_t index = slot_of(s, name), lane;
+	uint32_t index = cell_of(s, name), lane;
 	uint64_t count = 0;
-	struct pem_slot copy = {0};
+	struct pem_cell copy = {0};
 	struct mapped *m;
 	unsigned cpu;
 
@@ -79,7 +79,7 @@ static uint64_t statistic_count(struct session *s, const char *name, struct pem_
 		m = session_map(s, cpu);
 		for (lane = 1; m && lane < PEM_KMOD_LANES; lane++) {
 			assert_true(
-				pem_slot_read(&m->ring.slots[lane * m->ring.event_capacity + index],
+				pem_cell_read(&m->ring.cells[lane * m->ring.event_capacity + index],
 					      &copy, 1000));
 			if (!copy.stat_end)
 				continue;
@@ -244,7 +244,7 @@ static void statistics_are_read_while_they_grow(void **state)
 	struct seen seen;
 	struct session *s = recording(0, 8192, 8, &seen);
 	struct pem_kmod_event event = event_of(ENTER, PEM_ACTION_STAT);
-	struct pem_slot sum;
+	struct pem_cell sum;
 
 	(void)state;
 	run_on(0);
@@ -323,7 +323,7 @@ static void child_and_grandchild(void)
 
 static void targets_are_followed_over_fork(void **state)
 {
-	struct pem_slot sum;
+	struct pem_cell sum;
 	unsigned flags;
 
 	(void)state;

@@ -119,7 +119,7 @@ static void see_passes(void *arg, unsigned cpu, const struct pem_packet *packet,
 	struct passes *passes = arg;
 
 	(void)cpu, (void)packet, (void)clock;
-	if (id == id_of(PASS) && wide_of(record, 16) >= MARKER_PAGES)
+	if (id == id_of(PASS) && distribution_of(record, 16) >= MARKER_PAGES)
 		passes->of_before++;
 	else if (id == id_of(PASS))
 		passes->of_after++;

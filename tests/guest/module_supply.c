@@ -73,7 +73,7 @@ static void see(void *arg, unsigned cpu, const struct pem_packet *packet, uint64
 	memcpy(&order, record + 10, 2);
 	z = zone_of(zones, node, (const char *)record + 24);
 	assert_in_range(order, 0, ORDERS - 1);
-	z->blocks[order] = wide_of(record, 16);
+	z->blocks[order] = distribution_of(record, 16);
 	if (z->orders <= order)
 		z->orders = order + 1u;
 	zones->records++;

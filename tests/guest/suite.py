@@ -43,7 +43,7 @@ from tap import BUILD, ROOT
 
 UNIT = "kernel_*", "counters_ring", "counters_plugin"
 FOREIGN = "probe_text",  # for a machine other than this one, where what they test is compiled otherwise
-MODULE = "kernel_log", "kernel_statistics", "kernel_where", "kernel_wide"  # of UNIT, once more served by pem.ko
+MODULE = "kernel_log", "kernel_statistics", "kernel_where", "kernel_distribution"  # of UNIT, once more served by pem.ko
 RING_MODULE = os.path.join(ROOT, "tests", "guest", "ring_module")
 LIMIT_S = 180
 # Memory of the kernel's that is written to beyond its end, or after it was freed, is found there, and not only if it hurts.

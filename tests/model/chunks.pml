@@ -501,7 +501,7 @@ inline drain(final, recovering) {
 	i = 0
 }
 
-/* sum_slots */
+/* sum_cells */
 inline sum() {
 	saw_produced[0] = produced[0];
 	saw_discarded[0] = discarded[0];

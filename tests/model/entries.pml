@@ -136,7 +136,7 @@ proctype user(byte c)
 	d_step { s = 0; n = 0; who = 0; mine = 0; round = 0; ended[c] = true }
 }
 
-/* pem_process__meet: join_offered until there is nothing new */
+/* pem_process__join_offered: join_offered until there is nothing new */
 inline meet() {
 	do
 	:: d_step { LOAD_WORD };
@@ -197,7 +197,7 @@ active proctype process()
 		:: else
 		fi;
 		d_step { seen = 0; seen_of = NONE; idle = true }
-	/* pem_process__look_after */
+	/* pem_process__check_consumer */
 	:: d_step { joined_session && !alive[(joined_session - 1) % 2 + 1] -> idle = false };
 		d_step { action = 0; wanted_by = NONE };
 		joined_session = NONE;

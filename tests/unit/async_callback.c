@@ -101,11 +101,11 @@ static void rules_written_while_it_sleeps_wake_it(void **state)
 		while (!is_asleep())
 			usleep(100);
 		pem_session__lock(session);
-		for (i = 0; session->async->asleep && i < session->wish_count; i++) {
-			if (!session->wishes[i].async)
+		for (i = 0; session->async->asleep && i < session->demand_count; i++) {
+			if (!session->demands[i].async)
 				continue;
 			asked = true;
-			assert_true(PEM_ACTION_FLAGS(pem_wish__action(&session->wishes[i])) &
+			assert_true(PEM_ACTION_FLAGS(pem_demand__action(&session->demands[i])) &
 				    PEM_ACTION_WAKE);
 		}
 		pem_session__unlock(session);

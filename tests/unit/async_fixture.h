@@ -262,7 +262,7 @@ static inline bool observes_elsewhere(void)
 	const struct pem_member *m;
 
 	pem_session__lock(session);
-	for (m = session->members; m && (!m->place->number || m->slot < 0); m = m->next)
+	for (m = session->members; m && (!m->dir->number || m->session_index < 0); m = m->next)
 		;
 	pem_session__unlock(session);
 	return m != NULL;

@@ -104,7 +104,7 @@ static void replace_self(struct seen *s)
 }
 
 /* What is to be called back still was never the other's. */
-static void what_takes_its_place_loses_nothing(void **state)
+static void what_takes_its_dir_loses_nothing(void **state)
 {
 	struct raiser r = raiser_start(1);
 
@@ -456,7 +456,7 @@ int main(void)
 		TEST(may_disable_itself),
 		TEST(what_waits_when_it_is_disabled_is_lost),
 		TEST(may_unregister_itself),
-		TEST(what_takes_its_place_loses_nothing),
+		TEST(what_takes_its_dir_loses_nothing),
 		TEST(may_unregister_others),
 		TEST(may_close_its_session),
 		TEST(may_close_it_in_both_kinds_at_once),

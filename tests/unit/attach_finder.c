@@ -6,7 +6,7 @@
  */
 #include "async_fixture.h"
 
-#include "consumer/places.h"
+#include "consumer/dirs.h"
 
 #include <limits.h>
 #include <sys/stat.h>
@@ -150,12 +150,12 @@ static int attach(pid_t pid)
 	return result;
 }
 
-static bool has_looked(void)
+static bool has_searched(void)
 {
 	bool result;
 
 	pem_session__lock(session);
-	result = !session->look_ns && !session->finders;
+	result = !session->search_ns && !session->finders;
 	pem_session__unlock(session);
 	return result;
 }
@@ -166,7 +166,7 @@ static struct raiser attached(void)
 	struct raiser r = raiser_start_in(folder);
 
 	assert_int_equal(attach(r.pid), 1);
-	while (!has_looked())
+	while (!has_searched())
 		pem_session__poll(session, 1, &(int){0});
 	return r;
 }
@@ -209,7 +209,7 @@ static void a_scan_does_not_wait(void **state)
 	raise_ticks(&r, 1);
 	wait_for(1);
 	assert_true(is_stopped(helper));
-	continue_until(has_looked);
+	continue_until(has_searched);
 	raiser_end(&other);
 	raiser_end(&r);
 }
@@ -305,14 +305,14 @@ static struct raiser start_elsewhere(void)
 /* Is the folder elsewhere a place of the session's? */
 static bool is_found(void)
 {
-	const struct pem_place *place;
+	const struct pem_dir *dir;
 	struct stat st;
 	bool found = false;
 
 	assert_int_equal(stat(elsewhere, &st), 0);
 	pem_session__lock(session);
-	for (place = session->places; place; place = place->next)
-		found |= place->device == st.st_dev && place->inode == st.st_ino;
+	for (dir = session->dirs; dir; dir = dir->next)
+		found |= dir->device == st.st_dev && dir->inode == st.st_ino;
 	pem_session__unlock(session);
 	return found;
 }
@@ -387,13 +387,13 @@ static void who_attaches_does_the_work_and_finds_it_later(void **state)
 /* Stop or continue the keepers. Were any of them asked? */
 static bool signal_keepers(int number)
 {
-	struct pem_place *place;
+	struct pem_dir *dir;
 	bool asked;
 
 	pem_session__lock(session);
-	for (place = session->places; place; place = place->next) {
-		if (place->keeper)
-			kill(place->keeper->pid, number);
+	for (dir = session->dirs; dir; dir = dir->next) {
+		if (dir->keeper)
+			kill(dir->keeper->pid, number);
 	}
 	asked = pem_session__awaits_helpers(session, PEM_ANY_USER);
 	pem_session__unlock(session);
@@ -411,7 +411,7 @@ static void who_attaches_is_told_what_a_keeper_finds(void **state)
 	signal_keepers(SIGSTOP);
 	other = start_elsewhere();
 	thread = begin_to_attach(&other.pid);
-	while (!has_looked())
+	while (!has_searched())
 		usleep(100);
 	while (!signal_keepers(0) && !has_attached())
 		usleep(100);
@@ -434,7 +434,7 @@ static void who_attaches_is_told_what_a_new_keeper_finds(void **state)
 	enabled_on("APP::Probe::Tick", 100);
 	thread = begin_to_attach(&r.pid);
 	kill(stopped_helper(), SIGCONT);
-	while (!has_looked())
+	while (!has_searched())
 		usleep(100);
 	assert_true(signal_keepers(0));
 	continue_until(has_attached);

@@ -267,7 +267,7 @@ static void colliding_ids_are_refused(void **state)
 	pem_spec_set__free(&set);
 }
 
-static void places_are_those_where_tags_start(void **state)
+static void locations_are_those_where_tags_start(void **state)
 {
 	struct pem_spec_set set =
 		with_fields("\n\n \303\244<!-- --> <field\n name='int'\n type='uint8'\n"
@@ -295,7 +295,7 @@ int main(void)
 		cmocka_unit_test(fields_that_contradict_themselves_are_refused),
 		cmocka_unit_test(names_that_can_not_be_c_names_are_refused),
 		cmocka_unit_test(colliding_ids_are_refused),
-		cmocka_unit_test(places_are_those_where_tags_start),
+		cmocka_unit_test(locations_are_those_where_tags_start),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

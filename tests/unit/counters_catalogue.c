@@ -99,7 +99,7 @@ static int is_encodable(const char *name)
 	return rc == PFM_SUCCESS;
 }
 
-static enum result look_up(const char *name)
+static enum result find_name(const char *name)
 {
 	const char *colons = strstr(name, "::");
 	pfm_pmu_info_t info;
@@ -132,7 +132,7 @@ static void every_source_is_in_libpfm4(void **state)
 		assert_true(strlen(event->source_name) < sizeof(names));
 		strcpy(names, event->source_name);
 		while ((name = strsep(&rest, "|"))) {
-			enum result result = look_up(name);
+			enum result result = find_name(name);
 
 			found += result == FOUND;
 			elsewhere += result == OTHER_ARCHITECTURE;
@@ -176,7 +176,7 @@ static void what_is_not_there_is_noticed(void **state)
 
 	(void)state;
 	for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
-		assert_int_equal(look_up(wrong[i]), NOT_THERE);
+		assert_int_equal(find_name(wrong[i]), NOT_THERE);
 }
 
 static int start(void **state)

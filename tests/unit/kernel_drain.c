@@ -116,14 +116,14 @@ static struct pem_kring *ring_of(struct bench *b)
 	return pem_source__ring(&b->source, 0);
 }
 
-static uint8_t *place(struct bench *b, uint64_t position)
+static uint8_t *location(struct bench *b, uint64_t position)
 {
 	return (uint8_t *)ring_of(b) + PEM_KRING_DATA_OFFSET + (position & b->source.ring_mask);
 }
 
 static void put_clock(struct bench *b, uint64_t ns)
 {
-	struct pem_kring_clock *clock = (struct pem_kring_clock *)place(b, ring_of(b)->head);
+	struct pem_kring_clock *clock = (struct pem_kring_clock *)location(b, ring_of(b)->head);
 
 	*clock = (struct pem_kring_clock){.header = {(uint32_t)ns, PEM_KRING_CLOCK_ID},
 					  .monotonic_ns = ns};
@@ -132,11 +132,11 @@ static void put_clock(struct bench *b, uint64_t ns)
 
 static uint8_t *put_record(struct bench *b, const struct pem_kernel_event *event, uint64_t ns)
 {
-	uint8_t *at = place(b, ring_of(b)->head);
+	uint8_t *at = location(b, ring_of(b)->head);
 
 	*(struct pem_record_header *)at = (struct pem_record_header){(uint32_t)ns, event->id};
 	ring_of(b)->head += event->ring_bytes;
-	ring_of(b)->slots[event - pem_kernel__event(0)].produced++;
+	ring_of(b)->cells[event - pem_kernel__event(0)].produced++;
 	return at;
 }
 
@@ -283,7 +283,7 @@ static void what_no_program_writes_ends_a_ring(void **state)
 			put_clock(b, 5);
 		put_record(b, event, 5);
 		if (kind == 1)
-			((struct pem_record_header *)place(b, 16))->event_id = 15;
+			((struct pem_record_header *)location(b, 16))->event_id = 15;
 		else if (kind == 2)
 			ring_of(b)->head = ring_of(b)->tail + 2 * RING_BYTES;
 		else if (kind == 3)

@@ -129,7 +129,7 @@ static void an_assembled_program_costs_its_own_event(void **state)
 	assert_int_equal(pem_source.open(&config, &source, &error), 0);
 	assert_int_equal(pem_source.read_statistic(source, 0, &value), 0);
 	pem_source__unload_probes(source);
-	source->probes[0].probe->fields[1].place.offset = 0; /* the kernel's own */
+	source->probes[0].probe->fields[1].location.offset = 0; /* the kernel's own */
 	pem_source__load_probes(source);
 	assert_int_equal(pem_source.start(source, &error), 0);
 	assert_true(pem_source.read_statistic(source, 0, &value) < 0);

@@ -101,12 +101,12 @@ static void disabled_counts_nothing_and_keeps_what_was(void **state)
 	close_subject(s);
 }
 
-static void note_part(const struct pem_statistic *part, const struct pem_wide *wide, uint32_t cpu,
-		      void *arg)
+static void note_part(const struct pem_statistic *part, const struct pem_distribution *distribution,
+		      uint32_t cpu, void *arg)
 {
 	uint64_t *counts = arg;
 
-	assert_null(wide);
+	assert_null(distribution);
 	assert_true(part->count > 0);
 	if (cpu < 2)
 		counts[cpu] += part->count;

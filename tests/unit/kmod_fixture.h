@@ -172,7 +172,7 @@ static inline struct machine *make_machine(uint32_t chunks)
 	m->cpu.logged_thread = pem_thread_of(current);
 	for (i = 0; i < PEM_KMOD_DEPTH; i++) {
 		m->cpu.writers[i].lane_index = i + 1;
-		m->cpu.writers[i].slots = m->pool.ring.slots + (i + 1) * EVENTS;
+		m->cpu.writers[i].cells = m->pool.ring.cells + (i + 1) * EVENTS;
 	}
 	for (i = 0; i < COUNT; i++)
 		m->rule[i].head.cpu = PEM_NO_CPU;

@@ -73,7 +73,7 @@ static void what_cannot_be_read_is_empty(void **state)
 	raise_all(m, &thing, 0, page + 4096 - 5);
 	assert_string_equal((const char *)at + 56 + 55, " end");
 	raise_all(m, &thing, 0, NULL);
-	assert_int_equal(m->cpu.writers[0].slots[ALL].produced, 3);
+	assert_int_equal(m->cpu.writers[0].cells[ALL].produced, 3);
 	unreadable = (const char *)thing.three;
 	memset(m->pool.ring.chunks + CHUNK, 0xaa, CHUNK);
 	pem_array((uint8_t *)m->pool.ring.chunks + CHUNK, 6, thing.three);
@@ -138,7 +138,7 @@ static void counters_are_read_where_a_rule_says_so(void **state)
 	want(m, ALL, PEM_ACTION(PEM_KACTION_COUNTERS, PEM_NO_FIELD, 0, 0, 1));
 	raise_all(m, &thing, 1, "");
 	assert_int_equal(counters_read_at, pem_kmod_probes[ALL].event_id);
-	assert_int_equal(m->cpu.writers[0].slots[ALL].produced, 1);
+	assert_int_equal(m->cpu.writers[0].cells[ALL].produced, 1);
 	free_machine(m);
 }
 
@@ -148,7 +148,7 @@ static void what_is_not_wanted_leaves_no_trace(void **state)
 
 	(void)state;
 	raise_all(m, NULL, 0, NULL);
-	assert_int_equal(m->cpu.writers[0].slots[ALL].produced, 0);
+	assert_int_equal(m->cpu.writers[0].cells[ALL].produced, 0);
 	assert_null(m->cpu.writers[0].packet);
 	free_machine(m);
 }
@@ -156,18 +156,18 @@ static void what_is_not_wanted_leaves_no_trace(void **state)
 static void statistics_keep_the_order_of_signed_values(void **state)
 {
 	struct machine *m = make_machine(2);
-	struct pem_slot slot;
+	struct pem_cell cell;
 
 	(void)state;
 	want(m, ALL, PEM_ACTION(PEM_ACTION_STAT, 2, PEM_TYPE_INT32, 24, 7));
 	raise_all(m, &thing, 10, "");
 	raise_all(m, &thing, -20, "");
-	assert_true(pem_slot_read(&m->cpu.writers[0].slots[ALL], &slot, 1));
-	assert_int_equal(slot.stat_end, 2);
-	assert_int_equal(PEM_ACTION_EPOCH(slot.tag << 32), 7);
-	assert_int_equal((int64_t)slot.sum, -10);
-	assert_int_equal((int64_t)(slot.min ^ 1ULL << 63), -20);
-	assert_int_equal((int64_t)(slot.max ^ 1ULL << 63), 10);
+	assert_true(pem_cell_read(&m->cpu.writers[0].cells[ALL], &cell, 1));
+	assert_int_equal(cell.stat_end, 2);
+	assert_int_equal(PEM_ACTION_EPOCH(cell.tag << 32), 7);
+	assert_int_equal((int64_t)cell.sum, -10);
+	assert_int_equal((int64_t)(cell.min ^ 1ULL << 63), -20);
+	assert_int_equal((int64_t)(cell.max ^ 1ULL << 63), 10);
 	assert_null(m->cpu.writers[0].packet);
 	free_machine(m);
 }
@@ -180,12 +180,12 @@ static void a_probe_within_a_probe_has_a_lane_of_its_own(void **state)
 	want(m, ALL, PEM_ACTION(PEM_ACTION_LOG, PEM_NO_FIELD, 0, 0, 1));
 	m->cpu.depth = 1;
 	raise_all(m, &thing, 0, "");
-	assert_int_equal(m->cpu.writers[0].slots[ALL].produced, 0);
-	assert_int_equal(m->cpu.writers[1].slots[ALL].produced, 1);
+	assert_int_equal(m->cpu.writers[0].cells[ALL].produced, 0);
+	assert_int_equal(m->cpu.writers[1].cells[ALL].produced, 1);
 	m->cpu.depth = PEM_KMOD_DEPTH;
 	raise_all(m, &thing, 0, "");
-	assert_int_equal(m->pool.ring.slots[ALL].produced, 1);
-	assert_int_equal(m->pool.ring.slots[ALL].discarded, 1);
+	assert_int_equal(m->pool.ring.cells[ALL].produced, 1);
+	assert_int_equal(m->pool.ring.cells[ALL].discarded, 1);
 	assert_int_equal(m->pool.ring.lanes[0].discarded, 1);
 	m->cpu.depth = 0;
 	free_machine(m);
@@ -217,8 +217,8 @@ static void what_cpus_without_a_pool_raise_is_counted_in_anothers(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, find_all_depths_taken, &two), 0);
 	find_all_depths_taken(&two);
 	assert_int_equal(pthread_join(thread, NULL), 0);
-	assert_int_equal(m->pool.ring.slots[ALL].produced, 400000);
-	assert_int_equal(m->pool.ring.slots[ALL].discarded, 400000);
+	assert_int_equal(m->pool.ring.cells[ALL].produced, 400000);
+	assert_int_equal(m->pool.ring.cells[ALL].discarded, 400000);
 	assert_int_equal(m->session->statistics_lost, 400000);
 	free_machine(m);
 }
@@ -226,7 +226,7 @@ static void what_cpus_without_a_pool_raise_is_counted_in_anothers(void **state)
 static void a_full_pool_discards_and_counts(void **state)
 {
 	struct machine *m = make_machine(3);
-	const struct pem_slot *slots = m->cpu.writers[0].slots;
+	const struct pem_cell *cells = m->cpu.writers[0].cells;
 	uint64_t written = 0;
 	uint32_t i;
 
@@ -237,16 +237,16 @@ static void a_full_pool_discards_and_counts(void **state)
 	for (i = 0; i < 3; i++)
 		written += ((const struct pem_packet *)(m->pool.ring.chunks + i * CHUNK))
 				   ->record_count;
-	assert_int_equal(slots[ALL].produced, 1000);
-	assert_int_equal(slots[SWITCH].produced, 3);
-	assert_true(written > 100 && slots[ALL].discarded > 0);
-	assert_int_equal(slots[ALL].produced + slots[SWITCH].produced,
-			 written + slots[ALL].discarded);
+	assert_int_equal(cells[ALL].produced, 1000);
+	assert_int_equal(cells[SWITCH].produced, 3);
+	assert_true(written > 100 && cells[ALL].discarded > 0);
+	assert_int_equal(cells[ALL].produced + cells[SWITCH].produced,
+			 written + cells[ALL].discarded);
 	assert_int_equal(filled_count, 3);
 	/* A chunk that was freed is found again, though the pool was not searched meanwhile. */
 	pem_ring_give_back(&m->pool.ring, 1);
 	raise_all(m, &thing, 0, "text");
-	assert_int_equal(slots[SWITCH].produced, 4);
+	assert_int_equal(cells[SWITCH].produced, 4);
 	free_machine(m);
 }
 
@@ -255,7 +255,7 @@ static void a_pool_that_is_all_taken_is_searched_once(void **state)
 {
 	struct machine *m = make_machine(3);
 	struct pem_ring *ring = &m->cpu.ring;
-	const struct pem_slot *slots = m->cpu.writers[0].slots;
+	const struct pem_cell *cells = m->cpu.writers[0].cells;
 	uint32_t i, hint;
 
 	(void)state;
@@ -267,19 +267,19 @@ static void a_pool_that_is_all_taken_is_searched_once(void **state)
 	hint = ring->header->chunk_hint;
 	for (i = 0; i < 100; i++)
 		raise_all(m, &thing, 0, "text");
-	assert_int_equal(slots[ALL].discarded, 101);
+	assert_int_equal(cells[ALL].discarded, 101);
 	assert_int_equal(ring->header->chunk_hint, hint);
 	/* As take.c puts one back, which may be reclaimed then. */
 	ring->chunk_state[2] = PEM_CHUNK_WORD(PEM_CHUNK_FULL, 1);
 	ring->header->freed++;
 	raise_all(m, &thing, 0, "text");
-	assert_int_equal(slots[ALL].discarded, 101);
+	assert_int_equal(cells[ALL].discarded, 101);
 	/* When it is full it is reclaimed, and nobody freed one. */
 	i = 0;
 	while (!filled_count && i++ < CHUNK)
 		raise_all(m, &thing, 0, "text");
 	assert_int_equal(filled_count, 1);
-	assert_int_equal(slots[ALL].discarded, 101);
+	assert_int_equal(cells[ALL].discarded, 101);
 	assert_true(m->pool.ring.lanes[1].overwritten > 0);
 	free_machine(m);
 }
@@ -300,7 +300,7 @@ static void an_overwrite_pool_gives_up_its_newest_chunk_last(void **state)
 	enum { TAKEN = 4096, ALL_CHUNKS = TAKEN + 4 };
 	struct machine *m = make_machine(ALL_CHUNKS);
 	struct pem_ring *ring = &m->cpu.ring;
-	const struct pem_slot *slots = m->cpu.writers[0].slots;
+	const struct pem_cell *cells = m->cpu.writers[0].cells;
 	const struct pem_lane *lane = &ring->lanes[2];
 	uint32_t i;
 
@@ -315,7 +315,7 @@ static void an_overwrite_pool_gives_up_its_newest_chunk_last(void **state)
 	}
 	fill_a_chunk(m);
 	assert_int_equal(ring->chunk_state[0], PEM_CHUNK_WORD(PEM_CHUNK_FULL, 1));
-	assert_int_equal(slots[ALL].discarded, 1);
+	assert_int_equal(cells[ALL].discarded, 1);
 	for (i = TAKEN + 1; i < ALL_CHUNKS; i++) {
 		raise_all(m, &thing, 0, "text");
 		assert_int_equal(ring->chunk_state[i], PEM_CHUNK_WORD(PEM_CHUNK_OWNED, 1));
@@ -326,15 +326,15 @@ static void an_overwrite_pool_gives_up_its_newest_chunk_last(void **state)
 	/* The first that was filled is the oldest now; none was discarded for want of a chunk. */
 	assert_int_equal(ring->chunk_state[0], PEM_CHUNK_WORD(PEM_CHUNK_OWNED, 1));
 	assert_true(ring->lanes[1].overwritten > 0);
-	assert_int_equal(slots[ALL].discarded, 1);
+	assert_int_equal(cells[ALL].discarded, 1);
 	/* All others are taken: it is found again when they were looked at. */
 	for (i = TAKEN + 1; i < ALL_CHUNKS; i++)
 		ring->chunk_state[i] = PEM_CHUNK_WORD(PEM_CHUNK_READING, 1);
 	fill_a_chunk(m);
-	assert_int_equal(slots[ALL].discarded, 2);
+	assert_int_equal(cells[ALL].discarded, 2);
 	raise_all(m, &thing, 0, "text");
 	assert_int_equal(ring->chunk_state[0], PEM_CHUNK_WORD(PEM_CHUNK_OWNED, 1));
-	assert_int_equal(slots[ALL].discarded, 2);
+	assert_int_equal(cells[ALL].discarded, 2);
 	free_machine(m);
 }
 
@@ -370,33 +370,35 @@ static void a_search_that_is_interrupted_by_one_counts_once(void **state)
 	assert_int_equal(mprotect(unreachable, page, PROT_NONE), 0);
 	raise_all(m, &thing, 0, "text");
 	assert_int_equal(sigaction(SIGSEGV, &old, NULL), 0);
-	assert_int_equal(m->cpu.writers[0].slots[ALL].discarded, 1);
-	assert_int_equal(m->cpu.writers[1].slots[ALL].discarded, 1);
+	assert_int_equal(m->cpu.writers[0].cells[ALL].discarded, 1);
+	assert_int_equal(m->cpu.writers[1].cells[ALL].discarded, 1);
 	for (i = 0; i < 3 && !m->cpu.writers[0].packet; i++)
 		raise_all(m, &thing, 0, "text");
 	assert_int_equal(ring->chunk_state[LAST], PEM_CHUNK_WORD(PEM_CHUNK_OWNED, 1));
 	free_machine(m);
 }
 
-static void wide_statistics_are_kept_for_each_depth(void **state)
+static void distribution_statistics_are_kept_for_each_depth(void **state)
 {
 	struct machine *m = make_machine(2);
-	const struct pem_wide *wide = &m->pool.ring.wides[3 * LANES + 1];
+	const struct pem_distribution *distribution = &m->pool.ring.distributions[3 * LANES + 1];
 
 	(void)state;
-	m->rule[ALL].head.wide =
-		PEM_WIDE(3, PEM_WIDE_VARIANCE | PEM_WIDE_HISTOGRAM | PEM_WIDE_VALUES, 1);
-	want(m, ALL, PEM_ACTION(PEM_ACTION_STAT | PEM_ACTION_WIDE, 2, PEM_TYPE_INT32, 24, 7));
+	m->rule[ALL].head.distribution = PEM_DISTRIBUTION(
+		3, PEM_DISTRIBUTION_VARIANCE | PEM_DISTRIBUTION_HISTOGRAM | PEM_DISTRIBUTION_VALUES,
+		1);
+	want(m, ALL,
+	     PEM_ACTION(PEM_ACTION_STAT | PEM_ACTION_DISTRIBUTION, 2, PEM_TYPE_INT32, 24, 7));
 	raise_all(m, &thing, 5, "");
 	raise_all(m, &thing, 5, "");
 	raise_all(m, &thing, -3, "");
-	assert_int_equal(wide->end, 3);
-	assert_int_equal(wide->sum[0], 7);
-	assert_int_equal(wide->squares[0], 25 + 25 + 9);
-	assert_int_equal(wide->bucket[0], 1);
-	assert_int_equal(wide->bucket[3], 2);
-	assert_int_equal(wide->top[0].value, 5);
-	assert_int_equal(wide->top[0].count, 2);
+	assert_int_equal(distribution->end, 3);
+	assert_int_equal(distribution->sum[0], 7);
+	assert_int_equal(distribution->squares[0], 25 + 25 + 9);
+	assert_int_equal(distribution->bucket[0], 1);
+	assert_int_equal(distribution->bucket[3], 2);
+	assert_int_equal(distribution->top[0].value, 5);
+	assert_int_equal(distribution->top[0].count, 2);
 	free_machine(m);
 }
 
@@ -438,7 +440,7 @@ static void predicates_are_judged_as_the_table_says(void **state)
 			input.big = table_inputs[i].a;
 			raise_all(m, &input, table_inputs[i].n, "");
 			passed += table_answer(table_predicates[p], &table_inputs[i]);
-			if (m->cpu.writers[0].slots[ALL].stat_end != passed)
+			if (m->cpu.writers[0].cells[ALL].stat_end != passed)
 				fail_msg("%s of n = %d, a = %llu", table_predicates[p],
 					 table_inputs[i].n, (unsigned long long)input.big);
 		}
@@ -462,7 +464,7 @@ int main(void)
 		cmocka_unit_test(a_pool_that_is_all_taken_is_searched_once),
 		cmocka_unit_test(an_overwrite_pool_gives_up_its_newest_chunk_last),
 		cmocka_unit_test(a_search_that_is_interrupted_by_one_counts_once),
-		cmocka_unit_test(wide_statistics_are_kept_for_each_depth),
+		cmocka_unit_test(distribution_statistics_are_kept_for_each_depth),
 		cmocka_unit_test(predicates_are_judged_as_the_table_says),
 	};
 

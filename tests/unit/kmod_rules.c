@@ -58,7 +58,7 @@ static struct {
 static unsigned allocations_left, registrations_left;
 static bool is_registered[COUNT];
 
-static unsigned place_of(const void *at)
+static unsigned location_of(const void *at)
 {
 	unsigned i;
 
@@ -99,7 +99,7 @@ static void *kzalloc(size_t bytes, int flags)
 	allocations_left--;
 	at = calloc(1, bytes);
 	assert_non_null(at);
-	rules[place_of(NULL)].at = at;
+	rules[location_of(NULL)].at = at;
 	return at;
 }
 
@@ -110,7 +110,7 @@ static void kfree(const void *at)
 	hold_what_is_shown();
 	if (!at)
 		return;
-	i = place_of(at);
+	i = location_of(at);
 	assert_false(is_shown(at));
 	assert_false(rules[i].is_held);
 	rules[i].at = NULL;
@@ -238,7 +238,7 @@ static uint32_t shown(const struct pem_session *session, unsigned index)
 	assert_int_equal(is_registered[index], rule != NULL);
 	assert_ptr_equal(rule, session->events[index].live);
 	if (rule)
-		place_of(rule);
+		location_of(rule);
 	return rule ? PEM_ACTION_FLAGS(rule->action) : 0;
 }
 

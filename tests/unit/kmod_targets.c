@@ -63,7 +63,7 @@ static void records_of_another_thread_follow_a_switch(void **state)
 	one.pid = 9;
 	raise_all(m, &empty, 0, "");
 	assert_string_equal(records(m), "S7AAS8AS7AS9A");
-	assert_int_equal(m->cpu.writers[0].slots[SWITCH].produced, 4);
+	assert_int_equal(m->cpu.writers[0].cells[SWITCH].produced, 4);
 	free_machine(m);
 }
 
@@ -77,10 +77,10 @@ static void a_lost_switch_is_made_up_for(void **state)
 	want(m, ALL, PEM_ACTION(PEM_ACTION_LOG, PEM_NO_FIELD, 0, 0, 1));
 	want(m, SWITCH, PEM_ACTION(PEM_ACTION_LOG, PEM_NO_FIELD, 0, 0, 1));
 	current = &one;
-	while (!m->cpu.writers[0].slots[ALL].discarded)
+	while (!m->cpu.writers[0].cells[ALL].discarded)
 		raise_all(m, &empty, 0, "");
 	raise_switch(m, &one, &other);
-	assert_int_equal(m->cpu.writers[0].slots[SWITCH].discarded, 1);
+	assert_int_equal(m->cpu.writers[0].cells[SWITCH].discarded, 1);
 	current = &other;
 	pem_ring_give_back(&m->pool.ring, 0);
 	raise_all(m, &empty, 0, "");
@@ -94,7 +94,7 @@ static void only_the_targets_events_count(void **state)
 {
 	struct machine *m = make_machine(2);
 	struct task_struct in = task(7, 7, &in), out = task(8, 8, &out);
-	const struct pem_slot *slots = m->cpu.writers[0].slots;
+	const struct pem_cell *cells = m->cpu.writers[0].cells;
 
 	(void)state;
 	want(m, ALL, PEM_ACTION(PEM_ACTION_STAT | PEM_KACTION_TREE, PEM_NO_FIELD, 0, 0, 1));
@@ -102,25 +102,25 @@ static void only_the_targets_events_count(void **state)
 	want(m, BEGINS, PEM_ACTION(PEM_ACTION_STAT | PEM_KACTION_TREE, PEM_NO_FIELD, 0, 0, 1));
 	current = &in;
 	raise_all(m, &thing, 0, "");
-	assert_int_equal(slots[ALL].stat_end, 0);
+	assert_int_equal(cells[ALL].stat_end, 0);
 	assert_true(pem_targets_add(&m->targets, (unsigned long)in.signal));
 	raise_all(m, &thing, 0, "");
-	assert_int_equal(slots[ALL].stat_end, 1);
+	assert_int_equal(cells[ALL].stat_end, 1);
 	current = &out;
 	raise_all(m, &thing, 0, "");
-	assert_int_equal(slots[ALL].stat_end, 1);
+	assert_int_equal(cells[ALL].stat_end, 1);
 	/* a switch counts if it leaves the target or comes to it */
 	raise_switch(m, &out, &in);
 	raise_switch(m, &in, &out);
 	raise_switch(m, &out, &out);
-	assert_int_equal(slots[SWITCH].stat_end, 2);
+	assert_int_equal(cells[SWITCH].stat_end, 2);
 	/* what begins here may end anywhere */
 	((void (*)(void *, int))pem_kmod_probes[BEGINS].probe)(m->session, 1);
-	assert_int_equal(slots[BEGINS].stat_end, 1);
+	assert_int_equal(cells[BEGINS].stat_end, 1);
 	pem_targets_remove(&m->targets, (unsigned long)in.signal);
 	current = &in;
 	raise_all(m, &thing, 0, "");
-	assert_int_equal(slots[ALL].stat_end, 1);
+	assert_int_equal(cells[ALL].stat_end, 1);
 	free_machine(m);
 }
 
@@ -143,24 +143,24 @@ static void contexts_are_processes_threads_and_cpus(void **state)
 	struct machine *m = make_machine(2);
 	struct task_struct leader = task(7, 7, &leader), thread = task(8, 7, &leader);
 	struct pem_kmod_rule *rule = &m->rule[ALL].head;
-	const struct pem_slot *slot = &m->cpu.writers[0].slots[ALL];
+	const struct pem_cell *cell = &m->cpu.writers[0].cells[ALL];
 
 	(void)state;
 	want(m, ALL, PEM_ACTION(PEM_ACTION_STAT | PEM_ACTION_FILTER, PEM_NO_FIELD, 0, 0, 1));
 	current = &thread;
 	rule->pid = 7;
 	raise_all(m, &thing, 0, "");
-	assert_int_equal(slot->stat_end, 1);
+	assert_int_equal(cell->stat_end, 1);
 	rule->tid = 7;
 	raise_all(m, &thing, 0, "");
-	assert_int_equal(slot->stat_end, 1);
+	assert_int_equal(cell->stat_end, 1);
 	current = &leader;
 	rule->cpu = 3;
 	raise_all(m, &thing, 0, "");
-	assert_int_equal(slot->stat_end, 2);
+	assert_int_equal(cell->stat_end, 2);
 	rule->cpu = 2;
 	raise_all(m, &thing, 0, "");
-	assert_int_equal(slot->stat_end, 2);
+	assert_int_equal(cell->stat_end, 2);
 	free_machine(m);
 }
 
@@ -174,7 +174,7 @@ static void add_and_raise(void)
 
 static uint64_t counted(const struct machine *m)
 {
-	return m->cpu.writers[0].slots[ALL].stat_end + m->cpu.writers[1].slots[ALL].stat_end;
+	return m->cpu.writers[0].cells[ALL].stat_end + m->cpu.writers[1].cells[ALL].stat_end;
 }
 
 static void who_becomes_a_target_in_the_middle_of_an_event_is_one(void **state)

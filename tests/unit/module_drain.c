@@ -104,7 +104,7 @@ static bool put(struct bench *b, uint32_t lane, const struct pem_event *event, c
 		uint32_t bytes)
 {
 	struct pem_writer *w = &b->writers[lane];
-	struct pem_slot *slot = &b->ring.slots[lane * CAPACITY];
+	struct pem_cell *cell = &b->ring.cells[lane * CAPACITY];
 	uint8_t *record = pem_ring_reserve(w, ++b->clock, bytes);
 	int64_t chunk;
 
@@ -122,7 +122,7 @@ static bool put(struct bench *b, uint32_t lane, const struct pem_event *event, c
 	}
 	memcpy(record + sizeof(struct pem_record_header), fields,
 	       bytes - sizeof(struct pem_record_header));
-	pem_ring_commit(w, slot, b->clock, event->id, bytes);
+	pem_ring_commit(w, cell, b->clock, event->id, bytes);
 	return true;
 }
 
@@ -438,8 +438,8 @@ static void counts_are_of_all_lanes(void **state)
 	assert_int_equal(pem_module__index_of(&b->source, event_call.id), 1);
 	assert_int_equal(pem_module__index_of(&b->source, event_text.id), PEM_MODULE_NO_INDEX);
 	for (lane = 0; lane < PEM_KMOD_LANES; lane++) {
-		b->ring.slots[lane * CAPACITY + 1].produced = 10 + lane;
-		b->ring.slots[lane * CAPACITY + 1].discarded = lane;
+		b->ring.cells[lane * CAPACITY + 1].produced = 10 + lane;
+		b->ring.cells[lane * CAPACITY + 1].discarded = lane;
 	}
 	pem_module__count(&b->source, 1, &balance);
 	assert_int_equal(balance.produced, 60);

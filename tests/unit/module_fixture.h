@@ -51,7 +51,7 @@ void pem_module__log(const struct pem_source *source, enum pem_log_level level, 
 struct bench {
 	struct pem_source source;
 	struct pem_module_cpu cpu;
-	struct pem_module_wish wishes[2];
+	struct pem_module_demand demands[2];
 	struct pem_pool_header *pool;
 	struct pem_ring ring; /* the module's */
 	struct pem_writer writers[PEM_KMOD_LANES];
@@ -126,10 +126,10 @@ static inline struct bench *new_bench(void)
 	pem_pool__point(b->pool, &header, &b->ring);
 	for (i = 1; i < PEM_KMOD_LANES; i++)
 		b->writers[i].lane_index = i;
-	b->wishes[0].event = &event_call;
-	b->wishes[1].event = &event_text;
-	b->source.wishes = b->wishes;
-	b->source.wish_count = 2;
+	b->demands[0].event = &event_call;
+	b->demands[1].event = &event_text;
+	b->source.demands = b->demands;
+	b->source.demand_count = 2;
 	b->source.sets_thread = &event_switch;
 	b->source.cpus = &b->cpu;
 	b->source.cpu_count = 1;

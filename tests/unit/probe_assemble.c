@@ -74,9 +74,9 @@ static struct pem_probe *probe_of(unsigned numbers, struct pem_event *event,
 		snprintf(name, sizeof(name), "f%u", i);
 		field = pem_probe__add_field(probe, name);
 		pem_probe_field__set_number(field, 4, true);
-		field->place = (struct pem_place_of){.kind = PEM_PLACE_CONTEXT,
-						     .load_bytes = 4,
-						     .offset = (uint16_t)(8 + 4 * i)};
+		field->location = (struct pem_argument_location){.kind = PEM_LOCATION_CONTEXT,
+								 .load_bytes = 4,
+								 .offset = (uint16_t)(8 + 4 * i)};
 	}
 	pem_probe__as_event(probe, event, fields);
 	for (i = 0; i < numbers; i++)

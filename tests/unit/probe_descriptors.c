@@ -13,58 +13,58 @@
 
 #include "libpem/sources/kernel/kernel.h"
 
-#define PLACES 6
+#define LOCATIONS 6
 
 /* A probe at so many places, whose arguments are at one of several sets of places each. */
-static struct pem_probe *probe_at(enum pem_probe_kind kind, size_t places, size_t sets)
+static struct pem_probe *probe_at(enum pem_probe_kind kind, size_t locations, size_t sets)
 {
 	struct pem_probe *probe = pem_probe__new(kind, "x", "APP", "X", "x");
 	size_t i;
 
 	assert_non_null(probe);
-	probe->sites = calloc(places + 1, sizeof(*probe->sites));
+	probe->sites = calloc(locations + 1, sizeof(*probe->sites));
 	assert_non_null(probe->sites);
-	probe->site_count = places;
-	for (i = 0; i < places; i++) {
+	probe->site_count = locations;
+	for (i = 0; i < locations; i++) {
 		probe->sites[i].offset = 16 * i;
-		probe->sites[i].arguments[0].kind = PEM_PLACE_CONTEXT;
+		probe->sites[i].arguments[0].kind = PEM_LOCATION_CONTEXT;
 		probe->sites[i].arguments[0].offset = (uint16_t)(8 * (i % sets));
 	}
 	return probe;
 }
 
-static size_t taken(enum pem_probe_kind kind, size_t places, size_t sets, bool by_multi)
+static size_t taken(enum pem_probe_kind kind, size_t locations, size_t sets, bool by_multi)
 {
-	struct pem_probe *probe = probe_at(kind, places, sets);
+	struct pem_probe *probe = probe_at(kind, locations, sets);
 	size_t count = pem_probe__descriptors(probe, by_multi);
 
 	pem_probe__free(probe);
 	return count;
 }
 
-static void a_place_takes_a_link(void **state)
+static void a_location_takes_a_link(void **state)
 {
 	(void)state;
 	assert_int_equal(taken(PEM_PROBE_TRACEPOINT, 0, 1, false), 2);
 	assert_int_equal(taken(PEM_PROBE_UPROBE, 1, 1, false), 2);
-	assert_int_equal(taken(PEM_PROBE_UPROBE, PLACES, 1, false), 1 + PLACES);
-	assert_int_equal(taken(PEM_PROBE_USDT, PLACES, 1, false), 1 + PLACES);
-	assert_int_equal(taken(PEM_PROBE_USDT, PLACES, 3, false), 3 + PLACES);
+	assert_int_equal(taken(PEM_PROBE_UPROBE, LOCATIONS, 1, false), 1 + LOCATIONS);
+	assert_int_equal(taken(PEM_PROBE_USDT, LOCATIONS, 1, false), 1 + LOCATIONS);
+	assert_int_equal(taken(PEM_PROBE_USDT, LOCATIONS, 3, false), 3 + LOCATIONS);
 }
 
-static void one_link_serves_a_programs_places(void **state)
+static void one_link_serves_a_programs_locations(void **state)
 {
 	(void)state;
-	assert_int_equal(taken(PEM_PROBE_UPROBE, PLACES, 1, true), 2);
-	assert_int_equal(taken(PEM_PROBE_USDT, PLACES, 1, true), 2);
-	assert_int_equal(taken(PEM_PROBE_USDT, PLACES, 3, true), 6);
+	assert_int_equal(taken(PEM_PROBE_UPROBE, LOCATIONS, 1, true), 2);
+	assert_int_equal(taken(PEM_PROBE_USDT, LOCATIONS, 1, true), 2);
+	assert_int_equal(taken(PEM_PROBE_USDT, LOCATIONS, 3, true), 6);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_place_takes_a_link),
-		cmocka_unit_test(one_link_serves_a_programs_places),
+		cmocka_unit_test(a_location_takes_a_link),
+		cmocka_unit_test(one_link_serves_a_programs_locations),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,7 +41,7 @@ static void numbers_have_their_size_and_sign(void **state)
 	assert_int_equal(probe->type_id, 362);
 	assert_int_equal(probe->field_count, 4); /* none is common_pid */
 	assert_int_equal(probe->fields[0].type, PEM_TYPE_INT32);
-	assert_int_equal(probe->fields[0].place.offset, 8);
+	assert_int_equal(probe->fields[0].location.offset, 8);
 	assert_int_equal(probe->fields[1].type, PEM_TYPE_UINT64);
 	assert_int_equal(probe->fields[1].base, 16);
 	assert_int_equal(probe->fields[2].type, PEM_TYPE_ADDRESS);
@@ -65,15 +65,15 @@ static void strings_arrays_and_lists(void **state)
 	assert_int_equal(probe->field_count, 5);
 	assert_int_equal(f[0].type, PEM_TYPE_STRING);
 	assert_int_equal(f[0].max_count, 16);
-	assert_int_equal(f[0].place.kind, PEM_PLACE_BYTES);
+	assert_int_equal(f[0].location.kind, PEM_LOCATION_BYTES);
 	assert_int_equal(f[1].type, PEM_TYPE_STRING);
-	assert_int_equal(f[1].place.kind, PEM_PLACE_DATA_LOC);
+	assert_int_equal(f[1].location.kind, PEM_LOCATION_DATA_LOC);
 	assert_int_equal(f[2].type, PEM_TYPE_ARRAY);
 	assert_int_equal(f[2].element_type, PEM_TYPE_UINT64);
 	assert_int_equal(f[2].max_count, 6);
 	assert_int_equal(f[3].type, PEM_TYPE_LIST);
 	assert_int_equal(f[3].element_type, PEM_TYPE_UINT16);
-	assert_int_equal(f[3].place.kind, PEM_PLACE_REL_LOC);
+	assert_int_equal(f[3].location.kind, PEM_LOCATION_REL_LOC);
 	assert_int_equal(f[4].type, PEM_TYPE_ARRAY); /* raw bytes */
 	assert_int_equal(f[4].max_count, 12);
 	pem_probe__free(probe);
@@ -146,21 +146,21 @@ static void arguments_of_static_probes(void **state)
 	(void)state;
 	for (i = 0; i < 8; i++)
 		assert_int_equal(pem_usdt_argument__next(&text, &a[i]), wanted[i]);
-	assert_int_equal(a[0].place.kind, PEM_PLACE_CONTEXT);
-	assert_int_equal(a[0].place.offset,
+	assert_int_equal(a[0].location.kind, PEM_LOCATION_CONTEXT);
+	assert_int_equal(a[0].location.offset,
 			 pem_register__offset(&REGISTER[REGISTER[0] == '%'],
 					      strlen(REGISTER) - (REGISTER[0] == '%')));
-	assert_int_equal(a[0].place.offset, pem_register__argument(0));
+	assert_int_equal(a[0].location.offset, pem_register__argument(0));
 	assert_int_equal(a[0].bytes, 4);
 	assert_true(a[0].is_signed);
-	assert_int_equal(a[1].place.kind, PEM_PLACE_USER);
-	assert_int_equal(a[1].place.constant, -16);
-	assert_int_equal(a[1].place.load_bytes, 8);
-	assert_int_equal(a[2].place.kind, PEM_PLACE_USER);
-	assert_int_not_equal(a[2].place.index_offset, PEM_PLACE_NO_REGISTER);
-	assert_int_equal(a[3].place.kind, PEM_PLACE_CONSTANT);
-	assert_int_equal(a[3].place.constant, -3);
-	assert_int_equal(a[6].place.offset, pem_register__argument(5));
+	assert_int_equal(a[1].location.kind, PEM_LOCATION_USER);
+	assert_int_equal(a[1].location.constant, -16);
+	assert_int_equal(a[1].location.load_bytes, 8);
+	assert_int_equal(a[2].location.kind, PEM_LOCATION_USER);
+	assert_int_not_equal(a[2].location.index_offset, PEM_LOCATION_NO_REGISTER);
+	assert_int_equal(a[3].location.kind, PEM_LOCATION_CONSTANT);
+	assert_int_equal(a[3].location.constant, -3);
+	assert_int_equal(a[6].location.offset, pem_register__argument(5));
 }
 
 /* Only x86 has instructions that count from their own place. */
@@ -172,14 +172,14 @@ static void arguments_that_are_variables(void **state)
 
 	(void)state;
 	assert_int_equal(pem_usdt_argument__next(&text, &a), 1);
-	assert_int_equal(a.place.kind, PEM_PLACE_USER);
-	assert_int_equal(a.place.offset, pem_register__offset("rip", 3));
-	assert_int_equal(a.place.constant, 40);
+	assert_int_equal(a.location.kind, PEM_LOCATION_USER);
+	assert_int_equal(a.location.offset, pem_register__offset("rip", 3));
+	assert_int_equal(a.location.constant, 40);
 	assert_int_equal(a.symbol_bytes, strlen("Stats.a"));
 	assert_int_equal(pem_usdt_argument__next(&text, &a), 1);
-	assert_int_equal(a.place.constant, 0);
+	assert_int_equal(a.location.constant, 0);
 	assert_int_equal(pem_usdt_argument__next(&text, &a), 1);
-	assert_int_equal(a.place.constant, 8);
+	assert_int_equal(a.location.constant, 8);
 	assert_memory_equal(a.symbol, "Count+8", 7);
 	assert_int_equal(pem_usdt_argument__next(&text, &a), -EINVAL);
 	assert_int_equal(pem_usdt_argument__next(&text, &a), -EINVAL);
@@ -208,11 +208,11 @@ static void arguments_with_an_index(void **state)
 	(void)state;
 	for (i = 0; i < 4; i++) {
 		assert_int_equal(pem_usdt_argument__next(&text, &a), 1);
-		assert_int_equal(a.place.kind, PEM_PLACE_USER);
-		assert_int_equal(a.place.offset, pem_register__argument(1));
-		assert_int_equal(a.place.index_offset, pem_register__argument(2));
-		assert_int_equal(a.place.index, wanted[i].index);
-		assert_int_equal(a.place.shift, wanted[i].shift);
+		assert_int_equal(a.location.kind, PEM_LOCATION_USER);
+		assert_int_equal(a.location.offset, pem_register__argument(1));
+		assert_int_equal(a.location.index_offset, pem_register__argument(2));
+		assert_int_equal(a.location.index, wanted[i].index);
+		assert_int_equal(a.location.shift, wanted[i].shift);
 	}
 	for (i = 0; i < 3; i++)
 		assert_int_equal(pem_usdt_argument__next(&text, &a), -EINVAL);
@@ -223,7 +223,7 @@ static void arguments_with_an_index(void **state)
 #endif
 }
 
-static void patterns_of_places(void **state)
+static void patterns_of_locations(void **state)
 {
 	(void)state;
 	assert_true(pem_probe__is_pattern("sched:*"));
@@ -247,7 +247,7 @@ int main(void)
 		cmocka_unit_test(arguments_of_static_probes),
 		cmocka_unit_test(arguments_that_are_variables),
 		cmocka_unit_test(arguments_with_an_index),
-		cmocka_unit_test(patterns_of_places),
+		cmocka_unit_test(patterns_of_locations),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

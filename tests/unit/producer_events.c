@@ -247,7 +247,7 @@ static void lanes_are_used_again(void **state)
 		pthread_create(&thread, NULL, tick, NULL);
 		pthread_join(thread, NULL);
 	}
-	ring = &pem_process.joined[session->self_slot].ring;
+	ring = &pem_process.joined[session->self_index].ring;
 	for (i = 1; i < ring->lane_count; i++)
 		used += ring->lanes[i].tid != 0;
 	assert_in_range(used, 1, 2);

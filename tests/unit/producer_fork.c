@@ -34,14 +34,14 @@ static int take_all(void)
 static void child_frees_what_a_consumer_was_taking(void **state)
 {
 	uint64_t word;
-	int slot, status, free_entries;
+	int cell, status, free_entries;
 	pid_t child;
 
 	(void)state;
 	pem_notify_probe_tick(1, 1); /* its provider's constructor has made the control file */
 	assert_non_null(pem_process.control);
-	slot = pem_entry__take(pem_process__table(), nobody_is_dead, NULL, "", &word);
-	assert_true(slot >= 0);
+	cell = pem_entry__take(pem_process__table(), nobody_is_dead, NULL, "", &word);
+	assert_true(cell >= 0);
 	child = fork();
 	if (!child)
 		_exit(take_all());
@@ -50,7 +50,7 @@ static void child_frees_what_a_consumer_was_taking(void **state)
 	/* The parent's is the consumer's still. */
 	free_entries = take_all();
 	assert_int_equal(WEXITSTATUS(status), free_entries + 1);
-	assert_int_equal(pem_process__table()[slot].word, word);
+	assert_int_equal(pem_process__table()[cell].word, word);
 }
 
 /* The end of an event that a handler interrupted and forked in, what it stores set apart. */
@@ -58,9 +58,10 @@ static void end_event(void)
 {
 	uint64_t record[2] = {0};
 	struct pem_packet packet;
-	struct pem_slot slot = {0};
+	struct pem_cell cell = {0};
 	struct pem_writer writer = {.cursor = (uint8_t *)record, .packet = &packet};
-	struct pem_cursor cursor = {.thread = pem_thread_current, .writer = &writer, .slot = &slot};
+	struct pem_cursor cursor = {
+		.thread = pem_thread_current, .writer = &writer, .cell = &cell};
 
 	pem_log_commit(&cursor, 1, sizeof(record));
 }

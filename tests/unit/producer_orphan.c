@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 
 static pid_t consumer;
-static int slot;
+static int session_index;
 
 static void consume(int out)
 {
@@ -45,13 +45,13 @@ static int set_up(void **state)
 	if (read(out[0], directory, sizeof(directory)) != sizeof(directory))
 		return -1;
 	close(out[0]);
-	slot = pem_process__join(directory);
-	return slot < 0;
+	session_index = pem_process__join(directory);
+	return session_index < 0;
 }
 
 static int tear_down(void **state)
 {
-	pem_process__leave((unsigned)slot);
+	pem_process__leave((unsigned)session_index);
 	return folder_remove(state);
 }
 
@@ -59,7 +59,7 @@ static void kill_consumer(void)
 {
 	kill(consumer, SIGKILL);
 	assert_int_equal(waitpid(consumer, NULL, 0), consumer);
-	pem_process.joined[slot].looked_at = 0; /* it looks once a second at most */
+	pem_process.joined[session_index].checked_at = 0; /* it looks once a second at most */
 }
 
 static bool is_enabled(void)
@@ -74,7 +74,7 @@ static bool is_enabled(void)
 		for (i = 0; i < provider->event_count; i++)
 			bits |= enable[i];
 	}
-	return bits >> slot & 1;
+	return bits >> session_index & 1;
 }
 
 static void *tick(void *arg)
@@ -95,7 +95,7 @@ static void a_thread_that_starts_notices(void **state)
 {
 	(void)state;
 	tick(NULL);
-	pem_process.joined[slot].looked_at = 0;
+	pem_process.joined[session_index].checked_at = 0;
 	tick_in_thread();
 	assert_true(is_enabled());
 	kill_consumer();

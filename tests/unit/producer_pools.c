@@ -37,7 +37,7 @@ static int tear_down(void **state)
 
 static struct pem_joined *joined(void)
 {
-	return &pem_process.joined[session->self_slot];
+	return &pem_process.joined[session->self_index];
 }
 
 static unsigned pool_files(void)
@@ -80,7 +80,7 @@ static void pool_is_complete_when_it_says_so(void **state)
 	h = joined()->ring.header;
 	assert_int_equal(h->magic, PEM_POOL_MAGIC);
 	assert_int_equal(h->pid, getpid());
-	assert_int_equal(h->session_slot, session->self_slot);
+	assert_int_equal(h->session_index, session->self_index);
 	assert_int_equal(h->incarnation, joined()->incarnation);
 	assert_int_equal(h->total_bytes, joined()->pool_bytes);
 }

@@ -46,10 +46,10 @@ static size_t touched_by(void (*handler)(int))
 static int first_event(void)
 {
 	size_t bytes = touched_by(raise_tick) - touched_by(raise_nothing);
-	unsigned slot;
+	unsigned session_index;
 
-	for (slot = 0; slot < PEM_SESSIONS_MAX; slot++) {
-		if (pem_process.joined[slot].state == PEM_JOINED_POOL)
+	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++) {
+		if (pem_process.joined[session_index].state == PEM_JOINED_POOL)
 			return (int)((bytes + 1023) / 1024);
 	}
 	return 255;

@@ -76,7 +76,7 @@ static void events_after_the_last_destructor_keep_no_lane(void **state)
 		pthread_join(thread, NULL);
 	}
 	pthread_key_delete(last_key);
-	ring = &pem_process.joined[session->self_slot].ring;
+	ring = &pem_process.joined[session->self_index].ring;
 	for (i = 1; i < ring->lane_count; i++)
 		owned += ring->lanes[i].state == PEM_LANE_OWNED;
 	assert_true(owned > 0); /* it did happen */
@@ -127,7 +127,7 @@ static void cancelled_threads_leave_no_chunk_behind(void **state)
 		pthread_cancel(thread);
 		pthread_join(thread, NULL);
 	}
-	ring = &pem_process.joined[session->self_slot].ring;
+	ring = &pem_process.joined[session->self_index].ring;
 	for (i = 0; i < ring->chunk_count; i++)
 		assert_int_not_equal(PEM_CHUNK_STATE(ring->chunk_state[i]), PEM_CHUNK_OWNED);
 	for (i = 1; i < ring->lane_count; i++)

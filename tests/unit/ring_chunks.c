@@ -23,7 +23,7 @@ static void content_ends_at_last_byte(void **state)
 	assert_int_equal((uintptr_t)w.cursor % 8, 0);
 	assert_true(writer_put(&w, 101, ID, 0, body, 9));
 	assert_int_equal(packet->content_size, (PEM_PACKET_HEADER_BYTES + 24 + 9) * 8);
-	assert_int_equal(w.slots[0].produced, 2);
+	assert_int_equal(w.cells[0].produced, 2);
 	pool_free(&pool);
 }
 
@@ -235,38 +235,38 @@ static void overwrite_of_a_lane_out_of_range(void **state)
 	pool_free(&pool);
 }
 
-static void slot_keeps_sum_min_and_max(void **state)
+static void cell_keeps_sum_min_and_max(void **state)
 {
 	static const int64_t values[] = {5, -3, 0, INT64_MAX, INT64_MIN, 12};
-	struct pem_slot slot = {.tag = 7};
+	struct pem_cell cell = {.tag = 7};
 	int64_t sum = 0;
 	size_t i;
 
 	(void)state;
 	for (i = 0; i < 6; i++) {
-		pem_slot_add(&slot, 8, (uint64_t)values[i], pem_stat_key_signed(values[i]));
+		pem_cell_add(&cell, 8, (uint64_t)values[i], pem_stat_key_signed(values[i]));
 		sum = (int64_t)((uint64_t)sum + (uint64_t)values[i]);
 	}
-	assert_int_equal(slot.tag, 8);
-	assert_int_equal(slot.stat_begin, 6);
-	assert_int_equal(slot.stat_end, 6);
-	assert_true((int64_t)slot.sum == sum);
-	assert_true(slot.min == pem_stat_key_signed(INT64_MIN));
-	assert_true(slot.max == pem_stat_key_signed(INT64_MAX));
+	assert_int_equal(cell.tag, 8);
+	assert_int_equal(cell.stat_begin, 6);
+	assert_int_equal(cell.stat_end, 6);
+	assert_true((int64_t)cell.sum == sum);
+	assert_true(cell.min == pem_stat_key_signed(INT64_MIN));
+	assert_true(cell.max == pem_stat_key_signed(INT64_MAX));
 }
 
 static void new_epoch_starts_anew(void **state)
 {
-	struct pem_slot slot = {0};
+	struct pem_cell cell = {0};
 
 	(void)state;
-	pem_slot_add(&slot, 1, 100, 100);
-	pem_slot_add(&slot, 2, 7, 7);
-	assert_int_equal(slot.stat_end, 1);
-	assert_int_equal(slot.stat_begin, 1);
-	assert_int_equal(slot.sum, 7);
-	assert_int_equal(slot.min, 7);
-	assert_int_equal(slot.max, 7);
+	pem_cell_add(&cell, 1, 100, 100);
+	pem_cell_add(&cell, 2, 7, 7);
+	assert_int_equal(cell.stat_end, 1);
+	assert_int_equal(cell.stat_begin, 1);
+	assert_int_equal(cell.sum, 7);
+	assert_int_equal(cell.min, 7);
+	assert_int_equal(cell.max, 7);
 }
 
 int main(void)
@@ -284,7 +284,7 @@ int main(void)
 		cmocka_unit_test(overwrite_takes_the_oldest_and_counts),
 		cmocka_unit_test(overwrite_leaves_what_is_in_use),
 		cmocka_unit_test(overwrite_of_a_lane_out_of_range),
-		cmocka_unit_test(slot_keeps_sum_min_and_max),
+		cmocka_unit_test(cell_keeps_sum_min_and_max),
 		cmocka_unit_test(new_epoch_starts_anew),
 	};
 

@@ -64,7 +64,7 @@ static inline void pool_free(struct pool *pool)
 
 static inline struct pem_writer writer_make(const struct pem_ring *ring, uint32_t lane)
 {
-	struct pem_writer w = {.slots = &ring->slots[(uint64_t)lane * ring->event_capacity],
+	struct pem_writer w = {.cells = &ring->cells[(uint64_t)lane * ring->event_capacity],
 			       .lane_index = lane};
 
 	ring->lanes[lane].tid = 1000 + lane;
@@ -88,7 +88,7 @@ static inline int64_t writer_claim(const struct pem_ring *ring, struct pem_write
 }
 
 /* One record of bytes, its body filled with value. 1, or 0: no room. */
-static inline int writer_put(struct pem_writer *w, uint64_t now, uint32_t id, uint32_t slot,
+static inline int writer_put(struct pem_writer *w, uint64_t now, uint32_t id, uint32_t cell,
 			     const void *body, uint32_t bytes)
 {
 	uint8_t *record = pem_ring_reserve(w, now, bytes);
@@ -97,7 +97,7 @@ static inline int writer_put(struct pem_writer *w, uint64_t now, uint32_t id, ui
 		return 0;
 	memcpy(record + sizeof(struct pem_record_header), body,
 	       bytes - sizeof(struct pem_record_header));
-	pem_ring_commit(w, &w->slots[slot], now, id, bytes);
+	pem_ring_commit(w, &w->cells[cell], now, id, bytes);
 	return 1;
 }
 

@@ -59,13 +59,13 @@ static void offsets_in_the_file_are_not_followed(void **state)
 	struct pem_ring ring;
 
 	(void)state;
-	pool.header->chunk_state_offset = pool.header->lanes_offset = pool.header->slots_offset =
+	pool.header->chunk_state_offset = pool.header->lanes_offset = pool.header->cells_offset =
 		pool.header->chunks_offset = pool.header->event_id_offset = ~0ull;
 	pool.header->total_bytes = 0;
 	assert_int_equal(pem_pool__open_ring(pool.header, pool.bytes, &ring), 0);
 	assert_ptr_equal(ring.chunk_state, pool.ring.chunk_state);
 	assert_ptr_equal(ring.lanes, pool.ring.lanes);
-	assert_ptr_equal(ring.slots, pool.ring.slots);
+	assert_ptr_equal(ring.cells, pool.ring.cells);
 	assert_ptr_equal(ring.chunks, pool.ring.chunks);
 	pool_free(&pool);
 }
@@ -82,12 +82,12 @@ static void parts_do_not_overlap(void **state)
 		    (const uint8_t *)(r->chunk_state + r->chunk_count));
 	assert_true((const uint8_t *)r->lanes >=
 		    (const uint8_t *)(pem_pool__event_ids(r) + r->event_capacity));
-	assert_true((const uint8_t *)r->slots >= (const uint8_t *)(r->lanes + r->lane_count));
+	assert_true((const uint8_t *)r->cells >= (const uint8_t *)(r->lanes + r->lane_count));
 	assert_true(r->chunks >=
-		    (const uint8_t *)(r->slots + (uint64_t)r->lane_count * r->event_capacity));
+		    (const uint8_t *)(r->cells + (uint64_t)r->lane_count * r->event_capacity));
 	assert_true(r->chunks + (uint64_t)r->chunk_count * r->chunk_bytes <= base + pool.bytes);
 	assert_int_equal((uintptr_t)r->lanes % 64, 0);
-	assert_int_equal((uintptr_t)r->slots % 64, 0);
+	assert_int_equal((uintptr_t)r->cells % 64, 0);
 	assert_int_equal((uintptr_t)r->chunks % 4096, 0);
 	pool_free(&pool);
 }

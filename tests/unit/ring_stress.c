@@ -43,8 +43,8 @@ static void *produce(void *arg)
 		if (writer_claim(&pool.ring, &w, n) >= 0 &&
 		    writer_put(&w, n, ID, 0, &body, RECORD_BYTES))
 			continue;
-		w.slots[0].produced++;
-		w.slots[0].discarded++;
+		w.cells[0].produced++;
+		w.cells[0].discarded++;
 		pool.ring.lanes[w.lane_index].discarded++;
 		if (n % 64 == 0)
 			sched_yield(); /* two cores may serve four producers and a consumer */
@@ -98,7 +98,7 @@ static unsigned consume(void)
 	return taken;
 }
 
-/* Returns records lost, as the lanes and slots count them. */
+/* Returns records lost, as the lanes and cells count them. */
 static uint64_t run(uint32_t flags)
 {
 	uint64_t produced = 0, discarded = 0, lane_discarded = 0, overwritten = 0;
@@ -122,8 +122,8 @@ static uint64_t run(uint32_t flags)
 	for (i = 0; i < THREADS; i++) {
 		for (n = 0; n < RECORDS; n++)
 			assert_true(found[i][n] <= 1);
-		produced += pool.ring.slots[(i + 1) * EVENTS].produced;
-		discarded += pool.ring.slots[(i + 1) * EVENTS].discarded;
+		produced += pool.ring.cells[(i + 1) * EVENTS].produced;
+		discarded += pool.ring.cells[(i + 1) * EVENTS].discarded;
 		lane_discarded += pool.ring.lanes[i + 1].discarded;
 		overwritten += pool.ring.lanes[i + 1].overwritten;
 	}

@@ -152,7 +152,7 @@ static void assert_all_read(void)
 	uint64_t produced = 0, discarded = 0, read;
 	const struct pem_event_entry *entry;
 	struct pem_producer *p = session->producers;
-	struct pem_slot *slot;
+	struct pem_cell *session_index;
 	uint32_t lane;
 
 	assert_non_null(p);
@@ -160,11 +160,12 @@ static void assert_all_read(void)
 	entry = pem_producer__event(p, pem_model__by_name(session->model, TICK)->id);
 	assert_non_null(entry);
 	for (lane = 0; lane < p->ring.lane_count; lane = pem_producer__next_lane(p, lane)) {
-		slot = &p->ring.slots[(uint64_t)lane * p->ring.event_capacity + entry->slot];
-		produced += slot->produced;
-		discarded += slot->discarded;
+		session_index = &p->ring.cells[(uint64_t)lane * p->ring.event_capacity +
+					       entry->event_index];
+		produced += session_index->produced;
+		discarded += session_index->discarded;
 	}
-	read = p->async->read[entry->slot];
+	read = p->async->read[entry->event_index];
 	assert_true(read > 0);
 	assert_int_equal(produced, read + discarded);
 }
@@ -198,7 +199,7 @@ static void each_record_passes_a_predicate_that_held(void **state)
 static void set_detail(uint8_t detail)
 {
 	pem_session__lock(session);
-	pem_session__wish(session, pem_model__by_name(session->model, TICK))->detail = detail;
+	pem_session__demand(session, pem_model__by_name(session->model, TICK))->detail = detail;
 	pem_session__publish(session);
 	pem_session__unlock(session);
 }

@@ -208,7 +208,7 @@ static void unended_string_cuts_the_packet(void **state)
 	put_free(&w, 2);
 	writer_put(&w, pem_clock(), begin_id, 1, "abcdefgh", 16);
 	pem_ring_retire(&pool.ring, &w);
-	memset(w.slots + 2, 'x', 64);
+	memset(w.cells + 2, 'x', 64);
 	check(2, 1);
 	pool_free(&pool);
 }
@@ -331,7 +331,7 @@ static void files_that_are_no_pools(void **state)
 	assert_int_equal(write(fd, "PEMP", 4), 4);
 	close(fd);
 	wrong[0] = pool_in_session("pool-7-0", 0);
-	wrong[0].header->session_slot = PEM_SESSIONS_MAX;
+	wrong[0].header->session_index = PEM_SESSIONS_MAX;
 	wrong[1] = pool_in_session("pool-8-0", 0);
 	wrong[1].header->chunk_bytes = 8192;
 	wrong[2] = pool_in_session("pool-9-0", 0);
@@ -372,7 +372,7 @@ static void half_reclaimed_chunk_is_accounted_for(void **state)
 static void noise(struct pool *pool, unsigned *seed)
 {
 	uint32_t *words[] = {pool->ring.chunk_state,        pem_pool__event_ids(&pool->ring),
-			     (uint32_t *)pool->ring.lanes,  (uint32_t *)pool->ring.slots,
+			     (uint32_t *)pool->ring.lanes,  (uint32_t *)pool->ring.cells,
 			     (uint32_t *)pool->ring.chunks, (uint32_t *)pool->header + 64};
 	static const unsigned counts[] = {CHUNKS, 8, LANES * 16, 64, CHUNKS * CHUNK / 4, 16};
 	unsigned i, part;

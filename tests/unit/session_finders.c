@@ -33,7 +33,7 @@ static int set_up(void **state)
 	if (mkdir(library, 0755) || setenv("PEM_LIBRARY_PATH", library, 1))
 		return -1;
 	session = session_open(&options);
-	pem_session__own_place(session);
+	pem_session__add_session_dir(session);
 	return 0;
 }
 
@@ -90,8 +90,8 @@ static void await_start(void)
 
 static void look(void)
 {
-	session->next_look_ns = 0;
-	pem_session__look_for_places(session);
+	session->next_search_ns = 0;
+	pem_session__search_dirs(session);
 }
 
 static void helper_that_is_missing_is_tried_once(void **state)
@@ -102,7 +102,7 @@ static void helper_that_is_missing_is_tried_once(void **state)
 	assert_int_equal(count_said("install it in the folder 'pem' beside libpem"), 1);
 	install_helper();
 	look();
-	assert_false(pem_session__find_places_of(session, (uint32_t)getpid(), &owner));
+	assert_false(pem_session__find_dirs_of(session, (uint32_t)getpid(), &owner));
 	assert_false(was_started());
 	assert_int_equal(count_said("\n"), 1);
 }
@@ -146,7 +146,7 @@ static void users_over_a_limit_are_said_once_each(void **state)
 
 	(void)state;
 	for (i = 0; i < 30; i++) {
-		say_too_many(session, 1000 + i % 3, FINDING_PLACES);
+		say_too_many(session, 1000 + i % 3, FINDING_DIRS);
 		say_too_many(session, 1000 + i % 3, FINDING_MOUNTS);
 	}
 	assert_int_equal(count_said("\n"), 6);
@@ -168,13 +168,13 @@ static void folders_over_the_limit_are_said(void **state)
 	unsigned i;
 
 	(void)state;
-	for (i = 0; i < USER_PLACES_MAX + 3; i++) {
+	for (i = 0; i < USER_DIRS_MAX + 3; i++) {
 		snprintf(path, sizeof(path), "%s/other-%u", folder, i);
 		assert_int_equal(mkdir(path, 0700), 0);
-		add_place(session, &finder, open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-		assert_int_equal(count_said("runtime folders: processes"), i >= USER_PLACES_MAX);
+		add_dir(session, &finder, open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+		assert_int_equal(count_said("runtime folders: processes"), i >= USER_DIRS_MAX);
 	}
-	assert_int_equal(places_of(session, geteuid()), USER_PLACES_MAX);
+	assert_int_equal(dirs_of(session, geteuid()), USER_DIRS_MAX);
 }
 
 /* A finder that is this test: says what is sent on the returned socket. */
@@ -288,28 +288,28 @@ static void users_are_awaited_each_alone(void **state)
 }
 
 /* A keeper of a user's, that is this test. */
-static struct pem_place *add_keeper(int *end)
+static struct pem_dir *add_keeper(int *end)
 {
 	struct pem_finder *finder = add_finder(end);
-	struct pem_place *place = calloc(1, sizeof(*place));
+	struct pem_dir *dir = calloc(1, sizeof(*dir));
 
-	place->number = ++session->place_numbers;
-	place->owner = finder->setup.uid;
-	place->runtime_fd = place->directory_fd = -1;
-	place->keeper = finder->helper;
-	session->places->next = place;
+	dir->number = ++session->dir_numbers;
+	dir->owner = finder->setup.uid;
+	dir->runtime_fd = dir->directory_fd = -1;
+	dir->keeper = finder->helper;
+	session->dirs->next = dir;
 	session->finders = finder->next;
 	free(finder);
-	return place;
+	return dir;
 }
 
 static void keepers_are_awaited_of_a_user_alone(void **state)
 {
-	struct pem_place *place;
+	struct pem_dir *dir;
 	int end;
 
 	(void)state;
-	place = add_keeper(&end);
+	dir = add_keeper(&end);
 	assert_false(pem_session__awaits_helpers(session, 1234));
 	pem_session__ask_keepers(session, 1235);
 	assert_false(pem_session__awaits_helpers(session, PEM_ANY_USER));
@@ -322,8 +322,8 @@ static void keepers_are_awaited_of_a_user_alone(void **state)
 	pem_session__stop_awaiting(session, 1234);
 	assert_false(pem_session__awaits_helpers(session, 1234));
 	pem_session__ask_keepers(session, PEM_ANY_USER);
-	send_reply(end, PEM_CONFINED_DONE, place->asked);
-	pem_session__scan_places(session);
+	send_reply(end, PEM_CONFINED_DONE, dir->asked);
+	pem_session__scan_dirs(session);
 	assert_false(pem_session__awaits_helpers(session, 1234));
 	assert_string_equal(said, "");
 	close(end);
@@ -378,7 +378,7 @@ static void finder_of_one_process_ends(void **state)
 	send_reply(end[1], PEM_CONFINED_DONE, finder->awaited);
 	pem_session__listen_to_finders(session);
 	assert_int_equal(finders(), 1);
-	assert_true(pem_session__find_places_of(session, (uint32_t)getpid(), &owner));
+	assert_true(pem_session__find_dirs_of(session, (uint32_t)getpid(), &owner));
 	assert_int_equal(owner, geteuid());
 	assert_int_equal(finders(), 1);
 	while (finders()) {

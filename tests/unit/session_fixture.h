@@ -29,7 +29,7 @@ static inline int remove_entry(const char *path, const struct stat *st, int type
 	return remove(path);
 }
 
-/* Setup and teardown of each test: a runtime folder, and a place for a trace. */
+/* Setup and teardown of each test: a runtime folder, and a directory for a trace. */
 static inline int folder_make(void **state)
 {
 	(void)state;

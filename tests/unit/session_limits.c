@@ -4,11 +4,11 @@
  *
  * Not here: damage within a pool of the right form (session_drain.c).
  */
-#include "places_fixture.h"
+#include "dirs_fixture.h"
 
-static void models_of_a_place_are_limited(void **state)
+static void models_of_a_dir_are_limited(void **state)
 {
-	struct pool pool = make_pool(place[1], 1, &usual);
+	struct pool pool = make_pool(dir[1], 1, &usual);
 	char name[32], specifier[16], *text;
 	uint32_t i, hash;
 
@@ -18,15 +18,15 @@ static void models_of_a_place_are_limited(void **state)
 		text = model_text(specifier, "value", "uint32");
 		hash = pem_model__hash(text, strlen(text));
 		snprintf(name, sizeof(name), "model-%08x", hash);
-		write_file(place[1], name, text);
+		write_file(dir[1], name, text);
 		pem_pool__event_models(&pool.ring)[i] = hash;
 		pem_pool__event_ids(&pool.ring)[i] = id_of(text);
 		free(text);
 	}
 	scan();
-	assert_int_equal(place[1]->usage.used[PEM_RESOURCE_MODELS], 256);
-	assert_int_equal(place[1]->usage.used[PEM_RESOURCE_EVENTS], 256);
-	assert_int_equal(place[1]->usage.excess[PEM_EXCESS_MODELS], 400 - 256);
+	assert_int_equal(dir[1]->usage.used[PEM_RESOURCE_MODELS], 256);
+	assert_int_equal(dir[1]->usage.used[PEM_RESOURCE_EVENTS], 256);
+	assert_int_equal(dir[1]->usage.excess[PEM_EXCESS_MODELS], 400 - 256);
 	assert_true(has_gap("144 events of programs of user"));
 	pool_free(&pool);
 }
@@ -34,13 +34,13 @@ static void models_of_a_place_are_limited(void **state)
 /* Texts that are large, and can't be parsed. */
 static void bytes_of_models_are_limited(void **state)
 {
-	struct pool pool = make_pool(place[1], 1, &usual);
+	struct pool pool = make_pool(dir[1], 1, &usual);
 	static char text[900000];
 	char name[32];
 	uint32_t i, hash;
 
 	(void)state;
-	assert_true(pem_place__take(session, place[1], PEM_RESOURCE_MODEL_BYTES, 7u << 20));
+	assert_true(pem_dir__take(session, dir[1], PEM_RESOURCE_MODEL_BYTES, 7u << 20));
 	for (i = 0; i < 4; i++) {
 		memset(text, '#', sizeof(text) - 1);
 		text[i] = '!';
@@ -48,32 +48,32 @@ static void bytes_of_models_are_limited(void **state)
 			text[850000] = 0; /* fits, where the others don't */
 		hash = pem_model__hash(text, strlen(text));
 		snprintf(name, sizeof(name), "model-%08x", hash);
-		write_file(place[1], name, text);
+		write_file(dir[1], name, text);
 		pem_pool__event_models(&pool.ring)[i] = hash;
 		pem_pool__event_ids(&pool.ring)[i] = 1000 + i;
 	}
 	scan();
 	/* One at a time there is room for them; then they are not kept. */
-	assert_int_equal(place[1]->usage.used[PEM_RESOURCE_MODEL_BYTES], 7u << 20);
-	assert_int_equal(place[1]->usage.excess[PEM_EXCESS_FALSE_MODELS], 4);
+	assert_int_equal(dir[1]->usage.used[PEM_RESOURCE_MODEL_BYTES], 7u << 20);
+	assert_int_equal(dir[1]->usage.excess[PEM_EXCESS_FALSE_MODELS], 4);
 	pool_free(&pool);
 }
 
-static void one_place_leaves_room_for_the_next(void **state)
+static void one_dir_leaves_room_for_the_next(void **state)
 {
 	unsigned i;
 
 	(void)state;
-	/* All but 100 are taken by places that came before. */
+	/* All but 100 are taken by directories that came before. */
 	session->used_by_others[PEM_RESOURCE_EVENTS] = 2048 - 100;
-	for (i = 0; pem_place__take(session, place[1], PEM_RESOURCE_EVENTS, 1); i++)
+	for (i = 0; pem_dir__take(session, dir[1], PEM_RESOURCE_EVENTS, 1); i++)
 		;
 	assert_int_equal(i, 50);
-	for (i = 0; pem_place__take(session, place[2], PEM_RESOURCE_EVENTS, 1); i++)
+	for (i = 0; pem_dir__take(session, dir[2], PEM_RESOURCE_EVENTS, 1); i++)
 		;
 	assert_int_equal(i, 25);
 	for (i = 0; i < 5000; i++)
-		assert_true(pem_place__take(session, place[0], PEM_RESOURCE_EVENTS, 1));
+		assert_true(pem_dir__take(session, dir[0], PEM_RESOURCE_EVENTS, 1));
 	session->used_by_others[PEM_RESOURCE_EVENTS] = 75;
 }
 
@@ -93,16 +93,16 @@ static void pools_of_another_geometry_are_refused(void **state)
 
 	(void)state;
 	for (i = 0; i < 6; i++)
-		pool[i] = make_pool(place[0], i, &others[i]);
+		pool[i] = make_pool(dir[0], i, &others[i]);
 	scan();
-	assert_int_equal(producers_of(place[0]), 0);
-	assert_int_equal(place[0]->usage.excess[PEM_EXCESS_GEOMETRY], 6);
+	assert_int_equal(producers_of(dir[0]), 0);
+	assert_int_equal(dir[0]->usage.excess[PEM_EXCESS_GEOMETRY], 6);
 	assert_non_null(strstr(said, "are no pools of this recording"));
-	opened = place[0]->usage.files_opened;
+	opened = dir[0]->usage.files_opened;
 	scan();
 	scan();
-	assert_int_equal(place[0]->usage.files_opened, opened);
-	assert_int_equal(place[0]->usage.excess[PEM_EXCESS_GEOMETRY], 6);
+	assert_int_equal(dir[0]->usage.files_opened, opened);
+	assert_int_equal(dir[0]->usage.excess[PEM_EXCESS_GEOMETRY], 6);
 	assert_true(has_gap("6 files of user"));
 	for (i = 0; i < 6; i++)
 		pool_free(&pool[i]);
@@ -111,51 +111,50 @@ static void pools_of_another_geometry_are_refused(void **state)
 /* Its size is right, and its head is not. */
 static void a_head_of_another_geometry_is_refused(void **state)
 {
-	struct pool pool = make_pool(place[0], 1, &usual);
+	struct pool pool = make_pool(dir[0], 1, &usual);
 
 	(void)state;
 	pool.header->flags = PEM_POOL_OVERWRITE;
 	scan();
-	assert_int_equal(producers_of(place[0]), 0);
-	assert_int_equal(place[0]->usage.excess[PEM_EXCESS_GEOMETRY], 1);
+	assert_int_equal(producers_of(dir[0]), 0);
+	assert_int_equal(dir[0]->usage.excess[PEM_EXCESS_GEOMETRY], 1);
 	pool_free(&pool);
 }
 
 static void a_pool_that_is_not_ready_is_looked_at_again(void **state)
 {
-	struct pool pool = make_pool(place[0], 1, &usual);
+	struct pool pool = make_pool(dir[0], 1, &usual);
 
 	(void)state;
 	pool.header->magic = 0;
 	scan();
-	assert_int_equal(producers_of(place[0]), 0);
+	assert_int_equal(producers_of(dir[0]), 0);
 	__atomic_store_n(&pool.header->magic, PEM_POOL_MAGIC, __ATOMIC_RELEASE);
 	scan();
-	assert_int_equal(producers_of(place[0]), 1);
+	assert_int_equal(producers_of(dir[0]), 1);
 	assert_string_equal(said, "");
 	pool_free(&pool);
 }
 
 static void links_are_refused(void **state)
 {
-	struct pool pool = make_pool(place[0], 1, &usual);
+	struct pool pool = make_pool(dir[0], 1, &usual);
 	char *text = model_text("One", "value", "uint32");
 	struct pool linked =
-		describe(place[2], 1, text, id_of(text), pem_model__hash(text, strlen(text)));
+		describe(dir[2], 1, text, id_of(text), pem_model__hash(text, strlen(text)));
 	struct pem_balance b;
 	char name[32];
 
 	(void)state;
-	link_pool(place[0], 1, 99);
+	link_pool(dir[0], 1, 99);
 	snprintf(name, sizeof(name), "model-%08x", pem_model__hash(text, strlen(text)));
-	assert_int_equal(linkat(place[2]->directory_fd, name, place[2]->directory_fd, "again", 0),
-			 0);
+	assert_int_equal(linkat(dir[2]->directory_fd, name, dir[2]->directory_fd, "again", 0), 0);
 	put(&linked, 5, 77, 4);
 	scan();
-	assert_int_equal(producers_of(place[0]), 0);
-	assert_int_equal(place[0]->usage.files_opened, 0);
-	assert_int_equal(place[0]->usage.excess[PEM_EXCESS_LINKS], 100);
-	assert_int_equal(place[2]->usage.excess[PEM_EXCESS_LINKS], 1);
+	assert_int_equal(producers_of(dir[0]), 0);
+	assert_int_equal(dir[0]->usage.files_opened, 0);
+	assert_int_equal(dir[0]->usage.excess[PEM_EXCESS_LINKS], 100);
+	assert_int_equal(dir[2]->usage.excess[PEM_EXCESS_LINKS], 1);
 	assert_int_equal(in_trace("APP::Limits::One", 77, &b), 0);
 	assert_int_equal(b.discarded, 5);
 	assert_true(has_gap("100 files of user"));
@@ -164,7 +163,7 @@ static void links_are_refused(void **state)
 	pool_free(&linked);
 }
 
-/* Sparse ones, each of its own; of the own place there may be more. */
+/* Sparse ones, each of its own; of the own directory there may be more. */
 /* A pool that a user makes for a process of somebody else's, whose events it would change. */
 static void pools_of_anothers_process_are_refused(void **state)
 {
@@ -174,49 +173,48 @@ static void pools_of_anothers_process_are_refused(void **state)
 	(void)state;
 	if (geteuid())
 		skip();
-	place[1]->owner = 65534;
+	dir[1]->owner = 65534;
 	for (i = 0; i < 2; i++) {
-		pool[i] =
-			make_pool(place[1], i, &usual); /* it names this process, which is root's */
-		assert_int_equal(fchownat(place[1]->directory_fd, i ? "pool-1-1" : "pool-1-0",
-					  65534, 65534, 0),
+		pool[i] = make_pool(dir[1], i, &usual); /* it names this process, which is root's */
+		assert_int_equal(fchownat(dir[1]->directory_fd, i ? "pool-1-1" : "pool-1-0", 65534,
+					  65534, 0),
 				 0);
 		if (i) /* one that is gone may have been anybody's */
 			pool[i].header->pid = 0x3fffffff;
 		scan_producers();
-		assert_int_equal(producers_of(place[1]), i);
+		assert_int_equal(producers_of(dir[1]), i);
 	}
 	assert_non_null(strstr(said, "a process that is another user's"));
-	place[1]->owner = geteuid();
+	dir[1]->owner = geteuid();
 	for (i = 0; i < 2; i++)
 		pool_free(&pool[i]);
 }
 
-static void pools_of_a_place_are_limited(void **state)
+static void pools_of_a_dir_are_limited(void **state)
 {
 	struct pool pool;
 	unsigned i;
 
 	(void)state;
 	for (i = 0; i < 1100; i++) {
-		pool = make_pool(place[1], i, &usual);
+		pool = make_pool(dir[1], i, &usual);
 		pool_free(&pool);
-		pool = make_pool(place[0], i, &usual);
+		pool = make_pool(dir[0], i, &usual);
 		pool_free(&pool);
 	}
 	scan();
-	assert_int_equal(producers_of(place[0]), 1100);
-	assert_int_equal(producers_of(place[1]), 1024);
-	assert_int_equal(place[1]->usage.excess[PEM_EXCESS_POOLS], 1100 - 1024);
+	assert_int_equal(producers_of(dir[0]), 1100);
+	assert_int_equal(producers_of(dir[1]), 1024);
+	assert_int_equal(dir[1]->usage.excess[PEM_EXCESS_POOLS], 1100 - 1024);
 	assert_non_null(strstr(said, "1 processes of user"));
 	assert_true(has_gap("76 processes of user"));
 }
 
-/* One place takes all of its turn: the others' pools are drained all the same, and its own go on with the next. */
+/* One directory takes all of its turn: the others' pools are drained all the same, and its own go on with the next. */
 static void a_turn_is_shared(void **state)
 {
-	struct pool busy = describe_truly(place[1], 1, model_text("One", "value", "uint32"));
-	struct pool pool = describe_truly(place[2], 1, model_text("One", "value", "uint32"));
+	struct pool busy = describe_truly(dir[1], 1, model_text("One", "value", "uint32"));
+	struct pool pool = describe_truly(dir[2], 1, model_text("One", "value", "uint32"));
 	struct pem_balance b;
 	struct pem_producer *p;
 
@@ -224,10 +222,9 @@ static void a_turn_is_shared(void **state)
 	put(&busy, 3, 77, 4);
 	put(&pool, 5, 77, 4);
 	scan_producers();
-	place[1]->usage.user->turn_ns = 1000000000u;
+	dir[1]->usage.user->turn_ns = 1000000000u;
 	for (p = session->producers; p; p = p->next)
-		assert_int_equal(pem_session__drain_producer(session, p, false),
-				 p->place != place[1]);
+		assert_int_equal(pem_session__drain_producer(session, p, false), p->dir != dir[1]);
 	assert_int_equal(PEM_CHUNK_STATE(busy.ring.chunk_state[0]), PEM_CHUNK_FULL);
 	assert_int_equal(PEM_CHUNK_STATE(pool.ring.chunk_state[0]), PEM_CHUNK_FREE);
 	scan();
@@ -240,40 +237,40 @@ static void a_turn_is_shared(void **state)
 /* However many folders a user has, they get no more than one. */
 static void folders_of_a_user_share(void **state)
 {
-	struct pem_place *another;
+	struct pem_dir *another;
 	unsigned i;
 
 	(void)state;
-	another = make_place(OTHERS + 1);
-	another->usage.user = place[1]->usage.user;
-	for (i = 0; pem_place__take(session, place[1], PEM_RESOURCE_POOLS, 1); i++)
+	another = make_dir(OTHERS + 1);
+	another->usage.user = dir[1]->usage.user;
+	for (i = 0; pem_dir__take(session, dir[1], PEM_RESOURCE_POOLS, 1); i++)
 		;
 	assert_int_equal(i, 1024);
-	assert_false(pem_place__take(session, another, PEM_RESOURCE_POOLS, 1));
-	assert_true(pem_place__take(session, place[2], PEM_RESOURCE_POOLS, 1));
-	pem_place__give_back(session, place[1], PEM_RESOURCE_POOLS, 1);
-	assert_true(pem_place__take(session, another, PEM_RESOURCE_POOLS, 1));
-	pem_place__charge(session, place[1], 0); /* since the machine started */
-	assert_true(pem_place__had_turn(another));
-	assert_false(pem_place__had_turn(place[2]));
+	assert_false(pem_dir__take(session, another, PEM_RESOURCE_POOLS, 1));
+	assert_true(pem_dir__take(session, dir[2], PEM_RESOURCE_POOLS, 1));
+	pem_dir__give_back(session, dir[1], PEM_RESOURCE_POOLS, 1);
+	assert_true(pem_dir__take(session, another, PEM_RESOURCE_POOLS, 1));
+	pem_dir__charge(session, dir[1], 0); /* since the machine started */
+	assert_true(pem_dir__had_turn(another));
+	assert_false(pem_dir__had_turn(dir[2]));
 	pem_session__begin_end(session);
-	pem_place__charge_end(session, place[1], pem_monotonic_ns() - 2000000000u);
-	assert_true(pem_place__had_end(session, another));
-	assert_false(pem_place__had_end(session, place[2]));
+	pem_dir__charge_end(session, dir[1], pem_monotonic_ns() - 2000000000u);
+	assert_true(pem_dir__had_end(session, another));
+	assert_false(pem_dir__had_end(session, dir[2]));
 }
 
 static void two_folders_of_one_user_have_one_account(void **state)
 {
-	struct pem_place one = {.number = 8, .owner = 5}, two = {.number = 9, .owner = 5},
-			 other = {.number = 10, .owner = 6},
-			 shared = {.number = 11, .owner = 5, .is_public = true};
+	struct pem_dir one = {.number = 8, .owner = 5}, two = {.number = 9, .owner = 5},
+		       other = {.number = 10, .owner = 6},
+		       shared = {.number = 11, .owner = 5, .is_public = true};
 
 	(void)state;
-	assert_non_null(pem_place__user(session, &one));
-	assert_ptr_equal(pem_place__user(session, &one), pem_place__user(session, &two));
-	assert_ptr_not_equal(pem_place__user(session, &one), pem_place__user(session, &other));
-	assert_ptr_not_equal(pem_place__user(session, &one), pem_place__user(session, &shared));
-	assert_null(pem_place__user(session, place[0]));
+	assert_non_null(pem_dir__user(session, &one));
+	assert_ptr_equal(pem_dir__user(session, &one), pem_dir__user(session, &two));
+	assert_ptr_not_equal(pem_dir__user(session, &one), pem_dir__user(session, &other));
+	assert_ptr_not_equal(pem_dir__user(session, &one), pem_dir__user(session, &shared));
+	assert_null(pem_dir__user(session, dir[0]));
 }
 
 /* Counts that its records do not bear out, however large: the trace is whole, and says whose they are. */
@@ -285,13 +282,13 @@ static void false_counts_of_another_user_balance(void **state)
 	unsigned i;
 
 	(void)state;
-	pool = describe_truly(place[0], 1, model_text("One", "value", "uint32"));
+	pool = describe_truly(dir[0], 1, model_text("One", "value", "uint32"));
 	put(&pool, 5, 77, 4);
 	for (i = 0; i < PEM_ARRAY_SIZE(counts); i++) {
-		false_one = describe_truly(place[1], i, model_text("One", "value", "uint32"));
+		false_one = describe_truly(dir[1], i, model_text("One", "value", "uint32"));
 		put(&false_one, 2, 77, 4);
-		false_one.ring.slots[EVENTS].produced = counts[i][0];
-		false_one.ring.slots[EVENTS].discarded = counts[i][1];
+		false_one.ring.cells[EVENTS].produced = counts[i][0];
+		false_one.ring.cells[EVENTS].discarded = counts[i][1];
 		pool_free(&false_one);
 	}
 	scan();
@@ -306,15 +303,15 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(models_of_a_place_are_limited),
+		TEST(models_of_a_dir_are_limited),
 		TEST(bytes_of_models_are_limited),
-		TEST(one_place_leaves_room_for_the_next),
+		TEST(one_dir_leaves_room_for_the_next),
 		TEST(pools_of_another_geometry_are_refused),
 		TEST(a_head_of_another_geometry_is_refused),
 		TEST(a_pool_that_is_not_ready_is_looked_at_again),
 		TEST(links_are_refused),
 		TEST(pools_of_anothers_process_are_refused),
-		TEST(pools_of_a_place_are_limited),
+		TEST(pools_of_a_dir_are_limited),
 		TEST(a_turn_is_shared),
 		TEST(folders_of_a_user_share),
 		TEST(two_folders_of_one_user_have_one_account),

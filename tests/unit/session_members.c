@@ -167,7 +167,7 @@ static struct pem_member *joining(struct pem_session *s, struct pem_control_file
 	(*control)->session[0].word = PEM_ENTRY_WORD(PEM_ENTRY_FILLED, 1, 0);
 	attach_to_parent(s, 1); /* as good as observed */
 	assert_non_null(s->members);
-	assert_int_equal(s->members->slot, -1);
+	assert_int_equal(s->members->session_index, -1);
 	assert_int_equal((*control)->session[1].word & 3, PEM_ENTRY_FREE); /* given back */
 	return s->members;
 }
@@ -188,7 +188,7 @@ static void who_joins_by_itself_is_found_by_the_next_look(void **state)
 	control->session[0].word = PEM_ENTRY_WORD(PEM_ENTRY_OFFERED, 2, 0);
 	pem_session__lock(s);
 	pem_session__scan_members(s);
-	assert_int_equal(m->slot, 0);
+	assert_int_equal(m->session_index, 0);
 	pem_session__unlock(s);
 	end_joining(s, control);
 }
@@ -203,7 +203,7 @@ static void who_joins_by_itself_is_told_of_new_rules(void **state)
 	control->session[0].word = PEM_ENTRY_WORD(PEM_ENTRY_OFFERED, 2, 0);
 	pem_session__lock(s);
 	pem_session__publish(s);
-	assert_int_equal(m->slot, 0);
+	assert_int_equal(m->session_index, 0);
 	pem_session__unlock(s);
 	end_joining(s, control);
 }

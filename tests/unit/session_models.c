@@ -4,11 +4,11 @@
  *
  * Not here: other users for real (e2e/attach_other_users.py).
  */
-#include "places_fixture.h"
+#include "dirs_fixture.h"
 
 static void a_true_text_is_believed(void **state)
 {
-	struct pool pool = describe_truly(place[0], 1, model_text("One", "value", "uint32"));
+	struct pool pool = describe_truly(dir[0], 1, model_text("One", "value", "uint32"));
 	struct pem_balance b;
 
 	(void)state;
@@ -26,7 +26,7 @@ static void a_false_text_is_not_believed(void **state)
 	char *text = model_text("One", "value", "uint32"),
 	     *other = model_text("One", "v", "uint64");
 	struct pool pool =
-		describe(place[0], 1, other, id_of(text), pem_model__hash(text, strlen(text)));
+		describe(dir[0], 1, other, id_of(text), pem_model__hash(text, strlen(text)));
 	struct pem_balance b;
 
 	(void)state;
@@ -69,18 +69,18 @@ static void the_hash_stays_what_it_was(void **state)
 }
 
 /* One place offers a false text under the hash of another's, before that one does. */
-static void a_text_is_of_its_place(void **state)
+static void a_text_is_of_its_dir(void **state)
 {
 	char *text = model_text("One", "value", "uint32"),
 	     *other = model_text("One", "v", "uint64");
 	uint32_t hash = pem_model__hash(text, strlen(text));
-	struct pool hostile = describe(place[1], 1, other, id_of(other), hash), pool;
+	struct pool hostile = describe(dir[1], 1, other, id_of(other), hash), pool;
 	struct pem_balance b;
 
 	(void)state;
 	put(&hostile, 3, 77, 8);
 	scan();
-	pool = describe(place[2], 1, text, id_of(text), hash);
+	pool = describe(dir[2], 1, text, id_of(text), hash);
 	put(&pool, 5, 77, 4);
 	scan();
 	assert_int_equal(in_trace("APP::Limits::One", 77, &b), 5);
@@ -92,10 +92,10 @@ static void a_text_is_of_its_place(void **state)
 	pool_free(&pool);
 }
 
-static void contradicting_places_are_both_recorded(void **state)
+static void contradicting_dirs_are_both_recorded(void **state)
 {
-	struct pool first = describe_truly(place[1], 1, model_text("One", "v", "uint64"));
-	struct pool later = describe_truly(place[2], 1, model_text("One", "value", "uint32"));
+	struct pool first = describe_truly(dir[1], 1, model_text("One", "v", "uint64"));
+	struct pool later = describe_truly(dir[2], 1, model_text("One", "value", "uint32"));
 	struct pem_balance b;
 	char name[64];
 
@@ -123,26 +123,26 @@ static void contradicting_levels_are_apart(void **state)
 	(void)state;
 	assert_non_null(at);
 	sprintf(loud, "%.*s\tdebug\t%s", (int)(at - quiet), quiet, at + 6);
-	first = describe_truly(place[1], 1, loud);
+	first = describe_truly(dir[1], 1, loud);
 	scan();
-	later = describe_truly(place[2], 1, quiet);
+	later = describe_truly(dir[2], 1, quiet);
 	scan();
 	assert_int_equal(
-		pem_place__event(session, place[1], pem_pool__event_ids(&first.ring)[0])->level,
+		pem_dir__event(session, dir[1], pem_pool__event_ids(&first.ring)[0])->level,
 		PEM_LEVEL_DEBUG);
 	assert_int_equal(
-		pem_place__event(session, place[2], pem_pool__event_ids(&later.ring)[0])->level,
+		pem_dir__event(session, dir[2], pem_pool__event_ids(&later.ring)[0])->level,
 		PEM_LEVEL_INFO);
 	/* And who has not met it yet asks the process. */
-	assert_null(pem_place__event(session, place[0], pem_pool__event_ids(&later.ring)[0]));
+	assert_null(pem_dir__event(session, dir[0], pem_pool__event_ids(&later.ring)[0]));
 	pool_free(&first);
 	pool_free(&later);
 }
 
 static void the_same_description_is_one_event(void **state)
 {
-	struct pool first = describe_truly(place[1], 1, model_text("One", "value", "uint32"));
-	struct pool later = describe_truly(place[0], 1, model_text("One", "value", "uint32"));
+	struct pool first = describe_truly(dir[1], 1, model_text("One", "value", "uint32"));
+	struct pool later = describe_truly(dir[0], 1, model_text("One", "value", "uint32"));
 	struct pem_balance b;
 
 	(void)state;
@@ -159,7 +159,7 @@ static void the_catalogue_wins(void **state)
 {
 	const struct pem_event *known = pem_model__by_name(session->model, "APP::Libc::Free");
 	char *text = model_text("One", "value", "uint32"), *changed, *at;
-	struct pool hostile, pool = make_pool(place[0], 1, &usual);
+	struct pool hostile, pool = make_pool(dir[0], 1, &usual);
 	struct pem_balance b;
 	char name[64];
 
@@ -171,7 +171,7 @@ static void the_catalogue_wins(void **state)
 	sprintf(changed, "%.*s%s%s", (int)(at - text), text, name,
 		strstr(at, "\tLimits\tOne") + strlen("\tLimits\tOne"));
 	free(text);
-	hostile = describe_truly(place[1], 1, changed);
+	hostile = describe_truly(dir[1], 1, changed);
 	put(&hostile, 3, 77, 4);
 	scan();
 	pem_pool__event_ids(&pool.ring)[0] = known->id;
@@ -196,9 +196,9 @@ static void a_program_describes_no_kernel_event(void **state)
 	changed = malloc(strlen(text) + 16);
 	sprintf(changed, "%.*s\ttracepoint\t%s", (int)(at - text), text, at + 6);
 	free(text);
-	pool = describe_truly(place[1], 1, changed);
+	pool = describe_truly(dir[1], 1, changed);
 	scan();
-	assert_int_equal(producers_of(place[1]), 1);
+	assert_int_equal(producers_of(dir[1]), 1);
 	assert_int_equal(pem_model__count(session->model), before);
 	pool_free(&pool);
 }
@@ -217,7 +217,7 @@ static void drain(struct pem_producer *p)
 /* A keeper may have listed the models before the one that a pool names came. */
 static void records_wait_for_their_model(void **state)
 {
-	struct pool pool = describe_truly(place[1], 1, model_text("One", "value", "uint32"));
+	struct pool pool = describe_truly(dir[1], 1, model_text("One", "value", "uint32"));
 	struct pem_producer *p;
 	struct pem_balance b;
 
@@ -239,7 +239,7 @@ static void records_wait_for_their_model(void **state)
 /* But not for ever: the pool would be full. */
 static void a_model_that_does_not_come_is_not_waited_for(void **state)
 {
-	struct pool pool = describe_truly(place[1], 1, model_text("One", "value", "uint32"));
+	struct pool pool = describe_truly(dir[1], 1, model_text("One", "value", "uint32"));
 	struct pem_producer *p;
 
 	(void)state;
@@ -262,8 +262,8 @@ int main(void)
 		TEST(a_false_text_is_not_believed),
 		cmocka_unit_test(the_hash_is_of_all_of_the_text),
 		cmocka_unit_test(the_hash_stays_what_it_was),
-		TEST(a_text_is_of_its_place),
-		TEST(contradicting_places_are_both_recorded),
+		TEST(a_text_is_of_its_dir),
+		TEST(contradicting_dirs_are_both_recorded),
 		TEST(contradicting_levels_are_apart),
 		TEST(the_same_description_is_one_event),
 		TEST(the_catalogue_wins),

@@ -109,12 +109,12 @@ static void refusals_are_said_once_for_each_reason(void **state)
 
 	(void)state;
 	open_with_messages();
-	pem_session__tend(session, 1);
+	pem_session__update_processes(session, 1);
 	assert_string_equal(said, "");
 	for (i = 0; i < 70; i++) {
 		session->page->last_errno = codes[i % 7];
 		session->page->refused++;
-		pem_session__tend(session, 1);
+		pem_session__update_processes(session, 1);
 	}
 	assert_int_equal(count_said("could not make its pool"), 6);
 	assert_int_equal(count_said("had given up the rights"), 1);
@@ -155,7 +155,7 @@ static void refusals_say_what_would_mend_them(void **state)
 		open_with_messages();
 		session->page->last_errno = of[i].code;
 		session->page->refused = 1;
-		pem_session__tend(session, 1);
+		pem_session__update_processes(session, 1);
 		assert_non_null(strstr(said, strerror((int)of[i].code)));
 		assert_non_null(strstr(said, of[i].mends));
 		/* The trace tells the same, and of how many events, those of another gap left out. */
@@ -178,7 +178,7 @@ static void one_refusal_is_not_said_again_at_the_end(void **state)
 	open_with_messages();
 	session->page->last_errno = EACCES;
 	session->page->refused = 1;
-	pem_session__tend(session, 1);
+	pem_session__update_processes(session, 1);
 	pem_session__close(session);
 	assert_int_equal(count_said("\n"), 1);
 }

@@ -2,30 +2,30 @@
 /*
  * session_stalls.c - users whose files keep the session waiting are left out, and nobody else is
  *
- * Waiting is made up here: the clock of what the session does for a place is put back. Not here: a user who does keep it waiting
+ * Waiting is made up here: the clock of what the session does for a directory is put back. Not here: a user who does keep it waiting
  * (tests/e2e/attack_stalls.py).
  */
-#include "places_fixture.h"
+#include "dirs_fixture.h"
 
 #define MS 1000000ull
 
 enum spent { WAITING, RUNNING, WRITING };
 
-/* The session does something for a place that takes so long. */
-static void spend(struct pem_place *in, enum spent how, uint64_t ns)
+/* The session does something for a directory that takes so long. */
+static void spend(struct pem_dir *in, enum spent how, uint64_t ns)
 {
 	struct pem_stall_clock *clock = &session->stall_clock;
-	uint64_t began_ns = pem_place__begin(session, in);
+	uint64_t began_ns = pem_dir__begin(session, in);
 
 	clock->began_ns -= ns;
 	if (how == RUNNING)
 		clock->ran_ns -= ns;
 	else if (how == WRITING)
 		clock->written_ns -= ns;
-	pem_place__charge(session, in, began_ns);
+	pem_dir__charge(session, in, began_ns);
 }
 
-static bool is_left_out(const struct pem_place *in)
+static bool is_left_out(const struct pem_dir *in)
 {
 	return in->usage.user && in->usage.user->is_left_out;
 }
@@ -50,32 +50,32 @@ static int set_up_and_run(void **state)
 static void who_keeps_it_waiting_is_left_out(void **state)
 {
 	(void)state;
-	spend(place[1], WAITING, 600 * MS);
-	assert_false(is_left_out(place[1]));
-	spend(place[1], WAITING, 600 * MS);
-	assert_true(is_left_out(place[1]));
-	assert_false(is_left_out(place[2]));
+	spend(dir[1], WAITING, 600 * MS);
+	assert_false(is_left_out(dir[1]));
+	spend(dir[1], WAITING, 600 * MS);
+	assert_true(is_left_out(dir[1]));
+	assert_false(is_left_out(dir[2]));
 }
 
 static void the_others_are_recorded_whole(void **state)
 {
-	struct pool bad = describe_truly(place[1], 1, model_text("One", "value", "uint32"));
-	struct pool good = describe_truly(place[2], 1, model_text("One", "value", "uint32"));
+	struct pool bad = describe_truly(dir[1], 1, model_text("One", "value", "uint32"));
+	struct pool good = describe_truly(dir[2], 1, model_text("One", "value", "uint32"));
 	struct pem_balance b;
 
 	(void)state;
 	put(&bad, 3, 77, 4);
 	put(&good, 5, 77, 4);
 	scan();
-	spend(place[1], WAITING, 600 * MS);
-	spend(place[1], WAITING, 600 * MS);
+	spend(dir[1], WAITING, 600 * MS);
+	spend(dir[1], WAITING, 600 * MS);
 	assert_non_null(strstr(said, "1 processes of user"));
 	put(&bad, 3, 77, 4);
 	put(&good, 5, 77, 4);
 	scan();
 	pem_session__check_producers(session);
-	assert_int_equal(producers_of(place[1]), 0);
-	assert_int_equal(producers_of(place[2]), 1);
+	assert_int_equal(producers_of(dir[1]), 0);
+	assert_int_equal(producers_of(dir[2]), 1);
 	assert_int_equal(in_trace("APP::Limits::One", 77, &b), 3 + 10);
 	assert_int_equal(b.produced, b.delivered + b.discarded + b.overwritten);
 	pool_free(&bad);
@@ -84,12 +84,12 @@ static void the_others_are_recorded_whole(void **state)
 
 static void a_trace_says_who_was_left_out(void **state)
 {
-	struct pool bad = describe_truly(place[1], 1, model_text("One", "value", "uint32"));
+	struct pool bad = describe_truly(dir[1], 1, model_text("One", "value", "uint32"));
 
 	(void)state;
 	scan();
-	spend(place[1], WAITING, 600 * MS);
-	spend(place[1], WAITING, 600 * MS);
+	spend(dir[1], WAITING, 600 * MS);
+	spend(dir[1], WAITING, 600 * MS);
 	assert_true(has_gap("1 processes of user"));
 	assert_true(has_gap("kept the recorder waiting"));
 	pool_free(&bad);
@@ -100,13 +100,13 @@ static void no_more_is_taken_in(void **state)
 	struct pool bad;
 
 	(void)state;
-	spend(place[1], WAITING, 600 * MS);
-	spend(place[1], WAITING, 600 * MS);
-	bad = describe_truly(place[1], 1, model_text("One", "value", "uint32"));
+	spend(dir[1], WAITING, 600 * MS);
+	spend(dir[1], WAITING, 600 * MS);
+	bad = describe_truly(dir[1], 1, model_text("One", "value", "uint32"));
 	scan();
-	assert_int_equal(producers_of(place[1]), 0);
-	assert_int_equal(place[1]->usage.excess[PEM_EXCESS_STALLS], 1);
-	assert_int_equal(place[1]->usage.excess[PEM_EXCESS_POOLS], 0);
+	assert_int_equal(producers_of(dir[1]), 0);
+	assert_int_equal(dir[1]->usage.excess[PEM_EXCESS_STALLS], 1);
+	assert_int_equal(dir[1]->usage.excess[PEM_EXCESS_POOLS], 0);
 	pool_free(&bad);
 }
 
@@ -119,30 +119,30 @@ static void all_that_is_mapped_becomes_zeroes(void **state)
 	page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(page, MAP_FAILED);
 	page->id = 1;
-	assert_int_equal(pem_fault__watch(page, sizeof(*page), &place[1]->cut), 0);
-	place[1]->page = page;
-	spend(place[1], WAITING, 600 * MS);
+	assert_int_equal(pem_fault__watch(page, sizeof(*page), &dir[1]->cut), 0);
+	dir[1]->page = page;
+	spend(dir[1], WAITING, 600 * MS);
 	assert_int_equal(page->id, 1);
-	spend(place[1], WAITING, 600 * MS);
+	spend(dir[1], WAITING, 600 * MS);
 	assert_int_equal(page->id, 0);
-	assert_int_equal(place[1]->cut, 1);
+	assert_int_equal(dir[1]->cut, 1);
 }
 
 /* One begin may be followed by several charges, as for each chunk of a pool. */
 static void a_wait_is_charged_once(void **state)
 {
 	(void)state;
-	spend(place[1], WAITING, 600 * MS);
-	pem_place__charge(session, place[1], pem_monotonic_ns());
-	assert_int_equal(place[1]->usage.user->stalls, 1);
+	spend(dir[1], WAITING, 600 * MS);
+	pem_dir__charge(session, dir[1], pem_monotonic_ns());
+	assert_int_equal(dir[1]->usage.user->stalls, 1);
 }
 
 /* A recorder that somebody stops for a minute waits as well. */
 static void a_single_wait_is_forgiven(void **state)
 {
 	(void)state;
-	spend(place[1], WAITING, 60000 * MS);
-	assert_false(is_left_out(place[1]));
+	spend(dir[1], WAITING, 60000 * MS);
+	assert_false(is_left_out(dir[1]));
 }
 
 static void a_twentieth_of_the_time_is_the_users(void **state)
@@ -151,10 +151,10 @@ static void a_twentieth_of_the_time_is_the_users(void **state)
 
 	(void)state;
 	for (i = 0; i < 10; i++) {
-		spend(place[1], WAITING, 600 * MS);
-		place[1]->usage.user->stalled_at_ns -= 20 * 610 * MS; /* so long ago */
+		spend(dir[1], WAITING, 600 * MS);
+		dir[1]->usage.user->stalled_at_ns -= 20 * 610 * MS; /* so long ago */
 	}
-	assert_false(is_left_out(place[1]));
+	assert_false(is_left_out(dir[1]));
 }
 
 static void short_waits_do_not_count(void **state)
@@ -163,8 +163,8 @@ static void short_waits_do_not_count(void **state)
 
 	(void)state;
 	for (i = 0; i < 200; i++)
-		spend(place[1], WAITING, 15 * MS);
-	assert_false(is_left_out(place[1]));
+		spend(dir[1], WAITING, 15 * MS);
+	assert_false(is_left_out(dir[1]));
 }
 
 static void running_is_no_waiting(void **state)
@@ -173,8 +173,8 @@ static void running_is_no_waiting(void **state)
 
 	(void)state;
 	for (i = 0; i < 4; i++)
-		spend(place[1], RUNNING, 600 * MS);
-	assert_false(is_left_out(place[1]));
+		spend(dir[1], RUNNING, 600 * MS);
+	assert_false(is_left_out(dir[1]));
 }
 
 static void writing_the_trace_is_no_waiting(void **state)
@@ -184,8 +184,8 @@ static void writing_the_trace_is_no_waiting(void **state)
 	(void)state;
 	session->written_ns = 10000 * MS;
 	for (i = 0; i < 4; i++)
-		spend(place[1], WRITING, 600 * MS);
-	assert_false(is_left_out(place[1]));
+		spend(dir[1], WRITING, 600 * MS);
+	assert_false(is_left_out(dir[1]));
 }
 
 static void the_sessions_own_user_stays(void **state)
@@ -194,26 +194,20 @@ static void the_sessions_own_user_stays(void **state)
 
 	(void)state;
 	for (i = 0; i < 4; i++)
-		spend(place[0], WAITING, 600 * MS);
-	assert_null(place[0]->usage.user);
+		spend(dir[0], WAITING, 600 * MS);
+	assert_null(dir[0]->usage.user);
 }
 
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_and_run, tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(who_keeps_it_waiting_is_left_out),
-		TEST(the_others_are_recorded_whole),
-		TEST(a_trace_says_who_was_left_out),
-		TEST(no_more_is_taken_in),
-		TEST(all_that_is_mapped_becomes_zeroes),
-		TEST(a_wait_is_charged_once),
-		TEST(a_single_wait_is_forgiven),
-		TEST(a_twentieth_of_the_time_is_the_users),
-		TEST(short_waits_do_not_count),
-		TEST(running_is_no_waiting),
-		TEST(writing_the_trace_is_no_waiting),
-		TEST(the_sessions_own_user_stays),
+		TEST(who_keeps_it_waiting_is_left_out),  TEST(the_others_are_recorded_whole),
+		TEST(a_trace_says_who_was_left_out),     TEST(no_more_is_taken_in),
+		TEST(all_that_is_mapped_becomes_zeroes), TEST(a_wait_is_charged_once),
+		TEST(a_single_wait_is_forgiven),         TEST(a_twentieth_of_the_time_is_the_users),
+		TEST(short_waits_do_not_count),          TEST(running_is_no_waiting),
+		TEST(writing_the_trace_is_no_waiting),   TEST(the_sessions_own_user_stays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -224,7 +224,7 @@ static void sessions_one_after_another(void **state)
 	}
 }
 
-static void wrong_wishes_are_refused(void **state)
+static void wrong_demands_are_refused(void **state)
 {
 	struct pem_statistics *st = statistics("APP::Probe::Tick", PEM_ANY, "number");
 	const char *unknown = "APP::Probe::Tack";
@@ -247,7 +247,7 @@ static void wrong_wishes_are_refused(void **state)
 /* The ring of this process, whose only provider's first event is looked at. */
 static const struct pem_ring *own_ring(void)
 {
-	return &pem_process.joined[session->self_slot].ring;
+	return &pem_process.joined[session->self_index].ring;
 }
 
 static void *tick_twice(void *arg)
@@ -262,20 +262,20 @@ static void half_done_update_hides_nothing(void **state)
 {
 	struct pem_statistics *st = statistics("APP::Probe::Tick", PEM_ANY, "number");
 	struct pem_statistic value;
-	struct pem_slot *slot;
+	struct pem_cell *cell;
 
 	(void)state;
 	pem_statistics__enable(st);
 	tick_twice(NULL);
-	slot = &own_ring()->slots[own_ring()->event_capacity + pem_provider_probe.event_base];
-	assert_int_equal(slot->stat_end, 2);
-	slot->stat_begin = 3;
+	cell = &own_ring()->cells[own_ring()->event_capacity + pem_provider_probe.event_base];
+	assert_int_equal(cell->stat_end, 2);
+	cell->stat_begin = 3;
 	value = value_of(st);
 	assert_int_equal(value.count, 2);
 	assert_int_equal(value.sum, 30);
-	slot->stat_begin = ~0ull; /* begins anew: of another epoch */
+	cell->stat_begin = ~0ull; /* begins anew: of another epoch */
 	assert_int_equal(value_of(st).count, 0);
-	slot->stat_begin = 2;
+	cell->stat_begin = 2;
 	assert_int_equal(value_of(st).count, 2);
 }
 
@@ -322,7 +322,7 @@ static void lacking_events_are_said(void **state)
 	session = session_open(&options);
 	st = statistics("APP::Probe::Tick", PEM_ANY, NULL);
 	pem_statistics__enable(st);
-	pem_process.joined[session->self_slot].state = PEM_JOINED_FAILED;
+	pem_process.joined[session->self_index].state = PEM_JOINED_FAILED;
 	tick_twice(NULL);
 	assert_int_equal(value_of(st).count, 0);
 	assert_non_null(strstr(said, "lack 2 events"));
@@ -344,7 +344,7 @@ int main(void)
 		TEST(context_of_one_thread),
 		TEST(sessions_do_not_mix),
 		TEST(sessions_one_after_another),
-		TEST(wrong_wishes_are_refused),
+		TEST(wrong_demands_are_refused),
 		TEST(half_done_update_hides_nothing),
 		TEST(lane_without_thread_hides_no_other),
 		TEST(lacking_events_are_said),

@@ -123,7 +123,7 @@ static void *use_log(void *arg)
 	return arg;
 }
 
-/* Sessions come and go beside the one that stays; the slots of the process are used again. */
+/* Sessions come and go beside the one that stays; the cells of the process are used again. */
 static void *use_sessions(void *arg)
 {
 	struct pem_error error = {""};

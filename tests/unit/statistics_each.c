@@ -174,7 +174,7 @@ static void a_thread_does_not_inherit_a_part(void **state)
 	run(&first);
 	assert_int_equal(part_of(st, (uint32_t)getpid(), first.tid).part.count, 5);
 	run(&second);
-	assert_int_equal(pem_process.joined[session->self_slot].ring.lanes[2].tid, 0);
+	assert_int_equal(pem_process.joined[session->self_index].ring.lanes[2].tid, 0);
 	part = part_of(st, (uint32_t)getpid(), second.tid);
 	assert_int_equal(part.part.count, 2);
 	assert_int_equal(part.part.min, 9);
@@ -231,11 +231,11 @@ static void a_take_over_that_never_ends_stalls_nobody(void **state)
 
 	(void)state;
 	run(&ticker);
-	pem_process.joined[session->self_slot].ring.header->fold = 1;
+	pem_process.joined[session->self_index].ring.header->fold = 1;
 	assert_int_equal(count_of(st), 3);
 	assert_int_equal(parts_of(st).count, 1);
 	run(&ticker);
-	assert_int_equal(pem_process.joined[session->self_slot].ring.header->fold, 2);
+	assert_int_equal(pem_process.joined[session->self_index].ring.header->fold, 2);
 }
 
 /* Who goes from odd to odd is waited for once, and again only after a move that came to its end. */
@@ -247,7 +247,7 @@ static void a_word_that_goes_on_being_odd_is_waited_for_once(void **state)
 
 	(void)state;
 	run(&ticker);
-	fold = &pem_process.joined[session->self_slot].ring.header->fold;
+	fold = &pem_process.joined[session->self_index].ring.header->fold;
 	__atomic_store_n(fold, 1, __ATOMIC_SEQ_CST);
 	pauses_since_asked();
 	assert_int_equal(count_of(st), 3);
@@ -270,12 +270,12 @@ static void a_word_that_goes_on_being_odd_is_waited_for_once(void **state)
 static void *move_slowly(void *arg)
 {
 	const struct pem_ring *ring = arg;
-	const size_t bytes = ring->event_capacity * sizeof(*ring->slots);
+	const size_t bytes = ring->event_capacity * sizeof(*ring->cells);
 
 	__atomic_store_n(&ring->header->fold, 1, __ATOMIC_SEQ_CST);
-	memcpy(ring->slots, ring->slots + ring->event_capacity, bytes);
+	memcpy(ring->cells, ring->cells + ring->event_capacity, bytes);
 	usleep(30000);
-	memset(ring->slots, 0, bytes);
+	memset(ring->cells, 0, bytes);
 	__atomic_store_n(&ring->header->fold, 2, __ATOMIC_SEQ_CST);
 	return NULL;
 }
@@ -290,7 +290,7 @@ static void a_take_over_that_takes_its_time_is_waited_for(void **state)
 
 	(void)state;
 	run(&ticker);
-	ring = &pem_process.joined[session->self_slot].ring;
+	ring = &pem_process.joined[session->self_index].ring;
 	assert_int_equal(pthread_create(&thread, NULL, move_slowly, (void *)ring), 0);
 	while (!__atomic_load_n(&ring->header->fold, __ATOMIC_SEQ_CST))
 		sched_yield();

@@ -248,12 +248,12 @@ int pem_statistics__read(struct pem_statistics *statistics, struct pem_statistic
  * What else to keep of the attribute, PEM_STATISTIC_*, for those events of the handle that have stubs or are the kernel's,
  * before it is enabled first: each costs some more nanoseconds an event. Of counters no more than their statistic is known.
  * 0; -EINVAL: there is no attribute; -EBUSY: it was enabled; -ENOTSUP: there are only counters among them; -ENOSPC: more than
- * PEM_WIDE_EVENTS_MAX such events in the session; -ENOMEM.
+ * PEM_DISTRIBUTION_EVENTS_MAX such events in the session; -ENOMEM.
  */
 #define PEM_STATISTIC_VARIANCE 1u
 #define PEM_STATISTIC_HISTOGRAM 2u
 #define PEM_STATISTIC_TOP 4u
-#define PEM_WIDE_EVENTS_MAX 16u
+#define PEM_DISTRIBUTION_EVENTS_MAX 16u
 int pem_statistics__keep(struct pem_statistics *statistics, unsigned what);
 
 /* bucket[0]: values of 0 and below; bucket[i]: 2^(i-1) <= value < 2^i; the last: and more. Floating: of the whole part. */

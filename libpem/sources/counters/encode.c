@@ -127,7 +127,7 @@ int counter__try(struct perf_event_attr *attr)
 static pthread_once_t pmu_once = PTHREAD_ONCE_INIT;
 static int pmu_state;
 
-static void look_for_pmu(void)
+static void find_pmu(void)
 {
 	static const uint64_t tries[] = {PERF_COUNT_HW_CPU_CYCLES, PERF_COUNT_HW_INSTRUCTIONS};
 	size_t i;
@@ -146,7 +146,7 @@ static void look_for_pmu(void)
 /* Does the kernel count anything in hardware here? Asked once: a list of events asks for each. */
 static int has_pmu(void)
 {
-	pthread_once(&pmu_once, look_for_pmu);
+	pthread_once(&pmu_once, find_pmu);
 	return pmu_state;
 }
 

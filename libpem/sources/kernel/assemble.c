@@ -89,12 +89,12 @@ static void point(struct block *block, uint8_t to, uint8_t base, unsigned offset
 
 /* Cut r1 to the value's own bytes, and extend it again by its sign. */
 static void extend(struct block *block, const struct pem_probe_field *field,
-		   const struct pem_place_of *place)
+		   const struct pem_argument_location *location)
 {
-	unsigned bytes = place->bytes ? place->bytes : field->bytes, shift = 64 - 8 * bytes;
-	bool is_signed = place->bytes ? place->is_signed : field->is_signed;
+	unsigned bytes = location->bytes ? location->bytes : field->bytes, shift = 64 - 8 * bytes;
+	bool is_signed = location->bytes ? location->is_signed : field->is_signed;
 
-	if (!bytes || !shift || (!is_signed && place->load_bytes == bytes))
+	if (!bytes || !shift || (!is_signed && location->load_bytes == bytes))
 		return;
 	by_number(block, BPF_LSH, BPF_REG_1, (int32_t)shift);
 	by_number(block, is_signed ? BPF_ARSH : BPF_RSH, BPF_REG_1, (int32_t)shift);
@@ -102,30 +102,31 @@ static void extend(struct block *block, const struct pem_probe_field *field,
 
 /* --- fetching --- */
 
-static const struct pem_place_of *place_of(const struct pem_assembly *assembly,
-					   const struct pem_probe_field *field)
+static const struct pem_argument_location *location_of(const struct pem_assembly *assembly,
+						       const struct pem_probe_field *field)
 {
-	return assembly->site && field->place.kind == PEM_PLACE_NONE
+	return assembly->site && field->location.kind == PEM_LOCATION_NONE
 		       ? &assembly->site->arguments[field->argument]
-		       : &field->place;
+		       : &field->location;
 }
 
 /* r3 = an address in the process's memory */
-static void put_address(struct block *block, const struct pem_place_of *place)
+static void put_address(struct block *block, const struct pem_argument_location *location)
 {
-	set(block, BPF_REG_3, place->constant);
-	if (place->offset != PEM_PLACE_NO_REGISTER) {
-		load(block, 8, BPF_REG_1, block->a, place->offset);
+	set(block, BPF_REG_3, location->constant);
+	if (location->offset != PEM_LOCATION_NO_REGISTER) {
+		load(block, 8, BPF_REG_1, block->a, location->offset);
 		by_register(block, BPF_ADD, BPF_REG_3, BPF_REG_1);
 	}
-	if (place->index_offset != PEM_PLACE_NO_REGISTER) {
-		load(block, 8, BPF_REG_1, block->a, place->index_offset);
-		if (place->index != PEM_INDEX_WHOLE) {
+	if (location->index_offset != PEM_LOCATION_NO_REGISTER) {
+		load(block, 8, BPF_REG_1, block->a, location->index_offset);
+		if (location->index != PEM_INDEX_WHOLE) {
 			by_number(block, BPF_LSH, BPF_REG_1, 32);
-			by_number(block, place->index == PEM_INDEX_SIGNED_WORD ? BPF_ARSH : BPF_RSH,
+			by_number(block,
+				  location->index == PEM_INDEX_SIGNED_WORD ? BPF_ARSH : BPF_RSH,
 				  BPF_REG_1, 32);
 		}
-		by_number(block, BPF_LSH, BPF_REG_1, place->shift);
+		by_number(block, BPF_LSH, BPF_REG_1, location->shift);
 		by_register(block, BPF_ADD, BPF_REG_3, BPF_REG_1);
 	}
 }
@@ -144,39 +145,39 @@ static void put_number(struct block *block, const struct pem_assembly *assembly,
 		       const struct pem_probe_field *field, uint8_t zeroed, unsigned at,
 		       uint8_t scratch)
 {
-	const struct pem_place_of *place = place_of(assembly, field);
+	const struct pem_argument_location *location = location_of(assembly, field);
 
-	switch (place->kind) {
-	case PEM_PLACE_CONSTANT:
-		set(block, BPF_REG_1, place->constant);
+	switch (location->kind) {
+	case PEM_LOCATION_CONSTANT:
+		set(block, BPF_REG_1, location->constant);
 		break;
-	case PEM_PLACE_CONTEXT:
-		if (place->offset % place->load_bytes == 0) {
-			load(block, place->load_bytes, BPF_REG_1, block->a, place->offset);
+	case PEM_LOCATION_CONTEXT:
+		if (location->offset % location->load_bytes == 0) {
+			load(block, location->load_bytes, BPF_REG_1, block->a, location->offset);
 			break;
 		}
 		/* The context is read at multiples of the size only. */
-		point(block, BPF_REG_3, block->a, place->offset);
-		read_into(block, BPF_FUNC_probe_read_kernel, zeroed, at, place->load_bytes);
-		load(block, place->load_bytes, BPF_REG_1, zeroed, at);
+		point(block, BPF_REG_3, block->a, location->offset);
+		read_into(block, BPF_FUNC_probe_read_kernel, zeroed, at, location->load_bytes);
+		load(block, location->load_bytes, BPF_REG_1, zeroed, at);
 		break;
-	case PEM_PLACE_POINTER:
-		load(block, 8, BPF_REG_1, block->a, place->offset);
+	case PEM_LOCATION_POINTER:
+		load(block, 8, BPF_REG_1, block->a, location->offset);
 		if (!scratch)
 			break;
 		store(block, 8, scratch, 0, BPF_REG_1);
 		load(block, 8, BPF_REG_1, scratch, 0);
 		break;
-	case PEM_PLACE_USER:
-		put_address(block, place);
-		read_into(block, BPF_FUNC_probe_read_user, zeroed, at, place->load_bytes);
-		load(block, place->load_bytes, BPF_REG_1, zeroed, at);
+	case PEM_LOCATION_USER:
+		put_address(block, location);
+		read_into(block, BPF_FUNC_probe_read_user, zeroed, at, location->load_bytes);
+		load(block, location->load_bytes, BPF_REG_1, zeroed, at);
 		break;
 	default:
 		set(block, BPF_REG_1, 0);
 		break;
 	}
-	extend(block, field, place);
+	extend(block, field, location);
 }
 
 static bool is_number(const struct pem_probe_field *field)
@@ -287,21 +288,21 @@ static int put_tests(struct block *block, const struct pem_assembly *assembly)
 /* --- storing --- */
 
 /* r3 = where a dynamic part of the entry is, r4 = its word */
-static void put_location(struct block *block, const struct pem_place_of *place)
+static void put_location(struct block *block, const struct pem_argument_location *location)
 {
-	load(block, 4, BPF_REG_4, block->a, place->offset);
+	load(block, 4, BPF_REG_4, block->a, location->offset);
 	move(block, BPF_REG_2, BPF_REG_4);
 	by_number(block, BPF_AND, BPF_REG_2, 0xffff);
 	move(block, BPF_REG_3, block->a);
 	by_register(block, BPF_ADD, BPF_REG_3, BPF_REG_2);
-	if (place->kind == PEM_PLACE_REL_LOC)
-		by_number(block, BPF_ADD, BPF_REG_3, place->offset + 4);
+	if (location->kind == PEM_LOCATION_REL_LOC)
+		by_number(block, BPF_ADD, BPF_REG_3, location->offset + 4);
 }
 
 static void put_string(struct block *block, const struct pem_assembly *assembly,
 		       const struct pem_probe_field *field, unsigned at)
 {
-	const struct pem_place_of *place = place_of(assembly, field);
+	const struct pem_argument_location *location = location_of(assembly, field);
 
 	if (field->is_user_string) {
 		put_number(block, assembly, field, block->c, at, 0);
@@ -312,10 +313,10 @@ static void put_string(struct block *block, const struct pem_assembly *assembly,
 		read_into(block, BPF_FUNC_probe_read_user_str, block->c, at, field->max_count);
 		return;
 	}
-	if (place->kind == PEM_PLACE_BYTES)
-		point(block, BPF_REG_3, block->a, place->offset);
+	if (location->kind == PEM_LOCATION_BYTES)
+		point(block, BPF_REG_3, block->a, location->offset);
 	else
-		put_location(block, place);
+		put_location(block, location);
 	read_into(block, BPF_FUNC_probe_read_kernel_str, block->c, at, field->max_count);
 }
 
@@ -326,7 +327,7 @@ static void put_list(struct block *block, const struct pem_probe_field *field, u
 	unsigned bytes = pem_layout_type_bytes(field->element_type);
 	unsigned most = bytes * field->max_count;
 
-	put_location(block, &field->place);
+	put_location(block, &field->location);
 	move(block, BPF_REG_2, BPF_REG_4);
 	by_number(block, BPF_RSH, BPF_REG_2, 16);
 	by_number(block, BPF_AND, BPF_REG_2, 0xffff);
@@ -359,7 +360,7 @@ static void put_field(struct block *block, const struct pem_assembly *assembly, 
 		*tail += bytes * field->max_count;
 		break;
 	case PEM_TYPE_ARRAY:
-		point(block, BPF_REG_3, block->a, field->place.offset);
+		point(block, BPF_REG_3, block->a, field->location.offset);
 		read_into(block, BPF_FUNC_probe_read_kernel, block->c, to->offset,
 			  field->max_count * pem_layout_type_bytes(field->element_type));
 		break;
@@ -410,7 +411,7 @@ static bool is_nothing(const struct bpf_insn *insn)
 	return insn->code == (BPF_JMP | BPF_JA) && insn->off == 0;
 }
 
-static bool is_wide(const struct bpf_insn *insn)
+static bool is_distribution(const struct bpf_insn *insn)
 {
 	return insn->code == (BPF_LD | BPF_IMM | BPF_DW);
 }
@@ -442,12 +443,12 @@ static ssize_t squeeze(struct bpf_insn *insns, size_t count)
 	for (i = 0; i < count; i++) {
 		moved[i] = (uint32_t)kept;
 		kept += !is_nothing(&insns[i]);
-		if (is_wide(&insns[i]) && i + 1 < count)
+		if (is_distribution(&insns[i]) && i + 1 < count)
 			moved[++i] = (uint32_t)kept++;
 	}
 	moved[count] = (uint32_t)kept;
 	for (i = 0; i < count; i++) {
-		if (is_wide(&insns[i])) {
+		if (is_distribution(&insns[i])) {
 			i++;
 			continue;
 		}

@@ -20,7 +20,7 @@ struct pem_assembly {
 	const struct pem_event *event; /* laid out; its fields are the probe's */
 	const struct pem_test *tests; /* of its predicate; NULL: none */
 	uint32_t test_count;
-	uint32_t index; /* in slots, control words and filters */
+	uint32_t index; /* in cells, control words and filters */
 };
 
 /*

@@ -46,7 +46,7 @@ static size_t programs_of(const struct pem_probe *probe)
 
 size_t pem_probe__descriptors(const struct pem_probe *probe, bool by_multi)
 {
-	size_t programs = programs_of(probe), places = probe->site_count ? probe->site_count : 1;
+	size_t programs = programs_of(probe), locations = probe->site_count ? probe->site_count : 1;
 
-	return programs + (by_multi ? programs : places);
+	return programs + (by_multi ? programs : locations);
 }

@@ -52,7 +52,7 @@ static uint64_t discarded_on(const struct pem_source *source, uint32_t cpu)
 	unsigned i;
 
 	for (i = 0; i < pem_source__event_count(source); i++)
-		sum += load_relaxed(&ring->slots[i].discarded);
+		sum += load_relaxed(&ring->cells[i].discarded);
 	return sum;
 }
 
@@ -128,40 +128,40 @@ static uint32_t align_up(uint32_t n, uint32_t align)
 
 /* Move a list up to *used; in the ring it is at *place. */
 static void compact_list(const struct pem_kernel_tail *tail, const uint8_t *from, uint8_t *to,
-			 uint32_t *place, uint32_t *used)
+			 uint32_t *location, uint32_t *used)
 {
 	uint32_t count, bytes, at = align_up(*used, tail->element_bytes);
 
-	*place = align_up(*place, tail->element_bytes);
+	*location = align_up(*location, tail->element_bytes);
 	memcpy(&count, to + tail->length_at, sizeof(count));
 	if (count > tail->max_count)
 		count = tail->max_count;
 	memcpy(to + tail->length_at, &count, sizeof(count));
 	bytes = count * tail->element_bytes;
 	memset(to + *used, 0, at - *used);
-	memcpy(to + at, from + *place, bytes);
+	memcpy(to + at, from + *location, bytes);
 	*used = at + bytes;
-	*place += (uint32_t)tail->max_count * tail->element_bytes;
+	*location += (uint32_t)tail->max_count * tail->element_bytes;
 }
 
 /* Copy a record, its strings and lists moved up to each other's ends. Returns its true length. */
 static uint32_t compact(const struct pem_kernel_event *event, const uint8_t *from, uint8_t *to)
 {
-	uint32_t place = event->fixed_bytes, used = event->fixed_bytes, bytes;
+	uint32_t location = event->fixed_bytes, used = event->fixed_bytes, bytes;
 	unsigned i;
 
 	memcpy(to, from, event->fixed_bytes);
 	for (i = 0; i < event->tail_count; i++) {
 		if (event->tail[i].element_bytes) {
-			compact_list(&event->tail[i], from, to, &place, &used);
+			compact_list(&event->tail[i], from, to, &location, &used);
 			continue;
 		}
-		bytes = (uint32_t)strnlen((const char *)from + place,
+		bytes = (uint32_t)strnlen((const char *)from + location,
 					  event->tail[i].max_count - 1u);
-		memcpy(to + used, from + place, bytes);
+		memcpy(to + used, from + location, bytes);
 		to[used + bytes] = '\0';
 		used += bytes + 1;
-		place += event->tail[i].max_count;
+		location += event->tail[i].max_count;
 	}
 	return used;
 }

@@ -67,7 +67,7 @@ static int open_binary(struct binary *b, int fd)
 }
 
 /* The place in the file of an address; flags: of its segment. 0: in none, which no probe or semaphore is at. */
-static uint64_t place_in_file(const struct binary *b, uint64_t address, uint32_t flags)
+static uint64_t location_in_file(const struct binary *b, uint64_t address, uint32_t flags)
 {
 	GElf_Phdr segment;
 	size_t count, i;
@@ -107,7 +107,7 @@ static int visit_symbols(const struct binary *b, Elf_Data *data, const GElf_Shdr
 		symbol.name = elf_strptr(b->elf, header->sh_link, entry.st_name);
 		if (!symbol.name || !*symbol.name || (only && strcmp(only, symbol.name) != 0))
 			continue;
-		symbol.offset = place_in_file(b, entry.st_value, PF_X);
+		symbol.offset = location_in_file(b, entry.st_value, PF_X);
 		symbol.bytes = entry.st_size;
 		symbol.is_indirect = GELF_ST_TYPE(entry.st_info) == STT_GNU_IFUNC;
 		symbol.is_32bit = b->word == 4;
@@ -227,12 +227,12 @@ static uint64_t base_address(const struct binary *b)
 
 static uint64_t word_at(const struct binary *b, const char *text)
 {
-	uint64_t wide = 0;
+	uint64_t distribution = 0;
 	uint32_t narrow;
 
 	if (b->word == 8) {
-		memcpy(&wide, text, 8);
-		return wide;
+		memcpy(&distribution, text, 8);
+		return distribution;
 	}
 	memcpy(&narrow, text, 4);
 	return narrow;
@@ -264,8 +264,8 @@ static int visit_note(const struct binary *b, const char *text, size_t bytes, ui
 		.name = strings[1],
 		.arguments = strings[2],
 		.address = word_at(b, text) + moved,
-		.offset = place_in_file(b, word_at(b, text) + moved, PF_X),
-		.semaphore = semaphore ? place_in_file(b, semaphore + moved, PF_W) : 0};
+		.offset = location_in_file(b, word_at(b, text) + moved, PF_X),
+		.semaphore = semaphore ? location_in_file(b, semaphore + moved, PF_W) : 0};
 	/* Elsewhere than in code, or with a count of users that can't be told: the probe would not work. */
 	if (!note.offset || (semaphore && (!note.semaphore || note.semaphore > UINT32_MAX)))
 		return 0;

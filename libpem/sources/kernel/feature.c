@@ -133,7 +133,7 @@ int pem_kernel__perf_type(const char *name)
  * May this user attach to a place of a kind? Kernels differ in what they want for it, so one is asked for that can't be: who
  * may is told so, and who may not gets nothing else to hear.
  */
-static bool is_allowed(const char *kind, const char *place)
+static bool is_allowed(const char *kind, const char *location)
 {
 	struct perf_event_attr attr;
 	long fd;
@@ -141,7 +141,7 @@ static bool is_allowed(const char *kind, const char *place)
 	memset(&attr, 0, sizeof(attr));
 	attr.size = sizeof(attr);
 	attr.type = (uint32_t)pem_kernel__perf_type(kind);
-	attr.config1 = (uint64_t)(uintptr_t)place;
+	attr.config1 = (uint64_t)(uintptr_t)location;
 	fd = syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
 	if (fd >= 0)
 		close((int)fd);

@@ -159,7 +159,7 @@ static void set_dynamic(struct pem_probe_field *field, const struct declaration 
 {
 	unsigned bytes = element_bytes(d->type);
 
-	field->place.kind = d->is_rel_loc ? PEM_PLACE_REL_LOC : PEM_PLACE_DATA_LOC;
+	field->location.kind = d->is_rel_loc ? PEM_LOCATION_REL_LOC : PEM_LOCATION_DATA_LOC;
 	if (is_character(d->type)) {
 		field->type = PEM_TYPE_STRING;
 		field->max_count = PEM_PROBE_STRING_BYTES;
@@ -175,7 +175,7 @@ static void set_bytes(struct pem_probe_field *field, const struct declaration *d
 {
 	unsigned bytes = d->is_array ? element_bytes(d->type) : 1;
 
-	field->place.kind = PEM_PLACE_BYTES;
+	field->location.kind = PEM_LOCATION_BYTES;
 	if (d->is_array && is_character(d->type) && d->size > 1) {
 		field->type = PEM_TYPE_STRING;
 		field->max_count = (uint16_t)d->size;
@@ -194,8 +194,8 @@ static void set_number(struct pem_probe_field *field, const struct declaration *
 	size_t length = strlen(d->type);
 
 	pem_probe_field__set_number(field, (unsigned)d->size, d->is_signed);
-	field->place.kind = PEM_PLACE_CONTEXT;
-	field->place.load_bytes = (uint8_t)d->size;
+	field->location.kind = PEM_LOCATION_CONTEXT;
+	field->location.load_bytes = (uint8_t)d->size;
 	if (d->size == 8 && d->type[length - 1] == '*') {
 		field->type = PEM_TYPE_ADDRESS;
 		field->is_signed = false;
@@ -221,7 +221,7 @@ static int add(struct pem_probe *probe, const struct declaration *d)
 		set_bytes(field, d);
 	else
 		set_number(field, d);
-	field->place.offset = (uint16_t)d->offset;
+	field->location.offset = (uint16_t)d->offset;
 	return 0;
 }
 

@@ -2,7 +2,7 @@
 /*
  * kernel.h - the kernel source inside: what its files share
  *
- *	source.c   the plugin: wishes, statistics, balance
+ *	source.c   the plugin: demands, statistics, balance
  *	available.c  what this machine and user can deliver, and which alternative of an event
  *	feature.c  what this kernel allows and counts
  *	btf.c      a kernel's tracepoints and their parameters
@@ -50,7 +50,7 @@ struct pem_kernel_tail {
 	uint16_t length_at; /* of a list: its length in the record */
 };
 
-/* A row of the generated table; its index is the event's in slots, control words and filters. */
+/* A row of the generated table; its index is the event's in cells, control words and filters. */
 struct pem_kernel_event {
 	uint32_t id; /* 0: a program that only keeps track of what runs where */
 	const char *name;
@@ -91,7 +91,7 @@ void pem_kernel__thread_of(const uint8_t *record, uint32_t *pid, uint32_t *tid);
 extern const unsigned char pem_kernel_object[], pem_kernel_object_end[];
 
 /* An event of the session's list. */
-struct pem_kernel_wish {
+struct pem_kernel_demand {
 	const struct pem_event *event;
 	struct pem_context context;
 	const struct pem_test *tests; /* of its predicate */
@@ -145,20 +145,20 @@ struct pem_source {
 	uint8_t *rings;
 	size_t rings_bytes;
 	size_t ring_stride;
-	struct pem_wide *wides; /* [cpu][PEM_WIDE_COUNT], mapped */
-	size_t wides_bytes;
+	struct pem_distribution *distributions; /* [cpu][PEM_DISTRIBUTION_COUNT], mapped */
+	size_t distributions_bytes;
 	uint32_t ring_mask;
 	uint32_t cpu_count;
 	struct pem_kernel_cpu *cpus;
 	struct pem_kernel_program programs[PEM_KRING_EVENTS_MAX];
-	struct pem_kernel_wish *wishes;
-	size_t wish_count;
+	struct pem_kernel_demand *demands;
+	size_t demand_count;
 	struct pem_kernel_probe *probes; /* their indexes follow the table's */
 	size_t probe_count;
 	uint16_t probe_by_id
 		[PEM_KERNEL_PROBES_BY_ID]; /* open addressing: place in probes + 1; 0: free */
 	int context_index; /* the event that sets threads, or -1 */
-	bool context_wished; /* it is among the wishes */
+	bool context_demanded; /* it is among the demands */
 	bool started;
 	bool stopped;
 	pid_t root;
@@ -248,7 +248,7 @@ int pem_kernel__choose(unsigned index, uint32_t refused, struct pem_error *reaso
 int pem_kernel__choose_in(const struct pem_kernel_btf *kernel, const struct pem_kernel_event *event,
 			  uint32_t refused, struct pem_error *reason);
 
-/* Load the programs that wishes and target need and map the rings. 0, or -errno with error. */
+/* Load the programs that demands and target need and map the rings. 0, or -errno with error. */
 int pem_source__load(struct pem_source *source, struct pem_error *error);
 /* Observe one more process and its children to come. 0, or -errno. */
 int pem_source__add_target(const struct pem_source *source, pid_t pid);
@@ -271,7 +271,7 @@ size_t pem_probe__descriptors(const struct pem_probe *probe, bool by_multi);
 /* Take an event's probe into the session. Its index, or -errno with error. */
 int pem_source__take_probe(struct pem_source *source, const struct pem_event *event,
 			   struct pem_error *error);
-/* Make and load the programs of all probes that are wished, from the template in the loaded object. */
+/* Make and load the programs of all probes that are demanded, from the template in the loaded object. */
 void pem_source__load_probes(struct pem_source *source);
 void pem_source__attach_probes(struct pem_source *source);
 /* Detach; misses are not final yet. Returns whether any was attached. */
@@ -294,8 +294,8 @@ void pem_source__count_probe_misses(struct pem_source *source);
  * handed over has been: the last to close it is who waits.
  */
 int pem_leave_behind(int *fds, size_t count);
-/* The wish for an index that has not failed; NULL. */
-struct pem_kernel_wish *pem_source__wish_of(const struct pem_source *source, unsigned index);
+/* The demand for an index that has not failed; NULL. */
+struct pem_kernel_demand *pem_source__demand_of(const struct pem_source *source, unsigned index);
 /* Keep the last lines of what the verifier says. */
 void pem_kernel__keep_last(char *last, size_t bytes, const char *text, const char *end);
 /* The running kernel's types, read once. NULL with reason. */

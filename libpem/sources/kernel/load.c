@@ -109,13 +109,13 @@ static uint32_t ring_bytes_for(const struct pem_source *source)
 	return bytes;
 }
 
-struct pem_kernel_wish *pem_source__wish_of(const struct pem_source *source, unsigned index)
+struct pem_kernel_demand *pem_source__demand_of(const struct pem_source *source, unsigned index)
 {
 	size_t i;
 
-	for (i = 0; i < source->wish_count; i++) {
-		if (!source->wishes[i].error && source->wishes[i].index == index)
-			return &source->wishes[i];
+	for (i = 0; i < source->demand_count; i++) {
+		if (!source->demands[i].error && source->demands[i].index == index)
+			return &source->demands[i];
 	}
 	return NULL;
 }
@@ -170,7 +170,7 @@ static int choose_programs(struct pem_source *source, struct pem_error *error)
 {
 	struct bpf_program *template =
 		bpf_object__find_program_by_name(source->object, PEM_KPROBE_PROGRAM);
-	struct pem_kernel_wish *wish;
+	struct pem_kernel_demand *demand;
 	struct pem_error reason;
 	int rc, alternative;
 	unsigned i;
@@ -184,8 +184,8 @@ static int choose_programs(struct pem_source *source, struct pem_error *error)
 		rc = skip_event(source, i, error);
 		if (rc)
 			return rc;
-		wish = pem_source__wish_of(source, i);
-		if (!wish && !is_context(source, i))
+		demand = pem_source__demand_of(source, i);
+		if (!demand && !is_context(source, i))
 			continue;
 		alternative = pem_kernel__choose(i, source->programs[i].refused, &reason);
 		if (alternative >= 0) {
@@ -196,10 +196,11 @@ static int choose_programs(struct pem_source *source, struct pem_error *error)
 		}
 		if (is_context(source, i))
 			return pem_kernel__fail(error, -ENOTSUP, "%s", reason.text);
-		wish->error = -ENOTSUP;
+		demand->error = -ENOTSUP;
 		if (source->programs[i].refused) /* said already */
 			continue;
-		pem_source__log(source, PEM_LOG_WARNING, "%s: %s", wish->event->name, reason.text);
+		pem_source__log(source, PEM_LOG_WARNING, "%s: %s", demand->event->name,
+				reason.text);
 	}
 	return 0;
 }
@@ -228,7 +229,7 @@ static bool go_on_without(struct pem_source *source, const struct said *said)
 			return true;
 		if (is_context(source, i))
 			return false;
-		pem_source__wish_of(source, i)->error = -ENOTSUP;
+		pem_source__demand_of(source, i)->error = -ENOTSUP;
 		return true;
 	}
 	return false;
@@ -248,7 +249,7 @@ static int set_constants(const struct pem_source *source, uint32_t ring_bytes)
 {
 	struct bpf_map *constants = bpf_object__find_map_by_name(source->object, ".rodata");
 	struct pem_kconfig *config = calloc(1, sizeof(*config));
-	const struct pem_kernel_wish *wish;
+	const struct pem_kernel_demand *demand;
 	uint32_t used = 0;
 	int rc = -EINVAL;
 	size_t i;
@@ -258,18 +259,19 @@ static int set_constants(const struct pem_source *source, uint32_t ring_bytes)
 	config->ring_mask = ring_bytes - 1;
 	config->tree = source->root ? source->no_follow ? PEM_KTREE_ALONE : PEM_KTREE_FOLLOW : 0;
 	config->no_reading = config->tree && pem_kernel__no_reading();
-	for (i = 0; i < source->wish_count; i++) {
-		wish = &source->wishes[i];
-		if (wish->error || wish->index >= pem_kernel__event_count())
+	for (i = 0; i < source->demand_count; i++) {
+		demand = &source->demands[i];
+		if (demand->error || demand->index >= pem_kernel__event_count())
 			continue;
-		if (!config->loads_void && takes_void(source, wish->index))
+		if (!config->loads_void && takes_void(source, demand->index))
 			config->loads_void = pem_kernel__loads_void();
-		if (!wish->test_count)
+		if (!demand->test_count)
 			continue;
-		config->predicate[wish->index].first = (uint16_t)used;
-		config->predicate[wish->index].count = (uint16_t)wish->test_count;
-		memcpy(&config->test[used], wish->tests, wish->test_count * sizeof(*wish->tests));
-		used += wish->test_count; /* at most PEM_KTESTS_MAX: take_wish saw to it */
+		config->predicate[demand->index].first = (uint16_t)used;
+		config->predicate[demand->index].count = (uint16_t)demand->test_count;
+		memcpy(&config->test[used], demand->tests,
+		       demand->test_count * sizeof(*demand->tests));
+		used += demand->test_count; /* at most PEM_KTESTS_MAX: take_demand saw to it */
 	}
 	if (constants)
 		rc = bpf_map__set_initial_value(constants, config, sizeof(*config));
@@ -280,10 +282,11 @@ static int set_constants(const struct pem_source *source, uint32_t ring_bytes)
 static int size_maps(struct pem_source *source, uint32_t ring_bytes)
 {
 	struct bpf_map *rings = bpf_object__find_map_by_name(source->object, "pem_rings");
-	struct bpf_map *wides = bpf_object__find_map_by_name(source->object, "pem_wides");
+	struct bpf_map *distributions =
+		bpf_object__find_map_by_name(source->object, "pem_distributions");
 	int rc;
 
-	if (!rings || !wides)
+	if (!rings || !distributions)
 		return -EINVAL;
 	rc = set_constants(source, ring_bytes);
 	if (rc)
@@ -292,7 +295,9 @@ static int size_maps(struct pem_source *source, uint32_t ring_bytes)
 				     PEM_KRING_DATA_OFFSET + ring_bytes + PEM_KRING_SLACK_BYTES);
 	if (!rc)
 		rc = bpf_map__set_max_entries(rings, source->cpu_count);
-	return rc ? rc : bpf_map__set_max_entries(wides, source->cpu_count * PEM_WIDE_COUNT);
+	return rc ? rc
+		  : bpf_map__set_max_entries(distributions,
+					     source->cpu_count * PEM_DISTRIBUTION_COUNT);
 }
 
 /* Map a whole array map. bytes_wanted: what it must hold at least. */
@@ -333,11 +338,11 @@ static int map_memory(struct pem_source *source, uint32_t ring_bytes)
 	if (rc)
 		return rc;
 	source->rings = at;
-	rc = map_array(source, "pem_wides",
-		       source->cpu_count * PEM_WIDE_COUNT * sizeof(*source->wides), &at,
-		       &source->wides_bytes);
+	rc = map_array(source, "pem_distributions",
+		       source->cpu_count * PEM_DISTRIBUTION_COUNT * sizeof(*source->distributions),
+		       &at, &source->distributions_bytes);
 	if (!rc)
-		source->wides = at;
+		source->distributions = at;
 	return rc;
 }
 
@@ -423,7 +428,7 @@ static int attach_one(struct pem_source *source, unsigned i, struct pem_error *e
 {
 	const struct pem_kernel_event *event = pem_kernel__event(i);
 	const char *tracepoint = event->alternatives[source->programs[i].alternative].tracepoint;
-	struct pem_kernel_wish *wish = pem_source__wish_of(source, i);
+	struct pem_kernel_demand *demand = pem_source__demand_of(source, i);
 	int rc;
 
 	source->programs[i].link = bpf_program__attach(source->programs[i].program);
@@ -433,8 +438,8 @@ static int attach_one(struct pem_source *source, unsigned i, struct pem_error *e
 	if (is_context(source, i))
 		return pem_kernel__fail(error, rc, "can't attach to the tracepoint %s: %s",
 					tracepoint, strerror(-rc));
-	if (wish)
-		wish->error = rc;
+	if (demand)
+		demand->error = rc;
 	pem_source__log(source, PEM_LOG_WARNING, "%s: can't attach to the tracepoint %s: %s",
 			event->name ? event->name : "kernel", tracepoint, strerror(-rc));
 	return 0;
@@ -508,13 +513,13 @@ void pem_source__unload(struct pem_source *source)
 	pem_source__unload_probes(source);
 	if (source->rings)
 		munmap(source->rings, source->rings_bytes);
-	if (source->wides)
-		munmap(source->wides, source->wides_bytes);
+	if (source->distributions)
+		munmap(source->distributions, source->distributions_bytes);
 	if (source->control)
 		munmap(source->control, source->control_bytes);
 	bpf_object__close(source->object);
 	source->rings = NULL;
-	source->wides = NULL;
+	source->distributions = NULL;
 	source->control = NULL;
 	source->object = NULL;
 	for (i = 0; i < PEM_KRING_EVENTS_MAX; i++)

@@ -4,7 +4,7 @@
  *
  * The template's instructions are taken out of the object that is loaded with the session's maps in them. Each probe has
  * a copy, completed by assemble.c; a static probe has one for each set of places of its arguments. All of them count in
- * the same slot: of one probe's programs none runs within another, for they are at different places of one code.
+ * the same cell: of one probe's programs none runs within another, for they are at different places of one code.
  */
 #define _GNU_SOURCE
 #include "assemble.h"
@@ -203,26 +203,26 @@ static void say_refused(const struct pem_source *source, const struct pem_probe 
 	free(log);
 }
 
-/* The wish whose event a probe is. */
-static struct pem_kernel_wish *wish_of(const struct pem_source *source, size_t i)
+/* The demand whose event a probe is. */
+static struct pem_kernel_demand *demand_of(const struct pem_source *source, size_t i)
 {
-	return pem_source__wish_of(source, pem_kernel__event_count() + (unsigned)i);
+	return pem_source__demand_of(source, pem_kernel__event_count() + (unsigned)i);
 }
 
 static int add_program(struct pem_source *source, size_t i, const struct pem_probe_site *site,
 		       const struct bpf_insn *template, size_t count)
 {
 	struct pem_kernel_probe *probe = &source->probes[i];
-	const struct pem_kernel_wish *wish = wish_of(source, i);
+	const struct pem_kernel_demand *demand = demand_of(source, i);
 	struct bpf_insn *insns = malloc(count * sizeof(*insns));
 	struct pem_probe_program *grown =
 		realloc(probe->programs, (probe->program_count + 1) * sizeof(*grown));
 	const struct pem_assembly assembly = {.probe = probe->probe,
 					      .site = site,
-					      .event = wish->event,
-					      .tests = wish->tests,
-					      .test_count = wish->test_count,
-					      .index = wish->index};
+					      .event = demand->event,
+					      .tests = demand->tests,
+					      .test_count = demand->test_count,
+					      .index = demand->index};
 	struct pem_error error = {"out of memory"};
 	ssize_t rc = insns && grown ? 0 : -ENOMEM;
 
@@ -299,14 +299,14 @@ void pem_source__load_probes(struct pem_source *source)
 	size_t i, need, room, count = program ? bpf_program__insn_cnt(program) : 0;
 	const struct pem_probe *probe;
 	struct pem_progress progress;
-	struct pem_kernel_wish *wish;
+	struct pem_kernel_demand *demand;
 	int rc;
 
 	pem_progress__start(&progress);
 	room = program ? descriptors_for_probes(source) : 0;
 	for (i = 0; i < source->probe_count; i++) {
-		wish = wish_of(source, i);
-		if (!wish)
+		demand = demand_of(source, i);
+		if (!demand)
 			continue;
 		probe = source->probes[i].probe;
 		need = pem_probe__descriptors(probe, is_by_multi(probe));
@@ -314,7 +314,7 @@ void pem_source__load_probes(struct pem_source *source)
 		     : need > room ? -EMFILE
 				   : load_probe(source, i, bpf_program__insns(program), count);
 		if (rc)
-			wish->error = rc;
+			demand->error = rc;
 		else
 			room -= need;
 		pem_progress__update(&progress, source, i, source->probe_count);
@@ -331,7 +331,7 @@ static bool ends_slowly(const struct pem_probe *probe)
 
 /*
  * Is a place in a binary wanted in this process alone? Then no other that runs the same code has the breakpoint. Of other
- * processes than this one a wish outlives what it would hang on.
+ * processes than this one a demand outlives what it would hang on.
  */
 static bool only_here(const struct pem_probe *probe, const struct pem_context *context)
 {
@@ -498,20 +498,20 @@ static void say_not_attached(const struct pem_source *source, const struct pem_p
 
 void pem_source__attach_probes(struct pem_source *source)
 {
-	struct pem_kernel_wish *wish;
+	struct pem_kernel_demand *demand;
 	size_t i, k;
 	int rc;
 
 	for (i = 0; i < source->probe_count; i++) {
-		wish = wish_of(source, i);
-		if (!wish)
+		demand = demand_of(source, i);
+		if (!demand)
 			continue;
-		rc = attach_probe(&source->probes[i], &wish->context);
+		rc = attach_probe(&source->probes[i], &demand->context);
 		if (!rc)
 			continue;
 		for (k = 0; k < source->probes[i].program_count; k++)
 			close_links(&source->probes[i].programs[k]);
-		wish->error = rc;
+		demand->error = rc;
 		if (rc != -EMFILE) /* who opened the source says that of all at once */
 			say_not_attached(source, source->probes[i].probe, rc);
 	}

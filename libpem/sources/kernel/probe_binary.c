@@ -95,10 +95,10 @@ static int add_registers(struct pem_probe *probe)
 			return -ENOMEM;
 		pem_probe_field__set_number(field, 8, false);
 		field->base = 16;
-		field->place = (struct pem_place_of){.kind = PEM_PLACE_CONTEXT,
-						     .load_bytes = 8,
-						     .offset = returns ? pem_register__result()
-								       : pem_register__argument(i)};
+		field->location = (struct pem_argument_location){
+			.kind = PEM_LOCATION_CONTEXT,
+			.load_bytes = 8,
+			.offset = returns ? pem_register__result() : pem_register__argument(i)};
 	}
 	return 0;
 }
@@ -229,8 +229,8 @@ static int find_variable(const struct search *s, const struct pem_elf_note *note
 		return 1;
 	if (pem_elf__address(s->fd, argument->symbol, argument->symbol_bytes, &address))
 		return -EINVAL;
-	argument->place.constant =
-		(int64_t)((uint64_t)argument->place.constant + address - note->address);
+	argument->location.constant =
+		(int64_t)((uint64_t)argument->location.constant + address - note->address);
 	return 1;
 }
 
@@ -268,7 +268,7 @@ static int take_arguments(const struct search *s, struct pem_probe *probe,
 		if (known > 0)
 			known = find_variable(s, note, &argument);
 		if (known > 0)
-			site->arguments[i] = argument.place;
+			site->arguments[i] = argument.location;
 		if (first)
 			rc = add_argument(probe, i, known, &argument);
 		else if (i < probe->field_count)

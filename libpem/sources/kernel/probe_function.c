@@ -86,7 +86,7 @@ static bool set_type(struct pem_probe_field *field, const struct btf_type *type)
 
 /* A value at a place of the context; what is no number there is left out. */
 static int add_value(struct pem_probe *probe, const struct btf *btf, const char *name,
-		     uint32_t type_id, uint8_t place, unsigned offset)
+		     uint32_t type_id, uint8_t location, unsigned offset)
 {
 	const struct btf_type *type = behind_names(btf, type_id);
 	struct pem_probe_field *field = pem_probe__add_field(probe, name);
@@ -97,8 +97,8 @@ static int add_value(struct pem_probe *probe, const struct btf *btf, const char 
 		probe->field_count--;
 		return 0;
 	}
-	field->place =
-		(struct pem_place_of){.kind = place, .load_bytes = 8, .offset = (uint16_t)offset};
+	field->location = (struct pem_argument_location){
+		.kind = location, .load_bytes = 8, .offset = (uint16_t)offset};
 	return 0;
 }
 
@@ -120,18 +120,19 @@ static int add_values(struct pem_probe *probe, const struct btf *btf,
 		at = by_register ? pem_register__argument(word) : 8 * word;
 		if (!params[i].type) /* "..." */
 			break;
-		if (probe->kind != PEM_PROBE_KRETPROBE && at != PEM_PLACE_NO_REGISTER)
+		if (probe->kind != PEM_PROBE_KRETPROBE && at != PEM_LOCATION_NO_REGISTER)
 			rc = add_value(probe, btf, name && *name ? name : unnamed, params[i].type,
-				       by_register ? PEM_PLACE_CONTEXT : PEM_PLACE_POINTER, at);
+				       by_register ? PEM_LOCATION_CONTEXT : PEM_LOCATION_POINTER,
+				       at);
 		type = behind_names(btf, params[i].type);
 		word += by_register ? registers_of(type) : words_of(type);
 	}
 	if (rc || !prototype->type)
 		return rc;
 	if (probe->kind == PEM_PROBE_FEXIT)
-		rc = add_value(probe, btf, "ret", prototype->type, PEM_PLACE_POINTER, 8 * word);
+		rc = add_value(probe, btf, "ret", prototype->type, PEM_LOCATION_POINTER, 8 * word);
 	else if (probe->kind == PEM_PROBE_KRETPROBE)
-		rc = add_value(probe, btf, "ret", prototype->type, PEM_PLACE_CONTEXT,
+		rc = add_value(probe, btf, "ret", prototype->type, PEM_LOCATION_CONTEXT,
 			       pem_register__result());
 	return rc;
 }
@@ -230,7 +231,7 @@ static void offer_names(struct search *s, const struct pem_kernel_btf *kernel)
 }
 
 /* A kprobe of a place that no type tells of: registers. */
-static int add_place(struct search *s, const char *function, uint64_t offset)
+static int add_location(struct search *s, const char *function, uint64_t offset)
 {
 	struct pem_probe *probe = new_probe(s->kind, function, strchr(s->pattern, '+'), offset);
 	struct pem_probe_field *field;
@@ -239,16 +240,17 @@ static int add_place(struct search *s, const char *function, uint64_t offset)
 
 	if (!probe)
 		return pem_kernel__fail(s->error, -ENOMEM, "out of memory");
-	for (i = 0; pem_register__argument(i) != PEM_PLACE_NO_REGISTER; i++) {
+	for (i = 0; pem_register__argument(i) != PEM_LOCATION_NO_REGISTER; i++) {
 		snprintf(name, sizeof(name), "arg%u", i);
 		field = pem_probe__add_field(probe, name);
 		if (!field)
 			break;
 		pem_probe_field__set_number(field, 8, false);
 		field->base = 16;
-		field->place = (struct pem_place_of){.kind = PEM_PLACE_CONTEXT,
-						     .load_bytes = 8,
-						     .offset = pem_register__argument(i)};
+		field->location =
+			(struct pem_argument_location){.kind = PEM_LOCATION_CONTEXT,
+						       .load_bytes = 8,
+						       .offset = pem_register__argument(i)};
 	}
 	s->count++;
 	return s->found(s->arg, probe);
@@ -282,7 +284,7 @@ static int say_no_function(struct search *s, const char *function)
 }
 
 /* "FUNC+0x10" */
-static int find_place(struct search *s)
+static int find_location(struct search *s)
 {
 	const char *plus = strchr(s->pattern, '+');
 	char *function, *end;
@@ -298,7 +300,8 @@ static int find_place(struct search *s)
 	function = strndup(s->pattern, (size_t)(plus - s->pattern));
 	if (!function)
 		return pem_kernel__fail(s->error, -ENOMEM, "out of memory");
-	rc = is_function(function) ? add_place(s, function, offset) : say_no_function(s, function);
+	rc = is_function(function) ? add_location(s, function, offset)
+				   : say_no_function(s, function);
 	free(function);
 	return rc;
 }
@@ -322,7 +325,7 @@ int pem_probe__find_functions(enum pem_probe_kind kind, const char *rest, pem_pr
 	if (!kernel)
 		return -ENOTSUP;
 	if (strchr(rest, '+'))
-		rc = find_place(&s);
+		rc = find_location(&s);
 	for (part = 0; !strchr(rest, '+') && pem_kernel_btf__part(kernel, part, &module) && !rc;
 	     part++) {
 		if (!s.literal || !s.count)

@@ -85,20 +85,20 @@ int pem_kernel__link_uprobes(const struct pem_probe *probe, int program,
 			     const struct pem_probe_site *const *sites, size_t count,
 			     bool only_here)
 {
-	uint64_t *places = calloc(2 * count + 1, sizeof(*places));
+	uint64_t *locations = calloc(2 * count + 1, sizeof(*locations));
 	bool counted = false;
 	size_t i;
 	int rc;
 
-	if (!places)
+	if (!locations)
 		return -ENOMEM;
 	for (i = 0; i < count; i++) {
-		places[i] = sites[i]->offset;
-		places[count + i] = sites[i]->semaphore;
+		locations[i] = sites[i]->offset;
+		locations[count + i] = sites[i]->semaphore;
 		counted |= sites[i]->semaphore != 0;
 	}
-	rc = create_link(program, probe->path, places, counted ? &places[count] : NULL, count,
+	rc = create_link(program, probe->path, locations, counted ? &locations[count] : NULL, count,
 			 probe->kind == PEM_PROBE_URETPROBE, only_here);
-	free(places);
+	free(locations);
 	return rc;
 }

@@ -132,7 +132,7 @@ static bool is_told(const struct pem_probe *probe, unsigned argument)
 
 	for (i = 0; i < probe->site_count; i++) {
 		if (argument >= PEM_USDT_ARGUMENTS_MAX ||
-		    probe->sites[i].arguments[argument].kind == PEM_PLACE_NONE)
+		    probe->sites[i].arguments[argument].kind == PEM_LOCATION_NONE)
 			return false;
 	}
 	return true;

@@ -50,33 +50,33 @@ enum pem_probe_kind {
 };
 
 /* Where a value is when the program runs. */
-enum pem_place_kind {
-	PEM_PLACE_NONE,
-	PEM_PLACE_CONTEXT, /* load_bytes of the context at offset */
-	PEM_PLACE_POINTER, /* the same, and the verifier may know it as a pointer */
-	PEM_PLACE_CONSTANT, /* constant */
-	PEM_PLACE_USER, /* the process's memory at (register at offset) + (register at index_offset << shift) + constant */
-	PEM_PLACE_BYTES, /* an array or string in the context, at offset */
-	PEM_PLACE_DATA_LOC, /* the same; at offset is a word: where in the context, and how long (<< 16) */
-	PEM_PLACE_REL_LOC, /* the same, counted from behind that word */
+enum pem_location_kind {
+	PEM_LOCATION_NONE,
+	PEM_LOCATION_CONTEXT, /* load_bytes of the context at offset */
+	PEM_LOCATION_POINTER, /* the same, and the verifier may know it as a pointer */
+	PEM_LOCATION_CONSTANT, /* constant */
+	PEM_LOCATION_USER, /* the process's memory at (register at offset) + (register at index_offset << shift) + constant */
+	PEM_LOCATION_BYTES, /* an array or string in the context, at offset */
+	PEM_LOCATION_DATA_LOC, /* the same; at offset is a word: where in the context, and how long (<< 16) */
+	PEM_LOCATION_REL_LOC, /* the same, counted from behind that word */
 };
-#define PEM_PLACE_NO_REGISTER 0xffffu
+#define PEM_LOCATION_NO_REGISTER 0xffffu
 
 /* How much of the register at index_offset counts. */
-enum pem_place_index {
+enum pem_location_index {
 	PEM_INDEX_WHOLE,
 	PEM_INDEX_WORD, /* its lower 32 bits, */
 	PEM_INDEX_SIGNED_WORD, /* and these with their sign */
 };
 
-struct pem_place_of {
-	uint8_t kind; /* enum pem_place_kind */
+struct pem_argument_location {
+	uint8_t kind; /* enum pem_location_kind */
 	uint8_t load_bytes;
 	uint8_t bytes; /* of these, how many are the value's; 0: as the field says, and so is its sign */
 	uint8_t is_signed;
 	uint8_t shift;
-	uint8_t index; /* enum pem_place_index */
-	uint16_t offset, index_offset; /* PEM_PLACE_NO_REGISTER: none */
+	uint8_t index; /* enum pem_location_index */
+	uint16_t offset, index_offset; /* PEM_LOCATION_NO_REGISTER: none */
 	int64_t constant;
 };
 
@@ -88,14 +88,14 @@ struct pem_probe_field {
 	bool is_signed;
 	bool is_user_string; /* type string: place holds a pointer to it in the process */
 	uint8_t argument; /* of a static probe: which one; place is then its site's */
-	struct pem_place_of place;
+	struct pem_argument_location location;
 };
 
 /* One place in a binary's file. */
 struct pem_probe_site {
 	uint64_t offset;
 	uint64_t semaphore; /* where in the file the count of its users is; 0: it has none */
-	struct pem_place_of arguments[PEM_USDT_ARGUMENTS_MAX];
+	struct pem_argument_location arguments[PEM_USDT_ARGUMENTS_MAX];
 };
 
 struct pem_probe {
@@ -181,7 +181,7 @@ int pem_format__parse(struct pem_probe *probe, const char *text);
 /* One argument of a static probe, as in "-4@%eax": moves *text behind it. 1; 0: there is none left; -EINVAL: not known how
  * to read; then, too, *text has been moved. */
 struct pem_usdt_argument {
-	struct pem_place_of place;
+	struct pem_argument_location location;
 	uint8_t bytes;
 	bool is_signed;
 	/* Not NULL: the place counts from the probe's instruction to what lies at this name, and constant is to be added to that. */
@@ -192,9 +192,9 @@ int pem_usdt_argument__next(const char **text, struct pem_usdt_argument *argumen
 /* Are a static probe's arguments at the same places at both? Then one program does for them. */
 bool pem_usdt_arguments__same(const struct pem_probe_site *a, const struct pem_probe_site *b);
 
-/* Where the kernel keeps a register in what programs of probes are given, or PEM_PLACE_NO_REGISTER. */
+/* Where the kernel keeps a register in what programs of probes are given, or PEM_LOCATION_NO_REGISTER. */
 uint16_t pem_register__offset(const char *name, size_t bytes);
-/* The same of the nth argument of a function, its result; PEM_PLACE_NO_REGISTER: it is in none. */
+/* The same of the nth argument of a function, its result; PEM_LOCATION_NO_REGISTER: it is in none. */
 uint16_t pem_register__argument(unsigned n);
 uint16_t pem_register__result(void);
 #define PEM_REGISTER_ARGUMENTS_MAX 8u

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * source.c - the kernel source's plugin interface: wishes, statistics, balance (contract: source.h)
+ * source.c - the kernel source's plugin interface: demands, statistics, balance (contract: source.h)
  *
- * What is wanted lies in control words that the programs read, statistics in slots that they write, both mapped:
+ * What is wanted lies in control words that the programs read, statistics in cells that they write, both mapped:
  * changing and reading them costs no system call. read_statistic and set_action are safe in any thread.
  */
 #include "kernel.h"
 #include "sources/statistic.h"
 
 #include <pem/ring.h>
-#include <pem/wide.h>
+#include <pem/distribution.h>
 
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -22,7 +22,7 @@
 #define STAT_TRIES 1000 /* an update takes some 10 ns, so that many mean a CPU that stands still */
 #define FINAL_TRIES 100 /* of 1 ms, for a record reserved and not yet committed */
 
-#define KEPT_FLAGS (PEM_ACTION_LOG | PEM_ACTION_STAT | PEM_ACTION_WIDE)
+#define KEPT_FLAGS (PEM_ACTION_LOG | PEM_ACTION_STAT | PEM_ACTION_DISTRIBUTION)
 #define WANTED_FLAGS (PEM_ACTION_LOG | PEM_ACTION_STAT)
 
 void pem_source__log(const struct pem_source *source, enum pem_log_level level, const char *format,
@@ -76,34 +76,34 @@ static bool same_context(const struct pem_context *a, const struct pem_context *
 }
 
 /* Can the session's event i be served? Sets its index; 0, or -errno, with a sentence in error if it is not why()'s. */
-static int take_wish(struct pem_source *source, size_t i, const struct pem_source_event *event,
-		     struct pem_error *error)
+static int take_demand(struct pem_source *source, size_t i, const struct pem_source_event *event,
+		       struct pem_error *error)
 {
-	struct pem_kernel_wish *wish = &source->wishes[i];
+	struct pem_kernel_demand *demand = &source->demands[i];
 	int index = pem_kernel__find(event->event->id);
 	uint32_t tests = event->test_count;
 	size_t j;
 
-	wish->event = event->event;
-	wish->context = event->context;
-	wish->tests = event->tests;
-	wish->test_count = event->test_count;
+	demand->event = event->event;
+	demand->context = event->context;
+	demand->tests = event->tests;
+	demand->test_count = event->test_count;
 	if (!is_ours(event->event))
 		return -ENOENT;
 	if (index < 0)
 		index = pem_source__take_probe(source, event->event, error);
 	if (index < 0)
 		return index;
-	wish->index = (unsigned)index;
+	demand->index = (unsigned)index;
 	for (j = 0; j < i; j++) {
-		/* One slot and one control word per event. */
-		if (!source->wishes[j].error && source->wishes[j].index == wish->index)
+		/* One cell and one control word per event. */
+		if (!source->demands[j].error && source->demands[j].index == demand->index)
 			return -EBUSY;
-		tests += source->wishes[j].error ? 0 : source->wishes[j].test_count;
+		tests += source->demands[j].error ? 0 : source->demands[j].test_count;
 	}
 	if (tests > PEM_KTESTS_MAX)
 		return -E2BIG;
-	source->context_wished |= index == source->context_index;
+	source->context_demanded |= index == source->context_index;
 	return 0;
 }
 
@@ -114,22 +114,22 @@ static const char *why(int error)
 				 : "no BPF program in this build";
 }
 
-static int take_wishes(struct pem_source *source, const struct pem_source_config *config)
+static int take_demands(struct pem_source *source, const struct pem_source_config *config)
 {
 	struct pem_error reason;
 	size_t i;
 
-	source->wish_count = config->event_count;
-	source->wishes = calloc(config->event_count + 1, sizeof(*source->wishes));
-	if (!source->wishes)
+	source->demand_count = config->event_count;
+	source->demands = calloc(config->event_count + 1, sizeof(*source->demands));
+	if (!source->demands)
 		return -ENOMEM;
 	for (i = 0; i < config->event_count; i++) {
 		reason.text[0] = '\0';
-		source->wishes[i].error = take_wish(source, i, &config->events[i], &reason);
-		if (source->wishes[i].error)
+		source->demands[i].error = take_demand(source, i, &config->events[i], &reason);
+		if (source->demands[i].error)
 			pem_source__log(source, PEM_LOG_WARNING, "%s: %s",
 					config->events[i].event->name,
-					*reason.text ? reason.text : why(source->wishes[i].error));
+					*reason.text ? reason.text : why(source->demands[i].error));
 	}
 	return 0;
 }
@@ -151,12 +151,12 @@ static void set_context_filter(struct pem_source *source)
 	bool first = true;
 	size_t i;
 
-	for (i = 0; i < source->wish_count; i++) {
-		if (source->wishes[i].error)
+	for (i = 0; i < source->demand_count; i++) {
+		if (source->demands[i].error)
 			continue;
 		if (first)
-			common = source->wishes[i].context;
-		else if (!same_context(&common, &source->wishes[i].context))
+			common = source->demands[i].context;
+		else if (!same_context(&common, &source->demands[i].context))
 			common = any;
 		first = false;
 	}
@@ -164,50 +164,50 @@ static void set_context_filter(struct pem_source *source)
 		flags |= PEM_KACTION_TREE;
 	if (is_restricted(&common))
 		flags |= PEM_ACTION_FILTER;
-	if (source->context_index >= 0 && !source->context_wished)
+	if (source->context_index >= 0 && !source->context_demanded)
 		set_filter(source, (unsigned)source->context_index, &common);
 	source->control->context_flags = source->beside ? 0 : flags;
 }
 
 static int set_action(struct pem_source *source, size_t i, uint64_t action)
 {
-	struct pem_kernel_wish *wish;
+	struct pem_kernel_demand *demand;
 	uint64_t word;
 	bool logging;
 
-	if (i >= source->wish_count)
+	if (i >= source->demand_count)
 		return -EINVAL;
-	wish = &source->wishes[i];
-	if (wish->error)
-		return wish->error;
+	demand = &source->demands[i];
+	if (demand->error)
+		return demand->error;
 	logging = action & PEM_ACTION_LOG;
 	word = (action & ~0xffULL) | (action & KEPT_FLAGS);
 	if (source->root)
 		word |= PEM_KACTION_TREE;
-	if (is_restricted(&wish->context))
+	if (is_restricted(&demand->context))
 		word |= PEM_ACTION_FILTER;
 	if (!(action & WANTED_FLAGS))
 		word = 0;
-	atomic_store(&wish->action, action); /* also when nothing is wanted: its epoch is read */
+	atomic_store(&demand->action, action); /* also when nothing is wanted: its epoch is read */
 	if (logging)
-		atomic_store(&wish->logged, true);
+		atomic_store(&demand->logged, true);
 	/* Switches are logged before the event is, and until after it. */
-	if (logging && !atomic_exchange(&wish->logging, true))
+	if (logging && !atomic_exchange(&demand->logging, true))
 		__atomic_fetch_add(&source->control->logging, 1, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&source->control->action[wish->index], word, __ATOMIC_SEQ_CST);
-	if (!logging && atomic_exchange(&wish->logging, false))
+	__atomic_store_n(&source->control->action[demand->index], word, __ATOMIC_SEQ_CST);
+	if (!logging && atomic_exchange(&demand->logging, false))
 		__atomic_fetch_sub(&source->control->logging, 1, __ATOMIC_SEQ_CST);
 	return 0;
 }
 
-static int keep(struct pem_source *source, size_t i, uint32_t wide)
+static int keep(struct pem_source *source, size_t i, uint32_t distribution)
 {
-	if (i >= source->wish_count)
+	if (i >= source->demand_count)
 		return -EINVAL;
-	if (!source->wishes[i].error)
-		__atomic_store_n(&source->control->filter[source->wishes[i].index].wide, wide,
-				 __ATOMIC_RELAXED);
-	return source->wishes[i].error;
+	if (!source->demands[i].error)
+		__atomic_store_n(&source->control->filter[source->demands[i].index].distribution,
+				 distribution, __ATOMIC_RELAXED);
+	return source->demands[i].error;
 }
 
 static int add_target(struct pem_source *source, pid_t pid)
@@ -234,7 +234,7 @@ static void close_source(struct pem_source *source)
 	pem_source__free_probes(source);
 	free(source->packet);
 	free(source->cpus);
-	free(source->wishes);
+	free(source->demands);
 	free(source);
 }
 
@@ -249,7 +249,7 @@ static int allocate(struct pem_source *source, const struct pem_source_config *c
 	source->packet = calloc(1, PEM_KERNEL_PACKET_BYTES);
 	if (!source->cpus || !source->packet)
 		return -ENOMEM;
-	return take_wishes(source, config);
+	return take_demands(source, config);
 }
 
 static int open_source(const struct pem_source_config *config, struct pem_source **result,
@@ -281,12 +281,12 @@ static int open_source(const struct pem_source_config *config, struct pem_source
 	rc = pem_source__load(source, error);
 	if (rc)
 		goto out;
-	for (i = 0; i < source->wish_count; i++) {
-		if (source->wishes[i].error)
+	for (i = 0; i < source->demand_count; i++) {
+		if (source->demands[i].error)
 			continue;
-		set_filter(source, source->wishes[i].index, &source->wishes[i].context);
-		keep(source, i, config->events[i].wide);
-		atomic_store(&source->wishes[i].action, config->events[i].action);
+		set_filter(source, source->demands[i].index, &source->demands[i].context);
+		keep(source, i, config->events[i].distribution);
+		atomic_store(&source->demands[i].action, config->events[i].action);
 	}
 	set_context_filter(source);
 	*result = source;
@@ -307,88 +307,92 @@ static int start(struct pem_source *source, struct pem_error *error)
 	rc = pem_source__attach(source, error);
 	if (rc)
 		return rc;
-	for (i = 0; i < source->wish_count; i++)
-		set_action(source, i, atomic_load(&source->wishes[i].action));
+	for (i = 0; i < source->demand_count; i++)
+		set_action(source, i, atomic_load(&source->demands[i].action));
 	source->started = true;
 	return 0;
 }
 
 /* One CPU's statistic in the action's epoch; false: there is none. */
-static bool read_cpu(struct pem_source *source, const struct pem_kernel_wish *wish, uint32_t cpu,
-		     uint64_t action, struct pem_slot *slot)
+static bool read_cpu(struct pem_source *source, const struct pem_kernel_demand *demand,
+		     uint32_t cpu, uint64_t action, struct pem_cell *cell)
 {
-	pem_slot_read(&pem_source__ring(source, cpu)->slots[wish->index], slot, STAT_TRIES);
-	return slot->tag == PEM_ACTION_TAG(action) && slot->stat_end;
+	pem_cell_read(&pem_source__ring(source, cpu)->cells[demand->index], cell, STAT_TRIES);
+	return cell->tag == PEM_ACTION_TAG(action) && cell->stat_end;
 }
 
 static int read_statistic(struct pem_source *source, size_t i, struct pem_statistic *value)
 {
-	struct pem_slot sum = {.min = ~0ULL}, slot;
-	const struct pem_kernel_wish *wish;
+	struct pem_cell sum = {.min = ~0ULL}, cell;
+	const struct pem_kernel_demand *demand;
 	uint64_t action;
 	uint32_t cpu;
 
-	if (i >= source->wish_count)
+	if (i >= source->demand_count)
 		return -EINVAL;
-	wish = &source->wishes[i];
+	demand = &source->demands[i];
 	memset(value, 0, sizeof(*value));
-	value->event = wish->event;
-	value->unavailable = wish->error;
-	if (wish->error)
-		return wish->error;
-	action = atomic_load(&wish->action);
+	value->event = demand->event;
+	value->unavailable = demand->error;
+	if (demand->error)
+		return demand->error;
+	action = atomic_load(&demand->action);
 	for (cpu = 0; cpu < source->cpu_count; cpu++) {
-		if (!read_cpu(source, wish, cpu, action, &slot))
+		if (!read_cpu(source, demand, cpu, action, &cell))
 			continue;
-		sum.stat_end += slot.stat_end;
-		sum.sum += slot.sum;
-		sum.min = slot.min < sum.min ? slot.min : sum.min;
-		sum.max = slot.max > sum.max ? slot.max : sum.max;
+		sum.stat_end += cell.stat_end;
+		sum.sum += cell.sum;
+		sum.min = cell.min < sum.min ? cell.min : sum.min;
+		sum.max = cell.max > sum.max ? cell.max : sum.max;
 	}
 	pem_statistic__fill(value, &sum, action);
 	return 0;
 }
 
 /* What one CPU keeps of an event besides, in the action's epoch; NULL: nothing. */
-static const struct pem_wide *read_wide(const struct pem_source *source,
-					const struct pem_kernel_wish *wish, uint32_t cpu,
-					uint64_t action, struct pem_wide *copy)
+static const struct pem_distribution *read_distribution(const struct pem_source *source,
+							const struct pem_kernel_demand *demand,
+							uint32_t cpu, uint64_t action,
+							struct pem_distribution *copy)
 {
-	uint32_t word =
-		__atomic_load_n(&source->control->filter[wish->index].wide, __ATOMIC_RELAXED);
-	size_t at = (size_t)cpu * PEM_WIDE_COUNT + (PEM_WIDE_INDEX(word) & (PEM_WIDE_COUNT - 1));
+	uint32_t word = __atomic_load_n(&source->control->filter[demand->index].distribution,
+					__ATOMIC_RELAXED);
+	size_t at = (size_t)cpu * PEM_DISTRIBUTION_COUNT +
+		    (PEM_DISTRIBUTION_INDEX(word) & (PEM_DISTRIBUTION_COUNT - 1));
 
-	if (!word ||
-	    !pem_wide_read(&source->wides[at], copy, PEM_WIDE_TAG(word, action), STAT_TRIES))
+	if (!word || !pem_distribution_read(&source->distributions[at], copy,
+					    PEM_DISTRIBUTION_TAG(word, action), STAT_TRIES))
 		return NULL;
 	return copy;
 }
 
 static int each_statistic(struct pem_source *source, size_t i,
 			  void (*function)(const struct pem_statistic *part,
-					   const struct pem_wide *wide, uint32_t cpu, void *arg),
+					   const struct pem_distribution *distribution,
+					   uint32_t cpu, void *arg),
 			  void *arg)
 {
-	const struct pem_kernel_wish *wish;
+	const struct pem_kernel_demand *demand;
 	struct pem_statistic part;
-	struct pem_wide wide;
-	struct pem_slot slot;
+	struct pem_distribution distribution;
+	struct pem_cell cell;
 	uint64_t action;
 	uint32_t cpu;
 	int count = 0;
 
-	if (i >= source->wish_count)
+	if (i >= source->demand_count)
 		return -EINVAL;
-	wish = &source->wishes[i];
-	if (wish->error)
-		return wish->error;
-	action = atomic_load(&wish->action);
+	demand = &source->demands[i];
+	if (demand->error)
+		return demand->error;
+	action = atomic_load(&demand->action);
 	for (cpu = 0; cpu < source->cpu_count; cpu++) {
-		if (!read_cpu(source, wish, cpu, action, &slot))
+		if (!read_cpu(source, demand, cpu, action, &cell))
 			continue;
 		memset(&part, 0, sizeof(part));
-		pem_statistic__fill(&part, &slot, action);
-		function(&part, read_wide(source, wish, cpu, action, &wide), cpu, arg);
+		pem_statistic__fill(&part, &cell, action);
+		function(&part, read_distribution(source, demand, cpu, action, &distribution), cpu,
+			 arg);
 		count++;
 	}
 	return count;
@@ -452,14 +456,14 @@ static uint64_t misses_of(const struct pem_source *source, unsigned index)
 static void count_event(const struct pem_source *source, unsigned index, bool logged,
 			struct pem_balance *balance)
 {
-	const struct pem_slot *slot;
+	const struct pem_cell *cell;
 	uint64_t produced, discarded;
 	uint32_t cpu;
 
 	for (cpu = 0; cpu < source->cpu_count; cpu++) {
-		slot = &pem_source__ring(source, cpu)->slots[index];
-		produced = __atomic_load_n(&slot->produced, __ATOMIC_RELAXED);
-		discarded = __atomic_load_n(&slot->discarded, __ATOMIC_RELAXED);
+		cell = &pem_source__ring(source, cpu)->cells[index];
+		produced = __atomic_load_n(&cell->produced, __ATOMIC_RELAXED);
+		discarded = __atomic_load_n(&cell->discarded, __ATOMIC_RELAXED);
 		if (source->cpus[cpu].broken)
 			discarded = produced - source->cpus[cpu].read[index];
 		balance->produced += produced;
@@ -473,20 +477,20 @@ static void count_event(const struct pem_source *source, unsigned index, bool lo
 
 static int balance_of(struct pem_source *source, size_t i, struct pem_balance *balance)
 {
-	struct pem_kernel_wish *wish;
+	struct pem_kernel_demand *demand;
 
 	memset(balance, 0, sizeof(*balance));
-	if (i == source->wish_count && source->context_index >= 0 && !source->context_wished &&
+	if (i == source->demand_count && source->context_index >= 0 && !source->context_demanded &&
 	    !source->beside) {
 		count_event(source, (unsigned)source->context_index, false, balance);
 		return 0;
 	}
-	if (i >= source->wish_count)
+	if (i >= source->demand_count)
 		return -EINVAL;
-	wish = &source->wishes[i];
-	if (wish->error)
-		return wish->error;
-	count_event(source, wish->index, atomic_load(&wish->logged), balance);
+	demand = &source->demands[i];
+	if (demand->error)
+		return demand->error;
+	count_event(source, demand->index, atomic_load(&demand->logged), balance);
 	return 0;
 }
 

@@ -50,9 +50,9 @@ static const struct named_register registers[] = {{"sp", 31 * 8}, {"pc", 32 * 8}
 static const uint16_t by_convention[] = {0, 8, 16, 24, 32, 40, 48, 56};
 static const uint16_t result = 0;
 #else
-static const struct named_register registers[] = {{"", PEM_PLACE_NO_REGISTER}};
-static const uint16_t by_convention[] = {PEM_PLACE_NO_REGISTER};
-static const uint16_t result = PEM_PLACE_NO_REGISTER;
+static const struct named_register registers[] = {{"", PEM_LOCATION_NO_REGISTER}};
+static const uint16_t by_convention[] = {PEM_LOCATION_NO_REGISTER};
+static const uint16_t result = PEM_LOCATION_NO_REGISTER;
 #endif
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -64,7 +64,7 @@ static uint16_t numbered_register(const char *name, size_t bytes)
 			       (name[bytes - 1] == 'd' || name[bytes - 1] == 'w' ||
 				name[bytes - 1] == 'b')
 		       ? pem_register__offset(name, bytes - 1)
-		       : PEM_PLACE_NO_REGISTER;
+		       : PEM_LOCATION_NO_REGISTER;
 }
 #else
 /* "x0" to "x30", "w0" to "w30" */
@@ -74,13 +74,13 @@ static uint16_t numbered_register(const char *name, size_t bytes)
 	size_t i;
 
 	if (bytes < 2 || bytes > 3 || (name[0] != 'x' && name[0] != 'w'))
-		return PEM_PLACE_NO_REGISTER;
+		return PEM_LOCATION_NO_REGISTER;
 	for (i = 1; i < bytes; i++) {
 		if (!isdigit((unsigned char)name[i]))
-			return PEM_PLACE_NO_REGISTER;
+			return PEM_LOCATION_NO_REGISTER;
 		n = n * 10 + (unsigned)(name[i] - '0');
 	}
-	return n <= 30 ? (uint16_t)(n * 8) : PEM_PLACE_NO_REGISTER;
+	return n <= 30 ? (uint16_t)(n * 8) : PEM_LOCATION_NO_REGISTER;
 }
 #endif
 
@@ -97,7 +97,7 @@ uint16_t pem_register__offset(const char *name, size_t bytes)
 
 uint16_t pem_register__argument(unsigned n)
 {
-	return n < COUNT(by_convention) ? by_convention[n] : PEM_PLACE_NO_REGISTER;
+	return n < COUNT(by_convention) ? by_convention[n] : PEM_LOCATION_NO_REGISTER;
 }
 
 uint16_t pem_register__result(void)
@@ -115,8 +115,8 @@ static bool take_register(const char **text, uint16_t *offset)
 	while (isalnum((unsigned char)*end))
 		end++;
 	*offset = end > name ? pem_register__offset(name, (size_t)(end - name))
-			     : PEM_PLACE_NO_REGISTER;
-	if (*offset == PEM_PLACE_NO_REGISTER)
+			     : PEM_LOCATION_NO_REGISTER;
+	if (*offset == PEM_LOCATION_NO_REGISTER)
 		return false;
 	*text = end;
 	return true;
@@ -153,16 +153,16 @@ static bool take_word(const char **text, const char *word)
 }
 
 /* "(%rax,%rbx,8)", "(%rax)", "(,%rax,8)" behind an offset. */
-static bool take_bracket(const char **text, struct pem_place_of *place)
+static bool take_bracket(const char **text, struct pem_argument_location *location)
 {
 	int64_t scale = 1;
 
 	(*text)++;
-	if (**text != ',' && !take_register(text, &place->offset))
+	if (**text != ',' && !take_register(text, &location->offset))
 		return false;
 	if (**text == ',') {
 		(*text)++;
-		if (!take_register(text, &place->index_offset))
+		if (!take_register(text, &location->index_offset))
 			return false;
 		if (**text == ',') {
 			(*text)++;
@@ -172,13 +172,13 @@ static bool take_bracket(const char **text, struct pem_place_of *place)
 	}
 	if ((scale != 1 && scale != 2 && scale != 4 && scale != 8) || **text != ')')
 		return false;
-	place->shift = (uint8_t)__builtin_ctzll((unsigned long long)scale);
+	location->shift = (uint8_t)__builtin_ctzll((unsigned long long)scale);
 	(*text)++;
 	return true;
 }
 
 /* Behind an index: ", lsl 3", ", sxtw 2", ", uxtw"; nothing. */
-static bool take_scale(const char **text, struct pem_place_of *place)
+static bool take_scale(const char **text, struct pem_argument_location *location)
 {
 	int64_t shift = 0;
 
@@ -187,29 +187,29 @@ static bool take_scale(const char **text, struct pem_place_of *place)
 	(*text)++;
 	skip_blanks(text);
 	if (take_word(text, "sxtw"))
-		place->index = PEM_INDEX_SIGNED_WORD;
+		location->index = PEM_INDEX_SIGNED_WORD;
 	else if (take_word(text, "uxtw"))
-		place->index = PEM_INDEX_WORD;
+		location->index = PEM_INDEX_WORD;
 	else if (!take_word(text, "lsl"))
 		return false;
 	skip_blanks(text);
 	if (**text != ']' && !take_number(text, &shift))
 		return false;
-	place->shift = (uint8_t)shift;
+	location->shift = (uint8_t)shift;
 	return shift >= 0 && shift <= 3;
 }
 
 /* "[sp, 96]", "[x0]", "[x1, x2]", "[x1, w2, sxtw 2]" */
-static bool take_square(const char **text, struct pem_place_of *place)
+static bool take_square(const char **text, struct pem_argument_location *location)
 {
 	(*text)++;
-	if (!take_register(text, &place->offset))
+	if (!take_register(text, &location->offset))
 		return false;
 	if (**text == ',') {
 		(*text)++;
 		skip_blanks(text);
-		if (!take_number(text, &place->constant) &&
-		    (!take_register(text, &place->index_offset) || !take_scale(text, place)))
+		if (!take_number(text, &location->constant) &&
+		    (!take_register(text, &location->index_offset) || !take_scale(text, location)))
 			return false;
 	}
 	if (**text != ']')
@@ -240,49 +240,49 @@ static bool take_relative(const char **text, struct pem_usdt_argument *argument)
 		return false;
 	}
 	if (!argument->symbol_bytes || strncmp(at, "(%rip)", 6) != 0 ||
-	    __builtin_add_overflow(argument->place.constant, more, &argument->place.constant))
+	    __builtin_add_overflow(argument->location.constant, more, &argument->location.constant))
 		return false;
-	argument->place.offset = pem_register__offset("rip", 3);
+	argument->location.offset = pem_register__offset("rip", 3);
 	argument->symbol = name;
 	*text = at + 6;
-	return argument->place.offset != PEM_PLACE_NO_REGISTER;
+	return argument->location.offset != PEM_LOCATION_NO_REGISTER;
 }
 
-static bool take_place(const char **text, struct pem_usdt_argument *argument)
+static bool take_location(const char **text, struct pem_usdt_argument *argument)
 {
-	struct pem_place_of *place = &argument->place;
+	struct pem_argument_location *location = &argument->location;
 	uint16_t offset;
 
-	*place = (struct pem_place_of){.kind = PEM_PLACE_USER,
-				       .offset = PEM_PLACE_NO_REGISTER,
-				       .index_offset = PEM_PLACE_NO_REGISTER};
+	*location = (struct pem_argument_location){.kind = PEM_LOCATION_USER,
+						   .offset = PEM_LOCATION_NO_REGISTER,
+						   .index_offset = PEM_LOCATION_NO_REGISTER};
 	if (**text == '$') {
 		(*text)++;
-		place->kind = PEM_PLACE_CONSTANT;
-		return take_number(text, &place->constant);
+		location->kind = PEM_LOCATION_CONSTANT;
+		return take_number(text, &location->constant);
 	}
 	if (**text == '[')
-		return take_square(text, place);
+		return take_square(text, location);
 	if (**text == '(')
-		return take_bracket(text, place);
-	if (take_number(text, &place->constant)) {
+		return take_bracket(text, location);
+	if (take_number(text, &location->constant)) {
 		if (!strncmp(*text, "(%rip", 5))
 			return false; /* counts from the next instruction, which is not known */
 		if (**text == '(')
-			return take_bracket(text, place);
+			return take_bracket(text, location);
 		if (**text == '+') {
 			(*text)++;
 			return take_relative(text, argument);
 		}
-		place->kind = PEM_PLACE_CONSTANT; /* arm64 has no mark for it */
+		location->kind = PEM_LOCATION_CONSTANT; /* arm64 has no mark for it */
 		return true;
 	}
 	if (**text != '%' && strstr(*text, "(%rip)"))
 		return take_relative(text, argument);
 	if (!take_register(text, &offset))
 		return false;
-	place->kind = PEM_PLACE_CONTEXT;
-	place->offset = offset;
+	location->kind = PEM_LOCATION_CONTEXT;
+	location->offset = offset;
 	return true;
 }
 
@@ -316,13 +316,14 @@ int pem_usdt_argument__next(const char **text, struct pem_usdt_argument *argumen
 			return -EINVAL;
 		bytes = bytes < 0 ? -bytes : bytes;
 	}
-	if ((bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8) || !take_place(&at, argument) ||
-	    at != end)
+	if ((bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8) ||
+	    !take_location(&at, argument) || at != end)
 		return -EINVAL;
 	argument->bytes = (uint8_t)bytes;
-	argument->place.bytes = argument->bytes;
-	argument->place.is_signed = argument->is_signed;
-	argument->place.load_bytes = argument->place.kind == PEM_PLACE_USER ? argument->bytes : 8;
+	argument->location.bytes = argument->bytes;
+	argument->location.is_signed = argument->is_signed;
+	argument->location.load_bytes =
+		argument->location.kind == PEM_LOCATION_USER ? argument->bytes : 8;
 	return 1;
 }
 

@@ -109,7 +109,7 @@ int pem_module__index_events(struct pem_source *source)
 	uint32_t size = 16;
 	size_t i;
 
-	while (size < 2 * (source->wish_count + 1))
+	while (size < 2 * (source->demand_count + 1))
 		size *= 2;
 	source->by_id = calloc(size, sizeof(*source->by_id));
 	if (!source->by_id)
@@ -117,8 +117,8 @@ int pem_module__index_events(struct pem_source *source)
 	source->by_id_mask = size - 1;
 	if (source->sets_thread)
 		put_event(source, source->sets_thread);
-	for (i = 0; i < source->wish_count; i++)
-		put_event(source, source->wishes[i].event);
+	for (i = 0; i < source->demand_count; i++)
+		put_event(source, source->demands[i].event);
 	return 0;
 }
 

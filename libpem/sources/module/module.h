@@ -2,7 +2,7 @@
 /*
  * module.h - the module source inside: what its files share
  *
- *	source.c   the plugin: wishes, start and stop
+ *	source.c   the plugin: demands, start and stop
  *	device.c   /dev/pem: can it be used, which events has it, its ioctls
  *	own.c      what the module looks at itself, and the thread in which it does
  *	pools.c    each CPU's pool: mapped, and statistics and counts read out of it
@@ -26,15 +26,15 @@
 #define PEM_MODULE_NO_INDEX 0xffffffffu
 
 /* An event of the session's list. */
-struct pem_module_wish {
+struct pem_module_demand {
 	const struct pem_event *event;
 	struct pem_context context;
 	int error; /* 0, or -errno why it can't be delivered */
 	_Atomic uint64_t action; /* the last one; its epoch is that of the statistic */
-	_Atomic uint32_t wide; /* from the next action on */
-	_Atomic uint32_t index; /* in pools' slots; PEM_MODULE_NO_INDEX: not known yet */
+	_Atomic uint32_t distribution; /* from the next action on */
+	_Atomic uint32_t index; /* in pools' cells; PEM_MODULE_NO_INDEX: not known yet */
 	uint64_t told_action; /* what the module knows, under the source's lock */
-	uint32_t told_wide;
+	uint32_t told_distribution;
 };
 
 /* What draining remembers of one lane of a CPU. */
@@ -61,13 +61,13 @@ struct pem_source {
 	uint32_t chunk_bytes;
 	uint64_t next_map_ns; /* when pools of CPUs that came online are looked for again */
 	uint8_t *packet; /* chunk_bytes: a private copy of one */
-	struct pem_module_wish *wishes;
-	size_t wish_count;
+	struct pem_module_demand *demands;
+	size_t demand_count;
 	const struct pem_event *
-		*by_id; /* wishes' and sets_thread; open addressing, half empty at least */
+		*by_id; /* demands' and sets_thread; open addressing, half empty at least */
 	uint32_t by_id_mask;
 	const struct pem_event *sets_thread; /* may be NULL */
-	bool sets_thread_wished;
+	bool sets_thread_demanded;
 	uint32_t beside; /* struct pem_source_config's */
 	bool has_tree;
 	bool reads_counters; /* at tracepoints that are logged */
@@ -104,7 +104,7 @@ int pem_module__free(const struct pem_source *source, uint32_t cpu, uint32_t chu
 /* --- own.c --- */
 
 /* Is it the event of what the module looks at ("counters", "accessed", "supply")? */
-bool pem_module__looks_at(const struct pem_event *event, const char *what);
+bool pem_module__observes(const struct pem_event *event, const char *what);
 /* Before events are told. 0, or -errno, said. */
 int pem_module__open_counters(struct pem_source *source, const char *names);
 /* Switches that are logged though nobody asked for them; after all events are told. 0, or -errno. */
@@ -125,11 +125,11 @@ void pem_module__unmap_pools(struct pem_source *source);
 /* Believe a mapping of a pool of one CPU, of chunks of so many bytes at most: 0, or -EINVAL. Unmapping is left to the caller. */
 int pem_module__use_pool(struct pem_module_cpu *cpu, void *mapping, size_t bytes,
 			 uint32_t chunk_bytes);
-/* An event's index in slots, or PEM_MODULE_NO_INDEX. */
+/* An event's index in cells, or PEM_MODULE_NO_INDEX. */
 uint32_t pem_module__index_of(const struct pem_source *source, uint32_t event_id);
-uint32_t pem_module__index(struct pem_source *source, struct pem_module_wish *wish);
-/* An event's slot in one lane; NULL: there is none. */
-const struct pem_slot *pem_module__slot(const struct pem_module_cpu *cpu, uint32_t lane,
+uint32_t pem_module__index(struct pem_source *source, struct pem_module_demand *demand);
+/* An event's cell in one lane; NULL: there is none. */
+const struct pem_cell *pem_module__cell(const struct pem_module_cpu *cpu, uint32_t lane,
 					uint32_t index);
 /* Add all lanes of all CPUs. */
 void pem_module__count(const struct pem_source *source, uint32_t index,

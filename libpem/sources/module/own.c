@@ -23,7 +23,7 @@
 
 #define WORKER_PATIENCE_S 1
 
-bool pem_module__looks_at(const struct pem_event *event, const char *what)
+bool pem_module__observes(const struct pem_event *event, const char *what)
 {
 	return event->source_kind == PEM_SOURCE_MODULE && !strcmp(event->source_name, what);
 }
@@ -145,8 +145,8 @@ int pem_module__count_at_switches(const struct pem_source *source)
 	struct pem_kmod_event request = {
 		.size = sizeof(request), .cpu = PEM_NO_CPU, .flags = PEM_KMOD_READ_COUNTERS};
 
-	if (!source->sets_thread || source->sets_thread_wished)
-		return 0; /* its own wish says so */
+	if (!source->sets_thread || source->sets_thread_demanded)
+		return 0; /* its own demand says so */
 	request.event_id = source->sets_thread->id;
 	return ioctl(source->fd, PEM_KMOD_EVENT, &request) ? -errno : 0;
 }

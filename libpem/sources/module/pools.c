@@ -124,39 +124,39 @@ uint32_t pem_module__index_of(const struct pem_source *source, uint32_t event_id
 	return PEM_MODULE_NO_INDEX;
 }
 
-uint32_t pem_module__index(struct pem_source *source, struct pem_module_wish *wish)
+uint32_t pem_module__index(struct pem_source *source, struct pem_module_demand *demand)
 {
-	uint32_t index = atomic_load(&wish->index);
+	uint32_t index = atomic_load(&demand->index);
 
 	if (index == PEM_MODULE_NO_INDEX) {
-		index = pem_module__index_of(source, wish->event->id);
-		atomic_store(&wish->index, index);
+		index = pem_module__index_of(source, demand->event->id);
+		atomic_store(&demand->index, index);
 	}
 	return index;
 }
 
-const struct pem_slot *pem_module__slot(const struct pem_module_cpu *cpu, uint32_t lane,
+const struct pem_cell *pem_module__cell(const struct pem_module_cpu *cpu, uint32_t lane,
 					uint32_t index)
 {
 	if (!__atomic_load_n(&cpu->mapping, __ATOMIC_ACQUIRE) || lane >= cpu->ring.lane_count ||
 	    index >= cpu->ring.event_capacity)
 		return NULL;
-	return &cpu->ring.slots[(size_t)lane * cpu->ring.event_capacity + index];
+	return &cpu->ring.cells[(size_t)lane * cpu->ring.event_capacity + index];
 }
 
 void pem_module__count(const struct pem_source *source, uint32_t index, struct pem_balance *balance)
 {
-	const struct pem_slot *slot;
+	const struct pem_cell *cell;
 	uint32_t i, lane;
 
 	for (i = 0; i < source->cpu_count; i++) {
 		for (lane = 0; lane < PEM_KMOD_LANES; lane++) {
-			slot = pem_module__slot(&source->cpus[i], lane, index);
-			if (!slot)
+			cell = pem_module__cell(&source->cpus[i], lane, index);
+			if (!cell)
 				continue;
 			/* In this order: the module counts what it discards before what it produces. */
-			balance->produced += __atomic_load_n(&slot->produced, __ATOMIC_ACQUIRE);
-			balance->discarded += __atomic_load_n(&slot->discarded, __ATOMIC_RELAXED);
+			balance->produced += __atomic_load_n(&cell->produced, __ATOMIC_ACQUIRE);
+			balance->discarded += __atomic_load_n(&cell->discarded, __ATOMIC_RELAXED);
 		}
 	}
 }

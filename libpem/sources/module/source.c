@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * source.c - the module source's plugin interface: wishes, start and stop, statistics (contract: source.h)
+ * source.c - the module source's plugin interface: demands, start and stop, statistics (contract: source.h)
  *
  * What is wanted is told to the module by ioctl, and only when it changes; statistics are read where it keeps them, without a
  * system call. read_statistic and set_action are safe in any thread.
@@ -8,7 +8,7 @@
 #include "module.h"
 #include "sources/statistic.h"
 
-#include <pem/wide.h>
+#include <pem/distribution.h>
 
 #include <errno.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@
 #define CHUNK_BYTES_MAX                                                                            \
 	(64u << 10) /* of what is chosen here: more would only wait longer to be full */
 
-#define KEPT_FLAGS (PEM_ACTION_LOG | PEM_ACTION_STAT | PEM_ACTION_WIDE)
+#define KEPT_FLAGS (PEM_ACTION_LOG | PEM_ACTION_STAT | PEM_ACTION_DISTRIBUTION)
 #define WANTED_FLAGS (PEM_ACTION_LOG | PEM_ACTION_STAT)
 
 void pem_module__log(const struct pem_source *source, enum pem_log_level level, const char *format,
@@ -62,7 +62,7 @@ static int can_deliver(const struct pem_event *event, struct pem_error *reason)
 	if (result == 1)
 		return 1;
 	return pem_module__fail(reason, 0, "only pem.ko %s: %s",
-				pem_module__looks_at(event, "counters")
+				pem_module__observes(event, "counters")
 					? "reads counters at events (--counters)"
 					: "sees this",
 				why.text);
@@ -79,25 +79,25 @@ static uint64_t told_action(uint64_t action)
 /* The source's own thread raises it: a context's process is the one looked at, not the one that runs. */
 static bool is_of_worker(const struct pem_event *event)
 {
-	return pem_module__looks_at(event, "accessed") || pem_module__looks_at(event, "supply");
+	return pem_module__observes(event, "accessed") || pem_module__observes(event, "supply");
 }
 
 /* With an event's tests the first time, then its action alone. */
-static int tell(struct pem_source *source, struct pem_module_wish *wish,
+static int tell(struct pem_source *source, struct pem_module_demand *demand,
 		const struct pem_source_event *first)
 {
 	struct pem_kmod_event request = {.size = sizeof(request),
-					 .event_id = wish->event->id,
-					 .action = told_action(atomic_load(&wish->action)),
+					 .event_id = demand->event->id,
+					 .action = told_action(atomic_load(&demand->action)),
 					 .cpu = PEM_NO_CPU,
-					 .wide = atomic_load(&wish->wide),
+					 .distribution = atomic_load(&demand->distribution),
 					 .flags = first ? 0 : PEM_KMOD_KEEP_TESTS};
 	int rc = 0;
 
-	if (source->reads_counters && wish->event->source_kind != PEM_SOURCE_MODULE &&
+	if (source->reads_counters && demand->event->source_kind != PEM_SOURCE_MODULE &&
 	    (request.action & PEM_ACTION_LOG))
 		request.flags |= PEM_KMOD_READ_COUNTERS;
-	if (first && is_of_worker(wish->event)) {
+	if (first && is_of_worker(demand->event)) {
 		request.tests = (uintptr_t)first->tests;
 		request.test_count = first->test_count;
 	} else if (first) {
@@ -108,11 +108,12 @@ static int tell(struct pem_source *source, struct pem_module_wish *wish,
 		request.test_count = first->test_count;
 	}
 	pthread_mutex_lock(&source->lock);
-	if (first || request.action != wish->told_action || request.wide != wish->told_wide) {
+	if (first || request.action != demand->told_action ||
+	    request.distribution != demand->told_distribution) {
 		rc = ioctl(source->fd, PEM_KMOD_EVENT, &request) ? -errno : 0;
 		if (!rc) {
-			wish->told_action = request.action;
-			wish->told_wide = request.wide;
+			demand->told_action = request.action;
+			demand->told_distribution = request.distribution;
 		}
 	}
 	pthread_mutex_unlock(&source->lock);
@@ -121,24 +122,24 @@ static int tell(struct pem_source *source, struct pem_module_wish *wish,
 
 static int set_action(struct pem_source *source, size_t i, uint64_t action)
 {
-	struct pem_module_wish *wish;
+	struct pem_module_demand *demand;
 
-	if (i >= source->wish_count)
+	if (i >= source->demand_count)
 		return -EINVAL;
-	wish = &source->wishes[i];
-	if (wish->error)
-		return wish->error;
-	atomic_store(&wish->action, action); /* also when nothing is wanted: its epoch is read */
-	return source->stopped ? 0 : tell(source, wish, NULL);
+	demand = &source->demands[i];
+	if (demand->error)
+		return demand->error;
+	atomic_store(&demand->action, action); /* also when nothing is wanted: its epoch is read */
+	return source->stopped ? 0 : tell(source, demand, NULL);
 }
 
-static int keep(struct pem_source *source, size_t i, uint32_t wide)
+static int keep(struct pem_source *source, size_t i, uint32_t distribution)
 {
-	if (i >= source->wish_count)
+	if (i >= source->demand_count)
 		return -EINVAL;
-	if (!source->wishes[i].error)
-		atomic_store(&source->wishes[i].wide, wide);
-	return source->wishes[i].error;
+	if (!source->demands[i].error)
+		atomic_store(&source->demands[i].distribution, distribution);
+	return source->demands[i].error;
 }
 
 static int add_target(struct pem_source *source, pid_t pid)
@@ -166,27 +167,27 @@ static const char *why(int error)
 				   : strerror(-error);
 }
 
-static int take_wish(struct pem_source *source, size_t i, const struct pem_source_event *event)
+static int take_demand(struct pem_source *source, size_t i, const struct pem_source_event *event)
 {
-	struct pem_module_wish *wish = &source->wishes[i];
+	struct pem_module_demand *demand = &source->demands[i];
 	size_t j;
 
-	wish->event = event->event;
-	wish->context = event->context;
-	atomic_store(&wish->action, event->action);
-	atomic_store(&wish->wide, event->wide);
-	atomic_store(&wish->index, PEM_MODULE_NO_INDEX);
+	demand->event = event->event;
+	demand->context = event->context;
+	atomic_store(&demand->action, event->action);
+	atomic_store(&demand->distribution, event->distribution);
+	atomic_store(&demand->index, PEM_MODULE_NO_INDEX);
 	if (!is_ours(event->event))
 		return -ENOENT;
 	for (j = 0; j < i; j++) {
-		if (source->wishes[j].event == wish->event)
-			return -EBUSY; /* one slot and one rule per event */
+		if (source->demands[j].event == demand->event)
+			return -EBUSY; /* one cell and one rule per event */
 	}
 	if (event->event->meaning == PEM_MEANS_SETS_THREAD) {
 		source->sets_thread = event->event;
-		source->sets_thread_wished = true;
+		source->sets_thread_demanded = true;
 	}
-	return tell(source, wish, event);
+	return tell(source, demand, event);
 }
 
 /* What has to be there before the first event is told. */
@@ -197,57 +198,57 @@ static void look_first(struct pem_source *source, const struct pem_source_config
 	source->pages_interval_us = config->pages_interval_us;
 	source->pages_region_bytes = config->pages_region_bytes;
 	for (i = 0; i < config->event_count; i++) {
-		if (pem_module__looks_at(config->events[i].event, "counters"))
+		if (pem_module__observes(config->events[i].event, "counters"))
 			source->reads_counters =
 				!pem_module__open_counters(source, config->counters);
-		source->samples_pages |= pem_module__looks_at(config->events[i].event, "accessed");
+		source->samples_pages |= pem_module__observes(config->events[i].event, "accessed");
 	}
 }
 
-/* What the module looks at for a wish, which it knows. Processes of the target follow with it. */
-static int look_at(struct pem_source *source, const struct pem_module_wish *wish)
+/* What the module looks at for a demand, which it knows. Processes of the target follow with it. */
+static int look_at(struct pem_source *source, const struct pem_module_demand *demand)
 {
 	size_t i;
 
-	if (pem_module__looks_at(wish->event, "counters"))
+	if (pem_module__observes(demand->event, "counters"))
 		return source->reads_counters ? pem_module__count_at_switches(source) : -EINVAL;
-	source->looks |= is_of_worker(wish->event);
-	if (pem_module__looks_at(wish->event, "supply"))
+	source->looks |= is_of_worker(demand->event);
+	if (pem_module__observes(demand->event, "supply"))
 		return pem_module__watch_supply(source);
-	if (!pem_module__looks_at(wish->event, "accessed") || source->has_tree)
+	if (!pem_module__observes(demand->event, "accessed") || source->has_tree)
 		return 0;
-	if (wish->context.pid == PEM_ANY)
+	if (demand->context.pid == PEM_ANY)
 		return -ENODEV;
-	for (i = 0; source->wishes + i < wish; i++) {
-		if (pem_module__looks_at(source->wishes[i].event, "accessed") &&
-		    source->wishes[i].context.pid == wish->context.pid)
-			return source->wishes[i].error;
+	for (i = 0; source->demands + i < demand; i++) {
+		if (pem_module__observes(source->demands[i].event, "accessed") &&
+		    source->demands[i].context.pid == demand->context.pid)
+			return source->demands[i].error;
 	}
-	return pem_module__sample_process(source, wish->context.pid);
+	return pem_module__sample_process(source, demand->context.pid);
 }
 
-static int take_wishes(struct pem_source *source, const struct pem_source_config *config)
+static int take_demands(struct pem_source *source, const struct pem_source_config *config)
 {
 	size_t i;
 
 	source->sets_thread = config->sets_thread;
-	source->wishes = calloc(config->event_count + 1, sizeof(*source->wishes));
-	if (!source->wishes)
+	source->demands = calloc(config->event_count + 1, sizeof(*source->demands));
+	if (!source->demands)
 		return -ENOMEM;
-	source->wish_count = config->event_count;
+	source->demand_count = config->event_count;
 	look_first(source, config);
 	for (i = 0; i < config->event_count; i++) {
-		source->wishes[i].error = take_wish(source, i, &config->events[i]);
-		if (source->wishes[i].error)
+		source->demands[i].error = take_demand(source, i, &config->events[i]);
+		if (source->demands[i].error)
 			pem_module__log(source, PEM_LOG_WARNING, "%s: %s",
 					config->events[i].event->name,
-					why(source->wishes[i].error));
+					why(source->demands[i].error));
 	}
 	for (i = 0; i < config->event_count; i++) {
-		if (source->wishes[i].error)
+		if (source->demands[i].error)
 			continue;
-		source->wishes[i].error = look_at(source, &source->wishes[i]);
-		if (source->wishes[i].error == -ENODEV)
+		source->demands[i].error = look_at(source, &source->demands[i]);
+		if (source->demands[i].error == -ENODEV)
 			pem_module__log(
 				source, PEM_LOG_WARNING,
 				"%s: pages are looked at of a command or of processes that are "
@@ -319,7 +320,7 @@ static void close_source(struct pem_source *source)
 	free(source->by_id);
 	free(source->packet);
 	free(source->cpus);
-	free(source->wishes);
+	free(source->demands);
 	free(source);
 }
 
@@ -342,7 +343,7 @@ static int prepare(struct pem_source *source, const struct pem_source_config *co
 	rc = set_up(source, config, error);
 	if (rc)
 		return rc;
-	rc = take_wishes(source, config);
+	rc = take_demands(source, config);
 	if (rc)
 		return pem_module__fail(error, rc, "can't prepare the module source: %s",
 					strerror(-rc));
@@ -400,7 +401,7 @@ static int start(struct pem_source *source, struct pem_error *error)
 
 /* --- statistics --- */
 
-static void add_slot(struct pem_slot *sum, const struct pem_slot *part)
+static void add_cell(struct pem_cell *sum, const struct pem_cell *part)
 {
 	sum->stat_end += part->stat_end;
 	sum->sum += part->sum;
@@ -409,38 +410,38 @@ static void add_slot(struct pem_slot *sum, const struct pem_slot *part)
 }
 
 /* One lane's statistic in the action's epoch; false: there is none. */
-static bool read_lane(struct pem_source *source, struct pem_module_wish *wish, uint32_t cpu,
-		      uint32_t lane, uint64_t action, struct pem_slot *slot)
+static bool read_lane(struct pem_source *source, struct pem_module_demand *demand, uint32_t cpu,
+		      uint32_t lane, uint64_t action, struct pem_cell *cell)
 {
-	const struct pem_slot *shared =
-		pem_module__slot(&source->cpus[cpu], lane, pem_module__index(source, wish));
+	const struct pem_cell *shared =
+		pem_module__cell(&source->cpus[cpu], lane, pem_module__index(source, demand));
 
 	if (!shared)
 		return false;
-	pem_slot_read(shared, slot, STAT_TRIES);
-	return slot->tag == PEM_ACTION_TAG(action) && slot->stat_end;
+	pem_cell_read(shared, cell, STAT_TRIES);
+	return cell->tag == PEM_ACTION_TAG(action) && cell->stat_end;
 }
 
 static int read_statistic(struct pem_source *source, size_t i, struct pem_statistic *value)
 {
-	struct pem_slot sum = {.min = ~0ULL}, slot;
-	struct pem_module_wish *wish;
+	struct pem_cell sum = {.min = ~0ULL}, cell;
+	struct pem_module_demand *demand;
 	uint32_t cpu, lane;
 	uint64_t action;
 
-	if (i >= source->wish_count)
+	if (i >= source->demand_count)
 		return -EINVAL;
-	wish = &source->wishes[i];
+	demand = &source->demands[i];
 	memset(value, 0, sizeof(*value));
-	value->event = wish->event;
-	value->unavailable = wish->error;
-	if (wish->error)
-		return wish->error;
-	action = atomic_load(&wish->action);
+	value->event = demand->event;
+	value->unavailable = demand->error;
+	if (demand->error)
+		return demand->error;
+	action = atomic_load(&demand->action);
 	for (cpu = 0; cpu < source->cpu_count; cpu++) {
 		for (lane = 0; lane < PEM_KMOD_LANES; lane++) {
-			if (read_lane(source, wish, cpu, lane, action, &slot))
-				add_slot(&sum, &slot);
+			if (read_lane(source, demand, cpu, lane, action, &cell))
+				add_cell(&sum, &cell);
 		}
 	}
 	pem_statistic__fill(value, &sum, action);
@@ -448,50 +449,54 @@ static int read_statistic(struct pem_source *source, size_t i, struct pem_statis
 }
 
 /* What one lane keeps of an event besides, in the action's epoch; false: nothing. */
-static bool read_wide(const struct pem_source *source, const struct pem_module_wish *wish,
-		      uint32_t cpu, uint32_t lane, uint64_t action, struct pem_wide *copy)
+static bool read_distribution(const struct pem_source *source,
+			      const struct pem_module_demand *demand, uint32_t cpu, uint32_t lane,
+			      uint64_t action, struct pem_distribution *copy)
 {
 	const struct pem_ring *ring = &source->cpus[cpu].ring;
-	uint32_t word = atomic_load(&wish->wide);
+	uint32_t word = atomic_load(&demand->distribution);
 
 	return word &&
-	       pem_wide_read(
-		       pem_pool__wide(ring, PEM_WIDE_INDEX(word) & (PEM_WIDE_COUNT - 1), lane),
-		       copy, PEM_WIDE_TAG(word, action), STAT_TRIES);
+	       pem_distribution_read(pem_pool__distribution(ring,
+							    PEM_DISTRIBUTION_INDEX(word) &
+								    (PEM_DISTRIBUTION_COUNT - 1),
+							    lane),
+				     copy, PEM_DISTRIBUTION_TAG(word, action), STAT_TRIES);
 }
 
 /* Where what is kept besides, lanes are parts of their own: their most frequent values add up with bounds of their own. */
 static int each_statistic(struct pem_source *source, size_t i,
 			  void (*function)(const struct pem_statistic *part,
-					   const struct pem_wide *wide, uint32_t cpu, void *arg),
+					   const struct pem_distribution *distribution,
+					   uint32_t cpu, void *arg),
 			  void *arg)
 {
-	struct pem_module_wish *wish;
+	struct pem_module_demand *demand;
 	struct pem_statistic part;
-	struct pem_slot sum, slot;
-	struct pem_wide wide;
+	struct pem_cell sum, cell;
+	struct pem_distribution distribution;
 	uint32_t cpu, lane;
 	uint64_t action;
 	int count = 0;
 
-	if (i >= source->wish_count)
+	if (i >= source->demand_count)
 		return -EINVAL;
-	wish = &source->wishes[i];
-	if (wish->error)
-		return wish->error;
-	action = atomic_load(&wish->action);
+	demand = &source->demands[i];
+	if (demand->error)
+		return demand->error;
+	action = atomic_load(&demand->action);
 	for (cpu = 0; cpu < source->cpu_count; cpu++) {
-		sum = (struct pem_slot){.min = ~0ULL};
+		sum = (struct pem_cell){.min = ~0ULL};
 		for (lane = 0; lane < PEM_KMOD_LANES; lane++) {
-			if (!read_lane(source, wish, cpu, lane, action, &slot))
+			if (!read_lane(source, demand, cpu, lane, action, &cell))
 				continue;
-			if (!read_wide(source, wish, cpu, lane, action, &wide)) {
-				add_slot(&sum, &slot);
+			if (!read_distribution(source, demand, cpu, lane, action, &distribution)) {
+				add_cell(&sum, &cell);
 				continue;
 			}
 			memset(&part, 0, sizeof(part));
-			pem_statistic__fill(&part, &slot, action);
-			function(&part, &wide, cpu, arg);
+			pem_statistic__fill(&part, &cell, action);
+			function(&part, &distribution, cpu, arg);
 			count++;
 		}
 		if (!sum.stat_end)
@@ -543,17 +548,17 @@ static int drain(struct pem_source *source, const struct pem_source_sink *sink, 
 static int balance_of(struct pem_source *source, size_t i, struct pem_balance *balance)
 {
 	memset(balance, 0, sizeof(*balance));
-	if (i == source->wish_count && source->sets_thread && !source->sets_thread_wished &&
+	if (i == source->demand_count && source->sets_thread && !source->sets_thread_demanded &&
 	    !source->beside) {
 		pem_module__count(source, pem_module__index_of(source, source->sets_thread->id),
 				  balance);
 		return 0;
 	}
-	if (i >= source->wish_count)
+	if (i >= source->demand_count)
 		return -EINVAL;
-	if (source->wishes[i].error)
-		return source->wishes[i].error;
-	pem_module__count(source, pem_module__index(source, &source->wishes[i]), balance);
+	if (source->demands[i].error)
+		return source->demands[i].error;
+	pem_module__count(source, pem_module__index(source, &source->demands[i]), balance);
 	return 0;
 }
 

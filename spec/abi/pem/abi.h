@@ -11,7 +11,7 @@
  *   session directory (tmpfs)                         one pool file per process and session
  *   +--------------------------+    +---------------------------------------------------------+
  *   | config   pem_session_page|    | pem_pool_header | chunk_state[] | event_id[] | lanes[]  |
- *   | model-*  provider models |    | slots[lane][event] | wides[index][lane]                 |
+ *   | model-*  provider models |    | cells[lane][event] | distributions[index][lane]                 |
  *   | pool-<pid>-<n>, counts-* |    | chunk 0 | chunk 1 | ...    each one a CTF packet        |
  *   +--------------------------+    +---------------------------------------------------------+
  */
@@ -106,7 +106,7 @@ PEM_STATIC_ASSERT(offsetof(struct pem_packet, source) == 100, "source");
 /*
  * An action word tells a producer what one session wants of one event:
  *   bits 0-7 flags, 8-15 index of the statistic's field, 16-19 its enum pem_type, 20-31 its byte offset in the
- *   record, 32-39 incarnation (which of the sessions that had this slot of the process; 1 to 255), 40-63 epoch (a
+ *   record, 32-39 incarnation (which of the sessions that had this cell of the process; 1 to 255), 40-63 epoch (a
  *   change of epoch starts the statistic anew).
  */
 #define PEM_ACTION_LOG 0x01u
@@ -115,8 +115,8 @@ PEM_STATIC_ASSERT(offsetof(struct pem_packet, source) == 100, "source");
 #define PEM_ACTION_FILTER 0x08u /* there is a struct pem_filter for it: test that first */
 #define PEM_ACTION_WAKE                                                                            \
 	0x10u /* the consumer sleeps: log it, then wake it by the session page's word */
-#define PEM_ACTION_WIDE                                                                            \
-	0x20u /* the statistic also keeps a struct pem_wide (variance, histogram, top) */
+#define PEM_ACTION_DISTRIBUTION                                                                    \
+	0x20u /* the statistic also keeps a struct pem_distribution (variance, histogram, top) */
 #define PEM_ACTION_CHECK                                                                           \
 	0x40u /* a consumer changed the rules: the process applies them before it goes by its filter */
 #define PEM_ACTION_FLAGS(a) ((uint32_t)(a)&0xffu)
@@ -125,7 +125,7 @@ PEM_STATIC_ASSERT(offsetof(struct pem_packet, source) == 100, "source");
 #define PEM_ACTION_OFFSET(a) ((uint32_t)((a) >> 20) & 0xfffu)
 #define PEM_ACTION_INCARNATION(a) ((uint32_t)((a) >> 32) & 0xffu)
 #define PEM_ACTION_EPOCH(a) ((uint32_t)((a) >> 40) & 0xffffffu)
-/* Epoch and incarnation: what a slot's statistic belongs to. */
+/* Epoch and incarnation: what a cell's statistic belongs to. */
 #define PEM_ACTION_TAG(a) ((uint32_t)((a) >> 32))
 /* What is wanted, and of which field. */
 #define PEM_ACTION_CHOICE(a) ((uint32_t)(a)&0xffffu)
@@ -142,14 +142,14 @@ struct pem_control_header {
 	uint32_t abi_version;
 	uint32_t event_count;
 	uint32_t event_capacity; /* n */
-	uint32_t event_base; /* this provider's first index in a pool's slots */
+	uint32_t event_base; /* this provider's first index in a pool's cells */
 	char provider[PEM_NAME_BYTES];
 	uint8_t reserved[32];
 };
 PEM_STATIC_ASSERT(sizeof(struct pem_control_header) == 64, "control header is 64 bytes");
 
 /* Statistics and counts of one event in one lane. One writer (lane 0: many, atomically), any reader. */
-struct pem_slot {
+struct pem_cell {
 	uint64_t produced; /* raised to be logged in this session */
 	uint64_t discarded; /* of these, no room */
 	uint64_t
@@ -158,50 +158,51 @@ struct pem_slot {
 	uint64_t sum; /* modulo 2^64; a double's bits for floating types */
 	uint64_t min; /* order-preserving keys, see pem_stat_key() */
 	uint64_t max;
-	uint64_t tag; /* the action's that these belong to, PEM_ACTION_TAG(), and PEM_SLOT_FLOAT */
+	uint64_t tag; /* the action's that these belong to, PEM_ACTION_TAG(), and PEM_CELL_FLOAT */
 };
-#define PEM_SLOT_FLOAT (1ull << 63) /* the sum is a double */
-PEM_STATIC_ASSERT(sizeof(struct pem_slot) == 64, "a slot is one cache line");
+#define PEM_CELL_FLOAT (1ull << 63) /* the sum is a double */
+PEM_STATIC_ASSERT(sizeof(struct pem_cell) == 64, "a cell is one cache line");
 
-/* What a statistic keeps beyond its slot, where an action says PEM_ACTION_WIDE: of what it is asked for only. See wide.h. */
-#define PEM_WIDE_VARIANCE 1u
-#define PEM_WIDE_HISTOGRAM 2u
-#define PEM_WIDE_VALUES 4u
-#define PEM_WIDE_COUNT 16u /* of them in a session */
-#define PEM_WIDE_BUCKETS 65u
-#define PEM_WIDE_TOP 16u
+/* What a statistic keeps beyond its cell, where an action says PEM_ACTION_DISTRIBUTION: of what it is asked for only. See distribution.h. */
+#define PEM_DISTRIBUTION_VARIANCE 1u
+#define PEM_DISTRIBUTION_HISTOGRAM 2u
+#define PEM_DISTRIBUTION_VALUES 4u
+#define PEM_DISTRIBUTION_COUNT 16u /* of them in a session */
+#define PEM_DISTRIBUTION_BUCKETS 65u
+#define PEM_DISTRIBUTION_TOP 16u
 /* Which of a session's, what it keeps, and a number that is another each time one is given away: 16 bits, not 0. */
-#define PEM_WIDE(index, keep, generation)                                                          \
+#define PEM_DISTRIBUTION(index, keep, generation)                                                  \
 	((uint32_t)(index) | (uint32_t)(keep) << 8 | (uint32_t)(generation) << 16)
-#define PEM_WIDE_INDEX(w) ((w)&0xffu)
-#define PEM_WIDE_KEEP(w) ((w) >> 8 & 0xffu)
-/* What a struct pem_wide belongs to: the generation above the action's tag, and PEM_SLOT_FLOAT. */
-#define PEM_WIDE_TAG(w, action) ((uint64_t)((w) >> 16) << 32 | PEM_ACTION_TAG(action))
+#define PEM_DISTRIBUTION_INDEX(w) ((w)&0xffu)
+#define PEM_DISTRIBUTION_KEEP(w) ((w) >> 8 & 0xffu)
+/* What a struct pem_distribution belongs to: the generation above the action's tag, and PEM_CELL_FLOAT. */
+#define PEM_DISTRIBUTION_TAG(w, action) ((uint64_t)((w) >> 16) << 32 | PEM_ACTION_TAG(action))
 
-struct pem_wide_top {
+struct pem_distribution_top {
 	uint64_t sequence; /* odd while another value takes the entry */
 	uint64_t value; /* sign-extended; a double's bits for floating types */
 	uint64_t count; /* 0: free */
 	uint64_t error; /* it may have come so much less often */
 };
 
-struct pem_wide {
-	uint64_t begin, end; /* as a slot's; end: how many values sum and squares are of */
+struct pem_distribution {
+	uint64_t begin, end; /* as a cell's; end: how many values sum and squares are of */
 	uint64_t tag;
 	uint64_t sum
 		[2]; /* of the values, 128 bits, low word first; floating: the mean's bits and 0 */
 	uint64_t squares
 		[3]; /* of their squares, 192 bits; floating: bits of the sum of squared distances from the mean */
-	uint64_t bucket[PEM_WIDE_BUCKETS];
+	uint64_t bucket[PEM_DISTRIBUTION_BUCKETS];
 	uint64_t reserved[7];
-	struct pem_wide_top top[PEM_WIDE_TOP];
+	struct pem_distribution_top top[PEM_DISTRIBUTION_TOP];
 };
-PEM_STATIC_ASSERT(offsetof(struct pem_wide, bucket) == 64,
+PEM_STATIC_ASSERT(offsetof(struct pem_distribution, bucket) == 64,
 		  "what belongs together is one cache line");
-PEM_STATIC_ASSERT(sizeof(struct pem_wide) == 1152, "struct pem_wide is 18 cache lines");
+PEM_STATIC_ASSERT(sizeof(struct pem_distribution) == 1152,
+		  "struct pem_distribution is 18 cache lines");
 
 /*
- * A lane: one thread at one depth of nesting, one CTF stream instance. Lane 0 has no thread: see pem_slot. It also keeps the
+ * A lane: one thread at one depth of nesting, one CTF stream instance. Lane 0 has no thread: see pem_cell. It also keeps the
  * statistics of threads whose lanes other threads have taken over (pem_pool_header.fold).
  */
 struct pem_lane {
@@ -210,12 +211,12 @@ struct pem_lane {
 	uint64_t packet_seq; /* packets claimed */
 	uint64_t discarded;
 	uint64_t overwritten; /* records in packets reclaimed before anyone read them */
-	uint32_t wides; /* bit i: wides[i] of this lane has memory */
+	uint32_t distributions; /* bit i: distributions[i] of this lane has memory */
 	uint8_t reserved[28];
 };
 #define PEM_LANE_FREE 0u
 #define PEM_LANE_OWNED 1u
-#define PEM_LANE_NO_MEMORY 0xffffffffu /* tid of a free lane that never had memory for its slots */
+#define PEM_LANE_NO_MEMORY 0xffffffffu /* tid of a free lane that never had memory for its cells */
 PEM_STATIC_ASSERT(sizeof(struct pem_lane) == 64, "a lane is one cache line");
 
 /* chunk_state[i]: state in bits 0-1, lane in bits 2-31. The compare-and-swaps between them: ring.h. */
@@ -237,7 +238,7 @@ struct pem_pool_header {
 	uint32_t chunk_bytes; /* a power of two */
 	uint32_t chunk_count;
 	uint32_t lane_count;
-	uint32_t event_capacity; /* slots per lane, and entries of event_id[] */
+	uint32_t event_capacity; /* cells per lane, and entries of event_id[] */
 	uint32_t pid;
 	uint64_t start_clock; /* clock when the pool was made */
 	uint64_t chunk_state_offset; /* u32[chunk_count] */
@@ -245,17 +246,17 @@ struct pem_pool_header {
 	   producer's own: a bit for each chunk, whether its memory exists */
 	uint64_t event_id_offset;
 	uint64_t lanes_offset; /* struct pem_lane[lane_count] */
-	uint64_t slots_offset; /* struct pem_slot[lane_count][event_capacity] */
+	uint64_t cells_offset; /* struct pem_cell[lane_count][event_capacity] */
 	uint64_t chunks_offset;
 	uint64_t total_bytes;
 	char comm[PEM_NAME_BYTES];
 	uint32_t parent_pid;
 	uint32_t
-		session_slot; /* the process's index for this session: bit of enable, column of action */
+		session_index; /* the process's index for this session: bit of enable, column of action */
 	char control_name
 		[64]; /* of the process's control file in the runtime folder, "" if it has none */
 	uint64_t
-		wides_offset; /* struct pem_wide[PEM_WIDE_COUNT][lane_count], without memory where lanes do not say so */
+		distributions_offset; /* struct pem_distribution[PEM_DISTRIBUTION_COUNT][lane_count], without memory where lanes do not say so */
 	/* Seccomp filters that the process may have, as it was told: one more is its own, which a consumer sees. ~0: unknown. */
 	uint32_t filters;
 	/* A consumer has seen one more: the process makes no system call for pem from here on. */
@@ -323,13 +324,13 @@ struct pem_rule {
 	uint16_t context; /* index of it in the page; 0: any */
 	uint16_t test_count; /* of the predicate; 0: none */
 	uint32_t test_first; /* index of it in the page's tests */
-	uint32_t wide; /* with PEM_ACTION_WIDE: PEM_WIDE(...) */
+	uint32_t distribution; /* with PEM_ACTION_DISTRIBUTION: PEM_DISTRIBUTION(...) */
 	uint64_t action;
 	uint32_t
 		max_level; /* with PEM_RULE_ANY_EVENT: enum pem_level of the least that count; 0: all do */
-	uint32_t flags; /* PEM_RULE_ASIDE */
+	uint32_t flags; /* PEM_RULE_CALLBACK_ONLY */
 };
-#define PEM_RULE_ASIDE                                                                             \
+#define PEM_RULE_CALLBACK_ONLY                                                                     \
 	1u /* the event's records are, or were, for callbacks alone: none of the trace's, should its recorder die */
 PEM_STATIC_ASSERT(sizeof(struct pem_rule) == 32, "a rule is 32 bytes");
 

@@ -106,7 +106,7 @@ struct pem_kmod_event {
 	uint32_t pid; /* of a process; 0: any; ESRCH: no such */
 	uint32_t tid; /* of a thread; 0: any; ESRCH: no such */
 	uint32_t cpu; /* PEM_NO_CPU: any */
-	uint32_t wide; /* with PEM_ACTION_WIDE: PEM_WIDE() */
+	uint32_t distribution; /* with PEM_ACTION_DISTRIBUTION: PEM_DISTRIBUTION() */
 	uint64_t tests; /* struct pem_test *, copied; with PEM_KMOD_KEEP_TESTS not looked at */
 	uint32_t test_count; /* 0: no predicate */
 	uint32_t flags; /* PEM_KMOD_KEEP_* */

@@ -6,7 +6,7 @@
  *
  * One mappable BPF array map; element i belongs to CPU i and is value_size bytes long:
  *
- *	0         struct pem_kring   head, tail, context of the CPU, slots[event]
+ *	0         struct pem_kring   head, tail, context of the CPU, cells[event]
  *	151552    data               a power of two of bytes, mask + 1, chosen at load time
  *	+ data    slack              4096 bytes
  *
@@ -33,7 +33,7 @@
  *
  * Producers of a ring are programs on one CPU, of which one may interrupt another (interrupt, NMI, fault) but none
  * itself: the kernel refuses to run a program within itself on a CPU and counts it (recursion_misses). So head is
- * moved by compare-and-swap, and all that belongs to one event (its slot) by plain stores. A producer that finds no
+ * moved by compare-and-swap, and all that belongs to one event (its cell) by plain stores. A producer that finds no
  * room, or loses the race PEM_KRING_TRIES times after the first, discards its record and counts it.
  *
  * Ordering:
@@ -75,13 +75,13 @@ struct pem_kring {
 	uint64_t tail;
 	uint64_t reserved1[7];
 	uint8_t reserved2[4096 - 128];
-	struct pem_slot slots[PEM_KRING_EVENTS_MAX]; /* by index in the table of kernel events */
+	struct pem_cell cells[PEM_KRING_EVENTS_MAX]; /* by index in the table of kernel events */
 	uint64_t scratch
 		[PEM_KRING_EVENTS_MAX]; /* by the same index, for that event's program alone */
 };
 #define PEM_KRING_DATA_OFFSET 151552u
 PEM_STATIC_ASSERT(offsetof(struct pem_kring, tail) == 64, "tail has its own cache line");
-PEM_STATIC_ASSERT(offsetof(struct pem_kring, slots) == 4096, "slots start the second page");
+PEM_STATIC_ASSERT(offsetof(struct pem_kring, cells) == 4096, "cells start the second page");
 PEM_STATIC_ASSERT(sizeof(struct pem_kring) == PEM_KRING_DATA_OFFSET,
 		  "data follows the scratch words");
 
@@ -91,12 +91,12 @@ struct pem_kring_clock {
 };
 PEM_STATIC_ASSERT(sizeof(struct pem_kring_clock) == 16, "a clock record is 16 bytes");
 
-/* Beside an event's action: the one context it is wanted in (PEM_ACTION_FILTER), and what more to keep (PEM_ACTION_WIDE). */
+/* Beside an event's action: the one context it is wanted in (PEM_ACTION_FILTER), and what more to keep (PEM_ACTION_DISTRIBUTION). */
 struct pem_kfilter {
 	uint32_t pid; /* 0: any */
 	uint32_t tid; /* 0: any */
 	uint32_t cpu; /* PEM_NO_CPU: any */
-	uint32_t wide; /* PEM_WIDE(...) */
+	uint32_t distribution; /* PEM_DISTRIBUTION(...) */
 };
 
 /*
@@ -110,17 +110,18 @@ struct pem_kconfig {
 	uint32_t ring_mask;
 	uint32_t tree; /* not 0: the target is processes, whose ids are in the map pem_targets */
 	uint32_t loads_void; /* not 0: programs may load arguments that are 'const void *' */
-	uint32_t no_reading; /* not 0: helpers read no memory of the kernel's for programs: it is locked down */
+	uint32_t
+		no_reading; /* not 0: helpers read no memory of the kernel's for programs: it is locked down */
 	struct {
 		uint16_t first; /* in test */
 		uint16_t count; /* 0: no predicate */
 	} predicate[PEM_KRING_EVENTS_MAX];
 	struct pem_test test[PEM_KTESTS_MAX];
-	struct pem_wide zeros; /* that a program begins another with */
+	struct pem_distribution zeros; /* that a program begins another with */
 };
 PEM_STATIC_ASSERT(sizeof(struct pem_kconfig) == 16 + 4 * PEM_KRING_EVENTS_MAX +
 							40 * PEM_KTESTS_MAX +
-							sizeof(struct pem_wide),
+							sizeof(struct pem_distribution),
 		  "the programs' constants have no gaps");
 
 /*

@@ -28,11 +28,11 @@ static inline void pem_pool__layout(struct pem_pool_header *h)
 	at = pem_pool_page_up(at + ((uint64_t)h->chunk_count + 15) / 16 * sizeof(uint32_t));
 	h->lanes_offset = at;
 	at = pem_pool_page_up(at + (uint64_t)h->lane_count * sizeof(struct pem_lane));
-	h->slots_offset = at;
-	at += (uint64_t)h->lane_count * h->event_capacity * sizeof(struct pem_slot);
-	h->wides_offset = at;
-	at = pem_pool_page_up(at +
-			      (uint64_t)PEM_WIDE_COUNT * h->lane_count * sizeof(struct pem_wide));
+	h->cells_offset = at;
+	at += (uint64_t)h->lane_count * h->event_capacity * sizeof(struct pem_cell);
+	h->distributions_offset = at;
+	at = pem_pool_page_up(at + (uint64_t)PEM_DISTRIBUTION_COUNT * h->lane_count *
+					   sizeof(struct pem_distribution));
 	h->chunks_offset = at;
 	h->total_bytes = at + (uint64_t)h->chunk_count * h->chunk_bytes;
 }
@@ -46,8 +46,8 @@ static inline void pem_pool__point(void *mapping, const struct pem_pool_header *
 	ring->header = (struct pem_pool_header *)mapping;
 	ring->chunk_state = (uint32_t *)(void *)(base + h->chunk_state_offset);
 	ring->lanes = (struct pem_lane *)(void *)(base + h->lanes_offset);
-	ring->slots = (struct pem_slot *)(void *)(base + h->slots_offset);
-	ring->wides = (struct pem_wide *)(void *)(base + h->wides_offset);
+	ring->cells = (struct pem_cell *)(void *)(base + h->cells_offset);
+	ring->distributions = (struct pem_distribution *)(void *)(base + h->distributions_offset);
 	ring->chunks = base + h->chunks_offset;
 	ring->chunk_bytes = h->chunk_bytes;
 	ring->chunk_count = h->chunk_count;

@@ -13,7 +13,7 @@
 struct pem_filter {
 	uint32_t tid; /* 0: any */
 	uint32_t cpu; /* PEM_NO_CPU: any */
-	uint32_t wide; /* with PEM_ACTION_WIDE: PEM_WIDE(...) */
+	uint32_t distribution; /* with PEM_ACTION_DISTRIBUTION: PEM_DISTRIBUTION(...) */
 	uint32_t test_count; /* 0: no predicate */
 	/* What a stub asks for first: of the thread's id, the bits of the mask. Where that does not hold, the library judges. */
 	uint32_t stub_mask, stub_tid;

@@ -108,8 +108,8 @@ static inline uint32_t pem_layout_structure_align(const struct pem_layout_field 
 }
 
 /* Place all fields of a record. Sizes are not limited here: who calls looks at what comes out. */
-static inline void pem_layout_place(struct pem_layout_field *fields, size_t count,
-				    struct pem_layout *layout)
+static inline void pem_layout_append(struct pem_layout_field *fields, size_t count,
+				     struct pem_layout *layout)
 {
 	uint64_t end = sizeof(struct pem_record_header), offset;
 	uint32_t size, align, structure;

@@ -44,8 +44,8 @@ struct pem_writer {
 	struct pem_packet *packet;
 	uint64_t last_clock;
 	uint64_t record_count;
-	struct pem_slot
-		*slots; /* of the lane; in a stub's thread, without one: of no lane and no tag */
+	struct pem_cell
+		*cells; /* of the lane; in a stub's thread, without one: of no lane and no tag */
 	uint32_t incarnation; /* of the session that the lane belongs to; 0: none */
 	uint32_t chunk_index;
 	uint32_t lane_index; /* 0: none */
@@ -57,8 +57,8 @@ struct pem_ring {
 	struct pem_pool_header *header;
 	uint32_t *chunk_state;
 	struct pem_lane *lanes;
-	struct pem_slot *slots;
-	struct pem_wide *wides;
+	struct pem_cell *cells;
+	struct pem_distribution *distributions;
 	uint8_t *chunks;
 	uint32_t chunk_bytes;
 	uint32_t chunk_count;
@@ -76,7 +76,7 @@ PEM_INLINE uint8_t *pem_ring_reserve(const struct pem_writer *w, uint64_t now, u
 }
 
 /* Publish the reserved record of bytes, whose fields are written; the header is written here. */
-PEM_INLINE void pem_ring_commit(struct pem_writer *w, struct pem_slot *slot, uint64_t now,
+PEM_INLINE void pem_ring_commit(struct pem_writer *w, struct pem_cell *cell, uint64_t now,
 				uint32_t event_id, uint32_t bytes)
 {
 	uint8_t *record = w->cursor;
@@ -91,7 +91,7 @@ PEM_INLINE void pem_ring_commit(struct pem_writer *w, struct pem_slot *slot, uin
 			 (uint64_t)(record + bytes - (uint8_t *)w->packet) * 8,
 			 __ATOMIC_RELEASE); /* A */
 	/* After the commit: a thread killed between the two leaves a record that is one ahead of its count. */
-	__atomic_store_n(&slot->produced, slot->produced + 1,
+	__atomic_store_n(&cell->produced, cell->produced + 1,
 			 __ATOMIC_RELAXED); /* its lane is the only writer */
 }
 
@@ -180,7 +180,7 @@ static inline void pem_ring_give_back(const struct pem_ring *ring, uint32_t inde
 
 /*
  * Begin the chunk that pem_ring_find returned; its first record will be at clock now or later. The writer holds
- * none; its lane_index and slots are set.
+ * none; its lane_index and cells are set.
  */
 static inline void pem_ring_start(const struct pem_ring *ring, struct pem_writer *w, uint32_t index,
 				  uint64_t now, uint32_t pid, uint32_t tid)
@@ -216,69 +216,69 @@ static inline void pem_ring_start(const struct pem_ring *ring, struct pem_writer
 	w->chunk_index = index;
 }
 
-/* Order-preserving key of a field's value for a slot's min and max: unsigned comparison orders the values. */
+/* Order-preserving key of a field's value for a cell's min and max: unsigned comparison orders the values. */
 PEM_INLINE uint64_t pem_stat_key_signed(int64_t value)
 {
 	return (uint64_t)value ^ (1ULL << 63);
 }
 
 /*
- * Add one value to a slot's statistic; integers only (a floating sum is the library's). One writer per slot.
+ * Add one value to a cell's statistic; integers only (a floating sum is the library's). One writer per cell.
  * A reader that finds stat_begin == stat_end before and after, and one tag, has a consistent set.
  */
-PEM_INLINE void pem_slot_update(struct pem_slot *slot, uint64_t value, uint64_t key)
+PEM_INLINE void pem_cell_update(struct pem_cell *cell, uint64_t value, uint64_t key)
 {
-	uint64_t n = slot->stat_begin + 1;
+	uint64_t n = cell->stat_begin + 1;
 
-	__atomic_store_n(&slot->stat_begin, n, __ATOMIC_RELAXED);
+	__atomic_store_n(&cell->stat_begin, n, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE); /* begin before the values */
-	__atomic_store_n(&slot->sum, slot->sum + value, __ATOMIC_RELAXED);
-	if (key < slot->min)
-		__atomic_store_n(&slot->min, key, __ATOMIC_RELAXED);
-	if (key > slot->max)
-		__atomic_store_n(&slot->max, key, __ATOMIC_RELAXED);
-	__atomic_store_n(&slot->stat_end, n, __ATOMIC_RELEASE); /* the values before the end */
+	__atomic_store_n(&cell->sum, cell->sum + value, __ATOMIC_RELAXED);
+	if (key < cell->min)
+		__atomic_store_n(&cell->min, key, __ATOMIC_RELAXED);
+	if (key > cell->max)
+		__atomic_store_n(&cell->max, key, __ATOMIC_RELAXED);
+	__atomic_store_n(&cell->stat_end, n, __ATOMIC_RELEASE); /* the values before the end */
 }
 
-/* Begin a slot's statistic anew, of another tag. */
-static inline void pem_slot_reset(struct pem_slot *slot, uint64_t tag)
+/* Begin a cell's statistic anew, of another tag. */
+static inline void pem_cell_reset(struct pem_cell *cell, uint64_t tag)
 {
-	__atomic_store_n(&slot->stat_begin, ~0ULL,
+	__atomic_store_n(&cell->stat_begin, ~0ULL,
 			 __ATOMIC_RELAXED); /* unequal to any count while it changes */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
-	__atomic_store_n(&slot->sum, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&slot->min, ~0ULL, __ATOMIC_RELAXED);
-	__atomic_store_n(&slot->max, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&slot->tag, tag, __ATOMIC_RELAXED);
-	__atomic_store_n(&slot->stat_end, 0, __ATOMIC_RELEASE);
-	__atomic_store_n(&slot->stat_begin, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&cell->sum, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&cell->min, ~0ULL, __ATOMIC_RELAXED);
+	__atomic_store_n(&cell->max, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&cell->tag, tag, __ATOMIC_RELAXED);
+	__atomic_store_n(&cell->stat_end, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&cell->stat_begin, 0, __ATOMIC_RELEASE);
 }
 
-/* pem_slot_update in a slot that may hold another tag's statistic, which is then forgotten. */
-PEM_INLINE void pem_slot_add(struct pem_slot *slot, uint64_t tag, uint64_t value, uint64_t key)
+/* pem_cell_update in a cell that may hold another tag's statistic, which is then forgotten. */
+PEM_INLINE void pem_cell_add(struct pem_cell *cell, uint64_t tag, uint64_t value, uint64_t key)
 {
-	if (__builtin_expect(slot->tag != tag, 0))
-		pem_slot_reset(slot, tag);
-	pem_slot_update(slot, value, key);
+	if (__builtin_expect(cell->tag != tag, 0))
+		pem_cell_reset(cell, tag);
+	pem_cell_update(cell, value, key);
 }
 
 /*
- * Copy one slot's statistic; false: its writer was in the middle of it at each of so many tries, and copy is what was seen
+ * Copy one cell's statistic; false: its writer was in the middle of it at each of so many tries, and copy is what was seen
  * last (a thread that was killed there leaves it so).
  */
-static inline int pem_slot_read(const struct pem_slot *slot, struct pem_slot *copy, unsigned tries)
+static inline int pem_cell_read(const struct pem_cell *cell, struct pem_cell *copy, unsigned tries)
 {
 	do {
-		copy->stat_end = __atomic_load_n(&slot->stat_end, __ATOMIC_ACQUIRE);
-		copy->tag = __atomic_load_n(&slot->tag, __ATOMIC_RELAXED);
-		copy->sum = __atomic_load_n(&slot->sum, __ATOMIC_RELAXED);
-		copy->min = __atomic_load_n(&slot->min, __ATOMIC_RELAXED);
-		copy->max = __atomic_load_n(&slot->max, __ATOMIC_RELAXED);
+		copy->stat_end = __atomic_load_n(&cell->stat_end, __ATOMIC_ACQUIRE);
+		copy->tag = __atomic_load_n(&cell->tag, __ATOMIC_RELAXED);
+		copy->sum = __atomic_load_n(&cell->sum, __ATOMIC_RELAXED);
+		copy->min = __atomic_load_n(&cell->min, __ATOMIC_RELAXED);
+		copy->max = __atomic_load_n(&cell->max, __ATOMIC_RELAXED);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		copy->stat_begin = __atomic_load_n(&slot->stat_begin, __ATOMIC_RELAXED);
+		copy->stat_begin = __atomic_load_n(&cell->stat_begin, __ATOMIC_RELAXED);
 		/* The tag again: a later one may have come to the same count meanwhile. */
 		if (copy->stat_begin == copy->stat_end &&
-		    __atomic_load_n(&slot->tag, __ATOMIC_RELAXED) == copy->tag)
+		    __atomic_load_n(&cell->tag, __ATOMIC_RELAXED) == copy->tag)
 			return 1;
 	} while (--tries);
 	return 0;

@@ -45,7 +45,7 @@ struct pem_thread {
 	uint32_t tid; /* 0: no thread's of this process */
 	uint8_t reserved[56];
 	uint8_t gap[PEM_THREAD_GAP];
-	struct pem_writer writer[PEM_SESSIONS_MAX]; /* slots is never NULL */
+	struct pem_writer writer[PEM_SESSIONS_MAX]; /* cells is never NULL */
 };
 
 struct pem_provider {
@@ -63,7 +63,7 @@ struct pem_provider {
 	uint32_t registered;
 	void (*notify)(struct pem_provider *provider, uint32_t index, void *record, uint32_t bytes);
 	struct pem_provider *next;
-	uint64_t slot_offset; /* of its first event's slot in a lane's, in bytes */
+	uint64_t cell_offset; /* of its first event's cell in a lane's, in bytes */
 	/* By event and session, private memory; an element is replaced, never changed, and stays while the process lives. NULL: none */
 	const struct pem_filter **filters;
 };
@@ -101,7 +101,7 @@ struct pem_cursor {
 	uint8_t *record;
 	struct pem_thread *thread;
 	struct pem_writer *writer;
-	struct pem_slot *slot;
+	struct pem_cell *cell;
 	uint64_t now;
 	uint64_t session; /* its index */
 	uint64_t action;
@@ -128,14 +128,14 @@ PEM_INLINE uint32_t pem_event_begin(struct pem_cursor *c, const struct pem_provi
 		return 0;
 	c->action = __atomic_load_n(&actions[c->session], __ATOMIC_ACQUIRE);
 	c->writer = &c->thread->writer[c->session];
-	c->slot = (struct pem_slot *)(void *)((uint8_t *)c->writer->slots + provider->slot_offset) +
+	c->cell = (struct pem_cell *)(void *)((uint8_t *)c->writer->cells + provider->cell_offset) +
 		  index;
 	return PEM_ACTION_CHOICE(c->action);
 }
 
 /*
  * After PEM_ACTION_LOG: 1, room for bytes at c->record and depth raised until pem_log_commit; or 0: no room, or no lane in this
- * session yet, or in an earlier one that had its slot.
+ * session yet, or in an earlier one that had its cell.
  */
 PEM_INLINE int pem_log_begin(struct pem_cursor *c, uint32_t bytes)
 {
@@ -156,29 +156,29 @@ PEM_INLINE int pem_log_begin(struct pem_cursor *c, uint32_t bytes)
 
 PEM_INLINE void pem_log_commit(struct pem_cursor *c, uint32_t event_id, uint32_t bytes)
 {
-	pem_ring_commit(c->writer, c->slot, c->now, event_id, bytes);
+	pem_ring_commit(c->writer, c->cell, c->now, event_id, bytes);
 	PEM_BARRIER();
 	/* Counted down: a handler may have forked, and in the child what was wiped is not to look idle. */
 	c->thread->depth--;
 }
 
 /*
- * After PEM_ACTION_STAT: add a value. key: see ring.h. 0: nothing was done, as the slot holds another epoch's or session's
- * statistic. A writer that has no lane points to slots without one.
+ * After PEM_ACTION_STAT: add a value. key: see ring.h. 0: nothing was done, as the cell holds another epoch's or session's
+ * statistic. A writer that has no lane points to cells without one.
  */
 PEM_INLINE int pem_stat_add(struct pem_cursor *c, uint64_t value, uint64_t key)
 {
-	struct pem_slot *slot = c->slot;
+	struct pem_cell *cell = c->cell;
 
-	__asm__("" : "+r"(slot)); /* one register: clang would add up two at each access */
-	if (__builtin_expect(slot->tag != PEM_ACTION_TAG(c->action), 0))
+	__asm__("" : "+r"(cell)); /* one register: clang would add up two at each access */
+	if (__builtin_expect(cell->tag != PEM_ACTION_TAG(c->action), 0))
 		return 0;
 	c->thread->depth = PEM_DEPTH_IDLE + 1;
 	PEM_BARRIER();
-	pem_slot_update(slot, value, key);
+	pem_cell_update(cell, value, key);
 	PEM_BARRIER();
 	c->thread->depth--;
-	__asm__ __volatile__("" : : "r"(slot)); /* else clang jumps to the end of pem_log_commit */
+	__asm__ __volatile__("" : : "r"(cell)); /* else clang jumps to the end of pem_log_commit */
 	return 1;
 }
 

@@ -81,7 +81,7 @@ static struct trial *new_trial(u32 flags, u32 chunk_bytes, u32 chunk_count)
 	t->cpu->depth = 0;
 	for (i = 0; i < PEM_KMOD_DEPTH; i++) {
 		t->cpu->writers[i].lane_index = 1 + i;
-		t->cpu->writers[i].slots = &t->ring.slots[(1 + i) * EVENTS];
+		t->cpu->writers[i].cells = &t->ring.cells[(1 + i) * EVENTS];
 	}
 	t->session.spare = &t->ring;
 	t->rule.action = PEM_ACTION(PEM_ACTION_LOG, PEM_NO_FIELD, 0, 0, 0);
@@ -255,13 +255,13 @@ static void balance(struct trial *t)
 		pem_kmod_retire(t->cpu, &t->cpu->writers[i]);
 	consume(t);
 	for (lane = 0; lane < LANES; lane++) {
-		const struct pem_slot *slots = &t->ring.slots[lane * EVENTS];
+		const struct pem_cell *cells = &t->ring.cells[lane * EVENTS];
 
-		all = slots[MARK].produced + slots[SWITCH].produced;
+		all = cells[MARK].produced + cells[SWITCH].produced;
 		lost = t->ring.lanes[lane].discarded + t->ring.lanes[lane].overwritten;
 		pem_trial__expect(t, "a lane's records are in balance", all,
 				  t->marks[lane] + t->switches[lane] + lost);
-		produced += slots[MARK].produced;
+		produced += cells[MARK].produced;
 	}
 	pem_trial__expect(t, "events produced", produced, t->raised);
 	EXPECT(t, t->ring.lanes[0].discarded, t->refused);
@@ -367,7 +367,7 @@ static void a_large_pool_is_searched_in_parts(struct trial *t)
 	for (i = 0; i < 8 && t->ring.chunk_state[last] == PEM_CHUNK_WORD(PEM_CHUNK_FREE, 0); i++)
 		raise_some(t, 1, 32);
 	EXPECT(t, t->ring.lanes[1].discarded, last / 4096);
-	EXPECT(t, t->ring.slots[EVENTS + MARK].produced, last / 4096 + 1);
+	EXPECT(t, t->ring.cells[EVENTS + MARK].produced, last / 4096 + 1);
 	/* Once all were looked at, and until one is freed, nothing is. */
 	raise_some(t, 20, 1000);
 	hint = t->ring.header->chunk_hint;
@@ -413,7 +413,7 @@ static void records_at_the_edge_of_a_chunk(struct trial *t)
 		pem_trial__expect(t, "room for all", !pem_ring_reserve(w, now, room), false);
 		pem_trial__expect(t, "not after 2^32 ticks",
 				  !pem_ring_reserve(w, now + (1ull << 32), 8), true);
-		pem_ring_commit(w, w->slots, now, pem_switch_id, room - less);
+		pem_ring_commit(w, w->cells, now, pem_switch_id, room - less);
 		EXPECT(t, w->packet->content_size, 8ull * (t->ring.chunk_bytes - less));
 		pem_trial__expect(t, "the writer is at the end", w->cursor == w->end, true);
 		pem_trial__expect(t, "no room left", !pem_ring_reserve(w, now, 8), true);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * wide.c - adding up what wide statistics keep. Not here: adding a value (pem/wide.h).
+ * distribution.c - adding up what distributions keep. Not here: adding a value (pem/distribution.h).
  */
-#include "wide.h"
+#include "distribution.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -60,15 +60,15 @@ static void multiply(const uint64_t a[3], const uint64_t b[3], uint64_t product[
 	}
 }
 
-static void extend(uint64_t low, uint64_t high, uint64_t wide[3])
+static void extend(uint64_t low, uint64_t high, uint64_t distribution[3])
 {
-	wide[0] = low;
-	wide[1] = high;
-	wide[2] = high >> 63 ? ~0ull : 0;
+	distribution[0] = low;
+	distribution[1] = high;
+	distribution[2] = high >> 63 ? ~0ull : 0;
 }
 
 /* Chan, Golub, LeVeque: Updating formulae and a pairwise algorithm for computing sample variances, 1979. */
-static void add_distances(struct pem_wide *to, const struct pem_wide *from)
+static void add_distances(struct pem_distribution *to, const struct pem_distribution *from)
 {
 	double n = (double)to->end, m = (double)from->end;
 	double mean = to_double(to->sum[0]), distance = to_double(from->sum[0]) - mean;
@@ -78,13 +78,13 @@ static void add_distances(struct pem_wide *to, const struct pem_wide *from)
 	to->sum[0] = to_bits(mean + distance * (m / (n + m)));
 }
 
-void pem_wide__add(struct pem_wide *to, const struct pem_wide *from)
+void pem_distribution__add(struct pem_distribution *to, const struct pem_distribution *from)
 {
 	uint32_t i;
 
 	to->tag = from->tag;
 	if (from->end) {
-		if (from->tag & PEM_SLOT_FLOAT) {
+		if (from->tag & PEM_CELL_FLOAT) {
 			add_distances(to, from);
 		} else {
 			add_words(to->sum, from->sum, 2);
@@ -92,7 +92,7 @@ void pem_wide__add(struct pem_wide *to, const struct pem_wide *from)
 		}
 		to->end += from->end;
 	}
-	for (i = 0; i < PEM_WIDE_BUCKETS; i++)
+	for (i = 0; i < PEM_DISTRIBUTION_BUCKETS; i++)
 		to->bucket[i] += from->bucket[i];
 }
 
@@ -100,7 +100,7 @@ void pem_wide__add(struct pem_wide *to, const struct pem_wide *from)
  * With a whole number m near the mean, the sum of (value - m)^2 is Q - 2 m S + n m^2, where S and Q are the exact sums of values
  * and squares: small, so that nothing is lost when it becomes floating.
  */
-double pem_wide__variance(const struct pem_wide *w)
+double pem_distribution__variance(const struct pem_distribution *w)
 {
 	__int128 sum = (__int128)((unsigned __int128)w->sum[1] << 64 | w->sum[0]), whole;
 	uint64_t m[3], s[3], n[3] = {w->end, 0, 0}, product[3], square[3], rest[3];
@@ -108,7 +108,7 @@ double pem_wide__variance(const struct pem_wide *w)
 
 	if (!w->end)
 		return 0;
-	if (w->tag & PEM_SLOT_FLOAT)
+	if (w->tag & PEM_CELL_FLOAT)
 		return to_double(w->squares[0]) / (double)w->end;
 	whole = sum / (__int128)w->end;
 	extend((uint64_t)whole, (uint64_t)(whole >> 64), m);
@@ -129,25 +129,25 @@ double pem_wide__variance(const struct pem_wide *w)
 /* --- most frequent values --- */
 
 /* How often a value may have come that a part's entries lack. */
-static uint64_t missed_by(const struct pem_wide_top top[PEM_WIDE_TOP])
+static uint64_t missed_by(const struct pem_distribution_top top[PEM_DISTRIBUTION_TOP])
 {
 	uint64_t least = top[0].count;
 	uint32_t i;
 
-	for (i = 1; i < PEM_WIDE_TOP; i++)
+	for (i = 1; i < PEM_DISTRIBUTION_TOP; i++)
 		least = top[i].count < least ? top[i].count : least;
 	return least;
 }
 
-static bool is_before(const struct pem_wide_top *a, const struct pem_wide_top *b)
+static bool is_before(const struct pem_distribution_top *a, const struct pem_distribution_top *b)
 {
 	return a->count != b->count ? a->count > b->count : a->value < b->value;
 }
 
 /* Not qsort, which may allocate: this runs in programs, inside of malloc. */
-static void sort(struct pem_wide_top *top, uint32_t count)
+static void sort(struct pem_distribution_top *top, uint32_t count)
 {
-	struct pem_wide_top moved;
+	struct pem_distribution_top moved;
 	uint32_t i, k;
 
 	for (i = 1; i < count; i++) {
@@ -158,7 +158,8 @@ static void sort(struct pem_wide_top *top, uint32_t count)
 	}
 }
 
-static struct pem_wide_top *find(struct pem_wide_top *top, uint32_t count, uint64_t value)
+static struct pem_distribution_top *find(struct pem_distribution_top *top, uint32_t count,
+					 uint64_t value)
 {
 	uint32_t i;
 
@@ -169,10 +170,11 @@ static struct pem_wide_top *find(struct pem_wide_top *top, uint32_t count, uint6
 	return NULL;
 }
 
-void pem_wide__merge_top(struct pem_wide_top to[PEM_TOP_MERGED], uint64_t *missed,
-			 const struct pem_wide_top *from, uint32_t from_count, uint64_t from_missed)
+void pem_distribution__merge_top(struct pem_distribution_top to[PEM_TOP_MERGED], uint64_t *missed,
+				 const struct pem_distribution_top *from, uint32_t from_count,
+				 uint64_t from_missed)
 {
-	struct pem_wide_top all[2 * PEM_TOP_MERGED], *same;
+	struct pem_distribution_top all[2 * PEM_TOP_MERGED], *same;
 	uint32_t count, i;
 
 	for (count = 0; count < PEM_TOP_MERGED && to[count].count; count++) {
@@ -198,11 +200,11 @@ void pem_wide__merge_top(struct pem_wide_top to[PEM_TOP_MERGED], uint64_t *misse
 	if (count > PEM_TOP_MERGED && all[PEM_TOP_MERGED].count > *missed)
 		*missed = all[PEM_TOP_MERGED].count;
 	for (i = 0; i < PEM_TOP_MERGED; i++)
-		to[i] = i < count ? all[i] : (struct pem_wide_top){0};
+		to[i] = i < count ? all[i] : (struct pem_distribution_top){0};
 }
 
-void pem_wide__add_top(struct pem_wide_top to[PEM_TOP_MERGED], uint64_t *missed,
-		       const struct pem_wide_top from[PEM_WIDE_TOP])
+void pem_distribution__add_top(struct pem_distribution_top to[PEM_TOP_MERGED], uint64_t *missed,
+			       const struct pem_distribution_top from[PEM_DISTRIBUTION_TOP])
 {
-	pem_wide__merge_top(to, missed, from, PEM_WIDE_TOP, missed_by(from));
+	pem_distribution__merge_top(to, missed, from, PEM_DISTRIBUTION_TOP, missed_by(from));
 }

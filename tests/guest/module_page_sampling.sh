@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# module_looks.sh - what pem.ko looks at itself, recorded by pem: counters at events, pages of a program, free memory
+# module_page_sampling.sh - what pem.ko looks at itself, recorded by pem: counters at events, pages of a program, free memory
 #
 # guest: limit=60
 

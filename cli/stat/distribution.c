@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * wide.c - histograms and most frequent values at the end of pem stat
+ * distribution.c - histograms and most frequent values at the end of pem stat
  */
 #include "stat.h"
 
@@ -115,7 +115,7 @@ static void print_top(const struct stat *s, const struct pem_statistic *v,
 	cli_table__print(table);
 }
 
-void stat_wide__print(const struct stat *s)
+void stat_distribution__print(const struct stat *s)
 {
 	const struct stat_group *group = &s->groups[STAT_GROUP_FIELD];
 	struct pem_histogram histogram;
@@ -189,8 +189,8 @@ static struct json_object *top_json(const struct stat *s, const struct pem_stati
 	return values;
 }
 
-void stat_wide__json(const struct stat *s, const struct stat_group *group, size_t i,
-		     struct json_object *object)
+void stat_distribution__json(const struct stat *s, const struct stat_group *group, size_t i,
+			     struct json_object *object)
 {
 	struct pem_histogram histogram;
 	struct pem_top top[TOP_MAX];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * places.h - runtime folders of others: the helpers that find them (finders.c) and work in them (places.c)
+ * directories.h - runtime folders of others: the helpers that find them (finders.c) and work in them (dirs.c)
  *
  * All is called with the session's mutex held.
  */
-#ifndef PEM_PLACES_H
-#define PEM_PLACES_H
+#ifndef PEM_DIRS_H
+#define PEM_DIRS_H
 
 #include "consumer/confined.h"
 #include "consumer/processes.h"
@@ -13,7 +13,7 @@
 /* Hear what finders have found since. Never waits. */
 void pem_session__listen_to_finders(struct pem_session *session);
 /* Ask a keeper, if there is one, to tell all that is there now. */
-void pem_place__ask(struct pem_place *place);
+void pem_dir__ask(struct pem_dir *dir);
 void pem_session__ask_keepers(struct pem_session *session, uid_t owner);
 /* Has a keeper of this user still to answer, or is something of its kept that came before? */
 bool pem_session__awaits_keepers(const struct pem_session *session, uid_t owner);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * async_places.c - asynchronous callbacks and processes that meet in another runtime folder, as those in containers do
+ * async_dirs.c - asynchronous callbacks and processes that meet in another runtime folder, as those in containers do
  *
  * Such a process can't wake the thread up, which waits by the clock then, also when it slept before.
  */

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: MIT
-/* session_places.c - what a keeper tells of another's runtime folder, in orders that only a hostile user makes */
+/* session_dirs.c - what a keeper tells of another's runtime folder, in orders that only a hostile user makes */
 #include "session_fixture.h"
 
-#include "consumer/places.h"
+#include "consumer/dirs.h"
 #include "descriptors.h"
 
 #include <fcntl.h>
 
-/* A place whose keeper is this test: says what is sent on the returned socket. */
-static struct pem_place *add_place(struct pem_session *s, int *keeper)
+/* A directory whose keeper is this test: says what is sent on the returned socket. */
+static struct pem_dir *add_dir(struct pem_session *s, int *keeper)
 {
-	struct pem_place *place = calloc(1, sizeof(*place));
+	struct pem_dir *dir = calloc(1, sizeof(*dir));
 	int ends[2];
 
-	pem_session__own_place(s);
+	pem_session__add_session_dir(s);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-	place->number = ++s->place_numbers;
-	place->owner = geteuid();
-	place->runtime_fd = place->directory_fd = -1;
-	strcpy(place->folder, strrchr(s->directory, '/') + 1);
-	place->keeper = calloc(1, sizeof(*place->keeper));
-	place->keeper->socket = ends[0];
-	place->keeper->pid = getpid(); /* is no child of this process: nothing is waited for */
-	s->places->next = place;
+	dir->number = ++s->dir_numbers;
+	dir->owner = geteuid();
+	dir->runtime_fd = dir->directory_fd = -1;
+	strcpy(dir->folder, strrchr(s->directory, '/') + 1);
+	dir->keeper = calloc(1, sizeof(*dir->keeper));
+	dir->keeper->socket = ends[0];
+	dir->keeper->pid = getpid(); /* is no child of this process: nothing is waited for */
+	s->dirs->next = dir;
 	*keeper = ends[1];
-	return place;
+	return dir;
 }
 
 static void tell(int keeper, enum pem_confined_reply_kind kind, uint32_t number, const char *name,
@@ -81,15 +81,15 @@ static void gone_while_asked_about(void **state)
 {
 	struct pem_session *s = open_for_all();
 	int keeper, control = full_control();
-	struct pem_place *place = add_place(s, &keeper);
+	struct pem_dir *dir = add_dir(s, &keeper);
 
 	(void)state;
 	tell(keeper, PEM_CONFINED_CONTROL, 0, "control-1-0", control);
 	tell(keeper, PEM_CONFINED_GONE, 0, "control-1-0", -1);
 	tell(keeper, PEM_CONFINED_DONE, 1, "", -1);
-	pem_session__scan_places(s);
+	pem_session__scan_dirs(s);
 	assert_int_equal(count_members(s), 0);
-	assert_non_null(place->keeper);
+	assert_non_null(dir->keeper);
 	close(control);
 	close(keeper);
 	pem_session__close(s);
@@ -99,37 +99,37 @@ static void others_while_asked_about(void **state)
 {
 	struct pem_session *s = open_for_all();
 	int keeper, control = full_control();
-	struct pem_place *place = add_place(s, &keeper);
+	struct pem_dir *dir = add_dir(s, &keeper);
 
 	(void)state;
 	tell(keeper, PEM_CONFINED_CONTROL, 0, "control-1-0", control);
 	tell(keeper, PEM_CONFINED_CONTROL, 0, "control-1-1", control);
 	tell(keeper, PEM_CONFINED_GONE, 0, "control-1-1", -1);
 	tell(keeper, PEM_CONFINED_DONE, 1, "", -1);
-	pem_session__scan_places(s);
+	pem_session__scan_dirs(s);
 	assert_int_equal(count_members(s), 1); /* in the order in which they came */
 	assert_string_equal(s->members->name, "control-1-0");
-	assert_int_equal(place->kept_count, 0);
+	assert_int_equal(dir->kept_count, 0);
 	close(control);
 	close(keeper);
 	pem_session__close(s);
 }
 
-/* What is kept has a descriptor each, and they end with the place. */
+/* What is kept has a descriptor each, and they end with the directory. */
 static void too_much_while_asked(void **state)
 {
 	unsigned before = count_descriptors(), i;
 	struct pem_session *s = open_for_all();
 	int keeper, control = full_control();
-	struct pem_place *place = add_place(s, &keeper);
+	struct pem_dir *dir = add_dir(s, &keeper);
 
 	(void)state;
 	tell(keeper, PEM_CONFINED_CONTROL, 0, "control-1-0", control);
 	for (i = 0; i < 100; i++)
 		tell(keeper, PEM_CONFINED_MODEL, 0, "model-nothing", control);
-	pem_session__scan_places(s); /* nobody answers */
-	assert_null(place->keeper);
-	assert_true(place->kept_count > 0);
+	pem_session__scan_dirs(s); /* nobody answers */
+	assert_null(dir->keeper);
+	assert_true(dir->kept_count > 0);
 	close(control);
 	close(keeper);
 	pem_session__close(s);
@@ -141,7 +141,7 @@ static void more_than_is_kept(void **state)
 {
 	struct pem_session *s = open_for_all();
 	int keeper, control = full_control(), bytes = 1 << 20;
-	struct pem_place *place = add_place(s, &keeper);
+	struct pem_dir *dir = add_dir(s, &keeper);
 	unsigned i;
 
 	(void)state;
@@ -149,10 +149,10 @@ static void more_than_is_kept(void **state)
 	tell(keeper, PEM_CONFINED_CONTROL, 0, "control-1-0", control);
 	for (i = 0; i < 300; i++)
 		tell(keeper, PEM_CONFINED_MODEL, 0, "model-nothing", -1);
-	pem_session__scan_places(s);
-	assert_non_null(place->keeper);
+	pem_session__scan_dirs(s);
+	assert_non_null(dir->keeper);
 	assert_int_equal(count_members(s), 1);
-	assert_int_equal(s->members->slot, -1);
+	assert_int_equal(s->members->session_index, -1);
 	close(control);
 	close(keeper);
 	pem_session__close(s);
@@ -169,10 +169,10 @@ static void losses_beyond_belief(void **state)
 					.filtered = UINT32_MAX,
 					.unobserved = {UINT32_MAX}};
 	int keeper;
-	struct pem_place *place = add_place(s, &keeper);
+	struct pem_dir *dir = add_dir(s, &keeper);
 
 	(void)state;
-	place->page = &page;
+	dir->page = &page;
 	s->page->lost = 1;
 	s->page->lost_statistics = s->page->lost_filtered = 7;
 	s->page->refused = s->page->filtered = s->page->unobserved[0] = 2;
@@ -187,7 +187,7 @@ static void losses_beyond_belief(void **state)
 	page.lost = 5;
 	pem_session__gather_losses(s);
 	assert_int_equal(s->page->lost, UINT64_MAX);
-	place->page = NULL;
+	dir->page = NULL;
 	close(keeper);
 	pem_session__close(s);
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kernel_wide.c - variance, histogram and most frequent values of kernel events: equal to a reference of what was called
+ * kernel_distribution.c - variance, histogram and most frequent values of kernel events: equal to a reference of what was called
  *
  * A system call's first argument is the test's to choose, whatever the call: getppid takes none.
  */
 #include "kernel_fixture.h"
-#include "wide.h"
+#include "distribution.h"
 
 #include <sched.h>
 
-#define ALL (PEM_WIDE_VARIANCE | PEM_WIDE_HISTOGRAM | PEM_WIDE_VALUES)
+#define ALL (PEM_DISTRIBUTION_VARIANCE | PEM_DISTRIBUTION_HISTOGRAM | PEM_DISTRIBUTION_VALUES)
 #define VALUES 600
 
-static struct subject *subject_of(const char *name, const char *attribute, uint32_t wide,
+static struct subject *subject_of(const char *name, const char *attribute, uint32_t distribution,
 				  uint64_t *action)
 {
 	const struct pem_context self = {
@@ -21,26 +21,26 @@ static struct subject *subject_of(const char *name, const char *attribute, uint3
 	int i = pem_event__field(event, attribute);
 	struct subject *s = new_subject();
 
-	*action = PEM_ACTION(PEM_ACTION_STAT | PEM_ACTION_WIDE, (unsigned)i, event->fields[i].type,
-			     event->fields[i].offset, 5);
+	*action = PEM_ACTION(PEM_ACTION_STAT | PEM_ACTION_DISTRIBUTION, (unsigned)i,
+			     event->fields[i].type, event->fields[i].offset, 5);
 	add_event(s, name, 0, &self);
-	s->events[0].wide = wide;
+	s->events[0].distribution = distribution;
 	open_subject(s, 0, 0);
 	return s;
 }
 
-static void add_part(const struct pem_statistic *part, const struct pem_wide *wide, uint32_t cpu,
-		     void *arg)
+static void add_part(const struct pem_statistic *part, const struct pem_distribution *distribution,
+		     uint32_t cpu, void *arg)
 {
 	(void)cpu;
 	assert_true(part->count > 0);
-	if (wide)
-		pem_wide_total__add(arg, wide);
+	if (distribution)
+		pem_distribution_total__add(arg, distribution);
 }
 
-static struct pem_wide_total total_of(struct subject *s)
+static struct pem_distribution_total total_of(struct subject *s)
 {
-	struct pem_wide_total total = {.missed = 0};
+	struct pem_distribution_total total = {.missed = 0};
 
 	assert_true(ops->each_statistic(s->source, 0, add_part, &total) >= 0);
 	return total;
@@ -63,19 +63,19 @@ static void call(struct subject *s, uint64_t action, const uint64_t *values, siz
 }
 
 /* The same values, added by the code of programs. */
-static struct pem_wide_total reference_of(const uint64_t *values, size_t count)
+static struct pem_distribution_total reference_of(const uint64_t *values, size_t count)
 {
-	struct pem_wide_total total = {.missed = 0};
-	static struct pem_wide wide;
+	struct pem_distribution_total total = {.missed = 0};
+	static struct pem_distribution distribution;
 	size_t i;
 
-	pem_wide_reset(&wide, 1);
+	pem_distribution_reset(&distribution, 1);
 	for (i = 0; i < count; i++) {
-		pem_wide_add_square(&wide, values[i], 0);
-		pem_wide_add_bucket(&wide, pem_wide_bucket(values[i], 0));
-		pem_wide_add_top(&wide, values[i]);
+		pem_distribution_add_square(&distribution, values[i], 0);
+		pem_distribution_add_bucket(&distribution, pem_distribution_bucket(values[i], 0));
+		pem_distribution_add_top(&distribution, values[i]);
 	}
-	pem_wide_total__add(&total, &wide);
+	pem_distribution_total__add(&total, &distribution);
 	return total;
 }
 
@@ -111,12 +111,12 @@ static void on_cpu(int cpu)
 
 static void any_values_are_kept_as_in_programs(void **state)
 {
-	struct pem_wide_total total, reference;
+	struct pem_distribution_total total, reference;
 	static uint64_t values[VALUES];
 	cpu_set_t before;
 	uint64_t action;
 	struct subject *s =
-		subject_of("OS::Syscall::Enter", "argument0", PEM_WIDE(3, ALL, 9), &action);
+		subject_of("OS::Syscall::Enter", "argument0", PEM_DISTRIBUTION(3, ALL, 9), &action);
 
 	(void)state;
 	sched_getaffinity(0, sizeof(before), &before);
@@ -128,7 +128,7 @@ static void any_values_are_kept_as_in_programs(void **state)
 	assert_int_equal(total.sum.end, VALUES);
 	assert_memory_equal(total.sum.sum, reference.sum.sum, sizeof(total.sum.sum));
 	assert_memory_equal(total.sum.squares, reference.sum.squares, sizeof(total.sum.squares));
-	assert_true(pem_wide__variance(&total.sum) > 0);
+	assert_true(pem_distribution__variance(&total.sum) > 0);
 	assert_memory_equal(total.sum.bucket, reference.sum.bucket, sizeof(total.sum.bucket));
 	assert_int_equal(total.missed, reference.missed);
 	for (size_t i = 0; i < PEM_TOP_MERGED; i++) {
@@ -143,11 +143,11 @@ static void any_values_are_kept_as_in_programs(void **state)
 static void cpus_add_up(void **state)
 {
 	const uint64_t values[] = {7, 100, 7, 1ull << 40};
-	struct pem_wide_total total;
+	struct pem_distribution_total total;
 	cpu_set_t before;
 	uint64_t action;
-	struct subject *s =
-		subject_of("OS::Syscall::Enter", "argument0", PEM_WIDE(15, ALL, 1), &action);
+	struct subject *s = subject_of("OS::Syscall::Enter", "argument0",
+				       PEM_DISTRIBUTION(15, ALL, 1), &action);
 
 	(void)state;
 	if (sched_getaffinity(0, sizeof(before), &before) || !CPU_ISSET(0, &before) ||
@@ -176,9 +176,10 @@ static void cpus_add_up(void **state)
 
 static void negative_numbers_keep_their_sign(void **state)
 {
-	struct pem_wide_total total;
+	struct pem_distribution_total total;
 	uint64_t action;
-	struct subject *s = subject_of("OS::Syscall::Exit", "result", PEM_WIDE(0, ALL, 2), &action);
+	struct subject *s =
+		subject_of("OS::Syscall::Exit", "result", PEM_DISTRIBUTION(0, ALL, 2), &action);
 
 	(void)state;
 	set_action(s, 0, action);
@@ -190,7 +191,7 @@ static void negative_numbers_keep_their_sign(void **state)
 	assert_int_equal(total.sum.bucket[0], 3);
 	assert_int_equal((int64_t)total.sum.sum[0], -2 * EBADF);
 	assert_int_equal((int64_t)total.sum.sum[1], -1);
-	assert_true(pem_wide__variance(&total.sum) == EBADF * EBADF * 2 / 9.0);
+	assert_true(pem_distribution__variance(&total.sum) == EBADF * EBADF * 2 / 9.0);
 	assert_int_equal((int64_t)total.top[0].value, -EBADF);
 	assert_int_equal(total.top[0].count, 2);
 	close_subject(s);
@@ -201,8 +202,8 @@ static void a_reset_begins_anew(void **state)
 	const uint64_t values[] = {1, 2, 3}, anew[] = {2, 0, 0};
 	uint64_t action, next;
 	struct subject *s =
-		subject_of("OS::Syscall::Enter", "argument0", PEM_WIDE(2, ALL, 3), &action);
-	struct pem_wide_total total;
+		subject_of("OS::Syscall::Enter", "argument0", PEM_DISTRIBUTION(2, ALL, 3), &action);
+	struct pem_distribution_total total;
 
 	(void)state;
 	next = action + (1ull << 40);
@@ -229,8 +230,8 @@ static void only_what_was_asked_for_is_kept(void **state)
 	const uint64_t values[] = {1, 2, 3};
 	uint64_t action;
 	struct subject *s = subject_of("OS::Syscall::Enter", "argument0",
-				       PEM_WIDE(2, PEM_WIDE_HISTOGRAM, 3), &action);
-	struct pem_wide_total total;
+				       PEM_DISTRIBUTION(2, PEM_DISTRIBUTION_HISTOGRAM, 3), &action);
+	struct pem_distribution_total total;
 
 	(void)state;
 	call(s, action, values, 3);
@@ -238,7 +239,8 @@ static void only_what_was_asked_for_is_kept(void **state)
 	assert_int_equal(total.sum.end, 0);
 	assert_int_equal(total.sum.bucket[1] + total.sum.bucket[2], 3);
 	assert_int_equal(total.top[0].count, 0);
-	assert_int_equal(ops->keep(s->source, 0, PEM_WIDE(4, PEM_WIDE_VALUES, 4)), 0);
+	assert_int_equal(ops->keep(s->source, 0, PEM_DISTRIBUTION(4, PEM_DISTRIBUTION_VALUES, 4)),
+			 0);
 	call(s, action, values, 2);
 	total = total_of(s);
 	assert_int_equal(total.sum.bucket[1], 0);

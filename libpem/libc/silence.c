@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * aside.c - when libpem-libc is silent: calls that libpem makes, threads without the C library's memory, and programs
+ * silence.c - when libpem-libc is silent: calls that libpem makes, threads without the C library's memory, and programs
  * built with a sanitizer
  *
  * A sanitizer brings its own malloc and checks who calls it: there the provider is taken back, and the wrappers
@@ -48,12 +48,12 @@ static int find_own(struct dl_phdr_info *info, size_t size, void *arg)
 }
 
 /* Before the first provider registers: libpem maps a page for each of the others, and then it is listened to. */
-__attribute__((constructor(101))) static void look_for_libpem(void)
+__attribute__((constructor(101))) static void find_libpem(void)
 {
 	dl_iterate_phdr(find_own, (void *)(uintptr_t)&pem_provider_register);
 }
 
-__attribute__((constructor)) static void look_around(void)
+__attribute__((constructor)) static void find_libraries(void)
 {
 	static const char *const sanitizers[] = {"__asan_init", "__tsan_init", "__msan_init"};
 	size_t i;

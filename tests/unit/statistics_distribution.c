@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * statistics_wide.c - variance, histogram and most frequent values of this process's events
+ * statistics_distribution.c - variance, histogram and most frequent values of this process's events
  */
 #include "session_fixture.h"
 
@@ -361,24 +361,24 @@ static void only_what_is_asked_for_is_kept(void **state)
 {
 	struct pem_statistics *plain = statistics("APP::Types::Integers", "u64", true);
 	struct pem_statistics *st = keeping("APP::Probe::Tick", "number", PEM_STATISTIC_VARIANCE);
-	const struct pem_ring *ring = &pem_process.joined[session->self_slot].ring;
+	const struct pem_ring *ring = &pem_process.joined[session->self_index].ring;
 	struct pem_histogram histogram;
 	struct pem_top top;
 
 	(void)state;
 	pem_statistics__enable(plain);
 	integers(0, 1);
-	assert_int_equal(ring->lanes[1].wides, 0);
+	assert_int_equal(ring->lanes[1].distributions, 0);
 	assert_int_equal(pem_statistics__histogram(plain, 0, &histogram), -ENODATA);
 	tick(4);
-	assert_int_equal(ring->lanes[1].wides, 1);
+	assert_int_equal(ring->lanes[1].distributions, 1);
 	assert_int_equal(pem_statistics__histogram(st, 0, &histogram), -ENODATA);
 	assert_int_equal(pem_statistics__top(st, 0, &top, 1), -ENODATA);
-	assert_int_equal(ring->wides[1].bucket[3], 0);
-	assert_int_equal(ring->wides[1].top[0].count, 0);
+	assert_int_equal(ring->distributions[1].bucket[3], 0);
+	assert_int_equal(ring->distributions[1].top[0].count, 0);
 }
 
-static void wrong_wishes_are_refused(void **state)
+static void wrong_demands_are_refused(void **state)
 {
 	struct pem_statistics *st = statistics("APP::Probe::Tick", NULL, true);
 
@@ -391,9 +391,9 @@ static void wrong_wishes_are_refused(void **state)
 	st = statistics("APP::Probe::Tick", "number", true);
 	assert_int_equal(pem_statistics__keep(st, 8), -EINVAL);
 	assert_int_equal(pem_statistics__keep(st, 0), -EINVAL);
-	session->wides_used = 0xffff;
+	session->distributions_used = 0xffff;
 	assert_int_equal(pem_statistics__keep(st, ALL), -ENOSPC);
-	session->wides_used = 0x7fff;
+	session->distributions_used = 0x7fff;
 	assert_int_equal(pem_statistics__keep(st, ALL), 0);
 	pem_statistics__enable(st);
 	pem_statistics__disable(st);
@@ -401,30 +401,30 @@ static void wrong_wishes_are_refused(void **state)
 	tick(1);
 	assert_int_equal(total_of(st), 0);
 	pem_statistics__unregister(st);
-	assert_int_equal(session->wides_used, 0x7fff);
+	assert_int_equal(session->distributions_used, 0x7fff);
 }
 
 /* A thread that is stopped in the middle, and a process that lies about its memory. */
 static void what_makes_no_sense_is_left_out(void **state)
 {
 	struct pem_statistics *st = keeping("APP::Probe::Tick", "number", ALL);
-	const struct pem_ring *ring = &pem_process.joined[session->self_slot].ring;
-	struct pem_wide *wide;
+	const struct pem_ring *ring = &pem_process.joined[session->self_index].ring;
+	struct pem_distribution *distribution;
 	struct pem_top top[4];
 
 	(void)state;
 	tick(1);
 	tick(3);
-	wide = pem_pool__wide(ring, 0, 1);
-	ring->lanes[0].wides = ring->lanes[1].wides = ~0u;
-	wide->top[0].sequence |= 1;
+	distribution = pem_pool__distribution(ring, 0, 1);
+	ring->lanes[0].distributions = ring->lanes[1].distributions = ~0u;
+	distribution->top[0].sequence |= 1;
 	assert_int_equal(pem_statistics__top(st, 0, top, 4), 1);
 	assert_int_equal(top[0].value, 3);
-	wide->begin++;
+	distribution->begin++;
 	assert_true(value_of(st).variance == 1);
-	wide->end = 0;
+	distribution->end = 0;
 	assert_true(value_of(st).variance == 0);
-	wide->begin = ~0ull;
+	distribution->begin = ~0ull;
 	assert_int_equal(total_of(st), 0);
 }
 
@@ -433,7 +433,7 @@ static void what_makes_no_sense_is_left_out(void **state)
 #define BEGINNINGS 200000
 
 struct beginner {
-	struct pem_wide wide;
+	struct pem_distribution distribution;
 	uint64_t whole; /* the last tag under which all values are there */
 };
 
@@ -444,9 +444,9 @@ static void *begin_again_and_again(void *arg)
 	unsigned i;
 
 	for (tag = 1; tag <= BEGINNINGS; tag++) {
-		pem_wide_reset(&b->wide, tag);
-		for (i = 0; i < PEM_WIDE_TOP; i++)
-			pem_wide_add_top(&b->wide, i + 1);
+		pem_distribution_reset(&b->distribution, tag);
+		for (i = 0; i < PEM_DISTRIBUTION_TOP; i++)
+			pem_distribution_add_top(&b->distribution, i + 1);
 		__atomic_store_n(&b->whole, tag, __ATOMIC_RELEASE);
 	}
 	return NULL;
@@ -455,7 +455,7 @@ static void *begin_again_and_again(void *arg)
 static void nobody_reads_half_of_what_begins_anew(void **state)
 {
 	struct beginner b = {.whole = 0};
-	struct pem_wide copy;
+	struct pem_distribution copy;
 	pthread_t thread;
 	unsigned read = 0, i;
 	uint64_t tag;
@@ -464,9 +464,9 @@ static void nobody_reads_half_of_what_begins_anew(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, begin_again_and_again, &b), 0);
 	do {
 		tag = __atomic_load_n(&b.whole, __ATOMIC_ACQUIRE);
-		if (!tag || !pem_wide_read(&b.wide, &copy, tag, 1000))
+		if (!tag || !pem_distribution_read(&b.distribution, &copy, tag, 1000))
 			continue;
-		for (i = 0; i < PEM_WIDE_TOP; i++)
+		for (i = 0; i < PEM_DISTRIBUTION_TOP; i++)
 			assert_int_equal(copy.top[i].count, 1);
 		read++;
 	} while (tag < BEGINNINGS);
@@ -491,7 +491,7 @@ int main(void)
 		TEST(threads_gone_leave_it),
 		TEST(processes_gone_leave_it),
 		TEST(only_what_is_asked_for_is_kept),
-		TEST(wrong_wishes_are_refused),
+		TEST(wrong_demands_are_refused),
 		TEST(what_makes_no_sense_is_left_out),
 	};
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * places_fixture.h - runtime folders that are filled by hand, as a hostile user would: the session's own and two of others
+ * dirs_fixture.h - runtime folders that are filled by hand, as a hostile user would: the session's own and two of others
  *
  * Included by session_models.c, session_limits.c and session_stalls.c.
  */
-#ifndef PLACES_FIXTURE_H
-#define PLACES_FIXTURE_H
+#ifndef DIRS_FIXTURE_H
+#define DIRS_FIXTURE_H
 
 #include "model_internal.h"
 #include "util.h"
@@ -25,8 +25,8 @@
 static struct pem_session *session;
 static struct pem_log *trace_log;
 static char said[8192]; /* all messages */
-/* Of the session's own place, and of others. */
-static struct pem_place *place[1 + OTHERS];
+/* Of the session's own directory, and of others. */
+static struct pem_dir *dir[1 + OTHERS];
 
 __attribute__((unused)) static void note_message(enum pem_log_level level, const char *text,
 						 void *arg)
@@ -38,17 +38,17 @@ __attribute__((unused)) static void note_message(enum pem_log_level level, const
 }
 
 /*
- * A place that is not the session's own, in a folder of its own. It has no keeper: pass_on does a keeper's work. The files in
+ * A directory that is not the session's own, in a folder of its own. It has no keeper: pass_on does a keeper's work. The files in
  * it are this user's.
  */
-__attribute__((unused)) static struct pem_place *make_place(int number)
+__attribute__((unused)) static struct pem_dir *make_dir(int number)
 {
-	struct pem_place *made = calloc(1, sizeof(*made)), *last = session->places;
+	struct pem_dir *made = calloc(1, sizeof(*made)), *last = session->dirs;
 	char path[128];
 
 	assert_non_null(made);
-	*made = (struct pem_place){.owner = (uid_t)number, .number = (uint32_t)number};
-	assert_non_null(pem_place__user(session, made)); /* each is of another user */
+	*made = (struct pem_dir){.owner = (uid_t)number, .number = (uint32_t)number};
+	assert_non_null(pem_dir__user(session, made)); /* each is of another user */
 	made->owner = geteuid();
 	snprintf(path, sizeof(path), "%s/other-%d", folder, number);
 	assert_int_equal(mkdir(path, 0700), 0);
@@ -62,15 +62,15 @@ __attribute__((unused)) static struct pem_place *make_place(int number)
 }
 
 /* Pass on all files of others' folders with a prefix, each once, as keepers do. */
-__attribute__((unused)) static void
-pass_on(const char *prefix,
-	void (*found)(struct pem_session *s, struct pem_place *in, const char *name, int fd))
+__attribute__((unused)) static void pass_on(const char *prefix,
+					    void (*found)(struct pem_session *s, struct pem_dir *in,
+							  const char *name, int fd))
 {
-	struct pem_place *in;
+	struct pem_dir *in;
 	struct dirent *entry;
 	DIR *directory;
 
-	for (in = session->places->next; in; in = in->next) {
+	for (in = session->dirs->next; in; in = in->next) {
 		directory = pem_list_folder(in->directory_fd);
 		while ((entry = readdir(directory))) {
 			if (strncmp(entry->d_name, prefix, strlen(prefix)))
@@ -104,10 +104,10 @@ __attribute__((unused)) static int set_up(void **state)
 	session = session_open(&options);
 	session->geometry.lane_count = LANES;
 	trace_log = log_to_trace(session, "APP", NULL);
-	pem_session__own_place(session);
-	place[0] = session->places;
+	pem_session__add_session_dir(session);
+	dir[0] = session->dirs;
 	for (i = 1; i <= OTHERS; i++)
-		place[i] = make_place(i);
+		dir[i] = make_dir(i);
 	return 0;
 }
 
@@ -117,7 +117,7 @@ __attribute__((unused)) static int tear_down(void **state)
 	return folder_remove(state);
 }
 
-__attribute__((unused)) static void write_file(const struct pem_place *in, const char *name,
+__attribute__((unused)) static void write_file(const struct pem_dir *in, const char *name,
 					       const char *text)
 {
 	int fd = openat(in->directory_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -130,7 +130,7 @@ __attribute__((unused)) static void write_file(const struct pem_place *in, const
 static const struct pem_pool_geometry usual = {0, CHUNK, CHUNKS, LANES, EVENTS};
 
 /* A pool of some geometry. */
-__attribute__((unused)) static struct pool make_pool(const struct pem_place *in, unsigned number,
+__attribute__((unused)) static struct pool make_pool(const struct pem_dir *in, unsigned number,
 						     const struct pem_pool_geometry *g)
 {
 	struct pem_pool_header header = {.abi_version = PEM_ABI_VERSION,
@@ -162,7 +162,7 @@ __attribute__((unused)) static struct pool make_pool(const struct pem_place *in,
 }
 
 /* The same file under further names. */
-__attribute__((unused)) static void link_pool(const struct pem_place *in, unsigned number,
+__attribute__((unused)) static void link_pool(const struct pem_dir *in, unsigned number,
 					      unsigned count)
 {
 	char from[64], to[64];
@@ -217,8 +217,8 @@ __attribute__((unused)) static uint32_t id_of(const char *text)
 	return id;
 }
 
-/* A process of a place whose slot is described by a text, offered under a hash. */
-__attribute__((unused)) static struct pool describe(const struct pem_place *in, unsigned number,
+/* A process of a directory whose slot is described by a text, offered under a hash. */
+__attribute__((unused)) static struct pool describe(const struct pem_dir *in, unsigned number,
 						    const char *text, uint32_t id, uint32_t hash)
 {
 	struct pool pool = make_pool(in, number, &usual);
@@ -232,8 +232,8 @@ __attribute__((unused)) static struct pool describe(const struct pem_place *in, 
 	return pool;
 }
 
-__attribute__((unused)) static struct pool describe_truly(const struct pem_place *in,
-							  unsigned number, char *text)
+__attribute__((unused)) static struct pool describe_truly(const struct pem_dir *in, unsigned number,
+							  char *text)
 {
 	struct pool pool =
 		describe(in, number, text, id_of(text), pem_model__hash(text, strlen(text)));
@@ -264,13 +264,13 @@ __attribute__((unused)) static void scan(void)
 		pem_session__drain_producer(session, p, false);
 }
 
-__attribute__((unused)) static unsigned producers_of(const struct pem_place *in)
+__attribute__((unused)) static unsigned producers_of(const struct pem_dir *in)
 {
 	const struct pem_producer *p;
 	unsigned count = 0;
 
 	for (p = session->producers; p; p = p->next)
-		count += p->place == in;
+		count += p->dir == in;
 	return count;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * places.c - the runtime folders that a session reaches processes in: its own, those of other users, those of containers
+ * dirs.c - the runtime folders that a session reaches processes in: its own, those of other users, those of containers
  *
  * A process in another mount namespace, of another user, or with other variables has its runtime folder elsewhere. Such a
  * folder gets a session's folder too, with a page that says the same as the session's own; pools are drained from there.
@@ -11,7 +11,7 @@
  * anything else that the user could have made.
  */
 #include "consumer/async.h"
-#include "consumer/places.h"
+#include "consumer/dirs.h"
 #include "consumer/session.h"
 #include "consumer/shared_file.h"
 #include "entry.h"
@@ -35,12 +35,12 @@
 #define KEPT_MESSAGES_MAX 256u /* each may have a descriptor */
 #define END_NS 1000000000u /* for all helpers to remove what they made, when the session ends */
 
-void pem_session__own_place(struct pem_session *s)
+void pem_session__add_session_dir(struct pem_session *s)
 {
-	struct pem_place *own;
+	struct pem_dir *own;
 	struct stat st = {0};
 
-	if (s->places)
+	if (s->dirs)
 		return;
 	own = calloc(1, sizeof(*own));
 	if (!own)
@@ -55,80 +55,80 @@ void pem_session__own_place(struct pem_session *s)
 		fstat(own->runtime_fd, &st);
 	own->device = (uint64_t)st.st_dev;
 	own->inode = (uint64_t)st.st_ino;
-	s->places = own;
+	s->dirs = own;
 }
 
 void pem_session__note_log(struct pem_session *s, bool has_log)
 {
-	struct pem_place *place;
+	struct pem_dir *dir;
 
 	__atomic_store_n(&s->page->has_log, has_log, __ATOMIC_RELEASE);
-	for (place = s->places; place; place = place->next) {
-		if (place->page)
-			__atomic_store_n(&place->page->has_log, has_log, __ATOMIC_RELEASE);
+	for (dir = s->dirs; dir; dir = dir->next) {
+		if (dir->page)
+			__atomic_store_n(&dir->page->has_log, has_log, __ATOMIC_RELEASE);
 	}
 }
 
 /* --- a keeper's page and files --- */
 
 /* Its user can't be observed in this folder any more; what is mapped of it is still drained. */
-static void lose_keeper(struct pem_session *s, struct pem_place *place, const char *why)
+static void lose_keeper(struct pem_session *s, struct pem_dir *dir, const char *why)
 {
-	if (!place->keeper)
+	if (!dir->keeper)
 		return;
 	pem_session__say(
 		s, PEM_LOG_WARNING,
 		"programs of user %u that meet in another folder are not observed from now "
 		"on: %s",
-		(unsigned)place->owner, why);
-	pem_confined__end(place->keeper, 0);
-	place->keeper = NULL;
+		(unsigned)dir->owner, why);
+	pem_confined__end(dir->keeper, 0);
+	dir->keeper = NULL;
 }
 
 /* A user who stops one helper stops them all: the others are not waited for, one after the other. */
 static void lose_user(struct pem_session *s, uid_t owner)
 {
-	struct pem_place *place;
+	struct pem_dir *dir;
 
-	for (place = s->places; place; place = place->next) {
-		if (place->owner == owner)
-			lose_keeper(s, place, "the helper with that user's rights does not answer");
+	for (dir = s->dirs; dir; dir = dir->next) {
+		if (dir->owner == owner)
+			lose_keeper(s, dir, "the helper with that user's rights does not answer");
 	}
 }
 
 void pem_session__end_keepers(struct pem_session *s, const struct pem_user *user)
 {
-	struct pem_place *place;
+	struct pem_dir *dir;
 
-	for (place = s->places; place; place = place->next) {
-		if (place->usage.user == user) {
-			pem_confined__end(place->keeper, 0);
-			place->keeper = NULL;
+	for (dir = s->dirs; dir; dir = dir->next) {
+		if (dir->usage.user == user) {
+			pem_confined__end(dir->keeper, 0);
+			dir->keeper = NULL;
 		}
 	}
 }
 
-static bool is_left_out(struct pem_session *s, struct pem_place *place)
+static bool is_left_out(struct pem_session *s, struct pem_dir *dir)
 {
-	const struct pem_user *user = pem_place__user(s, place);
+	const struct pem_user *user = pem_dir__user(s, dir);
 
 	return user && user->is_left_out;
 }
 
 /* The keeper has made the session's page: let it say what the session's own does. Takes fd. */
-static int map_page(struct pem_session *s, struct pem_place *place, int fd)
+static int map_page(struct pem_session *s, struct pem_dir *dir, int fd)
 {
 	struct pem_session_page *page = MAP_FAILED;
 	size_t bytes = sizeof(*page);
 	struct stat st;
 
-	if (!place->page && !is_left_out(s, place) && !fstat(fd, &st) && S_ISREG(st.st_mode) &&
-	    st.st_uid == place->owner && (uint64_t)st.st_size >= bytes)
+	if (!dir->page && !is_left_out(s, dir) && !fstat(fd, &st) && S_ISREG(st.st_mode) &&
+	    st.st_uid == dir->owner && (uint64_t)st.st_size >= bytes)
 		page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
 	if (page == MAP_FAILED)
 		return -EINVAL;
-	if (pem_fault__watch(page, bytes, &place->cut)) {
+	if (pem_fault__watch(page, bytes, &dir->cut)) {
 		munmap(page, bytes);
 		return -ENOSPC;
 	}
@@ -139,47 +139,47 @@ static int map_page(struct pem_session *s, struct pem_place *place, int fd)
 	page->refused = page->filtered = 0;
 	memset(page->unobserved, 0, sizeof(page->unobserved));
 	__atomic_store_n(&page->magic, PEM_SESSION_MAGIC, __ATOMIC_RELEASE);
-	place->page = page;
+	dir->page = page;
 	if (s->async)
 		pem_async__kick(s); /* it waits by the clock from now on */
 	return 0;
 }
 
 /* What a keeper says; fd is taken. Returns 0, or -errno: it is not to be listened to any more. */
-static int hear_keeper(struct pem_session *s, struct pem_place *place,
+static int hear_keeper(struct pem_session *s, struct pem_dir *dir,
 		       const struct pem_confined_reply *reply, int fd)
 {
 	switch (reply->kind) {
 	case PEM_CONFINED_PAGE:
-		return fd < 0 ? -EINVAL : map_page(s, place, fd);
+		return fd < 0 ? -EINVAL : map_page(s, dir, fd);
 	case PEM_CONFINED_CONTROL:
 		if (fd >= 0)
-			pem_session__found_control(s, place, reply->name, fd);
+			pem_session__found_control(s, dir, reply->name, fd);
 		return 0;
 	case PEM_CONFINED_POOL:
 		if (fd >= 0)
-			pem_session__found_pool(s, place, reply->name, fd);
+			pem_session__found_pool(s, dir, reply->name, fd);
 		return 0;
 	case PEM_CONFINED_MODEL:
 		if (fd >= 0)
-			pem_session__found_model(s, place, reply->name, fd);
+			pem_session__found_model(s, dir, reply->name, fd);
 		return 0;
 	}
 	if (fd >= 0)
 		close(fd);
 	switch (reply->kind) {
 	case PEM_CONFINED_GONE:
-		pem_session__lost_control(s, place, reply->name);
+		pem_session__lost_control(s, dir, reply->name);
 		return 0;
 	case PEM_CONFINED_DONE:
-		place->answered = reply->number;
-		place->answer = reply->value;
+		dir->answered = reply->number;
+		dir->answer = reply->value;
 		return 0;
 	case PEM_CONFINED_OVER:
-		pem_place__exceed_to(s, place, PEM_EXCESS_NAMES, reply->value);
+		pem_dir__exceed_to(s, dir, PEM_EXCESS_NAMES, reply->value);
 		return 0;
 	case PEM_CONFINED_REFUSED:
-		pem_place__exceed_to(s, place, PEM_EXCESS_LINKS, reply->value);
+		pem_dir__exceed_to(s, dir, PEM_EXCESS_LINKS, reply->value);
 		return 0;
 	case PEM_CONFINED_FAILED:
 		return reply->value < 0 && reply->value > -4096 ? reply->value : -EINVAL;
@@ -197,24 +197,24 @@ struct pem_kept_message {
 };
 
 /* The next message of a keeper: 1; 0: there is none now; -EPIPE: the keeper is gone. The caller then has *fd. */
-static int take_message(struct pem_place *place, struct pem_confined_reply *reply, int *fd)
+static int take_message(struct pem_dir *dir, struct pem_confined_reply *reply, int *fd)
 {
-	struct pem_kept_message *kept = place->kept;
+	struct pem_kept_message *kept = dir->kept;
 
 	if (!kept)
-		return place->keeper ? pem_confined__receive(place->keeper, reply, fd) : 0;
+		return dir->keeper ? pem_confined__receive(dir->keeper, reply, fd) : 0;
 	*reply = kept->reply;
 	*fd = kept->fd;
-	place->kept = kept->next;
-	place->kept_count--;
+	dir->kept = kept->next;
+	dir->kept_count--;
 	free(kept);
 	return 1;
 }
 
 /* Keep a message for take_message, which hands it out after all that were kept before. Takes fd. 0, or -ENOMEM. */
-static int keep_message(struct pem_place *place, const struct pem_confined_reply *reply, int fd)
+static int keep_message(struct pem_dir *dir, const struct pem_confined_reply *reply, int fd)
 {
-	struct pem_kept_message *kept = calloc(1, sizeof(*kept)), **link = &place->kept;
+	struct pem_kept_message *kept = calloc(1, sizeof(*kept)), **link = &dir->kept;
 
 	if (!kept) {
 		if (fd >= 0)
@@ -226,31 +226,31 @@ static int keep_message(struct pem_place *place, const struct pem_confined_reply
 	while (*link)
 		link = &(*link)->next;
 	*link = kept;
-	place->kept_count++;
+	dir->kept_count++;
 	return 0;
 }
 
-static void forget_messages(struct pem_place *place)
+static void forget_messages(struct pem_dir *dir)
 {
 	struct pem_confined_reply reply;
 	int fd;
 
-	while (place->kept) {
-		take_message(place, &reply, &fd);
+	while (dir->kept) {
+		take_message(dir, &reply, &fd);
 		if (fd >= 0)
 			close(fd);
 	}
 }
 
-static void lose_broken_keeper(struct pem_session *s, struct pem_place *place, int code)
+static void lose_broken_keeper(struct pem_session *s, struct pem_dir *dir, int code)
 {
-	lose_keeper(s, place,
+	lose_keeper(s, dir,
 		    code == -EPIPE ? "the helper with that user's rights has ended"
 				   : strerror(-code));
 }
 
 /* in_turn: after the first message, as long as its place has time in this turn. */
-static void listen_to_keeper(struct pem_session *s, struct pem_place *place, bool in_turn)
+static void listen_to_keeper(struct pem_session *s, struct pem_dir *dir, bool in_turn)
 {
 	struct pem_confined_reply reply;
 	uint64_t began_ns;
@@ -258,23 +258,23 @@ static void listen_to_keeper(struct pem_session *s, struct pem_place *place, boo
 	int fd, result;
 
 	for (i = 0; i < TURN_MESSAGES; i++) {
-		if (i && in_turn && pem_place__had_turn(place))
+		if (i && in_turn && pem_dir__had_turn(dir))
 			return;
-		began_ns = pem_place__begin(s, place);
-		result = take_message(place, &reply, &fd);
+		began_ns = pem_dir__begin(s, dir);
+		result = take_message(dir, &reply, &fd);
 		if (!result)
 			return;
 		if (result > 0)
-			result = hear_keeper(s, place, &reply, fd);
-		pem_place__charge(s, place, began_ns);
+			result = hear_keeper(s, dir, &reply, fd);
+		pem_dir__charge(s, dir, began_ns);
 		if (result < 0)
-			lose_broken_keeper(s, place, result);
+			lose_broken_keeper(s, dir, result);
 	}
 }
 
-static bool has_answered(const struct pem_place *place, uint32_t number)
+static bool has_answered(const struct pem_dir *dir, uint32_t number)
 {
-	return (int32_t)(place->answered - number) >= 0;
+	return (int32_t)(dir->answered - number) >= 0;
 }
 
 /*
@@ -282,111 +282,110 @@ static bool has_answered(const struct pem_place *place, uint32_t number)
  * much else came before. All else is kept: whoever asks is in the middle of taking a file in, and another message may
  * say that this file is gone.
  */
-static int await(struct pem_session *s, struct pem_place *place, uint32_t number,
-		 uint64_t deadline_ns)
+static int await(struct pem_session *s, struct pem_dir *dir, uint32_t number, uint64_t deadline_ns)
 {
 	struct pem_confined_reply reply;
 	int fd, result;
 
-	while (place->keeper && !has_answered(place, number)) {
-		if (place->kept_count >= KEPT_MESSAGES_MAX)
+	while (dir->keeper && !has_answered(dir, number)) {
+		if (dir->kept_count >= KEPT_MESSAGES_MAX)
 			return -ENOBUFS;
-		if (!pem_confined__wait(place->keeper, deadline_ns))
+		if (!pem_confined__wait(dir->keeper, deadline_ns))
 			return -ETIMEDOUT;
-		result = pem_confined__receive(place->keeper, &reply, &fd);
+		result = pem_confined__receive(dir->keeper, &reply, &fd);
 		if (result > 0)
-			result = reply.kind == PEM_CONFINED_DONE ? hear_keeper(s, place, &reply, fd)
-								 : keep_message(place, &reply, fd);
+			result = reply.kind == PEM_CONFINED_DONE ? hear_keeper(s, dir, &reply, fd)
+								 : keep_message(dir, &reply, fd);
 		if (result < 0)
-			lose_broken_keeper(s, place, result);
+			lose_broken_keeper(s, dir, result);
 	}
-	return place->keeper ? place->answer : -EPIPE;
+	return dir->keeper ? dir->answer : -EPIPE;
 }
 
-bool pem_place__has_consumer(void *arg, const char *folder)
+bool pem_dir__has_consumer(void *arg, const char *folder)
 {
-	struct pem_place_of_session *of = arg;
+	struct pem_dir_of_session *of = arg;
 	char path[PATH_MAX];
 	int answer;
 
-	if (!of->place->number)
+	if (!of->dir->number)
 		return snprintf(path, sizeof(path), "%s/%s", of->session->runtime, folder) >=
 			       (int)sizeof(path) ||
 		       pem_alive__check(path);
-	if (!of->place->keeper ||
-	    pem_confined__send(of->place->keeper, PEM_CONFINED_IS_ALIVE, folder, 0, true))
+	if (!of->dir->keeper ||
+	    pem_confined__send(of->dir->keeper, PEM_CONFINED_IS_ALIVE, folder, 0, true))
 		return true;
-	answer = await(of->session, of->place, of->place->keeper->number,
+	answer = await(of->session, of->dir, of->dir->keeper->number,
 		       pem_monotonic_ns() + ANSWER_NS);
 	if (answer == -ETIMEDOUT)
-		lose_user(of->session, of->place->owner);
+		lose_user(of->session, of->dir->owner);
 	return answer != 0;
 }
 
-void pem_place__remove_control(struct pem_place *place, const char *name, uint64_t inode)
+void pem_dir__remove_control(struct pem_dir *dir, const char *name, uint64_t inode)
 {
 	struct stat st;
 
-	if (place->keeper)
-		pem_confined__send(place->keeper, PEM_CONFINED_REMOVE_CONTROL, name, inode, false);
-	else if (!place->number && !fstatat(place->runtime_fd, name, &st, AT_SYMLINK_NOFOLLOW) &&
+	if (dir->keeper)
+		pem_confined__send(dir->keeper, PEM_CONFINED_REMOVE_CONTROL, name, inode, false);
+	else if (!dir->number && !fstatat(dir->runtime_fd, name, &st, AT_SYMLINK_NOFOLLOW) &&
 		 (uint64_t)st.st_ino == inode)
-		unlinkat(place->runtime_fd, name, 0);
+		unlinkat(dir->runtime_fd, name, 0);
 }
 
-void pem_place__remove_pool(struct pem_place *place, const char *name)
+void pem_dir__remove_pool(struct pem_dir *dir, const char *name)
 {
-	if (place->keeper)
-		pem_confined__send(place->keeper, PEM_CONFINED_REMOVE_POOL, name, 0, false);
-	else if (pem_place__opens_files(place))
-		unlinkat(place->directory_fd, name, 0);
+	if (dir->keeper)
+		pem_confined__send(dir->keeper, PEM_CONFINED_REMOVE_POOL, name, 0, false);
+	else if (pem_dir__opens_files(dir))
+		unlinkat(dir->directory_fd, name, 0);
 }
 
 /* --- all of them --- */
 
-void pem_session__scan_places(struct pem_session *s)
+void pem_session__scan_dirs(struct pem_session *s)
 {
-	struct pem_place *place;
+	struct pem_dir *dir;
 
 	pem_session__listen_to_finders(s);
-	for (place = s->places; place; place = place->next)
-		listen_to_keeper(s, place, true);
+	for (dir = s->dirs; dir; dir = dir->next)
+		listen_to_keeper(s, dir, true);
 }
 
-void pem_place__ask(struct pem_place *place)
+void pem_dir__ask(struct pem_dir *dir)
 {
-	place->asked = 0;
-	if (place->keeper && !pem_confined__send(place->keeper, PEM_CONFINED_SCAN, "", 0, true))
-		place->asked = place->keeper->number;
+	dir->asked = 0;
+	if (dir->keeper && !pem_confined__send(dir->keeper, PEM_CONFINED_SCAN, "", 0, true))
+		dir->asked = dir->keeper->number;
 }
 
-static bool is_of(const struct pem_place *place, uid_t owner)
+static bool is_of(const struct pem_dir *dir, uid_t owner)
 {
-	return owner == PEM_ANY_USER || place->owner == owner;
+	return owner == PEM_ANY_USER || dir->owner == owner;
 }
 
 void pem_session__ask_keepers(struct pem_session *s, uid_t owner)
 {
-	struct pem_place *place;
+	struct pem_dir *dir;
 
-	for (place = s->places; place; place = place->next) {
-		if (is_of(place, owner))
-			pem_place__ask(place);
+	for (dir = s->dirs; dir; dir = dir->next) {
+		if (is_of(dir, owner))
+			pem_dir__ask(dir);
 	}
 }
 
 /* Is what a keeper was asked for still to come, or to be heard? */
-static bool is_awaited(const struct pem_place *place)
+static bool is_awaited(const struct pem_dir *dir)
 {
-	return place->keeper && place->asked && (!has_answered(place, place->asked) || place->kept);
+	return dir->keeper && dir->asked && (!has_answered(dir, dir->asked) || dir->kept);
 }
 
 bool pem_session__awaits_keepers(const struct pem_session *s, uid_t owner)
 {
-	const struct pem_place *place;
+	const struct pem_dir *dir;
 
-	for (place = s->places; place; place = place->next) {
-		if (is_of(place, owner) && is_awaited(place))
+	for (dir = s->dirs; dir; dir = dir->next) {
+		if (is_of(dir, owner) && is_awaited(dir))
 			return true;
 	}
 	return false;
@@ -394,17 +393,17 @@ bool pem_session__awaits_keepers(const struct pem_session *s, uid_t owner)
 
 void pem_session__forget_asked(struct pem_session *s, uid_t owner)
 {
-	struct pem_place *place;
+	struct pem_dir *dir;
 
-	for (place = s->places; place; place = place->next) {
-		if (is_of(place, owner))
-			place->asked = 0;
+	for (dir = s->dirs; dir; dir = dir->next) {
+		if (is_of(dir, owner))
+			dir->asked = 0;
 	}
 }
 
-void pem_session__settle_places(struct pem_session *s, uint64_t deadline_ns)
+void pem_session__settle_dirs(struct pem_session *s, uint64_t deadline_ns)
 {
-	struct pem_place *place;
+	struct pem_dir *dir;
 	bool is_late, waits;
 
 	pem_session__ask_keepers(s, PEM_ANY_USER);
@@ -412,50 +411,50 @@ void pem_session__settle_places(struct pem_session *s, uint64_t deadline_ns)
 	do {
 		is_late = pem_monotonic_ns() >= deadline_ns;
 		waits = false;
-		for (place = s->places; place; place = place->next) {
-			if (!is_awaited(place))
+		for (dir = s->dirs; dir; dir = dir->next) {
+			if (!is_awaited(dir))
 				continue;
-			if (!place->kept)
-				pem_confined__wait(place->keeper, pem_monotonic_ns() + SLICE_NS);
-			listen_to_keeper(s, place, false);
-			if (is_awaited(place) && is_late)
-				lose_user(s, place->owner);
-			waits |= is_awaited(place);
+			if (!dir->kept)
+				pem_confined__wait(dir->keeper, pem_monotonic_ns() + SLICE_NS);
+			listen_to_keeper(s, dir, false);
+			if (is_awaited(dir) && is_late)
+				lose_user(s, dir->owner);
+			waits |= is_awaited(dir);
 		}
 	} while (waits && !is_late);
 }
 
-static void free_place(struct pem_session *s, struct pem_place *place, uint64_t deadline_ns)
+static void free_dir(struct pem_session *s, struct pem_dir *dir, uint64_t deadline_ns)
 {
-	pem_confined__end(place->keeper, deadline_ns);
-	forget_messages(place);
-	if (place->number && place->page)
-		pem_shared_file__unmap(place->page, sizeof(*place->page));
-	pem_place__forget_models(s, place);
-	pem_place__close_account(s, place);
-	if (place->is_public)
-		pem_session__close_public(s, place);
-	if (place->runtime_fd >= 0)
-		close(place->runtime_fd);
-	free(place);
+	pem_confined__end(dir->keeper, deadline_ns);
+	forget_messages(dir);
+	if (dir->number && dir->page)
+		pem_shared_file__unmap(dir->page, sizeof(*dir->page));
+	pem_dir__forget_models(s, dir);
+	pem_dir__close_account(s, dir);
+	if (dir->is_public)
+		pem_session__close_public(s, dir);
+	if (dir->runtime_fd >= 0)
+		close(dir->runtime_fd);
+	free(dir);
 }
 
-void pem_session__close_places(struct pem_session *s)
+void pem_session__close_dirs(struct pem_session *s)
 {
 	uint64_t deadline = pem_monotonic_ns() + END_NS;
-	struct pem_place *place;
+	struct pem_dir *dir;
 
 	/* All at once: each keeper has something to remove. */
-	for (place = s->places; place; place = place->next) {
-		if (place->number && place->page)
-			__atomic_store_n(&place->page->closed, 1, __ATOMIC_RELEASE);
-		if (place->keeper)
-			shutdown(place->keeper->socket, SHUT_WR);
+	for (dir = s->dirs; dir; dir = dir->next) {
+		if (dir->number && dir->page)
+			__atomic_store_n(&dir->page->closed, 1, __ATOMIC_RELEASE);
+		if (dir->keeper)
+			shutdown(dir->keeper->socket, SHUT_WR);
 	}
 	pem_session__end_finders(s, deadline);
-	while ((place = s->places)) {
-		s->places = place->next;
-		free_place(s, place, deadline);
+	while ((dir = s->dirs)) {
+		s->dirs = dir->next;
+		free_dir(s, dir, deadline);
 	}
 	pem_session__forget_users(s);
 	pem_session__close_stall_clock(s);
@@ -482,30 +481,30 @@ static void mirror(const struct pem_session *s, struct pem_session_page *to)
 
 void pem_session__mirror(struct pem_session *s)
 {
-	struct pem_place *place;
+	struct pem_dir *dir;
 
 	uint64_t began_ns;
 
-	for (place = s->places ? s->places->next : NULL; place; place = place->next) {
-		if (!place->page)
+	for (dir = s->dirs ? s->dirs->next : NULL; dir; dir = dir->next) {
+		if (!dir->page)
 			continue;
-		began_ns = pem_place__begin(s, place);
-		mirror(s, place->page);
-		pem_place__charge(s, place, began_ns);
+		began_ns = pem_dir__begin(s, dir);
+		mirror(s, dir->page);
+		pem_dir__charge(s, dir, began_ns);
 	}
 }
 
 void pem_session__gather_losses(struct pem_session *s)
 {
-	struct pem_place *place;
+	struct pem_dir *dir;
 	uint64_t began_ns;
 
-	for (place = s->places ? s->places->next : NULL; place; place = place->next) {
-		began_ns = pem_place__begin(s, place);
-		if (place->page)
-			pem_session__gather_rights(s, place);
-		if (place->is_public)
-			pem_public__take_counts(s, place);
-		pem_place__charge(s, place, began_ns);
+	for (dir = s->dirs ? s->dirs->next : NULL; dir; dir = dir->next) {
+		began_ns = pem_dir__begin(s, dir);
+		if (dir->page)
+			pem_session__gather_rights(s, dir);
+		if (dir->is_public)
+			pem_public__take_counts(s, dir);
+		pem_dir__charge(s, dir, began_ns);
 	}
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * place.c - lines and columns of elements and attributes, for messages that editors can jump to
+ * location.c - lines and columns of elements and attributes, for messages that editors can jump to
  *
  * libxml2 keeps an element's line alone, and that of its tag's end. So load.c notes in each element where its tag begins
  * in the file, and the rest is found here, when there is something to say.
@@ -34,10 +34,10 @@ void pem_text__free(struct pem_text *text)
 }
 
 /* Places are mostly asked for in the file's order: go on from the last, or a long line is counted again and again. */
-struct pem_spec_place pem_place__offset(struct pem_text *text, size_t offset)
+struct pem_spec_location pem_location__offset(struct pem_text *text, size_t offset)
 {
 	size_t low = 0, high = text->line_count, middle, i;
-	struct pem_spec_place at = {0, 1};
+	struct pem_spec_location at = {0, 1};
 
 	if (offset > text->count)
 		offset = text->count;
@@ -66,14 +66,14 @@ static struct pem_text *text_of(const xmlNode *node)
 	return node && node->doc ? node->doc->_private : NULL;
 }
 
-struct pem_spec_place pem_place__node(const xmlNode *node)
+struct pem_spec_location pem_location__node(const xmlNode *node)
 {
 	struct pem_text *text = text_of(node);
-	struct pem_spec_place none = {0, 0};
+	struct pem_spec_location none = {0, 0};
 
 	if (!text)
 		return none;
-	return pem_place__offset(text, (size_t)(uintptr_t)node->_private);
+	return pem_location__offset(text, (size_t)(uintptr_t)node->_private);
 }
 
 static int is_space(char c)
@@ -81,14 +81,14 @@ static int is_space(char c)
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-struct pem_spec_place pem_place__attribute(const xmlNode *node, const char *name)
+struct pem_spec_location pem_location__attribute(const xmlNode *node, const char *name)
 {
 	struct pem_text *text = text_of(node);
 	size_t at, length = strlen(name), i;
 	char quote = '\0';
 
 	if (!text)
-		return pem_place__node(node);
+		return pem_location__node(node);
 	at = (size_t)(uintptr_t)node->_private;
 	for (i = at + 1; i + length < text->count && (quote || text->bytes[i] != '>'); i++) {
 		if (quote) {
@@ -97,16 +97,16 @@ struct pem_spec_place pem_place__attribute(const xmlNode *node, const char *name
 			quote = text->bytes[i];
 		} else if (is_space(text->bytes[i - 1]) && !memcmp(&text->bytes[i], name, length) &&
 			   (text->bytes[i + length] == '=' || is_space(text->bytes[i + length]))) {
-			return pem_place__offset(text, i);
+			return pem_location__offset(text, i);
 		}
 	}
-	return pem_place__node(node);
+	return pem_location__node(node);
 }
 
-struct pem_spec_place pem_place__line(const xmlNode *node, int line)
+struct pem_spec_location pem_location__line(const xmlNode *node, int line)
 {
 	struct pem_text *text = text_of(node);
-	struct pem_spec_place at = {line, 1};
+	struct pem_spec_location at = {line, 1};
 	size_t i;
 
 	if (!text || line < 1 || (size_t)line > text->line_count)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""report_looks: counters at events go by their names, and memory by how often it was used, in report and export"""
+"""report_page_samples: counters at events go by their names, and memory by how often it was used, in report and export"""
 import csv
 import json
 import os
