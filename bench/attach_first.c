@@ -4,6 +4,9 @@
  *
  *	attach_first PID	prints microseconds from the call of pem_session__attach to the callback's first event
  */
+#include "callbacks/callbacks.h"
+#include "core/core.h"
+#include "core/demand.h"
 #include "bench_stubs/bench.h"
 
 #include <pem/clock.h>

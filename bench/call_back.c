@@ -10,6 +10,9 @@
  * Prints one line of JSON: delays in us, the consumer's thread's CPU time as a share of one CPU, what an event costs the
  * producer's thread in ns. The producer's intervals are random, so that no period fits them.
  */
+#include "callbacks/callbacks.h"
+#include "core/core.h"
+#include "core/demand.h"
 #include "bench_stubs/bench.h"
 
 #include <pem/clock.h>

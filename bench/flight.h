@@ -5,6 +5,9 @@
 #ifndef BENCH_FLIGHT_H
 #define BENCH_FLIGHT_H
 
+#include "core/core.h"
+#include "core/demand.h"
+#include "writer/log.h"
 #include <pem/pem.h>
 
 #include <stdint.h>

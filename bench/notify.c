@@ -18,6 +18,9 @@
  * The peer raises the same event through LTTng-UST in this process, in the same rounds. Time is the thread's CPU
  * time: nothing here waits, and what else the machine does is not ours.
  */
+#include "core/core.h"
+#include "core/demand.h"
+#include "statistics/statistics.h"
 #include "bench/bench.h"
 #include "bench/flight.h"
 #include "bench/lttng.h"

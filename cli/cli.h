@@ -333,4 +333,7 @@ int cli_spec_folder(char *path, size_t bytes);
 int cli_specs__load(struct pem_session *session, const char *program, char **argv,
 		    const struct cli_patterns *asked, bool quiet);
 
+/* spec_import/import.c: `pem spec import ...`; argv[0] is "import". Returns a status. */
+int cli_spec_import(int argc, char **argv);
+
 #endif

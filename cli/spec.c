@@ -3,7 +3,6 @@
  * spec.c - pem spec check: are event specs right, and do they keep what older ones promised? pem-codegen knows
  */
 #include "cli.h"
-#include "spec_import/import.h"
 
 #include <errno.h>
 #include <getopt.h>

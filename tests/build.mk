@@ -8,7 +8,7 @@ UNIT_SRC := $(sort $(wildcard tests/unit/*.c))
 UNIT_NAMES := $(patsubst tests/unit/%.c,%,$(UNIT_SRC))
 FUZZ_NAMES := $(patsubst tests/fuzz/%.c,%,$(sort $(wildcard tests/fuzz/*.c)))
 HAVE_CMOCKA := $(shell pkg-config --exists cmocka 2>/dev/null && echo 1)
-CODEGEN_PARTS := $(call objects,$(filter-out codegen/main.c,$(wildcard codegen/*.c codegen/*/*.c)))
+CODEGEN_PARTS := $(call objects,$(filter-out codegen/tool/main.c,$(wildcard codegen/*.c codegen/*/*.c)))
 
 UNIT_BIN := $(if $(HAVE_CMOCKA),$(UNIT_NAMES:%=$(B)/tests/%))
 UNIT_MISSING := $(if $(HAVE_CMOCKA),,not built: cmocka is missing (libcmocka-dev); make deps installs it)

@@ -24,8 +24,6 @@ int cli_import_usdt(const char *binary, FILE *out);
 int cli_import_lttng(const char *provider, FILE *out);
 int cli_import_pfm(const char *pattern, FILE *out);
 
-/* `pem spec import ...`; argv[0] is "import". Returns a status. */
-int cli_spec_import(int argc, char **argv);
 
 struct pem_model;
 

@@ -5,7 +5,7 @@
  * A part that the schema found wrong is NULL or none here and passed over: it has its error already.
  */
 #include "check.h"
-#include "backends/tracepoint.h"
+#include "tracepoint.h"
 
 #include <ctype.h>
 #include <stdlib.h>

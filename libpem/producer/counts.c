@@ -6,7 +6,7 @@
  * other program that has it mapped. So each program that joins there counts in a file of its own, which its own user alone
  * can cut. The consumer finds the file, takes the counts out of it, and removes it when nobody holds the lock on it.
  *
- * Not here: who reads them (consumer/public.c).
+ * Not here: who reads them (dirs/public.c).
  */
 #include "producer/producer.h"
 #include "util.h"

@@ -73,8 +73,7 @@ struct pem_joined {
 	uint32_t full_at; /* value of freed when the pool was last found full */
 	uint32_t full;
 	uint32_t crowded; /* the pool has had so many lanes that they use half of their chunks */
-	uint32_t
-		incarnation; /* 1 to 255: which of the sessions that had this entry; 0: none had */
+	uint32_t incarnation; /* 1 to 255: which of the sessions that had this entry; 0: none had */
 	uint32_t changes; /* odd while page and ring become another session's */
 	uint64_t word; /* of the table's entry, if this process has offered it to itself */
 	struct pem_session_page *page; /* NULL: none had the entry yet. Read only. */

@@ -4,7 +4,7 @@
  *
  * All by system calls themselves: a thread is not cancelled in execve, and nothing may be allocated.
  *
- * Not here: what follows from it, for a recording's command (consumer/environment.c) and what that starts (libc/exec.c).
+ * Not here: what follows from it, for a recording's command (processes/environment.c) and what that starts (libc/exec.c).
  */
 #include "producer/program_file.h"
 

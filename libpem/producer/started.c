@@ -5,7 +5,7 @@
  * They are counted where the process counts its losses (joined.counts), which is mapped: a program may be started by a child of vfork or a handler of a
  * signal, and nothing may be made there.
  *
- * Not here: why a program can't be recorded (libc/exec.c), what is said of it (consumer/rights.c).
+ * Not here: why a program can't be recorded (libc/exec.c), what is said of it (dirs/unobserved.c).
  */
 #include "producer/producer.h"
 #include "producer/rights.h"

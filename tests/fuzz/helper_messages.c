@@ -6,7 +6,14 @@
  * which name, which descriptors come along, and one more for numbers. Messages wait in the socket until the session hears them. After
  * each input the session lets all go, and has as many descriptors open as before.
  */
-#include "consumer/finders.c"
+#include "chunks/chunks.h"
+#include "core/core.h"
+#include "core/demand.h"
+#include "dirs/confined.h"
+#include "dirs/dirs.h"
+#include "processes/processes.h"
+#include "statistics/statistics.h"
+#include "dirs/finders.c"
 
 #include "tests/unit/descriptors.h"
 
@@ -49,7 +56,7 @@ static void begin(void)
 	check(statistics && !pem_statistics__enable(statistics));
 	pem_event_set__free(set);
 	check(pem_session__context(session, &any, 0, PEM_CONTEXT_TARGET) > 0);
-	session->target_count = 1;
+	session->processes->target_count = 1;
 	pem_session__add_session_dir(session);
 }
 
@@ -96,17 +103,17 @@ static void make_helpers(void)
 	struct pem_dir *dir = calloc(1, sizeof(*dir));
 
 	pem_session__add_session_dir(session);
-	check(dir && session->dirs);
-	dir->number = ++session->dir_numbers;
+	check(dir && session->dirs->first);
+	dir->number = ++session->dirs->numbers;
 	dir->owner = geteuid();
 	dir->runtime_fd = dir->directory_fd = -1;
 	pem_copy_text(dir->folder, sizeof(dir->folder), strrchr(session->directory, '/') + 1);
 	dir->keeper = make_helper(&keeper);
-	session->dirs->next = dir;
-	session->finders = calloc(1, sizeof(*session->finders));
-	check(session->finders != NULL);
-	session->finders->setup.uid = geteuid();
-	session->finders->helper = make_helper(&finder);
+	session->dirs->first->next = dir;
+	session->dirs->finders = calloc(1, sizeof(*session->dirs->finders));
+	check(session->dirs->finders != NULL);
+	session->dirs->finders->setup.uid = geteuid();
+	session->dirs->finders->helper = make_helper(&finder);
 }
 
 /* --- what helpers send --- */
@@ -276,7 +283,7 @@ static void act(uint8_t what)
 		pem_session__publish(session);
 		break;
 	case 4:
-		for (p = session->producers; p; p = p->next)
+		for (p = session->processes->producers; p; p = p->next)
 			pem_session__drain_producer(session, p, false);
 		break;
 	case 5:
@@ -296,7 +303,7 @@ static void let_go(void)
 {
 	struct pem_producer *p;
 
-	for (p = session->producers; p; p = p->next)
+	for (p = session->processes->producers; p; p = p->next)
 		p->dead = true;
 	pem_session__check_producers(session);
 	pem_session__leave_members(session);

@@ -27,7 +27,7 @@ static void read_format(const char *text)
 		for (i = 0; i < probe->field_count; i++) {
 			field = &probe->fields[i];
 			if (!field->type || !field->max_count || !*field->name ||
-			    field->dir.offset >= 8192)
+			    field->location.offset >= 8192)
 				abort();
 		}
 	}
@@ -45,7 +45,7 @@ static void read_arguments(const char *text)
 		rc = pem_usdt_argument__next(&text, &argument);
 		if (rc && text == before)
 			abort(); /* who calls it would never end */
-		if (rc > 0 && (argument.bytes > 8 || argument.dir.shift > 3))
+		if (rc > 0 && (argument.bytes > 8 || argument.location.shift > 3))
 			abort();
 	} while (rc);
 }

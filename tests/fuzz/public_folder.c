@@ -8,16 +8,16 @@
  * once, no file outside of the folder has changed, and as many descriptors are open, and files mapped, as before. Run as
  * root, files have several owners.
  */
-#include "consumer/session.h"
+#include "dirs/dirs.h"
+#include "processes/processes.h"
+#include "chunks/chunks.h"
 
 /* Something happens while a file is mapped. */
 static void gather_meanwhile(struct pem_session *s, struct pem_session_page *head);
 #define pem_session__gather_head gather_meanwhile
-#include "consumer/public.c"
+#include "dirs/public.c"
 #undef pem_session__gather_head
-
 #include "producer/producer.h"
-
 #include "tests/unit/descriptors.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
@@ -105,8 +105,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 /* As pem_session__make_public, for any user. */
 static void make_public(void)
 {
-	int fd = make_folder(bases[access(bases[0], W_OK) != 0], session->public_directory,
-			     sizeof(session->public_directory));
+	int fd = make_folder(bases[access(bases[0], W_OK) != 0], session->dirs->public_directory,
+			     sizeof(session->dirs->public_directory));
 
 	check(fd >= 0 && write_names(session, fd));
 	folder = add_folder(session, fd);
@@ -383,7 +383,7 @@ static void be_honest(const uint8_t *step)
 	struct pem_session_page **program = &honest[step[1] % HONEST];
 
 	if (!*program) {
-		*program = pem_counts__make(session->public_directory);
+		*program = pem_counts__make(session->dirs->public_directory);
 		check(*program && (*program)->magic == PEM_COUNTS_MAGIC);
 	} else if (step[2] & 1) {
 		check(!munmap(*program, PEM_SESSION_HEAD_BYTES));
@@ -413,7 +413,7 @@ static void act(uint8_t what)
 		pem_session__check_producers(session);
 		break;
 	default:
-		for (p = session->producers; p; p = p->next)
+		for (p = session->processes->producers; p; p = p->next)
 			pem_session__drain_producer(session, p, false);
 		break;
 	}
@@ -459,7 +459,7 @@ static void check_users(void)
 	const struct pem_dir *dir;
 	unsigned users = 0;
 
-	for (dir = session->dirs; dir; dir = dir->next)
+	for (dir = session->dirs->first; dir; dir = dir->next)
 		users += dir->public_folder == folder;
 	check(users <= USERS_MAX);
 }
@@ -549,15 +549,15 @@ static void end_programs(void)
 /* The folder goes, unless somebody has filled one in it: then it is closed. */
 static void let_go(void)
 {
-	char path[sizeof(session->public_directory)], gone[96], command[128];
+	char path[sizeof(session->dirs->public_directory)], gone[96], command[128];
 	struct pem_producer *p;
 	struct stat st;
 
-	for (p = session->producers; p; p = p->next)
+	for (p = session->processes->producers; p; p = p->next)
 		p->dead = true;
 	pem_session__check_producers(session);
-	check(!session->producers);
-	memcpy(path, session->public_directory, sizeof(path));
+	check(!session->processes->producers);
+	memcpy(path, session->dirs->public_directory, sizeof(path));
 	pem_session__close_dirs(session);
 	check(lstat(path, &st) && errno == ENOENT);
 	snprintf(gone, sizeof(gone), "%s.gone", path);

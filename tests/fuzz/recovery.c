@@ -8,8 +8,13 @@
  * as before, and no descriptor stays open.
  */
 #define _GNU_SOURCE
-#include "consumer/session.h"
 
+#include "chunks/chunks.h"
+#include "core/core.h"
+#include "core/demand.h"
+#include "dirs/dirs.h"
+#include "processes/processes.h"
+#include "writer/log.h"
 #include "programs/probe.h"
 #include "util.h"
 
@@ -79,7 +84,7 @@ static void record(void)
 	for (i = 0; i < 400; i++)
 		pem_notify_probe_tick(0, i);
 	pem_session__scan_producers(session);
-	pem_session__drain_producer(session, session->producers, false);
+	pem_session__drain_producer(session, session->processes->producers, false);
 	for (i = 0; i < 100; i++)
 		pem_notify_probe_tick(0, i);
 	_exit(0);

@@ -7,7 +7,9 @@
  * as before, and hangs up on all but who has said nothing yet.
  */
 #define _GNU_SOURCE
-#include "consumer/serve.h"
+#include "core/clock_sync.h"
+#include "core/core.h"
+#include "flight/flight.h"
 #include "tests/unit/descriptors.h"
 
 #include <fcntl.h>
@@ -112,16 +114,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	/* The kernel then puts the sender's credentials in front of what is sent. */
 	if (bytes && data[0] & 0x80)
 		setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &one, sizeof(one));
-	session->asking_fd = ends[0];
-	session->asking_since_ns = pem_monotonic_ns();
+	session->flight->asking_fd = ends[0];
+	session->flight->asking_since_ns = pem_monotonic_ns();
 	for (at = 0; at + MESSAGE_BYTES <= bytes && sent < MESSAGES_MAX;
 	     at += MESSAGE_BYTES, sent++)
 		send_message(ends[1], data[at], data[at + 1], data[at + 2]);
 	pem_session__answer_requests(session);
-	check((session->asking_fd >= 0) == !sent);
+	check((session->flight->asking_fd >= 0) == !sent);
 	if (!sent) {
-		close(session->asking_fd);
-		session->asking_fd = -1;
+		close(session->flight->asking_fd);
+		session->flight->asking_fd = -1;
 	}
 	close(ends[1]);
 	check(count_descriptors() == before);

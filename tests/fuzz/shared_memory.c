@@ -7,7 +7,13 @@
  * them: map, drain, copy, account for, sum up statistics, wide ones too, take an entry of the table, write enable bits and action words. Now
  * and then the trace is finished, and pem's own reader must find every record in it sound and the books balanced.
  */
-#include "consumer/session.h"
+#include "chunks/chunks.h"
+#include "core/core.h"
+#include "core/demand.h"
+#include "dirs/dirs.h"
+#include "processes/processes.h"
+#include "statistics/statistics.h"
+#include "writer/log.h"
 #include "util.h"
 
 #include <pem/clock.h>
@@ -75,7 +81,7 @@ static void begin(void)
 	free_id = pem_model__by_name(session->model, "APP::Libc::Free")->id;
 	begin_id = pem_model__by_name(session->model, "APP::Phase::Begin")->id;
 	check(pem_session__context(session, &any, 0, PEM_CONTEXT_TARGET) > 0);
-	session->target_count = 1;
+	session->processes->target_count = 1;
 }
 
 static void end(void)
@@ -253,14 +259,14 @@ static void consume(void)
 	pem_session__scan_members(session);
 	pem_session__scan_producers(session);
 	pem_session__publish(session);
-	for (p = session->producers; p; p = p->next) {
+	for (p = session->processes->producers; p; p = p->next) {
 		pem_session__drain_producer(session, p, false);
 		copy = pem_producer__copy(p);
 		pem_producer__free(copy);
 	}
 	read_statistics();
 	pem_session__processes(session, owners, PEM_ARRAY_SIZE(owners));
-	for (p = session->producers; p; p = p->next)
+	for (p = session->processes->producers; p; p = p->next)
 		p->dead = true;
 	pem_session__check_producers(session);
 	pem_session__leave_members(session);

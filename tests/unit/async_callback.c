@@ -4,9 +4,11 @@
  *
  * Not here: what the function may do (async_function.c), what is lost, and logs beside them (async_log.c).
  */
+#include "callbacks/callbacks.h"
+#include "core/core.h"
+#include "core/demand.h"
+#include "delivery/delivery.h"
 #include "async_fixture.h"
-
-#include "consumer/async.h"
 
 #include <errno.h>
 #include <linux/filter.h>

@@ -7,6 +7,12 @@
 #ifndef ASYNC_FIXTURE_H
 #define ASYNC_FIXTURE_H
 
+#include "callbacks/callbacks.h"
+#include "core/core.h"
+#include "core/demand.h"
+#include "dirs/dirs.h"
+#include "processes/processes.h"
+#include "statistics/statistics.h"
 #include "session_fixture.h"
 
 #include "producer/producer.h"
@@ -251,7 +257,7 @@ static inline int has_producers(void)
 	int any;
 
 	pem_session__lock(session);
-	any = session->producers != NULL;
+	any = session->processes->producers != NULL;
 	pem_session__unlock(session);
 	return any;
 }
@@ -262,7 +268,8 @@ static inline bool observes_elsewhere(void)
 	const struct pem_member *m;
 
 	pem_session__lock(session);
-	for (m = session->members; m && (!m->dir->number || m->session_index < 0); m = m->next)
+	for (m = session->processes->members; m && (!m->dir->number || m->session_index < 0);
+	     m = m->next)
 		;
 	pem_session__unlock(session);
 	return m != NULL;

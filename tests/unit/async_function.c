@@ -4,6 +4,11 @@
  *
  * Not here: which events it is called for (async_callback.c).
  */
+#include "callbacks/callbacks.h"
+#include "core/core.h"
+#include "core/demand.h"
+#include "statistics/statistics.h"
+#include "writer/log.h"
 #include "async_fixture.h"
 
 #include <stdbool.h>

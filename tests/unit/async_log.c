@@ -2,6 +2,10 @@
 /*
  * async_log.c - asynchronous callbacks beside a log, and what they lose: nothing in silence, nothing of the log's
  */
+#include "callbacks/callbacks.h"
+#include "core/core.h"
+#include "session/session.h"
+#include "writer/log.h"
 #include "async_fixture.h"
 
 #define TICKS "APP::Probe::Tick"
@@ -155,7 +159,7 @@ static void a_slow_function_costs_the_log_nothing(void **state)
 	also_do(stay_while_held);
 	for (i = 0; i < 200; i++) {
 		raise_ticks(&r, 100);
-		session->next_drain_ns = 0;
+		session->turn->next_drain_ns = 0;
 		pem_session__poll(session, 0, &(int){0});
 	}
 	assert_true(counts_of(cb).lost > 0);

@@ -4,6 +4,9 @@
  *
  * Not here: reading it (async_callback.c). Clocks are made up, so that one may stand still, as slow ones do between two events.
  */
+#include "callbacks/callbacks.h"
+#include "core/core.h"
+#include "delivery/delivery.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +17,6 @@
 
 #include <cmocka.h>
 
-#include "consumer/async.h"
 #include "producer/producer.h"
 
 static struct pem_async a;

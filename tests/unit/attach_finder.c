@@ -4,9 +4,12 @@
  *
  * Its user may stop it. What happens while it stands still is told by the helper itself: it is still there, and stopped.
  */
+#include "dirs/confined.h"
+#include "core/core.h"
+#include "dirs/dirs.h"
+#include "processes/processes.h"
+#include "writer/log.h"
 #include "async_fixture.h"
-
-#include "consumer/dirs.h"
 
 #include <limits.h>
 #include <sys/stat.h>
@@ -155,7 +158,7 @@ static bool has_searched(void)
 	bool result;
 
 	pem_session__lock(session);
-	result = !session->search_ns && !session->finders;
+	result = !session->processes->search_ns && !session->dirs->finders;
 	pem_session__unlock(session);
 	return result;
 }
@@ -311,7 +314,7 @@ static bool is_found(void)
 
 	assert_int_equal(stat(elsewhere, &st), 0);
 	pem_session__lock(session);
-	for (dir = session->dirs; dir; dir = dir->next)
+	for (dir = session->dirs->first; dir; dir = dir->next)
 		found |= dir->device == st.st_dev && dir->inode == st.st_ino;
 	pem_session__unlock(session);
 	return found;
@@ -331,7 +334,7 @@ static uint64_t delivered(void)
 	uint32_t i;
 
 	pem_session__lock(session);
-	for (p = session->producers; p; p = p->next) {
+	for (p = session->processes->producers; p; p = p->next) {
 		for (i = 0; i < p->ring.header->event_capacity; i++)
 			count += p->delivered[i];
 	}
@@ -391,7 +394,7 @@ static bool signal_keepers(int number)
 	bool asked;
 
 	pem_session__lock(session);
-	for (dir = session->dirs; dir; dir = dir->next) {
+	for (dir = session->dirs->first; dir; dir = dir->next) {
 		if (dir->keeper)
 			kill(dir->keeper->pid, number);
 	}

@@ -2,8 +2,9 @@
 /*
  * budget_judge.c - the overhead budget's judge on counts made up here: what steps down and up, when, and when not
  */
-#include "consumer/budget.h"
 
+#include "core/demand.h"
+#include "cost/budget.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

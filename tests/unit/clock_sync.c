@@ -2,8 +2,8 @@
 /*
  * clock_sync.c - the cycle counter's rate, and its value at times of CLOCK_MONOTONIC
  */
-#include "consumer/clock_sync.h"
 
+#include "core/clock_sync.h"
 #include <pem/clock.h>
 #include <pem/pem.h>
 

@@ -2,6 +2,7 @@
 /*
  * cost_cache.c - what sessions measured of costs is remembered together, and nonsense among it spoils nothing
  */
+#include "cost/cost.h"
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,8 +17,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-
-#include "consumer/costs.h"
 
 static char folder[64];
 

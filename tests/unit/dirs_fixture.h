@@ -7,6 +7,12 @@
 #ifndef DIRS_FIXTURE_H
 #define DIRS_FIXTURE_H
 
+#include "chunks/chunks.h"
+#include "core/core.h"
+#include "dirs/dirs.h"
+#include "dirs/limits.h"
+#include "processes/processes.h"
+#include "writer/log.h"
 #include "model_internal.h"
 #include "util.h"
 #include "ring_fixture.h"
@@ -43,7 +49,7 @@ __attribute__((unused)) static void note_message(enum pem_log_level level, const
  */
 __attribute__((unused)) static struct pem_dir *make_dir(int number)
 {
-	struct pem_dir *made = calloc(1, sizeof(*made)), *last = session->dirs;
+	struct pem_dir *made = calloc(1, sizeof(*made)), *last = session->dirs->first;
 	char path[128];
 
 	assert_non_null(made);
@@ -70,7 +76,7 @@ __attribute__((unused)) static void pass_on(const char *prefix,
 	struct dirent *entry;
 	DIR *directory;
 
-	for (in = session->dirs->next; in; in = in->next) {
+	for (in = session->dirs->first->next; in; in = in->next) {
 		directory = pem_list_folder(in->directory_fd);
 		while ((entry = readdir(directory))) {
 			if (strncmp(entry->d_name, prefix, strlen(prefix)))
@@ -105,7 +111,7 @@ __attribute__((unused)) static int set_up(void **state)
 	session->geometry.lane_count = LANES;
 	trace_log = log_to_trace(session, "APP", NULL);
 	pem_session__add_session_dir(session);
-	dir[0] = session->dirs;
+	dir[0] = session->dirs->first;
 	for (i = 1; i <= OTHERS; i++)
 		dir[i] = make_dir(i);
 	return 0;
@@ -260,7 +266,7 @@ __attribute__((unused)) static void scan(void)
 	struct pem_producer *p;
 
 	scan_producers();
-	for (p = session->producers; p; p = p->next)
+	for (p = session->processes->producers; p; p = p->next)
 		pem_session__drain_producer(session, p, false);
 }
 
@@ -269,7 +275,7 @@ __attribute__((unused)) static unsigned producers_of(const struct pem_dir *in)
 	const struct pem_producer *p;
 	unsigned count = 0;
 
-	for (p = session->producers; p; p = p->next)
+	for (p = session->processes->producers; p; p = p->next)
 		count += p->dir == in;
 	return count;
 }

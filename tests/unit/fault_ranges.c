@@ -2,8 +2,8 @@
 /*
  * fault_ranges.c - shared memory that is cut off reads as zeroes, however many mappings are watched
  */
-#include "consumer/fault.h"
 
+#include "core/fault.h"
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,10 +4,11 @@
  *
  * Packets are made by hand, written by the flight's own writer, and read back with pem's reader.
  */
+#include "flight/flight.h"
+#include "writer/trace_writer.h"
+#include "writer/trace_writer_internal.h"
 #include "session_fixture.h"
 #include "trace_fixture.h"
-
-#include "consumer/flight.h"
 
 #define FLIGHT_BYTES PEM_FLIGHT_BYTES_MIN
 

@@ -4,6 +4,9 @@
  *
  * A system call's first argument is the test's to choose, whatever the call: getppid takes none.
  */
+#include "core/core.h"
+#include "core/demand.h"
+#include "statistics/statistics.h"
 #include "kernel_fixture.h"
 #include "distribution.h"
 

@@ -2,6 +2,7 @@
 /*
  * kernel_only_here.c - a probe of a binary that is wanted in one's own process puts no breakpoint into any other
  */
+#include "core/core.h"
 #include "kernel_fixture.h"
 
 #include <fcntl.h>

@@ -2,6 +2,7 @@
 /*
  * log_progress.c - how far long work is: said to who asked for it, and what else is said begins a line of its own
  */
+#include "core/core.h"
 #include <pty.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +14,6 @@
 #include <cmocka.h>
 
 #include "cli/cli.h"
-#include "consumer/session.h"
 
 static unsigned said[PEM_LOG_PROGRESS + 1];
 

@@ -4,6 +4,7 @@
  *
  * The module's half, TAKE and FREE, is played by the fixture: drain.c and pools.c run as they are.
  */
+#include "core/demand.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>

@@ -4,6 +4,10 @@
  *
  * Not here: BPF programs (kernel_where.c) and the module's probes (kmod_probes.c), which go by the same table.
  */
+#include "callbacks/callbacks.h"
+#include "core/core.h"
+#include "core/demand.h"
+#include "statistics/statistics.h"
 #include "predicate_table.h"
 #include "session_fixture.h"
 

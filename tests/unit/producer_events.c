@@ -3,6 +3,10 @@
  * producer_events.c - what a stub does to the program around it: nothing; and what it does without a session, with
  * several, with records of every size, and in handlers
  */
+#include "core/core.h"
+#include "core/demand.h"
+#include "statistics/statistics.h"
+#include "writer/log.h"
 #include "session_fixture.h"
 
 #include "producer/producer.h"

@@ -4,6 +4,7 @@
  *
  * Not here: whole programs that fork as a recorder sees them (process_life.py).
  */
+#include "core/core.h"
 #include "session_fixture.h"
 
 #include "entry.h"
@@ -60,8 +61,7 @@ static void end_event(void)
 	struct pem_packet packet;
 	struct pem_cell cell = {0};
 	struct pem_writer writer = {.cursor = (uint8_t *)record, .packet = &packet};
-	struct pem_cursor cursor = {
-		.thread = pem_thread_current, .writer = &writer, .cell = &cell};
+	struct pem_cursor cursor = {.thread = pem_thread_current, .writer = &writer, .cell = &cell};
 
 	pem_log_commit(&cursor, 1, sizeof(record));
 }

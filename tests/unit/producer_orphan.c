@@ -4,6 +4,9 @@
  *
  * Not here: one that logs (process_life.py), entries of dead consumers (entry_alive.c).
  */
+#include "core/core.h"
+#include "core/demand.h"
+#include "statistics/statistics.h"
 #include "session_fixture.h"
 
 #include "producer/producer.h"

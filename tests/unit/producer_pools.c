@@ -2,6 +2,9 @@
 /*
  * producer_pools.c - making pools, and what is left of one that could not be made
  */
+#include "processes/processes.h"
+#include "core/core.h"
+#include "writer/log.h"
 #include "session_fixture.h"
 
 #include "producer/producer.h"
@@ -122,7 +125,7 @@ static void unfinished_pool_is_not_touched(void **state)
 		;
 	close(fd);
 	assert_int_equal(pem_session__poll(other, 10, &status), 0);
-	assert_null(other->producers);
+	assert_null(other->processes->producers);
 	pem_session__close(other);
 	setenv("PEM_RUNTIME_DIR", folder, 1);
 	assert_int_equal(umount2(path, MNT_DETACH), 0);

@@ -2,6 +2,9 @@
 /*
  * producer_stack.c - how much stack a process's first event takes, raised by a handler on a stack of its own
  */
+#include "core/core.h"
+#include "core/demand.h"
+#include "statistics/statistics.h"
 #include "session_fixture.h"
 
 #include "producer/producer.h"

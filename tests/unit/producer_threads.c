@@ -4,6 +4,8 @@
  *
  * Not here: threads of whole programs as a recorder sees them (process_threads.py).
  */
+#include "core/core.h"
+#include "writer/log.h"
 #include "session_fixture.h"
 
 #include "producer/producer.h"

@@ -7,6 +7,10 @@
  *
  * Not here: what else is in the trace's folder (e2e/recover_folder.py).
  */
+#include "chunks/chunks.h"
+#include "core/core.h"
+#include "dirs/dirs.h"
+#include "processes/processes.h"
 #include "session_fixture.h"
 
 #include "programs/probe.h"
@@ -71,7 +75,7 @@ static void record(void)
 	for (i = 0; i < TICKS_WRITTEN; i++)
 		pem_notify_probe_tick(0, i);
 	pem_session__scan_producers(session);
-	pem_session__drain_producer(session, session->producers, false);
+	pem_session__drain_producer(session, session->processes->producers, false);
 	for (i = 0; i < TICKS_LEFT; i++)
 		pem_notify_probe_tick(0, TICKS_WRITTEN + i);
 	_exit(0);

@@ -2,6 +2,9 @@
 /*
  * session_callback.c - synchronous callbacks: in the producing thread, with the record, and no longer than registered
  */
+#include "callbacks/callbacks.h"
+#include "core/core.h"
+#include "core/demand.h"
 #include "session_fixture.h"
 
 #include "programs/probe.h"

@@ -4,8 +4,14 @@
  *
  * Made for ThreadSanitizer, as session_threads.c, which has handles of all kinds come and go, and no predicates.
  */
-#include "consumer/async.h"
-#include "consumer/budget.h"
+#include "callbacks/callbacks.h"
+#include "core/core.h"
+#include "core/demand.h"
+#include "delivery/delivery.h"
+#include "dirs/dirs.h"
+#include "processes/processes.h"
+#include "statistics/statistics.h"
+#include "writer/log.h"
 #include "session_fixture.h"
 
 #include "producer/producer.h"
@@ -151,7 +157,7 @@ static void assert_all_read(void)
 {
 	uint64_t produced = 0, discarded = 0, read;
 	const struct pem_event_entry *entry;
-	struct pem_producer *p = session->producers;
+	struct pem_producer *p = session->processes->producers;
 	struct pem_cell *session_index;
 	uint32_t lane;
 

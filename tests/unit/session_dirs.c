@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* session_dirs.c - what a keeper tells of another's runtime folder, in orders that only a hostile user makes */
+#include "dirs/confined.h"
+#include "core/core.h"
+#include "dirs/dirs.h"
+#include "processes/processes.h"
 #include "session_fixture.h"
 
-#include "consumer/dirs.h"
 #include "descriptors.h"
 
 #include <fcntl.h>
@@ -15,14 +18,14 @@ static struct pem_dir *add_dir(struct pem_session *s, int *keeper)
 
 	pem_session__add_session_dir(s);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-	dir->number = ++s->dir_numbers;
+	dir->number = ++s->dirs->numbers;
 	dir->owner = geteuid();
 	dir->runtime_fd = dir->directory_fd = -1;
 	strcpy(dir->folder, strrchr(s->directory, '/') + 1);
 	dir->keeper = calloc(1, sizeof(*dir->keeper));
 	dir->keeper->socket = ends[0];
 	dir->keeper->pid = getpid(); /* is no child of this process: nothing is waited for */
-	s->dirs->next = dir;
+	s->dirs->first->next = dir;
 	*keeper = ends[1];
 	return dir;
 }
@@ -63,7 +66,7 @@ static struct pem_session *open_for_all(void)
 	struct pem_session *s = session_open(&options);
 
 	assert_true(pem_session__context(s, &any, 0, PEM_CONTEXT_TARGET) > 0);
-	s->target_count = 1;
+	s->processes->target_count = 1;
 	return s;
 }
 
@@ -72,7 +75,7 @@ static unsigned count_members(const struct pem_session *s)
 	const struct pem_member *m;
 	unsigned count = 0;
 
-	for (m = s->members; m; m = m->next)
+	for (m = s->processes->members; m; m = m->next)
 		count++;
 	return count;
 }
@@ -108,7 +111,7 @@ static void others_while_asked_about(void **state)
 	tell(keeper, PEM_CONFINED_DONE, 1, "", -1);
 	pem_session__scan_dirs(s);
 	assert_int_equal(count_members(s), 1); /* in the order in which they came */
-	assert_string_equal(s->members->name, "control-1-0");
+	assert_string_equal(s->processes->members->name, "control-1-0");
 	assert_int_equal(dir->kept_count, 0);
 	close(control);
 	close(keeper);
@@ -152,7 +155,7 @@ static void more_than_is_kept(void **state)
 	pem_session__scan_dirs(s);
 	assert_non_null(dir->keeper);
 	assert_int_equal(count_members(s), 1);
-	assert_int_equal(s->members->session_index, -1);
+	assert_int_equal(s->processes->members->session_index, -1);
 	close(control);
 	close(keeper);
 	pem_session__close(s);

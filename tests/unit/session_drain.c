@@ -6,6 +6,11 @@
  * The pools are made here by hand, as another process would, and damaged member by member, then at random. What is
  * delivered is read back with pem's reader, which must find each record sound.
  */
+#include "chunks/chunks.h"
+#include "core/core.h"
+#include "dirs/dirs.h"
+#include "processes/processes.h"
+#include "writer/log.h"
 #include "ring_fixture.h"
 #include "session_fixture.h"
 
@@ -116,7 +121,7 @@ static void drain(void)
 	struct pem_producer *p;
 
 	pem_session__scan_producers(session);
-	for (p = session->producers; p; p = p->next)
+	for (p = session->processes->producers; p; p = p->next)
 		pem_session__drain_producer(session, p, false);
 }
 

@@ -4,7 +4,10 @@
  *
  * Not here: what helpers do (tests/e2e/attack_folders.py, confined_keeper.py).
  */
-#include "consumer/finders.c"
+#include "core/core.h"
+#include "dirs/dirs.h"
+#include "dirs/helpers.h"
+#include "dirs/finders.c"
 
 #include "session_fixture.h"
 
@@ -90,7 +93,7 @@ static void await_start(void)
 
 static void look(void)
 {
-	session->next_search_ns = 0;
+	session->dirs->next_search_ns = 0;
 	pem_session__search_dirs(session);
 }
 
@@ -188,8 +191,8 @@ static struct pem_finder *add_finder(int *end)
 	finder->helper = calloc(1, sizeof(*finder->helper));
 	finder->helper->socket = ends[0];
 	finder->helper->pid = getpid(); /* is no child of this process: nothing is waited for */
-	finder->next = session->finders;
-	session->finders = finder;
+	finder->next = session->dirs->finders;
+	session->dirs->finders = finder;
 	*end = ends[1];
 	return finder;
 }
@@ -242,7 +245,7 @@ static unsigned finders(void)
 	const struct pem_finder *finder;
 	unsigned count = 0;
 
-	for (finder = session->finders; finder; finder = finder->next)
+	for (finder = session->dirs->finders; finder; finder = finder->next)
 		count++;
 	return count;
 }
@@ -293,12 +296,12 @@ static struct pem_dir *add_keeper(int *end)
 	struct pem_finder *finder = add_finder(end);
 	struct pem_dir *dir = calloc(1, sizeof(*dir));
 
-	dir->number = ++session->dir_numbers;
+	dir->number = ++session->dirs->numbers;
 	dir->owner = finder->setup.uid;
 	dir->runtime_fd = dir->directory_fd = -1;
 	dir->keeper = finder->helper;
-	session->dirs->next = dir;
-	session->finders = finder->next;
+	session->dirs->first->next = dir;
+	session->dirs->finders = finder->next;
 	free(finder);
 	return dir;
 }
@@ -370,8 +373,8 @@ static void finder_of_one_process_ends(void **state)
 	assert_true(finder->once && finder->awaited);
 	/* Nor does it count as one of those of which a user has some only. */
 	assert_string_equal(said, "");
-	while (session->finders != finder)
-		end_finder(&session->finders);
+	while (session->dirs->finders != finder)
+		end_finder(&session->dirs->finders);
 	finder = add_asked(&end[1], true);
 	pem_session__listen_to_finders(session);
 	assert_int_equal(finders(), 2);

@@ -7,8 +7,9 @@
 #ifndef SESSION_FIXTURE_H
 #define SESSION_FIXTURE_H
 
-#include "consumer/session.h"
-
+#include "core/core.h"
+#include "core/demand.h"
+#include "writer/log.h"
 #include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>

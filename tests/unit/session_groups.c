@@ -4,6 +4,9 @@
  *
  * Not here: contexts of a process, thread and CPU (session_remote.c), attaching to a group (attach_groups.py).
  */
+#include "core/core.h"
+#include "core/demand.h"
+#include "statistics/statistics.h"
 #include "session_fixture.h"
 
 #include "membership.h"

@@ -4,6 +4,12 @@
  *
  * Not here: damage within a pool of the right form (session_drain.c).
  */
+#include "chunks/chunks.h"
+#include "core/clock_sync.h"
+#include "core/core.h"
+#include "dirs/dirs.h"
+#include "dirs/limits.h"
+#include "processes/processes.h"
 #include "dirs_fixture.h"
 
 static void models_of_a_dir_are_limited(void **state)
@@ -65,7 +71,7 @@ static void one_dir_leaves_room_for_the_next(void **state)
 
 	(void)state;
 	/* All but 100 are taken by directories that came before. */
-	session->used_by_others[PEM_RESOURCE_EVENTS] = 2048 - 100;
+	session->dirs->used_by_others[PEM_RESOURCE_EVENTS] = 2048 - 100;
 	for (i = 0; pem_dir__take(session, dir[1], PEM_RESOURCE_EVENTS, 1); i++)
 		;
 	assert_int_equal(i, 50);
@@ -74,7 +80,7 @@ static void one_dir_leaves_room_for_the_next(void **state)
 	assert_int_equal(i, 25);
 	for (i = 0; i < 5000; i++)
 		assert_true(pem_dir__take(session, dir[0], PEM_RESOURCE_EVENTS, 1));
-	session->used_by_others[PEM_RESOURCE_EVENTS] = 75;
+	session->dirs->used_by_others[PEM_RESOURCE_EVENTS] = 75;
 }
 
 static void pools_of_another_geometry_are_refused(void **state)
@@ -223,7 +229,7 @@ static void a_turn_is_shared(void **state)
 	put(&pool, 5, 77, 4);
 	scan_producers();
 	dir[1]->usage.user->turn_ns = 1000000000u;
-	for (p = session->producers; p; p = p->next)
+	for (p = session->processes->producers; p; p = p->next)
 		assert_int_equal(pem_session__drain_producer(session, p, false), p->dir != dir[1]);
 	assert_int_equal(PEM_CHUNK_STATE(busy.ring.chunk_state[0]), PEM_CHUNK_FULL);
 	assert_int_equal(PEM_CHUNK_STATE(pool.ring.chunk_state[0]), PEM_CHUNK_FREE);

@@ -4,6 +4,9 @@
  *
  * Not here: what is drained into it (session_drain.c), its files (writer_streams.c).
  */
+#include "core/core.h"
+#include "core/demand.h"
+#include "writer/log.h"
 #include "session_fixture.h"
 
 #include "programs/probe.h"

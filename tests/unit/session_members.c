@@ -4,9 +4,11 @@
  *
  * Not here: what hostile ones say (tests/fuzz/shared_memory.c), and attaching (tests/e2e/attach*.py).
  */
+#include "core/core.h"
+#include "core/shared_file.h"
+#include "dirs/dirs.h"
+#include "processes/processes.h"
 #include "session_fixture.h"
-
-#include "consumer/shared_file.h"
 
 #include "util.h"
 
@@ -88,7 +90,7 @@ static bool is_taken_from(uid_t owner)
 	assert_int_equal(truncate(path, sizeof(struct pem_control_file)), 0);
 	assert_int_equal(chown(path, owner, (gid_t)-1), 0);
 	attach_to_parent(s, owner == geteuid());
-	is_taken = s->members;
+	is_taken = s->processes->members;
 	pem_session__close(s);
 	unlink(path);
 	return is_taken;
@@ -140,7 +142,7 @@ static void numbers_of_unknown_namespaces_say_nothing(void **state)
 	if (pem_session__attach(s, &any, &error) < 0)
 		fail_msg("%s", error.text);
 	pem_session__lock(s);
-	for (m = s->members; m; m = m->next)
+	for (m = s->processes->members; m; m = m->next)
 		m->asked_ns = 0; /* long ago */
 	pem_session__scan_members(s);
 	pem_session__unlock(s);
@@ -166,10 +168,10 @@ static struct pem_member *joining(struct pem_session *s, struct pem_control_file
 	(*control)->session[0].incarnation = 1;
 	(*control)->session[0].word = PEM_ENTRY_WORD(PEM_ENTRY_FILLED, 1, 0);
 	attach_to_parent(s, 1); /* as good as observed */
-	assert_non_null(s->members);
-	assert_int_equal(s->members->session_index, -1);
+	assert_non_null(s->processes->members);
+	assert_int_equal(s->processes->members->session_index, -1);
 	assert_int_equal((*control)->session[1].word & 3, PEM_ENTRY_FREE); /* given back */
-	return s->members;
+	return s->processes->members;
 }
 
 static void end_joining(struct pem_session *s, struct pem_control_file *control)

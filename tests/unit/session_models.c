@@ -4,6 +4,11 @@
  *
  * Not here: other users for real (e2e/attach_other_users.py).
  */
+#include "chunks/chunks.h"
+#include "core/core.h"
+#include "dirs/dirs.h"
+#include "dirs/limits.h"
+#include "processes/processes.h"
 #include "dirs_fixture.h"
 
 static void a_true_text_is_believed(void **state)
@@ -224,7 +229,7 @@ static void records_wait_for_their_model(void **state)
 	(void)state;
 	put(&pool, 5, 77, 4);
 	pass_on("pool-", pem_session__found_pool);
-	p = session->producers;
+	p = session->processes->producers;
 	assert_non_null(p);
 	drain(p);
 	assert_int_equal(PEM_CHUNK_STATE(pool.ring.chunk_state[0]), PEM_CHUNK_FULL);
@@ -245,7 +250,7 @@ static void a_model_that_does_not_come_is_not_waited_for(void **state)
 	(void)state;
 	put(&pool, 5, 77, 4);
 	pass_on("pool-", pem_session__found_pool);
-	p = session->producers;
+	p = session->processes->producers;
 	assert_non_null(p);
 	assert_int_not_equal(p->awaits_model_ns, 0);
 	p->awaits_model_ns = 1;

@@ -2,9 +2,9 @@
 /*
  * session_module_config.c - counters and page sampling of a session: names of counters resolved, nonsense refused
  */
-#include "consumer/plugins.h"
-#include "consumer/session.h"
 
+#include "core/core.h"
+#include "source_host/source_host.h"
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,15 +30,16 @@ static void counters_of_the_catalogue_go_by_their_last_word(void **state)
 
 	(void)state;
 	assert_int_equal(pem_session__set_counters(s, "minorFaults,some::LIBPFM:name", &error), 0);
-	assert_string_equal(s->counters, "perf::MINOR-FAULTS,some::LIBPFM:name");
-	assert_string_equal(s->counter_names, "MinorFaults,some::LIBPFM:name");
+	assert_string_equal(s->sources->counters, "perf::MINOR-FAULTS,some::LIBPFM:name");
+	assert_string_equal(s->sources->counter_names, "MinorFaults,some::LIBPFM:name");
 	assert_int_equal(pem_session__set_counters(s, "HW::HWPerf::Instructions,CpuClock", &error),
 			 0);
-	assert_int_equal(strncmp(s->counters, "perf::INSTRUCTIONS|", 19), 0); /* alternatives */
-	comma = strchr(s->counters, ',');
+	assert_int_equal(strncmp(s->sources->counters, "perf::INSTRUCTIONS|", 19),
+			 0); /* alternatives */
+	comma = strchr(s->sources->counters, ',');
 	assert_non_null(comma);
 	assert_string_equal(comma + 1, "perf::CPU-CLOCK");
-	assert_string_equal(s->counter_names, "Instructions,CpuClock");
+	assert_string_equal(s->sources->counter_names, "Instructions,CpuClock");
 	pem_session__close(s);
 }
 
@@ -62,8 +63,8 @@ static void names_that_a_source_does_not_know_are_refused(void **state)
 	assert_non_null(plugin);
 	assert_int_equal(pem_session__knows_counter(s, "x", &error), 1); /* nobody knows any */
 	plugin->ops = &ops;
-	plugin->next = s->plugins;
-	s->plugins = plugin;
+	plugin->next = s->sources->plugins;
+	s->sources->plugins = plugin;
 	assert_int_equal(pem_session__set_counters(s, "Cycles,pmu::known", &error), 0);
 	assert_int_equal(pem_session__set_counters(s, "Cycles,bogus", &error), -ENOENT);
 	assert_string_equal(error.text, "no counter 'bogus'; 'pem list hw' shows the catalogue's, "
@@ -72,8 +73,8 @@ static void names_that_a_source_does_not_know_are_refused(void **state)
 	assert_string_equal(error.text, "no counter 'Instructons'; did you mean 'Instructions'?");
 	assert_int_equal(pem_session__set_counters(s, "perf::CYCLEZ", &error), -ENOENT);
 	assert_non_null(strstr(error.text, "did you mean 'perf::CYCLES'?"));
-	assert_string_equal(s->counter_names, "Cycles,pmu::known"); /* as it was */
-	s->plugins = plugin->next;
+	assert_string_equal(s->sources->counter_names, "Cycles,pmu::known"); /* as it was */
+	s->sources->plugins = plugin->next;
 	free(plugin);
 	pem_session__close(s);
 }
@@ -95,16 +96,16 @@ static void nonsense_is_refused_and_leaves_all_as_it_was(void **state)
 	assert_int_equal(pem_session__set_counters(s, "a,b,", &error), -EINVAL);
 	assert_int_equal(pem_session__set_counters(s, "1,2,3,4,5,6,7,8,9", &error), -E2BIG);
 	assert_non_null(strstr(error.text, "8 can be read"));
-	assert_string_equal(s->counters, "one");
+	assert_string_equal(s->sources->counters, "one");
 	assert_int_equal(pem_session__set_counters(s, "1,2,3,4,5,6,7,8", NULL), 0);
 	assert_int_equal(pem_session__set_page_sampling(s, 999, 4096), -EINVAL);
 	assert_int_equal(pem_session__set_page_sampling(s, 1000, 2048), -EINVAL);
 	assert_int_equal(pem_session__set_page_sampling(s, 1000, 12288), -EINVAL);
 	assert_int_equal(pem_session__set_page_sampling(s, 1000, 1ull << 41), -EINVAL);
-	assert_int_equal(s->pages_interval_us, 100000);
-	assert_int_equal(s->pages_region_bytes, 2u << 20);
+	assert_int_equal(s->sources->pages_interval_us, 100000);
+	assert_int_equal(s->sources->pages_region_bytes, 2u << 20);
 	assert_int_equal(pem_session__set_page_sampling(s, 1000, 4096), 0);
-	assert_int_equal(s->pages_region_bytes, 4096);
+	assert_int_equal(s->sources->pages_region_bytes, 4096);
 	pem_session__close(s);
 }
 

@@ -4,6 +4,11 @@
  *
  * Not here: pools and control files (fuzz, attach_hostile.py).
  */
+#include "chunks/chunks.h"
+#include "core/core.h"
+#include "core/demand.h"
+#include "dirs/dirs.h"
+#include "statistics/statistics.h"
 #include "session_fixture.h"
 
 #include "programs/probe.h"

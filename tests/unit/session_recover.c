@@ -4,6 +4,12 @@
  *
  * Not here: what is recovered of programs (cli_record.py).
  */
+#include "callbacks/callbacks.h"
+#include "chunks/chunks.h"
+#include "core/core.h"
+#include "core/demand.h"
+#include "dirs/dirs.h"
+#include "processes/processes.h"
 #include "session_fixture.h"
 
 #include "programs/probe.h"
@@ -82,7 +88,7 @@ static void one_record_is_not_written_twice(void **state)
 		log_to_trace(session, "APP::Probe::Tick", &self);
 		pem_notify_probe_tick(0, 1);
 		pem_session__scan_producers(session);
-		pem_session__drain_producer(session, session->producers, true);
+		pem_session__drain_producer(session, session->processes->producers, true);
 		_exit(0);
 	}
 	assert_int_equal(waitpid(recorder, NULL, 0), recorder);
@@ -203,7 +209,7 @@ static void record_and_hold_a_chunk(void)
 	for (i = 0; i < 1000; i++)
 		pem_notify_probe_tick(0, i);
 	pem_session__scan_producers(session);
-	ring = &session->producers->ring;
+	ring = &session->processes->producers->ring;
 	for (i = 0; i < ring->chunk_count; i++) {
 		word = ring->chunk_state[i];
 		if (PEM_CHUNK_STATE(word) == PEM_CHUNK_FULL)

@@ -4,13 +4,13 @@
  *
  * The sources are the test's own, in the place of plugins.
  */
+#include "core/core.h"
+#include "source_host/source_host.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <sys/eventfd.h>
 
 #include "session_fixture.h"
-
-#include "consumer/plugins.h"
 
 #define EVENT "OS::Process::Exec"
 
@@ -164,8 +164,8 @@ static struct pem_session *observe(bool alone)
 	const struct pem_context context = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
 	struct pem_session *session = session_open(NULL);
 
-	session->plugins_loaded = true;
-	session->plugins = plugin(&first, alone ? NULL : plugin(&second, NULL));
+	session->sources->plugins_loaded = true;
+	session->sources->plugins = plugin(&first, alone ? NULL : plugin(&second, NULL));
 	log_to_trace(session, EVENT, &context);
 	return session;
 }

@@ -4,6 +4,11 @@
  *
  * Not here: statistics of this process's own events (session_statistics.c).
  */
+#include "core/core.h"
+#include "core/demand.h"
+#include "dirs/dirs.h"
+#include "processes/processes.h"
+#include "statistics/statistics.h"
 #include "session_fixture.h"
 
 #include "producer/producer.h"
@@ -102,7 +107,7 @@ static void events_are_switched_in_it(void **state)
 
 	(void)state;
 	pem_session__scan_producers(session);
-	assert_non_null(session->producers);
+	assert_non_null(session->processes->producers);
 	tick();
 	st = statistics("APP::Probe::Tick", NULL);
 	assert_int_equal(count_of(st), 0);

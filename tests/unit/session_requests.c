@@ -4,9 +4,10 @@
  *
  * Not here: requests (tests/e2e/cli_snapshot.py), and messages at random (tests/fuzz/requests.c).
  */
+#include "core/core.h"
+#include "flight/flight.h"
 #include "session_fixture.h"
 
-#include "consumer/serve.h"
 #include "descriptors.h"
 #include "programs/probe.h"
 
@@ -30,7 +31,7 @@ static int set_up(void **state)
 		return -1;
 	session = session_open(&options);
 	log_to_trace(session, TICK, &self);
-	return session->serve_fd < 0;
+	return session->flight->serve_fd < 0;
 }
 
 static int tear_down(void **state)
@@ -78,7 +79,7 @@ static void is_refused(int what, unsigned count, size_t bytes)
 	assert_true(fd >= 0);
 	send_to_it(fd, what, count, bytes);
 	pem_session__answer_requests(session);
-	assert_int_equal(session->asking_fd, -1);
+	assert_int_equal(session->flight->asking_fd, -1);
 	assert_int_equal(recv(fd, &answer, 1, MSG_DONTWAIT), 0);
 	close(fd);
 	assert_int_equal(count_descriptors(), before);

@@ -4,6 +4,9 @@
  *
  * Not here: what predicates are true of (session_where.c), changes while threads raise events (session_changes.c).
  */
+#include "core/demand.h"
+#include "processes/processes.h"
+#include "statistics/statistics.h"
 #include "async_fixture.h"
 
 static struct pem_statistics *count_where(const char *predicate, const struct pem_context *context)

@@ -4,6 +4,8 @@
  *
  * Not here: what it keeps of processes that ended and of the kernel (flight_memory.c).
  */
+#include "core/core.h"
+#include "writer/log.h"
 #include "session_fixture.h"
 
 #include "programs/probe.h"

@@ -2,6 +2,7 @@
 /*
  * session_sources.c - which installed source serves an event: in an order of its own, and with a sentence where none can
  */
+#include "core/core.h"
 #include <errno.h>
 #include <glob.h>
 #include <limits.h>

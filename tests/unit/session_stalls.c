@@ -5,6 +5,12 @@
  * Waiting is made up here: the clock of what the session does for a directory is put back. Not here: a user who does keep it waiting
  * (tests/e2e/attack_stalls.py).
  */
+#include "chunks/chunks.h"
+#include "core/clock_sync.h"
+#include "core/core.h"
+#include "core/fault.h"
+#include "dirs/dirs.h"
+#include "dirs/limits.h"
 #include "dirs_fixture.h"
 
 #define MS 1000000ull
@@ -14,7 +20,7 @@ enum spent { WAITING, RUNNING, WRITING };
 /* The session does something for a directory that takes so long. */
 static void spend(struct pem_dir *in, enum spent how, uint64_t ns)
 {
-	struct pem_stall_clock *clock = &session->stall_clock;
+	struct pem_stall_clock *clock = &session->dirs->stall_clock;
 	uint64_t began_ns = pem_dir__begin(session, in);
 
 	clock->began_ns -= ns;
@@ -182,7 +188,7 @@ static void writing_the_trace_is_no_waiting(void **state)
 	int i;
 
 	(void)state;
-	session->written_ns = 10000 * MS;
+	session->dirs->written_ns = 10000 * MS;
 	for (i = 0; i < 4; i++)
 		spend(dir[1], WRITING, 600 * MS);
 	assert_false(is_left_out(dir[1]));

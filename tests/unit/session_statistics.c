@@ -2,6 +2,9 @@
 /*
  * session_statistics.c - statistics of this process's own events: what the handles promise (pem/pem.h)
  */
+#include "core/core.h"
+#include "core/demand.h"
+#include "statistics/statistics.h"
 #include "session_fixture.h"
 
 #include "producer/producer.h"

@@ -5,6 +5,11 @@
  *
  * Made for ThreadSanitizer (make check-threads); without it, for what crashes or does not balance.
  */
+#include "callbacks/callbacks.h"
+#include "core/core.h"
+#include "core/demand.h"
+#include "statistics/statistics.h"
+#include "writer/log.h"
 #include "session_fixture.h"
 #include "util.h"
 

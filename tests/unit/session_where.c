@@ -4,6 +4,11 @@
  *
  * Not here: what predicates mean (predicate_text.c), changes in other processes (session_remote.c).
  */
+#include "callbacks/callbacks.h"
+#include "core/core.h"
+#include "core/demand.h"
+#include "statistics/statistics.h"
+#include "writer/log.h"
 #include "session_fixture.h"
 
 #include "producer/producer.h"
@@ -292,7 +297,7 @@ static void a_set_names_its_event_that_lacks_the_field_and_stays(void **state)
 	pem_statistics__enable(statistics(set, NULL));
 	pem_event_set__free(set);
 	raise_ticks(10);
-	assert_int_equal(value_of(session->statistics).count, 4);
+	assert_int_equal(value_of(session->statistics->handles).count, 4);
 }
 
 static void counters_have_nothing_to_test(void **state)

@@ -2,6 +2,12 @@
 /*
  * statistics_distribution.c - variance, histogram and most frequent values of this process's events
  */
+#include "chunks/chunks.h"
+#include "core/core.h"
+#include "core/demand.h"
+#include "dirs/dirs.h"
+#include "processes/processes.h"
+#include "statistics/statistics.h"
 #include "session_fixture.h"
 
 #include "producer/producer.h"
@@ -349,7 +355,7 @@ static void processes_gone_leave_it(void **state)
 		assert_int_equal(status, 0);
 		assert_int_equal(value_of(st).count, 3 * (i + 1));
 		pem_session__check_producers(session);
-		assert_null(session->producers);
+		assert_null(session->processes->producers);
 	}
 	assert_int_equal(total_of(st), 6);
 	assert_true(fabs(value_of(st).variance - 2.0 / 3) < 1e-12);
@@ -391,9 +397,9 @@ static void wrong_demands_are_refused(void **state)
 	st = statistics("APP::Probe::Tick", "number", true);
 	assert_int_equal(pem_statistics__keep(st, 8), -EINVAL);
 	assert_int_equal(pem_statistics__keep(st, 0), -EINVAL);
-	session->distributions_used = 0xffff;
+	session->statistics->distributions_used = 0xffff;
 	assert_int_equal(pem_statistics__keep(st, ALL), -ENOSPC);
-	session->distributions_used = 0x7fff;
+	session->statistics->distributions_used = 0x7fff;
 	assert_int_equal(pem_statistics__keep(st, ALL), 0);
 	pem_statistics__enable(st);
 	pem_statistics__disable(st);
@@ -401,7 +407,7 @@ static void wrong_demands_are_refused(void **state)
 	tick(1);
 	assert_int_equal(total_of(st), 0);
 	pem_statistics__unregister(st);
-	assert_int_equal(session->distributions_used, 0x7fff);
+	assert_int_equal(session->statistics->distributions_used, 0x7fff);
 }
 
 /* A thread that is stopped in the middle, and a process that lies about its memory. */

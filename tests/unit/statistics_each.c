@@ -2,6 +2,10 @@
 /*
  * statistics_each.c - the parts of a statistic: whose they are, also when threads and processes come and go
  */
+#include "chunks/chunks.h"
+#include "core/core.h"
+#include "core/demand.h"
+#include "statistics/statistics.h"
 #include "session_fixture.h"
 
 #include "producer/producer.h"

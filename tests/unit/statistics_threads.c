@@ -5,6 +5,10 @@
  *
  * Made for ThreadSanitizer (make check SAN=thread); without it, for what crashes, blocks or miscounts.
  */
+#include "callbacks/callbacks.h"
+#include "core/core.h"
+#include "core/demand.h"
+#include "statistics/statistics.h"
 #include "session_fixture.h"
 #include "util.h"
 

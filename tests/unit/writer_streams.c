@@ -2,9 +2,9 @@
 /*
  * writer_streams.c - the stream files of a trace being written: whole packets only, whatever happens
  */
+#include "writer/trace_writer.h"
+#include "writer/trace_writer_internal.h"
 #include "session_fixture.h"
-
-#include "consumer/trace_writer_internal.h"
 
 #include <pem/clock.h>
 

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * async.c - asynchronous callbacks: their handles, and what they lost
+ *
+ * Not here: the thread that calls them (async_thread.c).
+ */
+#include "callbacks/callbacks.h"
+#include "core/binding.h"
+#include "core/core.h"
+#include "core/demand.h"
+#include "delivery/delivery.h"
+#include "processes/processes.h"
+#include "source_host/source_host.h"
+#include "producer/producer.h"
+#include "util.h"
+
+#include <pem/clock.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --- what was lost --- */
+
+static void settle_source(struct pem_session *s, struct pem_demand *demand)
+{
+	struct pem_balance balance = {0};
+
+	s->sources->instances[demand->instance].ops->balance(
+		s->sources->instances[demand->instance].source, demand->instance_index, &balance);
+	if (demand->async && balance.discarded > demand->source_lost)
+		demand->async_lost += balance.discarded - demand->source_lost;
+	demand->source_lost = balance.discarded;
+}
+
+/* Bring a demand's count of lost events up to date. */
+static void settle_demand(struct pem_session *s, struct pem_demand *demand)
+{
+	const struct pem_event_entry *entry;
+	struct pem_producer *p;
+	uint64_t before, after;
+
+	if (demand->instance >= 0) {
+		settle_source(s, demand);
+		return;
+	}
+	for (p = s->processes->producers; p; p = p->next) {
+		entry = pem_producer__entry_of(p, demand->event);
+		if (!entry)
+			continue;
+		before = pem_producer__produced(p, entry->event_index);
+		pem_async__collect(s, p, false);
+		/* A thread may have committed a record and not counted it yet: to begin with, rather too much is missing. */
+		after = demand->async ? before : pem_producer__produced(p, entry->event_index);
+		if (p->async)
+			pem_async__settle(p, demand, entry->event_index, after);
+	}
+}
+
+static uint64_t lost_so_far(const struct pem_callback *cb)
+{
+	uint64_t lost = 0;
+	size_t i;
+
+	for (i = 0; i < cb->count; i++)
+		lost += cb->entry[i].demand->async_lost;
+	return lost;
+}
+
+static void settle_all(struct pem_callback *cb)
+{
+	size_t i;
+
+	for (i = 0; i < cb->count; i++)
+		settle_demand(cb->session, cb->entry[i].demand);
+}
+
+void pem_async__counts(struct pem_callback *cb, struct pem_callback_counts *counts)
+{
+	struct pem_async *a = cb->session->async;
+
+	pem_session__scan_producers(
+		cb->session); /* a short life may be over before the thread looked */
+	pem_async__collect_all(cb->session);
+	if (a->active && a->follows_sources)
+		pem_session__drain_sources(cb->session, false);
+	if (cb->async->enabled)
+		settle_all(cb);
+	pem_async__lock(a);
+	counts->called = cb->async->called;
+	counts->late = cb->async->late;
+	counts->waiting = a->incoming.wanted + __atomic_load_n(&a->batch_left, __ATOMIC_ACQUIRE);
+	counts->lost =
+		cb->async->lost + (cb->async->enabled ? lost_so_far(cb) - cb->async->lost_from : 0);
+	pem_async__unlock(a);
+}
+
+/* --- enabling --- */
+
+/* What the enabled callbacks ask of the thread, and whether anything is left for it to do. */
+static void update_thread(struct pem_async *a)
+{
+	uint64_t least_us = UINT64_MAX;
+	size_t i, n;
+
+	a->follows_sources = false;
+	for (i = 0; i < PEM_ASYNC_MAX; i++) {
+		const struct pem_async_callback *cb = a->callbacks[i];
+
+		if (!cb || !cb->enabled)
+			continue;
+		if (cb->max_delay_us < least_us)
+			least_us = cb->max_delay_us;
+		for (n = 0; n < cb->handle->count; n++)
+			a->follows_sources |=
+				cb->handle->entry[n].demand->event->source_kind != PEM_SOURCE_STUB;
+	}
+	a->active = a->enabled_count > 0;
+	a->period_ns = pem_async__period_ns(least_us);
+}
+
+static void want_context(struct pem_session *s, struct pem_demand *demand)
+{
+	(void)s;
+	demand->async_context = true;
+	demand->want_async = true;
+}
+
+/* What the kernel's records need beside themselves: who runs where. */
+static void follow_sources(struct pem_session *s)
+{
+	struct pem_async *a = s->async;
+
+	if (!a->follows_sources)
+		return;
+	pem_session__each_context_event(s, want_context);
+	if (a->contexts)
+		return;
+	if (pem_event_table__build(&a->events, s->model))
+		return;
+	a->contexts = pem_context_table__new();
+}
+
+static void set_bits(struct pem_callback *cb, bool enabled)
+{
+	struct pem_async *a = cb->session->async;
+	uint64_t bit = 1ull << cb->async->index;
+	size_t i;
+
+	pem_async__lock(a);
+	cb->async->enabled = enabled;
+	if (enabled)
+		cb->async->since = pem_clock();
+	if (cb->async->born == UINT64_MAX)
+		cb->async->born = cb->async->since;
+	if (!enabled) {
+		cb->async->lost += lost_so_far(cb) - cb->async->lost_from;
+		a->left_over = true;
+	}
+	a->enabled_count += enabled ? 1u : -1u;
+	for (i = 0; i < cb->count; i++) {
+		struct pem_demand *demand = cb->entry[i].demand;
+
+		demand->async = enabled ? demand->async | bit : demand->async & ~bit;
+		demand->async_ever |= enabled;
+		demand->wake = a->asleep && demand->async;
+	}
+	update_thread(a);
+	if (enabled)
+		follow_sources(cb->session);
+	pthread_cond_broadcast(&a->changed);
+	pem_async__unlock(a);
+}
+
+void pem_async__set_enabled(struct pem_callback *cb, bool enabled)
+{
+	struct pem_session *s = cb->session;
+	struct pem_error error;
+
+	if (cb->async->enabled == enabled)
+		return;
+	if (enabled) {
+		pem_session__scan_producers(
+			s); /* so that all that raise events know from the first one on */
+		s->async->active =
+			true; /* lanes are followed from now on, and what is there by now is old */
+		settle_all(cb);
+		cb->async->lost_from = lost_so_far(cb);
+	} else {
+		settle_all(cb);
+	}
+	set_bits(cb, enabled);
+	if (enabled)
+		pem_session__open_sources(s, &error);
+	pem_session__publish(s);
+	pem_session__update_sources(s);
+	if (enabled)
+		pem_async__kick(s);
+}
+
+/* --- life --- */
+
+static struct pem_async *make(struct pem_session *s)
+{
+	struct pem_async *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return NULL;
+	a->session = s;
+	a->pid = getpid();
+	a->timer[0] = a->timer[1] = -1;
+	a->limit = (size_t)s->geometry.chunk_bytes * s->geometry.chunk_count;
+	a->chunk = malloc(s->geometry.chunk_bytes);
+	if (!a->chunk) {
+		free(a);
+		return NULL;
+	}
+	pthread_mutex_init(&a->lock, NULL);
+	pthread_cond_init(&a->changed, NULL);
+	return a;
+}
+
+void pem_async__free(struct pem_async *a)
+{
+	if (!a)
+		return;
+	if (pem_process.pid != (uint32_t)a->pid)
+		return; /* the parent's thread may have been in the middle of any of it */
+	if (pem_async__is_self(a)) {
+		a->closed = a->stop = true;
+		pthread_detach(a->thread);
+		return;
+	}
+	pem_async__stop(a);
+	pem_async__destroy(a);
+}
+
+void pem_async__destroy(struct pem_async *a)
+{
+	unsigned i;
+
+	for (i = 0; i < 2; i++) {
+		if (a->timer[i] >= 0)
+			close(a->timer[i]);
+	}
+	pem_async_batch__free(&a->batch);
+	pem_async_batch__free(&a->incoming);
+	pem_context_table__free(a->contexts);
+	pem_event_table__free(&a->events);
+	free(a->streams);
+	free(a->chunk);
+	pthread_mutex_destroy(&a->lock);
+	pthread_cond_destroy(&a->changed);
+	free(a);
+}
+
+static int add_callback(struct pem_async *a, struct pem_async_callback *cb)
+{
+	unsigned i;
+
+	pem_async__lock(a);
+	for (i = 0; i < PEM_ASYNC_MAX && a->callbacks[i]; i++)
+		;
+	if (i < PEM_ASYNC_MAX) {
+		cb->index = i;
+		a->callbacks[i] = cb;
+	}
+	pem_async__unlock(a);
+	return i < PEM_ASYNC_MAX ? 0 : -ENOSPC;
+}
+
+static int add_demands(struct pem_callback *cb, const struct pem_event_set *set,
+		       const struct pem_context *context, struct pem_error *error)
+{
+	struct pem_demand *demand;
+	int result = 0;
+	size_t i;
+
+	for (i = 0; !result && i < set->count; i++) {
+		demand = pem_session__demand(cb->session, set->events[i]);
+		if (!demand)
+			return pem_error__set(error, -ENOMEM, "out of memory");
+		result = pem_demand__set_context(demand, context, error);
+		if (!result)
+			result = pem_demand__bind(demand, set, i, error);
+		if (result) {
+			pem_demand__release_context(demand);
+			return result;
+		}
+		demand->want_async = true;
+		cb->entry[cb->count++].demand = demand;
+		if (context && context->pid == (uint32_t)getpid())
+			result = pem_session__join_self(cb->session);
+	}
+	return result;
+}
+
+static int register_in(struct pem_session *s, struct pem_callback *cb,
+		       const struct pem_event_set *set, const struct pem_context *context,
+		       struct pem_error *error)
+{
+	int result;
+
+	if (!s->async)
+		s->async = make(s);
+	if (!s->async)
+		return pem_error__set(error, -ENOMEM, "out of memory");
+	cb->next = s->callbacks;
+	s->callbacks = cb;
+	result = add_callback(s->async, cb->async);
+	if (result)
+		return pem_error__set(error, result,
+				      "more than %u asynchronous callbacks in one session",
+				      PEM_ASYNC_MAX);
+	result = add_demands(cb, set, context, error);
+	if (!result)
+		result = pem_async__start(s->async);
+	return result;
+}
+
+struct pem_callback *
+pem_session__register_async_callback(struct pem_session *session, const struct pem_event_set *set,
+				     const struct pem_context *context,
+				     void (*function)(const struct pem_record *record, void *arg),
+				     void *arg, const struct pem_async_options *options,
+				     struct pem_error *error)
+{
+	struct pem_callback *cb = calloc(1, sizeof(*cb) + set->count * sizeof(cb->entry[0]));
+	int result;
+
+	if (cb)
+		cb->async = calloc(1, sizeof(*cb->async));
+	if (!cb || !cb->async) {
+		free(cb);
+		pem_error__set(error, 0, "out of memory");
+		return NULL;
+	}
+	cb->session = session;
+	cb->async->handle = cb;
+	cb->async->index = PEM_ASYNC_MAX;
+	cb->async->born = UINT64_MAX;
+	cb->async->function = function;
+	cb->async->arg = arg;
+	cb->async->max_delay_us = 1000;
+	if (options && options->size >= sizeof(*options) && options->max_delay_us)
+		cb->async->max_delay_us = options->max_delay_us;
+	pem_session__lock(session);
+	result = register_in(session, cb, set, context, error);
+	pem_session__unlock(session);
+	if (!result)
+		return cb;
+	pem_async__unregister(cb);
+	errno = -result;
+	return NULL;
+}
+
+/* Is an event still some callback's? */
+static bool is_wanted(const struct pem_session *s, const struct pem_demand *demand)
+{
+	const struct pem_callback *cb;
+	size_t i;
+
+	for (cb = s->callbacks; cb; cb = cb->next) {
+		for (i = 0; cb->async && i < cb->count; i++) {
+			if (cb->entry[i].demand == demand)
+				return true;
+		}
+	}
+	return false;
+}
+
+static void leave(struct pem_session *s, struct pem_callback *cb)
+{
+	struct pem_callback **link;
+	size_t i;
+
+	for (link = &s->callbacks; *link; link = &(*link)->next) {
+		if (*link == cb) {
+			*link = cb->next;
+			break;
+		}
+	}
+	for (i = 0; i < cb->count; i++) {
+		cb->entry[i].demand->want_async = is_wanted(s, cb->entry[i].demand);
+		pem_demand__unbind(cb->entry[i].demand);
+		pem_demand__release_context(cb->entry[i].demand);
+	}
+}
+
+void pem_async__unregister(struct pem_callback *cb)
+{
+	struct pem_session *s = cb->session;
+	struct pem_async *a = s->async;
+
+	pem_session__lock(s);
+	pem_async__set_enabled(cb, false);
+	leave(s, cb);
+	pem_session__unlock(s);
+	if (a) {
+		pem_async__lock(a);
+		if (cb->async->index < PEM_ASYNC_MAX)
+			a->callbacks[cb->async->index] = NULL;
+		/* The thread's own call goes on, and needs nothing of it any more. A child has no such thread. */
+		while (a->running == cb->async && !pem_async__is_self(a) &&
+		       pem_process.pid == (uint32_t)a->pid)
+			pthread_cond_wait(&a->changed, &a->lock);
+		pem_async__unlock(a);
+	}
+	free(cb->async);
+	free(cb);
+}

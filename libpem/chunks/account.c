@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * account.c - what became of each event that a producer counted: delivered, discarded or overwritten
+ *
+ * Counts of a producer are hostile, like all in its pool. Not here: counting what is delivered (drain.c).
+ */
+#include "dirs/dirs.h"
+#include "core/demand.h"
+#include "chunks/chunks.h"
+#include "core/core.h"
+#include "delivery/delivery.h"
+#include "dirs/limits.h"
+#include "processes/processes.h"
+#include "statistics/statistics.h"
+#include "writer/log.h"
+#include "writer/trace_writer.h"
+
+#include <pem/clock.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+/* State in each lane's stream what was discarded after its last packet; returns records overwritten. */
+static uint64_t close_lanes(struct pem_session *s, struct pem_producer *p)
+{
+	uint64_t overwritten = 0, discarded;
+	char stream[96];
+	uint32_t lane, i;
+
+	for (lane = 0; lane < p->ring.lane_count; lane = pem_producer__next_lane(p, lane)) {
+		const struct pem_lane *l = &p->ring.lanes[lane];
+
+		overwritten += __atomic_load_n(&l->overwritten, __ATOMIC_RELAXED);
+		discarded = __atomic_load_n(&l->discarded, __ATOMIC_RELAXED);
+		for (i = 0; !lane && i < p->ring.event_capacity; i++)
+			discarded += __atomic_load_n(&p->ring.cells[i].discarded, __ATOMIC_RELAXED);
+		pem_producer__stream(p, lane, stream, sizeof(stream));
+		pem_trace_writer__discarded(s->log->writer, stream, discarded, pem_clock());
+	}
+	return overwritten;
+}
+
+/*
+ * Records in chunks that are claimed and not begun: their thread may be killed, or on its way, between taking one that
+ * was full and counting as overwritten what that held.
+ */
+static uint64_t half_reclaimed(const struct pem_ring *ring)
+{
+	uint64_t records = 0, count;
+	uint32_t i;
+
+	for (i = 0; ring->overwrite && i < ring->chunk_count; i++) {
+		if (__atomic_load_n(&ring->chunk_state[i], __ATOMIC_ACQUIRE) !=
+		    PEM_CHUNK_WORD(PEM_CHUNK_OWNED, 0))
+			continue;
+		count = __atomic_load_n(&pem_ring__chunk(ring, i)->record_count, __ATOMIC_RELAXED);
+		if (count <= ring->chunk_bytes / sizeof(struct pem_record_header))
+			records += count;
+	}
+	return records;
+}
+
+/* By which id the trace knows an event; 0: its kind is unknown. */
+static uint32_t id_in_trace(struct pem_log *log, const struct pem_event_entry *entry)
+{
+	uint32_t id = entry->event ? entry->event->id : entry->id;
+
+	if (entry->event && !entry->refused)
+		pem_log__describe(log, entry->event);
+	return pem_model__by_id(log->model, id) ? id : 0;
+}
+
+void pem_session__retire(struct pem_session *s, struct pem_producer *p)
+{
+	struct pem_statistic gone;
+	size_t i;
+
+	pem_async__account(s, p);
+	for (i = 0; i < s->demand_count; i++) {
+		if (!s->demands[i].want_statistic)
+			continue;
+		memset(&gone, 0, sizeof(gone));
+		pem_producer__statistic(p, &s->demands[i], &gone);
+		pem_demand__retire_distribution(&s->demands[i], p);
+		if (s->demands[i].retired_epoch != s->demands[i].epoch)
+			memset(&s->demands[i].retired, 0, sizeof(gone));
+		s->demands[i].retired_epoch = s->demands[i].epoch;
+		pem_statistic__add(&s->demands[i].retired, &gone);
+	}
+}
+
+/* What the counts of a process may say of one event: more would take months, and a sum of many must not go round. */
+#define COUNT_MAX (1ull << 52)
+
+static uint64_t believable(uint64_t count)
+{
+	return count < COUNT_MAX ? count : COUNT_MAX;
+}
+
+/*
+ * Another user's process may count what it likes: the trace balances all the same, by what was recorded. Returns whether that
+ * made a difference.
+ */
+static bool believe_records(struct pem_balance *b)
+{
+	uint64_t known = b->delivered + b->discarded + b->overwritten;
+
+	if (b->produced < known)
+		b->produced = known;
+	else if (b->produced > known)
+		b->discarded += b->produced - known;
+	else
+		return false;
+	return true;
+}
+
+void pem_session__account(struct pem_session *s, struct pem_producer *p)
+{
+	struct pem_balance_entry *entries;
+	const struct pem_event_entry *e;
+	uint64_t overwritten, rest, in_flight = 0;
+	struct pem_balance *b;
+	bool of_another = p->dir->number, is_false = false;
+	size_t count = 0, i;
+	uint32_t lane;
+
+	if (!pem_session__is_logging(s))
+		return;
+	entries = calloc(PEM_EVENT_TABLE, sizeof(*entries));
+	if (!entries)
+		return;
+	overwritten = close_lanes(s, p) + half_reclaimed(&p->ring);
+	for (lane = 0; lane < p->ring.lane_count; lane = pem_producer__next_lane(p, lane))
+		in_flight += !lane || __atomic_load_n(&p->ring.lanes[lane].state,
+						      __ATOMIC_RELAXED) == PEM_LANE_OWNED;
+	in_flight += __atomic_load_n(&p->ring.header->cut_short, __ATOMIC_RELAXED);
+	for (i = 0; i < PEM_EVENT_TABLE; i++) {
+		e = &p->table[i];
+		if (!e->id)
+			continue;
+		if (e->demand && e->demand->async_ever && !e->demand->want_log)
+			continue; /* for callbacks alone */
+		b = &entries[count].balance;
+		b->delivered = p->delivered[e->event_index];
+		b->discarded = believable(p->discarded[e->event_index]) + p->lost[e->event_index];
+		b->produced = believable(p->produced[e->event_index]);
+		b->produced -= b->produced > p->callback_only[e->event_index]
+				       ? p->callback_only[e->event_index]
+				       : b->produced;
+		/* Records that came between the copies of counts and of chunks. */
+		if (p->is_copy && b->produced < b->delivered + b->discarded)
+			b->produced = b->delivered + b->discarded;
+		/* A thread ended between committing a record and counting it: one a lane at most (ring.h). */
+		while (in_flight && b->produced < b->delivered + b->discarded) {
+			b->produced++;
+			in_flight--;
+		}
+		rest = b->produced > b->delivered + b->discarded
+			       ? b->produced - b->delivered - b->discarded
+			       : 0;
+		b->overwritten = rest < overwritten ? rest : overwritten;
+		overwritten -= b->overwritten;
+		if (p->recovering || p->damaged || p->unread) /* what was cut off never was read */
+			b->discarded += rest - b->overwritten;
+		if (of_another)
+			is_false |= believe_records(b);
+		s->log->produced += b->produced;
+		s->log->overwritten += b->overwritten;
+		if (!b->produced && !b->discarded)
+			continue; /* what never happened is the same as what is not listed */
+		entries[count++].event_id = id_in_trace(s->log, e);
+	}
+	pem_trace_writer__balance(s->log->writer, p->pid, p->comm, p->start_clock, entries, count);
+	if (is_false)
+		pem_dir__exceed(s, p->dir, PEM_EXCESS_COUNTS, 1);
+	if (p->damaged)
+		pem_session__say(s, PEM_LOG_WARNING,
+				 "%llu packets of process %u (%s) held records that do not match "
+				 "its event descriptions; "
+				 "they were cut there",
+				 (unsigned long long)p->damaged, p->pid, p->comm);
+	free(entries);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * chunks.h - the way of a chunk: found, copied, checked, handed to callbacks and log, freed, accounted for
+ */
+#ifndef PEM_CHUNKS_H
+#define PEM_CHUNKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct pem_producer;
+struct pem_session;
+
+#define PEM_BATCH_BYTES (256u << 10) /* at least one chunk: half of a second-level cache */
+
+struct pem_session_chunks {
+	/* Private copies of chunks while they are checked, and until they are written. */
+	uint8_t *batch;
+	size_t batch_bytes;
+	/* When to look for new and gone processes next. */
+	uint64_t next_scan_ns;
+};
+
+/* --- drain.c --- */
+
+/*
+ * Move full chunks (final: all committed records) to the log. False: the turn of the producer's directory was over
+ * before that.
+ */
+bool pem_session__drain_producer(struct pem_session *session, struct pem_producer *producer,
+				 bool final);
+
+/* Name of a lane's stream file. */
+void pem_producer__stream(const struct pem_producer *producer, uint32_t lane, char *name,
+			  size_t bytes);
+
+bool pem_producer__owns_stream(const struct pem_producer *producer, const char *name);
+/* Clock of the last record written to a lane's stream; 0: none. */
+uint64_t pem_session__stream_clock(struct pem_session *session, const struct pem_producer *producer,
+				   uint32_t lane);
+
+/* --- account.c --- */
+
+/* Account for a producer that will produce no more, or not for this session. */
+void pem_session__account(struct pem_session *session, struct pem_producer *producer);
+
+/* Keep the statistics of a producer that goes away. */
+void pem_session__retire(struct pem_session *session, struct pem_producer *producer);
+
+/* --- gone.c --- */
+
+/* Look for new and gone processes; the next time is due some milliseconds after now. */
+void pem_session__update_processes(struct pem_session *session, uint64_t now_ns);
+
+void pem_session__check_producers(struct pem_session *session);
+
+#endif

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * drain.c - from pools to the log: full chunks in each lane's order, checked record by record, then counted
+ *
+ * Everything in a pool is hostile. A chunk is copied first; header members are loaded once; a record that does not
+ * fit its event ends the packet there, and what follows is counted as discarded.
+ *
+ * Order within a lane: a scan of chunk states can meet a chunk before an earlier one of the same lane turned full, so
+ * chunks are taken only in turn of packet_seq_num; at the end, and in overwrite pools, gaps are what they are.
+ */
+#include "core/demand.h"
+#include "chunks/chunks.h"
+#include "core/clock_sync.h"
+#include "core/core.h"
+#include "delivery/delivery.h"
+#include "dirs/dirs.h"
+#include "dirs/limits.h"
+#include "processes/processes.h"
+#include "writer/log.h"
+#include "writer/trace_writer.h"
+#include "util.h"
+
+#include <pem/clock.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void pem_producer__stream(const struct pem_producer *p, uint32_t lane, char *name, size_t bytes)
+{
+	char *c;
+
+	snprintf(name, bytes, "u_%s_%u", p->name, lane);
+	for (c = name; *c; c++) {
+		if (*c == '-')
+			*c = '_';
+	}
+}
+
+bool pem_producer__owns_stream(const struct pem_producer *p, const char *name)
+{
+	char lane_0[96];
+
+	pem_producer__stream(p, 0, lane_0, sizeof(lane_0));
+	return !strncmp(name, lane_0, strlen(lane_0) - 1);
+}
+
+uint64_t pem_session__stream_clock(struct pem_session *s, const struct pem_producer *p,
+				   uint32_t lane)
+{
+	char stream[96];
+
+	pem_producer__stream(p, lane, stream, sizeof(stream));
+	return pem_trace_writer__stream_clock(s->log->writer, stream);
+}
+
+/*
+ * Records that follow at 'at' and are like the one before, of an event whose records are all of a size: most are, and they
+ * are done with here in a nanosecond each. Returns how many, with the clock of the last one.
+ */
+static uint32_t count_alike(const uint8_t *base, size_t at, size_t content,
+			    const struct pem_event_entry *entry, uint64_t latest, uint64_t *clock)
+{
+	size_t bytes = entry->fixed_bytes, step = (bytes + 7) & ~(size_t)7;
+	const struct pem_record_header *header;
+	uint64_t now = *clock, next;
+	uint32_t count = 0;
+
+	for (; at + bytes <= content; at += step, count++) {
+		header = (const struct pem_record_header *)(base + at);
+		next = now + (uint32_t)(header->clock_low - (uint32_t)now);
+		if (header->event_id != entry->id || next > latest)
+			break;
+		now = next;
+	}
+	*clock = now;
+	return count;
+}
+
+/*
+ * Check the records of a private copy of content bytes and count them. Sets timestamp_end and record_count, shortens
+ * content_size to what can be believed; what a refused provider raised, and what callbacks alone wanted, is taken out. No record lies before floor, where the lane's stream ends: two threads that had the
+ * lane one after the other may have read counters a few ticks apart. None comes from the future.
+ */
+static void check_records(struct pem_session *s, struct pem_producer *p, struct pem_packet *packet,
+			  size_t content, size_t skip, uint64_t floor, uint32_t *counts)
+{
+	struct pem_event_entry *entry = NULL;
+	struct pem_record_header *header;
+	uint8_t *base = (uint8_t *)packet;
+	size_t at = PEM_PACKET_HEADER_BYTES, end = at, read = at, to = at;
+	uint64_t clock = packet->timestamp_begin, last = floor,
+		 latest = pem_clock() + PEM_CLOCK_SLACK;
+	size_t step;
+	uint32_t more;
+	int bytes;
+
+	packet->record_count = 0;
+	while (at + sizeof(*header) <= content) {
+		header = (struct pem_record_header *)(base + at);
+		if (!entry || entry->id != header->event_id)
+			entry = pem_producer__find_event(s, p, header->event_id);
+		if (!entry)
+			break;
+		bytes = pem_event_entry__record_bytes(entry, base + at, content - at);
+		if (bytes < 0)
+			break;
+		clock += (uint32_t)(header->clock_low - (uint32_t)clock);
+		if (clock > latest)
+			break;
+		if (clock < floor)
+			header->clock_low = (uint32_t)floor;
+		else
+			last = clock;
+		read = at + (size_t)bytes;
+		step = ((size_t)bytes + 7) & ~(size_t)7;
+		more = 0;
+		if (entry->refused) {
+			p->lost[entry->event_index]++;
+		} else if (at < skip) {
+			; /* counted as aside by then */
+		} else if (!pem_log__wants(s->log, entry->demand, clock)) {
+			p->callback_only[entry->event_index]++;
+		} else {
+			if (!entry->described)
+				pem_log__describe(s->log, entry->event);
+			entry->described = true;
+			header->event_id = entry->event->id;
+			if (entry->fixed_bytes && clock >= floor && entry->id == entry->event->id &&
+			    !(entry->demand && entry->demand->async_ever))
+				more = count_alike(base, at + step, content, entry, latest, &clock);
+			if (more)
+				last = clock;
+			read += more * step;
+			if (to != at)
+				memmove(base + to, base + at, more * step + (size_t)bytes);
+			counts[entry->event_index] += more + 1;
+			packet->record_count += more + 1;
+			end = to + more * step + (size_t)bytes;
+			to += (more + 1) * step;
+		}
+		at += (more + 1) * step;
+	}
+	if (read < content)
+		p->damaged++;
+	if (packet->timestamp_begin < floor)
+		packet->timestamp_begin = floor;
+	packet->timestamp_end = last;
+	packet->content_size = (uint64_t)end * 8;
+}
+
+/* Packets of one lane, checked and not yet written: they go to the file in one system call. */
+struct batch {
+	uint32_t lane;
+	size_t used; /* of session->chunks->batch */
+	size_t last; /* where the last packet begins, if any are used */
+	uint64_t clock; /* where the lane's stream will end */
+	uint64_t records;
+	uint32_t *counts; /* by event */
+};
+
+static void write_batch(struct pem_session *s, struct pem_producer *p, struct batch *batch)
+{
+	char stream[96];
+	uint64_t began_ns;
+	uint32_t i;
+	int result;
+
+	if (!batch->used)
+		return;
+	began_ns = pem_monotonic_ns();
+	pem_producer__stream(p, batch->lane, stream, sizeof(stream));
+	result = pem_trace_writer__packets(s->log->writer, stream, s->chunks->batch, batch->used);
+	s->dirs->written_ns += pem_monotonic_ns() - began_ns;
+	for (i = 0; i < p->table_events; i++) {
+		if (result)
+			p->lost[i] += batch->counts[i];
+		else
+			p->delivered[i] += batch->counts[i];
+	}
+	if (!result)
+		s->log->delivered += batch->records;
+	memset(batch->counts, 0, p->ring.event_capacity * sizeof(*batch->counts));
+	batch->used = 0;
+	batch->records = 0;
+}
+
+/* Make room for a chunk of a lane; its packet goes to the end of the batch. */
+static struct pem_packet *next_in_batch(struct pem_session *s, struct pem_producer *p,
+					struct batch *batch, uint32_t lane)
+{
+	if (batch->used &&
+	    (batch->lane != lane || s->chunks->batch_bytes - batch->used < p->ring.chunk_bytes))
+		write_batch(s, p, batch);
+	if (!batch->used) {
+		batch->lane = lane;
+		batch->clock = pem_session__stream_clock(s, p, lane);
+	}
+	return (struct pem_packet *)(s->chunks->batch + batch->used);
+}
+
+/* Fewer and larger packets: a header for each chunk would be a seventieth of a trace. */
+#define JOINED_BYTES (64u << 10)
+
+/* Is what last says true of packet's records, too, and the 32 bits of clock in the first of them enough behind last's? */
+static bool joins(const struct pem_packet *last, const struct pem_packet *packet)
+{
+	const struct pem_record_header *header = (const struct pem_record_header *)(packet + 1);
+	uint64_t begin = packet->timestamp_begin;
+	uint64_t first = begin + (uint32_t)(header->clock_low - (uint32_t)begin);
+
+	return last->tid == packet->tid && last->pid == packet->pid &&
+	       last->events_discarded == packet->events_discarded &&
+	       last->events_overwritten == packet->events_overwritten &&
+	       begin >= last->timestamp_end && !((first - last->timestamp_end) >> 32);
+}
+
+/* Put a checked packet with records behind those of its lane in the batch, if possible into the last packet. */
+static void append(struct batch *batch, uint8_t *memory, struct pem_packet *packet)
+{
+	struct pem_packet *last = (struct pem_packet *)(memory + batch->last);
+	size_t content = packet->content_size / 8, records = content - PEM_PACKET_HEADER_BYTES;
+	size_t end = batch->used - batch->last, padding;
+
+	batch->clock = packet->timestamp_end;
+	batch->records += packet->record_count;
+	if (batch->used && end + records <= JOINED_BYTES && joins(last, packet)) {
+		padding = end - last->content_size / 8;
+		memset((uint8_t *)packet - padding, 0, padding);
+		last->record_count += packet->record_count;
+		last->timestamp_end = packet->timestamp_end;
+		last->content_size = (uint64_t)(end + records) * 8;
+		memmove(packet, packet + 1, records);
+		batch->used += (records + 7) & ~(size_t)7;
+		return;
+	}
+	batch->last = batch->used;
+	batch->used += (content + 7) & ~(size_t)7;
+}
+
+/* A full chunk becomes the consumer's; false: it was reclaimed by a producer of an overwrite pool. */
+static bool hold(const struct pem_ring *ring, const struct pem_found_chunk *c)
+{
+	uint32_t word = PEM_CHUNK_WORD(PEM_CHUNK_FULL, c->lane);
+
+	if (!__atomic_compare_exchange_n(&ring->chunk_state[c->index], &word,
+					 PEM_CHUNK_WORD(PEM_CHUNK_READING, c->lane), 0,
+					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) /* D */
+		return false;
+	if (__atomic_load_n(&pem_ring__chunk(ring, c->index)->packet_seq_num, __ATOMIC_RELAXED) ==
+	    c->seq)
+		return true;
+	/* Begun, filled and retired since it was found: a later one, which is none of those that are taken now. */
+	__atomic_store_n(&ring->chunk_state[c->index], PEM_CHUNK_WORD(PEM_CHUNK_FULL, c->lane),
+			 __ATOMIC_RELEASE);
+	return false;
+}
+
+/*
+ * A full chunk that was copied is free again. In a recovery it stays as it is: until the trace is finished nothing may be
+ * lost, so that whoever comes after an interrupted recovery finds the same.
+ */
+static void let_go(const struct pem_producer *p, const struct pem_found_chunk *c)
+{
+	if (p->recovering)
+		__atomic_store_n(&p->ring.chunk_state[c->index],
+				 PEM_CHUNK_WORD(PEM_CHUNK_FULL, c->lane), __ATOMIC_RELEASE);
+	else
+		pem_producer__free_chunk(p, c->index);
+}
+
+/* Copy a candidate's committed bytes, and let go of it if it is full. Returns how many, or 0: it was reclaimed. */
+static uint64_t copy(struct pem_producer *p, struct pem_found_chunk *c, struct pem_packet *packet)
+{
+	const struct pem_ring *ring = &p->ring;
+	struct pem_packet *shared = pem_ring__chunk(ring, c->index);
+	uint64_t bits;
+
+	/* Where chunks are reclaimed, the owner may lose this one meanwhile. */
+	if (!c->full && !c->held && ring->overwrite) {
+		if (pem_chunk__copy_owned(ring, c->index, c->lane, packet))
+			return packet->content_size / 8;
+		c->full = true;
+	}
+	if (c->full && !hold(ring, c)) {
+		c->full = false;
+		return 0;
+	}
+	bits = __atomic_load_n(&shared->content_size, __ATOMIC_ACQUIRE); /* B */
+	if (bits % 8 || bits / 8 < PEM_PACKET_HEADER_BYTES || bits / 8 > ring->chunk_bytes)
+		bits = PEM_PACKET_HEADER_BYTES * 8;
+	memcpy(packet, shared, bits / 8);
+	if (c->full)
+		let_go(p, c);
+	return bits / 8;
+}
+
+/* Copy a chunk and let go of it, then check the copy. */
+static void take(struct pem_session *s, struct pem_producer *p, struct pem_found_chunk *c,
+		 struct batch *batch)
+{
+	const struct pem_ring *ring = &p->ring;
+	struct pem_packet *packet = next_in_batch(s, p, batch, c->lane);
+	uint64_t bytes;
+
+	if (c->full)
+		pem_async__collect_lane(s, p, c->lane); /* what came since */
+	bytes = copy(p, c, packet);
+	if (!bytes)
+		return;
+	p->next_seq[c->lane] = c->seq + 1;
+	packet->source = PEM_PACKET_USER;
+	packet->cpu = PEM_NO_CPU;
+	packet->pid = p->pid; /* as they are known here, whatever it says */
+	packet->tid = pem_producer__tid(p, packet->tid);
+	packet->events_overwritten =
+		__atomic_load_n(&ring->lanes[c->lane].overwritten, __ATOMIC_RELAXED);
+	check_records(s, p, packet, bytes, pem_async__callback_only_before(p, c->lane, c->seq),
+		      batch->clock, batch->counts);
+	if (packet->record_count)
+		append(batch, s->chunks->batch, packet);
+}
+
+/*
+ * Before the last drain, not after: what is committed in between is then delivered but not yet counted, at most one
+ * record a thread when its events are disabled, and never the other way round.
+ */
+static void sum_cells(struct pem_producer *p)
+{
+	const struct pem_ring *ring = &p->ring;
+	uint32_t lane, i;
+
+	memset(p->produced, 0, ring->event_capacity * sizeof(*p->produced));
+	memset(p->discarded, 0, ring->event_capacity * sizeof(*p->discarded));
+	for (lane = 0; lane < ring->lane_count; lane = pem_producer__next_lane(p, lane)) {
+		const struct pem_cell *event_index =
+			&ring->cells[(uint64_t)lane * ring->event_capacity];
+
+		for (i = 0; i < p->table_events; i++) {
+			p->produced[i] +=
+				__atomic_load_n(&event_index[i].produced, __ATOMIC_RELAXED);
+			p->discarded[i] +=
+				__atomic_load_n(&event_index[i].discarded, __ATOMIC_RELAXED);
+		}
+	}
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+}
+
+/*
+ * Has the producer's directory had its time? Of a recording's end, where that is reached, else of the turn. began_ns: since when
+ * that directory is served; it is booked.
+ */
+static bool is_over(struct pem_session *s, struct pem_producer *p, uint64_t *began_ns)
+{
+	bool at_end = p->is_copy || s->log->finished;
+
+	if (!p->dir->number)
+		return false;
+	if (at_end)
+		pem_dir__charge_end(s, p->dir, *began_ns);
+	else
+		pem_dir__charge(s, p->dir, *began_ns);
+	*began_ns = pem_monotonic_ns();
+	return at_end ? pem_dir__had_end(s, p->dir) : pem_dir__had_turn(p->dir);
+}
+
+bool pem_session__drain_producer(struct pem_session *s, struct pem_producer *p, bool final)
+{
+	bool any_order = final || p->ring.overwrite, freed = false, over;
+	uint64_t began_ns = pem_dir__begin(s, p->dir);
+	struct batch batch = {0};
+	struct pem_found_chunk *found;
+	size_t count, i;
+
+	pem_async__collect(s, p, p->dead);
+	if (!pem_session__is_logging(s) || (p->ring.overwrite && !final)) {
+		pem_dir__charge(s, p->dir, began_ns);
+		return true;
+	}
+	if (final) {
+		pem_producer__refresh_events(s, p);
+		sum_cells(p);
+	}
+	over = is_over(s, p, &began_ns);
+	if (over)
+		return false;
+	found = malloc(p->ring.chunk_count * sizeof(*found));
+	batch.counts = calloc(p->ring.event_capacity, sizeof(*batch.counts));
+	if (found && batch.counts) {
+		count = pem_producer__find_chunks(p, final, found);
+		/* Charge the search. One chunk is taken even so: else a slow search would be all that happens. */
+		is_over(s, p, &began_ns);
+		/* Their records can't be told apart before that. By now it is known which events they may be of. */
+		if (!final && count && !pem_producer__refresh_events(s, p))
+			count = 0;
+		for (i = 0; i < count && !over; i++) {
+			if (found[i].seq < p->next_seq[found[i].lane] ||
+			    (!any_order && found[i].seq != p->next_seq[found[i].lane]))
+				continue;
+			take(s, p, &found[i], &batch);
+			freed |= found[i].full && !p->recovering;
+			over = is_over(s, p, &began_ns);
+		}
+		write_batch(s, p, &batch);
+		if (freed)
+			__atomic_fetch_add(&p->ring.header->freed, 1, __ATOMIC_RELEASE);
+	}
+	free(found);
+	free(batch.counts);
+	return !over;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * core.c - what every room does with a session: its lock, what it says, joining it in this process
+ */
+#include "core/core.h"
+#include "producer/producer.h"
+#include "util.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Begins with an instruction that does nothing: calibrate.c attaches probes to it. */
+__attribute__((patchable_function_entry(1))) const char *pem_version(void)
+{
+	return PEM_VERSION;
+}
+
+void pem_session__lock(struct pem_session *session)
+{
+	pem_thread_inside++;
+	PEM_BARRIER();
+	pthread_mutex_lock(&session->mutex);
+}
+
+void pem_session__unlock(struct pem_session *session)
+{
+	pthread_mutex_unlock(&session->mutex);
+	PEM_BARRIER();
+	pem_thread_inside--;
+}
+
+void pem_session__say(struct pem_session *session, enum pem_log_level level, const char *format,
+		      ...)
+{
+	char text[1024];
+	va_list arguments;
+
+	if (!session->options.log || (level == PEM_LOG_PROGRESS && !session->options.progress))
+		return;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	pem_printable(text);
+	session->options.log(level, text, session->options.log_arg);
+}
+
+int pem_session__join_self(struct pem_session *s)
+{
+	if (s->self_index >= 0)
+		return 0;
+	s->self_index = pem_process__join(s->directory);
+	return s->self_index < 0 ? s->self_index : 0;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * core.h - what every room knows of a session
+ *
+ * struct pem_session holds what all rooms share, and a pointer to each room's own state, which is defined in that room's
+ * header. Rooms have an order (docs/architecture.md): a room includes and calls those below it. What a lower room has to tell
+ * a higher one goes through struct pem_session_hooks.
+ *
+ * Every entry of the public interface takes the session's mutex, which is recursive: a synchronous callback may come from the
+ * session's own thread. Threads of a producer take it only inside a callback that uses the interface.
+ */
+#ifndef PEM_CORE_H
+#define PEM_CORE_H
+
+#include "core/clock_sync.h"
+#include "pool.h"
+
+#include <pem/pem.h>
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+struct pem_model;
+struct pem_session_chunks;
+struct pem_session_cost;
+struct pem_session_dirs;
+struct pem_session_flight;
+struct pem_session_processes;
+struct pem_session_sources;
+struct pem_session_statistics;
+struct pem_session_turn;
+
+/* Every event that a model may hold: pointers to demands stay valid. */
+#define PEM_DEMANDS_MAX 4096u
+
+struct pem_async;
+struct pem_callback;
+struct pem_demand;
+struct pem_dir;
+struct pem_log;
+struct pem_predicate;
+struct pem_user;
+
+/* What lower rooms tell higher ones. session/session.c fills it in. The session's mutex is held. */
+struct pem_session_hooks {
+	/* dirs: there is a pool, a control file or a model's text of this name in the directory, open as fd, which is taken. */
+	void (*found_pool)(struct pem_session *session, struct pem_dir *dir, const char *name,
+			   int fd);
+	void (*found_control)(struct pem_session *session, struct pem_dir *dir, const char *name,
+			      int fd);
+	void (*found_model)(struct pem_session *session, struct pem_dir *dir, const char *name,
+			    int fd);
+	/* dirs: a control file is no more. */
+	void (*lost_control)(struct pem_session *session, struct pem_dir *dir, const char *name);
+	/* dirs: the directory is about to be freed; no producer of it is left. */
+	void (*dir_closes)(struct pem_session *session, struct pem_dir *dir);
+	/*
+	 * dirs: a user's files keep the session waiting. Cut off all memory mapped from that user (pem_fault__cut). Returns of
+	 * how many processes.
+	 */
+	uint64_t (*cut_user)(struct pem_session *session, const struct pem_user *user);
+	/* dirs: there is another directory, whose processes can't wake the thread of asynchronous callbacks. */
+	void (*dir_added)(struct pem_session *session);
+	/* processes: one that raises events itself was found. */
+	void (*process_found)(struct pem_session *session, uint32_t pid);
+	/* processes: members are looked for; it is time to look for targets, too. */
+	void (*members_scanned)(struct pem_session *session);
+};
+
+/* The program that the session runs, or was attached to. */
+struct pem_command {
+	pid_t pid; /* 0: none */
+	int pidfd;
+	bool done;
+	int status;
+	uint64_t start_clock, end_clock; /* 0: not yet */
+	struct rusage usage;
+};
+
+struct pem_session {
+	pthread_mutex_t mutex;
+	const struct pem_session_hooks *hooks;
+	struct pem_session_options options;
+	struct pem_model *model;
+	char runtime[PATH_MAX - 128];
+	char directory[PATH_MAX - 64];
+	int directory_fd;
+	/* Holds the lock that says that the consumer lives. */
+	int alive_fd;
+	struct pem_clock_sync clock;
+	struct pem_command command;
+	volatile int interrupted;
+
+	/* The session page. Cut: it was truncated, so that no process can join any more. */
+	struct pem_session_page *page;
+	int page_cut, page_cut_said;
+	/* What the page was made with and holds: whoever joins may write there, so that it is not asked for again. */
+	struct pem_pool_geometry geometry;
+	uint32_t id, generation, context_count, rule_count, test_count;
+	/* The session's index in this process's own table; -1: this process has not joined it. */
+	int self_index;
+
+	/* One demand for each event that any handle wants. demand_of: by the event's index in the model. */
+	struct pem_demand *demands;
+	size_t demand_count;
+	uint16_t demand_of[PEM_DEMANDS_MAX];
+	struct pem_predicate *predicates;
+
+	/* Handles. Pools and sources count from their beginning: a session has one log only. */
+	struct pem_log *log;
+	bool has_logged;
+	struct pem_callback *callbacks;
+	struct pem_async *async; /* of asynchronous callbacks; NULL: there was none yet */
+
+	/* Each room's own state. */
+	struct pem_session_dirs *dirs;
+	struct pem_session_processes *processes;
+	struct pem_session_sources *sources;
+	struct pem_session_statistics *statistics;
+	struct pem_session_cost *cost;
+	struct pem_session_chunks *chunks;
+	struct pem_session_flight *flight;
+	struct pem_session_turn *turn;
+};
+
+void pem_session__lock(struct pem_session *session);
+void pem_session__unlock(struct pem_session *session);
+void pem_session__say(struct pem_session *session, enum pem_log_level level, const char *format,
+		      ...) __attribute__((format(printf, 3, 4)));
+
+/* Join this process to the session, once. 0, or -errno. */
+int pem_session__join_self(struct pem_session *session);
+
+/* The folder of what is preloaded: PEM_LIBRARY_PATH, else where libpem was loaded from; NULL: not to be found. */
+const char *pem_library_folder(char *path, size_t bytes);
+
+#endif

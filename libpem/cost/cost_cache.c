@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * cost_cache.c - what was measured of costs (calibrate.c), remembered in the user's cache folder until the next boot or version
+ *
+ * One line says what has to be the same, the next the costs: of each kind logged and counted, of a process's start, and the
+ * source that the kernel's are of. What was not measured yet is 0. Who adds to it holds a lock on its folder, so that what
+ * two measure at a time is kept of both.
+ */
+#include "cost/cost.h"
+#include "runtime_dir.h"
+#include "util.h"
+
+#include <pem/pem.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FILE_NAME "costs"
+#define FILE_BYTES_MAX 4096u
+#define KEY_BYTES 384
+/* Others hold the lock for a moment; a stopped one must not hold up a recording for more than that. */
+#define LOCK_TRIES 50
+#define LOCK_PAUSE_NS 1000000
+
+/*
+ * Open a folder of this user's. Where root keeps HOME it may be another's, who may also have laid a link in it to one of
+ * root's: nothing is read, made or written there.
+ */
+static int open_own(int parent, const char *path, bool make)
+{
+	int follow = geteuid() ? 0 : O_NOFOLLOW, fd;
+	struct stat st;
+
+	if (make)
+		mkdirat(parent, path, 0700);
+	fd = openat(parent, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | follow);
+	if (fd < 0 || (!fstat(fd, &st) && st.st_uid == geteuid()))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* The folder 'pem' in the user's cache folder; -1: there is none. */
+static int open_folder(bool make)
+{
+	const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
+	bool own = cache && cache[0] == '/';
+	int base, parent, fd;
+
+	if (!own && !(home && home[0] == '/'))
+		return -1;
+	base = open_own(AT_FDCWD, own ? cache : home, own && make);
+	parent = base < 0 || own ? base : open_own(base, ".cache", make);
+	fd = parent < 0 ? -1 : open_own(parent, "pem", make);
+	if (parent >= 0 && parent != base)
+		close(parent);
+	if (base >= 0)
+		close(base);
+	return fd;
+}
+
+/* The processor, as Linux names it: a virtual machine may move to another one while it runs. */
+static void read_processor(char *name, size_t bytes)
+{
+	static const char *const keys[] = {"model name", "CPU part"};
+	FILE *f = fopen("/proc/cpuinfo", "re");
+	char line[256], *value;
+	size_t i;
+
+	*name = 0;
+	while (f && !*name && fgets(line, sizeof(line), f)) {
+		value = strchr(line, ':');
+		for (i = 0; value && i < PEM_ARRAY_SIZE(keys); i++) {
+			if (!strncmp(line, keys[i], strlen(keys[i])))
+				pem_copy_text(name, bytes, value + 1);
+		}
+	}
+	name[strcspn(name, "\n")] = 0;
+	if (f)
+		fclose(f);
+}
+
+/* What must be the same for costs to be the same: pem, boot, kernel, processor. */
+static bool read_key(char *key, size_t bytes)
+{
+	char boot[64], processor[128];
+	struct utsname system;
+	bool known;
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+	if (!f)
+		return false;
+	known = fgets(boot, sizeof(boot), f) && !uname(&system);
+	fclose(f);
+	if (!known)
+		return false;
+	boot[strcspn(boot, "\n")] = 0;
+	read_processor(processor, sizeof(processor));
+	snprintf(key, bytes, "%s %s %.64s%s", pem_version(), boot, system.release, processor);
+	return true;
+}
+
+static bool is_start_cost(double ns)
+{
+	return ns >= 0 && ns < 1e9;
+}
+
+static bool is_cost(double ns)
+{
+	return ns >= 0 && ns < 1e6;
+}
+
+static bool read_costs(FILE *f, struct pem_costs *costs)
+{
+	unsigned i;
+
+	for (i = 0; i < PEM_COST_KINDS; i++) {
+		if (fscanf(f, "%lf %lf", &costs->each[i].log_ns, &costs->each[i].stat_ns) != 2 ||
+		    !is_cost(costs->each[i].log_ns) || !is_cost(costs->each[i].stat_ns))
+			return false;
+	}
+	return fscanf(f, "%lf %lf %15s", &costs->start_ns[0], &costs->start_ns[1],
+		      costs->kernel_source) == 3 &&
+	       is_start_cost(costs->start_ns[0]) && is_start_cost(costs->start_ns[1]);
+}
+
+static bool load(int folder, const char *key, struct pem_costs *costs)
+{
+	struct pem_costs found;
+	bool known = false;
+	char *text, *end;
+	size_t bytes;
+	FILE *f;
+
+	text = pem_read_file(folder, FILE_NAME, FILE_BYTES_MAX, &bytes);
+	end = text ? strchr(text, '\n') : NULL;
+	if (end) {
+		*end = 0;
+		f = fmemopen(end + 1, bytes - (size_t)(end + 1 - text), "r");
+		known = !strcmp(text, key) && f && read_costs(f, &found);
+		if (f)
+			fclose(f);
+	}
+	free(text);
+	if (known)
+		*costs = found;
+	return known;
+}
+
+bool pem_costs__load(struct pem_costs *costs)
+{
+	int folder = open_folder(false);
+	char key[KEY_BYTES];
+	bool known = folder >= 0 && read_key(key, sizeof(key)) && load(folder, key, costs);
+
+	if (folder >= 0)
+		close(folder);
+	return known;
+}
+
+/* What others have stored meanwhile, and these do not know. What is beyond all reason would have the whole file refused. */
+static void complete(struct pem_costs *costs)
+{
+	struct pem_costs other;
+	bool known = pem_costs__load(&other);
+	unsigned i;
+
+	for (i = 0; i < PEM_COST_KINDS; i++) {
+		if (!is_cost(costs->each[i].log_ns) || !is_cost(costs->each[i].stat_ns))
+			costs->each[i] = (struct pem_cost){0, 0};
+		if (!known || costs->each[i].log_ns > 0 || other.each[i].log_ns <= 0)
+			continue;
+		costs->each[i] = other.each[i];
+		if (i == PEM_COST_KERNEL)
+			pem_copy_text(costs->kernel_source, sizeof(costs->kernel_source),
+				      other.kernel_source);
+	}
+	for (i = 0; i < PEM_ARRAY_SIZE(costs->start_ns); i++) {
+		if (!is_start_cost(costs->start_ns[i]))
+			costs->start_ns[i] = 0;
+		if (known && costs->start_ns[i] <= 0)
+			costs->start_ns[i] = other.start_ns[i];
+	}
+	if (!*costs->kernel_source)
+		strcpy(costs->kernel_source, "-");
+}
+
+/* Lock a folder if that can be done soon: without it, what another measures meanwhile may be lost. */
+static void lock_folder(int fd)
+{
+	const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
+	int tries;
+
+	for (tries = 0; tries < LOCK_TRIES && flock(fd, LOCK_EX | LOCK_NB); tries++) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return;
+		nanosleep(&pause, NULL);
+	}
+}
+
+void pem_costs__store(const struct pem_costs *known)
+{
+	struct pem_costs all = *known, *costs = &all;
+	char key[KEY_BYTES], text[KEY_BYTES + 32 * (2 * PEM_COST_KINDS + 3)];
+	unsigned i;
+	int n, fd;
+
+	if (!read_key(key, sizeof(key)))
+		return;
+	fd = open_folder(true);
+	if (fd < 0)
+		return;
+	lock_folder(fd);
+	complete(costs);
+	n = snprintf(text, sizeof(text), "%s\n", key);
+	for (i = 0; i < PEM_COST_KINDS; i++)
+		n += snprintf(text + n, sizeof(text) - (size_t)n, "%.3f %.3f ",
+			      costs->each[i].log_ns, costs->each[i].stat_ns);
+	n += snprintf(text + n, sizeof(text) - (size_t)n, "%.3f %.3f %s\n", costs->start_ns[0],
+		      costs->start_ns[1], costs->kernel_source);
+	pem_replace_file(fd, FILE_NAME, text, (size_t)n);
+	flock(fd, LOCK_UN); /* whom another thread forked meanwhile has it, too */
+	close(fd);
+}

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * detail.c - a session keeps its overhead budget (contract: detail.h, pem_session__set_budget)
+ *
+ * Every 100 ms the events of each demand are counted, in producers' cells and in sources, and judged. A demand whose detail is
+ * reduced keeps what its handles want; only its action says less (pem_demand__action). Each step becomes a record of the
+ * CPO layer, in a stream of the recorder's own: at once, or, in a flight recorder, which keeps the last of them, when it
+ * is written out.
+ */
+#include "core/core.h"
+#include "core/demand.h"
+#include "cost/budget.h"
+#include "cost/cost.h"
+#include "processes/processes.h"
+#include "source_host/source_host.h"
+#include "statistics/statistics.h"
+#include "writer/log.h"
+#include "writer/trace_writer.h"
+#include "util.h"
+
+#include <pem/clock.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define JUDGE_NS 100000000u
+#define CPU_NS_MIN 1000000u /* less says nothing: wait on */
+#define STEPS_MAX 512u /* of the last ones */
+#define STREAM "recorder"
+#define DOWN "CPO::Recorder::LevelSteppedDown"
+#define UP "CPO::Recorder::LevelSteppedUp"
+
+struct step {
+	uint64_t clock;
+	const struct pem_event *event;
+	uint8_t from, to;
+	double share, budget;
+};
+
+/* By index of a demand. */
+struct counted {
+	struct pem_budget_event event;
+	uint64_t logged, statistics; /* since the last judgement */
+	uint64_t source_logged, source_statistics; /* a source's counts, then */
+	uint64_t only; /* in all, of those that were not logged */
+};
+
+struct pem_detail_state {
+	double budget;
+	uint64_t next_ns;
+	uint64_t cpu_ns; /* at the last judgement */
+	struct counted counted[PEM_DEMANDS_MAX];
+	struct step steps[STEPS_MAX]; /* a ring */
+	uint64_t step_count; /* ever */
+	uint64_t raised[2], written[2]; /* of them: down, up */
+};
+
+int pem_session__set_budget(struct pem_session *s, double share)
+{
+	int result = 0;
+
+	if (!(share >= 0 && share <= 1))
+		return -EINVAL;
+	pem_session__lock(s);
+	if (share > 0 && !s->cost->detail) {
+		s->cost->detail = calloc(1, sizeof(*s->cost->detail));
+		result = s->cost->detail ? 0 : -ENOMEM;
+	}
+	if (s->cost->detail)
+		s->cost->detail->budget = share;
+	pem_session__unlock(s);
+	return result;
+}
+
+void pem_session__forget_detail(struct pem_session *s)
+{
+	free(s->cost->detail);
+	s->cost->detail = NULL;
+}
+
+/* --- counting --- */
+
+static struct counted *counted_of(struct pem_session *s, const struct pem_demand *demand)
+{
+	return &s->cost->detail->counted[demand - s->demands];
+}
+
+/* What one wants of an event that is logged because the log takes whatever comes. */
+static struct pem_demand *demand_of(struct pem_session *s, const struct pem_event *event)
+{
+	struct pem_demand *demand = pem_session__demand(s, event);
+
+	if (demand && !demand->log && !demand->statistic && s->log && s->log->enabled &&
+	    s->log->any_level && event->level <= s->log->any_level)
+		demand->log = demand->want_log = true;
+	return demand;
+}
+
+/* What came on top of what was counted; shared memory may say anything, so that it may have fallen. */
+static uint64_t advance(uint64_t *before, uint64_t now)
+{
+	uint64_t more = now > *before ? now - *before : 0;
+
+	*before = now;
+	return more;
+}
+
+/*
+ * A log's own statistic counts what is not logged and nothing else, so that each is noted whenever it is found, be it when
+ * the recording has ended. One that somebody asked for counts what is logged, too.
+ */
+static void note_counted(struct pem_session *s, const struct pem_demand *demand, uint64_t more)
+{
+	struct counted *c = counted_of(s, demand);
+
+	c->statistics += more;
+	if (!demand->want_log || !demand->want_statistic || demand->detail == PEM_DETAIL_STATISTICS)
+		c->only += more;
+}
+
+/* Has there been a statistic of it? It can be read when nobody wants it any more. */
+static bool was_counted(const struct pem_demand *demand)
+{
+	return demand->want_statistic || demand->was_reduced;
+}
+
+void pem_session__count_producer(struct pem_session *s, struct pem_producer *p)
+{
+	struct pem_statistic statistic;
+	struct pem_event_entry *e;
+	struct pem_demand *demand;
+	uint32_t i;
+
+	if (!s->cost->detail)
+		return;
+	pem_producer__refresh_events(s, p);
+	for (i = 0; i < PEM_EVENT_TABLE; i++) {
+		e = &p->table[i];
+		if (!e->id || !e->event || e->refused)
+			continue;
+		demand = demand_of(s, e->event);
+		if (!demand)
+			continue;
+		counted_of(s, demand)->logged +=
+			advance(&e->judged_logged, pem_producer__produced(p, e->event_index));
+		if (!was_counted(demand))
+			continue;
+		memset(&statistic, 0, sizeof(statistic));
+		pem_producer__statistic(p, demand, &statistic);
+		if (statistic.count < e->judged_statistics)
+			e->judged_statistics = 0; /* begun anew */
+		note_counted(s, demand, advance(&e->judged_statistics, statistic.count));
+	}
+}
+
+static void count_source(struct pem_session *s, const struct pem_demand *demand)
+{
+	const struct pem_instance *instance = &s->sources->instances[demand->instance];
+	struct counted *c = counted_of(s, demand);
+	struct pem_statistic statistic = {0};
+	struct pem_balance balance;
+
+	if (!instance->ops->balance(instance->source, demand->instance_index, &balance))
+		c->logged += advance(&c->source_logged, balance.produced);
+	if (instance->ops->read_statistic(instance->source, demand->instance_index, &statistic))
+		return;
+	if (statistic.count < c->source_statistics)
+		c->source_statistics = 0;
+	note_counted(s, demand, advance(&c->source_statistics, statistic.count));
+}
+
+static void count_events(struct pem_session *s)
+{
+	struct pem_producer *p;
+	size_t i;
+
+	for (p = s->processes->producers; p; p = p->next)
+		pem_session__count_producer(s, p);
+	for (i = 0; i < s->demand_count; i++) {
+		if (s->demands[i].instance >= 0 && pem_event__is_of_kernel(s->demands[i].event))
+			count_source(s, &s->demands[i]);
+	}
+}
+
+/* --- recording --- */
+
+static void put(const struct pem_event *event, uint8_t *record, const char *field,
+		const void *value, size_t bytes)
+{
+	int i = pem_event__field(event, field);
+
+	if (i >= 0 && event->fields[i].offset + bytes <= event->fixed_bytes)
+		memcpy(record + event->fields[i].offset, value, bytes);
+}
+
+/* A packet of one record, whose only string is the event's name. Returns whether it was written. */
+static bool write_step(struct pem_session *s, const struct step *step)
+{
+	const struct pem_event *event =
+		pem_model__by_name(s->model, step->to < step->from ? DOWN : UP);
+	struct {
+		struct pem_packet header;
+		uint8_t record[256];
+	} packet = {.header = {.timestamp_begin = step->clock,
+			       .timestamp_end = step->clock,
+			       .pid = (uint32_t)getpid(),
+			       .tid = (uint32_t)gettid(),
+			       .cpu = PEM_NO_CPU,
+			       .record_count = 1}};
+	double share = step->share * 100, budget = step->budget * 100;
+	struct pem_record_header *header = (struct pem_record_header *)packet.record;
+	size_t bytes;
+
+	if (!event || event->fixed_bytes + 128u > sizeof(packet.record))
+		return false;
+	header->clock_low = (uint32_t)step->clock;
+	header->event_id = event->id;
+	put(event, packet.record, "overhead", &share, sizeof(share));
+	put(event, packet.record, "budget", &budget, sizeof(budget));
+	put(event, packet.record, "oldDetail", &step->from, 1);
+	put(event, packet.record, "newDetail", &step->to, 1);
+	bytes = event->fixed_bytes;
+	pem_copy_text((char *)packet.record + bytes, 128, step->event->name);
+	bytes += strlen((char *)packet.record + bytes) + 1;
+	packet.header.content_size = (PEM_PACKET_HEADER_BYTES + bytes) * 8;
+	pem_log__describe(s->log, event);
+	return !pem_trace_writer__packet(s->log->writer, STREAM, &packet.header, sizeof(packet));
+}
+
+/* --- judging --- */
+
+static bool tells_context(const struct pem_event *event)
+{
+	return event->source_kind == PEM_SOURCE_TRACEPOINT &&
+	       event->meaning == PEM_MEANS_SETS_THREAD;
+}
+
+/* What the judge has to know of a demand, and its count at the detail that it has. */
+static void present(struct pem_session *s, const struct pem_demand *demand,
+		    const struct pem_costs *costs)
+{
+	enum pem_cost_kind kind = pem_event__cost_kind(demand->event);
+	bool kernel = pem_event__is_of_kernel(demand->event);
+	struct counted *c = counted_of(s, demand);
+	struct pem_budget_event *e = &c->event;
+
+	e->wanted = demand->log         ? PEM_DETAIL_LOG
+		    : demand->statistic ? PEM_DETAIL_STATISTICS
+					: PEM_DETAIL_OFF;
+	if (demand->event->source_kind != PEM_SOURCE_STUB && !kernel)
+		e->wanted = PEM_DETAIL_OFF; /* counters: nothing happens in the programs */
+	e->detail = e->wanted < demand->detail ? e->wanted : demand->detail;
+	e->tells_context = tells_context(demand->event);
+	e->needs_context = kernel && !e->tells_context;
+	if (kind != PEM_COST_NONE) {
+		e->ns[PEM_DETAIL_STATISTICS] = costs->each[kind].stat_ns;
+		e->ns[PEM_DETAIL_LOG] = costs->each[kind].log_ns;
+	}
+	if (demand->statistic)
+		e->ns[PEM_DETAIL_LOG] += e->ns[PEM_DETAIL_STATISTICS];
+	e->count = e->detail == PEM_DETAIL_LOG ? c->logged : c->statistics;
+	c->logged = c->statistics = 0;
+}
+
+static void say_step(struct pem_session *s, const struct step *step)
+{
+	static const char *const words[] = {"off", "statistics", "log"};
+
+	pem_session__say(s, PEM_LOG_INFO,
+			 "overhead %.2g %% of a budget of %.2g %%: %s goes %s from %s to %s",
+			 step->share * 100, step->budget * 100, step->event->name,
+			 step->to < step->from ? "down" : "up", words[step->from], words[step->to]);
+}
+
+static void take_step(struct pem_session *s, const struct pem_budget_step *taken, uint64_t clock)
+{
+	struct pem_detail_state *d = s->cost->detail;
+	struct step *step = &d->steps[d->step_count++ % STEPS_MAX];
+
+	bool up = taken->to > taken->from;
+
+	s->demands[taken->event].detail = taken->to;
+	s->demands[taken->event].was_reduced = true;
+	s->demands[taken->event].was_off |= taken->to == PEM_DETAIL_OFF;
+	*step = (struct step){.clock = clock,
+			      .event = s->demands[taken->event].event,
+			      .from = taken->from,
+			      .to = taken->to,
+			      .share = taken->share,
+			      .budget = d->budget};
+	say_step(s, step);
+	d->raised[up]++;
+	if (s->log && !s->options.overwrite && !s->log->closed)
+		d->written[up] += write_step(s, step);
+}
+
+void pem_session__judge(struct pem_session *s, uint64_t now_ns)
+{
+	struct pem_detail_state *d = s->cost->detail;
+	const struct pem_costs *costs;
+	struct pem_budget_event *events;
+	struct pem_budget_step *steps;
+	size_t count, taken = 0, i;
+	uint64_t cpu_ns, clock;
+
+	if (!d || d->budget <= 0 || now_ns < d->next_ns)
+		return;
+	d->next_ns = now_ns + JUDGE_NS;
+	count_events(s);
+	cpu_ns = pem_session__program_cpu_ns(s);
+	if (cpu_ns < d->cpu_ns)
+		d->cpu_ns = cpu_ns; /* a process went, with its time */
+	if (cpu_ns - d->cpu_ns < CPU_NS_MIN)
+		return;
+	costs = pem_session__measure(s, pem_session__cost_kinds(s));
+	count = s->demand_count;
+	events = calloc(count + 1, sizeof(*events));
+	steps = calloc(2 * count + 1, sizeof(*steps));
+	for (i = 0; events && i < count; i++) {
+		present(s, &s->demands[i], costs);
+		events[i] = d->counted[i].event;
+	}
+	if (events && steps)
+		taken = pem_budget__judge(events, count, d->budget, (double)(cpu_ns - d->cpu_ns),
+					  steps, 2 * count);
+	d->cpu_ns = cpu_ns;
+	for (i = 0; events && i < count; i++)
+		d->counted[i].event = events[i];
+	clock = pem_clock();
+	for (i = 0; i < taken; i++)
+		take_step(s, &steps[i], clock);
+	if (taken) {
+		pem_session__publish(s);
+		pem_session__update_sources(s);
+	}
+	free(events);
+	free(steps);
+}
+
+/* --- the account --- */
+
+static void note_reduced(struct pem_session *s, struct pem_trace_info *info)
+{
+	uint64_t counted[PEM_COST_KINDS] = {0};
+	const struct pem_demand *demand;
+	struct pem_trace_reduced *r;
+	enum pem_cost_kind kind;
+	size_t i;
+
+	for (i = 0; i < s->demand_count; i++) {
+		demand = &s->demands[i];
+		kind = pem_event__cost_kind(demand->event);
+		if (kind != PEM_COST_NONE)
+			counted[kind] += counted_of(s, demand)->only;
+		if (!demand->was_reduced || info->reduced_count == PEM_ARRAY_SIZE(info->reduced))
+			continue;
+		r = &info->reduced[info->reduced_count++];
+		pem_copy_text(r->event, sizeof(r->event), demand->event->name);
+		r->detail = demand->detail;
+		r->counted = counted_of(s, demand)->only;
+	}
+	pem_session__add_stat_costs(s, info, counted);
+}
+
+/* A flight recorder has kept the last ones. */
+static void write_kept(struct pem_session *s, struct pem_balance *down_and_up)
+{
+	const struct pem_detail_state *d = s->cost->detail;
+	uint64_t kept[2] = {0, 0}, i = d->step_count > STEPS_MAX ? d->step_count - STEPS_MAX : 0;
+	const struct step *step;
+	bool up;
+
+	for (; i < d->step_count; i++) {
+		step = &d->steps[i % STEPS_MAX];
+		up = step->to > step->from;
+		kept[up]++;
+		down_and_up[up].delivered += write_step(s, step);
+	}
+	for (i = 0; i < 2; i++)
+		down_and_up[i].overwritten = d->raised[i] - kept[i];
+}
+
+void pem_session__account_detail(struct pem_session *s, struct pem_trace_info *info)
+{
+	static const char *const names[] = {DOWN, UP};
+	struct pem_balance_entry entries[2] = {{0}};
+	struct pem_balance balance[2] = {{0}};
+	const struct pem_event *event;
+	size_t i, count = 0;
+
+	if (!s->cost->detail)
+		return;
+	count_events(s);
+	note_reduced(s, info);
+	if (s->options.overwrite)
+		write_kept(s, balance);
+	for (i = 0; i < 2; i++) {
+		event = pem_model__by_name(s->model, names[i]);
+		if (!event || !s->cost->detail->raised[i])
+			continue;
+		if (!s->options.overwrite)
+			balance[i].delivered = s->cost->detail->written[i];
+		balance[i].produced = s->cost->detail->raised[i];
+		balance[i].discarded =
+			balance[i].produced - balance[i].delivered - balance[i].overwritten;
+		pem_log__describe(s->log, event);
+		entries[count].event_id = event->id;
+		entries[count++].balance = balance[i];
+	}
+	if (count)
+		pem_trace_writer__balance(s->log->writer, (uint32_t)getpid(), "pem", 0, entries,
+					  count);
+}

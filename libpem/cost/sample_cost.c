@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * sample_cost.c - what a sample costs the thread that it is of, for the overhead ledger
+ *
+ * A sample is a timer's interrupt, and most of what it costs is that, which in a virtual machine is some microseconds. A
+ * thread that does nothing but read the clock sees each as a gap. It is sampled some fifty times as often as a recording
+ * does, by what every machine has, the CPU's clock, so that most gaps are samples, and the one in the middle by length is
+ * one: those in which something else ran are longer.
+ */
+#include "cost/cost.h"
+
+#include <pem/clock.h>
+#include <pem/pem.h>
+
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define PERIOD_NS 100000 /* 10 kHz, of which kernels bear some more before they take less */
+#define WATCH_NS 100000000
+#define GAPS_MAX 400
+#define GAPS_LEAST 20 /* fewer say nothing */
+#define GAP_NS_LEAST 300 /* some ten turns */
+#define RECORD_BYTES 32 /* header, program counter, thread, time */
+
+struct clock {
+	int fd;
+	struct perf_event_mmap_page *page;
+	size_t bytes;
+};
+
+static int open_event(bool user_only)
+{
+	struct perf_event_attr attr;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.size = sizeof(attr);
+	attr.type = PERF_TYPE_SOFTWARE;
+	attr.config = PERF_COUNT_SW_CPU_CLOCK;
+	attr.sample_period = PERIOD_NS;
+	attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
+	attr.disabled = 1;
+	attr.exclude_kernel = user_only;
+	return (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+static bool open_clock(struct clock *clock)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	clock->fd = open_event(false);
+	if (clock->fd < 0)
+		clock->fd = open_event(true);
+	if (clock->fd < 0)
+		return false;
+	clock->bytes = 9 * page;
+	clock->page = mmap(NULL, clock->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, clock->fd, 0);
+	if (clock->page != MAP_FAILED)
+		return true;
+	close(clock->fd);
+	return false;
+}
+
+/*
+ * Turn until so many gaps were seen, or WATCH_NS are over: what is in between two readings of the clock that is no turn.
+ * Returns how many.
+ */
+static size_t watch(uint64_t *gaps)
+{
+	const double cycles_per_ns = (double)pem_clock__hz() / 1e9;
+	const uint64_t least = (uint64_t)(GAP_NS_LEAST * cycles_per_ns);
+	uint64_t before = pem_clock(), end = before + (uint64_t)(WATCH_NS * cycles_per_ns), now;
+	size_t count = 0;
+
+	while (count < GAPS_MAX && before < end) {
+		now = pem_clock();
+		if (now - before >= least)
+			gaps[count++] = now - before;
+		before = now;
+	}
+	return count;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Samples in the buffer, which is emptied. */
+static uint64_t take_samples(const struct clock *clock)
+{
+	uint64_t head = __atomic_load_n(&clock->page->data_head, __ATOMIC_ACQUIRE);
+	uint64_t bytes = head - clock->page->data_tail;
+
+	__atomic_store_n(&clock->page->data_tail, head, __ATOMIC_RELEASE);
+	return bytes / RECORD_BYTES;
+}
+
+double pem_sample_ns(void)
+{
+	uint64_t gaps[GAPS_MAX], samples;
+	struct clock clock;
+	size_t count;
+
+	if (!open_clock(&clock))
+		return 0;
+	ioctl(clock.fd, PERF_EVENT_IOC_ENABLE, 0);
+	count = watch(gaps);
+	ioctl(clock.fd, PERF_EVENT_IOC_DISABLE, 0);
+	samples = take_samples(&clock);
+	munmap(clock.page, clock.bytes);
+	close(clock.fd);
+	if (count < GAPS_LEAST || samples * 2 <= count)
+		return 0;
+	qsort(gaps, count, sizeof(*gaps), by_value);
+	return (double)gaps[count / 2] * 1e9 / (double)pem_clock__hz();
+}

@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * async_read.c - what asynchronous callbacks want, from pools and sources' packets into the session's batch
+ *
+ * A lane is read behind its thread: the committed part of the chunk that it owns, then the rest once that is full, then the
+ * next one. Everything in a pool is hostile, so that bytes are copied first and checked in the copy, as drain.c does. In an
+ * overwrite pool the chunk may be another one's by the time it was copied: its state and number are looked at again
+ * afterwards, and what was copied counts only if they still are what they were.
+ *
+ * Without a log, chunks are freed here when they are read. With one, drain.c takes them, after they were read here.
+ */
+#include "core/core.h"
+#include "core/demand.h"
+#include "delivery/delivery.h"
+#include "processes/processes.h"
+#include "writer/log.h"
+#include "util.h"
+
+#include <pem/clock.h>
+
+#include <stdlib.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* --- batches --- */
+
+static bool grow(void **memory, size_t *capacity, size_t needed, size_t element_bytes)
+{
+	size_t more = *capacity ? *capacity * 2 : 4096;
+	void *larger;
+
+	while (more < needed)
+		more *= 2;
+	larger = realloc(*memory, more * element_bytes);
+	if (!larger)
+		return false;
+	*memory = larger;
+	*capacity = more;
+	return true;
+}
+
+bool pem_async_batch__add(struct pem_async_batch *batch, size_t limit, uint64_t clock,
+			  const struct pem_async_item *item, const uint8_t *data)
+{
+	size_t bytes = (sizeof(*item) + item->bytes + 7) & ~(size_t)7;
+	struct pem_async_item *copy;
+
+	if (batch->used + bytes > limit)
+		return false;
+	if (batch->used + bytes > batch->capacity &&
+	    !grow((void **)&batch->bytes, &batch->capacity, batch->used + bytes, 1))
+		return false;
+	if (batch->count == batch->key_capacity &&
+	    !grow((void **)&batch->keys, &batch->key_capacity, batch->count + 1,
+		  sizeof(*batch->keys)))
+		return false;
+	copy = (struct pem_async_item *)(batch->bytes + batch->used);
+	*copy = *item;
+	if (item->bytes)
+		memcpy(copy->data, data, item->bytes);
+	batch->sorted =
+		!batch->count || (batch->sorted && clock >= batch->keys[batch->count - 1].clock);
+	batch->keys[batch->count++] = (struct pem_async_key){clock, 1, batch->used};
+	batch->used += bytes;
+	batch->wanted += item->callbacks != 0;
+	return true;
+}
+
+void pem_async_batch__free(struct pem_async_batch *batch)
+{
+	free(batch->bytes);
+	free(batch->keys);
+	memset(batch, 0, sizeof(*batch));
+}
+
+/* --- producers --- */
+
+/* One block of memory: processes/producers.c frees it, and knows nothing of it. */
+static struct pem_async_producer *make_producer(const struct pem_producer *p)
+{
+	size_t lanes = p->ring.lane_count, events = p->ring.event_capacity;
+	struct pem_async_producer *ap = calloc(1, sizeof(*ap) + lanes * sizeof(*ap->lanes) +
+							  2 * lanes * sizeof(*ap->log_skip) +
+							  2 * events * sizeof(*ap->read) +
+							  p->ring.chunk_count * sizeof(*ap->found));
+
+	if (!ap)
+		return NULL;
+	ap->lanes = (struct pem_async_lane *)(ap + 1);
+	ap->log_skip = (uint64_t *)(ap->lanes + lanes);
+	ap->read = ap->log_skip + 2 * lanes;
+	ap->missed = ap->read + events;
+	ap->found = (struct pem_found_chunk *)(ap->missed + events);
+	return ap;
+}
+
+/* The callbacks that a record is for. */
+static uint64_t callbacks_of(const struct pem_async *a, const struct pem_demand *demand,
+			     uint64_t clock)
+{
+	uint64_t all = demand->async, bits;
+
+	for (bits = all; bits; bits &= bits - 1) {
+		if (clock < a->callbacks[__builtin_ctzll(bits)]->since)
+			all &= ~(bits & -bits);
+	}
+	return all;
+}
+
+/* One of this session's own threads: what it raises itself it is not called back for (no recursion). */
+static bool is_own(const struct pem_async *a, const struct pem_producer *p, uint32_t tid)
+{
+	return tid == a->tid && p->pid == (uint32_t)a->pid;
+}
+
+/*
+ * Check the records of a private copy and hand on those that are wanted. offset: of the copy's first byte in the chunk.
+ * What follows one that can't be believed is not read, and thereby lost.
+ */
+static void read_records(struct pem_session *s, struct pem_producer *p, struct pem_async_lane *l,
+			 const uint8_t *copy, size_t bytes)
+{
+	struct pem_async_item item = {
+		.pid = p->pid, .tid = l->tid, .cpu = PEM_NO_CPU, .source = PEM_PACKET_USER};
+	uint64_t latest = pem_clock() + PEM_CLOCK_SLACK;
+	bool own = is_own(s->async, p, l->tid), logging = pem_session__is_logging(s);
+	const struct pem_record_header *header;
+	struct pem_event_entry *entry = NULL;
+	size_t at = 0;
+	int length;
+
+	while (at + sizeof(*header) <= bytes) {
+		header = (const struct pem_record_header *)(copy + at);
+		if (!entry || entry->id != header->event_id)
+			entry = pem_producer__find_event(s, p, header->event_id);
+		if (!entry)
+			break;
+		length = pem_event_entry__record_bytes(entry, copy + at, bytes - at);
+		if (length < 0 ||
+		    l->clock + (uint32_t)(header->clock_low - (uint32_t)l->clock) > latest)
+			break;
+		l->clock += (uint32_t)(header->clock_low - (uint32_t)l->clock);
+		item.event = entry->event;
+		item.demand = entry->demand;
+		item.bytes = (uint32_t)length;
+		item.callbacks =
+			own || !entry->demand ? 0 : callbacks_of(s->async, entry->demand, l->clock);
+		if (!item.callbacks || pem_async_batch__add(&s->async->incoming, s->async->limit,
+							    l->clock, &item, copy + at))
+			p->async->read[entry->event_index]++;
+		if (!logging)
+			p->callback_only[entry->event_index]++;
+		at += ((size_t)length + 7) & ~(size_t)7;
+	}
+}
+
+/* The chunk still is the lane's, with the number it had. */
+static bool is_still(const struct pem_producer *p, uint32_t lane, const struct pem_async_lane *l)
+{
+	uint32_t word = __atomic_load_n(&p->ring.chunk_state[l->index], __ATOMIC_ACQUIRE);
+
+	return PEM_CHUNK_LANE(word) == lane &&
+	       (PEM_CHUNK_STATE(word) == PEM_CHUNK_OWNED ||
+		PEM_CHUNK_STATE(word) == PEM_CHUNK_FULL) &&
+	       __atomic_load_n(&pem_ring__chunk(&p->ring, l->index)->packet_seq_num,
+			       __ATOMIC_RELAXED) == l->seq;
+}
+
+static void leave_chunk(struct pem_async_lane *l)
+{
+	l->offset = 0;
+	l->seq++;
+	l->gap = false;
+}
+
+/* The chunk is full and read to its end. */
+static void finish_chunk(struct pem_session *s, struct pem_producer *p, uint32_t lane)
+{
+	struct pem_async_lane *l = &p->async->lanes[lane];
+	uint32_t word = PEM_CHUNK_WORD(PEM_CHUNK_FULL, lane);
+
+	if (!pem_session__is_logging(s) && !p->ring.overwrite &&
+	    __atomic_compare_exchange_n(&p->ring.chunk_state[l->index], &word,
+					PEM_CHUNK_WORD(PEM_CHUNK_READING, lane), 0,
+					__ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+		pem_producer__free_chunk(p, l->index);
+		p->next_seq[lane] = l->seq + 1;
+		p->async->full++;
+	}
+	leave_chunk(l);
+}
+
+/* Read on in the chunk in hand. */
+static void read_chunk(struct pem_session *s, struct pem_producer *p, uint32_t lane)
+{
+	struct pem_async_lane *l = &p->async->lanes[lane];
+	const struct pem_packet *shared = pem_ring__chunk(&p->ring, l->index);
+	uint32_t word = __atomic_load_n(&p->ring.chunk_state[l->index], __ATOMIC_ACQUIRE); /* D */
+	bool full = PEM_CHUNK_STATE(word) == PEM_CHUNK_FULL; /* then the content is final */
+	uint64_t bits = __atomic_load_n(&shared->content_size, __ATOMIC_ACQUIRE); /* B */
+	size_t content = (size_t)(bits / 8), bytes;
+
+	if (bits % 8 || content > p->ring.chunk_bytes)
+		content = 0;
+	if (content > l->offset) {
+		bytes = content - l->offset;
+		memcpy(s->async->chunk, (const uint8_t *)shared + l->offset, bytes);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE); /* the copy before another look */
+		if (!is_still(p, lane, l)) {
+			leave_chunk(l);
+			return;
+		}
+		read_records(s, p, l, s->async->chunk, bytes);
+		l->offset = (uint32_t)((content + 7) & ~(size_t)7);
+	}
+	if (!is_still(p, lane, l))
+		leave_chunk(l);
+	else if (full)
+		finish_chunk(s, p, lane);
+}
+
+static void begin_chunk(struct pem_session *s, struct pem_producer *p,
+			const struct pem_found_chunk *found)
+{
+	struct pem_async_lane *l = &p->async->lanes[found->lane];
+	const struct pem_packet *shared = pem_ring__chunk(&p->ring, found->index);
+
+	l->seq = found->seq;
+	l->index = found->index;
+	l->clock = shared->timestamp_begin;
+	l->tid = shared->tid;
+	l->offset = PEM_PACKET_HEADER_BYTES;
+	if (is_still(p, found->lane, l))
+		read_chunk(s, p, found->lane);
+	else
+		leave_chunk(l);
+}
+
+/*
+ * Is this chunk the lane's next? A gap may be one of the search, or of what was overwritten, or taken by the log while no
+ * callback was enabled: look twice.
+ */
+static bool is_next(const struct pem_producer *p, struct pem_async_lane *l,
+		    const struct pem_found_chunk *found, bool final)
+{
+	if (l->offset || found->seq < l->seq)
+		return false;
+	if (found->seq == l->seq || final)
+		return true;
+	if (l->gap && (p->ring.overwrite || l->seq < p->next_seq[found->lane]))
+		return true;
+	l->gap = true;
+	return false;
+}
+
+/* Read on in all lanes; true: some have another chunk. */
+static bool read_on(struct pem_session *s, struct pem_producer *p)
+{
+	bool more = false;
+	uint32_t lane;
+
+	for (lane = pem_producer__next_lane(p, 0); lane < p->ring.lane_count;
+	     lane = pem_producer__next_lane(p, lane)) {
+		const struct pem_async_lane *l = &p->async->lanes[lane];
+
+		if (l->offset)
+			read_chunk(s, p, lane);
+		if (!l->offset &&
+		    __atomic_load_n(&p->ring.lanes[lane].packet_seq, __ATOMIC_ACQUIRE) > l->seq)
+			more = true;
+	}
+	return more;
+}
+
+void pem_async__collect(struct pem_session *s, struct pem_producer *p, bool final)
+{
+	struct pem_async_producer *ap;
+	size_t count, i;
+
+	if (!s->async || !s->async->active || p->is_copy)
+		return;
+	if (!p->async)
+		p->async = make_producer(p);
+	ap = p->async;
+	if (!ap)
+		return;
+	if (read_on(s, p) || final) {
+		count = pem_producer__find_chunks(p, true, ap->found);
+		for (i = 0; i < count; i++) {
+			if (is_next(p, &ap->lanes[ap->found[i].lane], &ap->found[i], final))
+				begin_chunk(s, p, &ap->found[i]);
+		}
+	}
+	if (ap->full)
+		__atomic_fetch_add(&p->ring.header->freed, 1, __ATOMIC_RELEASE);
+	ap->full = 0;
+	if (s->async->asleep && s->async->incoming.count)
+		pem_async__kick(s);
+}
+
+void pem_async__collect_lane(struct pem_session *s, struct pem_producer *p, uint32_t lane)
+{
+	if (!s->async || !s->async->active || !p->async)
+		return;
+	if (p->async->lanes[lane].offset)
+		read_chunk(s, p, lane);
+}
+
+void pem_async__collect_all(struct pem_session *s)
+{
+	struct pem_producer *p;
+
+	for (p = s->processes->producers; p; p = p->next)
+		pem_async__collect(s, p, false);
+}
+
+size_t pem_async__callback_only_before(const struct pem_producer *p, uint32_t lane, uint64_t seq)
+{
+	if (!p->async || !p->async->log_began || p->async->log_skip[2 * lane] != seq)
+		return 0;
+	return p->async->log_skip[2 * lane + 1];
+}
+
+void pem_async__log_begins(struct pem_session *s)
+{
+	struct pem_producer *p;
+	uint32_t lane;
+
+	pem_async__collect_all(s);
+	for (p = s->processes->producers; p; p = p->next) {
+		if (!p->async || p->async->log_began)
+			continue;
+		p->async->log_began = true;
+		for (lane = 0; lane < p->ring.lane_count; lane++) {
+			p->async->log_skip[2 * lane] = p->async->lanes[lane].seq;
+			p->async->log_skip[2 * lane + 1] = p->async->lanes[lane].offset;
+		}
+	}
+}
+
+/* --- sources --- */
+
+/* What is known of a stream, none being lost at first; NULL: no memory. */
+static struct pem_async_stream *stream_of(struct pem_async *a, const char *name)
+{
+	struct pem_async_stream *larger;
+	size_t i;
+
+	for (i = 0; i < a->stream_count; i++) {
+		if (!strcmp(a->streams[i].name, name))
+			return &a->streams[i];
+	}
+	if (i == a->stream_capacity) {
+		larger = realloc(a->streams, (i * 2 + 16) * sizeof(*larger));
+		if (!larger)
+			return NULL;
+		a->streams = larger;
+		a->stream_capacity = i * 2 + 16;
+	}
+	memset(&a->streams[i], 0, sizeof(a->streams[i]));
+	pem_copy_text(a->streams[i].name, sizeof(a->streams[i].name), name);
+	a->stream_count++;
+	return &a->streams[i];
+}
+
+/* Records of the packet's stream are missing before it: whoever ran on its CPU may not any more. */
+static void note_loss(struct pem_async *a, const char *name, const struct pem_packet *packet)
+{
+	const struct pem_async_item lost = {.cpu = packet->cpu, .source = packet->source};
+	struct pem_async_stream *stream;
+
+	if (packet->source != PEM_PACKET_KERNEL || packet->cpu >= PEM_CPUS_MAX)
+		return;
+	stream = stream_of(a, name);
+	if (stream && packet->events_discarded == stream->discarded)
+		return;
+	if (stream)
+		stream->discarded = packet->events_discarded;
+	pem_async_batch__add(&a->incoming, a->limit, packet->timestamp_begin, &lost, NULL);
+}
+
+void pem_async__take_packet(struct pem_session *s, const char *name,
+			    const struct pem_packet *packet, size_t content)
+{
+	struct pem_async_item item = {.pid = packet->pid,
+				      .tid = packet->tid,
+				      .cpu = packet->cpu,
+				      .source = packet->source};
+	const uint8_t *base = (const uint8_t *)packet;
+	const struct pem_record_header *header;
+	struct pem_async *a = s->async;
+	size_t at = PEM_PACKET_HEADER_BYTES;
+	uint64_t clock = packet->timestamp_begin;
+	int bytes;
+
+	if (!a || !a->active || !a->follows_sources)
+		return;
+	if (packet->source == PEM_PACKET_KERNEL && packet->cpu >= PEM_CPUS_MAX)
+		return;
+	note_loss(a, name, packet);
+	while (at + sizeof(*header) <= content) {
+		header = (const struct pem_record_header *)(base + at);
+		if (!item.event || item.event->id != header->event_id) {
+			item.event = pem_model__by_id(s->model, header->event_id);
+			item.demand = item.event ? pem_session__demand(s, item.event) : NULL;
+		}
+		bytes = item.event ? pem_event__record_bytes(item.event, base + at, content - at)
+				   : -1;
+		if (bytes < 0)
+			break;
+		clock += (uint32_t)(header->clock_low - (uint32_t)clock);
+		item.bytes = (uint32_t)bytes;
+		item.callbacks = item.demand ? callbacks_of(a, item.demand, clock) : 0;
+		if (item.demand && (item.callbacks || pem_event__tells_context(item.event)) &&
+		    !pem_async_batch__add(&a->incoming, a->limit, clock, &item, base + at))
+			item.demand->async_lost++;
+		at += ((size_t)bytes + 7) & ~(size_t)7;
+	}
+}
+
+/* --- what was lost --- */
+
+void pem_async__settle(struct pem_producer *p, struct pem_demand *demand, uint32_t event_index,
+		       uint64_t before)
+{
+	uint64_t read = p->async->read[event_index], missed = before > read ? before - read : 0;
+
+	if (missed <= p->async->missed[event_index])
+		return;
+	if (demand->async)
+		demand->async_lost += missed - p->async->missed[event_index];
+	p->async->missed[event_index] = missed;
+}
+
+void pem_async__account(struct pem_session *s, struct pem_producer *p)
+{
+	struct pem_event_entry *entry;
+	uint32_t i;
+
+	if (!s->async || !s->async->active || !p->async)
+		return;
+	pem_async__collect(s, p, true);
+	for (i = 0; i < PEM_EVENT_TABLE; i++) {
+		entry = &p->table[i];
+		if (entry->id && entry->demand && entry->demand->async)
+			pem_async__settle(p, entry->demand, entry->event_index,
+					  pem_producer__produced(p, entry->event_index));
+	}
+}
+
+/* --- waking the thread --- */
+
+void pem_async__kick(struct pem_session *s)
+{
+	struct pem_async *a = s->async;
+
+	if (!a->asleep || pem_async__is_self(a))
+		return;
+	__atomic_fetch_add(&s->page->wake, 1, __ATOMIC_SEQ_CST);
+	syscall(SYS_futex, &s->page->wake, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+bool pem_async__is_self(const struct pem_async *a)
+{
+	return a->started && pthread_equal(a->thread, pthread_self());
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * confined.c - starting confined helpers, and the messages to and from them
+ */
+#include "core/clock_sync.h"
+#include "core/core.h"
+#include "core/message.h"
+#include "dirs/confined.h"
+#include "util.h"
+
+#include <pem/clock.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define KILL_NS 10000000u /* for a helper that is killed to end */
+#define DESCRIPTOR_MIN                                                                             \
+	16 /* above those that a helper starts with, which must not be overwritten before they are copied */
+
+static int add_descriptor(posix_spawn_file_actions_t *actions, int *copies, int fd, int as)
+{
+	if (fd < 0)
+		return -posix_spawn_file_actions_addopen(actions, as, "/dev/null", O_RDONLY, 0);
+	*copies = fcntl(fd, F_DUPFD_CLOEXEC, DESCRIPTOR_MIN);
+	if (*copies < 0)
+		return -errno;
+	return -posix_spawn_file_actions_adddup2(actions, *copies, as);
+}
+
+static int spawn(pid_t *pid, int socket, int folder_fd, int process_fd)
+{
+	char folder[PATH_MAX - 32], path[PATH_MAX], *const argv[] = {"pem-confined", NULL},
+							   *const environment[] = {NULL};
+	int copies[3] = {-1, -1, -1}, result;
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	size_t i;
+
+	if (!pem_library_folder(folder, sizeof(folder)))
+		return -ENOENT;
+	snprintf(path, sizeof(path), "%s/pem/pem-confined", folder);
+	result = -posix_spawn_file_actions_init(&actions);
+	if (result)
+		return result;
+	result = -posix_spawnattr_init(&attributes);
+	if (result) {
+		posix_spawn_file_actions_destroy(&actions);
+		return result;
+	}
+	/* A terminal's ^C is for its whole group, and a helper has to remove what it made after it. */
+	result = -posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
+	if (!result)
+		result = add_descriptor(&actions, &copies[0], socket, PEM_CONFINED_SOCKET);
+	if (!result)
+		result = add_descriptor(&actions, &copies[1], folder_fd, PEM_CONFINED_FOLDER);
+	if (!result)
+		result = add_descriptor(&actions, &copies[2], process_fd, PEM_CONFINED_PROCESS);
+	if (!result)
+		result = -posix_spawn(pid, path, &actions, &attributes, argv, environment);
+	posix_spawnattr_destroy(&attributes);
+	posix_spawn_file_actions_destroy(&actions);
+	for (i = 0; i < PEM_ARRAY_SIZE(copies); i++) {
+		if (copies[i] >= 0)
+			close(copies[i]);
+	}
+	return result;
+}
+
+struct pem_confined *pem_confined__start(const struct pem_confined_setup *setup, int folder_fd,
+					 int process_fd)
+{
+	struct pem_confined *helper = calloc(1, sizeof(*helper));
+	int ends[2], result;
+
+	if (!helper)
+		return NULL;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends)) {
+		free(helper);
+		return NULL;
+	}
+	helper->socket = ends[0];
+	result = send(ends[0], setup, sizeof(*setup), MSG_NOSIGNAL) == sizeof(*setup) ? 0 : -errno;
+	if (!result)
+		result = spawn(&helper->pid, ends[1], folder_fd, process_fd);
+	close(ends[1]);
+	if (!result)
+		return helper;
+	close(ends[0]);
+	free(helper);
+	errno = -result;
+	return NULL;
+}
+
+int pem_confined__send(struct pem_confined *helper, enum pem_confined_request_kind kind,
+		       const char *name, uint64_t inode, bool asks)
+{
+	struct pem_confined_request request = {.kind = kind, .inode = inode};
+
+	pem_copy_text(request.name, sizeof(request.name), name);
+	if (asks && !++helper->number)
+		helper->number = 1;
+	request.number = asks ? helper->number : 0;
+	return send(helper->socket, &request, sizeof(request), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+			       sizeof(request)
+		       ? 0
+		       : -errno;
+}
+
+int pem_confined__receive(struct pem_confined *helper, struct pem_confined_reply *reply, int *fd)
+{
+	ssize_t got = pem_message__receive(helper->socket, reply, sizeof(*reply), fd);
+
+	if (got < 0)
+		return got == -EAGAIN || got == -EINTR ? 0 : -EPIPE;
+	reply->name[sizeof(reply->name) - 1] = 0;
+	if (got == sizeof(*reply))
+		return 1;
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+	return -EPIPE;
+}
+
+bool pem_confined__wait(const struct pem_confined *helper, uint64_t deadline_ns)
+{
+	struct pollfd pollfd = {.fd = helper->socket, .events = POLLIN};
+	uint64_t now;
+	int ready;
+
+	do {
+		now = pem_monotonic_ns();
+		if (now >= deadline_ns)
+			return false;
+		ready = poll(&pollfd, 1, (int)((deadline_ns - now) / 1000000u) + 1);
+	} while (ready < 0 && errno == EINTR);
+	return ready == 1;
+}
+
+/* Has its process ended? It is waited for, unless the program that loaded libpem has done so. */
+static bool has_ended(const struct pem_confined *helper)
+{
+	pid_t got = waitpid(helper->pid, NULL, WNOHANG);
+
+	return got == helper->pid || (got < 0 && errno == ECHILD);
+}
+
+void pem_confined__end(struct pem_confined *helper, uint64_t deadline_ns)
+{
+	const struct timespec pause = {0, 200000};
+	bool killed = false;
+
+	if (!helper)
+		return;
+	shutdown(helper->socket, SHUT_WR);
+	while (!has_ended(helper)) {
+		if (pem_monotonic_ns() > deadline_ns) {
+			/* A file system may hold it even now: it is not waited for again. */
+			if (killed)
+				break;
+			kill(helper->pid, SIGKILL);
+			killed = true;
+			deadline_ns = pem_monotonic_ns() + KILL_NS;
+		}
+		nanosleep(&pause, NULL);
+	}
+	close(helper->socket);
+	free(helper);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * pids.c - the numbers, in this process's pid namespace, of processes and threads that have others in their own
+ */
+#include "dirs/dirs.h"
+#include "util.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The last number of a line 'NSpid:', which has one for each namespace that the process is in. */
+uint32_t pem_inner_pid(const char *process, unsigned *namespaces)
+{
+	char path[300], line[256];
+	uint32_t pid = 0;
+	const char *at;
+	FILE *file;
+
+	*namespaces = 0;
+	snprintf(path, sizeof(path), "/proc/%s/status", process);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		if (strncmp(line, "NSpid:", 6))
+			continue;
+		for (at = strchr(line, '\t'); at; at = strchr(at + 1, '\t')) {
+			pid = (uint32_t)strtoul(at, NULL, 10);
+			++*namespaces;
+		}
+		break;
+	}
+	if (file)
+		fclose(file);
+	return pid;
+}
+
+/*
+ * Not what its folder in /proc says, which is root's where nobody may read the process; and what a user's program was before
+ * it became a set-user-ID one is the user's still.
+ */
+bool pem_is_anothers(uint32_t pid, uid_t owner)
+{
+	char path[300], line[256];
+	bool found = false, matches = false;
+	unsigned id[4], i;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%u/status", pid);
+	file = fopen(path, "re");
+	while (file && !found && fgets(line, sizeof(line), file))
+		found = sscanf(line, "Uid: %u %u %u %u", &id[0], &id[1], &id[2], &id[3]) == 4;
+	for (i = 0; found && i < 4; i++)
+		matches |= id[i] == owner;
+	if (file)
+		fclose(file);
+	return found && !matches;
+}
+
+uint32_t pem_dir__pid(uid_t owner, uint32_t pid, uint32_t pid_namespace)
+{
+	struct dirent *entry;
+	unsigned namespaces;
+	uint32_t found = 0;
+	struct stat st;
+	char path[300];
+	DIR *proc;
+
+	if (!pid_namespace || pid_namespace == pem_pid_namespace()) {
+		/* Nobody passes for a process of another user's; one that is gone may have been anybody's. */
+		return owner != geteuid() && pem_is_anothers(pid, owner) ? 0 : pid;
+	}
+	proc = opendir("/proc");
+	while (proc && !found && (entry = readdir(proc))) {
+		if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
+			continue;
+		if ((uint32_t)pem_namespace_of((uint32_t)strtoul(entry->d_name, NULL, 10),
+					       PEM_NAMESPACE_PID) != pid_namespace)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%s", entry->d_name);
+		if (!stat(path, &st) && st.st_uid == owner &&
+		    pem_inner_pid(entry->d_name, &namespaces) == pid)
+			found = (uint32_t)strtoul(entry->d_name, NULL, 10);
+	}
+	if (proc)
+		closedir(proc);
+	return found;
+}

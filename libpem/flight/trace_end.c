@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * trace_end.c - what a trace says of the session as a whole, when it ends or a snapshot is taken
+ */
+#include "core/clock_sync.h"
+#include "core/core.h"
+#include "cost/cost.h"
+#include "flight/flight.h"
+#include "source_host/source_host.h"
+#include "writer/log.h"
+#include "writer/trace_writer.h"
+#include "util.h"
+
+#include <pem/clock.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static uint64_t cpu_ns(const struct rusage *usage)
+{
+	return ((uint64_t)usage->ru_utime.tv_sec + (uint64_t)usage->ru_stime.tv_sec) * 1000000000u +
+	       ((uint64_t)usage->ru_utime.tv_usec + (uint64_t)usage->ru_stime.tv_usec) * 1000u;
+}
+
+/* Events raised where there was no pool to count them in: their kind is unknown. */
+static void account_lost(struct pem_session *s)
+{
+	uint64_t lost = __atomic_load_n(&s->page->lost, __ATOMIC_RELAXED);
+	struct pem_balance_entry entry = {0, {lost, 0, lost, 0}};
+
+	if (lost)
+		pem_trace_writer__balance(s->log->writer, 0, "lost", 0, &entry, 1);
+}
+
+static uint64_t clock_to_ns(uint64_t ticks, uint64_t hz)
+{
+	return (uint64_t)((unsigned __int128)ticks * 1000000000u / hz);
+}
+
+/* What is left of a flight is its end: the trace's time begins with it. */
+static void narrow(struct pem_session *s, struct pem_trace_info *info)
+{
+	uint64_t first = pem_trace_writer__span_clock(s->log->writer), before_ns;
+
+	if (!s->flight->store ||
+	    (!s->log->overwritten && !pem_flight__has_overwritten(s->flight->store)) ||
+	    first <= info->start_clock)
+		return;
+	before_ns = clock_to_ns(first - info->start_clock, info->clock_hz);
+	info->ran_ns = info->duration_ns;
+	info->start_clock = first;
+	info->start_time_ns += before_ns;
+	info->duration_ns -= before_ns < info->duration_ns ? before_ns : info->duration_ns;
+}
+
+/*
+ * Of all that ran meanwhile. It is counted in ticks, and up to now, which is later than the recording's end: it is no less
+ * than what is known to have run, and no more than the CPUs had. 0: it could not be read, then or now.
+ */
+static uint64_t machine_cpu_ns(const struct pem_log *log, const struct pem_trace_info *info)
+{
+	uint64_t now_ns = pem_machine_cpu_ns(), ran_ns = now_ns - log->machine_cpu_ns;
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	uint64_t most_ns = cpus > 0 ? info->duration_ns * (uint64_t)cpus : UINT64_MAX;
+
+	if (!log->machine_cpu_ns || !now_ns)
+		return 0;
+	if (now_ns < log->machine_cpu_ns || ran_ns < info->program_cpu_ns)
+		ran_ns = info->program_cpu_ns;
+	return ran_ns < most_ns ? ran_ns : most_ns;
+}
+
+static void finish_info(struct pem_session *s, struct pem_trace_info *info)
+{
+	struct rusage self;
+	uint64_t end;
+
+	info->clock_hz = pem_clock_sync__hz(&s->clock);
+	end = s->command.end_clock ? s->command.end_clock : pem_clock();
+	info->duration_ns = clock_to_ns(end - info->start_clock, info->clock_hz);
+	info->clock_error_ns = pem_clock_sync__error_ns(&s->clock);
+	getrusage(RUSAGE_SELF, &self);
+	info->recorder_cpu_ns = cpu_ns(&self);
+	if (s->command.done) {
+		info->program_cpu_ns = cpu_ns(&s->command.usage);
+		info->exit_status = WIFEXITED(s->command.status)
+					    ? WEXITSTATUS(s->command.status)
+					    : 128 + WTERMSIG(s->command.status);
+	}
+	if (!s->command.done && s->command.pid) /* a snapshot */
+		info->program_cpu_ns = pem_session__program_cpu_ns(s);
+	if (s->sources->whole_machine)
+		info->machine_cpu_ns = machine_cpu_ns(s->log, info);
+	narrow(s, info);
+	pem_session__note_gaps(s, info);
+	info->complete = 1;
+}
+
+void pem_log__close_account(struct pem_session *s, struct pem_trace_info *info)
+{
+	account_lost(s);
+	pem_session__count_costs(s, info);
+	finish_info(s, info);
+	pem_session__account_detail(s, info);
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * environment.c - what a program is started with so that it raises application events: what is preloaded, and its session
+ *
+ * Not here: starting it (run.c).
+ */
+#include "core/core.h"
+#include "core/demand.h"
+#include "processes/processes.h"
+#include "producer/program_file.h"
+#include "runtime_dir.h"
+#include "util.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/*
+ * LD_PRELOAD knows no quoting: a folder with a space or colon in its name gets a link without, in the runtime folder. It
+ * stays there, since processes that outlive the session still start others with it.
+ */
+static void quote_folder(const char *runtime, char *folder, size_t bytes)
+{
+	uint32_t hash = 2166136261u;
+	char link[PATH_MAX];
+	const char *c;
+
+	if (!strpbrk(folder, " :"))
+		return;
+	for (c = folder; *c; c++)
+		hash = (hash ^ (unsigned char)*c) * 16777619u;
+	snprintf(link, sizeof(link), "%s/lib-%08x", runtime, hash);
+	if (!symlink(folder, link) || errno == EEXIST)
+		pem_copy_text(folder, bytes, link);
+}
+
+/* The variables that the program gets anew; value NULL: out of memory. */
+struct variables {
+	char *session, *preload, *asan, *filters;
+	char *adapter; /* of the OpenMP runtime; NULL: the command has its own, or there is none */
+};
+
+static void free_variables(struct variables *v)
+{
+	free(v->session);
+	free(v->preload);
+	free(v->asan);
+	free(v->filters);
+	free(v->adapter);
+}
+
+static char *format(const char *form, const char *a, const char *b, const char *c)
+{
+	char *text;
+
+	return asprintf(&text, form, a, b, c) < 0 ? NULL : text;
+}
+
+/* Is any event wanted that this library raises? Only then does it come along: others pay for a library that they do not use. */
+static bool is_wanted(const struct pem_session *s, const char *library)
+{
+	const struct pem_demand *demand;
+	size_t i;
+
+	if (!s) /* whoever attaches later may want any */
+		return true;
+	for (i = 0; i < s->demand_count; i++) {
+		demand = &s->demands[i];
+		if (demand->event->source_kind == PEM_SOURCE_STUB &&
+		    !strcmp(demand->event->source_name, library) &&
+		    PEM_ACTION_FLAGS(pem_demand__action(demand)) &
+			    (PEM_ACTION_LOG | PEM_ACTION_STAT))
+			return true;
+	}
+	return false;
+}
+
+/* Append folder/name to a list of libraries, unless it is not there. */
+static void add_library(char *list, size_t bytes, const char *folder, const char *name)
+{
+	size_t used = strlen(list);
+	char path[PATH_MAX + 32];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	if (!access(path, R_OK))
+		snprintf(list + used, bytes - used, "%s%s", used ? ":" : "", path);
+}
+
+/* Where libraries would harm a program none is named; programs that a static one starts may raise events. */
+static bool can_preload(struct pem_session *s, const char *program, bool adapters)
+{
+	static const char *const reasons[] = {
+		[PEM_PROGRAM_32_BIT] = "it is a 32-bit program",
+		[PEM_PROGRAM_MUSL] = "it uses another C library, musl",
+		[PEM_PROGRAM_STATIC] = "it is linked statically",
+		[PEM_PROGRAM_PRIVILEGED] =
+			"it gains rights as it starts (setuid, setgid or file capabilities)",
+	};
+	const char *folders = getenv("PATH"), *why;
+	enum pem_program_kind kind = PEM_PROGRAM_USUAL;
+
+	if (program)
+		kind = pem_program_file__kind(program, folders ? folders : "/bin:/usr/bin");
+	why = reasons[kind];
+	if (why && s && adapters && is_wanted(s, "libpem-libc.so"))
+		pem_session__say(s, PEM_LOG_WARNING,
+				 "'%s' raises no events of the C library: %s, and nothing can be "
+				 "preloaded into it",
+				 program, why);
+	return kind != PEM_PROGRAM_32_BIT && kind != PEM_PROGRAM_MUSL;
+}
+
+/* session: its folder; NULL: the program is started in none. */
+static bool make_variables(struct pem_session *s, const char *session, const char *program,
+			   const struct pem_run_options *options, struct variables *v)
+{
+	static const char *const on_demand[] = {"libpem-mpi.so", "libpem-sqlite.so"};
+	bool adapters = options && options->size >= sizeof(*options) && options->preload_libc;
+	const char *before = getenv("LD_PRELOAD"), *asan = getenv("ASAN_OPTIONS");
+	char runtime[PATH_MAX - 128], folder[PATH_MAX], libraries[5 * PATH_MAX] = "",
+								      ompt[PATH_MAX + 32] = "";
+	size_t i;
+
+	if (!session && !s) /* what observes this process goes on in it */
+		session = secure_getenv("PEM_SESSION");
+	v->session = format("PEM_SESSION=%s%s%s", session ? session : "", "", "");
+	if (can_preload(s, program, adapters) && pem_library_folder(folder, sizeof(folder))) {
+		if (!pem_runtime_dir(runtime, sizeof(runtime)))
+			quote_folder(runtime, folder, sizeof(folder));
+		add_library(libraries, sizeof(libraries), folder, "libpem.so.1");
+		if (adapters)
+			add_library(libraries, sizeof(libraries), folder, "libpem-libc.so");
+		for (i = 0; adapters && i < sizeof(on_demand) / sizeof(on_demand[0]); i++)
+			if (is_wanted(s, on_demand[i]))
+				add_library(libraries, sizeof(libraries), folder, on_demand[i]);
+		if (adapters && !getenv("OMP_TOOL_LIBRARIES") && is_wanted(s, "libpem-ompt.so"))
+			add_library(ompt, sizeof(ompt), folder, "libpem-ompt.so");
+	}
+	if (ompt[0])
+		v->adapter = format("OMP_TOOL_LIBRARIES=%s%s%s", ompt, "", "");
+	v->preload = format("LD_PRELOAD=%s%s%s", libraries, before && libraries[0] ? ":" : "",
+			    before ? before : "");
+	/* A program built with AddressSanitizer refuses to start when another library stands before its own. */
+	v->asan = format("ASAN_OPTIONS=%s%s%s", asan ? asan : "", asan ? ":" : "",
+			 "verify_asan_link_order=0");
+	/* Filters that this process has, as in a container, let pem's calls pass. See producer/rights.c. */
+	if (asprintf(&v->filters, PEM_FILTERS_VARIABLE "=%0*u", PEM_FILTERS_DIGITS,
+		     pem_filters_of((uint32_t)getpid())) < 0)
+		v->filters = NULL;
+	return v->session && v->preload && v->asan && v->filters;
+}
+
+static bool same_name(const char *a, const char *b)
+{
+	size_t length = strcspn(a, "=");
+
+	return !strncmp(a, b, length + 1);
+}
+
+/* This process's environment with the variables; made before fork, as a child of many threads can't. NULL: no memory. */
+static char **make_environment(const struct variables *v)
+{
+	size_t count = 0, used = 0, i;
+	char **environment;
+
+	while (environ[count])
+		count++;
+	environment = calloc(count + 6, sizeof(*environment));
+	if (!environment)
+		return NULL;
+	for (i = 0; i < count; i++) {
+		if (!same_name(v->session, environ[i]) && !same_name(v->preload, environ[i]) &&
+		    !same_name(v->asan, environ[i]) && !same_name(v->filters, environ[i]))
+			environment[used++] = environ[i];
+	}
+	if (v->session[strlen("PEM_SESSION=")])
+		environment[used++] = v->session;
+	if (v->preload[strlen("LD_PRELOAD=")])
+		environment[used++] = v->preload;
+	environment[used++] = v->asan;
+	environment[used++] = v->filters;
+	environment[used] = v->adapter;
+	return environment;
+}
+
+struct pem_environment {
+	struct variables variables;
+	char **all;
+};
+
+struct pem_environment *pem_environment__new(struct pem_session *s, const char *session,
+					     const char *program,
+					     const struct pem_run_options *options)
+{
+	struct pem_environment *e = calloc(1, sizeof(*e));
+
+	if (e && make_variables(s, session, program, options, &e->variables))
+		e->all = make_environment(&e->variables);
+	if (e && !e->all) {
+		pem_environment__free(e);
+		e = NULL;
+	}
+	return e;
+}
+
+char **pem_environment__variables(const struct pem_environment *e)
+{
+	return e->all;
+}
+
+void pem_environment__free(struct pem_environment *e)
+{
+	if (!e)
+		return;
+	free(e->all);
+	free_variables(&e->variables);
+	free(e);
+}

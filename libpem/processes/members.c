@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * members.c - processes by their control files: which there are, which of them are the session's, offering it to them
+ *
+ * A control file is hostile: whoever made it may change it at any time. What is read there is loaded once and checked; what
+ * the session relies on it remembers itself.
+ */
+#include "core/clock_sync.h"
+#include "core/core.h"
+#include "core/shared_file.h"
+#include "dirs/dirs.h"
+#include "dirs/limits.h"
+#include "processes/processes.h"
+#include "entry.h"
+#include "membership.h"
+#include "util.h"
+
+#include <pem/clock.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CONTROL_BYTES_MAX (16u << 20) /* one has some 0.7 MiB */
+#define ASK_AGAIN_NS 1000000000u /* a process's name and control group may change, and it may die */
+#define SEARCH_LATER_NS 20000000u /* in which a process that is attached to joins */
+
+bool pem_is_control_name(const char *name)
+{
+	return !strncmp(name, "control-", 8) && !strchr(name, '/') &&
+	       strlen(name) < sizeof(((struct pem_member *)0)->name);
+}
+
+static struct pem_member **bucket_of(struct pem_session *s, const struct pem_dir *dir,
+				     const char *name)
+{
+	return &s->processes->members_by_name[pem_session__hash_name(s, dir, name)];
+}
+
+static struct pem_member *find(struct pem_session *s, const struct pem_dir *dir, const char *name)
+{
+	struct pem_member *m = *bucket_of(s, dir, name);
+
+	while (m && (m->dir != dir || strcmp(m->name, name) != 0))
+		m = m->next_by_name;
+	return m;
+}
+
+static void add_member(struct pem_session *s, struct pem_member *m)
+{
+	struct pem_member **bucket = bucket_of(s, m->dir, m->name);
+
+	m->next_by_name = *bucket;
+	*bucket = m;
+	m->next = s->processes->members;
+	if (m->next)
+		m->next->link = &m->next;
+	m->link = &s->processes->members;
+	s->processes->members = m;
+}
+
+void pem_session__forget_member(struct pem_session *s, struct pem_member *m)
+{
+	struct pem_member **at;
+
+	for (at = bucket_of(s, m->dir, m->name); *at != m; at = &(*at)->next_by_name)
+		;
+	*at = m->next_by_name;
+	*m->link = m->next;
+	if (m->next)
+		m->next->link = m->link;
+	if (m->producer)
+		m->producer->member = NULL;
+	pem_dir__give_back(s, m->dir, PEM_RESOURCE_MEMBERS, 1);
+	pem_dir__give_back(s, m->dir, PEM_RESOURCE_BYTES, m->control_bytes);
+	pem_shared_file__unmap(m->control, m->control_bytes);
+	free(m);
+}
+
+/* Map a control file. 0, -EAGAIN: it may come to be one; else it is refused for *excess. */
+static int map_control(struct pem_session *s, struct pem_member *m, int fd, struct stat *st,
+		       enum pem_excess *excess)
+{
+	struct pem_shared_file file;
+	int result = pem_shared_file__check(fd, m->dir->owner, st);
+
+	*excess = PEM_EXCESS_LINKS;
+	if (result)
+		return result == -ENOENT ? -EAGAIN : result;
+	result = pem_shared_file__map(fd, st, PEM_CONTROL_MAGIC, sizeof(*m->control),
+				      CONTROL_BYTES_MAX, &m->cut, &file);
+	if (result == -EINVAL && (uint64_t)st->st_size < sizeof(*m->control))
+		return -EAGAIN;
+	*excess = result == -EINVAL ? PEM_EXCESS_GEOMETRY : PEM_EXCESS_MAPPING;
+	if (result)
+		return result;
+	if (__atomic_load_n(&((struct pem_control_file *)file.memory)->abi_version,
+			    __ATOMIC_RELAXED) != PEM_ABI_VERSION ||
+	    !pem_dir__take(s, m->dir, PEM_RESOURCE_BYTES, file.bytes)) {
+		pem_shared_file__unmap(file.memory, file.bytes);
+		return -EAGAIN;
+	}
+	m->control = file.memory;
+	m->control_bytes = file.bytes;
+	m->inode = file.inode;
+	return 0;
+}
+
+/* A control file by its descriptor. NULL: there is none yet, it is this process's, or it is refused. */
+static struct pem_member *open_member(struct pem_session *s, struct pem_dir *dir, const char *name,
+				      int fd)
+{
+	struct pem_member *m = calloc(1, sizeof(*m));
+	enum pem_excess excess = PEM_EXCESS_MAPPING;
+	struct stat st = {0};
+	int result = -ENOMEM;
+
+	if (m) {
+		m->session_index = -1;
+		m->dir = dir;
+		pem_copy_text(m->name, sizeof(m->name), name);
+		result = map_control(s, m, fd, &st, &excess);
+	}
+	if (result) {
+		if (result != -EAGAIN)
+			pem_dir__exceed_in_list(s, dir, PEM_LIST_MEMBERS, excess);
+		if (result != -EAGAIN && result != -ENOMEM)
+			pem_dir__refuse_file(dir, &st, excess);
+		free(m);
+		return NULL;
+	}
+	m->pid = pem_dir__pid(dir->owner, __atomic_load_n(&m->control->pid, __ATOMIC_RELAXED),
+			      __atomic_load_n(&m->control->pid_namespace, __ATOMIC_RELAXED));
+	if (m->pid == (uint32_t)getpid()) {
+		pem_dir__give_back(s, dir, PEM_RESOURCE_BYTES, m->control_bytes);
+		pem_shared_file__unmap(m->control, m->control_bytes);
+		free(m);
+		return NULL;
+	}
+	add_member(s, m);
+	return m;
+}
+
+/* The same, if the directory may have another. */
+static struct pem_member *take_member(struct pem_session *s, struct pem_dir *dir, const char *name,
+				      int fd)
+{
+	struct pem_member *m;
+
+	if (!pem_dir__take(s, dir, PEM_RESOURCE_MEMBERS, 1)) {
+		pem_dir__exceed_in_list(s, dir, PEM_LIST_MEMBERS, PEM_EXCESS_MEMBERS);
+		return NULL;
+	}
+	m = open_member(s, dir, name, fd);
+	if (!m)
+		pem_dir__give_back(s, dir, PEM_RESOURCE_MEMBERS, 1);
+	return m;
+}
+
+/* The same of a file in the session's own directory. */
+static struct pem_member *open_own(struct pem_session *s, struct pem_dir *dir, const char *name)
+{
+	int fd = pem_dir__open(s, dir, PEM_LIST_MEMBERS, dir->runtime_fd, name);
+	struct pem_member *m = fd < 0 ? NULL : take_member(s, dir, name, fd);
+
+	if (fd >= 0)
+		close(fd);
+	return m;
+}
+
+struct pem_member *pem_session__member(struct pem_session *s, struct pem_dir *dir, const char *name)
+{
+	struct pem_member *m;
+	struct stat st;
+
+	if (!pem_is_control_name(name))
+		return NULL;
+	m = find(s, dir, name);
+	/* A process's next image may have made its file by the same name. */
+	if (m && !dir->number &&
+	    (fstatat(dir->runtime_fd, name, &st, AT_SYMLINK_NOFOLLOW) ||
+	     (uint64_t)st.st_ino != m->inode)) {
+		pem_session__forget_member(s, m);
+		m = NULL;
+	}
+	if (!m && !dir->number) /* those of others come from their keepers */
+		m = open_own(s, dir, name);
+	if (m)
+		pem_member__find_index(s, m);
+	return m;
+}
+
+/* --- the table --- */
+
+void pem_member__find_index(struct pem_session *s, struct pem_member *m)
+{
+	struct pem_session_entry entry;
+	int session_index;
+
+	if (m->session_index >= 0)
+		return;
+	session_index = pem_entry__find(m->control->session, s->id);
+	if (session_index < 0 || !pem_entry__read(&m->control->session[session_index], &entry) ||
+	    entry.session_id != s->id)
+		return;
+	m->word = entry.word;
+	m->incarnation = entry.incarnation;
+	m->session_index = session_index;
+}
+
+bool pem_member__has_made(const struct pem_member *m, const struct pem_producer *p)
+{
+	return __atomic_load_n(&m->control->start_clock, __ATOMIC_RELAXED) <= p->start_clock;
+}
+
+bool pem_member__is_served(struct pem_member *m)
+{
+	if (m->session_index >= 0 && __atomic_load_n(&m->control->session[m->session_index].word,
+						     __ATOMIC_ACQUIRE) != m->word)
+		m->session_index = -1; /* it has left the session, or took what is not its own */
+	return m->session_index >= 0;
+}
+
+/* Is the process in any target of the session? Its contexts are known. */
+static bool is_target(const struct pem_session *s, const struct pem_member *m)
+{
+	uint32_t i;
+
+	for (i = 1; i < s->context_count; i++) {
+		if (m->contexts >> i & 1 && s->page->contexts[i].flags & PEM_CONTEXT_TARGET)
+			return true;
+	}
+	return false;
+}
+
+void pem_member__find_contexts(struct pem_session *s, struct pem_member *m)
+{
+	m->contexts = pem_contexts__holding(s->page, s->context_count, m->pid, m->contexts);
+	if (pem_member__is_served(m))
+		__atomic_store_n(&m->control->session[m->session_index].contexts, m->contexts,
+				 __ATOMIC_RELAXED);
+}
+
+/*
+ * Take an entry for the session. What the member stored there for an earlier one comes before what the session stores. 0, also
+ * where the member is about to join by itself: then it has no entry yet, and is asked again soon.
+ */
+static int offer(struct pem_session *s, struct pem_member *m)
+{
+	struct pem_dir_of_session where = {s, m->dir};
+	struct pem_session_entry *table = m->control->session;
+	struct pem_session_entry wanted = {.consumer_pid = s->page->consumer_pid,
+					   .session_id = s->id,
+					   .contexts = m->contexts};
+	uint32_t incarnation;
+	uint64_t word;
+	int session_index =
+		pem_entry__take(table, pem_dir__has_consumer, &where, m->dir->folder, &word);
+
+	if (session_index < 0)
+		return session_index;
+	if (strlen(m->dir->folder) < sizeof(wanted.folder))
+		strcpy(wanted.folder, m->dir->folder);
+	incarnation = __atomic_load_n(&table[session_index].incarnation, __ATOMIC_RELAXED) & 0xff;
+	m->joins = pem_entry__offer(table, session_index, &word, &wanted, false) != session_index;
+	if (m->joins) {
+		m->asked_ns = 0;
+		return 0;
+	}
+	m->incarnation = incarnation;
+	m->word = word;
+	m->session_index = session_index;
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return 0;
+}
+
+int pem_member__ask(struct pem_session *s, struct pem_member *m)
+{
+	int result;
+
+	m->asked_ns = pem_monotonic_ns();
+	m->joins = false;
+	pem_member__find_index(s, m);
+	pem_member__find_contexts(s, m);
+	if (m->session_index < 0) {
+		if (!is_target(s, m))
+			return 0;
+		result = offer(s, m);
+		if (result)
+			return result;
+	}
+	pem_session__apply_to(s, m);
+	return 0;
+}
+
+void pem_session__leave_members(struct pem_session *s)
+{
+	struct pem_member *m;
+
+	for (m = s->processes->members; m; m = m->next) {
+		if (pem_member__is_served(m))
+			pem_entry__give_back(&m->control->session[m->session_index], m->word);
+		m->session_index = -1;
+	}
+	while (s->processes->members)
+		pem_session__forget_member(s, s->processes->members);
+}
+
+/* --- looking --- */
+
+/* A process that could not tell its pid namespace may be of any: its number says nothing. */
+static bool is_dead(const struct pem_member *m)
+{
+	return m->pid && __atomic_load_n(&m->control->pid_namespace, __ATOMIC_RELAXED) &&
+	       kill((pid_t)m->pid, 0) && errno == ESRCH;
+}
+
+static void say_full(struct pem_session *s, struct pem_member *m)
+{
+	if (m->full_said)
+		return;
+	m->full_said = true;
+	pem_session__say(s, PEM_LOG_WARNING,
+			 "process %u is not observed: eight sessions observe it already; end one",
+			 m->pid);
+}
+
+/* Ask again whether it is in a target. False: the process is dead. */
+static bool ask_again(struct pem_session *s, struct pem_member *m, uint64_t now)
+{
+	m->asked_ns = now;
+	if (is_dead(m)) {
+		pem_dir__remove_control(m->dir, m->name, m->inode);
+		return false;
+	}
+	if (!pem_member__is_served(m) && pem_member__ask(s, m))
+		say_full(s, m);
+	return true;
+}
+
+/* Those whose files are no more go; others are asked again whether they are in a target. */
+static void check_members(struct pem_session *s)
+{
+	uint64_t now = pem_monotonic_ns(), began;
+	struct pem_member *m, *next;
+	bool stays;
+
+	for (m = s->processes->members; m; m = next) {
+		next = m->next;
+		stays = m->seen && !__atomic_load_n(&m->cut, __ATOMIC_ACQUIRE);
+		if (stays && now - m->asked_ns >= ASK_AGAIN_NS && !pem_dir__had_turn(m->dir)) {
+			began = pem_dir__begin(s, m->dir);
+			stays = ask_again(s, m, now);
+			pem_dir__charge(s, m->dir, began);
+		}
+		if (!stays)
+			pem_session__forget_member(s, m);
+	}
+}
+
+/* Is the file that one of its name is of? What a folder says of inodes is, on overlayfs, not what files say. */
+static bool is_still(const struct pem_member *m, const struct dirent *entry)
+{
+	struct stat st;
+
+	return m->inode == (uint64_t)entry->d_ino ||
+	       (!fstatat(m->dir->runtime_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) &&
+		m->inode == (uint64_t)st.st_ino);
+}
+
+/* A control file that the session has not met. */
+static void note(struct pem_session *s, struct pem_member *m)
+{
+	m->seen = true;
+	if (pem_member__ask(s, m))
+		say_full(s, m);
+}
+
+void pem_session__found_control(struct pem_session *s, struct pem_dir *dir, const char *name,
+				int fd)
+{
+	struct pem_member *m = find(s, dir, name);
+	struct pem_producer *p;
+
+	if (m) /* a process's next image has made its file by the same name */
+		pem_session__forget_member(s, m);
+	m = pem_is_control_name(name) ? take_member(s, dir, name, fd) : NULL;
+	close(fd);
+	if (!m)
+		return;
+	note(s, m);
+	for (p = s->processes->producers; p; p = p->next) {
+		if (p->dir != dir || p->member || strcmp(p->control_name, name) ||
+		    !pem_member__has_made(m, p))
+			continue;
+		p->member = m;
+		m->producer = p;
+		return;
+	}
+}
+
+void pem_session__lost_control(struct pem_session *s, struct pem_dir *dir, const char *name)
+{
+	struct pem_member *m = find(s, dir, name);
+
+	if (m)
+		pem_session__forget_member(s, m);
+}
+
+static void scan_own(struct pem_session *s, struct pem_dir *dir)
+{
+	DIR *directory = pem_list_folder(dir->runtime_fd);
+	struct pem_member *m;
+	struct dirent *entry;
+
+	pem_dir__begin_list(dir, PEM_LIST_MEMBERS);
+	while (directory && (entry = readdir(directory))) {
+		if (!pem_is_control_name(entry->d_name))
+			continue;
+		m = find(s, dir, entry->d_name);
+		if (m && is_still(m, entry)) {
+			m->seen = true;
+			continue;
+		}
+		if (m)
+			pem_session__forget_member(s, m);
+		m = open_own(s, dir, entry->d_name);
+		if (m)
+			note(s, m);
+	}
+	if (directory)
+		closedir(directory);
+}
+
+bool pem_session__search_later(struct pem_session *s, uint32_t pid)
+{
+	struct pem_member *m;
+
+	for (m = s->processes->members; m && (m->pid != pid || m->dir->number); m = m->next)
+		;
+	if (!m || s->processes->search_ns)
+		return false;
+	s->processes->search_pid = pid;
+	s->processes->search_ns = pem_monotonic_ns() + SEARCH_LATER_NS;
+	return true;
+}
+
+/*
+ * Look for the other folders of a process that was attached to. Its file in the session's folder does not show that its events
+ * go there: an image from before an exec may have left the file.
+ */
+static void search_now(struct pem_session *s)
+{
+	uid_t owner;
+
+	if (!s->processes->search_ns || pem_monotonic_ns() < s->processes->search_ns)
+		return;
+	s->processes->search_ns = 0;
+	pem_session__find_dirs_of(s, s->processes->search_pid, &owner);
+}
+
+void pem_session__scan_members(struct pem_session *s)
+{
+	struct pem_member *m;
+
+	if (!s->command.pid && !s->processes->target_count)
+		return;
+	if (s->processes->searches_elsewhere)
+		pem_session__search_dirs(s);
+	search_now(s);
+	s->hooks->members_scanned(s);
+	for (m = s->processes->members; m; m = m->next)
+		m->seen = m->dir->number != 0; /* keepers tell of those that are gone */
+	if (s->dirs->first)
+		scan_own(s, s->dirs->first);
+	check_members(s);
+}

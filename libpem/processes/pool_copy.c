@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * pool_copy.c - a private copy of a pool whose process goes on, in which every chunk stands still
+ *
+ * What is copied is drained and accounted for like a pool at its end (drain.c). Counts are read before chunks, and what was
+ * overwritten after them: so produced, as copied, is never more than delivered, discarded and overwritten together, but for
+ * records that came in between, which are delivered and count as produced too (pem_session__account).
+ */
+#include "processes/processes.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#define TRIES                                                                                      \
+	1000 /* of 20 us, for a chunk that is claimed and not begun: its thread may have been preempted there */
+#define RETAKES 4 /* a chunk that changes hands as often while it is looked at holds nothing old */
+
+static struct pem_packet *chunk_at(const struct pem_ring *ring, uint32_t index)
+{
+	return (struct pem_packet *)(ring->chunks + (uint64_t)index * ring->chunk_bytes);
+}
+
+/* The committed part of a chunk. Returns false if it says nothing that could be. */
+static bool copy_chunk(const struct pem_ring *ring, uint32_t index, struct pem_packet *to)
+{
+	const struct pem_packet *from = chunk_at(ring, index);
+	uint64_t bits = __atomic_load_n(&from->content_size, __ATOMIC_ACQUIRE); /* B */
+
+	if (bits % 8 || bits / 8 < PEM_PACKET_HEADER_BYTES || bits / 8 > ring->chunk_bytes)
+		return false;
+	memcpy(to, from, bits / 8);
+	to->content_size = bits;
+	return true;
+}
+
+/* Hold a full chunk while it is copied; producers pass it by meanwhile. */
+static bool copy_full(const struct pem_ring *ring, uint32_t index, uint32_t word,
+		      struct pem_packet *to)
+{
+	uint32_t lane = PEM_CHUNK_LANE(word);
+	bool copied;
+
+	if (!__atomic_compare_exchange_n(&ring->chunk_state[index], &word,
+					 PEM_CHUNK_WORD(PEM_CHUNK_READING, lane), 0,
+					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) /* D */
+		return false;
+	copied = copy_chunk(ring, index, to);
+	__atomic_store_n(&ring->chunk_state[index], PEM_CHUNK_WORD(PEM_CHUNK_FULL, lane),
+			 __ATOMIC_RELEASE); /* H */
+	return copied;
+}
+
+/* The time is looked at before the state and after the copy, since a chunk that begins has the time of its first record. */
+bool pem_chunk__copy_owned(const struct pem_ring *ring, uint32_t index, uint32_t lane,
+			   struct pem_packet *to)
+{
+	const struct pem_packet *from = chunk_at(ring, index);
+	uint64_t begin = __atomic_load_n(&from->timestamp_begin, __ATOMIC_ACQUIRE);
+	uint32_t word = __atomic_load_n(&ring->chunk_state[index], __ATOMIC_ACQUIRE);
+
+	if (word != PEM_CHUNK_WORD(PEM_CHUNK_OWNED, lane) || !copy_chunk(ring, index, to))
+		return false;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE); /* I, with G */
+	if (__atomic_load_n(&from->timestamp_begin, __ATOMIC_ACQUIRE) != begin)
+		return false;
+	word = __atomic_load_n(&ring->chunk_state[index], __ATOMIC_RELAXED);
+	return word == PEM_CHUNK_WORD(PEM_CHUNK_OWNED, lane) ||
+	       word == PEM_CHUNK_WORD(PEM_CHUNK_FULL, lane);
+}
+
+/* A chunk's word, once it is none that was claimed and not begun: what it held before is not counted as overwritten yet. */
+static uint32_t settled_word(const struct pem_ring *ring, uint32_t index, unsigned *tries)
+{
+	const struct timespec pause = {0, 20000};
+	uint32_t word = __atomic_load_n(&ring->chunk_state[index], __ATOMIC_ACQUIRE);
+
+	while (word == PEM_CHUNK_WORD(PEM_CHUNK_OWNED, 0) && *tries) {
+		--*tries;
+		nanosleep(&pause, NULL);
+		word = __atomic_load_n(&ring->chunk_state[index], __ATOMIC_ACQUIRE);
+	}
+	return word;
+}
+
+static void copy_chunks(const struct pem_ring *from, struct pem_ring *to)
+{
+	unsigned tries = TRIES, retakes;
+	uint32_t i, word, state;
+	bool copied;
+
+	for (i = 0; i < from->chunk_count; i++) {
+		copied = false;
+		for (retakes = 0; !copied && retakes < RETAKES; retakes++) {
+			word = settled_word(from, i, &tries);
+			state = PEM_CHUNK_STATE(word);
+			if (!PEM_CHUNK_LANE(word) || PEM_CHUNK_LANE(word) >= from->lane_count ||
+			    (state != PEM_CHUNK_FULL && state != PEM_CHUNK_OWNED))
+				break;
+			copied = state == PEM_CHUNK_FULL
+					 ? copy_full(from, i, word, chunk_at(to, i))
+					 : pem_chunk__copy_owned(from, i, PEM_CHUNK_LANE(word),
+								 chunk_at(to, i));
+		}
+		if (copied)
+			to->chunk_state[i] = PEM_CHUNK_WORD(PEM_CHUNK_FULL, PEM_CHUNK_LANE(word));
+	}
+}
+
+/* Lanes that were ever a thread's, and their cells; overwritten is copied later. */
+static void copy_counts(const struct pem_producer *p, struct pem_ring *to)
+{
+	const struct pem_ring *from = &p->ring;
+	uint64_t first;
+	uint32_t lane;
+
+	for (lane = 0; lane < from->lane_count; lane = pem_producer__next_lane(p, lane)) {
+		first = (uint64_t)lane * from->event_capacity;
+		to->lanes[lane] = from->lanes[lane];
+		memcpy(&to->cells[first], &from->cells[first],
+		       from->event_capacity * sizeof(*to->cells));
+	}
+}
+
+static void copy_overwritten(const struct pem_producer *p, struct pem_ring *to)
+{
+	uint32_t lane;
+
+	for (lane = 0; lane < p->ring.lane_count; lane = pem_producer__next_lane(p, lane))
+		to->lanes[lane] = p->ring.lanes[lane];
+}
+
+static bool make_ring(struct pem_producer *copy, const struct pem_ring *like)
+{
+	struct pem_pool_header layout = {.chunk_bytes = like->chunk_bytes,
+					 .chunk_count = like->chunk_count,
+					 .lane_count = like->lane_count,
+					 .event_capacity = like->event_capacity,
+					 .flags = like->overwrite ? PEM_POOL_OVERWRITE : 0};
+	void *memory;
+
+	pem_pool__layout(&layout);
+	memory = mmap(NULL, layout.total_bytes, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory == MAP_FAILED)
+		return false;
+	copy->bytes = layout.total_bytes;
+	pem_pool__point(memory, &layout, &copy->ring);
+	return true;
+}
+
+struct pem_producer *pem_producer__copy(const struct pem_producer *p)
+{
+	struct pem_producer *copy = calloc(1, sizeof(*copy));
+	uint32_t capacity = p->ring.event_capacity;
+
+	if (!copy)
+		return NULL;
+	memcpy(copy->name, p->name, sizeof(copy->name));
+	memcpy(copy->file, p->file, sizeof(copy->file));
+	memcpy(copy->comm, p->comm, sizeof(copy->comm));
+	copy->pid = p->pid;
+	copy->dir = p->dir;
+	copy->start_clock = p->start_clock;
+	copy->pidfd = -1;
+	copy->is_copy = true;
+	copy->next_seq = calloc(p->ring.lane_count, sizeof(*copy->next_seq));
+	copy->delivered = calloc(capacity, sizeof(*copy->delivered));
+	copy->lost = calloc(capacity, sizeof(*copy->lost));
+	copy->callback_only = calloc(capacity, sizeof(*copy->callback_only));
+	copy->produced = calloc(capacity, sizeof(*copy->produced));
+	copy->discarded = calloc(capacity, sizeof(*copy->discarded));
+	if (!copy->next_seq || !copy->delivered || !copy->lost || !copy->callback_only ||
+	    !copy->produced || !copy->discarded || !make_ring(copy, &p->ring)) {
+		pem_producer__free(copy);
+		return NULL;
+	}
+	copy_counts(p, &copy->ring);
+	copy_chunks(&p->ring, &copy->ring);
+	copy_overwritten(p, &copy->ring);
+	/* Events last: those of all that was copied are there. */
+	memcpy(pem_pool__event_ids(&copy->ring), pem_pool__event_ids(&p->ring),
+	       2 * (size_t)capacity * sizeof(uint32_t));
+	return copy;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * pool_read.c - reading a pool: its lanes, its chunks, and the event of a record
+ *
+ * Everything in a pool is hostile: what is read is loaded once and checked.
+ */
+#include "dirs/dirs.h"
+#include "core/core.h"
+#include "core/demand.h"
+#include "processes/processes.h"
+#include "util.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+uint32_t pem_producer__next_lane(const struct pem_producer *p, uint32_t lane)
+{
+	const struct pem_lane *l;
+	uint32_t tid;
+
+	while (++lane < p->ring.lane_count) {
+		l = &p->ring.lanes[lane];
+		tid = __atomic_load_n(&l->tid, __ATOMIC_ACQUIRE);
+		if (tid && tid != PEM_LANE_NO_MEMORY)
+			return lane;
+		if (!tid && __atomic_load_n(&l->state, __ATOMIC_RELAXED) == PEM_LANE_FREE)
+			break;
+	}
+	return p->ring.lane_count;
+}
+
+static int by_lane_and_seq(const void *a, const void *b)
+{
+	const struct pem_found_chunk *x = a, *y = b;
+
+	if (x->lane != y->lane)
+		return x->lane < y->lane ? -1 : 1;
+	return x->seq < y->seq ? -1 : x->seq > y->seq;
+}
+
+size_t pem_producer__find_chunks(const struct pem_producer *p, bool owned_too,
+				 struct pem_found_chunk *found)
+{
+	const struct pem_ring *ring = &p->ring;
+	uint32_t i, word, state;
+	size_t count = 0;
+
+	for (i = 0; i < ring->chunk_count; i++) {
+		word = __atomic_load_n(&ring->chunk_state[i], __ATOMIC_ACQUIRE); /* D */
+		state = PEM_CHUNK_STATE(word);
+		/* READING: the recorder that is being recovered from died while it copied this one. */
+		if ((state != PEM_CHUNK_FULL && !(state == PEM_CHUNK_OWNED && owned_too) &&
+		     !(state == PEM_CHUNK_READING && p->recovering)) ||
+		    !PEM_CHUNK_LANE(word) || PEM_CHUNK_LANE(word) >= ring->lane_count)
+			continue; /* lane 0: found by a producer, and not begun */
+		found[count].lane = PEM_CHUNK_LANE(word);
+		found[count].index = i;
+		found[count].full = state == PEM_CHUNK_FULL;
+		found[count].held = state == PEM_CHUNK_READING;
+		found[count].seq = __atomic_load_n(&pem_ring__chunk(ring, i)->packet_seq_num,
+						   __ATOMIC_RELAXED);
+		count++;
+	}
+	qsort(found, count, sizeof(*found), by_lane_and_seq);
+	return count;
+}
+
+void pem_producer__free_chunk(const struct pem_producer *p, uint32_t index)
+{
+	const struct pem_ring *ring = &p->ring;
+
+	/* It says nothing while it is claimed and not begun: its thread may be killed right there. */
+	__atomic_store_n(&pem_ring__chunk(ring, index)->content_size, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&ring->chunk_state[index], PEM_CHUNK_WORD(PEM_CHUNK_FREE, 0),
+			 __ATOMIC_RELEASE); /* E */
+	if (index < __atomic_load_n(&ring->header->chunk_hint, __ATOMIC_RELAXED) &&
+	    !ring->overwrite)
+		__atomic_store_n(&ring->header->chunk_hint, index, __ATOMIC_RELAXED);
+}
+
+struct pem_event_entry *pem_producer__find_event(struct pem_session *s, struct pem_producer *p,
+						 uint32_t id)
+{
+	struct pem_event_entry *entry = pem_producer__event(p, id);
+
+	if (!entry) {
+		pem_producer__refresh_events(s, p);
+		entry = pem_producer__event(p, id);
+	}
+	if (!entry || !entry->event)
+		return NULL;
+	if (!entry->demand && !entry->refused)
+		entry->demand = pem_session__demand(s, entry->event);
+	return entry;
+}
+
+int pem_event_entry__record_bytes(const struct pem_event_entry *entry, const uint8_t *record,
+				  size_t bytes)
+{
+	return entry->fixed_bytes && entry->fixed_bytes <= bytes
+		       ? (int)entry->fixed_bytes
+		       : pem_event__record_bytes(entry->event, record, bytes);
+}
+
+uint64_t pem_producer__produced(const struct pem_producer *p, uint32_t event_index)
+{
+	uint64_t sum = 0;
+	uint32_t lane;
+
+	for (lane = 0; lane < p->ring.lane_count; lane = pem_producer__next_lane(p, lane))
+		sum += __atomic_load_n(
+			&p->ring.cells[(uint64_t)lane * p->ring.event_capacity + event_index]
+				 .produced,
+			__ATOMIC_ACQUIRE);
+	return sum;
+}
+
+uint32_t pem_producer__tid(const struct pem_producer *p, uint32_t tid)
+{
+	char path[300], name[300];
+	struct dirent *entry;
+	unsigned namespaces;
+	uint32_t found = 0;
+	DIR *tasks;
+
+	if (p->pid == p->inner_pid)
+		return tid;
+	if (tid == p->inner_pid)
+		return p->pid;
+	snprintf(path, sizeof(path), "/proc/%u/task", p->pid);
+	tasks = opendir(path);
+	while (tasks && !found && (entry = readdir(tasks))) {
+		snprintf(name, sizeof(name), "%u/task/%.200s", p->pid, entry->d_name);
+		if (entry->d_name[0] != '.' && pem_inner_pid(name, &namespaces) == tid)
+			found = (uint32_t)strtoul(entry->d_name, NULL, 10);
+	}
+	if (tasks)
+		closedir(tasks);
+	return found ? found : tid;
+}

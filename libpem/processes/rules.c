@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * rules.c - publish what a session wants: to its page for processes to come, to the processes that are there
+ */
+#include "core/binding.h"
+#include "core/core.h"
+#include "core/demand.h"
+#include "processes/processes.h"
+#include "writer/log.h"
+#include "membership.h"
+#include "producer/producer.h"
+#include "util.h"
+
+#include <string.h>
+#include <unistd.h>
+
+/* Contexts come and stay, so that what a process found about one keeps its meaning. */
+int pem_session__context(struct pem_session *s, const struct pem_context *context, uint32_t pid,
+			 uint32_t flags)
+{
+	struct pem_session_page *page = s->page;
+	struct pem_session_context c = {.flags = flags |
+						 (pid && context->follow ? PEM_CONTEXT_FOLLOW : 0),
+					.pid = pid,
+					.pid_namespace = pid ? pem_pid_namespace() : 0,
+					.tid = context->tid,
+					.cpu = context->cpu,
+					.in_namespace = context->in_namespace,
+					.cgroup = context->cgroup};
+	uint32_t i;
+
+	memcpy(c.program, context->program, sizeof(c.program));
+	for (i = 0; i < s->context_count; i++) {
+		if (!memcmp(&page->contexts[i], &c, sizeof(c)))
+			return (int)i;
+	}
+	if (i == PEM_CONTEXTS_MAX)
+		return -1;
+	page->contexts[i] = c;
+	s->context_count = i + 1;
+	__atomic_store_n(&page->context_count, s->context_count, __ATOMIC_RELEASE);
+	return (int)i;
+}
+
+/* The page's index of a predicate's tests, shared with rules before; -1: there are too many. */
+static int find_tests(struct pem_session *s, const struct pem_predicate *predicate)
+{
+	uint32_t count = predicate->test_count, i;
+	struct pem_test *tests = s->page->tests;
+
+	for (i = 0; i + count <= s->test_count; i++) {
+		if (!memcmp(&tests[i], predicate->test, count * sizeof(*tests)))
+			return (int)i;
+	}
+	if (s->test_count + count > PEM_SESSION_TESTS_MAX)
+		return -1;
+	memcpy(&tests[s->test_count], predicate->test, count * sizeof(*tests));
+	s->test_count += count;
+	return (int)(s->test_count - count);
+}
+
+/* Were an event's records never for the log? Whoever recovers that has the page alone to know it from. */
+static bool is_callback_only(const struct pem_session *s, const struct pem_demand *demand)
+{
+	return s->log && demand->async_ever && !demand->want_log &&
+	       (!s->log->any_level || demand->event->level > s->log->any_level);
+}
+
+static void add_rule(struct pem_session *s, const struct pem_demand *demand, uint32_t pid,
+		     uint64_t action)
+{
+	int context = pem_session__context(s, &demand->context, pid, 0);
+	int tests = demand->predicate ? find_tests(s, demand->predicate) : 0;
+	struct pem_session_page *page = s->page;
+	struct pem_rule *rule;
+
+	if (context < 0 || tests < 0) {
+		pem_session__say(s, PEM_LOG_WARNING,
+				 "more than %u contexts or %u tests of predicates at once: %s is "
+				 "not observed",
+				 PEM_CONTEXTS_MAX - 1, PEM_SESSION_TESTS_MAX, demand->event->name);
+		return;
+	}
+
+	if (s->rule_count == PEM_RULES_MAX) {
+		pem_session__say(s, PEM_LOG_WARNING,
+				 "more than %u stub events at once: %s is not observed",
+				 PEM_RULES_MAX, demand->event->name);
+		return;
+	}
+	rule = &page->rules[s->rule_count++];
+	memset(rule, 0, sizeof(*rule));
+	rule->event_id = demand->event->id;
+	rule->context = (uint16_t)context;
+	rule->test_first = (uint32_t)tests;
+	rule->test_count = demand->predicate ? (uint16_t)demand->predicate->test_count : 0;
+	rule->distribution = demand->distribution;
+	rule->action = action;
+	rule->flags = is_callback_only(s, demand) ? PEM_RULE_CALLBACK_ONLY : 0;
+}
+
+/*
+ * Callbacks run in this process only, so that a demand with one becomes two rules: the first that names a process
+ * wins there (pem_rule__find).
+ */
+static void write_rules(struct pem_session *s)
+{
+	struct pem_session_page *page = s->page;
+	uint32_t self = (uint32_t)getpid();
+	const struct pem_demand *demand;
+	uint64_t action;
+	size_t i;
+
+	__atomic_store_n(&page->generation, ++s->generation, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	s->rule_count = s->test_count = 0;
+	for (i = 0; i < s->demand_count; i++) {
+		demand = &s->demands[i];
+		if (demand->event->source_kind != PEM_SOURCE_STUB)
+			continue;
+		action = pem_demand__action(demand);
+		if (PEM_ACTION_FLAGS(action) & PEM_ACTION_CALLBACK)
+			add_rule(s, demand, self, action);
+		action &= ~(uint64_t)PEM_ACTION_CALLBACK;
+		/* One that the overhead budget has off needs a rule that says so, before the rule for any event. */
+		if (PEM_ACTION_FLAGS(action) & (PEM_ACTION_LOG | PEM_ACTION_STAT) ||
+		    (demand->log && demand->detail == PEM_DETAIL_OFF) ||
+		    is_callback_only(s, demand))
+			add_rule(s, demand, demand->context.pid, action);
+	}
+	if (s->log && s->log->enabled && s->log->any_level && s->rule_count < PEM_RULES_MAX)
+		page->rules[s->rule_count++] = (struct pem_rule){
+			.event_id = PEM_RULE_ANY_EVENT,
+			.action = PEM_ACTION(PEM_ACTION_LOG, PEM_NO_FIELD, 0, 0, 1),
+			.max_level = s->log->any_level,
+		};
+	page->rule_count = s->rule_count;
+	page->test_count = s->test_count;
+	__atomic_store_n(&page->generation, ++s->generation, __ATOMIC_RELEASE);
+}
+
+/* Its head is a page, and they follow it. */
+const uint32_t *pem_member__event_ids(const struct pem_member *m)
+{
+	uint64_t offset = __atomic_load_n(&m->control->event_id_offset, __ATOMIC_RELAXED);
+
+	if (offset % sizeof(uint32_t) || offset > m->control_bytes ||
+	    m->control_bytes - offset < PEM_CONTROL_EVENTS * sizeof(uint32_t))
+		return NULL;
+	return (const uint32_t *)((const uint8_t *)m->control + offset);
+}
+
+bool pem_member__page(const struct pem_member *p, uint32_t entry, struct pem_member_page *found)
+{
+	struct pem_control_header *header;
+	uint64_t offset, bytes, capacity;
+	uint32_t count, first;
+
+	if (entry >= PEM_PROVIDERS_MAX ||
+	    entry >= __atomic_load_n(&p->control->provider_count, __ATOMIC_ACQUIRE))
+		return false;
+	offset = __atomic_load_n(&p->control->provider[entry].offset, __ATOMIC_RELAXED);
+	bytes = __atomic_load_n(&p->control->provider[entry].bytes, __ATOMIC_RELAXED);
+	if (offset % 64 || offset >= p->control_bytes || bytes > p->control_bytes - offset ||
+	    bytes < sizeof(*header))
+		return false;
+	header = (struct pem_control_header *)((uint8_t *)p->control + offset);
+	count = __atomic_load_n(&header->event_count, __ATOMIC_RELAXED);
+	first = __atomic_load_n(&header->event_base, __ATOMIC_RELAXED);
+	capacity = PEM_EVENT_CAPACITY(count);
+	if (count > PEM_EVENTS_PER_PROVIDER_MAX || first > PEM_CONTROL_EVENTS ||
+	    count > PEM_CONTROL_EVENTS - first ||
+	    bytes < sizeof(*header) + capacity + capacity * PEM_SESSIONS_MAX * sizeof(uint64_t))
+		return false;
+	*found = (struct pem_member_page){header, count, first};
+	return true;
+}
+
+/* What the session wants of an event in a process, as an action word; 0: nothing. */
+static uint64_t wanted_of(struct pem_session *s, const struct pem_member *m, uint32_t id)
+{
+	const struct pem_rule *rule = pem_rule__find(s->page, s->rule_count, m->contexts, id);
+	const struct pem_event *event;
+
+	if (!rule || s->page->closed)
+		return 0;
+	event = pem_dir__event(s, m->dir, id);
+	if (rule->event_id == PEM_RULE_ANY_EVENT && rule->max_level && event &&
+	    event->level > rule->max_level)
+		return 0;
+	return rule->action & ~(uint64_t)PEM_ACTION_CALLBACK;
+}
+
+/*
+ * The session does not know yet what level the event has, but its process does, and has begun to apply the rules of
+ * levels by itself: then it is the one to say.
+ */
+static bool is_theirs(struct pem_session *s, const struct pem_member *m, uint32_t id)
+{
+	const struct pem_rule *rule;
+
+	if (s->page->closed || pem_dir__event(s, m->dir, id))
+		return false;
+	rule = pem_rule__find(s->page, s->rule_count, m->contexts, id);
+	return rule && rule->event_id == PEM_RULE_ANY_EVENT && rule->max_level;
+}
+
+static bool has_applied(const struct pem_member *m, const uint8_t *enable, uint32_t events)
+{
+	uint32_t i;
+
+	if (__atomic_load_n(&m->control->session[m->session_index].joined, __ATOMIC_ACQUIRE) !=
+	    m->incarnation)
+		return false;
+	for (i = 0; i < events; i++) {
+		if (__atomic_load_n(&enable[i], __ATOMIC_ACQUIRE) & 1u << m->session_index)
+			return true;
+	}
+	return false;
+}
+
+static void apply_to_page(struct pem_session *s, struct pem_member *m, const uint32_t *ids,
+			  const struct pem_member_page *page)
+{
+	uint32_t capacity = PEM_EVENT_CAPACITY(page->event_count), i;
+	bool refused = page->event_count && m->producer &&
+		       pem_producer__is_misfit(s, m->producer, page->event_base);
+	uint8_t *enable = (uint8_t *)page->header + sizeof(*page->header);
+	uint64_t *action = (uint64_t *)(enable + capacity) + m->session_index, wanted;
+	uint8_t bit = (uint8_t)(1u << m->session_index);
+	bool applied = has_applied(m, enable, page->event_count);
+
+	ids += page->event_base;
+	for (i = 0; i < page->event_count; i++) {
+		if (applied && !refused &&
+		    is_theirs(s, m, __atomic_load_n(&ids[i], __ATOMIC_ACQUIRE)))
+			continue;
+		wanted = refused ? 0 : wanted_of(s, m, __atomic_load_n(&ids[i], __ATOMIC_ACQUIRE));
+		/* Its filter is of the rules before. */
+		if (PEM_ACTION_FLAGS(wanted) & (PEM_ACTION_FILTER | PEM_ACTION_DISTRIBUTION))
+			wanted |= PEM_ACTION_CHECK;
+		if (PEM_ACTION_FLAGS(wanted) & ~(PEM_ACTION_FILTER | PEM_ACTION_CHECK)) {
+			__atomic_store_n(&action[i * PEM_SESSIONS_MAX],
+					 PEM_ACTION_OF_INCARNATION(wanted, m->incarnation),
+					 __ATOMIC_RELEASE);
+			__atomic_fetch_or(&enable[i], bit, __ATOMIC_RELEASE);
+		} else {
+			__atomic_fetch_and(&enable[i], (uint8_t)~bit, __ATOMIC_RELEASE);
+		}
+	}
+}
+
+void pem_session__apply_to(struct pem_session *s, struct pem_member *m)
+{
+	const uint32_t *ids = pem_member__event_ids(m);
+	struct pem_member_page page;
+	uint32_t i;
+
+	/* It may have joined by itself since it was asked. */
+	if (m->session_index < 0) {
+		pem_member__find_index(s, m);
+		pem_member__find_contexts(s, m);
+	}
+	if (!ids || !pem_member__is_served(m))
+		return;
+	/* Contexts before actions: pem_process__apply_to. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	for (i = 0; i < PEM_PROVIDERS_MAX; i++) {
+		if (pem_member__page(m, i, &page))
+			apply_to_page(s, m, ids, &page);
+	}
+}
+
+/* Processes know the contexts that they are in before there are rules for them. */
+static void publish_contexts(struct pem_session *s)
+{
+	struct pem_member *m;
+	size_t i;
+
+	for (i = 0; i < s->demand_count; i++) {
+		if (s->demands[i].event->source_kind == PEM_SOURCE_STUB)
+			pem_session__context(s, &s->demands[i].context, s->demands[i].context.pid,
+					     0);
+	}
+	for (m = s->processes->members; m; m = m->next)
+		pem_member__find_contexts(s, m);
+}
+
+void pem_session__publish(struct pem_session *s)
+{
+	struct pem_member *m;
+
+	publish_contexts(s);
+	write_rules(s);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* before any action: pem_process__apply_to */
+	if (s->self_index >= 0 && pem_process__lock()) {
+		pem_process__apply((unsigned)s->self_index);
+		pem_process__unlock();
+	}
+	for (m = s->processes->members; m; m = m->next)
+		pem_session__apply_to(s, m);
+}

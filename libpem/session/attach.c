@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * attach.c - observing programs that run already: the session's targets
+ *
+ * Not here: how they are found and offered the session (members.c), who decides what is in a context (membership.c).
+ */
+#include "core/clock_sync.h"
+#include "core/core.h"
+#include "cost/cost.h"
+#include "dirs/dirs.h"
+#include "flight/flight.h"
+#include "processes/processes.h"
+#include "session/session.h"
+#include "source_host/source_host.h"
+#include "writer/log.h"
+#include "writer/trace_writer.h"
+#include "producer/producer.h"
+#include "util.h"
+
+#include <pem/clock.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define HELPERS_NS 2000000000u
+#define HEAR_MS 1
+
+static bool is_any(const struct pem_context *c)
+{
+	return c->pid == PEM_ANY && c->tid == PEM_ANY && c->cpu == PEM_NO_CPU && !c->in_namespace &&
+	       !c->cgroup && !c->program[0];
+}
+
+static int check_process(uint32_t pid, struct pem_error *error)
+{
+	char path[32], name[PEM_NAME_BYTES];
+	struct stat st;
+
+	if (pid == PEM_ANY)
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%u", pid);
+	if (stat(path, &st))
+		return pem_error__set(error, -ESRCH, "there is no process %u", pid);
+	if (geteuid() && st.st_uid != geteuid()) {
+		pem_process_name(pid, name);
+		return pem_error__set(error, -EPERM,
+				      "process %u (%s) is another user's: only that user and root "
+				      "may observe it",
+				      pid, name);
+	}
+	return 0;
+}
+
+/* Processes that are in a context and in the session, or about to be; *full: one is in the context, and has no room. */
+static int count_members(const struct pem_session *s, int context, bool *full)
+{
+	const struct pem_member *m;
+	int count = 0;
+
+	*full = false;
+	for (m = s->processes->members; m; m = m->next) {
+		if (!(m->contexts >> context & 1))
+			continue;
+		count += m->session_index >= 0 || m->joins;
+		*full |= m->session_index < 0 && m->full_said;
+	}
+	return count;
+}
+
+/* The command line of a process, its words parted by spaces. */
+static void command_of(uint32_t pid, char *text, size_t bytes)
+{
+	char path[32];
+	size_t n = 0, i;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%u/cmdline", pid);
+	file = fopen(path, "re");
+	if (file) {
+		n = fread(text, 1, bytes - 1, file);
+		fclose(file);
+	}
+	while (n && !text[n - 1])
+		n--;
+	text[n] = 0;
+	for (i = 0; i < n; i++) {
+		if (!text[i])
+			text[i] = ' ';
+	}
+	pem_printable(text);
+}
+
+/* The trace says what it is of, and its time begins with the first attachment. */
+static void note_in_log(struct pem_session *s, const struct pem_context *who)
+{
+	struct pem_trace_info *info;
+
+	if (!s->log || s->command.pid || s->processes->target_count > 1)
+		return;
+	info = &s->log->info;
+	if (who->pid) {
+		info->command_pid = who->pid;
+		pem_process_name(who->pid, info->command_name);
+		command_of(who->pid, info->command, sizeof(info->command));
+		pem_session__describe_flight(s, NULL);
+	}
+	pem_session__calibrate(s, info);
+	pem_log__start_clock(s->log);
+	pem_trace_writer__set_info(s->log->writer, info);
+}
+
+static void say_silent(struct pem_session *s, uint32_t pid)
+{
+	char name[PEM_NAME_BYTES];
+
+	pem_process_name(pid, name);
+	pem_session__say(s, PEM_LOG_WARNING,
+			 "process %u (%s) raises no application events: it was not started with "
+			 "libpem; start it with 'pem run -- %s'%s",
+			 pid, name, name,
+			 pem_session__observes_kernel(s) ? "; its kernel events are observed" : "");
+}
+
+/* Let the sources observe what is attached to. */
+static int observe(struct pem_session *s, const struct pem_context *who, struct pem_error *error)
+{
+	int before = s->sources->instance_count, result;
+
+	if (is_any(who))
+		s->sources->whole_machine = geteuid() == 0;
+	else if (!s->sources->root)
+		s->sources->no_follow = who->pid ? !who->follow : who->program[0] != 0;
+	if (who->pid)
+		pem_session__set_root(s, (pid_t)who->pid, true);
+	result = pem_session__open_sources(s, error);
+	if (!result && s->sources->instance_count == before)
+		pem_session__find_targets(s);
+	pem_session__update_sources(s);
+	return result;
+}
+
+/*
+ * Who attaches is told how many processes there are: helpers have a while to tell of them. A helper belongs to a user, who may
+ * stop it. So the session's work goes on meanwhile, and others may have its lock.
+ */
+static void await_helpers(struct pem_session *s, uid_t owner)
+{
+	uint64_t deadline = pem_monotonic_ns() + HELPERS_NS;
+	int status, ended = 0;
+
+	while (!ended && pem_session__awaits_helpers(s, owner)) {
+		if (pem_monotonic_ns() > deadline) {
+			pem_session__stop_awaiting(s, owner);
+			return;
+		}
+		pem_session__unlock(s);
+		ended = pem_session__poll(s, HEAR_MS, &status);
+		pem_session__lock(s);
+		pem_session__scan_dirs(s);
+	}
+}
+
+/* Where else may processes be that are attached to? Looked for the first time, or of a process that was not found. */
+static void find_elsewhere(struct pem_session *s, uint32_t pid)
+{
+	uid_t owner = PEM_ANY_USER;
+
+	if (pid &&
+	    (pem_session__search_later(s, pid) || !pem_session__find_dirs_of(s, pid, &owner)))
+		return;
+	await_helpers(s, owner);
+	pem_session__scan_producers(s);
+}
+
+int pem_session__attach(struct pem_session *s, const struct pem_context *who,
+			struct pem_error *error)
+{
+	int context, result = check_process(who->pid, error);
+	struct pem_member *m;
+	bool full;
+
+	if (result)
+		return result;
+	pem_session__lock(s);
+	context = pem_session__context(s, who, who->pid, PEM_CONTEXT_TARGET);
+	if (context < 0) {
+		pem_session__unlock(s);
+		return pem_error__set(error, -ENOSPC, "more than %u contexts in one session",
+				      PEM_CONTEXTS_MAX - 1);
+	}
+	s->processes->target_count++;
+	if (who->pid == (uint32_t)getpid())
+		result = pem_session__join_self(s);
+	note_in_log(s, who);
+	pem_session__add_session_dir(s);
+	if (!who->pid)
+		s->processes->searches_elsewhere = true;
+	pem_session__publish(s);
+	for (m = s->processes->members; m; m = m->next)
+		pem_member__ask(s, m);
+	pem_session__scan_producers(s);
+	find_elsewhere(s, who->pid);
+	if (!result)
+		result = observe(s, who, error);
+	if (!result) {
+		result = count_members(s, context, &full);
+		result += who->pid == (uint32_t)getpid();
+		if (!result && full && who->pid)
+			result = pem_error__set(
+				error, -EUSERS,
+				"eight sessions observe process %u already; end one of them",
+				who->pid);
+		else if (!result && who->pid && !pem_session__has_started(who->pid))
+			say_silent(s, who->pid);
+	}
+	pem_session__unlock(s);
+	return result;
+}
+
+int pem_session__processes(struct pem_session *s, struct pem_statistic_owner *processes, size_t max)
+{
+	const struct pem_producer *p;
+	const struct pem_member *m;
+	size_t count = 0;
+
+	pem_session__lock(s);
+	for (m = s->processes->members; m; m = m->next) {
+		if (m->session_index < 0)
+			continue;
+		if (count < max) {
+			memset(&processes[count], 0, sizeof(processes[count]));
+			processes[count].pid = m->pid;
+			processes[count].cpu = PEM_NO_CPU;
+			pem_process_name(m->pid, processes[count].program);
+		}
+		count++;
+	}
+	for (p = s->processes->producers; p; p = p->next) {
+		if (p->member || p->dead)
+			continue;
+		if (count < max) {
+			memset(&processes[count], 0, sizeof(processes[count]));
+			processes[count].pid = p->pid;
+			processes[count].cpu = PEM_NO_CPU;
+			memcpy(processes[count].program, p->comm, sizeof(p->comm));
+		}
+		count++;
+	}
+	pem_session__unlock(s);
+	return (int)count;
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * event_set.c - events by patterns, and a helpful sentence when a pattern matches none
+ */
+#define _GNU_SOURCE
+#include "core/core.h"
+#include "core/demand.h"
+#include "processes/processes.h"
+#include "source_host/source_host.h"
+#include "model_internal.h"
+#include "util.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define NAME_MAX_BYTES PEM_EDIT_DISTANCE_MAX
+
+/* Best first: what somebody who wrote a pattern that matches nothing may have meant. */
+enum nearness { SAME_CLASS, SAME_NAME, IN_CLASS, IN_NAME, MISSPELT, MISSPELT_CLASS, FAR };
+
+static bool holds(const char *text, const char *word)
+{
+	return strlen(word) > 2 && strcasestr(text, word);
+}
+
+/* How near an event is to a pattern; *edits tells misspelt ones apart. */
+static enum nearness nearness(const struct pem_event *event, const char *pattern, unsigned *edits)
+{
+	size_t layer = strlen(event->layer), class = strlen(event->class_name), i;
+	/* More edits than one in four letters make another word, not a misspelling. */
+	unsigned most = strlen(pattern) < 8 ? 1 : (unsigned)strlen(pattern) / 4, d[5];
+	char class_on[NAME_MAX_BYTES];
+
+	snprintf(class_on, sizeof(class_on), "%.*s", (int)(layer + 2 + class), event->name);
+	*edits = 0;
+	if (!strcasecmp(pattern, event->class_name) || !strcasecmp(pattern, class_on))
+		return SAME_CLASS;
+	if (!strcasecmp(pattern, event->specifier) || !strcasecmp(pattern, event->name))
+		return SAME_NAME;
+	if (holds(event->class_name, pattern))
+		return IN_CLASS;
+	if (holds(event->name, pattern))
+		return IN_NAME;
+	d[0] = pem_edit_distance(pattern, event->name);
+	d[1] = pem_edit_distance(pattern, event->name + layer + 2);
+	d[2] = pem_edit_distance(pattern, event->specifier);
+	d[3] = pem_edit_distance(pattern, class_on);
+	d[4] = pem_edit_distance(pattern, event->class_name);
+	for (i = 0; i < PEM_ARRAY_SIZE(d); i++) {
+		if (d[i] <= most && d[i] + 1 < strlen(pattern)) {
+			*edits = d[i];
+			return i < 3 ? MISSPELT : MISSPELT_CLASS;
+		}
+	}
+	return FAR;
+}
+
+/* "; did you mean 'OS::Block::*'?", or ";" if nothing is near. */
+static void suggest(const struct pem_model *model, const char *pattern, char *text, size_t bytes)
+{
+	unsigned best_edits = ~0u, edits;
+	const struct pem_event *event, *found = NULL;
+	enum nearness best = FAR, near;
+	char class_of[NAME_MAX_BYTES];
+	size_t i, length = strlen(pattern);
+
+	snprintf(text, bytes, ";");
+	if (length > 3 && length < sizeof(class_of) && !strcmp(pattern + length - 3, "::*")) {
+		snprintf(class_of, sizeof(class_of), "%.*s", (int)(length - 3), pattern);
+		pattern = class_of; /* all of a class: which one? */
+	}
+	for (i = 0; i < pem_model__count(model); i++) {
+		event = pem_model__event(model, i);
+		near = nearness(event, pattern, &edits);
+		if (near < best || (near == best && near != FAR && edits < best_edits)) {
+			best = near;
+			best_edits = edits;
+			found = event;
+		}
+	}
+	if (best == SAME_CLASS || best == MISSPELT_CLASS || best == IN_CLASS)
+		snprintf(text, bytes, "; did you mean '%s::%s::*'?", found->layer,
+			 found->class_name);
+	else if (best != FAR)
+		snprintf(text, bytes, "; did you mean '%s'?", found->name);
+}
+
+static bool contains(const struct pem_event_set *set, const struct pem_event *event)
+{
+	size_t i;
+
+	for (i = 0; i < set->count; i++) {
+		if (set->events[i] == event)
+			return true;
+	}
+	return false;
+}
+
+/* A layer as a whole is what people record without asking for more: what is of a finer level has to be named. */
+static bool chooses(const char *pattern, const struct pem_event *event)
+{
+	if (!pem_event__matches(event, pattern))
+		return false;
+	return event->level <= PEM_LEVEL_INFO || strcasecmp(pattern, event->layer) != 0;
+}
+
+static bool is_layer(const struct pem_model *model, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < pem_model__count(model); i++) {
+		if (!strcasecmp(pem_model__event(model, i)->layer, name))
+			return true;
+	}
+	return false;
+}
+
+/* The level up to which a pattern covers all stub events there may be; 0: it does not. */
+static uint8_t any_level(const char *pattern)
+{
+	if (!strcmp(pattern, "*") || !strcasecmp(pattern, "APP::*"))
+		return PEM_LEVEL_DEBUG;
+	return strcasecmp(pattern, "APP") == 0 ? PEM_LEVEL_INFO : 0;
+}
+
+/* Why a pattern chooses nothing, and what would. */
+static void explain(const struct pem_model *model, const char *pattern, struct pem_error *error)
+{
+	char near[2 * NAME_MAX_BYTES];
+
+	if (is_layer(model, pattern)) {
+		pem_error__set(error, 0,
+			       "all events of layer %s are of level detail or debug, which have to "
+			       "be asked for: '%s::*' takes them",
+			       pattern, pattern);
+		return;
+	}
+	suggest(model, pattern, near, sizeof(near));
+	pem_error__set(error, 0,
+		       "no event matches '%.120s'%s 'pem list WORD' searches names and "
+		       "descriptions; specs of your own are found beside the program, in the "
+		       "current folder and by PEM_SPEC_PATH",
+		       pattern, near);
+}
+
+static bool matches_any(const struct pem_model *model, const char *pattern)
+{
+	size_t i;
+
+	for (i = 0; i < pem_model__count(model); i++) {
+		if (pem_event__matches(pem_model__event(model, i), pattern))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * What is named by where it comes from has to be looked for first. Where nobody can look, the events that are known already
+ * are left; what is not there is an error, also if an event is known that would come from it. found: of each pattern, what
+ * is here. 0, or -errno with error.
+ */
+static int find_probes(struct pem_session *session, const char *const *patterns, size_t count,
+		       struct pem_found *found, struct pem_error *error)
+{
+	struct pem_error why;
+	int rc = 0, one;
+	size_t i;
+
+	for (i = 0; i < count && !rc; i++) {
+		if (!pem_pattern__is_probe(patterns[i]))
+			continue;
+		one = pem_session__find_probes(session, patterns[i], &found[i], &why);
+		if (one >= 0)
+			continue;
+		if (one == -ENOENT || one == -E2BIG || !matches_any(session->model, patterns[i]))
+			rc = pem_error__set(error, one, "%s", why.text);
+		else
+			pem_session__say(session, PEM_LOG_WARNING,
+					 "'%.100s': only events of the catalogue: %s", patterns[i],
+					 why.text);
+	}
+	return rc;
+}
+
+/*
+ * Add what a pattern chooses. What names directories by a wildcard takes those that are here: found, if they were looked for. Returns
+ * how many it chooses.
+ */
+static size_t add_matches(struct pem_event_set *set, const char *pattern,
+			  const struct pem_found *found)
+{
+	const struct pem_model *model = set->session->model;
+	size_t i, count = pem_model__count(model), matches = 0;
+	const struct pem_event *event;
+
+	if (any_level(pattern) > set->any_level)
+		set->any_level = any_level(pattern);
+	for (i = 0; i < count; i++) {
+		event = pem_model__event(model, i);
+		if (!chooses(pattern, event) || (found->count && !pem_found__has(found, event)))
+			continue;
+		matches++;
+		if (!contains(set, event))
+			set->events[set->count++] = event;
+	}
+	return matches;
+}
+
+struct pem_event_set *pem_event_set__new(struct pem_session *session, const char *const *patterns,
+					 size_t count, struct pem_error *error)
+{
+	struct pem_found *found = calloc(count + 1, sizeof(*found));
+	struct pem_event_set *set = NULL;
+	size_t i;
+	int rc;
+
+	pem_session__lock(session);
+	pem_session__load_own_models(session);
+	rc = found ? find_probes(session, patterns, count, found, error)
+		   : pem_error__set(error, -ENOMEM, "out of memory");
+	if (rc) {
+		errno = rc == -E2BIG ? ENOENT : -rc; /* the pattern finds too many */
+		goto out;
+	}
+	set = malloc(sizeof(*set) + pem_model__count(session->model) * sizeof(set->events[0]));
+	if (!set) {
+		pem_error__set(error, 0, "out of memory");
+		goto out;
+	}
+	set->session = session;
+	set->predicates = NULL;
+	set->count = 0;
+	set->any_level = 0;
+	for (i = 0; i < count; i++) {
+		if (add_matches(set, patterns[i], &found[i]))
+			continue;
+		explain(session->model, patterns[i], error);
+		free(set);
+		set = NULL;
+		errno = ENOENT;
+		goto out;
+	}
+out:
+	pem_session__unlock(session);
+	for (i = 0; found && i < count; i++)
+		pem_found__free(&found[i]);
+	free(found);
+	return set;
+}
+
+void pem_event_set__free(struct pem_event_set *set)
+{
+	if (set)
+		free(set->predicates);
+	free(set);
+}
+
+size_t pem_event_set__count(const struct pem_event_set *set)
+{
+	return set->count;
+}
+
+const struct pem_event *pem_event_set__event(const struct pem_event_set *set, size_t i)
+{
+	return i < set->count ? set->events[i] : NULL;
+}

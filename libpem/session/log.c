@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * log.c - the log handle: which events go to the trace, and bringing the trace to its end
+ */
+#include "chunks/chunks.h"
+#include "core/binding.h"
+#include "core/clock_sync.h"
+#include "core/core.h"
+#include "core/demand.h"
+#include "cost/cost.h"
+#include "delivery/delivery.h"
+#include "dirs/dirs.h"
+#include "dirs/limits.h"
+#include "flight/flight.h"
+#include "processes/processes.h"
+#include "session/session.h"
+#include "source_host/source_host.h"
+#include "writer/log.h"
+#include "writer/trace_writer.h"
+#include "model_internal.h"
+#include "util.h"
+
+#include <pem/clock.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SETTLE_NS 5000000000u /* for keepers to tell of what came last, on a busy machine */
+
+void pem_log__start_clock(struct pem_log *log)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	log->machine_cpu_ns = pem_machine_cpu_ns();
+	log->info.start_clock = pem_clock();
+	log->info.start_time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void start_info(struct pem_session *s, struct pem_log *log)
+{
+	struct pem_trace_info *info = &log->info;
+
+	pem_log__start_clock(log);
+	info->clock_hz = pem_clock__hz();
+	info->clock_error_ns = pem_clock_sync__error_ns(&s->clock);
+	info->exit_status = -1;
+	if (s->sources->counter_names)
+		pem_copy_text(info->counters, sizeof(info->counters), s->sources->counter_names);
+	snprintf(info->version, sizeof(info->version), "%s", pem_version());
+	if (gethostname(info->host, sizeof(info->host) - 1))
+		snprintf(info->host, sizeof(info->host), "unknown");
+}
+
+static bool logs_kernel(const struct pem_log *log)
+{
+	size_t i;
+
+	for (i = 0; i < log->count; i++) {
+		if (pem_event__is_of_kernel(log->demands[i]->event))
+			return true;
+	}
+	return false;
+}
+
+static bool may_be_logged(const struct pem_log *log, const struct pem_event *event)
+{
+	size_t i;
+
+	if (pem_event__tells_context(event) && logs_kernel(log))
+		return true; /* add_context_events */
+	for (i = 0; i < log->count; i++) {
+		if (log->demands[i]->event == event)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A trace carries what it may hold, not the whole catalogue: what the log asks for, and whatever programs and specs
+ * bring in later.
+ */
+static int make_model(struct pem_log *log)
+{
+	const struct pem_model *all = log->session->model;
+	const struct pem_event *event;
+
+	log->model = pem_model__new();
+	if (!log->model)
+		return -ENOMEM;
+	for (; log->model_seen < pem_model__count(all); log->model_seen++) {
+		event = pem_model__event(all, log->model_seen);
+		if (may_be_logged(log, event))
+			pem_model__share(log->model, event);
+	}
+	return 0;
+}
+
+static void count_overwritten(void *arg, const struct pem_event *event)
+{
+	struct pem_demand *demand = pem_session__demand(arg, event);
+
+	if (!demand)
+		return;
+	demand->delivered--;
+	demand->overwritten++;
+}
+
+/* A flight recorder keeps in memory what others write to files: as much as a pool. */
+static int keep_in_flight(struct pem_session *s, struct pem_log *log)
+{
+	uint64_t chunk = s->geometry.chunk_bytes, bytes = chunk * s->geometry.chunk_count;
+	int result;
+
+	s->flight->store = pem_flight__new(s->model, bytes < 4 * chunk ? 4 * chunk : bytes,
+					   count_overwritten, s);
+	if (!s->flight->store)
+		return -ENOMEM;
+	pem_trace_writer__keep_in(log->writer, pem_flight__store(s->flight->store));
+	result = pem_session__serve(s);
+	if (result)
+		pem_session__say(s, PEM_LOG_WARNING,
+				 "other processes can't ask for snapshots: no socket in '%s': %s",
+				 s->directory, strerror(-result));
+	return 0;
+}
+
+struct pem_log *pem_session__register_log(struct pem_session *session,
+					  const struct pem_event_set *set,
+					  const struct pem_context *context, const char *directory,
+					  struct pem_error *error)
+{
+	struct pem_log *log;
+	struct pem_demand *demand;
+	int result = -EBUSY;
+	size_t i;
+
+	if (session->has_logged) {
+		pem_error__set(error, 0,
+			       "this session has had its log; open a second session for another");
+		errno = EBUSY;
+		return NULL;
+	}
+	log = calloc(1, sizeof(*log) + set->count * sizeof(log->demands[0]));
+	if (!log) {
+		pem_error__set(error, 0, "out of memory");
+		return NULL;
+	}
+	pem_session__lock(session);
+	log->session = session;
+	/* What the session has not met can't be tested either. */
+	log->any_level =
+		(!context || context->pid == PEM_ANY) && !set->predicates ? set->any_level : 0;
+	start_info(session, log);
+	for (i = 0; i < set->count; i++) {
+		demand = pem_session__demand(session, set->events[i]);
+		result = demand ? pem_demand__set_context(demand, context, error) : -ENOMEM;
+		if (!result)
+			result = pem_demand__bind(demand, set, i, error);
+		if (result) {
+			if (demand)
+				pem_demand__release_context(demand);
+			goto fail;
+		}
+		log->demands[log->count++] = demand;
+		pem_demand__note_predicate(demand, &log->info);
+	}
+	result = make_model(log);
+	if (result)
+		goto fail;
+	log->writer = pem_trace_writer__new(directory, log->model, &log->info, error);
+	if (!log->writer) {
+		result = -errno;
+		goto fail;
+	}
+	pem_trace_writer__note_session(log->writer, session->directory);
+	if (session->options.overwrite) {
+		result = keep_in_flight(session, log);
+		if (result)
+			goto fail;
+	}
+	for (i = 0; i < log->count; i++)
+		log->demands[i]->want_log = true;
+	pem_async__log_begins(session);
+	session->log = log;
+	pem_session__note_log(session, true);
+	pem_session__describe_flight(session, directory);
+	session->has_logged = true;
+	pem_session__unlock(session);
+	return log;
+fail:
+	for (i = 0; i < log->count; i++) {
+		pem_demand__unbind(log->demands[i]);
+		pem_demand__release_context(log->demands[i]);
+	}
+	pem_session__unlock(session);
+	pem_trace_writer__free(log->writer);
+	pem_model__free(log->model);
+	free(log);
+	errno = -result;
+	return NULL;
+}
+
+static void note_context_event(struct pem_trace_info *info, const struct pem_event *event)
+{
+	size_t used = strlen(info->context_events);
+
+	if (used + strlen(event->name) + 2 <= sizeof(info->context_events))
+		sprintf(info->context_events + used, "%s%s", used ? " " : "", event->name);
+}
+
+static void add_context_event(struct pem_session *s, struct pem_demand *demand)
+{
+	if (demand->log)
+		return;
+	if (!demand->want_log)
+		note_context_event(&s->log->info, demand->event);
+	demand->log = demand->want_log = true;
+}
+
+/* The log is enabled from now on, or was until now. */
+static void note_span(struct pem_log *log, bool enabled)
+{
+	struct pem_log_span *spans;
+
+	if (!enabled && log->span_count) {
+		log->spans[log->span_count - 1].to = pem_clock();
+	} else if (enabled) {
+		spans = realloc(log->spans, (log->span_count + 1) * sizeof(*spans));
+		if (!spans)
+			return;
+		spans[log->span_count++] = (struct pem_log_span){pem_clock(), UINT64_MAX};
+		log->spans = spans;
+	}
+}
+
+int pem_log__enable(struct pem_log *log)
+{
+	struct pem_session *s = log->session;
+	struct pem_error error;
+	int result = 0;
+	size_t i;
+
+	pem_session__lock(s);
+	for (i = 0; i < log->count; i++) {
+		log->demands[i]->log = true;
+		if (log->demands[i]->context.pid == (uint32_t)getpid())
+			result = pem_session__join_self(s);
+	}
+	/*
+	 * Kernel records say nothing of threads and processes: what tells is logged with them, asked for or not. Not
+	 * being asked for, what can't be had of it is not missed.
+	 */
+	if (logs_kernel(log))
+		pem_session__each_context_event(s, add_context_event);
+	if (!log->enabled)
+		note_span(log, true);
+	log->enabled = true;
+	if (!result)
+		result = pem_session__open_sources(s, &error);
+	pem_session__publish(s);
+	pem_session__update_sources(s);
+	pem_session__unlock(s);
+	return result;
+}
+
+int pem_log__disable(struct pem_log *log)
+{
+	struct pem_session *s = log->session;
+	bool was_enabled;
+	size_t i;
+
+	pem_session__lock(s);
+	for (i = 0; i < s->demand_count; i++)
+		s->demands[i].log = false;
+	was_enabled = log->enabled;
+	log->enabled = false;
+	pem_session__publish(s);
+	pem_session__update_sources(s);
+	if (was_enabled)
+		note_span(log, false);
+	pem_session__unlock(s);
+	return 0;
+}
+
+/* Whoever reads the trace learns what whoever recorded it was told. There is room for it: the writer has reserved some. */
+static void note_failure(struct pem_trace_info *info, int failure)
+{
+	struct pem_trace_gap *gap;
+
+	if (!failure)
+		return;
+	if (info->gap_count == PEM_ARRAY_SIZE(info->gaps))
+		info->gap_count--;
+	gap = &info->gaps[info->gap_count++];
+	pem_copy_text(gap->source, sizeof(gap->source), "trace");
+	snprintf(gap->reason, sizeof(gap->reason),
+		 "the trace is not whole, for it could not be written: %s; what is missing is "
+		 "counted as lost",
+		 strerror(-failure));
+}
+
+/* What its place has no time left for is counted as discarded. */
+static void drain_to_end(struct pem_session *s, struct pem_producer *p)
+{
+	p->unread = !pem_session__drain_producer(s, p, true);
+	if (p->unread)
+		pem_dir__exceed(s, p->dir, PEM_EXCESS_TIME, 1);
+}
+
+int pem_log__finish(struct pem_log *log, struct pem_error *error)
+{
+	const struct timespec pause = {0, 2000000};
+	struct pem_session *s = log->session;
+	struct pem_producer *p;
+	int result;
+
+	if (log->finished)
+		return log->result;
+	pem_log__disable(log);
+	pem_session__lock(s);
+	pem_session__stop_serving(s);
+	log->finished = true;
+	pem_session__begin_end(s);
+	pem_session__settle_dirs(s, pem_monotonic_ns() + SETTLE_NS);
+	pem_session__scan_producers(s);
+	pem_session__check_producers(s);
+	if (s->processes->producers)
+		nanosleep(&pause, NULL); /* events under way come to their end */
+	pem_session__drain_sources(s, true);
+	if (s->flight->store) {
+		pem_trace_writer__keep_in(log->writer, NULL);
+		pem_flight__write(s->flight->store, log->writer);
+	}
+	for (p = s->processes->producers; p; p = p->next) {
+		drain_to_end(s, p);
+		pem_session__account(s, p);
+	}
+	pem_session__account_sources(s, NULL);
+	pem_log__close_account(s, &log->info);
+	if (!pem_trace_writer__failed(log->writer))
+		pem_trace_writer__set_info(log->writer,
+					   &log->info); /* the clock's rate is known better now */
+	note_failure(&log->info, pem_trace_writer__failed(log->writer));
+	result = pem_trace_writer__finish(log->writer, &log->info);
+	if (!result) {
+		pem_session__note_log(s, false);
+		pem_trace_writer__note_session(log->writer, NULL);
+		result = pem_trace_writer__failed(log->writer);
+	}
+	if (result)
+		pem_error__set(error, result,
+			       "the trace is not whole: %s; what could not be written is counted%s",
+			       strerror(-result),
+			       result == -ENOSPC ? "; free some space and record again" : "");
+	log->result = result;
+	log->closed = true;
+	pem_session__unlock(s);
+	return result;
+}
+
+void pem_log__unregister(struct pem_log *log)
+{
+	struct pem_session *s;
+	size_t i;
+
+	if (!log)
+		return;
+	s = log->session;
+	pem_log__finish(log, NULL);
+	pem_session__lock(s);
+	for (i = 0; i < log->count; i++)
+		pem_demand__unbind(log->demands[i]);
+	for (i = 0; i < s->demand_count; i++) {
+		s->demands[i].want_log = false;
+		pem_demand__release_context(&s->demands[i]);
+	}
+	pem_trace_writer__free(log->writer);
+	pem_flight__free(s->flight->store);
+	s->flight->store = NULL;
+	pem_model__free(log->model);
+	free(log->spans);
+	s->log = NULL;
+	pem_session__unlock(s);
+	free(log);
+}

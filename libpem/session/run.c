@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * run.c - start a command under a session, and the session's work while it runs
+ */
+#include "chunks/chunks.h"
+#include "core/clock_sync.h"
+#include "core/core.h"
+#include "cost/cost.h"
+#include "dirs/dirs.h"
+#include "dirs/limits.h"
+#include "flight/flight.h"
+#include "processes/processes.h"
+#include "session/session.h"
+#include "source_host/source_host.h"
+#include "writer/log.h"
+#include "writer/trace_writer.h"
+#include "util.h"
+
+#include <pem/clock.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A default pool lasts 68 ms at 20 million records of 24 bytes a second. */
+#define DRAIN_NS 10000000u
+
+/* The command as one line, for people: control characters would end the line it is stored in. */
+static void write_command(char *to, size_t bytes, char *const argv[])
+{
+	size_t used = 0;
+	const char *c;
+	int i;
+
+	for (i = 0; argv[i]; i++) {
+		if (i && used + 1 < bytes)
+			to[used++] = ' ';
+		for (c = argv[i]; *c && used + 1 < bytes; c++)
+			to[used++] = *c;
+	}
+	to[used] = 0;
+	pem_printable(to);
+}
+
+static void note_command(struct pem_session *s, struct pem_trace_info *info, char *const argv[])
+{
+	const char *slash = strrchr(argv[0], '/');
+	char *const name[] = {(char *)(uintptr_t)(slash ? slash + 1 : argv[0]), NULL};
+
+	info->command_pid = (uint32_t)s->command.pid;
+	write_command(info->command_name, sizeof(info->command_name), name);
+	write_command(info->command, sizeof(info->command), argv);
+}
+
+/* --- the child, between fork and exec --- */
+
+static void run_child(char *const argv[], char **environment, int go_fd, int error_fd)
+{
+	int code;
+	char c;
+
+	if (read(go_fd, &c, 1) != 1)
+		_exit(127);
+	code = -pem_run__drop_capabilities();
+	if (!code) {
+		execvpe(argv[0], argv, environment);
+		code = errno;
+	}
+	if (write(error_fd, &code, sizeof(code)) != sizeof(code))
+		_exit(126);
+	_exit(127);
+}
+
+/* Wait for the exec. True: it failed, and code says why. */
+static bool read_code(int fd, int *code)
+{
+	ssize_t done;
+
+	do
+		done = read(fd, code, sizeof(*code));
+	while (done < 0 && errno == EINTR); /* as when the recorder is interrupted just then */
+	return done == sizeof(*code);
+}
+
+static int exec_error(struct pem_error *error, const char *name, int code)
+{
+	if (code == ENOENT)
+		return pem_error__set(error, -ENOENT,
+				      "command '%s' not found; check its name and PATH", name);
+	return pem_error__set(error, -code, "cannot run '%s': %s", name, strerror(code));
+}
+
+/* Nothing names the session to what the command starts: it finds itself to be the target. */
+static void target_alone(struct pem_session *s, pid_t child)
+{
+	const struct pem_context alone = {.cpu = PEM_NO_CPU, .pid = (uint32_t)child};
+
+	s->sources->no_follow = true;
+	if (pem_session__context(s, &alone, alone.pid, PEM_CONTEXT_TARGET) >= 0)
+		s->processes->target_count++;
+}
+
+#define STARTED_MAX 64 /* commands that are remembered; hints only depend on it */
+
+/* What sessions of this process started last: written in pem_session__run, read in pem_session__has_started. */
+static pid_t started[STARTED_MAX];
+static unsigned int started_count;
+
+static void remember_started(pid_t child)
+{
+	unsigned int n = __atomic_fetch_add(&started_count, 1, __ATOMIC_RELAXED);
+
+	__atomic_store_n(&started[n % STARTED_MAX], child, __ATOMIC_RELAXED);
+}
+
+bool pem_session__has_started(uint32_t pid)
+{
+	size_t i;
+
+	for (i = 0; i < STARTED_MAX; i++) {
+		if ((uint32_t)__atomic_load_n(&started[i], __ATOMIC_RELAXED) == pid)
+			return pid != 0;
+	}
+	return false;
+}
+
+/* The session's folder, and where programs go that have no right to it. */
+static struct pem_environment *make_environment(struct pem_session *s, char *const argv[],
+						const struct pem_run_options *options)
+{
+	char session[sizeof(s->directory) + sizeof(s->dirs->public_directory)];
+	int result;
+
+	pem_session__lock(s);
+	result = pem_session__make_public(s);
+	pem_session__unlock(s);
+	if (result)
+		pem_session__say(s, PEM_LOG_WARNING,
+				 "no folder for programs that the command starts as other users "
+				 "can be made in /dev/shm or /tmp: %s; they are not observed",
+				 strerror(-result));
+	snprintf(session, sizeof(session), "%s%s%s", s->directory,
+		 s->dirs->public_directory[0] ? ":" : "", s->dirs->public_directory);
+	return pem_environment__new(s, session, argv[0], options);
+}
+
+pid_t pem_session__run(struct pem_session *s, char *const argv[],
+		       const struct pem_run_options *options, struct pem_error *error)
+{
+	bool follow = !options || options->size < sizeof(*options) || !options->no_follow;
+	struct pem_environment *environment = NULL;
+	int go[2] = {-1, -1}, failed[2] = {-1, -1}, code = 0, result;
+	pid_t child;
+
+	if (s->command.pid)
+		return pem_error__set(error, -EBUSY, "this session runs a command already");
+	if (pipe2(go, O_CLOEXEC) || pipe2(failed, O_CLOEXEC)) {
+		result = pem_error__set(error, -errno, "cannot make a pipe: %s", strerror(errno));
+		goto out;
+	}
+	environment = follow ? make_environment(s, argv, options)
+			     : pem_environment__new(s, NULL, argv[0], options);
+	if (!environment) {
+		result = pem_error__set(error, -ENOMEM, "out of memory");
+		goto out;
+	}
+	child = fork();
+	if (child < 0) {
+		result = pem_error__set(error, -errno, "cannot start a process: %s",
+					strerror(errno));
+		goto out;
+	}
+	if (!child) {
+		close(go[1]);
+		run_child(argv, pem_environment__variables(environment), go[0], failed[1]);
+	}
+	close(failed[1]);
+	failed[1] = -1;
+	pem_session__lock(s);
+	s->command.pid = child;
+	remember_started(child);
+	if (!follow)
+		target_alone(s, child);
+	s->command.pidfd = (int)syscall(SYS_pidfd_open, child, 0);
+	if (s->log) {
+		note_command(s, &s->log->info, argv);
+		pem_session__describe_flight(s, NULL);
+		pem_session__calibrate(s, &s->log->info);
+		pem_session__calibrate_start(s, &s->log->info, options && options->preload_libc);
+	}
+	if (s->cost->detail)
+		pem_session__measure(s, pem_session__cost_kinds(s)); /* before it takes long */
+	pem_session__set_root(s, child, false);
+	pem_session__open_sources(s, error);
+	pem_session__update_sources(s);
+	if (s->log) {
+		pem_log__start_clock(s->log);
+		pem_trace_writer__set_info(s->log->writer, &s->log->info);
+	}
+	pem_session__unlock(s);
+	result = child;
+	s->command.start_clock = pem_clock();
+	if (write(go[1], "g", 1) != 1 || read_code(failed[0], &code)) {
+		result = exec_error(error, argv[0], code ? code : EIO);
+		wait4(child, &s->command.status, 0, &s->command.usage);
+		s->command.done = true;
+	}
+out:
+	pem_environment__free(environment);
+	close(go[0]);
+	close(go[1]);
+	close(failed[0]);
+	close(failed[1]);
+	return result;
+}
+
+/* --- while it runs --- */
+
+/*
+ * Each directory has its turn. Producers for which its time did not suffice come first in the next one. False: there are such.
+ */
+static bool drain_producers(struct pem_session *s)
+{
+	bool all = true;
+	struct pem_producer *p;
+	int i;
+
+	s->dirs->turn++;
+	for (i = 0; i < 2; i++) {
+		for (p = s->processes->producers; p; p = p->next) {
+			if (p->turn == s->dirs->turn || (i == 0 && !p->waits))
+				continue;
+			p->turn = s->dirs->turn;
+			p->waits = !pem_session__drain_producer(s, p, false);
+			all &= !p->waits;
+		}
+	}
+	return all;
+}
+
+static void work(struct pem_session *s, uint64_t now)
+{
+	bool all;
+
+	pem_session__begin_turn(s);
+	if (now >= s->chunks->next_scan_ns)
+		pem_session__update_processes(s, now);
+	all = drain_producers(s);
+	s->sources->moved = false;
+	pem_session__drain_sources(s, false);
+	s->sources->woken_in_vain = s->sources->woken && !s->sources->moved;
+	s->sources->woken = false;
+	pem_session__judge(s, now);
+	pem_session__answer_requests(s);
+	s->turn->next_drain_ns = all ? now + DRAIN_NS : now;
+}
+
+static void note_end(struct pem_session *s)
+{
+	if (!s->command.end_clock)
+		s->command.end_clock = pem_clock();
+}
+
+/* 1 when the command has ended. */
+static int check_command(struct pem_session *s)
+{
+	if (!s->command.pid || s->command.done)
+		return s->command.done;
+	if (wait4(s->command.pid, &s->command.status, WNOHANG, &s->command.usage) ==
+	    s->command.pid) {
+		s->command.done = true;
+		note_end(s);
+	}
+	return s->command.done;
+}
+
+/* What a thread that polls has to know of the session while it waits; several may do so. */
+struct turn {
+	bool ended; /* the command */
+	int wait_status;
+	uint64_t next_ns; /* when there is work again */
+	/* What ends the wait before: the command's pidfd (-1: none), then sources that fill up. */
+	struct pollfd fds[1 + PEM_INSTANCES_MAX];
+	nfds_t fd_count;
+};
+
+static void add_sources(const struct pem_session *s, struct turn *turn)
+{
+	const struct pem_instance *instance;
+	int i, fd;
+
+	for (i = 0; i < s->sources->instance_count; i++) {
+		instance = &s->sources->instances[i];
+		fd = instance->ops->poll_fd ? instance->ops->poll_fd(instance->source) : -1;
+		if (fd >= 0)
+			turn->fds[turn->fd_count++] = (struct pollfd){.fd = fd, .events = POLLIN};
+	}
+}
+
+static struct turn take_turn(struct pem_session *s, uint64_t now)
+{
+	struct turn turn;
+
+	pem_session__lock(s);
+	if (now >= s->turn->next_drain_ns)
+		work(s, now);
+	turn.ended = check_command(s);
+	turn.wait_status = s->command.status;
+	turn.fds[0] =
+		(struct pollfd){.fd = s->command.done ? -1 : s->command.pidfd, .events = POLLIN};
+	turn.fd_count = 1;
+	if (!s->sources->woken_in_vain)
+		add_sources(s, &turn);
+	turn.next_ns = s->turn->next_drain_ns;
+	pem_session__unlock(s);
+	return turn;
+}
+
+static void wait_ns(struct pem_session *s, struct turn *turn, uint64_t ns)
+{
+	const struct timespec ts = {.tv_sec = 0, .tv_nsec = (long)ns};
+	int ready = ppoll(turn->fds, turn->fd_count, &ts, NULL);
+
+	if (ready <= 0)
+		return;
+	pem_session__lock(s);
+	if (turn->fds[0].revents) {
+		note_end(s); /* before the work that may be due */
+		ready--;
+	}
+	if (ready) {
+		s->sources->woken = true;
+		s->turn->next_drain_ns = 0;
+	}
+	pem_session__unlock(s);
+}
+
+int pem_session__poll(struct pem_session *s, int timeout_ms, int *wait_status)
+{
+	uint64_t now = pem_monotonic_ns(),
+		 end = now + (timeout_ms > 0 ? (uint64_t)timeout_ms * 1000000u : 0), until;
+	struct turn turn;
+
+	for (;;) {
+		turn = take_turn(s, now);
+		if (turn.ended) {
+			*wait_status = turn.wait_status;
+			return 1;
+		}
+		if (__atomic_load_n(&s->interrupted, __ATOMIC_RELAXED))
+			return -EINTR;
+		now = pem_monotonic_ns();
+		if (now >= end)
+			return 0;
+		until = turn.next_ns < end ? turn.next_ns : end;
+		wait_ns(s, &turn, until > now ? until - now : 0);
+		now = pem_monotonic_ns();
+	}
+}
+
+uint64_t pem_session__elapsed_ns(const struct pem_session *s)
+{
+	uint64_t end = s->command.end_clock ? s->command.end_clock : pem_clock();
+
+	if (!s->command.start_clock)
+		return 0;
+	return (uint64_t)((unsigned __int128)(end - s->command.start_clock) * 1000000000u /
+			  pem_clock__hz());
+}
+
+void pem_session__interrupt(struct pem_session *session)
+{
+	__atomic_store_n(&session->interrupted, 1, __ATOMIC_RELAXED);
+}
+
+int pem_run__exec(char *const argv[], const struct pem_run_options *options,
+		  struct pem_error *error)
+{
+	struct pem_environment *environment = pem_environment__new(NULL, NULL, argv[0], options);
+	int code;
+
+	if (!environment)
+		return pem_error__set(error, -ENOMEM, "out of memory");
+	code = -pem_run__drop_capabilities();
+	if (!code) {
+		execvpe(argv[0], argv, pem_environment__variables(environment));
+		code = errno;
+	}
+	pem_environment__free(environment);
+	return exec_error(error, argv[0], code);
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * session.c - opening and closing a session, its demands
+ *
+ * Not here: what handles do (statistics.c, callback.c, log.c), running a program (run.c).
+ */
+#include "core/demand.h"
+#include "callbacks/callbacks.h"
+#include "chunks/chunks.h"
+#include "core/binding.h"
+#include "core/clock_sync.h"
+#include "core/core.h"
+#include "core/fault.h"
+#include "core/shared_file.h"
+#include "cost/cost.h"
+#include "delivery/delivery.h"
+#include "dirs/dirs.h"
+#include "dirs/limits.h"
+#include "flight/flight.h"
+#include "processes/processes.h"
+#include "session/session.h"
+#include "source_host/source_host.h"
+#include "statistics/statistics.h"
+#include "entry.h"
+#include "model_internal.h"
+#include "producer/producer.h"
+#include "runtime_dir.h"
+#include "util.h"
+
+#include <pem/clock.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* --- the session's folder --- */
+
+static int no_runtime(const char *path, int result, struct pem_error *error)
+{
+	char why[128];
+	struct stat st;
+
+	snprintf(why, sizeof(why), "%s", strerror(-result));
+	if (result == -EPERM && lstat(path, &st))
+		snprintf(why, sizeof(why), "it would lie in a folder of another user");
+	else if (result == -EPERM && S_ISDIR(st.st_mode))
+		snprintf(why, sizeof(why), "it belongs to user %u%s", st.st_uid,
+			 st.st_uid == geteuid() ? ", and others may write in it" : "");
+	return pem_error__set(error, result,
+			      "no folder for shared memory at '%s': %s; set PEM_RUNTIME_DIR to a "
+			      "folder of your own, best on a tmpfs",
+			      path, why);
+}
+
+static int make_directory(struct pem_session *s, struct pem_error *error)
+{
+	int result = pem_runtime_dir(s->runtime, sizeof(s->runtime));
+	unsigned k;
+
+	if (result)
+		return no_runtime(s->runtime, result, error);
+	pem_runtime__sweep(s->runtime);
+	pem_public__sweep(s);
+	for (k = 0;; k++) {
+		snprintf(s->directory, sizeof(s->directory), "%s/session-%d-%u", s->runtime,
+			 (int)getpid(), k);
+		if (!mkdir(s->directory, 0700))
+			break;
+		if (errno != EEXIST || k == 999)
+			return pem_error__set(error, -errno, "cannot make '%s': %s", s->directory,
+					      strerror(errno));
+	}
+	s->directory_fd = open(s->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (s->directory_fd < 0)
+		return pem_error__set(error, -errno, "cannot open '%s': %s", s->directory,
+				      strerror(errno));
+	s->alive_fd = pem_alive__hold(s->directory_fd);
+	if (s->alive_fd < 0)
+		return pem_error__set(error, s->alive_fd,
+				      "cannot lock '%s', by which programs know that this session "
+				      "lives: %s",
+				      s->directory, strerror(-s->alive_fd));
+	return 0;
+}
+
+/* Another one than any other session's that a process may meet. */
+static uint32_t new_id(void)
+{
+	uint32_t id = 0;
+
+	if (getrandom(&id, sizeof(id), GRND_NONBLOCK) != sizeof(id))
+		id = (uint32_t)pem_clock() * 2654435761u;
+	return id ? id : 1;
+}
+
+static int make_page(struct pem_session *s, struct pem_error *error)
+{
+	struct pem_pool_geometry geometry = {
+		.flags = s->options.overwrite ? PEM_POOL_OVERWRITE : 0,
+		.chunk_bytes =
+			s->options.chunk_bytes ? s->options.chunk_bytes : PEM_CHUNK_BYTES_DEFAULT,
+		.chunk_count =
+			s->options.chunk_count ? s->options.chunk_count : PEM_CHUNK_COUNT_DEFAULT,
+		.lane_count = PEM_LANE_COUNT_DEFAULT,
+		.event_capacity = PEM_EVENT_CAPACITY_DEFAULT,
+	};
+	int fd, result;
+
+	if (!pem_pool_geometry__valid(&geometry))
+		return pem_error__set(error, -EINVAL,
+				      "%u chunks of %u bytes cannot be a pool: chunks are a power "
+				      "of two between 4096 "
+				      "and 16777216 bytes, and there are 2 to 1048576 of them",
+				      geometry.chunk_count, geometry.chunk_bytes);
+	fd = openat(s->directory_fd, "config", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+		    0600);
+	if (fd < 0)
+		return pem_error__set(error, -errno, "cannot write in '%s': %s", s->directory,
+				      strerror(errno));
+	result = -posix_fallocate(fd, 0, sizeof(*s->page));
+	if (!result) {
+		s->page = mmap(NULL, sizeof(*s->page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		if (s->page == MAP_FAILED) {
+			s->page = NULL;
+			result = -errno;
+		}
+	}
+	if (!result)
+		result = pem_fault__watch(s->page, sizeof(*s->page), &s->page_cut);
+	close(fd);
+	if (result)
+		return pem_error__set(error, result,
+				      "cannot write in '%s': %s; free some space there",
+				      s->directory, strerror(-result));
+	s->page->abi_version = PEM_ABI_VERSION;
+	s->geometry = geometry;
+	s->page->context_count = s->context_count = 1;
+	s->page->contexts[0].cpu = PEM_NO_CPU;
+	s->page->pool_flags = geometry.flags;
+	s->page->chunk_bytes = geometry.chunk_bytes;
+	s->page->chunk_count = geometry.chunk_count;
+	s->page->lane_count = geometry.lane_count;
+	s->page->event_capacity = geometry.event_capacity;
+	s->page->consumer_pid = (uint32_t)getpid();
+	s->page->id = s->id = new_id();
+	__atomic_store_n(&s->page->magic, PEM_SESSION_MAGIC, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* --- hooks --- */
+
+static void wake_callbacks(struct pem_session *s)
+{
+	if (s->async)
+		pem_async__kick(s); /* with another directory its thread waits by the clock */
+}
+
+static const struct pem_session_hooks hooks = {
+	.found_pool = pem_session__found_pool,
+	.found_control = pem_session__found_control,
+	.found_model = pem_session__found_model,
+	.lost_control = pem_session__lost_control,
+	.dir_closes = pem_dir__forget_models,
+	.cut_user = pem_session__cut_user,
+	.dir_added = wake_callbacks,
+	.process_found = pem_session__note_target,
+	.members_scanned = pem_session__update_targets,
+};
+
+/* --- life --- */
+
+/* A session with all rooms' states, as one block of memory. */
+struct whole_session {
+	struct pem_session session;
+	struct pem_session_dirs dirs;
+	struct pem_session_processes processes;
+	struct pem_session_sources sources;
+	struct pem_session_statistics statistics;
+	struct pem_session_cost cost;
+	struct pem_session_chunks chunks;
+	struct pem_session_flight flight;
+	struct pem_session_turn turn;
+};
+
+struct pem_session *pem_session__new_empty(void)
+{
+	struct whole_session *whole = calloc(1, sizeof(*whole));
+	struct pem_session *s = &whole->session;
+	pthread_mutexattr_t attributes;
+
+	if (!whole)
+		return NULL;
+	s->hooks = &hooks;
+	s->dirs = &whole->dirs;
+	s->processes = &whole->processes;
+	s->sources = &whole->sources;
+	s->statistics = &whole->statistics;
+	s->cost = &whole->cost;
+	s->chunks = &whole->chunks;
+	s->flight = &whole->flight;
+	s->turn = &whole->turn;
+	pthread_mutexattr_init(&attributes);
+	pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
+	pthread_mutex_init(&s->mutex, &attributes);
+	pthread_mutexattr_destroy(&attributes);
+	s->directory_fd = s->command.pidfd = s->flight->serve_fd = s->flight->asking_fd =
+		s->alive_fd = -1;
+	s->self_index = -1;
+	s->model = pem_model__new();
+	if (!s->model) {
+		pem_session__close(s);
+		errno = ENOMEM;
+		return NULL;
+	}
+	return s;
+}
+
+int pem_session__make_batch(struct pem_session *s)
+{
+	s->chunks->batch_bytes = s->geometry.chunk_bytes > PEM_BATCH_BYTES ? s->geometry.chunk_bytes
+									   : PEM_BATCH_BYTES;
+	s->chunks->batch = malloc(s->chunks->batch_bytes);
+	return s->chunks->batch ? 0 : -ENOMEM;
+}
+
+int pem_session__load_trace_model(struct pem_session *s, const struct pem_model *model,
+				  struct pem_error *error)
+{
+	char *text = pem_model__to_text(model);
+	int result =
+		text ? pem_model__add_text(s->model, text, strlen(text), "the trace's model", error)
+		     : -ENOMEM;
+
+	free(text);
+	if (result < 0)
+		return result;
+	pem_clock_sync__init(&s->clock);
+	return pem_session__make_batch(s);
+}
+
+struct pem_session *pem_session__open(const struct pem_session_options *options,
+				      struct pem_error *error)
+{
+	struct pem_session *s = pem_session__new_empty();
+	int result = -ENOMEM;
+
+	if (!s) {
+		pem_error__set(error, 0, "out of memory");
+		return NULL;
+	}
+	pem_session__set_page_sampling(s, 100000, 2u << 20);
+	if (options)
+		memcpy(&s->options, options,
+		       options->size < sizeof(s->options) ? options->size : sizeof(s->options));
+	result = pem_model__add_catalogue(s->model, error);
+	if (result < 0)
+		goto fail;
+	result = make_directory(s, error);
+	if (!result)
+		result = make_page(s, error);
+	if (result)
+		goto fail;
+	result = pem_session__make_batch(s);
+	if (result)
+		goto fail;
+	pem_clock_sync__init(&s->clock);
+	return s;
+fail:
+	pem_session__close(s);
+	errno = -result;
+	return NULL;
+}
+
+void pem_session__close(struct pem_session *s)
+{
+	struct pem_producer *producer;
+	size_t i;
+
+	if (!s)
+		return;
+	while (s->callbacks)
+		pem_callback__unregister(s->callbacks);
+	pem_async__free(s->async);
+	s->async = NULL;
+	while (s->statistics->handles)
+		pem_statistics__unregister(s->statistics->handles);
+	pem_log__unregister(s->log);
+	if (s->page) {
+		__atomic_store_n(&s->page->closed, 1, __ATOMIC_RELEASE);
+		for (i = 0; i < s->demand_count; i++)
+			s->demands[i].log = s->demands[i].statistic = s->demands[i].callback =
+				false;
+		pem_session__publish(s);
+	}
+	if (s->self_index >= 0)
+		pem_process__leave((unsigned)s->self_index);
+	pem_session__close_sources(s);
+	pem_session__leave_members(s);
+	pem_session__forget_detail(s);
+	while ((producer = s->processes->producers)) {
+		s->processes->producers = producer->next;
+		/* Processes keep their pools until another session comes: only the memory goes, so that no thread finds an end. */
+		if (producer->ring.header)
+			madvise(producer->ring.header, producer->bytes, MADV_REMOVE);
+		pem_producer__free(producer);
+	}
+	pem_session__say_excess(s);
+	pem_session__say_unread(s);
+	if (s->page) {
+		pem_session__say_all_refused(s);
+		pem_session__say_all_lost(s);
+	}
+	pem_session__close_dirs(s);
+	pem_alive__release(s->alive_fd);
+	pem_runtime__remove(s->directory_fd, s->directory);
+	/* Programs that were killed, or left by _exit, keep control files. */
+	pem_runtime__sweep(s->runtime);
+	if (s->page)
+		pem_shared_file__unmap(s->page, sizeof(*s->page));
+	if (s->command.pidfd >= 0)
+		close(s->command.pidfd);
+	pem_session__forget_predicates(s);
+	pem_model__free(s->model);
+	free(s->demands);
+	free(s->sources->counters);
+	free(s->sources->counter_names);
+	free(s->chunks->batch);
+	pthread_mutex_destroy(&s->mutex);
+	free(s); /* the whole_session that it begins */
+}
+
+const struct pem_model *pem_session__model(const struct pem_session *session)
+{
+	return session->model;
+}
+
+/* --- demands --- */

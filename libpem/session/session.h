@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * session.h - the handles of a session, its command, and its turns
+ */
+#ifndef PEM_SESSION_H
+#define PEM_SESSION_H
+
+#include <pem/pem.h>
+#include <pem/model.h>
+
+#include <stdbool.h>
+
+struct pem_log;
+struct pem_model;
+struct pem_session;
+
+struct pem_session_turn {
+	uint64_t next_drain_ns;
+};
+
+/* --- session.c --- */
+
+/* Room for batches of the page's chunks. 0, or -ENOMEM. */
+int pem_session__make_batch(struct pem_session *session);
+
+/* A session with nothing in it, for pem_session__open and pem_trace__recover. NULL with errno. */
+struct pem_session *pem_session__new_empty(void);
+
+/* Fill a session's model from a trace's. */
+int pem_session__load_trace_model(struct pem_session *session, const struct pem_model *model,
+				  struct pem_error *error);
+
+/* --- run.c --- */
+
+/* Did a session of this process start it? Then it needs no libpem to be named to it, whether it uses it yet or not. */
+bool pem_session__has_started(uint32_t pid);
+
+/* --- log.c --- */
+
+/* The trace's time begins now. */
+void pem_log__start_clock(struct pem_log *log);
+
+/* --- statistics.c --- */
+
+/* The session ends: say how many events statistics lacked, if more than was said before. */
+void pem_session__say_all_lost(struct pem_session *session);
+
+#endif

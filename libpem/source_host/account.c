@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * account.c - what sources delivered and lost, in the trace, and what could not be observed at all
+ */
+#include "core/binding.h"
+#include "core/clock_sync.h"
+#include "core/core.h"
+#include "core/demand.h"
+#include "delivery/delivery.h"
+#include "dirs/dirs.h"
+#include "dirs/limits.h"
+#include "processes/processes.h"
+#include "source_host/source_host.h"
+#include "writer/log.h"
+#include "writer/trace_writer.h"
+#include "util.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void pem_session__count_sources(struct pem_session *s, struct pem_balance *counted)
+{
+	const struct pem_instance *instance;
+	size_t i;
+
+	for (i = 0; i < s->demand_count; i++) {
+		memset(&counted[i], 0, sizeof(counted[i]));
+		if (s->demands[i].instance < 0 || !s->demands[i].want_log)
+			continue;
+		instance = &s->sources->instances[s->demands[i].instance];
+		instance->ops->balance(instance->source, s->demands[i].instance_index, &counted[i]);
+	}
+}
+
+static struct pem_balance balance_of(const struct pem_demand *demand, struct pem_balance counted,
+				     bool goes_on)
+{
+	struct pem_balance b = counted;
+
+	b.produced -= b.produced > demand->callback_only ? demand->callback_only : b.produced;
+	b.delivered = demand->delivered;
+	b.discarded += demand->lost;
+	b.overwritten = demand->overwritten;
+	/* What was counted since has been read already. */
+	if (goes_on && b.produced < b.delivered + b.discarded + b.overwritten)
+		b.produced = b.delivered + b.discarded + b.overwritten;
+	return b;
+}
+
+void pem_session__account_sources(struct pem_session *s, const struct pem_balance *counted)
+{
+	struct pem_balance_entry *entries = calloc(s->demand_count + 1, sizeof(*entries));
+	struct pem_balance *asked = calloc(s->demand_count + 1, sizeof(*asked));
+	size_t count, i;
+	int n;
+
+	if (asked && !counted)
+		pem_session__count_sources(s, asked);
+	for (n = 0; entries && asked && n < s->sources->instance_count; n++) {
+		for (i = count = 0; i < s->demand_count; i++) {
+			if (s->demands[i].instance != n || !s->demands[i].want_log)
+				continue;
+			entries[count].event_id = s->demands[i].event->id;
+			entries[count++].balance = balance_of(
+				&s->demands[i], counted ? counted[i] : asked[i], counted != NULL);
+		}
+		pem_trace_writer__balance(s->log->writer, 0, s->sources->instances[n].ops->name, 0,
+					  entries, count);
+	}
+	free(entries);
+	free(asked);
+}
+
+void pem_session__note_gaps(struct pem_session *s, struct pem_trace_info *info)
+{
+	struct pem_trace_gap *gap;
+	const struct pem_demand *demand;
+	size_t i;
+	uint32_t g;
+
+	pem_session__note_excess(s, info);
+	pem_session__note_unread(s, info);
+	pem_public__note_room(s, info);
+	for (i = 0; i < s->demand_count; i++) {
+		demand = &s->demands[i];
+		if (!demand->unavailable)
+			continue;
+		for (g = 0; g < info->gap_count; g++) {
+			if (!strcmp(info->gaps[g].reason, demand->reason))
+				break;
+		}
+		if (g < info->gap_count || g == PEM_ARRAY_SIZE(info->gaps))
+			continue;
+		gap = &info->gaps[info->gap_count++];
+		memcpy(gap->source, demand->source, sizeof(gap->source));
+		memcpy(gap->reason, demand->reason, sizeof(gap->reason));
+	}
+	for (i = 0; i < s->processes->refusal_count && info->gap_count < PEM_ARRAY_SIZE(info->gaps);
+	     i++) {
+		gap = &info->gaps[info->gap_count++];
+		pem_copy_text(gap->source, sizeof(gap->source), "stub");
+		memcpy(gap->reason, s->processes->refusals[i].reason, sizeof(gap->reason));
+	}
+	if (s->processes->refusals_more && info->gap_count < PEM_ARRAY_SIZE(info->gaps)) {
+		gap = &info->gaps[info->gap_count++];
+		pem_copy_text(gap->source, sizeof(gap->source), "stub");
+		snprintf(gap->reason, sizeof(gap->reason),
+			 "%llu further events of processes have other fields than the events of "
+			 "their names pem knows",
+			 (unsigned long long)s->processes->refusals_more);
+	}
+	pem_session__note_rights(s, info);
+	if (s->sources->late_targets && info->gap_count < PEM_ARRAY_SIZE(info->gaps)) {
+		gap = &info->gaps[info->gap_count++];
+		pem_copy_text(gap->source, sizeof(gap->source), "sources");
+		snprintf(gap->reason, sizeof(gap->reason),
+			 "%u processes were found after they had started: what the kernel and "
+			 "counters had of them before is missing, some 20 ms after the first event "
+			 "of their own, or a second",
+			 s->sources->late_targets);
+	}
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * module_config.c - what only the kernel module does: counters read at events, pages sampled
+ *
+ * Not here: telling it (libpem/sources/module/own.c).
+ */
+#include "core/core.h"
+#include "source_host/source_host.h"
+#include "util.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define COUNTERS_MAX 8u
+#define NAME_BYTES PEM_EDIT_DISTANCE_MAX
+#define INTERVAL_US_MIN 1000u
+#define REGION_BYTES_MIN 4096u
+#define REGION_BYTES_MAX (1ull << 40)
+
+/* What libpfm4 calls a counter of the catalogue, and *shown the catalogue; else NULL, and the name as it is. */
+static const char *counter_source(const struct pem_session *s, const char *name, const char **shown)
+{
+	const struct pem_event *event;
+	size_t i;
+
+	for (i = 0; i < pem_model__count(s->model); i++) {
+		event = pem_model__event(s->model, i);
+		if (event->source_kind == PEM_SOURCE_PERF &&
+		    (!strcasecmp(name, event->specifier) || !strcmp(name, event->name))) {
+			*shown = event->specifier;
+			return event->source_name;
+		}
+	}
+	*shown = name;
+	return NULL;
+}
+
+/* Keep a candidate's name if it is nearer to what was written than all before. */
+static void consider(const char *name, const char *candidate, size_t length, char *best,
+		     size_t bytes, unsigned *edits)
+{
+	char text[NAME_BYTES];
+	unsigned distance;
+
+	snprintf(text, sizeof(text), "%.*s", (int)length, candidate);
+	distance = pem_edit_distance(name, text);
+	if (distance >= *edits || distance > (strlen(name) < 8 ? 1 : strlen(name) / 4))
+		return;
+	*edits = distance;
+	pem_copy_text(best, bytes, text);
+}
+
+/* No source knows a counter: what may be meant, of the catalogue's names and of libpfm4's in it, or where to look. */
+static int say_unknown(const struct pem_session *s, const char *name, const char *said,
+		       struct pem_error *error)
+{
+	const struct pem_event *event;
+	char best[NAME_BYTES] = "";
+	unsigned edits = ~0u;
+	const char *at;
+	size_t i;
+
+	for (i = 0; i < pem_model__count(s->model); i++) {
+		event = pem_model__event(s->model, i);
+		if (event->source_kind != PEM_SOURCE_PERF)
+			continue;
+		consider(name, event->specifier, strlen(event->specifier), best, sizeof(best),
+			 &edits);
+		for (at = event->source_name; *at; at += strcspn(at, "|"), at += *at == '|')
+			consider(name, at, strcspn(at, "|"), best, sizeof(best), &edits);
+	}
+	if (*best)
+		return pem_error__set(error, -ENOENT, "%s; did you mean '%s'?", said, best);
+	return pem_error__set(error, -ENOENT,
+			      "%s; 'pem list hw' shows the catalogue's, and showevtinfo libpfm4's",
+			      said);
+}
+
+/* Where a name's counter comes from; NULL with error: nobody knows it. */
+static const char *find_counter(struct pem_session *s, const char *name, const char **shown,
+				struct pem_error *error)
+{
+	const char *source = counter_source(s, name, shown);
+	struct pem_error said = {""};
+
+	if (source)
+		return source;
+	if (pem_session__knows_counter(s, name, &said) == 1)
+		return name;
+	say_unknown(s, name, said.text, error);
+	return NULL;
+}
+
+/* Add a name and a comma in front of all but the first; the text is freed where there is no memory. */
+static char *append(char *text, const char *name)
+{
+	size_t used = text ? strlen(text) : 0, bytes = strlen(name);
+	char *grown = realloc(text, used + bytes + 2);
+
+	if (!grown) {
+		free(text);
+		return NULL;
+	}
+	if (used)
+		grown[used++] = ',';
+	memcpy(grown + used, name, bytes + 1);
+	return grown;
+}
+
+int pem_session__set_counters(struct pem_session *s, const char *names, struct pem_error *error)
+{
+	char *copy = strdup(names), *rest = copy, *name, *text = NULL, *shown_all = NULL;
+	const char *source, *shown;
+	unsigned count = 0;
+	int rc = copy ? 0 : -ENOMEM;
+
+	while (!rc && (name = strsep(&rest, ","))) {
+		if (!*name)
+			rc = pem_error__set(error, -EINVAL, "counters '%.100s': a name is empty",
+					    names);
+		else if (++count > COUNTERS_MAX)
+			rc = pem_error__set(error, -E2BIG,
+					    "counters '%.100s': %u can be read at an event", names,
+					    COUNTERS_MAX);
+		if (rc)
+			break;
+		source = find_counter(s, name, &shown, error);
+		if (!source) {
+			rc = -ENOENT;
+			break;
+		}
+		text = append(text, source);
+		shown_all = append(shown_all, shown);
+		rc = text && shown_all ? 0 : -ENOMEM;
+	}
+	free(copy);
+	if (!rc && strlen(shown_all) >= sizeof(((struct pem_trace_info *)0)->counters))
+		rc = pem_error__set(error, -E2BIG,
+				    "counters '%.100s...': a trace has room for %zu bytes of names",
+				    names, sizeof(((struct pem_trace_info *)0)->counters) - 1);
+	if (rc == -ENOMEM)
+		pem_error__set(error, rc, "out of memory");
+	if (rc) {
+		free(text);
+		free(shown_all);
+		return rc;
+	}
+	free(s->sources->counters);
+	free(s->sources->counter_names);
+	s->sources->counters = text;
+	s->sources->counter_names = shown_all;
+	return 0;
+}
+
+int pem_session__set_page_sampling(struct pem_session *s, uint32_t interval_us,
+				   uint64_t region_bytes)
+{
+	if (interval_us < INTERVAL_US_MIN || region_bytes < REGION_BYTES_MIN ||
+	    region_bytes > REGION_BYTES_MAX || (region_bytes & (region_bytes - 1)))
+		return -EINVAL;
+	s->sources->pages_interval_us = interval_us;
+	s->sources->pages_region_bytes = region_bytes;
+	return 0;
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * plugins.c - source plugins: load them, put them in order, ask who delivers an event
+ *
+ * Not here: instances of them in a session (sources.c).
+ */
+#include "core/core.h"
+#include "core/demand.h"
+#include "source_host/source_host.h"
+#include "util.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* By falling preference; those of the same one by name, and not as the folder happens to list them. */
+static void insert(struct pem_session *s, struct pem_source_plugin *plugin)
+{
+	struct pem_source_plugin **link;
+	const struct pem_source_ops *ops;
+
+	for (link = &s->sources->plugins; *link; link = &(*link)->next) {
+		ops = (*link)->ops;
+		if (ops->preference < plugin->ops->preference ||
+		    (ops->preference == plugin->ops->preference &&
+		     strcmp(ops->name, plugin->ops->name) > 0))
+			break;
+	}
+	plugin->next = *link;
+	*link = plugin;
+}
+
+static void load_plugin(struct pem_session *s, const char *path)
+{
+	struct pem_source_plugin *plugin;
+	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	const struct pem_source_ops *ops = handle ? dlsym(handle, "pem_source") : NULL;
+
+	if (!ops) {
+		pem_session__say(s, PEM_LOG_WARNING, "source plugin '%s' is not usable: %s", path,
+				 dlerror());
+	} else if (ops->abi_version == PEM_SOURCE_ABI_VERSION && ops->size < sizeof(*ops)) {
+		pem_session__say(s, PEM_LOG_WARNING,
+				 "source plugin '%s' is older than libpem (its table has %u bytes, "
+				 "not %zu); build it again",
+				 path, ops->size, sizeof(*ops));
+	} else if (ops->abi_version != PEM_SOURCE_ABI_VERSION) {
+		pem_session__say(s, PEM_LOG_WARNING,
+				 "source plugin '%s' is of another version (%u, not %u)", path,
+				 ops->abi_version, PEM_SOURCE_ABI_VERSION);
+	} else {
+		plugin = calloc(1, sizeof(*plugin));
+		if (plugin) {
+			plugin->ops = ops;
+			plugin->handle = handle;
+			insert(s, plugin);
+			return;
+		}
+	}
+	if (handle)
+		dlclose(handle);
+}
+
+static void load_plugins_of(struct pem_session *s, const char *folder)
+{
+	DIR *directory = opendir(folder);
+	char path[PATH_MAX + 256];
+	struct dirent *entry;
+	struct stat st;
+
+	if (!directory)
+		return;
+	if (fstat(dirfd(directory), &st) || (st.st_mode & S_IWOTH)) {
+		pem_session__say(s, PEM_LOG_WARNING,
+				 "plugin folder '%s' is writable by everybody: not used", folder);
+		closedir(directory);
+		return;
+	}
+	while ((entry = readdir(directory))) {
+		size_t length = strlen(entry->d_name);
+
+		if (strncmp(entry->d_name, "source-", 7) || length < 10 ||
+		    strcmp(entry->d_name + length - 3, ".so"))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+		load_plugin(s, path);
+	}
+	closedir(directory);
+}
+
+/* From the folders of PEM_PLUGIN_PATH, parted by colons, else from 'pem' beside libpem. */
+void pem_session__load_plugins(struct pem_session *s)
+{
+	const char *chosen = secure_getenv("PEM_PLUGIN_PATH");
+	char folders[PATH_MAX], *rest = folders, *folder;
+	size_t used;
+
+	if (s->sources->plugins_loaded)
+		return;
+	s->sources->plugins_loaded = true;
+	if (chosen && *chosen) {
+		pem_copy_text(folders, sizeof(folders), chosen);
+	} else {
+		if (!pem_library_folder(folders, sizeof(folders) - sizeof("/pem")))
+			return;
+		used = strlen(folders);
+		memcpy(folders + used, "/pem", sizeof("/pem"));
+		load_plugins_of(
+			s, folders); /* whole: a library's folder may have a colon in its name */
+		return;
+	}
+	while ((folder = strsep(&rest, ":"))) {
+		if (folder[0] == '/')
+			load_plugins_of(s, folder);
+	}
+}
+
+void pem_session__unload_plugins(struct pem_session *s)
+{
+	struct pem_source_plugin *plugin;
+
+	while ((plugin = s->sources->plugins)) {
+		s->sources->plugins = plugin->next;
+		dlclose(plugin->handle);
+		free(plugin);
+	}
+}
+
+/* Nobody's event: what would have to be there. */
+static void say_nobody(const struct pem_event *event, struct pem_error *error)
+{
+	if (event->source_kind == PEM_SOURCE_MODULE)
+		pem_error__set(error, 0,
+			       "only pem.ko sees this, and no installed source uses that module; "
+			       "it is built by 'make kmod', and the source with the library");
+	else
+		pem_error__set(error, 0,
+			       "no installed source delivers %s events; build with libbpf and "
+			       "libpfm4, see "
+			       "'make deps'",
+			       pem_source_kind__name((enum pem_source_kind)event->source_kind));
+}
+
+const struct pem_source_ops *pem_session__find_plugin(struct pem_session *s,
+						      const struct pem_source_plugin *after,
+						      const struct pem_event *event,
+						      const char **name, struct pem_error *error)
+{
+	const struct pem_source_plugin *plugin;
+	struct pem_error reason, before, said = {.text = ""};
+	int result, refused = 0;
+
+	*name = "pem";
+	pem_session__load_plugins(s);
+	for (plugin = after ? after->next : s->sources->plugins; plugin; plugin = plugin->next) {
+		reason.text[0] = '\0';
+		result = plugin->ops->can_deliver(event, &reason);
+		if (result == -ENOENT)
+			continue;
+		*name = plugin->ops->name;
+		if (result == 1)
+			return plugin->ops;
+		/* Whichever is easier to mend will do. */
+		before = said;
+		if (refused++)
+			pem_error__set(&said, 0, "%.300s; or, by %s: %.120s", before.text,
+				       plugin->ops->name, reason.text);
+		else
+			said = reason;
+	}
+	if (!refused)
+		say_nobody(event, error);
+	else if (error)
+		*error = said;
+	return NULL;
+}
+
+/*
+ * A stub's event with the name of a library of ours is raised by it: is it there? One without is raised by programs that
+ * were built to.
+ */
+static int can_stub(const struct pem_event *event, struct pem_error *reason)
+{
+	char folder[PATH_MAX], path[PATH_MAX + 128];
+
+	if (!*event->source_name || strchr(event->source_name, '/'))
+		return 1;
+	if (!pem_library_folder(folder, sizeof(folder)))
+		return pem_error__set(reason, 0,
+				      "libpem's folder, where %s has to be, was not found",
+				      event->source_name);
+	snprintf(path, sizeof(path), "%s/%s", folder, event->source_name);
+	if (!access(path, R_OK))
+		return 1;
+	return pem_error__set(
+		reason, 0,
+		"%s, which raises it, is not in %s: it is built where the headers of what it "
+		"watches are installed ('make deps', then 'make')",
+		event->source_name, folder);
+}
+
+const char *pem_session__source_of(struct pem_session *session, const struct pem_event *event,
+				   struct pem_error *reason)
+{
+	struct pem_error error = {""};
+	const struct pem_source_ops *ops;
+	const char *name;
+
+	if (event->source_kind == PEM_SOURCE_STUB)
+		return can_stub(event, reason) ? "stub" : NULL;
+	pem_session__lock(session);
+	ops = pem_session__refusal(session, event, &error)
+		      ? NULL
+		      : pem_session__find_plugin(session, NULL, event, &name, &error);
+	pem_session__unlock(session);
+	if (!ops)
+		pem_error__set(reason, 0, "%s", error.text);
+	return ops ? ops->name : NULL;
+}
+
+int pem_session__can_deliver(struct pem_session *session, const struct pem_event *event,
+			     struct pem_error *reason)
+{
+	return pem_session__source_of(session, event, reason) != NULL;
+}
+
+int pem_session__knows_counter(struct pem_session *session, const char *name,
+			       struct pem_error *error)
+{
+	const struct pem_source_plugin *plugin;
+	int result = 1;
+
+	pem_session__lock(session);
+	pem_session__load_plugins(session);
+	for (plugin = session->sources->plugins; plugin; plugin = plugin->next) {
+		if (!plugin->ops->knows_counter)
+			continue;
+		result = plugin->ops->knows_counter(name, error);
+		if (result == 1)
+			break;
+	}
+	pem_session__unlock(session);
+	return result;
+}
+
+int pem_session__sources(struct pem_session *session, struct pem_source_state *states, uint32_t max)
+{
+	const struct pem_source_plugin *plugin;
+	uint32_t count = 0;
+
+	pem_session__lock(session);
+	pem_session__load_plugins(session);
+	for (plugin = session->sources->plugins; plugin && count < max;
+	     plugin = plugin->next, count++) {
+		memset(&states[count], 0, sizeof(states[count]));
+		states[count].name = plugin->ops->name;
+		states[count].usable =
+			!plugin->ops->usable || plugin->ops->usable(&states[count].reason) == 1;
+	}
+	pem_session__unlock(session);
+	return (int)count;
+}
+
+void pem_session__each_context_event(struct pem_session *s,
+				     void (*function)(struct pem_session *s,
+						      struct pem_demand *demand))
+{
+	const struct pem_event *event;
+	struct pem_demand *demand;
+	size_t i;
+
+	for (i = 0; i < pem_model__count(s->model); i++) {
+		event = pem_model__event(s->model, i);
+		if (!pem_event__tells_context(event))
+			continue;
+		demand = pem_session__demand(s, event);
+		if (demand && pem_session__can_deliver(s, event, NULL))
+			function(s, demand);
+	}
+}

@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * sources.c - instances of source plugins in a session: opened, told what is wanted, drained, counted
+ *
+ * Not here: which plugins there are, and which one delivers an event (plugins.c).
+ *
+ * One plugin instance serves the events that became wanted together. Events of a command's process tree wait for
+ * pem_session__run, which knows its root.
+ */
+#include "core/binding.h"
+#include "core/clock_sync.h"
+#include "core/core.h"
+#include "core/demand.h"
+#include "delivery/delivery.h"
+#include "dirs/dirs.h"
+#include "dirs/limits.h"
+#include "processes/processes.h"
+#include "source_host/source_host.h"
+#include "writer/log.h"
+#include "writer/trace_writer.h"
+#include "util.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+/* Does a text name an event, or its place, and not only the beginning of another's? */
+static bool names(const char *text, const char *name)
+{
+	const char *found = *name ? strstr(text, name) : NULL;
+
+	return found && !strchr("_.+", found[strlen(name)] ? found[strlen(name)] : ' ') &&
+	       !isalnum((unsigned char)found[strlen(name)]);
+}
+
+/* What a source complains of while it opens may be why it has not an event, which it tells in numbers only. */
+static void say_from_source(enum pem_log_level level, const char *text, void *arg)
+{
+	struct pem_session *s = arg;
+	size_t i;
+
+	for (i = 0; level <= PEM_LOG_WARNING && i < s->sources->opening_count; i++) {
+		if (names(text, s->sources->opening[i]->event->source_name) ||
+		    names(text, s->sources->opening[i]->event->name))
+			pem_copy_text(s->sources->opening[i]->reason,
+				      sizeof(s->sources->opening[i]->reason), text);
+	}
+	pem_session__say(s, level, "%s", text);
+}
+
+static void mark_unavailable(struct pem_demand *demand, int code, const char *source,
+			     const char *reason)
+{
+	demand->unavailable = code ? code : -ENOTSUP;
+	pem_copy_text(demand->source, sizeof(demand->source), source);
+	pem_copy_text(demand->reason, sizeof(demand->reason), reason);
+}
+
+/* --- opening --- */
+
+static void fill_source_event(struct pem_source_event *e, const struct pem_demand *demand)
+{
+	e->event = demand->event;
+	e->context = demand->context;
+	e->action = pem_demand__action(demand) &
+		    ~(uint64_t)(PEM_ACTION_FILTER | PEM_ACTION_CALLBACK | PEM_ACTION_WAKE);
+	e->distribution = demand->distribution;
+	e->tests = demand->predicate ? demand->predicate->test : NULL;
+	e->test_count = demand->predicate ? demand->predicate->test_count : 0;
+}
+
+static const struct pem_event *event_that_sets_thread(const struct pem_session *s)
+{
+	const struct pem_event *event;
+	size_t i;
+
+	for (i = 0; i < pem_model__count(s->model); i++) {
+		event = pem_model__event(s->model, i);
+		if (pem_event__tells_context(event) && event->meaning == PEM_MEANS_SETS_THREAD)
+			return event;
+	}
+	return NULL;
+}
+
+/* Is the event that says who runs where among them? Who delivers that says it for all of a session's other events, too. */
+static bool is_among(const struct pem_event *event, struct pem_demand **demands, size_t count)
+{
+	size_t i;
+
+	for (i = 0; event && i < count; i++) {
+		if (demands[i]->event == event)
+			return true;
+	}
+	return false;
+}
+
+/* One sentence for all events that found no descriptor, so that it is said once. */
+static void say_descriptors(const struct pem_instance *instance, size_t count, char *reason,
+			    size_t bytes)
+{
+	struct pem_balance balance;
+	struct rlimit limit = {0};
+	size_t i, without = 0;
+
+	for (i = 0; i < count; i++)
+		without += instance->ops->balance(instance->source, i, &balance) == -EMFILE;
+	getrlimit(RLIMIT_NOFILE, &limit);
+	snprintf(reason, bytes,
+		 "%zu of %zu found no descriptor, for this process may have %llu: allow it more "
+		 "(ulimit -n), or name fewer",
+		 without, count, (unsigned long long)limit.rlim_cur);
+}
+
+/* A source that runs may have failed to get some of its events: ask. These are no event of the instance any more. */
+static void mark_refused(struct pem_instance *instance, struct pem_demand **demands, size_t count)
+{
+	struct pem_balance balance;
+	char reason[sizeof(demands[0]->reason)];
+	size_t i;
+	int rc;
+
+	for (i = 0; i < count; i++) {
+		rc = instance->ops->balance(instance->source, i, &balance);
+		if (rc >= 0)
+			continue;
+		if (*demands[i]->reason)
+			pem_copy_text(reason, sizeof(reason), demands[i]->reason);
+		else if (rc == -EMFILE)
+			say_descriptors(instance, count, reason, sizeof(reason));
+		else
+			snprintf(reason, sizeof(reason), "%.128s can't be observed: %s",
+				 demands[i]->event->name, strerror(-rc));
+		demands[i]->instance = -1;
+		mark_unavailable(demands[i], rc, instance->ops->name, reason);
+	}
+}
+
+/* Open an instance of a plugin for the demands listed. Those that it fails to serve, or all, are marked with its reason. */
+static void open_instance(struct pem_session *s, const struct pem_source_ops *ops,
+			  struct pem_demand **demands, size_t count)
+{
+	struct pem_instance *instance = &s->sources->instances[s->sources->instance_count];
+	struct pem_error error = {"too many sources in one session"};
+	struct pem_source_config config = {.size = sizeof(config),
+					   .root = s->sources->root,
+					   .root_runs = s->sources->root_runs,
+					   .no_follow = s->sources->no_follow,
+					   .whole_machine = s->sources->whole_machine,
+					   .event_count = count,
+					   .sets_thread = event_that_sets_thread(s),
+					   .counters = s->sources->counters,
+					   .pages_interval_us = s->sources->pages_interval_us,
+					   .pages_region_bytes = s->sources->pages_region_bytes,
+					   .log = say_from_source,
+					   .log_arg = s};
+	int result = -EMFILE;
+	size_t i;
+
+	memset(instance, 0, sizeof(*instance));
+	if (s->sources->instance_count == PEM_INSTANCES_MAX)
+		goto fail;
+	instance->events = calloc(count, sizeof(*instance->events));
+	result = -ENOMEM;
+	if (!instance->events)
+		goto fail;
+	for (i = 0; i < count; i++)
+		fill_source_event(&instance->events[i], demands[i]);
+	instance->ops = ops;
+	instance->event_count = count;
+	config.beside = is_among(config.sets_thread, demands, count)
+				? 0
+				: (uint32_t)s->sources->instance_count + 1;
+	config.events = instance->events;
+	s->sources->opening = demands;
+	s->sources->opening_count = count;
+	result = ops->open(&config, &instance->source, &error);
+	if (result)
+		goto fail;
+	pem_session__add_targets_to(s, instance);
+	result = ops->start(instance->source, &error);
+	s->sources->opening_count = 0;
+	if (result) {
+		ops->close(instance->source);
+		goto fail;
+	}
+	for (i = 0; i < count; i++) {
+		demands[i]->instance = s->sources->instance_count;
+		demands[i]->instance_index = i;
+	}
+	s->sources->instance_count++;
+	mark_refused(instance, demands, count);
+	return;
+fail:
+	s->sources->opening_count = 0;
+	free(instance->events);
+	for (i = 0; i < count; i++)
+		mark_unavailable(demands[i], result, ops->name, error.text);
+	pem_session__say(s, PEM_LOG_WARNING, "%s events are not observed: %s", ops->name,
+			 error.text);
+}
+
+/*
+ * What a plugin failed to serve the next one may: those that come later are asked. But who runs where stays with the instance
+ * that runs, as its streams already tell it.
+ */
+static void choose_again(struct pem_session *s, const struct pem_source_plugin *plugin,
+			 const struct pem_source_ops **chosen, bool runs)
+{
+	const struct pem_event *sets_thread = event_that_sets_thread(s);
+	const struct pem_source_ops *next = NULL;
+	struct pem_error ignored;
+	struct pem_demand *demand;
+	const char *name;
+	size_t i, count = 0;
+
+	for (i = 0; i < s->demand_count; i++) {
+		demand = &s->demands[i];
+		if (chosen[i] != plugin->ops || !demand->unavailable ||
+		    (runs && demand->event == sets_thread))
+			continue;
+		chosen[i] = pem_session__find_plugin(s, plugin, demand->event, &name, &ignored);
+		if (!chosen[i])
+			continue;
+		next = chosen[i];
+		count++;
+		demand->unavailable = 0;
+		demand->reason[0] = '\0';
+	}
+	if (count)
+		pem_session__say(s, PEM_LOG_WARNING, "%s is asked for %zu events that %s has not",
+				 next->name, count, plugin->ops->name);
+}
+
+bool pem_session__refusal(const struct pem_session *s, const struct pem_event *event,
+			  struct pem_error *reason)
+{
+	size_t i;
+
+	for (i = 0; i < s->demand_count; i++) {
+		if (s->demands[i].event == event && s->demands[i].unavailable) {
+			pem_error__set(reason, 0, "%s", s->demands[i].reason);
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool wants_source(const struct pem_session *s, const struct pem_demand *demand)
+{
+	return demand->event->source_kind != PEM_SOURCE_STUB &&
+	       (demand->want_log || demand->want_statistic || demand->want_async) &&
+	       demand->instance < 0 && !demand->unavailable &&
+	       (s->sources->root || s->sources->whole_machine || demand->context.pid != PEM_ANY);
+}
+
+int pem_session__open_sources(struct pem_session *s, struct pem_error *error)
+{
+	const struct pem_source_plugin *plugin;
+	const struct pem_source_ops **chosen;
+	struct pem_error reason;
+	struct pem_demand **group;
+	const char *name;
+	int before = s->sources->instance_count, opened;
+	size_t count, i;
+
+	if (!s->sources->root)
+		pem_session__find_targets(s);
+	group = calloc(s->demand_count + 1, sizeof(*group));
+	chosen = calloc(s->demand_count + 1, sizeof(*chosen));
+	if (!group || !chosen) {
+		free(group);
+		free(chosen);
+		return pem_error__set(error, -ENOMEM, "out of memory");
+	}
+	for (i = 0; i < s->demand_count; i++) {
+		if (!wants_source(s, &s->demands[i]))
+			continue;
+		chosen[i] = pem_session__find_plugin(s, NULL, s->demands[i].event, &name, &reason);
+		if (!chosen[i])
+			mark_unavailable(&s->demands[i], -ENOTSUP, name, reason.text);
+	}
+	for (plugin = s->sources->plugins; plugin; plugin = plugin->next) {
+		for (i = count = 0; i < s->demand_count; i++) {
+			if (chosen[i] == plugin->ops)
+				group[count++] = &s->demands[i];
+		}
+		if (!count)
+			continue;
+		opened = s->sources->instance_count;
+		open_instance(s, plugin->ops, group, count);
+		choose_again(s, plugin, chosen, s->sources->instance_count > opened);
+	}
+	free(group);
+	free(chosen);
+	if (s->sources->instance_count == before)
+		return 0;
+	pem_session__find_targets(s); /* who was started since, or before */
+	if (s->processes->target_count && pem_session__observes_kernel(s))
+		pem_log__name_processes(s->log);
+	return 0;
+}
+
+void pem_session__update_sources(struct pem_session *s)
+{
+	struct pem_instance *instance;
+	struct pem_demand *demand;
+	size_t i;
+
+	for (i = 0; i < s->demand_count; i++) {
+		demand = &s->demands[i];
+		if (demand->instance < 0)
+			continue;
+		instance = &s->sources->instances[demand->instance];
+		fill_source_event(&instance->events[demand->instance_index], demand);
+		if (instance->ops->keep)
+			instance->ops->keep(instance->source, demand->instance_index,
+					    demand->distribution);
+		instance->ops->set_action(instance->source, demand->instance_index,
+					  instance->events[demand->instance_index].action);
+	}
+}
+
+/* --- draining --- */
+
+/*
+ * Take what is not the log's out of a packet, and count the rest as delivered. Returns where its content ends: behind the last
+ * record that is left, or that fits its description.
+ */
+static size_t keep_for_log(struct pem_session *s, struct pem_packet *packet, size_t content)
+{
+	const struct pem_record_header *header;
+	const struct pem_event *event = NULL;
+	uint8_t *base = (uint8_t *)packet;
+	size_t at = PEM_PACKET_HEADER_BYTES, to = at, end = at;
+	uint64_t clock = packet->timestamp_begin;
+	struct pem_demand *demand = NULL;
+	int bytes;
+
+	while (at + sizeof(*header) <= content) {
+		header = (const struct pem_record_header *)(base + at);
+		if (!event || event->id != header->event_id) {
+			event = pem_model__by_id(s->model, header->event_id);
+			demand = event ? pem_session__demand(s, event) : NULL;
+		}
+		bytes = event ? pem_event__record_bytes(event, base + at, content - at) : -EINVAL;
+		if (bytes < 0)
+			break;
+		clock += (uint32_t)(header->clock_low - (uint32_t)clock);
+		if (demand &&
+		    (!pem_session__is_logging(s) || !pem_log__wants(s->log, demand, clock))) {
+			demand->callback_only++;
+			packet->record_count--;
+		} else {
+			if (demand)
+				demand->delivered++;
+			if (to != at)
+				memmove(base + to, base + at, (size_t)bytes);
+			end = to + (size_t)bytes;
+			to += ((size_t)bytes + 7) & ~(size_t)7;
+		}
+		at += ((size_t)bytes + 7) & ~(size_t)7;
+	}
+	packet->content_size = (uint64_t)end * 8;
+	return end;
+}
+
+void pem_session__count_records(struct pem_session *s, const struct pem_packet *packet,
+				size_t content, int delivered, int lost)
+{
+	const struct pem_record_header *header;
+	const struct pem_event *event;
+	const uint8_t *base = (const uint8_t *)packet;
+	size_t at = PEM_PACKET_HEADER_BYTES;
+	struct pem_demand *demand;
+	int bytes;
+
+	while (at + sizeof(*header) <= content) {
+		header = (const struct pem_record_header *)(base + at);
+		event = pem_model__by_id(s->model, header->event_id);
+		bytes = event ? pem_event__record_bytes(event, base + at, content - at) : -EINVAL;
+		if (bytes < 0)
+			return;
+		demand = pem_session__demand(s, event);
+		if (demand) {
+			demand->delivered += (uint64_t)delivered;
+			demand->lost += (uint64_t)lost;
+		}
+		at += ((size_t)bytes + 7) & ~(size_t)7;
+	}
+}
+
+/* A packet could not be written: its records, which count as delivered, are lost. */
+static void count_lost(struct pem_session *s, const struct pem_packet *packet, size_t content)
+{
+	pem_session__count_records(s, packet, content, -1, 1);
+}
+
+static size_t padded(size_t bytes)
+{
+	return (bytes + PEM_RECORD_ALIGN - 1) & ~(size_t)(PEM_RECORD_ALIGN - 1);
+}
+
+/* Callbacks take theirs of a packet, and the log keeps the rest. Returns the bytes of its content, now and before. */
+static int take_packet(struct pem_session *s, const char *name, struct pem_packet *packet,
+		       size_t room, size_t *content, size_t *before)
+{
+	*before = packet->content_size / 8;
+	if (packet->content_size % 8 || *before < PEM_PACKET_HEADER_BYTES || *before > room)
+		return -EINVAL;
+	pem_async__take_packet(s, name, packet, *before);
+	*content = keep_for_log(s, packet, *before);
+	return 0;
+}
+
+static void count_lost_packets(struct pem_session *s, const uint8_t *packets, size_t bytes)
+{
+	const struct pem_packet *packet;
+	size_t at;
+
+	for (at = 0; at < bytes; at += padded(packet->content_size / 8)) {
+		packet = (const struct pem_packet *)(packets + at);
+		count_lost(s, packet, packet->content_size / 8);
+	}
+}
+
+/* What is left of the packets moves together, and so is written at once. */
+static int write_packets(struct pem_session *s, const char *name, uint8_t *packets, size_t bytes)
+{
+	size_t at, content, before, to = 0;
+	int result = 0, one;
+
+	for (at = 0; at + sizeof(struct pem_packet) <= bytes; at += padded(before)) {
+		result = take_packet(s, name, (struct pem_packet *)(packets + at), bytes - at,
+				     &content, &before);
+		if (result)
+			break;
+		memmove(packets + to, packets + at, content);
+		to += padded(content);
+	}
+	if (!to || !pem_session__is_logging(s))
+		return result;
+	one = pem_trace_writer__packets(s->log->writer, name, packets, to);
+	if (one)
+		count_lost_packets(s, packets, to);
+	return result ? result : one;
+}
+
+static int sink_write(void *arg, const char *name, struct pem_packet *packet, size_t bytes)
+{
+	struct pem_session *s = arg;
+	size_t content = packet->content_size / 8, before;
+	int result;
+
+	s->sources->moved = true;
+	if (padded(content) < bytes)
+		return write_packets(s, name, (uint8_t *)packet, bytes);
+	result = take_packet(s, name, packet, bytes, &content, &before);
+	if (result || !pem_session__is_logging(s))
+		return result;
+	result = pem_trace_writer__packet(s->log->writer, name, packet, content);
+	if (result)
+		count_lost(s, packet, content);
+	return result;
+}
+
+static uint64_t sink_clock_at(void *arg, uint64_t monotonic_ns)
+{
+	return pem_clock_sync__cycles_at(&((struct pem_session *)arg)->clock, monotonic_ns);
+}
+
+void pem_session__drain_sources(struct pem_session *s, bool final)
+{
+	const struct pem_source_sink sink = {
+		.arg = s, .write = sink_write, .clock_at = sink_clock_at};
+	int i, result;
+
+	pem_clock_sync__update(&s->clock);
+	for (i = 0; i < s->sources->instance_count; i++) {
+		result = s->sources->instances[i].ops->drain(s->sources->instances[i].source, &sink,
+							     final);
+		if (result < 0 && s->log && !pem_trace_writer__failed(s->log->writer))
+			pem_session__say(s, PEM_LOG_WARNING, "%s: %s",
+					 s->sources->instances[i].ops->name, strerror(-result));
+	}
+}
+
+void pem_session__close_sources(struct pem_session *s)
+{
+	int i;
+
+	for (i = 0; i < s->sources->instance_count; i++) {
+		s->sources->instances[i].ops->close(s->sources->instances[i].source);
+		free(s->sources->instances[i].events);
+	}
+	s->sources->instance_count = 0;
+	free(s->sources->observed);
+	s->sources->observed = NULL;
+	s->sources->observed_count = s->sources->observed_capacity = 0;
+	pem_session__unload_plugins(s);
+}

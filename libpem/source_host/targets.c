@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * targets.c - processes that the session's sources observe: which those are, and letting the sources know
+ *
+ * The kernel follows what a target starts from the moment on at which it is one. Who runs by then is looked for in /proc:
+ * descendants once, right after a source has started; programs, control groups and namespaces again and again, for others
+ * may come. Not here: processes that raise events themselves (members.c).
+ */
+#include "core/clock_sync.h"
+#include "core/core.h"
+#include "core/demand.h"
+#include "processes/processes.h"
+#include "source_host/source_host.h"
+#include "writer/log.h"
+#include "membership.h"
+
+#include <pem/clock.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SEARCH_NS 1000000000u
+#define PASSES_MAX 8 /* a target that starts others faster than they can be found */
+
+static struct pem_target *find(const struct pem_session *s, uint32_t pid)
+{
+	size_t i;
+
+	for (i = 0; i < s->sources->observed_count; i++) {
+		if (s->sources->observed[i].pid == pid)
+			return &s->sources->observed[i];
+	}
+	return NULL;
+}
+
+static bool remember(struct pem_session *s, uint32_t pid)
+{
+	size_t capacity = s->sources->observed_capacity ? 2 * s->sources->observed_capacity : 16;
+	struct pem_target *larger;
+
+	if (s->sources->observed_count == s->sources->observed_capacity) {
+		larger = realloc(s->sources->observed, capacity * sizeof(*larger));
+		if (!larger)
+			return false;
+		s->sources->observed = larger;
+		s->sources->observed_capacity = capacity;
+	}
+	s->sources->observed[s->sources->observed_count++] =
+		(struct pem_target){.pid = pid, .seen = true};
+	return true;
+}
+
+static void add_to(struct pem_session *s, struct pem_instance *instance, uint32_t pid)
+{
+	int result = instance->ops->add_target
+			     ? instance->ops->add_target(instance->source, (pid_t)pid)
+			     : -ENOTSUP;
+
+	if (!result || instance->refused_said)
+		return;
+	instance->refused_said = true;
+	pem_session__say(s, PEM_LOG_WARNING,
+			 "%s events of process %u, and of others to come, are not observed: %s",
+			 instance->ops->name, pid,
+			 result == -ENOTSUP ? "this source observes one process and what it starts"
+					    : strerror(-result));
+}
+
+void pem_session__add_targets_to(struct pem_session *s, struct pem_instance *instance)
+{
+	size_t i;
+
+	for (i = 0; i < s->sources->observed_count; i++) {
+		if (s->sources->observed[i].pid != (uint32_t)s->sources->root)
+			add_to(s, instance, s->sources->observed[i].pid);
+	}
+}
+
+void pem_session__set_root(struct pem_session *s, pid_t pid, bool runs)
+{
+	int i;
+
+	if (s->sources->whole_machine || find(s, (uint32_t)pid))
+		return;
+	if (!remember(s, (uint32_t)pid)) {
+		pem_session__say(s, PEM_LOG_WARNING,
+				 "process %d is not observed in the kernel: out of memory",
+				 (int)pid);
+		return;
+	}
+	if (!s->sources->root) {
+		s->sources->root = pid;
+		s->sources->root_runs = runs;
+	}
+	for (i = 0; i < s->sources->instance_count; i++)
+		add_to(s, &s->sources->instances[i], (uint32_t)pid);
+}
+
+/* --- looking --- */
+
+static bool wants_sources(const struct pem_session *s)
+{
+	const struct pem_demand *demand;
+	size_t i;
+
+	for (i = 0; i < s->demand_count; i++) {
+		demand = &s->demands[i];
+		if (demand->event->source_kind != PEM_SOURCE_STUB && !demand->unavailable &&
+		    (demand->want_log || demand->want_statistic || demand->want_async))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Contexts that may hold processes which nobody has named by number, but for that of all: it is root's whole machine; with those
+ * of a process's descendants, or without.
+ */
+static uint64_t open_contexts(const struct pem_session *s, bool descendants)
+{
+	const struct pem_session_context *c;
+	uint64_t contexts = 0;
+	uint32_t i;
+
+	for (i = 1; i < s->context_count; i++) {
+		c = &s->page->contexts[i];
+		if (c->flags & PEM_CONTEXT_TARGET &&
+		    (c->pid ? descendants && c->flags & PEM_CONTEXT_FOLLOW
+			    : c->program[0] || c->cgroup || c->in_namespace))
+			contexts |= 1ull << i;
+	}
+	return contexts;
+}
+
+static bool is_ours(const char *name)
+{
+	char path[300];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%s", name);
+	return !stat(path, &st) && (!geteuid() || st.st_uid == geteuid());
+}
+
+/* late: the sources run, and lack what it did so far, unless they followed it here. */
+static void add_found(struct pem_session *s, uint32_t pid, bool late)
+{
+	if (late && (s->sources->no_follow || !find(s, pem_parent_of(pid))))
+		s->sources->late_targets++;
+	pem_session__set_root(s, (pid_t)pid, true);
+	pem_log__name_process(s->log, pid);
+}
+
+/* Returns how many were found that had not been known. */
+static size_t search(struct pem_session *s, uint64_t contexts, bool late)
+{
+	uint64_t groups = late ? open_contexts(s, false) : 0, holding;
+	struct pem_target *known;
+	struct dirent *entry;
+	size_t count = 0;
+	uint32_t pid;
+	DIR *proc = opendir("/proc");
+
+	while (proc && (entry = readdir(proc))) {
+		pid = (uint32_t)strtoul(entry->d_name, NULL, 10);
+		known = pid ? find(s, pid) : NULL;
+		if (known)
+			known->seen = true;
+		if (!pid || known || pid == (uint32_t)getpid() || !is_ours(entry->d_name))
+			continue;
+		holding =
+			contexts & pem_contexts__holding(s->page, s->context_count, pid, ~contexts);
+		if (!holding)
+			continue;
+		add_found(s, pid, holding & groups);
+		count++;
+	}
+	if (proc)
+		closedir(proc);
+	return count;
+}
+
+void pem_session__find_targets(struct pem_session *s)
+{
+	uint64_t contexts = s->sources->whole_machine ? 0 : open_contexts(s, true);
+	size_t i, kept = 0;
+	int pass;
+
+	if (!contexts || !wants_sources(s))
+		return;
+	for (i = 0; i < s->sources->observed_count; i++)
+		s->sources->observed[i].seen = false;
+	for (pass = 0; pass < PASSES_MAX && search(s, contexts, s->sources->has_searched); pass++)
+		;
+	s->sources->has_searched = true;
+	/* A number may come again, as another process. */
+	for (i = 0; i < s->sources->observed_count; i++) {
+		if (s->sources->observed[i].seen)
+			s->sources->observed[kept++] = s->sources->observed[i];
+	}
+	s->sources->observed_count = kept;
+	s->sources->next_targets_ns = pem_monotonic_ns() + SEARCH_NS;
+}
+
+void pem_session__note_target(struct pem_session *s, uint32_t pid)
+{
+	uint64_t contexts;
+	char name[16];
+
+	if (!pid || !s->processes->searches_elsewhere || s->sources->whole_machine ||
+	    find(s, pid) || !wants_sources(s))
+		return;
+	contexts = open_contexts(s, false);
+	snprintf(name, sizeof(name), "%u", pid);
+	if (!contexts || !is_ours(name) ||
+	    !(pem_contexts__holding(s->page, s->context_count, pid, ~contexts) & contexts))
+		return;
+	add_found(s, pid, s->sources->has_searched);
+	if (!s->sources->instance_count)
+		s->sources->next_targets_ns =
+			1; /* the first: its sources are opened with the next look */
+}
+
+void pem_session__update_targets(struct pem_session *s)
+{
+	if (!s->processes->searches_elsewhere || s->sources->whole_machine ||
+	    pem_monotonic_ns() < s->sources->next_targets_ns)
+		return;
+	s->sources->next_targets_ns = pem_monotonic_ns() + SEARCH_NS;
+	pem_session__find_targets(s);
+	if (s->sources->root && !s->sources->instance_count && wants_sources(s)) {
+		pem_session__open_sources(s, NULL);
+		pem_session__update_sources(s);
+	}
+}
+
+bool pem_session__observes_kernel(const struct pem_session *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->demand_count; i++) {
+		if (pem_event__is_of_kernel(s->demands[i].event) && s->demands[i].instance >= 0)
+			return true;
+	}
+	return false;
+}

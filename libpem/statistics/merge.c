@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * merge.c - adding up statistics of several threads, processes and sources
+ */
+#include "core/core.h"
+#include "core/demand.h"
+#include "statistics/statistics.h"
+#include "util.h"
+
+#include <string.h>
+
+static double mean_of(const struct pem_statistic *s)
+{
+	return (s->is_float    ? s->sum_f
+		: s->is_signed ? (double)(int64_t)s->sum
+			       : (double)s->sum) /
+	       (double)s->count;
+}
+
+/* Chan, Golub, LeVeque: Updating formulae and a pairwise algorithm for computing sample variances, 1979. */
+static void add_variance(struct pem_statistic *to, const struct pem_statistic *from)
+{
+	double n = (double)to->count, m = (double)from->count, distance;
+
+	distance = mean_of(from) - mean_of(to);
+	to->variance = (to->variance * n + from->variance * m) / (n + m) +
+		       distance * distance * n * m / ((n + m) * (n + m));
+}
+
+void pem_statistic__add(struct pem_statistic *to, const struct pem_statistic *from)
+{
+	if (!from->count)
+		return;
+	if (!to->count) {
+		const struct pem_event *event = to->event;
+
+		*to = *from;
+		to->event = event;
+		return;
+	}
+	add_variance(to, from);
+	to->count += from->count;
+	to->sum += from->sum;
+	to->sum_f += from->sum_f;
+	if (from->is_float) {
+		to->min_f = from->min_f < to->min_f ? from->min_f : to->min_f;
+		to->max_f = from->max_f > to->max_f ? from->max_f : to->max_f;
+	} else if (from->is_signed) {
+		to->min = (int64_t)from->min < (int64_t)to->min ? from->min : to->min;
+		to->max = (int64_t)from->max > (int64_t)to->max ? from->max : to->max;
+	} else {
+		to->min = from->min < to->min ? from->min : to->min;
+		to->max = from->max > to->max ? from->max : to->max;
+	}
+}
+
+void pem_statistic__finish(struct pem_statistic *value, const struct pem_demand *demand)
+{
+	value->event = demand->event;
+	if (!(PEM_DISTRIBUTION_KEEP(demand->distribution) & PEM_DISTRIBUTION_VARIANCE))
+		value->variance = 0;
+	if (value->count)
+		value->mean = mean_of(value);
+}

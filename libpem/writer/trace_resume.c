@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * trace_resume.c - going on with a trace that was cut off: its streams as they are, each packet checked
+ *
+ * Nothing here changes a file of the trace. What is written from here on goes beside it (trace_stage.h).
+ */
+#include "core/core.h"
+#include "writer/trace_stage.h"
+#include "writer/trace_writer.h"
+#include "writer/trace_writer_internal.h"
+#include "util.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define METADATA_BYTES_MAX (64u << 20)
+#define PACKET_BYTES_MAX (64u << 20)
+
+static bool parse_uuid(const char *metadata, uint8_t uuid[16])
+{
+	const char *at = strstr(metadata, "uuid = \"");
+	unsigned value, i;
+
+	if (!at)
+		return false;
+	at += strlen("uuid = \"");
+	for (i = 0; i < 16; i++) {
+		if (*at == '-')
+			at++;
+		if (sscanf(at, "%2x", &value) != 1)
+			return false;
+		uuid[i] = (uint8_t)value;
+		at += 2;
+	}
+	return true;
+}
+
+int pem_trace__read_uuid(int trace_fd, uint8_t uuid[16])
+{
+	size_t bytes;
+	char *metadata = pem_read_file(trace_fd, "metadata", METADATA_BYTES_MAX, &bytes);
+	int result = metadata ? -EINVAL : -errno;
+
+	if (metadata && parse_uuid(metadata, uuid))
+		result = 0;
+	free(metadata);
+	return result;
+}
+
+/* --- stream files --- */
+
+int pem_stream_file__open(int trace_fd, const char *name, int access, struct stat *st)
+{
+	int fd;
+
+	/* Opening a device may be enough to do something. */
+	if (!pem_is_stream_name(name) || fstatat(trace_fd, name, st, AT_SYMLINK_NOFOLLOW) ||
+	    !S_ISREG(st->st_mode))
+		return -ENOENT;
+	fd = openat(trace_fd, name, access | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	if (!fstat(fd, st) && S_ISREG(st->st_mode))
+		return fd;
+	close(fd);
+	return -ENOENT;
+}
+
+/* The header at an offset, if it can be one of this trace. */
+static bool read_header(int fd, uint64_t offset, const uint8_t uuid[16], struct pem_packet *header)
+{
+	return pread(fd, header, sizeof(*header), (off_t)offset) == sizeof(*header) &&
+	       header->magic == PEM_CTF_MAGIC &&
+	       !memcmp(header->uuid, uuid, sizeof(header->uuid)) && !(header->content_size % 8) &&
+	       !(header->packet_size % 64) && header->content_size <= header->packet_size &&
+	       header->content_size / 8 >= sizeof(*header) &&
+	       header->packet_size / 8 <= PACKET_BYTES_MAX;
+}
+
+/* Does a header begin there that the file ends in? */
+static bool is_cut_header(int fd, uint64_t offset, uint64_t left, const uint8_t uuid[16])
+{
+	struct pem_packet whole = {.magic = PEM_CTF_MAGIC}, header;
+	size_t known = offsetof(struct pem_packet, uuid) + sizeof(whole.uuid);
+
+	if (!left || left >= sizeof(header) || (!offset && left < known))
+		return false;
+	memcpy(whole.uuid, uuid, sizeof(whole.uuid));
+	if (known > left)
+		known = (size_t)left;
+	return pread(fd, &header, known, (off_t)offset) == (ssize_t)known &&
+	       !memcmp(&header, &whole, known);
+}
+
+void pem_stream_file__measure(int fd, uint64_t file_bytes, const uint8_t uuid[16],
+			      struct pem_stream_extent *extent)
+{
+	struct pem_packet header;
+	uint64_t left;
+
+	memset(extent, 0, sizeof(*extent));
+	for (;;) {
+		left = file_bytes - extent->bytes;
+		if (!read_header(fd, extent->bytes, uuid, &header)) {
+			extent->torn = is_cut_header(fd, extent->bytes, left, uuid);
+			return;
+		}
+		if (header.packet_size / 8 > left) {
+			extent->torn = true;
+			return;
+		}
+		extent->bytes += header.packet_size / 8;
+		extent->packets++;
+		extent->last = header;
+	}
+}
+
+/* Remember a stream, if it is one of this trace. 0, or -errno: it can't be read. */
+static int add_earlier(struct pem_trace_writer *w, const char *name)
+{
+	struct pem_stream_extent extent;
+	struct pem_earlier_stream *grown, *s;
+	struct stat st;
+	int fd = pem_stream_file__open(w->earlier_fd, name, O_RDONLY, &st);
+
+	if (fd < 0)
+		return fd == -ENOENT || fd == -ELOOP ? 0 : fd;
+	pem_stream_file__measure(fd, (uint64_t)st.st_size, w->uuid, &extent);
+	close(fd);
+	if (!extent.packets)
+		return 0;
+	if (w->earlier_count == w->earlier_capacity) {
+		grown = realloc(w->earlier, (w->earlier_capacity * 2 + 16) * sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		w->earlier = grown;
+		w->earlier_capacity = w->earlier_capacity * 2 + 16;
+	}
+	s = &w->earlier[w->earlier_count++];
+	pem_copy_text(s->name, sizeof(s->name), name);
+	s->bytes = extent.bytes;
+	s->last_clock = extent.last.timestamp_end;
+	s->discarded = extent.last.events_discarded;
+	s->overwritten = extent.last.events_overwritten;
+	if (extent.last.stream_instance_id >= w->next_instance &&
+	    extent.last.stream_instance_id < UINT32_MAX)
+		w->next_instance = extent.last.stream_instance_id + 1;
+	return 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(((const struct pem_earlier_stream *)a)->name,
+		      ((const struct pem_earlier_stream *)b)->name);
+}
+
+static int find_earlier(struct pem_trace_writer *w, struct pem_error *error)
+{
+	DIR *directory = pem_list_folder(w->earlier_fd);
+	struct dirent *entry;
+	int result = 0;
+
+	if (!directory)
+		return pem_error__set(error, -errno, "cannot list the trace's files: %s",
+				      strerror(errno));
+	while (!result && (entry = readdir(directory))) {
+		result = add_earlier(w, entry->d_name);
+		if (result)
+			pem_error__set(error, 0, "cannot read stream '%.60s': %s", entry->d_name,
+				       strerror(-result));
+	}
+	closedir(directory);
+	if (w->earlier_count)
+		qsort(w->earlier, w->earlier_count, sizeof(*w->earlier), compare_names);
+	return result;
+}
+
+const struct pem_earlier_stream *pem_trace_writer__earlier(const struct pem_trace_writer *w,
+							   const char *name)
+{
+	struct pem_earlier_stream key;
+
+	if (!w->earlier_count || !pem_is_stream_name(name))
+		return NULL;
+	pem_copy_text(key.name, sizeof(key.name), name);
+	return bsearch(&key, w->earlier, w->earlier_count, sizeof(key), compare_names);
+}
+
+/* --- going on --- */
+
+static int resume(struct pem_trace_writer *w, int trace_fd, int stage_fd, struct pem_error *error)
+{
+	int result;
+
+	w->earlier_fd = fcntl(trace_fd, F_DUPFD_CLOEXEC, 0);
+	w->directory_fd = fcntl(stage_fd, F_DUPFD_CLOEXEC, 0);
+	w->private_fd = fcntl(stage_fd, F_DUPFD_CLOEXEC, 0);
+	if (w->earlier_fd < 0 || w->directory_fd < 0 || w->private_fd < 0)
+		return pem_error__set(error, -errno, "cannot hold the trace's folder open: %s",
+				      strerror(errno));
+	w->balance = open_memstream(&w->balance_text, &w->balance_bytes);
+	if (!w->balance)
+		return pem_error__set(error, -ENOMEM, "out of memory");
+	result = pem_trace__read_uuid(trace_fd, w->uuid);
+	if (result)
+		return pem_error__set(error, result, "cannot read the uuid in 'metadata': %s",
+				      strerror(-result));
+	result = find_earlier(w, error);
+	if (result)
+		return result;
+	/* Whoever died may have come to write the model's file, and not the metadata, about a new event. */
+	result = pem_trace_writer__model_changed(w);
+	return result ? pem_error__set(error, result, "cannot write in its folder '.pem': %s",
+				       strerror(-result))
+		      : 0;
+}
+
+struct pem_trace_writer *pem_trace_writer__resume(int trace_fd, int stage_fd,
+						  const struct pem_model *model,
+						  const struct pem_trace_info *info,
+						  struct pem_error *error)
+{
+	struct pem_trace_writer *w = calloc(1, sizeof(*w));
+	int result;
+
+	if (!w) {
+		pem_error__set(error, 0, "out of memory");
+		return NULL;
+	}
+	w->directory_fd = w->private_fd = w->earlier_fd = -1;
+	w->model = model;
+	w->info = *info;
+	result = resume(w, trace_fd, stage_fd, error);
+	if (!result)
+		return w;
+	pem_trace_writer__free(w);
+	errno = -result;
+	return NULL;
+}
+
+/* One packet's content, in memory of the caller; NULL: the file is another one by now. */
+static struct pem_packet *read_packet(int fd, uint64_t offset, const uint8_t uuid[16])
+{
+	struct pem_packet header, *packet;
+	size_t content;
+
+	if (!read_header(fd, offset, uuid, &header))
+		return NULL;
+	content = header.content_size / 8;
+	packet = malloc(content);
+	if (packet && pread(fd, packet, content, (off_t)offset) == (ssize_t)content &&
+	    !memcmp(packet, &header, sizeof(header)))
+		return packet;
+	free(packet);
+	return NULL;
+}
+
+void pem_trace_writer__walk(struct pem_trace_writer *w,
+			    bool (*wants)(const void *arg, const char *stream),
+			    void (*see)(void *arg, const char *stream,
+					const struct pem_packet *packet, size_t content_bytes),
+			    void *arg)
+{
+	struct pem_packet *packet;
+	struct stat st;
+	uint64_t at;
+	size_t i;
+	int fd;
+
+	for (i = 0; i < w->earlier_count; i++) {
+		if (!wants(arg, w->earlier[i].name))
+			continue;
+		fd = pem_stream_file__open(w->earlier_fd, w->earlier[i].name, O_RDONLY, &st);
+		for (at = 0; fd >= 0 && at < w->earlier[i].bytes;) {
+			packet = read_packet(fd, at, w->uuid);
+			if (!packet)
+				break;
+			see(arg, w->earlier[i].name, packet, packet->content_size / 8);
+			at += packet->packet_size / 8;
+			free(packet);
+		}
+		if (fd >= 0)
+			close(fd);
+	}
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * trace_stage.c - what a recovery adds to a trace, beside the trace until all of it is there
+ *
+ * Not here: what is put there (recover.c, trace_writer.c).
+ *
+ * The steps of a recovery, and what is there if its process ends after each:
+ *
+ *	1. '.pem/recovery.new' is made, and filled: new stream files, metadata, model, run, names, balance.
+ *	   The trace and shared memory are as they were. The next recovery removes the folder and begins anew.
+ *	2. It is renamed to '.pem/recovery': it is whole.
+ *	   From here on, the next recovery goes on with step 3, and does not ask for shared memory.
+ *	3. metadata and model replace those of the trace. They describe all that the old ones did, and more.
+ *	4. Stream files move to the trace, one by one. Each goes by its own name, or has a number behind it where there is a
+ *	   file of that name: nothing is overwritten. A file that has moved is no longer in the stage, so it does not move twice.
+ *	5. A torn packet, which no reader can use, is cut off the end of streams. Cutting again finds nothing to cut.
+ *	6. names and run replace those of the trace, session and reserve go. balance comes last: with it the trace is complete, and
+ *	   is not recovered again.
+ *	7. The empty folder goes, and by then shared memory, too. If they stay, nobody reads them.
+ *
+ * Steps 3 to 7 take no space, but for entries in folders. Until the last one the trace is readable, as an incomplete one. This
+ * is safe against the end of the process, not of the machine: shared memory does not outlive that either.
+ *
+ * The trace may come from anyone. What moves is a regular file, and goes to the trace's own folder under names that are
+ * pem's; links are not followed; a stream is cut only if it is the user's, has no other link, and its torn end has the
+ * magic number and uuid of this trace.
+ */
+#include "writer/trace_stage.h"
+#include "util.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FILLING "recovery.new"
+#define WHOLE "recovery"
+#define NUMBERS_MAX 1000 /* of streams with a number behind their names */
+
+static const char *const closing[] = {"metadata", "model", "names", "run", "balance"};
+
+static int open_stage(int private_fd, const char *name)
+{
+	int fd = openat(private_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Does a stage have files of this name? */
+static bool is_staged_name(const char *name)
+{
+	size_t length = strlen(name), i;
+
+	if (length > 4 && !strcmp(name + length - 4, ".new")) /* pem_replace_file was interrupted */
+		length -= 4;
+	for (i = 0; i < PEM_ARRAY_SIZE(closing); i++) {
+		if (strlen(closing[i]) == length && !strncmp(name, closing[i], length))
+			return true;
+	}
+	return pem_is_stream_name(name);
+}
+
+static bool is_regular(int fd, const char *name)
+{
+	struct stat st;
+
+	return !fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode);
+}
+
+static void remove_stage(int private_fd, const char *name)
+{
+	int fd = open_stage(private_fd, name);
+	DIR *folder = fd < 0 ? NULL : pem_list_folder(fd);
+	struct dirent *entry;
+
+	while (folder && (entry = readdir(folder))) {
+		if (is_staged_name(entry->d_name) && is_regular(fd, entry->d_name))
+			unlinkat(fd, entry->d_name, 0);
+	}
+	if (folder)
+		closedir(folder);
+	if (fd >= 0)
+		close(fd);
+	unlinkat(private_fd, name, AT_REMOVEDIR);
+}
+
+int pem_stage__begin(int private_fd)
+{
+	struct stat st;
+	int fd;
+
+	remove_stage(private_fd, FILLING);
+	if (mkdirat(private_fd, FILLING, 0700))
+		return -errno;
+	fd = open_stage(private_fd, FILLING);
+	if (fd < 0)
+		return fd;
+	if (!fstat(fd, &st) && st.st_uid == geteuid())
+		return fd;
+	close(fd);
+	return -EPERM;
+}
+
+void pem_stage__discard(int private_fd)
+{
+	remove_stage(private_fd, FILLING);
+}
+
+int pem_stage__commit(int private_fd)
+{
+	return renameat(private_fd, FILLING, private_fd, WHOLE) ? -errno : 0;
+}
+
+bool pem_stage__is_whole(int private_fd)
+{
+	int fd = open_stage(private_fd, WHOLE);
+	struct stat st;
+	bool whole;
+
+	if (fd < 0)
+		return false;
+	/* A whole one has a balance until it is published. */
+	whole = !fstat(fd, &st) && st.st_uid == geteuid() && is_regular(fd, "balance");
+	close(fd);
+	return whole;
+}
+
+/* --- publishing --- */
+
+/* Replace a file that is pem's own; fine if it was moved before. */
+static int move_closing(int stage_fd, int to_fd, const char *name)
+{
+	if (!is_regular(stage_fd, name))
+		return 0;
+	return renameat(stage_fd, name, to_fd, name) ? -errno : 0;
+}
+
+static int move_without_replacing(int stage_fd, const char *name, int to_fd, const char *to)
+{
+	struct stat st;
+
+	if (!renameat2(stage_fd, name, to_fd, to, RENAME_NOREPLACE))
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -errno;
+	/* The file system can't do that in one step. */
+	if (!fstatat(to_fd, to, &st, AT_SYMLINK_NOFOLLOW))
+		return -EEXIST;
+	return renameat(stage_fd, name, to_fd, to) ? -errno : 0;
+}
+
+static int move_stream(int stage_fd, int trace_fd, const char *name)
+{
+	char to[PEM_STREAM_NAME_BYTES];
+	int result, i;
+
+	pem_copy_text(to, sizeof(to), name);
+	result = move_without_replacing(stage_fd, name, trace_fd, to);
+	for (i = 1; result == -EEXIST && i <= NUMBERS_MAX; i++) {
+		if (snprintf(to, sizeof(to), "%s_r%d", name, i) >= (int)sizeof(to))
+			return -ENAMETOOLONG;
+		result = move_without_replacing(stage_fd, name, trace_fd, to);
+	}
+	return result;
+}
+
+/* Move those that a listing shows; what moves meanwhile may keep others from being listed. Returns how many, or -errno. */
+static int move_listed(DIR *folder, int trace_fd)
+{
+	struct dirent *entry;
+	int moved = 0, result;
+
+	rewinddir(folder);
+	while ((entry = readdir(folder))) {
+		if (!pem_is_stream_name(entry->d_name) || !is_regular(dirfd(folder), entry->d_name))
+			continue;
+		result = move_stream(dirfd(folder), trace_fd, entry->d_name);
+		if (result)
+			return result;
+		moved++;
+	}
+	return moved;
+}
+
+static int move_streams(int stage_fd, int trace_fd)
+{
+	DIR *folder = pem_list_folder(stage_fd);
+	int moved;
+
+	if (!folder)
+		return -errno;
+	do {
+		moved = move_listed(folder, trace_fd);
+	} while (moved > 0);
+	closedir(folder);
+	return moved;
+}
+
+static int cut_stream(int trace_fd, const char *name, const uint8_t uuid[16])
+{
+	struct pem_stream_extent extent;
+	struct stat st;
+	int fd = pem_stream_file__open(trace_fd, name, O_RDWR, &st), result = 0;
+
+	if (fd < 0)
+		return 0; /* no stream, or not to be written: then it is not cut */
+	if (st.st_uid == geteuid() && st.st_nlink == 1) {
+		pem_stream_file__measure(fd, (uint64_t)st.st_size, uuid, &extent);
+		if (extent.torn && ftruncate(fd, (off_t)extent.bytes))
+			result = -errno;
+	}
+	close(fd);
+	return result;
+}
+
+static int cut_streams(int trace_fd)
+{
+	DIR *folder = pem_list_folder(trace_fd);
+	struct dirent *entry;
+	uint8_t uuid[16];
+	int result = folder ? pem_trace__read_uuid(trace_fd, uuid) : -errno;
+
+	while (!result && (entry = readdir(folder)))
+		result = cut_stream(trace_fd, entry->d_name, uuid);
+	if (folder)
+		closedir(folder);
+	return result;
+}
+
+int pem_stage__publish(int trace_fd, int private_fd)
+{
+	int fd = open_stage(private_fd, WHOLE), result;
+
+	if (fd < 0)
+		return fd;
+	result = move_closing(fd, private_fd, "model");
+	if (!result)
+		result = move_closing(fd, trace_fd, "metadata");
+	if (!result)
+		result = move_streams(fd, trace_fd);
+	if (!result)
+		result = cut_streams(trace_fd);
+	if (!result)
+		result = move_closing(fd, private_fd, "names");
+	if (!result)
+		result = move_closing(fd, private_fd, "run");
+	if (!result) {
+		unlinkat(private_fd, "reserve", 0);
+		unlinkat(private_fd, "session", 0);
+		result = move_closing(fd, private_fd, "balance");
+	}
+	close(fd);
+	if (!result)
+		unlinkat(private_fd, WHOLE, AT_REMOVEDIR);
+	return result;
+}
