@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * async_call.c - calling the functions: a batch put in order of time, whose records are the kernel's, who wants them
+ * call.c - calling the functions: a batch put in order of time, whose records are the kernel's, who wants them
  *
  * Runs on the callbacks' thread. The async lock is held from record to record and let go while a function runs, so that it
  * may use the whole API, and others may meanwhile.

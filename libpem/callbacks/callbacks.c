@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * async.c - asynchronous callbacks: their handles, and what they lost
+ * callbacks.c - asynchronous callbacks: their handles, and what they lost
  *
- * Not here: the thread that calls them (async_thread.c).
+ * Not here: the thread that calls them (callbacks/thread.c).
  */
 #include "callbacks/callbacks.h"
 #include "core/binding.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * async_thread.c - the thread of a session's asynchronous callbacks: when it looks for events, and how it waits
+ * thread.c - the thread of a session's asynchronous callbacks: when it looks for events, and how it waits
  *
  * While events flow it looks by the clock, so that producers do not even know of it. After PEM_QUIET_TURNS turns without any
  * it has spent on looking about what going to sleep and being woken costs, and goes to sleep:

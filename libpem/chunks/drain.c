@@ -334,14 +334,11 @@ static void sum_cells(struct pem_producer *p)
 	memset(p->produced, 0, ring->event_capacity * sizeof(*p->produced));
 	memset(p->discarded, 0, ring->event_capacity * sizeof(*p->discarded));
 	for (lane = 0; lane < ring->lane_count; lane = pem_producer__next_lane(p, lane)) {
-		const struct pem_cell *event_index =
-			&ring->cells[(uint64_t)lane * ring->event_capacity];
+		const struct pem_cell *cells = &ring->cells[(uint64_t)lane * ring->event_capacity];
 
 		for (i = 0; i < p->table_events; i++) {
-			p->produced[i] +=
-				__atomic_load_n(&event_index[i].produced, __ATOMIC_RELAXED);
-			p->discarded[i] +=
-				__atomic_load_n(&event_index[i].discarded, __ATOMIC_RELAXED);
+			p->produced[i] += __atomic_load_n(&cells[i].produced, __ATOMIC_RELAXED);
+			p->discarded[i] += __atomic_load_n(&cells[i].discarded, __ATOMIC_RELAXED);
 		}
 	}
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * where.c - predicates of event sets, and the handles that are bound to them
+ * binding.c - predicates of event sets, and the handles that are bound to them
  *
  * A session tests an event by one predicate at a time: it is evaluated once, where the event happens. Another session
  * may test the same event by another.

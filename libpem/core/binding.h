@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * where.h - predicates of event sets, and the demands that are bound to them
+ * binding.h - predicates of event sets, and the demands that are bound to them
  *
  * Not here: what they mean (predicate.h), evaluating them (pem/predicate.h).
  */

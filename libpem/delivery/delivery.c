@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * async_read.c - what asynchronous callbacks want, from pools and sources' packets into the session's batch
+ * delivery.c - what asynchronous callbacks want, from pools and sources' packets into the session's batch
  *
  * A lane is read behind its thread: the committed part of the chunk that it owns, then the rest once that is full, then the
  * next one. Everything in a pool is hostile, so that bytes are copied first and checked in the copy, as drain.c does. In an

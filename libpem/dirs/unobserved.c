@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * rights.c - the sentences about events that programs could not have recorded: no memory, rights given up, seccomp filters
+ * unobserved.c - the sentences about events that programs could not have recorded: no memory, rights given up, seccomp filters
  *
  * Not here: what programs do about it (producer/rights.c).
  */

@@ -190,7 +190,7 @@ static void count_restricted(unsigned session)
 static void log_record(unsigned session, struct pem_writer *w, uint32_t event_index, uint32_t tid,
 		       const uint8_t *record, uint32_t bytes)
 {
-	struct pem_cell *session_index = &w->cells[event_index];
+	struct pem_cell *cell = &w->cells[event_index];
 	uint64_t now = pem_clock();
 	uint8_t *to = pem_ring_reserve(w, now, bytes);
 	struct pem_lane *lane;
@@ -208,16 +208,14 @@ static void log_record(unsigned session, struct pem_writer *w, uint32_t event_in
 		count_restricted(session);
 		/* Produced last, as in pem_ring_commit: a thread killed in between is one ahead of its count. */
 		__atomic_store_n(&lane->discarded, lane->discarded + 1, __ATOMIC_RELAXED);
-		__atomic_store_n(&session_index->discarded, session_index->discarded + 1,
-				 __ATOMIC_RELAXED);
+		__atomic_store_n(&cell->discarded, cell->discarded + 1, __ATOMIC_RELAXED);
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		__atomic_store_n(&session_index->produced, session_index->produced + 1,
-				 __ATOMIC_RELAXED);
+		__atomic_store_n(&cell->produced, cell->produced + 1, __ATOMIC_RELAXED);
 		return;
 	}
 	memcpy(to + sizeof(struct pem_record_header), record + sizeof(struct pem_record_header),
 	       bytes - sizeof(struct pem_record_header));
-	pem_ring_commit(w, session_index, now, pem_process.event_id[event_index], bytes);
+	pem_ring_commit(w, cell, now, pem_process.event_id[event_index], bytes);
 }
 
 /* --- callbacks --- */
@@ -256,7 +254,7 @@ static void call_back(struct pem_joined *joined, struct pem_thread_full *thread,
 		__atomic_fetch_add(
 			&cb->running, 1,
 			__ATOMIC_SEQ_CST); /* before enabled: see pem_callback__unregister */
-		/* Looked at again: the cell may have become another callback's before 'running' held it. */
+		/* Looked at again: the entry may have become another callback's before 'running' held it. */
 		if (__atomic_load_n(&cb->enabled, __ATOMIC_SEQ_CST) &&
 		    __atomic_load_n(&cb->event_id, __ATOMIC_SEQ_CST) == event_id &&
 		    (!cb->tid || cb->tid == thread->shared.tid) &&
@@ -280,7 +278,7 @@ void pem_process__wake(struct pem_session_page *counts)
 	if (pem_refused() & PEM_SECCOMP_WAKE)
 		return;
 	__atomic_thread_fence(
-		__ATOMIC_SEQ_CST); /* W, see async_thread.c: what is committed, before the look */
+		__ATOMIC_SEQ_CST); /* W, see callbacks/thread.c: what is committed, before the look */
 	word = __atomic_load_n(&counts->wake, __ATOMIC_RELAXED);
 	if (word & 1 && __atomic_compare_exchange_n(&counts->wake, &word, word + 1, 0,
 						    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))

@@ -2,7 +2,7 @@
 /*
  * callback.c - synchronous callbacks: a function called in the producing thread, in this process
  *
- * Not here: asynchronous ones, beyond what the two have in common (async.c).
+ * Not here: asynchronous ones, beyond what the two have in common (callbacks/callbacks.c).
  *
  * Enabling and unregistering against notify (Dekker's pattern, both sides sequentially consistent): notify raises
  * 'running' and then looks at 'enabled'; unregister clears 'enabled' and then waits for 'running' to fall. One of the two

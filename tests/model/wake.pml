@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wake.pml - how the thread of asynchronous callbacks sleeps, and events wake it: async_thread.c, wake.c, notify.c
+ * wake.pml - how the thread of asynchronous callbacks sleeps, and events wake it: callbacks/thread.c, wake.c, notify.c
  *
  * Two threads of another process that raise an event or none; that process, which reads its rules again; somebody
  * who enables a callback on kernel events and kicks the thread; the thread itself, which falls asleep once and looks around by

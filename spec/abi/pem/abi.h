@@ -106,7 +106,7 @@ PEM_STATIC_ASSERT(offsetof(struct pem_packet, source) == 100, "source");
 /*
  * An action word tells a producer what one session wants of one event:
  *   bits 0-7 flags, 8-15 index of the statistic's field, 16-19 its enum pem_type, 20-31 its byte offset in the
- *   record, 32-39 incarnation (which of the sessions that had this cell of the process; 1 to 255), 40-63 epoch (a
+ *   record, 32-39 incarnation (which of the sessions that had this entry of the process; 1 to 255), 40-63 epoch (a
  *   change of epoch starts the statistic anew).
  */
 #define PEM_ACTION_LOG 0x01u
