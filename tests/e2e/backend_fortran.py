@@ -13,7 +13,7 @@ from tap import equal, need, run, run_all, test, tmp
 PROGRAM = r"""
 program wide
   use, intrinsic :: iso_c_binding
-  use pem_distribution
+  use pem_wide
   implicit none
   interface
     subroutine standin_enable(on) bind(C)

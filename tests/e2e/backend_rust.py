@@ -11,7 +11,7 @@ from standin import ABI, compiled, disabled_bytes, generate, generate_all, libra
 from tap import equal, need, run, run_all, skip, test, tmp
 
 PROGRAM = r"""
-use pem_distribution::*;
+use pem_wide::*;
 
 extern "C" {
     fn standin_enable(on: i32);
@@ -95,11 +95,11 @@ def write(folder, name, text):
 
 
 def build():
-    """The program, as a crate that depends on pem_distribution by its path."""
+    """The program, as a crate that depends on pem_wide by its path."""
     folder = tmp()
     generate("rust", folder)
     write(folder, "program/Cargo.toml", '[package]\nname = "program"\nversion = "0.1.0"\nedition = "2021"\n'
-                                        '[dependencies]\npem_wide = { path = "../pem_distribution" }\n[workspace]\n')
+                                        '[dependencies]\npem_wide = { path = "../pem_wide" }\n[workspace]\n')
     write(folder, "program/src/main.rs", PROGRAM)
     need("cargo")
     flags = " ".join("-C link-arg=" + flag for flag in library(folder))
@@ -145,9 +145,9 @@ def build_script_says_what_is_missing():
     need("cargo")
     folder = tmp()
     generate("rust", folder)
-    rc, said = cargo(folder + "/pem_distribution", "build", PEM_INCLUDE=ABI, CC="no-such-compiler")
+    rc, said = cargo(folder + "/pem_wide", "build", PEM_INCLUDE=ABI, CC="no-such-compiler")
     assert rc and "'no-such-compiler' can't be run" in said and "(CC)" in said, said
-    rc, said = cargo(folder + "/pem_distribution", "build", PEM_INCLUDE="/nonexistent")
+    rc, said = cargo(folder + "/pem_wide", "build", PEM_INCLUDE="/nonexistent")
     if not rc:
         skip("the compiler finds pem's headers by itself: they are installed")
     assert "PEM_INCLUDE=folder" in said, said
@@ -161,11 +161,11 @@ def small_at_the_call_site():
         skip("the instructions looked for are those of x86-64")
     folder = tmp()
     generate("rust", folder)
-    write(folder, "small.rs", '#![no_std]\n#[no_mangle]\npub fn texts(s: &str) { pem_distribution::notify_wide_texts(s, "", s) }\n'
-                              '#[no_mangle]\npub fn nothing() { pem_distribution::notify_wide_nothing() }\n')
+    write(folder, "small.rs", '#![no_std]\n#[no_mangle]\npub fn texts(s: &str) { pem_wide::notify_wide_texts(s, "", s) }\n'
+                              '#[no_mangle]\npub fn nothing() { pem_wide::notify_wide_nothing() }\n')
     rlib, rustc = folder + "/libpem_wide.rlib", ["rustc", "--edition", "2021", "-D", "warnings", "-O"]
-    compiled([*rustc, "--crate-type", "rlib", "--crate-name", "pem_distribution", folder + "/pem_distribution/src/lib.rs", "-o", rlib])
-    compiled([*rustc, "--crate-type", "rlib", "--emit", "obj", "--extern", "pem_distribution=" + rlib, folder + "/small.rs",
+    compiled([*rustc, "--crate-type", "rlib", "--crate-name", "pem_wide", folder + "/pem_wide/src/lib.rs", "-o", rlib])
+    compiled([*rustc, "--crate-type", "rlib", "--emit", "obj", "--extern", "pem_wide=" + rlib, folder + "/small.rs",
               "-o", folder + "/small.o"])
     found = [disabled_bytes(folder + "/small.o", name) for name in ("texts", "nothing")]
     assert max(found) <= 64, found
@@ -177,11 +177,11 @@ def needs_no_std():
     need("rustc")
     folder = tmp()
     generate("rust", folder)
-    with open(folder + "/pem_distribution/src/lib.rs", encoding="utf-8") as f:
+    with open(folder + "/pem_wide/src/lib.rs", encoding="utf-8") as f:
         text = f.read()
     assert "#![no_std]" in text and "std::" not in text.replace("pem_std::", "") and "alloc::" not in text
-    compiled(["rustc", "--edition", "2021", "-D", "warnings", "--crate-type", "rlib", "--crate-name", "pem_distribution",
-              folder + "/pem_distribution/src/lib.rs", "-o", folder + "/libpem_wide.rlib"])
+    compiled(["rustc", "--edition", "2021", "-D", "warnings", "--crate-type", "rlib", "--crate-name", "pem_wide",
+              folder + "/pem_wide/src/lib.rs", "-o", folder + "/libpem_wide.rlib"])
 
 
 run_all()

@@ -61,7 +61,7 @@ extern "C" {
 
 static __thread struct pem_thread *self;
 static struct pem_thread thread;
-static struct pem_cell slots[256];
+static struct pem_cell cells[256];
 static uint64_t chunk[4096];
 static unsigned registered, notified;
 
@@ -128,7 +128,7 @@ static void use_chunk(unsigned bytes)
 	w->cursor = (uint8_t *)chunk + PEM_PACKET_HEADER_BYTES;
 	w->end = (uint8_t *)chunk + bytes;
 	w->last_clock = pem_clock();
-	w->slots = slots;
+	w->cells = cells;
 	w->incarnation = 7;
 	w->lane_index = 1;
 }
@@ -137,7 +137,7 @@ static void want(uint64_t action)
 {
 	unsigned i;
 
-	memset(slots, 0, sizeof(slots));
+	memset(cells, 0, sizeof(cells));
 	for (i = 0; i < pem_provider_probe.event_count; i++) {
 		pem_page_probe.enable[i] = action ? 4 : 0;
 		pem_page_probe.action[i][2] = PEM_ACTION_OF_INCARNATION(action, 7);
@@ -174,7 +174,7 @@ static void raise_all(int log)
 
 int main(void)
 {
-	struct pem_cell *mixed = &slots[5 + 1];
+	struct pem_cell *mixed = &cells[5 + 1];
 
 	check(registered == 1, "registered once");
 	check((uintptr_t)&pem_page_probe % PEM_PAGE_ALIGN == 0, "page alignment");
@@ -188,7 +188,7 @@ int main(void)
 	want(PEM_ACTION(PEM_ACTION_LOG, 0, 0, 0, 0));
 	raise_all(1);
 	check(!notified && thread.writer[2].record_count == @COUNT@, "fast log");
-	check(slots[5].produced == 1, "produced");
+	check(cells[5].produced == 1, "produced");
 
 	thread.depth = PEM_DEPTH_IDLE + 1; /* an event is under way, and a signal handler raises another */
 	raise_all(0);
@@ -196,7 +196,7 @@ int main(void)
 	check(notified == @COUNT@ && thread.writer[2].record_count == @COUNT@, "slow when nested");
 
 	use_chunk(PEM_PACKET_HEADER_BYTES + 4); /* no room */
-	slots[5].produced = 0;
+	cells[5].produced = 0;
 	notified = 0;
 	raise_all(0);
 	check(notified == @COUNT@ && thread.writer[2].record_count == 0, "slow when full");
@@ -204,7 +204,7 @@ int main(void)
 	thread.writer[2].incarnation = 6; /* the lane is an earlier session's */
 	notified = 0;
 	raise_elsewhere();
-	check(notified == 1 && slots[5].produced == 0, "slow when the session changed");
+	check(notified == 1 && cells[5].produced == 0, "slow when the session changed");
 	thread.writer[2].incarnation = 7;
 
 	notified = 0;
@@ -214,13 +214,13 @@ int main(void)
 
 	want(PEM_ACTION(0, 0, 0, 0, 1)); /* enabled, and what for is just being taken back */
 	raise_elsewhere();
-	check(slots[5].produced == 0, "no depth is left behind by an empty action");
+	check(cells[5].produced == 0, "no depth is left behind by an empty action");
 
 	notified = 0;
 	want(PEM_ACTION(PEM_ACTION_STAT, 1, PEM_TYPE_INT64, 0, 3));
-	slots[5].tag = PEM_ACTION_TAG(PEM_ACTION(0, 0, 0, 0, 3)); /* the session before, in the same epoch */
+	cells[5].tag = PEM_ACTION_TAG(PEM_ACTION(0, 0, 0, 0, 3)); /* the session before, in the same epoch */
 	raise_elsewhere();
-	check(notified == 1 && slots[5].stat_begin == 0, "slow when the statistic begins anew");
+	check(notified == 1 && cells[5].stat_begin == 0, "slow when the statistic begins anew");
 	notified = 0;
 	pem_cell_add(mixed, PEM_ACTION_TAG(pem_page_probe.action[1][2]), 0, pem_stat_key_signed(0));
 	pem_notify_probe_mixed(1, -5, 0, 0, 0, 0, 0, 0, 0);
@@ -233,9 +233,9 @@ int main(void)
 	pem_notify_probe_mixed(1, -5, 0, 1.5f, 0, 0, 0, 0, 0);
 	check(notified == 1 && mixed->stat_end == 0, "a float's statistic is the library's");
 	want(PEM_ACTION(PEM_ACTION_STAT, PEM_NO_FIELD, 0, 0, 3));
-	slots[5].tag = PEM_ACTION_TAG(pem_page_probe.action[0][2]);
+	cells[5].tag = PEM_ACTION_TAG(pem_page_probe.action[0][2]);
 	raise_elsewhere();
-	check(notified == 1 && slots[5].stat_end == 1, "stat without field counts");
+	check(notified == 1 && cells[5].stat_end == 1, "stat without field counts");
 
 	want(0);
 	return 0;
