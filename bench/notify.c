@@ -79,7 +79,7 @@ static void run_stat(uint64_t n)
 
 static void run_distribution(uint64_t n)
 {
-	BENCH_LOOP(n, pem_notify_bench_distribution(i, ~i))
+	BENCH_LOOP(n, pem_notify_bench_wide(i, ~i))
 }
 
 static void run_top(uint64_t n)
