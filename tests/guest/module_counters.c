@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * module_counters.c - counters that the module reads at events: totals of the CPU, in front of the event, or told missing
- *
- * guest: limit=60
  */
 #include "module_fixture.h"
 
@@ -107,10 +105,37 @@ static const struct reading *reading_of(const struct seen *seen, uint64_t number
 	return NULL;
 }
 
+/* perf's own counter of CPU 0, which the module's must agree with. */
+static int open_peer(uint64_t config)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .config = config};
+	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, 0, -1, 0);
+
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static uint64_t read_peer(int fd)
+{
+	uint64_t count;
+
+	assert_int_equal(read(fd, &count, sizeof(count)), sizeof(count));
+	return count;
+}
+
+/*
+ * The kernel switches branches on to count faults and switches, and an emulator may lose that (patched_code.c): then perf
+ * counts none either, and what the counts are can't be tried here.
+ */
 static void totals_only_grow_and_count_what_happens(void **state)
 {
+	int faults = open_peer(PERF_COUNT_SW_PAGE_FAULTS),
+	    switches = open_peer(PERF_COUNT_SW_CONTEXT_SWITCHES);
 	struct seen *seen = calloc(CPUS, sizeof(*seen));
 	const struct reading *one, *two;
+	struct partner partner;
+	uint64_t before[2], between[2];
 	uint8_t *memory =
 		mmap(NULL, 64 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct session *s;
@@ -120,20 +145,28 @@ static void totals_only_grow_and_count_what_happens(void **state)
 	assert_true(seen && memory != MAP_FAILED);
 	madvise(memory, 64 * PAGE, MADV_NOHUGEPAGE);
 	run_on(0);
+	partner_start(&partner);
 	s = read_at(ENTER, software, 3, seen);
 	assert_non_null(s);
 	call(1);
+	before[0] = read_peer(faults);
 	for (i = 0; i < 64; i++)
 		memory[i * PAGE] = 1;
+	between[0] = read_peer(faults) - before[0];
 	call(2);
-	usleep(1000);
+	before[1] = read_peer(switches);
+	partner_ask(&partner);
+	between[1] = read_peer(switches) - before[1];
 	call(3);
 	session_finish(s);
+	partner_end(&partner);
+	close(faults);
+	close(switches);
 	one = reading_of(&seen[0], 1);
 	two = reading_of(&seen[0], 2);
-	assert_true(two->values[1] - one->values[1] >= 64);
+	assert_true(two->values[1] - one->values[1] >= between[0]);
 	one = reading_of(&seen[0], 3);
-	assert_true(one->values[2] - two->values[2] >= 1); /* to sleep */
+	assert_true(one->values[2] - two->values[2] >= between[1]);
 	assert_true(one->values[0] > two->values[0]);
 	for (cpu = 0; cpu < 2; cpu++) {
 		for (i = 0; i < seen[cpu].count; i++) {
@@ -151,6 +184,13 @@ static void totals_only_grow_and_count_what_happens(void **state)
 	munmap(memory, 64 * PAGE);
 	session_close(s);
 	free(seen);
+	if (between[0] < 64 || between[1] < 2) {
+		print_message(
+			"# perf counts %llu of 64 faults and %llu of 2 switches: the emulator "
+			"lost what the kernel patched\n",
+			(unsigned long long)between[0], (unsigned long long)between[1]);
+		skip();
+	}
 }
 
 static uint32_t most_frequent(const uint64_t *values, uint32_t count, uint64_t *which)
@@ -216,17 +256,20 @@ static void instructions_between_equal_events_are_equal(void **state)
 static void a_switch_reads_in_front_of_itself(void **state)
 {
 	struct seen *seen = calloc(CPUS, sizeof(*seen));
+	struct partner partner;
 	struct session *s;
 	uint32_t i;
 
 	(void)state;
 	assert_non_null(seen);
 	run_on(0);
+	partner_start(&partner);
 	s = read_at(SWITCH, software, 1, seen);
 	assert_non_null(s);
 	for (i = 0; i < 20; i++)
-		usleep(1000);
+		partner_ask(&partner);
 	session_finish(s);
+	partner_end(&partner);
 	assert_true(seen[0].count >= 40);
 	for (i = 0; i < seen[0].count; i++)
 		assert_int_equal(seen[0].reading[i].event_id, id_of(SWITCH));

@@ -408,6 +408,68 @@ static inline void session_finish(struct session *s)
 	assert_int_equal(produced, s->taken + discarded + session_overwritten(s));
 }
 
+/*
+ * Run a stopped session, and stop it, until on_record has counted more than this. Chunks are full when it stops, and each
+ * start begins anew: so each turn is longer than the one before, and on a slow machine one is long enough.
+ */
+static inline void session_run_until(struct session *s, const uint64_t *count, uint64_t more_than)
+{
+	useconds_t pause_us = 20000;
+
+	for (; *count <= more_than; pause_us *= 2) {
+		session_start(s);
+		usleep(pause_us);
+		assert_int_equal(ask(s, PEM_KMOD_STOP, NULL), 0);
+		session_drain(s);
+	}
+}
+
+/*
+ * A thread on CPU 0 that answers the one that runs there, which has to leave the CPU for it. A sleep would not do: on a slow
+ * machine its time may be over before the thread has left.
+ */
+struct partner {
+	pthread_t thread;
+	int asked[2], answered[2];
+};
+
+static inline void *partner_answer(void *arg)
+{
+	struct partner *p = arg;
+	char byte;
+
+	run_on(0);
+	while (read(p->asked[0], &byte, 1) == 1)
+		if (write(p->answered[1], &byte, 1) != 1)
+			break;
+	return NULL;
+}
+
+static inline void partner_start(struct partner *p)
+{
+	assert_int_equal(pipe(p->asked), 0);
+	assert_int_equal(pipe(p->answered), 0);
+	assert_int_equal(pthread_create(&p->thread, NULL, partner_answer, p), 0);
+}
+
+/* At least two switches: to the partner, and back. */
+static inline void partner_ask(const struct partner *p)
+{
+	char byte = 0;
+
+	assert_int_equal(write(p->asked[1], &byte, 1), 1);
+	assert_int_equal(read(p->answered[0], &byte, 1), 1);
+}
+
+static inline void partner_end(struct partner *p)
+{
+	close(p->asked[1]);
+	assert_int_equal(pthread_join(p->thread, NULL), 0);
+	close(p->asked[0]);
+	close(p->answered[0]);
+	close(p->answered[1]);
+}
+
 /* A system call that records can be told by: its first argument is a number of ours. */
 #define MARK_BASE 0x5e550000ull
 static inline void call(uint64_t number)

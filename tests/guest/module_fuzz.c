@@ -562,6 +562,9 @@ static void no_user_breaks_it(void **state)
 				 0);
 	}
 	sleep(seconds);
+	/* A slow machine comes that far later. */
+	while (!__atomic_load_n(&successes[_IOC_NR(PEM_KMOD_START)], __ATOMIC_RELAXED))
+		sleep(1);
 	__atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
 	for (i = 0; i <= THREADS; i++)
 		pthread_join(threads[i], NULL);
@@ -572,7 +575,6 @@ static void no_user_breaks_it(void **state)
 	for (i = 0; i < COMMANDS; i++)
 		printf("# ioctl %u: %" PRIu64 ", of them successful %" PRIu64 "\n", i, calls[i],
 		       successes[i]);
-	assert_true(successes[_IOC_NR(PEM_KMOD_START)] > 0);
 	device_is_as_new();
 }
 

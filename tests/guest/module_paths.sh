@@ -2,7 +2,7 @@
 #
 # module_paths.sh - pem on top of /dev/pem: which path serves which event, and that nobody can tell by what arrives
 #
-# guest: limit=120
+# guest: limit=180
 number=0
 result() { # NAME, status, file with details
 	number=$((number + 1))
@@ -123,13 +123,14 @@ everything() {
 everything
 result "the whole machine is recorded, and all is accounted for" $? "$said"
 cpu=/sys/devices/system/cpu/cpu1/online
+# The recorder hears of the CPU some time after it came: on a slow machine that is later.
 comes_online() {
-	record late -a -e OS::Syscall::Enter -- sh -c "echo 1 >$cpu; sleep 0.3; taskset 2 busybox ls /" || return 1
+	record late -a -e OS::Syscall::Enter -- sh -c "echo 1 >$cpu; sleep $1; taskset 2 busybox ls /" || return 1
 	columns late event process cpu | sort | uniq -c >>"$said"
 	columns late event process cpu | grep -Eq '^OS::Syscall::Enter,(exe|busybox|taskset),1$' # as busybox starts itself
 }
 if [ -e $cpu ] && echo 0 >$cpu 2>/dev/null; then
-	comes_online
+	comes_online 0.3 || { echo 0 >$cpu && comes_online 10; }
 	result "a CPU that comes online while a recording goes on is recorded, too" $? "$said"
 	echo 1 >$cpu 2>/dev/null
 else

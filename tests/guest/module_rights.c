@@ -4,7 +4,7 @@
  *
  * Not here: what it says of that memory (module_accessed.c).
  *
- * guest: limit=120
+ * guest: limit=180
  */
 #include "module_fixture.h"
 
@@ -110,7 +110,7 @@ static void who_has_fewer_capabilities_may_not_sample_it(void **state)
 #define SAMPLED_TO 0x7ffffffff000ul
 
 struct passes {
-	uint32_t of_before, of_after; /* exec: those with the marker, and without */
+	uint64_t of_before, of_after; /* exec: those with the marker, and without */
 };
 
 static void see_passes(void *arg, unsigned cpu, const struct pem_packet *packet, uint64_t clock,
@@ -219,9 +219,10 @@ static void nobody_samples_a_program_with_more_rights(void **state)
 						   .from = SAMPLED_FROM,
 						   .to = SAMPLED_TO};
 		assert_int_equal(ask_as(NOBODY, s, &asked), 0);
-		session_start(s);
 		session_work(s);
-		usleep(100000);
+		session_run_until(s, &passes.of_before, passes.of_before);
+		session_start(s);
+		usleep(50000); /* passes are under way */
 		assert_int_equal(write(told, "", 1), 1);
 		assert_int_equal(waitpid(pid, &status, 0), pid);
 		assert_int_equal(status, 0);
@@ -230,7 +231,8 @@ static void nobody_samples_a_program_with_more_rights(void **state)
 		session_close(s);
 	}
 	unlink(SETUID_PROGRAM);
-	print_message("# passes before exec: %u, after: %u\n", passes.of_before, passes.of_after);
+	print_message("# passes before exec: %llu, after: %llu\n",
+		      (unsigned long long)passes.of_before, (unsigned long long)passes.of_after);
 	assert_true(passes.of_before > 0);
 	assert_int_equal(passes.of_after, 0);
 }
@@ -283,12 +285,7 @@ static void nothing_is_sampled_but_by_a_thread_of_the_users(void **state)
 	session_drain(s);
 	assert_int_equal(passes.of_before + passes.of_after, 0);
 	session_work(s);
-	while (!(passes.of_before + passes.of_after)) {
-		session_start(s);
-		usleep(50000);
-		assert_int_equal(ask(s, PEM_KMOD_STOP, NULL), 0);
-		session_drain(s);
-	}
+	session_run_until(s, &passes.of_after, 0);
 	session_close(s);
 }
 
