@@ -10,13 +10,13 @@ import struct
 import xml.etree.ElementTree as xml
 
 from tap import CODEGEN, PEM, equal, need, parallel, run, run_all, skip, test, tmp
+from tracefs import need_tracefs
 
 EVENTS = "/sys/kernel/tracing/events"
 
 
 def here():
-    if os.geteuid() != 0 or not os.path.isdir(EVENTS + "/sched"):
-        skip("tracepoints are shown to root only, where tracefs is mounted")
+    need_tracefs()
     if not os.path.exists("/sys/kernel/btf/vmlinux"):
         skip("this kernel has no BTF")
     rc, _, err = run([PEM, "spec", "import", "--tracepoint", "sched:sched_switch"])
