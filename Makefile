@@ -59,7 +59,7 @@ JDK := $(patsubst %/bin/javac,%,$(realpath $(shell command -v javac 2>/dev/null)
 HAVE_JAVA := $(and $(JDK),$(wildcard $(JDK)/include/jni.h))
 
 .DEFAULT_GOAL := all
-.PHONY: all deps zoo-deps check demo bench install clean help
+.PHONY: all deps zoo-deps check check-all demo bench install clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -68,7 +68,7 @@ ALL :=
 GENERATED :=
 
 # Those that may install packages start make again when they have: libraries are probed in the build.mk files.
-ifeq ($(filter-out deps zoo-deps demo check help clean,$(or $(MAKECMDGOALS),all)),)
+ifeq ($(filter-out deps zoo-deps demo check check-all help clean,$(or $(MAKECMDGOALS),all)),)
 include tools/build.mk
 else
 include $(sort $(wildcard */build.mk */*/build.mk))
@@ -96,7 +96,8 @@ help:
 	  'make demo     record a real program and show every layer on one timeline' \
 	  'make kmod     compile the kernel module (KDIR=folder of kernel headers)' \
 	  'make kmod-install  install it, with its sources for DKMS and a udev rule (DESTDIR=)' \
-	  'make check    run every test (SAN=1 or thread: under sanitizers; T=word: only tests named so)' \
+	  'make check    run the tests, in some minutes (SAN=1 or thread: under sanitizers; T=word: only tests named so)' \
+	  'make check-all  run those that take long, too: all guests, models, stress' \
 	  'make kill-test  kill recorder or program at random 1,000 times (TIMES), and balance every trace' \
 	  'make soak     everything at once for ten minutes (SOAK_S=seconds), with bounded memory' \
 	  'make zoo      run programs that nobody here wrote, plain and watched: nothing may differ (T=words, ZOO_MODES, ZOO_JSON=file)' \

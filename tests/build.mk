@@ -27,7 +27,7 @@ GUEST_BIN := $(if $(HAVE_CMOCKA),$(patsubst %.c,$(B)/%,$(wildcard tests/guest/*.
 GUEST_PARTS = $(B)/bin/pem $(B)/lib/libpem-libc.so $(filter $(B)/lib/libpem.% $(B)/lib/pem/%,$(ALL)) \
   $(GUEST_UNITS:%=$(B)/tests/%) $(GUEST_BIN) $(B)/programs/probed
 
-.PHONY: guest-parts tests check-built fuzz fuzz-targets plain kill-test soak folder-fuzz
+.PHONY: guest-parts tests check-built check-all-built fuzz fuzz-targets plain kill-test soak folder-fuzz
 
 plain:
 	@$(MAKE) --no-print-directory SAN= B=build all
@@ -67,7 +67,15 @@ $(FUZZ_NAMES:%=$(B)/fuzz/%): $(B)/fuzz/%: $(B)/obj/tests/fuzz/%.o $$(TEST_OBJ_$$
 # make check comes here by tools/build.mk
 # A sanitized build has a plain one beside it: tests/run says what for.
 check-built: $(if $(filter thread,$(SAN)),$(UNIT_BIN),all tests $(if $(SAN),plain))
-	@B='$(B)' T='$(T)' SAN='$(SAN)' CC='$(CC)' UNIT_MISSING='$(UNIT_MISSING)' tests/run
+	@B='$(B)' T='$(T)' ALSO='$(ALSO)' SAN='$(SAN)' CC='$(CC)' UNIT_MISSING='$(UNIT_MISSING)' tests/run
+
+# With what takes long; the stress tests for a shorter time than below.
+check-all-built: ALSO := all
+check-all-built: check-built
+	@tests/model/run || [ $$? = 77 ]
+	@B='$(B)' tests/stress/kill_either_side.py $(or $(TIMES),100)
+	@B='$(B)' SOAK_S=$(or $(SOAK_S),20) tests/stress/soak.py
+	@B='$(B)' FUZZ_S=$(or $(FUZZ_S),10) tests/stress/runtime_folder.py
 
 # What takes minutes. TIMES: how often somebody is killed; SOAK_S, FUZZ_S: seconds; FUZZ_SEED: of the hostile users' choices.
 kill-test: all tests

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """
-tap.py - what an end-to-end test is written with; the standard library only
+tap.py - what an end-to-end test is written with
 
 Not here: finding and counting test programs (tests/run).
 
@@ -28,6 +28,8 @@ import sys
 import tempfile
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+
+import room
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.path.abspath(os.path.join(ROOT, os.environ.get("B") or "build"))
@@ -155,7 +157,9 @@ def _one(number, function):
         return True
     except Exception:
         print("not ok %d - %s" % (number, name))
-        for line in traceback.format_exc().splitlines():
+        why = traceback.format_exc()
+        # The test's own folders, which go now, may be what filled it.
+        for line in room.lacking((tempfile.gettempdir(), "/dev/shm", BUILD), why) + why.splitlines():
             print("# " + line)
         sys.stdout.flush()
         return False

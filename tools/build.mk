@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What a newcomer types besides make: deps, demo, check, install.
+# What a newcomer types besides make: deps, demo, check, install; and check-all.
 
 INSTALL ?= install
 SO_VERSION := 1.0.0
@@ -22,6 +22,10 @@ demo:
 check:
 	@tools/deps check
 	@$(MAKE) $(JOBS) --no-print-directory check-built
+
+check-all:
+	@tools/deps check
+	@$(MAKE) $(JOBS) --no-print-directory check-all-built
 
 bindir = $(DESTDIR)$(PREFIX)/bin
 libdir = $(DESTDIR)$(LIBDIR)

@@ -7,6 +7,8 @@ import re
 
 from tap import BUILD, ROOT, SAN, equal, run, run_all, skip, test, tmp
 
+LONG_S = 7
+
 # Those that measure from outside or in several threads; the others are the same frame with other loops.
 PROGRAMS = ("notify", "threads", "record", "memory", "apps", "attach")
 PROMISED = ("notify/log2", "notify/log2_mt2", "notify/log2_mt8", "notify/stat", "notify/disabled", "notify/record_bytes",

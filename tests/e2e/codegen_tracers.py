@@ -13,6 +13,8 @@ import xml.etree.ElementTree as xml
 
 from tap import CODEGEN, PEM, ROOT, equal, need, run, run_all, skip, test, tmp
 
+LONG_S = 7
+
 SPEC = ROOT + "/tests/programs/polyglot.xml"
 SHOP = ROOT + "/examples/shop.xml"
 BACKENDS = ("c", "usdt", "lttng-ust", "none")

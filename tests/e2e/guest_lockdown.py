@@ -10,6 +10,7 @@ from guest.machine import Machine
 from tap import ROOT, equal, run_all, skip, test
 
 LIMIT_S = 300  # a fetch
+LONG_S = 25
 KERNEL = "x86_64-6.1"
 LOCKED = "mount -t securityfs none /sys/kernel/security && grep -qF '[confidentiality]' /sys/kernel/security/lockdown && "
 RECORD = "pem record -q -o /tmp/trace -e OS::Sched::Switch,OS::Syscall::Enter -- busybox true"

@@ -13,6 +13,7 @@ from guest.suite import Program, Tap, Turn, attend_all, run_suite
 from tap import equal, run_all, skip, test, tmp
 
 LIMIT_S = 300  # a fetch
+LONG_S = 25
 KERNEL = "x86_64-6.1"
 
 

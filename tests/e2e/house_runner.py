@@ -3,7 +3,7 @@
 import os
 import shutil
 
-from tap import ROOT, equal, run, run_all, test, tmp
+from tap import ROOT, equal, run, run_all, skip, test, tmp
 
 CASES = """
 import os, signal, time
@@ -32,7 +32,7 @@ def tree(**programs):
     root = tmp()
     for folder in ("tests/unit", "tests/e2e", "build/tests"):
         os.makedirs(os.path.join(root, folder))
-    for name in ("run", "results.py", "tap.py"):
+    for name in ("run", "results.py", "room.py", "tap.py"):
         shutil.copy(os.path.join(ROOT, "tests", name), os.path.join(root, "tests"))
     for name, text in programs.items():
         if text.startswith("#!"):
@@ -46,9 +46,9 @@ def tree(**programs):
     return root
 
 
-def runner(root, **env):
-    """Run the runner; its status, last line and whole output."""
-    rc, out, err = run([root + "/tests/run"], env=dict({"B": None, "T": None, "LIMIT_S": None}, **env))
+def runner(root, before=(), **env):
+    """Run the runner, by a command before it; its status, last line and whole output."""
+    rc, out, err = run([*before, root + "/tests/run"], env=dict({"B": None, "T": None, "ALSO": None, "LIMIT_S": None}, **env))
     equal(err, "", "standard error")
     return rc, out.splitlines()[-1], out
 
@@ -106,6 +106,74 @@ def hang():
             equal(text.read().rsplit(")", 1)[1].split()[0], "Z", "state of the sleeping child")
     except FileNotFoundError:
         pass
+
+
+@test
+def long_programs():
+    "a long program is left out and named, and runs if it is asked for, by name or by T"
+    root = tree(long="LONG_S = 60\n" + CASES, short=CASES)
+    rc, last, out = runner(root)
+    equal(last, "1 passed, 1 failed, 1 skipped", "last line")
+    assert "left to make check-all: 1 programs: e2e/long\n" in out, out
+    for env in ({"ALSO": "e2e/long"}, {"ALSO": "all"}, {"T": "a good one"}):
+        rc, last, out = runner(root, **env)
+        assert last.startswith("2 passed") and "left to" not in out, (env, out)
+    rc, out, err = run([root + "/tests/run"], env={"B": None, "T": None, "ALSO": "e2e/lang"})
+    assert rc == 1 and "ALSO names what is no end-to-end test: e2e/lang" in err, (rc, err)
+
+
+@test
+def slowest():
+    "so many programs that took longest are listed, longest first, with the CPU time of their children too"
+    busy = """
+import resource, subprocess
+subprocess.run(["sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"])
+with open("took", "w") as out:
+    print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime, file=out)
+"""
+    root = tree(busy=busy + CASES, idle=CASES, other=CASES)
+    listed = [runner(root, SLOWEST=str(n))[2].split("in seconds of CPU:\n")[1].split("\n\n")[0].splitlines() for n in (2, 3)]
+    equal([len(lines) for lines in listed], [2, 3], "programs listed")
+    took_s = [float(line.split()[0]) for line in listed[1]]
+    equal(took_s, sorted(took_s, reverse=True), "times")
+    cpu_s, = [float(line.split()[1]) for line in listed[1] if line.endswith("e2e/busy")]
+    with open(root + "/took", encoding="ascii") as text:
+        assert cpu_s >= float(text.read()) - 0.06, listed
+
+
+FULL = """
+import os
+from tap import run_all, test, tmp
+
+@test
+def writes():
+    "a large one"
+    with open(tmp() + "/file", "wb") as out:
+        try:
+            out.write(bytes(4 << 20))
+        except OSError:
+            pass
+    assert os.path.getsize(out.name) == 4 << 20, "the file is short"
+
+run_all()
+"""
+
+
+@test
+def full_disk():
+    "a test that failed because a folder is full says which one, whatever else it says"
+    if os.geteuid() != 0:
+        skip("only root can mount a small file system")
+    small = tmp()
+    mounted = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=1m none "$0" && exec "$@"', small]
+    if run(mounted + ["true"])[0]:
+        skip("no file system can be mounted here")
+    rc, last, out = runner(tree(cases=FULL), mounted, TMPDIR=small)
+    equal(last, "0 passed, 1 failed, 0 skipped", "last line")
+    assert "no room left on %s/" % small in out and "the file is short" in out, out
+    assert "no room left" not in runner(tree(cases=CASES), TMPDIR=small)[2]
+    said = "#!/bin/sh\necho 1..1\necho '# write: No space left on device'\necho 'not ok 1 - x'\n"
+    assert "    no room left on " in runner(tree(a=said))[2]
 
 
 @test

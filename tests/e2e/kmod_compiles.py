@@ -6,6 +6,8 @@ import shutil
 
 from tap import BUILD, CODEGEN, ROOT, equal, need, run, run_all, skip, test, tmp
 
+LONG_S = 65
+
 SPEC = """<?xml version='1.0' encoding='UTF-8'?>
 <spec provider='wrong' description='Parameters that no kernel has'>
   <event name='OS::Wrong::Switch' level='detail' description='the destination is said to be a structure'>

@@ -10,6 +10,8 @@ import glob
 from preload import compile_program, count, need_preload, record, recorded_by_all
 from tap import PEM, equal, run, run_all, skip, test, tmp
 
+LONG_S = 8
+
 # As Chromium's: a spin lock that is not recursive, taken before any constructor runs, and inside of it calls of the C
 # library's which pem stands in front of. Who comes in again inside of the lock would wait for ever: here it says so.
 ALLOCATOR = r"""

@@ -13,6 +13,8 @@ import subprocess
 from preload import need_preload
 from tap import PEM, equal, run, run_all, skip, test, tmp
 
+LONG_S = 3
+
 PAGE = """<!DOCTYPE html><body style='background: #fff'><h1>Hello</h1><canvas id=c width=200 height=200></canvas><script>
 let x = document.getElementById('c').getContext('2d');
 for (let i = 0; i < 2000; i++) { x.fillStyle = `rgb(${i % 256}, 80, 90)`; x.fillRect(i % 200, i * 7 % 200, 5, 5); }

@@ -6,6 +6,8 @@ import os
 
 from tap import ROOT, equal, need, run, run_all, test
 
+LONG_S = 22
+
 
 @test
 def chunk_hand_over():

@@ -12,6 +12,8 @@ import time
 from probe_trace import PROGRAMS, program, record_command, report
 from tap import equal, run, run_all, start, test, tmp
 
+LONG_S = 8
+
 LIBRARY = os.path.join(PROGRAMS, "library.so")
 
 
