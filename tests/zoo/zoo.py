@@ -66,6 +66,7 @@ class Entry:
         self.sees, self.unseen = sees.split(), unseen.split()
         self.user, self.root, self.seconds, self.limit_s, self.group = user, root, seconds, limit_s, group
         self.env = env or {}
+        self.kind = None  # the file that it is from
 
     def missing(self):
         """Why it can't run here, or None."""
@@ -95,7 +96,10 @@ def program(name, script=None, **more):
 def load():
     """All entries, in the order of their files' names."""
     for path in sorted(glob.glob(os.path.join(HERE, "programs", "*.py"))):
+        known = len(entries)
         runpy.run_path(path)
+        for entry in entries[known:]:
+            entry.kind = os.path.basename(path)[:-3]
     names = [e.name for e in entries]
     assert len(set(names)) == len(names), "two entries of the zoo have one name"
     return entries

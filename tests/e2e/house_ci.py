@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: MIT
+"""house_ci: what .ci/run leaves to other turns comes in one of four"""
+import glob
+import os
+import re
+
+from guest import kernels
+from tap import ROOT, equal, run, run_all, test
+
+TURNS = 4
+
+
+def planned(turn):
+    """variable -> names, of one turn."""
+    rc, out, err = run([ROOT + "/.ci/plan", str(turn), "--shell"])
+    equal((rc, err), (0, ""), "status of plan")
+    return {name: value.split() for name, value in re.findall(r"^(\w+)='(.*)'$", out, re.MULTILINE)}
+
+
+def all_turns(variable):
+    """What four turns in a row run; each name once."""
+    sets = []
+    for first in (744, 1001):
+        names = [name for turn in range(first, first + TURNS) for name in planned(turn)[variable]]
+        sets.append(set(names))
+        if variable != "PART":
+            equal(len(names), len(set(names)), "names of %s in turns from %d on: %s" % (variable, first, names))
+    equal(sets[0], sets[1], variable)
+    return sets[0]
+
+
+def names_of(pattern):
+    return {os.path.basename(path) for path in glob.glob(os.path.join(ROOT, pattern))}
+
+
+@test
+def long_programs():
+    "each program that make check leaves out has its turn"
+    left = set()
+    for name in names_of("tests/e2e/*.py"):
+        with open(os.path.join(ROOT, "tests/e2e", name), encoding="utf-8") as text:
+            if re.search(r"^LONG_S = ", text.read(), re.MULTILINE):
+                left.add("e2e/" + name[:-3])
+    equal(all_turns("ALSO"), left, "programs")
+
+
+@test
+def guests():
+    "each kernel is booted by make check or has its turn"
+    also = all_turns("ALSO") | {"e2e/guest_x86_64_6_1"}
+    for name in kernels.KERNELS:
+        assert "e2e/guest_" + re.sub(r"\W", "_", name) in also, name
+
+
+@test
+def models():
+    "each model has its turn"
+    equal(all_turns("MODELS"), names_of("tests/model/*.pml"), "models")
+
+
+@test
+def zoo():
+    "each kind of program has its turn"
+    equal({name + ".py" for name in all_turns("ZOO_KINDS")}, names_of("tests/zoo/programs/*.py"), "kinds")
+
+
+@test
+def sanitized_tests():
+    "each part of the sanitized end-to-end tests has its turn"
+    parts = all_turns("PART")
+    count = int(sorted(parts)[0].split("/")[1])
+    equal(parts, {"%d/%d" % (i, count) for i in range(count)}, "parts")
+
+
+@test
+def it_is_told():
+    "CI's plan says what this turn runs, and what is left to which turn"
+    rc, out, err = run([ROOT + "/.ci/run", "--plan", "744"])
+    equal((rc, err), (0, ""), "status of --plan")
+    for said in ("turn 744 runs these:\n", "left to turn 745:\n", "left to turn 747:\n", "e2e/guest_aarch64_6_1", "chunks.pml",
+                 "stressors"):
+        assert said in out, out
+    rc, out, err = run([ROOT + "/.ci/plan", "x"])
+    assert rc == 1 and "give it one turn" in err, (rc, err)
+
+
+run_all()
