@@ -2,89 +2,91 @@
 #
 # Two commands for a newcomer: `make demo` and `make check`. `make help` lists the others.
 #
-# Variables: CC, CFLAGS, SAN=1 (address and undefined-behaviour sanitizers, in build/san), SAN=thread (data races between
-# threads, in build/tsan), B (build folder),
-# PREFIX, LIBDIR, DESTDIR, CASE (bench), T (tests whose name contains it), V=1 (show commands).
-# To build for another machine: CC='COMPILER --sysroot=FOLDER', AR, SYSROOT=FOLDER, PEM_CODEGEN, and pkg-config's
-# PKG_CONFIG_LIBDIR and PKG_CONFIG_SYSROOT_DIR in the environment, as tests/guest/assemble.py does.
-# Each folder's build.mk says what it builds; this file says how.
+# Variables:
+#   CC, CFLAGS, V=1 (show commands), B (build folder), PREFIX, LIBDIR, DESTDIR
+#   SAN=1       address and undefined-behaviour sanitizers, in build/san
+#   SAN=thread  data races between threads, in build/tsan
+#   T=word      make check: tests whose name contains it
+#   CASE=word   make bench: cases whose name contains it
+# To build for another machine: CC='COMPILER --sysroot=FOLDER', AR, SYSROOT=FOLDER, PEM_CODEGEN, and
+# pkg-config's PKG_CONFIG_LIBDIR and PKG_CONFIG_SYSROOT_DIR in the environment, as
+# tests/guest/assemble.py does. Each folder's build.mk says what it builds, tools/libraries.mk what
+# this machine has, this file how.
 
 VERSION := 0.1.0
 CC ?= cc
 CFLAGS ?= -O2 -g
-# Other languages, for examples and tests of what is made for them: left out where there is no compiler.
-CXXFLAGS ?= -O2 -g
-ifeq ($(origin FC),default)
-FC := gfortran
-endif
-FFLAGS ?= -O2 -g
-RUSTC ?= rustc
-RUSTFLAGS ?= -O
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
-B ?= build$(if $(SAN),/$(if $(filter thread,$(SAN)),tsan,san))
 
-WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla -Werror
-comma := ,
-SAN_FLAGS := $(if $(SAN),$(if $(filter thread,$(SAN)),-fsanitize=thread -Wno-tsan,-fsanitize=address$(comma)undefined -fno-sanitize-recover=all) -fno-omit-frame-pointer)
-ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE= -fPIC -fvisibility=hidden $(WARNINGS) $(CFLAGS) $(SAN_FLAGS) -MMD -MP
+WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla \
+  -Werror
+ifeq ($(SAN),)
+B ?= build
+else ifeq ($(SAN),thread)
+B ?= build/tsan
+SAN_FLAGS := -fsanitize=thread -Wno-tsan -fno-omit-frame-pointer
+else
+B ?= build/san
+SAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+endif
+ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE= -fPIC -fvisibility=hidden $(WARNINGS) $(CFLAGS) \
+  $(SAN_FLAGS) -MMD -MP
+LINK = $(CC) $(CFLAGS) $(SAN_FLAGS) -o $@
 
 Q := $(if $(V),,@)
-say = $(if $(V),,@printf '  %-8s %s\n' $(1) $(2))
+# $(call say,WORD,FILE) begins a recipe: tells of it, and makes the folder of what it makes.
+say = @$(if $(V),,printf '  %-8s %s\n' $(1) $(2);) mkdir -p $(@D)
 
-# $(call have,COMMAND): its path, or nothing
-have = $(shell command -v $(1) 2>/dev/null)
-HAVE_CXX := $(call have,$(CXX))
-HAVE_FORTRAN := $(call have,$(FC))
-HAVE_RUST := $(call have,$(RUSTC))
+# The objects of sources.
+objects = $(patsubst %.c,$(B)/obj/%.o,$(1))
+
+.DEFAULT_GOAL := all
+.PHONY: all guest-parts deps zoo-deps check check-all demo bench install clean help
+.DELETE_ON_ERROR:
+
+# Each build.mk adds what it builds, and headers that it generates: every object outside of codegen/
+# waits for these (order-only: what a header changes is known to the .d files).
+ALL :=
+GENERATED :=
+
+# Those that may install packages start make again when they have: only then are libraries found.
+ifeq ($(filter-out deps zoo-deps demo check check-all help clean,$(or $(MAKECMDGOALS),all)),)
+include tools/build.mk
+else
+# In an order in which each finds the variables of those that it needs.
+include tools/libraries.mk
+include codegen/build.mk
+include kmod/build.mk
+include libpem/build.mk
+include $(sort $(wildcard libpem/*/build.mk libpem/sources/*/build.mk))
+include $(addsuffix /build.mk,cli viz-export viz-export/page examples)
+include $(addsuffix /build.mk,tests tests/programs tests/zoo bench tools)
+endif
 
 # Who may include whom: -I flags per folder.
 INC_ABI := -Ispec/abi
 INC_PUBLIC := $(INC_ABI) -Ilibpem/include
-INC_codegen = $(INC_ABI) $(shell pkg-config --cflags libxml-2.0 2>/dev/null)
-INC_libpem = $(INC_PUBLIC) -Ilibpem -I$(B)/gen -DPEM_VERSION='"$(VERSION)"'
-INC_kmod = $(INC_ABI) -I$(B)/gen
-INC_viz-export = $(INC_PUBLIC) -I$(B)/gen/viz-export
-INC_cli = $(INC_PUBLIC) -Icli -I$(B)/gen
-INC_examples = $(INC_PUBLIC) -I$(B)/gen
-INC_tests = $(INC_PUBLIC) -Ilibpem -Icodegen -I$(B)/gen -I.
-INC_bench = $(INC_tests)
-
-folder = $(firstword $(subst /, ,$(1)))
-objects = $(patsubst %.c,$(B)/obj/%.o,$(1))
-
-# Here, since prerequisites are expanded when a build.mk is read, and cli/ is read before libpem/.
-LIBPEM := $(B)/lib/libpem.so
-JDK := $(patsubst %/bin/javac,%,$(realpath $(shell command -v javac 2>/dev/null)))
-HAVE_JAVA := $(and $(JDK),$(wildcard $(JDK)/include/jni.h))
-
-.DEFAULT_GOAL := all
-.PHONY: all deps zoo-deps check check-all demo bench install clean help
-.DELETE_ON_ERROR:
-.SECONDARY:
-
-ALL :=
-# Order-only prerequisites of every object outside codegen/: generated headers.
-GENERATED :=
-
-# Those that may install packages start make again when they have: libraries are probed in the build.mk files.
-ifeq ($(filter-out deps zoo-deps demo check check-all help clean,$(or $(MAKECMDGOALS),all)),)
-include tools/build.mk
-else
-include $(sort $(wildcard */build.mk */*/build.mk))
-endif
+INC_codegen := $(INC_ABI) -Icodegen -I$(B)/gen $(XML2_CFLAGS)
+INC_libpem := $(INC_PUBLIC) -Ilibpem -I$(B)/gen -DPEM_VERSION='"$(VERSION)"'
+INC_viz-export := $(INC_PUBLIC) -I$(B)/gen/viz-export
+INC_cli := $(INC_PUBLIC) -Icli -I$(B)/gen -I$(B)/gen/cli $(JSON_CFLAGS)
+INC_examples := $(INC_PUBLIC) -I$(B)/gen
+INC_tests := $(INC_PUBLIC) -Ilibpem -Icodegen -I$(B)/gen -I. $(XML2_CFLAGS) \
+  $(if $(HAVE_KERNEL_SOURCE),-DPEM_TEST_LIBBPF)
+INC_bench := $(INC_tests)
 
 all: $(ALL)
+guest-parts: $(GUEST_PARTS)
 
 $(B)/obj/codegen/%.o: codegen/%.c
 	$(call say,CC,$<)
-	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(INC_codegen) -c $< -o $@
 
+# Flags of its folder, and of the file: CFLAGS_libpem_producer_direct for libpem/producer/direct.c.
 $(B)/obj/%.o: %.c | $(GENERATED)
 	$(call say,CC,$<)
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) $(INC_$(call folder,$*)) $(CFLAGS_$(subst /,_,$*)) -c $< -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) $(INC_$(firstword $(subst /, ,$*))) $(CFLAGS_$(subst /,_,$*)) -c $< -o $@
 
 clean:
 	rm -rf build
@@ -96,15 +98,19 @@ help:
 	  'make demo     record a real program and show every layer on one timeline' \
 	  'make kmod     compile the kernel module (KDIR=folder of kernel headers)' \
 	  'make kmod-install  install it, with its sources for DKMS and a udev rule (DESTDIR=)' \
-	  'make check    run the tests, in some minutes (SAN=1 or thread: under sanitizers; T=word: only tests named so)' \
+	  'make check    run the tests, in some minutes (T=word: only tests named so;' \
+	  '              SAN=1 or thread: under sanitizers)' \
 	  'make check-all  run those that take long, too: all guests, models, stress' \
-	  'make kill-test  kill recorder or program at random 1,000 times (TIMES), and balance every trace' \
+	  'make kill-test  kill recorder or program at random 1,000 times (TIMES); each trace balances' \
 	  'make soak     everything at once for ten minutes (SOAK_S=seconds), with bounded memory' \
-	  'make zoo      run programs that nobody here wrote, plain and watched: nothing may differ (T=words, ZOO_MODES, ZOO_JSON=file)' \
+	  'make zoo      run programs that nobody here wrote, plain and watched: nothing may differ' \
+	  '              (T=words, ZOO_MODES, ZOO_JSON=file)' \
 	  'make zoo-deps install the programs of the zoo (root)' \
-	  'make fuzz     feed hostile input to every reader, and to pem.ko in a guest (T=word, FUZZ_S=seconds, FUZZ_SEED=number)' \
-	  "make folder-fuzz  hostile users attack root's session through their runtime folders (FUZZ_S, FUZZ_SEED)" \
-  'make bench    measure every claim beside its peer (CASE=WORD: some)' \
+	  'make fuzz     feed hostile input to every reader, and to pem.ko in a guest' \
+	  '              (T=word, FUZZ_S=seconds, FUZZ_SEED=number)' \
+	  "make folder-fuzz  hostile users attack root's session through their runtime folders" \
+	  '              (FUZZ_S, FUZZ_SEED)' \
+	  'make bench    measure every claim beside its peer (CASE=WORD: some)' \
 	  'make install  into PREFIX (/usr/local) under DESTDIR'
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

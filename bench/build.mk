@@ -1,32 +1,36 @@
 # SPDX-License-Identifier: MIT
 # Benchmarks: each bench/NAME.c listed in BENCHES is a program $(B)/bench/NAME.
-#   make bench [CASE=WORD]    runs the cases with this word in their names (all), writes $(B)/bench/results.jsonl, prints tables
+# `make bench [CASE=WORD]` runs the cases with this word in their names (all), writes
+# $(B)/bench/results.jsonl, and prints tables.
 
-BENCHES := notify threads callback attach record memory apps stub managed codegen code_size kernel kernel_module system_wide system_wide_guest merge
+BENCHES := notify threads callback attach record memory apps stub managed codegen code_size kernel \
+  kernel_module system_wide system_wide_guest merge
 BENCH_C := notify threads stub
 BENCH_PY := $(filter-out $(BENCH_C),$(BENCHES))
 
-# bench.xml is not part of the catalogue: its header is made here, apart from the stubs that everybody finds.
-$(B)/gen/bench_stubs/bench.h: bench/bench.xml $(B)/bin/pem-codegen
+# bench.xml is not part of the catalogue: its header is made here, apart from the stubs that
+# everybody finds.
+$(B)/gen/bench_stubs/bench.h: bench/bench.xml $(PEM_CODEGEN)
 	$(call say,GEN,$@)
-	@mkdir -p $(@D)
-	$(Q)$(B)/bin/pem-codegen --backend c -o $(@D) $<
+	$(Q)$(PEM_CODEGEN) --backend c -o $(@D) $<
 	@touch $@
 
-$(B)/obj/bench/notify.o $(B)/obj/bench/threads.o $(B)/obj/bench/raise.o $(B)/obj/bench/stub.o: $(B)/gen/bench_stubs/bench.h
+BENCH_STUBS := notify.c threads.c raise.c stub.c call_back.c attach_first.c
+$(call objects,$(addprefix bench/,$(BENCH_STUBS))): $(B)/gen/bench_stubs/bench.h
 
 # The loops of stub in other languages; C's symbols once, for Fortran and Rust.
 STUB_STAMP := $(B)/gen/bench_stubs/.stamp
-STUB_OBJ := $(if $(HAVE_CXX),$(B)/obj/bench/stub_cxx.o) $(if $(HAVE_FORTRAN),$(B)/obj/bench/stub_fortran.o) \
+STUB_OBJ := $(if $(HAVE_CXX),$(B)/obj/bench/stub_cxx.o) \
+  $(if $(HAVE_FORTRAN),$(B)/obj/bench/stub_fortran.o) \
   $(if $(HAVE_RUST),$(B)/obj/bench/libstub_rust.a) $(B)/gen/bench_stubs/bench_symbols.o
 
-$(STUB_STAMP): bench/bench.xml $(B)/bin/pem-codegen
+$(STUB_STAMP): bench/bench.xml $(PEM_CODEGEN)
 	$(call say,GEN,$(@D))
-	@mkdir -p $(@D)
-	$(Q)for backend in c++ fortran rust; do $(B)/bin/pem-codegen --backend $$backend -o $(@D) $< || exit; done
+	$(Q)for backend in c++ fortran rust; do \
+	  $(PEM_CODEGEN) --backend $$backend -o $(@D) $< || exit; done
 	@touch $@
 
-BENCH_LIB_stub := $(if $(HAVE_CXX),-lstdc++)
+$(B)/bench/stub: private BENCH_LIBS := $(if $(HAVE_CXX),-lstdc++)
 $(B)/bench/stub: $(STUB_OBJ)
 $(STUB_OBJ): $(STUB_STAMP)
 $(B)/gen/bench_stubs/libpem_bench.rlib: $(B)/gen/bench_stubs/bench_symbols.o
@@ -34,24 +38,20 @@ $(B)/obj/bench/libstub_rust.a: $(B)/gen/bench_stubs/libpem_bench.rlib
 
 $(B)/obj/bench/stub_cxx.o: bench/stub_cxx.cpp
 	$(call say,CXX,$<)
-	@mkdir -p $(@D)
 	$(Q)$(CXX) -std=c++17 $(CXXFLAGS) $(BENCH_ALIGN) -Wall -Wextra -Werror $(INC_bench) -c $< -o $@
 
 $(B)/obj/bench/stub_fortran.o: bench/stub_fortran.f90
 	$(call say,FC,$<)
-	@mkdir -p $(@D)
-	$(Q)$(FC) -std=f2008 $(FFLAGS) $(BENCH_ALIGN) -J $(@D) -c $(B)/gen/bench_stubs/bench.f90 -o $(@D)/bench_fortran.o
+	$(Q)$(FC) -std=f2008 $(FFLAGS) $(BENCH_ALIGN) -J $(@D) -c $(B)/gen/bench_stubs/bench.f90 \
+	  -o $(@D)/bench_fortran.o
 	$(Q)$(FC) -std=f2008 $(FFLAGS) $(BENCH_ALIGN) -Wall -Wextra -Werror -J $(@D) -c $< -o $@.tmp
 	$(Q)$(LD) -r -o $@ $@.tmp $(@D)/bench_fortran.o
 
 $(B)/obj/bench/libstub_rust.a: bench/stub_rust.rs
 	$(call say,RUSTC,$<)
-	@mkdir -p $(@D)
-	$(Q)env -u MAKEFLAGS -u MFLAGS $(RUSTC) --edition 2021 $(RUSTFLAGS) -C panic=abort --crate-type staticlib \
+	$(Q)$(RUST) -C panic=abort --crate-type staticlib \
 	  --extern pem_bench=$(B)/gen/bench_stubs/libpem_bench.rlib $< -o $@
 
-HAVE_LTTNG := $(shell pkg-config --exists lttng-ust 2>/dev/null && echo 1)
-LTTNG_VERSION := $(if $(HAVE_LTTNG),$(shell pkg-config --modversion lttng-ust),none)
 # All loops begin alike: their place in a line of code is worth a few hundredths.
 BENCH_ALIGN := -falign-functions=64 -falign-loops=64
 CFLAGS_bench_stub := $(BENCH_ALIGN) $(if $(HAVE_CXX),-DHAVE_CXX) \
@@ -59,9 +59,11 @@ CFLAGS_bench_stub := $(BENCH_ALIGN) $(if $(HAVE_CXX),-DHAVE_CXX) \
 CFLAGS_bench_notify := $(BENCH_ALIGN) -DLTTNG_VERSION='"$(LTTNG_VERSION)"'
 CFLAGS_bench_threads := $(CFLAGS_bench_notify)
 # What its headers generate has no prototypes.
-CFLAGS_bench_peer_lttng := $(BENCH_ALIGN) -Wno-missing-prototypes -Wno-shadow -Wno-unused-parameter -Wno-strict-prototypes
+CFLAGS_bench_peer_lttng := $(BENCH_ALIGN) -Wno-missing-prototypes -Wno-shadow \
+  -Wno-unused-parameter -Wno-strict-prototypes
 
-# managed is stub for Java and Python: it drives programs in them. codegen and code_size drive pem-codegen.
+# managed is stub for Java and Python: it drives programs in them. codegen and code_size drive
+# pem-codegen.
 $(B)/bench/managed: $(B)/bench/python/stub.py $(if $(HAVE_JAVA),$(B)/bench/java/Stub.class)
 $(B)/bench/codegen $(B)/bench/code_size: $(PEM_CODEGEN)
 # These record programs from outside.
@@ -80,79 +82,74 @@ $(B)/bench/measure.py $(B)/bench/guest_peers.py: $(B)/bench/%: bench/%
 $(B)/bench/raise: $(B)/obj/bench/lttng_peer.o
 $(B)/bench/raise $(B)/bench/timed $(B)/bench/calls: $(B)/bench/%: $(B)/obj/bench/%.o
 	$(call say,LINK,$@)
-	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) -o $@ $(filter %.o,$^) -ldl -lpthread
 
 # These two run programs in a guest of this machine's kind; the counter that they read is x86-64's.
-ifneq ($(filter x86_64-%,$(shell $(CC) -dumpmachine)),)
+ifneq ($(filter x86_64-%,$(MACHINE)),)
 $(B)/bench/kernel_module: $(B)/bench/guest_calls $(B)/bench/guest_pem
 $(B)/bench/system_wide_guest: $(B)/bench/guest_calls $(B)/bench/calls
 endif
 $(B)/bench/kernel_module $(B)/bench/system_wide_guest: $(B)/bench/guest_peers.py
 $(B)/bench/guest_calls $(B)/bench/guest_pem: $(B)/bench/%: $(B)/obj/bench/%.o
 	$(call say,LINK,$@)
-	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) -o $@ $<
 
 # callback runs call_back and attach attach_first, which are linked with libpem as consumers are.
 $(B)/bench/attach: $(B)/bench/attach_first $(B)/bench/raise $(B)/bench/measure.py
-$(B)/obj/bench/call_back.o $(B)/obj/bench/attach_first.o: $(B)/gen/bench_stubs/bench.h
 $(B)/bench/callback: $(B)/bench/call_back $(B)/bench/measure.py
 
 $(B)/bench/merge: $(B)/bench/read_trace
 
-$(B)/bench/call_back $(B)/bench/attach_first $(B)/bench/read_trace: $(B)/bench/%: $(B)/obj/bench/%.o $(B)/lib/libpem.so
+$(B)/bench/call_back $(B)/bench/attach_first $(B)/bench/read_trace: \
+  $(B)/bench/%: $(B)/obj/bench/%.o $(LIBPEM)
 	$(call say,LINK,$@)
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -o $@ $< -L$(B)/lib -lpem -Wl,-rpath,'$$ORIGIN/../lib' -ldl -lpthread
+	$(Q)$(LINK) $< $(LINK_LIBPEM) -ldl -lpthread
 
 $(B)/bench/system_wide: $(B)/bench/calls $(B)/bench/timed
 
-# kernel runs calls under pem and under kernel_peer, which loads kernel_peer.bpf.o from beside itself.
-# What kmod/build.mk, which is read after this, knows of BPF compilers.
-.SECONDEXPANSION:
-$(B)/bench/kernel: $(B)/bench/calls $$(if $$(HAVE_KERNEL_SOURCE),$(B)/bench/kernel_peer $(B)/bench/kernel_peer.bpf.o)
+# kernel runs calls under pem and under kernel_peer, which loads kernel_peer.bpf.o from beside
+# itself.
+$(B)/bench/kernel: $(B)/bench/calls
+ifneq ($(HAVE_KERNEL_SOURCE),)
+$(B)/bench/kernel: $(B)/bench/kernel_peer $(B)/bench/kernel_peer.bpf.o
+endif
 
 $(B)/bench/kernel_peer: $(B)/obj/bench/kernel_peer.o
 	$(call say,LINK,$@)
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) -o $@ $< $(shell pkg-config --libs libbpf)
+	$(Q)$(CC) $(CFLAGS) -o $@ $< $(LIBBPF_LIBS)
 
 $(B)/bench/kernel_peer.bpf.o: bench/kernel_peer.bpf.c
 	$(call say,BPF,$<)
-	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(BPF_CFLAGS) -c $< -o $@
 
-$(B)/bench/python/stub.py: bench/stub.py bench/bench.xml $(B)/bin/pem-codegen
+$(B)/bench/python/stub.py: bench/stub.py bench/bench.xml $(PEM_CODEGEN)
 	$(call say,GEN,$@)
-	@mkdir -p $(@D)
 	$(Q)$(PEM_CODEGEN) --backend python -o $(@D) bench/bench.xml && cp $< $@
 
-$(B)/bench/java/Stub.class: bench/Stub.java bench/bench.xml $(B)/bin/pem-codegen
+$(B)/bench/java/Stub.class: bench/Stub.java bench/bench.xml $(PEM_CODEGEN)
 	$(call say,JAVAC,$@)
-	@mkdir -p $(@D)
 	$(Q)$(call in_java,bench/bench.xml,bench,$<)
 
 BENCH_BIN := $(BENCHES:%=$(B)/bench/%)
-ifeq ($(HAVE_LTTNG),1)
-# Those who load it want it beside them, whoever makes one of them alone.
+ifneq ($(HAVE_LTTNG),)
+# These load it from beside themselves.
 $(B)/bench/notify $(B)/bench/threads $(B)/bench/raise: | $(B)/bench/peer-lttng.so
 endif
 
-$(BENCH_C:%=$(B)/bench/%): $(B)/bench/%: $(B)/obj/bench/%.o $(call objects,bench/bench.c bench/flight.c bench/lttng.c bench/lttng_peer.c) $(B)/lib/libpem.so
+$(BENCH_C:%=$(B)/bench/%): $(B)/bench/%: $(B)/obj/bench/%.o \
+  $(call objects,$(addprefix bench/,bench.c flight.c lttng.c lttng_peer.c)) $(LIBPEM)
 	$(call say,LINK,$@)
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) -L$(B)/lib -lpem -Wl,-rpath,'$$ORIGIN/../lib' $(BENCH_LIB_$*) -ldl -lpthread
+	$(Q)$(LINK) $(filter %.o,$^) $(filter %.a,$^) $(LINK_LIBPEM) $(BENCH_LIBS) -ldl -lpthread
 
 $(B)/bench/peer-lttng.so: $(B)/obj/bench/peer_lttng.o
 	$(call say,LINK,$@)
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) -shared -o $@ $< $(shell pkg-config --libs lttng-ust) -ldl
+	$(Q)$(CC) $(CFLAGS) -shared -o $@ $< $(LTTNG_LIBS) -ldl
 
 bench: $(BENCH_BIN) $(ALL)
-	$(if $(HAVE_LTTNG),,@echo 'LTTng-UST is missing (liblttng-ust-dev, lttng-tools): no peer beside us')
+	$(if $(HAVE_LTTNG),,@echo 'no LTTng-UST peer: liblttng-ust-dev and lttng-tools are missing')
 	@rm -f $(B)/bench/results.jsonl
-	@for b in $(BENCHES); do $(if $(CASE),BENCH_CASE=$(CASE)) BENCH_OUT=$(B)/bench/results.jsonl $(B)/bench/$$b || exit; done
+	@for b in $(BENCHES); do $(if $(CASE),BENCH_CASE=$(CASE)) \
+	  BENCH_OUT=$(B)/bench/results.jsonl $(B)/bench/$$b || exit; done
 	@if [ ! -s $(B)/bench/results.jsonl ]; then \
 	  echo "no benchmark has '$(CASE)' in its name; there are:"; \
 	  for b in $(BENCHES); do BENCH_LIST=1 $(B)/bench/$$b; done | sort -u; exit 1; fi

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 # pem-codegen, and all it makes from the specs of this tree:
-#   $(B)/gen/stubs/PROVIDER.h (spec/ and examples/), $(B)/gen/catalogue.c, $(B)/gen/tsdl/PROVIDER.tsdl,
-#   $(B)/gen/pem_events.bpf.h, $(B)/gen/pem_kernel_events.h, $(B)/gen/pem_kmod_{events,headers,own}.h,
-#   and the event reference in $(B)/gen/reference
-# pem-codegen leaves files alone whose content stays the same, so one stamp says when it last ran and each file
-# keeps its own time: touching a spec rebuilds only what its change reaches.
+#   $(B)/gen/stubs/PROVIDER.h (spec/ and examples/), $(B)/gen/catalogue.c,
+#   $(B)/gen/tsdl/PROVIDER.tsdl, $(B)/gen/pem_events.bpf.h, $(B)/gen/pem_kernel_events.h,
+#   $(B)/gen/pem_kmod_{events,headers,own}.h, and the event reference in $(B)/gen/reference
+# pem-codegen leaves files alone whose content stays the same, so one stamp says when it last ran
+# and each file keeps its own time: touching a spec rebuilds only what its change reaches.
 
 CODEGEN_OBJ := $(call objects,$(wildcard codegen/*.c codegen/*/*.c))
 # To build for another machine, name one that runs on this: PEM_CODEGEN=build/bin/pem-codegen
@@ -13,20 +13,25 @@ SPECS := $(sort $(wildcard spec/*/*.xml))
 EXAMPLE_SPECS := $(sort $(wildcard examples/*.xml))
 CODEGEN_STAMP := $(B)/gen/.codegen
 
-ifeq ($(filter command line,$(origin PEM_CODEGEN))$(shell pkg-config --exists libxml-2.0 2>/dev/null && echo 1),)
+ifeq ($(filter command line,$(origin PEM_CODEGEN))$(HAVE_XML2),)
   $(error libxml2 is missing, which reads the event specs: run 'make deps' (package libxml2-dev))
 endif
 
 ALL += $(PEM_CODEGEN)
 GENERATED += $(CODEGEN_STAMP)
-INC_codegen += -Icodegen -I$(B)/gen
 
-# Java: $(call in_java,SPEC,PROVIDER,PROGRAM.java) puts a program's classes, and what they need, into the folder of $@.
+# Java: $(call in_java,SPEC,PROVIDER,PROGRAM.java) puts a program's classes, and what they need,
+# into the folder of $@.
 in_java = $(PEM_CODEGEN) --backend java -o $(@D)/gen $(1) && \
-  $(CC) -std=gnu11 -shared -fPIC $(CFLAGS) $(WARNINGS) $(INC_ABI) -I$(@D)/gen -isystem $(JDK)/include -isystem $(JDK)/include/linux \
+  $(CC) -std=gnu11 -shared -fPIC $(CFLAGS) $(WARNINGS) $(INC_ABI) -I$(@D)/gen \
+    -isystem $(JDK)/include -isystem $(JDK)/include/linux \
     $(@D)/gen/$(2)_jni.c -o $(@D)/libpem_$(2)_java.so -ldl && \
-  $(JDK)/bin/javac -Xlint:all -Werror -encoding UTF-8 -sourcepath $(@D)/gen -d $(@D) $(3) && touch $@
-$(if $(HAVE_JAVA),,$(info Java programs are not built: javac or its jni.h is missing (make deps installs default-jdk-headless)))
+  $(JDK)/bin/javac -Xlint:all -Werror -encoding UTF-8 -sourcepath $(@D)/gen -d $(@D) $(3) && \
+  touch $@
+ifeq ($(HAVE_JAVA),)
+  $(info Java programs are not built: javac or its jni.h is missing \
+    (make deps installs default-jdk-headless))
+endif
 
 # The schema travels inside the program.
 $(B)/gen/pem_xsd.h: spec/pem.xsd
@@ -44,30 +49,35 @@ $(B)/obj/codegen/backends/html.o: $(B)/gen/reference.css.h $(B)/gen/reference.js
 
 $(B)/bin/pem-codegen: $(CODEGEN_OBJ)
 	$(call say,LINK,$@)
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -o $@ $(CODEGEN_OBJ) $(shell pkg-config --libs libxml-2.0)
+	$(Q)$(LINK) $(CODEGEN_OBJ) $(XML2_LIBS)
 
 $(CODEGEN_STAMP): $(PEM_CODEGEN) $(SPECS) $(EXAMPLE_SPECS) codegen/build.mk
 	$(call say,GEN,$(B)/gen)
 	$(Q)$(PEM_CODEGEN) --backend c -o $(B)/gen/stubs $(SPECS) $(EXAMPLE_SPECS)
-	$(Q)$(PEM_CODEGEN) --backend model --backend bpf --backend kmod -o $(B)/gen --backend ctf -o $(B)/gen/tsdl \
-	  --backend man -o $(B)/gen/reference/man --backend html -o $(B)/gen/reference/html $(SPECS)
+	$(Q)$(PEM_CODEGEN) --backend model --backend bpf --backend kmod -o $(B)/gen \
+	  --backend ctf -o $(B)/gen/tsdl --backend man -o $(B)/gen/reference/man \
+	  --backend html -o $(B)/gen/reference/html $(SPECS)
 	@touch $@
 
-# A recipe that does nothing, so that make looks at the files' times after the stamp's ran.
+# Files that come with a stamp, $<. Their rule has this recipe, so that make reads their times after
+# the stamp's recipe ran; one that somebody removed has to be made again.
+with_stamp = @[ -e $@ ] || { rm $<; echo 'make: $@ was removed: make it again' >&2; exit 1; }
 $(B)/gen/stubs/%.h $(B)/gen/tsdl/%.tsdl: $(CODEGEN_STAMP)
-	@:
+	$(with_stamp)
 $(B)/gen/catalogue.c $(B)/gen/pem_events.bpf.h $(B)/gen/pem_kernel_events.h: $(CODEGEN_STAMP)
-	@:
+	$(with_stamp)
 
-# Programs over what is generated in other languages, without sanitizers, as what is preloaded into them is:
-# $(call in_LANGUAGE,SOURCE,FOLDER OF WHAT IS GENERATED,PROVIDER) makes $@. Fortran needs FOLDER/PROVIDER_symbols.o,
-# Rust FOLDER/libpem_PROVIDER.rlib; whoever has the folder says what these depend on.
+# Programs over what is generated in other languages, without sanitizers, as what is preloaded into
+# them is: $(call in_LANGUAGE,SOURCE,FOLDER OF WHAT IS GENERATED,PROVIDER) makes $@. Fortran needs
+# FOLDER/PROVIDER_symbols.o, Rust FOLDER/libpem_PROVIDER.rlib; the build.mk of the folder says what
+# these depend on.
 in_cxx = $(CXX) -std=c++17 $(CXXFLAGS) -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror \
   $(INC_ABI) -I$(B)/gen -I$(2) -o $@ $(1) -ldl
-in_fortran = $(FC) -std=f2008 $(FFLAGS) -Wall -Wextra -pedantic -Werror -J $(2) -o $@ $(2)/$(3).f90 $(1) \
-  $(2)/$(3)_symbols.o -ldl
-in_rust = env -u MAKEFLAGS -u MFLAGS $(RUSTC) --edition 2021 $(RUSTFLAGS) -D warnings --extern pem_$(3)=$(2)/libpem_$(3).rlib -o $@ $(1)
+in_fortran = $(FC) -std=f2008 $(FFLAGS) -Wall -Wextra -pedantic -Werror -J $(2) -o $@ \
+  $(2)/$(3).f90 $(1) $(2)/$(3)_symbols.o -ldl
+# rustc would take make's flags for its own.
+RUST = env -u MAKEFLAGS -u MFLAGS $(RUSTC) --edition 2021 $(RUSTFLAGS)
+in_rust = $(RUST) -D warnings --extern pem_$(3)=$(2)/libpem_$(3).rlib -o $@ $(1)
 
 $(B)/gen/%_symbols.o:
 	$(call say,CC,$@)
@@ -78,5 +88,5 @@ $(B)/gen/%.rlib:
 	$(call say,RUSTC,$@)
 	$(Q)rm -f $(@D)/lib$(provider)_symbols.a
 	$(Q)$(AR) crs $(@D)/lib$(provider)_symbols.a $(@D)/$(provider)_symbols.o
-	$(Q)env -u MAKEFLAGS -u MFLAGS $(RUSTC) --edition 2021 $(RUSTFLAGS) -D warnings --crate-type rlib --crate-name pem_$(provider) \
-	  -L native=$(@D) -l static=$(provider)_symbols $(@D)/pem_$(provider)/src/lib.rs -o $@
+	$(Q)$(RUST) -D warnings --crate-type rlib --crate-name pem_$(provider) -L native=$(@D) \
+	  -l static=$(provider)_symbols $(@D)/pem_$(provider)/src/lib.rs -o $@

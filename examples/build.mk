@@ -1,44 +1,51 @@
 # SPDX-License-Identifier: MIT
-# Examples, each a program $(B)/examples/NAME of its own. Their specs become $(B)/gen/stubs/*.h (codegen/build.mk).
+# Examples, each a program $(B)/examples/NAME of its own. Their specs become $(B)/gen/stubs/*.h
+# (codegen/build.mk).
 #   hello			includes a generated header only
 #   between_collections	uses PEMAPI: linked with libpem
 #   watch		uses PEMAPI on another program
 
 EXAMPLES := hello between_collections watch shop
-EXAMPLE_OBJ_between_collections := $(call objects,examples/collector.c)
-EXAMPLE_LIB_between_collections := -L$(B)/lib -lpem -Wl,-rpath,'$$ORIGIN/../lib'
-EXAMPLE_LIB_watch := $(EXAMPLE_LIB_between_collections)
+COLLECTOR := $(B)/obj/examples/collector.o
 CFLAGS_examples_shop := -I$(B)/gen/stubs
 ALL += $(EXAMPLES:%=$(B)/examples/%)
 
-$(EXAMPLES:%=$(B)/examples/%): $(B)/examples/%: $(B)/obj/examples/%.o $(EXAMPLE_OBJ_between_collections) $(B)/lib/libpem.so
+$(EXAMPLES:%=$(B)/examples/%): $(B)/examples/%: $(B)/obj/examples/%.o $(LIBPEM)
 	$(call say,LINK,$@)
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -o $@ $< $(EXAMPLE_OBJ_$*) $(EXAMPLE_LIB_$*) -ldl
+	$(Q)$(LINK) $(filter %.o,$^) $(EXAMPLE_LIBS) -ldl
+
+$(B)/examples/between_collections: $(COLLECTOR)
+$(B)/examples/between_collections $(B)/examples/watch: EXAMPLE_LIBS := $(LINK_LIBPEM)
 
 # The consumer in C++: the same collector.
 ifneq ($(HAVE_CXX),)
 ALL += $(B)/examples/between_collections_cxx
 endif
-$(B)/examples/between_collections_cxx: examples/between_collections.cpp libpem/include/pem/pem.hpp $(EXAMPLE_OBJ_between_collections) $(B)/lib/libpem.so
+$(B)/examples/between_collections_cxx: examples/between_collections.cpp \
+  libpem/include/pem/pem.hpp $(COLLECTOR) $(LIBPEM)
 	$(call say,LINK,$@)
-	@mkdir -p $(@D)
-	$(Q)$(CXX) -std=c++17 $(CXXFLAGS) $(SAN_FLAGS) -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror $(INC_PUBLIC) \
-	  -o $@ $< $(EXAMPLE_OBJ_between_collections) $(EXAMPLE_LIB_between_collections) -ldl
+	$(Q)$(CXX) -std=c++17 $(CXXFLAGS) $(SAN_FLAGS) -Wall -Wextra -Wpedantic -Wconversion -Wshadow \
+	  -Werror $(INC_PUBLIC) -o $@ $< $(COLLECTOR) $(LINK_LIBPEM) -ldl
 
 # The shop in other languages: shop_cxx, shop_fortran, shop_rust.
 SHOP_LANGUAGES := $(if $(HAVE_CXX),cxx) $(if $(HAVE_FORTRAN),fortran) $(if $(HAVE_RUST),rust)
-$(if $(HAVE_CXX),,$(info examples/shop.cpp is not built: $(CXX) is missing (make deps installs g++)))
-$(if $(HAVE_FORTRAN),,$(info examples/shop.f90 is not built: $(FC) is missing (make deps installs gfortran)))
-$(if $(HAVE_RUST),,$(info examples/shop.rs is not built: $(RUSTC) is missing (package rustc, or rustup)))
+ifeq ($(HAVE_CXX),)
+$(info examples/shop.cpp is not built: $(CXX) is missing (make deps installs g++))
+endif
+ifeq ($(HAVE_FORTRAN),)
+$(info examples/shop.f90 is not built: $(FC) is missing (make deps installs gfortran))
+endif
+ifeq ($(HAVE_RUST),)
+$(info examples/shop.rs is not built: $(RUSTC) is missing (package rustc, or rustup))
+endif
 SHOP_STAMP := $(B)/gen/examples/.stamp
 SHOPS := $(SHOP_LANGUAGES:%=$(B)/examples/shop_%)
 ALL += $(SHOPS)
 
 $(SHOP_STAMP): $(PEM_CODEGEN) examples/shop.xml
 	$(call say,GEN,$(@D))
-	@mkdir -p $(@D)
-	$(Q)for backend in c++ fortran rust; do $(PEM_CODEGEN) --backend $$backend -o $(@D) examples/shop.xml || exit; done
+	$(Q)for backend in c++ fortran rust; do \
+	  $(PEM_CODEGEN) --backend $$backend -o $(@D) examples/shop.xml || exit; done
 	@touch $@
 
 $(SHOPS) $(B)/gen/examples/shop_symbols.o: $(SHOP_STAMP)
@@ -47,24 +54,20 @@ $(B)/examples/shop_rust: $(B)/gen/examples/libpem_shop.rlib
 
 $(B)/examples/shop_cxx: examples/shop.cpp
 	$(call say,LINK,$@)
-	@mkdir -p $(@D)
 	$(Q)$(call in_cxx,$<,$(B)/gen/examples,shop)
 
 $(B)/examples/shop_fortran: examples/shop.f90
 	$(call say,LINK,$@)
-	@mkdir -p $(@D)
 	$(Q)$(call in_fortran,$<,$(B)/gen/examples,shop)
 
 $(B)/examples/shop_rust: examples/shop.rs
 	$(call say,LINK,$@)
-	@mkdir -p $(@D)
 	$(Q)$(call in_rust,$<,$(B)/gen/examples,shop)
 
 ALL += $(B)/examples/between_collections.py
 
 $(B)/examples/between_collections.py: examples/between_collections.py examples/gc.xml $(PEM_CODEGEN)
 	$(call say,GEN,$@)
-	@mkdir -p $(@D)
 	$(Q)$(PEM_CODEGEN) --backend python -o $(@D) examples/gc.xml && cp $< $@
 
 # In Java and Python; each finds what is made for it beside itself.
@@ -72,10 +75,8 @@ ALL += $(B)/examples/shop.py $(if $(HAVE_JAVA),$(B)/examples/java/Shop.class)
 
 $(B)/examples/shop.py: examples/shop.py examples/shop.xml $(PEM_CODEGEN)
 	$(call say,GEN,$@)
-	@mkdir -p $(@D)
 	$(Q)$(PEM_CODEGEN) --backend python -o $(@D) examples/shop.xml && cp $< $@
 
 $(B)/examples/java/Shop.class: examples/Shop.java examples/shop.xml $(PEM_CODEGEN)
 	$(call say,JAVAC,$@)
-	@mkdir -p $(@D)
 	$(Q)$(call in_java,examples/shop.xml,shop,$<)

@@ -1,36 +1,33 @@
 # SPDX-License-Identifier: MIT
-# What runs in the kernel. kmod/bpf/pem.bpf.c becomes one BPF object, which the kernel source carries inside itself
-# (libpem/sources/kernel). Needs clang with a BPF target and libbpf's headers: without them there is no kernel
-# source, and make says so.
+# What runs in the kernel. kmod/bpf/pem.bpf.c becomes one BPF object, which the kernel source
+# carries inside itself (libpem/sources/kernel). Needs clang with a BPF target and libbpf's headers:
+# without them there is no kernel source, and make says so.
 
-CLANG ?= clang
 BPF_OBJ := $(B)/obj/kmod/bpf/pem.bpf.o
-BPF_MACHINE := $(shell $(CC) -dumpmachine | cut -d- -f1)
+BPF_MACHINE := $(firstword $(subst -, ,$(MACHINE)))
 BPF_ARCH := $(patsubst aarch64%,arm64,$(patsubst x86_64%,x86,$(BPF_MACHINE)))
 # <asm/types.h> lies in the multiarch folder, which gcc can print, and not every clang.
 BPF_CFLAGS := -target bpf -mcpu=v3 -ffreestanding -O2 -g -std=gnu11 -Wall -Wextra -Werror \
-  -D__TARGET_ARCH_$(BPF_ARCH) -Ispec/abi -I$(B)/gen -idirafter $(SYSROOT)/usr/include/$(BPF_MACHINE)-linux-gnu
+  -D__TARGET_ARCH_$(BPF_ARCH) -Ispec/abi -I$(B)/gen \
+  -idirafter $(SYSROOT)/usr/include/$(BPF_MACHINE)-linux-gnu
 
-HAVE_CLANG_BPF := $(shell echo 'int x;' | $(CLANG) -target bpf -mcpu=v3 -x c -c -o /dev/null - 2>/dev/null && echo 1)
-HAVE_LIBBPF := $(shell pkg-config --atleast-version=1.0 libbpf 2>/dev/null && echo 1)
-HAVE_KERNEL_SOURCE := $(if $(HAVE_CLANG_BPF),$(HAVE_LIBBPF))
 ifeq ($(HAVE_CLANG_BPF),)
-  $(info kernel source: not built, $(CLANG) with a BPF target is missing (package clang); make deps installs it)
+  $(info kernel source: not built, $(CLANG) with a BPF target is missing (package clang); \
+    make deps installs it)
 else ifeq ($(HAVE_LIBBPF),)
-  LIBBPF_VERSION := $(shell pkg-config --modversion libbpf 2>/dev/null)
-  $(info kernel source: not built, libbpf 1.0 or newer is needed $(if $(LIBBPF_VERSION),and this system has \
-    $(LIBBPF_VERSION): install a newer one,(package libbpf-dev); make deps installs it))
+  $(info kernel source: not built, libbpf 1.0 or newer is needed \
+    $(if $(LIBBPF_VERSION),and this system has $(LIBBPF_VERSION): install a newer one,\
+    (package libbpf-dev); make deps installs it))
 endif
 
-# What a debugger would read is half of the object, and nobody does: BTF, which the kernel reads, stays.
-LLVM_STRIP := $(shell command -v llvm-strip)
+# Half of the object is for debuggers, which never read it. BTF, which the kernel reads, stays.
 
 $(BPF_OBJ): kmod/bpf/pem.bpf.c | $(GENERATED)
 	$(call say,BPF,$<)
-	@mkdir -p $(@D)
-	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -c $< -o $@ || { echo 'make: the kernel programs made from spec/os/*.xml do' \
-	  'not compile: a structure or member that a spec names must be declared in a kmod/bpf/types_*.h' \
-	  '(docs/spec-language.md, Adding a spec to this tree)' >&2; exit 1; }
+	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -c $< -o $@ || { echo 'make: the kernel programs made' \
+	  'from spec/os/*.xml do not compile: a structure or member that a spec names must be' \
+	  'declared in a kmod/bpf/types_*.h (docs/spec-language.md, Adding a spec to this tree)' \
+	  >&2; exit 1; }
 	$(if $(LLVM_STRIP),$(Q)$(LLVM_STRIP) -g $@)
 
 # --- the module: make kmod [KDIR=folder of the kernel's headers] ---
@@ -38,7 +35,8 @@ $(BPF_OBJ): kmod/bpf/pem.bpf.c | $(GENERATED)
 KMOD ?= $(abspath $(B))/kmod
 KMOD_GEN ?= $(abspath $(B))/gen
 KDIR ?= $(firstword $(wildcard /lib/modules/$(shell uname -r)/build) \
-  $(shell ls -d /usr/src/linux-headers-*-amd64 /usr/src/linux-headers-*-arm64 2>/dev/null | sort -V | tail -n 1))
+  $(shell ls -d /usr/src/linux-headers-*-amd64 /usr/src/linux-headers-*-arm64 2>/dev/null | \
+    sort -V | tail -n 1))
 KMOD_SOURCES := $(wildcard kmod/*.c kmod/*.h) kmod/Kbuild kmod/Makefile kmod/declared
 # Its own recipes call the kernel's build, W=1 and C=2 (sparse) reach it.
 KMOD_MAKE = $(MAKE) --no-print-directory -C $(KMOD) KDIR=$(KDIR) PEM_GEN=$(KMOD_GEN) \
@@ -48,7 +46,8 @@ KMOD_MAKE = $(MAKE) --no-print-directory -C $(KMOD) KDIR=$(KDIR) PEM_GEN=$(KMOD_
 kmod: $(GENERATED)
 ifeq ($(wildcard $(KDIR)/Makefile),)
 	@echo 'kmod: no kernel headers in $(or $(KDIR),/lib/modules or /usr/src): install them' \
-	  '(package linux-headers-amd64 or linux-headers-arm64), or name their folder: make kmod KDIR=...' >&2; exit 1
+	  '(package linux-headers-amd64 or linux-headers-arm64), or name their folder:' \
+	  'make kmod KDIR=...' >&2; exit 1
 else
 	@mkdir -p $(KMOD)
 	@ln -sf $(abspath $(KMOD_SOURCES)) $(KMOD)/
@@ -56,7 +55,8 @@ else
 	+$(Q)$(KMOD_MAKE) modules
 endif
 
-# The ring and what probes call, in a module that tries them inside the kernel (tests/guest/ring_module).
+# The ring and what probes call, in a module that tries them inside the kernel
+# (tests/guest/ring_module).
 KMOD_RING := $(abspath $(B))/kmod_ring
 RING_SOURCES := $(wildcard tests/guest/ring_module/*) $(wildcard kmod/*.h) kmod/record.c
 .PHONY: kmod-ring-test
@@ -76,19 +76,21 @@ kmod-stale-code:
 	$(call say,KMOD,$(KMOD_STALE))
 	+$(Q)$(MAKE) --no-print-directory -C $(KDIR) M=$(KMOD_STALE) modules
 
-# The module for KDIR's kernel, and its sources for DKMS to build it for others. With DESTDIR, or without dkms, it is put
-# among the kernel's modules as it is.
+# The module for KDIR's kernel, and its sources for DKMS to build it for others. With DESTDIR, or
+# without dkms, it is put among the kernel's modules as it is.
 KMOD_SRC := $(DESTDIR)/usr/src/pem-$(VERSION)
 UDEV_RULES ?= /usr/lib/udev/rules.d
 kmod-install: kmod
 	@mkdir -p $(KMOD_SRC)/abi/pem $(DESTDIR)$(UDEV_RULES)
-	install -m 644 $(KMOD_SOURCES) $(KMOD_GEN)/pem_kmod_events.h $(KMOD_GEN)/pem_kmod_headers.h $(KMOD_GEN)/pem_kmod_own.h $(KMOD_SRC)
+	install -m 644 $(KMOD_SOURCES) $(KMOD_SRC)
+	install -m 644 $(addprefix $(KMOD_GEN)/pem_kmod_,events.h headers.h own.h) $(KMOD_SRC)
 	install -m 644 spec/abi/pem/*.h $(KMOD_SRC)/abi/pem
 	sed 's/@VERSION@/$(VERSION)/' kmod/dkms.conf.in >$(KMOD_SRC)/dkms.conf
 	install -m 644 kmod/pem.rules $(DESTDIR)$(UDEV_RULES)/60-pem.rules
 	@getent group tracing >/dev/null || \
-	  echo 'kmod-install: who may use /dev/pem is in the group tracing, which is missing: groupadd --system tracing' >&2
-ifneq ($(if $(DESTDIR),,$(call have,dkms)),)
+	  echo 'kmod-install: who may use /dev/pem is in the group tracing, which is missing:' \
+	  'groupadd --system tracing' >&2
+ifneq ($(if $(DESTDIR),,$(call command,dkms)),)
 	dkms install -m pem -v $(VERSION) --force
 else
 	+$(KMOD_MAKE) modules_install $(if $(DESTDIR),INSTALL_MOD_PATH=$(abspath $(DESTDIR)))
@@ -97,4 +99,5 @@ endif
 # The probes of a spec of the tests' own, run in user space by tests/unit/kmod_*.c.
 $(B)/gen/kmod_probes/pem_kmod_events.h: tests/unit/kmod_probes.xml $(PEM_CODEGEN)
 	$(Q)$(PEM_CODEGEN) --backend kmod -o $(@D) $<
-$(B)/obj/tests/unit/kmod_probes.o $(B)/obj/tests/unit/kmod_targets.o $(B)/obj/tests/unit/kmod_rules.o: $(B)/gen/kmod_probes/pem_kmod_events.h
+$(call objects,$(addprefix tests/unit/kmod_,probes.c targets.c rules.c)): \
+  $(B)/gen/kmod_probes/pem_kmod_events.h

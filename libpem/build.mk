@@ -1,29 +1,35 @@
 # SPDX-License-Identifier: MIT
-# libpem.so.1: producer side, sessions, reader. Needs the C library and nothing else: it is preloaded.
+# libpem.so.1: producer side, sessions, reader. Needs the C library and nothing else, since it is
+# preloaded.
 
 # Rooms, in the order of docs/architecture.md: each includes and calls only those before it.
-LIBPEM_ROOMS := core writer dirs processes delivery source_host statistics cost chunks flight callbacks session recovery
-LIBPEM_SRC := $(wildcard libpem/*.c libpem/producer/*.c libpem/reader/*.c $(LIBPEM_ROOMS:%=libpem/%/*.c))
-# Of the shared library alone: a program that is linked with libpem.a would get its open and mmap, too.
+LIBPEM_ROOMS := core writer dirs processes delivery source_host statistics cost chunks flight \
+  callbacks session recovery
+LIBPEM_SRC := $(wildcard libpem/*.c libpem/producer/*.c libpem/reader/*.c \
+  $(LIBPEM_ROOMS:%=libpem/%/*.c))
+# Of the shared library alone: a program linked with libpem.a would get its open and mmap, too.
 LIBPEM_DIRECT := libpem/producer/direct.c
 CFLAGS_libpem_producer_direct := -U_FORTIFY_SOURCE
 LIBPEM_OBJ := $(call objects,$(filter-out $(LIBPEM_DIRECT),$(LIBPEM_SRC))) $(B)/obj/gen/catalogue.o
 LIBPEM := $(B)/lib/libpem.so
+# With libpem in ../lib, in the build tree and installed alike.
+LINK_LIBPEM = -L$(B)/lib -lpem -Wl,-rpath,'$$ORIGIN/../lib'
+# Libraries that are preloaded or loaded beside it, and plugins of pem's.
+LINK_ADAPTER = $(LINK) -shared -Wl,-soname,$(@F) -Wl,-z,now -Wl,-rpath,'$$ORIGIN'
+LINK_PLUGIN = $(LINK) -shared -Wl,-z,defs
 
 ALL += $(LIBPEM) $(B)/lib/libpem.a
 
 $(B)/lib/libpem.so.1: $(LIBPEM_OBJ) $(call objects,$(LIBPEM_DIRECT)) libpem/libpem.map
 	$(call say,LINK,$@)
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -shared -Wl,-soname,libpem.so.1 -Wl,-z,defs -Wl,-z,now -Wl,-z,nodelete \
-	  -Wl,--version-script=libpem/libpem.map -o $@ $(LIBPEM_OBJ) $(call objects,$(LIBPEM_DIRECT)) -lpthread -ldl
+	$(Q)$(LINK) -shared -Wl,-soname,libpem.so.1 -Wl,-z,defs -Wl,-z,now -Wl,-z,nodelete \
+	  -Wl,--version-script=libpem/libpem.map $(filter %.o,$^) -lpthread -ldl
 
 $(LIBPEM): $(B)/lib/libpem.so.1
 	$(Q)ln -sf libpem.so.1 $@
 
 $(B)/lib/libpem.a: $(LIBPEM_OBJ)
 	$(call say,AR,$@)
-	@mkdir -p $(@D)
 	$(Q)rm -f $@ && $(AR) rcs $@ $(LIBPEM_OBJ)
 
 $(B)/obj/gen/catalogue.o: $(B)/gen/catalogue.c

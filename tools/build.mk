@@ -49,7 +49,7 @@ install: all
 	$(Q)ln -sf libpem.so.1 '$(libdir)/libpem.so'
 	$(call put,644,$(wildcard $(B)/lib/pem/*.so),$(libdir)/pem)
 	$(call put,755,$(B)/lib/pem/pem-confined,$(libdir)/pem)
-	$(call put,644,$(wildcard spec/abi/pem/*.h spec/abi/pem/*.hpp libpem/include/pem/*.h libpem/include/pem/*.hpp),$(incdir))
+	$(call put,644,$(wildcard spec/abi/pem/*.h* libpem/include/pem/*.h*),$(incdir))
 	$(call put,644,$(PYTHON_PARTS:%=$(B)/python/pemapi/%),$(DESTDIR)$(PYTHONDIR)/pemapi)
 	$(Q)$(call python_place,"$(LIBDIR)/libpem.so.1") > '$(DESTDIR)$(PYTHONDIR)/pemapi/_place.py'
 	$(call put,644,$(CATALOGUE_STUBS),$(incdir)/stubs)
@@ -57,16 +57,13 @@ install: all
 	$(call put,644,libpem/valgrind.supp,$(sharedir)/pem)
 	$(Q)$(INSTALL) -d '$(libdir)/pkgconfig'
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
-	  libpem/libpem.pc.in > '$(libdir)/pkgconfig/libpem.pc' && chmod 644 '$(libdir)/pkgconfig/libpem.pc'
+	  libpem/libpem.pc.in > '$(libdir)/pkgconfig/libpem.pc'
+	$(Q)chmod 644 '$(libdir)/pkgconfig/libpem.pc'
 	$(call put,644,$(wildcard $(B)/gen/reference/man/*.7),$(sharedir)/man/man7)
 	$(call put,644,$(wildcard $(B)/gen/reference/html/*.html),$(sharedir)/doc/pem/events)
-	$(foreach page,$(MAN_PAGES),$(call put,644,$(page),$(sharedir)/man/man$(subst .,,$(suffix $(page))))$(newline))
+	$(Q)for page in $(MAN_PAGES); do \
+	  $(INSTALL) -D -m 644 "$$page" "$(sharedir)/man/man$${page##*.}/$${page##*/}" || exit; done
 	$(call put,644,$(filter %/pem,$(COMPLETIONS)),$(sharedir)/bash-completion/completions)
 	$(call put,644,$(filter %/_pem,$(COMPLETIONS)),$(sharedir)/zsh/site-functions)
 	$(call put,644,$(filter %.fish,$(COMPLETIONS)),$(sharedir)/fish/vendor_completions.d)
 	$(if $(DESTDIR),,-$(Q)[ "$$(id -u)" != 0 ] || ldconfig)
-
-define newline
-
-
-endef

@@ -7,8 +7,8 @@ ALL += $(B)/lib/libpem-jvm.so
 
 $(B)/lib/libpem-jvm.so: $(B)/obj/libpem/jvm/jvm.o $(B)/lib/libpem.so.1
 	$(call say,LINK,$@)
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -shared -Wl,-soname,libpem-jvm.so -Wl,-z,defs -Wl,-z,now -Wl,-rpath,'$$ORIGIN' -o $@ $^ -ldl
+	$(Q)$(LINK_ADAPTER) -Wl,-z,defs $^ -ldl
 else
-  $(info not built: libpem-jvm.so, which shows Java virtual machines (jvmti.h is missing: default-jdk-headless))
+  $(info not built: libpem-jvm.so, which shows Java virtual machines \
+    (jvmti.h is missing: default-jdk-headless))
 endif

@@ -5,7 +5,8 @@
 ELF_SRC = libpem/libc/elf_names.c libpem/libc/elf_later.c
 
 # silence.c last: its constructor runs after the others.
-LIBC_OBJ := $(call objects,$(addprefix libpem/libc/,elf_names.c real.c next.c alloc.c map.c thread.c lock.c file.c stream.c socket.c program.c readable.c older.c exec.c rights.c silence.c))
+LIBC_OBJ := $(call objects,$(addprefix libpem/libc/,elf_names.c real.c next.c alloc.c map.c \
+  thread.c lock.c file.c stream.c socket.c program.c readable.c older.c exec.c rights.c silence.c))
 CFLAGS_libpem_libc_alloc := -fno-builtin
 # With it the headers define what these files define.
 CFLAGS_libpem_libc_file := -fno-builtin -U_FORTIFY_SOURCE
@@ -19,17 +20,16 @@ CFLAGS_libpem_libc_rights := -O2 -foptimize-sibling-calls
 ALL += $(B)/lib/libpem-libc.so
 
 # The C library of x86-64 has two versions of some functions (older.c).
-LIBC_MAP := libpem/libc/libpem-libc$(if $(filter x86_64-%,$(shell $(CC) -dumpmachine)),-x86_64).map
+LIBC_MAP := libpem/libc/libpem-libc$(if $(filter x86_64-%,$(MACHINE)),-x86_64).map
 
 $(B)/lib/libpem-libc.so: $(LIBC_OBJ) $(LIBC_MAP) $(B)/lib/libpem.so.1
 	$(call say,LINK,$@)
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -shared -Wl,-soname,libpem-libc.so -Wl,-z,defs -Wl,-z,now -Wl,-rpath,'$$ORIGIN' \
-	  -Wl,--version-script=$(LIBC_MAP) -o $@ $(LIBC_OBJ) $(B)/lib/libpem.so.1 -ldl -lpthread
+	$(Q)$(LINK_ADAPTER) -Wl,-z,defs -Wl,--version-script=$(LIBC_MAP) \
+	  $(LIBC_OBJ) $(B)/lib/libpem.so.1 -ldl -lpthread
 
-TEST_OBJ_libc_real := $(call objects,$(addprefix libpem/libc/,elf_names.c real.c next.c))
-TEST_OBJ_elf_names := $(TEST_OBJ_libc_real)
-TEST_OBJ_elf_later := $(call objects,$(ELF_SRC))
+$(B)/tests/libc_real $(B)/tests/elf_names: \
+  $(call objects,$(addprefix libpem/libc/,elf_names.c real.c next.c))
+$(B)/tests/elf_later: $(call objects,$(ELF_SRC))
 # libpem is what this one plays.
 CFLAGS_tests_unit_libc_rights := $(CFLAGS_libpem_libc_rights)
 $(B)/tests/libc_rights: TEST_LINK :=

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """house_ci: what .ci/run leaves to other turns comes in one of four"""
+import functools
 import glob
 import os
 import re
@@ -10,6 +11,7 @@ from tap import ROOT, equal, run, run_all, test
 TURNS = 4
 
 
+@functools.lru_cache(None)
 def planned(turn):
     """variable -> names, of one turn."""
     rc, out, err = run([ROOT + "/.ci/plan", str(turn), "--shell"])

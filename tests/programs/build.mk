@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
-# Programs that the end-to-end tests run: $(B)/programs/NAME. Their specs become $(B)/gen/programs/*.h.
+# Programs that the end-to-end tests run: $(B)/programs/NAME. Their specs become
+# $(B)/gen/programs/*.h.
 #
-# They include generated headers only, and are built without sanitizers, as what is preloaded into them is
-# (tests/run); but for those with libpem inside: linked, which is processes.c, and fork_in_join. static is processes.c,
-# linked statically.
+# They include generated headers only, and are built without sanitizers, as what is preloaded into
+# them is (tests/run); but for those with libpem inside: linked, which is processes.c, and
+# fork_in_join. static is processes.c, linked statically.
 
 PROGRAM_SPECS := $(sort $(wildcard tests/programs/*.xml))
-PROGRAMS := processes filtered probed join pingpong bare_fork storm asked fork_in_join fork_waits threads types static linked library.so polyglot
+PROGRAMS := processes filtered probed join pingpong bare_fork storm asked fork_in_join fork_waits \
+  threads types static linked library.so polyglot
 PROGRAMS_STAMP := $(B)/gen/programs/.stamp
 PROGRAM_CC = $(CC) $(subst $(SAN_FLAGS),,$(ALL_CFLAGS)) $(INC_tests) -MF $@.d -o $@ $<
 
@@ -14,37 +16,35 @@ tests: $(PROGRAMS:%=$(B)/programs/%)
 
 $(PROGRAMS_STAMP): $(PEM_CODEGEN) $(PROGRAM_SPECS) tests/programs/build.mk
 	$(call say,GEN,$(@D))
-	@mkdir -p $(@D)
 	$(Q)$(PEM_CODEGEN) --backend c -o $(@D) $(PROGRAM_SPECS)
 	$(Q)for backend in c++ fortran rust; do \
 	  $(PEM_CODEGEN) --backend $$backend -o $(@D) tests/programs/polyglot.xml || exit; done
 	@touch $@
 
 $(PROGRAMS:%=$(B)/programs/%): $(PROGRAMS_STAMP) | $(GENERATED)
-# Unit tests raise their events, too.
-$(patsubst %.c,$(B)/obj/%.o,$(wildcard tests/unit/*.c)): | $(PROGRAMS_STAMP)
+# Unit tests and fuzz targets raise their events, too.
+$(call objects,$(wildcard tests/unit/*.c tests/fuzz/*.c)): | $(PROGRAMS_STAMP)
+$(B)/gen/programs/%.h: $(PROGRAMS_STAMP)
+	$(with_stamp)
 
 $(B)/programs/%: tests/programs/%.c
 	$(call say,LINK,$@)
-	@mkdir -p $(@D)
 	$(Q)$(PROGRAM_CC) -ldl -lpthread
 
 $(B)/programs/static: tests/programs/processes.c
 	$(call say,LINK,$@)
-	@mkdir -p $(@D)
 	$(Q)$(PROGRAM_CC) -static -fno-PIC -ldl -lpthread
 
 $(B)/programs/library.so: tests/programs/library.c
 	$(call say,LINK,$@)
-	@mkdir -p $(@D)
 	$(Q)$(PROGRAM_CC) -shared -ldl
 
 $(B)/programs/linked: tests/programs/processes.c
 $(B)/programs/fork_in_join: tests/programs/fork_in_join.c
 $(B)/programs/linked $(B)/programs/fork_in_join: $(B)/lib/libpem.a
 	$(call say,LINK,$@)
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) $(INC_tests) -MF $@.d -o $@ $(filter %.c,$^) $(TEST_LINK) -ldl -lpthread
+	$(Q)$(CC) $(ALL_CFLAGS) $(INC_tests) -MF $@.d -o $@ $(filter %.c,$^) $(TEST_LINK) -ldl \
+	  -lpthread
 
 # The same program in other languages; the tests say which compiler is missing.
 POLYGLOT := $(if $(HAVE_CXX),cxx) $(if $(HAVE_FORTRAN),fortran) $(if $(HAVE_RUST),rust)
@@ -52,39 +52,32 @@ POLYGLOT := $(POLYGLOT:%=$(B)/programs/polyglot_%)
 
 tests: $(POLYGLOT)
 $(POLYGLOT) $(B)/gen/programs/polyglot_symbols.o: $(PROGRAMS_STAMP)
-$(B)/programs/polyglot_fortran $(B)/gen/programs/libpem_polyglot.rlib: $(B)/gen/programs/polyglot_symbols.o
+$(B)/programs/polyglot_fortran $(B)/gen/programs/libpem_polyglot.rlib: \
+  $(B)/gen/programs/polyglot_symbols.o
 $(B)/programs/polyglot_rust: $(B)/gen/programs/libpem_polyglot.rlib
 
 $(B)/programs/polyglot_cxx: tests/programs/polyglot.cpp
 	$(call say,LINK,$@)
-	@mkdir -p $(@D)
 	$(Q)$(call in_cxx,$<,$(B)/gen/programs,polyglot)
 
 $(B)/programs/polyglot_fortran: tests/programs/polyglot.f90
 	$(call say,LINK,$@)
-	@mkdir -p $(@D)
 	$(Q)$(call in_fortran,$<,$(B)/gen/programs,polyglot)
 
 $(B)/programs/polyglot_rust: tests/programs/polyglot.rs
 	$(call say,LINK,$@)
-	@mkdir -p $(@D)
 	$(Q)$(call in_rust,$<,$(B)/gen/programs,polyglot)
 
 tests: $(B)/programs/python/polyglot.py $(if $(HAVE_JAVA),$(B)/programs/java/Polyglot.class)
 
-$(B)/programs/python/polyglot.py: tests/programs/polyglot.py tests/programs/polyglot.xml $(PEM_CODEGEN)
+$(B)/programs/python/polyglot.py: tests/programs/polyglot.py tests/programs/polyglot.xml \
+  $(PEM_CODEGEN)
 	$(call say,GEN,$@)
-	@mkdir -p $(@D)
 	$(Q)$(PEM_CODEGEN) --backend python -o $(@D) tests/programs/polyglot.xml && cp $< $@
 
-$(B)/programs/java/Polyglot.class: tests/programs/Polyglot.java tests/programs/polyglot.xml $(PEM_CODEGEN)
+$(B)/programs/java/Polyglot.class: tests/programs/Polyglot.java tests/programs/polyglot.xml \
+  $(PEM_CODEGEN)
 	$(call say,JAVAC,$@)
-	@mkdir -p $(@D)
 	$(Q)$(call in_java,tests/programs/polyglot.xml,polyglot,$<)
 
 -include $(wildcard $(B)/programs/*.d)
-
-# Unit tests that raise the same events
-$(patsubst %,$(B)/obj/tests/unit/%.o,predicate_same producer_events producer_fork producer_pools producer_stack producer_threads recover_steps session_callback session_log session_page session_recover session_remote session_snapshot session_statistics session_threads session_where): $(PROGRAMS_STAMP)
-$(patsubst %,$(B)/obj/tests/unit/%.o,async_callback async_function async_log): $(PROGRAMS_STAMP)
-$(B)/obj/tests/fuzz/session_page.o $(B)/obj/tests/fuzz/recovery.o: $(PROGRAMS_STAMP)

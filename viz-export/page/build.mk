@@ -1,27 +1,29 @@
 # SPDX-License-Identifier: MIT
-# The HTML exporter: the page's parts and the plotting library become one file, which the exporter carries inside.
-# The library is the system's (package libjs-dygraphs); without it this one exporter is left out.
+# The HTML exporter: the page's parts and the plotting library become one file, which the exporter
+# carries inside. The library is the system's (package libjs-dygraphs); without it this one exporter
+# is left out.
 
 DYGRAPHS_DIR ?= /usr/share/javascript/dygraphs
 DYGRAPHS_LICENCE ?= /usr/share/doc/libjs-dygraphs/copyright
 HTML_PARTS := $(wildcard viz-export/page/*.css viz-export/page/*.js)
 HTML_GEN := $(B)/gen/viz-export
+# Three files, if all are there.
+DYGRAPHS := $(wildcard $(DYGRAPHS_DIR)/dygraph.min.js $(DYGRAPHS_DIR)/dygraph.min.css \
+  $(DYGRAPHS_LICENCE))
 
-ifneq ($(and $(wildcard $(DYGRAPHS_DIR)/dygraph.min.js),$(wildcard $(DYGRAPHS_DIR)/dygraph.min.css),$(wildcard $(DYGRAPHS_LICENCE))),)
-EXPORTER_html_SRC := $(wildcard viz-export/html*.c)
-EXPORTER_html_OBJ := $(B)/obj/gen/viz-export/page.o
-$(eval $(call EXPORTER_RULE,html))
-EXPORTERS += html
+ifeq ($(words $(DYGRAPHS)),3)
+ALL += $(B)/lib/pem/export-html.so
+$(B)/lib/pem/export-html.so: $(B)/obj/gen/viz-export/page.o \
+  $(call objects,$(wildcard viz-export/html*.c) viz-export/output.c)
 else
 $(info html: left out, needs dygraphs in $(DYGRAPHS_DIR) (package libjs-dygraphs))
 endif
 
-# A line '@NAME@' of the template becomes the file NAME, of this folder or the library's; '@data@' stays for the
-# exporter. A part that could end its element early is refused.
+# A line '@NAME@' of the template becomes the file NAME, of this folder or the library's; '@data@'
+# stays for the exporter. A part that could end its element early is refused.
 $(HTML_GEN)/page.html: viz-export/page/page.html $(HTML_PARTS) viz-export/page/assemble.awk \
-  $(wildcard $(DYGRAPHS_DIR)/dygraph.min.js $(DYGRAPHS_DIR)/dygraph.min.css $(DYGRAPHS_LICENCE))
+  $(DYGRAPHS)
 	$(call say,GEN,$@)
-	@mkdir -p $(@D)
 	$(Q)awk -v own=viz-export/page -v library=$(DYGRAPHS_DIR) -v licence=$(DYGRAPHS_LICENCE) \
 	  -f viz-export/page/assemble.awk $< > $@
 

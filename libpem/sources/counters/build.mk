@@ -2,10 +2,8 @@
 # source-counters.so: hardware and software counters through perf_event_open, named by libpfm4.
 
 COUNTERS_OBJ := $(call objects,$(wildcard libpem/sources/counters/*.c))
-HAVE_PFM := $(shell echo 'int main(void) { return pfm_initialize(); }' | \
-	$(CC) -include perfmon/pfmlib_perf_event.h -x c - -o /dev/null -lpfm 2>/dev/null && echo 1)
 
-ifeq ($(HAVE_PFM),1)
+ifneq ($(HAVE_PFM),)
 ALL += $(B)/lib/pem/source-counters.so
 else
 $(info counters source: not built, libpfm4 is missing (libpfm4-dev); make deps installs it)
@@ -13,8 +11,6 @@ endif
 
 $(B)/lib/pem/source-counters.so: $(COUNTERS_OBJ)
 	$(call say,LINK,$@)
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -shared -Wl,-z,defs -o $@ $(COUNTERS_OBJ) -lpfm -lpthread
+	$(Q)$(LINK_PLUGIN) $^ $(PFM_LIBS) -lpthread
 
-TEST_OBJ_counters_ring := $(B)/obj/libpem/sources/counters/ring.o
-TEST_LIB_counters_catalogue := $(if $(HAVE_PFM),-lpfm)
+$(B)/tests/counters_ring $(B)/fuzz/counters_ring: $(B)/obj/libpem/sources/counters/ring.o
