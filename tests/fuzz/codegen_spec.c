@@ -7,7 +7,7 @@
  */
 #include "backends/backend.h"
 #include "compare.h"
-#include "report.h"
+#include "tool/report.h"
 
 #include <stdlib.h>
 #include <string.h>
