@@ -41,13 +41,14 @@ HAVE_RUST := $(call have,$(RUSTC))
 # Who may include whom: -I flags per folder.
 INC_ABI := -Ispec/abi
 INC_PUBLIC := $(INC_ABI) -Ilibpem/include
-INC_codegen = $(INC_ABI) $(shell pkg-config --cflags libxml-2.0 2>/dev/null)
-INC_libpem = $(INC_PUBLIC) -Ilibpem -I$(B)/gen -DPEM_VERSION='"$(VERSION)"'
+INC_SHARED := -Ishared
+INC_codegen = $(INC_ABI) $(INC_SHARED) $(shell pkg-config --cflags libxml-2.0 2>/dev/null)
+INC_libpem = $(INC_PUBLIC) $(INC_SHARED) -Ilibpem -I$(B)/gen -DPEM_VERSION='"$(VERSION)"'
 INC_kmod = $(INC_ABI) -I$(B)/gen
-INC_viz-export = $(INC_PUBLIC) -I$(B)/gen/viz-export
-INC_cli = $(INC_PUBLIC) -Icli -I$(B)/gen
+INC_viz-export = $(INC_PUBLIC) $(INC_SHARED) -I$(B)/gen/viz-export
+INC_cli = $(INC_PUBLIC) $(INC_SHARED) -Icli -I$(B)/gen
 INC_examples = $(INC_PUBLIC) -I$(B)/gen
-INC_tests = $(INC_PUBLIC) -Ilibpem -Icodegen -I$(B)/gen -I.
+INC_tests = $(INC_PUBLIC) $(INC_SHARED) -Ilibpem -Icodegen -I$(B)/gen -I.
 INC_bench = $(INC_tests)
 
 folder = $(firstword $(subst /, ,$(1)))
