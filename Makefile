@@ -42,6 +42,7 @@ HAVE_RUST := $(call have,$(RUSTC))
 INC_ABI := -Ispec/abi
 INC_PUBLIC := $(INC_ABI) -Ilibpem/include
 INC_SHARED := -Ishared
+INC_shared = $(INC_PUBLIC) $(INC_SHARED)
 INC_codegen = $(INC_ABI) $(INC_SHARED) $(shell pkg-config --cflags libxml-2.0 2>/dev/null)
 INC_libpem = $(INC_PUBLIC) $(INC_SHARED) -Ilibpem -I$(B)/gen -DPEM_VERSION='"$(VERSION)"'
 INC_kmod = $(INC_ABI) -I$(B)/gen

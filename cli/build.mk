@@ -37,6 +37,7 @@ CLI_SRC := $(filter-out $(CLI_SCREEN),$(CLI_SRC))
 $(info pem top has no screen: ncurses is missing (libncurses-dev))
 endif
 CLI_OBJ := $(call objects,$(CLI_SRC))
+CLI_SHARED := $(B)/obj/shared/intervals.o
 
 ifeq ($(shell pkg-config --exists json-c && echo yes),yes)
 CLI_CFLAGS := $(shell pkg-config --cflags json-c)
@@ -64,10 +65,10 @@ INC_cli += -I$(B)/gen/cli
 $(CLI_OBJ): ALL_CFLAGS += $(CLI_CFLAGS)
 
 # In the build tree and installed alike, libpem lies in ../lib.
-$(B)/bin/pem: $(CLI_OBJ) $(LIBPEM)
+$(B)/bin/pem: $(CLI_OBJ) $(CLI_SHARED) $(LIBPEM)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -o $@ $(CLI_OBJ) -L$(B)/lib -Wl,-rpath,'$$ORIGIN/../lib' \
+	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -o $@ $(CLI_OBJ) $(CLI_SHARED) -L$(B)/lib -Wl,-rpath,'$$ORIGIN/../lib' \
 	  -lpem $(CLI_LIBS) $(CLI_IMPORT_LIBS) -ldl -lm
 
 # What pem prints of a session: tests/unit/log_progress.c.

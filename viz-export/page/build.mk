@@ -9,7 +9,7 @@ HTML_GEN := $(B)/gen/viz-export
 
 ifneq ($(and $(wildcard $(DYGRAPHS_DIR)/dygraph.min.js),$(wildcard $(DYGRAPHS_DIR)/dygraph.min.css),$(wildcard $(DYGRAPHS_LICENCE))),)
 EXPORTER_html_SRC := $(wildcard viz-export/html*.c)
-EXPORTER_html_OBJ := $(B)/obj/gen/viz-export/page.o
+EXPORTER_html_OBJ := $(B)/obj/gen/viz-export/page.o $(B)/obj/shared/intervals.o
 $(eval $(call EXPORTER_RULE,html))
 EXPORTERS += html
 else
