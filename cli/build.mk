@@ -37,7 +37,7 @@ CLI_SRC := $(filter-out $(CLI_SCREEN),$(CLI_SRC))
 $(info pem top has no screen: ncurses is missing (libncurses-dev))
 endif
 CLI_OBJ := $(call objects,$(CLI_SRC))
-CLI_SHARED := $(B)/obj/shared/intervals.o
+CLI_SHARED := $(addprefix $(B)/obj/shared/,intervals.o tracepoint_format.o)
 
 ifeq ($(shell pkg-config --exists json-c && echo yes),yes)
 CLI_CFLAGS := $(shell pkg-config --cflags json-c)

@@ -9,7 +9,7 @@
  *	probe_static.c      events of specs that come from static probes
  *	elf_probes.c        the ELF side of that: symbols, notes
  *	usdt_argument.c     where a static probe's arguments lie, from the text in its note
- *	format.c            a tracepoint's fields, from the text of its format file
+ *	format.c            a tracepoint's fields, from its format file
  *	assemble.c          a probe's program: the template of kmod/bpf completed (pem/kprobe.h)
  *	probe_attach.c      programs loaded, attached, detached
  *	probe_misses.c      events that the kernel passed over
