@@ -2,6 +2,7 @@
 # pem, the command. JSON goes through json-c; without it there is no pem, and the libraries are built alone.
 
 CLI_SRC := $(wildcard cli/*.c cli/*/*.c)
+CLI_SHARED := $(addprefix $(B)/obj/shared/,intervals.o tracepoint_format.o)
 
 # What pem spec import can read depends on the libraries that are there.
 CLI_IMPORT_LIBS :=
@@ -14,6 +15,7 @@ $(info pem spec import cannot read tracepoints: libbpf 1.0 or newer is missing (
 endif
 ifeq ($(shell pkg-config --exists libelf 2>/dev/null && echo yes),yes)
 CFLAGS_cli_spec_import_import += -DPEM_IMPORT_HAS_ELF
+CLI_SHARED += $(B)/obj/shared/elf_probes.o
 CLI_IMPORT_LIBS += -lelf
 else
 CLI_SRC := $(filter-out cli/spec_import/usdt.c,$(CLI_SRC))
@@ -37,7 +39,6 @@ CLI_SRC := $(filter-out $(CLI_SCREEN),$(CLI_SRC))
 $(info pem top has no screen: ncurses is missing (libncurses-dev))
 endif
 CLI_OBJ := $(call objects,$(CLI_SRC))
-CLI_SHARED := $(addprefix $(B)/obj/shared/,intervals.o tracepoint_format.o)
 
 ifeq ($(shell pkg-config --exists json-c && echo yes),yes)
 CLI_CFLAGS := $(shell pkg-config --cflags json-c)

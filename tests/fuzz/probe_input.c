@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "libpem/sources/kernel/probes.h"
+#include "shared/elf_probes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

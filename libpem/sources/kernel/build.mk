@@ -2,7 +2,7 @@
 # source-kernel.so: tracepoint events through BPF and libbpf. kmod/build.mk has found out whether it can be built.
 
 KERNEL_SOURCE_OBJ := $(call objects,$(wildcard libpem/sources/kernel/*.c)) \
-  $(addprefix $(B)/obj/shared/,tracepoint_format.o)
+  $(addprefix $(B)/obj/shared/,elf_probes.o tracepoint_format.o)
 # What libpem has too, and the plugin, which is not linked with it, needs.
 KERNEL_SOURCE_SHARED := $(B)/obj/libpem/util.o $(B)/obj/libpem/printable.o
 CFLAGS_libpem_sources_kernel_object := -DPEM_BPF_OBJECT='"$(BPF_OBJ)"'

@@ -8,6 +8,7 @@
  * may stand at many places, each with its arguments elsewhere: all of them are one event.
  */
 #define _GNU_SOURCE
+#include "elf_probes.h"
 #include "probes.h"
 
 #include "kernel.h"
@@ -400,6 +401,10 @@ static int say_why(struct search *s, int rc)
 
 static int walk(struct search *s, const char *only)
 {
+	int rc = pem_elf__is_for_here(s->fd);
+
+	if (rc)
+		return rc;
 	return s->kind == PEM_PROBE_USDT ? pem_elf__each_note(s->fd, found_note, s)
 					 : pem_elf__each_function(s->fd, only, found_function, s);
 }

@@ -7,7 +7,6 @@
  *	probe_function.c    functions of the kernel, by BTF
  *	probe_binary.c      functions and static probes of programs and libraries
  *	probe_static.c      events of specs that come from static probes
- *	elf_probes.c        the ELF side of that: symbols, notes
  *	usdt_argument.c     where a static probe's arguments lie, from the text in its note
  *	format.c            a tracepoint's fields, from its format file
  *	assemble.c          a probe's program: the template of kmod/bpf completed (pem/kprobe.h)
@@ -198,31 +197,5 @@ uint16_t pem_register__offset(const char *name, size_t bytes);
 uint16_t pem_register__argument(unsigned n);
 uint16_t pem_register__result(void);
 #define PEM_REGISTER_ARGUMENTS_MAX 8u
-
-/* --- a binary --- */
-
-struct pem_elf_symbol {
-	const char *name;
-	uint64_t offset; /* in the file */
-	uint64_t bytes;
-	bool is_indirect; /* its code chooses another function and is not that */
-	bool is_32bit; /* its arguments are elsewhere than here */
-};
-struct pem_elf_note {
-	const char *provider, *name, *arguments;
-	uint64_t offset, semaphore; /* in the file; 0: none */
-	uint64_t address; /* of its instruction, as linked */
-};
-/*
- * Hand each function, or each static probe's place, of an ELF file that is open to visit, until it returns other than 0, which is then
- * returned. only: functions of this name; NULL: all. -errno: it can't be read, -ENOEXEC: it is no such file; -EXDEV: it is one
- * for another kind of CPU. The file is hostile input.
- */
-int pem_elf__each_function(int fd, const char *only,
-			   int (*visit)(void *arg, const struct pem_elf_symbol *symbol), void *arg);
-/* Where what is called so, and is no function, lies, as linked. 0; -ENOENT; -ENOTUNIQ: it lies at
- * several places; or another -errno. */
-int pem_elf__address(int fd, const char *name, size_t name_bytes, uint64_t *address);
-int pem_elf__each_note(int fd, int (*visit)(void *arg, const struct pem_elf_note *note), void *arg);
 
 #endif

@@ -8,6 +8,7 @@
  * SIZE@PLACE: the size in bytes, with a '-' if it is signed. Floating-point numbers ("8f@%xmm0") are in no register that a
  * program is shown. The text is hostile input.
  */
+#include "elf_probes.h"
 #include "probes.h"
 
 #include <ctype.h>
@@ -286,40 +287,20 @@ static bool take_location(const char **text, struct pem_usdt_argument *argument)
 	return true;
 }
 
-/* Past an argument of whatever form: blanks part them, but for those in brackets. */
-static const char *end_of_argument(const char *text)
-{
-	int depth = 0;
-
-	for (; *text && (*text != ' ' || depth > 0); text++)
-		depth += (*text == '(' || *text == '[') - (*text == ')' || *text == ']');
-	return text;
-}
-
 int pem_usdt_argument__next(const char **text, struct pem_usdt_argument *argument)
 {
-	const char *at, *end;
-	int64_t bytes = 8;
+	struct pem_usdt_value value;
+	uint8_t bytes;
 
-	skip_blanks(text);
-	if (!**text)
+	if (!pem_usdt_value__next(text, &value))
 		return 0;
 	memset(argument, 0, sizeof(*argument));
-	at = *text;
-	end = *text = end_of_argument(at);
-	if (memchr(at, '@', (size_t)(end - at))) {
-		argument->is_signed = *at == '-';
-		if (!take_number(&at, &bytes) || *at != '@')
-			return -EINVAL; /* "8f@": floating point */
-		at++;
-		if (bytes < -8 || bytes > 8)
-			return -EINVAL;
-		bytes = bytes < 0 ? -bytes : bytes;
-	}
-	if ((bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8) ||
-	    !take_location(&at, argument) || at != end)
+	bytes = value.bytes;
+	if (value.is_float || (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8) ||
+	    !take_location(&value.location, argument) || value.location != value.end)
 		return -EINVAL;
-	argument->bytes = (uint8_t)bytes;
+	argument->is_signed = value.is_signed;
+	argument->bytes = bytes;
 	argument->location.bytes = argument->bytes;
 	argument->location.is_signed = argument->is_signed;
 	argument->location.load_bytes =

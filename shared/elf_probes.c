@@ -1,17 +1,21 @@
-/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* SPDX-License-Identifier: MIT */
 /*
- * elf_probes.c - functions and static probes of a program or library (contract: probes.h)
+ * elf_probes.c - functions and static probes of a program or library (contract: elf_probes.h)
  *
- * A static probe's note (.note.stapsdt) holds three addresses (its instruction, that of the section .stapsdt.base as it was
- * linked, its semaphore or 0), and then as text its provider, its name and its arguments. The kernel wants places in the
- * file, so addresses are translated by the segments that they lie in. The file is hostile input: libelf checks what it hands
- * out, and what it says is checked here.
+ * The note of a static probe holds three addresses (its instruction, the section .stapsdt.base as
+ * it was linked, its semaphore or 0), and then as text its provider, its name and its arguments.
+ * The kernel wants offsets in the file: addresses are translated by the segments that they lie in.
+ *
+ * libelf checks what it hands out, and what the file says is checked here. It is read and not
+ * mapped: its owner may truncate it meanwhile, and what is gone from a mapped file ends the reader.
  */
-#include "probes.h"
+#include "elf_probes.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <gelf.h>
 #include <libelf.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define NOTE_STAPSDT 3
@@ -34,15 +38,6 @@ struct binary {
 #define MACHINE_32 EM_NONE
 #endif
 
-/* Is it a program for this machine's kind of CPU? */
-static bool is_for_here(Elf *elf)
-{
-	GElf_Ehdr header;
-
-	return gelf_getehdr(elf, &header) &&
-	       (header.e_machine == MACHINE || header.e_machine == MACHINE_32);
-}
-
 static void close_binary(struct binary *b)
 {
 	elf_end(b->elf);
@@ -50,23 +45,34 @@ static void close_binary(struct binary *b)
 
 static int open_binary(struct binary *b, int fd)
 {
-	int rc = 0;
-
 	*b = (struct binary){0};
 	elf_version(EV_CURRENT);
-	b->elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
-	if (!b->elf || elf_kind(b->elf) != ELF_K_ELF || elf_getshdrstrndx(b->elf, &b->names))
-		rc = -ENOEXEC;
-	else if (!is_for_here(b->elf))
-		rc = -EXDEV;
-	if (rc)
+	b->elf = elf_begin(fd, ELF_C_READ, NULL);
+	if (!b->elf || elf_kind(b->elf) != ELF_K_ELF || elf_getshdrstrndx(b->elf, &b->names)) {
 		close_binary(b);
-	else
-		b->word = gelf_getclass(b->elf) == ELFCLASS32 ? 4 : 8;
+		return -ENOEXEC;
+	}
+	b->word = gelf_getclass(b->elf) == ELFCLASS32 ? 4 : 8;
+	return 0;
+}
+
+int pem_elf__is_for_here(int fd)
+{
+	GElf_Ehdr header;
+	struct binary b;
+	int rc = open_binary(&b, fd);
+
+	if (rc)
+		return rc;
+	if (!gelf_getehdr(b.elf, &header))
+		rc = -ENOEXEC;
+	else if (header.e_machine != MACHINE && header.e_machine != MACHINE_32)
+		rc = -EXDEV;
+	close_binary(&b);
 	return rc;
 }
 
-/* The place in the file of an address; flags: of its segment. 0: in none, which no probe or semaphore is at. */
+/* The offset in the file of an address, in a segment with these flags. 0: it is in none. */
 static uint64_t location_in_file(const struct binary *b, uint64_t address, uint32_t flags)
 {
 	GElf_Phdr segment;
@@ -154,7 +160,7 @@ struct sought {
 	bool found;
 };
 
-/* Files of one program may each have a variable of the same name: which one is meant can't be told then. */
+/* Two files of a program may each have a variable of that name: -ENOTUNIQ. */
 static int match_object(const struct binary *b, Elf_Data *data, const GElf_Shdr *header,
 			struct sought *sought)
 {
@@ -227,12 +233,12 @@ static uint64_t base_address(const struct binary *b)
 
 static uint64_t word_at(const struct binary *b, const char *text)
 {
-	uint64_t distribution = 0;
+	uint64_t whole = 0;
 	uint32_t narrow;
 
 	if (b->word == 8) {
-		memcpy(&distribution, text, 8);
-		return distribution;
+		memcpy(&whole, text, 8);
+		return whole;
 	}
 	memcpy(&narrow, text, 4);
 	return narrow;
@@ -266,7 +272,7 @@ static int visit_note(const struct binary *b, const char *text, size_t bytes, ui
 		.address = word_at(b, text) + moved,
 		.offset = location_in_file(b, word_at(b, text) + moved, PF_X),
 		.semaphore = semaphore ? location_in_file(b, semaphore + moved, PF_W) : 0};
-	/* Elsewhere than in code, or with a count of users that can't be told: the probe would not work. */
+	/* Elsewhere than in code, or without a count of users, the probe would not work. */
 	if (!note.offset || (semaphore && (!note.semaphore || note.semaphore > UINT32_MAX)))
 		return 0;
 	return visit(arg, &note);
@@ -311,4 +317,55 @@ int pem_elf__each_note(int fd, int (*visit)(void *arg, const struct pem_elf_note
 	}
 	close_binary(&b);
 	return rc;
+}
+
+/* --- arguments --- */
+
+/* Past an argument of whatever form: blanks part them, but for those in brackets. */
+static const char *end_of_argument(const char *text)
+{
+	int depth = 0;
+
+	for (; *text && (*text != ' ' || depth > 0); text++)
+		depth += (*text == '(' || *text == '[') - (*text == ')' || *text == ']');
+	return text;
+}
+
+/* "-4@", "8f@" in front of a location. False: that is no size. */
+static bool read_size(struct pem_usdt_value *value, const char *text, const char *at)
+{
+	unsigned long bytes;
+	char *end;
+
+	value->is_signed = *text == '-';
+	text += value->is_signed;
+	if (!isdigit((unsigned char)*text))
+		return false;
+	bytes = strtoul(text, &end, 10);
+	value->is_float = *end == 'f';
+	if (end + value->is_float != at || bytes > 8)
+		return false;
+	value->bytes = (uint8_t)bytes;
+	return true;
+}
+
+int pem_usdt_value__next(const char **text, struct pem_usdt_value *value)
+{
+	const char *at;
+
+	while (**text == ' ')
+		(*text)++;
+	if (!**text)
+		return 0;
+	*value = (struct pem_usdt_value){.location = *text, .end = end_of_argument(*text)};
+	at = memchr(*text, '@', (size_t)(value->end - *text));
+	if (!at) {
+		value->bytes = 8;
+	} else if (read_size(value, *text, at)) {
+		value->location = at + 1;
+	} else {
+		value->is_signed = value->is_float = false;
+	}
+	*text = value->end;
+	return 1;
 }
