@@ -8,6 +8,7 @@ CLI_SHARED := $(addprefix $(B)/obj/shared/,intervals.o tracepoint_format.o)
 CLI_IMPORT_LIBS :=
 ifeq ($(shell pkg-config --atleast-version=1.0 libbpf 2>/dev/null && echo yes),yes)
 CFLAGS_cli_spec_import_import += -DPEM_IMPORT_HAS_BPF
+CLI_SHARED += $(B)/obj/shared/kernel_types.o
 CLI_IMPORT_LIBS += $(shell pkg-config --libs libbpf)
 else
 CLI_SRC := $(filter-out $(addprefix cli/spec_import/,tracepoint.c btf.c print.c),$(CLI_SRC))

@@ -2,7 +2,7 @@
 # source-kernel.so: tracepoint events through BPF and libbpf. kmod/build.mk has found out whether it can be built.
 
 KERNEL_SOURCE_OBJ := $(call objects,$(wildcard libpem/sources/kernel/*.c)) \
-  $(addprefix $(B)/obj/shared/,elf_probes.o tracepoint_format.o)
+  $(patsubst %,$(B)/obj/shared/%.o,elf_probes kernel_types tracepoint_format)
 # What libpem has too, and the plugin, which is not linked with it, needs.
 KERNEL_SOURCE_SHARED := $(B)/obj/libpem/util.o $(B)/obj/libpem/printable.o
 CFLAGS_libpem_sources_kernel_object := -DPEM_BPF_OBJECT='"$(BPF_OBJ)"'
@@ -22,8 +22,9 @@ $(B)/lib/pem/source-kernel.so: $(KERNEL_SOURCE_OBJ) $(KERNEL_SOURCE_SHARED)
 TEST_OBJ_kernel_drain := $(patsubst %,$(B)/obj/libpem/sources/kernel/%.o,drain table)
 TEST_OBJ_kernel_ring := $(TEST_OBJ_kernel_drain)
 ifneq ($(HAVE_KERNEL_SOURCE),)
-TEST_OBJ_kernel_btf := $(patsubst %,$(B)/obj/libpem/sources/kernel/%.o,btf available prototype table)
-TEST_OBJ_kernel_walk := $(patsubst %,$(B)/obj/libpem/sources/kernel/%.o,btf object available prototype table)
+TEST_OBJ_kernel_btf := $(patsubst %,$(B)/obj/libpem/sources/kernel/%.o,match available prototype table) \
+  $(B)/obj/shared/kernel_types.o
+TEST_OBJ_kernel_walk := $(TEST_OBJ_kernel_btf) $(B)/obj/libpem/sources/kernel/object.o
 TEST_CFLAGS_kernel_btf := -DPEM_TEST_LIBBPF
 TEST_CFLAGS_kernel_walk := -DPEM_TEST_LIBBPF
 TEST_LIB_kernel_btf := $(shell pkg-config --libs libbpf) -lelf -lz

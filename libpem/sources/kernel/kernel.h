@@ -5,7 +5,7 @@
  *	source.c   the plugin: demands, statistics, balance
  *	available.c  what this machine and user can deliver, and which alternative of an event
  *	feature.c  what this kernel allows and counts
- *	btf.c      a kernel's tracepoints and their parameters
+ *	match.c    a kernel's tracepoints compared with what a spec says of their parameters
  *	prototype.c  parameters as a spec writes them
  *	load.c     BPF object: opened, sized, loaded, attached, stopped
  *	progress.c  how far long work is
@@ -17,7 +17,7 @@
 #ifndef PEM_SOURCES_KERNEL_H
 #define PEM_SOURCES_KERNEL_H
 
-#include "btf.h"
+#include "match.h"
 #include "probes.h"
 #include "source.h"
 

@@ -19,7 +19,6 @@
 #include <string.h>
 
 #define FUNCTIONS_MAX 500u /* that a pattern may name: each is patched into the kernel by itself */
-#define DEPTH_MAX 64
 
 struct search {
 	enum pem_probe_kind kind;
@@ -32,25 +31,11 @@ struct search {
 	unsigned count;
 };
 
-static const struct btf_type *behind_names(const struct btf *btf, uint32_t id)
-{
-	const struct btf_type *type = btf__type_by_id(btf, id);
-	unsigned depth;
-
-	for (depth = 0; type && depth < DEPTH_MAX; depth++) {
-		if (!btf_is_mod(type) && !btf_is_typedef(type) && !btf_is_type_tag(type))
-			return type;
-		type = btf__type_by_id(btf, type->type);
-	}
-	return NULL;
-}
-
 /* How many words of the context a parameter takes. */
 static unsigned words_of(const struct btf_type *type)
 {
-	return type && (btf_is_composite(type) || btf_is_int(type) || btf_is_any_enum(type))
-		       ? (type->size + 7) / 8
-		       : 1;
+	return type && (btf_is_composite(type) || pem_btf__is_number(type)) ? (type->size + 7) / 8
+									    : 1;
 }
 
 /* How many registers: what is longer than two is in memory, on the stack or, on arm64, where one register points. */
@@ -68,19 +53,16 @@ static unsigned registers_of(const struct btf_type *type)
 /* The field's type by the parameter's; false: that is no value that a field could have. */
 static bool set_type(struct pem_probe_field *field, const struct btf_type *type)
 {
-	bool is_signed;
-
 	if (type && btf_is_ptr(type)) {
 		pem_probe_field__set_number(field, 8, false);
 		field->type = PEM_TYPE_ADDRESS;
 		field->base = 16;
 		return true;
 	}
-	if (!type || (!btf_is_int(type) && !btf_is_any_enum(type)) ||
+	if (!pem_btf__is_number(type) ||
 	    (type->size != 1 && type->size != 2 && type->size != 4 && type->size != 8))
 		return false;
-	is_signed = btf_is_int(type) ? btf_int_encoding(type) & BTF_INT_SIGNED : btf_kflag(type);
-	pem_probe_field__set_number(field, type->size, is_signed);
+	pem_probe_field__set_number(field, type->size, pem_btf__is_signed(type));
 	return true;
 }
 
@@ -88,7 +70,7 @@ static bool set_type(struct pem_probe_field *field, const struct btf_type *type)
 static int add_value(struct pem_probe *probe, const struct btf *btf, const char *name,
 		     uint32_t type_id, uint8_t location, unsigned offset)
 {
-	const struct btf_type *type = behind_names(btf, type_id);
+	const struct btf_type *type = pem_btf__plain(btf, type_id);
 	struct pem_probe_field *field = pem_probe__add_field(probe, name);
 
 	if (!field)
@@ -124,7 +106,7 @@ static int add_values(struct pem_probe *probe, const struct btf *btf,
 			rc = add_value(probe, btf, name && *name ? name : unnamed, params[i].type,
 				       by_register ? PEM_LOCATION_CONTEXT : PEM_LOCATION_POINTER,
 				       at);
-		type = behind_names(btf, params[i].type);
+		type = pem_btf__plain(btf, params[i].type);
 		word += by_register ? registers_of(type) : words_of(type);
 	}
 	if (rc || !prototype->type)
