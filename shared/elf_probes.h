@@ -42,7 +42,7 @@ int pem_elf__is_for_here(int fd);
 int pem_elf__each_function(int fd, const char *only,
 			   int (*visit)(void *arg, const struct pem_elf_symbol *symbol), void *arg);
 /*
- * Hands the locations of static probes to visit in the same way. Those that no probe could be put to
+ * Hands the locations of static probes to visit in the same way. Those where no probe could work
  * are passed over: elsewhere than in code, or whose count of users is not in the program's data.
  */
 int pem_elf__each_note(int fd, int (*visit)(void *arg, const struct pem_elf_note *note), void *arg);

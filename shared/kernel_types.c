@@ -2,7 +2,7 @@
 /*
  * kernel_types.c - a kernel's types and tracepoints, through libbpf (contract: kernel_types.h)
  *
- * For each tracepoint X the kernel's types have `typedef void (*btf_trace_X)(void *, arguments...)`.
+ * For each tracepoint X the kernel's types have `typedef void (*btf_trace_X)(void *, types...)`.
  * libbpf finds one by walking all types, some millisecond each; a list with hundreds of events asks
  * hundreds of times, so one walk collects all and a question is a binary search. Types are the
  * running kernel's or come from files: libbpf checks them when it parses them.
