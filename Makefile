@@ -83,6 +83,12 @@ $(B)/obj/codegen/%.o: codegen/%.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(INC_codegen) -c $< -o $@
 
+# Needs nothing that is generated: the generator is linked with some of it.
+$(B)/obj/shared/%.o: shared/%.c
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) $(INC_shared) -c $< -o $@
+
 $(B)/obj/%.o: %.c | $(GENERATED)
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
