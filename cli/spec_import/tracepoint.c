@@ -30,15 +30,14 @@ struct import {
 	FILE *out;
 	const char *folder;
 	struct import_btf *btf;
-	struct import_names names;
+	struct cli_names names;
 	struct import_sets sets;
 	struct pem_model *catalogue;
-	struct import_names members; /* of kernel structures, that expressions follow */
+	struct cli_names members; /* of kernel structures, that expressions follow */
 	const char *patterns;
 	size_t events, known, without; /* written; in the catalogue; without arguments */
 	const char *known_as; /* the first of those in the catalogue */
-	char **systems;
-	size_t system_count, system_capacity;
+	struct cli_names systems;
 	char provider[IMPORT_PROVIDER_BYTES];
 	bool failed;
 };
@@ -122,7 +121,7 @@ static int note_member(struct import *in, const struct import_tracepoint *tp, co
 
 static int put_field(struct import *in, const struct import_tracepoint *tp,
 		     const struct pem_format_field *field, const char *print,
-		     struct import_names *taken)
+		     struct cli_names *taken)
 {
 	char name[IMPORT_NAME_BYTES], type[160], from[160];
 	enum import_shape shape;
@@ -156,7 +155,7 @@ static int put_field(struct import *in, const struct import_tracepoint *tp,
 static int put_event(struct import *in, const char *system, const char *event, FILE *format,
 		     const struct import_tracepoint *tp)
 {
-	struct import_names taken = {0};
+	struct cli_names taken = {0};
 	struct pem_format_field field;
 	char *text = NULL, *print;
 	unsigned int count = 0;
@@ -187,7 +186,7 @@ static int put_event(struct import *in, const char *system, const char *event, F
 	}
 	fprintf(in->out, "    </fields>\n  </event>\n");
 	free(text);
-	import_names__free(&taken);
+	cli_names__free(&taken);
 	in->events++;
 	return rc;
 }
@@ -250,59 +249,46 @@ static void import_event(struct import *in, const char *system, const char *even
 	fclose(format);
 }
 
-static int compare(const void *a, const void *b)
+/* The folders in a folder, sorted. */
+static struct cli_names list(const char *path)
 {
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* The folders in a folder, sorted; as many as returned, which the caller frees. */
-static size_t list(const char *path, char ***names)
-{
-	size_t count = 0, capacity = 0;
+	struct cli_names names = {0};
 	DIR *dir = opendir(path);
 	struct dirent *entry;
 
-	*names = NULL;
 	while (dir != NULL && (entry = readdir(dir)) != NULL) {
 		if (entry->d_name[0] == '.' || entry->d_type != DT_DIR)
 			continue;
-		if (cli_grow((void **)names, sizeof(**names), count, &capacity) < 0)
+		if (cli_names__add(&names, entry->d_name) < 0)
 			break;
-		(*names)[count] = strdup(entry->d_name);
-		count += (*names)[count] != NULL;
 	}
 	if (dir != NULL)
 		closedir(dir);
-	if (count > 0)
-		qsort(*names, count, sizeof(**names), compare);
-	return count;
-}
-
-static void free_list(char **names, size_t count)
-{
-	while (count > 0)
-		free(names[--count]);
-	free(names);
+	cli_names__sort(&names);
+	return names;
 }
 
 /* Visit each tracepoint that the pattern names. Returns how many. */
 static size_t each(struct import *in,
 		   void (*visit)(struct import *in, const char *system, const char *event))
 {
-	size_t i, k, event_count, count = 0;
-	char path[512], **events;
+	struct cli_names events;
+	size_t i, k, count = 0;
+	const char *system;
+	char path[512];
 
-	for (i = 0; i < in->system_count; i++) {
-		snprintf(path, sizeof(path), "%s/%s", in->folder, in->systems[i]);
-		event_count = list(path, &events);
-		for (k = 0; k < event_count; k++) {
-			snprintf(path, sizeof(path), "%s:%s", in->systems[i], events[k]);
+	for (i = 0; i < in->systems.count; i++) {
+		system = in->systems.names[i];
+		snprintf(path, sizeof(path), "%s/%s", in->folder, system);
+		events = list(path);
+		for (k = 0; k < events.count; k++) {
+			snprintf(path, sizeof(path), "%s:%s", system, events.names[k]);
 			if (import_select__match(in->patterns, path) == IMPORT_NO_MATCH)
 				continue;
 			count++;
-			visit(in, in->systems[i], events[k]);
+			visit(in, system, events.names[k]);
 		}
-		free_list(events, event_count);
+		cli_names__free(&events);
 	}
 	return count;
 }
@@ -335,11 +321,11 @@ static int open_kernel(struct import *in)
 {
 	size_t i;
 
-	for (i = 0; i < 2 && in->system_count == 0; i++) {
+	for (i = 0; i < 2 && in->systems.count == 0; i++) {
 		in->folder = folders[i];
-		in->system_count = list(folders[i], &in->systems);
+		in->systems = list(folders[i]);
 	}
-	if (in->system_count == 0)
+	if (in->systems.count == 0)
 		return cli_error(CLI_NOT_HERE,
 				 geteuid() == 0
 					 ? "cannot read %s: tracefs, which describes the kernel's "
@@ -446,9 +432,9 @@ int cli_import_tracepoint(const char *pattern, FILE *out)
 	free(events);
 	import_sets__free(&in.sets);
 	import_btf__free(in.btf);
-	import_names__free(&in.names);
-	import_names__free(&in.members);
+	cli_names__free(&in.names);
+	cli_names__free(&in.members);
 	pem_model__free(in.catalogue);
-	free_list(in.systems, in.system_count);
+	cli_names__free(&in.systems);
 	return status;
 }

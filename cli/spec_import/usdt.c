@@ -147,7 +147,7 @@ static bool is_plain(const char *text)
 }
 
 static int put_probe(FILE *out, const struct probe *probe, const char *binary,
-		     struct import_names *names)
+		     struct cli_names *names)
 {
 	size_t i;
 	int rc;
@@ -172,7 +172,7 @@ static int put_probes(FILE *out, const struct probes *all, const char *path)
 {
 	const char *slash = strrchr(path, '/'), *binary = slash != NULL ? slash + 1 : path;
 	char provider[IMPORT_PROVIDER_BYTES], how[512];
-	struct import_names names = {0};
+	struct cli_names names = {0};
 	size_t i;
 	int rc = 0;
 
@@ -196,7 +196,7 @@ static int put_probes(FILE *out, const struct probes *all, const char *path)
 		rc = put_probe(out, &all->probes[i], binary, &names);
 	fprintf(out, "</spec>\n");
 	i = names.count;
-	import_names__free(&names);
+	cli_names__free(&names);
 	if (rc < 0)
 		return cli_error(CLI_FAILED, "no memory");
 	if (i == 0)
