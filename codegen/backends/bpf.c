@@ -4,7 +4,7 @@
  *
  *	pem_events.bpf.h        a program for each alternative of each event, included by kmod/bpf/pem.bpf.c, whose
  *	                        inlines it calls; all in one section, for libbpf opens an object of hundreds slowly
- *	pem_kernel_events.h     struct pem_kernel_event (libpem/sources/kernel/kernel.h) for each event, and where to
+ *	pem_kernel_events.h     struct pem_kernel_event (libpem/sources/kernel/base/base.h) for each event, and where to
  *	                        find one by its id; struct pem_kernel_static for each event of a static probe
  *
  * A field's `from` is an expression over the tracepoint's arguments; that it compiles, and that the kernel lets it

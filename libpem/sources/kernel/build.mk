@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: MIT
 # source-kernel.so: tracepoint events through BPF and libbpf. kmod/build.mk has found out whether it can be built.
 
-KERNEL_SOURCE_OBJ := $(call objects,$(wildcard libpem/sources/kernel/*.c)) \
+KERNEL_SOURCE_OBJ := $(call objects,$(wildcard libpem/sources/kernel/*.c libpem/sources/kernel/*/*.c)) \
   $(patsubst %,$(B)/obj/shared/%.o,elf_probes kernel_types tracepoint_format)
 # What libpem has too, and the plugin, which is not linked with it, needs.
 KERNEL_SOURCE_SHARED := $(B)/obj/libpem/util.o $(B)/obj/libpem/printable.o
-CFLAGS_libpem_sources_kernel_object := -DPEM_BPF_OBJECT='"$(BPF_OBJ)"'
+CFLAGS_libpem_sources_kernel_base_object := -DPEM_BPF_OBJECT='"$(BPF_OBJ)"'
 
 ifneq ($(HAVE_KERNEL_SOURCE),)
 ALL += $(B)/lib/pem/source-kernel.so
 endif
 
-$(B)/obj/libpem/sources/kernel/object.o: $(BPF_OBJ)
+$(B)/obj/libpem/sources/kernel/base/object.o: $(BPF_OBJ)
 
 $(B)/lib/pem/source-kernel.so: $(KERNEL_SOURCE_OBJ) $(KERNEL_SOURCE_SHARED)
 	$(call say,LINK,$@)
@@ -19,12 +19,12 @@ $(B)/lib/pem/source-kernel.so: $(KERNEL_SOURCE_OBJ) $(KERNEL_SOURCE_SHARED)
 	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -shared -Wl,-z,defs -o $@ $(KERNEL_SOURCE_OBJ) $(KERNEL_SOURCE_SHARED) \
 	  $(shell pkg-config --libs libbpf) -lelf -lz -lpthread
 
-TEST_OBJ_kernel_drain := $(patsubst %,$(B)/obj/libpem/sources/kernel/%.o,drain table)
+TEST_OBJ_kernel_drain := $(patsubst %,$(B)/obj/libpem/sources/kernel/%.o,drain base/table)
 TEST_OBJ_kernel_ring := $(TEST_OBJ_kernel_drain)
 ifneq ($(HAVE_KERNEL_SOURCE),)
-TEST_OBJ_kernel_btf := $(patsubst %,$(B)/obj/libpem/sources/kernel/%.o,match available prototype table) \
+TEST_OBJ_kernel_btf := $(patsubst %,$(B)/obj/libpem/sources/kernel/base/%.o,match available prototype table) \
   $(B)/obj/shared/kernel_types.o
-TEST_OBJ_kernel_walk := $(TEST_OBJ_kernel_btf) $(B)/obj/libpem/sources/kernel/object.o
+TEST_OBJ_kernel_walk := $(TEST_OBJ_kernel_btf) $(B)/obj/libpem/sources/kernel/base/object.o
 TEST_CFLAGS_kernel_btf := -DPEM_TEST_LIBBPF
 TEST_CFLAGS_kernel_walk := -DPEM_TEST_LIBBPF
 TEST_LIB_kernel_btf := $(shell pkg-config --libs libbpf) -lelf -lz
@@ -43,7 +43,7 @@ endif
 # The source again, with other programs: tests/unit/kernel_refused.c.
 ifneq ($(HAVE_KERNEL_SOURCE),)
 REFUSED := $(B)/obj/kernel_refused
-TEST_OBJ_kernel_refused := $(REFUSED)/table.o $(REFUSED)/object.o \
+TEST_OBJ_kernel_refused := $(REFUSED)/base/table.o $(REFUSED)/base/object.o \
   $(filter-out %/table.o %/object.o,$(KERNEL_SOURCE_OBJ))
 TEST_CFLAGS_kernel_refused := -DPEM_TEST_LIBBPF
 TEST_LIB_kernel_refused := $(TEST_LIB_kernel_btf)
@@ -52,6 +52,7 @@ $(REFUSED)/pem_kernel_events.h: tests/unit/kernel_refused.xml $(PEM_CODEGEN)
 	$(Q)$(PEM_CODEGEN) --backend bpf -o $(@D) $<
 $(REFUSED)/pem.bpf.o: kmod/bpf/pem.bpf.c $(wildcard kmod/bpf/*.h) $(REFUSED)/pem_kernel_events.h
 	$(Q)$(CLANG) $(subst -I$(B)/gen,-I$(REFUSED),$(BPF_CFLAGS)) -c $< -o $@
-$(REFUSED)/%.o: libpem/sources/kernel/%.c $(REFUSED)/pem.bpf.o
+$(REFUSED)/base/%.o: libpem/sources/kernel/base/%.c $(REFUSED)/pem.bpf.o
+	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -I$(REFUSED) $(INC_libpem) -DPEM_BPF_OBJECT='"$(REFUSED)/pem.bpf.o"' -c $< -o $@
 endif

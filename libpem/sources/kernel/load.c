@@ -39,26 +39,6 @@ struct said {
 };
 static __thread struct said *listening __attribute__((tls_model("initial-exec")));
 
-void pem_kernel__keep_last(char *last, size_t last_bytes, const char *text, const char *end)
-{
-	const char *start;
-	size_t bytes;
-
-	while (end > text && (end[-1] == '\n' || end[-1] == ' '))
-		end--;
-	bytes = (size_t)(end - text);
-	start = bytes < last_bytes ? text : end - (last_bytes - 1);
-	bytes = (size_t)(end - start);
-	if (!bytes)
-		return;
-	memcpy(last, start, bytes);
-	last[bytes] = '\0';
-	for (bytes = 0; last[bytes]; bytes++) {
-		if (last[bytes] == '\n' || last[bytes] == '\t')
-			last[bytes] = ' ';
-	}
-}
-
 /* Keep the last lines of a text; of a verifier's log these say what it refused. */
 static void keep_last(struct said *said, const char *text)
 {
@@ -107,17 +87,6 @@ static uint32_t ring_bytes_for(const struct pem_source *source)
 	while (bytes < want)
 		bytes <<= 1;
 	return bytes;
-}
-
-struct pem_kernel_demand *pem_source__demand_of(const struct pem_source *source, unsigned index)
-{
-	size_t i;
-
-	for (i = 0; i < source->demand_count; i++) {
-		if (!source->demands[i].error && source->demands[i].index == index)
-			return &source->demands[i];
-	}
-	return NULL;
 }
 
 static bool is_context(const struct pem_source *source, unsigned index)

@@ -25,20 +25,6 @@
 #define KEPT_FLAGS (PEM_ACTION_LOG | PEM_ACTION_STAT | PEM_ACTION_DISTRIBUTION)
 #define WANTED_FLAGS (PEM_ACTION_LOG | PEM_ACTION_STAT)
 
-void pem_source__log(const struct pem_source *source, enum pem_log_level level, const char *format,
-		     ...)
-{
-	char text[1024];
-	va_list args;
-
-	if (!source->log)
-		return;
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	source->log(level, text, source->log_arg);
-}
-
 static bool is_ours(const struct pem_event *event)
 {
 	return event->source_kind == PEM_SOURCE_TRACEPOINT ||

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * probe_multi.c - a program put to all its places in a binary by one link, as Linux can since 6.6
+ * uprobe_multi.c - a program put to all its locations in a binary by one link, as Linux can since 6.6
  *
  * Without it each place takes a perf event, which only CAP_SYS_ADMIN may make on some kernels, and which the kernel ends one
  * after the other under one lock, some tens of milliseconds each: whoever attaches next waits for that. Installed headers
  * and libbpf may be older than the kernel, so the call's layout stands here.
  */
-#include "kernel.h"
+#include "base.h"
 
 #include <pem/abi.h>
 
@@ -15,7 +15,6 @@
 #include <linux/bpf.h>
 #include <pthread.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -31,8 +30,9 @@ struct link_attr {
 PEM_STATIC_ASSERT(offsetof(struct link_attr, path) == 16, "the kernel's layout");
 PEM_STATIC_ASSERT(offsetof(struct link_attr, count) == 48, "the kernel's layout");
 
-static int create_link(int program, const char *path, const uint64_t *offsets,
-		       const uint64_t *semaphores, size_t count, bool returns, bool only_here)
+int pem_kernel__create_uprobe_link(int program, const char *path, const uint64_t *offsets,
+				   const uint64_t *semaphores, size_t count, bool returns,
+				   bool only_here)
 {
 	struct link_attr attr;
 	long fd;
@@ -68,7 +68,7 @@ static void try_multi(void)
 
 	if (fd < 0)
 		return;
-	link = create_link(fd, "/", &offset, NULL, 1, false, false);
+	link = pem_kernel__create_uprobe_link(fd, "/", &offset, NULL, 1, false, false);
 	has_multi = link == -EBADF;
 	if (link >= 0)
 		close(link);
@@ -79,26 +79,4 @@ bool pem_kernel__has_uprobe_multi(void)
 {
 	pthread_once(&once, try_multi);
 	return has_multi;
-}
-
-int pem_kernel__link_uprobes(const struct pem_probe *probe, int program,
-			     const struct pem_probe_site *const *sites, size_t count,
-			     bool only_here)
-{
-	uint64_t *locations = calloc(2 * count + 1, sizeof(*locations));
-	bool counted = false;
-	size_t i;
-	int rc;
-
-	if (!locations)
-		return -ENOMEM;
-	for (i = 0; i < count; i++) {
-		locations[i] = sites[i]->offset;
-		locations[count + i] = sites[i]->semaphore;
-		counted |= sites[i]->semaphore != 0;
-	}
-	rc = create_link(program, probe->path, locations, counted ? &locations[count] : NULL, count,
-			 probe->kind == PEM_PROBE_URETPROBE, only_here);
-	free(locations);
-	return rc;
 }

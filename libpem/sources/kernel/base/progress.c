@@ -2,7 +2,7 @@
 /*
  * progress.c - how far it is to load the programs of many probes, some milliseconds each: said once it has taken two seconds
  */
-#include "kernel.h"
+#include "base.h"
 
 #include <time.h>
 

@@ -5,7 +5,7 @@
 #ifndef PEM_SOURCES_KERNEL_ASSEMBLE_H
 #define PEM_SOURCES_KERNEL_ASSEMBLE_H
 
-#include "probes.h"
+#include "sources/kernel/probes/probes.h"
 
 #include <pem/abi.h>
 

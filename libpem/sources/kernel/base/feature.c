@@ -4,7 +4,7 @@
  *
  * Not here: what the user may do, and which tracepoints there are (available.c).
  */
-#include "kernel.h"
+#include "base.h"
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * probe_cache.c - probes of binaries that a search has found, kept for those who look for each by its name afterwards
+ * cache.c - probes of binaries that a search has found, kept for those who look for each by its name afterwards
  *
  * A pattern finds hundreds in one walk through a file, and to look for each of them anew is as many walks. What was found
  * holds as long as what the binary is called leads to the file that was read, unchanged: a breakpoint at an offset of

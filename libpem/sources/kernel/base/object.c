@@ -4,7 +4,7 @@
  *
  * The object itself is GPL-2.0 (kmod/bpf) and runs in the kernel only; here it is data.
  */
-#include "kernel.h"
+#include "base.h"
 
 #ifndef PEM_BPF_OBJECT
 #error "PEM_BPF_OBJECT is the path of kmod/bpf's object, given by build.mk"

@@ -2,7 +2,7 @@
 /*
  * table.c - the events that BPF programs exist for
  */
-#include "kernel.h"
+#include "base.h"
 
 #include "pem_kernel_events.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * probe_tracepoint.c - tracepoints that the running kernel has, by tracefs
+ * tracepoint.c - tracepoints that the running kernel has, by tracefs
  *
  * Where nobody has mounted tracefs, it is mounted for this process alone, on no folder: whoever may trace may do that
  * as a rule. What a tracepoint's fields are the kernel's types (BTF) say too, but not its number, without which nobody can
@@ -9,7 +9,7 @@
 #define _GNU_SOURCE
 #include "probes.h"
 
-#include "kernel.h"
+#include "sources/kernel/base/base.h"
 #include "util.h"
 
 #include <dirent.h>

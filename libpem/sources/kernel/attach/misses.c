@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * probe_misses.c - events of probes that the kernel passed over, counted as far as it counts them
+ * misses.c - events of probes that the kernel passed over, counted as far as it counts them
  *
  * A place that is run within another, or within itself, on the same CPU: of programs by trampolines (fentry, fexit) each program
  * counts that. Programs on perf events (tracepoints, kprobes) share one guard for each CPU; since Linux 6.7 each program
  * counts what that kept away, and a link tells what its kprobe missed before, or its kretprobe for want of room: of one
  * function under way more often than there are instances. Before, nobody counts either. Uprobes do not run within each other.
  */
-#include "kernel.h"
+#include "attach.h"
 
 #include <bpf/bpf.h>
 #include <stddef.h>

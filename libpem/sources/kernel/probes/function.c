@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * probe_function.c - functions of the kernel as probes: fentry, fexit, kprobe, kretprobe
+ * function.c - functions of the kernel as probes: fentry, fexit, kprobe, kretprobe
  *
  * Which functions there are, and their parameters, are from the kernel's types (BTF). A kprobe may be at any instruction and
  * in functions that have no type: there registers are all that is known.
@@ -8,7 +8,7 @@
 #define _GNU_SOURCE
 #include "probes.h"
 
-#include "kernel.h"
+#include "sources/kernel/base/base.h"
 #include "util.h"
 
 #include <bpf/btf.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * probe_attach.c - a session's probes: their places in the rings, their programs loaded, attached and detached
+ * attach.c - a session's probes: their places in the rings, their programs loaded, attached and detached
  *
  * The template's instructions are taken out of the object that is loaded with the session's maps in them. Each probe has
  * a copy, completed by assemble.c; a static probe has one for each set of places of its arguments. All of them count in
@@ -8,7 +8,7 @@
  */
 #define _GNU_SOURCE
 #include "assemble.h"
-#include "kernel.h"
+#include "attach.h"
 #include "util.h"
 
 #include <pem/kprobe.h>

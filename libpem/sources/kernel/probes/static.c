@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * probe_static.c - events of specs that come from static probes: the probe found in a binary here, its arguments as fields
+ * static.c - events of specs that come from static probes: the probe found in a binary here, its arguments as fields
  *
  * A spec names a binary by its path, or by its name alone where distributions put it into different places. Such a one is
  * looked for among what runs, then where programs and libraries are, then in folders that servers are installed into. The
@@ -9,7 +9,7 @@
 #define _GNU_SOURCE
 #include "probes.h"
 
-#include "kernel.h"
+#include "sources/kernel/base/base.h"
 #include "util.h"
 
 #include <pem/record_layout.h>

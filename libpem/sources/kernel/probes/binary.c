@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * probe_binary.c - functions and static probes of programs and libraries as probes: uprobe, uretprobe, usdt
+ * binary.c - functions and static probes of programs and libraries as probes: uprobe, uretprobe, usdt
  *
  *	uprobe:PATH:FUNCTION[+OFFSET]   uretprobe:PATH:FUNCTION   usdt:PATH:[PROVIDER:]NAME
  *
@@ -11,7 +11,7 @@
 #include "elf_probes.h"
 #include "probes.h"
 
-#include "kernel.h"
+#include "sources/kernel/base/base.h"
 #include "util.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
  * command, the streams of its trace, the pools of processes that come. So probes leave it a share, and those that find
  * none are left out before the recorder is.
  */
-#include "kernel.h"
+#include "attach.h"
 
 #include <sys/eventfd.h>
 #include <sys/resource.h>

@@ -7,7 +7,7 @@
  */
 #include "assemble.h"
 
-#include "kernel.h"
+#include "attach.h"
 
 #include <pem/kprobe.h>
 #include <pem/record_layout.h>

@@ -5,7 +5,7 @@
  * To take a program off a perf event, and to end that, the kernel waits until no CPU can be in it any more: some tens of
  * milliseconds each, and the ends one after the other, in whatever thread or process: hundreds take a minute. Nothing depends on
  * it, for a program of which nothing is wanted ends at once. So processes that hold nothing else take them, and end: links
- * of many places (probe_multi.c) end beside each other, perf events one by one whoever holds them.
+ * of many places (multi.c) end beside each other, perf events one by one whoever holds them.
  *
  * They are not forked as programs are, whose handlers, ours among them, would take them for one of theirs; they run nothing
  * but system calls, and no handler of a signal, for they have all blocked; and they are grandchildren, so that nobody is told
@@ -13,7 +13,7 @@
  * twenty milliseconds more each, and one that shared ours would keep it for as long as it takes them.
  */
 #define _GNU_SOURCE
-#include "kernel.h"
+#include "attach.h"
 
 #include <errno.h>
 #include <fcntl.h>

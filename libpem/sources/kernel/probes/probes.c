@@ -7,7 +7,7 @@
  */
 #include "probes.h"
 
-#include "kernel.h"
+#include "sources/kernel/base/base.h"
 #include "util.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
  *
  * Features are probed, never guessed from a version.
  */
-#include "kernel.h"
+#include "base.h"
 
 #include <errno.h>
 #include <linux/capability.h>

@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * probes.h - places that no spec describes: found by what somebody calls them, described, programmed, attached to
+ * probes.h - what no spec describes: found by what somebody calls it, and described as an event
  *
- *	probes.c            what people write, names of events, from a probe to an event's description and back
- *	probe_tracepoint.c  tracepoints, by tracefs
- *	probe_function.c    functions of the kernel, by BTF
- *	probe_binary.c      functions and static probes of programs and libraries
- *	probe_static.c      events of specs that come from static probes
- *	usdt_argument.c     where a static probe's arguments lie, from the text in its note
- *	format.c            a tracepoint's fields, from its format file
- *	assemble.c          a probe's program: the template of kmod/bpf completed (pem/kprobe.h)
- *	probe_attach.c      programs loaded, attached, detached
- *	probe_misses.c      events that the kernel passed over
- *	probe_cache.c       what a search found in binaries, kept
- *	probe_multi.c       all places of a program in a binary by one link
- *	leave_behind.c      many perf events ended without waiting
+ *	probes.c      what people write, names of events, from a probe to an event's description and back
+ *	tracepoint.c  tracepoints, by tracefs
+ *	function.c    functions of the kernel, by BTF
+ *	binary.c      functions and static probes of programs and libraries
+ *	static.c      events of specs that come from static probes
+ *	usdt_argument.c  where a static probe's arguments lie, from the text in its note
+ *	format.c      a tracepoint's fields, from its format file
+ *	cache.c       what a search found in binaries, kept
  */
 #ifndef PEM_SOURCES_KERNEL_PROBES_H
 #define PEM_SOURCES_KERNEL_PROBES_H
+
+#include "sources/kernel/base/base.h"
 
 #include <pem/event.h>
 #include <pem/model.h>
@@ -35,18 +32,6 @@
 #define PEM_PROBES_MAX 1600u /* that one pattern may find */
 #define PEM_PROBE_SITES_MAX 4096u
 #define PEM_USDT_ARGUMENTS_MAX 12u
-
-enum pem_probe_kind {
-	PEM_PROBE_TRACEPOINT,
-	PEM_PROBE_FENTRY,
-	PEM_PROBE_FEXIT,
-	PEM_PROBE_KPROBE,
-	PEM_PROBE_KRETPROBE,
-	PEM_PROBE_UPROBE,
-	PEM_PROBE_URETPROBE,
-	PEM_PROBE_USDT,
-	PEM_PROBE_KINDS
-};
 
 /* Where a value is when the program runs. */
 enum pem_location_kind {
