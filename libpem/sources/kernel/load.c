@@ -107,9 +107,9 @@ static int skip_event(struct pem_source *source, unsigned index, struct pem_erro
 		program = bpf_object__find_program_by_name(source->object,
 							   event->alternatives[i].program);
 		if (!program)
-			return pem_kernel__fail(error, -EINVAL,
-						"the BPF object has no program %s: build pem anew",
-						event->alternatives[i].program);
+			return pem_error__set(error, -EINVAL,
+					      "the BPF object has no program %s: build pem anew",
+					      event->alternatives[i].program);
 		bpf_program__set_autoload(program, false);
 	}
 	return 0;
@@ -129,8 +129,8 @@ static int choose_program(struct pem_source *source, unsigned index, unsigned al
 	chosen->program = bpf_object__find_program_by_name(source->object, a->program);
 	bpf_program__set_autoload(chosen->program, true);
 	rc = bpf_program__set_attach_target(chosen->program, 0, colon ? colon + 1 : a->tracepoint);
-	return rc ? pem_kernel__fail(error, rc, "the tracepoint %s can't be looked up: %s",
-				     a->tracepoint, strerror(-rc))
+	return rc ? pem_error__set(error, rc, "the tracepoint %s can't be looked up: %s",
+				   a->tracepoint, strerror(-rc))
 		  : 0;
 }
 
@@ -145,9 +145,8 @@ static int choose_programs(struct pem_source *source, struct pem_error *error)
 	unsigned i;
 
 	if (!template)
-		return pem_kernel__fail(
-			error, -EINVAL,
-			"the BPF object has no template of programs: build pem anew");
+		return pem_error__set(error, -EINVAL,
+				      "the BPF object has no template of programs: build pem anew");
 	bpf_program__set_autoload(template, source->probe_count != 0);
 	for (i = 0; i < pem_kernel__event_count(); i++) {
 		rc = skip_event(source, i, error);
@@ -164,7 +163,7 @@ static int choose_programs(struct pem_source *source, struct pem_error *error)
 			continue;
 		}
 		if (is_context(source, i))
-			return pem_kernel__fail(error, -ENOTSUP, "%s", reason.text);
+			return pem_error__set(error, -ENOTSUP, "%s", reason.text);
 		demand->error = -ENOTSUP;
 		if (source->programs[i].refused) /* said already */
 			continue;
@@ -386,8 +385,8 @@ int pem_source__load(struct pem_source *source, struct pem_error *error)
 	listening = NULL;
 	pthread_mutex_unlock(&print_lock);
 	if (rc && error && !error->text[0])
-		pem_kernel__fail(error, rc, "the kernel refuses the BPF programs (%s)%s%s",
-				 strerror(-rc), said.last[0] ? ": " : "", said.last);
+		pem_error__set(error, rc, "the kernel refuses the BPF programs (%s)%s%s",
+			       strerror(-rc), said.last[0] ? ": " : "", said.last);
 	if (rc)
 		pem_source__unload(source);
 	return rc;
@@ -405,8 +404,8 @@ static int attach_one(struct pem_source *source, unsigned i, struct pem_error *e
 		return 0;
 	rc = -errno;
 	if (is_context(source, i))
-		return pem_kernel__fail(error, rc, "can't attach to the tracepoint %s: %s",
-					tracepoint, strerror(-rc));
+		return pem_error__set(error, rc, "can't attach to the tracepoint %s: %s",
+				      tracepoint, strerror(-rc));
 	if (demand)
 		demand->error = rc;
 	pem_source__log(source, PEM_LOG_WARNING, "%s: can't attach to the tracepoint %s: %s",

@@ -246,12 +246,12 @@ static int open_source(const struct pem_source_config *config, struct pem_source
 	int rc;
 
 	if (config->size < sizeof(*config))
-		return pem_kernel__fail(error, -EINVAL, "the kernel source is newer than libpem");
+		return pem_error__set(error, -EINVAL, "the kernel source is newer than libpem");
 	if (!pem_kernel__can_load(error))
 		return -EPERM;
 	source = calloc(1, sizeof(*source));
 	if (!source)
-		return pem_kernel__fail(error, -ENOMEM, "out of memory");
+		return pem_error__set(error, -ENOMEM, "out of memory");
 	source->log = config->log;
 	source->log_arg = config->log_arg;
 	source->root = config->root;
@@ -261,7 +261,7 @@ static int open_source(const struct pem_source_config *config, struct pem_source
 	source->context_index = pem_kernel__sets_thread();
 	rc = allocate(source, config);
 	if (rc) {
-		pem_kernel__fail(error, rc, "can't prepare the kernel source: %s", strerror(-rc));
+		pem_error__set(error, rc, "can't prepare the kernel source: %s", strerror(-rc));
 		goto out;
 	}
 	rc = pem_source__load(source, error);

@@ -538,16 +538,15 @@ ssize_t pem_assemble(const struct pem_assembly *assembly, struct bpf_insn *insns
 	if (!rc)
 		rc = squeeze(insns, count);
 	if (rc == -EDOM)
-		return pem_kernel__fail(error, (int)rc,
-					"a predicate can be of its first %u fields only, and of "
-					"numbers",
-					PEM_KPROBE_WORDS);
+		return pem_error__set(error, (int)rc,
+				      "a predicate can be of its first %u fields only, and of "
+				      "numbers",
+				      PEM_KPROBE_WORDS);
 	if (rc == -E2BIG)
-		return pem_kernel__fail(error, (int)rc,
-					"it has too many fields for one BPF program");
+		return pem_error__set(error, (int)rc, "it has too many fields for one BPF program");
 	if (rc < 0)
-		return pem_kernel__fail(error, (int)rc,
-					"the BPF object's template is not the one pem was built "
-					"with: build pem anew");
+		return pem_error__set(error, (int)rc,
+				      "the BPF object's template is not the one pem was built "
+				      "with: build pem anew");
 	return rc;
 }

@@ -78,31 +78,30 @@ int pem_source__take_probe(struct pem_source *source, const struct pem_event *ev
 	if (known >= 0)
 		return known; /* the caller sees that it is asked for twice */
 	if (index >= PEM_KRING_EVENTS_MAX)
-		return pem_kernel__fail(error, -ENOSPC,
-					"a session has room for %u events outside the catalogue",
-					PEM_KRING_EVENTS_MAX - pem_kernel__event_count());
+		return pem_error__set(error, -ENOSPC,
+				      "a session has room for %u events outside the catalogue",
+				      PEM_KRING_EVENTS_MAX - pem_kernel__event_count());
 	found = event->source_kind == PEM_SOURCE_USDT ? pem_probe__of_static(event, error)
 						      : pem_probe__of_event(event, error);
 	if (!found)
 		return -ENOENT;
 	if (event->max_bytes > PEM_KRING_SLACK_BYTES) {
 		pem_probe__free(found);
-		return pem_kernel__fail(error, -E2BIG,
-					"%s: a record of %u bytes is longer than the %u there is "
-					"room for",
-					event->source_name, event->max_bytes,
-					PEM_KRING_SLACK_BYTES);
+		return pem_error__set(error, -E2BIG,
+				      "%s: a record of %u bytes is longer than the %u there is "
+				      "room for",
+				      event->source_name, event->max_bytes, PEM_KRING_SLACK_BYTES);
 	}
 	if (event->source_kind != PEM_SOURCE_USDT && !pem_probe__fits(found, event)) {
 		pem_probe__free(found);
-		return pem_kernel__fail(error, -ESTALE,
-					"%s has other fields here than those it is described with",
-					event->source_name);
+		return pem_error__set(error, -ESTALE,
+				      "%s has other fields here than those it is described with",
+				      event->source_name);
 	}
 	grown = realloc(source->probes, (source->probe_count + 1) * sizeof(*grown));
 	if (!grown) {
 		pem_probe__free(found);
-		return pem_kernel__fail(error, -ENOMEM, "out of memory");
+		return pem_error__set(error, -ENOMEM, "out of memory");
 	}
 	source->probes = grown;
 	probe = &grown[source->probe_count];
@@ -111,7 +110,7 @@ int pem_source__take_probe(struct pem_source *source, const struct pem_event *ev
 	rc = describe_row(probe, event);
 	if (rc) {
 		pem_probe__free(found);
-		return pem_kernel__fail(error, rc, "out of memory");
+		return pem_error__set(error, rc, "out of memory");
 	}
 	enter_id(source, event->id, source->probe_count++);
 	return (int)index;

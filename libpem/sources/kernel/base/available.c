@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,19 +18,6 @@
 #define BTF_FILE PEM_KERNEL_BTF_FOLDER "/vmlinux"
 #define INIT_PID_NAMESPACE                                                                         \
 	0xeffffffcu /* the inode number of the first pid namespace, fixed by the kernel */
-
-int pem_kernel__fail(struct pem_error *error, int code, const char *format, ...)
-{
-	va_list args;
-
-	if (error) {
-		va_start(args, format);
-		vsnprintf(error->text, sizeof(error->text), format, args);
-		va_end(args);
-		pem_printable(error->text);
-	}
-	return code;
-}
 
 static bool has_capabilities(void)
 {
@@ -52,17 +38,16 @@ int pem_kernel__can_load(struct pem_error *reason)
 	struct stat status;
 
 	if (access(BTF_FILE, R_OK))
-		return pem_kernel__fail(reason, 0,
-					"this kernel does not describe its types (%s: %s): boot "
-					"one built with CONFIG_DEBUG_INFO_BTF",
-					BTF_FILE, strerror(errno));
+		return pem_error__set(reason, 0,
+				      "this kernel does not describe its types (%s: %s): boot "
+				      "one built with CONFIG_DEBUG_INFO_BTF",
+				      BTF_FILE, strerror(errno));
 	if (!has_capabilities())
-		return pem_kernel__fail(
-			reason, 0,
-			"needs root or CAP_BPF and CAP_PERFMON: run as root, or "
-			"give pem both (setpriv, or setcap where pem is installed)");
+		return pem_error__set(reason, 0,
+				      "needs root or CAP_BPF and CAP_PERFMON: run as root, or "
+				      "give pem both (setpriv, or setcap where pem is installed)");
 	if (!stat("/proc/self/ns/pid", &status) && status.st_ino != INIT_PID_NAMESPACE)
-		return pem_kernel__fail(
+		return pem_error__set(
 			reason, 0,
 			"runs in a container whose process ids are not the kernel's: run it "
 			"outside, or start the container with the host's pid namespace");
@@ -90,8 +75,8 @@ const struct pem_kernel_btf *pem_kernel__running(struct pem_error *reason)
 	}
 	pthread_mutex_unlock(&btf_lock);
 	if (rc)
-		pem_kernel__fail(reason, 0, "the kernel's types can't be read (%s): %s", BTF_FILE,
-				 strerror(rc));
+		pem_error__set(reason, 0, "the kernel's types can't be read (%s): %s", BTF_FILE,
+			       strerror(rc));
 	return btf;
 }
 
@@ -109,21 +94,21 @@ static void say_why(const struct pem_kernel_btf *kernel, const struct pem_kernel
 		if (pem_kernel_btf__match(kernel, alternative->tracepoint,
 					  alternative->arguments) == PEM_KERNEL_DIFFERS) {
 			pem_kernel_btf__describe(kernel, alternative->tracepoint, has, sizeof(has));
-			pem_kernel__fail(reason, 0,
-					 "this kernel's tracepoint %s has other parameters than "
-					 "pem knows: write an alternative <source> for (%s); the "
-					 "spec has (%.180s)",
-					 alternative->tracepoint, has, alternative->arguments);
+			pem_error__set(reason, 0,
+				       "this kernel's tracepoint %s has other parameters than "
+				       "pem knows: write an alternative <source> for (%s); the "
+				       "spec has (%.180s)",
+				       alternative->tracepoint, has, alternative->arguments);
 			return;
 		}
 		if (used < sizeof(names) && !strstr(names, alternative->tracepoint))
 			used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
 						 used ? " or " : "", alternative->tracepoint);
 	}
-	pem_kernel__fail(reason, 0,
-			 "this kernel has no tracepoint %s: it is of another version or "
-			 "architecture, was built without it, or has its module not loaded",
-			 names);
+	pem_error__set(reason, 0,
+		       "this kernel has no tracepoint %s: it is of another version or "
+		       "architecture, was built without it, or has its module not loaded",
+		       names);
 }
 
 int pem_kernel__choose_in(const struct pem_kernel_btf *kernel, const struct pem_kernel_event *event,

@@ -17,6 +17,7 @@
 
 #include "match.h"
 #include "source.h"
+#include "util.h"
 
 #include <pem/kring.h>
 
@@ -218,9 +219,6 @@ static inline struct pem_kring *pem_source__ring(const struct pem_source *source
 
 void pem_source__log(const struct pem_source *source, enum pem_log_level level, const char *format,
 		     ...) __attribute__((format(printf, 3, 4)));
-/* Write an error's sentence; error may be NULL. Returns code. */
-int pem_kernel__fail(struct pem_error *error, int code, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
 
 /* Work on many things, of which somebody waiting is told how far it is. */
 struct pem_progress {

@@ -217,7 +217,7 @@ int pem_kernel__can_attach(enum pem_probe_kind kind, struct pem_error *reason)
 	default:
 		break;
 	}
-	return lacks ? pem_kernel__fail(reason, 0, "%s", lacks) : 1;
+	return lacks ? pem_error__set(reason, 0, "%s", lacks) : 1;
 }
 
 bool pem_kernel__counts_misses(void)

@@ -178,15 +178,15 @@ static int found_function(void *arg, const struct pem_elf_symbol *symbol)
 		       : fnmatch(s->name, symbol->name, FNM_NOESCAPE) != 0)
 		return 0;
 	if (symbol->is_indirect)
-		return s->literal ? pem_kernel__fail(s->error, -ENOTSUP,
-						     "%s in %s is chosen when the program starts "
-						     "(an indirect function): name the one that is "
-						     "chosen",
-						     symbol->name, s->shown)
+		return s->literal ? pem_error__set(s->error, -ENOTSUP,
+						   "%s in %s is chosen when the program starts "
+						   "(an indirect function): name the one that is "
+						   "chosen",
+						   symbol->name, s->shown)
 				  : 0;
 	if (s->offset && symbol->bytes && s->offset >= symbol->bytes)
-		return pem_kernel__fail(s->error, -EINVAL, "%s in %s is %llu bytes long",
-					symbol->name, s->shown, (unsigned long long)symbol->bytes);
+		return pem_error__set(s->error, -EINVAL, "%s in %s is %llu bytes long",
+				      symbol->name, s->shown, (unsigned long long)symbol->bytes);
 	snprintf(name, sizeof(name), "%s:%s:%.200s%s", pem_probe_kind__word(s->kind), s->shown,
 		 symbol->name, s->plus);
 	site.offset = symbol->offset + s->offset;
@@ -358,17 +358,17 @@ static int say_none(struct search *s)
 	const char *near = pem_probe_near__say(&s->near, did_you, sizeof(did_you));
 
 	if (s->kind != PEM_PROBE_USDT)
-		return pem_kernel__fail(s->error, -ENOENT, "%s has no function '%.100s'%s",
-					s->shown, s->name, near);
+		return pem_error__set(s->error, -ENOENT, "%s has no function '%.100s'%s", s->shown,
+				      s->name, near);
 	if (!s->near.edits) /* none was offered */
-		return pem_kernel__fail(s->error, -ENOENT, "%s has no static probes", s->shown);
+		return pem_error__set(s->error, -ENOENT, "%s has no static probes", s->shown);
 	if (*near)
-		return pem_kernel__fail(s->error, -ENOENT, "%s has no static probe '%.100s'%s",
-					s->shown, s->name, near);
-	return pem_kernel__fail(s->error, -ENOENT,
-				"%.120s has no static probe '%.100s'; pem list 'usdt:%.120s:*' "
-				"shows what it has",
-				s->shown, s->name, s->shown);
+		return pem_error__set(s->error, -ENOENT, "%s has no static probe '%.100s'%s",
+				      s->shown, s->name, near);
+	return pem_error__set(s->error, -ENOENT,
+			      "%.120s has no static probe '%.100s'; pem list 'usdt:%.120s:*' "
+			      "shows what it has",
+			      s->shown, s->name, s->shown);
 }
 
 static int say_why(struct search *s, int rc)
@@ -376,26 +376,25 @@ static int say_why(struct search *s, int rc)
 
 	switch (rc) {
 	case -ENOEXEC:
-		return pem_kernel__fail(
-			s->error, -EINVAL,
-			"%s is no program or library, or is damaged: expected an ELF "
-			"file",
-			s->shown);
+		return pem_error__set(s->error, -EINVAL,
+				      "%s is no program or library, or is damaged: expected an ELF "
+				      "file",
+				      s->shown);
 	case -EXDEV:
-		return pem_kernel__fail(s->error, -EINVAL,
-					"%s is a program for another kind of CPU", s->shown);
+		return pem_error__set(s->error, -EINVAL, "%s is a program for another kind of CPU",
+				      s->shown);
 	case -E2BIG:
-		return pem_kernel__fail(s->error, rc,
-					"that names more than %u probes of %s, or more than %u "
-					"places of one: expected fewer",
-					FUNCTIONS_MAX, s->shown, PEM_PROBE_SITES_MAX);
+		return pem_error__set(s->error, rc,
+				      "that names more than %u probes of %s, or more than %u "
+				      "places of one: expected fewer",
+				      FUNCTIONS_MAX, s->shown, PEM_PROBE_SITES_MAX);
 	case -ENOENT:
 		return say_none(s);
 	case -ENOTSUP:
 	case -EINVAL:
 		return rc; /* said */
 	default:
-		return pem_kernel__fail(s->error, rc, "can't read %s: %s", s->shown, strerror(-rc));
+		return pem_error__set(s->error, rc, "can't read %s: %s", s->shown, strerror(-rc));
 	}
 }
 
@@ -438,16 +437,16 @@ int pem_probe__find_in_binary(enum pem_probe_kind kind, const char *rest, pem_pr
 	int rc = copy ? parse(&s, copy) : -ENOMEM;
 
 	if (rc) {
-		pem_kernel__fail(error, rc,
-				 "'%.100s': expected %s:PATH:%s, PATH being a program or library",
-				 rest, pem_probe_kind__word(kind),
-				 kind == PEM_PROBE_USDT ? "[PROVIDER:]NAME" : "FUNCTION[+OFFSET]");
+		pem_error__set(error, rc,
+			       "'%.100s': expected %s:PATH:%s, PATH being a program or library",
+			       rest, pem_probe_kind__word(kind),
+			       kind == PEM_PROBE_USDT ? "[PROVIDER:]NAME" : "FUNCTION[+OFFSET]");
 		goto out;
 	}
 	path = pem_binary__path(copy);
 	if (!path) {
-		rc = pem_kernel__fail(error, -ENOENT, "there is no program or library '%.200s'",
-				      copy);
+		rc = pem_error__set(error, -ENOENT, "there is no program or library '%.200s'",
+				    copy);
 		goto out;
 	}
 	slash = strrchr(copy, '/');

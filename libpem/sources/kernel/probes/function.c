@@ -160,15 +160,15 @@ static int found_function(struct search *s, const struct btf *btf, uint32_t id, 
 	if (!prototype || !btf_is_func_proto(prototype))
 		return 0;
 	if (s->count == FUNCTIONS_MAX)
-		return pem_kernel__fail(s->error, -E2BIG,
-					"'%.100s' names more than %u functions: expected fewer",
-					s->pattern, FUNCTIONS_MAX);
+		return pem_error__set(s->error, -E2BIG,
+				      "'%.100s' names more than %u functions: expected fewer",
+				      s->pattern, FUNCTIONS_MAX);
 	probe = new_probe(s->kind, name, "", 0);
 	if (probe && module)
 		probe->module = strdup(module);
 	if (!probe || (module && !probe->module) || add_values(probe, btf, prototype)) {
 		pem_probe__free(probe);
-		return pem_kernel__fail(s->error, -ENOMEM, "%.100s: out of memory", name);
+		return pem_error__set(s->error, -ENOMEM, "%.100s: out of memory", name);
 	}
 	probe->type_id = id;
 	s->count++;
@@ -221,7 +221,7 @@ static int add_location(struct search *s, const char *function, uint64_t offset)
 	unsigned i;
 
 	if (!probe)
-		return pem_kernel__fail(s->error, -ENOMEM, "out of memory");
+		return pem_error__set(s->error, -ENOMEM, "out of memory");
 	for (i = 0; pem_register__argument(i) != PEM_LOCATION_NO_REGISTER; i++) {
 		snprintf(name, sizeof(name), "arg%u", i);
 		field = pem_probe__add_field(probe, name);
@@ -261,8 +261,8 @@ static int say_no_function(struct search *s, const char *function)
 	s->near.wanted = function;
 	if (kernel)
 		offer_names(s, kernel);
-	return pem_kernel__fail(s->error, -ENOENT, "this kernel has no function '%.100s'%s",
-				function, pem_probe_near__say(&s->near, did_you, sizeof(did_you)));
+	return pem_error__set(s->error, -ENOENT, "this kernel has no function '%.100s'%s", function,
+			      pem_probe_near__say(&s->near, did_you, sizeof(did_you)));
 }
 
 /* "FUNC+0x10" */
@@ -277,11 +277,11 @@ static int find_location(struct search *s)
 	offset = strtoull(plus + 1, &end, 0);
 	if (errno || *end || end == plus + 1 || plus == s->pattern || !s->literal ||
 	    s->kind != PEM_PROBE_KPROBE)
-		return pem_kernel__fail(s->error, -EINVAL,
-					"'%.100s': expected kprobe:FUNCTION+OFFSET", s->pattern);
+		return pem_error__set(s->error, -EINVAL,
+				      "'%.100s': expected kprobe:FUNCTION+OFFSET", s->pattern);
 	function = strndup(s->pattern, (size_t)(plus - s->pattern));
 	if (!function)
-		return pem_kernel__fail(s->error, -ENOMEM, "out of memory");
+		return pem_error__set(s->error, -ENOMEM, "out of memory");
 	rc = is_function(function) ? add_location(s, function, offset)
 				   : say_no_function(s, function);
 	free(function);
@@ -318,6 +318,6 @@ int pem_probe__find_functions(enum pem_probe_kind kind, const char *rest, pem_pr
 	if (s.count)
 		return (int)s.count;
 	offer_names(&s, kernel);
-	return pem_kernel__fail(error, -ENOENT, "this kernel's types have no function '%.100s'%s",
-				rest, pem_probe_near__say(&s.near, did_you, sizeof(did_you)));
+	return pem_error__set(error, -ENOENT, "this kernel's types have no function '%.100s'%s",
+			      rest, pem_probe_near__say(&s.near, did_you, sizeof(did_you)));
 }

@@ -199,7 +199,7 @@ int pem_probe__find(const char *pattern, pem_probe_found found, void *arg, struc
 	const char *rest;
 
 	if (!pem_probe__is_pattern(pattern))
-		return pem_kernel__fail(error, -ENOENT, "'%.100s' names no probe", pattern);
+		return pem_error__set(error, -ENOENT, "'%.100s' names no probe", pattern);
 	kind = kind_of(pattern, &rest);
 	if (kind == PEM_PROBE_TRACEPOINT)
 		return pem_probe__find_tracepoints(pattern, found, arg, error);
@@ -296,10 +296,10 @@ struct pem_probe *pem_probe__of_event(const struct pem_event *event, struct pem_
 	if (probe && strcmp(probe->name, event->source_name) == 0 &&
 	    strcmp(probe->class_name, event->class_name) == 0)
 		return probe;
-	pem_kernel__fail(error, 0,
-			 "%s: this build has no BPF program for it: add it to spec/os and build "
-			 "anew, or name the tracepoint itself, %.100s",
-			 event->name, event->source_name);
+	pem_error__set(error, 0,
+		       "%s: this build has no BPF program for it: add it to spec/os and build "
+		       "anew, or name the tracepoint itself, %.100s",
+		       event->name, event->source_name);
 	pem_probe__free(probe);
 	return NULL;
 }

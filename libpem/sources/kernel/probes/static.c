@@ -109,7 +109,7 @@ static struct pem_probe *find_source(const struct pem_kernel_static_source *sour
 	struct pem_probe *probe = NULL;
 
 	if (!path) {
-		pem_kernel__fail(
+		pem_error__set(
 			reason, 0,
 			"there is no %s here, whose static probe %s it is: start it, or put it "
 			"into PATH",
@@ -147,20 +147,20 @@ static int set_fields(struct pem_probe *probe, const struct pem_event *event,
 	unsigned i, bytes;
 
 	if (event->field_count > PEM_PROBE_FIELDS_MAX)
-		return pem_kernel__fail(reason, -1, "%s has more than %u fields", event->name,
-					PEM_PROBE_FIELDS_MAX);
+		return pem_error__set(reason, -1, "%s has more than %u fields", event->name,
+				      PEM_PROBE_FIELDS_MAX);
 	probe->field_count = 0;
 	for (i = 0; i < event->field_count; i++) {
 		from = &event->fields[i];
 		bytes = from->type == PEM_TYPE_STRING ? 8
 						      : (unsigned)pem_layout_type_bytes(from->type);
 		if (!bytes || !is_told(probe, arguments[i]))
-			return pem_kernel__fail(reason, -1,
-						"%s does not tell field %s where pem could read it",
-						probe->name, from->name);
+			return pem_error__set(reason, -1,
+					      "%s does not tell field %s where pem could read it",
+					      probe->name, from->name);
 		to = pem_probe__add_field(probe, from->name);
 		if (!to)
-			return pem_kernel__fail(reason, -1, "out of memory");
+			return pem_error__set(reason, -1, "out of memory");
 		pem_probe_field__set_number(
 			to, bytes, from->type >= PEM_TYPE_INT8 && from->type <= PEM_TYPE_INT64);
 		to->type = from->type;
@@ -178,7 +178,7 @@ struct pem_probe *pem_probe__of_static(const struct pem_event *event, struct pem
 	unsigned i;
 
 	if (!row)
-		pem_kernel__fail(
+		pem_error__set(
 			reason, 0,
 			"%s: this build does not know its arguments: add its spec to spec/app "
 			"and build anew, or name the probe itself, usdt:PATH:%.100s",

@@ -75,7 +75,7 @@ static int open_folder(struct pem_error *error)
 	pthread_mutex_unlock(&folder_lock);
 	if (rc >= 0)
 		return rc;
-	return pem_kernel__fail(
+	return pem_error__set(
 		error, fd,
 		"tracepoints outside the catalogue are described by tracefs, which is "
 		"not mounted where this user can read it (%s): run as root, or mount "
@@ -163,22 +163,22 @@ static int say_no_format(struct pem_error *error, const char *name, int rc)
 {
 	switch (rc) {
 	case -E2BIG:
-		return pem_kernel__fail(error, rc, "the tracepoint %s has more than %u fields",
-					name, PEM_PROBE_FIELDS_MAX);
+		return pem_error__set(error, rc, "the tracepoint %s has more than %u fields", name,
+				      PEM_PROBE_FIELDS_MAX);
 	case -EINVAL:
-		return pem_kernel__fail(error, rc, "the tracepoint %s is not described as expected",
-					name);
+		return pem_error__set(error, rc, "the tracepoint %s is not described as expected",
+				      name);
 	case -EACCES:
 	case -EPERM:
-		return pem_kernel__fail(
+		return pem_error__set(
 			error, rc,
 			"the format of the tracepoint %s can't be read (%s): run as root, or mount "
 			"tracefs with -o gid=GROUP, GROUP being one of this user's",
 			name, strerror(-rc));
 	default:
-		return pem_kernel__fail(error, rc,
-					"the format of the tracepoint %s can't be read: %s", name,
-					strerror(-rc));
+		return pem_error__set(error, rc,
+				      "the format of the tracepoint %s can't be read: %s", name,
+				      strerror(-rc));
 	}
 }
 
@@ -191,8 +191,8 @@ static int describe(int dir, const char *system, const char *event, struct pem_p
 	int rc;
 
 	if (snprintf(name, sizeof(name), "%s:%s", system, event) >= (int)sizeof(name))
-		return pem_kernel__fail(error, -ENAMETOOLONG,
-					"the tracepoint %s:%s has too long a name", system, event);
+		return pem_error__set(error, -ENAMETOOLONG,
+				      "the tracepoint %s:%s has too long a name", system, event);
 	probe = pem_probe__new(PEM_PROBE_TRACEPOINT, name, "OS", system, event);
 	rc = probe ? read_format(dir, name, &text) : -ENOMEM;
 	if (!rc)
@@ -232,11 +232,10 @@ static int search_system(struct search *s, const char *system)
 	count = list(s->dir, system, s->event, &s->near, &events);
 	for (i = 0; i < count && !rc; i++) {
 		if (s->count == (int)PEM_PROBES_MAX) {
-			rc = pem_kernel__fail(
-				s->error, -E2BIG,
-				"that names more than %u tracepoints: expected fewer, "
-				"such as those of one system, 'sched:*'",
-				PEM_PROBES_MAX);
+			rc = pem_error__set(s->error, -E2BIG,
+					    "that names more than %u tracepoints: expected fewer, "
+					    "such as those of one system, 'sched:*'",
+					    PEM_PROBES_MAX);
 			break;
 		}
 		one = describe(s->dir, system, events[i], &probe, s->error);
@@ -269,11 +268,11 @@ static int say_none(struct search *s, const char *pattern, const char *system, s
 		memcpy(near->best, full, sizeof(near->best) - 1);
 	}
 	said = pem_probe_near__say(systems ? &s->near : near, did_you, sizeof(did_you));
-	return pem_kernel__fail(s->error, -ENOENT, "this kernel has no tracepoint '%.100s'%s",
-				pattern,
-				*said || systems ? said
-						 : "; /sys/kernel/tracing/events has what comes in "
-						   "front of the colon");
+	return pem_error__set(s->error, -ENOENT, "this kernel has no tracepoint '%.100s'%s",
+			      pattern,
+			      *said || systems ? said
+					       : "; /sys/kernel/tracing/events has what comes in "
+						 "front of the colon");
 }
 
 int pem_probe__find_tracepoints(const char *pattern, pem_probe_found found, void *arg,
@@ -291,7 +290,7 @@ int pem_probe__find_tracepoints(const char *pattern, pem_probe_found found, void
 		return s.dir;
 	system = strndup(pattern, (size_t)(colon - pattern));
 	if (!system)
-		return pem_kernel__fail(error, -ENOMEM, "out of memory");
+		return pem_error__set(error, -ENOMEM, "out of memory");
 	s.literal = !strpbrk(pattern, "*?[");
 	s.near.wanted = s.event;
 	near.wanted = system;
