@@ -56,6 +56,7 @@ include tools/build.mk
 else
 # In an order in which each finds the variables of those that it needs.
 include tools/libraries.mk
+include shared/build.mk
 include codegen/build.mk
 include kmod/build.mk
 include libpem/build.mk
@@ -67,13 +68,15 @@ endif
 # Who may include whom: -I flags per folder.
 INC_ABI := -Ispec/abi
 INC_PUBLIC := $(INC_ABI) -Ilibpem/include
-INC_codegen := $(INC_ABI) -Icodegen -I$(B)/gen $(XML2_CFLAGS)
-INC_libpem := $(INC_PUBLIC) -Ilibpem -I$(B)/gen -DPEM_VERSION='"$(VERSION)"'
-INC_viz-export := $(INC_PUBLIC) -I$(B)/gen/viz-export
-INC_cli := $(INC_PUBLIC) -Icli -I$(B)/gen -I$(B)/gen/cli $(JSON_CFLAGS)
+INC_SHARED := -Ishared
+INC_shared := $(INC_PUBLIC) $(INC_SHARED)
+INC_codegen := $(INC_ABI) $(INC_SHARED) -Icodegen -I$(B)/gen $(XML2_CFLAGS)
+INC_libpem := $(INC_PUBLIC) $(INC_SHARED) -Ilibpem -I$(B)/gen -DPEM_VERSION='"$(VERSION)"'
+INC_viz-export := $(INC_PUBLIC) $(INC_SHARED) -I$(B)/gen/viz-export
+INC_cli := $(INC_PUBLIC) $(INC_SHARED) -Icli -I$(B)/gen -I$(B)/gen/cli $(JSON_CFLAGS)
 INC_examples := $(INC_PUBLIC) -I$(B)/gen
-INC_tests := $(INC_PUBLIC) -Ilibpem -Icodegen -I$(B)/gen -I. $(XML2_CFLAGS) \
-  $(if $(HAVE_KERNEL_SOURCE),-DPEM_TEST_LIBBPF)
+INC_tests := $(INC_PUBLIC) $(INC_SHARED) -Ilibpem -Icodegen -I$(B)/gen -I. $(XML2_CFLAGS) \
+  $(if $(HAVE_KERNEL_SOURCE),-DPEM_TEST_LIBBPF) $(if $(HAVE_LIBELF),-DPEM_TEST_LIBELF)
 INC_bench := $(INC_tests)
 
 all: $(ALL)
@@ -82,6 +85,11 @@ guest-parts: $(GUEST_PARTS)
 $(B)/obj/codegen/%.o: codegen/%.c
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) $(INC_codegen) -c $< -o $@
+
+# Needs nothing that is generated: the generator is linked with some of it.
+$(B)/obj/shared/%.o: shared/%.c
+	$(call say,CC,$<)
+	$(Q)$(CC) $(ALL_CFLAGS) $(INC_shared) -c $< -o $@
 
 # Flags of its folder, and of the file: CFLAGS_libpem_producer_direct for libpem/producer/direct.c.
 $(B)/obj/%.o: %.c | $(GENERATED)

@@ -3,11 +3,13 @@
 # built alone.
 
 CLI_SRC := $(wildcard cli/*.c cli/*/*.c)
+CLI_SHARED := $(call objects,shared/intervals.c shared/tracepoint_format.c)
 
 # What pem spec import can read depends on the libraries that are there.
 CLI_IMPORT_LIBS :=
 ifneq ($(HAVE_LIBBPF),)
 CFLAGS_cli_spec_import_import += -DPEM_IMPORT_HAS_BPF
+CLI_SHARED += $(call objects,shared/kernel_types.c)
 CLI_IMPORT_LIBS += $(LIBBPF_LIBS)
 else
 CLI_SRC := $(filter-out $(addprefix cli/spec_import/,tracepoint.c btf.c print.c),$(CLI_SRC))
@@ -15,6 +17,7 @@ $(info pem spec import cannot read tracepoints: libbpf 1.0 or newer is missing (
 endif
 ifneq ($(HAVE_LIBELF),)
 CFLAGS_cli_spec_import_import += -DPEM_IMPORT_HAS_ELF
+CLI_SHARED += $(call objects,shared/elf_probes.c)
 CLI_IMPORT_LIBS += -lelf
 else
 CLI_SRC := $(filter-out cli/spec_import/usdt.c,$(CLI_SRC))
@@ -58,9 +61,10 @@ $(B)/gen/cli/builtin_specs.h: $(sort $(wildcard spec/*/*.xml))
 
 $(B)/obj/cli/specs.o: $(B)/gen/cli/builtin_specs.h
 
-$(B)/bin/pem: $(CLI_OBJ) $(LIBPEM)
+$(B)/bin/pem: $(CLI_OBJ) $(CLI_SHARED) $(LIBPEM)
 	$(call say,LINK,$@)
-	$(Q)$(LINK) $(CLI_OBJ) $(LINK_LIBPEM) $(JSON_LIBS) $(SCREEN_LIBS) $(CLI_IMPORT_LIBS) -ldl -lm
+	$(Q)$(LINK) $(CLI_OBJ) $(CLI_SHARED) $(LINK_LIBPEM) $(JSON_LIBS) $(SCREEN_LIBS) $(CLI_IMPORT_LIBS) \
+	  -ldl -lm
 
 # What pem prints of a session: tests/unit/log_progress.c.
 $(B)/tests/log_progress: $(B)/obj/cli/text.o

@@ -166,6 +166,17 @@ void cli_map__free(struct cli_map *map);
 /* Make room for one more element in an array that grows by doubling; 0 or -ENOMEM. */
 int cli_grow(void **array, size_t element_bytes, size_t count, size_t *capacity);
 
+/* A list of names; all zero: empty. */
+struct cli_names {
+	char **names;
+	size_t count, capacity;
+};
+/* Append a copy of a name. 0 or -ENOMEM. */
+int cli_names__add(struct cli_names *names, const char *name);
+void cli_names__sort(struct cli_names *names);
+/* Leaves an empty list. */
+void cli_names__free(struct cli_names *names);
+
 /* --- running a command under a session (command.c) --- */
 
 struct cli_patterns {

@@ -3,35 +3,12 @@
  * json.c - JSON for programs that read our tables: plain numbers, valid UTF-8
  */
 #include "cli.h"
+#include "text.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Length of the UTF-8 sequence at p, or 0 if it is none. */
-static unsigned int utf8_length(const unsigned char *p)
-{
-	unsigned int n, i;
-
-	if (p[0] < 0x80)
-		return 1;
-	if (p[0] >= 0xc2 && p[0] < 0xe0)
-		n = 2;
-	else if (p[0] >= 0xe0 && p[0] < 0xf0)
-		n = 3;
-	else if (p[0] >= 0xf0 && p[0] < 0xf5)
-		n = 4;
-	else
-		return 0;
-	for (i = 1; i < n; i++)
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] >= 0xa0) ||
-	    (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] >= 0x90))
-		return 0;
-	return n;
-}
 
 void cli_json__text(struct json_object *object, const char *key, const char *value)
 {
@@ -41,7 +18,7 @@ void cli_json__text(struct json_object *object, const char *key, const char *val
 	if (copy == NULL)
 		return;
 	for (p = (unsigned char *)copy; *p != '\0';) {
-		unsigned int n = utf8_length(p);
+		unsigned int n = pem_utf8_bytes(p, PEM_UTF8_BYTES_MAX);
 
 		if (n == 0)
 			*p = '?';
@@ -77,7 +54,7 @@ static void put_escaped(const char *json, FILE *out)
 	unsigned int n, i, c;
 
 	for (; *p != '\0'; p += n) {
-		n = utf8_length(p);
+		n = pem_utf8_bytes(p, PEM_UTF8_BYTES_MAX);
 		n += n == 0;
 		c = n == 1   ? p[0]
 		    : n == 2 ? (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * map.c - hash map from 64-bit keys to 32-bit numbers (open addressing), and arrays that grow
+ * map.c - hash map from 64-bit keys to 32-bit numbers (open addressing), arrays and lists that grow
  */
 #include "cli.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): every bit of the key reaches every bit of the result. */
 static uint64_t mix(uint64_t x)
@@ -78,4 +79,35 @@ int cli_grow(void **array, size_t element_bytes, size_t count, size_t *capacity)
 	*array = bigger;
 	*capacity = wanted;
 	return 0;
+}
+
+int cli_names__add(struct cli_names *names, const char *name)
+{
+	if (cli_grow((void **)&names->names, sizeof(*names->names), names->count,
+		     &names->capacity) < 0)
+		return -ENOMEM;
+	names->names[names->count] = strdup(name);
+	if (names->names[names->count] == NULL)
+		return -ENOMEM;
+	names->count++;
+	return 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+void cli_names__sort(struct cli_names *names)
+{
+	if (names->count > 1)
+		qsort(names->names, names->count, sizeof(*names->names), compare_names);
+}
+
+void cli_names__free(struct cli_names *names)
+{
+	while (names->count > 0)
+		free(names->names[--names->count]);
+	free(names->names);
+	memset(names, 0, sizeof(*names));
 }

@@ -5,6 +5,7 @@
  * Parsing is getopt_long's; this file gives it the tables and the sentences.
  */
 #include "cli.h"
+#include "text.h"
 
 #include <getopt.h>
 #include <stdarg.h>
@@ -150,33 +151,6 @@ void cli_verb__help(const struct cli_verb *verb, FILE *out)
 		   "  ", out);
 }
 
-/* Edit distance of two short words (Levenshtein 1965, the row-by-row form); words over 31 bytes are far. */
-static unsigned int distance(const char *a, const char *b)
-{
-	unsigned int row[32], i, j, n = (unsigned int)strlen(b);
-
-	if (n > 31 || strlen(a) > 31)
-		return UINT32_MAX;
-	for (j = 0; j <= n; j++)
-		row[j] = j;
-	for (i = 1; a[i - 1] != '\0'; i++) {
-		unsigned int diagonal = row[0];
-
-		row[0] = i;
-		for (j = 1; j <= n; j++) {
-			unsigned int best = diagonal + (a[i - 1] != b[j - 1]);
-
-			if (row[j] + 1 < best)
-				best = row[j] + 1;
-			if (row[j - 1] + 1 < best)
-				best = row[j - 1] + 1;
-			diagonal = row[j];
-			row[j] = best;
-		}
-	}
-	return row[n];
-}
-
 const char *cli_nearest(const char *word, const char *const *names, size_t count)
 {
 	const char *found = NULL;
@@ -184,7 +158,7 @@ const char *cli_nearest(const char *word, const char *const *names, size_t count
 	size_t i;
 
 	for (i = 0; i < count; i++) {
-		unsigned int d = distance(word, names[i]);
+		unsigned int d = pem_edit_distance(word, names[i]);
 
 		if (d < best && d < strlen(names[i])) {
 			best = d;

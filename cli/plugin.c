@@ -60,34 +60,23 @@ int cli_library_file(const char *name, char *path, size_t bytes)
 	return access(path, R_OK) == 0 ? 0 : -ENOENT;
 }
 
-static int compare_names(const void *a, const void *b)
+/* Files of a folder with a prefix and ".so", sorted. */
+static struct cli_names list_folder(DIR *dir, const char *prefix)
 {
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* Files of a folder with a prefix and ".so", sorted. Returns their number; names is the caller's. */
-static size_t list_folder(DIR *dir, const char *prefix, char ***names)
-{
-	size_t count = 0, capacity = 0;
+	struct cli_names names = {0};
 	struct dirent *entry;
 
-	*names = NULL;
 	while ((entry = readdir(dir)) != NULL) {
 		size_t n = strlen(entry->d_name);
 
 		if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 ||
 		    n <= strlen(prefix) + 3 || strcmp(entry->d_name + n - 3, ".so") != 0)
 			continue;
-		if (cli_grow((void **)names, sizeof(**names), count, &capacity) < 0)
+		if (cli_names__add(&names, entry->d_name) < 0)
 			break;
-		(*names)[count] = strdup(entry->d_name);
-		if ((*names)[count] == NULL)
-			break;
-		count++;
 	}
-	if (count > 1)
-		qsort(*names, count, sizeof(**names), compare_names);
-	return count;
+	cli_names__sort(&names);
+	return names;
 }
 
 struct visit {
@@ -95,25 +84,17 @@ struct visit {
 	int (*visit)(const char *path, const char *name, void *arg);
 	void (*refuse)(const char *sentence);
 	void *arg;
-	char **seen;
-	size_t seen_count;
-	size_t seen_capacity;
+	struct cli_names seen;
 };
 
 static bool seen_before(struct visit *v, const char *file)
 {
 	size_t i;
 
-	for (i = 0; i < v->seen_count; i++)
-		if (strcmp(v->seen[i], file) == 0)
+	for (i = 0; i < v->seen.count; i++)
+		if (strcmp(v->seen.names[i], file) == 0)
 			return true;
-	if (cli_grow((void **)&v->seen, sizeof(*v->seen), v->seen_count, &v->seen_capacity) < 0)
-		return true;
-	v->seen[v->seen_count] = strdup(file);
-	if (v->seen[v->seen_count] == NULL)
-		return true;
-	v->seen_count++;
-	return false;
+	return cli_names__add(&v->seen, file) < 0;
 }
 
 static int visit_file(struct visit *v, const char *folder, const char *file)
@@ -130,9 +111,9 @@ static int visit_file(struct visit *v, const char *folder, const char *file)
 
 static int visit_folder(struct visit *v, const char *folder)
 {
+	struct cli_names names;
 	struct stat st;
-	char **names;
-	size_t i, count;
+	size_t i;
 	DIR *dir;
 	int rc = 0;
 
@@ -147,14 +128,11 @@ static int visit_folder(struct visit *v, const char *folder)
 		closedir(dir);
 		return 0;
 	}
-	count = list_folder(dir, v->prefix, &names);
+	names = list_folder(dir, v->prefix);
 	closedir(dir);
-	for (i = 0; i < count; i++) {
-		if (rc == 0)
-			rc = visit_file(v, folder, names[i]);
-		free(names[i]);
-	}
-	free(names);
+	for (i = 0; i < names.count && rc == 0; i++)
+		rc = visit_file(v, folder, names.names[i]);
+	cli_names__free(&names);
 	return rc;
 }
 
@@ -165,7 +143,6 @@ int cli_plugins__visit(const char *prefix,
 	struct visit v = {.prefix = prefix, .visit = visit, .refuse = refuse, .arg = arg};
 	const char *env = secure_getenv("PEM_PLUGIN_PATH");
 	char folder[PATH_MAX];
-	size_t i;
 	int rc = 0;
 
 	if (env != NULL && *env != '\0') {
@@ -185,9 +162,7 @@ int cli_plugins__visit(const char *prefix,
 			rc = visit_folder(&v, folder);
 		}
 	}
-	for (i = 0; i < v.seen_count; i++)
-		free(v.seen[i]);
-	free(v.seen);
+	cli_names__free(&v.seen);
 	return rc;
 }
 

@@ -124,62 +124,52 @@ static bool is_folder(int parent, const struct dirent *entry)
 	return fstatat(parent, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* Names of the folder's specs, and of the folders in it if depth allows, sorted. */
-static size_t list_names(DIR *dir, unsigned int depth, const char *const *skip, char ***names)
+static struct cli_names list_names(DIR *dir, unsigned int depth, const char *const *skip)
 {
-	size_t count = 0, capacity = 0, searched = 0;
+	struct cli_names names = {0};
 	struct dirent *entry;
+	size_t searched = 0;
 
-	*names = NULL;
-	while ((entry = readdir(dir)) != NULL && ++searched <= ENTRIES_MAX && count <= FILES_MAX) {
+	while ((entry = readdir(dir)) != NULL && ++searched <= ENTRIES_MAX &&
+	       names.count <= FILES_MAX) {
 		bool folder = depth != 0 && entry->d_name[0] != '.' && is_folder(dirfd(dir), entry);
 
 		if (!folder && (!may_be_spec(entry, skip) || !is_spec(dirfd(dir), entry->d_name)))
 			continue;
-		if (cli_grow((void **)names, sizeof(**names), count, &capacity) < 0)
+		if (cli_names__add(&names, entry->d_name) < 0)
 			break;
-		(*names)[count] = strdup(entry->d_name);
-		if ((*names)[count] == NULL)
-			break;
-		count++;
 	}
-	if (count > 1)
-		qsort(*names, count, sizeof(**names), compare_names);
-	return count;
+	cli_names__sort(&names);
+	return names;
 }
 
 int cli_spec_files__add_folder(struct cli_spec_files *files, const char *folder, unsigned int depth,
 			       enum cli_spec_origin origin, const char *const *skip)
 {
 	DIR *dir = opendir(folder);
-	char path[PATH_MAX], **names;
+	struct cli_names names;
+	char path[PATH_MAX];
 	int rc, result = 0;
-	size_t i, count;
 	struct stat st;
+	size_t i;
 
 	if (dir == NULL)
 		return -errno;
-	count = list_names(dir, depth, skip, &names);
+	names = list_names(dir, depth, skip);
 	closedir(dir);
-	for (i = 0; i < count; i++) {
-		if ((size_t)snprintf(path, sizeof(path), "%s/%s", folder, names[i]) <
-		    sizeof(path)) {
-			if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-				rc = cli_spec_files__add_folder(files, path, depth - 1, origin,
-								skip);
-			else
-				rc = cli_spec_files__add(files, path, origin);
-			if (rc == -E2BIG)
-				result = rc;
-		}
-		free(names[i]);
+	for (i = 0; i < names.count; i++) {
+		if ((size_t)snprintf(path, sizeof(path), "%s/%s", folder, names.names[i]) >=
+		    sizeof(path))
+			continue;
+		if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+			rc = cli_spec_files__add_folder(files, path, depth - 1, origin, skip);
+		else
+			rc = cli_spec_files__add(files, path, origin);
+		if (rc == -E2BIG)
+			result = rc;
 	}
-	free(names);
+	cli_names__free(&names);
 	return result;
 }
 

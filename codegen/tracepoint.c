@@ -192,3 +192,21 @@ void pem_tracepoint__put_fixed(FILE *f, const struct pem_spec_event *event, size
 				event->name, field->name);
 	}
 }
+
+void pem_tracepoint__put_switch(FILE *f, const struct pem_spec_event *event)
+{
+	const struct pem_spec_field *field;
+	const char *value;
+	size_t i;
+
+	for (i = 0; i < event->field_count; i++) {
+		field = &event->fields[i];
+		value = field->role == PEM_ROLE_PREVIOUS_THREAD ? "previous_tid"
+			: field->role == PEM_ROLE_PROCESS       ? "pid"
+			: field->role == PEM_ROLE_THREAD        ? "tid"
+								: NULL;
+		if (value)
+			fprintf(f, "\t*(%s *)(record + %u) = (%s)%s;\n", pem_type__c(field->type),
+				field->offset, pem_type__c(field->type), value);
+	}
+}

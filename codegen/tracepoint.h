@@ -50,6 +50,8 @@ int pem_tracepoint__is_testable(const struct pem_spec_event *event);
 /* Stores of the fixed fields, and zeroes for the gaps between them if these are not zero already. */
 void pem_tracepoint__put_fixed(FILE *f, const struct pem_spec_event *event, size_t source,
 			       int zero_gaps);
+/* Stores of who leaves a CPU and who comes, by parameters previous_tid, pid and tid. */
+void pem_tracepoint__put_switch(FILE *f, const struct pem_spec_event *event);
 /* What a field is made from, as C: of a module's event the parameter of its name. */
 const char *pem_tracepoint__from(const struct pem_spec_event *event, size_t source,
 				 const struct pem_spec_field *field);

@@ -3,49 +3,13 @@
  * util.c - words, hashes, names and memory: what every stage of codegen uses
  */
 #include "model.h"
+#include "model_words.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char *const type_words[] = {"-",       "uint8",  "uint16", "uint32",  "uint64",
-					 "int8",    "int16",  "int32",  "int64",   "float32",
-					 "float64", "string", "list",   "address", "array"};
-static const char *const meaning_words[] = {"-",
-					    "sets-thread",
-					    "thread-start",
-					    "thread-end",
-					    "process-name",
-					    "interval-begin",
-					    "interval-end",
-					    "counter",
-					    "gauge",
-					    "allocation",
-					    "release",
-					    "sample",
-					    "send",
-					    "receive",
-					    "access",
-					    "thread-name"};
-static const char *const role_words[] = {
-	"-",   "process", "thread", "previous-thread", "parent", "name", "value", "address", "size",
-	"key", "cpu",     "code",   "old-address"};
-static const char *const source_words[] = {"stub", "tracepoint", "perf", "perf-sample",
-					   "usdt", "module",     "probe"};
-static const char *const level_words[] = {"-", "error", "warning", "info", "detail", "debug"};
-static const char *const scope_words[] = {"-", "thread", "process", "cpu", "system"};
-static const char *const label_words[] = {"-", "enum", "flags"};
-
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-_Static_assert(COUNT(type_words) == PEM_TYPE_COUNT, "a word for every type");
-_Static_assert(COUNT(meaning_words) == PEM_MEANING_COUNT, "a word for every meaning");
-_Static_assert(COUNT(role_words) == PEM_ROLE_COUNT, "a word for every role");
-_Static_assert(COUNT(source_words) == PEM_SOURCE_COUNT, "a word for every source");
-_Static_assert(COUNT(level_words) == PEM_LEVEL_COUNT, "a word for every level");
-_Static_assert(COUNT(scope_words) == PEM_SCOPE_COUNT, "a word for every scope");
-_Static_assert(COUNT(label_words) == PEM_LABELS_COUNT, "a word for every kind of labels");
 
 static const char *word(const char *const *words, size_t count, unsigned value)
 {
@@ -65,67 +29,67 @@ static int word_of(const char *const *words, size_t count, const char *text)
 
 const char *pem_word__type(unsigned type)
 {
-	return word(type_words, COUNT(type_words), type);
+	return word(pem_type_words, PEM_TYPE_COUNT, type);
 }
 
 const char *pem_word__meaning(unsigned meaning)
 {
-	return word(meaning_words, COUNT(meaning_words), meaning);
+	return word(pem_meaning_words, PEM_MEANING_COUNT, meaning);
 }
 
 const char *pem_word__role(unsigned role)
 {
-	return word(role_words, COUNT(role_words), role);
+	return word(pem_role_words, PEM_ROLE_COUNT, role);
 }
 
 const char *pem_word__source(unsigned kind)
 {
-	return word(source_words, COUNT(source_words), kind);
+	return word(pem_source_words, PEM_SOURCE_COUNT, kind);
 }
 
 const char *pem_word__level(unsigned level)
 {
-	return word(level_words, COUNT(level_words), level);
+	return word(pem_level_words, PEM_LEVEL_COUNT, level);
 }
 
 const char *pem_word__scope(unsigned scope)
 {
-	return word(scope_words, COUNT(scope_words), scope);
+	return word(pem_scope_words, PEM_SCOPE_COUNT, scope);
 }
 
 const char *pem_word__label_kind(unsigned kind)
 {
-	return word(label_words, COUNT(label_words), kind);
+	return word(pem_label_kind_words, PEM_LABELS_COUNT, kind);
 }
 
 int pem_word__type_of(const char *text)
 {
-	return word_of(type_words, COUNT(type_words), text);
+	return word_of(pem_type_words, PEM_TYPE_COUNT, text);
 }
 
 int pem_word__meaning_of(const char *text)
 {
-	return word_of(meaning_words, COUNT(meaning_words), text);
+	return word_of(pem_meaning_words, PEM_MEANING_COUNT, text);
 }
 
 int pem_word__role_of(const char *text)
 {
-	return word_of(role_words, COUNT(role_words), text);
+	return word_of(pem_role_words, PEM_ROLE_COUNT, text);
 }
 
 int pem_word__source_of(const char *text)
 {
-	return word_of(source_words, COUNT(source_words), text);
+	return word_of(pem_source_words, PEM_SOURCE_COUNT, text);
 }
 
 int pem_word__level_of(const char *text)
 {
-	return word_of(level_words, COUNT(level_words), text);
+	return word_of(pem_level_words, PEM_LEVEL_COUNT, text);
 }
 
 int pem_word__scope_of(const char *text)
 {
-	return word_of(scope_words, COUNT(scope_words), text);
+	return word_of(pem_scope_words, PEM_SCOPE_COUNT, text);
 }
 
 uint32_t pem_type__size(unsigned type)

@@ -22,39 +22,6 @@ extern const size_t pem_catalogue_model_bytes;
 
 #define TABLE_SIZE (2u * PEM_MODEL_EVENTS_MAX) /* a power of two, at most half full */
 
-const char *const pem_type_words[PEM_TYPE_COUNT] = {
-	"-",     "uint8",   "uint16",  "uint32", "uint64", "int8",    "int16", "int32",
-	"int64", "float32", "float64", "string", "list",   "address", "array",
-};
-const char *const pem_meaning_words[PEM_MEANING_COUNT] = {
-	"-",
-	"sets-thread",
-	"thread-start",
-	"thread-end",
-	"process-name",
-	"interval-begin",
-	"interval-end",
-	"counter",
-	"gauge",
-	"allocation",
-	"release",
-	"sample",
-	"send",
-	"receive",
-	"access",
-	"thread-name",
-};
-const char *const pem_role_words[PEM_ROLE_COUNT] = {
-	"-",   "process", "thread", "previous-thread", "parent", "name", "value", "address", "size",
-	"key", "cpu",     "code",   "old-address",
-};
-const char *const pem_source_words[PEM_SOURCE_COUNT] = {"stub", "tracepoint", "perf", "perf-sample",
-							"usdt", "module",     "probe"};
-const char *const pem_level_words[PEM_LEVEL_COUNT] = {"-",    "error",  "warning",
-						      "info", "detail", "debug"};
-const char *const pem_scope_words[PEM_SCOPE_COUNT] = {"-", "thread", "process", "cpu", "system"};
-const char *const pem_label_kind_words[PEM_LABELS_COUNT] = {"-", "enum", "flags"};
-
 struct pem_model {
 	struct pem_model_block *blocks;
 	size_t count;

@@ -7,6 +7,8 @@
 #ifndef PEM_MODEL_INTERNAL_H
 #define PEM_MODEL_INTERNAL_H
 
+#include "model_words.h"
+
 #include <pem/model.h>
 
 #include <stdint.h>
@@ -32,15 +34,6 @@ struct pem_model_block {
 	size_t field_count;
 	size_t label_count;
 };
-
-/* The words of the text form, by number. */
-extern const char *const pem_type_words[PEM_TYPE_COUNT];
-extern const char *const pem_meaning_words[PEM_MEANING_COUNT];
-extern const char *const pem_role_words[PEM_ROLE_COUNT];
-extern const char *const pem_source_words[PEM_SOURCE_COUNT];
-extern const char *const pem_level_words[PEM_LEVEL_COUNT];
-extern const char *const pem_scope_words[PEM_SCOPE_COUNT];
-extern const char *const pem_label_kind_words[PEM_LABELS_COUNT];
 
 /* Write an event's lines of a model's text. */
 void pem_model__write_event(FILE *out, const struct pem_event *event);

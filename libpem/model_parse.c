@@ -76,7 +76,7 @@ static int parser_line(struct parser *p, char **line)
 		if (*s >= ' ' &&
 		    *s < 0x7f) /* nearly all are: a consumer reads all models as it starts */
 			continue;
-		n = pem_utf8_bytes(s);
+		n = pem_utf8_bytes(s, PEM_UTF8_BYTES_MAX);
 		if (!n || (*s != '\t' && n == 1 && pem_is_control(s, n)))
 			return parser_say(p, "byte %#04x has no place in a line", (uint8_t)*s);
 		if (n > 1 && pem_is_control(s, n))

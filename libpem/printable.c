@@ -9,21 +9,6 @@
 
 #include <pem/trace.h>
 
-unsigned pem_utf8_bytes(const char *text)
-{
-	const uint8_t *s = (const uint8_t *)text;
-	unsigned n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4, i;
-
-	if (s[0] > 0xf4 || (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-	    (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-		return 0;
-	for (i = 1; i < n; i++) {
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	}
-	return n;
-}
-
 bool pem_is_control(const char *text, unsigned n)
 {
 	const uint8_t *s = (const uint8_t *)text;
@@ -47,7 +32,7 @@ char *pem_printable(char *text)
 	unsigned n;
 
 	while (*s) {
-		n = pem_utf8_bytes(s);
+		n = pem_utf8_bytes(s, PEM_UTF8_BYTES_MAX);
 		if (n && !pem_is_control(s, n)) {
 			s += n;
 			continue;

@@ -38,32 +38,6 @@ void pem_copy_text(char *to, size_t bytes, const char *from)
 	to[length] = 0;
 }
 
-unsigned pem_edit_distance(const char *a, const char *b)
-{
-	unsigned row[PEM_EDIT_DISTANCE_MAX + 1], diagonal, above, best;
-	size_t n = strlen(a), m = strlen(b), i, j;
-
-	if (n > PEM_EDIT_DISTANCE_MAX || m > PEM_EDIT_DISTANCE_MAX)
-		return PEM_EDIT_DISTANCE_MAX;
-	for (j = 0; j <= m; j++)
-		row[j] = (unsigned)j;
-	for (i = 1; i <= n; i++) {
-		diagonal = row[0];
-		row[0] = (unsigned)i;
-		for (j = 1; j <= m; j++) {
-			above = row[j];
-			best = diagonal + ((a[i - 1] | 32) != (b[j - 1] | 32));
-			if (above + 1 < best)
-				best = above + 1;
-			if (row[j - 1] + 1 < best)
-				best = row[j - 1] + 1;
-			diagonal = above;
-			row[j] = best;
-		}
-	}
-	return row[m];
-}
-
 #define PIDFD_MAGIC 0xff
 
 static uint64_t namespace_in_proc(uint32_t pid, enum pem_namespace kind)

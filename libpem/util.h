@@ -5,6 +5,8 @@
 #ifndef PEM_UTIL_H
 #define PEM_UTIL_H
 
+#include "text.h"
+
 #include <pem/model.h>
 
 #include <dirent.h>
@@ -29,15 +31,8 @@ int pem_error__set(struct pem_error *error, int code, const char *format, ...)
 /* Copy a text, cut to what fits; always terminated. */
 void pem_copy_text(char *to, size_t bytes, const char *from);
 
-/* Bytes of the UTF-8 sequence that a text begins with, 1 for its end; 0 if it begins with none. Async-signal-safe. */
-unsigned pem_utf8_bytes(const char *text);
-
 /* Is a sequence of so many bytes a control character, or one that ends a line or turns the direction of what follows? */
 bool pem_is_control(const char *text, unsigned bytes);
-
-/* Levenshtein's distance of two names, whatever their case; of longer ones than PEM_EDIT_DISTANCE_MAX bytes, that. */
-#define PEM_EDIT_DISTANCE_MAX 128u
-unsigned pem_edit_distance(const char *a, const char *b);
 
 enum pem_namespace { PEM_NAMESPACE_MOUNT = 3, PEM_NAMESPACE_PID = 5 }; /* numbers of pidfd's requests */
 

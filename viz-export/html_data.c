@@ -398,7 +398,7 @@ static int add(struct pem_html_data *data, const struct pem_record *record)
 	if ((record->event->meaning == PEM_MEANS_INTERVAL_BEGIN ||
 	     record->event->meaning == PEM_MEANS_INTERVAL_END) &&
 	    strcmp(record->event->layer, "OS") && record->event->level <= PEM_LEVEL_INFO)
-		pem_html_phases__add(&data->phases, record);
+		return pem_html_phases__add(&data->phases, record);
 	return 0;
 }
 

@@ -21,21 +21,18 @@
 struct pem_html_phase {
 	uint64_t begin_ns;
 	uint64_t end_ns;
-	uint64_t key; /* pem_record__key */
-	const struct pem_event *event; /* the one that began it */
 	uint32_t pid; /* 0: of the whole run */
 	uint32_t tid;
 	uint32_t is_open; /* the trace ended first */
-	uint32_t next; /* of open ones: in its bucket or in the free list */
 	char name[PEM_HTML_NAME_BYTES];
 };
 
-/* Phases kept are the longest ones; those begun and not yet ended are open, in buckets by group. */
+struct pem_intervals;
+
+/* Phases kept are the longest ones; those begun and not yet ended are open. */
 struct pem_html_phases {
 	struct pem_html_phase *kept;
-	struct pem_html_phase *open;
-	uint32_t *bucket; /* index of the latest open phase in it */
-	uint32_t free; /* first unused entry of open */
+	struct pem_intervals *open; /* their data: struct pem_html_phase */
 	uint32_t kept_count;
 	uint64_t shortest_ns; /* once some were left out: shorter ones are left out at once */
 	uint64_t left_out;
@@ -90,8 +87,8 @@ void pem_html_data__free(struct pem_html_data *data);
 
 int pem_html_phases__init(struct pem_html_phases *phases);
 void pem_html_phases__free(struct pem_html_phases *phases);
-/* A record whose event means interval-begin or interval-end. */
-void pem_html_phases__add(struct pem_html_phases *phases, const struct pem_record *record);
+/* A record whose event means interval-begin or interval-end. 0 or -ENOMEM. */
+int pem_html_phases__add(struct pem_html_phases *phases, const struct pem_record *record);
 /* End of the trace: what is open ends here. Sorts by beginning, longer first. */
 void pem_html_phases__finish(struct pem_html_phases *phases, uint64_t end_ns);
 

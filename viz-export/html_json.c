@@ -5,7 +5,7 @@
  * Text comes from traces and is hostile. What is numbers only goes straight to the file.
  */
 #include "html_json.h"
-#include "output.h"
+#include "text.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -24,7 +24,7 @@ void pem_json__string(FILE *out, const char *text, size_t bytes_max)
 
 	fputc('"', out);
 	while (left) {
-		size_t bytes = pem_output__utf8(at, left);
+		size_t bytes = pem_utf8_bytes(at, left);
 
 		if (bytes == 0) {
 			fputs("\\ufffd", out);

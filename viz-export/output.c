@@ -95,37 +95,3 @@ int pem_output__finish(struct pem_output *output, int result, struct pem_error *
 	memset(output, 0, sizeof(*output));
 	return result;
 }
-
-size_t pem_output__utf8(const void *sequence, size_t left)
-{
-	const unsigned char *text = sequence;
-	unsigned char low = 0x80, high = 0xbf;
-	size_t bytes, i;
-
-	if (text[0] < 0x80)
-		return 1;
-	if (text[0] >= 0xc2 && text[0] <= 0xdf)
-		bytes = 2;
-	else if ((text[0] & 0xf0) == 0xe0)
-		bytes = 3;
-	else if (text[0] >= 0xf0 && text[0] <= 0xf4)
-		bytes = 4;
-	else
-		return 0;
-	if (bytes > left)
-		return 0;
-	if (text[0] == 0xe0)
-		low = 0xa0;
-	else if (text[0] == 0xed)
-		high = 0x9f;
-	else if (text[0] == 0xf0)
-		low = 0x90;
-	else if (text[0] == 0xf4)
-		high = 0x8f;
-	if (text[1] < low || text[1] > high)
-		return 0;
-	for (i = 2; i < bytes; i++)
-		if ((text[i] & 0xc0) != 0x80)
-			return 0;
-	return bytes;
-}

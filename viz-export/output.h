@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * output.h - an exporter's output: a file that is whole at its path or not there at all, and which text may go into it
+ * output.h - an exporter's output: a file that is whole at its path or not there at all
  *
  * Not here: formats.
  */
@@ -24,11 +24,5 @@ int pem_output__open(struct pem_output *output, const char *path, struct pem_err
  * written, the temporary file goes away. Returns result, or -errno with error.
  */
 int pem_output__finish(struct pem_output *output, int result, struct pem_error *error);
-
-/*
- * Bytes of the UTF-8 sequence, of which left bytes (1 or more) may be read; 0 if it is not one (RFC 3629: no
- * overlong forms, no surrogates, nothing above U+10FFFF).
- */
-size_t pem_output__utf8(const void *sequence, size_t left);
 
 #endif

@@ -5,7 +5,7 @@
 #ifndef PEM_PERFETTO_ARENA_H
 #define PEM_PERFETTO_ARENA_H
 
-#include "output.h"
+#include "text.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static inline char *pem_arena__text(struct pem_arena *arena, const char *text)
 	size_t bytes = strlen(text) + 1, left = bytes - 1, i, n;
 	char *copy;
 
-	while (left && (n = pem_output__utf8(text + bytes - 1 - left, left)) != 0)
+	while (left && (n = pem_utf8_bytes(text + bytes - 1 - left, left)) != 0)
 		left -= n;
 	if (!left)
 		return (char *)text;

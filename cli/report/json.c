@@ -98,8 +98,6 @@ static struct json_object *phases_json(const struct report *r)
 		const struct report_phase *p = &r->phases[i];
 		struct json_object *entry, *events;
 
-		if (p->times + p->unfinished == 0)
-			continue;
 		entry = json_object_new_object();
 		events = json_object_new_object();
 		cli_json__text(entry, "name", p->name);

@@ -419,7 +419,7 @@ static void print_phases(const struct report *r)
 	char events[256];
 	size_t i;
 
-	if (r->phase_count == 0)
+	if (r->phase_count == 0 && r->ends_without_begin == 0)
 		return;
 	for (i = 0; i < r->phase_count; i++)
 		several |= r->phases[i].times + r->phases[i].unfinished > 1;
@@ -433,8 +433,6 @@ static void print_phases(const struct report *r)
 	for (i = 0; i < r->phase_count; i++) {
 		const struct report_phase *p = &r->phases[i];
 
-		if (p->times + p->unfinished == 0)
-			continue; /* an end only: see below */
 		phase_events(r, p, events, sizeof(events));
 		cli_table__row(table, CLI_PLAIN);
 		cli_table__cell(table, p->name);

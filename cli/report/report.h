@@ -160,6 +160,6 @@ void report_open__free(struct report_open *open);
 int report_open__record(struct report_open *open, struct report *report,
 			const struct pem_record *record);
 /* The trace ends: so do they. */
-int report_open__finish(struct report_open *open, struct report *report, uint64_t end_ns);
+void report_open__finish(struct report_open *open, struct report *report, uint64_t end_ns);
 
 #endif

@@ -144,29 +144,14 @@ int cli_spec_import(int argc, char **argv)
 	return import(kind, pattern, file);
 }
 
-void import_names__free(struct import_names *names)
-{
-	while (names->count > 0)
-		free(names->names[--names->count]);
-	free(names->names);
-	memset(names, 0, sizeof(*names));
-}
-
-int import_take(struct import_names *names, const char *name)
+int import_take(struct cli_names *names, const char *name)
 {
 	size_t i;
 
 	for (i = 0; i < names->count; i++)
 		if (strcasecmp(names->names[i], name) == 0)
 			return 0;
-	if (cli_grow((void **)&names->names, sizeof(*names->names), names->count,
-		     &names->capacity) < 0)
-		return -ENOMEM;
-	names->names[names->count] = strdup(name);
-	if (names->names[names->count] == NULL)
-		return -ENOMEM;
-	names->count++;
-	return 1;
+	return cli_names__add(names, name) < 0 ? -ENOMEM : 1;
 }
 
 void import_camel(char *name, size_t bytes, const char *text, bool upper_first)
@@ -196,7 +181,7 @@ void import_camel(char *name, size_t bytes, const char *text, bool upper_first)
 	name[n] = '\0';
 }
 
-int import_unique_name(char *name, size_t bytes, struct import_names *names)
+int import_unique_name(char *name, size_t bytes, struct cli_names *names)
 {
 	size_t length = strlen(name), room = bytes - 6;
 	unsigned int number = 2;
@@ -216,7 +201,7 @@ static const char *const keywords[] = {
 #include "keywords.inc"
 };
 
-int import_field_name(char *name, size_t bytes, const char *text, struct import_names *names)
+int import_field_name(char *name, size_t bytes, const char *text, struct cli_names *names)
 {
 	size_t i;
 
@@ -301,7 +286,7 @@ static size_t c_length(const char *name)
 }
 
 int import_event_begin(FILE *out, const char *layer, const char *level, const char *group,
-		       const char *event, struct import_names *names)
+		       const char *event, struct cli_names *names)
 {
 	char class_name[IMPORT_NAME_BYTES - 20], specifier[IMPORT_NAME_BYTES], whole[160];
 	size_t prefix = strlen(group);

@@ -27,17 +27,12 @@ int cli_import_pfm(const char *pattern, FILE *out);
 
 struct pem_model;
 
-/* Names taken so far, so that two different things never get the same one. */
-struct import_names {
-	char **names;
-	size_t count, capacity;
-};
-void import_names__free(struct import_names *names);
+/* Names taken so far are kept, so that two different things never get the same one. */
 
 /* 1 if name was free, capitals aside, and is taken now; 0 if it was taken; -ENOMEM. */
-int import_take(struct import_names *names, const char *name);
+int import_take(struct cli_names *names, const char *name);
 /* Put a number behind name if it is not free, and take it. 0 or -ENOMEM. */
-int import_unique_name(char *name, size_t bytes, struct import_names *names);
+int import_unique_name(char *name, size_t bytes, struct cli_names *names);
 
 /* Is a tracepoint, SYSTEM:EVENT, among patterns that commas part? NAMED: by one without wildcards. */
 enum import_match { IMPORT_NO_MATCH, IMPORT_MATCHED, IMPORT_NAMED };
@@ -46,9 +41,9 @@ enum import_match import_select__match(const char *patterns, const char *name);
 const char *import_select__known(const struct pem_model *catalogue, const char *tracepoint);
 /* Take the names of the catalogue's other events, so that no import gets one. 0 or -ENOMEM. */
 int import_select__take_names(const struct pem_model *catalogue, const char *patterns,
-			      struct import_names *names);
+			      struct cli_names *names);
 /* Print, as comments, members of kernel structures: "struct NAME", a tab, the declaration. Sorts them. */
-void import_put_members(FILE *out, struct import_names *members);
+void import_put_members(FILE *out, struct cli_names *members);
 
 /* text as a name of a spec: words joined in CamelCase, or lowerCamelCase; of letters and digits only. */
 void import_camel(char *name, size_t bytes, const char *text, bool upper_first);
@@ -56,7 +51,7 @@ void import_camel(char *name, size_t bytes, const char *text, bool upper_first);
  * The same, but not yet in names, with a number behind it if it has to be, and no word that a target language
  * reserves. 0 or -ENOMEM.
  */
-int import_field_name(char *name, size_t bytes, const char *text, struct import_names *names);
+int import_field_name(char *name, size_t bytes, const char *text, struct cli_names *names);
 /* text as a provider's name. */
 void import_provider(char provider[IMPORT_PROVIDER_BYTES], const char *text);
 
@@ -71,6 +66,6 @@ void import_begin(FILE *out, const char *provider, const char *how);
  * of the event's is left out, where that leaves a name that is free. 0 or -ENOMEM.
  */
 int import_event_begin(FILE *out, const char *layer, const char *level, const char *group,
-		       const char *event, struct import_names *names);
+		       const char *event, struct cli_names *names);
 
 #endif

@@ -36,13 +36,13 @@ const char *import_sets__name(struct import_sets *sets, const char *element, con
 
 void import_sets__free(struct import_sets *sets)
 {
-	import_names__free(&sets->names);
+	cli_names__free(&sets->names);
 	while (sets->count > 0)
 		free(sets->texts[--sets->count]);
 	free(sets->texts);
 }
 
-int import_put_label(FILE *out, struct import_names *taken, const char *text, const char *value)
+int import_put_label(FILE *out, struct cli_names *taken, const char *text, const char *value)
 {
 	char name[IMPORT_NAME_BYTES], *p;
 	int rc;

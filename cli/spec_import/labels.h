@@ -12,7 +12,7 @@ struct import_btf;
 /* Zeroed but for out, where the XML of the sets is printed. */
 struct import_sets {
 	FILE *out;
-	struct import_names names;
+	struct cli_names names;
 	char **texts; /* element and labels, by the index of the set's name */
 	size_t count, capacity;
 };
@@ -25,7 +25,7 @@ const char *import_sets__name(struct import_sets *sets, const char *element, con
 			      const char *labels);
 void import_sets__free(struct import_sets *sets);
 /* Print a label. text becomes a name that is not in taken; value is decimal. 0 or -ENOMEM. */
-int import_put_label(FILE *out, struct import_names *taken, const char *text, const char *value);
+int import_put_label(FILE *out, struct cli_names *taken, const char *text, const char *value);
 
 /*
  * What a tracepoint's print format calls the values of a field, by __print_symbolic or __print_flags: the attribute

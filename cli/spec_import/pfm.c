@@ -35,7 +35,7 @@ struct import {
 	const struct pfm *pfm;
 	const char *pattern;
 	FILE *out;
-	struct import_names names;
+	struct cli_names names;
 	unsigned int count, left_out;
 };
 
@@ -201,7 +201,7 @@ int cli_import_pfm(const char *pattern, FILE *out)
 		import_put_comment(out, "  ", "%u more have names that are too long for a spec",
 				   import.left_out);
 	fprintf(out, "</spec>\n");
-	import_names__free(&import.names);
+	cli_names__free(&import.names);
 	if (pfm.terminate != NULL)
 		pfm.terminate();
 	if (pfm.library != NULL)

@@ -140,7 +140,7 @@ static bool is_in_range(long long value, size_t size, bool is_signed)
 static int read_table(struct import_btf *btf, const char *at, bool is_flags, size_t size,
 		      bool is_signed, FILE *out)
 {
-	struct import_names taken = {0};
+	struct cli_names taken = {0};
 	long long values[LABELS_MAX];
 	size_t count = 0, i;
 	int rc = 0;
@@ -169,7 +169,7 @@ static int read_table(struct import_btf *btf, const char *at, bool is_flags, siz
 		at = strchr(end, '}') + 1;
 		at += strspn(at, " ,");
 	}
-	import_names__free(&taken);
+	cli_names__free(&taken);
 	return rc < 0 ? rc : *at == ')' && count > 0;
 }
 

@@ -78,7 +78,7 @@ const char *import_select__known(const struct pem_model *catalogue, const char *
 }
 
 int import_select__take_names(const struct pem_model *catalogue, const char *patterns,
-			      struct import_names *names)
+			      struct cli_names *names)
 {
 	int rc = 0;
 	size_t i;
@@ -92,20 +92,15 @@ int import_select__take_names(const struct pem_model *catalogue, const char *pat
 	return rc < 0 ? rc : 0;
 }
 
-static int compare(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* Members are noted as "struct name\tdeclaration": sorted, those of one structure stand together. */
-void import_put_members(FILE *out, struct import_names *members)
+void import_put_members(FILE *out, struct cli_names *members)
 {
 	char text[1800] = "";
 	size_t i, used = 0;
 
 	if (members->count == 0)
 		return;
-	qsort(members->names, members->count, sizeof(*members->names), compare);
+	cli_names__sort(members);
 	import_put_comment(
 		out, "",
 		"The kernel programs follow these members. What kmod/bpf/types_*.h lacks "

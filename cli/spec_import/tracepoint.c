@@ -8,10 +8,10 @@
 #include "import.h"
 #include "btf.h"
 #include "labels.h"
+#include "tracepoint_format.h"
 
 #include <pem/model.h>
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -26,140 +26,54 @@
 static const char *const folders[] = {"/sys/kernel/tracing/events",
 				      "/sys/kernel/debug/tracing/events"};
 
-struct field {
-	char type[64], name[IMPORT_NAME_BYTES];
-	unsigned long size;
-	bool is_signed, is_array, is_dynamic;
-};
-
 struct import {
 	FILE *out;
 	const char *folder;
 	struct import_btf *btf;
-	struct import_names names;
+	struct cli_names names;
 	struct import_sets sets;
 	struct pem_model *catalogue;
-	struct import_names members; /* of kernel structures, that expressions follow */
+	struct cli_names members; /* of kernel structures, that expressions follow */
 	const char *patterns;
 	size_t events, known, without; /* written; in the catalogue; without arguments */
 	const char *known_as; /* the first of those in the catalogue */
-	char **systems;
-	size_t system_count, system_capacity;
+	struct cli_names systems;
 	char provider[IMPORT_PROVIDER_BYTES];
 	bool failed;
 };
 
-/* "char comm[16]" into type and name; false: it is not of this form. */
-static bool parse_declaration(struct field *field, char *text)
+/* Does the kernel decide at run time how long it is? */
+static bool is_long(const struct pem_format_field *field)
 {
-	char *end, *bracket;
-
-	memset(field, 0, sizeof(*field));
-	if (strncmp(text, "__data_loc ", 11) == 0 || strncmp(text, "__rel_loc ", 10) == 0) {
-		field->is_dynamic = true;
-		text = strchr(text, ' ') + 1;
-	}
-	bracket = strchr(text, '[');
-	if (bracket != NULL) { /* "char name[16]", and of a dynamic one "char[] name" */
-		field->is_array = true;
-		end = strchr(bracket, ']');
-		if (end == NULL)
-			return false;
-		memset(bracket, ' ', (size_t)(end - bracket) + 1);
-	}
-	end = text + strlen(text);
-	while (end > text && isspace((unsigned char)end[-1]))
-		*--end = '\0';
-	while (end > text && (isalnum((unsigned char)end[-1]) || end[-1] == '_'))
-		end--;
-	if (end == text ||
-	    (size_t)snprintf(field->name, sizeof(field->name), "%s", end) >= sizeof(field->name))
-		return false;
-	while (end > text && isspace((unsigned char)end[-1]))
-		end--;
-	*end = '\0';
-	return *field->name != '\0' &&
-	       (size_t)snprintf(field->type, sizeof(field->type), "%s", text) < sizeof(field->type);
-}
-
-/* A line of a format file: "\tfield:TYPE NAME;\toffset:8;\tsize:4;\tsigned:1;". */
-static bool parse_line(struct field *field, char *line)
-{
-	char *text = strstr(line, "field:"), *end, *size, *sign;
-
-	if (text == NULL || (end = strchr(text, ';')) == NULL)
-		return false;
-	*end = '\0';
-	size = strstr(end + 1, "size:");
-	sign = strstr(end + 1, "signed:");
-	if (size == NULL || sign == NULL || !parse_declaration(field, text + 6))
-		return false;
-	field->size = strtoul(size + 5, NULL, 10);
-	field->is_signed = sign[7] == '1';
-	return true;
-}
-
-static bool is_pointer(const struct field *field)
-{
-	size_t n = strlen(field->type);
-
-	return n > 0 && field->type[n - 1] == '*' && field->size == 8;
-}
-
-/* Bytes of an array's elements; 0: it is none of numbers. */
-static unsigned long element_size(const char *type)
-{
-	static const struct {
-		const char *type;
-		unsigned long size;
-	} known[] = {
-		{"u8", 1},
-		{"__u8", 1},
-		{"uint8_t", 1},
-		{"unsigned char", 1},
-		{"u16", 2},
-		{"__u16", 2},
-		{"unsigned short", 2},
-		{"u32", 4},
-		{"__u32", 4},
-		{"uint32_t", 4},
-		{"unsigned int", 4},
-		{"u64", 8},
-		{"unsigned long", 8},
-		{"__u64", 8},
-	};
-	size_t i;
-
-	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		if (strcmp(known[i].type, type) == 0)
-			return known[i].size;
-	return 0;
+	return field->is_data_loc || field->is_rel_loc;
 }
 
 /* The field's type as attributes, and its shape; false: specs have no such type. */
-static bool describe(const struct field *field, char *text, size_t bytes, enum import_shape *shape)
+static bool describe(const struct pem_format_field *field, char *text, size_t bytes,
+		     enum import_shape *shape)
 {
-	unsigned long element = field->is_array ? element_size(field->type) : 0;
+	bool is_dynamic = is_long(field), is_signed = false;
+	unsigned element = field->is_array ? pem_format_field__element_bytes(field, &is_signed) : 0;
 
 	if (field->is_array && strcmp(field->type, "char") == 0) {
 		*shape = IMPORT_STRING;
-		if (!field->is_dynamic && (field->size < 2 || field->size > ELEMENTS_MAX))
+		if (!is_dynamic && (field->size < 2 || field->size > ELEMENTS_MAX))
 			return false;
-		snprintf(text, bytes, "type='string' max='%lu'",
-			 field->is_dynamic ? STRING_MAX : field->size);
-	} else if (element != 0 && !field->is_dynamic && field->size / element > 0 &&
+		snprintf(text, bytes, "type='string' max='%u'",
+			 is_dynamic ? STRING_MAX : field->size);
+	} else if (element != 0 && !is_signed && !is_dynamic && field->size / element > 0 &&
 		   field->size / element <= ELEMENTS_MAX) {
 		*shape = IMPORT_ARRAY;
-		snprintf(text, bytes, "type='array' eltType='uint%lu' count='%lu'", element * 8,
+		snprintf(text, bytes, "type='array' eltType='uint%u' count='%u'", element * 8,
 			 field->size / element);
-	} else if (field->is_array || field->is_dynamic) {
+	} else if (field->is_array || is_dynamic) {
 		return false;
-	} else if (is_pointer(field)) {
+	} else if (pem_format_field__is_pointer(field)) {
 		*shape = IMPORT_ADDRESS;
 		snprintf(text, bytes, "type='address'");
 	} else if (field->size == 1 || field->size == 2 || field->size == 4 || field->size == 8) {
 		*shape = IMPORT_INTEGER;
-		snprintf(text, bytes, "type='%sint%lu'%s", field->is_signed ? "" : "u",
+		snprintf(text, bytes, "type='%sint%u'%s", field->is_signed ? "" : "u",
 			 field->size * 8, strstr(field->name, "flags") != NULL ? " base='16'" : "");
 	} else {
 		return false;
@@ -168,8 +82,8 @@ static bool describe(const struct field *field, char *text, size_t bytes, enum i
 }
 
 /* The field's type and labels as attributes. 1; 0: specs have no such type; -ENOMEM. */
-static int attributes(struct import *in, const struct field *field, const char *print, char *text,
-		      size_t bytes, enum import_shape *shape)
+static int attributes(struct import *in, const struct pem_format_field *field, const char *print,
+		      char *text, size_t bytes, enum import_shape *shape)
 {
 	char labels[64] = "";
 	int rc = 0;
@@ -182,7 +96,7 @@ static int attributes(struct import *in, const struct field *field, const char *
 	if (rc < 0)
 		return rc;
 	if (strncmp(labels, " flags=", 7) == 0 && field->is_signed) {
-		struct field bits = *field;
+		struct pem_format_field bits = *field;
 
 		bits.is_signed = false;
 		describe(&bits, text, bytes, shape);
@@ -206,7 +120,8 @@ static int note_member(struct import *in, const struct import_tracepoint *tp, co
 }
 
 static int put_field(struct import *in, const struct import_tracepoint *tp,
-		     const struct field *field, const char *print, struct import_names *taken)
+		     const struct pem_format_field *field, const char *print,
+		     struct cli_names *taken)
 {
 	char name[IMPORT_NAME_BYTES], type[160], from[160];
 	enum import_shape shape;
@@ -214,7 +129,7 @@ static int put_field(struct import *in, const struct import_tracepoint *tp,
 
 	if (rc == 0)
 		import_put_comment(in->out, "      ",
-				   "%s: the kernel has a '%s%s' of %lu bytes, for which specs have "
+				   "%s: the kernel has a '%s%s' of %u bytes, for which specs have "
 				   "no type",
 				   field->name, field->type, field->is_array ? "[]" : "",
 				   field->size);
@@ -240,12 +155,13 @@ static int put_field(struct import *in, const struct import_tracepoint *tp,
 static int put_event(struct import *in, const char *system, const char *event, FILE *format,
 		     const struct import_tracepoint *tp)
 {
-	struct import_names taken = {0};
-	char *text = NULL, *line, *next, *print;
+	struct cli_names taken = {0};
+	struct pem_format_field field;
+	char *text = NULL, *print;
 	unsigned int count = 0;
-	struct field field;
+	const char *line;
 	size_t bytes = 0;
-	int rc;
+	int rc, found;
 
 	if (getdelim(&text, &bytes, '\0', format) < 0 ||
 	    (print = strstr(text, "\nprint fmt:")) == NULL) {
@@ -257,18 +173,20 @@ static int put_event(struct import *in, const char *system, const char *event, F
 	fprintf(in->out,
 		"    <source type='tracepoint' name='%s:%s' arguments='%s'/>\n    <fields>\n",
 		system, event, import_tracepoint__arguments(tp));
-	for (line = text; rc == 0 && count < IMPORT_FIELDS_MAX && line != NULL; line = next) {
-		next = strchr(line, '\n');
-		if (next != NULL)
-			*next++ = '\0';
-		if (!parse_line(&field, line) || strncmp(field.name, "common_", 7) == 0)
-			continue;
-		rc = put_field(in, tp, &field, print, &taken);
-		count++;
+	line = text;
+	while (rc == 0 && count++ < IMPORT_FIELDS_MAX &&
+	       (found = pem_format__next(&line, &field)) != 0) {
+		if (found > 0)
+			rc = put_field(in, tp, &field, print, &taken);
+		else
+			import_put_comment(in->out, "      ",
+					   "a field is left out, whose line in the kernel's format "
+					   "file can't be read: %s",
+					   field.type);
 	}
 	fprintf(in->out, "    </fields>\n  </event>\n");
 	free(text);
-	import_names__free(&taken);
+	cli_names__free(&taken);
 	in->events++;
 	return rc;
 }
@@ -331,59 +249,46 @@ static void import_event(struct import *in, const char *system, const char *even
 	fclose(format);
 }
 
-static int compare(const void *a, const void *b)
+/* The folders in a folder, sorted. */
+static struct cli_names list(const char *path)
 {
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* The folders in a folder, sorted; as many as returned, which the caller frees. */
-static size_t list(const char *path, char ***names)
-{
-	size_t count = 0, capacity = 0;
+	struct cli_names names = {0};
 	DIR *dir = opendir(path);
 	struct dirent *entry;
 
-	*names = NULL;
 	while (dir != NULL && (entry = readdir(dir)) != NULL) {
 		if (entry->d_name[0] == '.' || entry->d_type != DT_DIR)
 			continue;
-		if (cli_grow((void **)names, sizeof(**names), count, &capacity) < 0)
+		if (cli_names__add(&names, entry->d_name) < 0)
 			break;
-		(*names)[count] = strdup(entry->d_name);
-		count += (*names)[count] != NULL;
 	}
 	if (dir != NULL)
 		closedir(dir);
-	if (count > 0)
-		qsort(*names, count, sizeof(**names), compare);
-	return count;
-}
-
-static void free_list(char **names, size_t count)
-{
-	while (count > 0)
-		free(names[--count]);
-	free(names);
+	cli_names__sort(&names);
+	return names;
 }
 
 /* Visit each tracepoint that the pattern names. Returns how many. */
 static size_t each(struct import *in,
 		   void (*visit)(struct import *in, const char *system, const char *event))
 {
-	size_t i, k, event_count, count = 0;
-	char path[512], **events;
+	struct cli_names events;
+	size_t i, k, count = 0;
+	const char *system;
+	char path[512];
 
-	for (i = 0; i < in->system_count; i++) {
-		snprintf(path, sizeof(path), "%s/%s", in->folder, in->systems[i]);
-		event_count = list(path, &events);
-		for (k = 0; k < event_count; k++) {
-			snprintf(path, sizeof(path), "%s:%s", in->systems[i], events[k]);
+	for (i = 0; i < in->systems.count; i++) {
+		system = in->systems.names[i];
+		snprintf(path, sizeof(path), "%s/%s", in->folder, system);
+		events = list(path);
+		for (k = 0; k < events.count; k++) {
+			snprintf(path, sizeof(path), "%s:%s", system, events.names[k]);
 			if (import_select__match(in->patterns, path) == IMPORT_NO_MATCH)
 				continue;
 			count++;
-			visit(in, in->systems[i], events[k]);
+			visit(in, system, events.names[k]);
 		}
-		free_list(events, event_count);
+		cli_names__free(&events);
 	}
 	return count;
 }
@@ -416,11 +321,11 @@ static int open_kernel(struct import *in)
 {
 	size_t i;
 
-	for (i = 0; i < 2 && in->system_count == 0; i++) {
+	for (i = 0; i < 2 && in->systems.count == 0; i++) {
 		in->folder = folders[i];
-		in->system_count = list(folders[i], &in->systems);
+		in->systems = list(folders[i]);
 	}
-	if (in->system_count == 0)
+	if (in->systems.count == 0)
 		return cli_error(CLI_NOT_HERE,
 				 geteuid() == 0
 					 ? "cannot read %s: tracefs, which describes the kernel's "
@@ -527,9 +432,9 @@ int cli_import_tracepoint(const char *pattern, FILE *out)
 	free(events);
 	import_sets__free(&in.sets);
 	import_btf__free(in.btf);
-	import_names__free(&in.names);
-	import_names__free(&in.members);
+	cli_names__free(&in.names);
+	cli_names__free(&in.members);
 	pem_model__free(in.catalogue);
-	free_list(in.systems, in.system_count);
+	cli_names__free(&in.systems);
 	return status;
 }

@@ -44,9 +44,9 @@ void import_tsdl__free(struct import_tsdl *tsdl)
 		fclose(tsdl->events);
 	free(tsdl->label_text);
 	free(tsdl->event_text);
-	import_names__free(&tsdl->event_names);
+	cli_names__free(&tsdl->event_names);
 	import_sets__free(&tsdl->sets);
-	import_names__free(&tsdl->seen);
+	cli_names__free(&tsdl->seen);
 }
 
 /* Take the packets' headers out, in place; the new length, or 0: it is no metadata. */
@@ -112,7 +112,7 @@ static bool read_name(struct declared *d, const char *line)
 /* What is known of the field that is being read. */
 struct reading {
 	struct import_tsdl *tsdl;
-	struct import_names taken; /* names of this event's fields */
+	struct cli_names taken; /* names of this event's fields */
 	char *next; /* what follows the line */
 };
 
@@ -189,7 +189,7 @@ static int put_field(struct reading *r, const char *text, const struct declared 
 }
 
 /* A line '"name" = 1,' as a label; ranges by their first value. */
-static int put_label(FILE *out, struct import_names *taken, char *line)
+static int put_label(FILE *out, struct cli_names *taken, char *line)
 {
 	char *end = strrchr(line, '"'), *value;
 
@@ -205,7 +205,7 @@ static int put_label(FILE *out, struct import_names *taken, char *line)
 /* "enum : integer { ... } {", labels, "} _name;". */
 static int read_enum(struct reading *r, char *head)
 {
-	struct import_names taken = {0};
+	struct cli_names taken = {0};
 	char *text = NULL, *line;
 	struct declared d;
 	size_t bytes;
@@ -219,7 +219,7 @@ static int read_enum(struct reading *r, char *head)
 	fclose(out);
 	if (rc == 0 && line != NULL && read_name(&d, line))
 		rc = put_field(r, head, &d, d.is_array || d.is_sequence ? NULL : text);
-	import_names__free(&taken);
+	cli_names__free(&taken);
 	free(text);
 	return rc;
 }
@@ -332,7 +332,7 @@ static int read_event(struct reading *r, const char *provider)
 			fprintf(r->tsdl->events, "    <source type='stub'/>\n    <fields>\n");
 			rc = rc == 0 ? read_fields(r) : rc;
 			fprintf(r->tsdl->events, "    </fields>\n  </event>\n");
-			import_names__free(&r->taken);
+			cli_names__free(&r->taken);
 			r->tsdl->count++;
 		}
 		if (rc < 0)

@@ -11,7 +11,7 @@ struct import_tsdl {
 	FILE *labels, *events; /* XML, in the order in which it is to be printed */
 	char *label_text, *event_text;
 	size_t label_bytes, event_bytes;
-	struct import_names event_names, seen;
+	struct cli_names event_names, seen;
 	struct import_sets sets;
 	size_t count; /* of events */
 };

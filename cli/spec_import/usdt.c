@@ -2,28 +2,23 @@
 /*
  * usdt.c - pem spec import --usdt: the static probes of a program or library (.note.stapsdt)
  *
- * A probe's note holds three addresses, and then as text its provider, its name, and for each argument its size and
- * where it lies, such as "-4@%eax". The same probe may stand at many places: the widest arguments count. The file is
- * hostile input: libelf checks what it hands out, and the notes are checked here.
+ * The same probe may stand at many places: the widest arguments count.
  */
+#include "elf_probes.h"
 #include "import.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <gelf.h>
-#include <libelf.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define ARGUMENTS_MAX 12 /* of sys/sdt.h */
 #define PROBES_MAX 4096
-#define NOTE_STAPSDT 3
 
 struct probe {
 	char *provider, *name;
-	size_t count, locations;
+	size_t count;
 	struct {
 		unsigned int bytes;
 		bool is_signed, is_float;
@@ -66,114 +61,42 @@ static struct probe *find(struct probes *all, const char *provider, const char *
 	return probe->provider != NULL && probe->name != NULL ? probe : NULL;
 }
 
-/* "-4@%eax 8@-16(%rbp)": arguments are parted by blanks outside of brackets; without "N@", 8 bytes. */
-static void read_arguments(struct probe *probe, const char *text)
+static void take_arguments(struct probe *probe, const char *text)
 {
-	unsigned int bytes;
-	bool is_signed, is_float;
+	struct pem_usdt_value value;
 	size_t count = 0;
-	int depth;
-	char *end;
 
-	while (count < ARGUMENTS_MAX) {
-		while (*text == ' ')
-			text++;
-		if (*text == '\0')
-			break;
-		is_signed = *text == '-';
-		bytes = (unsigned int)strtoul(text + is_signed, &end, 10);
-		is_float = *end == 'f';
-		if (end == text + is_signed || end[is_float] != '@' || bytes == 0 || bytes > 8) {
-			bytes = 8;
-			is_signed = is_float = false;
+	for (; count < ARGUMENTS_MAX && pem_usdt_value__next(&text, &value); count++) {
+		if (value.bytes == 0)
+			value = (struct pem_usdt_value){.bytes = 8};
+		if (count >= probe->count || value.bytes > probe->arguments[count].bytes) {
+			probe->arguments[count].bytes = value.bytes;
+			probe->arguments[count].is_signed = value.is_signed;
+			probe->arguments[count].is_float = value.is_float;
 		}
-		if (count >= probe->count || bytes > probe->arguments[count].bytes) {
-			probe->arguments[count].bytes = bytes;
-			probe->arguments[count].is_signed = is_signed;
-			probe->arguments[count].is_float = is_float;
-		}
-		count++;
-		for (depth = 0; *text != '\0' && (*text != ' ' || depth > 0); text++)
-			depth += (*text == '(' || *text == '[') - (*text == ')' || *text == ']');
 	}
 	if (count > probe->count)
 		probe->count = count;
 }
 
-/* One note's description: three words, then three strings. 0, -EINVAL or -ENOMEM. */
-static int read_note(struct probes *all, const char *text, size_t bytes, size_t word)
+static int take_note(void *arg, const struct pem_elf_note *note)
 {
-	const char *strings[3], *end = text + bytes;
-	struct probe *probe;
-	int i;
+	struct probe *probe = find(arg, note->provider, note->name);
 
-	if (bytes < 3 * word)
-		return -EINVAL;
-	text += 3 * word;
-	for (i = 0; i < 3; i++) {
-		strings[i] = text;
-		text = memchr(text, '\0', (size_t)(end - text));
-		if (text == NULL)
-			return -EINVAL;
-		text++;
-	}
-	probe = find(all, strings[0], strings[1]);
 	if (probe == NULL)
 		return -ENOMEM;
-	probe->locations++;
-	read_arguments(probe, strings[2]);
+	take_arguments(probe, note->arguments);
 	return 0;
-}
-
-static int read_section(struct probes *all, Elf_Data *data, size_t word)
-{
-	size_t offset = 0, name, description;
-	GElf_Nhdr note;
-	int rc = 0;
-
-	while (rc == 0 && (offset = gelf_getnote(data, offset, &note, &name, &description)) > 0)
-		if (note.n_type == NOTE_STAPSDT && note.n_namesz == sizeof("stapsdt") &&
-		    memcmp((char *)data->d_buf + name, "stapsdt", sizeof("stapsdt")) == 0)
-			rc = read_note(all, (char *)data->d_buf + description, note.n_descsz, word);
-	return rc;
-}
-
-static int read_elf(struct probes *all, Elf *elf)
-{
-	size_t word = gelf_getclass(elf) == ELFCLASS32 ? 4 : 8;
-	Elf_Scn *section = NULL;
-	Elf_Data *data;
-	GElf_Shdr header;
-	size_t names;
-	int rc = 0;
-
-	if (elf_getshdrstrndx(elf, &names) != 0)
-		return -EINVAL;
-	while (rc == 0 && (section = elf_nextscn(elf, section)) != NULL) {
-		const char *name;
-
-		if (gelf_getshdr(section, &header) == NULL || header.sh_type != SHT_NOTE)
-			continue;
-		name = elf_strptr(elf, names, header.sh_name);
-		data = elf_getdata(section, NULL);
-		if (name != NULL && strcmp(name, ".note.stapsdt") == 0 && data != NULL)
-			rc = read_section(all, data, word);
-	}
-	return rc;
 }
 
 /* All probes of a file; a status. */
 static int read_file(struct probes *all, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), rc;
-	Elf *elf;
 
 	if (fd < 0)
 		return cli_error(CLI_WRONG_INPUT, "cannot open %s: %s", path, strerror(errno));
-	elf_version(EV_CURRENT);
-	elf = elf_begin(fd, ELF_C_READ, NULL);
-	rc = elf != NULL && elf_kind(elf) == ELF_K_ELF ? read_elf(all, elf) : -EINVAL;
-	elf_end(elf);
+	rc = pem_elf__each_note(fd, take_note, all);
 	close(fd);
 	if (rc == -ENOMEM)
 		return cli_error(CLI_FAILED, "%s has more than %d probes, or there is no memory",
@@ -224,7 +147,7 @@ static bool is_plain(const char *text)
 }
 
 static int put_probe(FILE *out, const struct probe *probe, const char *binary,
-		     struct import_names *names)
+		     struct cli_names *names)
 {
 	size_t i;
 	int rc;
@@ -249,7 +172,7 @@ static int put_probes(FILE *out, const struct probes *all, const char *path)
 {
 	const char *slash = strrchr(path, '/'), *binary = slash != NULL ? slash + 1 : path;
 	char provider[IMPORT_PROVIDER_BYTES], how[512];
-	struct import_names names = {0};
+	struct cli_names names = {0};
 	size_t i;
 	int rc = 0;
 
@@ -273,7 +196,7 @@ static int put_probes(FILE *out, const struct probes *all, const char *path)
 		rc = put_probe(out, &all->probes[i], binary, &names);
 	fprintf(out, "</spec>\n");
 	i = names.count;
-	import_names__free(&names);
+	cli_names__free(&names);
 	if (rc < 0)
 		return cli_error(CLI_FAILED, "no memory");
 	if (i == 0)

@@ -4,7 +4,7 @@
  *
  *	pem_events.bpf.h        a program for each alternative of each event, included by kmod/bpf/pem.bpf.c, whose
  *	                        inlines it calls; all in one section, for libbpf opens an object of hundreds slowly
- *	pem_kernel_events.h     struct pem_kernel_event (libpem/sources/kernel/kernel.h) for each event, and where to
+ *	pem_kernel_events.h     struct pem_kernel_event (libpem/sources/kernel/base/base.h) for each event, and where to
  *	                        find one by its id; struct pem_kernel_static for each event of a static probe
  *
  * A field's `from` is an expression over the tracepoint's arguments; that it compiles, and that the kernel lets it
@@ -228,28 +228,16 @@ static uint32_t offset_of(const struct pem_spec_event *event, enum pem_role role
 /* The event that sets a CPU's thread, as pem.bpf.c writes one itself where the kernel reported no switch. */
 static void put_switch(FILE *f, const struct pem_spec_event *event, unsigned index)
 {
-	const struct pem_spec_field *field;
-	const char *value;
-	size_t i;
-
 	fprintf(f,
 		"\nPEM_INLINE uint32_t pem_switch_index(void)\n{\n\treturn %u;\n}\n"
 		"\nPEM_INLINE uint32_t pem_switch_bytes(void)\n{\n\treturn %u;\n}\n"
 		"\nPEM_INLINE void pem_switch_fill(struct pem_kevent *e, uint8_t *record, "
 		"uint32_t previous_tid,\n\t\t\t\tuint32_t pid, uint32_t tid)\n{\n",
 		index, event ? event->max_bytes : 0);
-	for (i = 0; event && i < event->field_count; i++) {
-		field = &event->fields[i];
-		value = field->role == PEM_ROLE_PREVIOUS_THREAD ? "previous_tid"
-			: field->role == PEM_ROLE_PROCESS       ? "pid"
-			: field->role == PEM_ROLE_THREAD        ? "tid"
-								: NULL;
-		if (value)
-			fprintf(f, "\t*(%s *)(record + %u) = (%s)%s;\n", pem_type__c(field->type),
-				field->offset, pem_type__c(field->type), value);
-	}
-	if (event)
+	if (event) {
+		pem_tracepoint__put_switch(f, event);
 		fprintf(f, "\tpem_commit(e, record, 0x%08xu);\n", event->id);
+	}
 	fprintf(f, "}\n");
 }
 

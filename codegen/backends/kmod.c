@@ -311,10 +311,6 @@ static void put_owns(FILE *own, FILE *events, const struct pem_spec_set *set, un
 /* The event that sets a CPU's thread, as record.c writes one itself where the kernel reported no switch. */
 static void put_switch(FILE *f, const struct pem_spec_event *event, unsigned index)
 {
-	const struct pem_spec_field *field;
-	const char *value;
-	size_t i;
-
 	fprintf(f,
 		"\nconst unsigned int pem_switch_index = %s%u;\n"
 		"const unsigned int pem_switch_bytes = %u;\n"
@@ -323,17 +319,9 @@ static void put_switch(FILE *f, const struct pem_spec_event *event, unsigned ind
 		"uint32_t tid)\n{\n",
 		event ? "" : "PEM_KMOD_NO_EVENT + ", event ? index : 0,
 		event ? event->max_bytes : 0, event ? event->id : 0);
-	if (event)
+	if (event) {
 		fprintf(f, "\tmemset(record + 8, 0, %u);\n", event->max_bytes - 8);
-	for (i = 0; event && i < event->field_count; i++) {
-		field = &event->fields[i];
-		value = field->role == PEM_ROLE_PREVIOUS_THREAD ? "previous_tid"
-			: field->role == PEM_ROLE_PROCESS       ? "pid"
-			: field->role == PEM_ROLE_THREAD        ? "tid"
-								: NULL;
-		if (value)
-			fprintf(f, "\t*(%s *)(record + %u) = (%s)%s;\n", pem_type__c(field->type),
-				field->offset, pem_type__c(field->type), value);
+		pem_tracepoint__put_switch(f, event);
 	}
 	fprintf(f, "}\n");
 }

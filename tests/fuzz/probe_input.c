@@ -11,7 +11,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "libpem/sources/kernel/probes.h"
+#include "libpem/sources/kernel/probes/probes.h"
+#include "shared/elf_probes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

@@ -260,6 +260,77 @@ static void members_are_found_by_their_path(void **state)
 	btf__free(btf);
 }
 
+static void members_have_types_or_bits(void **state)
+{
+	struct btf *btf = btf__new_empty();
+	const struct btf_type *type;
+	struct pem_btf_member member;
+	int number, name, inner, outer, named;
+
+	(void)state;
+	number = btf__add_int(btf, "int", 4, BTF_INT_SIGNED);
+	name = btf__add_typedef(btf, "pid_t", btf__add_const(btf, number));
+	inner = btf__add_struct(btf, "", 4);
+	assert_int_equal(btf__add_field(btf, "flag", number, 0, 1), 0);
+	inner = btf__add_const(btf, inner);
+	outer = btf__add_struct(btf, "task", 8);
+	assert_int_equal(btf__add_field(btf, "pid", name, 0, 0), 0);
+	assert_int_equal(btf__add_field(btf, "", inner, 32, 0), 0);
+	named = btf__add_typedef(btf, "task_t", outer);
+	type = pem_btf__plain(btf, (uint32_t)named);
+	assert_true(pem_btf__find_member(btf, type, "pid", &member));
+	assert_int_equal(member.type, name);
+	assert_false(member.is_bitfield);
+	type = pem_btf__plain(btf, member.type);
+	assert_true(pem_btf__is_number(type) && pem_btf__is_signed(type));
+	assert_false(pem_btf__find_member(btf, type, "pid", &member));
+	type = pem_btf__plain(btf, (uint32_t)named);
+	assert_true(pem_btf__find_member(btf, type, "flag", &member));
+	assert_true(member.is_bitfield);
+	assert_false(pem_btf__find_member(btf, type, "fla", &member));
+	assert_false(pem_btf__is_number(type) || pem_btf__is_number(NULL));
+	assert_false(pem_btf__find_member(btf, NULL, "pid", &member));
+	assert_null(pem_btf__plain(btf, 1000));
+	number = btf__add_enum(btf, "zone", 4);
+	assert_int_equal(btf__add_enum_value(btf, "ZONE_DMA", 0), 0);
+	type = btf__type_by_id(btf, (uint32_t)number);
+	assert_false(pem_btf__find_member(btf, type, "ZONE_DMA", &member));
+	btf__free(btf);
+}
+
+/* No compiler makes one. What follows its members would come twice as often at each level. */
+static void a_structure_within_itself_has_an_end(void **state)
+{
+	struct btf *btf = btf__new_empty();
+	int id = btf__add_struct(btf, "loop", 8);
+
+	(void)state;
+	assert_int_equal(btf__add_field(btf, "", id, 0, 0), 0);
+	assert_int_equal(btf__add_field(btf, "", id, 32, 0), 0);
+	assert_false(pem_kernel_btf__has_member(btf, "loop", "x"));
+	id = btf__add_typedef(btf, "itself", btf__type_cnt(btf));
+	assert_null(pem_btf__plain(btf, (uint32_t)id));
+	btf__free(btf);
+}
+
+static void tracepoints_have_functions(void **state)
+{
+	const struct btf *btf;
+	const char *part;
+	uint32_t proto;
+
+	(void)state;
+	btf = pem_kernel_btf__tracepoint(kernel, "x:work", &proto);
+	assert_ptr_equal(btf, pem_kernel_btf__part(kernel, 0, &part));
+	assert_int_equal(btf_vlen(btf__type_by_id(btf, proto)), 3);
+	btf = pem_kernel_btf__tracepoint(kernel, "of_module", &proto);
+	assert_ptr_equal(btf, pem_kernel_btf__part(kernel, 1, &part));
+	assert_string_equal(part, "module");
+	assert_true(proto >= pem_kernel_btf__first_type(kernel, 1));
+	assert_null(pem_kernel_btf__tracepoint(kernel, "wor", &proto));
+	assert_null(pem_kernel_btf__part(kernel, 2, &part));
+}
+
 static void what_is_no_btf_is_refused(void **state)
 {
 	(void)state;
@@ -280,6 +351,9 @@ int main(void)
 		cmocka_unit_test(the_first_equal_alternative_is_taken_else_the_first_that_fits),
 		cmocka_unit_test(what_is_missing_is_told_apart_from_what_differs),
 		cmocka_unit_test(members_are_found_by_their_path),
+		cmocka_unit_test(members_have_types_or_bits),
+		cmocka_unit_test(a_structure_within_itself_has_an_end),
+		cmocka_unit_test(tracepoints_have_functions),
 		cmocka_unit_test(what_is_no_btf_is_refused),
 	};
 

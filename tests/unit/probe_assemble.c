@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "libpem/sources/kernel/assemble.h"
+#include "libpem/sources/kernel/attach/assemble.h"
 
 #include <pem/kprobe.h>
 

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "libpem/sources/kernel/probes.h"
+#include "libpem/sources/kernel/probes/probes.h"
 
 #define NAME "uprobe:prog:f"
 

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "libpem/sources/kernel/probes.h"
+#include "libpem/sources/kernel/probes/probes.h"
 
 #define HEAD "name: x\nID: 362\nformat:\n\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
 #define TAIL "\nprint fmt: \"field:%%d\", REC->a\n"

@@ -39,26 +39,6 @@ struct said {
 };
 static __thread struct said *listening __attribute__((tls_model("initial-exec")));
 
-void pem_kernel__keep_last(char *last, size_t last_bytes, const char *text, const char *end)
-{
-	const char *start;
-	size_t bytes;
-
-	while (end > text && (end[-1] == '\n' || end[-1] == ' '))
-		end--;
-	bytes = (size_t)(end - text);
-	start = bytes < last_bytes ? text : end - (last_bytes - 1);
-	bytes = (size_t)(end - start);
-	if (!bytes)
-		return;
-	memcpy(last, start, bytes);
-	last[bytes] = '\0';
-	for (bytes = 0; last[bytes]; bytes++) {
-		if (last[bytes] == '\n' || last[bytes] == '\t')
-			last[bytes] = ' ';
-	}
-}
-
 /* Keep the last lines of a text; of a verifier's log these say what it refused. */
 static void keep_last(struct said *said, const char *text)
 {
@@ -109,17 +89,6 @@ static uint32_t ring_bytes_for(const struct pem_source *source)
 	return bytes;
 }
 
-struct pem_kernel_demand *pem_source__demand_of(const struct pem_source *source, unsigned index)
-{
-	size_t i;
-
-	for (i = 0; i < source->demand_count; i++) {
-		if (!source->demands[i].error && source->demands[i].index == index)
-			return &source->demands[i];
-	}
-	return NULL;
-}
-
 static bool is_context(const struct pem_source *source, unsigned index)
 {
 	return (pem_kernel__event(index)->context && source->root) ||
@@ -138,9 +107,9 @@ static int skip_event(struct pem_source *source, unsigned index, struct pem_erro
 		program = bpf_object__find_program_by_name(source->object,
 							   event->alternatives[i].program);
 		if (!program)
-			return pem_kernel__fail(error, -EINVAL,
-						"the BPF object has no program %s: build pem anew",
-						event->alternatives[i].program);
+			return pem_error__set(error, -EINVAL,
+					      "the BPF object has no program %s: build pem anew",
+					      event->alternatives[i].program);
 		bpf_program__set_autoload(program, false);
 	}
 	return 0;
@@ -160,8 +129,8 @@ static int choose_program(struct pem_source *source, unsigned index, unsigned al
 	chosen->program = bpf_object__find_program_by_name(source->object, a->program);
 	bpf_program__set_autoload(chosen->program, true);
 	rc = bpf_program__set_attach_target(chosen->program, 0, colon ? colon + 1 : a->tracepoint);
-	return rc ? pem_kernel__fail(error, rc, "the tracepoint %s can't be looked up: %s",
-				     a->tracepoint, strerror(-rc))
+	return rc ? pem_error__set(error, rc, "the tracepoint %s can't be looked up: %s",
+				   a->tracepoint, strerror(-rc))
 		  : 0;
 }
 
@@ -176,9 +145,8 @@ static int choose_programs(struct pem_source *source, struct pem_error *error)
 	unsigned i;
 
 	if (!template)
-		return pem_kernel__fail(
-			error, -EINVAL,
-			"the BPF object has no template of programs: build pem anew");
+		return pem_error__set(error, -EINVAL,
+				      "the BPF object has no template of programs: build pem anew");
 	bpf_program__set_autoload(template, source->probe_count != 0);
 	for (i = 0; i < pem_kernel__event_count(); i++) {
 		rc = skip_event(source, i, error);
@@ -195,7 +163,7 @@ static int choose_programs(struct pem_source *source, struct pem_error *error)
 			continue;
 		}
 		if (is_context(source, i))
-			return pem_kernel__fail(error, -ENOTSUP, "%s", reason.text);
+			return pem_error__set(error, -ENOTSUP, "%s", reason.text);
 		demand->error = -ENOTSUP;
 		if (source->programs[i].refused) /* said already */
 			continue;
@@ -417,8 +385,8 @@ int pem_source__load(struct pem_source *source, struct pem_error *error)
 	listening = NULL;
 	pthread_mutex_unlock(&print_lock);
 	if (rc && error && !error->text[0])
-		pem_kernel__fail(error, rc, "the kernel refuses the BPF programs (%s)%s%s",
-				 strerror(-rc), said.last[0] ? ": " : "", said.last);
+		pem_error__set(error, rc, "the kernel refuses the BPF programs (%s)%s%s",
+			       strerror(-rc), said.last[0] ? ": " : "", said.last);
 	if (rc)
 		pem_source__unload(source);
 	return rc;
@@ -436,8 +404,8 @@ static int attach_one(struct pem_source *source, unsigned i, struct pem_error *e
 		return 0;
 	rc = -errno;
 	if (is_context(source, i))
-		return pem_kernel__fail(error, rc, "can't attach to the tracepoint %s: %s",
-					tracepoint, strerror(-rc));
+		return pem_error__set(error, rc, "can't attach to the tracepoint %s: %s",
+				      tracepoint, strerror(-rc));
 	if (demand)
 		demand->error = rc;
 	pem_source__log(source, PEM_LOG_WARNING, "%s: can't attach to the tracepoint %s: %s",

@@ -25,20 +25,6 @@
 #define KEPT_FLAGS (PEM_ACTION_LOG | PEM_ACTION_STAT | PEM_ACTION_DISTRIBUTION)
 #define WANTED_FLAGS (PEM_ACTION_LOG | PEM_ACTION_STAT)
 
-void pem_source__log(const struct pem_source *source, enum pem_log_level level, const char *format,
-		     ...)
-{
-	char text[1024];
-	va_list args;
-
-	if (!source->log)
-		return;
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	source->log(level, text, source->log_arg);
-}
-
 static bool is_ours(const struct pem_event *event)
 {
 	return event->source_kind == PEM_SOURCE_TRACEPOINT ||
@@ -260,12 +246,12 @@ static int open_source(const struct pem_source_config *config, struct pem_source
 	int rc;
 
 	if (config->size < sizeof(*config))
-		return pem_kernel__fail(error, -EINVAL, "the kernel source is newer than libpem");
+		return pem_error__set(error, -EINVAL, "the kernel source is newer than libpem");
 	if (!pem_kernel__can_load(error))
 		return -EPERM;
 	source = calloc(1, sizeof(*source));
 	if (!source)
-		return pem_kernel__fail(error, -ENOMEM, "out of memory");
+		return pem_error__set(error, -ENOMEM, "out of memory");
 	source->log = config->log;
 	source->log_arg = config->log_arg;
 	source->root = config->root;
@@ -275,7 +261,7 @@ static int open_source(const struct pem_source_config *config, struct pem_source
 	source->context_index = pem_kernel__sets_thread();
 	rc = allocate(source, config);
 	if (rc) {
-		pem_kernel__fail(error, rc, "can't prepare the kernel source: %s", strerror(-rc));
+		pem_error__set(error, rc, "can't prepare the kernel source: %s", strerror(-rc));
 		goto out;
 	}
 	rc = pem_source__load(source, error);

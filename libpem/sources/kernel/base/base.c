@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * base.c - what all rooms of the kernel source use of its state (contract: base.h)
+ */
+#include "base.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void pem_source__log(const struct pem_source *source, enum pem_log_level level, const char *format,
+		     ...)
+{
+	char text[1024];
+	va_list args;
+
+	if (!source->log)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	source->log(level, text, source->log_arg);
+}
+
+struct pem_kernel_demand *pem_source__demand_of(const struct pem_source *source, unsigned index)
+{
+	size_t i;
+
+	for (i = 0; i < source->demand_count; i++) {
+		if (!source->demands[i].error && source->demands[i].index == index)
+			return &source->demands[i];
+	}
+	return NULL;
+}
+
+void pem_kernel__keep_last(char *last, size_t last_bytes, const char *text, const char *end)
+{
+	const char *start;
+	size_t bytes;
+
+	while (end > text && (end[-1] == '\n' || end[-1] == ' '))
+		end--;
+	bytes = (size_t)(end - text);
+	start = bytes < last_bytes ? text : end - (last_bytes - 1);
+	bytes = (size_t)(end - start);
+	if (!bytes)
+		return;
+	memcpy(last, start, bytes);
+	last[bytes] = '\0';
+	for (bytes = 0; last[bytes]; bytes++) {
+		if (last[bytes] == '\n' || last[bytes] == '\t')
+			last[bytes] = ' ';
+	}
+}

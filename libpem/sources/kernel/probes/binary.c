@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * binary.c - functions and static probes of programs and libraries as probes: uprobe, uretprobe, usdt
+ *
+ *	uprobe:PATH:FUNCTION[+OFFSET]   uretprobe:PATH:FUNCTION   usdt:PATH:[PROVIDER:]NAME
+ *
+ * A function's arguments are those that its registers hold, for nothing in the file says how many it has. A static probe
+ * may stand at many places, each with its arguments elsewhere: all of them are one event.
+ */
+#define _GNU_SOURCE
+#include "elf_probes.h"
+#include "probes.h"
+
+#include "sources/kernel/base/base.h"
+#include "util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FUNCTIONS_MAX 500u
+
+struct search {
+	enum pem_probe_kind kind;
+	const char *path; /* real */
+	int fd; /* of that, which all is read from, */
+	struct stat file; /* and which file it is */
+	const char *shown; /* as it was written */
+	const char *class_name;
+	char *provider, *name; /* patterns; provider "": any */
+	uint64_t offset; /* behind a function's begin */
+	char plus[32]; /* that as it was written, "+0x10"; "": none */
+	bool literal;
+	bool offering; /* nothing was found: what was nearly named? */
+	struct pem_probe **probes;
+	size_t count;
+	struct pem_probe_near near;
+	struct pem_error *error;
+};
+
+/* --- where a binary is --- */
+
+static char *in_folders(const char *name, const char *folders)
+{
+	char path[PATH_MAX], *real = NULL;
+	size_t n;
+
+	for (; !real && *folders; folders += n + (folders[n] == ':')) {
+		n = strcspn(folders, ":");
+		if (n && snprintf(path, sizeof(path), "%.*s/%s", (int)n, folders, name) <
+				 (int)sizeof(path))
+			real = realpath(path, NULL);
+	}
+	return real;
+}
+
+char *pem_binary__path(const char *name)
+{
+	static const char libraries[] =
+#if defined(__x86_64__)
+		"/lib/x86_64-linux-gnu:/usr/lib/x86_64-linux-gnu:"
+#elif defined(__aarch64__)
+		"/lib/aarch64-linux-gnu:/usr/lib/aarch64-linux-gnu:"
+#endif
+		"/lib64:/usr/lib64:/lib:/usr/lib:/usr/local/lib";
+	const char *path = getenv("PATH");
+	char *found;
+
+	if (strchr(name, '/'))
+		return realpath(name, NULL);
+	if (strstr(name, ".so")) {
+		found = in_folders(name, secure_getenv("LD_LIBRARY_PATH") ?: "");
+		return found ? found : in_folders(name, libraries);
+	}
+	return in_folders(name, path ? path : "/usr/bin:/bin");
+}
+
+/* --- probes --- */
+
+static int add_registers(struct pem_probe *probe)
+{
+	bool returns = probe->kind == PEM_PROBE_URETPROBE;
+	struct pem_probe_field *field;
+	unsigned i, n = returns ? 1 : 6;
+	char name[16];
+
+	for (i = 0; i < n; i++) {
+		snprintf(name, sizeof(name), "arg%u", i);
+		field = pem_probe__add_field(probe, returns ? "ret" : name);
+		if (!field)
+			return -ENOMEM;
+		pem_probe_field__set_number(field, 8, false);
+		field->base = 16;
+		field->location = (struct pem_argument_location){
+			.kind = PEM_LOCATION_CONTEXT,
+			.load_bytes = 8,
+			.offset = returns ? pem_register__result() : pem_register__argument(i)};
+	}
+	return 0;
+}
+
+static int add_site(struct pem_probe *probe, const struct pem_probe_site *site)
+{
+	struct pem_probe_site *grown;
+
+	if (probe->site_count == PEM_PROBE_SITES_MAX)
+		return -E2BIG;
+	grown = realloc(probe->sites, (probe->site_count + 1) * sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	probe->sites = grown;
+	grown[probe->site_count++] = *site;
+	return 0;
+}
+
+/* A probe of the search's binary, kept in it. NULL: no memory, or too many. */
+static struct pem_probe *add_probe(struct search *s, const char *name, const char *specifier,
+				   const char *description)
+{
+	struct pem_probe **grown, *probe;
+
+	if (s->count == FUNCTIONS_MAX) {
+		errno = E2BIG;
+		return NULL;
+	}
+	errno = ENOMEM;
+	grown = realloc(s->probes, (s->count + 1) * sizeof(struct pem_probe *));
+	if (!grown)
+		return NULL;
+	s->probes = grown;
+	probe = pem_probe__new(s->kind, name, "APP", s->class_name, specifier);
+	if (!probe)
+		return NULL;
+	probe->path = strdup(s->path);
+	probe->binary = strdup(s->shown);
+	probe->file = s->file;
+	probe->description = strdup(description);
+	if (!probe->path || !probe->binary || !probe->description) {
+		pem_probe__free(probe);
+		return NULL;
+	}
+	return grown[s->count++] = probe;
+}
+
+static struct pem_probe *find_probe(const struct search *s, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < s->count; i++) {
+		if (!strcmp(s->probes[i]->name, name))
+			return s->probes[i];
+	}
+	return NULL;
+}
+
+static int found_function(void *arg, const struct pem_elf_symbol *symbol)
+{
+	bool returns = ((struct search *)arg)->kind == PEM_PROBE_URETPROBE;
+	const struct pem_probe_site *its;
+	struct pem_probe_site site = {0};
+	char name[PATH_MAX + 256], specifier[300], description[400];
+	struct search *s = arg;
+	struct pem_probe *probe;
+	int rc;
+
+	if (!s->name)
+		return 0;
+	if (s->offering) {
+		pem_probe_near__offer(&s->near, symbol->name);
+		return 0;
+	}
+	if (s->literal ? strcmp(s->name, symbol->name) != 0
+		       : fnmatch(s->name, symbol->name, FNM_NOESCAPE) != 0)
+		return 0;
+	if (symbol->is_indirect)
+		return s->literal ? pem_error__set(s->error, -ENOTSUP,
+						   "%s in %s is chosen when the program starts "
+						   "(an indirect function): name the one that is "
+						   "chosen",
+						   symbol->name, s->shown)
+				  : 0;
+	if (s->offset && symbol->bytes && s->offset >= symbol->bytes)
+		return pem_error__set(s->error, -EINVAL, "%s in %s is %llu bytes long",
+				      symbol->name, s->shown, (unsigned long long)symbol->bytes);
+	snprintf(name, sizeof(name), "%s:%s:%.200s%s", pem_probe_kind__word(s->kind), s->shown,
+		 symbol->name, s->plus);
+	site.offset = symbol->offset + s->offset;
+	probe = find_probe(s, name);
+	its = probe ? probe->sites : NULL;
+	if (its) /* exported, and in the program's own table, too; or several static ones of one name */
+		return its[0].offset == site.offset ? 0 : add_site(probe, &site);
+	snprintf(specifier, sizeof(specifier), "%.200s%s%s", symbol->name, s->plus,
+		 returns ? "__return" : "");
+	snprintf(description, sizeof(description), "%s of the function %.200s of %.100s",
+		 returns     ? "return"
+		 : s->offset ? "an instruction"
+			     : "entry",
+		 symbol->name, s->shown);
+	probe = add_probe(s, name, specifier, description);
+	rc = !probe ? -errno : symbol->is_32bit ? 0 : add_registers(probe);
+	return rc ? rc : add_site(probe, &site);
+}
+
+/* --- static probes --- */
+
+/* What one place says of argument i: the widest counts, and what can be read nowhere is no field. */
+static void merge_argument(struct pem_probe_field *field, int known,
+			   const struct pem_usdt_argument *argument)
+{
+	if (known < 0 || !field->bytes) {
+		field->bytes = 0;
+	} else if (argument->bytes > field->bytes ||
+		   (argument->bytes == field->bytes && argument->is_signed)) {
+		pem_probe_field__set_number(field, argument->bytes, argument->is_signed);
+	}
+}
+
+/* Of an argument that is a variable: how far that lies from the instruction, wherever the binary is in memory. */
+static int find_variable(const struct search *s, const struct pem_elf_note *note,
+			 struct pem_usdt_argument *argument)
+{
+	uint64_t address;
+
+	if (!argument->symbol)
+		return 1;
+	if (pem_elf__address(s->fd, argument->symbol, argument->symbol_bytes, &address))
+		return -EINVAL;
+	argument->location.constant =
+		(int64_t)((uint64_t)argument->location.constant + address - note->address);
+	return 1;
+}
+
+/* A field for argument i, which the first place of a probe has. */
+static int add_argument(struct pem_probe *probe, unsigned i, int known,
+			const struct pem_usdt_argument *argument)
+{
+	struct pem_probe_field *field;
+	char name[16];
+
+	snprintf(name, sizeof(name), "arg%u", i);
+	field = pem_probe__add_field(probe, name);
+	if (!field)
+		return -ENOMEM;
+	field->argument = (uint8_t)i;
+	if (known > 0)
+		pem_probe_field__set_number(field, argument->bytes, argument->is_signed);
+	return 0;
+}
+
+/* All arguments of a place. What only some places of a probe have is no field: 0 would be read for absent. */
+static int take_arguments(const struct search *s, struct pem_probe *probe,
+			  struct pem_probe_site *site, const struct pem_elf_note *note)
+{
+	const char *text = note->arguments;
+	bool first = !probe->site_count;
+	struct pem_usdt_argument argument;
+	int known = 1, rc = 0;
+	unsigned i;
+
+	for (i = 0; i < PEM_USDT_ARGUMENTS_MAX && !rc; i++) {
+		known = pem_usdt_argument__next(&text, &argument);
+		if (!known)
+			break;
+		if (known > 0)
+			known = find_variable(s, note, &argument);
+		if (known > 0)
+			site->arguments[i] = argument.location;
+		if (first)
+			rc = add_argument(probe, i, known, &argument);
+		else if (i < probe->field_count)
+			merge_argument(&probe->fields[i], known, &argument);
+	}
+	for (; i < probe->field_count; i++)
+		probe->fields[i].bytes = 0;
+	return rc;
+}
+
+static int found_note(void *arg, const struct pem_elf_note *note)
+{
+	struct pem_probe_site site = {.offset = note->offset, .semaphore = note->semaphore};
+	char name[PATH_MAX + 256], specifier[300], description[500];
+	struct search *s = arg;
+	struct pem_probe *probe;
+	int rc;
+
+	if (s->offering) {
+		pem_probe_near__offer(&s->near, note->name);
+		return 0;
+	}
+	if ((*s->provider && fnmatch(s->provider, note->provider, FNM_NOESCAPE) != 0) ||
+	    fnmatch(s->name, note->name, FNM_NOESCAPE) != 0)
+		return 0;
+	snprintf(name, sizeof(name), "usdt:%s:%.100s:%.100s", s->shown, note->provider, note->name);
+	snprintf(specifier, sizeof(specifier), "%.100s__%.100s", note->provider, note->name);
+	snprintf(description, sizeof(description), "the static probe %.100s of %.100s in %.100s",
+		 note->name, note->provider, s->shown);
+	probe = find_probe(s, name);
+	if (!probe)
+		probe = add_probe(s, name, specifier, description);
+	if (!probe)
+		return -errno;
+	rc = take_arguments(s, probe, &site, note);
+	return rc ? rc : add_site(probe, &site);
+}
+
+/* Fields that not every place can fill are left out. */
+static void drop_unreadable(struct pem_probe *probe)
+{
+	unsigned i, kept = 0;
+
+	for (i = 0; i < probe->field_count; i++) {
+		if (probe->fields[i].bytes)
+			probe->fields[kept++] = probe->fields[i];
+	}
+	probe->field_count = kept;
+}
+
+/* --- searching --- */
+
+/* "PATH:PROVIDER:NAME", "PATH:NAME", "PATH:FUNCTION+OFFSET": a path's own colons are in none. */
+static int parse(struct search *s, char *rest)
+{
+	char *colon = strrchr(rest, ':'), *plus, *end;
+
+	s->provider = "";
+	if (!colon || colon == rest || !colon[1])
+		return -EINVAL;
+	*colon = '\0';
+	s->name = colon + 1;
+	if (s->kind == PEM_PROBE_USDT) {
+		colon = strchr(rest, ':');
+		if (colon) {
+			*colon = '\0';
+			s->provider = colon + 1;
+		}
+		return *rest ? 0 : -EINVAL;
+	}
+	plus = strchr(s->name, '+');
+	if (plus) {
+		pem_copy_text(s->plus, sizeof(s->plus), plus);
+		*plus = '\0';
+		s->offset = strtoull(plus + 1, &end, 0);
+		if (*end || end == plus + 1 || s->kind != PEM_PROBE_UPROBE)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+/* Nothing was found. Of functions there are too many to point to. */
+static int say_none(struct search *s)
+{
+	char did_you[160];
+	const char *near = pem_probe_near__say(&s->near, did_you, sizeof(did_you));
+
+	if (s->kind != PEM_PROBE_USDT)
+		return pem_error__set(s->error, -ENOENT, "%s has no function '%.100s'%s", s->shown,
+				      s->name, near);
+	if (!s->near.edits) /* none was offered */
+		return pem_error__set(s->error, -ENOENT, "%s has no static probes", s->shown);
+	if (*near)
+		return pem_error__set(s->error, -ENOENT, "%s has no static probe '%.100s'%s",
+				      s->shown, s->name, near);
+	return pem_error__set(s->error, -ENOENT,
+			      "%.120s has no static probe '%.100s'; pem list 'usdt:%.120s:*' "
+			      "shows what it has",
+			      s->shown, s->name, s->shown);
+}
+
+static int say_why(struct search *s, int rc)
+{
+
+	switch (rc) {
+	case -ENOEXEC:
+		return pem_error__set(s->error, -EINVAL,
+				      "%s is no program or library, or is damaged: expected an ELF "
+				      "file",
+				      s->shown);
+	case -EXDEV:
+		return pem_error__set(s->error, -EINVAL, "%s is a program for another kind of CPU",
+				      s->shown);
+	case -E2BIG:
+		return pem_error__set(s->error, rc,
+				      "that names more than %u probes of %s, or more than %u "
+				      "places of one: expected fewer",
+				      FUNCTIONS_MAX, s->shown, PEM_PROBE_SITES_MAX);
+	case -ENOENT:
+		return say_none(s);
+	case -ENOTSUP:
+	case -EINVAL:
+		return rc; /* said */
+	default:
+		return pem_error__set(s->error, rc, "can't read %s: %s", s->shown, strerror(-rc));
+	}
+}
+
+static int walk(struct search *s, const char *only)
+{
+	int rc = pem_elf__is_for_here(s->fd);
+
+	if (rc)
+		return rc;
+	return s->kind == PEM_PROBE_USDT ? pem_elf__each_note(s->fd, found_note, s)
+					 : pem_elf__each_function(s->fd, only, found_function, s);
+}
+
+static int search(struct search *s)
+{
+	int rc;
+
+	s->literal = !strpbrk(s->name, "*?[");
+	s->near.wanted = s->name;
+	s->fd = open(s->path, O_RDONLY | O_CLOEXEC);
+	/* Told before it is read: what is written meanwhile makes it another. */
+	rc = s->fd < 0 || fstat(s->fd, &s->file) ? -errno : walk(s, s->literal ? s->name : NULL);
+	if (!rc && !s->count) {
+		s->offering = true;
+		rc = walk(s, NULL);
+		rc = rc ? rc : -ENOENT;
+	}
+	if (s->fd >= 0)
+		close(s->fd);
+	return rc ? say_why(s, rc) : 0;
+}
+
+int pem_probe__find_in_binary(enum pem_probe_kind kind, const char *rest, pem_probe_found found,
+			      void *arg, struct pem_error *error)
+{
+	struct search s = {.kind = kind, .error = error};
+	char *copy = strdup(rest), *path = NULL;
+	const char *slash;
+	size_t i;
+	int rc = copy ? parse(&s, copy) : -ENOMEM;
+
+	if (rc) {
+		pem_error__set(error, rc,
+			       "'%.100s': expected %s:PATH:%s, PATH being a program or library",
+			       rest, pem_probe_kind__word(kind),
+			       kind == PEM_PROBE_USDT ? "[PROVIDER:]NAME" : "FUNCTION[+OFFSET]");
+		goto out;
+	}
+	path = pem_binary__path(copy);
+	if (!path) {
+		rc = pem_error__set(error, -ENOENT, "there is no program or library '%.200s'",
+				    copy);
+		goto out;
+	}
+	slash = strrchr(copy, '/');
+	s.path = path;
+	s.shown = copy;
+	/* Not the real path's, for a link may lead to another name. */
+	s.class_name = slash ? slash + 1 : copy;
+	rc = search(&s);
+	for (i = 0; i < s.count; i++) {
+		drop_unreadable(s.probes[i]);
+		if (rc)
+			pem_probe__free(s.probes[i]);
+		else
+			rc = found(arg, s.probes[i]);
+	}
+	if (!rc)
+		rc = (int)s.count;
+out:
+	free(s.probes);
+	free(path);
+	free(copy);
+	return rc;
+}

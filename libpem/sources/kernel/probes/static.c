@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * static.c - events of specs that come from static probes: the probe found in a binary here, its arguments as fields
+ *
+ * A spec names a binary by its path, or by its name alone where distributions put it into different places. Such a one is
+ * looked for among what runs, then where programs and libraries are, then in folders that servers are installed into. The
+ * first that has the probe is taken: of several versions of a server one that runs.
+ */
+#define _GNU_SOURCE
+#include "probes.h"
+
+#include "sources/kernel/base/base.h"
+#include "util.h"
+
+#include <pem/record_layout.h>
+
+#include <dirent.h>
+#include <glob.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/*
+ * Does the path lead to what the process runs? It does not in another mount namespace, or where the file was replaced. And is it
+ * root's or the caller's? Anybody may run a program of any name, and may not thereby choose what is recorded.
+ */
+static bool is_trusted(const char *link, const char *path)
+{
+	struct stat runs, here;
+
+	return !stat(link, &runs) && !stat(path, &here) && runs.st_dev == here.st_dev &&
+	       runs.st_ino == here.st_ino && (here.st_uid == 0 || here.st_uid == geteuid()) &&
+	       !access(path, R_OK);
+}
+
+/* The executable of a process that runs a program of this name; NULL: none does. */
+static char *running(const char *name)
+{
+	DIR *processes = opendir("/proc");
+	char link[300], path[PATH_MAX], *slash, *found = NULL;
+	struct dirent *entry;
+	ssize_t bytes;
+
+	while (processes && !found && (entry = readdir(processes))) {
+		if (entry->d_name[0] < '0' || entry->d_name[0] > '9')
+			continue;
+		snprintf(link, sizeof(link), "/proc/%s/exe", entry->d_name);
+		bytes = readlink(link, path, sizeof(path) - 1);
+		if (bytes <= 0)
+			continue;
+		path[bytes] = '\0';
+		slash = strrchr(path, '/');
+		if (slash && !strcmp(slash + 1, name) && is_trusted(link, path))
+			found = strdup(path);
+	}
+	if (processes)
+		closedir(processes);
+	return found;
+}
+
+/* The newest, by its name, of those installed in folders of their own. */
+static char *installed(const char *name)
+{
+	static const char *const folders[] = {"/usr/lib/*/*/bin", "/usr/local/*/bin", "/opt/*/bin"};
+	char pattern[PATH_MAX], *found = NULL;
+	glob_t matches;
+	size_t i;
+
+	for (i = 0; i < PEM_ARRAY_SIZE(folders) && !found; i++) {
+		snprintf(pattern, sizeof(pattern), "%s/%s", folders[i], name);
+		if (glob(pattern, 0, NULL, &matches))
+			continue;
+		if (matches.gl_pathc)
+			found = strdup(matches.gl_pathv[matches.gl_pathc - 1]);
+		globfree(&matches);
+	}
+	return found;
+}
+
+static char *binary_of(const char *name)
+{
+	char *path;
+
+	if (strchr(name, '/'))
+		return realpath(name, NULL);
+	path = running(name);
+	if (!path)
+		path = pem_binary__path(name);
+	return path ? path : installed(name);
+}
+
+static int keep(void *arg, struct pem_probe *probe)
+{
+	struct pem_probe **kept = arg;
+
+	pem_probe__free(*kept);
+	*kept = probe;
+	return 0;
+}
+
+/* The probe of one alternative; NULL: it is not here, and reason says so. */
+static struct pem_probe *find_source(const struct pem_kernel_static_source *source,
+				     struct pem_error *reason)
+{
+	char *path = binary_of(source->binary), *rest = NULL;
+	struct pem_probe *probe = NULL;
+
+	if (!path) {
+		pem_error__set(
+			reason, 0,
+			"there is no %s here, whose static probe %s it is: start it, or put it "
+			"into PATH",
+			source->binary, source->probe);
+		return NULL;
+	}
+	if (asprintf(&rest, "%s:%s", path, source->probe) < 0)
+		rest = NULL;
+	if (rest)
+		pem_probe__find_in_binary(PEM_PROBE_USDT, rest, keep, &probe, reason);
+	free(rest);
+	free(path);
+	return probe;
+}
+
+/* Can each place of the probe tell this argument? */
+static bool is_told(const struct pem_probe *probe, unsigned argument)
+{
+	size_t i;
+
+	for (i = 0; i < probe->site_count; i++) {
+		if (argument >= PEM_USDT_ARGUMENTS_MAX ||
+		    probe->sites[i].arguments[argument].kind == PEM_LOCATION_NONE)
+			return false;
+	}
+	return true;
+}
+
+/* The event's fields in the place of the probe's arguments. 0, or -errno with reason. */
+static int set_fields(struct pem_probe *probe, const struct pem_event *event,
+		      const uint8_t *arguments, struct pem_error *reason)
+{
+	const struct pem_field *from;
+	struct pem_probe_field *to;
+	unsigned i, bytes;
+
+	if (event->field_count > PEM_PROBE_FIELDS_MAX)
+		return pem_error__set(reason, -1, "%s has more than %u fields", event->name,
+				      PEM_PROBE_FIELDS_MAX);
+	probe->field_count = 0;
+	for (i = 0; i < event->field_count; i++) {
+		from = &event->fields[i];
+		bytes = from->type == PEM_TYPE_STRING ? 8
+						      : (unsigned)pem_layout_type_bytes(from->type);
+		if (!bytes || !is_told(probe, arguments[i]))
+			return pem_error__set(reason, -1,
+					      "%s does not tell field %s where pem could read it",
+					      probe->name, from->name);
+		to = pem_probe__add_field(probe, from->name);
+		if (!to)
+			return pem_error__set(reason, -1, "out of memory");
+		pem_probe_field__set_number(
+			to, bytes, from->type >= PEM_TYPE_INT8 && from->type <= PEM_TYPE_INT64);
+		to->type = from->type;
+		to->max_count = from->max_count;
+		to->is_user_string = from->type == PEM_TYPE_STRING;
+		to->argument = arguments[i];
+	}
+	return 0;
+}
+
+struct pem_probe *pem_probe__of_static(const struct pem_event *event, struct pem_error *reason)
+{
+	const struct pem_kernel_static *row = pem_kernel__static(event->id);
+	struct pem_probe *probe = NULL;
+	unsigned i;
+
+	if (!row)
+		pem_error__set(
+			reason, 0,
+			"%s: this build does not know its arguments: add its spec to spec/app "
+			"and build anew, or name the probe itself, usdt:PATH:%.100s",
+			event->name, event->source_name);
+	for (i = 0; row && i < row->source_count && !probe; i++) {
+		probe = find_source(&row->sources[i], reason);
+		if (probe && set_fields(probe, event, row->sources[i].arguments, reason)) {
+			pem_probe__free(probe);
+			probe = NULL;
+		}
+	}
+	return probe;
+}

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * elf_probes.c - functions and static probes of a program or library (contract: elf_probes.h)
+ *
+ * The note of a static probe holds three addresses (its instruction, the section .stapsdt.base as
+ * it was linked, its semaphore or 0), and then as text its provider, its name and its arguments.
+ * The kernel wants offsets in the file: addresses are translated by the segments that they lie in.
+ *
+ * libelf checks what it hands out, and what the file says is checked here. It is read and not
+ * mapped: its owner may truncate it meanwhile, and what is gone from a mapped file ends the reader.
+ */
+#include "elf_probes.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <gelf.h>
+#include <libelf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NOTE_STAPSDT 3
+#define BASE_SECTION ".stapsdt.base"
+
+struct binary {
+	Elf *elf;
+	size_t names; /* section of the sections' names */
+	size_t word; /* bytes of an address */
+};
+
+#if defined(__x86_64__)
+#define MACHINE EM_X86_64
+#define MACHINE_32 EM_386
+#elif defined(__aarch64__)
+#define MACHINE EM_AARCH64
+#define MACHINE_32 EM_ARM
+#else
+#define MACHINE EM_NONE
+#define MACHINE_32 EM_NONE
+#endif
+
+static void close_binary(struct binary *b)
+{
+	elf_end(b->elf);
+}
+
+static int open_binary(struct binary *b, int fd)
+{
+	*b = (struct binary){0};
+	elf_version(EV_CURRENT);
+	b->elf = elf_begin(fd, ELF_C_READ, NULL);
+	if (!b->elf || elf_kind(b->elf) != ELF_K_ELF || elf_getshdrstrndx(b->elf, &b->names)) {
+		close_binary(b);
+		return -ENOEXEC;
+	}
+	b->word = gelf_getclass(b->elf) == ELFCLASS32 ? 4 : 8;
+	return 0;
+}
+
+int pem_elf__is_for_here(int fd)
+{
+	GElf_Ehdr header;
+	struct binary b;
+	int rc = open_binary(&b, fd);
+
+	if (rc)
+		return rc;
+	if (!gelf_getehdr(b.elf, &header))
+		rc = -ENOEXEC;
+	else if (header.e_machine != MACHINE && header.e_machine != MACHINE_32)
+		rc = -EXDEV;
+	close_binary(&b);
+	return rc;
+}
+
+/* The offset in the file of an address, in a segment with these flags. 0: it is in none. */
+static uint64_t location_in_file(const struct binary *b, uint64_t address, uint32_t flags)
+{
+	GElf_Phdr segment;
+	size_t count, i;
+
+	if (elf_getphdrnum(b->elf, &count))
+		return 0;
+	for (i = 0; i < count; i++) {
+		if (!gelf_getphdr(b->elf, (int)i, &segment))
+			return 0;
+		if (segment.p_type == PT_LOAD && (segment.p_flags & flags) == flags &&
+		    address >= segment.p_vaddr && address - segment.p_vaddr < segment.p_memsz)
+			return address - segment.p_vaddr + segment.p_offset;
+	}
+	return 0;
+}
+
+/* --- functions --- */
+
+/* Those called only, or if that is NULL all. */
+static int visit_symbols(const struct binary *b, Elf_Data *data, const GElf_Shdr *header,
+			 const char *only,
+			 int (*visit)(void *arg, const struct pem_elf_symbol *symbol), void *arg)
+{
+	size_t count = data->d_size / header->sh_entsize;
+	struct pem_elf_symbol symbol;
+	GElf_Sym entry;
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < count && !rc; i++) {
+		if (!gelf_getsym(data, (int)i, &entry))
+			return -ENOEXEC;
+		if ((GELF_ST_TYPE(entry.st_info) != STT_FUNC &&
+		     GELF_ST_TYPE(entry.st_info) != STT_GNU_IFUNC) ||
+		    entry.st_shndx == SHN_UNDEF)
+			continue;
+		symbol.name = elf_strptr(b->elf, header->sh_link, entry.st_name);
+		if (!symbol.name || !*symbol.name || (only && strcmp(only, symbol.name) != 0))
+			continue;
+		symbol.offset = location_in_file(b, entry.st_value, PF_X);
+		symbol.bytes = entry.st_size;
+		symbol.is_indirect = GELF_ST_TYPE(entry.st_info) == STT_GNU_IFUNC;
+		symbol.is_32bit = b->word == 4;
+		if (symbol.offset)
+			rc = visit(arg, &symbol);
+	}
+	return rc;
+}
+
+/* What is exported, then what the program has for itself: a name may come from both. */
+int pem_elf__each_function(int fd, const char *only,
+			   int (*visit)(void *arg, const struct pem_elf_symbol *symbol), void *arg)
+{
+	static const uint32_t tables[] = {SHT_DYNSYM, SHT_SYMTAB};
+	struct binary b;
+	Elf_Scn *section;
+	GElf_Shdr header;
+	Elf_Data *data;
+	unsigned i;
+	int rc = open_binary(&b, fd);
+
+	if (rc)
+		return rc;
+	for (i = 0; i < 2 && !rc; i++) {
+		for (section = NULL; !rc && (section = elf_nextscn(b.elf, section));) {
+			if (!gelf_getshdr(section, &header) || header.sh_type != tables[i] ||
+			    !header.sh_entsize)
+				continue;
+			data = elf_getdata(section, NULL);
+			if (data)
+				rc = visit_symbols(&b, data, &header, only, visit, arg);
+		}
+	}
+	close_binary(&b);
+	return rc;
+}
+
+/* --- variables --- */
+
+struct sought {
+	const char *name;
+	size_t bytes;
+	uint64_t address;
+	bool found;
+};
+
+/* Two files of a program may each have a variable of that name: -ENOTUNIQ. */
+static int match_object(const struct binary *b, Elf_Data *data, const GElf_Shdr *header,
+			struct sought *sought)
+{
+	size_t i, count = data->d_size / header->sh_entsize;
+	const char *name;
+	GElf_Sym entry;
+
+	for (i = 0; i < count; i++) {
+		if (!gelf_getsym(data, (int)i, &entry))
+			return -ENOEXEC;
+		if (GELF_ST_TYPE(entry.st_info) != STT_OBJECT || entry.st_shndx == SHN_UNDEF)
+			continue;
+		name = elf_strptr(b->elf, header->sh_link, entry.st_name);
+		if (!name || strlen(name) != sought->bytes ||
+		    memcmp(name, sought->name, sought->bytes) != 0)
+			continue;
+		if (sought->found && sought->address != entry.st_value)
+			return -ENOTUNIQ;
+		sought->address = entry.st_value;
+		sought->found = true;
+	}
+	return 0;
+}
+
+int pem_elf__address(int fd, const char *name, size_t name_bytes, uint64_t *address)
+{
+	struct sought sought = {.name = name, .bytes = name_bytes};
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+	struct binary b;
+	Elf_Data *data;
+	int rc = open_binary(&b, fd);
+
+	if (rc)
+		return rc;
+	while (!rc && (section = elf_nextscn(b.elf, section))) {
+		if (!gelf_getshdr(section, &header) || !header.sh_entsize ||
+		    (header.sh_type != SHT_DYNSYM && header.sh_type != SHT_SYMTAB))
+			continue;
+		data = elf_getdata(section, NULL);
+		if (data)
+			rc = match_object(&b, data, &header, &sought);
+	}
+	close_binary(&b);
+	if (!rc && !sought.found)
+		rc = -ENOENT;
+	if (!rc)
+		*address = sought.address;
+	return rc;
+}
+
+/* --- notes --- */
+
+/* Where the section that notes count from lies; 0: it has none. */
+static uint64_t base_address(const struct binary *b)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+	const char *name;
+
+	while ((section = elf_nextscn(b->elf, section))) {
+		if (!gelf_getshdr(section, &header))
+			continue;
+		name = elf_strptr(b->elf, b->names, header.sh_name);
+		if (name && !strcmp(name, BASE_SECTION))
+			return header.sh_addr;
+	}
+	return 0;
+}
+
+static uint64_t word_at(const struct binary *b, const char *text)
+{
+	uint64_t whole = 0;
+	uint32_t narrow;
+
+	if (b->word == 8) {
+		memcpy(&whole, text, 8);
+		return whole;
+	}
+	memcpy(&narrow, text, 4);
+	return narrow;
+}
+
+/* One note's description: three words, then three strings. */
+static int visit_note(const struct binary *b, const char *text, size_t bytes, uint64_t base,
+		      int (*visit)(void *arg, const struct pem_elf_note *note), void *arg)
+{
+	const char *strings[3], *at = text + 3 * b->word, *end = text + bytes;
+	uint64_t moved, semaphore;
+	struct pem_elf_note note;
+	int i;
+
+	if (bytes < 3 * b->word)
+		return -ENOEXEC;
+	for (i = 0; i < 3; i++) {
+		strings[i] = at;
+		at = memchr(at, '\0', (size_t)(end - at));
+		if (!at)
+			return -ENOEXEC;
+		at++;
+	}
+	/* Who moved the program after it was linked (prelink) left the notes alone. */
+	moved = base ? base - word_at(b, text + b->word) : 0;
+	semaphore = word_at(b, text + 2 * b->word);
+	note = (struct pem_elf_note){
+		.provider = strings[0],
+		.name = strings[1],
+		.arguments = strings[2],
+		.address = word_at(b, text) + moved,
+		.offset = location_in_file(b, word_at(b, text) + moved, PF_X),
+		.semaphore = semaphore ? location_in_file(b, semaphore + moved, PF_W) : 0};
+	/* Elsewhere than in code, or without a count of users, the probe would not work. */
+	if (!note.offset || (semaphore && (!note.semaphore || note.semaphore > UINT32_MAX)))
+		return 0;
+	return visit(arg, &note);
+}
+
+static int visit_notes(const struct binary *b, Elf_Data *data, uint64_t base,
+		       int (*visit)(void *arg, const struct pem_elf_note *note), void *arg)
+{
+	size_t offset = 0, name, description;
+	GElf_Nhdr note;
+	int rc = 0;
+
+	while (!rc && (offset = gelf_getnote(data, offset, &note, &name, &description)) > 0) {
+		if (note.n_type == NOTE_STAPSDT && note.n_namesz == sizeof("stapsdt") &&
+		    !memcmp((char *)data->d_buf + name, "stapsdt", sizeof("stapsdt")))
+			rc = visit_note(b, (char *)data->d_buf + description, note.n_descsz, base,
+					visit, arg);
+	}
+	return rc;
+}
+
+int pem_elf__each_note(int fd, int (*visit)(void *arg, const struct pem_elf_note *note), void *arg)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+	struct binary b;
+	const char *name;
+	Elf_Data *data;
+	uint64_t base;
+	int rc = open_binary(&b, fd);
+
+	if (rc)
+		return rc;
+	base = base_address(&b);
+	while (!rc && (section = elf_nextscn(b.elf, section))) {
+		if (!gelf_getshdr(section, &header) || header.sh_type != SHT_NOTE)
+			continue;
+		name = elf_strptr(b.elf, b.names, header.sh_name);
+		data = elf_getdata(section, NULL);
+		if (name && !strcmp(name, ".note.stapsdt") && data && data->d_buf)
+			rc = visit_notes(&b, data, base, visit, arg);
+	}
+	close_binary(&b);
+	return rc;
+}
+
+/* --- arguments --- */
+
+/* Past an argument of whatever form: blanks part them, but for those in brackets. */
+static const char *end_of_argument(const char *text)
+{
+	int depth = 0;
+
+	for (; *text && (*text != ' ' || depth > 0); text++)
+		depth += (*text == '(' || *text == '[') - (*text == ')' || *text == ']');
+	return text;
+}
+
+/* "-4@", "8f@" in front of a location. False: that is no size. */
+static bool read_size(struct pem_usdt_value *value, const char *text, const char *at)
+{
+	unsigned long bytes;
+	char *end;
+
+	value->is_signed = *text == '-';
+	text += value->is_signed;
+	if (!isdigit((unsigned char)*text))
+		return false;
+	bytes = strtoul(text, &end, 10);
+	value->is_float = *end == 'f';
+	if (end + value->is_float != at || bytes > 8)
+		return false;
+	value->bytes = (uint8_t)bytes;
+	return true;
+}
+
+int pem_usdt_value__next(const char **text, struct pem_usdt_value *value)
+{
+	const char *at;
+
+	while (**text == ' ')
+		(*text)++;
+	if (!**text)
+		return 0;
+	*value = (struct pem_usdt_value){.location = *text, .end = end_of_argument(*text)};
+	at = memchr(*text, '@', (size_t)(value->end - *text));
+	if (!at) {
+		value->bytes = 8;
+	} else if (read_size(value, *text, at)) {
+		value->location = at + 1;
+	} else {
+		value->is_signed = value->is_float = false;
+	}
+	*text = value->end;
+	return 1;
+}
