@@ -60,7 +60,7 @@
 struct pem_accessed {
 	struct pem_ticker ticker;
 	struct list_head list;
-	struct pem_kmod_session *session;
+	struct pem_kmod_probe_data *data;
 	struct pid *pid;
 	const struct cred *cred; /* of who asked */
 	u64 region_bytes;
@@ -88,9 +88,8 @@ static void end_region(struct pass *pass)
 	if (pass->is_told) {
 		preempt_disable_notrace();
 		if (!pem_ticker__is_over(&pass->of->ticker))
-			pem_emit_pages_region(pass->of->session, pass->pid, pass->pages,
-					      pass->region, pass->of->region_bytes, pass->accessed,
-					      pass->huge);
+			pem_emit_pages_region(pass->of->data, pass->pid, pass->pages, pass->region,
+					      pass->of->region_bytes, pass->accessed, pass->huge);
 		preempt_enable_notrace();
 	}
 	pass->regions++;
@@ -363,7 +362,7 @@ static bool tick(struct pem_ticker *ticker)
 	if (pass.is_told) {
 		preempt_disable_notrace();
 		if (!pem_ticker__is_over(ticker))
-			pem_emit_pages_pass(of->session, pass.pid, pass.regions, pass.all_pages,
+			pem_emit_pages_pass(of->data, pass.pid, pass.regions, pass.all_pages,
 					    pass.all_accessed, pass.all_huge,
 					    ktime_get_ns() - begun);
 		preempt_enable_notrace();
@@ -453,7 +452,7 @@ static int add(struct pem_own *own, struct pid *pid, const struct pem_kmod_acces
 	}
 	of->to = min_t(u64, asked->to ? asked->to : ULONG_MAX, mm->task_size);
 	mmput(mm);
-	of->session = own->session;
+	of->data = own->data;
 	of->ticker.tick = tick;
 	of->ticker.free = free_accessed;
 	of->ticker.interval_ns = (u64)asked->interval_us * NSEC_PER_USEC;

@@ -72,7 +72,7 @@ bool pem_ticker__is_over(const struct pem_ticker *ticker);
 
 /* What a session has of all that. */
 struct pem_own {
-	struct pem_kmod_session *session;
+	struct pem_kmod_probe_data *data;
 	struct pem_tickers tickers;
 	struct list_head accessed;
 	u32 accessed_count;
@@ -87,9 +87,9 @@ void pem_counters__exit(void);
  * Open counters on all CPUs, now and when they come online. 0; or -errno, and asked->failed says which one could not be
  * had: none is then. They are the session's until it ends: EBUSY if it has some.
  */
-int pem_counters__open(struct pem_kmod_session *session, struct pem_kmod_counters *asked);
+int pem_counters__open(struct pem_kmod_probe_data *data, struct pem_kmod_counters *asked);
 /* No probe of the session runs. */
-void pem_counters__close(struct pem_kmod_session *session);
+void pem_counters__close(struct pem_kmod_probe_data *data);
 
 /* --- accessed.c --- */
 

@@ -73,7 +73,7 @@ struct pem_kmod_cpu {
 };
 
 /* What a probe is registered with. */
-struct pem_kmod_session {
+struct pem_kmod_probe_data {
 	struct pem_kmod_cpu __percpu *cpus;
 	struct pem_kmod_targets *targets; /* NULL: no rule says PEM_KACTION_TREE */
 	struct pem_counters *counters; /* NULL: no rule says PEM_KACTION_COUNTERS */
@@ -88,7 +88,7 @@ struct pem_kmod_probe {
 	uint32_t fixed_bytes; /* of its record: what predicates may look at */
 	const char *
 		tracepoint; /* "system:name"; NULL: this kernel has none, or its headers declare none */
-	void *probe; /* void (*)(void *session, ...), with the tracepoint's parameters; NULL: the same */
+	void *probe; /* void (*)(void *data, ...), with the tracepoint's parameters; NULL: the same */
 	bool is_own; /* no tracepoint's: the module finds it out itself (own.h) */
 };
 
@@ -117,7 +117,7 @@ void pem_switch_fill(uint8_t *record, uint32_t previous_tid, uint32_t pid, uint3
 
 /* An event on its way. Never passed by its address to what is not inlined: so it stays in registers. */
 struct pem_kevent {
-	struct pem_kmod_session *session;
+	struct pem_kmod_probe_data *data;
 	const struct pem_kmod_rule *rule;
 	struct pem_kmod_cpu *cpu;
 	struct pem_writer *writer;
@@ -131,19 +131,19 @@ struct pem_kevent {
 /* --- counters.c --- */
 
 /* Read the session's counters on this CPU, in front of an event that is about to be recorded, and record that. */
-void pem_counters_read(struct pem_kmod_session *session, uint32_t event_id);
+void pem_counters_read(struct pem_kmod_probe_data *data, uint32_t event_id);
 
 /* --- record.c --- */
 
 /* Is it wanted here and now, as its action and rule say: target, process, thread, CPU? */
-bool pem_kmod_here(struct pem_kmod_session *session, struct pem_kmod_cpu *cpu,
+bool pem_kmod_here(struct pem_kmod_probe_data *data, struct pem_kmod_cpu *cpu,
 		   const struct pem_kmod_rule *rule, uint64_t action);
 /* The same of a context switch: it is wanted if one of the two threads is. */
-bool pem_kmod_here_switch(struct pem_kmod_session *session, struct pem_kmod_cpu *cpu,
+bool pem_kmod_here_switch(struct pem_kmod_probe_data *data, struct pem_kmod_cpu *cpu,
 			  const struct pem_kmod_rule *rule, const struct task_struct *prev,
 			  const struct task_struct *next);
 /* Count an event that found no writer. */
-void pem_kmod_no_lane(struct pem_kmod_session *session, struct pem_kmod_cpu *cpu, uint32_t index,
+void pem_kmod_no_lane(struct pem_kmod_probe_data *data, struct pem_kmod_cpu *cpu, uint32_t index,
 		      uint32_t flags);
 /* Room for a record of at most bytes, after a switch to thread where one is needed. NULL: none, and it is counted. */
 uint8_t *pem_kmod_reserve(struct pem_kmod_cpu *cpu, struct pem_writer *w, struct pem_cell *cell,
@@ -165,42 +165,42 @@ PEM_INLINE uint64_t pem_thread_of(const struct task_struct *task)
 	return (uint64_t)(uint32_t)task->tgid << 32 | (uint32_t)task->pid;
 }
 
-PEM_INLINE bool pem_begin_flags(struct pem_kevent *e, void *session, uint32_t index, uint64_t drop)
+PEM_INLINE bool pem_begin_flags(struct pem_kevent *e, void *data, uint32_t index, uint64_t drop)
 {
-	e->session = session;
-	e->rule = rcu_dereference_raw(e->session->rule[index]);
+	e->data = data;
+	e->rule = rcu_dereference_raw(e->data->rule[index]);
 	if (unlikely(!e->rule))
 		return false;
 	e->action = e->rule->action & ~drop;
 	e->flags = PEM_ACTION_FLAGS(e->action);
 	pem_pin();
-	e->cpu = raw_cpu_ptr(e->session->cpus);
+	e->cpu = raw_cpu_ptr(e->data->cpus);
 	return true;
 }
 
-/* Is the event of this index wanted at all? If so, one of pem_reject(), pem_enter() has to follow. */
-PEM_INLINE bool pem_begin(struct pem_kevent *e, void *session, uint32_t index)
+/* Is event index wanted at all? If so, one of pem_reject(), pem_enter() has to follow. */
+PEM_INLINE bool pem_begin(struct pem_kevent *e, void *data, uint32_t index)
 {
-	return pem_begin_flags(e, session, index, 0);
+	return pem_begin_flags(e, data, index, 0);
 }
 
 /* An interval of scope 'system' begins or ends in whatever process runs: the target is not asked for. */
-PEM_INLINE bool pem_begin_system(struct pem_kevent *e, void *session, uint32_t index)
+PEM_INLINE bool pem_begin_system(struct pem_kevent *e, void *data, uint32_t index)
 {
-	return pem_begin_flags(e, session, index, PEM_KACTION_TREE);
+	return pem_begin_flags(e, data, index, PEM_KACTION_TREE);
 }
 
 #define PEM_KMOD_ASKS (PEM_ACTION_FILTER | PEM_KACTION_TREE)
 
 PEM_INLINE bool pem_here(const struct pem_kevent *e)
 {
-	return pem_kmod_here(e->session, e->cpu, e->rule, e->action);
+	return pem_kmod_here(e->data, e->cpu, e->rule, e->action);
 }
 
 PEM_INLINE bool pem_here_switch(const struct pem_kevent *e, const struct task_struct *prev,
 				const struct task_struct *next)
 {
-	return pem_kmod_here_switch(e->session, e->cpu, e->rule, prev, next);
+	return pem_kmod_here_switch(e->data, e->cpu, e->rule, prev, next);
 }
 
 /* Not wanted after all. */
@@ -215,7 +215,7 @@ PEM_INLINE bool pem_enter(struct pem_kevent *e, uint32_t index)
 {
 	e->depth = READ_ONCE(e->cpu->depth);
 	if (unlikely(e->depth >= PEM_KMOD_DEPTH)) {
-		pem_kmod_no_lane(e->session, e->cpu, index, e->flags);
+		pem_kmod_no_lane(e->data, e->cpu, index, e->flags);
 		pem_unpin();
 		return false;
 	}

@@ -58,24 +58,24 @@ static bool filter_cpu(const struct pem_kmod_rule *rule, const struct pem_kmod_c
 	return rule->cpu == PEM_NO_CPU || rule->cpu == cpu->number;
 }
 
-bool pem_kmod_here(struct pem_kmod_session *session, struct pem_kmod_cpu *cpu,
+bool pem_kmod_here(struct pem_kmod_probe_data *data, struct pem_kmod_cpu *cpu,
 		   const struct pem_kmod_rule *rule, uint64_t action)
 {
-	if ((action & PEM_KACTION_TREE) && !context_in(session->targets, cpu, current))
+	if ((action & PEM_KACTION_TREE) && !context_in(data->targets, cpu, current))
 		return false;
 	return !(action & PEM_ACTION_FILTER) ||
 	       (filter_cpu(rule, cpu) && filter_task(rule, current));
 }
 
-bool pem_kmod_here_switch(struct pem_kmod_session *session, struct pem_kmod_cpu *cpu,
+bool pem_kmod_here_switch(struct pem_kmod_probe_data *data, struct pem_kmod_cpu *cpu,
 			  const struct pem_kmod_rule *rule, const struct task_struct *prev,
 			  const struct task_struct *next)
 {
 	bool prev_in, next_in;
 
 	if (rule->action & PEM_KACTION_TREE) {
-		prev_in = context_in(session->targets, cpu, prev);
-		next_in = context_put(session->targets, cpu, (unsigned long)next->signal);
+		prev_in = context_in(data->targets, cpu, prev);
+		next_in = context_put(data->targets, cpu, (unsigned long)next->signal);
 		if (!prev_in && !next_in)
 			return false;
 	}
@@ -84,10 +84,10 @@ bool pem_kmod_here_switch(struct pem_kmod_session *session, struct pem_kmod_cpu 
 }
 
 /* Lane 0 has many writers: here depths, and CPUs without a pool. */
-void pem_kmod_no_lane(struct pem_kmod_session *session, struct pem_kmod_cpu *cpu, uint32_t index,
+void pem_kmod_no_lane(struct pem_kmod_probe_data *data, struct pem_kmod_cpu *cpu, uint32_t index,
 		      uint32_t flags)
 {
-	const struct pem_ring *ring = cpu->ring.header ? &cpu->ring : session->spare;
+	const struct pem_ring *ring = cpu->ring.header ? &cpu->ring : data->spare;
 	struct pem_cell *cell = &ring->cells[index];
 
 	if (flags & PEM_ACTION_LOG) {
@@ -99,7 +99,7 @@ void pem_kmod_no_lane(struct pem_kmod_session *session, struct pem_kmod_cpu *cpu
 			WRITE_ONCE(cpu->logged_thread, PEM_KRING_NO_THREAD);
 	}
 	if (flags & PEM_ACTION_STAT)
-		__atomic_fetch_add(&session->statistics_lost, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&data->statistics_lost, 1, __ATOMIC_RELAXED);
 }
 
 void pem_kmod_retire(struct pem_kmod_cpu *cpu, struct pem_writer *w)

@@ -21,11 +21,11 @@
 
 struct pem_supply {
 	struct pem_ticker ticker;
-	struct pem_kmod_session *session;
+	struct pem_kmod_probe_data *data;
 };
 
 /* ticker: whose tick it is; NULL: nobody's. */
-static void look_at_zone(struct pem_kmod_session *session, const struct pem_ticker *ticker,
+static void look_at_zone(struct pem_kmod_probe_data *data, const struct pem_ticker *ticker,
 			 struct zone *zone, int node)
 {
 	unsigned int order;
@@ -33,14 +33,14 @@ static void look_at_zone(struct pem_kmod_session *session, const struct pem_tick
 	for (order = 0; order < ARRAY_SIZE(zone->free_area); order++) {
 		preempt_disable_notrace();
 		if (!ticker || !pem_ticker__is_over(ticker))
-			pem_emit_pages_free(session, node, order,
+			pem_emit_pages_free(data, node, order,
 					    READ_ONCE(zone->free_area[order].nr_free), zone->name);
 		preempt_enable_notrace();
 	}
 }
 
 /* A node that goes leaves its structure, with zones that have no memory. */
-static void check(struct pem_kmod_session *session, const struct pem_ticker *ticker)
+static void look(struct pem_kmod_probe_data *data, const struct pem_ticker *ticker)
 {
 	struct zone *zone;
 	int node, i;
@@ -50,7 +50,7 @@ static void check(struct pem_kmod_session *session, const struct pem_ticker *tic
 		for (i = 0; i < MAX_NR_ZONES; i++) {
 			zone = &NODE_DATA(node)->node_zones[i];
 			if (populated_zone(zone))
-				look_at_zone(session, ticker, zone, node);
+				look_at_zone(data, ticker, zone, node);
 		}
 	}
 }
@@ -62,7 +62,7 @@ static struct pem_supply *supply_of(struct pem_ticker *ticker)
 
 static bool tick(struct pem_ticker *ticker)
 {
-	check(supply_of(ticker)->session, ticker);
+	look(supply_of(ticker)->data, ticker);
 	return true;
 }
 
@@ -90,7 +90,7 @@ int pem_supply__set(struct pem_own *own, const struct pem_kmod_supply *asked, bo
 			return -EINVAL;
 		if (!runs)
 			return -EBUSY;
-		check(own->session, NULL);
+		look(own->data, NULL);
 		return 0;
 	}
 	if (asked->interval_us) {
@@ -104,7 +104,7 @@ int pem_supply__set(struct pem_own *own, const struct pem_kmod_supply *asked, bo
 	}
 	if (!supply)
 		return 0;
-	supply->session = own->session;
+	supply->data = own->data;
 	supply->ticker.tick = tick;
 	supply->ticker.free = free_supply;
 	supply->ticker.interval_ns = (u64)asked->interval_us * NSEC_PER_USEC;

@@ -128,9 +128,9 @@ static void put_back_one(struct pem_kmod_pool *pool, u32 index, u32 state)
  * What was found and not taken is there for the next call, and so is what is put back: who drains a large pool, few chunks at
  * a time, would else wait for a look at all of it at each. Of an overwrite pool much of it may have been reclaimed meanwhile.
  */
-int pem_pool__take(struct pem_session *session, struct pem_kmod_chunks *chunks)
+int pem_kmod_pool__take(struct pem_kmod_session *session, struct pem_kmod_chunks *chunks)
 {
-	struct pem_kmod_pool *pool = pem_pool__of(session, chunks->cpu);
+	struct pem_kmod_pool *pool = pem_kmod_pool__of(session, chunks->cpu);
 	u32 __user *to = u64_to_user_ptr(chunks->chunks);
 	u32 taken = 0, looked = 0;
 	struct pem_full_chunk chunk;
@@ -156,14 +156,14 @@ int pem_pool__take(struct pem_session *session, struct pem_kmod_chunks *chunks)
 		is_told = !put_user(chunk.index, to + taken++);
 	}
 	if (!is_told)
-		pem_pool__untake(session, chunks->cpu, taken);
+		pem_kmod_pool__untake(session, chunks->cpu, taken);
 	chunks->count = taken;
 	return is_told ? 0 : -EFAULT;
 }
 
-void pem_pool__untake(struct pem_session *session, u32 cpu, u32 count)
+void pem_kmod_pool__untake(struct pem_kmod_session *session, u32 cpu, u32 count)
 {
-	struct pem_kmod_pool *pool = pem_pool__of(session, cpu);
+	struct pem_kmod_pool *pool = pem_kmod_pool__of(session, cpu);
 
 	/* From the last: what was found grows towards it. */
 	while (pool && count--) {
@@ -173,9 +173,9 @@ void pem_pool__untake(struct pem_session *session, u32 cpu, u32 count)
 	}
 }
 
-int pem_pool__free(struct pem_session *session, const struct pem_kmod_chunks *chunks)
+int pem_kmod_pool__free(struct pem_kmod_session *session, const struct pem_kmod_chunks *chunks)
 {
-	struct pem_kmod_pool *pool = pem_pool__of(session, chunks->cpu);
+	struct pem_kmod_pool *pool = pem_kmod_pool__of(session, chunks->cpu);
 	const u32 __user *from = u64_to_user_ptr(chunks->chunks);
 	u32 index[AT_ONCE], done, n, i;
 	bool put_back = chunks->flags & PEM_KMOD_PUT_BACK;

@@ -153,17 +153,17 @@ static void put_probe(FILE *f, const struct pem_spec_event *event, size_t source
 	fprintf(f, "static void __maybe_unused ");
 	put_probe_name(f, event, source);
 	fprintf(f,
-		"(void *pem_session%s%s)\n{\n"
+		"(void *pem_data%s%s)\n{\n"
 		"\tuint32_t pem_bytes __maybe_unused = %u;\n"
 		"\tuint64_t pem_value = 0, pem_key = 0;\n"
 		"\tstruct pem_kevent pem_e;\n\n"
-		"\tif (!%s(&pem_e, pem_session, %u))\n\t\treturn;\n",
+		"\tif (!%s(&pem_e, pem_data, %u))\n\t\treturn;\n",
 		any ? ", " : "", any ? arguments : "", event->fixed_bytes,
 		pem_tracepoint__is_of_the_system(event) ? "pem_begin_system" : "pem_begin", index);
 	put_asks(f, event, source);
 	fprintf(f,
 		"\tif (unlikely(pem_e.flags & PEM_KACTION_COUNTERS))\n"
-		"\t\tpem_counters_read(pem_e.session, 0x%08xu);\n",
+		"\t\tpem_counters_read(pem_e.data, 0x%08xu);\n",
 		event->id);
 	put_end(f, event, source, index);
 }
@@ -278,7 +278,7 @@ static void put_own(FILE *f, const struct pem_spec_event *event, unsigned index)
 {
 	fprintf(f,
 		"\n/* %s: preemption is off; a list has at most as many elements as its spec says. "
-		"*/\nstatic inline void pem_emit_%s(struct pem_kmod_session *pem_session",
+		"*/\nstatic inline void pem_emit_%s(struct pem_kmod_probe_data *pem_data",
 		event->name, event->c_name);
 	put_parameters(f, event);
 	fprintf(f,
@@ -286,7 +286,7 @@ static void put_own(FILE *f, const struct pem_spec_event *event, unsigned index)
 		"\tuint32_t pem_bytes = %u;\n"
 		"\tuint64_t pem_value = 0, pem_key = 0;\n"
 		"\tstruct pem_kevent pem_e;\n\n"
-		"\tif (!pem_begin_system(&pem_e, pem_session, %u))\n\t\treturn;\n",
+		"\tif (!pem_begin_system(&pem_e, pem_data, %u))\n\t\treturn;\n",
 		event->fixed_bytes, index);
 	put_asks(f, event, 0);
 	put_end(f, event, 0, index);

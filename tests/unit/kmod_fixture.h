@@ -83,9 +83,9 @@ void pem_kmod_filled(struct pem_kmod_cpu *cpu)
 
 static uint32_t counters_read_at; /* the last event that asked for it */
 
-void pem_counters_read(struct pem_kmod_session *session, uint32_t event_id)
+void pem_counters_read(struct pem_kmod_probe_data *data, uint32_t event_id)
 {
-	(void)session;
+	(void)data;
 	counters_read_at = event_id;
 }
 
@@ -147,13 +147,13 @@ struct machine {
 			      8];
 	} rule[COUNT];
 	struct pem_kmod_targets targets;
-	struct pem_kmod_session *session;
+	struct pem_kmod_probe_data *data;
 };
 
 static inline void want(struct machine *m, int index, uint64_t action)
 {
 	m->rule[index].head.action = action;
-	m->session->rule[index] = action ? &m->rule[index].head : NULL;
+	m->data->rule[index] = action ? &m->rule[index].head : NULL;
 }
 
 static inline struct machine *make_machine(uint32_t chunks)
@@ -162,8 +162,8 @@ static inline struct machine *make_machine(uint32_t chunks)
 	uint32_t i;
 
 	assert_non_null(m);
-	m->session = calloc(1, sizeof(*m->session) + COUNT * sizeof(m->session->rule[0]));
-	assert_non_null(m->session);
+	m->data = calloc(1, sizeof(*m->data) + COUNT * sizeof(m->data->rule[0]));
+	assert_non_null(m->data);
 	m->pool = pool_make(0, chunks);
 	memset(m->pool.ring.chunks, 0xaa, (size_t)chunks * CHUNK);
 	m->cpu.number = 3;
@@ -176,8 +176,8 @@ static inline struct machine *make_machine(uint32_t chunks)
 	}
 	for (i = 0; i < COUNT; i++)
 		m->rule[i].head.cpu = PEM_NO_CPU;
-	m->session->cpus = &m->cpu;
-	m->session->targets = &m->targets;
+	m->data->cpus = &m->cpu;
+	m->data->targets = &m->targets;
 	m->targets.generation = 1;
 	unreadable = NULL;
 	filled_count = 0;
@@ -191,14 +191,14 @@ static inline void free_machine(struct machine *m)
 	assert_int_equal(preempt_count, 0);
 	current = &init_task;
 	pool_free(&m->pool);
-	free(m->session);
+	free(m->data);
 	free(m);
 }
 
 static inline void raise_all(struct machine *m, struct thing *thing, int value, const char *text)
 {
 	((void (*)(void *, struct thing *, int, bool, const char *))pem_kmod_probes[ALL].probe)(
-		m->session, thing, value, true, text);
+		m->data, thing, value, true, text);
 }
 
 #define SWITCH_BYTES 24

@@ -13,8 +13,7 @@
 
 static void raise_choice(struct machine *m, struct thing *input)
 {
-	((void (*)(void *, struct thing *, long))pem_kmod_probes[CHOICE].probe)(m->session, input,
-										1);
+	((void (*)(void *, struct thing *, long))pem_kmod_probes[CHOICE].probe)(m->data, input, 1);
 }
 
 static const uint8_t *first_record(const struct machine *m)
@@ -111,7 +110,7 @@ static void the_modules_own_events_may_have_lists(void **state)
 	assert_true(pem_kmod_probes[OWN].is_own && !pem_kmod_probes[OWN].tracepoint);
 	assert_false(pem_kmod_probes[ALL].is_own);
 	want(m, OWN, PEM_ACTION(PEM_ACTION_LOG, PEM_NO_FIELD, 0, 0, 1));
-	pem_emit_made_up_own(m->session, 5, many, 3, "ab", few, 2);
+	pem_emit_made_up_own(m->data, 5, many, 3, "ab", few, 2);
 	assert_int_equal(((const struct pem_record_header *)at)->event_id,
 			 pem_kmod_probes[OWN].event_id);
 	assert_int_equal(at[8], 5);
@@ -192,7 +191,7 @@ static void a_probe_within_a_probe_has_a_lane_of_its_own(void **state)
 }
 
 struct two_cpus {
-	struct pem_kmod_session *session;
+	struct pem_kmod_probe_data *data;
 	struct pem_kmod_cpu cpu;
 };
 
@@ -202,24 +201,24 @@ static void *find_all_depths_taken(void *arg)
 	int i;
 
 	for (i = 0; i < 200000; i++)
-		pem_kmod_no_lane(two->session, &two->cpu, ALL, PEM_ACTION_LOG | PEM_ACTION_STAT);
+		pem_kmod_no_lane(two->data, &two->cpu, ALL, PEM_ACTION_LOG | PEM_ACTION_STAT);
 	return NULL;
 }
 
 static void what_cpus_without_a_pool_raise_is_counted_in_anothers(void **state)
 {
 	struct machine *m = make_machine(2);
-	struct two_cpus two = {.session = m->session};
+	struct two_cpus two = {.data = m->data};
 	pthread_t thread;
 
 	(void)state;
-	m->session->spare = &m->pool.ring;
+	m->data->spare = &m->pool.ring;
 	assert_int_equal(pthread_create(&thread, NULL, find_all_depths_taken, &two), 0);
 	find_all_depths_taken(&two);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_int_equal(m->pool.ring.cells[ALL].produced, 400000);
 	assert_int_equal(m->pool.ring.cells[ALL].discarded, 400000);
-	assert_int_equal(m->session->statistics_lost, 400000);
+	assert_int_equal(m->data->statistics_lost, 400000);
 	free_machine(m);
 }
 
