@@ -97,7 +97,7 @@ static int set_locked(struct pem_kmod_session *session, unsigned int index, bool
 
 	if (session->events[index].is_attached == on)
 		return 0;
-	if (pem_kmod_probes[index].is_own) {
+	if (pem_kmod_probes[index].is_emitted) {
 		session->events[index].is_attached = on;
 		return 0;
 	}
@@ -193,7 +193,8 @@ void pem_attach__remove_session(struct pem_kmod_session *session)
 
 bool pem_attach__has(unsigned int index)
 {
-	return pem_kmod_probes[index].is_own || READ_ONCE(attach_points[index].tracepoint) != NULL;
+	return pem_kmod_probes[index].is_emitted ||
+	       READ_ONCE(attach_points[index].tracepoint) != NULL;
 }
 
 int pem_attach__set(struct pem_kmod_session *session, unsigned int index, bool on)

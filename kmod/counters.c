@@ -20,7 +20,7 @@
  * Synchronization: a probe reads its own CPU's pointers, with preemption off; the worker replaces them and releases what was
  * there after an RCU grace period. The lock is the worker's against itself and close.
  */
-#include "own.h"
+#include "sampling.h"
 
 #include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
@@ -30,7 +30,7 @@
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
-#include "pem_kmod_own.h"
+#include "pem_kmod_emit.h"
 
 struct counters_cpu {
 	struct perf_event *event[PEM_KMOD_COUNTERS_MAX];

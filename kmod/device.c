@@ -166,7 +166,7 @@ static int do_free(struct pem_kmod_session *session, void __user *arg)
 						      : pem_kmod_pool__free(session, &chunks);
 }
 
-/* Those of own.h are of a session that is set up, and may run. */
+/* Those of sampling.h are of a session that is set up, and may run. */
 
 static int do_counters(struct pem_kmod_session *session, void __user *arg)
 {
@@ -187,7 +187,7 @@ static int do_accessed(struct pem_kmod_session *session, void __user *arg)
 
 	if (rc || session->state == PEM_KMOD_SESSION_NEW)
 		return rc ? rc : -EBUSY;
-	return pem_accessed__set(&session->own, &accessed);
+	return pem_accessed__set(&session->sampling, &accessed);
 }
 
 static int do_supply(struct pem_kmod_session *session, void __user *arg)
@@ -197,7 +197,8 @@ static int do_supply(struct pem_kmod_session *session, void __user *arg)
 
 	if (rc || session->state == PEM_KMOD_SESSION_NEW)
 		return rc ? rc : -EBUSY;
-	return pem_supply__set(&session->own, &supply, session->state == PEM_KMOD_SESSION_RUNNING);
+	return pem_supply__set(&session->sampling, &supply,
+			       session->state == PEM_KMOD_SESSION_RUNNING);
 }
 
 static int (*const ioctls[])(struct pem_kmod_session *session, void __user *arg) = {
@@ -219,7 +220,7 @@ static long pem_ioctl(struct file *file, unsigned int command, unsigned long arg
 	if (_IOC_TYPE(command) != _IOC_TYPE(PEM_KMOD_INFO))
 		return -ENOTTY;
 	if (number == _IOC_NR(PEM_KMOD_WORK)) /* it takes as long as the session runs */
-		return pem_tickers__work(&session->own.tickers);
+		return pem_tickers__work(&session->sampling.tickers);
 	if (number >= ARRAY_SIZE(ioctls))
 		return -ENOTTY;
 	if (mutex_lock_interruptible(&session->lock))

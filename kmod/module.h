@@ -12,13 +12,13 @@
  *	cpus_read_lock()    the kernel's: no CPU comes or goes. Nothing above is taken under it, nor by a CPU that comes.
  *	user lock           (limit.c) a spinlock
  *	tickers' lock       (ticker.c) a spinlock; a thread in PEM_KMOD_WORK takes nothing else of these
- * mmap() and poll() take none of them: they look at pools, which are published once and live until the file is released.
+ * mmap() and poll() take none of them: they read pools, which are published once and live until the file is released.
  * A CPU that comes online takes none of the session's: it makes a pool where there is none.
  */
 #ifndef PEM_KMOD_MODULE_H
 #define PEM_KMOD_MODULE_H
 
-#include "own.h"
+#include "sampling.h"
 #include "pem_kmod.h"
 
 #ifdef __KERNEL__
@@ -48,7 +48,7 @@ struct pem_kmod_session_event {
 	bool is_attached; /* under the attach lock */
 };
 
-/* A chunk that was full when it was looked at. */
+/* A chunk that was full when it was found. */
 struct pem_full_chunk {
 	u64 begin;
 	u32 index;
@@ -83,7 +83,7 @@ struct pem_kmod_session {
 	struct pem_kmod_session_event *events; /* by the event's index */
 	struct pem_kmod_rule *retired; /* rules that probes may still see */
 	unsigned int retired_count;
-	struct pem_own own;
+	struct pem_kmod_sampling sampling;
 	bool is_logging; /* some event is logged: then context switches are, too */
 	struct pem_kmod_probe_data probe_data;
 };

@@ -66,7 +66,7 @@ struct pem_kmod_cpu {
 	unsigned long context;
 	uint32_t context_generation; /* of the targets when it was asked */
 	uint32_t retired; /* chunks of an overwrite pool: they may be reclaimed */
-	uint64_t searched; /* what was offered << 32 | chunks looked at in vain since (record.c) */
+	uint64_t searched; /* what was offered << 32 | chunks searched in vain since (record.c) */
 	struct pem_kmod_pool *pool;
 	struct pem_ring ring;
 	struct pem_writer writers[PEM_KMOD_DEPTH];
@@ -85,11 +85,11 @@ struct pem_kmod_probe_data {
 /* A generated probe, and where it belongs. Its index is the event's in rules and cells. */
 struct pem_kmod_probe {
 	uint32_t event_id;
-	uint32_t fixed_bytes; /* of its record: what predicates may look at */
+	uint32_t fixed_bytes; /* of its record: what predicates may test */
 	const char *
 		tracepoint; /* "system:name"; NULL: this kernel has none, or its headers declare none */
 	void *probe; /* void (*)(void *data, ...), with the tracepoint's parameters; NULL: the same */
-	bool is_own; /* no tracepoint's: the module finds it out itself (own.h) */
+	bool is_emitted; /* no tracepoint's: the module raises it itself (sampling.h) */
 };
 
 extern const struct pem_kmod_probe pem_kmod_probes[];
@@ -151,7 +151,7 @@ uint8_t *pem_kmod_reserve(struct pem_kmod_cpu *cpu, struct pem_writer *w, struct
 /* The same for the record of a switch itself. */
 uint8_t *pem_kmod_reserve_switch(struct pem_kmod_cpu *cpu, struct pem_writer *w,
 				 struct pem_cell *cell, uint64_t now, uint32_t bytes);
-/* Add a value to what the statistic keeps beyond its cell. */
+/* Add a value to what the statistic keeps beside its cell. */
 void pem_kmod_add_distribution(const struct pem_ring *ring, const struct pem_kmod_rule *rule,
 			       uint32_t lane, uint64_t value);
 /* Give a writer's chunk to the consumer. */

@@ -154,7 +154,7 @@ static struct pem_kmod_pool *new_pool(struct pem_kmod_session *session, unsigned
 }
 
 /*
- * Let the CPU write to its pool. Its probes may run, and interrupt this if it is the CPU itself: they look at the depth
+ * Let the CPU write to its pool. Its probes may run, and interrupt this if it is the CPU itself: they read the depth
  * before all else, and count by the ring's header.
  */
 static void publish(struct pem_kmod_session *session, struct pem_kmod_pool *pool, unsigned int cpu)
@@ -179,14 +179,14 @@ static void publish(struct pem_kmod_session *session, struct pem_kmod_pool *pool
 static int cpu_comes(unsigned int cpu, struct hlist_node *node)
 {
 	struct pem_kmod_session *session = hlist_entry(node, struct pem_kmod_session, hotplug);
-	struct mem_cgroup *own;
+	struct mem_cgroup *old;
 	struct pem_kmod_pool *pool;
 
 	if (session->pools[cpu])
 		return 0;
-	own = set_active_memcg(session->memcg);
+	old = set_active_memcg(session->memcg);
 	pool = new_pool(session, cpu);
-	set_active_memcg(own);
+	set_active_memcg(old);
 	/* Without memory the CPU works all the same, and what it raises is counted. */
 	if (pool)
 		publish(session, pool, cpu);
@@ -371,7 +371,7 @@ __poll_t pem_kmod_pool__poll(struct pem_kmod_session *session)
 
 	if (state == PEM_KMOD_SESSION_NEW)
 		return 0;
-	/* Nothing more comes: whatever is there is worth a look. */
+	/* Nothing more comes: whatever is there may be taken. */
 	enough = state == PEM_KMOD_SESSION_STOPPED ? 1 : session->setup.watermark;
 	for_each_possible_cpu (cpu) {
 		pool = pem_kmod_pool__of(session, cpu);

@@ -113,7 +113,7 @@ void pem_kmod_retire(struct pem_kmod_cpu *cpu, struct pem_writer *w)
 	pem_kmod_filled(cpu);
 }
 
-/* Chunks that a probe looks at, at most: it may run with interrupts off. */
+/* Chunks that a probe searches, at most: it may run with interrupts off. */
 #define FIND_AT_ONCE 4096u
 
 /* Another number: there are chunks to be had that were not before; freed, put back (take.c), or full ones to reclaim. */
@@ -134,8 +134,8 @@ static uint32_t searched_count(uint64_t word, uint32_t offer)
 }
 
 /*
- * No chunk was among those looked at since cpu->searched was before. If a probe that interrupted us changed it, we may have
- * looked at the same, and where the next search begins may be before what was counted.
+ * No chunk was found among those searched since cpu->searched was before. If a probe that interrupted us changed it, we may have
+ * searched the same, and where the next search begins may be before what was counted.
  */
 static void searched_in_vain(struct pem_kmod_cpu *cpu, uint64_t before, uint32_t offer,
 			     uint32_t count)
@@ -159,7 +159,7 @@ static bool next_chunk(struct pem_kmod_cpu *cpu, struct pem_writer *w, uint64_t 
 {
 	const struct pem_ring *ring = &cpu->ring;
 	uint32_t count = ring->chunk_count < FIND_AT_ONCE ? ring->chunk_count : FIND_AT_ONCE;
-	uint32_t own = w->chunk_index, offer;
+	uint32_t newest = w->chunk_index, offer;
 	bool may_reclaim = ring->overwrite && w->packet; /* the chunk that is retired here */
 	bool was_exhausted = is_exhausted(cpu, offered(cpu));
 	uint64_t before;
@@ -171,10 +171,10 @@ static bool next_chunk(struct pem_kmod_cpu *cpu, struct pem_writer *w, uint64_t 
 	offer = offered(cpu);
 	before = READ_ONCE(cpu->searched);
 	index = pem_ring_find_among(ring, count);
-	/* Our own is the newest: it goes only when all others were looked at. */
+	/* The one just retired is the newest: it goes only when all others were searched. */
 	if (index < 0 && may_reclaim && (was_exhausted || count == ring->chunk_count) &&
-	    pem_ring_try(ring, own))
-		index = own;
+	    pem_ring_try(ring, newest))
+		index = newest;
 	if (index < 0) {
 		searched_in_vain(cpu, before, offer, count);
 		return false;

@@ -85,15 +85,15 @@ static struct pem_kmod_rule *new_rule(u32 test_count)
 
 /* What the user wants of context switches, if anything, and that they are logged. */
 static struct pem_kmod_rule *logged_switch(const struct pem_kmod_session *session,
-					   const struct pem_kmod_rule *own)
+					   const struct pem_kmod_rule *user)
 {
-	bool has_own = is_wanted(own);
-	struct pem_kmod_rule *rule = new_rule(has_own ? own->test_count : 0);
+	bool user_wants = is_wanted(user);
+	struct pem_kmod_rule *rule = new_rule(user_wants ? user->test_count : 0);
 
 	if (!rule)
 		return NULL;
-	if (has_own)
-		memcpy(rule, own, struct_size(own, tests, own->test_count));
+	if (user_wants)
+		memcpy(rule, user, struct_size(user, tests, user->test_count));
 	else
 		rule->action = PEM_ACTION(0, PEM_NO_FIELD, 0, 0, 0);
 	rule->is_copy = true;
@@ -301,7 +301,7 @@ int pem_kmod_rule__set(struct pem_kmod_session *session, const struct pem_kmod_e
 	    !pem_attach__has(index))
 		return -EOPNOTSUPP;
 	if (wanted->flags & PEM_KMOD_READ_COUNTERS &&
-	    (!session->probe_data.counters || pem_kmod_probes[index].is_own))
+	    (!session->probe_data.counters || pem_kmod_probes[index].is_emitted))
 		return -EINVAL;
 	old = session->events[index].rule;
 	keeps = wanted->flags & PEM_KMOD_KEEP_TESTS;

@@ -64,9 +64,9 @@ struct pem_kmod_session *pem_kmod_session__new(void)
 	mutex_init(&session->lock);
 	init_waitqueue_head(&session->wait);
 	INIT_HLIST_NODE(&session->hotplug);
-	INIT_LIST_HEAD(&session->own.accessed);
-	pem_tickers__init(&session->own.tickers);
-	session->own.data = &session->probe_data;
+	INIT_LIST_HEAD(&session->sampling.accessed);
+	pem_tickers__init(&session->sampling.tickers);
+	session->sampling.data = &session->probe_data;
 	rc = alloc_parts(session);
 	if (rc) {
 		free_parts(session);
@@ -118,7 +118,7 @@ int pem_kmod_session__setup(struct pem_kmod_session *session, const struct pem_k
 /* No probe of the session's events runs when it returns. */
 static void detach(struct pem_kmod_session *session, enum pem_kmod_session_state state)
 {
-	pem_tickers__run(&session->own.tickers, false);
+	pem_tickers__run(&session->sampling.tickers, false);
 	set_state(session, state);
 	pem_kmod_rule__apply_all(session);
 	tracepoint_synchronize_unregister();
@@ -141,7 +141,7 @@ int pem_kmod_session__start(struct pem_kmod_session *session)
 		pem_kmod_pool__retire_all(session);
 		return rc;
 	}
-	pem_tickers__run(&session->own.tickers, true);
+	pem_tickers__run(&session->sampling.tickers, true);
 	return 0;
 }
 
@@ -159,8 +159,8 @@ void pem_kmod_session__free(struct pem_kmod_session *session)
 {
 	if (session->state == PEM_KMOD_SESSION_RUNNING)
 		detach(session, PEM_KMOD_SESSION_STOPPED);
-	pem_accessed__free(&session->own);
-	pem_supply__free(&session->own);
+	pem_accessed__free(&session->sampling);
+	pem_supply__free(&session->sampling);
 	pem_counters__close(&session->probe_data);
 	pem_attach__remove_session(session);
 	pem_target__exit(session);

@@ -10,7 +10,7 @@
 #include <linux/nospec.h>
 
 #define AT_ONCE 64 /* indices copied from user space */
-#define TAKEN_AT_ONCE 1024 /* chunks looked at, before others may run */
+#define SEARCH_AT_ONCE 1024 /* chunks searched, before others may run */
 
 static struct pem_packet *packet_at(const struct pem_ring *ring, u32 index)
 {
@@ -76,7 +76,7 @@ static void find_full(struct pem_kmod_pool *pool)
 	u32 before = atomic_read(&pool->full), i, word;
 
 	for (i = 0; i < ring->chunk_count; i++) {
-		if (i % TAKEN_AT_ONCE == 0)
+		if (i % SEARCH_AT_ONCE == 0)
 			cond_resched();
 		word = __atomic_load_n(&ring->chunk_state[i], __ATOMIC_ACQUIRE);
 		if (PEM_CHUNK_STATE(word) == PEM_CHUNK_FULL)
@@ -87,7 +87,7 @@ static void find_full(struct pem_kmod_pool *pool)
 		atomic_sub(before - pool->found_count, &pool->full);
 }
 
-/* A chunk that is READING gets this state word. A producer that found none to take looks again, whatever kind it wants. */
+/* A chunk that is READING gets this state word. A producer that found none to take searches again, whatever kind it wants. */
 static void give_up(const struct pem_ring *ring, u32 index, u32 word)
 {
 	__atomic_store_n(&ring->chunk_state[index], word, __ATOMIC_RELEASE); /* E, H */
@@ -126,13 +126,13 @@ static void put_back_one(struct pem_kmod_pool *pool, u32 index, u32 state)
 
 /*
  * What was found and not taken is there for the next call, and so is what is put back: who drains a large pool, few chunks at
- * a time, would else wait for a look at all of it at each. Of an overwrite pool much of it may have been reclaimed meanwhile.
+ * a time, would else wait for a search of all of it at each. Of an overwrite pool much of it may have been reclaimed meanwhile.
  */
 int pem_kmod_pool__take(struct pem_kmod_session *session, struct pem_kmod_chunks *chunks)
 {
 	struct pem_kmod_pool *pool = pem_kmod_pool__of(session, chunks->cpu);
 	u32 __user *to = u64_to_user_ptr(chunks->chunks);
-	u32 taken = 0, looked = 0;
+	u32 taken = 0, searched = 0;
 	struct pem_full_chunk chunk;
 	bool is_fresh = false, is_told = true;
 
@@ -146,7 +146,7 @@ int pem_kmod_pool__take(struct pem_kmod_session *session, struct pem_kmod_chunks
 			is_fresh = true;
 			continue;
 		}
-		if (++looked % TAKEN_AT_ONCE == 0)
+		if (++searched % SEARCH_AT_ONCE == 0)
 			cond_resched();
 		chunk = oldest_found(pool);
 		if (!take_one(&pool->ring, &chunk))
@@ -168,7 +168,7 @@ void pem_kmod_pool__untake(struct pem_kmod_session *session, u32 cpu, u32 count)
 	/* From the last: what was found grows towards it. */
 	while (pool && count--) {
 		put_back_one(pool, *taken_at(pool, count), PEM_CHUNK_FULL);
-		if (count % TAKEN_AT_ONCE == 0)
+		if (count % SEARCH_AT_ONCE == 0)
 			cond_resched();
 	}
 }

@@ -299,7 +299,7 @@ PEM_INLINE bool pem_begin_sched_process_fork(struct pem_kevent *e, uint32_t inde
 
 /*
  * What is stored and read back is a number to the verifier, which lets nobody add up or compare the pointers that
- * tracepoints pass. While a statistic changes its readers do not look at the sum, so it may hold anything.
+ * tracepoints pass. While a statistic changes its readers do not use the sum, so it may hold anything.
  */
 PEM_INLINE uint64_t pem_number(struct pem_cell *cell, uint64_t word)
 {

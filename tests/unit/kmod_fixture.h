@@ -131,7 +131,7 @@ static inline __attribute__((unused)) void check_trace_callback_type_begins(void
 
 #pragma GCC diagnostic ignored "-Wunused-parameter" /* the kernel does not ask for it */
 #include "kmod_probes/pem_kmod_events.h"
-#include "kmod_probes/pem_kmod_own.h"
+#include "kmod_probes/pem_kmod_emit.h"
 
 /* --- a session on it --- */
 

@@ -107,8 +107,8 @@ static void the_modules_own_events_may_have_lists(void **state)
 	const uint8_t *at = first_record(m), zero[7] = {0};
 
 	(void)state;
-	assert_true(pem_kmod_probes[OWN].is_own && !pem_kmod_probes[OWN].tracepoint);
-	assert_false(pem_kmod_probes[ALL].is_own);
+	assert_true(pem_kmod_probes[OWN].is_emitted && !pem_kmod_probes[OWN].tracepoint);
+	assert_false(pem_kmod_probes[ALL].is_emitted);
 	want(m, OWN, PEM_ACTION(PEM_ACTION_LOG, PEM_NO_FIELD, 0, 0, 1));
 	pem_emit_made_up_own(m->data, 5, many, 3, "ab", few, 2);
 	assert_int_equal(((const struct pem_record_header *)at)->event_id,
@@ -377,7 +377,7 @@ static void a_search_that_is_interrupted_by_one_counts_once(void **state)
 	free_machine(m);
 }
 
-static void distribution_statistics_are_kept_for_each_depth(void **state)
+static void distributions_are_kept_for_each_depth(void **state)
 {
 	struct machine *m = make_machine(2);
 	const struct pem_distribution *distribution = &m->pool.ring.distributions[3 * LANES + 1];
@@ -463,7 +463,7 @@ int main(void)
 		cmocka_unit_test(a_pool_that_is_all_taken_is_searched_once),
 		cmocka_unit_test(an_overwrite_pool_gives_up_its_newest_chunk_last),
 		cmocka_unit_test(a_search_that_is_interrupted_by_one_counts_once),
-		cmocka_unit_test(distribution_statistics_are_kept_for_each_depth),
+		cmocka_unit_test(distributions_are_kept_for_each_depth),
 		cmocka_unit_test(predicates_are_judged_as_the_table_says),
 	};
 

@@ -94,7 +94,7 @@ static int drain(struct bench *b, bool final)
 {
 	const struct pem_source_sink sink = {.arg = b, .write = write_packet};
 
-	/* The final one looks for pools of CPUs that came online, by the device, which is not there. */
+	/* The final one needs_worker for pools of CPUs that came online, by the device, which is not there. */
 	b->source.fd = -1;
 	return pem_module__drain(&b->source, &sink, final);
 }

@@ -158,7 +158,7 @@ struct pem_source {
 	uint16_t probe_by_id
 		[PEM_KERNEL_PROBES_BY_ID]; /* open addressing: place in probes + 1; 0: free */
 	int context_index; /* the event that sets threads, or -1 */
-	bool context_demanded; /* it is among the demands */
+	bool demands_context; /* it is among the demands */
 	bool started;
 	bool stopped;
 	pid_t root;

@@ -103,7 +103,7 @@ static int take_demand(struct pem_source *source, size_t i, const struct pem_sou
 	}
 	if (tests > PEM_KTESTS_MAX)
 		return -E2BIG;
-	source->context_demanded |= index == source->context_index;
+	source->demands_context |= index == source->context_index;
 	return 0;
 }
 
@@ -164,7 +164,7 @@ static void set_context_filter(struct pem_source *source)
 		flags |= PEM_KACTION_TREE;
 	if (is_restricted(&common))
 		flags |= PEM_ACTION_FILTER;
-	if (source->context_index >= 0 && !source->context_demanded)
+	if (source->context_index >= 0 && !source->demands_context)
 		set_filter(source, (unsigned)source->context_index, &common);
 	source->control->context_flags = source->beside ? 0 : flags;
 }
@@ -480,7 +480,7 @@ static int balance_of(struct pem_source *source, size_t i, struct pem_balance *b
 	struct pem_kernel_demand *demand;
 
 	memset(balance, 0, sizeof(*balance));
-	if (i == source->demand_count && source->context_index >= 0 && !source->context_demanded &&
+	if (i == source->demand_count && source->context_index >= 0 && !source->demands_context &&
 	    !source->beside) {
 		count_event(source, (unsigned)source->context_index, false, balance);
 		return 0;

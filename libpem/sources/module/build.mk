@@ -7,12 +7,12 @@ MODULE_SHARED := $(call objects,libpem/pool.c libpem/record_bytes.c)
 MODULE_SOURCE_OBJ := $(call objects,$(wildcard libpem/sources/module/*.c))
 ifneq ($(HAVE_PFM),)
 MODULE_SHARED += $(B)/obj/libpem/sources/counters/encode.o
-CFLAGS_libpem_sources_module_own += -DPEM_HAVE_PFM
+CFLAGS_libpem_sources_module_sampling += -DPEM_HAVE_PFM
 endif
 
 ALL += $(B)/lib/pem/source-module.so
 
-# nodelete: it stays in memory, since a thread of its own may outlive a session (own.c).
+# nodelete: it stays in memory, since a thread of its own may outlive a session (sampling.c).
 $(B)/lib/pem/source-module.so: $(MODULE_SOURCE_OBJ) $(MODULE_SHARED)
 	$(call say,LINK,$@)
 	$(Q)$(LINK_PLUGIN) -Wl,-z,nodelete $^ $(PFM_LIBS) -lpthread

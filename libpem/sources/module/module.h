@@ -4,7 +4,7 @@
  *
  *	source.c   the plugin: demands, start and stop
  *	device.c   /dev/pem: can it be used, which events has it, its ioctls
- *	own.c      what the module looks at itself, and the thread in which it does
+ *	sampling.c what the module samples itself, and the thread in which it does
  *	pools.c    each CPU's pool: mapped, and statistics and counts read out of it
  *	drain.c    chunks -> packets
  *
@@ -67,12 +67,12 @@ struct pem_source {
 		*by_id; /* demands' and sets_thread; open addressing, half empty at least */
 	uint32_t by_id_mask;
 	const struct pem_event *sets_thread; /* may be NULL */
-	bool sets_thread_demanded;
+	bool demands_sets_thread;
 	uint32_t beside; /* struct pem_source_config's */
 	bool has_tree;
 	bool reads_counters; /* at tracepoints that are logged */
 	bool samples_pages; /* of targets */
-	bool looks; /* at pages or free memory: the module needs a thread for that */
+	bool needs_worker; /* the module samples pages or free memory in a thread of this process */
 	struct pem_module_worker *worker; /* NULL: none */
 	uint32_t pages_interval_us;
 	uint64_t pages_region_bytes;
@@ -101,10 +101,10 @@ int pem_module__take(const struct pem_source *source, uint32_t cpu, uint32_t *ch
 		     uint32_t count);
 int pem_module__free(const struct pem_source *source, uint32_t cpu, uint32_t chunk);
 
-/* --- own.c --- */
+/* --- sampling.c --- */
 
-/* Is it the event of what the module looks at ("counters", "accessed", "supply")? */
-bool pem_module__observes(const struct pem_event *event, const char *what);
+/* Does the event come of a sampler of the module: "counters", "accessed" or "supply"? */
+bool pem_module__is_sampled_by(const struct pem_event *event, const char *what);
 /* Before events are told. 0, or -errno, said. */
 int pem_module__open_counters(struct pem_source *source, const char *names);
 /* Switches that are logged though nobody asked for them; after all events are told. 0, or -errno. */
@@ -112,9 +112,9 @@ int pem_module__count_at_switches(const struct pem_source *source);
 /* 0, or -errno, said. */
 int pem_module__sample_process(const struct pem_source *source, uint32_t pid);
 int pem_module__watch_supply(const struct pem_source *source);
-/* The thread in which the module looks, from START on. 0, or -errno: there is none. */
+/* The thread in which the module samples, from START on. 0, or -errno: there is none. */
 int pem_module__start_worker(struct pem_source *source);
-/* After STOP. It waits for the thread, but not long for one that a process that is looked at holds up: that one is left. */
+/* After STOP. It waits for the thread, but not long for one that a sampled process holds up: that one is left. */
 void pem_module__end_worker(struct pem_source *source);
 
 /* --- pools.c --- */

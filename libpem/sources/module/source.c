@@ -48,7 +48,7 @@ static bool is_ours(const struct pem_event *event)
 	       event->source_kind == PEM_SOURCE_MODULE;
 }
 
-/* Of a tracepoint somebody else may deliver what the module does not; of what it looks for itself nobody. */
+/* Of a tracepoint somebody else may deliver what the module does not; of what it samples itself nobody. */
 static int can_deliver(const struct pem_event *event, struct pem_error *reason)
 {
 	struct pem_error why = {""};
@@ -62,7 +62,7 @@ static int can_deliver(const struct pem_event *event, struct pem_error *reason)
 	if (result == 1)
 		return 1;
 	return pem_module__fail(reason, 0, "only pem.ko %s: %s",
-				pem_module__observes(event, "counters")
+				pem_module__is_sampled_by(event, "counters")
 					? "reads counters at events (--counters)"
 					: "sees this",
 				why.text);
@@ -76,10 +76,11 @@ static uint64_t told_action(uint64_t action)
 				     : action & ~0xffULL;
 }
 
-/* The source's own thread raises it: a context's process is the one looked at, not the one that runs. */
-static bool is_of_worker(const struct pem_event *event)
+/* The source's own thread raises it: a context's process is the one sampled, not the one that runs. */
+static bool is_periodic(const struct pem_event *event)
 {
-	return pem_module__observes(event, "accessed") || pem_module__observes(event, "supply");
+	return pem_module__is_sampled_by(event, "accessed") ||
+	       pem_module__is_sampled_by(event, "supply");
 }
 
 /* With an event's tests the first time, then its action alone. */
@@ -97,7 +98,7 @@ static int tell(struct pem_source *source, struct pem_module_demand *demand,
 	if (source->reads_counters && demand->event->source_kind != PEM_SOURCE_MODULE &&
 	    (request.action & PEM_ACTION_LOG))
 		request.flags |= PEM_KMOD_READ_COUNTERS;
-	if (first && is_of_worker(demand->event)) {
+	if (first && is_periodic(demand->event)) {
 		request.tests = (uintptr_t)first->tests;
 		request.test_count = first->test_count;
 	} else if (first) {
@@ -185,42 +186,43 @@ static int take_demand(struct pem_source *source, size_t i, const struct pem_sou
 	}
 	if (event->event->meaning == PEM_MEANS_SETS_THREAD) {
 		source->sets_thread = event->event;
-		source->sets_thread_demanded = true;
+		source->demands_sets_thread = true;
 	}
 	return tell(source, demand, event);
 }
 
 /* What has to be there before the first event is told. */
-static void look_first(struct pem_source *source, const struct pem_source_config *config)
+static void prepare_sampling(struct pem_source *source, const struct pem_source_config *config)
 {
 	size_t i;
 
 	source->pages_interval_us = config->pages_interval_us;
 	source->pages_region_bytes = config->pages_region_bytes;
 	for (i = 0; i < config->event_count; i++) {
-		if (pem_module__observes(config->events[i].event, "counters"))
+		if (pem_module__is_sampled_by(config->events[i].event, "counters"))
 			source->reads_counters =
 				!pem_module__open_counters(source, config->counters);
-		source->samples_pages |= pem_module__observes(config->events[i].event, "accessed");
+		source->samples_pages |=
+			pem_module__is_sampled_by(config->events[i].event, "accessed");
 	}
 }
 
-/* What the module looks at for a demand, which it knows. Processes of the target follow with it. */
-static int look_at(struct pem_source *source, const struct pem_module_demand *demand)
+/* Start the sampler that a demand needs. The module knows the demand. Processes of the target follow with it. */
+static int start_sampling(struct pem_source *source, const struct pem_module_demand *demand)
 {
 	size_t i;
 
-	if (pem_module__observes(demand->event, "counters"))
+	if (pem_module__is_sampled_by(demand->event, "counters"))
 		return source->reads_counters ? pem_module__count_at_switches(source) : -EINVAL;
-	source->looks |= is_of_worker(demand->event);
-	if (pem_module__observes(demand->event, "supply"))
+	source->needs_worker |= is_periodic(demand->event);
+	if (pem_module__is_sampled_by(demand->event, "supply"))
 		return pem_module__watch_supply(source);
-	if (!pem_module__observes(demand->event, "accessed") || source->has_tree)
+	if (!pem_module__is_sampled_by(demand->event, "accessed") || source->has_tree)
 		return 0;
 	if (demand->context.pid == PEM_ANY)
 		return -ENODEV;
 	for (i = 0; source->demands + i < demand; i++) {
-		if (pem_module__observes(source->demands[i].event, "accessed") &&
+		if (pem_module__is_sampled_by(source->demands[i].event, "accessed") &&
 		    source->demands[i].context.pid == demand->context.pid)
 			return source->demands[i].error;
 	}
@@ -236,7 +238,7 @@ static int take_demands(struct pem_source *source, const struct pem_source_confi
 	if (!source->demands)
 		return -ENOMEM;
 	source->demand_count = config->event_count;
-	look_first(source, config);
+	prepare_sampling(source, config);
 	for (i = 0; i < config->event_count; i++) {
 		source->demands[i].error = take_demand(source, i, &config->events[i]);
 		if (source->demands[i].error)
@@ -247,11 +249,11 @@ static int take_demands(struct pem_source *source, const struct pem_source_confi
 	for (i = 0; i < config->event_count; i++) {
 		if (source->demands[i].error)
 			continue;
-		source->demands[i].error = look_at(source, &source->demands[i]);
+		source->demands[i].error = start_sampling(source, &source->demands[i]);
 		if (source->demands[i].error == -ENODEV)
 			pem_module__log(
 				source, PEM_LOG_WARNING,
-				"%s: pages are looked at of a command or of processes that are "
+				"%s: pages are sampled of a command or of processes that are "
 				"named, not of the whole machine",
 				config->events[i].event->name);
 	}
@@ -392,9 +394,9 @@ static int start(struct pem_source *source, struct pem_error *error)
 		return pem_module__fail(error, rc ? rc : -EPROTO, "no CPU's pool can be mapped: %s",
 					rc ? strerror(-rc) : "the module made none");
 	source->started = true;
-	rc = source->looks ? pem_module__start_worker(source) : 0;
+	rc = source->needs_worker ? pem_module__start_worker(source) : 0;
 	return rc ? pem_module__fail(error, rc,
-				     "no thread in which the module could look at pages: %s",
+				     "no thread in which the module could sample pages: %s",
 				     strerror(-rc))
 		  : 0;
 }
@@ -548,7 +550,7 @@ static int drain(struct pem_source *source, const struct pem_source_sink *sink, 
 static int balance_of(struct pem_source *source, size_t i, struct pem_balance *balance)
 {
 	memset(balance, 0, sizeof(*balance));
-	if (i == source->demand_count && source->sets_thread && !source->sets_thread_demanded &&
+	if (i == source->demand_count && source->sets_thread && !source->demands_sets_thread &&
 	    !source->beside) {
 		pem_module__count(source, pem_module__index_of(source, source->sets_thread->id),
 				  balance);

@@ -140,7 +140,7 @@ PEM_INLINE void pem_distribution_put_top(struct pem_distribution *distribution, 
 	PEM_STORE(top->sequence, top->sequence + 1);
 }
 
-/* Add a value to what event index keeps on this CPU beyond its cell. A global function: its arguments are numbers. */
+/* Add a value to what event index keeps on this CPU beside its cell. A global function: its arguments are numbers. */
 __attribute__((noinline)) int pem_add_distribution(uint32_t index, uint64_t action, uint64_t value)
 {
 	uint64_t negative = value >> 63 & pem_is_signed(PEM_ACTION_TYPE(action)), tag;

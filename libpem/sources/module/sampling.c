@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * own.c - what the module is to look at itself: counters at events, a process's pages, free memory; the thread for that
+ * sampling.c - what the module samples itself: counters at events, a process's pages, free memory; the thread for that
  *
  * Not here: what is wanted of these events, which is told as of all others (source.c).
  */
@@ -23,7 +23,7 @@
 
 #define WORKER_PATIENCE_S 1
 
-bool pem_module__observes(const struct pem_event *event, const char *what)
+bool pem_module__is_sampled_by(const struct pem_event *event, const char *what)
 {
 	return event->source_kind == PEM_SOURCE_MODULE && !strcmp(event->source_name, what);
 }
@@ -145,7 +145,7 @@ int pem_module__count_at_switches(const struct pem_source *source)
 	struct pem_kmod_event request = {
 		.size = sizeof(request), .cpu = PEM_NO_CPU, .flags = PEM_KMOD_READ_COUNTERS};
 
-	if (!source->sets_thread || source->sets_thread_demanded)
+	if (!source->sets_thread || source->demands_sets_thread)
 		return 0; /* its own demand says so */
 	request.event_id = source->sets_thread->id;
 	return ioctl(source->fd, PEM_KMOD_EVENT, &request) ? -errno : 0;
@@ -162,8 +162,8 @@ int pem_module__sample_process(const struct pem_source *source, uint32_t pid)
 	int rc = ioctl(source->fd, PEM_KMOD_ACCESSED, &request) ? -errno : 0;
 
 	if (rc)
-		pem_module__log(source, PEM_LOG_WARNING,
-				"pages of process %u are not looked at: %s", pid,
+		pem_module__log(source, PEM_LOG_WARNING, "pages of process %u are not sampled: %s",
+				pid,
 				rc == -EPERM    ? "its memory may be read by its user and by "
 						  "CAP_SYS_PTRACE only"
 				: rc == -ENOSPC ? "16 processes are the most"
@@ -258,7 +258,7 @@ void pem_module__end_worker(struct pem_source *source)
 		pthread_detach(worker->thread);
 		pem_module__log(source, PEM_LOG_WARNING,
 				"module: a process keeps its memory locked, and the thread that "
-				"looks at its pages waits for it: it is left behind, and holds "
+				"samples its pages waits for it: it is left behind, and holds "
 				"this session's buffers until then");
 	}
 	put_worker(worker);
