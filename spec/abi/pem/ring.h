@@ -2,7 +2,8 @@
 /*
  * ring.h - the chunk ring: how a producer claims, fills and retires chunks, once for every producer
  *
- * Not here: mapping pools (libpem/producer), draining them (libpem/consumer), what a record holds.
+ * Not here: mapping pools (libpem/producer), draining them (libpem/consumer), what a record holds, cells of statistics
+ * (statistic.h).
  *
  * A chunk is claimed with one compare-and-swap and then belongs to one lane's thread alone. Chunk states:
  *
@@ -36,6 +37,7 @@
 #define PEM_RING_H
 
 #include <pem/abi.h>
+#include <pem/statistic.h>
 
 /* A thread's position in the chunk it owns. Private memory of that thread; all zero: holds no chunk. */
 struct pem_writer {
@@ -214,74 +216,6 @@ static inline void pem_ring_start(const struct pem_ring *ring, struct pem_writer
 	w->last_clock = now;
 	w->record_count = 0;
 	w->chunk_index = index;
-}
-
-/* Order-preserving key of a field's value for a cell's min and max: unsigned comparison orders the values. */
-PEM_INLINE uint64_t pem_stat_key_signed(int64_t value)
-{
-	return (uint64_t)value ^ (1ULL << 63);
-}
-
-/*
- * Add one value to a cell's statistic; integers only (a floating sum is the library's). One writer per cell.
- * A reader that finds stat_begin == stat_end before and after, and one tag, has a consistent set.
- */
-PEM_INLINE void pem_cell_update(struct pem_cell *cell, uint64_t value, uint64_t key)
-{
-	uint64_t n = cell->stat_begin + 1;
-
-	__atomic_store_n(&cell->stat_begin, n, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE); /* begin before the values */
-	__atomic_store_n(&cell->sum, cell->sum + value, __ATOMIC_RELAXED);
-	if (key < cell->min)
-		__atomic_store_n(&cell->min, key, __ATOMIC_RELAXED);
-	if (key > cell->max)
-		__atomic_store_n(&cell->max, key, __ATOMIC_RELAXED);
-	__atomic_store_n(&cell->stat_end, n, __ATOMIC_RELEASE); /* the values before the end */
-}
-
-/* Begin a cell's statistic anew, of another tag. */
-static inline void pem_cell_reset(struct pem_cell *cell, uint64_t tag)
-{
-	__atomic_store_n(&cell->stat_begin, ~0ULL,
-			 __ATOMIC_RELAXED); /* unequal to any count while it changes */
-	__atomic_thread_fence(__ATOMIC_RELEASE);
-	__atomic_store_n(&cell->sum, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&cell->min, ~0ULL, __ATOMIC_RELAXED);
-	__atomic_store_n(&cell->max, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&cell->tag, tag, __ATOMIC_RELAXED);
-	__atomic_store_n(&cell->stat_end, 0, __ATOMIC_RELEASE);
-	__atomic_store_n(&cell->stat_begin, 0, __ATOMIC_RELEASE);
-}
-
-/* pem_cell_update in a cell that may hold another tag's statistic, which is then forgotten. */
-PEM_INLINE void pem_cell_add(struct pem_cell *cell, uint64_t tag, uint64_t value, uint64_t key)
-{
-	if (__builtin_expect(cell->tag != tag, 0))
-		pem_cell_reset(cell, tag);
-	pem_cell_update(cell, value, key);
-}
-
-/*
- * Copy one cell's statistic; false: its writer was in the middle of it at each of so many tries, and copy is what was seen
- * last (a thread that was killed there leaves it so).
- */
-static inline int pem_cell_read(const struct pem_cell *cell, struct pem_cell *copy, unsigned tries)
-{
-	do {
-		copy->stat_end = __atomic_load_n(&cell->stat_end, __ATOMIC_ACQUIRE);
-		copy->tag = __atomic_load_n(&cell->tag, __ATOMIC_RELAXED);
-		copy->sum = __atomic_load_n(&cell->sum, __ATOMIC_RELAXED);
-		copy->min = __atomic_load_n(&cell->min, __ATOMIC_RELAXED);
-		copy->max = __atomic_load_n(&cell->max, __ATOMIC_RELAXED);
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		copy->stat_begin = __atomic_load_n(&cell->stat_begin, __ATOMIC_RELAXED);
-		/* The tag again: a later one may have come to the same count meanwhile. */
-		if (copy->stat_begin == copy->stat_end &&
-		    __atomic_load_n(&cell->tag, __ATOMIC_RELAXED) == copy->tag)
-			return 1;
-	} while (--tries);
-	return 0;
 }
 
 #endif
