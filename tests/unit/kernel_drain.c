@@ -89,7 +89,7 @@ static struct bench *new_bench(void)
 	struct bench *b = calloc(1, sizeof(*b));
 
 	assert_non_null(b);
-	b->source.cpu_count = 1;
+	b->source.common.cpu_count = 1;
 	b->source.ring_stride = STRIDE;
 	b->source.ring_mask = RING_BYTES - 1;
 	b->source.rings = aligned_alloc(4096, (STRIDE + 4095) / 4096 * 4096);

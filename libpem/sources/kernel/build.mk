@@ -2,7 +2,7 @@
 # source-kernel.so: tracepoint events through BPF and libbpf. kmod/build.mk says so if it is not
 # built.
 
-KERNEL_SOURCE_OBJ := $(call objects,$(wildcard libpem/sources/kernel/*.c))
+KERNEL_SOURCE_OBJ := $(call objects,$(wildcard libpem/sources/kernel/*.c libpem/sources/common/*.c))
 # libpem has them too, but the plugin is not linked with it.
 KERNEL_SOURCE_SHARED := $(call objects,libpem/util.c libpem/printable.c)
 KERNEL_SOURCE_LIBS := $(LIBBPF_LIBS) -lelf -lz

@@ -80,8 +80,8 @@ static void writer__flush(struct writer *w)
 	writer__end(w);
 	if ((uint8_t *)w->packet != w->source->packet) /* several */
 		w->used = aligned(w->used);
-	if (w->source->beside)
-		snprintf(name, sizeof(name), "k%u_%u", w->source->beside, w->cpu);
+	if (w->source->common.beside)
+		snprintf(name, sizeof(name), "k%u_%u", w->source->common.beside, w->cpu);
 	else
 		snprintf(name, sizeof(name), "k_%u", w->cpu);
 	rc = w->sink->write(w->sink->arg, name, (struct pem_packet *)w->source->packet, w->used);
@@ -102,7 +102,7 @@ static void writer__begin(struct writer *w, uint64_t clock)
 	w->packet->timestamp_end = clock;
 	w->packet->cpu = w->cpu;
 	w->packet->source = PEM_PACKET_KERNEL;
-	if (w->source->beside) {
+	if (w->source->common.beside) {
 		w->packet->source = PEM_PACKET_KERNEL_THREAD;
 		w->packet->pid = cpu->pid;
 		w->packet->tid = cpu->tid;
@@ -118,7 +118,8 @@ static bool writer__goes_on(const struct writer *w, uint64_t clock)
 	/* 32 bits of clock per record reach less than 2^32 ticks from one record to the next. */
 	if (!w->packet || (clock - w->packet->timestamp_end) >> 32)
 		return false;
-	return !w->source->beside || (w->packet->pid == cpu->pid && w->packet->tid == cpu->tid);
+	return !w->source->common.beside ||
+	       (w->packet->pid == cpu->pid && w->packet->tid == cpu->tid);
 }
 
 static uint32_t align_up(uint32_t n, uint32_t align)
@@ -176,7 +177,7 @@ static void writer__add(struct writer *w, const struct pem_kernel_event *event, 
 	uint8_t *to;
 
 	if (aligned(w->used) + more > PEM_KERNEL_PACKET_BYTES ||
-	    (!goes_on && w->packet && !w->source->beside))
+	    (!goes_on && w->packet && !w->source->common.beside))
 		writer__flush(w);
 	else if (!goes_on && w->packet)
 		writer__end(w);
@@ -256,7 +257,7 @@ static void deliver(struct writer *w, struct pem_kernel_cpu *cpu, const struct f
 	if (clock < cpu->last_clock)
 		clock = cpu->last_clock;
 	cpu->last_clock = clock;
-	if (w->source->beside && found->index == w->source->context_index) {
+	if (w->source->common.beside && found->index == w->source->context_index) {
 		pem_kernel__thread_of(found->at, &cpu->pid, &cpu->tid);
 		return;
 	}
@@ -321,7 +322,7 @@ int pem_source__drain_rings(struct pem_source *source, const struct pem_source_s
 	int rc = 0, one;
 	uint32_t i;
 
-	for (i = 0; i < source->cpu_count; i++) {
+	for (i = 0; i < source->common.cpu_count; i++) {
 		one = drain_cpu(source, i, sink);
 		if (one && !rc)
 			rc = one;
@@ -334,7 +335,7 @@ bool pem_source__is_drained(const struct pem_source *source)
 	const struct pem_kring *ring;
 	uint32_t i;
 
-	for (i = 0; i < source->cpu_count; i++) {
+	for (i = 0; i < source->common.cpu_count; i++) {
 		ring = pem_source__ring(source, i);
 		if (!source->cpus[i].broken && load_relaxed(&ring->head) != ring->tail)
 			return false;
@@ -347,7 +348,7 @@ void pem_source__give_up_rest(struct pem_source *source)
 	const struct pem_kring *ring;
 	uint32_t i;
 
-	for (i = 0; i < source->cpu_count; i++) {
+	for (i = 0; i < source->common.cpu_count; i++) {
 		ring = pem_source__ring(source, i);
 		if (!source->cpus[i].broken && load_relaxed(&ring->head) != ring->tail)
 			give_up(source, i, ring->tail);

@@ -4,7 +4,7 @@
 
 # What it shares with libpem, compiled once: it must not need libpem's private symbols.
 MODULE_SHARED := $(call objects,libpem/pool.c libpem/record_bytes.c)
-MODULE_SOURCE_OBJ := $(call objects,$(wildcard libpem/sources/module/*.c))
+MODULE_SOURCE_OBJ := $(call objects,$(wildcard libpem/sources/module/*.c libpem/sources/common/*.c))
 ifneq ($(HAVE_PFM),)
 MODULE_SHARED += $(B)/obj/libpem/sources/counters/encode.o
 CFLAGS_libpem_sources_module_sampling += -DPEM_HAVE_PFM

@@ -41,7 +41,7 @@ static uint32_t aligned(uint32_t bytes)
 static int complain(struct pem_source *source, const struct piece *piece, const char *what)
 {
 	if (!piece->cpu->broken)
-		pem_module__log(source, PEM_LOG_ERROR,
+		pem_source__log(source, PEM_LOG_ERROR,
 				"module: a chunk of CPU %u, lane %u, %s: its records are lost, and "
 				"what such chunks hold from here on",
 				piece->cpu_number, piece->lane_number, what);
@@ -55,8 +55,8 @@ static void stream_name(const struct pem_source *source, const struct piece *pie
 {
 	char number[12] = "", depth[12] = "";
 
-	if (source->beside)
-		snprintf(number, sizeof(number), "%u", source->beside);
+	if (source->common.beside)
+		snprintf(number, sizeof(number), "%u", source->common.beside);
 	if (piece->lane_number > 1)
 		snprintf(depth, sizeof(depth), "_%u", piece->lane_number - 1);
 	snprintf(name, bytes, "k%s_%u%s", number, piece->cpu_number, depth);
@@ -109,7 +109,7 @@ int pem_module__index_events(struct pem_source *source)
 	uint32_t size = 16;
 	size_t i;
 
-	while (size < 2 * (source->demand_count + 1))
+	while (size < 2 * (source->common.demand_count + 1))
 		size *= 2;
 	source->by_id = calloc(size, sizeof(*source->by_id));
 	if (!source->by_id)
@@ -117,8 +117,8 @@ int pem_module__index_events(struct pem_source *source)
 	source->by_id_mask = size - 1;
 	if (source->sets_thread)
 		put_event(source, source->sets_thread);
-	for (i = 0; i < source->demand_count; i++)
-		put_event(source, source->demands[i].event);
+	for (i = 0; i < source->common.demand_count; i++)
+		put_event(source, source->common.demands[i].event);
 	return 0;
 }
 
@@ -164,7 +164,7 @@ static int walk(const struct pem_source *source, struct pem_packet *packet, uint
 			break;
 		}
 		*clock += (uint32_t)(header->clock_low - (uint32_t)*clock);
-		if (!source->beside || event != source->sets_thread) {
+		if (!source->common.beside || event != source->sets_thread) {
 			if (!packet->record_count++)
 				packet->timestamp_begin = *clock;
 			packet->timestamp_end = *clock;
@@ -338,7 +338,7 @@ int pem_module__drain(struct pem_source *source, const struct pem_source_sink *s
 	uint32_t i;
 
 	find_new_pools(source, final);
-	for (i = 0; i < source->cpu_count; i++) {
+	for (i = 0; i < source->common.cpu_count; i++) {
 		if (!source->cpus[i].mapping)
 			continue;
 		one = read_full(source, i, sink);
