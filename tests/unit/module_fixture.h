@@ -39,12 +39,9 @@ static const struct pem_event event_switch = {.name = "OS::Test::Switch",
 
 static unsigned complaints;
 
-void pem_source__log(const struct pem_source *source, enum pem_log_level level, const char *format,
-		     ...)
+static void complain(enum pem_log_level level, const char *text, void *arg)
 {
-	(void)source;
-	(void)level;
-	(void)format;
+	(void)level, (void)text, (void)arg;
 	complaints++;
 }
 
@@ -131,6 +128,7 @@ static inline struct bench *new_bench(void)
 	b->demands[1].event = &event_text;
 	b->source.common.demands = b->demands;
 	b->source.common.demand_count = 2;
+	b->source.common.log = complain;
 	b->source.sets_thread = &event_switch;
 	b->source.cpus = &b->cpu;
 	b->source.common.cpu_count = 1;

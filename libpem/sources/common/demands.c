@@ -39,6 +39,19 @@ void pem_source__log(const struct pem_source *source, enum pem_log_level level, 
 	common->log(level, text, common->log_arg);
 }
 
+void pem_source__stream_name(const struct pem_source *source, uint32_t cpu, uint32_t depth,
+			     char *name, size_t bytes)
+{
+	uint32_t beside = ((const struct pem_source_common *)source)->beside;
+	char number[12] = "", level[12] = "";
+
+	if (beside)
+		snprintf(number, sizeof(number), "%u", beside);
+	if (depth)
+		snprintf(level, sizeof(level), "_%u", depth);
+	snprintf(name, bytes, "k%s_%u%s", number, cpu, level);
+}
+
 /* --- taking them --- */
 
 int pem_source_demands__init(struct pem_source *source, const struct pem_source_demand_ops *ops,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * demands.h - what the two sources of the kernel's events share: the session's demands, their statistics and balances
+ * demands.h - what the two sources of the kernel's events share: the session's demands, their statistics and balances,
+ * names of streams
  *
  * BPF programs (../kernel) and the module (../module) count in cells of each CPU, in one or several parts of it. Reading them,
  * adding them up and saying what is lost is the same for both, and here. Each source's own struct pem_source begins with struct
@@ -11,11 +12,10 @@
 
 #include "source.h"
 
+#include <pem/abi.h>
+
 #include <stdatomic.h>
 #include <stdbool.h>
-
-struct pem_cell;
-struct pem_distribution;
 
 /* Flags of an action that a kernel source passes on, and those that make it do anything. */
 #define PEM_SOURCE_DEMAND_FLAGS (PEM_ACTION_LOG | PEM_ACTION_STAT | PEM_ACTION_DISTRIBUTION)
@@ -60,6 +60,12 @@ struct pem_source_demand_ops {
 		      struct pem_balance *balance);
 };
 
+/* Where the next record of a packet begins. */
+static inline uint32_t pem_record__aligned(uint32_t bytes)
+{
+	return (bytes + PEM_RECORD_ALIGN - 1) & ~(PEM_RECORD_ALIGN - 1);
+}
+
 /* The first member of each struct pem_source. */
 struct pem_source_common {
 	const struct pem_source_demand_ops *ops;
@@ -103,6 +109,10 @@ int pem_source_demands__balance(struct pem_source *source, size_t i, struct pem_
 
 /* Say how many processes of the target were not observed, if any. */
 void pem_source_demands__say_targets_lost(const struct pem_source *source, uint32_t lost);
+
+/* The stream of a CPU's records: "k_0" is CPU 0's; "k_0_1" what interrupted probes there; "k2_0" the session's second source's. */
+void pem_source__stream_name(const struct pem_source *source, uint32_t cpu, uint32_t depth,
+			     char *name, size_t bytes);
 
 void pem_source__log(const struct pem_source *source, enum pem_log_level level, const char *format,
 		     ...) __attribute__((format(printf, 3, 4)));

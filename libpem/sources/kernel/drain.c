@@ -9,7 +9,6 @@
 #include "kernel.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #define TAIL_STEP_BYTES 4096u /* of room given back at once */
@@ -56,11 +55,6 @@ static uint64_t discarded_on(const struct pem_source *source, uint32_t cpu)
 	return sum;
 }
 
-static uint32_t aligned(uint32_t bytes)
-{
-	return (bytes + PEM_RECORD_ALIGN - 1) & ~(PEM_RECORD_ALIGN - 1);
-}
-
 /* The packet under way is whole. */
 static void writer__end(struct writer *w)
 {
@@ -79,11 +73,8 @@ static void writer__flush(struct writer *w)
 		return;
 	writer__end(w);
 	if ((uint8_t *)w->packet != w->source->packet) /* several */
-		w->used = aligned(w->used);
-	if (w->source->common.beside)
-		snprintf(name, sizeof(name), "k%u_%u", w->source->common.beside, w->cpu);
-	else
-		snprintf(name, sizeof(name), "k_%u", w->cpu);
+		w->used = pem_record__aligned(w->used);
+	pem_source__stream_name(w->source, w->cpu, 0, name, sizeof(name));
 	rc = w->sink->write(w->sink->arg, name, (struct pem_packet *)w->source->packet, w->used);
 	if (rc && !w->error)
 		w->error = rc;
@@ -95,7 +86,7 @@ static void writer__begin(struct writer *w, uint64_t clock)
 {
 	const struct pem_kernel_cpu *cpu = &w->source->cpus[w->cpu];
 
-	w->used = aligned(w->used);
+	w->used = pem_record__aligned(w->used);
 	w->packet = (struct pem_packet *)(w->source->packet + w->used);
 	memset(w->packet, 0, sizeof(*w->packet));
 	w->packet->timestamp_begin = clock;
@@ -176,14 +167,14 @@ static void writer__add(struct writer *w, const struct pem_kernel_event *event, 
 	uint32_t at;
 	uint8_t *to;
 
-	if (aligned(w->used) + more > PEM_KERNEL_PACKET_BYTES ||
+	if (pem_record__aligned(w->used) + more > PEM_KERNEL_PACKET_BYTES ||
 	    (!goes_on && w->packet && !w->source->common.beside))
 		writer__flush(w);
 	else if (!goes_on && w->packet)
 		writer__end(w);
 	if (!goes_on || !w->packet)
 		writer__begin(w, clock);
-	at = aligned(w->used);
+	at = pem_record__aligned(w->used);
 	to = w->source->packet + at;
 	memset(to - (at - w->used), 0, at - w->used);
 	w->used = at + compact(event, from, to);

@@ -15,7 +15,6 @@
 #include "module.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -33,11 +32,6 @@ struct piece {
 	uint32_t from, content; /* bytes of the chunk: read before, and there now */
 };
 
-static uint32_t aligned(uint32_t bytes)
-{
-	return (bytes + PEM_RECORD_ALIGN - 1) & ~(PEM_RECORD_ALIGN - 1);
-}
-
 static int complain(struct pem_source *source, const struct piece *piece, const char *what)
 {
 	if (!piece->cpu->broken)
@@ -47,19 +41,6 @@ static int complain(struct pem_source *source, const struct piece *piece, const 
 				piece->cpu_number, piece->lane_number, what);
 	piece->cpu->broken = true;
 	return -EINVAL;
-}
-
-/* "k_0" is CPU 0; "k_0_1" what interrupted probes there; "k2_0" of the session's second source. */
-static void stream_name(const struct pem_source *source, const struct piece *piece, char *name,
-			size_t bytes)
-{
-	char number[12] = "", depth[12] = "";
-
-	if (source->common.beside)
-		snprintf(number, sizeof(number), "%u", source->common.beside);
-	if (piece->lane_number > 1)
-		snprintf(depth, sizeof(depth), "_%u", piece->lane_number - 1);
-	snprintf(name, bytes, "k%s_%u%s", number, piece->cpu_number, depth);
 }
 
 static int write_packet(struct pem_source *source, const struct pem_source_sink *sink,
@@ -75,7 +56,9 @@ static int write_packet(struct pem_source *source, const struct pem_source_sink 
 	packet->source = PEM_PACKET_KERNEL;
 	if (packet->timestamp_end < packet->timestamp_begin)
 		packet->timestamp_end = packet->timestamp_begin;
-	stream_name(source, piece, name, sizeof(name));
+	pem_source__stream_name(source, piece->cpu_number,
+				piece->lane_number ? piece->lane_number - 1 : 0, name,
+				sizeof(name));
 	return sink->write(sink->arg, name, packet, content);
 }
 
@@ -171,9 +154,9 @@ static int walk(const struct pem_source *source, struct pem_packet *packet, uint
 			if (to != at)
 				memmove(base + to, base + at, (size_t)length);
 			end = to + (uint32_t)length;
-			to = aligned(end);
+			to = pem_record__aligned(end);
 		}
-		at = aligned(at + (uint32_t)length);
+		at = pem_record__aligned(at + (uint32_t)length);
 	}
 	*content = end;
 	return rc;
@@ -199,7 +182,7 @@ static int hand_on(struct pem_source *source, const struct pem_source_sink *sink
 	found = walk(source, packet, &content, &lane->clock);
 	lane->chunk = (uint32_t)(((const uint8_t *)piece->shared - piece->cpu->ring.chunks) /
 				 piece->cpu->ring.chunk_bytes);
-	lane->offset = aligned(piece->content);
+	lane->offset = pem_record__aligned(piece->content);
 	if (found)
 		complain(source, piece, "holds no records of ours");
 	if (packet->record_count && content > sizeof(*packet)) {
