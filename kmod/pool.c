@@ -101,6 +101,7 @@ static void fill_in(struct pem_kmod_pool *pool, const struct pem_pool_header *la
 		pool->ring.lanes[i].state = PEM_LANE_OWNED;
 		pool->ring.lanes[i].distributions = (1u << PEM_DISTRIBUTION_COUNT) - 1;
 	}
+	/* PA */
 	smp_store_release(&header->magic, PEM_POOL_MAGIC);
 }
 
@@ -170,8 +171,11 @@ static void publish(struct pem_kmod_session *session, struct pem_kmod_pool *pool
 	}
 	ring.header = NULL;
 	mine->ring = ring;
+	/* none: for probes that interrupt this CPU: they read the depth first */
 	smp_store_release(&mine->ring.header, pool->ring.header);
+	/* none: another CPU's probes run after START */
 	smp_store_release(&mine->depth, 0);
+	/* MB */
 	smp_store_release(&session->pools[cpu], pool);
 }
 
@@ -288,6 +292,7 @@ struct pem_kmod_pool *pem_kmod_pool__of(struct pem_kmod_session *session, u32 cp
 {
 	if (cpu >= nr_cpu_ids)
 		return NULL;
+	/* mb */
 	return smp_load_acquire(&session->pools[array_index_nospec(cpu, nr_cpu_ids)]);
 }
 
@@ -330,6 +335,7 @@ int pem_kmod_pool__map(struct pem_kmod_session *session, struct vm_area_struct *
 	struct pem_kmod_pool *pool;
 	int rc;
 
+	/* ma */
 	if (smp_load_acquire(&session->state) == PEM_KMOD_SESSION_NEW)
 		return -EBUSY;
 	if (vma->vm_pgoff / PAGES_PER_CPU >= nr_cpu_ids)
@@ -364,6 +370,7 @@ int pem_kmod_pool__map(struct pem_kmod_session *session, struct vm_area_struct *
 
 __poll_t pem_kmod_pool__poll(struct pem_kmod_session *session)
 {
+	/* ma */
 	enum pem_kmod_session_state state = smp_load_acquire(&session->state);
 	struct pem_kmod_pool *pool;
 	unsigned int cpu;

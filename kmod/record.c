@@ -22,6 +22,7 @@
 static bool context_put(struct pem_kmod_targets *targets, struct pem_kmod_cpu *cpu,
 			unsigned long key)
 {
+	/* md */
 	uint32_t generation = __atomic_load_n(&targets->generation, __ATOMIC_ACQUIRE);
 	bool in = pem_targets_have(targets, key);
 
@@ -94,6 +95,7 @@ void pem_kmod_no_lane(struct pem_kmod_probe_data *data, struct pem_kmod_cpu *cpu
 		/* Produced last, so that no reader finds fewer produced than discarded. */
 		__atomic_fetch_add(&ring->lanes[0].discarded, 1, __ATOMIC_RELAXED);
 		__atomic_fetch_add(&cell->discarded, 1, __ATOMIC_RELAXED);
+		/* RI */
 		__atomic_fetch_add(&cell->produced, 1, __ATOMIC_RELEASE);
 		if (index == pem_switch_index)
 			WRITE_ONCE(cpu->logged_thread, PEM_KRING_NO_THREAD);
@@ -119,6 +121,7 @@ void pem_kmod_retire(struct pem_kmod_cpu *cpu, struct pem_writer *w)
 /* Another number: there are chunks to be had that were not before; freed, put back (take.c), or full ones to reclaim. */
 static uint32_t offered(const struct pem_kmod_cpu *cpu)
 {
+	/* rh */
 	return __atomic_load_n(&cpu->ring.header->freed, __ATOMIC_ACQUIRE) +
 	       READ_ONCE(cpu->retired);
 }
@@ -191,6 +194,7 @@ static uint8_t *discard(struct pem_kmod_cpu *cpu, const struct pem_writer *w, st
 
 	WRITE_ONCE(lane->discarded, lane->discarded + 1);
 	WRITE_ONCE(cell->discarded, cell->discarded + 1);
+	/* RI */
 	__atomic_store_n(&cell->produced, cell->produced + 1, __ATOMIC_RELEASE);
 	/* It may have been a switch, or one that others would have needed. */
 	WRITE_ONCE(cpu->logged_thread, PEM_KRING_NO_THREAD);

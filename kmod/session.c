@@ -16,6 +16,7 @@
 
 static void set_state(struct pem_kmod_session *session, enum pem_kmod_session_state state)
 {
+	/* MA */
 	smp_store_release(&session->state, state);
 }
 

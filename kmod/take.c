@@ -3,7 +3,7 @@
  * take.c - full chunks to the consumer, the oldest first, and back
  *
  * Under the session's lock, so that chunks are READING only for who took them. Producers run meanwhile: of an overwrite pool
- * they may reclaim a chunk until it is READING. Letters are those of pem/ring.h.
+ * they may reclaim a chunk until it is READING. Letters: docs/architecture.md, Barriers.
  */
 #include "module.h"
 
@@ -78,6 +78,7 @@ static void find_full(struct pem_kmod_pool *pool)
 	for (i = 0; i < ring->chunk_count; i++) {
 		if (i % SEARCH_AT_ONCE == 0)
 			cond_resched();
+		/* rb, rd */
 		word = __atomic_load_n(&ring->chunk_state[i], __ATOMIC_ACQUIRE);
 		if (PEM_CHUNK_STATE(word) == PEM_CHUNK_FULL)
 			put_found(pool, i);
@@ -90,7 +91,9 @@ static void find_full(struct pem_kmod_pool *pool)
 /* A chunk that is READING gets this state word. A producer that found none to take searches again, whatever kind it wants. */
 static void give_up(const struct pem_ring *ring, u32 index, u32 word)
 {
-	__atomic_store_n(&ring->chunk_state[index], word, __ATOMIC_RELEASE); /* E, H */
+	/* RC, RD */
+	__atomic_store_n(&ring->chunk_state[index], word, __ATOMIC_RELEASE);
+	/* RH */
 	__atomic_fetch_add(&ring->header->freed, 1, __ATOMIC_RELEASE);
 }
 
@@ -99,11 +102,12 @@ static bool take_one(const struct pem_ring *ring, const struct pem_full_chunk *c
 {
 	u32 *state = &ring->chunk_state[chunk->index], word = READ_ONCE(*state), full = word;
 
+	/* rb, rd */
 	if (PEM_CHUNK_STATE(word) != PEM_CHUNK_FULL ||
 	    READ_ONCE(packet_at(ring, chunk->index)->timestamp_begin) != chunk->begin ||
 	    !__atomic_compare_exchange_n(state, &word,
 					 PEM_CHUNK_WORD(PEM_CHUNK_READING, PEM_CHUNK_LANE(word)), 0,
-					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) /* D */
+					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return false;
 	if (packet_at(ring, chunk->index)->timestamp_begin == chunk->begin)
 		return true;

@@ -8,8 +8,8 @@
  * A hash table whose sets hold 16 each. Whoever adds takes a free place by compare-and-swap; whoever removes clears all
  * places that hold it. The generation counts what was added and removed, so that a CPU can keep an answer.
  *
- * Ordering: A adds to or clears a place, then adds 1 to the generation (release); who asks reads the generation (acquire)
- * before the places.
+ * Whoever changes the table then adds 1 to the generation (MD); who asks reads the generation before the places (md):
+ * docs/architecture.md, Barriers.
  */
 #ifndef PEM_KMOD_TARGETS_H
 #define PEM_KMOD_TARGETS_H
@@ -56,7 +56,8 @@ static inline bool pem_targets_add(struct pem_kmod_targets *targets, unsigned lo
 		free = 0;
 		if (__atomic_compare_exchange_n(&set[i], &free, key, 0, __ATOMIC_RELAXED,
 						__ATOMIC_RELAXED)) {
-			__atomic_fetch_add(&targets->generation, 1, __ATOMIC_RELEASE); /* A */
+			/* MD */
+			__atomic_fetch_add(&targets->generation, 1, __ATOMIC_RELEASE);
 			return true;
 		}
 	}
@@ -76,8 +77,9 @@ static inline void pem_targets_remove(struct pem_kmod_targets *targets, unsigned
 			any = true;
 		}
 	}
+	/* MD */
 	if (any)
-		__atomic_fetch_add(&targets->generation, 1, __ATOMIC_RELEASE); /* A */
+		__atomic_fetch_add(&targets->generation, 1, __ATOMIC_RELEASE);
 }
 
 #endif

@@ -318,7 +318,8 @@ PEM_INLINE void pem_put_clock(struct pem_kevent *e, uint8_t *record, uint64_t ep
 	PEM_STORE(e->ring->clock_epoch, epoch);
 	clock->monotonic_ns = e->now;
 	clock->header.clock_low = (uint32_t)e->now;
-	PEM_RELEASE(clock->header.event_id, PEM_KRING_CLOCK_ID); /* A */
+	/* BA */
+	PEM_RELEASE(clock->header.event_id, PEM_KRING_CLOCK_ID);
 }
 
 /* Not this program's cell: another may be interrupted while it counts, so this count is atomic. */
@@ -365,6 +366,7 @@ PEM_INLINE uint64_t pem_unless_equal(uint64_t a, uint64_t b, uint32_t bytes)
 /* Was head what the ring's head is moved on from? Clang makes two jumps of the comparison if it knows what it is of. */
 PEM_INLINE bool pem_move_head(struct pem_kring *ring, uint64_t head, uint64_t bytes)
 {
+	/* bb */
 	uint64_t was = __sync_val_compare_and_swap(&ring->head, head, head + bytes);
 
 	PEM_HIDE(was);
@@ -452,7 +454,8 @@ PEM_INLINE void pem_commit(struct pem_kevent *e, uint8_t *record, uint32_t event
 	struct pem_record_header *header = (struct pem_record_header *)record;
 
 	header->clock_low = (uint32_t)e->now;
-	PEM_RELEASE(header->event_id, event_id); /* A */
+	/* BA */
+	PEM_RELEASE(header->event_id, event_id);
 }
 
 /*

@@ -4,7 +4,6 @@
  *
  * Rings hold what our programs wrote, and nothing else can write there; their content is checked all the same.
  * A ring that holds anything else is read no further, and what it held is counted as discarded.
- * Letters A to C are those of pem/kring.h.
  */
 #include "kernel.h"
 
@@ -197,7 +196,8 @@ static int find_record(const struct pem_source *source, const struct pem_kring *
 
 	found->at = (const uint8_t *)ring + PEM_KRING_DATA_OFFSET + (tail & source->ring_mask);
 	header = (const struct pem_record_header *)found->at;
-	id = __atomic_load_n(&header->event_id, __ATOMIC_ACQUIRE); /* B */
+	/* ba */
+	id = __atomic_load_n(&header->event_id, __ATOMIC_ACQUIRE);
 	if (id == 0)
 		return 0;
 	found->index = -1;
@@ -297,11 +297,12 @@ static int drain_cpu(struct pem_source *source, uint32_t index, const struct pem
 			deliver(&w, cpu, &found);
 		memset((uint8_t *)found.at, 0, found.ring_bytes);
 		tail += found.ring_bytes;
-		/* Producers look at the tail for each record: a store takes its cache line away from them. */
+		/* BB: Producers look at the tail for each record: a store takes its cache line away from them. */
 		if (tail - ring->tail >= TAIL_STEP_BYTES)
-			__atomic_store_n(&ring->tail, tail, __ATOMIC_RELEASE); /* C */
+			__atomic_store_n(&ring->tail, tail, __ATOMIC_RELEASE);
 	}
-	__atomic_store_n(&ring->tail, tail, __ATOMIC_RELEASE); /* C */
+	/* BB */
+	__atomic_store_n(&ring->tail, tail, __ATOMIC_RELEASE);
 	if (rc < 0)
 		give_up(source, index, tail);
 	writer__flush(&w);

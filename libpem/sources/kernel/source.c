@@ -145,10 +145,12 @@ static int set_action(struct pem_source *source, size_t i, uint64_t action)
 	atomic_store_explicit(&demand->action, action, memory_order_relaxed);
 	if (logging)
 		atomic_store_explicit(&demand->logged, true, memory_order_relaxed);
-	/* Switches are logged before the event is, and until after it. */
+	/* none: Switches are logged before the event is, and until after it. Programs load control words in any order. */
 	if (logging && !atomic_exchange_explicit(&demand->logging, true, memory_order_relaxed))
 		__atomic_fetch_add(&source->control->logging, 1, __ATOMIC_SEQ_CST);
+	/* none: programs load control words in any order */
 	__atomic_store_n(&source->control->action[demand->index], word, __ATOMIC_SEQ_CST);
+	/* none: programs load control words in any order */
 	if (!logging && atomic_exchange_explicit(&demand->logging, false, memory_order_relaxed))
 		__atomic_fetch_sub(&source->control->logging, 1, __ATOMIC_SEQ_CST);
 	return 0;
@@ -349,7 +351,9 @@ static void stop(struct pem_source *source)
 	if (source->stopped)
 		return;
 	source->stopped = true;
+	/* none: programs load control words in any order */
 	__atomic_store_n(&source->control->logging, 0, __ATOMIC_SEQ_CST);
+	/* none: programs load control words in any order */
 	for (i = 0; i < PEM_KRING_EVENTS_MAX; i++)
 		__atomic_store_n(&source->control->action[i], 0, __ATOMIC_SEQ_CST);
 	pem_source__detach(source);

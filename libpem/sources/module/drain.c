@@ -5,8 +5,7 @@
  * A full chunk is a packet already: it is copied, handed on and given back. Until the end records do not wait for their
  * chunk to be full: what is committed of one that is being written is handed on as a packet of its own, and the rest of it
  * later. That is for who only logs, too: each record is walked once all the same, and of a CPU where little happens a recorder
- * that is killed has lost no more than of a busy one. Each lane is a stream, for within one clocks never go back. Letters A to
- * D are those of pem/ring.h.
+ * that is killed has lost no more than of a busy one. Each lane is a stream, for within one clocks never go back.
  *
  * What a chunk holds is copied first and walked in the copy, full or not: its header's count and times are believed of no
  * chunk. What no module would write is not handed on, nor what is behind it, and its CPU is said to be broken; the records
@@ -205,7 +204,8 @@ static int find_piece(struct pem_source *source, uint32_t cpu, uint32_t chunk, u
 	piece->lane = &of->lanes[piece->lane_number];
 	piece->shared =
 		(const struct pem_packet *)(of->ring.chunks + (size_t)chunk * of->ring.chunk_bytes);
-	bits = __atomic_load_n(&piece->shared->content_size, __ATOMIC_ACQUIRE); /* B */
+	/* ra */
+	bits = __atomic_load_n(&piece->shared->content_size, __ATOMIC_ACQUIRE);
 	piece->header = *piece->shared;
 	if (bits % 8 || bits / 8 < sizeof(struct pem_packet) || bits / 8 > of->ring.chunk_bytes)
 		return complain(source, piece, "is longer than a chunk");
@@ -228,7 +228,8 @@ static int read_taken(struct pem_source *source, uint32_t cpu, uint32_t chunk,
 
 	if (chunk >= ring->chunk_count)
 		return 0;
-	word = __atomic_load_n(&ring->chunk_state[chunk], __ATOMIC_ACQUIRE); /* D */
+	/* rb, rd */
+	word = __atomic_load_n(&ring->chunk_state[chunk], __ATOMIC_ACQUIRE);
 	if (PEM_CHUNK_STATE(word) == PEM_CHUNK_READING) {
 		rc = find_piece(source, cpu, chunk, word, &piece);
 		if (rc > 0)
@@ -253,6 +254,7 @@ static int read_owned(struct pem_source *source, uint32_t cpu, const struct pem_
 	int rc = 0, one;
 
 	for (i = 0; i < ring->chunk_count && !source->cpus[cpu].broken; i++) {
+		/* rf */
 		word = __atomic_load_n(&ring->chunk_state[i], __ATOMIC_ACQUIRE);
 		/* Lane 0: it is just being claimed. */
 		if (PEM_CHUNK_STATE(word) != PEM_CHUNK_OWNED || !PEM_CHUNK_LANE(word))

@@ -21,8 +21,8 @@ int pem_module__use_pool(struct pem_module_cpu *cpu, void *mapping, size_t bytes
 		return -EINVAL;
 	cpu->ring = ring;
 	cpu->bytes = bytes;
-	__atomic_store_n(&cpu->mapping, mapping,
-			 __ATOMIC_RELEASE); /* threads that read statistics acquire it */
+	/* ME: threads that read statistics acquire it */
+	__atomic_store_n(&cpu->mapping, mapping, __ATOMIC_RELEASE);
 	return 0;
 }
 
@@ -109,6 +109,7 @@ uint32_t pem_module__index_of(const struct pem_source *source, uint32_t event_id
 
 	for (i = 0; i < source->common.cpu_count; i++) {
 		cpu = &source->cpus[i];
+		/* me */
 		if (!__atomic_load_n(&cpu->mapping, __ATOMIC_ACQUIRE))
 			continue;
 		ids = pem_pool__event_ids(&cpu->ring);
@@ -138,6 +139,7 @@ uint32_t pem_module__index(struct pem_source *source, struct pem_source_demand *
 const struct pem_cell *pem_module__cell(const struct pem_module_cpu *cpu, uint32_t lane,
 					uint32_t index)
 {
+	/* me */
 	if (!__atomic_load_n(&cpu->mapping, __ATOMIC_ACQUIRE) || lane >= cpu->ring.lane_count ||
 	    index >= cpu->ring.event_capacity)
 		return NULL;
@@ -154,7 +156,7 @@ void pem_module__count(const struct pem_source *source, uint32_t index, struct p
 			cell = pem_module__cell(&source->cpus[i], lane, index);
 			if (!cell)
 				continue;
-			/* In this order: the module counts what it discards before what it produces. */
+			/* ri: In this order: the module counts what it discards before what it produces. */
 			balance->produced += __atomic_load_n(&cell->produced, __ATOMIC_ACQUIRE);
 			balance->discarded += __atomic_load_n(&cell->discarded, __ATOMIC_RELAXED);
 		}

@@ -191,6 +191,7 @@ struct pem_module_worker {
 
 static void put_worker(struct pem_module_worker *worker)
 {
+	/* MF, mf */
 	if (atomic_fetch_sub(&worker->users, 1) != 1)
 		return;
 	close(worker->fd);

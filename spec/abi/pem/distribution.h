@@ -40,13 +40,15 @@ PEM_INLINE void pem_distribution_forget(struct pem_distribution *distribution)
 {
 	PEM_STORE(distribution->tag, 0);
 	PEM_STORE(distribution->begin, ~0ULL); /* unequal to any count */
-	PEM_ORDER_STORES(distribution->tag); /* J */
+	/* SC */
+	PEM_ORDER_STORES(distribution->tag);
 }
 
 /* All is 0 now but the sequences of top. */
 PEM_INLINE void pem_distribution_become(struct pem_distribution *distribution, uint64_t tag)
 {
-	PEM_RELEASE(distribution->tag, tag); /* K */
+	/* SD */
+	PEM_RELEASE(distribution->tag, tag);
 }
 
 /* For the variance of integers: the sums of values, sign-extended to 128 bits, and of their squares. is_signed: 0 or 1. */
@@ -58,7 +60,8 @@ PEM_INLINE void pem_distribution_add_square(struct pem_distribution *distributio
 	uint64_t high = distribution->sum[1] - negative + (low < value);
 
 	PEM_STORE(distribution->begin, n);
-	PEM_ORDER_STORES(distribution->begin); /* S */
+	/* SA */
+	PEM_ORDER_STORES(distribution->begin);
 	PEM_STORE(distribution->sum[0], low);
 	PEM_STORE(distribution->sum[1], high);
 	pem_distribution_square((value ^ -negative) + negative, square);
@@ -69,7 +72,8 @@ PEM_INLINE void pem_distribution_add_square(struct pem_distribution *distributio
 	high = distribution->squares[1] + square[1];
 	PEM_STORE(distribution->squares[1], high);
 	PEM_STORE(distribution->squares[2], distribution->squares[2] + (high < square[1]));
-	PEM_RELEASE(distribution->end, n); /* T */
+	/* SB */
+	PEM_RELEASE(distribution->end, n);
 }
 
 PEM_INLINE void pem_distribution_add_bucket(struct pem_distribution *distribution, uint64_t bucket)
@@ -108,11 +112,13 @@ PEM_INLINE void pem_distribution_set_top(struct pem_distribution_top *top, uint6
 	uint64_t odd = top->sequence | 1;
 
 	PEM_STORE(top->sequence, odd);
-	PEM_ORDER_STORES(top->sequence); /* S */
+	/* SA */
+	PEM_ORDER_STORES(top->sequence);
 	PEM_STORE(top->value, value);
 	PEM_STORE(top->count, count);
 	PEM_STORE(top->error, error);
-	PEM_RELEASE(top->sequence, odd + 1); /* T */
+	/* SB */
+	PEM_RELEASE(top->sequence, odd + 1);
 }
 
 /* Space-Saving: a value without an entry takes the least frequent one's, and may have come as often as that one had. */
@@ -156,10 +162,12 @@ static inline int pem_distribution_read_top(const struct pem_distribution_top *t
 					    struct pem_distribution_top *copy, unsigned tries)
 {
 	do {
+		/* sb */
 		copy->sequence = __atomic_load_n(&top->sequence, __ATOMIC_ACQUIRE);
 		copy->value = __atomic_load_n(&top->value, __ATOMIC_RELAXED);
 		copy->count = __atomic_load_n(&top->count, __ATOMIC_RELAXED);
 		copy->error = __atomic_load_n(&top->error, __ATOMIC_RELAXED);
+		/* sa */
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		if (!(copy->sequence & 1) &&
 		    __atomic_load_n(&top->sequence, __ATOMIC_RELAXED) == copy->sequence)
@@ -174,12 +182,14 @@ static inline void pem_distribution_read_line(const struct pem_distribution *dis
 	uint32_t i;
 
 	do {
+		/* sb */
 		copy->end = __atomic_load_n(&distribution->end, __ATOMIC_ACQUIRE);
 		for (i = 0; i < 2; i++)
 			copy->sum[i] = __atomic_load_n(&distribution->sum[i], __ATOMIC_RELAXED);
 		for (i = 0; i < 3; i++)
 			copy->squares[i] =
 				__atomic_load_n(&distribution->squares[i], __ATOMIC_RELAXED);
+		/* sa */
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		copy->begin = __atomic_load_n(&distribution->begin, __ATOMIC_RELAXED);
 	} while (copy->begin != copy->end && --tries);
@@ -194,6 +204,7 @@ static inline int pem_distribution_read(const struct pem_distribution *distribut
 {
 	uint32_t i;
 
+	/* sd */
 	if (__atomic_load_n(&distribution->tag, __ATOMIC_ACQUIRE) != tag)
 		return 0;
 	pem_distribution_read_line(distribution, copy, tries);
@@ -203,6 +214,7 @@ static inline int pem_distribution_read(const struct pem_distribution *distribut
 		if (!pem_distribution_read_top(&distribution->top[i], &copy->top[i], tries))
 			copy->top[i].count = 0;
 	}
+	/* sc */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	copy->tag = tag;
 	return copy->begin != ~0ULL && __atomic_load_n(&distribution->tag, __ATOMIC_RELAXED) == tag;

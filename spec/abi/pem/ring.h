@@ -18,16 +18,8 @@
  * A consumer also copies committed records out of an OWNED chunk, without changing its state; of an overwrite pool that is
  * written to meanwhile it believes the copy only if the chunk is still that lane's, with the same packet_seq_num.
  *
- * Ordering:
- *	A  commit: the release of content_size, after a record's bytes
- *	B  a consumer's acquire of content_size, before it reads the bytes below it             pairs with A
- *	C  retire: the release in OWNED -> FULL, after record_count and timestamp_end
- *	D  take or reclaim: the acquire in FULL -> READING or OWNED                              pairs with C
- *	E  free: the release in READING -> FREE, after the consumer's copy
- *	F  claim: the acquire in FREE -> OWNED                                                   pairs with E
- *	G  begin: the release fence between a claim or reclaim and the first store to the chunk
- *	I  the acquire fence between a copy out of an OWNED chunk and the second look at its state and sequence   pairs with G
- *	H  put back: the release in READING -> FULL, after the consumer's copy                   pairs with D
+ * Ordering: docs/architecture.md, Barriers. A barrier bears the letters of its pair, capital where something is published
+ * and small where it is read.
  *
  * Invariants: only the owner stores to an OWNED chunk; content_size never exceeds the chunk and never ends
  * within a record; within a lane packet_seq_num grows by one per claimed chunk; two neighbouring records of a
@@ -89,9 +81,9 @@ PEM_INLINE void pem_ring_commit(struct pem_writer *w, struct pem_cell *cell, uin
 	w->cursor = record + ((bytes + (PEM_RECORD_ALIGN - 1)) & ~(PEM_RECORD_ALIGN - 1));
 	w->last_clock = now;
 	w->record_count++;
+	/* RA */
 	__atomic_store_n(&w->packet->content_size,
-			 (uint64_t)(record + bytes - (uint8_t *)w->packet) * 8,
-			 __ATOMIC_RELEASE); /* A */
+			 (uint64_t)(record + bytes - (uint8_t *)w->packet) * 8, __ATOMIC_RELEASE);
 	/* After the commit: a thread killed between the two leaves a record that is one ahead of its count. */
 	__atomic_store_n(&cell->produced, cell->produced + 1,
 			 __ATOMIC_RELAXED); /* its lane is the only writer */
@@ -104,8 +96,9 @@ static inline void pem_ring_retire(const struct pem_ring *ring, struct pem_write
 		return;
 	w->packet->timestamp_end = w->last_clock;
 	w->packet->record_count = w->record_count;
+	/* RB */
 	__atomic_store_n(&ring->chunk_state[w->chunk_index],
-			 PEM_CHUNK_WORD(PEM_CHUNK_FULL, w->lane_index), __ATOMIC_RELEASE); /* C */
+			 PEM_CHUNK_WORD(PEM_CHUNK_FULL, w->lane_index), __ATOMIC_RELEASE);
 	w->packet = (struct pem_packet *)0;
 	w->cursor = w->end = (uint8_t *)0;
 	w->record_count = 0;
@@ -120,11 +113,13 @@ static inline int pem_ring_try(const struct pem_ring *ring, uint32_t i)
 
 	if (state != PEM_CHUNK_FREE && !(state == PEM_CHUNK_FULL && ring->overwrite))
 		return 0;
+	/* rb, rc, rd */
 	if (!__atomic_compare_exchange_n(&ring->chunk_state[i], &word,
 					 PEM_CHUNK_WORD(PEM_CHUNK_OWNED, 0), 0, __ATOMIC_ACQUIRE,
-					 __ATOMIC_RELAXED)) /* D, F */
+					 __ATOMIC_RELAXED))
 		return 0;
-	__atomic_thread_fence(__ATOMIC_RELEASE); /* G */
+	/* RE */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
 	if (state == PEM_CHUNK_FULL && victim < ring->lane_count) {
 		packet =
 			(const struct pem_packet *)(ring->chunks + (uint64_t)i * ring->chunk_bytes);
@@ -175,8 +170,10 @@ static inline int64_t pem_ring_find(const struct pem_ring *ring)
 /* Give back a chunk found but not started. */
 static inline void pem_ring_give_back(const struct pem_ring *ring, uint32_t index)
 {
+	/* RC */
 	__atomic_store_n(&ring->chunk_state[index], PEM_CHUNK_WORD(PEM_CHUNK_FREE, 0),
-			 __ATOMIC_RELEASE); /* E */
+			 __ATOMIC_RELEASE);
+	/* RH */
 	__atomic_fetch_add(&ring->header->freed, 1, __ATOMIC_RELEASE);
 }
 
@@ -204,11 +201,12 @@ static inline void pem_ring_start(const struct pem_ring *ring, struct pem_writer
 	packet->cpu = PEM_NO_CPU;
 	packet->source = PEM_PACKET_USER;
 	packet->record_count = 0;
-	__atomic_store_n(&packet->content_size, PEM_PACKET_HEADER_BYTES * 8,
-			 __ATOMIC_RELEASE); /* A */
-	/* Only now is it the lane's: what an earlier owner left in it was never to be read. */
+	/* RA */
+	__atomic_store_n(&packet->content_size, PEM_PACKET_HEADER_BYTES * 8, __ATOMIC_RELEASE);
+	/* RF: Only now is it the lane's: what an earlier owner left in it was never to be read. */
 	__atomic_store_n(&ring->chunk_state[index], PEM_CHUNK_WORD(PEM_CHUNK_OWNED, w->lane_index),
 			 __ATOMIC_RELEASE);
+	/* RG */
 	__atomic_store_n(&lane->packet_seq, lane->packet_seq + 1, __ATOMIC_RELEASE);
 	w->packet = packet;
 	w->cursor = (uint8_t *)packet + PEM_PACKET_HEADER_BYTES;

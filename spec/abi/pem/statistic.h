@@ -8,11 +8,8 @@
  * A cell has one writer and any number of readers. The writer counts in stat_begin before it changes the cell and in stat_end
  * after it. A reader that finds the same count in both, and the same tag before and after, has a consistent set.
  *
- * Ordering, by the letters that house_barriers.py checks:
- *	S  stat_begin is stored before the values                               pairs with U
- *	T  the values are stored before stat_end                                pairs with V
- *	U  the values are read before stat_begin                                pairs with S
- *	V  stat_end is read before the values                                   pairs with T
+ * Ordering: docs/architecture.md, Barriers. A barrier bears the letters of its pair, capital where something is published
+ * and small where it is read.
  */
 #ifndef PEM_STATISTIC_H
 #define PEM_STATISTIC_H
@@ -93,7 +90,8 @@ PEM_INLINE uint64_t pem_cell_begin(struct pem_cell *cell)
 	uint64_t n = PEM_LOAD(cell->stat_begin) + 1;
 
 	PEM_STORE(cell->stat_begin, n);
-	PEM_ORDER_STORES(cell->stat_begin); /* S */
+	/* SA */
+	PEM_ORDER_STORES(cell->stat_begin);
 	return n;
 }
 
@@ -109,20 +107,24 @@ PEM_INLINE void pem_cell_put(struct pem_cell *cell, uint64_t sum, uint64_t value
 
 PEM_INLINE void pem_cell_end(struct pem_cell *cell, uint64_t n)
 {
-	PEM_RELEASE(cell->stat_end, n); /* T */
+	/* SB */
+	PEM_RELEASE(cell->stat_end, n);
 }
 
 /* Begin a cell's statistic anew, of another tag. */
 static inline void pem_cell_reset(struct pem_cell *cell, uint64_t tag)
 {
 	PEM_STORE(cell->stat_begin, ~0ULL); /* unequal to any count while it changes */
-	PEM_ORDER_STORES(cell->stat_begin); /* S */
+	/* SA */
+	PEM_ORDER_STORES(cell->stat_begin);
 	PEM_STORE(cell->sum, 0);
 	PEM_STORE(cell->min, ~0ULL);
 	PEM_STORE(cell->max, 0);
 	PEM_STORE(cell->tag, tag);
-	PEM_RELEASE(cell->stat_end, 0); /* T */
-	PEM_RELEASE(cell->stat_begin, 0); /* T */
+	/* SB */
+	PEM_RELEASE(cell->stat_end, 0);
+	/* SB */
+	PEM_RELEASE(cell->stat_begin, 0);
 }
 
 /* Add one value to a cell's statistic; integers only (a floating sum is the library's). */
@@ -151,12 +153,14 @@ PEM_INLINE void pem_cell_add(struct pem_cell *cell, uint64_t tag, uint64_t value
 static inline int pem_cell_read(const struct pem_cell *cell, struct pem_cell *copy, unsigned tries)
 {
 	do {
-		copy->stat_end = __atomic_load_n(&cell->stat_end, __ATOMIC_ACQUIRE); /* V */
+		/* sb */
+		copy->stat_end = __atomic_load_n(&cell->stat_end, __ATOMIC_ACQUIRE);
 		copy->tag = PEM_LOAD(cell->tag);
 		copy->sum = PEM_LOAD(cell->sum);
 		copy->min = PEM_LOAD(cell->min);
 		copy->max = PEM_LOAD(cell->max);
-		__atomic_thread_fence(__ATOMIC_ACQUIRE); /* U */
+		/* sa */
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		copy->stat_begin = PEM_LOAD(cell->stat_begin);
 		/* The tag again: a later one may have come to the same count meanwhile. */
 		if (copy->stat_begin == copy->stat_end && PEM_LOAD(cell->tag) == copy->tag)
