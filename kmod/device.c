@@ -67,7 +67,7 @@ static int do_info(struct pem_kmod_session *session, void __user *arg)
 		.cpu_count = nr_cpu_ids,
 		.limit_bytes = pem_kmod_user__limit(),
 		.used_bytes = pem_kmod_user__used(session->user),
-		.statistics_lost = READ_ONCE(session->probe_data.statistics_lost),
+		.statistics_lost = atomic64_read(&session->probe_data.statistics_lost),
 		.targets_lost = pem_target__lost(session),
 	};
 	return copy_out(arg, &info, sizeof(info));

@@ -20,6 +20,7 @@
 #ifdef __KERNEL__
 #include "compat.h"
 
+#include <linux/atomic.h>
 #include <linux/percpu.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
@@ -78,7 +79,7 @@ struct pem_kmod_probe_data {
 	struct pem_kmod_targets *targets; /* NULL: no rule says PEM_KACTION_TREE */
 	struct pem_counters *counters; /* NULL: no rule says PEM_KACTION_COUNTERS */
 	const struct pem_ring *spare; /* its lane 0 counts what CPUs without a pool raise */
-	uint64_t statistics_lost;
+	atomic64_t statistics_lost;
 	const struct pem_kmod_rule __rcu *rule[]; /* by the event's index; NULL: not wanted */
 };
 

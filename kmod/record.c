@@ -23,7 +23,7 @@ static bool context_put(struct pem_kmod_targets *targets, struct pem_kmod_cpu *c
 			unsigned long key)
 {
 	/* md */
-	uint32_t generation = __atomic_load_n(&targets->generation, __ATOMIC_ACQUIRE);
+	uint32_t generation = (uint32_t)atomic_read_acquire(&targets->generation);
 	bool in = pem_targets_have(targets, key);
 
 	WRITE_ONCE(cpu->context, 0);
@@ -39,7 +39,7 @@ static bool context_in(struct pem_kmod_targets *targets, struct pem_kmod_cpu *cp
 {
 	unsigned long key = (unsigned long)task->signal, context;
 
-	if (READ_ONCE(cpu->context_generation) == READ_ONCE(targets->generation)) {
+	if (READ_ONCE(cpu->context_generation) == (uint32_t)atomic_read(&targets->generation)) {
 		barrier();
 		context = READ_ONCE(cpu->context);
 		if ((context & ~1ul) == key)
@@ -101,7 +101,7 @@ void pem_kmod_no_lane(struct pem_kmod_probe_data *data, struct pem_kmod_cpu *cpu
 			WRITE_ONCE(cpu->logged_thread, PEM_KRING_NO_THREAD);
 	}
 	if (flags & PEM_ACTION_STAT)
-		__atomic_fetch_add(&data->statistics_lost, 1, __ATOMIC_RELAXED);
+		atomic64_inc(&data->statistics_lost);
 }
 
 void pem_kmod_retire(struct pem_kmod_cpu *cpu, struct pem_writer *w)
@@ -122,8 +122,7 @@ void pem_kmod_retire(struct pem_kmod_cpu *cpu, struct pem_writer *w)
 static uint32_t offered(const struct pem_kmod_cpu *cpu)
 {
 	/* rh */
-	return __atomic_load_n(&cpu->ring.header->freed, __ATOMIC_ACQUIRE) +
-	       READ_ONCE(cpu->retired);
+	return smp_load_acquire(&cpu->ring.header->freed) + READ_ONCE(cpu->retired);
 }
 
 static uint64_t searched_word(uint32_t offer, uint32_t count)
@@ -195,7 +194,7 @@ static uint8_t *discard(struct pem_kmod_cpu *cpu, const struct pem_writer *w, st
 	WRITE_ONCE(lane->discarded, lane->discarded + 1);
 	WRITE_ONCE(cell->discarded, cell->discarded + 1);
 	/* RI */
-	__atomic_store_n(&cell->produced, cell->produced + 1, __ATOMIC_RELEASE);
+	smp_store_release(&cell->produced, cell->produced + 1);
 	/* It may have been a switch, or one that others would have needed. */
 	WRITE_ONCE(cpu->logged_thread, PEM_KRING_NO_THREAD);
 	return NULL;

@@ -79,7 +79,7 @@ static void find_full(struct pem_kmod_pool *pool)
 		if (i % SEARCH_AT_ONCE == 0)
 			cond_resched();
 		/* rb, rd */
-		word = __atomic_load_n(&ring->chunk_state[i], __ATOMIC_ACQUIRE);
+		word = smp_load_acquire(&ring->chunk_state[i]);
 		if (PEM_CHUNK_STATE(word) == PEM_CHUNK_FULL)
 			put_found(pool, i);
 	}
@@ -92,27 +92,26 @@ static void find_full(struct pem_kmod_pool *pool)
 static void give_up(const struct pem_ring *ring, u32 index, u32 word)
 {
 	/* RC, RD */
-	__atomic_store_n(&ring->chunk_state[index], word, __ATOMIC_RELEASE);
+	smp_store_release(&ring->chunk_state[index], word);
 	/* RH */
-	__atomic_fetch_add(&ring->header->freed, 1, __ATOMIC_RELEASE);
+	smp_store_release(&ring->header->freed, ring->header->freed + 1);
 }
 
 /* Did it become the consumer's, and is it the one that was found? */
 static bool take_one(const struct pem_ring *ring, const struct pem_full_chunk *chunk)
 {
-	u32 *state = &ring->chunk_state[chunk->index], word = READ_ONCE(*state), full = word;
+	u32 *state = &ring->chunk_state[chunk->index], word = READ_ONCE(*state);
 
 	/* rb, rd */
 	if (PEM_CHUNK_STATE(word) != PEM_CHUNK_FULL ||
 	    READ_ONCE(packet_at(ring, chunk->index)->timestamp_begin) != chunk->begin ||
-	    !__atomic_compare_exchange_n(state, &word,
-					 PEM_CHUNK_WORD(PEM_CHUNK_READING, PEM_CHUNK_LANE(word)), 0,
-					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+	    cmpxchg_acquire(state, word, PEM_CHUNK_WORD(PEM_CHUNK_READING, PEM_CHUNK_LANE(word))) !=
+		    word)
 		return false;
 	if (packet_at(ring, chunk->index)->timestamp_begin == chunk->begin)
 		return true;
 	/* Reclaimed and filled again meanwhile: others are older now. */
-	give_up(ring, chunk->index, full); /* H */
+	give_up(ring, chunk->index, word); /* H */
 	return false;
 }
 

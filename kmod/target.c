@@ -68,7 +68,7 @@ int pem_target__init(struct pem_kmod_session *session)
 	targets = kvzalloc(sizeof(*targets), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!targets)
 		goto uncharge;
-	targets->generation = 1; /* no CPU has an answer of it */
+	atomic_set(&targets->generation, 1); /* no CPU has an answer of it */
 	rc = hook("sched_process_free", on_free, targets);
 	if (rc)
 		goto free;
@@ -106,7 +106,7 @@ void pem_target__exit(struct pem_kmod_session *session)
 
 u32 pem_target__lost(const struct pem_kmod_session *session)
 {
-	return session->probe_data.targets ? READ_ONCE(session->probe_data.targets->lost) : 0;
+	return session->probe_data.targets ? atomic_read(&session->probe_data.targets->lost) : 0;
 }
 
 int pem_target__add(struct pem_kmod_session *session, u32 pid)

@@ -9,9 +9,9 @@ FOLDERS = ("spec/abi/pem/*.h", "libpem/**/*.[ch]", "kmod/**/*.[ch]")
 BARRIER = re.compile(r"""__ATOMIC_(?:ACQUIRE|RELEASE|ACQ_REL|SEQ_CST) | \bsmp_(?:store_release|load_acquire|wmb|rmb|mb)\b
                        | \bPEM_(?:ORDER_STORES|RELEASE)\( | \bmemory_order_(?:acquire|release|acq_rel|seq_cst)
                        | \batomic_(?:load|store|exchange|fetch_[a-z]+|compare_exchange_(?:weak|strong))\(
-                       | __sync_(?!fetch_and_add)\w+\(""", re.VERBOSE)
-PUBLISHES = re.compile(r"__ATOMIC_RELEASE|smp_store_release|smp_wmb|PEM_ORDER_STORES|PEM_RELEASE|memory_order_release")
-READS = re.compile(r"__ATOMIC_ACQUIRE|smp_load_acquire|smp_rmb|memory_order_acquire")
+                       | \b(?:cmpxchg|atomic\w+)_(?:acquire|release)\( | __sync_(?!fetch_and_add)\w+\(""", re.VERBOSE)
+PUBLISHES = re.compile(r"__ATOMIC_RELEASE|_release\(|smp_store_release|smp_wmb|PEM_ORDER_STORES|PEM_RELEASE|memory_order_release")
+READS = re.compile(r"__ATOMIC_ACQUIRE|_acquire\(|smp_load_acquire|smp_rmb|memory_order_acquire")
 LABELS = re.compile(r"/\*\s*(?:\*\s*)?((?:[A-Z]{2}|[a-z]{2}|none|linux)(?:, (?:[A-Z]{2}|[a-z]{2}))*)(?::|\s*\*/)")
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 

@@ -30,10 +30,25 @@
 #define READ_ONCE(x) (*(volatile typeof(x) *)&(x))
 #define WRITE_ONCE(x, v) (*(volatile typeof(x) *)&(x) = (v))
 #define cmpxchg_local(p, old, new) __sync_val_compare_and_swap(p, old, new)
+#define cmpxchg_relaxed(p, old, new) __sync_val_compare_and_swap(p, old, new)
+#define smp_load_acquire(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
+#define smp_store_release(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
 #define rcu_dereference_raw(x) READ_ONCE(x)
 #define pem_pin() (preempt_count++)
 #define pem_unpin() (preempt_count--)
 #define raw_cpu_ptr(p) (p)
+
+typedef struct {
+	int counter;
+} atomic_t;
+typedef struct {
+	int64_t counter;
+} atomic64_t;
+#define atomic_read(v) READ_ONCE((v)->counter)
+#define atomic_read_acquire(v) smp_load_acquire(&(v)->counter)
+#define atomic_inc(v) __atomic_fetch_add(&(v)->counter, 1, __ATOMIC_RELAXED)
+#define atomic64_inc(v) __atomic_fetch_add(&(v)->counter, 1, __ATOMIC_RELAXED)
+#define atomic_fetch_add_release(n, v) __atomic_fetch_add(&(v)->counter, n, __ATOMIC_RELEASE)
 
 /* What interrupts a probe, at one of the barriers from now on: compilers keep order there, and tests ask about it. */
 static void (*interrupt)(void);
@@ -178,7 +193,7 @@ static inline struct machine *make_machine(uint32_t chunks)
 		m->rule[i].head.cpu = PEM_NO_CPU;
 	m->data->cpus = &m->cpu;
 	m->data->targets = &m->targets;
-	m->targets.generation = 1;
+	m->targets.generation.counter = 1;
 	unreadable = NULL;
 	filled_count = 0;
 	current = &init_task;
