@@ -52,7 +52,7 @@
 #define PROCESSES_MAX 16u /* of a session */
 #define INTERVAL_US_MIN 1000u
 #define EXEC_TRIES 1000
-#define REGION_BYTES_MAX (1ull << 40)
+#define REGION_BYTES_MAX BIT_ULL(40)
 /* What a slice may read: an entry that leads nowhere, or to a huge page; a table of entries. */
 #define SLICE_COST 4096
 #define TABLE_COST 64
@@ -405,7 +405,7 @@ static struct pem_accessed *find(struct pem_kmod_sampling *sampling, const struc
 {
 	struct pem_accessed *of;
 
-	list_for_each_entry (of, &sampling->accessed, list) {
+	list_for_each_entry(of, &sampling->accessed, list) {
 		if (of->pid == pid)
 			return of;
 	}
@@ -494,5 +494,6 @@ void pem_accessed__free(struct pem_kmod_sampling *sampling)
 {
 	struct pem_accessed *of, *next;
 
-	list_for_each_entry_safe(of, next, &sampling->accessed, list) forget(sampling, of);
+	list_for_each_entry_safe(of, next, &sampling->accessed, list)
+		forget(sampling, of);
 }

@@ -122,7 +122,7 @@ static void module_goes(struct module *module)
 	for (i = 0; i < pem_kmod_probe_count; i++) {
 		if (!attach_points[i].tracepoint || attach_points[i].owner != module)
 			continue;
-		list_for_each_entry (session, &sessions, all)
+		list_for_each_entry(session, &sessions, all)
 			set_locked(session, i, false);
 		attach_points[i].tracepoint = NULL;
 		attach_points[i].owner = NULL;
@@ -193,8 +193,7 @@ void pem_attach__remove_session(struct pem_kmod_session *session)
 
 bool pem_attach__has(unsigned int index)
 {
-	return pem_kmod_probes[index].is_emitted ||
-	       READ_ONCE(attach_points[index].tracepoint) != NULL;
+	return pem_kmod_probes[index].is_emitted || READ_ONCE(attach_points[index].tracepoint);
 }
 
 int pem_attach__set(struct pem_kmod_session *session, unsigned int index, bool on)

@@ -41,7 +41,7 @@ struct pem_counters {
 	struct counters_cpu __percpu *cpus;
 	struct hlist_node hotplug;
 	struct work_struct work;
-	struct mutex lock;
+	struct mutex lock; /* of opening and closing */
 	u32 count;
 	struct perf_event_attr attr[PEM_KMOD_COUNTERS_MAX];
 };
@@ -177,7 +177,7 @@ static int open_all(struct pem_counters *counters, u32 *failed)
 	int rc = 0;
 
 	mutex_lock(&counters->lock);
-	for_each_online_cpu (cpu) {
+	for_each_online_cpu(cpu) {
 		rc = open_cpu(counters, cpu, failed);
 		if (rc)
 			break;
@@ -206,7 +206,7 @@ static void release_all(struct pem_counters *counters)
 	unsigned int cpu;
 	u32 i;
 
-	for_each_possible_cpu (cpu) {
+	for_each_possible_cpu(cpu) {
 		mine = per_cpu_ptr(counters->cpus, cpu);
 		for (i = 0; i < counters->count; i++) {
 			if (mine->event[i])

@@ -39,7 +39,7 @@ static struct pem_kmod_user *find_locked(kuid_t uid)
 {
 	struct pem_kmod_user *user;
 
-	list_for_each_entry (user, &users, list) {
+	list_for_each_entry(user, &users, list) {
 		if (uid_eq(user->uid, uid))
 			return user;
 	}

@@ -68,7 +68,7 @@ struct pem_kmod_pool {
 
 /* An open file. */
 struct pem_kmod_session {
-	struct mutex lock;
+	struct mutex lock; /* one ioctl at a time */
 	enum pem_kmod_session_state
 		state; /* released when pools are there; poll and mmap acquire it */
 	struct pem_kmod_setup setup;

@@ -217,7 +217,7 @@ static int make_online(struct pem_kmod_session *session)
 	struct pem_kmod_pool *pool;
 	unsigned int cpu;
 
-	for_each_online_cpu (cpu) {
+	for_each_online_cpu(cpu) {
 		if (pem_kmod_pool__of(session, cpu))
 			continue;
 		pool = new_pool(session, cpu);
@@ -232,7 +232,7 @@ static int make_online(struct pem_kmod_session *session)
 		if (pool)
 			free_pool(pool);
 	}
-	for_each_possible_cpu (cpu) {
+	for_each_possible_cpu(cpu) {
 		pool = pem_kmod_pool__of(session, cpu);
 		if (pool && !session->probe_data.spare)
 			session->probe_data.spare = &pool->ring;
@@ -276,7 +276,7 @@ void pem_kmod_pool__free_all(struct pem_kmod_session *session)
 		/* It is poisoned then, and this comes again after a SETUP that failed. */
 		INIT_HLIST_NODE(&session->hotplug);
 	}
-	for_each_possible_cpu (cpu) {
+	for_each_possible_cpu(cpu) {
 		mine = per_cpu_ptr(session->probe_data.cpus, cpu);
 		pem_kmod_pool__make_idle(mine, cpu);
 		if (session->pools[cpu])
@@ -301,7 +301,7 @@ void pem_kmod_pool__retire_all(struct pem_kmod_session *session)
 	struct pem_kmod_cpu *mine;
 	unsigned int cpu, i;
 
-	for_each_possible_cpu (cpu) {
+	for_each_possible_cpu(cpu) {
 		mine = per_cpu_ptr(session->probe_data.cpus, cpu);
 		for (i = 0; pem_kmod_pool__of(session, cpu) && i < PEM_KMOD_DEPTH; i++)
 			pem_kmod_retire(mine, &mine->writers[i]);
@@ -380,7 +380,7 @@ __poll_t pem_kmod_pool__poll(struct pem_kmod_session *session)
 		return 0;
 	/* Nothing more comes: whatever is there may be taken. */
 	enough = state == PEM_KMOD_SESSION_STOPPED ? 1 : session->setup.watermark;
-	for_each_possible_cpu (cpu) {
+	for_each_possible_cpu(cpu) {
 		pool = pem_kmod_pool__of(session, cpu);
 		if (pool && (u32)atomic_read(&pool->full) >= enough)
 			return EPOLLIN | EPOLLRDNORM;

@@ -132,7 +132,7 @@ static int apply(struct pem_kmod_session *session, unsigned int index)
 	if (rc || live == old)
 		return rc;
 	rcu_assign_pointer(session->probe_data.rule[index], live);
-	rc = pem_attach__set(session, index, live != NULL);
+	rc = pem_attach__set(session, index, live);
 	if (rc && live) {
 		rcu_assign_pointer(session->probe_data.rule[index], old);
 		unused = live;

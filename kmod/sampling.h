@@ -49,7 +49,7 @@ struct pem_ticker {
 
 /* Those of a session. */
 struct pem_tickers {
-	spinlock_t lock;
+	spinlock_t lock; /* of all that follows, and of its tickers */
 	struct list_head list;
 	wait_queue_head_t wait;
 	unsigned int changes; /* counts what the thread that works has to know of */

@@ -31,7 +31,7 @@ static int alloc_parts(struct pem_kmod_session *session)
 		kvcalloc(pem_kmod_probe_count, sizeof(*session->events), GFP_KERNEL_ACCOUNT);
 	if (!session->probe_data.cpus || !session->pools || !session->events)
 		return -ENOMEM;
-	for_each_possible_cpu (cpu)
+	for_each_possible_cpu(cpu)
 		pem_kmod_pool__make_idle(per_cpu_ptr(session->probe_data.cpus, cpu), cpu);
 	return 0;
 }
@@ -133,7 +133,7 @@ int pem_kmod_session__start(struct pem_kmod_session *session)
 
 	if (session->state != PEM_KMOD_SESSION_READY && session->state != PEM_KMOD_SESSION_STOPPED)
 		return -EBUSY;
-	for_each_possible_cpu (cpu)
+	for_each_possible_cpu(cpu)
 		per_cpu_ptr(session->probe_data.cpus, cpu)->logged_thread = PEM_KRING_NO_THREAD;
 	set_state(session, PEM_KMOD_SESSION_RUNNING);
 	rc = pem_kmod_rule__apply_all(session);

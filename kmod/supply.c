@@ -45,8 +45,7 @@ static void emit_zones(struct pem_kmod_probe_data *data, const struct pem_ticker
 	struct zone *zone;
 	int node, i;
 
-	for_each_online_node(node)
-	{
+	for_each_online_node(node) {
 		for (i = 0; i < MAX_NR_ZONES; i++) {
 			zone = &NODE_DATA(node)->node_zones[i];
 			if (populated_zone(zone))

@@ -84,7 +84,7 @@ static struct pem_ticker *next_of(struct pem_tickers *all)
 {
 	struct pem_ticker *ticker, *first = NULL;
 
-	list_for_each_entry (ticker, &all->list, list) {
+	list_for_each_entry(ticker, &all->list, list) {
 		if (ticker->run != all->run) {
 			ticker->run = all->run;
 			ticker->next_ns = 0;

@@ -14,9 +14,6 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 typedef unsigned __poll_t;
 typedef struct {
-	int counter;
-} atomic_t;
-typedef struct {
 	int unused;
 } wait_queue_head_t, spinlock_t, refcount_t;
 struct list_head {

@@ -73,7 +73,7 @@ static struct trial *new_trial(u32 flags, u32 chunk_bytes, u32 chunk_count)
 		return NULL;
 	}
 	pem_pool__point(t->memory, &t->layout, &t->ring);
-	for_each_possible_cpu (cpu)
+	for_each_possible_cpu(cpu)
 		per_cpu_ptr(t->data.cpus, cpu)->depth = PEM_KMOD_DEPTH;
 	t->cpu = raw_cpu_ptr(t->data.cpus);
 	t->cpu->ring = t->ring;
