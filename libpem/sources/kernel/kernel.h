@@ -20,7 +20,7 @@
 #include "btf.h"
 #include "probes.h"
 #include "source.h"
-#include "sources/common/demands.h"
+#include "sources/demands.h"
 
 #include <pem/kring.h>
 

@@ -4,7 +4,7 @@
 
 # What it shares with libpem, compiled once: it must not need libpem's private symbols.
 MODULE_SHARED := $(call objects,libpem/pool.c libpem/record_bytes.c)
-MODULE_SOURCE_OBJ := $(call objects,$(wildcard libpem/sources/module/*.c libpem/sources/common/*.c))
+MODULE_SOURCE_OBJ := $(call objects,$(wildcard libpem/sources/module/*.c libpem/sources/*.c))
 ifneq ($(HAVE_PFM),)
 MODULE_SHARED += $(B)/obj/libpem/sources/counters/encode.o
 CFLAGS_libpem_sources_module_sampling += -DPEM_HAVE_PFM
@@ -18,5 +18,5 @@ $(B)/lib/pem/source-module.so: $(MODULE_SOURCE_OBJ) $(MODULE_SHARED)
 	$(Q)$(LINK_PLUGIN) -Wl,-z,nodelete $^ $(PFM_LIBS) -lpthread
 
 $(B)/tests/module_drain $(B)/fuzz/module_pool: \
-  $(call objects,$(addprefix libpem/sources/module/,drain.c pools.c))
+  $(call objects,$(addprefix libpem/sources/,module/drain.c module/pools.c demands.c))
 $(B)/tests/module_device: $(B)/obj/libpem/sources/module/device.o

@@ -16,7 +16,7 @@
 
 #include "pool.h"
 #include "source.h"
-#include "sources/common/demands.h"
+#include "sources/demands.h"
 
 #include <pem/kmod.h>
 

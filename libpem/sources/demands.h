@@ -3,12 +3,12 @@
  * demands.h - what the two sources of the kernel's events share: the session's demands, their statistics and balances,
  * names of streams
  *
- * BPF programs (../kernel) and the module (../module) count in cells of each CPU, in one or several parts of it. Reading them,
+ * BPF programs (kernel/) and the module (module/) count in cells of each CPU, in one or several parts of it. Reading them,
  * adding them up and saying what is lost is the same for both, and here. Each source's own struct pem_source begins with struct
  * pem_source_common, so these functions take either. Not here: opening, starting and draining a source.
  */
-#ifndef PEM_SOURCES_COMMON_DEMANDS_H
-#define PEM_SOURCES_COMMON_DEMANDS_H
+#ifndef PEM_SOURCES_DEMANDS_H
+#define PEM_SOURCES_DEMANDS_H
 
 #include "source.h"
 

@@ -4,7 +4,7 @@
  *
  * A system call is made for none of this: cells are mapped.
  */
-#include "sources/common/demands.h"
+#include "sources/demands.h"
 #include "sources/statistic.h"
 
 #include <pem/ring.h>
