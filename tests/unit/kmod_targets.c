@@ -132,7 +132,8 @@ static void targets_without_room_are_counted(void **state)
 	(void)state;
 	for (i = 1; i <= 2 * PEM_TARGET_SETS * PEM_TARGET_WAYS; i++)
 		added += pem_targets_add(&m->targets, i << 6);
-	assert_int_equal(added + (unsigned)m->targets.lost.counter, 2 * PEM_TARGET_SETS * PEM_TARGET_WAYS);
+	assert_int_equal(added + (unsigned)m->targets.lost.counter,
+			 2 * PEM_TARGET_SETS * PEM_TARGET_WAYS);
 	assert_true(added <= PEM_TARGET_SETS * PEM_TARGET_WAYS);
 	assert_true((unsigned)m->targets.lost.counter > 0);
 	free_machine(m);
