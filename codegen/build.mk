@@ -2,7 +2,7 @@
 # pem-codegen, and all it makes from the specs of this tree:
 #   $(B)/gen/stubs/PROVIDER.h (spec/ and examples/), $(B)/gen/catalogue.c,
 #   $(B)/gen/tsdl/PROVIDER.tsdl, $(B)/gen/pem_events.bpf.h, $(B)/gen/pem_kernel_events.h,
-#   $(B)/gen/pem_kmod_{events,headers,own}.h, and the event reference in $(B)/gen/reference
+#   $(B)/gen/pem_kmod_{events,headers,emit}.h, and the event reference in $(B)/gen/reference
 # pem-codegen leaves files alone whose content stays the same, so one stamp says when it last ran
 # and each file keeps its own time: touching a spec rebuilds only what its change reaches.
 

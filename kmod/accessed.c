@@ -27,11 +27,11 @@
  * of the kernel can ask for it.
  *
  * Synchronization: as in mm/pgtable-generic.c. mmap_lock, read, keeps mappings and upper tables; a table of entries may
- * still go (a file's huge page takes its place), and is freed after an RCU grace period: it is looked at under
+ * still go (a file's huge page takes its place), and is freed after an RCU grace period: it is read under
  * rcu_read_lock() and its own lock, if it is still in its place then. mmap_lock is held for a slice: some 64 tables at most, no
  * longer than nobody wants it or the CPU. The memory is held for a slice, too, so that a process that exits loses it.
  */
-#include "own.h"
+#include "sampling.h"
 
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -47,20 +47,20 @@
 #include <linux/sched/task.h>
 #include <linux/slab.h>
 
-#include "pem_kmod_own.h"
+#include "pem_kmod_emit.h"
 
 #define PROCESSES_MAX 16u /* of a session */
 #define INTERVAL_US_MIN 1000u
 #define EXEC_TRIES 1000
-#define REGION_BYTES_MAX (1ull << 40)
-/* What a slice may look at: an entry that leads nowhere, or to a huge page; a table of entries. */
+#define REGION_BYTES_MAX BIT_ULL(40)
+/* What a slice may read: an entry that leads nowhere, or to a huge page; a table of entries. */
 #define SLICE_COST 4096
 #define TABLE_COST 64
 
 struct pem_accessed {
 	struct pem_ticker ticker;
 	struct list_head list;
-	struct pem_kmod_session *session;
+	struct pem_kmod_probe_data *data;
 	struct pid *pid;
 	const struct cred *cred; /* of who asked */
 	u64 region_bytes;
@@ -88,9 +88,8 @@ static void end_region(struct pass *pass)
 	if (pass->is_told) {
 		preempt_disable_notrace();
 		if (!pem_ticker__is_over(&pass->of->ticker))
-			pem_emit_pages_region(pass->of->session, pass->pid, pass->pages,
-					      pass->region, pass->of->region_bytes, pass->accessed,
-					      pass->huge);
+			pem_emit_pages_region(pass->of->data, pass->pid, pass->pages, pass->region,
+					      pass->of->region_bytes, pass->accessed, pass->huge);
 		preempt_enable_notrace();
 	}
 	pass->regions++;
@@ -124,8 +123,8 @@ static void found(struct pass *pass, unsigned long addr, u32 pages, bool young, 
 /* --- the walk: mmap_lock is held --- */
 
 #ifdef CONFIG_TRANSPARENT_HUGEPAGE
-static void sample_huge_page(struct pass *pass, struct vm_area_struct *vma, pmd_t *pmd,
-			     unsigned long addr, unsigned long end)
+static void sample_huge(struct pass *pass, struct vm_area_struct *vma, pmd_t *pmd,
+			unsigned long addr, unsigned long end)
 {
 	spinlock_t *lock = pmd_lock(vma->vm_mm, pmd);
 	pmd_t entry = READ_ONCE(*pmd);
@@ -141,14 +140,14 @@ static void sample_huge_page(struct pass *pass, struct vm_area_struct *vma, pmd_
 	spin_unlock(lock);
 }
 #else
-static void sample_huge_page(struct pass *pass, struct vm_area_struct *vma, pmd_t *pmd,
-			     unsigned long addr, unsigned long end)
+static void sample_huge(struct pass *pass, struct vm_area_struct *vma, pmd_t *pmd,
+			unsigned long addr, unsigned long end)
 {
 }
 #endif
 
-static void look_at_page(struct pass *pass, struct vm_area_struct *vma, pte_t *pte,
-			 unsigned long addr)
+static void sample_page(struct pass *pass, struct vm_area_struct *vma, pte_t *pte,
+			unsigned long addr)
 {
 	pte_t entry = ptep_get(pte);
 	bool young;
@@ -163,8 +162,8 @@ static void look_at_page(struct pass *pass, struct vm_area_struct *vma, pte_t *p
 }
 
 /* Under rcu_read_lock() since the table was seen. */
-static void look_at_table(struct pass *pass, struct vm_area_struct *vma, pmd_t *pmd, pmd_t seen,
-			  unsigned long addr, unsigned long end)
+static void sample_table(struct pass *pass, struct vm_area_struct *vma, pmd_t *pmd, pmd_t seen,
+			 unsigned long addr, unsigned long end)
 {
 	spinlock_t *lock = pte_lockptr(vma->vm_mm, &seen);
 	pte_t *pte;
@@ -172,13 +171,13 @@ static void look_at_table(struct pass *pass, struct vm_area_struct *vma, pmd_t *
 	spin_lock(lock);
 	if (pmd_same(seen, READ_ONCE(*pmd))) {
 		for (pte = pte_offset_kernel(&seen, addr); addr < end; pte++, addr += PAGE_SIZE)
-			look_at_page(pass, vma, pte, addr);
+			sample_page(pass, vma, pte, addr);
 	}
 	spin_unlock(lock);
 }
 
-static void look_at_pmd(struct pass *pass, struct vm_area_struct *vma, pmd_t *pmd,
-			unsigned long addr, unsigned long end)
+static void sample_pmd(struct pass *pass, struct vm_area_struct *vma, pmd_t *pmd,
+		       unsigned long addr, unsigned long end)
 {
 	pmd_t entry;
 
@@ -186,9 +185,9 @@ static void look_at_pmd(struct pass *pass, struct vm_area_struct *vma, pmd_t *pm
 	rcu_read_lock();
 	entry = READ_ONCE(*pmd);
 	if (pmd_present(entry) && pmd_trans_huge(entry)) {
-		sample_huge_page(pass, vma, pmd, addr, end);
+		sample_huge(pass, vma, pmd, addr, end);
 	} else if (pmd_present(entry) && !pmd_bad(entry)) {
-		look_at_table(pass, vma, pmd, entry, addr, end);
+		sample_table(pass, vma, pmd, entry, addr, end);
 		pass->budget -= TABLE_COST;
 	}
 	rcu_read_unlock();
@@ -208,7 +207,7 @@ static unsigned long walk_pmds(struct pass *pass, struct vm_area_struct *vma, pu
 
 	do {
 		next = pmd_addr_end(addr, end);
-		look_at_pmd(pass, vma, pmd++, addr, next);
+		sample_pmd(pass, vma, pmd++, addr, next);
 		addr = next;
 	} while (addr != end && !is_over(pass, vma->vm_mm));
 	return addr;
@@ -363,7 +362,7 @@ static bool tick(struct pem_ticker *ticker)
 	if (pass.is_told) {
 		preempt_disable_notrace();
 		if (!pem_ticker__is_over(ticker))
-			pem_emit_pages_pass(of->session, pass.pid, pass.regions, pass.all_pages,
+			pem_emit_pages_pass(of->data, pass.pid, pass.regions, pass.all_pages,
 					    pass.all_accessed, pass.all_huge,
 					    ktime_get_ns() - begun);
 		preempt_enable_notrace();
@@ -383,10 +382,10 @@ static void free_accessed(struct pem_ticker *ticker)
 	kfree(of);
 }
 
-static void forget(struct pem_own *own, struct pem_accessed *of)
+static void forget(struct pem_kmod_sampling *sampling, struct pem_accessed *of)
 {
 	list_del(&of->list);
-	own->accessed_count--;
+	sampling->accessed_count--;
 	pem_tickers__remove(&of->ticker);
 }
 
@@ -402,11 +401,11 @@ static bool is_valid(const struct pem_kmod_accessed *asked)
 	       !((asked->from | asked->to) & (PAGE_SIZE - 1));
 }
 
-static struct pem_accessed *find(struct pem_own *own, const struct pid *pid)
+static struct pem_accessed *find(struct pem_kmod_sampling *sampling, const struct pid *pid)
 {
 	struct pem_accessed *of;
 
-	list_for_each_entry (of, &own->accessed, list) {
+	list_for_each_entry(of, &sampling->accessed, list) {
 		if (of->pid == pid)
 			return of;
 	}
@@ -432,13 +431,14 @@ static struct mm_struct *await_memory(const struct pem_accessed *of, int *error)
 }
 
 /* Sample a process that may be read; its pid becomes the new one's. */
-static int add(struct pem_own *own, struct pid *pid, const struct pem_kmod_accessed *asked)
+static int add(struct pem_kmod_sampling *sampling, struct pid *pid,
+	       const struct pem_kmod_accessed *asked)
 {
 	struct pem_accessed *of;
 	struct mm_struct *mm;
 	int rc;
 
-	if (own->accessed_count == PROCESSES_MAX)
+	if (sampling->accessed_count == PROCESSES_MAX)
 		return -ENOSPC;
 	of = kzalloc(sizeof(*of), GFP_KERNEL_ACCOUNT);
 	if (!of)
@@ -453,19 +453,19 @@ static int add(struct pem_own *own, struct pid *pid, const struct pem_kmod_acces
 	}
 	of->to = min_t(u64, asked->to ? asked->to : ULONG_MAX, mm->task_size);
 	mmput(mm);
-	of->session = own->session;
+	of->data = sampling->data;
 	of->ticker.tick = tick;
 	of->ticker.free = free_accessed;
 	of->ticker.interval_ns = (u64)asked->interval_us * NSEC_PER_USEC;
 	of->region_bytes = asked->region_bytes;
 	of->from = asked->from;
-	list_add(&of->list, &own->accessed);
-	own->accessed_count++;
-	pem_tickers__add(&own->tickers, &of->ticker);
+	list_add(&of->list, &sampling->accessed);
+	sampling->accessed_count++;
+	pem_tickers__add(&sampling->tickers, &of->ticker);
 	return 0;
 }
 
-int pem_accessed__set(struct pem_own *own, const struct pem_kmod_accessed *asked)
+int pem_accessed__set(struct pem_kmod_sampling *sampling, const struct pem_kmod_accessed *asked)
 {
 	struct pem_accessed *of;
 	struct pid *pid;
@@ -476,23 +476,24 @@ int pem_accessed__set(struct pem_own *own, const struct pem_kmod_accessed *asked
 	pid = find_get_pid(asked->pid);
 	if (!pid)
 		return -ESRCH;
-	of = find(own, pid);
+	of = find(sampling, pid);
 	if (of) {
-		forget(own, of);
+		forget(sampling, of);
 		synchronize_rcu(); /* the last record of it is written */
 	} else if (!asked->interval_us) {
 		rc = -ESRCH;
 	}
 	if (!rc && asked->interval_us)
-		rc = add(own, pid, asked);
+		rc = add(sampling, pid, asked);
 	if (rc || !asked->interval_us)
 		put_pid(pid);
 	return rc;
 }
 
-void pem_accessed__free(struct pem_own *own)
+void pem_accessed__free(struct pem_kmod_sampling *sampling)
 {
 	struct pem_accessed *of, *next;
 
-	list_for_each_entry_safe(of, next, &own->accessed, list) forget(own, of);
+	list_for_each_entry_safe(of, next, &sampling->accessed, list)
+		forget(sampling, of);
 }

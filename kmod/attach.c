@@ -19,14 +19,14 @@
 #include <linux/tracepoint.h>
 
 /* Where an event's probe belongs. */
-struct location {
+struct attach_point {
 	struct tracepoint *tracepoint; /* NULL: this kernel has none now */
 	struct module *owner; /* NULL: the kernel itself */
 };
 
 static DEFINE_MUTEX(attach_lock);
 static LIST_HEAD(sessions);
-static struct location *locations; /* by the event's index */
+static struct attach_point *attach_points; /* by the event's index */
 static unsigned int
 	*by_name; /* indexes of events with probes, in the order of their tracepoints' names */
 static unsigned int by_name_count;
@@ -56,26 +56,26 @@ static unsigned int lower_bound(const char *name)
 	return low;
 }
 
-/* Events of this tracepoint get it; system NULL: whatever theirs is. */
-static void location(struct tracepoint *tracepoint, const char *system, struct module *owner)
+/* Note a tracepoint for the events whose probes belong there. system NULL: the events of any system. */
+static void note_tracepoint(struct tracepoint *tracepoint, const char *system, struct module *owner)
 {
 	unsigned int at = lower_bound(tracepoint->name), index;
 	size_t system_chars = system ? strlen(system) : 0;
 
 	for (; at < by_name_count && !strcmp(name_of(by_name[at]), tracepoint->name); at++) {
 		index = by_name[at];
-		if (locations[index].tracepoint ||
+		if (attach_points[index].tracepoint ||
 		    (system && (strncmp(pem_kmod_probes[index].tracepoint, system, system_chars) ||
 				pem_kmod_probes[index].tracepoint[system_chars] != ':')))
 			continue;
-		locations[index].tracepoint = tracepoint;
-		locations[index].owner = owner;
+		attach_points[index].tracepoint = tracepoint;
+		attach_points[index].owner = owner;
 	}
 }
 
-static void location_kernels(struct tracepoint *tracepoint, void *unused)
+static void note_kernel_tracepoint(struct tracepoint *tracepoint, void *unused)
 {
-	location(tracepoint, NULL, NULL);
+	note_tracepoint(tracepoint, NULL, NULL);
 }
 
 static void module_comes(struct module *module)
@@ -86,18 +86,18 @@ static void module_comes(struct module *module)
 	for (i = 0; i < module->num_trace_events; i++) {
 		call = module->trace_events[i];
 		if ((call->flags & TRACE_EVENT_FL_TRACEPOINT) && call->tp)
-			location(call->tp, call->class->system, module);
+			note_tracepoint(call->tp, call->class->system, module);
 	}
 }
 
-static int set_locked(struct pem_session *session, unsigned int index, bool on)
+static int set_locked(struct pem_kmod_session *session, unsigned int index, bool on)
 {
-	struct tracepoint *tracepoint = locations[index].tracepoint;
+	struct tracepoint *tracepoint = attach_points[index].tracepoint;
 	int rc;
 
 	if (session->events[index].is_attached == on)
 		return 0;
-	if (pem_kmod_probes[index].is_own) {
+	if (pem_kmod_probes[index].is_emitted) {
 		session->events[index].is_attached = on;
 		return 0;
 	}
@@ -105,10 +105,10 @@ static int set_locked(struct pem_session *session, unsigned int index, bool on)
 		return -EOPNOTSUPP;
 	if (on)
 		rc = tracepoint_probe_register(tracepoint, pem_kmod_probes[index].probe,
-					       &session->probes);
+					       &session->probe_data);
 	else
 		rc = tracepoint_probe_unregister(tracepoint, pem_kmod_probes[index].probe,
-						 &session->probes);
+						 &session->probe_data);
 	if (!rc)
 		session->events[index].is_attached = on;
 	return rc;
@@ -116,16 +116,16 @@ static int set_locked(struct pem_session *session, unsigned int index, bool on)
 
 static void module_goes(struct module *module)
 {
-	struct pem_session *session;
+	struct pem_kmod_session *session;
 	unsigned int i;
 
 	for (i = 0; i < pem_kmod_probe_count; i++) {
-		if (!locations[i].tracepoint || locations[i].owner != module)
+		if (!attach_points[i].tracepoint || attach_points[i].owner != module)
 			continue;
-		list_for_each_entry (session, &sessions, all)
+		list_for_each_entry(session, &sessions, all)
 			set_locked(session, i, false);
-		locations[i].tracepoint = NULL;
-		locations[i].owner = NULL;
+		attach_points[i].tracepoint = NULL;
+		attach_points[i].owner = NULL;
 	}
 }
 
@@ -149,9 +149,9 @@ int pem_attach__init(void)
 	unsigned int i;
 	int rc = -ENOMEM;
 
-	locations = kvcalloc(pem_kmod_probe_count, sizeof(*locations), GFP_KERNEL_ACCOUNT);
+	attach_points = kvcalloc(pem_kmod_probe_count, sizeof(*attach_points), GFP_KERNEL_ACCOUNT);
 	by_name = kvcalloc(pem_kmod_probe_count, sizeof(*by_name), GFP_KERNEL_ACCOUNT);
-	if (!locations || !by_name)
+	if (!attach_points || !by_name)
 		goto fail;
 	for (i = 0; i < pem_kmod_probe_count; i++) {
 		if (pem_kmod_probes[i].probe)
@@ -159,14 +159,14 @@ int pem_attach__init(void)
 	}
 	sort(by_name, by_name_count, sizeof(*by_name), compare_names, NULL);
 	mutex_lock(&attach_lock);
-	for_each_kernel_tracepoint(location_kernels, NULL);
+	for_each_kernel_tracepoint(note_kernel_tracepoint, NULL);
 	mutex_unlock(&attach_lock);
 	rc = register_tracepoint_module_notifier(&notifier);
 	if (!rc)
 		return 0;
 fail:
 	kvfree(by_name);
-	kvfree(locations);
+	kvfree(attach_points);
 	return rc;
 }
 
@@ -174,17 +174,17 @@ void pem_attach__exit(void)
 {
 	unregister_tracepoint_module_notifier(&notifier);
 	kvfree(by_name);
-	kvfree(locations);
+	kvfree(attach_points);
 }
 
-void pem_attach__add_session(struct pem_session *session)
+void pem_attach__add_session(struct pem_kmod_session *session)
 {
 	mutex_lock(&attach_lock);
 	list_add(&session->all, &sessions);
 	mutex_unlock(&attach_lock);
 }
 
-void pem_attach__remove_session(struct pem_session *session)
+void pem_attach__remove_session(struct pem_kmod_session *session)
 {
 	mutex_lock(&attach_lock);
 	list_del(&session->all);
@@ -193,10 +193,10 @@ void pem_attach__remove_session(struct pem_session *session)
 
 bool pem_attach__has(unsigned int index)
 {
-	return pem_kmod_probes[index].is_own || READ_ONCE(locations[index].tracepoint) != NULL;
+	return pem_kmod_probes[index].is_emitted || READ_ONCE(attach_points[index].tracepoint);
 }
 
-int pem_attach__set(struct pem_session *session, unsigned int index, bool on)
+int pem_attach__set(struct pem_kmod_session *session, unsigned int index, bool on)
 {
 	int rc;
 
@@ -206,23 +206,23 @@ int pem_attach__set(struct pem_session *session, unsigned int index, bool on)
 	return rc;
 }
 
-struct wanted {
+struct tracepoint_search {
 	const char *name;
 	struct tracepoint *found;
 };
 
 static void match(struct tracepoint *tracepoint, void *arg)
 {
-	struct wanted *wanted = arg;
+	struct tracepoint_search *search = arg;
 
-	if (!strcmp(tracepoint->name, wanted->name))
-		wanted->found = tracepoint;
+	if (!strcmp(tracepoint->name, search->name))
+		search->found = tracepoint;
 }
 
 struct tracepoint *pem_attach__find(const char *name)
 {
-	struct wanted wanted = {.name = name};
+	struct tracepoint_search search = {.name = name};
 
-	for_each_kernel_tracepoint(match, &wanted);
-	return wanted.found;
+	for_each_kernel_tracepoint(match, &search);
+	return search.found;
 }

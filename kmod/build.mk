@@ -83,7 +83,7 @@ UDEV_RULES ?= /usr/lib/udev/rules.d
 kmod-install: kmod
 	@mkdir -p $(KMOD_SRC)/abi/pem $(DESTDIR)$(UDEV_RULES)
 	install -m 644 $(KMOD_SOURCES) $(KMOD_SRC)
-	install -m 644 $(addprefix $(KMOD_GEN)/pem_kmod_,events.h headers.h own.h) $(KMOD_SRC)
+	install -m 644 $(addprefix $(KMOD_GEN)/pem_kmod_,events.h headers.h emit.h) $(KMOD_SRC)
 	install -m 644 spec/abi/pem/*.h $(KMOD_SRC)/abi/pem
 	sed 's/@VERSION@/$(VERSION)/' kmod/dkms.conf.in >$(KMOD_SRC)/dkms.conf
 	install -m 644 kmod/pem.rules $(DESTDIR)$(UDEV_RULES)/60-pem.rules

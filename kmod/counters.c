@@ -20,7 +20,7 @@
  * Synchronization: a probe reads its own CPU's pointers, with preemption off; the worker replaces them and releases what was
  * there after an RCU grace period. The lock is the worker's against itself and close.
  */
-#include "own.h"
+#include "sampling.h"
 
 #include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
@@ -30,7 +30,7 @@
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
-#include "pem_kmod_own.h"
+#include "pem_kmod_emit.h"
 
 struct counters_cpu {
 	struct perf_event *event[PEM_KMOD_COUNTERS_MAX];
@@ -41,7 +41,7 @@ struct pem_counters {
 	struct counters_cpu __percpu *cpus;
 	struct hlist_node hotplug;
 	struct work_struct work;
-	struct mutex lock;
+	struct mutex lock; /* of opening and closing */
 	u32 count;
 	struct perf_event_attr attr[PEM_KMOD_COUNTERS_MAX];
 };
@@ -66,9 +66,9 @@ static u64 user_pc(void)
 	return current->flags & PF_KTHREAD ? 0 : instruction_pointer(task_pt_regs(current));
 }
 
-void pem_counters_read(struct pem_kmod_session *session, uint32_t event_id)
+void pem_counters_read(struct pem_kmod_probe_data *data, uint32_t event_id)
 {
-	struct pem_counters *counters = session->counters;
+	struct pem_counters *counters = data->counters;
 	u64 values[PEM_KMOD_COUNTERS_MAX] = {0};
 	struct counters_cpu *mine;
 	unsigned long flags;
@@ -90,8 +90,7 @@ void pem_counters_read(struct pem_kmod_session *session, uint32_t event_id)
 		WRITE_ONCE(mine->is_reading, false);
 	}
 	local_irq_restore(flags);
-	pem_emit_hw_perf_hpms_at_event(session, event_id, missing, user_pc(), values,
-				       counters->count);
+	pem_emit_hw_perf_hpms_at_event(data, event_id, missing, user_pc(), values, counters->count);
 }
 
 /* --- opening --- */
@@ -178,7 +177,7 @@ static int open_all(struct pem_counters *counters, u32 *failed)
 	int rc = 0;
 
 	mutex_lock(&counters->lock);
-	for_each_online_cpu (cpu) {
+	for_each_online_cpu(cpu) {
 		rc = open_cpu(counters, cpu, failed);
 		if (rc)
 			break;
@@ -207,7 +206,7 @@ static void release_all(struct pem_counters *counters)
 	unsigned int cpu;
 	u32 i;
 
-	for_each_possible_cpu (cpu) {
+	for_each_possible_cpu(cpu) {
 		mine = per_cpu_ptr(counters->cpus, cpu);
 		for (i = 0; i < counters->count; i++) {
 			if (mine->event[i])
@@ -255,12 +254,12 @@ static struct pem_counters *new_counters(struct pem_kmod_counters *asked)
 	return ERR_PTR(rc);
 }
 
-int pem_counters__open(struct pem_kmod_session *session, struct pem_kmod_counters *asked)
+int pem_counters__open(struct pem_kmod_probe_data *data, struct pem_kmod_counters *asked)
 {
 	struct pem_counters *counters;
 	int rc;
 
-	if (session->counters)
+	if (data->counters)
 		return -EBUSY;
 	asked->failed = 0;
 	counters = new_counters(asked);
@@ -272,7 +271,7 @@ int pem_counters__open(struct pem_kmod_session *session, struct pem_kmod_counter
 		goto fail;
 	rc = open_all(counters, &asked->failed);
 	if (!rc) {
-		session->counters = counters;
+		data->counters = counters;
 		return 0;
 	}
 	cpuhp_state_remove_instance_nocalls(hotplug_state, &counters->hotplug);
@@ -283,13 +282,13 @@ fail:
 	return rc;
 }
 
-void pem_counters__close(struct pem_kmod_session *session)
+void pem_counters__close(struct pem_kmod_probe_data *data)
 {
-	struct pem_counters *counters = session->counters;
+	struct pem_counters *counters = data->counters;
 
 	if (!counters)
 		return;
-	session->counters = NULL;
+	data->counters = NULL;
 	cpuhp_state_remove_instance_nocalls(hotplug_state, &counters->hotplug);
 	cancel_work_sync(&counters->work);
 	release_all(counters);

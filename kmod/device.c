@@ -15,7 +15,7 @@
 
 static int pem_open(struct inode *inode, struct file *file)
 {
-	struct pem_session *session = pem_session__new();
+	struct pem_kmod_session *session = pem_kmod_session__new();
 
 	if (IS_ERR(session))
 		return PTR_ERR(session);
@@ -25,7 +25,7 @@ static int pem_open(struct inode *inode, struct file *file)
 
 static int pem_release(struct inode *inode, struct file *file)
 {
-	pem_session__free(file->private_data);
+	pem_kmod_session__free(file->private_data);
 	return 0;
 }
 
@@ -53,7 +53,7 @@ static int copy_out(void __user *to, const void *from, size_t bytes)
 
 /* --- the ioctls, in the order of their numbers; each under the session's lock, but WORK --- */
 
-static int do_info(struct pem_session *session, void __user *arg)
+static int do_info(struct pem_kmod_session *session, void __user *arg)
 {
 	struct pem_kmod_info info;
 	int rc = copy_in(&info, sizeof(info), arg);
@@ -65,15 +65,15 @@ static int do_info(struct pem_session *session, void __user *arg)
 		.version = PEM_KMOD_VERSION,
 		.event_count = pem_kmod_probe_count,
 		.cpu_count = nr_cpu_ids,
-		.limit_bytes = pem_user__limit(),
-		.used_bytes = pem_user__used(session->user),
-		.statistics_lost = READ_ONCE(session->probes.statistics_lost),
+		.limit_bytes = pem_kmod_user__limit(),
+		.used_bytes = pem_kmod_user__used(session->user),
+		.statistics_lost = atomic64_read(&session->probe_data.statistics_lost),
 		.targets_lost = pem_target__lost(session),
 	};
 	return copy_out(arg, &info, sizeof(info));
 }
 
-static int do_events(struct pem_session *session, void __user *arg)
+static int do_events(struct pem_kmod_session *session, void __user *arg)
 {
 	struct pem_kmod_listed listed, __user *to;
 	struct pem_kmod_list list;
@@ -98,105 +98,110 @@ static int do_events(struct pem_session *session, void __user *arg)
 	return copy_out(arg, &list, sizeof(list));
 }
 
-static int do_setup(struct pem_session *session, void __user *arg)
+static int do_setup(struct pem_kmod_session *session, void __user *arg)
 {
 	struct pem_kmod_setup setup;
 	int rc = copy_in(&setup, sizeof(setup), arg);
 
-	return rc ? rc : pem_session__setup(session, &setup);
+	return rc ? rc : pem_kmod_session__setup(session, &setup);
 }
 
-static int do_event(struct pem_session *session, void __user *arg)
+static int do_event(struct pem_kmod_session *session, void __user *arg)
 {
 	struct pem_kmod_event event;
 	int rc = copy_in(&event, sizeof(event), arg);
 
 	if (rc)
 		return rc;
-	return session->state == PEM_SESSION_NEW ? -EBUSY : pem_rule__set(session, &event);
+	return session->state == PEM_KMOD_SESSION_NEW ? -EBUSY
+						      : pem_kmod_rule__set(session, &event);
 }
 
-static int do_target(struct pem_session *session, void __user *arg)
+static int do_target(struct pem_kmod_session *session, void __user *arg)
 {
 	struct pem_kmod_target target;
 	int rc = copy_in(&target, sizeof(target), arg);
 
 	if (rc)
 		return rc;
-	return session->state == PEM_SESSION_NEW ? -EBUSY : pem_target__add(session, target.pid);
+	return session->state == PEM_KMOD_SESSION_NEW ? -EBUSY
+						      : pem_target__add(session, target.pid);
 }
 
 /* Called with two arguments, ioctl() passes whatever is in the third one's register. */
-static int do_start(struct pem_session *session, void __user *unused)
+static int do_start(struct pem_kmod_session *session, void __user *unused)
 {
-	return pem_session__start(session);
+	return pem_kmod_session__start(session);
 }
 
-static int do_stop(struct pem_session *session, void __user *unused)
+static int do_stop(struct pem_kmod_session *session, void __user *unused)
 {
-	return pem_session__stop(session);
+	return pem_kmod_session__stop(session);
 }
 
-static int do_take(struct pem_session *session, void __user *arg)
+static int do_take(struct pem_kmod_session *session, void __user *arg)
 {
 	struct pem_kmod_chunks chunks;
 	int rc = copy_in(&chunks, sizeof(chunks), arg);
 
 	if (!rc)
-		rc = session->state == PEM_SESSION_NEW ? -EBUSY : pem_pool__take(session, &chunks);
+		rc = session->state == PEM_KMOD_SESSION_NEW ? -EBUSY
+							    : pem_kmod_pool__take(session, &chunks);
 	if (rc)
 		return rc;
 	rc = copy_out(arg, &chunks, sizeof(chunks));
 	if (rc)
-		pem_pool__untake(session, chunks.cpu, chunks.count);
+		pem_kmod_pool__untake(session, chunks.cpu, chunks.count);
 	return rc;
 }
 
-static int do_free(struct pem_session *session, void __user *arg)
+static int do_free(struct pem_kmod_session *session, void __user *arg)
 {
 	struct pem_kmod_chunks chunks;
 	int rc = copy_in(&chunks, sizeof(chunks), arg);
 
 	if (rc)
 		return rc;
-	return session->state == PEM_SESSION_NEW ? -EBUSY : pem_pool__free(session, &chunks);
+	return session->state == PEM_KMOD_SESSION_NEW ? -EBUSY
+						      : pem_kmod_pool__free(session, &chunks);
 }
 
-/* Those of own.h are of a session that is set up, and may run. */
+/* Those of sampling.h are of a session that is set up, and may run. */
 
-static int do_counters(struct pem_session *session, void __user *arg)
+static int do_counters(struct pem_kmod_session *session, void __user *arg)
 {
 	struct pem_kmod_counters counters;
 	int rc = copy_in(&counters, sizeof(counters), arg), error;
 
-	if (rc || session->state == PEM_SESSION_NEW)
+	if (rc || session->state == PEM_KMOD_SESSION_NEW)
 		return rc ? rc : -EBUSY;
-	rc = pem_counters__open(&session->probes, &counters);
+	rc = pem_counters__open(&session->probe_data, &counters);
 	error = copy_out(arg, &counters, sizeof(counters));
 	return rc ? rc : error;
 }
 
-static int do_accessed(struct pem_session *session, void __user *arg)
+static int do_accessed(struct pem_kmod_session *session, void __user *arg)
 {
 	struct pem_kmod_accessed accessed;
 	int rc = copy_in(&accessed, sizeof(accessed), arg);
 
-	if (rc || session->state == PEM_SESSION_NEW)
+	if (rc || session->state == PEM_KMOD_SESSION_NEW)
 		return rc ? rc : -EBUSY;
-	return pem_accessed__set(&session->own, &accessed);
+	return pem_accessed__set(&session->sampling, &accessed);
 }
 
-static int do_supply(struct pem_session *session, void __user *arg)
+static int do_supply(struct pem_kmod_session *session, void __user *arg)
 {
 	struct pem_kmod_supply supply;
 	int rc = copy_in(&supply, sizeof(supply), arg);
 
-	if (rc || session->state == PEM_SESSION_NEW)
+	if (rc || session->state == PEM_KMOD_SESSION_NEW)
 		return rc ? rc : -EBUSY;
-	return pem_supply__set(&session->own, &supply, session->state == PEM_SESSION_RUNNING);
+	return pem_supply__set(&session->sampling, &supply,
+			       session->state == PEM_KMOD_SESSION_RUNNING);
 }
 
-static int (*const ioctls[])(struct pem_session *session, void __user *arg) = {
+static int (*const ioctls[])(struct pem_kmod_session *session, void __user *arg) = {
 	[_IOC_NR(PEM_KMOD_INFO)] = do_info,         [_IOC_NR(PEM_KMOD_EVENTS)] = do_events,
 	[_IOC_NR(PEM_KMOD_SETUP)] = do_setup,       [_IOC_NR(PEM_KMOD_EVENT)] = do_event,
 	[_IOC_NR(PEM_KMOD_TARGET)] = do_target,     [_IOC_NR(PEM_KMOD_START)] = do_start,
@@ -208,14 +213,14 @@ static int (*const ioctls[])(struct pem_session *session, void __user *arg) = {
 /* By number: size and direction are of the user's header, and he says his structure's size in it. */
 static long pem_ioctl(struct file *file, unsigned int command, unsigned long arg)
 {
-	struct pem_session *session = file->private_data;
+	struct pem_kmod_session *session = file->private_data;
 	unsigned int number = _IOC_NR(command);
 	long rc;
 
 	if (_IOC_TYPE(command) != _IOC_TYPE(PEM_KMOD_INFO))
 		return -ENOTTY;
 	if (number == _IOC_NR(PEM_KMOD_WORK)) /* it takes as long as the session runs */
-		return pem_tickers__work(&session->own.tickers);
+		return pem_tickers__work(&session->sampling.tickers);
 	if (number >= ARRAY_SIZE(ioctls))
 		return -ENOTTY;
 	if (mutex_lock_interruptible(&session->lock))
@@ -227,15 +232,15 @@ static long pem_ioctl(struct file *file, unsigned int command, unsigned long arg
 
 static int pem_map(struct file *file, struct vm_area_struct *vma)
 {
-	return pem_pool__map(file->private_data, vma);
+	return pem_kmod_pool__map(file->private_data, vma);
 }
 
 static __poll_t pem_poll(struct file *file, poll_table *table)
 {
-	struct pem_session *session = file->private_data;
+	struct pem_kmod_session *session = file->private_data;
 
 	poll_wait(file, &session->wait, table);
-	return pem_pool__poll(session);
+	return pem_kmod_pool__poll(session);
 }
 
 static const struct file_operations operations = {
@@ -261,7 +266,7 @@ static int __init pem_begin_module(void)
 
 	if (rc)
 		return rc;
-	rc = pem_pool__init();
+	rc = pem_kmod_pool__init();
 	if (rc)
 		goto no_pools;
 	rc = pem_counters__init();
@@ -272,7 +277,7 @@ static int __init pem_begin_module(void)
 		return 0;
 	pem_counters__exit();
 no_counters:
-	pem_pool__exit();
+	pem_kmod_pool__exit();
 no_pools:
 	pem_attach__exit();
 	return rc;
@@ -283,7 +288,7 @@ static void __exit pem_end_module(void)
 {
 	misc_deregister(&device);
 	pem_counters__exit();
-	pem_pool__exit();
+	pem_kmod_pool__exit();
 	pem_attach__exit();
 }
 

@@ -16,7 +16,7 @@
 #include <linux/uidgid.h>
 #include <linux/user_namespace.h>
 
-struct pem_user {
+struct pem_kmod_user {
 	struct list_head list;
 	kuid_t uid;
 	unsigned int files;
@@ -35,11 +35,11 @@ MODULE_PARM_DESC(limit_mb,
 static LIST_HEAD(users);
 static DEFINE_SPINLOCK(users_lock);
 
-static struct pem_user *find_locked(kuid_t uid)
+static struct pem_kmod_user *find_locked(kuid_t uid)
 {
-	struct pem_user *user;
+	struct pem_kmod_user *user;
 
-	list_for_each_entry (user, &users, list) {
+	list_for_each_entry(user, &users, list) {
 		if (uid_eq(user->uid, uid))
 			return user;
 	}
@@ -61,9 +61,9 @@ static kuid_t accountable_user(void)
 }
 
 /* Who opens the file; or ERR_PTR: no memory, or he has too many files. */
-struct pem_user *pem_user__get(void)
+struct pem_kmod_user *pem_kmod_user__get(void)
 {
-	struct pem_user *made = kzalloc(sizeof(*made), GFP_KERNEL_ACCOUNT), *user;
+	struct pem_kmod_user *made = kzalloc(sizeof(*made), GFP_KERNEL_ACCOUNT), *user;
 	bool is_exempt = capable(CAP_SYS_RESOURCE);
 	kuid_t uid = accountable_user();
 
@@ -86,7 +86,7 @@ struct pem_user *pem_user__get(void)
 	return user;
 }
 
-void pem_user__put(struct pem_user *user)
+void pem_kmod_user__put(struct pem_kmod_user *user)
 {
 	spin_lock(&users_lock);
 	if (--user->files)
@@ -97,16 +97,16 @@ void pem_user__put(struct pem_user *user)
 	kfree(user);
 }
 
-u64 pem_user__limit(void)
+u64 pem_kmod_user__limit(void)
 {
 	int mib = READ_ONCE(limit_mb);
 
 	return mib < 0 ? ((u64)totalram_pages() << PAGE_SHIFT) / DEFAULT_SHARE : (u64)mib << 20;
 }
 
-int pem_user__charge(struct pem_user *user, u64 bytes, bool is_exempt)
+int pem_kmod_user__charge(struct pem_kmod_user *user, u64 bytes, bool is_exempt)
 {
-	u64 limit = is_exempt ? 0 : pem_user__limit();
+	u64 limit = is_exempt ? 0 : pem_kmod_user__limit();
 	int rc = 0;
 
 	spin_lock(&users_lock);
@@ -118,14 +118,14 @@ int pem_user__charge(struct pem_user *user, u64 bytes, bool is_exempt)
 	return rc;
 }
 
-void pem_user__uncharge(struct pem_user *user, u64 bytes)
+void pem_kmod_user__uncharge(struct pem_kmod_user *user, u64 bytes)
 {
 	spin_lock(&users_lock);
 	user->used_bytes -= bytes;
 	spin_unlock(&users_lock);
 }
 
-u64 pem_user__used(struct pem_user *user)
+u64 pem_kmod_user__used(struct pem_kmod_user *user)
 {
 	u64 used;
 

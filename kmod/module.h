@@ -12,13 +12,13 @@
  *	cpus_read_lock()    the kernel's: no CPU comes or goes. Nothing above is taken under it, nor by a CPU that comes.
  *	user lock           (limit.c) a spinlock
  *	tickers' lock       (ticker.c) a spinlock; a thread in PEM_KMOD_WORK takes nothing else of these
- * mmap() and poll() take none of them: they look at pools, which are published once and live until the file is released.
+ * mmap() and poll() take none of them: they read pools, which are published once and live until the file is released.
  * A CPU that comes online takes none of the session's: it makes a pool where there is none.
  */
 #ifndef PEM_KMOD_MODULE_H
 #define PEM_KMOD_MODULE_H
 
-#include "own.h"
+#include "sampling.h"
 #include "pem_kmod.h"
 
 #ifdef __KERNEL__
@@ -31,31 +31,31 @@
 
 #include <pem/kmod.h>
 
-struct pem_user;
+struct pem_kmod_user;
 struct tracepoint;
 
-enum pem_session_state {
-	PEM_SESSION_NEW,
-	PEM_SESSION_READY,
-	PEM_SESSION_RUNNING,
-	PEM_SESSION_STOPPED
+enum pem_kmod_session_state {
+	PEM_KMOD_SESSION_NEW,
+	PEM_KMOD_SESSION_READY,
+	PEM_KMOD_SESSION_RUNNING,
+	PEM_KMOD_SESSION_STOPPED
 };
 
-struct pem_session_event {
+struct pem_kmod_session_event {
 	struct pem_kmod_rule *rule; /* what the user asked for last; NULL: nothing yet */
 	struct pem_kmod_rule
 		*live; /* what probes see: the rule, or a copy with more flags; NULL: none */
 	bool is_attached; /* under the attach lock */
 };
 
-/* A chunk that was full when it was looked at. */
+/* A chunk that was full when it was found. */
 struct pem_full_chunk {
 	u64 begin;
 	u32 index;
 };
 
 struct pem_kmod_pool {
-	struct pem_session *session;
+	struct pem_kmod_session *session;
 	struct page **pages;
 	unsigned long page_count;
 	void *memory; /* the pages, one after another */
@@ -67,11 +67,12 @@ struct pem_kmod_pool {
 };
 
 /* An open file. */
-struct pem_session {
-	struct mutex lock;
-	enum pem_session_state state; /* released when pools are there; poll and mmap acquire it */
+struct pem_kmod_session {
+	struct mutex lock; /* one ioctl at a time */
+	enum pem_kmod_session_state
+		state; /* released when pools are there; poll and mmap acquire it */
 	struct pem_kmod_setup setup;
-	struct pem_user *user;
+	struct pem_kmod_user *user;
 	bool is_exempt; /* from the user's limit */
 	struct hlist_node hotplug;
 	struct list_head all; /* under the attach lock */
@@ -79,69 +80,69 @@ struct pem_session {
 	struct mem_cgroup
 		*memcg; /* of who called SETUP: CPUs' pools that come later are his, too */
 	struct pem_kmod_pool **pools; /* by CPU; released when complete, never changed again */
-	struct pem_session_event *events; /* by the event's index */
+	struct pem_kmod_session_event *events; /* by the event's index */
 	struct pem_kmod_rule *retired; /* rules that probes may still see */
 	unsigned int retired_count;
-	struct pem_own own;
+	struct pem_kmod_sampling sampling;
 	bool is_logging; /* some event is logged: then context switches are, too */
-	struct pem_kmod_session probes;
+	struct pem_kmod_probe_data probe_data;
 };
 
 /* session.c: an open file's life. All but new and free under the session's lock. */
-struct pem_session *pem_session__new(void);
-void pem_session__free(struct pem_session *session);
-int pem_session__setup(struct pem_session *session, const struct pem_kmod_setup *setup);
-int pem_session__start(struct pem_session *session);
-int pem_session__stop(struct pem_session *session);
+struct pem_kmod_session *pem_kmod_session__new(void);
+void pem_kmod_session__free(struct pem_kmod_session *session);
+int pem_kmod_session__setup(struct pem_kmod_session *session, const struct pem_kmod_setup *setup);
+int pem_kmod_session__start(struct pem_kmod_session *session);
+int pem_kmod_session__stop(struct pem_kmod_session *session);
 
 /* rule.c: what is wanted of events. Under the session's lock. */
-int pem_rule__set(struct pem_session *session, const struct pem_kmod_event *wanted);
-int pem_rule__apply_all(struct pem_session *session);
+int pem_kmod_rule__set(struct pem_kmod_session *session, const struct pem_kmod_event *wanted);
+int pem_kmod_rule__apply_all(struct pem_kmod_session *session);
 /* No probe sees them any more: its caller has waited. */
-void pem_rule__free_retired(struct pem_session *session);
-void pem_rule__free_all(struct pem_session *session);
+void pem_kmod_rule__free_retired(struct pem_kmod_session *session);
+void pem_kmod_rule__free_all(struct pem_kmod_session *session);
 
 /* pool.c: memory of CPUs, mapped, waited for, taken and freed. */
-int pem_pool__init(void);
-void pem_pool__exit(void);
-int pem_pool__make_all(struct pem_session *session);
-void pem_pool__free_all(struct pem_session *session);
+int pem_kmod_pool__init(void);
+void pem_kmod_pool__exit(void);
+int pem_kmod_pool__make_all(struct pem_kmod_session *session);
+void pem_kmod_pool__free_all(struct pem_kmod_session *session);
 /* Nothing of the CPU is anybody's: what its probes raise is counted elsewhere. */
-void pem_pool__make_idle(struct pem_kmod_cpu *mine, unsigned int cpu);
-struct pem_kmod_pool *pem_pool__of(struct pem_session *session, u32 cpu);
-int pem_pool__map(struct pem_session *session, struct vm_area_struct *vma);
-__poll_t pem_pool__poll(struct pem_session *session);
+void pem_kmod_pool__make_idle(struct pem_kmod_cpu *mine, unsigned int cpu);
+struct pem_kmod_pool *pem_kmod_pool__of(struct pem_kmod_session *session, u32 cpu);
+int pem_kmod_pool__map(struct pem_kmod_session *session, struct vm_area_struct *vma);
+__poll_t pem_kmod_pool__poll(struct pem_kmod_session *session);
 /* Give writers' chunks to the consumer. No probe runs. */
-void pem_pool__retire_all(struct pem_session *session);
+void pem_kmod_pool__retire_all(struct pem_kmod_session *session);
 
 /* take.c: full chunks to the consumer, and back. Under the session's lock. */
-int pem_pool__take(struct pem_session *session, struct pem_kmod_chunks *chunks);
+int pem_kmod_pool__take(struct pem_kmod_session *session, struct pem_kmod_chunks *chunks);
 /* Put back the first count that the last call of take, which was of that CPU, gave: its caller could not be told. */
-void pem_pool__untake(struct pem_session *session, u32 cpu, u32 count);
-int pem_pool__free(struct pem_session *session, const struct pem_kmod_chunks *chunks);
+void pem_kmod_pool__untake(struct pem_kmod_session *session, u32 cpu, u32 count);
+int pem_kmod_pool__free(struct pem_kmod_session *session, const struct pem_kmod_chunks *chunks);
 
 /* attach.c: tracepoints and probes. */
 int pem_attach__init(void);
 void pem_attach__exit(void);
-void pem_attach__add_session(struct pem_session *session);
-void pem_attach__remove_session(struct pem_session *session);
+void pem_attach__add_session(struct pem_kmod_session *session);
+void pem_attach__remove_session(struct pem_kmod_session *session);
 bool pem_attach__has(unsigned int index);
-int pem_attach__set(struct pem_session *session, unsigned int index, bool on);
+int pem_attach__set(struct pem_kmod_session *session, unsigned int index, bool on);
 /* A tracepoint of the kernel itself, or NULL. */
 struct tracepoint *pem_attach__find(const char *name);
 
 /* target.c: which processes a session is about. Under the session's lock. */
-int pem_target__init(struct pem_session *session);
-void pem_target__exit(struct pem_session *session);
-int pem_target__add(struct pem_session *session, u32 pid);
-u32 pem_target__lost(const struct pem_session *session);
+int pem_target__init(struct pem_kmod_session *session);
+void pem_target__exit(struct pem_kmod_session *session);
+int pem_target__add(struct pem_kmod_session *session, u32 pid);
+u32 pem_target__lost(const struct pem_kmod_session *session);
 
 /* limit.c: a user's memory in all of his sessions. get: ERR_PTR on failure. */
-struct pem_user *pem_user__get(void);
-void pem_user__put(struct pem_user *user);
-int pem_user__charge(struct pem_user *user, u64 bytes, bool is_exempt);
-void pem_user__uncharge(struct pem_user *user, u64 bytes);
-u64 pem_user__used(struct pem_user *user);
-u64 pem_user__limit(void);
+struct pem_kmod_user *pem_kmod_user__get(void);
+void pem_kmod_user__put(struct pem_kmod_user *user);
+int pem_kmod_user__charge(struct pem_kmod_user *user, u64 bytes, bool is_exempt);
+void pem_kmod_user__uncharge(struct pem_kmod_user *user, u64 bytes);
+u64 pem_kmod_user__used(struct pem_kmod_user *user);
+u64 pem_kmod_user__limit(void);
 
 #endif

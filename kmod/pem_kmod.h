@@ -20,6 +20,7 @@
 #ifdef __KERNEL__
 #include "compat.h"
 
+#include <linux/atomic.h>
 #include <linux/percpu.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
@@ -66,30 +67,30 @@ struct pem_kmod_cpu {
 	unsigned long context;
 	uint32_t context_generation; /* of the targets when it was asked */
 	uint32_t retired; /* chunks of an overwrite pool: they may be reclaimed */
-	uint64_t searched; /* what was offered << 32 | chunks looked at in vain since (record.c) */
+	uint64_t searched; /* what was offered << 32 | chunks searched in vain since (record.c) */
 	struct pem_kmod_pool *pool;
 	struct pem_ring ring;
 	struct pem_writer writers[PEM_KMOD_DEPTH];
 };
 
 /* What a probe is registered with. */
-struct pem_kmod_session {
+struct pem_kmod_probe_data {
 	struct pem_kmod_cpu __percpu *cpus;
 	struct pem_kmod_targets *targets; /* NULL: no rule says PEM_KACTION_TREE */
 	struct pem_counters *counters; /* NULL: no rule says PEM_KACTION_COUNTERS */
 	const struct pem_ring *spare; /* its lane 0 counts what CPUs without a pool raise */
-	uint64_t statistics_lost;
+	atomic64_t statistics_lost;
 	const struct pem_kmod_rule __rcu *rule[]; /* by the event's index; NULL: not wanted */
 };
 
 /* A generated probe, and where it belongs. Its index is the event's in rules and cells. */
 struct pem_kmod_probe {
 	uint32_t event_id;
-	uint32_t fixed_bytes; /* of its record: what predicates may look at */
+	uint32_t fixed_bytes; /* of its record: what predicates may test */
 	const char *
 		tracepoint; /* "system:name"; NULL: this kernel has none, or its headers declare none */
-	void *probe; /* void (*)(void *session, ...), with the tracepoint's parameters; NULL: the same */
-	bool is_own; /* no tracepoint's: the module finds it out itself (own.h) */
+	void *probe; /* void (*)(void *data, ...), with the tracepoint's parameters; NULL: the same */
+	bool is_emitted; /* no tracepoint's: the module raises it itself (sampling.h) */
 };
 
 extern const struct pem_kmod_probe pem_kmod_probes[];
@@ -117,7 +118,7 @@ void pem_switch_fill(uint8_t *record, uint32_t previous_tid, uint32_t pid, uint3
 
 /* An event on its way. Never passed by its address to what is not inlined: so it stays in registers. */
 struct pem_kevent {
-	struct pem_kmod_session *session;
+	struct pem_kmod_probe_data *data;
 	const struct pem_kmod_rule *rule;
 	struct pem_kmod_cpu *cpu;
 	struct pem_writer *writer;
@@ -131,19 +132,19 @@ struct pem_kevent {
 /* --- counters.c --- */
 
 /* Read the session's counters on this CPU, in front of an event that is about to be recorded, and record that. */
-void pem_counters_read(struct pem_kmod_session *session, uint32_t event_id);
+void pem_counters_read(struct pem_kmod_probe_data *data, uint32_t event_id);
 
 /* --- record.c --- */
 
 /* Is it wanted here and now, as its action and rule say: target, process, thread, CPU? */
-bool pem_kmod_here(struct pem_kmod_session *session, struct pem_kmod_cpu *cpu,
+bool pem_kmod_here(struct pem_kmod_probe_data *data, struct pem_kmod_cpu *cpu,
 		   const struct pem_kmod_rule *rule, uint64_t action);
 /* The same of a context switch: it is wanted if one of the two threads is. */
-bool pem_kmod_here_switch(struct pem_kmod_session *session, struct pem_kmod_cpu *cpu,
+bool pem_kmod_here_switch(struct pem_kmod_probe_data *data, struct pem_kmod_cpu *cpu,
 			  const struct pem_kmod_rule *rule, const struct task_struct *prev,
 			  const struct task_struct *next);
 /* Count an event that found no writer. */
-void pem_kmod_no_lane(struct pem_kmod_session *session, struct pem_kmod_cpu *cpu, uint32_t index,
+void pem_kmod_no_lane(struct pem_kmod_probe_data *data, struct pem_kmod_cpu *cpu, uint32_t index,
 		      uint32_t flags);
 /* Room for a record of at most bytes, after a switch to thread where one is needed. NULL: none, and it is counted. */
 uint8_t *pem_kmod_reserve(struct pem_kmod_cpu *cpu, struct pem_writer *w, struct pem_cell *cell,
@@ -151,7 +152,7 @@ uint8_t *pem_kmod_reserve(struct pem_kmod_cpu *cpu, struct pem_writer *w, struct
 /* The same for the record of a switch itself. */
 uint8_t *pem_kmod_reserve_switch(struct pem_kmod_cpu *cpu, struct pem_writer *w,
 				 struct pem_cell *cell, uint64_t now, uint32_t bytes);
-/* Add a value to what the statistic keeps beyond its cell. */
+/* Add a value to what the statistic keeps beside its cell. */
 void pem_kmod_add_distribution(const struct pem_ring *ring, const struct pem_kmod_rule *rule,
 			       uint32_t lane, uint64_t value);
 /* Give a writer's chunk to the consumer. */
@@ -165,42 +166,42 @@ PEM_INLINE uint64_t pem_thread_of(const struct task_struct *task)
 	return (uint64_t)(uint32_t)task->tgid << 32 | (uint32_t)task->pid;
 }
 
-PEM_INLINE bool pem_begin_flags(struct pem_kevent *e, void *session, uint32_t index, uint64_t drop)
+PEM_INLINE bool pem_begin_flags(struct pem_kevent *e, void *data, uint32_t index, uint64_t drop)
 {
-	e->session = session;
-	e->rule = rcu_dereference_raw(e->session->rule[index]);
+	e->data = data;
+	e->rule = rcu_dereference_raw(e->data->rule[index]);
 	if (unlikely(!e->rule))
 		return false;
 	e->action = e->rule->action & ~drop;
 	e->flags = PEM_ACTION_FLAGS(e->action);
 	pem_pin();
-	e->cpu = raw_cpu_ptr(e->session->cpus);
+	e->cpu = raw_cpu_ptr(e->data->cpus);
 	return true;
 }
 
-/* Is the event of this index wanted at all? If so, one of pem_reject(), pem_enter() has to follow. */
-PEM_INLINE bool pem_begin(struct pem_kevent *e, void *session, uint32_t index)
+/* Is event index wanted at all? If so, one of pem_reject(), pem_enter() has to follow. */
+PEM_INLINE bool pem_begin(struct pem_kevent *e, void *data, uint32_t index)
 {
-	return pem_begin_flags(e, session, index, 0);
+	return pem_begin_flags(e, data, index, 0);
 }
 
 /* An interval of scope 'system' begins or ends in whatever process runs: the target is not asked for. */
-PEM_INLINE bool pem_begin_system(struct pem_kevent *e, void *session, uint32_t index)
+PEM_INLINE bool pem_begin_system(struct pem_kevent *e, void *data, uint32_t index)
 {
-	return pem_begin_flags(e, session, index, PEM_KACTION_TREE);
+	return pem_begin_flags(e, data, index, PEM_KACTION_TREE);
 }
 
 #define PEM_KMOD_ASKS (PEM_ACTION_FILTER | PEM_KACTION_TREE)
 
 PEM_INLINE bool pem_here(const struct pem_kevent *e)
 {
-	return pem_kmod_here(e->session, e->cpu, e->rule, e->action);
+	return pem_kmod_here(e->data, e->cpu, e->rule, e->action);
 }
 
 PEM_INLINE bool pem_here_switch(const struct pem_kevent *e, const struct task_struct *prev,
 				const struct task_struct *next)
 {
-	return pem_kmod_here_switch(e->session, e->cpu, e->rule, prev, next);
+	return pem_kmod_here_switch(e->data, e->cpu, e->rule, prev, next);
 }
 
 /* Not wanted after all. */
@@ -215,7 +216,7 @@ PEM_INLINE bool pem_enter(struct pem_kevent *e, uint32_t index)
 {
 	e->depth = READ_ONCE(e->cpu->depth);
 	if (unlikely(e->depth >= PEM_KMOD_DEPTH)) {
-		pem_kmod_no_lane(e->session, e->cpu, index, e->flags);
+		pem_kmod_no_lane(e->data, e->cpu, index, e->flags);
 		pem_unpin();
 		return false;
 	}

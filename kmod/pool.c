@@ -101,10 +101,11 @@ static void fill_in(struct pem_kmod_pool *pool, const struct pem_pool_header *la
 		pool->ring.lanes[i].state = PEM_LANE_OWNED;
 		pool->ring.lanes[i].distributions = (1u << PEM_DISTRIBUTION_COUNT) - 1;
 	}
+	/* PA */
 	smp_store_release(&header->magic, PEM_POOL_MAGIC);
 }
 
-static struct pem_pool_header layout_of(const struct pem_session *session)
+static struct pem_pool_header layout_of(const struct pem_kmod_session *session)
 {
 	struct pem_pool_header layout = {
 		.abi_version = PEM_ABI_VERSION,
@@ -121,26 +122,26 @@ static struct pem_pool_header layout_of(const struct pem_session *session)
 
 static void free_pool(struct pem_kmod_pool *pool)
 {
-	struct pem_session *session = pool->session;
+	struct pem_kmod_session *session = pool->session;
 	struct pem_pool_header layout = layout_of(session);
 
 	irq_work_sync(&pool->wake);
 	free_memory(pool);
 	kfree(pool);
-	pem_user__uncharge(session->user, layout.total_bytes);
+	pem_kmod_user__uncharge(session->user, layout.total_bytes);
 }
 
 /* NULL: no memory, or it would be more than the user may have. */
-static struct pem_kmod_pool *new_pool(struct pem_session *session, unsigned int cpu)
+static struct pem_kmod_pool *new_pool(struct pem_kmod_session *session, unsigned int cpu)
 {
 	struct pem_pool_header layout = layout_of(session);
 	struct pem_kmod_pool *pool;
 
-	if (pem_user__charge(session->user, layout.total_bytes, session->is_exempt))
+	if (pem_kmod_user__charge(session->user, layout.total_bytes, session->is_exempt))
 		return NULL;
 	pool = kzalloc_node(sizeof(*pool), GFP_KERNEL_ACCOUNT, cpu_to_node(cpu));
 	if (!pool) {
-		pem_user__uncharge(session->user, layout.total_bytes);
+		pem_kmod_user__uncharge(session->user, layout.total_bytes);
 		return NULL;
 	}
 	pool->session = session;
@@ -154,12 +155,12 @@ static struct pem_kmod_pool *new_pool(struct pem_session *session, unsigned int 
 }
 
 /*
- * Let the CPU write to its pool. Its probes may run, and interrupt this if it is the CPU itself: they look at the depth
+ * Let the CPU write to its pool. Its probes may run, and interrupt this if it is the CPU itself: they read the depth
  * before all else, and count by the ring's header.
  */
-static void publish(struct pem_session *session, struct pem_kmod_pool *pool, unsigned int cpu)
+static void publish(struct pem_kmod_session *session, struct pem_kmod_pool *pool, unsigned int cpu)
 {
-	struct pem_kmod_cpu *mine = per_cpu_ptr(session->probes.cpus, cpu);
+	struct pem_kmod_cpu *mine = per_cpu_ptr(session->probe_data.cpus, cpu);
 	struct pem_ring ring = pool->ring;
 	u32 i;
 
@@ -170,36 +171,39 @@ static void publish(struct pem_session *session, struct pem_kmod_pool *pool, uns
 	}
 	ring.header = NULL;
 	mine->ring = ring;
+	/* none: for probes that interrupt this CPU: they read the depth first */
 	smp_store_release(&mine->ring.header, pool->ring.header);
+	/* none: another CPU's probes run after START */
 	smp_store_release(&mine->depth, 0);
+	/* MB */
 	smp_store_release(&session->pools[cpu], pool);
 }
 
 /* What comes with a CPU is charged to the control group of who made the session, not to the kernel's thread. */
 static int cpu_comes(unsigned int cpu, struct hlist_node *node)
 {
-	struct pem_session *session = hlist_entry(node, struct pem_session, hotplug);
-	struct mem_cgroup *own;
+	struct pem_kmod_session *session = hlist_entry(node, struct pem_kmod_session, hotplug);
+	struct mem_cgroup *old;
 	struct pem_kmod_pool *pool;
 
 	if (session->pools[cpu])
 		return 0;
-	own = set_active_memcg(session->memcg);
+	old = set_active_memcg(session->memcg);
 	pool = new_pool(session, cpu);
-	set_active_memcg(own);
+	set_active_memcg(old);
 	/* Without memory the CPU works all the same, and what it raises is counted. */
 	if (pool)
 		publish(session, pool, cpu);
 	return 0;
 }
 
-int pem_pool__init(void)
+int pem_kmod_pool__init(void)
 {
 	hotplug_state = cpuhp_setup_state_multi(CPUHP_AP_ONLINE_DYN, "pem:online", cpu_comes, NULL);
 	return hotplug_state < 0 ? hotplug_state : 0;
 }
 
-void pem_pool__exit(void)
+void pem_kmod_pool__exit(void)
 {
 	cpuhp_remove_multi_state(hotplug_state);
 }
@@ -208,13 +212,13 @@ void pem_pool__exit(void)
  * Of all CPUs that are there, by the caller himself: his is the memory. No CPU waits to come or go until he has it; one that
  * comes meanwhile may be quicker, and one that goes leaves its pool.
  */
-static int make_online(struct pem_session *session)
+static int make_online(struct pem_kmod_session *session)
 {
 	struct pem_kmod_pool *pool;
 	unsigned int cpu;
 
-	for_each_online_cpu (cpu) {
-		if (pem_pool__of(session, cpu))
+	for_each_online_cpu(cpu) {
+		if (pem_kmod_pool__of(session, cpu))
 			continue;
 		pool = new_pool(session, cpu);
 		if (!pool)
@@ -228,16 +232,16 @@ static int make_online(struct pem_session *session)
 		if (pool)
 			free_pool(pool);
 	}
-	for_each_possible_cpu (cpu) {
-		pool = pem_pool__of(session, cpu);
-		if (pool && !session->probes.spare)
-			session->probes.spare = &pool->ring;
+	for_each_possible_cpu(cpu) {
+		pool = pem_kmod_pool__of(session, cpu);
+		if (pool && !session->probe_data.spare)
+			session->probe_data.spare = &pool->ring;
 	}
-	return session->probes.spare ? 0 : -ENOMEM;
+	return session->probe_data.spare ? 0 : -ENOMEM;
 }
 
 /* For CPUs that are online and those that come. On failure there is none. */
-int pem_pool__make_all(struct pem_session *session)
+int pem_kmod_pool__make_all(struct pem_kmod_session *session)
 {
 	int rc;
 
@@ -251,18 +255,18 @@ int pem_pool__make_all(struct pem_session *session)
 	if (!rc)
 		return 0;
 fail:
-	pem_pool__free_all(session);
+	pem_kmod_pool__free_all(session);
 	return rc;
 }
 
-void pem_pool__make_idle(struct pem_kmod_cpu *mine, unsigned int cpu)
+void pem_kmod_pool__make_idle(struct pem_kmod_cpu *mine, unsigned int cpu)
 {
 	*mine = (struct pem_kmod_cpu){
 		.depth = PEM_KMOD_DEPTH, .number = cpu, .logged_thread = PEM_KRING_NO_THREAD};
 }
 
 /* No probe runs, and nothing is mapped. */
-void pem_pool__free_all(struct pem_session *session)
+void pem_kmod_pool__free_all(struct pem_kmod_session *session)
 {
 	struct pem_kmod_cpu *mine;
 	unsigned int cpu;
@@ -272,33 +276,34 @@ void pem_pool__free_all(struct pem_session *session)
 		/* It is poisoned then, and this comes again after a SETUP that failed. */
 		INIT_HLIST_NODE(&session->hotplug);
 	}
-	for_each_possible_cpu (cpu) {
-		mine = per_cpu_ptr(session->probes.cpus, cpu);
-		pem_pool__make_idle(mine, cpu);
+	for_each_possible_cpu(cpu) {
+		mine = per_cpu_ptr(session->probe_data.cpus, cpu);
+		pem_kmod_pool__make_idle(mine, cpu);
 		if (session->pools[cpu])
 			free_pool(session->pools[cpu]);
 		session->pools[cpu] = NULL;
 	}
-	session->probes.spare = NULL;
+	session->probe_data.spare = NULL;
 	mem_cgroup_put(session->memcg);
 	session->memcg = NULL;
 }
 
-struct pem_kmod_pool *pem_pool__of(struct pem_session *session, u32 cpu)
+struct pem_kmod_pool *pem_kmod_pool__of(struct pem_kmod_session *session, u32 cpu)
 {
 	if (cpu >= nr_cpu_ids)
 		return NULL;
+	/* mb */
 	return smp_load_acquire(&session->pools[array_index_nospec(cpu, nr_cpu_ids)]);
 }
 
-void pem_pool__retire_all(struct pem_session *session)
+void pem_kmod_pool__retire_all(struct pem_kmod_session *session)
 {
 	struct pem_kmod_cpu *mine;
 	unsigned int cpu, i;
 
-	for_each_possible_cpu (cpu) {
-		mine = per_cpu_ptr(session->probes.cpus, cpu);
-		for (i = 0; pem_pool__of(session, cpu) && i < PEM_KMOD_DEPTH; i++)
+	for_each_possible_cpu(cpu) {
+		mine = per_cpu_ptr(session->probe_data.cpus, cpu);
+		for (i = 0; pem_kmod_pool__of(session, cpu) && i < PEM_KMOD_DEPTH; i++)
 			pem_kmod_retire(mine, &mine->writers[i]);
 	}
 }
@@ -311,8 +316,8 @@ void pem_pool__retire_all(struct pem_session *session)
 /* All is there from the beginning; advice (MADV_DONTNEED) may have taken this page away. */
 static vm_fault_t pem_map_fault(struct vm_fault *fault)
 {
-	struct pem_session *session = fault->vma->vm_file->private_data;
-	struct pem_kmod_pool *pool = pem_pool__of(session, fault->pgoff / PAGES_PER_CPU);
+	struct pem_kmod_session *session = fault->vma->vm_file->private_data;
+	struct pem_kmod_pool *pool = pem_kmod_pool__of(session, fault->pgoff / PAGES_PER_CPU);
 	unsigned long page = fault->pgoff % PAGES_PER_CPU;
 
 	if (!pool || page >= pool->page_count)
@@ -324,17 +329,18 @@ static vm_fault_t pem_map_fault(struct vm_fault *fault)
 
 static const struct vm_operations_struct pem_mapping = {.fault = pem_map_fault};
 
-int pem_pool__map(struct pem_session *session, struct vm_area_struct *vma)
+int pem_kmod_pool__map(struct pem_kmod_session *session, struct vm_area_struct *vma)
 {
 	unsigned long first, count = vma_pages(vma), done, n, left;
 	struct pem_kmod_pool *pool;
 	int rc;
 
-	if (smp_load_acquire(&session->state) == PEM_SESSION_NEW)
+	/* ma */
+	if (smp_load_acquire(&session->state) == PEM_KMOD_SESSION_NEW)
 		return -EBUSY;
 	if (vma->vm_pgoff / PAGES_PER_CPU >= nr_cpu_ids)
 		return -EINVAL;
-	pool = pem_pool__of(session, vma->vm_pgoff / PAGES_PER_CPU);
+	pool = pem_kmod_pool__of(session, vma->vm_pgoff / PAGES_PER_CPU);
 	first = vma->vm_pgoff % PAGES_PER_CPU;
 	if (!pool)
 		return -ENXIO;
@@ -362,19 +368,20 @@ int pem_pool__map(struct pem_session *session, struct vm_area_struct *vma)
 
 /* --- waiting --- */
 
-__poll_t pem_pool__poll(struct pem_session *session)
+__poll_t pem_kmod_pool__poll(struct pem_kmod_session *session)
 {
-	enum pem_session_state state = smp_load_acquire(&session->state);
+	/* ma */
+	enum pem_kmod_session_state state = smp_load_acquire(&session->state);
 	struct pem_kmod_pool *pool;
 	unsigned int cpu;
 	u32 enough;
 
-	if (state == PEM_SESSION_NEW)
+	if (state == PEM_KMOD_SESSION_NEW)
 		return 0;
-	/* Nothing more comes: whatever is there is worth a look. */
-	enough = state == PEM_SESSION_STOPPED ? 1 : session->setup.watermark;
-	for_each_possible_cpu (cpu) {
-		pool = pem_pool__of(session, cpu);
+	/* Nothing more comes: whatever is there may be taken. */
+	enough = state == PEM_KMOD_SESSION_STOPPED ? 1 : session->setup.watermark;
+	for_each_possible_cpu(cpu) {
+		pool = pem_kmod_pool__of(session, cpu);
 		if (pool && (u32)atomic_read(&pool->full) >= enough)
 			return EPOLLIN | EPOLLRDNORM;
 	}

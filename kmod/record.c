@@ -22,7 +22,8 @@
 static bool context_put(struct pem_kmod_targets *targets, struct pem_kmod_cpu *cpu,
 			unsigned long key)
 {
-	uint32_t generation = __atomic_load_n(&targets->generation, __ATOMIC_ACQUIRE);
+	/* md */
+	uint32_t generation = (uint32_t)atomic_read_acquire(&targets->generation);
 	bool in = pem_targets_have(targets, key);
 
 	WRITE_ONCE(cpu->context, 0);
@@ -38,7 +39,7 @@ static bool context_in(struct pem_kmod_targets *targets, struct pem_kmod_cpu *cp
 {
 	unsigned long key = (unsigned long)task->signal, context;
 
-	if (READ_ONCE(cpu->context_generation) == READ_ONCE(targets->generation)) {
+	if (READ_ONCE(cpu->context_generation) == (uint32_t)atomic_read(&targets->generation)) {
 		barrier();
 		context = READ_ONCE(cpu->context);
 		if ((context & ~1ul) == key)
@@ -58,24 +59,24 @@ static bool filter_cpu(const struct pem_kmod_rule *rule, const struct pem_kmod_c
 	return rule->cpu == PEM_NO_CPU || rule->cpu == cpu->number;
 }
 
-bool pem_kmod_here(struct pem_kmod_session *session, struct pem_kmod_cpu *cpu,
+bool pem_kmod_here(struct pem_kmod_probe_data *data, struct pem_kmod_cpu *cpu,
 		   const struct pem_kmod_rule *rule, uint64_t action)
 {
-	if ((action & PEM_KACTION_TREE) && !context_in(session->targets, cpu, current))
+	if ((action & PEM_KACTION_TREE) && !context_in(data->targets, cpu, current))
 		return false;
 	return !(action & PEM_ACTION_FILTER) ||
 	       (filter_cpu(rule, cpu) && filter_task(rule, current));
 }
 
-bool pem_kmod_here_switch(struct pem_kmod_session *session, struct pem_kmod_cpu *cpu,
+bool pem_kmod_here_switch(struct pem_kmod_probe_data *data, struct pem_kmod_cpu *cpu,
 			  const struct pem_kmod_rule *rule, const struct task_struct *prev,
 			  const struct task_struct *next)
 {
 	bool prev_in, next_in;
 
 	if (rule->action & PEM_KACTION_TREE) {
-		prev_in = context_in(session->targets, cpu, prev);
-		next_in = context_put(session->targets, cpu, (unsigned long)next->signal);
+		prev_in = context_in(data->targets, cpu, prev);
+		next_in = context_put(data->targets, cpu, (unsigned long)next->signal);
 		if (!prev_in && !next_in)
 			return false;
 	}
@@ -84,22 +85,23 @@ bool pem_kmod_here_switch(struct pem_kmod_session *session, struct pem_kmod_cpu 
 }
 
 /* Lane 0 has many writers: here depths, and CPUs without a pool. */
-void pem_kmod_no_lane(struct pem_kmod_session *session, struct pem_kmod_cpu *cpu, uint32_t index,
+void pem_kmod_no_lane(struct pem_kmod_probe_data *data, struct pem_kmod_cpu *cpu, uint32_t index,
 		      uint32_t flags)
 {
-	const struct pem_ring *ring = cpu->ring.header ? &cpu->ring : session->spare;
+	const struct pem_ring *ring = cpu->ring.header ? &cpu->ring : data->spare;
 	struct pem_cell *cell = &ring->cells[index];
 
 	if (flags & PEM_ACTION_LOG) {
 		/* Produced last, so that no reader finds fewer produced than discarded. */
 		__atomic_fetch_add(&ring->lanes[0].discarded, 1, __ATOMIC_RELAXED);
 		__atomic_fetch_add(&cell->discarded, 1, __ATOMIC_RELAXED);
+		/* RI */
 		__atomic_fetch_add(&cell->produced, 1, __ATOMIC_RELEASE);
 		if (index == pem_switch_index)
 			WRITE_ONCE(cpu->logged_thread, PEM_KRING_NO_THREAD);
 	}
 	if (flags & PEM_ACTION_STAT)
-		__atomic_fetch_add(&session->statistics_lost, 1, __ATOMIC_RELAXED);
+		atomic64_inc(&data->statistics_lost);
 }
 
 void pem_kmod_retire(struct pem_kmod_cpu *cpu, struct pem_writer *w)
@@ -113,14 +115,14 @@ void pem_kmod_retire(struct pem_kmod_cpu *cpu, struct pem_writer *w)
 	pem_kmod_filled(cpu);
 }
 
-/* Chunks that a probe looks at, at most: it may run with interrupts off. */
+/* Chunks that a probe searches, at most: it may run with interrupts off. */
 #define FIND_AT_ONCE 4096u
 
 /* Another number: there are chunks to be had that were not before; freed, put back (take.c), or full ones to reclaim. */
 static uint32_t offered(const struct pem_kmod_cpu *cpu)
 {
-	return __atomic_load_n(&cpu->ring.header->freed, __ATOMIC_ACQUIRE) +
-	       READ_ONCE(cpu->retired);
+	/* rh */
+	return smp_load_acquire(&cpu->ring.header->freed) + READ_ONCE(cpu->retired);
 }
 
 static uint64_t searched_word(uint32_t offer, uint32_t count)
@@ -134,8 +136,8 @@ static uint32_t searched_count(uint64_t word, uint32_t offer)
 }
 
 /*
- * No chunk was among those looked at since cpu->searched was before. If a probe that interrupted us changed it, we may have
- * looked at the same, and where the next search begins may be before what was counted.
+ * No chunk was found among those searched since cpu->searched was before. If a probe that interrupted us changed it, we may have
+ * searched the same, and where the next search begins may be before what was counted.
  */
 static void searched_in_vain(struct pem_kmod_cpu *cpu, uint64_t before, uint32_t offer,
 			     uint32_t count)
@@ -159,7 +161,7 @@ static bool next_chunk(struct pem_kmod_cpu *cpu, struct pem_writer *w, uint64_t 
 {
 	const struct pem_ring *ring = &cpu->ring;
 	uint32_t count = ring->chunk_count < FIND_AT_ONCE ? ring->chunk_count : FIND_AT_ONCE;
-	uint32_t own = w->chunk_index, offer;
+	uint32_t newest = w->chunk_index, offer;
 	bool may_reclaim = ring->overwrite && w->packet; /* the chunk that is retired here */
 	bool was_exhausted = is_exhausted(cpu, offered(cpu));
 	uint64_t before;
@@ -171,10 +173,10 @@ static bool next_chunk(struct pem_kmod_cpu *cpu, struct pem_writer *w, uint64_t 
 	offer = offered(cpu);
 	before = READ_ONCE(cpu->searched);
 	index = pem_ring_find_among(ring, count);
-	/* Our own is the newest: it goes only when all others were looked at. */
+	/* The one just retired is the newest: it goes only when all others were searched. */
 	if (index < 0 && may_reclaim && (was_exhausted || count == ring->chunk_count) &&
-	    pem_ring_try(ring, own))
-		index = own;
+	    pem_ring_try(ring, newest))
+		index = newest;
 	if (index < 0) {
 		searched_in_vain(cpu, before, offer, count);
 		return false;
@@ -191,7 +193,8 @@ static uint8_t *discard(struct pem_kmod_cpu *cpu, const struct pem_writer *w, st
 
 	WRITE_ONCE(lane->discarded, lane->discarded + 1);
 	WRITE_ONCE(cell->discarded, cell->discarded + 1);
-	__atomic_store_n(&cell->produced, cell->produced + 1, __ATOMIC_RELEASE);
+	/* RI */
+	smp_store_release(&cell->produced, cell->produced + 1);
 	/* It may have been a switch, or one that others would have needed. */
 	WRITE_ONCE(cpu->logged_thread, PEM_KRING_NO_THREAD);
 	return NULL;

@@ -23,7 +23,7 @@
 #define RETIRED_MAX 64
 #define FLAGS (PEM_ACTION_LOG | PEM_ACTION_STAT | PEM_ACTION_DISTRIBUTION)
 
-static void retire(struct pem_session *session, struct pem_kmod_rule *rule)
+static void retire(struct pem_kmod_session *session, struct pem_kmod_rule *rule)
 {
 	if (!rule)
 		return;
@@ -32,10 +32,10 @@ static void retire(struct pem_session *session, struct pem_kmod_rule *rule)
 	if (++session->retired_count < RETIRED_MAX)
 		return;
 	tracepoint_synchronize_unregister();
-	pem_rule__free_retired(session);
+	pem_kmod_rule__free_retired(session);
 }
 
-void pem_rule__free_retired(struct pem_session *session)
+void pem_kmod_rule__free_retired(struct pem_kmod_session *session)
 {
 	struct pem_kmod_rule *rule;
 
@@ -46,11 +46,11 @@ void pem_rule__free_retired(struct pem_session *session)
 	session->retired_count = 0;
 }
 
-void pem_rule__free_all(struct pem_session *session)
+void pem_kmod_rule__free_all(struct pem_kmod_session *session)
 {
 	unsigned int i;
 
-	pem_rule__free_retired(session);
+	pem_kmod_rule__free_retired(session);
 	for (i = 0; i < pem_kmod_probe_count; i++)
 		kfree(session->events[i].rule);
 }
@@ -60,7 +60,7 @@ static bool is_wanted(const struct pem_kmod_rule *rule)
 	return rule && (rule->action & (FLAGS | PEM_KACTION_COUNTERS));
 }
 
-static bool logs_anything(const struct pem_session *session)
+static bool logs_anything(const struct pem_kmod_session *session)
 {
 	unsigned int i;
 
@@ -84,16 +84,16 @@ static struct pem_kmod_rule *new_rule(u32 test_count)
 }
 
 /* What the user wants of context switches, if anything, and that they are logged. */
-static struct pem_kmod_rule *logged_switch(const struct pem_session *session,
-					   const struct pem_kmod_rule *own)
+static struct pem_kmod_rule *logged_switch(const struct pem_kmod_session *session,
+					   const struct pem_kmod_rule *user)
 {
-	bool has_own = is_wanted(own);
-	struct pem_kmod_rule *rule = new_rule(has_own ? own->test_count : 0);
+	bool user_wants = is_wanted(user);
+	struct pem_kmod_rule *rule = new_rule(user_wants ? user->test_count : 0);
 
 	if (!rule)
 		return NULL;
-	if (has_own)
-		memcpy(rule, own, struct_size(own, tests, own->test_count));
+	if (user_wants)
+		memcpy(rule, user, struct_size(user, tests, user->test_count));
 	else
 		rule->action = PEM_ACTION(0, PEM_NO_FIELD, 0, 0, 0);
 	rule->is_copy = true;
@@ -104,13 +104,13 @@ static struct pem_kmod_rule *logged_switch(const struct pem_session *session,
 }
 
 /* What probes are to see of an event. */
-static int choose(const struct pem_session *session, unsigned int index,
+static int choose(const struct pem_kmod_session *session, unsigned int index,
 		  struct pem_kmod_rule **live)
 {
 	struct pem_kmod_rule *rule = session->events[index].rule;
 
 	*live = NULL;
-	if (session->state != PEM_SESSION_RUNNING)
+	if (session->state != PEM_KMOD_SESSION_RUNNING)
 		return 0;
 	if (index == pem_switch_index && session->is_logging && pem_attach__has(index) &&
 	    !(rule && (rule->action & PEM_ACTION_LOG))) {
@@ -123,18 +123,18 @@ static int choose(const struct pem_session *session, unsigned int index,
 }
 
 /* Show probes what is wanted of an event now. On failure they see what they saw. Wanting less does not fail. */
-static int apply(struct pem_session *session, unsigned int index)
+static int apply(struct pem_kmod_session *session, unsigned int index)
 {
-	struct pem_session_event *event = &session->events[index];
+	struct pem_kmod_session_event *event = &session->events[index];
 	struct pem_kmod_rule *live, *old = event->live, *unused;
 	int rc = choose(session, index, &live);
 
 	if (rc || live == old)
 		return rc;
-	rcu_assign_pointer(session->probes.rule[index], live);
-	rc = pem_attach__set(session, index, live != NULL);
+	rcu_assign_pointer(session->probe_data.rule[index], live);
+	rc = pem_attach__set(session, index, live);
 	if (rc && live) {
-		rcu_assign_pointer(session->probes.rule[index], old);
+		rcu_assign_pointer(session->probe_data.rule[index], old);
 		unused = live;
 	} else {
 		event->live = live;
@@ -146,7 +146,7 @@ static int apply(struct pem_session *session, unsigned int index)
 	return rc;
 }
 
-int pem_rule__apply_all(struct pem_session *session)
+int pem_kmod_rule__apply_all(struct pem_kmod_session *session)
 {
 	unsigned int i;
 	int rc = 0, error;
@@ -165,9 +165,9 @@ int pem_rule__apply_all(struct pem_session *session)
  * Replace an event's rule, or leave all as it was: switches are logged before anything else is and until nothing else is,
  * so that the one step that may fail after another is the event's own, which leaves its old rule where it was.
  */
-static int replace(struct pem_session *session, unsigned int index, struct pem_kmod_rule *rule)
+static int replace(struct pem_kmod_session *session, unsigned int index, struct pem_kmod_rule *rule)
 {
-	struct pem_session_event *event = &session->events[index];
+	struct pem_kmod_session_event *event = &session->events[index];
 	struct pem_kmod_rule *old = event->rule;
 	bool was_logging = session->is_logging, has_changed;
 	int rc = 0;
@@ -285,7 +285,7 @@ static unsigned int index_of(u32 event_id)
 	return PEM_KMOD_NO_EVENT;
 }
 
-int pem_rule__set(struct pem_session *session, const struct pem_kmod_event *wanted)
+int pem_kmod_rule__set(struct pem_kmod_session *session, const struct pem_kmod_event *wanted)
 {
 	unsigned int index = index_of(wanted->event_id);
 	const struct pem_kmod_rule *old;
@@ -301,7 +301,7 @@ int pem_rule__set(struct pem_session *session, const struct pem_kmod_event *want
 	    !pem_attach__has(index))
 		return -EOPNOTSUPP;
 	if (wanted->flags & PEM_KMOD_READ_COUNTERS &&
-	    (!session->probes.counters || pem_kmod_probes[index].is_own))
+	    (!session->probe_data.counters || pem_kmod_probes[index].is_emitted))
 		return -EINVAL;
 	old = session->events[index].rule;
 	keeps = wanted->flags & PEM_KMOD_KEEP_TESTS;

@@ -14,59 +14,60 @@
 #include <linux/slab.h>
 #include <linux/tracepoint.h>
 
-static void set_state(struct pem_session *session, enum pem_session_state state)
+static void set_state(struct pem_kmod_session *session, enum pem_kmod_session_state state)
 {
+	/* MA */
 	smp_store_release(&session->state, state);
 }
 
 /* Nothing of the CPUs is anybody's yet. */
-static int alloc_parts(struct pem_session *session)
+static int alloc_parts(struct pem_kmod_session *session)
 {
 	unsigned int cpu;
 
-	session->probes.cpus = alloc_percpu_gfp(struct pem_kmod_cpu, GFP_KERNEL_ACCOUNT);
+	session->probe_data.cpus = alloc_percpu_gfp(struct pem_kmod_cpu, GFP_KERNEL_ACCOUNT);
 	session->pools = kcalloc(nr_cpu_ids, sizeof(*session->pools), GFP_KERNEL_ACCOUNT);
 	session->events =
 		kvcalloc(pem_kmod_probe_count, sizeof(*session->events), GFP_KERNEL_ACCOUNT);
-	if (!session->probes.cpus || !session->pools || !session->events)
+	if (!session->probe_data.cpus || !session->pools || !session->events)
 		return -ENOMEM;
-	for_each_possible_cpu (cpu)
-		pem_pool__make_idle(per_cpu_ptr(session->probes.cpus, cpu), cpu);
+	for_each_possible_cpu(cpu)
+		pem_kmod_pool__make_idle(per_cpu_ptr(session->probe_data.cpus, cpu), cpu);
 	return 0;
 }
 
-static void free_parts(struct pem_session *session)
+static void free_parts(struct pem_kmod_session *session)
 {
-	pem_user__put(session->user);
+	pem_kmod_user__put(session->user);
 	kvfree(session->events);
 	kfree(session->pools);
-	free_percpu(session->probes.cpus);
+	free_percpu(session->probe_data.cpus);
 	mutex_destroy(&session->lock);
 	kvfree(session);
 }
 
 /* Or ERR_PTR: no memory, or the user has too many files. */
-struct pem_session *pem_session__new(void)
+struct pem_kmod_session *pem_kmod_session__new(void)
 {
-	struct pem_user *user = pem_user__get();
-	struct pem_session *session;
+	struct pem_kmod_user *user = pem_kmod_user__get();
+	struct pem_kmod_session *session;
 	int rc;
 
 	if (IS_ERR(user))
 		return ERR_CAST(user);
-	session = kvzalloc(struct_size(session, probes.rule, pem_kmod_probe_count),
+	session = kvzalloc(struct_size(session, probe_data.rule, pem_kmod_probe_count),
 			   GFP_KERNEL_ACCOUNT);
 	if (!session) {
-		pem_user__put(user);
+		pem_kmod_user__put(user);
 		return ERR_PTR(-ENOMEM);
 	}
 	session->user = user;
 	mutex_init(&session->lock);
 	init_waitqueue_head(&session->wait);
 	INIT_HLIST_NODE(&session->hotplug);
-	INIT_LIST_HEAD(&session->own.accessed);
-	pem_tickers__init(&session->own.tickers);
-	session->own.session = &session->probes;
+	INIT_LIST_HEAD(&session->sampling.accessed);
+	pem_tickers__init(&session->sampling.tickers);
+	session->sampling.data = &session->probe_data;
 	rc = alloc_parts(session);
 	if (rc) {
 		free_parts(session);
@@ -91,11 +92,11 @@ static bool is_valid(const struct pem_kmod_setup *setup)
 	       setup->chunk_count <= PEM_KMOD_CHUNKS_MAX && setup->watermark <= setup->chunk_count;
 }
 
-int pem_session__setup(struct pem_session *session, const struct pem_kmod_setup *setup)
+int pem_kmod_session__setup(struct pem_kmod_session *session, const struct pem_kmod_setup *setup)
 {
 	int rc;
 
-	if (session->state != PEM_SESSION_NEW)
+	if (session->state != PEM_KMOD_SESSION_NEW)
 		return -EBUSY;
 	if (!is_valid(setup))
 		return -EINVAL;
@@ -106,65 +107,65 @@ int pem_session__setup(struct pem_session *session, const struct pem_kmod_setup 
 	rc = pem_target__init(session);
 	if (rc)
 		return rc;
-	rc = pem_pool__make_all(session);
+	rc = pem_kmod_pool__make_all(session);
 	if (rc) {
 		pem_target__exit(session);
 		return rc;
 	}
-	set_state(session, PEM_SESSION_READY);
+	set_state(session, PEM_KMOD_SESSION_READY);
 	return 0;
 }
 
 /* No probe of the session's events runs when it returns. */
-static void detach(struct pem_session *session, enum pem_session_state state)
+static void detach(struct pem_kmod_session *session, enum pem_kmod_session_state state)
 {
-	pem_tickers__run(&session->own.tickers, false);
+	pem_tickers__run(&session->sampling.tickers, false);
 	set_state(session, state);
-	pem_rule__apply_all(session);
+	pem_kmod_rule__apply_all(session);
 	tracepoint_synchronize_unregister();
-	pem_rule__free_retired(session);
+	pem_kmod_rule__free_retired(session);
 }
 
-int pem_session__start(struct pem_session *session)
+int pem_kmod_session__start(struct pem_kmod_session *session)
 {
 	unsigned int cpu;
 	int rc;
 
-	if (session->state != PEM_SESSION_READY && session->state != PEM_SESSION_STOPPED)
+	if (session->state != PEM_KMOD_SESSION_READY && session->state != PEM_KMOD_SESSION_STOPPED)
 		return -EBUSY;
-	for_each_possible_cpu (cpu)
-		per_cpu_ptr(session->probes.cpus, cpu)->logged_thread = PEM_KRING_NO_THREAD;
-	set_state(session, PEM_SESSION_RUNNING);
-	rc = pem_rule__apply_all(session);
+	for_each_possible_cpu(cpu)
+		per_cpu_ptr(session->probe_data.cpus, cpu)->logged_thread = PEM_KRING_NO_THREAD;
+	set_state(session, PEM_KMOD_SESSION_RUNNING);
+	rc = pem_kmod_rule__apply_all(session);
 	if (rc) {
-		detach(session, PEM_SESSION_STOPPED);
-		pem_pool__retire_all(session);
+		detach(session, PEM_KMOD_SESSION_STOPPED);
+		pem_kmod_pool__retire_all(session);
 		return rc;
 	}
-	pem_tickers__run(&session->own.tickers, true);
+	pem_tickers__run(&session->sampling.tickers, true);
 	return 0;
 }
 
-int pem_session__stop(struct pem_session *session)
+int pem_kmod_session__stop(struct pem_kmod_session *session)
 {
-	if (session->state != PEM_SESSION_RUNNING)
+	if (session->state != PEM_KMOD_SESSION_RUNNING)
 		return -EBUSY;
-	detach(session, PEM_SESSION_STOPPED);
-	pem_pool__retire_all(session);
+	detach(session, PEM_KMOD_SESSION_STOPPED);
+	pem_kmod_pool__retire_all(session);
 	wake_up_interruptible_poll(&session->wait, EPOLLIN | EPOLLRDNORM);
 	return 0;
 }
 
-void pem_session__free(struct pem_session *session)
+void pem_kmod_session__free(struct pem_kmod_session *session)
 {
-	if (session->state == PEM_SESSION_RUNNING)
-		detach(session, PEM_SESSION_STOPPED);
-	pem_accessed__free(&session->own);
-	pem_supply__free(&session->own);
-	pem_counters__close(&session->probes);
+	if (session->state == PEM_KMOD_SESSION_RUNNING)
+		detach(session, PEM_KMOD_SESSION_STOPPED);
+	pem_accessed__free(&session->sampling);
+	pem_supply__free(&session->sampling);
+	pem_counters__close(&session->probe_data);
 	pem_attach__remove_session(session);
 	pem_target__exit(session);
-	pem_pool__free_all(session);
-	pem_rule__free_all(session);
+	pem_kmod_pool__free_all(session);
+	pem_kmod_rule__free_all(session);
 	free_parts(session);
 }

@@ -8,49 +8,48 @@
  *
  * Not here: pages set aside for hugetlbfs, which anybody reads in /sys/devices/system/node/node<N>/hugepages.
  */
-#include "own.h"
+#include "sampling.h"
 
 #include <linux/mmzone.h>
 #include <linux/nodemask.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 
-#include "pem_kmod_own.h"
+#include "pem_kmod_emit.h"
 
 #define INTERVAL_US_MIN 1000u
 
 struct pem_supply {
 	struct pem_ticker ticker;
-	struct pem_kmod_session *session;
+	struct pem_kmod_probe_data *data;
 };
 
 /* ticker: whose tick it is; NULL: nobody's. */
-static void look_at_zone(struct pem_kmod_session *session, const struct pem_ticker *ticker,
-			 struct zone *zone, int node)
+static void emit_zone(struct pem_kmod_probe_data *data, const struct pem_ticker *ticker,
+		      struct zone *zone, int node)
 {
 	unsigned int order;
 
 	for (order = 0; order < ARRAY_SIZE(zone->free_area); order++) {
 		preempt_disable_notrace();
 		if (!ticker || !pem_ticker__is_over(ticker))
-			pem_emit_pages_free(session, node, order,
+			pem_emit_pages_free(data, node, order,
 					    READ_ONCE(zone->free_area[order].nr_free), zone->name);
 		preempt_enable_notrace();
 	}
 }
 
-/* A node that goes leaves its structure, with zones that have no memory. */
-static void check(struct pem_kmod_session *session, const struct pem_ticker *ticker)
+/* Of all zones. A node that goes leaves its structure, with zones that have no memory. */
+static void emit_zones(struct pem_kmod_probe_data *data, const struct pem_ticker *ticker)
 {
 	struct zone *zone;
 	int node, i;
 
-	for_each_online_node(node)
-	{
+	for_each_online_node(node) {
 		for (i = 0; i < MAX_NR_ZONES; i++) {
 			zone = &NODE_DATA(node)->node_zones[i];
 			if (populated_zone(zone))
-				look_at_zone(session, ticker, zone, node);
+				emit_zone(data, ticker, zone, node);
 		}
 	}
 }
@@ -62,7 +61,7 @@ static struct pem_supply *supply_of(struct pem_ticker *ticker)
 
 static bool tick(struct pem_ticker *ticker)
 {
-	check(supply_of(ticker)->session, ticker);
+	emit_zones(supply_of(ticker)->data, ticker);
 	return true;
 }
 
@@ -71,14 +70,15 @@ static void free_supply(struct pem_ticker *ticker)
 	kfree(supply_of(ticker));
 }
 
-void pem_supply__free(struct pem_own *own)
+void pem_supply__free(struct pem_kmod_sampling *sampling)
 {
-	if (own->supply)
-		pem_tickers__remove(&own->supply->ticker);
-	own->supply = NULL;
+	if (sampling->supply)
+		pem_tickers__remove(&sampling->supply->ticker);
+	sampling->supply = NULL;
 }
 
-int pem_supply__set(struct pem_own *own, const struct pem_kmod_supply *asked, bool runs)
+int pem_supply__set(struct pem_kmod_sampling *sampling, const struct pem_kmod_supply *asked,
+		    bool runs)
 {
 	struct pem_supply *supply = NULL;
 
@@ -90,7 +90,7 @@ int pem_supply__set(struct pem_own *own, const struct pem_kmod_supply *asked, bo
 			return -EINVAL;
 		if (!runs)
 			return -EBUSY;
-		check(own->session, NULL);
+		emit_zones(sampling->data, NULL);
 		return 0;
 	}
 	if (asked->interval_us) {
@@ -98,17 +98,17 @@ int pem_supply__set(struct pem_own *own, const struct pem_kmod_supply *asked, bo
 		if (!supply)
 			return -ENOMEM;
 	}
-	if (own->supply) {
-		pem_supply__free(own);
+	if (sampling->supply) {
+		pem_supply__free(sampling);
 		synchronize_rcu(); /* the last record of it is written */
 	}
 	if (!supply)
 		return 0;
-	supply->session = own->session;
+	supply->data = sampling->data;
 	supply->ticker.tick = tick;
 	supply->ticker.free = free_supply;
 	supply->ticker.interval_ns = (u64)asked->interval_us * NSEC_PER_USEC;
-	pem_tickers__add(&own->tickers, &supply->ticker);
-	own->supply = supply;
+	pem_tickers__add(&sampling->tickers, &supply->ticker);
+	sampling->supply = supply;
 	return 0;
 }

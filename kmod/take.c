@@ -3,14 +3,14 @@
  * take.c - full chunks to the consumer, the oldest first, and back
  *
  * Under the session's lock, so that chunks are READING only for who took them. Producers run meanwhile: of an overwrite pool
- * they may reclaim a chunk until it is READING. Letters are those of pem/ring.h.
+ * they may reclaim a chunk until it is READING. Letters: docs/architecture.md, Barriers.
  */
 #include "module.h"
 
 #include <linux/nospec.h>
 
 #define AT_ONCE 64 /* indices copied from user space */
-#define TAKEN_AT_ONCE 1024 /* chunks looked at, before others may run */
+#define SEARCH_AT_ONCE 1024 /* chunks searched, before others may run */
 
 static struct pem_packet *packet_at(const struct pem_ring *ring, u32 index)
 {
@@ -76,9 +76,10 @@ static void find_full(struct pem_kmod_pool *pool)
 	u32 before = atomic_read(&pool->full), i, word;
 
 	for (i = 0; i < ring->chunk_count; i++) {
-		if (i % TAKEN_AT_ONCE == 0)
+		if (i % SEARCH_AT_ONCE == 0)
 			cond_resched();
-		word = __atomic_load_n(&ring->chunk_state[i], __ATOMIC_ACQUIRE);
+		/* rb, rd */
+		word = smp_load_acquire(&ring->chunk_state[i]);
 		if (PEM_CHUNK_STATE(word) == PEM_CHUNK_FULL)
 			put_found(pool, i);
 	}
@@ -87,28 +88,30 @@ static void find_full(struct pem_kmod_pool *pool)
 		atomic_sub(before - pool->found_count, &pool->full);
 }
 
-/* A chunk that is READING gets this state word. A producer that found none to take looks again, whatever kind it wants. */
+/* A chunk that is READING gets this state word. A producer that found none to take searches again, whatever kind it wants. */
 static void give_up(const struct pem_ring *ring, u32 index, u32 word)
 {
-	__atomic_store_n(&ring->chunk_state[index], word, __ATOMIC_RELEASE); /* E, H */
-	__atomic_fetch_add(&ring->header->freed, 1, __ATOMIC_RELEASE);
+	/* RC, RD */
+	smp_store_release(&ring->chunk_state[index], word);
+	/* RH */
+	smp_store_release(&ring->header->freed, ring->header->freed + 1);
 }
 
 /* Did it become the consumer's, and is it the one that was found? */
 static bool take_one(const struct pem_ring *ring, const struct pem_full_chunk *chunk)
 {
-	u32 *state = &ring->chunk_state[chunk->index], word = READ_ONCE(*state), full = word;
+	u32 *state = &ring->chunk_state[chunk->index], word = READ_ONCE(*state);
 
+	/* rb, rd */
 	if (PEM_CHUNK_STATE(word) != PEM_CHUNK_FULL ||
 	    READ_ONCE(packet_at(ring, chunk->index)->timestamp_begin) != chunk->begin ||
-	    !__atomic_compare_exchange_n(state, &word,
-					 PEM_CHUNK_WORD(PEM_CHUNK_READING, PEM_CHUNK_LANE(word)), 0,
-					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) /* D */
+	    cmpxchg_acquire(state, word, PEM_CHUNK_WORD(PEM_CHUNK_READING, PEM_CHUNK_LANE(word))) !=
+		    word)
 		return false;
 	if (packet_at(ring, chunk->index)->timestamp_begin == chunk->begin)
 		return true;
 	/* Reclaimed and filled again meanwhile: others are older now. */
-	give_up(ring, chunk->index, full); /* H */
+	give_up(ring, chunk->index, word); /* H */
 	return false;
 }
 
@@ -126,13 +129,13 @@ static void put_back_one(struct pem_kmod_pool *pool, u32 index, u32 state)
 
 /*
  * What was found and not taken is there for the next call, and so is what is put back: who drains a large pool, few chunks at
- * a time, would else wait for a look at all of it at each. Of an overwrite pool much of it may have been reclaimed meanwhile.
+ * a time, would else wait for a search of all of it at each. Of an overwrite pool much of it may have been reclaimed meanwhile.
  */
-int pem_pool__take(struct pem_session *session, struct pem_kmod_chunks *chunks)
+int pem_kmod_pool__take(struct pem_kmod_session *session, struct pem_kmod_chunks *chunks)
 {
-	struct pem_kmod_pool *pool = pem_pool__of(session, chunks->cpu);
+	struct pem_kmod_pool *pool = pem_kmod_pool__of(session, chunks->cpu);
 	u32 __user *to = u64_to_user_ptr(chunks->chunks);
-	u32 taken = 0, looked = 0;
+	u32 taken = 0, searched = 0;
 	struct pem_full_chunk chunk;
 	bool is_fresh = false, is_told = true;
 
@@ -146,7 +149,7 @@ int pem_pool__take(struct pem_session *session, struct pem_kmod_chunks *chunks)
 			is_fresh = true;
 			continue;
 		}
-		if (++looked % TAKEN_AT_ONCE == 0)
+		if (++searched % SEARCH_AT_ONCE == 0)
 			cond_resched();
 		chunk = oldest_found(pool);
 		if (!take_one(&pool->ring, &chunk))
@@ -156,26 +159,26 @@ int pem_pool__take(struct pem_session *session, struct pem_kmod_chunks *chunks)
 		is_told = !put_user(chunk.index, to + taken++);
 	}
 	if (!is_told)
-		pem_pool__untake(session, chunks->cpu, taken);
+		pem_kmod_pool__untake(session, chunks->cpu, taken);
 	chunks->count = taken;
 	return is_told ? 0 : -EFAULT;
 }
 
-void pem_pool__untake(struct pem_session *session, u32 cpu, u32 count)
+void pem_kmod_pool__untake(struct pem_kmod_session *session, u32 cpu, u32 count)
 {
-	struct pem_kmod_pool *pool = pem_pool__of(session, cpu);
+	struct pem_kmod_pool *pool = pem_kmod_pool__of(session, cpu);
 
 	/* From the last: what was found grows towards it. */
 	while (pool && count--) {
 		put_back_one(pool, *taken_at(pool, count), PEM_CHUNK_FULL);
-		if (count % TAKEN_AT_ONCE == 0)
+		if (count % SEARCH_AT_ONCE == 0)
 			cond_resched();
 	}
 }
 
-int pem_pool__free(struct pem_session *session, const struct pem_kmod_chunks *chunks)
+int pem_kmod_pool__free(struct pem_kmod_session *session, const struct pem_kmod_chunks *chunks)
 {
-	struct pem_kmod_pool *pool = pem_pool__of(session, chunks->cpu);
+	struct pem_kmod_pool *pool = pem_kmod_pool__of(session, chunks->cpu);
 	const u32 __user *from = u64_to_user_ptr(chunks->chunks);
 	u32 index[AT_ONCE], done, n, i;
 	bool put_back = chunks->flags & PEM_KMOD_PUT_BACK;

@@ -54,21 +54,21 @@ static void unhook(const char *name, void *probe, void *data)
 		tracepoint_probe_unregister(tracepoint, probe, data);
 }
 
-int pem_target__init(struct pem_session *session)
+int pem_target__init(struct pem_kmod_session *session)
 {
 	struct pem_kmod_targets *targets;
 	int rc;
 
 	if (!(session->setup.flags & PEM_KMOD_TREE))
 		return 0;
-	rc = pem_user__charge(session->user, sizeof(*targets), session->is_exempt);
+	rc = pem_kmod_user__charge(session->user, sizeof(*targets), session->is_exempt);
 	if (rc)
 		return rc;
 	rc = -ENOMEM;
 	targets = kvzalloc(sizeof(*targets), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!targets)
 		goto uncharge;
-	targets->generation = 1; /* no CPU has an answer of it */
+	atomic_set(&targets->generation, 1); /* no CPU has an answer of it */
 	rc = hook("sched_process_free", on_free, targets);
 	if (rc)
 		goto free;
@@ -76,7 +76,7 @@ int pem_target__init(struct pem_session *session)
 		rc = hook("sched_process_fork", on_fork, targets);
 	if (rc)
 		goto unhook_free;
-	session->probes.targets = targets;
+	session->probe_data.targets = targets;
 	return 0;
 unhook_free:
 	unhook("sched_process_free", on_free, targets);
@@ -84,14 +84,14 @@ unhook_free:
 free:
 	kvfree(targets);
 uncharge:
-	pem_user__uncharge(session->user, sizeof(*targets));
+	pem_kmod_user__uncharge(session->user, sizeof(*targets));
 	return rc;
 }
 
 /* No event's probe runs any more. */
-void pem_target__exit(struct pem_session *session)
+void pem_target__exit(struct pem_kmod_session *session)
 {
-	struct pem_kmod_targets *targets = session->probes.targets;
+	struct pem_kmod_targets *targets = session->probe_data.targets;
 
 	if (!targets)
 		return;
@@ -99,28 +99,28 @@ void pem_target__exit(struct pem_session *session)
 		unhook("sched_process_fork", on_fork, targets);
 	unhook("sched_process_free", on_free, targets);
 	tracepoint_synchronize_unregister();
-	session->probes.targets = NULL;
+	session->probe_data.targets = NULL;
 	kvfree(targets);
-	pem_user__uncharge(session->user, sizeof(*targets));
+	pem_kmod_user__uncharge(session->user, sizeof(*targets));
 }
 
-u32 pem_target__lost(const struct pem_session *session)
+u32 pem_target__lost(const struct pem_kmod_session *session)
 {
-	return session->probes.targets ? READ_ONCE(session->probes.targets->lost) : 0;
+	return session->probe_data.targets ? atomic_read(&session->probe_data.targets->lost) : 0;
 }
 
-int pem_target__add(struct pem_session *session, u32 pid)
+int pem_target__add(struct pem_kmod_session *session, u32 pid)
 {
 	struct task_struct *task;
 	int rc = 0;
 
-	if (!session->probes.targets)
+	if (!session->probe_data.targets)
 		return -EINVAL;
 	rcu_read_lock();
 	task = pid_task(find_vpid(pid), PIDTYPE_TGID);
 	if (!task)
 		rc = -ESRCH;
-	else if (!pem_targets_add(session->probes.targets, (unsigned long)task->signal))
+	else if (!pem_targets_add(session->probe_data.targets, (unsigned long)task->signal))
 		rc = -ENOMEM;
 	rcu_read_unlock();
 	return rc;

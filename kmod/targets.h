@@ -8,11 +8,16 @@
  * A hash table whose sets hold 16 each. Whoever adds takes a free place by compare-and-swap; whoever removes clears all
  * places that hold it. The generation counts what was added and removed, so that a CPU can keep an answer.
  *
- * Ordering: A adds to or clears a place, then adds 1 to the generation (release); who asks reads the generation (acquire)
- * before the places.
+ * Whoever changes the table then adds 1 to the generation (MD); who asks reads the generation before the places (md):
+ * docs/architecture.md, Barriers.
  */
 #ifndef PEM_KMOD_TARGETS_H
 #define PEM_KMOD_TARGETS_H
+
+#ifdef __KERNEL__
+#include <linux/atomic.h>
+#include <linux/compiler.h>
+#endif
 
 #include <pem/abi.h>
 
@@ -21,8 +26,8 @@
 #define PEM_TARGET_WAYS 16u
 
 struct pem_kmod_targets {
-	uint32_t generation;
-	uint32_t lost; /* that found no place */
+	atomic_t generation;
+	atomic_t lost; /* that found no place */
 	unsigned long key[PEM_TARGET_SETS][PEM_TARGET_WAYS]; /* 0: free */
 };
 
@@ -38,7 +43,7 @@ static inline bool pem_targets_have(struct pem_kmod_targets *targets, unsigned l
 	uint32_t i;
 
 	for (i = 0; i < PEM_TARGET_WAYS; i++) {
-		if (__atomic_load_n(&set[i], __ATOMIC_RELAXED) == key)
+		if (READ_ONCE(set[i]) == key)
 			return true;
 	}
 	return false;
@@ -47,20 +52,19 @@ static inline bool pem_targets_have(struct pem_kmod_targets *targets, unsigned l
 /* False: there is no place for it, and it is counted. */
 static inline bool pem_targets_add(struct pem_kmod_targets *targets, unsigned long key)
 {
-	unsigned long *set = pem_targets_set(targets, key), free;
+	unsigned long *set = pem_targets_set(targets, key);
 	uint32_t i;
 
 	if (pem_targets_have(targets, key))
 		return true;
 	for (i = 0; i < PEM_TARGET_WAYS; i++) {
-		free = 0;
-		if (__atomic_compare_exchange_n(&set[i], &free, key, 0, __ATOMIC_RELAXED,
-						__ATOMIC_RELAXED)) {
-			__atomic_fetch_add(&targets->generation, 1, __ATOMIC_RELEASE); /* A */
+		if (!cmpxchg_relaxed(&set[i], 0ul, key)) {
+			/* MD */
+			atomic_fetch_add_release(1, &targets->generation);
 			return true;
 		}
 	}
-	__atomic_fetch_add(&targets->lost, 1, __ATOMIC_RELAXED);
+	atomic_inc(&targets->lost);
 	return false;
 }
 
@@ -71,13 +75,14 @@ static inline void pem_targets_remove(struct pem_kmod_targets *targets, unsigned
 	uint32_t i;
 
 	for (i = 0; i < PEM_TARGET_WAYS; i++) {
-		if (__atomic_load_n(&set[i], __ATOMIC_RELAXED) == key) {
-			__atomic_store_n(&set[i], 0, __ATOMIC_RELAXED);
+		if (READ_ONCE(set[i]) == key) {
+			WRITE_ONCE(set[i], 0);
 			any = true;
 		}
 	}
+	/* MD */
 	if (any)
-		__atomic_fetch_add(&targets->generation, 1, __ATOMIC_RELEASE); /* A */
+		atomic_fetch_add_release(1, &targets->generation);
 }
 
 #endif

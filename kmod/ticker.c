@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ticker.c - what is looked at now and then, in a thread that the session's user lends (PEM_KMOD_WORK)
+ * ticker.c - periodic samples, taken in a thread that the session's user lends (PEM_KMOD_WORK)
  *
  * The module has no thread of its own: the kernel counts the time, and limits it, where it does all else of that thread
  * (control group, nice value, CPU affinity, resource limits), and no user gets more of the machine than he has threads.
@@ -13,7 +13,7 @@
  * (mmap_lock). STOP and remove say that a tick is over, which it asks, with preemption off, before it writes a record, and
  * their callers wait for a grace period of RCU. No record of it is written after that.
  */
-#include "own.h"
+#include "sampling.h"
 
 #include <linux/hrtimer.h>
 #include <linux/ktime.h>
@@ -84,7 +84,7 @@ static struct pem_ticker *next_of(struct pem_tickers *all)
 {
 	struct pem_ticker *ticker, *first = NULL;
 
-	list_for_each_entry (ticker, &all->list, list) {
+	list_for_each_entry(ticker, &all->list, list) {
 		if (ticker->run != all->run) {
 			ticker->run = all->run;
 			ticker->next_ns = 0;

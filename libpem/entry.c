@@ -173,6 +173,7 @@ static bool move(struct pem_session_entry *entry, uint64_t *word, uint32_t state
 {
 	uint64_t next = PEM_ENTRY_WORD(state, PEM_ENTRY_SERIAL(*word) + 1, consumer);
 
+	/* CC, cc */
 	if (!__atomic_compare_exchange_n(&entry->word, word, next, 0, __ATOMIC_SEQ_CST,
 					 __ATOMIC_RELAXED))
 		return false;
@@ -182,6 +183,7 @@ static bool move(struct pem_session_entry *entry, uint64_t *word, uint32_t state
 
 bool pem_entry__read(const struct pem_session_entry *entry, struct pem_session_entry *copy)
 {
+	/* cc */
 	uint64_t word = __atomic_load_n(&entry->word, __ATOMIC_SEQ_CST);
 
 	if (PEM_ENTRY_STATE(word) != PEM_ENTRY_OFFERED)
@@ -189,6 +191,7 @@ bool pem_entry__read(const struct pem_session_entry *entry, struct pem_session_e
 	*copy = *(const volatile struct pem_session_entry *)entry;
 	copy->word = word;
 	copy->folder[sizeof(copy->folder) - 1] = 0;
+	/* cd */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return __atomic_load_n(&entry->word, __ATOMIC_RELAXED) == word && copy->incarnation >= 1 &&
 	       copy->incarnation <= 255 && (!copy->folder[0] || pem_is_session_name(copy->folder));
@@ -264,11 +267,13 @@ static bool has_session(const struct pem_session_entry *entry, uint32_t id, uint
 	uint32_t found, tries;
 
 	for (tries = 0; tries < WORD_TRIES; tries++) {
+		/* cc */
 		*word = __atomic_load_n(&entry->word, __ATOMIC_SEQ_CST);
 		if (PEM_ENTRY_STATE(*word) != PEM_ENTRY_OFFERED &&
 		    PEM_ENTRY_STATE(*word) != PEM_ENTRY_FILLED)
 			return false;
 		found = __atomic_load_n(&entry->session_id, __ATOMIC_RELAXED);
+		/* cd */
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		if (__atomic_load_n(&entry->word, __ATOMIC_RELAXED) == *word)
 			return found == id;
@@ -303,7 +308,7 @@ int pem_entry__offer(struct pem_session_entry *table, int index, uint64_t *word,
 	int other;
 
 	entry->consumer_pid = wanted->consumer_pid;
-	/* Not before the word that says TAKEN: has_session pairs this with the word before. */
+	/* CD: Not before the word that says TAKEN: has_session pairs this with the word before. */
 	__atomic_store_n(&entry->session_id, wanted->session_id, __ATOMIC_RELEASE);
 	entry->contexts = wanted->contexts;
 	memcpy(entry->folder, wanted->folder, sizeof(entry->folder));

@@ -26,6 +26,7 @@ int pem_pool__open_ring(void *mapping, uint64_t bytes, struct pem_ring *ring)
 	struct pem_pool_header *shared = mapping, h;
 	struct pem_pool_geometry geometry;
 
+	/* pa */
 	if (bytes < sizeof(h) ||
 	    __atomic_load_n(&shared->magic, __ATOMIC_ACQUIRE) != PEM_POOL_MAGIC)
 		return -EINVAL;

@@ -6,8 +6,8 @@
  *	pem_kmod_events.h       a probe for each event that this kernel has by its version, the compiler's check of its
  *	                        parameters, and the table of all. Included by kmod/probes.c; what a probe calls is
  *	                        kmod/pem_kmod.h
- *	pem_kmod_own.h          what raises each event that the module finds out itself, and its index in that table: for
- *	                        who looks (kmod/counters.c, accessed.c, supply.c)
+ *	pem_kmod_emit.h         what raises each event that the module samples itself, and its index in that table. Included
+ *	                        by kmod/counters.c, accessed.c and supply.c
  *
  * BPF finds out what a kernel has when it runs; a module is compiled for one kernel. Here the alternatives that say
  * kernel='' for this one are compiled, and of these the compiler takes the first whose parameters are the tracepoint's.
@@ -153,17 +153,17 @@ static void put_probe(FILE *f, const struct pem_spec_event *event, size_t source
 	fprintf(f, "static void __maybe_unused ");
 	put_probe_name(f, event, source);
 	fprintf(f,
-		"(void *pem_session%s%s)\n{\n"
+		"(void *pem_data%s%s)\n{\n"
 		"\tuint32_t pem_bytes __maybe_unused = %u;\n"
 		"\tuint64_t pem_value = 0, pem_key = 0;\n"
 		"\tstruct pem_kevent pem_e;\n\n"
-		"\tif (!%s(&pem_e, pem_session, %u))\n\t\treturn;\n",
+		"\tif (!%s(&pem_e, pem_data, %u))\n\t\treturn;\n",
 		any ? ", " : "", any ? arguments : "", event->fixed_bytes,
 		pem_tracepoint__is_of_the_system(event) ? "pem_begin_system" : "pem_begin", index);
 	put_asks(f, event, source);
 	fprintf(f,
 		"\tif (unlikely(pem_e.flags & PEM_KACTION_COUNTERS))\n"
-		"\t\tpem_counters_read(pem_e.session, 0x%08xu);\n",
+		"\t\tpem_counters_read(pem_e.data, 0x%08xu);\n",
 		event->id);
 	put_end(f, event, source, index);
 }
@@ -274,11 +274,11 @@ static void put_parameters(FILE *f, const struct pem_spec_event *event)
 }
 
 /* A probe that the module calls itself. Whose process runs then says nothing. */
-static void put_own(FILE *f, const struct pem_spec_event *event, unsigned index)
+static void put_emitter(FILE *f, const struct pem_spec_event *event, unsigned index)
 {
 	fprintf(f,
 		"\n/* %s: preemption is off; a list has at most as many elements as its spec says. "
-		"*/\nstatic inline void pem_emit_%s(struct pem_kmod_session *pem_session",
+		"*/\nstatic inline void pem_emit_%s(struct pem_kmod_probe_data *pem_data",
 		event->name, event->c_name);
 	put_parameters(f, event);
 	fprintf(f,
@@ -286,20 +286,20 @@ static void put_own(FILE *f, const struct pem_spec_event *event, unsigned index)
 		"\tuint32_t pem_bytes = %u;\n"
 		"\tuint64_t pem_value = 0, pem_key = 0;\n"
 		"\tstruct pem_kevent pem_e;\n\n"
-		"\tif (!pem_begin_system(&pem_e, pem_session, %u))\n\t\treturn;\n",
+		"\tif (!pem_begin_system(&pem_e, pem_data, %u))\n\t\treturn;\n",
 		event->fixed_bytes, index);
 	put_asks(f, event, 0);
 	put_end(f, event, 0, index);
 }
 
 /* Behind those of tracepoints, which are so many. */
-static void put_owns(FILE *own, FILE *events, const struct pem_spec_set *set, unsigned index)
+static void put_emitters(FILE *emit, FILE *events, const struct pem_spec_set *set, unsigned index)
 {
 	const struct pem_spec_event *event;
 	size_t at;
 
 	for (at = 0; (event = pem_module__next(set, &at)); index++) {
-		put_own(own, event, index);
+		put_emitter(emit, event, index);
 		fprintf(events, "\t{ 0x%08xu, %u, NULL, NULL, true },\n", event->id,
 			event->fixed_bytes);
 	}
@@ -365,7 +365,7 @@ static void emit(const struct pem_spec_set *set, struct pem_output *output)
 {
 	FILE *events = pem_output__file(output, "pem_kmod_events.h");
 	FILE *headers = pem_output__file(output, "pem_kmod_headers.h");
-	FILE *own = pem_output__file(output, "pem_kmod_own.h");
+	FILE *emit = pem_output__file(output, "pem_kmod_emit.h");
 	const struct pem_spec_event *event, *sets_thread = NULL;
 	unsigned index = 0, sets_thread_index = 0;
 	size_t at = 0;
@@ -384,8 +384,8 @@ static void emit(const struct pem_spec_set *set, struct pem_output *output)
 	fprintf(events, "\nconst struct pem_kmod_probe pem_kmod_probes[] = {\n");
 	for (at = 0; (event = pem_tracepoint__next(set, &at));)
 		put_row(events, event);
-	pem_banner(own, set, NULL);
-	put_owns(own, events, set, index);
+	pem_banner(emit, set, NULL);
+	put_emitters(emit, events, set, index);
 }
 
 const struct pem_backend pem_backend_kmod = {

@@ -60,31 +60,7 @@ struct pem_kevent {
 #define PEM_TASK_DEAD 0x80 /* TASK_DEAD in the kernel's sched.h */
 
 #define __force /* of sparse, which looks at the module alone */
-#define PEM_LOAD(x) (*(volatile typeof(x) *)&(x))
-#define PEM_STORE(x, v) (*(volatile typeof(x) *)&(x) = (v))
-
-/*
- * Order what was stored before against what is stored after. BPF knows no barrier; x86 keeps stores in order
- * and needs none, elsewhere a swap does it.
- */
-#if defined(__TARGET_ARCH_x86)
-#define PEM_ORDER_STORES(x) __asm__ volatile("" ::: "memory")
-#define PEM_RELEASE32(x, v)                                                                        \
-	do {                                                                                       \
-		__asm__ volatile("" ::: "memory");                                                 \
-		PEM_STORE(x, v);                                                                   \
-	} while (0)
-#else
-/* Its result is used, for only atomic operations that return one order others, on arm64 as in the kernel's model. */
-#define PEM_ORDER_STORES(x)                                                                        \
-	do {                                                                                       \
-		__typeof__(x) old_ = __sync_fetch_and_add(&(x), 0);                                \
-		__asm__ volatile("" ::"r"(old_));                                                  \
-	} while (0)
-#define PEM_RELEASE32(x, v) ((void)__sync_lock_test_and_set(&(x), v))
-#endif
-
-#include "wide.bpf.h"
+#include "distribution.bpf.h"
 
 PEM_INLINE struct pem_kring *pem_ring_here(void)
 {
@@ -299,7 +275,7 @@ PEM_INLINE bool pem_begin_sched_process_fork(struct pem_kevent *e, uint32_t inde
 
 /*
  * What is stored and read back is a number to the verifier, which lets nobody add up or compare the pointers that
- * tracepoints pass. While a statistic changes its readers do not look at the sum, so it may hold anything.
+ * tracepoints pass. While a statistic changes its readers do not use the sum, so it may hold anything.
  */
 PEM_INLINE uint64_t pem_number(struct pem_cell *cell, uint64_t word)
 {
@@ -307,43 +283,24 @@ PEM_INLINE uint64_t pem_number(struct pem_cell *cell, uint64_t word)
 	return PEM_LOAD(cell->sum);
 }
 
-/*
- * Add a value to the event's statistic on this CPU, as pem_cell_add() in pem/ring.h does (which BPF cannot
- * compile: it has neither fences nor ordered stores).
- */
+/* Add a value to the event's statistic on this CPU: the steps of pem_cell_add(), with what the verifier needs between. */
 PEM_INLINE void pem_stat(struct pem_kevent *e, uint64_t value, uint64_t key)
 {
-	uint64_t tag = PEM_ACTION_TAG(e->action);
+	uint64_t tag = PEM_ACTION_TAG(e->action), n, sum;
 	struct pem_cell *cell = e->cell;
-	uint64_t n = cell->stat_begin, sum;
 
-	if (cell->tag != tag) {
-		PEM_STORE(cell->stat_begin, ~0ULL); /* unequal to any count while it changes */
-		PEM_ORDER_STORES(cell->stat_begin);
-		PEM_STORE(cell->sum, 0);
-		PEM_STORE(cell->min, ~0ULL);
-		PEM_STORE(cell->max, 0);
-		PEM_STORE(cell->tag, tag);
-		PEM_ORDER_STORES(cell->stat_begin);
-		PEM_STORE(cell->stat_end, 0);
-		n = 0;
-	}
-	PEM_STORE(cell->stat_begin, n + 1);
-	PEM_ORDER_STORES(cell->stat_begin);
+	if (cell->tag != tag)
+		pem_cell_reset(cell, tag);
+	n = pem_cell_begin(cell);
 	if (PEM_ACTION_FIELD(e->action) == PEM_NO_FIELD) {
-		PEM_STORE(cell->stat_end, n + 1);
+		PEM_STORE(cell->stat_end, n); /* no value is to be seen before it */
 		return;
 	}
 	sum = cell->sum;
 	key = pem_number(cell, key);
 	value = pem_number(cell, value);
-	PEM_STORE(cell->sum, sum + value);
-	if (key < cell->min)
-		PEM_STORE(cell->min, key);
-	if (key > cell->max)
-		PEM_STORE(cell->max, key);
-	PEM_ORDER_STORES(cell->stat_begin);
-	PEM_STORE(cell->stat_end, n + 1);
+	pem_cell_put(cell, sum, value, key);
+	pem_cell_end(cell, n);
 	if (e->flags & PEM_ACTION_DISTRIBUTION)
 		pem_add_distribution(e->index, e->action, value);
 }
@@ -361,7 +318,8 @@ PEM_INLINE void pem_put_clock(struct pem_kevent *e, uint8_t *record, uint64_t ep
 	PEM_STORE(e->ring->clock_epoch, epoch);
 	clock->monotonic_ns = e->now;
 	clock->header.clock_low = (uint32_t)e->now;
-	PEM_RELEASE32(clock->header.event_id, PEM_KRING_CLOCK_ID); /* A */
+	/* BA */
+	PEM_RELEASE(clock->header.event_id, PEM_KRING_CLOCK_ID);
 }
 
 /* Not this program's cell: another may be interrupted while it counts, so this count is atomic. */
@@ -408,6 +366,7 @@ PEM_INLINE uint64_t pem_unless_equal(uint64_t a, uint64_t b, uint32_t bytes)
 /* Was head what the ring's head is moved on from? Clang makes two jumps of the comparison if it knows what it is of. */
 PEM_INLINE bool pem_move_head(struct pem_kring *ring, uint64_t head, uint64_t bytes)
 {
+	/* bb */
 	uint64_t was = __sync_val_compare_and_swap(&ring->head, head, head + bytes);
 
 	PEM_HIDE(was);
@@ -495,7 +454,8 @@ PEM_INLINE void pem_commit(struct pem_kevent *e, uint8_t *record, uint32_t event
 	struct pem_record_header *header = (struct pem_record_header *)record;
 
 	header->clock_low = (uint32_t)e->now;
-	PEM_RELEASE32(header->event_id, event_id); /* A */
+	/* BA */
+	PEM_RELEASE(header->event_id, event_id);
 }
 
 /*

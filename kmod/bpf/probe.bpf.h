@@ -54,6 +54,7 @@ PEM_INLINE void pem_probe_stat(struct pem_kevent *e, uint64_t value, uint64_t ke
 		pem_stat(e, value, key);
 		return;
 	}
+	/* none: it is the CPU's own */
 	if (__sync_val_compare_and_swap(busy, 0, 1) != 0) {
 		__sync_fetch_and_add(&pem_control.values_lost, 1);
 		return;

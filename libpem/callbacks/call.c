@@ -95,6 +95,7 @@ void pem_async__swap(struct pem_async *a)
 	batch.count = batch.used = batch.wanted = a->batch_done = 0;
 	a->batch = a->incoming;
 	a->incoming = batch;
+	/* YA */
 	__atomic_store_n(&a->batch_left, a->batch.wanted, __ATOMIC_RELEASE);
 }
 
@@ -126,6 +127,7 @@ size_t pem_async__call(struct pem_async *a, uint64_t horizon)
 		r.source = item->source;
 		find_context(a, &r);
 		hand_on(a, &r, item->callbacks);
+		/* YA */
 		if (item->callbacks)
 			__atomic_fetch_sub(&a->batch_left, 1, __ATOMIC_RELEASE);
 		if (a->closed) { /* with the events of the rest */

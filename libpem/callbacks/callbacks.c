@@ -90,6 +90,7 @@ void pem_async__counts(struct pem_callback *cb, struct pem_callback_counts *coun
 	pem_async__lock(a);
 	counts->called = cb->async->called;
 	counts->late = cb->async->late;
+	/* ya */
 	counts->waiting = a->incoming.wanted + __atomic_load_n(&a->batch_left, __ATOMIC_ACQUIRE);
 	counts->lost =
 		cb->async->lost + (cb->async->enabled ? lost_so_far(cb) - cb->async->lost_from : 0);

@@ -7,12 +7,12 @@
  *
  *	thread						producer, in notify, of an event with PEM_ACTION_WAKE
  *	  PEM_ACTION_WAKE to the action words		  commit the record
- *	  page->wake becomes odd			  W fence
- *	  X fence					  page->wake is odd? one of those who find it so adds 1,
+ *	  page->wake becomes odd			  fence WA
+ *	  fence WA					  page->wake is odd? one of those who find it so adds 1,
  *	  look at the lanes				     and wakes the thread
  *	  futex wait, unless page->wake has changed
  *
- * W pairs with X: the producer sees the odd word, or the thread sees the record. A producer that loaded its action word
+ * The fences are a pair: the producer sees the odd word, or the thread sees the record. A producer that loaded its action word
  * before the thread changed that commits without a look at page->wake. It is in the middle of an event then, so that it is
  * running, or preempted there: the thread looks again after 1, 4, 16 ms and so on, up to a second.
  *
@@ -153,6 +153,7 @@ static uint64_t slack_ticks(const struct pem_session *s)
 /* Processes that came and went. */
 static void update(struct pem_session *s, struct pem_async *a)
 {
+	/* pe */
 	uint32_t ready = __atomic_load_n(&s->page->pools_ready, __ATOMIC_ACQUIRE);
 	uint64_t now = pem_monotonic_ns();
 
@@ -242,9 +243,11 @@ static bool lie_down(struct pem_async *a, uint32_t *value)
 	pem_session__lock(s);
 	set_asleep(s, true);
 	all = pem_session__set_wake(s, true) && !a->follows_sources;
+	/* WB */
 	if (all)
 		*value = __atomic_or_fetch(&s->page->wake, 1, __ATOMIC_SEQ_CST);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* X */
+	/* WA, wa */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	pem_session__unlock(s);
 	return all;
 }
@@ -257,6 +260,7 @@ static void get_up(struct pem_async *a)
 	pem_session__lock(s);
 	set_asleep(s, false);
 	value = __atomic_load_n(&s->page->wake, __ATOMIC_RELAXED);
+	/* WB */
 	if (value & 1)
 		__atomic_compare_exchange_n(&s->page->wake, &value, value + 1, 0, __ATOMIC_SEQ_CST,
 					    __ATOMIC_RELAXED);
@@ -271,12 +275,12 @@ static void sleep_until_woken(struct pem_async *a)
 	uint32_t *wake = &a->session->page->wake, value;
 
 	if (lie_down(a, &value)) {
-		/* take_turn: once more, for what came before WAKE did; then for what woke the thread, or was preempted. */
+		/* wb: take_turn: once more, for what came before WAKE did; then for what woke the thread, or was preempted. */
 		while (!take_turn(a) && !is_idle(a) && !is_spread(a) &&
 		       __atomic_load_n(wake, __ATOMIC_SEQ_CST) == value) {
 			futex_wait(wake, value, search_ns);
 			search_ns = search_ns * 4 < SCAN_NS_LAST ? search_ns * 4 : SCAN_NS_LAST;
-			/* Providers may have come, and what wakes nobody: its kick may be just before this. */
+			/* wb: Providers may have come, and what wakes nobody: its kick may be just before this. */
 			if (__atomic_load_n(wake, __ATOMIC_SEQ_CST) == value &&
 			    !lie_down(a, &value))
 				break;

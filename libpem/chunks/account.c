@@ -50,6 +50,7 @@ static uint64_t half_reclaimed(const struct pem_ring *ring)
 	uint32_t i;
 
 	for (i = 0; ring->overwrite && i < ring->chunk_count; i++) {
+		/* rf */
 		if (__atomic_load_n(&ring->chunk_state[i], __ATOMIC_ACQUIRE) !=
 		    PEM_CHUNK_WORD(PEM_CHUNK_OWNED, 0))
 			continue;

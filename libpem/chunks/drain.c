@@ -244,14 +244,15 @@ static bool hold(const struct pem_ring *ring, const struct pem_found_chunk *c)
 {
 	uint32_t word = PEM_CHUNK_WORD(PEM_CHUNK_FULL, c->lane);
 
+	/* rb, rd */
 	if (!__atomic_compare_exchange_n(&ring->chunk_state[c->index], &word,
 					 PEM_CHUNK_WORD(PEM_CHUNK_READING, c->lane), 0,
-					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) /* D */
+					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return false;
 	if (__atomic_load_n(&pem_ring__chunk(ring, c->index)->packet_seq_num, __ATOMIC_RELAXED) ==
 	    c->seq)
 		return true;
-	/* Begun, filled and retired since it was found: a later one, which is none of those that are taken now. */
+	/* RD: Begun, filled and retired since it was found: a later one, which is none of those that are taken now. */
 	__atomic_store_n(&ring->chunk_state[c->index], PEM_CHUNK_WORD(PEM_CHUNK_FULL, c->lane),
 			 __ATOMIC_RELEASE);
 	return false;
@@ -263,6 +264,7 @@ static bool hold(const struct pem_ring *ring, const struct pem_found_chunk *c)
  */
 static void let_go(const struct pem_producer *p, const struct pem_found_chunk *c)
 {
+	/* RD */
 	if (p->recovering)
 		__atomic_store_n(&p->ring.chunk_state[c->index],
 				 PEM_CHUNK_WORD(PEM_CHUNK_FULL, c->lane), __ATOMIC_RELEASE);
@@ -287,7 +289,8 @@ static uint64_t copy(struct pem_producer *p, struct pem_found_chunk *c, struct p
 		c->full = false;
 		return 0;
 	}
-	bits = __atomic_load_n(&shared->content_size, __ATOMIC_ACQUIRE); /* B */
+	/* ra */
+	bits = __atomic_load_n(&shared->content_size, __ATOMIC_ACQUIRE);
 	if (bits % 8 || bits / 8 < PEM_PACKET_HEADER_BYTES || bits / 8 > ring->chunk_bytes)
 		bits = PEM_PACKET_HEADER_BYTES * 8;
 	memcpy(packet, shared, bits / 8);
@@ -341,6 +344,7 @@ static void sum_cells(struct pem_producer *p)
 			p->discarded[i] += __atomic_load_n(&cells[i].discarded, __ATOMIC_RELAXED);
 		}
 	}
+	/* none: a producer stores its count after the commit, without a release */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 }
 
@@ -400,6 +404,7 @@ bool pem_session__drain_producer(struct pem_session *s, struct pem_producer *p, 
 			over = is_over(s, p, &began_ns);
 		}
 		write_batch(s, p, &batch);
+		/* RH */
 		if (freed)
 			__atomic_fetch_add(&p->ring.header->freed, 1, __ATOMIC_RELEASE);
 	}

@@ -74,6 +74,7 @@ void pem_session__check_producers(struct pem_session *s)
 	uint64_t now = pem_monotonic_ns();
 	bool done;
 
+	/* fb */
 	if (__atomic_load_n(&s->page_cut, __ATOMIC_ACQUIRE) && !s->page_cut_said) {
 		s->page_cut_said = 1;
 		pem_session__say(s, PEM_LOG_WARNING,
@@ -84,6 +85,7 @@ void pem_session__check_producers(struct pem_session *s)
 	while ((p = *link)) {
 		if (!p->dead && is_gone(p))
 			p->dead = true;
+		/* fb */
 		if (__atomic_load_n(&p->cut, __ATOMIC_ACQUIRE) && !p->cut_said) {
 			p->cut_said = p->dead = true;
 			say_cut(s, p);

@@ -38,8 +38,10 @@ static bool put_zeroes(uintptr_t address)
 	struct range *r;
 	uintptr_t start;
 
+	/* fc */
 	for (block = &first; block; block = __atomic_load_n(&block->next, __ATOMIC_ACQUIRE)) {
 		for (r = block->range; r < block->range + BLOCK_RANGES; r++) {
+			/* fa */
 			start = __atomic_load_n(&r->start, __ATOMIC_ACQUIRE);
 			if (start <= 1 || address < start || address >= r->end)
 				continue;
@@ -47,6 +49,7 @@ static bool put_zeroes(uintptr_t address)
 				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1,
 				 0) == MAP_FAILED)
 				return false;
+			/* FB */
 			__atomic_store_n(r->cut, 1, __ATOMIC_RELEASE);
 			return true;
 		}
@@ -91,6 +94,7 @@ static struct range *claim(struct block *block)
 
 	for (r = block->range; r < block->range + BLOCK_RANGES; r++) {
 		none = 0;
+		/* fd */
 		if (!__atomic_load_n(&r->start, __ATOMIC_RELAXED) &&
 		    __atomic_compare_exchange_n(&r->start, &none, 1, 0, __ATOMIC_ACQUIRE,
 						__ATOMIC_RELAXED))
@@ -102,6 +106,7 @@ static struct range *claim(struct block *block)
 /* The block behind one, made if need be; NULL: no memory. */
 static struct block *next_block(struct block *block)
 {
+	/* fc */
 	struct block *next = __atomic_load_n(&block->next, __ATOMIC_ACQUIRE), *made;
 
 	if (next)
@@ -110,6 +115,7 @@ static struct block *next_block(struct block *block)
 		    0);
 	if (made == MAP_FAILED)
 		return NULL;
+	/* FC, fc */
 	if (__atomic_compare_exchange_n(&block->next, &next, made, 0, __ATOMIC_ACQ_REL,
 					__ATOMIC_ACQUIRE))
 		return made;
@@ -131,6 +137,7 @@ int pem_fault__watch(void *mapping, uint64_t bytes, int *cut)
 	}
 	r->end = (uintptr_t)mapping + bytes;
 	r->cut = cut;
+	/* FA */
 	__atomic_store_n(&r->start, (uintptr_t)mapping, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -145,10 +152,12 @@ void pem_fault__forget(void *mapping)
 	struct block *block;
 	struct range *r;
 
+	/* fc */
 	for (block = &first; block; block = __atomic_load_n(&block->next, __ATOMIC_ACQUIRE)) {
 		for (r = block->range; r < block->range + BLOCK_RANGES; r++) {
 			if (__atomic_load_n(&r->start, __ATOMIC_RELAXED) != (uintptr_t)mapping)
 				continue;
+			/* FD */
 			__atomic_store_n(&r->start, 0, __ATOMIC_RELEASE);
 			return;
 		}

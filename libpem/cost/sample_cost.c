@@ -95,9 +95,11 @@ static int by_value(const void *a, const void *b)
 /* Samples in the buffer, which is emptied. */
 static uint64_t take_samples(const struct clock *clock)
 {
+	/* linux: after the records before it */
 	uint64_t head = __atomic_load_n(&clock->page->data_head, __ATOMIC_ACQUIRE);
 	uint64_t bytes = head - clock->page->data_tail;
 
+	/* linux: before it overwrites what was read */
 	__atomic_store_n(&clock->page->data_tail, head, __ATOMIC_RELEASE);
 	return bytes / RECORD_BYTES;
 }

@@ -61,6 +61,7 @@ double pem_start_ns(bool adapters)
 		(struct pem_rule){.event_id = PEM_RULE_ANY_EVENT,
 				  .action = PEM_ACTION(PEM_ACTION_LOG, PEM_NO_FIELD, 0, 0, 1),
 				  .max_level = PEM_LEVEL_INFO};
+	/* UI */
 	__atomic_store_n(&own->page->rule_count, 1, __ATOMIC_RELEASE);
 	environment = pem_environment__new(own, own->directory, NULL, &options);
 	if (!environment)

@@ -159,6 +159,7 @@ static void read_records(struct pem_session *s, struct pem_producer *p, struct p
 /* The chunk still is the lane's, with the number it had. */
 static bool is_still(const struct pem_producer *p, uint32_t lane, const struct pem_async_lane *l)
 {
+	/* rf */
 	uint32_t word = __atomic_load_n(&p->ring.chunk_state[l->index], __ATOMIC_ACQUIRE);
 
 	return PEM_CHUNK_LANE(word) == lane &&
@@ -181,6 +182,7 @@ static void finish_chunk(struct pem_session *s, struct pem_producer *p, uint32_t
 	struct pem_async_lane *l = &p->async->lanes[lane];
 	uint32_t word = PEM_CHUNK_WORD(PEM_CHUNK_FULL, lane);
 
+	/* rb, rd */
 	if (!pem_session__is_logging(s) && !p->ring.overwrite &&
 	    __atomic_compare_exchange_n(&p->ring.chunk_state[l->index], &word,
 					PEM_CHUNK_WORD(PEM_CHUNK_READING, lane), 0,
@@ -197,9 +199,11 @@ static void read_chunk(struct pem_session *s, struct pem_producer *p, uint32_t l
 {
 	struct pem_async_lane *l = &p->async->lanes[lane];
 	const struct pem_packet *shared = pem_ring__chunk(&p->ring, l->index);
-	uint32_t word = __atomic_load_n(&p->ring.chunk_state[l->index], __ATOMIC_ACQUIRE); /* D */
+	/* rb, rd, rf */
+	uint32_t word = __atomic_load_n(&p->ring.chunk_state[l->index], __ATOMIC_ACQUIRE);
 	bool full = PEM_CHUNK_STATE(word) == PEM_CHUNK_FULL; /* then the content is final */
-	uint64_t bits = __atomic_load_n(&shared->content_size, __ATOMIC_ACQUIRE); /* B */
+	/* ra */
+	uint64_t bits = __atomic_load_n(&shared->content_size, __ATOMIC_ACQUIRE);
 	size_t content = (size_t)(bits / 8), bytes;
 
 	if (bits % 8 || content > p->ring.chunk_bytes)
@@ -207,7 +211,8 @@ static void read_chunk(struct pem_session *s, struct pem_producer *p, uint32_t l
 	if (content > l->offset) {
 		bytes = content - l->offset;
 		memcpy(s->async->chunk, (const uint8_t *)shared + l->offset, bytes);
-		__atomic_thread_fence(__ATOMIC_ACQUIRE); /* the copy before another look */
+		/* re: the copy before another look */
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		if (!is_still(p, lane, l)) {
 			leave_chunk(l);
 			return;
@@ -267,6 +272,7 @@ static bool read_on(struct pem_session *s, struct pem_producer *p)
 
 		if (l->offset)
 			read_chunk(s, p, lane);
+		/* rg */
 		if (!l->offset &&
 		    __atomic_load_n(&p->ring.lanes[lane].packet_seq, __ATOMIC_ACQUIRE) > l->seq)
 			more = true;
@@ -293,6 +299,7 @@ void pem_async__collect(struct pem_session *s, struct pem_producer *p, bool fina
 				begin_chunk(s, p, &ap->found[i]);
 		}
 	}
+	/* RH */
 	if (ap->full)
 		__atomic_fetch_add(&p->ring.header->freed, 1, __ATOMIC_RELEASE);
 	ap->full = 0;
@@ -458,6 +465,7 @@ void pem_async__kick(struct pem_session *s)
 
 	if (!a->asleep || pem_async__is_self(a))
 		return;
+	/* WB */
 	__atomic_fetch_add(&s->page->wake, 1, __ATOMIC_SEQ_CST);
 	syscall(SYS_futex, &s->page->wake, FUTEX_WAKE, 1, NULL, NULL, 0);
 }

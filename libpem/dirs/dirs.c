@@ -66,8 +66,10 @@ void pem_session__note_log(struct pem_session *s, bool has_log)
 {
 	struct pem_dir *dir;
 
+	/* none: nobody orders anything by it */
 	__atomic_store_n(&s->page->has_log, has_log, __ATOMIC_RELEASE);
 	for (dir = s->dirs->first; dir; dir = dir->next) {
+		/* none: nobody orders anything by it */
 		if (dir->page)
 			__atomic_store_n(&dir->page->has_log, has_log, __ATOMIC_RELEASE);
 	}
@@ -142,6 +144,7 @@ static int map_page(struct pem_session *s, struct pem_dir *dir, int fd)
 	page->lost = page->lost_statistics = page->lost_filtered = 0;
 	page->refused = page->filtered = 0;
 	memset(page->unobserved, 0, sizeof(page->unobserved));
+	/* UA */
 	__atomic_store_n(&page->magic, PEM_SESSION_MAGIC, __ATOMIC_RELEASE);
 	dir->page = page;
 	s->hooks->dir_added(s);
@@ -449,6 +452,7 @@ void pem_session__close_dirs(struct pem_session *s)
 
 	/* All at once: each keeper has something to remove. */
 	for (dir = s->dirs->first; dir; dir = dir->next) {
+		/* none: nobody orders anything by it */
 		if (dir->number && dir->page)
 			__atomic_store_n(&dir->page->closed, 1, __ATOMIC_RELEASE);
 		if (dir->keeper)
@@ -471,14 +475,17 @@ static void mirror(const struct pem_session *s, struct pem_session_page *to)
 	uint32_t generation = to->generation & ~1u;
 
 	__atomic_store_n(&to->generation, generation + 1, __ATOMIC_RELAXED);
+	/* UB */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	memcpy(to->contexts, from->contexts, s->context_count * sizeof(from->contexts[0]));
 	memcpy(to->rules, from->rules, s->rule_count * sizeof(from->rules[0]));
 	memcpy(to->tests, from->tests, s->test_count * sizeof(from->tests[0]));
+	/* UD */
 	__atomic_store_n(&to->context_count, s->context_count, __ATOMIC_RELEASE);
 	to->rule_count = s->rule_count;
 	to->test_count = s->test_count;
 	__atomic_store_n(&to->closed, from->closed, __ATOMIC_RELAXED);
+	/* UC */
 	__atomic_store_n(&to->generation, generation + 2, __ATOMIC_RELEASE);
 }
 

@@ -79,6 +79,7 @@ static struct pem_session_page *make_page(const struct pem_session *s, int folde
 	page->lost = page->lost_statistics = page->lost_filtered = 0;
 	page->refused = page->filtered = 0;
 	memset(page->unobserved, 0, sizeof(page->unobserved));
+	/* UA */
 	__atomic_store_n(&page->magic, PEM_SESSION_MAGIC, __ATOMIC_RELEASE);
 	return page;
 }

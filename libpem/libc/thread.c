@@ -47,10 +47,11 @@ static struct start *take_start(void)
 
 	for (i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
 		is_taken = 0;
+		/* xa: ACQUIRE pairs with RELEASE in give_back_start */
 		if (!__atomic_load_n(&starts[i].is_taken, __ATOMIC_RELAXED) &&
 		    __atomic_compare_exchange_n(&starts[i].is_taken, &is_taken, 1, 0,
 						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-			return &starts[i]; /* ACQUIRE pairs with RELEASE in give_back_start */
+			return &starts[i];
 	}
 	start = PEM_LIBC_REAL(mmap)(NULL, sizeof(*start), PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -60,6 +61,7 @@ static struct start *take_start(void)
 
 static void give_back_start(struct start *start)
 {
+	/* XA */
 	if ((uintptr_t)start - (uintptr_t)starts < sizeof(starts))
 		__atomic_store_n(&start->is_taken, 0, __ATOMIC_RELEASE);
 	else

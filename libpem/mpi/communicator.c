@@ -150,6 +150,7 @@ out:
 
 void pem_mpi_communicator__put(struct pem_mpi_communicator *c)
 {
+	/* XB, xb */
 	if (c && __atomic_sub_fetch(&c->references, 1, __ATOMIC_ACQ_REL) == 0)
 		free(c);
 }

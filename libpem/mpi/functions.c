@@ -41,6 +41,7 @@ static void publish(void *const found[COUNT])
 		memcpy(&function, &stand_in, sizeof(function));
 		__atomic_store_n(&to[i], found[i] ? found[i] : function, __ATOMIC_RELAXED);
 	}
+	/* XC */
 	__atomic_store_n(&pem_mpi_functions_found, 1, __ATOMIC_RELEASE);
 }
 

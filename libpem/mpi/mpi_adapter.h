@@ -69,7 +69,7 @@ void pem_mpi_functions__find(void);
 
 static inline const struct pem_mpi_functions *pem_mpi_functions__get(void)
 {
-	/* ACQUIRE pairs with RELEASE in functions.c */
+	/* xc: ACQUIRE pairs with RELEASE in functions.c */
 	if (__builtin_expect(!__atomic_load_n(&pem_mpi_functions_found, __ATOMIC_ACQUIRE), 0))
 		pem_mpi_functions__find();
 	return &pem_mpi_functions;

@@ -71,6 +71,7 @@ static void check_filter(struct pem_session *s, struct pem_producer *p, uint64_t
 	if (count <= known)
 		return;
 	ready_chunks(p);
+	/* none: nobody orders anything by it */
 	__atomic_store_n(&header->restricted, 1, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&s->page->filtered, 1, __ATOMIC_RELAXED);
 }

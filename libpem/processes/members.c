@@ -222,9 +222,10 @@ bool pem_member__has_made(const struct pem_member *m, const struct pem_producer 
 
 bool pem_member__is_served(struct pem_member *m)
 {
+	/* cc: it has left the session, or took what is not its own */
 	if (m->session_index >= 0 && __atomic_load_n(&m->control->session[m->session_index].word,
 						     __ATOMIC_ACQUIRE) != m->word)
-		m->session_index = -1; /* it has left the session, or took what is not its own */
+		m->session_index = -1;
 	return m->session_index >= 0;
 }
 
@@ -277,6 +278,7 @@ static int offer(struct pem_session *s, struct pem_member *m)
 	m->incarnation = incarnation;
 	m->word = word;
 	m->session_index = session_index;
+	/* CF, cf */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return 0;
 }
@@ -354,6 +356,7 @@ static void check_members(struct pem_session *s)
 
 	for (m = s->processes->members; m; m = next) {
 		next = m->next;
+		/* fb */
 		stays = m->seen && !__atomic_load_n(&m->cut, __ATOMIC_ACQUIRE);
 		if (stays && now - m->asked_ns >= ASK_AGAIN_NS && !pem_dir__had_turn(m->dir)) {
 			began = pem_dir__begin(s, m->dir);

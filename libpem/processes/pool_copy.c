@@ -26,7 +26,8 @@ static struct pem_packet *chunk_at(const struct pem_ring *ring, uint32_t index)
 static bool copy_chunk(const struct pem_ring *ring, uint32_t index, struct pem_packet *to)
 {
 	const struct pem_packet *from = chunk_at(ring, index);
-	uint64_t bits = __atomic_load_n(&from->content_size, __ATOMIC_ACQUIRE); /* B */
+	/* ra */
+	uint64_t bits = __atomic_load_n(&from->content_size, __ATOMIC_ACQUIRE);
 
 	if (bits % 8 || bits / 8 < PEM_PACKET_HEADER_BYTES || bits / 8 > ring->chunk_bytes)
 		return false;
@@ -42,13 +43,15 @@ static bool copy_full(const struct pem_ring *ring, uint32_t index, uint32_t word
 	uint32_t lane = PEM_CHUNK_LANE(word);
 	bool copied;
 
+	/* rb, rd */
 	if (!__atomic_compare_exchange_n(&ring->chunk_state[index], &word,
 					 PEM_CHUNK_WORD(PEM_CHUNK_READING, lane), 0,
-					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) /* D */
+					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return false;
 	copied = copy_chunk(ring, index, to);
+	/* RD */
 	__atomic_store_n(&ring->chunk_state[index], PEM_CHUNK_WORD(PEM_CHUNK_FULL, lane),
-			 __ATOMIC_RELEASE); /* H */
+			 __ATOMIC_RELEASE);
 	return copied;
 }
 
@@ -57,12 +60,16 @@ bool pem_chunk__copy_owned(const struct pem_ring *ring, uint32_t index, uint32_t
 			   struct pem_packet *to)
 {
 	const struct pem_packet *from = chunk_at(ring, index);
+	/* re */
 	uint64_t begin = __atomic_load_n(&from->timestamp_begin, __ATOMIC_ACQUIRE);
+	/* rf */
 	uint32_t word = __atomic_load_n(&ring->chunk_state[index], __ATOMIC_ACQUIRE);
 
 	if (word != PEM_CHUNK_WORD(PEM_CHUNK_OWNED, lane) || !copy_chunk(ring, index, to))
 		return false;
-	__atomic_thread_fence(__ATOMIC_ACQUIRE); /* I, with G */
+	/* re */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	/* re */
 	if (__atomic_load_n(&from->timestamp_begin, __ATOMIC_ACQUIRE) != begin)
 		return false;
 	word = __atomic_load_n(&ring->chunk_state[index], __ATOMIC_RELAXED);
@@ -74,11 +81,13 @@ bool pem_chunk__copy_owned(const struct pem_ring *ring, uint32_t index, uint32_t
 static uint32_t settled_word(const struct pem_ring *ring, uint32_t index, unsigned *tries)
 {
 	const struct timespec pause = {0, 20000};
+	/* rb, rd, rf */
 	uint32_t word = __atomic_load_n(&ring->chunk_state[index], __ATOMIC_ACQUIRE);
 
 	while (word == PEM_CHUNK_WORD(PEM_CHUNK_OWNED, 0) && *tries) {
 		--*tries;
 		nanosleep(&pause, NULL);
+		/* rb, rd, rf */
 		word = __atomic_load_n(&ring->chunk_state[index], __ATOMIC_ACQUIRE);
 	}
 	return word;

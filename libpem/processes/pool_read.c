@@ -21,6 +21,7 @@ uint32_t pem_producer__next_lane(const struct pem_producer *p, uint32_t lane)
 
 	while (++lane < p->ring.lane_count) {
 		l = &p->ring.lanes[lane];
+		/* lb */
 		tid = __atomic_load_n(&l->tid, __ATOMIC_ACQUIRE);
 		if (tid && tid != PEM_LANE_NO_MEMORY)
 			return lane;
@@ -47,7 +48,8 @@ size_t pem_producer__find_chunks(const struct pem_producer *p, bool owned_too,
 	size_t count = 0;
 
 	for (i = 0; i < ring->chunk_count; i++) {
-		word = __atomic_load_n(&ring->chunk_state[i], __ATOMIC_ACQUIRE); /* D */
+		/* rb, rd, rf */
+		word = __atomic_load_n(&ring->chunk_state[i], __ATOMIC_ACQUIRE);
 		state = PEM_CHUNK_STATE(word);
 		/* READING: the recorder that is being recovered from died while it copied this one. */
 		if ((state != PEM_CHUNK_FULL && !(state == PEM_CHUNK_OWNED && owned_too) &&
@@ -72,8 +74,9 @@ void pem_producer__free_chunk(const struct pem_producer *p, uint32_t index)
 
 	/* It says nothing while it is claimed and not begun: its thread may be killed right there. */
 	__atomic_store_n(&pem_ring__chunk(ring, index)->content_size, 0, __ATOMIC_RELAXED);
+	/* RC */
 	__atomic_store_n(&ring->chunk_state[index], PEM_CHUNK_WORD(PEM_CHUNK_FREE, 0),
-			 __ATOMIC_RELEASE); /* E */
+			 __ATOMIC_RELEASE);
 	if (index < __atomic_load_n(&ring->header->chunk_hint, __ATOMIC_RELAXED) &&
 	    !ring->overwrite)
 		__atomic_store_n(&ring->header->chunk_hint, index, __ATOMIC_RELAXED);
@@ -108,6 +111,7 @@ uint64_t pem_producer__produced(const struct pem_producer *p, uint32_t event_ind
 	uint64_t sum = 0;
 	uint32_t lane;
 
+	/* none: a producer stores its count after the commit, without a release */
 	for (lane = 0; lane < p->ring.lane_count; lane = pem_producer__next_lane(p, lane))
 		sum += __atomic_load_n(
 			&p->ring.cells[(uint64_t)lane * p->ring.event_capacity + event_index]

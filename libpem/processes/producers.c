@@ -440,6 +440,7 @@ bool pem_producer__refresh_events(struct pem_session *s, struct pem_producer *p)
 	if (limit > PEM_EVENT_TABLE / 2)
 		limit = PEM_EVENT_TABLE / 2;
 	for (; p->table_events < limit; p->table_events++) {
+		/* pb */
 		id = __atomic_load_n(&ids[p->table_events], __ATOMIC_ACQUIRE);
 		if (!id)
 			break;

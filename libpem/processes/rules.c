@@ -38,6 +38,7 @@ int pem_session__context(struct pem_session *s, const struct pem_context *contex
 		return -1;
 	page->contexts[i] = c;
 	s->context_count = i + 1;
+	/* UD */
 	__atomic_store_n(&page->context_count, s->context_count, __ATOMIC_RELEASE);
 	return (int)i;
 }
@@ -112,6 +113,7 @@ static void write_rules(struct pem_session *s)
 	size_t i;
 
 	__atomic_store_n(&page->generation, ++s->generation, __ATOMIC_RELAXED);
+	/* UB */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	s->rule_count = s->test_count = 0;
 	for (i = 0; i < s->demand_count; i++) {
@@ -136,6 +138,7 @@ static void write_rules(struct pem_session *s)
 		};
 	page->rule_count = s->rule_count;
 	page->test_count = s->test_count;
+	/* UC */
 	__atomic_store_n(&page->generation, ++s->generation, __ATOMIC_RELEASE);
 }
 
@@ -156,6 +159,7 @@ bool pem_member__page(const struct pem_member *p, uint32_t entry, struct pem_mem
 	uint64_t offset, bytes, capacity;
 	uint32_t count, first;
 
+	/* cb */
 	if (entry >= PEM_PROVIDERS_MAX ||
 	    entry >= __atomic_load_n(&p->control->provider_count, __ATOMIC_ACQUIRE))
 		return false;
@@ -209,10 +213,12 @@ static bool has_applied(const struct pem_member *m, const uint8_t *enable, uint3
 {
 	uint32_t i;
 
+	/* ce */
 	if (__atomic_load_n(&m->control->session[m->session_index].joined, __ATOMIC_ACQUIRE) !=
 	    m->incarnation)
 		return false;
 	for (i = 0; i < events; i++) {
+		/* ug */
 		if (__atomic_load_n(&enable[i], __ATOMIC_ACQUIRE) & 1u << m->session_index)
 			return true;
 	}
@@ -232,19 +238,24 @@ static void apply_to_page(struct pem_session *s, struct pem_member *m, const uin
 
 	ids += page->event_base;
 	for (i = 0; i < page->event_count; i++) {
+		/* pb */
 		if (applied && !refused &&
 		    is_theirs(s, m, __atomic_load_n(&ids[i], __ATOMIC_ACQUIRE)))
 			continue;
+		/* pb */
 		wanted = refused ? 0 : wanted_of(s, m, __atomic_load_n(&ids[i], __ATOMIC_ACQUIRE));
 		/* Its filter is of the rules before. */
 		if (PEM_ACTION_FLAGS(wanted) & (PEM_ACTION_FILTER | PEM_ACTION_DISTRIBUTION))
 			wanted |= PEM_ACTION_CHECK;
 		if (PEM_ACTION_FLAGS(wanted) & ~(PEM_ACTION_FILTER | PEM_ACTION_CHECK)) {
+			/* UF */
 			__atomic_store_n(&action[i * PEM_SESSIONS_MAX],
 					 PEM_ACTION_OF_INCARNATION(wanted, m->incarnation),
 					 __ATOMIC_RELEASE);
+			/* UG */
 			__atomic_fetch_or(&enable[i], bit, __ATOMIC_RELEASE);
 		} else {
+			/* UG */
 			__atomic_fetch_and(&enable[i], (uint8_t)~bit, __ATOMIC_RELEASE);
 		}
 	}
@@ -263,7 +274,7 @@ void pem_session__apply_to(struct pem_session *s, struct pem_member *m)
 	}
 	if (!ids || !pem_member__is_served(m))
 		return;
-	/* Contexts before actions: pem_process__apply_to. */
+	/* UE, ue: Contexts before actions: pem_process__apply_to. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (i = 0; i < PEM_PROVIDERS_MAX; i++) {
 		if (pem_member__page(m, i, &page))
@@ -292,7 +303,8 @@ void pem_session__publish(struct pem_session *s)
 
 	publish_contexts(s);
 	write_rules(s);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* before any action: pem_process__apply_to */
+	/* UE, ue: before any action: pem_process__apply_to */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (s->self_index >= 0 && pem_process__lock()) {
 		pem_process__apply((unsigned)s->self_index);
 		pem_process__unlock();

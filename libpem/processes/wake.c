@@ -50,6 +50,7 @@ static void set_in_page(struct id_set *set, struct pem_control_header *header, c
 	uint32_t i, id;
 
 	for (i = 0; i < count; i++) {
+		/* pb */
 		id = __atomic_load_n(&ids[i], __ATOMIC_ACQUIRE);
 		if (id && *dir(set, id))
 			set_wake(&actions[(size_t)i * PEM_SESSIONS_MAX], incarnation, wake);

@@ -112,7 +112,7 @@ bool pem_distribution__exists(const struct pem_ring *ring, uint32_t index, uint3
 	if (!pem_populate(pem_pool__distribution(ring, index, lane),
 			  sizeof(struct pem_distribution)))
 		return false;
-	/* Consumers look from here on. Lane 0's may be another thread's at the same time. */
+	/* LC: Consumers look from here on. Lane 0's may be another thread's at the same time. */
 	__atomic_fetch_or(distributions, bit, __ATOMIC_RELEASE);
 	return true;
 }
@@ -125,13 +125,15 @@ static void add_distance(struct pem_distribution *distribution, double value)
 
 	mean += distance / (double)n;
 	__atomic_store_n(&distribution->begin, n, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE); /* begin before the values */
+	/* SA: begin before the values */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
 	__atomic_store_n(&distribution->sum[0], double_to_bits(mean), __ATOMIC_RELAXED);
 	__atomic_store_n(&distribution->squares[0],
 			 double_to_bits(bits_to_double(distribution->squares[0]) +
 					distance * (value - mean)),
 			 __ATOMIC_RELAXED);
-	__atomic_store_n(&distribution->end, n, __ATOMIC_RELEASE); /* the values before the end */
+	/* SB: the values before the end */
+	__atomic_store_n(&distribution->end, n, __ATOMIC_RELEASE);
 }
 
 /* Of its whole part. */

@@ -127,6 +127,7 @@ static void apply_to_event(struct pem_provider *provider, uint32_t i, unsigned s
 	if (rule && PEM_ACTION_FLAGS(rule->action))
 		filter = filter_of(joined->page, rule, &ok);
 	if (!ok) {
+		/* UG */
 		__atomic_fetch_and(&page_enable(provider)[i], (uint8_t)~bit, __ATOMIC_RELEASE);
 		__atomic_store_n(action, 0, __ATOMIC_RELAXED);
 		return;
@@ -134,15 +135,20 @@ static void apply_to_event(struct pem_provider *provider, uint32_t i, unsigned s
 	if (filter != joined->filter[provider->event_base + i]) {
 		/* Who sees the new filter sees this, or what follows: pem_filter_begin. */
 		__atomic_fetch_or(action, PEM_ACTION_FILTER | PEM_ACTION_CHECK, __ATOMIC_RELAXED);
+		/* UH */
 		__atomic_thread_fence(__ATOMIC_RELEASE);
+		/* UH */
 		__atomic_store_n(&joined->filter[provider->event_base + i], filter,
 				 __ATOMIC_RELEASE);
+		/* UH */
 		if (provider->filters)
 			__atomic_store_n(&provider->filters[i * PEM_SESSIONS_MAX + session_index],
 					 filter, __ATOMIC_RELEASE);
 	}
+	/* UF */
 	__atomic_store_n(action, PEM_ACTION_OF_INCARNATION(rule->action, joined->incarnation),
 			 __ATOMIC_RELEASE);
+	/* UG */
 	__atomic_fetch_or(&page_enable(provider)[i], bit, __ATOMIC_RELEASE);
 }
 
@@ -179,6 +185,7 @@ void pem_process__apply_to(struct pem_provider *provider, unsigned session_index
 	uint64_t contexts;
 
 	for (tries = 0; tries < 1000; tries++) {
+		/* uc */
 		generation = __atomic_load_n(&page->generation, __ATOMIC_ACQUIRE);
 		if (generation & 1) {
 			if (!pem_restricted())
@@ -201,7 +208,7 @@ void pem_process__apply_to(struct pem_provider *provider, unsigned session_index
 			apply_to_event(provider, i, session_index,
 				       rule_of(joined, count, provider, i));
 		/*
-		 * The actions before the generation and what the consumer says of contexts, and in rules.c these before the
+		 * UE, ub, ue: The actions before the generation and what the consumer says of contexts, and in rules.c these before the
 		 * actions: either this sees that they have changed, or what the consumer stored is not overwritten here.
 		 */
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -214,12 +221,13 @@ void pem_process__apply_to(struct pem_provider *provider, unsigned session_index
 void pem_process__apply_rules(unsigned session_index)
 {
 	struct pem_joined *joined = &pem_process.joined[session_index];
-	/* Before the rules: should they change now, they are applied once more than they need be. */
+	/* uc: Before the rules: should they change now, they are applied once more than they need be. */
 	uint32_t generation = __atomic_load_n(&joined->page->generation, __ATOMIC_ACQUIRE);
 	struct pem_provider *provider;
 
 	for (provider = pem_process.providers; provider; provider = provider->next)
 		pem_process__apply_to(provider, session_index);
+	/* none: it is read under the process lock */
 	__atomic_store_n(&joined->filter_generation, generation, __ATOMIC_RELEASE);
 }
 

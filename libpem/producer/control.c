@@ -87,6 +87,7 @@ static void map_provider_page(int fd, struct pem_provider *provider, uint64_t of
 		return;
 	control->provider[entry].offset = offset;
 	control->provider[entry].bytes = provider->page_bytes;
+	/* CB */
 	if (entry == control->provider_count)
 		__atomic_store_n(&control->provider_count, entry + 1, __ATOMIC_RELEASE);
 }
@@ -98,6 +99,7 @@ void pem_process__note_ids(void)
 	if (!pem_process.control)
 		return;
 	ids = (uint32_t *)((uint8_t *)pem_process.control + PEM_PAGE_ALIGN);
+	/* PB */
 	for (i = 0; i < pem_process.event_count; i++)
 		__atomic_store_n(&ids[i], pem_process.event_id[i], __ATOMIC_RELEASE);
 }
@@ -165,6 +167,7 @@ void pem_process__publish(void)
 		map_provider_page(fd, provider, offset, control->provider_count);
 		offset += provider->page_bytes;
 	}
+	/* none: what readers use of the file CB and PB publish */
 	__atomic_store_n(&control->magic, PEM_CONTROL_MAGIC, __ATOMIC_RELEASE);
 	close(fd);
 	return;

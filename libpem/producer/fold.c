@@ -46,7 +46,8 @@ static void fold_cell(struct pem_cell *to, struct pem_cell *from)
 	if (to->tag == from->tag && from->stat_end) {
 		n = to->stat_end + from->stat_end;
 		__atomic_store_n(&to->stat_begin, n, __ATOMIC_RELAXED);
-		__atomic_thread_fence(__ATOMIC_RELEASE); /* begin before the values */
+		/* SA: begin before the values */
+		__atomic_thread_fence(__ATOMIC_RELEASE);
 		__atomic_store_n(&to->sum,
 				 to->tag & PEM_CELL_FLOAT ? add_doubles(to->sum, from->sum)
 							  : to->sum + from->sum,
@@ -55,6 +56,7 @@ static void fold_cell(struct pem_cell *to, struct pem_cell *from)
 			__atomic_store_n(&to->min, from->min, __ATOMIC_RELAXED);
 		if (from->max > to->max)
 			__atomic_store_n(&to->max, from->max, __ATOMIC_RELAXED);
+		/* SB */
 		__atomic_store_n(&to->stat_end, n, __ATOMIC_RELEASE);
 	}
 	pem_cell_reset(from, 0);
@@ -67,11 +69,13 @@ static void publish(struct pem_distribution *to, const struct pem_distribution *
 	uint32_t i;
 
 	__atomic_store_n(&to->begin, sum->end, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE); /* begin before the values */
+	/* SA: begin before the values */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
 	for (i = 0; i < 2; i++)
 		__atomic_store_n(&to->sum[i], sum->sum[i], __ATOMIC_RELAXED);
 	for (i = 0; i < 3; i++)
 		__atomic_store_n(&to->squares[i], sum->squares[i], __ATOMIC_RELAXED);
+	/* SB */
 	__atomic_store_n(&to->end, sum->end, __ATOMIC_RELEASE);
 	for (i = 0; i < PEM_DISTRIBUTION_BUCKETS; i++)
 		__atomic_store_n(&to->bucket[i], sum->bucket[i], __ATOMIC_RELAXED);
@@ -121,14 +125,15 @@ bool pem_lane__take_over(const struct pem_ring *ring, uint32_t lane, uint32_t ti
 	uint32_t *fold = &ring->header->fold;
 
 	if (!before || before == tid || before == PEM_LANE_NO_MEMORY) {
-		/* Consumers read the cells of lanes that have a thread. */
+		/* LB: Consumers read the cells of lanes that have a thread. */
 		__atomic_store_n(&ring->lanes[lane].tid, tid, __ATOMIC_RELEASE);
 		return true;
 	}
 	if (!has_room(ring, distributions) || !pem_process__lock())
 		return false;
 	__atomic_store_n(fold, *fold | 1, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE); /* before anything moves */
+	/* LD: before anything moves */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
 	for (i = 0; i < pem_process.event_count; i++)
 		fold_cell(&ring->cells[i], &cells[i]);
 	for (i = 0; i < PEM_DISTRIBUTION_COUNT; i++) {
@@ -137,6 +142,7 @@ bool pem_lane__take_over(const struct pem_ring *ring, uint32_t lane, uint32_t ti
 					  pem_pool__distribution(ring, i, lane));
 	}
 	__atomic_store_n(&ring->lanes[lane].tid, tid, __ATOMIC_RELAXED);
+	/* LE */
 	__atomic_store_n(fold, (*fold | 1) + 1, __ATOMIC_RELEASE);
 	pem_process__unlock();
 	return true;

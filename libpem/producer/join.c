@@ -73,6 +73,7 @@ static struct pem_session_page *map_session_page(const char *directory)
 		return NULL;
 	mapped_device = (uint64_t)st.st_dev;
 	mapped_inode = (uint64_t)st.st_ino;
+	/* ua */
 	if (__atomic_load_n(&page->magic, __ATOMIC_ACQUIRE) == PEM_SESSION_MAGIC &&
 	    page->abi_version == PEM_ABI_VERSION && !page->closed)
 		return page;
@@ -116,15 +117,18 @@ static void replace(struct pem_joined *joined, struct pem_session_page *page, co
 		    uint32_t incarnation)
 {
 	pem_joined__begin_change(joined);
+	/* JA */
 	__atomic_store_n(&joined->state, PEM_JOINED_NOT, __ATOMIC_RELEASE);
 	pem_joined__make_pool_private(joined);
 	if (joined->counts != joined->page)
 		pem_counts__give_up(joined->counts);
 	if (joined->page)
 		pem_make_private(joined->page, sizeof(*joined->page));
+	/* JB */
 	__atomic_store_n(&joined->counts,
 			 page && !mapped_writable ? pem_counts__make(directory) : page,
 			 __ATOMIC_RELEASE);
+	/* JB */
 	__atomic_store_n(&joined->page, page, __ATOMIC_RELEASE);
 	strcpy(joined->directory, directory);
 	joined->public_directory[0] = 0;
@@ -134,10 +138,14 @@ static void replace(struct pem_joined *joined, struct pem_session_page *page, co
 	joined->inherited = 0;
 	joined->asked = false;
 	joined->full = 0;
+	/* JC */
 	__atomic_store_n(&joined->incarnation, incarnation, __ATOMIC_RELEASE);
 	pem_joined__end_change(joined);
-	pem_process__table()[joined - pem_process.joined].joined = incarnation;
+	/* CE */
+	__atomic_store_n(&pem_process__table()[joined - pem_process.joined].joined, incarnation,
+			 __ATOMIC_RELEASE);
 	pem_thread__forget((unsigned)(joined - pem_process.joined), incarnation);
+	/* JA */
 	if (page)
 		__atomic_store_n(&joined->state, PEM_JOINED_RULES, __ATOMIC_RELEASE);
 }
@@ -185,6 +193,7 @@ void pem_process__join_offered(unsigned session_index)
 		return;
 	/* What this process stored for the session before must not outlive the offer: see pem_session__offer. */
 	for (tries = 0; tries < 8; tries++) {
+		/* CF, cf */
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		if (!join_offered(session_index))
 			return;
@@ -341,6 +350,7 @@ void pem_process__check_consumer(unsigned session_index, uint64_t now)
 /* Is this process in a target of the session? */
 static bool is_target(const struct pem_session_page *page)
 {
+	/* ud */
 	uint32_t count = __atomic_load_n(&page->context_count, __ATOMIC_ACQUIRE), i;
 
 	for (i = 1; i < count && i < PEM_CONTEXTS_MAX; i++) {

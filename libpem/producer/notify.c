@@ -23,13 +23,15 @@ static void count_lost(unsigned session_index, uint32_t event_index, uint32_t fl
 		       uint32_t incarnation)
 {
 	struct pem_joined *joined = &pem_process.joined[session_index];
+	/* jb */
 	struct pem_session_page *counts = __atomic_load_n(&joined->counts, __ATOMIC_ACQUIRE);
 	struct pem_ring ring;
 	struct pem_cell *s;
 
+	/* ja */
 	if (__atomic_load_n(&joined->state, __ATOMIC_ACQUIRE) == PEM_JOINED_NOT || !counts)
 		return;
-	/* The session index became another session's just now, and the action's has left. */
+	/* jc: The session index became another session's just now, and the action's has left. */
 	if (__atomic_load_n(&joined->incarnation, __ATOMIC_ACQUIRE) != incarnation)
 		return;
 	if (pem_restricted())
@@ -126,6 +128,7 @@ static bool claim_chunk(unsigned session, const struct pem_ring *ring, struct pe
 {
 	struct pem_joined *joined = &pem_process.joined[session];
 	uint32_t part = chunk_part(joined, ring, w, bytes);
+	/* rh */
 	uint32_t freed = __atomic_load_n(&ring->header->freed, __ATOMIC_ACQUIRE);
 	int64_t index;
 
@@ -180,6 +183,7 @@ static bool ring_of(unsigned session, const struct pem_writer *w, struct pem_rin
 
 static void count_restricted(unsigned session)
 {
+	/* jb */
 	struct pem_session_page *counts =
 		__atomic_load_n(&pem_process.joined[session].counts, __ATOMIC_ACQUIRE);
 
@@ -240,6 +244,7 @@ static void call_one(struct pem_sync_callback *cb, uint32_t tid, uint8_t *record
 static void call_back(struct pem_joined *joined, struct pem_thread_full *thread,
 		      uint32_t event_index, uint8_t *record, uint32_t bytes)
 {
+	/* hb */
 	uint32_t count = __atomic_load_n(&joined->callback_count, __ATOMIC_ACQUIRE), i;
 	uint32_t event_id = pem_process.event_id[event_index];
 
@@ -251,10 +256,9 @@ static void call_back(struct pem_joined *joined, struct pem_thread_full *thread,
 		if (__atomic_load_n(&cb->event_id, __ATOMIC_RELAXED) != event_id)
 			continue;
 		thread->in_callback = cb;
-		__atomic_fetch_add(
-			&cb->running, 1,
-			__ATOMIC_SEQ_CST); /* before enabled: see pem_callback__unregister */
-		/* Looked at again: the entry may have become another callback's before 'running' held it. */
+		/* HC: Before enabled: see pem_callback__unregister. */
+		__atomic_fetch_add(&cb->running, 1, __ATOMIC_SEQ_CST);
+		/* hc, ha: Read again: the entry may have become another callback's before 'running' held it. */
 		if (__atomic_load_n(&cb->enabled, __ATOMIC_SEQ_CST) &&
 		    __atomic_load_n(&cb->event_id, __ATOMIC_SEQ_CST) == event_id &&
 		    (!cb->tid || cb->tid == thread->shared.tid) &&
@@ -264,6 +268,7 @@ static void call_back(struct pem_joined *joined, struct pem_thread_full *thread,
 			else
 				call_one(cb, thread->shared.tid, record, bytes);
 		}
+		/* HD */
 		__atomic_fetch_sub(&cb->running, 1, __ATOMIC_RELEASE);
 		thread->in_callback = NULL;
 	}
@@ -277,9 +282,10 @@ void pem_process__wake(struct pem_session_page *counts)
 
 	if (pem_refused() & PEM_SECCOMP_WAKE)
 		return;
-	__atomic_thread_fence(
-		__ATOMIC_SEQ_CST); /* W, see callbacks/thread.c: what is committed, before the look */
+	/* WA, wa: see callbacks/thread.c: what is committed, before the look */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	word = __atomic_load_n(&counts->wake, __ATOMIC_RELAXED);
+	/* WB */
 	if (word & 1 && __atomic_compare_exchange_n(&counts->wake, &word, word + 1, 0,
 						    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		syscall(SYS_futex, &counts->wake, FUTEX_WAKE, 1, NULL, NULL, 0);
@@ -303,6 +309,7 @@ static bool is_joined(unsigned session_index, uint64_t action)
 		pem_process__join_offered(session_index);
 		pem_process__unlock();
 	}
+	/* jc, ja */
 	return incarnation == __atomic_load_n(&joined->incarnation, __ATOMIC_ACQUIRE) &&
 	       __atomic_load_n(&joined->state, __ATOMIC_ACQUIRE) != PEM_JOINED_NOT;
 }
@@ -313,11 +320,13 @@ static bool is_joined(unsigned session_index, uint64_t action)
  */
 static uint64_t settle(unsigned session_index, const uint64_t *at, uint64_t action)
 {
+	/* jb */
 	const struct pem_session_page *page =
 		__atomic_load_n(&pem_process.joined[session_index].page, __ATOMIC_ACQUIRE);
 
 	if (!(action & PEM_ACTION_CHECK) || !page)
 		return action;
+	/* uc */
 	if (__atomic_load_n(&page->generation, __ATOMIC_ACQUIRE) & 1 || pem_restricted() ||
 	    !pem_process__lock())
 		return action;
@@ -325,6 +334,7 @@ static uint64_t settle(unsigned session_index, const uint64_t *at, uint64_t acti
 	if (__atomic_load_n(at, __ATOMIC_RELAXED) & PEM_ACTION_CHECK)
 		pem_process__apply(session_index);
 	pem_process__unlock();
+	/* uf */
 	return __atomic_load_n(at, __ATOMIC_ACQUIRE);
 }
 
@@ -338,7 +348,9 @@ static const struct pem_filter *filter_of(unsigned session_index, uint32_t event
 
 	for (tries = 0; tries < 3; tries++) {
 		before = *action = settle(session_index, at, *action);
+		/* uf */
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		/* uh */
 		filter = __atomic_load_n(&pem_process.joined[session_index].filter[event_index],
 					 __ATOMIC_ACQUIRE);
 		*action = __atomic_load_n(at, __ATOMIC_RELAXED);
@@ -412,7 +424,7 @@ static void deliver(struct pem_thread_full *thread, unsigned session_index, unsi
 					   record, bytes);
 		}
 	}
-	/* Making its pool the process may have met another session, and found no page there. */
+	/* jb: Making its pool the process may have met another session, and found no page there. */
 	counts = __atomic_load_n(&joined->counts, __ATOMIC_ACQUIRE);
 	if (flags & PEM_ACTION_WAKE && counts)
 		pem_process__wake(counts);
@@ -434,6 +446,7 @@ void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uin
 	unsigned session_index;
 
 	thread = pem_thread__get();
+	/* ug */
 	bits = __atomic_load_n(&enable[index], __ATOMIC_ACQUIRE);
 	if (thread) {
 		depth = thread->shared.depth - PEM_DEPTH_IDLE;

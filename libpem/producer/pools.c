@@ -239,7 +239,7 @@ static void adopt(struct pem_joined *joined, const struct pem_ring *ring, uint64
 	joined->ready_lanes = 0;
 	pem_joined__end_change(joined);
 	fill_header(ring);
-	/* Consumers look from here on. */
+	/* PA: Consumers look from here on. */
 	__atomic_store_n(&ring->header->magic, PEM_POOL_MAGIC, __ATOMIC_RELEASE);
 }
 
@@ -354,6 +354,7 @@ int pem_process__take_spare(unsigned session_index)
 	for (i = 0; i < SPARES; i++) {
 		spare = &spares[session_index][i];
 		none = 0;
+		/* none: the pool was made before the fork that shares it */
 		if (!spare->bytes || spare->incarnation != joined->incarnation ||
 		    !__atomic_compare_exchange_n(&spare->ring.header->pid, &none, pem_process.pid,
 						 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
@@ -415,10 +416,12 @@ int pem_process__make_pool(unsigned session_index)
 	if (result)
 		goto fail;
 	joined->full = joined->crowded = 0;
+	/* JA */
 	__atomic_store_n(&joined->state, PEM_JOINED_POOL, __ATOMIC_RELEASE);
-	/* The consumer reaches in from here on. What it changed before has to be looked up. */
+	/* uc: The consumer reaches in from here on. What it changed before has to be looked up. */
 	if (__atomic_load_n(&page->generation, __ATOMIC_ACQUIRE) != joined->filter_generation)
 		pem_process__apply(session_index);
+	/* PE */
 	__atomic_fetch_add(&counts->pools_ready, 1, __ATOMIC_RELEASE);
 	pem_process__wake(counts); /* its rules may be older than the consumer's sleep */
 	return 0;

@@ -84,6 +84,7 @@ static bool acquire(uint32_t self, bool restricted)
 	uint32_t holder = 0;
 	unsigned tries = 0;
 
+	/* ka */
 	while (!__atomic_compare_exchange_n(&life.lock, &holder, self, 0, __ATOMIC_ACQUIRE,
 					    __ATOMIC_RELAXED)) {
 		if ((holder & ~LOCK_FORKS) == self || (restricted && tries == QUIET_TRIES))
@@ -137,6 +138,7 @@ void pem_process__unlock(void)
 	int state = cancel_state, type = cancel_type;
 	bool held = signals_held;
 
+	/* KA */
 	__atomic_store_n(&life.lock, 0, __ATOMIC_RELEASE);
 	if (held)
 		pthread_sigmask(SIG_SETMASK, &mask, NULL);
@@ -225,6 +227,7 @@ static void note_events(struct pem_provider *provider)
 			__atomic_store_n(&models[provider->event_base + i],
 					 pem_process.event_model[provider->event_base + i],
 					 __ATOMIC_RELAXED);
+			/* PB */
 			__atomic_store_n(&ids[provider->event_base + i], provider->event_ids[i],
 					 __ATOMIC_RELEASE);
 		}
@@ -344,7 +347,7 @@ static void before_fork(void)
 	at_fork.cancel_type = cancel_type;
 	at_fork.signals_held = signals_held;
 	memcpy(&at_fork.signals, &signal_mask, sizeof(at_fork.signals));
-	/* Last: from here on another thread may take the lock. */
+	/* KA: Last: from here on another thread may take the lock. */
 	__atomic_store_n(&life.lock, at_fork.lock, __ATOMIC_RELEASE);
 }
 
@@ -368,7 +371,7 @@ static void after_fork_in_parent(void)
 
 	if (!word)
 		return;
-	/* Unless another thread took the lock. */
+	/* KA: Unless another thread took the lock. */
 	__atomic_compare_exchange_n(&life.lock, &word, 0, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 	restore_after_fork();
 }

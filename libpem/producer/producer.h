@@ -139,11 +139,13 @@ extern struct pem_process pem_process;
 static inline void pem_joined__begin_change(struct pem_joined *joined)
 {
 	__atomic_store_n(&joined->changes, joined->changes + 1, __ATOMIC_RELAXED);
+	/* JD */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
 static inline void pem_joined__end_change(struct pem_joined *joined)
 {
+	/* JE */
 	__atomic_store_n(&joined->changes, joined->changes + 1, __ATOMIC_RELEASE);
 }
 
@@ -166,14 +168,17 @@ static inline bool pem_joined__ring(const struct pem_joined *joined, uint32_t in
 {
 	const pem_ring_word *from = (const pem_ring_word *)&joined->ring;
 	pem_ring_word *to = (pem_ring_word *)ring;
+	/* je */
 	uint32_t changes = __atomic_load_n(&joined->changes, __ATOMIC_ACQUIRE);
 	size_t i;
 
+	/* ja */
 	if (changes & 1 || __atomic_load_n(&joined->state, __ATOMIC_ACQUIRE) != PEM_JOINED_POOL ||
 	    __atomic_load_n(&joined->incarnation, __ATOMIC_RELAXED) != incarnation)
 		return false;
 	for (i = 0; i < sizeof(*ring) / sizeof(*to); i++)
 		to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+	/* jd */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return __atomic_load_n(&joined->changes, __ATOMIC_RELAXED) == changes;
 }

@@ -44,6 +44,7 @@ uint32_t pem_process__refused_as_seen(void)
 
 	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++) {
 		joined = &pem_process.joined[session_index];
+		/* ja */
 		if (__atomic_load_n(&joined->state, __ATOMIC_ACQUIRE) != PEM_JOINED_POOL)
 			continue;
 		header = __atomic_load_n(&joined->ring.header, __ATOMIC_RELAXED);
@@ -299,8 +300,10 @@ static void count_filtered(void)
 	unsigned session_index;
 
 	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++) {
+		/* jb */
 		counts = __atomic_load_n(&pem_process.joined[session_index].counts,
 					 __ATOMIC_ACQUIRE);
+		/* ja */
 		if (counts && __atomic_load_n(&pem_process.joined[session_index].state,
 					      __ATOMIC_ACQUIRE) != PEM_JOINED_NOT)
 			__atomic_fetch_add(&counts->filtered, 1, __ATOMIC_RELAXED);
@@ -325,6 +328,7 @@ enum pem_filter_effect pem_rights__before_filter(const struct sock_fprog *progra
 	make_ready();
 	effect = all_threads || read_status("\nThreads:") == 1 ? PEM_FILTER_PROCESS
 							       : PEM_FILTER_THREAD;
+	/* none: the filter is installed by a system call after it */
 	if (effect == PEM_FILTER_PROCESS)
 		__atomic_store_n(&pem_process_refused, refused, __ATOMIC_SEQ_CST);
 	else
@@ -412,6 +416,7 @@ void pem_rights__after_filter(enum pem_filter_effect effect, bool taken)
 		count_filtered();
 		return;
 	}
+	/* none: nobody orders anything by it */
 	if (effect == PEM_FILTER_PROCESS)
 		__atomic_store_n(&pem_process_refused, 0, __ATOMIC_SEQ_CST);
 	else
@@ -460,6 +465,7 @@ bool pem_rights__notice_filter(void)
 	count = read_status("\nSeccomp_filters:");
 	if (count >= 0 && count <= (long)known)
 		return false;
+	/* none: the filter is installed by a system call after it */
 	__atomic_store_n(&pem_process_refused, PEM_SECCOMP_CALLS | PEM_SECCOMP_WAKE,
 			 __ATOMIC_SEQ_CST);
 	count_filtered();

@@ -20,9 +20,11 @@
 /* The page of a session; NULL: there is none, or it is over. */
 static struct pem_session_page *live_page(unsigned session_index)
 {
+	/* jb */
 	struct pem_session_page *page =
 		__atomic_load_n(&pem_process.joined[session_index].page, __ATOMIC_ACQUIRE);
 
+	/* ja */
 	if (!page ||
 	    __atomic_load_n(&pem_process.joined[session_index].state, __ATOMIC_ACQUIRE) ==
 		    PEM_JOINED_NOT ||
@@ -34,6 +36,7 @@ static struct pem_session_page *live_page(unsigned session_index)
 /* Where the process counts what a session lacks; NULL: nowhere. */
 static struct pem_session_page *counts_of(unsigned session_index)
 {
+	/* jb */
 	return __atomic_load_n(&pem_process.joined[session_index].counts, __ATOMIC_ACQUIRE);
 }
 

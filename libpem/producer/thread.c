@@ -65,6 +65,7 @@ static void release_writer(struct pem_writer *writer, unsigned session_index, bo
 	if (in_event)
 		__atomic_fetch_add(&ring.header->cut_short, 1, __ATOMIC_RELAXED);
 	pem_ring_retire(&ring, writer);
+	/* LA */
 	__atomic_store_n(&ring.lanes[writer->lane_index].state, PEM_LANE_FREE, __ATOMIC_RELEASE);
 	clear_writer(writer);
 }
@@ -382,6 +383,7 @@ static bool claim_lane(const struct pem_joined *joined, const struct pem_ring *r
 		    !pem_populate(lane + 1, sizeof(*lane)))
 			return false;
 		state = PEM_LANE_FREE;
+		/* la */
 		if (!__atomic_compare_exchange_n(&lane->state, &state, PEM_LANE_OWNED, 0,
 						 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			continue;
@@ -390,10 +392,12 @@ static bool claim_lane(const struct pem_joined *joined, const struct pem_ring *r
 			/* A lane that had a thread keeps its number: consumers read what was counted there. */
 			if (!__atomic_load_n(&lane->tid, __ATOMIC_RELAXED))
 				__atomic_store_n(&lane->tid, PEM_LANE_NO_MEMORY, __ATOMIC_RELAXED);
+			/* LA */
 			__atomic_store_n(&lane->state, PEM_LANE_FREE, __ATOMIC_RELEASE);
 			return false;
 		}
 		if (!pem_lane__take_over(ring, i, tid)) {
+			/* LA */
 			__atomic_store_n(&lane->state, PEM_LANE_FREE, __ATOMIC_RELEASE);
 			continue;
 		}
@@ -446,6 +450,7 @@ struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned s
 		thread->has_nested = true;
 	clear_writer(writer);
 	has_ring = pem_joined__ring(joined, incarnation, &ring);
+	/* ja */
 	if (!has_ring && __atomic_load_n(&joined->state, __ATOMIC_ACQUIRE) == PEM_JOINED_RULES) {
 		if (!pem_process__lock())
 			return NULL;

@@ -121,6 +121,7 @@ static int open_session_directory(struct pem_session *s, pid_t recorder)
 /* What callbacks alone wanted is neither for the trace nor missing in it. */
 static void leave_callback_only_out(struct pem_session *s)
 {
+	/* ui */
 	uint32_t count = __atomic_load_n(&s->page->rule_count, __ATOMIC_ACQUIRE), i;
 	const struct pem_event *event;
 	struct pem_demand *demand;
@@ -176,6 +177,7 @@ static void skip_written(struct pem_session *s, struct pem_producer *p)
 	uint64_t seq;
 
 	for (i = 0; i < p->ring.chunk_count; i++) {
+		/* rb, rd, rf */
 		word = __atomic_load_n(&p->ring.chunk_state[i], __ATOMIC_ACQUIRE);
 		lane = PEM_CHUNK_LANE(word);
 		if (PEM_CHUNK_STATE(word) == PEM_CHUNK_FREE || !lane || lane >= p->ring.lane_count)
@@ -329,6 +331,7 @@ static int finish_log(struct recovery *r)
 	struct pem_session *s = r->session;
 	int result;
 
+	/* none: nobody orders anything by it */
 	__atomic_store_n(&s->page->closed, 1, __ATOMIC_RELEASE);
 	drain_producers(s);
 	result = pem_recovery__account_gone(s);

@@ -33,7 +33,7 @@ static int find_cell(struct pem_joined *joined)
 	uint32_t i;
 
 	for (i = 0; i < PEM_CALLBACKS_MAX; i++) {
-		/* Pairs with unregister's release: what those read of it who ran then is read. */
+		/* he: Pairs with unregister's release: what those read of it who ran then is read. */
 		if (!__atomic_load_n(&joined->callback[i].event_id, __ATOMIC_ACQUIRE))
 			return (int)i;
 	}
@@ -70,7 +70,9 @@ static int add_entry(struct pem_callback *cb, const struct pem_event_set *set, s
 	c->cpu = context ? context->cpu : PEM_NO_CPU;
 	__atomic_store_n(&c->missed, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&c->enabled, 0, __ATOMIC_RELAXED);
+	/* HA */
 	__atomic_store_n(&c->event_id, event->id, __ATOMIC_RELEASE);
+	/* HB */
 	if ((uint32_t)index >= joined->callback_count)
 		__atomic_store_n(&joined->callback_count, (uint32_t)index + 1, __ATOMIC_RELEASE);
 	cb->entry[cb->count].demand = demand;
@@ -105,6 +107,7 @@ static void set_enabled(struct pem_callback *cb, uint32_t enabled)
 		return;
 	}
 	for (i = 0; i < cb->count; i++) {
+		/* HC */
 		__atomic_store_n(&cell(cb, i)->enabled, enabled, __ATOMIC_SEQ_CST);
 		update_demand(cb->session, cb->entry[i].demand);
 	}
@@ -205,10 +208,12 @@ void pem_callback__unregister(struct pem_callback *cb)
 		set_enabled(cb, 0);
 	/* Inside of it, one of those running is this thread. A child has none of the others. */
 	for (i = 0; i < cb->count; i++) {
+		/* hc, hd */
 		while (cb->pid == pem_process.pid &&
 		       __atomic_load_n(&cell(cb, i)->running, __ATOMIC_SEQ_CST) >
 			       (inside == cell(cb, i) ? 1u : 0u))
 			sched_yield();
+		/* HE */
 		__atomic_store_n(&cell(cb, i)->event_id, 0, __ATOMIC_RELEASE);
 	}
 	pem_session__lock(s);

@@ -149,6 +149,7 @@ static int make_page(struct pem_session *s, struct pem_error *error)
 	s->page->event_capacity = geometry.event_capacity;
 	s->page->consumer_pid = (uint32_t)getpid();
 	s->page->id = s->id = new_id();
+	/* UA */
 	__atomic_store_n(&s->page->magic, PEM_SESSION_MAGIC, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -292,6 +293,7 @@ void pem_session__close(struct pem_session *s)
 		pem_statistics__unregister(s->statistics->handles);
 	pem_log__unregister(s->log);
 	if (s->page) {
+		/* none: nobody orders anything by it */
 		__atomic_store_n(&s->page->closed, 1, __ATOMIC_RELEASE);
 		for (i = 0; i < s->demand_count; i++)
 			s->demands[i].log = s->demands[i].statistic = s->demands[i].callback =

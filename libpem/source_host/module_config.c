@@ -2,7 +2,7 @@
 /*
  * module_config.c - what only the kernel module does: counters read at events, pages sampled
  *
- * Not here: telling it (libpem/sources/module/own.c).
+ * Not here: telling it (libpem/sources/module/sampling.c).
  */
 #include "core/core.h"
 #include "source_host/source_host.h"

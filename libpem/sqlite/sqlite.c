@@ -79,6 +79,7 @@ static void publish(void *const found[COUNT], int how)
 
 	for (i = 0; i < COUNT; i++)
 		__atomic_store_n(&to[i], found[i], __ATOMIC_RELAXED);
+	/* XD */
 	__atomic_store_n(&state, how, __ATOMIC_RELEASE);
 }
 
@@ -102,6 +103,7 @@ static void find_later(uintptr_t site)
 /* Threads that come here at once find the same. */
 static void find(uintptr_t site)
 {
+	/* xd */
 	if (__builtin_expect(!__atomic_load_n(&state, __ATOMIC_ACQUIRE), 0))
 		find_later(site);
 }
@@ -109,6 +111,7 @@ static void find(uintptr_t site)
 /* Of a library that was unloaded no database is open: so where it is now matters from the next one on. */
 static void find_for_open(uintptr_t site)
 {
+	/* xd */
 	if (__builtin_expect(__atomic_load_n(&state, __ATOMIC_ACQUIRE) != FOUND_AT_START, 0))
 		find_later(site);
 }

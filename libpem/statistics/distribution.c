@@ -108,7 +108,7 @@ static int read_lanes(struct pem_producer *p, uint32_t event_index, void *arg)
 	(void)event_index;
 	memset(&reading->total, 0, sizeof(reading->total));
 	for (lane = 0; lane < p->ring.lane_count; lane = pem_producer__next_lane(p, lane)) {
-		/* Else it has no memory. */
+		/* lc: Else it has no memory. */
 		if (__atomic_load_n(&p->ring.lanes[lane].distributions, __ATOMIC_ACQUIRE) >> index &
 			    1 &&
 		    pem_distribution_read(pem_pool__distribution(&p->ring, index, lane), &copy,

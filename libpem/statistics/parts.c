@@ -116,6 +116,7 @@ static void add_variance(const struct pem_producer *p, const struct pem_demand *
 	uint32_t index = PEM_DISTRIBUTION_INDEX(demand->distribution);
 	struct pem_distribution copy;
 
+	/* lc */
 	if (__atomic_load_n(&p->ring.lanes[lane].distributions, __ATOMIC_ACQUIRE) >> index & 1 &&
 	    pem_distribution_read(pem_pool__distribution(&p->ring, index, lane), &copy, tag,
 				  CELL_TRIES))
@@ -131,6 +132,7 @@ static int read_parts(struct pem_producer *p, uint32_t cell, void *arg)
 	parts->count = 0;
 	memset(&parts->sum, 0, sizeof(parts->sum));
 	for (lane = 0; lane < p->ring.lane_count; lane = pem_producer__next_lane(p, lane)) {
+		/* lb */
 		tid = lane ? __atomic_load_n(&p->ring.lanes[lane].tid, __ATOMIC_ACQUIRE) : 0;
 		if (!read_cell(p, parts->demand, lane, cell, &one))
 			continue;
@@ -168,12 +170,14 @@ int pem_producer__steady(struct pem_producer *p, const struct pem_demand *demand
 	if (!entry)
 		return 0;
 	for (tries = 0;; tries++) {
+		/* le */
 		seen = __atomic_load_n(fold, __ATOMIC_ACQUIRE);
 		if (seen & 1 && !p->fold_unfinished && tries < FOLD_TRIES) {
 			paused |= wait_for_fold(tries);
 			continue;
 		}
 		result = read(p, entry->event_index, arg);
+		/* ld */
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		steady = __atomic_load_n(fold, __ATOMIC_RELAXED) == seen;
 		if (result || tries >= FOLD_TRIES || steady)

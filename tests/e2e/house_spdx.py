@@ -12,7 +12,7 @@ SPDX = re.compile(r"SPDX-License-Identifier: ([A-Za-z0-9.+() -]+?)\s*(\*/|-->|$)
 EITHER = {"MIT OR GPL-2.0", "MIT OR GPL-2.0-only"}
 FOLDERS = (
     (r".*/build\.mk$", {"MIT", "LGPL-2.1-or-later"}),
-    (r"spec/abi/pem/(k?ring|kmod|kprobe|layout|predicate|distribution)\.h$", EITHER),
+    (r"spec/abi/pem/(k?ring|kmod|kprobe|layout|predicate|distribution|statistic)\.h$", EITHER),
     (r"kmod/", {"GPL-2.0", "GPL-2.0-only"}),
     (r"libpem/", {"LGPL-2.1-or-later"}),
     (r"", {"MIT"}),

@@ -14,14 +14,6 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
-void pem_source__log(const struct pem_source *source, enum pem_log_level level, const char *format,
-		     ...)
-{
-	(void)source;
-	(void)level;
-	(void)format;
-}
-
 static uint64_t clock_at(void *arg, uint64_t ns)
 {
 	(void)arg;
@@ -42,8 +34,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	const struct pem_source_sink sink = {.write = write_packet, .clock_at = clock_at};
 	struct pem_kernel_cpu cpu = {0};
-	struct pem_source source = {
-		.cpu_count = 1, .ring_stride = STRIDE, .ring_mask = RING_BYTES - 1, .cpus = &cpu};
+	struct pem_source source = {.common = {.cpu_count = 1},
+				    .ring_stride = STRIDE,
+				    .ring_mask = RING_BYTES - 1,
+				    .cpus = &cpu};
 	struct pem_kring *ring;
 
 	if (bytes < 17 || bytes - 17 > RING_BYTES + PEM_KRING_SLACK_BYTES)

@@ -12,7 +12,7 @@
  *	3 only its owner stores to an OWNED chunk
  *	4 no chunk is lost but those that a killed producer owned
  *	5 no deadlock, and a full pool is searched again once there is a chunk to be had
- *	6 letters A to F: whoever reads or writes plain memory of a chunk is ordered after the last write to it, and whoever
+ *	6 docs/architecture.md, Barriers, RA to RF: whoever reads or writes plain memory of a chunk is ordered after the last write to it, and whoever
  *	  writes after the last read, by releases and acquires alone
  *
  * Covered, and how: each access to shared memory is one step. Spin interleaves them as a sequentially consistent machine

@@ -20,12 +20,9 @@
 
 static unsigned complaints;
 
-void pem_source__log(const struct pem_source *source, enum pem_log_level level, const char *format,
-		     ...)
+static void complain(enum pem_log_level level, const char *text, void *arg)
 {
-	(void)source;
-	(void)level;
-	(void)format;
+	(void)level, (void)text, (void)arg;
 	complaints++;
 }
 
@@ -89,7 +86,8 @@ static struct bench *new_bench(void)
 	struct bench *b = calloc(1, sizeof(*b));
 
 	assert_non_null(b);
-	b->source.cpu_count = 1;
+	b->source.common.cpu_count = 1;
+	b->source.common.log = complain;
 	b->source.ring_stride = STRIDE;
 	b->source.ring_mask = RING_BYTES - 1;
 	b->source.rings = aligned_alloc(4096, (STRIDE + 4095) / 4096 * 4096);

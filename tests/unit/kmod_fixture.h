@@ -30,10 +30,25 @@
 #define READ_ONCE(x) (*(volatile typeof(x) *)&(x))
 #define WRITE_ONCE(x, v) (*(volatile typeof(x) *)&(x) = (v))
 #define cmpxchg_local(p, old, new) __sync_val_compare_and_swap(p, old, new)
+#define cmpxchg_relaxed(p, old, new) __sync_val_compare_and_swap(p, old, new)
+#define smp_load_acquire(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
+#define smp_store_release(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
 #define rcu_dereference_raw(x) READ_ONCE(x)
 #define pem_pin() (preempt_count++)
 #define pem_unpin() (preempt_count--)
 #define raw_cpu_ptr(p) (p)
+
+typedef struct {
+	int counter;
+} atomic_t;
+typedef struct {
+	int64_t counter;
+} atomic64_t;
+#define atomic_read(v) READ_ONCE((v)->counter)
+#define atomic_read_acquire(v) smp_load_acquire(&(v)->counter)
+#define atomic_inc(v) __atomic_fetch_add(&(v)->counter, 1, __ATOMIC_RELAXED)
+#define atomic64_inc(v) __atomic_fetch_add(&(v)->counter, 1, __ATOMIC_RELAXED)
+#define atomic_fetch_add_release(n, v) __atomic_fetch_add(&(v)->counter, n, __ATOMIC_RELEASE)
 
 /* What interrupts a probe, at one of the barriers from now on: compilers keep order there, and tests ask about it. */
 static void (*interrupt)(void);
@@ -83,9 +98,9 @@ void pem_kmod_filled(struct pem_kmod_cpu *cpu)
 
 static uint32_t counters_read_at; /* the last event that asked for it */
 
-void pem_counters_read(struct pem_kmod_session *session, uint32_t event_id)
+void pem_counters_read(struct pem_kmod_probe_data *data, uint32_t event_id)
 {
-	(void)session;
+	(void)data;
 	counters_read_at = event_id;
 }
 
@@ -131,7 +146,7 @@ static inline __attribute__((unused)) void check_trace_callback_type_begins(void
 
 #pragma GCC diagnostic ignored "-Wunused-parameter" /* the kernel does not ask for it */
 #include "kmod_probes/pem_kmod_events.h"
-#include "kmod_probes/pem_kmod_own.h"
+#include "kmod_probes/pem_kmod_emit.h"
 
 /* --- a session on it --- */
 
@@ -147,13 +162,13 @@ struct machine {
 			      8];
 	} rule[COUNT];
 	struct pem_kmod_targets targets;
-	struct pem_kmod_session *session;
+	struct pem_kmod_probe_data *data;
 };
 
 static inline void want(struct machine *m, int index, uint64_t action)
 {
 	m->rule[index].head.action = action;
-	m->session->rule[index] = action ? &m->rule[index].head : NULL;
+	m->data->rule[index] = action ? &m->rule[index].head : NULL;
 }
 
 static inline struct machine *make_machine(uint32_t chunks)
@@ -162,8 +177,8 @@ static inline struct machine *make_machine(uint32_t chunks)
 	uint32_t i;
 
 	assert_non_null(m);
-	m->session = calloc(1, sizeof(*m->session) + COUNT * sizeof(m->session->rule[0]));
-	assert_non_null(m->session);
+	m->data = calloc(1, sizeof(*m->data) + COUNT * sizeof(m->data->rule[0]));
+	assert_non_null(m->data);
 	m->pool = pool_make(0, chunks);
 	memset(m->pool.ring.chunks, 0xaa, (size_t)chunks * CHUNK);
 	m->cpu.number = 3;
@@ -176,9 +191,9 @@ static inline struct machine *make_machine(uint32_t chunks)
 	}
 	for (i = 0; i < COUNT; i++)
 		m->rule[i].head.cpu = PEM_NO_CPU;
-	m->session->cpus = &m->cpu;
-	m->session->targets = &m->targets;
-	m->targets.generation = 1;
+	m->data->cpus = &m->cpu;
+	m->data->targets = &m->targets;
+	m->targets.generation.counter = 1;
 	unreadable = NULL;
 	filled_count = 0;
 	current = &init_task;
@@ -191,14 +206,14 @@ static inline void free_machine(struct machine *m)
 	assert_int_equal(preempt_count, 0);
 	current = &init_task;
 	pool_free(&m->pool);
-	free(m->session);
+	free(m->data);
 	free(m);
 }
 
 static inline void raise_all(struct machine *m, struct thing *thing, int value, const char *text)
 {
 	((void (*)(void *, struct thing *, int, bool, const char *))pem_kmod_probes[ALL].probe)(
-		m->session, thing, value, true, text);
+		m->data, thing, value, true, text);
 }
 
 #define SWITCH_BYTES 24

@@ -13,8 +13,7 @@
 
 static void raise_choice(struct machine *m, struct thing *input)
 {
-	((void (*)(void *, struct thing *, long))pem_kmod_probes[CHOICE].probe)(m->session, input,
-										1);
+	((void (*)(void *, struct thing *, long))pem_kmod_probes[CHOICE].probe)(m->data, input, 1);
 }
 
 static const uint8_t *first_record(const struct machine *m)
@@ -108,10 +107,10 @@ static void the_modules_own_events_may_have_lists(void **state)
 	const uint8_t *at = first_record(m), zero[7] = {0};
 
 	(void)state;
-	assert_true(pem_kmod_probes[OWN].is_own && !pem_kmod_probes[OWN].tracepoint);
-	assert_false(pem_kmod_probes[ALL].is_own);
+	assert_true(pem_kmod_probes[OWN].is_emitted && !pem_kmod_probes[OWN].tracepoint);
+	assert_false(pem_kmod_probes[ALL].is_emitted);
 	want(m, OWN, PEM_ACTION(PEM_ACTION_LOG, PEM_NO_FIELD, 0, 0, 1));
-	pem_emit_made_up_own(m->session, 5, many, 3, "ab", few, 2);
+	pem_emit_made_up_own(m->data, 5, many, 3, "ab", few, 2);
 	assert_int_equal(((const struct pem_record_header *)at)->event_id,
 			 pem_kmod_probes[OWN].event_id);
 	assert_int_equal(at[8], 5);
@@ -192,7 +191,7 @@ static void a_probe_within_a_probe_has_a_lane_of_its_own(void **state)
 }
 
 struct two_cpus {
-	struct pem_kmod_session *session;
+	struct pem_kmod_probe_data *data;
 	struct pem_kmod_cpu cpu;
 };
 
@@ -202,24 +201,24 @@ static void *find_all_depths_taken(void *arg)
 	int i;
 
 	for (i = 0; i < 200000; i++)
-		pem_kmod_no_lane(two->session, &two->cpu, ALL, PEM_ACTION_LOG | PEM_ACTION_STAT);
+		pem_kmod_no_lane(two->data, &two->cpu, ALL, PEM_ACTION_LOG | PEM_ACTION_STAT);
 	return NULL;
 }
 
 static void what_cpus_without_a_pool_raise_is_counted_in_anothers(void **state)
 {
 	struct machine *m = make_machine(2);
-	struct two_cpus two = {.session = m->session};
+	struct two_cpus two = {.data = m->data};
 	pthread_t thread;
 
 	(void)state;
-	m->session->spare = &m->pool.ring;
+	m->data->spare = &m->pool.ring;
 	assert_int_equal(pthread_create(&thread, NULL, find_all_depths_taken, &two), 0);
 	find_all_depths_taken(&two);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_int_equal(m->pool.ring.cells[ALL].produced, 400000);
 	assert_int_equal(m->pool.ring.cells[ALL].discarded, 400000);
-	assert_int_equal(m->session->statistics_lost, 400000);
+	assert_int_equal(m->data->statistics_lost.counter, 400000);
 	free_machine(m);
 }
 
@@ -378,7 +377,7 @@ static void a_search_that_is_interrupted_by_one_counts_once(void **state)
 	free_machine(m);
 }
 
-static void distribution_statistics_are_kept_for_each_depth(void **state)
+static void distributions_are_kept_for_each_depth(void **state)
 {
 	struct machine *m = make_machine(2);
 	const struct pem_distribution *distribution = &m->pool.ring.distributions[3 * LANES + 1];
@@ -464,7 +463,7 @@ int main(void)
 		cmocka_unit_test(a_pool_that_is_all_taken_is_searched_once),
 		cmocka_unit_test(an_overwrite_pool_gives_up_its_newest_chunk_last),
 		cmocka_unit_test(a_search_that_is_interrupted_by_one_counts_once),
-		cmocka_unit_test(distribution_statistics_are_kept_for_each_depth),
+		cmocka_unit_test(distributions_are_kept_for_each_depth),
 		cmocka_unit_test(predicates_are_judged_as_the_table_says),
 	};
 

@@ -14,9 +14,6 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 typedef unsigned __poll_t;
 typedef struct {
-	int counter;
-} atomic_t;
-typedef struct {
 	int unused;
 } wait_queue_head_t, spinlock_t, refcount_t;
 struct list_head {
@@ -50,7 +47,7 @@ struct pid {
 #include "kmod/module.h"
 
 static const unsigned nr_cpu_ids = 4;
-static struct pem_session *the_session;
+static struct pem_kmod_session *the_session;
 static struct {
 	void *at;
 	bool is_held; /* by a probe that began before nobody could see it any more */
@@ -73,7 +70,7 @@ static bool is_shown(const void *at)
 	unsigned i;
 
 	for (i = 0; i < COUNT; i++) {
-		if (at && the_session->probes.rule[i] == at)
+		if (at && the_session->probe_data.rule[i] == at)
 			return true;
 	}
 	return false;
@@ -171,7 +168,7 @@ bool pem_attach__has(unsigned int index)
 	return true;
 }
 
-int pem_attach__set(struct pem_session *session, unsigned int index, bool on)
+int pem_attach__set(struct pem_kmod_session *session, unsigned int index, bool on)
 {
 	assert_ptr_equal(session, the_session);
 	hold_what_is_shown();
@@ -186,10 +183,10 @@ int pem_attach__set(struct pem_session *session, unsigned int index, bool on)
 
 /* --- a session --- */
 
-static struct pem_session *make_session(enum pem_session_state state)
+static struct pem_kmod_session *make_session(enum pem_kmod_session_state state)
 {
-	struct pem_session *session =
-		calloc(1, sizeof(*session) + COUNT * sizeof(session->probes.rule[0]));
+	struct pem_kmod_session *session =
+		calloc(1, sizeof(*session) + COUNT * sizeof(session->probe_data.rule[0]));
 
 	assert_non_null(session);
 	session->events = calloc(COUNT, sizeof(*session->events));
@@ -203,37 +200,37 @@ static struct pem_session *make_session(enum pem_session_state state)
 }
 
 /* As session.c: stopped, then freed. Nothing is left, registered or shown. */
-static void free_session(struct pem_session *session)
+static void free_session(struct pem_kmod_session *session)
 {
 	unsigned i;
 
-	session->state = PEM_SESSION_STOPPED;
-	assert_int_equal(pem_rule__apply_all(session), 0);
+	session->state = PEM_KMOD_SESSION_STOPPED;
+	assert_int_equal(pem_kmod_rule__apply_all(session), 0);
 	for (i = 0; i < COUNT; i++)
-		assert_false(is_registered[i] || session->probes.rule[i]);
+		assert_false(is_registered[i] || session->probe_data.rule[i]);
 	tracepoint_synchronize_unregister();
-	pem_rule__free_retired(session);
-	pem_rule__free_all(session);
+	pem_kmod_rule__free_retired(session);
+	pem_kmod_rule__free_all(session);
 	for (i = 0; i < RULES_MAX; i++)
 		assert_null(rules[i].at);
 	free(session->events);
 	free(session);
 }
 
-static int set(struct pem_session *session, unsigned index, uint32_t flags)
+static int set(struct pem_kmod_session *session, unsigned index, uint32_t flags)
 {
 	struct pem_kmod_event event = {.size = sizeof(event),
 				       .event_id = pem_kmod_probes[index].event_id,
 				       .action = PEM_ACTION(flags, PEM_NO_FIELD, 0, 0, 1),
 				       .cpu = PEM_NO_CPU};
 
-	return pem_rule__set(session, &event);
+	return pem_kmod_rule__set(session, &event);
 }
 
 /* The flags that probes see of an event; 0: they see no rule, and are not registered. */
-static uint32_t shown(const struct pem_session *session, unsigned index)
+static uint32_t shown(const struct pem_kmod_session *session, unsigned index)
 {
-	const struct pem_kmod_rule *rule = session->probes.rule[index];
+	const struct pem_kmod_rule *rule = session->probe_data.rule[index];
 
 	assert_int_equal(is_registered[index], rule != NULL);
 	assert_ptr_equal(rule, session->events[index].live);
@@ -246,7 +243,7 @@ static uint32_t shown(const struct pem_session *session, unsigned index)
 
 static void switches_are_logged_while_anything_is(void **state)
 {
-	struct pem_session *session = make_session(PEM_SESSION_RUNNING);
+	struct pem_kmod_session *session = make_session(PEM_KMOD_SESSION_RUNNING);
 
 	(void)state;
 	assert_int_equal(set(session, ALL, PEM_ACTION_STAT), 0);
@@ -262,7 +259,7 @@ static void switches_are_logged_while_anything_is(void **state)
 
 static void a_rule_that_could_not_be_replaced_stays(void **state)
 {
-	struct pem_session *session = make_session(PEM_SESSION_RUNNING);
+	struct pem_kmod_session *session = make_session(PEM_KMOD_SESSION_RUNNING);
 	unsigned i;
 
 	(void)state;
@@ -288,7 +285,7 @@ static void a_rule_that_could_not_be_replaced_stays(void **state)
 
 static void a_rule_is_freed_when_no_probe_holds_it(void **state)
 {
-	struct pem_session *session = make_session(PEM_SESSION_RUNNING);
+	struct pem_kmod_session *session = make_session(PEM_KMOD_SESSION_RUNNING);
 
 	(void)state;
 	assert_int_equal(set(session, SWITCH, PEM_ACTION_STAT), 0);
@@ -305,7 +302,7 @@ static void rules_survive_any_order_of_failures(void **state)
 	static const uint32_t flags[] = {0, PEM_ACTION_LOG, PEM_ACTION_STAT,
 					 PEM_ACTION_LOG | PEM_ACTION_STAT};
 	static const unsigned indexes[] = {ALL, CHOICE, SWITCH};
-	struct pem_session *session = make_session(PEM_SESSION_READY);
+	struct pem_kmod_session *session = make_session(PEM_KMOD_SESSION_READY);
 	uint32_t wanted[COUNT] = {0}, seed = 1, one, is_logging;
 	unsigned i, index;
 
@@ -320,15 +317,15 @@ static void rules_survive_any_order_of_failures(void **state)
 			wanted[index] = one;
 		if ((seed >> 24) % 16 == 0) {
 			allocations_left = registrations_left = 1000;
-			session->state =
-				(seed >> 28) % 2 ? PEM_SESSION_RUNNING : PEM_SESSION_STOPPED;
-			assert_int_equal(pem_rule__apply_all(session), 0);
+			session->state = (seed >> 28) % 2 ? PEM_KMOD_SESSION_RUNNING
+							  : PEM_KMOD_SESSION_STOPPED;
+			assert_int_equal(pem_kmod_rule__apply_all(session), 0);
 		}
 		is_logging = (wanted[ALL] | wanted[CHOICE] | wanted[SWITCH]) & PEM_ACTION_LOG;
 		for (index = 0; index < COUNT; index++) {
 			one = wanted[index] | (index == SWITCH ? is_logging : 0);
 			assert_int_equal(shown(session, index),
-					 session->state == PEM_SESSION_RUNNING ? one : 0);
+					 session->state == PEM_KMOD_SESSION_RUNNING ? one : 0);
 		}
 	}
 	free_session(session);
@@ -341,7 +338,7 @@ static void processes_and_threads_that_are_there(void **state)
 		int rc;
 	} cases[] = {{2, 0, 0},      {0, 2, 0},       {2, 3, 0},       {0, 3, 0},
 		     {3, 0, -ESRCH}, {98, 0, -ESRCH}, {0, 98, -ESRCH}, {100, 0, -ESRCH}};
-	struct pem_session *session = make_session(PEM_SESSION_RUNNING);
+	struct pem_kmod_session *session = make_session(PEM_KMOD_SESSION_RUNNING);
 	struct pem_kmod_event event = {.size = sizeof(event),
 				       .event_id = pem_kmod_probes[ALL].event_id,
 				       .action = PEM_ACTION(PEM_ACTION_LOG, PEM_NO_FIELD, 0, 0, 1),
@@ -352,7 +349,7 @@ static void processes_and_threads_that_are_there(void **state)
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		event.pid = cases[i].pid;
 		event.tid = cases[i].tid;
-		assert_int_equal(pem_rule__set(session, &event), cases[i].rc);
+		assert_int_equal(pem_kmod_rule__set(session, &event), cases[i].rc);
 		if (cases[i].rc)
 			continue;
 		assert_int_equal(session->events[ALL].rule->pid, event.pid ? event.pid + 1000 : 0);
@@ -363,16 +360,16 @@ static void processes_and_threads_that_are_there(void **state)
 
 static void a_statistic_has_an_epoch(void **state)
 {
-	struct pem_session *session = make_session(PEM_SESSION_RUNNING);
+	struct pem_kmod_session *session = make_session(PEM_KMOD_SESSION_RUNNING);
 	struct pem_kmod_event event = {.size = sizeof(event),
 				       .event_id = pem_kmod_probes[ALL].event_id,
 				       .action = PEM_ACTION(PEM_ACTION_STAT, PEM_NO_FIELD, 0, 0, 0),
 				       .cpu = PEM_NO_CPU};
 
 	(void)state;
-	assert_int_equal(pem_rule__set(session, &event), -EINVAL);
+	assert_int_equal(pem_kmod_rule__set(session, &event), -EINVAL);
 	event.action = PEM_ACTION(PEM_ACTION_LOG, PEM_NO_FIELD, 0, 0, 0);
-	assert_int_equal(pem_rule__set(session, &event), 0);
+	assert_int_equal(pem_kmod_rule__set(session, &event), 0);
 	free_session(session);
 }
 

@@ -14,7 +14,7 @@ static struct task_struct task(int pid, int tgid, void *signal)
 static void raise_switch(struct machine *m, struct task_struct *prev, struct task_struct *next)
 {
 	((void (*)(void *, bool, struct task_struct *, struct task_struct *))pem_kmod_probes[SWITCH]
-		 .probe)(m->session, false, prev, next);
+		 .probe)(m->data, false, prev, next);
 }
 
 /* The ids of the records in the first chunk; "A" for All, "S" for a switch with its thread: "S7A". */
@@ -115,7 +115,7 @@ static void only_the_targets_events_count(void **state)
 	raise_switch(m, &out, &out);
 	assert_int_equal(cells[SWITCH].stat_end, 2);
 	/* what begins here may end anywhere */
-	((void (*)(void *, int))pem_kmod_probes[BEGINS].probe)(m->session, 1);
+	((void (*)(void *, int))pem_kmod_probes[BEGINS].probe)(m->data, 1);
 	assert_int_equal(cells[BEGINS].stat_end, 1);
 	pem_targets_remove(&m->targets, (unsigned long)in.signal);
 	current = &in;
@@ -132,9 +132,10 @@ static void targets_without_room_are_counted(void **state)
 	(void)state;
 	for (i = 1; i <= 2 * PEM_TARGET_SETS * PEM_TARGET_WAYS; i++)
 		added += pem_targets_add(&m->targets, i << 6);
-	assert_int_equal(added + m->targets.lost, 2 * PEM_TARGET_SETS * PEM_TARGET_WAYS);
+	assert_int_equal(added + (unsigned)m->targets.lost.counter,
+			 2 * PEM_TARGET_SETS * PEM_TARGET_WAYS);
 	assert_true(added <= PEM_TARGET_SETS * PEM_TARGET_WAYS);
-	assert_true(m->targets.lost > 0);
+	assert_true((unsigned)m->targets.lost.counter > 0);
 	free_machine(m);
 }
 

@@ -50,7 +50,7 @@ static int write_packet(void *arg, const char *name, struct pem_packet *packet, 
 	unsigned depth = second ? (unsigned)atoi(second + 1) : 0;
 	uint64_t clock = packet->timestamp_begin, records = 0;
 
-	if (!b->source.beside)
+	if (!b->source.common.beside)
 		assert_memory_equal(name, "k_0", 3);
 	assert_true(depth < PEM_KMOD_LANES);
 	assert_int_equal(packet->content_size, bytes * 8);
@@ -94,7 +94,7 @@ static int drain(struct bench *b, bool final)
 {
 	const struct pem_source_sink sink = {.arg = b, .write = write_packet};
 
-	/* The final one looks for pools of CPUs that came online, by the device, which is not there. */
+	/* The final one needs_worker for pools of CPUs that came online, by the device, which is not there. */
 	b->source.fd = -1;
 	return pem_module__drain(&b->source, &sink, final);
 }
@@ -255,7 +255,7 @@ static void beside_another_source_switches_are_left_out(void **state)
 
 	(void)state;
 	sent = 0;
-	b->source.beside = 2;
+	b->source.common.beside = 2;
 	for (i = 0; i < 2000; i++) {
 		put(b, 1, &event_switch, fields, 24);
 		if (i % 3)
@@ -280,7 +280,7 @@ static void switches_left_out_move_the_clock_on(void **state)
 
 	(void)state;
 	sent = 0;
-	b->source.beside = 2;
+	b->source.common.beside = 2;
 	for (lap = 0; lap < 3; lap++) {
 		put_call(b, 1);
 		for (i = 0; i < 6; i++) {
@@ -436,7 +436,7 @@ static void counts_are_of_all_lanes(void **state)
 	ids[0] = event_switch.id;
 	ids[1] = event_call.id;
 	assert_int_equal(pem_module__index_of(&b->source, event_call.id), 1);
-	assert_int_equal(pem_module__index_of(&b->source, event_text.id), PEM_MODULE_NO_INDEX);
+	assert_int_equal(pem_module__index_of(&b->source, event_text.id), PEM_NO_INDEX);
 	for (lane = 0; lane < PEM_KMOD_LANES; lane++) {
 		b->ring.cells[lane * CAPACITY + 1].produced = 10 + lane;
 		b->ring.cells[lane * CAPACITY + 1].discarded = lane;
@@ -444,7 +444,7 @@ static void counts_are_of_all_lanes(void **state)
 	pem_module__count(&b->source, 1, &balance);
 	assert_int_equal(balance.produced, 60);
 	assert_int_equal(balance.discarded, 10);
-	pem_module__count(&b->source, PEM_MODULE_NO_INDEX, &balance);
+	pem_module__count(&b->source, PEM_NO_INDEX, &balance);
 	assert_int_equal(balance.produced, 60);
 	free_bench(b);
 }

@@ -39,12 +39,9 @@ static const struct pem_event event_switch = {.name = "OS::Test::Switch",
 
 static unsigned complaints;
 
-void pem_module__log(const struct pem_source *source, enum pem_log_level level, const char *format,
-		     ...)
+static void complain(enum pem_log_level level, const char *text, void *arg)
 {
-	(void)source;
-	(void)level;
-	(void)format;
+	(void)level, (void)text, (void)arg;
 	complaints++;
 }
 
@@ -52,7 +49,7 @@ void pem_module__log(const struct pem_source *source, enum pem_log_level level, 
 struct bench {
 	struct pem_source source;
 	struct pem_module_cpu cpu;
-	struct pem_module_demand demands[2];
+	struct pem_source_demand demands[2];
 	struct pem_pool_header *pool;
 	struct pem_ring ring; /* the module's */
 	struct pem_writer writers[PEM_KMOD_LANES];
@@ -129,11 +126,12 @@ static inline struct bench *new_bench(void)
 		b->writers[i].lane_index = i;
 	b->demands[0].event = &event_call;
 	b->demands[1].event = &event_text;
-	b->source.demands = b->demands;
-	b->source.demand_count = 2;
+	b->source.common.demands = b->demands;
+	b->source.common.demand_count = 2;
+	b->source.common.log = complain;
 	b->source.sets_thread = &event_switch;
 	b->source.cpus = &b->cpu;
-	b->source.cpu_count = 1;
+	b->source.common.cpu_count = 1;
 	b->source.chunk_bytes = CHUNK_BYTES;
 	b->source.next_map_ns = UINT64_MAX; /* the device is not asked for more */
 	b->clock = 0x1fffffff0ull;

@@ -334,7 +334,7 @@ static int drain_cpu(struct sampler *sampler, struct cpu_ring *ring,
 {
 	struct builder builder;
 	struct pem_packet *packet = (struct pem_packet *)builder.bytes;
-	/* pairs with the kernel's store of data_head after the records below it */
+	/* linux: pairs with the kernel's store of data_head after the records below it After the records before it. */
 	uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
 	struct ring_sample sample;
 	int rc, result = 0;
@@ -357,7 +357,7 @@ static int drain_cpu(struct sampler *sampler, struct cpu_ring *ring,
 	}
 	result = result ? result : rc;
 	rc = flush(sampler, ring, &builder, sink);
-	/* pairs with the kernel's load of data_tail before it overwrites */
+	/* linux: pairs with the kernel's load of data_tail before it overwrites Before it overwrites what was read. */
 	__atomic_store_n(&ring->page->data_tail, ring->ring.tail, __ATOMIC_RELEASE);
 	return result ? result : rc;
 }

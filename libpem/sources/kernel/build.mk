@@ -2,8 +2,8 @@
 # source-kernel.so: tracepoint events through BPF and libbpf. kmod/build.mk says so if it is not
 # built.
 
-KERNEL_SOURCE_OBJ := $(call objects,$(wildcard libpem/sources/kernel/*.c libpem/sources/kernel/*/*.c) \
-  $(patsubst %,shared/%.c,elf_probes kernel_types tracepoint_format))
+KERNEL_SOURCE_OBJ := $(call objects,$(wildcard libpem/sources/kernel/*.c libpem/sources/kernel/*/*.c \
+  libpem/sources/*.c) $(patsubst %,shared/%.c,elf_probes kernel_types tracepoint_format))
 # libpem has them too, but the plugin is not linked with it.
 KERNEL_SOURCE_SHARED := $(call objects,libpem/util.c libpem/printable.c)
 KERNEL_SOURCE_LIBS := $(LIBBPF_LIBS) -lelf -lz
@@ -16,7 +16,8 @@ $(B)/lib/pem/source-kernel.so: $(KERNEL_SOURCE_OBJ) $(KERNEL_SOURCE_SHARED)
 	$(call say,LINK,$@)
 	$(Q)$(LINK_PLUGIN) $^ $(KERNEL_SOURCE_LIBS) -lpthread
 
-$(B)/tests/kernel_drain $(B)/fuzz/kernel_ring: $(call kernel_objects,drain.c base/table.c)
+$(B)/tests/kernel_drain $(B)/fuzz/kernel_ring: $(call kernel_objects,drain.c base/table.c) \
+  $(call objects,libpem/sources/demands.c)
 
 ifneq ($(HAVE_KERNEL_SOURCE),)
 ALL += $(B)/lib/pem/source-kernel.so

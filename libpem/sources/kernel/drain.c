@@ -4,12 +4,10 @@
  *
  * Rings hold what our programs wrote, and nothing else can write there; their content is checked all the same.
  * A ring that holds anything else is read no further, and what it held is counted as discarded.
- * Letters A to C are those of pem/kring.h.
  */
 #include "kernel.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #define TAIL_STEP_BYTES 4096u /* of room given back at once */
@@ -56,11 +54,6 @@ static uint64_t discarded_on(const struct pem_source *source, uint32_t cpu)
 	return sum;
 }
 
-static uint32_t aligned(uint32_t bytes)
-{
-	return (bytes + PEM_RECORD_ALIGN - 1) & ~(PEM_RECORD_ALIGN - 1);
-}
-
 /* The packet under way is whole. */
 static void writer__end(struct writer *w)
 {
@@ -79,11 +72,8 @@ static void writer__flush(struct writer *w)
 		return;
 	writer__end(w);
 	if ((uint8_t *)w->packet != w->source->packet) /* several */
-		w->used = aligned(w->used);
-	if (w->source->beside)
-		snprintf(name, sizeof(name), "k%u_%u", w->source->beside, w->cpu);
-	else
-		snprintf(name, sizeof(name), "k_%u", w->cpu);
+		w->used = pem_record__aligned(w->used);
+	pem_source__stream_name(w->source, w->cpu, 0, name, sizeof(name));
 	rc = w->sink->write(w->sink->arg, name, (struct pem_packet *)w->source->packet, w->used);
 	if (rc && !w->error)
 		w->error = rc;
@@ -95,14 +85,14 @@ static void writer__begin(struct writer *w, uint64_t clock)
 {
 	const struct pem_kernel_cpu *cpu = &w->source->cpus[w->cpu];
 
-	w->used = aligned(w->used);
+	w->used = pem_record__aligned(w->used);
 	w->packet = (struct pem_packet *)(w->source->packet + w->used);
 	memset(w->packet, 0, sizeof(*w->packet));
 	w->packet->timestamp_begin = clock;
 	w->packet->timestamp_end = clock;
 	w->packet->cpu = w->cpu;
 	w->packet->source = PEM_PACKET_KERNEL;
-	if (w->source->beside) {
+	if (w->source->common.beside) {
 		w->packet->source = PEM_PACKET_KERNEL_THREAD;
 		w->packet->pid = cpu->pid;
 		w->packet->tid = cpu->tid;
@@ -118,7 +108,8 @@ static bool writer__goes_on(const struct writer *w, uint64_t clock)
 	/* 32 bits of clock per record reach less than 2^32 ticks from one record to the next. */
 	if (!w->packet || (clock - w->packet->timestamp_end) >> 32)
 		return false;
-	return !w->source->beside || (w->packet->pid == cpu->pid && w->packet->tid == cpu->tid);
+	return !w->source->common.beside ||
+	       (w->packet->pid == cpu->pid && w->packet->tid == cpu->tid);
 }
 
 static uint32_t align_up(uint32_t n, uint32_t align)
@@ -175,14 +166,14 @@ static void writer__add(struct writer *w, const struct pem_kernel_event *event, 
 	uint32_t at;
 	uint8_t *to;
 
-	if (aligned(w->used) + more > PEM_KERNEL_PACKET_BYTES ||
-	    (!goes_on && w->packet && !w->source->beside))
+	if (pem_record__aligned(w->used) + more > PEM_KERNEL_PACKET_BYTES ||
+	    (!goes_on && w->packet && !w->source->common.beside))
 		writer__flush(w);
 	else if (!goes_on && w->packet)
 		writer__end(w);
 	if (!goes_on || !w->packet)
 		writer__begin(w, clock);
-	at = aligned(w->used);
+	at = pem_record__aligned(w->used);
 	to = w->source->packet + at;
 	memset(to - (at - w->used), 0, at - w->used);
 	w->used = at + compact(event, from, to);
@@ -205,7 +196,8 @@ static int find_record(const struct pem_source *source, const struct pem_kring *
 
 	found->at = (const uint8_t *)ring + PEM_KRING_DATA_OFFSET + (tail & source->ring_mask);
 	header = (const struct pem_record_header *)found->at;
-	id = __atomic_load_n(&header->event_id, __ATOMIC_ACQUIRE); /* B */
+	/* ba */
+	id = __atomic_load_n(&header->event_id, __ATOMIC_ACQUIRE);
 	if (id == 0)
 		return 0;
 	found->index = -1;
@@ -256,7 +248,7 @@ static void deliver(struct writer *w, struct pem_kernel_cpu *cpu, const struct f
 	if (clock < cpu->last_clock)
 		clock = cpu->last_clock;
 	cpu->last_clock = clock;
-	if (w->source->beside && found->index == w->source->context_index) {
+	if (w->source->common.beside && found->index == w->source->context_index) {
 		pem_kernel__thread_of(found->at, &cpu->pid, &cpu->tid);
 		return;
 	}
@@ -305,11 +297,12 @@ static int drain_cpu(struct pem_source *source, uint32_t index, const struct pem
 			deliver(&w, cpu, &found);
 		memset((uint8_t *)found.at, 0, found.ring_bytes);
 		tail += found.ring_bytes;
-		/* Producers look at the tail for each record: a store takes its cache line away from them. */
+		/* BB: Producers look at the tail for each record: a store takes its cache line away from them. */
 		if (tail - ring->tail >= TAIL_STEP_BYTES)
-			__atomic_store_n(&ring->tail, tail, __ATOMIC_RELEASE); /* C */
+			__atomic_store_n(&ring->tail, tail, __ATOMIC_RELEASE);
 	}
-	__atomic_store_n(&ring->tail, tail, __ATOMIC_RELEASE); /* C */
+	/* BB */
+	__atomic_store_n(&ring->tail, tail, __ATOMIC_RELEASE);
 	if (rc < 0)
 		give_up(source, index, tail);
 	writer__flush(&w);
@@ -321,7 +314,7 @@ int pem_source__drain_rings(struct pem_source *source, const struct pem_source_s
 	int rc = 0, one;
 	uint32_t i;
 
-	for (i = 0; i < source->cpu_count; i++) {
+	for (i = 0; i < source->common.cpu_count; i++) {
 		one = drain_cpu(source, i, sink);
 		if (one && !rc)
 			rc = one;
@@ -334,7 +327,7 @@ bool pem_source__is_drained(const struct pem_source *source)
 	const struct pem_kring *ring;
 	uint32_t i;
 
-	for (i = 0; i < source->cpu_count; i++) {
+	for (i = 0; i < source->common.cpu_count; i++) {
 		ring = pem_source__ring(source, i);
 		if (!source->cpus[i].broken && load_relaxed(&ring->head) != ring->tail)
 			return false;
@@ -347,7 +340,7 @@ void pem_source__give_up_rest(struct pem_source *source)
 	const struct pem_kring *ring;
 	uint32_t i;
 
-	for (i = 0; i < source->cpu_count; i++) {
+	for (i = 0; i < source->common.cpu_count; i++) {
 		ring = pem_source__ring(source, i);
 		if (!source->cpus[i].broken && load_relaxed(&ring->head) != ring->tail)
 			give_up(source, i, ring->tail);

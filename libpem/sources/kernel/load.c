@@ -78,7 +78,7 @@ static uint32_t ring_bytes_for(const struct pem_source *source)
 	uint32_t want = source->buffer_bytes, bytes = RING_BYTES_MIN;
 
 	if (!want) {
-		want = RINGS_BYTES_DEFAULT_MAX / source->cpu_count;
+		want = RINGS_BYTES_DEFAULT_MAX / source->common.cpu_count;
 		want = want > RING_BYTES_DEFAULT ? RING_BYTES_DEFAULT : want;
 		want = want < RING_BYTES_DEFAULT / 16 ? RING_BYTES_DEFAULT / 16 : want;
 	}
@@ -92,7 +92,7 @@ static uint32_t ring_bytes_for(const struct pem_source *source)
 static bool is_context(const struct pem_source *source, unsigned index)
 {
 	return (pem_kernel__event(index)->context && source->root) ||
-	       ((int)index == source->context_index && !source->beside);
+	       ((int)index == source->context_index && !source->common.beside);
 }
 
 /* No program of the event is loaded, until one is chosen. */
@@ -139,7 +139,7 @@ static int choose_programs(struct pem_source *source, struct pem_error *error)
 {
 	struct bpf_program *template =
 		bpf_object__find_program_by_name(source->object, PEM_KPROBE_PROGRAM);
-	struct pem_kernel_demand *demand;
+	struct pem_source_demand *demand;
 	struct pem_error reason;
 	int rc, alternative;
 	unsigned i;
@@ -217,7 +217,7 @@ static int set_constants(const struct pem_source *source, uint32_t ring_bytes)
 {
 	struct bpf_map *constants = bpf_object__find_map_by_name(source->object, ".rodata");
 	struct pem_kconfig *config = calloc(1, sizeof(*config));
-	const struct pem_kernel_demand *demand;
+	const struct pem_source_demand *demand;
 	uint32_t used = 0;
 	int rc = -EINVAL;
 	size_t i;
@@ -227,8 +227,8 @@ static int set_constants(const struct pem_source *source, uint32_t ring_bytes)
 	config->ring_mask = ring_bytes - 1;
 	config->tree = source->root ? source->no_follow ? PEM_KTREE_ALONE : PEM_KTREE_FOLLOW : 0;
 	config->no_reading = config->tree && pem_kernel__no_reading();
-	for (i = 0; i < source->demand_count; i++) {
-		demand = &source->demands[i];
+	for (i = 0; i < source->common.demand_count; i++) {
+		demand = &source->common.demands[i];
 		if (demand->error || demand->index >= pem_kernel__event_count())
 			continue;
 		if (!config->loads_void && takes_void(source, demand->index))
@@ -262,10 +262,10 @@ static int size_maps(struct pem_source *source, uint32_t ring_bytes)
 	rc = bpf_map__set_value_size(rings,
 				     PEM_KRING_DATA_OFFSET + ring_bytes + PEM_KRING_SLACK_BYTES);
 	if (!rc)
-		rc = bpf_map__set_max_entries(rings, source->cpu_count);
+		rc = bpf_map__set_max_entries(rings, source->common.cpu_count);
 	return rc ? rc
 		  : bpf_map__set_max_entries(distributions,
-					     source->cpu_count * PEM_DISTRIBUTION_COUNT);
+					     source->common.cpu_count * PEM_DISTRIBUTION_COUNT);
 }
 
 /* Map a whole array map. bytes_wanted: what it must hold at least. */
@@ -301,13 +301,14 @@ static int map_memory(struct pem_source *source, uint32_t ring_bytes)
 	source->control = at;
 	source->ring_mask = ring_bytes - 1;
 	source->ring_stride = PEM_KRING_DATA_OFFSET + ring_bytes + PEM_KRING_SLACK_BYTES;
-	rc = map_array(source, "pem_rings", source->ring_stride * source->cpu_count, &at,
+	rc = map_array(source, "pem_rings", source->ring_stride * source->common.cpu_count, &at,
 		       &source->rings_bytes);
 	if (rc)
 		return rc;
 	source->rings = at;
 	rc = map_array(source, "pem_distributions",
-		       source->cpu_count * PEM_DISTRIBUTION_COUNT * sizeof(*source->distributions),
+		       source->common.cpu_count * PEM_DISTRIBUTION_COUNT *
+			       sizeof(*source->distributions),
 		       &at, &source->distributions_bytes);
 	if (!rc)
 		source->distributions = at;
@@ -396,7 +397,7 @@ static int attach_one(struct pem_source *source, unsigned i, struct pem_error *e
 {
 	const struct pem_kernel_event *event = pem_kernel__event(i);
 	const char *tracepoint = event->alternatives[source->programs[i].alternative].tracepoint;
-	struct pem_kernel_demand *demand = pem_source__demand_of(source, i);
+	struct pem_source_demand *demand = pem_source__demand_of(source, i);
 	int rc;
 
 	source->programs[i].link = bpf_program__attach(source->programs[i].program);

@@ -1,29 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * source.c - the kernel source's plugin interface: demands, statistics, balance (contract: source.h)
+ * source.c - the kernel source's plugin interface: demands, counts, start and stop (contract: source.h)
  *
  * What is wanted lies in control words that the programs read, statistics in cells that they write, both mapped:
  * changing and reading them costs no system call. read_statistic and set_action are safe in any thread.
  */
 #include "kernel.h"
-#include "sources/statistic.h"
 
-#include <pem/ring.h>
 #include <pem/distribution.h>
 
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#define STAT_TRIES 1000 /* an update takes some 10 ns, so that many mean a CPU that stands still */
 #define FINAL_TRIES 100 /* of 1 ms, for a record reserved and not yet committed */
-
-#define KEPT_FLAGS (PEM_ACTION_LOG | PEM_ACTION_STAT | PEM_ACTION_DISTRIBUTION)
-#define WANTED_FLAGS (PEM_ACTION_LOG | PEM_ACTION_STAT)
 
 static bool is_ours(const struct pem_event *event)
 {
@@ -65,31 +57,28 @@ static bool same_context(const struct pem_context *a, const struct pem_context *
 static int take_demand(struct pem_source *source, size_t i, const struct pem_source_event *event,
 		       struct pem_error *error)
 {
-	struct pem_kernel_demand *demand = &source->demands[i];
+	struct pem_source_demand *demand = &source->common.demands[i];
 	int index = pem_kernel__find(event->event->id);
 	uint32_t tests = event->test_count;
 	size_t j;
 
-	demand->event = event->event;
-	demand->context = event->context;
-	demand->tests = event->tests;
-	demand->test_count = event->test_count;
 	if (!is_ours(event->event))
 		return -ENOENT;
 	if (index < 0)
 		index = pem_source__take_probe(source, event->event, error);
 	if (index < 0)
 		return index;
-	demand->index = (unsigned)index;
+	atomic_store_explicit(&demand->index, (uint32_t)index, memory_order_relaxed);
 	for (j = 0; j < i; j++) {
 		/* One cell and one control word per event. */
-		if (!source->demands[j].error && source->demands[j].index == demand->index)
+		if (!source->common.demands[j].error &&
+		    source->common.demands[j].index == demand->index)
 			return -EBUSY;
-		tests += source->demands[j].error ? 0 : source->demands[j].test_count;
+		tests += source->common.demands[j].error ? 0 : source->common.demands[j].test_count;
 	}
 	if (tests > PEM_KTESTS_MAX)
 		return -E2BIG;
-	source->context_demanded |= index == source->context_index;
+	source->common.demands_thread_event |= index == source->context_index;
 	return 0;
 }
 
@@ -98,26 +87,6 @@ static const char *why(int error)
 	return error == -EBUSY   ? "asked for twice; the first one counts"
 	       : error == -E2BIG ? "the events' predicates have more tests than there is room for"
 				 : "no BPF program in this build";
-}
-
-static int take_demands(struct pem_source *source, const struct pem_source_config *config)
-{
-	struct pem_error reason;
-	size_t i;
-
-	source->demand_count = config->event_count;
-	source->demands = calloc(config->event_count + 1, sizeof(*source->demands));
-	if (!source->demands)
-		return -ENOMEM;
-	for (i = 0; i < config->event_count; i++) {
-		reason.text[0] = '\0';
-		source->demands[i].error = take_demand(source, i, &config->events[i], &reason);
-		if (source->demands[i].error)
-			pem_source__log(source, PEM_LOG_WARNING, "%s: %s",
-					config->events[i].event->name,
-					*reason.text ? reason.text : why(source->demands[i].error));
-	}
-	return 0;
 }
 
 static void set_filter(struct pem_source *source, unsigned index, const struct pem_context *context)
@@ -137,12 +106,12 @@ static void set_context_filter(struct pem_source *source)
 	bool first = true;
 	size_t i;
 
-	for (i = 0; i < source->demand_count; i++) {
-		if (source->demands[i].error)
+	for (i = 0; i < source->common.demand_count; i++) {
+		if (source->common.demands[i].error)
 			continue;
 		if (first)
-			common = source->demands[i].context;
-		else if (!same_context(&common, &source->demands[i].context))
+			common = source->common.demands[i].context;
+		else if (!same_context(&common, &source->common.demands[i].context))
 			common = any;
 		first = false;
 	}
@@ -150,50 +119,55 @@ static void set_context_filter(struct pem_source *source)
 		flags |= PEM_KACTION_TREE;
 	if (is_restricted(&common))
 		flags |= PEM_ACTION_FILTER;
-	if (source->context_index >= 0 && !source->context_demanded)
+	if (source->context_index >= 0 && !source->common.demands_thread_event)
 		set_filter(source, (unsigned)source->context_index, &common);
-	source->control->context_flags = source->beside ? 0 : flags;
+	source->control->context_flags = source->common.beside ? 0 : flags;
 }
 
 static int set_action(struct pem_source *source, size_t i, uint64_t action)
 {
-	struct pem_kernel_demand *demand;
+	struct pem_source_demand *demand;
 	uint64_t word;
 	bool logging;
+	int error;
 
-	if (i >= source->demand_count)
-		return -EINVAL;
-	demand = &source->demands[i];
-	if (demand->error)
-		return demand->error;
+	demand = pem_source_demands__get(source, i, &error);
+	if (!demand)
+		return error;
 	logging = action & PEM_ACTION_LOG;
-	word = (action & ~0xffULL) | (action & KEPT_FLAGS);
+	word = (action & ~0xffULL) | (action & PEM_SOURCE_DEMAND_FLAGS);
 	if (source->root)
 		word |= PEM_KACTION_TREE;
 	if (is_restricted(&demand->context))
 		word |= PEM_ACTION_FILTER;
-	if (!(action & WANTED_FLAGS))
+	if (!(action & PEM_SOURCE_DEMAND_WANTS))
 		word = 0;
-	atomic_store(&demand->action, action); /* also when nothing is wanted: its epoch is read */
+	atomic_store_explicit(&demand->action, action, memory_order_relaxed);
 	if (logging)
-		atomic_store(&demand->logged, true);
-	/* Switches are logged before the event is, and until after it. */
-	if (logging && !atomic_exchange(&demand->logging, true))
+		atomic_store_explicit(&demand->logged, true, memory_order_relaxed);
+	/* none: Switches are logged before the event is, and until after it. Programs load control words in any order. */
+	if (logging && !atomic_exchange_explicit(&demand->logging, true, memory_order_relaxed))
 		__atomic_fetch_add(&source->control->logging, 1, __ATOMIC_SEQ_CST);
+	/* none: programs load control words in any order */
 	__atomic_store_n(&source->control->action[demand->index], word, __ATOMIC_SEQ_CST);
-	if (!logging && atomic_exchange(&demand->logging, false))
+	/* none: programs load control words in any order */
+	if (!logging && atomic_exchange_explicit(&demand->logging, false, memory_order_relaxed))
 		__atomic_fetch_sub(&source->control->logging, 1, __ATOMIC_SEQ_CST);
 	return 0;
 }
 
 static int keep(struct pem_source *source, size_t i, uint32_t distribution)
 {
-	if (i >= source->demand_count)
-		return -EINVAL;
-	if (!source->demands[i].error)
-		__atomic_store_n(&source->control->filter[source->demands[i].index].distribution,
-				 distribution, __ATOMIC_RELAXED);
-	return source->demands[i].error;
+	struct pem_source_demand *demand;
+	int error;
+
+	demand = pem_source_demands__get(source, i, &error);
+	if (!demand)
+		return error;
+	atomic_store_explicit(&demand->distribution, distribution, memory_order_relaxed);
+	__atomic_store_n(&source->control->filter[demand->index].distribution, distribution,
+			 __ATOMIC_RELAXED);
+	return 0;
 }
 
 static int add_target(struct pem_source *source, pid_t pid)
@@ -205,11 +179,79 @@ static int add_target(struct pem_source *source, pid_t pid)
 		return -ENOTSUP;
 	rc = pem_source__add_target(source, pid);
 	/* Where it runs just now, it was found not to be of the target. */
-	for (cpu = 0; !rc && cpu < source->cpu_count; cpu++)
+	for (cpu = 0; !rc && cpu < source->common.cpu_count; cpu++)
 		__atomic_store_n(&pem_source__ring(source, cpu)->context, PEM_KRING_CONTEXT_UNKNOWN,
 				 __ATOMIC_RELAXED);
 	return rc == -E2BIG ? -ENOSPC : rc;
 }
+
+/* --- cells and counts, for demands.c --- */
+
+static uint64_t misses_of(const struct pem_source *source, unsigned index)
+{
+	unsigned known = pem_kernel__event_count();
+
+	return index < known ? source->programs[index].misses
+			     : source->probes[index - known].misses;
+}
+
+/*
+ * What the programs counted. Runs that the kernel refused, because the program was under way on that CPU, are lost
+ * events, whether or not they would have been wanted. What was left in a damaged ring is discarded.
+ */
+static void count_event(const struct pem_source *source, unsigned index, bool logged,
+			struct pem_balance *balance)
+{
+	const struct pem_cell *cell;
+	uint64_t produced, discarded;
+	uint32_t cpu;
+
+	for (cpu = 0; cpu < source->common.cpu_count; cpu++) {
+		cell = &pem_source__ring(source, cpu)->cells[index];
+		produced = __atomic_load_n(&cell->produced, __ATOMIC_RELAXED);
+		discarded = __atomic_load_n(&cell->discarded, __ATOMIC_RELAXED);
+		if (source->cpus[cpu].broken)
+			discarded = produced - source->cpus[cpu].read[index];
+		balance->produced += produced;
+		balance->discarded += discarded;
+	}
+	if (logged || balance->produced) {
+		balance->produced += misses_of(source, index);
+		balance->discarded += misses_of(source, index);
+	}
+}
+
+static void count(struct pem_source *source, struct pem_source_demand *demand,
+		  struct pem_balance *balance)
+{
+	if (demand)
+		count_event(source, demand->index,
+			    atomic_load_explicit(&demand->logged, memory_order_relaxed), balance);
+	else
+		count_event(source, (unsigned)source->context_index, false, balance);
+}
+
+static const struct pem_cell *cell_of(struct pem_source *source, struct pem_source_demand *demand,
+				      uint32_t cpu, uint32_t part)
+{
+	(void)part;
+	return &pem_source__ring(source, cpu)->cells[demand->index];
+}
+
+static const struct pem_distribution *distribution_of(const struct pem_source *source,
+						      uint32_t index, uint32_t cpu, uint32_t part)
+{
+	(void)part;
+	return &source->distributions[(size_t)cpu * PEM_DISTRIBUTION_COUNT + index];
+}
+
+static const struct pem_source_demand_ops demand_ops = {
+	.name = "kernel",
+	.parts = 1,
+	.cell = cell_of,
+	.distribution = distribution_of,
+	.count = count,
+};
 
 static void close_source(struct pem_source *source)
 {
@@ -220,7 +262,7 @@ static void close_source(struct pem_source *source)
 	pem_source__free_probes(source);
 	free(source->packet);
 	free(source->cpus);
-	free(source->demands);
+	pem_source_demands__free(source);
 	free(source);
 }
 
@@ -230,12 +272,13 @@ static int allocate(struct pem_source *source, const struct pem_source_config *c
 
 	if (cpus < 0)
 		return cpus;
-	source->cpu_count = (uint32_t)cpus;
+	source->common.cpu_count = (uint32_t)cpus;
 	source->cpus = calloc((size_t)cpus, sizeof(*source->cpus));
 	source->packet = calloc(1, PEM_KERNEL_PACKET_BYTES);
 	if (!source->cpus || !source->packet)
 		return -ENOMEM;
-	return take_demands(source, config);
+	pem_source_demands__take(source, config, take_demand, why);
+	return 0;
 }
 
 static int open_source(const struct pem_source_config *config, struct pem_source **result,
@@ -252,14 +295,14 @@ static int open_source(const struct pem_source_config *config, struct pem_source
 	source = calloc(1, sizeof(*source));
 	if (!source)
 		return pem_error__set(error, -ENOMEM, "out of memory");
-	source->log = config->log;
-	source->log_arg = config->log_arg;
 	source->root = config->root;
 	source->no_follow = config->no_follow;
 	source->buffer_bytes = config->buffer_bytes;
-	source->beside = config->beside;
 	source->context_index = pem_kernel__sets_thread();
-	rc = allocate(source, config);
+	source->common.has_thread_event = source->context_index >= 0;
+	rc = pem_source_demands__init(source, &demand_ops, config);
+	if (!rc)
+		rc = allocate(source, config);
 	if (rc) {
 		pem_error__set(error, rc, "can't prepare the kernel source: %s", strerror(-rc));
 		goto out;
@@ -267,12 +310,12 @@ static int open_source(const struct pem_source_config *config, struct pem_source
 	rc = pem_source__load(source, error);
 	if (rc)
 		goto out;
-	for (i = 0; i < source->demand_count; i++) {
-		if (source->demands[i].error)
+	for (i = 0; i < source->common.demand_count; i++) {
+		if (source->common.demands[i].error)
 			continue;
-		set_filter(source, source->demands[i].index, &source->demands[i].context);
+		set_filter(source, source->common.demands[i].index,
+			   &source->common.demands[i].context);
 		keep(source, i, config->events[i].distribution);
-		atomic_store(&source->demands[i].action, config->events[i].action);
 	}
 	set_context_filter(source);
 	*result = source;
@@ -293,95 +336,12 @@ static int start(struct pem_source *source, struct pem_error *error)
 	rc = pem_source__attach(source, error);
 	if (rc)
 		return rc;
-	for (i = 0; i < source->demand_count; i++)
-		set_action(source, i, atomic_load(&source->demands[i].action));
+	for (i = 0; i < source->common.demand_count; i++)
+		set_action(source, i,
+			   atomic_load_explicit(&source->common.demands[i].action,
+						memory_order_relaxed));
 	source->started = true;
 	return 0;
-}
-
-/* One CPU's statistic in the action's epoch; false: there is none. */
-static bool read_cpu(struct pem_source *source, const struct pem_kernel_demand *demand,
-		     uint32_t cpu, uint64_t action, struct pem_cell *cell)
-{
-	pem_cell_read(&pem_source__ring(source, cpu)->cells[demand->index], cell, STAT_TRIES);
-	return cell->tag == PEM_ACTION_TAG(action) && cell->stat_end;
-}
-
-static int read_statistic(struct pem_source *source, size_t i, struct pem_statistic *value)
-{
-	struct pem_cell sum = {.min = ~0ULL}, cell;
-	const struct pem_kernel_demand *demand;
-	uint64_t action;
-	uint32_t cpu;
-
-	if (i >= source->demand_count)
-		return -EINVAL;
-	demand = &source->demands[i];
-	memset(value, 0, sizeof(*value));
-	value->event = demand->event;
-	value->unavailable = demand->error;
-	if (demand->error)
-		return demand->error;
-	action = atomic_load(&demand->action);
-	for (cpu = 0; cpu < source->cpu_count; cpu++) {
-		if (!read_cpu(source, demand, cpu, action, &cell))
-			continue;
-		sum.stat_end += cell.stat_end;
-		sum.sum += cell.sum;
-		sum.min = cell.min < sum.min ? cell.min : sum.min;
-		sum.max = cell.max > sum.max ? cell.max : sum.max;
-	}
-	pem_statistic__fill(value, &sum, action);
-	return 0;
-}
-
-/* What one CPU keeps of an event besides, in the action's epoch; NULL: nothing. */
-static const struct pem_distribution *read_distribution(const struct pem_source *source,
-							const struct pem_kernel_demand *demand,
-							uint32_t cpu, uint64_t action,
-							struct pem_distribution *copy)
-{
-	uint32_t word = __atomic_load_n(&source->control->filter[demand->index].distribution,
-					__ATOMIC_RELAXED);
-	size_t at = (size_t)cpu * PEM_DISTRIBUTION_COUNT +
-		    (PEM_DISTRIBUTION_INDEX(word) & (PEM_DISTRIBUTION_COUNT - 1));
-
-	if (!word || !pem_distribution_read(&source->distributions[at], copy,
-					    PEM_DISTRIBUTION_TAG(word, action), STAT_TRIES))
-		return NULL;
-	return copy;
-}
-
-static int each_statistic(struct pem_source *source, size_t i,
-			  void (*function)(const struct pem_statistic *part,
-					   const struct pem_distribution *distribution,
-					   uint32_t cpu, void *arg),
-			  void *arg)
-{
-	const struct pem_kernel_demand *demand;
-	struct pem_statistic part;
-	struct pem_distribution distribution;
-	struct pem_cell cell;
-	uint64_t action;
-	uint32_t cpu;
-	int count = 0;
-
-	if (i >= source->demand_count)
-		return -EINVAL;
-	demand = &source->demands[i];
-	if (demand->error)
-		return demand->error;
-	action = atomic_load(&demand->action);
-	for (cpu = 0; cpu < source->cpu_count; cpu++) {
-		if (!read_cpu(source, demand, cpu, action, &cell))
-			continue;
-		memset(&part, 0, sizeof(part));
-		pem_statistic__fill(&part, &cell, action);
-		function(&part, read_distribution(source, demand, cpu, action, &distribution), cpu,
-			 arg);
-		count++;
-	}
-	return count;
 }
 
 static void stop(struct pem_source *source)
@@ -391,15 +351,13 @@ static void stop(struct pem_source *source)
 	if (source->stopped)
 		return;
 	source->stopped = true;
+	/* none: programs load control words in any order */
 	__atomic_store_n(&source->control->logging, 0, __ATOMIC_SEQ_CST);
+	/* none: programs load control words in any order */
 	for (i = 0; i < PEM_KRING_EVENTS_MAX; i++)
 		__atomic_store_n(&source->control->action[i], 0, __ATOMIC_SEQ_CST);
 	pem_source__detach(source);
-	if (source->control->targets_lost)
-		pem_source__log(source, PEM_LOG_WARNING,
-				"kernel: %u processes of the program were not observed: more were "
-				"alive than there is room for",
-				source->control->targets_lost);
+	pem_source_demands__say_targets_lost(source, source->control->targets_lost);
 	if (source->control->values_lost)
 		pem_source__log(
 			source, PEM_LOG_WARNING,
@@ -425,59 +383,6 @@ static int drain(struct pem_source *source, const struct pem_source_sink *sink, 
 	}
 	pem_source__give_up_rest(source);
 	return rc;
-}
-
-static uint64_t misses_of(const struct pem_source *source, unsigned index)
-{
-	unsigned known = pem_kernel__event_count();
-
-	return index < known ? source->programs[index].misses
-			     : source->probes[index - known].misses;
-}
-
-/*
- * What the programs counted. Runs that the kernel refused, because the program was under way on that CPU, are lost
- * events, whether or not they would have been wanted. What was left in a damaged ring is discarded.
- */
-static void count_event(const struct pem_source *source, unsigned index, bool logged,
-			struct pem_balance *balance)
-{
-	const struct pem_cell *cell;
-	uint64_t produced, discarded;
-	uint32_t cpu;
-
-	for (cpu = 0; cpu < source->cpu_count; cpu++) {
-		cell = &pem_source__ring(source, cpu)->cells[index];
-		produced = __atomic_load_n(&cell->produced, __ATOMIC_RELAXED);
-		discarded = __atomic_load_n(&cell->discarded, __ATOMIC_RELAXED);
-		if (source->cpus[cpu].broken)
-			discarded = produced - source->cpus[cpu].read[index];
-		balance->produced += produced;
-		balance->discarded += discarded;
-	}
-	if (logged || balance->produced) {
-		balance->produced += misses_of(source, index);
-		balance->discarded += misses_of(source, index);
-	}
-}
-
-static int balance_of(struct pem_source *source, size_t i, struct pem_balance *balance)
-{
-	struct pem_kernel_demand *demand;
-
-	memset(balance, 0, sizeof(*balance));
-	if (i == source->demand_count && source->context_index >= 0 && !source->context_demanded &&
-	    !source->beside) {
-		count_event(source, (unsigned)source->context_index, false, balance);
-		return 0;
-	}
-	if (i >= source->demand_count)
-		return -EINVAL;
-	demand = &source->demands[i];
-	if (demand->error)
-		return demand->error;
-	count_event(source, demand->index, atomic_load(&demand->logged), balance);
-	return 0;
 }
 
 struct finding {
@@ -514,13 +419,13 @@ __attribute__((visibility("default"))) const struct pem_source_ops pem_source = 
 	.open = open_source,
 	.start = start,
 	.set_action = set_action,
-	.read_statistic = read_statistic,
-	.each_statistic = each_statistic,
+	.read_statistic = pem_source_demands__read,
+	.each_statistic = pem_source_demands__each,
 	.keep = keep,
 	.find = find,
 	.usable = pem_kernel__can_load,
 	.drain = drain,
 	.add_target = add_target,
-	.balance = balance_of,
+	.balance = pem_source_demands__balance,
 	.close = close_source,
 };

@@ -5,8 +5,7 @@
  * A full chunk is a packet already: it is copied, handed on and given back. Until the end records do not wait for their
  * chunk to be full: what is committed of one that is being written is handed on as a packet of its own, and the rest of it
  * later. That is for who only logs, too: each record is walked once all the same, and of a CPU where little happens a recorder
- * that is killed has lost no more than of a busy one. Each lane is a stream, for within one clocks never go back. Letters A to
- * D are those of pem/ring.h.
+ * that is killed has lost no more than of a busy one. Each lane is a stream, for within one clocks never go back.
  *
  * What a chunk holds is copied first and walked in the copy, full or not: its header's count and times are believed of no
  * chunk. What no module would write is not handed on, nor what is behind it, and its CPU is said to be broken; the records
@@ -15,7 +14,6 @@
 #include "module.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -33,33 +31,15 @@ struct piece {
 	uint32_t from, content; /* bytes of the chunk: read before, and there now */
 };
 
-static uint32_t aligned(uint32_t bytes)
-{
-	return (bytes + PEM_RECORD_ALIGN - 1) & ~(PEM_RECORD_ALIGN - 1);
-}
-
 static int complain(struct pem_source *source, const struct piece *piece, const char *what)
 {
 	if (!piece->cpu->broken)
-		pem_module__log(source, PEM_LOG_ERROR,
+		pem_source__log(source, PEM_LOG_ERROR,
 				"module: a chunk of CPU %u, lane %u, %s: its records are lost, and "
 				"what such chunks hold from here on",
 				piece->cpu_number, piece->lane_number, what);
 	piece->cpu->broken = true;
 	return -EINVAL;
-}
-
-/* "k_0" is CPU 0; "k_0_1" what interrupted probes there; "k2_0" of the session's second source. */
-static void stream_name(const struct pem_source *source, const struct piece *piece, char *name,
-			size_t bytes)
-{
-	char number[12] = "", depth[12] = "";
-
-	if (source->beside)
-		snprintf(number, sizeof(number), "%u", source->beside);
-	if (piece->lane_number > 1)
-		snprintf(depth, sizeof(depth), "_%u", piece->lane_number - 1);
-	snprintf(name, bytes, "k%s_%u%s", number, piece->cpu_number, depth);
 }
 
 static int write_packet(struct pem_source *source, const struct pem_source_sink *sink,
@@ -75,7 +55,9 @@ static int write_packet(struct pem_source *source, const struct pem_source_sink 
 	packet->source = PEM_PACKET_KERNEL;
 	if (packet->timestamp_end < packet->timestamp_begin)
 		packet->timestamp_end = packet->timestamp_begin;
-	stream_name(source, piece, name, sizeof(name));
+	pem_source__stream_name(source, piece->cpu_number,
+				piece->lane_number ? piece->lane_number - 1 : 0, name,
+				sizeof(name));
 	return sink->write(sink->arg, name, packet, content);
 }
 
@@ -109,7 +91,7 @@ int pem_module__index_events(struct pem_source *source)
 	uint32_t size = 16;
 	size_t i;
 
-	while (size < 2 * (source->demand_count + 1))
+	while (size < 2 * (source->common.demand_count + 1))
 		size *= 2;
 	source->by_id = calloc(size, sizeof(*source->by_id));
 	if (!source->by_id)
@@ -117,8 +99,8 @@ int pem_module__index_events(struct pem_source *source)
 	source->by_id_mask = size - 1;
 	if (source->sets_thread)
 		put_event(source, source->sets_thread);
-	for (i = 0; i < source->demand_count; i++)
-		put_event(source, source->demands[i].event);
+	for (i = 0; i < source->common.demand_count; i++)
+		put_event(source, source->common.demands[i].event);
 	return 0;
 }
 
@@ -164,16 +146,16 @@ static int walk(const struct pem_source *source, struct pem_packet *packet, uint
 			break;
 		}
 		*clock += (uint32_t)(header->clock_low - (uint32_t)*clock);
-		if (!source->beside || event != source->sets_thread) {
+		if (!source->common.beside || event != source->sets_thread) {
 			if (!packet->record_count++)
 				packet->timestamp_begin = *clock;
 			packet->timestamp_end = *clock;
 			if (to != at)
 				memmove(base + to, base + at, (size_t)length);
 			end = to + (uint32_t)length;
-			to = aligned(end);
+			to = pem_record__aligned(end);
 		}
-		at = aligned(at + (uint32_t)length);
+		at = pem_record__aligned(at + (uint32_t)length);
 	}
 	*content = end;
 	return rc;
@@ -199,7 +181,7 @@ static int hand_on(struct pem_source *source, const struct pem_source_sink *sink
 	found = walk(source, packet, &content, &lane->clock);
 	lane->chunk = (uint32_t)(((const uint8_t *)piece->shared - piece->cpu->ring.chunks) /
 				 piece->cpu->ring.chunk_bytes);
-	lane->offset = aligned(piece->content);
+	lane->offset = pem_record__aligned(piece->content);
 	if (found)
 		complain(source, piece, "holds no records of ours");
 	if (packet->record_count && content > sizeof(*packet)) {
@@ -222,7 +204,8 @@ static int find_piece(struct pem_source *source, uint32_t cpu, uint32_t chunk, u
 	piece->lane = &of->lanes[piece->lane_number];
 	piece->shared =
 		(const struct pem_packet *)(of->ring.chunks + (size_t)chunk * of->ring.chunk_bytes);
-	bits = __atomic_load_n(&piece->shared->content_size, __ATOMIC_ACQUIRE); /* B */
+	/* ra */
+	bits = __atomic_load_n(&piece->shared->content_size, __ATOMIC_ACQUIRE);
 	piece->header = *piece->shared;
 	if (bits % 8 || bits / 8 < sizeof(struct pem_packet) || bits / 8 > of->ring.chunk_bytes)
 		return complain(source, piece, "is longer than a chunk");
@@ -245,7 +228,8 @@ static int read_taken(struct pem_source *source, uint32_t cpu, uint32_t chunk,
 
 	if (chunk >= ring->chunk_count)
 		return 0;
-	word = __atomic_load_n(&ring->chunk_state[chunk], __ATOMIC_ACQUIRE); /* D */
+	/* rb, rd */
+	word = __atomic_load_n(&ring->chunk_state[chunk], __ATOMIC_ACQUIRE);
 	if (PEM_CHUNK_STATE(word) == PEM_CHUNK_READING) {
 		rc = find_piece(source, cpu, chunk, word, &piece);
 		if (rc > 0)
@@ -270,6 +254,7 @@ static int read_owned(struct pem_source *source, uint32_t cpu, const struct pem_
 	int rc = 0, one;
 
 	for (i = 0; i < ring->chunk_count && !source->cpus[cpu].broken; i++) {
+		/* rf */
 		word = __atomic_load_n(&ring->chunk_state[i], __ATOMIC_ACQUIRE);
 		/* Lane 0: it is just being claimed. */
 		if (PEM_CHUNK_STATE(word) != PEM_CHUNK_OWNED || !PEM_CHUNK_LANE(word))
@@ -338,7 +323,7 @@ int pem_module__drain(struct pem_source *source, const struct pem_source_sink *s
 	uint32_t i;
 
 	find_new_pools(source, final);
-	for (i = 0; i < source->cpu_count; i++) {
+	for (i = 0; i < source->common.cpu_count; i++) {
 		if (!source->cpus[i].mapping)
 			continue;
 		one = read_full(source, i, sink);

@@ -4,7 +4,7 @@
  *
  *	source.c   the plugin: demands, start and stop
  *	device.c   /dev/pem: can it be used, which events has it, its ioctls
- *	own.c      what the module looks at itself, and the thread in which it does
+ *	sampling.c what the module samples itself, and the thread in which it does
  *	pools.c    each CPU's pool: mapped, and statistics and counts read out of it
  *	drain.c    chunks -> packets
  *
@@ -16,26 +16,13 @@
 
 #include "pool.h"
 #include "source.h"
+#include "sources/demands.h"
 
 #include <pem/kmod.h>
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-
-#define PEM_MODULE_NO_INDEX 0xffffffffu
-
-/* An event of the session's list. */
-struct pem_module_demand {
-	const struct pem_event *event;
-	struct pem_context context;
-	int error; /* 0, or -errno why it can't be delivered */
-	_Atomic uint64_t action; /* the last one; its epoch is that of the statistic */
-	_Atomic uint32_t distribution; /* from the next action on */
-	_Atomic uint32_t index; /* in pools' cells; PEM_MODULE_NO_INDEX: not known yet */
-	uint64_t told_action; /* what the module knows, under the source's lock */
-	uint32_t told_distribution;
-};
 
 /* What draining remembers of one lane of a CPU. */
 struct pem_module_lane {
@@ -55,36 +42,28 @@ struct pem_module_cpu {
 };
 
 struct pem_source {
+	struct pem_source_common common; /* first: demands.h */
 	int fd;
 	struct pem_module_cpu *cpus;
-	uint32_t cpu_count;
 	uint32_t chunk_bytes;
 	uint64_t next_map_ns; /* when pools of CPUs that came online are looked for again */
 	uint8_t *packet; /* chunk_bytes: a private copy of one */
-	struct pem_module_demand *demands;
-	size_t demand_count;
 	const struct pem_event *
 		*by_id; /* demands' and sets_thread; open addressing, half empty at least */
 	uint32_t by_id_mask;
 	const struct pem_event *sets_thread; /* may be NULL */
-	bool sets_thread_demanded;
-	uint32_t beside; /* struct pem_source_config's */
 	bool has_tree;
 	bool reads_counters; /* at tracepoints that are logged */
 	bool samples_pages; /* of targets */
-	bool looks; /* at pages or free memory: the module needs a thread for that */
+	bool needs_worker; /* the module samples pages or free memory in a thread of this process */
 	struct pem_module_worker *worker; /* NULL: none */
 	uint32_t pages_interval_us;
 	uint64_t pages_region_bytes;
 	bool started;
 	atomic_bool stopped;
 	pthread_mutex_t lock; /* of what the module is told */
-	void (*log)(enum pem_log_level level, const char *text, void *arg);
-	void *log_arg;
 };
 
-void pem_module__log(const struct pem_source *source, enum pem_log_level level, const char *format,
-		     ...) __attribute__((format(printf, 3, 4)));
 /* Write an error's sentence; error may be NULL. Returns code. */
 int pem_module__fail(struct pem_error *error, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -101,10 +80,10 @@ int pem_module__take(const struct pem_source *source, uint32_t cpu, uint32_t *ch
 		     uint32_t count);
 int pem_module__free(const struct pem_source *source, uint32_t cpu, uint32_t chunk);
 
-/* --- own.c --- */
+/* --- sampling.c --- */
 
-/* Is it the event of what the module looks at ("counters", "accessed", "supply")? */
-bool pem_module__observes(const struct pem_event *event, const char *what);
+/* Does the event come of a sampler of the module: "counters", "accessed" or "supply"? */
+bool pem_module__is_sampled_by(const struct pem_event *event, const char *what);
 /* Before events are told. 0, or -errno, said. */
 int pem_module__open_counters(struct pem_source *source, const char *names);
 /* Switches that are logged though nobody asked for them; after all events are told. 0, or -errno. */
@@ -112,9 +91,9 @@ int pem_module__count_at_switches(const struct pem_source *source);
 /* 0, or -errno, said. */
 int pem_module__sample_process(const struct pem_source *source, uint32_t pid);
 int pem_module__watch_supply(const struct pem_source *source);
-/* The thread in which the module looks, from START on. 0, or -errno: there is none. */
+/* The thread in which the module samples, from START on. 0, or -errno: there is none. */
 int pem_module__start_worker(struct pem_source *source);
-/* After STOP. It waits for the thread, but not long for one that a process that is looked at holds up: that one is left. */
+/* After STOP. It waits for the thread, but not long for one that a sampled process holds up: that one is left. */
 void pem_module__end_worker(struct pem_source *source);
 
 /* --- pools.c --- */
@@ -125,9 +104,9 @@ void pem_module__unmap_pools(struct pem_source *source);
 /* Believe a mapping of a pool of one CPU, of chunks of so many bytes at most: 0, or -EINVAL. Unmapping is left to the caller. */
 int pem_module__use_pool(struct pem_module_cpu *cpu, void *mapping, size_t bytes,
 			 uint32_t chunk_bytes);
-/* An event's index in cells, or PEM_MODULE_NO_INDEX. */
+/* An event's index in cells, or PEM_NO_INDEX. */
 uint32_t pem_module__index_of(const struct pem_source *source, uint32_t event_id);
-uint32_t pem_module__index(struct pem_source *source, struct pem_module_demand *demand);
+uint32_t pem_module__index(struct pem_source *source, struct pem_source_demand *demand);
 /* An event's cell in one lane; NULL: there is none. */
 const struct pem_cell *pem_module__cell(const struct pem_module_cpu *cpu, uint32_t lane,
 					uint32_t index);

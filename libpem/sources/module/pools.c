@@ -21,8 +21,8 @@ int pem_module__use_pool(struct pem_module_cpu *cpu, void *mapping, size_t bytes
 		return -EINVAL;
 	cpu->ring = ring;
 	cpu->bytes = bytes;
-	__atomic_store_n(&cpu->mapping, mapping,
-			 __ATOMIC_RELEASE); /* threads that read statistics acquire it */
+	/* ME: threads that read statistics acquire it */
+	__atomic_store_n(&cpu->mapping, mapping, __ATOMIC_RELEASE);
 	return 0;
 }
 
@@ -68,7 +68,7 @@ int pem_module__map_pools(struct pem_source *source)
 	int rc, first = 0, count = 0;
 	uint32_t i;
 
-	for (i = 0; i < source->cpu_count; i++) {
+	for (i = 0; i < source->common.cpu_count; i++) {
 		cpu = &source->cpus[i];
 		if (cpu->mapping) {
 			count++;
@@ -81,7 +81,7 @@ int pem_module__map_pools(struct pem_source *source)
 		first = first ? first : rc;
 		if (rc == -EINVAL || rc == -ENOMEM || rc == -EAGAIN) {
 			cpu->broken = true;
-			pem_module__log(source, PEM_LOG_ERROR,
+			pem_source__log(source, PEM_LOG_ERROR,
 					"module: the pool of CPU %u can't be used (%s): its events "
 					"are lost",
 					i, strerror(-rc));
@@ -94,7 +94,7 @@ void pem_module__unmap_pools(struct pem_source *source)
 {
 	uint32_t i;
 
-	for (i = 0; source->cpus && i < source->cpu_count; i++) {
+	for (i = 0; source->cpus && i < source->common.cpu_count; i++) {
 		if (source->cpus[i].mapping)
 			munmap(source->cpus[i].mapping, source->cpus[i].bytes);
 		source->cpus[i].mapping = NULL;
@@ -107,8 +107,9 @@ uint32_t pem_module__index_of(const struct pem_source *source, uint32_t event_id
 	const uint32_t *ids;
 	uint32_t i, k, id;
 
-	for (i = 0; i < source->cpu_count; i++) {
+	for (i = 0; i < source->common.cpu_count; i++) {
 		cpu = &source->cpus[i];
+		/* me */
 		if (!__atomic_load_n(&cpu->mapping, __ATOMIC_ACQUIRE))
 			continue;
 		ids = pem_pool__event_ids(&cpu->ring);
@@ -121,16 +122,16 @@ uint32_t pem_module__index_of(const struct pem_source *source, uint32_t event_id
 		}
 		break; /* it is the same in all of them */
 	}
-	return PEM_MODULE_NO_INDEX;
+	return PEM_NO_INDEX;
 }
 
-uint32_t pem_module__index(struct pem_source *source, struct pem_module_demand *demand)
+uint32_t pem_module__index(struct pem_source *source, struct pem_source_demand *demand)
 {
-	uint32_t index = atomic_load(&demand->index);
+	uint32_t index = atomic_load_explicit(&demand->index, memory_order_relaxed);
 
-	if (index == PEM_MODULE_NO_INDEX) {
+	if (index == PEM_NO_INDEX) {
 		index = pem_module__index_of(source, demand->event->id);
-		atomic_store(&demand->index, index);
+		atomic_store_explicit(&demand->index, index, memory_order_relaxed);
 	}
 	return index;
 }
@@ -138,6 +139,7 @@ uint32_t pem_module__index(struct pem_source *source, struct pem_module_demand *
 const struct pem_cell *pem_module__cell(const struct pem_module_cpu *cpu, uint32_t lane,
 					uint32_t index)
 {
+	/* me */
 	if (!__atomic_load_n(&cpu->mapping, __ATOMIC_ACQUIRE) || lane >= cpu->ring.lane_count ||
 	    index >= cpu->ring.event_capacity)
 		return NULL;
@@ -149,12 +151,12 @@ void pem_module__count(const struct pem_source *source, uint32_t index, struct p
 	const struct pem_cell *cell;
 	uint32_t i, lane;
 
-	for (i = 0; i < source->cpu_count; i++) {
+	for (i = 0; i < source->common.cpu_count; i++) {
 		for (lane = 0; lane < PEM_KMOD_LANES; lane++) {
 			cell = pem_module__cell(&source->cpus[i], lane, index);
 			if (!cell)
 				continue;
-			/* In this order: the module counts what it discards before what it produces. */
+			/* ri: In this order: the module counts what it discards before what it produces. */
 			balance->produced += __atomic_load_n(&cell->produced, __ATOMIC_ACQUIRE);
 			balance->discarded += __atomic_load_n(&cell->discarded, __ATOMIC_RELAXED);
 		}

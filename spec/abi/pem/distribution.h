@@ -11,36 +11,14 @@
 #ifndef PEM_DISTRIBUTION_H
 #define PEM_DISTRIBUTION_H
 
-#include <pem/abi.h>
+#include <pem/statistic.h>
 
-/* Bucket of a value: 0 for 0 and below, else its highest bit's number, from 1 to 64. */
-PEM_INLINE uint32_t pem_distribution_bucket(uint64_t value, int is_signed)
+/* Bucket of a value: 0 for 0 and below, else its highest bit's number, from 1 to 64. is_signed: 0 or 1. */
+PEM_INLINE uint64_t pem_distribution_bucket(uint64_t value, uint64_t is_signed)
 {
-	uint32_t bucket = 1;
+	uint64_t bits = value & ((value >> 63 & is_signed) - 1);
 
-	if (!value || (is_signed && (int64_t)value < 0))
-		return 0;
-	if (value >> 32) {
-		bucket += 32;
-		value >>= 32;
-	}
-	if (value >> 16) {
-		bucket += 16;
-		value >>= 16;
-	}
-	if (value >> 8) {
-		bucket += 8;
-		value >>= 8;
-	}
-	if (value >> 4) {
-		bucket += 4;
-		value >>= 4;
-	}
-	if (value >> 2) {
-		bucket += 2;
-		value >>= 2;
-	}
-	return bucket + (uint32_t)(value >> 1);
+	return PEM_WIDTH(bits);
 }
 
 /* A square of 128 bits, low word first; by halves, for BPF has no multiplication to 128. */
@@ -54,113 +32,142 @@ PEM_INLINE void pem_distribution_square(uint64_t magnitude, uint64_t square[2])
 	square[1] = high * high + (middle >> 31) + (sum < low * low);
 }
 
-/* The least frequent entry, of which a free one is the least; where value has an entry, that one and *found 1. */
-static inline uint32_t pem_distribution_find(const struct pem_distribution *distribution,
-					     uint64_t value, int *found)
-{
-	uint32_t i, least = 0;
+PEM_STATIC_ASSERT(!(PEM_DISTRIBUTION_TOP & (PEM_DISTRIBUTION_TOP - 1)),
+		  "a mask of indexes, which changes none");
 
-	*found = 1;
+/* Begin anew: until pem_distribution_become the distribution has no tag, and readers throw away what they get of it. */
+PEM_INLINE void pem_distribution_forget(struct pem_distribution *distribution)
+{
+	PEM_STORE(distribution->tag, 0);
+	PEM_STORE(distribution->begin, ~0ULL); /* unequal to any count */
+	/* SC */
+	PEM_ORDER_STORES(distribution->tag);
+}
+
+/* All is 0 now but the sequences of top. */
+PEM_INLINE void pem_distribution_become(struct pem_distribution *distribution, uint64_t tag)
+{
+	/* SD */
+	PEM_RELEASE(distribution->tag, tag);
+}
+
+/* For the variance of integers: the sums of values, sign-extended to 128 bits, and of their squares. is_signed: 0 or 1. */
+PEM_INLINE void pem_distribution_add_square(struct pem_distribution *distribution, uint64_t value,
+					    uint64_t is_signed)
+{
+	uint64_t negative = value >> 63 & is_signed;
+	uint64_t n = distribution->begin + 1, low = distribution->sum[0] + value, square[2];
+	uint64_t high = distribution->sum[1] - negative + (low < value);
+
+	PEM_STORE(distribution->begin, n);
+	/* SA */
+	PEM_ORDER_STORES(distribution->begin);
+	PEM_STORE(distribution->sum[0], low);
+	PEM_STORE(distribution->sum[1], high);
+	pem_distribution_square((value ^ -negative) + negative, square);
+	low = distribution->squares[0] + square[0];
+	/* A square's high word is 2^64 - 2 at most: it takes the carry. */
+	square[1] += low < square[0];
+	PEM_STORE(distribution->squares[0], low);
+	high = distribution->squares[1] + square[1];
+	PEM_STORE(distribution->squares[1], high);
+	PEM_STORE(distribution->squares[2], distribution->squares[2] + (high < square[1]));
+	/* SB */
+	PEM_RELEASE(distribution->end, n);
+}
+
+PEM_INLINE void pem_distribution_add_bucket(struct pem_distribution *distribution, uint64_t bucket)
+{
+	PEM_STORE(distribution->bucket[bucket], distribution->bucket[bucket] + 1);
+}
+
+/*
+ * The entry for a value: its own, or the first of the least frequent ones. Free ones have count 0. The loops have no jump but
+ * those to the end: see PEM_HIDE.
+ */
+PEM_INLINE uint64_t pem_distribution_find(const struct pem_distribution *distribution,
+					  uint64_t value)
+{
+	uint64_t least = ~0ULL >> 1, rank, i;
+	int64_t less;
+
+	PEM_UNROLL
 	for (i = 0; i < PEM_DISTRIBUTION_TOP; i++) {
-		if (distribution->top[i].count && distribution->top[i].value == value)
+		if (PEM_LOAD(distribution->top[i].value) == value)
 			return i;
-		if (distribution->top[i].count < distribution->top[least].count)
-			least = i;
 	}
-	*found = 0;
-	return least;
+	PEM_UNROLL
+	for (i = 0; i < PEM_DISTRIBUTION_TOP; i++) {
+		rank = PEM_LOAD(distribution->top[i].count) * PEM_DISTRIBUTION_TOP + i;
+		less = (int64_t)(rank - least);
+		PEM_HIDE(less);
+		least += (uint64_t)(less & less >> 63);
+	}
+	return least & (PEM_DISTRIBUTION_TOP - 1);
+}
+
+PEM_INLINE void pem_distribution_set_top(struct pem_distribution_top *top, uint64_t value,
+					 uint64_t count, uint64_t error)
+{
+	uint64_t odd = top->sequence | 1;
+
+	PEM_STORE(top->sequence, odd);
+	/* SA */
+	PEM_ORDER_STORES(top->sequence);
+	PEM_STORE(top->value, value);
+	PEM_STORE(top->count, count);
+	PEM_STORE(top->error, error);
+	/* SB */
+	PEM_RELEASE(top->sequence, odd + 1);
+}
+
+/* Space-Saving: a value without an entry takes the least frequent one's, and may have come as often as that one had. */
+PEM_INLINE void pem_distribution_put_top(struct pem_distribution_top *top, uint64_t value)
+{
+	uint64_t count = top->count;
+
+	if (count && top->value == value)
+		PEM_STORE(top->count, count + 1);
+	else
+		pem_distribution_set_top(top, value, count + 1, count);
 }
 
 #ifndef __bpf__
 
-/* Begin anew: what is there is another tag's. Without a tag it is nobody's: what readers get of it meanwhile they throw away. */
+static inline void pem_distribution_add_top(struct pem_distribution *distribution, uint64_t value)
+{
+	pem_distribution_put_top(&distribution->top[pem_distribution_find(distribution, value)],
+				 value);
+}
+
 static inline void pem_distribution_reset(struct pem_distribution *distribution, uint64_t tag)
 {
 	uint32_t i;
 
-	__atomic_store_n(&distribution->tag, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&distribution->begin, ~0ULL, __ATOMIC_RELAXED); /* unequal to any count */
-	__atomic_thread_fence(__ATOMIC_RELEASE);
+	pem_distribution_forget(distribution);
 	for (i = 0; i < 2; i++)
-		__atomic_store_n(&distribution->sum[i], 0, __ATOMIC_RELAXED);
+		PEM_STORE(distribution->sum[i], 0);
 	for (i = 0; i < 3; i++)
-		__atomic_store_n(&distribution->squares[i], 0, __ATOMIC_RELAXED);
+		PEM_STORE(distribution->squares[i], 0);
 	for (i = 0; i < PEM_DISTRIBUTION_BUCKETS; i++)
-		__atomic_store_n(&distribution->bucket[i], 0, __ATOMIC_RELAXED);
+		PEM_STORE(distribution->bucket[i], 0);
 	for (i = 0; i < PEM_DISTRIBUTION_TOP; i++)
-		__atomic_store_n(&distribution->top[i].count, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&distribution->end, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&distribution->begin, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&distribution->tag, tag,
-			 __ATOMIC_RELEASE); /* pairs with pem_distribution_read */
-}
-
-/* For the variance of integers: the sums of values, sign-extended to 128 bits, and of their squares. */
-static inline void pem_distribution_add_square(struct pem_distribution *distribution,
-					       uint64_t value, int is_signed)
-{
-	int negative = is_signed && (int64_t)value < 0;
-	uint64_t n = distribution->begin + 1, low = distribution->sum[0] + value, square[2];
-	uint64_t middle = distribution->squares[0], high;
-
-	pem_distribution_square(negative ? -value : value, square);
-	__atomic_store_n(&distribution->begin, n, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE); /* begin before the values */
-	__atomic_store_n(&distribution->sum[1],
-			 distribution->sum[1] - (uint64_t)negative + (low < value),
-			 __ATOMIC_RELAXED);
-	__atomic_store_n(&distribution->sum[0], low, __ATOMIC_RELAXED);
-	low = middle + square[0];
-	middle = distribution->squares[1] + (low < square[0]);
-	high = middle < (uint64_t)(low < square[0]);
-	middle += square[1];
-	high += middle < square[1];
-	__atomic_store_n(&distribution->squares[0], low, __ATOMIC_RELAXED);
-	__atomic_store_n(&distribution->squares[1], middle, __ATOMIC_RELAXED);
-	__atomic_store_n(&distribution->squares[2], distribution->squares[2] + high,
-			 __ATOMIC_RELAXED);
-	__atomic_store_n(&distribution->end, n, __ATOMIC_RELEASE); /* the values before the end */
-}
-
-static inline void pem_distribution_add_bucket(struct pem_distribution *distribution,
-					       uint32_t bucket)
-{
-	__atomic_store_n(&distribution->bucket[bucket], distribution->bucket[bucket] + 1,
-			 __ATOMIC_RELAXED);
-}
-
-static inline void pem_distribution_set_top(struct pem_distribution_top *top, uint64_t value,
-					    uint64_t count, uint64_t error)
-{
-	__atomic_store_n(&top->sequence, top->sequence | 1, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE); /* odd before the change */
-	__atomic_store_n(&top->value, value, __ATOMIC_RELAXED);
-	__atomic_store_n(&top->count, count, __ATOMIC_RELAXED);
-	__atomic_store_n(&top->error, error, __ATOMIC_RELAXED);
-	__atomic_store_n(&top->sequence, (top->sequence | 1) + 1, __ATOMIC_RELEASE);
-}
-
-/* Space-Saving: a value without an entry takes the least frequent one's, and may have come as often as that one had. */
-static inline void pem_distribution_add_top(struct pem_distribution *distribution, uint64_t value)
-{
-	int found;
-	uint32_t i = pem_distribution_find(distribution, value, &found);
-	struct pem_distribution_top *top = &distribution->top[i];
-
-	if (found)
-		__atomic_store_n(&top->count, top->count + 1, __ATOMIC_RELAXED);
-	else
-		pem_distribution_set_top(top, value, top->count + 1, top->count);
+		PEM_STORE(distribution->top[i].count, 0);
+	PEM_STORE(distribution->end, 0);
+	PEM_STORE(distribution->begin, 0);
+	pem_distribution_become(distribution, tag);
 }
 
 static inline int pem_distribution_read_top(const struct pem_distribution_top *top,
 					    struct pem_distribution_top *copy, unsigned tries)
 {
 	do {
+		/* sb */
 		copy->sequence = __atomic_load_n(&top->sequence, __ATOMIC_ACQUIRE);
 		copy->value = __atomic_load_n(&top->value, __ATOMIC_RELAXED);
 		copy->count = __atomic_load_n(&top->count, __ATOMIC_RELAXED);
 		copy->error = __atomic_load_n(&top->error, __ATOMIC_RELAXED);
+		/* sa */
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		if (!(copy->sequence & 1) &&
 		    __atomic_load_n(&top->sequence, __ATOMIC_RELAXED) == copy->sequence)
@@ -175,12 +182,14 @@ static inline void pem_distribution_read_line(const struct pem_distribution *dis
 	uint32_t i;
 
 	do {
+		/* sb */
 		copy->end = __atomic_load_n(&distribution->end, __ATOMIC_ACQUIRE);
 		for (i = 0; i < 2; i++)
 			copy->sum[i] = __atomic_load_n(&distribution->sum[i], __ATOMIC_RELAXED);
 		for (i = 0; i < 3; i++)
 			copy->squares[i] =
 				__atomic_load_n(&distribution->squares[i], __ATOMIC_RELAXED);
+		/* sa */
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		copy->begin = __atomic_load_n(&distribution->begin, __ATOMIC_RELAXED);
 	} while (copy->begin != copy->end && --tries);
@@ -195,6 +204,7 @@ static inline int pem_distribution_read(const struct pem_distribution *distribut
 {
 	uint32_t i;
 
+	/* sd */
 	if (__atomic_load_n(&distribution->tag, __ATOMIC_ACQUIRE) != tag)
 		return 0;
 	pem_distribution_read_line(distribution, copy, tries);
@@ -204,6 +214,7 @@ static inline int pem_distribution_read(const struct pem_distribution *distribut
 		if (!pem_distribution_read_top(&distribution->top[i], &copy->top[i], tries))
 			copy->top[i].count = 0;
 	}
+	/* sc */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	copy->tag = tag;
 	return copy->begin != ~0ULL && __atomic_load_n(&distribution->tag, __ATOMIC_RELAXED) == tag;

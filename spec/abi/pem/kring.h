@@ -36,11 +36,8 @@
  * moved by compare-and-swap, and all that belongs to one event (its cell) by plain stores. A producer that finds no
  * room, or loses the race PEM_KRING_TRIES times after the first, discards its record and counts it.
  *
- * Ordering:
- *	A  commit: event_id is stored last, released, after all other bytes of the record
- *	B  the consumer's acquire of event_id, before it reads the record's other bytes          pairs with A
- *	C  the consumer's release of tail, after it zeroed what it consumed
- *	D  the producer's load of tail, before the (fully ordered) swap of head, before its stores  pairs with C
+ * Ordering: docs/architecture.md, Barriers. A barrier bears the letters of its pair, capital where something is published
+ * and small where it is read.
  *
  * Invariants: tail <= head <= tail + mask + 1; bytes between head and tail + mask + 1 are zero, and so is the
  * event_id of every record that is reserved and not committed; only the consumer moves tail.

@@ -2,7 +2,8 @@
 /*
  * ring.h - the chunk ring: how a producer claims, fills and retires chunks, once for every producer
  *
- * Not here: mapping pools (libpem/producer), draining them (libpem/consumer), what a record holds.
+ * Not here: mapping pools (libpem/producer), draining them (libpem/consumer), what a record holds, cells of statistics
+ * (statistic.h).
  *
  * A chunk is claimed with one compare-and-swap and then belongs to one lane's thread alone. Chunk states:
  *
@@ -17,16 +18,8 @@
  * A consumer also copies committed records out of an OWNED chunk, without changing its state; of an overwrite pool that is
  * written to meanwhile it believes the copy only if the chunk is still that lane's, with the same packet_seq_num.
  *
- * Ordering:
- *	A  commit: the release of content_size, after a record's bytes
- *	B  a consumer's acquire of content_size, before it reads the bytes below it             pairs with A
- *	C  retire: the release in OWNED -> FULL, after record_count and timestamp_end
- *	D  take or reclaim: the acquire in FULL -> READING or OWNED                              pairs with C
- *	E  free: the release in READING -> FREE, after the consumer's copy
- *	F  claim: the acquire in FREE -> OWNED                                                   pairs with E
- *	G  begin: the release fence between a claim or reclaim and the first store to the chunk
- *	I  the acquire fence between a copy out of an OWNED chunk and the second look at its state and sequence   pairs with G
- *	H  put back: the release in READING -> FULL, after the consumer's copy                   pairs with D
+ * Ordering: docs/architecture.md, Barriers. A barrier bears the letters of its pair, capital where something is published
+ * and small where it is read.
  *
  * Invariants: only the owner stores to an OWNED chunk; content_size never exceeds the chunk and never ends
  * within a record; within a lane packet_seq_num grows by one per claimed chunk; two neighbouring records of a
@@ -36,6 +29,7 @@
 #define PEM_RING_H
 
 #include <pem/abi.h>
+#include <pem/statistic.h>
 
 /* A thread's position in the chunk it owns. Private memory of that thread; all zero: holds no chunk. */
 struct pem_writer {
@@ -87,9 +81,9 @@ PEM_INLINE void pem_ring_commit(struct pem_writer *w, struct pem_cell *cell, uin
 	w->cursor = record + ((bytes + (PEM_RECORD_ALIGN - 1)) & ~(PEM_RECORD_ALIGN - 1));
 	w->last_clock = now;
 	w->record_count++;
+	/* RA */
 	__atomic_store_n(&w->packet->content_size,
-			 (uint64_t)(record + bytes - (uint8_t *)w->packet) * 8,
-			 __ATOMIC_RELEASE); /* A */
+			 (uint64_t)(record + bytes - (uint8_t *)w->packet) * 8, __ATOMIC_RELEASE);
 	/* After the commit: a thread killed between the two leaves a record that is one ahead of its count. */
 	__atomic_store_n(&cell->produced, cell->produced + 1,
 			 __ATOMIC_RELAXED); /* its lane is the only writer */
@@ -102,8 +96,9 @@ static inline void pem_ring_retire(const struct pem_ring *ring, struct pem_write
 		return;
 	w->packet->timestamp_end = w->last_clock;
 	w->packet->record_count = w->record_count;
+	/* RB */
 	__atomic_store_n(&ring->chunk_state[w->chunk_index],
-			 PEM_CHUNK_WORD(PEM_CHUNK_FULL, w->lane_index), __ATOMIC_RELEASE); /* C */
+			 PEM_CHUNK_WORD(PEM_CHUNK_FULL, w->lane_index), __ATOMIC_RELEASE);
 	w->packet = (struct pem_packet *)0;
 	w->cursor = w->end = (uint8_t *)0;
 	w->record_count = 0;
@@ -118,11 +113,13 @@ static inline int pem_ring_try(const struct pem_ring *ring, uint32_t i)
 
 	if (state != PEM_CHUNK_FREE && !(state == PEM_CHUNK_FULL && ring->overwrite))
 		return 0;
+	/* rb, rc, rd */
 	if (!__atomic_compare_exchange_n(&ring->chunk_state[i], &word,
 					 PEM_CHUNK_WORD(PEM_CHUNK_OWNED, 0), 0, __ATOMIC_ACQUIRE,
-					 __ATOMIC_RELAXED)) /* D, F */
+					 __ATOMIC_RELAXED))
 		return 0;
-	__atomic_thread_fence(__ATOMIC_RELEASE); /* G */
+	/* RE */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
 	if (state == PEM_CHUNK_FULL && victim < ring->lane_count) {
 		packet =
 			(const struct pem_packet *)(ring->chunks + (uint64_t)i * ring->chunk_bytes);
@@ -173,8 +170,10 @@ static inline int64_t pem_ring_find(const struct pem_ring *ring)
 /* Give back a chunk found but not started. */
 static inline void pem_ring_give_back(const struct pem_ring *ring, uint32_t index)
 {
+	/* RC */
 	__atomic_store_n(&ring->chunk_state[index], PEM_CHUNK_WORD(PEM_CHUNK_FREE, 0),
-			 __ATOMIC_RELEASE); /* E */
+			 __ATOMIC_RELEASE);
+	/* RH */
 	__atomic_fetch_add(&ring->header->freed, 1, __ATOMIC_RELEASE);
 }
 
@@ -202,11 +201,12 @@ static inline void pem_ring_start(const struct pem_ring *ring, struct pem_writer
 	packet->cpu = PEM_NO_CPU;
 	packet->source = PEM_PACKET_USER;
 	packet->record_count = 0;
-	__atomic_store_n(&packet->content_size, PEM_PACKET_HEADER_BYTES * 8,
-			 __ATOMIC_RELEASE); /* A */
-	/* Only now is it the lane's: what an earlier owner left in it was never to be read. */
+	/* RA */
+	__atomic_store_n(&packet->content_size, PEM_PACKET_HEADER_BYTES * 8, __ATOMIC_RELEASE);
+	/* RF: Only now is it the lane's: what an earlier owner left in it was never to be read. */
 	__atomic_store_n(&ring->chunk_state[index], PEM_CHUNK_WORD(PEM_CHUNK_OWNED, w->lane_index),
 			 __ATOMIC_RELEASE);
+	/* RG */
 	__atomic_store_n(&lane->packet_seq, lane->packet_seq + 1, __ATOMIC_RELEASE);
 	w->packet = packet;
 	w->cursor = (uint8_t *)packet + PEM_PACKET_HEADER_BYTES;
@@ -214,74 +214,6 @@ static inline void pem_ring_start(const struct pem_ring *ring, struct pem_writer
 	w->last_clock = now;
 	w->record_count = 0;
 	w->chunk_index = index;
-}
-
-/* Order-preserving key of a field's value for a cell's min and max: unsigned comparison orders the values. */
-PEM_INLINE uint64_t pem_stat_key_signed(int64_t value)
-{
-	return (uint64_t)value ^ (1ULL << 63);
-}
-
-/*
- * Add one value to a cell's statistic; integers only (a floating sum is the library's). One writer per cell.
- * A reader that finds stat_begin == stat_end before and after, and one tag, has a consistent set.
- */
-PEM_INLINE void pem_cell_update(struct pem_cell *cell, uint64_t value, uint64_t key)
-{
-	uint64_t n = cell->stat_begin + 1;
-
-	__atomic_store_n(&cell->stat_begin, n, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE); /* begin before the values */
-	__atomic_store_n(&cell->sum, cell->sum + value, __ATOMIC_RELAXED);
-	if (key < cell->min)
-		__atomic_store_n(&cell->min, key, __ATOMIC_RELAXED);
-	if (key > cell->max)
-		__atomic_store_n(&cell->max, key, __ATOMIC_RELAXED);
-	__atomic_store_n(&cell->stat_end, n, __ATOMIC_RELEASE); /* the values before the end */
-}
-
-/* Begin a cell's statistic anew, of another tag. */
-static inline void pem_cell_reset(struct pem_cell *cell, uint64_t tag)
-{
-	__atomic_store_n(&cell->stat_begin, ~0ULL,
-			 __ATOMIC_RELAXED); /* unequal to any count while it changes */
-	__atomic_thread_fence(__ATOMIC_RELEASE);
-	__atomic_store_n(&cell->sum, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&cell->min, ~0ULL, __ATOMIC_RELAXED);
-	__atomic_store_n(&cell->max, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&cell->tag, tag, __ATOMIC_RELAXED);
-	__atomic_store_n(&cell->stat_end, 0, __ATOMIC_RELEASE);
-	__atomic_store_n(&cell->stat_begin, 0, __ATOMIC_RELEASE);
-}
-
-/* pem_cell_update in a cell that may hold another tag's statistic, which is then forgotten. */
-PEM_INLINE void pem_cell_add(struct pem_cell *cell, uint64_t tag, uint64_t value, uint64_t key)
-{
-	if (__builtin_expect(cell->tag != tag, 0))
-		pem_cell_reset(cell, tag);
-	pem_cell_update(cell, value, key);
-}
-
-/*
- * Copy one cell's statistic; false: its writer was in the middle of it at each of so many tries, and copy is what was seen
- * last (a thread that was killed there leaves it so).
- */
-static inline int pem_cell_read(const struct pem_cell *cell, struct pem_cell *copy, unsigned tries)
-{
-	do {
-		copy->stat_end = __atomic_load_n(&cell->stat_end, __ATOMIC_ACQUIRE);
-		copy->tag = __atomic_load_n(&cell->tag, __ATOMIC_RELAXED);
-		copy->sum = __atomic_load_n(&cell->sum, __ATOMIC_RELAXED);
-		copy->min = __atomic_load_n(&cell->min, __ATOMIC_RELAXED);
-		copy->max = __atomic_load_n(&cell->max, __ATOMIC_RELAXED);
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		copy->stat_begin = __atomic_load_n(&cell->stat_begin, __ATOMIC_RELAXED);
-		/* The tag again: a later one may have come to the same count meanwhile. */
-		if (copy->stat_begin == copy->stat_end &&
-		    __atomic_load_n(&cell->tag, __ATOMIC_RELAXED) == copy->tag)
-			return 1;
-	} while (--tries);
-	return 0;
 }
 
 #endif

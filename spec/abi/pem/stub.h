@@ -126,6 +126,7 @@ PEM_INLINE uint32_t pem_event_begin(struct pem_cursor *c, const struct pem_provi
 	}
 	if (__builtin_expect(c->thread->depth != PEM_DEPTH_IDLE, 0))
 		return 0;
+	/* uf */
 	c->action = __atomic_load_n(&actions[c->session], __ATOMIC_ACQUIRE);
 	c->writer = &c->thread->writer[c->session];
 	c->cell = (struct pem_cell *)(void *)((uint8_t *)c->writer->cells + provider->cell_offset) +
@@ -194,6 +195,7 @@ PEM_INLINE int pem_stat_add(struct pem_cursor *c, uint64_t value, uint64_t key)
 PEM_INLINE const struct pem_filter *pem_filter_begin(const struct pem_cursor *c,
 						     const struct pem_filter *const *filters)
 {
+	/* uh */
 	return __atomic_load_n(&filters[c->session], __ATOMIC_ACQUIRE);
 }
 

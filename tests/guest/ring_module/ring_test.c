@@ -46,8 +46,8 @@ void pem_trial__expect(struct trial *t, const char *what, u64 got, u64 wanted)
 
 static void free_trial(struct trial *t)
 {
-	if (t->session.cpus)
-		free_percpu(t->session.cpus);
+	if (t->data.cpus)
+		free_percpu(t->data.cpus);
 	vfree(t->memory);
 	kvfree(t);
 }
@@ -55,7 +55,7 @@ static void free_trial(struct trial *t)
 /* On this CPU, which stays ours. NULL: no memory. */
 static struct trial *new_trial(u32 flags, u32 chunk_bytes, u32 chunk_count)
 {
-	struct trial *t = kvzalloc(sizeof(*t) + EVENTS * sizeof(t->session.rule[0]), GFP_KERNEL);
+	struct trial *t = kvzalloc(sizeof(*t) + EVENTS * sizeof(t->data.rule[0]), GFP_KERNEL);
 	unsigned int cpu, i;
 
 	if (!t)
@@ -67,15 +67,15 @@ static struct trial *new_trial(u32 flags, u32 chunk_bytes, u32 chunk_count)
 					     .event_capacity = EVENTS};
 	pem_pool__layout(&t->layout);
 	t->memory = vzalloc(t->layout.total_bytes);
-	t->session.cpus = alloc_percpu(struct pem_kmod_cpu);
-	if (!t->memory || !t->session.cpus) {
+	t->data.cpus = alloc_percpu(struct pem_kmod_cpu);
+	if (!t->memory || !t->data.cpus) {
 		free_trial(t);
 		return NULL;
 	}
 	pem_pool__point(t->memory, &t->layout, &t->ring);
-	for_each_possible_cpu (cpu)
-		per_cpu_ptr(t->session.cpus, cpu)->depth = PEM_KMOD_DEPTH;
-	t->cpu = raw_cpu_ptr(t->session.cpus);
+	for_each_possible_cpu(cpu)
+		per_cpu_ptr(t->data.cpus, cpu)->depth = PEM_KMOD_DEPTH;
+	t->cpu = raw_cpu_ptr(t->data.cpus);
 	t->cpu->ring = t->ring;
 	t->cpu->logged_thread = PEM_KRING_NO_THREAD;
 	t->cpu->depth = 0;
@@ -83,10 +83,10 @@ static struct trial *new_trial(u32 flags, u32 chunk_bytes, u32 chunk_count)
 		t->cpu->writers[i].lane_index = 1 + i;
 		t->cpu->writers[i].cells = &t->ring.cells[(1 + i) * EVENTS];
 	}
-	t->session.spare = &t->ring;
+	t->data.spare = &t->ring;
 	t->rule.action = PEM_ACTION(PEM_ACTION_LOG, PEM_NO_FIELD, 0, 0, 0);
 	t->rule.cpu = PEM_NO_CPU;
-	RCU_INIT_POINTER(t->session.rule[MARK], &t->rule);
+	RCU_INIT_POINTER(t->data.rule[MARK], &t->rule);
 	return t;
 }
 
@@ -115,7 +115,7 @@ void pem_trial__raise(struct trial *t, enum level level, u32 bytes,
 
 	count(&t->raised);
 	count(&t->at[level]);
-	if (!pem_begin(&e, &t->session, MARK))
+	if (!pem_begin(&e, &t->data, MARK))
 		return;
 	if (!pem_enter(&e, MARK)) {
 		count(&t->refused);

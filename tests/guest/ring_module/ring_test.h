@@ -38,7 +38,7 @@ struct trial {
 	/* the first thing that was not as it should be */
 	const char *wrong;
 	u64 got, wanted;
-	struct pem_kmod_session session; /* ends with rules */
+	struct pem_kmod_probe_data data; /* ends with rules */
 };
 
 /* --- ring_test.c --- */

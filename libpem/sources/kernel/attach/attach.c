@@ -203,7 +203,7 @@ static void say_refused(const struct pem_source *source, const struct pem_probe 
 }
 
 /* The demand whose event a probe is. */
-static struct pem_kernel_demand *demand_of(const struct pem_source *source, size_t i)
+static struct pem_source_demand *demand_of(const struct pem_source *source, size_t i)
 {
 	return pem_source__demand_of(source, pem_kernel__event_count() + (unsigned)i);
 }
@@ -212,7 +212,7 @@ static int add_program(struct pem_source *source, size_t i, const struct pem_pro
 		       const struct bpf_insn *template, size_t count)
 {
 	struct pem_kernel_probe *probe = &source->probes[i];
-	const struct pem_kernel_demand *demand = demand_of(source, i);
+	const struct pem_source_demand *demand = demand_of(source, i);
 	struct bpf_insn *insns = malloc(count * sizeof(*insns));
 	struct pem_probe_program *grown =
 		realloc(probe->programs, (probe->program_count + 1) * sizeof(*grown));
@@ -298,7 +298,7 @@ void pem_source__load_probes(struct pem_source *source)
 	size_t i, need, room, count = program ? bpf_program__insn_cnt(program) : 0;
 	const struct pem_probe *probe;
 	struct pem_progress progress;
-	struct pem_kernel_demand *demand;
+	struct pem_source_demand *demand;
 	int rc;
 
 	pem_progress__start(&progress);
@@ -497,7 +497,7 @@ static void say_not_attached(const struct pem_source *source, const struct pem_p
 
 void pem_source__attach_probes(struct pem_source *source)
 {
-	struct pem_kernel_demand *demand;
+	struct pem_source_demand *demand;
 	size_t i, k;
 	int rc;
 

@@ -4,31 +4,15 @@
  */
 #include "base.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
-void pem_source__log(const struct pem_source *source, enum pem_log_level level, const char *format,
-		     ...)
-{
-	char text[1024];
-	va_list args;
-
-	if (!source->log)
-		return;
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	source->log(level, text, source->log_arg);
-}
-
-struct pem_kernel_demand *pem_source__demand_of(const struct pem_source *source, unsigned index)
+struct pem_source_demand *pem_source__demand_of(const struct pem_source *source, unsigned index)
 {
 	size_t i;
 
-	for (i = 0; i < source->demand_count; i++) {
-		if (!source->demands[i].error && source->demands[i].index == index)
-			return &source->demands[i];
+	for (i = 0; i < source->common.demand_count; i++) {
+		if (!source->common.demands[i].error && source->common.demands[i].index == index)
+			return &source->common.demands[i];
 	}
 	return NULL;
 }

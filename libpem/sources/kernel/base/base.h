@@ -17,11 +17,11 @@
 
 #include "match.h"
 #include "source.h"
+#include "sources/demands.h"
 #include "util.h"
 
 #include <pem/kring.h>
 
-#include <stdatomic.h>
 #include <stdbool.h>
 
 struct bpf_link;
@@ -103,19 +103,6 @@ void pem_kernel__thread_of(const uint8_t *record, uint32_t *pid, uint32_t *tid);
 
 extern const unsigned char pem_kernel_object[], pem_kernel_object_end[];
 
-/* An event of the session's list. */
-struct pem_kernel_demand {
-	const struct pem_event *event;
-	struct pem_context context;
-	const struct pem_test *tests; /* of its predicate */
-	uint32_t test_count;
-	unsigned index; /* in the table */
-	int error; /* 0, or -errno why it can't be delivered */
-	atomic_bool logged; /* was ever */
-	_Atomic uint64_t action; /* the last one with a statistic, or 0 */
-	atomic_bool logging; /* is now */
-};
-
 /* One program of a probe, attached to as many places as it fits. */
 struct pem_probe_program {
 	int fd;
@@ -152,6 +139,7 @@ struct pem_kernel_cpu {
 };
 
 struct pem_source {
+	struct pem_source_common common; /* first: demands.h */
 	struct bpf_object *object;
 	struct pem_kcontrol *control; /* mapped */
 	size_t control_bytes;
@@ -161,26 +149,19 @@ struct pem_source {
 	struct pem_distribution *distributions; /* [cpu][PEM_DISTRIBUTION_COUNT], mapped */
 	size_t distributions_bytes;
 	uint32_t ring_mask;
-	uint32_t cpu_count;
 	struct pem_kernel_cpu *cpus;
 	struct pem_kernel_program programs[PEM_KRING_EVENTS_MAX];
-	struct pem_kernel_demand *demands;
-	size_t demand_count;
 	struct pem_kernel_probe *probes; /* their indexes follow the table's */
 	size_t probe_count;
 	uint16_t probe_by_id
 		[PEM_KERNEL_PROBES_BY_ID]; /* open addressing: place in probes + 1; 0: free */
 	int context_index; /* the event that sets threads, or -1 */
-	bool context_demanded; /* it is among the demands */
 	bool started;
 	bool stopped;
 	pid_t root;
 	bool no_follow;
 	uint32_t buffer_bytes; /* asked for; 0: the default */
-	uint32_t beside; /* struct pem_source_config's */
 	uint8_t *packet;
-	void (*log)(enum pem_log_level level, const char *text, void *arg);
-	void *log_arg;
 };
 
 /* Indexes in use: the table's, and after them the session's probes'. */
@@ -217,8 +198,6 @@ static inline struct pem_kring *pem_source__ring(const struct pem_source *source
 	return (struct pem_kring *)(source->rings + cpu * source->ring_stride);
 }
 
-void pem_source__log(const struct pem_source *source, enum pem_log_level level, const char *format,
-		     ...) __attribute__((format(printf, 3, 4)));
 
 /* Work on many things, of which somebody waiting is told how far it is. */
 struct pem_progress {
@@ -262,7 +241,7 @@ int pem_kernel__choose_in(const struct pem_kernel_btf *kernel, const struct pem_
 			  uint32_t refused, struct pem_error *reason);
 
 /* The demand for an index that has not failed; NULL. */
-struct pem_kernel_demand *pem_source__demand_of(const struct pem_source *source, unsigned index);
+struct pem_source_demand *pem_source__demand_of(const struct pem_source *source, unsigned index);
 /* Keep the last lines of what the verifier says. */
 void pem_kernel__keep_last(char *last, size_t bytes, const char *text, const char *end);
 /* The running kernel's types, read once. NULL with reason. */

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * own.h - what the module finds out itself, beside what tracepoints tell
+ * sampling.h - what the module samples itself, beside what tracepoints tell
  *
  *	counters.c	what counters of a CPU hold when another event is raised there
  *	accessed.c	which pages of a process were used, by the accessed bits of its page tables
  *	supply.c	how many free blocks of memory there are
- *	ticker.c	who looks now and then: a thread of the user's
+ *	ticker.c	when samples are taken: in a thread of the user's
  *
- * All write by the emitters that codegen makes of the specs (pem_kmod_own.h), which are probes that the module calls
+ * All write by the emitters that codegen makes of the specs (pem_kmod_emit.h), which are probes that the module calls
  * itself: what holds for probes (pem_kmod.h) holds for them.
  *
  * Everything here but what says otherwise is called under the session's lock. Ticks never take it.
  */
-#ifndef PEM_KMOD_OWN_H
-#define PEM_KMOD_OWN_H
+#ifndef PEM_KMOD_SAMPLING_H
+#define PEM_KMOD_SAMPLING_H
 
 #include "pem_kmod.h"
 
@@ -37,7 +37,7 @@ struct pem_ticker {
 	bool (*tick)(struct pem_ticker *ticker);
 	void (*free)(struct pem_ticker *ticker);
 	u64 interval_ns;
-	/* ticker.c's own: */
+	/* Of ticker.c alone: */
 	struct pem_tickers *all;
 	struct list_head list;
 	refcount_t refs;
@@ -49,7 +49,7 @@ struct pem_ticker {
 
 /* Those of a session. */
 struct pem_tickers {
-	spinlock_t lock;
+	spinlock_t lock; /* of all that follows, and of its tickers */
 	struct list_head list;
 	wait_queue_head_t wait;
 	unsigned int changes; /* counts what the thread that works has to know of */
@@ -70,9 +70,9 @@ int pem_tickers__work(struct pem_tickers *all);
 /* For tick(): it is to write no record any more, and to end soon. */
 bool pem_ticker__is_over(const struct pem_ticker *ticker);
 
-/* What a session has of all that. */
-struct pem_own {
-	struct pem_kmod_session *session;
+/* What a session samples. */
+struct pem_kmod_sampling {
+	struct pem_kmod_probe_data *data;
 	struct pem_tickers tickers;
 	struct list_head accessed;
 	u32 accessed_count;
@@ -87,19 +87,20 @@ void pem_counters__exit(void);
  * Open counters on all CPUs, now and when they come online. 0; or -errno, and asked->failed says which one could not be
  * had: none is then. They are the session's until it ends: EBUSY if it has some.
  */
-int pem_counters__open(struct pem_kmod_session *session, struct pem_kmod_counters *asked);
+int pem_counters__open(struct pem_kmod_probe_data *data, struct pem_kmod_counters *asked);
 /* No probe of the session runs. */
-void pem_counters__close(struct pem_kmod_session *session);
+void pem_counters__close(struct pem_kmod_probe_data *data);
 
 /* --- accessed.c --- */
 
 /* Sample a process, differently if it is already, or no more. */
-int pem_accessed__set(struct pem_own *own, const struct pem_kmod_accessed *asked);
-void pem_accessed__free(struct pem_own *own);
+int pem_accessed__set(struct pem_kmod_sampling *sampling, const struct pem_kmod_accessed *asked);
+void pem_accessed__free(struct pem_kmod_sampling *sampling);
 
 /* --- supply.c --- */
 
-int pem_supply__set(struct pem_own *own, const struct pem_kmod_supply *asked, bool runs);
-void pem_supply__free(struct pem_own *own);
+int pem_supply__set(struct pem_kmod_sampling *sampling, const struct pem_kmod_supply *asked,
+		    bool runs);
+void pem_supply__free(struct pem_kmod_sampling *sampling);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * own.c - what the module is to look at itself: counters at events, a process's pages, free memory; the thread for that
+ * sampling.c - what the module samples itself: counters at events, a process's pages, free memory; the thread for that
  *
  * Not here: what is wanted of these events, which is told as of all others (source.c).
  */
@@ -23,7 +23,7 @@
 
 #define WORKER_PATIENCE_S 1
 
-bool pem_module__observes(const struct pem_event *event, const char *what)
+bool pem_module__is_sampled_by(const struct pem_event *event, const char *what)
 {
 	return event->source_kind == PEM_SOURCE_MODULE && !strcmp(event->source_name, what);
 }
@@ -92,7 +92,7 @@ static void say_refused(const struct pem_source *source, char *names, int error)
 	if (error == -ENOENT || error == -ENODEV)
 		explain(names, error, &reason);
 	names[strcspn(names, "|")] = '\0'; /* the first of alternatives will do */
-	pem_module__log(source, PEM_LOG_WARNING,
+	pem_source__log(source, PEM_LOG_WARNING,
 			"--counters: %s can't be read at events of the kernel: %s", names,
 			*reason.text ? reason.text : why(error));
 }
@@ -120,7 +120,7 @@ int pem_module__open_counters(struct pem_source *source, const char *names)
 	int rc = 0;
 
 	if (!names) {
-		pem_module__log(source, PEM_LOG_WARNING,
+		pem_source__log(source, PEM_LOG_WARNING,
 				"no counters are named that could be read at events: --counters "
 				"names them");
 		return -EINVAL;
@@ -145,7 +145,7 @@ int pem_module__count_at_switches(const struct pem_source *source)
 	struct pem_kmod_event request = {
 		.size = sizeof(request), .cpu = PEM_NO_CPU, .flags = PEM_KMOD_READ_COUNTERS};
 
-	if (!source->sets_thread || source->sets_thread_demanded)
+	if (!source->sets_thread || source->common.demands_thread_event)
 		return 0; /* its own demand says so */
 	request.event_id = source->sets_thread->id;
 	return ioctl(source->fd, PEM_KMOD_EVENT, &request) ? -errno : 0;
@@ -162,8 +162,8 @@ int pem_module__sample_process(const struct pem_source *source, uint32_t pid)
 	int rc = ioctl(source->fd, PEM_KMOD_ACCESSED, &request) ? -errno : 0;
 
 	if (rc)
-		pem_module__log(source, PEM_LOG_WARNING,
-				"pages of process %u are not looked at: %s", pid,
+		pem_source__log(source, PEM_LOG_WARNING, "pages of process %u are not sampled: %s",
+				pid,
 				rc == -EPERM    ? "its memory may be read by its user and by "
 						  "CAP_SYS_PTRACE only"
 				: rc == -ENOSPC ? "16 processes are the most"
@@ -191,6 +191,7 @@ struct pem_module_worker {
 
 static void put_worker(struct pem_module_worker *worker)
 {
+	/* MF, mf */
 	if (atomic_fetch_sub(&worker->users, 1) != 1)
 		return;
 	close(worker->fd);
@@ -256,9 +257,9 @@ void pem_module__end_worker(struct pem_source *source)
 	until.tv_sec += WORKER_PATIENCE_S;
 	if (pthread_timedjoin_np(worker->thread, NULL, &until)) {
 		pthread_detach(worker->thread);
-		pem_module__log(source, PEM_LOG_WARNING,
+		pem_source__log(source, PEM_LOG_WARNING,
 				"module: a process keeps its memory locked, and the thread that "
-				"looks at its pages waits for it: it is left behind, and holds "
+				"samples its pages waits for it: it is left behind, and holds "
 				"this session's buffers until then");
 	}
 	put_worker(worker);

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * statistic.h - count, sum, least and greatest value of an event: the steps on a cell, once for every producer
+ *
+ * Programs, the kernel module and BPF programs compile these inlines. What differs among them is how a word is stored and how
+ * stores are ordered: the macros below. Not here: the distribution of values (distribution.h).
+ *
+ * A cell has one writer and any number of readers. The writer counts in stat_begin before it changes the cell and in stat_end
+ * after it. A reader that finds the same count in both, and the same tag before and after, has a consistent set.
+ *
+ * Ordering: docs/architecture.md, Barriers. A barrier bears the letters of its pair, capital where something is published
+ * and small where it is read.
+ */
+#ifndef PEM_STATISTIC_H
+#define PEM_STATISTIC_H
+
+#include <pem/abi.h>
+
+/*
+ *	PEM_LOAD(x)            the word x, loaded once
+ *	PEM_STORE(x, v)        v to x, stored once
+ *	PEM_ORDER_STORES(x)    stores before it are seen before stores after it; x, the writer's alone, stays what it is
+ *	PEM_RELEASE(x, v)      what came before is seen before v in x
+ *	PEM_WIDTH(v)           the number of v's highest bit that is 1, from 1 on; 0: none is
+ *	PEM_HIDE(v)            BPF: clang knows nothing of v any more, so it keeps arithmetic that it would make jumps of
+ *	PEM_UNROLL             BPF: the loop behind it becomes straight code
+ */
+#if defined(__bpf__)
+#define PEM_LOAD(x) (*(volatile __typeof__(x) *)&(x))
+#define PEM_STORE(x, v) (*(volatile __typeof__(x) *)&(x) = (v))
+/* BPF knows no barrier. x86 keeps stores in order; elsewhere an atomic operation that returns a result orders them. */
+#if defined(__TARGET_ARCH_x86)
+#define PEM_ORDER_STORES(x) __asm__ volatile("" ::: "memory")
+#define PEM_RELEASE(x, v)                                                                          \
+	do {                                                                                       \
+		__asm__ volatile("" ::: "memory");                                                 \
+		PEM_STORE(x, v);                                                                   \
+	} while (0)
+#else
+#define PEM_ORDER_STORES(x)                                                                        \
+	do {                                                                                       \
+		__typeof__(x) old_ = __sync_fetch_and_add(&(x), 0);                                \
+		__asm__ volatile("" ::"r"(old_));                                                  \
+	} while (0)
+#define PEM_RELEASE(x, v) ((void)__sync_lock_test_and_set(&(x), v))
+#endif
+#define PEM_HIDE(v) __asm__("" : "+r"(v))
+#define PEM_WIDTH(v) pem_width(v)
+/* Without a jump: the verifier walks what follows one once for each way it may go. */
+PEM_INLINE uint64_t pem_width(uint64_t bits)
+{
+	bits |= bits >> 1;
+	bits |= bits >> 2;
+	bits |= bits >> 4;
+	bits |= bits >> 8;
+	bits |= bits >> 16;
+	bits |= bits >> 32;
+	bits = (uint64_t)__builtin_popcountll(bits);
+	PEM_HIDE(bits);
+	return bits;
+}
+#define PEM_UNROLL _Pragma("unroll")
+#elif defined(__KERNEL__)
+#define PEM_LOAD(x) READ_ONCE(x)
+#define PEM_STORE(x, v) WRITE_ONCE(x, v)
+#define PEM_ORDER_STORES(x) smp_wmb()
+#define PEM_RELEASE(x, v) smp_store_release(&(x), v)
+#define PEM_WIDTH(v) ((v) ? 64 - (uint64_t)__builtin_clzll(v) : 0)
+#define PEM_HIDE(v) ((void)0)
+#define PEM_UNROLL
+#else
+#define PEM_LOAD(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
+#define PEM_STORE(x, v) __atomic_store_n(&(x), v, __ATOMIC_RELAXED)
+#define PEM_ORDER_STORES(x) __atomic_thread_fence(__ATOMIC_RELEASE)
+#define PEM_RELEASE(x, v) __atomic_store_n(&(x), v, __ATOMIC_RELEASE)
+#define PEM_WIDTH(v) ((v) ? 64 - (uint64_t)__builtin_clzll(v) : 0)
+#define PEM_HIDE(v) ((void)0)
+#define PEM_UNROLL
+#endif
+
+/* Order-preserving key of a field's value for a cell's min and max: unsigned comparison orders the values. */
+PEM_INLINE uint64_t pem_stat_key_signed(int64_t value)
+{
+	return (uint64_t)value ^ (1ULL << 63);
+}
+
+/* Begin to change a cell. Returns the count that pem_cell_end is to be told. */
+PEM_INLINE uint64_t pem_cell_begin(struct pem_cell *cell)
+{
+	uint64_t n = PEM_LOAD(cell->stat_begin) + 1;
+
+	PEM_STORE(cell->stat_begin, n);
+	/* SA */
+	PEM_ORDER_STORES(cell->stat_begin);
+	return n;
+}
+
+/* Add a value and its key; sum is what the cell's sum was. */
+PEM_INLINE void pem_cell_put(struct pem_cell *cell, uint64_t sum, uint64_t value, uint64_t key)
+{
+	PEM_STORE(cell->sum, sum + value);
+	if (key < cell->min)
+		PEM_STORE(cell->min, key);
+	if (key > cell->max)
+		PEM_STORE(cell->max, key);
+}
+
+PEM_INLINE void pem_cell_end(struct pem_cell *cell, uint64_t n)
+{
+	/* SB */
+	PEM_RELEASE(cell->stat_end, n);
+}
+
+/* Begin a cell's statistic anew, of another tag. */
+static inline void pem_cell_reset(struct pem_cell *cell, uint64_t tag)
+{
+	PEM_STORE(cell->stat_begin, ~0ULL); /* unequal to any count while it changes */
+	/* SA */
+	PEM_ORDER_STORES(cell->stat_begin);
+	PEM_STORE(cell->sum, 0);
+	PEM_STORE(cell->min, ~0ULL);
+	PEM_STORE(cell->max, 0);
+	PEM_STORE(cell->tag, tag);
+	/* SB */
+	PEM_RELEASE(cell->stat_end, 0);
+	/* SB */
+	PEM_RELEASE(cell->stat_begin, 0);
+}
+
+/* Add one value to a cell's statistic; integers only (a floating sum is the library's). */
+PEM_INLINE void pem_cell_update(struct pem_cell *cell, uint64_t value, uint64_t key)
+{
+	uint64_t n = pem_cell_begin(cell);
+
+	pem_cell_put(cell, cell->sum, value, key);
+	pem_cell_end(cell, n);
+}
+
+/* pem_cell_update in a cell that may hold another tag's statistic, which is then forgotten. */
+PEM_INLINE void pem_cell_add(struct pem_cell *cell, uint64_t tag, uint64_t value, uint64_t key)
+{
+	if (__builtin_expect(cell->tag != tag, 0))
+		pem_cell_reset(cell, tag);
+	pem_cell_update(cell, value, key);
+}
+
+#ifndef __bpf__
+
+/*
+ * Copy one cell's statistic; false: its writer was in the middle of it at each of so many tries, and copy is what was seen
+ * last (a thread that was killed there leaves it so).
+ */
+static inline int pem_cell_read(const struct pem_cell *cell, struct pem_cell *copy, unsigned tries)
+{
+	do {
+		/* sb */
+		copy->stat_end = __atomic_load_n(&cell->stat_end, __ATOMIC_ACQUIRE);
+		copy->tag = PEM_LOAD(cell->tag);
+		copy->sum = PEM_LOAD(cell->sum);
+		copy->min = PEM_LOAD(cell->min);
+		copy->max = PEM_LOAD(cell->max);
+		/* sa */
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		copy->stat_begin = PEM_LOAD(cell->stat_begin);
+		/* The tag again: a later one may have come to the same count meanwhile. */
+		if (copy->stat_begin == copy->stat_end && PEM_LOAD(cell->tag) == copy->tag)
+			return 1;
+	} while (--tries);
+	return 0;
+}
+
+#endif
+#endif
