@@ -268,9 +268,9 @@ int cli_library_file(const char *name, char *path, size_t bytes);
 int cli_plugins__visit(const char *prefix,
 		       int (*visit)(const char *path, const char *name, void *arg),
 		       void (*refuse)(const char *sentence), void *arg);
-/* The exporter of a plugin file, or NULL and error; handle is for dlclose. */
-const struct pem_exporter *cli_exporter__load(const char *path, void **handle,
-					      struct pem_error *error);
+/* Copy the table of an exporter's plugin file. False, with error: it is none for this pem. handle is for dlclose. */
+bool cli_exporter__load(const char *path, struct pem_exporter *exporter, void **handle,
+			struct pem_error *error);
 
 /* --- pem-codegen, which knows what a spec may be (run_codegen.c) --- */
 

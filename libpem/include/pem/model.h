@@ -52,9 +52,9 @@ const struct pem_event *pem_model__by_name(const struct pem_model *model, const 
  * (descriptions, levels, meanings, roles, labels, sources) may differ.
  */
 int pem_event__equal(const struct pem_event *a, const struct pem_event *b);
-/* Index of a field in event->fields, or -1. */
+/* Index of a field in event->fields, or -ENOENT. */
 int pem_event__field(const struct pem_event *event, const char *name);
-/* Index of the first field with a role, or -1. */
+/* Index of the first field with a role, or -ENOENT. */
 int pem_event__field_by_role(const struct pem_event *event, enum pem_role role);
 /*
  * Does an event match a pattern: a layer ('OS'), a class ('Sched', 'OS::Sched'), a specifier, or a whole name or

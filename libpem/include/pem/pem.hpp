@@ -125,8 +125,9 @@ template <typename T> class span
 
 /* Where events count, built up: pem::context().process(pid).on_cpu(0). Unrestricted at first, and as {}. */
 struct context : pem_context {
-	context() noexcept : pem_context PEM_CONTEXT_ANY
+	context() noexcept : pem_context{}
 	{
+		size = sizeof(pem_context);
 	}
 	context(const pem_context &all) noexcept : pem_context(all)
 	{
@@ -152,6 +153,7 @@ struct context : pem_context {
 	}
 	context &on_cpu(std::uint32_t number)
 	{
+		one_cpu = 1;
 		cpu = number;
 		return *this;
 	}
@@ -394,12 +396,15 @@ class statistics
 	{
 		pem_histogram of = {};
 
+		of.size = sizeof(of);
 		impl::check(pem_statistics__histogram(c(), i, &of));
 		return of;
 	}
 	/* The most frequent values of event i into room; returns the part of room that was filled. */
 	span<pem_top> top(std::size_t i, span<pem_top> room)
 	{
+		if (!room.empty())
+			room[0].size = sizeof(room[0]);
 		int n = pem_statistics__top(c(), i, room.data(), room.size());
 
 		return {room.data(), static_cast<std::size_t>(impl::check(n))};
@@ -425,6 +430,8 @@ class statistics
 	statistics(impl::handle<pem_statistics, pem_statistics__unregister> &&h, std::size_t events)
 	    : handle_(std::move(h)), values_(events)
 	{
+		if (events)
+			values_[0].size = sizeof(values_[0]);
 	}
 	impl::handle<pem_statistics, pem_statistics__unregister> handle_;
 	std::vector<pem_statistic> values_;
@@ -440,7 +447,7 @@ class callback
 	callback() = default;
 	void enable()
 	{
-		impl::check(pem_callback__enable(c()));
+		pem_callback__enable(c());
 	}
 	void disable()
 	{
@@ -450,6 +457,7 @@ class callback
 	{
 		pem_callback_counts of = {};
 
+		of.size = sizeof(of);
 		impl::check(pem_callback__counts(c(), &of));
 		return of;
 	}
@@ -573,10 +581,10 @@ class session
 	std::vector<pem_source_state> sources()
 	{
 		std::vector<pem_source_state> states(64);
-		int count = pem_session__sources(c(), states.data(),
-						 static_cast<std::uint32_t>(states.size()));
 
-		states.resize(static_cast<std::size_t>(count));
+		states[0].size = sizeof(states[0]);
+		states.resize(static_cast<std::size_t>(impl::check(
+			pem_session__sources(c(), states.data(), states.size()))));
 		return states;
 	}
 	/* Know the events of places that no spec describes; events() does so itself. How many the pattern names. */
@@ -682,6 +690,8 @@ class session
 
 		do { /* more may come between two calls */
 			all.resize(n);
+			if (n)
+				all[0].size = sizeof(all[0]);
 			n = static_cast<std::size_t>(
 				impl::check(pem_session__processes(c(), all.data(), all.size())));
 		} while (n > all.size());
@@ -751,6 +761,8 @@ inline std::vector<pem_recorder> recorders()
 
 	do { /* more may come between two calls */
 		all.resize(n);
+		if (n)
+			all[0].size = sizeof(all[0]);
 		n = static_cast<std::size_t>(impl::check(pem_recorders(all.data(), all.size())));
 	} while (n > all.size());
 	all.resize(n);
@@ -774,6 +786,7 @@ class trace
 		pem_error why = {};
 
 		of_.reset(impl::check(pem_trace__open(directory, &why), why));
+		record_.size = sizeof(record_);
 	}
 	const pem_trace_info &info() const
 	{

@@ -23,6 +23,7 @@ struct pem_trace;
 #define PEM_COUNTERS_EVENT "HW::HWPerf::HPMsAtEvent"
 
 struct pem_record {
+	size_t size; /* of this struct */
 	uint64_t clock; /* cycle counter */
 	uint64_t time_ns; /* since the trace's start */
 	const struct pem_event *event;
