@@ -35,10 +35,10 @@ endif
 # How each is linked. libpem is the caller's: the plugin finds it beside itself.
 define EXPORTER_RULE
 ALL += $(B)/lib/pem/export-$(1).so
-$(B)/lib/pem/export-$(1).so: $(call objects,$(EXPORTER_$(1)_SRC) viz-export/output.c) $(EXPORTER_$(1)_OBJ) | $(LIBPEM)
+$(B)/lib/pem/export-$(1).so: $(call objects,$(EXPORTER_$(1)_SRC) viz-export/output.c) $(EXPORTER_$(1)_OBJ) viz-export/exporter.map | $(LIBPEM)
 	$$(call say,LINK,$$@)
 	@mkdir -p $$(@D)
-	$$(Q)$$(CC) $$(CFLAGS) $$(SAN_FLAGS) -shared -Wl,-z,defs -Wl,-rpath,'$$$$ORIGIN/..' -o $$@ $$^ \
-	  -L$$(B)/lib -lpem $(EXPORTER_$(1)_LIBS)
+	$$(Q)$$(CC) $$(CFLAGS) $$(SAN_FLAGS) -shared -Wl,-z,defs -Wl,-rpath,'$$$$ORIGIN/..' \
+	  -Wl,--version-script=viz-export/exporter.map -o $$@ $$(filter-out %.map,$$^) -L$$(B)/lib -lpem $(EXPORTER_$(1)_LIBS)
 endef
 $(foreach e,$(EXPORTERS),$(eval $(call EXPORTER_RULE,$(e))))

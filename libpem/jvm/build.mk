@@ -5,10 +5,11 @@ ifneq ($(and $(HAVE_JAVA),$(wildcard $(JDK)/include/jvmti.h)),)
 CFLAGS_libpem_jvm_jvm := -isystem $(JDK)/include -isystem $(JDK)/include/linux
 ALL += $(B)/lib/libpem-jvm.so
 
-$(B)/lib/libpem-jvm.so: $(B)/obj/libpem/jvm/jvm.o $(B)/lib/libpem.so.1
+$(B)/lib/libpem-jvm.so: $(B)/obj/libpem/jvm/jvm.o $(B)/lib/libpem.so.1 libpem/jvm/libpem-jvm.map
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -shared -Wl,-soname,libpem-jvm.so -Wl,-z,defs -Wl,-z,now -Wl,-rpath,'$$ORIGIN' -o $@ $^ -ldl
+	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -shared -Wl,-soname,libpem-jvm.so -Wl,-z,defs -Wl,-z,now -Wl,-rpath,'$$ORIGIN' \
+	  -Wl,--version-script=libpem/jvm/libpem-jvm.map -o $@ $(filter-out %.map,$^) -ldl
 else
   $(info not built: libpem-jvm.so, which shows Java virtual machines (jvmti.h is missing: default-jdk-headless))
 endif

@@ -9,10 +9,11 @@ ifneq ($(OMPT_HEADER),)
 CFLAGS_libpem_ompt_ompt := -idirafter $(dir $(OMPT_HEADER))
 ALL += $(B)/lib/libpem-ompt.so
 
-$(B)/lib/libpem-ompt.so: $(B)/obj/libpem/ompt/ompt.o $(B)/lib/libpem.so.1
+$(B)/lib/libpem-ompt.so: $(B)/obj/libpem/ompt/ompt.o $(B)/lib/libpem.so.1 libpem/ompt/libpem-ompt.map
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -shared -Wl,-soname,libpem-ompt.so -Wl,-z,defs -Wl,-z,now -Wl,-rpath,'$$ORIGIN' -o $@ $^ -ldl
+	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -shared -Wl,-soname,libpem-ompt.so -Wl,-z,defs -Wl,-z,now -Wl,-rpath,'$$ORIGIN' \
+	  -Wl,--version-script=libpem/ompt/libpem-ompt.map -o $@ $(filter-out %.map,$^) -ldl
 else
   $(info not built: libpem-ompt.so, which shows OpenMP programs (libomp-dev is missing))
 endif

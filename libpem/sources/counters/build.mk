@@ -11,10 +11,10 @@ else
 $(info counters source: not built, libpfm4 is missing (libpfm4-dev); make deps installs it)
 endif
 
-$(B)/lib/pem/source-counters.so: $(COUNTERS_OBJ)
+$(B)/lib/pem/source-counters.so: $(COUNTERS_OBJ) $(SOURCE_MAP)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -shared -Wl,-z,defs -o $@ $(COUNTERS_OBJ) -lpfm -lpthread
+	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -shared -Wl,-z,defs -Wl,--version-script=$(SOURCE_MAP) -o $@ $(COUNTERS_OBJ) -lpfm -lpthread
 
 TEST_OBJ_counters_ring := $(B)/obj/libpem/sources/counters/ring.o
 TEST_LIB_counters_catalogue := $(if $(HAVE_PFM),-lpfm)

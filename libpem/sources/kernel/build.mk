@@ -12,11 +12,11 @@ endif
 
 $(B)/obj/libpem/sources/kernel/object.o: $(BPF_OBJ)
 
-$(B)/lib/pem/source-kernel.so: $(KERNEL_SOURCE_OBJ) $(KERNEL_SOURCE_SHARED)
+$(B)/lib/pem/source-kernel.so: $(KERNEL_SOURCE_OBJ) $(KERNEL_SOURCE_SHARED) $(SOURCE_MAP)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -shared -Wl,-z,defs -o $@ $(KERNEL_SOURCE_OBJ) $(KERNEL_SOURCE_SHARED) \
-	  $(shell pkg-config --libs libbpf) -lelf -lz -lpthread
+	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -shared -Wl,-z,defs -Wl,--version-script=$(SOURCE_MAP) \
+	  -o $@ $(KERNEL_SOURCE_OBJ) $(KERNEL_SOURCE_SHARED) $(shell pkg-config --libs libbpf) -lelf -lz -lpthread
 
 TEST_OBJ_kernel_drain := $(patsubst %,$(B)/obj/libpem/sources/kernel/%.o,drain table)
 TEST_OBJ_kernel_ring := $(TEST_OBJ_kernel_drain)

@@ -13,10 +13,11 @@ endif
 ALL += $(B)/lib/pem/source-module.so
 
 # nodelete: it stays in memory, since a thread of its own may outlive a session (own.c).
-$(B)/lib/pem/source-module.so: $(MODULE_SOURCE_OBJ) $(MODULE_SHARED)
+$(B)/lib/pem/source-module.so: $(MODULE_SOURCE_OBJ) $(MODULE_SHARED) $(SOURCE_MAP)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -shared -Wl,-z,defs -Wl,-z,nodelete -o $@ $(MODULE_SOURCE_OBJ) $(MODULE_SHARED) $(if $(HAVE_PFM),-lpfm) -lpthread
+	$(Q)$(CC) $(CFLAGS) $(SAN_FLAGS) -shared -Wl,-z,defs -Wl,-z,nodelete \
+	  -Wl,--version-script=$(SOURCE_MAP) -o $@ $(MODULE_SOURCE_OBJ) $(MODULE_SHARED) $(if $(HAVE_PFM),-lpfm) -lpthread
 
 TEST_OBJ_module_drain := $(patsubst %,$(B)/obj/libpem/sources/module/%.o,drain pools)
 TEST_OBJ_module_pool := $(TEST_OBJ_module_drain)
