@@ -9,7 +9,7 @@
 # PKG_CONFIG_LIBDIR and PKG_CONFIG_SYSROOT_DIR in the environment, as tests/guest/assemble.py does.
 # Each folder's build.mk says what it builds; this file says how.
 
-VERSION := 0.1.0
+VERSION := 0.2.0
 CC ?= cc
 CFLAGS ?= -O2 -g
 # Other languages, for examples and tests of what is made for them: left out where there is no compiler.
