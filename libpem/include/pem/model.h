@@ -36,6 +36,24 @@ void pem_model__free(struct pem_model *model);
  */
 int pem_model__add_text(struct pem_model *model, const char *text, size_t bytes, const char *origin,
 			struct pem_error *error);
+/*
+ * Called with a model text of bytes bytes, which has a NUL behind it and lives during the call. origin: the file that carries
+ * it. Returns 0 to go on; what is not ends the search.
+ */
+typedef int (*pem_model_visit)(void *arg, const char *text, size_t bytes, const char *origin);
+
+/*
+ * Find the models that a program carries: hand visit each one of the program file and of the libraries that it needs, which
+ * are searched as the loader does. Stubs of pem-codegen carry them since version 0.2.0. One model may come several times. The
+ * texts are hostile input, as pem_model__add_text() and pem_session__add_model() take it. Nothing of the files is run.
+ *
+ * Returns how many models there were. 0: also for what is no 64-bit ELF file, such as a script. -ECANCELED: visit ended
+ * it. -EINVAL: the program is damaged; -E2BIG: it names thousands of places of libraries; -ENOENT and others: it can't be
+ * read; with error. A library that is missing or damaged is passed over. Thread-safe. Blocks on files.
+ */
+int pem_program__models(const char *path, pem_model_visit visit, void *arg,
+			struct pem_error *error);
+
 /* Add the built-in catalogue. */
 int pem_model__add_catalogue(struct pem_model *model, struct pem_error *error);
 /* The text form of the whole model; the caller frees it. NULL with errno. */
