@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * context.h - the context that a handle is registered in, as the caller gave it and as libpem keeps it
+ * context.h - the context that a handle is registered in, as the caller gave it and as libpem keeps
+ * it
  *
  * Not here: which processes are in a context (membership.h).
  */
@@ -10,8 +11,9 @@
 #include <pem/pem.h>
 
 /*
- * Copy a caller's context; given NULL: the copy restricts nothing. The copies of two contexts that mean the same are equal
- * byte by byte. 0, or -errno with error: -EINVAL, it contradicts itself; -E2BIG, it sets what this version does not know.
+ * Copy a caller's context; given NULL: the copy restricts nothing. The copies of two contexts that
+ * mean the same are equal byte by byte. 0, or -errno with error: -EINVAL, it contradicts itself;
+ * -E2BIG, it sets what this version does not know.
  */
 int pem_context__copy(struct pem_context *copy, const struct pem_context *given,
 		      struct pem_error *error);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * program_models.c - the models that a program file and the libraries it needs carry, found without running anything
+ * program_models.c - the models that a program file and the libraries it needs carry, found without
+ * running anything
  *
- * Generated stubs put the model of their provider in the section 'pem_model', a text with its NUL for each object file.
- * Linkers join these; stripping leaves them. Every file is hostile input: each offset and size is checked against the
- * file, and what is read has limits.
+ * Generated stubs put the model of their provider in the section 'pem_model', a text with its NUL
+ * for each object file. Linkers join these; stripping leaves them. Every file is hostile input:
+ * each offset and size is checked against the file, and what is read has limits.
  *
  * Not here: which file a needed library is (program_needs.c), what the texts mean (model_parse.c).
  */
@@ -24,7 +25,10 @@
 #define DYNAMIC_MAX (1u << 16)
 #define MODELS_MAX (16u << 20) /* bytes of one file's models */
 
-/* Bytes of the file, with a NUL behind them, which the caller frees. NULL with errno: EINVAL, they are not all there. */
+/*
+ * Bytes of the file, with a NUL behind them, which the caller frees. NULL with errno: EINVAL, they
+ * are not all there.
+ */
 static void *read_part(const struct pem_elf_file *f, uint64_t offset, uint64_t bytes, uint64_t most)
 {
 	char *part;

@@ -23,7 +23,10 @@ struct pem_elf_file {
 	uint64_t names_bytes;
 };
 
-/* 0; -ENOEXEC: no 64-bit program or library; -EINVAL: a damaged one; another -errno. On failure nothing is open. */
+/*
+ * 0; -ENOEXEC: no 64-bit program or library; -EINVAL: a damaged one; another -errno. On failure
+ * nothing is open.
+ */
 int pem_elf_file__open(struct pem_elf_file *file, const char *path);
 void pem_elf_file__close(struct pem_elf_file *file);
 
@@ -32,8 +35,8 @@ int pem_elf_file__each_model(const struct pem_elf_file *file, const char *origin
 			     pem_model_visit visit, void *arg);
 
 /*
- * Hand the text of each entry DT_NEEDED, DT_RUNPATH and DT_RPATH to visit, until it returns other than 0, which is then
- * returned. -EINVAL: the file is damaged.
+ * Hand the text of each entry DT_NEEDED, DT_RUNPATH and DT_RPATH to visit, until it returns other
+ * than 0, which is then returned. -EINVAL: the file is damaged.
  */
 int pem_elf_file__each_needed(const struct pem_elf_file *file,
 			      int (*visit)(void *arg, int64_t tag, const char *text), void *arg);

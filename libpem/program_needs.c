@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * program_needs.c - a program file and all libraries that it needs, found as the loader of the C library would (ld.so(8))
+ * program_needs.c - a program file and all libraries that it needs, found as the loader of the C
+ * library would (ld.so(8))
  *
- * For a name without a slash the loader searches DT_RPATH of the object and of those that led to it, if the object has no
- * DT_RUNPATH; LD_LIBRARY_PATH; DT_RUNPATH; /etc/ld.so.cache; the system's folders. $ORIGIN is known, other such words
- * are not. A library that is not found is passed over: then the program does not start either.
+ * For a name without a slash the loader searches DT_RPATH of the object and of those that led to
+ * it, if the object has no DT_RUNPATH; LD_LIBRARY_PATH; DT_RUNPATH; /etc/ld.so.cache; the system's
+ * folders. $ORIGIN is known, other such words are not. A library that is not found is passed over:
+ * then the program does not start either.
  */
 #include "program_models.h"
 #include "util.h"
@@ -172,7 +174,10 @@ static int take_object(struct search *s, const struct pem_elf_file *f, const cha
 	return 0;
 }
 
-/* Take an object in, and hand on its models. 0; -ENOEXEC: none for this program; -EINVAL: damaged; or another -errno. */
+/*
+ * Take an object in, and hand on its models. 0; -ENOEXEC: none for this program; -EINVAL: damaged;
+ * or another -errno.
+ */
 static int add_object(struct search *s, const char *path, size_t parent)
 {
 	struct pem_elf_file f;
@@ -198,7 +203,10 @@ static size_t origin_word(const char *text, size_t n)
 	return n >= 9 && !memcmp(text, "${ORIGIN}", 9) ? 9 : 0;
 }
 
-/* Copy n bytes of text, with the object's folder for $ORIGIN. Bytes, or -1: no room, or another word is in it. */
+/*
+ * Copy n bytes of text, with the object's folder for $ORIGIN. Bytes, or -1: no room, or another
+ * word is in it.
+ */
 static int expand(const struct object *o, const char *text, size_t n, char *path)
 {
 	size_t used = 0, i, word, origin = strlen(o->origin);

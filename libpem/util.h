@@ -39,7 +39,10 @@ bool pem_is_control(const char *text, unsigned bytes);
 #define PEM_EDIT_DISTANCE_MAX 128u
 unsigned pem_edit_distance(const char *a, const char *b);
 
-enum pem_namespace { PEM_NAMESPACE_MOUNT = 3, PEM_NAMESPACE_PID = 5 }; /* numbers of pidfd's requests */
+enum pem_namespace {
+	PEM_NAMESPACE_MOUNT = 3,
+	PEM_NAMESPACE_PID = 5
+}; /* numbers of pidfd's requests */
 
 /*
  * Inode number of a namespace of a process; 0: it has ended, or may not be asked. Asks by pidfd, from Linux 6.11 on: /proc

@@ -2,16 +2,18 @@
 /*
  * sized.h - structs that one side allocates, the other side uses, and later versions make longer
  *
- * Such a struct begins with 'size_t size', its bytes as its allocator was compiled. libpem, exporters and sources
- * use these functions on what they are given. A program that uses pem needs only the rules:
+ * Such a struct begins with 'size_t size', its bytes as its allocator was compiled. libpem,
+ * exporters and sources use these functions on what they are given. A program that uses pem needs
+ * only the rules:
  *
- * A struct that is read (options, contexts): members that a shorter one lacks count as zero, their default. A longer one
- * is accepted as long as all that this side does not know is zero, and refused with -E2BIG otherwise. A size of 0
- * stands for the struct as it was in version 0.2.0, so that {0} and {.pid = 1} are complete.
+ * A struct that is read (options, contexts): members that a shorter one lacks count as zero, their
+ * default. A longer one is accepted as long as all that this side does not know is zero, and
+ * refused with -E2BIG otherwise. A size of 0 stands for the struct as it was in version 0.2.0, so
+ * that {0} and {.pid = 1} are complete.
  *
- * A struct that is filled in, or an array of them: the size of the first element has to be set, and is the
- * distance between elements. Each element gets as much as has room, its size, and zeroes in what this side does not
- * know. -EINVAL: no such size, as when it was not set.
+ * A struct that is filled in, or an array of them: the size of the first element has to be set, and
+ * is the distance between elements. Each element gets as much as has room, its size, and zeroes in
+ * what this side does not know. -EINVAL: no such size, as when it was not set.
  *
  * No function here blocks or allocates; all are thread-safe and async-signal-safe.
  */
@@ -31,9 +33,9 @@ extern "C" {
 #define PEM_SIZED_MAX 65536u
 
 /*
- * Copy what was given to a struct of this side. bytes: of the struct here; first: of the struct in 0.2.0. The copy's size
- * becomes bytes. 0; -EINVAL: shorter than its size member; -E2BIG: it sets what this side does not know. Then the copy is as
- * it was.
+ * Copy what was given to a struct of this side. bytes: of the struct here; first: of the struct in
+ * 0.2.0. The copy's size becomes bytes. 0; -EINVAL: shorter than its size member; -E2BIG: it sets
+ * what this side does not know. Then the copy is as it was.
  */
 static inline int pem_sized__read(void *to, size_t bytes, const void *given, size_t first)
 {
@@ -57,7 +59,10 @@ static inline int pem_sized__read(void *to, size_t bytes, const void *given, siz
 	return 0;
 }
 
-/* 0: the size of a struct that is to be filled in, or of an array's first element, can be one; else -EINVAL. */
+/*
+ * 0: the size of a struct that is to be filled in, or of an array's first element, can be one; else
+ * -EINVAL.
+ */
 static inline int pem_sized__check(const void *room)
 {
 	size_t size;
