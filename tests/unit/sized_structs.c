@@ -40,13 +40,20 @@ struct large {
 	uint64_t more[2];
 };
 
+/* The same address, of which the compiler does not know how much is there: sizes say so at run time. */
+static void *hide(const void *address)
+{
+	__asm__("" : "+r"(address));
+	return (void *)(uintptr_t)address;
+}
+
 static void a_shorter_struct_has_defaults(void **state)
 {
 	const struct large given = {{offsetof(struct small, b), 1, 2}, {3, 4}};
 	struct small small = {9, 9, 9};
 
 	(void)state;
-	assert_int_equal(pem_sized__read(&small, sizeof(small), &given, sizeof(small)), 0);
+	assert_int_equal(pem_sized__read(&small, sizeof(small), hide(&given), sizeof(small)), 0);
 	assert_int_equal(small.a, 1);
 	assert_int_equal(small.b, 0);
 	assert_int_equal(small.size, sizeof(small));
@@ -59,25 +66,28 @@ static void a_longer_struct_ends_in_zeroes(void **state)
 	uint8_t *last = (uint8_t *)&given + sizeof(given) - 1;
 
 	(void)state;
-	assert_int_equal(pem_sized__read(&small, sizeof(small), &given, sizeof(small)), 0);
+	assert_int_equal(pem_sized__read(&small, sizeof(small), hide(&given), sizeof(small)), 0);
 	assert_int_equal(small.b, 2);
 	assert_int_equal(small.size, sizeof(small));
 	small.b = 9;
 	*last = 1;
-	assert_int_equal(pem_sized__read(&small, sizeof(small), &given, sizeof(small)), -E2BIG);
+	assert_int_equal(pem_sized__read(&small, sizeof(small), hide(&given), sizeof(small)),
+			 -E2BIG);
 	assert_int_equal(small.b, 9);
 	*last = 0;
 	given.more[0] = 1;
-	assert_int_equal(pem_sized__read(&small, sizeof(small), &given, sizeof(small)), -E2BIG);
+	assert_int_equal(pem_sized__read(&small, sizeof(small), hide(&given), sizeof(small)),
+			 -E2BIG);
 }
 
 static void no_size_is_the_first_version_s(void **state)
 {
 	const struct large given = {{0, 1, 2}, {3, 4}};
-	struct large copy;
+	struct large copy = {{0}, {0}};
 
 	(void)state;
-	assert_int_equal(pem_sized__read(&copy, sizeof(copy), &given, sizeof(given.small)), 0);
+	assert_int_equal(pem_sized__read(&copy, sizeof(copy), hide(&given), sizeof(given.small)),
+			 0);
 	assert_int_equal(copy.small.size, sizeof(copy));
 	assert_int_equal(copy.small.b, 2);
 	assert_int_equal(copy.more[0], 0);
@@ -89,20 +99,22 @@ static void impossible_sizes_are_refused(void **state)
 	struct small small;
 
 	(void)state;
-	assert_int_equal(pem_sized__read(&small, sizeof(small), &given, sizeof(small)), -EINVAL);
+	assert_int_equal(pem_sized__read(&small, sizeof(small), hide(&given), sizeof(small)),
+			 -EINVAL);
 	given.small.size = PEM_SIZED_MAX + 1;
-	assert_int_equal(pem_sized__read(&small, sizeof(small), &given, sizeof(small)), -E2BIG);
-	assert_int_equal(pem_sized__check(&given), -EINVAL);
+	assert_int_equal(pem_sized__read(&small, sizeof(small), hide(&given), sizeof(small)),
+			 -E2BIG);
+	assert_int_equal(pem_sized__check(hide(&given)), -EINVAL);
 	given.small.size = PEM_SIZED_MAX;
-	assert_int_equal(pem_sized__check(&given), 0);
+	assert_int_equal(pem_sized__check(hide(&given)), 0);
 	given.small.size = 0;
-	assert_int_equal(pem_sized__check(&given), -EINVAL);
+	assert_int_equal(pem_sized__check(hide(&given)), -EINVAL);
 	given.small.size = sizeof(size_t) - 1;
-	assert_int_equal(pem_sized__check(&given), -EINVAL);
+	assert_int_equal(pem_sized__check(hide(&given)), -EINVAL);
 	given.small.size = sizeof(size_t) + 1;
-	assert_int_equal(pem_sized__check(&given), -EINVAL);
+	assert_int_equal(pem_sized__check(hide(&given)), -EINVAL);
 	given.small.size = sizeof(size_t);
-	assert_int_equal(pem_sized__check(&given), 0);
+	assert_int_equal(pem_sized__check(hide(&given)), 0);
 }
 
 static void elements_are_as_far_apart_as_the_first_says(void **state)
@@ -113,13 +125,13 @@ static void elements_are_as_far_apart_as_the_first_says(void **state)
 	const struct large more = {{0, 1, 2}, {3, 4}};
 
 	(void)state;
-	pem_sized__write(room, 1, &one, sizeof(one));
+	pem_sized__write(hide(room), 1, &one, sizeof(one));
 	assert_int_equal(room[1].small.size, sizeof(room[1]));
 	assert_int_equal(room[1].small.b, 6);
 	assert_int_equal(room[1].more[0], 0);
 	assert_int_equal(room[1].more[1], 0);
 	assert_int_equal(room[0].small.a, 0);
-	pem_sized__write(shorter, 0, &more, sizeof(more));
+	pem_sized__write(hide(shorter), 0, &more, sizeof(more));
 	assert_int_equal(shorter[0].b, 2);
 	assert_int_equal(shorter[0].size, sizeof(shorter[0]));
 	assert_int_equal(shorter[1].size, 0);
