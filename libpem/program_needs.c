@@ -203,18 +203,13 @@ static size_t origin_word(const char *text, size_t n)
 	return n >= 9 && !memcmp(text, "${ORIGIN}", 9) ? 9 : 0;
 }
 
-/*
- * Copy n bytes of text, with the object's folder for $ORIGIN. Bytes, or -1: no room, or another
- * word is in it.
- */
+/* Copy n bytes of text, with the object's folder for $ORIGIN. Bytes, or -1: no room. */
 static int expand(const struct object *o, const char *text, size_t n, char *path)
 {
 	size_t used = 0, i, word, origin = strlen(o->origin);
 
 	for (i = 0; i < n; i += word ? word : 1) {
 		word = origin_word(text + i, n - i);
-		if (!word && text[i] == '$')
-			return -1;
 		if (used + (word ? origin : 1) >= PATH_MAX)
 			return -1;
 		memcpy(path + used, word ? o->origin : text + i, word ? origin : 1);
@@ -244,7 +239,9 @@ static int in_folders(struct search *s, size_t of, const char *folders, const ch
 	int result = -ENOENT;
 	size_t n;
 
-	for (; folders && strnlen(folders, PATHS_MAX) < PATHS_MAX; folders += n + 1) {
+	if (!folders || !*folders)
+		return -ENOENT;
+	for (; strnlen(folders, PATHS_MAX) < PATHS_MAX; folders += n + 1) {
 		n = strcspn(folders, separators);
 		if (name_file(&s->object[of], folders, n, name, path)) {
 			result = add_object(s, path, of);

@@ -73,9 +73,9 @@ void raise_%(name)s(void)
     cc(folder, "-shared", "-fPIC", provider + ".c", "-o", "%s/lib%s.so" % (where, provider), *flags, "-ldl")
 
 
-def listed(path, env=None):
+def listed(path, env=None, cwd=None):
     """Names that pem list tells of a program, from a folder without specs."""
-    rc, out, err = run([PEM, "list", "--json", path], cwd=tmp(), env=env)
+    rc, out, err = run([PEM, "list", "--json", path], cwd=cwd or tmp(), env=env)
     assert rc == 0 or "brings along no events" in err, err
     return {event["name"] for event in json.loads(out)} if rc == 0 else set()
 
@@ -199,6 +199,47 @@ def where_libraries_are():
     os.remove(folder + "/libbeta.so")
     write(folder + "/libbeta.so", "damaged")
     equal(listed(slash), {"APP::Alpha::Done"}, "of a damaged library")
+
+
+@test
+def which_library_serves():
+    "one for another processor, and what is no library, is passed over; an empty folder is the current one"
+    folder = tmp()
+    library(folder, "beta")
+    library(folder, "deep", where="other")
+    os.mkdir(folder + "/text")
+    write(folder + "/text/libbeta.so", "damaged")
+    path = program(folder, "alpha", "beta", "-L.", "-lbeta")
+    with open(folder + "/other/libdeep.so", "r+b") as other:
+        other.seek(18)
+        other.write(b"\x15\x00")  # e_machine: PowerPC
+    os.rename(folder + "/other/libdeep.so", folder + "/other/libbeta.so")
+    folders = ":".join(folder + "/" + name for name in ("text", "other", "."))
+    equal(listed(path, {"LD_LIBRARY_PATH": folders}), {"APP::Alpha::Done", "APP::Beta::Done"}, "listed")
+    equal(listed(path, {"LD_LIBRARY_PATH": ":"}, folder), {"APP::Alpha::Done", "APP::Beta::Done"}, "in the current folder")
+    equal(listed(path, {"LD_LIBRARY_PATH": ""}, folder), {"APP::Alpha::Done"}, "in none")
+
+
+@test
+def a_library_with_a_list_of_its_own():
+    "where a library has DT_RUNPATH, the program's DT_RPATH does not serve what it needs"
+    folder = tmp()
+    library(folder, "deep")
+    library(folder, "beta", "-Wl,--no-as-needed", "-L.", "-ldeep", "-Wl,-rpath,/nowhere", "-Wl,--enable-new-dtags")
+    path = program(folder, "alpha", "beta", "-L.", "-lbeta", "-Wl,-rpath," + folder, "-Wl,--disable-new-dtags")
+    equal(listed(path), {"APP::Alpha::Done", "APP::Beta::Done"}, "listed")
+
+
+@test
+def thousands_of_folders():
+    "a program that names thousands of folders is given up, and one with a folder of any length is not"
+    folder = tmp()
+    library(folder, "beta")
+    path = program(folder, "alpha", "beta", "-L.", "-lbeta", "-Wl,-rpath,/" + "x" * 5000 + ":" + folder)
+    equal(listed(path), {"APP::Alpha::Done", "APP::Beta::Done"}, "behind a long folder")
+    path = program(folder, "alpha", "beta", "-L.", "-lbeta", "-Wl,-rpath," + "/n:" * 20001)
+    rc, _, err = run([PEM, "list", path])
+    assert rc == 1 and "names more than 20000 places of libraries" in err, err
 
 
 @test

@@ -63,6 +63,7 @@ static int note(void *arg, const char *text, size_t bytes, const char *origin)
 {
 	assert_string_equal(origin, path);
 	assert_int_equal(text[bytes], 0);
+	assert_true(*text);
 	*(int *)arg += strstr(text, "\tAPP::Probe::Tick\t") != NULL;
 	return 0;
 }
@@ -216,6 +217,9 @@ static void with_a_damaged_header(void **state)
 	first->sh_size = UINT64_MAX / sizeof(*first);
 	is_damaged();
 	first->sh_size = 65537;
+	is_damaged();
+	/* Its bytes would pass the end of a 64-bit number. */
+	first->sh_size = (1ull << 58) + sound.e_shnum;
 	is_damaged();
 	first->sh_size = sound.e_shnum;
 	first->sh_link = sound.e_shstrndx;
