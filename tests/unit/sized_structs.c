@@ -386,13 +386,15 @@ static uint64_t ticks_of(const struct pem_context *context)
 
 static void a_process_counts_on_every_cpu(void **state)
 {
-	const struct pem_context self = {.pid = (uint32_t)getpid()};
+	const struct pem_context self = {.pid = (uint32_t)getpid()},
+				 thread = {.pid = (uint32_t)getpid(), .tid = (uint32_t)gettid()};
 	cpu_set_t before;
 
 	(void)state;
 	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
 	run_on(true);
 	assert_int_equal(ticks_of(&self), 1);
+	assert_int_equal(ticks_of(&thread), 1);
 	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
 }
 
