@@ -85,8 +85,7 @@ uint64_t pem_demand__action(const struct pem_demand *demand)
 			type = PEM_TYPE_UINT64;
 		offset = demand->event->fields[demand->field].offset;
 	}
-	if (demand->context.tid != PEM_ANY || demand->context.one_cpu ||
-	    demand->predicate)
+	if (demand->context.tid != PEM_ANY || demand->context.one_cpu || demand->predicate)
 		flags |= flags ? PEM_ACTION_FILTER : 0;
 	/* The epoch stays when nothing is wanted: a source's statistic is of it, and can still be read. */
 	return PEM_ACTION(flags, demand->field, type, offset, demand->epoch);
