@@ -13,7 +13,7 @@
 # tests/guest/assemble.py does. Each folder's build.mk says what it builds, tools/libraries.mk what
 # this machine has, this file how.
 
-VERSION := 0.1.0
+VERSION := 0.2.0
 CC ?= cc
 CFLAGS ?= -O2 -g
 PREFIX ?= /usr/local

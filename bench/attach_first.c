@@ -32,7 +32,7 @@ int main(int argc, char **argv)
 {
 	const struct pem_async_options options = {sizeof(options), 100};
 	const char *pattern = "APP::Bench::Log";
-	struct pem_context target = PEM_CONTEXT_ANY;
+	struct pem_context target = {0};
 	struct pem_error error = {""};
 	struct pem_callback *cb = NULL;
 	struct pem_session *session;
@@ -50,7 +50,7 @@ int main(int argc, char **argv)
 		cb = pem_session__register_async_callback(session, set, NULL, on_event, NULL,
 							  &options, &error);
 	pem_event_set__free(set);
-	if (!cb || pem_callback__enable(cb)) {
+	if (!cb) {
 		fprintf(stderr, "attach_first: %s\n", error.text);
 		pem_session__close(session);
 		return 1;

@@ -135,7 +135,7 @@ static int consume_ours(uint64_t max_delay_us, char *const command[])
 {
 	const struct pem_async_options options = {sizeof(options), max_delay_us};
 	const char *pattern = "APP::Bench::Log";
-	struct pem_callback_counts counts = {0};
+	struct pem_callback_counts counts = {.size = sizeof(counts)};
 	struct pem_session *session;
 	struct pem_callback *cb = NULL;
 	struct pem_event_set *set;
@@ -150,8 +150,9 @@ static int consume_ours(uint64_t max_delay_us, char *const command[])
 								  NULL, &options, &error);
 		pem_event_set__free(set);
 	}
-	if (cb && !pem_callback__enable(cb) &&
-	    pem_session__run(session, command, NULL, &error) > 0) {
+	if (cb)
+		pem_callback__enable(cb);
+	if (cb && pem_session__run(session, command, NULL, &error) > 0) {
 		while (!pem_session__poll(session, 1000, &status))
 			;
 		usleep(20000);

@@ -26,7 +26,7 @@ int flight__start(struct flight *flight, const char *event, struct pem_error *er
 					      .chunk_count = FLIGHT_CHUNK_COUNT,
 					      .overwrite = 1,
 					      .log = tell};
-	const struct pem_context here = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
+	const struct pem_context here = {.pid = (uint32_t)getpid()};
 
 	memset(flight, 0, sizeof(*flight));
 	flight->session = pem_session__open(&options, error);

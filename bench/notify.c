@@ -125,7 +125,7 @@ struct pem_side {
 static struct pem_statistics *count(struct pem_session *session, const char *event, uint32_t tid,
 				    const char *predicate, unsigned keep, struct pem_error *error)
 {
-	struct pem_context here = PEM_CONTEXT_ANY;
+	struct pem_context here = {0};
 	struct pem_statistics *statistics = NULL;
 	struct pem_event_set *set = pem_event_set__new(session, &event, 1, error);
 
@@ -159,8 +159,9 @@ static int enable(struct pem_side *side, struct pem_error *error)
 /* Was what we time what we mean? Then what is raised is counted. */
 static int check_counts(struct pem_side *side, struct pem_error *error)
 {
-	struct pem_statistic before, after, passed, distribution;
-	struct pem_top top;
+	struct pem_statistic before = {.size = sizeof(before)}, after = before, passed = before,
+			     distribution = before;
+	struct pem_top top = {.size = sizeof(top)};
 
 	run_log(8);
 	run_disabled(8);

@@ -20,7 +20,7 @@ static uint64_t cpu_ns(void)
 int main(int argc, char **argv)
 {
 	struct pem_error error = {""};
-	struct pem_record record;
+	struct pem_record record = {.size = sizeof(record)};
 	uint64_t count = 0, last = 0, owned = 0;
 	struct pem_trace *trace;
 	int rc;

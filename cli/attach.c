@@ -13,14 +13,12 @@
 
 static struct pem_context *add(struct cli_attach *a, const struct cli_verb *verb)
 {
-	const struct pem_context any = PEM_CONTEXT_ANY;
-
 	if (a->count == CLI_ATTACH_MAX) {
 		cli_usage_error(verb, "more than %d processes, programs and groups to attach to",
 				CLI_ATTACH_MAX);
 		return NULL;
 	}
-	a->contexts[a->count] = any;
+	a->contexts[a->count] = (struct pem_context){.size = sizeof(struct pem_context)};
 	a->pidfds[a->count] = -1;
 	return &a->contexts[a->count++];
 }
@@ -50,6 +48,7 @@ static int add_pids(struct cli_attach *a, const struct cli_verb *verb, const cha
 int cli_attach__option(struct cli_attach *a, const struct cli_verb *verb, int code)
 {
 	struct pem_context *context;
+	int rc;
 
 	switch (code) {
 	case 'p':
@@ -69,11 +68,11 @@ int cli_attach__option(struct cli_attach *a, const struct cli_verb *verb, int co
 		context = add(a, verb);
 		if (context == NULL)
 			return -CLI_WRONG_INPUT;
-		context->cgroup = pem_cgroup_id(optarg);
-		if (context->cgroup == 0)
+		rc = pem_cgroup_id(optarg, &context->cgroup);
+		if (rc != 0)
 			return -cli_usage_error(verb,
 						"--cgroup %s is no version 2 control group: %s",
-						optarg, strerror(errno));
+						optarg, strerror(-rc));
 		return 1;
 	case CLI_OPT_NO_FOLLOW:
 		a->no_follow = true;

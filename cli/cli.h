@@ -279,9 +279,9 @@ int cli_library_file(const char *name, char *path, size_t bytes);
 int cli_plugins__visit(const char *prefix,
 		       int (*visit)(const char *path, const char *name, void *arg),
 		       void (*refuse)(const char *sentence), void *arg);
-/* The exporter of a plugin file, or NULL and error; handle is for dlclose. */
-const struct pem_exporter *cli_exporter__load(const char *path, void **handle,
-					      struct pem_error *error);
+/* Copy the table of an exporter's plugin file. False, with error: it is none for this pem. handle is for dlclose. */
+bool cli_exporter__load(const char *path, struct pem_exporter *exporter, void **handle,
+			struct pem_error *error);
 
 /* --- pem-codegen, which knows what a spec may be (run_codegen.c) --- */
 
@@ -335,8 +335,16 @@ void cli_spec_files__free(struct cli_spec_files *files);
 int cli_spec_folder(char *path, size_t bytes);
 
 /*
+ * Let a session know the events that a program file and its libraries bring along, and add them to carried. Those that contradict
+ * events of others are left out, with a warning unless quiet. Models found, or -errno with error.
+ */
+int cli_program_events__load(struct pem_session *session, const char *path,
+			     struct pem_model *carried, bool quiet, struct pem_error *error);
+
+/*
  * Let a session know the specs that are installed beside the catalogue's, named by PEM_SPEC_PATH, or lie in the folder of
- * a program's file (NULL: none is run) or of the first file among its arguments, or in the current folder. CLI_DONE, or a
+ * a program's file (NULL: none is run) or of the first file among its arguments, or in the current folder; and before them the events
+ * that the program brings along. CLI_DONE, or a
  * status, said: a spec that PEM_SPEC_PATH names is wrong. Others that are wrong are named in a warning, unless quiet; those
  * of the current folder only if a pattern asked for matches no event (NULL: always). Without such specs it costs a look into
  * a folder.

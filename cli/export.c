@@ -27,9 +27,9 @@ static const struct cli_option options[] = {
 
 struct search {
 	const char *wanted; /* NULL: collect all */
-	const struct pem_exporter *found;
+	struct pem_exporter found; /* with a handle */
 	void *handle;
-	const struct pem_exporter *all[FORMATS_MAX];
+	struct pem_exporter all[FORMATS_MAX];
 	const char *names[FORMATS_MAX];
 	size_t count;
 };
@@ -42,24 +42,23 @@ static void refuse(const char *sentence)
 static int visit(const char *path, const char *name, void *arg)
 {
 	struct search *search = arg;
-	const struct pem_exporter *exporter;
+	struct pem_exporter exporter;
 	struct pem_error error = {{0}};
 	void *handle;
 
 	(void)name;
-	exporter = cli_exporter__load(path, &handle, &error);
-	if (exporter == NULL) {
+	if (!cli_exporter__load(path, &exporter, &handle, &error)) {
 		cli_say("%s", error.text);
 		return 0;
 	}
-	if (search->wanted != NULL && strcmp(exporter->name, search->wanted) == 0) {
+	if (search->wanted != NULL && strcmp(exporter.name, search->wanted) == 0) {
 		search->found = exporter;
 		search->handle = handle;
 		return 1;
 	}
 	if (search->count < FORMATS_MAX) {
 		/* Stays loaded: its name and description are the plugin's. */
-		search->names[search->count] = exporter->name;
+		search->names[search->count] = exporter.name;
 		search->all[search->count++] = exporter;
 	}
 	return 0;
@@ -79,7 +78,7 @@ static int list_formats(bool json)
 		cli_table__column(table, "WHAT", CLI_LEFT);
 	}
 	for (i = 0; i < search.count; i++) {
-		const struct pem_exporter *e = search.all[i];
+		const struct pem_exporter *e = &search.all[i];
 		struct json_object *object;
 
 		if (table != NULL) {
@@ -234,7 +233,7 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 	search.wanted = format;
 	if (cli_plugins__visit("export-", visit, refuse, &search) != 1)
 		return unknown_format(verb, format, &search);
-	status = export_trace(verb, search.found, argv[optind], output);
+	status = export_trace(verb, &search.found, argv[optind], output);
 	dlclose(search.handle);
 	return status;
 }

@@ -166,33 +166,33 @@ int cli_plugins__visit(const char *prefix,
 	return rc;
 }
 
-const struct pem_exporter *cli_exporter__load(const char *path, void **handle,
-					      struct pem_error *error)
+bool cli_exporter__load(const char *path, struct pem_exporter *exporter, void **handle,
+			struct pem_error *error)
 {
-	const struct pem_exporter *exporter;
+	const struct pem_exporter *table;
 
 	*handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (*handle == NULL) {
 		snprintf(error->text, sizeof(error->text), "cannot load %.200s: %.250s", path,
 			 dlerror());
-		return NULL;
+		return false;
 	}
-	exporter = dlsym(*handle, "pem_exporter");
-	if (exporter == NULL)
+	table = dlsym(*handle, "pem_exporter");
+	if (table == NULL)
 		snprintf(error->text, sizeof(error->text),
 			 "%.400s is no exporter: it defines no symbol pem_exporter", path);
-	else if (exporter->abi_version != PEM_EXPORT_ABI_VERSION ||
-		 exporter->size < sizeof(*exporter))
+	else if (pem_sized__read(exporter, sizeof(*exporter), table, sizeof(*exporter)) != 0 ||
+		 exporter->abi_version != PEM_EXPORT_ABI_VERSION)
 		snprintf(error->text, sizeof(error->text),
-			 "%.300s was built for version %u of the exporter interface, this pem has "
-			 "version %u: build it again",
-			 path, exporter->abi_version, PEM_EXPORT_ABI_VERSION);
+			 "%.300s was built for another version of the exporter interface than %u: "
+			 "build it again",
+			 path, PEM_EXPORT_ABI_VERSION);
 	else if (exporter->name == NULL || exporter->run == NULL)
 		snprintf(error->text, sizeof(error->text),
 			 "%.400s is no exporter: it has no name or nothing to run", path);
 	else
-		return exporter;
+		return true;
 	dlclose(*handle);
 	*handle = NULL;
-	return NULL;
+	return false;
 }

@@ -230,6 +230,7 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 		return cli_error(CLI_FAILED, "no memory");
 	status = parse(verb, s, argc, argv);
 	if (status == CLI_DONE) {
+		s->recorders[0].size = sizeof(s->recorders[0]);
 		s->count = pem_recorders(s->recorders, RECORDERS_MOST);
 		if (s->count < 0)
 			status = cli_error(cli_status_of_errno(-s->count),

@@ -2,7 +2,7 @@
 /*
  * specs.c - events of specs that are not built into pem: found, and made known to a session
  *
- * Looked for, in this order: beside the catalogue's specs where pem is installed, in PEM_SPEC_PATH, in the folder of the
+ * Events that the program itself brings along come first: they are what it raises. Specs are searched, in this order: beside the catalogue's specs where pem is installed, in PEM_SPEC_PATH, in the folder of the
  * program to be recorded and of the first file it is given, its script, and in the current folder. pem-codegen --models
  * turns all of them into models, each by itself; which events contradict each other is seen here, where both places are
  * known.
@@ -36,6 +36,9 @@ struct loading {
 	size_t location_count, location_capacity;
 	bool *done; /* by file: its model came */
 	const struct cli_patterns *asked;
+	const char *program; /* its file, or NULL */
+	struct pem_model *carried; /* events that it brings along */
+	bool is_its; /* a spec is left out since the program brings along another event */
 	struct cli_words here; /* said of the current folder's, if they turn out to matter */
 	bool quiet;
 	int status;
@@ -167,7 +170,7 @@ static const struct location *location_of(const struct loading *l, size_t first,
 
 /* --- one file's model --- */
 
-/* Said of a file that is left out: an error if PEM_SPEC_PATH names it. */
+/* Said of a file that is left out: an error if PEM_SPEC_PATH names it, unless the program's own events are taken instead. */
 static void leave_out(struct loading *l, const struct cli_spec_file *file, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -179,7 +182,11 @@ static void leave_out(struct loading *l, const struct cli_spec_file *file, const
 	va_start(args, format);
 	vsnprintf(sentence, sizeof(sentence), format, args);
 	va_end(args);
-	if (file->origin == CLI_SPEC_PATH) {
+	if (l->is_its) {
+		if (!l->quiet)
+			cli_say("a spec is left out, since the program has other events: %s",
+				sentence);
+	} else if (file->origin == CLI_SPEC_PATH) {
 		fprintf(stderr, "%s\n", pem_printable(sentence));
 		l->status = CLI_WRONG_INPUT;
 	} else if (file->origin == CLI_SPEC_HERE) {
@@ -237,15 +244,19 @@ static bool contradicts(struct loading *l, const struct cli_spec_file *file, siz
 		if (other == NULL || pem_event__equal(other, event))
 			continue;
 		there = location_of(l, 0, first, event->id);
+		l->is_its = there == NULL && pem_model__by_id(l->carried, other->id) != NULL;
 		leave_out(l, file,
 			  "%s:%s:%s: error: event '%s' is not the '%s' of %s%s%s%s%s: expected "
 			  "another "
 			  "name, another version, or the same fields",
 			  file->path, here != NULL ? here->line : "1",
 			  here != NULL ? here->column : "1", event->name, other->name,
-			  there != NULL ? there->path : builtin_location(other->name),
+			  there != NULL ? there->path
+			  : l->is_its   ? l->program
+					: builtin_location(other->name),
 			  there != NULL ? ":" : "", there != NULL ? there->line : "",
 			  there != NULL ? ":" : "", there != NULL ? there->column : "");
+		l->is_its = false;
 		return true;
 	}
 	return false;
@@ -391,12 +402,20 @@ int cli_specs__load(struct pem_session *session, const char *program, char **arg
 	struct loading l = {.session = session, .files = &files, .asked = asked, .quiet = quiet};
 	int status = name_files(&files, program, argv);
 
+	l.program = program;
+	l.carried = pem_model__new();
+	if (l.carried == NULL)
+		status = cli_error(CLI_FAILED, "no memory");
+	/* What is wrong with the file shows when it is run. */
+	if (status == CLI_DONE && program != NULL)
+		cli_program_events__load(session, program, l.carried, quiet, NULL);
 	if (status == CLI_DONE && files.count != 0) {
 		l.done = calloc(files.count, sizeof(*l.done));
 		status = l.done != NULL ? run_codegen(&l) : cli_error(CLI_FAILED, "no memory");
 	}
 	say_left_out_here(&l);
 	cli_words__free(&l.here);
+	pem_model__free(l.carried);
 	free(l.done);
 	free(l.locations);
 	cli_spec_files__free(&files);

@@ -137,6 +137,8 @@ static int register_in(struct pem_session *session, struct cli_trigger *trigger,
 		trigger->count = pem_event_set__count(set);
 		trigger->values = calloc(trigger->count, sizeof(*trigger->values));
 		rc = trigger->values == NULL ? -ENOMEM : 0;
+		if (rc == 0 && trigger->count != 0)
+			trigger->values[0].size = sizeof(trigger->values[0]);
 	}
 	pem_event_set__free(set);
 	return rc;
@@ -192,7 +194,7 @@ int cli_triggers__start(struct cli_triggers *t, struct pem_session *session, con
 
 int cli_triggers__attach(struct cli_triggers *t, pid_t command, struct cli_attach *attach)
 {
-	struct pem_context who = PEM_CONTEXT_ANY;
+	struct pem_context who = {0};
 	struct pem_error error = {{0}};
 	int i, status;
 

@@ -55,7 +55,7 @@ static void print_count(const struct pem_statistic *value, const char *what)
 static void gc_start(const struct pem_record *record, void *arg)
 {
 	struct interval *interval = arg;
-	struct pem_statistic values[2];
+	struct pem_statistic values[2] = {{.size = sizeof(values[0])}};
 
 	pem_statistics__disable(interval->stats);
 	if (!interval->end_of_last)
@@ -134,7 +134,7 @@ int main(int argc, char **argv)
 	size_t collections = argc > 1 ? strtoul(argv[1], NULL, 10) : 5;
 	size_t pages = argc > 2 ? strtoul(argv[2], NULL, 10) : 1000;
 	/* Figure 4's context: any processor, this process, this thread. */
-	struct pem_context context = PEM_CONTEXT_ANY;
+	struct pem_context context = {0};
 	struct pem_callback *start = NULL, *end = NULL;
 	struct interval interval = {NULL, 0};
 	struct pem_session *session;

@@ -81,9 +81,9 @@ static int run(struct pem_session *session, char **command, struct pem_error *wh
 
 int main(int argc, char **argv)
 {
-	struct pem_callback_counts counts;
+	struct pem_callback_counts counts = {.size = sizeof(counts)};
 	struct pem_statistics *statistics;
-	struct pem_statistic bytes = {0};
+	struct pem_statistic bytes = {.size = sizeof(bytes)};
 	struct pem_callback *callback;
 	struct pem_session *session;
 	struct pem_error why;

@@ -17,6 +17,11 @@ LINK_LIBPEM = -L$(B)/lib -lpem -Wl,-rpath,'$$ORIGIN/../lib'
 # Libraries that are preloaded or loaded beside it, and plugins of pem's.
 LINK_ADAPTER = $(LINK) -shared -Wl,-soname,$(@F) -Wl,-z,now -Wl,-rpath,'$$ORIGIN'
 LINK_PLUGIN = $(LINK) -shared -Wl,-z,defs
+# Prerequisites as arguments of theirs; a map lists what is exported.
+LINKED = $(patsubst %.map,-Wl$(comma)--version-script=%.map,$^)
+comma := ,
+# What each source exports.
+SOURCE_MAP := libpem/sources/source.map
 
 ALL += $(LIBPEM) $(B)/lib/libpem.a
 

@@ -96,7 +96,7 @@ static uint64_t group_id(const char *path)
 	return (uint64_t)st.st_ino;
 }
 
-uint64_t pem_cgroup_id(const char *path)
+int pem_cgroup_id(const char *path, uint64_t *found)
 {
 	char whole[PATH_MAX];
 	uint64_t id = 0;
@@ -105,15 +105,14 @@ uint64_t pem_cgroup_id(const char *path)
 	errno = 0;
 	for (i = 0; !id && i < PEM_ARRAY_SIZE(group_roots); i++) {
 		if (snprintf(whole, sizeof(whole), "%s%s%s", *path == '/' ? "" : group_roots[i],
-			     *path == '/' ? "" : "/", path) >= (int)sizeof(whole)) {
-			errno = ENAMETOOLONG;
-			return 0;
-		}
+			     *path == '/' ? "" : "/", path) >= (int)sizeof(whole))
+			return -ENAMETOOLONG;
 		id = group_id(whole);
 	}
-	if (!id && !errno)
-		errno = EINVAL;
-	return id;
+	if (!id)
+		return errno ? -errno : -EINVAL;
+	*found = id;
+	return 0;
 }
 
 /* Is the group of a path, or one of its parents down to one of length bytes, that with this id? The path stays as it is. */

@@ -317,7 +317,7 @@ int pem_event__field(const struct pem_event *event, const char *name)
 		if (strcmp(event->fields[i].name, name) == 0)
 			return i;
 	}
-	return -1;
+	return -ENOENT;
 }
 
 int pem_event__field_by_role(const struct pem_event *event, enum pem_role role)
@@ -328,7 +328,7 @@ int pem_event__field_by_role(const struct pem_event *event, enum pem_role role)
 		if (event->fields[i].role == role)
 			return i;
 	}
-	return -1;
+	return -ENOENT;
 }
 
 /* '*' stands for any run of bytes, '?' for any one. Time is at most the product of both lengths. */

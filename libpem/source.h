@@ -10,11 +10,13 @@
 #ifndef PEM_SOURCE_H
 #define PEM_SOURCE_H
 
+#include "context.h"
+
 #include <pem/pem.h>
 
 #include <stdbool.h>
 
-#define PEM_SOURCE_ABI_VERSION 3u
+#define PEM_SOURCE_ABI_VERSION 4u
 
 /* One event that the session wants from the source. */
 struct pem_source_event {
@@ -71,8 +73,8 @@ struct pem_source_config {
 };
 
 struct pem_source_ops {
-	uint32_t abi_version;
-	uint32_t size;
+	size_t size; /* of this struct */
+	uint32_t abi_version; /* PEM_SOURCE_ABI_VERSION */
 	const char *name; /* for people: "module", "BPF", "counters" */
 	/* Is this event this source's, and can it be delivered? 1; 0 with reason; -ENOENT: not this source's. */
 	int (*can_deliver)(const struct pem_event *event, struct pem_error *reason);

@@ -34,7 +34,8 @@ void pem_copy_text(char *to, size_t bytes, const char *from);
 /* Is a sequence of so many bytes a control character, or one that ends a line or turns the direction of what follows? */
 bool pem_is_control(const char *text, unsigned bytes);
 
-enum pem_namespace { PEM_NAMESPACE_MOUNT = 3, PEM_NAMESPACE_PID = 5 }; /* numbers of pidfd's requests */
+/* Numbers of pidfd's requests. */
+enum pem_namespace { PEM_NAMESPACE_MOUNT = 3, PEM_NAMESPACE_PID = 5 };
 
 /*
  * Inode number of a namespace of a process; 0: it has ended, or may not be asked. Asks by pidfd, from Linux 6.11 on: /proc

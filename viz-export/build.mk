@@ -4,9 +4,9 @@
 # A missing library leaves out that one exporter and says so.
 
 # libpem is the caller's: the plugin finds it beside itself.
-$(B)/lib/pem/export-%.so: | $(LIBPEM)
+$(B)/lib/pem/export-%.so: viz-export/exporter.map | $(LIBPEM)
 	$(call say,LINK,$@)
-	$(Q)$(LINK_PLUGIN) -Wl,-rpath,'$$ORIGIN/..' $^ -L$(B)/lib -lpem $(EXPORTER_LIBS)
+	$(Q)$(LINK_PLUGIN) -Wl,-rpath,'$$ORIGIN/..' $(LINKED) -L$(B)/lib -lpem $(EXPORTER_LIBS)
 
 # csv
 ALL += $(B)/lib/pem/export-csv.so

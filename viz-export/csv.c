@@ -38,7 +38,7 @@ struct csv {
 	size_t column_count;
 	/* of event i, the field to show in each column, or -1; NULL: the event does not occur */
 	int16_t **fields_of;
-	const struct pem_export_options *options;
+	struct pem_export_options options;
 	bool no_memory; /* for a cell */
 };
 
@@ -230,7 +230,7 @@ static size_t event_index(const struct csv *csv, const struct pem_event *event)
 static int find_events(struct csv *csv, bool *seen, struct pem_error *error)
 {
 	const struct pem_event *last = NULL;
-	struct pem_record record;
+	struct pem_record record = {.size = sizeof(record)};
 	int rc;
 
 	while ((rc = pem_trace__next(csv->trace, &record, error)) > 0) {
@@ -347,7 +347,7 @@ static int put_rows(struct csv *csv, struct pem_error *error)
 {
 	uint64_t done = 0, total = pem_trace__total_balance(csv->trace).delivered;
 	const struct pem_event *last = NULL;
-	struct pem_record record;
+	struct pem_record record = {.size = sizeof(record)};
 	size_t i = 0;
 	int rc;
 
@@ -360,8 +360,8 @@ static int put_rows(struct csv *csv, struct pem_error *error)
 			return -ENOMEM;
 		if (++done % PROGRESS_RECORDS)
 			continue;
-		if (csv->options && csv->options->progress)
-			csv->options->progress(done, total, csv->options->progress_arg);
+		if (csv->options.progress)
+			csv->options.progress(done, total, csv->options.progress_arg);
 		if (ferror(csv->out))
 			break; /* pem_output__finish says why */
 	}
@@ -371,11 +371,14 @@ static int put_rows(struct csv *csv, struct pem_error *error)
 static int csv_run(struct pem_trace *trace, const char *path,
 		   const struct pem_export_options *options, struct pem_error *error)
 {
-	struct csv csv = {.trace = trace, .options = options};
+	struct csv csv = {.trace = trace};
 	struct pem_output output;
 	size_t i;
 	int rc;
 
+	rc = pem_export__options(&csv.options, options, error);
+	if (rc)
+		return rc;
 	csv.model = pem_trace__model(trace);
 	rc = pem_output__open(&output, path, error);
 	if (rc)
@@ -400,8 +403,8 @@ static int csv_run(struct pem_trace *trace, const char *path,
 
 __attribute__((visibility("default"))) extern const struct pem_exporter pem_exporter;
 const struct pem_exporter pem_exporter = {
-	.abi_version = PEM_EXPORT_ABI_VERSION,
 	.size = sizeof(struct pem_exporter),
+	.abi_version = PEM_EXPORT_ABI_VERSION,
 	.name = "csv",
 	.description = "one table, a row per record, for pandas and sqlite3",
 	.suffix = ".csv",

@@ -39,15 +39,19 @@ static int write_page(FILE *out, const struct pem_html_data *data, struct pem_tr
 	return 0;
 }
 
-static int run(struct pem_trace *trace, const char *path, const struct pem_export_options *options,
+static int run(struct pem_trace *trace, const char *path, const struct pem_export_options *given,
 	       struct pem_error *error)
 {
+	struct pem_export_options options;
 	struct pem_output output;
 	struct pem_html_data data;
 	locale_t plain, before;
 	int err;
 
-	err = pem_html_data__read(&data, trace, options, error);
+	err = pem_export__options(&options, given, error);
+	if (err)
+		return err;
+	err = pem_html_data__read(&data, trace, &options, error);
 	if (err)
 		goto out;
 	err = pem_output__open(&output, path, error);
@@ -56,7 +60,7 @@ static int run(struct pem_trace *trace, const char *path, const struct pem_expor
 	/* JSON's decimal point is a point wherever the user lives. */
 	plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 	before = plain ? uselocale(plain) : (locale_t)0;
-	err = write_page(output.file, &data, trace, options, error);
+	err = write_page(output.file, &data, trace, &options, error);
 	if (before)
 		uselocale(before);
 	if (plain)
@@ -68,8 +72,8 @@ out:
 }
 
 __attribute__((visibility("default"))) const struct pem_exporter pem_exporter = {
-	.abi_version = PEM_EXPORT_ABI_VERSION,
 	.size = sizeof(struct pem_exporter),
+	.abi_version = PEM_EXPORT_ABI_VERSION,
 	.name = "html",
 	.description = "one page that opens offline: every layer on one timeline",
 	.suffix = ".html",

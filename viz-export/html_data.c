@@ -440,7 +440,7 @@ static int pass(struct pem_html_data *data, struct pem_trace *trace, unsigned nu
 	uint64_t before = number > 1 ? data->record_count : 0;
 	uint64_t total = 2 * (number > 1 ? before : pem_trace__total_balance(trace).delivered);
 	struct pem_error damage = {""};
-	struct pem_record record;
+	struct pem_record record = {.size = sizeof(record)};
 	uint64_t done = 0;
 	int err = pem_trace__rewind(trace), ret;
 

@@ -537,7 +537,7 @@ static int put_records(struct perfetto *p, const struct pem_export_options *opti
 		       struct pem_error *error)
 {
 	uint64_t done = 0, total = pem_trace__total_balance(p->trace).delivered;
-	struct pem_record record;
+	struct pem_record record = {.size = sizeof(record)};
 	int rc;
 
 	while ((rc = pem_trace__next(p->trace, &record, error)) > 0) {
@@ -555,19 +555,23 @@ static int put_records(struct perfetto *p, const struct pem_export_options *opti
 }
 
 static int perfetto_run(struct pem_trace *trace, const char *path,
-			const struct pem_export_options *options, struct pem_error *error)
+			const struct pem_export_options *given, struct pem_error *error)
 {
 	struct perfetto p = {.trace = trace};
+	struct pem_export_options options;
 	struct pem_output output;
 	int rc;
 
+	rc = pem_export__options(&options, given, error);
+	if (rc)
+		return rc;
 	rc = pem_output__open(&output, path, error);
 	if (rc)
 		return rc;
 	p.out = output.file;
 	rc = pem_trace__rewind(trace);
 	if (!rc)
-		rc = put_records(&p, options, error);
+		rc = put_records(&p, &options, error);
 	if (rc == -ENOMEM && error)
 		snprintf(error->text, sizeof(error->text), "no memory to export the trace");
 	rc = pem_output__finish(&output, rc, error);
@@ -579,8 +583,8 @@ static int perfetto_run(struct pem_trace *trace, const char *path,
 
 __attribute__((visibility("default"))) extern const struct pem_exporter pem_exporter;
 const struct pem_exporter pem_exporter = {
-	.abi_version = PEM_EXPORT_ABI_VERSION,
 	.size = sizeof(struct pem_exporter),
+	.abi_version = PEM_EXPORT_ABI_VERSION,
 	.name = "perfetto",
 	.description = "Perfetto's protobuf trace, for ui.perfetto.dev and trace_processor",
 	.suffix = ".pftrace",

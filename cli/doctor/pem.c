@@ -132,7 +132,7 @@ static void check_paths(struct doctor *doctor, struct pem_session *session)
 /* What serves kernel events and counters, in the order in which they are asked, and why one is not. */
 static void check_sources(struct doctor *doctor, struct pem_session *session)
 {
-	struct pem_source_state states[SOURCES_MAX];
+	struct pem_source_state states[SOURCES_MAX] = {{.size = sizeof(states[0])}};
 	int i, count = pem_session__sources(session, states, SOURCES_MAX);
 	char check[24];
 
@@ -146,7 +146,7 @@ static void check_sources(struct doctor *doctor, struct pem_session *session)
 }
 
 /* One line for a kind of cost that libpem has, or could not measure. */
-static void add_cost(struct doctor *doctor, const struct pem_trace_cost *costs, int count,
+static void add_cost(struct doctor *doctor, const struct pem_event_cost *costs, int count,
 		     const char *kind, const char *check, const char *what)
 {
 	size_t line = doctor->count;
@@ -167,7 +167,7 @@ static void add_cost(struct doctor *doctor, const struct pem_trace_cost *costs, 
 
 static void check_costs(struct doctor *doctor, struct pem_session *session)
 {
-	struct pem_trace_cost costs[16];
+	struct pem_event_cost costs[16] = {{.size = sizeof(costs[0])}};
 	int count = pem_session__costs(session, costs, 16);
 
 	add_cost(doctor, costs, count, "user-log", "stub event cost",
@@ -231,11 +231,12 @@ static int visit_source(const char *path, const char *name, void *arg)
 static int visit_exporter(const char *path, const char *name, void *arg)
 {
 	struct names *names = arg;
+	struct pem_exporter exporter;
 	struct pem_error error;
 	void *handle;
 
 	(void)name;
-	if (cli_exporter__load(path, &handle, &error) != NULL) {
+	if (cli_exporter__load(path, &exporter, &handle, &error)) {
 		add_name(names, name);
 		dlclose(handle);
 	} else {

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 static const struct cli_option options[] = {
 	{'v', "fields", NULL,
@@ -92,6 +93,8 @@ static void set_path(struct list_entry *entry, const char *source)
 
 struct request {
 	const char *layer;
+	const char *program; /* a file whose events alone are listed; NULL: all */
+	struct pem_model *carried; /* what it brings along */
 	char **words;
 	size_t count;
 	bool json, fields;
@@ -101,6 +104,8 @@ struct request {
 static bool is_asked_for(const struct pem_event *event, const struct request *request)
 {
 	if (request->layer != NULL && strcasecmp(event->layer, request->layer) != 0)
+		return false;
+	if (request->program != NULL && pem_model__by_id(request->carried, event->id) == NULL)
 		return false;
 	if (request->search)
 		return list_search(event, request->words, request->count);
@@ -197,7 +202,15 @@ static bool is_known(struct pem_session *session, const char *pattern)
 	return false;
 }
 
-/* Words of the command line: [LAYER] [GLOB | WORD...]. */
+/* A word with a slash is a program's or a library's file if there is one. */
+static bool is_program(const char *word)
+{
+	struct stat st;
+
+	return strchr(word, '/') != NULL && stat(word, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* Words of the command line: [LAYER] [PROGRAM] [GLOB | WORD...]. */
 static void parse_words(int argc, char **argv, struct request *request)
 {
 	size_t i;
@@ -208,6 +221,8 @@ static void parse_words(int argc, char **argv, struct request *request)
 				request->layer = layers[i];
 	if (request->layer != NULL)
 		optind++;
+	if (optind < argc && is_program(argv[optind]))
+		request->program = argv[optind++];
 	request->words = argv + optind;
 	request->count = (size_t)(argc - optind);
 }
@@ -261,9 +276,35 @@ static int say_none(const struct pem_model *model, const struct request *request
 			 near != NULL ? near : "", near != NULL ? "'?" : "");
 }
 
+/* 0 or more models, or a status below 0, said. */
+static int load_program(struct pem_session *session, struct request *request)
+{
+	struct pem_error error = {{0}};
+	int rc;
+
+	request->carried = pem_model__new();
+	if (request->carried == NULL)
+		return -cli_error(CLI_FAILED, "no memory for the events of a program");
+	rc = cli_program_events__load(session, request->program, request->carried, false, &error);
+	if (rc < 0)
+		return -cli_error(rc == -EINVAL || rc == -E2BIG ? CLI_WRONG_INPUT
+								: cli_status_of_errno(-rc),
+				  "%s", error.text);
+	if (rc == 0)
+		return -cli_error(CLI_WRONG_INPUT,
+				  "%s brings along no events: neither it nor a library that it "
+				  "needs has stubs of pem-codegen, from version 0.2.0 on",
+				  request->program);
+	return rc;
+}
+
 static int print(const struct list *list, const struct request *request,
 		 const struct pem_model *model)
 {
+	if (list->count == 0 && request->program != NULL)
+		return cli_error(CLI_WRONG_INPUT,
+				 "%s brings along no such event; pem list %s shows those it does",
+				 request->program, request->program);
 	if (list->count == 0 && request->count != 0)
 		return say_none(model, request);
 	if (request->search)
@@ -277,7 +318,7 @@ static int print(const struct list *list, const struct request *request,
 		       request->layer != NULL ? request->layer : "any");
 	else if (request->fields)
 		list_print_fields(list);
-	else if (request->layer == NULL && request->count == 0)
+	else if (request->layer == NULL && request->program == NULL && request->count == 0)
 		list_print_summary(list);
 	else
 		list_print_rows(list);
@@ -307,7 +348,10 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 	session = pem_session__open(&session_options, &error);
 	if (session == NULL)
 		return cli_error(cli_status_of_errno(errno), "%s", error.text);
-	status = cli_specs__load(session, NULL, NULL, NULL, false);
+	if (request.program != NULL)
+		rc = load_program(session, &request);
+	status = rc < 0 ? -rc : cli_specs__load(session, NULL, NULL, NULL, false);
+	rc = 0;
 	if (status == CLI_DONE && names_probes(&request))
 		rc = pem_session__add_probes(session, request.words[0], &error);
 	/* What the catalogue has and this kernel lacks is listed, with the reason. */
@@ -321,6 +365,7 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 	if (status == CLI_DONE)
 		status = print(&list, &request, pem_session__model(session));
 	free(list.entries);
+	pem_model__free(request.carried);
 	pem_session__close(session);
 	return status == CLI_DONE ? cli_finish_output(status) : status;
 }
@@ -328,11 +373,14 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 const struct cli_verb cli_list = {
 	.name = "list",
 	.summary = "events there are, and whether this machine can deliver them",
-	.usage = "list [-v] [--json] [hw|os|app|cpo] [GLOB | PLACE | WORD...]",
+	.usage = "list [-v] [--json] [hw|os|app|cpo] [PROGRAM] [GLOB | PLACE | WORD...]",
 	.text = "Without words: how many events each class has, how many of them this machine can "
 		"deliver to you now (HERE), how many are raised by such programs only that call "
 		"them (PROGRAM), and why not the others. With a layer or a pattern: these events, "
-		"a line each; -v tells everything about them. GLOB is a pattern over whole names "
+		"a line each; -v tells everything about them. With the file of a PROGRAM or "
+		"library, a "
+		"word with a slash in it: events that it and the libraries it needs bring along; "
+		"nothing of it is run. GLOB is a pattern over whole names "
 		"with * and ?, a class (Sched, OS::Sched), or a specifier. PLACE is a tracepoint "
 		"of "
 		"the running kernel or a pattern of some (sched:*), a function of the kernel "
@@ -347,6 +395,7 @@ const struct cli_verb cli_list = {
 		    "pem list Sched              one class\n"
 		    "pem list -v Switch          everything about one event\n"
 		    "pem list '*Fault*'          events with Fault in their name\n"
+		    "pem list ./program          events that a program brings along\n"
 		    "pem list -v 'block:*'       tracepoints with their fields, in the catalogue "
 		    "or not\n"
 		    "pem list 'usdt:/usr/bin/python3:*'\n"

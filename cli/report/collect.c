@@ -234,7 +234,7 @@ static int count_record(struct report *report, struct counting *c, const struct 
 static int read_records(struct report *report, struct counting *c)
 {
 	struct cli_progress progress;
-	struct pem_record record;
+	struct pem_record record = {.size = sizeof(record)};
 	struct pem_error error = {{0}};
 	uint64_t total = pem_trace__total_balance(report->trace).delivered, n = 0;
 	int rc;

@@ -118,8 +118,8 @@ static void print_top(const struct stat *s, const struct pem_statistic *v,
 void stat_distribution__print(const struct stat *s)
 {
 	const struct stat_group *group = &s->groups[STAT_GROUP_FIELD];
-	struct pem_histogram histogram;
-	struct pem_top top[TOP_MAX];
+	struct pem_histogram histogram = {.size = sizeof(histogram)};
+	struct pem_top top[TOP_MAX] = {{.size = sizeof(top[0])}};
 	size_t i;
 	int rc;
 
@@ -192,8 +192,8 @@ static struct json_object *top_json(const struct stat *s, const struct pem_stati
 void stat_distribution__json(const struct stat *s, const struct stat_group *group, size_t i,
 			     struct json_object *object)
 {
-	struct pem_histogram histogram;
-	struct pem_top top[TOP_MAX];
+	struct pem_histogram histogram = {.size = sizeof(histogram)};
+	struct pem_top top[TOP_MAX] = {{.size = sizeof(top[0])}};
 	int rc;
 
 	if (!group->with_field)

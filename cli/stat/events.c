@@ -82,6 +82,7 @@ static int register_group(struct stat *s, struct pem_session *session,
 	group->now = calloc(group->count + 1, sizeof(*group->now));
 	group->before = calloc(group->count + 1, sizeof(*group->before));
 	if (group->now != NULL && group->before != NULL) {
+		group->now[0].size = sizeof(group->now[0]);
 		group->statistics = pem_session__register_statistics(
 			session, set, NULL, g == STAT_GROUP_FIELD ? s->field : NULL, error);
 		rc = group->statistics == NULL ? -errno : keep(s, g, group, error);

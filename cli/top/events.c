@@ -90,7 +90,7 @@ int top_event__measure(struct top *top, uint32_t event, int field, bool distribu
 		       struct pem_error *error)
 {
 	struct top_event *e = &top->events[event];
-	struct pem_statistic last = {0};
+	struct pem_statistic last = {.size = sizeof(last)};
 	int rc;
 
 	if (e->field == field && e->distribution == distribution)

@@ -87,7 +87,7 @@ void screen_histogram(const struct screen *s, int y, int height)
 {
 	const struct top_view *view = &s->views[s->depth];
 	const struct top_event *e = &s->top->events[view->event];
-	struct pem_histogram h = {{0}};
+	struct pem_histogram h = {.size = sizeof(h)};
 	uint64_t count = 0;
 	unsigned int i;
 	int rc;

@@ -230,7 +230,7 @@ static int start_command(struct run *r)
 
 static int attach(struct run *r)
 {
-	const struct pem_context any = PEM_CONTEXT_ANY;
+	const struct pem_context any = {0};
 	struct cli_attach *a = &r->attach;
 	int status;
 

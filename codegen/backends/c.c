@@ -515,7 +515,8 @@ static void put_provider(FILE *f, const struct pem_spec *spec)
 		"#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n"
 		"extern __attribute__((weak, visibility(\"hidden\"))) const char "
 		"pem_model_%1$s[];\n"
-		"const char pem_model_%1$s[] =\n",
+		/* Where a program file's models are found without running it: pem_program__models(). */
+		"__attribute__((section(\"pem_model\"))) const char pem_model_%1$s[] =\n",
 		name);
 	pem_put_model_literal(f, &spec, 1, 1);
 	fprintf(f, "\t\"\";\n#pragma GCC diagnostic pop\n\n");

@@ -103,7 +103,7 @@ size_t pem_async__call(struct pem_async *a, uint64_t horizon)
 {
 	struct pem_async_batch *batch = &a->batch;
 	const struct pem_async_item *item;
-	struct pem_record r = {0};
+	struct pem_record r = {.size = sizeof(r)};
 	size_t count, i;
 
 	if (!batch->sorted && batch->count) /* of nothing, keys is NULL */

@@ -291,7 +291,7 @@ static int add_demands(struct pem_callback *cb, const struct pem_event_set *set,
 		}
 		demand->want_async = true;
 		cb->entry[cb->count++].demand = demand;
-		if (context && context->pid == (uint32_t)getpid())
+		if (context->pid == (uint32_t)getpid())
 			result = pem_session__join_self(cb->session);
 	}
 	return result;
@@ -322,14 +322,24 @@ static int register_in(struct pem_session *s, struct pem_callback *cb,
 
 struct pem_callback *
 pem_session__register_async_callback(struct pem_session *session, const struct pem_event_set *set,
-				     const struct pem_context *context,
+				     const struct pem_context *given,
 				     void (*function)(const struct pem_record *record, void *arg),
 				     void *arg, const struct pem_async_options *options,
 				     struct pem_error *error)
 {
-	struct pem_callback *cb = calloc(1, sizeof(*cb) + set->count * sizeof(cb->entry[0]));
+	struct pem_context own, *context = &own;
+	struct pem_async_options o = {0};
+	struct pem_callback *cb;
 	int result;
 
+	result = pem_context__copy(context, given, error);
+	if (!result && options)
+		result = PEM_READ_SIZED(pem_async_options, &o, options, max_delay_us, error);
+	if (result) {
+		errno = -result;
+		return NULL;
+	}
+	cb = calloc(1, sizeof(*cb) + set->count * sizeof(cb->entry[0]));
 	if (cb)
 		cb->async = calloc(1, sizeof(*cb->async));
 	if (!cb || !cb->async) {
@@ -343,9 +353,7 @@ pem_session__register_async_callback(struct pem_session *session, const struct p
 	cb->async->born = UINT64_MAX;
 	cb->async->function = function;
 	cb->async->arg = arg;
-	cb->async->max_delay_us = 1000;
-	if (options && options->size >= sizeof(*options) && options->max_delay_us)
-		cb->async->max_delay_us = options->max_delay_us;
+	cb->async->max_delay_us = o.max_delay_us ? o.max_delay_us : 1000;
 	pem_session__lock(session);
 	result = register_in(session, cb, set, context, error);
 	pem_session__unlock(session);

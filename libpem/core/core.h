@@ -13,7 +13,9 @@
 #define PEM_CORE_H
 
 #include "core/clock_sync.h"
+#include "context.h"
 #include "pool.h"
+#include "sized.h"
 
 #include <pem/pem.h>
 

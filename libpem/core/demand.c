@@ -36,7 +36,6 @@ struct pem_demand *pem_session__demand(struct pem_session *s, const struct pem_e
 	if (i < s->demand_count)
 		return &s->demands[i];
 	s->demands[i].event = event;
-	s->demands[i].context.cpu = PEM_NO_CPU;
 	s->demands[i].field = PEM_NO_FIELD;
 	s->demands[i].epoch = 1;
 	s->demands[i].instance = -1;
@@ -48,10 +47,6 @@ struct pem_demand *pem_session__demand(struct pem_session *s, const struct pem_e
 int pem_demand__set_context(struct pem_demand *demand, const struct pem_context *context,
 			    struct pem_error *error)
 {
-	struct pem_context any = {.cpu = PEM_NO_CPU};
-
-	if (!context)
-		context = &any;
 	if (demand->has_context && memcmp(&demand->context, context, sizeof(*context)))
 		return pem_error__set(error, -EBUSY,
 				      "this session already observes %s in another context; open a "
@@ -90,8 +85,7 @@ uint64_t pem_demand__action(const struct pem_demand *demand)
 			type = PEM_TYPE_UINT64;
 		offset = demand->event->fields[demand->field].offset;
 	}
-	if (demand->context.tid != PEM_ANY || demand->context.cpu != PEM_NO_CPU ||
-	    demand->predicate)
+	if (demand->context.tid != PEM_ANY || demand->context.one_cpu || demand->predicate)
 		flags |= flags ? PEM_ACTION_FILTER : 0;
 	/* The epoch stays when nothing is wanted: a source's statistic is of it, and can still be read. */
 	return PEM_ACTION(flags, demand->field, type, offset, demand->epoch);

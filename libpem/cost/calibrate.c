@@ -161,9 +161,7 @@ static struct pem_cost measure_event(const struct pem_source_ops *ops,
 	const struct pem_source_sink sink = {.write = forget, .clock_at = same_time};
 	struct pem_source_event wanted = {
 		.event = event,
-		.context = {.cpu = PEM_NO_CPU,
-			    .pid = (uint32_t)getpid(),
-			    .tid = (uint32_t)gettid()},
+		.context = {.pid = (uint32_t)getpid(), .tid = (uint32_t)gettid()},
 		.action = PEM_ACTION(PEM_ACTION_LOG, PEM_NO_FIELD, 0, 0, 1)};
 	struct pem_source_config config = {
 		.size = sizeof(config), .events = &wanted, .event_count = 1};
@@ -477,22 +475,24 @@ void pem_session__add_stat_costs(struct pem_session *s, struct pem_trace_info *i
 	}
 }
 
-int pem_session__costs(struct pem_session *session, struct pem_trace_cost *out, uint32_t max)
+int pem_session__costs(struct pem_session *session, struct pem_event_cost *out, size_t max)
 {
 	struct pem_costs costs;
-	uint32_t count = 0;
-	char name[sizeof(out->kind)];
+	struct pem_event_cost one = {0};
+	size_t count = 0;
 	unsigned i, stat;
 
+	if (pem_sized__check_array(out, max))
+		return -EINVAL;
 	pem_session__lock(session);
 	costs = *pem_session__measure(session, (1u << PEM_COST_KINDS) - 1);
 	pem_session__unlock(session);
 	for (i = 0; i < PEM_COST_KINDS; i++) {
 		for (stat = 0; stat < 2; stat++) {
-			name_kind(name, sizeof(name), i, stat);
-			if ((stat ? costs.each[i].stat_ns : costs.each[i].log_ns) > 0)
-				add_cost(out, &count, max, name,
-					 stat ? costs.each[i].stat_ns : costs.each[i].log_ns);
+			name_kind(one.kind, sizeof(one.kind), i, stat);
+			one.ns_each = stat ? costs.each[i].stat_ns : costs.each[i].log_ns;
+			if (one.ns_each > 0 && count < max)
+				pem_sized__write(out, count++, &one, sizeof(one));
 		}
 	}
 	return (int)count;

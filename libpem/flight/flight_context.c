@@ -139,7 +139,8 @@ pem_flight_context__learn(struct pem_flight_context *context, const char *stream
 			  const struct pem_packet *packet, const struct pem_event *event,
 			  const uint8_t *data, uint32_t bytes, uint64_t clock)
 {
-	struct pem_record record = {.event = event, .data = data, .bytes = bytes};
+	struct pem_record record = {
+		.size = sizeof(record), .event = event, .data = data, .bytes = bytes};
 	const struct pem_event *before;
 	struct kept_switch *kept;
 

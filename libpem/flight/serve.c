@@ -247,18 +247,24 @@ static bool describe(const char *name, struct pem_recorder *r)
 int pem_recorders(struct pem_recorder *recorders, size_t max)
 {
 	char runtime[PATH_MAX - 128];
-	int result = pem_runtime_dir(runtime, sizeof(runtime)), count = 0;
-	DIR *directory = result ? NULL : opendir(runtime);
 	struct pem_recorder found;
 	struct dirent *entry;
+	DIR *directory;
+	int result, count = 0;
 
+	if (pem_sized__check_array(recorders, max))
+		return -EINVAL;
+	result = pem_runtime_dir(runtime, sizeof(runtime));
+	if (result)
+		return result;
+	directory = opendir(runtime);
 	if (!directory)
-		return result ? result : -errno;
+		return -errno;
 	while ((entry = readdir(directory))) {
 		if (strncmp(entry->d_name, "session-", 8) || !describe(entry->d_name, &found))
 			continue;
 		if ((size_t)count < max)
-			recorders[count] = found;
+			pem_sized__write(recorders, (size_t)count, &found, sizeof(found));
 		count++;
 	}
 	closedir(directory);
@@ -313,12 +319,18 @@ static int ask(const struct pem_recorder *r, int fd, int folder, const char *cau
 	return text[0] ? pem_error__set(error, -EIO, "flight recorder %u: %s", r->pid, text) : 0;
 }
 
-int pem_recorder__snapshot(const struct pem_recorder *recorder, const char *directory,
+int pem_recorder__snapshot(const struct pem_recorder *given, const char *directory,
 			   const char *cause, int timeout_ms, struct pem_error *error)
 {
-	int session = open_session(recorder->session), fd = -1, folder = -1, result;
-	bool made = !mkdir(directory, 0700);
+	int session, fd = -1, folder = -1, result;
+	struct pem_recorder own, *recorder = &own;
+	bool made;
 
+	result = PEM_READ_SIZED(pem_recorder, recorder, given, trace, error);
+	if (result)
+		return result;
+	session = open_session(recorder->session);
+	made = !mkdir(directory, 0700);
 	folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (folder < 0) {
 		result = pem_error__set(error, -errno, "cannot make the folder '%s': %s", directory,

@@ -5,9 +5,9 @@ ifneq ($(and $(HAVE_JAVA),$(wildcard $(JDK)/include/jvmti.h)),)
 CFLAGS_libpem_jvm_jvm := -isystem $(JDK)/include -isystem $(JDK)/include/linux
 ALL += $(B)/lib/libpem-jvm.so
 
-$(B)/lib/libpem-jvm.so: $(B)/obj/libpem/jvm/jvm.o $(B)/lib/libpem.so.1
+$(B)/lib/libpem-jvm.so: $(B)/obj/libpem/jvm/jvm.o $(B)/lib/libpem.so.1 libpem/jvm/libpem-jvm.map
 	$(call say,LINK,$@)
-	$(Q)$(LINK_ADAPTER) -Wl,-z,defs $^ -ldl
+	$(Q)$(LINK_ADAPTER) -Wl,-z,defs $(LINKED) -ldl
 else
   $(info not built: libpem-jvm.so, which shows Java virtual machines \
     (jvmti.h is missing: default-jdk-headless))

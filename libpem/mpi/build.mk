@@ -6,9 +6,10 @@ MPI_SRC := $(sort $(wildcard libpem/mpi/*.c))
 $(call objects,$(MPI_SRC)): private ALL_CFLAGS += $(MPI_CFLAGS)
 ALL += $(B)/lib/libpem-mpi.so
 
-$(B)/lib/libpem-mpi.so: $(call objects,$(MPI_SRC) $(ELF_SRC)) $(B)/lib/libpem.so.1
+$(B)/lib/libpem-mpi.so: $(call objects,$(MPI_SRC) $(ELF_SRC)) $(B)/lib/libpem.so.1 \
+  libpem/mpi/libpem-mpi.map
 	$(call say,LINK,$@)
-	$(Q)$(LINK_ADAPTER) $^ -ldl -lpthread
+	$(Q)$(LINK_ADAPTER) $(LINKED) -ldl -lpthread
 else
   $(info not built: libpem-mpi.so, which shows MPI programs (mpicc is missing: libopenmpi-dev))
 endif

@@ -6,9 +6,9 @@ ifneq ($(OMPT_HEADER),)
 CFLAGS_libpem_ompt_ompt := -idirafter $(dir $(OMPT_HEADER))
 ALL += $(B)/lib/libpem-ompt.so
 
-$(B)/lib/libpem-ompt.so: $(B)/obj/libpem/ompt/ompt.o $(B)/lib/libpem.so.1
+$(B)/lib/libpem-ompt.so: $(B)/obj/libpem/ompt/ompt.o $(B)/lib/libpem.so.1 libpem/ompt/libpem-ompt.map
 	$(call say,LINK,$@)
-	$(Q)$(LINK_ADAPTER) -Wl,-z,defs $^ -ldl
+	$(Q)$(LINK_ADAPTER) -Wl,-z,defs $(LINKED) -ldl
 else
   $(info not built: libpem-ompt.so, which shows OpenMP programs (libomp-dev is missing))
 endif

@@ -117,7 +117,7 @@ static bool make_variables(struct pem_session *s, const char *session, const cha
 			   const struct pem_run_options *options, struct variables *v)
 {
 	static const char *const on_demand[] = {"libpem-mpi.so", "libpem-sqlite.so"};
-	bool adapters = options && options->size >= sizeof(*options) && options->preload_libc;
+	bool adapters = options && options->preload_libc;
 	const char *before = getenv("LD_PRELOAD"), *asan = getenv("ASAN_OPTIONS");
 	char runtime[PATH_MAX - 128], folder[PATH_MAX], libraries[5 * PATH_MAX] = "",
 								      ompt[PATH_MAX + 32] = "";

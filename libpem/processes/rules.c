@@ -24,7 +24,7 @@ int pem_session__context(struct pem_session *s, const struct pem_context *contex
 					.pid = pid,
 					.pid_namespace = pid ? pem_pid_namespace() : 0,
 					.tid = context->tid,
-					.cpu = context->cpu,
+					.cpu = pem_context__cpu(context),
 					.in_namespace = context->in_namespace,
 					.cgroup = context->cgroup};
 	uint32_t i;

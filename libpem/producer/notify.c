@@ -227,7 +227,7 @@ static void log_record(unsigned session, struct pem_writer *w, uint32_t event_in
 static void call_one(struct pem_sync_callback *cb, uint32_t tid, uint8_t *record, uint32_t bytes)
 {
 	struct pem_record_header *header = (struct pem_record_header *)record;
-	struct pem_record r = {0};
+	struct pem_record r = {.size = sizeof(r)};
 
 	r.clock = pem_clock();
 	header->clock_low = (uint32_t)r.clock;

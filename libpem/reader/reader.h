@@ -173,4 +173,8 @@ struct pem_process_names {
 int pem_about__read_names(int directory_fd, struct pem_process_names *names,
 			  struct pem_error *error);
 
+/* pem_trace__next for a caller whose record is longer or shorter than this version's. */
+int pem_trace__next_resized(struct pem_trace *trace, struct pem_record *record,
+			    struct pem_error *error);
+
 #endif

@@ -4,7 +4,9 @@
  *
  * Not here: checking (pem_event__record_bytes in model.c).
  */
-#include <pem/trace.h>
+#include "reader.h"
+#include "sized.h"
+#include "util.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -241,4 +243,20 @@ size_t pem_record__words(const struct pem_record *record, unsigned field, char *
 	if (used && rest)
 		used = append(text, bytes, used, "|0x%llx", (unsigned long long)rest);
 	return used;
+}
+
+int pem_trace__next_resized(struct pem_trace *trace, struct pem_record *record,
+			    struct pem_error *error)
+{
+	struct pem_record whole = {.size = sizeof(whole)};
+	int result = pem_sized__check(record);
+
+	if (result)
+		return pem_error__set(error, result,
+				      "the record's size is not set: set it to sizeof(struct "
+				      "pem_record)");
+	result = pem_trace__next(trace, &whole, error);
+	if (result == 1)
+		pem_sized__write(record, 0, &whole, sizeof(whole));
+	return result;
 }

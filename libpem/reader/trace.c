@@ -491,6 +491,8 @@ int pem_trace__next(struct pem_trace *trace, struct pem_record *record, struct p
 {
 	struct pem_stream *s;
 
+	if (PEM_UNLIKELY(record->size != sizeof(*record)))
+		return pem_trace__next_resized(trace, record, error);
 	if (PEM_LIKELY(trace->current != NULL))
 		step(trace);
 	else if (!trace->started)
@@ -542,8 +544,6 @@ int pem_trace__rewind(struct pem_trace *trace)
 	pem_context_table__reset(trace->context);
 	return name_first_images(trace);
 }
-
-/* --- what is known about it --- */
 
 const struct pem_model *pem_trace__model(const struct pem_trace *trace)
 {

@@ -30,7 +30,7 @@
 
 static bool is_any(const struct pem_context *c)
 {
-	return c->pid == PEM_ANY && c->tid == PEM_ANY && c->cpu == PEM_NO_CPU && !c->in_namespace &&
+	return c->pid == PEM_ANY && c->tid == PEM_ANY && !c->one_cpu && !c->in_namespace &&
 	       !c->cgroup && !c->program[0];
 }
 
@@ -175,13 +175,17 @@ static void find_elsewhere(struct pem_session *s, uint32_t pid)
 	pem_session__scan_producers(s);
 }
 
-int pem_session__attach(struct pem_session *s, const struct pem_context *who,
+int pem_session__attach(struct pem_session *s, const struct pem_context *given,
 			struct pem_error *error)
 {
-	int context, result = check_process(who->pid, error);
+	struct pem_context own, *who = &own;
 	struct pem_member *m;
+	int context, result;
 	bool full;
 
+	result = pem_context__copy(who, given, error);
+	if (!result)
+		result = check_process(who->pid, error);
 	if (result)
 		return result;
 	pem_session__lock(s);
@@ -220,33 +224,38 @@ int pem_session__attach(struct pem_session *s, const struct pem_context *who,
 	return result;
 }
 
+static void fill_in(struct pem_statistic_owner *processes, size_t i, uint32_t pid, const char *comm)
+{
+	struct pem_statistic_owner one = {.pid = pid, .cpu = PEM_NO_CPU};
+
+	if (comm)
+		memcpy(one.program, comm, sizeof(one.program));
+	else
+		pem_process_name(pid, one.program);
+	pem_sized__write(processes, i, &one, sizeof(one));
+}
+
 int pem_session__processes(struct pem_session *s, struct pem_statistic_owner *processes, size_t max)
 {
 	const struct pem_producer *p;
 	const struct pem_member *m;
 	size_t count = 0;
 
+	if (pem_sized__check_array(processes, max))
+		return -EINVAL;
 	pem_session__lock(s);
 	for (m = s->processes->members; m; m = m->next) {
 		if (m->session_index < 0)
 			continue;
-		if (count < max) {
-			memset(&processes[count], 0, sizeof(processes[count]));
-			processes[count].pid = m->pid;
-			processes[count].cpu = PEM_NO_CPU;
-			pem_process_name(m->pid, processes[count].program);
-		}
+		if (count < max)
+			fill_in(processes, count, m->pid, NULL);
 		count++;
 	}
 	for (p = s->processes->producers; p; p = p->next) {
 		if (p->member || p->dead)
 			continue;
-		if (count < max) {
-			memset(&processes[count], 0, sizeof(processes[count]));
-			processes[count].pid = p->pid;
-			processes[count].cpu = PEM_NO_CPU;
-			memcpy(processes[count].program, p->comm, sizeof(p->comm));
-		}
+		if (count < max)
+			fill_in(processes, count, p->pid, p->comm);
 		count++;
 	}
 	pem_session__unlock(s);

@@ -66,8 +66,8 @@ static int add_entry(struct pem_callback *cb, const struct pem_event_set *set, s
 	c->event = event;
 	c->function = function;
 	c->arg = arg;
-	c->tid = context ? context->tid : 0;
-	c->cpu = context ? context->cpu : PEM_NO_CPU;
+	c->tid = context->tid;
+	c->cpu = pem_context__cpu(context);
 	__atomic_store_n(&c->missed, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&c->enabled, 0, __ATOMIC_RELAXED);
 	/* HA */
@@ -127,14 +127,21 @@ static int join_self(struct pem_session *session, struct pem_error *error)
 
 struct pem_callback *
 pem_session__register_callback(struct pem_session *session, const struct pem_event_set *set,
-			       const struct pem_context *context,
+			       const struct pem_context *given,
 			       void (*function)(const struct pem_record *record, void *arg),
 			       void *arg, struct pem_error *error)
 {
-	struct pem_callback *cb = calloc(1, sizeof(*cb) + set->count * sizeof(cb->entry[0]));
+	struct pem_context own, *context = &own;
+	struct pem_callback *cb;
 	int result;
 	size_t i;
 
+	result = pem_context__copy(context, given, error);
+	if (result) {
+		errno = -result;
+		return NULL;
+	}
+	cb = calloc(1, sizeof(*cb) + set->count * sizeof(cb->entry[0]));
 	if (!cb) {
 		pem_error__set(error, 0, "out of memory");
 		return NULL;
@@ -142,7 +149,7 @@ pem_session__register_callback(struct pem_session *session, const struct pem_eve
 	pem_session__lock(session);
 	cb->session = session;
 	cb->pid = pem_process.pid;
-	if (context && context->pid != PEM_ANY && context->pid != (uint32_t)getpid())
+	if (context->pid != PEM_ANY && context->pid != (uint32_t)getpid())
 		result = pem_error__set(error, -ENOTSUP,
 					"process %u is not this one: a synchronous callback runs "
 					"in the producing thread",
@@ -162,29 +169,30 @@ pem_session__register_callback(struct pem_session *session, const struct pem_eve
 	return cb;
 }
 
-int pem_callback__enable(struct pem_callback *callback)
+void pem_callback__enable(struct pem_callback *callback)
 {
 	set_enabled(callback, 1);
-	return 0;
 }
 
-int pem_callback__disable(struct pem_callback *callback)
+void pem_callback__disable(struct pem_callback *callback)
 {
 	set_enabled(callback, 0);
-	return 0;
 }
 
-int pem_callback__counts(struct pem_callback *callback, struct pem_callback_counts *counts)
+int pem_callback__counts(struct pem_callback *callback, struct pem_callback_counts *out)
 {
+	struct pem_callback_counts counts = {0};
 	size_t i;
 
-	memset(counts, 0, sizeof(*counts));
+	if (pem_sized__check(out))
+		return -EINVAL;
 	pem_session__lock(callback->session);
 	for (i = 0; !callback->async && i < callback->count; i++)
-		counts->lost += __atomic_load_n(&cell(callback, i)->missed, __ATOMIC_RELAXED);
+		counts.lost += __atomic_load_n(&cell(callback, i)->missed, __ATOMIC_RELAXED);
 	if (callback->async)
-		pem_async__counts(callback, counts);
+		pem_async__counts(callback, &counts);
 	pem_session__unlock(callback->session);
+	pem_sized__write(out, 0, &counts, sizeof(counts));
 	return 0;
 }
 

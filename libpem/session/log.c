@@ -131,30 +131,29 @@ static int keep_in_flight(struct pem_session *s, struct pem_log *log)
 
 struct pem_log *pem_session__register_log(struct pem_session *session,
 					  const struct pem_event_set *set,
-					  const struct pem_context *context, const char *directory,
+					  const struct pem_context *given, const char *directory,
 					  struct pem_error *error)
 {
+	struct pem_context own, *context = &own;
 	struct pem_log *log;
 	struct pem_demand *demand;
-	int result = -EBUSY;
+	int result;
 	size_t i;
 
-	if (session->has_logged) {
-		pem_error__set(error, 0,
-			       "this session has had its log; open a second session for another");
-		errno = EBUSY;
-		return NULL;
-	}
-	log = calloc(1, sizeof(*log) + set->count * sizeof(log->demands[0]));
+	result = pem_context__copy(context, given, error);
+	if (!result && session->has_logged)
+		result = pem_error__set(
+			error, -EBUSY,
+			"this session has had its log; open a second session for another");
+	log = result ? NULL : calloc(1, sizeof(*log) + set->count * sizeof(log->demands[0]));
 	if (!log) {
-		pem_error__set(error, 0, "out of memory");
+		errno = result ? -result : -pem_error__set(error, -ENOMEM, "out of memory");
 		return NULL;
 	}
 	pem_session__lock(session);
 	log->session = session;
 	/* What the session has not met can't be tested either. */
-	log->any_level =
-		(!context || context->pid == PEM_ANY) && !set->predicates ? set->any_level : 0;
+	log->any_level = context->pid == PEM_ANY && !set->predicates ? set->any_level : 0;
 	start_info(session, log);
 	for (i = 0; i < set->count; i++) {
 		demand = pem_session__demand(session, set->events[i]);
@@ -268,7 +267,7 @@ int pem_log__enable(struct pem_log *log)
 	return result;
 }
 
-int pem_log__disable(struct pem_log *log)
+void pem_log__disable(struct pem_log *log)
 {
 	struct pem_session *s = log->session;
 	bool was_enabled;
@@ -284,7 +283,6 @@ int pem_log__disable(struct pem_log *log)
 	if (was_enabled)
 		note_span(log, false);
 	pem_session__unlock(s);
-	return 0;
 }
 
 /* Whoever reads the trace learns what whoever recorded it was told. There is room for it: the writer has reserved some. */

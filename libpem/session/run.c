@@ -99,7 +99,7 @@ static int exec_error(struct pem_error *error, const char *name, int code)
 /* Nothing names the session to what the command starts: it finds itself to be the target. */
 static void target_alone(struct pem_session *s, pid_t child)
 {
-	const struct pem_context alone = {.cpu = PEM_NO_CPU, .pid = (uint32_t)child};
+	const struct pem_context alone = {.pid = (uint32_t)child};
 
 	s->sources->no_follow = true;
 	if (pem_session__context(s, &alone, alone.pid, PEM_CONTEXT_TARGET) >= 0)
@@ -150,22 +150,33 @@ static struct pem_environment *make_environment(struct pem_session *s, char *con
 	return pem_environment__new(s, session, argv[0], options);
 }
 
-pid_t pem_session__run(struct pem_session *s, char *const argv[],
-		       const struct pem_run_options *options, struct pem_error *error)
+/* Options as they are meant; given may be NULL. */
+static int take_options(struct pem_run_options *options, const struct pem_run_options *given,
+			struct pem_error *error)
 {
-	bool follow = !options || options->size < sizeof(*options) || !options->no_follow;
+	memset(options, 0, sizeof(*options));
+	return given ? PEM_READ_SIZED(pem_run_options, options, given, no_follow, error) : 0;
+}
+
+pid_t pem_session__run(struct pem_session *s, char *const argv[],
+		       const struct pem_run_options *given, struct pem_error *error)
+{
+	struct pem_run_options own, *options = &own;
 	struct pem_environment *environment = NULL;
 	int go[2] = {-1, -1}, failed[2] = {-1, -1}, code = 0, result;
 	pid_t child;
 
+	result = take_options(options, given, error);
+	if (result)
+		return result;
 	if (s->command.pid)
 		return pem_error__set(error, -EBUSY, "this session runs a command already");
 	if (pipe2(go, O_CLOEXEC) || pipe2(failed, O_CLOEXEC)) {
 		result = pem_error__set(error, -errno, "cannot make a pipe: %s", strerror(errno));
 		goto out;
 	}
-	environment = follow ? make_environment(s, argv, options)
-			     : pem_environment__new(s, NULL, argv[0], options);
+	environment = options->no_follow ? pem_environment__new(s, NULL, argv[0], options)
+					 : make_environment(s, argv, options);
 	if (!environment) {
 		result = pem_error__set(error, -ENOMEM, "out of memory");
 		goto out;
@@ -185,14 +196,14 @@ pid_t pem_session__run(struct pem_session *s, char *const argv[],
 	pem_session__lock(s);
 	s->command.pid = child;
 	remember_started(child);
-	if (!follow)
+	if (options->no_follow)
 		target_alone(s, child);
 	s->command.pidfd = (int)syscall(SYS_pidfd_open, child, 0);
 	if (s->log) {
 		note_command(s, &s->log->info, argv);
 		pem_session__describe_flight(s, NULL);
 		pem_session__calibrate(s, &s->log->info);
-		pem_session__calibrate_start(s, &s->log->info, options && options->preload_libc);
+		pem_session__calibrate_start(s, &s->log->info, options->preload_libc);
 	}
 	if (s->cost->detail)
 		pem_session__measure(s, pem_session__cost_kinds(s)); /* before it takes long */
@@ -379,12 +390,15 @@ void pem_session__interrupt(struct pem_session *session)
 	__atomic_store_n(&session->interrupted, 1, __ATOMIC_RELAXED);
 }
 
-int pem_run__exec(char *const argv[], const struct pem_run_options *options,
-		  struct pem_error *error)
+int pem_run__exec(char *const argv[], const struct pem_run_options *given, struct pem_error *error)
 {
-	struct pem_environment *environment = pem_environment__new(NULL, NULL, argv[0], options);
-	int code;
+	struct pem_environment *environment;
+	struct pem_run_options options;
+	int code = take_options(&options, given, error);
 
+	if (code)
+		return code;
+	environment = pem_environment__new(NULL, NULL, argv[0], &options);
 	if (!environment)
 		return pem_error__set(error, -ENOMEM, "out of memory");
 	code = -pem_run__drop_capabilities();

@@ -256,9 +256,10 @@ struct pem_session *pem_session__open(const struct pem_session_options *options,
 		return NULL;
 	}
 	pem_session__set_page_sampling(s, 100000, 2u << 20);
-	if (options)
-		memcpy(&s->options, options,
-		       options->size < sizeof(s->options) ? options->size : sizeof(s->options));
+	result = options ? PEM_READ_SIZED(pem_session_options, &s->options, options, log_arg, error)
+			 : 0;
+	if (result)
+		goto fail;
 	result = pem_model__add_catalogue(s->model, error);
 	if (result < 0)
 		goto fail;

@@ -42,15 +42,22 @@ static int choose_field(struct pem_demand *demand, const char *attribute, struct
 
 struct pem_statistics *pem_session__register_statistics(struct pem_session *session,
 							const struct pem_event_set *set,
-							const struct pem_context *context,
+							const struct pem_context *given,
 							const char *attribute,
 							struct pem_error *error)
 {
-	struct pem_statistics *st = calloc(1, sizeof(*st) + set->count * sizeof(st->demands[0]));
+	struct pem_context own, *context = &own;
+	struct pem_statistics *st;
 	struct pem_demand *demand;
-	int result = -ENOMEM;
+	int result;
 	size_t i;
 
+	result = pem_context__copy(context, given, error);
+	if (result) {
+		errno = -result;
+		return NULL;
+	}
+	st = calloc(1, sizeof(*st) + set->count * sizeof(st->demands[0]));
 	if (!st) {
 		pem_error__set(error, 0, "out of memory");
 		return NULL;
@@ -131,7 +138,7 @@ int pem_statistics__enable(struct pem_statistics *st)
 	return result;
 }
 
-int pem_statistics__disable(struct pem_statistics *st)
+void pem_statistics__disable(struct pem_statistics *st)
 {
 	size_t i;
 
@@ -142,10 +149,9 @@ int pem_statistics__disable(struct pem_statistics *st)
 	pem_session__publish(st->session);
 	pem_session__update_sources(st->session);
 	pem_session__unlock(st->session);
-	return 0;
 }
 
-int pem_statistics__reset(struct pem_statistics *st)
+void pem_statistics__reset(struct pem_statistics *st)
 {
 	size_t i;
 
@@ -155,7 +161,6 @@ int pem_statistics__reset(struct pem_statistics *st)
 	pem_session__publish(st->session);
 	pem_session__update_sources(st->session);
 	pem_session__unlock(st->session);
-	return 0;
 }
 
 static int read_source(struct pem_session *s, const struct pem_demand *demand,
@@ -216,14 +221,17 @@ int pem_statistics__read(struct pem_statistics *st, struct pem_statistic *values
 {
 	size_t i;
 
+	if (pem_sized__check_array(values, count))
+		return -EINVAL;
 	pem_session__lock(st->session);
 	if (count > st->count)
 		count = st->count;
 	pem_session__scan_producers(st->session);
 	for (i = 0; i < count; i++) {
-		memset(&values[i], 0, sizeof(values[i]));
-		values[i].event = st->demands[i]->event;
-		read_demand(st->session, st->demands[i], &values[i]);
+		struct pem_statistic value = {0};
+
+		read_demand(st->session, st->demands[i], &value);
+		pem_sized__write(values, i, &value, sizeof(value));
 	}
 	if (!st->session->statistics->lost_said)
 		say_lost(st->session,
@@ -309,7 +317,10 @@ int pem_statistics__each(struct pem_statistics *st, size_t i,
 					  const struct pem_statistic_owner *owner, void *arg),
 			 void *arg)
 {
-	struct caller caller = {.owner = {.cpu = PEM_NO_CPU}, .function = function, .arg = arg};
+	struct caller caller = {
+		.owner = {.size = sizeof(struct pem_statistic_owner), .cpu = PEM_NO_CPU},
+		.function = function,
+		.arg = arg};
 	struct pem_session *s = st->session;
 	int result;
 

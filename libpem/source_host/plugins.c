@@ -40,23 +40,22 @@ static void load_plugin(struct pem_session *s, const char *path)
 	struct pem_source_plugin *plugin;
 	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	const struct pem_source_ops *ops = handle ? dlsym(handle, "pem_source") : NULL;
+	struct pem_source_ops whole;
+	int result = ops ? pem_sized__read(&whole, sizeof(whole), ops, sizeof(whole)) : 0;
 
 	if (!ops) {
 		pem_session__say(s, PEM_LOG_WARNING, "source plugin '%s' is not usable: %s", path,
 				 dlerror());
-	} else if (ops->abi_version == PEM_SOURCE_ABI_VERSION && ops->size < sizeof(*ops)) {
+	} else if (result || whole.abi_version != PEM_SOURCE_ABI_VERSION) {
 		pem_session__say(s, PEM_LOG_WARNING,
-				 "source plugin '%s' is older than libpem (its table has %u bytes, "
-				 "not %zu); build it again",
-				 path, ops->size, sizeof(*ops));
-	} else if (ops->abi_version != PEM_SOURCE_ABI_VERSION) {
-		pem_session__say(s, PEM_LOG_WARNING,
-				 "source plugin '%s' is of another version (%u, not %u)", path,
-				 ops->abi_version, PEM_SOURCE_ABI_VERSION);
+				 "source plugin '%s' was built for another version of the source "
+				 "interface than %u; build it again",
+				 path, PEM_SOURCE_ABI_VERSION);
 	} else {
 		plugin = calloc(1, sizeof(*plugin));
 		if (plugin) {
-			plugin->ops = ops;
+			plugin->whole = whole;
+			plugin->ops = &plugin->whole;
 			plugin->handle = handle;
 			insert(s, plugin);
 			return;
@@ -248,19 +247,21 @@ int pem_session__knows_counter(struct pem_session *session, const char *name,
 	return result;
 }
 
-int pem_session__sources(struct pem_session *session, struct pem_source_state *states, uint32_t max)
+int pem_session__sources(struct pem_session *session, struct pem_source_state *states, size_t max)
 {
 	const struct pem_source_plugin *plugin;
-	uint32_t count = 0;
+	size_t count = 0;
 
+	if (pem_sized__check_array(states, max))
+		return -EINVAL;
 	pem_session__lock(session);
 	pem_session__load_plugins(session);
 	for (plugin = session->sources->plugins; plugin && count < max;
 	     plugin = plugin->next, count++) {
-		memset(&states[count], 0, sizeof(states[count]));
-		states[count].name = plugin->ops->name;
-		states[count].usable =
-			!plugin->ops->usable || plugin->ops->usable(&states[count].reason) == 1;
+		struct pem_source_state state = {.name = plugin->ops->name};
+
+		state.usable = !plugin->ops->usable || plugin->ops->usable(&state.reason) == 1;
+		pem_sized__write(states, count, &state, sizeof(state));
 	}
 	pem_session__unlock(session);
 	return (int)count;

@@ -33,6 +33,7 @@ struct pem_target {
 };
 
 struct pem_source_plugin {
+	struct pem_source_ops whole; /* the plugin's table, with NULL for what an older one lacks */
 	const struct pem_source_ops *ops;
 	void *handle;
 	struct pem_source_plugin *next;

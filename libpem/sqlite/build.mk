@@ -5,9 +5,9 @@ ifneq ($(HAVE_SQLITE),)
 CFLAGS_libpem_sqlite_sqlite := $(SQLITE_CFLAGS)
 ALL += $(B)/lib/libpem-sqlite.so
 
-$(B)/lib/libpem-sqlite.so: $(call objects,libpem/sqlite/sqlite.c $(ELF_SRC)) $(B)/lib/libpem.so.1
+$(B)/lib/libpem-sqlite.so: $(call objects,libpem/sqlite/sqlite.c $(ELF_SRC)) $(B)/lib/libpem.so.1 libpem/sqlite/libpem-sqlite.map
 	$(call say,LINK,$@)
-	$(Q)$(LINK_ADAPTER) -Wl,-z,defs $^ -ldl
+	$(Q)$(LINK_ADAPTER) -Wl,-z,defs $(LINKED) -ldl
 else
   $(info not built: libpem-sqlite.so, which shows programs that use SQLite \
     (libsqlite3-dev is missing))

@@ -212,30 +212,41 @@ static int read_kept(struct pem_statistics *st, size_t i, unsigned what,
 
 int pem_statistics__histogram(struct pem_statistics *st, size_t i, struct pem_histogram *histogram)
 {
+	struct pem_histogram whole = {0};
 	struct pem_distribution_total total;
 	int result;
 
+	if (pem_sized__check(histogram))
+		return -EINVAL;
 	pem_session__lock(st->session);
 	result = read_kept(st, i, PEM_STATISTIC_HISTOGRAM, &total);
 	pem_session__unlock(st->session);
-	if (!result)
-		memcpy(histogram->bucket, total.sum.bucket, sizeof(histogram->bucket));
-	return result;
+	if (result)
+		return result;
+	memcpy(whole.bucket, total.sum.bucket, sizeof(whole.bucket));
+	pem_sized__write(histogram, 0, &whole, sizeof(whole));
+	return 0;
 }
 
 int pem_statistics__top(struct pem_statistics *st, size_t i, struct pem_top *top, size_t count)
 {
 	struct pem_distribution_total total;
+	struct pem_top one = {0};
 	size_t k;
 	int result;
 
+	if (pem_sized__check_array(top, count))
+		return -EINVAL;
 	pem_session__lock(st->session);
 	result = read_kept(st, i, PEM_STATISTIC_TOP, &total);
 	pem_session__unlock(st->session);
 	if (result)
 		return result;
-	for (k = 0; k < count && k < PEM_TOP_MERGED && total.top[k].count; k++)
-		top[k] = (struct pem_top){total.top[k].value, total.top[k].count,
-					  total.top[k].error};
+	for (k = 0; k < count && k < PEM_TOP_MERGED && total.top[k].count; k++) {
+		one.value = total.top[k].value;
+		one.count = total.top[k].count;
+		one.error = total.top[k].error;
+		pem_sized__write(top, k, &one, sizeof(one));
+	}
 	return (int)k;
 }

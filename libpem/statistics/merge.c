@@ -56,6 +56,7 @@ void pem_statistic__add(struct pem_statistic *to, const struct pem_statistic *fr
 
 void pem_statistic__finish(struct pem_statistic *value, const struct pem_demand *demand)
 {
+	value->size = sizeof(*value);
 	value->event = demand->event;
 	if (!(PEM_DISTRIBUTION_KEEP(demand->distribution) & PEM_DISTRIBUTION_VARIANCE))
 		value->variance = 0;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""house_includes: who may include whom, sizes of files and functions, public headers alone, exported symbols"""
+"""house_includes: who may include whom, sizes of files and functions, public headers alone"""
 import glob
 import os
 import re
@@ -16,7 +16,7 @@ PEM_HEADERS = {"spec": ABI, "codegen": ABI, "kmod": ABI, "tests": PUBLIC, "bench
 SHARED_BY = ("codegen", "libpem", "viz-export", "cli")
 
 LINES_MAX, FUNCTION_LINES_MAX = 600, 70
-LONGER = {}  # path: reason
+LONGER = {"libpem/include/pem/pem.h": "the contract of a session, to be read in one go"}  # path: reason
 
 
 def code(*suffixes):
@@ -146,17 +146,6 @@ def headers_alone_gcc():
 def headers_alone_clang():
     "public headers and stubs compile alone, twice, as C11, gnu11 and C++17 with clang"
     headers_alone("clang", "clang++")
-
-
-@test
-def exports_are_named():
-    "libpem.so.1 exports pem_ names only"
-    need("nm")
-    rc, out, err = run(["nm", "-D", "--defined-only", BUILD + "/lib/libpem.so.1"])
-    equal(rc, 0, "exit status of nm, which said: " + err)
-    names = [line.split()[-1].split("@")[0] for line in out.splitlines() if " A " not in line]
-    equal([n for n in names if not n.startswith("pem_")], [], "foreign names")
-    assert "pem_provider_register" in names, "pem_provider_register is not exported: stubs can't find libpem"
 
 
 @test

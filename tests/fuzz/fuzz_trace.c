@@ -39,7 +39,7 @@ static void read_trace(const char *path)
 {
 	struct pem_error error;
 	struct pem_trace *trace = pem_trace__open(path, &error);
-	struct pem_record record;
+	struct pem_record record = {.size = sizeof(record)};
 	uint64_t last = 0, records = 0, again = 0;
 	int rc;
 

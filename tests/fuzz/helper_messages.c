@@ -42,7 +42,7 @@ static void begin(void)
 {
 	const struct pem_session_options options = {
 		.size = sizeof(options), .chunk_bytes = CHUNK, .chunk_count = CHUNKS};
-	const struct pem_context any = {.cpu = PEM_NO_CPU};
+	const struct pem_context any = {0};
 	const char *const pattern = "APP::Libc::*";
 	struct pem_statistics *statistics;
 	struct pem_error error = {""};
@@ -266,7 +266,7 @@ static void tell(int to, const uint8_t *step)
 
 static void act(uint8_t what)
 {
-	struct pem_statistic_owner owners[4];
+	struct pem_statistic_owner owners[4] = {{.size = sizeof(owners[0])}};
 	struct pem_producer *p;
 
 	switch (what % 8) {

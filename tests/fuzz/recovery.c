@@ -74,7 +74,7 @@ static void record(void)
 	const char *pattern = "APP::Probe::Tick";
 	struct pem_session_options options = {
 		.size = sizeof(options), .chunk_bytes = 4096, .chunk_count = 8};
-	struct pem_context self = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
+	struct pem_context self = {.pid = (uint32_t)getpid()};
 	struct pem_session *session = pem_session__open(&options, NULL);
 	struct pem_event_set *set = pem_event_set__new(session, &pattern, 1, NULL);
 	struct pem_log *log = pem_session__register_log(session, set, &self, trace, NULL);
@@ -394,7 +394,7 @@ static void read_trace(void)
 {
 	struct pem_error error;
 	struct pem_trace *t = pem_trace__open(trace, &error);
-	struct pem_record record;
+	struct pem_record record = {.size = sizeof(record)};
 
 	if (!t)
 		return;

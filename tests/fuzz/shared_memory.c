@@ -57,7 +57,7 @@ static void begin(void)
 				 *const begin_event = "APP::Phase::Begin";
 	const struct pem_session_options options = {
 		.size = sizeof(options), .chunk_bytes = CHUNK, .chunk_count = CHUNKS};
-	const struct pem_context any = {.cpu = PEM_NO_CPU};
+	const struct pem_context any = {0};
 	struct pem_event_set *set, *of_free, *of_begin;
 	struct pem_error error = {""};
 
@@ -88,7 +88,7 @@ static void end(void)
 {
 	struct pem_error error = {""};
 	struct pem_balance balance;
-	struct pem_record record;
+	struct pem_record record = {.size = sizeof(record)};
 	struct pem_trace *trace;
 	char command[160];
 	uint64_t count = 0;
@@ -239,9 +239,9 @@ static void ignore(const struct pem_statistic *part, const struct pem_statistic_
 
 static void read_statistics(void)
 {
-	struct pem_histogram histogram;
-	struct pem_statistic value;
-	struct pem_top top[32];
+	struct pem_histogram histogram = {.size = sizeof(histogram)};
+	struct pem_statistic value = {.size = sizeof(value)};
+	struct pem_top top[32] = {{.size = sizeof(top[0])}};
 
 	pem_statistics__read(statistics, &value, 1);
 	pem_statistics__read(counts, &value, 1);
@@ -253,7 +253,7 @@ static void read_statistics(void)
 /* All that a session does with what it found. */
 static void consume(void)
 {
-	struct pem_statistic_owner owners[4];
+	struct pem_statistic_owner owners[4] = {{.size = sizeof(owners[0])}};
 	struct pem_producer *p, *copy;
 
 	pem_session__scan_members(session);

@@ -14,7 +14,7 @@ static char elsewhere[PATH_MAX];
 
 static void waits_by_the_clock(void **state)
 {
-	struct pem_context target = PEM_CONTEXT_ANY;
+	struct pem_context target = {0};
 	struct pem_error error = {""};
 	struct raiser r;
 	uint32_t word;

@@ -69,7 +69,7 @@ static void do_there(const struct raiser *r, unsigned char c)
 
 static void what_was_offered_is_not_joined_again(void **state)
 {
-	struct pem_context target = PEM_CONTEXT_ANY;
+	struct pem_context target = {0};
 	struct pem_error error = {""};
 	struct raiser r = start();
 
@@ -90,7 +90,7 @@ static void what_was_offered_is_not_joined_again(void **state)
 /* Joined, and not yet met by its first event: the session is in the table all the same. */
 static void what_is_offered_before_an_event_is_not_joined_again(void **state)
 {
-	struct pem_context target = PEM_CONTEXT_ANY;
+	struct pem_context target = {0};
 	struct pem_error error = {""};
 	struct raiser r = start();
 
@@ -108,7 +108,7 @@ static void what_is_offered_before_an_event_is_not_joined_again(void **state)
 
 static void children_of_who_was_started_in_it_are_in_it(void **state)
 {
-	struct pem_context target = PEM_CONTEXT_ANY;
+	struct pem_context target = {0};
 	struct pem_error error = {""};
 	struct raiser r = start();
 

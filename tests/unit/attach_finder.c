@@ -142,7 +142,7 @@ static int tear_down(void **state)
 
 static int attach(pid_t pid)
 {
-	struct pem_context target = PEM_CONTEXT_ANY;
+	struct pem_context target = {0};
 	struct pem_error error = {""};
 	int result;
 

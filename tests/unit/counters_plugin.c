@@ -202,7 +202,7 @@ static struct pem_source *record(const char *what, const char *argument,
 
 static uint64_t count_of(struct pem_source *source, size_t i)
 {
-	struct pem_statistic value;
+	struct pem_statistic value = {.size = sizeof(value)};
 
 	assert_int_equal(ops->read_statistic(source, i, &value), 0);
 	return value.count;
@@ -222,9 +222,8 @@ static void names_libpfm4_does_not_know_are_named(void **state)
 static void the_first_alternative_that_is_here_is_taken(void **state)
 {
 	struct pem_event choice = *event("HW::Software::PageFaults");
-	struct pem_source_event wanted = {.event = &choice,
-					  .context = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()},
-					  .action = STAT(1)};
+	struct pem_source_event wanted = {
+		.event = &choice, .context = {.pid = (uint32_t)getpid()}, .action = STAT(1)};
 	struct pem_source *source;
 	struct pem_error reason = {""};
 	uint64_t before;
@@ -266,14 +265,10 @@ static void events_of_other_sources_are_left_to_them(void **state)
 static void a_missing_pmu_is_said_and_the_rest_goes_on(void **state)
 {
 	struct pem_source_event events[2] = {
-		{.event = event("HW::HWPerf::Cycles"),
-		 .context = {.cpu = PEM_NO_CPU, .pid = 0},
-		 .action = LOG},
-		{.event = event("HW::Software::PageFaults"),
-		 .context = {.cpu = PEM_NO_CPU, .pid = 0},
-		 .action = LOG},
+		{.event = event("HW::HWPerf::Cycles"), .context = {.pid = 0}, .action = LOG},
+		{.event = event("HW::Software::PageFaults"), .context = {.pid = 0}, .action = LOG},
 	};
-	struct pem_statistic value;
+	struct pem_statistic value = {.size = sizeof(value)};
 	struct pem_source *source;
 
 	(void)state;
@@ -291,9 +286,8 @@ static void a_missing_pmu_is_said_and_the_rest_goes_on(void **state)
 
 static void a_command_and_its_children_are_counted_to_the_end(void **state)
 {
-	struct pem_source_event want = {.event = event("HW::Software::PageFaults"),
-					.context = {.cpu = PEM_NO_CPU, .pid = 0},
-					.action = LOG};
+	struct pem_source_event want = {
+		.event = event("HW::Software::PageFaults"), .context = {.pid = 0}, .action = LOG};
 	struct pem_source *source = record("touch", "2000", &want, 1, 0);
 	struct pem_balance balance;
 
@@ -309,9 +303,8 @@ static void a_command_and_its_children_are_counted_to_the_end(void **state)
 
 static void what_the_sink_refuses_stays_produced(void **state)
 {
-	struct pem_source_event want = {.event = event("HW::Software::PageFaults"),
-					.context = {.cpu = PEM_NO_CPU, .pid = 0},
-					.action = LOG};
+	struct pem_source_event want = {
+		.event = event("HW::Software::PageFaults"), .context = {.pid = 0}, .action = LOG};
 	struct pem_source *source = record("touch", "10", &want, 1, 1);
 	struct pem_balance balance;
 
@@ -325,11 +318,9 @@ static void what_the_sink_refuses_stays_produced(void **state)
 static void samples_hold_thread_and_counters(void **state)
 {
 	struct pem_source_event events[2] = {
-		{.event = event("HW::HWPerf::HPMsAndPC"),
-		 .context = {.cpu = PEM_NO_CPU, .pid = 0},
-		 .action = LOG},
+		{.event = event("HW::HWPerf::HPMsAndPC"), .context = {.pid = 0}, .action = LOG},
 		{.event = event("HW::Software::PageFaults"),
-		 .context = {.cpu = PEM_NO_CPU, .pid = 0},
+		 .context = {.pid = 0},
 		 .action = STAT(1)},
 	};
 	struct pem_source *source = record("spin", "", events, 2, 0);
@@ -348,7 +339,7 @@ static void samples_hold_thread_and_counters(void **state)
 static void a_process_is_counted_while_enabled_and_from_reset(void **state)
 {
 	struct pem_source_event want = {.event = event("HW::Software::PageFaults"),
-					.context = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()},
+					.context = {.pid = (uint32_t)getpid()},
 					.action = STAT(1)};
 	struct pem_source *source = open_source(0, &want, 1);
 	uint64_t before, disabled;
@@ -373,7 +364,7 @@ static void a_process_is_counted_while_enabled_and_from_reset(void **state)
 static void threads_started_later_are_counted(void **state)
 {
 	struct pem_source_event want = {.event = event("HW::Software::PageFaults"),
-					.context = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()},
+					.context = {.pid = (uint32_t)getpid()},
 					.action = STAT(1)};
 	struct pem_source *source = open_source(0, &want, 1);
 	uint64_t before = count_of(source, 0);
@@ -388,11 +379,10 @@ static void threads_started_later_are_counted(void **state)
 
 static void a_process_that_is_gone_is_said(void **state)
 {
-	struct pem_source_event want = {.event = event("HW::Software::PageFaults"),
-					.context = {.cpu = PEM_NO_CPU, .pid = 0},
-					.action = LOG};
+	struct pem_source_event want = {
+		.event = event("HW::Software::PageFaults"), .context = {.pid = 0}, .action = LOG};
 	struct pem_source *source;
-	struct pem_statistic value;
+	struct pem_statistic value = {.size = sizeof(value)};
 	pid_t gone = fork();
 
 	(void)state;

@@ -285,7 +285,7 @@ __attribute__((unused)) static unsigned in_trace(const char *event, uint64_t val
 						 struct pem_balance *balance)
 {
 	struct pem_error error = {""};
-	struct pem_record record;
+	struct pem_record record = {.size = sizeof(record)};
 	struct pem_trace *trace;
 	unsigned count = 0;
 

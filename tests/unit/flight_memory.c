@@ -122,7 +122,7 @@ static struct pem_trace *written(const char *name, uint64_t kernel_produced)
 static uint64_t read_all(struct pem_trace *trace)
 {
 	struct pem_error error = {""};
-	struct pem_record record;
+	struct pem_record record = {.size = sizeof(record)};
 	uint64_t n = 0, last = 0;
 	int result;
 
@@ -180,7 +180,7 @@ static void keeps_the_newest_of_a_source(void **state)
 static void knows_who_ran_before_the_beginning(void **state)
 {
 	struct pem_error error = {""};
-	struct pem_record record;
+	struct pem_record record = {.size = sizeof(record)};
 	struct pem_trace *trace;
 	unsigned i;
 

@@ -246,7 +246,7 @@ static inline void add_event(struct subject *s, const char *name, uint64_t actio
 			     const struct pem_context *context)
 {
 	const struct pem_event *event = pem_model__by_name(model, name);
-	const struct pem_context any = {.cpu = PEM_NO_CPU};
+	const struct pem_context any = {0};
 
 	assert_non_null(event);
 	assert_true(s->count < EVENTS_MAX);

@@ -106,7 +106,7 @@ static void switches_are_logged_with_any_event(void **state)
 /* No switch happens between enabling and the first event: the source must say whose it is. */
 static void logging_may_begin_in_the_middle(void **state)
 {
-	const struct pem_context self = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
+	const struct pem_context self = {.pid = (uint32_t)getpid()};
 	struct subject *s = new_subject();
 	int i;
 

@@ -73,11 +73,10 @@ static void run_child(int go, int say)
 
 static void check(const char *kind, const char *function)
 {
-	const struct pem_context self = {
-		.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid(), .tid = (uint32_t)gettid()};
+	const struct pem_context self = {.pid = (uint32_t)getpid(), .tid = (uint32_t)gettid()};
 	uint8_t before[CODE_BYTES], mine[CODE_BYTES], its[CODE_BYTES];
 	const struct pem_event *event = find(kind, function);
-	struct pem_statistic value;
+	struct pem_statistic value = {.size = sizeof(value)};
 	struct pem_error reason;
 	struct child child;
 	struct subject *s;

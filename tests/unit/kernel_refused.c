@@ -50,7 +50,7 @@ static struct pem_source *open_events(struct pem_event *events, const char *cons
 			.name = row->name, .id = row->id, .source_kind = PEM_SOURCE_TRACEPOINT};
 		wanted[i] = (struct pem_source_event){
 			.event = &events[i],
-			.context = {.cpu = PEM_NO_CPU, .tid = (uint32_t)gettid()},
+			.context = {.tid = (uint32_t)gettid()},
 			.action = PEM_ACTION(PEM_ACTION_STAT, PEM_NO_FIELD, 0, 0, 1)};
 	}
 	config.events = wanted;
@@ -64,7 +64,7 @@ static struct pem_source *open_events(struct pem_event *events, const char *cons
 static void the_next_alternative_serves_instead(void **state)
 {
 	static const char *const names[] = {"OS::Refused::Second"};
-	struct pem_statistic value;
+	struct pem_statistic value = {.size = sizeof(value)};
 	struct pem_source *source;
 	struct pem_event events[1];
 	int i;
@@ -83,7 +83,7 @@ static void the_others_go_on_without_it(void **state)
 {
 	static const char *const names[] = {"OS::Refused::Never", "OS::Refused::Second",
 					    "OS::Refused::Switch"};
-	struct pem_statistic value;
+	struct pem_statistic value = {.size = sizeof(value)};
 	struct pem_source *source;
 	struct pem_event events[3];
 
@@ -112,8 +112,8 @@ static void an_assembled_program_costs_its_own_event(void **state)
 {
 	struct pem_model *model = pem_model__new();
 	struct pem_source_config config = {.size = sizeof(config), .log = on_log, .event_count = 1};
-	struct pem_source_event wanted = {.context = {.cpu = PEM_NO_CPU}};
-	struct pem_statistic value;
+	struct pem_source_event wanted = {.context = {0}};
+	struct pem_statistic value = {.size = sizeof(value)};
 	struct pem_source *source;
 	struct pem_error error;
 

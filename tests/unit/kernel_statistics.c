@@ -10,7 +10,7 @@
 
 static struct pem_statistic read_it(struct subject *s)
 {
-	struct pem_statistic value;
+	struct pem_statistic value = {.size = sizeof(value)};
 
 	assert_int_equal(ops->read_statistic(s->source, 0, &value), 0);
 	return value;
@@ -24,13 +24,12 @@ static struct pem_statistic read_it(struct subject *s)
  */
 static void faults_of_this_thread_are_counted(void **state)
 {
-	const struct pem_context self = {
-		.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid(), .tid = (uint32_t)getpid()};
+	const struct pem_context self = {.pid = (uint32_t)getpid(), .tid = (uint32_t)getpid()};
 	const struct pem_event *event = pem_model__by_name(model, "OS::Mem::PageFault");
 	int address = pem_event__field(event, "address");
 	const struct pem_field *f = &event->fields[address];
 	struct subject *s = new_subject();
-	struct pem_statistic value = {0};
+	struct pem_statistic value = {.size = sizeof(value)};
 	uint8_t *all, *at;
 	uint32_t round;
 
@@ -72,8 +71,7 @@ static uint64_t off_from(uint64_t action)
 
 static void disabled_counts_nothing_and_keeps_what_was(void **state)
 {
-	const struct pem_context self = {
-		.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid(), .tid = (uint32_t)getpid()};
+	const struct pem_context self = {.pid = (uint32_t)getpid(), .tid = (uint32_t)getpid()};
 	const uint64_t on = PEM_ACTION(PEM_ACTION_STAT, PEM_NO_FIELD, 0, 0, 1);
 	struct subject *s = new_subject();
 	uint64_t count;
@@ -124,8 +122,7 @@ static void on_cpu(int cpu)
 
 static void parts_are_those_of_cpus(void **state)
 {
-	const struct pem_context self = {
-		.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid(), .tid = (uint32_t)getpid()};
+	const struct pem_context self = {.pid = (uint32_t)getpid(), .tid = (uint32_t)getpid()};
 	const uint64_t on = PEM_ACTION(PEM_ACTION_STAT, PEM_NO_FIELD, 0, 0, 1);
 	struct subject *s = new_subject();
 	uint64_t counts[3] = {0};
@@ -163,14 +160,13 @@ static void parts_are_those_of_cpus(void **state)
 
 static void signed_fields_keep_their_order(void **state)
 {
-	const struct pem_context self = {
-		.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid(), .tid = (uint32_t)getpid()};
+	const struct pem_context self = {.pid = (uint32_t)getpid(), .tid = (uint32_t)getpid()};
 	const struct pem_event *event = pem_model__by_name(model, "OS::Syscall::Exit");
 	int result = pem_event__field(event, "result");
 	const uint64_t on = PEM_ACTION(PEM_ACTION_STAT, (unsigned)result, PEM_TYPE_INT64,
 				       event->fields[result].offset, 7);
 	struct subject *s = new_subject();
-	struct pem_statistic value;
+	struct pem_statistic value = {.size = sizeof(value)};
 
 	(void)state;
 	add_event(s, "OS::Syscall::Exit", 0, &self);

@@ -343,7 +343,7 @@ static void every_program_loads_and_attaches(void **state)
 	struct subject *s = new_subject();
 	struct pem_source_config config = {.size = sizeof(config), .log = on_refusal};
 	struct pem_error error = {""};
-	struct pem_statistic value;
+	struct pem_statistic value = {.size = sizeof(value)};
 	size_t i;
 	int rc;
 

@@ -44,14 +44,14 @@ static void reads_every_cell(void **state)
 	assert_int_equal(e->fields[2].offset, 12);
 	assert_int_equal(e->fields[2].max_count, 4);
 	assert_int_equal(pem_event__field(e, "real"), 3);
-	assert_int_equal(pem_event__field(e, "none"), -1);
+	assert_int_equal(pem_event__field(e, "none"), -ENOENT);
 	e = pem_model__by_id(model, EVENT_SWITCH);
 	assert_int_equal(e->meaning, PEM_MEANS_SETS_THREAD);
 	assert_int_equal(e->source_kind, PEM_SOURCE_TRACEPOINT);
 	assert_string_equal(e->source_name, "sched:sched_switch");
 	assert_string_equal(e->tsdl, "event { name = \"OS::Sched::Switch\";\n\tid = 256; };");
 	assert_int_equal(pem_event__field_by_role(e, PEM_ROLE_THREAD), 2);
-	assert_int_equal(pem_event__field_by_role(e, PEM_ROLE_SIZE), -1);
+	assert_int_equal(pem_event__field_by_role(e, PEM_ROLE_SIZE), -ENOENT);
 	assert_null(pem_model__by_id(model, 0xdead));
 	assert_null(pem_model__by_name(model, "No::Such::Event"));
 	assert_null(pem_model__event(model, 10));

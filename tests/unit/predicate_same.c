@@ -48,7 +48,7 @@ static struct pem_event_set *integers_where(const char *predicate)
 
 static struct pem_statistics *counted(const struct pem_event_set *set, uint32_t tid)
 {
-	struct pem_context here = PEM_CONTEXT_ANY;
+	struct pem_context here = {0};
 	struct pem_statistics *st;
 
 	here.pid = (uint32_t)getpid();
@@ -61,7 +61,7 @@ static struct pem_statistics *counted(const struct pem_event_set *set, uint32_t 
 
 static uint64_t count_of(struct pem_statistics *st)
 {
-	struct pem_statistic value;
+	struct pem_statistic value = {.size = sizeof(value)};
 
 	assert_int_equal(pem_statistics__read(st, &value, 1), 1);
 	return value.count;

@@ -37,7 +37,7 @@ static int tear_down(void **state)
 
 static struct pem_log *log_own(const char *pattern)
 {
-	const struct pem_context context = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
+	const struct pem_context context = {.pid = (uint32_t)getpid()};
 
 	return log_to_trace(session, pattern, &context);
 }
@@ -95,7 +95,7 @@ static void two_sessions_have_all(void **state)
 	struct pem_session *first = session, *second;
 	struct pem_event_set *set;
 	struct pem_statistics *st;
-	struct pem_statistic value;
+	struct pem_statistic value = {.size = sizeof(value)};
 	struct pem_log *log = log_own(TICK);
 	uint64_t i;
 
@@ -103,8 +103,7 @@ static void two_sessions_have_all(void **state)
 	second = session_open(NULL);
 	set = events(second, TICK);
 	st = pem_session__register_statistics(
-		second, set, &(struct pem_context){.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()},
-		"number", NULL);
+		second, set, &(struct pem_context){.pid = (uint32_t)getpid()}, "number", NULL);
 	pem_event_set__free(set);
 	assert_int_equal(pem_statistics__enable(st), 0);
 	for (i = 1; i <= 1000; i++)

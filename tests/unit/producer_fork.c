@@ -68,7 +68,7 @@ static void end_event(void)
 
 static void child_that_returns_into_an_event_has_the_next_ones_for_itself(void **state)
 {
-	const struct pem_context self = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
+	const struct pem_context self = {.pid = (uint32_t)getpid()};
 	struct pem_session *session = session_open(NULL);
 	pid_t child;
 	int status;

@@ -23,7 +23,7 @@ static struct pem_log *trace_log;
 
 static int set_up(void **state)
 {
-	struct pem_context self = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
+	struct pem_context self = {.pid = (uint32_t)getpid()};
 
 	if (folder_make(state))
 		return -1;

@@ -25,7 +25,7 @@ static struct pem_log *trace_log;
 
 static int set_up(void **state)
 {
-	struct pem_context self = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
+	struct pem_context self = {.pid = (uint32_t)getpid()};
 
 	if (folder_make(state))
 		return -1;
@@ -105,7 +105,7 @@ static void cancelled_threads_leave_no_chunk_behind(void **state)
 {
 	const struct pem_session_options options = {
 		.size = sizeof(options), .chunk_bytes = 4096, .chunk_count = 8, .overwrite = 1};
-	struct pem_context self = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
+	struct pem_context self = {.pid = (uint32_t)getpid()};
 	struct pem_error error = {""};
 	struct pem_balance balance;
 	const struct pem_ring *ring;
@@ -165,7 +165,7 @@ static void a_full_flight_recorder_goes_on(void **state)
 						    .chunk_bytes = 4096,
 						    .chunk_count = CHUNKS,
 						    .overwrite = 1};
-	struct pem_context self = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
+	struct pem_context self = {.pid = (uint32_t)getpid()};
 	struct pem_error error = {""};
 	struct pem_balance balance;
 	pthread_t holder, other;

@@ -14,7 +14,7 @@
 static void expect(struct pem_trace *trace, int n, uint32_t id, uint32_t pid, uint32_t tid)
 {
 	struct pem_error error = {"the end"};
-	struct pem_record r;
+	struct pem_record r = {.size = sizeof(r)};
 
 	if (pem_trace__next(trace, &r, &error) != 1)
 		fail_msg("at %d: %s", n, error.text);
@@ -317,7 +317,7 @@ static void names_threads_as_they_go(void **state)
 static void records_that_bring_their_thread_keep_it(void **state)
 {
 	struct pem_trace *trace;
-	struct pem_record r;
+	struct pem_record r = {.size = sizeof(r)};
 
 	(void)state;
 	packet_new(&packet, PEM_PACKET_KERNEL, 0, 0, 0, T(0));

@@ -210,7 +210,7 @@ static void finds_each_fault_of_a_header(void **state)
 {
 	struct pem_error error;
 	struct pem_trace *trace;
-	struct pem_record r;
+	struct pem_record r = {.size = sizeof(r)};
 	bool first, second, other;
 	int damaged, rc;
 	size_t i;
@@ -248,7 +248,7 @@ static void goes_on_after_a_damaged_packet(void **state)
 {
 	struct pem_error error = {""};
 	struct pem_trace *trace;
-	struct pem_record r;
+	struct pem_record r = {.size = sizeof(r)};
 	int i;
 
 	(void)state;
@@ -272,7 +272,7 @@ static void refuses_record(uint32_t id, const void *body, size_t bytes, const ch
 {
 	struct pem_error error = {""};
 	struct pem_trace *trace;
-	struct pem_record r;
+	struct pem_record r = {.size = sizeof(r)};
 
 	packet_new(&packet, PEM_PACKET_USER, 1, 2, PEM_NO_CPU, T(0));
 	packet_simple(&packet, T(1), 1);
@@ -316,7 +316,7 @@ static void leaves_out_and_counts_a_torn_packet(void **state)
 {
 	struct pem_error error = {""};
 	struct pem_trace *trace;
-	struct pem_record r;
+	struct pem_record r = {.size = sizeof(r)};
 	size_t cut, whole;
 
 	(void)state;
@@ -351,7 +351,7 @@ static void survives_a_file_that_shrinks_while_read(void **state)
 {
 	struct pem_error error = {""};
 	struct pem_trace *trace;
-	struct pem_record r;
+	struct pem_record r = {.size = sizeof(r)};
 	char path[160];
 	int i, k, rc;
 
@@ -456,7 +456,7 @@ static void reads_no_link_and_no_fifo(void **state)
 {
 	struct pem_error error = {""};
 	struct pem_trace *trace;
-	struct pem_record r;
+	struct pem_record r = {.size = sizeof(r)};
 	char path[160];
 
 	(void)state;

@@ -26,7 +26,7 @@ static void merges_streams_by_time(void **state)
 	unsigned per_stream[STREAMS] = {0};
 	static struct packet packets[STREAMS];
 	struct pem_trace *trace;
-	struct pem_record r;
+	struct pem_record r = {.size = sizeof(r)};
 	char name[16];
 
 	(void)state;
@@ -72,7 +72,7 @@ static void merges_streams_by_time(void **state)
 static void reads_the_same_after_rewind(void **state)
 {
 	struct pem_trace *trace;
-	struct pem_record r;
+	struct pem_record r = {.size = sizeof(r)};
 	int pass;
 
 	(void)state;
@@ -98,7 +98,7 @@ static void follows_the_clock_across_32_bits(void **state)
 {
 	uint64_t at = FIXTURE_START | 0xfffffff0u, step = 0xffffffffu;
 	struct pem_trace *trace;
-	struct pem_record r;
+	struct pem_record r = {.size = sizeof(r)};
 	int i;
 
 	(void)state;
@@ -125,7 +125,7 @@ static void scales_time_exactly(void **state)
 	static const uint64_t rates[] = {1,          3,          19200000,      2500000000,
 					 2999999999, 4294967295, 4294967296ull, 5123456789ull};
 	struct pem_trace *trace;
-	struct pem_record r;
+	struct pem_record r = {.size = sizeof(r)};
 	uint64_t hz, ticks;
 	char run[128];
 	size_t i;
@@ -176,7 +176,7 @@ static void gives_fields_of_every_kind(void **state)
 {
 	static const uint64_t list[3] = {7, 8, UINT64_MAX};
 	struct pem_trace *trace;
-	struct pem_record r;
+	struct pem_record r = {.size = sizeof(r)};
 	const void *elements;
 	uint8_t body[128];
 	size_t bytes;
@@ -220,7 +220,7 @@ static void gives_fields_of_every_kind(void **state)
 static void passes_over_padding_and_empty_packets(void **state)
 {
 	struct pem_trace *trace;
-	struct pem_record r;
+	struct pem_record r = {.size = sizeof(r)};
 	int i;
 
 	(void)state;
@@ -248,7 +248,7 @@ static void reads_packets_larger_than_its_blocks(void **state)
 {
 	enum { RECORDS = 4000, PACKETS = 30 };
 	struct pem_trace *trace;
-	struct pem_record r;
+	struct pem_record r = {.size = sizeof(r)};
 	uint64_t clock = FIXTURE_START;
 	int i, k;
 

@@ -76,7 +76,7 @@ static void has_all_of_a_long_packet(void **state)
 {
 	struct pem_error error = {""};
 	struct pem_trace *trace;
-	struct pem_record r;
+	struct pem_record r = {.size = sizeof(r)};
 	uint32_t i, k;
 
 	(void)state;
@@ -105,7 +105,7 @@ static void finds_damage_at_its_end(void **state)
 {
 	struct pem_error error = {""};
 	struct pem_trace *trace;
-	struct pem_record r;
+	struct pem_record r = {.size = sizeof(r)};
 	uint32_t i, count;
 	size_t cut;
 	int rc;
@@ -131,7 +131,7 @@ static void is_torn_where_the_file_ends(void **state)
 {
 	struct pem_error error = {""};
 	struct pem_trace *trace;
-	struct pem_record r;
+	struct pem_record r = {.size = sizeof(r)};
 	char path[160];
 	uint32_t i;
 
@@ -159,7 +159,7 @@ static size_t memory_to_read(unsigned *records)
 {
 	struct pem_error error = {""};
 	struct pem_trace *trace;
-	struct pem_record r;
+	struct pem_record r = {.size = sizeof(r)};
 	struct rusage usage;
 	int status, rc;
 	pid_t pid = fork();

@@ -67,7 +67,7 @@ static void record(void)
 {
 	struct pem_session_options options = {
 		.size = sizeof(options), .chunk_bytes = 4096, .chunk_count = 64};
-	struct pem_context self = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
+	struct pem_context self = {.pid = (uint32_t)getpid()};
 	struct pem_session *session = session_open(&options);
 	unsigned i;
 
@@ -276,7 +276,7 @@ static void is_readable(void)
 {
 	struct pem_error error = {""};
 	struct pem_trace *trace = pem_trace__open(trace_path, &error);
-	struct pem_record record;
+	struct pem_record record = {.size = sizeof(record)};
 
 	if (!trace)
 		fail_msg("%s", error.text);

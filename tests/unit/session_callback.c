@@ -76,8 +76,7 @@ static int tear_down(void **state)
 
 static struct pem_callback *call_back(const char *pattern, uint32_t tid)
 {
-	const struct pem_context context = {
-		.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid(), .tid = tid};
+	const struct pem_context context = {.pid = (uint32_t)getpid(), .tid = tid};
 	struct pem_event_set *set = events(session, pattern);
 	struct pem_error error = {""};
 	struct pem_callback *cb;
@@ -162,7 +161,7 @@ static void may_close_its_session(void **state)
 static void not_called_inside_of_pem(void **state)
 {
 	struct pem_callback *cb = call_back("APP::Probe::Tick", PEM_ANY);
-	struct pem_callback_counts counts;
+	struct pem_callback_counts counts = {.size = sizeof(counts)};
 
 	(void)state;
 	pem_callback__enable(cb);
@@ -319,7 +318,7 @@ static void children_are_not_called_back(void **state)
 
 static void kernel_events_cannot_call_back(void **state)
 {
-	const struct pem_context context = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
+	const struct pem_context context = {.pid = (uint32_t)getpid()};
 	struct pem_event_set *set = events(session, "OS::Mem::PageFault");
 	struct pem_error error = {""};
 

@@ -62,7 +62,7 @@ static int full_control(void)
 static struct pem_session *open_for_all(void)
 {
 	const struct pem_session_options options = {.size = sizeof(options)};
-	const struct pem_context any = {.cpu = PEM_NO_CPU};
+	const struct pem_context any = {0};
 	struct pem_session *s = session_open(&options);
 
 	assert_true(pem_session__context(s, &any, 0, PEM_CONTEXT_TARGET) > 0);

@@ -88,7 +88,7 @@ static inline uint64_t read_trace(const char *event, uint64_t *of_event,
 	struct pem_error error = {""};
 	struct pem_trace *trace = pem_trace__open(trace_path, &error);
 	uint64_t count = 0, last = 0;
-	struct pem_record record;
+	struct pem_record record = {.size = sizeof(record)};
 	int result;
 
 	if (!trace)

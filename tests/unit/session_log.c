@@ -34,7 +34,7 @@ static int tear_down(void **state)
 /* The second one would be told of the first one's events, and of its own not. */
 static void one_in_a_session(void **state)
 {
-	const struct pem_context self = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
+	const struct pem_context self = {.pid = (uint32_t)getpid()};
 	struct pem_event_set *set = events(session, "APP::Probe::Tick");
 	struct pem_error error = {""};
 	struct pem_log *first;

@@ -70,7 +70,7 @@ static void a_file_is_its_folders_owners(void **state)
 
 static void attach_to_parent(struct pem_session *s, int wanted)
 {
-	struct pem_context target = PEM_CONTEXT_ANY;
+	struct pem_context target = {0};
 	struct pem_error error = {""};
 
 	target.pid = (uint32_t)getppid();
@@ -129,7 +129,7 @@ static bool exists(const char *name)
 static void numbers_of_unknown_namespaces_say_nothing(void **state)
 {
 	struct pem_session *s = session_open(NULL);
-	const struct pem_context any = PEM_CONTEXT_ANY;
+	const struct pem_context any = {0};
 	uint32_t pid = dead_pid();
 	struct pem_error error = {""};
 	struct pem_member *m;

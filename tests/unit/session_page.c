@@ -88,9 +88,9 @@ static void scribble(struct pem_session_page *page)
 
 static void counts_in_the_page_are_not_believed(void **state)
 {
-	struct pem_context self = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
+	struct pem_context self = {.pid = (uint32_t)getpid()};
 	struct pem_statistics *st = statistics(&self);
-	struct pem_statistic value;
+	struct pem_statistic value = {.size = sizeof(value)};
 	uint32_t i;
 
 	(void)state;
@@ -101,7 +101,7 @@ static void counts_in_the_page_are_not_believed(void **state)
 		assert_int_equal(pem_statistics__enable(st), 0);
 		pem_notify_probe_tick(1, i);
 		scribble(session->page);
-		assert_int_equal(pem_statistics__disable(st), 0);
+		pem_statistics__disable(st);
 	}
 	assert_int_equal(pem_statistics__read(st, &value, 1), 1);
 	assert_int_equal(value.count, 4);
@@ -191,7 +191,7 @@ static void one_refusal_is_not_said_again_at_the_end(void **state)
 static void lacking_statistics_are_said_once_and_at_the_end(void **state)
 {
 	struct pem_statistics *st;
-	struct pem_statistic value;
+	struct pem_statistic value = {.size = sizeof(value)};
 	uint32_t i;
 
 	(void)state;
@@ -211,7 +211,7 @@ static void lacking_statistics_are_said_once_and_at_the_end(void **state)
 static void consumer_outlives_a_page_that_is_cut_off(void **state)
 {
 	struct pem_statistics *st;
-	struct pem_statistic value;
+	struct pem_statistic value = {.size = sizeof(value)};
 	int config;
 
 	(void)state;
@@ -222,7 +222,7 @@ static void consumer_outlives_a_page_that_is_cut_off(void **state)
 	assert_int_equal(pem_statistics__enable(st), 0);
 	assert_int_equal(ftruncate(config, 0), 0);
 	close(config);
-	assert_int_equal(pem_statistics__disable(st), 0);
+	pem_statistics__disable(st);
 	assert_int_equal(pem_statistics__enable(st), 0);
 	assert_int_equal(pem_statistics__read(st, &value, 1), 1);
 	assert_int_equal(value.count, 0);

@@ -73,7 +73,7 @@ static void own_session_is_taken_in(void **state)
 /* Killed after the last drain, before the trace was finished: of a chunk's one record, begin and end are one. */
 static void one_record_is_not_written_twice(void **state)
 {
-	struct pem_context self = {.cpu = PEM_NO_CPU};
+	struct pem_context self = {0};
 	struct pem_error error = {""};
 	struct pem_session *session;
 	struct pem_balance balance;
@@ -140,7 +140,7 @@ static void count_call(const struct pem_record *record, void *arg)
 /* A recorder with a callback on ticks, which has read some of them and not others, as it dies. */
 static void record_beside_a_callback(bool is_over)
 {
-	struct pem_context self = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
+	struct pem_context self = {.pid = (uint32_t)getpid()};
 	struct pem_session *session = session_open(NULL);
 	struct pem_event_set *ticks = events(session, "APP::Probe::Tick");
 	struct pem_callback *cb;
@@ -200,7 +200,7 @@ static void record_and_hold_a_chunk(void)
 {
 	struct pem_session_options options = {
 		.size = sizeof(options), .overwrite = 1, .chunk_bytes = 4096, .chunk_count = 64};
-	struct pem_context self = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
+	struct pem_context self = {.pid = (uint32_t)getpid()};
 	struct pem_session *session = session_open(&options);
 	struct pem_ring *ring;
 	uint32_t i, word;

@@ -137,7 +137,7 @@ static void close_second(struct pem_source *source)
 }
 
 #define OPS                                                                                        \
-	.abi_version = PEM_SOURCE_ABI_VERSION, .size = sizeof(struct pem_source_ops),              \
+	.size = sizeof(struct pem_source_ops), .abi_version = PEM_SOURCE_ABI_VERSION,              \
 	.can_deliver = can_deliver, .set_action = set_action, .read_statistic = read_statistic,    \
 	.drain = drain, .balance = balance, .poll_fd = poll_fd
 
@@ -161,7 +161,7 @@ static struct pem_source_plugin *plugin(const struct pem_source_ops *ops,
 /* Log of EVENT by the two, or the first alone; what its trace says of gaps. */
 static struct pem_session *observe(bool alone)
 {
-	const struct pem_context context = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
+	const struct pem_context context = {.pid = (uint32_t)getpid()};
 	struct pem_session *session = session_open(NULL);
 
 	session->sources->plugins_loaded = true;

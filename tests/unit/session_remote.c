@@ -57,7 +57,7 @@ static struct pem_statistics *statistics(const char *pattern, const struct pem_c
 
 static uint64_t count_of(struct pem_statistics *st)
 {
-	struct pem_statistic value;
+	struct pem_statistic value = {.size = sizeof(value)};
 
 	assert_int_equal(pem_statistics__read(st, &value, 1), 1);
 	return value.count;
@@ -120,7 +120,7 @@ static void events_are_switched_in_it(void **state)
 
 static void contexts_reach_it(void **state)
 {
-	struct pem_context context = {.cpu = PEM_NO_CPU, .tid = (uint32_t)other};
+	struct pem_context context = {.tid = (uint32_t)other};
 	struct pem_statistics *st;
 	cpu_set_t cpus, one;
 	int cpu;

@@ -25,7 +25,7 @@ static int set_up(void **state)
 {
 	const struct pem_session_options options = {
 		.size = sizeof(options), .chunk_bytes = 4096, .chunk_count = 16, .overwrite = 1};
-	const struct pem_context self = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
+	const struct pem_context self = {.pid = (uint32_t)getpid()};
 
 	if (folder_make(state))
 		return -1;
@@ -109,7 +109,7 @@ static void is_found_while_others_fill_its_queue(void **state)
 {
 	char wanted[sizeof(((struct pem_recorder *)0)->session)], path[128];
 	struct pem_error error = {""};
-	struct pem_recorder found[4];
+	struct pem_recorder found[4] = {{.size = sizeof(found[0])}};
 	int waiting[WAITING_MAX];
 	unsigned count = 0, i;
 

@@ -26,7 +26,7 @@ static struct pem_statistics *count_where(const char *predicate, const struct pe
 
 static uint64_t counted(struct pem_statistics *counter)
 {
-	struct pem_statistic value;
+	struct pem_statistic value = {.size = sizeof(value)};
 
 	assert_int_equal(pem_statistics__read(counter, &value, 1), 1);
 	return value.count;
@@ -59,10 +59,8 @@ static void the_next_predicate_counts(void **state)
 static void so_does_the_next_thread(void **state)
 {
 	struct raiser r = raiser_start(1);
-	const struct pem_context other = {.cpu = PEM_NO_CPU, .pid = (uint32_t)r.pid, .tid = 1},
-				 self = {.cpu = PEM_NO_CPU,
-					 .pid = (uint32_t)r.pid,
-					 .tid = (uint32_t)r.pid};
+	const struct pem_context other = {.pid = (uint32_t)r.pid, .tid = 1},
+				 self = {.pid = (uint32_t)r.pid, .tid = (uint32_t)r.pid};
 
 	(void)state;
 	pem_session__scan_producers(session);

@@ -27,7 +27,7 @@ static int set_up(void **state)
 						    .chunk_bytes = 4096,
 						    .chunk_count = CHUNKS,
 						    .overwrite = 1};
-	const struct pem_context self = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
+	const struct pem_context self = {.pid = (uint32_t)getpid()};
 
 	if (folder_make(state))
 		return -1;
@@ -96,7 +96,7 @@ static void check_order(unsigned number)
 {
 	uint64_t last[THREADS + 1] = {0}, who;
 	struct pem_error error = {""};
-	struct pem_record record;
+	struct pem_record record = {.size = sizeof(record)};
 	struct pem_trace *trace;
 	char path[128];
 
@@ -145,7 +145,7 @@ static void begins_with_what_is_left(void **state)
 {
 	const struct pem_trace_info *info;
 	struct pem_error error = {""};
-	struct pem_record record;
+	struct pem_record record = {.size = sizeof(record)};
 	struct pem_balance b;
 	struct pem_trace *trace;
 	char path[128];

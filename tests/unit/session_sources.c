@@ -37,7 +37,7 @@ static struct pem_session *opened(void)
 /* However the folder lists its files. */
 static void the_module_is_asked_before_the_others(void **state)
 {
-	struct pem_source_state states[SOURCES_MAX];
+	struct pem_source_state states[SOURCES_MAX] = {{.size = sizeof(states[0])}};
 	struct pem_session *session;
 	int i, count;
 
@@ -56,7 +56,7 @@ static void the_module_is_asked_before_the_others(void **state)
 
 static void a_source_that_can_not_be_used_says_why(void **state)
 {
-	struct pem_source_state states[SOURCES_MAX];
+	struct pem_source_state states[SOURCES_MAX] = {{.size = sizeof(states[0])}};
 	struct pem_session *session = opened();
 	int i, count = pem_session__sources(session, states, SOURCES_MAX);
 

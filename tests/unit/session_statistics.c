@@ -32,8 +32,7 @@ static int tear_down(void **state)
 
 static struct pem_statistics *statistics(const char *pattern, uint32_t tid, const char *attribute)
 {
-	const struct pem_context context = {
-		.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid(), .tid = tid};
+	const struct pem_context context = {.pid = (uint32_t)getpid(), .tid = tid};
 	struct pem_event_set *set = events(session, pattern);
 	struct pem_error error = {""};
 	struct pem_statistics *st;
@@ -47,7 +46,7 @@ static struct pem_statistics *statistics(const char *pattern, uint32_t tid, cons
 
 static struct pem_statistic value_of(struct pem_statistics *st)
 {
-	struct pem_statistic value;
+	struct pem_statistic value = {.size = sizeof(value)};
 
 	assert_int_equal(pem_statistics__read(st, &value, 1), 1);
 	assert_int_equal(value.unavailable, 0);
@@ -83,7 +82,7 @@ static void counts_only_while_enabled(void **state)
 static void reset_forgets(void **state)
 {
 	struct pem_statistics *st = statistics("APP::Probe::Tick", PEM_ANY, "number");
-	struct pem_statistic value;
+	struct pem_statistic value = {.size = sizeof(value)};
 
 	(void)state;
 	pem_statistics__enable(st);
@@ -103,7 +102,7 @@ static void reset_forgets(void **state)
 static void unsigned_and_signed_attributes(void **state)
 {
 	struct pem_statistics *st = statistics("APP::Types::Integers", PEM_ANY, "i32");
-	struct pem_statistic value;
+	struct pem_statistic value = {.size = sizeof(value)};
 
 	(void)state;
 	pem_statistics__enable(st);
@@ -131,7 +130,7 @@ static void unsigned_and_signed_attributes(void **state)
 static void floating_attributes(void **state)
 {
 	struct pem_statistics *st = statistics("APP::Types::Floats", PEM_ANY, "f64");
-	struct pem_statistic value;
+	struct pem_statistic value = {.size = sizeof(value)};
 
 	(void)state;
 	pem_statistics__enable(st);
@@ -264,7 +263,7 @@ static void *tick_twice(void *arg)
 static void half_done_update_hides_nothing(void **state)
 {
 	struct pem_statistics *st = statistics("APP::Probe::Tick", PEM_ANY, "number");
-	struct pem_statistic value;
+	struct pem_statistic value = {.size = sizeof(value)};
 	struct pem_cell *cell;
 
 	(void)state;

@@ -18,7 +18,7 @@
 #include <errno.h>
 
 static struct pem_session *session;
-static const struct pem_context anywhere = PEM_CONTEXT_ANY;
+static const struct pem_context anywhere = {0};
 
 static int set_up(void **state)
 {
@@ -62,7 +62,7 @@ static void raise_ticks(unsigned count)
 
 static struct pem_statistic value_of(struct pem_statistics *st)
 {
-	struct pem_statistic value;
+	struct pem_statistic value = {.size = sizeof(value)};
 
 	assert_int_equal(pem_statistics__read(st, &value, 1), 1);
 	return value;
@@ -87,7 +87,7 @@ static void a_statistic_holds_what_passes_only(void **state)
 {
 	struct pem_event_set *set = ticks_where("number >= 10 && number < 20 && who == 1");
 	struct pem_statistics *st = statistics(set, NULL);
-	struct pem_statistic value;
+	struct pem_statistic value = {.size = sizeof(value)};
 
 	(void)state;
 	pem_event_set__free(set); /* handles copy what they need */

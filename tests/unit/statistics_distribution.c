@@ -39,7 +39,7 @@ static int tear_down(void **state)
 
 static struct pem_statistics *statistics(const char *pattern, const char *attribute, bool here)
 {
-	const struct pem_context self = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
+	const struct pem_context self = {.pid = (uint32_t)getpid()};
 	struct pem_event_set *set = events(session, pattern);
 	struct pem_error error = {""};
 	struct pem_statistics *st;
@@ -62,7 +62,7 @@ static struct pem_statistics *keeping(const char *pattern, const char *attribute
 
 static struct pem_statistic value_of(struct pem_statistics *st)
 {
-	struct pem_statistic value;
+	struct pem_statistic value = {.size = sizeof(value)};
 
 	assert_int_equal(pem_statistics__read(st, &value, 1), 1);
 	assert_int_equal(value.unavailable, 0);
@@ -71,7 +71,7 @@ static struct pem_statistic value_of(struct pem_statistics *st)
 
 static struct pem_histogram histogram_of(struct pem_statistics *st)
 {
-	struct pem_histogram histogram;
+	struct pem_histogram histogram = {.size = sizeof(histogram)};
 
 	assert_int_equal(pem_statistics__histogram(st, 0, &histogram), 0);
 	return histogram;
@@ -139,7 +139,7 @@ static void buckets_are_powers_of_two(void **state)
 {
 	static const uint64_t values[] = {0, 1, 2, 3, 4, 1023, 1024, 1ull << 63, UINT64_MAX};
 	struct pem_statistics *st = keeping("APP::Types::Integers", "u64", PEM_STATISTIC_HISTOGRAM);
-	struct pem_histogram histogram;
+	struct pem_histogram histogram = {.size = sizeof(histogram)};
 	size_t i;
 
 	(void)state;
@@ -181,7 +181,7 @@ static void buckets_of_signed_and_floating_numbers(void **state)
 static void few_values_are_counted_exactly(void **state)
 {
 	struct pem_statistics *st = keeping("APP::Probe::Tick", "number", PEM_STATISTIC_TOP);
-	struct pem_top top[20];
+	struct pem_top top[20] = {{.size = sizeof(top[0])}};
 	uint64_t i, k;
 
 	(void)state;
@@ -229,7 +229,7 @@ static void bounds_of_frequent_values_hold(void **state)
 	struct pem_statistics *st = keeping("APP::Probe::Tick", "number", PEM_STATISTIC_TOP);
 	struct stream streams[8] = {{.seed = 0}};
 	uint64_t times[VALUES] = {0};
-	struct pem_top top[64];
+	struct pem_top top[64] = {{.size = sizeof(top[0])}};
 	pthread_t threads[8];
 	int i, k, count;
 
@@ -260,7 +260,7 @@ static void bounds_of_frequent_values_hold(void **state)
 static void reset_forgets_all_of_it(void **state)
 {
 	struct pem_statistics *st = keeping("APP::Probe::Tick", "number", ALL);
-	struct pem_top top;
+	struct pem_top top = {.size = sizeof(top)};
 
 	(void)state;
 	tick(5);
@@ -316,7 +316,7 @@ static void threads_gone_leave_it(void **state)
 {
 	struct pem_statistics *st = keeping("APP::Probe::Tick", "number", ALL);
 	double variance = 0;
-	struct pem_top top;
+	struct pem_top top = {.size = sizeof(top)};
 	pthread_t thread;
 	int i;
 
@@ -368,8 +368,8 @@ static void only_what_is_asked_for_is_kept(void **state)
 	struct pem_statistics *plain = statistics("APP::Types::Integers", "u64", true);
 	struct pem_statistics *st = keeping("APP::Probe::Tick", "number", PEM_STATISTIC_VARIANCE);
 	const struct pem_ring *ring = &pem_process.joined[session->self_index].ring;
-	struct pem_histogram histogram;
-	struct pem_top top;
+	struct pem_histogram histogram = {.size = sizeof(histogram)};
+	struct pem_top top = {.size = sizeof(top)};
 
 	(void)state;
 	pem_statistics__enable(plain);
@@ -416,7 +416,7 @@ static void what_makes_no_sense_is_left_out(void **state)
 	struct pem_statistics *st = keeping("APP::Probe::Tick", "number", ALL);
 	const struct pem_ring *ring = &pem_process.joined[session->self_index].ring;
 	struct pem_distribution *distribution;
-	struct pem_top top[4];
+	struct pem_top top[4] = {{.size = sizeof(top[0])}};
 
 	(void)state;
 	tick(1);

@@ -59,7 +59,7 @@ static int tear_down(void **state)
 
 static struct pem_statistics *enabled(const char *pattern, const char *attribute, bool here)
 {
-	const struct pem_context self = {.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
+	const struct pem_context self = {.pid = (uint32_t)getpid()};
 	struct pem_event_set *set = events(session, pattern);
 	struct pem_error error = {""};
 	struct pem_statistics *st;
@@ -109,7 +109,7 @@ static struct seen part_of(struct pem_statistics *st, uint32_t pid, uint32_t tid
 
 static uint64_t count_of(struct pem_statistics *st)
 {
-	struct pem_statistic value;
+	struct pem_statistic value = {.size = sizeof(value)};
 
 	assert_int_equal(pem_statistics__read(st, &value, 1), 1);
 	return value.count;

@@ -49,7 +49,7 @@ static int set_up(void **state)
 {
 	if (folder_make(state))
 		return -1;
-	self = (struct pem_context){.cpu = PEM_NO_CPU, .pid = (uint32_t)getpid()};
+	self = (struct pem_context){.pid = (uint32_t)getpid()};
 	session = session_open(NULL);
 	counted = statistics("APP::Types::Integers", "u32");
 	shared = statistics("APP::Probe::Tick", "number");
@@ -104,7 +104,7 @@ static void check_part(const struct pem_statistic *part, const struct pem_statis
 
 static uint64_t values_in(struct pem_statistics *st)
 {
-	struct pem_histogram histogram;
+	struct pem_histogram histogram = {.size = sizeof(histogram)};
 	uint64_t sum = 0;
 	unsigned i;
 
@@ -117,8 +117,8 @@ static uint64_t values_in(struct pem_statistics *st)
 /* Any thread may ask for anything, also within a callback. */
 static void use_all(struct pem_statistics *st)
 {
-	struct pem_statistic value;
-	struct pem_top top[4];
+	struct pem_statistic value = {.size = sizeof(value)};
+	struct pem_top top[4] = {{.size = sizeof(top[0])}};
 	uint64_t parts = 0;
 
 	assert_int_equal(pem_statistics__read(st, &value, 1), 1);
@@ -132,7 +132,7 @@ static void use_all(struct pem_statistics *st)
 static void *watch_counted(void *arg)
 {
 	uint64_t before = 0, values = 0, parts, now;
-	struct pem_statistic value;
+	struct pem_statistic value = {.size = sizeof(value)};
 
 	while (!stopped()) {
 		assert_int_equal(pem_statistics__read(counted, &value, 1), 1);
@@ -167,7 +167,7 @@ static void *switch_shared(void *arg)
 static void *come_and_go(void *arg)
 {
 	struct pem_statistics *st;
-	struct pem_statistic value;
+	struct pem_statistic value = {.size = sizeof(value)};
 	unsigned i;
 
 	for (i = 0; i < ROUNDS; i++) {
@@ -206,7 +206,7 @@ static void *call_back(void *arg)
 		callback =
 			pem_session__register_callback(session, set, &self, called, &calls, &error);
 		assert_non_null(callback);
-		assert_int_equal(pem_callback__enable(callback), 0);
+		pem_callback__enable(callback);
 		usleep(500);
 		pem_callback__unregister(callback);
 		before = __atomic_load_n(&calls, __ATOMIC_RELAXED);
@@ -222,8 +222,8 @@ static void exact_though_everybody_asks(void **state)
 	static void *(*const users[])(void *) = {switch_shared, come_and_go, call_back, call_back};
 	pthread_t raiser[RAISERS], user[PEM_ARRAY_SIZE(users)], watcher;
 	const uint64_t raised = (uint64_t)RAISERS * GENERATIONS * EVENTS;
-	struct pem_statistic value;
-	struct pem_top top[2];
+	struct pem_statistic value = {.size = sizeof(value)};
+	struct pem_top top[2] = {{.size = sizeof(top[0])}};
 	uint64_t parts = 0;
 	uintptr_t i;
 

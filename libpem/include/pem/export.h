@@ -2,41 +2,76 @@
 /*
  * export.h - the plugin interface of exporters
  *
- * An exporter is a shared object 'export-NAME.so' in the plugin folder (PEM_PLUGIN_PATH, else LIBDIR/pem), which
- * defines one symbol: const struct pem_exporter pem_exporter.
+ * An exporter writes a trace in another format. It is a shared object 'export-NAME.so' in the
+ * plugin folder (PEM_PLUGIN_PATH, else LIBDIR/pem), which defines one symbol: const struct
+ * pem_exporter pem_exporter. viz-export/csv.c is the smallest one.
+ *
+ * Both structs begin with their size and are read by the rules of <pem/sized.h>: the host reads
+ * pem_exporter, the exporter reads pem_export_options with pem_export__options().
  */
 #ifndef PEM_EXPORT_H
 #define PEM_EXPORT_H
 
+#include <pem/sized.h>
 #include <pem/trace.h>
+
+#include <stdio.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define PEM_EXPORT_ABI_VERSION 1u
+#define PEM_EXPORT_ABI_VERSION 2u
 
 struct pem_export_options {
-	size_t size; /* of this struct, for growth */
+	size_t size; /* of this struct; 0: as in version 0.2.0 */
 	const char *title; /* for people; may be NULL */
-	/* Called now and then on long work, from the caller's thread; may be NULL. done and total in records. */
+	/*
+	 * Called now and then in long work, from the thread that called run; may be NULL. done and
+	 * total are records.
+	 */
 	void (*progress)(uint64_t done, uint64_t total, void *arg);
 	void *progress_arg;
 };
 
 struct pem_exporter {
-	uint32_t abi_version;
-	uint32_t size; /* of this struct */
+	size_t size; /* of this struct */
+	uint32_t abi_version; /* PEM_EXPORT_ABI_VERSION */
+	uint32_t reserved;
 	const char *name; /* what follows --to */
 	const char *description; /* one line */
 	const char *suffix; /* of the default output file, with its dot */
 	/*
-	 * Write the whole trace, from its start, to path ('-': standard output where that makes sense). On failure
-	 * nothing is left at path. 0, or -errno with error set. May block on files.
+	 * Write the whole trace, from its start, to path. '-' is standard output, where that makes
+	 * sense. options may be NULL. On failure nothing is left at path. 0, or -errno with error
+	 * set. May block on files.
 	 */
 	int (*run)(struct pem_trace *trace, const char *path,
 		   const struct pem_export_options *options, struct pem_error *error);
 };
+
+/*
+ * Copy the options that run was given; NULL: the copy has the defaults. 0, or -errno with error:
+ * they set what this exporter does not know. Thread-safe, async-signal-safe without error, does not
+ * block.
+ */
+static inline int pem_export__options(struct pem_export_options *copy,
+				      const struct pem_export_options *given,
+				      struct pem_error *error)
+{
+	int result;
+
+	memset(copy, 0, sizeof(*copy));
+	copy->size = sizeof(*copy);
+	if (!given)
+		return 0;
+	result = pem_sized__read(copy, sizeof(*copy), given, sizeof(*copy));
+	if (result && error)
+		snprintf(
+			error->text, sizeof(error->text),
+			"this exporter does not know all options that it is given; build it again");
+	return result;
+}
 
 #ifdef __cplusplus
 }

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * pem.hpp - PEMAPI in C++17: the handles of pem.h and trace.h with owners, callbacks of any callable, errors as exceptions
+ * pem.hpp - PEMAPI in C++17: the handles of pem.h and trace.h with owners, callbacks of any
+ * callable, errors as exceptions
  *
- * Header-only, over the C functions and nothing else; pem.h is the contract, and what is said there is not said again. Plain
- * data (pem_statistic, pem_event, pem_histogram, ...) stays C's. Handles are move-only; each holds on to its session, so
- * they may be destroyed in any order, and the session closes with the last of them. That is one reference count for each
- * handle made, and none for an event: what runs for each event is the callable, called through one pointer.
+ * Header-only, over the C functions and nothing else; pem.h is the contract, and what is said there
+ * is not said again. Plain data (pem_statistic, pem_event, pem_histogram, ...) stays C's. Handles
+ * are move-only; each holds on to its session, so they may be destroyed in any order, and the
+ * session closes with the last of them. That is one reference count for each handle made, and none
+ * for an event: what runs for each event is the callable, called through one pointer.
  *
- * A call that fails throws pem::error. Where exceptions are off (-fno-exceptions) it ends the program, unless PEM_THROW is
- * defined before this header: PEM_THROW(code, text) must not return. What a callback throws ends the program too: it would
- * unwind through the observed program's C.
+ * A call that fails throws pem::error. Where exceptions are off (-fno-exceptions) it ends the
+ * program, unless PEM_THROW is defined before this header: PEM_THROW(code, text) must not return.
+ * What a callback throws ends the program too: it would unwind through the observed program's C.
  */
 #ifndef PEM_PEM_HPP
 #define PEM_PEM_HPP
@@ -123,10 +125,14 @@ template <typename T> class span
 	std::size_t size_ = 0;
 };
 
-/* Where events count, built up: pem::context().process(pid).on_cpu(0). Unrestricted at first, and as {}. */
+/*
+ * Where events count, built up: pem::context().process(pid).on_cpu(0). Unrestricted at first, and
+ * as {}.
+ */
 struct context : pem_context {
-	context() noexcept : pem_context PEM_CONTEXT_ANY
+	context() noexcept : pem_context{}
 	{
+		size = sizeof(pem_context);
 	}
 	context(const pem_context &all) noexcept : pem_context(all)
 	{
@@ -152,6 +158,7 @@ struct context : pem_context {
 	}
 	context &on_cpu(std::uint32_t number)
 	{
+		one_cpu = 1;
 		cpu = number;
 		return *this;
 	}
@@ -184,7 +191,10 @@ inline unsigned field(const pem_event &event, const char *name)
 	return static_cast<unsigned>(index);
 }
 
-/* A record while it is delivered; valid as long as the C one is: until the callback returns, or the trace's next. */
+/*
+ * A record while it is delivered; valid as long as the C one is: until the callback returns, or the
+ * trace's next.
+ */
 class record
 {
       public:
@@ -377,7 +387,10 @@ class statistics
 	{
 		pem_statistics__reset(c());
 	}
-	/* One value for each event of the set; they are this object's, until it reads again. Allocates nothing. */
+	/*
+	 * One value for each event of the set; they are this object's, until it reads again.
+	 * Allocates nothing.
+	 */
 	span<const pem_statistic> read()
 	{
 		int n = pem_statistics__read(c(), values_.data(), values_.size());
@@ -394,17 +407,25 @@ class statistics
 	{
 		pem_histogram of = {};
 
+		of.size = sizeof(of);
 		impl::check(pem_statistics__histogram(c(), i, &of));
 		return of;
 	}
-	/* The most frequent values of event i into room; returns the part of room that was filled. */
+	/*
+	 * The most frequent values of event i into room; returns the part of room that was filled.
+	 */
 	span<pem_top> top(std::size_t i, span<pem_top> room)
 	{
+		if (!room.empty())
+			room[0].size = sizeof(room[0]);
 		int n = pem_statistics__top(c(), i, room.data(), room.size());
 
 		return {room.data(), static_cast<std::size_t>(impl::check(n))};
 	}
-	/* function(const pem_statistic &part, const pem_statistic_owner &whose) for each thread or CPU. */
+	/*
+	 * function(const pem_statistic &part, const pem_statistic_owner &whose) for each thread or
+	 * CPU.
+	 */
 	template <typename F> void each(std::size_t i, F &&function)
 	{
 		using callable = std::remove_reference_t<F>;
@@ -425,14 +446,16 @@ class statistics
 	statistics(impl::handle<pem_statistics, pem_statistics__unregister> &&h, std::size_t events)
 	    : handle_(std::move(h)), values_(events)
 	{
+		if (events)
+			values_[0].size = sizeof(values_[0]);
 	}
 	impl::handle<pem_statistics, pem_statistics__unregister> handle_;
 	std::vector<pem_statistic> values_;
 };
 
 /*
- * A callable and its registration. Destroying it waits for calls under way in other threads, then destroys the callable; so
- * the callable may not destroy it: it may disable it.
+ * A callable and its registration. Destroying it waits for calls under way in other threads, then
+ * destroys the callable; so the callable may not destroy it: it may disable it.
  */
 class callback
 {
@@ -440,7 +463,7 @@ class callback
 	callback() = default;
 	void enable()
 	{
-		impl::check(pem_callback__enable(c()));
+		pem_callback__enable(c());
 	}
 	void disable()
 	{
@@ -450,6 +473,7 @@ class callback
 	{
 		pem_callback_counts of = {};
 
+		of.size = sizeof(of);
 		impl::check(pem_callback__counts(c(), &of));
 		return of;
 	}
@@ -559,7 +583,10 @@ class session
 			*reason = why.text;
 		return can;
 	}
-	/* Which source delivers it: "module", "BPF", "counters" or "stub". "": none; and reason, if given, says why. */
+	/*
+	 * Which source delivers it: "module", "BPF", "counters" or "stub". "": none; and reason, if
+	 * given, says why.
+	 */
 	std::string source_of(const pem_event &event, std::string *reason = nullptr)
 	{
 		pem_error why = {};
@@ -573,20 +600,26 @@ class session
 	std::vector<pem_source_state> sources()
 	{
 		std::vector<pem_source_state> states(64);
-		int count = pem_session__sources(c(), states.data(),
-						 static_cast<std::uint32_t>(states.size()));
 
-		states.resize(static_cast<std::size_t>(count));
+		states[0].size = sizeof(states[0]);
+		states.resize(static_cast<std::size_t>(
+			impl::check(pem_session__sources(c(), states.data(), states.size()))));
 		return states;
 	}
-	/* Know the events of places that no spec describes; events() does so itself. How many the pattern names. */
+	/*
+	 * Know the events of places that no spec describes; events() does so itself. How many the
+	 * pattern names.
+	 */
 	int add_probes(const char *pattern)
 	{
 		pem_error why = {};
 
 		return impl::check(pem_session__add_probes(c(), pattern, &why), why);
 	}
-	/* What pem.ko reads at events of the kernel, and how it looks at memory: as in pem.h, before anything is enabled. */
+	/*
+	 * What pem.ko reads at events of the kernel, and how it looks at memory: as in pem.h,
+	 * before anything is enabled.
+	 */
 	void set_counters(const char *names)
 	{
 		pem_error why = {};
@@ -634,7 +667,10 @@ class session
 
 		return {{impl::check(of, why), state_}, std::move(callable)};
 	}
-	/* function(pem::record), on a thread of the session's, for events of any observed process and the kernel. */
+	/*
+	 * function(pem::record), on a thread of the session's, for events of any observed process
+	 * and the kernel.
+	 */
 	template <typename F>
 	callback register_async_callback(const event_set &set, const context &where, F &&function,
 					 std::uint64_t max_delay_us = 0)
@@ -682,6 +718,8 @@ class session
 
 		do { /* more may come between two calls */
 			all.resize(n);
+			if (n)
+				all[0].size = sizeof(all[0]);
 			n = static_cast<std::size_t>(
 				impl::check(pem_session__processes(c(), all.data(), all.size())));
 		} while (n > all.size());
@@ -702,7 +740,10 @@ class session
 		o.no_follow = !options.follow;
 		return impl::check(pem_session__run(c(), argv.data(), &o, &why), why);
 	}
-	/* Work for at most timeout_ms. true: the command ended, and *wait_status (as of waitpid) is set. */
+	/*
+	 * Work for at most timeout_ms. true: the command ended, and *wait_status (as of waitpid) is
+	 * set.
+	 */
 	bool poll(int timeout_ms, int *wait_status = nullptr)
 	{
 		int status = 0, result = pem_session__poll(c(), timeout_ms, &status);
@@ -751,6 +792,8 @@ inline std::vector<pem_recorder> recorders()
 
 	do { /* more may come between two calls */
 		all.resize(n);
+		if (n)
+			all[0].size = sizeof(all[0]);
 		n = static_cast<std::size_t>(impl::check(pem_recorders(all.data(), all.size())));
 	} while (n > all.size());
 	all.resize(n);
@@ -774,6 +817,7 @@ class trace
 		pem_error why = {};
 
 		of_.reset(impl::check(pem_trace__open(directory, &why), why));
+		record_.size = sizeof(record_);
 	}
 	const pem_trace_info &info() const
 	{

@@ -2,9 +2,25 @@
 /*
  * trace.h - reading a trace: every record of every layer in one order, with its context recovered
  *
- * A trace directory holds CTF (metadata and stream files) and .pem/ (what CTF has no place for): 'model' (text,
- * event.h), 'run' (key=value lines: struct pem_trace_info), 'balance' (struct pem_balance per producer and event).
- * Not thread-safe; one cursor per open trace.
+ * Overview
+ *
+ * A trace is a directory. It holds CTF 1.8 (metadata and stream files), and .pem/ with what CTF has
+ * no room for: 'model' (the events, as text: event.h), 'run' (struct pem_trace_info), 'balance'
+ * (struct pem_balance of each producer and event) and 'names'. A trace that is open has one
+ * position. This prints when each event happened:
+ *
+ *	struct pem_record record = {.size = sizeof(record)};
+ *	struct pem_trace *trace = pem_trace__open(directory, &error);
+ *
+ *	while (trace && pem_trace__next(trace, &record, &error) == 1)
+ *		printf("%llu ns: %s\n", (unsigned long long)record.time_ns, record.event->name);
+ *	pem_trace__close(trace);
+ *
+ * Errors are as in pem.h: -errno, or NULL with errno, and a sentence in error, which may be NULL.
+ *
+ * A trace and its records are used by one thread at a time. No function here is async-signal-safe,
+ * unless its comment says so. What a function returns a pointer to lives as long as the trace is
+ * open, unless its comment says otherwise.
  */
 #ifndef PEM_TRACE_H
 #define PEM_TRACE_H
@@ -23,6 +39,7 @@ struct pem_trace;
 #define PEM_COUNTERS_EVENT "HW::HWPerf::HPMsAtEvent"
 
 struct pem_record {
+	size_t size; /* of this struct */
 	uint64_t clock; /* cycle counter */
 	uint64_t time_ns; /* since the trace's start */
 	const struct pem_event *event;
@@ -95,13 +112,19 @@ struct pem_trace_info {
 	struct pem_trace_gap gaps[16];
 	uint32_t command_pid; /* 0: no command was run */
 	char command_name[64]; /* what it is called at first */
-	/* Names, parted by spaces, of events logged only because they tell whose the kernel's records are. */
+	/*
+	 * Names, parted by spaces, of events logged only because they tell whose the kernel's
+	 * records are.
+	 */
 	char context_events[256];
-	/* Why a flight recorder that went on wrote this ("asked for", "trigger: ..."); "" for the end of a recording. */
+	/*
+	 * Why a flight recorder that went on wrote this ("asked for", "trigger: ..."); "" for the
+	 * end of a recording.
+	 */
 	char snapshot[160];
 	/*
-	 * Of a flight recorder that has overwritten: how long it had recorded. start_* and duration_ns are of what was left.
-	 * 0: all is there.
+	 * Of a flight recorder that has overwritten: how long it had recorded. start_* and
+	 * duration_ns are of what was left. 0: all is there.
 	 */
 	uint64_t ran_ns;
 	uint32_t reduced_count;
@@ -109,86 +132,138 @@ struct pem_trace_info {
 	uint32_t predicate_count;
 	uint32_t predicates_more; /* events with a predicate for which there was no room here */
 	struct pem_trace_predicate predicates[64];
-	/* CPU time of all that ran, where the whole machine was observed; 0: it was not. What observing cost is a share of this. */
+	/*
+	 * CPU time of all that ran, where the whole machine was observed; 0: it was not. What
+	 * observing cost is a share of this.
+	 */
 	uint64_t machine_cpu_ns;
-	/* Names, parted by commas, of the counters that HW::HWPerf::HPMsAtEvent has the values of, in their order; "": none. */
+	/*
+	 * Names, parted by commas, of the counters that HW::HWPerf::HPMsAtEvent has the values of,
+	 * in their order; "": none.
+	 */
 	char counters[512];
 };
 
+/* --- a trace --- */
+
 /*
- * Open a trace for reading. NULL with errno: ENOENT, EINVAL (not a trace, or damaged: error says where), ENOMEM.
- * A torn last packet of a stream, as left by a killed recorder, is left out and counted (pem_trace__torn_packets).
+ * Open a trace for reading. The caller closes it. NULL with errno and error. ENOENT: there is none;
+ * EINVAL: it is no trace, or a damaged one, and error says where. Blocks on files. A torn last
+ * packet of a stream, as a killed recorder leaves it, is left out and counted
+ * (pem_trace__torn_packets).
  */
 struct pem_trace *pem_trace__open(const char *directory, struct pem_error *error);
+
+/* Close a trace. NULL is accepted. Records and what else came from it are gone. */
 void pem_trace__close(struct pem_trace *trace);
 
 /*
- * Finish a trace whose recorder was killed (info->complete is 0): what programs had logged and lies in shared memory
- * still is added and accounted for. 0; -EBUSY: it is being recorded or recovered; -EALREADY: it is complete; -EPERM: its
- * folder, or .pem in it, is not the caller's own; else -errno; with error in each case. After a failure the trace's streams
- * and shared memory are as they were, and it can be tried again; so it can after the process was killed meanwhile. What is
- * not pem's in the folder stays as it is. Blocks on files. Not while the trace is open for reading.
+ * Finish a trace whose recorder was killed (info->complete is 0). What programs had logged, and
+ * still lies in shared memory, is added and accounted for. Not while the trace is open for reading.
+ *
+ * 0, or -errno with error. -EBUSY: it is being recorded or recovered; -EALREADY: it is complete;
+ * -EPERM: its folder, or .pem in it, is not the caller's own. After a failure, or after the process
+ * was killed meanwhile, the trace's streams and shared memory are as they were, and it can be tried
+ * again. Files in the folder that are not pem's stay. Thread-safe. Blocks on files.
  */
 int pem_trace__recover(const char *directory, struct pem_error *error);
 
+/* The events that the trace describes. Does not block. */
 const struct pem_model *pem_trace__model(const struct pem_trace *trace);
+
+/* What the recorder said about the recording. Does not block. */
 const struct pem_trace_info *pem_trace__info(const struct pem_trace *trace);
+
+/* How many packets were left out since they are torn. Does not block. */
 uint64_t pem_trace__torn_packets(const struct pem_trace *trace);
 
+/* --- its records --- */
+
 /*
- * Next record in order of time (ties: by stream). 1: record filled; 0: end; -ENOMEM; -EINVAL: a damaged packet, error
- * set, and the next call goes on behind it. time_ns is 0 for a record before the trace's start.
- * Kernel records get process and thread from events that set them on their CPU; after a loss on a CPU they are
- * unknown (0) until the next such event.
+ * Read the next record in the order of time; of one time, by stream. record needs its size. Its
+ * event lives as long as the trace, its data until the next call.
+ *
+ * 1: record is filled in; 0: there is none any more. -EINVAL with error: a damaged packet, and the
+ * next call goes on behind it; or record has no size. -ENOMEM. May block on files.
+ *
+ * time_ns is 0 for a record from before the trace's start. The process and thread of a kernel's
+ * record come from events that set them on its CPU. After a loss on a CPU they are unknown (0)
+ * until the next such event.
  */
 int pem_trace__next(struct pem_trace *trace, struct pem_record *record, struct pem_error *error);
+
+/* Begin again before the first record. 0; -ENOMEM. Does not block. */
 int pem_trace__rewind(struct pem_trace *trace);
 
-/* Name of a process as last seen up to the current position, or "". */
+/*
+ * Name of a process as last seen up to the current position, or "". Lives until the next
+ * pem_trace__next(). Does not block.
+ */
 const char *pem_trace__process_name(const struct pem_trace *trace, uint32_t pid);
 
-/*
- * Make a text of a program's or a trace's fit to be shown: in place, each byte of a control character (C0, DEL, C1), of one
- * that ends a line or turns the direction of text (U+2028 to U+202E, U+2066 to U+2069), and of what is no UTF-8 becomes
- * '?'. libpem has done so with the errors, log sentences, and names of processes and threads that it gives; fields of
- * records are as programs wrote them. Returns text. Thread-safe, async-signal-safe, does not block.
- */
-char *pem_printable(char *text);
-/* Name of a thread (which the kernel and debuggers show: prctl's PR_SET_NAME) as last seen so far, or "". */
+/* As pem_trace__process_name(), of a thread: prctl's PR_SET_NAME, as debuggers show it. */
 const char *pem_trace__thread_name(const struct pem_trace *trace, uint32_t tid);
 
-/* Producers that the recorder accounted for, and each one's balance for each event it could raise. */
+/* --- what was counted --- */
+
+/* How many producers the recorder accounted for. Does not block. */
 size_t pem_trace__producer_count(const struct pem_trace *trace);
+
+/* Producer i, or NULL. Does not block. */
 const struct pem_trace_producer *pem_trace__producer(const struct pem_trace *trace, size_t i);
-/* Balance of one event over all producers, as recorded; zeros for an event nobody raised. */
+
+/* Balance of one event over all producers, as recorded; zeroes for an event that nobody raised. */
 struct pem_balance pem_trace__event_balance(const struct pem_trace *trace,
 					    const struct pem_event *event);
-/* Sum over all. delivered is what the recorder wrote; a reader compares it with what it reads. */
+
+/* Sum over all events. delivered is what the recorder wrote; compare it with what is read. */
 struct pem_balance pem_trace__total_balance(const struct pem_trace *trace);
 
+/* --- a record's fields --- */
+
 /*
- * Field access by index in record->event->fields; the reader has checked the record. Unsigned, signed and
- * floating values convert to the type asked for; strings and lists yield 0.
+ * All of these take the index of a field in record->event->fields (pem_event__field). The record
+ * has been checked by whoever delivered it. They are thread-safe and async-signal-safe, and do not
+ * block.
  */
+
+/* A number, converted to the type asked for. 0 for strings and lists. */
 uint64_t pem_record__u64(const struct pem_record *record, unsigned field);
 int64_t pem_record__i64(const struct pem_record *record, unsigned field);
 double pem_record__f64(const struct pem_record *record, unsigned field);
-/* NUL-terminated string, or "" if the field is none. Lives as long as record->data. */
+
+/* A string with its NUL, or "" if the field is none. Lives as long as record->data. */
 const char *pem_record__string(const struct pem_record *record, unsigned field);
+
 /*
- * A field's value in the words of its labels: an enum's name; the names of a flags field's bits joined by '|', what has none
- * behind them as 0x... Cut to bytes, always terminated. Returns its length as a whole; 0, and "", if there is no word for it.
+ * A value in the words of its labels: an enum's name; or the names of a flags field's bits, joined
+ * by '|', and 0x... for bits without one. It is cut to bytes, with a NUL. Returns its whole length.
+ * 0, and "": there is no word for it.
  */
 size_t pem_record__words(const struct pem_record *record, unsigned field, char *text, size_t bytes);
-/* Elements of a list or array: count, and *elements set to the first (unaligned access is never needed). */
+
+/* Elements of a list or array: how many, and *elements is the first, aligned to its size. */
 uint32_t pem_record__list(const struct pem_record *record, unsigned field, const void **elements);
+
 /*
- * What records that belong together have in common (see enum pem_meaning in event.h): a 64-bit FNV-1a hash of the
- * meaning's group, the thread, process or CPU of its scope, the fields of role 'key', and of an allocation or release
- * its address. 0: the event's meaning matches nothing. Names are left to the caller, for an end need not repeat its
- * begin's. A realloc's old block: pass role PEM_ROLE_OLD_ADDRESS; else pass PEM_ROLE_ADDRESS.
+ * What records that belong together have in common (enum pem_meaning in event.h): a 64-bit FNV-1a
+ * hash of the meaning's group, the thread, process or CPU of its scope, the fields of role 'key',
+ * and the address of an allocation or release. 0: the event's meaning matches nothing. Names are
+ * left to the caller, since an end need not repeat its begin's. address: PEM_ROLE_OLD_ADDRESS for a
+ * realloc's old block, else PEM_ROLE_ADDRESS.
  */
 uint64_t pem_record__key(const struct pem_record *record, enum pem_role address);
+
+/* --- text --- */
+
+/*
+ * Make a text fit to be shown, in place. '?' takes the place of each byte of a control character
+ * (C0, DEL, C1), of one that ends a line or turns the direction of text (U+2028 to U+202E, U+2066
+ * to U+2069), and of what is no UTF-8. libpem has done so with the errors, log sentences, and names
+ * of processes and threads that it gives. Fields of records are as programs wrote them. Returns
+ * text. Thread-safe, async-signal-safe, does not block.
+ */
+char *pem_printable(char *text);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -24,6 +24,21 @@ class Error(ctypes.Structure):
     _fields_ = [("text", c_char * 512)]
 
 
+class Sized(ctypes.Structure):
+    """A struct that this module allocates: it begins with its size."""
+
+    def __init__(self, **members):
+        super().__init__(size=ctypes.sizeof(type(self)), **members)
+
+    @classmethod
+    def room(cls, count):
+        """An array to be filled in: its first element has the size."""
+        array = (cls * count)()
+        if count:
+            array[0].size = ctypes.sizeof(cls)
+        return array
+
+
 class Label(ctypes.Structure):
     _fields_ = [("name", c_char_p), ("description", c_char_p), ("value", c_uint64)]
 
@@ -42,55 +57,56 @@ class Event(ctypes.Structure):
                 ("source_kind", c_uint8), ("level", c_uint8), ("scope", c_uint8), ("version", c_uint16)]
 
 
-class Record(ctypes.Structure):
-    _fields_ = [("clock", c_uint64), ("time_ns", c_uint64), ("event", c_void_p), ("data", c_void_p), ("bytes", c_uint32),
+class Record(Sized):
+    _fields_ = [("size", c_size_t), ("clock", c_uint64), ("time_ns", c_uint64), ("event", c_void_p), ("data", c_void_p), ("bytes", c_uint32),
                 ("pid", c_uint32), ("tid", c_uint32), ("cpu", c_uint32), ("stream", c_uint32), ("source", c_uint32)]
 
 
-class Context(ctypes.Structure):
-    _fields_ = [("cpu", c_uint32), ("pid", c_uint32), ("tid", c_uint32), ("follow", c_uint32),
-                ("in_namespace", c_uint32), ("reserved", c_uint32), ("cgroup", c_uint64), ("program", c_char * NAME_BYTES)]
+class Context(Sized):
+    _fields_ = [("size", c_size_t), ("one_cpu", c_uint32), ("cpu", c_uint32), ("pid", c_uint32), ("tid", c_uint32),
+                ("follow", c_uint32), ("in_namespace", c_uint32), ("cgroup", c_uint64), ("program", c_char * NAME_BYTES)]
 
 
 LogFunction = CFUNCTYPE(None, c_int, c_char_p, c_void_p)
 
 
-class SessionOptions(ctypes.Structure):
+class SessionOptions(Sized):
     _fields_ = [("size", c_size_t), ("chunk_bytes", c_uint32), ("chunk_count", c_uint32), ("overwrite", c_int),
-                ("log", LogFunction), ("log_arg", c_void_p), ("progress", c_int)]
+                ("progress", c_int), ("log", LogFunction), ("log_arg", c_void_p)]
 
 
-class Statistic(ctypes.Structure):
-    _fields_ = [("event", c_void_p), ("unavailable", c_int), ("is_partial", c_int), ("count", c_uint64),
+class Statistic(Sized):
+    _fields_ = [("size", c_size_t), ("event", c_void_p), ("unavailable", c_int), ("is_partial", c_int), ("count", c_uint64),
                 ("is_signed", c_int), ("is_float", c_int), ("sum", c_uint64), ("min", c_uint64), ("max", c_uint64), ("sum_f", c_double),
                 ("min_f", c_double), ("max_f", c_double), ("mean", c_double), ("variance", c_double)]
 
 
-class SourceState(ctypes.Structure):
-    _fields_ = [("name", c_char_p), ("usable", c_int), ("reason", Error)]
+class SourceState(Sized):
+    _fields_ = [("size", c_size_t), ("name", c_char_p), ("usable", c_uint32), ("reserved", c_uint32), ("reason", Error)]
 
 
-class Histogram(ctypes.Structure):
-    _fields_ = [("bucket", c_uint64 * 65)]
+class Histogram(Sized):
+    _fields_ = [("size", c_size_t), ("bucket", c_uint64 * 65)]
 
 
-class Top(ctypes.Structure):
-    _fields_ = [("value", c_uint64), ("count", c_uint64), ("error", c_uint64)]
+class Top(Sized):
+    _fields_ = [("size", c_size_t), ("value", c_uint64), ("count", c_uint64), ("error", c_uint64)]
 
 
-class Owner(ctypes.Structure):
-    _fields_ = [("pid", c_uint32), ("tid", c_uint32), ("cpu", c_uint32), ("program", c_char * NAME_BYTES)]
+class Owner(Sized):
+    _fields_ = [("size", c_size_t), ("pid", c_uint32), ("tid", c_uint32), ("cpu", c_uint32), ("reserved", c_uint32),
+                ("program", c_char * NAME_BYTES)]
 
 
-class AsyncOptions(ctypes.Structure):
+class AsyncOptions(Sized):
     _fields_ = [("size", c_size_t), ("max_delay_us", c_uint64)]
 
 
-class CallbackCounts(ctypes.Structure):
-    _fields_ = [("called", c_uint64), ("late", c_uint64), ("lost", c_uint64), ("waiting", c_uint64)]
+class CallbackCounts(Sized):
+    _fields_ = [("size", c_size_t), ("called", c_uint64), ("late", c_uint64), ("lost", c_uint64), ("waiting", c_uint64)]
 
 
-class RunOptions(ctypes.Structure):
+class RunOptions(Sized):
     _fields_ = [("size", c_size_t), ("preload_libc", c_int), ("no_follow", c_int)]
 
 
@@ -126,8 +142,8 @@ class TraceInfo(ctypes.Structure):
                 ("machine_cpu_ns", c_uint64), ("counters", c_char * 512)]
 
 
-class Recorder(ctypes.Structure):
-    _fields_ = [("pid", c_uint32), ("is_running", c_uint32), ("session", c_char * 64), ("command", c_char * 512),
+class Recorder(Sized):
+    _fields_ = [("size", c_size_t), ("pid", c_uint32), ("is_running", c_uint32), ("session", c_char * 64), ("command", c_char * 512),
                 ("trace", c_char * 4096)]
 
 
@@ -151,13 +167,13 @@ _handle, _error, _text = c_void_p, POINTER(Error), c_char_p
 FUNCTIONS = {
     "pem_version": (c_char_p,),
     "pem_clock__hz": (c_uint64,),
-    "pem_cgroup_id": (c_uint64, _text),
+    "pem_cgroup_id": (c_int, _text, POINTER(c_uint64)),
     "pem_session__open": (_handle, POINTER(SessionOptions), _error),
     "pem_session__close": (None, _handle),
     "pem_session__model": (_handle, _handle),
     "pem_session__can_deliver": (c_int, _handle, c_void_p, _error),
     "pem_session__source_of": (c_char_p, _handle, c_void_p, _error),
-    "pem_session__sources": (c_int, _handle, POINTER(SourceState), c_uint32),
+    "pem_session__sources": (c_int, _handle, POINTER(SourceState), c_size_t),
     "pem_session__add_model": (c_int, _handle, _text, c_size_t, _text, _error),
     "pem_session__add_probes": (c_int, _handle, _text, _error),
     "pem_session__set_counters": (c_int, _handle, _text, _error),
@@ -181,8 +197,8 @@ FUNCTIONS = {
     "pem_event_set__event": (c_void_p, _handle, c_size_t),
     "pem_session__register_statistics": (_handle, _handle, _handle, POINTER(Context), _text, _error),
     "pem_statistics__enable": (c_int, _handle),
-    "pem_statistics__disable": (c_int, _handle),
-    "pem_statistics__reset": (c_int, _handle),
+    "pem_statistics__disable": (None, _handle),
+    "pem_statistics__reset": (None, _handle),
     "pem_statistics__read": (c_int, _handle, POINTER(Statistic), c_size_t),
     "pem_statistics__keep": (c_int, _handle, c_uint),
     "pem_statistics__histogram": (c_int, _handle, c_size_t, POINTER(Histogram)),
@@ -193,12 +209,12 @@ FUNCTIONS = {
     "pem_session__register_async_callback": (_handle, _handle, _handle, POINTER(Context), RecordFunction, c_void_p,
                                              POINTER(AsyncOptions), _error),
     "pem_callback__counts": (c_int, _handle, POINTER(CallbackCounts)),
-    "pem_callback__enable": (c_int, _handle),
-    "pem_callback__disable": (c_int, _handle),
+    "pem_callback__enable": (None, _handle),
+    "pem_callback__disable": (None, _handle),
     "pem_callback__unregister": (None, _handle),
     "pem_session__register_log": (_handle, _handle, _handle, POINTER(Context), _text, _error),
     "pem_log__enable": (c_int, _handle),
-    "pem_log__disable": (c_int, _handle),
+    "pem_log__disable": (None, _handle),
     "pem_log__finish": (c_int, _handle, _error),
     "pem_log__unregister": (None, _handle),
     "pem_model__count": (c_size_t, _handle),

@@ -38,7 +38,7 @@ def recorders():
     """All flight recorders there are now, a Recorder each."""
     n = 0
     while True:  # more may come between two calls
-        room = (_c.Recorder * n)()
+        room = _c.Recorder.room(n)
         found = lib.pem_recorders(room, n)
         if found < 0:
             raise Error(-found, os.strerror(-found))

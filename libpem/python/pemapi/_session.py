@@ -51,10 +51,12 @@ class Context:
 
     def __init__(self, cpu=None, pid=0, tid=0, follow=False, program="", cgroup=0, namespace=0):
         if isinstance(cgroup, (str, bytes, os.PathLike)):
-            folder, cgroup = cgroup, lib.pem_cgroup_id(os.fsencode(cgroup))
-            if not cgroup:
-                raise Error(ctypes.get_errno(), "no control group %s: %s" % (folder, os.strerror(ctypes.get_errno())))
-        self._c = _c.Context(cpu=_c.NO_CPU if cpu is None else cpu, pid=pid, tid=tid, follow=follow, cgroup=cgroup,
+            found = ctypes.c_uint64()
+            result = lib.pem_cgroup_id(os.fsencode(cgroup), found)
+            if result < 0:
+                raise Error(-result, "no control group %s: %s" % (cgroup, os.strerror(-result)))
+            cgroup = found.value
+        self._c = _c.Context(one_cpu=cpu is not None, cpu=cpu or 0, pid=pid, tid=tid, follow=follow, cgroup=cgroup,
                              in_namespace=namespace, program=program.encode()[:_c.NAME_BYTES - 1])
 
     @classmethod
@@ -125,10 +127,10 @@ class _Handle:
         return self._handle
 
     def enable(self):
-        _check(getattr(lib, "pem_%s__enable" % self._kind)(self._c()))
+        _check(getattr(lib, "pem_%s__enable" % self._kind)(self._c()) or 0)
 
     def disable(self):
-        _check(getattr(lib, "pem_%s__disable" % self._kind)(self._c()))
+        getattr(lib, "pem_%s__disable" % self._kind)(self._c())
 
     def unregister(self):
         """End it. No other thread may be using it."""
@@ -187,7 +189,7 @@ class Statistics(_Handle):
 
     def __init__(self, session, handle, events):
         super().__init__(session, handle)
-        self._events, self._values = list(events), (_c.Statistic * len(events))()
+        self._events, self._values = list(events), _c.Statistic.room(len(events))
 
     def reset(self):
         lib.pem_statistics__reset(self._c())
@@ -205,7 +207,7 @@ class Statistics(_Handle):
 
     def top(self, i=0, most=16):
         """Of event i: (value, count, error) of the most frequent values, which came between count - error and count times."""
-        room, value = (_c.Top * most)(), self._values[i]
+        room, value = _c.Top.room(most), self._values[i]
         lib.pem_statistics__read(self._c(), self._values, len(self._values))  # tells the type
         n = _check(lib.pem_statistics__top(self._c(), i, room, most))
         if value.is_float:
@@ -264,7 +266,7 @@ class Session:
         why, self._handle, self._handles, self._functions = _c.Error(), None, set(), []
         self._log = _c.LogFunction(lambda level, said, _: log(_c.LOG_LEVELS[level], text(said))) if log else \
             _c.LogFunction()
-        self._options = _c.SessionOptions(size=ctypes.sizeof(_c.SessionOptions), chunk_bytes=chunk_bytes,
+        self._options = _c.SessionOptions(chunk_bytes=chunk_bytes,
                                           chunk_count=chunk_count, overwrite=overwrite, log=self._log)
         self._events = Events()
         self._handle = _made(lib.pem_session__open(self._options, why), why)
@@ -337,7 +339,7 @@ class Session:
 
     def sources(self):
         """The installed sources, in the order in which they are asked for an event."""
-        states = (_c.SourceState * SOURCES_MAX)()
+        states = _c.SourceState.room(SOURCES_MAX)
         count = _check(lib.pem_session__sources(self._c(), states, SOURCES_MAX))
         return [Source(text(s.name), None if s.usable else text(s.reason.text)) for s in states[:count]]
 
@@ -368,7 +370,7 @@ class Session:
     def async_callback(self, events, function, context=None, max_delay_us=0):
         """Call function on a thread of the session's, in order of time, for events of any observed process and the kernel."""
         c, why = self._function(function), _c.Error()
-        options = _c.AsyncOptions(size=ctypes.sizeof(_c.AsyncOptions), max_delay_us=max_delay_us)
+        options = _c.AsyncOptions(max_delay_us=max_delay_us)
         handle = lib.pem_session__register_async_callback(self._c(), events._handle, _where(context), c, None, options, why)
         return Callback(self, _made(handle, why), c)
 
@@ -399,7 +401,7 @@ class Session:
         """Observed processes now."""
         n = 0
         while True:  # more may come between two calls
-            room = (_c.Owner * n)()
+            room = _c.Owner.room(n)
             found = _check(lib.pem_session__processes(self._c(), room, n))
             if found <= n:
                 return [Process(p.pid, text(p.program)) for p in room[:found]]
@@ -408,7 +410,7 @@ class Session:
     def run(self, command, preload_libc=True, follow=True):
         """Start a command (a list of words) under the session. Returns its pid; poll() or wait() then."""
         words, why = [os.fsencode(word) for word in command], _c.Error()
-        options = _c.RunOptions(size=ctypes.sizeof(_c.RunOptions), preload_libc=preload_libc, no_follow=not follow)
+        options = _c.RunOptions(preload_libc=preload_libc, no_follow=not follow)
         argv = (ctypes.c_char_p * (len(words) + 1))(*words)
         return _check(lib.pem_session__run(self._c(), argv, options, why), why)
 

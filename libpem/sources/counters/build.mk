@@ -9,8 +9,8 @@ else
 $(info counters source: not built, libpfm4 is missing (libpfm4-dev); make deps installs it)
 endif
 
-$(B)/lib/pem/source-counters.so: $(COUNTERS_OBJ)
+$(B)/lib/pem/source-counters.so: $(COUNTERS_OBJ) $(SOURCE_MAP)
 	$(call say,LINK,$@)
-	$(Q)$(LINK_PLUGIN) $^ $(PFM_LIBS) -lpthread
+	$(Q)$(LINK_PLUGIN) $(LINKED) $(PFM_LIBS) -lpthread
 
 $(B)/tests/counters_ring $(B)/fuzz/counters_ring: $(B)/obj/libpem/sources/counters/ring.o

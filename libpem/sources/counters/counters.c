@@ -159,7 +159,7 @@ static int open_counter(struct pem_source *source, struct counter *counter,
 			struct perf_event_attr *attr)
 {
 	const struct pem_context *context = &counter->context;
-	int cpu = context->cpu == PEM_NO_CPU ? -1 : (int)context->cpu;
+	int cpu = context->one_cpu ? (int)context->cpu : -1;
 
 	attr->disabled = 1;
 	attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
@@ -551,8 +551,8 @@ static int counters_can_deliver(const struct pem_event *event, struct pem_error 
 }
 
 __attribute__((visibility("default"))) const struct pem_source_ops pem_source = {
-	.abi_version = PEM_SOURCE_ABI_VERSION,
 	.size = sizeof(struct pem_source_ops),
+	.abi_version = PEM_SOURCE_ABI_VERSION,
 	.name = "counters",
 	.can_deliver = counters_can_deliver,
 	.open = counters_open,

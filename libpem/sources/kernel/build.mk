@@ -12,9 +12,9 @@ kernel_objects = $(call objects,$(addprefix libpem/sources/kernel/,$(1)))
 
 $(B)/obj/libpem/sources/kernel/base/object.o: $(BPF_OBJ)
 
-$(B)/lib/pem/source-kernel.so: $(KERNEL_SOURCE_OBJ) $(KERNEL_SOURCE_SHARED)
+$(B)/lib/pem/source-kernel.so: $(KERNEL_SOURCE_OBJ) $(KERNEL_SOURCE_SHARED) $(SOURCE_MAP)
 	$(call say,LINK,$@)
-	$(Q)$(LINK_PLUGIN) $^ $(KERNEL_SOURCE_LIBS) -lpthread
+	$(Q)$(LINK_PLUGIN) $(LINKED) $(KERNEL_SOURCE_LIBS) -lpthread
 
 $(B)/tests/kernel_drain $(B)/fuzz/kernel_ring: $(call kernel_objects,drain.c base/table.c) \
   $(call objects,libpem/sources/demands.c)

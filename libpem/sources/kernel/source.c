@@ -45,12 +45,12 @@ static int can_deliver(const struct pem_event *event, struct pem_error *reason)
 
 static bool is_restricted(const struct pem_context *context)
 {
-	return context->pid != PEM_ANY || context->tid != PEM_ANY || context->cpu != PEM_NO_CPU;
+	return context->pid != PEM_ANY || context->tid != PEM_ANY || context->one_cpu;
 }
 
 static bool same_context(const struct pem_context *a, const struct pem_context *b)
 {
-	return a->pid == b->pid && a->tid == b->tid && a->cpu == b->cpu;
+	return a->pid == b->pid && a->tid == b->tid && pem_context__cpu(a) == pem_context__cpu(b);
 }
 
 /* Can the session's event i be served? Sets its index; 0, or -errno, with a sentence in error if it is not why()'s. */
@@ -95,13 +95,13 @@ static void set_filter(struct pem_source *source, unsigned index, const struct p
 
 	filter->pid = context->pid;
 	filter->tid = context->tid;
-	filter->cpu = context->cpu;
+	filter->cpu = pem_context__cpu(context);
 }
 
 /* The context in which switches are logged for the other events' sake: theirs, if all have the same; else any. */
 static void set_context_filter(struct pem_source *source)
 {
-	struct pem_context any = {.cpu = PEM_NO_CPU}, common = any;
+	struct pem_context any = {0}, common = any;
 	uint32_t flags = PEM_ACTION_LOG;
 	bool first = true;
 	size_t i;
@@ -412,8 +412,8 @@ static int find(const char *pattern, int (*found)(void *arg, const struct pem_ev
 }
 
 __attribute__((visibility("default"))) const struct pem_source_ops pem_source = {
-	.abi_version = PEM_SOURCE_ABI_VERSION,
 	.size = sizeof(struct pem_source_ops),
+	.abi_version = PEM_SOURCE_ABI_VERSION,
 	.name = "BPF",
 	.can_deliver = can_deliver,
 	.open = open_source,

@@ -13,9 +13,9 @@ endif
 ALL += $(B)/lib/pem/source-module.so
 
 # nodelete: it stays in memory, since a thread of its own may outlive a session (sampling.c).
-$(B)/lib/pem/source-module.so: $(MODULE_SOURCE_OBJ) $(MODULE_SHARED)
+$(B)/lib/pem/source-module.so: $(MODULE_SOURCE_OBJ) $(MODULE_SHARED) $(SOURCE_MAP)
 	$(call say,LINK,$@)
-	$(Q)$(LINK_PLUGIN) -Wl,-z,nodelete $^ $(PFM_LIBS) -lpthread
+	$(Q)$(LINK_PLUGIN) -Wl,-z,nodelete $(LINKED) $(PFM_LIBS) -lpthread
 
 $(B)/tests/module_drain $(B)/fuzz/module_pool: \
   $(call objects,$(addprefix libpem/sources/,module/drain.c module/pools.c demands.c))

@@ -83,7 +83,7 @@ static int tell(struct pem_source *source, struct pem_source_demand *demand,
 	} else if (first) {
 		request.pid = first->context.pid;
 		request.tid = first->context.tid;
-		request.cpu = first->context.cpu;
+		request.cpu = pem_context__cpu(&first->context);
 		request.tests = (uintptr_t)first->tests;
 		request.test_count = first->test_count;
 	}
@@ -441,8 +441,8 @@ static int poll_fd(const struct pem_source *source)
 }
 
 __attribute__((visibility("default"))) const struct pem_source_ops pem_source = {
-	.abi_version = PEM_SOURCE_ABI_VERSION,
 	.size = sizeof(struct pem_source_ops),
+	.abi_version = PEM_SOURCE_ABI_VERSION,
 	.name = "module",
 	.can_deliver = can_deliver,
 	.open = open_source,

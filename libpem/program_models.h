@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * program_models.h - what program_models.c reads of one ELF file, for program_needs.c
+ */
+#ifndef PEM_PROGRAM_MODELS_H
+#define PEM_PROGRAM_MODELS_H
+
+#include <pem/model.h>
+
+#include <elf.h>
+#include <sys/types.h>
+
+/* A program or library that is open. */
+struct pem_elf_file {
+	int fd;
+	uint64_t bytes;
+	dev_t device;
+	ino_t inode;
+	uint16_t machine; /* EM_... */
+	Elf64_Shdr *sections;
+	size_t section_count;
+	char *names; /* of sections, with a NUL behind them */
+	uint64_t names_bytes;
+};
+
+/*
+ * 0; -ENOEXEC: no 64-bit program or library; -EINVAL: a damaged one; another -errno. On failure
+ * nothing is open.
+ */
+int pem_elf_file__open(struct pem_elf_file *file, const char *path);
+void pem_elf_file__close(struct pem_elf_file *file);
+
+/* Hand each model to visit. Models, or -errno; -EINVAL: the file is damaged. */
+int pem_elf_file__each_model(const struct pem_elf_file *file, const char *origin,
+			     pem_model_visit visit, void *arg);
+
+/*
+ * Hand the text of each entry DT_NEEDED, DT_RUNPATH and DT_RPATH to visit, until it returns other
+ * than 0, which is then returned. -EINVAL: the file is damaged.
+ */
+int pem_elf_file__each_needed(const struct pem_elf_file *file,
+			      int (*visit)(void *arg, int64_t tag, const char *text), void *arg);
+
+#endif

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * program_needs.c - a program file and all libraries that it needs, found as the loader of the C
+ * library would (ld.so(8))
+ *
+ * For a name without a slash the loader searches DT_RPATH of the object and of those that led to
+ * it, if the object has no DT_RUNPATH; LD_LIBRARY_PATH; DT_RUNPATH; /etc/ld.so.cache; the system's
+ * folders. $ORIGIN is known, other such words are not. A library that is not found is passed over:
+ * then the program does not start either.
+ */
+#include "program_models.h"
+#include "util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define OBJECTS_MAX 512u
+#define TRIES_MAX 20000u /* a program may name thousands of libraries and of folders */
+#define CACHE_MAX (16u << 20)
+#define PATHS_MAX 65536u /* bytes of a list of folders */
+
+/* An object that was found. */
+struct object {
+	char *origin; /* its folder */
+	dev_t device;
+	ino_t inode;
+	char *rpath, *runpath; /* NULL: none */
+	char **needed;
+	size_t needed_count;
+	size_t parent; /* index of the object that needs it first; its own for the program */
+};
+
+struct search {
+	struct object object[OBJECTS_MAX];
+	size_t count;
+	uint16_t machine;
+	unsigned tries; /* files that were tried */
+	char *cache; /* ld.so.cache, with a NUL behind it; NULL: not read, or none */
+	size_t cache_bytes;
+	pem_model_visit visit;
+	void *arg;
+	int models;
+};
+
+/* --- ld.so.cache: since glibc 2.2 --- */
+
+struct cache_header {
+	char magic[20]; /* "glibc-ld.so.cache1.1" */
+	uint32_t count, strings_bytes;
+	uint8_t reserved[20];
+};
+
+struct cache_entry {
+	int32_t flags;
+	uint32_t name, path; /* offsets in the file */
+	uint32_t os_version;
+	uint64_t hardware;
+};
+
+static void read_cache(struct search *s)
+{
+	int fd = open("/etc/ld.so.cache", O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	ssize_t n;
+
+	if (fd < 0)
+		return;
+	if (!fstat(fd, &st) && st.st_size > 0 && st.st_size < CACHE_MAX)
+		s->cache = calloc(1, (size_t)st.st_size + 1);
+	n = s->cache ? read(fd, s->cache, (size_t)st.st_size) : -1;
+	s->cache_bytes = n > 0 ? (size_t)n : 0;
+	close(fd);
+}
+
+/* The path of entry i if it has that name, else NULL. */
+static const char *cached(const struct search *s, size_t i, const char *name)
+{
+	struct cache_entry entry;
+
+	memcpy(&entry, s->cache + sizeof(struct cache_header) + i * sizeof(entry), sizeof(entry));
+	if (entry.name >= s->cache_bytes || entry.path >= s->cache_bytes ||
+	    strcmp(s->cache + entry.name, name))
+		return NULL;
+	return s->cache + entry.path;
+}
+
+static size_t cache_count(const struct search *s)
+{
+	struct cache_header header;
+
+	if (s->cache_bytes < sizeof(header))
+		return 0;
+	memcpy(&header, s->cache, sizeof(header));
+	if (memcmp(header.magic, "glibc-ld.so.cache1.1", sizeof(header.magic)) ||
+	    header.count > (s->cache_bytes - sizeof(header)) / sizeof(struct cache_entry))
+		return 0;
+	return header.count;
+}
+
+/* --- objects --- */
+
+static int add_entry(void *arg, int64_t tag, const char *text)
+{
+	struct object *o = arg;
+	char **larger, *copy = strdup(text);
+
+	if (!copy)
+		return -ENOMEM;
+	if (tag == DT_NEEDED) {
+		larger = realloc(o->needed, (o->needed_count + 1) * sizeof(*larger));
+		if (!larger) {
+			free(copy);
+			return -ENOMEM;
+		}
+		o->needed = larger;
+		o->needed[o->needed_count++] = copy;
+	} else {
+		char **place = tag == DT_RUNPATH ? &o->runpath : &o->rpath;
+
+		free(*place);
+		*place = copy;
+	}
+	return 0;
+}
+
+static bool is_known(const struct search *s, const struct pem_elf_file *f)
+{
+	size_t i;
+
+	for (i = 0; i < s->count; i++) {
+		if (s->object[i].device == f->device && s->object[i].inode == f->inode)
+			return true;
+	}
+	return false;
+}
+
+static char *folder_of(const char *path)
+{
+	char *whole = realpath(path, NULL);
+
+	if (whole)
+		*strrchr(whole, '/') = '\0';
+	return whole;
+}
+
+static int take_object(struct search *s, const struct pem_elf_file *f, const char *path,
+		       size_t parent)
+{
+	struct object *o = &s->object[s->count];
+	int result;
+
+	if (s->count && f->machine != s->machine)
+		return -ENOEXEC;
+	if (is_known(s, f))
+		return 0;
+	*o = (struct object){.device = f->device, .inode = f->inode, .parent = parent};
+	o->origin = folder_of(path);
+	if (!o->origin)
+		return -errno;
+	s->machine = f->machine;
+	s->count++;
+	result = pem_elf_file__each_needed(f, add_entry, o);
+	if (!result)
+		result = pem_elf_file__each_model(f, path, s->visit, s->arg);
+	if (result < 0)
+		return result;
+	s->models += result;
+	return 0;
+}
+
+/*
+ * Take an object in, and hand on its models. 0; -ENOEXEC: none for this program; -EINVAL: damaged;
+ * or another -errno.
+ */
+static int add_object(struct search *s, const char *path, size_t parent)
+{
+	struct pem_elf_file f;
+	int result;
+
+	if (++s->tries > TRIES_MAX)
+		return -E2BIG;
+	result = pem_elf_file__open(&f, path);
+	if (result)
+		return result;
+	result = take_object(s, &f, path, parent);
+	pem_elf_file__close(&f);
+	return result;
+}
+
+/* --- where a library is --- */
+
+/* Bytes of the word $ORIGIN that a text of n bytes begins with; 0: it begins with none. */
+static size_t origin_word(const char *text, size_t n)
+{
+	if (n >= 7 && !memcmp(text, "$ORIGIN", 7))
+		return 7;
+	return n >= 9 && !memcmp(text, "${ORIGIN}", 9) ? 9 : 0;
+}
+
+/* Copy n bytes of text, with the object's folder for $ORIGIN. Bytes, or -1: no room. */
+static int expand(const struct object *o, const char *text, size_t n, char *path)
+{
+	size_t used = 0, i, word, origin = strlen(o->origin);
+
+	for (i = 0; i < n; i += word ? word : 1) {
+		word = origin_word(text + i, n - i);
+		if (used + (word ? origin : 1) >= PATH_MAX)
+			return -1;
+		memcpy(path + used, word ? o->origin : text + i, word ? origin : 1);
+		used += word ? origin : 1;
+	}
+	path[used] = '\0';
+	return (int)used;
+}
+
+/* "FOLDER/NAME". An empty folder is the current one. */
+static bool name_file(const struct object *o, const char *folder, size_t n, const char *name,
+		      char *path)
+{
+	int used = expand(o, folder, n, path), rest;
+
+	if (used < 0)
+		return false;
+	rest = snprintf(path + used, PATH_MAX - (size_t)used, "%s/%s", used ? "" : ".", name);
+	return rest < PATH_MAX - used;
+}
+
+/* Search a list of folders. 0: taken in; -ENOENT: not there; another -errno. */
+static int in_folders(struct search *s, size_t of, const char *folders, const char *separators,
+		      const char *name)
+{
+	char path[PATH_MAX];
+	int result = -ENOENT;
+	size_t n;
+
+	if (!folders || !*folders)
+		return -ENOENT;
+	for (; strnlen(folders, PATHS_MAX) < PATHS_MAX; folders += n + 1) {
+		n = strcspn(folders, separators);
+		if (name_file(&s->object[of], folders, n, name, path)) {
+			result = add_object(s, path, of);
+			/* What is no library for this program is passed over there, too. */
+			if (result != -ENOENT && result != -ENOEXEC && result != -ENOTDIR &&
+			    result != -EACCES)
+				return result;
+		}
+		if (!folders[n])
+			break;
+	}
+	return -ENOENT;
+}
+
+static int in_cache(struct search *s, size_t of, const char *name)
+{
+	size_t i, count;
+	const char *path;
+	int result;
+
+	if (!s->cache)
+		read_cache(s);
+	count = s->cache ? cache_count(s) : 0;
+	for (i = 0; i < count; i++) {
+		path = cached(s, i, name);
+		result = path ? add_object(s, path, of) : -ENOENT;
+		if (result != -ENOENT && result != -ENOEXEC)
+			return result;
+	}
+	return -ENOENT;
+}
+
+static int find(struct search *s, size_t of, const char *name)
+{
+	static const char system_folders[] =
+#if defined(__x86_64__)
+		"/lib/x86_64-linux-gnu:/usr/lib/x86_64-linux-gnu:"
+#elif defined(__aarch64__)
+		"/lib/aarch64-linux-gnu:/usr/lib/aarch64-linux-gnu:"
+#endif
+		"/lib64:/usr/lib64:/lib:/usr/lib";
+	char path[PATH_MAX];
+	int result = -ENOENT;
+	size_t i;
+
+	if (strchr(name, '/'))
+		return expand(&s->object[of], name, strlen(name), path) < 0
+			       ? -ENOENT
+			       : add_object(s, path, of);
+	for (i = of; !s->object[of].runpath && result == -ENOENT; i = s->object[i].parent) {
+		if (!s->object[i].runpath)
+			result = in_folders(s, i, s->object[i].rpath, ":", name);
+		if (i == s->object[i].parent)
+			break;
+	}
+	if (result == -ENOENT)
+		result = in_folders(s, of, secure_getenv("LD_LIBRARY_PATH"), ":;", name);
+	if (result == -ENOENT)
+		result = in_folders(s, of, s->object[of].runpath, ":", name);
+	if (result == -ENOENT)
+		result = in_cache(s, of, name);
+	if (result == -ENOENT)
+		result = in_folders(s, of, system_folders, ":", name);
+	return result;
+}
+
+/* Breadth first, as the loader does. 0, or what ends the search: no memory, or visit. */
+static int find_all(struct search *s)
+{
+	size_t i, k;
+	int result;
+
+	for (i = 0; i < s->count; i++) {
+		for (k = 0; k < s->object[i].needed_count && s->count < OBJECTS_MAX; k++) {
+			result = find(s, i, s->object[i].needed[k]);
+			if (result == -ENOMEM || result == -ECANCELED || result == -E2BIG)
+				return result;
+		}
+	}
+	return 0;
+}
+
+static void free_search(struct search *s)
+{
+	size_t i, k;
+
+	for (i = 0; i < s->count; i++) {
+		for (k = 0; k < s->object[i].needed_count; k++)
+			free(s->object[i].needed[k]);
+		free(s->object[i].needed);
+		free(s->object[i].origin);
+		free(s->object[i].rpath);
+		free(s->object[i].runpath);
+	}
+	free(s->cache);
+	free(s);
+}
+
+int pem_program__models(const char *path, pem_model_visit visit, void *arg, struct pem_error *error)
+{
+	struct search *s = calloc(1, sizeof(*s));
+	int result;
+
+	if (!s)
+		return pem_error__set(error, -ENOMEM, "out of memory");
+	s->visit = visit;
+	s->arg = arg;
+	result = add_object(s, path, 0);
+	if (!result)
+		result = find_all(s);
+	if (result == -EINVAL)
+		pem_error__set(error, 0, "'%s' is a damaged ELF file: its parts are not all there",
+			       path);
+	else if (result == -E2BIG)
+		pem_error__set(error, 0, "'%s' names more than %u places of libraries", path,
+			       TRIES_MAX);
+	else if (result && result != -ENOEXEC && result != -ECANCELED)
+		pem_error__set(error, 0, "cannot read '%s': %s", path, strerror(-result));
+	if (!result)
+		result = s->models;
+	free_search(s);
+	return result == -ENOEXEC ? 0 : result;
+}
