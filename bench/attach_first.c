@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * attach_first.c - how long after attaching to a process its first event is delivered: one attachment, for attach.py
+ * attach_first.c - how long after attaching to a process its first event is delivered: one
+ * attachment, for attach.py
  *
- *	attach_first PID	prints microseconds from the call of pem_session__attach to the callback's first event
+ *	attach_first PID	prints microseconds from the call of pem_session__attach to the
+ *				callback's first event
  */
 #include "callbacks/callbacks.h"
 #include "core/core.h"

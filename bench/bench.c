@@ -69,7 +69,10 @@ int bench__pin(void)
 	return cpu;
 }
 
-/* Find how many operations take a slice; then warm up: a peer's buffers may be as large as ours, and untouched. */
+/*
+ * Find how many operations take a slice; then warm up: a peer's buffers may be as large as ours,
+ * and untouched.
+ */
 static void calibrate(const struct bench *bench, struct series *series)
 {
 	double slice = quick() ? QUICK_MS : bench->slice_ms;
@@ -272,8 +275,9 @@ static int run_child(const struct bench *bench, struct series *series, unsigned 
 	rc = from ? receive(bench, series, from) : -errno;
 	if (from)
 		fclose(from);
+	/* which has said why */
 	if (waitpid(child, &status, 0) != child || status != 0)
-		return -ECHILD; /* which has said why */
+		return -ECHILD;
 	return rc;
 }
 

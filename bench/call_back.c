@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: MIT
 /*
- * call_back.c - how long after an event another process handles it, and what that costs: one run, for callback.py
+ * call_back.c - how long after an event another process handles it, and what that costs: one run,
+ * for callback.py
  *
  *	call_back pem MAX_DELAY_US RATE_HZ COUNT	an asynchronous callback
- *	call_back eventfd|pipe 0 RATE_HZ COUNT		a thread that blocks in read; the producer writes for each event
- *	call_back timer PERIOD_US 0 COUNT		a thread that only sleeps: what its wake-ups cost here
- *	call_back spin CPUS				loads as many CPUs, until standard input ends
+ *	call_back eventfd|pipe 0 RATE_HZ COUNT		a thread that blocks in read; the producer
+ *							writes for each event
+ *	call_back timer PERIOD_US 0 COUNT		a thread that only sleeps: what its wake-ups
+ *							cost here
+ *	call_back spin CPUS				loads as many CPUs, until standard input
+ *							ends
  *
- * Prints one line of JSON: delays in us, the consumer's thread's CPU time as a share of one CPU, what an event costs the
- * producer's thread in ns. The producer's intervals are random, so that no period fits them.
+ * Prints one line of JSON: delays in us, the consumer's thread's CPU time as a share of one CPU,
+ * what an event costs the producer's thread in ns. The producer's intervals are random, so that no
+ * period fits them.
  */
 #include "callbacks/callbacks.h"
 #include "core/core.h"

@@ -2,11 +2,13 @@
 /*
  * calls.c - programs that are in the kernel most of the time
  *
- *	calls SLICES CALLS PAUSE_MS	the cheapest system call, over and over; prints ns per call of each slice
+ *	calls SLICES CALLS PAUSE_MS	the cheapest system call, over and over; prints ns per call
+ *					of each slice
  *	calls pipe COUNT		two processes that pass a byte to and fro so many times
  *
- * The first is bound to the last CPU; CPU time of this thread, so that others' is left out. Between two slices it sleeps, so that whoever records
- * the calls gets to take what there is: a slice is meant to fit into the smallest buffer beside.
+ * The first is bound to the last CPU; CPU time of this thread, so that others' is left out. Between
+ * two slices it sleeps, so that whoever records the calls gets to take what there is: a slice is
+ * meant to fit into the smallest buffer beside.
  */
 #define _GNU_SOURCE
 #include <sched.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * flight.h - the flight recorder that benchmarks log into: this process's own events, overwritten, never drained
+ * flight.h - the flight recorder that benchmarks log into: this process's own events, overwritten,
+ * never drained
  */
 #ifndef BENCH_FLIGHT_H
 #define BENCH_FLIGHT_H
@@ -17,16 +18,22 @@
 #define FLIGHT_BYTES ((uint64_t)FLIGHT_CHUNK_BYTES * FLIGHT_CHUNK_COUNT)
 
 struct flight {
-	struct pem_session *
-		session; /* the caller may register more with it, and unregisters that before flight__stop */
+	/* the caller may register more with it, and unregisters that before flight__stop */
+	struct pem_session *session;
 	struct pem_event_set *events;
 	struct pem_log *log;
 	char directory[64];
 };
 
-/* Log the event of this name into a recorder of FLIGHT_BYTES. 0, or -1 with the reason in error; then, too, stop it. */
+/*
+ * Log the event of this name into a recorder of FLIGHT_BYTES. 0, or -1 with the reason in error;
+ * then, too, stop it.
+ */
 int flight__start(struct flight *flight, const char *event, struct pem_error *error);
-/* End the log: was each of the raised records made, and none discarded? 0, or -1 with what it says instead. */
+/*
+ * End the log: was each of the raised records made, and none discarded? 0, or -1 with what it says
+ * instead.
+ */
 int flight__check(struct flight *flight, uint64_t raised, struct pem_error *error);
 /* Close all, and remove the log. */
 void flight__stop(struct flight *flight);

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: MIT
 /*
- * guest_calls.c - instructions that a system call takes, in a guest whose cycle counter counts instructions
+ * guest_calls.c - instructions that a system call takes, in a guest whose cycle counter counts
+ * instructions
  *
- *	guest_calls CALL BATCHES CALLS	CALL: getppid, or dup2 (of no descriptor, twice: two parameters, and no work)
- *	guest_calls run COMMAND...	prints 'ran' and the ticks from the command's start to its end; its status is ours
+ *	guest_calls CALL BATCHES CALLS	CALL: getppid, or dup2 (of no descriptor, twice: two
+ *					parameters, and no work)
+ *	guest_calls run COMMAND...	prints 'ran' and the ticks from the command's start to its
+ *					end; its status is ours
  *
- * Of calls it prints, a line: ticks of one iteration of two instructions (2 where a tick is an instruction), then the median and the mean of
- * BATCHES batches of CALLS calls each, per call. The median is of batches that no interrupt fell into, and equal in every run;
- * the mean has what comes once in many calls, such as a new chunk, and the timer's interrupts. Not here: who records the calls
- * (guest_session.c and others), what is made of the numbers (kernel_module.py).
+ * Of calls it prints, a line: ticks of one iteration of two instructions (2 where a tick is an
+ * instruction), then the median and the mean of BATCHES batches of CALLS calls each, per call. The
+ * median is of batches that no interrupt fell into, and equal in every run; the mean has what comes
+ * once in many calls, such as a new chunk, and the timer's interrupts. Not here: who records the
+ * calls (guest_pem.c and others), what is made of the numbers (kernel_module.py).
  */
 #include <errno.h>
 #include <inttypes.h>

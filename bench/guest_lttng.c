@@ -2,11 +2,13 @@
 /*
  * guest_lttng.c - holds a session of lttng-modules open while a command runs, in a guest
  *
- *	guest_lttng SYSCALL COMMAND...	the entries of one system call are recorded, into buffers as 'lttng create' makes them
+ *	guest_lttng SYSCALL COMMAND...	the entries of one system call are recorded, into buffers as
+ *					'lttng create' makes them
  *
- * Nobody drains the buffers meanwhile, so the tracer's own instructions are all that is added; they have to be large enough.
- * Prints how many bytes of records the buffers hold in the end, and how many events were discarded. It speaks to the module by
- * its header, which is fetched with its source (guest_peers.py): LTTng's daemons are not needed. Not here: measuring.
+ * Nobody drains the buffers meanwhile, so the tracer's own instructions are all that is added; they
+ * have to be large enough. Prints how many bytes of records the buffers hold in the end, and how
+ * many events were discarded. It speaks to the module by its header, which is fetched with its
+ * source (guest_peers.py): LTTng's daemons are not needed. Not here: measuring.
  */
 #include <stdint.h>
 #include <stdio.h>

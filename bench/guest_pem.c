@@ -4,8 +4,9 @@
  *
  *	guest_pem EVENT,... COMMAND...		these events are logged, by name: OS::Syscall::Enter
  *
- * Nobody drains the pools, so the module's own instructions are all that is added; they have to be large enough. Prints how
- * many events were raised to be logged, and how many of these were lost. Not here: measuring.
+ * Nobody drains the pools, so the module's own instructions are all that is added; they have to be
+ * large enough. Prints how many events were raised to be logged, and how many of these were lost.
+ * Not here: measuring.
  */
 #include <pem/abi.h>
 #include <pem/kmod.h>
@@ -58,8 +59,9 @@ static void count(int device, uint32_t cpu, uint64_t *produced, uint64_t *lost)
 	uint32_t i;
 
 	pool = mmap(NULL, 4096, PROT_READ, MAP_SHARED, device, (off_t)PEM_KMOD_MAP_OFFSET(cpu));
+	/* never online */
 	if (pool == MAP_FAILED)
-		return; /* never online */
+		return;
 	bytes = pool->total_bytes;
 	munmap((void *)pool, 4096);
 	pool = mmap(NULL, bytes, PROT_READ, MAP_SHARED, device, (off_t)PEM_KMOD_MAP_OFFSET(cpu));

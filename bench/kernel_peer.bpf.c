@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kernel_peer.bpf.c - what anybody would write to see system calls with BPF: nothing, the time, a count, a record in the
- * stock ring buffer
+ * kernel_peer.bpf.c - what anybody would write to see system calls with BPF: nothing, the time, a
+ * count, a record in the stock ring buffer
  */
 #include <linux/bpf.h>
 

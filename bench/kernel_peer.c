@@ -4,7 +4,8 @@
  *
  *	kernel_peer empty|clock|count|ringbuf|ringbuf_quiet COMMAND...
  *
- * Takes the records as they come, bound to the first CPU, and says on standard error how many came and how many found no room.
+ * Takes the records as they come, bound to the first CPU, and says on standard error how many came
+ * and how many found no room.
  */
 #define _GNU_SOURCE
 #include <bpf/bpf.h>

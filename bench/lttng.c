@@ -21,7 +21,10 @@
 #define TRIES 300
 #define TRY_US 100000
 
-/* A daemon of root's lives in /run/lttng, whatever LTTNG_HOME says: give this process a /run of its own. */
+/*
+ * A daemon of root's lives in /run/lttng, whatever LTTNG_HOME says: give this process a /run of its
+ * own.
+ */
 static int hide_run(void)
 {
 	if (geteuid() != 0)
@@ -76,7 +79,10 @@ static int wait_ready(pid_t daemon)
 	return -1;
 }
 
-/* A ring that is overwritten, buffers of bytes per CPU, for one event; with the contexts or the filter that are not NULL. */
+/*
+ * A ring that is overwritten, buffers of bytes per CPU, for one event; with the contexts or the
+ * filter that are not NULL.
+ */
 static int add_channel(const char *name, uint64_t bytes, const char *event, const char *filter,
 		       bool ids)
 {

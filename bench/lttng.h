@@ -18,9 +18,10 @@ struct lttng {
 };
 
 /*
- * Start a daemon, a snapshot session with buffers of buffer_bytes per CPU in overwrite mode, and the event; load
- * the peer. 0, or -1 with reason: nothing is left running. As root it first moves this process to a mount namespace
- * where /run is empty, so that it meets no other daemon; call it before anything opens files there.
+ * Start a daemon, a snapshot session with buffers of buffer_bytes per CPU in overwrite mode, and
+ * the event; load the peer. 0, or -1 with reason: nothing is left running. As root it first moves
+ * this process to a mount namespace where /run is empty, so that it meets no other daemon; call it
+ * before anything opens files there.
  */
 int lttng__start(struct lttng *lttng, uint64_t buffer_bytes);
 /* End the daemon, by its pid, and remove the directory. */

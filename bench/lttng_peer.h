@@ -26,8 +26,8 @@ struct lttng_peer {
 };
 
 /*
- * Load peer-lttng.so, which lies beside this program, and wait until exactly these events are enabled, 30 s at most. 0;
- * or -1, with a sentence in reason and *peer as it was.
+ * Load peer-lttng.so, which lies beside this program, and wait until exactly these events are
+ * enabled, 30 s at most. 0; or -1, with a sentence in reason and *peer as it was.
  */
 int lttng_peer__load(struct lttng_peer *peer, unsigned events, char *reason, size_t size);
 

@@ -5,18 +5,22 @@
  * Not here: several threads, the kernel's events, consumers.
  *
  *	notify/loop	the empty loop that all others hold
- *	notify/floor	a read of the clock and 24 bytes stored, through memory of the pool's size: nothing that
- *			records when something happened can do with less
- *	notify/disabled, notify/log2, notify/stat	the generated stub of an event of two 64-bit fields
- *	notify/log2_ids	notify/log2 again, beside a peer whose records also tell process and thread, as ours do
+ *	notify/floor	a read of the clock and 24 bytes stored, through memory of the pool's size:
+ *			nothing that records when something happened can do with less
+ *	notify/disabled, notify/log2, notify/stat	the generated stub of an event of two 64-bit
+ *							fields
+ *	notify/log2_ids	notify/log2 again, beside a peer whose records also tell process and thread,
+ *			as ours do
  *	notify/stat_wide	as notify/stat, with variance and histogram
- *	notify/stat_top	as notify/stat, with the most frequent values, where half of the events have one of 8 and the others
- *			new ones: these search all entries and take the least frequent
- *	notify/stat_filtered	as notify/stat, in the context of this thread and where a predicate of two tests holds
+ *	notify/stat_top	as notify/stat, with the most frequent values, where half of the events have
+ *			one of 8 and the others new ones: these search all entries and take the
+ *			least frequent
+ *	notify/stat_filtered	as notify/stat, in the context of this thread and where a predicate
+ *				of two tests holds
  *	notify/filtered_out	the same, and its second test rejects each
  *
- * The peer raises the same event through LTTng-UST in this process, in the same rounds. Time is the thread's CPU
- * time: nothing here waits, and what else the machine does is not ours.
+ * The peer raises the same event through LTTng-UST in this process, in the same rounds. Time is the
+ * thread's CPU time: nothing here waits, and what else the machine does is not ours.
  */
 #include "core/core.h"
 #include "core/demand.h"

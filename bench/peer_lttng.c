@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * peer_lttng.c - the same loops through LTTng-UST; a shared object, loaded once a session daemon waits for it
+ * peer_lttng.c - the same loops through LTTng-UST; a shared object, loaded once a session daemon
+ * waits for it
  *
  * Not here: starting that daemon (lttng.c), loading this (lttng_peer.c).
  */

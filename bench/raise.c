@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT
 /*
- * raise.c - a program that raises APP::Bench::Log at a given rate, for benchmarks that record one from outside
+ * raise.c - a program that raises APP::Bench::Log at a given rate, for benchmarks that record one
+ * from outside
  *
- *	raise [--lttng] paced RATE_HZ COUNT	one thread raises COUNT events; RATE_HZ 0: as fast as it can
- *	raise [--lttng] threads COUNT RATE_HZ	COUNT threads raise 8 events RATE_HZ times a second, until standard input ends
+ *	raise [--lttng] paced RATE_HZ COUNT	one thread raises COUNT events; RATE_HZ 0: as fast
+ *						as it can
+ *	raise [--lttng] threads COUNT RATE_HZ	COUNT threads raise 8 events RATE_HZ times a second,
+ *						until standard input ends
  *
- * Says 'ready' once every thread has raised an event, and in the end how many were raised in how many ns. It is not
- * linked with libpem: that comes by preloading, as into any program. --lttng raises LTTng-UST's event of the same fields
- * instead, through the loops of peer-lttng.so beside it.
+ * Says 'ready' once every thread has raised an event, and in the end how many were raised in how
+ * many ns. It is not linked with libpem: that comes by preloading, as into any program. --lttng
+ * raises LTTng-UST's event of the same fields instead, through the loops of peer-lttng.so beside
+ * it.
  */
 #include "bench/bench.h"
 #include "bench/lttng_peer.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * read_trace.c - reads a trace once: 'read_trace DIR' prints how many records there were, and the ns of CPU time that this
- * process has taken until then
+ * read_trace.c - reads a trace once: 'read_trace DIR' prints how many records there were, and the
+ * ns of CPU time that this process has taken until then
  */
 #include <pem/trace.h>
 

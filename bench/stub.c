@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * stub.c - what the generated stubs of each compiled language cost: logged to a flight recorder, and disabled
+ * stub.c - what the generated stubs of each compiled language cost: logged to a flight recorder,
+ * and disabled
  *
  *	stub/LANGUAGE		an event of two 64-bit fields, as notify/log2
  *	stub/LANGUAGE-off	the same, never enabled
  *
- * Each loop is a plain one, written in its language (stub_cxx.cpp, stub_fortran.f90, stub_rust.rs), and runs beside C's
- * in the same rounds. Not here: Java and Python (managed.py).
+ * Each loop is a plain one, written in its language (stub_cxx.cpp, stub_fortran.f90, stub_rust.rs),
+ * and runs beside C's in the same rounds. Not here: Java and Python (managed.py).
  */
 #include "bench/bench.h"
 #include "bench/flight.h"

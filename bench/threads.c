@@ -2,11 +2,13 @@
 /*
  * threads.c - what raising an event costs when 2 or 8 threads do so on 2 CPUs
  *
- *	notify/log2_mt2, notify/log2_mt8		time that passes for one event of all threads: 1 / throughput
- *	notify/log2_mt2_cpu, notify/log2_mt8_cpu	CPU time of the process for one event; others' work is not in it
+ *	notify/log2_mt2, notify/log2_mt8		time that passes for one event of all
+ *							threads: 1 / throughput
+ *	notify/log2_mt2_cpu, notify/log2_mt8_cpu	CPU time of the process for one event;
+ *							others' work is not in it
  *
- * The threads stay from round to round, and each is bound to one of the last two CPUs that this process may run on. The
- * peer raises the same event through LTTng-UST in the same threads.
+ * The threads stay from round to round, and each is bound to one of the last two CPUs that this
+ * process may run on. The peer raises the same event through LTTng-UST in the same threads.
  */
 #include "bench/bench.h"
 #include "bench/flight.h"

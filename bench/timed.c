@@ -2,8 +2,9 @@
 /*
  * timed.c - runs a command and says what it took: timed FILE COMMAND [ARG...]
  *
- * Into FILE go the ns that passed and the us of CPU time, in user and system mode, of the command and its children. So a
- * recorded command is timed without the recorder. The exit status is the command's.
+ * Into FILE go the ns that passed and the us of CPU time, in user and system mode, of the command
+ * and its children. So a recorded command is timed without the recorder. The exit status is the
+ * command's.
  */
 #include <errno.h>
 #include <stdio.h>

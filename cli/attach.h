@@ -39,20 +39,23 @@ struct cli_attach {
 /* Is this an option of ours? 1: taken; 0: no; less: wrong, and said. */
 int cli_attach__option(struct cli_attach *attach, const struct cli_verb *verb, int code);
 /*
- * A command and a program that runs already are two targets; a command and all programs are not, and end with the command.
- * CLI_DONE, or a status, said.
+ * A command and a program that runs already are two targets; a command and all programs are not,
+ * and end with the command. CLI_DONE, or a status, said.
  */
 int cli_attach__check(struct cli_attach *attach, const struct cli_verb *verb, bool has_command);
 /* Once all options are read: what is attached to gets its name. */
 void cli_attach__name(struct cli_attach *attach);
 /* Attach a session. CLI_DONE or a status, said. */
 int cli_attach__start(struct cli_attach *attach, struct pem_session *session);
-/* Have all processes ended that were named by number? No, if others may come. arg: a struct cli_attach. */
+/*
+ * Have all processes ended that were named by number? No, if others may come. arg: a struct
+ * cli_attach.
+ */
 bool cli_attach__ended(void *attach);
 void cli_attach__free(struct cli_attach *attach);
 /*
- * The file of the first process's program, for specs that lie beside it. NULL, and path is empty: there is none, or its
- * folder is neither root's nor this user's.
+ * The file of the first process's program, for specs that lie beside it. NULL, and path is empty:
+ * there is none, or its folder is neither root's nor this user's.
  */
 const char *cli_attach__program(const struct cli_attach *attach, char *path, size_t bytes);
 

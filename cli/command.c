@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * command.c - what record and stat have in common: choosing events, running a command under a session, signals
+ * command.c - what record and stat have in common: choosing events, running a command under a
+ * session, signals
  */
 #include "cli.h"
 
@@ -71,7 +72,10 @@ void cli_patterns__free(struct cli_patterns *patterns)
 	*patterns = (struct cli_patterns){0};
 }
 
-/* Bind the set's events to what the patterns say of them. 0, or -1 with errno: then the set is freed. */
+/*
+ * Bind the set's events to what the patterns say of them. 0, or -1 with errno: then the set is
+ * freed.
+ */
 static int bind_predicates(struct pem_event_set *set, const struct cli_patterns *patterns,
 			   struct pem_error *error)
 {
@@ -110,8 +114,9 @@ static struct pem_event_set *choose_events(struct pem_session *session,
 			names[n++] = patterns->also[i];
 	for (i = 0; i < patterns->count; i++)
 		names[n++] = patterns->text[i];
+	/* also what programs raise that the catalogue does not know */
 	if (patterns->count == 0)
-		names[n++] = "APP"; /* also what programs raise that the catalogue does not know */
+		names[n++] = "APP";
 	for (i = 0; patterns->count == 0 && i < count; i++) {
 		const struct pem_event *event = pem_model__event(model, i);
 		bool counter = event->source_kind == PEM_SOURCE_PERF ||
@@ -120,7 +125,10 @@ static struct pem_event_set *choose_events(struct pem_session *session,
 		if ((event->source_kind == PEM_SOURCE_SAMPLE && !samples) ||
 		    event->level > PEM_LEVEL_INFO || strcmp(event->layer, "APP") == 0)
 			continue;
-		/* A kernel event that can't be had leaves a gap with its reason in the trace; a counter just lacks. */
+		/*
+		 * A kernel event that can't be had leaves a gap with its reason in the trace; a
+		 * counter just lacks.
+		 */
 		if (!counter || pem_session__can_deliver(session, event, NULL) == 1)
 			names[n++] = event->name;
 	}
@@ -169,7 +177,10 @@ int cli_command__check(const char *name, char *file, size_t bytes)
 			snprintf(file, bytes, "%.*s/%s", n != 0 ? (int)n : 1, n != 0 ? path : ".",
 				 name);
 			rc = check_file(file);
-			/* A folder that this user may not search holds no command for this user, says a shell. */
+			/*
+			 * A folder that this user may not search holds no command for this user,
+			 * says a shell.
+			 */
 			if (rc == 0 || (rc == -EACCES && access(file, F_OK) == 0))
 				found = rc;
 			if (path[n] == '\0')
@@ -208,7 +219,10 @@ static void handle(int number, siginfo_t *info, void *context)
 		if (on_signal.session != NULL)
 			pem_session__interrupt(on_signal.session);
 	} else if (info->si_code <= 0 && on_signal.pid > 0) {
-		/* Sent by a process, to us: what a terminal sends, the kernel has sent to the command too. */
+		/*
+		 * Sent by a process, to us: what a terminal sends, the kernel has sent to the
+		 * command too.
+		 */
 		kill(on_signal.pid, number);
 	}
 	errno = saved;
@@ -225,7 +239,10 @@ static void install(struct pem_session *session, int limit)
 	sigemptyset(&action.sa_mask);
 	for (i = 0; i < FORWARDED; i++) {
 		sigaction(forwarded[i], NULL, &old);
-		/* What was ignored for us (nohup) stays so; but a shell's '&' ignores what ends a recording without a command. */
+		/*
+		 * What was ignored for us (nohup) stays so; but a shell's '&' ignores what ends a
+		 * recording without a command.
+		 */
 		if (old.sa_handler != SIG_IGN || (limit == 1 && forwarded[i] == SIGINT))
 			sigaction(forwarded[i], &action, NULL);
 	}
@@ -269,7 +286,10 @@ static void work(struct cli_run *run)
 			break;
 		}
 	}
-	/* The handlers stay, with nothing to do: a third signal must not keep the trace from being finished. */
+	/*
+	 * The handlers stay, with nothing to do: a third signal must not keep the trace from being
+	 * finished.
+	 */
 	on_signal.pid = 0;
 	on_signal.session = NULL;
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * descriptors.c - as many open files as pem may have, and as many for its command as that was to have
+ * descriptors.c - as many open files as pem may have, and as many for its command as that was to
+ * have
  *
- * A pattern such as 'syscalls:*' names hundreds of probes, each with descriptors of its own, and the usual limit is 1024.
- * Programs that use select() depend on that, so whatever pem forks has the limit that pem was started with.
+ * A pattern such as 'syscalls:*' names hundreds of probes, each with descriptors of its own, and
+ * the usual limit is 1024. Programs that use select() depend on that, so whatever pem forks has the
+ * limit that pem was started with.
  */
 #include "cli.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * gaps.c - what could not be recorded and why, as few sentences: reasons that differ in one word, a name, are one
+ * gaps.c - what could not be recorded and why, as few sentences: reasons that differ in one word, a
+ * name, are one
  */
 #include "cli.h"
 
@@ -45,7 +46,10 @@ struct groups {
 	int word[sizeof(((struct pem_trace_info *)0)->gaps) / sizeof(struct pem_trace_gap)];
 };
 
-/* Each gap's leader, the first of its group, and of a leader the word in which its group differs, or -1. */
+/*
+ * Each gap's leader, the first of its group, and of a leader the word in which its group differs,
+ * or -1.
+ */
 static void group(const struct pem_trace_info *info, struct groups *g)
 {
 	uint32_t i, j;

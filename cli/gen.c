@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * gen.c - pem gen: makes stubs out of event specs in a language, by running pem-codegen, and says what to do with them
+ * gen.c - pem gen: makes stubs out of event specs in a language, by running pem-codegen, and says
+ * what to do with them
  */
 #include "cli.h"
 
@@ -25,8 +26,8 @@ static const struct cli_option options[] = {
 };
 
 /*
- * How to build a program with what was made: %o the folder, %i where pem's headers are, as a flag, %e as a variable,
- * %p the provider.
+ * How to build a program with what was made: %o the folder, %i where pem's headers are, as a flag,
+ * %e as a variable, %p the provider.
  */
 struct language {
 	const char *name;
@@ -74,7 +75,10 @@ static const struct language *find(const struct language *table, size_t count, c
 	return NULL;
 }
 
-/* "c, c++ and java": those of a table that this pem-codegen can make. The result holds for a while, as cli_format's. */
+/*
+ * "c, c++ and java": those of a table that this pem-codegen can make. The result holds for a while,
+ * as cli_format's.
+ */
 static const char *those_there(const struct language *table, size_t count)
 {
 	struct cli_words words = {0};

@@ -45,8 +45,9 @@ void cli_json__flag(struct json_object *object, const char *key, bool value)
 }
 
 /*
- * Characters beyond ASCII, and DEL, are only in strings, where an escape is the same. A terminal that this is printed to
- * must not obey them: DEL, U+0080 to U+009F, U+2028 to U+202E, U+2066 to U+2069.
+ * Characters beyond ASCII, and DEL, are only in strings, where an escape is the same. A terminal
+ * that this is printed to must not obey them: DEL, U+0080 to U+009F, U+2028 to U+202E, U+2066 to
+ * U+2069.
  */
 static void put_escaped(const char *json, FILE *out)
 {

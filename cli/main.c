@@ -93,7 +93,10 @@ int main(int argc, char **argv)
 	verb = find(argv[1]);
 	if (verb == NULL)
 		return unknown(argv[1]);
-	/* pem mark handles no events of others: a command of its gets what pem mark itself was given. */
+	/*
+	 * pem mark handles no events of others: a command of its gets what pem mark itself was
+	 * given.
+	 */
 	rc = verb != &cli_mark ? pem_run__drop_capabilities() : 0;
 	if (rc < 0)
 		return cli_error(CLI_FAILED,

@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): every bit of the key reaches every bit of the result. */
+/*
+ * Finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): every bit of the key reaches every bit
+ * of the result.
+ */
 static uint64_t mix(uint64_t x)
 {
 	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;

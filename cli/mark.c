@@ -2,8 +2,8 @@
 /*
  * mark.c - pem mark: names a stretch of work in the recording that this process was started under
  *
- * It raises the same events as a program that calls the stubs of spec/app/phase.xml. Begin and end may come from
- * different processes: who reads the trace pairs them by name.
+ * It raises the same events as a program that calls the stubs of spec/app/phase.xml. Begin and end
+ * may come from different processes: who reads the trace pairs them by name.
  */
 #include "cli.h"
 #include "stubs/phase.h"

@@ -2,8 +2,9 @@
 /*
  * plugin.c - what lies beside this program: plugins and libraries
  *
- * The build tree and an installation look alike: PREFIX/bin/pem, PREFIX/lib/libpem.so.1, PREFIX/lib/pem/NAME.so.
- * A library folder elsewhere (LIBDIR) is found through libpem, which the loader has found already.
+ * The build tree and an installation look alike: PREFIX/bin/pem, PREFIX/lib/libpem.so.1,
+ * PREFIX/lib/pem/NAME.so. A library folder elsewhere (LIBDIR) is found through libpem, which the
+ * loader has found already.
  */
 #include "cli.h"
 
@@ -155,7 +156,10 @@ int cli_plugins__visit(const char *prefix,
 	} else {
 		if (cli_library_file("pem", folder, sizeof(folder)) == 0)
 			rc = visit_folder(&v, folder);
-		/* Whoever may link a privileged pem into a folder of his own would have his plugins loaded. */
+		/*
+		 * Whoever may link a privileged pem into a folder of his own would have his plugins
+		 * loaded.
+		 */
 		if (rc == 0 && !getauxval(AT_SECURE) &&
 		    cli_program_folder(folder, sizeof(folder) - 16) == 0) {
 			strcat(folder, "/../lib/pem");

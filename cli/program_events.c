@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * program_events.c - events that a program brings along, made known to a session before the program runs
+ * program_events.c - events that a program brings along, made known to a session before the program
+ * runs
  *
  * Not here: finding them in files (pem_program__models).
  */

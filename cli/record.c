@@ -265,7 +265,10 @@ static void discard_folder(const struct record *r)
 		cli_folder__remove(r->path);
 }
 
-/* Where the trace is and what is in it, from the trace itself. Status, or CLI_FAILED for one that can't be read. */
+/*
+ * Where the trace is and what is in it, from the trace itself. Status, or CLI_FAILED for one that
+ * can't be read.
+ */
 static int summarize(const struct record *r, const struct record_end *end, int status)
 {
 	struct pem_error error = {{0}};
@@ -321,7 +324,10 @@ static int watch(struct record *r, struct pem_session *session)
 					  strerror(-run.error));
 }
 
-/* Is none of the events that were chosen to be had here, as is known once their sources were opened? reason: why one is not. */
+/*
+ * Is none of the events that were chosen to be had here, as is known once their sources were
+ * opened? reason: why one is not.
+ */
 static bool has_nothing(const struct record *r, struct pem_session *session,
 			struct pem_error *reason)
 {
@@ -333,7 +339,10 @@ static bool has_nothing(const struct record *r, struct pem_session *session,
 	return count != 0;
 }
 
-/* Start the command and wait for its end. Its status; *started false: it could not be, and that is said. */
+/*
+ * Start the command and wait for its end. Its status; *started false: it could not be, and that is
+ * said.
+ */
 static int run_command(struct record *r, struct pem_session *session, bool *started)
 {
 	struct pem_run_options run_options = {.size = sizeof(run_options),

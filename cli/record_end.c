@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * record_end.c - what pem record says when the command has ended: what lacks, what was lost, what nobody raised
+ * record_end.c - what pem record says when the command has ended: what lacks, what was lost, what
+ * nobody raised
  */
 #include "record.h"
 
@@ -25,7 +26,10 @@ static void say_gaps(const struct pem_trace_info *info)
 		cli_say("%s", cli_gaps__rest(info));
 }
 
-/* Events of programs that were built with other fields are discarded; a gap starts with the name of such an event. */
+/*
+ * Events of programs that were built with other fields are discarded; a gap starts with the name of
+ * such an event.
+ */
 static uint64_t count_misfits(const struct pem_trace *trace)
 {
 	const struct pem_model *model = pem_trace__model(trace);
@@ -133,8 +137,9 @@ static bool source_gave(const struct pem_trace *trace, const struct pem_event *e
 }
 
 /*
- * The version of an event that a program's file describes; 0: none, or the very one. A process none of whose events are
- * wanted leaves nothing behind, so its file is asked: stubs carry their models as text (pem/event.h).
+ * The version of an event that a program's file describes; 0: none, or the very one. A process none
+ * of whose events are wanted leaves nothing behind, so its file is asked: stubs carry their models
+ * as text (pem/event.h).
  */
 static unsigned int version_in_file(const char *path, const struct pem_event *event)
 {
@@ -168,7 +173,10 @@ static unsigned int version_in_file(const char *path, const struct pem_event *ev
 	return found;
 }
 
-/* The version of an event that what was recorded has, if that is another one than was asked for; else 0. */
+/*
+ * The version of an event that what was recorded has, if that is another one than was asked for;
+ * else 0.
+ */
 static unsigned int other_version(const struct record_end *end, const struct pem_event *event)
 {
 	const struct pem_model *model = pem_session__model(end->session);
@@ -183,7 +191,10 @@ static unsigned int other_version(const struct record_end *end, const struct pem
 	return version_in_file(end->program, event);
 }
 
-/* Was nothing raised that a pattern names, though it could have been? Other versions in programs are said here. */
+/*
+ * Was nothing raised that a pattern names, though it could have been? Other versions in programs
+ * are said here.
+ */
 static bool is_unraised(const struct record_end *end, const struct pem_trace *trace,
 			const char *pattern)
 {

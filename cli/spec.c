@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * spec.c - pem spec check: are event specs right, and do they keep what older ones promised? pem-codegen knows
+ * spec.c - pem spec check: are event specs right, and do they keep what older ones promised?
+ * pem-codegen knows
  */
 #include "cli.h"
 

@@ -2,10 +2,11 @@
 /*
  * specs.c - events of specs that are not built into pem: found, and made known to a session
  *
- * Events that the program itself brings along come first: they are what it raises. Specs are searched, in this order: beside the catalogue's specs where pem is installed, in PEM_SPEC_PATH, in the folder of the
- * program to be recorded and of the first file it is given, its script, and in the current folder. pem-codegen --models
- * turns all of them into models, each by itself; which events contradict each other is seen here, where both places are
- * known.
+ * Events that the program itself brings along come first: they are what it raises. Specs are
+ * searched, in this order: beside the catalogue's specs where pem is installed, in PEM_SPEC_PATH,
+ * in the folder of the program to be recorded and of the first file it is given, its script, and in
+ * the current folder. pem-codegen --models turns all of them into models, each by itself; which
+ * events contradict each other is seen here, where both places are known.
  */
 #include "cli.h"
 
@@ -109,7 +110,10 @@ static int name_files(struct cli_spec_files *files, const char *program, char **
 			break;
 		}
 	}
-	/* Compilers put programs elsewhere (target/release, classes), and pem list has none to look beside. */
+	/*
+	 * Compilers put programs elsewhere (target/release, classes), and pem list has none to look
+	 * beside.
+	 */
 	cli_spec_files__add_folder(files, ".", 0, CLI_SPEC_HERE, NULL);
 	return status;
 }
@@ -170,7 +174,10 @@ static const struct location *location_of(const struct loading *l, size_t first,
 
 /* --- one file's model --- */
 
-/* Said of a file that is left out: an error if PEM_SPEC_PATH names it, unless the program's own events are taken instead. */
+/*
+ * Said of a file that is left out: an error if PEM_SPEC_PATH names it, unless the program's own
+ * events are taken instead.
+ */
 static void leave_out(struct loading *l, const struct cli_spec_file *file, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -216,7 +223,10 @@ static bool misses_any(const struct loading *l)
 	return false;
 }
 
-/* A folder that one works in may hold specs of anything: they are named if an event may be missing for it. */
+/*
+ * A folder that one works in may hold specs of anything: they are named if an event may be missing
+ * for it.
+ */
 static void say_left_out_here(const struct loading *l)
 {
 	size_t i;
@@ -296,8 +306,9 @@ static bool add_location(struct loading *l, const struct cli_spec_file *file, ch
 }
 
 /*
- * What pem-codegen --models printed: for each sound file a line "spec INDEX PLACES BYTES", then PLACES lines and a model
- * of BYTES. It is our own program's, so it is checked only as far as not to go astray.
+ * What pem-codegen --models printed: for each sound file a line "spec INDEX PLACES BYTES", then
+ * PLACES lines and a model of BYTES. It is our own program's, so it is checked only as far as not
+ * to go astray.
  */
 static bool read_models(struct loading *l, char *text)
 {
@@ -380,8 +391,9 @@ static int run_codegen(struct loading *l)
 		if (!cli_words__add(&words, l->files->files[i].path))
 			goto end;
 	status = cli_codegen__read(&words, &out, &errors);
+	/* said */
 	if (status != CLI_DONE && status != CLI_WRONG_INPUT)
-		goto end; /* said */
+		goto end;
 	status = CLI_DONE;
 	if (!read_models(l, out))
 		status = cli_error(CLI_FAILED, "pem-codegen and pem are of different versions");

@@ -2,7 +2,8 @@
 /*
  * table.c - aligned tables whose last column wraps at the terminal's width
  *
- * Cells may hold text out of a trace, which anybody may have written: control characters are shown as '?'.
+ * Cells may hold text out of a trace, which anybody may have written: control characters are shown
+ * as '?'.
  */
 #include "cli.h"
 

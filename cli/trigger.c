@@ -2,9 +2,10 @@
 /*
  * trigger.c - triggers of a flight recorder: every one is a statistic that is looked at (trigger.h)
  *
- * An event with a predicate is one whose count, among those that pass, is not zero any more: looked at with each tick, it
- * costs the program no more than counting. Thresholds are judged once a second over that second. A session holds
- * one statistic and one predicate of an event: what the recorder's has no place for gets another session.
+ * An event with a predicate is one whose count, among those that pass, is not zero any more: looked
+ * at with each tick, it costs the program no more than counting. Thresholds are judged once a
+ * second over that second. A session holds one statistic and one predicate of an event: what the
+ * recorder's has no place for gets another session.
  */
 #include "trigger.h"
 

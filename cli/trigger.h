@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * trigger.h - what makes pem record --overwrite write snapshots by itself: events, statistics, a signal
+ * trigger.h - what makes pem record --overwrite write snapshots by itself: events, statistics, a
+ * signal
  */
 #ifndef PEM_CLI_TRIGGER_H
 #define PEM_CLI_TRIGGER_H
@@ -55,7 +56,10 @@ struct cli_triggers {
 
 /* Add a trigger's text. CLI_DONE, or a status, said. */
 int cli_triggers__add(struct cli_triggers *t, const struct cli_verb *verb, const char *text);
-/* Register them with the flight recorder's session, whose log there is, and count from now on. A status. */
+/*
+ * Register them with the flight recorder's session, whose log there is, and count from now on. A
+ * status.
+ */
 int cli_triggers__start(struct cli_triggers *t, struct pem_session *session, const char *trace,
 			bool quiet);
 /* The command runs, or (0) attach holds: observe the same. A status. */

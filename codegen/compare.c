@@ -2,8 +2,9 @@
 /*
  * compare.c - specs against an older form of themselves
  *
- * What a record means is fixed by its event's name and version. Descriptions, levels, meanings, roles and sources may change at any
- * time: readers take them from the model that travels with the records.
+ * What a record means is fixed by its event's name and version. Descriptions, levels, meanings,
+ * roles and sources may change at any time: readers take them from the model that travels with the
+ * records.
  */
 #include "compare.h"
 
@@ -170,7 +171,10 @@ static int is_renamed(const struct pair *p, size_t i)
 	       same_shape(now, was);
 }
 
-/* The fields that both have, in the order of each: the first that stands elsewhere is reported. 1: one was. */
+/*
+ * The fields that both have, in the order of each: the first that stands elsewhere is reported. 1:
+ * one was.
+ */
 static int compare_order(const struct pair *p)
 {
 	size_t i = 0, k = 0;
@@ -285,7 +289,10 @@ static struct pem_spec *find_provider(const struct pem_spec_set *set, const char
 	return NULL;
 }
 
-/* What a provider's users notice beside its records: its name, in all that is generated, and its version. */
+/*
+ * What a provider's users notice beside its records: its name, in all that is generated, and its
+ * version.
+ */
 static void compare_provider(struct pem_spec_set *set, const struct pem_spec *now,
 			     const struct pem_spec *was)
 {
@@ -324,7 +331,10 @@ static void compare_providers(struct pem_spec_set *set, const struct pem_spec_se
 	}
 }
 
-/* An event of the spec that the old specs lack and that has the fields of one that is gone: likely the same, renamed. */
+/*
+ * An event of the spec that the old specs lack and that has the fields of one that is gone: likely
+ * the same, renamed.
+ */
 static const struct pem_spec_event *find_renamed(const struct pem_spec *spec,
 						 const struct index *old,
 						 const struct pem_spec_event *gone)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * keywords.c - names that a field can't have, because they mean something in a language that stubs are made for
+ * keywords.c - names that a field can't have, because they mean something in a language that stubs
+ * are made for
  */
 #include "model.h"
 
@@ -9,7 +10,10 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Not names in C11 or C++20, or macros of common headers and compilers, or what a stub calls by its name itself. */
+/*
+ * Not names in C11 or C++20, or macros of common headers and compilers, or what a stub calls by its
+ * name itself.
+ */
 static const char *const c_words[] = {
 	"NULL",      "alignas",      "alignof",       "and",       "and_eq",
 	"asm",       "assert",       "atomic_cancel", "auto",      "bitand",
@@ -34,7 +38,7 @@ static const char *const c_words[] = {
 	"typeof",    "uint16_t",     "uint32_t",      "uint64_t",  "uint8_t",
 	"uintptr_t", "union",        "unix",          "unsigned",  "using",
 	"virtual",   "void",         "volatile",      "wchar_t",   "while",
-	"xor",       "xor_eq",      "BUFSIZ",        "EOF",
+	"xor",       "xor_eq",       "BUFSIZ",        "EOF",
 };
 
 static const char *const java_words[] = {
@@ -50,10 +54,10 @@ static const char *const python_words[] = {
 };
 
 static const char *const rust_words[] = {
-	"Self", "become", "box",  "crate", "dyn",  "fn",       "gen",   "impl",    "let",
-	"loop", "macro",  "mod",  "match", "move", "override", "mut",   "priv",    "pub",
-	"ref",  "trait",  "type", "use",   "core", "unsafe",   "where", "unsized", "Err",
-	"Ok",   "Some",
+	"Self",  "become",  "box",   "crate", "dyn",   "fn",   "gen",      "impl",
+	"let",   "loop",    "macro", "mod",   "match", "move", "override", "mut",
+	"priv",  "pub",     "ref",   "trait", "type",  "use",  "core",     "unsafe",
+	"where", "unsized", "Err",   "Ok",    "Some",
 };
 
 static const struct {

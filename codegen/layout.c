@@ -35,8 +35,9 @@ static void lay_out(struct pem_spec_set *set, const struct pem_spec *spec,
 {
 	struct pem_layout layout;
 
+	/* check/check.c said so */
 	if (event->field_count > PEM_SPEC_FIELDS_MAX)
-		return; /* check/check.c said so */
+		return;
 	location(event, &layout);
 	event->has_tail = layout.has_tail;
 	event->fixed_bytes = (uint32_t)layout.fixed_bytes;

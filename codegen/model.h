@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * model.h - event specs in memory: what xml/load.c fills, check/check.c and layout.c complete, and backends read
+ * model.h - event specs in memory: what xml/load.c fills, check/check.c and layout.c complete, and
+ * backends read
  *
- * Types, meanings, roles and sources are the enums of pem/event.h. Not here: reading XML, writing files.
+ * Types, meanings, roles and sources are the enums of pem/event.h. Not here: reading XML, writing
+ * files.
  *
- *	xml/load.c (XML -> model)  ->  resolve.c (structures, labels, defaults, names)  ->  check/check.c (what the schema can't say)
- *	->  layout.c (offsets, sizes)  ->  backends/
+ *	xml/load.c (XML -> model)  ->  resolve.c (structures, labels, defaults, names)
+ *	->  check/check.c (what the schema can't say)  ->  layout.c (offsets, sizes)  ->  backends/
  *
- * Backends run only on a set without errors, so they need not check anything. A set owns all strings in it.
+ * Backends run only on a set without errors, so they need not check anything. A set owns all
+ * strings in it.
  */
 #ifndef PEM_CODEGEN_MODEL_H
 #define PEM_CODEGEN_MODEL_H
@@ -19,23 +22,30 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Limits of the language, so that hostile input stays small and every number fits its place in the ABI. */
+/*
+ * Limits of the language, so that hostile input stays small and every number fits its place in the
+ * ABI.
+ */
 #define PEM_SPEC_FILE_BYTES_MAX (1u << 20)
 #define PEM_SPEC_LABELS_MAX 1024u
 #define PEM_SPEC_STRUCT_DEPTH_MAX 4u
-#define PEM_SPEC_C_NAME_MAX 51u /* "pem_enabled_" before it makes 63, the longest name of Fortran */
+/* "pem_enabled_" before it makes 63, the longest name of Fortran */
+#define PEM_SPEC_C_NAME_MAX 51u
 #define PEM_SPEC_NAME_MAX 120u /* of what names anything */
 #define PEM_SPEC_FIELD_NAME_MAX 63u
 #define PEM_SPEC_FIELDS_MAX 64u /* records: PEM_RECORD_BYTES_MAX of abi.h */
 #define PEM_SPEC_ALL_FIELDS_MAX 16384u /* of a file's events, with the members of structures */
 #define PEM_SPEC_LABEL_USES_MAX 65536u /* labels of these fields: each has its own in models */
-#define PEM_SPEC_ERRORS_MAX                                                                        \
-	1000u /* of a set, and as many warnings; one more says that there are more */
+/* of a set, and as many warnings; one more says that there are more */
+#define PEM_SPEC_ERRORS_MAX 1000u
 #define PEM_SPEC_LIST_DEFAULT 16u
 #define PEM_SPEC_STRING_DEFAULT 64u
 #define PEM_SPEC_ID_RESERVED 16u /* ids below this are never an event's */
 
-/* Where something stands in its file; line 0: the file as a whole. column counts characters from 1; 0: unknown. */
+/*
+ * Where something stands in its file; line 0: the file as a whole. column counts characters from 1;
+ * 0: unknown.
+ */
 struct pem_spec_location {
 	int line;
 	int column;
@@ -68,7 +78,8 @@ struct pem_spec_field {
 	char *description; /* "" if none */
 	char *unit; /* "" if none, or the XML says 'none' */
 	char *from; /* C expression over the source's arguments; NULL if none */
-	char *of; /* of a structure, before resolve.c replaced it by its members: the structure's name */
+	/* of a structure, before resolve.c replaced it by its members: the structure's name */
+	char *of;
 	char *labels_name; /* what enum='' or flags='' says; NULL if neither */
 	const struct pem_spec_labels *labels; /* NULL if none */
 	uint8_t labels_kind; /* enum pem_label_kind, of labels_name */
@@ -76,8 +87,8 @@ struct pem_spec_field {
 	uint8_t element_type; /* of a list or array, else PEM_TYPE_NONE */
 	uint8_t base; /* 10 or 16 */
 	uint8_t role;
-	uint32_t
-		max_count; /* elements of a list or array, bytes of a string with its NUL, else 1 */
+	/* elements of a list or array, bytes of a string with its NUL, else 1 */
+	uint32_t max_count;
 	uint32_t offset; /* as pem_field.offset */
 	uint32_t padding; /* zero bytes in front of offset */
 	int has_of; /* the XML says of, max, count, eltType, base, unit */
@@ -134,8 +145,8 @@ struct pem_spec_event {
 	char *deprecated; /* "" if it is not */
 	char *c_name; /* "<class>_<specifier>" in snake_case */
 	char *c_upper; /* the same in capitals */
-	struct pem_spec_source
-		*sources; /* at least one once resolved: a stub if the XML names none */
+	/* at least one once resolved: a stub if the XML names none */
+	struct pem_spec_source *sources;
 	size_t source_count;
 	struct pem_spec_field *fields; /* once resolved: no structures, their members instead */
 	size_t field_count;
@@ -192,15 +203,17 @@ struct pem_spec_set {
 };
 
 /*
- * Read a spec file into the set (what is_damaged has an error already: checks pass over what may follow from it): bytes are hostile input of any kind. Finds as many errors as it can and keeps what
- * is sound, so that the checks can go on to find theirs. path names the file in errors and is copied.
+ * Read a spec file into the set (what is_damaged has an error already: checks pass over what may
+ * follow from it): bytes are hostile input of any kind. Finds as many errors as it can and keeps
+ * what is sound, so that the checks can go on to find theirs. path names the file in errors and is
+ * copied.
  */
 void pem_spec_set__load(struct pem_spec_set *set, const char *path);
 void pem_spec_set__load_bytes(struct pem_spec_set *set, const char *path, const char *bytes,
 			      size_t count);
 /*
- * Put structures' members in their place and fill in what follows from the rest: labels, sources, group, scope,
- * c_name, c_upper, id, stub_index.
+ * Put structures' members in their place and fill in what follows from the rest: labels, sources,
+ * group, scope, c_name, c_upper, id, stub_index.
  */
 void pem_spec_set__resolve(struct pem_spec_set *set);
 /* Check what the schema can't say. */
@@ -213,7 +226,9 @@ void pem_spec_set__check_label_names(struct pem_spec_set *set, const struct pem_
 void pem_spec_set__layout(struct pem_spec_set *set);
 /* Put errors in the order of files, lines and columns. */
 void pem_spec_set__sort_errors(struct pem_spec_set *set);
-/* Print all errors, and if asked warnings, by file, line and column: FILE:LINE:COLUMN: error: TEXT. */
+/*
+ * Print all errors, and if asked warnings, by file, line and column: FILE:LINE:COLUMN: error: TEXT.
+ */
 void pem_spec_set__print_errors(struct pem_spec_set *set, int warnings, FILE *out);
 void pem_spec_set__free(struct pem_spec_set *set);
 /* Give back what loading keeps for the next file. */
@@ -243,21 +258,32 @@ int pem_word__source_of(const char *word);
 int pem_word__level_of(const char *word);
 int pem_word__scope_of(const char *word);
 
-/* Where an alternative of the event takes a field from: its own <from>, or else the field's; NULL if neither. */
+/*
+ * Where an alternative of the event takes a field from: its own <from>, or else the field's; NULL
+ * if neither.
+ */
 const char *pem_spec_event__from(const struct pem_spec_event *event, size_t source,
 				 const struct pem_spec_field *field);
 
-/* Bytes of one value of a numeric type, addresses among them; 0 for strings, lists, arrays and none. */
+/*
+ * Bytes of one value of a numeric type, addresses among them; 0 for strings, lists, arrays and
+ * none.
+ */
 uint32_t pem_type__size(unsigned type);
 int pem_type__is_signed(unsigned type);
 int pem_type__is_float(unsigned type);
 /* C's name, such as "uint64_t", also of an address; of a string, list or array NULL. */
 const char *pem_type__c(unsigned type);
 
-/* Which of two versions, such as '1.2', is the later: below 0, 0, above 0. 1.10 is later than 1.9. */
+/*
+ * Which of two versions, such as '1.2', is the later: below 0, 0, above 0. 1.10 is later than 1.9.
+ */
 int pem_version__compare(const char *a, const char *b);
 
-/* The language in which name is no name for a field, or NULL; stub: the event has stubs in every language. */
+/*
+ * The language in which name is no name for a field, or NULL; stub: the event has stubs in every
+ * language.
+ */
 const char *pem_keyword_language(const char *name, int stub);
 
 /* FNV-1a of a string (event ids) and of bytes (files). */
@@ -266,12 +292,21 @@ uint64_t pem_hash64(const void *bytes, size_t count);
 /* CamelCase to snake_case: HWPerf -> hw_perf, HPMsAndPC -> hpms_and_pc. The caller frees it. */
 char *pem_snake_case(const char *name);
 
-/* "PROGRAM: error: TEXT", where the program is what it was started as: pem, which runs us, says pem. */
+/*
+ * "PROGRAM: error: TEXT", where the program is what it was started as: pem, which runs us, says
+ * pem.
+ */
 void pem_complain(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* As the C library's, but out of memory ends the program with a sentence: codegen holds nothing to save. */
+/*
+ * As the C library's, but out of memory ends the program with a sentence: codegen holds nothing to
+ * save.
+ */
 void *pem_xrealloc(void *old, size_t count, size_t size);
-/* Room for one more in an array of count that only this function grows: it doubles at powers of two. */
+/*
+ * Room for one more in an array of count that only this function grows: it doubles at powers of
+ * two.
+ */
 void *pem_xgrow(void *old, size_t count, size_t size);
 char *pem_xstrdup(const char *text);
 char *pem_xprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -2,8 +2,9 @@
 /*
  * resolve.c - structures, labels and defaults: after it, an event says all about itself
  *
- * A structure's members take the place of the field that has it, named 'field.member', so that layout, readers and
- * predicates know numbers, lists and strings only. Not here: whether what is said makes sense (check/check.c).
+ * A structure's members take the place of the field that has it, named 'field.member', so that
+ * layout, readers and predicates know numbers, lists and strings only. Not here: whether what is
+ * said makes sense (check/check.c).
  */
 #include "model.h"
 #include "suggest.h"
@@ -18,8 +19,8 @@ struct expansion {
 	const struct pem_spec *spec;
 	struct pem_spec_field *fields;
 	size_t count;
-	unsigned
-		steps; /* structures may hold many that are empty, which is an error, but takes time */
+	/* structures may hold many that are empty, which is an error, but takes time */
+	unsigned steps;
 	int failed; /* said so: once is enough */
 };
 
@@ -170,7 +171,10 @@ static char *with_underscores(const char *name)
 	return copy;
 }
 
-/* Fields and labels that a file's events have come to; structures and enums let a small file ask for a huge output. */
+/*
+ * Fields and labels that a file's events have come to; structures and enums let a small file ask
+ * for a huge output.
+ */
 struct total {
 	size_t fields;
 	size_t labels;

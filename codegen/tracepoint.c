@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tracepoint.c - tracepoint events as C: what the BPF and the module backend share (contract: tracepoint.h)
+ * tracepoint.c - tracepoint events as C: what the BPF and the module backend share (contract:
+ * tracepoint.h)
  */
 #include "tracepoint.h"
 

@@ -2,21 +2,23 @@
 /*
  * between_collections.c - page faults and cache misses between garbage collections
  *
- * Figure 4 of the paper on Performance and Environment Monitoring (Cascaval, Duesterwald, Sweeney, Wisniewski, IBM
- * J. R&D 50(2/3), 2006), for real: a callback on an event of one layer, the application, reads statistics of two
- * others, the operating system and the hardware. The program watched is this one; it could be any that raises
- * APP::GC::Start and APP::GC::End.
+ * Figure 4 of the paper on Performance and Environment Monitoring (Cascaval, Duesterwald, Sweeney,
+ * Wisniewski, IBM J. R&D 50(2/3), 2006), for real: a callback on an event of one layer, the
+ * application, reads statistics of two others, the operating system and the hardware. The program
+ * watched is this one; it could be any that raises APP::GC::Start and APP::GC::End.
  *
- *	between_collections [COLLECTIONS [PAGES]]	default: 5 collections, 1000 fresh pages before each
+ *	between_collections [COLLECTIONS [PAGES]]	default: 5 collections, 1000 fresh pages
+ *							before each
  *
  * It prints one line for each interval between two collections:
  *
  *	from CLOCK to CLOCK: N page faults, M cache misses
  *
- * Page faults come from the kernel's page fault path, which takes privilege (root, or CAP_BPF and CAP_PERFMON). Without it
- * they come from the kernel's counter HW::Software::PageFaults, which counts those of one's own threads for anybody
- * unless kernel.perf_event_paranoid forbids it. Where neither can be had, the program says why and exits with 2.
- * Cache misses take a processor whose counters can be seen, as in most virtual machines they can't: then "n/a".
+ * Page faults come from the kernel's page fault path, which takes privilege (root, or CAP_BPF and
+ * CAP_PERFMON). Without it they come from the kernel's counter HW::Software::PageFaults, which
+ * counts those of one's own threads for anybody unless kernel.perf_event_paranoid forbids it. Where
+ * neither can be had, the program says why and exits with 2. Cache misses take a processor whose
+ * counters can be seen, as in most virtual machines they can't: then "n/a".
  */
 #include "collector.h"
 
@@ -51,7 +53,9 @@ static void print_count(const struct pem_statistic *value, const char *what)
 		printf("%" PRIu64 " %s", value->count, what);
 }
 
-/* Figure 4's gcStart: stop counting first, so that neither the collector nor the printing counts. */
+/*
+ * Figure 4's gcStart: stop counting first, so that neither the collector nor the printing counts.
+ */
 static void gc_start(const struct pem_record *record, void *arg)
 {
 	struct interval *interval = arg;
@@ -67,8 +71,8 @@ static void gc_start(const struct pem_record *record, void *arg)
 }
 
 /*
- * The event set, page faults first: the kernel's if this user may have them, else the counter's. Says on standard error
- * what can't be had and why. NULL: no page faults at all.
+ * The event set, page faults first: the kernel's if this user may have them, else the counter's.
+ * Says on standard error what can't be had and why. NULL: no page faults at all.
  */
 static struct pem_event_set *choose_events(struct pem_session *session)
 {
@@ -153,7 +157,10 @@ int main(int argc, char **argv)
 	if (!events)
 		goto close;
 	status = 3;
-	/* COUNT of each event: no attribute is named. Registered, not enabled: the first GC End does that. */
+	/*
+	 * COUNT of each event: no attribute is named. Registered, not enabled: the first GC End
+	 * does that.
+	 */
 	interval.stats = pem_session__register_statistics(session, events, &context, NULL, &why);
 	if (!interval.stats) {
 		fprintf(stderr, "%s\n", why.text);

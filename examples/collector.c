@@ -20,8 +20,8 @@ struct heap {
 };
 
 /*
- * Fresh memory: the kernel gives a page at the first touch of it and not before. A huge page would come at one touch
- * for 512: not here, where touches are counted.
+ * Fresh memory: the kernel gives a page at the first touch of it and not before. A huge page would
+ * come at one touch for 512: not here, where touches are counted.
  */
 static uint8_t *map_space(const struct heap *heap)
 {

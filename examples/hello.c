@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT
 /*
- * hello.c - the smallest instrumented program: it includes one generated header, and is linked with nothing of pem
+ * hello.c - the smallest instrumented program: it includes one generated header, and is linked with
+ * nothing of pem
  *
  *	hello				greets three, as if pem did not exist
  *	pem record -- hello		the same, and each greeting is an event on the timeline
- *	pem report TRACE		shows them beside the page faults and system calls they caused
+ *	pem report TRACE		shows them beside the page faults and system calls they
+ *					caused
  *
- * Of your own program: write a spec like hello.xml, run 'pem gen -o . hello.xml', include the header, and compile
- * with -I for pem's headers. An event that nobody has asked for costs one load, one test and one branch.
+ * Of your own program: write a spec like hello.xml, run 'pem gen -o . hello.xml', include the
+ * header, and compile with -I for pem's headers. An event that nobody has asked for costs one load,
+ * one test and one branch.
  */
 #include "stubs/hello.h"
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * watch.c - say which files a program opens, while it runs: asynchronous callbacks on another process
+ * watch.c - say which files a program opens, while it runs: asynchronous callbacks on another
+ * process
  *
  *	watch COMMAND [ARGUMENT...]
  *
- * The program goes on at its full speed: its events are read behind its back, in the order of their time, whatever threads and
- * processes raised them, and a function of ours is called for each. It may do what it likes, and take its time; what
- * finds no room meanwhile is counted. One line for each open, then a line of counts:
+ * The program goes on at its full speed: its events are read behind its back, in the order of their
+ * time, whatever threads and processes raised them, and a function of ours is called for each. It
+ * may do what it likes, and take its time; what finds no room meanwhile is counted. One line for
+ * each open, then a line of counts:
  *
  *	PID NAME
  *	N opens, late: N, lost: N, allocated: N bytes

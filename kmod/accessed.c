@@ -2,34 +2,41 @@
 /*
  * accessed.c - which pages of a process were used, by the accessed bits of its page tables
  *
- * A pass walks the page tables, takes each entry's accessed bit (young, the kernel says) and clears it, and reports what it
- * found by regions of a chosen size. The processor sets the bit when it next fetches the entry, or the kernel does in a
- * fault where the processor can't (arm64 before 8.1). The first pass clears only. What the bits can't tell:
+ * A pass walks the page tables, takes each entry's accessed bit (young, the kernel says) and clears
+ * it, and reports what it found by regions of a chosen size. The processor sets the bit when it
+ * next fetches the entry, or the kernel does in a fault where the processor can't (arm64 before
+ * 8.1). The first pass clears only. What the bits can't tell:
  *
  *	- How often a page was used, or whether it was written to.
  *	- Which part of a huge page was: it has one bit.
- *	- A use while the translation is still in a TLB, since no TLB is flushed: a page in constant use may show as unused
- *	  until its entry is evicted or the process switched. A flush would cost the process what we want to find out, and
- *	  the functions are not exported (flush_tlb_mm_range).
- *	- What a virtual machine does with the page by page tables of its own, and what the kernel does by its own mapping.
+ *	- A use while the translation is still in a TLB, since no TLB is flushed: a page in constant
+ *	use may show as unused
+ *	  until its entry is evicted or the process switched. A flush would cost the process what we
+ *	  want to find out, and the functions are not exported (flush_tlb_mm_range).
+ *	- What a virtual machine does with the page by page tables of its own, and what the kernel
+ *	does by its own mapping.
  *
- * Left out: mappings of devices, and HugeTLB mappings (they share page tables that only unexported locks keep alive; of what
- * size their pages are is known). Swapped pages, pages under migration, and the page of zeros do not count as present.
+ * Left out: mappings of devices, and HugeTLB mappings (they share page tables that only unexported
+ * locks keep alive; of what size their pages are is known). Swapped pages, pages under migration,
+ * and the page of zeros do not count as present.
  *
- * The kernel ages pages by the same bits. Where it was built to share them (CONFIG_PAGE_IDLE_FLAG) a page found used is
- * marked young, which reclaim takes for a set bit. Elsewhere, as in Debian's 6.1, a sampled process's pages look less
- * used to reclaim than they are; that matters under memory pressure, and more the shorter the interval.
+ * The kernel ages pages by the same bits. Where it was built to share them (CONFIG_PAGE_IDLE_FLAG)
+ * a page found used is marked young, which reclaim takes for a set bit. Elsewhere, as in Debian's
+ * 6.1, a sampled process's pages look less used to reclaim than they are; that matters under memory
+ * pressure, and more the shorter the interval.
  *
- * What the kernel exports: not walk_page_range(), ptep_test_and_clear_young() of x86, pte_offset_map_lock(), mm_access() or
- * ptrace_may_access(). So the tables are walked here, by the inlines that all these are made of, and the bit is cleared by
- * the same atomic instruction. Who may read another's memory is decided by the rules of ptrace and under the lock of
- * mm_access(), which a module can take. The opinion of other security modules than capabilities is missing: nobody outside
- * of the kernel can ask for it.
+ * What the kernel exports: not walk_page_range(), ptep_test_and_clear_young() of x86,
+ * pte_offset_map_lock(), mm_access() or ptrace_may_access(). So the tables are walked here, by the
+ * inlines that all these are made of, and the bit is cleared by the same atomic instruction. Who
+ * may read another's memory is decided by the rules of ptrace and under the lock of mm_access(),
+ * which a module can take. The opinion of other security modules than capabilities is missing:
+ * nobody outside of the kernel can ask for it.
  *
- * Synchronization: as in mm/pgtable-generic.c. mmap_lock, read, keeps mappings and upper tables; a table of entries may
- * still go (a file's huge page takes its place), and is freed after an RCU grace period: it is read under
- * rcu_read_lock() and its own lock, if it is still in its place then. mmap_lock is held for a slice: some 64 tables at most, no
- * longer than nobody wants it or the CPU. The memory is held for a slice, too, so that a process that exits loses it.
+ * Synchronization: as in mm/pgtable-generic.c. mmap_lock, read, keeps mappings and upper tables; a
+ * table of entries may still go (a file's huge page takes its place), and is freed after an RCU
+ * grace period: it is read under rcu_read_lock() and its own lock, if it is still in its place
+ * then. mmap_lock is held for a slice: some 64 tables at most, no longer than nobody wants it or
+ * the CPU. The memory is held for a slice, too, so that a process that exits loses it.
  */
 #include "sampling.h"
 
@@ -213,7 +220,10 @@ static unsigned long walk_pmds(struct pass *pass, struct vm_area_struct *vma, pu
 	return addr;
 }
 
-/* The same of a mapping's part. Something of it is done, whoever waits, so that a pass comes to its end. */
+/*
+ * The same of a mapping's part. Something of it is done, whoever waits, so that a pass comes to its
+ * end.
+ */
 static unsigned long walk(struct pass *pass, struct vm_area_struct *vma, unsigned long addr,
 			  unsigned long end)
 {
@@ -247,7 +257,10 @@ static bool is_sampled(const struct vm_area_struct *vma)
 	return !(vma->vm_flags & (VM_HUGETLB | VM_IO | VM_PFNMAP | VM_MIXEDMAP));
 }
 
-/* As much as a slice may do, from addr on. Returns where it has come to; to: all is done; addr: this thread is killed. */
+/*
+ * As much as a slice may do, from addr on. Returns where it has come to; to: all is done; addr:
+ * this thread is killed.
+ */
 static unsigned long slice(struct pass *pass, struct mm_struct *mm, unsigned long addr,
 			   unsigned long to)
 {
@@ -273,8 +286,9 @@ static unsigned long slice(struct pass *pass, struct mm_struct *mm, unsigned lon
 /* --- passes --- */
 
 /*
- * The rules of __ptrace_may_access() and of cap_ptrace_access_check() for PTRACE_MODE_READ_REALCREDS of the current
- * credentials. The process can't change its credentials by exec meanwhile.
+ * The rules of __ptrace_may_access() and of cap_ptrace_access_check() for
+ * PTRACE_MODE_READ_REALCREDS of the current credentials. The process can't change its credentials
+ * by exec meanwhile.
  */
 static bool may_read(struct task_struct *task, struct mm_struct *mm)
 {
@@ -294,10 +308,11 @@ static bool may_read(struct task_struct *task, struct mm_struct *mm)
 }
 
 /*
- * The memory of the process, held; it may be another than before (exec), and then not be the asker's to read any more. Exec
- * holds the lock from before it changes the memory until it has changed the credentials: without the lock the memory of a
- * program with more rights is found while the process still has the old rights. A process can make exec take as long as it
- * likes, so nobody waits for the lock here.
+ * The memory of the process, held; it may be another than before (exec), and then not be the
+ * asker's to read any more. Exec holds the lock from before it changes the memory until it has
+ * changed the credentials: without the lock the memory of a program with more rights is found while
+ * the process still has the old rights. A process can make exec take as long as it likes, so nobody
+ * waits for the lock here.
  *
  * NULL: -ESRCH, there is none; -EPERM; -EAGAIN, the process is in the middle of exec.
  */
@@ -412,7 +427,10 @@ static struct pem_accessed *find(struct pem_kmod_sampling *sampling, const struc
 	return NULL;
 }
 
-/* Of a process that is not in the middle of exec for longer than EXEC_TRIES ms; NULL and -EINTR: a signal came. */
+/*
+ * Of a process that is not in the middle of exec for longer than EXEC_TRIES ms; NULL and -EINTR: a
+ * signal came.
+ */
 static struct mm_struct *await_memory(const struct pem_accessed *of, int *error)
 {
 	struct mm_struct *mm;

@@ -2,14 +2,16 @@
 /*
  * attach.c - tracepoints by name, and which probes are registered with them
  *
- * The kernel's own tracepoints are looked up once. Those of modules come and go with them: the kernel tells when, of modules
- * already there, too, as soon as one asks to be told (for_each_module_tracepoint() is exported since 6.13 only, and not
- * needed). Names of the kernel's own are unique, since they are the linker's; a module's is taken only if the trace event
- * that it belongs to is of the spec's system, for another module may have one of that name and other parameters.
+ * The kernel's own tracepoints are looked up once. Those of modules come and go with them: the
+ * kernel tells when, of modules already there, too, as soon as one asks to be told
+ * (for_each_module_tracepoint() is exported since 6.13 only, and not needed). Names of the kernel's
+ * own are unique, since they are the linker's; a module's is taken only if the trace event that it
+ * belongs to is of the spec's system, for another module may have one of that name and other
+ * parameters.
  *
- * One lock for the table and for what is registered, of all sessions: so a module that goes finds its probes registered and
- * not about to be. It may be taken under the kernel's lock of modules' tracepoints, and nothing that takes that one is
- * called under it.
+ * One lock for the table and for what is registered, of all sessions: so a module that goes finds
+ * its probes registered and not about to be. It may be taken under the kernel's lock of modules'
+ * tracepoints, and nothing that takes that one is called under it.
  */
 #include "module.h"
 
@@ -27,8 +29,8 @@ struct attach_point {
 static DEFINE_MUTEX(attach_lock);
 static LIST_HEAD(sessions);
 static struct attach_point *attach_points; /* by the event's index */
-static unsigned int
-	*by_name; /* indexes of events with probes, in the order of their tracepoints' names */
+/* indexes of events with probes, in the order of their tracepoints' names */
+static unsigned int *by_name;
 static unsigned int by_name_count;
 
 static const char *name_of(unsigned int index)
@@ -56,7 +58,10 @@ static unsigned int lower_bound(const char *name)
 	return low;
 }
 
-/* Note a tracepoint for the events whose probes belong there. system NULL: the events of any system. */
+/*
+ * Note a tracepoint for the events whose probes belong there. system NULL: the events of any
+ * system.
+ */
 static void note_tracepoint(struct tracepoint *tracepoint, const char *system, struct module *owner)
 {
 	unsigned int at = lower_bound(tracepoint->name), index;

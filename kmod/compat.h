@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * compat.h - how kernels differ, and how the module differs from BPF: the only file that asks for a kernel's version
+ * compat.h - how kernels differ, and how the module differs from BPF: the only file that asks for a
+ * kernel's version
  */
 #ifndef PEM_KMOD_COMPAT_H
 #define PEM_KMOD_COMPAT_H
@@ -18,7 +19,8 @@
 #define PEM_KERNEL_UNTIL(major, minor) (LINUX_VERSION_CODE < KERNEL_VERSION(major, (minor) + 1, 0))
 
 /*
- * A probe stays on its CPU. Tracepoints call probes with preemption off, but for those of system calls, since 6.13.
+ * A probe stays on its CPU. Tracepoints call probes with preemption off, but for those of system
+ * calls, since 6.13.
  */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
 #define pem_pin() preempt_disable_notrace()
@@ -39,8 +41,8 @@ static inline void pem_vm_flags(struct vm_area_struct *vma, unsigned long set, u
 }
 
 /*
- * Take an entry's accessed bit and clear it, in the kernel's own way: on x86 its function is not exported, and is this
- * instruction. The table's lock is held.
+ * Take an entry's accessed bit and clear it, in the kernel's own way: on x86 its function is not
+ * exported, and is this instruction. The table's lock is held.
  */
 static inline bool pem_clear_young_pte(struct vm_area_struct *vma, unsigned long addr, pte_t *pte)
 {
@@ -62,7 +64,10 @@ static inline bool pem_clear_young_pmd(struct vm_area_struct *vma, unsigned long
 }
 #endif
 
-/* Reclaim takes it for a set accessed bit, if the kernel was built to (CONFIG_PAGE_IDLE_FLAG); else this does nothing. */
+/*
+ * Reclaim takes it for a set accessed bit, if the kernel was built to (CONFIG_PAGE_IDLE_FLAG); else
+ * this does nothing.
+ */
 static inline void pem_mark_young(struct page *page)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 18, 0)

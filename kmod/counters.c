@@ -1,24 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * counters.c - what counters of a CPU hold when another event is raised there: totals since they were opened
+ * counters.c - what counters of a CPU hold when another event is raised there: totals since they
+ * were opened
  *
- * A counter is perf's own, opened on each CPU and pinned there, so that it is never multiplexed: what has no room in the
- * hardware is refused when it is opened, and who may not observe CPUs is (perf asks itself: perf_allow_cpu()). One that loses its place later (perf stops a pinned counter that it can't place
- * again) gives no value from then on, and the record says so; so does one of a CPU that just came online and has none yet.
- * Threads share a CPU's counters: what one of them used is the difference between two readings in a row on that CPU,
- * which is the later one's thread's, if they are read at every context switch: a switch reads in the thread that leaves.
+ * A counter is perf's own, opened on each CPU and pinned there, so that it is never multiplexed:
+ * what has no room in the hardware is refused when it is opened, and who may not observe CPUs is
+ * (perf asks itself: perf_allow_cpu()). One that loses its place later (perf stops a pinned counter
+ * that it can't place again) gives no value from then on, and the record says so; so does one of a
+ * CPU that just came online and has none yet. Threads share a CPU's counters: what one of them used
+ * is the difference between two readings in a row on that CPU, which is the later one's thread's,
+ * if they are read at every context switch: a switch reads in the thread that leaves.
  *
- * What the kernel exports: perf_event_create_kernel_counter() and its opposite, and not perf_event_read_local(). On the
- * counter's own CPU and with interrupts off, reading is what that function does: ask the PMU, then take the count. It may
- * be done in an NMI, too, but for software clocks, and but for a CPU interrupted while it reads; a CPU that reads is marked,
- * and an NMI that finds the mark has no values. Values of other CPUs are never read.
+ * What the kernel exports: perf_event_create_kernel_counter() and its opposite, and not
+ * perf_event_read_local(). On the counter's own CPU and with interrupts off, reading is what that
+ * function does: ask the PMU, then take the count. It may be done in an NMI, too, but for software
+ * clocks, and but for a CPU interrupted while it reads; a CPU that reads is marked, and an NMI that
+ * finds the mark has no values. Values of other CPUs are never read.
  *
- * A CPU that goes offline takes its counters' place away, and perf does not give it back when the CPU returns. They are then
- * opened anew, in a worker: opening takes the lock on CPUs (static keys), which the hotplug callback's caller holds. They
- * begin at zero.
+ * A CPU that goes offline takes its counters' place away, and perf does not give it back when the
+ * CPU returns. They are then opened anew, in a worker: opening takes the lock on CPUs (static
+ * keys), which the hotplug callback's caller holds. They begin at zero.
  *
- * Synchronization: a probe reads its own CPU's pointers, with preemption off; the worker replaces them and releases what was
- * there after an RCU grace period. The lock is the worker's against itself and close.
+ * Synchronization: a probe reads its own CPU's pointers, with preemption off; the worker replaces
+ * them and releases what was there after an RCU grace period. The lock is the worker's against
+ * itself and close.
  */
 #include "sampling.h"
 
@@ -99,7 +104,9 @@ static int fill(struct perf_event_attr *attr, const struct pem_kmod_counter *ask
 {
 	if (asked->flags & ~(PEM_KMOD_EXCLUDE_USER | PEM_KMOD_EXCLUDE_KERNEL))
 		return -EINVAL;
-	/* To be counted these are put into the kernel, ftrace:function into each of its functions. */
+	/*
+	 * To be counted these are put into the kernel, ftrace:function into each of its functions.
+	 */
 	if (asked->type == PERF_TYPE_TRACEPOINT || asked->type == PERF_TYPE_BREAKPOINT)
 		return -EOPNOTSUPP;
 	*attr = (struct perf_event_attr){
@@ -115,7 +122,10 @@ static int fill(struct perf_event_attr *attr, const struct pem_kmod_counter *ask
 	return 0;
 }
 
-/* Those of perf's own that put themselves into the kernel, or programs: their types are handed out at boot. */
+/*
+ * Those of perf's own that put themselves into the kernel, or programs: their types are handed out
+ * at boot.
+ */
 static bool is_probe(const struct pmu *pmu)
 {
 	return pmu->name && (!strcmp(pmu->name, "kprobe") || !strcmp(pmu->name, "uprobe"));

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * device.c - /dev/pem: the module's beginning and end, and ioctls from user space to the files that do them
+ * device.c - /dev/pem: the module's beginning and end, and ioctls from user space to the files that
+ * do them
  *
- * Everything from user space is copied once and checked by who uses it. Structures may be of an older or newer user: see
- * pem/kmod.h.
+ * Everything from user space is copied once and checked by who uses it. Structures may be of an
+ * older or newer user: see pem/kmod.h.
  */
 #include "module.h"
 
@@ -210,7 +211,9 @@ static int (*const ioctls[])(struct pem_kmod_session *session, void __user *arg)
 	[_IOC_NR(PEM_KMOD_ACCESSED)] = do_accessed, [_IOC_NR(PEM_KMOD_SUPPLY)] = do_supply,
 };
 
-/* By number: size and direction are of the user's header, and he says his structure's size in it. */
+/*
+ * By number: size and direction are of the user's header, and he says his structure's size in it.
+ */
 static long pem_ioctl(struct file *file, unsigned int command, unsigned long arg)
 {
 	struct pem_kmod_session *session = file->private_data;

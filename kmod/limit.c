@@ -2,8 +2,8 @@
 /*
  * limit.c - how much memory a user's sessions may take together, and how many he may have
  *
- * A user is one entry of a list from his first open file to his last. One lock for all: who opens a file or makes a pool
- * comes here, and nobody else.
+ * A user is one entry of a list from his first open file to his last. One lock for all: who opens a
+ * file or makes a pool comes here, and nobody else.
  */
 #include "module.h"
 
@@ -47,8 +47,9 @@ static struct pem_kmod_user *find_locked(kuid_t uid)
 }
 
 /*
- * Whom the current process's files are counted for. In a user namespace an ordinary user has thousands of user ids
- * (/etc/subuid), so all of them count as the namespace's owner. Of one that root made each id is a user.
+ * Whom the current process's files are counted for. In a user namespace an ordinary user has
+ * thousands of user ids (/etc/subuid), so all of them count as the namespace's owner. Of one that
+ * root made each id is a user.
  */
 static kuid_t accountable_user(void)
 {

@@ -6,14 +6,18 @@
  *
  * Locks, outermost first:
  *	session->lock       one ioctl at a time: state, rules, what is taken and freed
- *	module list         the kernel's (tracepoint_module_list_mutex): held when it tells of modules that come and go
+ *	module list         the kernel's (tracepoint_module_list_mutex): held when it tells of
+ *			    modules that come and go
  *	attach lock         (attach.c) which probes are registered, of all sessions
  *	tracepoints_mutex   the kernel's, when a probe is registered; takes cpus_read_lock() within
- *	cpus_read_lock()    the kernel's: no CPU comes or goes. Nothing above is taken under it, nor by a CPU that comes.
+ *	cpus_read_lock()    the kernel's: no CPU comes or goes. Nothing above is taken under it, nor
+ *			    by a CPU that comes.
  *	user lock           (limit.c) a spinlock
- *	tickers' lock       (ticker.c) a spinlock; a thread in PEM_KMOD_WORK takes nothing else of these
- * mmap() and poll() take none of them: they read pools, which are published once and live until the file is released.
- * A CPU that comes online takes none of the session's: it makes a pool where there is none.
+ *	tickers' lock       (ticker.c) a spinlock; a thread in PEM_KMOD_WORK takes nothing else of
+ *			    these
+ * mmap() and poll() take none of them: they read pools, which are published once and live until the
+ * file is released. A CPU that comes online takes none of the session's: it makes a pool where
+ * there is none.
  */
 #ifndef PEM_KMOD_MODULE_H
 #define PEM_KMOD_MODULE_H
@@ -43,8 +47,8 @@ enum pem_kmod_session_state {
 
 struct pem_kmod_session_event {
 	struct pem_kmod_rule *rule; /* what the user asked for last; NULL: nothing yet */
-	struct pem_kmod_rule
-		*live; /* what probes see: the rule, or a copy with more flags; NULL: none */
+	/* what probes see: the rule, or a copy with more flags; NULL: none */
+	struct pem_kmod_rule *live;
 	bool is_attached; /* under the attach lock */
 };
 
@@ -69,16 +73,16 @@ struct pem_kmod_pool {
 /* An open file. */
 struct pem_kmod_session {
 	struct mutex lock; /* one ioctl at a time */
-	enum pem_kmod_session_state
-		state; /* released when pools are there; poll and mmap acquire it */
+	/* released when pools are there; poll and mmap acquire it */
+	enum pem_kmod_session_state state;
 	struct pem_kmod_setup setup;
 	struct pem_kmod_user *user;
 	bool is_exempt; /* from the user's limit */
 	struct hlist_node hotplug;
 	struct list_head all; /* under the attach lock */
 	wait_queue_head_t wait;
-	struct mem_cgroup
-		*memcg; /* of who called SETUP: CPUs' pools that come later are his, too */
+	/* of who called SETUP: CPUs' pools that come later are his, too */
+	struct mem_cgroup *memcg;
 	struct pem_kmod_pool **pools; /* by CPU; released when complete, never changed again */
 	struct pem_kmod_session_event *events; /* by the event's index */
 	struct pem_kmod_rule *retired; /* rules that probes may still see */
@@ -117,7 +121,10 @@ void pem_kmod_pool__retire_all(struct pem_kmod_session *session);
 
 /* take.c: full chunks to the consumer, and back. Under the session's lock. */
 int pem_kmod_pool__take(struct pem_kmod_session *session, struct pem_kmod_chunks *chunks);
-/* Put back the first count that the last call of take, which was of that CPU, gave: its caller could not be told. */
+/*
+ * Put back the first count that the last call of take, which was of that CPU, gave: its caller
+ * could not be told.
+ */
 void pem_kmod_pool__untake(struct pem_kmod_session *session, u32 cpu, u32 count);
 int pem_kmod_pool__free(struct pem_kmod_session *session, const struct pem_kmod_chunks *chunks);
 

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * pem_kmod.h - what the module's probes call: is the event wanted, room for a record, its commit, its statistic
+ * pem_kmod.h - what the module's probes call: is the event wanted, room for a record, its commit,
+ * its statistic
  *
- * The probes themselves, one per tracepoint event, are generated from the specs (pem_kmod_events.h, by
- * codegen/backends/kmod.c). A record is the same as everywhere (pem/abi.h), and so is the ring (pem/ring.h). Here is what
- * every event does; what only some do, as beginning a chunk, is in record.c. Not here: who makes a session and its pools
- * (session.c, pool.c), and registers probes with tracepoints (attach.c).
+ * The probes themselves, one per tracepoint event, are generated from the specs (pem_kmod_events.h,
+ * by codegen/backends/kmod.c). A record is the same as everywhere (pem/abi.h), and so is the ring
+ * (pem/ring.h). Here is what every event does; what only some do, as beginning a chunk, is in
+ * record.c. Not here: who makes a session and its pools (session.c, pool.c), and registers probes
+ * with tracepoints (attach.c).
  *
- * Who runs with whom. A probe runs with preemption off, and what it writes belongs to its CPU alone. It may interrupt
- * another on its CPU (interrupt, NMI, a fault while it reads memory): each depth of nesting has a writer, and so a lane and
- * a chunk, of its own. So nothing here needs a lock. A session is set up before its first probe is registered, and taken
- * down after tracepoint_synchronize_unregister() found the last one gone; what changes in between is a rule, which is
- * never written to once probes can see it (rule.c).
+ * Who runs with whom. A probe runs with preemption off, and what it writes belongs to its CPU
+ * alone. It may interrupt another on its CPU (interrupt, NMI, a fault while it reads memory): each
+ * depth of nesting has a writer, and so a lane and a chunk, of its own. So nothing here needs a
+ * lock. A session is set up before its first probe is registered, and taken down after
+ * tracepoint_synchronize_unregister() found the last one gone; what changes in between is a rule,
+ * which is never written to once probes can see it (rule.c).
  */
 #ifndef PEM_KMOD_H
 #define PEM_KMOD_H
@@ -36,8 +39,8 @@
 #include <pem/predicate.h>
 #include <pem/ring.h>
 
-#define PEM_KMOD_DEPTH                                                                             \
-	4 /* thread, soft interrupt, interrupt, NMI; a fault in one of them takes the next */
+/* thread, soft interrupt, interrupt, NMI; a fault in one of them takes the next */
+#define PEM_KMOD_DEPTH 4
 
 struct pem_counters;
 struct pem_kmod_pool;
@@ -45,7 +48,10 @@ struct pem_kmod_targets;
 
 /* What is wanted of an event. Probes see it by one pointer; it never changes then. */
 struct pem_kmod_rule {
-	/* PEM_ACTION(...), not 0. FILTER: ask for what follows. PEM_KACTION_TREE: and for the target. */
+	/*
+	 * PEM_ACTION(...), not 0. FILTER: ask for what follows. PEM_KACTION_TREE: and for the
+	 * target.
+	 */
 	uint64_t action;
 	uint32_t pid, tid; /* 0: any; the kernel's own numbers */
 	uint32_t cpu; /* PEM_NO_CPU: any */
@@ -61,9 +67,12 @@ struct pem_kmod_cpu {
 	/* Probes under way. Of a CPU without a pool PEM_KMOD_DEPTH, as if no depth was left. */
 	uint32_t depth;
 	uint32_t number;
-	uint64_t
-		logged_thread; /* process id << 32 | thread id: whose the records after the last one are */
-	/* The last answer whether a process is of the target: the process, and 1 if it is; 0 while it changes. */
+	/* process id << 32 | thread id: whose the records after the last one are */
+	uint64_t logged_thread;
+	/*
+	 * The last answer whether a process is of the target: the process, and 1 if it is; 0 while
+	 * it changes.
+	 */
 	unsigned long context;
 	uint32_t context_generation; /* of the targets when it was asked */
 	uint32_t retired; /* chunks of an overwrite pool: they may be reclaimed */
@@ -87,16 +96,20 @@ struct pem_kmod_probe_data {
 struct pem_kmod_probe {
 	uint32_t event_id;
 	uint32_t fixed_bytes; /* of its record: what predicates may test */
-	const char *
-		tracepoint; /* "system:name"; NULL: this kernel has none, or its headers declare none */
-	void *probe; /* void (*)(void *data, ...), with the tracepoint's parameters; NULL: the same */
+	/* "system:name"; NULL: this kernel has none, or its headers declare none */
+	const char *tracepoint;
+	/* void (*)(void *data, ...), with the tracepoint's parameters; NULL: the same */
+	void *probe;
 	bool is_emitted; /* no tracepoint's: the module raises it itself (sampling.h) */
 };
 
 extern const struct pem_kmod_probe pem_kmod_probes[];
 extern const unsigned int pem_kmod_probe_count;
 
-/* Of the event that sets a CPU's thread (generated): its index, PEM_KMOD_NO_EVENT if there is none, and its record. */
+/*
+ * Of the event that sets a CPU's thread (generated): its index, PEM_KMOD_NO_EVENT if there is none,
+ * and its record.
+ */
 #define PEM_KMOD_NO_EVENT (~0u)
 extern const unsigned int pem_switch_index;
 extern const unsigned int pem_switch_bytes;
@@ -104,8 +117,9 @@ extern const uint32_t pem_switch_id;
 void pem_switch_fill(uint8_t *record, uint32_t previous_tid, uint32_t pid, uint32_t tid);
 
 /*
- * Has a probe the tracepoint's own prototype? The kernel's headers declare a function for each tracepoint that takes
- * nothing else; it serves to choose among alternatives, and to have the compiler name both prototypes where they differ.
+ * Has a probe the tracepoint's own prototype? The kernel's headers declare a function for each
+ * tracepoint that takes nothing else; it serves to choose among alternatives, and to have the
+ * compiler name both prototypes where they differ.
  */
 #define PEM_KMOD_FITS(tracepoint, probe)                                                           \
 	__builtin_types_compatible_p(typeof(&check_trace_callback_type_##tracepoint),              \
@@ -116,7 +130,10 @@ void pem_switch_fill(uint8_t *record, uint32_t previous_tid, uint32_t pid, uint3
 #define PEM_KMOD_NAME(system, tracepoint, probe) #system ":" #tracepoint
 #define PEM_KMOD_PROBE(system, tracepoint, probe) probe
 
-/* An event on its way. Never passed by its address to what is not inlined: so it stays in registers. */
+/*
+ * An event on its way. Never passed by its address to what is not inlined: so it stays in
+ * registers.
+ */
 struct pem_kevent {
 	struct pem_kmod_probe_data *data;
 	const struct pem_kmod_rule *rule;
@@ -131,7 +148,10 @@ struct pem_kevent {
 
 /* --- counters.c --- */
 
-/* Read the session's counters on this CPU, in front of an event that is about to be recorded, and record that. */
+/*
+ * Read the session's counters on this CPU, in front of an event that is about to be recorded, and
+ * record that.
+ */
 void pem_counters_read(struct pem_kmod_probe_data *data, uint32_t event_id);
 
 /* --- record.c --- */
@@ -146,7 +166,10 @@ bool pem_kmod_here_switch(struct pem_kmod_probe_data *data, struct pem_kmod_cpu 
 /* Count an event that found no writer. */
 void pem_kmod_no_lane(struct pem_kmod_probe_data *data, struct pem_kmod_cpu *cpu, uint32_t index,
 		      uint32_t flags);
-/* Room for a record of at most bytes, after a switch to thread where one is needed. NULL: none, and it is counted. */
+/*
+ * Room for a record of at most bytes, after a switch to thread where one is needed. NULL: none, and
+ * it is counted.
+ */
 uint8_t *pem_kmod_reserve(struct pem_kmod_cpu *cpu, struct pem_writer *w, struct pem_cell *cell,
 			  uint64_t now, uint32_t bytes, uint64_t thread);
 /* The same for the record of a switch itself. */
@@ -185,7 +208,10 @@ PEM_INLINE bool pem_begin(struct pem_kevent *e, void *data, uint32_t index)
 	return pem_begin_flags(e, data, index, 0);
 }
 
-/* An interval of scope 'system' begins or ends in whatever process runs: the target is not asked for. */
+/*
+ * An interval of scope 'system' begins or ends in whatever process runs: the target is not asked
+ * for.
+ */
 PEM_INLINE bool pem_begin_system(struct pem_kevent *e, void *data, uint32_t index)
 {
 	return pem_begin_flags(e, data, index, PEM_KACTION_TREE);
@@ -211,7 +237,10 @@ PEM_INLINE void pem_reject(const struct pem_kevent *e)
 	pem_unpin();
 }
 
-/* From here to pem_end() the CPU's next writer is the probe's. False: there is none; it is counted, and this is its end. */
+/*
+ * From here to pem_end() the CPU's next writer is the probe's. False: there is none; it is counted,
+ * and this is its end.
+ */
 PEM_INLINE bool pem_enter(struct pem_kevent *e, uint32_t index)
 {
 	e->depth = READ_ONCE(e->cpu->depth);
@@ -259,8 +288,9 @@ PEM_INLINE uint8_t *pem_reserve(struct pem_kevent *e, uint32_t bytes)
 }
 
 /*
- * The same for a switch to next. Whose records come next is said before the clock is read: what interrupts us later still
- * runs in the thread that is left, finds another one there, and says by a switch of its own that it does.
+ * The same for a switch to next. Whose records come next is said before the clock is read: what
+ * interrupts us later still runs in the thread that is left, finds another one there, and says by a
+ * switch of its own that it does.
  */
 PEM_INLINE uint8_t *pem_reserve_switch(struct pem_kevent *e, uint32_t bytes,
 				       const struct task_struct *next)
@@ -282,8 +312,8 @@ PEM_INLINE void pem_commit(struct pem_kevent *e, uint32_t event_id, uint32_t byt
 }
 
 /*
- * Copy a kernel string of at most max bytes, NUL included; returns how many that were. One that can't be read is "".
- * Reads aligned words, which never reach into a page that the string does not.
+ * Copy a kernel string of at most max bytes, NUL included; returns how many that were. One that
+ * can't be read is "". Reads aligned words, which never reach into a page that the string does not.
  */
 static inline uint32_t pem_string(uint8_t *to, uint32_t max, const void *from)
 {

@@ -2,11 +2,13 @@
 /*
  * pool.c - a CPU's pool: its memory, its mapping, its coming with the CPU, and who waits for it
  *
- * Not here: what lies in it (pem/abi.h), who writes to it (record.c), taking and freeing chunks (take.c).
+ * Not here: what lies in it (pem/abi.h), who writes to it (record.c), taking and freeing chunks
+ * (take.c).
  *
- * A session's pools are made at SETUP for the CPUs that are there, and by the kernel's hotplug machinery for those that
- * come later: on the CPU itself, so that its probes see the pool as they see their own stores. A CPU that goes leaves its
- * pool, and finds it again. Pools live until the file is released, which no mapping outlives.
+ * A session's pools are made at SETUP for the CPUs that are there, and by the kernel's hotplug
+ * machinery for those that come later: on the CPU itself, so that its probes see the pool as they
+ * see their own stores. A CPU that goes leaves its pool, and finds it again. Pools live until the
+ * file is released, which no mapping outlives.
  */
 #include "module.h"
 
@@ -155,8 +157,8 @@ static struct pem_kmod_pool *new_pool(struct pem_kmod_session *session, unsigned
 }
 
 /*
- * Let the CPU write to its pool. Its probes may run, and interrupt this if it is the CPU itself: they read the depth
- * before all else, and count by the ring's header.
+ * Let the CPU write to its pool. Its probes may run, and interrupt this if it is the CPU itself:
+ * they read the depth before all else, and count by the ring's header.
  */
 static void publish(struct pem_kmod_session *session, struct pem_kmod_pool *pool, unsigned int cpu)
 {
@@ -179,7 +181,10 @@ static void publish(struct pem_kmod_session *session, struct pem_kmod_pool *pool
 	smp_store_release(&session->pools[cpu], pool);
 }
 
-/* What comes with a CPU is charged to the control group of who made the session, not to the kernel's thread. */
+/*
+ * What comes with a CPU is charged to the control group of who made the session, not to the
+ * kernel's thread.
+ */
 static int cpu_comes(unsigned int cpu, struct hlist_node *node)
 {
 	struct pem_kmod_session *session = hlist_entry(node, struct pem_kmod_session, hotplug);
@@ -209,8 +214,8 @@ void pem_kmod_pool__exit(void)
 }
 
 /*
- * Of all CPUs that are there, by the caller himself: his is the memory. No CPU waits to come or go until he has it; one that
- * comes meanwhile may be quicker, and one that goes leaves its pool.
+ * Of all CPUs that are there, by the caller himself: his is the memory. No CPU waits to come or go
+ * until he has it; one that comes meanwhile may be quicker, and one that goes leaves its pool.
  */
 static int make_online(struct pem_kmod_session *session)
 {
@@ -348,7 +353,10 @@ int pem_kmod_pool__map(struct pem_kmod_session *session, struct vm_area_struct *
 		return -EINVAL;
 	if (vma->vm_flags & (VM_WRITE | VM_EXEC))
 		return -EPERM;
-	/* A private one would get pages of its own, empty, in the place of those that advice took away. */
+	/*
+	 * A private one would get pages of its own, empty, in the place of those that advice took
+	 * away.
+	 */
 	if (!(vma->vm_flags & VM_SHARED))
 		return -EINVAL;
 	pem_vm_flags(vma, VM_DONTEXPAND | VM_DONTDUMP | VM_MIXEDMAP, VM_MAYWRITE | VM_MAYEXEC);

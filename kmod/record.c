@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * record.c - what a probe does seldom: ask for the target, begin a chunk, say whose records come next, count a loss
+ * record.c - what a probe does seldom: ask for the target, begin a chunk, say whose records come
+ * next, count a loss
  *
- * Runs in probes (pem_kmod.h says who runs with whom): in any context, NMIs included. Compiled by a test in user space, too.
+ * Runs in probes (pem_kmod.h says who runs with whom): in any context, NMIs included. Compiled by a
+ * test in user space, too.
  */
 #include "pem_kmod.h"
 #include "targets.h"
@@ -15,9 +17,10 @@
 #include <pem/distribution.h>
 
 /*
- * The answer is kept in two words that an interrupting probe may change between any two of our instructions, to what it
- * found. So the generation is stored while there is no answer, and read before it; and ours is not stored over one that came
- * meanwhile, which belongs to the generation that came with it, and may be a later one.
+ * The answer is kept in two words that an interrupting probe may change between any two of our
+ * instructions, to what it found. So the generation is stored while there is no answer, and read
+ * before it; and ours is not stored over one that came meanwhile, which belongs to the generation
+ * that came with it, and may be a later one.
  */
 static bool context_put(struct pem_kmod_targets *targets, struct pem_kmod_cpu *cpu,
 			unsigned long key)
@@ -118,7 +121,10 @@ void pem_kmod_retire(struct pem_kmod_cpu *cpu, struct pem_writer *w)
 /* Chunks that a probe searches, at most: it may run with interrupts off. */
 #define FIND_AT_ONCE 4096u
 
-/* Another number: there are chunks to be had that were not before; freed, put back (take.c), or full ones to reclaim. */
+/*
+ * Another number: there are chunks to be had that were not before; freed, put back (take.c), or
+ * full ones to reclaim.
+ */
 static uint32_t offered(const struct pem_kmod_cpu *cpu)
 {
 	/* rh */
@@ -136,8 +142,9 @@ static uint32_t searched_count(uint64_t word, uint32_t offer)
 }
 
 /*
- * No chunk was found among those searched since cpu->searched was before. If a probe that interrupted us changed it, we may have
- * searched the same, and where the next search begins may be before what was counted.
+ * No chunk was found among those searched since cpu->searched was before. If a probe that
+ * interrupted us changed it, we may have searched the same, and where the next search begins may be
+ * before what was counted.
  */
 static void searched_in_vain(struct pem_kmod_cpu *cpu, uint64_t before, uint32_t offer,
 			     uint32_t count)
@@ -150,13 +157,17 @@ static void searched_in_vain(struct pem_kmod_cpu *cpu, uint64_t before, uint32_t
 		WRITE_ONCE(cpu->searched, searched_word(offer, 0));
 }
 
-/* A pool without a chunk to be had is not searched again for each event, but when one is offered. */
+/*
+ * A pool without a chunk to be had is not searched again for each event, but when one is offered.
+ */
 static bool is_exhausted(const struct pem_kmod_cpu *cpu, uint32_t offer)
 {
 	return searched_count(READ_ONCE(cpu->searched), offer) == cpu->ring.chunk_count;
 }
 
-/* The writer's chunk is full, too old, or there is none. False: no other could be had, or none yet. */
+/*
+ * The writer's chunk is full, too old, or there is none. False: no other could be had, or none yet.
+ */
 static bool next_chunk(struct pem_kmod_cpu *cpu, struct pem_writer *w, uint64_t now)
 {
 	const struct pem_ring *ring = &cpu->ring;
@@ -212,7 +223,10 @@ static void put_switch(struct pem_kmod_cpu *cpu, struct pem_writer *w, uint64_t 
 	pem_ring_commit(w, &w->cells[pem_switch_index], now, pem_switch_id, pem_switch_bytes);
 }
 
-/* A chunk that begins with a switch can be understood without those before it, which may be lost or overwritten. */
+/*
+ * A chunk that begins with a switch can be understood without those before it, which may be lost or
+ * overwritten.
+ */
 uint8_t *pem_kmod_reserve(struct pem_kmod_cpu *cpu, struct pem_writer *w, struct pem_cell *cell,
 			  uint64_t now, uint32_t bytes, uint64_t thread)
 {

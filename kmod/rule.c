@@ -2,13 +2,14 @@
 /*
  * rule.c - what a session wants of an event: checked, kept, shown to probes
  *
- * A rule is complete before probes see it and never changes then: another takes its place. The old one is retired as soon
- * as nobody may come back to it, and freed when no probe can see it any more, many at a time, since waiting for that takes
- * milliseconds.
+ * A rule is complete before probes see it and never changes then: another takes its place. The old
+ * one is retired as soon as nobody may come back to it, and freed when no probe can see it any
+ * more, many at a time, since waiting for that takes milliseconds.
  *
- * An event's probe is registered exactly while the session runs and its rule wants something. While anything is logged
- * context switches are, too: their rule is then a copy with PEM_ACTION_LOG added, which lives as long as probes are shown
- * it; the user's own stays the event's, since the next copy is made of it.
+ * An event's probe is registered exactly while the session runs and its rule wants something. While
+ * anything is logged context switches are, too: their rule is then a copy with PEM_ACTION_LOG
+ * added, which lives as long as probes are shown it; the user's own stays the event's, since the
+ * next copy is made of it.
  */
 #include "module.h"
 
@@ -122,7 +123,10 @@ static int choose(const struct pem_kmod_session *session, unsigned int index,
 	return 0;
 }
 
-/* Show probes what is wanted of an event now. On failure they see what they saw. Wanting less does not fail. */
+/*
+ * Show probes what is wanted of an event now. On failure they see what they saw. Wanting less does
+ * not fail.
+ */
 static int apply(struct pem_kmod_session *session, unsigned int index)
 {
 	struct pem_kmod_session_event *event = &session->events[index];
@@ -162,8 +166,9 @@ int pem_kmod_rule__apply_all(struct pem_kmod_session *session)
 }
 
 /*
- * Replace an event's rule, or leave all as it was: switches are logged before anything else is and until nothing else is,
- * so that the one step that may fail after another is the event's own, which leaves its old rule where it was.
+ * Replace an event's rule, or leave all as it was: switches are logged before anything else is and
+ * until nothing else is, so that the one step that may fail after another is the event's own, which
+ * leaves its old rule where it was.
  */
 static int replace(struct pem_kmod_session *session, unsigned int index, struct pem_kmod_rule *rule)
 {
@@ -194,7 +199,9 @@ static int replace(struct pem_kmod_session *session, unsigned int index, struct 
 	return rc;
 }
 
-/* The number of a process or thread in the caller's pid namespace as the kernel's own. 0 stays 0. */
+/*
+ * The number of a process or thread in the caller's pid namespace as the kernel's own. 0 stays 0.
+ */
 static int global_number(u32 number, enum pid_type type, u32 *global)
 {
 	struct task_struct *task;

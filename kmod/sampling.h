@@ -7,8 +7,8 @@
  *	supply.c	how many free blocks of memory there are
  *	ticker.c	when samples are taken: in a thread of the user's
  *
- * All write by the emitters that codegen makes of the specs (pem_kmod_emit.h), which are probes that the module calls
- * itself: what holds for probes (pem_kmod.h) holds for them.
+ * All write by the emitters that codegen makes of the specs (pem_kmod_emit.h), which are probes
+ * that the module calls itself: what holds for probes (pem_kmod.h) holds for them.
  *
  * Everything here but what says otherwise is called under the session's lock. Ticks never take it.
  */
@@ -32,7 +32,10 @@ struct pem_tickers;
 
 /* --- ticker.c: any thread, without the session's lock, too --- */
 
-/* Something that tick() does every interval_ns until it returns false. Its owner sets these, and the rest is 0. */
+/*
+ * Something that tick() does every interval_ns until it returns false. Its owner sets these, and
+ * the rest is 0.
+ */
 struct pem_ticker {
 	bool (*tick)(struct pem_ticker *ticker);
 	void (*free)(struct pem_ticker *ticker);
@@ -59,13 +62,19 @@ struct pem_tickers {
 };
 
 void pem_tickers__init(struct pem_tickers *all);
-/* Its first tick comes at once if the session runs, else after START. It is freed, by free(), after it is removed. */
+/*
+ * Its first tick comes at once if the session runs, else after START. It is freed, by free(), after
+ * it is removed.
+ */
 void pem_tickers__add(struct pem_tickers *all, struct pem_ticker *ticker);
 /* A tick of it may still run, but pem_ticker__is_over() of it is true. */
 void pem_tickers__remove(struct pem_ticker *ticker);
 /* START and STOP. The same holds for a tick that runs. */
 void pem_tickers__run(struct pem_tickers *all, bool on);
-/* Tick in this thread until STOP (0), or a signal (-ERESTARTSYS). -EBUSY: the session does not run, or another thread does it. */
+/*
+ * Tick in this thread until STOP (0), or a signal (-ERESTARTSYS). -EBUSY: the session does not run,
+ * or another thread does it.
+ */
 int pem_tickers__work(struct pem_tickers *all);
 /* For tick(): it is to write no record any more, and to end soon. */
 bool pem_ticker__is_over(const struct pem_ticker *ticker);
@@ -84,8 +93,9 @@ struct pem_kmod_sampling {
 int pem_counters__init(void);
 void pem_counters__exit(void);
 /*
- * Open counters on all CPUs, now and when they come online. 0; or -errno, and asked->failed says which one could not be
- * had: none is then. They are the session's until it ends: EBUSY if it has some.
+ * Open counters on all CPUs, now and when they come online. 0; or -errno, and asked->failed says
+ * which one could not be had: none is then. They are the session's until it ends: EBUSY if it has
+ * some.
  */
 int pem_counters__open(struct pem_kmod_probe_data *data, struct pem_kmod_counters *asked);
 /* No probe of the session runs. */

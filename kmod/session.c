@@ -2,8 +2,8 @@
 /*
  * session.c - an open file's life: made, set up, started, stopped, released
  *
- * Release is the same whoever goes, a consumer that closes the file or one that was killed: probes are unregistered, the
- * last ones waited for, then all is freed.
+ * Release is the same whoever goes, a consumer that closes the file or one that was killed: probes
+ * are unregistered, the last ones waited for, then all is freed.
  */
 #include "module.h"
 

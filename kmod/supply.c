@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * supply.c - how many free blocks of each size a zone of memory has: what huge pages can be made of without compaction
+ * supply.c - how many free blocks of each size a zone of memory has: what huge pages can be made of
+ * without compaction
  *
- * The numbers are those of /proc/buddyinfo, which root alone may read; zones without memory have none. They are read one by
- * one without the zone's lock, which every allocation wants: blocks that are split or merged meanwhile may be counted twice
- * or not at all. Free pages that a CPU keeps for itself count nowhere.
+ * The numbers are those of /proc/buddyinfo, which root alone may read; zones without memory have
+ * none. They are read one by one without the zone's lock, which every allocation wants: blocks that
+ * are split or merged meanwhile may be counted twice or not at all. Free pages that a CPU keeps for
+ * itself count nowhere.
  *
- * Not here: pages set aside for hugetlbfs, which anybody reads in /sys/devices/system/node/node<N>/hugepages.
+ * Not here: pages set aside for hugetlbfs, which anybody reads in
+ * /sys/devices/system/node/node<N>/hugepages.
  */
 #include "sampling.h"
 

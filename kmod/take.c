@@ -2,8 +2,9 @@
 /*
  * take.c - full chunks to the consumer, the oldest first, and back
  *
- * Under the session's lock, so that chunks are READING only for who took them. Producers run meanwhile: of an overwrite pool
- * they may reclaim a chunk until it is READING. Letters: docs/architecture.md, Barriers.
+ * Under the session's lock, so that chunks are READING only for who took them. Producers run
+ * meanwhile: of an overwrite pool they may reclaim a chunk until it is READING. Letters:
+ * docs/architecture.md, Barriers.
  */
 #include "module.h"
 
@@ -17,7 +18,9 @@ static struct pem_packet *packet_at(const struct pem_ring *ring, u32 index)
 	return (struct pem_packet *)(ring->chunks + (u64)index * ring->chunk_bytes);
 }
 
-/* --- what was found, and not taken yet: a heap (Williams, CACM 7(6), 1964), the oldest on top --- */
+/*
+ * --- what was found, and not taken yet: a heap (Williams, CACM 7(6), 1964), the oldest on top ---
+ */
 
 static bool is_older(const struct pem_full_chunk *a, const struct pem_full_chunk *b)
 {
@@ -61,8 +64,8 @@ static struct pem_full_chunk oldest_found(struct pem_kmod_pool *pool)
 }
 
 /*
- * The chunks that the call which runs, or was last, has taken: from the end of the same memory down. A chunk is one of these,
- * or was found, or neither, so there is room for both.
+ * The chunks that the call which runs, or was last, has taken: from the end of the same memory
+ * down. A chunk is one of these, or was found, or neither, so there is room for both.
  */
 static u32 *taken_at(struct pem_kmod_pool *pool, u32 i)
 {
@@ -88,7 +91,10 @@ static void find_full(struct pem_kmod_pool *pool)
 		atomic_sub(before - pool->found_count, &pool->full);
 }
 
-/* A chunk that is READING gets this state word. A producer that found none to take searches again, whatever kind it wants. */
+/*
+ * A chunk that is READING gets this state word. A producer that found none to take searches again,
+ * whatever kind it wants.
+ */
 static void give_up(const struct pem_ring *ring, u32 index, u32 word)
 {
 	/* RC, RD */
@@ -128,8 +134,9 @@ static void put_back_one(struct pem_kmod_pool *pool, u32 index, u32 state)
 }
 
 /*
- * What was found and not taken is there for the next call, and so is what is put back: who drains a large pool, few chunks at
- * a time, would else wait for a search of all of it at each. Of an overwrite pool much of it may have been reclaimed meanwhile.
+ * What was found and not taken is there for the next call, and so is what is put back: who drains a
+ * large pool, few chunks at a time, would else wait for a search of all of it at each. Of an
+ * overwrite pool much of it may have been reclaimed meanwhile.
  */
 int pem_kmod_pool__take(struct pem_kmod_session *session, struct pem_kmod_chunks *chunks)
 {

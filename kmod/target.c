@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * target.c - which processes a session is about: named by ioctl, followed over fork, forgotten when they are gone
+ * target.c - which processes a session is about: named by ioctl, followed over fork, forgotten when
+ * they are gone
  *
  * From SETUP with PEM_KMOD_TREE on, until the file is closed, two probes keep the set (targets.h):
  *	sched_process_fork   a target's child is one, before it runs for the first time
- *	sched_process_free   a process's leader is gone, which is after its last thread exited. That one may still have to
- *	                     leave its CPU for good: this switch alone is then no target's. It comes after a grace period of
- *	                     RCU, so whoever found the process in an RCU read side has added it before.
+ *	sched_process_free   a process's leader is gone, which is after its last thread exited. That
+ *			     one may still have to leave its CPU for good: this switch alone is then
+ *			     no target's. It comes after a grace period of RCU, so whoever found the
+ *			     process in an RCU read side has added it before.
  */
 #include "module.h"
 #include "targets.h"

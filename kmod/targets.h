@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * targets.h - the set of a session's target processes: asked by probes, changed by fork, exit and ioctl, without a lock
+ * targets.h - the set of a session's target processes: asked by probes, changed by fork, exit and
+ * ioctl, without a lock
  *
- * A process is known by the address of its signal_struct, which it keeps over exec, has from before its first event to
- * after its last, and shares with nobody. target.c says when one is added and removed.
+ * A process is known by the address of its signal_struct, which it keeps over exec, has from before
+ * its first event to after its last, and shares with nobody. target.c says when one is added and
+ * removed.
  *
- * A hash table whose sets hold 16 each. Whoever adds takes a free place by compare-and-swap; whoever removes clears all
- * places that hold it. The generation counts what was added and removed, so that a CPU can keep an answer.
+ * A hash table whose sets hold 16 each. Whoever adds takes a free place by compare-and-swap;
+ * whoever removes clears all places that hold it. The generation counts what was added and removed,
+ * so that a CPU can keep an answer.
  *
- * Whoever changes the table then adds 1 to the generation (MD); who asks reads the generation before the places (md):
- * docs/architecture.md, Barriers.
+ * Whoever changes the table then adds 1 to the generation (MD); who asks reads the generation
+ * before the places (md): docs/architecture.md, Barriers.
  */
 #ifndef PEM_KMOD_TARGETS_H
 #define PEM_KMOD_TARGETS_H
@@ -33,7 +36,10 @@ struct pem_kmod_targets {
 
 PEM_INLINE unsigned long *pem_targets_set(struct pem_kmod_targets *targets, unsigned long key)
 {
-	/* Multiplicative hashing (Knuth, 6.4): the highest bits of the product depend on all of the key. */
+	/*
+	 * Multiplicative hashing (Knuth, 6.4): the highest bits of the product depend on all of the
+	 * key.
+	 */
 	return targets->key[(uint64_t)key * 0x9e3779b97f4a7c15ull >> (64 - PEM_TARGET_BITS)];
 }
 

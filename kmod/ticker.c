@@ -2,16 +2,19 @@
 /*
  * ticker.c - periodic samples, taken in a thread that the session's user lends (PEM_KMOD_WORK)
  *
- * The module has no thread of its own: the kernel counts the time, and limits it, where it does all else of that thread
- * (control group, nice value, CPU affinity, resource limits), and no user gets more of the machine than he has threads.
+ * The module has no thread of its own: the kernel counts the time, and limits it, where it does all
+ * else of that thread (control group, nice value, CPU affinity, resource limits), and no user gets
+ * more of the machine than he has threads.
  *
- * A ticker keeps to the clock: a tick that comes late or takes long makes no later one later, and those that it took the time
- * of are left out. But it rests at least as long as it has worked, so that no rate asked for takes more than half a CPU.
+ * A ticker keeps to the clock: a tick that comes late or takes long makes no later one later, and
+ * those that it took the time of are left out. But it rests at least as long as it has worked, so
+ * that no rate asked for takes more than half a CPU.
  *
- * Synchronization: the list and what next_of() chooses by are under the lock. One thread works at a time. A ticker lives as
- * long as it is in the list or its tick runs. Nobody waits for the thread: a target can make it wait for as long as it likes
- * (mmap_lock). STOP and remove say that a tick is over, which it asks, with preemption off, before it writes a record, and
- * their callers wait for a grace period of RCU. No record of it is written after that.
+ * Synchronization: the list and what next_of() chooses by are under the lock. One thread works at a
+ * time. A ticker lives as long as it is in the list or its tick runs. Nobody waits for the thread:
+ * a target can make it wait for as long as it likes (mmap_lock). STOP and remove say that a tick is
+ * over, which it asks, with preemption off, before it writes a record, and their callers wait for a
+ * grace period of RCU. No record of it is written after that.
  */
 #include "sampling.h"
 
@@ -113,7 +116,10 @@ static void tick(struct pem_tickers *all, struct pem_ticker *ticker)
 	put(ticker);
 }
 
-/* The next tick, if it is time for it. Else wait until it is, or something changes, or a signal comes. */
+/*
+ * The next tick, if it is time for it. Else wait until it is, or something changes, or a signal
+ * comes.
+ */
 static void work_once(struct pem_tickers *all)
 {
 	struct pem_ticker *ticker;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * tracepoints.h - headers of tracepoints that are not called by their system, and what these headers lack
+ * tracepoints.h - headers of tracepoints that are not called by their system, and what these
+ * headers lack
  *
- * The others' are listed by codegen (pem_kmod_headers.h). Which of both a kernel has is found out by preprocessing declared.c;
- * kmod/declared then writes those alone to pem_kmod_checks.h, so here stand only lines that it knows: what is asked for
- * by __has_include, up to #endif, and what is not.
+ * The others' are listed by codegen (pem_kmod_headers.h). Which of both a kernel has is found out
+ * by preprocessing declared.c; kmod/declared then writes those alone to pem_kmod_checks.h, so here
+ * stand only lines that it knows: what is asked for by __has_include, up to #endif, and what is
+ * not.
  */
 /* Types that the kernel's headers of tracepoints take for declared. */
 struct compact_control;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * distribution.c - adding up what distributions keep. Not here: adding a value (pem/distribution.h).
+ * distribution.c - adding up what distributions keep. Not here: adding a value
+ * (pem/distribution.h).
  */
 #include "distribution.h"
 
@@ -67,7 +68,10 @@ static void extend(uint64_t low, uint64_t high, uint64_t distribution[3])
 	distribution[2] = high >> 63 ? ~0ull : 0;
 }
 
-/* Chan, Golub, LeVeque: Updating formulae and a pairwise algorithm for computing sample variances, 1979. */
+/*
+ * Chan, Golub, LeVeque: Updating formulae and a pairwise algorithm for computing sample variances,
+ * 1979.
+ */
 static void add_distances(struct pem_distribution *to, const struct pem_distribution *from)
 {
 	double n = (double)to->end, m = (double)from->end;
@@ -97,8 +101,9 @@ void pem_distribution__add(struct pem_distribution *to, const struct pem_distrib
 }
 
 /*
- * With a whole number m near the mean, the sum of (value - m)^2 is Q - 2 m S + n m^2, where S and Q are the exact sums of values
- * and squares: small, so that nothing is lost when it becomes floating.
+ * With a whole number m near the mean, the sum of (value - m)^2 is Q - 2 m S + n m^2, where S and Q
+ * are the exact sums of values and squares: small, so that nothing is lost when it becomes
+ * floating.
  */
 double pem_distribution__variance(const struct pem_distribution *w)
 {

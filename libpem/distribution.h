@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * distribution.h - adding up what distributions keep: of threads that are gone (producer), of all that are read (consumer)
+ * distribution.h - adding up what distributions keep: of threads that are gone (producer), of all
+ * that are read (consumer)
  */
 #ifndef PEM_DISTRIBUTION_MERGE_H
 #define PEM_DISTRIBUTION_MERGE_H
@@ -8,15 +9,16 @@
 #include <pem/distribution.h>
 
 /*
- * Add one part's variance and histogram to another's; both are private copies of one tag, or to's tag is 0: it is empty.
- * Nothing of top is looked at.
+ * Add one part's variance and histogram to another's; both are private copies of one tag, or to's
+ * tag is 0: it is empty. Nothing of top is looked at.
  */
 void pem_distribution__add(struct pem_distribution *to, const struct pem_distribution *from);
 
 /*
- * Add a part's most frequent values to those of others, the greater first, free ones with count 0. Bounds stay true: a value
- * that one side lacks may have come there as often as its least frequent one, if it is full (Agarwal et al., Mergeable
- * summaries, PODS 2012). missed: how often a value may have come that 'to' lacks; 0 at first.
+ * Add a part's most frequent values to those of others, the greater first, free ones with count 0.
+ * Bounds stay true: a value that one side lacks may have come there as often as its least frequent
+ * one, if it is full (Agarwal et al., Mergeable summaries, PODS 2012). missed: how often a value
+ * may have come that 'to' lacks; 0 at first.
  */
 #define PEM_TOP_MERGED 64u
 void pem_distribution__add_top(struct pem_distribution_top to[PEM_TOP_MERGED], uint64_t *missed,

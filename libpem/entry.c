@@ -2,8 +2,8 @@
 /*
  * entry.c - a process's table of sessions, and who of its consumers is alive
  *
- * A process id says nothing across pid namespaces, so a consumer holds a lock on its session's folder: the kernel lets go
- * of it when the consumer dies, however.
+ * A process id says nothing across pid namespaces, so a consumer holds a lock on its session's
+ * folder: the kernel lets go of it when the consumer dies, however.
  */
 #include "entry.h"
 #include "util.h"
@@ -40,7 +40,8 @@ static void watch_forks(void)
 	pthread_atfork(NULL, NULL, drop_in_child);
 }
 
-#define LOCK_TRIES 1000 /* of 0.1 ms: pem_alive__check holds the lock for as long as it looks */
+/* of 0.1 ms: pem_alive__check holds the lock for as long as it looks */
+#define LOCK_TRIES 1000
 
 static int lock(int fd)
 {
@@ -122,7 +123,10 @@ static bool is_held(int fd)
 	return alive;
 }
 
-/* Whoever may not open the folder looks at the page in it, which is locked where anybody may open that. */
+/*
+ * Whoever may not open the folder looks at the page in it, which is locked where anybody may open
+ * that.
+ */
 bool pem_alive__check(const char *directory)
 {
 	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -216,7 +220,10 @@ static char *append_number(char *to, uint32_t number)
 	return append(to, first);
 }
 
-/* Did whoever took or offered it die with it? A live one may be stopped in the middle of filling it in. */
+/*
+ * Did whoever took or offered it die with it? A live one may be stopped in the middle of filling it
+ * in.
+ */
 static bool is_abandoned(uint64_t word, pem_has_consumer_t *has_consumer, void *arg)
 {
 	uint32_t consumer = PEM_ENTRY_CONSUMER(word);
@@ -229,7 +236,10 @@ static bool is_abandoned(uint64_t word, pem_has_consumer_t *has_consumer, void *
 	return !has_consumer(arg, folder);
 }
 
-/* Not the one of what the process joined here last: it would not notice that this is another session. */
+/*
+ * Not the one of what the process joined here last: it would not notice that this is another
+ * session.
+ */
 static void set_incarnation(struct pem_session_entry *entry)
 {
 	uint32_t next = entry->incarnation % 255 + 1;
@@ -259,7 +269,8 @@ int pem_entry__take(struct pem_session_entry *table, pem_has_consumer_t *has_con
 	return -EUSERS;
 }
 
-#define WORD_TRIES 100 /* at a word that changes each time: no table is to hold a consumer up */
+/* at a word that changes each time: no table is to hold a consumer up */
+#define WORD_TRIES 100
 
 /* Does an entry have the session, offered or filled? Its word then. */
 static bool has_session(const struct pem_session_entry *entry, uint32_t id, uint64_t *word)
@@ -281,7 +292,10 @@ static bool has_session(const struct pem_session_entry *entry, uint32_t id, uint
 	return false;
 }
 
-/* Another entry than this one that is to keep the session, or -1. What a consumer has filled gives way to the process's own. */
+/*
+ * Another entry than this one that is to keep the session, or -1. What a consumer has filled gives
+ * way to the process's own.
+ */
 static int find_other(struct pem_session_entry *table, int index, uint32_t id, bool is_own)
 {
 	uint32_t tries;
@@ -312,7 +326,10 @@ int pem_entry__offer(struct pem_session_entry *table, int index, uint64_t *word,
 	__atomic_store_n(&entry->session_id, wanted->session_id, __ATOMIC_RELEASE);
 	entry->contexts = wanted->contexts;
 	memcpy(entry->folder, wanted->folder, sizeof(entry->folder));
-	/* Before the other entries, in which whoever is about to offer the same session has done so, too. */
+	/*
+	 * Before the other entries, in which whoever is about to offer the same session has done
+	 * so, too.
+	 */
 	if (!move(entry, &now, PEM_ENTRY_FILLED, consumer))
 		return -1;
 	other = find_other(table, index, wanted->session_id, is_own);

@@ -18,7 +18,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define GENERATIONS_MAX 64 /* of ancestors looked at: /proc is not to send anybody in circles */
+/* of ancestors looked at: /proc is not to send anybody in circles */
+#define GENERATIONS_MAX 64
 
 /* The first bytes of a file of /proc, NUL-terminated. Their number, or 0. */
 static size_t read_proc(uint32_t pid, const char *name, char *text, size_t bytes)
@@ -115,7 +116,10 @@ int pem_cgroup_id(const char *path, uint64_t *found)
 	return 0;
 }
 
-/* Is the group of a path, or one of its parents down to one of length bytes, that with this id? The path stays as it is. */
+/*
+ * Is the group of a path, or one of its parents down to one of length bytes, that with this id? The
+ * path stays as it is.
+ */
 static bool is_below(char *path, size_t length, uint64_t id)
 {
 	char *end, cut;
@@ -134,8 +138,9 @@ static bool is_below(char *path, size_t length, uint64_t id)
 }
 
 /*
- * Is the process in the group or below? Its own is in the line '0::PATH' of /proc/PID/cgroup, as seen from this process's
- * cgroup namespace; PATH's parents are those of the folders. One buffer: this also runs on small stacks.
+ * Is the process in the group or below? Its own is in the line '0::PATH' of /proc/PID/cgroup, as
+ * seen from this process's cgroup namespace; PATH's parents are those of the folders. One buffer:
+ * this also runs on small stacks.
  */
 static bool is_in_group(const struct pem_session_context *c, uint32_t pid)
 {

@@ -2,7 +2,8 @@
 /*
  * membership.h - which of a session's contexts a process is in
  *
- * Both sides ask: a process about itself, inside of an event, and a consumer about the processes that it finds.
+ * Both sides ask: a process about itself, inside of an event, and a consumer about the processes
+ * that it finds.
  */
 #ifndef PEM_MEMBERSHIP_H
 #define PEM_MEMBERSHIP_H
@@ -12,13 +13,13 @@
 #include <stdbool.h>
 
 /*
- * Is the process that this one knows as pid in the context, its thread and CPU not asked? Reads /proc, allocates nothing,
- * async-signal-safe. What can't be found out is no.
+ * Is the process that this one knows as pid in the context, its thread and CPU not asked? Reads
+ * /proc, allocates nothing, async-signal-safe. What can't be found out is no.
  */
 bool pem_context__holds(const struct pem_session_context *context, uint32_t pid);
 /*
- * Bit i: the process is in context i of the page, of which count are valid. Bit 0 always. known: bits found before, of
- * contexts that never cease to hold; they are not asked for again.
+ * Bit i: the process is in context i of the page, of which count are valid. Bit 0 always. known:
+ * bits found before, of contexts that never cease to hold; they are not asked for again.
  */
 uint64_t pem_contexts__holding(const struct pem_session_page *page, uint32_t count, uint32_t pid,
 			       uint64_t known);

@@ -4,8 +4,9 @@
  *
  * Not here: parsing the text form (model_parse.c), the length of a record (record_bytes.c).
  *
- * A model is a list of parsed texts, which own all strings, events and fields and never move, and three arrays over
- * them: events in order of addition, and two open-addressed tables of their indexes, by id and by name.
+ * A model is a list of parsed texts, which own all strings, events and fields and never move, and
+ * three arrays over them: events in order of addition, and two open-addressed tables of their
+ * indexes, by id and by name.
  */
 #define _GNU_SOURCE
 #include "model_internal.h"

@@ -2,8 +2,8 @@
 /*
  * model_describe.c - an event that no spec has, told by whoever found it, as one of a model
  *
- * It is laid out and declared as codegen would do it, written down as text and read again: what a model holds has always
- * passed the parser.
+ * It is laid out and declared as codegen would do it, written down as text and read again: what a
+ * model holds has always passed the parser.
  */
 #define _GNU_SOURCE
 #include "model_internal.h"

@@ -2,15 +2,18 @@
 /*
  * model_hash.c - the hash under which a model's text lies in a session's folder
  *
- * The producer names the file by it, and the consumer checks it. It tells texts apart that differ by accident. It is no
- * cryptographic hash: whoever wants two texts of one hash can make them. So a consumer believes it within the files of one
- * user, and never across users.
+ * The producer names the file by it, and the consumer checks it. It tells texts apart that differ
+ * by accident. It is no cryptographic hash: whoever wants two texts of one hash can make them. So a
+ * consumer believes it within the files of one user, and never across users.
  */
 #include "model_internal.h"
 
 #include <string.h>
 
-/* Each recorded process hashes some 100 KiB of text: four words at a time. Each step is that of FNV-1a, to 64 bits. */
+/*
+ * Each recorded process hashes some 100 KiB of text: four words at a time. Each step is that of
+ * FNV-1a, to 64 bits.
+ */
 uint32_t pem_model__hash(const char *text, size_t bytes)
 {
 	const uint64_t prime = 0x100000001b3u;

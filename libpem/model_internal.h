@@ -38,22 +38,22 @@ struct pem_model_block {
 /* Write an event's lines of a model's text. */
 void pem_model__write_event(FILE *out, const struct pem_event *event);
 /*
- * Add an event that somebody found at run time: layer, class, specifier, source, level and fields are told; name, id,
- * offsets and declaration follow. 1: added; 0: it is known. -EEXIST: another source's event is called the same; -E2BIG, -EINVAL,
- * -ENOMEM; with error.
+ * Add an event that somebody found at run time: layer, class, specifier, source, level and fields
+ * are told; name, id, offsets and declaration follow. 1: added; 0: it is known. -EEXIST: another
+ * source's event is called the same; -E2BIG, -EINVAL, -ENOMEM; with error.
  */
 int pem_model__describe(struct pem_model *model, const struct pem_event *told,
 			struct pem_error *error);
 /*
- * Add an event of another model, whose CTF declaration is written anew from its fields. suffix: NULL, or what to append to
- * its name, by which it also gets an id of its own. Returns it, or NULL with error: its name or id is another event's, the
- * model is full, or there is no memory.
+ * Add an event of another model, whose CTF declaration is written anew from its fields. suffix:
+ * NULL, or what to append to its name, by which it also gets an id of its own. Returns it, or NULL
+ * with error: its name or id is another event's, the model is full, or there is no memory.
  */
 const struct pem_event *pem_model__add_copy(struct pem_model *model, const struct pem_event *told,
 					    const char *suffix, struct pem_error *error);
 /*
- * Do two descriptions say the same of an event's records: all that readers and rules go by, and not only their layout?
- * Texts for people may differ, and declarations, which follow from the fields.
+ * Do two descriptions say the same of an event's records: all that readers and rules go by, and not
+ * only their layout? Texts for people may differ, and declarations, which follow from the fields.
  */
 int pem_event__same(const struct pem_event *a, const struct pem_event *b);
 
@@ -65,10 +65,16 @@ int pem_event__has_source(const struct pem_event *event, const char *name);
 /* An event's place in order of addition, or -1. */
 ssize_t pem_model__index(const struct pem_model *model, uint32_t id);
 
-/* Add another model's event, which must outlive this one; nothing if one with its id is there. 0, or -ENOSPC. */
+/*
+ * Add another model's event, which must outlive this one; nothing if one with its id is there. 0,
+ * or -ENOSPC.
+ */
 int pem_model__share(struct pem_model *model, const struct pem_event *event);
 
-/* The hash under which a text lies in a session's folder (model_hash.c); never 0. Async-signal-safe. */
+/*
+ * The hash under which a text lies in a session's folder (model_hash.c); never 0.
+ * Async-signal-safe.
+ */
 uint32_t pem_model__hash(const char *text, size_t bytes);
 
 /* Parse a text into a block of the caller's. NULL with errno EINVAL or ENOMEM, and error. */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * model_parse.c - the text form of a model (pem/event.h), parsed strictly: the text may come from anyone
+ * model_parse.c - the text form of a model (pem/event.h), parsed strictly: the text may come from
+ * anyone
  *
  * Not here: what becomes of the events (model.c).
  *
- * The text is copied once; cells become strings in place. Whatever a reader of records relies on later (types,
- * offsets within the fixed part, ascending and aligned, lengths that the record can hold) is checked here.
+ * The text is copied once; cells become strings in place. Whatever a reader of records relies on
+ * later (types, offsets within the fixed part, ascending and aligned, lengths that the record can
+ * hold) is checked here.
  */
 #include "model_internal.h"
 #include "util.h"
@@ -59,7 +61,9 @@ void pem_model_block__free(struct pem_model_block *block)
 	free(block);
 }
 
-/* Take the next line off the text, as a string without its newline that can be shown to a person. */
+/*
+ * Take the next line off the text, as a string without its newline that can be shown to a person.
+ */
 static int parser_line(struct parser *p, char **line)
 {
 	char *newline = memchr(p->at, '\n', (size_t)(p->end - p->at));

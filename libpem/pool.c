@@ -42,7 +42,10 @@ int pem_pool__open_ring(void *mapping, uint64_t bytes, struct pem_ring *ring)
 					      h.event_capacity};
 	if (h.abi_version != PEM_ABI_VERSION || !pem_pool_geometry__valid(&geometry))
 		return -EINVAL;
-	/* Where things lie follows from the geometry: the offsets in the file are for people who look at it. */
+	/*
+	 * Where things lie follows from the geometry: the offsets in the file are for people who
+	 * look at it.
+	 */
 	pem_pool__layout(&h);
 	if (h.total_bytes > bytes)
 		return -EINVAL;

@@ -12,7 +12,10 @@
 #include <stddef.h>
 
 #define PEM_CHUNK_BYTES_DEFAULT 8192u
-/* Only touched when the consumer lags: 32 MiB, a tenth of a second of a thread that does nothing but raise events. */
+/*
+ * Only touched when the consumer lags: 32 MiB, a tenth of a second of a thread that does nothing
+ * but raise events.
+ */
 #define PEM_CHUNK_COUNT_DEFAULT 4096u
 #define PEM_LANE_COUNT_DEFAULT 2048u
 #define PEM_EVENT_CAPACITY_DEFAULT 512u
@@ -28,15 +31,15 @@ struct pem_pool_geometry {
 bool pem_pool_geometry__valid(const struct pem_pool_geometry *geometry);
 
 /*
- * Point ring into a mapping of bytes bytes that starts with a pool header. Its magic (acquire) says that the rest is
- * there. Everything read from the header is checked against bytes; afterwards only the copies in ring are to be used.
- * 0, or -EINVAL.
+ * Point ring into a mapping of bytes bytes that starts with a pool header. Its magic (acquire) says
+ * that the rest is there. Everything read from the header is checked against bytes; afterwards only
+ * the copies in ring are to be used. 0, or -EINVAL.
  */
 int pem_pool__open_ring(void *mapping, uint64_t bytes, struct pem_ring *ring);
 
 /*
- * The rule of a page's first count that holds for an event, or NULL; bit i of contexts says that the page's context i does
- * (membership.h).
+ * The rule of a page's first count that holds for an event, or NULL; bit i of contexts says that
+ * the page's context i does (membership.h).
  */
 const struct pem_rule *pem_rule__find(const struct pem_session_page *page, uint32_t count,
 				      uint64_t contexts, uint32_t event_id);
@@ -49,7 +52,10 @@ struct pem_distribution *pem_pool__distribution(const struct pem_ring *ring, uin
 uint32_t *pem_pool__event_ids(const struct pem_ring *ring);
 /* The hashes of the models that describe them, of the same form. */
 uint32_t *pem_pool__event_models(const struct pem_ring *ring);
-/* The producer's own: two bits of word i / 16, from i % 16 * 2 on, say that the memory of chunk i's halves exists. */
+/*
+ * The producer's own: two bits of word i / 16, from i % 16 * 2 on, say that the memory of chunk i's
+ * halves exists.
+ */
 uint32_t *pem_pool__populated(const struct pem_ring *ring);
 
 #endif

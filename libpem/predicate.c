@@ -2,8 +2,9 @@
 /*
  * predicate.c - a predicate's text, parsed into a tree
  *
- * Recursive descent, one level of the C stack for each parenthesis, of which there may be PEM_PREDICATE_DEPTH_MAX: the text
- * may come from anybody. Fields and labels are looked up later, in each event (predicate_compile.c).
+ * Recursive descent, one level of the C stack for each parenthesis, of which there may be
+ * PEM_PREDICATE_DEPTH_MAX: the text may come from anybody. Fields and labels are looked up later,
+ * in each event (predicate_compile.c).
  */
 #include "predicate.h"
 #include "util.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * predicate.h - what people write about fields ('size > 4096 && site != 0'), as a tree, and compiled to tests for an event
+ * predicate.h - what people write about fields ('size > 4096 && site != 0'), as a tree, and
+ * compiled to tests for an event
  *
  *	predicate:	or
  *	or:		and { '||' and }
@@ -52,15 +53,16 @@ struct pem_expression {
 };
 
 /*
- * Parse a text. 0; -EINVAL with error: the column and what may stand there; -E2BIG: more than PEM_TESTS_MAX comparisons,
- * nested too deep, or too long a text.
+ * Parse a text. 0; -EINVAL with error: the column and what may stand there; -E2BIG: more than
+ * PEM_TESTS_MAX comparisons, nested too deep, or too long a text.
  */
 int pem_expression__parse(struct pem_expression *expression, const char *text,
 			  struct pem_error *error);
 
 /*
- * What a comparison asks of an event's field: of the bits that mask leaves of its eight highest bytes, made a key that orders
- * as the values do, whether it lies in lo to hi. empty: no value does; full: each does.
+ * What a comparison asks of an event's field: of the bits that mask leaves of its eight highest
+ * bytes, made a key that orders as the values do, whether it lies in lo to hi. empty: no value
+ * does; full: each does.
  */
 struct pem_range {
 	uint64_t mask, flip, lo, hi;
@@ -75,8 +77,9 @@ int pem_expression__range(const struct pem_expression *expression, const struct 
 			  struct pem_error *error);
 
 /*
- * Compile for an event into test[PEM_TESTS_MAX]. Returns how many tests, at least one; or -EINVAL with error: a field that
- * the event lacks or that can't be tested, a value that means nothing to it.
+ * Compile for an event into test[PEM_TESTS_MAX]. Returns how many tests, at least one; or -EINVAL
+ * with error: a field that the event lacks or that can't be tested, a value that means nothing to
+ * it.
  */
 int pem_expression__compile(const struct pem_expression *expression, const struct pem_event *event,
 			    struct pem_test *test, struct pem_error *error);

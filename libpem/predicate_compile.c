@@ -2,12 +2,13 @@
 /*
  * predicate_compile.c - a predicate's tree, compiled to tests for one event
  *
- * A comparison becomes a range of keys (pem/predicate.h says what a key is): constants that no value of the field's type
- * has are rounded into the range, and what remains of it may be nothing, or everything. && and || become jumps, as a
- * compiler of C makes them of conditions: each test is told where to go on either way, always forward.
+ * A comparison becomes a range of keys (pem/predicate.h says what a key is): constants that no
+ * value of the field's type has are rounded into the range, and what remains of it may be nothing,
+ * or everything. && and || become jumps, as a compiler of C makes them of conditions: each test is
+ * told where to go on either way, always forward.
  *
- * Floating values order as IEEE 754 has it: -0 equals 0, and a NaN, whose keys lie beyond those of the infinities, is in no
- * range. It is unequal to all, and a negation turns its answer, as in C.
+ * Floating values order as IEEE 754 has it: -0 equals 0, and a NaN, whose keys lie beyond those of
+ * the infinities, is in no range. It is unequal to all, and a negation turns its answer, as in C.
  */
 #include "predicate.h"
 #include "util.h"
@@ -24,8 +25,8 @@ typedef __int128 distribution; /* holds every number of 64 bits with its sign */
 /* A constant, between the two numbers that a type can hold: low == high if it is one of them. */
 struct between {
 	uint64_t low, high; /* keys */
-	bool below,
-		above; /* less than the type's least, more than its greatest: low and high mean nothing */
+	/* less than the type's least, more than its greatest: low and high mean nothing */
+	bool below, above;
 };
 
 /* --- fields and labels --- */
@@ -319,8 +320,8 @@ static int apply_bits(const struct pem_expression *e, const struct pem_node *nod
 }
 
 /*
- * Bits that '&' leaves are a number without a sign. A range of such numbers ends at the widest one of the field, whatever
- * bits there are.
+ * Bits that '&' leaves are a number without a sign. A range of such numbers ends at the widest one
+ * of the field, whatever bits there are.
  */
 int pem_expression__range(const struct pem_expression *e, const struct pem_node *node,
 			  const struct pem_event *event, struct pem_range *r,

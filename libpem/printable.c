@@ -2,8 +2,9 @@
 /*
  * printable.c - texts of programs and traces, made fit to be shown to a person
  *
- * A terminal takes control characters for commands, and a program chooses its name. The second set of them, C1, is U+0080 to
- * U+009F in UTF-8, and a single byte for terminals that do not use UTF-8: 0x9b begins the same sequences as ESC [.
+ * A terminal takes control characters for commands, and a program chooses its name. The second set
+ * of them, C1, is U+0080 to U+009F in UTF-8, and a single byte for terminals that do not use UTF-8:
+ * 0x9b begins the same sequences as ESC [.
  */
 #include "util.h"
 

@@ -121,10 +121,10 @@ static int add_entry(void *arg, int64_t tag, const char *text)
 		o->needed = larger;
 		o->needed[o->needed_count++] = copy;
 	} else {
-		char **place = tag == DT_RUNPATH ? &o->runpath : &o->rpath;
+		char **path = tag == DT_RUNPATH ? &o->runpath : &o->rpath;
 
-		free(*place);
-		*place = copy;
+		free(*path);
+		*path = copy;
 	}
 	return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * record_bytes.c - the length of a record, by its event's description: what libpem and a source that walks records share
+ * record_bytes.c - the length of a record, by its event's description: what libpem and a source
+ * that walks records share
  */
 #include <pem/model.h>
 

@@ -4,11 +4,13 @@
  *
  * Signal handlers come here, and programs whose malloc may not be called: no snprintf, no readdir.
  *
- * In /dev/shm and /tmp every user can make folders, and so take another's name first. The usual name, pem-UID, is
- * therefore not the only one: where it is taken, the user's folder has 64 random bits in its name, and is found by its owner.
- * In a user namespace root's number is mostly the one that the user has, and its name root's: then the user's number outside is
- * tried first. Of several, the first by name counts. Processes that start at the same moment, before there is any, may choose
- * different ones; those that come later choose the same, and a consumer that looks for a user's folders finds all.
+ * In /dev/shm and /tmp every user can make folders, and so take another's name first. The usual
+ * name, pem-UID, is therefore not the only one: where it is taken, the user's folder has 64 random
+ * bits in its name, and is found by its owner. In a user namespace root's number is mostly the one
+ * that the user has, and its name root's: then the user's number outside is tried first. Of
+ * several, the first by name counts. Processes that start at the same moment, before there is any,
+ * may choose different ones; those that come later choose the same, and a consumer that looks for a
+ * user's folders finds all.
  */
 #include "runtime_dir.h"
 #include "util.h"
@@ -23,8 +25,8 @@
 
 #define RANDOM_DIGITS 16u
 #define MAKE_TRIES 8u
-#define OVERFLOW_UID                                                                               \
-	65534u /* owner of what is outside the user namespace, as the kernel is built by default */
+/* owner of what is outside the user namespace, as the kernel is built by default */
+#define OVERFLOW_UID 65534u
 
 /* Append to path at *used; false when it does not fit. */
 static bool append(char *path, size_t bytes, size_t *used, const char *text)
@@ -253,7 +255,10 @@ static int take_shared(const char *base, char *path, size_t bytes)
 	return result == -EPERM ? take_other(base, path, bytes) : result;
 }
 
-/* As secure_getenv. That may be the program's own, and wait for a lock that a thread had held as this process was forked. */
+/*
+ * As secure_getenv. That may be the program's own, and wait for a lock that a thread had held as
+ * this process was forked.
+ */
 static const char *variable(const char *name)
 {
 	size_t length = strlen(name);

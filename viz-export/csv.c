@@ -4,15 +4,16 @@
  *
  * Not here: reading the trace (libpem), files (output.c).
  *
- * Columns: clock, time_ns, layer, event, pid, tid, cpu, process; then one per field name of the events that occur in
- * the trace, in the order of the model. Events that share a field's name share its column; a field named like one of
- * the first columns is called field_NAME. What is unknown, or no field of the row's event, is empty. Fields that
- * people read in base 16 are 0x..., values with labels their names; a list is its elements, parted by spaces, and where
- * the trace names them, as of the counters read at an event, each is NAME=VALUE. RFC 4180 quoting, lines end with \n.
+ * Columns: clock, time_ns, layer, event, pid, tid, cpu, process; then one per field name of the
+ * events that occur in the trace, in the order of the model. Events that share a field's name share
+ * its column; a field named like one of the first columns is called field_NAME. What is unknown, or
+ * no field of the row's event, is empty. Fields that people read in base 16 are 0x..., values with
+ * labels their names; a list is its elements, parted by spaces, and where the trace names them, as
+ * of the counters read at an event, each is NAME=VALUE. RFC 4180 quoting, lines end with \n.
  *
- * Texts are those of the programs, and the table may be opened in a spreadsheet: a text that one would take for a formula
- * gets an apostrophe in front, and so does one that begins with an apostrophe. Without the first apostrophe every text is what
- * it was. Numbers never get one.
+ * Texts are those of the programs, and the table may be opened in a spreadsheet: a text that one
+ * would take for a formula gets an apostrophe in front, and so does one that begins with an
+ * apostrophe. Without the first apostrophe every text is what it was. Numbers never get one.
  */
 #define _GNU_SOURCE
 #include "output.h"
@@ -60,7 +61,10 @@ static bool is_formula(const char *text)
 	return false;
 }
 
-/* Semicolons and tabs part cells in some spreadsheets: what follows one must not begin a cell either. */
+/*
+ * Semicolons and tabs part cells in some spreadsheets: what follows one must not begin a cell
+ * either.
+ */
 static void put_text(FILE *out, const char *text)
 {
 	const char *mark = is_formula(text) ? "'" : "", *c;
@@ -362,8 +366,9 @@ static int put_rows(struct csv *csv, struct pem_error *error)
 			continue;
 		if (csv->options.progress)
 			csv->options.progress(done, total, csv->options.progress_arg);
+		/* pem_output__finish says why */
 		if (ferror(csv->out))
-			break; /* pem_output__finish says why */
+			break;
 	}
 	return rc < 0 ? rc : 0;
 }

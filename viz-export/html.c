@@ -2,8 +2,8 @@
 /*
  * html.c - exporter 'html': one page that opens offline and shows every layer on one timeline
  *
- * Here: the page (built from page/ at build time) around the data. How a trace becomes data: html_data.c; what the
- * page does with it: page/.
+ * Here: the page (built from page/ at build time) around the data. How a trace becomes data:
+ * html_data.c; what the page does with it: page/.
  */
 #include "html_data.h"
 #include "output.h"
@@ -12,7 +12,10 @@
 #include <locale.h>
 #include <string.h>
 
-/* The page, with DATA_MARK once where the data goes: $(B)/gen/viz-export/page.html, see page/build.mk. */
+/*
+ * The page, with DATA_MARK once where the data goes: $(B)/gen/viz-export/page.html, see
+ * page/build.mk.
+ */
 extern const char pem_html_page[] __attribute__((visibility("hidden")));
 extern const char pem_html_page_end[] __attribute__((visibility("hidden")));
 

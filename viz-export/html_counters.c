@@ -2,8 +2,8 @@
 /*
  * html_counters.c - the last value of every counter, to turn values that only grow into growth
  *
- * A counter is an event of one process, thread, cpu and stream. At most COUNTERS_MAX are followed: of the rest
- * the records still count, their growth does not.
+ * A counter is an event of one process, thread, cpu and stream. At most COUNTERS_MAX are followed:
+ * of the rest the records still count, their growth does not.
  */
 #include "html_data.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * html_data.c - two passes over a trace: which (event, process) pairs there are, then what happens when
+ * html_data.c - two passes over a trace: which (event, process) pairs there are, then what happens
+ * when
  *
- * The first pass decides how many bins and how many processes fit; the second fills them. Every record is in
- * exactly one series, so counts add up to what the reader delivers.
+ * The first pass decides how many bins and how many processes fit; the second fills them. Every
+ * record is in exactly one series, so counts add up to what the reader delivers.
  */
 #include "html_data.h"
 
@@ -291,7 +292,10 @@ static double page_cells(const struct pem_html_data *data, uint32_t bins)
 	return cells;
 }
 
-/* Bins as wide as the smallest 1, 2 or 5 times a power of ten that divides the span into at most bins. */
+/*
+ * Bins as wide as the smallest 1, 2 or 5 times a power of ten that divides the span into at most
+ * bins.
+ */
 static void choose_width(struct pem_html_data *data, uint32_t bins)
 {
 	static const uint64_t step[] = {1, 2, 5};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * html_data.h - a trace boiled down to what one page can hold: bins per event and process, and phases
+ * html_data.h - a trace boiled down to what one page can hold: bins per event and process, and
+ * phases
  *
  * Memory and page size are bounded whatever the trace says; what did not fit is counted.
  */
@@ -75,9 +76,9 @@ struct pem_html_data {
 };
 
 /*
- * Read the whole trace twice, from its start; what is damaged is passed over and counted. 0, or -errno with error
- * set: -ENOMEM, -E2BIG (more kinds of events than a page can hold), or the reader's own. data is valid after
- * either; pem_html_data__free empties it.
+ * Read the whole trace twice, from its start; what is damaged is passed over and counted. 0, or
+ * -errno with error set: -ENOMEM, -E2BIG (more kinds of events than a page can hold), or the
+ * reader's own. data is valid after either; pem_html_data__free empties it.
  */
 int pem_html_data__read(struct pem_html_data *data, struct pem_trace *trace,
 			const struct pem_export_options *options, struct pem_error *error);
@@ -97,8 +98,9 @@ void pem_html_phases__finish(struct pem_html_phases *phases, uint64_t end_ns);
 struct pem_html_counters *pem_html_counters__new(void);
 void pem_html_counters__free(struct pem_html_counters *counters);
 /*
- * How much the counter in a record grew since the last record of the same counter (event, process, thread, cpu,
- * stream) and when that was. 1: *growth and *since_ns set; 0: first seen; -EINVAL: went backwards or is no number.
+ * How much the counter in a record grew since the last record of the same counter (event, process,
+ * thread, cpu, stream) and when that was. 1: *growth and *since_ns set; 0: first seen; -EINVAL:
+ * went backwards or is no number.
  */
 int pem_html_counters__step(struct pem_html_counters *counters, const struct pem_record *record,
 			    unsigned field, double *growth, uint64_t *since_ns);

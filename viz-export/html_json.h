@@ -11,8 +11,9 @@
 #include <stdio.h>
 
 /*
- * A quoted string of at most bytes_max bytes of text. Bytes that are not UTF-8 become U+FFFD; control characters
- * and those that mean something to HTML are written as \u escapes, so no text can end the element.
+ * A quoted string of at most bytes_max bytes of text. Bytes that are not UTF-8 become U+FFFD;
+ * control characters and those that mean something to HTML are written as \u escapes, so no text
+ * can end the element.
  */
 void pem_json__string(FILE *out, const char *text, size_t bytes_max);
 /* A number, or null when it is not finite. The decimal point is that of the current locale. */

@@ -2,8 +2,9 @@
 /*
  * html_write.c - what the page shows, as one JSON object
  *
- * Its reader is page/model.js; "format" changes with its shape. Lists of bins are shortened: in "bins" a negative
- * number -n stands for n empty bins; "values" are pairs of how many bins in a row, and the value of each.
+ * Its reader is page/model.js; "format" changes with its shape. Lists of bins are shortened: in
+ * "bins" a negative number -n stands for n empty bins; "values" are pairs of how many bins in a
+ * row, and the value of each.
  */
 #include "html_data.h"
 #include "html_json.h"

@@ -17,11 +17,15 @@ struct pem_output {
 	char *temporary;
 };
 
-/* Open path ('-': standard output) for writing through a temporary file beside it. 0, or -errno with error. */
+/*
+ * Open path ('-': standard output) for writing through a temporary file beside it. 0, or -errno
+ * with error.
+ */
 int pem_output__open(struct pem_output *output, const char *path, struct pem_error *error);
 /*
- * Close it. With result 0 the file takes its place at path; with a negative result, or when anything could not be
- * written, the temporary file goes away. Returns result, or -errno with error.
+ * Close it. With result 0 the file takes its place at path; with a negative result, or when
+ * anything could not be written, the temporary file goes away. Returns result, or -errno with
+ * error.
  */
 int pem_output__finish(struct pem_output *output, int result, struct pem_error *error);
 

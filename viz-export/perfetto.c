@@ -2,14 +2,18 @@
 /*
  * perfetto.c - exporter: Perfetto's protobuf trace, for ui.perfetto.dev and trace_processor
  *
- * Not here: the messages (perfetto.proto), which tracks there are (perfetto_tracks.c), memory (perfetto_arena.h).
+ * Not here: the messages (perfetto.proto), which tracks there are (perfetto_tracks.c), memory
+ * (perfetto_arena.h).
  *
- * Each record becomes one packet, written as soon as it is made; the packet that describes a track comes right before
- * the first one on it:
- *	interval-begin, interval-end	a slice on the thread's track, named by role 'name' or else by its class
+ * Each record becomes one packet, written as soon as it is made; the packet that describes a track
+ * comes right before the first one on it:
+ *	interval-begin, interval-end	a slice on the thread's track, named by role 'name' or else
+ *					by its class
  *	counter, gauge			a value on a counter track of its process (and CPU)
- *	sets-thread on a CPU		an ftrace sched_switch, which Perfetto draws as what ran where
- *	all others			an instant on the thread's track, with the fields as annotations
+ *	sets-thread on a CPU		an ftrace sched_switch, which Perfetto draws as what ran
+ *					where
+ *	all others			an instant on the thread's track, with the fields as
+ *					annotations
  * A record without a thread goes to its process's track, else its CPU's, else the machine's.
  */
 #define _GNU_SOURCE
@@ -26,7 +30,8 @@
 #include <string.h>
 
 #define PROGRESS_RECORDS 65536
-#define DEFAULT_PRIORITY 120 /* of a thread that nobody asked to be nice; the specs tell no other */
+/* of a thread that nobody asked to be nice; the specs tell no other */
+#define DEFAULT_PRIORITY 120
 #define NAME_BYTES 64 /* of a process, its NUL and rounding counted */
 #define WORDS_BYTES 256u /* of labels */
 #define SEQUENCE_ID 1
@@ -50,8 +55,8 @@ struct perfetto {
 /* --- memory --- */
 
 /*
- * Room for the message of a record: an annotation for each field and element, and copies of its strings and of the
- * names of the processes and threads it is about.
+ * Room for the message of a record: an annotation for each field and element, and copies of its
+ * strings and of the names of the processes and threads it is about.
  */
 static int prepare(struct pem_arena *arena, const struct pem_record *record)
 {
@@ -548,8 +553,9 @@ static int put_records(struct perfetto *p, const struct pem_export_options *opti
 			continue;
 		if (options && options->progress)
 			options->progress(done, total, options->progress_arg);
+		/* pem_output__finish says why */
 		if (ferror(p->out))
-			return 0; /* pem_output__finish says why */
+			return 0;
 	}
 	return rc;
 }

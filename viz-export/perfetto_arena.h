@@ -28,7 +28,10 @@ static inline void *pem_arena__take(struct pem_arena *arena, size_t bytes)
 	return p;
 }
 
-/* The string with '?' for each byte that is not ASCII, unless all of it is UTF-8, as protobuf wants it. */
+/*
+ * The string with '?' for each byte that is not ASCII, unless all of it is UTF-8, as protobuf wants
+ * it.
+ */
 static inline char *pem_arena__text(struct pem_arena *arena, const char *text)
 {
 	size_t bytes = strlen(text) + 1, left = bytes - 1, i, n;

@@ -2,7 +2,8 @@
 /*
  * doctor.c - pem doctor: what works here, what does not, and what would change that
  *
- * Features are probed by using them, never guessed from a version. The checks are in machine.c and pem.c.
+ * Features are probed by using them, never guessed from a version. The checks are in machine.c and
+ * pem.c.
  */
 #include "doctor.h"
 

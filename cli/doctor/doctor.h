@@ -14,7 +14,8 @@ struct doctor_line {
 	enum doctor_state state;
 	char detail[512];
 	char advice[256]; /* the next step, or "" */
-	double cost_ns; /* what one event costs, as detail says too; 0: the check is not about that */
+	/* what one event costs, as detail says too; 0: the check is not about that */
+	double cost_ns;
 };
 
 #define DOCTOR_LINES_MAX 64

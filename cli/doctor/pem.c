@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * pem.c - pem doctor on pem itself: what can be delivered, which parts and which other tools are here
+ * pem.c - pem doctor on pem itself: what can be delivered, which parts and which other tools are
+ * here
  */
 #include "doctor.h"
 
@@ -14,7 +15,10 @@
 #define PATHS_MAX 4
 #define SOURCES_MAX 16
 
-/* Of the catalogue's events of one source kind: how many can be had, and why the first of the others can't. */
+/*
+ * Of the catalogue's events of one source kind: how many can be had, and why the first of the
+ * others can't.
+ */
 static void check_events(struct doctor *doctor, struct pem_session *session,
 			 enum pem_source_kind kind, const char *check)
 {
@@ -44,7 +48,10 @@ static void check_events(struct doctor *doctor, struct pem_session *session,
 			    here, all, first.text);
 }
 
-/* Of places that name one event each: why the first of them that can't be had can't, if none can. Returns how many can. */
+/*
+ * Of places that name one event each: why the first of them that can't be had can't, if none can.
+ * Returns how many can.
+ */
 static size_t try_folders(struct pem_session *session, const char *const *locations, size_t count,
 			  struct pem_error *why)
 {
@@ -65,7 +72,10 @@ static size_t try_folders(struct pem_session *session, const char *const *locati
 	return here;
 }
 
-/* Places that no spec describes: a function that every kernel has, and one that every program has along. */
+/*
+ * Places that no spec describes: a function that every kernel has, and one that every program has
+ * along.
+ */
 static void check_folders(struct doctor *doctor, struct pem_session *session)
 {
 	static const char *const kernel[] = {"fentry:vfs_read", "fexit:vfs_read"},
@@ -129,7 +139,9 @@ static void check_paths(struct doctor *doctor, struct pem_session *session)
 		    count != 0 ? text : "nothing serves any", all);
 }
 
-/* What serves kernel events and counters, in the order in which they are asked, and why one is not. */
+/*
+ * What serves kernel events and counters, in the order in which they are asked, and why one is not.
+ */
 static void check_sources(struct doctor *doctor, struct pem_session *session)
 {
 	struct pem_source_state states[SOURCES_MAX] = {{.size = sizeof(states[0])}};

@@ -74,7 +74,10 @@ static void generalize(struct list_entry *entry)
 		snprintf(entry->why, sizeof(entry->why), "%s", text);
 }
 
-/* A program's own stub, unlike one of an adapter that comes with pem: it may or may not be in what is recorded. */
+/*
+ * A program's own stub, unlike one of an adapter that comes with pem: it may or may not be in what
+ * is recorded.
+ */
 static bool is_of_programs(const struct pem_event *event)
 {
 	return event->source_kind == PEM_SOURCE_STUB &&
@@ -141,7 +144,10 @@ static int collect(struct list *list, struct pem_session *session, const struct 
 	return 0;
 }
 
-/* A word that is no layer and no pattern of any event is looked for in what they tell, as several words are. */
+/*
+ * A word that is no layer and no pattern of any event is looked for in what they tell, as several
+ * words are.
+ */
 static int find(struct list *list, struct pem_session *session, struct request *request)
 {
 	int rc = 0;

@@ -13,7 +13,8 @@ struct list_entry {
 	char path[16]; /* what serves it: "module", "bpf", "counters", "stub"; "" : nothing */
 	bool of_programs; /* raised by programs that call its stub, not by what comes with pem */
 	struct pem_error reason; /* why not */
-	char why[512]; /* the same without the source's name, so that one reason for many sources is one */
+	/* the same without the source's name, so that one reason for many sources is one */
+	char why[512];
 };
 
 struct list {
@@ -24,13 +25,16 @@ struct list {
 /* list.c: "yes", "no", or "program": whether it comes is up to the program. */
 const char *list_here(const struct list_entry *entry);
 /*
- * Of an event's alternative sources the next name, and its length; 0: no more. *p starts as event->source_name. One that
- * stands there several times, for fields that lie otherwise in other kernels, comes once.
+ * Of an event's alternative sources the next name, and its length; 0: no more. *p starts as
+ * event->source_name. One that stands there several times, for fields that lie otherwise in other
+ * kernels, comes once.
  */
 size_t list_next_source(const struct pem_event *event, const char **p, const char **name);
 /* search.c: does what an event tells of itself have every word of these texts? */
 bool list_search(const struct pem_event *event, char *const *words, size_t count);
-/* tables.c: counts by class and what is missing why; a row an event; everything about each event. */
+/*
+ * tables.c: counts by class and what is missing why; a row an event; everything about each event.
+ */
 void list_print_summary(const struct list *list);
 void list_print_rows(const struct list *list);
 void list_print_fields(const struct list *list);

@@ -2,8 +2,9 @@
 /*
  * search.c - pem list: events by words in what they tell of themselves
  *
- * A word is found where a word of the text starts, in whatever case: at a letter or digit behind something else, or at
- * a capital letter inside a name. So 'io' finds "I/O" and "BioIo", and not "operation".
+ * A word is found where a word of the text starts, in whatever case: at a letter or digit behind
+ * something else, or at a capital letter inside a name. So 'io' finds "I/O" and "BioIo", and not
+ * "operation".
  */
 #include "list.h"
 
@@ -16,7 +17,9 @@ static bool joins(char c)
 	return c == '/' || c == '-' || c == '_' || c == ':';
 }
 
-/* Does the text at p start with the word? What joins parts of words does not count: "I/O" is 'io'. */
+/*
+ * Does the text at p start with the word? What joins parts of words does not count: "I/O" is 'io'.
+ */
 static bool starts_with(const char *p, const char *word, size_t n)
 {
 	const char *end = word + n;

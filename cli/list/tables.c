@@ -20,7 +20,10 @@ static bool same_class(const struct pem_event *a, const struct pem_event *b)
 	return strcmp(a->layer, b->layer) == 0 && strcmp(a->class_name, b->class_name) == 0;
 }
 
-/* The events that share entry i's reason: each, or whole classes of them with a count. Returns how many. */
+/*
+ * The events that share entry i's reason: each, or whole classes of them with a count. Returns how
+ * many.
+ */
 static size_t name_those(const struct list *list, size_t i, bool by_class, char *names,
 			 size_t bytes)
 {

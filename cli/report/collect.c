@@ -132,7 +132,10 @@ static struct report_thread *thread_of(struct report *report, struct counting *c
 	return thread;
 }
 
-/* A counter only grows, for each process, thread and CPU that it is counted of: keep the last of each. */
+/*
+ * A counter only grows, for each process, thread and CPU that it is counted of: keep the last of
+ * each.
+ */
 static int keep_counter(struct report *report, struct counting *c, uint32_t event,
 			const struct pem_record *record)
 {
@@ -177,7 +180,10 @@ static int count_value(struct report *report, struct counting *c, uint32_t event
 	return 0;
 }
 
-/* A thread is called what it was called last: its number may be another's later, which is then asked for its name. */
+/*
+ * A thread is called what it was called last: its number may be another's later, which is then
+ * asked for its name.
+ */
 static void rename_thread(struct report *report, struct counting *c,
 			  const struct pem_record *record)
 {
@@ -289,7 +295,10 @@ static void name_processes(struct report *report)
 	}
 }
 
-/* Is there an event in the trace's model, which has what was asked for, that no program raises by itself? */
+/*
+ * Is there an event in the trace's model, which has what was asked for, that no program raises by
+ * itself?
+ */
 static bool asked_for_others(const struct report *report)
 {
 	const struct pem_model *model = pem_trace__model(report->trace);
@@ -302,9 +311,9 @@ static bool asked_for_others(const struct report *report)
 }
 
 /*
- * When a killed recorder's trace was finished by another process, what programs logged is accounted for; what the kernel
- * had recorded and nobody read is not, if it was asked for at all. One that was killed before it named its command has
- * recorded nothing.
+ * When a killed recorder's trace was finished by another process, what programs logged is accounted
+ * for; what the kernel had recorded and nobody read is not, if it was asked for at all. One that
+ * was killed before it named its command has recorded nothing.
  */
 static const char *find_uncounted(const struct report *report)
 {

@@ -2,8 +2,8 @@
 /*
  * cost.c - pem report: what observing cost, for people and for programs
  *
- * It is a share of the CPU time of what was observed: of the program's, or, where that was the whole machine, of all that
- * ran meanwhile.
+ * It is a share of the CPU time of what was observed: of the program's, or, where that was the
+ * whole machine, of all that ran meanwhile.
  */
 #include "report.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * detail.c - pem report: which events were watched less closely for a time, so that nobody takes that for silence
+ * detail.c - pem report: which events were watched less closely for a time, so that nobody takes
+ * that for silence
  */
 #include "report.h"
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * pages.c - pem report: what pem.ko looked at: counters at events of the kernel, and which memory was used
+ * pages.c - pem report: what pem.ko looked at: counters at events of the kernel, and which memory
+ * was used
  *
- * A counter's value is what its CPU had counted by then, so what belongs to an event is what was added since the event before
- * on that CPU: a system call's, for its exit. Regions of memory are told by passes; one that a pass does not tell of has no page.
+ * A counter's value is what its CPU had counted by then, so what belongs to an event is what was
+ * added since the event before on that CPU: a system call's, for its exit. Regions of memory are
+ * told by passes; one that a pass does not tell of has no page.
  */
 #include "report.h"
 
@@ -206,7 +208,10 @@ int report_page_samples__record(struct report_page_samples *samples, enum report
 	}
 }
 
-/* Passes over the memory that a region is of: as many as told of it, where the passes themselves were not recorded. */
+/*
+ * Passes over the memory that a region is of: as many as told of it, where the passes themselves
+ * were not recorded.
+ */
 static uint64_t passes_of(const struct report_page_samples *samples, const struct region *region)
 {
 	uint64_t passes = samples->processes[region->process].passes;

@@ -2,8 +2,8 @@
 /*
  * phases.c - what happened between the begins and ends of phases
  *
- * A begin saves how many of each event had been read; its end takes the difference. So a phase costs
- * at its two ends and nothing per event. Which end belongs to which begin says intervals.h.
+ * A begin saves how many of each event had been read; its end takes the difference. So a phase
+ * costs at its two ends and nothing per event. Which end belongs to which begin says intervals.h.
  */
 #include "intervals.h"
 #include "report.h"
@@ -59,7 +59,10 @@ static uint64_t hash(const char *text)
 	return h;
 }
 
-/* The phase of a name, made when new; UINT32_MAX without memory. Names whose hashes collide would share one. */
+/*
+ * The phase of a name, made when new; UINT32_MAX without memory. Names whose hashes collide would
+ * share one.
+ */
 static uint32_t phase_of(struct report_open *open, struct report *report, const char *name)
 {
 	uint32_t *at = cli_map__at(&open->by_name, hash(name));

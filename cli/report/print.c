@@ -24,13 +24,19 @@ static void line(const char *title, const char *text)
 	cli_wrap(stdout, pem_printable(copy), 10, 10, cli_width(stdout));
 }
 
-/* The signal that a status of 128 and more stands for, or NULL: programs exit with such statuses too. */
+/*
+ * The signal that a status of 128 and more stands for, or NULL: programs exit with such statuses
+ * too.
+ */
 static const char *signal_name(int status)
 {
 	return status > 128 ? sigabbrev_np(status - 128) : NULL;
 }
 
-/* How far back a flight recorder reaches: a program that raised little reaches further than the others. */
+/*
+ * How far back a flight recorder reaches: a program that raised little reaches further than the
+ * others.
+ */
 static const char *reach_words(const struct report *r)
 {
 	uint64_t bulk = r->duration_ns > r->bulk_ns ? r->duration_ns - r->bulk_ns : 0;
@@ -120,7 +126,10 @@ static const char *value_of(const struct report_event *e)
 	return cli_format("%s %.60s", word, cli_quantity(e->total, field->unit));
 }
 
-/* Of the whole machine, a counter's values are added up over its CPUs: its times are longer than what went by. */
+/*
+ * Of the whole machine, a counter's values are added up over its CPUs: its times are longer than
+ * what went by.
+ */
 static const char *value_words(const struct report *r, const struct report_event *e)
 {
 	const char *text = value_of(e);
@@ -309,7 +318,10 @@ static void *sorted(const void *array, size_t count, size_t bytes,
 	return pointers;
 }
 
-/* Processes that are not the program's turn up as its threads took a processor from theirs: nameless, they are one row. */
+/*
+ * Processes that are not the program's turn up as its threads took a processor from theirs:
+ * nameless, they are one row.
+ */
 static bool is_outside(const struct report_process *process)
 {
 	return process->pid == 0 || process->name[0] == '\0';

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * report.c - pem report: what is in a trace, whether all of it is there, and what it cost to observe
+ * report.c - pem report: what is in a trace, whether all of it is there, and what it cost to
+ * observe
  */
 #include "report.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * report.h - what pem report found in a trace; collected in one pass, then printed for people or as JSON
+ * report.h - what pem report found in a trace; collected in one pass, then printed for people or as
+ * JSON
  */
 #ifndef PEM_CLI_REPORT_H
 #define PEM_CLI_REPORT_H
@@ -22,16 +23,16 @@ struct report_event {
 	struct pem_balance balance; /* as recorded */
 	enum report_value value;
 	int field; /* index of the value's field */
-	uint64_t
-		total; /* the sum, or the last value (a counter's: summed over what it was counted of) */
+	/* the sum, or the last value (a counter's: summed over what it was counted of) */
+	uint64_t total;
 	double total_f; /* of a floating field */
 	uint64_t summed; /* how many values the sum is of */
 };
 
 struct report_process {
 	uint32_t pid;
-	uint32_t
-		nameless; /* 1: one of its threads is that of records of no thread, such as counters */
+	/* 1: one of its threads is that of records of no thread, such as counters */
+	uint32_t nameless;
 	uint32_t threads; /* how many; first_thread and last_thread are indexes if there is one */
 	uint32_t first_thread, last_thread;
 	char name[PEM_NAME_BYTES];
@@ -104,7 +105,10 @@ struct report {
 
 extern const char *const report_layers[LAYERS];
 
-/* Read the whole trace. A status; what was said on failure is on standard error. Freed by report__free either way. */
+/*
+ * Read the whole trace. A status; what was said on failure is on standard error. Freed by
+ * report__free either way.
+ */
 int report__collect(struct report *report, const char *directory);
 void report__free(struct report *report);
 /* Why the trace does not balance, or "" if it does. */
@@ -125,9 +129,15 @@ void report__heading(const char *title);
 
 /* Take a record over if it is a step. 0 or -ENOMEM. */
 int report_detail__record(struct report *report, const struct pem_record *record);
-/* Were there more of the event than the trace has, or is it unknown? Then what is said of it is a lower bound. */
+/*
+ * Were there more of the event than the trace has, or is it unknown? Then what is said of it is a
+ * lower bound.
+ */
 bool report__is_partial(const struct report *report, const struct report_event *event);
-/* What is to be said of a cost of observing above the budget; "" where it was kept, or there was none. */
+/*
+ * What is to be said of a cost of observing above the budget; "" where it was kept, or there was
+ * none.
+ */
 const char *report_detail__excess(const struct report *report, double percent);
 void report_detail__print(const struct report *report);
 struct json_object *report_detail__json(const struct report *report);

@@ -2,8 +2,8 @@
 /*
  * btf.c - tracepoints' arguments by the kernel's type information (BTF), through libbpf
  *
- * The typedef btf_trace_EVENT has the types, which is what BPF programs get; the function __traceiter_EVENT has the
- * same, behind one pointer of its own, and their names.
+ * The typedef btf_trace_EVENT has the types, which is what BPF programs get; the function
+ * __traceiter_EVENT has the same, behind one pointer of its own, and their names.
  */
 #include "btf.h"
 #include "import.h"
@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ARGUMENTS_MAX                                                                              \
-	11 /* with the tracepoint's own pointer, 12: what a BPF program can be given */
+/* with the tracepoint's own pointer, 12: what a BPF program can be given */
+#define ARGUMENTS_MAX 11
 
 struct argument {
 	const char *name;
@@ -88,7 +88,10 @@ static const char *integer_word(const struct btf_type *t)
 	return NULL;
 }
 
-/* An argument as C declares it; false: it is none that a register holds, or has no name C could say. */
+/*
+ * An argument as C declares it; false: it is none that a register holds, or has no name C could
+ * say.
+ */
 static bool declare(const struct import_tracepoint *tp, const struct argument *argument, char *text,
 		    size_t bytes)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * import.c - pem spec import: a spec to edit, from what this machine has; and how its XML is written
+ * import.c - pem spec import: a spec to edit, from what this machine has; and how its XML is
+ * written
  */
 #include "import.h"
 
@@ -214,7 +215,10 @@ int import_field_name(char *name, size_t bytes, const char *text, struct cli_nam
 	return import_unique_name(name, bytes, names);
 }
 
-/* No header of C and none of pem's own names has a '_' in it: provider 'sched' would hide <sched.h>. */
+/*
+ * No header of C and none of pem's own names has a '_' in it: provider 'sched' would hide
+ * <sched.h>.
+ */
 void import_provider(char provider[IMPORT_PROVIDER_BYTES], const char *text)
 {
 	static const char suffix[] = "_tp";

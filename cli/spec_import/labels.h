@@ -18,8 +18,8 @@ struct import_sets {
 };
 
 /*
- * The name of the set that holds just these labels, XML lines, in an element "enum" or "flags"; a new one is named
- * after field. Valid until import_sets__free. NULL without memory.
+ * The name of the set that holds just these labels, XML lines, in an element "enum" or "flags"; a
+ * new one is named after field. Valid until import_sets__free. NULL without memory.
  */
 const char *import_sets__name(struct import_sets *sets, const char *element, const char *field,
 			      const char *labels);
@@ -28,8 +28,9 @@ void import_sets__free(struct import_sets *sets);
 int import_put_label(FILE *out, struct cli_names *taken, const char *text, const char *value);
 
 /*
- * What a tracepoint's print format calls the values of a field, by __print_symbolic or __print_flags: the attribute
- * " enum='...'" or " flags='...'", or "" if it names none, or with values that are not known. 0 or -ENOMEM.
+ * What a tracepoint's print format calls the values of a field, by __print_symbolic or
+ * __print_flags: the attribute " enum='...'" or " flags='...'", or "" if it names none, or with
+ * values that are not known. 0 or -ENOMEM.
  */
 int import_print_labels(struct import_sets *sets, struct import_btf *btf, const char *format,
 			const char *field, size_t size, bool is_signed, char *attribute,

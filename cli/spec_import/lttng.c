@@ -2,8 +2,9 @@
 /*
  * lttng.c - pem spec import --lttng: the tracepoints of a running program, with the types they have
  *
- * `lttng list` knows kinds of fields, and neither their sizes nor their signs. So a session that wants the tracepoints
- * is made, started, stopped and destroyed: what it leaves is metadata that declares them in full.
+ * `lttng list` knows kinds of fields, and neither their sizes nor their signs. So a session that
+ * wants the tracepoints is made, started, stopped and destroyed: what it leaves is metadata that
+ * declares them in full.
  */
 #include "tsdl.h"
 
@@ -20,7 +21,10 @@
 #define METADATA_BYTES_MAX (16u << 20)
 #define OUTPUT_MAX (1u << 20)
 
-/* Run lttng with these words: its exit status, or -errno. What it says is in text, cut at OUTPUT_MAX. */
+/*
+ * Run lttng with these words: its exit status, or -errno. What it says is in text, cut at
+ * OUTPUT_MAX.
+ */
 static int lttng(char *const words[], char **text)
 {
 	int out[2], status, saved;

@@ -2,8 +2,9 @@
 /*
  * pfm.c - pem spec import --pfm: a spec of the counters that libpfm4 names
  *
- * libpfm4 is opened when it is asked for, so that pem runs without it. Its tables hold the events of all processors it was
- * built for, not only this one's: what is imported may be for another machine.
+ * libpfm4 is opened when it is asked for, so that pem runs without it. Its tables hold the events
+ * of all processors it was built for, not only this one's: what is imported may be for another
+ * machine.
  */
 #include "import.h"
 
@@ -97,7 +98,10 @@ static void lower(char *text)
 		*text = (char)tolower((unsigned char)*text);
 }
 
-/* One event of the spec; text is libpfm4's own, and a comment only: a description says what the user means. */
+/*
+ * One event of the spec; text is libpfm4's own, and a comment only: a description says what the
+ * user means.
+ */
 static int put_event(struct import *import, const char *pmu, const char *name, const char *text)
 {
 	char group[NAME_BYTES], event[NAME_BYTES];
@@ -127,7 +131,9 @@ static bool is_wanted(const struct import *import, const char *name, bool whole_
 	return whole_event_wanted || fnmatch(import->pattern, name, FNM_CASEFOLD) == 0;
 }
 
-/* The event alone, where it needs no unit mask, and with each of its unit masks that make an event. */
+/*
+ * The event alone, where it needs no unit mask, and with each of its unit masks that make an event.
+ */
 static int import_event(struct import *import, const char *pmu, int index)
 {
 	const struct pfm *pfm = import->pfm;

@@ -2,9 +2,9 @@
 /*
  * print.c - labels out of a tracepoint's print format
  *
- * The kernel prints a field by tables in C: __print_symbolic(REC->family, { 2, "AF_INET" }, ...), and __print_flags with
- * bits. Values are small constant expressions; names in them are the kernel's enumerators, which BTF knows. A table with
- * a value that stays unknown is left out whole.
+ * The kernel prints a field by tables in C: __print_symbolic(REC->family, { 2, "AF_INET" }, ...),
+ * and __print_flags with bits. Values are small constant expressions; names in them are the
+ * kernel's enumerators, which BTF knows. A table with a value that stays unknown is left out whole.
  */
 #include "btf.h"
 #include "labels.h"
@@ -98,7 +98,10 @@ static long long operand(struct expression *e)
 	return value;
 }
 
-/* Operands joined by the operators that such tables have; they stand in brackets, so that none binds closer. */
+/*
+ * Operands joined by the operators that such tables have; they stand in brackets, so that none
+ * binds closer.
+ */
 static long long evaluate(struct expression *e)
 {
 	long long value = operand(e), right;

@@ -92,7 +92,9 @@ int import_select__take_names(const struct pem_model *catalogue, const char *pat
 	return rc < 0 ? rc : 0;
 }
 
-/* Members are noted as "struct name\tdeclaration": sorted, those of one structure stand together. */
+/*
+ * Members are noted as "struct name\tdeclaration": sorted, those of one structure stand together.
+ */
 void import_put_members(FILE *out, struct cli_names *members)
 {
 	char text[1800] = "";

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * tracepoint.c - pem spec import --tracepoint: the kernel's tracepoints, with the fields they really have
+ * tracepoint.c - pem spec import --tracepoint: the kernel's tracepoints, with the fields they
+ * really have
  *
- * Fields and their types come from tracefs, arguments from BTF. How the kernel fills a field from the arguments
- * is in neither: that is guessed from names, and the spec says so.
+ * Fields and their types come from tracefs, arguments from BTF. How the kernel fills a field from
+ * the arguments is in neither: that is guessed from names, and the spec says so.
  */
 #include "import.h"
 #include "btf.h"
@@ -191,7 +192,10 @@ static int put_event(struct import *in, const char *system, const char *event, F
 	return rc;
 }
 
-/* Is it in the catalogue? Then that is said, and true: it is left out, unless it was asked for by its name. */
+/*
+ * Is it in the catalogue? Then that is said, and true: it is left out, unless it was asked for by
+ * its name.
+ */
 static bool is_known(struct import *in, const char *system, const char *event)
 {
 	char tracepoint[256];

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * tsdl.c - CTF metadata to a spec: the part of the language that LTTng-UST writes, a declaration a line
+ * tsdl.c - CTF metadata to a spec: the part of the language that LTTng-UST writes, a declaration a
+ * line
  *
- * A metadata file is text, or text cut into packets. Names begin with an underscore that is not theirs; a sequence's
- * length is a field in front of it. What specs have no type for becomes a comment.
+ * A metadata file is text, or text cut into packets. Names begin with an underscore that is not
+ * theirs; a sequence's length is a field in front of it. What specs have no type for becomes a
+ * comment.
  */
 #include "tsdl.h"
 

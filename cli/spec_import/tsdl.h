@@ -19,8 +19,8 @@ struct import_tsdl {
 /* 0 or -ENOMEM. */
 int import_tsdl__init(struct import_tsdl *tsdl);
 /*
- * Add the events of a provider that a metadata file's bytes declare, each name once. Changes the text. 0; -EINVAL: it is
- * no CTF metadata; -ENOMEM.
+ * Add the events of a provider that a metadata file's bytes declare, each name once. Changes the
+ * text. 0; -EINVAL: it is no CTF metadata; -ENOMEM.
  */
 int import_tsdl__add(struct import_tsdl *tsdl, const char *provider, char *bytes, size_t count);
 /* No more is added: both texts can be read. 0 or -ENOMEM. */

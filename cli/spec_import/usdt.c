@@ -40,7 +40,10 @@ static void free_probes(struct probes *all)
 	free(all->probes);
 }
 
-/* The probe of that name, a new one if there is none; NULL without memory, or if there are too many. */
+/*
+ * The probe of that name, a new one if there is none; NULL without memory, or if there are too
+ * many.
+ */
 static struct probe *find(struct probes *all, const char *provider, const char *name)
 {
 	struct probe *probe;

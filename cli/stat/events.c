@@ -15,7 +15,10 @@ static unsigned int group_of(const struct stat *s, const struct pem_event *event
 	return event->source_kind == PEM_SOURCE_PERF ? STAT_GROUP_COUNTER : STAT_GROUP_COUNT;
 }
 
-/* Of this version and no other, for another's fields may put it into another group. NULL without memory. */
+/*
+ * Of this version and no other, for another's fields may put it into another group. NULL without
+ * memory.
+ */
 static char *pattern_of(const struct pem_event *event)
 {
 	return strdup(cli_format("%s@%u", event->name, event->version));

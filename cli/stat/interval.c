@@ -2,8 +2,9 @@
 /*
  * interval.c - pem stat -i: what came in each interval, as rates
  *
- * One header; then a line for each event that came; when none does any more, a line that says so, once. Columns keep their
- * places for the whole run: their widths are those of the longest that is to be expected.
+ * One header; then a line for each event that came; when none does any more, a line that says so,
+ * once. Columns keep their places for the whole run: their widths are those of the longest that is
+ * to be expected.
  */
 #include "stat.h"
 

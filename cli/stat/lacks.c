@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * lacks.c - pem stat: which events could not be counted here, and why, in the words that pem record has for it
+ * lacks.c - pem stat: which events could not be counted here, and why, in the words that pem record
+ * has for it
  */
 #include "stat.h"
 
@@ -29,7 +30,10 @@ static bool can_count(const struct stat *s, struct pem_session *session,
 	return false;
 }
 
-/* Once for each reason, as far as there is room: as gaps of a trace, which are said in as few sentences as can be. */
+/*
+ * Once for each reason, as far as there is room: as gaps of a trace, which are said in as few
+ * sentences as can be.
+ */
 static void add_gap(struct pem_trace_info *info, const struct pem_error *reason)
 {
 	const uint32_t max = sizeof(info->gaps) / sizeof(info->gaps[0]);

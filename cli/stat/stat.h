@@ -64,8 +64,8 @@ struct stat_lacks;
 /* Once all is read: find what could not be counted, and mark it. NULL: no memory. */
 struct stat_lacks *stat_lacks__find(struct stat *s, struct pem_session *session);
 /*
- * Say it, and forget it: lacks may be NULL. CLI_NOT_HERE, said, if events were named and none of them could be counted; else
- * CLI_DONE.
+ * Say it, and forget it: lacks may be NULL. CLI_NOT_HERE, said, if events were named and none of
+ * them could be counted; else CLI_DONE.
  */
 int stat_lacks__say(const struct stat *s, struct stat_lacks *lacks);
 

@@ -37,7 +37,10 @@ static const char *spread(double value, const char *unit)
 							: cli_decimal(value);
 }
 
-/* Newton's iteration from above, which falls until it is there: the C library's sqrt would need another library. */
+/*
+ * Newton's iteration from above, which falls until it is there: the C library's sqrt would need
+ * another library.
+ */
 static double root(double square)
 {
 	double guess = square > 1 ? square : 1, next;

@@ -136,8 +136,9 @@ static void turn(struct screen *s, enum top_by by)
 
 	if (view->event != TOP_NONE && by == TOP_BY_EVENT)
 		by = TOP_BY_PROCESS;
+	/* events of one process: there is no other way */
 	if (view->event == TOP_NONE && s->depth != 0)
-		return; /* events of one process: there is no other way */
+		return;
 	view->by = by;
 	go_to(s, 0);
 	screen_refresh(s);

@@ -108,7 +108,10 @@ static void add_now(const struct top *top, const struct top_view *view, struct t
 	}
 }
 
-/* Whose row has a part now that is in none of its own any more: what a thread or process did remains when it ends. */
+/*
+ * Whose row has a part now that is in none of its own any more: what a thread or process did
+ * remains when it ends.
+ */
 static struct top_row *heir_of(const struct top_view *view, const struct top_part *part,
 			       struct top_rows *rows, struct cli_map *map)
 {
@@ -193,7 +196,10 @@ static bool is_counter(const struct top *top, const struct top_row *row)
 	return row->event != TOP_NONE && top->events[row->event].is_counter;
 }
 
-/* Rates, from what was counted. What fell back was registered anew, or is not the same thread any more. */
+/*
+ * Rates, from what was counted. What fell back was registered anew, or is not the same thread any
+ * more.
+ */
 static void derive(const struct top *top, const struct top_view *view, struct top_rows *rows)
 {
 	double seconds = (double)top__interval_ns(top) / 1e9, all = 0;

@@ -2,7 +2,8 @@
 /*
  * screen.c - pem top's screen: starting and ending it, and its loop
  *
- * Not here: what is drawn (draw.c), keys (keys.c). ncurses sends the terminal only what has changed.
+ * Not here: what is drawn (draw.c), keys (keys.c). ncurses sends the terminal only what has
+ * changed.
  */
 #include "screen.h"
 

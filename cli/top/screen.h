@@ -28,7 +28,10 @@ static inline struct top_view *screen_view(struct screen *s)
 	return &s->views[s->depth];
 }
 
-/* Text at a place, in so many columns; what exceeds them is cut, and one sees that. Attributes as ncurses has them. */
+/*
+ * Text at a place, in so many columns; what exceeds them is cut, and one sees that. Attributes as
+ * ncurses has them.
+ */
 void screen_put(const struct screen *s, int y, int x, int width, enum cli_align align,
 		const char *text);
 void screen_draw(struct screen *s);

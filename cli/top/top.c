@@ -195,7 +195,10 @@ static void say_output(const struct run *r)
 		cli_say("what %s printed is in %s", r->command[0], r->output_path);
 }
 
-/* Start the command with standard input from nowhere and its output in a file: the terminal is ours. */
+/*
+ * Start the command with standard input from nowhere and its output in a file: the terminal is
+ * ours.
+ */
 static int start_command(struct run *r)
 {
 	struct pem_run_options run_options = {.size = sizeof(run_options),

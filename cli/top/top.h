@@ -2,8 +2,9 @@
 /*
  * top.h - what the parts of pem top share
  *
- * Every event has a statistics handle of its own (events.c). A sample is a flat list of its parts: who did how much
- * of which event. Whatever is shown is rows that two samples are added up to, by event, process or thread (rows.c).
+ * Every event has a statistics handle of its own (events.c). A sample is a flat list of its parts:
+ * who did how much of which event. Whatever is shown is rows that two samples are added up to, by
+ * event, process or thread (rows.c).
  */
 #ifndef PEM_CLI_TOP_H
 #define PEM_CLI_TOP_H
@@ -98,7 +99,10 @@ int top_events__register(struct top *top);
 void top_events__reset(struct top *top);
 /* Also events that programs brought along since. */
 void top_events__refresh(struct top *top);
-/* Count an event anew with a field of it as its attribute (-1: none), with a histogram or not. 0 or -errno with error. */
+/*
+ * Count an event anew with a field of it as its attribute (-1: none), with a histogram or not. 0 or
+ * -errno with error.
+ */
 int top_event__measure(struct top *top, uint32_t event, int field, bool distribution,
 		       struct pem_error *error);
 /* The field that most people would sum up, -1: none. */
@@ -112,7 +116,10 @@ void top__free(struct top *top);
 
 /* --- rows (rows.c) --- */
 
-/* The rows of a view, in order. A view by event has rows for layers, unless it is of one process or thread. */
+/*
+ * The rows of a view, in order. A view by event has rows for layers, unless it is of one process or
+ * thread.
+ */
 void top_rows__make(const struct top *top, const struct top_view *view, struct top_rows *rows);
 void top_rows__free(struct top_rows *rows);
 /* Is it one of those that the filter leaves? Case does not count. */
@@ -122,7 +129,10 @@ bool top__passes(const struct top *top, const char *name);
 
 /* 999, 1.23k, 45.6M: at most five columns. */
 const char *top_number(double value);
-/* A rate, sum or mean of an event's attribute, or of its count, in the unit that fits. "" for nothing. */
+/*
+ * A rate, sum or mean of an event's attribute, or of its count, in the unit that fits. "" for
+ * nothing.
+ */
 const char *top_rate(const struct top *top, const struct top_row *row);
 const char *top_total(const struct top *top, const struct top_row *row);
 const char *top_sum_rate(const struct top *top, const struct top_row *row);
@@ -131,7 +141,10 @@ const char *top_mean(const struct top *top, const struct top_row *row);
 const char *top_name(const struct top *top, const struct top_row *row);
 /* Unit of an event's attribute, "" for none. */
 const char *top_unit(const struct top_event *event);
-/* Text that the terminal can show: no control characters, and no bytes that are no characters in its locale. */
+/*
+ * Text that the terminal can show: no control characters, and no bytes that are no characters in
+ * its locale.
+ */
 char *top_showable(char *text);
 
 /* --- without a screen (once.c) --- */
@@ -143,8 +156,8 @@ void top_once__print(const struct top *top, bool json);
 /* Is there such a screen? CLI_DONE, or a status after saying what to do instead. */
 int top_screen__check(void);
 /*
- * Show until the user quits or a signal asks for it (128 and its number). tick does the session's work, and says whether the
- * command still runs.
+ * Show until the user quits or a signal asks for it (128 and its number). tick does the session's
+ * work, and says whether the command still runs.
  */
 int top_screen__run(struct top *top, uint64_t interval_ns, bool (*tick)(void *arg), void *arg);
 

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bpf.c - tracepoint events as BPF programs, and the table that user space loads and decodes them by
+ * bpf.c - tracepoint events as BPF programs, and the table that user space loads and decodes them
+ * by
  *
- *	pem_events.bpf.h        a program for each alternative of each event, included by kmod/bpf/pem.bpf.c, whose
- *	                        inlines it calls; all in one section, for libbpf opens an object of hundreds slowly
- *	pem_kernel_events.h     struct pem_kernel_event (libpem/sources/kernel/base/base.h) for each event, and where to
- *	                        find one by its id; struct pem_kernel_static for each event of a static probe
+ *	pem_events.bpf.h        a program for each alternative of each event, included by
+ *				kmod/bpf/pem.bpf.c, whose inlines it calls; all in one section, for
+ *				libbpf opens an object of hundreds slowly
+ *	pem_kernel_events.h     struct pem_kernel_event (libpem/sources/kernel/base/base.h) for each
+ *				event, and where to find one by its id; struct pem_kernel_static for
+ *				each event of a static probe
  *
- * A field's `from` is an expression over the tracepoint's arguments; that it compiles, and that the kernel lets it
- * run, is for clang and the verifier to say. Not here: the ring, targets and filters, which are written by hand.
+ * A field's `from` is an expression over the tracepoint's arguments; that it compiles, and that the
+ * kernel lets it run, is for clang and the verifier to say. Not here: the ring, targets and
+ * filters, which are written by hand.
  */
 #include "backend.h"
 #include "tracepoint.h"
@@ -16,7 +20,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Tracepoints whose programs keep track of what runs where, wanted or not; pem.bpf.c has pem_begin_X for each. */
+/*
+ * Tracepoints whose programs keep track of what runs where, wanted or not; pem.bpf.c has
+ * pem_begin_X for each.
+ */
 static const char *const hooks[] = {"sched_switch", "sched_process_fork"};
 #define HOOK_COUNT (sizeof(hooks) / sizeof(hooks[0]))
 #define NO_HOOK HOOK_COUNT
@@ -225,7 +232,10 @@ static uint32_t offset_of(const struct pem_spec_event *event, enum pem_role role
 	return 0;
 }
 
-/* The event that sets a CPU's thread, as pem.bpf.c writes one itself where the kernel reported no switch. */
+/*
+ * The event that sets a CPU's thread, as pem.bpf.c writes one itself where the kernel reported no
+ * switch.
+ */
 static void put_switch(FILE *f, const struct pem_spec_event *event, unsigned index)
 {
 	fprintf(f,
@@ -293,7 +303,10 @@ static void put_index(struct emitter *out, const uint32_t *ids, unsigned count)
 	free(locations);
 }
 
-/* Which argument of a static probe a field is; 255: from='' says something else than "arg0", "arg1" .. */
+/*
+ * Which argument of a static probe a field is; 255: from='' says something else than "arg0", "arg1"
+ * ..
+ */
 static unsigned argument_of(const char *from)
 {
 	char *end;

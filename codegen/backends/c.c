@@ -2,17 +2,18 @@
 /*
  * c.c - C and C++ stubs: DIR/<provider>.h
  *
- * For each event a record struct and an id; for each event of source 'stub' also pem_notify_X. What the stub does
- * at run time is spec/abi/pem/stub.h's; here is only the text around it. Names that the header needs for itself
- * start with pem_, which no field may.
+ * For each event a record struct and an id; for each event of source 'stub' also pem_notify_X. What
+ * the stub does at run time is spec/abi/pem/stub.h's; here is only the text around it. Names that
+ * the header needs for itself start with pem_, which no field may.
  *
  *	pem_notify_X        enable byte, test, branch
- *	pem_on_X            the fast paths: tests of a predicate; log into this thread's chunk, or update a statistic
+ *	pem_on_X            the fast paths: tests of a predicate; log into this thread's chunk, or
+ *			    update a statistic
  *	pem_slow_X          record on the stack, to libpem
  *	pem_put_X           stores the fields of one record, for both
  *
- * X is "class_specifier", so what tells these apart stands before it: behind it, Query's slow path and the stub of
- * an event QuerySlow would have one name.
+ * X is "class_specifier", so what tells these apart stands before it: behind it, Query's slow path
+ * and the stub of an event QuerySlow would have one name.
  */
 #include "c_text.h"
 
@@ -344,7 +345,10 @@ static void put_stat_path(FILE *f, const struct pem_spec_event *event)
 		   "\t\treturn;\n");
 }
 
-/* The field of a test in the highest bits of pem_word. A test of no field asks for no bits: it gets the last one. */
+/*
+ * The field of a test in the highest bits of pem_word. A test of no field asks for no bits: it gets
+ * the last one.
+ */
 static void put_word(FILE *f, const struct pem_spec_event *event)
 {
 	const struct pem_spec_field *field;
@@ -388,7 +392,10 @@ static int has_floats(const struct pem_spec_event *event)
 	return 0;
 }
 
-/* The tests of a filter. Straight are the ways on which each test holds, the next one follows, and then all have passed. */
+/*
+ * The tests of a filter. Straight are the ways on which each test holds, the next one follows, and
+ * then all have passed.
+ */
 static void put_passes(FILE *f, const struct pem_spec_event *event)
 {
 	size_t i;
@@ -515,7 +522,10 @@ static void put_provider(FILE *f, const struct pem_spec *spec)
 		"#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n"
 		"extern __attribute__((weak, visibility(\"hidden\"))) const char "
 		"pem_model_%1$s[];\n"
-		/* Where a program file's models are found without running it: pem_program__models(). */
+		/*
+		 * Where a program file's models are found without running it:
+		 * pem_program__models().
+		 */
 		"__attribute__((section(\"pem_model\"))) const char pem_model_%1$s[] =\n",
 		name);
 	pem_put_model_literal(f, &spec, 1, 1);

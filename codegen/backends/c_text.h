@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * c_text.h - what the C backends write alike, so that a program compiles with any of them: signatures, names of labels
+ * c_text.h - what the C backends write alike, so that a program compiles with any of them:
+ * signatures, names of labels
  *
  * Not here: what a stub does (c.c, usdt.c, lttng.c, none.c).
  */
@@ -19,8 +20,8 @@ void pem_c_put_field_comment(FILE *f, const struct pem_spec_field *field);
 void pem_c_put_labels(FILE *f, const struct pem_spec *spec);
 
 /*
- * A stub's parameters with their types, or its arguments; before: text in front of the first. Without fields and text,
- * the parameters are "void".
+ * A stub's parameters with their types, or its arguments; before: text in front of the first.
+ * Without fields and text, the parameters are "void".
  */
 void pem_c_put_parameters(FILE *f, const struct pem_spec_event *event, const char *before);
 void pem_c_put_arguments(FILE *f, const struct pem_spec_event *event, const char *before);
@@ -33,7 +34,10 @@ void pem_c_begin_notify(FILE *f, const struct pem_spec_event *event);
 
 /* For tracers that take fields as they are: members of a structure that hold the parameters. */
 void pem_c_put_members(FILE *f, const struct pem_spec_event *event, size_t first);
-/* Statements that bring parameters into order: NULL strings and arrays to empty ones, lists to their limit. */
+/*
+ * Statements that bring parameters into order: NULL strings and arrays to empty ones, lists to
+ * their limit.
+ */
 void pem_c_put_tidy(FILE *f, const struct pem_spec_event *event);
 
 /* PROVIDER.h from its banner to the labels, includes being lines of text; and its end. */

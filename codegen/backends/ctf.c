@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ctf.c - CTF 1.8 declarations (TSDL) of events: DIR/<provider>.tsdl, and the text that models carry
+ * ctf.c - CTF 1.8 declarations (TSDL) of events: DIR/<provider>.tsdl, and the text that models
+ * carry
  *
  * How one is written is pem/tsdl.h's.
  */

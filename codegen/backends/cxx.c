@@ -2,13 +2,14 @@
 /*
  * cxx.c - PROVIDER.hpp, C++17: typed functions over PROVIDER.h, which is written beside it
  *
- *	pem::notify_X(fields)		pem_notify_X with string_view, std::array, lists and enum classes
+ *	pem::notify_X(fields)		pem_notify_X with string_view, std::array, lists and enum
+ *					classes
  *	pem::enabled_X()		is it wanted?
  *	pem::PROVIDER::E		the enum class of <enum> or <flags> E
  *	pem::X_scope guard(fields)	begin now, end when guard goes out of scope
  *
- * A string_view has no NUL, so texts are copied, in pem::detail::on_X, out of line: only what is enabled pays.
- * Namespaces and types are named from the root: a provider may be called std.
+ * A string_view has no NUL, so texts are copied, in pem::detail::on_X, out of line: only what is
+ * enabled pays. Namespaces and types are named from the root: a provider may be called std.
  */
 #include "c_text.h"
 #include "language.h"
@@ -139,7 +140,10 @@ static void put_parameters(FILE *f, const struct pem_spec_event *event, const ch
 	}
 }
 
-/* A field as C takes it. prefix: before the name of what holds it; is_text: what holds a string is a detail::text. */
+/*
+ * A field as C takes it. prefix: before the name of what holds it; is_text: what holds a string is
+ * a detail::text.
+ */
 static void put_c_argument(FILE *f, const struct pem_spec_field *field, const char *prefix,
 			   int is_text)
 {

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fortran.c - PROVIDER.f90, Fortran 2008: module pem_PROVIDER over PROVIDER_symbols.c, written beside it
+ * fortran.c - PROVIDER.f90, Fortran 2008: module pem_PROVIDER over PROVIDER_symbols.c, written
+ * beside it
  *
- *	call pem_notify_X(fields)	enable byte, test, branch; what is enabled goes to pem_raise_X
+ *	call pem_notify_X(fields)	enable byte, test, branch; what is enabled goes to
+ *					pem_raise_X
  *	pem_enabled_X()			is it wanted?
  *	E_L				the value of label L of <enum> or <flags> E
  *
- * The enable bytes are read as a variable, so that what is disabled calls nothing. Fortran has no unsigned integers:
- * they are signed ones of the same width, and a label above their half is the negative number of the same bits.
- * What the module needs for itself begins with pem_, which no field does, intrinsic functions among it: a field called
- * 'size' would hide the one of that name.
+ * The enable bytes are read as a variable, so that what is disabled calls nothing. Fortran has no
+ * unsigned integers: they are signed ones of the same width, and a label above their half is the
+ * negative number of the same bits. What the module needs for itself begins with pem_, which no
+ * field does, intrinsic functions among it: a field called 'size' would hide the one of that name.
  */
 #include "c_text.h"
 #include "language.h"
@@ -98,7 +100,10 @@ static struct uses find_uses(const struct pem_spec *spec)
 
 /* --- labels --- */
 
-/* The bits of value as a number of the kind. The least has no positive, so Fortran has no literal for it. */
+/*
+ * The bits of value as a number of the kind. The least has no positive, so Fortran has no literal
+ * for it.
+ */
 static char *value_of(unsigned kind, uint64_t value)
 {
 	unsigned bits = 8u << kind; /* INT8 to INT64 */
@@ -109,7 +114,10 @@ static char *value_of(unsigned kind, uint64_t value)
 	return pem_xprintf("%lld_%s", (long long)number, kinds[kind].name);
 }
 
-/* A declaration with what it is about behind it, or in front where the line would get long. Frees both. */
+/*
+ * A declaration with what it is about behind it, or in front where the line would get long. Frees
+ * both.
+ */
 static void put_declaration(FILE *f, const char *indent, char *declaration, char *text)
 {
 	char *prefix = pem_xprintf("%s! ", indent);

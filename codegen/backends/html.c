@@ -2,8 +2,8 @@
 /*
  * html.c - the event reference as HTML: DIR/index.html, and DIR/LAYER-CLASS.html for each class
  *
- * Plain pages that need nothing beside them, and read well on light and dark. What a spec's author wrote goes through
- * put() alone, which escapes it. Not here: what is said (reference.c).
+ * Plain pages that need nothing beside them, and read well on light and dark. What a spec's author
+ * wrote goes through put() alone, which escapes it. Not here: what is said (reference.c).
  */
 #include "backend.h"
 #include "reference.h"

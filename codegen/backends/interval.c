@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * interval.c - which begin and end a guard can hold: an object that raises the one when made and the other when done
+ * interval.c - which begin and end a guard can hold: an object that raises the one when made and
+ * the other when done
  *
  * For backends of languages that have such objects. Not here: their text.
  */

@@ -2,10 +2,11 @@
 /*
  * java.c - a Java class: pem/<provider>/Pem<Provider>.java, which needs jni.c's library
  *
- * Each provider has a package of its own, for a package can't be spread over several modules. Names of the class's
- * own that a parameter could hide start with '_', which no field may.
+ * Each provider has a package of its own, for a package can't be spread over several modules. Names
+ * of the class's own that a parameter could hide start with '_', which no field may.
  *
- *	integers up to 32 bits	int; the low bits are kept, so an unsigned value is handed over by its bits
+ *	integers up to 32 bits	int; the low bits are kept, so an unsigned value is handed over by
+ *				its bits
  *	64 bits, addresses	long
  *	floats			float, double
  *	strings			String
@@ -68,7 +69,10 @@ const char *pem_java__type(const struct pem_spec_field *field)
 	return arrays[i];
 }
 
-/* shop_serve -> ShopServe. An '_' stays before what has no capital, so that different names stay different. */
+/*
+ * shop_serve -> ShopServe. An '_' stays before what has no capital, so that different names stay
+ * different.
+ */
 char *pem_java__camel(const char *name, int first)
 {
 	char *out = pem_xrealloc(NULL, strlen(name) + 1, 1);
@@ -175,7 +179,7 @@ static int needs_long(const struct pem_spec *spec, const struct pem_spec_labels 
 	return pem_type__size(pem_labels__type(spec, labels)) == 8;
 }
 
-/* --- documentation: ASCII whatever the encoding javac expects, and nothing that Javadoc takes for its own --- */
+/* --- documentation: ASCII alone, and nothing that Javadoc takes for its own --- */
 
 static void put_doc(FILE *f, const char *text)
 {

@@ -13,7 +13,10 @@
 const char *pem_java__type(const struct pem_spec_field *field);
 /* "byte", "short", ... of a list's or array's element type. */
 const char *pem_java__element(unsigned type);
-/* PemShop, shop (never a word of Java), and shop_sale -> ShopSale or shopSale. The caller frees them. */
+/*
+ * PemShop, shop (never a word of Java), and shop_sale -> ShopSale or shopSale. The caller frees
+ * them.
+ */
 char *pem_java__class(const struct pem_spec *spec);
 char *pem_java__package(const struct pem_spec *spec);
 char *pem_java__camel(const char *name, int first);

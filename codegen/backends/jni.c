@@ -2,8 +2,8 @@
 /*
  * jni.c - the native library of a Java class: PROVIDER_jni.c, a part of backend 'java'
  *
- * Copies what Java has to the stack, in the bounds of the spec, and calls the C stub. Parameters start with f_, so
- * that no field's name is one of JNI's.
+ * Copies what Java has to the stack, in the bounds of the spec, and calls the C stub. Parameters
+ * start with f_, so that no field's name is one of JNI's.
  */
 #include "java.h"
 

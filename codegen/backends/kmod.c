@@ -3,14 +3,15 @@
  * kmod.c - tracepoint events as probes of the kernel module
  *
  *	pem_kmod_headers.h      the kernel's headers that declare the tracepoints
- *	pem_kmod_events.h       a probe for each event that this kernel has by its version, the compiler's check of its
- *	                        parameters, and the table of all. Included by kmod/probes.c; what a probe calls is
- *	                        kmod/pem_kmod.h
- *	pem_kmod_emit.h         what raises each event that the module samples itself, and its index in that table. Included
- *	                        by kmod/counters.c, accessed.c and supply.c
+ *	pem_kmod_events.h       a probe for each event that this kernel has by its version, the
+ *				compiler's check of its parameters, and the table of all. Included
+ *				by kmod/probes.c; what a probe calls is kmod/pem_kmod.h
+ *	pem_kmod_emit.h         what raises each event that the module samples itself, and its index
+ *				in that table. Included by kmod/counters.c, accessed.c and supply.c
  *
- * BPF finds out what a kernel has when it runs; a module is compiled for one kernel. Here the alternatives that say
- * kernel='' for this one are compiled, and of these the compiler takes the first whose parameters are the tracepoint's.
+ * BPF finds out what a kernel has when it runs; a module is compiled for one kernel. Here the
+ * alternatives that say kernel='' for this one are compiled, and of these the compiler takes the
+ * first whose parameters are the tracepoint's.
  */
 #include "backend.h"
 #include "tracepoint.h"
@@ -168,7 +169,10 @@ static void put_probe(FILE *f, const struct pem_spec_event *event, size_t source
 	put_end(f, event, source, index);
 }
 
-/* An alternative as PEM_1_event(WHAT, other): WHAT of its tracepoint and probe, if these fit, or else the other. */
+/*
+ * An alternative as PEM_1_event(WHAT, other): WHAT of its tracepoint and probe, if these fit, or
+ * else the other.
+ */
 static void put_alternative(FILE *f, const struct pem_spec_event *event, size_t source,
 			    unsigned index)
 {
@@ -207,8 +211,8 @@ static void put_choice(FILE *f, const struct pem_spec_event *event, const char *
 }
 
 /*
- * That an event's tracepoint is declared, and none of its alternatives fits, is an error: the compiler says it of a
- * single one, with both lists of parameters.
+ * That an event's tracepoint is declared, and none of its alternatives fits, is an error: the
+ * compiler says it of a single one, with both lists of parameters.
  */
 static void put_check(FILE *f, const struct pem_spec_event *event)
 {
@@ -308,7 +312,10 @@ static void put_emitters(FILE *emit, FILE *events, const struct pem_spec_set *se
 
 /* --- files --- */
 
-/* The event that sets a CPU's thread, as record.c writes one itself where the kernel reported no switch. */
+/*
+ * The event that sets a CPU's thread, as record.c writes one itself where the kernel reported no
+ * switch.
+ */
 static void put_switch(FILE *f, const struct pem_spec_event *event, unsigned index)
 {
 	fprintf(f,

@@ -38,7 +38,10 @@ static int holds_all(unsigned type, const struct pem_spec_labels *labels)
 	return 1;
 }
 
-/* The fields' common type, or the widest of the least needed sign; PEM_TYPE_NONE: no field has these labels. */
+/*
+ * The fields' common type, or the widest of the least needed sign; PEM_TYPE_NONE: no field has
+ * these labels.
+ */
 static unsigned fields_type(const struct pem_spec *spec, const struct pem_spec_labels *labels)
 {
 	const struct pem_spec_event *event;
@@ -124,7 +127,10 @@ char *pem_camel_case(const char *name)
 
 /* --- comments --- */
 
-/* In C++ a backslash at its end would make the next line a part of the comment; so would its trigraph. */
+/*
+ * In C++ a backslash at its end would make the next line a part of the comment; so would its
+ * trigraph.
+ */
 static int joins_lines(const char *text, size_t bytes)
 {
 	return text[bytes - 1] == '\\' || (bytes > 2 && !strncmp(text + bytes - 3, "?\?/", 3));

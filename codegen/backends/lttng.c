@@ -6,9 +6,9 @@
  *	PROVIDER_lttng.h    the tracepoints PROVIDER:X; LTTng's headers include it several times
  *	PROVIDER_lttng.c    to be compiled as C, once, into the program: LTTng's probes
  *
- * A tracepoint has at most ten arguments, so there is one: a structure of them all. What LTTng has no place for is lost:
- * units, descriptions, meanings, roles, versions. Elements of lists and arrays are integers to LTTng: floating-point
- * numbers are given as their bits, in hexadecimal.
+ * A tracepoint has at most ten arguments, so there is one: a structure of them all. What LTTng has
+ * no place for is lost: units, descriptions, meanings, roles, versions. Elements of lists and
+ * arrays are integers to LTTng: floating-point numbers are given as their bits, in hexadecimal.
  */
 #include "c_text.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * man.c - the event reference as man pages: DIR/pem-LAYER-CLASS.7, and DIR/pem-events.7 that lists them
+ * man.c - the event reference as man pages: DIR/pem-LAYER-CLASS.7, and DIR/pem-events.7 that lists
+ * them
  *
- * In the man macros, which leave running text alone: beside roff's own characters only the first one of a line needs care.
- * Not here: what is said (reference.c).
+ * In the man macros, which leave running text alone: beside roff's own characters only the first
+ * one of a line needs care. Not here: what is said (reference.c).
  */
 #include "backend.h"
 #include "reference.h"
@@ -81,7 +82,10 @@ static void put_text(FILE *f, const char *text)
 	fputc('\n', f);
 }
 
-/* Of two texts with a separator: for sentences that are put together here. The texts' own memory stays the caller's. */
+/*
+ * Of two texts with a separator: for sentences that are put together here. The texts' own memory
+ * stays the caller's.
+ */
 static void put_text2(FILE *f, const char *a, const char *separator, const char *b)
 {
 	char *text = pem_xprintf("%s%s%s", a, separator, b);

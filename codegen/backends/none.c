@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * none.c - C stubs that compile to nothing: DIR/<provider>.h with the functions of backend c, all of them empty
+ * none.c - C stubs that compile to nothing: DIR/<provider>.h with the functions of backend c, all
+ * of them empty
  */
 #include "c_text.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * output.c - generated files: kept in memory until all are made, then written only where they differ
+ * output.c - generated files: kept in memory until all are made, then written only where they
+ * differ
  */
 #include "backends/backend.h"
 
@@ -19,8 +20,8 @@ struct output_file {
 };
 
 struct pem_output {
-	struct output_file *
-		*files; /* each on its own: a stream keeps the addresses of text and bytes */
+	/* each on its own: a stream keeps the addresses of text and bytes */
+	struct output_file **files;
 	size_t count;
 };
 
@@ -88,7 +89,9 @@ static int write_all(int fd, const char *text, size_t bytes)
 	return 0;
 }
 
-/* The rename is what makes the file appear: whoever looks sees the old one or the new one, whole. */
+/*
+ * The rename is what makes the file appear: whoever looks sees the old one or the new one, whole.
+ */
 static int replace(const char *path, const char *text, size_t bytes)
 {
 	char *temporary = pem_xprintf("%s.XXXXXX", path);

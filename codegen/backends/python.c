@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * python.c - a Python module, pem_<provider>.py: ctypes and the standard library only, nothing to compile
+ * python.c - a Python module, pem_<provider>.py: ctypes and the standard library only, nothing to
+ * compile
  *
- * The module makes in memory what a C stub's object file holds (control page, struct pem_provider), hands it to
- * libpem, packs records itself and calls provider->notify. Names that a parameter could hide start with '_', which no
- * field may. What does not depend on the spec is python_text.c's.
+ * The module makes in memory what a C stub's object file holds (control page, struct pem_provider),
+ * hands it to libpem, packs records itself and calls provider->notify. Names that a parameter could
+ * hide start with '_', which no field may. What does not depend on the spec is python_text.c's.
  */
 #include "python.h"
 
@@ -19,7 +20,9 @@ static char code_of(unsigned type)
 
 /* --- names --- */
 
-/* The module uses some of these, and who imports all of it uses others: nothing in it hides them. */
+/*
+ * The module uses some of these, and who imports all of it uses others: nothing in it hides them.
+ */
 static const char builtins[] =
 	" abs aiter all anext any ascii bin breakpoint bytearray bytes callable chr"
 	" classmethod compile complex copyright credits delattr dict dir divmod enumerate eval"

@@ -9,7 +9,10 @@
 
 /* The rest of the module's docstring, the imports and the functions that pack what varies. */
 void pem_python__put_head(FILE *f);
-/* The functions that find libpem and register the provider; then _enable, _provider and _notify are there. */
+/*
+ * The functions that find libpem and register the provider; then _enable, _provider and _notify are
+ * there.
+ */
 void pem_python__put_attach(FILE *f, const struct pem_spec *spec);
 
 #endif

@@ -2,7 +2,8 @@
 /*
  * python_text.c - the parts of a Python module that are the same for each spec
  *
- * Offsets in struct pem_provider and the control page are the C compiler's: no structure is written down twice.
+ * Offsets in struct pem_provider and the control page are the C compiler's: no structure is written
+ * down twice.
  */
 #include "python.h"
 

@@ -2,7 +2,8 @@
 /*
  * reference.c - what the event reference says, in words: pages, partners, sources, costs
  *
- * Costs are named by what is done, not in nanoseconds: those are this machine's, and pem doctor measures them.
+ * Costs are named by what is done, not in nanoseconds: those are this machine's, and pem doctor
+ * measures them.
  */
 #include "reference.h"
 

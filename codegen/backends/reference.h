@@ -2,8 +2,9 @@
 /*
  * reference.h - what the event reference says, in words, for the backends that print it
  *
- * Not here: a page's form and its escapes (man.c, html.c). Texts are plain UTF-8 and may hold what a
- * spec's author wrote, so a backend escapes all of it. Those returned as char * are the caller's to free.
+ * Not here: a page's form and its escapes (man.c, html.c). Texts are plain UTF-8 and may hold what
+ * a spec's author wrote, so a backend escapes all of it. Those returned as char * are the caller's
+ * to free.
  */
 #ifndef PEM_CODEGEN_REFERENCE_H
 #define PEM_CODEGEN_REFERENCE_H
@@ -31,12 +32,15 @@ void reference__free(struct reference *reference);
 
 const struct reference_page *reference__page_of(const struct reference *reference,
 						const struct pem_spec_event *event);
-/* The specs that the page's events are from, each once: the next one after *at, which starts as 0; NULL: no more. */
+/*
+ * The specs that the page's events are from, each once: the next one after *at, which starts as 0;
+ * NULL: no more.
+ */
 const struct pem_spec *reference__next_spec(const struct reference *reference,
 					    const struct reference_page *page, size_t *at);
 /*
- * The events that the event pairs with: its end or begin, its release or allocation, and so on. The next one after *at,
- * which starts as 0; NULL: no more.
+ * The events that the event pairs with: its end or begin, its release or allocation, and so on. The
+ * next one after *at, which starts as 0; NULL: no more.
  */
 const struct pem_spec_event *reference__next_partner(const struct reference *reference,
 						     const struct pem_spec_event *event,
@@ -52,7 +56,9 @@ int reference__is_hexadecimal(const struct pem_spec_field *field);
 const char *reference__level(const struct pem_spec_event *event);
 /* What the meaning says; "" if the event has none. */
 const char *reference__meaning(const struct pem_spec_event *event);
-/* How the partners are told from others: group, scope and keys; "" if the meaning matches nothing. */
+/*
+ * How the partners are told from others: group, scope and keys; "" if the meaning matches nothing.
+ */
 char *reference__matching(const struct pem_spec_event *event);
 /* Who raises it. */
 const char *reference__origin(const struct pem_spec_event *event);

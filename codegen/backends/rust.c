@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rust.c - pem_PROVIDER/, a Rust crate without std or other crates, over PROVIDER_symbols.c in its c/
+ * rust.c - pem_PROVIDER/, a Rust crate without std or other crates, over PROVIDER_symbols.c in its
+ * c/
  *
- *	pem_PROVIDER::notify_X(fields)	enable byte, test, branch; what is enabled goes to pem_raise_X
+ *	pem_PROVIDER::notify_X(fields)	enable byte, test, branch; what is enabled goes to
+ *					pem_raise_X
  *	pem_PROVIDER::enabled_X()	is it wanted?
- *	pem_PROVIDER::E::L		label L of <enum> or <flags> E; a type around the number, so that any may be passed
+ *	pem_PROVIDER::E::L		label L of <enum> or <flags> E; a type around the number, so
+ *					that any may be passed
  *	pem_PROVIDER::XScope::new(..)	begin now, end when it is dropped
  *
  * The crate builds as it is: build.rs has the C compiler make a static library of c/.
@@ -125,7 +128,10 @@ static void put_labels(FILE *f, const struct pem_spec *spec, const struct pem_sp
 
 /* --- fields --- */
 
-/* A field's name as a variable: not that of one of our types, which a parameter can't hide. The caller frees it. */
+/*
+ * A field's name as a variable: not that of one of our types, which a parameter can't hide. The
+ * caller frees it.
+ */
 static char *variable(const struct pem_spec_event *event, const struct pem_spec_field *field)
 {
 	const char *mark = "";

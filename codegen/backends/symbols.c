@@ -3,14 +3,17 @@
  * symbols.c - PROVIDER_symbols.c: the stubs as real functions, for languages that can't inline C
  *
  *	pem_call_X(fields)		what pem_notify_X does
- *	pem_raise_X(enable, fields)	for callers that have tested the enable byte themselves, and whose strings have a
- *					length and no NUL
- *	pem_enable_PROVIDER()		where the enable bytes are, one per event in the spec's order; they don't move
- *	pem_page_PROVIDER		the control page, for languages that can name a variable of C; hidden, so only
- *					within the program or library that it is linked into
+ *	pem_raise_X(enable, fields)	for callers that have tested the enable byte themselves, and
+ *					whose strings have a length and no NUL
+ *	pem_enable_PROVIDER()		where the enable bytes are, one per event in the spec's
+ *					order; they don't move
+ *	pem_page_PROVIDER		the control page, for languages that can name a variable of
+ *					C; hidden, so only within the program or library that it is
+ *					linked into
  *
- * The page is defined here for good: a Fortran module that names it has a common symbol, which would win over the
- * weak one of the header. pem_raise_X takes small integers as 32-bit ones: compilers do not agree on who extends them.
+ * The page is defined here for good: a Fortran module that names it has a common symbol, which
+ * would win over the weak one of the header. pem_raise_X takes small integers as 32-bit ones:
+ * compilers do not agree on who extends them.
  */
 #include "c_text.h"
 #include "language.h"

@@ -2,12 +2,14 @@
 /*
  * usdt.c - C stubs that are static probes: DIR/<provider>.h, over sys/sdt.h of systemtap
  *
- *	pem_notify_X        the probe's semaphore, test, branch; tracers raise it while they are attached
+ *	pem_notify_X        the probe's semaphore, test, branch; tracers raise it while they are
+ *			    attached
  *	pem_on_X            the probe PROVIDER:X with the parameters as its arguments
  *
- * A probe has at most 12 arguments. Of an event with more parameters the first 11 at most are arguments, by whole fields,
- * and the last argument points to the rest, a struct pem_X_rest. Tracers know integers and pointers only: a floating-point
- * argument is given as its bits (in the rest, as it is).
+ * A probe has at most 12 arguments. Of an event with more parameters the first 11 at most are
+ * arguments, by whole fields, and the last argument points to the rest, a struct pem_X_rest.
+ * Tracers know integers and pointers only: a floating-point argument is given as its bits (in the
+ * rest, as it is).
  */
 #include "c_text.h"
 
@@ -98,7 +100,10 @@ static void fill_rest(FILE *f, const struct pem_spec_event *event, size_t direct
 	}
 }
 
-/* A tracer reads memory that is there, and can't have a page brought in: touch what an argument points to. */
+/*
+ * A tracer reads memory that is there, and can't have a page brought in: touch what an argument
+ * points to.
+ */
 static void touch(FILE *f, const struct pem_spec_event *event)
 {
 	const struct pem_spec_field *field;

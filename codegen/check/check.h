@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * check.h - what the checks share: check.c for specs and events, field.c for fields
+ * check.h - what the checks share: check.c for specs and events, labels.c, field.c
  */
 #ifndef PEM_CODEGEN_CHECK_H
 #define PEM_CODEGEN_CHECK_H
@@ -21,7 +21,11 @@ struct check {
 
 /* Check what a file says beside its events. */
 void pem_check_spec(const struct check *c);
-/* Check what pem.ko is to look at. */
+/* Check a spec's lists of labels: names, values, types. */
+void pem_check_labels(const struct check *c);
+/* Check a spec's structures. */
+void pem_check_structs(const struct check *c);
+/* Check what pem.ko is to observe. */
 void pem_check_module(const struct check *c, const struct pem_spec_source *source);
 /* Check an event's fields, each alone and against the others. */
 void pem_check_fields(const struct check *c);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * field.c - what pem.xsd can't say about fields: attributes that fit the type, roles, labels, names, units
+ * field.c - what pem.xsd can't say about fields: attributes that fit the type, roles, labels,
+ * names, units
  *
- * A part that the schema found wrong is NULL or none here and passed over: it has its error already.
+ * A part that the schema found wrong is NULL or none here and passed over: it has its error
+ * already.
  */
 #include "check.h"
 
@@ -119,8 +121,9 @@ static void check_from(const struct check *c, const struct pem_spec_field *field
 			ERROR(c, field->at,
 			      "from='%s' has brackets that do not pair: expected a C expression",
 			      from);
+		/* the same of all alternatives */
 		if (!from || field->from == from)
-			break; /* the same of all alternatives */
+			break;
 	}
 }
 
@@ -227,8 +230,9 @@ static int fits(const struct pem_spec_label *label, unsigned type)
 	unsigned bits = pem_type__size(type) * 8;
 	int64_t value = (int64_t)label->value;
 
+	/* told of where it stands */
 	if (label->is_too_large || label->is_damaged)
-		return 1; /* told of where it stands */
+		return 1;
 	if (label->is_negative)
 		return pem_type__is_signed(type) && value >= INT64_MIN >> (64 - bits);
 	if (pem_type__is_signed(type))

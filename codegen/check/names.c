@@ -10,8 +10,8 @@
 #define NAME_MAX_BYTES 63u /* the longest name of Fortran */
 
 /*
- * Providers with these names would have a header that hides one of C's, or a name in C, C++ or Fortran that pem's own
- * headers and modules have.
+ * Providers with these names would have a header that hides one of C's, or a name in C, C++ or
+ * Fortran that pem's own headers and modules have.
  */
 static const char system_headers[] =
 	" aio alloca assert complex ctype dirent dlfcn elf endian errno fcntl features fenv float"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spec.c - what a file says beside its events: definitions that nothing uses or that say nothing, versions; and
- * what pem.ko is to look at
+ * spec.c - what a file says beside its events: definitions that nothing uses or that say nothing,
+ * versions; and what pem.ko is to look at
  *
  * Warnings, but for the last. Not here: names of definitions that collide (check.c).
  */
@@ -145,8 +145,9 @@ int pem_version__compare(const char *a, const char *b)
 		b = end + (*end == '.');
 		if (x != y)
 			return x < y ? -1 : 1;
+		/* the schema found it wrong */
 		if (*a && (*a < '0' || *a > '9'))
-			return 0; /* the schema found it wrong */
+			return 0;
 		if (*b && (*b < '0' || *b > '9'))
 			return 0;
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * report.c - what pem-codegen prints: mistakes for programs, sums for people, names and models for pem
+ * report.c - what pem-codegen prints: mistakes for programs, sums for people, names and models for
+ * pem
  *
  * Not here: mistakes for people and their editors (set.c).
  */

@@ -2,8 +2,9 @@
 /*
  * load.c - spec files into the model
  *
- * Takes hostile input: sizes are bounded, a DOCTYPE (and with it every entity) is refused before it can act, nothing
- * is fetched. Not here: what makes a well-formed file a valid one (validate.c, check/check.c).
+ * Takes hostile input: sizes are bounded, a DOCTYPE (and with it every entity) is refused before it
+ * can act, nothing is fetched. Not here: what makes a well-formed file a valid one (validate.c,
+ * check/check.c).
  */
 #include "load.h"
 
@@ -60,7 +61,10 @@ static char *sentence(xmlNode *node, const char *name)
 	return text;
 }
 
-/* An attribute that becomes part of generated text; NULL, which checks pass over, unless it is a plain name. */
+/*
+ * An attribute that becomes part of generated text; NULL, which checks pass over, unless it is a
+ * plain name.
+ */
 static char *plain(xmlNode *node, const char *name)
 {
 	char *text = attribute(node, name);
@@ -260,7 +264,10 @@ static void read_event(struct pem_spec_event *event, xmlNode *node)
 		read_event_part(event, node);
 }
 
-/* As the XML writes it: decimal, perhaps negative, or hexadecimal. What is too large stays at the limit: check.c. */
+/*
+ * As the XML writes it: decimal, perhaps negative, or hexadecimal. What is too large stays at the
+ * limit: check.c.
+ */
 static void read_label(struct pem_spec_label *label, xmlNode *node)
 {
 	char *text = attribute(node, "value");
@@ -339,8 +346,8 @@ struct parse {
 	struct pem_spec_set *set;
 	const char *path;
 	int errors;
-	struct pem_spec_location
-		first; /* error of the parser, which goes on to what follows from it */
+	/* error of the parser, which goes on to what follows from it */
+	struct pem_spec_location first;
 	char *message;
 };
 

@@ -2,8 +2,8 @@
 /*
  * location.c - lines and columns of elements and attributes, for messages that editors can jump to
  *
- * libxml2 keeps an element's line alone, and that of its tag's end. So load.c notes in each element where its tag begins
- * in the file, and the rest is found here, when there is something to say.
+ * libxml2 keeps an element's line alone, and that of its tag's end. So load.c notes in each element
+ * where its tag begins in the file, and the rest is found here, when there is something to say.
  */
 #include "load.h"
 
@@ -33,7 +33,10 @@ void pem_text__free(struct pem_text *text)
 	memset(text, 0, sizeof(*text));
 }
 
-/* Places are mostly asked for in the file's order: go on from the last, or a long line is counted again and again. */
+/*
+ * Places are mostly asked for in the file's order: go on from the last, or a long line is counted
+ * again and again.
+ */
 struct pem_spec_location pem_location__offset(struct pem_text *text, size_t offset)
 {
 	size_t low = 0, high = text->line_count, middle, i;

@@ -2,9 +2,9 @@
 /*
  * validate.c - a document against pem.xsd, with errors that say what was expected
  *
- * libxml2's validator stops looking into an element at the first child that it does not expect, so strange children
- * are reported and taken out first: that way one run finds all errors. Its sentences about values show regular
- * expressions; the table below says the same for people.
+ * libxml2's validator stops looking into an element at the first child that it does not expect, so
+ * strange children are reported and taken out first: that way one run finds all errors. Its
+ * sentences about values show regular expressions; the table below says the same for people.
  */
 #include "load.h"
 #include "suggest.h"
@@ -310,7 +310,10 @@ static struct pem_spec_location location_of_text(const xmlNode *node)
 	return line < parent.line ? parent : pem_location__line(node, line);
 }
 
-/* Put a child that stands too late where it belongs, so that it is missed by nobody. Said once of a parent. */
+/*
+ * Put a child that stands too late where it belongs, so that it is missed by nobody. Said once of a
+ * parent.
+ */
 static void put_in_location(struct validation *v, size_t row, xmlNode *node, int i, unsigned *seen)
 {
 	xmlNode *before = node->parent->children;
@@ -348,7 +351,10 @@ static void strange_element(struct validation *v, size_t row, const xmlNode *nod
 	free(meant);
 }
 
-/* May the node stay below a parent of this row? If not, the error is noted. seen: a bit for each child. */
+/*
+ * May the node stay below a parent of this row? If not, the error is noted. seen: a bit for each
+ * child.
+ */
 static int belongs(struct validation *v, size_t row, xmlNode *node, unsigned *seen)
 {
 	const char *parent = (const char *)node->parent->name;
@@ -382,7 +388,10 @@ static int belongs(struct validation *v, size_t row, xmlNode *node, unsigned *se
 	return 1;
 }
 
-/* Take out what does not belong. Recursion is as deep as the language, 4: what is deeper does not belong. */
+/*
+ * Take out what does not belong. Recursion is as deep as the language, 4: what is deeper does not
+ * belong.
+ */
 static void prune(struct validation *v, xmlNode *parent)
 {
 	xmlNode *node, *next;

@@ -2,8 +2,9 @@
 /*
  * xml_error.c - why a file is not well-formed XML, in words that say what mends it
  *
- * libxml2 says where it stumbled, which is often far behind the mistake. So a file that it refuses is walked again, for
- * the mistakes that people make. Not here: whether a file is well-formed, which libxml2 alone decides.
+ * libxml2 says where it stumbled, which is often far behind the mistake. So a file that it refuses
+ * is walked again, for the mistakes that people make. Not here: whether a file is well-formed,
+ * which libxml2 alone decides.
  */
 #include "load.h"
 

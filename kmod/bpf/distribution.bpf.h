@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * wide.bpf.h - variance, histogram and most frequent values, added to in the kernel as pem/distribution.h does in programs
+ * distribution.bpf.h - variance, histogram and most frequent values, added to in the kernel as
+ * pem/distribution.h does in programs
  *
- * Included by pem.bpf.c alone. One function for all programs, not inlined: the verifier looks at it once for each that is
- * loaded, whatever calls it, and that is most of what loading them costs if it is not short. An entry of the map has one
- * writer, for no program runs within itself on a CPU.
+ * Included by pem.bpf.c alone. One function for all programs, not inlined: the verifier looks at it
+ * once for each that is loaded, whatever calls it, and that is most of what loading them costs if
+ * it is not short. An entry of the map has one writer, for no program runs within itself on a CPU.
  */
 #ifndef PEM_DISTRIBUTION_BPF_H
 #define PEM_DISTRIBUTION_BPF_H
@@ -25,8 +26,8 @@ struct {
 } pem_distributions SEC(".maps");
 
 /*
- * The verifier walks what follows a jump once for each way it may go, until nothing is left that tells the ways apart: so
- * some conditions are arithmetic here, and an index comes from no jump.
+ * The verifier walks what follows a jump once for each way it may go, until nothing is left that
+ * tells the ways apart: so some conditions are arithmetic here, and an index comes from no jump.
  */
 PEM_INLINE uint64_t pem_is_signed(uint32_t type)
 {
@@ -36,7 +37,10 @@ PEM_INLINE uint64_t pem_is_signed(uint32_t type)
 	return types >> type & 1;
 }
 
-/* Add a value to what event index keeps on this CPU beside its cell. A global function: its arguments are numbers. */
+/*
+ * Add a value to what event index keeps on this CPU beside its cell. A global function: its
+ * arguments are numbers.
+ */
 __attribute__((noinline)) int pem_add_distribution(uint32_t index, uint64_t action, uint64_t value)
 {
 	uint64_t is_signed = pem_is_signed(PEM_ACTION_TYPE(action)), tag, at;
@@ -62,7 +66,10 @@ __attribute__((noinline)) int pem_add_distribution(uint32_t index, uint64_t acti
 	if (PEM_DISTRIBUTION_KEEP(word) & PEM_DISTRIBUTION_VARIANCE)
 		pem_distribution_add_square(distribution, value, is_signed);
 	if (PEM_DISTRIBUTION_KEEP(word) & PEM_DISTRIBUTION_VALUES) {
-		/* What was stored and read back is any number to the verifier: it does not walk the rest once for each entry. */
+		/*
+		 * What was stored and read back is any number to the verifier: it does not walk the
+		 * rest once for each entry.
+		 */
 		PEM_STORE(distribution->reserved[0], pem_distribution_find(distribution, value));
 		at = PEM_LOAD(distribution->reserved[0]) & (PEM_DISTRIBUTION_TOP - 1);
 		pem_distribution_put_top(&distribution->top[at], value);

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * pem.bpf.c - the kernel layer where no module can be loaded: target, filters, statistics and the ring
+ * pem.bpf.c - the kernel layer where no module can be loaded: target, filters, statistics and the
+ * ring
  *
- * The programs themselves, one per tracepoint event, are generated from the specs (pem_events.bpf.h, by
- * codegen/backends/bpf.c) and call the inlines here. The ring and its ordering are described in pem/kring.h.
+ * The programs themselves, one per tracepoint event, are generated from the specs
+ * (pem_events.bpf.h, by codegen/backends/bpf.c) and call the inlines here. The ring and its
+ * ordering are described in pem/kring.h.
  *
- * An event that nobody wants costs its program one load. One that is wanted of a target costs, outside the target,
- * a call for the current process's id and two loads more: the answer of the last look-up is kept per CPU, and
- * sched_switch makes it before the process runs.
+ * An event that nobody wants costs its program one load. One that is wanted of a target costs,
+ * outside the target, a call for the current process's id and two loads more: the answer of the
+ * last look-up is kept per CPU, and sched_switch makes it before the process runs.
  */
 /* bpf_tracing.h then calls registers by the kernel's names, as kernel_types.h does. */
 #define __VMLINUX_H__
@@ -123,7 +125,9 @@ PEM_INLINE bool pem_begin_action(struct pem_kevent *e, uint32_t index, uint64_t 
 	e->ring = pem_ring_here();
 	if (!e->ring)
 		return false;
-	/* A call that statistics of the whole machine can do without: it takes as long as they do. */
+	/*
+	 * A call that statistics of the whole machine can do without: it takes as long as they do.
+	 */
 	e->thread = 0;
 	if (e->action & (PEM_KACTION_TREE | PEM_ACTION_FILTER | PEM_ACTION_LOG))
 		e->thread = bpf_get_current_pid_tgid();
@@ -143,7 +147,10 @@ PEM_INLINE bool pem_begin(struct pem_kevent *e, uint32_t index)
 	return pem_begin_action(e, index, PEM_LOAD(pem_control.action[index]));
 }
 
-/* An interval of scope 'system' begins or ends in whatever process runs: the target is not asked for. */
+/*
+ * An interval of scope 'system' begins or ends in whatever process runs: the target is not asked
+ * for.
+ */
 __attribute__((unused)) PEM_INLINE bool pem_begin_system(struct pem_kevent *e, uint32_t index)
 {
 	return pem_begin_action(e, index,
@@ -152,7 +159,10 @@ __attribute__((unused)) PEM_INLINE bool pem_begin_system(struct pem_kevent *e, u
 
 /* --- predicates --- */
 
-/* Test i of an event's predicate. Its values are constants to the verifier, which so follows the jumps and finds their end. */
+/*
+ * Test i of an event's predicate. Its values are constants to the verifier, which so follows the
+ * jumps and finds their end.
+ */
 __attribute__((unused)) PEM_INLINE void pem_test_load(struct pem_test *test, uint32_t index,
 						      uint64_t i)
 {
@@ -185,9 +195,10 @@ __attribute__((unused)) PEM_INLINE void pem_reject_sched_switch(struct pem_keven
 }
 
 /*
- * A thread that leaves the CPU for good takes its process out of the target, if it was the last one; not sched_process_exit
- * does, after which a process gives back what it had. Threads but the first give their descriptions up before; the
- * first one's stays until its parent waits for it, so it counts as gone once it has an exit state.
+ * A thread that leaves the CPU for good takes its process out of the target, if it was the last
+ * one; not sched_process_exit does, after which a process gives back what it had. Threads but the
+ * first give their descriptions up before; the first one's stays until its parent waits for it, so
+ * it counts as gone once it has an exit state.
  */
 PEM_INLINE bool pem_is_last(struct task_struct *prev)
 {
@@ -195,7 +206,10 @@ PEM_INLINE bool pem_is_last(struct task_struct *prev)
 	       prev->group_leader->exit_state;
 }
 
-/* By helpers: for each pointer that a program loads from a task newer kernels look through all names of their types. */
+/*
+ * By helpers: for each pointer that a program loads from a task newer kernels look through all
+ * names of their types.
+ */
 PEM_INLINE bool pem_is_last_read(struct task_struct *prev)
 {
 	return BPF_CORE_READ(prev, signal, live.counter) == 0 &&
@@ -213,8 +227,8 @@ PEM_INLINE void pem_forget_dead(struct task_struct *prev)
 }
 
 /*
- * sched_switch(preempt, prev, next): keeps the CPU's context; wanted if prev or next is. While any kernel event
- * is logged so are switches, because they give the others their process and thread.
+ * sched_switch(preempt, prev, next): keeps the CPU's context; wanted if prev or next is. While any
+ * kernel event is logged so are switches, because they give the others their process and thread.
  */
 PEM_INLINE bool pem_begin_sched_switch(struct pem_kevent *e, uint32_t index,
 				       unsigned long long *ctx)
@@ -250,7 +264,10 @@ PEM_INLINE bool pem_begin_sched_switch(struct pem_kevent *e, uint32_t index,
 	e->cell = &e->ring->cells[index];
 	e->shared = 0;
 	e->thread = (uint64_t)(uint32_t)next->tgid << 32 | (uint32_t)next->pid;
-	/* Else the answer is kept until it is asked for again, and all between is walked once for each. */
+	/*
+	 * Else the answer is kept until it is asked for again, and all between is walked once for
+	 * each.
+	 */
 	flags = e->flags;
 	PEM_HIDE(flags);
 	if (flags & PEM_ACTION_LOG)
@@ -274,8 +291,9 @@ PEM_INLINE bool pem_begin_sched_process_fork(struct pem_kevent *e, uint32_t inde
 }
 
 /*
- * What is stored and read back is a number to the verifier, which lets nobody add up or compare the pointers that
- * tracepoints pass. While a statistic changes its readers do not use the sum, so it may hold anything.
+ * What is stored and read back is a number to the verifier, which lets nobody add up or compare the
+ * pointers that tracepoints pass. While a statistic changes its readers do not use the sum, so it
+ * may hold anything.
  */
 PEM_INLINE uint64_t pem_number(struct pem_cell *cell, uint64_t word)
 {
@@ -283,7 +301,10 @@ PEM_INLINE uint64_t pem_number(struct pem_cell *cell, uint64_t word)
 	return PEM_LOAD(cell->sum);
 }
 
-/* Add a value to the event's statistic on this CPU: the steps of pem_cell_add(), with what the verifier needs between. */
+/*
+ * Add a value to the event's statistic on this CPU: the steps of pem_cell_add(), with what the
+ * verifier needs between.
+ */
 PEM_INLINE void pem_stat(struct pem_kevent *e, uint64_t value, uint64_t key)
 {
 	uint64_t tag = PEM_ACTION_TAG(e->action), n, sum;
@@ -346,7 +367,10 @@ PEM_INLINE uint64_t pem_epoch(uint64_t now)
 	return (now >> 31) + 1;
 }
 
-/* Where position at lies. The mask ends in zeros, for atomic operations must be aligned, which the verifier has to see. */
+/*
+ * Where position at lies. The mask ends in zeros, for atomic operations must be aligned, which the
+ * verifier has to see.
+ */
 PEM_INLINE uint8_t *pem_at(struct pem_kring *ring, uint64_t at)
 {
 	return (uint8_t *)ring + PEM_KRING_DATA_OFFSET + (at & pem_config.ring_mask & ~(uint64_t)7);
@@ -363,7 +387,10 @@ PEM_INLINE uint64_t pem_unless_equal(uint64_t a, uint64_t b, uint32_t bytes)
 	return differ * bytes;
 }
 
-/* Was head what the ring's head is moved on from? Clang makes two jumps of the comparison if it knows what it is of. */
+/*
+ * Was head what the ring's head is moved on from? Clang makes two jumps of the comparison if it
+ * knows what it is of.
+ */
 PEM_INLINE bool pem_move_head(struct pem_kring *ring, uint64_t head, uint64_t bytes)
 {
 	/* bb */
@@ -376,9 +403,10 @@ PEM_INLINE bool pem_move_head(struct pem_kring *ring, uint64_t head, uint64_t by
 #define PEM_NO_POSITION (~0ULL)
 
 /*
- * Take bytes of the ring and what must precede them, which is written. Where the bytes are; PEM_NO_POSITION: no room, or
- * always interrupted by who took some. A global function, as pem_add_distribution() is: the verifier takes what it returns for any
- * number, and so walks what comes after it once. Nothing is taken where there is no room: the swap then only tells whether
+ * Take bytes of the ring and what must precede them, which is written. Where the bytes are;
+ * PEM_NO_POSITION: no room, or always interrupted by who took some. A global function, as
+ * pem_add_distribution() is: the verifier takes what it returns for any number, and so walks what
+ * comes after it once. Nothing is taken where there is no room: the swap then only tells whether
  * tail belongs to head.
  */
 __attribute__((noinline)) uint64_t pem_take_more(uint64_t thread, uint64_t now, uint32_t bytes)
@@ -399,8 +427,8 @@ __attribute__((noinline)) uint64_t pem_take_more(uint64_t thread, uint64_t now, 
 		previous = PEM_LOAD(e.ring->logged_thread);
 		before = clock_bytes + pem_unless_equal(previous, thread, pem_switch_bytes());
 		beyond = (int64_t)(used + before + bytes - pem_config.ring_mask - 2);
-		beyond = (beyond & ~(int64_t)used) >>
-			 63; /* all ones, or 0: also where the tail is ahead */
+		/* all ones, or 0: also where the tail is ahead */
+		beyond = (beyond & ~(int64_t)used) >> 63;
 		PEM_HIDE(beyond);
 		if (pem_move_head(e.ring, head, (before + bytes) & (uint64_t)beyond))
 			goto found;
@@ -431,8 +459,9 @@ PEM_INLINE uint64_t pem_take(const struct pem_kevent *e, uint32_t bytes)
 }
 
 /*
- * Room for a record of bytes (a constant, a multiple of 8), zeroed; NULL: none, and the record is counted as
- * discarded. After a loss the next record comes with a switch, because the lost one may have been one.
+ * Room for a record of bytes (a constant, a multiple of 8), zeroed; NULL: none, and the record is
+ * counted as discarded. After a loss the next record comes with a switch, because the lost one may
+ * have been one.
  */
 PEM_INLINE uint8_t *pem_reserve(struct pem_kevent *e, uint32_t bytes)
 {
@@ -459,9 +488,10 @@ PEM_INLINE void pem_commit(struct pem_kevent *e, uint8_t *record, uint32_t event
 }
 
 /*
- * An argument that is 'const void *'. Before Linux 6.16 the verifier takes what it points to for a type that it does not
- * know, and refuses to load it; a helper may read it all the same. A load from the context is one instruction with a constant
- * offset, or it is refused, too: so the compiler has no choice.
+ * An argument that is 'const void *'. Before Linux 6.16 the verifier takes what it points to for a
+ * type that it does not know, and refuses to load it; a helper may read it all the same. A load
+ * from the context is one instruction with a constant offset, or it is refused, too: so the
+ * compiler has no choice.
  */
 #define pem_void_argument(context, position)                                                       \
 	({                                                                                         \
@@ -476,7 +506,10 @@ PEM_INLINE void pem_commit(struct pem_kevent *e, uint8_t *record, uint32_t event
 		value_;                                                                            \
 	})
 
-/* An argument that points to a function: what it points to is no structure to the verifier, which refuses to load it. */
+/*
+ * An argument that points to a function: what it points to is no structure to the verifier, which
+ * refuses to load it.
+ */
 __attribute__((unused)) PEM_INLINE unsigned long long
 pem_function_argument(const unsigned long long *context, uint32_t position)
 {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * probe.bpf.h - the program of events that no spec describes, with gaps that libpem fills at run time (pem/kprobe.h)
+ * probe.bpf.h - the program of events that no spec describes, with gaps that libpem fills at run
+ * time (pem/kprobe.h)
  *
- * Included by pem.bpf.c, whose inlines it calls as generated programs do. It is loaded as a tracepoint's program, and
- * copies of it as what their events need: all that depends on that stands in the gaps.
+ * Included by pem.bpf.c, whose inlines it calls as generated programs do. It is loaded as a
+ * tracepoint's program, and copies of it as what their events need: all that depends on that stands
+ * in the gaps.
  */
 #include <pem/kprobe.h>
 
@@ -19,8 +21,9 @@
 	})
 
 /*
- * A block: clang keeps out of r0 to r5 what lives across it, so that it may call helpers. The template itself, which is loaded
- * with nothing in it, jumps over it by a condition that the verifier knows: it takes out the rest at once.
+ * A block: clang keeps out of r0 to r5 what lives across it, so that it may call helpers. The
+ * template itself, which is loaded with nothing in it, jumps over it by a condition that the
+ * verifier knows: it takes out the rest at once.
  */
 #define PEM_PROBE_BLOCK(magic, room, a, b, c)                                                      \
 	({                                                                                         \
@@ -42,9 +45,9 @@
 	})
 
 /*
- * Of a probe in a process, which may be preempted while it runs, by another thread that comes to the same place: what a
- * cell adds up is then for one of them. What the other would have added is counted by itself: its event may be in the log
- * all the same, and is counted there.
+ * Of a probe in a process, which may be preempted while it runs, by another thread that comes to
+ * the same place: what a cell adds up is then for one of them. What the other would have added is
+ * counted by itself: its event may be in the log all the same, and is counted there.
  */
 PEM_INLINE void pem_probe_stat(struct pem_kevent *e, uint64_t value, uint64_t key)
 {

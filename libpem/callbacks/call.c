@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * call.c - calling the functions: a batch put in order of time, whose records are the kernel's, who wants them
+ * call.c - calling the functions: a batch put in order of time, whose records are the kernel's, who
+ * wants them
  *
- * Runs on the callbacks' thread. The async lock is held from record to record and let go while a function runs, so that it
- * may use the whole API, and others may meanwhile.
+ * Runs on the callbacks' thread. The async lock is held from record to record and let go while a
+ * function runs, so that it may use the whole API, and others may meanwhile.
  */
 #include "core/demand.h"
 #include "callbacks/callbacks.h"
@@ -35,8 +36,9 @@ static void find_context(struct pem_async *a, struct pem_record *r)
 		if (info && info->sets_context)
 			pem_context_table__learn(a->contexts, info, r);
 	}
+	/* whichever of the ways it came */
 	if (r->source == PEM_PACKET_KERNEL_THREAD)
-		r->source = PEM_PACKET_KERNEL; /* whichever of the ways it came */
+		r->source = PEM_PACKET_KERNEL;
 }
 
 /* Call one function, the lock held before and after. */
@@ -59,15 +61,18 @@ static void call(struct pem_async *a, struct pem_async_callback *cb, const struc
 	pthread_cond_broadcast(&a->changed);
 }
 
-/* Callbacks may come, go, be enabled and disabled meanwhile: each is looked at when it is its turn. */
+/*
+ * Callbacks may come, go, be enabled and disabled meanwhile: each is looked at when it is its turn.
+ */
 static void hand_on(struct pem_async *a, const struct pem_record *r, uint64_t callbacks)
 {
 	struct pem_async_callback *cb;
 
 	for (; callbacks; callbacks &= callbacks - 1) {
 		cb = a->callbacks[__builtin_ctzll(callbacks)];
+		/* another one's directory */
 		if (!cb || r->clock < cb->born)
-			continue; /* another one's directory */
+			continue;
 		if (cb->enabled)
 			call(a, cb, r);
 		else
@@ -90,8 +95,9 @@ void pem_async__swap(struct pem_async *a)
 		else if (item->demand)
 			item->demand->async_lost++;
 	}
+	/* of the same clock, what is older lies behind */
 	if (fresh && a->batch_done < batch.count)
-		a->incoming.sorted = false; /* of the same clock, what is older lies behind */
+		a->incoming.sorted = false;
 	batch.count = batch.used = batch.wanted = a->batch_done = 0;
 	a->batch = a->incoming;
 	a->incoming = batch;

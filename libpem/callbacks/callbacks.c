@@ -51,7 +51,10 @@ static void settle_demand(struct pem_session *s, struct pem_demand *demand)
 			continue;
 		before = pem_producer__produced(p, entry->event_index);
 		pem_async__collect(s, p, false);
-		/* A thread may have committed a record and not counted it yet: to begin with, rather too much is missing. */
+		/*
+		 * A thread may have committed a record and not counted it yet: to begin with,
+		 * rather too much is missing.
+		 */
 		after = demand->async ? before : pem_producer__produced(p, entry->event_index);
 		if (p->async)
 			pem_async__settle(p, demand, entry->event_index, after);
@@ -80,8 +83,8 @@ void pem_async__counts(struct pem_callback *cb, struct pem_callback_counts *coun
 {
 	struct pem_async *a = cb->session->async;
 
-	pem_session__scan_producers(
-		cb->session); /* a short life may be over before the thread looked */
+	/* a short life may be over before the thread looked */
+	pem_session__scan_producers(cb->session);
 	pem_async__collect_all(cb->session);
 	if (a->active && a->follows_sources)
 		pem_session__drain_sources(cb->session, false);
@@ -182,10 +185,10 @@ void pem_async__set_enabled(struct pem_callback *cb, bool enabled)
 	if (cb->async->enabled == enabled)
 		return;
 	if (enabled) {
-		pem_session__scan_producers(
-			s); /* so that all that raise events know from the first one on */
-		s->async->active =
-			true; /* lanes are followed from now on, and what is there by now is old */
+		/* so that all that raise events know from the first one on */
+		pem_session__scan_producers(s);
+		/* lanes are followed from now on, and what is there by now is old */
+		s->async->active = true;
 		settle_all(cb);
 		cb->async->lost_from = lost_so_far(cb);
 	} else {
@@ -226,8 +229,9 @@ void pem_async__free(struct pem_async *a)
 {
 	if (!a)
 		return;
+	/* the parent's thread may have been in the middle of any of it */
 	if (pem_process.pid != (uint32_t)a->pid)
-		return; /* the parent's thread may have been in the middle of any of it */
+		return;
 	if (pem_async__is_self(a)) {
 		a->closed = a->stop = true;
 		pthread_detach(a->thread);
@@ -410,7 +414,10 @@ void pem_async__unregister(struct pem_callback *cb)
 		pem_async__lock(a);
 		if (cb->async->index < PEM_ASYNC_MAX)
 			a->callbacks[cb->async->index] = NULL;
-		/* The thread's own call goes on, and needs nothing of it any more. A child has no such thread. */
+		/*
+		 * The thread's own call goes on, and needs nothing of it any more. A child has no
+		 * such thread.
+		 */
 		while (a->running == cb->async && !pem_async__is_self(a) &&
 		       pem_process.pid == (uint32_t)a->pid)
 			pthread_cond_wait(&a->changed, &a->lock);

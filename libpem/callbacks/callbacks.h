@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * callbacks.h - asynchronous callbacks: handles, the thread that calls them, calling in order of time
+ * callbacks.h - asynchronous callbacks: handles, the thread that calls them, calling in order of
+ * time
  *
  * Not here: finding records for them (delivery/delivery.h).
  */
@@ -32,8 +33,8 @@ struct pem_callback {
 
 void pem_async__set_enabled(struct pem_callback *callback, bool enabled);
 /*
- * End the thread and free all; no callback is left. On the thread itself, in a function, it does so once that returns. NULL is
- * accepted; takes the session's mutex itself.
+ * End the thread and free all; no callback is left. On the thread itself, in a function, it does so
+ * once that returns. NULL is accepted; takes the session's mutex itself.
  */
 void pem_async__free(struct pem_async *async);
 

@@ -1,23 +1,29 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * thread.c - the thread of a session's asynchronous callbacks: when it looks for events, and how it waits
+ * thread.c - the thread of a session's asynchronous callbacks: when it looks for events, and how it
+ * waits
  *
- * While events flow it looks by the clock, so that producers do not even know of it. After PEM_QUIET_TURNS turns without any
- * it has spent on looking about what going to sleep and being woken costs, and goes to sleep:
+ * While events flow it looks by the clock, so that producers do not even know of it. After
+ * PEM_QUIET_TURNS turns without any it has spent on looking about what going to sleep and being
+ * woken costs, and goes to sleep:
  *
- *	thread						producer, in notify, of an event with PEM_ACTION_WAKE
+ *	thread						producer, in notify, of an event with
+ *							PEM_ACTION_WAKE
  *	  PEM_ACTION_WAKE to the action words		  commit the record
  *	  page->wake becomes odd			  fence WA
- *	  fence WA					  page->wake is odd? one of those who find it so adds 1,
+ *	  fence WA					  page->wake is odd? one of those who find
+ *							  it so adds 1,
  *	  look at the lanes				     and wakes the thread
  *	  futex wait, unless page->wake has changed
  *
- * The fences are a pair: the producer sees the odd word, or the thread sees the record. A producer that loaded its action word
- * before the thread changed that commits without a look at page->wake. It is in the middle of an event then, so that it is
- * running, or preempted there: the thread looks again after 1, 4, 16 ms and so on, up to a second.
+ * The fences are a pair: the producer sees the odd word, or the thread sees the record. A producer
+ * that loaded its action word before the thread changed that commits without a look at page->wake.
+ * It is in the middle of an event then, so that it is running, or preempted there: the thread looks
+ * again after 1, 4, 16 ms and so on, up to a second.
  *
- * The wait by the clock takes two timers, due in turn. One that is set while an earlier one is pending leaves the
- * processor's timer alone, and writing that is most of what a short sleep costs in a virtual machine.
+ * The wait by the clock takes two timers, due in turn. One that is set while an earlier one is
+ * pending leaves the processor's timer alone, and writing that is most of what a short sleep costs
+ * in a virtual machine.
  */
 #include "core/demand.h"
 #include "callbacks/callbacks.h"
@@ -45,10 +51,10 @@
 #define QUIET_TURNS 20u
 #define PERIOD_NS_MAX 10000000u /* a default pool lasts for 68 ms at full speed */
 #define PERIOD_NS_MIN 10000u
-#define SLACK_NS                                                                                   \
-	1000u /* from a record's clock to its commit, unless its thread is preempted in between */
-#define UPDATE_NS                                                                                  \
-	100000000u /* between looks at processes, new and gone, if nobody polls the session */
+/* from a record's clock to its commit, unless its thread is preempted in between */
+#define SLACK_NS 1000u
+/* between looks at processes, new and gone, if nobody polls the session */
+#define UPDATE_NS 100000000u
 #define SCAN_NS_FIRST 1000000u
 #define SCAN_NS_LAST 1000000000u
 #define SLICE_NS 100000u
@@ -66,8 +72,8 @@ uint64_t pem_async__period_ns(uint64_t max_delay_us)
 /* --- the thread among others --- */
 
 /*
- * Ask for a short slice, which Linux 6.12 gives ordinary threads: on a busy CPU, who asks for less time gets it sooner. What
- * the kernel does not grant, it does not.
+ * Ask for a short slice, which Linux 6.12 gives ordinary threads: on a busy CPU, who asks for less
+ * time gets it sooner. What the kernel does not grant, it does not.
  */
 static void ask_for_short_slices(void)
 {
@@ -165,8 +171,9 @@ static void update(struct pem_session *s, struct pem_async *a)
 	a->next_update_ns = now + UPDATE_NS;
 	if (now > s->chunks->next_scan_ns)
 		pem_session__update_processes(s, now);
+	/* where rules were read in between */
 	if (!a->asleep)
-		pem_session__set_wake(s, false); /* where rules were read in between */
+		pem_session__set_wake(s, false);
 }
 
 /* Read what there is and call the functions for it. Returns records looked at. */
@@ -182,9 +189,9 @@ static size_t take_turn(struct pem_async *a)
 	if (a->follows_sources)
 		pem_session__drain_sources(s, false);
 	horizon -= slack_ticks(s);
+	/* whatever was collected is lost: there is no order to keep */
 	if (!a->enabled_count)
-		horizon =
-			UINT64_MAX; /* whatever was collected is lost: there is no order to keep */
+		horizon = UINT64_MAX;
 	pem_async__swap(a);
 	pem_session__unlock(s);
 	return pem_async__call(a, horizon);
@@ -221,8 +228,8 @@ static void set_asleep(struct pem_session *s, bool asleep)
 }
 
 /*
- * Do processes in further folders wake others up, and not this thread? The word that they change is on that folder's own page,
- * and one futex is all that a thread can wait for before Linux 5.16.
+ * Do processes in further folders wake others up, and not this thread? The word that they change is
+ * on that folder's own page, and one futex is all that a thread can wait for before Linux 5.16.
  */
 static bool is_spread(struct pem_async *a)
 {
@@ -234,7 +241,10 @@ static bool is_spread(struct pem_async *a)
 	return spread;
 }
 
-/* From here on events wake the thread up. False: not all can; *value is what page->wake is while it sleeps. */
+/*
+ * From here on events wake the thread up. False: not all can; *value is what page->wake is while it
+ * sleeps.
+ */
 static bool lie_down(struct pem_async *a, uint32_t *value)
 {
 	struct pem_session *s = a->session;
@@ -275,12 +285,18 @@ static void sleep_until_woken(struct pem_async *a)
 	uint32_t *wake = &a->session->page->wake, value;
 
 	if (lie_down(a, &value)) {
-		/* wb: take_turn: once more, for what came before WAKE did; then for what woke the thread, or was preempted. */
+		/*
+		 * wb: take_turn: once more, for what came before WAKE did; then for what woke the
+		 * thread, or was preempted.
+		 */
 		while (!take_turn(a) && !is_idle(a) && !is_spread(a) &&
 		       __atomic_load_n(wake, __ATOMIC_SEQ_CST) == value) {
 			futex_wait(wake, value, search_ns);
 			search_ns = search_ns * 4 < SCAN_NS_LAST ? search_ns * 4 : SCAN_NS_LAST;
-			/* wb: Providers may have come, and what wakes nobody: its kick may be just before this. */
+			/*
+			 * wb: Providers may have come, and what wakes nobody: its kick may be just
+			 * before this.
+			 */
 			if (__atomic_load_n(wake, __ATOMIC_SEQ_CST) == value &&
 			    !lie_down(a, &value))
 				break;
@@ -290,7 +306,10 @@ static void sleep_until_woken(struct pem_async *a)
 		get_up(a);
 }
 
-/* Nothing is enabled: wait until something is, or what was collected before is to be lost. False: the session ends. */
+/*
+ * Nothing is enabled: wait until something is, or what was collected before is to be lost. False:
+ * the session ends.
+ */
 static bool wait_for_work(struct pem_async *a)
 {
 	bool stop;
@@ -328,7 +347,10 @@ static void *run(void *arg)
 
 int pem_async__start(struct pem_async *a)
 {
-	/* What the thread itself may raise: in shared memory that its owner cut off (fault.c), in a function. */
+	/*
+	 * What the thread itself may raise: in shared memory that its owner cut off (fault.c), in a
+	 * function.
+	 */
 	static const int synchronous[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
 	sigset_t held, before;
 	int result;

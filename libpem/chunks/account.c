@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * account.c - what became of each event that a producer counted: delivered, discarded or overwritten
+ * account.c - what became of each event that a producer counted: delivered, discarded or
+ * overwritten
  *
- * Counts of a producer are hostile, like all in its pool. Not here: counting what is delivered (drain.c).
+ * Counts of a producer are hostile, like all in its pool. Not here: counting what is delivered
+ * (drain.c).
  */
 #include "dirs/dirs.h"
 #include "core/demand.h"
@@ -20,7 +22,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* State in each lane's stream what was discarded after its last packet; returns records overwritten. */
+/*
+ * State in each lane's stream what was discarded after its last packet; returns records
+ * overwritten.
+ */
 static uint64_t close_lanes(struct pem_session *s, struct pem_producer *p)
 {
 	uint64_t overwritten = 0, discarded;
@@ -41,8 +46,8 @@ static uint64_t close_lanes(struct pem_session *s, struct pem_producer *p)
 }
 
 /*
- * Records in chunks that are claimed and not begun: their thread may be killed, or on its way, between taking one that
- * was full and counting as overwritten what that held.
+ * Records in chunks that are claimed and not begun: their thread may be killed, or on its way,
+ * between taking one that was full and counting as overwritten what that held.
  */
 static uint64_t half_reclaimed(const struct pem_ring *ring)
 {
@@ -90,7 +95,10 @@ void pem_session__retire(struct pem_session *s, struct pem_producer *p)
 	}
 }
 
-/* What the counts of a process may say of one event: more would take months, and a sum of many must not go round. */
+/*
+ * What the counts of a process may say of one event: more would take months, and a sum of many must
+ * not go round.
+ */
 #define COUNT_MAX (1ull << 52)
 
 static uint64_t believable(uint64_t count)
@@ -99,8 +107,8 @@ static uint64_t believable(uint64_t count)
 }
 
 /*
- * Another user's process may count what it likes: the trace balances all the same, by what was recorded. Returns whether that
- * made a difference.
+ * Another user's process may count what it likes: the trace balances all the same, by what was
+ * recorded. Returns whether that made a difference.
  */
 static bool believe_records(struct pem_balance *b)
 {
@@ -139,8 +147,9 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 		e = &p->table[i];
 		if (!e->id)
 			continue;
+		/* for callbacks alone */
 		if (e->demand && e->demand->async_ever && !e->demand->want_log)
-			continue; /* for callbacks alone */
+			continue;
 		b = &entries[count].balance;
 		b->delivered = p->delivered[e->event_index];
 		b->discarded = believable(p->discarded[e->event_index]) + p->lost[e->event_index];
@@ -151,7 +160,10 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 		/* Records that came between the copies of counts and of chunks. */
 		if (p->is_copy && b->produced < b->delivered + b->discarded)
 			b->produced = b->delivered + b->discarded;
-		/* A thread ended between committing a record and counting it: one a lane at most (ring.h). */
+		/*
+		 * A thread ended between committing a record and counting it: one a lane at most
+		 * (ring.h).
+		 */
 		while (in_flight && b->produced < b->delivered + b->discarded) {
 			b->produced++;
 			in_flight--;
@@ -167,8 +179,9 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 			is_false |= believe_records(b);
 		s->log->produced += b->produced;
 		s->log->overwritten += b->overwritten;
+		/* what never happened is the same as what is not listed */
 		if (!b->produced && !b->discarded)
-			continue; /* what never happened is the same as what is not listed */
+			continue;
 		entries[count++].event_id = id_in_trace(s->log, e);
 	}
 	pem_trace_writer__balance(s->log->writer, p->pid, p->comm, p->start_clock, entries, count);

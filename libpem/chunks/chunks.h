@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * chunks.h - the way of a chunk: found, copied, checked, handed to callbacks and log, freed, accounted for
+ * chunks.h - the way of a chunk: found, copied, checked, handed to callbacks and log, freed,
+ * accounted for
  */
 #ifndef PEM_CHUNKS_H
 #define PEM_CHUNKS_H
@@ -25,8 +26,8 @@ struct pem_session_chunks {
 /* --- drain.c --- */
 
 /*
- * Move full chunks (final: all committed records) to the log. False: the turn of the producer's directory was over
- * before that.
+ * Move full chunks (final: all committed records) to the log. False: the turn of the producer's
+ * directory was over before that.
  */
 bool pem_session__drain_producer(struct pem_session *session, struct pem_producer *producer,
 				 bool final);

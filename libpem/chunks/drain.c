@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * drain.c - from pools to the log: full chunks in each lane's order, checked record by record, then counted
+ * drain.c - from pools to the log: full chunks in each lane's order, checked record by record, then
+ * counted
  *
- * Everything in a pool is hostile. A chunk is copied first; header members are loaded once; a record that does not
- * fit its event ends the packet there, and what follows is counted as discarded.
+ * Everything in a pool is hostile. A chunk is copied first; header members are loaded once; a
+ * record that does not fit its event ends the packet there, and what follows is counted as
+ * discarded.
  *
- * Order within a lane: a scan of chunk states can meet a chunk before an earlier one of the same lane turned full, so
- * chunks are taken only in turn of packet_seq_num; at the end, and in overwrite pools, gaps are what they are.
+ * Order within a lane: a scan of chunk states can meet a chunk before an earlier one of the same
+ * lane turned full, so chunks are taken only in turn of packet_seq_num; at the end, and in
+ * overwrite pools, gaps are what they are.
  */
 #include "core/demand.h"
 #include "chunks/chunks.h"
@@ -56,8 +59,9 @@ uint64_t pem_session__stream_clock(struct pem_session *s, const struct pem_produ
 }
 
 /*
- * Records that follow at 'at' and are like the one before, of an event whose records are all of a size: most are, and they
- * are done with here in a nanosecond each. Returns how many, with the clock of the last one.
+ * Records that follow at 'at' and are like the one before, of an event whose records are all of a
+ * size: most are, and they are done with here in a nanosecond each. Returns how many, with the
+ * clock of the last one.
  */
 static uint32_t count_alike(const uint8_t *base, size_t at, size_t content,
 			    const struct pem_event_entry *entry, uint64_t latest, uint64_t *clock)
@@ -79,9 +83,11 @@ static uint32_t count_alike(const uint8_t *base, size_t at, size_t content,
 }
 
 /*
- * Check the records of a private copy of content bytes and count them. Sets timestamp_end and record_count, shortens
- * content_size to what can be believed; what a refused provider raised, and what callbacks alone wanted, is taken out. No record lies before floor, where the lane's stream ends: two threads that had the
- * lane one after the other may have read counters a few ticks apart. None comes from the future.
+ * Check the records of a private copy of content bytes and count them. Sets timestamp_end and
+ * record_count, shortens content_size to what can be believed; what a refused provider raised, and
+ * what callbacks alone wanted, is taken out. No record lies before floor, where the lane's stream
+ * ends: two threads that had the lane one after the other may have read counters a few ticks apart.
+ * None comes from the future.
  */
 static void check_records(struct pem_session *s, struct pem_producer *p, struct pem_packet *packet,
 			  size_t content, size_t skip, uint64_t floor, uint32_t *counts)
@@ -203,7 +209,10 @@ static struct pem_packet *next_in_batch(struct pem_session *s, struct pem_produc
 /* Fewer and larger packets: a header for each chunk would be a seventieth of a trace. */
 #define JOINED_BYTES (64u << 10)
 
-/* Is what last says true of packet's records, too, and the 32 bits of clock in the first of them enough behind last's? */
+/*
+ * Is what last says true of packet's records, too, and the 32 bits of clock in the first of them
+ * enough behind last's?
+ */
 static bool joins(const struct pem_packet *last, const struct pem_packet *packet)
 {
 	const struct pem_record_header *header = (const struct pem_record_header *)(packet + 1);
@@ -216,7 +225,10 @@ static bool joins(const struct pem_packet *last, const struct pem_packet *packet
 	       begin >= last->timestamp_end && !((first - last->timestamp_end) >> 32);
 }
 
-/* Put a checked packet with records behind those of its lane in the batch, if possible into the last packet. */
+/*
+ * Put a checked packet with records behind those of its lane in the batch, if possible into the
+ * last packet.
+ */
 static void append(struct batch *batch, uint8_t *memory, struct pem_packet *packet)
 {
 	struct pem_packet *last = (struct pem_packet *)(memory + batch->last);
@@ -239,7 +251,9 @@ static void append(struct batch *batch, uint8_t *memory, struct pem_packet *pack
 	batch->used += (content + 7) & ~(size_t)7;
 }
 
-/* A full chunk becomes the consumer's; false: it was reclaimed by a producer of an overwrite pool. */
+/*
+ * A full chunk becomes the consumer's; false: it was reclaimed by a producer of an overwrite pool.
+ */
 static bool hold(const struct pem_ring *ring, const struct pem_found_chunk *c)
 {
 	uint32_t word = PEM_CHUNK_WORD(PEM_CHUNK_FULL, c->lane);
@@ -252,15 +266,18 @@ static bool hold(const struct pem_ring *ring, const struct pem_found_chunk *c)
 	if (__atomic_load_n(&pem_ring__chunk(ring, c->index)->packet_seq_num, __ATOMIC_RELAXED) ==
 	    c->seq)
 		return true;
-	/* RD: Begun, filled and retired since it was found: a later one, which is none of those that are taken now. */
+	/*
+	 * RD: Begun, filled and retired since it was found: a later one, which is none of those
+	 * that are taken now.
+	 */
 	__atomic_store_n(&ring->chunk_state[c->index], PEM_CHUNK_WORD(PEM_CHUNK_FULL, c->lane),
 			 __ATOMIC_RELEASE);
 	return false;
 }
 
 /*
- * A full chunk that was copied is free again. In a recovery it stays as it is: until the trace is finished nothing may be
- * lost, so that whoever comes after an interrupted recovery finds the same.
+ * A full chunk that was copied is free again. In a recovery it stays as it is: until the trace is
+ * finished nothing may be lost, so that whoever comes after an interrupted recovery finds the same.
  */
 static void let_go(const struct pem_producer *p, const struct pem_found_chunk *c)
 {
@@ -272,7 +289,10 @@ static void let_go(const struct pem_producer *p, const struct pem_found_chunk *c
 		pem_producer__free_chunk(p, c->index);
 }
 
-/* Copy a candidate's committed bytes, and let go of it if it is full. Returns how many, or 0: it was reclaimed. */
+/*
+ * Copy a candidate's committed bytes, and let go of it if it is full. Returns how many, or 0: it
+ * was reclaimed.
+ */
 static uint64_t copy(struct pem_producer *p, struct pem_found_chunk *c, struct pem_packet *packet)
 {
 	const struct pem_ring *ring = &p->ring;
@@ -307,8 +327,9 @@ static void take(struct pem_session *s, struct pem_producer *p, struct pem_found
 	struct pem_packet *packet = next_in_batch(s, p, batch, c->lane);
 	uint64_t bytes;
 
+	/* what came since */
 	if (c->full)
-		pem_async__collect_lane(s, p, c->lane); /* what came since */
+		pem_async__collect_lane(s, p, c->lane);
 	bytes = copy(p, c, packet);
 	if (!bytes)
 		return;
@@ -326,8 +347,8 @@ static void take(struct pem_session *s, struct pem_producer *p, struct pem_found
 }
 
 /*
- * Before the last drain, not after: what is committed in between is then delivered but not yet counted, at most one
- * record a thread when its events are disabled, and never the other way round.
+ * Before the last drain, not after: what is committed in between is then delivered but not yet
+ * counted, at most one record a thread when its events are disabled, and never the other way round.
  */
 static void sum_cells(struct pem_producer *p)
 {
@@ -349,8 +370,8 @@ static void sum_cells(struct pem_producer *p)
 }
 
 /*
- * Has the producer's directory had its time? Of a recording's end, where that is reached, else of the turn. began_ns: since when
- * that directory is served; it is booked.
+ * Has the producer's directory had its time? Of a recording's end, where that is reached, else of
+ * the turn. began_ns: since when that directory is served; it is booked.
  */
 static bool is_over(struct pem_session *s, struct pem_producer *p, uint64_t *began_ns)
 {
@@ -390,9 +411,15 @@ bool pem_session__drain_producer(struct pem_session *s, struct pem_producer *p, 
 	batch.counts = calloc(p->ring.event_capacity, sizeof(*batch.counts));
 	if (found && batch.counts) {
 		count = pem_producer__find_chunks(p, final, found);
-		/* Charge the search. One chunk is taken even so: else a slow search would be all that happens. */
+		/*
+		 * Charge the search. One chunk is taken even so: else a slow search would be all
+		 * that happens.
+		 */
 		is_over(s, p, &began_ns);
-		/* Their records can't be told apart before that. By now it is known which events they may be of. */
+		/*
+		 * Their records can't be told apart before that. By now it is known which events
+		 * they may be of.
+		 */
 		if (!final && count && !pem_producer__refresh_events(s, p))
 			count = 0;
 		for (i = 0; i < count && !over; i++) {

@@ -18,8 +18,8 @@
 #include <sys/stat.h>
 
 #define SCAN_NS 20000000u /* look for new and gone processes */
-#define GATHER_PAUSE                                                                               \
-	50 /* times what it took to gather losses: programs may have thousands of files to read */
+/* times what it took to gather losses: programs may have thousands of files to read */
+#define GATHER_PAUSE 50
 
 /* Its owner can't any more: killed, or replaced by another image, which has another file. */
 static void remove_control(struct pem_session *s, const struct pem_producer *p)

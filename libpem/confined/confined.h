@@ -2,7 +2,8 @@
 /*
  * confined.h - the program pem-confined from the inside
  *
- * One thread, no heap, no library but the C library's. Nothing here is believed by the session (protocol.h).
+ * One thread, no heap, no library but the C library's. Nothing here is believed by the session
+ * (protocol.h).
  */
 #ifndef PEM_CONFINED_H
 #define PEM_CONFINED_H
@@ -13,7 +14,9 @@
 #include <stdint.h>
 
 /* rights.c: each returns 0, or -errno. */
-/* Become the user for good: no other user, group or capability, and nothing that exec could give. */
+/*
+ * Become the user for good: no other user, group or capability, and nothing that exec could give.
+ */
 int pem_confined__drop_rights(const struct pem_confined_setup *setup);
 /* Allow no file outside the folder; a kernel without Landlock allows what the user may do. */
 int pem_confined__allow_only(int folder_fd);

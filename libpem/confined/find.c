@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * find.c - the finder: which runtime folders the processes of one user in one mount namespace may have
+ * find.c - the finder: which runtime folders the processes of one user in one mount namespace may
+ * have
  *
- * Paths are resolved below the root folder of a process of that user, links included: with that user's rights they lead
- * nowhere where the user could not go.
+ * Paths are resolved below the root folder of a process of that user, links included: with that
+ * user's rights they lead nowhere where the user could not go.
  */
 #include "confined/confined.h"
 
@@ -42,8 +43,9 @@ static int open_in_root(const char *path)
 }
 
 /*
- * The session maps files of the folder. On a file system that a program or another machine serves, a touch of that memory
- * waits for as long as its server likes. An overlay that the user mounted may lie over such a file system.
+ * The session maps files of the folder. On a file system that a program or another machine serves,
+ * a touch of that memory waits for as long as its server likes. An overlay that the user mounted
+ * may lie over such a file system.
  */
 static bool is_local(int fd)
 {
@@ -110,7 +112,10 @@ static const char *variable(const char *name)
 	return NULL;
 }
 
-/* Is it, in a folder for all users, the name of a runtime folder: "pem-UID", or that with "-" and more (runtime_dir.c)? */
+/*
+ * Is it, in a folder for all users, the name of a runtime folder: "pem-UID", or that with "-" and
+ * more (runtime_dir.c)?
+ */
 static bool is_runtime_name(const char *name, uid_t uid)
 {
 	char usual[24];
@@ -148,7 +153,10 @@ static bool find_in(const char *base, uid_t owner, bool *told_over)
 			const char *name = entries + at + 19;
 
 			names++;
-			/* Inside of a user namespace the user has another number, mostly that of root. */
+			/*
+			 * Inside of a user namespace the user has another number, mostly that of
+			 * root.
+			 */
 			if ((!is_runtime_name(name, owner) && !is_runtime_name(name, 0)) ||
 			    fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) || st.st_uid != owner ||
 			    snprintf(path, sizeof(path), "%s/%s", base, name) >= (int)sizeof(path))

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * keep.c - the keeper: the session's folder in one runtime folder of a user, and the files that programs make there
+ * keep.c - the keeper: the session's folder in one runtime folder of a user, and the files that
+ * programs make there
  *
- * Order: make the session's folder and page, tell of them; then whenever something changes in either folder, list both
- * and tell of each new file that is complete; do what the session asks for. When the session is gone, however it ended,
- * remove its folder. A file is opened here, and the session maps what it is passed: it opens nothing by name.
+ * Order: make the session's folder and page, tell of them; then whenever something changes in
+ * either folder, list both and tell of each new file that is complete; do what the session asks
+ * for. When the session is gone, however it ended, remove its folder. A file is opened here, and
+ * the session maps what it is passed: it opens nothing by name.
  */
 #include "confined/confined.h"
 
@@ -24,12 +26,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define UNFINISHED_MS 5 /* until a file that its program had not completed is looked at again */
+/* until a file that its program had not completed is looked at again */
+#define UNFINISHED_MS 5
 #define BLIND_MS 20 /* between two looks where the kernel does not tell of changes */
 #define REST 4u
 #define REST_MAX_NS 1000000000u
-#define REMOVE_TRIES                                                                               \
-	100 /* of 1 ms: a program on its way into the folder may make a file meanwhile */
+/* of 1 ms: a program on its way into the folder may make a file meanwhile */
+#define REMOVE_TRIES 100
 
 #define LOCK_TRIES 1000 /* of 0.1 ms */
 
@@ -48,15 +51,18 @@ struct table {
 	uint32_t over;
 };
 
-static struct table
-	tables[2][2]; /* of the runtime folder and of the session's; as listed before, and now */
+/* of the runtime folder and of the session's; as listed before, and now */
+static struct table tables[2][2];
 static unsigned now_index[2];
 static int session_fd = -1, changes_fd = -1;
 static uint32_t over_told, refused, refused_told;
 
 /* --- the session's folder --- */
 
-/* Take the lock of the session's folder. A program that has just found the folder holds it for a moment, to see if it is free. */
+/*
+ * Take the lock of the session's folder. A program that has just found the folder holds it for a
+ * moment, to see if it is free.
+ */
 static int lock_session(void)
 {
 	const struct timespec pause = {0, 100000};
@@ -147,7 +153,10 @@ static enum pem_confined_reply_kind kind_of(int folder, const char *name)
 	return strncmp(name, "model-", 6) ? 0 : PEM_CONFINED_MODEL;
 }
 
-/* Is it a whole file of the user's, under this one name? Counts one that has several, or is of another kind. */
+/*
+ * Is it a whole file of the user's, under this one name? Counts one that has several, or is of
+ * another kind.
+ */
 static bool is_complete(int fd, enum pem_confined_reply_kind kind, uid_t owner, uint64_t *inode)
 {
 	uint32_t magic = kind == PEM_CONFINED_CONTROL ? PEM_CONTROL_MAGIC : PEM_POOL_MAGIC, word;
@@ -164,7 +173,10 @@ static bool is_complete(int fd, enum pem_confined_reply_kind kind, uid_t owner, 
 	       (pread(fd, &word, sizeof(word), 0) == sizeof(word) && word == magic);
 }
 
-/* Tell of a file; 0: told, 1: it is not complete, or cannot be passed on just now; -EPIPE: the session is gone. */
+/*
+ * Tell of a file; 0: told, 1: it is not complete, or cannot be passed on just now; -EPIPE: the
+ * session is gone.
+ */
 static int tell(int folder, const char *name, uid_t owner)
 {
 	enum pem_confined_reply_kind kind = kind_of(folder, name);
@@ -286,7 +298,10 @@ static int tell_changes(int folder, uid_t owner)
 	return again;
 }
 
-/* List both folders. Control files first: a pool names one. -EPIPE, or how many files are to be looked at again. */
+/*
+ * List both folders. Control files first: a pool names one. -EPIPE, or how many files are to be
+ * looked at again.
+ */
 static int scan(uid_t owner)
 {
 	struct pem_confined_reply over = {.kind = PEM_CONFINED_OVER},
@@ -393,8 +408,9 @@ static uint64_t now_ns(void)
 }
 
 /*
- * Scan, and rest for REST times as long as that took, at most for REST_MAX_NS: a user who fills the folder with names
- * gets a fifth of a CPU. What the session asks for is answered meanwhile. -EPIPE, or how many files are to be looked at again.
+ * Scan, and rest for REST times as long as that took, at most for REST_MAX_NS: a user who fills the
+ * folder with names gets a fifth of a CPU. What the session asks for is answered meanwhile. -EPIPE,
+ * or how many files are to be looked at again.
  */
 static int scan_and_rest(uid_t owner, uint64_t *rested_ns)
 {
@@ -441,8 +457,9 @@ static void loop(uid_t owner)
 			return;
 		if (fds[0].revents || now_ns() < rested_ns)
 			continue;
+		/* it has rested, and nothing has changed */
 		if (!again && changes_fd >= 0 && !fds[1].revents)
-			continue; /* it has rested, and nothing has changed */
+			continue;
 		while (changes_fd >= 0 && read(changes_fd, events, sizeof(events)) > 0)
 			;
 		again = scan_and_rest(owner, &rested_ns);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * main.c - pem-confined: what a session does in the folders of another user, with that user's rights
+ * main.c - pem-confined: what a session does in the folders of another user, with that user's
+ * rights
  *
- * It is started by libpem with the descriptors of protocol.h, and by nobody else: without them it ends.
+ * It is started by libpem with the descriptors of protocol.h, and by nobody else: without them it
+ * ends.
  */
 #include "confined/confined.h"
 
@@ -59,7 +61,10 @@ bool pem_confined__done(uint32_t number, int32_t value)
 	return !number || pem_confined__reply(&reply, -1);
 }
 
-/* Nothing of the program that loaded libpem comes along: no descriptor, and no terminal to write to. */
+/*
+ * Nothing of the program that loaded libpem comes along: no descriptor, and no terminal to write
+ * to.
+ */
 static int close_others(uint32_t role)
 {
 	int fd = open("/dev/null", O_RDWR), i;
@@ -76,7 +81,10 @@ static int close_others(uint32_t role)
 	return syscall(SYS_close_range, i + 1, ~0u, 0) ? -errno : 0;
 }
 
-/* Put fd in the place of folder, and close fd. 0, or -errno: that of the call that opened fd, if it is -1. */
+/*
+ * Put fd in the place of folder, and close fd. 0, or -errno: that of the call that opened fd, if it
+ * is -1.
+ */
 static int replace(int folder, int fd)
 {
 	int result;
@@ -98,14 +106,18 @@ static bool shares_users(int process_fd)
 }
 
 /*
- * The rights that the session has are needed for that, but not its process: opening these waits for an exec under way, and a
- * file system of the user's may hold that up. Without variables a folder remains, which nothing can be read from.
+ * The rights that the session has are needed for that, but not its process: opening these waits for
+ * an exec under way, and a file system of the user's may hold that up. Without variables a folder
+ * remains, which nothing can be read from.
  */
 static int open_process(const struct pem_confined_setup *setup, bool *user_mounts)
 {
 	int root = openat(PEM_CONFINED_FOLDER, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	/* Checked after the root folder was opened: a process does not come back from a user namespace. */
+	/*
+	 * Checked after the root folder was opened: a process does not come back from a user
+	 * namespace.
+	 */
 	*user_mounts = setup->switch_user && !shares_users(PEM_CONFINED_FOLDER);
 	replace(PEM_CONFINED_PROCESS,
 		openat(PEM_CONFINED_PROCESS, "environ", O_RDONLY | O_CLOEXEC));
@@ -125,7 +137,10 @@ int main(void)
 	}
 	setup.session[sizeof(setup.session) - 1] = 0;
 	prctl(PR_SET_NAME, "pem-confined");
-	/* A service manager sends it to each process of a unit: the session ends first, and its end of the socket says so. */
+	/*
+	 * A service manager sends it to each process of a unit: the session ends first, and its end
+	 * of the socket says so.
+	 */
 	signal(SIGTERM, SIG_IGN);
 	setpriority(PRIO_PROCESS, 0, NICE); /* programs come first */
 	if (close_others(setup.role))

@@ -2,12 +2,14 @@
 /*
  * protocol.h - messages between a session and its confined helpers, the program pem-confined
  *
- * A helper does what a session has to do in the folders of another user, with that user's rights and no more. There are
- * two roles. A finder looks for runtime folders below the root folder of a process. A keeper makes the session's folder in
- * one runtime folder, passes on the files that appear there as descriptors, and removes what the session is done with.
+ * A helper does what a session has to do in the folders of another user, with that user's rights
+ * and no more. There are two roles. A finder looks for runtime folders below the root folder of a
+ * process. A keeper makes the session's folder in one runtime folder, passes on the files that
+ * appear there as descriptors, and removes what the session is done with.
  *
- * A helper starts with the descriptors below and with its setup as the first message. Every later message is one struct
- * request to it, or one struct reply from it, with at most one descriptor. The session believes nothing in a reply.
+ * A helper starts with the descriptors below and with its setup as the first message. Every later
+ * message is one struct request to it, or one struct reply from it, with at most one descriptor.
+ * The session believes nothing in a reply.
  */
 #ifndef PEM_CONFINED_PROTOCOL_H
 #define PEM_CONFINED_PROTOCOL_H
@@ -21,7 +23,10 @@
 #define PEM_CONFINED_PROCESS 5
 #define PEM_CONFINED_GROUPS 64u
 #define PEM_CONFINED_NAME 64u
-/* Files of one folder that a keeper tells of: of more processes of one user at a time, the rest is counted. */
+/*
+ * Files of one folder that a keeper tells of: of more processes of one user at a time, the rest is
+ * counted.
+ */
 #define PEM_CONFINED_FILES 4096u
 /* Names of one folder that a helper reads. */
 #define PEM_CONFINED_NAMES 65536u
@@ -41,8 +46,10 @@ struct pem_confined_setup {
 enum pem_confined_request_kind {
 	PEM_CONFINED_FIND = 1, /* finder: look again */
 	PEM_CONFINED_SCAN, /* keeper: list the folders now */
-	PEM_CONFINED_IS_ALIVE, /* keeper: is there a consumer behind the session's folder called name? */
-	PEM_CONFINED_REMOVE_CONTROL, /* keeper: remove a control file, if it has this inode number */
+	/* keeper: is there a consumer behind the session's folder called name? */
+	PEM_CONFINED_IS_ALIVE,
+	/* keeper: remove a control file, if it has this inode number */
+	PEM_CONFINED_REMOVE_CONTROL,
 	PEM_CONFINED_REMOVE_POOL, /* keeper: remove a pool */
 };
 
@@ -56,18 +63,21 @@ struct pem_confined_request {
 enum pem_confined_reply_kind {
 	PEM_CONFINED_DONE = 1, /* value: 0, 1 or -errno */
 	PEM_CONFINED_FOUND, /* finder: a runtime folder, with its descriptor */
-	PEM_CONFINED_PAGE, /* keeper: the session's folder is made; with the descriptor of its page */
+	/* keeper: the session's folder is made; with the descriptor of its page */
+	PEM_CONFINED_PAGE,
 	PEM_CONFINED_FAILED, /* keeper: it is not, value: -errno; the helper ends */
-	PEM_CONFINED_CONTROL, /* keeper: a control file, pool or model that is complete, with its descriptor */
+	/* keeper: a control file, pool or model that is complete, with its descriptor */
+	PEM_CONFINED_CONTROL,
 	PEM_CONFINED_POOL,
 	PEM_CONFINED_MODEL,
 	PEM_CONFINED_GONE, /* keeper: a control file is no more */
 	/*
-	 * keeper: value: how many files there are beyond PEM_CONFINED_FILES; finder: the folder for all users so named has
-	 * names beyond PEM_CONFINED_NAMES, told once of each
+	 * keeper: value: how many files there are beyond PEM_CONFINED_FILES; finder: the folder for
+	 * all users so named has names beyond PEM_CONFINED_NAMES, told once of each
 	 */
 	PEM_CONFINED_OVER,
-	PEM_CONFINED_REFUSED, /* keeper: value: how many are no plain files of the user's with one name */
+	/* keeper: value: how many are no plain files of the user's with one name */
+	PEM_CONFINED_REFUSED,
 };
 
 struct pem_confined_reply {

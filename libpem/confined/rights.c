@@ -69,8 +69,9 @@ int pem_confined__allow_only(int folder_fd)
 	int fd, result = 0;
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 
+	/* built without it, or switched off */
 	if (abi < 1)
-		return 0; /* built without it, or switched off */
+		return 0;
 	if (abi >= 2)
 		ruleset.handled_access_fs |= LANDLOCK_ACCESS_FS_REFER;
 	if (abi >= 3)

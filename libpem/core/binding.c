@@ -2,8 +2,8 @@
 /*
  * binding.c - predicates of event sets, and the handles that are bound to them
  *
- * A session tests an event by one predicate at a time: it is evaluated once, where the event happens. Another session
- * may test the same event by another.
+ * A session tests an event by one predicate at a time: it is evaluated once, where the event
+ * happens. Another session may test the same event by another.
  */
 #include "core/binding.h"
 #include "core/core.h"

@@ -24,13 +24,16 @@ struct pem_predicate {
 };
 
 /*
- * Bind a handle to event i of a set, with its predicate. 0, or -EBUSY when another handle has chosen another. Each has to be
- * released.
+ * Bind a handle to event i of a set, with its predicate. 0, or -EBUSY when another handle has
+ * chosen another. Each has to be released.
  */
 int pem_demand__bind(struct pem_demand *demand, const struct pem_event_set *set, size_t i,
 		     struct pem_error *error);
 void pem_demand__unbind(struct pem_demand *demand);
-/* Where a trace says it: this event is recorded only where the demand's predicate, if it has one, holds. */
+/*
+ * Where a trace says it: this event is recorded only where the demand's predicate, if it has one,
+ * holds.
+ */
 void pem_demand__note_predicate(const struct pem_demand *demand, struct pem_trace_info *info);
 void pem_session__forget_predicates(struct pem_session *session);
 

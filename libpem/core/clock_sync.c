@@ -48,8 +48,8 @@ static struct pem_clock_pair read_pair(clockid_t id)
 }
 
 /*
- * The kernel tells every perf_event reader how it turns cycles into nanoseconds: ns = cycles * mult >> shift
- * (perf_event_open(2), cap_user_time). 0: it doesn't, here.
+ * The kernel tells every perf_event reader how it turns cycles into nanoseconds: ns = cycles * mult
+ * >> shift (perf_event_open(2), cap_user_time). 0: it doesn't, here.
  */
 static uint64_t hz_from_kernel(void)
 {
@@ -131,7 +131,10 @@ void pem_clock_sync__update(struct pem_clock_sync *sync)
 
 	if (pair.monotonic_ns - last->monotonic_ns < 1000000)
 		return;
-	/* Between two pairs a line is drawn: how far the clock may lie from it is at most how much it turned. */
+	/*
+	 * Between two pairs a line is drawn: how far the clock may lie from it is at most how much
+	 * it turned.
+	 */
 	expected = extrapolate(sync, last, pair.monotonic_ns);
 	off = expected > pair.cycles ? expected - pair.cycles : pair.cycles - expected;
 	if (off + pair.error_cycles > sync->worst_cycles)

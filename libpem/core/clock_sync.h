@@ -16,8 +16,8 @@ struct pem_clock_pair {
 };
 
 /*
- * The line that the last conversion was on, and the next mostly is, too: no division for each. It holds for less than 2^32
- * ns, so that its slope, rounded up, gives the same as the division does.
+ * The line that the last conversion was on, and the next mostly is, too: no division for each. It
+ * holds for less than 2^32 ns, so that its slope, rounded up, gives the same as the division does.
  */
 struct pem_clock_line {
 	uint64_t from_ns, span_ns; /* 0: none yet */
@@ -31,15 +31,18 @@ struct pem_clock_sync {
 	uint64_t hz;
 	struct pem_clock_pair first;
 	struct pem_clock_line line;
-	uint64_t
-		worst_cycles; /* widest bracket, and how far a pair lay from where the two before it put it */
+	/* widest bracket, and how far a pair lay from where the two before it put it */
+	uint64_t worst_cycles;
 };
 
 /* Take the first pair. */
 void pem_clock_sync__init(struct pem_clock_sync *sync);
 /* Take another pair, unless the last is less than a millisecond old. */
 void pem_clock_sync__update(struct pem_clock_sync *sync);
-/* Cycle counter at a monotonic time: linear between the pairs around it, else from the nearest at the counter's rate. */
+/*
+ * Cycle counter at a monotonic time: linear between the pairs around it, else from the nearest at
+ * the counter's rate.
+ */
 uint64_t pem_clock_sync__cycles_at(struct pem_clock_sync *sync, uint64_t monotonic_ns);
 /* Rate over the whole time since __init: the longer, the more exact. */
 uint64_t pem_clock_sync__hz(struct pem_clock_sync *sync);

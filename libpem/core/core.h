@@ -2,12 +2,14 @@
 /*
  * core.h - what every room knows of a session
  *
- * struct pem_session holds what all rooms share, and a pointer to each room's own state, which is defined in that room's
- * header. Rooms have an order (docs/architecture.md): a room includes and calls those below it. What a lower room has to tell
- * a higher one goes through struct pem_session_hooks.
+ * struct pem_session holds what all rooms share, and a pointer to each room's own state, which is
+ * defined in that room's header. Rooms have an order (docs/architecture.md): a room includes and
+ * calls those below it. What a lower room has to tell a higher one goes through struct
+ * pem_session_hooks.
  *
- * Every entry of the public interface takes the session's mutex, which is recursive: a synchronous callback may come from the
- * session's own thread. Threads of a producer take it only inside a callback that uses the interface.
+ * Every entry of the public interface takes the session's mutex, which is recursive: a synchronous
+ * callback may come from the session's own thread. Threads of a producer take it only inside a
+ * callback that uses the interface.
  */
 #ifndef PEM_CORE_H
 #define PEM_CORE_H
@@ -49,7 +51,10 @@ struct pem_user;
 
 /* What lower rooms tell higher ones. session/session.c fills it in. The session's mutex is held. */
 struct pem_session_hooks {
-	/* dirs: there is a pool, a control file or a model's text of this name in the directory, open as fd, which is taken. */
+	/*
+	 * dirs: there is a pool, a control file or a model's text of this name in the directory,
+	 * open as fd, which is taken.
+	 */
 	void (*found_pool)(struct pem_session *session, struct pem_dir *dir, const char *name,
 			   int fd);
 	void (*found_control)(struct pem_session *session, struct pem_dir *dir, const char *name,
@@ -61,11 +66,14 @@ struct pem_session_hooks {
 	/* dirs: the directory is about to be freed; no producer of it is left. */
 	void (*dir_closes)(struct pem_session *session, struct pem_dir *dir);
 	/*
-	 * dirs: a user's files keep the session waiting. Cut off all memory mapped from that user (pem_fault__cut). Returns of
-	 * how many processes.
+	 * dirs: a user's files keep the session waiting. Cut off all memory mapped from that user
+	 * (pem_fault__cut). Returns of how many processes.
 	 */
 	uint64_t (*cut_user)(struct pem_session *session, const struct pem_user *user);
-	/* dirs: there is another directory, whose processes can't wake the thread of asynchronous callbacks. */
+	/*
+	 * dirs: there is another directory, whose processes can't wake the thread of asynchronous
+	 * callbacks.
+	 */
 	void (*dir_added)(struct pem_session *session);
 	/* processes: one that raises events itself was found. */
 	void (*process_found)(struct pem_session *session, uint32_t pid);
@@ -100,13 +108,19 @@ struct pem_session {
 	/* The session page. Cut: it was truncated, so that no process can join any more. */
 	struct pem_session_page *page;
 	int page_cut, page_cut_said;
-	/* What the page was made with and holds: whoever joins may write there, so that it is not asked for again. */
+	/*
+	 * What the page was made with and holds: whoever joins may write there, so that it is not
+	 * asked for again.
+	 */
 	struct pem_pool_geometry geometry;
 	uint32_t id, generation, context_count, rule_count, test_count;
 	/* The session's index in this process's own table; -1: this process has not joined it. */
 	int self_index;
 
-	/* One demand for each event that any handle wants. demand_of: by the event's index in the model. */
+	/*
+	 * One demand for each event that any handle wants. demand_of: by the event's index in the
+	 * model.
+	 */
 	struct pem_demand *demands;
 	size_t demand_count;
 	uint16_t demand_of[PEM_DEMANDS_MAX];
@@ -137,7 +151,10 @@ void pem_session__say(struct pem_session *session, enum pem_log_level level, con
 /* Join this process to the session, once. 0, or -errno. */
 int pem_session__join_self(struct pem_session *session);
 
-/* The folder of what is preloaded: PEM_LIBRARY_PATH, else where libpem was loaded from; NULL: not to be found. */
+/*
+ * The folder of what is preloaded: PEM_LIBRARY_PATH, else where libpem was loaded from; NULL: not
+ * to be found.
+ */
 const char *pem_library_folder(char *path, size_t bytes);
 
 #endif

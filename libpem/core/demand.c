@@ -23,7 +23,10 @@ struct pem_demand *pem_session__demand(struct pem_session *s, const struct pem_e
 		if (!s->demands)
 			return NULL;
 	}
-	/* Each record that a source delivers asks for one: a directory that is remembered, and looked for if it is another's now. */
+	/*
+	 * Each record that a source delivers asks for one: a directory that is remembered, and
+	 * looked for if it is another's now.
+	 */
 	i = index >= 0 ? s->demand_of[index] : s->demand_count;
 	if (i < s->demand_count && s->demands[i].event == event)
 		return &s->demands[i];
@@ -87,7 +90,10 @@ uint64_t pem_demand__action(const struct pem_demand *demand)
 	}
 	if (demand->context.tid != PEM_ANY || demand->context.one_cpu || demand->predicate)
 		flags |= flags ? PEM_ACTION_FILTER : 0;
-	/* The epoch stays when nothing is wanted: a source's statistic is of it, and can still be read. */
+	/*
+	 * The epoch stays when nothing is wanted: a source's statistic is of it, and can still be
+	 * read.
+	 */
 	return PEM_ACTION(flags, demand->field, type, offset, demand->epoch);
 }
 

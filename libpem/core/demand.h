@@ -2,8 +2,9 @@
 /*
  * demand.h - what a session wants of each event
  *
- * A demand is the union of what the session's handles want of one event. Demands become rules in the session page and action
- * words in the producers' control pages (processes/rules.c), or actions of a source (source_host/sources.c).
+ * A demand is the union of what the session's handles want of one event. Demands become rules in
+ * the session page and action words in the producers' control pages (processes/rules.c), or actions
+ * of a source (source_host/sources.c).
  */
 #ifndef PEM_DEMAND_H
 #define PEM_DEMAND_H
@@ -27,14 +28,14 @@ struct pem_demand {
 	const struct pem_event *event;
 	struct pem_context context;
 	bool has_context; /* some handle has set it */
-	const struct pem_predicate
-		*predicate; /* of the sets that handles were made of; NULL: none */
+	/* of the sets that handles were made of; NULL: none */
+	const struct pem_predicate *predicate;
 	unsigned bound; /* handles that chose it */
 	bool log, statistic, callback;
-	bool want_log, want_statistic,
-		want_async; /* registered, enabled or not: a source opens what may be wanted */
-	uint64_t
-		async; /* bit i: asynchronous callback i is enabled and wants it; also under the async lock */
+	/* registered, enabled or not: a source opens what may be wanted */
+	bool want_log, want_statistic, want_async;
+	/* bit i: asynchronous callback i is enabled and wants it; also under the async lock */
+	uint64_t async;
 	bool async_ever; /* it was so: not all that lies in pools is the log's */
 	bool async_context; /* of the kernel: tells whose records are, for asynchronous callbacks */
 	bool wake; /* their thread sleeps */
@@ -62,7 +63,8 @@ struct pem_demand {
 struct pem_event_set {
 	struct pem_session *session;
 	const struct pem_predicate **predicates; /* of the events; NULL: none */
-	uint8_t any_level; /* enum pem_level up to which patterns cover every stub event, met or not; 0: none do */
+	/* enum pem_level up to which patterns cover every stub event, met or not; 0: none do */
+	uint8_t any_level;
 	size_t count;
 	const struct pem_event *events[];
 };
@@ -82,7 +84,10 @@ struct pem_demand *pem_session__demand(struct pem_session *session, const struct
 int pem_demand__set_context(struct pem_demand *demand, const struct pem_context *context,
 			    struct pem_error *error);
 
-/* After the last handle that chose it another may be set; not of a source, which was opened with it. */
+/*
+ * After the last handle that chose it another may be set; not of a source, which was opened with
+ * it.
+ */
 void pem_demand__release_context(struct pem_demand *demand);
 
 /* The action word of what is enabled now. */

@@ -2,9 +2,10 @@
 /*
  * fault.c - shared memory that its owner cuts off while it is read here
  *
- * Who has a file may truncate it at any time, and then a touch beyond its end is SIGBUS for whoever has it mapped. The
- * handler puts zeroes in the place of the whole mapping, says so, and the read goes on; every other SIGBUS is passed on to
- * the handler that was there before. It is there only in processes that consume what others produce.
+ * Who has a file may truncate it at any time, and then a touch beyond its end is SIGBUS for whoever
+ * has it mapped. The handler puts zeroes in the place of the whole mapping, says so, and the read
+ * goes on; every other SIGBUS is passed on to the handler that was there before. It is there only
+ * in processes that consume what others produce.
  */
 #include "core/fault.h"
 
@@ -23,7 +24,10 @@ struct range {
 	int *cut;
 };
 
-/* Blocks come and stay, so that the handler walks them without a lock. A new one is behind the last. */
+/*
+ * Blocks come and stay, so that the handler walks them without a lock. A new one is behind the
+ * last.
+ */
 struct block {
 	struct range range[BLOCK_RANGES];
 	struct block *next;
@@ -70,8 +74,8 @@ static void handle(int number, siginfo_t *info, void *context)
 	} else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
 		before.sa_handler(number);
 	} else {
-		signal(SIGBUS,
-		       before.sa_handler); /* it comes again at once, and is the program's */
+		/* it comes again at once, and is the program's */
+		signal(SIGBUS, before.sa_handler);
 		if (info->si_code <= 0)
 			raise(SIGBUS);
 	}

@@ -5,8 +5,8 @@
 #include "core/demand.h"
 #include "cost/budget.h"
 
-#define ROOM                                                                                       \
-	0.8 /* of the budget: what a step up may fill, so that a little more does not bring it down again */
+/* of the budget: what a step up may fill, so that a little more does not bring it down again */
+#define ROOM 0.8
 
 static double cost(const struct pem_budget_event *e)
 {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * budget.h - how closely each event may be watched so that observation stays below a share of the programs' CPU time
+ * budget.h - how closely each event may be watched so that observation stays below a share of the
+ * programs' CPU time
  *
- * The judge is a pure function of counts, costs and its own memory: who counts and who obeys is in detail.c.
+ * The judge is a pure function of counts, costs and its own memory: who counts and who obeys is in
+ * detail.c.
  */
 #ifndef PEM_BUDGET_H
 #define PEM_BUDGET_H
@@ -11,7 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A detail that an event has held so long is proven; one that fails sooner makes the next try come later. */
+/*
+ * A detail that an event has held so long is proven; one that fails sooner makes the next try come
+ * later.
+ */
 #define PEM_BUDGET_PROVEN 20u /* judgements: 2 s */
 #define PEM_BUDGET_WAIT_MIN 10u
 #define PEM_BUDGET_WAIT_MAX 600u
@@ -38,10 +43,11 @@ struct pem_budget_step {
 };
 
 /*
- * Judge an interval in which the programs had cpu_ns of CPU time. Above the budget the costliest event steps down one
- * detail, and so on until the estimate fits; below half of it one event steps up, if at its rate there is room. Events that
- * are off have no rate: they are tried again after a wait that doubles each time the try fails. Returns the steps,
- * at most max (twice count is always enough); events' detail is what it is from now on.
+ * Judge an interval in which the programs had cpu_ns of CPU time. Above the budget the costliest
+ * event steps down one detail, and so on until the estimate fits; below half of it one event steps
+ * up, if at its rate there is room. Events that are off have no rate: they are tried again after a
+ * wait that doubles each time the try fails. Returns the steps, at most max (twice count is always
+ * enough); events' detail is what it is from now on.
  */
 size_t pem_budget__judge(struct pem_budget_event *events, size_t count, double budget,
 			 double cpu_ns, struct pem_budget_step *steps, size_t max);

@@ -2,13 +2,14 @@
 /*
  * calibrate.c - what one event of each kind costs on this machine, for the overhead ledger
  *
- * process-start: see start_cost.c.
- * user-log: a record of two fields into a private ring, by the inlines that stubs use, clock read included.
- * user-stat: one value added to a statistic, the same way. kernel-log, kernel-stat: what a getppid becomes dearer by when
- * the source that serves it logs its entry, or counts it. uprobe-log, uretprobe-log and so on: the same for a function of
- * our own that does nothing, with a probe really attached to it in this process alone, which takes some ten milliseconds: measured when such an
- * event is wanted for the first time. sample: see sample_cost.c. The least of several rounds: what else the machine does
- * only adds, and what is measured in a busy moment is remembered until the next boot (cost_cache.c).
+ * process-start: see start_cost.c. user-log: a record of two fields into a private ring, by the
+ * inlines that stubs use, clock read included. user-stat: one value added to a statistic, the same
+ * way. kernel-log, kernel-stat: what a getppid becomes dearer by when the source that serves it
+ * logs its entry, or counts it. uprobe-log, uretprobe-log and so on: the same for a function of our
+ * own that does nothing, with a probe really attached to it in this process alone, which takes some
+ * ten milliseconds: measured when such an event is wanted for the first time. sample: see
+ * sample_cost.c. The least of several rounds: what else the machine does only adds, and what is
+ * measured in a busy moment is remembered until the next boot (cost_cache.c).
  */
 #include "core/core.h"
 #include "core/demand.h"
@@ -154,7 +155,10 @@ static const struct pem_source_ops *source_of(struct pem_session *s, const struc
 	return event ? pem_session__find_plugin(s, NULL, event, &name, NULL) : NULL;
 }
 
-/* What once_ns becomes dearer by when its event is logged, and counted; 0: it could not be measured. */
+/*
+ * What once_ns becomes dearer by when its event is logged, and counted; 0: it could not be
+ * measured.
+ */
 static struct pem_cost measure_event(const struct pem_source_ops *ops,
 				     const struct pem_event *event, double (*once_ns)(void))
 {
@@ -185,9 +189,10 @@ static struct pem_cost measure_event(const struct pem_source_ops *ops,
 /* --- functions of programs --- */
 
 /*
- * What a probe is attached to: a function that is exported anyway, and begins with an instruction that the kernel does not
- * have to step through (session.c). So do static probes, and functions that begin by saving the frame pointer. Those that
- * begin otherwise, as with endbr64 where the kernel does not know it, cost more than is measured here.
+ * What a probe is attached to: a function that is exported anyway, and begins with an instruction
+ * that the kernel does not have to step through (session.c). So do static probes, and functions
+ * that begin by saving the frame pointer. Those that begin otherwise, as with endbr64 where the
+ * kernel does not know it, cost more than is measured here.
  */
 static double call_ns(void)
 {
@@ -301,7 +306,10 @@ uint32_t pem_session__cost_kinds(const struct pem_session *s)
 	return kinds;
 }
 
-/* To picoseconds, as the cache has them, so that what was measured and what is remembered are the same. */
+/*
+ * To picoseconds, as the cache has them, so that what was measured and what is remembered are the
+ * same.
+ */
 static double rounded(double ns)
 {
 	return (double)(uint64_t)(ns * 1000 + 0.5) / 1000;
@@ -330,7 +338,9 @@ static struct pem_cost measure_kind(struct pem_session *s, unsigned kind,
 	return (struct pem_cost){rounded(cost.log_ns), rounded(cost.stat_ns)};
 }
 
-/* Of the kinds wanted, those whose cost is not known, or is of another source than serves them now. */
+/*
+ * Of the kinds wanted, those whose cost is not known, or is of another source than serves them now.
+ */
 static uint32_t unknown_of(const struct pem_costs *costs, uint32_t kinds,
 			   const struct pem_source_ops *kernel)
 {

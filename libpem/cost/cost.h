@@ -2,8 +2,8 @@
 /*
  * cost.h - what observing costs on this machine, what it has cost, and the budget that limits it
  *
- * calibrate.c measures, cost_cache.c remembers. detail.c counts events and CPU time, has them judged (budget.h), obeys, and
- * records each step.
+ * calibrate.c measures, cost_cache.c remembers. detail.c counts events and CPU time, has them
+ * judged (budget.h), obeys, and records each step.
  */
 #ifndef PEM_COST_H
 #define PEM_COST_H
@@ -25,7 +25,10 @@ void pem_session__judge(struct pem_session *session, uint64_t now_ns);
 /* Count what a producer raised since it was counted last: before it goes away. */
 void pem_session__count_producer(struct pem_session *session, struct pem_producer *producer);
 
-/* Write the steps that are not in the log's trace yet, and their account; note in info what was counted only. */
+/*
+ * Write the steps that are not in the log's trace yet, and their account; note in info what was
+ * counted only.
+ */
 void pem_session__account_detail(struct pem_session *session, struct pem_trace_info *info);
 
 void pem_session__forget_detail(struct pem_session *session);
@@ -33,12 +36,16 @@ void pem_session__forget_detail(struct pem_session *session);
 /* --- cpu_time.c --- */
 
 /*
- * CPU time so far of the observed programs: the session's command, what it was attached to and every process
- * with a pool, with what they waited for. It may fall when a process ends that nobody observed waits for.
+ * CPU time so far of the observed programs: the session's command, what it was attached to and
+ * every process with a pool, with what they waited for. It may fall when a process ends that nobody
+ * observed waits for.
  */
 uint64_t pem_session__program_cpu_ns(const struct pem_session *session);
 
-/* The same of all that ran on this machine since it booted, in ticks of some milliseconds; 0: that can't be told. */
+/*
+ * The same of all that ran on this machine since it booted, in ticks of some milliseconds; 0: that
+ * can't be told.
+ */
 uint64_t pem_machine_cpu_ns(void);
 
 /* Kinds of events by what raising one takes. */
@@ -59,10 +66,10 @@ struct pem_cost {
 
 struct pem_costs {
 	struct pem_cost each[PEM_COST_KINDS];
-	double start_ns
-		[2]; /* of a process: with libpem, and with the adapters, too; 0: not measured */
-	char kernel_source
-		[16]; /* the name of the one that the kernel's are of; "": not asked yet */
+	/* of a process: with libpem, and with the adapters, too; 0: not measured */
+	double start_ns[2];
+	/* the name of the one that the kernel's are of; "": not asked yet */
+	char kernel_source[16];
 };
 
 struct pem_session_cost {
@@ -77,7 +84,10 @@ enum pem_cost_kind pem_event__cost_kind(const struct pem_event *event);
 /* A bit for each kind that is wanted, logged or counted. */
 uint32_t pem_session__cost_kinds(const struct pem_session *session);
 
-/* What these kinds cost: remembered, or measured now, for which programs are loaded into the kernel. */
+/*
+ * What these kinds cost: remembered, or measured now, for which programs are loaded into the
+ * kernel.
+ */
 const struct pem_costs *pem_session__measure(struct pem_session *session, uint32_t kinds);
 
 /* What each kind of logged event costs here; fills info->costs' ns_each, counts stay 0. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * cost_cache.c - what was measured of costs (calibrate.c), remembered in the user's cache folder until the next boot or version
+ * cost_cache.c - what was measured of costs (calibrate.c), remembered in the user's cache folder
+ * until the next boot or version
  *
- * One line says what has to be the same, the next the costs: of each kind logged and counted, of a process's start, and the
- * source that the kernel's are of. What was not measured yet is 0. Who adds to it holds a lock on its folder, so that what
- * two measure at a time is kept of both.
+ * One line says what has to be the same, the next the costs: of each kind logged and counted, of a
+ * process's start, and the source that the kernel's are of. What was not measured yet is 0. Who
+ * adds to it holds a lock on its folder, so that what two measure at a time is kept of both.
  */
 #include "cost/cost.h"
 #include "runtime_dir.h"
@@ -26,13 +27,15 @@
 #define FILE_NAME "costs"
 #define FILE_BYTES_MAX 4096u
 #define KEY_BYTES 384
-/* Others hold the lock for a moment; a stopped one must not hold up a recording for more than that. */
+/*
+ * Others hold the lock for a moment; a stopped one must not hold up a recording for more than that.
+ */
 #define LOCK_TRIES 50
 #define LOCK_PAUSE_NS 1000000
 
 /*
- * Open a folder of this user's. Where root keeps HOME it may be another's, who may also have laid a link in it to one of
- * root's: nothing is read, made or written there.
+ * Open a folder of this user's. Where root keeps HOME it may be another's, who may also have laid a
+ * link in it to one of root's: nothing is read, made or written there.
  */
 static int open_own(int parent, const char *path, bool make)
 {
@@ -166,7 +169,10 @@ bool pem_costs__load(struct pem_costs *costs)
 	return known;
 }
 
-/* What others have stored meanwhile, and these do not know. What is beyond all reason would have the whole file refused. */
+/*
+ * What others have stored meanwhile, and these do not know. What is beyond all reason would have
+ * the whole file refused.
+ */
 static void complete(struct pem_costs *costs)
 {
 	struct pem_costs other;
@@ -193,7 +199,9 @@ static void complete(struct pem_costs *costs)
 		strcpy(costs->kernel_source, "-");
 }
 
-/* Lock a folder if that can be done soon: without it, what another measures meanwhile may be lost. */
+/*
+ * Lock a folder if that can be done soon: without it, what another measures meanwhile may be lost.
+ */
 static void lock_folder(int fd)
 {
 	const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};

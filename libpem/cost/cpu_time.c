@@ -2,9 +2,10 @@
 /*
  * cpu_time.c - CPU time of the observed programs
  *
- * Of a process that lives: its own clock, which counts its threads to the nanosecond, those that ended too, and, from
- * /proc, in ticks, what its children had had that it waited for. So a child's time moves to its parent when it ends. Where
- * the whole machine is observed, all of its time that is not idle.
+ * Of a process that lives: its own clock, which counts its threads to the nanosecond, those that
+ * ended too, and, from /proc, in ticks, what its children had had that it waited for. So a child's
+ * time moves to its parent when it ends. Where the whole machine is observed, all of its time that
+ * is not idle.
  */
 #include "core/core.h"
 #include "cost/cost.h"
@@ -54,7 +55,10 @@ static uint64_t children_ns(uint32_t pid)
 	return (user + system) * (1000000000u / (uint64_t)hz);
 }
 
-/* Of all that runs, as the first line of /proc/stat has it: user, nice, system, idle, iowait, irq, softirq, steal. */
+/*
+ * Of all that runs, as the first line of /proc/stat has it: user, nice, system, idle, iowait, irq,
+ * softirq, steal.
+ */
 uint64_t pem_machine_cpu_ns(void)
 {
 	unsigned long long t[8] = {0};
@@ -79,7 +83,10 @@ static int by_number(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The processes that are observed and live, some of them more than once: by an earlier image, as command, as attached to. */
+/*
+ * The processes that are observed and live, some of them more than once: by an earlier image, as
+ * command, as attached to.
+ */
 static size_t list_processes(const struct pem_session *s, uint32_t *pids)
 {
 	const struct pem_producer *p;

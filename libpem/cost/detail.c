@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * detail.c - a session keeps its overhead budget (contract: detail.h, pem_session__set_budget)
+ * detail.c - a session keeps its overhead budget (contract: cost.h, pem_session__set_budget)
  *
- * Every 100 ms the events of each demand are counted, in producers' cells and in sources, and judged. A demand whose detail is
- * reduced keeps what its handles want; only its action says less (pem_demand__action). Each step becomes a record of the
- * CPO layer, in a stream of the recorder's own: at once, or, in a flight recorder, which keeps the last of them, when it
- * is written out.
+ * Every 100 ms the events of each demand are counted, in producers' cells and in sources, and
+ * judged. A demand whose detail is reduced keeps what its handles want; only its action says less
+ * (pem_demand__action). Each step becomes a record of the CPO layer, in a stream of the recorder's
+ * own: at once, or, in a flight recorder, which keeps the last of them, when it is written out.
  */
 #include "core/core.h"
 #include "core/demand.h"
@@ -99,7 +99,9 @@ static struct pem_demand *demand_of(struct pem_session *s, const struct pem_even
 	return demand;
 }
 
-/* What came on top of what was counted; shared memory may say anything, so that it may have fallen. */
+/*
+ * What came on top of what was counted; shared memory may say anything, so that it may have fallen.
+ */
 static uint64_t advance(uint64_t *before, uint64_t now)
 {
 	uint64_t more = now > *before ? now - *before : 0;
@@ -109,8 +111,9 @@ static uint64_t advance(uint64_t *before, uint64_t now)
 }
 
 /*
- * A log's own statistic counts what is not logged and nothing else, so that each is noted whenever it is found, be it when
- * the recording has ended. One that somebody asked for counts what is logged, too.
+ * A log's own statistic counts what is not logged and nothing else, so that each is noted whenever
+ * it is found, be it when the recording has ended. One that somebody asked for counts what is
+ * logged, too.
  */
 static void note_counted(struct pem_session *s, const struct pem_demand *demand, uint64_t more)
 {
@@ -150,8 +153,9 @@ void pem_session__count_producer(struct pem_session *s, struct pem_producer *p)
 			continue;
 		memset(&statistic, 0, sizeof(statistic));
 		pem_producer__statistic(p, demand, &statistic);
+		/* begun anew */
 		if (statistic.count < e->judged_statistics)
-			e->judged_statistics = 0; /* begun anew */
+			e->judged_statistics = 0;
 		note_counted(s, demand, advance(&e->judged_statistics, statistic.count));
 	}
 }
@@ -250,8 +254,9 @@ static void present(struct pem_session *s, const struct pem_demand *demand,
 	e->wanted = demand->log         ? PEM_DETAIL_LOG
 		    : demand->statistic ? PEM_DETAIL_STATISTICS
 					: PEM_DETAIL_OFF;
+	/* counters: nothing happens in the programs */
 	if (demand->event->source_kind != PEM_SOURCE_STUB && !kernel)
-		e->wanted = PEM_DETAIL_OFF; /* counters: nothing happens in the programs */
+		e->wanted = PEM_DETAIL_OFF;
 	e->detail = e->wanted < demand->detail ? e->wanted : demand->detail;
 	e->tells_context = tells_context(demand->event);
 	e->needs_context = kernel && !e->tells_context;
@@ -311,8 +316,9 @@ void pem_session__judge(struct pem_session *s, uint64_t now_ns)
 	d->next_ns = now_ns + JUDGE_NS;
 	count_events(s);
 	cpu_ns = pem_session__program_cpu_ns(s);
+	/* a process went, with its time */
 	if (cpu_ns < d->cpu_ns)
-		d->cpu_ns = cpu_ns; /* a process went, with its time */
+		d->cpu_ns = cpu_ns;
 	if (cpu_ns - d->cpu_ns < CPU_NS_MIN)
 		return;
 	costs = pem_session__measure(s, pem_session__cost_kinds(s));

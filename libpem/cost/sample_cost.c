@@ -2,10 +2,11 @@
 /*
  * sample_cost.c - what a sample costs the thread that it is of, for the overhead ledger
  *
- * A sample is a timer's interrupt, and most of what it costs is that, which in a virtual machine is some microseconds. A
- * thread that does nothing but read the clock sees each as a gap. It is sampled some fifty times as often as a recording
- * does, by what every machine has, the CPU's clock, so that most gaps are samples, and the one in the middle by length is
- * one: those in which something else ran are longer.
+ * A sample is a timer's interrupt, and most of what it costs is that, which in a virtual machine is
+ * some microseconds. A thread that does nothing but read the clock sees each as a gap. It is
+ * sampled some fifty times as often as a recording does, by what every machine has, the CPU's
+ * clock, so that most gaps are samples, and the one in the middle by length is one: those in which
+ * something else ran are longer.
  */
 #include "cost/cost.h"
 
@@ -66,8 +67,8 @@ static bool open_clock(struct clock *clock)
 }
 
 /*
- * Turn until so many gaps were seen, or WATCH_NS are over: what is in between two readings of the clock that is no turn.
- * Returns how many.
+ * Turn until so many gaps were seen, or WATCH_NS are over: what is in between two readings of the
+ * clock that is no turn. Returns how many.
  */
 static size_t watch(uint64_t *gaps)
 {

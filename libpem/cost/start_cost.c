@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * start_cost.c - what a process's start and end become dearer by when it is recorded, for the overhead ledger
+ * start_cost.c - what a process's start and end become dearer by when it is recorded, for the
+ * overhead ledger
  *
- * A program that does nothing runs plain and recorded in turn: loading libpem, and the adapter of the C library if that
- * comes along, joining a session, making a pool. The session is one of its own, whose records nobody takes.
+ * A program that does nothing runs plain and recorded in turn: loading libpem, and the adapter of
+ * the C library if that comes along, joining a session, making a pool. The session is one of its
+ * own, whose records nobody takes.
  */
 #include "core/core.h"
 #include "cost/cost.h"

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * delivery.c - what asynchronous callbacks want, from pools and sources' packets into the session's batch
+ * delivery.c - what asynchronous callbacks want, from pools and sources' packets into the session's
+ * batch
  *
- * A lane is read behind its thread: the committed part of the chunk that it owns, then the rest once that is full, then the
- * next one. Everything in a pool is hostile, so that bytes are copied first and checked in the copy, as drain.c does. In an
- * overwrite pool the chunk may be another one's by the time it was copied: its state and number are looked at again
- * afterwards, and what was copied counts only if they still are what they were.
+ * A lane is read behind its thread: the committed part of the chunk that it owns, then the rest
+ * once that is full, then the next one. Everything in a pool is hostile, so that bytes are copied
+ * first and checked in the copy, as drain.c does. In an overwrite pool the chunk may be another
+ * one's by the time it was copied: its state and number are looked at again afterwards, and what
+ * was copied counts only if they still are what they were.
  *
- * Without a log, chunks are freed here when they are read. With one, drain.c takes them, after they were read here.
+ * Without a log, chunks are freed here when they are read. With one, drain.c takes them, after they
+ * were read here.
  */
 #include "core/core.h"
 #include "core/demand.h"
@@ -109,15 +112,18 @@ static uint64_t callbacks_of(const struct pem_async *a, const struct pem_demand 
 	return all;
 }
 
-/* One of this session's own threads: what it raises itself it is not called back for (no recursion). */
+/*
+ * One of this session's own threads: what it raises itself it is not called back for (no
+ * recursion).
+ */
 static bool is_own(const struct pem_async *a, const struct pem_producer *p, uint32_t tid)
 {
 	return tid == a->tid && p->pid == (uint32_t)a->pid;
 }
 
 /*
- * Check the records of a private copy and hand on those that are wanted. offset: of the copy's first byte in the chunk.
- * What follows one that can't be believed is not read, and thereby lost.
+ * Check the records of a private copy and hand on those that are wanted. offset: of the copy's
+ * first byte in the chunk. What follows one that can't be believed is not read, and thereby lost.
  */
 static void read_records(struct pem_session *s, struct pem_producer *p, struct pem_async_lane *l,
 			 const uint8_t *copy, size_t bytes)
@@ -244,8 +250,8 @@ static void begin_chunk(struct pem_session *s, struct pem_producer *p,
 }
 
 /*
- * Is this chunk the lane's next? A gap may be one of the search, or of what was overwritten, or taken by the log while no
- * callback was enabled: look twice.
+ * Is this chunk the lane's next? A gap may be one of the search, or of what was overwritten, or
+ * taken by the log while no callback was enabled: look twice.
  */
 static bool is_next(const struct pem_producer *p, struct pem_async_lane *l,
 		    const struct pem_found_chunk *found, bool final)

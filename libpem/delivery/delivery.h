@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * delivery.h - records on their way to asynchronous callbacks: read behind the producers, queued for the thread
+ * delivery.h - records on their way to asynchronous callbacks: read behind the producers, queued
+ * for the thread
  *
  *	callbacks/callbacks.c	handles, and what was lost
  *	callbacks/thread.c	the thread: when it scans, how it sleeps
@@ -10,11 +11,13 @@
  *	pools ----collect----> incoming --swap--> batch --sort, up to the horizon--> functions
  *	sources --drain------/ (session's mutex)  (the thread's own)                 (no mutex held)
  *
- * Locks: the session's mutex guards collecting, so that drain.c and the thread never meet; the async lock, taken inside of
- * it or alone, guards the handles that the thread calls, and is not held while a function runs. Records wait in
- * 'incoming' while functions run, in as much memory as a pool has; what finds no room there is lost and counted.
+ * Locks: the session's mutex guards collecting, so that drain.c and the thread never meet; the
+ * async lock, taken inside of it or alone, guards the handles that the thread calls, and is not
+ * held while a function runs. Records wait in 'incoming' while functions run, in as much memory as
+ * a pool has; what finds no room there is lost and counted.
  *
- * What is lost is what was produced and not read. That is known for each event and process at any time, whatever it was lost to.
+ * What is lost is what was produced and not read. That is known for each event and process at any
+ * time, whatever it was lost to.
  */
 #ifndef PEM_DELIVERY_H
 #define PEM_DELIVERY_H
@@ -48,7 +51,10 @@ struct pem_async_item {
 	uint8_t data[];
 };
 
-/* Ties are broken by what follows the clock: each lane's and CPU's records lie in order, behind what is left of the turn before. */
+/*
+ * Ties are broken by what follows the clock: each lane's and CPU's records lie in order, behind
+ * what is left of the turn before.
+ */
 struct pem_async_key {
 	uint64_t clock;
 	uint64_t fresh : 1; /* read in this turn */
@@ -78,7 +84,10 @@ struct pem_async_producer {
 	struct pem_async_lane *lanes;
 	uint64_t *read; /* records, per event */
 	uint64_t *missed; /* produced and not read, as accounted for so far, per event */
-	/* When a log began: number and offset of the chunk of each lane up to which callbacks had read by then. */
+	/*
+	 * When a log began: number and offset of the chunk of each lane up to which callbacks had
+	 * read by then.
+	 */
 	bool log_began;
 	uint64_t *log_skip;
 	struct pem_found_chunk *found; /* room for all chunks */
@@ -95,8 +104,8 @@ struct pem_async_callback {
 	uint64_t born; /* clock of the first enabling; UINT64_MAX: still to come */
 	uint64_t last_clock; /* of the last record that it was called with */
 	uint64_t called, late;
-	uint64_t lost,
-		lost_from; /* in spans that are over; its events' async_lost when this one began */
+	/* in spans that are over; its events' async_lost when this one began */
+	uint64_t lost, lost_from;
 	unsigned index;
 };
 
@@ -112,7 +121,8 @@ struct pem_async {
 	pid_t pid; /* of the process whose thread it is: not a child's */
 	uint32_t tid;
 	bool started;
-	bool closed; /* the thread's own: a function has closed the session, and only this struct is left */
+	/* the thread's own: a function has closed the session, and only this struct is left */
+	bool closed;
 	/* under the session's mutex */
 	bool active; /* some callback is enabled: lanes are followed */
 	bool stop;
@@ -130,7 +140,8 @@ struct pem_async {
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* enabled or stopped; a function has returned */
 	unsigned enabled_count;
-	bool left_over; /* one was disabled: what was collected for it until then is to be counted as lost */
+	/* one was disabled: what was collected for it until then is to be counted as lost */
+	bool left_over;
 	struct pem_async_callback *callbacks[PEM_ASYNC_MAX];
 	struct pem_async_callback *running;
 	/* the thread's own */
@@ -158,7 +169,10 @@ static inline void pem_async__unlock(struct pem_async *async)
 	pem_thread_inside--;
 }
 
-/* Read what producers committed since. final: it will produce no more, so take what is there as it comes. */
+/*
+ * Read what producers committed since. final: it will produce no more, so take what is there as it
+ * comes.
+ */
 void pem_async__collect(struct pem_session *session, struct pem_producer *producer, bool final);
 
 void pem_async__collect_lane(struct pem_session *session, struct pem_producer *producer,
@@ -182,8 +196,9 @@ size_t pem_async__callback_only_before(const struct pem_producer *producer, uint
 void pem_async__log_begins(struct pem_session *session);
 
 /*
- * Account for what a producer lost of an event up to before, a count of produced that is older than the last look at its
- * lanes: all of it that was not read. Nobody was called back then: what is missing so far is nobody's loss.
+ * Account for what a producer lost of an event up to before, a count of produced that is older than
+ * the last look at its lanes: all of it that was not read. Nobody was called back then: what is
+ * missing so far is nobody's loss.
  */
 void pem_async__settle(struct pem_producer *producer, struct pem_demand *demand,
 		       uint32_t event_index, uint64_t before);

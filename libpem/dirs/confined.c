@@ -25,8 +25,8 @@
 #include <unistd.h>
 
 #define KILL_NS 10000000u /* for a helper that is killed to end */
-#define DESCRIPTOR_MIN                                                                             \
-	16 /* above those that a helper starts with, which must not be overwritten before they are copied */
+/* above those that a helper starts with, which must not be overwritten before they are copied */
+#define DESCRIPTOR_MIN 16
 
 static int add_descriptor(posix_spawn_file_actions_t *actions, int *copies, int fd, int as)
 {
@@ -58,7 +58,9 @@ static int spawn(pid_t *pid, int socket, int folder_fd, int process_fd)
 		posix_spawn_file_actions_destroy(&actions);
 		return result;
 	}
-	/* A terminal's ^C is for its whole group, and a helper has to remove what it made after it. */
+	/*
+	 * A terminal's ^C is for its whole group, and a helper has to remove what it made after it.
+	 */
 	result = -posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
 	if (!result)
 		result = add_descriptor(&actions, &copies[0], socket, PEM_CONFINED_SOCKET);

@@ -2,8 +2,8 @@
 /*
  * confined.h - the session's side of its confined helpers: starting them, messages, ending them
  *
- * Nothing here waits for a helper without a limit. A helper has the rights of the user whose folders it works in, and that
- * user may stop or kill it.
+ * Nothing here waits for a helper without a limit. A helper has the rights of the user whose
+ * folders it works in, and that user may stop or kill it.
  */
 #ifndef PEM_CONSUMER_CONFINED_H
 #define PEM_CONSUMER_CONFINED_H
@@ -24,8 +24,8 @@ struct pem_confined {
 };
 
 /*
- * Start the program pem-confined. folder_fd and process_fd (-1: none) stay the caller's. NULL with errno: it could not be
- * started, or pem-confined is not installed beside libpem (ENOENT).
+ * Start the program pem-confined. folder_fd and process_fd (-1: none) stay the caller's. NULL with
+ * errno: it could not be started, or pem-confined is not installed beside libpem (ENOENT).
  */
 struct pem_confined *pem_confined__start(const struct pem_confined_setup *setup, int folder_fd,
 					 int process_fd);
@@ -35,8 +35,8 @@ int pem_confined__send(struct pem_confined *helper, enum pem_confined_request_ki
 		       const char *name, uint64_t inode, bool asks);
 
 /*
- * Take the next message, if there is one: then the caller has *fd, -1 if none came with it. 1: a message, 0: none yet,
- * -EPIPE: the helper is gone, or says what no helper says.
+ * Take the next message, if there is one: then the caller has *fd, -1 if none came with it. 1: a
+ * message, 0: none yet, -EPIPE: the helper is gone, or says what no helper says.
  */
 int pem_confined__receive(struct pem_confined *helper, struct pem_confined_reply *reply, int *fd);
 
@@ -44,8 +44,8 @@ int pem_confined__receive(struct pem_confined *helper, struct pem_confined_reply
 bool pem_confined__wait(const struct pem_confined *helper, uint64_t deadline_ns);
 
 /*
- * Let it remove what it made, and free helper. After a time of pem_monotonic_ns, 0: at once, it is killed, and what it made
- * stays. NULL is accepted.
+ * Let it remove what it made, and free helper. After a time of pem_monotonic_ns, 0: at once, it is
+ * killed, and what it made stays. NULL is accepted.
  */
 void pem_confined__end(struct pem_confined *helper, uint64_t deadline_ns);
 

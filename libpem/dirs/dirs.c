@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * dirs.c - the runtime folders that a session reaches processes in: its own, those of other users, those of containers
+ * dirs.c - the runtime folders that a session reaches processes in: its own, those of other users,
+ * those of containers
  *
- * A process in another mount namespace, of another user, or with other variables has its runtime folder elsewhere. Such a
- * folder gets a session's folder too, with a page that says the same as the session's own; pools are drained from there.
+ * A process in another mount namespace, of another user, or with other variables has its runtime
+ * folder elsewhere. Such a folder gets a session's folder too, with a page that says the same as
+ * the session's own; pools are drained from there.
  *
- * This process opens, makes and removes nothing in such a folder: confined helpers do, with the rights of the folder's
- * user (confined/protocol.h). For each user and mount namespace a finder tells of runtime folders, and in each of them
- * a keeper makes the session's folder and passes the files of programs on. What comes from a helper is checked like
- * anything else that the user could have made.
+ * This process opens, makes and removes nothing in such a folder: confined helpers do, with the
+ * rights of the folder's user (confined/protocol.h). For each user and mount namespace a finder
+ * tells of runtime folders, and in each of them a keeper makes the session's folder and passes the
+ * files of programs on. What comes from a helper is checked like anything else that the user could
+ * have made.
  */
 #include "core/clock_sync.h"
 #include "core/core.h"
@@ -37,7 +40,8 @@
 #define ANSWER_NS 100000000u /* for a keeper to answer while the session has other work */
 #define SLICE_NS 1000000u /* for one keeper to answer, before it is another's turn */
 #define KEPT_MESSAGES_MAX 256u /* each may have a descriptor */
-#define END_NS 1000000000u /* for all helpers to remove what they made, when the session ends */
+/* for all helpers to remove what they made, when the session ends */
+#define END_NS 1000000000u
 
 void pem_session__add_session_dir(struct pem_session *s)
 {
@@ -91,7 +95,9 @@ static void lose_keeper(struct pem_session *s, struct pem_dir *dir, const char *
 	dir->keeper = NULL;
 }
 
-/* A user who stops one helper stops them all: the others are not waited for, one after the other. */
+/*
+ * A user who stops one helper stops them all: the others are not waited for, one after the other.
+ */
 static void lose_user(struct pem_session *s, uid_t owner)
 {
 	struct pem_dir *dir;
@@ -202,7 +208,10 @@ struct pem_kept_message {
 	struct pem_kept_message *next;
 };
 
-/* The next message of a keeper: 1; 0: there is none now; -EPIPE: the keeper is gone. The caller then has *fd. */
+/*
+ * The next message of a keeper: 1; 0: there is none now; -EPIPE: the keeper is gone. The caller
+ * then has *fd.
+ */
 static int take_message(struct pem_dir *dir, struct pem_confined_reply *reply, int *fd)
 {
 	struct pem_kept_message *kept = dir->kept;
@@ -217,7 +226,10 @@ static int take_message(struct pem_dir *dir, struct pem_confined_reply *reply, i
 	return 1;
 }
 
-/* Keep a message for take_message, which hands it out after all that were kept before. Takes fd. 0, or -ENOMEM. */
+/*
+ * Keep a message for take_message, which hands it out after all that were kept before. Takes fd. 0,
+ * or -ENOMEM.
+ */
 static int keep_message(struct pem_dir *dir, const struct pem_confined_reply *reply, int fd)
 {
 	struct pem_kept_message *kept = calloc(1, sizeof(*kept)), **link = &dir->kept;
@@ -284,9 +296,9 @@ static bool has_answered(const struct pem_dir *dir, uint32_t number)
 }
 
 /*
- * Wait for the answer to a request: 0, 1 or -errno; -ETIMEDOUT: not in time; -EPIPE: there is no keeper; -ENOBUFS: too
- * much else came before. All else is kept: whoever asks is in the middle of taking a file in, and another message may
- * say that this file is gone.
+ * Wait for the answer to a request: 0, 1 or -errno; -ETIMEDOUT: not in time; -EPIPE: there is no
+ * keeper; -ENOBUFS: too much else came before. All else is kept: whoever asks is in the middle of
+ * taking a file in, and another message may say that this file is gone.
  */
 static int await(struct pem_session *s, struct pem_dir *dir, uint32_t number, uint64_t deadline_ns)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * finders.c - finding the runtime folders of other users, in other mount namespaces, and of processes with other variables
+ * finders.c - finding the runtime folders of other users, in other mount namespaces, and of
+ * processes with other variables
  *
  * Not here: what is done in them (dirs.c).
  */
@@ -27,7 +28,10 @@
 #define SEARCH_NS 1000000000u /* for processes elsewhere that have come since */
 #define SEARCH_AGAIN_NS 100000000u /* when one that was asked has ended */
 #define TURN_MESSAGES 64
-/* A user who makes more mount namespaces or runtime folders than these is not observed in the others. */
+/*
+ * A user who makes more mount namespaces or runtime folders than these is not observed in the
+ * others.
+ */
 #define USER_FINDERS_MAX 32u
 #define USER_DIRS_MAX 32u
 
@@ -39,7 +43,10 @@ struct pem_finder {
 	uid_t shown_owner; /* of the processes in /proc: of those that nobody may read, root */
 	uint32_t pid; /* of the process whose variables it was told */
 	bool seen; /* that process was, by the look under way */
-	/* It looks for the folders of that process alone, which was attached to, and ends when it has answered. */
+	/*
+	 * It looks for the folders of that process alone, which was attached to, and ends when it
+	 * has answered.
+	 */
 	bool once;
 	/* Number of the reply that is to come; 0: none. */
 	uint32_t awaited;
@@ -76,8 +83,9 @@ static bool is_passing(int error)
 }
 
 /*
- * Start a helper. NULL: it can't be. Then none is tried for other processes, until the next look if the reason may pass.
- * Said once, whomever it was for: the others' programs are not observed either.
+ * Start a helper. NULL: it can't be. Then none is tried for other processes, until the next look if
+ * the reason may pass. Said once, whomever it was for: the others' programs are not observed
+ * either.
  */
 static struct pem_confined *start_helper(struct pem_session *s,
 					 const struct pem_confined_setup *setup, int folder_fd,
@@ -233,8 +241,9 @@ static const char *status_line(const char *text, const char *word)
 }
 
 /*
- * Whose rights a process has. *own_words: it was started by nobody else than that user, who then also chose its
- * variables; a program that its file gave another user's rights has been started by somebody who may say anything there.
+ * Whose rights a process has. *own_words: it was started by nobody else than that user, who then
+ * also chose its variables; a program that its file gave another user's rights has been started by
+ * somebody who may say anything there.
  */
 static bool read_rights(int process_fd, struct pem_confined_setup *setup, bool *own_words)
 {
@@ -267,7 +276,10 @@ static bool read_rights(int process_fd, struct pem_confined_setup *setup, bool *
 	return true;
 }
 
-/* A helper that looks for the folders of a process's user below its root folder; NULL: there is none. */
+/*
+ * A helper that looks for the folders of a process's user below its root folder; NULL: there is
+ * none.
+ */
 static struct pem_finder *new_finder(struct pem_session *s, uint32_t pid)
 {
 	struct pem_finder *finder = calloc(1, sizeof(*finder));
@@ -282,7 +294,10 @@ static struct pem_finder *new_finder(struct pem_session *s, uint32_t pid)
 		goto fail;
 	finder->setup.role = PEM_CONFINED_FINDER;
 	finder->setup.switch_user = geteuid() == 0;
-	/* The helper opens what is in it: that waits for an exec, which the user can make wait without end. */
+	/*
+	 * The helper opens what is in it: that waits for an exec, which the user can make wait
+	 * without end.
+	 */
 	finder->helper = start_helper(s, &finder->setup, process, own_words ? process : -1);
 	if (!finder->helper)
 		goto fail;
@@ -417,7 +432,10 @@ static void note_process(struct pem_session *s, const char *pid)
 	s->dirs->finders = finder;
 }
 
-/* Of each user and mount namespace one process is asked, and unless this process is root's, of ours alone. */
+/*
+ * Of each user and mount namespace one process is asked, and unless this process is root's, of ours
+ * alone.
+ */
 void pem_session__search_dirs(struct pem_session *s)
 {
 	uint64_t now = pem_monotonic_ns();

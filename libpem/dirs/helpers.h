@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * helpers.h - runtime folders of others: the helpers that find them (finders.c) and work in them (dirs.c)
+ * helpers.h - runtime folders of others: the helpers that find them (finders.c) and work in them
+ * (dirs.c)
  *
  * All is called with the session's mutex held.
  */

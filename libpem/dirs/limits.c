@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * limits.c - the account of a runtime folder: what it may take of the recorder, and what was over that
+ * limits.c - the account of a runtime folder: what it may take of the recorder, and what was over
+ * that
  *
  * The numbers and their reasons stand in limits.h.
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * pids.c - the numbers, in this process's pid namespace, of processes and threads that have others in their own
+ * pids.c - the numbers, in this process's pid namespace, of processes and threads that have others
+ * in their own
  */
 #include "dirs/dirs.h"
 #include "util.h"
@@ -38,8 +39,8 @@ uint32_t pem_inner_pid(const char *process, unsigned *namespaces)
 }
 
 /*
- * Not what its folder in /proc says, which is root's where nobody may read the process; and what a user's program was before
- * it became a set-user-ID one is the user's still.
+ * Not what its folder in /proc says, which is root's where nobody may read the process; and what a
+ * user's program was before it became a set-user-ID one is the user's still.
  */
 bool pem_is_anothers(uint32_t pid, uid_t owner)
 {
@@ -69,7 +70,10 @@ uint32_t pem_dir__pid(uid_t owner, uint32_t pid, uint32_t pid_namespace)
 	DIR *proc;
 
 	if (!pid_namespace || pid_namespace == pem_pid_namespace()) {
-		/* Nobody passes for a process of another user's; one that is gone may have been anybody's. */
+		/*
+		 * Nobody passes for a process of another user's; one that is gone may have been
+		 * anybody's.
+		 */
 		return owner != geteuid() && pem_is_anothers(pid, owner) ? 0 : pid;
 	}
 	proc = opendir("/proc");

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * public.c - root's session's public folder, for programs that are started with the rights of other users
+ * public.c - root's session's public folder, for programs that are started with the rights of other
+ * users
  *
- * Root's own session folder is closed to everybody else. A program that root's command starts as another user (su, runuser,
- * setpriv) joins the session here instead: anybody who knows the folder's name may, and only those whom the command starts
- * are told. The name is 128 random bits, nobody lists the folder, and nobody removes another's file there. It has a page
- * of its own, which says what the session's says and which root alone writes. What programs count, each counts in a file of
- * its own (producer/counts.c).
+ * Root's own session folder is closed to everybody else. A program that root's command starts as
+ * another user (su, runuser, setpriv) joins the session here instead: anybody who knows the
+ * folder's name may, and only those whom the command starts are told. The name is 128 random bits,
+ * nobody lists the folder, and nobody removes another's file there. It has a page of its own, which
+ * says what the session's says and which root alone writes. What programs count, each counts in a
+ * file of its own (producer/counts.c).
  *
- * Files in it are another user's, and hostile. They are opened here without help, for the folder itself is root's: no name in
- * it is followed, and none leads out of it.
+ * Files in it are another user's, and hostile. They are opened here without help, for the folder
+ * itself is root's: no name in it is followed, and none leads out of it.
  */
 #include "core/core.h"
 #include "core/fault.h"
@@ -157,7 +159,10 @@ int pem_session__make_public(struct pem_session *s)
 	return result;
 }
 
-/* Open the public folder of the session whose own folder is open; its path is left in path. -1: it has none. */
+/*
+ * Open the public folder of the session whose own folder is open; its path is left in path. -1: it
+ * has none.
+ */
 static int open_folder(int session_fd, char *path, size_t bytes)
 {
 	size_t length;
@@ -265,7 +270,10 @@ static bool add_counts(struct pem_session *s, int fd, const struct stat *st)
 	return true;
 }
 
-/* Take the counts out of a program's file. Nobody has it mapped if nobody has it locked: then it goes. */
+/*
+ * Take the counts out of a program's file. Nobody has it mapped if nobody has it locked: then it
+ * goes.
+ */
 static void take_counts(struct pem_session *s, const struct pem_dir *folder, const char *name)
 {
 	static const uint8_t none[PEM_SESSION_HEAD_BYTES - 8];
@@ -289,7 +297,10 @@ out:
 	close(fd);
 }
 
-/* Is this the name that a program leaves (producer/counts.c)? *code: why it could not make its file. */
+/*
+ * Is this the name that a program leaves (producer/counts.c)? *code: why it could not make its
+ * file.
+ */
 static bool is_refusal(const char *name, unsigned *code)
 {
 	unsigned pid, number;
@@ -297,7 +308,10 @@ static bool is_refusal(const char *name, unsigned *code)
 
 	if (sscanf(name, "refused-%10u-%10u-%4u", &pid, &number, code) != 3)
 		return false;
-	/* Signs, spaces, numbers that are too large and what follows them are not read, but they are there. */
+	/*
+	 * Signs, spaces, numbers that are too large and what follows them are not read, but they
+	 * are there.
+	 */
 	snprintf(exact, sizeof(exact), "refused-%u-%u-%u", pid, number, *code);
 	return !strcmp(name, exact) && *code && *code <= ERRNO_MAX;
 }
@@ -353,8 +367,8 @@ bool pem_public__is_bare(const struct pem_dir *folder)
 }
 
 /*
- * When a folder changed, if a change that comes now would show by another time: file systems take the time of the last tick,
- * and some have whole seconds. 0: it would not.
+ * When a folder changed, if a change that comes now would show by another time: file systems take
+ * the time of the last tick, and some have whole seconds. 0: it would not.
  */
 static struct timespec settled_change(int fd)
 {
@@ -406,8 +420,9 @@ static bool is_gone(const char *path)
 }
 
 /*
- * Nobody adds to it from here on. Nothing below another user's folder is removed with root's rights: where somebody has filled
- * one, it stays, closed to all but root, and that is said. Takes fd.
+ * Nobody adds to it from here on. Nothing below another user's folder is removed with root's
+ * rights: where somebody has filled one, it stays, closed to all but root, and that is said. Takes
+ * fd.
  */
 static void remove_folder(struct pem_session *s, int fd, const char *path)
 {
@@ -442,8 +457,8 @@ static bool is_public_name(const char *name)
 }
 
 /*
- * Is its session's folder there still? Then what lies here may be recovered with it. A folder that names no session is being
- * made: it is neither locked nor filled yet.
+ * Is its session's folder there still? Then what lies here may be recovered with it. A folder that
+ * names no session is being made: it is neither locked nor filled yet.
  */
 static bool is_wanted(int fd, const struct stat *st, const char *path)
 {

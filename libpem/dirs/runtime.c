@@ -19,8 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define REMOVE_TRIES                                                                               \
-	100 /* of 1 ms: a process that had found the folder may make a file between looking and removing */
+/* of 1 ms: a process that had found the folder may make a file between looking and removing */
+#define REMOVE_TRIES 100
 
 #define MAKING_S 60 /* what somebody makes is complete by then */
 
@@ -37,7 +37,9 @@ static bool is_gone(const char *path)
 	return dot && !strcmp(dot, ".gone");
 }
 
-/* Remove what lies there. False: a folder with something in it does, which only its owner empties. */
+/*
+ * Remove what lies there. False: a folder with something in it does, which only its owner empties.
+ */
 static bool remove_entries(DIR *directory)
 {
 	const struct dirent *entry;
@@ -68,7 +70,10 @@ bool pem_runtime__remove(int fd, const char *path)
 			close(fd);
 		return false;
 	}
-	/* Under another name: processes on their way into it, which is closed by now, find it no more. */
+	/*
+	 * Under another name: processes on their way into it, which is closed by now, find it no
+	 * more.
+	 */
 	if (!is_gone(path) && snprintf(gone, sizeof(gone), "%s.gone", path) < (int)sizeof(gone) &&
 	    !rename(path, gone))
 		path = gone;
@@ -86,10 +91,14 @@ bool pem_runtime__remove(int fd, const char *path)
 
 /* --- control files --- */
 
-#define PROC_PID_INIT_INO 0xEFFFFFFCu /* inode number of the first pid namespace, in every kernel */
-#define ELSEWHERE_MAX                                                                              \
-	1024u /* control files of other pid namespaces that are looked into at a time */
-/* /proc tells of starts in hundredths of a second, and the two clocks' rates differ by less than one in a hundred. */
+/* inode number of the first pid namespace, in every kernel */
+#define PROC_PID_INIT_INO 0xEFFFFFFCu
+/* control files of other pid namespaces that are looked into at a time */
+#define ELSEWHERE_MAX 1024u
+/*
+ * /proc tells of starts in hundredths of a second, and the two clocks' rates differ by less than
+ * one in a hundred.
+ */
 #define AGE_SLACK_NS(age_ns) (1000000000u + (age_ns) / 100)
 
 /* A control file of another pid namespace. */
@@ -122,8 +131,9 @@ static uint64_t age_ns(unsigned long long start)
 }
 
 /*
- * Can a process that /proc lists by this name not be the one that made a control file so long ago? It has started since; or it
- * is dead, and its parent has not asked for its status. What can't be found out is no.
+ * Can a process that /proc lists by this name not be the one that made a control file so long ago?
+ * It has started since; or it is dead, and its parent has not asked for its status. What can't be
+ * found out is no.
  */
 static bool is_another(const char *process, uint64_t file_age_ns)
 {
@@ -137,8 +147,9 @@ static bool is_another(const char *process, uint64_t file_age_ns)
 
 	snprintf(path, sizeof(path), "/proc/%s/stat", process);
 	file = fopen(path, "re");
+	/* a name may hold anything */
 	if (file && fgets(line, sizeof(line), file))
-		at = strrchr(line, ')'); /* a name may hold anything */
+		at = strrchr(line, ')');
 	if (file)
 		fclose(file);
 	for (field = FIELD_NAME; at && field < FIELD_START; field++) {
@@ -157,7 +168,10 @@ static bool is_another(const char *process, uint64_t file_age_ns)
 	return age < file_age_ns && file_age_ns - age > AGE_SLACK_NS(file_age_ns);
 }
 
-/* Time since a control file was made. Not after the machine was suspended: then it is too short, and no process is younger. */
+/*
+ * Time since a control file was made. Not after the machine was suspended: then it is too short,
+ * and no process is younger.
+ */
 static uint64_t file_age_ns(const struct pem_control_file *head)
 {
 	uint64_t now = pem_clock();
@@ -177,7 +191,10 @@ static bool is_left(const struct pem_control_file *head)
 	return is_another(process, file_age_ns(head));
 }
 
-/* Could a process be of a pid namespace? Of others' processes an ordinary user can't tell: what users left is their own's. */
+/*
+ * Could a process be of a pid namespace? Of others' processes an ordinary user can't tell: what
+ * users left is their own's.
+ */
 static bool may_be_of(uint32_t pid, uint32_t pid_namespace)
 {
 	uint64_t found = pem_namespace_of(pid, PEM_NAMESPACE_PID);
@@ -202,8 +219,8 @@ static void keep_of(struct sweep *sweep, const char *process)
 }
 
 /*
- * Who is in the first pid namespace sees the processes of all others; unless /proc shows them to their users alone, and then
- * does not show the first process.
+ * Who is in the first pid namespace sees the processes of all others; unless /proc shows them to
+ * their users alone, and then does not show the first process.
  */
 static void sweep_elsewhere(struct sweep *sweep)
 {
@@ -230,7 +247,10 @@ out:
 	sweep->count = 0;
 }
 
-/* Remember a control file of another pid namespace. When there is no room for more, those so far are looked into. */
+/*
+ * Remember a control file of another pid namespace. When there is no room for more, those so far
+ * are looked into.
+ */
 static void note_elsewhere(struct sweep *sweep, const char *name, const struct stat *st,
 			   const struct pem_control_file *head)
 {
@@ -253,8 +273,9 @@ static void note_elsewhere(struct sweep *sweep, const char *name, const struct s
 }
 
 /*
- * Remove a control file that a process left which died. The number in it says so only in the pid namespace that it is of; a
- * container's processes may use the same folder. One without a head yet is being made, unless it has long been there.
+ * Remove a control file that a process left which died. The number in it says so only in the pid
+ * namespace that it is of; a container's processes may use the same folder. One without a head yet
+ * is being made, unless it has long been there.
  */
 static void sweep_control(struct sweep *sweep, const char *name)
 {
@@ -284,8 +305,8 @@ static void sweep_control(struct sweep *sweep, const char *name)
 /* --- sessions --- */
 
 /*
- * Is there nothing to recover of a dead consumer's session: no log, a finished one, half of the folder removed, or one
- * where nobody ever made a pool, nor in its public folder?
+ * Is there nothing to recover of a dead consumer's session: no log, a finished one, half of the
+ * folder removed, or one where nobody ever made a pool, nor in its public folder?
  */
 static bool has_nothing(int directory_fd, const struct stat *folder)
 {
@@ -303,7 +324,10 @@ static bool has_nothing(int directory_fd, const struct stat *folder)
 	return none;
 }
 
-/* The number of its process may be another's by now, or of another pid namespace: its lock says who is dead. */
+/*
+ * The number of its process may be another's by now, or of another pid namespace: its lock says who
+ * is dead.
+ */
 static void sweep_session(const char *runtime, const char *name)
 {
 	struct stat st;

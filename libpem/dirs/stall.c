@@ -4,11 +4,11 @@
  *
  * The session maps files of other users, and a touch of that memory may wait. While a user punches
  * a hole into a file, each touch of a page there waits until the kernel has taken the hole out of
- * every mapping of the file. The user may have made tens of thousands of mappings. Nothing ends such
- * a wait early. A helper that its user stops and continues answers late, too.
+ * every mapping of the file. The user may have made tens of thousands of mappings. Nothing ends
+ * such a wait early. A helper that its user stops and continues answers late, too.
  *
- * The session measures how long it waits for each user, and leaves out a user for whom it has waited
- * too long. Waiting is time in which the thread neither ran nor was ready to run, by
+ * The session measures how long it waits for each user, and leaves out a user for whom it has
+ * waited too long. Waiting is time in which the thread neither ran nor was ready to run, by
  * /proc/thread-self/schedstat. Nobody is left out where that file can't be read.
  *
  * Not here: memory that is cut off (fault.c); what a user may have, and shares of time (limits.c).
@@ -31,7 +31,10 @@
 /* A user may keep the session waiting for this part of the time, and for so long besides. */
 #define STALL_SHARE 20u
 #define STALLED_NS_MAX 1000000000u
-/* A recorder that is stopped in the middle of a user's turn waits once, through no fault of the user. */
+/*
+ * A recorder that is stopped in the middle of a user's turn waits once, through no fault of the
+ * user.
+ */
 #define STALLS_MIN 2u
 
 /* How long this thread has run and was ready to run, in ns; 0: not known. */
@@ -73,8 +76,8 @@ void pem_session__close_stall_clock(struct pem_session *s)
 }
 
 /*
- * Put zeroes in the place of all memory mapped from the user, which no touch waits for. From then on
- * it counts as cut off (fault.c). Returns how many processes that concerns.
+ * Put zeroes in the place of all memory mapped from the user, which no touch waits for. From then
+ * on it counts as cut off (fault.c). Returns how many processes that concerns.
  */
 static uint64_t cut_all(struct pem_session *s, const struct pem_user *user)
 {

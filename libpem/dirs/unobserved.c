@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * unobserved.c - the sentences about events that programs could not have recorded: no memory, rights given up, seccomp filters
+ * unobserved.c - the sentences about events that programs could not have recorded: no memory,
+ * rights given up, seccomp filters
  *
  * Not here: what programs do about it (producer/rights.c).
  */
@@ -20,7 +21,9 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* Why a process could not make its pool, and what would have mended it: one sentence for each kind. */
+/*
+ * Why a process could not make its pool, and what would have mended it: one sentence for each kind.
+ */
 enum refusal {
 	REFUSAL_RIGHT,
 	REFUSAL_FILE_SIZE,
@@ -145,9 +148,13 @@ static void add_number(uint32_t *sum, uint32_t *of_dir)
 	}
 }
 
-#define UNOBSERVED_MAX (1u << 20) /* of one directory: a thousand that say more together go round */
+/* of one directory: a thousand that say more together go round */
+#define UNOBSERVED_MAX (1u << 20)
 
-/* Programs take back what they counted for a start that failed: a number may sink, but to no less than the directory had added. */
+/*
+ * Programs take back what they counted for a start that failed: a number may sink, but to no less
+ * than the directory had added.
+ */
 static void add_unobserved(struct pem_session *s, struct pem_dir *dir, unsigned reason)
 {
 	uint32_t now = __atomic_load_n(&dir->page->unobserved[reason], __ATOMIC_RELAXED);
@@ -182,7 +189,9 @@ void pem_session__gather_rights(struct pem_session *s, struct pem_dir *dir)
 		add_unobserved(s, dir, reason);
 }
 
-/* Nothing is known of a head's past: a start that fails just after it was gathered stays counted. */
+/*
+ * Nothing is known of a head's past: a start that fails just after it was gathered stays counted.
+ */
 void pem_session__gather_head(struct pem_session *s, struct pem_session_page *head)
 {
 	unsigned reason;
@@ -259,7 +268,10 @@ static void note_unobserved(struct pem_session *s, struct pem_trace_info *info)
 	}
 }
 
-/* lost_filtered: of the events without a pool some may be among these, which have a gap of their own. */
+/*
+ * lost_filtered: of the events without a pool some may be among these, which have a gap of their
+ * own.
+ */
 static void add_refused(const struct pem_session *s, struct pem_trace_info *info, uint32_t refused,
 			uint64_t lost_filtered)
 {

@@ -2,7 +2,8 @@
 /*
  * flight.c - a flight recorder's memory of packets (contract: flight.h)
  *
- * A ring is a row of entries, oldest first, each an entry's head and its packet, none across the ring's end:
+ * A ring is a row of entries, oldest first, each an entry's head and its packet, none across the
+ * ring's end:
  *
  *	|  entry  entry  entry  (pad) |
  *	      ^tail               ^head         positions run free; place = position modulo size
@@ -48,7 +49,10 @@ struct pem_flight {
 	void *arg;
 	struct ring sources, ended;
 	struct pem_flight_context *context;
-	/* processes in the order of their ends; the one whose packets come in now, and has no account yet, is last */
+	/*
+	 * processes in the order of their ends; the one whose packets come in now, and has no
+	 * account yet, is last
+	 */
 	struct ended *oldest, *youngest;
 	struct ended *current;
 	uint32_t process_count;
@@ -192,7 +196,9 @@ static void fold(struct pem_flight *flight, const struct ended *process)
 	}
 }
 
-/* Fold the processes that nothing is left of, from the oldest on: packets go in the order of ends. */
+/*
+ * Fold the processes that nothing is left of, from the oldest on: packets go in the order of ends.
+ */
 static void fold_empty(struct pem_flight *flight)
 {
 	struct ended *process;
@@ -243,8 +249,9 @@ static void lose_packet(struct pem_flight *flight, const struct entry *entry)
 		if (!event || event->id != header->event_id)
 			event = pem_model__by_id(flight->model, header->event_id);
 		bytes = event ? pem_event__record_bytes(event, base + at, content - at) : -EINVAL;
+		/* no packet comes in that is not sound */
 		if (bytes < 0)
-			return; /* no packet comes in that is not sound */
+			return;
 		clock += (uint32_t)(header->clock_low - (uint32_t)clock);
 		kept = event;
 		if (!entry->process)

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * flight.h - what a flight recorder keeps in its own memory: the last packets of sources, and of processes that ended
+ * flight.h - what a flight recorder keeps in its own memory: the last packets of sources, and of
+ * processes that ended
  *
- * Not here: pools of processes that live, which keep their last records themselves (snapshot.c copies them).
+ * Not here: pools of processes that live, which keep their last records themselves (snapshot.c
+ * copies them).
  *
- * Bounded for days: two rings of packets of a fixed size, at most PEM_FLIGHT_PROCESSES_MAX ended processes, the last
- * context switch of each CPU, PEM_FLIGHT_NAMES_MAX names. What is pushed out is counted as overwritten; the accounts of
- * processes none of whose records are left become one.
+ * Bounded for days: two rings of packets of a fixed size, at most PEM_FLIGHT_PROCESSES_MAX ended
+ * processes, the last context switch of each CPU, PEM_FLIGHT_NAMES_MAX names. What is pushed out is
+ * counted as overwritten; the accounts of processes none of whose records are left become one.
  */
 #ifndef PEM_FLIGHT_H
 #define PEM_FLIGHT_H
@@ -27,8 +29,9 @@ struct pem_session;
 struct pem_flight;
 
 /*
- * Each ring has that many bytes (at least PEM_FLIGHT_BYTES_MIN), taken as they are needed. The model, borrowed, describes
- * what packets hold. overwritten is told of each record of a source that is pushed out. NULL: out of memory.
+ * Each ring has that many bytes (at least PEM_FLIGHT_BYTES_MIN), taken as they are needed. The
+ * model, borrowed, describes what packets hold. overwritten is told of each record of a source that
+ * is pushed out. NULL: out of memory.
  */
 struct pem_flight *pem_flight__new(const struct pem_model *model, uint64_t bytes,
 				   void (*overwritten)(void *arg, const struct pem_event *event),
@@ -38,8 +41,8 @@ void pem_flight__free(struct pem_flight *flight);
 const struct pem_packet_store *pem_flight__store(const struct pem_flight *flight);
 
 /*
- * Keep a copy of a packet, as pem_trace_writer__packet takes it. Packets of source PEM_PACKET_USER are those of an ended
- * process, whose account follows its last one. 0, or -EINVAL.
+ * Keep a copy of a packet, as pem_trace_writer__packet takes it. Packets of source PEM_PACKET_USER
+ * are those of an ended process, whose account follows its last one. 0, or -EINVAL.
  */
 int pem_flight__packet(struct pem_flight *flight, const char *stream,
 		       const struct pem_packet *packet, size_t bytes);
@@ -51,10 +54,13 @@ uint64_t pem_flight__stream_clock(const struct pem_flight *flight, const char *s
 
 /* Has anything been pushed out? */
 bool pem_flight__has_overwritten(const struct pem_flight *flight);
-/* Write all of it to a trace; it stays here. 0, or the first -errno of the writer, which counts what is lost. */
+/*
+ * Write all of it to a trace; it stays here. 0, or the first -errno of the writer, which counts
+ * what is lost.
+ */
 int pem_flight__write(const struct pem_flight *flight, struct pem_trace_writer *writer);
 
-/* --- serve.c: a session that is a flight recorder answers requests for snapshots (pem_recorder__snapshot) --- */
+/* --- serve.c: requests for snapshots (pem_recorder__snapshot) --- */
 
 struct pem_session_flight {
 	struct pem_flight *store; /* of a flight recorder with a log; else NULL */
@@ -68,13 +74,19 @@ struct pem_session_flight {
 int pem_session__serve(struct pem_session *session);
 /* Tell who looks what is recorded, and where to (NULL: as before). */
 void pem_session__describe_flight(struct pem_session *session, const char *trace);
-/* Answer at most one request, if there is one. Writes a snapshot, and does not wait for the other side. */
+/*
+ * Answer at most one request, if there is one. Writes a snapshot, and does not wait for the other
+ * side.
+ */
 void pem_session__answer_requests(struct pem_session *session);
 void pem_session__stop_serving(struct pem_session *session);
 
 /* --- trace_end.c --- */
 
-/* What is the session's as a whole: lost events, costs, times. In flight the trace begins with its first record. */
+/*
+ * What is the session's as a whole: lost events, costs, times. In flight the trace begins with its
+ * first record.
+ */
 void pem_log__close_account(struct pem_session *session, struct pem_trace_info *info);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * flight_context.c - threads of CPUs and names of processes, as of the beginning of what is left (contract:
- * flight_context.h)
+ * flight_context.c - threads of CPUs and names of processes, as of the beginning of what is left
+ * (contract: flight_context.h)
  *
- * The reader learns both from records in time order (reader/context.c): so a trace whose beginning was cut off gets the
- * last switch of each CPU as it was, and names as accounts of processes that raised nothing.
+ * The reader learns both from records in time order (reader/context.c): so a trace whose beginning
+ * was cut off gets the last switch of each CPU as it was, and names as accounts of processes that
+ * raised nothing.
  */
 #include "flight/flight.h"
 #include "flight/flight_context.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * flight_context.h - what records that were pushed out of a flight recorder tell of those that are left: the thread that
- * each CPU runs, and what processes are called
+ * flight_context.h - what records that were pushed out of a flight recorder tell of those that are
+ * left: the thread that each CPU runs, and what processes are called
  */
 #ifndef PEM_FLIGHT_CONTEXT_H
 #define PEM_FLIGHT_CONTEXT_H
@@ -14,8 +14,8 @@ struct pem_flight_context *pem_flight_context__new(void);
 void pem_flight_context__free(struct pem_flight_context *context);
 
 /*
- * A record of a source is pushed out. A switch of threads is kept until the next one on its CPU is. Returns the event of
- * the record that is lost by that, or NULL.
+ * A record of a source is pushed out. A switch of threads is kept until the next one on its CPU is.
+ * Returns the event of the record that is lost by that, or NULL.
  */
 const struct pem_event *
 pem_flight_context__learn(struct pem_flight_context *context, const char *stream,

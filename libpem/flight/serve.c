@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * serve.c - flight recorders that write a snapshot for another process of the same user: being one, finding and asking one
+ * serve.c - flight recorders that write a snapshot for another process of the same user: being one,
+ * finding and asking one
  *
- * A recorder's session folder, which is its user's alone, holds a socket 'snapshot' and a file 'flight', for people, of
- * lines: the trace, the command. Who asks makes the folder for the trace, and sends it as a descriptor with the cause as
- * text; the answer is "" or why it failed. So no path is believed that shared memory, or anyone, names. Both sides'
- * users are asked of the kernel.
+ * A recorder's session folder, which is its user's alone, holds a socket 'snapshot' and a file
+ * 'flight', for people, of lines: the trace, the command. Who asks makes the folder for the trace,
+ * and sends it as a descriptor with the cause as text; the answer is "" or why it failed. So no
+ * path is believed that shared memory, or anyone, names. Both sides' users are asked of the kernel.
  */
 #include "core/clock_sync.h"
 #include "core/core.h"
@@ -357,8 +358,9 @@ int pem_recorder__snapshot(const struct pem_recorder *given, const char *directo
 					recorder->pid, recorder->command);
 	else
 		result = ask(recorder, fd, folder, cause, timeout_ms, error);
+	/* stays if anything is in it */
 	if (result && made && result != -ETIMEDOUT)
-		rmdir(directory); /* stays if anything is in it */
+		rmdir(directory);
 out:
 	if (fd >= 0)
 		close(fd);

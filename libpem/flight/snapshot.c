@@ -2,8 +2,9 @@
 /*
  * snapshot.c - write out what a flight recorder holds now, and record on
  *
- * What the recorder keeps itself is written as it is (flight.c); pools of processes that live are copied, and the copies
- * drained and accounted for like pools at their end. For as long as that takes the log's writer is the snapshot's.
+ * What the recorder keeps itself is written as it is (flight.c); pools of processes that live are
+ * copied, and the copies drained and accounted for like pools at their end. For as long as that
+ * takes the log's writer is the snapshot's.
  */
 #include "chunks/chunks.h"
 #include "core/core.h"

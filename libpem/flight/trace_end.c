@@ -55,8 +55,9 @@ static void narrow(struct pem_session *s, struct pem_trace_info *info)
 }
 
 /*
- * Of all that ran meanwhile. It is counted in ticks, and up to now, which is later than the recording's end: it is no less
- * than what is known to have run, and no more than the CPUs had. 0: it could not be read, then or now.
+ * Of all that ran meanwhile. It is counted in ticks, and up to now, which is later than the
+ * recording's end: it is no less than what is known to have run, and no more than the CPUs had. 0:
+ * it could not be read, then or now.
  */
 static uint64_t machine_cpu_ns(const struct pem_log *log, const struct pem_trace_info *info)
 {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * jvm.c - libpem-jvm.so: events of spec/app/runtime.xml, from a Java virtual machine's tools interface (JVMTI)
+ * jvm.c - libpem-jvm.so: events of spec/app/runtime.xml, from a Java virtual machine's tools
+ * interface (JVMTI)
  *
- * Loaded by -agentpath:LIBDIR/libpem-jvm.so. Some events slow a virtual machine down as soon as it may be asked for them:
- * so it is asked only for those that somebody wants when it starts, or for all with the option 'all'
- * (-agentpath:...=all), for recorders that come later.
+ * Loaded by -agentpath:LIBDIR/libpem-jvm.so. Some events slow a virtual machine down as soon as it
+ * may be asked for them: so it is asked only for those that somebody wants when it starts, or for
+ * all with the option 'all' (-agentpath:...=all), for recorders that come later.
  *
- * Not here: sizes of the heap, which JVMTI does not tell; entry and exit of methods, which it tells at a hundred times
- * their cost.
+ * Not here: sizes of the heap, which JVMTI does not tell; entry and exit of methods, which it tells
+ * at a hundred times their cost.
  */
 #include <jvmti.h>
 
@@ -128,7 +129,9 @@ static void JNICALL on_thread_end(jvmtiEnv *env, JNIEnv *jni, jthread thread)
 		note_thread(thread, pem_notify_runtime_thread_end);
 }
 
-/* --- the collector: all threads stand still, and neither Java nor its objects may be touched --- */
+/*
+ * --- the collector: all threads stand still, and neither Java nor its objects may be touched ---
+ */
 
 static uint32_t pauses;
 

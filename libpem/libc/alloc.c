@@ -2,8 +2,8 @@
 /*
  * alloc.c - the allocation functions of the C library, with their events
  *
- * Not here: finding the real ones (real.c). Compiled with -fno-builtin: a compiler that knows malloc would take
- * liberties with its definition.
+ * Not here: finding the real ones (real.c). Compiled with -fno-builtin: a compiler that knows
+ * malloc would take liberties with its definition.
  */
 #include "libc/libc.h"
 
@@ -32,7 +32,10 @@ PEM_LIBC_EXPORT void *calloc(size_t count, size_t size)
 	return block;
 }
 
-/* Size 0 releases old, whatever comes back: then it is a release and perhaps an allocation of nothing. */
+/*
+ * Size 0 releases old, whatever comes back: then it is a release and perhaps an allocation of
+ * nothing.
+ */
 static void *resize(void *old, size_t size, uintptr_t site)
 {
 	void *block;
@@ -58,8 +61,9 @@ void *own_realloc(void *old, size_t size)
 PEM_LIBC_EXPORT void *realloc(void *old, size_t size) __attribute__((alias("own_realloc")));
 
 /*
- * Not passed on: the next reallocarray would come back through realloc above, and be seen twice. Where an allocator stands in
- * front of this library, its realloc is meant, as the C library does, for the block is its own.
+ * Not passed on: the next reallocarray would come back through realloc above, and be seen twice.
+ * Where an allocator stands in front of this library, its realloc is meant, as the C library does,
+ * for the block is its own.
  */
 PEM_LIBC_EXPORT void *reallocarray(void *old, size_t count, size_t size)
 {

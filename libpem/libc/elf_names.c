@@ -2,8 +2,9 @@
 /*
  * elf_names.c - symbol tables, their hash tables and versions, as the loader sees them
  *
- * Layouts: System V ABI, "Dynamic Linking"; for DT_GNU_HASH and versions the GNU C library's elf/dl-lookup.c, whose
- * choices are made here, too. Not here: objects that the program loads later, which only the loader knows how to lock.
+ * Layouts: System V ABI, "Dynamic Linking"; for DT_GNU_HASH and versions the GNU C library's
+ * elf/dl-lookup.c, whose choices are made here, too. Not here: objects that the program loads
+ * later, which only the loader knows how to lock.
  */
 #include "libc/elf_names.h"
 
@@ -67,8 +68,9 @@ static struct wanted wanted_of(const char *name)
 }
 
 /*
- * A table's address. The loader adds the base in the dynamic section itself, but not where that is read-only, as the
- * kernel's object's is. A table lies beside the section that names it, so the nearer of the two is meant.
+ * A table's address. The loader adds the base in the dynamic section itself, but not where that is
+ * read-only, as the kernel's object's is. A table lies beside the section that names it, so the
+ * nearer of the two is meant.
  */
 static const void *table_at(Elf64_Addr base, const Elf64_Dyn *dynamic, Elf64_Addr value)
 {
@@ -127,7 +129,10 @@ static bool is_version(const struct object *object, uint32_t index, const char *
 	return false;
 }
 
-/* Is the symbol a definition of the name that others may be linked with, and of the version that is wanted? */
+/*
+ * Is the symbol a definition of the name that others may be linked with, and of the version that is
+ * wanted?
+ */
 static bool is_definition(const struct object *object, uint32_t index, const struct wanted *wanted)
 {
 	const Elf64_Sym *symbol = &object->symbols[index];
@@ -149,7 +154,10 @@ static bool is_definition(const struct object *object, uint32_t index, const str
 	       is_version(object, index, wanted->version);
 }
 
-/* buckets, first symbol, words of the filter, its shift; the filter, a chain for each bucket, the symbols' hashes */
+/*
+ * buckets, first symbol, words of the filter, its shift; the filter, a chain for each bucket, the
+ * symbols' hashes
+ */
 static uint32_t find_by_gnu_hash(const struct object *object, const struct wanted *wanted)
 {
 	const uint32_t *table = object->gnu_hash, h = wanted->gnu_hash;
@@ -258,8 +266,8 @@ bool pem_elf__needs(Elf64_Addr base, const Elf64_Dyn *dynamic, const char *sonam
 }
 
 /*
- * The first of the objects that the program was started with, in the order in which they are searched; the kernel's
- * own comes second, and defines no function of the C library.
+ * The first of the objects that the program was started with, in the order in which they are
+ * searched; the kernel's own comes second, and defines no function of the C library.
  */
 static const struct link_map *first_object(void)
 {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * exec.c - programs that are started and can't be recorded: they are counted, and those that would complain of pem's libraries
- * get an environment without them
+ * exec.c - programs that are started and can't be recorded: they are counted, and those that would
+ * complain of pem's libraries get an environment without them
  *
- * A process that has changed its user, root folder or namespace starts programs whose loader can't open the libraries, and
- * complains of each. One with a seccomp filter that refuses pem's calls starts programs that have it, too. These start as if
- * nobody watched. What a program took out of an environment stays out.
+ * A process that has changed its user, root folder or namespace starts programs whose loader can't
+ * open the libraries, and complains of each. One with a seccomp filter that refuses pem's calls
+ * starts programs that have it, too. These start as if nobody watched. What a program took out of
+ * an environment stays out.
  *
  * A start is counted before it is tried, since nothing comes back from one that succeeds.
  *
@@ -44,7 +45,9 @@ static int is_own(const char *entry, size_t length)
 	       (entry[i + sizeof(start) - 1] == '.' || entry[i + sizeof(start) - 1] == '-');
 }
 
-/* The path's memory is what it needs: handlers call execve on stacks of their own, which are small. */
+/*
+ * The path's memory is what it needs: handlers call execve on stacks of their own, which are small.
+ */
 static int can_open(const char *entry, size_t length)
 {
 	char *path;

@@ -17,9 +17,10 @@ struct pem_libc_start {
 };
 
 /*
- * Before a program is started: count it in each session that can't record it. Returns how many bytes pem_libc_exec__copy needs
- * for its environment; 0: that can stay as it is, or has more variables than a stack can hold. program: its path, or
- * is_searched: its name, which execvp looks for. Nothing is allocated, so that a child of vfork may call this. Keeps errno.
+ * Before a program is started: count it in each session that can't record it. Returns how many
+ * bytes pem_libc_exec__copy needs for its environment; 0: that can stay as it is, or has more
+ * variables than a stack can hold. program: its path, or is_searched: its name, which execvp looks
+ * for. Nothing is allocated, so that a child of vfork may call this. Keeps errno.
  */
 size_t pem_libc_exec__bytes(struct pem_libc_start *start, const char *program, bool is_searched,
 			    char *const environment[]);

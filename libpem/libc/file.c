@@ -2,10 +2,11 @@
 /*
  * file.c - files by descriptor, with their events
  *
- * Programs built with _FORTIFY_SOURCE call the forms with two underscores and also pass the room that there is:
- * what does not fit ends the program here as it would there.
+ * Programs built with _FORTIFY_SOURCE call the forms with two underscores and also pass the room
+ * that there is: what does not fit ends the program here as it would there.
  *
- * Not here: streams (stream.c), sockets (socket.c), what stdio reads and writes inside the C library.
+ * Not here: streams (stream.c), sockets (socket.c), what stdio reads and writes inside the C
+ * library.
  */
 #include "libc/next.h"
 #include "libc/readable.h"
@@ -44,7 +45,10 @@ static int error_of(ssize_t result)
 
 #define HAS_MODE(flags) ((flags)&O_CREAT || ((flags)&O_TMPFILE) == O_TMPFILE)
 
-/* A path that the kernel could not read is none that we could. Flags that it refuses it looks at first. */
+/*
+ * A path that the kernel could not read is none that we could. Flags that it refuses it looks at
+ * first.
+ */
 static const char *readable(int rc, const char *path)
 {
 	if (rc >= 0 || (errno != EFAULT && errno != EINVAL) || pem_libc_readable__text(path))

@@ -2,11 +2,12 @@
 /*
  * libc.h - libpem-libc.so: what its files share
  *
- * Preloaded into an unmodified program, it stands in front of functions of the C library and raises the events of
- * spec/app/libc.xml, libc_lock.xml and libc_io.xml. Each wrapper calls the next definition in the program's own
- * search order (its own allocator, if it brings one) and changes neither result nor errno. What an event tells of memory
- * that the program points to (a path, an iovec, a socket address) is read once the kernel has said that it may be: a
- * program may live by EFAULT. While nobody listens a wrapper costs an indirect call and a load and test for each of its
+ * Preloaded into an unmodified program, it stands in front of functions of the C library and raises
+ * the events of spec/app/libc.xml, libc_lock.xml and libc_io.xml. Each wrapper calls the next
+ * definition in the program's own search order (its own allocator, if it brings one) and changes
+ * neither result nor errno. What an event tells of memory that the program points to (a path, an
+ * iovec, a socket address) is read once the kernel has said that it may be: a program may live by
+ * EFAULT. While nobody listens a wrapper costs an indirect call and a load and test for each of its
  * events.
  *
  *	elf_names.c	finding definitions in the tables of loaded objects
@@ -26,9 +27,9 @@
  *	rights.c	setuid, chroot, unshare, seccomp and the like, without events
  *	silence.c		when not to stand there
  *
- * An allocation's event is raised after the call, a release's before it: so no other thread can show the same
- * address as allocated before it is shown as released. realloc can't keep this order: whether it moves the block
- * is known after it has released the old one only.
+ * An allocation's event is raised after the call, a release's before it: so no other thread can
+ * show the same address as allocated before it is shown as released. realloc can't keep this order:
+ * whether it moves the block is known after it has released the old one only.
  *
  * Not here: what libc calls inside itself without its symbol table.
  */
@@ -45,8 +46,9 @@
 #define PEM_LIBC_SITE ((uintptr_t)__builtin_return_address(0))
 
 /*
- * The next definitions of the functions that programs call most: no wrapper of them asks whether they are found. Until they
- * are each points at a function that finds them. Loads and stores are relaxed atomics: any value that was ever here is right.
+ * The next definitions of the functions that programs call most: no wrapper of them asks whether
+ * they are found. Until they are each points at a function that finds them. Loads and stores are
+ * relaxed atomics: any value that was ever here is right.
  */
 struct pem_libc_real {
 	void *(*malloc)(size_t size);
@@ -73,8 +75,9 @@ extern struct pem_libc_real pem_libc_real;
 bool pem_libc_real__find(void);
 
 /*
- * Is a call, which returns to site, to be passed on and nothing else? libpem's own are, which are not the program's, and those
- * of a child of clone with thread-local memory that the C library did not set up: nothing of libpem's can be found there.
+ * Is a call, which returns to site, to be passed on and nothing else? libpem's own are, which are
+ * not the program's, and those of a child of clone with thread-local memory that the C library did
+ * not set up: nothing of libpem's can be found there.
  */
 int pem_libc_call__is_silent(uintptr_t site);
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * lock.c - mutexes, reader-writer locks, condition variables, barriers and semaphores, with their events
+ * lock.c - mutexes, reader-writer locks, condition variables, barriers and semaphores, with their
+ * events
  *
- * While its events are wanted a lock is tried first: what fails with EBUSY will wait, and only that is shown as a
- * wait. Trying and then locking ends as locking does, for every type of mutex: also where the owner locks again.
+ * While its events are wanted a lock is tried first: what fails with EBUSY will wait, and only that
+ * is shown as a wait. Trying and then locking ends as locking does, for every type of mutex: also
+ * where the owner locks again.
  *
- * Not here: spin locks (a wrapper would cost more than they do), thread joins (thread.c), C11's mtx_ and cnd_, which the
- * C library serves without its symbol table.
+ * Not here: spin locks (a wrapper would cost more than they do), thread joins (thread.c), C11's
+ * mtx_ and cnd_, which the C library serves without its symbol table.
  */
 #include "libc/next.h"
 
@@ -294,7 +296,10 @@ static int semaphore_enabled(void)
 	return pem_enabled_lock_semaphore_wait_begin() | pem_enabled_lock_semaphore_wait_end();
 }
 
-/* 1: taken without a wait. A wait is a place where a thread may be cancelled, whether it would wait or not. */
+/*
+ * 1: taken without a wait. A wait is a place where a thread may be cancelled, whether it would wait
+ * or not.
+ */
 static int semaphore_begin(sem_t *semaphore, uintptr_t site)
 {
 	int saved_errno = errno;

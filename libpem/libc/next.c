@@ -133,7 +133,10 @@ const char *const pem_libc_next_names[PEM_LIBC_NEXT_COUNT] = {
 #endif
 };
 
-/* For a C library without the function: nobody can have linked against it, so no result type matters. */
+/*
+ * For a C library without the function: nobody can have linked against it, so no result type
+ * matters.
+ */
 static long missing(void)
 {
 	errno = ENOSYS;

@@ -4,8 +4,8 @@
  *
  * All are found together, by real.c.
  *
- * Each wrapper is of one form: nobody wants its events, or the call is silent: pass on and nothing else. So a
- * wrapper that is off costs an indirect call and a load and test for each of its events.
+ * Each wrapper is of one form: nobody wants its events, or the call is silent: pass on and nothing
+ * else. So a wrapper that is off costs an indirect call and a load and test for each of its events.
  */
 #ifndef PEM_LIBC_NEXT_H
 #define PEM_LIBC_NEXT_H
@@ -138,7 +138,10 @@ extern void *pem_libc_next[PEM_LIBC_NEXT_COUNT];
 
 extern const char *const pem_libc_next_names[PEM_LIBC_NEXT_COUNT];
 
-/* One that is not found yet. Never NULL: a function that fails stands in for what this C library lacks. */
+/*
+ * One that is not found yet. Never NULL: a function that fails stands in for what this C library
+ * lacks.
+ */
 void *pem_libc_next__first(unsigned index);
 /* Find all of them. false: the loader is not ready to be asked. */
 bool pem_libc_next__find_all(void);
@@ -150,7 +153,10 @@ static inline void *pem_libc_next__get(unsigned index)
 	return __builtin_expect(next != NULL, 1) ? next : pem_libc_next__first(index);
 }
 
-/* In a wrapper: nobody wants its events, or the call is silent. enabled: pem_enabled_ of its events, joined by |. */
+/*
+ * In a wrapper: nobody wants its events, or the call is silent. enabled: pem_enabled_ of its
+ * events, joined by |.
+ */
 #define PEM_LIBC_UNWANTED(enabled)                                                                 \
 	(__builtin_expect(!(enabled), 1) || pem_libc_call__is_silent(PEM_LIBC_SITE))
 

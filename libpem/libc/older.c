@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * older.c - older versions of functions, for programs and libraries that were linked with them, with the events of today's
+ * older.c - older versions of functions, for programs and libraries that were linked with them,
+ * with the events of today's
  *
- * Only the C library of x86-64 has older versions of functions that pem stands in front of. Condition variables of version
- * GLIBC_2.2.5 are laid out otherwise: one that was initialized by the old function must be waited for by the old function. The old
- * posix_spawn starts a script without a first line "#!" in a shell. The loader gives the old versions also to libraries that
+ * Only the C library of x86-64 has older versions of functions that pem stands in front of.
+ * Condition variables of version GLIBC_2.2.5 are laid out otherwise: one that was initialized by
+ * the old function must be waited for by the old function. The old posix_spawn starts a script
+ * without a first line "#!" in a shell. The loader gives the old versions also to libraries that
  * name no version, as those are that were linked without the C library.
  */
 #include "libc/exec.h"

@@ -2,12 +2,13 @@
 /*
  * program.c - processes, sleeping and loading of libraries, with their events
  *
- * Not here: vfork, which no function can stand in front of, since its child would return into a frame that the parent
- * still needs; execl and its kin, system and popen, which the C library carries out inside itself; dlsym, which
- * answers by who calls it.
+ * Not here: vfork, which no function can stand in front of, since its child would return into a
+ * frame that the parent still needs; execl and its kin, system and popen, which the C library
+ * carries out inside itself; dlsym, which answers by who calls it.
  *
- * dlopen too depends on its caller: a bare name is looked for in the folders that the calling library's RUNPATH
- * names. Such a call is passed on by a jump, which leaves the caller's return address in its place, and does not show.
+ * dlopen too depends on its caller: a bare name is looked for in the folders that the calling
+ * library's RUNPATH names. Such a call is passed on by a jump, which leaves the caller's return
+ * address in its place, and does not show.
  */
 #include "libc/exec.h"
 #include "libc/readable.h"
@@ -311,7 +312,10 @@ PEM_LIBC_EXPORT unsigned int sleep(unsigned int seconds)
 
 /* --- libraries --- */
 
-/* Would dlopen look for name elsewhere if we called it in the caller's stead? Yes, unless we know better. */
+/*
+ * Would dlopen look for name elsewhere if we called it in the caller's stead? Yes, unless we know
+ * better.
+ */
 static int depends_on_caller(const char *name, uintptr_t site)
 {
 	struct link_map *map = NULL;

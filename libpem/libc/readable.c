@@ -15,8 +15,8 @@
 #define NO_PAGE ((uintptr_t)1)
 
 /*
- * May the eight bytes there be read? The kernel copies them, unless they are at 0, before it looks at the first argument,
- * which means nothing.
+ * May the eight bytes there be read? The kernel copies them, unless they are at 0, before it looks
+ * at the first argument, which means nothing.
  */
 static bool ask(uintptr_t at)
 {

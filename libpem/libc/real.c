@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * real.c - the next definitions of the functions of libc.h's table, and when all definitions are found
+ * real.c - the next definitions of the functions of libc.h's table, and when all definitions are
+ * found
  *
- * All are found before any constructor of the program runs, or in the first call of any of them, which may come from the
- * dynamic linker. Finding them calls nothing, so that the caller may hold a lock of the program's allocator. Two threads
- * may do so at once; both find the same.
+ * All are found before any constructor of the program runs, or in the first call of any of them,
+ * which may come from the dynamic linker. Finding them calls nothing, so that the caller may hold a
+ * lock of the program's allocator. Two threads may do so at once; both find the same.
  *
  * Not here: the wrappers, and how a name is found (elf_names.c).
  */
@@ -117,13 +118,16 @@ bool pem_libc_real__find(void)
 	return true;
 }
 
-/* Of two constructors of one library that of the lower number runs first; 101 is the lowest that is not reserved. */
+/*
+ * Of two constructors of one library that of the lower number runs first; 101 is the lowest that is
+ * not reserved.
+ */
 __attribute__((constructor(101))) static void find_before_main(void)
 {
 	pem_libc_real__find();
 }
 
-/* --- what the wrappers call until then; where nothing can be found yet, the call fails as it is documented to --- */
+/* --- what wrappers call until then; if nothing is found yet, a call fails as documented --- */
 
 #define FOUND(name) (pem_libc_real__find() ? PEM_LIBC_REAL(name) : missing.name)
 

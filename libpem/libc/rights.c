@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * rights.c - calls by which a program gives up rights: users and groups, capabilities, root folder, namespaces, the clock,
- * seccomp
+ * rights.c - calls by which a program gives up rights: users and groups, capabilities, root folder,
+ * namespaces, the clock, seccomp
  *
- * No events are raised here. libpem is told before, so that it makes what it can't make afterwards (producer/rights.h).
+ * No events are raised here. libpem is told before, so that it makes what it can't make afterwards
+ * (producer/rights.h).
  *
  * Not here: what a program does by instructions of its own; what execve then changes (program.c).
  */
@@ -23,8 +24,8 @@
 #include <unistd.h>
 
 /*
- * Chromium's sandbox makes these calls in a child of clone, in its parent's memory, whose thread-local memory is all zero.
- * Nothing can be made ready there.
+ * Chromium's sandbox makes these calls in a child of clone, in its parent's memory, whose
+ * thread-local memory is all zero. Nothing can be made ready there.
  */
 static int has_no_thread(void)
 {
@@ -104,7 +105,10 @@ PEM_LIBC_EXPORT int setns(int fd, int type)
 
 /* --- the clock --- */
 
-/* Does a call of prctl deny the cycle counter to this thread? The kernel takes the lower half of the argument. */
+/*
+ * Does a call of prctl deny the cycle counter to this thread? The kernel takes the lower half of
+ * the argument.
+ */
 static bool denies_clock(int option, unsigned long mode)
 {
 	return option == PR_SET_TSC && (unsigned)mode == PR_TSC_SIGSEGV;
@@ -152,7 +156,10 @@ PEM_LIBC_EXPORT int prctl(int option, ...)
 	return result;
 }
 
-/* What system calls return is a long, and so is what the function takes: up to six arguments, the last one on the stack. */
+/*
+ * What system calls return is a long, and so is what the function takes: up to six arguments, the
+ * last one on the stack.
+ */
 typedef long system_call(long number, long a, long b, long c, long d, long e, long f);
 
 static system_call *next_syscall(void)
@@ -178,7 +185,10 @@ static __attribute__((noinline)) long set_filter(long number, long a, long b, lo
 	else if (number == SYS_seccomp && a == SECCOMP_SET_MODE_STRICT)
 		effect = pem_rights__before_strict();
 	result = next_syscall()(number, a, b, c, d, e, f);
-	/* With SECCOMP_FILTER_FLAG_NEW_LISTENER a descriptor, with TSYNC alone a thread that could not have it. */
+	/*
+	 * With SECCOMP_FILTER_FLAG_NEW_LISTENER a descriptor, with TSYNC alone a thread that could
+	 * not have it.
+	 */
 	if (effect != PEM_FILTER_NONE)
 		pem_rights__after_filter(effect, !result || (number == SYS_seccomp && result > 0 &&
 							     b & SECCOMP_FILTER_FLAG_NEW_LISTENER));
@@ -264,9 +274,10 @@ long pem_libc_syscall(long number, long a, long b, long c, long d, long e,
 		      long f) __asm__("syscall") PEM_LIBC_EXPORT;
 
 /*
- * Passed on by a jump, which leaves the caller's stack as it is: a child of vfork or of clone with a stack of its own returns
- * into the caller, and would find this function's frame there, or not. Compiled with -foptimize-sibling-calls. Whatever needs
- * a register of its own is in watched(): a call that changes nothing saves and restores none.
+ * Passed on by a jump, which leaves the caller's stack as it is: a child of vfork or of clone with
+ * a stack of its own returns into the caller, and would find this function's frame there, or not.
+ * Compiled with -foptimize-sibling-calls. Whatever needs a register of its own is in watched(): a
+ * call that changes nothing saves and restores none.
  */
 long pem_libc_syscall(long number, long a, long b, long c, long d, long e, long f)
 {

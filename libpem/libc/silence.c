@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * silence.c - when libpem-libc is silent: calls that libpem makes, threads without the C library's memory, and programs
- * built with a sanitizer
+ * silence.c - when libpem-libc is silent: calls that libpem makes, threads without the C library's
+ * memory, and programs built with a sanitizer
  *
- * A sanitizer brings its own malloc and checks who calls it: there the provider is taken back, and the wrappers
- * only pass on. This file is linked last, so its constructor runs after those that register the provider.
+ * A sanitizer brings its own malloc and checks who calls it: there the provider is taken back, and
+ * the wrappers only pass on. This file is linked last, so its constructor runs after those that
+ * register the provider.
  */
 #include "libc/elf_names.h"
 #include "libc/libc.h"
@@ -22,7 +23,9 @@ int pem_libc_call__is_silent(uintptr_t site)
 	return site - own_start < own_bytes || !pem_thread_self(&pem_provider_libc);
 }
 
-/* If this object holds the address in arg, remember its range. The program itself is never our own. */
+/*
+ * If this object holds the address in arg, remember its range. The program itself is never our own.
+ */
 static int find_own(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	uintptr_t wanted = (uintptr_t)arg, low = UINTPTR_MAX, high = 0, start, end;
@@ -47,7 +50,10 @@ static int find_own(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
-/* Before the first provider registers: libpem maps a page for each of the others, and then it is listened to. */
+/*
+ * Before the first provider registers: libpem maps a page for each of the others, and then it is
+ * listened to.
+ */
 __attribute__((constructor(101))) static void find_libpem(void)
 {
 	dl_iterate_phdr(find_own, (void *)(uintptr_t)&pem_provider_register);

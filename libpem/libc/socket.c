@@ -19,7 +19,10 @@ ssize_t __recvfrom_chk(int fd, void *to, size_t count, size_t room, int flags,
 		       struct sockaddr *__restrict peer, socklen_t *__restrict bytes);
 void __chk_fail(void) __attribute__((noreturn));
 
-/* glibc declares peers as a union of pointers to all families' addresses, which no definition could match. */
+/*
+ * glibc declares peers as a union of pointers to all families' addresses, which no definition could
+ * match.
+ */
 #define PEER __SOCKADDR_ARG
 #define CONST_PEER __CONST_SOCKADDR_ARG
 #define SOCKADDR(peer) ((peer).__sockaddr__)

@@ -2,8 +2,8 @@
 /*
  * stream.c - stdio's streams by blocks, with their events
  *
- * Not here: reading and writing by characters, lines and formats, which are served from the buffer and cost less than
- * an event; files by descriptor (file.c).
+ * Not here: reading and writing by characters, lines and formats, which are served from the buffer
+ * and cost less than an event; files by descriptor (file.c).
  */
 #include "libc/next.h"
 

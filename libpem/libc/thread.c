@@ -4,10 +4,10 @@
  *
  * Not here: the kernel's own view of threads (its events come from tracepoints), thrd_create.
  *
- * The end is raised by a destructor of thread-specific data, so it also comes after pthread_exit and after
- * cancellation. Destructors run in rounds; in the first ours asks for a second, so as to come after those of
- * the program, which free memory. It does not wait for the last round: libpem's own destructor gives back the
- * thread's lane and needs a round after our event.
+ * The end is raised by a destructor of thread-specific data, so it also comes after pthread_exit
+ * and after cancellation. Destructors run in rounds; in the first ours asks for a second, so as to
+ * come after those of the program, which free memory. It does not wait for the last round: libpem's
+ * own destructor gives back the thread's lane and needs a round after our event.
  */
 #include "libc/next.h"
 
@@ -19,8 +19,9 @@
 #include <sys/mman.h>
 
 /*
- * What a new thread is to call, from pthread_create until it has read it. Not from malloc, which may be the program's. A
- * child of fork inherits those that threads of its parent were about to read, and never gets them back.
+ * What a new thread is to call, from pthread_create until it has read it. Not from malloc, which
+ * may be the program's. A child of fork inherits those that threads of its parent were about to
+ * read, and never gets them back.
  */
 struct start {
 	void *(*routine)(void *);
@@ -31,7 +32,10 @@ struct start {
 
 static struct start starts[64];
 
-/* The C library keeps the values of so many keys in the thread's own structure. For others it calls calloc. */
+/*
+ * The C library keeps the values of so many keys in the thread's own structure. For others it calls
+ * calloc.
+ */
 #define KEYS_WITHOUT_MEMORY 32u
 
 static pthread_key_t end_key;
@@ -84,7 +88,10 @@ __attribute__((constructor(101))) static void make_end_key(void)
 		pthread_key_delete(end_key);
 }
 
-/* For a program that took the first keys before any constructor: the end is raised before what its destructors do. */
+/*
+ * For a program that took the first keys before any constructor: the end is raised before what its
+ * destructors do.
+ */
 static void *call_without_key(const struct start *start)
 {
 	void *result;
@@ -95,7 +102,10 @@ static void *call_without_key(const struct start *start)
 	return result;
 }
 
-/* The new thread. What it was given is released before anything can end it: no cancellation point comes first. */
+/*
+ * The new thread. What it was given is released before anything can end it: no cancellation point
+ * comes first.
+ */
 static void *run(void *given)
 {
 	struct start start = *(struct start *)given;

@@ -2,7 +2,8 @@
 /*
  * collective.c - operations of all processes of a communicator, and accesses to the memory of one
  *
- * Bytes are what this process gives. Of operations with a count for each process they are not summed up: 0.
+ * Bytes are what this process gives. Of operations with a count for each process they are not
+ * summed up: 0.
  */
 #include "mpi/mpi_adapter.h"
 

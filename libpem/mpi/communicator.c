@@ -2,9 +2,10 @@
 /*
  * communicator.c - start and end of MPI, ranks in the world, communicators and their numbers
  *
- * A communicator's number is a hash of its members' ranks in the world and of how many communicators of the same
- * members this process has made before: as members make them in the same order, it is the same in all of them, without a
- * message. Each is kept as an attribute of the communicator.
+ * A communicator's number is a hash of its members' ranks in the world and of how many
+ * communicators of the same members this process has made before: as members make them in the same
+ * order, it is the same in all of them, without a message. Each is kept as an attribute of the
+ * communicator.
  */
 #include "mpi/mpi_adapter.h"
 
@@ -36,7 +37,10 @@ static uint32_t hash(uint32_t value, const void *bytes, size_t count)
 	return value;
 }
 
-/* A name that the launcher gives the run, or else who started this process: its other ranks here have one parent. */
+/*
+ * A name that the launcher gives the run, or else who started this process: its other ranks here
+ * have one parent.
+ */
 uint32_t pem_mpi__job(void)
 {
 	static const char *const variables[] = {"PMIX_NAMESPACE", "PMI_JOBID", "SLURM_STEP_ID"};
@@ -155,8 +159,10 @@ void pem_mpi_communicator__put(struct pem_mpi_communicator *c)
 		free(c);
 }
 
-/* A duplicate is another communicator, with a number of its own. (MPI's own function for this is none that a process without
- * MPI could do without.) */
+/*
+ * A duplicate is another communicator, with a number of its own. (MPI's own function for this is
+ * none that a process without MPI could do without.)
+ */
 static int on_copy(MPI_Comm handle, int which, void *extra, void *value, void *copy, int *is_copied)
 {
 	(void)handle, (void)which, (void)extra, (void)value, (void)copy;

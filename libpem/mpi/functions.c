@@ -2,8 +2,9 @@
 /*
  * functions.c - finding the functions of the program's MPI
  *
- * By their names for tools (PMPI_), or by their own where a library has only these, as those that stand in for MPI in
- * programs of one process do. Not by the loader: it would end a process in which there are none.
+ * By their names for tools (PMPI_), or by their own where a library has only these, as those that
+ * stand in for MPI in programs of one process do. Not by the loader: it would end a process in
+ * which there are none.
  */
 #include "libc/elf_later.h"
 #include "libc/elf_names.h"

@@ -2,8 +2,9 @@
 /*
  * message.c - messages between two processes: sends, receives, waits for them
  *
- * A message is shown as sent when its send is called, and as received when the call that completes it is about to
- * return. MPI keeps messages of one sender, communicator and tag in order, so the nth of one end is the nth of the other.
+ * A message is shown as sent when its send is called, and as received when the call that completes
+ * it is about to return. MPI keeps messages of one sender, communicator and tag in order, so the
+ * nth of one end is the nth of the other.
  */
 #include "mpi/mpi_adapter.h"
 
@@ -115,8 +116,8 @@ PEM_MPI_EXPORT int MPI_Rsend(const void *from, int count, MPI_Datatype type, int
 }
 
 /*
- * Before the call the message is shown, which may arrive before it returns; after it the request, which has no number
- * before.
+ * Before the call the message is shown, which may arrive before it returns; after it the request,
+ * which has no number before.
  */
 static struct pem_mpi_communicator *start_send(MPI_Comm handle, int count, MPI_Datatype type,
 					       int peer, int tag)

@@ -2,9 +2,9 @@
 /*
  * mpi_adapter.h - libpem-mpi.so: what its files share
  *
- * Preloaded into the processes of an MPI program, it stands in front of MPI_ functions, raises the events of
- * spec/app/mpi.xml and calls the PMPI_ ones of the program's own MPI. It sends no message of its own and needs no
- * agreement with other processes, which may run without it.
+ * Preloaded into the processes of an MPI program, it stands in front of MPI_ functions, raises the
+ * events of spec/app/mpi.xml and calls the PMPI_ ones of the program's own MPI. It sends no message
+ * of its own and needs no agreement with other processes, which may run without it.
  *
  *	functions.c	finding MPI's own functions
  *	communicator.c	start and end, ranks in the world, communicators and their numbers
@@ -12,13 +12,13 @@
  *	request.c	receives under way
  *	collective.c	collective operations, accesses to the memory of other processes
  *
- * It does not link with an MPI library, so that a process without MPI can be preloaded, too: handles are weak symbols, and
- * functions are found where they are. A build serves the MPI whose mpi.h it was compiled with, and others of the same
- * binary interface. Of an MPI that is loaded after the program's start the handles are not known: calls are passed on,
- * and show without ranks.
+ * It does not link with an MPI library, so that a process without MPI can be preloaded, too:
+ * handles are weak symbols, and functions are found where they are. A build serves the MPI whose
+ * mpi.h it was compiled with, and others of the same binary interface. Of an MPI that is loaded
+ * after the program's start the handles are not known: calls are passed on, and show without ranks.
  *
- * Not here: persistent requests, Fortran's calls (most MPIs implement them by PMPI_ calls, past the profiling
- * interface of C), matched probes, neighbourhood collectives.
+ * Not here: persistent requests, Fortran's calls (most MPIs implement them by PMPI_ calls, past the
+ * profiling interface of C), matched probes, neighbourhood collectives.
  */
 #ifndef PEM_MPI_ADAPTER_H
 #define PEM_MPI_ADAPTER_H
@@ -82,7 +82,8 @@ static inline const struct pem_mpi_functions *pem_mpi_functions__get(void)
 struct pem_mpi_communicator {
 	uint32_t id; /* the same in all its processes */
 	uint32_t references;
-	int peers; /* processes that messages can name: of an intercommunicator those of the other group */
+	/* processes that messages can name: of an intercommunicator those of the other group */
+	int peers;
 	int world[]; /* their ranks in the world */
 };
 
@@ -97,7 +98,10 @@ int32_t pem_mpi__rank(void);
  */
 struct pem_mpi_communicator *pem_mpi_communicator__get(MPI_Comm handle);
 void pem_mpi_communicator__put(struct pem_mpi_communicator *communicator);
-/* Rank in the world of a rank in the communicator; -1: MPI_PROC_NULL, MPI_ANY_SOURCE, MPI_ROOT or unknown. */
+/*
+ * Rank in the world of a rank in the communicator; -1: MPI_PROC_NULL, MPI_ANY_SOURCE, MPI_ROOT or
+ * unknown.
+ */
 int32_t pem_mpi_communicator__world(const struct pem_mpi_communicator *communicator, int rank);
 
 /* Bytes of count elements; 0 of what is no type. */

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * ompt.c - libpem-ompt.so: the events of spec/app/openmp.xml, from an OpenMP runtime's tools interface
+ * ompt.c - libpem-ompt.so: the events of spec/app/openmp.xml, from an OpenMP runtime's tools
+ * interface
  *
- * The runtime finds this library in OMP_TOOL_LIBRARIES and asks ompt_start_tool whether it wants to watch (OpenMP
- * 5.0, chapter 4). GNU's libgomp has no such interface: there nothing happens. A callback that this runtime does not
- * know, or an event that nobody wants, costs nothing or a load and a test.
+ * The runtime finds this library in OMP_TOOL_LIBRARIES and asks ompt_start_tool whether it wants to
+ * watch (OpenMP 5.0, chapter 4). GNU's libgomp has no such interface: there nothing happens. A
+ * callback that this runtime does not know, or an event that nobody wants, costs nothing or a load
+ * and a test.
  *
- * Regions and tasks get a number from a counter, kept in the word that the runtime has for tools. Its highest bit
- * says that a task has run before.
+ * Regions and tasks get a number from a counter, kept in the word that the runtime has for tools.
+ * Its highest bit says that a task has run before.
  *
  * Not here: samples of thread states, frames, devices' own traces.
  */
@@ -312,7 +314,10 @@ static void finalize(ompt_data_t *tool)
 	(void)tool;
 }
 
-/* Called by the runtime once, before its first region. Without libpem in the process it shall not watch. */
+/*
+ * Called by the runtime once, before its first region. Without libpem in the process it shall not
+ * watch.
+ */
 __attribute__((visibility("default"))) ompt_start_tool_result_t *
 ompt_start_tool(unsigned int omp_version, const char *runtime_version);
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * capabilities.c - capabilities that were given to pem for itself are not handed on to the programs it starts
+ * capabilities.c - capabilities that were given to pem for itself are not handed on to the programs
+ * it starts
  *
- * An ambient capability survives every exec. docs/record.md gives pem CAP_BPF and CAP_PERFMON that way, so the program
- * would have them as well. Not here: which of them the kernel's events need (sources/kernel/base/available.c).
+ * An ambient capability survives every exec. docs/record.md gives pem CAP_BPF and CAP_PERFMON that
+ * way, so the program would have them as well. Not here: which of them the kernel's events need
+ * (sources/kernel/base/available.c).
  */
 #include <pem/pem.h>
 

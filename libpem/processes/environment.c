@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * environment.c - what a program is started with so that it raises application events: what is preloaded, and its session
+ * environment.c - what a program is started with so that it raises application events: what is
+ * preloaded, and its session
  *
  * Not here: starting it (run.c).
  */
@@ -18,8 +19,9 @@
 #include <unistd.h>
 
 /*
- * LD_PRELOAD knows no quoting: a folder with a space or colon in its name gets a link without, in the runtime folder. It
- * stays there, since processes that outlive the session still start others with it.
+ * LD_PRELOAD knows no quoting: a folder with a space or colon in its name gets a link without, in
+ * the runtime folder. It stays there, since processes that outlive the session still start others
+ * with it.
  */
 static void quote_folder(const char *runtime, char *folder, size_t bytes)
 {
@@ -58,7 +60,10 @@ static char *format(const char *form, const char *a, const char *b, const char *
 	return asprintf(&text, form, a, b, c) < 0 ? NULL : text;
 }
 
-/* Is any event wanted that this library raises? Only then does it come along: others pay for a library that they do not use. */
+/*
+ * Is any event wanted that this library raises? Only then does it come along: others pay for a
+ * library that they do not use.
+ */
 static bool is_wanted(const struct pem_session *s, const char *library)
 {
 	const struct pem_demand *demand;
@@ -88,7 +93,10 @@ static void add_library(char *list, size_t bytes, const char *folder, const char
 		snprintf(list + used, bytes - used, "%s%s", used ? ":" : "", path);
 }
 
-/* Where libraries would harm a program none is named; programs that a static one starts may raise events. */
+/*
+ * Where libraries would harm a program none is named; programs that a static one starts may raise
+ * events.
+ */
 static bool can_preload(struct pem_session *s, const char *program, bool adapters)
 {
 	static const char *const reasons[] = {
@@ -142,10 +150,16 @@ static bool make_variables(struct pem_session *s, const char *session, const cha
 		v->adapter = format("OMP_TOOL_LIBRARIES=%s%s%s", ompt, "", "");
 	v->preload = format("LD_PRELOAD=%s%s%s", libraries, before && libraries[0] ? ":" : "",
 			    before ? before : "");
-	/* A program built with AddressSanitizer refuses to start when another library stands before its own. */
+	/*
+	 * A program built with AddressSanitizer refuses to start when another library stands before
+	 * its own.
+	 */
 	v->asan = format("ASAN_OPTIONS=%s%s%s", asan ? asan : "", asan ? ":" : "",
 			 "verify_asan_link_order=0");
-	/* Filters that this process has, as in a container, let pem's calls pass. See producer/rights.c. */
+	/*
+	 * Filters that this process has, as in a container, let pem's calls pass. See
+	 * producer/rights.c.
+	 */
 	if (asprintf(&v->filters, PEM_FILTERS_VARIABLE "=%0*u", PEM_FILTERS_DIGITS,
 		     pem_filters_of((uint32_t)getpid())) < 0)
 		v->filters = NULL;
@@ -159,7 +173,10 @@ static bool same_name(const char *a, const char *b)
 	return !strncmp(a, b, length + 1);
 }
 
-/* This process's environment with the variables; made before fork, as a child of many threads can't. NULL: no memory. */
+/*
+ * This process's environment with the variables; made before fork, as a child of many threads
+ * can't. NULL: no memory.
+ */
 static char **make_environment(const struct variables *v)
 {
 	size_t count = 0, used = 0, i;

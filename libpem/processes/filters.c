@@ -2,7 +2,8 @@
 /*
  * filters.c - seccomp filters that a process takes while it is observed
  *
- * A filter may end a process that asks for memory in the middle of an event. Such a process gets its memory here.
+ * A filter may end a process that asks for memory in the middle of an event. Such a process gets
+ * its memory here.
  */
 #include "core/core.h"
 #include "dirs/limits.h"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * members.c - processes by their control files: which there are, which of them are the session's, offering it to them
+ * members.c - processes by their control files: which there are, which of them are the session's,
+ * offering it to them
  *
- * A control file is hostile: whoever made it may change it at any time. What is read there is loaded once and checked; what
- * the session relies on it remembers itself.
+ * A control file is hostile: whoever made it may change it at any time. What is read there is
+ * loaded once and checked; what the session relies on it remembers itself.
  */
 #include "core/clock_sync.h"
 #include "core/core.h"
@@ -29,7 +30,8 @@
 #include <unistd.h>
 
 #define CONTROL_BYTES_MAX (16u << 20) /* one has some 0.7 MiB */
-#define ASK_AGAIN_NS 1000000000u /* a process's name and control group may change, and it may die */
+/* a process's name and control group may change, and it may die */
+#define ASK_AGAIN_NS 1000000000u
 #define SEARCH_LATER_NS 20000000u /* in which a process that is attached to joins */
 
 bool pem_is_control_name(const char *name)
@@ -113,7 +115,10 @@ static int map_control(struct pem_session *s, struct pem_member *m, int fd, stru
 	return 0;
 }
 
-/* A control file by its descriptor. NULL: there is none yet, it is this process's, or it is refused. */
+/*
+ * A control file by its descriptor. NULL: there is none yet, it is this process's, or it is
+ * refused.
+ */
 static struct pem_member *open_member(struct pem_session *s, struct pem_dir *dir, const char *name,
 				      int fd)
 {
@@ -250,8 +255,9 @@ void pem_member__find_contexts(struct pem_session *s, struct pem_member *m)
 }
 
 /*
- * Take an entry for the session. What the member stored there for an earlier one comes before what the session stores. 0, also
- * where the member is about to join by itself: then it has no entry yet, and is asked again soon.
+ * Take an entry for the session. What the member stored there for an earlier one comes before what
+ * the session stores. 0, also where the member is about to join by itself: then it has no entry
+ * yet, and is asked again soon.
  */
 static int offer(struct pem_session *s, struct pem_member *m)
 {
@@ -368,7 +374,10 @@ static void check_members(struct pem_session *s)
 	}
 }
 
-/* Is the file that one of its name is of? What a folder says of inodes is, on overlayfs, not what files say. */
+/*
+ * Is the file that one of its name is of? What a folder says of inodes is, on overlayfs, not what
+ * files say.
+ */
 static bool is_still(const struct pem_member *m, const struct dirent *entry)
 {
 	struct stat st;
@@ -456,8 +465,8 @@ bool pem_session__search_later(struct pem_session *s, uint32_t pid)
 }
 
 /*
- * Look for the other folders of a process that was attached to. Its file in the session's folder does not show that its events
- * go there: an image from before an exec may have left the file.
+ * Look for the other folders of a process that was attached to. Its file in the session's folder
+ * does not show that its events go there: an image from before an exec may have left the file.
  */
 static void search_now(struct pem_session *s)
 {
@@ -479,8 +488,9 @@ void pem_session__scan_members(struct pem_session *s)
 		pem_session__search_dirs(s);
 	search_now(s);
 	s->hooks->members_scanned(s);
+	/* keepers tell of those that are gone */
 	for (m = s->processes->members; m; m = m->next)
-		m->seen = m->dir->number != 0; /* keepers tell of those that are gone */
+		m->seen = m->dir->number != 0;
 	if (s->dirs->first)
 		scan_own(s, s->dirs->first);
 	check_members(s);

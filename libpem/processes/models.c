@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * models.c - what a session learns of events: from its caller, from providers of this process, from those of others
+ * models.c - what a session learns of events: from its caller, from providers of this process, from
+ * those of others
  *
- * What the session knows for certain comes from the catalogue, its caller, and providers of this process. A provider of
- * another process that contradicts it (which was made from another version of a spec, say) lays out its records otherwise.
- * Its model, kept apart, tells how long they are, so that they can be passed over and counted.
+ * What the session knows for certain comes from the catalogue, its caller, and providers of this
+ * process. A provider of another process that contradicts it (which was made from another version
+ * of a spec, say) lays out its records otherwise. Its model, kept apart, tells how long they are,
+ * so that they can be passed over and counted.
  *
- * All else is described by models that processes leave in the session's folders. A model is read from the folder of the
- * process that it is of, and believed for processes of that folder (directory) only:
+ * All else is described by models that processes leave in the session's folders. A model is read
+ * from the folder of the process that it is of, and believed for processes of that folder
+ * (directory) only:
  *
- *	text in a folder --hash, limits--> met model of the directory --raised--> event of the directory --> event of the session
+ *	text in a folder --hash, limits--> met model of the directory --raised--> event of the
+ *	directory --> event of the session
  *
- * A trace describes each event once. Places whose descriptions say the same share one event of the session. Where they
- * differ, the later one becomes an event with a name and an id of its own, and records are given that id on their way into
- * the trace (drain.c).
+ * A trace describes each event once. Places whose descriptions say the same share one event of the
+ * session. Where they differ, the later one becomes an event with a name and an id of its own, and
+ * records are given that id on their way into the trace (drain.c).
  */
 #include "core/clock_sync.h"
 #include "core/core.h"
@@ -33,8 +37,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MODEL_NS                                                                                   \
-	3000000000u /* a keeper rests for a second at most after a listing (confined/keep.c) */
+/* a keeper rests for a second at most after a listing (confined/keep.c) */
+#define MODEL_NS 3000000000u
 
 /* A text that a process left in a directory. */
 struct pem_known_model {
@@ -105,7 +109,10 @@ static const struct pem_event *find_misfit(struct pem_session *s,
 	return NULL;
 }
 
-/* The text behind a hash in a directory, read and checked. NULL: there is none yet, or met->excess tells. */
+/*
+ * The text behind a hash in a directory, read and checked. NULL: there is none yet, or met->excess
+ * tells.
+ */
 static char *read_text(struct pem_session *s, struct pem_dir *dir, struct pem_known_model *known,
 		       int fd)
 {
@@ -154,7 +161,9 @@ static bool fill_model(struct pem_session *s, struct pem_dir *dir, struct pem_kn
 	return true;
 }
 
-/* The model in a file that is open, and stays so. NULL: the file has gone, or there is no memory. */
+/*
+ * The model in a file that is open, and stays so. NULL: the file has gone, or there is no memory.
+ */
 static struct pem_known_model *note_model(struct pem_session *s, struct pem_dir *dir, uint32_t hash,
 					  int fd)
 {
@@ -186,7 +195,9 @@ static struct pem_known_model *find_model(const struct pem_dir *dir, uint32_t ha
 	return known;
 }
 
-/* The model of a hash that was not met before; one that says so, if the directory may have no more. */
+/*
+ * The model of a hash that was not met before; one that says so, if the directory may have no more.
+ */
 static struct pem_known_model *note_new_model(struct pem_session *s, struct pem_dir *dir,
 					      uint32_t hash, int fd)
 {
@@ -213,8 +224,9 @@ void pem_session__found_model(struct pem_session *s, struct pem_dir *dir, const 
 }
 
 /*
- * The file with the text of a producer's events. In a public folder it is one of the same user's: where another has been first
- * with the name of all, it has the pool's name (producer/pools.c). -1: there is none.
+ * The file with the text of a producer's events. In a public folder it is one of the same user's:
+ * where another has been first with the name of all, it has the pool's name (producer/pools.c). -1:
+ * there is none.
  */
 static int open_text(const struct pem_producer *p, uint32_t hash)
 {
@@ -236,7 +248,10 @@ static int open_text(const struct pem_producer *p, uint32_t hash)
 	return pem_shared_file__open(dir->directory_fd, name, O_RDONLY);
 }
 
-/* The model that a producer names for an event; NULL: it names none, or there is none that could be read. */
+/*
+ * The model that a producer names for an event; NULL: it names none, or there is none that could be
+ * read.
+ */
 static struct pem_known_model *model_of(struct pem_session *s, const struct pem_producer *p,
 					uint32_t event_index)
 {
@@ -364,7 +379,9 @@ static const struct pem_event *add_renamed(struct pem_session *s, const struct p
 	return event;
 }
 
-/* The session's event for what a directory describes; NULL: over a limit, or no event of a program. */
+/*
+ * The session's event for what a directory describes; NULL: over a limit, or no event of a program.
+ */
 static const struct pem_event *enter(struct pem_session *s, struct pem_dir *dir,
 				     const struct pem_event *described)
 {
@@ -392,7 +409,10 @@ static const struct pem_event *enter(struct pem_session *s, struct pem_dir *dir,
 	return NULL;
 }
 
-/* The directory's event for one of its descriptions; *misfit: an earlier one of the directory contradicts it. */
+/*
+ * The directory's event for one of its descriptions; *misfit: an earlier one of the directory
+ * contradicts it.
+ */
 static struct pem_dir_event *dir_event(struct pem_session *s, struct pem_dir *dir,
 				       const struct pem_event *described, bool *misfit)
 {
@@ -428,8 +448,9 @@ static const struct pem_event *find_described(const struct pem_known_model *know
 }
 
 /*
- * A keeper tells of models before it tells of pools, but a file may come while it lists them. A model that does not come
- * within MODEL_NS never will: what it describes is unknown then, unless it is certain.
+ * A keeper tells of models before it tells of pools, but a file may come while it lists them. A
+ * model that does not come within MODEL_NS never will: what it describes is unknown then, unless it
+ * is certain.
  */
 bool pem_producer__awaits_model(const struct pem_session *s, struct pem_producer *p,
 				uint32_t event_index)

@@ -2,9 +2,10 @@
 /*
  * pool_copy.c - a private copy of a pool whose process goes on, in which every chunk stands still
  *
- * What is copied is drained and accounted for like a pool at its end (drain.c). Counts are read before chunks, and what was
- * overwritten after them: so produced, as copied, is never more than delivered, discarded and overwritten together, but for
- * records that came in between, which are delivered and count as produced too (pem_session__account).
+ * What is copied is drained and accounted for like a pool at its end (drain.c). Counts are read
+ * before chunks, and what was overwritten after them: so produced, as copied, is never more than
+ * delivered, discarded and overwritten together, but for records that came in between, which are
+ * delivered and count as produced too (pem_session__account).
  */
 #include "processes/processes.h"
 
@@ -13,9 +14,10 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#define TRIES                                                                                      \
-	1000 /* of 20 us, for a chunk that is claimed and not begun: its thread may have been preempted there */
-#define RETAKES 4 /* a chunk that changes hands as often while it is looked at holds nothing old */
+/* of 20 us, for a chunk that is claimed and not begun: its thread may have been preempted there */
+#define TRIES 1000
+/* a chunk that changes hands as often while it is looked at holds nothing old */
+#define RETAKES 4
 
 static struct pem_packet *chunk_at(const struct pem_ring *ring, uint32_t index)
 {
@@ -55,7 +57,10 @@ static bool copy_full(const struct pem_ring *ring, uint32_t index, uint32_t word
 	return copied;
 }
 
-/* The time is looked at before the state and after the copy, since a chunk that begins has the time of its first record. */
+/*
+ * The time is looked at before the state and after the copy, since a chunk that begins has the time
+ * of its first record.
+ */
 bool pem_chunk__copy_owned(const struct pem_ring *ring, uint32_t index, uint32_t lane,
 			   struct pem_packet *to)
 {
@@ -77,7 +82,10 @@ bool pem_chunk__copy_owned(const struct pem_ring *ring, uint32_t index, uint32_t
 	       word == PEM_CHUNK_WORD(PEM_CHUNK_FULL, lane);
 }
 
-/* A chunk's word, once it is none that was claimed and not begun: what it held before is not counted as overwritten yet. */
+/*
+ * A chunk's word, once it is none that was claimed and not begun: what it held before is not
+ * counted as overwritten yet.
+ */
 static uint32_t settled_word(const struct pem_ring *ring, uint32_t index, unsigned *tries)
 {
 	const struct timespec pause = {0, 20000};

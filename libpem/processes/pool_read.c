@@ -51,7 +51,9 @@ size_t pem_producer__find_chunks(const struct pem_producer *p, bool owned_too,
 		/* rb, rd, rf */
 		word = __atomic_load_n(&ring->chunk_state[i], __ATOMIC_ACQUIRE);
 		state = PEM_CHUNK_STATE(word);
-		/* READING: the recorder that is being recovered from died while it copied this one. */
+		/*
+		 * READING: the recorder that is being recovered from died while it copied this one.
+		 */
 		if ((state != PEM_CHUNK_FULL && !(state == PEM_CHUNK_OWNED && owned_too) &&
 		     !(state == PEM_CHUNK_READING && p->recovering)) ||
 		    !PEM_CHUNK_LANE(word) || PEM_CHUNK_LANE(word) >= ring->lane_count)
@@ -72,7 +74,9 @@ void pem_producer__free_chunk(const struct pem_producer *p, uint32_t index)
 {
 	const struct pem_ring *ring = &p->ring;
 
-	/* It says nothing while it is claimed and not begun: its thread may be killed right there. */
+	/*
+	 * It says nothing while it is claimed and not begun: its thread may be killed right there.
+	 */
 	__atomic_store_n(&pem_ring__chunk(ring, index)->content_size, 0, __ATOMIC_RELAXED);
 	/* RC */
 	__atomic_store_n(&ring->chunk_state[index], PEM_CHUNK_WORD(PEM_CHUNK_FREE, 0),

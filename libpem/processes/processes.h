@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * processes.h - processes as a session sees them: members by their control files, producers by their pools
+ * processes.h - processes as a session sees them: members by their control files, producers by
+ * their pools
  *
- * Not here: the directories in which it meets them (dirs/dirs.h), moving records out of pools (chunks/chunks.h).
+ * Not here: the directories in which it meets them (dirs/dirs.h), moving records out of pools
+ * (chunks/chunks.h).
  */
 #ifndef PEM_PROCESSES_H
 #define PEM_PROCESSES_H
@@ -30,10 +32,16 @@ struct pem_event_entry {
 	uint32_t id; /* 0: free */
 	uint32_t event_index;
 	uint32_t fixed_bytes; /* of each of its records; 0: they differ */
-	/* Its description contradicts what is certain, or another of its place: event is of that description. */
+	/*
+	 * Its description contradicts what is certain, or another of its place: event is of that
+	 * description.
+	 */
 	bool refused;
 	bool described; /* the trace's model has it */
-	/* Of the session's model; NULL: unknown. Its id is another than the entry's if it was renamed (models.c). */
+	/*
+	 * Of the session's model; NULL: unknown. Its id is another than the entry's if it was
+	 * renamed (models.c).
+	 */
 	const struct pem_event *event;
 	uint64_t judged_logged, judged_statistics; /* counted for the overhead budget so far */
 	struct pem_demand *demand; /* of the session; NULL: not looked for yet, or refused */
@@ -43,7 +51,10 @@ struct pem_event_entry {
 
 #define PEM_PROCESS_BUCKETS 4096u
 
-/* A process, by its control file: with its pool it is a producer, which it becomes at its first event. */
+/*
+ * A process, by its control file: with its pool it is a producer, which it becomes at its first
+ * event.
+ */
 struct pem_member {
 	char name[64]; /* of the control file */
 	struct pem_dir *dir; /* that it is in */
@@ -66,8 +77,11 @@ struct pem_member {
 };
 
 struct pem_producer {
-	char name
-		[64]; /* "<pid>-<k>", with the directory's number behind if that is another's: "<pid>-<k>p<number>" */
+	/*
+	 * "<pid>-<k>", with the directory's number behind if that is another's:
+	 * "<pid>-<k>p<number>"
+	 */
+	char name[64];
 	char file[64]; /* of its pool: "pool-<pid>-<k>" */
 	char comm[PEM_NAME_BYTES];
 	char control_name[64]; /* checked: a control file's name, or "" */
@@ -92,15 +106,16 @@ struct pem_producer {
 	struct pem_member *member; /* NULL: it has no control file, or that is gone */
 	struct pem_dir *dir;
 	uint32_t incarnation; /* in the tags of its statistics */
-	bool fold_unfinished; /* the pool's was waited for in vain: not again until it holds still, even */
+	/* the pool's was waited for in vain: not again until it holds still, even */
+	bool fold_unfinished;
 	struct pem_ring ring;
 	uint64_t bytes;
 	uint64_t *next_seq; /* per lane */
 	uint64_t *delivered; /* per event */
 	uint64_t *lost; /* per event: drained, but not written */
 	uint64_t *callback_only; /* per event: logged for callbacks alone */
-	struct pem_async_producer
-		*async; /* how far asynchronous callbacks are; NULL: never were any */
+	/* how far asynchronous callbacks are; NULL: never were any */
+	struct pem_async_producer *async;
 	uint64_t *produced, *discarded; /* per event, as of the final drain */
 	uint64_t damaged; /* records dropped because they could not be believed */
 	int cut; /* its pool was cut off while it was read: it holds zeroes */
@@ -113,7 +128,10 @@ struct pem_producer {
 	struct pem_producer *next_by_name, *next_by_image;
 };
 
-/* A provider's control page in another process's control file, which is hostile: its numbers, loaded once and checked. */
+/*
+ * A provider's control page in another process's control file, which is hostile: its numbers,
+ * loaded once and checked.
+ */
 struct pem_member_page {
 	struct pem_control_header *header;
 	uint32_t event_count;
@@ -126,7 +144,10 @@ struct pem_found_chunk {
 	uint32_t index;
 	uint64_t seq;
 	bool full;
-	/* The recorder that is being recovered from, or another one's recovery, died while it copied this one. */
+	/*
+	 * The recorder that is being recovered from, or another one's recovery, died while it
+	 * copied this one.
+	 */
 	bool held;
 };
 
@@ -135,8 +156,8 @@ static inline struct pem_packet *pem_ring__chunk(const struct pem_ring *ring, ui
 	return (struct pem_packet *)(ring->chunks + (uint64_t)index * ring->chunk_bytes);
 }
 
-#define PEM_CLOCK_SLACK                                                                            \
-	1000000u /* ticks that counters of two processors may lie apart, generously */
+/* ticks that counters of two processors may lie apart, generously */
+#define PEM_CLOCK_SLACK 1000000u
 
 /* A provider whose events are not recorded, since they contradict what the session knows. */
 struct pem_refusal {
@@ -156,7 +177,10 @@ struct pem_session_processes {
 	uint32_t target_count;
 	/* A target may have processes in further directories. */
 	bool searches_elsewhere;
-	/* When the other folders of the process that was attached to are to be searched for; 0: never. */
+	/*
+	 * When the other folders of the process that was attached to are to be searched for; 0:
+	 * never.
+	 */
 	uint64_t search_ns;
 	uint32_t search_pid;
 	/* models.c. By index in the model: who brought the event. NULL: it is certain. */
@@ -169,9 +193,10 @@ struct pem_session_processes {
 /* --- models.c --- */
 
 /*
- * The session's event for an event of a producer's table, entered into the session's model if it is new there. NULL: unknown.
- * *refused: what describes it contradicts what is certain, so that what it raises can be measured, and not be recorded; the
- * event is of that description then. Noted for the trace.
+ * The session's event for an event of a producer's table, entered into the session's model if it is
+ * new there. NULL: unknown. *refused: what describes it contradicts what is certain, so that what
+ * it raises can be measured, and not be recorded; the event is of that description then. Noted for
+ * the trace.
  */
 const struct pem_event *pem_producer__describe(struct pem_session *session,
 					       struct pem_producer *producer, uint32_t event_index,
@@ -199,7 +224,10 @@ void pem_dir__forget_models(struct pem_session *session, struct pem_dir *dir);
 /* Models of this process's own providers. Returns events added, or -errno. */
 int pem_session__load_own_models(struct pem_session *session);
 
-/* The entry of an event of the session's model; NULL: the producer does not raise it, or it is refused there. */
+/*
+ * The entry of an event of the session's model; NULL: the producer does not raise it, or it is
+ * refused there.
+ */
 struct pem_event_entry *pem_producer__entry_of(struct pem_producer *producer,
 					       const struct pem_event *event);
 
@@ -209,7 +237,10 @@ struct pem_event_entry *pem_producer__entry_of(struct pem_producer *producer,
 void pem_session__publish(struct pem_session *session);
 
 void pem_session__apply_to(struct pem_session *session, struct pem_member *member);
-/* The page's index of a context, which it gets if it has none; -1: there are too many. flags: PEM_CONTEXT_TARGET, or 0. */
+/*
+ * The page's index of a context, which it gets if it has none; -1: there are too many. flags:
+ * PEM_CONTEXT_TARGET, or 0.
+ */
 int pem_session__context(struct pem_session *session, const struct pem_context *context,
 			 uint32_t pid, uint32_t flags);
 
@@ -223,14 +254,17 @@ const uint32_t *pem_member__event_ids(const struct pem_member *member);
 /* --- wake.c --- */
 
 /*
- * Shall events that asynchronous callbacks want wake their thread up? Nothing else of the rules changes. False:
- * there are processes whose control pages are out of reach.
+ * Shall events that asynchronous callbacks want wake their thread up? Nothing else of the rules
+ * changes. False: there are processes whose control pages are out of reach.
  */
 bool pem_session__set_wake(struct pem_session *session, bool wake);
 
 /* --- filters.c --- */
 
-/* How many seccomp filters a process has; 0 also where the kernel does not count them (before Linux 5.9). */
+/*
+ * How many seccomp filters a process has; 0 also where the kernel does not count them (before Linux
+ * 5.9).
+ */
 uint32_t pem_filters_of(uint32_t pid);
 
 /* Has it taken a seccomp filter that it does not know to be harmless? Looked for now and then. */
@@ -240,9 +274,10 @@ void pem_producer__watch_filter(struct pem_session *session, struct pem_producer
 /* --- environment.c --- */
 
 /*
- * This process's environment, and what makes a program raise events. s: the session that tells which adapters are
- * wanted, NULL: any may be; session: the folder of the one that the program joins, or NULL. program: what is started, looked
- * for in PATH, or NULL; where nothing can be preloaded into it nothing is, and s says so. NULL: out of memory.
+ * This process's environment, and what makes a program raise events. s: the session that tells
+ * which adapters are wanted, NULL: any may be; session: the folder of the one that the program
+ * joins, or NULL. program: what is started, looked for in PATH, or NULL; where nothing can be
+ * preloaded into it nothing is, and s says so. NULL: out of memory.
  */
 struct pem_environment *pem_environment__new(struct pem_session *s, const char *session,
 					     const char *program,
@@ -256,7 +291,10 @@ void pem_environment__free(struct pem_environment *environment);
 /* Look for control files: in the session's targets, processes are offered the session. */
 void pem_session__scan_members(struct pem_session *session);
 
-/* The member of a control file, which is opened if need be; NULL: there is none, or it is this process. */
+/*
+ * The member of a control file, which is opened if need be; NULL: there is none, or it is this
+ * process.
+ */
 struct pem_member *pem_session__member(struct pem_session *session, struct pem_dir *dir,
 				       const char *name);
 
@@ -270,15 +308,19 @@ void pem_session__lost_control(struct pem_session *session, struct pem_dir *dir,
 void pem_session__leave_members(struct pem_session *session);
 
 /*
- * A process that is found already, in the session's own folder, can be observed at once: the other folders that it and what it
- * starts may have are looked for by a scan soon after. False: it is not found, or another waits for that.
+ * A process that is found already, in the session's own folder, can be observed at once: the other
+ * folders that it and what it starts may have are looked for by a scan soon after. False: it is not
+ * found, or another waits for that.
  */
 bool pem_session__search_later(struct pem_session *session, uint32_t pid);
 
 /* Find out which entry of its table is the session's, if any. */
 void pem_member__find_index(struct pem_session *session, struct pem_member *member);
 
-/* Is the pool of the image that made this control file? An earlier image of the process had a file of the same name. */
+/*
+ * Is the pool of the image that made this control file? An earlier image of the process had a file
+ * of the same name.
+ */
 bool pem_member__has_made(const struct pem_member *member, const struct pem_producer *producer);
 
 /* Has it the session in its table still? */
@@ -310,17 +352,24 @@ void pem_session__found_pool(struct pem_session *session, struct pem_dir *dir, c
 
 void pem_producer__free(struct pem_producer *producer);
 struct pem_event_entry *pem_producer__event(struct pem_producer *producer, uint32_t id);
-/* Enter events that came since; the session's model may have grown. False: the model of the next one is still to come. */
+/*
+ * Enter events that came since; the session's model may have grown. False: the model of the next
+ * one is still to come.
+ */
 bool pem_producer__refresh_events(struct pem_session *session, struct pem_producer *producer);
 
 /* --- pool_copy.c --- */
 
-/* The producer as it is now, its pool in private memory, for draining and accounting once. NULL: no memory. */
+/*
+ * The producer as it is now, its pool in private memory, for draining and accounting once. NULL: no
+ * memory.
+ */
 struct pem_producer *pem_producer__copy(const struct pem_producer *producer);
 
 /*
- * What the owner of a chunk in a pool that overwrites has committed. It may retire the chunk, lose it, and another begin it
- * meanwhile: then false, as for a chunk that says nothing that could be; to is spoilt.
+ * What the owner of a chunk in a pool that overwrites has committed. It may retire the chunk, lose
+ * it, and another begin it meanwhile: then false, as for a chunk that says nothing that could be;
+ * to is spoilt.
  */
 bool pem_chunk__copy_owned(const struct pem_ring *ring, uint32_t index, uint32_t lane,
 			   struct pem_packet *to);
@@ -340,12 +389,16 @@ uint32_t pem_producer__tid(const struct pem_producer *producer, uint32_t tid);
 uint64_t pem_producer__produced(const struct pem_producer *producer, uint32_t event_index);
 
 /*
- * The next lane that was ever a thread's, or lane_count. Lanes are handed out in order: past one that is free and never
- * was used none was. One that is being taken, or found no memory, is passed over.
+ * The next lane that was ever a thread's, or lane_count. Lanes are handed out in order: past one
+ * that is free and never was used none was. One that is being taken, or found no memory, is passed
+ * over.
  */
 uint32_t pem_producer__next_lane(const struct pem_producer *producer, uint32_t lane);
 
-/* Full chunks, and owned ones if asked for, by lane and sequence number; found has room for all. Returns how many. */
+/*
+ * Full chunks, and owned ones if asked for, by lane and sequence number; found has room for all.
+ * Returns how many.
+ */
 size_t pem_producer__find_chunks(const struct pem_producer *producer, bool owned_too,
 				 struct pem_found_chunk *found);
 

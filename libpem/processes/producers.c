@@ -2,7 +2,8 @@
 /*
  * producers.c - find the processes that joined a session, map their pools, notice their end
  *
- * A pool file is hostile: its header is checked by pem_pool__open_ring, ids and counts are checked where used.
+ * A pool file is hostile: its header is checked by pem_pool__open_ring, ids and counts are checked
+ * where used.
  */
 #include "core/core.h"
 #include "core/fault.h"
@@ -58,7 +59,10 @@ static void find_member(struct pem_session *s, struct pem_producer *p)
 	p->member = m;
 }
 
-/* Half of what the recorder may open stays free for its own files. False: the process is asked for by signal 0. */
+/*
+ * Half of what the recorder may open stays free for its own files. False: the process is asked for
+ * by signal 0.
+ */
 static bool may_keep(int fd)
 {
 	struct rlimit limit;
@@ -68,8 +72,8 @@ static bool may_keep(int fd)
 }
 
 /*
- * A container's process has another number here, or none that can be found: it may be gone. False: it says to be a process
- * that runs, and is another user's.
+ * A container's process has another number here, or none that can be found: it may be gone. False:
+ * it says to be a process that runs, and is another user's.
  */
 static bool find_process(struct pem_producer *p)
 {
@@ -89,7 +93,10 @@ static bool find_process(struct pem_producer *p)
 	return true;
 }
 
-/* Is this the name that a process gives its pool, "pool-<pid>-<k>"? It says which stream gets its records. */
+/*
+ * Is this the name that a process gives its pool, "pool-<pid>-<k>"? It says which stream gets its
+ * records.
+ */
 static bool is_pool_name(const char *name)
 {
 	const char *c = name + strlen("pool-");
@@ -186,7 +193,10 @@ static bool has_geometry(const struct pem_ring *ring, const struct pem_pool_geom
 	       ring->overwrite == (g->flags & PEM_POOL_OVERWRITE);
 }
 
-/* Map a pool that has the session's geometry. 0, -EAGAIN: it may come to be one; else it is refused for *excess. */
+/*
+ * Map a pool that has the session's geometry. 0, -EAGAIN: it may come to be one; else it is refused
+ * for *excess.
+ */
 static int map_pool(struct pem_session *s, struct pem_producer *p, int fd, struct stat *st,
 		    enum pem_excess *excess)
 {
@@ -277,8 +287,8 @@ static struct pem_producer *open_producer(struct pem_session *s, struct pem_dir 
 }
 
 /*
- * A second image of the same process has a pool of its own, made later: the first one's owner is gone for good. The folder
- * is not read in order of age.
+ * A second image of the same process has a pool of its own, made later: the first one's owner is
+ * gone for good. The folder is not read in order of age.
  */
 static void retire_earlier_images(struct pem_session *s, struct pem_producer *image)
 {
@@ -335,8 +345,9 @@ void pem_session__found_pool(struct pem_session *s, struct pem_dir *dir, const c
 	pem_producer__refresh_events(s, p);
 	retire_earlier_images(s, p);
 	s->hooks->process_found(s, p->pid);
+	/* rules may have changed since it joined */
 	if (p->member)
-		pem_member__ask(s, p->member); /* rules may have changed since it joined */
+		pem_member__ask(s, p->member);
 }
 
 static void say_over(struct pem_session *s, struct pem_dir *dir)

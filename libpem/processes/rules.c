@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * rules.c - publish what a session wants: to its page for processes to come, to the processes that are there
+ * rules.c - publish what a session wants: to its page for processes to come, to the processes that
+ * are there
  */
 #include "core/binding.h"
 #include "core/core.h"
@@ -60,7 +61,10 @@ static int find_tests(struct pem_session *s, const struct pem_predicate *predica
 	return (int)(s->test_count - count);
 }
 
-/* Were an event's records never for the log? Whoever recovers that has the page alone to know it from. */
+/*
+ * Were an event's records never for the log? Whoever recovers that has the page alone to know it
+ * from.
+ */
 static bool is_callback_only(const struct pem_session *s, const struct pem_demand *demand)
 {
 	return s->log && demand->async_ever && !demand->want_log &&
@@ -101,8 +105,8 @@ static void add_rule(struct pem_session *s, const struct pem_demand *demand, uin
 }
 
 /*
- * Callbacks run in this process only, so that a demand with one becomes two rules: the first that names a process
- * wins there (pem_rule__find).
+ * Callbacks run in this process only, so that a demand with one becomes two rules: the first that
+ * names a process wins there (pem_rule__find).
  */
 static void write_rules(struct pem_session *s)
 {
@@ -124,7 +128,10 @@ static void write_rules(struct pem_session *s)
 		if (PEM_ACTION_FLAGS(action) & PEM_ACTION_CALLBACK)
 			add_rule(s, demand, self, action);
 		action &= ~(uint64_t)PEM_ACTION_CALLBACK;
-		/* One that the overhead budget has off needs a rule that says so, before the rule for any event. */
+		/*
+		 * One that the overhead budget has off needs a rule that says so, before the rule
+		 * for any event.
+		 */
 		if (PEM_ACTION_FLAGS(action) & (PEM_ACTION_LOG | PEM_ACTION_STAT) ||
 		    (demand->log && demand->detail == PEM_DETAIL_OFF) ||
 		    is_callback_only(s, demand))
@@ -196,8 +203,8 @@ static uint64_t wanted_of(struct pem_session *s, const struct pem_member *m, uin
 }
 
 /*
- * The session does not know yet what level the event has, but its process does, and has begun to apply the rules of
- * levels by itself: then it is the one to say.
+ * The session does not know yet what level the event has, but its process does, and has begun to
+ * apply the rules of levels by itself: then it is the one to say.
  */
 static bool is_theirs(struct pem_session *s, const struct pem_member *m, uint32_t id)
 {

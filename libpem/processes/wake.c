@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * wake.c - PEM_ACTION_WAKE in the words of events that asynchronous callbacks want: in rules, this process, all others
+ * wake.c - PEM_ACTION_WAKE in the words of events that asynchronous callbacks want: in rules, this
+ * process, all others
  *
- * One bit of each word changes, and that alone: a process which reads rules meanwhile need not read them again, as it has to
- * when they mean something else. Should it put an older word into its page, the next call mends that.
+ * One bit of each word changes, and that alone: a process which reads rules meanwhile need not read
+ * them again, as it has to when they mean something else. Should it put an older word into its
+ * page, the next call mends that.
  */
 #include "core/demand.h"
 #include "core/core.h"

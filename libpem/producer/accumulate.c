@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * accumulate.c - statistics that stubs leave to the library: of floating values, of other epochs, wide ones
+ * accumulate.c - statistics that stubs leave to the library: of floating values, of other epochs,
+ * wide ones
  *
  * Where a cell or a struct pem_distribution lies is the caller's to know; each has one writer.
  */
@@ -28,7 +29,10 @@ static uint64_t double_to_bits(double value)
 	return bits;
 }
 
-/* An integer field's value, sign-extended, from a record: of each size a load of its own, not a copy that the load waits for. */
+/*
+ * An integer field's value, sign-extended, from a record: of each size a load of its own, not a
+ * copy that the load waits for.
+ */
 static uint64_t load_integer(const uint8_t *at, uint32_t type)
 {
 	uint64_t u64;
@@ -63,7 +67,10 @@ static double load_floating(const uint8_t *at, uint32_t type)
 	return (double)f;
 }
 
-/* Is there a field that can be added up? The action word lies in shared memory: a wrong offset counts, and adds nothing. */
+/*
+ * Is there a field that can be added up? The action word lies in shared memory: a wrong offset
+ * counts, and adds nothing.
+ */
 static bool has_field(uint64_t action, uint32_t bytes)
 {
 	uint32_t type = PEM_ACTION_TYPE(action);
@@ -73,8 +80,8 @@ static bool has_field(uint64_t action, uint32_t bytes)
 }
 
 /*
- * Floating sums are kept as a double's bits, and the tag says so; min and max as keys that order as the values do: all bits
- * of a negative number inverted, the sign bit of others.
+ * Floating sums are kept as a double's bits, and the tag says so; min and max as keys that order as
+ * the values do: all bits of a negative number inverted, the sign bit of others.
  */
 static void add_double(struct pem_cell *cell, uint64_t tag, double value)
 {
@@ -83,7 +90,10 @@ static void add_double(struct pem_cell *cell, uint64_t tag, double value)
 
 	tag |= PEM_CELL_FLOAT;
 	sum = cell->tag == tag ? cell->sum : 0;
-	/* The sum is added as the difference of two bit patterns, so that pem_cell_add's integer addition stores it. */
+	/*
+	 * The sum is added as the difference of two bit patterns, so that pem_cell_add's integer
+	 * addition stores it.
+	 */
 	pem_cell_add(cell, tag, double_to_bits(bits_to_double(sum) + value) - sum, key);
 }
 
@@ -117,7 +127,10 @@ bool pem_distribution__exists(const struct pem_ring *ring, uint32_t index, uint3
 	return true;
 }
 
-/* Mean and sum of squared distances from it, updated one value at a time: Welford, Technometrics 4(3), 1962. */
+/*
+ * Mean and sum of squared distances from it, updated one value at a time: Welford, Technometrics
+ * 4(3), 1962.
+ */
 static void add_distance(struct pem_distribution *distribution, double value)
 {
 	double mean = bits_to_double(distribution->sum[0]), distance = value - mean;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * apply.c - what a session's rules say of this process's events: enable bytes, action words, filters
+ * apply.c - what a session's rules say of this process's events: enable bytes, action words,
+ * filters
  *
- * A filter is a private copy of what a rule asks of thread, CPU and fields. Threads read it without a lock, so that it is
- * never changed or freed: another rule gets another one, and equal ones are one.
+ * A filter is a private copy of what a rule asks of thread, CPU and fields. Threads read it without
+ * a lock, so that it is never changed or freed: another rule gets another one, and equal ones are
+ * one.
  */
 #include "membership.h"
 #include "producer/producer.h"
@@ -72,7 +74,10 @@ static void prepare_for_stubs(struct pem_filter *filter, struct pem_test *test)
 		test[i].is_followed = test[i].on_true == i + 1;
 }
 
-/* A rule's filter; NULL with *ok: it needs none; NULL without: it can't be had, and so can't the event. */
+/*
+ * A rule's filter; NULL with *ok: it needs none; NULL without: it can't be had, and so can't the
+ * event.
+ */
 static const struct pem_filter *filter_of(const struct pem_session_page *page,
 					  const struct pem_rule *rule, bool *ok)
 {
@@ -208,8 +213,9 @@ void pem_process__apply_to(struct pem_provider *provider, unsigned session_index
 			apply_to_event(provider, i, session_index,
 				       rule_of(joined, count, provider, i));
 		/*
-		 * UE, ub, ue: The actions before the generation and what the consumer says of contexts, and in rules.c these before the
-		 * actions: either this sees that they have changed, or what the consumer stored is not overwritten here.
+		 * UE, ub, ue: The actions before the generation and what the consumer says of
+		 * contexts, and in rules.c these before the actions: either this sees that they
+		 * have changed, or what the consumer stored is not overwritten here.
 		 */
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		if (__atomic_load_n(&page->generation, __ATOMIC_RELAXED) == generation &&
@@ -221,7 +227,10 @@ void pem_process__apply_to(struct pem_provider *provider, unsigned session_index
 void pem_process__apply_rules(unsigned session_index)
 {
 	struct pem_joined *joined = &pem_process.joined[session_index];
-	/* uc: Before the rules: should they change now, they are applied once more than they need be. */
+	/*
+	 * uc: Before the rules: should they change now, they are applied once more than they need
+	 * be.
+	 */
 	uint32_t generation = __atomic_load_n(&joined->page->generation, __ATOMIC_ACQUIRE);
 	struct pem_provider *provider;
 
@@ -236,8 +245,8 @@ void pem_process__apply(unsigned session_index)
 	pem_process__join_offered(session_index);
 	if (pem_process.joined[session_index].state != PEM_JOINED_NOT)
 		pem_process__apply_rules(session_index);
-	pem_process__join_offered(
-		session_index); /* the entry may have become another's meanwhile */
+	/* the entry may have become another's meanwhile */
+	pem_process__join_offered(session_index);
 }
 
 void pem_process__switch_off(unsigned session_index)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * control.c - the control file: where consumers find this process, its providers' pages and its table of sessions
+ * control.c - the control file: where consumers find this process, its providers' pages and its
+ * table of sessions
  *
  * Not here: what the table leads to (join.c).
  */
@@ -38,7 +39,10 @@ bool pem_process__find_runtime(void)
 	return pem_process.runtime[0] != 0;
 }
 
-/* A file of the same name is an earlier image's of this process, unless it is of another pid namespace. */
+/*
+ * A file of the same name is an earlier image's of this process, unless it is of another pid
+ * namespace.
+ */
 static bool remove_own(const char *path)
 {
 	struct pem_control_file head;
@@ -114,7 +118,10 @@ static void fill_head(struct pem_control_file *control)
 	memcpy(control->session, private_table, sizeof(private_table));
 }
 
-/* A process that has moved leaves no files where it is now: is a session's folder still where it was? */
+/*
+ * A process that has moved leaves no files where it is now: is a session's folder still where it
+ * was?
+ */
 static bool is_at_home(void)
 {
 	unsigned session_index;
@@ -129,8 +136,8 @@ static bool is_at_home(void)
 }
 
 /*
- * The control file is as large as all providers' pages may become: it is sparse, so that a provider that comes
- * later (dlopen) needs no second mapping.
+ * The control file is as large as all providers' pages may become: it is sparse, so that a provider
+ * that comes later (dlopen) needs no second mapping.
  */
 void pem_process__publish(void)
 {
@@ -178,7 +185,10 @@ none:
 	pem_process.control_path[0] = 0;
 }
 
-/* An entry of the control file whose library is gone, of the right size; else the next one; -1: full. */
+/*
+ * An entry of the control file whose library is gone, of the right size; else the next one; -1:
+ * full.
+ */
 static int find_control_entry(const struct pem_provider *provider, uint64_t *offset)
 {
 	const struct pem_control_file *control = pem_process.control;
@@ -242,7 +252,10 @@ static void unshare_page(struct pem_provider *provider, const struct pem_control
 	}
 }
 
-/* A consumer on its way into the parent's table goes on there: nobody would offer or give back the child's copy. */
+/*
+ * A consumer on its way into the parent's table goes on there: nobody would offer or give back the
+ * child's copy.
+ */
 static void free_taken(struct pem_session_entry *table)
 {
 	uint32_t i;

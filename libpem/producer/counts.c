@@ -2,9 +2,10 @@
 /*
  * counts.c - where a process counts what it loses, if the session's page is not its to write
  *
- * Root's public folder has a page that only root writes: whoever may write a file may also cut it off, which would end every
- * other program that has it mapped. So each program that joins there counts in a file of its own, which its own user alone
- * can cut. The consumer finds the file, takes the counts out of it, and removes it when nobody holds the lock on it.
+ * Root's public folder has a page that only root writes: whoever may write a file may also cut it
+ * off, which would end every other program that has it mapped. So each program that joins there
+ * counts in a file of its own, which its own user alone can cut. The consumer finds the file, takes
+ * the counts out of it, and removes it when nobody holds the lock on it.
  *
  * Not here: who reads them (dirs/public.c).
  */
@@ -23,8 +24,8 @@
 static uint64_t private_head[PEM_SESSION_HEAD_BYTES / sizeof(uint64_t)];
 
 /*
- * Fill and map it; the lock lasts as long as the mapping, here and in children. It is taken before the magic is there. Its
- * memory exists once it is written. NULL with errno.
+ * Fill and map it; the lock lasts as long as the mapping, here and in children. It is taken before
+ * the magic is there. Its memory exists once it is written. NULL with errno.
  */
 static struct pem_session_page *map_counts(int fd)
 {

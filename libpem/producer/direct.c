@@ -2,10 +2,11 @@
 /*
  * direct.c - system calls that libpem.so.1 makes past the C library
  *
- * A program may define open, mmap and the like itself, or preload a library that does, and its definitions may allocate,
- * take a lock, or change paths and users (fakeroot). libpem calls them in the middle of an event, where the program may hold
- * that lock. So the shared library has its own, which nobody else sees. What they do is in section 2 of the manual; no
- * thread is cancelled in them.
+ * A program may define open, mmap and the like itself, or preload a library that does, and its
+ * definitions may allocate, take a lock, or change paths and users (fakeroot). libpem calls them in
+ * the middle of an event, where the program may hold that lock. So the shared library has its own,
+ * which nobody else sees. What they do is in section 2 of the manual; no thread is cancelled in
+ * them.
  *
  * Not in libpem.a: a program would be linked with them. Not here: what only consumers call.
  */
@@ -62,7 +63,10 @@ long pem_direct_syscall(long number, long a, long b, long c, long d, long e, lon
 	return -1;
 }
 
-/* As the C library makes it, of which filters for system calls know: by the older name where the processor has it. */
+/*
+ * As the C library makes it, of which filters for system calls know: by the older name where the
+ * processor has it.
+ */
 #if defined(SYS_unlink)
 #define CALL_AT(old, new, path, argument) syscall(SYS_##old, path, argument)
 #else

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * fold.c - what happens to a thread's statistics when another thread gets its lane: they move to lane 0
+ * fold.c - what happens to a thread's statistics when another thread gets its lane: they move to
+ * lane 0
  *
- * So that who asks what each thread did gets true answers, and threads that come and go cost no memory. Nobody but the
- * threads that take lanes over, one at a time, writes statistics of lane 0.
+ * So that who asks what each thread did gets true answers, and threads that come and go cost no
+ * memory. Nobody but the threads that take lanes over, one at a time, writes statistics of lane 0.
  */
 #include "producer/producer.h"
 #include "distribution.h"

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * join.c - joining sessions: those that the process was started in, that it opens itself, that consumers offer to it,
- * and those in whose targets it finds itself; leaving them
+ * join.c - joining sessions: those that the process was started in, that it opens itself, that
+ * consumers offer to it, and those in whose targets it finds itself; leaving them
  *
- * An entry of the process's table says which session an entry belongs to; joined[session_index] is what the process has made of it so
- * far. The two part when a consumer from outside gives its entry back and another takes it: the action words then bear
- * an incarnation that is not joined[session_index]'s, and the event that meets one comes here.
+ * An entry of the process's table says which session an entry belongs to; joined[session_index] is
+ * what the process has made of it so far. The two part when a consumer from outside gives its entry
+ * back and another takes it: the action words then bear an incarnation that is not
+ * joined[session_index]'s, and the event that meets one comes here.
  */
 #include "entry.h"
 #include "membership.h"
@@ -23,9 +24,13 @@
 static uint64_t mapped_device, mapped_inode;
 static bool mapped_writable;
 
-#define OVERFLOW_UID 65534u /* what the kernel says of users that a user namespace has no id for */
+/* what the kernel says of users that a user namespace has no id for */
+#define OVERFLOW_UID 65534u
 
-/* Is this process in a user namespace that has no id for some users? Then root's files may be shown as nobody's. */
+/*
+ * Is this process in a user namespace that has no id for some users? Then root's files may be shown
+ * as nobody's.
+ */
 static bool lacks_users(void)
 {
 	static const char all[] = "         0          0 4294967295\n";
@@ -40,7 +45,10 @@ static bool lacks_users(void)
 	return n > 0 && (n != sizeof(all) - 1 || memcmp(text, all, sizeof(all) - 1));
 }
 
-/* The process's own user, or root. In a user namespace nobody tells root from others who have no id there: see security.md. */
+/*
+ * The process's own user, or root. In a user namespace nobody tells root from others who have no id
+ * there: see security.md.
+ */
 static bool may_own_page(uid_t owner)
 {
 	return owner == geteuid() || !owner || (owner == OVERFLOW_UID && lacks_users());
@@ -112,7 +120,10 @@ void pem_joined__make_pool_private(struct pem_joined *joined)
 	joined->pool_bytes = 0;
 }
 
-/* Make the entry another session's: late threads of the one before find nothing of it any more. Lock held. */
+/*
+ * Make the entry another session's: late threads of the one before find nothing of it any more.
+ * Lock held.
+ */
 static void replace(struct pem_joined *joined, struct pem_session_page *page, const char *directory,
 		    uint32_t incarnation)
 {
@@ -162,7 +173,10 @@ static bool session_path(char *path, size_t bytes, const char *folder)
 	return true;
 }
 
-/* Join what is offered in an entry, if that is another session than the one joined there; true: it was. Lock held. */
+/*
+ * Join what is offered in an entry, if that is another session than the one joined there; true: it
+ * was. Lock held.
+ */
 static bool join_offered(unsigned session_index)
 {
 	const struct pem_session_entry *entry = &pem_process__table()[session_index];
@@ -191,7 +205,10 @@ void pem_process__join_offered(unsigned session_index)
 
 	if (pem_restricted())
 		return;
-	/* What this process stored for the session before must not outlive the offer: see pem_session__offer. */
+	/*
+	 * What this process stored for the session before must not outlive the offer: see
+	 * pem_entry__offer.
+	 */
 	for (tries = 0; tries < 8; tries++) {
 		/* CF, cf */
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -237,8 +254,8 @@ static int join_there(int session_index, uint32_t id, bool asked)
 }
 
 /*
- * Take an entry of the table for a page and make it this session's, or join the session where its consumer has offered it
- * meanwhile. Lock held; takes the page. Slot, or -errno.
+ * Take an entry of the table for a page and make it this session's, or join the session where its
+ * consumer has offered it meanwhile. Lock held; takes the page. Slot, or -errno.
  */
 static int join_page(struct pem_session_page *page, const char *directory, bool asked)
 {
@@ -290,7 +307,10 @@ int pem_process__join(const char *directory)
 	return session_index;
 }
 
-/* A path may have a colon in it, too: what no session is found by as two paths, parted at the last one, is one. */
+/*
+ * A path may have a colon in it, too: what no session is found by as two paths, parted at the last
+ * one, is one.
+ */
 int pem_process__join_given(const char *value)
 {
 	char own[sizeof(pem_process.joined[0].directory)];
@@ -367,7 +387,10 @@ static void check_session(const char *folder, void *unused)
 	struct pem_session_page *page;
 
 	(void)unused;
-	/* First what costs least: dead ones lie there for a day, as a killed recorder's trace can be recovered. */
+	/*
+	 * First what costs least: dead ones lie there for a day, as a killed recorder's trace can
+	 * be recovered.
+	 */
 	if (!pem_is_session_name(folder) || !session_path(path, sizeof(path), folder) ||
 	    !pem_alive__check(path))
 		return;
@@ -413,11 +436,14 @@ static void inherit(unsigned session_index)
 	struct pem_session_entry *entry = &pem_process__table()[session_index];
 	struct pem_joined *joined = &pem_process.joined[session_index];
 
-	pem_process__join_offered(
-		session_index); /* what was offered to the parent: its contexts say whether the child is meant */
+	/* what was offered to the parent: its contexts say whether the child is meant */
+	pem_process__join_offered(session_index);
 	joined->changes &= ~1u; /* a thread of the parent was about to end it */
 	pem_joined__begin_change(joined);
-	/* A handler or a callback may have forked: the child returns into an event, and stores what it would have. */
+	/*
+	 * A handler or a callback may have forked: the child returns into an event, and stores what
+	 * it would have.
+	 */
 	pem_joined__make_pool_private(joined);
 	pem_joined__end_change(joined);
 	joined->callback_count = 0; /* they are the parent's */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * level.c - how much the events of this process's own providers matter, by the model text that they bring
+ * level.c - how much the events of this process's own providers matter, by the model text that they
+ * bring
  *
- * Asked for only when a session wants what it has not met, up to a level. Every process that is recorded may have to
- * answer, so that the text is gone through once. Not here: parsing models (model_parse.c).
+ * Asked for only when a session wants what it has not met, up to a level. Every process that is
+ * recorded may have to answer, so that the text is gone through once. Not here: parsing models
+ * (model_parse.c).
  */
 #include "model_internal.h"
 #include "producer/producer.h"

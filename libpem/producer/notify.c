@@ -2,8 +2,9 @@
 /*
  * notify.c - the general path of an event: whatever the inlines of stub.h decline
  *
- * Several sessions, filters, callbacks, what statistics stubs decline, a full chunk, a thread's first event, an
- * event inside an event. What cannot be recorded is counted: in the lane's cell, in lane 0, or beside the pools (joined.counts).
+ * Several sessions, filters, callbacks, what statistics stubs decline, a full chunk, a thread's
+ * first event, an event inside an event. What cannot be recorded is counted: in the lane's cell, in
+ * lane 0, or beside the pools (joined.counts).
  */
 #include "producer/producer.h"
 
@@ -16,8 +17,8 @@
 #include <unistd.h>
 
 /*
- * Count an event that has no lane: one to be logged in lane 0 if there is a pool, else beside the pools; one that a statistic
- * lacks beside the pools.
+ * Count an event that has no lane: one to be logged in lane 0 if there is a pool, else beside the
+ * pools; one that a statistic lacks beside the pools.
  */
 static void count_lost(unsigned session_index, uint32_t event_index, uint32_t flags,
 		       uint32_t incarnation)
@@ -52,8 +53,8 @@ static void count_lost(unsigned session_index, uint32_t event_index, uint32_t fl
 /* --- logging --- */
 
 /*
- * Once there are many lanes each uses half of its chunks, while its records are small: a thousand threads that raise an
- * event now and then would hold 8 MiB of chunks.
+ * Once there are many lanes each uses half of its chunks, while its records are small: a thousand
+ * threads that raise an event now and then would hold 8 MiB of chunks.
  */
 #define CROWD_LANES 256u
 
@@ -71,8 +72,9 @@ static uint32_t chunk_part(struct pem_joined *joined, const struct pem_ring *rin
 }
 
 /*
- * Make the first bytes of a chunk exist. Whole chunks are populated eight at a time: one system call for 64 KiB the first
- * time through a pool. The very first is so alone: many a process needs no second.
+ * Make the first bytes of a chunk exist. Whole chunks are populated eight at a time: one system
+ * call for 64 KiB the first time through a pool. The very first is so alone: many a process needs
+ * no second.
  */
 static bool populate_chunk(const struct pem_ring *ring, uint32_t index, uint32_t bytes)
 {
@@ -137,7 +139,9 @@ static bool claim_chunk(unsigned session, const struct pem_ring *ring, struct pe
 		return claim_ready(joined, ring, w, now, tid, freed);
 	if (ring->overwrite || __atomic_load_n(&joined->full, __ATOMIC_RELAXED))
 		pem_process__check_consumer(session, now);
-	/* Where chunks are reclaimed, one that was just retired is to be had, and nobody frees any. */
+	/*
+	 * Where chunks are reclaimed, one that was just retired is to be had, and nobody frees any.
+	 */
 	if (!ring->overwrite && __atomic_load_n(&joined->full, __ATOMIC_RELAXED) &&
 	    __atomic_load_n(&joined->full_at, __ATOMIC_RELAXED) == freed)
 		return false;
@@ -158,8 +162,9 @@ static bool claim_chunk(unsigned session, const struct pem_ring *ring, struct pe
 }
 
 /*
- * A thread cancelled in there would leave a chunk that is nobody's, and what it held uncounted. It has no cancellation points;
- * the type is what the C library's handler looks at, the state it may have looked at before.
+ * A thread cancelled in there would leave a chunk that is nobody's, and what it held uncounted. It
+ * has no cancellation points; the type is what the C library's handler looks at, the state it may
+ * have looked at before.
  */
 static bool claim_whole(unsigned session, const struct pem_ring *ring, struct pem_writer *w,
 			uint64_t now, uint32_t tid, uint32_t bytes)
@@ -173,7 +178,10 @@ static bool claim_whole(unsigned session, const struct pem_ring *ring, struct pe
 	return claimed;
 }
 
-/* The ring that a writer's lane is of; false: its session has left, or this is a copy, after fork, of the parent's event. */
+/*
+ * The ring that a writer's lane is of; false: its session has left, or this is a copy, after fork,
+ * of the parent's event.
+ */
 static bool ring_of(unsigned session, const struct pem_writer *w, struct pem_ring *ring)
 {
 	return pem_joined__ring(&pem_process.joined[session],
@@ -210,7 +218,10 @@ static void log_record(unsigned session, struct pem_writer *w, uint32_t event_in
 	}
 	if (!to) {
 		count_restricted(session);
-		/* Produced last, as in pem_ring_commit: a thread killed in between is one ahead of its count. */
+		/*
+		 * Produced last, as in pem_ring_commit: a thread killed in between is one ahead of
+		 * its count.
+		 */
 		__atomic_store_n(&lane->discarded, lane->discarded + 1, __ATOMIC_RELAXED);
 		__atomic_store_n(&cell->discarded, cell->discarded + 1, __ATOMIC_RELAXED);
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -258,7 +269,10 @@ static void call_back(struct pem_joined *joined, struct pem_thread_full *thread,
 		thread->in_callback = cb;
 		/* HC: Before enabled: see pem_callback__unregister. */
 		__atomic_fetch_add(&cb->running, 1, __ATOMIC_SEQ_CST);
-		/* hc, ha: Read again: the entry may have become another callback's before 'running' held it. */
+		/*
+		 * hc, ha: Read again: the entry may have become another callback's before 'running'
+		 * held it.
+		 */
 		if (__atomic_load_n(&cb->enabled, __ATOMIC_SEQ_CST) &&
 		    __atomic_load_n(&cb->event_id, __ATOMIC_SEQ_CST) == event_id &&
 		    (!cb->tid || cb->tid == thread->shared.tid) &&
@@ -294,8 +308,8 @@ void pem_process__wake(struct pem_session_page *counts)
 /* --- the event --- */
 
 /*
- * Is the action one of the session that this process has joined in the entry? If not, another has come, and is joined now; or
- * the action is of one that has just left.
+ * Is the action one of the session that this process has joined in the entry? If not, another has
+ * come, and is joined now; or the action is of one that has just left.
  */
 static bool is_joined(unsigned session_index, uint64_t action)
 {
@@ -315,8 +329,8 @@ static bool is_joined(unsigned session_index, uint64_t action)
 }
 
 /*
- * The action as it stands once its filter is the one that it came with: a consumer changes actions from outside, but filters
- * lie in here. PEM_ACTION_CHECK in it: that can't be had now.
+ * The action as it stands once its filter is the one that it came with: a consumer changes actions
+ * from outside, but filters lie in here. PEM_ACTION_CHECK in it: that can't be had now.
  */
 static uint64_t settle(unsigned session_index, const uint64_t *at, uint64_t action)
 {
@@ -338,7 +352,10 @@ static uint64_t settle(unsigned session_index, const uint64_t *at, uint64_t acti
 	return __atomic_load_n(at, __ATOMIC_ACQUIRE);
 }
 
-/* The filter that an action came with; NULL: it has none, or can't be had, and then *action has PEM_ACTION_CHECK. */
+/*
+ * The filter that an action came with; NULL: it has none, or can't be had, and then *action has
+ * PEM_ACTION_CHECK.
+ */
 static const struct pem_filter *filter_of(unsigned session_index, uint32_t event_index,
 					  const uint64_t *at, uint64_t *action)
 {
@@ -470,7 +487,8 @@ void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uin
 				action, record, bytes);
 	}
 	PEM_BARRIER();
-	if (thread) /* counted down, as a callback may have returned in a child: see pem_log_commit */
+	/* Counted down, as a callback may have returned in a child: see pem_log_commit. */
+	if (thread)
 		thread->shared.depth--;
 	PEM_BARRIER();
 	if (__builtin_expect(depth != 0, 0) && thread)

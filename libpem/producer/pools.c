@@ -23,8 +23,9 @@
 #endif
 
 /*
- * A sparse file's page is allocated when first touched, and on a full file system that touch is SIGBUS: in the
- * middle of somebody's malloc. So ask first. Kernels before 5.14 can't say; there the touch decides.
+ * A sparse file's page is allocated when first touched, and on a full file system that touch is
+ * SIGBUS: in the middle of somebody's malloc. So ask first. Kernels before 5.14 can't say; there
+ * the touch decides.
  */
 bool pem_populate(void *start, uint64_t bytes)
 {
@@ -64,9 +65,9 @@ int pem_create_file(const char *directory, const char *kind, uint32_t *numbers, 
 }
 
 /*
- * A pool's name is not used twice in a session: a process's next image would go on in the streams of the one before. In a
- * public folder there is nothing that processes of several users could count up together, and a name that others know
- * beforehand could be taken by them.
+ * A pool's name is not used twice in a session: a process's next image would go on in the streams
+ * of the one before. In a public folder there is nothing that processes of several users could
+ * count up together, and a name that others know beforehand could be taken by them.
  */
 static int create_pool_file(const struct pem_joined *joined, const char *directory,
 			    struct pem_pool_file *pool, char *path, size_t bytes)
@@ -94,8 +95,9 @@ static bool is_own_model(const char *path)
 }
 
 /*
- * It lies under its hash: whoever has written the same is done. In a public folder the name has the user, too; and where
- * somebody else has taken that name, the model gets the pool's, which nobody else knew beforehand.
+ * It lies under its hash: whoever has written the same is done. In a public folder the name has the
+ * user, too; and where somebody else has taken that name, the model gets the pool's, which nobody
+ * else knew beforehand.
  */
 static void write_model(const struct pem_pool_file *pool, const char *text, uint32_t hash)
 {
@@ -138,7 +140,10 @@ void pem_process__write_models(const struct pem_pool_file *pool)
 	}
 }
 
-/* The name of the process's first thread: a JVM's, say, not that of the pool thread which raises the first event. */
+/*
+ * The name of the process's first thread: a JVM's, say, not that of the pool thread which raises
+ * the first event.
+ */
 static void get_name(char name[PEM_NAME_BYTES])
 {
 	int fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
@@ -146,8 +151,9 @@ static void get_name(char name[PEM_NAME_BYTES])
 
 	if (fd >= 0)
 		close(fd);
+	/* the line's end */
 	if (n > 0)
-		name[n - 1] = 0; /* the line's end */
+		name[n - 1] = 0;
 	else
 		prctl(PR_GET_NAME, name);
 	name[PEM_NAME_BYTES - 1] = 0;
@@ -249,7 +255,10 @@ static int make_pool_file(const struct pem_joined *joined, struct pem_pool_file 
 	static char path[PATH_MAX + 64];
 	int fd = create_pool_file(joined, joined->directory, pool, path, sizeof(path)), result;
 
-	/* Having given up its user the process, or a child of it, has no right to the first any more. */
+	/*
+	 * Having given up its user the process, or a child of it, has no right to the first any
+	 * more.
+	 */
 	if (fd == -EACCES && joined->public_directory[0])
 		fd = create_pool_file(joined, joined->public_directory, pool, path, sizeof(path));
 	if (fd < 0)
@@ -260,20 +269,28 @@ static int make_pool_file(const struct pem_joined *joined, struct pem_pool_file 
 		unlink(path);
 		return result;
 	}
-	/* Before the pool is complete: who finds it looks for them. After the close: there may be one descriptor left. */
+	/*
+	 * Before the pool is complete: who finds it looks for them. After the close: there may be
+	 * one descriptor left.
+	 */
 	pem_process__write_models(pool);
 	return 0;
 }
 
 /* --- what a pool has before no more is to be had --- */
 
-#define READY_LANES 16u /* threads, each with events in the middle of others counted once more */
-#define READY_BYTES (2u << 20) /* of chunks: what a thread fills while its consumer does not look */
+/* threads, each with events in the middle of others counted once more */
+#define READY_LANES 16u
+/* of chunks: what a thread fills while its consumer does not look */
+#define READY_BYTES (2u << 20)
 #define SPARES 4u /* children of a process that can't make files any more, in each session */
 #define SPARE_LANES 2u
 #define SPARE_BYTES (256u << 10)
 
-/* Pools for children; mapped shared, so that all processes see which are taken, by their header's pid. */
+/*
+ * Pools for children; mapped shared, so that all processes see which are taken, by their header's
+ * pid.
+ */
 static struct spare {
 	struct pem_ring ring;
 	struct pem_pool_file file;
@@ -391,7 +408,10 @@ int pem_process__make_pool(unsigned session_index)
 {
 	struct pem_joined *joined = &pem_process.joined[session_index];
 	const struct pem_session_page *page = joined->page;
-	/* Applying rules may make the entry another session's. These stay mapped: see pem_make_private. */
+	/*
+	 * Applying rules may make the entry another session's. These stay mapped: see
+	 * pem_make_private.
+	 */
 	struct pem_session_page *counts = joined->counts;
 	int result = -ECANCELED;
 	bool in_reach;
@@ -427,9 +447,9 @@ int pem_process__make_pool(unsigned session_index)
 	return 0;
 fail:
 	joined->state = PEM_JOINED_FAILED;
+	/* a closed session wants nothing: its events cost nothing */
 	if (result == -ECANCELED)
-		pem_process__apply(
-			session_index); /* a closed session wants nothing: its events cost nothing */
+		pem_process__apply(session_index);
 	__atomic_store_n(&counts->last_errno, (uint32_t)-result, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&counts->refused, 1, __ATOMIC_RELAXED);
 	return result;

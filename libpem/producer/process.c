@@ -2,8 +2,8 @@
 /*
  * process.c - the process lock, providers, fork
  *
- * Not here: the control file (control.c), sessions (join.c), what rules say of events (apply.c), making pools (pools.c),
- * threads (thread.c), events (notify.c).
+ * Not here: the control file (control.c), sessions (join.c), what rules say of events (apply.c),
+ * making pools (pools.c), threads (thread.c), events (notify.c).
  */
 #include "producer/producer.h"
 #include "producer/rights.h"
@@ -56,8 +56,9 @@ bool pem_wipe_on_fork(void *start, size_t bytes)
 }
 
 /*
- * No handler runs while the lock is held: one that forks would leave a child in the middle of making its parent's
- * pool, as whose owner it then appears. Signals that the thread raises by what it does can't wait.
+ * No handler runs while the lock is held: one that forks would leave a child in the middle of
+ * making its parent's pool, as whose owner it then appears. Signals that the thread raises by what
+ * it does can't wait.
  */
 static void hold_signals(sigset_t *before)
 {
@@ -72,11 +73,13 @@ static void hold_signals(sigset_t *before)
 }
 
 /*
- * Wait for the lock. false: this thread holds it, or is restricted, where waiting long takes system calls.
+ * Wait for the lock. false: this thread holds it, or is restricted, where waiting long takes system
+ * calls.
  *
- * A thread that forks does not keep the lock for ever. Its fork takes locks of the program and of malloc while it holds
- * this one, and a thread that holds one of those may be here, in an event. So this thread takes the lock after a while. If
- * the fork is only slow, its child may find what this thread is changing half done, as a child of _Fork may.
+ * A thread that forks does not keep the lock for ever. Its fork takes locks of the program and of
+ * malloc while it holds this one, and a thread that holds one of those may be here, in an event. So
+ * this thread takes the lock after a while. If the fork is only slow, its child may find what this
+ * thread is changing half done, as a child of _Fork may.
  */
 static bool acquire(uint32_t self, bool restricted)
 {
@@ -111,7 +114,10 @@ bool pem_process__lock(void)
 
 	if (!restricted)
 		hold_signals(&mask);
-	/* Opening and closing files are cancellation points, and a program is not cancelled inside its malloc. */
+	/*
+	 * Opening and closing files are cancellation points, and a program is not cancelled inside
+	 * its malloc.
+	 */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	/* The C library's handler of asynchronous cancellation looks at the type alone. */
 	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
@@ -176,7 +182,10 @@ static uint8_t *thread_pointer(void)
 	return tp;
 }
 
-/* Where the provider's events lie in a pool's cells: where they lay before, if its library was here already. */
+/*
+ * Where the provider's events lie in a pool's cells: where they lay before, if its library was here
+ * already.
+ */
 static uint32_t find_base(const struct pem_provider *provider)
 {
 	uint32_t base;
@@ -234,7 +243,10 @@ static void note_events(struct pem_provider *provider)
 	}
 }
 
-/* A restricted process is one that has just started, or a child of fork: the id of its first thread. */
+/*
+ * A restricted process is one that has just started, or a child of fork: the id of its first
+ * thread.
+ */
 static uint32_t process_id(void)
 {
 	return pem_restricted() ? pem_rights__thread_id() : (uint32_t)getpid();
@@ -323,13 +335,13 @@ void pem_provider_unregister(struct pem_provider *provider)
 /* --- process life --- */
 
 /*
- * What a thread's fork is to restore. Not what the lock's holder has: another thread may have taken the lock meanwhile, and
- * in the child handlers of others may take it first.
+ * What a thread's fork is to restore. Not what the lock's holder has: another thread may have taken
+ * the lock meanwhile, and in the child handlers of others may take it first.
  */
 static __thread struct {
 	uint64_t signals; /* 1 to 64: all that the kernel has */
-	uint32_t
-		lock; /* the lock's word; 0 when a signal handler forks in the middle of the library */
+	/* the lock's word; 0 when a signal handler forks in the middle of the library */
+	uint32_t lock;
 	int cancel_state, cancel_type;
 	bool signals_held;
 } at_fork __attribute__((tls_model("initial-exec")));
@@ -377,9 +389,10 @@ static void after_fork_in_parent(void)
 }
 
 /*
- * The child has its own address space but the parent's shared mappings: it gets control pages that say the same in a control
- * file of its own, and its first event makes its own pool. Lock held. A child of fork comes here at once; one of _Fork or of
- * clone with its first event that gets to the library. Its parent's threads may have been anywhere then.
+ * The child has its own address space but the parent's shared mappings: it gets control pages that
+ * say the same in a control file of its own, and its first event makes its own pool. Lock held. A
+ * child of fork comes here at once; one of _Fork or of clone with its first event that gets to the
+ * library. Its parent's threads may have been anywhere then.
  */
 static void become_child(void)
 {

@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * producer.h - the producing side of a process: its providers, the sessions it has joined, its threads
+ * producer.h - the producing side of a process: its providers, the sessions it has joined, its
+ * threads
  *
- * Nothing here allocates with malloc, prints, or blocks beyond the process lock, because it runs inside malloc,
- * inside signal handlers and inside programs that know nothing of it.
+ * Nothing here allocates with malloc, prints, or blocks beyond the process lock, because it runs
+ * inside malloc, inside signal handlers and inside programs that know nothing of it.
  *
  *	process ---> providers (control pages, mapped from the control file)
  *	        \--> joined[0..7] ---> session page (what is wanted)
  *	                          \--> pool (made at the process's first event in that session)
- *	thread  ---> writer[session], nested[depth][session]: each with its lane and, while it has one, its chunk
+ *	thread  ---> writer[session], nested[depth][session]: each with its lane and, while it has
+ *		one, its chunk
  *
  * Synchronization:
- *	process lock: providers, joining, making pools, the list of thread structures. Never held while user code runs.
- *	A signal handler that finds it held by its own thread gives up (the event is counted as lost).
- *	fork holds it, so that the child finds nothing half changed, but not for ever: see acquire() in process.c.
- *	Whoever takes it first in a child of fork makes the child a process of its own (process.c), however it was forked: the
- *	lock and the heads of thread structures lie in memory that the kernel wipes there, so that no event of the child gets
- *	past it.
- *	joined[i].state is released after everything it promises, and acquired by notify.
+ *	process lock: providers, joining, making pools, the list of thread structures. Never held
+ *	while user code runs. A signal handler that finds it held by its own thread gives up (the
+ *	event is counted as lost). fork holds it, so that the child finds nothing half changed, but
+ *	not for ever: see acquire() in process.c. Whoever takes it first in a child of fork makes
+ *	the child a process of its own (process.c), however it was forked: the lock and the heads of
+ *	thread structures lie in memory that the kernel wipes there, so that no event of the child
+ *	gets past it. joined[i].state is released after everything it promises, and acquired by
+ *	notify.
  */
 #ifndef PEM_PRODUCER_H
 #define PEM_PRODUCER_H
@@ -50,8 +53,8 @@ struct pem_sync_callback {
 	uint32_t cpu;
 	uint32_t enabled;
 	uint32_t running; /* threads inside function */
-	uint64_t
-		missed; /* events that a thread raised inside of pem, where no function can be called */
+	/* events that a thread raised inside of pem, where no function can be called */
+	uint64_t missed;
 	const struct pem_event *event;
 	void (*function)(const struct pem_record *record, void *arg);
 	void *arg;
@@ -65,8 +68,9 @@ struct pem_pool_file {
 };
 
 /*
- * What this process has made of an entry of its table. It changes under the process lock; threads in the middle of an event
- * read it without: what lies behind ring and page stays mapped for them for ever (join.c), and ring is copied whole.
+ * What this process has made of an entry of its table. It changes under the process lock; threads
+ * in the middle of an event read it without: what lies behind ring and page stays mapped for them
+ * for ever (join.c), and ring is copied whole.
  */
 struct pem_joined {
 	uint32_t state; /* enum pem_joined_state */
@@ -78,8 +82,8 @@ struct pem_joined {
 	uint64_t word; /* of the table's entry, if this process has offered it to itself */
 	struct pem_session_page *page; /* NULL: none had the entry yet. Read only. */
 	/*
-	 * Where this process counts, in the head: the page, or memory of its own (counts.c). What lies behind the head of that
-	 * does not exist.
+	 * Where this process counts, in the head: the page, or memory of its own (counts.c). What
+	 * lies behind the head of that does not exist.
 	 */
 	struct pem_session_page *counts;
 	struct pem_ring ring;
@@ -89,15 +93,16 @@ struct pem_joined {
 	uint32_t ready_lanes; /* so many, from lane 1 on, have memory for all that they hold */
 	uint32_t ready_full_at; /* value of freed when no chunk was found that has memory */
 	bool ready_full;
-	bool asked; /* the process was started in the session, or joined it itself; else its targets decide */
+	/* the process was started in the session, or joined it itself; else its targets decide */
+	bool asked;
 	char directory[PATH_MAX - 64];
 	uint64_t device, inode; /* of the page's file in it */
 	/* Where a process without rights to the folder makes its pool; "": nowhere. */
 	char public_directory[64];
-	uint64_t
-		contexts; /* bit i: this process is in the page's context i, as found when rules were applied */
-	uint64_t
-		inherited; /* those that follow children, and that the process which forked this one was in */
+	/* bit i: this process is in the page's context i, as found when rules were applied */
+	uint64_t contexts;
+	/* those that follow children, and that the process which forked this one was in */
+	uint64_t inherited;
 	uint32_t filter_generation; /* of the page's rules that filter is of */
 	const struct pem_filter *filter[PEM_PROCESS_EVENTS_MAX]; /* NULL: none */
 	struct pem_sync_callback callback[PEM_CALLBACKS_MAX];
@@ -110,7 +115,10 @@ struct pem_thread_full {
 	struct pem_writer (*nested)[PEM_SESSIONS_MAX]; /* [PEM_DEPTHS - 1] */
 	bool has_nested; /* memory that few threads need is not touched before */
 	bool lacks_clock; /* PR_SET_TSC: its events are counted as lost */
-	/* By level from 1 on: where on the stack its event was begun. Valid while the level is in use. */
+	/*
+	 * By level from 1 on: where on the stack its event was begun. Valid while the level is in
+	 * use.
+	 */
 	uintptr_t begun[PEM_DEPTHS];
 	const struct pem_sync_callback *in_callback; /* the one it is inside of, or NULL */
 	struct pem_thread_full *next_free;
@@ -119,13 +127,16 @@ struct pem_thread_full {
 struct pem_process {
 	uint32_t pid;
 	uint32_t parent_pid; /* of a child of fork that is restricted; 0: the kernel is asked */
-	/* The control file's pages are the parent's, which could not be copied: nothing is to be changed there. */
+	/*
+	 * The control file's pages are the parent's, which could not be copied: nothing is to be
+	 * changed there.
+	 */
 	bool borrows_pages;
 	struct pem_provider *providers;
 	uint32_t event_count;
 	uint32_t event_id[PEM_PROCESS_EVENTS_MAX];
-	uint32_t event_model
-		[PEM_PROCESS_EVENTS_MAX]; /* hash of the model text that describes it; 0: not made yet */
+	/* hash of the model text that describes it; 0: not made yet */
+	uint32_t event_model[PEM_PROCESS_EVENTS_MAX];
 	uint8_t event_level[PEM_PROCESS_EVENTS_MAX]; /* enum pem_level; 0: not looked up yet */
 	char runtime[PATH_MAX - 128]; /* folder of the control file, if there is one */
 	struct pem_control_file *control;
@@ -185,65 +196,94 @@ static inline bool pem_joined__ring(const struct pem_joined *joined, uint32_t in
 PEM_STATIC_ASSERT(sizeof(struct pem_ring) % 8 == 0, "a ring is copied in words");
 extern __thread struct pem_thread *pem_thread_current __attribute__((tls_model("initial-exec")));
 /*
- * How many of pem's locks this thread holds, or is about to: what it raises in there (in malloc, in a signal handler) calls
- * nobody back, because a function that used pem would find its data half changed, or wait for who waits for this thread.
+ * How many of pem's locks this thread holds, or is about to: what it raises in there (in malloc, in
+ * a signal handler) calls nobody back, because a function that used pem would find its data half
+ * changed, or wait for who waits for this thread.
  */
 extern __thread uint32_t pem_thread_inside __attribute__((tls_model("initial-exec")));
-extern struct pem_thread
-	pem_thread_none; /* what a thread without a structure sees: depth 0, no writers */
+/* what a thread without a structure sees: depth 0, no writers */
+extern struct pem_thread pem_thread_none;
 
 /* Take the process lock; false when this thread holds it already. */
 bool pem_process__lock(void);
-/* Let the kernel wipe pages, which are private, in children of fork. false: it can't (Linux 4.14 can). */
+/*
+ * Let the kernel wipe pages, which are private, in children of fork. false: it can't (Linux 4.14
+ * can).
+ */
 bool pem_wipe_on_fork(void *start, size_t bytes);
 void pem_process__unlock(void);
 
-/* Join the session in a directory: map its page and apply its rules. Slot, or -errno. Takes the lock. */
+/*
+ * Join the session in a directory: map its page and apply its rules. Slot, or -errno. Takes the
+ * lock.
+ */
 int pem_process__join(const char *directory);
 /*
- * The same with the value of PEM_SESSION: the path of a session's folder, or of one and, after a colon, of its public one,
- * for whoever has no right to the first.
+ * The same with the value of PEM_SESSION: the path of a session's folder, or of one and, after a
+ * colon, of its public one, for whoever has no right to the first.
  */
 int pem_process__join_given(const char *value);
 /*
- * Forget a session and free its entry. A thread may be in the middle of an event still: what was shared memory stays
- * mapped, as private pages that nobody reads.
+ * Forget a session and free its entry. A thread may be in the middle of an event still: what was
+ * shared memory stays mapped, as private pages that nobody reads.
  */
 void pem_process__leave(unsigned session_index);
-/* Join what a consumer offers in an entry, if it is another session than the one joined there. Lock held. */
+/*
+ * Join what a consumer offers in an entry, if it is another session than the one joined there. Lock
+ * held.
+ */
 void pem_process__join_offered(unsigned session_index);
-/* Join the sessions of the runtime folder that this process is a target of. Lock held, once published. */
+/*
+ * Join the sessions of the runtime folder that this process is a target of. Lock held, once
+ * published.
+ */
 void pem_process__search_sessions(void);
-/* In the child of a fork: go on in the sessions that it belongs to. Lock held; the table is private by then. */
+/*
+ * In the child of a fork: go on in the sessions that it belongs to. Lock held; the table is private
+ * by then.
+ */
 void pem_process__inherit(void);
 /* Leave a session whose consumer is dead; looked for now and then only. */
 void pem_process__check_consumer(unsigned session_index, uint64_t now);
 /*
- * Private pages in the place of shared ones, for threads that are late; the shared memory itself is given up. Where that
- * can't be had it stays: memory that is shared too long is better than a thread that finds none.
+ * Private pages in the place of shared ones, for threads that are late; the shared memory itself is
+ * given up. Where that can't be had it stays: memory that is shared too long is better than a
+ * thread that finds none.
  */
 void pem_make_private(void *mapping, uint64_t bytes);
 void pem_joined__make_pool_private(struct pem_joined *joined);
 /* Is this process to be observed by the session, as found when rules were applied? */
 bool pem_joined__is_member(const struct pem_joined *joined);
-/* apply.c: apply the session's rules to every provider, to one, or switch all of a session's events off. Lock held. */
+/*
+ * apply.c: apply the session's rules to every provider, to one, or switch all of a session's events
+ * off. Lock held.
+ */
 void pem_process__apply(unsigned session_index);
-void pem_process__apply_rules(
-	unsigned session_index); /* the session may have left its entry to another */
+/* the session may have left its entry to another */
+void pem_process__apply_rules(unsigned session_index);
 void pem_process__apply_to(struct pem_provider *provider, unsigned session_index);
 void pem_process__switch_off(unsigned session_index);
 /* Leave each provider's model text beside a pool, for whoever decodes the records. Lock held. */
 void pem_process__write_models(const struct pem_pool_file *pool);
-/* Make this process's pool for a session. Lock held. 0, or -errno; the entry may have become another session's meanwhile. */
+/*
+ * Make this process's pool for a session. Lock held. 0, or -errno; the entry may have become
+ * another session's meanwhile.
+ */
 int pem_process__make_pool(unsigned session_index);
-/* notify.c: wake the consumer of a session up, if it sleeps. One system call for each of its sleeps. Async-signal-safe. */
+/*
+ * notify.c: wake the consumer of a session up, if it sleeps. One system call for each of its
+ * sleeps. Async-signal-safe.
+ */
 void pem_process__wake(struct pem_session_page *counts);
 /*
- * counts.c: memory of this process to count in, for a session whose page it may not write: a file in the session's folder that
- * the consumer finds there, or private memory. Lock held.
+ * counts.c: memory of this process to count in, for a session whose page it may not write: a file
+ * in the session's folder that the consumer finds there, or private memory. Lock held.
  */
 struct pem_session_page *pem_counts__make(const char *directory);
-/* Let the consumer know that nothing more is counted there. Late threads may still do so. Lock held. */
+/*
+ * Let the consumer know that nothing more is counted there. Late threads may still do so. Lock
+ * held.
+ */
 void pem_counts__give_up(struct pem_session_page *counts);
 /* Make sure that the control file exists and the providers' pages lie in it. Lock held. */
 void pem_process__publish(void);
@@ -251,7 +291,10 @@ void pem_process__publish(void);
 void pem_process__publish_provider(struct pem_provider *provider);
 /* Let consumers know the ids of all events. Lock held. */
 void pem_process__note_ids(void);
-/* After fork, in the child: the control file is the parent's, so what it says is copied to private memory. */
+/*
+ * After fork, in the child: the control file is the parent's, so what it says is copied to private
+ * memory.
+ */
 void pem_process__unshare_control(void);
 /* The table of sessions: in the control file, in private memory while there is none. */
 struct pem_session_entry *pem_process__table(void);
@@ -260,9 +303,15 @@ bool pem_process__find_runtime(void);
 
 /* This thread's structure, made if need be; NULL when that is impossible here and now. */
 struct pem_thread_full *pem_thread__get(void);
-/* After fork, in the child: no thread structure of the parent is this thread's, but their memory stays. */
+/*
+ * After fork, in the child: no thread structure of the parent is this thread's, but their memory
+ * stays.
+ */
 void pem_thread__after_fork(void);
-/* The thread's writer in a session at a depth, with a lane; NULL: no pool or no lane, or the entry is another session's. */
+/*
+ * The thread's writer in a session at a depth, with a lane; NULL: no pool or no lane, or the entry
+ * is another session's.
+ */
 struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned session_index,
 				      unsigned depth, uint32_t incarnation);
 /* No thread's lane in an entry is of this incarnation: it came again. Lock held. */
@@ -271,37 +320,50 @@ void pem_thread__forget(unsigned session_index, uint32_t incarnation);
 /* accumulate.c: add a record's field, as the action says, to a cell's statistic. */
 void pem_accumulate(struct pem_cell *session_index, uint64_t action, const uint8_t *record,
 		    uint32_t bytes);
-/* And to what a distribution keeps, PEM_DISTRIBUTION(...), in a lane. false: there is no memory for it. */
+/*
+ * And to what a distribution keeps, PEM_DISTRIBUTION(...), in a lane. false: there is no memory for
+ * it.
+ */
 bool pem_accumulate_distribution(const struct pem_ring *ring, uint32_t lane, uint32_t distribution,
 				 uint64_t action, const uint8_t *record, uint32_t bytes);
 /* Has the lane memory for a distribution, or does it get some now? */
 bool pem_distribution__exists(const struct pem_ring *ring, uint32_t index, uint32_t lane);
 
 /*
- * fold.c: a lane that other threads had becomes tid's; their statistics move to lane 0. false: not now, because this thread
- * holds the process lock, or for want of memory.
+ * fold.c: a lane that other threads had becomes tid's; their statistics move to lane 0. false: not
+ * now, because this thread holds the process lock, or for want of memory.
  */
 bool pem_lane__take_over(const struct pem_ring *ring, uint32_t lane, uint32_t tid);
 
 /* What pem_provider.notify points to: every event that the inlines of stub.h decline. */
 void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uint32_t bytes);
 
-/* May this process make a file so large? Beyond RLIMIT_FSIZE the kernel would raise SIGXFSZ in the program. */
+/*
+ * May this process make a file so large? Beyond RLIMIT_FSIZE the kernel would raise SIGXFSZ in the
+ * program.
+ */
 bool pem_file_size_allowed(uint64_t bytes);
 
 /*
- * Open a new file "<kind>-<pid>-<number>" in a session's folder; its path is left in path. numbers: counted up for each name;
- * NULL: they come from the clock, and nobody knows them before. Descriptor, or -errno.
+ * Open a new file "<kind>-<pid>-<number>" in a session's folder; its path is left in path. numbers:
+ * counted up for each name; NULL: they come from the clock, and nobody knows them before.
+ * Descriptor, or -errno.
  */
 int pem_create_file(const char *directory, const char *kind, uint32_t *numbers, char *path,
 		    size_t bytes);
 
-/* Make the memory of a range of a pool exist; false: the file system is full (touching it would raise SIGBUS). */
+/*
+ * Make the memory of a range of a pool exist; false: the file system is full (touching it would
+ * raise SIGBUS).
+ */
 bool pem_populate(void *start, uint64_t bytes);
 
 /* --- rights.c: see rights.h --- */
 
-/* Which of pem's system calls a filter of this thread, or of all threads, refuses: PEM_SECCOMP_* (seccomp.h). */
+/*
+ * Which of pem's system calls a filter of this thread, or of all threads, refuses: PEM_SECCOMP_*
+ * (seccomp.h).
+ */
 extern __thread uint32_t pem_thread_refused __attribute__((tls_model("initial-exec")));
 extern uint32_t pem_process_refused;
 
@@ -325,33 +387,44 @@ static inline bool pem_restricted(void)
 /* Has its root folder or mount namespace been changed? Then paths may lead elsewhere. */
 bool pem_process__has_moved(void);
 /*
- * Can the session's folder be reached? If not, what is not found there may be where it was: its consumer is not taken for
- * dead. Looked for only in a process that has moved or is restricted.
+ * Can the session's folder be reached? If not, what is not found there may be where it was: its
+ * consumer is not taken for dead. Looked for only in a process that has moved or is restricted.
  */
 bool pem_joined__in_reach(const struct pem_joined *joined);
 /* How many filters it may have that let pem's calls pass; ~0: unknown. */
 uint32_t pem_process__known_filters(void);
-/* As the process starts, before any other call: restrict it if it has a filter that nobody knows. */
+/*
+ * As the process starts, before any other call: restrict it if it has a filter that nobody knows.
+ */
 void pem_process__find_filter(void);
 /*
- * What a pool of this process is to have before more of it can't be had. spares: pools for children (restricted ones, or such
- * as can't make a file); ready: memory for threads and chunks to come. Lock held; the session has a pool.
+ * What a pool of this process is to have before more of it can't be had. spares: pools for children
+ * (restricted ones, or such as can't make a file); ready: memory for threads and chunks to come.
+ * Lock held; the session has a pool.
  */
 void pem_process__reserve(unsigned session_index, bool spares, bool ready);
-/* Give this process a pool that its parent reserved for a child. Lock held. 0, or -errno: there is none left. */
+/*
+ * Give this process a pool that its parent reserved for a child. Lock held. 0, or -errno: there is
+ * none left.
+ */
 int pem_process__take_spare(unsigned session_index);
 /* Make this thread's structure, and memory for those of others. */
 void pem_thread__reserve(void);
-/* This thread raises no event, so that its clock is not read: they are counted as lost; or it does again. */
+/*
+ * This thread raises no event, so that its clock is not read: they are counted as lost; or it does
+ * again.
+ */
 void pem_thread__silence(bool silent);
 /*
- * The levels of events under way in the thread, without those that a signal handler has left by a jump (siglongjmp). stack:
- * where on it the caller is. Returns their number, which is the level of an event that is begun now.
+ * The levels of events under way in the thread, without those that a signal handler has left by a
+ * jump (siglongjmp). stack: where on it the caller is. Returns their number, which is the level of
+ * an event that is begun now.
  */
 unsigned pem_thread__level(struct pem_thread_full *thread, uintptr_t stack);
 /*
- * An event of a level is begun there; returns what was said of the level before, which is to be said again once the event has
- * ended: a handler may run between this and the change of the thread's depth, and begin an event of the same level.
+ * An event of a level is begun there; returns what was said of the level before, which is to be
+ * said again once the event has ended: a handler may run between this and the change of the
+ * thread's depth, and begin an event of the same level.
  */
 static inline uintptr_t pem_thread__begin(struct pem_thread_full *thread, unsigned level,
 					  uintptr_t stack)
@@ -364,7 +437,10 @@ static inline uintptr_t pem_thread__begin(struct pem_thread_full *thread, unsign
 	}
 	return before;
 }
-/* on: false: this thread may not read the clock, and its events are counted as lost; true: it may again. */
+/*
+ * on: false: this thread may not read the clock, and its events are counted as lost; true: it may
+ * again.
+ */
 void pem_thread__set_clock(bool on);
 
 /* The enum pem_level of a provider's event. Lock held. */

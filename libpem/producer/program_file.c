@@ -2,9 +2,11 @@
 /*
  * program_file.c - what the file of a program says of libraries that are to be preloaded into it
  *
- * All by system calls themselves: a thread is not cancelled in execve, and nothing may be allocated.
+ * All by system calls themselves: a thread is not cancelled in execve, and nothing may be
+ * allocated.
  *
- * Not here: what follows from it, for a recording's command (processes/environment.c) and what that starts (libc/exec.c).
+ * Not here: what follows from it, for a recording's command (processes/environment.c) and what that
+ * starts (libc/exec.c).
  */
 #include "producer/program_file.h"
 
@@ -29,8 +31,8 @@
 
 /* --- gaining rights --- */
 
-#define OVERFLOW_ID                                                                                \
-	65534u /* of users that a user namespace has no id for: the kernel ignores their bits */
+/* of users that a user namespace has no id for: the kernel ignores their bits */
+#define OVERFLOW_ID 65534u
 
 /* Does the kernel ignore set-id bits of this file, and capabilities? */
 static bool is_nosuid(const char *path)
@@ -73,7 +75,9 @@ static bool is_root(void)
 	return pem_rights__given_up() ? !syscall(SYS_getuid) : !getauxval(AT_UID);
 }
 
-/* As the kernel decides on AT_SECURE, see cap_bprm_creds_from_file() in its security/commoncap.c. */
+/*
+ * As the kernel decides on AT_SECURE, see cap_bprm_creds_from_file() in its security/commoncap.c.
+ */
 static bool is_privileged(const char *path, const struct stat *st)
 {
 	return ((st->st_mode & (S_ISUID | S_ISGID) || pem_rights__given_up()) &&
@@ -83,7 +87,10 @@ static bool is_privileged(const char *path, const struct stat *st)
 
 /* --- the loader --- */
 
-/* Where the loader's name lies in the file; 0: there is none, or it is not known. head: the first block. */
+/*
+ * Where the loader's name lies in the file; 0: there is none, or it is not known. head: the first
+ * block.
+ */
 static uint64_t loader_at(const Elf64_Ehdr *head, bool *is_static)
 {
 	const Elf64_Phdr *part = (const void *)(head + 1);

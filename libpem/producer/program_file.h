@@ -17,9 +17,9 @@ enum pem_program_kind {
 };
 
 /*
- * name: a path, or what execvp looks for in folders, the value of PATH; folders NULL: a path in any case. Opens and reads the
- * program, and no more where it has no set-id bits and the process is root's. May be called by a child of vfork and by handlers
- * of signals. Does not keep errno.
+ * name: a path, or what execvp looks for in folders, the value of PATH; folders NULL: a path in any
+ * case. Opens and reads the program, and no more where it has no set-id bits and the process is
+ * root's. May be called by a child of vfork and by handlers of signals. Does not keep errno.
  */
 PEM_RIGHTS_EXPORT enum pem_program_kind pem_program_file__kind(const char *name,
 							       const char *folders);

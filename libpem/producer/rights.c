@@ -2,9 +2,9 @@
 /*
  * rights.c - a process about to give up rights: what its later events need is made before
  *
- * Two kinds of rights end two kinds of things. Without its user, root folder or namespace a process makes no more files; its
- * pools, which are mapped, go on. With a seccomp filter it may make no system call: then pem makes none, and lives on memory
- * that exists already.
+ * Two kinds of rights end two kinds of things. Without its user, root folder or namespace a process
+ * makes no more files; its pools, which are mapped, go on. With a seccomp filter it may make no
+ * system call: then pem makes none, and lives on memory that exists already.
  *
  * Not here: what a filter refuses (seccomp.c), pools (pools.c).
  */
@@ -34,7 +34,10 @@ uint32_t pem_process_refused;
 static bool given_up; /* rights, by a call that was seen */
 static bool moved; /* paths lead elsewhere than they did */
 
-/* Of a filter that the process set by instructions of its own nobody tells it but who looks from outside. */
+/*
+ * Of a filter that the process set by instructions of its own nobody tells it but who looks from
+ * outside.
+ */
 uint32_t pem_process__refused_as_seen(void)
 {
 	const uint32_t all = PEM_SECCOMP_CALLS | PEM_SECCOMP_WAKE;
@@ -57,8 +60,8 @@ uint32_t pem_process__refused_as_seen(void)
 }
 
 /*
- * What the variable said when the program began, and those that came since. Not asked for later: a program that has a getenv of
- * its own, with a lock, may hold that lock when it raises an event.
+ * What the variable said when the program began, and those that came since. Not asked for later: a
+ * program that has a getenv of its own, with a lock, may hold that lock when it raises an event.
  */
 static uint32_t known_filters = ~0u;
 
@@ -73,14 +76,15 @@ bool pem_process__has_moved(void)
 }
 
 /*
- * The C library keeps a thread's id in the thread's own structure, where no function tells it: at what distance from the thread
- * pointer is found out while the kernel may be asked. 0: not yet, or nowhere.
+ * The C library keeps a thread's id in the thread's own structure, where no function tells it: at
+ * what distance from the thread pointer is found out while the kernel may be asked. 0: not yet, or
+ * nowhere.
  */
 static intptr_t id_offset;
 
 #if defined(__x86_64__)
-#define STRUCTURE_START                                                                            \
-	0 /* of what of the structure is certainly there, from the thread pointer on */
+/* of what of the structure is certainly there, from the thread pointer on */
+#define STRUCTURE_START 0
 #define STRUCTURE_END 2048
 #elif defined(__aarch64__)
 #define STRUCTURE_START (-1536)
@@ -137,7 +141,10 @@ bool pem_rights__has_clock(void)
 
 	if (!__atomic_load_n(&clock_denied, __ATOMIC_RELAXED))
 		return true;
-	/* A filter may refuse to tell: it is not asked of filters beforehand, since few programs come here. */
+	/*
+	 * A filter may refuse to tell: it is not asked of filters beforehand, since few programs
+	 * come here.
+	 */
 	if (!pem_restricted() && !prctl(PR_GET_SECCOMP, 0, 0, 0, 0))
 		prctl(PR_GET_TSC, &mode);
 	errno = saved_errno;
@@ -215,7 +222,8 @@ bool pem_rights__given_up(void)
 #define STATUS_BYTES 512u /* at a time: handlers have small stacks */
 
 /*
- * The number in a line of /proc/thread-self/status, "\nNAME:"; -1: there is none. Calls have the form that the loader's have.
+ * The number in a line of /proc/thread-self/status, "\nNAME:"; -1: there is none. Calls have the
+ * form that the loader's have.
  */
 static long read_status(const char *name)
 {
@@ -244,8 +252,9 @@ static long read_status(const char *name)
 }
 
 /*
- * May the memory be read? The kernel looks at a signal mask before it finds that what to do with it is none of its operations.
- * A call that filters allow which list what they refuse, as they do not process_vm_readv.
+ * May the memory be read? The kernel looks at a signal mask before it finds that what to do with it
+ * is none of its operations. A call that filters allow which list what they refuse, as they do not
+ * process_vm_readv.
  */
 static bool is_readable(const void *start, size_t bytes)
 {
@@ -263,8 +272,8 @@ static bool is_readable(const void *start, size_t bytes)
 }
 
 /*
- * The program's filter, which may be none: a program that hands in NULL to find out whether the kernel knows the call lives
- * by EFAULT.
+ * The program's filter, which may be none: a program that hands in NULL to find out whether the
+ * kernel knows the call lives by EFAULT.
  */
 static bool read_program(const struct sock_fprog *program, struct sock_fprog *filter)
 {
@@ -276,8 +285,9 @@ static bool read_program(const struct sock_fprog *program, struct sock_fprog *fi
 }
 
 /*
- * Is this process the one whose state lies here? A child of vfork is in its parent's memory, where nothing may be changed for
- * it. A child of clone, of which nobody was told, is once it has taken the lock.
+ * Is this process the one whose state lies here? A child of vfork is in its parent's memory, where
+ * nothing may be changed for it. A child of clone, of which nobody was told, is once it has taken
+ * the lock.
  */
 static bool is_own_process(void)
 {
@@ -384,9 +394,10 @@ static bool is_writable(void *start, size_t bytes)
 }
 
 /*
- * One filter more that does no harm: programs that this one starts are told how many they have of those, in the variable
- * by which this process was told. It is written over, digit by digit, since memory may not be allocated here. Where a program
- * has made its variables read-only, those that it starts are not told.
+ * One filter more that does no harm: programs that this one starts are told how many they have of
+ * those, in the variable by which this process was told. It is written over, digit by digit, since
+ * memory may not be allocated here. Where a program has made its variables read-only, those that it
+ * starts are not told.
  */
 static void count_harmless(void)
 {
@@ -437,9 +448,10 @@ void pem_rights__inherit(bool restricted)
 }
 
 /*
- * Of a program that is started with a filter nobody knows. The one who has it recorded says how many filters it has itself,
- * which let pem's calls pass, for it makes the same; with more than these, and those of which the processes between have
- * counted as harmless, this program makes none of them. Filters are never taken away. Before Linux 5.9 they can't be counted.
+ * Of a program that is started with a filter nobody knows. The one who has it recorded says how
+ * many filters it has itself, which let pem's calls pass, for it makes the same; with more than
+ * these, and those of which the processes between have counted as harmless, this program makes none
+ * of them. Filters are never taken away. Before Linux 5.9 they can't be counted.
  */
 void pem_process__find_filter(void)
 {
@@ -452,8 +464,8 @@ void pem_process__find_filter(void)
 }
 
 /*
- * A filter that nobody told of may be why a call failed. Where the kernel's word on that is refused, too, any filter will do:
- * pem began with those that it knows, and they let it read.
+ * A filter that nobody told of may be why a call failed. Where the kernel's word on that is
+ * refused, too, any filter will do: pem began with those that it knows, and they let it read.
  */
 bool pem_rights__notice_filter(void)
 {

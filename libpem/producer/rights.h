@@ -2,14 +2,16 @@
 /*
  * rights.h - what libpem-libc tells the producer of rights that the program is about to give up
  *
- * A process that changes its user, its root folder or a namespace can't make files in its session's folder any more; one
- * with a seccomp filter may die of a system call that pem makes. What recording needs is made before, by these functions.
+ * A process that changes its user, its root folder or a namespace can't make files in its session's
+ * folder any more; one with a seccomp filter may die of a system call that pem makes. What
+ * recording needs is made before, by these functions.
  *
- * A thread is restricted when its filter refuses a call that pem may make. From then on pem makes no system call in it:
- * what is not there already is not to be had, and events that need it are counted as lost.
+ * A thread is restricted when its filter refuses a call that pem may make. From then on pem makes
+ * no system call in it: what is not there already is not to be had, and events that need it are
+ * counted as lost.
  *
- * All of them keep errno, and may be called from any thread, also of a process that has joined no session. They are not
- * async-signal-safe where they say so.
+ * All of them keep errno, and may be called from any thread, also of a process that has joined no
+ * session. They are not async-signal-safe where they say so.
  */
 #ifndef PEM_RIGHTS_H
 #define PEM_RIGHTS_H
@@ -33,13 +35,13 @@ enum pem_filter_effect {
 };
 
 /*
- * The process is about to give up rights, and may fail to: make its pool in every session that it has joined. May block on
- * the process lock, and makes files.
+ * The process is about to give up rights, and may fail to: make its pool in every session that it
+ * has joined. May block on the process lock, and makes files.
  */
 PEM_RIGHTS_EXPORT void pem_rights__before_drop(void);
 /*
- * It is about to change its root folder or mount namespace, too: what its children need is also made, for so many of them
- * as man pem-record says.
+ * It is about to change its root folder or mount namespace, too: what its children need is also
+ * made, for so many of them as man pem-record says.
  */
 PEM_RIGHTS_EXPORT void pem_rights__before_move(void);
 /* It has done so: paths lead elsewhere from here on. */
@@ -48,9 +50,9 @@ PEM_RIGHTS_EXPORT void pem_rights__after_move(void);
 PEM_RIGHTS_EXPORT bool pem_rights__given_up(void);
 
 /*
- * The thread is about to take a filter; program as the caller gave it, and not to be trusted; all_threads: every thread of the
- * process will have it (SECCOMP_FILTER_FLAG_TSYNC). The thread is restricted when this returns, unless the filter lets
- * pem's calls pass. Not async-signal-safe.
+ * The thread is about to take a filter; program as the caller gave it, and not to be trusted;
+ * all_threads: every thread of the process will have it (SECCOMP_FILTER_FLAG_TSYNC). The thread is
+ * restricted when this returns, unless the filter lets pem's calls pass. Not async-signal-safe.
  */
 PEM_RIGHTS_EXPORT enum pem_filter_effect pem_rights__before_filter(const struct sock_fprog *program,
 								   bool all_threads);
@@ -60,32 +62,40 @@ PEM_RIGHTS_EXPORT enum pem_filter_effect pem_rights__before_strict(void);
 PEM_RIGHTS_EXPORT void pem_rights__after_filter(enum pem_filter_effect effect, bool taken);
 
 /*
- * The thread is about to lose the right to read the cycle counter (PR_SET_TSC), on: false; or has it again. In between its
- * events are counted as lost, and so are those of threads and children that have lost it with it. Not async-signal-safe.
+ * The thread is about to lose the right to read the cycle counter (PR_SET_TSC), on: false; or has
+ * it again. In between its events are counted as lost, and so are those of threads and children
+ * that have lost it with it. Not async-signal-safe.
  */
 PEM_RIGHTS_EXPORT void pem_rights__set_clock(bool on);
 /* May this thread read it? Asks the kernel in a process that has lost the right in any thread. */
 bool pem_rights__has_clock(void);
 
-/* Is this thread restricted? A new thread is if the one that creates it is: pem_rights__inherit, in the new one. */
+/*
+ * Is this thread restricted? A new thread is if the one that creates it is: pem_rights__inherit, in
+ * the new one.
+ */
 PEM_RIGHTS_EXPORT bool pem_rights__restricted(void);
 PEM_RIGHTS_EXPORT void pem_rights__inherit(bool restricted);
-/* This thread's id, without a system call where it is restricted. Bit 30 is not set: the process lock's word uses it. */
+/*
+ * This thread's id, without a system call where it is restricted. Bit 30 is not set: the process
+ * lock's word uses it.
+ */
 PEM_RIGHTS_EXPORT uint32_t pem_rights__thread_id(void);
 /* The process that forked this one, likewise. */
 PEM_RIGHTS_EXPORT uint32_t pem_rights__parent_id(void);
 
 /*
- * A call of pem's has failed. Is a seccomp filter why, which nobody told of? Then the process is restricted from here on.
+ * A call of pem's has failed. Is a seccomp filter why, which nobody told of? Then the process is
+ * restricted from here on.
  */
 bool pem_rights__notice_filter(void);
 /*
- * Is this thread restricted, or has it a seccomp filter that nobody told pem of, and which may refuse any call? Reads
- * /proc, by the calls that a program's loader makes, too. Async-signal-safe.
+ * Is this thread restricted, or has it a seccomp filter that nobody told pem of, and which may
+ * refuse any call? Reads /proc, by the calls that a program's loader makes, too. Async-signal-safe.
  */
 PEM_RIGHTS_EXPORT bool pem_rights__may_be_filtered(void);
 
-/* --- programs that this one starts; sessions are masks, bit i: joined[i]. All are async-signal-safe. --- */
+/* --- programs that this one starts; sessions: bit i is joined[i]; all async-signal-safe --- */
 
 /* Those that this process has joined and that are not over. */
 PEM_RIGHTS_EXPORT uint32_t pem_rights__sessions(void);

@@ -2,8 +2,9 @@
 /*
  * seccomp.c - an interpreter of seccomp filters, and the system calls that pem makes in a program
  *
- * The kernel can't be asked what a filter refuses without making the call. But the program is at hand when it is set, and
- * it is a pure function of the call's number and arguments (kernel/seccomp.c, Documentation/userspace-api/seccomp_filter.rst).
+ * The kernel can't be asked what a filter refuses without making the call. But the program is at
+ * hand when it is set, and it is a pure function of the call's number and arguments
+ * (kernel/seccomp.c, Documentation/userspace-api/seccomp_filter.rst).
  *
  * Not here: what follows from it (rights.c).
  */
@@ -212,7 +213,10 @@ struct call {
 		}                                                                                  \
 	}
 
-/* What producer/ and libc/ call once a process runs, as the C library makes it. A new one has to be listed. */
+/*
+ * What producer/ and libc/ call once a process runs, as the C library makes it. A new one has to be
+ * listed.
+ */
 static const struct call calls[] = {
 	{SYS_madvise, {SOME_ADDRESS, SOME_BYTES, MADV_POPULATE_WRITE}},
 	{SYS_rt_sigprocmask, {SIG_BLOCK, SOME_ADDRESS, SOME_ADDRESS, 8}},

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * started.c - programs that a recorded process starts and that can't be recorded: for which sessions, and how many
+ * started.c - programs that a recorded process starts and that can't be recorded: for which
+ * sessions, and how many
  *
- * They are counted where the process counts its losses (joined.counts), which is mapped: a program may be started by a child of vfork or a handler of a
- * signal, and nothing may be made there.
+ * They are counted where the process counts its losses (joined.counts), which is mapped: a program
+ * may be started by a child of vfork or a handler of a signal, and nothing may be made there.
  *
  * Not here: why a program can't be recorded (libc/exec.c), what is said of it (dirs/unobserved.c).
  */
@@ -70,7 +71,10 @@ uint32_t pem_rights__not_named(const char *value)
 	return sessions;
 }
 
-/* As a program that joins opens it: root's public folder has a page that others only read, and they make files beside it. */
+/*
+ * As a program that joins opens it: root's public folder has a page that others only read, and they
+ * make files beside it.
+ */
 static bool can_join(const char *directory)
 {
 	size_t length = strlen(directory);
@@ -123,7 +127,10 @@ void pem_rights__count_unobserved(uint32_t sessions, enum pem_unobserved reason,
 	}
 }
 
-/* Not below 0, where the entry has become another session's meanwhile, or the consumer has taken the count. */
+/*
+ * Not below 0, where the entry has become another session's meanwhile, or the consumer has taken
+ * the count.
+ */
 static void take_one(uint32_t *count)
 {
 	uint32_t now = __atomic_load_n(count, __ATOMIC_RELAXED);

@@ -14,7 +14,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* heads of threads | struct slab | what else is theirs | nested writers of all: see struct pem_thread for why heads lie apart */
+/*
+ * heads of threads | struct slab | what else is theirs | nested writers of all: see struct
+ * pem_thread for why heads lie apart
+ */
 struct slab {
 	struct slab *next;
 	uint64_t used; /* of its structures; the others were never touched */
@@ -34,15 +37,20 @@ static struct slab *reserved; /* for when no more memory is to be had */
 static uint32_t structures; /* in all slabs, but for those that no thread ever had */
 static uint32_t taken; /* by new threads, since somebody looked for those of dead ones */
 
-/* Of writers without a lane: stubs look at the tag, which is 0 and no action's, and go no further. */
+/*
+ * Of writers without a lane: stubs look at the tag, which is 0 and no action's, and go no further.
+ */
 static struct pem_cell no_cells[PEM_PROCESS_EVENTS_MAX];
 
-/* The C library keeps the values of so many keys in the thread's own structure. For others it calls calloc. */
+/*
+ * The C library keeps the values of so many keys in the thread's own structure. For others it calls
+ * calloc.
+ */
 #define KEYS_WITHOUT_MEMORY 32u
 
 /*
- * Without the key, in a program that took the first ones before any constructor, threads end unnoticed, and what was theirs
- * is taken back from the dead.
+ * Without the key, in a program that took the first ones before any constructor, threads end
+ * unnoticed, and what was theirs is taken back from the dead.
  */
 static pthread_key_t exit_key;
 static bool has_exit_key;
@@ -98,7 +106,10 @@ static void thread_exit(void *arg)
 
 	if (!thread->shared.tid) /* this is a child, and raised no event */
 		return;
-	/* Signal handlers of this thread see no structure from here on: their events are counted as lost. */
+	/*
+	 * Signal handlers of this thread see no structure from here on: their events are counted as
+	 * lost.
+	 */
 	starting = 1;
 	pem_thread_current = &pem_thread_none;
 	release_writers(thread);
@@ -174,9 +185,9 @@ static struct pem_thread_full *take_new(void)
 #define SCAN_PART 8u /* of the structures: so many threads come before somebody looks again */
 
 /*
- * A thread may raise events after the last round of its destructors, when the C library frees what was its own, and
- * then nobody gives its structure back. The kernel is asked about each thread, so that with thousands of them not each new
- * one can pay for that. Lock held.
+ * A thread may raise events after the last round of its destructors, when the C library frees what
+ * was its own, and then nobody gives its structure back. The kernel is asked about each thread, so
+ * that with thousands of them not each new one can pay for that. Lock held.
  */
 static void take_back_from_dead(void)
 {
@@ -200,7 +211,10 @@ static void take_back_from_dead(void)
 	}
 }
 
-/* As in an event that was interrupted too often: nothing is recorded then. None of those levels is ever taken for left. */
+/*
+ * As in an event that was interrupted too often: nothing is recorded then. None of those levels is
+ * ever taken for left.
+ */
 static void silence(struct pem_thread_full *thread, bool silent)
 {
 	memset(thread->begun, 0xff, sizeof(thread->begun));
@@ -266,7 +280,9 @@ void pem_thread__after_fork(void)
 	starting = 0;
 	if (has_exit_key)
 		pthread_setspecific(exit_key, NULL);
-	/* The parent's slabs stay mapped: an event that a fork interrupted goes on in one of them. */
+	/*
+	 * The parent's slabs stay mapped: an event that a fork interrupted goes on in one of them.
+	 */
 	free_threads = NULL;
 	if (!pem_restricted()) {
 		slabs = NULL;
@@ -296,8 +312,8 @@ void pem_thread__silence(bool silent)
 }
 
 /*
- * Handlers on a stack of their own say nothing of the one that they interrupted. A filter that lets all other calls of pem's
- * pass may refuse this one.
+ * Handlers on a stack of their own say nothing of the one that they interrupted. A filter that lets
+ * all other calls of pem's pass may refuse this one.
  */
 static bool on_usual_stack(void)
 {
@@ -328,8 +344,8 @@ static void abandon(struct pem_thread_full *thread, unsigned level)
 }
 
 /*
- * An event that is under way lies further up the stack than whatever interrupts it. The first level has nobody who says where
- * its event was begun, so that it stays in use once it has been left.
+ * An event that is under way lies further up the stack than whatever interrupts it. The first level
+ * has nobody who says where its event was begun, so that it stays in use once it has been left.
  */
 unsigned pem_thread__level(struct pem_thread_full *thread, uintptr_t stack)
 {
@@ -356,7 +372,9 @@ void pem_thread__set_clock(bool on)
 	silence(thread, !on);
 }
 
-/* Has a lane memory, in a restricted thread that gets none? A thread that had it before saw to it. */
+/*
+ * Has a lane memory, in a restricted thread that gets none? A thread that had it before saw to it.
+ */
 static bool is_ready(const struct pem_joined *joined, const struct pem_lane *lane, uint32_t i)
 {
 	uint32_t before = __atomic_load_n(&lane->tid, __ATOMIC_RELAXED);
@@ -374,7 +392,10 @@ static bool claim_lane(const struct pem_joined *joined, const struct pem_ring *r
 	for (i = 1; i < ring->lane_count; i++) {
 		struct pem_lane *lane = &ring->lanes[i];
 
-		/* Consumers look one lane further than those in use. One that is in use has had this done. */
+		/*
+		 * Consumers look one lane further than those in use. One that is in use has had
+		 * this done.
+		 */
 		if (restricted && !is_ready(joined, lane, i))
 			return false;
 		if (__atomic_load_n(&lane->state, __ATOMIC_RELAXED) != PEM_LANE_FREE)
@@ -389,7 +410,10 @@ static bool claim_lane(const struct pem_joined *joined, const struct pem_ring *r
 			continue;
 		cells = &ring->cells[(uint64_t)i * ring->event_capacity];
 		if (!restricted && !pem_populate(cells, pem_process.event_count * sizeof(*cells))) {
-			/* A lane that had a thread keeps its number: consumers read what was counted there. */
+			/*
+			 * A lane that had a thread keeps its number: consumers read what was
+			 * counted there.
+			 */
 			if (!__atomic_load_n(&lane->tid, __ATOMIC_RELAXED))
 				__atomic_store_n(&lane->tid, PEM_LANE_NO_MEMORY, __ATOMIC_RELAXED);
 			/* LA */
@@ -444,7 +468,10 @@ struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned s
 	if (writer->lane_index &&
 	    __atomic_load_n(&writer->incarnation, __ATOMIC_RELAXED) == incarnation)
 		return writer;
-	/* A session without a log never runs out of chunks: here a dead consumer's is noticed all the same. */
+	/*
+	 * A session without a log never runs out of chunks: here a dead consumer's is noticed all
+	 * the same.
+	 */
 	pem_process__check_consumer(session_index, pem_clock());
 	if (depth)
 		thread->has_nested = true;
@@ -456,7 +483,10 @@ struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned s
 			return NULL;
 		if (joined->incarnation == incarnation)
 			pem_process__make_pool(session_index);
-		/* Before a handler may fork: in the child it would be the parent's, in private memory. */
+		/*
+		 * Before a handler may fork: in the child it would be the parent's, in private
+		 * memory.
+		 */
 		has_ring = pem_joined__ring(joined, incarnation, &ring);
 		pem_process__unlock();
 	}

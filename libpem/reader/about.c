@@ -4,8 +4,9 @@
  *
  * Not here: the model and the streams.
  *
- * All are lines of text that may come from anyone. A line that is not what it should be makes the trace damaged;
- * a key that is not known is one of a later version, and passed over. Numbers are plain decimals, whatever the locale.
+ * All are lines of text that may come from anyone. A line that is not what it should be makes the
+ * trace damaged; a key that is not known is one of a later version, and passed over. Numbers are
+ * plain decimals, whatever the locale.
  */
 #include "model_internal.h"
 #include "reader.h"
@@ -17,7 +18,10 @@
 
 #define CLOCK_HZ_MAX 1000000000000u
 
-/* Take the next line off *text, without its newline; NULL at the end. A last line without newline is none. */
+/*
+ * Take the next line off *text, without its newline; NULL at the end. A last line without newline
+ * is none.
+ */
 static char *next_line(char **text)
 {
 	char *line = *text, *newline = strchr(line, '\n');

@@ -5,15 +5,18 @@
  * Not here: when to learn and when to forget (trace.c).
  *
  * It goes by an event's meaning and its fields' roles, never by its name:
- *	sets-thread	its cpu runs role 'thread' of role 'process' from here on; the record itself still belongs to
- *			role 'previous-thread'
- *	thread-start	role 'thread' belongs to role 'process', which, when new, is called what role 'parent' is called
+ *	sets-thread	its cpu runs role 'thread' of role 'process' from here on; the record itself
+ *			still belongs to role 'previous-thread'
+ *	thread-start	role 'thread' belongs to role 'process', which, when new, is called what
+ *			role 'parent' is called
  *	process-name	role 'process', or else the process that raised it, is called role 'name'
- *	thread-name	role 'thread' is called role 'name'; a new thread is called what the one that started it is called
+ *	thread-name	role 'thread' is called role 'name'; a new thread is called what the one
+ *			that started it is called
  *	thread-end	role 'thread' of role 'process' ends
  * Of CPUs it learns from PEM_PACKET_KERNEL alone; of names and of who started whom from all.
- * Starts, ends and names of processes are raised by the process that they name (thread-start: as parent), which therefore runs on the CPU:
- * this is how a context that was lost, or not yet known, is found again before the next switch.
+ * Starts, ends and names of processes are raised by the process that they name (thread-start: as
+ * parent), which therefore runs on the CPU: this is how a context that was lost, or not yet known,
+ * is found again before the next switch.
  */
 #include "reader.h"
 #include "util.h"
@@ -252,8 +255,9 @@ static int inherit_thread_name(struct pem_context_table *table, uint32_t starter
 	char name[NAME_BYTES] = "";
 	uint32_t i;
 
+	/* a copy: calling may move the names */
 	if (map_find(&table->thread_names, starter, &i))
-		memcpy(name, table->names[i], NAME_BYTES); /* a copy: calling may move the names */
+		memcpy(name, table->names[i], NAME_BYTES);
 	else if (!map_find(&table->thread_names, tid, &i))
 		return 0;
 	return call(table, &table->thread_names, tid, name);

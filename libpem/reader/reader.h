@@ -83,8 +83,8 @@ struct pem_stream {
 	/* the packet it is in */
 	uint32_t pid, tid, cpu, source;
 	const uint8_t *end; /* of what the buffer holds of the packet's content */
-	uint64_t
-		beyond; /* bytes of the content that are in the file behind that; then end is 8-aligned, too */
+	/* bytes of the content that are in the file behind that; then end is 8-aligned, too */
+	uint64_t beyond;
 	uint64_t timestamp_end;
 	bool starts_loss; /* the head's packet begins after records of this stream were lost */
 	/* the file */
@@ -110,7 +110,10 @@ struct pem_stream {
 	struct pem_error damage; /* of a PEM_HEAD_DAMAGE */
 };
 
-/* Move on to the next head. Never fails: damage is a head too, after which the stream goes on or ends. */
+/*
+ * Move on to the next head. Never fails: damage is a head too, after which the stream goes on or
+ * ends.
+ */
 void pem_stream__advance(struct pem_stream *stream);
 /* Back to the file's start, no head yet. */
 void pem_stream__rewind(struct pem_stream *stream);
@@ -155,12 +158,18 @@ struct pem_balances {
 	bool complete; /* the file is there, and whole */
 };
 
-/* 0 also when the file is missing or ends early: complete is false then, and nothing else is filled. */
+/*
+ * 0 also when the file is missing or ends early: complete is false then, and nothing else is
+ * filled.
+ */
 int pem_about__read_balance(int directory_fd, const struct pem_model *model,
 			    struct pem_balances *balances, struct pem_error *error);
 void pem_balances__free(struct pem_balances *balances);
 
-/* What processes and threads are called that were there before the recording; the last entry of each counts. */
+/*
+ * What processes and threads are called that were there before the recording; the last entry of
+ * each counts.
+ */
 struct pem_process_names {
 	struct pem_process_name {
 		uint32_t pid;

@@ -225,8 +225,8 @@ size_t pem_record__words(const struct pem_record *record, unsigned field, char *
 	if (field >= record->event->field_count)
 		return 0;
 	f = &record->event->fields[field];
-	value = (uint64_t)pem_record__i64(record,
-					  field); /* labels of signed fields are sign-extended */
+	/* labels of signed fields are sign-extended */
+	value = (uint64_t)pem_record__i64(record, field);
 	rest = value;
 	for (i = 0; i < f->label_count; i++) {
 		bits = f->labels[i].value;

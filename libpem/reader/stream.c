@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * stream.c - one stream file: its packets and records in their order, each field checked before it is used
+ * stream.c - one stream file: its packets and records in their order, each field checked before it
+ * is used
  *
  * Not here: order among streams, process and thread of kernel records (trace.c, context.c).
  *
- * The file is read in blocks rather than mapped: whoever truncates a mapped file kills its reader with SIGBUS. It
- * is opened for each block, so that the number of streams is not bounded by that of descriptors. A record lies in the
- * buffer as a whole, at a multiple of 8, as in the ring it came from. Of a packet that is longer than a block the buffer
- * holds a part: what a packet claims to hold takes no memory, be it in a sparse file.
+ * The file is read in blocks rather than mapped: whoever truncates a mapped file kills its reader
+ * with SIGBUS. It is opened for each block, so that the number of streams is not bounded by that of
+ * descriptors. A record lies in the buffer as a whole, at a multiple of 8, as in the ring it came
+ * from. Of a packet that is longer than a block the buffer holds a part: what a packet claims to
+ * hold takes no memory, be it in a sparse file.
  */
 #include "reader.h"
 #include "util.h"
@@ -68,8 +70,9 @@ static int read_at(struct pem_stream *s, uint8_t *to, size_t bytes, uint64_t off
 }
 
 /*
- * Have bytes of the file in the buffer, from an offset on, which lies at a multiple of 8 then; the caller has seen that the
- * file held as many when it was opened. NULL: damage is worded, or the file has become shorter (torn is set).
+ * Have bytes of the file in the buffer, from an offset on, which lies at a multiple of 8 then; the
+ * caller has seen that the file held as many when it was opened. NULL: damage is worded, or the
+ * file has become shorter (torn is set).
  */
 static const uint8_t *bytes_at(struct pem_stream *s, uint64_t offset, size_t bytes)
 {
@@ -171,8 +174,9 @@ static void begin_packet(struct pem_stream *s, const struct pem_packet *p, const
 			    : p->events_discarded || p->events_overwritten || p->packet_seq_num;
 
 	/*
-	 * A packet's count may have grown before its first record or after its last one, depending on who
-	 * wrote it: what was known is doubtful at the beginning of this packet, and of the next.
+	 * A packet's count may have grown before its first record or after its last one, depending
+	 * on who wrote it: what was known is doubtful at the beginning of this packet, and of the
+	 * next.
 	 */
 	s->starts_loss |= lost || s->lost_in_packet; /* a packet without records passes it on */
 	s->lost_in_packet = lost;
@@ -197,7 +201,10 @@ static void begin_packet(struct pem_stream *s, const struct pem_packet *p, const
 	s->beyond = p->content_size / 8 - bytes;
 }
 
-/* How much to have in the buffer of what is left of a packet: all, or a block, and at least so many bytes. */
+/*
+ * How much to have in the buffer of what is left of a packet: all, or a block, and at least so many
+ * bytes.
+ */
 static size_t part_of(const struct pem_stream *s, uint64_t left, size_t at_least)
 {
 	size_t part = s->block_bytes > at_least ? s->block_bytes : ALIGN_UP(at_least);
@@ -290,7 +297,10 @@ static int decode(struct pem_stream *s)
 		return damaged(s, "a record of %.100s does not fit into what is left of it",
 			       info->event->name);
 	}
-	/* What a reader sets aside for a record it can judge by the event, and not by what a file claims. */
+	/*
+	 * What a reader sets aside for a record it can judge by the event, and not by what a file
+	 * claims.
+	 */
 	if (PEM_UNLIKELY(info->has_tail && bytes > info->event->max_bytes))
 		return damaged(s, "a record of %.100s of %d bytes, but %u are the most",
 			       info->event->name, bytes, info->event->max_bytes);
@@ -311,7 +321,10 @@ void pem_stream__release(struct pem_stream *s)
 	s->capacity = s->filled = 0;
 }
 
-/* Behind the last record that the buffer holds of a packet: what comes is in its next part, or in another packet. */
+/*
+ * Behind the last record that the buffer holds of a packet: what comes is in its next part, or in
+ * another packet.
+ */
 static __attribute__((noinline)) int leave_part(struct pem_stream *s)
 {
 	size_t left = (size_t)(s->end - s->record);
@@ -343,8 +356,11 @@ void pem_stream__advance(struct pem_stream *s)
 		rc = leave_part(s);
 	}
 	while (PEM_LIKELY(rc == STREAM_GOES_ON)) {
-		rc = decode(
-			s); /* again if the buffer held a part of the record only: then it holds all that there is */
+		/*
+		 * again if the buffer held a part of the record only: then it holds all that there
+		 * is
+		 */
+		rc = decode(s);
 		if (PEM_LIKELY(rc == 0)) {
 			s->head = PEM_HEAD_RECORD;
 			return;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * trace.c - opens a trace directory, merges its streams by time, hands out records with their context
+ * trace.c - opens a trace directory, merges its streams by time, hands out records with their
+ * context
  *
  * Not here: packets (stream.c), context (context.c), run and balance (about.c).
  *
- * Streams wait in a heap, ordered by the clock of what comes next from each; the one being read is outside of it
- * and stays there while it is ahead of the heap's first, which costs one comparison a record.
+ * Streams wait in a heap, ordered by the clock of what comes next from each; the one being read is
+ * outside of it and stays there while it is ahead of the heap's first, which costs one comparison a
+ * record.
  */
 #include "model_internal.h"
 #include "reader.h"
@@ -21,8 +23,8 @@
 #include <unistd.h>
 
 #define BUFFERS_BYTES ((size_t)64 << 20) /* of all streams together, as far as blocks allow */
-#define BLOCK_BYTES_MIN                                                                            \
-	((size_t)PEM_RECORD_BYTES_MAX) /* 256 MiB for as many streams as there may be */
+/* 256 MiB for as many streams as there may be */
+#define BLOCK_BYTES_MIN ((size_t)PEM_RECORD_BYTES_MAX)
 #define BLOCK_BYTES_MAX ((size_t)256 << 10)
 #define NS_PER_S 1000000000u
 
@@ -47,61 +49,15 @@ struct pem_trace {
 	struct pem_stream **heap;
 	size_t heap_count;
 	bool started;
-	/* time: nanoseconds at the last whole second passed, and 2^64 parts of a nanosecond per tick */
+	/*
+	 * time: nanoseconds at the last whole second passed, and 2^64 parts of a nanosecond per
+	 * tick
+	 */
 	uint64_t second_clock;
 	uint64_t second_ns;
 	uint64_t ns_per_tick;
 	uint64_t ns_fraction;
 };
-
-/* --- events by id --- */
-
-static void fill_info(struct pem_event_info *info, const struct pem_event *event)
-{
-	unsigned i;
-
-	info->event = event;
-	info->id = event->id;
-	info->fixed_bytes = event->fixed_bytes;
-	for (i = 0; i < event->field_count; i++)
-		info->has_tail |= event->fields[i].type == PEM_TYPE_STRING ||
-				  event->fields[i].type == PEM_TYPE_LIST;
-	info->sets_context = event->meaning == PEM_MEANS_SETS_THREAD ||
-			     event->meaning == PEM_MEANS_THREAD_START ||
-			     event->meaning == PEM_MEANS_THREAD_END ||
-			     event->meaning == PEM_MEANS_PROCESS_NAME ||
-			     event->meaning == PEM_MEANS_THREAD_NAME;
-	info->process = (int16_t)pem_event__field_by_role(event, PEM_ROLE_PROCESS);
-	info->thread = (int16_t)pem_event__field_by_role(event, PEM_ROLE_THREAD);
-	info->previous_thread = (int16_t)pem_event__field_by_role(event, PEM_ROLE_PREVIOUS_THREAD);
-	info->parent = (int16_t)pem_event__field_by_role(event, PEM_ROLE_PARENT);
-	info->name = (int16_t)pem_event__field_by_role(event, PEM_ROLE_NAME);
-}
-
-int pem_event_table__build(struct pem_event_table *table, const struct pem_model *model)
-{
-	size_t i, size = 64;
-	uint32_t at;
-
-	while (size < 2 * pem_model__count(model))
-		size *= 2;
-	table->entries = calloc(size, sizeof(*table->entries));
-	if (!table->entries)
-		return -ENOMEM;
-	table->mask = (uint32_t)size - 1;
-	for (i = 0; i < pem_model__count(model); i++) {
-		at = pem_event_table__hash(pem_model__event(model, i)->id);
-		while (table->entries[at & table->mask].event)
-			at++;
-		fill_info(&table->entries[at & table->mask], pem_model__event(model, i));
-	}
-	return 0;
-}
-
-void pem_event_table__free(struct pem_event_table *table)
-{
-	free(table->entries);
-}
 
 /* --- opening --- */
 
@@ -466,8 +422,9 @@ static inline void step(struct pem_trace *trace)
 }
 
 /*
- * Nanoseconds since the start, rounded down; 0 before it. Exact: within a second the ticks are fewer than the
- * clock's rate, and then the error of the rounded-up fraction, below ticks / 2^64, is less than 1 / rate.
+ * Nanoseconds since the start, rounded down; 0 before it. Exact: within a second the ticks are
+ * fewer than the clock's rate, and then the error of the rounded-up fraction, below ticks / 2^64,
+ * is less than 1 / rate.
  */
 static inline uint64_t time_ns(struct pem_trace *trace, uint64_t clock)
 {
@@ -525,8 +482,9 @@ int pem_trace__next(struct pem_trace *trace, struct pem_record *record, struct p
 	if (s->info->sets_context &&
 	    PEM_UNLIKELY(pem_context_table__learn(trace->context, s->info, record)))
 		return pem_error__set(error, -ENOMEM, "no memory to follow processes");
+	/* whichever of the ways it came */
 	if (s->source == PEM_PACKET_KERNEL_THREAD)
-		record->source = PEM_PACKET_KERNEL; /* whichever of the ways it came */
+		record->source = PEM_PACKET_KERNEL;
 	return 1;
 }
 

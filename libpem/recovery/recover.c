@@ -2,14 +2,15 @@
 /*
  * recover.c - finish a trace whose recorder was killed
  *
- * What programs had logged and nobody had written lies in their pools still, in the session's folder; the programs may even
- * be running and logging on. So: read the trace's streams to where they end, drain the pools into further streams beside the
- * trace, account, and only then put these into the trace (trace_stage.c tells the steps). What the recorder had taken from
- * a pool and not written yet is counted as discarded. What the kernel's rings held died with the recorder, uncounted: the
- * trace says so.
+ * What programs had logged and nobody had written lies in their pools still, in the session's
+ * folder; the programs may even be running and logging on. So: read the trace's streams to where
+ * they end, drain the pools into further streams beside the trace, account, and only then put these
+ * into the trace (trace_stage.c tells the steps). What the recorder had taken from a pool and not
+ * written yet is counted as discarded. What the kernel's rings held died with the recorder,
+ * uncounted: the trace says so.
  *
- * Shared memory stays as it is until all of it is in the trace. A recovery that fails, or is killed, takes nothing from the
- * next one.
+ * Shared memory stays as it is until all of it is in the trace. A recovery that fails, or is
+ * killed, takes nothing from the next one.
  */
 #include "chunks/chunks.h"
 #include "core/core.h"
@@ -43,7 +44,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* .pem/session: "PID DIRECTORY\n", written when the session's log is made, removed when it is finished. */
+/*
+ * .pem/session: "PID DIRECTORY\n", written when the session's log is made, removed when it is
+ * finished.
+ */
 static int read_session_file(int trace_fd, pid_t *recorder, char *directory, size_t bytes)
 {
 	char *text, *space, *end;
@@ -112,7 +116,10 @@ static int open_session_directory(struct pem_session *s, pid_t recorder)
 	if (s->page->magic != PEM_SESSION_MAGIC || s->page->abi_version != PEM_ABI_VERSION ||
 	    s->page->consumer_pid != (uint32_t)recorder || !pem_pool_geometry__valid(&s->geometry))
 		return -EINVAL;
-	/* By it the processes that still run know the session: it is switched off in them before they are read. */
+	/*
+	 * By it the processes that still run know the session: it is switched off in them before
+	 * they are read.
+	 */
 	s->id = __atomic_load_n(&s->page->id, __ATOMIC_RELAXED);
 	pem_session__reopen_public(s);
 	return 0;
@@ -137,8 +144,8 @@ static void leave_callback_only_out(struct pem_session *s)
 }
 
 /*
- * Every event of the trace is wanted by its log, so that records of sources are counted too. The session gets a log that is
- * whole, or none.
+ * Every event of the trace is wanted by its log, so that records of sources are counted too. The
+ * session gets a log that is whole, or none.
  */
 static int make_log(struct pem_session *s, int trace_fd, int stage_fd,
 		    const struct pem_trace_info *info, struct pem_error *error)
@@ -169,7 +176,10 @@ static int make_log(struct pem_session *s, int trace_fd, int stage_fd,
 	return 0;
 }
 
-/* A chunk begun before its stream's last record, or with it, was written already: the lane goes on behind it. */
+/*
+ * A chunk begun before its stream's last record, or with it, was written already: the lane goes on
+ * behind it.
+ */
 static void skip_written(struct pem_session *s, struct pem_producer *p)
 {
 	const struct pem_packet *packet;
@@ -344,9 +354,9 @@ static int finish_log(struct recovery *r)
 		result = pem_trace_writer__finish(s->log->writer, &s->log->info);
 	if (!result)
 		result = pem_stage__commit(r->private_fd);
+	/* nothing to keep it for, should this process end now */
 	if (!result)
-		pem_session__note_log(
-			s, false); /* nothing to keep it for, should this process end now */
+		pem_session__note_log(s, false);
 	return result ? cannot_recover(r, result, strerror(-result)) : 0;
 }
 
@@ -383,7 +393,10 @@ static int fill_stage(struct recovery *r)
 	return result;
 }
 
-/* Forget a session that was not recovered, and leave all it has in shared memory to whoever tries again. */
+/*
+ * Forget a session that was not recovered, and leave all it has in shared memory to whoever tries
+ * again.
+ */
 static void leave_session(struct pem_session *s)
 {
 	struct pem_producer *p;
@@ -425,8 +438,9 @@ int pem_trace__recover(const char *directory, struct pem_error *error)
 	}
 	if (result)
 		leave_session(r.session);
+	/* removes the folder, and with it the pools */
 	else
-		pem_session__close(r.session); /* removes the folder, and with it the pools */
+		pem_session__close(r.session);
 	if (r.private_fd >= 0)
 		close(r.private_fd);
 	if (r.trace_fd >= 0)

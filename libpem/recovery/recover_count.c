@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * recover_count.c - what the streams of a trace hold whose recorder was killed: its account died with it
+ * recover_count.c - what the streams of a trace hold whose recorder was killed: its account died
+ * with it
  *
  * Not here: what programs had logged and nobody had written (recover.c).
  */
@@ -75,7 +76,10 @@ void pem_recovery__take_over_counts(struct pem_session *s, struct pem_producer *
 	}
 }
 
-/* Processes that ended before the recorder did, as streams tell: their pools are gone, and their accounts with the recorder. */
+/*
+ * Processes that ended before the recorder did, as streams tell: their pools are gone, and their
+ * accounts with the recorder.
+ */
 struct gone_search {
 	struct pem_session *session;
 	struct pem_balance_entry *entries; /* of the process in hand, by demand, and one more */
@@ -142,7 +146,10 @@ static void count_gone(void *arg, const char *stream, const struct pem_packet *p
 	pem_session__count_records(s, packet, content, 1, 0);
 	for (i = 0; i < s->demand_count; i++)
 		search->entries[i].balance.delivered += s->demands[i].delivered;
-	/* Which events were discarded is not known any more: they are counted under id 0, behind the others. */
+	/*
+	 * Which events were discarded is not known any more: they are counted under id 0, behind
+	 * the others.
+	 */
 	if (packet->events_discarded > search->discarded)
 		search->entries[s->demand_count].balance.discarded +=
 			packet->events_discarded - search->discarded;

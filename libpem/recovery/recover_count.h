@@ -12,7 +12,9 @@ struct pem_producer;
 int pem_recovery__demand_for_all(struct pem_session *session);
 /* What was written of a producer counts as delivered. */
 void pem_recovery__take_over_counts(struct pem_session *session, struct pem_producer *producer);
-/* The balances of processes without a pool, which ended before their recorder did. 0, or -ENOMEM. */
+/*
+ * The balances of processes without a pool, which ended before their recorder did. 0, or -ENOMEM.
+ */
 int pem_recovery__account_gone(struct pem_session *session);
 /* The same of sources. */
 int pem_recovery__account_sources(struct pem_session *session);

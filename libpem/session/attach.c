@@ -2,7 +2,8 @@
 /*
  * attach.c - observing programs that run already: the session's targets
  *
- * Not here: how they are found and offered the session (members.c), who decides what is in a context (membership.c).
+ * Not here: how they are found and offered the session (members.c), who decides what is in a
+ * context (membership.c).
  */
 #include "core/clock_sync.h"
 #include "core/core.h"
@@ -54,7 +55,10 @@ static int check_process(uint32_t pid, struct pem_error *error)
 	return 0;
 }
 
-/* Processes that are in a context and in the session, or about to be; *full: one is in the context, and has no room. */
+/*
+ * Processes that are in a context and in the session, or about to be; *full: one is in the context,
+ * and has no room.
+ */
 static int count_members(const struct pem_session *s, int context, bool *full)
 {
 	const struct pem_member *m;
@@ -143,8 +147,9 @@ static int observe(struct pem_session *s, const struct pem_context *who, struct 
 }
 
 /*
- * Who attaches is told how many processes there are: helpers have a while to tell of them. A helper belongs to a user, who may
- * stop it. So the session's work goes on meanwhile, and others may have its lock.
+ * Who attaches is told how many processes there are: helpers have a while to tell of them. A helper
+ * belongs to a user, who may stop it. So the session's work goes on meanwhile, and others may have
+ * its lock.
  */
 static void await_helpers(struct pem_session *s, uid_t owner)
 {
@@ -163,7 +168,10 @@ static void await_helpers(struct pem_session *s, uid_t owner)
 	}
 }
 
-/* Where else may processes be that are attached to? Looked for the first time, or of a process that was not found. */
+/*
+ * Where else may processes be that are attached to? Looked for the first time, or of a process that
+ * was not found.
+ */
 static void find_elsewhere(struct pem_session *s, uint32_t pid)
 {
 	uid_t owner = PEM_ANY_USER;

@@ -4,9 +4,9 @@
  *
  * Not here: asynchronous ones, beyond what the two have in common (callbacks/callbacks.c).
  *
- * Enabling and unregistering against notify (Dekker's pattern, both sides sequentially consistent): notify raises
- * 'running' and then looks at 'enabled'; unregister clears 'enabled' and then waits for 'running' to fall. One of the two
- * sees the other.
+ * Enabling and unregistering against notify (Dekker's pattern, both sides sequentially consistent):
+ * notify raises 'running' and then looks at 'enabled'; unregister clears 'enabled' and then waits
+ * for 'running' to fall. One of the two sees the other.
  */
 #include "callbacks/callbacks.h"
 #include "core/binding.h"
@@ -33,7 +33,9 @@ static int find_cell(struct pem_joined *joined)
 	uint32_t i;
 
 	for (i = 0; i < PEM_CALLBACKS_MAX; i++) {
-		/* he: Pairs with unregister's release: what those read of it who ran then is read. */
+		/*
+		 * he: Pairs with unregister's release: what those read of it who ran then is read.
+		 */
 		if (!__atomic_load_n(&joined->callback[i].event_id, __ATOMIC_ACQUIRE))
 			return (int)i;
 	}

@@ -99,7 +99,10 @@ static bool contains(const struct pem_event_set *set, const struct pem_event *ev
 	return false;
 }
 
-/* A layer as a whole is what people record without asking for more: what is of a finer level has to be named. */
+/*
+ * A layer as a whole is what people record without asking for more: what is of a finer level has to
+ * be named.
+ */
 static bool chooses(const char *pattern, const struct pem_event *event)
 {
 	if (!pem_event__matches(event, pattern))
@@ -158,9 +161,9 @@ static bool matches_any(const struct pem_model *model, const char *pattern)
 }
 
 /*
- * What is named by where it comes from has to be looked for first. Where nobody can look, the events that are known already
- * are left; what is not there is an error, also if an event is known that would come from it. found: of each pattern, what
- * is here. 0, or -errno with error.
+ * What is named by where it comes from has to be looked for first. Where nobody can look, the
+ * events that are known already are left; what is not there is an error, also if an event is known
+ * that would come from it. found: of each pattern, what is here. 0, or -errno with error.
  */
 static int find_probes(struct pem_session *session, const char *const *patterns, size_t count,
 		       struct pem_found *found, struct pem_error *error)
@@ -186,8 +189,8 @@ static int find_probes(struct pem_session *session, const char *const *patterns,
 }
 
 /*
- * Add what a pattern chooses. What names directories by a wildcard takes those that are here: found, if they were looked for. Returns
- * how many it chooses.
+ * Add what a pattern chooses. What names directories by a wildcard takes those that are here:
+ * found, if they were looked for. Returns how many it chooses.
  */
 static size_t add_matches(struct pem_event_set *set, const char *pattern,
 			  const struct pem_found *found)

@@ -71,8 +71,9 @@ static bool may_be_logged(const struct pem_log *log, const struct pem_event *eve
 {
 	size_t i;
 
+	/* add_context_events */
 	if (pem_event__tells_context(event) && logs_kernel(log))
-		return true; /* add_context_events */
+		return true;
 	for (i = 0; i < log->count; i++) {
 		if (log->demands[i]->event == event)
 			return true;
@@ -81,8 +82,8 @@ static bool may_be_logged(const struct pem_log *log, const struct pem_event *eve
 }
 
 /*
- * A trace carries what it may hold, not the whole catalogue: what the log asks for, and whatever programs and specs
- * bring in later.
+ * A trace carries what it may hold, not the whole catalogue: what the log asks for, and whatever
+ * programs and specs bring in later.
  */
 static int make_model(struct pem_log *log)
 {
@@ -251,8 +252,8 @@ int pem_log__enable(struct pem_log *log)
 			result = pem_session__join_self(s);
 	}
 	/*
-	 * Kernel records say nothing of threads and processes: what tells is logged with them, asked for or not. Not
-	 * being asked for, what can't be had of it is not missed.
+	 * Kernel records say nothing of threads and processes: what tells is logged with them,
+	 * asked for or not. Not being asked for, what can't be had of it is not missed.
 	 */
 	if (logs_kernel(log))
 		pem_session__each_context_event(s, add_context_event);
@@ -285,7 +286,10 @@ void pem_log__disable(struct pem_log *log)
 	pem_session__unlock(s);
 }
 
-/* Whoever reads the trace learns what whoever recorded it was told. There is room for it: the writer has reserved some. */
+/*
+ * Whoever reads the trace learns what whoever recorded it was told. There is room for it: the
+ * writer has reserved some.
+ */
 static void note_failure(struct pem_trace_info *info, int failure)
 {
 	struct pem_trace_gap *gap;
@@ -327,8 +331,9 @@ int pem_log__finish(struct pem_log *log, struct pem_error *error)
 	pem_session__settle_dirs(s, pem_monotonic_ns() + SETTLE_NS);
 	pem_session__scan_producers(s);
 	pem_session__check_producers(s);
+	/* events under way come to their end */
 	if (s->processes->producers)
-		nanosleep(&pause, NULL); /* events under way come to their end */
+		nanosleep(&pause, NULL);
 	pem_session__drain_sources(s, true);
 	if (s->flight->store) {
 		pem_trace_writer__keep_in(log->writer, NULL);

@@ -108,7 +108,10 @@ static void target_alone(struct pem_session *s, pid_t child)
 
 #define STARTED_MAX 64 /* commands that are remembered; hints only depend on it */
 
-/* What sessions of this process started last: written in pem_session__run, read in pem_session__has_started. */
+/*
+ * What sessions of this process started last: written in pem_session__run, read in
+ * pem_session__has_started.
+ */
 static pid_t started[STARTED_MAX];
 static unsigned int started_count;
 
@@ -205,8 +208,9 @@ pid_t pem_session__run(struct pem_session *s, char *const argv[],
 		pem_session__calibrate(s, &s->log->info);
 		pem_session__calibrate_start(s, &s->log->info, options->preload_libc);
 	}
+	/* before it takes long */
 	if (s->cost->detail)
-		pem_session__measure(s, pem_session__cost_kinds(s)); /* before it takes long */
+		pem_session__measure(s, pem_session__cost_kinds(s));
 	pem_session__set_root(s, child, false);
 	pem_session__open_sources(s, error);
 	pem_session__update_sources(s);
@@ -234,7 +238,8 @@ out:
 /* --- while it runs --- */
 
 /*
- * Each directory has its turn. Producers for which its time did not suffice come first in the next one. False: there are such.
+ * Each directory has its turn. Producers for which its time did not suffice come first in the next
+ * one. False: there are such.
  */
 static bool drain_producers(struct pem_session *s)
 {

@@ -158,8 +158,9 @@ static int make_page(struct pem_session *s, struct pem_error *error)
 
 static void wake_callbacks(struct pem_session *s)
 {
+	/* with another directory its thread waits by the clock */
 	if (s->async)
-		pem_async__kick(s); /* with another directory its thread waits by the clock */
+		pem_async__kick(s);
 }
 
 static const struct pem_session_hooks hooks = {
@@ -308,7 +309,10 @@ void pem_session__close(struct pem_session *s)
 	pem_session__forget_detail(s);
 	while ((producer = s->processes->producers)) {
 		s->processes->producers = producer->next;
-		/* Processes keep their pools until another session comes: only the memory goes, so that no thread finds an end. */
+		/*
+		 * Processes keep their pools until another session comes: only the memory goes, so
+		 * that no thread finds an end.
+		 */
 		if (producer->ring.header)
 			madvise(producer->ring.header, producer->bytes, MADV_REMOVE);
 		pem_producer__free(producer);

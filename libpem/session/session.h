@@ -32,7 +32,10 @@ int pem_session__load_trace_model(struct pem_session *session, const struct pem_
 
 /* --- run.c --- */
 
-/* Did a session of this process start it? Then it needs no libpem to be named to it, whether it uses it yet or not. */
+/*
+ * Did a session of this process start it? Then it needs no libpem to be named to it, whether it
+ * uses it yet or not.
+ */
 bool pem_session__has_started(uint32_t pid);
 
 /* --- log.c --- */

@@ -199,7 +199,10 @@ static void read_demand(struct pem_session *s, const struct pem_demand *demand,
 		value->variance = pem_distribution__variance(&total.sum);
 }
 
-/* Said once, and the sum again when the session ends: programs write the count, and may change it all the time. */
+/*
+ * Said once, and the sum again when the session ends: programs write the count, and may change it
+ * all the time.
+ */
 static void say_lost(struct pem_session *s, uint64_t lost)
 {
 	if (lost == s->statistics->lost_said)

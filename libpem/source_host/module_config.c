@@ -20,7 +20,10 @@
 #define REGION_BYTES_MIN 4096u
 #define REGION_BYTES_MAX (1ull << 40)
 
-/* What libpfm4 calls a counter of the catalogue, and *shown the catalogue; else NULL, and the name as it is. */
+/*
+ * What libpfm4 calls a counter of the catalogue, and *shown the catalogue; else NULL, and the name
+ * as it is.
+ */
 static const char *counter_source(const struct pem_session *s, const char *name, const char **shown)
 {
 	const struct pem_event *event;
@@ -53,7 +56,10 @@ static void consider(const char *name, const char *candidate, size_t length, cha
 	pem_copy_text(best, bytes, text);
 }
 
-/* No source knows a counter: what may be meant, of the catalogue's names and of libpfm4's in it, or where to look. */
+/*
+ * No source knows a counter: what may be meant, of the catalogue's names and of libpfm4's in it, or
+ * where to look.
+ */
 static int say_unknown(const struct pem_session *s, const char *name, const char *said,
 		       struct pem_error *error)
 {
@@ -94,7 +100,9 @@ static const char *find_counter(struct pem_session *s, const char *name, const c
 	return NULL;
 }
 
-/* Add a name and a comma in front of all but the first; the text is freed where there is no memory. */
+/*
+ * Add a name and a comma in front of all but the first; the text is freed where there is no memory.
+ */
 static char *append(char *text, const char *name)
 {
 	size_t used = text ? strlen(text) : 0, bytes = strlen(name);

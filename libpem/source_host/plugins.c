@@ -18,7 +18,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* By falling preference; those of the same one by name, and not as the folder happens to list them. */
+/*
+ * By falling preference; those of the same one by name, and not as the folder happens to list them.
+ */
 static void insert(struct pem_session *s, struct pem_source_plugin *plugin)
 {
 	struct pem_source_plugin **link;
@@ -109,8 +111,8 @@ void pem_session__load_plugins(struct pem_session *s)
 			return;
 		used = strlen(folders);
 		memcpy(folders + used, "/pem", sizeof("/pem"));
-		load_plugins_of(
-			s, folders); /* whole: a library's folder may have a colon in its name */
+		/* whole: a library's folder may have a colon in its name */
+		load_plugins_of(s, folders);
 		return;
 	}
 	while ((folder = strsep(&rest, ":"))) {
@@ -180,8 +182,8 @@ const struct pem_source_ops *pem_session__find_plugin(struct pem_session *s,
 }
 
 /*
- * A stub's event with the name of a library of ours is raised by it: is it there? One without is raised by programs that
- * were built to.
+ * A stub's event with the name of a library of ours is raised by it: is it there? One without is
+ * raised by programs that were built to.
  */
 static int can_stub(const struct pem_event *event, struct pem_error *reason)
 {

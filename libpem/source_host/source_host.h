@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * source_host.h - the sources of a session: loading their plugins, opening them, and what they observe
+ * source_host.h - the sources of a session: loading their plugins, opening them, and what they
+ * observe
  *
  * All is called with the session's mutex held.
  */
@@ -53,15 +54,18 @@ struct pem_session_sources {
 	/* Demands that a source is being opened for, opening_count of them. */
 	struct pem_demand **opening;
 	size_t opening_count;
-	/* A source's descriptor ended the wait; the drain since moved something; it did not, so that the next wait is by time. */
+	/*
+	 * A source's descriptor ended the wait; the drain since moved something; it did not, so
+	 * that the next wait is by time.
+	 */
 	bool woken, moved, woken_in_vain;
 
 	/* targets.c: what they observe. Root: the process whose tree it is; 0: none yet. */
 	pid_t root;
 	bool root_runs; /* it was attached to: no exec of it is to be waited for */
 	bool whole_machine;
-	struct pem_target
-		*observed; /* unless the whole machine is: root and others, with what they start */
+	/* unless the whole machine is: root and others, with what they start */
+	struct pem_target *observed;
 	size_t observed_count, observed_capacity;
 	uint64_t next_targets_ns; /* for further ones */
 	bool has_searched; /* for those that ran already */
@@ -86,13 +90,19 @@ void pem_session__each_context_event(struct pem_session *session,
 void pem_session__load_plugins(struct pem_session *session);
 
 void pem_session__unload_plugins(struct pem_session *session);
-/* The first behind one, NULL: of all, that delivers an event; NULL: none, and error says why, and *name whose word it is. */
+/*
+ * The first behind one, NULL: of all, that delivers an event; NULL: none, and error says why, and
+ * *name whose word it is.
+ */
 const struct pem_source_ops *pem_session__find_plugin(struct pem_session *session,
 						      const struct pem_source_plugin *after,
 						      const struct pem_event *event,
 						      const char **name, struct pem_error *error);
 
-/* Does a source, of those that know counters' names, know this one? 1, also if there is no such source; -ENOENT with error. */
+/*
+ * Does a source, of those that know counters' names, know this one? 1, also if there is no such
+ * source; -ENOENT with error.
+ */
 int pem_session__knows_counter(struct pem_session *session, const char *name,
 			       struct pem_error *error);
 
@@ -103,10 +113,16 @@ int pem_session__open_sources(struct pem_session *session, struct pem_error *err
 
 void pem_session__update_sources(struct pem_session *session);
 void pem_session__drain_sources(struct pem_session *session, bool final);
-/* Counted: by demand, what each has produced and discarded of a source that goes on; NULL: it has stopped, ask it. */
+/*
+ * Counted: by demand, what each has produced and discarded of a source that goes on; NULL: it has
+ * stopped, ask it.
+ */
 void pem_session__account_sources(struct pem_session *session, const struct pem_balance *counted);
 
-/* For each record of a packet, as far as they fit their descriptions: add to what is counted of its event. */
+/*
+ * For each record of a packet, as far as they fit their descriptions: add to what is counted of its
+ * event.
+ */
 void pem_session__count_records(struct pem_session *session, const struct pem_packet *packet,
 				size_t content, int delivered, int lost);
 
@@ -123,16 +139,25 @@ bool pem_session__refusal(const struct pem_session *session, const struct pem_ev
 
 /* --- targets.c --- */
 
-/* Let the sources observe a process, which runs already or is about to exec, and its descendants to come. */
+/*
+ * Let the sources observe a process, which runs already or is about to exec, and its descendants to
+ * come.
+ */
 void pem_session__set_root(struct pem_session *session, pid_t pid, bool runs);
 
 /* Let a source that was opened for the root observe all others, too. */
 void pem_session__add_targets_to(struct pem_session *session, struct pem_instance *instance);
 
-/* Let them observe who runs already: descendants of targets, programs, control groups and namespaces. */
+/*
+ * Let them observe who runs already: descendants of targets, programs, control groups and
+ * namespaces.
+ */
 void pem_session__find_targets(struct pem_session *session);
 
-/* One that raises events itself has come: is it one of them? Then it is not waited for the next look. */
+/*
+ * One that raises events itself has come: is it one of them? Then it is not waited for the next
+ * look.
+ */
 void pem_session__note_target(struct pem_session *session, uint32_t pid);
 
 /* The same once a second, if others may come; opens the sources for the first one. */
@@ -146,7 +171,9 @@ void pem_found__free(struct pem_found *found);
 /* Is one of them a source of the event? */
 bool pem_found__has(const struct pem_found *found, const struct pem_event *event);
 
-/* Pem_session__add_probes, with what was found, which is to be freed either way; NULL: never mind. */
+/*
+ * Pem_session__add_probes, with what was found, which is to be freed either way; NULL: never mind.
+ */
 int pem_session__find_probes(struct pem_session *session, const char *pattern,
 			     struct pem_found *found, struct pem_error *error);
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * sources.c - instances of source plugins in a session: opened, told what is wanted, drained, counted
+ * sources.c - instances of source plugins in a session: opened, told what is wanted, drained,
+ * counted
  *
  * Not here: which plugins there are, and which one delivers an event (plugins.c).
  *
- * One plugin instance serves the events that became wanted together. Events of a command's process tree wait for
- * pem_session__run, which knows its root.
+ * One plugin instance serves the events that became wanted together. Events of a command's process
+ * tree wait for pem_session__run, which knows its root.
  */
 #include "core/binding.h"
 #include "core/clock_sync.h"
@@ -36,7 +37,10 @@ static bool names(const char *text, const char *name)
 	       !isalnum((unsigned char)found[strlen(name)]);
 }
 
-/* What a source complains of while it opens may be why it has not an event, which it tells in numbers only. */
+/*
+ * What a source complains of while it opens may be why it has not an event, which it tells in
+ * numbers only.
+ */
 static void say_from_source(enum pem_log_level level, const char *text, void *arg)
 {
 	struct pem_session *s = arg;
@@ -85,7 +89,10 @@ static const struct pem_event *event_that_sets_thread(const struct pem_session *
 	return NULL;
 }
 
-/* Is the event that says who runs where among them? Who delivers that says it for all of a session's other events, too. */
+/*
+ * Is the event that says who runs where among them? Who delivers that says it for all of a
+ * session's other events, too.
+ */
 static bool is_among(const struct pem_event *event, struct pem_demand **demands, size_t count)
 {
 	size_t i;
@@ -114,7 +121,10 @@ static void say_descriptors(const struct pem_instance *instance, size_t count, c
 		 without, count, (unsigned long long)limit.rlim_cur);
 }
 
-/* A source that runs may have failed to get some of its events: ask. These are no event of the instance any more. */
+/*
+ * A source that runs may have failed to get some of its events: ask. These are no event of the
+ * instance any more.
+ */
 static void mark_refused(struct pem_instance *instance, struct pem_demand **demands, size_t count)
 {
 	struct pem_balance balance;
@@ -138,7 +148,10 @@ static void mark_refused(struct pem_instance *instance, struct pem_demand **dema
 	}
 }
 
-/* Open an instance of a plugin for the demands listed. Those that it fails to serve, or all, are marked with its reason. */
+/*
+ * Open an instance of a plugin for the demands listed. Those that it fails to serve, or all, are
+ * marked with its reason.
+ */
 static void open_instance(struct pem_session *s, const struct pem_source_ops *ops,
 			  struct pem_demand **demands, size_t count)
 {
@@ -203,8 +216,8 @@ fail:
 }
 
 /*
- * What a plugin failed to serve the next one may: those that come later are asked. But who runs where stays with the instance
- * that runs, as its streams already tell it.
+ * What a plugin failed to serve the next one may: those that come later are asked. But who runs
+ * where stays with the instance that runs, as its streams already tell it.
  */
 static void choose_again(struct pem_session *s, const struct pem_source_plugin *plugin,
 			 const struct pem_source_ops **chosen, bool runs)
@@ -326,8 +339,8 @@ void pem_session__update_sources(struct pem_session *s)
 /* --- draining --- */
 
 /*
- * Take what is not the log's out of a packet, and count the rest as delivered. Returns where its content ends: behind the last
- * record that is left, or that fits its description.
+ * Take what is not the log's out of a packet, and count the rest as delivered. Returns where its
+ * content ends: behind the last record that is left, or that fits its description.
  */
 static size_t keep_for_log(struct pem_session *s, struct pem_packet *packet, size_t content)
 {
@@ -403,7 +416,10 @@ static size_t padded(size_t bytes)
 	return (bytes + PEM_RECORD_ALIGN - 1) & ~(size_t)(PEM_RECORD_ALIGN - 1);
 }
 
-/* Callbacks take theirs of a packet, and the log keeps the rest. Returns the bytes of its content, now and before. */
+/*
+ * Callbacks take theirs of a packet, and the log keeps the rest. Returns the bytes of its content,
+ * now and before.
+ */
 static int take_packet(struct pem_session *s, const char *name, struct pem_packet *packet,
 		       size_t room, size_t *content, size_t *before)
 {

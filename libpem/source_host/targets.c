@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * targets.c - processes that the session's sources observe: which those are, and letting the sources know
+ * targets.c - processes that the session's sources observe: which those are, and letting the
+ * sources know
  *
- * The kernel follows what a target starts from the moment on at which it is one. Who runs by then is looked for in /proc:
- * descendants once, right after a source has started; programs, control groups and namespaces again and again, for others
- * may come. Not here: processes that raise events themselves (members.c).
+ * The kernel follows what a target starts from the moment on at which it is one. Who runs by then
+ * is looked for in /proc: descendants once, right after a source has started; programs, control
+ * groups and namespaces again and again, for others may come. Not here: processes that raise events
+ * themselves (members.c).
  */
 #include "core/clock_sync.h"
 #include "core/core.h"
@@ -118,8 +120,8 @@ static bool wants_sources(const struct pem_session *s)
 }
 
 /*
- * Contexts that may hold processes which nobody has named by number, but for that of all: it is root's whole machine; with those
- * of a process's descendants, or without.
+ * Contexts that may hold processes which nobody has named by number, but for that of all: it is
+ * root's whole machine; with those of a process's descendants, or without.
  */
 static uint64_t open_contexts(const struct pem_session *s, bool descendants)
 {
@@ -220,9 +222,9 @@ void pem_session__note_target(struct pem_session *s, uint32_t pid)
 	    !(pem_contexts__holding(s->page, s->context_count, pid, ~contexts) & contexts))
 		return;
 	add_found(s, pid, s->sources->has_searched);
+	/* the first: its sources are opened with the next look */
 	if (!s->sources->instance_count)
-		s->sources->next_targets_ns =
-			1; /* the first: its sources are opened with the next look */
+		s->sources->next_targets_ns = 1;
 }
 
 void pem_session__update_targets(struct pem_session *s)

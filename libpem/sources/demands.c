@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * demands.c - the session's demands of a source of the kernel's events, their statistics and balances (contract: demands.h)
+ * demands.c - the session's demands of a source of the kernel's events, their statistics and
+ * balances (contract: demands.h)
  *
  * A system call is made for none of this: cells are mapped.
  */
@@ -200,7 +201,10 @@ static void hand_on(struct receiver *to, const struct pem_cell *cell,
 	to->count++;
 }
 
-/* Parts with a distribution are handed on one by one: their most frequent values add up with bounds of their own. */
+/*
+ * Parts with a distribution are handed on one by one: their most frequent values add up with bounds
+ * of their own.
+ */
 int pem_source_demands__each(struct pem_source *source, size_t i,
 			     void (*function)(const struct pem_statistic *part,
 					      const struct pem_distribution *distribution,
@@ -242,7 +246,10 @@ int pem_source_demands__balance(struct pem_source *source, size_t i, struct pem_
 	int error = 0;
 
 	memset(balance, 0, sizeof(*balance));
-	/* Behind the demands: the event that is logged for the others' sake, unless another source says who runs where. */
+	/*
+	 * Behind the demands: the event that is logged for the others' sake, unless another source
+	 * says who runs where.
+	 */
 	if (i != common->demand_count || !common->has_thread_event ||
 	    common->demands_thread_event || common->beside)
 		demand = pem_source_demands__get(source, i, &error);

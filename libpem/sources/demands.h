@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * demands.h - what the two sources of the kernel's events share: the session's demands, their statistics and balances,
- * names of streams
+ * demands.h - what the two sources of the kernel's events share: the session's demands, their
+ * statistics and balances, names of streams
  *
- * BPF programs (kernel/) and the module (module/) count in cells of each CPU, in one or several parts of it. Reading them,
- * adding them up and saying what is lost is the same for both, and here. Each source's own struct pem_source begins with struct
- * pem_source_common, so these functions take either. Not here: opening, starting and draining a source.
+ * BPF programs (kernel/) and the module (module/) count in cells of each CPU, in one or several
+ * parts of it. Reading them, adding them up and saying what is lost is the same for both, and here.
+ * Each source's own struct pem_source begins with struct pem_source_common, so these functions take
+ * either. Not here: opening, starting and draining a source.
  */
 #ifndef PEM_SOURCES_DEMANDS_H
 #define PEM_SOURCES_DEMANDS_H
@@ -21,7 +22,10 @@
 #define PEM_SOURCE_DEMAND_FLAGS (PEM_ACTION_LOG | PEM_ACTION_STAT | PEM_ACTION_DISTRIBUTION)
 #define PEM_SOURCE_DEMAND_WANTS (PEM_ACTION_LOG | PEM_ACTION_STAT)
 
-/* An event that the session wants. The atomic members are read by read_statistic in any thread; none of them publishes others. */
+/*
+ * An event that the session wants. The atomic members are read by read_statistic in any thread;
+ * none of them publishes others.
+ */
 struct pem_source_demand {
 	const struct pem_event *event;
 	struct pem_context context;
@@ -29,9 +33,14 @@ struct pem_source_demand {
 	uint32_t test_count;
 	/* 0, or -errno why it can't be delivered. */
 	int error;
-	/* The last action. Its epoch is that of the statistic, also when nothing is wanted any more. */
+	/*
+	 * The last action. Its epoch is that of the statistic, also when nothing is wanted any
+	 * more.
+	 */
 	_Atomic uint64_t action;
-	/* PEM_DISTRIBUTION(...): what the statistic keeps beside the cell from its next action on. */
+	/*
+	 * PEM_DISTRIBUTION(...): what the statistic keeps beside the cell from its next action on.
+	 */
 	_Atomic uint32_t distribution;
 	/* Of its cells; the module's: PEM_NO_INDEX until a pool is mapped. */
 	_Atomic uint32_t index;
@@ -55,7 +64,10 @@ struct pem_source_demand_ops {
 	/* The distribution with that index. */
 	const struct pem_distribution *(*distribution)(const struct pem_source *source,
 						       uint32_t index, uint32_t cpu, uint32_t part);
-	/* Add what was produced and discarded of a demand's event; demand NULL: of the one that sets threads. */
+	/*
+	 * Add what was produced and discarded of a demand's event; demand NULL: of the one that
+	 * sets threads.
+	 */
 	void (*count)(struct pem_source *source, struct pem_source_demand *demand,
 		      struct pem_balance *balance);
 };
@@ -86,8 +98,8 @@ int pem_source_demands__init(struct pem_source *source, const struct pem_source_
 void pem_source_demands__free(struct pem_source *source);
 
 /*
- * Ask take of each demand, in order: 0, or -errno why it can't be delivered, and reason then may say so. What it says, or why,
- * is logged and the demand marked.
+ * Ask take of each demand, in order: 0, or -errno why it can't be delivered, and reason then may
+ * say so. What it says, or why, is logged and the demand marked.
  */
 void pem_source_demands__take(struct pem_source *source, const struct pem_source_config *config,
 			      int (*take)(struct pem_source *source, size_t i,
@@ -95,7 +107,10 @@ void pem_source_demands__take(struct pem_source *source, const struct pem_source
 					  struct pem_error *reason),
 			      const char *(*why)(int error));
 
-/* The demand i in a call of struct pem_source_ops; NULL with *error: there is none, or it can't be delivered. */
+/*
+ * The demand i in a call of struct pem_source_ops; NULL with *error: there is none, or it can't be
+ * delivered.
+ */
 struct pem_source_demand *pem_source_demands__get(struct pem_source *source, size_t i, int *error);
 
 /* read_statistic, each_statistic and balance of struct pem_source_ops. */
@@ -110,7 +125,10 @@ int pem_source_demands__balance(struct pem_source *source, size_t i, struct pem_
 /* Say how many processes of the target were not observed, if any. */
 void pem_source_demands__say_targets_lost(const struct pem_source *source, uint32_t lost);
 
-/* The stream of a CPU's records: "k_0" is CPU 0's; "k_0_1" what interrupted probes there; "k2_0" the session's second source's. */
+/*
+ * The stream of a CPU's records: "k_0" is CPU 0's; "k_0_1" what interrupted probes there; "k2_0"
+ * the session's second source's.
+ */
 void pem_source__stream_name(const struct pem_source *source, uint32_t cpu, uint32_t depth,
 			     char *name, size_t bytes);
 

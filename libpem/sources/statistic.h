@@ -13,7 +13,10 @@
 
 #include <stdbool.h>
 
-/* Values in the field's own type, from a slot or a sum of cells of this action. What there is none of stays as it was. */
+/*
+ * Values in the field's own type, from a slot or a sum of cells of this action. What there is none
+ * of stays as it was.
+ */
 static inline void pem_statistic__fill(struct pem_statistic *value, const struct pem_cell *sum,
 				       uint64_t action)
 {

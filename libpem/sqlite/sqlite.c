@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * sqlite.c - libpem-sqlite.so: the events of spec/app/sqlite.xml, from programs that use the shared library libsqlite3
+ * sqlite.c - libpem-sqlite.so: the events of spec/app/sqlite.xml, from programs that use the shared
+ * library libsqlite3
  *
- * Preloaded, it stands in front of the calls that open databases and run statements. SQLite's own hooks (trace, commit,
- * rollback) are left to the program, which may have set them. SQLite calls some of these functions itself, for
- * sqlite3_exec and for the tables of extensions: these statements show too.
+ * Preloaded, it stands in front of the calls that open databases and run statements. SQLite's own
+ * hooks (trace, commit, rollback) are left to the program, which may have set them. SQLite calls
+ * some of these functions itself, for sqlite3_exec and for the tables of extensions: these
+ * statements show too.
  *
- * It does not link with libsqlite3, so that a process without it can be preloaded. The real functions are found before main
- * in the libraries that the program was started with. A module of an interpreter may load them later for itself alone, or
- * hold them itself: then they are found when it opens a database, in the module, in what it needs, or in libsqlite3 by its
- * name. That alone asks the loader, whose lock it takes; the loader's errors and errno stay as they are.
+ * It does not link with libsqlite3, so that a process without it can be preloaded. The real
+ * functions are found before main in the libraries that the program was started with. A module of
+ * an interpreter may load them later for itself alone, or hold them itself: then they are found
+ * when it opens a database, in the module, in what it needs, or in libsqlite3 by its name. That
+ * alone asks the loader, whose lock it takes; the loader's errors and errno stay as they are.
  *
- * Not here: programs with SQLite linked in statically, or with two copies of it; checkpoints by PRAGMA, which SQLite carries out inside.
+ * Not here: programs with SQLite linked in statically, or with two copies of it; checkpoints by
+ * PRAGMA, which SQLite carries out inside.
  */
 #include <sqlite3.h>
 
@@ -108,7 +112,10 @@ static void find(uintptr_t site)
 		find_later(site);
 }
 
-/* Of a library that was unloaded no database is open: so where it is now matters from the next one on. */
+/*
+ * Of a library that was unloaded no database is open: so where it is now matters from the next one
+ * on.
+ */
 static void find_for_open(uintptr_t site)
 {
 	/* xd */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * distribution.c - variance, histogram and most frequent values: asking for them, and adding up what producers and sources keep
+ * distribution.c - variance, histogram and most frequent values: asking for them, and adding up
+ * what producers and sources keep
  *
- * Not here: how it is accumulated (pem/distribution.h, producer/accumulate.c) and added up (libpem/distribution.c).
+ * Not here: how it is accumulated (pem/distribution.h, producer/accumulate.c) and added up
+ * (libpem/distribution.c).
  */
 #include "core/core.h"
 #include "core/demand.h"
@@ -198,7 +200,10 @@ int pem_demand__read_distribution(struct pem_session *s, const struct pem_demand
 
 /* --- handing it out --- */
 
-/* All that a handle keeps of event i, if it was asked to keep this. 0, or -errno. The session is locked. */
+/*
+ * All that a handle keeps of event i, if it was asked to keep this. 0, or -errno. The session is
+ * locked.
+ */
 static int read_kept(struct pem_statistics *st, size_t i, unsigned what,
 		     struct pem_distribution_total *total)
 {

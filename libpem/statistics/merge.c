@@ -17,7 +17,10 @@ static double mean_of(const struct pem_statistic *s)
 	       (double)s->count;
 }
 
-/* Chan, Golub, LeVeque: Updating formulae and a pairwise algorithm for computing sample variances, 1979. */
+/*
+ * Chan, Golub, LeVeque: Updating formulae and a pairwise algorithm for computing sample variances,
+ * 1979.
+ */
 static void add_variance(struct pem_statistic *to, const struct pem_statistic *from)
 {
 	double n = (double)to->count, m = (double)from->count, distance;

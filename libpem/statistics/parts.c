@@ -2,8 +2,9 @@
 /*
  * parts.c - statistics out of a producer's cells: of all its threads together, or of each
  *
- * Slots are hostile: any value may stand there, and is copied once. A thread that takes over another's lane moves what that
- * one did to lane 0 (pem_pool_header.fold); who was reading meanwhile begins again.
+ * Slots are hostile: any value may stand there, and is copied once. A thread that takes over
+ * another's lane moves what that one did to lane 0 (pem_pool_header.fold); who was reading
+ * meanwhile begins again.
  */
 #include "core/core.h"
 #include "core/demand.h"
@@ -144,7 +145,10 @@ static int read_parts(struct pem_producer *p, uint32_t cell, void *arg)
 	return 0;
 }
 
-/* Wait for who moves statistics, which takes a moment unless the machine has much else to do. True: for long. */
+/*
+ * Wait for who moves statistics, which takes a moment unless the machine has much else to do. True:
+ * for long.
+ */
 static bool wait_for_fold(unsigned tries)
 {
 	const struct timespec pause = {.tv_nsec = FOLD_PAUSE_NS};

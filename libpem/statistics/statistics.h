@@ -62,9 +62,9 @@ void pem_producer__statistic(struct pem_producer *producer, const struct pem_dem
 			     struct pem_statistic *s);
 
 /*
- * Read lanes of one moment, as far as lanes that change hands go: calls read with the event's index, again if one did
- * meanwhile; not if the producer does not know the event. Returns what read did last, or 0. May wait for a tenth of a second,
- * once where the producer died in the middle.
+ * Read lanes of one moment, as far as lanes that change hands go: calls read with the event's
+ * index, again if one did meanwhile; not if the producer does not know the event. Returns what read
+ * did last, or 0. May wait for a tenth of a second, once where the producer died in the middle.
  */
 int pem_producer__steady(struct pem_producer *producer, const struct pem_demand *demand,
 			 int (*read)(struct pem_producer *producer, uint32_t event_index,

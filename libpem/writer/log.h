@@ -24,8 +24,8 @@ struct pem_log_span {
 struct pem_log {
 	struct pem_session *session;
 	struct pem_trace_writer *writer;
-	struct pem_model
-		*model; /* of the trace: the session's, without what the trace can't hold */
+	/* of the trace: the session's, without what the trace can't hold */
+	struct pem_model *model;
 	size_t model_seen; /* of the session's events: those that were looked at for it */
 	struct pem_trace_info info;
 	uint64_t machine_cpu_ns; /* when its time began, since boot; 0: not known */
@@ -35,7 +35,8 @@ struct pem_log {
 	size_t span_count;
 	bool closed; /* accounted for: nothing more goes into the trace */
 	int result; /* of finishing */
-	uint8_t any_level; /* up to which also what processes raise that the session has not met; 0: nothing */
+	/* up to which also what processes raise that the session has not met; 0: nothing */
+	uint8_t any_level;
 	/* user records, of producers accounted for but for delivered */
 	uint64_t delivered, produced, overwritten;
 	size_t count;
@@ -48,12 +49,16 @@ struct pem_log {
 void pem_log__model_grew(struct pem_log *log);
 
 /*
- * The trace speaks of an event of the session's: its model has to have it. A program's own spec may give an event a lower
- * level than the one known here, so that it is logged though nobody here asked for it.
+ * The trace speaks of an event of the session's: its model has to have it. A program's own spec may
+ * give an event a lower level than the one known here, so that it is logged though nobody here
+ * asked for it.
  */
 void pem_log__describe(struct pem_log *log, const struct pem_event *event);
 
-/* Is a record the log's? Of what asynchronous callbacks want too, only what was raised while it was enabled. */
+/*
+ * Is a record the log's? Of what asynchronous callbacks want too, only what was raised while it was
+ * enabled.
+ */
 bool pem_log__wants(const struct pem_log *log, const struct pem_demand *demand, uint64_t clock);
 
 /* Is there a trace that records go to? */

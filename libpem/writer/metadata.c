@@ -37,7 +37,10 @@ static void write_trace_block(FILE *f, const char *uuid)
 		uuid);
 }
 
-/* The clock's origin: its value 0 lies so many seconds and cycles after the epoch (never before, for a sane host). */
+/*
+ * The clock's origin: its value 0 lies so many seconds and cycles after the epoch (never before,
+ * for a sane host).
+ */
 static void write_clock_block(FILE *f, const struct pem_trace_info *info)
 {
 	unsigned __int128 cycles =

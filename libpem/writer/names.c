@@ -2,9 +2,9 @@
 /*
  * names.c - what processes and threads are called that were there before the recording: .pem/names
  *
- * Processes that start or replace their image meanwhile are named by the kernel's events, those that raise events by their
- * balance. The file has a line 'PID<tab>NAME' for each, and 'PID/TID<tab>NAME' for each of its threads; the last one of a
- * process or thread counts.
+ * Processes that start or replace their image meanwhile are named by the kernel's events, those
+ * that raise events by their balance. The file has a line 'PID<tab>NAME' for each, and
+ * 'PID/TID<tab>NAME' for each of its threads; the last one of a process or thread counts.
  */
 #include "writer/log.h"
 #include "writer/trace_writer.h"

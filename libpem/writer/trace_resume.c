@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * trace_resume.c - going on with a trace that was cut off: its streams as they are, each packet checked
+ * trace_resume.c - going on with a trace that was cut off: its streams as they are, each packet
+ * checked
  *
- * Nothing here changes a file of the trace. What is written from here on goes beside it (trace_stage.h).
+ * Nothing here changes a file of the trace. What is written from here on goes beside it
+ * (trace_stage.h).
  */
 #include "core/core.h"
 #include "writer/trace_stage.h"
@@ -213,7 +215,10 @@ static int resume(struct pem_trace_writer *w, int trace_fd, int stage_fd, struct
 	result = find_earlier(w, error);
 	if (result)
 		return result;
-	/* Whoever died may have come to write the model's file, and not the metadata, about a new event. */
+	/*
+	 * Whoever died may have come to write the model's file, and not the metadata, about a new
+	 * event.
+	 */
 	result = pem_trace_writer__model_changed(w);
 	return result ? pem_error__set(error, result, "cannot write in its folder '.pem': %s",
 				       strerror(-result))

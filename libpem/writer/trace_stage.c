@@ -6,24 +6,30 @@
  *
  * The steps of a recovery, and what is there if its process ends after each:
  *
- *	1. '.pem/recovery.new' is made, and filled: new stream files, metadata, model, run, names, balance.
- *	   The trace and shared memory are as they were. The next recovery removes the folder and begins anew.
+ *	1. '.pem/recovery.new' is made, and filled: new stream files, metadata, model, run, names,
+ *	balance.
+ *	   The trace and shared memory are as they were. The next recovery removes the folder and
+ *	   begins anew.
  *	2. It is renamed to '.pem/recovery': it is whole.
  *	   From here on, the next recovery goes on with step 3, and does not ask for shared memory.
- *	3. metadata and model replace those of the trace. They describe all that the old ones did, and more.
- *	4. Stream files move to the trace, one by one. Each goes by its own name, or has a number behind it where there is a
- *	   file of that name: nothing is overwritten. A file that has moved is no longer in the stage, so it does not move twice.
- *	5. A torn packet, which no reader can use, is cut off the end of streams. Cutting again finds nothing to cut.
- *	6. names and run replace those of the trace, session and reserve go. balance comes last: with it the trace is complete, and
+ *	3. metadata and model replace those of the trace. They describe all that the old ones did,
+ *	and more. 4. Stream files move to the trace, one by one. Each goes by its own name, or has a
+ *	number behind it where there is a
+ *	   file of that name: nothing is overwritten. A file that has moved is no longer in the
+ *	   stage, so it does not move twice.
+ *	5. A torn packet, which no reader can use, is cut off the end of streams. Cutting again
+ *	finds nothing to cut. 6. names and run replace those of the trace, session and reserve go.
+ *	balance comes last: with it the trace is complete, and
  *	   is not recovered again.
  *	7. The empty folder goes, and by then shared memory, too. If they stay, nobody reads them.
  *
- * Steps 3 to 7 take no space, but for entries in folders. Until the last one the trace is readable, as an incomplete one. This
- * is safe against the end of the process, not of the machine: shared memory does not outlive that either.
+ * Steps 3 to 7 take no space, but for entries in folders. Until the last one the trace is readable,
+ * as an incomplete one. This is safe against the end of the process, not of the machine: shared
+ * memory does not outlive that either.
  *
- * The trace may come from anyone. What moves is a regular file, and goes to the trace's own folder under names that are
- * pem's; links are not followed; a stream is cut only if it is the user's, has no other link, and its torn end has the
- * magic number and uuid of this trace.
+ * The trace may come from anyone. What moves is a regular file, and goes to the trace's own folder
+ * under names that are pem's; links are not followed; a stream is cut only if it is the user's, has
+ * no other link, and its torn end has the magic number and uuid of this trace.
  */
 #include "writer/trace_stage.h"
 #include "util.h"
@@ -166,7 +172,10 @@ static int move_stream(int stage_fd, int trace_fd, const char *name)
 	return result;
 }
 
-/* Move those that a listing shows; what moves meanwhile may keep others from being listed. Returns how many, or -errno. */
+/*
+ * Move those that a listing shows; what moves meanwhile may keep others from being listed. Returns
+ * how many, or -errno.
+ */
 static int move_listed(DIR *folder, int trace_fd)
 {
 	struct dirent *entry;
@@ -204,8 +213,9 @@ static int cut_stream(int trace_fd, const char *name, const uint8_t uuid[16])
 	struct stat st;
 	int fd = pem_stream_file__open(trace_fd, name, O_RDWR, &st), result = 0;
 
+	/* no stream, or not to be written: then it is not cut */
 	if (fd < 0)
-		return 0; /* no stream, or not to be written: then it is not cut */
+		return 0;
 	if (st.st_uid == geteuid() && st.st_nlink == 1) {
 		pem_stream_file__measure(fd, (uint64_t)st.st_size, uuid, &extent);
 		if (extent.torn && ftruncate(fd, (off_t)extent.bytes))

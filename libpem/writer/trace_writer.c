@@ -302,8 +302,9 @@ static int write_packet(int fd, const struct pem_packet *packet, size_t content,
 }
 
 /*
- * Readers learn what was lost as the difference of two packets' counts: a stream that begins with losses begins with an
- * empty packet that states none. If it can't be written the next one can't either, and is counted.
+ * Readers learn what was lost as the difference of two packets' counts: a stream that begins with
+ * losses begins with an empty packet that states none. If it can't be written the next one can't
+ * either, and is counted.
  */
 static void begin_with_none_lost(struct pem_trace_writer *w, const char *name,
 				 const struct pem_packet *packet)
@@ -316,7 +317,9 @@ static void begin_with_none_lost(struct pem_trace_writer *w, const char *name,
 	pem_trace_writer__packet(w, name, &empty, sizeof(empty));
 }
 
-/* Counts of a lane go on where its earlier stream stopped, and those of a stream begin with none. */
+/*
+ * Counts of a lane go on where its earlier stream stopped, and those of a stream begin with none.
+ */
 static uint64_t since(uint64_t count, uint64_t before)
 {
 	return count > before ? count - before : 0;

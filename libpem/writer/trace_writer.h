@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * trace_writer.h - a trace directory while it is being written: packets to stream files, metadata, .pem/
+ * trace_writer.h - a trace directory while it is being written: packets to stream files, metadata,
+ * .pem/
  *
- * A full disk stops the writing of packets, not the counting: what is not written is counted as discarded in its
- * stream, and space for the closing files is reserved when the trace is begun.
+ * A full disk stops the writing of packets, not the counting: what is not written is counted as
+ * discarded in its stream, and space for the closing files is reserved when the trace is begun.
  */
 #ifndef PEM_TRACE_WRITER_H
 #define PEM_TRACE_WRITER_H
@@ -23,8 +24,9 @@ struct pem_trace_writer;
 bool pem_folder_is_empty(int fd);
 
 /*
- * Begin a trace in a directory that does not exist or is empty; info has command, host, clock and start set. The
- * model is borrowed and may grow; call __model_changed then. NULL with errno and error.
+ * Begin a trace in a directory that does not exist or is empty; info has command, host, clock and
+ * start set. The model is borrowed and may grow; call __model_changed then. NULL with errno and
+ * error.
  */
 struct pem_trace_writer *pem_trace_writer__new(const char *directory, const struct pem_model *model,
 					       const struct pem_trace_info *info,
@@ -35,32 +37,38 @@ int pem_trace_writer__set_info(struct pem_trace_writer *writer, const struct pem
 int pem_trace_writer__model_changed(struct pem_trace_writer *writer);
 
 /*
- * Append a packet whose records are checked and whose header holds timestamps, content_size, sequence, pid, tid, cpu,
- * source, record_count and events_discarded (without what this writer lost). bytes: readable from packet on. 0, or -errno: nothing of it was written, its records count as lost in the stream.
+ * Append a packet whose records are checked and whose header holds timestamps, content_size,
+ * sequence, pid, tid, cpu, source, record_count and events_discarded (without what this writer
+ * lost). bytes: readable from packet on. 0, or -errno: nothing of it was written, its records count
+ * as lost in the stream.
  */
 int pem_trace_writer__packet(struct pem_trace_writer *writer, const char *stream,
 			     struct pem_packet *packet, size_t bytes);
 /*
- * The same for packets of one stream that lie one after the other, each in its content rounded up to 8 bytes; one write.
- * 0, or -errno: none of them was written.
+ * The same for packets of one stream that lie one after the other, each in its content rounded up
+ * to 8 bytes; one write. 0, or -errno: none of them was written.
  */
 int pem_trace_writer__packets(struct pem_trace_writer *writer, const char *stream, void *packets,
 			      size_t bytes);
-/* Records discarded in a stream after its last packet: state them in an empty packet, if the disk allows. */
+/*
+ * Records discarded in a stream after its last packet: state them in an empty packet, if the disk
+ * allows.
+ */
 void pem_trace_writer__discarded(struct pem_trace_writer *writer, const char *stream,
 				 uint64_t events_discarded, uint64_t clock);
 /*
- * Go on with a trace that was cut off, beside it: what is there is read and not changed, and all that is written goes to
- * the folder stage_fd (trace_stage.h), packets to stream files of their own. trace_fd: the trace's folder. Both are
- * duplicated. NULL with errno and error.
+ * Go on with a trace that was cut off, beside it: what is there is read and not changed, and all
+ * that is written goes to the folder stage_fd (trace_stage.h), packets to stream files of their
+ * own. trace_fd: the trace's folder. Both are duplicated. NULL with errno and error.
  */
 struct pem_trace_writer *pem_trace_writer__resume(int trace_fd, int stage_fd,
 						  const struct pem_model *model,
 						  const struct pem_trace_info *info,
 						  struct pem_error *error);
 /*
- * Show each packet of the wanted streams of the trace that is gone on with, whole and with its sizes checked; streams come in
- * the order of their names, so that those of one process follow each other.
+ * Show each packet of the wanted streams of the trace that is gone on with, whole and with its
+ * sizes checked; streams come in the order of their names, so that those of one process follow each
+ * other.
  */
 void pem_trace_writer__walk(struct pem_trace_writer *writer,
 			    bool (*wants)(const void *arg, const char *stream),
@@ -70,7 +78,10 @@ void pem_trace_writer__walk(struct pem_trace_writer *writer,
 /* Clock at the end of a stream's last packet; 0: no such stream. Of all streams: __last_clock. */
 uint64_t pem_trace_writer__stream_clock(const struct pem_trace_writer *writer, const char *stream);
 uint64_t pem_trace_writer__last_clock(const struct pem_trace_writer *writer);
-/* Where packets and accounts go instead of files. Its functions do what those of pem_trace_writer of these names do. */
+/*
+ * Where packets and accounts go instead of files. Its functions do what those of pem_trace_writer
+ * of these names do.
+ */
 struct pem_packet_store {
 	void *arg;
 	int (*packet)(void *arg, const char *stream, const struct pem_packet *packet, size_t bytes);
@@ -85,7 +96,10 @@ void pem_trace_writer__keep_in(struct pem_trace_writer *writer,
 void pem_trace_writer__begin_span(struct pem_trace_writer *writer);
 /* Clock at which the first packet with records since then begins; 0: none came. */
 uint64_t pem_trace_writer__span_clock(const struct pem_trace_writer *writer);
-/* Note in the trace which session records it, for pem_trace__recover; NULL: none any more. 0, or -errno. */
+/*
+ * Note in the trace which session records it, for pem_trace__recover; NULL: none any more. 0, or
+ * -errno.
+ */
 int pem_trace_writer__note_session(struct pem_trace_writer *writer, const char *session_directory);
 
 /* First failure of a packet, or 0. */
@@ -95,7 +109,10 @@ struct pem_balance_entry {
 	uint32_t event_id; /* 0: unknown */
 	struct pem_balance balance;
 };
-/* One producer's balances, for .pem/balance; start_clock as in struct pem_trace_producer. 0, or -ENOMEM. */
+/*
+ * One producer's balances, for .pem/balance; start_clock as in struct pem_trace_producer. 0, or
+ * -ENOMEM.
+ */
 int pem_trace_writer__balance(struct pem_trace_writer *writer, uint32_t pid, const char *name,
 			      uint64_t start_clock, const struct pem_balance_entry *entries,
 			      size_t count);

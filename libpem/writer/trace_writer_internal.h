@@ -31,8 +31,8 @@ struct pem_stream {
 	uint64_t overwritten; /* events_overwritten of the last packet */
 	uint64_t used; /* when, for closing the one least used */
 	uint64_t instance; /* stream_instance_id */
-	uint64_t discarded_before,
-		overwritten_before; /* stated by the earlier stream of the same name */
+	/* stated by the earlier stream of the same name */
+	uint64_t discarded_before, overwritten_before;
 };
 
 struct pem_trace_writer {
@@ -51,8 +51,8 @@ struct pem_trace_writer {
 	unsigned open_count;
 	uint64_t ticks;
 	int failed;
-	const struct pem_packet_store
-		*store; /* takes packets and accounts instead of files; NULL: none */
+	/* takes packets and accounts instead of files; NULL: none */
+	const struct pem_packet_store *store;
 	uint64_t span_clock; /* first one of records since __begin_span; 0: none yet */
 	FILE *balance; /* memory stream */
 	char *balance_text;
@@ -62,10 +62,15 @@ struct pem_trace_writer {
 	size_t names_bytes;
 };
 
-/* The stream of a name, new if need be; valid until the next call. NULL: out of memory, or it is no stream's name. */
+/*
+ * The stream of a name, new if need be; valid until the next call. NULL: out of memory, or it is no
+ * stream's name.
+ */
 struct pem_stream *pem_trace_writer__stream(struct pem_trace_writer *writer, const char *name);
 
-/* trace_resume.c: the stream of that name in the trace that is gone on with; NULL: there was none. */
+/*
+ * trace_resume.c: the stream of that name in the trace that is gone on with; NULL: there was none.
+ */
 const struct pem_earlier_stream *pem_trace_writer__earlier(const struct pem_trace_writer *writer,
 							   const char *name);
 

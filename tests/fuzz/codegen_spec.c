@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * codegen_spec.c - fuzz target: any bytes as a spec, through every stage, and every backend where it has no error
+ * codegen_spec.c - fuzz target: any bytes as a spec, through every stage, and every backend where
+ * it has no error
  *
- * Bytes that hold a NUL are two specs, the new one and what it replaces. Seeds are the specs of this tree (tests/fuzz/run).
- * Nothing is written to disk.
+ * Bytes that hold a NUL are two specs, the new one and what it replaces. Seeds are the specs of
+ * this tree (tests/fuzz/run). Nothing is written to disk.
  */
 #include "backends/backend.h"
 #include "compare.h"

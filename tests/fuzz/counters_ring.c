@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * counters_ring.c - fuzz the parsing of perf's ring: the first word directories head and tail, the rest is the ring
+ * counters_ring.c - fuzz the parsing of perf's ring: the first word directories head and tail, the
+ * rest is the ring
  */
 #include "sources/counters/counters.h"
 

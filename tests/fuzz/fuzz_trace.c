@@ -2,8 +2,9 @@
 /*
  * fuzz_trace.c - libFuzzer: any bytes as the files of a trace
  *
- * The input is split at '|' marks of four bytes "|PEM" into .pem/run, .pem/balance, stream files and .pem/names; an empty run
- * stands for a valid one, and empty names for none. Records that are handed out are read in full.
+ * The input is split at '|' marks of four bytes "|PEM" into .pem/run, .pem/balance, stream files
+ * and .pem/names; an empty run stands for a valid one, and empty names for none. Records that are
+ * handed out are read in full.
  */
 #define _GNU_SOURCE
 #include "tests/unit/trace_fixture.h"

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * helper_messages.c - fuzz target: what a session takes from its confined helpers, of which one may be an attacker's
+ * helper_messages.c - fuzz target: what a session takes from its confined helpers, of which one may
+ * be an attacker's
  *
- * The input is steps of four bytes: what (a message of a keeper's or a finder's, of which kind; or something that the session does),
- * which name, which descriptors come along, and one more for numbers. Messages wait in the socket until the session hears them. After
- * each input the session lets all go, and has as many descriptors open as before.
+ * The input is steps of four bytes: what (a message of a keeper's or a finder's, of which kind; or
+ * something that the session does), which name, which descriptors come along, and one more for
+ * numbers. Messages wait in the socket until the session hears them. After each input the session
+ * lets all go, and has as many descriptors open as before.
  */
 #include "chunks/chunks.h"
 #include "core/core.h"

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kernel_ring.c - any bytes as a kernel ring: draining touches nothing outside it and hands on whole packets
+ * kernel_ring.c - any bytes as a kernel ring: draining touches nothing outside it and hands on
+ * whole packets
  *
- * Input: 8 bytes of tail, 8 of head beyond it, 1 of whether a clock is known, the rest the ring's data.
+ * Input: 8 bytes of tail, 8 of head beyond it, 1 of whether a clock is known, the rest the ring's
+ * data.
  */
 #include <stdlib.h>
 #include <string.h>

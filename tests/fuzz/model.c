@@ -2,7 +2,8 @@
 /*
  * model.c - fuzz target: model text, as a trace or another process may hand it to us
  *
- * Whatever the text, it is taken whole or refused with a sentence; what was taken prints as text that is taken again.
+ * Whatever the text, it is taken whole or refused with a sentence; what was taken prints as text
+ * that is taken again.
  */
 #include <pem/model.h>
 
@@ -46,8 +47,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		goto out;
 	added = pem_model__add_text(model, (const char *)data, bytes, "fuzz", &error);
 	if (added < 0) {
+		/* refused without a sentence, or half taken */
 		if (!error.text[0] || pem_model__count(model))
-			abort(); /* refused without a sentence, or half taken */
+			abort();
 		goto out;
 	}
 	touch(model, data, bytes);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * module_pool.c - any bytes as a pool of the module: opening and draining it touches nothing outside, and hands on whole
- * packets
+ * module_pool.c - any bytes as a pool of the module: opening and draining it touches nothing
+ * outside, and hands on whole packets
  *
- * Input: steps of eight bytes over a sound pool with some records: 1 of where (the header, states of chunks, event ids, lanes,
- * a chunk; bit 7: drain first), 1 of nothing, 2 of an offset there in bytes, 4 of a value.
+ * Input: steps of eight bytes over a sound pool with some records: 1 of where (the header, states
+ * of chunks, event ids, lanes, a chunk; bit 7: drain first), 1 of nothing, 2 of an offset there in
+ * bytes, 4 of a value.
  */
 #include "tests/unit/module_fixture.h"
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * predicate.c - fuzz target: any text as a predicate of an event that has all kinds of fields, on any record of it
+ * predicate.c - fuzz target: any text as a predicate of an event that has all kinds of fields, on
+ * any record of it
  *
- * The input is a text, a NUL, and a record's bytes behind its header. What is refused is refused with a sentence; what is
- * taken compiles to tests that stay inside of the record and end, and say what walking the tree says.
+ * The input is a text, a NUL, and a record's bytes behind its header. What is refused is refused
+ * with a sentence; what is taken compiles to tests that stay inside of the record and end, and say
+ * what walking the tree says.
  */
 #include "pool.h"
 #include "tests/unit/predicate_reference.h"

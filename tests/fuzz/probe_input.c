@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * probe_input.c - fuzz target: any bytes as a tracepoint's format, a static probe's arguments, a binary with probes
+ * probe_input.c - fuzz target: any bytes as a tracepoint's format, a static probe's arguments, a
+ * binary with probes
  *
- * The first byte tells which. Whatever is taken has directories and sizes that a program may be made of.
+ * The first byte tells which. Whatever is taken has directories and sizes that a program may be
+ * made of.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -44,8 +46,9 @@ static void read_arguments(const char *text)
 	do {
 		before = text;
 		rc = pem_usdt_argument__next(&text, &argument);
+		/* who calls it would never end */
 		if (rc && text == before)
-			abort(); /* who calls it would never end */
+			abort();
 		if (rc > 0 && (argument.bytes > 8 || argument.location.shift > 3))
 			abort();
 	} while (rc);

@@ -2,7 +2,8 @@
 /*
  * program_models.c - fuzz target: any bytes as a program file whose models are read
  *
- * The file lies in memory, in a folder that is removed at the end. What it names as libraries may be there or not.
+ * The file lies in memory, in a folder that is removed at the end. What it names as libraries may
+ * be there or not.
  */
 #include <pem/model.h>
 

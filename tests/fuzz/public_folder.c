@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * public_folder.c - fuzz target: what root's session takes from its public folder, in which users attack it
+ * public_folder.c - fuzz target: what root's session takes from its public folder
  *
- * The input is steps of four bytes: what, which name, an owner and a kind, a number. Hostile users make, write, cut, grow, lock,
- * link, rename and remove files, folders, links and pipes; programs of honest ones count in files of theirs; the session
- * scans. One hostile step may wait until the session has a file of counts mapped. Afterwards the honest counts were taken
- * once, no file outside of the folder has changed, and as many descriptors are open, and files mapped, as before. Run as
- * root, files have several owners.
+ * The input is steps of four bytes: what, which name, an owner and a kind, a number. Hostile users
+ * make and harm files; honest programs count in theirs; the session scans. One hostile step may
+ * come while a file is mapped. Then honest counts were taken once, and nothing outside has changed.
  */
 #include "dirs/dirs.h"
 #include "processes/processes.h"
@@ -263,8 +261,9 @@ static void cut(const uint8_t *step)
 {
 	int fd = open_file(step[1]);
 
+	/* no plain file */
 	if (fd >= 0 && ftruncate(fd, (off_t)size_of(step[3])))
-		errno = 0; /* no plain file */
+		errno = 0;
 	if (fd >= 0)
 		close(fd);
 }
@@ -363,8 +362,9 @@ static void attack(const uint8_t *step)
 			crowd();
 		break;
 	}
+	/* so it was no attack */
 	if (result)
-		errno = 0; /* so it was no attack */
+		errno = 0;
 }
 
 static void gather_meanwhile(struct pem_session *s, struct pem_session_page *head)

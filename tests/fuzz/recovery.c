@@ -2,10 +2,11 @@
 /*
  * recovery.c - libFuzzer: a killed recorder's trace, into whose folder somebody has reached
  *
- * The input is steps of eight bytes: what, which file, which name, a byte, and a number of four bytes. Files of the trace and
- * of its session are changed, cut, grown into sparse ones, moved and removed; folders, links, fifos and files that are not
- * pem's come by the names of streams and others. Then the trace is recovered and read, twice. What is not pem's is the same
- * as before, and no descriptor stays open.
+ * The input is steps of eight bytes: what, which file, which name, a byte, and a number of four
+ * bytes. Files of the trace and of its session are changed, cut, grown into sparse ones, moved and
+ * removed; folders, links, fifos and files that are not pem's come by the names of streams and
+ * others. Then the trace is recovered and read, twice. What is not pem's is the same as before, and
+ * no descriptor stays open.
  */
 #define _GNU_SOURCE
 
@@ -179,7 +180,10 @@ static void write_kept(const struct kept *f)
 	close(fd);
 }
 
-/* What links lead to: a stream with a torn packet at its end, which would be cut if it were the trace's. */
+/*
+ * What links lead to: a stream with a torn packet at its end, which would be cut if it were the
+ * trace's.
+ */
 static void write_outside(const struct kept *f)
 {
 	int fd = open(outside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -324,7 +328,10 @@ static void do_step(const uint8_t *step)
 
 /* --- what has to stay --- */
 
-/* A file of the trace's folder that is not the trace's, by its name or its first bytes; or the one outside. */
+/*
+ * A file of the trace's folder that is not the trace's, by its name or its first bytes; or the one
+ * outside.
+ */
 struct foreign {
 	char name[256];
 	struct stat st;

@@ -2,9 +2,10 @@
 /*
  * requests.c - fuzz target: what a flight recorder is sent by whoever connects to its socket
  *
- * An input is messages of three bytes: what each of its descriptors is, how many there are, and how long its text is; several
- * may come before the recorder gets to the first. Whatever is sent, the recorder goes on with as many descriptors open
- * as before, and hangs up on all but who has said nothing yet.
+ * An input is messages of three bytes: what each of its descriptors is, how many there are, and how
+ * long its text is; several may come before the recorder gets to the first. Whatever is sent, the
+ * recorder goes on with as many descriptors open as before, and hangs up on all but who has said
+ * nothing yet.
  */
 #define _GNU_SOURCE
 #include "core/clock_sync.h"

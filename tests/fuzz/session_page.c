@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * session_page.c - fuzz target: what a program reads of a session's page, its own pool and its control page
+ * session_page.c - fuzz target: what a program reads of a session's page, its own pool and its
+ * control page
  *
- * A session that wants the program's events to be logged and counted, as an honest consumer offers it; the program joins it. The
- * input is steps of eight bytes: an edit of shared memory (where: 1, offset: 3, value: 4, stored at an address of that many
- * bytes' alignment), or the event that raises all stubs and so applies rules, makes pools, filters, counts, logs and wakes. Whatever
- * the page says, the program goes on.
+ * A session that wants the program's events to be logged and counted, as an honest consumer offers
+ * it; the program joins it. The input is steps of eight bytes: an edit of shared memory (where: 1,
+ * offset: 3, value: 4, stored at an address of that many bytes' alignment), or the event that
+ * raises all stubs and so applies rules, makes pools, filters, counts, logs and wakes. Whatever the
+ * page says, the program goes on.
  */
 /* Its filters are kept for a process's life; here a life is one input. */
 #include "producer/apply.c"

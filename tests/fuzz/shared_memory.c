@@ -2,10 +2,12 @@
 /*
  * shared_memory.c - fuzz target: what a consumer reads of programs' pools and control files
  *
- * A pool and a control file as honest programs make them, with a few records; the input is edits of both, eight bytes each: where
- * (1), offset (3, within that part), value (4, stored at an address of that many bytes' alignment). Then all that a session does with
- * them: map, drain, copy, account for, sum up statistics, wide ones too, take an entry of the table, write enable bits and action words. Now
- * and then the trace is finished, and pem's own reader must find every record in it sound and the books balanced.
+ * A pool and a control file as honest programs make them, with a few records; the input is edits of
+ * both, eight bytes each: where (1), offset (3, within that part), value (4, stored at an address
+ * of that many bytes' alignment). Then all that a session does with them: map, drain, copy, account
+ * for, sum up statistics, wide ones too, take an entry of the table, write enable bits and action
+ * words. Now and then the trace is finished, and pem's own reader must find every record in it
+ * sound and the books balanced.
  */
 #include "chunks/chunks.h"
 #include "core/core.h"

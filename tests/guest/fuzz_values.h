@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_values.h - random values for a system call, right, nearly right or wrong, and memory that is there, half there or not
+ * fuzz_values.h - random values for a system call, right, nearly right or wrong, and memory that is
+ * there, half there or not
  *
  * Not here: what they are for (module_fuzz.c).
  */
@@ -16,7 +17,10 @@
 #define MAPS 8
 #define PAGE 4096u
 
-/* Where structures lie: memory of all threads, a page before one that can't be read, four that can't be written to. */
+/*
+ * Where structures lie: memory of all threads, a page before one that can't be read, four that
+ * can't be written to.
+ */
 static uint8_t *shared_bytes, *before_hole, *read_only;
 
 /* 0: there is no memory. */
@@ -88,8 +92,9 @@ static inline unsigned long any_disguise(struct user *u, unsigned long command)
 }
 
 /*
- * A command, seldom another device's, another one, or of another size or direction. It becomes WORK only from WORK: a caller
- * that expects an answer would wait until somebody stops the session, for ever if nobody has its file any more.
+ * A command, seldom another device's, another one, or of another size or direction. It becomes WORK
+ * only from WORK: a caller that expects an answer would wait until somebody stops the session, for
+ * ever if nobody has its file any more.
  */
 static inline unsigned long disguise(struct user *u, unsigned long command)
 {
@@ -164,8 +169,8 @@ static inline void mutate(struct user *u, void *structure, size_t bytes)
 }
 
 /*
- * A pointer that was to be found by the kernel, after mutate(): one that is another now must not lead to memory of ours that
- * nobody offered.
+ * A pointer that was to be found by the kernel, after mutate(): one that is another now must not
+ * lead to memory of ours that nobody offered.
  */
 static inline uint64_t harmless(uint64_t pointer, const void *planned)
 {

@@ -2,8 +2,9 @@
 /*
  * module_accessed.c - what the module says of a process's pages is what the process did with them
  *
- * A child touches known pages, round after round, and has the processor look up their translations again before each. It
- * notes when its rounds were: on a busy machine it may have none between two passes, which then say nothing.
+ * A child touches known pages, round after round, and has the processor look up their translations
+ * again before each. It notes when its rounds were: on a busy machine it may have none between two
+ * passes, which then say nothing.
  *
  * guest: limit=180
  */
@@ -21,8 +22,8 @@
 #define ROUNDS_KEPT 4096u
 
 /*
- * What parent and child share: the child touches all pages of regions r with r % 4 == turn; 4: none. It writes to those of
- * every other such region, and reads the others.
+ * What parent and child share: the child touches all pages of regions r with r % 4 == turn; 4:
+ * none. It writes to those of every other such region, and reads the others.
  */
 struct shared {
 	volatile uint32_t turn;
@@ -37,8 +38,8 @@ struct shared {
 struct seen {
 	const struct shared *shared; /* only passes after a whole round count; NULL: all do */
 	struct pem_kmod_accessed *asked;
-	uint64_t last_pass,
-		walk; /* clocks: when the pass before ended, and this one began to look */
+	/* clocks: when the pass before ended, and this one began to look */
+	uint64_t last_pass, walk;
 	uint64_t from, size, bytes;
 	uint32_t pid, passes, pages, huge;
 	uint32_t accessed[REGIONS + 1]; /* of the last pass; the last one: elsewhere */
@@ -111,7 +112,10 @@ static void live(struct shared *shared, volatile uint8_t *memory, uint64_t bytes
 	for (;;) {
 		turn = shared->turn;
 		from = pem_clock();
-		/* Other rights, and the old ones again: translations that the processor has are forgotten. */
+		/*
+		 * Other rights, and the old ones again: translations that the processor has are
+		 * forgotten.
+		 */
 		if (mprotect((void *)(uintptr_t)memory, bytes, PROT_READ) ||
 		    mprotect((void *)(uintptr_t)memory, bytes, PROT_READ | PROT_WRITE))
 			abort();
@@ -190,7 +194,10 @@ static struct session *sample(struct seen *seen, struct pem_kmod_accessed *asked
 	return s;
 }
 
-/* Chunks under way are full when it stops. Its first pass then only clears what was accessed before, and is not told. */
+/*
+ * Chunks under way are full when it stops. Its first pass then only clears what was accessed
+ * before, and is not told.
+ */
 static void restart(struct session *s, struct seen *seen)
 {
 	assert_int_equal(ask(s, PEM_KMOD_STOP, NULL), 0);
@@ -202,8 +209,8 @@ static void restart(struct session *s, struct seen *seen)
 }
 
 /*
- * At least so many more passes have been seen, all of them begun since. Where the child takes longer for a round than lies
- * between two passes none would hold one: they come less often then.
+ * At least so many more passes have been seen, all of them begun since. Where the child takes
+ * longer for a round than lies between two passes none would hold one: they come less often then.
  */
 static void await_passes(struct session *s, struct seen *seen, uint32_t more)
 {
@@ -337,7 +344,10 @@ static void a_huge_page_is_used_whole(void **state)
 	session_close(s);
 }
 
-/* A child that is killed, one that executes something else, and a session that is closed, all in the middle of it. */
+/*
+ * A child that is killed, one that executes something else, and a session that is closed, all in
+ * the middle of it.
+ */
 static void a_process_may_go_meanwhile(void **state)
 {
 	/* A pass of it takes long: on a slow machine less of it does, too. */
@@ -401,7 +411,10 @@ static void count_passes(void *arg, unsigned cpu, const struct pem_packet *packe
 	passes->of_often += word_of(record, 8) == passes->often;
 }
 
-/* What was accessed before START, nobody knows when. A process that has one pass in an hour is the first to have one. */
+/*
+ * What was accessed before START, nobody knows when. A process that has one pass in an hour is the
+ * first to have one.
+ */
 static void the_first_pass_only_clears(void **state)
 {
 	struct shared *shared;
@@ -448,7 +461,10 @@ static void *map_and_unmap(void *arg)
 	return NULL;
 }
 
-/* A child like make_child's, with threads that want its mappings for themselves all the time, on all CPUs. */
+/*
+ * A child like make_child's, with threads that want its mappings for themselves all the time, on
+ * all CPUs.
+ */
 static pid_t make_mapping_child(struct shared *shared, uint8_t *memory, uint64_t bytes)
 {
 	pthread_t thread;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * module_counters.c - counters that the module reads at events: totals of the CPU, in front of the event, or told missing
+ * module_counters.c - counters that the module reads at events: totals of the CPU, in front of the
+ * event, or told missing
  */
 #include "module_fixture.h"
 
@@ -125,8 +126,8 @@ static uint64_t read_peer(int fd)
 }
 
 /*
- * The kernel switches branches on to count faults and switches, and an emulator may lose that (patched_code.c): then perf
- * counts none either, and what the counts are can't be tried here.
+ * The kernel switches branches on to count faults and switches, and an emulator may lose that
+ * (patched_code.c): then perf counts none either, and what the counts are can't be tried here.
  */
 static void totals_only_grow_and_count_what_happens(void **state)
 {
@@ -208,7 +209,10 @@ static uint32_t most_frequent(const uint64_t *values, uint32_t count, uint64_t *
 	return most;
 }
 
-/* The processor's own: where it counts exactly, the same instructions are the same number each time. */
+/*
+ * The processor's own: where it counts exactly, the same instructions are the same number each
+ * time.
+ */
 static void instructions_between_equal_events_are_equal(void **state)
 {
 	static const struct pem_kmod_counter counters[] = {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * module_faults.c - what happens around a session: its consumer is killed, pem.ko or another module goes, a CPU comes and goes
+ * module_faults.c - what happens around a session: its consumer is killed, pem.ko or another module
+ * goes, a CPU comes and goes
  *
  * guest: limit=120
  *
- * Not here: memory that runs out and users who may not (module_limits.c), what a consumer itself does wrong (module_ioctl.c),
- * CPUs that come and go under load (module_stress.c).
+ * Not here: memory that runs out and users who may not (module_limits.c), what a consumer itself
+ * does wrong (module_ioctl.c), CPUs that come and go under load (module_stress.c).
  */
 #include "module_fixture.h"
 
@@ -156,7 +157,9 @@ static void killed_consumers_leave_nothing(void **state)
 	}
 	assert_int_equal(areas(), areas_before);
 	after = number_in("/proc/meminfo", "MemFree:");
-	/* One pool would be 4 MiB, of each CPU; other things of the kernel's come and go meanwhile. */
+	/*
+	 * One pool would be 4 MiB, of each CPU; other things of the kernel's come and go meanwhile.
+	 */
 	assert_true(after + 4 * KILLS * 1024 > before);
 	assert_int_equal(unload("pem"), 0);
 	assert_int_equal(areas(), 0);

@@ -2,8 +2,8 @@
 /*
  * module_fixture.h - a session on /dev/pem, its pools mapped, and every chunk checked that is taken
  *
- * Included by the programs module_*.c, which run where pem.ko is loaded and skip elsewhere. Not here: the plugin that
- * recordings use (libpem/sources/module).
+ * Included by the programs module_*.c, which run where pem.ko is loaded and skip elsewhere. Not
+ * here: the plugin that recordings use (libpem/sources/module).
  */
 #ifndef MODULE_FIXTURE_H
 #define MODULE_FIXTURE_H
@@ -117,8 +117,9 @@ static inline void *session_work_on(void *arg)
 
 	run_on(0);
 	while (!__atomic_load_n(&s->is_closing, __ATOMIC_ACQUIRE)) {
+		/* it does not run now */
 		if (ioctl(s->worker_fd, PEM_KMOD_WORK, 0) && errno == EBUSY)
-			usleep(1000); /* it does not run now */
+			usleep(1000);
 	}
 	return NULL;
 }
@@ -321,7 +322,10 @@ static inline uint32_t record_bytes(uint32_t id, const uint8_t *record)
 	return 0;
 }
 
-/* Invariants of a full chunk: whole records, in the order of time, as many as it says, in the lane's sequence. */
+/*
+ * Invariants of a full chunk: whole records, in the order of time, as many as it says, in the
+ * lane's sequence.
+ */
 static inline void check_chunk(struct session *s, unsigned cpu, uint32_t index)
 {
 	const struct mapped *m = &s->cpu[cpu];
@@ -409,8 +413,9 @@ static inline void session_finish(struct session *s)
 }
 
 /*
- * Run a stopped session, and stop it, until on_record has counted more than this. Chunks are full when it stops, and each
- * start begins anew: so each turn is longer than the one before, and on a slow machine one is long enough.
+ * Run a stopped session, and stop it, until on_record has counted more than this. Chunks are full
+ * when it stops, and each start begins anew: so each turn is longer than the one before, and on a
+ * slow machine one is long enough.
  */
 static inline void session_run_until(struct session *s, const uint64_t *count, uint64_t more_than)
 {
@@ -425,8 +430,8 @@ static inline void session_run_until(struct session *s, const uint64_t *count, u
 }
 
 /*
- * A thread on CPU 0 that answers the one that runs there, which has to leave the CPU for it. A sleep would not do: on a slow
- * machine its time may be over before the thread has left.
+ * A thread on CPU 0 that answers the one that runs there, which has to leave the CPU for it. A
+ * sleep would not do: on a slow machine its time may be over before the thread has left.
  */
 struct partner {
 	pthread_t thread;

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: MIT
 /*
- * module_fuzz.c - hostile users of /dev/pem: threads share sessions and call everything with random and mutated values
+ * module_fuzz.c - hostile users of /dev/pem: threads share sessions and call everything with random
+ * and mutated values
  *
  * guest: limit=240
  *
- *	FUZZ_S=SECONDS FUZZ_SEED=NUMBER build/tests/guest/module_fuzz	(5 seconds, a seed of the clock's, which is printed)
+ *	FUZZ_S=SECONDS FUZZ_SEED=NUMBER build/tests/guest/module_fuzz	(5 seconds, a seed of the
+ *									clock's, which is printed)
  *
- * Each thread does one random thing after another to a few files that all share: ioctls in every state with values that are
- * right, nearly right or not at all, in memory that is there, half there, read-only or changed meanwhile by another thread;
- * mmap, mprotect, mremap, munmap, poll, dup, close, fork; and raises events. One thread takes CPUs away and brings them back.
- * What must hold all the time: an error is one that pem/kmod.h names, nothing is mapped writable or beyond a pool, and what is
- * mapped can be read. In the end nothing is left, and the device still works. That the kernel has nothing to complain of is
- * whoever runs this to see. A seed repeats each thread's choices, not how threads interleave.
+ * Each thread does one random thing after another to a few files that all share: ioctls in every
+ * state with values that are right, nearly right or not at all, in memory that is there, half
+ * there, read-only or changed meanwhile by another thread; mmap, mprotect, mremap, munmap, poll,
+ * dup, close, fork; and raises events. One thread takes CPUs away and brings them back. What must
+ * hold all the time: an error is one that pem/kmod.h names, nothing is mapped writable or beyond a
+ * pool, and what is mapped can be read. In the end nothing is left, and the device still works.
+ * That the kernel has nothing to complain of is whoever runs this to see. A seed repeats each
+ * thread's choices, not how threads interleave.
  */
 #include <pem/abi.h>
 #include <pem/kmod.h>
@@ -488,8 +492,9 @@ static void set_online(int is_online)
 {
 	int fd = open("/sys/devices/system/cpu/cpu1/online", O_WRONLY | O_CLOEXEC);
 
+	/* one CPU, or one that can't go */
 	if (fd < 0)
-		return; /* one CPU, or one that can't go */
+		return;
 	(void)!write(fd, is_online ? "1" : "0", 1);
 	close(fd);
 }
@@ -523,7 +528,9 @@ static void list_events(void)
 	close(fd);
 }
 
-/* Nobody has a file open: nothing is charged to anybody, and a session comes as far as its events. */
+/*
+ * Nobody has a file open: nothing is charged to anybody, and a session comes as far as its events.
+ */
 static void device_is_as_new(void)
 {
 	struct pem_kmod_info info = {.size = sizeof(info)};

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * module_ioctl.c - what each ioctl of /dev/pem makes of sizes, values, memory, chunks and processes that make no sense or are not there
+ * module_ioctl.c - what each ioctl of /dev/pem makes of sizes, values, memory, chunks and processes
+ * that make no sense or are not there
  *
- * Not here: mappings (module_map.c), memory (module_limits.c), what nobody thought of (module_fuzz.c).
+ * Not here: mappings (module_map.c), memory (module_limits.c), what nobody thought of
+ * (module_fuzz.c).
  */
 #include "module_fixture.h"
 
@@ -134,8 +136,8 @@ static void setups_that_make_no_sense(void **state)
 	bad[5].flags = 0x100;
 	bad[6].flags = PEM_KMOD_ALONE;
 	bad[7].reserved = 1;
-	bad[8].chunk_bytes =
-		PEM_KMOD_CHUNK_BYTES_MAX; /* no room for its head before the next CPU's */
+	/* no room for its head before the next CPU's */
+	bad[8].chunk_bytes = PEM_KMOD_CHUNK_BYTES_MAX;
 	bad[8].chunk_count = PEM_KMOD_CHUNKS_MAX;
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_int_equal(ask(s, PEM_KMOD_SETUP, &bad[i]), -EINVAL);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * module_limits.c - who may use /dev/pem, and how much memory: the machine's, the user's, his control group's
+ * module_limits.c - who may use /dev/pem, and how much memory: the machine's, the user's, his
+ * control group's
  */
 #include "module_fixture.h"
 
@@ -202,7 +203,10 @@ static int open_as(uid_t user, int count)
 	return n;
 }
 
-/* Somebody of group tracing in a user namespace of his own; its ids are mapped when told so. How many files he opens. */
+/*
+ * Somebody of group tracing in a user namespace of his own; its ids are mapped when told so. How
+ * many files he opens.
+ */
 static int opens_with_many_ids(int unshared, int mapped)
 {
 	gid_t group = TRACING;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * module_map.c - pools are mapped within their bounds, read-only, for as long as anybody maps them; files are sessions of their own
+ * module_map.c - pools are mapped within their bounds, read-only, for as long as anybody maps them;
+ * files are sessions of their own
  *
  * Not here: what is in a pool (module_record.c).
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * module_record.c - pem.ko records what is wanted: every record, whole, in order, of the right thread, and nothing else
+ * module_record.c - pem.ko records what is wanted: every record, whole, in order, of the right
+ * thread, and nothing else
  */
 #include "module_fixture.h"
 
@@ -390,7 +391,8 @@ static void poll_tells_of_full_chunks(void **state)
 	assert_int_equal(poll(&ready, 1, 0), 0);
 	pid = fork();
 	if (!pid) {
-		usleep(100000); /* the parent sleeps by then; if not, the test passes all the same */
+		/* the parent sleeps by then; if not, the test passes all the same */
+		usleep(100000);
 		make_calls(0, 2000);
 		_exit(0);
 	}

@@ -25,7 +25,10 @@ static struct pem_kmod_accessed about(pid_t pid)
 					  .region_bytes = HUGE_BYTES};
 }
 
-/* In a child, as it can't come back: what somebody else may not look into. Returns which answer was wrong. */
+/*
+ * In a child, as it can't come back: what somebody else may not look into. Returns which answer was
+ * wrong.
+ */
 static int ask_as_nobody(struct session *s, pid_t own, pid_t roots)
 {
 	struct pem_kmod_accessed asked = about(roots);
@@ -62,7 +65,10 @@ static void who_may_not_read_it_may_not_sample_it(void **state)
 	session_close(s);
 }
 
-/* In a child: root with no capabilities is not the same as root with all of them. Returns which answer was wrong. */
+/*
+ * In a child: root with no capabilities is not the same as root with all of them. Returns which
+ * answer was wrong.
+ */
 static int ask_without_capabilities(struct session *s, pid_t roots)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -191,8 +197,9 @@ static void copy_busybox(void)
 }
 
 /*
- * Exec gives the process its new memory, then takes the old one apart, then changes the credentials. Of much old memory that
- * takes long, and all the while the new memory, which belongs to a program of root's, must not be sampled for nobody.
+ * Exec gives the process its new memory, then takes the old one apart, then changes the
+ * credentials. Of much old memory that takes long, and all the while the new memory, which belongs
+ * to a program of root's, must not be sampled for nobody.
  */
 static void nobody_samples_a_program_with_more_rights(void **state)
 {
@@ -262,7 +269,9 @@ static unsigned count_kernel_threads(void)
 	return count;
 }
 
-/* The user's own thread samples: the kernel has none that would do it outside of his control group. */
+/*
+ * The user's own thread samples: the kernel has none that would do it outside of his control group.
+ */
 static void nothing_is_sampled_but_by_a_thread_of_the_users(void **state)
 {
 	struct pem_kmod_supply supply = {.size = sizeof(supply), .interval_us = 1000};

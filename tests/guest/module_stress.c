@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * module_stress.c - pem.ko under all that nests and comes and goes: timers, forks, CPUs; every chunk is checked
+ * module_stress.c - pem.ko under all that nests and comes and goes: timers, forks, CPUs; every
+ * chunk is checked
  *
  * guest: limit=240
  *
- * What is checked of each chunk is in module_fixture.h: whole records in order of time, lanes without a gap. At the end
- * what was produced is what was taken and discarded.
+ * What is checked of each chunk is in module_fixture.h: whole records in order of time, lanes
+ * without a gap. At the end what was produced is what was taken and discarded.
  */
 #include "module_fixture.h"
 

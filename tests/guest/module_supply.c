@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * module_supply.c - the module's free blocks of memory are those of /proc/buddyinfo, once or again and again
+ * module_supply.c - the module's free blocks of memory are those of /proc/buddyinfo, once or again
+ * and again
  */
 #include "module_fixture.h"
 

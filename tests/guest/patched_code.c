@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * patched_code.c - the machine under the guest runs what the kernel patches: nothing of pem is in it
+ * patched_code.c - the machine under the guest runs what the kernel patches: nothing of pem is in
+ * it
  *
- * Counting page faults switches a branch in their way, on which another CPU is meanwhile. An emulator that loses the new
- * instructions counts too few, or the kernel meets a breakpoint that it took away (machine.py). No emulator is free of that:
- * what it lost is a reason to skip and no failure, and tells the reader of a report why another test may have missed events.
+ * Counting page faults switches a branch in their way, on which another CPU is meanwhile. An
+ * emulator that loses the new instructions counts too few, or the kernel meets a breakpoint that it
+ * took away (machine.py). No emulator is free of that: what it lost is a reason to skip and no
+ * failure, and tells the reader of a report why another test may have missed events.
  *
  * guest: kernels=*-6.12
  */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * asked.c - raises ticks when it is asked to, one line of standard input after the other, and tells when it has
+ * asked.c - raises ticks when it is asked to, one line of standard input after the other, and tells
+ * when it has
  *
  *	tick N		raise N ticks
  *	fork N		a child raises N ticks
@@ -33,7 +34,9 @@ static void *in_thread(void *count)
 	return NULL;
 }
 
-/* The daemon's parents are gone before it raises anything; whoever asked waits for the pipe's end. */
+/*
+ * The daemon's parents are gone before it raises anything; whoever asked waits for the pipe's end.
+ */
 static void run_daemon(uint64_t count)
 {
 	int fds[2];

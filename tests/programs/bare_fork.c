@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * bare_fork.c - raises ticks on both sides of forks that the C library's fork, and whoever it tells, know nothing of
+ * bare_fork.c - raises ticks on both sides of forks that the C library's fork, and whoever it
+ * tells, know nothing of
  */
 #include "probe.h"
 
@@ -74,7 +75,10 @@ static void *raise_until_stopped(void *arg)
 	return NULL;
 }
 
-/* Threads come with what each of them needs of the library: some child is of a moment when one of them had its lock. */
+/*
+ * Threads come with what each of them needs of the library: some child is of a moment when one of
+ * them had its lock.
+ */
 static void *raise_a_few(void *arg)
 {
 	probe_raise((uintptr_t)arg, 1, 5);
@@ -120,7 +124,10 @@ static int beside_threads(uint64_t count, char **argv)
 	return failed;
 }
 
-/* A child that raises nothing, one whose second thread is the first to raise, and the parent after both. */
+/*
+ * A child that raises nothing, one whose second thread is the first to raise, and the parent after
+ * both.
+ */
 static int quiet(uint64_t count, char **argv)
 {
 	pthread_t thread;

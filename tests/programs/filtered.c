@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * filtered.c - a program that allocates memory before and after it takes a seccomp filter, which kills it for any call that
- * it does not need itself
+ * filtered.c - a program that allocates memory before and after it takes a seccomp filter, which
+ * kills it for any call that it does not need itself
  *
- * Use: filtered HOW WHAT COUNT. HOW: prctl, syscall, tsync, strict, raw (instructions of its own), harmless (a filter that
- * refuses nothing but reboot), second (after one that refuses nothing but process_vm_readv), null (asks whether the kernel knows
- * filters), errno and errno-raw (as prctl and raw, but what is refused fails with EPERM). WHAT: alone, threads (they run already), later (threads that come later), fork, exec (itself, in WHAT alone, having
- * taken the filter before), no-madvise, wait (up to two seconds before it goes on), clone (a child of clone takes the filter).
+ * Use: filtered HOW WHAT COUNT. HOW: prctl, syscall, tsync, strict, raw (instructions of its own),
+ * harmless (a filter that refuses nothing but reboot), second (after one that refuses nothing but
+ * process_vm_readv), null (asks whether the kernel knows filters), errno and errno-raw (as prctl
+ * and raw, but what is refused fails with EPERM). WHAT: alone, threads (they run already), later
+ * (threads that come later), fork, exec (itself, in WHAT alone, having taken the filter before),
+ * no-madvise, wait (up to two seconds before it goes on), clone (a child of clone takes the
+ * filter).
  */
 #include <errno.h>
 #include <linux/filter.h>

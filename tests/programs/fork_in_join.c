@@ -2,7 +2,8 @@
 /*
  * fork_in_join.c - a signal handler forks just when the process makes its pool, at its first event
  *
- * It has libpem inside, whose open() of the pool's file finds the one here. argv: MODE COUNT, of which COUNT ticks are raised.
+ * It has libpem inside, whose open() of the pool's file finds the one here. argv: MODE COUNT, of
+ * which COUNT ticks are raised.
  */
 #include "probe.h"
 

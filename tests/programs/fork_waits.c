@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fork_waits.c - fork waits for a lock of the C library, whose holder raises its first event meanwhile
+ * fork_waits.c - fork waits for a lock of the C library, whose holder raises its first event
+ * meanwhile
  *
- * The lock is that of all streams: fflush(NULL) holds it while it calls a stream's write function, and fork takes it after
- * all handlers that prepare. argv: MODE COUNT, of which COUNT ticks are raised by each of parent, thread and child.
+ * The lock is that of all streams: fflush(NULL) holds it while it calls a stream's write function,
+ * and fork takes it after all handlers that prepare. argv: MODE COUNT, of which COUNT ticks are
+ * raised by each of parent, thread and child.
  */
 #include "probe.h"
 
@@ -21,7 +23,10 @@ static void wait_for(const bool *flag)
 		usleep(100);
 }
 
-/* Handlers that prepare run in the opposite order in which they were added: this one after libpem's. */
+/*
+ * Handlers that prepare run in the opposite order in which they were added: this one after
+ * libpem's.
+ */
 static void prepare(void)
 {
 	__atomic_store_n(&forking, true, __ATOMIC_RELEASE);

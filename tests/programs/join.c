@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * join.c - threads that say in their system calls who they are: the truth that a trace's processes and threads are compared with
+ * join.c - threads that say in their system calls who they are: the truth that a trace's processes
+ * and threads are compared with
  *
  *	join threads ROUNDS    THREADS threads, each named anew half-way, moving from CPU to CPU
- *	join spin ROUNDS       the same call ROUNDS times in a row for each line of standard input, by a second thread
+ *	join spin ROUNDS       the same call ROUNDS times in a row for each line of standard input,
+ *			       by a second thread
  *	join exec ROUNDS       a thread other than the first replaces the program
- *	join reuse ROUNDS      two children, one after the other, with the same process number; 77: not allowed to
- *	join exits ROUNDS      children that end while much memory and a thread are still theirs, interrupted by another process
- *	join nest ROUNDS       one thread calls, and timers of two others interrupt it on its CPU 40000 times a second
+ *	join reuse ROUNDS      two children, one after the other, with the same process number; 77:
+ *			       not allowed to
+ *	join exits ROUNDS      children that end while much memory and a thread are still theirs,
+ *			       interrupted by another process
+ *	join nest ROUNDS       one thread calls, and timers of two others interrupt it on its CPU
+ *			       40000 times a second
  *
- * A signed call is close(SIGNATURE | thread number), which fails. Each thread tells 'PID TID NAME COUNT' when its calls are made.
+ * A signed call is close(SIGNATURE | thread number), which fails. Each thread tells 'PID TID NAME
+ * COUNT' when its calls are made.
  */
 #define _GNU_SOURCE
 #include <errno.h>

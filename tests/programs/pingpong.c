@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pingpong.c - two threads on two CPUs, of which always one runs, that raise events and make system calls in turn
+ * pingpong.c - two threads on two CPUs, of which always one runs, that raise events and make system
+ * calls in turn
  *
- *	pingpong spin COUNT    the turn is handed over through memory: nothing but the caches lies between two steps
+ *	pingpong spin COUNT    the turn is handed over through memory: nothing but the caches lies
+ *			       between two steps
  *	pingpong pipe COUNT    through pipes: the kernel wakes the other
  *
- * A turn is four steps: a tick, a call, a tick, a call (close(SIGNATURE | step), which fails). All steps of both threads are
- * numbered from 1 in the one order in which they can have happened.
+ * A turn is four steps: a tick, a call, a tick, a call (close(SIGNATURE | step), which fails). All
+ * steps of both threads are numbered from 1 in the one order in which they can have happened.
  */
 #define _GNU_SOURCE
 #include "probe.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * polyglot.c - raises every type of field N times; the same in each language, see tests/e2e/polyglot.py
+ * polyglot.c - raises every type of field N times; the same in each language, see
+ * tests/e2e/polyglot.py
  */
 #include "programs/polyglot.h"
 

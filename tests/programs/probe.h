@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * probe.h - what the test programs have in common: raising ticks, telling how many, running one of several modes
+ * probe.h - what the test programs have in common: raising ticks, telling how many, running one of
+ * several modes
  *
- * A raiser is a process, a thread or a handler. It raises ticks numbered from 1, and then tells so in one line of
- * standard output, 'PID TID WHO COUNT', which the test compares with the trace.
+ * A raiser is a process, a thread or a handler. It raises ticks numbered from 1, and then tells so
+ * in one line of standard output, 'PID TID WHO COUNT', which the test compares with the trace.
  */
 #ifndef PROBE_H
 #define PROBE_H

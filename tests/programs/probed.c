@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * probed.c - a program to put probes on: static ones with and without a count of users, and functions
+ * probed.c - a program to put probes on: static ones with and without a count of users, and
+ * functions
  *
- * The static probes are written as sys/sdt.h writes them, so that the program can be built without it. Prints how often it
- * saw its semaphore above zero.
+ * The static probes are written as sys/sdt.h writes them, so that the program can be built without
+ * it. Prints how often it saw its semaphore above zero.
  */
 #include <stdint.h>
 #include <stdio.h>

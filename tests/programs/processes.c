@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * processes.c - raises ticks around fork, vfork, posix_spawn, exec, and beyond the end of the command
+ * processes.c - raises ticks around fork, vfork, posix_spawn, exec, and beyond the end of the
+ * command
  */
 #include "probe.h"
 
@@ -48,14 +49,18 @@ static void *raise_until_stopped(void *arg)
 
 	while (!stop) {
 		pem_notify_probe_tick(who, ++n);
+		/* a trace small enough to compare record by record */
 		if (n % 16 == 0)
-			usleep(50); /* a trace small enough to compare record by record */
+			usleep(50);
 	}
 	probe_tell(who, n);
 	return NULL;
 }
 
-/* Threads raise while the main thread forks: each child has that one thread, and a child of its own. */
+/*
+ * Threads raise while the main thread forks: each child has that one thread, and a child of its
+ * own.
+ */
 static int fork_beside_threads(uint64_t count, char **argv)
 {
 	pthread_t thread[3];
@@ -125,8 +130,8 @@ static int exec_chain(uint64_t count, char **argv)
 }
 
 /*
- * The command ends at once; a child goes on raising until its standard input is at its end, then tells.
- * argv[3] "daemon": in a session of its own, orphaned.
+ * The command ends at once; a child goes on raising until its standard input is at its end, then
+ * tells. argv[3] "daemon": in a session of its own, orphaned.
  */
 static int outlive(uint64_t count, char **argv)
 {
@@ -169,8 +174,8 @@ static void fork_in_handler(int signal_number)
 }
 
 /*
- * A handler that forks in the middle of events; how many children did not come to their end is told as raiser 2. argv[3]:
- * ms to stay afterwards, if given.
+ * A handler that forks in the middle of events; how many children did not come to their end is told
+ * as raiser 2. argv[3]: ms to stay afterwards, if given.
  */
 static int fork_inside(uint64_t count, char **argv)
 {
@@ -211,7 +216,10 @@ static int for_ever(uint64_t count, char **argv)
 	}
 }
 
-/* Work argv[3] times, however long that is, and a system call between ticks: what observing them costs is a share of it. */
+/*
+ * Work argv[3] times, however long that is, and a system call between ticks: what observing them
+ * costs is a share of it.
+ */
 static int worked(uint64_t count, char **argv)
 {
 	uint64_t work = strtoul(argv[3] ? argv[3] : "0", NULL, 10), n, i;

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: MIT
 /*
- * storm.c - a program that does everything at once to the library inside it, for so long or until it is killed
+ * storm.c - a program that does everything at once to the library inside it, for so long or until
+ * it is killed
  *
  * storm MS LETTERS [LIBRARY]; MS 0: for ever. Letters, each for a thread or what it stands for:
  *	t	raises ticks
- *	c	makes threads that raise some, and cancels every third, at once or at its next cancellation point
+ *	c	makes threads that raise some, and cancels every third, at once or at its next
+ *		cancellation point
  *	f	forks children that raise some and end, or become another program that does
- *	s	a timer whose handler raises a tick, and another signal in the middle of it, three deep
+ *	s	a timer whose handler raises a tick, and another signal in the middle of it, three
+ *		deep
  *	l	loads a library, has it raise some, and unloads it
  *	p	pauses less: ticks come as fast as they can
- * Says at its end how many threads, children and libraries there were: 'threads N children N libraries N'.
+ * Says at its end how many threads, children and libraries there were: 'threads N children N
+ * libraries N'.
  */
 #include "probe.h"
 

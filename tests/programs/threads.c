@@ -20,7 +20,9 @@ static void *raise_some(void *arg)
 	return NULL;
 }
 
-/* argv[3] threads, four at a time, each with count ticks; every other one ends with pthread_exit. */
+/*
+ * argv[3] threads, four at a time, each with count ticks; every other one ends with pthread_exit.
+ */
 static int short_threads(uint64_t count, char **argv)
 {
 	uint64_t threads = strtoul(argv[3], NULL, 10), i, what[4][3];
@@ -40,7 +42,9 @@ static int short_threads(uint64_t count, char **argv)
 	return 0;
 }
 
-/* Ticks raised by the destructor of a thread-specific value, after the thread's function is done. */
+/*
+ * Ticks raised by the destructor of a thread-specific value, after the thread's function is done.
+ */
 static pthread_key_t late_key;
 
 static void late(void *arg)
@@ -126,7 +130,10 @@ static void load_and_raise(const char *path, uint64_t who, uint64_t first, uint6
 	dlclose(library);
 }
 
-/* The library argv[3], which has the same events as this program, is loaded and unloaded argv[4] times. */
+/*
+ * The library argv[3], which has the same events as this program, is loaded and unloaded argv[4]
+ * times.
+ */
 static int libraries(uint64_t count, char **argv)
 {
 	uint64_t times = strtoul(argv[4], NULL, 10), i;

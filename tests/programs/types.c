@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * types.c - raises events with fields of every type, with values that the test (e2e/trace_types.py) knows
+ * types.c - raises events with fields of every type, with values that the test
+ * (e2e/trace_babeltrace.py) knows
  */
 #include <float.h>
 #include <stdint.h>

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * async_callback.c - asynchronous callbacks: all events that they are for, in order, on a thread of their own
+ * async_callback.c - asynchronous callbacks: all events that they are for, in order, on a thread of
+ * their own
  *
- * Not here: what the function may do (async_function.c), what is lost, and logs beside them (async_log.c).
+ * Not here: what the function may do (async_function.c), what is lost, and logs beside them
+ * (async_log.c).
  */
 #include "callbacks/callbacks.h"
 #include "core/core.h"
@@ -90,7 +92,10 @@ static void threads_are_merged_by_time(void **state)
 	assert_int_equal(counts_of(cb).lost, 0);
 }
 
-/* The thread looks by the clock now and then: an event that does not wake it is late, not lost. So the word is asked. */
+/*
+ * The thread looks by the clock now and then: an event that does not wake it is late, not lost. So
+ * the word is asked.
+ */
 static void rules_written_while_it_sleeps_wake_it(void **state)
 {
 	struct raiser r = raiser_start(1);
@@ -134,7 +139,10 @@ static void sleeps_and_is_woken(void **state)
 
 /* --- system calls of the producer --- */
 
-/* From here on any system call but exit kills. (The strict mode would forbid reading the clock, too.) */
+/*
+ * From here on any system call but exit kills. (The strict mode would forbid reading the clock,
+ * too.)
+ */
 static int forbid_system_calls(void)
 {
 	struct sock_filter filter[] = {

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT
 /*
- * async_dirs.c - asynchronous callbacks and processes that meet in another runtime folder, as those in containers do
+ * async_dirs.c - asynchronous callbacks and processes that meet in another runtime folder, as those
+ * in containers do
  *
- * Such a process can't wake the thread up, which waits by the clock then, also when it slept before.
+ * Such a process can't wake the thread up, which waits by the clock then, also when it slept
+ * before.
  */
 #include "async_fixture.h"
 
 #include <limits.h>
 
-#define QUIET_US 100000 /* many times as long as a thread looks about before it goes to sleep */
+/* many times as long as a thread looks about before it goes to sleep */
+#define QUIET_US 100000
 
 static char elsewhere[PATH_MAX];
 
@@ -27,10 +30,16 @@ static void waits_by_the_clock(void **state)
 	enabled_on("APP::Probe::Tick", 100);
 	while (!is_asleep())
 		usleep(100);
-	/* What it was before exec has left its file in the session's own folder, and may be counted, too. */
+	/*
+	 * What it was before exec has left its file in the session's own folder, and may be
+	 * counted, too.
+	 */
 	if (pem_session__attach(session, &target, &error) < 1)
 		fail_msg("not attached: %s", error.text);
-	/* Where it is now, and where the user's programs meet without the variable, is found soon after. */
+	/*
+	 * Where it is now, and where the user's programs meet without the variable, is found soon
+	 * after.
+	 */
 	while (!observes_elsewhere())
 		usleep(100);
 	while (is_asleep())

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * async_fixture.h - another process that raises ticks when told to, and what an asynchronous callback saw of them
+ * async_fixture.h - another process that raises ticks when told to, and what an asynchronous
+ * callback saw of them
  *
  * Included by the programs async_*.c.
  */
@@ -28,7 +29,10 @@
 
 static struct pem_session *session;
 
-/* A process that raises 'a byte's value' ticks for each byte it reads, and answers with one; a byte of 0: one event of Types. */
+/*
+ * A process that raises 'a byte's value' ticks for each byte it reads, and answers with one; a byte
+ * of 0: one event of Types.
+ */
 struct raiser {
 	pid_t pid;
 	int to, from;
@@ -79,8 +83,8 @@ static inline struct raiser raiser_start(uint64_t who)
 }
 
 /*
- * This program anew, whose main calls raiser_main_anew for the argument "raise", with a runtime folder: what its environment was
- * at its start is where it is looked for.
+ * This program anew, whose main calls raiser_main_anew for the argument "raise", with a runtime
+ * folder: what its environment was at its start is where it is looked for.
  */
 static inline struct raiser raiser_start_in(const char *runtime)
 {
@@ -150,8 +154,8 @@ static inline void raiser_end(struct raiser *r)
 static struct seen {
 	uint64_t count;
 	uint64_t disorder; /* records after one of a later clock, which is what 'late' counts */
-	uint64_t
-		last_clock; /* the latest so far: late records may come in a row, in order among themselves */
+	/* the latest so far: late records may come in a row, in order among themselves */
+	uint64_t last_clock;
 	uint64_t next_number[8]; /* by raiser */
 	uint64_t gaps;
 	uint32_t pid, tid, thread;
@@ -211,7 +215,9 @@ static inline uint64_t seen_count(void)
 	return __atomic_load_n(&seen.count, __ATOMIC_ACQUIRE);
 }
 
-/* Until as many were seen. No test says how soon: the program's alarm ends one that waits in vain. */
+/*
+ * Until as many were seen. No test says how soon: the program's alarm ends one that waits in vain.
+ */
 static inline void wait_for(uint64_t count)
 {
 	while (seen_count() < count)

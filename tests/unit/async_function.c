@@ -13,7 +13,9 @@
 
 #include <stdbool.h>
 
-/* Not before all were raised: what is raised later is not for it, and so neither called nor lost. */
+/*
+ * Not before all were raised: what is raised later is not for it, and so neither called nor lost.
+ */
 static void disable_at_leave(struct seen *s)
 {
 	stay(s);
@@ -298,7 +300,10 @@ static void raise_another(struct seen *s)
 	pem_notify_probe_tick(7, 1);
 }
 
-/* What the function raises itself is not called back: else one event were followed by another for ever. */
+/*
+ * What the function raises itself is not called back: else one event were followed by another for
+ * ever.
+ */
 static void no_recursion(void **state)
 {
 	const struct pem_context self = {.pid = (uint32_t)getpid()};
@@ -339,7 +344,10 @@ static void a_forked_child_has_no_part_in_it(void **state)
 
 static pid_t forked = -1;
 
-/* LeakSanitizer asks: of the child it would see the thread that forked, and not what other threads' stacks hold. */
+/*
+ * LeakSanitizer asks: of the child it would see the thread that forked, and not what other threads'
+ * stacks hold.
+ */
 int __lsan_is_turned_off(void);
 int __attribute__((visibility("default"))) __lsan_is_turned_off(void)
 {

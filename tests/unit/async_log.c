@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * async_log.c - asynchronous callbacks beside a log, and what they lose: nothing in silence, nothing of the log's
+ * async_log.c - asynchronous callbacks beside a log, and what they lose: nothing in silence,
+ * nothing of the log's
  */
 #include "callbacks/callbacks.h"
 #include "core/core.h"
@@ -111,7 +112,9 @@ static void stay_while_held(struct seen *s)
 	wait_until(&hold, 0);
 }
 
-/* Two chunks of pool, and as much waits in memory: the rest is lost, and each is one or the other. */
+/*
+ * Two chunks of pool, and as much waits in memory: the rest is lost, and each is one or the other.
+ */
 static int small_pools(void **state)
 {
 	struct pem_session_options options = {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * async_once.c - an event of a process that a session was offered to, and that joins it by itself as well, is seen once
+ * async_once.c - an event of a process that a session was offered to, and that joins it by itself
+ * as well, is seen once
  */
 #include "async_fixture.h"
 
@@ -18,7 +19,10 @@ static void raise_in_child(void)
 	waitpid(child, NULL, 0);
 }
 
-/* Like raiser_main, of a process that begins outside of the session, and does what the bytes above are called. */
+/*
+ * Like raiser_main, of a process that begins outside of the session, and does what the bytes above
+ * are called.
+ */
 static void raise_and_join(int in, int out)
 {
 	uint64_t number = 0;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * async_order.c - the order in which what was read, turn by turn, is handed on to asynchronous callbacks
+ * async_order.c - the order in which what was read, turn by turn, is handed on to asynchronous
+ * callbacks
  *
- * Not here: reading it (async_callback.c). Clocks are made up, so that one may stand still, as slow ones do between two events.
+ * Not here: reading it (async_callback.c). Clocks are made up, so that one may stand still, as slow
+ * ones do between two events.
  */
 #include "callbacks/callbacks.h"
 #include "core/core.h"
@@ -117,7 +119,10 @@ static void late_ones_in_a_row_are_all_late(void **state)
 	assert_int_equal(callback.late, 2);
 }
 
-/* A CPU may have several streams, each with its own count of what was lost: only a change of one is a loss. */
+/*
+ * A CPU may have several streams, each with its own count of what was lost: only a change of one is
+ * a loss.
+ */
 static void losses_are_of_a_stream(void **state)
 {
 	static struct pem_session session = {.async = &a};

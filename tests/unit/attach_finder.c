@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * attach_finder.c - a helper that looks for the folders of a process that is attached to, and is stopped as soon as it starts
+ * attach_finder.c - a helper that looks for the folders of a process that is attached to, and is
+ * stopped as soon as it starts
  *
- * Its user may stop it. What happens while it stands still is told by the helper itself: it is still there, and stopped.
+ * Its user may stop it. What happens while it stands still is told by the helper itself: it is
+ * still there, and stopped.
  */
 #include "dirs/confined.h"
 #include "core/core.h"
@@ -163,7 +165,10 @@ static bool has_searched(void)
 	return result;
 }
 
-/* A process that meets this one's in the session's own folder, attached to, and looked for in others. */
+/*
+ * A process that meets this one's in the session's own folder, attached to, and looked for in
+ * others.
+ */
 static struct raiser attached(void)
 {
 	struct raiser r = raiser_start_in(folder);

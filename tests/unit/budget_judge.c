@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * budget_judge.c - the overhead budget's judge on counts made up here: what steps down and up, when, and when not
+ * budget_judge.c - the overhead budget's judge on counts made up here: what steps down and up,
+ * when, and when not
  */
 
 #include "core/demand.h"
@@ -200,7 +201,10 @@ static void statistics_only_are_never_logged(void **state)
 	assert_int_equal(e.detail, PEM_DETAIL_STATISTICS);
 }
 
-/* Without switches nobody can tell whose the kernel's records are: they go last, and come back first. */
+/*
+ * Without switches nobody can tell whose the kernel's records are: they go last, and come back
+ * first.
+ */
 static void context_outlives_what_needs_it(void **state)
 {
 	struct pem_budget_event e[] = {logged(300000), logged(5000), logged(10000)};

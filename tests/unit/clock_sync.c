@@ -61,7 +61,10 @@ static void at_the_rate_outside(void **state)
 	assert_true(pem_clock_sync__cycles_at(&sync, 12000000000ull) == 16 * HZ);
 }
 
-/* The line of the last conversion, kept for the next, gives to the cycle what is calculated without it. */
+/*
+ * The line of the last conversion, kept for the next, gives to the cycle what is calculated without
+ * it.
+ */
 static void a_kept_line_is_exact(void **state)
 {
 	static const uint64_t cycles[] = {1000, 1000 + HZ, 3007 + 2 * HZ, 2999 + 3 * HZ};
@@ -156,7 +159,10 @@ static void bound_holds(void **state)
 	assert_int_equal(outside(&sync, brackets), 0);
 }
 
-/* The same readings, and a relation of the clocks that is wrong by two microseconds more than it says. */
+/*
+ * The same readings, and a relation of the clocks that is wrong by two microseconds more than it
+ * says.
+ */
 static void a_shifted_clock_is_outside_the_bound(void **state)
 {
 	struct bracket brackets[READINGS];
@@ -169,7 +175,9 @@ static void a_shifted_clock_is_outside_the_bound(void **state)
 	shift = sync.worst_cycles + sync.hz / 500000;
 	for (i = 0; i < PEM_CLOCK_PAIRS; i++)
 		sync.pair[i].cycles += shift;
-	/* Where the bracket itself was wide, for this thread was interrupted in it, nothing shows. */
+	/*
+	 * Where the bracket itself was wide, for this thread was interrupted in it, nothing shows.
+	 */
 	assert_in_range(outside(&sync, brackets), READINGS / 2, READINGS);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * codegen_layout.c - offsets, sizes and names that codegen computes from specs, and what its checks refuse
+ * codegen_layout.c - offsets, sizes and names that codegen computes from specs, and what its checks
+ * refuse
  *
  * Specs are given as text; what the files made from them do is tests/e2e/codegen_stubs.py's.
  */
@@ -17,7 +18,9 @@
 
 #define EVENT "<layerId value='APP'/><classId value='A'/><specifier value='B'/>"
 
-/* A set holding one event APP::A::B with these fields (XML), after all stages. The caller frees it. */
+/*
+ * A set holding one event APP::A::B with these fields (XML), after all stages. The caller frees it.
+ */
 static struct pem_spec_set with_fields(const char *fields)
 {
 	struct pem_spec_set set = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * codegen_resolve.c - structures, labels, groups, versions and alternatives once they are resolved, and what is
- * refused or warned of
+ * codegen_resolve.c - structures, labels, groups, versions and alternatives once they are resolved,
+ * and what is refused or warned of
  */
 #include <setjmp.h>
 #include <stdarg.h>

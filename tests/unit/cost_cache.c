@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cost_cache.c - what sessions measured of costs is remembered together, and nonsense among it spoils nothing
+ * cost_cache.c - what sessions measured of costs is remembered together, and nonsense among it
+ * spoils nothing
  */
 #include "cost/cost.h"
 #include <fcntl.h>
@@ -20,7 +21,10 @@
 
 static char folder[64];
 
-/* Another session's, who locked the folder and stores what it measured while somebody waits; -1: there is none. */
+/*
+ * Another session's, who locked the folder and stores what it measured while somebody waits; -1:
+ * there is none.
+ */
 static int other_lock = -1;
 static struct pem_costs other_costs;
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * counters_catalogue.c - every counter that the catalogue names is in libpfm4's tables, event and unit masks
+ * counters_catalogue.c - every counter that the catalogue names is in libpfm4's tables, event and
+ * unit masks
  *
- * The tables hold more processors than this one, but only those of its architecture: names of others are
- * checked where libpfm4 was built for them, and are skipped, counted, elsewhere.
+ * The tables hold more processors than this one, but only those of its architecture: names of
+ * others are checked where libpfm4 was built for them, and are skipped, counted, elsewhere.
  */
 #include <pem/model.h>
 
@@ -39,8 +40,8 @@ static int find_pmu(const char *name, size_t count, pfm_pmu_info_t *info)
 }
 
 /*
- * The tables of ix86arch are made from what this processor says of itself, and are empty on others than Intel's. The
- * architectural events have the same names in Intel's other tables.
+ * The tables of ix86arch are made from what this processor says of itself, and are empty on others
+ * than Intel's. The architectural events have the same names in Intel's other tables.
  */
 static int any_intel_has(const char *event)
 {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * counters_plugin.c - the counters source as a session uses it: loaded, opened on a command or on this process
+ * counters_plugin.c - the counters source as a session uses it: loaded, opened on a command or on
+ * this process
  *
- * Started with arguments it is the observed command: 'touch N' faults N pages in, itself and in a child; 'spin'
- * uses 300 ms of processor time.
+ * Started with arguments it is the observed command: 'touch N' faults N pages in, itself and in a
+ * child; 'spin' uses 300 ms of processor time.
  */
 #include "source.h"
 
@@ -167,7 +168,10 @@ static struct pem_source *open_source(pid_t root, const struct pem_source_event 
 	return source;
 }
 
-/* Fork, open the source on the child, let it exec this program as the command, and drain to the end. */
+/*
+ * Fork, open the source on the child, let it exec this program as the command, and drain to the
+ * end.
+ */
 static struct pem_source *record(const char *what, const char *argument,
 				 const struct pem_source_event *events, size_t count, int refuse)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* descriptors.h - file descriptors of this process: how many are open, and sending some with a message */
+/*
+ * descriptors.h - file descriptors of this process: how many are open, and sending some with a
+ * message
+ */
 #ifndef DESCRIPTORS_H
 #define DESCRIPTORS_H
 

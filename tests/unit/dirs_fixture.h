@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dirs_fixture.h - runtime folders that are filled by hand, as a hostile user would: the session's own and two of others
+ * dirs_fixture.h - runtime folders that are filled by hand, as a hostile user would: the session's
+ * own and two of others
  *
  * Included by session_models.c, session_limits.c and session_stalls.c.
  */
@@ -44,8 +45,8 @@ __attribute__((unused)) static void note_message(enum pem_log_level level, const
 }
 
 /*
- * A directory that is not the session's own, in a folder of its own. It has no keeper: pass_on does a keeper's work. The files in
- * it are this user's.
+ * A directory that is not the session's own, in a folder of its own. It has no keeper: pass_on does
+ * a keeper's work. The files in it are this user's.
  */
 __attribute__((unused)) static struct pem_dir *make_dir(int number)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * distribution_steps.c - the steps on a distribution that every producer shares, against wider arithmetic (pem/distribution.h)
+ * distribution_steps.c - the steps on a distribution that every producer shares, against wider
+ * arithmetic (pem/distribution.h)
  */
 #include <pem/distribution.h>
 #include <setjmp.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * elf_names.c - finding functions without the loader: the same as dlsym finds, in all objects of this process
+ * elf_names.c - finding functions without the loader: the same as dlsym finds, in all objects of
+ * this process
  *
  * Not here: which functions libpem-libc looks for, and when (libc_real.c).
  */
@@ -80,7 +81,10 @@ static void compare_object(const struct link_map *map, unsigned *compared)
 	if (map->l_addr == getauxval(AT_BASE)) /* the loader finds nothing in itself */
 		goto out;
 	for (i = 1; i < symbol_count(map); i++) {
-		/* Of a variable of a thread dlsym tells this thread's address; names of versions are at none. */
+		/*
+		 * Of a variable of a thread dlsym tells this thread's address; names of versions
+		 * are at none.
+		 */
 		if (ELF64_ST_TYPE(symbols[i].st_info) == STT_TLS || symbols[i].st_shndx == SHN_ABS)
 			continue;
 		name = strings + symbols[i].st_name;
@@ -188,7 +192,10 @@ static void finds_an_indirect_function(void **state)
 	dlclose(handle);
 }
 
-/* Neither is found: a variable of a thread has no address of its own, and a version's name is no function. */
+/*
+ * Neither is found: a variable of a thread has no address of its own, and a version's name is no
+ * function.
+ */
 static void passes_over_what_is_no_function(void **state)
 {
 	const struct link_map *map = object_with("libc.so.6");
@@ -242,14 +249,20 @@ static void either_hash_table_serves(void **state)
 		}
 		copy[i].d_tag = DT_NULL;
 		only = copy;
-		/* With a base of 0 no address is taken for an offset: only the symbol's value is one. */
+		/*
+		 * With a base of 0 no address is taken for an offset: only the symbol's value is
+		 * one.
+		 */
 		assert_int_equal((uintptr_t)pem_elf__find_in(0, only, name) + map->l_addr,
 				 pem_elf__find_in(map->l_addr, map->l_ld, name));
 		assert_null(pem_elf__find_in(0, only, "__vdso_no_such_function"));
 	}
 }
 
-/* An object of one name, whose symbols are all in one chain: only the last is a definition that others may use. */
+/*
+ * An object of one name, whose symbols are all in one chain: only the last is a definition that
+ * others may use.
+ */
 static void only_definitions_count(void **state)
 {
 	static const char strings[] = "\0f";
@@ -279,7 +292,10 @@ static void only_definitions_count(void **state)
 
 	(void)state;
 	assert_ptr_equal(pem_elf__find_in(0, dynamic, "f"), (void *)0xa00);
-	/* A definition of the version of none serves whoever names one, of another version only who names that. */
+	/*
+	 * A definition of the version of none serves whoever names one, of another version only who
+	 * names that.
+	 */
 	versions[10] = VER_NDX_GLOBAL;
 	assert_ptr_equal(pem_elf__find_in(0, dynamic, "f@ANY"), (void *)0xa00);
 	versions[10] = 3;

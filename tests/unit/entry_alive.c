@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * entry_alive.c - the lock by which others know that a session has a consumer, and entries of consumers that died
+ * entry_alive.c - the lock by which others know that a session has a consumer, and entries of
+ * consumers that died
  */
 #include "session_fixture.h"
 
@@ -48,7 +49,10 @@ static bool has_consumer(void *arg, const char *name)
 	return pem_alive__check(path);
 }
 
-/* A child that has the lock on a session's folder and takes an entry of the table, and ends when killed. */
+/*
+ * A child that has the lock on a session's folder and takes an entry of the table, and ends when
+ * killed.
+ */
 static pid_t start_consumer(struct pem_session_entry *table, const char *name, bool offers)
 {
 	struct pem_session_entry wanted = {.session_id = 7};

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * entry_offer.c - a process and a session's consumer that make an entry for the same session: one of them stays
+ * entry_offer.c - a process and a session's consumer that make an entry for the same session: one
+ * of them stays
  *
- * Every order of their steps is explored by tests/model/both_join.pml; here is what the library does.
+ * Every order of their steps is explored by tests/model/both_join.pml; here is what the library
+ * does.
  */
 #include "session_fixture.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * flight_memory.c - what a flight recorder keeps itself: bounded, counted, and readable from any point on
+ * flight_memory.c - what a flight recorder keeps itself: bounded, counted, and readable from any
+ * point on
  *
  * Packets are made by hand, written by the flight's own writer, and read back with pem's reader.
  */
@@ -241,7 +242,10 @@ static void folds_processes_that_nothing_is_left_of(void **state)
 	pem_trace__close(trace);
 }
 
-/* A process whose pool is larger than the ring pushes out its own records before its account is known. */
+/*
+ * A process whose pool is larger than the ring pushes out its own records before its account is
+ * known.
+ */
 static void counts_what_one_process_pushes_out_of_itself(void **state)
 {
 	struct pem_trace *trace;

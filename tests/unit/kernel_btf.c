@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kernel_btf.c - tracepoints are compared with prototypes as C would, in types made by hand: no kernel is asked
+ * kernel_btf.c - tracepoints are compared with prototypes as C would, in types made by hand: no
+ * kernel is asked
  */
 #ifdef PEM_TEST_LIBBPF
 #include <bpf/btf.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kernel_distribution.c - variance, histogram and most frequent values of kernel events: equal to a reference of what was called
+ * kernel_distribution.c - variance, histogram and most frequent values of kernel events: equal to a
+ * reference of what was called
  *
  * A system call's first argument is the test's to choose, whatever the call: getppid takes none.
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kernel_drain.c - rings to packets, with rings made by hand: sound ones, and ones that no program would write
+ * kernel_drain.c - rings to packets, with rings made by hand: sound ones, and ones that no program
+ * would write
  *
  * Needs no kernel and no privilege: drain.c and table.c alone, over memory of the test's own.
  */
@@ -44,7 +45,10 @@ static uint64_t clock_at(void *arg, uint64_t ns)
 	return ns * ((struct bench *)arg)->ticks_per_ns;
 }
 
-/* Checks the packet's frame; sound records are checked by their count, and the last one's bytes are kept. */
+/*
+ * Checks the packet's frame; sound records are checked by their count, and the last one's bytes are
+ * kept.
+ */
 static int write_packet(void *arg, const char *name, struct pem_packet *packet, size_t bytes)
 {
 	const uint8_t *at = (const uint8_t *)(packet + 1), *end = (const uint8_t *)packet + bytes;
@@ -229,7 +233,10 @@ static void uncommitted_records_wait(void **state)
 	free_bench(b);
 }
 
-/* Interrupted programs leave older times behind newer ones, and 32 bits of packet clock reach only so far. */
+/*
+ * Interrupted programs leave older times behind newer ones, and 32 bits of packet clock reach only
+ * so far.
+ */
 static void clocks_never_go_back_and_far_ones_part_packets(void **state)
 {
 	const struct pem_kernel_event *event = any_event(false);
@@ -286,8 +293,9 @@ static void what_no_program_writes_ends_a_ring(void **state)
 			ring_of(b)->head = ring_of(b)->tail + 2 * RING_BYTES;
 		else if (kind == 3)
 			ring_of(b)->head++;
+		/* the record is longer than what is reserved */
 		else if (kind == 4)
-			ring_of(b)->head -= 8; /* the record is longer than what is reserved */
+			ring_of(b)->head -= 8;
 		drain(b);
 		assert_int_equal(b->records, 0);
 		assert_true(b->source.cpus[0].broken);
@@ -298,7 +306,10 @@ static void what_no_program_writes_ends_a_ring(void **state)
 	}
 }
 
-/* Any bytes at all: nothing outside the ring is touched (run with SAN=1), and what comes out is well formed. */
+/*
+ * Any bytes at all: nothing outside the ring is touched (run with SAN=1), and what comes out is
+ * well formed.
+ */
 static void any_bytes_are_survived(void **state)
 {
 	struct bench *b;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kernel_fixture.h - the kernel source under test: loaded as a session would, with a sink that checks every packet
+ * kernel_fixture.h - the kernel source under test: loaded as a session would, with a sink that
+ * checks every packet
  *
- * Included by the programs kernel_*.c. They need what the source needs (root, BTF); load_plugin() skips them, with the
- * reason, where it can't run.
+ * Included by the programs kernel_*.c. They need what the source needs (root, BTF); load_plugin()
+ * skips them, with the reason, where it can't run.
  */
 #ifndef KERNEL_FIXTURE_H
 #define KERNEL_FIXTURE_H
@@ -33,7 +34,8 @@
 
 #define EVENTS_MAX 512
 #define CPUS_MAX 1024
-#define STREAMS_MAX 4 /* of a CPU: its own, and one for each depth of what interrupted the module */
+/* of a CPU: its own, and one for each depth of what interrupted the module */
+#define STREAMS_MAX 4
 
 static const struct pem_source_ops *ops;
 static struct pem_model *model;
@@ -155,7 +157,10 @@ static inline void see_record(struct seen *seen, const struct pem_event *event, 
 	}
 }
 
-/* Of the module what interrupts a probe has a stream of its own: "k_0_1" beside "k_0". Clocks go on within one. */
+/*
+ * Of the module what interrupts a probe has a stream of its own: "k_0_1" beside "k_0". Clocks go on
+ * within one.
+ */
 static inline uint32_t stream_of(const char *name, const char *expected)
 {
 	size_t bytes = strlen(expected);
@@ -299,8 +304,8 @@ static inline void open_subject(struct subject *s, pid_t root, uint32_t buffer_b
 }
 
 /*
- * The module is told by a system call, which is not to be among those that the test counts of its own thread: another one
- * makes it, and this one waits for it without a system call.
+ * The module is told by a system call, which is not to be among those that the test counts of its
+ * own thread: another one makes it, and this one waits for it without a system call.
  */
 struct errand {
 	struct pem_source *source;
@@ -352,7 +357,10 @@ static inline uint64_t seen_of(struct subject *s, const char *name)
 	return s->seen.count[index_of(&s->seen, pem_model__by_name(model, name)->id)];
 }
 
-/* Every event: produced is what the sink saw and what was discarded. Returns what was discarded of all. */
+/*
+ * Every event: produced is what the sink saw and what was discarded. Returns what was discarded of
+ * all.
+ */
 static inline uint64_t check_balance(struct subject *s)
 {
 	struct pem_balance balance;
@@ -443,7 +451,10 @@ __attribute__((unused, noinline, no_sanitize("address"))) static void touch(uint
 		*(volatile uint8_t *)(from + i * 4096) = 1;
 }
 
-/* 1: ops and model are set; 0: the source can't run here, and TAP says why; -1: it should and does not. */
+/*
+ * 1: ops and model are set; 0: the source can't run here, and TAP says why; -1: it should and does
+ * not.
+ */
 static inline int load_plugin(void)
 {
 	const char *build = getenv("B");

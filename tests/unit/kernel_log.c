@@ -80,7 +80,10 @@ static void switches_are_logged_with_any_event(void **state)
 	cpu_set_t before, one;
 
 	(void)state;
-	/* A child is waited for before it is switched from for the last time, but for one on the same CPU. */
+	/*
+	 * A child is waited for before it is switched from for the last time, but for one on the
+	 * same CPU.
+	 */
 	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
 	CPU_ZERO(&one);
 	CPU_SET((unsigned)sched_getcpu(), &one);
@@ -223,7 +226,10 @@ static void times_are_exact_across_a_long_pause(void **state)
 	close_subject(s);
 }
 
-/* Another source says who runs where: this one logs no switch, and each packet names the thread that it is of. */
+/*
+ * Another source says who runs where: this one logs no switch, and each packet names the thread
+ * that it is of.
+ */
 static void beside_another_source_packets_name_their_thread(void **state)
 {
 	struct subject *s = new_subject();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kernel_only_here.c - a probe of a binary that is wanted in one's own process puts no breakpoint into any other
+ * kernel_only_here.c - a probe of a binary that is wanted in one's own process puts no breakpoint
+ * into any other
  */
 #include "core/core.h"
 #include "kernel_fixture.h"

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kernel_refused.c - a program that the kernel refuses costs its own event at most, and the reason is said
+ * kernel_refused.c - a program that the kernel refuses costs its own event at most, and the reason
+ * is said
  *
- * The kernel source with programs of kernel_refused.xml, linked into this test. Needs what the source needs.
+ * The kernel source with programs of kernel_refused.xml, linked into this test. Needs what the
+ * source needs.
  */
 #ifdef PEM_TEST_LIBBPF
 #include <errno.h>
@@ -107,7 +109,10 @@ static int take_in(void *arg, const struct pem_event *event)
 	return pem_model__describe(arg, event, &error) < 0 ? -EINVAL : 0;
 }
 
-/* A probe's program is assembled from what the kernel says of it: here that is falsified, before it is made again. */
+/*
+ * A probe's program is assembled from what the kernel says of it: here that is falsified, before it
+ * is made again.
+ */
 static void an_assembled_program_costs_its_own_event(void **state)
 {
 	struct pem_model *model = pem_model__new();

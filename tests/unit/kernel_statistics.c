@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kernel_statistics.c - kernel statistics are exact, in their context, and cost nothing when off; what can be had at all
+ * kernel_statistics.c - kernel statistics are exact, in their context, and cost nothing when off;
+ * what can be had at all
  */
 #include "kernel_fixture.h"
 
@@ -19,8 +20,8 @@ static struct pem_statistic read_it(struct subject *s)
 #define ROUNDS 6
 
 /*
- * Exact after a reset: in the second round, or where the kernel took code or stack away meanwhile, in one of
- * the next, the pages touched are the only ones to fault.
+ * Exact after a reset: in the second round, or where the kernel took code or stack away meanwhile,
+ * in one of the next, the pages touched are the only ones to fault.
  */
 static void faults_of_this_thread_are_counted(void **state)
 {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kernel_walk.c - every tracepoint event of the specs against a kernel: it is there, with those parameters and members
+ * kernel_walk.c - every tracepoint event of the specs against a kernel: it is there, with those
+ * parameters and members
  *
- * The running kernel's tracepoints are walked, and all programs loaded into it. PEM_WALK_BTF=PATH walks another
- * kernel instead, by its types alone: a folder like /sys/kernel/btf, or a file of BTF or with a section .BTF;
- * PEM_WALK_KERNEL=6.1 says its version, so that the specs' kernel='' are checked too. By hand:
+ * The running kernel's tracepoints are walked, and all programs loaded into it. PEM_WALK_BTF=PATH
+ * walks another kernel instead, by its types alone: a folder like /sys/kernel/btf, or a file of BTF
+ * or with a section .BTF; PEM_WALK_KERNEL=6.1 says its version, so that the specs' kernel='' are
+ * checked too. By hand:
  *
  *	B=build PEM_WALK_BTF=btf-6.1 PEM_WALK_KERNEL=6.1 build/tests/kernel_walk
  */
@@ -28,7 +30,9 @@ static unsigned version; /* 6.12 is 6012; 0: unknown */
 static struct pem_kernel_btf *kernel;
 static unsigned failures;
 
-/* Tracepoints that a kernel has or not by its configuration: their absence is no slip of the pen. */
+/*
+ * Tracepoints that a kernel has or not by its configuration: their absence is no slip of the pen.
+ */
 static const struct {
 	const char *tracepoint;
 	const char *option;
@@ -121,8 +125,8 @@ static void walk_absent(const struct pem_kernel_event *event)
 }
 
 /*
- * The alternative that BPF takes must be equal, not only fit; and the module compiles only those for this kernel, so one
- * of these must be equal.
+ * The alternative that BPF takes must be equal, not only fit; and the module compiles only those
+ * for this kernel, so one of these must be equal.
  */
 static void walk_present(const struct pem_kernel_event *event)
 {
@@ -312,7 +316,10 @@ static void on_refusal(enum pem_log_level level, const char *text, void *arg)
 	print_message("# %s\n", text);
 }
 
-/* How much the kernel verified: nearly all of it is what programs have in common, so that it is to be paid some 300 times. */
+/*
+ * How much the kernel verified: nearly all of it is what programs have in common, so that it is to
+ * be paid some 300 times.
+ */
 static void check_steps(const struct bpf_object *object)
 {
 	struct bpf_program *program;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kernel_where.c - predicates in BPF programs: the kernel takes them for every event, and they judge as everybody does
+ * kernel_where.c - predicates in BPF programs: the kernel takes them for every event, and they
+ * judge as everybody does
  */
 #include "kernel_fixture.h"
 #include "predicate_table.h"
@@ -30,7 +31,9 @@ static uint64_t count_of(struct subject *s, size_t i)
 	return value.count;
 }
 
-/* An event's fields that are numbers, each in a test: '(a > 1 || b > 1) && ...'. Returns how many. */
+/*
+ * An event's fields that are numbers, each in a test: '(a > 1 || b > 1) && ...'. Returns how many.
+ */
 static unsigned text_of_all_fields(const struct pem_event *event, char *text, size_t bytes)
 {
 	unsigned count = 0;
@@ -68,7 +71,10 @@ static void every_event_may_have_a_predicate(void **state)
 	struct subject *s = new_subject();
 	struct pem_error reason;
 	char text[2048];
-	/* Where each program takes long to verify, some of them: kernel_walk has the kernel take them all. */
+	/*
+	 * Where each program takes long to verify, some of them: kernel_walk has the kernel take
+	 * them all.
+	 */
 	size_t at, total = 0, step = getenv("PEM_TEST_EMULATED") ? 4 : 1;
 
 	(void)state;
@@ -91,7 +97,10 @@ static void every_event_may_have_a_predicate(void **state)
 	assert_true(total > 100 / step);
 }
 
-/* The table's inputs as system calls that there are not; the tracepoint has their numbers and arguments all the same. */
+/*
+ * The table's inputs as system calls that there are not; the tracepoint has their numbers and
+ * arguments all the same.
+ */
 static void system_calls_are_judged_as_the_table_says(void **state)
 {
 	const struct pem_context self = {.pid = (uint32_t)getpid(), .tid = (uint32_t)getpid()};

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kmod_fixture.h - a kernel made of macros, the module's probes of a made-up spec compiled for it, a session on them
+ * kmod_fixture.h - a kernel made of macros, the module's probes of a made-up spec compiled for it,
+ * a session on them
  *
- * Included by the programs kmod_*.c. The pool, the probes and what they call (kmod/pem_kmod.h, kmod/record.c) are those of
- * the module.
+ * Included by the programs kmod_*.c. The pool, the probes and what they call (kmod/pem_kmod.h,
+ * kmod/record.c) are those of the module.
  */
 #ifndef KMOD_FIXTURE_H
 #define KMOD_FIXTURE_H
@@ -50,7 +51,10 @@ typedef struct {
 #define atomic64_inc(v) __atomic_fetch_add(&(v)->counter, 1, __ATOMIC_RELAXED)
 #define atomic_fetch_add_release(n, v) __atomic_fetch_add(&(v)->counter, n, __ATOMIC_RELEASE)
 
-/* What interrupts a probe, at one of the barriers from now on: compilers keep order there, and tests ask about it. */
+/*
+ * What interrupts a probe, at one of the barriers from now on: compilers keep order there, and
+ * tests ask about it.
+ */
 static void (*interrupt)(void);
 static unsigned interrupt_in; /* barriers; 0: none */
 

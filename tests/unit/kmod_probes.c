@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kmod_probes.c - the module's generated probes, run in user space against a kernel made of macros: what they write
+ * kmod_probes.c - the module's generated probes, run in user space against a kernel made of macros:
+ * what they write
  *
- * The pool, the probes and what they call (kmod/pem_kmod.h) are those of the module; kmod_compiles.py has them compiled
- * for real kernels.
+ * The pool, the probes and what they call (kmod/pem_kmod.h) are those of the module;
+ * kmod_compiles.py has them compiled for real kernels.
  */
 #include "kmod_fixture.h"
 #include "predicate_table.h"
@@ -18,8 +19,8 @@ static void raise_choice(struct machine *m, struct thing *input)
 
 static const uint8_t *first_record(const struct machine *m)
 {
-	return m->pool.ring.chunks + PEM_PACKET_HEADER_BYTES +
-	       SWITCH_BYTES; /* each chunk begins with one */
+	/* each chunk begins with one */
+	return m->pool.ring.chunks + PEM_PACKET_HEADER_BYTES + SWITCH_BYTES;
 }
 
 /* --- tests --- */
@@ -249,7 +250,10 @@ static void a_full_pool_discards_and_counts(void **state)
 	free_machine(m);
 }
 
-/* Whoever takes all chunks of an overwrite pool leaves none to reclaim: looking for one at each event would take long. */
+/*
+ * Whoever takes all chunks of an overwrite pool leaves none to reclaim: looking for one at each
+ * event would take long.
+ */
 static void a_pool_that_is_all_taken_is_searched_once(void **state)
 {
 	struct machine *m = make_machine(3);
@@ -293,7 +297,10 @@ static void fill_a_chunk(struct machine *m)
 	assert_int_equal(filled_count, before + 1);
 }
 
-/* More chunks are taken than a probe looks at: what it just filled is the newest, and full ones behind them are older. */
+/*
+ * More chunks are taken than a probe looks at: what it just filled is the newest, and full ones
+ * behind them are older.
+ */
 static void an_overwrite_pool_gives_up_its_newest_chunk_last(void **state)
 {
 	enum { TAKEN = 4096, ALL_CHUNKS = TAKEN + 4 };

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kmod_rules.c - the module's rules: what probes see is what was asked for last, and lives as long as they may see it
+ * kmod_rules.c - the module's rules: what probes see is what was asked for last, and lives as long
+ * as they may see it
  *
- * kmod/rule.c, compiled for a kernel that hands out memory and registers probes until it is told not to, and knows which
- * rules probes may still hold. Not here: what probes make of a rule (kmod_probes.c).
+ * kmod/rule.c, compiled for a kernel that hands out memory and registers probes until it is told
+ * not to, and knows which rules probes may still hold. Not here: what probes make of a rule
+ * (kmod_probes.c).
  */
 #include "kmod_fixture.h"
 
@@ -149,7 +151,10 @@ static struct pid *find_vpid(u32 number)
 	return number < 100 ? &pid : NULL;
 }
 
-/* Even numbers are processes, odd ones their second threads; that of 98 is left by one that is gone. */
+/*
+ * Even numbers are processes, odd ones their second threads; that of 98 is left by one that is
+ * gone.
+ */
 static struct task_struct *pid_task(struct pid *pid, enum pid_type type)
 {
 	static struct task_struct task;

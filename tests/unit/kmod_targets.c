@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kmod_targets.c - whose records the module's are, and of whom it takes any: run in user space, as kmod_probes.c
+ * kmod_targets.c - whose records the module's are, and of whom it takes any: run in user space, as
+ * kmod_probes.c
  */
 #include "kmod_fixture.h"
 
@@ -17,7 +18,9 @@ static void raise_switch(struct machine *m, struct task_struct *prev, struct tas
 		 .probe)(m->data, false, prev, next);
 }
 
-/* The ids of the records in the first chunk; "A" for All, "S" for a switch with its thread: "S7A". */
+/*
+ * The ids of the records in the first chunk; "A" for All, "S" for a switch with its thread: "S7A".
+ */
 static const char *records(const struct machine *m)
 {
 	static char text[256];

@@ -15,7 +15,10 @@
 
 #include <cmocka.h>
 
-/* As in a program whose first call comes before the constructors. The table itself is put back by finding again. */
+/*
+ * As in a program whose first call comes before the constructors. The table itself is put back by
+ * finding again.
+ */
 static void *(*first_malloc)(size_t size);
 
 __attribute__((constructor(102))) static void note_found(void)
@@ -55,7 +58,10 @@ static void each_is_the_one_of_its_name(void **state)
 	ASSERT_REAL(pthread_create);
 }
 
-/* The version that programs are linked with: of some the C library keeps older ones, which dlsym used to prefer. */
+/*
+ * The version that programs are linked with: of some the C library keeps older ones, which dlsym
+ * used to prefer.
+ */
 static void *of_today(const char *name)
 {
 	void *next = dlsym(RTLD_NEXT, name), *found = NULL;

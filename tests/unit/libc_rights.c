@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libc_rights.c - which calls of a program libpem-libc tells libpem of, made by their names and by syscall()
+ * libc_rights.c - which calls of a program libpem-libc tells libpem of, made by their names and by
+ * syscall()
  *
- * libpem/libc/rights.c, compiled with next definitions and a libpem that only write down what they are told. Not here: what
- * libpem then makes ready (unit/producer_rights.c, e2e/rights_given_up.py, e2e/seccomp_filters.py).
+ * libpem/libc/rights.c, compiled with next definitions and a libpem that only write down what they
+ * are told. Not here: what libpem then makes ready (unit/producer_seccomp.c,
+ * e2e/rights_given_up.py, e2e/seccomp_filters.py).
  */
 #include "libc/rights.c"
 

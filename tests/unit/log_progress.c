@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * log_progress.c - how far long work is: said to who asked for it, and what else is said begins a line of its own
+ * log_progress.c - how far long work is: said to who asked for it, and what else is said begins a
+ * line of its own
  */
 #include "core/core.h"
 #include <pty.h>

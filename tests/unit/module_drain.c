@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * module_drain.c - the module's chunks to packets: sound pools, filled by the ring's own inlines, and ones that no module
- * would make
+ * module_drain.c - the module's chunks to packets: sound pools, filled by the ring's own inlines,
+ * and ones that no module would make
  *
  * Needs no module: see module_fixture.h. With one, tests/unit/kernel_*.c run on it in guests.
  */
@@ -94,7 +94,10 @@ static int drain(struct bench *b, bool final)
 {
 	const struct pem_source_sink sink = {.arg = b, .write = write_packet};
 
-	/* The final one needs_worker for pools of CPUs that came online, by the device, which is not there. */
+	/*
+	 * The final one needs_worker for pools of CPUs that came online, by the device, which is
+	 * not there.
+	 */
 	b->source.fd = -1;
 	return pem_module__drain(&b->source, &sink, final);
 }
@@ -183,7 +186,10 @@ static void what_is_committed_does_not_wait_for_its_chunk(void **state)
 	free_bench(b);
 }
 
-/* Between taking what is full and looking at what is not, the chunk in hand may become full: its rest comes before the next one's. */
+/*
+ * Between taking what is full and looking at what is not, the chunk in hand may become full: its
+ * rest comes before the next one's.
+ */
 static void a_chunk_that_became_full_is_read_before_the_next(void **state)
 {
 	struct bench *b = begin();

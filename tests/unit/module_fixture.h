@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * module_fixture.h - one CPU's pool as the module fills it, in memory of the test's own, and a source over it
+ * module_fixture.h - one CPU's pool as the module fills it, in memory of the test's own, and a
+ * source over it
  *
  * The module's half, TAKE and FREE, is played by the fixture: drain.c and pools.c run as they are.
  */

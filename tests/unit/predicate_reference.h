@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * predicate_reference.h - what a predicate says of a record, by walking its tree and comparing values as C does
+ * predicate_reference.h - what a predicate says of a record, by walking its tree and comparing
+ * values as C does
  *
- * Slow and plain, so that compiled tests can be held against it. Included by unit tests and a fuzz target.
+ * Slow and plain, so that compiled tests can be held against it. Included by unit tests and a fuzz
+ * target.
  */
 #ifndef PREDICATE_REFERENCE_H
 #define PREDICATE_REFERENCE_H
@@ -13,7 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Wide enough for each number of 64 bits, with its sign, to be one of its own; and so is what doubles are. */
+/*
+ * Wide enough for each number of 64 bits, with its sign, to be one of its own; and so is what
+ * doubles are.
+ */
 PEM_STATIC_ASSERT(__LDBL_MANT_DIG__ >= 64, "long double holds 64 bits");
 
 static inline long double reference_field(const struct pem_field *field, const uint8_t *record)

@@ -2,7 +2,8 @@
 /*
  * predicate_same.c - stubs judge by predicates as the table says, on their own and in the library
  *
- * Not here: BPF programs (kernel_where.c) and the module's probes (kmod_probes.c), which go by the same table.
+ * Not here: BPF programs (kernel_where.c) and the module's probes (kmod_probes.c), which go by the
+ * same table.
  */
 #include "callbacks/callbacks.h"
 #include "core/core.h"

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * predicate_table.h - predicates and inputs that every producer has to judge alike, and how they are to be judged
+ * predicate_table.h - predicates and inputs that every producer has to judge alike, and how they
+ * are to be judged
  *
- * n stands for a signed field with values of 32 bits, a for an unsigned one of 64. Included by the tests of stubs
- * (predicate_same.c), of BPF programs (kernel_where.c) and of the module's probes (kmod_probes.c).
+ * n stands for a signed field with values of 32 bits, a for an unsigned one of 64. Included by the
+ * tests of stubs (predicate_same.c), of BPF programs (kernel_where.c) and of the module's probes
+ * (kmod_probes.c).
  */
 #ifndef PREDICATE_TABLE_H
 #define PREDICATE_TABLE_H
@@ -55,7 +57,10 @@ static const char *const table_predicates[] = {
 	"n==15||n==-7",
 };
 
-/* No system call of any Linux has one of these numbers above 1000; -1 is told apart from none by some. */
+/*
+ * No system call of any Linux has one of these numbers above 1000; -1 is told apart from none by
+ * some.
+ */
 static const struct table_input table_inputs[] = {
 	{100000, 0},         {100001, 1},     {100002, 4096},           {-7, 4097},
 	{-7, 4095},          {-8, ~0ull},     {100003, 1ull << 63},     {100004, (1ull << 63) - 1},
@@ -79,7 +84,10 @@ static inline const char *table_text(const char *predicate, const char *n, const
 	return text;
 }
 
-/* What is right for an input, by walking the tree; n and a lie in the record of an event made for it. */
+/*
+ * What is right for an input, by walking the tree; n and a lie in the record of an event made for
+ * it.
+ */
 static inline bool table_answer(const char *predicate, const struct table_input *input)
 {
 	static const struct pem_field fields[] = {

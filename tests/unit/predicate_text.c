@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * predicate_text.c - predicates: what may be written, what it compiles to, what it says of values, what errors say
+ * predicate_text.c - predicates: what may be written, what it compiles to, what it says of values,
+ * what errors say
  *
  * Not here: who evaluates the tests (predicate_same.c), sets and handles (session_where.c).
  */

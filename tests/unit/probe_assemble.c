@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * probe_assemble.c - gaps of a template filled: constants, blocks, jumps across them, what does not fit
+ * probe_assemble.c - gaps of a template filled: constants, blocks, jumps across them, what does not
+ * fit
  *
- * The template here is a small one of the test's own. That the real one's programs do what they should is for the kernel to
- * show (tests/e2e/probe_kernel.py and probe_binary.py).
+ * The template here is a small one of the test's own. That the real one's programs do what they
+ * should is for the kernel to show (tests/e2e/probe_kernel.py and probe_binary.py).
  */
 #ifdef PEM_TEST_LIBBPF
 #include <errno.h>

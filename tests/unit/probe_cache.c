@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * probe_cache.c - what a search found in a binary is had again by its name, and not once that name leads to another file
+ * probe_cache.c - what a search found in a binary is had again by its name, and not once that name
+ * leads to another file
  */
 #ifdef PEM_TEST_LIBBPF
 #include <limits.h>
@@ -217,7 +218,10 @@ static void *go_on(void *arg)
 	return arg;
 }
 
-/* A destructor takes all out while another thread goes on: or was in there when this process was forked. */
+/*
+ * A destructor takes all out while another thread goes on: or was in there when this process was
+ * forked.
+ */
 static void a_process_ends_while_it_is_used(void **state)
 {
 	pthread_t thread;

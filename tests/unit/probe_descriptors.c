@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * probe_descriptors.c - how many descriptors a probe takes: programs and links, by its places and how those are attached
+ * probe_descriptors.c - how many descriptors a probe takes: programs and links, by its places and
+ * how those are attached
  */
 #ifdef PEM_TEST_LIBBPF
 #include <setjmp.h>

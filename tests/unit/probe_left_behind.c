@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * probe_left_behind.c - descriptors left to processes that end them: what those hold and share, for how long, and that nobody
- * is told of them
+ * probe_left_behind.c - descriptors left to processes that end them: what those hold and share, for
+ * how long, and that nobody is told of them
  *
- * Pipes stand for perf events and links here: who reads one sees when nobody holds its other end any more.
+ * Pipes stand for perf events and links here: who reads one sees when nobody holds its other end
+ * any more.
  */
 #ifdef PEM_TEST_LIBBPF
 #include <ctype.h>
@@ -109,7 +110,10 @@ static bool share_memory(pid_t a, pid_t b)
 	return order == 0;
 }
 
-/* Leave the pipes' ends to processes, and have them no more. Who has what this returns lets those wait. */
+/*
+ * Leave the pipes' ends to processes, and have them no more. Who has what this returns lets those
+ * wait.
+ */
 static int leave(struct pipes *pipes)
 {
 	int all[PIPES], held, i;
@@ -180,7 +184,10 @@ static void handle(int number)
 	__atomic_fetch_add(handled, 1, __ATOMIC_SEQ_CST);
 }
 
-/* The program's handlers know nothing of them: what they do would be done twice, and in memory that several share. */
+/*
+ * The program's handlers know nothing of them: what they do would be done twice, and in memory that
+ * several share.
+ */
 static void no_signal_is_handled_in_them(void **state)
 {
 	struct sigaction action = {.sa_handler = handle}, before;

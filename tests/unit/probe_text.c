@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * probe_text.c - what texts say of probes: format files of tracepoints, notes of static probes, patterns
+ * probe_text.c - what texts say of probes: format files of tracepoints, notes of static probes,
+ * patterns
  */
 #ifdef PEM_TEST_LIBBPF
 #include <errno.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * producer_events.c - what a stub does to the program around it: nothing; and what it does without a session, with
- * several, with records of every size, and in handlers
+ * producer_events.c - what a stub does to the program around it: nothing; and what it does without
+ * a session, with several, with records of every size, and in handlers
  */
 #include "core/core.h"
 #include "core/demand.h"
@@ -126,7 +126,10 @@ static void records_of_every_size(void **state)
 	size_t i;
 
 	(void)state;
-	/* 5000 records of 23 to 86 bytes: the pool's first chunks are filled to their last byte in many ways. */
+	/*
+	 * 5000 records of 23 to 86 bytes: the pool's first chunks are filled to their last byte in
+	 * many ways.
+	 */
 	for (i = 0; i < 5000; i++)
 		pem_notify_types_strings(text + i % 64, (uint32_t)i, "", "");
 	expect(log, "APP::Types::Strings", 5000);
@@ -197,7 +200,10 @@ static void deeper_than_that_is_counted(void **state)
 	assert_int_equal(balance.discarded, 1);
 }
 
-/* Handlers have left events of all levels by jumps: of the first nobody knows, the others are free again. */
+/*
+ * Handlers have left events of all levels by jumps: of the first nobody knows, the others are free
+ * again.
+ */
 static void levels_left_by_jumps(void **state)
 {
 	char *alternate = malloc(65536);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * producer_fork_lock.c - the process lock while a thread forks: held, but never for a thread that the fork waits for
+ * producer_fork_lock.c - the process lock while a thread forks: held, but never for a thread that
+ * the fork waits for
  *
  * Not here: what the child makes of its parent's state (producer_fork.c).
  */

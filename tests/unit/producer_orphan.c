@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * producer_orphan.c - a process whose consumer was killed: when it notices without ever being in need of a chunk
+ * producer_orphan.c - a process whose consumer was killed: when it notices without ever being in
+ * need of a chunk
  *
  * Not here: one that logs (process_life.py), entries of dead consumers (entry_alive.c).
  */

@@ -88,7 +88,10 @@ static void pool_is_complete_when_it_says_so(void **state)
 	assert_int_equal(h->total_bytes, joined()->pool_bytes);
 }
 
-/* A process that comes too late is left alone: not one slow path for each of its events from then on. */
+/*
+ * A process that comes too late is left alone: not one slow path for each of its events from then
+ * on.
+ */
 static void closed_session_switches_events_off(void **state)
 {
 	(void)state;
@@ -100,7 +103,10 @@ static void closed_session_switches_events_off(void **state)
 	assert_int_equal(pool_files(), 0);
 }
 
-/* A pool that is being made has no memory behind it yet, and there may be none: a touch of it is SIGBUS. */
+/*
+ * A pool that is being made has no memory behind it yet, and there may be none: a touch of it is
+ * SIGBUS.
+ */
 static void unfinished_pool_is_not_touched(void **state)
 {
 	struct pem_session *other;

@@ -2,7 +2,8 @@
 /*
  * producer_seccomp.c - what the interpreter of seccomp filters says of pem's calls
  *
- * Each instruction that a filter may have is used so that a wrong result refuses, or lets pass, a call.
+ * Each instruction that a filter may have is used so that a wrong result refuses, or lets pass, a
+ * call.
  */
 #include <errno.h>
 #include <setjmp.h>

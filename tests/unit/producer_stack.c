@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * producer_stack.c - how much stack a process's first event takes, raised by a handler on a stack of its own
+ * producer_stack.c - how much stack a process's first event takes, raised by a handler on a stack
+ * of its own
  */
 #include "core/core.h"
 #include "core/demand.h"

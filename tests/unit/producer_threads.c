@@ -115,7 +115,10 @@ static void cancelled_threads_leave_no_chunk_behind(void **state)
 
 	(void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	/* Nor does either bear it in a program without pem: the first keeps red zones of frames that are gone. */
+	/*
+	 * Nor does either bear it in a program without pem: the first keeps red zones of frames
+	 * that are gone.
+	 */
 	print_message("# no sanitizer follows a thread that is cancelled at any instruction\n");
 	skip();
 #endif

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * program_models.c - models that program files carry: found in sound files, and nothing but an error in damaged ones
+ * program_models.c - models that program files carry: found in sound files, and nothing but an
+ * error in damaged ones
  *
- * The program that is read is this one, which has stubs. Not here: which libraries it needs (tests/e2e/program_events.py).
+ * The program that is read is this one, which has stubs. Not here: which libraries it needs
+ * (tests/e2e/program_events.py).
  */
 #include <pem/model.h>
 

@@ -105,8 +105,8 @@ static void forgets_after_a_loss_on_that_cpu_only(void **state)
 	expect(trace, 12, EVENT_SWITCH, 0, 0);
 	expect(trace, 20, EVENT_FAULT, 50, 51);
 	expect(trace, 30, EVENT_FAULT, 0, 0);
-	expect(trace, 31, EVENT_SWITCH, 50,
-	       51); /* it says who leaves; whose thread is remembered */
+	/* it says who leaves; whose thread is remembered */
+	expect(trace, 31, EVENT_SWITCH, 50, 51);
 	expect(trace, 32, EVENT_FAULT, 60, 61);
 	expect(trace, 33, EVENT_FAULT, 70, 71); /* the other CPU lost nothing */
 	expect(trace, 40, EVENT_FAULT, 0, 0);
@@ -188,7 +188,10 @@ static void names_processes_as_they_go(void **state)
 	pem_trace__close(trace);
 }
 
-/* What programs recorded tells their names: from the start of each image on, and before its own of the first. */
+/*
+ * What programs recorded tells their names: from the start of each image on, and before its own of
+ * the first.
+ */
 static void names_the_images_of_a_process(void **state)
 {
 	struct pem_trace *trace;
@@ -266,8 +269,9 @@ static void follows_thousands_of_processes(void **state)
 	}
 	packet_write(&packet, &fixture, "k_0");
 	trace = open_trace();
+	/* only the first was a surprise */
 	for (pid = 1; pid <= 1500; pid++)
-		expect(trace, (int)pid, EVENT_EXEC, 64, 0); /* only the first was a surprise */
+		expect(trace, (int)pid, EVENT_EXEC, 64, 0);
 	for (pid = 1; pid <= 1500; pid++) {
 		snprintf(file, sizeof(file), "p%u", pid);
 		assert_string_equal(pem_trace__process_name(trace, pid * 64), file);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reader_damage.c - damaged traces: each fault is found, said in a sentence, and costs no more than it must
+ * reader_damage.c - damaged traces: each fault is found, said in a sentence, and costs no more than
+ * it must
  */
 #include "trace_fixture.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reader_names.c - .pem/names of a trace, which says what processes were called that ran before it: read, refused, bounded
+ * reader_names.c - .pem/names of a trace, which says what processes were called that ran before it:
+ * read, refused, bounded
  */
 #include "trace_fixture.h"
 
@@ -45,8 +46,8 @@ static void tells_what_processes_were_called(void **state)
 	names_are("7\tfirst\n7\tsecond\n", 7, "second");
 	names_are("7\tshell\n7/8\tworker\n", 7, "shell"); /* a thread's name is not its process's */
 	names_are("7/8\tworker\n", 8, "");
-	names_are("7\tshell\n8\tcut off", 8,
-		  ""); /* written whole or not at all: a line without an end is none */
+	/* written whole or not at all: a line without an end is none */
+	names_are("7\tshell\n8\tcut off", 8, "");
 }
 
 static void tells_what_threads_were_called(void **state)
@@ -130,7 +131,10 @@ static void is_no_larger_than_that(void **state)
 	refuses(EFBIG, "can't be read");
 }
 
-/* There are not more numbers of processes than this, so that 64 MiB of short lines do not become half a GiB. */
+/*
+ * There are not more numbers of processes than this, so that 64 MiB of short lines do not become
+ * half a GiB.
+ */
 static void names_no_more_processes_than_there_can_be(void **state)
 {
 	size_t count = (1u << 22) + 1, i;

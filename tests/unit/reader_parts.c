@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * reader_parts.c - packets that are longer than the reader's blocks: all of their records, and no memory for what they claim
+ * reader_parts.c - packets that are longer than the reader's blocks: all of their records, and no
+ * memory for what they claim
  *
  * Not here: packets that fit (reader_merge.c), damage in their headers (reader_damage.c).
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * record_key.c - which records belong together, as their specs say: group, scope, keys and addresses
+ * record_key.c - which records belong together, as their specs say: group, scope, keys and
+ * addresses
  */
 #include <setjmp.h>
 #include <stdarg.h>

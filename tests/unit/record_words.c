@@ -14,7 +14,8 @@
 
 /* clang-format off */
 static const char text[] = "pem-model\t2\n"
-	"event\t00000101\tAPP::Words::Said\tAPP\tWords\tSaid\t1\tinfo\t-\t\t-\tstub\t\t12\t16\t3\t0\t\t\t\n"
+	"event\t00000101\tAPP::Words::Said\tAPP\tWords\tSaid\t1\tinfo\t-\t\t-\tstub\t\t12\t16\t3\t0"
+	"\t\t\t\n"
 	"field\tsign\tint8\t-\t10\t-\t8\t1\t\tenum\t2\t\n"
 	"label\tffffffffffffffff\tminus\t\n"
 	"label\t0000000000000001\tplus\t\n"

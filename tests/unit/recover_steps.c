@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * recover_steps.c - a recovery that ends before any of its steps, or has one fail: the next one makes the same of the trace
+ * recover_steps.c - a recovery that ends before any of its steps, or has one fail: the next one
+ * makes the same of the trace
  *
- * A filter of system calls hands each one that changes a file to this process, which lets the recovery go on, kills it
- * there, or has the call fail as on a full disk.
+ * A filter of system calls hands each one that changes a file to this process, which lets the
+ * recovery go on, kills it there, or has the call fail as on a full disk.
  *
  * Not here: what else is in the trace's folder (e2e/recover_folder.py).
  */
@@ -250,7 +251,10 @@ static int recover_with(unsigned number, enum fault fault, bool *reached)
 
 /* --- what is there afterwards --- */
 
-/* The stream as its recorder left it, but for the torn packet at its end, which goes when all else is there. */
+/*
+ * The stream as its recorder left it, but for the torn packet at its end, which goes when all else
+ * is there.
+ */
 static void is_untouched(void)
 {
 	static uint8_t now[sizeof(stream_before)];

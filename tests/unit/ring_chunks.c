@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * ring_chunks.c - what ring.h promises of one chunk, one lane and one pool at a time; ring_stress.c: of many at once
+ * ring_chunks.c - what ring.h promises of one chunk, one lane and one pool at a time;
+ * ring_stress.c: of many at once
  */
 #include "ring_fixture.h"
 

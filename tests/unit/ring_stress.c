@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * ring_stress.c - several producers and a consumer on one pool: every record is found once, or counted as lost
+ * ring_stress.c - several producers and a consumer on one pool: every record is found once, or
+ * counted as lost
  */
 #include "ring_fixture.h"
 
@@ -46,8 +47,9 @@ static void *produce(void *arg)
 		w.cells[0].produced++;
 		w.cells[0].discarded++;
 		pool.ring.lanes[w.lane_index].discarded++;
+		/* two cores may serve four producers and a consumer */
 		if (n % 64 == 0)
-			sched_yield(); /* two cores may serve four producers and a consumer */
+			sched_yield();
 	}
 	pem_ring_retire(&pool.ring, &w);
 	__atomic_fetch_sub(&producers_left, 1, __ATOMIC_RELEASE);

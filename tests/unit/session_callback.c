@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * session_callback.c - synchronous callbacks: in the producing thread, with the record, and no longer than registered
+ * session_callback.c - synchronous callbacks: in the producing thread, with the record, and no
+ * longer than registered
  */
 #include "callbacks/callbacks.h"
 #include "core/core.h"
@@ -22,7 +23,11 @@ static struct {
 	unsigned calls;
 	uint64_t who, number;
 	uint32_t pid, tid;
-	int mode; /* 0: look; 1: raise the event again; 2: fork; 3: unregister itself; 4: wait; 6: close the session */
+	/*
+	 * 0: look; 1: raise the event again; 2: fork; 3: unregister itself; 4: wait; 6: close the
+	 * session
+	 */
+	int mode;
 	struct pem_callback *callback;
 	int inside, leave;
 } seen;
@@ -157,7 +162,10 @@ static void may_close_its_session(void **state)
 	}
 }
 
-/* As malloc does there, where it is observed: a function that used pem would find its data half changed, or wait for ever. */
+/*
+ * As malloc does there, where it is observed: a function that used pem would find its data half
+ * changed, or wait for ever.
+ */
 static void not_called_inside_of_pem(void **state)
 {
 	struct pem_callback *cb = call_back("APP::Probe::Tick", PEM_ANY);
@@ -280,7 +288,10 @@ static void unregister_in_a_callback_waits_for_others(void **state)
 	pthread_join(thread, NULL);
 }
 
-/* The child returns from the callback into the event; it has no callbacks, and no part in the session. */
+/*
+ * The child returns from the callback into the event; it has no callbacks, and no part in the
+ * session.
+ */
 static void may_fork(void **state)
 {
 	pid_t self = getpid();

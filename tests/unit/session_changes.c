@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * session_changes.c - what is wanted of an event changes again and again, its predicate and its detail, while threads raise it
+ * session_changes.c - what is wanted of an event changes again and again, its predicate and its
+ * detail, while threads raise it
  *
- * Made for ThreadSanitizer, as session_threads.c, which has handles of all kinds come and go, and no predicates.
+ * Made for ThreadSanitizer, as session_threads.c, which has handles of all kinds come and go, and
+ * no predicates.
  */
 #include "callbacks/callbacks.h"
 #include "core/core.h"

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* session_dirs.c - what a keeper tells of another's runtime folder, in orders that only a hostile user makes */
+/*
+ * session_dirs.c - what a keeper tells of another's runtime folder, in orders that only a hostile
+ * user makes
+ */
 #include "dirs/confined.h"
 #include "core/core.h"
 #include "dirs/dirs.h"
@@ -40,7 +43,10 @@ static void tell(int keeper, enum pem_confined_reply_kind kind, uint32_t number,
 			 sizeof(reply));
 }
 
-/* A control file whose entries are all of a session that may be dead: whether it is, the keeper is asked. */
+/*
+ * A control file whose entries are all of a session that may be dead: whether it is, the keeper is
+ * asked.
+ */
 static int full_control(void)
 {
 	struct pem_control_file control = {
@@ -139,7 +145,9 @@ static void too_much_while_asked(void **state)
 	assert_int_equal(count_descriptors(), before);
 }
 
-/* It is not waited for an answer behind all that: the table counts as full, and the keeper goes on. */
+/*
+ * It is not waited for an answer behind all that: the table counts as full, and the keeper goes on.
+ */
 static void more_than_is_kept(void **state)
 {
 	struct pem_session *s = open_for_all();

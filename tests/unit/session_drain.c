@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * session_drain.c - the recorder reads pools that other programs write: honest ones to the last record, damaged ones
- * without harm, and never anything that was not raised
+ * session_drain.c - the recorder reads pools that other programs write: honest ones to the last
+ * record, damaged ones without harm, and never anything that was not raised
  *
- * The pools are made here by hand, as another process would, and damaged member by member, then at random. What is
- * delivered is read back with pem's reader, which must find each record sound.
+ * The pools are made here by hand, as another process would, and damaged member by member, then at
+ * random. What is delivered is read back with pem's reader, which must find each record sound.
  */
 #include "chunks/chunks.h"
 #include "core/core.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * session_finders.c - looking for runtime folders of others where helpers can't be started, or users have too many
+ * session_finders.c - looking for runtime folders of others where helpers can't be started, or
+ * users have too many
  *
  * Not here: what helpers do (tests/e2e/attack_folders.py, confined_keeper.py).
  */
@@ -355,7 +356,10 @@ static void late_helpers_are_said_once_and_heard(void **state)
 		close(end[i]);
 }
 
-/* It ends when it has answered, when its helper has ended, or when the process is looked for anew; and not by a look at all. */
+/*
+ * It ends when it has answered, when its helper has ended, or when the process is looked for anew;
+ * and not by a look at all.
+ */
 static void finder_of_one_process_ends(void **state)
 {
 	struct pem_finder *finder;

@@ -81,7 +81,10 @@ static inline struct pem_log *log_to_trace(struct pem_session *session, const ch
 	return log;
 }
 
-/* Read all of the trace; every record must be sound and in order. Returns how many; records of event in *of_event. */
+/*
+ * Read all of the trace; every record must be sound and in order. Returns how many; records of
+ * event in *of_event.
+ */
 static inline uint64_t read_trace(const char *event, uint64_t *of_event,
 				  struct pem_balance *balance)
 {

@@ -2,7 +2,8 @@
 /*
  * session_groups.c - contexts by control group and by namespace: whose events count
  *
- * Not here: contexts of a process, thread and CPU (session_remote.c), attaching to a group (attach_groups.py).
+ * Not here: contexts of a process, thread and CPU (session_remote.c), attaching to a group
+ * (attach_groups.py).
  */
 #include "core/core.h"
 #include "core/demand.h"

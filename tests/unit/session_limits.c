@@ -50,8 +50,9 @@ static void bytes_of_models_are_limited(void **state)
 	for (i = 0; i < 4; i++) {
 		memset(text, '#', sizeof(text) - 1);
 		text[i] = '!';
+		/* fits, where the others don't */
 		if (i == 3)
-			text[850000] = 0; /* fits, where the others don't */
+			text[850000] = 0;
 		hash = pem_model__hash(text, strlen(text));
 		snprintf(name, sizeof(name), "model-%08x", hash);
 		write_file(dir[1], name, text);
@@ -216,7 +217,10 @@ static void pools_of_a_dir_are_limited(void **state)
 	assert_true(has_gap("76 processes of user"));
 }
 
-/* One directory takes all of its turn: the others' pools are drained all the same, and its own go on with the next. */
+/*
+ * One directory takes all of its turn: the others' pools are drained all the same, and its own go
+ * on with the next.
+ */
 static void a_turn_is_shared(void **state)
 {
 	struct pool busy = describe_truly(dir[1], 1, model_text("One", "value", "uint32"));
@@ -279,7 +283,10 @@ static void two_folders_of_one_user_have_one_account(void **state)
 	assert_null(pem_dir__user(session, dir[0]));
 }
 
-/* Counts that its records do not bear out, however large: the trace is whole, and says whose they are. */
+/*
+ * Counts that its records do not bear out, however large: the trace is whole, and says whose they
+ * are.
+ */
 static void false_counts_of_another_user_balance(void **state)
 {
 	const uint64_t counts[][2] = {{0, 1000}, {1000, 0}, {UINT64_MAX, 7}, {3, UINT64_MAX}};

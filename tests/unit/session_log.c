@@ -67,7 +67,10 @@ static void another_folder_after_a_failure(void **state)
 	pem_event_set__free(set);
 }
 
-/* Sessions that are there already, of this process or of one that had its number, are not taken for new ones. */
+/*
+ * Sessions that are there already, of this process or of one that had its number, are not taken for
+ * new ones.
+ */
 static void folders_of_others_are_left_alone(void **state)
 {
 	struct pem_error error = {""};

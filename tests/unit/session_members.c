@@ -2,7 +2,8 @@
 /*
  * session_members.c - which control files a session takes for a process's
  *
- * Not here: what hostile ones say (tests/fuzz/shared_memory.c), and attaching (tests/e2e/attach*.py).
+ * Not here: what hostile ones say (tests/fuzz/shared_memory.c), and attaching
+ * (tests/e2e/attach*.py).
  */
 #include "core/core.h"
 #include "core/shared_file.h"
@@ -78,7 +79,10 @@ static void attach_to_parent(struct pem_session *s, int wanted)
 		fail_msg("%s", error.text);
 }
 
-/* Is a control file of this owner taken for that of a process? The process is the parent of this one. */
+/*
+ * Is a control file of this owner taken for that of a process? The process is the parent of this
+ * one.
+ */
 static bool is_taken_from(uid_t owner)
 {
 	struct pem_session *s = session_open(NULL);
@@ -142,8 +146,9 @@ static void numbers_of_unknown_namespaces_say_nothing(void **state)
 	if (pem_session__attach(s, &any, &error) < 0)
 		fail_msg("%s", error.text);
 	pem_session__lock(s);
+	/* long ago */
 	for (m = s->processes->members; m; m = m->next)
-		m->asked_ns = 0; /* long ago */
+		m->asked_ns = 0;
 	pem_session__scan_members(s);
 	pem_session__unlock(s);
 	assert_false(exists("control-1-0"));
@@ -151,7 +156,10 @@ static void numbers_of_unknown_namespaces_say_nothing(void **state)
 	pem_session__close(s);
 }
 
-/* A process that is about to join the session by itself, in entry 0 of its table; the member, as the session has asked it. */
+/*
+ * A process that is about to join the session by itself, in entry 0 of its table; the member, as
+ * the session has asked it.
+ */
 static struct pem_member *joining(struct pem_session *s, struct pem_control_file **control)
 {
 	int directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd;

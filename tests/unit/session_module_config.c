@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * session_module_config.c - counters and page sampling of a session: names of counters resolved, nonsense refused
+ * session_module_config.c - counters and page sampling of a session: names of counters resolved,
+ * nonsense refused
  */
 
 #include "core/core.h"
@@ -34,8 +35,8 @@ static void counters_of_the_catalogue_go_by_their_last_word(void **state)
 	assert_string_equal(s->sources->counter_names, "MinorFaults,some::LIBPFM:name");
 	assert_int_equal(pem_session__set_counters(s, "HW::HWPerf::Instructions,CpuClock", &error),
 			 0);
-	assert_int_equal(strncmp(s->sources->counters, "perf::INSTRUCTIONS|", 19),
-			 0); /* alternatives */
+	/* alternatives */
+	assert_int_equal(strncmp(s->sources->counters, "perf::INSTRUCTIONS|", 19), 0);
 	comma = strchr(s->sources->counters, ',');
 	assert_non_null(comma);
 	assert_string_equal(comma + 1, "perf::CPU-CLOCK");

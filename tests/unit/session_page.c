@@ -163,7 +163,9 @@ static void refusals_say_what_would_mend_them(void **state)
 		pem_session__update_processes(session, 1);
 		assert_non_null(strstr(said, strerror((int)of[i].code)));
 		assert_non_null(strstr(said, of[i].mends));
-		/* The trace tells the same, and of how many events, those of another gap left out. */
+		/*
+		 * The trace tells the same, and of how many events, those of another gap left out.
+		 */
 		session->page->lost = UINT64_MAX;
 		session->page->lost_filtered = 1;
 		memset(&info, 0, sizeof(info));

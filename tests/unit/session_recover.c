@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * session_recover.c - what a trace whose recorder died may have touched: its own session, nothing beside it
+ * session_recover.c - what a trace whose recorder died may have touched: its own session, nothing
+ * beside it
  *
  * Not here: what is recovered of programs (cli_record.py).
  */
@@ -70,7 +71,10 @@ static void own_session_is_taken_in(void **state)
 	assert_int_equal(access(directory, F_OK), -1);
 }
 
-/* Killed after the last drain, before the trace was finished: of a chunk's one record, begin and end are one. */
+/*
+ * Killed after the last drain, before the trace was finished: of a chunk's one record, begin and
+ * end are one.
+ */
 static void one_record_is_not_written_twice(void **state)
 {
 	struct pem_context self = {0};
@@ -195,7 +199,10 @@ static void nor_what_they_wanted_once(void **state)
 	recover_beside_a_callback(true);
 }
 
-/* A flight recorder that dies while it copies a chunk: nobody else may have that, and it is not lost. */
+/*
+ * A flight recorder that dies while it copies a chunk: nobody else may have that, and it is not
+ * lost.
+ */
 static void record_and_hold_a_chunk(void)
 {
 	struct pem_session_options options = {

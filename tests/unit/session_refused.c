@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * session_refused.c - sources that can't be opened, or not for all events: the next one serves them, or a gap says why
+ * session_refused.c - sources that can't be opened, or not for all events: the next one serves
+ * them, or a gap says why
  *
  * The sources are the test's own, in the place of plugins.
  */

@@ -25,7 +25,10 @@ static struct pem_session *session;
 static pid_t other;
 static int go, done;
 
-/* The other process makes its pool by an event that is wanted, and then raises ticks, each time it is told to. */
+/*
+ * The other process makes its pool by an event that is wanted, and then raises ticks, each time it
+ * is told to.
+ */
 static void run_other(int in, int out)
 {
 	unsigned i;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * session_requests.c - what programs send to a flight recorder's socket that are no requests, and what that costs it
+ * session_requests.c - what programs send to a flight recorder's socket that are no requests, and
+ * what that costs it
  *
  * Not here: requests (tests/e2e/cli_snapshot.py), and messages at random (tests/fuzz/requests.c).
  */
@@ -69,7 +70,10 @@ static void send_to_it(int fd, int what, unsigned count, size_t bytes)
 	assert_int_equal(send_descriptors(fd, text, bytes, fds, count, MSG_NOSIGNAL), bytes);
 }
 
-/* Have the recorder take a message: it hangs up without a word, and has as many descriptors as before. */
+/*
+ * Have the recorder take a message: it hangs up without a word, and has as many descriptors as
+ * before.
+ */
 static void is_refused(int what, unsigned count, size_t bytes)
 {
 	unsigned before = count_descriptors();

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * session_rewording.c - another predicate, or another thread, for events that another process raises
+ * session_rewording.c - another predicate, or another thread, for events that another process
+ * raises
  *
- * Not here: what predicates are true of (session_where.c), changes while threads raise events (session_changes.c).
+ * Not here: what predicates are true of (session_where.c), changes while threads raise events
+ * (session_changes.c).
  */
 #include "core/demand.h"
 #include "processes/processes.h"

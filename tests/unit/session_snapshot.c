@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * session_snapshot.c - a flight recorder writes out what it holds, again and again, while the program goes on
+ * session_snapshot.c - a flight recorder writes out what it holds, again and again, while the
+ * program goes on
  *
  * Not here: what it keeps of processes that ended and of the kernel (flight_memory.c).
  */
@@ -61,7 +62,10 @@ static uint64_t snapshot(unsigned number, struct pem_balance *balance)
 	return ticks;
 }
 
-/* Nothing is taken by it: a second one has the same, and what came since, and so has the recording's end. */
+/*
+ * Nothing is taken by it: a second one has the same, and what came since, and so has the
+ * recording's end.
+ */
 static void leaves_everything_where_it_is(void **state)
 {
 	struct pem_balance b;
@@ -91,7 +95,10 @@ static void *raise_ticks(void *arg)
 	return NULL;
 }
 
-/* The same numbers, one after the other, of each raiser: no record is torn, doubled or out of order. */
+/*
+ * The same numbers, one after the other, of each raiser: no record is torn, doubled or out of
+ * order.
+ */
 static void check_order(unsigned number)
 {
 	uint64_t last[THREADS + 1] = {0}, who;

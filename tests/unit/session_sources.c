@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * session_sources.c - which installed source serves an event: in an order of its own, and with a sentence where none can
+ * session_sources.c - which installed source serves an event: in an order of its own, and with a
+ * sentence where none can
  */
 #include "core/core.h"
 #include <errno.h>
@@ -69,7 +70,10 @@ static void a_source_that_can_not_be_used_says_why(void **state)
 	pem_session__close(session);
 }
 
-/* The module being first, what it can't serve is still the others' to serve; and can_deliver agrees. */
+/*
+ * The module being first, what it can't serve is still the others' to serve; and can_deliver
+ * agrees.
+ */
 static void an_event_has_the_first_source_that_delivers_it(void **state)
 {
 	struct pem_session *session = opened();
@@ -127,7 +131,10 @@ int main(void)
 
 	snprintf(relative, sizeof(relative), "%s/lib/pem", build ? build : "build");
 	snprintf(files, sizeof(files), "%s/*.so", relative);
-	/* A build for ThreadSanitizer has the folder, for a helper of libpem's, and no plugin in it. */
+	/*
+	 * A build for ThreadSanitizer has the folder, for a helper of libpem's, and no plugin in
+	 * it.
+	 */
 	if (!realpath(relative, plugins) || glob(files, 0, NULL, &found)) {
 		printf("1..0 # SKIP no plugins in %s\n", relative);
 		return 0;

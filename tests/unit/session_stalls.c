@@ -2,8 +2,8 @@
 /*
  * session_stalls.c - users whose files keep the session waiting are left out, and nobody else is
  *
- * Waiting is made up here: the clock of what the session does for a directory is put back. Not here: a user who does keep it waiting
- * (tests/e2e/attack_stalls.py).
+ * Waiting is made up here: the clock of what the session does for a directory is put back. Not
+ * here: a user who does keep it waiting (tests/e2e/attack_stalls.py).
  */
 #include "chunks/chunks.h"
 #include "core/clock_sync.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * session_statistics.c - statistics of this process's own events: what the handles promise (pem/pem.h)
+ * session_statistics.c - statistics of this process's own events: what the handles promise
+ * (pem/pem.h)
  */
 #include "core/core.h"
 #include "core/demand.h"
@@ -259,7 +260,10 @@ static void *tick_twice(void *arg)
 	return arg;
 }
 
-/* A thread that is stopped between the first store of an update and the last takes none of the others' with it. */
+/*
+ * A thread that is stopped between the first store of an update and the last takes none of the
+ * others' with it.
+ */
 static void half_done_update_hides_nothing(void **state)
 {
 	struct pem_statistics *st = statistics("APP::Probe::Tick", PEM_ANY, "number");
@@ -311,7 +315,10 @@ static void remember(enum pem_log_level level, const char *text, void *arg)
 	snprintf(arg, 256, "%s", text);
 }
 
-/* An event that finds no lane is lacking in its statistic, is no loss of a log, and somebody is told. */
+/*
+ * An event that finds no lane is lacking in its statistic, is no loss of a log, and somebody is
+ * told.
+ */
 static void lacking_events_are_said(void **state)
 {
 	char said[256] = "";

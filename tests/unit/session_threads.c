@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * session_threads.c - everything at once: threads raise events while others enable, disable, read, reset and unregister
- * statistics, callbacks and logs, open and close sessions, and poll
+ * session_threads.c - everything at once: threads raise events while others enable, disable, read,
+ * reset and unregister statistics, callbacks and logs, open and close sessions, and poll
  *
  * Made for ThreadSanitizer (make check-threads); without it, for what crashes or does not balance.
  */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * session_where.c - handles with a predicate: what counts, is logged and called back, and who is refused
+ * session_where.c - handles with a predicate: what counts, is logged and called back, and who is
+ * refused
  *
  * Not here: what predicates mean (predicate_text.c), changes in other processes (session_remote.c).
  */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * sized_structs.c - structs that callers allocate: older, newer and unset sizes (pem/sized.h), contexts of zeroes
+ * sized_structs.c - structs that callers allocate: older, newer and unset sizes (pem/sized.h),
+ * contexts of zeroes
  */
 #include "session_fixture.h"
 
@@ -40,7 +41,10 @@ struct large {
 	uint64_t more[2];
 };
 
-/* The same address, of which the compiler does not know how much is there: sizes say so at run time. */
+/*
+ * The same address, of which the compiler does not know how much is there: sizes say so at run
+ * time.
+ */
 static void *hide(const void *address)
 {
 	__asm__("" : "+r"(address));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * statistics_each.c - the parts of a statistic: whose they are, also when threads and processes come and go
+ * statistics_each.c - the parts of a statistic: whose they are, also when threads and processes
+ * come and go
  */
 #include "chunks/chunks.h"
 #include "core/core.h"

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * statistics_threads.c - statistics at once: threads raise events, come and go, while others read, take apart, reset and
- * switch one handle, others register and unregister their own, and callbacks in the middle of events use all of it
+ * statistics_threads.c - statistics at once: threads raise events, come and go, while others read,
+ * take apart, reset and switch one handle, others register and unregister their own, and callbacks
+ * in the middle of events use all of it
  *
- * Made for ThreadSanitizer (make check SAN=thread); without it, for what crashes, blocks or miscounts.
+ * Made for ThreadSanitizer (make check SAN=thread); without it, for what crashes, blocks or
+ * miscounts.
  */
 #include "callbacks/callbacks.h"
 #include "core/core.h"
@@ -25,8 +27,8 @@
 
 static struct pem_session *session;
 static struct pem_context self;
-static struct pem_statistics
-	*counted; /* of Integers: on from before the first event, never reset */
+/* of Integers: on from before the first event, never reset */
+static struct pem_statistics *counted;
 static struct pem_statistics *shared; /* of Tick: everybody's */
 static uint32_t stop;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * writer_streams.c - the stream files of a trace being written: whole packets only, whatever happens
+ * writer_streams.c - the stream files of a trace being written: whole packets only, whatever
+ * happens
  */
 #include "writer/trace_writer.h"
 #include "writer/trace_writer_internal.h"
@@ -181,7 +182,10 @@ static void losses_at_the_end_are_stated_once(void **state)
 	assert_int_equal(last.content_size, PEM_PACKET_HEADER_BYTES * 8);
 }
 
-/* A recovery writes a lane's next packets to a file of its own: counts begin anew there, and time does not. */
+/*
+ * A recovery writes a lane's next packets to a file of its own: counts begin anew there, and time
+ * does not.
+ */
 static void a_stream_that_is_gone_on_with(void **state)
 {
 	const struct pem_earlier_stream *earlier;
@@ -300,7 +304,10 @@ static void a_folder_in_use_is_refused(void **state)
 	assert_non_null(strstr(error.text, trace_path));
 }
 
-/* As when one process has looked, and hands its descriptor to another, which shares its place in the folder. */
+/*
+ * As when one process has looked, and hands its descriptor to another, which shares its place in
+ * the folder.
+ */
 static void a_folder_in_use_is_so_at_the_second_look_too(void **state)
 {
 	int fd = open(trace_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -4,17 +4,20 @@
  *
  * Not here: names and reasons (encode.c), samples of the program counter (sampler.c).
  *
- * A counter of the observed command is opened on it before its exec, which enables it, and is inherited by all
- * its descendants; one in a context is opened on that thread, or on each thread of that process, or per CPU. It
- * then runs until it is closed. Whether it counts for a statistic is decided here:
+ * A counter of the observed command is opened on it before its exec, which enables it, and is
+ * inherited by all its descendants; one in a context is opened on that thread, or on each thread of
+ * that process, or per CPU. It then runs until it is closed. Whether it counts for a statistic is
+ * decided here:
  *
  *	statistic = accumulated + (enabled ? reading - base : 0)
  *
- * so enabling, disabling and resetting cost one read and no reopening. A reading is scaled by time enabled / time
- * running where the kernel had to share a hardware counter among more events than there are.
+ * so enabling, disabling and resetting cost one read and no reopening. A reading is scaled by time
+ * enabled / time running where the kernel had to share a hardware counter among more events than
+ * there are.
  *
- * Threads: set_action and read_statistic make read system calls and may be used from a synchronous callback.
- * Sessions allow one such call at a time; drain may run beside them, as it touches 'last' and 'written' only.
+ * Threads: set_action and read_statistic make read system calls and may be used from a synchronous
+ * callback. Sessions allow one such call at a time; drain may run beside them, as it touches 'last'
+ * and 'written' only.
  */
 #include "counters.h"
 
@@ -86,7 +89,10 @@ static int is_known(const pid_t *known, size_t count, pid_t tid)
 	return 0;
 }
 
-/* Open on every thread of a process that is not yet in known. Returns how many were added, or -errno. */
+/*
+ * Open on every thread of a process that is not yet in known. Returns how many were added, or
+ * -errno.
+ */
 static int open_new_threads(struct counter *counter, struct perf_event_attr *attr, int cpu,
 			    pid_t *known, size_t *known_count)
 {
@@ -118,7 +124,10 @@ static int open_new_threads(struct counter *counter, struct perf_event_attr *att
 	return added;
 }
 
-/* Threads may start while we look: look until there is no new one. Later ones are inherited; so are processes, if followed. */
+/*
+ * Threads may start while we look: look until there is no new one. Later ones are inherited; so are
+ * processes, if followed.
+ */
 static int open_process(struct counter *counter, struct perf_event_attr *attr, int cpu, int follow)
 {
 	pid_t *known = calloc(THREADS_MAX, sizeof(*known));
@@ -445,7 +454,10 @@ static uint64_t monotonic_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
 }
 
-/* One record of each counter that is logged, all with one time. The first failure is returned, none ends it. */
+/*
+ * One record of each counter that is logged, all with one time. The first failure is returned, none
+ * ends it.
+ */
 static int sample_counters(struct pem_source *source, const struct pem_source_sink *sink)
 {
 	struct reading_builder builder;

@@ -55,7 +55,10 @@ static int encode_one(const char *name, struct perf_event_attr *attr)
 	return 0;
 }
 
-/* Takes the first of alternatives parted by '|' off names. 1, or 0: there are no more. Too long ones are cut. */
+/*
+ * Takes the first of alternatives parted by '|' off names. 1, or 0: there are no more. Too long
+ * ones are cut.
+ */
 static int next_name(const char **names, char name[NAME_BYTES])
 {
 	size_t count = strcspn(*names, "|");
@@ -94,7 +97,10 @@ static int perf_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group
 	return fd < 0 ? -errno : (int)fd;
 }
 
-/* Software events that the kernel raises while it runs: without it they would read 0, which is no answer. */
+/*
+ * Software events that the kernel raises while it runs: without it they would read 0, which is no
+ * answer.
+ */
 static int happens_in_kernel(const struct perf_event_attr *attr)
 {
 	return attr->type == PERF_TYPE_SOFTWARE &&
@@ -159,7 +165,10 @@ int counter__encode_clock(const char *names, struct perf_event_attr *attr)
 	return counter__encode("perf::CPU-CLOCK", attr);
 }
 
-/* kernel.perf_event_paranoid; 0 and -errno in value's place is no problem: it only goes into a sentence. */
+/*
+ * kernel.perf_event_paranoid; 0 and -errno in value's place is no problem: it only goes into a
+ * sentence.
+ */
 static int paranoid_level(int *level)
 {
 	char text[16];
@@ -194,7 +203,9 @@ static void explain_refusal(const struct perf_event_attr *attr, struct pem_error
 			   level, happens_in_kernel(attr) ? 1 : 2, happens_in_kernel(attr) ? 1 : 2);
 }
 
-/* Is this PMU, the part of an event's name before '::', one of this machine's, as libpfm4 sees it? */
+/*
+ * Is this PMU, the part of an event's name before '::', one of this machine's, as libpfm4 sees it?
+ */
 static int is_present(const char *name, size_t count)
 {
 	pfm_pmu_info_t info;
@@ -210,7 +221,10 @@ static int is_present(const char *name, size_t count)
 	return 0;
 }
 
-/* Is it an event of this PMU's, here or not? What a name says of an event beyond its own, behind a colon, is not looked at. */
+/*
+ * Is it an event of this PMU's, here or not? What a name says of an event beyond its own, behind a
+ * colon, is not looked at.
+ */
 static int has_event(const pfm_pmu_info_t *pmu, const char *name)
 {
 	const char *colons = strstr(name, "::"), *event = colons ? colons + 2 : name;

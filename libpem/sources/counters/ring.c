@@ -4,8 +4,9 @@
  *
  * Not here: mapping it and publishing the tail (sampler.c).
  *
- * The ring is shared memory, so no length in it is believed: a record lies within what head announced, is copied
- * out across the ring's end, and its fields are read from the copy, each after a check that it fits.
+ * The ring is shared memory, so no length in it is believed: a record lies within what head
+ * announced, is copied out across the ring's end, and its fields are read from the copy, each after
+ * a check that it fits.
  */
 #include "counters.h"
 

@@ -4,15 +4,17 @@
  *
  * Not here: the bytes of the ring (ring.c), who asks (counters.c).
  *
- * A ring can't be mapped for an event that is inherited and follows its task across CPUs, so one event per CPU
- * is opened on the task. Each is the leader of a group whose members are read along with every sample:
+ * A ring can't be mapped for an event that is inherited and follows its task across CPUs, so one
+ * event per CPU is opened on the task. Each is the leader of a group whose members are read along
+ * with every sample:
  *
  *	[0]	the sampling clock itself (ns; cycles where it is a cycle counter)
- *	[1..7]	the session's counter events, in the order they were asked for, that can be counted here
+ *	[1..7]	the session's counter events, in the order they were asked for, that can be counted
+ *		here
  *
- * Values are those of the sampled thread on that CPU since observation began. Kernels before 6.12 refuse to read
- * a group in inherited samples: the list is then empty. A group counted for part of the time only is scaled by
- * time enabled / time running.
+ * Values are those of the sampled thread on that CPU since observation began. Kernels before 6.12
+ * refuse to read a group in inherited samples: the list is then empty. A group counted for part of
+ * the time only is scaled by time enabled / time running.
  *
  * Samples of one thread in a row share a packet, since a packet names one process and thread.
  */
@@ -28,8 +30,8 @@
 #include <unistd.h>
 
 /*
- * Prime, so as not to march in step with the program's own timers. A sample costs some 20 us where the timer's
- * interrupt leaves a virtual machine: 997 Hz slowed sqlite3 by 3 %, 199 Hz by 0.5 %.
+ * Prime, so as not to march in step with the program's own timers. A sample costs some 20 us where
+ * the timer's interrupt leaves a virtual machine: 997 Hz slowed sqlite3 by 3 %, 199 Hz by 0.5 %.
  */
 #define SAMPLE_RATE_HZ 199
 #define DEFAULT_BUFFER_BYTES (128u << 10) /* what an ordinary user may lock per CPU */
@@ -318,7 +320,10 @@ static void append(const struct sampler *sampler, struct cpu_ring *ring, struct 
 	ring->last_clock = clock;
 }
 
-/* Does a sample need a packet of its own? Another thread, no room, or too far off for 32 bits of clock. */
+/*
+ * Does a sample need a packet of its own? Another thread, no room, or too far off for 32 bits of
+ * clock.
+ */
 static int is_apart(const struct sampler *sampler, const struct cpu_ring *ring,
 		    const struct builder *builder, const struct ring_sample *sample, uint64_t clock)
 {
@@ -334,7 +339,10 @@ static int drain_cpu(struct sampler *sampler, struct cpu_ring *ring,
 {
 	struct builder builder;
 	struct pem_packet *packet = (struct pem_packet *)builder.bytes;
-	/* linux: pairs with the kernel's store of data_head after the records below it After the records before it. */
+	/*
+	 * linux: pairs with the kernel's store of data_head after the records below it After the
+	 * records before it.
+	 */
 	uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
 	struct ring_sample sample;
 	int rc, result = 0;
@@ -357,7 +365,10 @@ static int drain_cpu(struct sampler *sampler, struct cpu_ring *ring,
 	}
 	result = result ? result : rc;
 	rc = flush(sampler, ring, &builder, sink);
-	/* linux: pairs with the kernel's load of data_tail before it overwrites Before it overwrites what was read. */
+	/*
+	 * linux: pairs with the kernel's load of data_tail before it overwrites Before it
+	 * overwrites what was read.
+	 */
 	__atomic_store_n(&ring->page->data_tail, ring->ring.tail, __ATOMIC_RELEASE);
 	return result ? result : rc;
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * drain.c - from the per-CPU rings to packets: clocks made whole and converted, strings moved together
+ * drain.c - from the per-CPU rings to packets: clocks made whole and converted, strings moved
+ * together
  *
- * Rings hold what our programs wrote, and nothing else can write there; their content is checked all the same.
- * A ring that holds anything else is read no further, and what it held is counted as discarded.
+ * Rings hold what our programs wrote, and nothing else can write there; their content is checked
+ * all the same. A ring that holds anything else is read no further, and what it held is counted as
+ * discarded.
  */
 #include "kernel.h"
 
@@ -16,8 +18,8 @@
 struct writer {
 	struct pem_source *source;
 	const struct pem_source_sink *sink;
-	struct pem_packet
-		*packet; /* the last one, in the source's PEM_KERNEL_PACKET_BYTES; NULL: none */
+	/* the last one, in the source's PEM_KERNEL_PACKET_BYTES; NULL: none */
+	struct pem_packet *packet;
 	uint32_t cpu;
 	uint32_t used; /* bytes of all up to the last record's last */
 	int error; /* the sink's first */
@@ -100,7 +102,10 @@ static void writer__begin(struct writer *w, uint64_t clock)
 	w->used += sizeof(*w->packet);
 }
 
-/* Does a record of at most bytes at clock belong to the packet under way? Of the same thread, that is, for one beside. */
+/*
+ * Does a record of at most bytes at clock belong to the packet under way? Of the same thread, that
+ * is, for one beside.
+ */
 static bool writer__goes_on(const struct writer *w, uint64_t clock)
 {
 	const struct pem_kernel_cpu *cpu = &w->source->cpus[w->cpu];
@@ -185,8 +190,8 @@ static void writer__add(struct writer *w, const struct pem_kernel_event *event, 
 }
 
 /*
- * The record at position tail, of which available bytes are reserved. 1: found; 0: not committed yet; -EINVAL:
- * no record of ours.
+ * The record at position tail, of which available bytes are reserved. 1: found; 0: not committed
+ * yet; -EINVAL: no record of ours.
  */
 static int find_record(const struct pem_source *source, const struct pem_kring *ring, uint64_t tail,
 		       uint64_t available, struct known *known, struct found *found)
@@ -237,9 +242,9 @@ static int take_clock(struct pem_kernel_cpu *cpu, const struct found *found)
 }
 
 /*
- * Hand a record on. Within a CPU clocks never go back: a program that was interrupted between reading the clock
- * and taking its place in the ring comes after the one that interrupted it, whose later time it gets; so does a
- * record next to a correction of the clocks' relation.
+ * Hand a record on. Within a CPU clocks never go back: a program that was interrupted between
+ * reading the clock and taking its place in the ring comes after the one that interrupted it, whose
+ * later time it gets; so does a record next to a correction of the clocks' relation.
  */
 static void deliver(struct writer *w, struct pem_kernel_cpu *cpu, const struct found *found)
 {
@@ -297,7 +302,10 @@ static int drain_cpu(struct pem_source *source, uint32_t index, const struct pem
 			deliver(&w, cpu, &found);
 		memset((uint8_t *)found.at, 0, found.ring_bytes);
 		tail += found.ring_bytes;
-		/* BB: Producers look at the tail for each record: a store takes its cache line away from them. */
+		/*
+		 * BB: Producers look at the tail for each record: a store takes its cache line away
+		 * from them.
+		 */
 		if (tail - ring->tail >= TAIL_STEP_BYTES)
 			__atomic_store_n(&ring->tail, tail, __ATOMIC_RELEASE);
 	}

@@ -16,7 +16,10 @@
 int pem_source__load(struct pem_source *source, struct pem_error *error);
 /* Observe one more process and its children to come. 0, or -errno. */
 int pem_source__add_target(const struct pem_source *source, pid_t pid);
-/* Attach them. An event whose program can't be attached is marked and logged. 0, or -errno with error. */
+/*
+ * Attach them. An event whose program can't be attached is marked and logged. 0, or -errno with
+ * error.
+ */
 int pem_source__attach(struct pem_source *source, struct pem_error *error);
 /* Detach; on return no program runs any more and misses are final. */
 void pem_source__detach(struct pem_source *source);

@@ -2,8 +2,8 @@
 /*
  * load.c - the BPF object: opened, sized, loaded, attached, stopped
  *
- * libbpf prints through one callback per process; while a call of ours runs, what it says is collected per thread
- * and goes to the session's log, and its last lines into the error.
+ * libbpf prints through one callback per process; while a call of ours runs, what it says is
+ * collected per thread and goes to the session's log, and its last lines into the error.
  */
 #include "kernel.h"
 
@@ -174,8 +174,8 @@ static int choose_programs(struct pem_source *source, struct pem_error *error)
 }
 
 /*
- * The kernel would not have one program: go on with the event's next alternative, or without the event. false: that
- * would not help.
+ * The kernel would not have one program: go on with the event's next alternative, or without the
+ * event. false: that would not help.
  */
 static bool go_on_without(struct pem_source *source, const struct said *said)
 {
@@ -372,7 +372,9 @@ int pem_source__load(struct pem_source *source, struct pem_error *error)
 			    !go_on_without(source, &said))
 				break;
 		} else {
-			/* Kernels differ in how big an array's element may be, machines in memory. */
+			/*
+			 * Kernels differ in how big an array's element may be, machines in memory.
+			 */
 			if ((rc != -E2BIG && rc != -ENOMEM) || ring_bytes / 2 < RING_BYTES_MIN)
 				break;
 			ring_bytes >>= 1;
@@ -424,7 +426,10 @@ int pem_source__attach(struct pem_source *source, struct pem_error *error)
 	pthread_mutex_lock(&print_lock);
 	listening = &said;
 	before = libbpf_set_print(hear);
-	/* First those that keep track of the target, so that the others see it right from their first event. */
+	/*
+	 * First those that keep track of the target, so that the others see it right from their
+	 * first event.
+	 */
 	for (context = 1; context >= 0 && !rc; context--) {
 		for (i = 0; i < pem_kernel__event_count() && !rc; i++) {
 			if (source->programs[i].program && pem_kernel__event(i)->context == context)
@@ -465,7 +470,10 @@ void pem_source__detach(struct pem_source *source)
 	}
 	if (!any)
 		return;
-	/* Wait for programs that still run: they do so in RCU read sections, and this command waits these out. */
+	/*
+	 * Wait for programs that still run: they do so in RCU read sections, and this command waits
+	 * these out.
+	 */
 	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
 		nanosleep(&grace, NULL);
 	for (i = 0; i < PEM_KRING_EVENTS_MAX; i++) {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * source.c - the kernel source's plugin interface: demands, counts, start and stop (contract: source.h)
+ * source.c - the kernel source's plugin interface: demands, counts, start and stop (contract:
+ * source.h)
  *
- * What is wanted lies in control words that the programs read, statistics in cells that they write, both mapped:
- * changing and reading them costs no system call. read_statistic and set_action are safe in any thread.
+ * What is wanted lies in control words that the programs read, statistics in cells that they write,
+ * both mapped: changing and reading them costs no system call. read_statistic and set_action are
+ * safe in any thread.
  */
 #include "kernel.h"
 
@@ -53,7 +55,10 @@ static bool same_context(const struct pem_context *a, const struct pem_context *
 	return a->pid == b->pid && a->tid == b->tid && pem_context__cpu(a) == pem_context__cpu(b);
 }
 
-/* Can the session's event i be served? Sets its index; 0, or -errno, with a sentence in error if it is not why()'s. */
+/*
+ * Can the session's event i be served? Sets its index; 0, or -errno, with a sentence in error if it
+ * is not why()'s.
+ */
 static int take_demand(struct pem_source *source, size_t i, const struct pem_source_event *event,
 		       struct pem_error *error)
 {
@@ -98,7 +103,10 @@ static void set_filter(struct pem_source *source, unsigned index, const struct p
 	filter->cpu = pem_context__cpu(context);
 }
 
-/* The context in which switches are logged for the other events' sake: theirs, if all have the same; else any. */
+/*
+ * The context in which switches are logged for the other events' sake: theirs, if all have the
+ * same; else any.
+ */
 static void set_context_filter(struct pem_source *source)
 {
 	struct pem_context any = {0}, common = any;
@@ -145,7 +153,10 @@ static int set_action(struct pem_source *source, size_t i, uint64_t action)
 	atomic_store_explicit(&demand->action, action, memory_order_relaxed);
 	if (logging)
 		atomic_store_explicit(&demand->logged, true, memory_order_relaxed);
-	/* none: Switches are logged before the event is, and until after it. Programs load control words in any order. */
+	/*
+	 * none: Switches are logged before the event is, and until after it. Programs load control
+	 * words in any order.
+	 */
 	if (logging && !atomic_exchange_explicit(&demand->logging, true, memory_order_relaxed))
 		__atomic_fetch_add(&source->control->logging, 1, __ATOMIC_SEQ_CST);
 	/* none: programs load control words in any order */
@@ -196,8 +207,9 @@ static uint64_t misses_of(const struct pem_source *source, unsigned index)
 }
 
 /*
- * What the programs counted. Runs that the kernel refused, because the program was under way on that CPU, are lost
- * events, whether or not they would have been wanted. What was left in a damaged ring is discarded.
+ * What the programs counted. Runs that the kernel refused, because the program was under way on
+ * that CPU, are lost events, whether or not they would have been wanted. What was left in a damaged
+ * ring is discarded.
  */
 static void count_event(const struct pem_source *source, unsigned index, bool logged,
 			struct pem_balance *balance)
@@ -325,7 +337,10 @@ out:
 	return rc;
 }
 
-/* What was asked for begins when all programs are attached, which takes some milliseconds: a begin's end is seen, too. */
+/*
+ * What was asked for begins when all programs are attached, which takes some milliseconds: a
+ * begin's end is seen, too.
+ */
 static int start(struct pem_source *source, struct pem_error *error)
 {
 	size_t i;

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #define LISTED_MAX 65536u
-#define LIST_NS                                                                                    \
-	200000000u /* so long a listing is believed: a session asks for hundreds of events at once */
+/* so long a listing is believed: a session asks for hundreds of events at once */
+#define LIST_NS 200000000u
 
 int pem_module__fail(struct pem_error *error, int code, const char *format, ...)
 {

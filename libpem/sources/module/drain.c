@@ -2,14 +2,16 @@
 /*
  * drain.c - from the CPUs' chunks to packets (contract: module.h)
  *
- * A full chunk is a packet already: it is copied, handed on and given back. Until the end records do not wait for their
- * chunk to be full: what is committed of one that is being written is handed on as a packet of its own, and the rest of it
- * later. That is for who only logs, too: each record is walked once all the same, and of a CPU where little happens a recorder
- * that is killed has lost no more than of a busy one. Each lane is a stream, for within one clocks never go back.
+ * A full chunk is a packet already: it is copied, handed on and given back. Until the end records
+ * do not wait for their chunk to be full: what is committed of one that is being written is handed
+ * on as a packet of its own, and the rest of it later. That is for who only logs, too: each record
+ * is walked once all the same, and of a CPU where little happens a recorder that is killed has lost
+ * no more than of a busy one. Each lane is a stream, for within one clocks never go back.
  *
- * What a chunk holds is copied first and walked in the copy, full or not: its header's count and times are believed of no
- * chunk. What no module would write is not handed on, nor what is behind it, and its CPU is said to be broken; the records
- * that it held are missing in the balance then, which is an error as it should be.
+ * What a chunk holds is copied first and walked in the copy, full or not: its header's count and
+ * times are believed of no chunk. What no module would write is not handed on, nor what is behind
+ * it, and its CPU is said to be broken; the records that it held are missing in the balance then,
+ * which is an error as it should be.
  */
 #include "module.h"
 
@@ -62,8 +64,9 @@ static int write_packet(struct pem_source *source, const struct pem_source_sink 
 }
 
 /*
- * Records of this lane were lost before clock. A reader doubts what it knew at the beginning of the packet that says so and of
- * the one behind it: let the first be an empty one, for behind a loss a chunk begins with who runs.
+ * Records of this lane were lost before clock. A reader doubts what it knew at the beginning of the
+ * packet that says so and of the one behind it: let the first be an empty one, for behind a loss a
+ * chunk begins with who runs.
  */
 static int state_loss(struct pem_source *source, const struct pem_source_sink *sink,
 		      const struct piece *piece, uint64_t discarded, uint64_t clock)
@@ -117,9 +120,10 @@ static const struct pem_event *event_of(const struct pem_source *source, uint32_
 }
 
 /*
- * Walk the copy's records, which end at *content, and make its header true. What another source of the session reports, too, is
- * left out of it. Clocks go on from *clock, which becomes that of the last record, left out or not: what follows counts from
- * there. 0, or -EINVAL: what is before that is kept.
+ * Walk the copy's records, which end at *content, and make its header true. What another source of
+ * the session reports, too, is left out of it. Clocks go on from *clock, which becomes that of the
+ * last record, left out or not: what follows counts from there. 0, or -EINVAL: what is before that
+ * is kept.
  */
 static int walk(const struct pem_source *source, struct pem_packet *packet, uint32_t *content,
 		uint64_t *clock)
@@ -191,7 +195,10 @@ static int hand_on(struct pem_source *source, const struct pem_source_sink *sink
 	return rc;
 }
 
-/* What is to be read of a chunk in a state that its word has. 1; 0: nothing; -EINVAL: no chunk of ours. */
+/*
+ * What is to be read of a chunk in a state that its word has. 1; 0: nothing; -EINVAL: no chunk of
+ * ours.
+ */
 static int find_piece(struct pem_source *source, uint32_t cpu, uint32_t chunk, uint32_t word,
 		      struct piece *piece)
 {
@@ -245,7 +252,10 @@ static int read_taken(struct pem_source *source, uint32_t cpu, uint32_t chunk,
 	return rc;
 }
 
-/* Chunks that are being written: what is committed. Only a lane's next one, as it may have filled one since chunks were taken. */
+/*
+ * Chunks that are being written: what is committed. Only a lane's next one, as it may have filled
+ * one since chunks were taken.
+ */
 static int read_owned(struct pem_source *source, uint32_t cpu, const struct pem_source_sink *sink)
 {
 	const struct pem_ring *ring = &source->cpus[cpu].ring;

@@ -8,8 +8,8 @@
  *	pools.c    each CPU's pool: mapped, and statistics and counts read out of it
  *	drain.c    chunks -> packets
  *
- * What is mapped only the kernel writes. It is checked like any shared memory all the same: loaded once, held against its
- * bounds, then used.
+ * What is mapped only the kernel writes. It is checked like any shared memory all the same: loaded
+ * once, held against its bounds, then used.
  */
 #ifndef PEM_SOURCES_MODULE_H
 #define PEM_SOURCES_MODULE_H
@@ -48,8 +48,8 @@ struct pem_source {
 	uint32_t chunk_bytes;
 	uint64_t next_map_ns; /* when pools of CPUs that came online are looked for again */
 	uint8_t *packet; /* chunk_bytes: a private copy of one */
-	const struct pem_event *
-		*by_id; /* demands' and sets_thread; open addressing, half empty at least */
+	/* demands' and sets_thread; open addressing, half empty at least */
+	const struct pem_event **by_id;
 	uint32_t by_id_mask;
 	const struct pem_event *sets_thread; /* may be NULL */
 	bool has_tree;
@@ -70,11 +70,17 @@ int pem_module__fail(struct pem_error *error, int code, const char *format, ...)
 
 /* --- device.c --- */
 
-/* A descriptor of the device, of this header's version; -errno with a sentence: -ENOENT, it is not there at all. */
+/*
+ * A descriptor of the device, of this header's version; -errno with a sentence: -ENOENT, it is not
+ * there at all.
+ */
 int pem_module__open(struct pem_kmod_info *info, struct pem_error *error);
 /* Can this user use it? 1; 0 with reason. */
 int pem_module__usable(struct pem_error *reason);
-/* Does the module that is loaded have an event in this kernel? 1; else with reason: 0; -ENOENT, no, or there is no module. */
+/*
+ * Does the module that is loaded have an event in this kernel? 1; else with reason: 0; -ENOENT, no,
+ * or there is no module.
+ */
 int pem_module__has(uint32_t event_id, struct pem_error *reason);
 int pem_module__take(const struct pem_source *source, uint32_t cpu, uint32_t *chunks,
 		     uint32_t count);
@@ -86,22 +92,33 @@ int pem_module__free(const struct pem_source *source, uint32_t cpu, uint32_t chu
 bool pem_module__is_sampled_by(const struct pem_event *event, const char *what);
 /* Before events are told. 0, or -errno, said. */
 int pem_module__open_counters(struct pem_source *source, const char *names);
-/* Switches that are logged though nobody asked for them; after all events are told. 0, or -errno. */
+/*
+ * Switches that are logged though nobody asked for them; after all events are told. 0, or -errno.
+ */
 int pem_module__count_at_switches(const struct pem_source *source);
 /* 0, or -errno, said. */
 int pem_module__sample_process(const struct pem_source *source, uint32_t pid);
 int pem_module__watch_supply(const struct pem_source *source);
 /* The thread in which the module samples, from START on. 0, or -errno: there is none. */
 int pem_module__start_worker(struct pem_source *source);
-/* After STOP. It waits for the thread, but not long for one that a sampled process holds up: that one is left. */
+/*
+ * After STOP. It waits for the thread, but not long for one that a sampled process holds up: that
+ * one is left.
+ */
 void pem_module__end_worker(struct pem_source *source);
 
 /* --- pools.c --- */
 
-/* Map the pools of CPUs that have got one. How many there are now; -errno of the first that can't be mapped, if there is none. */
+/*
+ * Map the pools of CPUs that have got one. How many there are now; -errno of the first that can't
+ * be mapped, if there is none.
+ */
 int pem_module__map_pools(struct pem_source *source);
 void pem_module__unmap_pools(struct pem_source *source);
-/* Believe a mapping of a pool of one CPU, of chunks of so many bytes at most: 0, or -EINVAL. Unmapping is left to the caller. */
+/*
+ * Believe a mapping of a pool of one CPU, of chunks of so many bytes at most: 0, or -EINVAL.
+ * Unmapping is left to the caller.
+ */
 int pem_module__use_pool(struct pem_module_cpu *cpu, void *mapping, size_t bytes,
 			 uint32_t chunk_bytes);
 /* An event's index in cells, or PEM_NO_INDEX. */

@@ -156,7 +156,10 @@ void pem_module__count(const struct pem_source *source, uint32_t index, struct p
 			cell = pem_module__cell(&source->cpus[i], lane, index);
 			if (!cell)
 				continue;
-			/* ri: In this order: the module counts what it discards before what it produces. */
+			/*
+			 * ri: In this order: the module counts what it discards before what it
+			 * produces.
+			 */
 			balance->produced += __atomic_load_n(&cell->produced, __ATOMIC_ACQUIRE);
 			balance->discarded += __atomic_load_n(&cell->discarded, __ATOMIC_RELAXED);
 		}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * sampling.c - what the module samples itself: counters at events, a process's pages, free memory; the thread for that
+ * sampling.c - what the module samples itself: counters at events, a process's pages, free memory;
+ * the thread for that
  *
  * Not here: what is wanted of these events, which is told as of all others (source.c).
  */
@@ -57,7 +58,10 @@ static int encode(const char *names, struct pem_kmod_counter *counter)
 }
 #endif
 
-/* Why the kernel has not a counter that libpfm4 knows, or libpfm4 none: a sentence without its subject. */
+/*
+ * Why the kernel has not a counter that libpfm4 knows, or libpfm4 none: a sentence without its
+ * subject.
+ */
 static void explain(const char *names, int error, struct pem_error *reason)
 {
 #ifdef PEM_HAVE_PFM
@@ -82,8 +86,8 @@ static const char *why(int error)
 }
 
 /*
- * The names are those of one counter, parted by '|'. It says --counters, so that who opens the source takes it for why their
- * event, which is named so, is not there.
+ * The names are those of one counter, parted by '|'. It says --counters, so that who opens the
+ * source takes it for why their event, which is named so, is not there.
  */
 static void say_refused(const struct pem_source *source, char *names, int error)
 {
@@ -145,8 +149,9 @@ int pem_module__count_at_switches(const struct pem_source *source)
 	struct pem_kmod_event request = {
 		.size = sizeof(request), .cpu = PEM_NO_CPU, .flags = PEM_KMOD_READ_COUNTERS};
 
+	/* its own demand says so */
 	if (!source->sets_thread || source->common.demands_thread_event)
-		return 0; /* its own demand says so */
+		return 0;
 	request.event_id = source->sets_thread->id;
 	return ioctl(source->fd, PEM_KMOD_EVENT, &request) ? -errno : 0;
 }
@@ -182,7 +187,10 @@ int pem_module__watch_supply(const struct pem_source *source)
 
 /* --- the thread --- */
 
-/* It may outlive the source, so it has a descriptor of its own and nothing of the source's. Whoever comes last frees it. */
+/*
+ * It may outlive the source, so it has a descriptor of its own and nothing of the source's. Whoever
+ * comes last frees it.
+ */
 struct pem_module_worker {
 	pthread_t thread;
 	int fd;
@@ -244,7 +252,10 @@ int pem_module__start_worker(struct pem_source *source)
 	return rc;
 }
 
-/* STOP has told the thread to end. A process can keep whoever reads its memory waiting: no recording hangs for that. */
+/*
+ * STOP has told the thread to end. A process can keep whoever reads its memory waiting: no
+ * recording hangs for that.
+ */
 void pem_module__end_worker(struct pem_source *source)
 {
 	struct pem_module_worker *worker = source->worker;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * source.c - the module source's plugin interface: demands, start and stop, statistics (contract: source.h)
+ * source.c - the module source's plugin interface: demands, start and stop, statistics (contract:
+ * source.h)
  *
- * What is wanted is told to the module by ioctl, and only when it changes; statistics are read where it keeps them, without a
- * system call. read_statistic and set_action are safe in any thread.
+ * What is wanted is told to the module by ioctl, and only when it changes; statistics are read
+ * where it keeps them, without a system call. read_statistic and set_action are safe in any thread.
  */
 #include "module.h"
 
@@ -16,8 +17,8 @@
 #define POOL_BYTES_MAX (256u << 20)
 #define POOLS_BYTES_DEFAULT_MAX (256u << 20) /* of all CPUs together, unless asked for more */
 #define CHUNKS_WANTED 64u
-#define CHUNK_BYTES_MAX                                                                            \
-	(64u << 10) /* of what is chosen here: more would only wait longer to be full */
+/* of what is chosen here: more would only wait longer to be full */
+#define CHUNK_BYTES_MAX (64u << 10)
 
 static bool is_ours(const struct pem_event *event)
 {
@@ -25,7 +26,10 @@ static bool is_ours(const struct pem_event *event)
 	       event->source_kind == PEM_SOURCE_MODULE;
 }
 
-/* Of a tracepoint somebody else may deliver what the module does not; of what it samples itself nobody. */
+/*
+ * Of a tracepoint somebody else may deliver what the module does not; of what it samples itself
+ * nobody.
+ */
 static int can_deliver(const struct pem_event *event, struct pem_error *reason)
 {
 	struct pem_error why = {""};
@@ -54,7 +58,9 @@ static uint64_t told_action(uint64_t action)
 		       : action & ~0xffULL;
 }
 
-/* The source's own thread raises it: a context's process is the one sampled, not the one that runs. */
+/*
+ * The source's own thread raises it: a context's process is the one sampled, not the one that runs.
+ */
 static bool is_periodic(const struct pem_event *event)
 {
 	return pem_module__is_sampled_by(event, "accessed") ||
@@ -158,8 +164,9 @@ static int take_demand(struct pem_source *source, size_t i, const struct pem_sou
 	if (!is_ours(event->event))
 		return -ENOENT;
 	for (j = 0; j < i; j++) {
+		/* one cell and one rule per event */
 		if (source->common.demands[j].event == demand->event)
-			return -EBUSY; /* one cell and one rule per event */
+			return -EBUSY;
 	}
 	if (event->event->meaning == PEM_MEANS_SETS_THREAD) {
 		source->sets_thread = event->event;
@@ -184,7 +191,10 @@ static void prepare_sampling(struct pem_source *source, const struct pem_source_
 	}
 }
 
-/* Start the sampler that a demand needs. The module knows the demand. Processes of the target follow with it. */
+/*
+ * Start the sampler that a demand needs. The module knows the demand. Processes of the target
+ * follow with it.
+ */
 static int start_sampling(struct pem_source *source, const struct pem_source_demand *demand)
 {
 	size_t i;
@@ -245,7 +255,10 @@ static uint32_t pool_bytes_for(uint32_t wanted, uint32_t cpu_count)
 	return bytes;
 }
 
-/* The pools of all CPUs, smaller ones where the machine, or the user's limit, has no room for what was asked for. */
+/*
+ * The pools of all CPUs, smaller ones where the machine, or the user's limit, has no room for what
+ * was asked for.
+ */
 static int set_up(struct pem_source *source, const struct pem_source_config *config,
 		  struct pem_error *error)
 {

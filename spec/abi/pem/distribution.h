@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * distribution.h - variance, histogram and most frequent values of a statistic: adding a value where it happens, and reading
+ * distribution.h - variance, histogram and most frequent values of a statistic: adding a value
+ * where it happens, and reading
  *
- * Not here: count, sum, least and greatest (struct pem_cell, ring.h), adding parts up (libpem/distribution.c).
+ * Not here: count, sum, least and greatest (struct pem_cell, ring.h), adding parts up
+ * (libpem/distribution.c).
  *
- * One writer for each struct pem_distribution, any reader. The first line is read as a cell is; buckets are counters, each whole by
- * itself; an entry of the most frequent values tells by its sequence when it changes hands. So a reader never waits for a
- * writer that adds a value each few nanoseconds; what it got together may be some events apart.
+ * One writer for each struct pem_distribution, any reader. The first line is read as a cell is;
+ * buckets are counters, each whole by itself; an entry of the most frequent values tells by its
+ * sequence when it changes hands. So a reader never waits for a writer that adds a value each few
+ * nanoseconds; what it got together may be some events apart.
  */
 #ifndef PEM_DISTRIBUTION_H
 #define PEM_DISTRIBUTION_H
 
 #include <pem/statistic.h>
 
-/* Bucket of a value: 0 for 0 and below, else its highest bit's number, from 1 to 64. is_signed: 0 or 1. */
+/*
+ * Bucket of a value: 0 for 0 and below, else its highest bit's number, from 1 to 64. is_signed: 0
+ * or 1.
+ */
 PEM_INLINE uint64_t pem_distribution_bucket(uint64_t value, uint64_t is_signed)
 {
 	uint64_t bits = value & ((value >> 63 & is_signed) - 1);
@@ -35,7 +41,10 @@ PEM_INLINE void pem_distribution_square(uint64_t magnitude, uint64_t square[2])
 PEM_STATIC_ASSERT(!(PEM_DISTRIBUTION_TOP & (PEM_DISTRIBUTION_TOP - 1)),
 		  "a mask of indexes, which changes none");
 
-/* Begin anew: until pem_distribution_become the distribution has no tag, and readers throw away what they get of it. */
+/*
+ * Begin anew: until pem_distribution_become the distribution has no tag, and readers throw away
+ * what they get of it.
+ */
 PEM_INLINE void pem_distribution_forget(struct pem_distribution *distribution)
 {
 	PEM_STORE(distribution->tag, 0);
@@ -51,7 +60,10 @@ PEM_INLINE void pem_distribution_become(struct pem_distribution *distribution, u
 	PEM_RELEASE(distribution->tag, tag);
 }
 
-/* For the variance of integers: the sums of values, sign-extended to 128 bits, and of their squares. is_signed: 0 or 1. */
+/*
+ * For the variance of integers: the sums of values, sign-extended to 128 bits, and of their
+ * squares. is_signed: 0 or 1.
+ */
 PEM_INLINE void pem_distribution_add_square(struct pem_distribution *distribution, uint64_t value,
 					    uint64_t is_signed)
 {
@@ -82,8 +94,8 @@ PEM_INLINE void pem_distribution_add_bucket(struct pem_distribution *distributio
 }
 
 /*
- * The entry for a value: its own, or the first of the least frequent ones. Free ones have count 0. The loops have no jump but
- * those to the end: see PEM_HIDE.
+ * The entry for a value: its own, or the first of the least frequent ones. Free ones have count 0.
+ * The loops have no jump but those to the end: see PEM_HIDE.
  */
 PEM_INLINE uint64_t pem_distribution_find(const struct pem_distribution *distribution,
 					  uint64_t value)
@@ -121,7 +133,10 @@ PEM_INLINE void pem_distribution_set_top(struct pem_distribution_top *top, uint6
 	PEM_RELEASE(top->sequence, odd + 1);
 }
 
-/* Space-Saving: a value without an entry takes the least frequent one's, and may have come as often as that one had. */
+/*
+ * Space-Saving: a value without an entry takes the least frequent one's, and may have come as often
+ * as that one had.
+ */
 PEM_INLINE void pem_distribution_put_top(struct pem_distribution_top *top, uint64_t value)
 {
 	uint64_t count = top->count;
@@ -196,8 +211,8 @@ static inline void pem_distribution_read_line(const struct pem_distribution *dis
 }
 
 /*
- * Copy what a tag's statistic holds. 0: there is nothing of that tag, or it began anew meanwhile. What a thread was killed in
- * the middle of is copied as it is, and an entry is left out.
+ * Copy what a tag's statistic holds. 0: there is nothing of that tag, or it began anew meanwhile.
+ * What a thread was killed in the middle of is copied as it is, and an entry is left out.
  */
 static inline int pem_distribution_read(const struct pem_distribution *distribution,
 					struct pem_distribution *copy, uint64_t tag, unsigned tries)

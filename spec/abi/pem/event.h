@@ -2,8 +2,8 @@
 /*
  * event.h - what an event is: its fields, their types and roles, what it means, where it comes from
  *
- * The names here are those of the specs; the text form of a model, which travels in every trace and in
- * every provider, is defined at the end. Not here: XML (codegen), reading records (pem/trace.h).
+ * The names here are those of the specs; the text form of a model, which travels in every trace and
+ * in every provider, is defined at the end. Not here: XML (codegen), reading records (pem/trace.h).
  */
 #ifndef PEM_EVENT_H
 #define PEM_EVENT_H
@@ -32,7 +32,8 @@ enum pem_type {
 	PEM_TYPE_FLOAT32,
 	PEM_TYPE_FLOAT64,
 	PEM_TYPE_STRING, /* UTF-8, NUL-terminated, in the tail */
-	PEM_TYPE_LIST, /* u32 length at the field's offset, elements in the tail, aligned to their size */
+	/* u32 length at the field's offset, elements in the tail, aligned to their size */
+	PEM_TYPE_LIST,
 	PEM_TYPE_ADDRESS, /* 8 bytes: a place in the memory of the process, or of the kernel */
 	PEM_TYPE_ARRAY, /* max_count elements of element_type at the field's offset */
 	PEM_TYPE_COUNT
@@ -41,33 +42,41 @@ enum pem_type {
 /*
  * What an event means to the stages after it. Spec: <meaning value='...' group='...' scope='...'/>.
  *
- * Two events belong together (a begin and its end, a block and its release, a message's two ends) if they have the same
- * group, lie in the same instance of their scope, and agree in every field of role 'key', and 'name' or 'address'
- * where both have it. Begins and ends without key or name match by nesting: an end ends the innermost open one.
+ * Two events belong together (a begin and its end, a block and its release, a message's two ends)
+ * if they have the same group, lie in the same instance of their scope, and agree in every field of
+ * role 'key', and 'name' or 'address' where both have it. Begins and ends without key or name match
+ * by nesting: an end ends the innermost open one.
  */
 enum pem_meaning {
 	PEM_MEANS_NOTHING = 0,
-	PEM_MEANS_SETS_THREAD, /* 'sets-thread': its cpu now runs the thread and process named by roles */
+	/* 'sets-thread': its cpu now runs the thread and process named by roles */
+	PEM_MEANS_SETS_THREAD,
 	PEM_MEANS_THREAD_START, /* 'thread-start': names a new thread, its process and its parent */
 	PEM_MEANS_THREAD_END, /* 'thread-end' */
-	PEM_MEANS_PROCESS_NAME, /* 'process-name': the current process is now called what role 'name' says */
-	PEM_MEANS_INTERVAL_BEGIN, /* 'interval-begin': ended by the interval-end that belongs to it */
+	/* 'process-name': the current process is now called what role 'name' says */
+	PEM_MEANS_PROCESS_NAME,
+	/* 'interval-begin': ended by the interval-end that belongs to it */
+	PEM_MEANS_INTERVAL_BEGIN,
 	PEM_MEANS_INTERVAL_END, /* 'interval-end' */
 	PEM_MEANS_COUNTER, /* 'counter': role 'value' only grows; show its rate */
 	PEM_MEANS_GAUGE, /* 'gauge': role 'value' goes up and down; show itself */
 	PEM_MEANS_ALLOCATION, /* 'allocation': role 'address', role 'size' */
 	PEM_MEANS_RELEASE, /* 'release': role 'address' */
 	PEM_MEANS_SAMPLE, /* 'sample': state at a moment of a clock, not an occurrence */
-	PEM_MEANS_SEND, /* 'send': a message, request or wakeup leaves for the receive that belongs to it */
+	/* 'send': a message, request or wakeup leaves for the receive that belongs to it */
+	PEM_MEANS_SEND,
 	PEM_MEANS_RECEIVE, /* 'receive' */
-	PEM_MEANS_ACCESS, /* 'access': role 'address' was touched: it lies in a block, mapping or data structure */
-	PEM_MEANS_THREAD_NAME, /* 'thread-name': the thread of role 'thread' is now called what role 'name' says */
+	/* 'access': role 'address' was touched: it lies in a block, mapping or data structure */
+	PEM_MEANS_ACCESS,
+	/* 'thread-name': the thread of role 'thread' is now called what role 'name' says */
+	PEM_MEANS_THREAD_NAME,
 	PEM_MEANING_COUNT
 };
 
 /*
- * Where events that belong together are looked for. Spec: <meaning scope='...'/>. What begins and ends in the kernel in
- * scope 'system' (a block request) does so in interrupts and workers too: a recording of some processes has it of all.
+ * Where events that belong together are looked for. Spec: <meaning scope='...'/>. What begins and
+ * ends in the kernel in scope 'system' (a block request) does so in interrupts and workers too: a
+ * recording of some processes has it of all.
  */
 enum pem_scope {
 	PEM_SCOPE_NONE = 0, /* the event's meaning matches nothing */
@@ -78,7 +87,10 @@ enum pem_scope {
 	PEM_SCOPE_COUNT
 };
 
-/* How much an event matters. Spec: <event level='...'>. Recordings that name no event take those up to 'info'. */
+/*
+ * How much an event matters. Spec: <event level='...'>. Recordings that name no event take those up
+ * to 'info'.
+ */
 enum pem_level {
 	PEM_LEVEL_ERROR = 1, /* 'error': something failed */
 	PEM_LEVEL_WARNING, /* 'warning': something is about to, or a limit was met */
@@ -113,20 +125,29 @@ enum pem_role {
 	PEM_ROLE_VALUE, /* 'value' */
 	PEM_ROLE_ADDRESS, /* 'address' */
 	PEM_ROLE_SIZE, /* 'size' */
-	PEM_ROLE_KEY, /* 'key': what events that belong together agree in; the only role that several fields may have */
+	/*
+	 * 'key': what events that belong together agree in; the only role that several fields may
+	 * have
+	 */
+	PEM_ROLE_KEY,
 	PEM_ROLE_CPU, /* 'cpu': a CPU the event speaks of */
 	PEM_ROLE_CODE, /* 'code': address of an instruction */
-	PEM_ROLE_OLD_ADDRESS, /* 'old-address': block that an allocation ends, as realloc does; 0: none */
+	/* 'old-address': block that an allocation ends, as realloc does; 0: none */
+	PEM_ROLE_OLD_ADDRESS,
 	PEM_ROLE_COUNT
 };
 
 /*
- * Where an event comes from. Spec: <source type='...' name='...'/>. Several sources of one type are alternatives, best
- * first: kernels, processors or libraries differ, and the first that the machine has is taken.
+ * Where an event comes from. Spec: <source type='...' name='...'/>. Several sources of one type are
+ * alternatives, best first: kernels, processors or libraries differ, and the first that the machine
+ * has is taken.
  */
 enum pem_source_kind {
 	PEM_SOURCE_STUB =
-		0, /* 'stub': somebody calls the generated stub; name, if any, is the library that does */
+		/*
+		 * 'stub': somebody calls the generated stub; name, if any, is the library that does
+		 */
+	0,
 	PEM_SOURCE_TRACEPOINT = 1, /* 'tracepoint': name is 'system:event' */
 	PEM_SOURCE_PERF = 2, /* 'perf': name is a libpfm4 event, such as 'perf::TASK-CLOCK' */
 	PEM_SOURCE_SAMPLE = 3, /* 'perf-sample': periodic sample with counters; name is its clock */
@@ -134,7 +155,11 @@ enum pem_source_kind {
 	/* 'module': pem.ko looks for itself; name is what at: 'counters', 'accessed' or 'supply' */
 	PEM_SOURCE_MODULE = 5,
 	PEM_SOURCE_PROBE =
-		6, /* no spec's: a place in the kernel or a binary that somebody named, as in pem_session__add_probes */
+		/*
+		 * no spec's: a place in the kernel or a binary that somebody named, as in
+		 * pem_session__add_probes
+		 */
+	6,
 	PEM_SOURCE_COUNT
 };
 
@@ -146,10 +171,10 @@ struct pem_field {
 	uint8_t element_type; /* of a list */
 	uint8_t base; /* 10 or 16: how people read it */
 	uint8_t role; /* enum pem_role */
-	uint16_t
-		offset; /* from the record's first byte; of a list: of its length; of a string: 0 */
-	uint16_t
-		max_count; /* most elements of a list, elements of an array, bytes of a string with its NUL; else 1 */
+	/* from the record's first byte; of a list: of its length; of a string: 0 */
+	uint16_t offset;
+	/* most elements of a list, elements of an array, bytes of a string with its NUL; else 1 */
+	uint16_t max_count;
 	uint8_t label_kind; /* enum pem_label_kind */
 	uint16_t label_count;
 	const struct pem_label *labels;
@@ -179,20 +204,26 @@ struct pem_event {
 };
 
 /*
- * Layout of a record (computed by pem/record_layout.h and nowhere else): header; fixed-size fields and, for
- * each list, its u32 length, in the spec's order, each aligned to its size (an array: its elements', a structure: its
- * widest member's); then the tail: lists and strings in the spec's order, list elements aligned to their size, strings to 1.
+ * Layout of a record (computed by pem/record_layout.h and nowhere else): header; fixed-size fields
+ * and, for each list, its u32 length, in the spec's order, each aligned to its size (an array: its
+ * elements', a structure: its widest member's); then the tail: lists and strings in the spec's
+ * order, list elements aligned to their size, strings to 1.
  *
- * A model as text: lines ended by \n, cells parted by one tab, no other control character in a cell.
+ * A model as text: lines ended by \n, cells parted by one tab, no other control character in a
+ * cell.
  *
  *	pem-model	2
- *	event	ID	NAME	LAYER	CLASS	SPECIFIER	VERSION	LEVEL	MEANING	GROUP	SCOPE	SOURCE	SOURCE-NAME	FIXED	MAX	FIELDS	TSDL-LINES	SINCE	DEPRECATED	DESCRIPTION
- *	field	NAME	TYPE	ELEMENT-TYPE	BASE	ROLE	OFFSET	MAX-COUNT	UNIT	LABEL-KIND	LABELS	DESCRIPTION     (FIELDS of these)
- *	label	VALUE	NAME	DESCRIPTION                                                             (after its field, LABELS of these)
- *	...                                                                                     (TSDL-LINES lines of CTF)
+ *	event	ID	NAME	LAYER	CLASS	SPECIFIER	VERSION	LEVEL	MEANING	GROUP
+ *		SCOPE	SOURCE	SOURCE-NAME	FIXED	MAX	FIELDS	TSDL-LINES	SINCE
+ *		DEPRECATED	DESCRIPTION                                     (one line)
+ *	field	NAME	TYPE	ELEMENT-TYPE	BASE	ROLE	OFFSET	MAX-COUNT	UNIT
+ *		LABEL-KIND	LABELS	DESCRIPTION                (one line; FIELDS of these)
+ *	label	VALUE	NAME	DESCRIPTION                      (after its field, LABELS of these)
+ *	...                                                               (TSDL-LINES lines of CTF)
  *
- * ID is 8 hexadecimal digits, VALUE 16; LEVEL, MEANING, SCOPE, SOURCE, TYPE, ELEMENT-TYPE, LABEL-KIND and ROLE are the spec's
- * words ('-' for none); the other numbers are decimal; an empty cell is empty.
+ * ID is 8 hexadecimal digits, VALUE 16; LEVEL, MEANING, SCOPE, SOURCE, TYPE, ELEMENT-TYPE,
+ * LABEL-KIND and ROLE are the spec's words ('-' for none); the other numbers are decimal; an empty
+ * cell is empty.
  */
 #define PEM_MODEL_VERSION 2
 

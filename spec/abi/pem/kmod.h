@@ -2,31 +2,39 @@
 /*
  * kmod.h - what user space says to pem.ko: ioctls and mappings of /dev/pem
  *
- * Not here: what lies in a mapping (abi.h: a pool), who fills it (kmod/), who drains it (libpem/sources/module).
+ * Not here: what lies in a mapping (abi.h: a pool), who fills it (kmod/), who drains it
+ * (libpem/sources/module).
  *
  * An open file is a session, and nobody else's:
  *
- *	open -> INFO, EVENTS -> SETUP -> EVENT, TARGET -> START -> mmap, poll, TAKE, FREE, EVENT, TARGET, WORK -> STOP -> close
+ *	open -> INFO, EVENTS -> SETUP -> EVENT, TARGET -> START -> mmap, poll, TAKE, FREE, EVENT,
+ *	TARGET, WORK -> STOP -> close
  *
- * SETUP makes a pool for each CPU that is online, and for each that comes online later, on the CPU's own memory node. It is a
- * file of abi.h (struct pem_pool_header, ...), and its lanes are depths of nesting: lane 1 + d is written by a probe that
- * interrupted d others on that CPU. Lane 0 counts what found no lane. The index of an event in event_id[] is the same in all
- * CPUs' pools. What a CPU without a pool raises counts in lane 0 of another one's. Mappings are read-only: what a consumer
- * changes it changes by ioctl, and the module believes nothing that it did not write itself. START may follow STOP.
+ * SETUP makes a pool for each CPU that is online, and for each that comes online later, on the
+ * CPU's own memory node. It is a file of abi.h (struct pem_pool_header, ...), and its lanes are
+ * depths of nesting: lane 1 + d is written by a probe that interrupted d others on that CPU. Lane 0
+ * counts what found no lane. The index of an event in event_id[] is the same in all CPUs' pools.
+ * What a CPU without a pool raises counts in lane 0 of another one's. Mappings are read-only: what
+ * a consumer changes it changes by ioctl, and the module believes nothing that it did not write
+ * itself. START may follow STOP.
  *
- * Records carry no process or thread. One of another thread than the record before it on its CPU is preceded by one of the
- * event that sets threads (OS::Sched::Switch), as in a BPF ring (kring.h): at the start of logging, after a loss, after exec;
- * and every chunk begins with one. While any event is logged so are context switches, those of the target with TREE.
+ * Records carry no process or thread. One of another thread than the record before it on its CPU is
+ * preceded by one of the event that sets threads (OS::Sched::Switch), as in a BPF ring (kring.h):
+ * at the start of logging, after a loss, after exec; and every chunk begins with one. While any
+ * event is logged so are context switches, those of the target with TREE.
  *
- * Every structure begins with its size, as its user knows it: a smaller one is an older user's, what it lacks is 0; of a
- * larger one the rest has to be 0 (E2BIG). Fields called reserved have to be 0 (EINVAL). Errors of all: EINVAL, EFAULT,
- * ENOTTY (an ioctl this module does not know), EBUSY (not in this state of the session), ENOMEM, EINTR (a signal came while
- * it waited for another thread's ioctl, or for memory). open(): EMFILE (64 of the user's are; the ids of his user namespaces are his). mmap(): EBUSY (before SETUP), ENXIO (this CPU has no pool), EINVAL
- * (beyond a pool, or MAP_PRIVATE), EPERM (to write or execute).
+ * Every structure begins with its size, as its user knows it: a smaller one is an older user's,
+ * what it lacks is 0; of a larger one the rest has to be 0 (E2BIG). Fields called reserved have to
+ * be 0 (EINVAL). Errors of all: EINVAL, EFAULT, ENOTTY (an ioctl this module does not know), EBUSY
+ * (not in this state of the session), ENOMEM, EINTR (a signal came while it waited for another
+ * thread's ioctl, or for memory). open(): EMFILE (64 of the user's are; the ids of his user
+ * namespaces are his). mmap(): EBUSY (before SETUP), ENXIO (this CPU has no pool), EINVAL (beyond a
+ * pool, or MAP_PRIVATE), EPERM (to write or execute).
  *
- * Whoever may open the device sees what all processes do, as with CAP_PERFMON: among the fields are addresses of the kernel,
- * whatever kernel.kptr_restrict says. Processes and threads are named to the module by their numbers in the caller's pid
- * namespace; in records they have those of the first one, as for BPF.
+ * Whoever may open the device sees what all processes do, as with CAP_PERFMON: among the fields are
+ * addresses of the kernel, whatever kernel.kptr_restrict says. Processes and threads are named to
+ * the module by their numbers in the caller's pid namespace; in records they have those of the
+ * first one, as for BPF.
  */
 #ifndef PEM_KMOD_ABI_H
 #define PEM_KMOD_ABI_H
@@ -40,8 +48,8 @@
 #endif
 
 #define PEM_KMOD_DEVICE "/dev/pem"
-#define PEM_KMOD_VERSION                                                                           \
-	2u /* counts up when something here changes its meaning, not when it grows */
+/* counts up when something here changes its meaning, not when it grows */
+#define PEM_KMOD_VERSION 2u
 #define PEM_KMOD_LANES 5u /* of each CPU's pool: lane 0 and four depths */
 #define PEM_KMOD_CHUNK_BYTES_MIN 8192u
 #define PEM_KMOD_CHUNK_BYTES_MAX (1u << 20)
@@ -58,8 +66,8 @@ struct pem_kmod_info {
 	uint32_t cpu_count; /* CPUs have numbers below it */
 	uint32_t features; /* PEM_KMOD_FEATURE_* */
 	uint32_t reserved;
-	uint64_t
-		limit_bytes; /* of memory for all sessions of a user without CAP_SYS_RESOURCE; 0: none */
+	/* of memory for all sessions of a user without CAP_SYS_RESOURCE; 0: none */
+	uint64_t limit_bytes;
 	uint64_t used_bytes; /* of it */
 	/* Of this session: */
 	uint64_t statistics_lost; /* values that statistics lack: raised where there was no lane */
@@ -71,8 +79,11 @@ struct pem_kmod_info {
 struct pem_kmod_listed {
 	uint32_t event_id;
 	uint32_t available; /* 1: this kernel has its tracepoint and the module a probe for it */
-	char tracepoint
-		[56]; /* "sched:sched_switch"; "": the module's own event, or no tracepoint that its headers declare */
+	/*
+	 * "sched:sched_switch"; "": the module's own event, or no tracepoint that its headers
+	 * declare
+	 */
+	char tracepoint[56];
 };
 PEM_STATIC_ASSERT(sizeof(struct pem_kmod_listed) == 64, "a listed event is 64 bytes");
 
@@ -91,18 +102,21 @@ struct pem_kmod_setup {
 	uint32_t size;
 	uint32_t flags;
 	uint32_t chunk_bytes; /* a power of two */
-	uint32_t
-		chunk_count; /* of each CPU; EINVAL: its pool would not fit into PEM_KMOD_MAP_SHIFT */
+	/* of each CPU; EINVAL: its pool would not fit into PEM_KMOD_MAP_SHIFT */
+	uint32_t chunk_count;
 	uint32_t watermark; /* poll() reports a CPU with so many full chunks; 0: half of them */
 	uint32_t reserved;
 };
 
-/* What is wanted of an event from now on. Before START it is kept for then. ENOENT: none such; EOPNOTSUPP: not in this kernel. */
+/*
+ * What is wanted of an event from now on. Before START it is kept for then. ENOENT: none such;
+ * EOPNOTSUPP: not in this kernel.
+ */
 struct pem_kmod_event {
 	uint32_t size;
 	uint32_t event_id;
-	uint64_t
-		action; /* PEM_ACTION(), flags LOG, STAT (in an epoch above 0) and WIDE; no flags: nothing */
+	/* PEM_ACTION(), flags LOG, STAT (in an epoch above 0) and WIDE; no flags: nothing */
+	uint64_t action;
 	uint32_t pid; /* of a process; 0: any; ESRCH: no such */
 	uint32_t tid; /* of a thread; 0: any; ESRCH: no such */
 	uint32_t cpu; /* PEM_NO_CPU: any */
@@ -112,8 +126,8 @@ struct pem_kmod_event {
 	uint32_t flags; /* PEM_KMOD_KEEP_* */
 };
 #define PEM_KMOD_KEEP_TESTS 1u /* change action and wide alone: pid, tid, cpu and tests stay */
-#define PEM_KMOD_READ_COUNTERS                                                                     \
-	2u /* read COUNTERS at each of them, whether itself is logged or not */
+/* read COUNTERS at each of them, whether itself is logged or not */
+#define PEM_KMOD_READ_COUNTERS 2u
 
 /* ESRCH: no such process. */
 struct pem_kmod_target {
@@ -122,8 +136,9 @@ struct pem_kmod_target {
 };
 
 /*
- * TAKE: full chunks of a CPU, the oldest first, which are the caller's until FREE; on error none is. FREE: if one is not the
- * caller's (EINVAL), or the list can't be read on (EFAULT), those before it are free.
+ * TAKE: full chunks of a CPU, the oldest first, which are the caller's until FREE; on error none
+ * is. FREE: if one is not the caller's (EINVAL), or the list can't be read on (EFAULT), those
+ * before it are free.
  */
 struct pem_kmod_chunks {
 	uint32_t size;
@@ -134,10 +149,11 @@ struct pem_kmod_chunks {
 };
 
 /*
- * COUNTERS, once in a session: to be read at events with PEM_KMOD_READ_COUNTERS, as HW::HWPerf::HPMsAtEvent, if that one is
- * wanted. Each is opened and pinned on each CPU, which needs what perf_event_open() of a CPU needs: CAP_PERFMON, or
- * kernel.perf_event_paranoid below 1 (EACCES). ENOSPC: the hardware has no room for it; EOPNOTSUPP: it is none of a CPU,
- * or a tracepoint, breakpoint or probe; else as perf_event_open().
+ * COUNTERS, once in a session: to be read at events with PEM_KMOD_READ_COUNTERS, as
+ * HW::HWPerf::HPMsAtEvent, if that one is wanted. Each is opened and pinned on each CPU, which
+ * needs what perf_event_open() of a CPU needs: CAP_PERFMON, or kernel.perf_event_paranoid below 1
+ * (EACCES). ENOSPC: the hardware has no room for it; EOPNOTSUPP: it is none of a CPU, or a
+ * tracepoint, breakpoint or probe; else as perf_event_open().
  */
 #define PEM_KMOD_COUNTERS_MAX 8u
 #define PEM_KMOD_EXCLUDE_USER 1u
@@ -160,11 +176,12 @@ struct pem_kmod_counters {
 };
 
 /*
- * ACCESSED: sample a process by the accessed bits of its page tables, as OS::Pages::Region and OS::Pages::Pass, if wanted.
- * Another one for the same process replaces it. It needs what reading the process's memory needs (EPERM): the same user and
- * group and no fewer capabilities, or CAP_SYS_PTRACE. ESRCH: no such process; ENOSPC: the session samples 16 others; EAGAIN:
- * the process has been executing another program for a second and has not ended that. It ends with the process, and when that
- * executes what the user may not read.
+ * ACCESSED: sample a process by the accessed bits of its page tables, as OS::Pages::Region and
+ * OS::Pages::Pass, if wanted. Another one for the same process replaces it. It needs what reading
+ * the process's memory needs (EPERM): the same user and group and no fewer capabilities, or
+ * CAP_SYS_PTRACE. ESRCH: no such process; ENOSPC: the session samples 16 others; EAGAIN: the
+ * process has been executing another program for a second and has not ended that. It ends with the
+ * process, and when that executes what the user may not read.
  */
 struct pem_kmod_accessed {
 	uint32_t size;
@@ -182,8 +199,8 @@ struct pem_kmod_supply {
 	uint32_t flags; /* PEM_KMOD_NOW */
 	uint32_t reserved;
 };
-#define PEM_KMOD_NOW                                                                               \
-	1u /* once, before it returns; the session runs, and interval_us is 0 and does not change */
+/* once, before it returns; the session runs, and interval_us is 0 and does not change */
+#define PEM_KMOD_NOW 1u
 
 PEM_STATIC_ASSERT(sizeof(struct pem_kmod_info) == 56, "INFO is 56 bytes");
 PEM_STATIC_ASSERT(sizeof(struct pem_kmod_list) == 24, "EVENTS is 24 bytes");
@@ -203,7 +220,10 @@ PEM_STATIC_ASSERT(sizeof(struct pem_kmod_supply) == 16, "SUPPLY is 16 bytes");
 #define PEM_KMOD_EVENT _IOW('P', 0x03, struct pem_kmod_event)
 #define PEM_KMOD_TARGET _IOW('P', 0x04, struct pem_kmod_target)
 #define PEM_KMOD_START _IO('P', 0x05)
-/* No probe runs any more when it returns, and chunks that hold records are full: TAKE gets them all. */
+/*
+ * No probe runs any more when it returns, and chunks that hold records are full: TAKE gets them
+ * all.
+ */
 #define PEM_KMOD_STOP _IO('P', 0x06)
 #define PEM_KMOD_TAKE _IOWR('P', 0x07, struct pem_kmod_chunks)
 #define PEM_KMOD_FREE _IOW('P', 0x08, struct pem_kmod_chunks)
@@ -211,9 +231,10 @@ PEM_STATIC_ASSERT(sizeof(struct pem_kmod_supply) == 16, "SUPPLY is 16 bytes");
 #define PEM_KMOD_ACCESSED _IOW('P', 0x0a, struct pem_kmod_accessed)
 #define PEM_KMOD_SUPPLY _IOW('P', 0x0b, struct pem_kmod_supply)
 /*
- * WORK: the calling thread does what ACCESSED and SUPPLY ask for, as long as the session runs: the module has no thread of its
- * own, so without it nothing is sampled. It returns 0 when STOP is called. EINTR: a signal came, and it may be called again;
- * EBUSY: the session does not run, or another thread works for it. One that is closed meanwhile is released when it returns.
+ * WORK: the calling thread does what ACCESSED and SUPPLY ask for, as long as the session runs: the
+ * module has no thread of its own, so without it nothing is sampled. It returns 0 when STOP is
+ * called. EINTR: a signal came, and it may be called again; EBUSY: the session does not run, or
+ * another thread works for it. One that is closed meanwhile is released when it returns.
  */
 #define PEM_KMOD_WORK _IO('P', 0x0c)
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * layout.h - where the parts of a pool lie: follows from its geometry, for who makes a pool and who reads one
+ * layout.h - where the parts of a pool lie: follows from its geometry, for who makes a pool and who
+ * reads one
  *
- * Not here: what the parts are (abi.h), whether a geometry makes sense (its maker's and its reader's to check).
+ * Not here: what the parts are (abi.h), whether a geometry makes sense (its maker's and its
+ * reader's to check).
  */
 #ifndef PEM_LAYOUT_H
 #define PEM_LAYOUT_H
@@ -37,7 +39,9 @@ static inline void pem_pool__layout(struct pem_pool_header *h)
 	h->total_bytes = at + (uint64_t)h->chunk_count * h->chunk_bytes;
 }
 
-/* Point ring into a mapping by a header of the caller's own, which pem_pool__layout has filled in. */
+/*
+ * Point ring into a mapping by a header of the caller's own, which pem_pool__layout has filled in.
+ */
 static inline void pem_pool__point(void *mapping, const struct pem_pool_header *h,
 				   struct pem_ring *ring)
 {

@@ -2,13 +2,15 @@
 /*
  * record_layout.h - where each field of a record lies: the only place that computes offsets
  *
- *	header (8) | numbers, arrays, and each list's u32 length, in the spec's order, aligned to their size | tail
+ *	header (8) | numbers, arrays, and each list's u32 length, in the spec's order, aligned to
+ *	their size | tail
  *
- * The tail holds lists and strings in the spec's order: a list's elements start at the next multiple of their size,
- * also when there are none (CTF readers align before an empty sequence too); a string at the next byte.
+ * The tail holds lists and strings in the spec's order: a list's elements start at the next
+ * multiple of their size, also when there are none (CTF readers align before an empty sequence
+ * too); a string at the next byte.
  *
- * For codegen, which lays out what specs say, and for libpem, which lays out what a kernel or binary says at run time.
- * Not here: what fields mean (event.h), what reads records (libpem).
+ * For codegen, which lays out what specs say, and for libpem, which lays out what a kernel or
+ * binary says at run time. Not here: what fields mean (event.h), what reads records (libpem).
  */
 #ifndef PEM_RECORD_LAYOUT_H
 #define PEM_RECORD_LAYOUT_H
@@ -62,7 +64,10 @@ static inline uint64_t pem_layout_align(uint64_t n, uint32_t align)
 	return (n + align - 1) / align * align;
 }
 
-/* What a field takes in the fixed part, and the multiple it starts at; a list there is its length. 0: nothing. */
+/*
+ * What a field takes in the fixed part, and the multiple it starts at; a list there is its length.
+ * 0: nothing.
+ */
 static inline uint32_t pem_layout_fixed(const struct pem_layout_field *field, uint32_t *align)
 {
 	*align = field->type == PEM_TYPE_LIST    ? (uint32_t)sizeof(uint32_t)
@@ -71,7 +76,10 @@ static inline uint32_t pem_layout_fixed(const struct pem_layout_field *field, ui
 	return field->type == PEM_TYPE_ARRAY ? *align * field->max_count : *align;
 }
 
-/* Bytes of the name up to and with its nth dot: the n outermost structures it lies in; 0 if it lies in fewer. */
+/*
+ * Bytes of the name up to and with its nth dot: the n outermost structures it lies in; 0 if it lies
+ * in fewer.
+ */
 static inline size_t pem_layout_prefix(const char *name, unsigned n)
 {
 	const char *p = name;
@@ -84,7 +92,8 @@ static inline size_t pem_layout_prefix(const char *name, unsigned n)
 }
 
 /*
- * Where the structures that begin with this field must start: a structure, as in CTF, is aligned like its widest member.
+ * Where the structures that begin with this field must start: a structure, as in CTF, is aligned
+ * like its widest member.
  */
 static inline uint32_t pem_layout_structure_align(const struct pem_layout_field *fields,
 						  size_t count, size_t index)

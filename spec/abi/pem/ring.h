@@ -2,28 +2,32 @@
 /*
  * ring.h - the chunk ring: how a producer claims, fills and retires chunks, once for every producer
  *
- * Not here: mapping pools (libpem/producer), draining them (libpem/consumer), what a record holds, cells of statistics
- * (statistic.h).
+ * Not here: mapping pools (libpem/producer), draining them (libpem/consumer), what a record holds,
+ * cells of statistics (statistic.h).
  *
- * A chunk is claimed with one compare-and-swap and then belongs to one lane's thread alone. Chunk states:
+ * A chunk is claimed with one compare-and-swap and then belongs to one lane's thread alone. Chunk
+ * states:
  *
  *	           claim (producer)            retire (producer)
  *	  FREE ---------------------> OWNED ---------------------> FULL <--------+
  *	    ^                           ^                           |  \         |
  *	    |                           +------- reclaim -----------+   \  take  | put back
- *	    |                         (producer, overwrite pools)         v      | (consumer: a snapshot)
+ *	    |                         (producer, overwrite pools)         v      | (consumer: a
+ *										 snapshot)
  *	    +----------------------------------------------------------- READING +
  *	                            free (consumer)
  *
- * A consumer also copies committed records out of an OWNED chunk, without changing its state; of an overwrite pool that is
- * written to meanwhile it believes the copy only if the chunk is still that lane's, with the same packet_seq_num.
+ * A consumer also copies committed records out of an OWNED chunk, without changing its state; of an
+ * overwrite pool that is written to meanwhile it believes the copy only if the chunk is still that
+ * lane's, with the same packet_seq_num.
  *
- * Ordering: docs/architecture.md, Barriers. A barrier bears the letters of its pair, capital where something is published
- * and small where it is read.
+ * Ordering: docs/architecture.md, Barriers. A barrier bears the letters of its pair, capital where
+ * something is published and small where it is read.
  *
- * Invariants: only the owner stores to an OWNED chunk; content_size never exceeds the chunk and never ends
- * within a record; within a lane packet_seq_num grows by one per claimed chunk; two neighbouring records of a
- * packet lie less than 2^32 clock ticks apart, so 32 bits of clock in each are enough.
+ * Invariants: only the owner stores to an OWNED chunk; content_size never exceeds the chunk and
+ * never ends within a record; within a lane packet_seq_num grows by one per claimed chunk; two
+ * neighbouring records of a packet lie less than 2^32 clock ticks apart, so 32 bits of clock in
+ * each are enough.
  */
 #ifndef PEM_RING_H
 #define PEM_RING_H
@@ -31,22 +35,28 @@
 #include <pem/abi.h>
 #include <pem/statistic.h>
 
-/* A thread's position in the chunk it owns. Private memory of that thread; all zero: holds no chunk. */
+/*
+ * A thread's position in the chunk it owns. Private memory of that thread; all zero: holds no
+ * chunk.
+ */
 struct pem_writer {
 	uint8_t *cursor; /* next record, a multiple of 8 */
 	uint8_t *end; /* of the chunk; equal to cursor when none is held */
 	struct pem_packet *packet;
 	uint64_t last_clock;
 	uint64_t record_count;
-	struct pem_cell
-		*cells; /* of the lane; in a stub's thread, without one: of no lane and no tag */
+	/* of the lane; in a stub's thread, without one: of no lane and no tag */
+	struct pem_cell *cells;
 	uint32_t incarnation; /* of the session that the lane belongs to; 0: none */
 	uint32_t chunk_index;
 	uint32_t lane_index; /* 0: none */
 	uint32_t reserved;
 };
 
-/* The parts of a mapped pool that producers use; all pointers into the mapping, counts checked by who mapped it. */
+/*
+ * The parts of a mapped pool that producers use; all pointers into the mapping, counts checked by
+ * who mapped it.
+ */
 struct pem_ring {
 	struct pem_pool_header *header;
 	uint32_t *chunk_state;
@@ -61,7 +71,10 @@ struct pem_ring {
 	uint32_t overwrite;
 };
 
-/* Room for a record of bytes at clock now, or NULL: no chunk, no room, or too long since the last record. */
+/*
+ * Room for a record of bytes at clock now, or NULL: no chunk, no room, or too long since the last
+ * record.
+ */
 PEM_INLINE uint8_t *pem_ring_reserve(const struct pem_writer *w, uint64_t now, uint32_t bytes)
 {
 	if ((uint64_t)(w->end - w->cursor) < bytes || (now - w->last_clock) >> 32)
@@ -84,9 +97,12 @@ PEM_INLINE void pem_ring_commit(struct pem_writer *w, struct pem_cell *cell, uin
 	/* RA */
 	__atomic_store_n(&w->packet->content_size,
 			 (uint64_t)(record + bytes - (uint8_t *)w->packet) * 8, __ATOMIC_RELEASE);
-	/* After the commit: a thread killed between the two leaves a record that is one ahead of its count. */
-	__atomic_store_n(&cell->produced, cell->produced + 1,
-			 __ATOMIC_RELAXED); /* its lane is the only writer */
+	/*
+	 * After the commit: a thread killed between the two leaves a record that is one ahead of
+	 * its count.
+	 */
+	/* its lane is the only writer */
+	__atomic_store_n(&cell->produced, cell->produced + 1, __ATOMIC_RELAXED);
 }
 
 /* Give the chunk to the consumers. The writer holds none afterwards. */
@@ -130,9 +146,9 @@ static inline int pem_ring_try(const struct pem_ring *ring, uint32_t i)
 }
 
 /*
- * Find a chunk among the next count, or among all if there are fewer: in an overwrite pool in turn, so that it is the oldest;
- * else from the last one found on, so that a pool with a quick consumer stays in cache. Returns its index, or -1: none, and
- * the next call goes on behind them.
+ * Find a chunk among the next count, or among all if there are fewer: in an overwrite pool in turn,
+ * so that it is the oldest; else from the last one found on, so that a pool with a quick consumer
+ * stays in cache. Returns its index, or -1: none, and the next call goes on behind them.
  */
 static inline int64_t pem_ring_find_among(const struct pem_ring *ring, uint32_t count)
 {
@@ -178,8 +194,8 @@ static inline void pem_ring_give_back(const struct pem_ring *ring, uint32_t inde
 }
 
 /*
- * Begin the chunk that pem_ring_find returned; its first record will be at clock now or later. The writer holds
- * none; its lane_index and cells are set.
+ * Begin the chunk that pem_ring_find returned; its first record will be at clock now or later. The
+ * writer holds none; its lane_index and cells are set.
  */
 static inline void pem_ring_start(const struct pem_ring *ring, struct pem_writer *w, uint32_t index,
 				  uint64_t now, uint32_t pid, uint32_t tid)

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * statistic.h - count, sum, least and greatest value of an event: the steps on a cell, once for every producer
+ * statistic.h - count, sum, least and greatest value of an event: the steps on a cell, once for
+ * every producer
  *
- * Programs, the kernel module and BPF programs compile these inlines. What differs among them is how a word is stored and how
- * stores are ordered: the macros below. Not here: the distribution of values (distribution.h).
+ * Programs, the kernel module and BPF programs compile these inlines. What differs among them is
+ * how a word is stored and how stores are ordered: the macros below. Not here: the distribution of
+ * values (distribution.h).
  *
- * A cell has one writer and any number of readers. The writer counts in stat_begin before it changes the cell and in stat_end
- * after it. A reader that finds the same count in both, and the same tag before and after, has a consistent set.
+ * A cell has one writer and any number of readers. The writer counts in stat_begin before it
+ * changes the cell and in stat_end after it. A reader that finds the same count in both, and the
+ * same tag before and after, has a consistent set.
  *
- * Ordering: docs/architecture.md, Barriers. A barrier bears the letters of its pair, capital where something is published
- * and small where it is read.
+ * Ordering: docs/architecture.md, Barriers. A barrier bears the letters of its pair, capital where
+ * something is published and small where it is read.
  */
 #ifndef PEM_STATISTIC_H
 #define PEM_STATISTIC_H
@@ -19,16 +22,21 @@
 /*
  *	PEM_LOAD(x)            the word x, loaded once
  *	PEM_STORE(x, v)        v to x, stored once
- *	PEM_ORDER_STORES(x)    stores before it are seen before stores after it; x, the writer's alone, stays what it is
+ *	PEM_ORDER_STORES(x)    stores before it are seen before stores after it; x, the writer's
+ *			       alone, stays what it is
  *	PEM_RELEASE(x, v)      what came before is seen before v in x
  *	PEM_WIDTH(v)           the number of v's highest bit that is 1, from 1 on; 0: none is
- *	PEM_HIDE(v)            BPF: clang knows nothing of v any more, so it keeps arithmetic that it would make jumps of
+ *	PEM_HIDE(v)            BPF: clang knows nothing of v any more, so it keeps arithmetic that
+ *			       it would make jumps of
  *	PEM_UNROLL             BPF: the loop behind it becomes straight code
  */
 #if defined(__bpf__)
 #define PEM_LOAD(x) (*(volatile __typeof__(x) *)&(x))
 #define PEM_STORE(x, v) (*(volatile __typeof__(x) *)&(x) = (v))
-/* BPF knows no barrier. x86 keeps stores in order; elsewhere an atomic operation that returns a result orders them. */
+/*
+ * BPF knows no barrier. x86 keeps stores in order; elsewhere an atomic operation that returns a
+ * result orders them.
+ */
 #if defined(__TARGET_ARCH_x86)
 #define PEM_ORDER_STORES(x) __asm__ volatile("" ::: "memory")
 #define PEM_RELEASE(x, v)                                                                          \
@@ -78,7 +86,10 @@ PEM_INLINE uint64_t pem_width(uint64_t bits)
 #define PEM_UNROLL
 #endif
 
-/* Order-preserving key of a field's value for a cell's min and max: unsigned comparison orders the values. */
+/*
+ * Order-preserving key of a field's value for a cell's min and max: unsigned comparison orders the
+ * values.
+ */
 PEM_INLINE uint64_t pem_stat_key_signed(int64_t value)
 {
 	return (uint64_t)value ^ (1ULL << 63);
@@ -147,8 +158,8 @@ PEM_INLINE void pem_cell_add(struct pem_cell *cell, uint64_t tag, uint64_t value
 #ifndef __bpf__
 
 /*
- * Copy one cell's statistic; false: its writer was in the middle of it at each of so many tries, and copy is what was seen
- * last (a thread that was killed there leaves it so).
+ * Copy one cell's statistic; false: its writer was in the middle of it at each of so many tries,
+ * and copy is what was seen last (a thread that was killed there leaves it so).
  */
 static inline int pem_cell_read(const struct pem_cell *cell, struct pem_cell *copy, unsigned tries)
 {

@@ -2,20 +2,24 @@
 /*
  * stub.h - what generated stubs are made of
  *
- * A generated header defines, per provider: one control page (a struct starting with pem_control_header), one
- * struct pem_provider, a constructor that finds libpem with dlsym and registers, and two functions per event:
+ * A generated header defines, per provider: one control page (a struct starting with
+ * pem_control_header), one struct pem_provider, a constructor that finds libpem with dlsym and
+ * registers, and two functions per event:
  *
  *	pem_notify_X(fields)       inline: one load of enable[index], a test, a branch
- *	pem_on_X(fields)           out of line: pem_event_begin; pem_log_begin, store fields, pem_log_commit; or pem_stat_add;
- *	                           between these, if a filter is asked for, pem_filter_begin and tests of the fields;
- *	                           or, when these decline, fill a record on the stack and call provider->notify
+ *	pem_on_X(fields)           out of line: pem_event_begin; pem_log_begin, store fields,
+ *				   pem_log_commit; or pem_stat_add; between these, if a filter is
+ *				   asked for, pem_filter_begin and tests of the fields; or, when
+ *				   these decline, fill a record on the stack and call
+ *				   provider->notify
  *
- * The fast paths serve the common case: one session, one plain action, room in the chunk, and no event of this
- * thread under way. All else (first event of a thread, full chunk, several sessions, filters of CPUs, callbacks, an event
- * raised by a signal handler in the middle of another) is pem_provider.notify, in libpem/producer/notify.c.
+ * The fast paths serve the common case: one session, one plain action, room in the chunk, and no
+ * event of this thread under way. All else (first event of a thread, full chunk, several sessions,
+ * filters of CPUs, callbacks, an event raised by a signal handler in the middle of another) is
+ * pem_provider.notify, in libpem/producer/notify.c.
  *
- * Async-signal-safe; never blocks, allocates or writes errno, except that the first event of a process or
- * thread, in notify, maps memory.
+ * Async-signal-safe; never blocks, allocates or writes errno, except that the first event of a
+ * process or thread, in notify, maps memory.
  */
 #ifndef PEM_STUB_H
 #define PEM_STUB_H
@@ -31,17 +35,19 @@ extern "C" {
 #endif
 
 /*
- * Per thread; libpem allocates it at the thread's first event. Until then all threads share one with depth 0.
+ * Per thread; libpem allocates it at the thread's first event. Until then all threads share one
+ * with depth 0.
  *
- * What stands before the gap lies in memory that the kernel wipes in a child of fork, by whatever call it was made: the
- * child finds depth 0 as well, so that its first event goes to the library, which sees that this is another process. The
- * gap is other threads' memory, and a multiple of every page's size.
+ * What stands before the gap lies in memory that the kernel wipes in a child of fork, by whatever
+ * call it was made: the child finds depth 0 as well, so that its first event goes to the library,
+ * which sees that this is another process. The gap is other threads' memory, and a multiple of
+ * every page's size.
  */
 #define PEM_THREAD_GAP 65536u
 #define PEM_DEPTH_IDLE 1u
 struct pem_thread {
-	uint32_t
-		depth; /* PEM_DEPTH_IDLE and events under way: more than that only seen by signal handlers */
+	/* PEM_DEPTH_IDLE and events under way: more than that only seen by signal handlers */
+	uint32_t depth;
 	uint32_t tid; /* 0: no thread's of this process */
 	uint8_t reserved[56];
 	uint8_t gap[PEM_THREAD_GAP];
@@ -57,30 +63,41 @@ struct pem_provider {
 	void *page; /* the control page, PEM_PAGE_ALIGN aligned */
 	uint64_t page_bytes;
 	/* set by libpem on registration */
-	intptr_t
-		thread_offset; /* of the thread's struct pem_thread pointer, from the thread pointer */
+	/* of the thread's struct pem_thread pointer, from the thread pointer */
+	intptr_t thread_offset;
 	uint32_t event_base;
 	uint32_t registered;
 	void (*notify)(struct pem_provider *provider, uint32_t index, void *record, uint32_t bytes);
 	struct pem_provider *next;
 	uint64_t cell_offset; /* of its first event's cell in a lane's, in bytes */
-	/* By event and session, private memory; an element is replaced, never changed, and stays while the process lives. NULL: none */
+	/*
+	 * By event and session, private memory; an element is replaced, never changed, and stays
+	 * while the process lives. NULL: none
+	 */
 	const struct pem_filter **filters;
 };
 
-/* The control page is one for all files that include its header; PROVIDER_symbols.c has the definition that is not weak. */
+/*
+ * The control page is one for all files that include its header; PROVIDER_symbols.c has the
+ * definition that is not weak.
+ */
 #ifndef PEM_PAGE_LINKAGE
 #define PEM_PAGE_LINKAGE weak,
 #endif
 
 #define PEM_EVENT_CAPACITY(count) (((count) + 63u) & ~63u)
 
-/* Register a provider; the generated constructor calls it through dlsym. 0, or -errno. Idempotent. */
+/*
+ * Register a provider; the generated constructor calls it through dlsym. 0, or -errno. Idempotent.
+ */
 __attribute__((visibility("default"))) int pem_provider_register(struct pem_provider *provider);
 /* Take it back before its memory goes away (dlclose). */
 __attribute__((visibility("default"))) void pem_provider_unregister(struct pem_provider *provider);
 
-/* This thread's struct pem_thread, found without a call: libpem says how far it lies from the thread pointer. */
+/*
+ * This thread's struct pem_thread, found without a call: libpem says how far it lies from the
+ * thread pointer.
+ */
 PEM_INLINE struct pem_thread *pem_thread_self(const struct pem_provider *provider)
 {
 	struct pem_thread *self;
@@ -110,9 +127,10 @@ struct pem_cursor {
 #define PEM_BARRIER() __asm__ __volatile__("" ::: "memory")
 
 /*
- * Find out what is wanted; enable is not 0, actions are the event's, index is its own. Returns PEM_ACTION_CHOICE of the
- * action if exactly one session wants the event and no other event is under way in this thread, else 0. What the functions
- * below decline then, and all else, is for provider->notify.
+ * Find out what is wanted; enable is not 0, actions are the event's, index is its own. Returns
+ * PEM_ACTION_CHOICE of the action if exactly one session wants the event and no other event is
+ * under way in this thread, else 0. What the functions below decline then, and all else, is for
+ * provider->notify.
  */
 PEM_INLINE uint32_t pem_event_begin(struct pem_cursor *c, const struct pem_provider *provider,
 				    uint32_t enable, const uint64_t *actions, uint32_t index)
@@ -135,8 +153,8 @@ PEM_INLINE uint32_t pem_event_begin(struct pem_cursor *c, const struct pem_provi
 }
 
 /*
- * After PEM_ACTION_LOG: 1, room for bytes at c->record and depth raised until pem_log_commit; or 0: no room, or no lane in this
- * session yet, or in an earlier one that had its cell.
+ * After PEM_ACTION_LOG: 1, room for bytes at c->record and depth raised until pem_log_commit; or 0:
+ * no room, or no lane in this session yet, or in an earlier one that had its cell.
  */
 PEM_INLINE int pem_log_begin(struct pem_cursor *c, uint32_t bytes)
 {
@@ -159,13 +177,16 @@ PEM_INLINE void pem_log_commit(struct pem_cursor *c, uint32_t event_id, uint32_t
 {
 	pem_ring_commit(c->writer, c->cell, c->now, event_id, bytes);
 	PEM_BARRIER();
-	/* Counted down: a handler may have forked, and in the child what was wiped is not to look idle. */
+	/*
+	 * Counted down: a handler may have forked, and in the child what was wiped is not to look
+	 * idle.
+	 */
 	c->thread->depth--;
 }
 
 /*
- * After PEM_ACTION_STAT: add a value. key: see ring.h. 0: nothing was done, as the cell holds another epoch's or session's
- * statistic. A writer that has no lane points to cells without one.
+ * After PEM_ACTION_STAT: add a value. key: see ring.h. 0: nothing was done, as the cell holds
+ * another epoch's or session's statistic. A writer that has no lane points to cells without one.
  */
 PEM_INLINE int pem_stat_add(struct pem_cursor *c, uint64_t value, uint64_t key)
 {
@@ -186,11 +207,12 @@ PEM_INLINE int pem_stat_add(struct pem_cursor *c, uint64_t value, uint64_t key)
 /*
  * After a choice with PEM_ACTION_FILTER: what thread and fields have to pass.
  *
- * Filters are replaced while threads go by them. Who does so (libpem/producer/apply.c) first marks the action
- * PEM_ACTION_CHECK, then stores the filter, then the action that it came with; so that an action seen before and after the
- * filter is one that the filter belongs to. An event raised meanwhile is judged, as a whole, by rules that were in
- * force while it was: the old ones or the new. A consumer outside changes the action alone, with PEM_ACTION_CHECK: the
- * filter is of the rules before then, and the library is to apply the new ones first.
+ * Filters are replaced while threads go by them. Who does so (libpem/producer/apply.c) first marks
+ * the action PEM_ACTION_CHECK, then stores the filter, then the action that it came with; so that
+ * an action seen before and after the filter is one that the filter belongs to. An event raised
+ * meanwhile is judged, as a whole, by rules that were in force while it was: the old ones or the
+ * new. A consumer outside changes the action alone, with PEM_ACTION_CHECK: the filter is of the
+ * rules before then, and the library is to apply the new ones first.
  */
 PEM_INLINE const struct pem_filter *pem_filter_begin(const struct pem_cursor *c,
 						     const struct pem_filter *const *filters)

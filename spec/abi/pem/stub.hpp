@@ -18,8 +18,9 @@ namespace pem {
 namespace detail {
 
 /*
- * A list parameter: elements that lie side by side, for as long as the call takes. Made from any container that has
- * data() and size() (std::vector, std::array, std::span), from an array, or from {pointer, count}.
+ * A list parameter: elements that lie side by side, for as long as the call takes. Made from any
+ * container that has data() and size() (std::vector, std::array, std::span), from an array, or from
+ * {pointer, count}.
  */
 template <typename T> class list {
 public:
@@ -51,8 +52,9 @@ private:
 };
 
 /*
- * A string that C may read: a copy, ended by a NUL, of as many bytes of text as a field of Max bytes can tell apart.
- * One byte more than it holds is kept: C looks at it, so as not to cut within a UTF-8 character.
+ * A string that C may read: a copy, ended by a NUL, of as many bytes of text as a field of Max
+ * bytes can tell apart. One byte more than it holds is kept: C looks at it, so as not to cut within
+ * a UTF-8 character.
  */
 template <::std::size_t Max> struct text {
 	char bytes[Max + 1];

@@ -2,9 +2,10 @@
 /*
  * tsdl.h - an event's declaration in CTF 1.8 (TSDL), as models carry it
  *
- * Each declaration stands alone: it names no stream and uses no type alias, so a trace's metadata is the preamble
- * that libpem writes, and then these in any order. A leading '_' keeps a field's name apart from TSDL's words;
- * readers strip it. User space only; for codegen, and for libpem's events that no spec has.
+ * Each declaration stands alone: it names no stream and uses no type alias, so a trace's metadata
+ * is the preamble that libpem writes, and then these in any order. A leading '_' keeps a field's
+ * name apart from TSDL's words; readers strip it. User space only; for codegen, and for libpem's
+ * events that no spec has.
  */
 #ifndef PEM_TSDL_H
 #define PEM_TSDL_H
@@ -135,8 +136,8 @@ static inline void pem_tsdl_tail(FILE *f, const struct pem_field *field)
 static inline void pem_tsdl_put(FILE *f, const struct pem_event *event)
 {
 	/*
-	 * LTTng's numbers for levels, which readers of CTF name, by enum pem_level: error, warning, info, system-wide and finest
-	 * debugging.
+	 * LTTng's numbers for levels, which readers of CTF name, by enum pem_level: error, warning,
+	 * info, system-wide and finest debugging.
 	 */
 	static const uint8_t loglevels[PEM_LEVEL_COUNT] = {0, 3, 4, 6, 7, 14};
 	size_t i;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * levels.c - events in a soft interrupt, an interrupt and an NMI of this CPU, each in the middle of the one before
+ * levels.c - events in a soft interrupt, an interrupt and an NMI of this CPU, each in the middle of
+ * the one before
  *
- * A tasklet, an irq_work and, on x86, the NMI's vector called as a breakpoint is. Interrupts that come at any time are a
- * timer's.
+ * A tasklet, an irq_work and, on x86, the NMI's vector called as a breakpoint is. Interrupts that
+ * come at any time are a timer's.
  */
 #include "ring_test.h"
 
@@ -117,7 +118,10 @@ static void on_soft_interrupt(struct tasklet_struct *tasklet)
 
 static DECLARE_TASKLET(soft_interrupt_work, on_soft_interrupt);
 
-/* Where the kernel has a thread for soft interrupts at work it is that one's turn, and not nested in ours. */
+/*
+ * Where the kernel has a thread for soft interrupts at work it is that one's turn, and not nested
+ * in ours.
+ */
 static void soft_interrupt(struct trial *t)
 {
 	tasklet_schedule(&soft_interrupt_work);

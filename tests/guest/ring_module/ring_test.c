@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * ring_test.c - the ring inside the kernel: what pem.ko's probes call, tried in every context, in a module of its own
+ * ring_test.c - the ring inside the kernel: what pem.ko's probes call, tried in every context, in a
+ * module of its own
  *
- * Reading <debugfs>/pem_ring_test runs the tests on the CPU that reads, and prints TAP. What is compiled here is what pem.ko
- * compiles: pem/ring.h, pem_kmod.h and record.c; generated probes and user space have no part in it.
+ * Reading <debugfs>/pem_ring_test runs the tests on the CPU that reads, and prints TAP. What is
+ * compiled here is what pem.ko compiles: pem/ring.h, pem_kmod.h and record.c; generated probes and
+ * user space have no part in it.
  */
 #include "ring_test.h"
 
@@ -212,7 +214,10 @@ static int next_full(const struct trial *t, u32 lane, u64 *best)
 	return found;
 }
 
-/* Take a chunk, unless a producer reclaims it meanwhile (overwrite) and it is another's now, or a later one. */
+/*
+ * Take a chunk, unless a producer reclaims it meanwhile (overwrite) and it is another's now, or a
+ * later one.
+ */
 static bool take(struct trial *t, u32 lane, u32 i, u64 seq)
 {
 	u32 full = PEM_CHUNK_WORD(PEM_CHUNK_FULL, lane);
@@ -245,7 +250,10 @@ static void consume(struct trial *t)
 	}
 }
 
-/* The law: what was produced was delivered, discarded or overwritten, of each lane; and nothing was produced but what was raised. */
+/*
+ * The law: what was produced was delivered, discarded or overwritten, of each lane; and nothing was
+ * produced but what was raised.
+ */
 static void balance(struct trial *t)
 {
 	u64 produced = 0, all, lost;
@@ -336,7 +344,10 @@ static void an_overwrite_pool_keeps_the_newest(struct trial *t)
 	EXPECT(t, t->last_number[1], 5000);
 }
 
-/* A snapshot has taken as many of the oldest chunks as a probe looks at: then the next oldest go, and never the newest. */
+/*
+ * A snapshot has taken as many of the oldest chunks as a probe looks at: then the next oldest go,
+ * and never the newest.
+ */
 static void the_newest_is_kept_when_many_are_taken(struct trial *t)
 {
 	u32 count = t->ring.chunk_count, i, first;
@@ -357,7 +368,10 @@ static void the_newest_is_kept_when_many_are_taken(struct trial *t)
 	EXPECT(t, t->late_marks, 1000 - 1);
 }
 
-/* A pool's only free chunk is the last: a probe does not look at all of them at once, but gets there. */
+/*
+ * A pool's only free chunk is the last: a probe does not look at all of them at once, but gets
+ * there.
+ */
 static void a_large_pool_is_searched_in_parts(struct trial *t)
 {
 	u32 last = t->ring.chunk_count - 1, hint, i;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ring_test.h - a session of the ring's test: one pool, of the CPU that runs the test, and who writes to it
+ * ring_test.h - a session of the ring's test: one pool, of the CPU that runs the test, and who
+ * writes to it
  */
 #ifndef PEM_RING_TEST_H
 #define PEM_RING_TEST_H
@@ -43,7 +44,10 @@ struct trial {
 
 /* --- ring_test.c --- */
 
-/* Raise an event of so many bytes; interrupt, if any, runs while its record is reserved and half written. */
+/*
+ * Raise an event of so many bytes; interrupt, if any, runs while its record is reserved and half
+ * written.
+ */
 void pem_trial__raise(struct trial *t, enum level level, u32 bytes,
 		      void (*interrupt)(struct trial *t));
 void pem_trial__expect(struct trial *t, const char *what, u64 got, u64 wanted);
@@ -53,7 +57,9 @@ void pem_trial__expect(struct trial *t, const char *what, u64 got, u64 wanted);
 /* Why there is no NMI here; NULL: there is one. */
 const char *pem_levels__begin(void);
 void pem_levels__end(void);
-/* From process context, preemption off: an event on each level, each interrupting the one before. */
+/*
+ * From process context, preemption off: an event on each level, each interrupting the one before.
+ */
 void pem_levels__nest(struct trial *t);
 /* Nothing of it comes any more. */
 void pem_levels__settle(void);

@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: MIT
 /*
- * stale_code.c - a guest's CPU that runs a breakpoint which memory does not hold any more goes on with what memory holds
+ * stale_code.c - a guest's CPU that runs a breakpoint which memory does not hold any more goes on
+ * with what memory holds
  *
- * Linux on x86 puts a breakpoint in the first byte of code that it patches, then writes the rest, then the first byte. QEMU,
- * 10.0 included, throws away what it translated from those bytes, lets go of the page, and only then stores to it. A host that
- * takes the CPU away in between gives another emulated CPU the time to translate the old byte once more, and QEMU never looks
- * at it again. Of the last store that byte is the breakpoint: the CPU traps after the kernel has forgotten it, and the guest
- * dies of an int3 oops. The bytes that the oops prints hold no breakpoint, which no processor could say.
+ * Linux on x86 puts a breakpoint in the first byte of code that it patches, then writes the rest,
+ * then the first byte. QEMU, 10.0 included, throws away what it translated from those bytes, lets
+ * go of the page, and only then stores to it. A host that takes the CPU away in between gives
+ * another emulated CPU the time to translate the old byte once more, and QEMU never looks at it
+ * again. Of the last store that byte is the breakpoint: the CPU traps after the kernel has
+ * forgotten it, and the guest dies of an int3 oops. The bytes that the oops prints hold no
+ * breakpoint, which no processor could say.
  *
- * Shown without pem.ko, on QEMU 10.0.2 and Linux 6.12 with a thread for each of two CPUs, by switching sched:sched_switch on and
- * off while the other CPU switches threads: an oops in __schedule() after 240 rounds if the CPU of the one that switches is
- * taken away 5,000 times a second, for 100 us each; none in 2,700 rounds without that. With one thread for all CPUs: none in 94
- * rounds, which is as far as it comes in a minute. With this module the guest came to its end, past 799 such traps.
+ * Shown without pem.ko, on QEMU 10.0.2 and Linux 6.12 with a thread for each of two CPUs, by
+ * switching sched:sched_switch on and off while the other CPU switches threads: an oops in
+ * __schedule() after 240 rounds if the CPU of the one that switches is taken away 5,000 times a
+ * second, for 100 us each; none in 2,700 rounds without that. With one thread for all CPUs: none in
+ * 94 rounds, which is as far as it comes in a minute. With this module the guest came to its end,
+ * past 799 such traps.
  *
- * So the trap is ended here, as the kernel does for breakpoints that it knows of. All else that traps stays as it is.
+ * So the trap is ended here, as the kernel does for breakpoints that it knows of. All else that
+ * traps stays as it is.
  */
 #include <linux/kdebug.h>
 #include <linux/module.h>
@@ -30,7 +36,10 @@ static int passed;
 module_param(passed, int, 0444);
 MODULE_PARM_DESC(passed, "how many breakpoints that memory did not hold were passed");
 
-/* Do the instruction, which is one of those that the kernel patches, in the place of the breakpoint. */
+/*
+ * Do the instruction, which is one of those that the kernel patches, in the place of the
+ * breakpoint.
+ */
 static bool go_on(struct pt_regs *regs, unsigned long at, const u8 *code)
 {
 	static const u8 nop5[] = {0x0f, 0x1f, 0x44, 0x00, 0x00},

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * assemble.c - a probe's program: the template of kmod/bpf with its gaps filled (contract: assemble.h, pem/kprobe.h)
+ * assemble.c - a probe's program: the template of kmod/bpf with its gaps filled (contract:
+ * assemble.h, pem/kprobe.h)
  *
- * Registers: a block finds what it may use in registers of the template's choice, which it must leave alone, and has r0 to
- * r5 for itself. A number of the process's memory is read straight to where it belongs; all others pass through r1.
+ * Registers: a block finds what it may use in registers of the template's choice, which it must
+ * leave alone, and has r0 to r5 for itself. A number of the process's memory is read straight to
+ * where it belongs; all others pass through r1.
  */
 #include "assemble.h"
 
@@ -140,7 +142,10 @@ static void read_into(struct block *block, int32_t helper, uint8_t base, unsigne
 	call(block, helper);
 }
 
-/* r1 = a number, extended; scratch: the ring's word that makes a pointer a number to the verifier (kmod/bpf/pem.bpf.c). */
+/*
+ * r1 = a number, extended; scratch: the ring's word that makes a pointer a number to the verifier
+ * (kmod/bpf/pem.bpf.c).
+ */
 static void put_number(struct block *block, const struct pem_assembly *assembly,
 		       const struct pem_probe_field *field, uint8_t zeroed, unsigned at,
 		       uint8_t scratch)
@@ -431,7 +436,10 @@ static bool target_of(const struct bpf_insn *insn, size_t at, size_t *target)
 	return insn->src_reg == BPF_PSEUDO_CALL;
 }
 
-/* Take out jumps to the next instruction, which is what is left of the gaps. How many instructions there are then; -EINVAL. */
+/*
+ * Take out jumps to the next instruction, which is what is left of the gaps. How many instructions
+ * there are then; -EINVAL.
+ */
 static ssize_t squeeze(struct bpf_insn *insns, size_t count)
 {
 	uint32_t *moved = calloc(count + 1, sizeof(*moved));
@@ -473,7 +481,9 @@ out:
 
 typedef int (*put_block)(struct block *block, const struct pem_assembly *assembly);
 
-/* Fill each gap with this magic. 0, -E2BIG, -EINVAL: there is none, or it is not as it should be. */
+/*
+ * Fill each gap with this magic. 0, -E2BIG, -EINVAL: there is none, or it is not as it should be.
+ */
 static int fill_gaps(struct bpf_insn *insns, size_t count, int32_t magic, unsigned room,
 		     put_block put_it, const struct pem_assembly *assembly)
 {

@@ -15,8 +15,8 @@
 /* What one program is to do. */
 struct pem_assembly {
 	const struct pem_probe *probe;
-	const struct pem_probe_site
-		*site; /* of a static probe: where its arguments are; else NULL */
+	/* of a static probe: where its arguments are; else NULL */
+	const struct pem_probe_site *site;
 	const struct pem_event *event; /* laid out; its fields are the probe's */
 	const struct pem_test *tests; /* of its predicate; NULL: none */
 	uint32_t test_count;
@@ -24,8 +24,9 @@ struct pem_assembly {
 };
 
 /*
- * Complete a copy of the template's count instructions. Returns how many are left of them; -EINVAL: that is no template; -E2BIG: a gap
- * is too small; -EDOM: the predicate is of a field that can't be tested; with error.
+ * Complete a copy of the template's count instructions. Returns how many are left of them; -EINVAL:
+ * that is no template; -E2BIG: a gap is too small; -EDOM: the predicate is of a field that can't be
+ * tested; with error.
  */
 ssize_t pem_assemble(const struct pem_assembly *assembly, struct bpf_insn *insns, size_t count,
 		     struct pem_error *error);

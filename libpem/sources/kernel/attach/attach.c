@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * attach.c - a session's probes: their places in the rings, their programs loaded, attached and detached
+ * attach.c - a session's probes: their places in the rings, their programs loaded, attached and
+ * detached
  *
- * The template's instructions are taken out of the object that is loaded with the session's maps in them. Each probe has
- * a copy, completed by assemble.c; a static probe has one for each set of places of its arguments. All of them count in
- * the same cell: of one probe's programs none runs within another, for they are at different places of one code.
+ * The template's instructions are taken out of the object that is loaded with the session's maps in
+ * them. Each probe has a copy, completed by assemble.c; a static probe has one for each set of
+ * places of its arguments. All of them count in the same cell: of one probe's programs none runs
+ * within another, for they are at different places of one code.
  */
 #define _GNU_SOURCE
 #include "assemble.h"
@@ -75,8 +77,9 @@ int pem_source__take_probe(struct pem_source *source, const struct pem_event *ev
 	struct pem_probe *found;
 	int known = pem_source__find(source, event->id), rc;
 
+	/* the caller sees that it is asked for twice */
 	if (known >= 0)
-		return known; /* the caller sees that it is asked for twice */
+		return known;
 	if (index >= PEM_KRING_EVENTS_MAX)
 		return pem_error__set(error, -ENOSPC,
 				      "a session has room for %u events outside the catalogue",
@@ -280,8 +283,8 @@ static int load_probe(struct pem_source *source, size_t i, const struct bpf_insn
 /* The catalogue's programs have been loaded, and get their links after this. */
 static size_t descriptors_for_probes(const struct pem_source *source)
 {
-	size_t spare = pem_kernel__spare_descriptors(),
-	       links = 1; /* a perf event, until it has its link */
+	/* a perf event, until it has its link */
+	size_t spare = pem_kernel__spare_descriptors(), links = 1;
 	unsigned i;
 
 	for (i = 0; i < pem_kernel__event_count(); i++)
@@ -329,8 +332,8 @@ static bool ends_slowly(const struct pem_probe *probe)
 }
 
 /*
- * Is a place in a binary wanted in this process alone? Then no other that runs the same code has the breakpoint. Of other
- * processes than this one a demand outlives what it would hang on.
+ * Is a place in a binary wanted in this process alone? Then no other that runs the same code has
+ * the breakpoint. Of other processes than this one a demand outlives what it would hang on.
  */
 static bool only_here(const struct pem_probe *probe, const struct pem_context *context)
 {
@@ -393,8 +396,9 @@ static int attach_to(const struct pem_probe *probe, struct pem_probe_program *pr
 		}
 	}
 	rc = link_fd < 0 ? -errno : 0;
+	/* the link has it */
 	if (perf_fd >= 0)
-		close(perf_fd); /* the link has it */
+		close(perf_fd);
 	if (!rc)
 		link[program->attached++] = link_fd;
 	return rc;
@@ -446,8 +450,8 @@ static int attach_probe(struct pem_kernel_probe *probe, const struct pem_context
 }
 
 /*
- * Detach what is detached at once. What ends slowly (leave_behind.c) is left: nobody wants anything of it any more, which its
- * program sees in its control word. Returns whether any was attached.
+ * Detach what is detached at once. What ends slowly (leave_behind.c) is left: nobody wants anything
+ * of it any more, which its program sees in its control word. Returns whether any was attached.
  */
 static bool detach_program(const struct pem_probe *probe, struct pem_probe_program *program)
 {

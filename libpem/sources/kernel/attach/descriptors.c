@@ -2,9 +2,9 @@
 /*
  * descriptors.c - how many probes a process has descriptors for, and how many a probe takes
  *
- * A probe takes two or more, and patterns name hundreds of probes. The recorder needs some for itself, later: a pipe to its
- * command, the streams of its trace, the pools of processes that come. So probes leave it a share, and those that find
- * none are left out before the recorder is.
+ * A probe takes two or more, and patterns name hundreds of probes. The recorder needs some for
+ * itself, later: a pipe to its command, the streams of its trace, the pools of processes that come.
+ * So probes leave it a share, and those that find none are left out before the recorder is.
  */
 #include "attach.h"
 

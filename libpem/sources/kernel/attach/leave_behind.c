@@ -2,15 +2,17 @@
 /*
  * leave_behind.c - perf events, and links of many places, ended without waiting for it
  *
- * To take a program off a perf event, and to end that, the kernel waits until no CPU can be in it any more: some tens of
- * milliseconds each, and the ends one after the other, in whatever thread or process: hundreds take a minute. Nothing depends on
- * it, for a program of which nothing is wanted ends at once. So processes that hold nothing else take them, and end: links
- * of many places (multi.c) end beside each other, perf events one by one whoever holds them.
+ * To take a program off a perf event, and to end that, the kernel waits until no CPU can be in it
+ * any more: some tens of milliseconds each, and the ends one after the other, in whatever thread or
+ * process: hundreds take a minute. Nothing depends on it, for a program of which nothing is wanted
+ * ends at once. So processes that hold nothing else take them, and end: links of many places
+ * (multi.c) end beside each other, perf events one by one whoever holds them.
  *
- * They are not forked as programs are, whose handlers, ours among them, would take them for one of theirs; they run nothing
- * but system calls, and no handler of a signal, for they have all blocked; and they are grandchildren, so that nobody is told
- * of their end. The child's copy of our memory is theirs together: a copy for each would take a program of a gigabyte some
- * twenty milliseconds more each, and one that shared ours would keep it for as long as it takes them.
+ * They are not forked as programs are, whose handlers, ours among them, would take them for one of
+ * theirs; they run nothing but system calls, and no handler of a signal, for they have all blocked;
+ * and they are grandchildren, so that nobody is told of their end. The child's copy of our memory
+ * is theirs together: a copy for each would take a program of a gigabyte some twenty milliseconds
+ * more each, and one that shared ours would keep it for as long as it takes them.
  */
 #define _GNU_SOURCE
 #include "attach.h"
@@ -43,8 +45,8 @@ static int compare(const void *a, const void *b)
 }
 
 /*
- * Close all descriptors but these, of which the first may stay, too: pipes that others read to their end, locks that say that
- * we live.
+ * Close all descriptors but these, of which the first may stay, too: pipes that others read to
+ * their end, locks that say that we live.
  */
 static void close_others(const int *fds, size_t count, unsigned from)
 {
@@ -58,7 +60,10 @@ static void close_others(const int *fds, size_t count, unsigned from)
 	syscall(SYS_close_range, from, ~0u, 0);
 }
 
-/* A process that holds these, and ends when nobody else does: when nothing can be written any more to what it reads. */
+/*
+ * A process that holds these, and ends when nobody else does: when nothing can be written any more
+ * to what it reads.
+ */
 static int hold(void *arg)
 {
 	const struct holder *h = arg;

@@ -2,10 +2,12 @@
 /*
  * misses.c - events of probes that the kernel passed over, counted as far as it counts them
  *
- * A place that is run within another, or within itself, on the same CPU: of programs by trampolines (fentry, fexit) each program
- * counts that. Programs on perf events (tracepoints, kprobes) share one guard for each CPU; since Linux 6.7 each program
- * counts what that kept away, and a link tells what its kprobe missed before, or its kretprobe for want of room: of one
- * function under way more often than there are instances. Before, nobody counts either. Uprobes do not run within each other.
+ * A place that is run within another, or within itself, on the same CPU: of programs by trampolines
+ * (fentry, fexit) each program counts that. Programs on perf events (tracepoints, kprobes) share
+ * one guard for each CPU; since Linux 6.7 each program counts what that kept away, and a link tells
+ * what its kprobe missed before, or its kretprobe for want of room: of one function under way more
+ * often than there are instances. Before, nobody counts either. Uprobes do not run within each
+ * other.
  */
 #include "attach.h"
 
@@ -16,7 +18,10 @@
 #define BY_KPROBE 3u /* enum bpf_perf_event_type */
 #define BY_KRETPROBE 4u
 
-/* The head of struct bpf_link_info for a link of a perf event, as since Linux 6.7: installed headers may be older. */
+/*
+ * The head of struct bpf_link_info for a link of a perf event, as since Linux 6.7: installed
+ * headers may be older.
+ */
 struct link_info {
 	uint32_t type, id, program, reserved0;
 	uint32_t by, reserved1;

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #define BTF_FILE PEM_KERNEL_BTF_FOLDER "/vmlinux"
-#define INIT_PID_NAMESPACE                                                                         \
-	0xeffffffcu /* the inode number of the first pid namespace, fixed by the kernel */
+/* the inode number of the first pid namespace, fixed by the kernel */
+#define INIT_PID_NAMESPACE 0xeffffffcu
 
 static bool has_capabilities(void)
 {
@@ -80,7 +80,10 @@ const struct pem_kernel_btf *pem_kernel__running(struct pem_error *reason)
 	return btf;
 }
 
-/* Why no alternative of an event will do: none of its tracepoints is there, or one that is has other parameters. */
+/*
+ * Why no alternative of an event will do: none of its tracepoints is there, or one that is has
+ * other parameters.
+ */
 static void say_why(const struct pem_kernel_btf *kernel, const struct pem_kernel_event *event,
 		    struct pem_error *reason)
 {

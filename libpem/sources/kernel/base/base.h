@@ -51,12 +51,15 @@ struct pem_kernel_alternative {
 	const char *program;
 	const char *tracepoint; /* "system:event" */
 	const char *arguments; /* its parameters as C; NULL: whatever they are */
-	const char *
-		kernel; /* range of kernels that the spec says it is for, such as "6.8-"; NULL: none said */
+	/* range of kernels that the spec says it is for, such as "6.8-"; NULL: none said */
+	const char *kernel;
 };
 #define PEM_KERNEL_ALTERNATIVES_MAX 8u
 
-/* A string or list in the tail of a record: in the ring it has a fixed place, as long as it may become. */
+/*
+ * A string or list in the tail of a record: in the ring it has a fixed place, as long as it may
+ * become.
+ */
 struct pem_kernel_tail {
 	uint16_t max_count; /* bytes of a string, elements of a list */
 	uint8_t element_bytes; /* of a list; 0: a string */
@@ -81,8 +84,8 @@ struct pem_kernel_event {
 struct pem_kernel_static_source {
 	const char *probe; /* "provider:name" */
 	const char *binary;
-	const uint8_t *
-		arguments; /* of each field of the event: which one of the probe's it is; 255: not known */
+	/* of each field of the event: which one of the probe's it is; 255: not known */
+	const uint8_t *arguments;
 };
 struct pem_kernel_static {
 	uint32_t id;
@@ -111,7 +114,10 @@ struct pem_probe_program {
 	size_t attached;
 };
 
-/* A probe of the session's: a row that the table has not, and its programs, several if its places differ. */
+/*
+ * A probe of the session's: a row that the table has not, and its programs, several if its places
+ * differ.
+ */
 struct pem_kernel_probe {
 	struct pem_probe *probe;
 	struct pem_kernel_event row;
@@ -153,8 +159,8 @@ struct pem_source {
 	struct pem_kernel_program programs[PEM_KRING_EVENTS_MAX];
 	struct pem_kernel_probe *probes; /* their indexes follow the table's */
 	size_t probe_count;
-	uint16_t probe_by_id
-		[PEM_KERNEL_PROBES_BY_ID]; /* open addressing: place in probes + 1; 0: free */
+	/* open addressing: place in probes + 1; 0: free */
+	uint16_t probe_by_id[PEM_KERNEL_PROBES_BY_ID];
 	int context_index; /* the event that sets threads, or -1 */
 	bool started;
 	bool stopped;
@@ -198,7 +204,6 @@ static inline struct pem_kring *pem_source__ring(const struct pem_source *source
 	return (struct pem_kring *)(source->rings + cpu * source->ring_stride);
 }
 
-
 /* Work on many things, of which somebody waiting is told how far it is. */
 struct pem_progress {
 	uint64_t start_ns, said_ns; /* 0: nothing was said yet */
@@ -210,30 +215,47 @@ void pem_progress__end(const struct pem_progress *progress, const struct pem_sou
 
 /* Can this user load BPF programs here at all? 1, or 0 with reason. */
 int pem_kernel__can_load(struct pem_error *reason);
-/* May programs load arguments that are 'const void *'? Tried with the first call, which takes some 20 ms. */
+/*
+ * May programs load arguments that are 'const void *'? Tried with the first call, which takes some
+ * 20 ms.
+ */
 bool pem_kernel__loads_void(void);
-/* Do helpers read no memory of the kernel's for programs, since it is locked down for confidentiality? Tried with the first call. */
+/*
+ * Do helpers read no memory of the kernel's for programs, since it is locked down for
+ * confidentiality? Tried with the first call.
+ */
 bool pem_kernel__no_reading(void);
 /* The number of one of the kernel's kinds of perf events, "kprobe". -ENOENT: it has none such. */
 int pem_kernel__perf_type(const char *name);
-/* Does this kernel have what probes of a kind are attached by? 1, or 0 with reason. Asked behind pem_kernel__can_load. */
+/*
+ * Does this kernel have what probes of a kind are attached by? 1, or 0 with reason. Asked behind
+ * pem_kernel__can_load.
+ */
 int pem_kernel__can_attach(enum pem_probe_kind kind, struct pem_error *reason);
-/* The attach type of programs that one link puts to many places of a binary: installed headers may be older. */
+/*
+ * The attach type of programs that one link puts to many places of a binary: installed headers may
+ * be older.
+ */
 #define PEM_UPROBE_MULTI 48u /* BPF_TRACE_UPROBE_MULTI */
 /* Has this kernel such links, and may this user make them? Tried with the first call. */
 bool pem_kernel__has_uprobe_multi(void);
 /*
- * Put a program that was loaded for it to offsets in a binary by one such link, in this process alone or in all.
- * semaphores: where the counts of users are; NULL: there are none. returns: where functions return. The link, or -errno.
+ * Put a program that was loaded for it to offsets in a binary by one such link, in this process
+ * alone or in all. semaphores: where the counts of users are; NULL: there are none. returns: where
+ * functions return. The link, or -errno.
  */
 int pem_kernel__create_uprobe_link(int program, const char *path, const uint64_t *offsets,
 				   const uint64_t *semaphores, size_t count, bool returns,
 				   bool only_here);
-/* Does it count the events that it passes over, of programs on perf events and of kprobes? Linux does since 6.7. */
+/*
+ * Does it count the events that it passes over, of programs on perf events and of kprobes? Linux
+ * does since 6.7.
+ */
 bool pem_kernel__counts_misses(void);
 /*
- * The alternative of an event that the running kernel has, by its types: the first whose parameters are the same,
- * else the first whose parameters fit. refused: a bit for each that is out of the question. -ENOENT with reason.
+ * The alternative of an event that the running kernel has, by its types: the first whose parameters
+ * are the same, else the first whose parameters fit. refused: a bit for each that is out of the
+ * question. -ENOENT with reason.
  */
 int pem_kernel__choose(unsigned index, uint32_t refused, struct pem_error *reason);
 /* The same, in any kernel. */

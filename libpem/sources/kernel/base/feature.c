@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * feature.c - what this kernel allows and counts: tried once with programs that do nothing else, or told by its types
+ * feature.c - what this kernel allows and counts: tried once with programs that do nothing else, or
+ * told by its types
  *
  * Not here: what the user may do, and which tracepoints there are (available.c).
  */
@@ -54,7 +55,10 @@ bool pem_kernel__loads_void(void)
 static pthread_once_t reading_once = PTHREAD_ONCE_INIT;
 static bool no_reading;
 
-/* libbpf 1.1 does not know what newer kernels say of a helper that is not for a program, so this one is really loaded. */
+/*
+ * libbpf 1.1 does not know what newer kernels say of a helper that is not for a program, so this
+ * one is really loaded.
+ */
 static void try_reading(void)
 {
 	const struct bpf_insn program[] = {
@@ -104,8 +108,9 @@ static void try_functions(void)
 	int id = types ? btf__find_by_name_kind(types, "vfs_read", BTF_KIND_FUNC) : 0;
 	int fd;
 
+	/* can't be told: who attaches will see */
 	if (id <= 0)
-		return; /* can't be told: who attaches will see */
+		return;
 	options.attach_btf_id = (uint32_t)id;
 	fd = bpf_prog_load(BPF_PROG_TYPE_TRACING, "pem_try_entry", "GPL", program,
 			   sizeof(program) / sizeof(program[0]), &options);
@@ -130,8 +135,8 @@ int pem_kernel__perf_type(const char *name)
 }
 
 /*
- * May this user attach to a place of a kind? Kernels differ in what they want for it, so one is asked for that can't be: who
- * may is told so, and who may not gets nothing else to hear.
+ * May this user attach to a place of a kind? Kernels differ in what they want for it, so one is
+ * asked for that can't be: who may is told so, and who may not gets nothing else to hear.
  */
 static bool is_allowed(const char *kind, const char *location)
 {

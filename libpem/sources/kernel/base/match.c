@@ -54,7 +54,10 @@ static enum pem_kernel_match match_integer(const struct btf_type *type, uint32_t
 	return PEM_KERNEL_FITS;
 }
 
-/* Are two types behind all names and qualifiers the same? For the spec's type names that the kernel spells otherwise. */
+/*
+ * Are two types behind all names and qualifiers the same? For the spec's type names that the kernel
+ * spells otherwise.
+ */
 static enum pem_kernel_match match_types(const struct btf *btf, const struct btf_type *got,
 					 const struct btf_type *wanted)
 {
@@ -149,8 +152,9 @@ enum pem_kernel_match pem_kernel_btf__match(const struct pem_kernel_btf *btf,
 	count = btf_vlen(type);
 	/* The first parameter is the probe's own. */
 	for (i = 1; (rc = pem_prototype__next(&prototype, &wanted)) > 0; i++) {
+		/* "void": none */
 		if (wanted.kind == PEM_C_VOID && !wanted.pointers)
-			break; /* "void": none */
+			break;
 		one = i < count ? match_type(types, params[i].type, &wanted) : PEM_KERNEL_DIFFERS;
 		match = one < match ? one : match;
 	}

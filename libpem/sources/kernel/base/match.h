@@ -12,7 +12,8 @@
 enum pem_kernel_match {
 	PEM_KERNEL_ABSENT, /* there is no such tracepoint */
 	PEM_KERNEL_DIFFERS, /* there is, with other parameters */
-	PEM_KERNEL_FITS, /* it has the parameters and more after them, or integers of the other sign */
+	/* it has the parameters and more after them, or integers of the other sign */
+	PEM_KERNEL_FITS,
 	PEM_KERNEL_EQUAL,
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * object.c - the BPF object's bytes, made part of the plugin: no file to find and no tool needed at run time
+ * object.c - the BPF object's bytes, made part of the plugin: no file to find and no tool needed at
+ * run time
  *
  * The object itself is GPL-2.0 (kmod/bpf) and runs in the kernel only; here it is data.
  */

@@ -2,7 +2,8 @@
 /*
  * prototype.c - the C parameters of a tracepoint, read word by word (contract: prototype.h)
  *
- * A prototype consists of words, commas and stars (spec/pem.xsd); qualifiers say nothing about a value's size or place.
+ * A prototype consists of words, commas and stars (spec/pem.xsd); qualifiers say nothing about a
+ * value's size or place.
  */
 #include "prototype.h"
 
@@ -73,7 +74,9 @@ static int set_name(struct pem_c_type *type, enum pem_c_kind kind, const char *w
 	return 0;
 }
 
-/* Skip blanks and stars, counting these; the word after them, of *bytes (0: the parameter's end). */
+/*
+ * Skip blanks and stars, counting these; the word after them, of *bytes (0: the parameter's end).
+ */
 static const char *next_word(const char **text, size_t *bytes, unsigned *pointers)
 {
 	const char *word;

@@ -26,8 +26,8 @@ struct pem_c_type {
 };
 
 /*
- * Read the next parameter, such as "const struct sk_buff *skb", and move on past its comma. 1; 0: there is none left;
- * -EINVAL: that is no parameter.
+ * Read the next parameter, such as "const struct sk_buff *skb", and move on past its comma. 1; 0:
+ * there is none left; -EINVAL: that is no parameter.
  */
 int pem_prototype__next(const char **text, struct pem_c_type *type);
 

@@ -20,7 +20,10 @@ const struct pem_kernel_event *pem_kernel__event(unsigned index)
 	return index < PEM_KERNEL_EVENT_COUNT ? &pem_kernel_events[index] : NULL;
 }
 
-/* Called for every record drained: the generated table of hashes is at least twice as long as the table. */
+/*
+ * Called for every record drained: the generated table of hashes is at least twice as long as the
+ * table.
+ */
 int pem_kernel__find(uint32_t id)
 {
 	uint32_t i = id;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * uprobe_multi.c - a program put to all its locations in a binary by one link, as Linux can since 6.6
+ * uprobe_multi.c - a program put to all its locations in a binary by one link, as Linux can since
+ * 6.6
  *
- * Without it each place takes a perf event, which only CAP_SYS_ADMIN may make on some kernels, and which the kernel ends one
- * after the other under one lock, some tens of milliseconds each: whoever attaches next waits for that. Installed headers
- * and libbpf may be older than the kernel, so the call's layout stands here.
+ * Without it each place takes a perf event, which only CAP_SYS_ADMIN may make on some kernels, and
+ * which the kernel ends one after the other under one lock, some tens of milliseconds each: whoever
+ * attaches next waits for that. Installed headers and libbpf may be older than the kernel, so the
+ * call's layout stands here.
  */
 #include "base.h"
 
@@ -53,7 +55,10 @@ int pem_kernel__create_uprobe_link(int program, const char *path, const uint64_t
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool has_multi;
 
-/* A kernel that knows such links says of a place in no file that it is in none, and any other that it knows no such link. */
+/*
+ * A kernel that knows such links says of a place in no file that it is in none, and any other that
+ * it knows no such link.
+ */
 static void try_multi(void)
 {
 	LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = PEM_UPROBE_MULTI);

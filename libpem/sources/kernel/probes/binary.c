@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * binary.c - functions and static probes of programs and libraries as probes: uprobe, uretprobe, usdt
+ * binary.c - functions and static probes of programs and libraries as probes: uprobe, uretprobe,
+ * usdt
  *
  *	uprobe:PATH:FUNCTION[+OFFSET]   uretprobe:PATH:FUNCTION   usdt:PATH:[PROVIDER:]NAME
  *
- * A function's arguments are those that its registers hold, for nothing in the file says how many it has. A static probe
- * may stand at many places, each with its arguments elsewhere: all of them are one event.
+ * A function's arguments are those that its registers hold, for nothing in the file says how many
+ * it has. A static probe may stand at many places, each with its arguments elsewhere: all of them
+ * are one event.
  */
 #define _GNU_SOURCE
 #include "elf_probes.h"
@@ -192,7 +194,8 @@ static int found_function(void *arg, const struct pem_elf_symbol *symbol)
 	site.offset = symbol->offset + s->offset;
 	probe = find_probe(s, name);
 	its = probe ? probe->sites : NULL;
-	if (its) /* exported, and in the program's own table, too; or several static ones of one name */
+	/* Exported, and in the program's own table, too; or several static ones of one name. */
+	if (its)
 		return its[0].offset == site.offset ? 0 : add_site(probe, &site);
 	snprintf(specifier, sizeof(specifier), "%.200s%s%s", symbol->name, s->plus,
 		 returns ? "__return" : "");
@@ -208,7 +211,9 @@ static int found_function(void *arg, const struct pem_elf_symbol *symbol)
 
 /* --- static probes --- */
 
-/* What one place says of argument i: the widest counts, and what can be read nowhere is no field. */
+/*
+ * What one place says of argument i: the widest counts, and what can be read nowhere is no field.
+ */
 static void merge_argument(struct pem_probe_field *field, int known,
 			   const struct pem_usdt_argument *argument)
 {
@@ -220,7 +225,10 @@ static void merge_argument(struct pem_probe_field *field, int known,
 	}
 }
 
-/* Of an argument that is a variable: how far that lies from the instruction, wherever the binary is in memory. */
+/*
+ * Of an argument that is a variable: how far that lies from the instruction, wherever the binary is
+ * in memory.
+ */
 static int find_variable(const struct search *s, const struct pem_elf_note *note,
 			 struct pem_usdt_argument *argument)
 {
@@ -252,7 +260,10 @@ static int add_argument(struct pem_probe *probe, unsigned i, int known,
 	return 0;
 }
 
-/* All arguments of a place. What only some places of a probe have is no field: 0 would be read for absent. */
+/*
+ * All arguments of a place. What only some places of a probe have is no field: 0 would be read for
+ * absent.
+ */
 static int take_arguments(const struct search *s, struct pem_probe *probe,
 			  struct pem_probe_site *site, const struct pem_elf_note *note)
 {

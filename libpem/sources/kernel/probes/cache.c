@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * cache.c - probes of binaries that a search has found, kept for those who look for each by its name afterwards
+ * cache.c - probes of binaries that a search has found, kept for those who look for each by its
+ * name afterwards
  *
- * A pattern finds hundreds in one walk through a file, and to look for each of them anew is as many walks. What was found
- * holds as long as what the binary is called leads to the file that was read, unchanged: a breakpoint at an offset of
- * another file stands in the middle of an instruction. Any thread may come; what is handed out is the caller's copy.
+ * A pattern finds hundreds in one walk through a file, and to look for each of them anew is as many
+ * walks. What was found holds as long as what the binary is called leads to the file that was read,
+ * unchanged: a breakpoint at an offset of another file stands in the middle of an instruction. Any
+ * thread may come; what is handed out is the caller's copy.
  */
 #include "probes.h"
 
@@ -14,10 +16,13 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pem_probe **cache;
-static size_t cache_count, cache_capacity,
-	cache_next; /* the next one to make room when it is full */
+/* the next one to make room when it is full */
+static size_t cache_count, cache_capacity, cache_next;
 
-/* Who is in here when the process ends may stay, or was in here when we were forked from it: it is not waited for. */
+/*
+ * Who is in here when the process ends may stay, or was in here when we were forked from it: it is
+ * not waited for.
+ */
 __attribute__((destructor)) static void forget_all(void)
 {
 	if (pthread_mutex_trylock(&lock))

@@ -2,8 +2,8 @@
 /*
  * function.c - functions of the kernel as probes: fentry, fexit, kprobe, kretprobe
  *
- * Which functions there are, and their parameters, are from the kernel's types (BTF). A kprobe may be at any instruction and
- * in functions that have no type: there registers are all that is known.
+ * Which functions there are, and their parameters, are from the kernel's types (BTF). A kprobe may
+ * be at any instruction and in functions that have no type: there registers are all that is known.
  */
 #define _GNU_SOURCE
 #include "probes.h"
@@ -18,7 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FUNCTIONS_MAX 500u /* that a pattern may name: each is patched into the kernel by itself */
+/* that a pattern may name: each is patched into the kernel by itself */
+#define FUNCTIONS_MAX 500u
 
 struct search {
 	enum pem_probe_kind kind;
@@ -38,7 +39,10 @@ static unsigned words_of(const struct btf_type *type)
 									    : 1;
 }
 
-/* How many registers: what is longer than two is in memory, on the stack or, on arm64, where one register points. */
+/*
+ * How many registers: what is longer than two is in memory, on the stack or, on arm64, where one
+ * register points.
+ */
 static unsigned registers_of(const struct btf_type *type)
 {
 	if (type && btf_is_composite(type) && type->size > 16)
@@ -192,8 +196,9 @@ static int search_part(struct search *s, const struct pem_kernel_btf *kernel, un
 			       : fnmatch(s->pattern, name, FNM_NOESCAPE) != 0)
 			continue;
 		rc = found_function(s, btf, id, part ? module : NULL);
+		/* of several with one name the first is meant, as the kernel does */
 		if (s->literal)
-			break; /* of several with one name the first is meant, as the kernel does */
+			break;
 	}
 	return rc;
 }
@@ -238,7 +243,10 @@ static int add_location(struct search *s, const char *function, uint64_t offset)
 	return s->found(s->arg, probe);
 }
 
-/* Is it a function by the kernel's list of its symbols, which has those without types, too? Where that can't be read it may be. */
+/*
+ * Is it a function by the kernel's list of its symbols, which has those without types, too? Where
+ * that can't be read it may be.
+ */
 static bool is_function(const char *name)
 {
 	FILE *file = fopen("/proc/kallsyms", "re");

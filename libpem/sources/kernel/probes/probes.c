@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * probes.c - places that no spec describes: what people write, the names of their events (contract: probes.h)
+ * probes.c - places that no spec describes: what people write, the names of their events (contract:
+ * probes.h)
  *
- * A probe is found anew wherever it is needed, by its name, which is the source's name in its event. So an event says all
- * there is to say, wherever its description has been meanwhile.
+ * A probe is found anew wherever it is needed, by its name, which is the source's name in its
+ * event. So an event says all there is to say, wherever its description has been meanwhile.
  */
 #include "probes.h"
 

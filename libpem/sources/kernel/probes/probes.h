@@ -2,7 +2,8 @@
 /*
  * probes.h - what no spec describes: found by what somebody calls it, and described as an event
  *
- *	probes.c      what people write, names of events, from a probe to an event's description and back
+ *	probes.c      what people write, names of events, from a probe to an event's description and
+ *		      back
  *	tracepoint.c  tracepoints, by tracefs
  *	function.c    functions of the kernel, by BTF
  *	binary.c      functions and static probes of programs and libraries
@@ -26,8 +27,8 @@
 
 #define PEM_PROBE_FIELDS_MAX 48u
 #define PEM_PROBE_NAME_BYTES 64u
-#define PEM_PROBE_STRING_BYTES                                                                     \
-	128u /* of a string whose length is not known before: longer ones are cut */
+/* of a string whose length is not known before: longer ones are cut */
+#define PEM_PROBE_STRING_BYTES 128u
 #define PEM_PROBE_LIST_BYTES 128u
 #define PEM_PROBES_MAX 1600u /* that one pattern may find */
 #define PEM_PROBE_SITES_MAX 4096u
@@ -39,9 +40,14 @@ enum pem_location_kind {
 	PEM_LOCATION_CONTEXT, /* load_bytes of the context at offset */
 	PEM_LOCATION_POINTER, /* the same, and the verifier may know it as a pointer */
 	PEM_LOCATION_CONSTANT, /* constant */
-	PEM_LOCATION_USER, /* the process's memory at (register at offset) + (register at index_offset << shift) + constant */
+	/*
+	 * the process's memory at (register at offset) + (register at index_offset << shift) +
+	 * constant
+	 */
+	PEM_LOCATION_USER,
 	PEM_LOCATION_BYTES, /* an array or string in the context, at offset */
-	PEM_LOCATION_DATA_LOC, /* the same; at offset is a word: where in the context, and how long (<< 16) */
+	/* the same; at offset is a word: where in the context, and how long (<< 16) */
+	PEM_LOCATION_DATA_LOC,
 	PEM_LOCATION_REL_LOC, /* the same, counted from behind that word */
 };
 #define PEM_LOCATION_NO_REGISTER 0xffffu
@@ -56,7 +62,8 @@ enum pem_location_index {
 struct pem_argument_location {
 	uint8_t kind; /* enum pem_location_kind */
 	uint8_t load_bytes;
-	uint8_t bytes; /* of these, how many are the value's; 0: as the field says, and so is its sign */
+	/* of these, how many are the value's; 0: as the field says, and so is its sign */
+	uint8_t bytes;
 	uint8_t is_signed;
 	uint8_t shift;
 	uint8_t index; /* enum pem_location_index */
@@ -103,9 +110,14 @@ void pem_probe__free(struct pem_probe *probe);
 /* A probe without fields. NULL: no memory. class_name and specifier are made identifiers. */
 struct pem_probe *pem_probe__new(enum pem_probe_kind kind, const char *name, const char *layer,
 				 const char *class_name, const char *specifier);
-/* The next field, zeroed, its name made an identifier that no other has; NULL: there are too many. */
+/*
+ * The next field, zeroed, its name made an identifier that no other has; NULL: there are too many.
+ */
 struct pem_probe_field *pem_probe__add_field(struct pem_probe *probe, const char *name);
-/* Give lists other names whose length, "NAME_length" in the trace, would be called as another field is. */
+/*
+ * Give lists other names whose length, "NAME_length" in the trace, would be called as another field
+ * is.
+ */
 void pem_probe__rename_lists(struct pem_probe *probe);
 /* A field that is a number of so many bytes. */
 void pem_probe_field__set_number(struct pem_probe_field *field, unsigned bytes, bool is_signed);
@@ -113,22 +125,38 @@ void pem_probe_field__set_number(struct pem_probe_field *field, unsigned bytes, 
 /* Is it what pem_probe__find understands: "SYSTEM:EVENT", "KIND:..."? */
 bool pem_probe__is_pattern(const char *pattern);
 /*
- * Find what a pattern names, and hand each to found, which owns it then; it returns 0, or -errno to end. Returns how many;
- * -ENOENT: there is none such; -E2BIG: too many; another -errno: it can't be told. With a sentence in error.
+ * Find what a pattern names, and hand each to found, which owns it then; it returns 0, or -errno to
+ * end. Returns how many; -ENOENT: there is none such; -E2BIG: too many; another -errno: it can't be
+ * told. With a sentence in error.
  */
 typedef int (*pem_probe_found)(void *arg, struct pem_probe *probe);
 int pem_probe__find(const char *pattern, pem_probe_found found, void *arg, struct pem_error *error);
-/* The one that an event's source_name names, if it is one whose event has this name. NULL with error. */
+/*
+ * The one that an event's source_name names, if it is one whose event has this name. NULL with
+ * error.
+ */
 struct pem_probe *pem_probe__of_event(const struct pem_event *event, struct pem_error *error);
-/* The probe of an event of a spec that comes from static probes, with the event's fields. NULL with reason. */
+/*
+ * The probe of an event of a spec that comes from static probes, with the event's fields. NULL with
+ * reason.
+ */
 struct pem_probe *pem_probe__of_static(const struct pem_event *event, struct pem_error *reason);
-/* Keep a probe that was found in a binary for who looks for it by its name; takes it over, of whatever kind it is. */
+/*
+ * Keep a probe that was found in a binary for who looks for it by its name; takes it over, of
+ * whatever kind it is.
+ */
 void pem_probe_cache__keep(struct pem_probe *probe);
-/* A copy of one kept, the caller's, if what its binary is called leads to the file that was read, unchanged; NULL: look for it. */
+/*
+ * A copy of one kept, the caller's, if what its binary is called leads to the file that was read,
+ * unchanged; NULL: look for it.
+ */
 struct pem_probe *pem_probe_cache__find(const char *name);
 /* Does the event have the probe's fields? */
 bool pem_probe__fits(const struct pem_probe *probe, const struct pem_event *event);
-/* The probe as an event whose fields have no offsets yet. fields: as many as the probe has. Strings are the probe's. */
+/*
+ * The probe as an event whose fields have no offsets yet. fields: as many as the probe has. Strings
+ * are the probe's.
+ */
 void pem_probe__as_event(const struct pem_probe *probe, struct pem_event *event,
 			 struct pem_field *fields);
 
@@ -151,24 +179,32 @@ int pem_probe__find_functions(enum pem_probe_kind kind, const char *rest, pem_pr
 			      void *arg, struct pem_error *error);
 int pem_probe__find_in_binary(enum pem_probe_kind kind, const char *rest, pem_probe_found found,
 			      void *arg, struct pem_error *error);
-/* A binary as somebody names it: a path, or a name to look for as the system does. Its real path, to be freed; NULL. */
+/*
+ * A binary as somebody names it: a path, or a name to look for as the system does. Its real path,
+ * to be freed; NULL.
+ */
 char *pem_binary__path(const char *name);
 /* The word in front of a kind's colon, "uprobe". */
 const char *pem_probe_kind__word(enum pem_probe_kind kind);
 
 /*
- * Read a tracepoint's format file into a probe: its number, and its fields but for the common ones. What has no type is
- * handed on as bytes. 0, or -EINVAL: that is no format.
+ * Read a tracepoint's format file into a probe: its number, and its fields but for the common ones.
+ * What has no type is handed on as bytes. 0, or -EINVAL: that is no format.
  */
 int pem_format__parse(struct pem_probe *probe, const char *text);
 
-/* One argument of a static probe, as in "-4@%eax": moves *text behind it. 1; 0: there is none left; -EINVAL: not known how
- * to read; then, too, *text has been moved. */
+/*
+ * One argument of a static probe, as in "-4@%eax": moves *text behind it. 1; 0: there is none left;
+ * -EINVAL: not known how to read; then, too, *text has been moved.
+ */
 struct pem_usdt_argument {
 	struct pem_argument_location location;
 	uint8_t bytes;
 	bool is_signed;
-	/* Not NULL: the place counts from the probe's instruction to what lies at this name, and constant is to be added to that. */
+	/*
+	 * Not NULL: the place counts from the probe's instruction to what lies at this name, and
+	 * constant is to be added to that.
+	 */
 	const char *symbol;
 	size_t symbol_bytes;
 };
@@ -176,9 +212,14 @@ int pem_usdt_argument__next(const char **text, struct pem_usdt_argument *argumen
 /* Are a static probe's arguments at the same places at both? Then one program does for them. */
 bool pem_usdt_arguments__same(const struct pem_probe_site *a, const struct pem_probe_site *b);
 
-/* Where the kernel keeps a register in what programs of probes are given, or PEM_LOCATION_NO_REGISTER. */
+/*
+ * Where the kernel keeps a register in what programs of probes are given, or
+ * PEM_LOCATION_NO_REGISTER.
+ */
 uint16_t pem_register__offset(const char *name, size_t bytes);
-/* The same of the nth argument of a function, its result; PEM_LOCATION_NO_REGISTER: it is in none. */
+/*
+ * The same of the nth argument of a function, its result; PEM_LOCATION_NO_REGISTER: it is in none.
+ */
 uint16_t pem_register__argument(unsigned n);
 uint16_t pem_register__result(void);
 #define PEM_REGISTER_ARGUMENTS_MAX 8u

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * static.c - events of specs that come from static probes: the probe found in a binary here, its arguments as fields
+ * static.c - events of specs that come from static probes: the probe found in a binary here, its
+ * arguments as fields
  *
- * A spec names a binary by its path, or by its name alone where distributions put it into different places. Such a one is
- * looked for among what runs, then where programs and libraries are, then in folders that servers are installed into. The
- * first that has the probe is taken: of several versions of a server one that runs.
+ * A spec names a binary by its path, or by its name alone where distributions put it into different
+ * places. Such a one is looked for among what runs, then where programs and libraries are, then in
+ * folders that servers are installed into. The first that has the probe is taken: of several
+ * versions of a server one that runs.
  */
 #define _GNU_SOURCE
 #include "probes.h"
@@ -24,8 +26,9 @@
 #include <unistd.h>
 
 /*
- * Does the path lead to what the process runs? It does not in another mount namespace, or where the file was replaced. And is it
- * root's or the caller's? Anybody may run a program of any name, and may not thereby choose what is recorded.
+ * Does the path lead to what the process runs? It does not in another mount namespace, or where the
+ * file was replaced. And is it root's or the caller's? Anybody may run a program of any name, and
+ * may not thereby choose what is recorded.
  */
 static bool is_trusted(const char *link, const char *path)
 {

@@ -2,9 +2,9 @@
 /*
  * tracepoint.c - tracepoints that the running kernel has, by tracefs
  *
- * Where nobody has mounted tracefs, it is mounted for this process alone, on no folder: whoever may trace may do that
- * as a rule. What a tracepoint's fields are the kernel's types (BTF) say too, but not its number, without which nobody can
- * attach to it.
+ * Where nobody has mounted tracefs, it is mounted for this process alone, on no folder: whoever may
+ * trace may do that as a rule. What a tracepoint's fields are the kernel's types (BTF) say too, but
+ * not its number, without which nobody can attach to it.
  */
 #define _GNU_SOURCE
 #include "probes.h"
@@ -221,7 +221,9 @@ struct search {
 	int count;
 };
 
-/* What a system has; tracefs lists a few folders that are no events, of which there is no format. */
+/*
+ * What a system has; tracefs lists a few folders that are no events, of which there is no format.
+ */
 static int search_system(struct search *s, const char *system)
 {
 	struct pem_probe *probe = NULL;
@@ -240,7 +242,10 @@ static int search_system(struct search *s, const char *system)
 		}
 		one = describe(s->dir, system, events[i], &probe, s->error);
 		if (one) {
-			/* No folder of an event's, or one that can't be understood: a pattern's others do. */
+			/*
+			 * No folder of an event's, or one that can't be understood: a pattern's
+			 * others do.
+			 */
 			if (s->literal || (one != -ENOENT && one != -EINVAL && one != -E2BIG))
 				rc = one; /* said */
 			continue;

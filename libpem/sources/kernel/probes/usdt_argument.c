@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * usdt_argument.c - where a static probe's arguments are, from the text in its note; and where registers are
+ * usdt_argument.c - where a static probe's arguments are, from the text in its note; and where
+ * registers are
  *
  *	x86	-4@%eax  8@-16(%rbp)  8@(%rax,%rbx,8)  8@16(,%rax,8)  4@$5  4@8+name(%rip)
  *	arm64	-4@x0    8@[sp, 96]   8@[x0]           8@[x1, x2]     4@5    4@[x1, w2, sxtw 2]
  *
- * SIZE@PLACE: the size in bytes, with a '-' if it is signed. Floating-point numbers ("8f@%xmm0") are in no register that a
- * program is shown. The text is hostile input.
+ * SIZE@PLACE: the size in bytes, with a '-' if it is signed. Floating-point numbers ("8f@%xmm0")
+ * are in no register that a program is shown. The text is hostile input.
  */
 #include "elf_probes.h"
 #include "probes.h"
@@ -267,8 +268,9 @@ static bool take_location(const char **text, struct pem_usdt_argument *argument)
 	if (**text == '(')
 		return take_bracket(text, location);
 	if (take_number(text, &location->constant)) {
+		/* counts from the next instruction, which is not known */
 		if (!strncmp(*text, "(%rip", 5))
-			return false; /* counts from the next instruction, which is not known */
+			return false;
 		if (**text == '(')
 			return take_bracket(text, location);
 		if (**text == '+') {
