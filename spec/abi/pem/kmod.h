@@ -107,8 +107,7 @@ struct pem_kmod_list {
 };
 
 #define PEM_KMOD_OVERWRITE 1u /* a full pool reclaims its oldest chunk */
-#define PEM_KMOD_TREE 2u /* Events count in processes of TARGET and in processes that these start  \
-			  */
+#define PEM_KMOD_TREE 2u /* Events count in the processes of TARGET and in all that they start */
 #define PEM_KMOD_ALONE 4u /* With TREE: not in processes that these start */
 struct pem_kmod_setup {
 	uint32_t size;
@@ -140,8 +139,8 @@ struct pem_kmod_event {
 	uint32_t test_count; /* 0: no predicate */
 	uint32_t flags; /* PEM_KMOD_KEEP_* */
 };
-#define PEM_KMOD_KEEP_TESTS                                                                        \
-	1u /* change only action and distribution: pid, tid, cpu and tests stay */
+/* Change only action and distribution: pid, tid, cpu and tests stay. */
+#define PEM_KMOD_KEEP_TESTS 1u
 /*
  * Read the counters of COUNTERS at each of these events, whether the event itself is logged or not.
  */
