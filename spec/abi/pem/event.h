@@ -150,24 +150,16 @@ enum pem_role {
  * the machine has is taken.
  */
 enum pem_source_kind {
-	PEM_SOURCE_STUB =
-		/*
-		 * 'stub': a program or library calls the generated stub; name, if given, is that
-		 * library
-		 */
-	0,
+	/* 'stub': a program or library calls the generated stub; name, if given, is that library */
+	PEM_SOURCE_STUB = 0,
 	PEM_SOURCE_TRACEPOINT = 1, /* 'tracepoint': name is 'system:event' */
 	PEM_SOURCE_PERF = 2, /* 'perf': name is a libpfm4 event, such as 'perf::TASK-CLOCK' */
 	PEM_SOURCE_SAMPLE = 3, /* 'perf-sample': periodic sample with counters; name is its clock */
 	PEM_SOURCE_USDT = 4, /* 'usdt': a static probe in a binary; name is 'provider:probe' */
 	/* 'module': pem.ko samples; name is the sampler: 'counters', 'accessed' or 'supply' */
 	PEM_SOURCE_MODULE = 5,
-	PEM_SOURCE_PROBE =
-		/*
-		 * no spec has it: an ad-hoc probe of the kernel or a binary, as in
-		 * pem_session__add_probes
-		 */
-	6,
+	/* no spec has it: an ad-hoc probe of the kernel or a binary (pem_session__add_probes) */
+	PEM_SOURCE_PROBE = 6,
 	PEM_SOURCE_COUNT
 };
 
