@@ -171,7 +171,7 @@ static int visit_section(char *texts, size_t bytes, const char *origin, pem_mode
 
 	for (text = texts; text < texts + bytes; text = end + 1) {
 		end = memchr(text, '\0', (size_t)(texts + bytes - text));
-		if (!end) /* every text has its NUL in the file */
+		if (!end) /* a text in the file without a NUL */
 			return -EINVAL;
 		if (end == text) /* padding between object files */
 			continue;

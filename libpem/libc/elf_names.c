@@ -23,7 +23,7 @@ struct object {
 	const Elf64_Sym *symbols;
 	const char *strings;
 	const Elf64_Half *versions; /* versions by symbol; NULL: the object has none */
-	const Elf64_Verdef *definitions; /* of versions; NULL: the object has none */
+	const Elf64_Verdef *definitions; /* definitions of versions; NULL: the object has none */
 	const uint32_t *gnu_hash; /* gnu_hash, hash, or both are there */
 	const uint32_t *hash;
 };
@@ -31,7 +31,7 @@ struct object {
 struct wanted {
 	const char *name; /* a version may follow it, after an @ */
 	size_t length; /* length of the name */
-	const char *version; /* NULL: the one that programs are linked with today */
+	const char *version; /* NULL: the version that programs are linked with today */
 	uint32_t gnu_hash, hash;
 };
 

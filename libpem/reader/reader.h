@@ -23,7 +23,7 @@
 #define PEM_PACKET_BYTES_MAX (256u << 20) /* no packet is in memory as a whole: see stream.c */
 #define PEM_ABOUT_BYTES_MAX (64u << 20) /* size of .pem/run and of .pem/balance, at most */
 
-/* What the hot loop needs of an event, found by its id. */
+/* An event as the hot loop needs it, found by its id. */
 struct pem_event_info {
 	const struct pem_event *event; /* NULL: free entry */
 	uint32_t id;
@@ -103,7 +103,7 @@ struct pem_stream {
 	size_t block_bytes; /* read at once */
 	size_t capacity;
 	size_t filled;
-	uint64_t buffer_offset; /* in the file, of buffer[0] */
+	uint64_t buffer_offset; /* offset of buffer[0] in the file */
 	/* the packet before */
 	bool any_packet;
 	bool lost_in_packet;

@@ -39,14 +39,14 @@ struct pem_trace {
 	struct pem_event_table events;
 	struct pem_context_table *context;
 	const struct pem_trace_producer **images; /* producers in the order of their starts */
-	size_t next_image; /* the first one that has not started yet */
+	size_t next_image; /* index of the first image that has not started yet */
 	uint64_t next_image_clock;
 	struct pem_stream *streams;
 	size_t stream_count;
 	uint8_t uuid[16];
 	bool has_uuid;
 	/* merge */
-	struct pem_stream *current; /* not in the heap; its head is the one handed out last */
+	struct pem_stream *current; /* not in the heap; its head was handed out last */
 	struct pem_stream **heap;
 	size_t heap_count;
 	bool started;

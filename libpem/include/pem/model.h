@@ -14,8 +14,8 @@
  *		printf("%s\n", pem_model__event(model, i)->name);
  *	pem_model__free(model);
  *
- * A model is used by one thread at a time while events are added, by any number after that. No
- * function here blocks, or is async-signal-safe, unless its comment says so.
+ * While events are added, one thread at a time may use a model. After that any number of threads
+ * may. No function here blocks, or is async-signal-safe, unless its comment says so.
  */
 #ifndef PEM_MODEL_H
 #define PEM_MODEL_H

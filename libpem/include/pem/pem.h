@@ -38,9 +38,9 @@
  *
  * Structs that the caller allocates
  *
- * They begin with their size, so that they can grow (<pem/sized.h> has the rules). What is zero is
- * the default. A struct that is read may be {0}. A struct that is filled in needs its size.
- * pem_error has no size and does not grow. What libpem allocates (events, models, a trace's
+ * They begin with their size, so that they can grow (<pem/sized.h> has the rules). A member that is
+ * zero has its default. A struct that is read may be {0}. A struct that is filled in needs its
+ * size. pem_error has no size and does not grow. What libpem allocates (events, models, a trace's
  * description) grows at its end.
  *
  * Threads and signals
@@ -53,8 +53,8 @@
  *
  * Closing or unregistering a handle ends its use: no other thread may be using it. Both wait for
  * calls of its function that run in other threads. So two functions that unregister each other's
- * callbacks while both run wait for ever. So does a caller that holds a lock which the function is
- * about to take.
+ * callbacks while both run wait for ever. A caller waits for ever too if it holds a lock that the
+ * function is about to take.
  *
  * Sources
  *
@@ -171,8 +171,8 @@ struct pem_session_options {
 	int overwrite;
 	int progress; /* 1: log is called with PEM_LOG_PROGRESS, too */
 	/*
-	 * Called with a sentence for people, without a newline, from any thread of the session.
-	 * NULL: nobody is told.
+	 * Called with a sentence for people, without a newline, by any thread of the session. NULL:
+	 * sentences are dropped.
 	 */
 	void (*log)(enum pem_log_level level, const char *text, void *arg);
 	void *log_arg;
@@ -224,7 +224,7 @@ int pem_session__add_model(struct pem_session *session, const char *text, size_t
  *
  *	SYSTEM:EVENT                               tracepoints of the running kernel, with * and ?
  *	fentry:FUNCTION  fexit:FUNCTION           functions of the kernel by its types, with * and ?
- *	kprobe:FUNCTION[+OFFSET]  kretprobe:FUNCTION    the same where the kernel has kprobes
+ *	kprobe:FUNCTION[+OFFSET]  kretprobe:FUNCTION    functions of a kernel with kprobes
  *	uprobe:PATH:FUNCTION[+OFFSET]  uretprobe:PATH:FUNCTION    functions of a program or library
  *	usdt:PATH:[PROVIDER:]NAME                  static probes of a program or library
  *

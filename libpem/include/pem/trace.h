@@ -82,7 +82,7 @@ struct pem_trace_gap {
 	char reason[232];
 };
 
-/* An event that was watched less closely for a time, to keep an overhead budget. */
+/* An event whose detail level was reduced for a time, to keep an overhead budget. */
 struct pem_trace_reduced {
 	char event[128];
 	uint32_t detail; /* at the end: 0 off, 1 statistics, 2 log */
