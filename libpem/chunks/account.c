@@ -22,6 +22,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+void pem_producer__sum_cells(struct pem_producer *p)
+{
+	const struct pem_ring *ring = &p->ring;
+	uint32_t lane, i;
+
+	memset(p->produced, 0, ring->event_capacity * sizeof(*p->produced));
+	memset(p->discarded, 0, ring->event_capacity * sizeof(*p->discarded));
+	for (lane = 0; lane < ring->lane_count; lane = pem_producer__next_lane(p, lane)) {
+		const struct pem_cell *cells = &ring->cells[(uint64_t)lane * ring->event_capacity];
+
+		for (i = 0; i < p->table_events; i++) {
+			p->produced[i] += __atomic_load_n(&cells[i].produced, __ATOMIC_RELAXED);
+			p->discarded[i] += __atomic_load_n(&cells[i].discarded, __ATOMIC_RELAXED);
+		}
+	}
+	/* none: a producer stores its count after the commit, without a release */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+}
+
 /*
  * State in each lane's stream what was discarded after its last packet; returns records
  * overwritten.

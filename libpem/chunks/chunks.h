@@ -43,6 +43,12 @@ uint64_t pem_session__stream_clock(struct pem_session *session, const struct pem
 
 /* --- account.c --- */
 
+/*
+ * Add up what each event's cells say was produced and discarded. The caller does so before the last
+ * drain: a record that a thread commits in between is delivered and not counted, at most one for
+ * each thread, and none is counted and not delivered.
+ */
+void pem_producer__sum_cells(struct pem_producer *producer);
 /* Account for a producer that will produce no more, or not for this session. */
 void pem_session__account(struct pem_session *session, struct pem_producer *producer);
 

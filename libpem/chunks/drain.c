@@ -347,29 +347,6 @@ static void take(struct pem_session *s, struct pem_producer *p, struct pem_found
 }
 
 /*
- * Before the last drain, not after: what is committed in between is then delivered but not yet
- * counted, at most one record a thread when its events are disabled, and never the other way round.
- */
-static void sum_cells(struct pem_producer *p)
-{
-	const struct pem_ring *ring = &p->ring;
-	uint32_t lane, i;
-
-	memset(p->produced, 0, ring->event_capacity * sizeof(*p->produced));
-	memset(p->discarded, 0, ring->event_capacity * sizeof(*p->discarded));
-	for (lane = 0; lane < ring->lane_count; lane = pem_producer__next_lane(p, lane)) {
-		const struct pem_cell *cells = &ring->cells[(uint64_t)lane * ring->event_capacity];
-
-		for (i = 0; i < p->table_events; i++) {
-			p->produced[i] += __atomic_load_n(&cells[i].produced, __ATOMIC_RELAXED);
-			p->discarded[i] += __atomic_load_n(&cells[i].discarded, __ATOMIC_RELAXED);
-		}
-	}
-	/* none: a producer stores its count after the commit, without a release */
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-}
-
-/*
  * Has the producer's directory had its time? Of a recording's end, where that is reached, else of
  * the turn. began_ns: since when that directory is served; it is booked.
  */
@@ -402,7 +379,7 @@ bool pem_session__drain_producer(struct pem_session *s, struct pem_producer *p, 
 	}
 	if (final) {
 		pem_producer__refresh_events(s, p);
-		sum_cells(p);
+		pem_producer__sum_cells(p);
 	}
 	over = is_over(s, p, &began_ns);
 	if (over)

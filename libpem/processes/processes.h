@@ -244,13 +244,6 @@ void pem_session__apply_to(struct pem_session *session, struct pem_member *membe
 int pem_session__context(struct pem_session *session, const struct pem_context *context,
 			 uint32_t pid, uint32_t flags);
 
-/* The control page of an entry of the member's control file; false: there is none that could be. */
-bool pem_member__page(const struct pem_member *member, uint32_t entry,
-		      struct pem_member_page *page);
-
-/* Ids of the events that it may raise; NULL: it does not say. */
-const uint32_t *pem_member__event_ids(const struct pem_member *member);
-
 /* --- wake.c --- */
 
 /*
@@ -285,6 +278,22 @@ struct pem_environment *pem_environment__new(struct pem_session *s, const char *
 
 char **pem_environment__variables(const struct pem_environment *environment);
 void pem_environment__free(struct pem_environment *environment);
+
+/* --- control_file.c --- */
+
+/*
+ * Open a control file by its descriptor, which stays the caller's. NULL: it is not complete yet, it
+ * is this process's own, or it is refused, which is counted.
+ */
+struct pem_member *pem_member__open(struct pem_session *session, struct pem_dir *dir,
+				    const char *name, int fd);
+/* Unmap the file and free the member, which is in no list. */
+void pem_member__close(struct pem_session *session, struct pem_member *member);
+/* Ids of the events that it may raise; NULL: it does not say. */
+const uint32_t *pem_member__event_ids(const struct pem_member *member);
+/* The control page of an entry of the member's control file; false: there is none that could be. */
+bool pem_member__page(const struct pem_member *member, uint32_t entry,
+		      struct pem_member_page *page);
 
 /* --- members.c --- */
 
