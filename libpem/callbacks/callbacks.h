@@ -45,6 +45,8 @@ void pem_async__counts(struct pem_callback *callback, struct pem_callback_counts
 /* What is left once the thread has ended. */
 void pem_async__destroy(struct pem_async *async);
 
+#define PEM_ASYNC_DELAY_US_DEFAULT 1000u
+
 /* --- thread.c --- */
 
 /* How long to wait between two looks, to be late by at most so much. */

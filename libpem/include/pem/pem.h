@@ -504,9 +504,9 @@ struct pem_async_options {
 	size_t size; /* of this struct; 0: as in version 0.2.0 */
 	/*
 	 * Call function at most so many microseconds after the event, if this process gets to run.
-	 * 0: 1000. While events flow, the callback thread wakes up by the clock every 3/4 of it, at
-	 * most every 10 ms. A shorter delay costs this process more wake-ups, and the observed
-	 * program nothing.
+	 * 0: 1000. While events flow, the callback thread wakes up by the clock every 3/4 of it,
+	 * but at least every 10 ms, and never more often than every 10 us. A shorter delay costs
+	 * this process more wake-ups, and the observed program nothing.
 	 */
 	uint64_t max_delay_us;
 };
