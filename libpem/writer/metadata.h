@@ -9,7 +9,7 @@
 
 struct pem_model;
 
-/* TSDL 1.8 text; the caller frees it. NULL with errno. */
+/* Return the metadata as TSDL 1.8 text; the caller frees it. NULL with errno. */
 char *pem_metadata__text(const struct pem_model *model, const struct pem_trace_info *info,
 			 const uint8_t uuid[16]);
 
