@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* trace_writer_internal.h - the members of a trace writer, for the files of this room only */
+/* trace_writer_internal.h - the members of a trace writer, for writer/ and flight/ */
 #ifndef PEM_TRACE_WRITER_INTERNAL_H
 #define PEM_TRACE_WRITER_INTERNAL_H
 
