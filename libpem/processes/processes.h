@@ -90,7 +90,10 @@ struct pem_producer {
 	char control_name[64]; /* checked: a control file's name, or "" */
 	uint32_t pid;
 	uint32_t inner_pid,
-		pid_namespace; /* its pid as the process itself sees it, in that pid namespace */
+		/*
+		 * The pid as the process itself sees it, and the pid namespace in which that holds.
+		 */
+		pid_namespace;
 	uint64_t start_clock; /* when its pool was made */
 	/* When filters are checked next, and the time between the last check and the next one. */
 	uint64_t filter_check_ns, filter_pause_ns;
