@@ -26,18 +26,18 @@ struct pem_session_chunks {
 /* --- drain.c --- */
 
 /*
- * Move full chunks (final: all committed records) to the log. False: the turn of the producer's
- * directory was over before that.
+ * Move full chunks to the log. final: all committed records. False: the turn of the producer's
+ * directory was over before all were moved.
  */
 bool pem_session__drain_producer(struct pem_session *session, struct pem_producer *producer,
 				 bool final);
 
-/* Name of a lane's stream file. */
+/* Write the name of a lane's stream file to name. */
 void pem_producer__stream(const struct pem_producer *producer, uint32_t lane, char *name,
 			  size_t bytes);
 
 bool pem_producer__owns_stream(const struct pem_producer *producer, const char *name);
-/* Clock of the last record written to a lane's stream; 0: none. */
+/* Return the clock of the last record written to a lane's stream; 0: none was written. */
 uint64_t pem_session__stream_clock(struct pem_session *session, const struct pem_producer *producer,
 				   uint32_t lane);
 
@@ -49,15 +49,15 @@ uint64_t pem_session__stream_clock(struct pem_session *session, const struct pem
  * each thread, and none is counted and not delivered.
  */
 void pem_producer__sum_cells(struct pem_producer *producer);
-/* Account for a producer that will produce no more, or not for this session. */
+/* Account for a producer that will produce no more, or no more for this session. */
 void pem_session__account(struct pem_session *session, struct pem_producer *producer);
 
-/* Keep the statistics of a producer that goes away. */
+/* Add the statistics of a producer that goes away to what its demands keep. */
 void pem_session__retire(struct pem_session *session, struct pem_producer *producer);
 
 /* --- gone.c --- */
 
-/* Look for new and gone processes; the next time is due some milliseconds after now. */
+/* Look for new and gone processes, and set next_scan_ns to some milliseconds after now_ns. */
 void pem_session__update_processes(struct pem_session *session, uint64_t now_ns);
 
 void pem_session__check_producers(struct pem_session *session);

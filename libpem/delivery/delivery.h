@@ -149,8 +149,11 @@ struct pem_async {
 	size_t stream_count, stream_capacity;
 	/* The following members are under the async lock. */
 	pthread_mutex_t lock;
-	pthread_cond_t changed; /* signalled when a callback was enabled, when the thread is to
-				   stop, and when a function returned */
+	/*
+	 * Signalled when a callback was enabled, when the thread is to stop, and when a function
+	 * returned.
+	 */
+	pthread_cond_t changed;
 	unsigned enabled_count;
 	/* A callback was disabled: records that were collected for it are to be counted as lost. */
 	bool left_over;
