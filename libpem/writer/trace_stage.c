@@ -45,7 +45,7 @@
 
 #define FILLING "recovery.new"
 #define WHOLE "recovery"
-#define NUMBERS_MAX 1000 /* of streams with a number behind their names */
+#define NUMBERS_MAX 1000 /* most numbers behind a stream's name */
 
 static const char *const closing[] = {"metadata", "model", "names", "run", "balance"};
 
@@ -61,7 +61,8 @@ static bool is_staged_name(const char *name)
 {
 	size_t length = strlen(name), i;
 
-	if (length > 4 && !strcmp(name + length - 4, ".new")) /* pem_replace_file was interrupted */
+	/* A name with ".new" is left when pem_replace_file was interrupted. */
+	if (length > 4 && !strcmp(name + length - 4, ".new"))
 		length -= 4;
 	for (i = 0; i < PEM_ARRAY_SIZE(closing); i++) {
 		if (strlen(closing[i]) == length && !strncmp(name, closing[i], length))
@@ -129,7 +130,7 @@ bool pem_stage__is_whole(int private_fd)
 
 	if (fd < 0)
 		return false;
-	/* A whole one has a balance until it is published. */
+	/* A whole stage has a balance until it is published. */
 	whole = !fstat(fd, &st) && st.st_uid == geteuid() && is_regular(fd, "balance");
 	close(fd);
 	return whole;
@@ -137,7 +138,7 @@ bool pem_stage__is_whole(int private_fd)
 
 /* --- publishing --- */
 
-/* Replace a file that is pem's own; fine if it was moved before. */
+/* Replace a file of the trace that is pem's own. A file that was moved before is fine. */
 static int move_closing(int stage_fd, int to_fd, const char *name)
 {
 	if (!is_regular(stage_fd, name))
@@ -153,7 +154,7 @@ static int move_without_replacing(int stage_fd, const char *name, int to_fd, con
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS)
 		return -errno;
-	/* The file system can't do that in one step. */
+	/* The file system can't check and rename in one step. */
 	if (!fstatat(to_fd, to, &st, AT_SYMLINK_NOFOLLOW))
 		return -EEXIST;
 	return renameat(stage_fd, name, to_fd, to) ? -errno : 0;
@@ -175,8 +176,8 @@ static int move_stream(int stage_fd, int trace_fd, const char *name)
 }
 
 /*
- * Move those that a listing shows; what moves meanwhile may keep others from being listed. Returns
- * how many, or -errno.
+ * Move the streams that a listing shows. A move may keep other streams from being listed. Returns
+ * how many were moved, or -errno.
  */
 static int move_listed(DIR *folder, int trace_fd)
 {
@@ -215,7 +216,7 @@ static int cut_stream(int trace_fd, const char *name, const uint8_t uuid[16])
 	struct stat st;
 	int fd = pem_stream_file__open(trace_fd, name, O_RDWR, &st), result = 0;
 
-	/* no stream, or not to be written: then it is not cut */
+	/* A file that is no stream, or can't be written, is not cut. */
 	if (fd < 0)
 		return 0;
 	if (st.st_uid == geteuid() && st.st_nlink == 1) {
