@@ -302,9 +302,9 @@ static int write_packet(int fd, const struct pem_packet *packet, size_t content,
 }
 
 /*
- * Begin a stream that begins with losses by an empty packet that states none. Readers learn what
- * was lost from the difference of two packets' counts. If this packet can't be written, the next
- * one can't either, and its records count as lost.
+ * Write an empty packet that states no losses before a first packet that states some: readers learn
+ * the loss from the difference. If this write fails, the next one fails, too, and its records count
+ * as lost.
  */
 static void begin_with_none_lost(struct pem_trace_writer *w, const char *name,
 				 const struct pem_packet *packet)
@@ -317,9 +317,7 @@ static void begin_with_none_lost(struct pem_trace_writer *w, const char *name,
 	pem_trace_writer__packet(w, name, &empty, sizeof(empty));
 }
 
-/*
- * Return a count without what an earlier stream of the lane states: a stream's counts begin at 0.
- */
+/* A count without what an earlier stream of the lane states: a stream's counts begin at 0. */
 static uint64_t since(uint64_t count, uint64_t before)
 {
 	return count > before ? count - before : 0;
@@ -356,9 +354,7 @@ static void finish_header(struct pem_trace_writer *w, struct pem_stream *next,
 	next->overwritten = packet->events_overwritten;
 }
 
-/*
- * End a write. If it failed, the file is cut to its former end, and the packets' records are lost.
- */
+/* End a write. If it failed, cut the file to its former end, and count the records as lost. */
 static int finish_write(struct pem_trace_writer *w, struct pem_stream *s,
 			const struct pem_stream *next, uint64_t records, int result)
 {
@@ -457,7 +453,7 @@ void pem_trace_writer__discarded(struct pem_trace_writer *w, const char *name,
 	struct pem_stream *s = w->store ? NULL : pem_trace_writer__stream(w, name);
 
 	/*
-	 * A process that ended while a flight goes on has no stream: its account states the loss.
+	 * A process that ended while a flight goes on has no stream. Its account states the loss.
 	 */
 	if (!s || since(events_discarded + s->lost, s->discarded_before) <= s->stated)
 		return;
