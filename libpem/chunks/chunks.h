@@ -13,7 +13,7 @@
 struct pem_producer;
 struct pem_session;
 
-#define PEM_BATCH_BYTES (256u << 10) /* at least one chunk: half of a second-level cache */
+#define PEM_BATCH_BYTES (256u << 10) /* at least one chunk; half of a second-level cache */
 
 struct pem_session_chunks {
 	/* Private copies of chunks while they are checked, and until they are written. */
@@ -45,8 +45,8 @@ uint64_t pem_session__stream_clock(struct pem_session *session, const struct pem
 
 /*
  * Add up what each event's cells say was produced and discarded. The caller does so before the last
- * drain: a record that a thread commits in between is delivered and not counted, at most one for
- * each thread, and none is counted and not delivered.
+ * drain. A record that a thread commits in between is delivered and not counted; there is at most
+ * one for each thread. No record is counted and not delivered.
  */
 void pem_producer__sum_cells(struct pem_producer *producer);
 /* Account for a producer that will produce no more, or no more for this session. */

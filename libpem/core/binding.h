@@ -2,7 +2,7 @@
 /*
  * binding.h - predicates of event sets, and the demands that are bound to them
  *
- * Not here: what they mean (predicate.h), evaluating them (pem/predicate.h).
+ * Not here: the meaning of predicates (predicate.h), evaluating them (pem/predicate.h).
  */
 #ifndef PEM_WHERE_H
 #define PEM_WHERE_H

@@ -12,7 +12,7 @@
 struct pem_clock_pair {
 	uint64_t cycles;
 	uint64_t monotonic_ns;
-	uint64_t error_cycles; /* half of the bracket around the reading */
+	uint64_t error_cycles; /* half of the time between the two readings around it */
 };
 
 /*
@@ -28,7 +28,7 @@ struct pem_clock_line {
 
 struct pem_clock_sync {
 	struct pem_clock_pair pair[PEM_CLOCK_PAIRS]; /* a ring: the oldest pair is overwritten */
-	uint64_t count; /* pairs ever taken */
+	uint64_t count; /* pairs taken so far */
 	uint64_t hz;
 	struct pem_clock_pair first;
 	struct pem_clock_line line;

@@ -87,7 +87,7 @@ struct pem_session_hooks {
 	void (*members_scanned)(struct pem_session *session);
 };
 
-/* The program that the session runs, or was attached to. */
+/* The program that the session runs or was attached to. */
 struct pem_command {
 	pid_t pid; /* 0: none */
 	int pidfd;

@@ -18,7 +18,10 @@
 
 #define BLOCK_RANGES 1024
 
-/* start is stored last and cleared first, released; 0: free, 1: being filled. */
+/*
+ * start is stored last and cleared first, with release. 0: the range is free; 1: it is being
+ * filled.
+ */
 struct range {
 	uintptr_t start, end;
 	int *cut;

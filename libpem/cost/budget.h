@@ -37,7 +37,7 @@ struct pem_budget_event {
 	 * then.
 	 */
 	uint8_t detail;
-	bool is_tried; /* stepped up and not proven yet */
+	bool is_tried; /* it stepped up and is not proven yet */
 	uint32_t age; /* judgements since its last step */
 	uint32_t wait; /* judgements until it may step up */
 	uint32_t backoff; /* the next wait */

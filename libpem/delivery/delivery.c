@@ -203,7 +203,7 @@ static void finish_chunk(struct pem_session *s, struct pem_producer *p, uint32_t
 	leave_chunk(l);
 }
 
-/* Read on in the chunk in hand. */
+/* Read on in the chunk in hand of a lane. */
 static void read_chunk(struct pem_session *s, struct pem_producer *p, uint32_t lane)
 {
 	struct pem_async_lane *l = &p->async->lanes[lane];

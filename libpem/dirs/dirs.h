@@ -123,7 +123,10 @@ struct pem_session_dirs {
 	 */
 	uint32_t unread_folders;
 	uint64_t next_gather_ns; /* when to gather losses of other directories next */
-	/* unobserved.c: bit i: a process was refused its pool for reason i, and that was said. */
+	/*
+	 * unobserved.c: bit i: the session has said that a process was refused its pool for reason
+	 * i.
+	 */
 	uint32_t refusals_said;
 	/* stall.c. written_ns: time spent writing the trace so far. */
 	struct pem_stall_clock stall_clock;
@@ -175,7 +178,8 @@ void pem_dir__remove_control(struct pem_dir *dir, const char *name, uint64_t ino
 
 void pem_dir__remove_pool(struct pem_dir *dir, const char *name);
 /*
- * Copy contexts, rules and tests of the session's own page to the pages of all other directories.
+ * Let the pages of all other directories say what the session's own page does: contexts, rules,
+ * tests, and whether the session has closed.
  */
 void pem_session__mirror(struct pem_session *session);
 
@@ -308,7 +312,7 @@ void pem_session__say_refused(struct pem_session *session);
 /* The session ends: say how many processes made no pool, if several. */
 void pem_session__say_all_refused(struct pem_session *session);
 
-/* Add to the session's page what the page of a further directory has counted. */
+/* Add what the page of a further directory has counted to the session's page. */
 void pem_session__gather_rights(struct pem_session *session, struct pem_dir *dir);
 
 /*

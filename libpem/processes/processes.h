@@ -27,7 +27,7 @@ struct pem_demand;
 struct pem_dir;
 struct pem_environment;
 
-/* An event of a producer's table, found by id when records are walked. */
+/* An event of a producer's table. Records are looked up in it by event id. */
 struct pem_event_entry {
 	uint32_t id; /* 0: free */
 	uint32_t event_index;
@@ -87,7 +87,7 @@ struct pem_producer {
 	char name[64];
 	char file[64]; /* name of its pool's file: "pool-<pid>-<k>" */
 	char comm[PEM_NAME_BYTES];
-	char control_name[64]; /* checked: a control file's name, or "" */
+	char control_name[64]; /* name of its control file, checked; "": none */
 	uint32_t pid;
 	uint32_t inner_pid,
 		/*
@@ -140,7 +140,7 @@ struct pem_producer {
 	uint64_t damaged; /* records dropped because their content can't be true */
 	int cut; /* the pool was cut off while it was read: it holds zeroes */
 	struct pem_event_entry table[PEM_EVENT_TABLE];
-	uint32_t table_events; /* ids entered so far */
+	uint32_t table_events; /* number of ids entered so far */
 	/*
 	 * The time (pem_monotonic_ns) since which the model of the next event of the table is
 	 * missing; 0: no model is missing.
@@ -232,7 +232,7 @@ const struct pem_event *pem_producer__describe(struct pem_session *session,
 bool pem_producer__awaits_model(const struct pem_session *session, struct pem_producer *producer,
 				uint32_t event_index);
 
-/* Does the model that describes an event contradict what is certain? */
+/* Does the model that describes an event contradict a certain description? */
 bool pem_producer__is_misfit(struct pem_session *session, const struct pem_producer *producer,
 			     uint32_t event_index);
 
@@ -360,7 +360,7 @@ void pem_session__leave_members(struct pem_session *session);
  */
 bool pem_session__search_later(struct pem_session *session, uint32_t pid);
 
-/* Find out which entry of its table is the session's, if any. */
+/* Find out which entry of the member's table is the session's, if any. */
 void pem_member__find_index(struct pem_session *session, struct pem_member *member);
 
 /*

@@ -25,7 +25,7 @@
 
 struct sock_fprog;
 
-/* What pem_rights__before_filter made ready, for pem_rights__after_filter. */
+/* What pem_rights__before_filter did. The caller passes it to pem_rights__after_filter. */
 enum pem_filter_effect {
 	PEM_FILTER_NONE, /* nothing was done: there is no filter, or the program can't be one */
 	PEM_FILTER_HARMLESS, /* the filter lets pem's calls pass */

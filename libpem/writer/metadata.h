@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * metadata.h - the CTF metadata of a trace: the frame here, the events' declarations from the model
- */
+/* metadata.h - the CTF metadata of a trace: a frame, and the events' declarations from the model */
 #ifndef PEM_METADATA_H
 #define PEM_METADATA_H
 

@@ -60,7 +60,7 @@ int pem_stream_file__open(int trace_fd, const char *name, int access, struct sta
 {
 	int fd;
 
-	/* Opening a device may be enough to do something. */
+	/* Only regular files are opened: opening a device may already do something. */
 	if (!pem_is_stream_name(name) || fstatat(trace_fd, name, st, AT_SYMLINK_NOFOLLOW) ||
 	    !S_ISREG(st->st_mode))
 		return -ENOENT;
