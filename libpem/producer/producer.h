@@ -346,8 +346,7 @@ struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned s
 void pem_thread__forget(unsigned session_index, uint32_t incarnation);
 
 /* accumulate.c: add a record's field to a cell's statistic, as the action says. */
-void pem_accumulate(struct pem_cell *session_index, uint64_t action, const uint8_t *record,
-		    uint32_t bytes);
+void pem_accumulate(struct pem_cell *cell, uint64_t action, const uint8_t *record, uint32_t bytes);
 /*
  * Add the field also to a distribution (PEM_DISTRIBUTION(...)) of a lane. False: there is no memory
  * for it.
