@@ -220,7 +220,7 @@ def make_xz(folder):
 def make_compile(folder):
     source = os.path.join(os.path.dirname(BUILD), "libpem", "model_parse.c")
     root = os.path.dirname(BUILD)
-    words = [w for d in ("spec/abi", "libpem", "libpem/include") for w in ("-I", os.path.join(root, d))]
+    words = [w for d in ("spec/abi", "shared", "libpem", "libpem/include") for w in ("-I", os.path.join(root, d))]
     return Program(folder, ["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O2", *words, "-c", source, "-o", folder.path + "/out.o"])
 
 

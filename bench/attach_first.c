@@ -57,6 +57,7 @@ int main(int argc, char **argv)
 		pem_session__close(session);
 		return 1;
 	}
+	pem_callback__enable(cb);
 	start = pem_clock();
 	if (pem_session__attach(session, &target, &error) < 1) {
 		fprintf(stderr, "attach_first: %s\n", error.text);

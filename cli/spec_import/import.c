@@ -46,8 +46,9 @@ static const struct cli_option options[] = {
 	 "whole name. Needs root, and to be recorded the spec is built into pem: put it into "
 	 "spec/os and run make."},
 	{OPT_USDT, "usdt", "BINARY",
-	 "Static probes (systemtap-sdt) of a program or library. They are described only: "
-	 "pem does not record them yet."},
+	 "Static probes (systemtap-sdt) of a program or library. To be recorded by these names the "
+	 "spec is built into pem: put it into spec/app and run make. 'pem record -e "
+	 "usdt:BINARY:NAME' needs no spec."},
 	{OPT_PFM, "pfm", "GLOB",
 	 "Counters that libpfm4 names, such as 'perf::*FAULT*', of any processor."},
 	{OPT_LTTNG, "lttng", "PROVIDER",

@@ -70,7 +70,7 @@ static void hand_on(struct pem_async *a, const struct pem_record *r, uint64_t ca
 
 	for (; callbacks; callbacks &= callbacks - 1) {
 		cb = a->callbacks[__builtin_ctzll(callbacks)];
-		/* another one's directory */
+		/* The index may be another callback's by now. */
 		if (!cb || r->clock < cb->born)
 			continue;
 		if (cb->enabled)

@@ -357,7 +357,7 @@ pem_session__register_async_callback(struct pem_session *session, const struct p
 	cb->async->born = UINT64_MAX;
 	cb->async->function = function;
 	cb->async->arg = arg;
-	cb->async->max_delay_us = o.max_delay_us ? o.max_delay_us : 1000;
+	cb->async->max_delay_us = o.max_delay_us ? o.max_delay_us : PEM_ASYNC_DELAY_US_DEFAULT;
 	pem_session__lock(session);
 	result = register_in(session, cb, set, context, error);
 	pem_session__unlock(session);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * account.c - what became of each event that a producer counted: delivered, discarded or
+ * account.c - the account of each event that a producer counted: delivered, discarded or
  * overwritten
  *
- * Counts of a producer are hostile, like all in its pool. Not here: counting what is delivered
- * (drain.c).
+ * The counts in a producer's pool are hostile, as the whole pool is. Not here: counting what is
+ * delivered (drain.c).
  */
 #include "dirs/dirs.h"
 #include "core/demand.h"
@@ -22,9 +22,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+void pem_producer__sum_cells(struct pem_producer *p)
+{
+	const struct pem_ring *ring = &p->ring;
+	uint32_t lane, i;
+
+	memset(p->produced, 0, ring->event_capacity * sizeof(*p->produced));
+	memset(p->discarded, 0, ring->event_capacity * sizeof(*p->discarded));
+	for (lane = 0; lane < ring->lane_count; lane = pem_producer__next_lane(p, lane)) {
+		const struct pem_cell *cells = &ring->cells[(uint64_t)lane * ring->event_capacity];
+
+		for (i = 0; i < p->table_events; i++) {
+			p->produced[i] += __atomic_load_n(&cells[i].produced, __ATOMIC_RELAXED);
+			p->discarded[i] += __atomic_load_n(&cells[i].discarded, __ATOMIC_RELAXED);
+		}
+	}
+	/* none: a producer stores its count after the commit, without a release */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+}
+
 /*
- * State in each lane's stream what was discarded after its last packet; returns records
- * overwritten.
+ * State in each lane's stream what was discarded after its last packet. Returns the number of
+ * records that were overwritten.
  */
 static uint64_t close_lanes(struct pem_session *s, struct pem_producer *p)
 {
@@ -46,8 +65,9 @@ static uint64_t close_lanes(struct pem_session *s, struct pem_producer *p)
 }
 
 /*
- * Records in chunks that are claimed and not begun: their thread may be killed, or on its way,
- * between taking one that was full and counting as overwritten what that held.
+ * Return the number of records in chunks that are claimed and not begun. A thread claims a full
+ * chunk first and then counts its records as overwritten. In between, the thread may be killed or
+ * still be running.
  */
 static uint64_t half_reclaimed(const struct pem_ring *ring)
 {
@@ -66,7 +86,7 @@ static uint64_t half_reclaimed(const struct pem_ring *ring)
 	return records;
 }
 
-/* By which id the trace knows an event; 0: its kind is unknown. */
+/* Return the id by which the trace knows an event; 0: its kind is unknown. */
 static uint32_t id_in_trace(struct pem_log *log, const struct pem_event_entry *entry)
 {
 	uint32_t id = entry->event ? entry->event->id : entry->id;
@@ -96,8 +116,8 @@ void pem_session__retire(struct pem_session *s, struct pem_producer *p)
 }
 
 /*
- * What the counts of a process may say of one event: more would take months, and a sum of many must
- * not go round.
+ * The most that a process's count of one event may be. A larger count would take months, and a sum
+ * of many counts must not overflow.
  */
 #define COUNT_MAX (1ull << 52)
 
@@ -107,8 +127,8 @@ static uint64_t believable(uint64_t count)
 }
 
 /*
- * Another user's process may count what it likes: the trace balances all the same, by what was
- * recorded. Returns whether that made a difference.
+ * Make a balance of another user's process add up by what was recorded, because that process may
+ * count what it likes. Returns whether that made a difference.
  */
 static bool believe_records(struct pem_balance *b)
 {
@@ -147,7 +167,7 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 		e = &p->table[i];
 		if (!e->id)
 			continue;
-		/* for callbacks alone */
+		/* All its records are callback-only. */
 		if (e->demand && e->demand->async_ever && !e->demand->want_log)
 			continue;
 		b = &entries[count].balance;
@@ -157,12 +177,12 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 		b->produced -= b->produced > p->callback_only[e->event_index]
 				       ? p->callback_only[e->event_index]
 				       : b->produced;
-		/* Records that came between the copies of counts and of chunks. */
+		/* These records came between the copy of the counts and the copy of the chunks. */
 		if (p->is_copy && b->produced < b->delivered + b->discarded)
 			b->produced = b->delivered + b->discarded;
 		/*
-		 * A thread ended between committing a record and counting it: one a lane at most
-		 * (ring.h).
+		 * A thread ended after it had committed a record and before it had counted it. That
+		 * can be one record for each lane at most (ring.h).
 		 */
 		while (in_flight && b->produced < b->delivered + b->discarded) {
 			b->produced++;
@@ -173,13 +193,14 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 			       : 0;
 		b->overwritten = rest < overwritten ? rest : overwritten;
 		overwritten -= b->overwritten;
-		if (p->recovering || p->damaged || p->unread) /* what was cut off never was read */
+		/* What was cut off was never read. */
+		if (p->recovering || p->damaged || p->unread)
 			b->discarded += rest - b->overwritten;
 		if (of_another)
 			is_false |= believe_records(b);
 		s->log->produced += b->produced;
 		s->log->overwritten += b->overwritten;
-		/* what never happened is the same as what is not listed */
+		/* An event that never happened is not listed. */
 		if (!b->produced && !b->discarded)
 			continue;
 		entries[count++].event_id = id_in_trace(s->log, e);

@@ -13,7 +13,7 @@
 struct pem_producer;
 struct pem_session;
 
-#define PEM_BATCH_BYTES (256u << 10) /* at least one chunk: half of a second-level cache */
+#define PEM_BATCH_BYTES (256u << 10) /* at least one chunk; half of a second-level cache */
 
 struct pem_session_chunks {
 	/* Private copies of chunks while they are checked, and until they are written. */
@@ -26,32 +26,38 @@ struct pem_session_chunks {
 /* --- drain.c --- */
 
 /*
- * Move full chunks (final: all committed records) to the log. False: the turn of the producer's
- * directory was over before that.
+ * Move full chunks to the log. final: all committed records. False: the turn of the producer's
+ * directory was over before all were moved.
  */
 bool pem_session__drain_producer(struct pem_session *session, struct pem_producer *producer,
 				 bool final);
 
-/* Name of a lane's stream file. */
+/* Write the name of a lane's stream file to name. */
 void pem_producer__stream(const struct pem_producer *producer, uint32_t lane, char *name,
 			  size_t bytes);
 
 bool pem_producer__owns_stream(const struct pem_producer *producer, const char *name);
-/* Clock of the last record written to a lane's stream; 0: none. */
+/* Return the clock of the last record written to a lane's stream; 0: none was written. */
 uint64_t pem_session__stream_clock(struct pem_session *session, const struct pem_producer *producer,
 				   uint32_t lane);
 
 /* --- account.c --- */
 
-/* Account for a producer that will produce no more, or not for this session. */
+/*
+ * Add up what each event's cells say was produced and discarded. The caller does so before the last
+ * drain. A record that a thread commits in between is delivered and not counted; there is at most
+ * one for each thread. No record is counted and not delivered.
+ */
+void pem_producer__sum_cells(struct pem_producer *producer);
+/* Account for a producer that will produce no more, or no more for this session. */
 void pem_session__account(struct pem_session *session, struct pem_producer *producer);
 
-/* Keep the statistics of a producer that goes away. */
+/* Add the statistics of a producer that goes away to what its demands keep. */
 void pem_session__retire(struct pem_session *session, struct pem_producer *producer);
 
 /* --- gone.c --- */
 
-/* Look for new and gone processes; the next time is due some milliseconds after now. */
+/* Look for new and gone processes, and set next_scan_ns to some milliseconds after now_ns. */
 void pem_session__update_processes(struct pem_session *session, uint64_t now_ns);
 
 void pem_session__check_producers(struct pem_session *session);

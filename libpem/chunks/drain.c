@@ -3,13 +3,13 @@
  * drain.c - from pools to the log: full chunks in each lane's order, checked record by record, then
  * counted
  *
- * Everything in a pool is hostile. A chunk is copied first; header members are loaded once; a
- * record that does not fit its event ends the packet there, and what follows is counted as
+ * Everything in a pool is hostile. A chunk is copied first, and members of its header are loaded
+ * once. A record that does not fit its event ends the packet there, and the rest is counted as
  * discarded.
  *
- * Order within a lane: a scan of chunk states can meet a chunk before an earlier one of the same
- * lane turned full, so chunks are taken only in turn of packet_seq_num; at the end, and in
- * overwrite pools, gaps are what they are.
+ * Order within a lane: a scan of chunk states may find a chunk before an earlier chunk of the same
+ * lane becomes full. So chunks are taken only in the order of packet_seq_num. At the end, and in
+ * pools that overwrite, a gap stays a gap.
  */
 #include "core/demand.h"
 #include "chunks/chunks.h"
@@ -59,9 +59,9 @@ uint64_t pem_session__stream_clock(struct pem_session *s, const struct pem_produ
 }
 
 /*
- * Records that follow at 'at' and are like the one before, of an event whose records are all of a
- * size: most are, and they are done with here in a nanosecond each. Returns how many, with the
- * clock of the last one.
+ * Count the records at 'at' that are like the one before them: of the same event, which has records
+ * of one size. Most records are, and each takes a nanosecond here. Returns how many, and sets
+ * *clock to the clock of the last one.
  */
 static uint32_t count_alike(const uint8_t *base, size_t at, size_t content,
 			    const struct pem_event_entry *entry, uint64_t latest, uint64_t *clock)
@@ -84,10 +84,12 @@ static uint32_t count_alike(const uint8_t *base, size_t at, size_t content,
 
 /*
  * Check the records of a private copy of content bytes and count them. Sets timestamp_end and
- * record_count, shortens content_size to what can be believed; what a refused provider raised, and
- * what callbacks alone wanted, is taken out. No record lies before floor, where the lane's stream
- * ends: two threads that had the lane one after the other may have read counters a few ticks apart.
- * None comes from the future.
+ * record_count, and cuts content_size before the first record that does not fit. Takes out records
+ * of a refused provider and callback-only records.
+ *
+ * No record may lie before floor, where the lane's stream ends. Two threads that had the lane one
+ * after the other may have read counters that differ by a few ticks; the later record then gets
+ * floor as its clock. A record from the future does not fit.
  */
 static void check_records(struct pem_session *s, struct pem_producer *p, struct pem_packet *packet,
 			  size_t content, size_t skip, uint64_t floor, uint32_t *counts)
@@ -125,7 +127,8 @@ static void check_records(struct pem_session *s, struct pem_producer *p, struct 
 		if (entry->refused) {
 			p->lost[entry->event_index]++;
 		} else if (at < skip) {
-			; /* counted as aside by then */
+			/* It was counted as callback-only before the log began. */
+			;
 		} else if (!pem_log__wants(s->log, entry->demand, clock)) {
 			p->callback_only[entry->event_index]++;
 		} else {
@@ -159,11 +162,11 @@ static void check_records(struct pem_session *s, struct pem_producer *p, struct 
 /* Packets of one lane, checked and not yet written: they go to the file in one system call. */
 struct batch {
 	uint32_t lane;
-	size_t used; /* of session->chunks->batch */
-	size_t last; /* where the last packet begins, if any are used */
-	uint64_t clock; /* where the lane's stream will end */
+	size_t used; /* bytes used of session->chunks->batch */
+	size_t last; /* offset of the last packet, if any bytes are used */
+	uint64_t clock; /* clock at which the lane's stream will end */
 	uint64_t records;
-	uint32_t *counts; /* by event */
+	uint32_t *counts; /* records by event */
 };
 
 static void write_batch(struct pem_session *s, struct pem_producer *p, struct batch *batch)
@@ -192,7 +195,7 @@ static void write_batch(struct pem_session *s, struct pem_producer *p, struct ba
 	batch->records = 0;
 }
 
-/* Make room for a chunk of a lane; its packet goes to the end of the batch. */
+/* Make room for a chunk of a lane. Its packet goes to the end of the batch. */
 static struct pem_packet *next_in_batch(struct pem_session *s, struct pem_producer *p,
 					struct batch *batch, uint32_t lane)
 {
@@ -206,12 +209,12 @@ static struct pem_packet *next_in_batch(struct pem_session *s, struct pem_produc
 	return (struct pem_packet *)(s->chunks->batch + batch->used);
 }
 
-/* Fewer and larger packets: a header for each chunk would be a seventieth of a trace. */
+/* Packets are joined up to this size: a header for each chunk would be a seventieth of a trace. */
 #define JOINED_BYTES (64u << 10)
 
 /*
- * Is what last says true of packet's records, too, and the 32 bits of clock in the first of them
- * enough behind last's?
+ * May packet's records be put behind those of last? They may if last's header is true of them, and
+ * if the 32 bits of clock in the first of them are enough behind last's end.
  */
 static bool joins(const struct pem_packet *last, const struct pem_packet *packet)
 {
@@ -226,8 +229,8 @@ static bool joins(const struct pem_packet *last, const struct pem_packet *packet
 }
 
 /*
- * Put a checked packet with records behind those of its lane in the batch, if possible into the
- * last packet.
+ * Put a checked packet with records behind the packets of its lane in the batch. If possible, its
+ * records go into the last packet.
  */
 static void append(struct batch *batch, uint8_t *memory, struct pem_packet *packet)
 {
@@ -252,7 +255,7 @@ static void append(struct batch *batch, uint8_t *memory, struct pem_packet *pack
 }
 
 /*
- * A full chunk becomes the consumer's; false: it was reclaimed by a producer of an overwrite pool.
+ * Take a full chunk for the consumer. False: a producer of a pool that overwrites has reclaimed it.
  */
 static bool hold(const struct pem_ring *ring, const struct pem_found_chunk *c)
 {
@@ -267,8 +270,8 @@ static bool hold(const struct pem_ring *ring, const struct pem_found_chunk *c)
 	    c->seq)
 		return true;
 	/*
-	 * RD: Begun, filled and retired since it was found: a later one, which is none of those
-	 * that are taken now.
+	 * RD: The chunk was begun, filled and retired since it was found. It is a later one now,
+	 * and not to be taken in this scan.
 	 */
 	__atomic_store_n(&ring->chunk_state[c->index], PEM_CHUNK_WORD(PEM_CHUNK_FULL, c->lane),
 			 __ATOMIC_RELEASE);
@@ -276,8 +279,9 @@ static bool hold(const struct pem_ring *ring, const struct pem_found_chunk *c)
 }
 
 /*
- * A full chunk that was copied is free again. In a recovery it stays as it is: until the trace is
- * finished nothing may be lost, so that whoever comes after an interrupted recovery finds the same.
+ * Free a full chunk that was copied. In a recovery it becomes full again: nothing may be lost
+ * before the trace is finished, so that the recovery after an interrupted one finds the same
+ * chunks.
  */
 static void let_go(const struct pem_producer *p, const struct pem_found_chunk *c)
 {
@@ -290,8 +294,8 @@ static void let_go(const struct pem_producer *p, const struct pem_found_chunk *c
 }
 
 /*
- * Copy a candidate's committed bytes, and let go of it if it is full. Returns how many, or 0: it
- * was reclaimed.
+ * Copy the committed bytes of a chunk, and free it if it is full. Returns how many bytes, or 0: the
+ * chunk was reclaimed.
  */
 static uint64_t copy(struct pem_producer *p, struct pem_found_chunk *c, struct pem_packet *packet)
 {
@@ -299,7 +303,7 @@ static uint64_t copy(struct pem_producer *p, struct pem_found_chunk *c, struct p
 	struct pem_packet *shared = pem_ring__chunk(ring, c->index);
 	uint64_t bits;
 
-	/* Where chunks are reclaimed, the owner may lose this one meanwhile. */
+	/* In a pool that overwrites, the owner may lose this chunk meanwhile. */
 	if (!c->full && !c->held && ring->overwrite) {
 		if (pem_chunk__copy_owned(ring, c->index, c->lane, packet))
 			return packet->content_size / 8;
@@ -319,7 +323,7 @@ static uint64_t copy(struct pem_producer *p, struct pem_found_chunk *c, struct p
 	return bits / 8;
 }
 
-/* Copy a chunk and let go of it, then check the copy. */
+/* Copy a chunk and free it, then check the copy. */
 static void take(struct pem_session *s, struct pem_producer *p, struct pem_found_chunk *c,
 		 struct batch *batch)
 {
@@ -327,7 +331,7 @@ static void take(struct pem_session *s, struct pem_producer *p, struct pem_found
 	struct pem_packet *packet = next_in_batch(s, p, batch, c->lane);
 	uint64_t bytes;
 
-	/* what came since */
+	/* Let callbacks read what came since they last read this chunk. */
 	if (c->full)
 		pem_async__collect_lane(s, p, c->lane);
 	bytes = copy(p, c, packet);
@@ -336,7 +340,8 @@ static void take(struct pem_session *s, struct pem_producer *p, struct pem_found
 	p->next_seq[c->lane] = c->seq + 1;
 	packet->source = PEM_PACKET_USER;
 	packet->cpu = PEM_NO_CPU;
-	packet->pid = p->pid; /* as they are known here, whatever it says */
+	/* pid and tid are those of this pid namespace, whatever the chunk says. */
+	packet->pid = p->pid;
 	packet->tid = pem_producer__tid(p, packet->tid);
 	packet->events_overwritten =
 		__atomic_load_n(&ring->lanes[c->lane].overwritten, __ATOMIC_RELAXED);
@@ -347,31 +352,9 @@ static void take(struct pem_session *s, struct pem_producer *p, struct pem_found
 }
 
 /*
- * Before the last drain, not after: what is committed in between is then delivered but not yet
- * counted, at most one record a thread when its events are disabled, and never the other way round.
- */
-static void sum_cells(struct pem_producer *p)
-{
-	const struct pem_ring *ring = &p->ring;
-	uint32_t lane, i;
-
-	memset(p->produced, 0, ring->event_capacity * sizeof(*p->produced));
-	memset(p->discarded, 0, ring->event_capacity * sizeof(*p->discarded));
-	for (lane = 0; lane < ring->lane_count; lane = pem_producer__next_lane(p, lane)) {
-		const struct pem_cell *cells = &ring->cells[(uint64_t)lane * ring->event_capacity];
-
-		for (i = 0; i < p->table_events; i++) {
-			p->produced[i] += __atomic_load_n(&cells[i].produced, __ATOMIC_RELAXED);
-			p->discarded[i] += __atomic_load_n(&cells[i].discarded, __ATOMIC_RELAXED);
-		}
-	}
-	/* none: a producer stores its count after the commit, without a release */
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-}
-
-/*
- * Has the producer's directory had its time? Of a recording's end, where that is reached, else of
- * the turn. began_ns: since when that directory is served; it is booked.
+ * Charge the directory for the time since *began_ns, and check whether it has had its time: the
+ * time of the recording's end, if that is reached, else the time of the turn. *began_ns becomes
+ * now.
  */
 static bool is_over(struct pem_session *s, struct pem_producer *p, uint64_t *began_ns)
 {
@@ -402,7 +385,7 @@ bool pem_session__drain_producer(struct pem_session *s, struct pem_producer *p, 
 	}
 	if (final) {
 		pem_producer__refresh_events(s, p);
-		sum_cells(p);
+		pem_producer__sum_cells(p);
 	}
 	over = is_over(s, p, &began_ns);
 	if (over)
@@ -412,13 +395,13 @@ bool pem_session__drain_producer(struct pem_session *s, struct pem_producer *p, 
 	if (found && batch.counts) {
 		count = pem_producer__find_chunks(p, final, found);
 		/*
-		 * Charge the search. One chunk is taken even so: else a slow search would be all
-		 * that happens.
+		 * Charge the search. One chunk is taken even if the time is over: a slow search
+		 * would else use up every turn.
 		 */
 		is_over(s, p, &began_ns);
 		/*
-		 * Their records can't be told apart before that. By now it is known which events
-		 * they may be of.
+		 * The records of these chunks can't be told apart before their events are
+		 * described. By now it is known which events they may be of.
 		 */
 		if (!final && count && !pem_producer__refresh_events(s, p))
 			count = 0;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * gone.c - processes that are no more: their last records, their account, their files
- */
+/* gone.c - processes that have ended: their last records, their account, their files */
 #include "chunks/chunks.h"
 #include "core/clock_sync.h"
 #include "core/core.h"
@@ -17,11 +15,17 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define SCAN_NS 20000000u /* look for new and gone processes */
-/* times what it took to gather losses: programs may have thousands of files to read */
+#define SCAN_NS 20000000u /* time between two scans for new and gone processes */
+/*
+ * The pause after gathering losses, as a multiple of the time that it took. Programs may have
+ * thousands of files to read.
+ */
 #define GATHER_PAUSE 50
 
-/* Its owner can't any more: killed, or replaced by another image, which has another file. */
+/*
+ * Remove the control file of a producer whose owner can't do so: it was killed, or another image
+ * with another file has replaced it.
+ */
 static void remove_control(struct pem_session *s, const struct pem_producer *p)
 {
 	if (!p->member)
@@ -48,7 +52,10 @@ static bool is_gone(const struct pem_producer *p)
 	return p->is_found && kill((pid_t)p->pid, 0) && errno == ESRCH;
 }
 
-/* Its last records and counts. False: its place had its turn, and the next one goes on with it. */
+/*
+ * Take a producer's last records and counts, and remove its files. False: its directory has had its
+ * turn, and the next turn goes on here.
+ */
 static bool take_leave(struct pem_session *s, struct pem_producer *p)
 {
 	uint64_t began_ns = pem_dir__begin(s, p->dir);
@@ -57,7 +64,8 @@ static bool take_leave(struct pem_session *s, struct pem_producer *p)
 		return false;
 	pem_session__count_producer(s, p);
 	pem_dir__charge(s, p->dir, began_ns);
-	if (!pem_session__drain_producer(s, p, true)) /* which charges its time itself */
+	/* pem_session__drain_producer charges its time itself. */
+	if (!pem_session__drain_producer(s, p, true))
 		return false;
 	began_ns = pem_dir__begin(s, p->dir);
 	pem_session__account(s, p);

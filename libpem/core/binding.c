@@ -2,8 +2,8 @@
 /*
  * binding.c - predicates of event sets, and the handles that are bound to them
  *
- * A session tests an event by one predicate at a time: it is evaluated once, where the event
- * happens. Another session may test the same event by another.
+ * A session tests an event by one predicate at a time: the predicate is evaluated once, where the
+ * event happens. Another session may test the event by another predicate.
  */
 #include "core/binding.h"
 #include "core/core.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The session's own copy; NULL: out of memory. */
+/* Return the session's own copy of a predicate, made if need be. NULL: out of memory. */
 static const struct pem_predicate *intern(struct pem_session *s, const char *text,
 					  const struct pem_test *test, uint32_t count)
 {
@@ -52,7 +52,10 @@ void pem_session__forget_predicates(struct pem_session *s)
 	}
 }
 
-/* One event's; NULL: takes it back. */
+/*
+ * Compile an expression for one event of the set. Expression NULL: the event has no predicate from
+ * now on.
+ */
 static int compile_one(const struct pem_event_set *set, const struct pem_event *event,
 		       const struct pem_expression *expression,
 		       const struct pem_predicate **predicate, struct pem_error *error)
@@ -77,7 +80,10 @@ static int compile_one(const struct pem_event_set *set, const struct pem_event *
 	return *predicate ? 0 : pem_error__set(error, -ENOMEM, "out of memory");
 }
 
-/* All or nothing: of the first event that can't be tested error says why. */
+/*
+ * Compile for all events that pattern matches, or fail for the first event that can't be tested;
+ * error says why.
+ */
 static int compile_all(const struct pem_event_set *set, const char *pattern,
 		       const struct pem_expression *expression,
 		       const struct pem_predicate **predicates, struct pem_error *error)

@@ -2,7 +2,7 @@
 /*
  * binding.h - predicates of event sets, and the demands that are bound to them
  *
- * Not here: what they mean (predicate.h), evaluating them (pem/predicate.h).
+ * Not here: the meaning of predicates (predicate.h), evaluating them (pem/predicate.h).
  */
 #ifndef PEM_WHERE_H
 #define PEM_WHERE_H
@@ -15,7 +15,10 @@ struct pem_session;
 
 struct pem_demand;
 
-/* What people wrote, compiled for one event. Stays while the session does; equal ones are one. */
+/*
+ * A predicate as a user wrote it, compiled for one event. It lives as long as the session. Equal
+ * predicates share one struct.
+ */
 struct pem_predicate {
 	struct pem_predicate *next;
 	char *text;
@@ -24,15 +27,16 @@ struct pem_predicate {
 };
 
 /*
- * Bind a handle to event i of a set, with its predicate. 0, or -EBUSY when another handle has
- * chosen another. Each has to be released.
+ * Bind a handle to event i of a set, with the set's predicate for it. Returns 0, or -EBUSY with
+ * error when another handle, or an open source, uses another predicate. Each successful bind needs
+ * one pem_demand__unbind.
  */
 int pem_demand__bind(struct pem_demand *demand, const struct pem_event_set *set, size_t i,
 		     struct pem_error *error);
 void pem_demand__unbind(struct pem_demand *demand);
 /*
- * Where a trace says it: this event is recorded only where the demand's predicate, if it has one,
- * holds.
+ * Note in the trace's info that the event is recorded only where the demand's predicate holds. Does
+ * nothing if the demand has no predicate.
  */
 void pem_demand__note_predicate(const struct pem_demand *demand, struct pem_trace_info *info);
 void pem_session__forget_predicates(struct pem_session *session);

@@ -28,7 +28,10 @@ uint64_t pem_monotonic_ns(void)
 	return time_ns(CLOCK_MONOTONIC);
 }
 
-/* The tightest of several readings of one clock between two of the other. */
+/*
+ * Read a clock several times between two readings of the cycle counter. Returns the reading with
+ * the least error.
+ */
 static struct pem_clock_pair read_pair(clockid_t id)
 {
 	struct pem_clock_pair best = {0, 0, ~0ull};
@@ -48,8 +51,9 @@ static struct pem_clock_pair read_pair(clockid_t id)
 }
 
 /*
- * The kernel tells every perf_event reader how it turns cycles into nanoseconds: ns = cycles * mult
- * >> shift (perf_event_open(2), cap_user_time). 0: it doesn't, here.
+ * Return the counter's rate as the kernel has it. The kernel tells every perf_event reader how it
+ * turns cycles into nanoseconds: ns = cycles * mult >> shift (perf_event_open(2), cap_user_time).
+ * 0: the kernel does not tell it here.
  */
 static uint64_t hz_from_kernel(void)
 {
@@ -78,8 +82,8 @@ static uint64_t hz_from_kernel(void)
 
 static uint64_t hz_by_measuring(void)
 {
-	const struct timespec pause = {
-		0, 5000000}; /* a few millionths; traces refine it at their end */
+	/* The error is a few millionths. Traces get a better rate at their end. */
+	const struct timespec pause = {0, 5000000};
 	struct pem_clock_pair a = read_pair(CLOCK_MONOTONIC_RAW), b;
 
 	nanosleep(&pause, NULL);
@@ -132,15 +136,16 @@ void pem_clock_sync__update(struct pem_clock_sync *sync)
 	if (pair.monotonic_ns - last->monotonic_ns < 1000000)
 		return;
 	/*
-	 * Between two pairs a line is drawn: how far the clock may lie from it is at most how much
-	 * it turned.
+	 * A line is drawn between two pairs. Between them, the clock differs from that line by at
+	 * most the distance of this pair from the line before.
 	 */
 	expected = extrapolate(sync, last, pair.monotonic_ns);
 	off = expected > pair.cycles ? expected - pair.cycles : pair.cycles - expected;
 	if (off + pair.error_cycles > sync->worst_cycles)
 		sync->worst_cycles = off + pair.error_cycles;
 	sync->pair[sync->count++ % PEM_CLOCK_PAIRS] = pair;
-	sync->line.span_ns = 0; /* it may have gone on past where this pair lies */
+	/* The line may reach past the new pair. */
+	sync->line.span_ns = 0;
 }
 
 static void set_line(struct pem_clock_line *line, const struct pem_clock_pair *from,
@@ -156,7 +161,6 @@ static void set_line(struct pem_clock_line *line, const struct pem_clock_pair *f
 	line->span_ns = span_ns;
 }
 
-/* Between two pairs. */
 static uint64_t interpolate(struct pem_clock_sync *sync, const struct pem_clock_pair *from,
 			    const struct pem_clock_pair *to, uint64_t ns)
 {

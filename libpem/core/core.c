@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * core.c - what every room does with a session: its lock, what it says, joining it in this process
+ * core.c - what every room does with a session: locking it, saying something, joining it in this
+ * process
  */
 #include "core/core.h"
 #include "producer/producer.h"
@@ -10,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Begins with an instruction that does nothing: calibrate.c attaches probes to it. */
+/* The function begins with an instruction that does nothing: calibrate.c attaches probes to it. */
 __attribute__((patchable_function_entry(1))) const char *pem_version(void)
 {
 	return PEM_VERSION;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * core.h - what every room knows of a session
+ * core.h - the state of a session that every room knows
  *
- * struct pem_session holds what all rooms share, and a pointer to each room's own state, which is
- * defined in that room's header. Rooms have an order (docs/architecture.md): a room includes and
- * calls those below it. What a lower room has to tell a higher one goes through struct
+ * struct pem_session holds the state that all rooms share, and a pointer to each room's own state.
+ * The room's header defines that state. Rooms have an order (docs/architecture.md): a room includes
+ * and calls those below it. A lower room tells a higher room something through struct
  * pem_session_hooks.
  *
- * Every entry of the public interface takes the session's mutex, which is recursive: a synchronous
- * callback may come from the session's own thread. Threads of a producer take it only inside a
- * callback that uses the interface.
+ * Every function of the public interface takes the session's mutex. The mutex is recursive, because
+ * a synchronous callback may come from the session's own thread. Threads of a producer take it only
+ * inside a callback that uses the interface.
  */
 #ifndef PEM_CORE_H
 #define PEM_CORE_H
@@ -38,7 +38,10 @@ struct pem_session_sources;
 struct pem_session_statistics;
 struct pem_session_turn;
 
-/* Every event that a model may hold: pointers to demands stay valid. */
+/*
+ * One demand for each event that a model may hold. The array never moves, so that pointers to
+ * demands stay valid.
+ */
 #define PEM_DEMANDS_MAX 4096u
 
 struct pem_async;
@@ -49,11 +52,14 @@ struct pem_log;
 struct pem_predicate;
 struct pem_user;
 
-/* What lower rooms tell higher ones. session/session.c fills it in. The session's mutex is held. */
+/*
+ * Functions by which lower rooms tell higher rooms something. session/session.c fills them in. They
+ * are called with the session's mutex held.
+ */
 struct pem_session_hooks {
 	/*
-	 * dirs: there is a pool, a control file or a model's text of this name in the directory,
-	 * open as fd, which is taken.
+	 * dirs: the directory has a pool, a control file or a model's text of this name. It is open
+	 * as fd, and the function takes fd.
 	 */
 	void (*found_pool)(struct pem_session *session, struct pem_dir *dir, const char *name,
 			   int fd);
@@ -61,27 +67,27 @@ struct pem_session_hooks {
 			      int fd);
 	void (*found_model)(struct pem_session *session, struct pem_dir *dir, const char *name,
 			    int fd);
-	/* dirs: a control file is no more. */
+	/* dirs: a control file has been removed. */
 	void (*lost_control)(struct pem_session *session, struct pem_dir *dir, const char *name);
 	/* dirs: the directory is about to be freed; no producer of it is left. */
 	void (*dir_closes)(struct pem_session *session, struct pem_dir *dir);
 	/*
 	 * dirs: a user's files keep the session waiting. Cut off all memory mapped from that user
-	 * (pem_fault__cut). Returns of how many processes.
+	 * (pem_fault__cut). Returns the number of processes that were cut off.
 	 */
 	uint64_t (*cut_user)(struct pem_session *session, const struct pem_user *user);
 	/*
-	 * dirs: there is another directory, whose processes can't wake the thread of asynchronous
+	 * dirs: there is another directory. Its processes can't wake the thread of asynchronous
 	 * callbacks.
 	 */
 	void (*dir_added)(struct pem_session *session);
-	/* processes: one that raises events itself was found. */
+	/* processes: a process that raises events itself was found. */
 	void (*process_found)(struct pem_session *session, uint32_t pid);
-	/* processes: members are looked for; it is time to look for targets, too. */
+	/* processes: the session has looked for members. It is time to look for targets, too. */
 	void (*members_scanned)(struct pem_session *session);
 };
 
-/* The program that the session runs, or was attached to. */
+/* The program that the session runs or was attached to. */
 struct pem_command {
 	pid_t pid; /* 0: none */
 	int pidfd;
@@ -99,38 +105,44 @@ struct pem_session {
 	char runtime[PATH_MAX - 128];
 	char directory[PATH_MAX - 64];
 	int directory_fd;
-	/* Holds the lock that says that the consumer lives. */
+	/* This descriptor holds the lock that tells producers that the consumer lives. */
 	int alive_fd;
 	struct pem_clock_sync clock;
 	struct pem_command command;
 	volatile int interrupted;
 
-	/* The session page. Cut: it was truncated, so that no process can join any more. */
+	/*
+	 * The session page. page_cut: it was truncated, so that no process can join any more.
+	 * page_cut_said: the session has said so.
+	 */
 	struct pem_session_page *page;
 	int page_cut, page_cut_said;
 	/*
-	 * What the page was made with and holds: whoever joins may write there, so that it is not
-	 * asked for again.
+	 * Numbers that the page was made with or has now. The session reads them here and not from
+	 * the page, because every process that joins may write there.
 	 */
 	struct pem_pool_geometry geometry;
 	uint32_t id, generation, context_count, rule_count, test_count;
-	/* The session's index in this process's own table; -1: this process has not joined it. */
+	/* The session index in this process's own table; -1: this process has not joined it. */
 	int self_index;
 
 	/*
-	 * One demand for each event that any handle wants. demand_of: by the event's index in the
-	 * model.
+	 * One demand for each event that any handle wants. demand_of gives a demand's index by its
+	 * event's index in the model.
 	 */
 	struct pem_demand *demands;
 	size_t demand_count;
 	uint16_t demand_of[PEM_DEMANDS_MAX];
 	struct pem_predicate *predicates;
 
-	/* Handles. Pools and sources count from their beginning: a session has one log only. */
+	/*
+	 * Handles. A session has one log at most, because pools and sources count from their
+	 * beginning.
+	 */
 	struct pem_log *log;
 	bool has_logged;
 	struct pem_callback *callbacks;
-	struct pem_async *async; /* of asynchronous callbacks; NULL: there was none yet */
+	struct pem_async *async; /* asynchronous callbacks; NULL: there was none yet */
 
 	/* Each room's own state. */
 	struct pem_session_dirs *dirs;
@@ -148,12 +160,13 @@ void pem_session__unlock(struct pem_session *session);
 void pem_session__say(struct pem_session *session, enum pem_log_level level, const char *format,
 		      ...) __attribute__((format(printf, 3, 4)));
 
-/* Join this process to the session, once. 0, or -errno. */
+/* Join this process to the session, unless it has joined already. Returns 0, or -errno. */
 int pem_session__join_self(struct pem_session *session);
 
 /*
- * The folder of what is preloaded: PEM_LIBRARY_PATH, else where libpem was loaded from; NULL: not
- * to be found.
+ * Find the folder of the libraries that are preloaded or loaded as plugins: PEM_LIBRARY_PATH, else
+ * the folder that libpem was loaded from. Writes it to path and returns path, or NULL if it was not
+ * found.
  */
 const char *pem_library_folder(char *path, size_t bytes);
 

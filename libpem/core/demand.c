@@ -24,8 +24,8 @@ struct pem_demand *pem_session__demand(struct pem_session *s, const struct pem_e
 			return NULL;
 	}
 	/*
-	 * Each record that a source delivers asks for one: a directory that is remembered, and
-	 * looked for if it is another's now.
+	 * A source's records ask for a demand each, so demand_of remembers its index. The demands
+	 * are searched only if that index is another event's now.
 	 */
 	i = index >= 0 ? s->demand_of[index] : s->demand_count;
 	if (i < s->demand_count && s->demands[i].event == event)
@@ -71,7 +71,7 @@ uint64_t pem_demand__action(const struct pem_demand *demand)
 {
 	uint32_t flags = 0, type = 0, offset = 0;
 
-	/* What the overhead budget does not let be logged is counted. */
+	/* An event that the overhead budget does not let be logged is counted. */
 	if ((demand->log && demand->detail == PEM_DETAIL_LOG) || demand->async ||
 	    demand->async_context)
 		flags |= PEM_ACTION_LOG;
@@ -84,15 +84,16 @@ uint64_t pem_demand__action(const struct pem_demand *demand)
 		flags |= PEM_ACTION_STAT | (demand->distribution ? PEM_ACTION_DISTRIBUTION : 0);
 	if (demand->field != PEM_NO_FIELD) {
 		type = demand->event->fields[demand->field].type;
-		if (type == PEM_TYPE_ADDRESS) /* an action has 4 bits for what is added up */
+		/* An action has 4 bits for the type of the value that is added up. */
+		if (type == PEM_TYPE_ADDRESS)
 			type = PEM_TYPE_UINT64;
 		offset = demand->event->fields[demand->field].offset;
 	}
 	if (demand->context.tid != PEM_ANY || demand->context.one_cpu || demand->predicate)
 		flags |= flags ? PEM_ACTION_FILTER : 0;
 	/*
-	 * The epoch stays when nothing is wanted: a source's statistic is of it, and can still be
-	 * read.
+	 * The epoch stays when nothing is wanted: a source's statistic belongs to it and can still
+	 * be read.
 	 */
 	return PEM_ACTION(flags, demand->field, type, offset, demand->epoch);
 }

@@ -3,8 +3,8 @@
  * demand.h - what a session wants of each event
  *
  * A demand is the union of what the session's handles want of one event. Demands become rules in
- * the session page and action words in the producers' control pages (processes/rules.c), or actions
- * of a source (source_host/sources.c).
+ * the session page and action words in the producers' control pages (processes/rules.c). For an
+ * event of a source they become actions of that source (source_host/sources.c).
  */
 #ifndef PEM_DEMAND_H
 #define PEM_DEMAND_H
@@ -27,49 +27,73 @@ enum pem_detail { PEM_DETAIL_OFF, PEM_DETAIL_STATISTICS, PEM_DETAIL_LOG };
 struct pem_demand {
 	const struct pem_event *event;
 	struct pem_context context;
-	bool has_context; /* some handle has set it */
-	/* of the sets that handles were made of; NULL: none */
+	bool has_context; /* a handle has set it */
+	/* The predicate of the event sets that the handles were made of; NULL: none. */
 	const struct pem_predicate *predicate;
-	unsigned bound; /* handles that chose it */
+	unsigned bound; /* handles that chose the predicate */
 	bool log, statistic, callback;
-	/* registered, enabled or not: a source opens what may be wanted */
+	/* A handle for it is registered, enabled or not. A source opens all that may be wanted. */
 	bool want_log, want_statistic, want_async;
-	/* bit i: asynchronous callback i is enabled and wants it; also under the async lock */
+	/*
+	 * Bit i: asynchronous callback i is enabled and wants the event. Changes under the async
+	 * lock, too.
+	 */
 	uint64_t async;
-	bool async_ever; /* it was so: not all that lies in pools is the log's */
-	bool async_context; /* of the kernel: tells whose records are, for asynchronous callbacks */
-	bool wake; /* their thread sleeps */
-	uint64_t async_lost; /* while wanted by one: found no room, or was overwritten */
-	uint64_t source_lost; /* of a source: discarded by it, as async_lost knows */
-	uint64_t callback_only; /* records of a source that were not for the log */
+	/* async was not 0 at some time. From then on not every record in a pool is for the log. */
+	bool async_ever;
+	/*
+	 * Asynchronous callbacks need this kernel event to find the process and thread of other
+	 * records.
+	 */
+	bool async_context;
+	bool wake; /* the thread of asynchronous callbacks sleeps */
+	/*
+	 * Records that an asynchronous callback wanted and that were lost: there was no room for
+	 * them, or they were overwritten.
+	 */
+	uint64_t async_lost;
+	/* What the source had discarded when async_lost was last brought up to date. */
+	uint64_t source_lost;
+	/* Records of a source that were callback-only. */
+	uint64_t callback_only;
 	uint8_t field;
 	uint32_t epoch;
 	const struct pem_statistics *statistics; /* the handle that chose field */
-	int instance; /* of sources, -1: none yet or a stub */
+	int instance; /* index of the source's instance; -1: none yet, or a stub */
 	size_t instance_index;
-	uint8_t detail; /* enum pem_detail: the most that the overhead budget lets it have */
-	bool was_reduced, was_off; /* it ever was less than wanted, or off */
-	int unavailable; /* 0, or -errno of a source that can't */
-	char reason[232]; /* why */
-	char source[24]; /* its name */
+	uint8_t detail; /* enum pem_detail: the most that the overhead budget allows */
+	/* The detail was less than wanted at some time; it was off at some time. */
+	bool was_reduced, was_off;
+	int unavailable; /* 0, or the -errno of a source that can't deliver it */
+	char reason[232]; /* why it is unavailable */
+	char source[24]; /* name of the source */
 	uint64_t delivered, lost; /* records of a source: written, not written */
-	uint64_t overwritten; /* kept by a flight recorder for a while, and not any more */
-	uint32_t distribution; /* PEM_DISTRIBUTION(...): what else to keep, 0: nothing */
-	struct pem_statistic retired; /* from processes that are gone; valid for retired_epoch */
-	struct pem_distribution_total *retired_distribution; /* with wide */
+	/* Records of a source that a flight recorder kept for a while and has overwritten since. */
+	uint64_t overwritten;
+	uint32_t distribution; /* PEM_DISTRIBUTION(...): the distribution to keep; 0: none */
+	/*
+	 * Statistic of processes that are gone; valid if its epoch, retired_epoch, is the demand's.
+	 */
+	struct pem_statistic retired;
+	struct pem_distribution_total
+		/* Valid for retired_epoch, too; NULL: the demand kept no distribution. */
+		*retired_distribution;
 	uint32_t retired_epoch;
 };
 
 struct pem_event_set {
 	struct pem_session *session;
-	const struct pem_predicate **predicates; /* of the events; NULL: none */
-	/* enum pem_level up to which patterns cover every stub event, met or not; 0: none do */
+	const struct pem_predicate **predicates; /* one for each event; NULL: none */
+	/*
+	 * enum pem_level: the set's patterns cover every stub event up to this level, also events
+	 * that the session does not know yet; 0: they cover none.
+	 */
 	uint8_t any_level;
 	size_t count;
 	const struct pem_event *events[];
 };
 
-/* Does the kernel raise the event, at a tracepoint or because pem.ko looks? */
+/* Does the kernel raise the event: at a tracepoint, at a probe, or in a sampler of pem.ko? */
 static inline bool pem_event__is_of_kernel(const struct pem_event *event)
 {
 	return event->source_kind == PEM_SOURCE_TRACEPOINT ||
@@ -77,23 +101,29 @@ static inline bool pem_event__is_of_kernel(const struct pem_event *event)
 	       event->source_kind == PEM_SOURCE_PROBE;
 }
 
-/* The demand for an event of the session's model; NULL: out of memory. The pointer stays valid. */
+/*
+ * Return the demand for an event of the session's model, made if need be. NULL: out of memory, or
+ * there are PEM_DEMANDS_MAX demands. The pointer stays valid.
+ */
 struct pem_demand *pem_session__demand(struct pem_session *session, const struct pem_event *event);
 
-/* Set or check a demand's context. 0, or -EBUSY when another handle has chosen another. */
+/*
+ * Set a demand's context, or check that it has this one. Returns 0, or -EBUSY with error when
+ * another handle has chosen another context.
+ */
 int pem_demand__set_context(struct pem_demand *demand, const struct pem_context *context,
 			    struct pem_error *error);
 
 /*
- * After the last handle that chose it another may be set; not of a source, which was opened with
- * it.
+ * A handle is gone: after the last one, let the next handle choose another context. The context
+ * stays if a source is open, because the source was opened with it.
  */
 void pem_demand__release_context(struct pem_demand *demand);
 
-/* The action word of what is enabled now. */
+/* Return the action word for what is enabled now. */
 uint64_t pem_demand__action(const struct pem_demand *demand);
 
-/* Does the event say which process or thread kernel records belong to, or what that is called? */
+/* Does the event tell which process or thread kernel records belong to, or their names? */
 bool pem_event__tells_context(const struct pem_event *event);
 
 #endif

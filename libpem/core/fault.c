@@ -2,10 +2,10 @@
 /*
  * fault.c - shared memory that its owner cuts off while it is read here
  *
- * Who has a file may truncate it at any time, and then a touch beyond its end is SIGBUS for whoever
- * has it mapped. The handler puts zeroes in the place of the whole mapping, says so, and the read
- * goes on; every other SIGBUS is passed on to the handler that was there before. It is there only
- * in processes that consume what others produce.
+ * The owner of a file may truncate it at any time. Then a touch beyond its end raises SIGBUS in
+ * each process that has it mapped. The handler replaces the whole mapping by zeroes and notes that,
+ * and the read goes on. Every other SIGBUS goes to the handler that was there before. The handler
+ * is installed only in processes that consume what others produce.
  */
 #include "core/fault.h"
 
@@ -18,15 +18,18 @@
 
 #define BLOCK_RANGES 1024
 
-/* start is stored last and cleared first, released; 0: free, 1: being filled. */
+/*
+ * start is stored last and cleared first, with release. 0: the range is free; 1: it is being
+ * filled.
+ */
 struct range {
 	uintptr_t start, end;
 	int *cut;
 };
 
 /*
- * Blocks come and stay, so that the handler walks them without a lock. A new one is behind the
- * last.
+ * Blocks are added and never removed, so that the handler walks them without a lock. A new block is
+ * added behind the last.
  */
 struct block {
 	struct range range[BLOCK_RANGES];
@@ -74,7 +77,7 @@ static void handle(int number, siginfo_t *info, void *context)
 	} else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
 		before.sa_handler(number);
 	} else {
-		/* it comes again at once, and is the program's */
+		/* The signal comes again at once, and then belongs to the program. */
 		signal(SIGBUS, before.sa_handler);
 		if (info->si_code <= 0)
 			raise(SIGBUS);
@@ -90,7 +93,7 @@ static void install(void)
 	sigaction(SIGBUS, &action, &before);
 }
 
-/* A range of the block that was free; NULL: there is none. */
+/* Claim a free range of the block. NULL: there is none. */
 static struct range *claim(struct block *block)
 {
 	struct range *r;
@@ -107,7 +110,7 @@ static struct range *claim(struct block *block)
 	return NULL;
 }
 
-/* The block behind one, made if need be; NULL: no memory. */
+/* Return the block behind one, made if need be. NULL: out of memory. */
 static struct block *next_block(struct block *block)
 {
 	/* fc */

@@ -8,12 +8,16 @@
 #include <stdint.h>
 
 /*
- * Should a touch of this shared memory raise SIGBUS, as its file was truncated: let it be zeroes
- * from there on, and set *cut. There may be any number. The first call installs the process's
- * handler. 0, or -ENOMEM. Any thread.
+ * From now on, handle SIGBUS for this shared memory. A touch raises SIGBUS if the owner has
+ * truncated the file. The handler then replaces the whole mapping by zeroes and sets *cut. Any
+ * number of mappings may be watched. The first call installs the process's handler. Returns 0, or
+ * -ENOMEM. Any thread may call it.
  */
 int pem_fault__watch(void *mapping, uint64_t bytes, int *cut);
-/* Let it be zeroes from here on, though its owner has not cut it off, and set *cut. */
+/*
+ * Replace a watched mapping by zeroes now, though its owner has not truncated the file, and set
+ * *cut.
+ */
 void pem_fault__cut(void *mapping);
 void pem_fault__forget(void *mapping);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* message.c - taking a message with a file descriptor from a socket, whoever sent it */
+/* message.c - taking a message with a file descriptor from a socket; the sender is not trusted */
 #include "core/message.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Descriptors of a message: SCM_MAX_FD, which the kernel's headers for programs lack. */
+/* The most descriptors of a message: SCM_MAX_FD, which the kernel's headers for programs lack. */
 #define DESCRIPTORS_MAX 253
 
 static int take_descriptor(struct msghdr *message)

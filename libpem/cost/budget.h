@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * budget.h - how closely each event may be watched so that observation stays below a share of the
+ * budget.h - the detail level of each event, so that observation stays below a share of the
  * programs' CPU time
  *
- * The judge is a pure function of counts, costs and its own memory: who counts and who obeys is in
- * detail.c.
+ * The judge is a pure function of counts, costs and its own memory. detail.c counts, and does what
+ * the judge says.
  */
 #ifndef PEM_BUDGET_H
 #define PEM_BUDGET_H
@@ -14,23 +14,30 @@
 #include <stdint.h>
 
 /*
- * A detail that an event has held so long is proven; one that fails sooner makes the next try come
- * later.
+ * Judgements after which a detail level counts as proven. If the event fails sooner, the next try
+ * comes later.
  */
 #define PEM_BUDGET_PROVEN 20u /* judgements: 2 s */
 #define PEM_BUDGET_WAIT_MIN 10u
 #define PEM_BUDGET_WAIT_MAX 600u
 
 struct pem_budget_event {
-	/* set before each judgement */
+	/* The caller sets these members before each judgement. */
 	uint8_t wanted; /* enum pem_detail */
-	bool tells_context; /* others' records need it */
-	bool needs_context; /* its records can't be told whose they are without */
-	double ns[3]; /* what one costs, by enum pem_detail */
-	uint64_t count; /* since the last judgement, at the detail it has */
-	/* the judge's; zero at first, but for detail, which is what is wanted then */
+	bool tells_context; /* records of other events need its records */
+	/*
+	 * Its records need those of events that tell context: without them, their process is
+	 * unknown.
+	 */
+	bool needs_context;
+	double ns[3]; /* cost of one event, by enum pem_detail */
+	uint64_t count; /* events since the last judgement, at the current detail */
+	/*
+	 * The judge keeps these members. They are zero at first, except detail, which is as wanted
+	 * then.
+	 */
 	uint8_t detail;
-	bool is_tried; /* stepped up and not proven yet */
+	bool is_tried; /* it stepped up and is not proven yet */
 	uint32_t age; /* judgements since its last step */
 	uint32_t wait; /* judgements until it may step up */
 	uint32_t backoff; /* the next wait */
@@ -39,15 +46,15 @@ struct pem_budget_event {
 struct pem_budget_step {
 	size_t event; /* index */
 	uint8_t from, to;
-	double share; /* that observation had, as estimated, before it */
+	double share; /* share that observation had before the step, as estimated */
 };
 
 /*
- * Judge an interval in which the programs had cpu_ns of CPU time. Above the budget the costliest
- * event steps down one detail, and so on until the estimate fits; below half of it one event steps
- * up, if at its rate there is room. Events that are off have no rate: they are tried again after a
- * wait that doubles each time the try fails. Returns the steps, at most max (twice count is always
- * enough); events' detail is what it is from now on.
+ * Judge an interval in which the programs had cpu_ns of CPU time. Above the budget, the costliest
+ * event steps down one detail level, and so on until the estimate fits. Below half of the budget,
+ * one event steps up, if there is room for it at its rate. An event that is off has no rate: it is
+ * tried again after a wait, which doubles each time the try fails. Returns the number of steps, at
+ * most max (twice count is always enough). Each event's detail is the new one.
  */
 size_t pem_budget__judge(struct pem_budget_event *events, size_t count, double budget,
 			 double cpu_ns, struct pem_budget_step *steps, size_t max);

@@ -3,14 +3,14 @@
  * delivery.c - what asynchronous callbacks want, from pools and sources' packets into the session's
  * batch
  *
- * A lane is read behind its thread: the committed part of the chunk that it owns, then the rest
- * once that is full, then the next one. Everything in a pool is hostile, so that bytes are copied
- * first and checked in the copy, as drain.c does. In an overwrite pool the chunk may be another
- * one's by the time it was copied: its state and number are looked at again afterwards, and what
- * was copied counts only if they still are what they were.
+ * A lane is read behind its thread: the committed part of the chunk that the lane owns, then the
+ * rest once the chunk is full, then the next chunk. Everything in a pool is hostile, so bytes are
+ * copied first and checked in the copy, as in drain.c. In a pool that overwrites, another lane may
+ * own the chunk by the time it is copied. So the chunk's state and number are read again after the
+ * copy, and the copy counts only if they have not changed.
  *
- * Without a log, chunks are freed here when they are read. With one, drain.c takes them, after they
- * were read here.
+ * Without a log, chunks are freed here after they were read. With a log, drain.c takes them after
+ * they were read here.
  */
 #include "core/core.h"
 #include "core/demand.h"
@@ -80,7 +80,10 @@ void pem_async_batch__free(struct pem_async_batch *batch)
 
 /* --- producers --- */
 
-/* One block of memory: processes/producers.c frees it, and knows nothing of it. */
+/*
+ * Everything is in one block of memory, because processes/producers.c frees it and knows nothing of
+ * what is in it.
+ */
 static struct pem_async_producer *make_producer(const struct pem_producer *p)
 {
 	size_t lanes = p->ring.lane_count, events = p->ring.event_capacity;
@@ -99,7 +102,7 @@ static struct pem_async_producer *make_producer(const struct pem_producer *p)
 	return ap;
 }
 
-/* The callbacks that a record is for. */
+/* Return the callbacks that a record is for, a bit for each. */
 static uint64_t callbacks_of(const struct pem_async *a, const struct pem_demand *demand,
 			     uint64_t clock)
 {
@@ -113,7 +116,7 @@ static uint64_t callbacks_of(const struct pem_async *a, const struct pem_demand 
 }
 
 /*
- * One of this session's own threads: what it raises itself it is not called back for (no
+ * Is this the session's own callback thread? It is not called back for what it raises itself (no
  * recursion).
  */
 static bool is_own(const struct pem_async *a, const struct pem_producer *p, uint32_t tid)
@@ -122,8 +125,8 @@ static bool is_own(const struct pem_async *a, const struct pem_producer *p, uint
 }
 
 /*
- * Check the records of a private copy and hand on those that are wanted. offset: of the copy's
- * first byte in the chunk. What follows one that can't be believed is not read, and thereby lost.
+ * Check the records of a private copy and hand on those that are wanted. Records behind one that
+ * can't be true are not read, and thereby lost.
  */
 static void read_records(struct pem_session *s, struct pem_producer *p, struct pem_async_lane *l,
 			 const uint8_t *copy, size_t bytes)
@@ -162,7 +165,7 @@ static void read_records(struct pem_session *s, struct pem_producer *p, struct p
 	}
 }
 
-/* The chunk still is the lane's, with the number it had. */
+/* Does the chunk in hand still belong to the lane, with the same number? */
 static bool is_still(const struct pem_producer *p, uint32_t lane, const struct pem_async_lane *l)
 {
 	/* rf */
@@ -182,7 +185,7 @@ static void leave_chunk(struct pem_async_lane *l)
 	l->gap = false;
 }
 
-/* The chunk is full and read to its end. */
+/* The chunk in hand is full and read to its end: free it unless there is a log, and leave it. */
 static void finish_chunk(struct pem_session *s, struct pem_producer *p, uint32_t lane)
 {
 	struct pem_async_lane *l = &p->async->lanes[lane];
@@ -200,14 +203,15 @@ static void finish_chunk(struct pem_session *s, struct pem_producer *p, uint32_t
 	leave_chunk(l);
 }
 
-/* Read on in the chunk in hand. */
+/* Read on in the chunk in hand of a lane. */
 static void read_chunk(struct pem_session *s, struct pem_producer *p, uint32_t lane)
 {
 	struct pem_async_lane *l = &p->async->lanes[lane];
 	const struct pem_packet *shared = pem_ring__chunk(&p->ring, l->index);
 	/* rb, rd, rf */
 	uint32_t word = __atomic_load_n(&p->ring.chunk_state[l->index], __ATOMIC_ACQUIRE);
-	bool full = PEM_CHUNK_STATE(word) == PEM_CHUNK_FULL; /* then the content is final */
+	/* In a full chunk the content is final. */
+	bool full = PEM_CHUNK_STATE(word) == PEM_CHUNK_FULL;
 	/* ra */
 	uint64_t bits = __atomic_load_n(&shared->content_size, __ATOMIC_ACQUIRE);
 	size_t content = (size_t)(bits / 8), bytes;
@@ -217,7 +221,7 @@ static void read_chunk(struct pem_session *s, struct pem_producer *p, uint32_t l
 	if (content > l->offset) {
 		bytes = content - l->offset;
 		memcpy(s->async->chunk, (const uint8_t *)shared + l->offset, bytes);
-		/* re: the copy before another look */
+		/* re: the copy comes before the state is read again */
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		if (!is_still(p, lane, l)) {
 			leave_chunk(l);
@@ -250,8 +254,9 @@ static void begin_chunk(struct pem_session *s, struct pem_producer *p,
 }
 
 /*
- * Is this chunk the lane's next? A gap may be one of the search, or of what was overwritten, or
- * taken by the log while no callback was enabled: look twice.
+ * Is this chunk the lane's next? There may be a gap because the scan missed a chunk, because chunks
+ * were overwritten, or because the log took them while no callback was enabled. So a gap counts
+ * only when it is found a second time.
  */
 static bool is_next(const struct pem_producer *p, struct pem_async_lane *l,
 		    const struct pem_found_chunk *found, bool final)
@@ -266,7 +271,7 @@ static bool is_next(const struct pem_producer *p, struct pem_async_lane *l,
 	return false;
 }
 
-/* Read on in all lanes; true: some have another chunk. */
+/* Read on in the chunks in hand of all lanes. True: some lanes have another chunk. */
 static bool read_on(struct pem_session *s, struct pem_producer *p)
 {
 	bool more = false;
@@ -355,7 +360,7 @@ void pem_async__log_begins(struct pem_session *s)
 
 /* --- sources --- */
 
-/* What is known of a stream, none being lost at first; NULL: no memory. */
+/* Return the entry of a stream, made if need be with no losses. NULL: out of memory. */
 static struct pem_async_stream *stream_of(struct pem_async *a, const char *name)
 {
 	struct pem_async_stream *larger;
@@ -378,7 +383,10 @@ static struct pem_async_stream *stream_of(struct pem_async *a, const char *name)
 	return &a->streams[i];
 }
 
-/* Records of the packet's stream are missing before it: whoever ran on its CPU may not any more. */
+/*
+ * Note if records of the packet's stream are missing before the packet. The thread that ran on its
+ * CPU may not be the one that runs there now.
+ */
 static void note_loss(struct pem_async *a, const char *name, const struct pem_packet *packet)
 {
 	const struct pem_async_item lost = {.cpu = packet->cpu, .source = packet->source};

@@ -24,8 +24,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define KILL_NS 10000000u /* for a helper that is killed to end */
-/* above those that a helper starts with, which must not be overwritten before they are copied */
+#define KILL_NS 10000000u /* time for a killed helper to end */
+/*
+ * Copies of descriptors go above the numbers that a helper starts with: these must not be
+ * overwritten before they are copied.
+ */
 #define DESCRIPTOR_MIN 16
 
 static int add_descriptor(posix_spawn_file_actions_t *actions, int *copies, int fd, int as)
@@ -59,7 +62,8 @@ static int spawn(pid_t *pid, int socket, int folder_fd, int process_fd)
 		return result;
 	}
 	/*
-	 * A terminal's ^C is for its whole group, and a helper has to remove what it made after it.
+	 * The helper gets a session of its own. A terminal's ^C ends its whole process group, and a
+	 * helper has to remove afterwards what it made.
 	 */
 	result = -posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
 	if (!result)
@@ -149,7 +153,10 @@ bool pem_confined__wait(const struct pem_confined *helper, uint64_t deadline_ns)
 	return ready == 1;
 }
 
-/* Has its process ended? It is waited for, unless the program that loaded libpem has done so. */
+/*
+ * Has the helper's process ended? This process reaps it, unless the program that loaded libpem has
+ * done so.
+ */
 static bool has_ended(const struct pem_confined *helper)
 {
 	pid_t got = waitpid(helper->pid, NULL, WNOHANG);
@@ -167,7 +174,10 @@ void pem_confined__end(struct pem_confined *helper, uint64_t deadline_ns)
 	shutdown(helper->socket, SHUT_WR);
 	while (!has_ended(helper)) {
 		if (pem_monotonic_ns() > deadline_ns) {
-			/* A file system may hold it even now: it is not waited for again. */
+			/*
+			 * A file system may hold it even now. The session does not wait for it
+			 * again.
+			 */
 			if (killed)
 				break;
 			kill(helper->pid, SIGKILL);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * dirs.c - the runtime folders that a session reaches processes in: its own, those of other users,
+ * dirs.c - the runtime folders in which a session meets processes: its own, those of other users,
  * those of containers
  *
  * A process in another mount namespace, of another user, or with other variables has its runtime
- * folder elsewhere. Such a folder gets a session's folder too, with a page that says the same as
- * the session's own; pools are drained from there.
+ * folder elsewhere. The session then has a folder there, too, with a page that says the same as the
+ * session's own page. Pools are drained from that folder.
  *
- * This process opens, makes and removes nothing in such a folder: confined helpers do, with the
- * rights of the folder's user (confined/protocol.h). For each user and mount namespace a finder
- * tells of runtime folders, and in each of them a keeper makes the session's folder and passes the
- * files of programs on. What comes from a helper is checked like anything else that the user could
- * have made.
+ * This process opens, makes and removes nothing in such a folder. Confined helpers do it with the
+ * rights of the folder's user (confined/protocol.h). For each user and mount namespace, a finder
+ * tells of runtime folders. In each runtime folder a keeper makes the session's folder and passes
+ * the files of programs on. What comes from a helper is checked like anything else that the user
+ * could have made.
  */
 #include "core/clock_sync.h"
 #include "core/core.h"
@@ -36,11 +36,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TURN_MESSAGES 64 /* of one helper, before it is the next one's turn */
+#define TURN_MESSAGES 64 /* of one helper in a turn */
 #define ANSWER_NS 100000000u /* for a keeper to answer while the session has other work */
-#define SLICE_NS 1000000u /* for one keeper to answer, before it is another's turn */
+#define SLICE_NS 1000000u /* for one keeper, before the next one's slice */
 #define KEPT_MESSAGES_MAX 256u /* each may have a descriptor */
-/* for all helpers to remove what they made, when the session ends */
+/* For all helpers to remove what they made, when the session ends. */
 #define END_NS 1000000000u
 
 void pem_session__add_session_dir(struct pem_session *s)
@@ -81,7 +81,10 @@ void pem_session__note_log(struct pem_session *s, bool has_log)
 
 /* --- a keeper's page and files --- */
 
-/* Its user can't be observed in this folder any more; what is mapped of it is still drained. */
+/*
+ * End a directory's keeper and say why. Its user can't be observed in this folder any more. Memory
+ * that is mapped from there is still drained.
+ */
 static void lose_keeper(struct pem_session *s, struct pem_dir *dir, const char *why)
 {
 	if (!dir->keeper)
@@ -96,7 +99,8 @@ static void lose_keeper(struct pem_session *s, struct pem_dir *dir, const char *
 }
 
 /*
- * A user who stops one helper stops them all: the others are not waited for, one after the other.
+ * End all keepers of a user. A user who stops one helper stops them all, and the session does not
+ * wait for them one after the other.
  */
 static void lose_user(struct pem_session *s, uid_t owner)
 {
@@ -127,7 +131,10 @@ static bool is_left_out(struct pem_session *s, struct pem_dir *dir)
 	return user && user->is_left_out;
 }
 
-/* The keeper has made the session's page: let it say what the session's own does. Takes fd. */
+/*
+ * Map the session's page that the keeper has made, and let it say what the session's own page does.
+ * Takes fd. Returns 0; -EINVAL: it is no such page; -ENOSPC: out of memory.
+ */
 static int map_page(struct pem_session *s, struct pem_dir *dir, int fd)
 {
 	struct pem_session_page *page = MAP_FAILED;
@@ -157,7 +164,7 @@ static int map_page(struct pem_session *s, struct pem_dir *dir, int fd)
 	return 0;
 }
 
-/* What a keeper says; fd is taken. Returns 0, or -errno: it is not to be listened to any more. */
+/* Handle a message of a keeper. Takes fd. Returns 0, or -errno: the keeper is to be given up. */
 static int hear_keeper(struct pem_session *s, struct pem_dir *dir,
 		       const struct pem_confined_reply *reply, int fd)
 {
@@ -201,7 +208,7 @@ static int hear_keeper(struct pem_session *s, struct pem_dir *dir,
 
 /* --- messages --- */
 
-/* What came while the session waited for an answer, in order. */
+/* A message that came while the session waited for an answer. The list is in order. */
 struct pem_kept_message {
 	struct pem_confined_reply reply;
 	int fd;
@@ -209,8 +216,8 @@ struct pem_kept_message {
 };
 
 /*
- * The next message of a keeper: 1; 0: there is none now; -EPIPE: the keeper is gone. The caller
- * then has *fd.
+ * Take the next message of a keeper. Returns 1, and the caller closes *fd; 0: there is none now;
+ * -EPIPE: the keeper has ended.
  */
 static int take_message(struct pem_dir *dir, struct pem_confined_reply *reply, int *fd)
 {
@@ -226,10 +233,7 @@ static int take_message(struct pem_dir *dir, struct pem_confined_reply *reply, i
 	return 1;
 }
 
-/*
- * Keep a message for take_message, which hands it out after all that were kept before. Takes fd. 0,
- * or -ENOMEM.
- */
+/* Keep a message for take_message, behind all that are kept. Takes fd. Returns 0, or -ENOMEM. */
 static int keep_message(struct pem_dir *dir, const struct pem_confined_reply *reply, int fd)
 {
 	struct pem_kept_message *kept = calloc(1, sizeof(*kept)), **link = &dir->kept;
@@ -267,7 +271,10 @@ static void lose_broken_keeper(struct pem_session *s, struct pem_dir *dir, int c
 				   : strerror(-code));
 }
 
-/* in_turn: after the first message, as long as its place has time in this turn. */
+/*
+ * Handle messages of a directory's keeper. in_turn: after the first message, only while the
+ * directory has time in this turn.
+ */
 static void listen_to_keeper(struct pem_session *s, struct pem_dir *dir, bool in_turn)
 {
 	struct pem_confined_reply reply;
@@ -296,9 +303,10 @@ static bool has_answered(const struct pem_dir *dir, uint32_t number)
 }
 
 /*
- * Wait for the answer to a request: 0, 1 or -errno; -ETIMEDOUT: not in time; -EPIPE: there is no
- * keeper; -ENOBUFS: too much else came before. All else is kept: whoever asks is in the middle of
- * taking a file in, and another message may say that this file is gone.
+ * Wait for the answer to a request. Returns 0, 1 or -errno. -ETIMEDOUT: no answer in time; -EPIPE:
+ * there is no keeper; -ENOBUFS: too many other messages came first. Other messages are kept and not
+ * handled: the caller is in the middle of taking a file in, and a message may say that this file is
+ * gone.
  */
 static int await(struct pem_session *s, struct pem_dir *dir, uint32_t number, uint64_t deadline_ns)
 {
@@ -392,7 +400,7 @@ void pem_session__ask_keepers(struct pem_session *s, uid_t owner)
 	}
 }
 
-/* Is what a keeper was asked for still to come, or to be heard? */
+/* Is the answer of a keeper still to come, or still to be handled? */
 static bool is_awaited(const struct pem_dir *dir)
 {
 	return dir->keeper && dir->asked && (!has_answered(dir, dir->asked) || dir->kept);
@@ -425,7 +433,10 @@ void pem_session__settle_dirs(struct pem_session *s, uint64_t deadline_ns)
 	bool is_late, waits;
 
 	pem_session__ask_keepers(s, PEM_ANY_USER);
-	/* Each in turn, and none for long: one that does not answer takes no other's time. */
+	/*
+	 * Wait for each keeper in turn, for a short time: a keeper that does not answer takes no
+	 * time of others.
+	 */
 	do {
 		is_late = pem_monotonic_ns() >= deadline_ns;
 		waits = false;
@@ -462,7 +473,7 @@ void pem_session__close_dirs(struct pem_session *s)
 	uint64_t deadline = pem_monotonic_ns() + END_NS;
 	struct pem_dir *dir;
 
-	/* All at once: each keeper has something to remove. */
+	/* End all keepers at once, because each has something to remove. */
 	for (dir = s->dirs->first; dir; dir = dir->next) {
 		/* none: nobody orders anything by it */
 		if (dir->number && dir->page)

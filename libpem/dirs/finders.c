@@ -3,7 +3,7 @@
  * finders.c - finding the runtime folders of other users, in other mount namespaces, and of
  * processes with other variables
  *
- * Not here: what is done in them (dirs.c).
+ * Not here: the work in these folders (dirs.c).
  */
 #include "core/clock_sync.h"
 #include "core/core.h"
@@ -25,12 +25,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SEARCH_NS 1000000000u /* for processes elsewhere that have come since */
-#define SEARCH_AGAIN_NS 100000000u /* when one that was asked has ended */
+#define SEARCH_NS 1000000000u /* between searches for new processes elsewhere */
+#define SEARCH_AGAIN_NS 100000000u /* when a process that was asked has ended */
 #define TURN_MESSAGES 64
 /*
- * A user who makes more mount namespaces or runtime folders than these is not observed in the
- * others.
+ * A user who has more mount namespaces or runtime folders than these is not observed in the others.
  */
 #define USER_FINDERS_MAX 32u
 #define USER_DIRS_MAX 32u
@@ -38,19 +37,20 @@
 /* A helper that looks for the runtime folders of one user in one mount namespace. */
 struct pem_finder {
 	struct pem_confined *helper;
-	struct pem_confined_setup setup; /* whose rights it has */
+	struct pem_confined_setup setup; /* setup has the rights of the helper */
 	uint64_t mounts; /* inode number of the mount namespace */
-	uid_t shown_owner; /* of the processes in /proc: of those that nobody may read, root */
-	uint32_t pid; /* of the process whose variables it was told */
-	bool seen; /* that process was, by the look under way */
+	/* Owner of the processes as /proc shows it: root for processes that nobody may read. */
+	uid_t shown_owner;
+	uint32_t pid; /* the process whose variables the helper was told */
+	bool seen; /* the current search has seen that process */
 	/*
-	 * It looks for the folders of that process alone, which was attached to, and ends when it
-	 * has answered.
+	 * The helper looks only for the folders of that process, to which the session was attached.
+	 * It ends when it has answered.
 	 */
 	bool once;
-	/* Number of the reply that is to come; 0: none. */
+	/* Number of the reply that is awaited; 0: none. */
 	uint32_t awaited;
-	/* Who attaches no longer waits for that. */
+	/* The session has stopped waiting for that reply. */
 	bool late;
 	struct pem_finder *next;
 };
@@ -76,16 +76,16 @@ static unsigned dirs_of(const struct pem_session *s, uid_t owner)
 	return count;
 }
 
-/* May what refused a helper, an errno, be over by the next look? */
+/* May the reason for which a helper could not be started, an errno, be over at the next search? */
 static bool is_passing(int error)
 {
 	return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
 }
 
 /*
- * Start a helper. NULL: it can't be. Then none is tried for other processes, until the next look if
- * the reason may pass. Said once, whomever it was for: the others' programs are not observed
- * either.
+ * Start a helper. NULL: it can't be started. Then none is started for other processes either, until
+ * the next search if the reason may pass. The session says so once, whatever user the helper was
+ * for, because programs of other users are not observed either.
  */
 static struct pem_confined *start_helper(struct pem_session *s,
 					 const struct pem_confined_setup *setup, int folder_fd,
@@ -112,7 +112,7 @@ static struct pem_confined *start_helper(struct pem_session *s,
 	return NULL;
 }
 
-/* What is said once of each user. */
+/* What the session says once for each user. */
 enum finding { FINDING_MOUNTS, FINDING_DIRS, FINDING_LATE };
 
 static bool is_to_be_said(struct pem_session *s, uid_t owner, enum finding finding)
@@ -125,7 +125,7 @@ static bool is_to_be_said(struct pem_session *s, uid_t owner, enum finding findi
 	return true;
 }
 
-/* A user has more of something than is observed. */
+/* Say that a user has more of something than is observed. */
 static void say_too_many(struct pem_session *s, uid_t owner, enum finding finding)
 {
 	if (!is_to_be_said(s, owner, finding))
@@ -171,7 +171,7 @@ void pem_session__note_unread(const struct pem_session *s, struct pem_trace_info
 	snprintf(gap->reason, sizeof(gap->reason), UNREAD, s->dirs->unread_folders);
 }
 
-/* A runtime folder that a finder has told of: a directory from now on. Takes fd. */
+/* Make a directory of a runtime folder that a finder has told of. Takes fd. */
 static void add_dir(struct pem_session *s, const struct pem_finder *finder, int fd)
 {
 	struct pem_confined_setup setup = finder->setup;
@@ -232,7 +232,10 @@ static void hear(struct pem_session *s, struct pem_finder *finder)
 	}
 }
 
-/* The line of /proc/PID/status that begins with a word, behind it; NULL: none. */
+/*
+ * Return what follows a word at the beginning of a line of /proc/PID/status; NULL: there is no such
+ * line.
+ */
 static const char *status_line(const char *text, const char *word)
 {
 	const char *line = strstr(text, word);
@@ -241,9 +244,9 @@ static const char *status_line(const char *text, const char *word)
 }
 
 /*
- * Whose rights a process has. *own_words: it was started by nobody else than that user, who then
- * also chose its variables; a program that its file gave another user's rights has been started by
- * somebody who may say anything there.
+ * Read the rights of a process. *own_words: its user started it, and so chose its variables. A
+ * program that its file gave another user's rights was started by somebody who may say anything in
+ * its variables.
  */
 static bool read_rights(int process_fd, struct pem_confined_setup *setup, bool *own_words)
 {
@@ -277,8 +280,8 @@ static bool read_rights(int process_fd, struct pem_confined_setup *setup, bool *
 }
 
 /*
- * A helper that looks for the folders of a process's user below its root folder; NULL: there is
- * none.
+ * Make a finder for the folders of a process's user below the process's root folder. NULL: that
+ * failed.
  */
 static struct pem_finder *new_finder(struct pem_session *s, uint32_t pid)
 {
@@ -295,8 +298,8 @@ static struct pem_finder *new_finder(struct pem_session *s, uint32_t pid)
 	finder->setup.role = PEM_CONFINED_FINDER;
 	finder->setup.switch_user = geteuid() == 0;
 	/*
-	 * The helper opens what is in it: that waits for an exec, which the user can make wait
-	 * without end.
+	 * The helper opens files in the process's folder of /proc. That waits for an exec, which
+	 * the user can make wait without end.
 	 */
 	finder->helper = start_helper(s, &finder->setup, process, own_words ? process : -1);
 	if (!finder->helper)
@@ -317,7 +320,7 @@ static void ask(struct pem_finder *finder, bool asks)
 		finder->awaited = finder->helper->number;
 }
 
-/* Ends a finder, and takes it out of the session's. */
+/* End a finder, and take it out of the session's list. */
 static void end_finder(struct pem_finder **link)
 {
 	struct pem_finder *finder = *link;
@@ -338,7 +341,7 @@ bool pem_session__find_dirs_of(struct pem_session *s, uint32_t pid, uid_t *owner
 
 	if (!finder)
 		return false;
-	/* An earlier one for that number did not answer. */
+	/* An earlier finder for that pid did not answer. */
 	for (link = &s->dirs->finders; *link; link = &(*link)->next) {
 		if ((*link)->once && (*link)->pid == pid) {
 			end_finder(link);
@@ -433,8 +436,8 @@ static void note_process(struct pem_session *s, const char *pid)
 }
 
 /*
- * Of each user and mount namespace one process is asked, and unless this process is root's, of ours
- * alone.
+ * Ask one process of each user and mount namespace. If this process is not root's, ask only
+ * processes of its own user.
  */
 void pem_session__search_dirs(struct pem_session *s)
 {
@@ -465,7 +468,7 @@ void pem_session__search_dirs(struct pem_session *s)
 			link = &finder->next;
 			continue;
 		}
-		/* Another process of the user may have other variables: it is asked soon. */
+		/* Another process of the user may have other variables. It is asked soon. */
 		s->dirs->next_search_ns = now + SEARCH_AGAIN_NS;
 		end_finder(link);
 	}

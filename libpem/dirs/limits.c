@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * limits.c - the account of a runtime folder: what it may take of the recorder, and what was over
- * that
+ * limits.c - the account of a runtime folder: what it may take of the recorder, and what was over a
+ * limit
  *
- * The numbers and their reasons stand in limits.h.
+ * limits.h has the numbers and their reasons.
  */
 #include "core/clock_sync.h"
 #include "core/core.h"
@@ -24,7 +24,7 @@
 #define END_OF_ALL_NS 10000000000u
 #define TEXT_BYTES (1u << 20)
 #define OWN_TEXT_BYTES (64u << 20)
-/* Gaps of a trace that tell of limits; there is room for 16 in all. */
+/* The most gaps of a trace that tell of limits. A trace has room for 16 gaps in all. */
 #define EXCESS_GAPS 4u
 
 static const struct {
@@ -38,7 +38,7 @@ static const struct {
 	[PEM_RESOURCE_BYTES] = {2ull << 40, 16ull << 40, 64ull << 40},
 };
 
-/* With the number of what was over the limit, and whose it is: "user 1000". */
+/* Sentences with the number of what was over the limit, and with its user ("user 1000"). */
 static const char *const sentences[PEM_EXCESS_COUNT] = {
 	[PEM_EXCESS_MODELS] =
 		"%llu events of programs of %s are counted as discarded: more texts describe "
@@ -115,7 +115,10 @@ void pem_session__forget_users(struct pem_session *s)
 	}
 }
 
-/* A user may have as much as is left for all others: so the first that come can't take all. */
+/*
+ * Book for a user. A user may have as much as is left for all others, so that the first users that
+ * come can't take all.
+ */
 static bool take_of_user(struct pem_session *s, struct pem_dir *dir, enum pem_resource resource,
 			 uint64_t amount)
 {
@@ -157,7 +160,7 @@ void pem_dir__give_back(struct pem_session *s, struct pem_dir *dir, enum pem_res
 
 /* --- what is over a limit --- */
 
-/* Whose files are in a directory. */
+/* Write the name of the user whose files are in a directory. */
 static void write_user(char *to, size_t bytes, const struct pem_dir *dir)
 {
 	if (dir->is_public)
@@ -191,7 +194,7 @@ void pem_dir__exceed(struct pem_session *s, struct pem_dir *dir, enum pem_excess
 {
 	struct pem_dir_usage *usage = &dir->usage;
 
-	/* Further processes of a user who is left out are refused for that. */
+	/* Further processes of a user who is left out are refused for that reason. */
 	if (usage->user && usage->user->is_left_out &&
 	    (excess == PEM_EXCESS_POOLS || excess == PEM_EXCESS_MEMBERS))
 		excess = PEM_EXCESS_STALLS;
@@ -337,12 +340,16 @@ static size_t refused_index(const struct stat *st)
 	return (size_t)((uint64_t)st->st_ino * 0x9e3779b97f4a7c15u >> 32) % PEM_REFUSED_FILES;
 }
 
-/* A file that takes another's entry only makes that one be opened again. */
+/*
+ * Each file has one entry of the table by its inode. If a file takes another file's entry, the
+ * other file is only opened again.
+ */
 void pem_dir__refuse_file(struct pem_dir *dir, const struct stat *st, enum pem_excess excess)
 {
 	struct pem_dir_usage *usage = dir->public_folder ? &dir->public_folder->usage : &dir->usage;
 
-	if (!pem_dir__opens_files(dir)) /* its keeper passes a file on once */
+	/* A keeper passes a file on only once. */
+	if (!pem_dir__opens_files(dir))
 		return;
 	if (!usage->refused)
 		usage->refused = calloc(PEM_REFUSED_FILES, sizeof(*usage->refused));
@@ -351,7 +358,10 @@ void pem_dir__refuse_file(struct pem_dir *dir, const struct stat *st, enum pem_e
 			(uint64_t)st->st_ino, ctime_ns(st), (uint8_t)excess};
 }
 
-/* A file that was refused and has not changed since; NULL: it was not, or was forgotten. */
+/*
+ * Return the entry of a file that was refused and has not changed since. NULL: it was not refused,
+ * or its entry was taken.
+ */
 static const struct pem_refused_file *find_refused(const struct pem_dir *dir, const struct stat *st)
 {
 	const struct pem_refused_file *file;
@@ -362,7 +372,7 @@ static const struct pem_refused_file *find_refused(const struct pem_dir *dir, co
 	return file->inode == (uint64_t)st->st_ino && file->ctime_ns == ctime_ns(st) ? file : NULL;
 }
 
-/* Is it refused by what can be told without opening it? */
+/* Is the file refused without opening it? */
 static bool is_refused(const struct pem_dir *dir, const struct stat *st, enum pem_excess *excess)
 {
 	const struct pem_refused_file *file = find_refused(dir, st);
@@ -403,7 +413,8 @@ void pem_dir__close_account(struct pem_session *s, struct pem_dir *dir)
 	int i;
 
 	for (i = 0; i < PEM_RESOURCE_COUNT; i++) {
-		if (i != PEM_RESOURCE_EVENTS) /* the session's model keeps them */
+		/* The session's model keeps events. */
+		if (i != PEM_RESOURCE_EVENTS)
 			pem_dir__give_back(s, dir, i, usage->used[i]);
 	}
 	free(usage->refused);

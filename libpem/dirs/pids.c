@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * pids.c - the numbers, in this process's pid namespace, of processes and threads that have others
- * in their own
+ * pids.c - the pids in this process's pid namespace of processes and threads that live in other pid
+ * namespaces
  */
 #include "dirs/dirs.h"
 #include "util.h"
@@ -13,7 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The last number of a line 'NSpid:', which has one for each namespace that the process is in. */
+/*
+ * The pid is the last number of the line 'NSpid:', which has one number for each namespace that the
+ * process is in.
+ */
 uint32_t pem_inner_pid(const char *process, unsigned *namespaces)
 {
 	char path[300], line[256];
@@ -39,8 +42,8 @@ uint32_t pem_inner_pid(const char *process, unsigned *namespaces)
 }
 
 /*
- * Not what its folder in /proc says, which is root's where nobody may read the process; and what a
- * user's program was before it became a set-user-ID one is the user's still.
+ * The owner of the process's folder in /proc is not used: that is root if nobody may read the
+ * process. A set-user-ID program still belongs to its former user, too.
  */
 bool pem_is_anothers(uint32_t pid, uid_t owner)
 {
@@ -71,8 +74,8 @@ uint32_t pem_dir__pid(uid_t owner, uint32_t pid, uint32_t pid_namespace)
 
 	if (!pid_namespace || pid_namespace == pem_pid_namespace()) {
 		/*
-		 * Nobody passes for a process of another user's; one that is gone may have been
-		 * anybody's.
+		 * A process can't pass for one of another user. A process that has ended may have
+		 * been any user's.
 		 */
 		return owner != geteuid() && pem_is_anothers(pid, owner) ? 0 : pid;
 	}

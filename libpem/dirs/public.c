@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * public.c - root's session's public folder, for programs that are started with the rights of other
- * users
+ * public.c - the public folder of a session of root's, for programs that are started with the
+ * rights of other users
  *
  * Root's own session folder is closed to everybody else. A program that root's command starts as
- * another user (su, runuser, setpriv) joins the session here instead: anybody who knows the
- * folder's name may, and only those whom the command starts are told. The name is 128 random bits,
- * nobody lists the folder, and nobody removes another's file there. It has a page of its own, which
- * says what the session's says and which root alone writes. What programs count, each counts in a
- * file of its own (producer/counts.c).
+ * another user (su, runuser, setpriv) joins the session in the public folder instead. Anybody who
+ * knows the folder's name may join, and only programs that the command starts are told the name.
+ * The name is 128 random bits, nobody can list the folder, and no user can remove another user's
+ * file there. The folder has a page of its own, which says what the session's page says and which
+ * only root writes. Each program counts in a file of its own (producer/counts.c).
  *
- * Files in it are another user's, and hostile. They are opened here without help, for the folder
- * itself is root's: no name in it is followed, and none leads out of it.
+ * Files in the folder belong to other users, and are hostile. This process opens them without a
+ * helper, because the folder itself is root's: no link in it is followed, and no name leads out of
+ * it.
  */
 #include "core/core.h"
 #include "core/fault.h"
@@ -35,16 +36,19 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NAME_BYTES 16 /* random ones */
-#define KEPT_S (24 * 3600) /* for recovery, as sessions are */
-#define MAKING_S 60 /* who makes one has written OWNER_FILE by then */
-#define OWNER_FILE "session" /* in the folder: the path of the session's own */
-#define PUBLIC_FILE "public" /* in the session's own: the path of this one */
-#define ERRNO_MAX 4095 /* the greatest number of an error */
+#define NAME_BYTES 16 /* random bytes of the name */
+#define KEPT_S (24 * 3600) /* kept for recovery, as sessions are */
+#define MAKING_S 60 /* a session that makes a folder has written OWNER_FILE by then */
+#define OWNER_FILE "session" /* in the public folder: the path of the session's own */
+#define PUBLIC_FILE "public" /* in the session's own folder: the path of the public one */
+#define ERRNO_MAX 4095 /* the greatest errno */
 
 static const char *const bases[] = {"/dev/shm", "/tmp"};
 
-/* A new folder, closed still; its path is left in path. Its descriptor, or -errno. */
+/*
+ * Make a new folder, which is still closed to others. Its path is left in path. Returns its
+ * descriptor, or -errno.
+ */
 static int make_folder(const char *base, char *path, size_t bytes)
 {
 	uint8_t random[NAME_BYTES];
@@ -62,7 +66,7 @@ static int make_folder(const char *base, char *path, size_t bytes)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The page, which all may read. */
+/* Make the page, which everybody may read. */
 static struct pem_session_page *make_page(const struct pem_session *s, int folder_fd)
 {
 	struct pem_session_page *page = MAP_FAILED;
@@ -86,7 +90,7 @@ static struct pem_session_page *make_page(const struct pem_session *s, int folde
 	return page;
 }
 
-/* Each folder says where the other is: for recovery, and for who sweeps. */
+/* Write into each folder where the other one is, for recovery and for sweeping. */
 static bool write_names(const struct pem_session *s, int folder_fd)
 {
 	return !pem_replace_file(folder_fd, OWNER_FILE, s->directory, strlen(s->directory)) &&
@@ -94,7 +98,10 @@ static bool write_names(const struct pem_session *s, int folder_fd)
 				 strlen(s->dirs->public_directory));
 }
 
-/* Add the folder to those that pools are drained from. Takes the descriptor. NULL: no memory. */
+/*
+ * Make a directory of the folder, so that pools are drained from it. Takes the descriptor. NULL:
+ * out of memory.
+ */
 static struct pem_dir *add_folder(struct pem_session *s, int fd)
 {
 	struct pem_dir *folder = calloc(1, sizeof(*folder)), *last;
@@ -116,7 +123,9 @@ static struct pem_dir *add_folder(struct pem_session *s, int fd)
 	return folder;
 }
 
-/* Make its page, and say by a lock on it that the session has a consumer. 0, or -errno. */
+/*
+ * Make the folder's page. A lock on it says that the session has a consumer. Returns 0, or -errno.
+ */
 static int fill_folder(struct pem_session *s, struct pem_dir *folder)
 {
 	folder->page = make_page(s, folder->directory_fd);
@@ -153,15 +162,18 @@ int pem_session__make_public(struct pem_session *s)
 	}
 	folder = add_folder(s, fd);
 	result = folder ? fill_folder(s, folder) : -ENOMEM;
-	/* Nobody lists it, and who has a file there is the only one to remove it. */
+	/*
+	 * Nobody can list the folder, and only the user who has a file there, or root, can remove
+	 * it.
+	 */
 	if (!result && fchmod(fd, 01733))
 		result = -errno;
 	return result;
 }
 
 /*
- * Open the public folder of the session whose own folder is open; its path is left in path. -1: it
- * has none.
+ * Open the public folder of the session whose own folder is open. Its path is left in path. -1:
+ * there is none.
  */
 static int open_folder(int session_fd, char *path, size_t bytes)
 {
@@ -205,7 +217,8 @@ bool pem_public__has_pools(int session_fd)
 	if (fd < 0)
 		return false;
 	directory = pem_list_folder(fd);
-	found = !directory; /* nobody knows: so there may be */
+	/* The folder can't be listed, so it may have pools. */
+	found = !directory;
 	while (directory && !found && (entry = readdir(directory)))
 		found = !strncmp(entry->d_name, "pool-", strlen("pool-"));
 	if (directory)
@@ -216,7 +229,10 @@ bool pem_public__has_pools(int session_fd)
 
 #define USERS_MAX 256
 
-/* Behind all others, as scans go through the list. NULL: no memory. */
+/*
+ * Add a directory for a user of the public folder, behind all others, because scans go through the
+ * list. NULL: out of memory.
+ */
 static struct pem_dir *add_user(struct pem_session *s, struct pem_dir *folder, uid_t owner)
 {
 	struct pem_dir *user = calloc(1, sizeof(*user)), *last = folder;
@@ -271,8 +287,8 @@ static bool add_counts(struct pem_session *s, int fd, const struct stat *st)
 }
 
 /*
- * Take the counts out of a program's file. Nobody has it mapped if nobody has it locked: then it
- * goes.
+ * Take the counts out of a program's file. A file that nobody has locked is mapped by nobody: it is
+ * removed.
  */
 static void take_counts(struct pem_session *s, const struct pem_dir *folder, const char *name)
 {
@@ -284,7 +300,9 @@ static void take_counts(struct pem_session *s, const struct pem_dir *folder, con
 
 	if (fd < 0)
 		return;
-	/* Without its head it is being made, and its maker is about to lock it. */
+	/*
+	 * A file without its head is being made, and the program that makes it is about to lock it.
+	 */
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_nlink != 1 ||
 	    pread(fd, head, sizeof(head), 0) != sizeof(head))
 		goto out;
@@ -298,8 +316,8 @@ out:
 }
 
 /*
- * Is this the name that a program leaves (producer/counts.c)? *code: why it could not make its
- * file.
+ * Is this a name that a program leaves (producer/counts.c)? *code: the reason why it could not make
+ * its file.
  */
 static bool is_refusal(const char *name, unsigned *code)
 {
@@ -309,14 +327,14 @@ static bool is_refusal(const char *name, unsigned *code)
 	if (sscanf(name, "refused-%10u-%10u-%4u", &pid, &number, code) != 3)
 		return false;
 	/*
-	 * Signs, spaces, numbers that are too large and what follows them are not read, but they
-	 * are there.
+	 * sscanf also accepts signs, spaces, too large numbers and text behind. A name with these
+	 * is none.
 	 */
 	snprintf(exact, sizeof(exact), "refused-%u-%u-%u", pid, number, *code);
 	return !strcmp(name, exact) && *code && *code <= ERRNO_MAX;
 }
 
-/* A program could not make its file: its name tells why. */
+/* Count a program that could not make its file. The name says why. */
 static void take_refusal(struct pem_session *s, const struct pem_dir *folder, const char *name)
 {
 	struct stat st;
@@ -332,7 +350,10 @@ static void take_refusal(struct pem_session *s, const struct pem_dir *folder, co
 	"the file system of '%s' had no room for further files: programs that were started as "    \
 	"other users then are not observed, and what they raised is not counted; see df -i"
 
-/* A program that can make no file has nowhere to tell so: it can be told from the file system. */
+/*
+ * Check whether the file system has room for files. A program that can make no file has no way to
+ * tell that.
+ */
 static void watch_room(struct pem_session *s, struct pem_dir *folder)
 {
 	struct statfs fs;
@@ -367,8 +388,8 @@ bool pem_public__is_bare(const struct pem_dir *folder)
 }
 
 /*
- * When a folder changed, if a change that comes now would show by another time: file systems take
- * the time of the last tick, and some have whole seconds. 0: it would not.
+ * Return when a folder last changed, if a change that comes now would get another time: file
+ * systems take the time of the last tick, and some have only whole seconds. 0: it might not.
  */
 static struct timespec settled_change(int fd)
 {
@@ -413,16 +434,16 @@ void pem_public__take_counts(struct pem_session *s, struct pem_dir *folder)
 		closedir(directory);
 }
 
-/* Has it been renamed by somebody who could not remove it? */
+/* Has the folder been renamed by a session that could not remove it? */
 static bool is_gone(const char *path)
 {
 	return strrchr(path, '.') != NULL;
 }
 
 /*
- * Nobody adds to it from here on. Nothing below another user's folder is removed with root's
- * rights: where somebody has filled one, it stays, closed to all but root, and that is said. Takes
- * fd.
+ * Close the folder to others and remove it. Nothing below another user's folder is removed with
+ * root's rights. If a user has filled such a folder, the public folder stays, closed to all but
+ * root, and the session says so. Takes fd.
  */
 static void remove_folder(struct pem_session *s, int fd, const char *path)
 {
@@ -438,7 +459,8 @@ static void remove_folder(struct pem_session *s, int fd, const char *path)
 
 void pem_session__close_public(struct pem_session *s, struct pem_dir *folder)
 {
-	if (s->directory_fd < 0) { /* what was not recovered is kept */
+	/* What was not recovered is kept. */
+	if (s->directory_fd < 0) {
 		close(folder->directory_fd);
 		return;
 	}
@@ -457,8 +479,8 @@ static bool is_public_name(const char *name)
 }
 
 /*
- * Is its session's folder there still? Then what lies here may be recovered with it. A folder that
- * names no session is being made: it is neither locked nor filled yet.
+ * Is the folder of its session still there? Then the files here may be recovered with it. A public
+ * folder that names no session is being made: it is not locked and not filled yet.
  */
 static bool is_wanted(int fd, const struct stat *st, const char *path)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * runtime.c - keeping the runtime folder clean of what dead processes left there
- */
+/* runtime.c - removing what dead processes left in the runtime folder */
 #include "dirs/dirs.h"
 #include "entry.h"
 #include "util.h"
@@ -19,17 +17,20 @@
 #include <time.h>
 #include <unistd.h>
 
-/* of 1 ms: a process that had found the folder may make a file between looking and removing */
+/*
+ * Tries of 1 ms each: a process that had found the folder may make a file after its files were
+ * removed.
+ */
 #define REMOVE_TRIES 100
 
-#define MAKING_S 60 /* what somebody makes is complete by then */
+#define MAKING_S 60 /* a file or folder that is being made is complete by then */
 
 static bool is_old(const struct stat *st)
 {
 	return st->st_mtime + MAKING_S < time(NULL);
 }
 
-/* Has it been renamed by somebody who could not remove it? */
+/* Has the folder been renamed by a session that could not remove it? */
 static bool is_gone(const char *path)
 {
 	const char *dot = strrchr(path, '.');
@@ -38,7 +39,8 @@ static bool is_gone(const char *path)
 }
 
 /*
- * Remove what lies there. False: a folder with something in it does, which only its owner empties.
+ * Remove the entries of a folder. False: it has a folder with something in it, which only that
+ * folder's owner empties.
  */
 static bool remove_entries(DIR *directory)
 {
@@ -71,8 +73,8 @@ bool pem_runtime__remove(int fd, const char *path)
 		return false;
 	}
 	/*
-	 * Under another name: processes on their way into it, which is closed by now, find it no
-	 * more.
+	 * The folder gets another name. Processes that are on their way into it do not find it any
+	 * more; it is closed by now.
 	 */
 	if (!is_gone(path) && snprintf(gone, sizeof(gone), "%s.gone", path) < (int)sizeof(gone) &&
 	    !rename(path, gone))
@@ -91,13 +93,13 @@ bool pem_runtime__remove(int fd, const char *path)
 
 /* --- control files --- */
 
-/* inode number of the first pid namespace, in every kernel */
+/* Inode number of the first pid namespace, in every kernel. */
 #define PROC_PID_INIT_INO 0xEFFFFFFCu
-/* control files of other pid namespaces that are looked into at a time */
+/* The most control files of other pid namespaces that are checked at a time. */
 #define ELSEWHERE_MAX 1024u
 /*
- * /proc tells of starts in hundredths of a second, and the two clocks' rates differ by less than
- * one in a hundred.
+ * /proc gives the time of a start in hundredths of a second, and the rates of the two clocks differ
+ * by less than one in a hundred.
  */
 #define AGE_SLACK_NS(age_ns) (1000000000u + (age_ns) / 100)
 
@@ -111,7 +113,7 @@ struct elsewhere {
 
 struct sweep {
 	int directory_fd;
-	uint32_t pid_namespace; /* of this process; 0: unknown */
+	uint32_t pid_namespace; /* pid namespace of this process; 0: unknown */
 	struct elsewhere *elsewhere;
 	size_t count;
 };
@@ -119,7 +121,7 @@ struct sweep {
 /* Fields of /proc/PID/stat, as man proc counts them. */
 enum { FIELD_NAME = 2, FIELD_STATE = 3, FIELD_THREADS = 20, FIELD_START = 22 };
 
-/* Time since something that started so many ticks after boot. */
+/* Return the time since a process started, given in ticks after boot. */
 static uint64_t age_ns(unsigned long long start)
 {
 	struct timespec now;
@@ -131,9 +133,9 @@ static uint64_t age_ns(unsigned long long start)
 }
 
 /*
- * Can a process that /proc lists by this name not be the one that made a control file so long ago?
- * It has started since; or it is dead, and its parent has not asked for its status. What can't be
- * found out is no.
+ * Is it certain that a process, listed by /proc under this name, did not make a control file of
+ * this age? It is if the process has started since, or if it is dead and its parent has not asked
+ * for its status. False also if that is not known.
  */
 static bool is_another(const char *process, uint64_t file_age_ns)
 {
@@ -147,7 +149,7 @@ static bool is_another(const char *process, uint64_t file_age_ns)
 
 	snprintf(path, sizeof(path), "/proc/%s/stat", process);
 	file = fopen(path, "re");
-	/* a name may hold anything */
+	/* The name before the last ')' may hold anything. */
 	if (file && fgets(line, sizeof(line), file))
 		at = strrchr(line, ')');
 	if (file)
@@ -161,7 +163,7 @@ static bool is_another(const char *process, uint64_t file_age_ns)
 	}
 	if (!at || sscanf(at, "%llu", &start) != 1)
 		return false;
-	/* Of a process whose first thread has ended the others go on. */
+	/* If only the first thread of a process has ended, its other threads go on. */
 	if (state == 'Z' && threads <= 1)
 		return true;
 	age = age_ns(start);
@@ -169,8 +171,8 @@ static bool is_another(const char *process, uint64_t file_age_ns)
 }
 
 /*
- * Time since a control file was made. Not after the machine was suspended: then it is too short,
- * and no process is younger.
+ * Return the time since a control file was made. After the machine was suspended the result is too
+ * small, and then no process counts as younger than the file.
  */
 static uint64_t file_age_ns(const struct pem_control_file *head)
 {
@@ -192,8 +194,8 @@ static bool is_left(const struct pem_control_file *head)
 }
 
 /*
- * Could a process be of a pid namespace? Of others' processes an ordinary user can't tell: what
- * users left is their own's.
+ * May a process be in a pid namespace? An ordinary user can't tell that for processes of other
+ * users. But files that a user left were made by processes of that user.
  */
 static bool may_be_of(uint32_t pid, uint32_t pid_namespace)
 {
@@ -202,7 +204,7 @@ static bool may_be_of(uint32_t pid, uint32_t pid_namespace)
 	return found ? found == pid_namespace : !geteuid() || !pem_is_anothers(pid, geteuid());
 }
 
-/* What a process of another pid namespace keeps alive. */
+/* Mark the control files that a process of another pid namespace may have made as alive. */
 static void keep_of(struct sweep *sweep, const char *process)
 {
 	uint32_t pid = (uint32_t)strtoul(process, NULL, 10), inner;
@@ -219,8 +221,9 @@ static void keep_of(struct sweep *sweep, const char *process)
 }
 
 /*
- * Who is in the first pid namespace sees the processes of all others; unless /proc shows them to
- * their users alone, and then does not show the first process.
+ * Remove the noted control files of other pid namespaces whose processes are dead. A process in the
+ * first pid namespace sees the processes of all others. The exception: /proc shows processes only
+ * to their users, and then does not show the first process.
  */
 static void sweep_elsewhere(struct sweep *sweep)
 {
@@ -248,8 +251,8 @@ out:
 }
 
 /*
- * Remember a control file of another pid namespace. When there is no room for more, those so far
- * are looked into.
+ * Note a control file of another pid namespace. If there is no room for more, the files noted so
+ * far are checked first.
  */
 static void note_elsewhere(struct sweep *sweep, const char *name, const struct stat *st,
 			   const struct pem_control_file *head)
@@ -273,9 +276,9 @@ static void note_elsewhere(struct sweep *sweep, const char *name, const struct s
 }
 
 /*
- * Remove a control file that a process left which died. The number in it says so only in the pid
- * namespace that it is of; a container's processes may use the same folder. One without a head yet
- * is being made, unless it has long been there.
+ * Remove a control file whose process is dead. The pid in the file tells that only in the pid
+ * namespace it belongs to, and a container's processes may use the same runtime folder. A file
+ * without a head is being made, unless it is old.
  */
 static void sweep_control(struct sweep *sweep, const char *name)
 {
@@ -305,8 +308,9 @@ static void sweep_control(struct sweep *sweep, const char *name)
 /* --- sessions --- */
 
 /*
- * Is there nothing to recover of a dead consumer's session: no log, a finished one, half of the
- * folder removed, or one where nobody ever made a pool, nor in its public folder?
+ * Is there nothing to recover of a dead consumer's session? That is so if it has no log or a
+ * finished one, if half of the folder is removed, or if no process made a pool, in its public
+ * folder neither.
  */
 static bool has_nothing(int directory_fd, const struct stat *folder)
 {
@@ -325,8 +329,8 @@ static bool has_nothing(int directory_fd, const struct stat *folder)
 }
 
 /*
- * The number of its process may be another's by now, or of another pid namespace: its lock says who
- * is dead.
+ * Remove a dead session's folder. The pid in its name may be another process's by now, or belong to
+ * another pid namespace. So the session's lock tells whether it is dead.
  */
 static void sweep_session(const char *runtime, const char *name)
 {

@@ -9,9 +9,9 @@
  *
  * The session measures how long it waits for each user, and leaves out a user for whom it has
  * waited too long. Waiting is time in which the thread neither ran nor was ready to run, by
- * /proc/thread-self/schedstat. Nobody is left out where that file can't be read.
+ * /proc/thread-self/schedstat. If that file can't be read, no user is left out.
  *
- * Not here: memory that is cut off (fault.c); what a user may have, and shares of time (limits.c).
+ * Not here: cutting memory off (fault.c), limits and shares of time (limits.c).
  */
 #include "core/clock_sync.h"
 #include "core/core.h"
@@ -26,18 +26,24 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A shorter wait happens on any busy machine: a page was swapped out, a lock was held. */
+/*
+ * Shorter waits do not count. They happen on any busy machine: a page was swapped out, a lock was
+ * held.
+ */
 #define STALL_NS 20000000u
-/* A user may keep the session waiting for this part of the time, and for so long besides. */
+/*
+ * A user may keep the session waiting for one STALL_SHARE-th of the time, and for STALLED_NS_MAX
+ * besides.
+ */
 #define STALL_SHARE 20u
 #define STALLED_NS_MAX 1000000000u
 /*
- * A recorder that is stopped in the middle of a user's turn waits once, through no fault of the
- * user.
+ * One wait is not enough to leave a user out: a recorder that is stopped in the middle of a user's
+ * turn waits once, through no fault of the user.
  */
 #define STALLS_MIN 2u
 
-/* How long this thread has run and was ready to run, in ns; 0: not known. */
+/* Return how long this thread has run or was ready to run, in ns; 0: not known. */
 static uint64_t ran_ns(struct pem_stall_clock *clock)
 {
 	pid_t tid = (pid_t)syscall(SYS_gettid);
@@ -76,8 +82,8 @@ void pem_session__close_stall_clock(struct pem_session *s)
 }
 
 /*
- * Put zeroes in the place of all memory mapped from the user, which no touch waits for. From then
- * on it counts as cut off (fault.c). Returns how many processes that concerns.
+ * Replace all memory mapped from the user by zeroes, so that no touch of it waits. It then counts
+ * as cut off (fault.c). Returns the number of processes that this concerns.
  */
 static uint64_t cut_all(struct pem_session *s, const struct pem_user *user)
 {
@@ -90,7 +96,7 @@ static uint64_t cut_all(struct pem_session *s, const struct pem_user *user)
 	return s->hooks->cut_user(s, user);
 }
 
-/* Forget what a user was charged with in the past, as far as it was within the user's share. */
+/* Forget waiting in the past that was within the user's share. */
 static void forgive(struct pem_user *user, uint64_t now)
 {
 	uint64_t share = (now - user->stalled_at_ns) / STALL_SHARE;
@@ -111,7 +117,7 @@ void pem_dir__note_wait(struct pem_session *s, struct pem_dir *dir, uint64_t now
 		return;
 	clock->ran_ns = ran_ns(clock);
 	ran = clock->ran_ns - before + s->dirs->written_ns - clock->written_ns;
-	/* What was looked into is not charged again by the next call. */
+	/* The next call does not charge this time again. */
 	clock->written_ns = s->dirs->written_ns;
 	clock->began_ns = now;
 	if (ran + STALL_NS > taken)

@@ -22,7 +22,8 @@
 #endif
 
 /*
- * Why a process could not make its pool, and what would have mended it: one sentence for each kind.
+ * Reasons why a process could not make its pool. Each has one sentence, which says what would have
+ * mended it.
  */
 enum refusal {
 	REFUSAL_RIGHT,
@@ -123,7 +124,10 @@ static void add(struct pem_trace_info *info, const char *format, ...)
 	va_end(arguments);
 }
 
-/* What a directory counts may be anything, and shall not take from what others have lost. */
+/*
+ * Take a directory's count and add it to a sum. The count may be anything, so the sum must not
+ * overflow: it would hide what others have lost.
+ */
 static void add_count(uint64_t *sum, uint64_t *of_dir)
 {
 	uint64_t count = __atomic_exchange_n(of_dir, 0, __ATOMIC_RELAXED), before = 0, after;
@@ -148,12 +152,15 @@ static void add_number(uint32_t *sum, uint32_t *of_dir)
 	}
 }
 
-/* of one directory: a thousand that say more together go round */
+/*
+ * The most that one directory may add. The sum overflows only if more than a thousand directories
+ * claim more together.
+ */
 #define UNOBSERVED_MAX (1u << 20)
 
 /*
- * Programs take back what they counted for a start that failed: a number may sink, but to no less
- * than the directory had added.
+ * Add what a directory counted for one reason. Programs take a count back if the start failed, so
+ * the number may become smaller, but the session's sum loses no more than this directory had added.
  */
 static void add_unobserved(struct pem_session *s, struct pem_dir *dir, unsigned reason)
 {
@@ -190,7 +197,8 @@ void pem_session__gather_rights(struct pem_session *s, struct pem_dir *dir)
 }
 
 /*
- * Nothing is known of a head's past: a start that fails just after it was gathered stays counted.
+ * The former counts of a head are not known. So a start that fails just after its head was gathered
+ * stays counted.
  */
 void pem_session__gather_head(struct pem_session *s, struct pem_session_page *head)
 {
@@ -214,7 +222,7 @@ void pem_session__count_refusal(struct pem_session *s, uint32_t code)
 	add_number(&s->page->refused, &one);
 }
 
-/* The sentences about programs that were not recorded: how many, and the last one's name. */
+/* Sentences about programs that were not recorded: their number, and the name of the last one. */
 static const char *const unobserved[PEM_UNOBSERVED_COUNT] = {
 	[PEM_UNOBSERVED_LIBRARIES] =
 		"pem's libraries were taken out of %u programs (the last one: %s): of 32 bits or "
@@ -236,7 +244,7 @@ static const char *const unobserved[PEM_UNOBSERVED_COUNT] = {
 				       "folder that is the same there",
 };
 
-/* Does the session want events that programs raise? library: of that adapter; NULL: any. */
+/* Does the session want events that programs raise? library: of this adapter; NULL: of any. */
 static bool wants_programs(const struct pem_session *s, const char *library)
 {
 	const struct pem_demand *demand;
@@ -269,8 +277,8 @@ static void note_unobserved(struct pem_session *s, struct pem_trace_info *info)
 }
 
 /*
- * lost_filtered: of the events without a pool some may be among these, which have a gap of their
- * own.
+ * Add a gap about processes without a pool. lost_filtered: events that may be included in lost and
+ * that have a gap of their own.
  */
 static void add_refused(const struct pem_session *s, struct pem_trace_info *info, uint32_t refused,
 			uint64_t lost_filtered)

@@ -2,11 +2,13 @@
 /*
  * flight.c - a flight recorder's memory of packets (contract: flight.h)
  *
- * A ring is a row of entries, oldest first, each an entry's head and its packet, none across the
- * ring's end:
+ * A ring is a row of entries, oldest first. An entry is its head and its packet. No entry lies
+ * across the ring's end:
  *
  *	|  entry  entry  entry  (pad) |
- *	      ^tail               ^head         positions run free; place = position modulo size
+ *	      ^tail               ^head
+ *
+ * Positions run free: an entry lies at its position modulo the ring's size.
  */
 #include "flight/flight.h"
 #include "flight/flight_context.h"
@@ -18,22 +20,22 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* A process that ended, and whose records are here. */
+/* A process that ended and of which records are left here. */
 struct ended {
 	uint32_t pid;
 	char name[PEM_NAME_BYTES];
 	uint64_t start_clock;
-	uint32_t packets; /* left */
+	uint32_t packets; /* packets that are left */
 	uint64_t account_bytes;
 	size_t count;
 	struct pem_balance_entry *entries;
-	struct ended *next; /* younger */
+	struct ended *next; /* the next process that ended */
 };
 
 struct entry {
-	uint32_t bytes; /* of all of it, a multiple of 8 */
+	uint32_t bytes; /* bytes of the whole entry, a multiple of 8 */
 	uint32_t packet_bytes; /* 0: a pad */
-	struct ended *process; /* NULL: of a source */
+	struct ended *process; /* NULL: the packet is a source's */
 	char stream[PEM_STREAM_NAME_BYTES];
 };
 
@@ -50,14 +52,14 @@ struct pem_flight {
 	struct ring sources, ended;
 	struct pem_flight_context *context;
 	/*
-	 * processes in the order of their ends; the one whose packets come in now, and has no
-	 * account yet, is last
+	 * Processes in the order of their ends. The last one, current, has packets coming in and no
+	 * account yet.
 	 */
 	struct ended *oldest, *youngest;
 	struct ended *current;
 	uint32_t process_count;
 	uint64_t account_bytes;
-	struct pem_balance_entry *folded; /* of those whose records are gone */
+	struct pem_balance_entry *folded; /* sum of accounts of processes whose records are gone */
 	size_t folded_count, folded_capacity;
 	bool any_overwritten;
 	char last_stream[PEM_STREAM_NAME_BYTES];
@@ -197,7 +199,8 @@ static void fold(struct pem_flight *flight, const struct ended *process)
 }
 
 /*
- * Fold the processes that nothing is left of, from the oldest on: packets go in the order of ends.
+ * Fold the accounts of processes of which no packet is left. The oldest comes first: packets are
+ * pushed out in the order of ends.
  */
 static void fold_empty(struct pem_flight *flight)
 {
@@ -227,7 +230,7 @@ static void lose_record(struct pem_flight *flight, struct ended *process,
 		flight->overwritten(flight->arg, event);
 		return;
 	}
-	/* Its account may still be to come, and adds what was delivered. */
+	/* The process's account may still be to come, and adds what was delivered. */
 	if (add_entry(&process->entries, &process->count, &capacity, event->id, &balance))
 		return;
 	balance->delivered--;
@@ -249,7 +252,7 @@ static void lose_packet(struct pem_flight *flight, const struct entry *entry)
 		if (!event || event->id != header->event_id)
 			event = pem_model__by_id(flight->model, header->event_id);
 		bytes = event ? pem_event__record_bytes(event, base + at, content - at) : -EINVAL;
-		/* no packet comes in that is not sound */
+		/* Packets that are not sound do not come in. */
 		if (bytes < 0)
 			return;
 		clock += (uint32_t)(header->clock_low - (uint32_t)clock);
@@ -267,7 +270,8 @@ static void push_out(struct pem_flight *flight, struct ring *ring)
 {
 	const struct entry *entry = ring__at(ring, ring->tail);
 
-	if (entry->packet_bytes) { /* a pad may be shorter than an entry's head */
+	/* A pad may be shorter than an entry's head. */
+	if (entry->packet_bytes) {
 		lose_packet(flight, entry);
 		if (entry->process)
 			entry->process->packets--;
@@ -276,7 +280,7 @@ static void push_out(struct pem_flight *flight, struct ring *ring)
 	fold_empty(flight);
 }
 
-/* Room for an entry at the ring's head; NULL: it is larger than the ring. */
+/* Make room for an entry at the ring's head. NULL: the entry is too large for the ring. */
 static struct entry *make_room(struct pem_flight *flight, struct ring *ring, uint64_t bytes)
 {
 	uint64_t rest = ring->bytes - ring->head % ring->bytes, pad = rest < bytes ? rest : 0;
@@ -394,7 +398,8 @@ bool pem_flight__has_overwritten(const struct pem_flight *flight)
 
 static int write_ring(const struct ring *ring, struct pem_trace_writer *writer)
 {
-	struct pem_packet *copy = malloc(ring->bytes / 2); /* a writer fills in the header */
+	/* The packet is copied because a writer fills in its header. */
+	struct pem_packet *copy = malloc(ring->bytes / 2);
 	const struct entry *entry;
 	uint64_t at;
 	int result = copy ? 0 : -ENOMEM, one;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * flight_context.c - threads of CPUs and names of processes, as of the beginning of what is left
- * (contract: flight_context.h)
+ * flight_context.c - threads of CPUs and names of processes, as they are where the records that are
+ * left begin (contract: flight_context.h)
  *
- * The reader learns both from records in time order (reader/context.c): so a trace whose beginning
- * was cut off gets the last switch of each CPU as it was, and names as accounts of processes that
- * raised nothing.
+ * The reader learns both from records in time order (reader/context.c). So a trace whose beginning
+ * was pushed out gets the last switch of each CPU as a record, and names as accounts of processes
+ * that raised nothing.
  */
 #include "flight/flight.h"
 #include "flight/flight_context.h"
@@ -23,7 +23,7 @@ struct kept_switch {
 	const struct pem_event *event; /* NULL: none */
 	char stream[PEM_STREAM_NAME_BYTES];
 	uint64_t clock;
-	uint64_t discarded; /* in its stream, then */
+	uint64_t discarded; /* discarded in its stream at that time */
 	uint32_t cpu;
 	uint32_t bytes;
 	uint8_t record[SWITCH_BYTES];
@@ -35,9 +35,9 @@ struct name {
 };
 
 struct pem_flight_context {
-	struct kept_switch **cpus; /* by number; NULL: none yet */
+	struct kept_switch **cpus; /* by the CPU's number; NULL: none yet */
 	uint32_t cpu_count;
-	uint32_t next_name; /* the oldest */
+	uint32_t next_name; /* index of the oldest name */
 	struct name names[PEM_FLIGHT_NAMES_MAX];
 };
 
@@ -131,7 +131,8 @@ static void learn_name(struct pem_flight_context *context, const struct pem_reco
 	inherited = parent && parent != pid ? find_name(context, parent) : NULL;
 	if (!inherited)
 		return;
-	memcpy(text, inherited->text, sizeof(text)); /* its place may be the one that is taken */
+	/* set_name may overwrite the inherited name. */
+	memcpy(text, inherited->text, sizeof(text));
 	set_name(context, pid, text);
 }
 
@@ -179,7 +180,10 @@ static void write_switch(const struct kept_switch *kept, struct pem_trace_writer
 			   .record_count = 1}};
 
 	memcpy(packet.record, kept->record, kept->bytes);
-	/* A loss makes the reader doubt the packet behind it too: let that be an empty one. */
+	/*
+	 * A loss makes the reader doubt the packet behind it, too. So an empty packet states the
+	 * loss.
+	 */
 	pem_trace_writer__discarded(writer, kept->stream, kept->discarded, kept->clock);
 	pem_trace_writer__packet(writer, kept->stream, &packet.header, sizeof(packet));
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * serve.c - flight recorders that write a snapshot for another process of the same user: being one,
- * finding and asking one
+ * serve.c - flight recorders that write a snapshot for another process of the same user: being such
+ * a recorder, finding one, and asking one
  *
- * A recorder's session folder, which is its user's alone, holds a socket 'snapshot' and a file
- * 'flight', for people, of lines: the trace, the command. Who asks makes the folder for the trace,
- * and sends it as a descriptor with the cause as text; the answer is "" or why it failed. So no
- * path is believed that shared memory, or anyone, names. Both sides' users are asked of the kernel.
+ * A recorder's session folder belongs to its user alone. It holds a socket 'snapshot' and a file
+ * 'flight'. The file is for people; its lines are the trace and the command. A program that asks
+ * for a snapshot makes the folder for the trace. It sends the folder as a descriptor, with the
+ * cause as text. The answer is "" or says why the snapshot failed. So nobody believes a path that
+ * shared memory, or anyone, names. The recorder asks the kernel for the user of the other side. A
+ * program that asks checks who owns the session's folder.
  */
 #include "core/clock_sync.h"
 #include "core/core.h"
@@ -29,10 +31,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define ASK_NS 2000000000u /* for a request to arrive once someone has connected */
+#define ASK_NS 2000000000u /* time for a request to arrive after a program has connected */
 #define CAUSE_BYTES 120
 
-/* A socket's address has room for 107 bytes of path: go by a descriptor of its folder. */
+/*
+ * Make the address of a recorder's socket. It names the folder by a descriptor, because a socket's
+ * address has room for only 107 bytes of path.
+ */
 static void make_address(struct sockaddr_un *address, int directory_fd)
 {
 	memset(address, 0, sizeof(*address));
@@ -41,7 +46,7 @@ static void make_address(struct sockaddr_un *address, int directory_fd)
 		 directory_fd);
 }
 
-/* Is the other end this user, or root? */
+/* Is the other end a process of this user, or of root? */
 static bool peer_may(int fd, pid_t *pid)
 {
 	struct ucred peer;
@@ -87,7 +92,7 @@ void pem_session__describe_flight(struct pem_session *s, const char *trace)
 		pem_replace_file(s->directory_fd, "flight", text, (size_t)n);
 }
 
-/* The folder that came with a request, and its cause; -EAGAIN: nothing yet. */
+/* Receive a request: return its folder, and write its cause to cause. -EAGAIN: nothing came yet. */
 static int receive(int socket, char *cause, size_t cause_bytes)
 {
 	struct stat st;
@@ -166,7 +171,10 @@ void pem_session__stop_serving(struct pem_session *s)
 
 /* --- finding and asking one --- */
 
-/* Wait for at most timeout_ms where others wait to be answered, too; -EAGAIN: they still do. */
+/*
+ * Connect to a recorder. Waits at most timeout_ms while other programs wait for their answers.
+ * Returns a descriptor; -EAGAIN: they still wait; or -errno.
+ */
 static int connect_to(int directory_fd, int timeout_ms)
 {
 	const struct timeval timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000};
@@ -187,7 +195,7 @@ static int connect_to(int directory_fd, int timeout_ms)
 	return -code;
 }
 
-/* A session's folder of this user's; -errno. */
+/* Open a session's folder, if it belongs to this user. Returns a descriptor, or -errno. */
 static int open_session(const char *name)
 {
 	char runtime[PATH_MAX - 128], path[PATH_MAX];
@@ -208,7 +216,7 @@ static int open_session(const char *name)
 	return -EPERM;
 }
 
-/* Cut a line off a text, control characters made visible. */
+/* Cut a line off a text and make its control characters visible. */
 static char *take_line(char **text)
 {
 	char *line = *text, *end = strchr(line, '\n');
@@ -287,7 +295,8 @@ static int send_request(int fd, int folder, const char *cause)
 	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
 
 	pem_copy_text(text, sizeof(text), cause ? cause : "");
-	part.iov_len = strlen(text) + 1; /* a message of no bytes is an end */
+	/* At least one byte is sent: a message of no bytes means the end. */
+	part.iov_len = strlen(text) + 1;
 	header->cmsg_level = SOL_SOCKET;
 	header->cmsg_type = SCM_RIGHTS;
 	header->cmsg_len = CMSG_LEN(sizeof(int));
@@ -358,7 +367,7 @@ int pem_recorder__snapshot(const struct pem_recorder *given, const char *directo
 					recorder->pid, recorder->command);
 	else
 		result = ask(recorder, fd, folder, cause, timeout_ms, error);
-	/* stays if anything is in it */
+	/* The folder stays if anything is in it. */
 	if (result && made && result != -ETIMEDOUT)
 		rmdir(directory);
 out:

@@ -2,9 +2,9 @@
 /*
  * snapshot.c - write out what a flight recorder holds now, and record on
  *
- * What the recorder keeps itself is written as it is (flight.c); pools of processes that live are
- * copied, and the copies drained and accounted for like pools at their end. For as long as that
- * takes the log's writer is the snapshot's.
+ * The recorder's own memory is written as it is (flight.c). Pools of processes that live are
+ * copied. The copies are drained and accounted for like pools at their end. Meanwhile the log's
+ * writer is the snapshot's writer.
  */
 #include "chunks/chunks.h"
 #include "core/core.h"
@@ -23,9 +23,9 @@
 #include <string.h>
 #include <time.h>
 
-#define DRAIN_TRIES 50 /* of 1 ms, for records that are counted and not committed yet */
+#define DRAIN_TRIES 50 /* of 1 ms, until records that are counted are committed, too */
 
-/* Read what the sources had counted by now. */
+/* Drain the sources until all that they had counted is read. */
 static void drain_counted(struct pem_session *s, const struct pem_balance *counted)
 {
 	const struct timespec pause = {0, 1000000};
@@ -63,7 +63,7 @@ static int write_pools(struct pem_session *s)
 	return 0;
 }
 
-/* Into the writer that is the log's now. */
+/* Write everything into the log's writer, which is the snapshot's now. */
 static int write_all(struct pem_session *s, struct pem_trace_info *info,
 		     const struct pem_balance *counted)
 {
@@ -113,7 +113,7 @@ static int write_snapshot(struct pem_session *s, const char *directory, const ch
 	log->delivered = delivered;
 	log->produced = produced;
 	log->overwritten = overwritten;
-	/* Copies may have met events first, and described them to the snapshot only. */
+	/* Draining the copies may have described new events to the snapshot only. */
 	pem_trace_writer__model_changed(recording);
 	return result;
 }
@@ -125,7 +125,8 @@ int pem_session__snapshot(struct pem_session *session, const char *directory, co
 	int result;
 
 	pem_session__lock(session);
-	counted = calloc(PEM_DEMANDS_MAX, sizeof(*counted)); /* draining may add demands */
+	/* There is room for every demand, because draining may add demands. */
+	counted = calloc(PEM_DEMANDS_MAX, sizeof(*counted));
 	if (!session->flight->store || !session->log || session->log->finished)
 		result = pem_error__set(
 			error, -EINVAL,

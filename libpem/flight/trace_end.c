@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * trace_end.c - what a trace says of the session as a whole, when it ends or a snapshot is taken
- */
+/* trace_end.c - what a trace says of the session as a whole, at its end or in a snapshot */
 #include "core/clock_sync.h"
 #include "core/core.h"
 #include "cost/cost.h"
@@ -23,7 +21,7 @@ static uint64_t cpu_ns(const struct rusage *usage)
 	       ((uint64_t)usage->ru_utime.tv_usec + (uint64_t)usage->ru_stime.tv_usec) * 1000u;
 }
 
-/* Events raised where there was no pool to count them in: their kind is unknown. */
+/* Account for events that were raised without a pool to count them in. Their kind is unknown. */
 static void account_lost(struct pem_session *s)
 {
 	uint64_t lost = __atomic_load_n(&s->page->lost, __ATOMIC_RELAXED);
@@ -38,7 +36,10 @@ static uint64_t clock_to_ns(uint64_t ticks, uint64_t hz)
 	return (uint64_t)((unsigned __int128)ticks * 1000000000u / hz);
 }
 
-/* What is left of a flight is its end: the trace's time begins with it. */
+/*
+ * A flight recorder that overwrote records holds only the end of the flight: let the trace's time
+ * begin with the first record that is left.
+ */
 static void narrow(struct pem_session *s, struct pem_trace_info *info)
 {
 	uint64_t first = pem_trace_writer__span_clock(s->log->writer), before_ns;
@@ -55,9 +56,10 @@ static void narrow(struct pem_session *s, struct pem_trace_info *info)
 }
 
 /*
- * Of all that ran meanwhile. It is counted in ticks, and up to now, which is later than the
- * recording's end: it is no less than what is known to have run, and no more than the CPUs had. 0:
- * it could not be read, then or now.
+ * Return the CPU time of all that ran on the machine during the recording. The machine's time is
+ * counted in ticks, and up to now, which is later than the recording's end. So the result is at
+ * least the time that programs are known to have run, and at most the time that the CPUs had. 0:
+ * the machine's time could not be read, then or now.
  */
 static uint64_t machine_cpu_ns(const struct pem_log *log, const struct pem_trace_info *info)
 {

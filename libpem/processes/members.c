@@ -16,20 +16,15 @@
 #include "membership.h"
 #include "util.h"
 
-#include <pem/clock.h>
-
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CONTROL_BYTES_MAX (16u << 20) /* one has some 0.7 MiB */
 /* a process's name and control group may change, and it may die */
 #define ASK_AGAIN_NS 1000000000u
 #define SEARCH_LATER_NS 20000000u /* in which a process that is attached to joins */
@@ -81,79 +76,10 @@ void pem_session__forget_member(struct pem_session *s, struct pem_member *m)
 	if (m->producer)
 		m->producer->member = NULL;
 	pem_dir__give_back(s, m->dir, PEM_RESOURCE_MEMBERS, 1);
-	pem_dir__give_back(s, m->dir, PEM_RESOURCE_BYTES, m->control_bytes);
-	pem_shared_file__unmap(m->control, m->control_bytes);
-	free(m);
+	pem_member__close(s, m);
 }
 
-/* Map a control file. 0, -EAGAIN: it may come to be one; else it is refused for *excess. */
-static int map_control(struct pem_session *s, struct pem_member *m, int fd, struct stat *st,
-		       enum pem_excess *excess)
-{
-	struct pem_shared_file file;
-	int result = pem_shared_file__check(fd, m->dir->owner, st);
-
-	*excess = PEM_EXCESS_LINKS;
-	if (result)
-		return result == -ENOENT ? -EAGAIN : result;
-	result = pem_shared_file__map(fd, st, PEM_CONTROL_MAGIC, sizeof(*m->control),
-				      CONTROL_BYTES_MAX, &m->cut, &file);
-	if (result == -EINVAL && (uint64_t)st->st_size < sizeof(*m->control))
-		return -EAGAIN;
-	*excess = result == -EINVAL ? PEM_EXCESS_GEOMETRY : PEM_EXCESS_MAPPING;
-	if (result)
-		return result;
-	if (__atomic_load_n(&((struct pem_control_file *)file.memory)->abi_version,
-			    __ATOMIC_RELAXED) != PEM_ABI_VERSION ||
-	    !pem_dir__take(s, m->dir, PEM_RESOURCE_BYTES, file.bytes)) {
-		pem_shared_file__unmap(file.memory, file.bytes);
-		return -EAGAIN;
-	}
-	m->control = file.memory;
-	m->control_bytes = file.bytes;
-	m->inode = file.inode;
-	return 0;
-}
-
-/*
- * A control file by its descriptor. NULL: there is none yet, it is this process's, or it is
- * refused.
- */
-static struct pem_member *open_member(struct pem_session *s, struct pem_dir *dir, const char *name,
-				      int fd)
-{
-	struct pem_member *m = calloc(1, sizeof(*m));
-	enum pem_excess excess = PEM_EXCESS_MAPPING;
-	struct stat st = {0};
-	int result = -ENOMEM;
-
-	if (m) {
-		m->session_index = -1;
-		m->dir = dir;
-		pem_copy_text(m->name, sizeof(m->name), name);
-		result = map_control(s, m, fd, &st, &excess);
-	}
-	if (result) {
-		if (result != -EAGAIN)
-			pem_dir__exceed_in_list(s, dir, PEM_LIST_MEMBERS, excess);
-		if (result != -EAGAIN && result != -ENOMEM)
-			pem_dir__refuse_file(dir, &st, excess);
-		free(m);
-		return NULL;
-	}
-	m->pid = pem_dir__pid(dir->owner, __atomic_load_n(&m->control->pid, __ATOMIC_RELAXED),
-			      __atomic_load_n(&m->control->pid_namespace, __ATOMIC_RELAXED));
-	if (m->pid == (uint32_t)getpid()) {
-		pem_dir__give_back(s, dir, PEM_RESOURCE_BYTES, m->control_bytes);
-		pem_shared_file__unmap(m->control, m->control_bytes);
-		free(m);
-		return NULL;
-	}
-	add_member(s, m);
-	return m;
-}
-
-/* The same, if the directory may have another. */
+/* Open a control file, if the directory may have one more member. NULL as pem_member__open. */
 static struct pem_member *take_member(struct pem_session *s, struct pem_dir *dir, const char *name,
 				      int fd)
 {
@@ -163,13 +89,15 @@ static struct pem_member *take_member(struct pem_session *s, struct pem_dir *dir
 		pem_dir__exceed_in_list(s, dir, PEM_LIST_MEMBERS, PEM_EXCESS_MEMBERS);
 		return NULL;
 	}
-	m = open_member(s, dir, name, fd);
-	if (!m)
+	m = pem_member__open(s, dir, name, fd);
+	if (m)
+		add_member(s, m);
+	else
 		pem_dir__give_back(s, dir, PEM_RESOURCE_MEMBERS, 1);
 	return m;
 }
 
-/* The same of a file in the session's own directory. */
+/* Open a control file of the session's own directory. NULL as pem_member__open. */
 static struct pem_member *open_own(struct pem_session *s, struct pem_dir *dir, const char *name)
 {
 	int fd = pem_dir__open(s, dir, PEM_LIST_MEMBERS, dir->runtime_fd, name);

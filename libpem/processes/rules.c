@@ -8,7 +8,6 @@
 #include "core/demand.h"
 #include "processes/processes.h"
 #include "writer/log.h"
-#include "membership.h"
 #include "producer/producer.h"
 #include "util.h"
 
@@ -147,44 +146,6 @@ static void write_rules(struct pem_session *s)
 	page->test_count = s->test_count;
 	/* UC */
 	__atomic_store_n(&page->generation, ++s->generation, __ATOMIC_RELEASE);
-}
-
-/* Its head is a page, and they follow it. */
-const uint32_t *pem_member__event_ids(const struct pem_member *m)
-{
-	uint64_t offset = __atomic_load_n(&m->control->event_id_offset, __ATOMIC_RELAXED);
-
-	if (offset % sizeof(uint32_t) || offset > m->control_bytes ||
-	    m->control_bytes - offset < PEM_CONTROL_EVENTS * sizeof(uint32_t))
-		return NULL;
-	return (const uint32_t *)((const uint8_t *)m->control + offset);
-}
-
-bool pem_member__page(const struct pem_member *p, uint32_t entry, struct pem_member_page *found)
-{
-	struct pem_control_header *header;
-	uint64_t offset, bytes, capacity;
-	uint32_t count, first;
-
-	/* cb */
-	if (entry >= PEM_PROVIDERS_MAX ||
-	    entry >= __atomic_load_n(&p->control->provider_count, __ATOMIC_ACQUIRE))
-		return false;
-	offset = __atomic_load_n(&p->control->provider[entry].offset, __ATOMIC_RELAXED);
-	bytes = __atomic_load_n(&p->control->provider[entry].bytes, __ATOMIC_RELAXED);
-	if (offset % 64 || offset >= p->control_bytes || bytes > p->control_bytes - offset ||
-	    bytes < sizeof(*header))
-		return false;
-	header = (struct pem_control_header *)((uint8_t *)p->control + offset);
-	count = __atomic_load_n(&header->event_count, __ATOMIC_RELAXED);
-	first = __atomic_load_n(&header->event_base, __ATOMIC_RELAXED);
-	capacity = PEM_EVENT_CAPACITY(count);
-	if (count > PEM_EVENTS_PER_PROVIDER_MAX || first > PEM_CONTROL_EVENTS ||
-	    count > PEM_CONTROL_EVENTS - first ||
-	    bytes < sizeof(*header) + capacity + capacity * PEM_SESSIONS_MAX * sizeof(uint64_t))
-		return false;
-	*found = (struct pem_member_page){header, count, first};
-	return true;
 }
 
 /* What the session wants of an event in a process, as an action word; 0: nothing. */

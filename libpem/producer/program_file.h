@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * program_file.h - what the file of a program says of libraries that are to be preloaded into it
- */
+/* program_file.h - does a program's file allow libraries to be preloaded into the program? */
 #ifndef PEM_PRODUCER_PROGRAM_FILE_H
 #define PEM_PRODUCER_PROGRAM_FILE_H
 
@@ -9,17 +7,18 @@
 
 enum pem_program_kind {
 	PEM_PROGRAM_MISSING, /* there is no such program */
-	PEM_PROGRAM_USUAL, /* they are loaded, or nothing is known */
-	PEM_PROGRAM_32_BIT, /* its loader would complain of each */
-	PEM_PROGRAM_MUSL, /* its loader ends it if it can't load one that needs another C library */
+	PEM_PROGRAM_USUAL, /* libraries are loaded, or nothing is known */
+	PEM_PROGRAM_32_BIT, /* its loader would complain of each library */
+	PEM_PROGRAM_MUSL, /* its loader ends it if a library needs another C library */
 	PEM_PROGRAM_STATIC, /* it has no loader */
-	PEM_PROGRAM_PRIVILEGED, /* it gains rights, and its loader ignores them */
+	PEM_PROGRAM_PRIVILEGED, /* it gains rights, and its loader ignores preloaded libraries */
 };
 
 /*
- * name: a path, or what execvp looks for in folders, the value of PATH; folders NULL: a path in any
- * case. Opens and reads the program, and no more where it has no set-id bits and the process is
- * root's. May be called by a child of vfork and by handlers of signals. Does not keep errno.
+ * Find the kind of a program by its file. name: a path, or a name that is looked for in folders, a
+ * value of PATH, as execvp does. folders NULL: name is a path in any case. Opens and reads the
+ * file, and does no more than that if the file has no set-id bits and the process is root's. A
+ * child of vfork and a signal handler may call it. Does not keep errno.
  */
 PEM_RIGHTS_EXPORT enum pem_program_kind pem_program_file__kind(const char *name,
 							       const char *folders);

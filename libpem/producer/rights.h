@@ -3,15 +3,15 @@
  * rights.h - what libpem-libc tells the producer of rights that the program is about to give up
  *
  * A process that changes its user, its root folder or a namespace can't make files in its session's
- * folder any more; one with a seccomp filter may die of a system call that pem makes. What
- * recording needs is made before, by these functions.
+ * folder any more. A process with a seccomp filter may be killed for a system call that pem makes.
+ * So these functions make what recording needs before that.
  *
  * A thread is restricted when its filter refuses a call that pem may make. From then on pem makes
- * no system call in it: what is not there already is not to be had, and events that need it are
- * counted as lost.
+ * no system call in the thread. It gets nothing that does not exist already, and events that need
+ * more are counted as lost.
  *
- * All of them keep errno, and may be called from any thread, also of a process that has joined no
- * session. They are not async-signal-safe where they say so.
+ * All functions keep errno, and any thread may call them, also in a process that has joined no
+ * session. The comment of each function that is not async-signal-safe says so.
  */
 #ifndef PEM_RIGHTS_H
 #define PEM_RIGHTS_H
@@ -25,88 +25,107 @@
 
 struct sock_fprog;
 
-/* What pem_rights__before_filter made ready, for pem_rights__after_filter. */
+/* What pem_rights__before_filter did. The caller passes it to pem_rights__after_filter. */
 enum pem_filter_effect {
-	PEM_FILTER_NONE, /* nothing was done: there is no filter, or it can't be one */
-	PEM_FILTER_HARMLESS, /* it lets pem's calls pass */
+	PEM_FILTER_NONE, /* nothing was done: there is no filter, or the program can't be one */
+	PEM_FILTER_HARMLESS, /* the filter lets pem's calls pass */
 	PEM_FILTER_THREAD, /* this thread is restricted */
-	PEM_FILTER_PROCESS, /* all threads are */
-	PEM_FILTER_STRICT, /* this thread is, and may not read the clock either */
+	PEM_FILTER_PROCESS, /* all threads are restricted */
+	PEM_FILTER_STRICT, /* this thread is restricted, and may not read the clock either */
 };
 
 /*
- * The process is about to give up rights, and may fail to: make its pool in every session that it
- * has joined. May block on the process lock, and makes files.
+ * The process is about to give up rights; that may fail. Make its pool in every session that it has
+ * joined. May block on the process lock. Makes files.
  */
 PEM_RIGHTS_EXPORT void pem_rights__before_drop(void);
 /*
- * It is about to change its root folder or mount namespace, too: what its children need is also
- * made, for so many of them as man pem-record says.
+ * The process is about to change its root folder or mount namespace, too. Make also what its
+ * children need, for as many children as man pem-record says.
  */
 PEM_RIGHTS_EXPORT void pem_rights__before_move(void);
-/* It has done so: paths lead elsewhere from here on. */
+/* The process has changed it: paths lead elsewhere from now on. */
 PEM_RIGHTS_EXPORT void pem_rights__after_move(void);
 /* Has this process, or the one that forked it, given up rights by a call that libpem-libc saw? */
 PEM_RIGHTS_EXPORT bool pem_rights__given_up(void);
 
 /*
- * The thread is about to take a filter; program as the caller gave it, and not to be trusted;
- * all_threads: every thread of the process will have it (SECCOMP_FILTER_FLAG_TSYNC). The thread is
- * restricted when this returns, unless the filter lets pem's calls pass. Not async-signal-safe.
+ * The thread is about to take a filter. program: as the caller gave it, not to be trusted.
+ * all_threads: every thread of the process will have the filter (SECCOMP_FILTER_FLAG_TSYNC). When
+ * this returns, the thread is restricted, unless the filter lets pem's calls pass. Not
+ * async-signal-safe.
  */
 PEM_RIGHTS_EXPORT enum pem_filter_effect pem_rights__before_filter(const struct sock_fprog *program,
 								   bool all_threads);
-/* The same for strict mode. */
+/* The thread is about to enter strict mode. Not async-signal-safe. */
 PEM_RIGHTS_EXPORT enum pem_filter_effect pem_rights__before_strict(void);
-/* Whether it did take it; effect: what the function before returned. */
+/*
+ * taken: the thread did take the filter. effect: what __before_filter or __before_strict returned.
+ */
 PEM_RIGHTS_EXPORT void pem_rights__after_filter(enum pem_filter_effect effect, bool taken);
 
 /*
- * The thread is about to lose the right to read the cycle counter (PR_SET_TSC), on: false; or has
- * it again. In between its events are counted as lost, and so are those of threads and children
- * that have lost it with it. Not async-signal-safe.
+ * on false: the thread is about to lose the right to read the cycle counter (PR_SET_TSC). on true:
+ * it has that right again. In between, its events are counted as lost, and so are the events of
+ * threads and children that it starts. Not async-signal-safe.
  */
 PEM_RIGHTS_EXPORT void pem_rights__set_clock(bool on);
-/* May this thread read it? Asks the kernel in a process that has lost the right in any thread. */
+/*
+ * May this thread read the cycle counter? Asks the kernel if any thread of the process has lost the
+ * right.
+ */
 bool pem_rights__has_clock(void);
 
 /*
- * Is this thread restricted? A new thread is if the one that creates it is: pem_rights__inherit, in
- * the new one.
+ * Is this thread restricted? A new thread is restricted if the thread that creates it is: the new
+ * thread calls pem_rights__inherit.
  */
 PEM_RIGHTS_EXPORT bool pem_rights__restricted(void);
 PEM_RIGHTS_EXPORT void pem_rights__inherit(bool restricted);
 /*
- * This thread's id, without a system call where it is restricted. Bit 30 is not set: the process
- * lock's word uses it.
+ * Return this thread's id, without a system call if the thread is restricted. Bit 30 is not set,
+ * because the word of the process lock uses it.
  */
 PEM_RIGHTS_EXPORT uint32_t pem_rights__thread_id(void);
-/* The process that forked this one, likewise. */
+/*
+ * Return the id of the process that forked this one, without a system call if the thread is
+ * restricted.
+ */
 PEM_RIGHTS_EXPORT uint32_t pem_rights__parent_id(void);
 
 /*
- * A call of pem's has failed. Is a seccomp filter why, which nobody told of? Then the process is
- * restricted from here on.
+ * A system call of pem's has failed. Is the reason a seccomp filter that pem was not told of? If
+ * so, the process is restricted from now on.
  */
 bool pem_rights__notice_filter(void);
 /*
- * Is this thread restricted, or has it a seccomp filter that nobody told pem of, and which may
- * refuse any call? Reads /proc, by the calls that a program's loader makes, too. Async-signal-safe.
+ * Is this thread restricted, or does it have a seccomp filter that pem was not told of? Such a
+ * filter may refuse any call. Reads /proc, by calls that a program's loader makes, too.
+ * Async-signal-safe.
  */
 PEM_RIGHTS_EXPORT bool pem_rights__may_be_filtered(void);
 
 /* --- programs that this one starts; sessions: bit i is joined[i]; all async-signal-safe --- */
 
-/* Those that this process has joined and that are not over. */
+/* Return the sessions that this process has joined and that are not over. */
 PEM_RIGHTS_EXPORT uint32_t pem_rights__sessions(void);
-/* Of those: that a program does not join which is given this value of PEM_SESSION; NULL: none. */
+/*
+ * Return those of them that a program does not join if it gets this value of PEM_SESSION; NULL: it
+ * gets no value. Sessions that a consumer offered from outside need no such value.
+ */
 PEM_RIGHTS_EXPORT uint32_t pem_rights__not_named(const char *value);
-/* Of those: whose page a program that is started here can't open. Makes system calls. */
+/*
+ * Return those of them whose page can't be opened by a program that is started here. Makes system
+ * calls.
+ */
 PEM_RIGHTS_EXPORT uint32_t pem_rights__out_of_reach(void);
-/* Count a program that is not observed, before it is started; path: its. Makes no system call. */
+/*
+ * Count a program that is not observed, before it is started. path: the program's. Makes no system
+ * call.
+ */
 PEM_RIGHTS_EXPORT void pem_rights__count_unobserved(uint32_t sessions, enum pem_unobserved reason,
 						    const char *path);
-/* It could not be started after all. */
+/* Take that count back: the program could not be started. */
 PEM_RIGHTS_EXPORT void pem_rights__uncount_unobserved(uint32_t sessions,
 						      enum pem_unobserved reason);
 

@@ -20,10 +20,10 @@ struct pem_session_turn {
 
 /* --- session.c --- */
 
-/* Room for batches of the page's chunks. 0, or -ENOMEM. */
+/* Make room for batches of the session's chunks. Returns 0, or -ENOMEM. */
 int pem_session__make_batch(struct pem_session *session);
 
-/* A session with nothing in it, for pem_session__open and pem_trace__recover. NULL with errno. */
+/* Make an empty session, for pem_session__open and pem_trace__recover. NULL with errno. */
 struct pem_session *pem_session__new_empty(void);
 
 /* Fill a session's model from a trace's. */
@@ -33,14 +33,14 @@ int pem_session__load_trace_model(struct pem_session *session, const struct pem_
 /* --- run.c --- */
 
 /*
- * Did a session of this process start it? Then it needs no libpem to be named to it, whether it
- * uses it yet or not.
+ * Did a session of this process start the process pid? Then that process needs no message that
+ * names libpem, whether it uses libpem already or not.
  */
 bool pem_session__has_started(uint32_t pid);
 
 /* --- log.c --- */
 
-/* The trace's time begins now. */
+/* Begin the trace's time now. */
 void pem_log__start_clock(struct pem_log *log);
 
 /* --- statistics.c --- */

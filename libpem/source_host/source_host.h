@@ -3,7 +3,7 @@
  * source_host.h - the sources of a session: loading their plugins, opening them, and what they
  * observe
  *
- * All is called with the session's mutex held.
+ * All functions are called with the session's mutex held.
  */
 #ifndef PEM_SOURCE_HOST_H
 #define PEM_SOURCE_HOST_H
@@ -22,7 +22,7 @@ struct pem_source;
 struct pem_instance {
 	const struct pem_source_ops *ops;
 	struct pem_source *source;
-	bool refused_said; /* a target */
+	bool refused_said; /* the session has said that it refused a target */
 	struct pem_source_event *events;
 	size_t event_count;
 };
@@ -30,17 +30,18 @@ struct pem_instance {
 /* A process that the sources observe. */
 struct pem_target {
 	uint32_t pid;
-	bool seen; /* by the look under way */
+	bool seen; /* the current scan has seen it */
 };
 
 struct pem_source_plugin {
-	struct pem_source_ops whole; /* the plugin's table, with NULL for what an older one lacks */
+	/* The plugin's table. Functions that an older plugin lacks are NULL. */
+	struct pem_source_ops whole;
 	const struct pem_source_ops *ops;
 	void *handle;
 	struct pem_source_plugin *next;
 };
 
-/* What a search for probes found, by their sources' names. */
+/* The probes that a search found, by the names of their sources. */
 struct pem_found {
 	char **names;
 	size_t count, capacity;
@@ -51,48 +52,57 @@ struct pem_session_sources {
 	bool plugins_loaded;
 	struct pem_instance instances[PEM_INSTANCES_MAX];
 	int instance_count;
-	/* Demands that a source is being opened for, opening_count of them. */
+	/* The demands for which a source is being opened. */
 	struct pem_demand **opening;
 	size_t opening_count;
 	/*
-	 * A source's descriptor ended the wait; the drain since moved something; it did not, so
-	 * that the next wait is by time.
+	 * woken: a source's descriptor ended the wait. moved: the drain after that moved something.
+	 * woken_in_vain: it moved nothing, so that the next wait is by time.
 	 */
 	bool woken, moved, woken_in_vain;
 
-	/* targets.c: what they observe. Root: the process whose tree it is; 0: none yet. */
+	/*
+	 * targets.c: what the sources observe. root: the process whose tree they observe; 0: none
+	 * yet.
+	 */
 	pid_t root;
-	bool root_runs; /* it was attached to: no exec of it is to be waited for */
+	/* The session was attached to root: sources do not wait for an exec. */
+	bool root_runs;
 	bool whole_machine;
-	/* unless the whole machine is: root and others, with what they start */
+	/*
+	 * If the sources do not observe the whole machine: root and other processes, with what they
+	 * start.
+	 */
 	struct pem_target *observed;
 	size_t observed_count, observed_capacity;
-	uint64_t next_targets_ns; /* for further ones */
-	bool has_searched; /* for those that ran already */
-	uint32_t late_targets; /* found some time after they had started, and after that */
-	bool no_follow; /* they observe processes, and not what these start */
+	uint64_t next_targets_ns; /* when to look for further targets next */
+	bool has_searched; /* the session has searched for processes that ran already */
+	/* Number of targets that were found after that search, some time after they had started. */
+	uint32_t late_targets;
+	bool no_follow; /* sources observe processes, but not what these start */
 
 	/* module_config.c: what the kernel module observes, see struct pem_source_config. */
 	char *counters;
-	char *counter_names; /* of these, as they are called in the catalogue, or were asked for */
+	/* Names of the counters, as in the catalogue or as the user asked for them. */
+	char *counter_names;
 	uint32_t pages_interval_us;
 	uint64_t pages_region_bytes;
 };
 
 /* --- plugins.c --- */
 
-/* Of these, those that this machine can deliver. Calls function for each one's demand. */
+/* Call function for the demand of each context event that this machine can deliver. */
 void pem_session__each_context_event(struct pem_session *session,
 				     void (*function)(struct pem_session *session,
 						      struct pem_demand *demand));
 
-/* Once; into session->sources->plugins, by falling preference. */
+/* Load all plugins, once, into session->sources->plugins, by falling preference. */
 void pem_session__load_plugins(struct pem_session *session);
 
 void pem_session__unload_plugins(struct pem_session *session);
 /*
- * The first behind one, NULL: of all, that delivers an event; NULL: none, and error says why, and
- * *name whose word it is.
+ * Find the first plugin behind after that delivers an event; after NULL: the first of all. NULL:
+ * there is none; error says why, and *name is the source that says so.
  */
 const struct pem_source_ops *pem_session__find_plugin(struct pem_session *session,
 						      const struct pem_source_plugin *after,
@@ -100,67 +110,70 @@ const struct pem_source_ops *pem_session__find_plugin(struct pem_session *sessio
 						      const char **name, struct pem_error *error);
 
 /*
- * Does a source, of those that know counters' names, know this one? 1, also if there is no such
- * source; -ENOENT with error.
+ * Does a source know a counter of this name? Only sources that know counters' names are asked.
+ * Returns 1, also if there is no such source; -ENOENT with error.
  */
 int pem_session__knows_counter(struct pem_session *session, const char *name,
 			       struct pem_error *error);
 
 /* --- sources.c --- */
 
-/* For the target that is known by now: root or whole_machine, or the contexts of demands. */
+/*
+ * Open the sources for the targets that are known by now: root, whole_machine, or the contexts of
+ * demands.
+ */
 int pem_session__open_sources(struct pem_session *session, struct pem_error *error);
 
 void pem_session__update_sources(struct pem_session *session);
 void pem_session__drain_sources(struct pem_session *session, bool final);
 /*
- * Counted: by demand, what each has produced and discarded of a source that goes on; NULL: it has
- * stopped, ask it.
+ * Account for the sources. counted: by demand, what each source that goes on has produced and
+ * discarded. NULL: the sources have stopped and are asked here.
  */
 void pem_session__account_sources(struct pem_session *session, const struct pem_balance *counted);
 
 /*
- * For each record of a packet, as far as they fit their descriptions: add to what is counted of its
- * event.
+ * Add delivered and lost to the counts of the event of each record in a packet. Stops at the first
+ * record that does not fit its description.
  */
 void pem_session__count_records(struct pem_session *session, const struct pem_packet *packet,
 				size_t content, int delivered, int lost);
 
-/* Ask the sources: by demand. */
+/* Ask the sources for what they have produced and discarded; counted is by demand. */
 void pem_session__count_sources(struct pem_session *session, struct pem_balance *counted);
 
 void pem_session__close_sources(struct pem_session *session);
-/* Gaps: events whose source can't deliver them, by reason. */
+/* Add gaps to a trace: events that their source can't deliver, by reason. */
 void pem_session__note_gaps(struct pem_session *session, struct pem_trace_info *info);
 
-/* Has the session tried to have an event, and can't? True: reason says why. */
+/* Did the session fail to get an event? True: reason says why. */
 bool pem_session__refusal(const struct pem_session *session, const struct pem_event *event,
 			  struct pem_error *reason);
 
 /* --- targets.c --- */
 
 /*
- * Let the sources observe a process, which runs already or is about to exec, and its descendants to
- * come.
+ * Let the sources observe a process and its future descendants. The process runs already or is
+ * about to exec.
  */
 void pem_session__set_root(struct pem_session *session, pid_t pid, bool runs);
 
-/* Let a source that was opened for the root observe all others, too. */
+/* Let a source that was opened for the root observe all other targets, too. */
 void pem_session__add_targets_to(struct pem_session *session, struct pem_instance *instance);
 
 /*
- * Let them observe who runs already: descendants of targets, programs, control groups and
- * namespaces.
+ * Let the sources observe processes that run already: descendants of targets, and processes of
+ * programs, control groups and namespaces.
  */
 void pem_session__find_targets(struct pem_session *session);
 
 /*
- * One that raises events itself has come: is it one of them? Then it is not waited for the next
- * look.
+ * A process that raises events itself was found. If it is a target, let the sources observe it now,
+ * without waiting for the next scan.
  */
 void pem_session__note_target(struct pem_session *session, uint32_t pid);
 
-/* The same once a second, if others may come; opens the sources for the first one. */
+/* Look for targets once a second, if more may come. Opens the sources for the first one. */
 void pem_session__update_targets(struct pem_session *session);
 
 bool pem_session__observes_kernel(const struct pem_session *session);
@@ -168,11 +181,12 @@ bool pem_session__observes_kernel(const struct pem_session *session);
 /* --- probes.c --- */
 
 void pem_found__free(struct pem_found *found);
-/* Is one of them a source of the event? */
+/* Is one of the probes found a source of the event? */
 bool pem_found__has(const struct pem_found *found, const struct pem_event *event);
 
 /*
- * Pem_session__add_probes, with what was found, which is to be freed either way; NULL: never mind.
+ * Do what pem_session__add_probes does, and fill found; NULL: the caller does not need it. The
+ * caller frees found also after an error.
  */
 int pem_session__find_probes(struct pem_session *session, const char *pattern,
 			     struct pem_found *found, struct pem_error *error);

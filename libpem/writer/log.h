@@ -18,26 +18,36 @@ struct pem_session;
 struct pem_trace_writer;
 
 struct pem_log_span {
-	uint64_t from, to; /* clocks */
+	uint64_t from, to; /* clock values */
 };
 
 struct pem_log {
 	struct pem_session *session;
 	struct pem_trace_writer *writer;
-	/* of the trace: the session's, without what the trace can't hold */
+	/* The trace's model: the session's model without what the trace can't hold. */
 	struct pem_model *model;
-	size_t model_seen; /* of the session's events: those that were looked at for it */
+	/* The number of the session's events that were considered for the trace's model. */
+	size_t model_seen;
 	struct pem_trace_info info;
-	uint64_t machine_cpu_ns; /* when its time began, since boot; 0: not known */
+	/* The machine's CPU time since boot at the time when the log began; 0: not known. */
+	uint64_t machine_cpu_ns;
 	bool enabled, finished;
-	bool named; /* the trace knows who ran before */
-	struct pem_log_span *spans; /* when it was enabled; the last one may go on */
+	/* The names of the processes that ran before are in the trace. */
+	bool named;
+	/* Times in which the log was enabled. The last one may not have ended. */
+	struct pem_log_span *spans;
 	size_t span_count;
-	bool closed; /* accounted for: nothing more goes into the trace */
-	int result; /* of finishing */
-	/* up to which also what processes raise that the session has not met; 0: nothing */
+	/* Everything is accounted for. Nothing more goes into the trace. */
+	bool closed;
+	int result; /* result of finishing it */
+	/*
+	 * enum pem_level: the log also takes events up to this level that the session does not know
+	 * yet; 0: it takes none.
+	 */
 	uint8_t any_level;
-	/* user records, of producers accounted for but for delivered */
+	/*
+	 * Counts of user records. produced and overwritten are of producers that are accounted for.
+	 */
 	uint64_t delivered, produced, overwritten;
 	size_t count;
 	struct pem_demand *demands[];
@@ -45,19 +55,20 @@ struct pem_log {
 
 /* --- log_model.c --- */
 
-/* The session's model has grown: take the new events into the trace's. */
+/* The session's model has grown: take the new events into the trace's model. */
 void pem_log__model_grew(struct pem_log *log);
 
 /*
- * The trace speaks of an event of the session's: its model has to have it. A program's own spec may
- * give an event a lower level than the one known here, so that it is logged though nobody here
- * asked for it.
+ * Make sure that the trace's model has an event of the session's model, because the trace mentions
+ * the event. A program's own spec may give an event a lower level than the level known here. The
+ * program then logs the event though nobody here asked for it.
  */
 void pem_log__describe(struct pem_log *log, const struct pem_event *event);
 
 /*
- * Is a record the log's? Of what asynchronous callbacks want too, only what was raised while it was
- * enabled.
+ * Is a record with this clock value for the log? An event that asynchronous callbacks ever wanted
+ * has records in pools that are not for the log. Of such an event, the log takes only what was
+ * raised while it was enabled.
  */
 bool pem_log__wants(const struct pem_log *log, const struct pem_demand *demand, uint64_t clock);
 
@@ -66,13 +77,13 @@ bool pem_session__is_logging(const struct pem_session *session);
 
 /* --- names.c --- */
 
-/* What /proc calls a process, '?' if nothing: then false. */
+/* Read a process's name from /proc. If there is none, the name is "?" and the result is false. */
 bool pem_process_name(uint32_t pid, char name[PEM_NAME_BYTES]);
 
-/* Let the trace know what all processes are called; once. */
+/* Write the names of all processes to the trace, once. log may be NULL. */
 void pem_log__name_processes(struct pem_log *log);
 
-/* And one that was found since; log may be NULL. */
+/* Add the name of a process that was found later; log may be NULL. */
 void pem_log__name_process(struct pem_log *log, uint32_t pid);
 
 #endif

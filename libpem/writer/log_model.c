@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * log_model.c - which events and records are the log's, and the model of its trace
+ * log_model.c - which events and records are for the log, and the model of its trace
  *
  * Not here: the handle (session/log.c).
  */

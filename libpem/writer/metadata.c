@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A TSDL string literal: what could end or confuse it is left out. */
+/* Write a TSDL string literal. Characters that could end or confuse it are left out. */
 static void write_quoted(FILE *f, const char *text)
 {
 	fputc('"', f);
@@ -38,8 +38,8 @@ static void write_trace_block(FILE *f, const char *uuid)
 }
 
 /*
- * The clock's origin: its value 0 lies so many seconds and cycles after the epoch (never before,
- * for a sane host).
+ * Write the clock with its origin: its value 0 lies so many seconds and cycles after the epoch
+ * (never before it, for a sane host).
  */
 static void write_clock_block(FILE *f, const struct pem_trace_info *info)
 {

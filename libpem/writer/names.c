@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * names.c - what processes and threads are called that were there before the recording: .pem/names
+ * names.c - the names of processes and threads that were there before the recording: .pem/names
  *
- * Processes that start or replace their image meanwhile are named by the kernel's events, those
- * that raise events by their balance. The file has a line 'PID<tab>NAME' for each, and
- * 'PID/TID<tab>NAME' for each of its threads; the last one of a process or thread counts.
+ * A process that starts or replaces its image during the recording gets its name from the kernel's
+ * events. A process that raises events gets it from its balance. The file has a line 'PID<tab>NAME'
+ * for each process and 'PID/TID<tab>NAME' for each of its threads. The last line for a process or
+ * thread counts.
  */
 #include "writer/log.h"
 #include "writer/trace_writer.h"
@@ -17,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The name that the kernel has in a file 'comm'. */
+/* Read the name in a file 'comm' of /proc. */
 static bool read_name(const char *path, char name[PEM_NAME_BYTES])
 {
 	FILE *file = fopen(path, "re");

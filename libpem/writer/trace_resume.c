@@ -3,7 +3,7 @@
  * trace_resume.c - going on with a trace that was cut off: its streams as they are, each packet
  * checked
  *
- * Nothing here changes a file of the trace. What is written from here on goes beside it
+ * Nothing here changes a file of the trace. What is written goes to the stage beside it
  * (trace_stage.h).
  */
 #include "core/core.h"
@@ -60,7 +60,7 @@ int pem_stream_file__open(int trace_fd, const char *name, int access, struct sta
 {
 	int fd;
 
-	/* Opening a device may be enough to do something. */
+	/* Only regular files are opened: opening a device may already do something. */
 	if (!pem_is_stream_name(name) || fstatat(trace_fd, name, st, AT_SYMLINK_NOFOLLOW) ||
 	    !S_ISREG(st->st_mode))
 		return -ENOENT;
@@ -73,7 +73,7 @@ int pem_stream_file__open(int trace_fd, const char *name, int access, struct sta
 	return -ENOENT;
 }
 
-/* The header at an offset, if it can be one of this trace. */
+/* Read the header at an offset. False: it can't be a header of this trace. */
 static bool read_header(int fd, uint64_t offset, const uint8_t uuid[16], struct pem_packet *header)
 {
 	return pread(fd, header, sizeof(*header), (off_t)offset) == sizeof(*header) &&
@@ -84,7 +84,7 @@ static bool read_header(int fd, uint64_t offset, const uint8_t uuid[16], struct 
 	       header->packet_size / 8 <= PACKET_BYTES_MAX;
 }
 
-/* Does a header begin there that the file ends in? */
+/* Does a header of this trace begin at the offset and go beyond the end of the file? */
 static bool is_cut_header(int fd, uint64_t offset, uint64_t left, const uint8_t uuid[16])
 {
 	struct pem_packet whole = {.magic = PEM_CTF_MAGIC}, header;
@@ -122,7 +122,9 @@ void pem_stream_file__measure(int fd, uint64_t file_bytes, const uint8_t uuid[16
 	}
 }
 
-/* Remember a stream, if it is one of this trace. 0, or -errno: it can't be read. */
+/*
+ * Remember a file, if it is a stream of this trace. Returns 0, or -errno: the stream can't be read.
+ */
 static int add_earlier(struct pem_trace_writer *w, const char *name)
 {
 	struct pem_stream_extent extent;
@@ -216,8 +218,8 @@ static int resume(struct pem_trace_writer *w, int trace_fd, int stage_fd, struct
 	if (result)
 		return result;
 	/*
-	 * Whoever died may have come to write the model's file, and not the metadata, about a new
-	 * event.
+	 * The recorder may have written the model's file about a new event and died before it wrote
+	 * the metadata.
 	 */
 	result = pem_trace_writer__model_changed(w);
 	return result ? pem_error__set(error, result, "cannot write in its folder '.pem': %s",
@@ -248,7 +250,10 @@ struct pem_trace_writer *pem_trace_writer__resume(int trace_fd, int stage_fd,
 	return NULL;
 }
 
-/* One packet's content, in memory of the caller; NULL: the file is another one by now. */
+/*
+ * Read one packet's content; the caller frees it. NULL: the file has changed since its packets were
+ * checked, or out of memory.
+ */
 static struct pem_packet *read_packet(int fd, uint64_t offset, const uint8_t uuid[16])
 {
 	struct pem_packet header, *packet;

@@ -1,35 +1,37 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * trace_stage.c - what a recovery adds to a trace, beside the trace until all of it is there
+ * trace_stage.c - the stage: a folder beside the trace's files where a recovery puts new files
  *
- * Not here: what is put there (recover.c, trace_writer.c).
+ * Not here: writing these files (recover.c, trace_writer.c).
  *
- * The steps of a recovery, and what is there if its process ends after each:
+ * The steps of a recovery. Each says what is there if the process ends after it:
  *
- *	1. '.pem/recovery.new' is made, and filled: new stream files, metadata, model, run, names,
- *	balance.
- *	   The trace and shared memory are as they were. The next recovery removes the folder and
- *	   begins anew.
- *	2. It is renamed to '.pem/recovery': it is whole.
- *	   From here on, the next recovery goes on with step 3, and does not ask for shared memory.
- *	3. metadata and model replace those of the trace. They describe all that the old ones did,
- *	and more. 4. Stream files move to the trace, one by one. Each goes by its own name, or has a
- *	number behind it where there is a
- *	   file of that name: nothing is overwritten. A file that has moved is no longer in the
- *	   stage, so it does not move twice.
- *	5. A torn packet, which no reader can use, is cut off the end of streams. Cutting again
- *	finds nothing to cut. 6. names and run replace those of the trace, session and reserve go.
- *	balance comes last: with it the trace is complete, and
- *	   is not recovered again.
- *	7. The empty folder goes, and by then shared memory, too. If they stay, nobody reads them.
+ *	1. The recovery makes '.pem/recovery.new' and fills it: new stream files,
+ *	   metadata, model, run, names, balance.
+ *	   The trace and shared memory are as they were. The next recovery removes the
+ *	   folder and begins anew.
+ *	2. The recovery renames the folder to '.pem/recovery': the stage is whole.
+ *	   From here on, the next recovery goes on with step 3 and does not need shared
+ *	   memory.
+ *	3. model and metadata replace those of the trace.
+ *	   They describe all that the old ones did, and more.
+ *	4. Stream files move to the trace, one by one. A file keeps its name, or gets a
+ *	   number behind it if the trace has a file of that name: nothing is overwritten.
+ *	   A file that has moved is no longer in the stage, so it does not move twice.
+ *	5. A torn packet, which no reader can use, is cut off the end of each stream.
+ *	   Cutting again finds nothing to cut.
+ *	6. names and run replace those of the trace; reserve and session are removed.
+ *	   balance comes last: with it the trace is complete, and is not recovered again.
+ *	7. The empty folder is removed, and then shared memory, too. If they stay, nobody
+ *	   reads them.
  *
- * Steps 3 to 7 take no space, but for entries in folders. Until the last one the trace is readable,
- * as an incomplete one. This is safe against the end of the process, not of the machine: shared
- * memory does not outlive that either.
+ * Steps 3 to 7 take no space but for entries in folders. Until step 6 is done the trace is readable
+ * as an incomplete one. This is safe if the process ends, but not if the machine does: shared
+ * memory does not outlive the machine either.
  *
- * The trace may come from anyone. What moves is a regular file, and goes to the trace's own folder
- * under names that are pem's; links are not followed; a stream is cut only if it is the user's, has
- * no other link, and its torn end has the magic number and uuid of this trace.
+ * Anyone may have written the trace. So only regular files move, to the trace's own folder, under
+ * pem's names. Links are not followed. A stream is cut only if it belongs to the user, has one
+ * name, and its torn end has the magic number and uuid of this trace.
  */
 #include "writer/trace_stage.h"
 #include "util.h"
@@ -43,7 +45,7 @@
 
 #define FILLING "recovery.new"
 #define WHOLE "recovery"
-#define NUMBERS_MAX 1000 /* of streams with a number behind their names */
+#define NUMBERS_MAX 1000 /* most numbers behind a stream's name */
 
 static const char *const closing[] = {"metadata", "model", "names", "run", "balance"};
 
@@ -59,7 +61,8 @@ static bool is_staged_name(const char *name)
 {
 	size_t length = strlen(name), i;
 
-	if (length > 4 && !strcmp(name + length - 4, ".new")) /* pem_replace_file was interrupted */
+	/* A name with ".new" is left when pem_replace_file was interrupted. */
+	if (length > 4 && !strcmp(name + length - 4, ".new"))
 		length -= 4;
 	for (i = 0; i < PEM_ARRAY_SIZE(closing); i++) {
 		if (strlen(closing[i]) == length && !strncmp(name, closing[i], length))
@@ -127,7 +130,7 @@ bool pem_stage__is_whole(int private_fd)
 
 	if (fd < 0)
 		return false;
-	/* A whole one has a balance until it is published. */
+	/* A whole stage has a balance until it is published. */
 	whole = !fstat(fd, &st) && st.st_uid == geteuid() && is_regular(fd, "balance");
 	close(fd);
 	return whole;
@@ -135,7 +138,7 @@ bool pem_stage__is_whole(int private_fd)
 
 /* --- publishing --- */
 
-/* Replace a file that is pem's own; fine if it was moved before. */
+/* Replace a file of the trace that is pem's own. A file that was moved before is fine. */
 static int move_closing(int stage_fd, int to_fd, const char *name)
 {
 	if (!is_regular(stage_fd, name))
@@ -151,7 +154,7 @@ static int move_without_replacing(int stage_fd, const char *name, int to_fd, con
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS)
 		return -errno;
-	/* The file system can't do that in one step. */
+	/* The file system can't check and rename in one step. */
 	if (!fstatat(to_fd, to, &st, AT_SYMLINK_NOFOLLOW))
 		return -EEXIST;
 	return renameat(stage_fd, name, to_fd, to) ? -errno : 0;
@@ -173,8 +176,8 @@ static int move_stream(int stage_fd, int trace_fd, const char *name)
 }
 
 /*
- * Move those that a listing shows; what moves meanwhile may keep others from being listed. Returns
- * how many, or -errno.
+ * Move the streams that a listing shows. A move may keep other streams from being listed. Returns
+ * how many were moved, or -errno.
  */
 static int move_listed(DIR *folder, int trace_fd)
 {
@@ -213,7 +216,7 @@ static int cut_stream(int trace_fd, const char *name, const uint8_t uuid[16])
 	struct stat st;
 	int fd = pem_stream_file__open(trace_fd, name, O_RDWR, &st), result = 0;
 
-	/* no stream, or not to be written: then it is not cut */
+	/* A file that is no stream, or can't be written, is not cut. */
 	if (fd < 0)
 		return 0;
 	if (st.st_uid == geteuid() && st.st_nlink == 1) {

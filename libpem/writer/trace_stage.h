@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * trace_stage.h - what a recovery adds to a trace, beside the trace until all of it is there
+ * trace_stage.h - the stage: a folder beside the trace's files where a recovery puts new files
  *
- * The order of steps, and why the trace survives an end after any of them, is at the head of
- * trace_stage.c.
+ * The stage is published once it holds everything. The head of trace_stage.c has the order of
+ * steps, and says why the trace survives if the process ends after any of them.
  */
 #ifndef PEM_TRACE_STAGE_H
 #define PEM_TRACE_STAGE_H
@@ -13,39 +13,42 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-/* trace_stage.c; private_fd is the trace's folder '.pem'. */
+/* trace_stage.c; private_fd is the trace's folder '.pem' */
 
 /*
- * A new, empty stage, open for files to be put in. What an interrupted recovery had put there is
- * removed. -errno.
+ * Make a new, empty stage and remove what an interrupted recovery had put there. Returns its
+ * descriptor, which the caller closes, or -errno.
  */
 int pem_stage__begin(int private_fd);
-/* Remove the stage: the trace stays as it was. */
+/* Remove the stage that is being filled: the trace stays as it was. */
 void pem_stage__discard(int private_fd);
-/* The stage is whole: from now on it is published, and not made anew. 0, or -errno. */
+/*
+ * Mark the stage as whole. From now on recoveries publish it, and none makes it anew. Returns 0, or
+ * -errno.
+ */
 int pem_stage__commit(int private_fd);
-/* Is there a stage that is whole, and not published yet? */
+/* Is there a whole stage that is not published yet? */
 bool pem_stage__is_whole(int private_fd);
 /*
- * Move what the stage holds into the trace; may be repeated. 0, or -errno: call it again once the
- * cause is mended.
+ * Move what the stage holds into the trace. Returns 0, or -errno: mend the cause and call it again;
+ * the second call goes on where the first one stopped.
  */
 int pem_stage__publish(int trace_fd, int private_fd);
 
 /* trace_resume.c */
 
-/* The trace's uuid, by its metadata. 0, or -errno. */
+/* Read the trace's uuid from its metadata. Returns 0, or -errno. */
 int pem_trace__read_uuid(int trace_fd, uint8_t uuid[16]);
 /*
- * Open what may be a stream: a regular file, by a stream's name. st is filled. -ENOENT: it is none;
- * or -errno.
+ * Open a file that may be a stream: it has a stream's name and is a regular file. Fills st. Returns
+ * a descriptor, which the caller closes; -ENOENT: the file is no stream; or -errno.
  */
 int pem_stream_file__open(int trace_fd, const char *name, int access, struct stat *st);
 
 struct pem_stream_extent {
-	uint64_t bytes, packets; /* whole ones of this trace, from the file's beginning */
-	bool torn; /* what follows, to the file's end, is the beginning of one more */
-	struct pem_packet last; /* header of the last whole one, if there is one */
+	uint64_t bytes, packets; /* whole packets of this trace, from the file's beginning */
+	bool torn; /* the rest of the file is the beginning of one more packet */
+	struct pem_packet last; /* header of the last whole packet, if there is one */
 };
 void pem_stream_file__measure(int fd, uint64_t file_bytes, const uint8_t uuid[16],
 			      struct pem_stream_extent *extent);

@@ -2,7 +2,7 @@
 /*
  * trace_writer.c - stream files and the closing files of a trace
  *
- * Not here: metadata's text (metadata.c), where packets come from (drain.c, sources).
+ * Not here: the text of metadata (metadata.c), the sources of packets (drain.c, sources).
  */
 #include "core/core.h"
 #include "writer/metadata.h"
@@ -71,7 +71,7 @@ static int open_directories(struct pem_trace_writer *w, const char *directory,
 	return 0;
 }
 
-/* Blocks that the closing files will need: given back just before they are written. */
+/* Reserve blocks for the closing files. They are given back just before those files are written. */
 static int reserve_space(struct pem_trace_writer *w)
 {
 	int fd = openat(w->private_fd, "reserve", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600),
@@ -276,7 +276,7 @@ static int open_stream(struct pem_trace_writer *w, struct pem_stream *s)
 	return 0;
 }
 
-/* content bytes, and zeros up to size: at most 7. */
+/* Write content bytes of a packet and zeros up to size. There are at most 7 zeros. */
 static int write_packet(int fd, const struct pem_packet *packet, size_t content, size_t size)
 {
 	static const uint8_t zeros[8];
@@ -302,9 +302,9 @@ static int write_packet(int fd, const struct pem_packet *packet, size_t content,
 }
 
 /*
- * Readers learn what was lost as the difference of two packets' counts: a stream that begins with
- * losses begins with an empty packet that states none. If it can't be written the next one can't
- * either, and is counted.
+ * Write an empty packet that states no losses before a first packet that states some: readers learn
+ * the loss from the difference. If this write fails, the next one fails, too, and its records count
+ * as lost.
  */
 static void begin_with_none_lost(struct pem_trace_writer *w, const char *name,
 				 const struct pem_packet *packet)
@@ -317,15 +317,16 @@ static void begin_with_none_lost(struct pem_trace_writer *w, const char *name,
 	pem_trace_writer__packet(w, name, &empty, sizeof(empty));
 }
 
-/*
- * Counts of a lane go on where its earlier stream stopped, and those of a stream begin with none.
- */
+/* A count without what an earlier stream of the lane states: a stream's counts begin at 0. */
 static uint64_t since(uint64_t count, uint64_t before)
 {
 	return count > before ? count - before : 0;
 }
 
-/* Fill in what a packet's header says of its stream; next is the stream as it will be behind it. */
+/*
+ * Fill in a packet's header as its stream has it. next is the stream as it will be behind the
+ * packet.
+ */
 static void finish_header(struct pem_trace_writer *w, struct pem_stream *next,
 			  struct pem_packet *packet, size_t size)
 {
@@ -338,7 +339,7 @@ static void finish_header(struct pem_trace_writer *w, struct pem_stream *next,
 	packet->events_discarded =
 		since(packet->events_discarded + next->lost, next->discarded_before);
 	packet->events_overwritten = since(packet->events_overwritten, next->overwritten_before);
-	/* Counters only grow and time only passes, whatever shared memory says. */
+	/* Counts only grow and time only passes, whatever shared memory says. */
 	if (packet->events_discarded < next->stated)
 		packet->events_discarded = next->stated;
 	if (packet->events_overwritten < next->overwritten)
@@ -353,7 +354,7 @@ static void finish_header(struct pem_trace_writer *w, struct pem_stream *next,
 	next->overwritten = packet->events_overwritten;
 }
 
-/* The write is done, or failed: then the file ends as before, and its records are lost. */
+/* End a write. If it failed, cut the file to its former end, and count the records as lost. */
 static int finish_write(struct pem_trace_writer *w, struct pem_stream *s,
 			const struct pem_stream *next, uint64_t records, int result)
 {
@@ -395,7 +396,7 @@ int pem_trace_writer__packet(struct pem_trace_writer *w, const char *name,
 	return finish_write(w, s, &next, packet->record_count, result);
 }
 
-/* One by one, so that the oldest can be pushed out one by one: each fits where the first did. */
+/* Keep packets one by one, so that they can be pushed out so. Each fits where the first one did. */
 static int keep_packets(const struct pem_packet_store *store, const char *name,
 			const uint8_t *packets, size_t bytes)
 {
@@ -451,7 +452,9 @@ void pem_trace_writer__discarded(struct pem_trace_writer *w, const char *name,
 	struct pem_packet packet = {0};
 	struct pem_stream *s = w->store ? NULL : pem_trace_writer__stream(w, name);
 
-	/* Of a process that ended while a flight goes on: its account tells. */
+	/*
+	 * A process that ended while a flight goes on has no stream. Its account states the loss.
+	 */
 	if (!s || since(events_discarded + s->lost, s->discarded_before) <= s->stated)
 		return;
 	if (clock < s->last_clock)
@@ -562,7 +565,7 @@ int pem_trace_writer__finish(struct pem_trace_writer *w, const struct pem_trace_
 	result = pem_trace_writer__write_names(w);
 	if (!result)
 		result = write_run(w, info);
-	/* Last, as it makes the trace a whole one, which nobody recovers. */
+	/* balance is last: it makes the trace complete, and a complete trace is not recovered. */
 	return result ? result
 		      : pem_replace_file(w->private_fd, "balance", w->balance_text,
 					 w->balance_bytes);

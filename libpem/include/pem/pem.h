@@ -507,8 +507,8 @@ struct pem_async_options {
 	/*
 	 * Call function at most this many microseconds after the event, if this process gets CPU
 	 * time. 0: 1000. While events come, a timer wakes the callback thread after 3/4 of this
-	 * time, but not more often than every 10 ms. A shorter delay costs this process more
-	 * wake-ups, and the observed program nothing.
+	 * time, but at least every 10 ms, and never more often than every 10 us. A shorter delay
+	 * costs this process more wake-ups, and the observed program nothing.
 	 */
 	uint64_t max_delay_us;
 };
