@@ -33,7 +33,7 @@ int pem_context__copy(struct pem_context *copy, const struct pem_context *given,
 			error, -EINVAL,
 			"a context's program has no end: a name has at most %zu bytes",
 			sizeof(c.program) - 1);
-	/* Bytes behind the name's end mean nothing. */
+	/* Bytes behind the name's end mean nothing, so they become 0. */
 	memset(c.program + strlen(c.program), 0, sizeof(c.program) - strlen(c.program));
 	*copy = c;
 	return 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * distribution.c - adding up what distributions keep. Not here: adding a value
- * (pem/distribution.h).
+ * distribution.c - adding up distributions
+ *
+ * Not here: adding a value (pem/distribution.h).
  */
 #include "distribution.h"
 
@@ -69,8 +70,8 @@ static void extend(uint64_t low, uint64_t high, uint64_t distribution[3])
 }
 
 /*
- * Chan, Golub, LeVeque: Updating formulae and a pairwise algorithm for computing sample variances,
- * 1979.
+ * Add sums of squared distances from the mean. Source: Chan, Golub, LeVeque: Updating formulae and
+ * a pairwise algorithm for computing sample variances, 1979.
  */
 static void add_distances(struct pem_distribution *to, const struct pem_distribution *from)
 {
@@ -101,9 +102,9 @@ void pem_distribution__add(struct pem_distribution *to, const struct pem_distrib
 }
 
 /*
- * With a whole number m near the mean, the sum of (value - m)^2 is Q - 2 m S + n m^2, where S and Q
- * are the exact sums of values and squares: small, so that nothing is lost when it becomes
- * floating.
+ * The sum of (value - m)^2 is Q - 2 m S + n m^2, where S and Q are the exact sums of values and of
+ * squares. With a whole number m near the mean the result is small, so nothing is lost when it is
+ * converted to floating.
  */
 double pem_distribution__variance(const struct pem_distribution *w)
 {
@@ -133,7 +134,7 @@ double pem_distribution__variance(const struct pem_distribution *w)
 
 /* --- most frequent values --- */
 
-/* How often a value may have come that a part's entries lack. */
+/* Return how often a value that has no entry in a part may have come there. */
 static uint64_t missed_by(const struct pem_distribution_top top[PEM_DISTRIBUTION_TOP])
 {
 	uint64_t least = top[0].count;
@@ -149,7 +150,7 @@ static bool is_before(const struct pem_distribution_top *a, const struct pem_dis
 	return a->count != b->count ? a->count > b->count : a->value < b->value;
 }
 
-/* Not qsort, which may allocate: this runs in programs, inside of malloc. */
+/* qsort may allocate, and this function runs in programs, inside of malloc. */
 static void sort(struct pem_distribution_top *top, uint32_t count)
 {
 	struct pem_distribution_top moved;
@@ -194,7 +195,11 @@ void pem_distribution__merge_top(struct pem_distribution_top to[PEM_TOP_MERGED],
 		if (same && find(to, PEM_TOP_MERGED, from[i].value)) {
 			same->count += from[i].count - from_missed;
 			same->error += from[i].error - from_missed;
-		} else if (!same) { /* one that was read twice, while it moved, counts once */
+			/*
+			 * A value that moved to another entry while the part was read may be there
+			 * twice. It counts once.
+			 */
+		} else if (!same) {
 			all[count] = from[i];
 			all[count].count += *missed;
 			all[count++].error += *missed;

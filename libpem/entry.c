@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * entry.c - a process's table of sessions, and who of its consumers is alive
+ * entry.c - a process's table of sessions, and whether a session's consumer is alive
  *
- * A process id says nothing across pid namespaces, so a consumer holds a lock on its session's
- * folder: the kernel lets go of it when the consumer dies, however.
+ * A process id says nothing across pid namespaces. So a consumer holds a lock on its session's
+ * folder. The kernel releases the lock when the consumer dies, whatever kills it.
  */
 #include "entry.h"
 #include "util.h"
@@ -23,7 +23,7 @@
 
 static int held[HELD_MAX]; /* descriptor + 1; 0: none */
 
-/* A lock belongs to whoever has the open file: children of a consumer would keep it. */
+/* A lock belongs to the open file, and a child of fork has that too. So the child closes it. */
 static void drop_in_child(void)
 {
 	size_t i;
@@ -40,7 +40,7 @@ static void watch_forks(void)
 	pthread_atfork(NULL, NULL, drop_in_child);
 }
 
-/* of 0.1 ms: pem_alive__check holds the lock for as long as it looks */
+/* Tries of 0.1 ms each. pem_alive__check holds the lock for a short time. */
 #define LOCK_TRIES 1000
 
 static int lock(int fd)
@@ -58,7 +58,10 @@ static int lock(int fd)
 	return -errno;
 }
 
-/* Lock what fd is open on, which is taken, until it is released. */
+/*
+ * Lock what fd is open on. The function owns fd from here on, also on failure. Returns fd, or
+ * -errno; a negative fd means that errno is set.
+ */
 static int hold(int fd)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -111,7 +114,10 @@ bool pem_is_session_name(const char *name)
 	return !strncmp(name, "session-", 8) && !strchr(name, '/');
 }
 
-/* Takes fd, or errno where there is none. */
+/*
+ * Return whether another process holds a lock on fd, and close fd. A negative fd means that errno
+ * is set.
+ */
 static bool is_held(int fd)
 {
 	bool alive;
@@ -124,8 +130,8 @@ static bool is_held(int fd)
 }
 
 /*
- * Whoever may not open the folder looks at the page in it, which is locked where anybody may open
- * that.
+ * A process that may not open the folder tests the lock on the page in it. The consumer locks the
+ * page where everybody may open it.
  */
 bool pem_alive__check(const char *directory)
 {
@@ -150,7 +156,7 @@ bool pem_alive__check_file(int directory_fd, const char *name)
 
 /* --- the table --- */
 
-/* The consumer's number of a session's folder; 0: none. */
+/* Return the consumer's number that belongs to a session's folder; 0: none. */
 static uint32_t consumer_of(const char *folder)
 {
 	uint32_t part[2] = {0, 0};
@@ -221,8 +227,8 @@ static char *append_number(char *to, uint32_t number)
 }
 
 /*
- * Did whoever took or offered it die with it? A live one may be stopped in the middle of filling it
- * in.
+ * Return whether the consumer that took or offered an entry has died. A living one may be stopped
+ * while it fills the entry in.
  */
 static bool is_abandoned(uint64_t word, pem_has_consumer_t *has_consumer, void *arg)
 {
@@ -237,8 +243,8 @@ static bool is_abandoned(uint64_t word, pem_has_consumer_t *has_consumer, void *
 }
 
 /*
- * Not the one of what the process joined here last: it would not notice that this is another
- * session.
+ * Give the entry a new incarnation. It has to differ from the incarnation that the process joined
+ * here last, or the process would not notice the new session.
  */
 static void set_incarnation(struct pem_session_entry *entry)
 {
@@ -269,10 +275,10 @@ int pem_entry__take(struct pem_session_entry *table, pem_has_consumer_t *has_con
 	return -EUSERS;
 }
 
-/* at a word that changes each time: no table is to hold a consumer up */
+/* Tries at a word that changes each time: a hostile table must not hold a consumer up. */
 #define WORD_TRIES 100
 
-/* Does an entry have the session, offered or filled? Its word then. */
+/* Return whether an entry has the session, offered or filled. Set *word to the entry's word. */
 static bool has_session(const struct pem_session_entry *entry, uint32_t id, uint64_t *word)
 {
 	uint32_t found, tries;
@@ -293,8 +299,8 @@ static bool has_session(const struct pem_session_entry *entry, uint32_t id, uint
 }
 
 /*
- * Another entry than this one that is to keep the session, or -1. What a consumer has filled gives
- * way to the process's own.
+ * Return the index of another entry that is to keep the session, or -1. The process's own entry
+ * goes first: for it, entries that consumers have filled are set back to free.
  */
 static int find_other(struct pem_session_entry *table, int index, uint32_t id, bool is_own)
 {
@@ -322,13 +328,16 @@ int pem_entry__offer(struct pem_session_entry *table, int index, uint64_t *word,
 	int other;
 
 	entry->consumer_pid = wanted->consumer_pid;
-	/* CD: Not before the word that says TAKEN: has_session pairs this with the word before. */
+	/*
+	 * CD: The store comes after the store of the word that says TAKEN: has_session pairs it
+	 * with the word before.
+	 */
 	__atomic_store_n(&entry->session_id, wanted->session_id, __ATOMIC_RELEASE);
 	entry->contexts = wanted->contexts;
 	memcpy(entry->folder, wanted->folder, sizeof(entry->folder));
 	/*
-	 * Before the other entries, in which whoever is about to offer the same session has done
-	 * so, too.
+	 * This store comes before the loads of the other entries. A process or consumer that is
+	 * about to offer the same session does it in this order too.
 	 */
 	if (!move(entry, &now, PEM_ENTRY_FILLED, consumer))
 		return -1;

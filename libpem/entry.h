@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * entry.h - a process's table of sessions: taking an entry, offering it, giving it back; is a
- * session's consumer alive?
+ * entry.h - a process's table of sessions: taking an entry, offering it, giving it back
  *
- * Both sides do it: consumers in the control files of others, a process in its own. The table is
- * hostile to consumers: what they rely on they remember themselves.
+ * Also: whether a session's consumer is alive. Consumers work on the control files of other
+ * processes, a process works on its own. To a consumer the table is hostile: a consumer keeps its
+ * own copy of what it relies on.
  */
 #ifndef PEM_ENTRY_H
 #define PEM_ENTRY_H
@@ -13,49 +13,62 @@
 
 #include <stdbool.h>
 
-/* Is there a consumer behind the session's folder of this name? What can't be found out is yes. */
+/*
+ * Return whether the session's folder of this name has a living consumer. Unknown counts as true.
+ */
 typedef bool pem_has_consumer_t(void *arg, const char *folder);
 /*
- * Take a free entry of a table for the consumer whose folder is so called, "": for the process
- * whose table it is; or one whose consumer is dead. Returns its index, and its word then in *word;
- * or -EUSERS. As async-signal-safe as has_consumer.
+ * Take an entry of a table: a free one, or one whose consumer is dead. folder: the name of the
+ * consumer's session folder; "": the process that owns the table takes the entry. Returns the
+ * entry's index, and its new word in *word. -EUSERS: there is none. As async-signal-safe as
+ * has_consumer.
  */
 int pem_entry__take(struct pem_session_entry *table, pem_has_consumer_t *has_consumer, void *arg,
 		    const char *folder, uint64_t *word);
 /*
- * Offer an entry that this process has taken, by its word then, as what 'wanted' says of
- * consumer_pid, session_id, contexts and folder, unless the session is offered in the table, or
- * about to be: the entry is then given back. is_own: the table is this process's. Returns index,
- * with its word now in *word; or the index of the entry that has the session; or -1: the entry has
- * been taken away.
+ * Offer an entry that this process has taken. *word is the word that taking it returned. The
+ * members consumer_pid, session_id, contexts and folder come from 'wanted'. is_own: the table is
+ * this process's. If another entry of the table offers the session, or is about to, this entry is
+ * given back. Returns index, and the entry's new word in *word; or the index of the entry that has
+ * the session; or -1: another process has taken this entry away.
  */
 int pem_entry__offer(struct pem_session_entry *table, int index, uint64_t *word,
 		     const struct pem_session_entry *wanted, bool is_own);
-/* Give back what was taken or offered with this word; nothing if it has become another's. */
+/*
+ * Give back an entry that was taken or offered with this word. Does nothing if the entry has
+ * another owner now.
+ */
 void pem_entry__give_back(struct pem_session_entry *entry, uint64_t word);
 /*
- * Copy a table's entry that is offered; false: it is not, or changes just now. The folder is
- * checked: a session's, or "".
+ * Copy an offered entry of a table. Returns false if it is not offered, or is changing. The folder
+ * in the copy is checked: it is a session's name, or "".
  */
 bool pem_entry__read(const struct pem_session_entry *entry, struct pem_session_entry *copy);
-/* Index of the entry that offers the session with this id, or -1. */
+/* Return the index of the entry that offers the session with this id, or -1. */
 int pem_entry__find(const struct pem_session_entry *table, uint32_t session_id);
 
-/* Could this be the name of a session's folder? */
+/* Return whether this could be the name of a session's folder. */
 bool pem_is_session_name(const char *name);
 /*
- * Say that this process consumes the session in the folder that directory_fd is open on: hold a
- * lock on it until the descriptor that is returned, another one, is released. A child of fork does
- * not keep it. -errno; -EWOULDBLOCK: somebody else holds it for longer than a look takes.
+ * Declare that this process is the consumer of the session in the folder that directory_fd is open
+ * on. The function locks the folder until the returned descriptor, which is a new one, is released.
+ * A child of fork does not keep the lock. Returns -errno on failure. -EWOULDBLOCK: another process
+ * holds the lock for longer than a check takes. May block for 0.1 s.
  */
 int pem_alive__hold(int directory_fd);
-/* The same with the lock on a file of that folder, for those who may not open the folder itself. */
+/*
+ * As pem_alive__hold, but lock a file of the folder. Consumers that may not open the folder test
+ * that lock.
+ */
 int pem_alive__hold_file(int directory_fd, const char *name);
-/* -1 is accepted. */
+/* Release a lock. -1 is accepted. */
 void pem_alive__release(int fd);
-/* Has the session in a folder a consumer? What can't be found out is yes. Async-signal-safe. */
+/*
+ * Return whether the session in a folder has a living consumer. Unknown counts as true.
+ * Async-signal-safe.
+ */
 bool pem_alive__check(const char *directory);
-/* The same for the lock on a file. */
+/* As pem_alive__check, for the lock on a file. */
 bool pem_alive__check_file(int directory_fd, const char *name);
 
 #endif

@@ -18,10 +18,10 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* of ancestors looked at: /proc is not to send anybody in circles */
+/* Ancestors that are tested, at most: a /proc that goes in circles must not hold the search up. */
 #define GENERATIONS_MAX 64
 
-/* The first bytes of a file of /proc, NUL-terminated. Their number, or 0. */
+/* Read the first bytes of a file of /proc into text, NUL-terminated. Returns their number, or 0. */
 static size_t read_proc(uint32_t pid, const char *name, char *text, size_t bytes)
 {
 	char path[64];
@@ -44,7 +44,7 @@ uint32_t pem_parent_of(uint32_t pid)
 
 	if (!read_proc(pid, "stat", text, sizeof(text)))
 		return 0;
-	c = strrchr(text, ')'); /* the name before it may hold anything */
+	c = strrchr(text, ')'); /* the name before it may contain any character */
 	return c && strlen(c) > 4 ? (uint32_t)strtoul(c + 4, NULL, 10) : 0;
 }
 
@@ -81,11 +81,14 @@ static bool has_name(const struct pem_session_context *c, uint32_t pid)
 
 /* --- control groups --- */
 
-/* Where version 2 groups are: alone, or beside those of version 1. */
+/* Where version 2 groups are mounted: alone, or beside those of version 1. */
 static const char *const group_roots[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
 #define ROOT_BYTES sizeof("/sys/fs/cgroup/unified")
 
-/* A version 2 group's id is its folder's inode number; 0: it is none, or not there. */
+/*
+ * Return a version 2 group's id, which is its folder's inode number; 0: there is none, or it is no
+ * such group.
+ */
 static uint64_t group_id(const char *path)
 {
 	struct statfs fs;
@@ -117,8 +120,8 @@ int pem_cgroup_id(const char *path, uint64_t *found)
 }
 
 /*
- * Is the group of a path, or one of its parents down to one of length bytes, that with this id? The
- * path stays as it is.
+ * Return whether the group of a path has this id, or one of its parents has. The shortest parent
+ * tested has a path of length bytes. The path is the same again afterwards.
  */
 static bool is_below(char *path, size_t length, uint64_t id)
 {
@@ -138,9 +141,9 @@ static bool is_below(char *path, size_t length, uint64_t id)
 }
 
 /*
- * Is the process in the group or below? Its own is in the line '0::PATH' of /proc/PID/cgroup, as
- * seen from this process's cgroup namespace; PATH's parents are those of the folders. One buffer:
- * this also runs on small stacks.
+ * Return whether the process is in the group or below. The process's own group is in the line
+ * '0::PATH' of /proc/PID/cgroup, as seen from this process's cgroup namespace. PATH's parent
+ * folders are the parent groups. There is only one buffer, because this also runs on small stacks.
  */
 static bool is_in_group(const struct pem_session_context *c, uint32_t pid)
 {
@@ -160,7 +163,7 @@ static bool is_in_group(const struct pem_session_context *c, uint32_t pid)
 	group[strcspn(group, "\n")] = 0;
 	for (i = 0; i < PEM_ARRAY_SIZE(group_roots); i++) {
 		length = strlen(group_roots[i]);
-		memcpy(group - length, group_roots[i], length); /* in front of it is room */
+		memcpy(group - length, group_roots[i], length); /* there is room in front of it */
 		if (is_below(group - length, length, c->cgroup))
 			return true;
 	}
@@ -187,7 +190,10 @@ static bool is_in_namespace(const struct pem_session_context *c, uint32_t pid)
 
 bool pem_context__holds(const struct pem_session_context *context, uint32_t pid)
 {
-	/* Shared memory: volatile, so that what is tested is what was loaded. */
+	/*
+	 * Shared memory, loaded once: volatile makes sure that the value tested is the value
+	 * loaded.
+	 */
 	const struct pem_session_context c = *(const volatile struct pem_session_context *)context;
 
 	return is_process(&c, pid) && has_name(&c, pid) && is_in_group(&c, pid) &&

@@ -4,9 +4,9 @@
  *
  * Not here: parsing the text form (model_parse.c), the length of a record (record_bytes.c).
  *
- * A model is a list of parsed texts, which own all strings, events and fields and never move, and
- * three arrays over them: events in order of addition, and two open-addressed tables of their
- * indexes, by id and by name.
+ * A model is a list of parsed texts, and three arrays over them. The texts own all strings, events
+ * and fields, and never move. The arrays are the events in order of addition, and two
+ * open-addressed tables of their indexes, by id and by name.
  */
 #define _GNU_SOURCE
 #include "model_internal.h"
@@ -91,7 +91,7 @@ const struct pem_event *pem_model__by_id(const struct pem_model *model, uint32_t
 	return i >= 0 ? model->events[i] : NULL;
 }
 
-/* The event of a name that was added first. version: of this one alone; NULL: any. */
+/* Return the event of this name that was added first. version: only this version; NULL: any. */
 static const struct pem_event *find_name(const struct pem_model *model, const char *name,
 					 const uint16_t *version)
 {
@@ -137,7 +137,7 @@ int pem_model__share(struct pem_model *model, const struct pem_event *event)
 	return 0;
 }
 
-/* Take back all events from the one with index count on. */
+/* Remove all events from index count on. */
 static void model_truncate(struct pem_model *model, size_t count)
 {
 	size_t end = count, i;
@@ -202,13 +202,16 @@ int pem_event__same(const struct pem_event *a, const struct pem_event *b)
 	return 1;
 }
 
-/* Returns 1 if added, 0 if it was there, -EINVAL. */
+/* Add an event. Returns 1: added; 0: it was there already; -EINVAL with error. */
 static int model_add_event(struct pem_model *model, const struct pem_event *event,
 			   const char *origin, struct pem_error *error)
 {
 	const struct pem_event *other = pem_model__by_id(model, event->id);
 
-	/* Versions of one event live side by side; anything else of its name is another's. */
+	/*
+	 * Versions of one event may be in one model. Any other event of this name or id is a
+	 * conflict.
+	 */
 	if (!other)
 		other = find_name(model, event->name, &event->version);
 	if (other) {
@@ -332,7 +335,10 @@ int pem_event__field_by_role(const struct pem_event *event, enum pem_role role)
 	return -ENOENT;
 }
 
-/* '*' stands for any run of bytes, '?' for any one. Time is at most the product of both lengths. */
+/*
+ * Match text with a pattern. '*' stands for any bytes, '?' for one byte. The time is at most the
+ * product of both lengths.
+ */
 static int glob(const char *pattern, const char *text)
 {
 	const char *star = NULL, *resume = NULL;
@@ -356,7 +362,10 @@ static int glob(const char *pattern, const char *text)
 	return *pattern == '\0';
 }
 
-/* "usdt:PATH:NAME" means whatever provider's, which a source's name has between the two. */
+/*
+ * Match a source's name with a pattern. The pattern "usdt:PATH:NAME" matches every provider; a
+ * source's name has its provider between the two.
+ */
 static int glob_source(const char *pattern, const char *source)
 {
 	const char *path = strchr(source, ':'), *provider, *name;
@@ -381,7 +390,10 @@ int pem_pattern__is_probe(const char *pattern)
 	return colon && colon > pattern && colon[1] && colon[1] != ':';
 }
 
-/* Call glob_source with each alternative; with equal only the same name counts. */
+/*
+ * Return whether one of the event's alternative sources matches. With equal, only the same name
+ * does.
+ */
 static int any_source(const struct pem_event *event, const char *wanted, int equal)
 {
 	const char *at = event->source_name;
@@ -405,7 +417,7 @@ int pem_event__has_source(const struct pem_event *event, const char *name)
 	return any_source(event, name, 1);
 }
 
-/* A pattern without a version: see pem_event__matches. */
+/* Match an event with a pattern that has no version: see pem_event__matches. */
 static int matches(const struct pem_event *event, const char *pattern)
 {
 	const char *class_on = event->name + strlen(event->layer), *rest;

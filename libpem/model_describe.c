@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * model_describe.c - an event that no spec has, told by whoever found it, as one of a model
+ * model_describe.c - adding an event that no spec has to a model
  *
- * It is laid out and declared as codegen would do it, written down as text and read again: what a
- * model holds has always passed the parser.
+ * The event was found at run time. It is laid out and declared as codegen would do it. Then it is
+ * written as text and parsed again, so that all events of a model have passed the parser.
  */
 #define _GNU_SOURCE
 #include "model_internal.h"
@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* 32-bit FNV-1a, as an event's id is of its name. */
+/* Return an event's id: the 32-bit FNV-1a of its name. */
 static uint32_t id_of(const char *name)
 {
 	uint32_t hash = 2166136261u;
@@ -28,13 +28,16 @@ static uint32_t id_of(const char *name)
 	return hash;
 }
 
-/* May an event of a model that has none of this id have it? Small ones are reserved. */
+/*
+ * Return whether an event of this model may have this id: no other event has it, and it is not
+ * reserved.
+ */
 static bool is_free(const struct pem_model *model, uint32_t id)
 {
 	return id >= PEM_MODEL_RESERVED_IDS && !pem_model__by_id(model, id);
 }
 
-/* Offsets and sizes. -E2BIG: a record may become too long. */
+/* Compute offsets and sizes. -E2BIG: a record may become too long. */
 static int lay_out(struct pem_event *event, struct pem_field *fields)
 {
 	struct pem_layout_field *locations = calloc(event->field_count + 1u, sizeof(*locations));
@@ -59,7 +62,7 @@ static int lay_out(struct pem_event *event, struct pem_field *fields)
 	return 0;
 }
 
-/* The event as the text of a model; NULL: no memory. */
+/* Return a model's text with this event, which the caller frees; NULL: no memory. */
 static char *write_text(struct pem_event *event)
 {
 	char *tsdl = NULL, *text = NULL;

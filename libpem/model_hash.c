@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * model_hash.c - the hash under which a model's text lies in a session's folder
+ * model_hash.c - the hash that names the file of a model text in a session's folder
  *
  * The producer names the file by it, and the consumer checks it. It tells texts apart that differ
- * by accident. It is no cryptographic hash: whoever wants two texts of one hash can make them. So a
- * consumer believes it within the files of one user, and never across users.
+ * by accident. It is no cryptographic hash: an attacker can make two texts of one hash. So a
+ * consumer trusts it among the files of one user, and never across users.
  */
 #include "model_internal.h"
 
 #include <string.h>
 
 /*
- * Each recorded process hashes some 100 KiB of text: four words at a time. Each step is that of
- * FNV-1a, to 64 bits.
+ * Each recorded process hashes some 100 KiB of text, so the loop takes four words at a time. Each
+ * step is a step of FNV-1a, to 64 bits.
  */
 uint32_t pem_model__hash(const char *text, size_t bytes)
 {

@@ -2,7 +2,7 @@
 /*
  * model_internal.h - what the parts of the model share: its memory, its parser, its words
  *
- * Not here: the public face (pem/model.h).
+ * Not here: the public interface (pem/model.h).
  */
 #ifndef PEM_MODEL_INTERNAL_H
 #define PEM_MODEL_INTERNAL_H
@@ -20,7 +20,7 @@
 #define PEM_MODEL_FIELDS_MAX 256u
 #define PEM_MODEL_LABELS_MAX 1024u /* of one field */
 
-/* No event has an id below. */
+/* No event has an id below this. */
 #define PEM_MODEL_RESERVED_IDS 16u
 
 /* One parsed text: the strings of its events and fields lie in text. */
@@ -35,49 +35,56 @@ struct pem_model_block {
 	size_t label_count;
 };
 
-/* Write an event's lines of a model's text. */
+/* Write an event as lines of a model's text. */
 void pem_model__write_event(FILE *out, const struct pem_event *event);
 /*
- * Add an event that somebody found at run time: layer, class, specifier, source, level and fields
- * are told; name, id, offsets and declaration follow. 1: added; 0: it is known. -EEXIST: another
- * source's event is called the same; -E2BIG, -EINVAL, -ENOMEM; with error.
+ * Add an event that was found at run time. The caller sets layer, class, specifier, source, level
+ * and fields. The function makes name, id, offsets and declaration from these. Returns 1: added; 0:
+ * the model has it already. -EEXIST: an event of another source has this name. -E2BIG, -EINVAL,
+ * -ENOMEM. Errors come with error.
  */
 int pem_model__describe(struct pem_model *model, const struct pem_event *told,
 			struct pem_error *error);
 /*
- * Add an event of another model, whose CTF declaration is written anew from its fields. suffix:
- * NULL, or what to append to its name, by which it also gets an id of its own. Returns it, or NULL
- * with error: its name or id is another event's, the model is full, or there is no memory.
+ * Add a copy of another model's event. Its CTF declaration is made anew from its fields. suffix:
+ * text to append to its name; the copy then also gets its own id. NULL: no suffix. Returns the
+ * copy, or NULL with error: its name or id belongs to another event, the model is full, or there is
+ * no memory.
  */
 const struct pem_event *pem_model__add_copy(struct pem_model *model, const struct pem_event *told,
 					    const char *suffix, struct pem_error *error);
 /*
- * Do two descriptions say the same of an event's records: all that readers and rules go by, and not
- * only their layout? Texts for people may differ, and declarations, which follow from the fields.
+ * Return whether two descriptions agree in everything that readers and rules use, not only in the
+ * layout. Texts for people may differ, and so may declarations, which are made from the fields.
  */
 int pem_event__same(const struct pem_event *a, const struct pem_event *b);
 
-/* Is it a pattern of sources' names, as "sched:*" or "fentry:vfs_read", not of events'? */
+/*
+ * Return whether a pattern is one of sources' names, such as "sched:*" or "fentry:vfs_read", and
+ * not of events' names.
+ */
 int pem_pattern__is_probe(const char *pattern);
-/* Is this the name of one of the event's sources? */
+/* Return whether one of the event's sources has this name. */
 int pem_event__has_source(const struct pem_event *event, const char *name);
 
-/* An event's place in order of addition, or -1. */
+/* Return an event's index in order of addition, or -1. */
 ssize_t pem_model__index(const struct pem_model *model, uint32_t id);
 
 /*
- * Add another model's event, which must outlive this one; nothing if one with its id is there. 0,
- * or -ENOSPC.
+ * Add another model's event, which must outlive this model. Does nothing if the model has an event
+ * of this id. Returns 0, or -ENOSPC.
  */
 int pem_model__share(struct pem_model *model, const struct pem_event *event);
 
 /*
- * The hash under which a text lies in a session's folder (model_hash.c); never 0.
- * Async-signal-safe.
+ * Return the hash that names the file of a model text in a session's folder (model_hash.c); never
+ * 0. Async-signal-safe.
  */
 uint32_t pem_model__hash(const char *text, size_t bytes);
 
-/* Parse a text into a block of the caller's. NULL with errno EINVAL or ENOMEM, and error. */
+/*
+ * Parse a text into a block, which the caller frees. NULL with errno EINVAL or ENOMEM, and error.
+ */
 struct pem_model_block *pem_model__parse(const char *text, size_t bytes, const char *origin,
 					 struct pem_error *error);
 void pem_model_block__free(struct pem_model_block *block);

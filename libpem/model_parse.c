@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * model_parse.c - the text form of a model (pem/event.h), parsed strictly: the text may come from
- * anyone
+ * model_parse.c - a strict parser of the text form of a model (pem/event.h)
  *
- * Not here: what becomes of the events (model.c).
+ * The text may come from anyone. Not here: adding the events to a model (model.c).
  *
- * The text is copied once; cells become strings in place. Whatever a reader of records relies on
- * later (types, offsets within the fixed part, ascending and aligned, lengths that the record can
- * hold) is checked here.
+ * The text is copied once, and cells become strings in place. This file checks everything that a
+ * reader of records relies on later: types, lengths that the record can hold, and offsets, which
+ * ascend, are aligned and lie in the fixed part.
  */
 #include "model_internal.h"
 #include "util.h"
@@ -62,7 +61,8 @@ void pem_model_block__free(struct pem_model_block *block)
 }
 
 /*
- * Take the next line off the text, as a string without its newline that can be shown to a person.
+ * Take the next line off the text, as a string without its newline. The string can be shown to a
+ * person.
  */
 static int parser_line(struct parser *p, char **line)
 {
@@ -78,7 +78,11 @@ static int parser_line(struct parser *p, char **line)
 	for (s = p->at; *s; s += n) {
 		n = 1;
 		if (*s >= ' ' &&
-		    *s < 0x7f) /* nearly all are: a consumer reads all models as it starts */
+		    /*
+		     * Fast path: nearly all bytes are such, and a consumer reads all models as it
+		     * starts.
+		     */
+		    *s < 0x7f)
 			continue;
 		n = pem_utf8_bytes(s, PEM_UTF8_BYTES_MAX);
 		if (!n || (*s != '\t' && n == 1 && pem_is_control(s, n)))
@@ -126,7 +130,7 @@ static int parse_number(struct parser *p, const char *what, const char *cell, ui
 	return 0;
 }
 
-/* A number of just so many hexadecimal digits. */
+/* Parse a number of exactly digits hexadecimal digits. */
 static int parse_hex(struct parser *p, const char *what, const char *cell, unsigned digits,
 		     uint64_t *value)
 {
@@ -162,7 +166,7 @@ static int parse_id(struct parser *p, const char *cell, uint32_t *id)
 	return 0;
 }
 
-/* A word's number in its list. */
+/* Set *value to a word's index in its list. */
 static int parse_word(struct parser *p, const char *what, const char *const *words, unsigned count,
 		      const char *cell, uint8_t *value)
 {
@@ -194,7 +198,10 @@ static int is_identifier(const char *s)
 	return c > s;
 }
 
-/* A field's name: an identifier, or for a structure's member several, parted by dots. */
+/*
+ * Return whether s is a field's name: an identifier, or for a structure's member several, separated
+ * by dots.
+ */
 static int is_field_name(const char *s)
 {
 	const char *c;
@@ -208,7 +215,7 @@ static int is_field_name(const char *s)
 	return c > s;
 }
 
-/* Does the name consist of these parts, which are identifiers? */
+/* Return whether the name consists of these parts, and each part is an identifier. */
 static int is_name(const char *name, const char *layer, const char *class_name,
 		   const char *specifier)
 {
@@ -220,7 +227,7 @@ static int is_name(const char *name, const char *layer, const char *class_name,
 	       strncmp(name + l + 2 + c, "::", 2) == 0 && strcmp(name + l + c + 4, specifier) == 0;
 }
 
-/* Room for one more element of an array of the block. */
+/* Make room for one more element of an array of the block. */
 static int grow(void **array, size_t *capacity, size_t count, size_t size)
 {
 	size_t wanted = *capacity ? *capacity * 2 : 64;
@@ -292,7 +299,7 @@ static int parse_label(struct parser *p)
 	return parse_hex(p, "label", cell[1], 16, &label->value);
 }
 
-/* A field's labels, the lines after its own. */
+/* Parse a field's labels: the lines after its own line. */
 static int parse_labels(struct parser *p, struct pem_field *f, const char *kind, const char *count)
 {
 	uint32_t labels = 0, i;
@@ -358,7 +365,7 @@ static int parse_field(struct parser *p, const struct pem_event *e, size_t first
 	return rc ? rc : parse_labels(p, f, cell[9], cell[10]);
 }
 
-/* Can the record hold the tail at its longest? */
+/* Check that the record can hold the longest tail. */
 static int check_tail(struct parser *p, const struct pem_event *e, const struct pem_field *fields)
 {
 	size_t at = e->fixed_bytes, size;
@@ -378,7 +385,7 @@ static int check_tail(struct parser *p, const struct pem_event *e, const struct 
 	return 0;
 }
 
-/* The event's CTF declaration: lines, joined again into one string. */
+/* Parse the event's CTF declaration: its lines are joined again into one string. */
 static int parse_tsdl(struct parser *p, uint32_t lines, const char **tsdl)
 {
 	char *first = p->at, *line;
@@ -476,7 +483,7 @@ static int parse_event(struct parser *p)
 	return rc;
 }
 
-/* Once the arrays have stopped moving: which fields and labels are whose. */
+/* Set each event's fields and each field's labels. The arrays do not move any more. */
 static void connect(struct pem_model_block *block)
 {
 	size_t i, at = 0;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * pool.c - the checks before anyone believes a pool file, and what is found in one
- */
+/* pool.c - the checks before a pool file is used, and where its parts lie */
 #include "pool.h"
 
 #include <errno.h>
@@ -43,8 +41,8 @@ int pem_pool__open_ring(void *mapping, uint64_t bytes, struct pem_ring *ring)
 	if (h.abi_version != PEM_ABI_VERSION || !pem_pool_geometry__valid(&geometry))
 		return -EINVAL;
 	/*
-	 * Where things lie follows from the geometry: the offsets in the file are for people who
-	 * look at it.
+	 * The offsets are computed from the geometry. The offsets in the file are only for people
+	 * who look at it.
 	 */
 	pem_pool__layout(&h);
 	if (h.total_bytes > bytes)

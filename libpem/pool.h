@@ -13,8 +13,8 @@
 
 #define PEM_CHUNK_BYTES_DEFAULT 8192u
 /*
- * Only touched when the consumer lags: 32 MiB, a tenth of a second of a thread that does nothing
- * but raise events.
+ * 32 MiB of chunks. Most are used only when the consumer lags. They hold a tenth of a second of a
+ * thread that does nothing but raise events.
  */
 #define PEM_CHUNK_COUNT_DEFAULT 4096u
 #define PEM_LANE_COUNT_DEFAULT 2048u
@@ -31,30 +31,35 @@ struct pem_pool_geometry {
 bool pem_pool_geometry__valid(const struct pem_pool_geometry *geometry);
 
 /*
- * Point ring into a mapping of bytes bytes that starts with a pool header. Its magic (acquire) says
- * that the rest is there. Everything read from the header is checked against bytes; afterwards only
- * the copies in ring are to be used. 0, or -EINVAL.
+ * Point ring into a mapping of bytes bytes that starts with a pool header. The header's magic
+ * (acquire) says that the rest is there. Everything read from the header is checked against bytes.
+ * Afterwards the caller uses only the copies in ring. Returns 0, or -EINVAL.
  */
 int pem_pool__open_ring(void *mapping, uint64_t bytes, struct pem_ring *ring);
 
 /*
- * The rule of a page's first count that holds for an event, or NULL; bit i of contexts says that
- * the page's context i does (membership.h).
+ * Return the rule that holds for an event, among the first count rules of a page; NULL: none. Bit i
+ * of contexts says that the page's context i holds (membership.h).
  */
 const struct pem_rule *pem_rule__find(const struct pem_session_page *page, uint32_t count,
 				      uint64_t contexts, uint32_t event_id);
 
-/* Of a session's distributions, index below PEM_DISTRIBUTION_COUNT, the part of a lane. */
+/*
+ * Return a lane's part of one of the session's distributions. index: below PEM_DISTRIBUTION_COUNT.
+ */
 struct pem_distribution *pem_pool__distribution(const struct pem_ring *ring, uint32_t index,
 						uint32_t lane);
 
-/* The ids of the events behind slot indexes: uint32_t[event_capacity] inside the mapping. */
+/*
+ * Return the ids of events, by the index of their cell: uint32_t[event_capacity] inside the
+ * mapping.
+ */
 uint32_t *pem_pool__event_ids(const struct pem_ring *ring);
-/* The hashes of the models that describe them, of the same form. */
+/* Return the hashes of the models that describe these events: uint32_t[event_capacity]. */
 uint32_t *pem_pool__event_models(const struct pem_ring *ring);
 /*
- * The producer's own: two bits of word i / 16, from i % 16 * 2 on, say that the memory of chunk i's
- * halves exists.
+ * Return the words in which the producer notes which chunks have memory. Chunk i has two bits of
+ * word i / 16, from bit i % 16 * 2 on: one for each half.
  */
 uint32_t *pem_pool__populated(const struct pem_ring *ring);
 

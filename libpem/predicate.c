@@ -2,9 +2,9 @@
 /*
  * predicate.c - a predicate's text, parsed into a tree
  *
- * Recursive descent, one level of the C stack for each parenthesis, of which there may be
- * PEM_PREDICATE_DEPTH_MAX: the text may come from anybody. Fields and labels are looked up later,
- * in each event (predicate_compile.c).
+ * The parser is a recursive descent: each parenthesis takes one level of the C stack. The text may
+ * come from anybody, so PEM_PREDICATE_DEPTH_MAX limits the depth. Fields and labels are looked up
+ * later, in each event (predicate_compile.c).
  */
 #include "predicate.h"
 #include "util.h"
@@ -39,7 +39,7 @@ static bool is_letter(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-/* '.': a structure's member is called structure.member. */
+/* '.' belongs to names: a structure's member is called structure.member. */
 static bool is_word(char c)
 {
 	return is_letter(c) || is_digit(c) || c == '.';
@@ -70,7 +70,7 @@ static void skip_spaces(struct parser *p)
 		p->at++;
 }
 
-/* Take a sign if it stands here. '&' is not the beginning of '&&'. */
+/* Take a sign if it stands here. A '&' that begins '&&' is not the sign '&'. */
 static bool take(struct parser *p, const char *sign)
 {
 	size_t bytes = strlen(sign);
@@ -84,7 +84,7 @@ static bool take(struct parser *p, const char *sign)
 	return true;
 }
 
-/* What stands here, for a sentence: a word, a sign, or the end. */
+/* Describe what stands here, for an error: a word, a sign, or the end. */
 static const char *found(const struct parser *p, char *text, size_t bytes)
 {
 	const char *from = p->expression->text + p->at;
@@ -119,7 +119,7 @@ static bool too_big(struct parser *p, const char *what, unsigned most)
 
 /* --- numbers --- */
 
-/* As C reads it, whatever the program's locale. */
+/* Read a real number as C does, whatever the program's locale. */
 static bool read_real(struct parser *p, const char *from, size_t bytes, double *value)
 {
 	locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -154,7 +154,7 @@ static bool read_integer(const char *digits, size_t bytes, unsigned base, uint64
 	return bytes > 0;
 }
 
-/* A number's characters: with a sign within only after an exponent's e. */
+/* Return the number's characters. A sign may stand inside only after an exponent's e. */
 static size_t number_bytes(const char *from, bool *is_hex, bool *is_real)
 {
 	size_t n = from[0] == '-';
@@ -246,7 +246,7 @@ static bool take_operator(struct parser *p, struct pem_node *node)
 	return false;
 }
 
-/* Without OP: is it not 0? */
+/* Parse a comparison. Without OP it tests that the field is not 0. */
 static bool parse_comparison(struct parser *p)
 {
 	struct pem_node *node;
@@ -299,7 +299,7 @@ static bool parse_not(struct parser *p)
 	return true;
 }
 
-/* parse { sign parse }, from left to right. */
+/* Parse a chain: parse { sign parse }, from left to right. */
 static bool parse_chain(struct parser *p, const char *sign, enum pem_node_kind kind,
 			bool (*parse)(struct parser *p))
 {

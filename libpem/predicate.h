@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * predicate.h - what people write about fields ('size > 4096 && site != 0'), as a tree, and
- * compiled to tests for an event
+ * predicate.h - predicates as text ('size > 4096 && site != 0'), as a tree, and as tests
  *
  *	predicate:	or
  *	or:		and { '||' and }
@@ -9,7 +8,8 @@
  *	not:		{ '!' } ( '(' or ')' | comparison )
  *	comparison:	FIELD [ '&' BITS ] [ OP VALUE ]
  *
- * Not here: evaluating tests (pem/predicate.h), who asks for them (pem_event_set__where).
+ * The tests are compiled for one event. Not here: evaluating tests (pem/predicate.h), the callers
+ * (pem_event_set__where).
  */
 #ifndef PEM_LIBPEM_PREDICATE_H
 #define PEM_LIBPEM_PREDICATE_H
@@ -21,25 +21,25 @@
 
 enum pem_operator { PEM_EQ, PEM_NE, PEM_LT, PEM_LE, PEM_GT, PEM_GE };
 
-/* What a value is compared with, as written. */
+/* The right side of a comparison, as written. */
 struct pem_operand {
 	enum { PEM_OPERAND_INTEGER, PEM_OPERAND_REAL, PEM_OPERAND_WORD } kind;
 	bool negative; /* of an integer */
 	uint64_t magnitude; /* of an integer */
 	double real;
-	uint16_t at, bytes; /* in the text */
+	uint16_t at, bytes; /* offset and length in the text */
 };
 
 enum pem_node_kind { PEM_NODE_COMPARISON, PEM_NODE_AND, PEM_NODE_OR };
 
 struct pem_node {
 	uint8_t kind; /* enum pem_node_kind */
-	bool negated; /* what the node says, turned round */
-	uint8_t left, right; /* of AND and OR: indexes of nodes before this one */
-	/* of a comparison */
+	bool negated; /* the node's answer is inverted */
+	uint8_t left, right; /* AND and OR: indexes of nodes before this one */
+	/* the members of a comparison */
 	uint8_t op; /* enum pem_operator */
 	bool has_bits;
-	uint16_t field_at, field_bytes; /* in the text */
+	uint16_t field_at, field_bytes; /* offset and length in the text */
 	struct pem_operand bits, value;
 };
 
@@ -53,38 +53,41 @@ struct pem_expression {
 };
 
 /*
- * Parse a text. 0; -EINVAL with error: the column and what may stand there; -E2BIG: more than
- * PEM_TESTS_MAX comparisons, nested too deep, or too long a text.
+ * Parse a text. Returns 0. -EINVAL with error, which says the column and what may stand there.
+ * -E2BIG: more than PEM_TESTS_MAX comparisons, nested too deep, or too long a text.
  */
 int pem_expression__parse(struct pem_expression *expression, const char *text,
 			  struct pem_error *error);
 
 /*
- * What a comparison asks of an event's field: of the bits that mask leaves of its eight highest
- * bytes, made a key that orders as the values do, whether it lies in lo to hi. empty: no value
- * does; full: each does.
+ * A comparison of an event's field as a range. The field's bytes are the highest of a word of eight
+ * bytes. The bits of mask make a key, which orders as the values do. The comparison holds if the
+ * key lies in lo to hi. empty: no value lies there. full: every value does.
  */
 struct pem_range {
 	uint64_t mask, flip, lo, hi;
 	uint16_t end;
 	bool is_float;
-	bool outside; /* holds where the range does not */
+	bool outside; /* the comparison holds outside the range */
 	bool empty, full;
 };
-/* Of a comparison node. 0, or -EINVAL with error. */
+/* Compute the range of a comparison node. Returns 0, or -EINVAL with error. */
 int pem_expression__range(const struct pem_expression *expression, const struct pem_node *node,
 			  const struct pem_event *event, struct pem_range *range,
 			  struct pem_error *error);
 
 /*
- * Compile for an event into test[PEM_TESTS_MAX]. Returns how many tests, at least one; or -EINVAL
- * with error: a field that the event lacks or that can't be tested, a value that means nothing to
+ * Compile for an event into test[PEM_TESTS_MAX]. Returns the number of tests, at least one. -EINVAL
+ * with error: the event has no such field, the field can't be tested, or a value means nothing for
  * it.
  */
 int pem_expression__compile(const struct pem_expression *expression, const struct pem_event *event,
 			    struct pem_test *test, struct pem_error *error);
 
-/* A sentence about a place in the text: "predicate, column 8: ...". Returns -EINVAL. */
+/*
+ * Set error to a sentence about a position in the text: "predicate, column 8: ...". Returns
+ * -EINVAL.
+ */
 int pem_expression__fail(const struct pem_expression *expression, size_t at,
 			 struct pem_error *error, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));

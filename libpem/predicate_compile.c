@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * predicate_compile.c - a predicate's tree, compiled to tests for one event
+ * predicate_compile.c - compiling a predicate's tree to tests for one event
  *
- * A comparison becomes a range of keys (pem/predicate.h says what a key is): constants that no
- * value of the field's type has are rounded into the range, and what remains of it may be nothing,
- * or everything. && and || become jumps, as a compiler of C makes them of conditions: each test is
- * told where to go on either way, always forward.
+ * A comparison becomes a range of keys (pem/predicate.h says what a key is). A constant that the
+ * field's type can't hold is rounded into the range. The range may then contain no value, or all
+ * values. && and || become jumps, as a C compiler makes them of conditions: each test has a next
+ * test for either answer, always a later one.
  *
- * Floating values order as IEEE 754 has it: -0 equals 0, and a NaN, whose keys lie beyond those of
- * the infinities, is in no range. It is unequal to all, and a negation turns its answer, as in C.
+ * Floating values order as in IEEE 754. -0 equals 0. The keys of NaNs lie beyond those of the
+ * infinities, so a NaN is in no range. A NaN is unequal to all values, and a negation inverts that
+ * answer, as in C.
  */
 #include "predicate.h"
 #include "util.h"
@@ -20,12 +21,18 @@
 
 #define SIGN (1ull << 63)
 
-typedef __int128 distribution; /* holds every number of 64 bits with its sign */
+typedef __int128 distribution; /* 128 bits, which hold every 64-bit number with its sign */
 
-/* A constant, between the two numbers that a type can hold: low == high if it is one of them. */
+/*
+ * The two neighbouring numbers of a type that enclose a constant. low == high if the type has the
+ * constant itself.
+ */
 struct between {
 	uint64_t low, high; /* keys */
-	/* less than the type's least, more than its greatest: low and high mean nothing */
+	/*
+	 * The constant is less than the type's least value, or more than its greatest. low and high
+	 * then mean nothing.
+	 */
 	bool below, above;
 };
 
@@ -36,10 +43,10 @@ static bool is_testable(const struct pem_field *field)
 	return pem_type__bytes((enum pem_type)field->type) > 0;
 }
 
-/* The field whose name comes nearest; NULL: none is near. */
+/* Return the field with the most similar name; NULL: none is similar. */
 static const char *near_field(const struct pem_event *event, const char *name)
 {
-	unsigned best = 3, edits; /* further than two edits is no misspelling */
+	unsigned best = 3, edits; /* more than two edits are no misspelling */
 	const char *found = NULL;
 	uint16_t i;
 
@@ -55,7 +62,7 @@ static const char *near_field(const struct pem_event *event, const char *name)
 	return found;
 }
 
-/* Append ", NAME" or "NAME" to a list; what does not fit becomes "...". */
+/* Append ", NAME" or "NAME" to a list. A name that does not fit becomes "...". */
 static void append_name(char *list, size_t bytes, const char *name)
 {
 	size_t used = strlen(list), length = strlen(name);
@@ -113,7 +120,7 @@ static int find_field(const struct pem_expression *e, const struct pem_node *nod
 	return 0;
 }
 
-/* A label's value, or a sentence that names those there are. */
+/* Set *value to a label's value, or write an error that names the field's labels. */
 static int find_label(const struct pem_expression *e, const struct pem_operand *operand,
 		      const struct pem_field *field, uint64_t *value, struct pem_error *error)
 {
@@ -159,7 +166,9 @@ static bool is_float(unsigned type)
 	return type == PEM_TYPE_FLOAT32 || type == PEM_TYPE_FLOAT64;
 }
 
-/* The key of a float's bits, which lie highest: as pem_test_holds makes it. */
+/*
+ * Return the key of a float's bits, which are the highest of the word, as pem_test_holds makes it.
+ */
 static uint64_t float_key(uint64_t bits)
 {
 	bits ^= (uint64_t)((int64_t)bits >> 63) >> 1;
@@ -182,7 +191,7 @@ static uint64_t key_of_float(float value)
 	return float_key((uint64_t)bits << 32);
 }
 
-/* -1, 0 or 1: a finite or infinite float against a constant, exactly. */
+/* Compare a finite or infinite float with a constant, exactly. Returns -1, 0 or 1. */
 static int compare(double value, const struct pem_operand *c)
 {
 	distribution integer, constant;
@@ -190,7 +199,7 @@ static int compare(double value, const struct pem_operand *c)
 	if (c->kind == PEM_OPERAND_REAL)
 		return (value > c->real) - (value < c->real);
 	constant = c->negative ? -(distribution)c->magnitude : (distribution)c->magnitude;
-	if (value > 3e19 || value < -3e19) /* beyond 64 bits, and infinities */
+	if (value > 3e19 || value < -3e19) /* beyond 64 bits, or infinite */
 		return value > 0 ? 1 : -1;
 	integer = (distribution)value;
 	if (integer != constant)
@@ -205,7 +214,10 @@ static double nearest_double(const struct pem_operand *c)
 	return c->negative ? -(double)c->magnitude : (double)c->magnitude;
 }
 
-/* Neighbours of a type lie a step apart, but for 0, which has two keys, one next to the other. */
+/*
+ * Enclose a constant by two floats. Keys of neighbours differ by step. Only 0 has two keys, one
+ * next to the other.
+ */
 static struct between between_floats(const struct pem_operand *c, bool single)
 {
 	uint64_t step = single ? 1ull << 32 : 1;
@@ -215,7 +227,7 @@ static struct between between_floats(const struct pem_operand *c, bool single)
 
 	nearest = single ? (double)(float)nearest : nearest;
 	order = compare(nearest, c);
-	if (nearest == 0) /* from above what is below it */
+	if (nearest == 0) /* -0 if the constant is below 0 */
 		nearest = order > 0 ? -0.0 : 0.0;
 	b.low = b.high = single ? key_of_float((float)nearest) : key_of_double(nearest);
 	b.low -= order > 0 ? step : 0;
@@ -223,7 +235,10 @@ static struct between between_floats(const struct pem_operand *c, bool single)
 	return b;
 }
 
-/* floor and ceiling of a constant that is far from the limits of wide. */
+/*
+ * Compute floor and ceiling of a constant, after limiting it to a range that the type distribution
+ * holds.
+ */
 static void round_real(double real, distribution *floor_of, distribution *ceiling_of)
 {
 	real = real > 1e30 ? 1e30 : real < -1e30 ? -1e30 : real;
@@ -231,7 +246,7 @@ static void round_real(double real, distribution *floor_of, distribution *ceilin
 	*ceiling_of = *floor_of + (real != (double)*floor_of);
 }
 
-/* Among integers of so many bits, which lie highest in their keys. */
+/* Enclose a constant by two integers of this many bits. The bits are the highest of their keys. */
 static struct between between_integers(const struct pem_operand *c, unsigned bits, bool has_sign)
 {
 	distribution least = has_sign ? -((distribution)1 << (bits - 1)) : 0;
@@ -250,7 +265,7 @@ static struct between between_integers(const struct pem_operand *c, unsigned bit
 
 /* --- a comparison as a range --- */
 
-/* The field's keys from least to most; range->mask, flip, end and is_float. */
+/* Set the range to all keys of the field, and its mask, flip, end and is_float. */
 static void whole_range(const struct pem_field *field, struct pem_range *r)
 {
 	unsigned bytes = (unsigned)pem_type__bytes((enum pem_type)field->type);
@@ -273,7 +288,7 @@ static void whole_range(const struct pem_field *field, struct pem_range *r)
 static void narrow(struct pem_range *r, enum pem_operator op, const struct between *b)
 {
 	uint64_t least = r->lo, most = r->hi;
-	/* 0.0 equals -0.0, whose key is that of the next lower number of the type. */
+	/* 0.0 equals -0.0. The key of -0.0 is one less. */
 	uint64_t zero = key_of_double(0.0);
 	bool exact = b->low == b->high;
 	uint64_t first = r->is_float && exact && b->high == zero ? zero - 1 : b->high;
@@ -292,7 +307,7 @@ static void narrow(struct pem_range *r, enum pem_operator op, const struct betwe
 		r->empty = b->above || (!b->below && op == PEM_GT && exact && b->low == most);
 		r->lo = b->below ? least : r->lo;
 	}
-	/* Not of floats: a NaN lies outside of everything. */
+	/* A range of floats is never full, because a NaN lies outside every range. */
 	r->full = !r->empty && !r->is_float && r->lo == least && r->hi == most;
 }
 
@@ -320,8 +335,8 @@ static int apply_bits(const struct pem_expression *e, const struct pem_node *nod
 }
 
 /*
- * Bits that '&' leaves are a number without a sign. A range of such numbers ends at the widest one
- * of the field, whatever bits there are.
+ * The bits that '&' leaves are an unsigned number. A range of such numbers ends at the greatest
+ * unsigned number of the field, whatever bits '&' leaves.
  */
 int pem_expression__range(const struct pem_expression *e, const struct pem_node *node,
 			  const struct pem_event *event, struct pem_range *r,
@@ -360,7 +375,7 @@ enum verdict { DEPENDS, ALWAYS, NEVER };
 
 struct compiler {
 	const struct pem_expression *e;
-	struct pem_range range[2 * PEM_TESTS_MAX]; /* of the nodes */
+	struct pem_range range[2 * PEM_TESTS_MAX]; /* ranges of the nodes */
 	uint8_t verdict[2 * PEM_TESTS_MAX]; /* negation included */
 	uint8_t size[2 * PEM_TESTS_MAX]; /* tests */
 	struct pem_test *test;
@@ -380,7 +395,7 @@ static void judge_comparison(struct compiler *c, uint32_t i)
 	c->size[i] = v == DEPENDS;
 }
 
-/* 'decided' is what either side decides alone: NEVER for &&, ALWAYS for ||. */
+/* Judge && or ||. One side alone can decide the answer 'decided': NEVER for &&, ALWAYS for ||. */
 static void judge_pair(struct compiler *c, uint32_t i, enum verdict decided)
 {
 	uint32_t left = c->e->node[i].left, right = c->e->node[i].right;
@@ -395,7 +410,7 @@ static void judge_pair(struct compiler *c, uint32_t i, enum verdict decided)
 	}
 }
 
-/* Children stand before their parents. */
+/* Judge all nodes. Children come before their parents in the array. */
 static int judge(struct compiler *c, const struct pem_event *event, struct pem_error *error)
 {
 	const struct pem_node *node;
@@ -432,7 +447,7 @@ static void emit_test(const struct pem_range *r, struct pem_test *test, uint32_t
 	test->on_false = (uint8_t)(r->outside ? on_true : on_false);
 }
 
-/* The tests of a node that depends, from index at on. */
+/* Write the tests of a node whose verdict is DEPENDS, from index at on. */
 static void emit(struct compiler *c, uint32_t i, uint32_t at, uint32_t on_true, uint32_t on_false)
 {
 	const struct pem_node *node = &c->e->node[i];
@@ -447,7 +462,7 @@ static void emit(struct compiler *c, uint32_t i, uint32_t at, uint32_t on_true, 
 		emit_test(&c->range[i], &c->test[at], on_true, on_false);
 		return;
 	}
-	/* A side that is decided, and does not decide, has no part in it. */
+	/* If one side is decided, and did not decide the node, only the other side is tested. */
 	if (c->verdict[node->left] != DEPENDS || c->verdict[node->right] != DEPENDS) {
 		emit(c, c->verdict[node->left] == DEPENDS ? node->left : node->right, at, on_true,
 		     on_false);
@@ -474,7 +489,10 @@ int pem_expression__compile(const struct pem_expression *expression, const struc
 		emit(&c, root, 0, PEM_TEST_PASS, PEM_TEST_FAIL);
 		return c.size[root];
 	}
-	/* Decided before any event: one test that says so, of a field that is there. */
+	/*
+	 * The answer is the same for every record: write one test, of an existing field, that
+	 * always gives it.
+	 */
 	for (i = 0; expression->node[i].kind != PEM_NODE_COMPARISON;)
 		i++;
 	answer = c.verdict[root] == ALWAYS ? PEM_TEST_PASS : PEM_TEST_FAIL;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * printable.c - texts of programs and traces, made fit to be shown to a person
+ * printable.c - making texts of programs and traces fit to be shown to a person
  *
- * A terminal takes control characters for commands, and a program chooses its name. The second set
- * of them, C1, is U+0080 to U+009F in UTF-8, and a single byte for terminals that do not use UTF-8:
- * 0x9b begins the same sequences as ESC [.
+ * A program chooses its name, and a terminal takes control characters for commands. The second set
+ * of control characters, C1, is U+0080 to U+009F in UTF-8. A terminal that does not use UTF-8 takes
+ * a single byte: 0x9b begins the same sequences as ESC [.
  */
 #include "util.h"
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * program_models.c - the models that a program file and the libraries it needs carry, found without
- * running anything
+ * program_models.c - the models in a program file, found without running anything
  *
- * Generated stubs put the model of their provider in the section 'pem_model', a text with its NUL
- * for each object file. Linkers join these; stripping leaves them. Every file is hostile input:
- * each offset and size is checked against the file, and what is read has limits.
+ * A generated stub puts the model of its provider in the section 'pem_model': a text with its NUL
+ * for each object file. Linkers join these texts, and stripping keeps them. Every file is hostile
+ * input: each offset and size is checked against the file, and each read has a limit.
  *
  * Not here: which file a needed library is (program_needs.c), what the texts mean (model_parse.c).
  */
@@ -26,8 +25,8 @@
 #define MODELS_MAX (16u << 20) /* bytes of one file's models */
 
 /*
- * Bytes of the file, with a NUL behind them, which the caller frees. NULL with errno: EINVAL, they
- * are not all there.
+ * Return bytes of the file, with a NUL behind them. The caller frees them. NULL with errno. EINVAL:
+ * the file does not have all of them.
  */
 static void *read_part(const struct pem_elf_file *f, uint64_t offset, uint64_t bytes, uint64_t most)
 {
@@ -46,7 +45,7 @@ static void *read_part(const struct pem_elf_file *f, uint64_t offset, uint64_t b
 		n = pread(f->fd, part + done, bytes - done, (off_t)(offset + done));
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n <= 0) { /* it was cut meanwhile */
+		if (n <= 0) { /* the file was cut meanwhile */
 			free(part);
 			errno = n ? errno : EINVAL;
 			return NULL;
@@ -62,7 +61,7 @@ static void *read_section(const struct pem_elf_file *f, const Elf64_Shdr *s, uin
 	return read_part(f, s->sh_offset, s->sh_size, most);
 }
 
-/* The table of sections, and how many there are. */
+/* Read the table of sections and its names. */
 static int read_sections(struct pem_elf_file *f, const Elf64_Ehdr *head)
 {
 	uint64_t count = head->e_shnum, names = head->e_shstrndx;
@@ -72,7 +71,8 @@ static int read_sections(struct pem_elf_file *f, const Elf64_Ehdr *head)
 		return 0;
 	if (head->e_shentsize != sizeof(*first))
 		return -EINVAL;
-	if (!count || names == SHN_XINDEX) { /* too many for the header: the first section says */
+	/* Numbers too great for the header are in the first section. */
+	if (!count || names == SHN_XINDEX) {
 		first = read_part(f, head->e_shoff, sizeof(*first), sizeof(*first));
 		if (!first)
 			return -errno;
@@ -100,7 +100,10 @@ int pem_elf_file__open(struct pem_elf_file *f, const char *path)
 
 	memset(f, 0, sizeof(*f));
 	f->fd = -1;
-	/* Opening a device may do something, and a FIFO may wait. */
+	/*
+	 * A file is tested before it is opened: opening a device may have an effect, and a FIFO may
+	 * block.
+	 */
 	if (stat(path, &st)) {
 		result = -errno;
 		goto fail;
@@ -156,7 +159,10 @@ static bool is_named(const struct pem_elf_file *f, const Elf64_Shdr *s, const ch
 	return s->sh_name < f->names_bytes && !strcmp(f->names + s->sh_name, name);
 }
 
-/* Hand on each text of a section. Other than 0 from visit ends it. Texts, or -errno. */
+/*
+ * Call visit with each text of a section. If visit returns other than 0, the function ends with
+ * -ECANCELED. Returns the number of texts, or -errno.
+ */
 static int visit_section(char *texts, size_t bytes, const char *origin, pem_model_visit visit,
 			 void *arg)
 {
@@ -165,9 +171,9 @@ static int visit_section(char *texts, size_t bytes, const char *origin, pem_mode
 
 	for (text = texts; text < texts + bytes; text = end + 1) {
 		end = memchr(text, '\0', (size_t)(texts + bytes - text));
-		if (!end) /* every text has its NUL in the file */
+		if (!end) /* a text in the file without a NUL */
 			return -EINVAL;
-		if (end == text) /* between object files */
+		if (end == text) /* padding between object files */
 			continue;
 		if (visit(arg, text, (size_t)(end - text), origin))
 			return -ECANCELED;

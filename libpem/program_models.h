@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * program_models.h - what program_models.c reads of one ELF file, for program_needs.c
- */
+/* program_models.h - what program_models.c reads of one ELF file and program_needs.c uses */
 #ifndef PEM_PROGRAM_MODELS_H
 #define PEM_PROGRAM_MODELS_H
 
@@ -19,24 +17,27 @@ struct pem_elf_file {
 	uint16_t machine; /* EM_... */
 	Elf64_Shdr *sections;
 	size_t section_count;
-	char *names; /* of sections, with a NUL behind them */
+	char *names; /* Names of sections, with a NUL behind them */
 	uint64_t names_bytes;
 };
 
 /*
- * 0; -ENOEXEC: no 64-bit program or library; -EINVAL: a damaged one; another -errno. On failure
- * nothing is open.
+ * Open an ELF file. Returns 0. -ENOEXEC: it is no 64-bit program or library. -EINVAL: it is
+ * damaged. Or another -errno. On failure nothing is open.
  */
 int pem_elf_file__open(struct pem_elf_file *file, const char *path);
 void pem_elf_file__close(struct pem_elf_file *file);
 
-/* Hand each model to visit. Models, or -errno; -EINVAL: the file is damaged. */
+/*
+ * Call visit with each model. Returns the number of models, or -errno. -EINVAL: the file is
+ * damaged.
+ */
 int pem_elf_file__each_model(const struct pem_elf_file *file, const char *origin,
 			     pem_model_visit visit, void *arg);
 
 /*
- * Hand the text of each entry DT_NEEDED, DT_RUNPATH and DT_RPATH to visit, until it returns other
- * than 0, which is then returned. -EINVAL: the file is damaged.
+ * Call visit with the text of each entry DT_NEEDED, DT_RUNPATH and DT_RPATH. If visit returns other
+ * than 0, the function ends and returns that. -EINVAL: the file is damaged.
  */
 int pem_elf_file__each_needed(const struct pem_elf_file *file,
 			      int (*visit)(void *arg, int64_t tag, const char *text), void *arg);

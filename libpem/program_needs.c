@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * program_needs.c - a program file and all libraries that it needs, found as the loader of the C
- * library would (ld.so(8))
+ * program_needs.c - a program file and all libraries that it needs
  *
- * For a name without a slash the loader searches DT_RPATH of the object and of those that led to
- * it, if the object has no DT_RUNPATH; LD_LIBRARY_PATH; DT_RUNPATH; /etc/ld.so.cache; the system's
- * folders. $ORIGIN is known, other such words are not. A library that is not found is passed over:
- * then the program does not start either.
+ * They are found as the loader of the C library finds them (ld.so(8)). For a name without a slash
+ * the loader searches in this order:
+ * - DT_RPATH of the object and of the objects that led to it, if the object has no DT_RUNPATH
+ * - LD_LIBRARY_PATH
+ * - DT_RUNPATH
+ * - /etc/ld.so.cache
+ * - the system's folders
+ *
+ * $ORIGIN is expanded, other such words are not. A library that is not found is passed over: then
+ * the program does not start either.
  */
 #include "program_models.h"
 #include "util.h"
@@ -33,7 +38,7 @@ struct object {
 	char *rpath, *runpath; /* NULL: none */
 	char **needed;
 	size_t needed_count;
-	size_t parent; /* index of the object that needs it first; its own for the program */
+	size_t parent; /* index of the object that needs it first; a program has its own index */
 };
 
 struct search {
@@ -78,7 +83,7 @@ static void read_cache(struct search *s)
 	close(fd);
 }
 
-/* The path of entry i if it has that name, else NULL. */
+/* Return the path of entry i if the entry has this name, else NULL. */
 static const char *cached(const struct search *s, size_t i, const char *name)
 {
 	struct cache_entry entry;
@@ -175,8 +180,8 @@ static int take_object(struct search *s, const struct pem_elf_file *f, const cha
 }
 
 /*
- * Take an object in, and hand on its models. 0; -ENOEXEC: none for this program; -EINVAL: damaged;
- * or another -errno.
+ * Add an object to the search, and call visit with its models. Returns 0. -ENOEXEC: the object is
+ * not for this program. -EINVAL: it is damaged. Or another -errno.
  */
 static int add_object(struct search *s, const char *path, size_t parent)
 {
@@ -195,7 +200,7 @@ static int add_object(struct search *s, const char *path, size_t parent)
 
 /* --- where a library is --- */
 
-/* Bytes of the word $ORIGIN that a text of n bytes begins with; 0: it begins with none. */
+/* Return the bytes of the word $ORIGIN at the start of a text of n bytes; 0: it is not there. */
 static size_t origin_word(const char *text, size_t n)
 {
 	if (n >= 7 && !memcmp(text, "$ORIGIN", 7))
@@ -203,7 +208,10 @@ static size_t origin_word(const char *text, size_t n)
 	return n >= 9 && !memcmp(text, "${ORIGIN}", 9) ? 9 : 0;
 }
 
-/* Copy n bytes of text, with the object's folder for $ORIGIN. Bytes, or -1: no room. */
+/*
+ * Copy n bytes of text to path, with the object's folder instead of $ORIGIN. Returns the bytes
+ * written, or -1: no room.
+ */
 static int expand(const struct object *o, const char *text, size_t n, char *path)
 {
 	size_t used = 0, i, word, origin = strlen(o->origin);
@@ -219,7 +227,7 @@ static int expand(const struct object *o, const char *text, size_t n, char *path
 	return (int)used;
 }
 
-/* "FOLDER/NAME". An empty folder is the current one. */
+/* Write "FOLDER/NAME" to path. An empty folder is the current one. */
 static bool name_file(const struct object *o, const char *folder, size_t n, const char *name,
 		      char *path)
 {
@@ -231,7 +239,7 @@ static bool name_file(const struct object *o, const char *folder, size_t n, cons
 	return rest < PATH_MAX - used;
 }
 
-/* Search a list of folders. 0: taken in; -ENOENT: not there; another -errno. */
+/* Search a list of folders. Returns 0: found and added. -ENOENT: not found. Or another -errno. */
 static int in_folders(struct search *s, size_t of, const char *folders, const char *separators,
 		      const char *name)
 {
@@ -245,7 +253,9 @@ static int in_folders(struct search *s, size_t of, const char *folders, const ch
 		n = strcspn(folders, separators);
 		if (name_file(&s->object[of], folders, n, name, path)) {
 			result = add_object(s, path, of);
-			/* What is no library for this program is passed over there, too. */
+			/*
+			 * The loader also passes over files that are no library for this program.
+			 */
 			if (result != -ENOENT && result != -ENOEXEC && result != -ENOTDIR &&
 			    result != -EACCES)
 				return result;
@@ -308,7 +318,10 @@ static int find(struct search *s, size_t of, const char *name)
 	return result;
 }
 
-/* Breadth first, as the loader does. 0, or what ends the search: no memory, or visit. */
+/*
+ * Find the libraries of all objects, breadth first as the loader does. Returns 0, or what ended the
+ * search: -ENOMEM, -E2BIG (too many tries), or -ECANCELED from visit.
+ */
 static int find_all(struct search *s)
 {
 	size_t i, k;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * record_bytes.c - the length of a record, by its event's description: what libpem and a source
- * that walks records share
+ * record_bytes.c - the length of a record, by its event's description
+ *
+ * libpem and sources that walk records share this file.
  */
 #include <pem/model.h>
 

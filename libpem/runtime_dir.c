@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * runtime_dir.c - finding, or making, the folder that this user's programs and consumers meet in
+ * runtime_dir.c - finding, or making, this user's runtime directory
  *
- * Signal handlers come here, and programs whose malloc may not be called: no snprintf, no readdir.
+ * Signal handlers call this, and so do programs whose malloc may not be called: there is no
+ * snprintf and no readdir.
  *
- * In /dev/shm and /tmp every user can make folders, and so take another's name first. The usual
- * name, pem-UID, is therefore not the only one: where it is taken, the user's folder has 64 random
- * bits in its name, and is found by its owner. In a user namespace root's number is mostly the one
- * that the user has, and its name root's: then the user's number outside is tried first. Of
- * several, the first by name counts. Processes that start at the same moment, before there is any,
- * may choose different ones; those that come later choose the same, and a consumer that looks for a
- * user's folders finds all.
+ * In /dev/shm and /tmp every user can make folders, and so take another user's name first. So the
+ * usual name, pem-UID, is not the only one. If it is taken, the user's folder has 64 random bits in
+ * its name, and is found by its owner. In a user namespace the user mostly has root's number, and
+ * the usual name is then root's. The user's number outside the namespace is tried next. If a user
+ * has several folders, the first by name counts. Processes that start at the same moment, when
+ * there is none, may choose different folders. Later processes choose the same one, and a consumer
+ * that searches a user's folders finds all.
  */
 #include "runtime_dir.h"
 #include "util.h"
@@ -25,10 +26,10 @@
 
 #define RANDOM_DIGITS 16u
 #define MAKE_TRIES 8u
-/* owner of what is outside the user namespace, as the kernel is built by default */
+/* Owner of files of users outside the user namespace, in a kernel's default configuration. */
 #define OVERFLOW_UID 65534u
 
-/* Append to path at *used; false when it does not fit. */
+/* Append text to path at *used. Returns false if it does not fit. */
 static bool append(char *path, size_t bytes, size_t *used, const char *text)
 {
 	size_t length = strlen(text);
@@ -40,7 +41,7 @@ static bool append(char *path, size_t bytes, size_t *used, const char *text)
 	return true;
 }
 
-/* The last digits of a number; as many as it has, if digits is 0. */
+/* Append the last digits of a number; all digits, if digits is 0. */
 static bool append_number(char *path, size_t bytes, size_t *used, uint64_t number, unsigned base,
 			  unsigned digits)
 {
@@ -102,7 +103,7 @@ static int make_private_folder(const char *path)
 
 struct search {
 	int fd;
-	char name[48]; /* the first of this user's by name; "": none */
+	char name[48]; /* The user's first folder by name; "": none */
 };
 
 static void consider(const char *name, void *arg)
@@ -123,7 +124,7 @@ static bool find(struct search *search)
 	return search->name[0] != 0;
 }
 
-/* A folder of a name that nobody can have guessed. 0, or -errno. */
+/* Make a folder whose name nobody can have guessed. Returns 0, or -errno. */
 static int make_random(int fd, char *name, size_t bytes)
 {
 	uint64_t random;
@@ -147,7 +148,9 @@ static int make_random(int fd, char *name, size_t bytes)
 	return -errno;
 }
 
-/* This user's folder in one where the usual name is taken. 0, or -errno. */
+/*
+ * Find, or make, this user's folder in base, where the usual name is taken. Returns 0, or -errno.
+ */
 static int take_other(const char *base, char *path, size_t bytes)
 {
 	struct search search = {.fd = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
@@ -159,7 +162,7 @@ static int take_other(const char *base, char *path, size_t bytes)
 		return -errno;
 	if (!find(&search)) {
 		result = make_random(search.fd, made, sizeof(made));
-		/* Another process may have made one meanwhile. */
+		/* Another process may have made a folder meanwhile. The first by name counts. */
 		if (!result && find(&search) && strcmp(search.name, made))
 			unlinkat(search.fd, made, AT_REMOVEDIR);
 	}
@@ -172,7 +175,7 @@ static int take_other(const char *base, char *path, size_t bytes)
 	return result;
 }
 
-/* The folder 'pem' in one that is to be this user's alone, as XDG_RUNTIME_DIR is. */
+/* Make the folder 'pem' in a folder that belongs to this user alone, such as XDG_RUNTIME_DIR. */
 static int take_in(char *path, size_t bytes, size_t used)
 {
 	if (!append(path, bytes, &used, "/pem"))
@@ -180,7 +183,7 @@ static int take_in(char *path, size_t bytes, size_t used)
 	return pem_parent_is_trusted(path) ? make_private_folder(path) : -EPERM;
 }
 
-/* /run/user/UID, which cron's and su's programs are not told of. */
+/* Make it in /run/user/UID. Programs that cron or su starts have no variable that names it. */
 static int take_in_login(char *path, size_t bytes)
 {
 	size_t used = 0;
@@ -194,7 +197,7 @@ static int take_in_login(char *path, size_t bytes)
 	return is_private(&st) ? take_in(path, bytes, used) : -EPERM;
 }
 
-/* A number of /proc/self/uid_map; *at goes behind it. */
+/* Read a number of /proc/self/uid_map, and move *at behind it. */
 static uint64_t take_number(const char **at)
 {
 	uint64_t number = 0;
@@ -206,7 +209,7 @@ static uint64_t take_number(const char **at)
 	return number;
 }
 
-/* This user's number outside of the user namespace; the same as inside where that is not known. */
+/* Return this user's number outside the user namespace. If that is not known: the number inside. */
 static uid_t outer_uid(void)
 {
 	int fd = open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC);
@@ -231,7 +234,7 @@ static uid_t outer_uid(void)
 	return uid;
 }
 
-/* The folder of the usual name of a user. */
+/* Make the folder with a user's usual name. */
 static int take_usual(const char *base, uid_t uid, char *path, size_t bytes)
 {
 	size_t used = 0;
@@ -256,8 +259,8 @@ static int take_shared(const char *base, char *path, size_t bytes)
 }
 
 /*
- * As secure_getenv. That may be the program's own, and wait for a lock that a thread had held as
- * this process was forked.
+ * Do what secure_getenv does. secure_getenv itself may be the program's own function. It may wait
+ * for a lock that a thread held when this process was forked.
  */
 static const char *variable(const char *name)
 {

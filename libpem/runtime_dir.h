@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * runtime_dir.h - names of the runtime folder, for those who look for that of others
- */
+/* runtime_dir.h - names of runtime directories, for searches of other users' directories */
 #ifndef PEM_RUNTIME_DIR_H
 #define PEM_RUNTIME_DIR_H
 
@@ -10,15 +8,17 @@
 #include <stdbool.h>
 
 /*
- * Is it, in /dev/shm or /tmp, the name of a runtime folder of this user's: pem-UID, or pem-UID- and
- * 16 hexadecimal digits? Such a folder counts only if it is the user's. Async-signal-safe.
+ * Return whether name is that of a runtime directory of user uid in /dev/shm or /tmp: pem-UID, or
+ * pem-UID- and 16 hexadecimal digits. The caller checks that the directory belongs to the user.
+ * Async-signal-safe.
  */
 bool pem_is_runtime_name(const char *name, uid_t uid);
 
 /*
- * Does an absolute path lie in a folder of this user's, of root's, or of one outside this user
- * namespace with the sticky bit? In another ordinary user's folder that user can exchange it at any
- * time. The text is cut while the function works, and whole again afterwards. Async-signal-safe.
+ * Return whether the folder that contains an absolute path is trusted. It is if it belongs to this
+ * user or to root, or if its owner is outside this user namespace and it has the sticky bit. In a
+ * folder of another ordinary user, that user can exchange the path at any time. The function cuts
+ * the text while it works, and makes it whole again. Async-signal-safe.
  */
 bool pem_parent_is_trusted(char *path);
 

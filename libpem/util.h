@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * util.h - small things that both sides of libpem need: errors as sentences, whole reads, where
- * files live
- */
+/* util.h - small functions for both sides of libpem: errors as sentences, whole reads, folders */
 #ifndef PEM_UTIL_H
 #define PEM_UTIL_H
 
@@ -17,8 +14,8 @@
 #define PEM_LIKELY(x) __builtin_expect(!!(x), 1)
 #define PEM_UNLIKELY(x) __builtin_expect(!!(x), 0)
 /*
- * How many seccomp filters a program that is recorded may have, of which it is known that they let
- * pem's calls pass: always so many digits, since they are counted up in place.
+ * Variable with the number of a recorded program's seccomp filters that are known to let pem's
+ * calls pass. It always has PEM_FILTERS_DIGITS digits, because it is counted up in place.
  */
 #define PEM_FILTERS_VARIABLE "PEM_FILTERS"
 #define PEM_FILTERS_DIGITS 6
@@ -33,58 +30,59 @@ int pem_error__set(struct pem_error *error, int code, const char *format, ...)
 void pem_copy_text(char *to, size_t bytes, const char *from);
 
 /*
- * Is a sequence of so many bytes a control character, or one that ends a line or turns the
- * direction of what follows?
+ * Return whether a sequence of bytes bytes is a control character, ends a line, or changes the
+ * direction of text.
  */
 bool pem_is_control(const char *text, unsigned bytes);
 
-/* Numbers of pidfd's requests. */
+/* The numbers of the requests to a pidfd. */
 enum pem_namespace { PEM_NAMESPACE_MOUNT = 3, PEM_NAMESPACE_PID = 5 };
 
 /*
- * Inode number of a namespace of a process; 0: it has ended, or may not be asked. Asks by pidfd,
- * from Linux 6.11 on: /proc waits for an exec of the process, which its user's file system can hold
- * up without end.
+ * Return the inode number of a process's namespace; 0: the process has ended, or may not be asked.
+ * From Linux 6.11 on it asks by pidfd: /proc waits for an exec of the process, which the user's
+ * file system can delay without end.
  */
 uint64_t pem_namespace_of(uint32_t pid, enum pem_namespace kind);
 
-/* Inode number of this process's pid namespace, or 0. Async-signal-safe. */
+/* Return the inode number of this process's pid namespace, or 0. Async-signal-safe. */
 uint32_t pem_pid_namespace(void);
 
 /*
- * Call a function with the name of each entry of a folder that is open, from its beginning. Unlike
- * readdir it allocates nothing: async-signal-safe if the function is.
+ * Call visit with the name of each entry of an open folder, from its beginning. Unlike readdir it
+ * allocates nothing: async-signal-safe if visit is.
  */
 void pem_visit_folder(int fd, void (*visit)(const char *name, void *arg), void *arg);
 
 /*
- * List a folder that is open, from its beginning, and leave it open. NULL with errno; the caller
- * closes it.
+ * List an open folder from its beginning. The descriptor stays open. NULL with errno. The caller
+ * closes the list.
  */
 DIR *pem_list_folder(int directory_fd);
 
 /*
- * Is this how a trace's stream file is called? A letter says whose packets are in it (u: a
- * process's, k: the kernel's, c: counters'), then come numbers: "u_1234_0_1", "k_0", "k2_0_1",
- * "c_0"; what recorders raise themselves is in "recorder". What is called otherwise is not the
- * trace's: it is not written, not read and not touched.
+ * Return whether name is that of a trace's stream file. The first letter says whose packets the
+ * file has (u: a process's, k: the kernel's, c: counters'). Numbers follow: "u_1234_0_1", "k_0",
+ * "k2_0_1", "c_0". Events that recorders raise themselves are in "recorder". A file with another
+ * name does not belong to the trace: it is not written, read or changed.
  */
-#define PEM_STREAM_NAME_BYTES 48 /* with its end */
+#define PEM_STREAM_NAME_BYTES 48 /* with its NUL */
 bool pem_is_stream_name(const char *name);
 
 /*
- * Read a whole regular file of at most limit bytes; NUL-terminated beyond *bytes. NULL with errno.
+ * Read a whole regular file of at most limit bytes. The data has a NUL behind its *bytes bytes, and
+ * the caller frees it. NULL with errno.
  */
 char *pem_read_file(int directory_fd, const char *name, size_t limit, size_t *bytes);
-/* The same of a file that is open, from its beginning; fd is closed. */
+/* As pem_read_file, for an open file, from its beginning. fd is closed. */
 char *pem_read_descriptor(int fd, size_t limit, size_t *bytes);
 
-/* Write all of it, through short writes and EINTR. 0, or -errno. */
+/* Write all bytes, through short writes and EINTR. Returns 0, or -errno. */
 int pem_write_all(int fd, const void *data, size_t bytes);
 
 /*
- * Replace directory/name by data: new file, then rename. 0, or -errno, and the old file is as it
- * was.
+ * Replace directory/name by data: write a new file, then rename it. Returns 0. On -errno the old
+ * file is unchanged.
  */
 int pem_replace_file(int directory_fd, const char *name, const void *data, size_t bytes);
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * find.c - the finder: which runtime folders the processes of one user in one mount namespace may
- * have
+ * find.c - the finder: searching the runtime directories of one user in one mount namespace
  *
- * Paths are resolved below the root folder of a process of that user, links included: with that
- * user's rights they lead nowhere where the user could not go.
+ * Paths are resolved below the root directory of a process of that user, links included. With that
+ * user's rights a path leads only where the user could go.
  */
 #include "confined/confined.h"
 
@@ -22,7 +21,7 @@
 #include <unistd.h>
 
 #define ENVIRON_BYTES (64u << 10)
-#define FOLDERS_MAX 32u /* a user has three without variables of its own */
+#define FOLDERS_MAX 32u /* a user without variables has three */
 
 static char environment[ENVIRON_BYTES + 1];
 static size_t environment_bytes;
@@ -43,9 +42,9 @@ static int open_in_root(const char *path)
 }
 
 /*
- * The session maps files of the folder. On a file system that a program or another machine serves,
- * a touch of that memory waits for as long as its server likes. An overlay that the user mounted
- * may lie over such a file system.
+ * Return whether a directory is on a local file system. The session maps files of the directory. If
+ * a program or another machine serves the file system, an access to that memory may wait as long as
+ * the server likes. An overlay that the user mounted may lie over such a file system.
  */
 static bool is_local(int fd)
 {
@@ -100,7 +99,7 @@ static bool tell(const char *path, uid_t owner)
 	return goes_on;
 }
 
-/* The value of a variable, or NULL. */
+/* Return the value of a variable, or NULL. */
 static const char *variable(const char *name)
 {
 	size_t length = strlen(name), at;
@@ -113,8 +112,8 @@ static const char *variable(const char *name)
 }
 
 /*
- * Is it, in a folder for all users, the name of a runtime folder: "pem-UID", or that with "-" and
- * more (runtime_dir.c)?
+ * Return whether name is that of a runtime directory in a directory for all users: "pem-UID", or
+ * that with "-" and more (runtime_dir.c).
  */
 static bool is_runtime_name(const char *name, uid_t uid)
 {
@@ -124,7 +123,10 @@ static bool is_runtime_name(const char *name, uid_t uid)
 	return !strncmp(name, usual, (size_t)length) && (!name[length] || name[length] == '-');
 }
 
-/* Tell once that a folder has more names than are read: a runtime folder may be behind them. */
+/*
+ * Report once that a directory has more names than are read: there may be a runtime directory among
+ * them.
+ */
 static bool tell_over(const char *base, bool *told_over)
 {
 	struct pem_confined_reply reply = {.kind = PEM_CONFINED_OVER, .value = 1};
@@ -136,7 +138,7 @@ static bool tell_over(const char *base, bool *told_over)
 	return pem_confined__reply(&reply, -1);
 }
 
-/* Tell of all runtime folders in a folder that every user may make some in. */
+/* Report all runtime directories in a directory where every user may make some. */
 static bool find_in(const char *base, uid_t owner, bool *told_over)
 {
 	_Alignas(8) static char entries[32768];
@@ -153,10 +155,7 @@ static bool find_in(const char *base, uid_t owner, bool *told_over)
 			const char *name = entries + at + 19;
 
 			names++;
-			/*
-			 * Inside of a user namespace the user has another number, mostly that of
-			 * root.
-			 */
+			/* Inside a user namespace the user has another number, mostly root's. */
 			if ((!is_runtime_name(name, owner) && !is_runtime_name(name, 0)) ||
 			    fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) || st.st_uid != owner ||
 			    snprintf(path, sizeof(path), "%s/%s", base, name) >= (int)sizeof(path))
@@ -188,7 +187,7 @@ static bool find_all(uid_t owner)
 	snprintf(path, sizeof(path), "/run/user/%u/pem", (unsigned)owner);
 	goes_on = goes_on && tell(path, owner);
 	goes_on = goes_on && tell("/run/user/0/pem", owner);
-	/* By name first: others may fill these folders beyond what is read of them. */
+	/* First by name: other users may fill these directories with more names than are read. */
 	for (i = 0; goes_on && i < sizeof(shared) / sizeof(shared[0]); i++) {
 		snprintf(path, sizeof(path), "%s/pem-%u", shared[i], (unsigned)owner);
 		goes_on = tell(path, owner);

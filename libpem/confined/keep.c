@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * keep.c - the keeper: the session's folder in one runtime folder of a user, and the files that
- * programs make there
+ * keep.c - the keeper: the session's directory in one runtime directory of a user, and the files
+ * there
  *
- * Order: make the session's folder and page, tell of them; then whenever something changes in
- * either folder, list both and tell of each new file that is complete; do what the session asks
- * for. When the session is gone, however it ended, remove its folder. A file is opened here, and
- * the session maps what it is passed: it opens nothing by name.
+ * The keeper makes the session's directory and page, and reports them. Then, whenever something
+ * changes in either directory, it lists both and reports each new file that is complete. Meanwhile
+ * it does what the session asks for. When the session is gone, however it ended, the keeper removes
+ * the session's directory. The keeper opens each file, and the session maps the descriptor that it
+ * gets: the session opens nothing by name.
  */
 #include "confined/confined.h"
 
@@ -26,32 +27,35 @@
 #include <time.h>
 #include <unistd.h>
 
-/* until a file that its program had not completed is looked at again */
+/* Wait before a file that was not complete is read again. */
 #define UNFINISHED_MS 5
-#define BLIND_MS 20 /* between two looks where the kernel does not tell of changes */
+#define BLIND_MS 20 /* wait between two listings if the kernel reports no changes */
 #define REST 4u
 #define REST_MAX_NS 1000000000u
-/* of 1 ms: a program on its way into the folder may make a file meanwhile */
+/* Tries of 1 ms: a program that is just joining may make a file meanwhile. */
 #define REMOVE_TRIES 100
 
-#define LOCK_TRIES 1000 /* of 0.1 ms */
+#define LOCK_TRIES 1000 /* tries of 0.1 ms */
 
 #define TABLE_FILES (2 * PEM_CONFINED_FILES)
 
 struct file {
 	char name[PEM_CONFINED_NAME];
-	uint64_t listed_inode; /* as the folder lists it; 0: this entry of the table is free */
+	uint64_t listed_inode; /* as the directory lists it; 0: this entry of the table is free */
 	bool told;
 };
 
-/* The files of one folder, by name: open addressing, made anew with each listing. */
+/* The files of one directory, by name. Open addressing; each listing makes it anew. */
 struct table {
 	struct file files[TABLE_FILES];
 	uint32_t count;
 	uint32_t over;
 };
 
-/* of the runtime folder and of the session's; as listed before, and now */
+/*
+ * First index: 0 the runtime directory, 1 the session's directory. The second index alternates
+ * between the listing before and the one now.
+ */
 static struct table tables[2][2];
 static unsigned now_index[2];
 static int session_fd = -1, changes_fd = -1;
@@ -60,8 +64,8 @@ static uint32_t over_told, refused, refused_told;
 /* --- the session's folder --- */
 
 /*
- * Take the lock of the session's folder. A program that has just found the folder holds it for a
- * moment, to see if it is free.
+ * Lock the session's directory. A program that has just found the directory holds the lock for a
+ * moment, to see whether it is free.
  */
 static int lock_session(void)
 {
@@ -92,7 +96,7 @@ static int make_session(const struct pem_confined_setup *setup)
 		return session_fd;
 	if (fstat(session_fd, &st) || st.st_uid != setup->uid)
 		return -EPERM;
-	/* Programs tell by this lock that the session has a consumer. */
+	/* This lock tells programs that the session has a consumer. */
 	result = lock_session();
 	if (result)
 		return result;
@@ -154,8 +158,8 @@ static enum pem_confined_reply_kind kind_of(int folder, const char *name)
 }
 
 /*
- * Is it a whole file of the user's, under this one name? Counts one that has several, or is of
- * another kind.
+ * Return whether this is a complete file of the user with one name. A file with several names, of
+ * another user or of another kind is counted in refused.
  */
 static bool is_complete(int fd, enum pem_confined_reply_kind kind, uid_t owner, uint64_t *inode)
 {
@@ -174,8 +178,8 @@ static bool is_complete(int fd, enum pem_confined_reply_kind kind, uid_t owner, 
 }
 
 /*
- * Tell of a file; 0: told, 1: it is not complete, or cannot be passed on just now; -EPIPE: the
- * session is gone.
+ * Report a file. Returns 0: reported. 1: the file is not complete, or can't be passed on at the
+ * moment. -EPIPE: the session is gone.
  */
 static int tell(int folder, const char *name, uid_t owner)
 {
@@ -197,7 +201,7 @@ static int tell(int folder, const char *name, uid_t owner)
 	return result;
 }
 
-/* One name of a listing: keep what is known of it. */
+/* Add one name to a listing, and keep what was known about it. */
 static void list_name(struct table *before, struct table *now, int folder, const char *name,
 		      uint64_t inode)
 {
@@ -240,7 +244,7 @@ static void list(int folder)
 			list_name(before, now, folder, entries + at + 19,
 				  *(uint64_t *)(void *)(entries + at));
 	}
-	/* What lies behind those that are read may be a program's. */
+	/* Names that were not read may be a program's files. */
 	if (names >= PEM_CONFINED_NAMES &&
 	    syscall(SYS_getdents64, fd, entries, sizeof(entries)) > 0)
 		now->over++;
@@ -248,7 +252,7 @@ static void list(int folder)
 		close(fd);
 }
 
-/* Tell of files of a kind that have come; -EPIPE, or how many are to be looked at again. */
+/* Report new files of a kind. Returns -EPIPE, or how many files are to be read again. */
 static int tell_kind(int folder, struct table *now, enum pem_confined_reply_kind kind, uid_t owner)
 {
 	int again = 0, result;
@@ -268,13 +272,13 @@ static int tell_kind(int folder, struct table *now, enum pem_confined_reply_kind
 	return again;
 }
 
-/* Tell of what has come and gone; -EPIPE, or how many files are to be looked at again. */
+/* Report files that have come and gone. Returns -EPIPE, or how many files are to be read again. */
 static int tell_changes(int folder, uid_t owner)
 {
 	struct table *now = &tables[folder][now_index[folder]],
 		     *before = &tables[folder][now_index[folder] ^ 1];
 	struct pem_confined_reply gone = {.kind = PEM_CONFINED_GONE};
-	/* Models first: a pool names them. */
+	/* Models come before pools: a pool names its models. */
 	static const enum pem_confined_reply_kind kinds[] = {PEM_CONFINED_CONTROL,
 							     PEM_CONFINED_MODEL, PEM_CONFINED_POOL};
 	int again = 0, result;
@@ -299,8 +303,8 @@ static int tell_changes(int folder, uid_t owner)
 }
 
 /*
- * List both folders. Control files first: a pool names one. -EPIPE, or how many files are to be
- * looked at again.
+ * List both directories. Control files come first: a pool names one. Returns -EPIPE, or how many
+ * files are to be read again.
  */
 static int scan(uid_t owner)
 {
@@ -408,9 +412,9 @@ static uint64_t now_ns(void)
 }
 
 /*
- * Scan, and rest for REST times as long as that took, at most for REST_MAX_NS: a user who fills the
- * folder with names gets a fifth of a CPU. What the session asks for is answered meanwhile. -EPIPE,
- * or how many files are to be looked at again.
+ * Scan, and set *rested_ns to the end of a rest. The rest takes REST times as long as the scan, and
+ * at most REST_MAX_NS: a user who fills the directory with names gets a fifth of a CPU. Requests of
+ * the session are answered during the rest. Returns -EPIPE, or how many files are to be read again.
  */
 static int scan_and_rest(uid_t owner, uint64_t *rested_ns)
 {
@@ -432,7 +436,7 @@ static int answer(uid_t owner)
 	return got == sizeof(request) ? serve(&request, owner) : 0;
 }
 
-/* Until the session is gone. */
+/* Serve until the session is gone. */
 static void loop(uid_t owner)
 {
 	_Alignas(struct inotify_event) static char events[4096];
@@ -457,7 +461,7 @@ static void loop(uid_t owner)
 			return;
 		if (fds[0].revents || now_ns() < rested_ns)
 			continue;
-		/* it has rested, and nothing has changed */
+		/* The rest is over, and nothing has changed. */
 		if (!again && changes_fd >= 0 && !fds[1].revents)
 			continue;
 		while (changes_fd >= 0 && read(changes_fd, events, sizeof(events)) > 0)

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * main.c - pem-confined: what a session does in the folders of another user, with that user's
+ * main.c - pem-confined: works for a session in the directories of another user, with that user's
  * rights
  *
- * It is started by libpem with the descriptors of protocol.h, and by nobody else: without them it
- * ends.
+ * Only libpem starts it, with the descriptors of protocol.h. Without these it ends.
  */
 #include "confined/confined.h"
 
@@ -62,8 +61,8 @@ bool pem_confined__done(uint32_t number, int32_t value)
 }
 
 /*
- * Nothing of the program that loaded libpem comes along: no descriptor, and no terminal to write
- * to.
+ * Close all other descriptors. Nothing of the program that loaded libpem stays: no descriptor, and
+ * no terminal to write to.
  */
 static int close_others(uint32_t role)
 {
@@ -82,8 +81,8 @@ static int close_others(uint32_t role)
 }
 
 /*
- * Put fd in the place of folder, and close fd. 0, or -errno: that of the call that opened fd, if it
- * is -1.
+ * Make folder a copy of fd, and close fd. Returns 0, or -errno. With fd -1 that is the errno of the
+ * call that failed to open fd.
  */
 static int replace(int folder, int fd)
 {
@@ -96,7 +95,7 @@ static int replace(int folder, int fd)
 	return result;
 }
 
-/* Is the process in this one's user namespace? */
+/* Return whether the process is in this process's user namespace. */
 static bool shares_users(int process_fd)
 {
 	struct stat theirs, ours;
@@ -106,18 +105,16 @@ static bool shares_users(int process_fd)
 }
 
 /*
- * The rights that the session has are needed for that, but not its process: opening these waits for
- * an exec under way, and a file system of the user's may hold that up. Without variables a folder
- * remains, which nothing can be read from.
+ * Open the process's root directory and variables. This needs the session's rights, but must not be
+ * done in the session's process: the open waits for an exec under way, and a file system of the
+ * user may delay that. If the variables can't be opened, a directory stays in their place, and
+ * nothing can be read from it.
  */
 static int open_process(const struct pem_confined_setup *setup, bool *user_mounts)
 {
 	int root = openat(PEM_CONFINED_FOLDER, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	/*
-	 * Checked after the root folder was opened: a process does not come back from a user
-	 * namespace.
-	 */
+	/* Checked after the root directory was opened: a process can't leave a user namespace. */
 	*user_mounts = setup->switch_user && !shares_users(PEM_CONFINED_FOLDER);
 	replace(PEM_CONFINED_PROCESS,
 		openat(PEM_CONFINED_PROCESS, "environ", O_RDONLY | O_CLOEXEC));
@@ -138,11 +135,11 @@ int main(void)
 	setup.session[sizeof(setup.session) - 1] = 0;
 	prctl(PR_SET_NAME, "pem-confined");
 	/*
-	 * A service manager sends it to each process of a unit: the session ends first, and its end
-	 * of the socket says so.
+	 * A service manager sends SIGTERM to each process of a unit. The helper ends after the
+	 * session: it then finds the session's end of the socket closed.
 	 */
 	signal(SIGTERM, SIG_IGN);
-	setpriority(PRIO_PROCESS, 0, NICE); /* programs come first */
+	setpriority(PRIO_PROCESS, 0, NICE); /* programs have priority */
 	if (close_others(setup.role))
 		return 1;
 	if (setup.role == PEM_CONFINED_FINDER && open_process(&setup, &user_mounts))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * rights.c - how pem-confined gives up its rights, and keeps to one folder and a few system calls
+ * rights.c - how pem-confined gives up its rights, and is limited to one directory and a few system
+ * calls
  */
 #include "confined/confined.h"
 
@@ -37,7 +38,7 @@ int pem_confined__drop_rights(const struct pem_confined_setup *setup)
 	     syscall(SYS_setresgid, setup->gid, setup->gid, setup->gid) ||
 	     syscall(SYS_setresuid, setup->uid, setup->uid, setup->uid)))
 		return -errno;
-	/* The user shall not read the memory of a process that was root's. */
+	/* This process was root's: the user must not read its memory. */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
 		return -errno;
 	return clear_capabilities();
@@ -45,7 +46,7 @@ int pem_confined__drop_rights(const struct pem_confined_setup *setup)
 
 /* --- Landlock --- */
 
-/* Rights that are newer than the header on some systems. */
+/* Some systems have a header that is older than these rights. */
 #ifndef LANDLOCK_ACCESS_FS_REFER
 #define LANDLOCK_ACCESS_FS_REFER (1ULL << 13)
 #endif
@@ -69,7 +70,7 @@ int pem_confined__allow_only(int folder_fd)
 	int fd, result = 0;
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 
-	/* built without it, or switched off */
+	/* The kernel has no Landlock, or it is switched off. */
 	if (abi < 1)
 		return 0;
 	if (abi >= 2)

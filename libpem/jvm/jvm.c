@@ -3,12 +3,13 @@
  * jvm.c - libpem-jvm.so: events of spec/app/runtime.xml, from a Java virtual machine's tools
  * interface (JVMTI)
  *
- * Loaded by -agentpath:LIBDIR/libpem-jvm.so. Some events slow a virtual machine down as soon as it
- * may be asked for them: so it is asked only for those that somebody wants when it starts, or for
- * all with the option 'all' (-agentpath:...=all), for recorders that come later.
+ * The option -agentpath:LIBDIR/libpem-jvm.so loads it. Some events slow a virtual machine down as
+ * soon as they can be requested. So the agent requests only events that a session wants when the
+ * machine starts. With the option 'all' (-agentpath:...=all) it requests all, for recorders that
+ * come later.
  *
- * Not here: sizes of the heap, which JVMTI does not tell; entry and exit of methods, which it tells
- * at a hundred times their cost.
+ * Not here: sizes of the heap, which JVMTI does not report; entry and exit of methods, because
+ * reporting one costs a hundred times as much as the call.
  */
 #include <jvmti.h>
 
@@ -19,7 +20,7 @@
 
 #define NAME_BYTES 256u
 
-static jvmtiEnv *vm; /* of this agent, for life */
+static jvmtiEnv *vm; /* this agent's environment, until the process ends */
 
 /* --- names --- */
 
@@ -29,7 +30,7 @@ static void give_back(void *memory)
 		(*vm)->Deallocate(vm, memory);
 }
 
-/* "Ljava/lang/String;" as java.lang.String; other types as they are. */
+/* Write a type's name: "Ljava/lang/String;" as java.lang.String, other types unchanged. */
 static void write_type(char *to, const char *signature)
 {
 	size_t length;
@@ -286,7 +287,7 @@ static const jvmtiEventCallbacks callbacks = {
 	.SampledObjectAlloc = on_sample,
 };
 
-/* What is to be asked for. */
+/* The kinds of events to request. */
 struct wanted {
 	int pauses, code, exceptions, monitors, samples, classes, threads;
 };
@@ -328,7 +329,7 @@ static void add_capabilities(const struct wanted *w)
 	(*vm)->AddCapabilities(vm, &wanted);
 }
 
-/* An event that the machine has no capability for is refused: then it does not show. */
+/* Request an event. A machine without the capability refuses it: then the event is never raised. */
 static void ask(int is_wanted, jvmtiEvent event)
 {
 	if (is_wanted)
@@ -340,7 +341,8 @@ JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *java, char *options, void *reserved)
 	struct wanted w;
 
 	(void)reserved;
-	if (!pem_provider_runtime.registered) /* no libpem: nobody could ever listen */
+	/* without libpem no session could ever want an event */
+	if (!pem_provider_runtime.registered)
 		return 0;
 	if ((*java)->GetEnv(java, (void **)&vm, JVMTI_VERSION_11) &&
 	    (*java)->GetEnv(java, (void **)&vm, JVMTI_VERSION_1_2))

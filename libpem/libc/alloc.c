@@ -2,8 +2,8 @@
 /*
  * alloc.c - the allocation functions of the C library, with their events
  *
- * Not here: finding the real ones (real.c). Compiled with -fno-builtin: a compiler that knows
- * malloc would take liberties with its definition.
+ * Not here: finding the real ones (real.c). The file is compiled with -fno-builtin, because a
+ * compiler that knows malloc may change its definition.
  */
 #include "libc/libc.h"
 
@@ -33,8 +33,8 @@ PEM_LIBC_EXPORT void *calloc(size_t count, size_t size)
 }
 
 /*
- * Size 0 releases old, whatever comes back: then it is a release and perhaps an allocation of
- * nothing.
+ * Size 0 releases old, whatever is returned. This is shown as a release, and as an allocation of 0
+ * bytes if a block is returned.
  */
 static void *resize(void *old, size_t size, uintptr_t site)
 {
@@ -52,7 +52,7 @@ static void *resize(void *old, size_t size, uintptr_t site)
 	return block;
 }
 
-/* Under a name that nobody can stand in front of. */
+/* realloc under a name that no other library can stand in front of. */
 void *own_realloc(void *old, size_t size);
 void *own_realloc(void *old, size_t size)
 {
@@ -61,9 +61,9 @@ void *own_realloc(void *old, size_t size)
 PEM_LIBC_EXPORT void *realloc(void *old, size_t size) __attribute__((alias("own_realloc")));
 
 /*
- * Not passed on: the next reallocarray would come back through realloc above, and be seen twice.
- * Where an allocator stands in front of this library, its realloc is meant, as the C library does,
- * for the block is its own.
+ * The call is not passed on: the next reallocarray would call realloc above, and the event would be
+ * raised twice. If an allocator stands in front of this library, its realloc is called, as the C
+ * library does, because the block is its own.
  */
 PEM_LIBC_EXPORT void *reallocarray(void *old, size_t count, size_t size)
 {

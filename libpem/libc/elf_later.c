@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * elf_later.c - the libraries that are loaded by now, as dl_iterate_phdr lists them
+ * elf_later.c - searching the libraries that are loaded now, as dl_iterate_phdr lists them
  *
  * Not here: their tables (elf_names.c).
  */
@@ -20,10 +20,13 @@ struct search {
 	uintptr_t site;
 	const char *soname, *name;
 	struct library caller, best;
-	int rank; /* of the best; 0: none yet */
+	int rank; /* rank of best; 0: none yet */
 };
 
-/* false: it has no tables, or is this one. *holds: is the address in it? */
+/*
+ * Read a library. Set *holds to whether the address is in it. Returns false if it has no tables, or
+ * contains this code.
+ */
 static bool read_library(const struct dl_phdr_info *info, uintptr_t address,
 			 struct library *library, bool *holds)
 {

@@ -2,9 +2,9 @@
 /*
  * elf_names.c - symbol tables, their hash tables and versions, as the loader sees them
  *
- * Layouts: System V ABI, "Dynamic Linking"; for DT_GNU_HASH and versions the GNU C library's
- * elf/dl-lookup.c, whose choices are made here, too. Not here: objects that the program loads
- * later, which only the loader knows how to lock.
+ * Layouts: System V ABI, "Dynamic Linking". For DT_GNU_HASH and versions: the GNU C library's
+ * elf/dl-lookup.c; this file makes the same choices. Not here: objects that the program loads
+ * later, because only the loader can lock these.
  */
 #include "libc/elf_names.h"
 
@@ -15,23 +15,23 @@
 #include <sys/ifunc.h>
 #endif
 
-#define VERSION_HIDDEN 0x8000u /* an older one, for programs that name it */
+#define VERSION_HIDDEN 0x8000u /* an older version, for programs that name it */
 #define WORD_BITS (8 * sizeof(Elf64_Addr))
 
 struct object {
 	Elf64_Addr base;
 	const Elf64_Sym *symbols;
 	const char *strings;
-	const Elf64_Half *versions; /* by symbol; NULL: the object has none */
-	const Elf64_Verdef *definitions; /* of versions; NULL: the object has none */
-	const uint32_t *gnu_hash; /* one of the two is there */
+	const Elf64_Half *versions; /* versions by symbol; NULL: the object has none */
+	const Elf64_Verdef *definitions; /* definitions of versions; NULL: the object has none */
+	const uint32_t *gnu_hash; /* gnu_hash, hash, or both are there */
 	const uint32_t *hash;
 };
 
 struct wanted {
 	const char *name; /* a version may follow it, after an @ */
-	size_t length; /* of the name */
-	const char *version; /* NULL: the one that programs are linked with today */
+	size_t length; /* length of the name */
+	const char *version; /* NULL: the version that programs are linked with today */
 	uint32_t gnu_hash, hash;
 };
 
@@ -68,9 +68,9 @@ static struct wanted wanted_of(const char *name)
 }
 
 /*
- * A table's address. The loader adds the base in the dynamic section itself, but not where that is
- * read-only, as the kernel's object's is. A table lies beside the section that names it, so the
- * nearer of the two is meant.
+ * Return a table's address. The loader adds base to the addresses in the dynamic section, but not
+ * if the section is read-only, as in the kernel's own object. A table lies near the section that
+ * names it, so the nearer of the two addresses is right.
  */
 static const void *table_at(Elf64_Addr base, const Elf64_Dyn *dynamic, Elf64_Addr value)
 {
@@ -81,7 +81,7 @@ static const void *table_at(Elf64_Addr base, const Elf64_Dyn *dynamic, Elf64_Add
 	return (const void *)(far <= far_moved ? value : moved);
 }
 
-/* false: the object has no table of symbols to search. */
+/* Read an object's tables. Returns false if it has no table of symbols to search. */
 static bool read_object(struct object *object, Elf64_Addr base, const Elf64_Dyn *dynamic)
 {
 	const Elf64_Dyn *d;
@@ -107,7 +107,7 @@ static bool read_object(struct object *object, Elf64_Addr base, const Elf64_Dyn 
 	return object->symbols && object->strings && (object->gnu_hash || object->hash);
 }
 
-/* A symbol without a version serves whoever asks for one. */
+/* Return whether a symbol has the wanted version. A symbol without a version has every version. */
 static bool is_version(const struct object *object, uint32_t index, const char *wanted)
 {
 	const Elf64_Verdef *d = object->definitions;
@@ -130,8 +130,8 @@ static bool is_version(const struct object *object, uint32_t index, const char *
 }
 
 /*
- * Is the symbol a definition of the name that others may be linked with, and of the version that is
- * wanted?
+ * Return whether the symbol defines the name, other objects may be linked with it, and it has the
+ * wanted version.
  */
 static bool is_definition(const struct object *object, uint32_t index, const struct wanted *wanted)
 {
@@ -155,8 +155,9 @@ static bool is_definition(const struct object *object, uint32_t index, const str
 }
 
 /*
- * buckets, first symbol, words of the filter, its shift; the filter, a chain for each bucket, the
- * symbols' hashes
+ * Find a symbol by DT_GNU_HASH. The table has: number of buckets, first symbol, words of the
+ * filter, its shift; then the filter, the first symbol of each bucket, and the hashes of the
+ * symbols.
  */
 static uint32_t find_by_gnu_hash(const struct object *object, const struct wanted *wanted)
 {
@@ -183,7 +184,10 @@ static uint32_t find_by_gnu_hash(const struct object *object, const struct wante
 	}
 }
 
-/* buckets, symbols; first symbol of each bucket, the next of each symbol */
+/*
+ * Find a symbol by DT_HASH. The table has: number of buckets, number of symbols; then the first
+ * symbol of each bucket, and the next symbol of each symbol.
+ */
 static uint32_t find_by_hash(const struct object *object, const struct wanted *wanted)
 {
 	const uint32_t *table = object->hash, *buckets = &table[2], *next;
@@ -200,7 +204,7 @@ static uint32_t find_by_hash(const struct object *object, const struct wanted *w
 	return STN_UNDEF;
 }
 
-/* An indirect function's address is what its resolver says. */
+/* Return the address of an indirect function: its resolver returns it. */
 static void *resolve_indirect(Elf64_Addr resolver)
 {
 #if defined(__aarch64__)
@@ -266,8 +270,8 @@ bool pem_elf__needs(Elf64_Addr base, const Elf64_Dyn *dynamic, const char *sonam
 }
 
 /*
- * The first of the objects that the program was started with, in the order in which they are
- * searched; the kernel's own comes second, and defines no function of the C library.
+ * Return the first of the objects that the program was started with, in search order. The kernel's
+ * own object is the second; it defines no function of the C library.
  */
 static const struct link_map *first_object(void)
 {
@@ -281,7 +285,7 @@ bool pem_elf__find_next(const char *const names[], void *found[], size_t count)
 	struct object object;
 	size_t i, left = count;
 
-	/* The linker gives each object a _DYNAMIC of its own: here it is this one's. */
+	/* The linker gives each object its own _DYNAMIC. Here it is that of this object. */
 	while (map && map->l_ld != _DYNAMIC)
 		map = map->l_next;
 	if (!map || count > PEM_ELF_NAMES_MAX)

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * exec.c - programs that are started and can't be recorded: they are counted, and those that would
- * complain of pem's libraries get an environment without them
+ * exec.c - started programs that can't be recorded
  *
- * A process that has changed its user, root folder or namespace starts programs whose loader can't
- * open the libraries, and complains of each. One with a seccomp filter that refuses pem's calls
- * starts programs that have it, too. These start as if nobody watched. What a program took out of
- * an environment stays out.
+ * Such programs are counted. Programs whose loader would complain about pem's libraries get an
+ * environment without these.
  *
- * A start is counted before it is tried, since nothing comes back from one that succeeds.
+ * If a process has changed its user, root folder or namespace, the loader of a program that it
+ * starts can't open the libraries, and complains about each. If a process has a seccomp filter that
+ * refuses pem's calls, a program that it starts has the filter too. Such programs start as if they
+ * were not observed. The entries that the program itself removed from an environment stay removed.
+ *
+ * A start is counted before it is tried, because a start that succeeds does not return.
  *
  * Not here: what a program's file says (program_file.c), counting (producer/started.c).
  */
@@ -29,11 +31,11 @@
 
 #define VARIABLE "LD_PRELOAD="
 #define VARIABLE_BYTES (sizeof(VARIABLE) - 1)
-#define COPY_BYTES_MAX 65536u /* of a caller's stack: some 8,000 variables */
+#define COPY_BYTES_MAX 65536u /* Bytes of a caller's stack, at most: some 8,000 variables */
 
 /* --- the libraries in an environment --- */
 
-/* Is it one of pem's libraries, by its name? */
+/* Return whether an entry is one of pem's libraries, by its name. */
 static int is_own(const char *entry, size_t length)
 {
 	static const char start[] = "libpem";
@@ -46,7 +48,8 @@ static int is_own(const char *entry, size_t length)
 }
 
 /*
- * The path's memory is what it needs: handlers call execve on stacks of their own, which are small.
+ * Return whether this process can open the path. The function takes only the memory that the path
+ * needs: signal handlers call execve on their own small stacks.
  */
 static int can_open(const char *entry, size_t length)
 {
@@ -58,14 +61,17 @@ static int can_open(const char *entry, size_t length)
 	path = __builtin_alloca(length + 1);
 	memcpy(path, entry, length);
 	path[length] = 0;
-	/* By the call itself: a thread is not cancelled in execve. */
+	/*
+	 * Call the kernel directly: a thread must not be cancelled in execve, as it may be in
+	 * openat.
+	 */
 	fd = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd >= 0)
 		syscall(SYS_close, fd);
 	return fd >= 0;
 }
 
-/* A variable's value, or NULL. name ends in '='. */
+/* Return a variable's value, or NULL. name ends in '='. */
 static const char *find(char *const environment[], const char *name, size_t *index)
 {
 	size_t length = strlen(name), i;
@@ -79,13 +85,13 @@ static const char *find(char *const environment[], const char *name, size_t *ind
 	return NULL;
 }
 
-/* The length of a list's first entry, which ends at a colon or space. */
+/* Return the length of a list's first entry. It ends at a colon or space. */
 static size_t entry_length(const char *list)
 {
 	return strcspn(list, ": ");
 }
 
-/* Are pem's libraries in a list? */
+/* Return whether a list has one of pem's libraries. */
 static bool names_own(const char *list)
 {
 	size_t length;
@@ -98,7 +104,7 @@ static bool names_own(const char *list)
 	return false;
 }
 
-/* Can a process that has given up rights open those of them? */
+/* Return whether this process, which has given up rights, can open pem's libraries in a list. */
 static bool can_load(const char *list)
 {
 	size_t length;
@@ -113,7 +119,7 @@ static bool can_load(const char *list)
 
 /* --- counting --- */
 
-/* A program that is started, what is known of it, and who wants it. */
+/* A program that is started, and what is known of it. */
 struct target {
 	const char *name;
 	const char *preload, *session; /* values of its variables; NULL: it has none */
@@ -128,7 +134,10 @@ static bool must_go(const struct target *t)
 		(pem_rights__given_up() && !can_load(t->preload)));
 }
 
-/* Each session counts it once, for the first reason. */
+/*
+ * Count the program for a reason, in sessions that have not counted it yet: each counts it once,
+ * for the first reason.
+ */
 static void count(struct pem_libc_start *start, const struct target *t, uint32_t *sessions,
 		  enum pem_unobserved reason, uint32_t those)
 {
@@ -156,7 +165,7 @@ static void count_all(struct pem_libc_start *start, const struct target *t, bool
 		count(start, t, &sessions, PEM_UNOBSERVED_UNREACHABLE, pem_rights__out_of_reach());
 }
 
-/* What execvp goes by, where there is no PATH. */
+/* Return the folders that execvp searches: PATH, or its default. */
 static const char *folders(void)
 {
 	size_t index;
@@ -174,11 +183,12 @@ size_t pem_libc_exec__bytes(struct pem_libc_start *start, const char *program, b
 	bool goes;
 
 	memset(start, 0, sizeof(*start));
-	if (pem_libc_call__is_silent(0)) /* a thread without memory of its own, not even errno */
+	/* a thread without thread-local memory has not even errno */
+	if (pem_libc_call__is_silent(0))
 		return 0;
 	saved_errno = errno;
 	t.is_filtered = pem_rights__may_be_filtered();
-	/* Where the kernel can't be asked, an environment is taken for one. */
+	/* If the kernel can't be asked, the environment is taken as readable. */
 	if (!t.is_filtered &&
 	    (!pem_libc_readable__texts(environment) || !pem_libc_readable__text(program))) {
 		errno = saved_errno;
@@ -212,7 +222,7 @@ void pem_libc_exec__failed(const struct pem_libc_start *start)
 
 /* --- the environment without them --- */
 
-/* Copy the entries that are not pem's. False: there are none. */
+/* Copy the entries that are not pem's. Returns 0 if there are none. */
 static int copy_others(char *to, const char *list)
 {
 	size_t length, used = 0;

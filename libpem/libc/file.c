@@ -2,8 +2,8 @@
 /*
  * file.c - files by descriptor, with their events
  *
- * Programs built with _FORTIFY_SOURCE call the forms with two underscores and also pass the room
- * that there is: what does not fit ends the program here as it would there.
+ * A program built with _FORTIFY_SOURCE calls the functions with two underscores. They also take the
+ * room of the buffer. If the data does not fit, the program ends here, as it would in glibc.
  *
  * Not here: streams (stream.c), sockets (socket.c), what stdio reads and writes inside the C
  * library.
@@ -25,7 +25,7 @@
 
 _Static_assert(sizeof(off_t) == 8, "open and open64, pread and pread64 are one");
 
-/* glibc's, declared in its headers only where _FORTIFY_SOURCE is on */
+/* Functions of glibc. Its headers declare them only with _FORTIFY_SOURCE. */
 int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);
 int __openat_2(int folder, const char *path, int flags);
@@ -46,8 +46,8 @@ static int error_of(ssize_t result)
 #define HAS_MODE(flags) ((flags)&O_CREAT || ((flags)&O_TMPFILE) == O_TMPFILE)
 
 /*
- * A path that the kernel could not read is none that we could. Flags that it refuses it looks at
- * first.
+ * Return path if the event may read it, else NULL. After EFAULT the kernel could not read it. After
+ * EINVAL the kernel may not have tried: it tests the flags first.
  */
 static const char *readable(int rc, const char *path)
 {
@@ -339,7 +339,7 @@ static int poll_end(int ready)
 	return ready;
 }
 
-/* In milliseconds, at least 1 of what is not 0; -1: without end. */
+/* Return a time in milliseconds: at least 1 if it is not 0; -1: no limit. */
 static int32_t milliseconds(int is_endless, long seconds, long nanoseconds)
 {
 	if (is_endless)

@@ -2,17 +2,19 @@
 /*
  * libc.h - libpem-libc.so: what its files share
  *
- * Preloaded into an unmodified program, it stands in front of functions of the C library and raises
- * the events of spec/app/libc.xml, libc_lock.xml and libc_io.xml. Each wrapper calls the next
- * definition in the program's own search order (its own allocator, if it brings one) and changes
- * neither result nor errno. What an event tells of memory that the program points to (a path, an
- * iovec, a socket address) is read once the kernel has said that it may be: a program may live by
- * EFAULT. While nobody listens a wrapper costs an indirect call and a load and test for each of its
- * events.
+ * The library is preloaded into an unmodified program. It stands in front of functions of the C
+ * library and raises the events of spec/app/libc.xml, libc_lock.xml and libc_io.xml. Each wrapper
+ * calls the next definition in the program's own search order: the program's own allocator, if it
+ * has one. A wrapper changes neither result nor errno.
+ *
+ * An event may contain memory that the program points to: a path, an iovec, a socket address. The
+ * wrapper first asks the kernel whether this memory may be read, because a program may depend on
+ * EFAULT. While no session wants its events, a wrapper costs an indirect call, and a load and test
+ * for each of its events.
  *
  *	elf_names.c	finding definitions in the tables of loaded objects
- *	real.c		those of the functions of struct pem_libc_real; when all are found
- *	next.c		those of all other functions
+ *	real.c		definitions of struct pem_libc_real; when all definitions are found
+ *	next.c		definitions of all other functions
  *	alloc.c		malloc and its kin, free
  *	map.c		mmap, mremap, munmap, brk
  *	thread.c	pthread_create, pthread_join
@@ -21,17 +23,17 @@
  *	stream.c	fopen, fread, fwrite, fflush, fclose
  *	socket.c	connect, accept, send, recv and the like
  *	program.c	fork, exec, exit, sleep, dlopen
- *	exec.c		programs that are started and can't be observed, and their environment
- *	readable.c	whether memory that the program hands in may be read
- *	older.c		older versions of some of them
+ *	exec.c		started programs that can't be observed, and their environment
+ *	readable.c	whether memory that the program passes may be read
+ *	older.c		older versions of some functions
  *	rights.c	setuid, chroot, unshare, seccomp and the like, without events
- *	silence.c		when not to stand there
+ *	silence.c	when wrappers only pass calls on
  *
- * An allocation's event is raised after the call, a release's before it: so no other thread can
- * show the same address as allocated before it is shown as released. realloc can't keep this order:
- * whether it moves the block is known after it has released the old one only.
+ * An allocation's event is raised after the call, a release's event before it. So no other thread
+ * can show an address as allocated again before the trace shows it as released. realloc can't keep
+ * this order: only after it has released the old block is it known whether it moved the block.
  *
- * Not here: what libc calls inside itself without its symbol table.
+ * Not here: calls that libc makes inside itself without its symbol table.
  */
 #ifndef PEM_LIBC_H
 #define PEM_LIBC_H
@@ -46,9 +48,9 @@
 #define PEM_LIBC_SITE ((uintptr_t)__builtin_return_address(0))
 
 /*
- * The next definitions of the functions that programs call most: no wrapper of them asks whether
- * they are found. Until they are each points at a function that finds them. Loads and stores are
- * relaxed atomics: any value that was ever here is right.
+ * The next definitions of the functions that programs call most. Their wrappers do not test whether
+ * they are found: until then each pointer points at a function that finds them. Loads and stores
+ * are relaxed atomics: every value that was ever stored here is right.
  */
 struct pem_libc_real {
 	void *(*malloc)(size_t size);
@@ -71,13 +73,16 @@ extern struct pem_libc_real pem_libc_real;
 
 #define PEM_LIBC_REAL(name) __atomic_load_n(&pem_libc_real.name, __ATOMIC_RELAXED)
 
-/* Find these and those of next.h. false: the loader is not ready to be asked. Keeps errno. */
+/*
+ * Find the definitions of this table and of next.h. Returns false if the loader is not ready. Keeps
+ * errno.
+ */
 bool pem_libc_real__find(void);
 
 /*
- * Is a call, which returns to site, to be passed on and nothing else? libpem's own are, which are
- * not the program's, and those of a child of clone with thread-local memory that the C library did
- * not set up: nothing of libpem's can be found there.
+ * Return whether a call that returns to site is only passed on, without an event. This holds for
+ * libpem's own calls, which are not the program's. It also holds in a child of clone whose
+ * thread-local memory the C library did not set up: libpem can find nothing of its own there.
  */
 int pem_libc_call__is_silent(uintptr_t site);
 

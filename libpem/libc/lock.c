@@ -3,11 +3,11 @@
  * lock.c - mutexes, reader-writer locks, condition variables, barriers and semaphores, with their
  * events
  *
- * While its events are wanted a lock is tried first: what fails with EBUSY will wait, and only that
- * is shown as a wait. Trying and then locking ends as locking does, for every type of mutex: also
- * where the owner locks again.
+ * While a lock's events are wanted, the wrapper tries the lock first. If that fails with EBUSY, the
+ * call will wait, and only this is shown as a wait. For every type of mutex, trying and then
+ * locking has the same result as locking, also if the owner locks again.
  *
- * Not here: spin locks (a wrapper would cost more than they do), thread joins (thread.c), C11's
+ * Not here: spin locks (a wrapper would cost more than the lock), thread joins (thread.c), C11's
  * mtx_ and cnd_, which the C library serves without its symbol table.
  */
 #include "libc/next.h"
@@ -18,7 +18,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 
-/* Is the lock the caller's? The owner before may have died with it. */
+/* Return whether the caller has the lock now. The owner before may have died with it. */
 static int is_got(int rc)
 {
 	return rc == 0 || rc == EOWNERDEAD;
@@ -297,8 +297,8 @@ static int semaphore_enabled(void)
 }
 
 /*
- * 1: taken without a wait. A wait is a place where a thread may be cancelled, whether it would wait
- * or not.
+ * Begin to take a semaphore. Returns 1 if it was taken without a wait. A thread may be cancelled
+ * here, whether it would wait or not.
  */
 static int semaphore_begin(sem_t *semaphore, uintptr_t site)
 {

@@ -2,8 +2,8 @@
 /*
  * map.c - mmap, mremap, munmap and the data segment, with their events
  *
- * libpem maps its pools in the middle of an event. These calls are passed on unseen: they are not
- * the program's, and an event about them would map again.
+ * libpem maps its pools in the middle of an event. These calls are passed on without an event: they
+ * are not the program's, and an event about them would map again.
  */
 #include "libc/next.h"
 

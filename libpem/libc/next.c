@@ -134,8 +134,8 @@ const char *const pem_libc_next_names[PEM_LIBC_NEXT_COUNT] = {
 };
 
 /*
- * For a C library without the function: nobody can have linked against it, so no result type
- * matters.
+ * Takes the part of a function that the C library lacks. No program can have been linked against
+ * that function, so the result type does not matter.
  */
 static long missing(void)
 {
@@ -168,7 +168,7 @@ void *pem_libc_next__first(unsigned index)
 
 	pem_libc_real__find();
 	next = __atomic_load_n(&pem_libc_next[index], __ATOMIC_RELAXED);
-	if (!next) /* the loader has no list yet: nothing can be called */
+	if (!next) /* the loader has no list yet, so no definition can be called */
 		memcpy(&next, &stand_in, sizeof(next));
 	return next;
 }

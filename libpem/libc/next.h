@@ -2,10 +2,11 @@
 /*
  * next.h - the next definitions of all functions but those of libc.h's struct pem_libc_real
  *
- * All are found together, by real.c.
+ * real.c finds all of them together.
  *
- * Each wrapper is of one form: nobody wants its events, or the call is silent: pass on and nothing
- * else. So a wrapper that is off costs an indirect call and a load and test for each of its events.
+ * Each wrapper begins with one test: if no session wants its events, or the call is silent, it only
+ * passes the call on. So a wrapper that is off costs an indirect call, and a load and test for each
+ * of its events.
  */
 #ifndef PEM_LIBC_NEXT_H
 #define PEM_LIBC_NEXT_H
@@ -133,17 +134,20 @@ enum pem_libc_next_index {
 	PEM_LIBC_NEXT_COUNT
 };
 
-/* NULL until found. Stores and loads are relaxed atomics: any value that was ever here is right. */
+/*
+ * NULL until found. Stores and loads are relaxed atomics: every value that was ever stored here is
+ * right.
+ */
 extern void *pem_libc_next[PEM_LIBC_NEXT_COUNT];
 
 extern const char *const pem_libc_next_names[PEM_LIBC_NEXT_COUNT];
 
 /*
- * One that is not found yet. Never NULL: a function that fails stands in for what this C library
- * lacks.
+ * Return a definition that is not found yet. Never NULL: if this C library lacks the function, a
+ * function that fails takes its part.
  */
 void *pem_libc_next__first(unsigned index);
-/* Find all of them. false: the loader is not ready to be asked. */
+/* Find all of them. Returns false if the loader is not ready. */
 bool pem_libc_next__find_all(void);
 
 static inline void *pem_libc_next__get(unsigned index)
@@ -154,8 +158,8 @@ static inline void *pem_libc_next__get(unsigned index)
 }
 
 /*
- * In a wrapper: nobody wants its events, or the call is silent. enabled: pem_enabled_ of its
- * events, joined by |.
+ * In a wrapper: true if no session wants its events, or the call is silent. enabled:
+ * pem_enabled_X() of its events, joined by |.
  */
 #define PEM_LIBC_UNWANTED(enabled)                                                                 \
 	(__builtin_expect(!(enabled), 1) || pem_libc_call__is_silent(PEM_LIBC_SITE))

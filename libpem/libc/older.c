@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * older.c - older versions of functions, for programs and libraries that were linked with them,
- * with the events of today's
+ * older.c - older versions of functions, with today's events
  *
- * Only the C library of x86-64 has older versions of functions that pem stands in front of.
- * Condition variables of version GLIBC_2.2.5 are laid out otherwise: one that was initialized by
- * the old function must be waited for by the old function. The old posix_spawn starts a script
- * without a first line "#!" in a shell. The loader gives the old versions also to libraries that
- * name no version, as those are that were linked without the C library.
+ * They serve programs and libraries that were linked with the older versions. Only the C library of
+ * x86-64 has older versions of functions that pem stands in front of. Condition variables of
+ * version GLIBC_2.2.5 have another layout: if the old function initialized one, the old function
+ * has to wait for it. The old posix_spawn starts a script without a first line "#!" in a shell. The
+ * loader also gives the old versions to libraries that name no version. Such libraries were linked
+ * without the C library.
  */
 #include "libc/exec.h"
 #include "libc/next.h"
@@ -24,7 +24,7 @@
 /* The next definition of the old version. */
 #define OLDER(name) ((__typeof__(&name))pem_libc_next__get(PEM_LIBC_NEXT_older_##name))
 
-/* Only the version is exported: see libpem-libc-x86_64.map. */
+/* Only the versioned name is exported: see libpem-libc-x86_64.map. */
 #define VERSION(name) __asm__(".symver pem_libc_older__" #name ", " #name "@GLIBC_2.2.5")
 
 int pem_libc_older__pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex);

@@ -2,13 +2,13 @@
 /*
  * program.c - processes, sleeping and loading of libraries, with their events
  *
- * Not here: vfork, which no function can stand in front of, since its child would return into a
- * frame that the parent still needs; execl and its kin, system and popen, which the C library
- * carries out inside itself; dlsym, which answers by who calls it.
+ * Not here: vfork, because its child would return into a frame that the parent still needs; execl
+ * and its kin, system and popen, which the C library serves inside itself; dlsym, whose result
+ * depends on its caller.
  *
- * dlopen too depends on its caller: a bare name is looked for in the folders that the calling
- * library's RUNPATH names. Such a call is passed on by a jump, which leaves the caller's return
- * address in its place, and does not show.
+ * dlopen too depends on its caller: it searches a bare name in the folders of the calling library's
+ * RUNPATH. Such a call is passed on by a jump, which keeps the caller's return address. It raises
+ * no event.
  */
 #include "libc/exec.h"
 #include "libc/readable.h"
@@ -49,7 +49,7 @@ static void exec_begins(const char *path, uintptr_t site)
 		pem_notify_program_exec(pem_libc_readable__text(path) ? path : NULL);
 }
 
-/* Only what fails comes back. */
+/* Called when an exec has failed: one that succeeds does not return. */
 static int exec_failed(const struct pem_libc_start *start, const char *path, uintptr_t site)
 {
 	pem_libc_exec__failed(start);
@@ -101,7 +101,7 @@ PEM_LIBC_EXPORT int execvpe(const char *name, char *const arguments[], char *con
 #define FD_PATH "/proc/self/fd/"
 #define FD_PATH_BYTES (sizeof(FD_PATH) + 10)
 
-/* Returns where it ends. */
+/* Write the path of a descriptor. Returns the path's end. */
 static char *fd_path(char *path, int fd)
 {
 	unsigned number = (unsigned)fd;
@@ -138,7 +138,7 @@ PEM_LIBC_EXPORT int execveat(int folder, const char *path, char *const arguments
 	const char *known = path;
 	char *beneath, *end;
 
-	/* What is longer is no path: the kernel says so. */
+	/* A longer text is no path; the kernel refuses it. */
 	if (folder != AT_FDCWD && pem_libc_readable__text(path) && *path != '/' &&
 	    strnlen(path, PATH_MAX) < PATH_MAX) {
 		beneath = __builtin_alloca(FD_PATH_BYTES + 1 + strlen(path));
@@ -313,8 +313,8 @@ PEM_LIBC_EXPORT unsigned int sleep(unsigned int seconds)
 /* --- libraries --- */
 
 /*
- * Would dlopen look for name elsewhere if we called it in the caller's stead? Yes, unless we know
- * better.
+ * Return whether dlopen would search other folders for name if this library called it instead of
+ * the caller. Unknown counts as yes.
  */
 static int depends_on_caller(const char *name, uintptr_t site)
 {
@@ -345,7 +345,7 @@ static __attribute__((noinline)) void *open_library(const char *name, int flags)
 	return handle;
 }
 
-/* Compiled with -foptimize-sibling-calls: the first return is a jump. */
+/* The file is compiled with -foptimize-sibling-calls, so the first return is a jump. */
 PEM_LIBC_EXPORT void *dlopen(const char *name, int flags)
 {
 	if (PEM_LIBC_UNWANTED(pem_enabled_loader_open_begin() | pem_enabled_loader_open_end()) ||

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * readable.c - memory that a program hands in: may it be read?
- */
+/* readable.c - whether memory that a program passes may be read */
 #include "libc/readable.h"
 
 #include "producer/rights.h"
@@ -11,12 +9,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define PAGE_BYTES ((uintptr_t)4096) /* the smallest there is */
+#define PAGE_BYTES ((uintptr_t)4096) /* the smallest page size */
 #define NO_PAGE ((uintptr_t)1)
 
 /*
- * May the eight bytes there be read? The kernel copies them, unless they are at 0, before it looks
- * at the first argument, which means nothing.
+ * Return whether the eight bytes at this address may be read. The first argument of the call is
+ * invalid. The kernel reads the bytes before it tests that argument, unless they are at address 0.
  */
 static bool ask(uintptr_t at)
 {
@@ -26,7 +24,10 @@ static bool ask(uintptr_t at)
 	       (!syscall(SYS_rt_sigprocmask, -1, word, NULL, sizeof(uint64_t)) || errno != EFAULT);
 }
 
-/* Asks once for each page. page: the last one that may be read; NO_PAGE at first. */
+/*
+ * Return whether the byte at an address may be read. It asks once for each page. *page: the last
+ * page that may be read; NO_PAGE at first.
+ */
 static bool is_readable(uintptr_t at, uintptr_t *page)
 {
 	uintptr_t its = at & ~(PAGE_BYTES - 1);

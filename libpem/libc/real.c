@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * real.c - the next definitions of the functions of libc.h's table, and when all definitions are
- * found
+ * real.c - the next definitions of libc.h's functions, and when all definitions are found
  *
- * All are found before any constructor of the program runs, or in the first call of any of them,
- * which may come from the dynamic linker. Finding them calls nothing, so that the caller may hold a
- * lock of the program's allocator. Two threads may do so at once; both find the same.
+ * All definitions are found before any constructor of the program runs, or in the first call of any
+ * function, which may come from the dynamic linker. Finding them calls no function of the program,
+ * so the caller may hold a lock of the program's allocator. Two threads may do it at once: both
+ * find the same.
  *
  * Not here: the wrappers, and how a name is found (elf_names.c).
  */
@@ -88,7 +88,7 @@ static int missing_pthread_create(pthread_t *thread, const pthread_attr_t *attri
 	return EAGAIN;
 }
 
-/* For a C library without one of them: it fails as it is documented to. */
+/* Functions for a C library that lacks one: each fails as documented. */
 static const struct pem_libc_real missing = {
 	.malloc = missing_alloc,
 	.calloc = missing_alloc2,
@@ -119,8 +119,8 @@ bool pem_libc_real__find(void)
 }
 
 /*
- * Of two constructors of one library that of the lower number runs first; 101 is the lowest that is
- * not reserved.
+ * Of two constructors of one library, the one with the lower number runs first. 101 is the lowest
+ * number that is not reserved.
  */
 __attribute__((constructor(101))) static void find_before_main(void)
 {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * rights.c - calls by which a program gives up rights: users and groups, capabilities, root folder,
- * namespaces, the clock, seccomp
+ * rights.c - calls by which a program gives up rights
  *
- * No events are raised here. libpem is told before, so that it makes what it can't make afterwards
- * (producer/rights.h).
+ * They concern users and groups, capabilities, root folder, namespaces, the clock and seccomp. No
+ * events are raised here. libpem is told before the call, so that it can make what it can't make
+ * afterwards (producer/rights.h).
  *
- * Not here: what a program does by instructions of its own; what execve then changes (program.c).
+ * Not here: system calls that the program makes by its own instructions; what execve changes
+ * (program.c).
  */
 #include "libc/next.h"
 
@@ -24,8 +25,9 @@
 #include <unistd.h>
 
 /*
- * Chromium's sandbox makes these calls in a child of clone, in its parent's memory, whose
- * thread-local memory is all zero. Nothing can be made ready there.
+ * Return whether this thread has no thread-local memory. Chromium's sandbox makes these calls in a
+ * child of clone, in its parent's memory, with thread-local memory that is all zero. libpem can
+ * prepare nothing there.
  */
 static int has_no_thread(void)
 {
@@ -53,7 +55,7 @@ static void before_move(void)
 		return PEM_LIBC_NEXT(name)(__VA_ARGS__);                                           \
 	}
 
-/* The C library has it for libcap; no header declares it. */
+/* The C library has this function for libcap. No header declares it. */
 int capset(cap_user_header_t header, const cap_user_data_t data);
 
 DROP(int, setuid, (uid_t user), user)
@@ -85,7 +87,7 @@ PEM_LIBC_EXPORT int chroot(const char *path)
 	return (int)after_move(PEM_LIBC_NEXT(chroot)(path));
 }
 
-/* Other namespaces than that of mounts leave paths as they are. */
+/* Only a new mount namespace changes paths. */
 PEM_LIBC_EXPORT int unshare(int flags)
 {
 	if (flags & CLONE_NEWNS) {
@@ -106,8 +108,8 @@ PEM_LIBC_EXPORT int setns(int fd, int type)
 /* --- the clock --- */
 
 /*
- * Does a call of prctl deny the cycle counter to this thread? The kernel takes the lower half of
- * the argument.
+ * Return whether a call of prctl denies the cycle counter to this thread. The kernel takes the
+ * lower half of the argument.
  */
 static bool denies_clock(int option, unsigned long mode)
 {
@@ -120,7 +122,7 @@ static void before_clock(int option, unsigned long mode)
 		pem_rights__set_clock(false);
 }
 
-/* It may not have been denied, or is allowed again. */
+/* The call may have failed to deny the counter, or may have allowed it again. */
 static void after_clock(int option, unsigned long mode, long result)
 {
 	if (option == PR_SET_TSC && !has_no_thread() &&
@@ -137,7 +139,10 @@ PEM_LIBC_EXPORT int prctl(int option, ...)
 	va_list more;
 	int result, i;
 
-	/* As many as the kernel takes: what the caller left out is any value there, too. */
+	/*
+	 * Read as many arguments as the kernel takes. An argument that the caller left out may have
+	 * any value, for the kernel too.
+	 */
 	va_start(more, option);
 	for (i = 0; i < 4; i++)
 		a[i] = va_arg(more, unsigned long);
@@ -157,8 +162,8 @@ PEM_LIBC_EXPORT int prctl(int option, ...)
 }
 
 /*
- * What system calls return is a long, and so is what the function takes: up to six arguments, the
- * last one on the stack.
+ * A system call returns a long. The function takes up to six arguments besides the number, the last
+ * one on the stack.
  */
 typedef long system_call(long number, long a, long b, long c, long d, long e, long f);
 
@@ -186,8 +191,8 @@ static __attribute__((noinline)) long set_filter(long number, long a, long b, lo
 		effect = pem_rights__before_strict();
 	result = next_syscall()(number, a, b, c, d, e, f);
 	/*
-	 * With SECCOMP_FILTER_FLAG_NEW_LISTENER a descriptor, with TSYNC alone a thread that could
-	 * not have it.
+	 * With SECCOMP_FILTER_FLAG_NEW_LISTENER a positive result is a descriptor. With TSYNC alone
+	 * it is a thread that could not get the filter.
 	 */
 	if (effect != PEM_FILTER_NONE)
 		pem_rights__after_filter(effect, !result || (number == SYS_seccomp && result > 0 &&
@@ -213,7 +218,7 @@ static __attribute__((noinline)) long move(long number, long a, long b, long c, 
 	return after_move(next_syscall()(number, a, b, c, d, e, f));
 }
 
-/* What a system call may change that pem has to know of. */
+/* A change by a system call that pem has to know about. */
 enum change {
 	CHANGES_NOTHING,
 	CHANGES_BY_PRCTL,
@@ -240,7 +245,7 @@ static inline enum change change_of(long number)
 						       : CHANGES_NOTHING;
 }
 
-/* A call that may change something, or the first call of all. */
+/* Make a call that may change something, or the first call of all. */
 static __attribute__((noinline)) long watched(long number, long a, long b, long c, long d, long e,
 					      long f)
 {
@@ -274,10 +279,10 @@ long pem_libc_syscall(long number, long a, long b, long c, long d, long e,
 		      long f) __asm__("syscall") PEM_LIBC_EXPORT;
 
 /*
- * Passed on by a jump, which leaves the caller's stack as it is: a child of vfork or of clone with
- * a stack of its own returns into the caller, and would find this function's frame there, or not.
- * Compiled with -foptimize-sibling-calls. Whatever needs a register of its own is in watched(): a
- * call that changes nothing saves and restores none.
+ * The call is passed on by a jump, which keeps the caller's stack. A child of vfork, or of clone
+ * with its own stack, returns into the caller: a frame of this function could be wrong there, or
+ * missing. The file is compiled with -foptimize-sibling-calls. All code that needs a register of
+ * its own is in watched(), so a call that changes nothing saves and restores none.
  */
 long pem_libc_syscall(long number, long a, long b, long c, long d, long e, long f)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * silence.c - when libpem-libc is silent: calls that libpem makes, threads without the C library's
- * memory, and programs built with a sanitizer
+ * silence.c - when libpem-libc raises no events
  *
- * A sanitizer brings its own malloc and checks who calls it: there the provider is taken back, and
- * the wrappers only pass on. This file is linked last, so its constructor runs after those that
- * register the provider.
+ * It raises none for calls that libpem makes, in threads without the C library's memory, and in
+ * programs built with a sanitizer. A sanitizer brings its own malloc and checks its callers. In
+ * such a program the providers are unregistered, and the wrappers only pass calls on. This file is
+ * linked last, so its constructor runs after those that register the providers.
  */
 #include "libc/elf_names.h"
 #include "libc/libc.h"
@@ -24,7 +24,8 @@ int pem_libc_call__is_silent(uintptr_t site)
 }
 
 /*
- * If this object holds the address in arg, remember its range. The program itself is never our own.
+ * Remember the address range of this object if it contains the address in arg. The program itself
+ * is never our own object.
  */
 static int find_own(struct dl_phdr_info *info, size_t size, void *arg)
 {
@@ -51,8 +52,8 @@ static int find_own(struct dl_phdr_info *info, size_t size, void *arg)
 }
 
 /*
- * Before the first provider registers: libpem maps a page for each of the others, and then it is
- * listened to.
+ * This runs before the first provider registers. For each further provider libpem maps a page, and
+ * sessions may want the mapping's event then.
  */
 __attribute__((constructor(101))) static void find_libpem(void)
 {

@@ -13,15 +13,15 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-/* glibc's, declared in its headers only where _FORTIFY_SOURCE is on */
+/* Functions of glibc. Its headers declare them only with _FORTIFY_SOURCE. */
 ssize_t __recv_chk(int fd, void *to, size_t count, size_t room, int flags);
 ssize_t __recvfrom_chk(int fd, void *to, size_t count, size_t room, int flags,
 		       struct sockaddr *__restrict peer, socklen_t *__restrict bytes);
 void __chk_fail(void) __attribute__((noreturn));
 
 /*
- * glibc declares peers as a union of pointers to all families' addresses, which no definition could
- * match.
+ * glibc declares peers as a union of pointers to the addresses of all families. A definition
+ * without the union would not match.
  */
 #define PEER __SOCKADDR_ARG
 #define CONST_PEER __CONST_SOCKADDR_ARG

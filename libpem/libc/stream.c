@@ -2,8 +2,8 @@
 /*
  * stream.c - stdio's streams by blocks, with their events
  *
- * Not here: reading and writing by characters, lines and formats, which are served from the buffer
- * and cost less than an event; files by descriptor (file.c).
+ * Not here: reading and writing by characters, lines and formats, which the buffer serves at a
+ * lower cost than an event; files by descriptor (file.c).
  */
 #include "libc/next.h"
 
@@ -15,7 +15,7 @@
 #undef fread_unlocked /* macros */
 #undef fwrite_unlocked
 
-/* glibc's, declared in its headers only where _FORTIFY_SOURCE is on */
+/* Functions of glibc. Its headers declare them only with _FORTIFY_SOURCE. */
 size_t __fread_chk(void *to, size_t room, size_t size, size_t count, FILE *stream);
 size_t __fread_unlocked_chk(void *to, size_t room, size_t size, size_t count, FILE *stream);
 void __chk_fail(void) __attribute__((noreturn));
@@ -60,7 +60,7 @@ static int flush_enabled(void)
 	return pem_enabled_stdio_flush_begin() | pem_enabled_stdio_flush_end();
 }
 
-/* The element size is small enough: the whole was in memory. */
+/* The product does not overflow: all elements were in memory. */
 static size_t read_end(FILE *stream, size_t size, size_t got)
 {
 	pem_notify_stdio_read_end((uintptr_t)stream, got * size);

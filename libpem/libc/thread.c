@@ -4,10 +4,11 @@
  *
  * Not here: the kernel's own view of threads (its events come from tracepoints), thrd_create.
  *
- * The end is raised by a destructor of thread-specific data, so it also comes after pthread_exit
- * and after cancellation. Destructors run in rounds; in the first ours asks for a second, so as to
- * come after those of the program, which free memory. It does not wait for the last round: libpem's
- * own destructor gives back the thread's lane and needs a round after our event.
+ * A destructor of thread-specific data raises the thread's end, so the event also comes after
+ * pthread_exit and after cancellation. Destructors run in rounds. In the first round ours asks for
+ * a second, so that it runs after the destructors of the program, which free memory. It does not
+ * wait for the last round: libpem's own destructor gives the thread's lane back, and needs a round
+ * after our event.
  */
 #include "libc/next.h"
 
@@ -19,29 +20,29 @@
 #include <sys/mman.h>
 
 /*
- * What a new thread is to call, from pthread_create until it has read it. Not from malloc, which
- * may be the program's. A child of fork inherits those that threads of its parent were about to
- * read, and never gets them back.
+ * The function that a new thread is to call. It is kept from pthread_create until the thread has
+ * read it. It does not come from malloc, which may be the program's. A child of fork inherits the
+ * elements that threads of its parent had not read yet. These elements are lost to the child.
  */
 struct start {
 	void *(*routine)(void *);
 	void *argument;
 	uint32_t is_taken;
-	int restricted; /* a filter that its creator had is its own, too */
+	int restricted; /* the creator's seccomp filter is the thread's too */
 };
 
 static struct start starts[64];
 
 /*
- * The C library keeps the values of so many keys in the thread's own structure. For others it calls
- * calloc.
+ * The C library keeps the values of this many keys in the thread's own structure. For other keys it
+ * calls calloc.
  */
 #define KEYS_WITHOUT_MEMORY 32u
 
 static pthread_key_t end_key;
 static bool has_end_key;
 
-/* NULL: no memory. Keeps errno. */
+/* Take an element. NULL: no memory. Keeps errno. */
 static struct start *take_start(void)
 {
 	int saved_errno = errno;
@@ -89,8 +90,8 @@ __attribute__((constructor(101))) static void make_end_key(void)
 }
 
 /*
- * For a program that took the first keys before any constructor: the end is raised before what its
- * destructors do.
+ * For a program that took the first keys before any constructor ran. The end is then raised before
+ * the thread's destructors run.
  */
 static void *call_without_key(const struct start *start)
 {
@@ -103,8 +104,8 @@ static void *call_without_key(const struct start *start)
 }
 
 /*
- * The new thread. What it was given is released before anything can end it: no cancellation point
- * comes first.
+ * The new thread. Its element is given back before anything can end the thread: no cancellation
+ * point comes first.
  */
 static void *run(void *given)
 {
@@ -124,7 +125,7 @@ PEM_LIBC_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr
 	struct start *start = take_start();
 	int rc;
 
-	if (!start) /* no memory for two pointers: the thread starts unseen */
+	if (!start) /* no memory for two pointers: the thread starts without events */
 		return PEM_LIBC_REAL(pthread_create)(thread, attributes, routine, argument);
 	start->routine = routine;
 	start->argument = argument;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * collective.c - operations of all processes of a communicator, and accesses to the memory of one
+ * collective.c - operations of all processes of a communicator, and accesses to another one's
+ * memory
  *
- * Bytes are what this process gives. Of operations with a count for each process they are not
- * summed up: 0.
+ * bytes is what this process contributes. For operations with a count for each process the counts
+ * are not summed up: bytes is 0.
  */
 #include "mpi/mpi_adapter.h"
 
@@ -29,13 +30,15 @@ static int end(int rc, struct pem_mpi_communicator *c, uint8_t operation)
 	return rc;
 }
 
-/* In place, count and type mean nothing. */
+/* Return the bytes that this process contributes. With MPI_IN_PLACE count and type mean nothing. */
 static uint64_t given(const void *from, int count, MPI_Datatype type)
 {
 	return from == MPI_IN_PLACE ? 0 : pem_mpi__bytes(count, type);
 }
 
-/* Count and type mean something at the root only. */
+/*
+ * Return the bytes that this process contributes. Count and type have a meaning only at the root.
+ */
 static uint64_t scattered(MPI_Comm handle, int root, int count, MPI_Datatype type)
 {
 	int rank = -1;

@@ -2,10 +2,10 @@
 /*
  * communicator.c - start and end of MPI, ranks in the world, communicators and their numbers
  *
- * A communicator's number is a hash of its members' ranks in the world and of how many
- * communicators of the same members this process has made before: as members make them in the same
- * order, it is the same in all of them, without a message. Each is kept as an attribute of the
- * communicator.
+ * A communicator's number is a hash of two things: its members' ranks in the world, and how many
+ * communicators of the same members this process has made before. All members make their
+ * communicators in the same order, so the number is equal in all of them, without a message. The
+ * number is kept as an attribute of the communicator.
  */
 #include "mpi/mpi_adapter.h"
 
@@ -20,7 +20,7 @@ static struct pem_mpi_communicator *world;
 static int32_t world_rank = -1;
 static int key = MPI_KEYVAL_INVALID;
 
-/* How many communicators had these members. */
+/* How many communicators with these members this process has made. */
 struct members {
 	struct members *next;
 	uint32_t hash, count;
@@ -38,8 +38,8 @@ static uint32_t hash(uint32_t value, const void *bytes, size_t count)
 }
 
 /*
- * A name that the launcher gives the run, or else who started this process: its other ranks here
- * have one parent.
+ * Return a number of the run: a hash of the name that the launcher gave it, or else of this
+ * process's parent. All ranks of the run on this machine have one parent.
  */
 uint32_t pem_mpi__job(void)
 {
@@ -95,7 +95,7 @@ static uint32_t count_alike(uint32_t members_hash)
 	return 0;
 }
 
-/* Hash of a group's ranks in the world; these in ranks, if not NULL. */
+/* Return a hash of a group's ranks in the world, and write these to ranks, if it is not NULL. */
 static uint32_t read_group(MPI_Group group, int count, int *ranks)
 {
 	MPI_Group all;
@@ -141,7 +141,7 @@ static struct pem_mpi_communicator *make(MPI_Comm handle)
 	c->references = 1;
 	c->peers = peers;
 	value = read_group(remote, peers, c->world);
-	if (is_inter) /* the sum: both groups come to the same */
+	if (is_inter) /* a sum, because both groups have to get the same value */
 		value += read_group(local, members, NULL);
 	alike = count_alike(value);
 	c->id = handle == MPI_COMM_WORLD ? WORLD_ID : hash(value, &alike, sizeof(alike)) | 2u;
@@ -160,8 +160,8 @@ void pem_mpi_communicator__put(struct pem_mpi_communicator *c)
 }
 
 /*
- * A duplicate is another communicator, with a number of its own. (MPI's own function for this is
- * none that a process without MPI could do without.)
+ * A duplicate is another communicator with its own number, so the attribute is not copied. MPI's
+ * own function for this can't be used: a process without MPI does not have it.
  */
 static int on_copy(MPI_Comm handle, int which, void *extra, void *value, void *copy, int *is_copied)
 {
@@ -211,7 +211,7 @@ static void start(void)
 {
 	int rank, size;
 
-	if (MPI_COMM_WORLD == (MPI_Comm)0) /* loaded after the program's start */
+	if (MPI_COMM_WORLD == (MPI_Comm)0) /* MPI was loaded after the program's start */
 		return;
 	if (PEM_MPI(Comm_create_keyval)(on_copy, on_delete, &key, NULL) ||
 	    PEM_MPI(Comm_rank)(MPI_COMM_WORLD, &rank) || PEM_MPI(Comm_size)(MPI_COMM_WORLD, &size))

@@ -2,9 +2,9 @@
 /*
  * functions.c - finding the functions of the program's MPI
  *
- * By their names for tools (PMPI_), or by their own where a library has only these, as those that
- * stand in for MPI in programs of one process do. Not by the loader: it would end a process in
- * which there are none.
+ * They are found by their names for tools (PMPI_). A library may have only the usual names, as
+ * libraries do that replace MPI in programs of one process: then by these. The loader does not link
+ * them: it would end a process that has none.
  */
 #include "libc/elf_later.h"
 #include "libc/elf_names.h"
@@ -25,7 +25,10 @@ static const char *const names[][sizeof(struct pem_mpi_functions) / sizeof(void 
 
 typedef void *__attribute__((may_alias)) any_pointer;
 
-/* For what an MPI does not have: all functions of MPI have a result of this type. */
+/*
+ * Takes the part of a function that the MPI does not have. All functions of MPI have this result
+ * type.
+ */
 static int missing(void)
 {
 	return MPI_ERR_OTHER;
@@ -46,7 +49,10 @@ static void publish(void *const found[COUNT])
 	__atomic_store_n(&pem_mpi_functions_found, 1, __ATOMIC_RELEASE);
 }
 
-/* In the libraries that the program was started with: before any constructor that could use MPI. */
+/*
+ * Search the libraries that the program was started with, before any constructor that could use
+ * MPI.
+ */
 __attribute__((constructor(101))) static void find_at_start(void)
 {
 	void *found[COUNT];

@@ -4,7 +4,7 @@
  *
  * A message is shown as sent when its send is called, and as received when the call that completes
  * it is about to return. MPI keeps messages of one sender, communicator and tag in order, so the
- * nth of one end is the nth of the other.
+ * nth message sent is the nth message received.
  */
 #include "mpi/mpi_adapter.h"
 
@@ -116,8 +116,8 @@ PEM_MPI_EXPORT int MPI_Rsend(const void *from, int count, MPI_Datatype type, int
 }
 
 /*
- * Before the call the message is shown, which may arrive before it returns; after it the request,
- * which has no number before.
+ * Before the call the message is shown, because it may arrive before the call returns. The request
+ * is shown after the call, because it has no number before.
  */
 static struct pem_mpi_communicator *start_send(MPI_Comm handle, int count, MPI_Datatype type,
 					       int peer, int tag)
@@ -268,12 +268,15 @@ PEM_MPI_EXPORT int MPI_Probe(int peer, int tag, MPI_Comm handle, MPI_Status *sta
 
 /* --- completion --- */
 
-/* Requests that the program waits for or tests: their numbers go when they are done. */
+/*
+ * The requests that the program waits for or tests. Their numbers are kept here, because MPI
+ * removes them when the requests are done.
+ */
 struct watched {
 	uint64_t few[8];
-	uint64_t *numbers; /* NULL: nobody wants to know */
+	uint64_t *numbers; /* NULL: no session wants the events */
 	MPI_Status own_few[8];
-	MPI_Status *own; /* where the program ignores statuses */
+	MPI_Status *own; /* used if the program ignores statuses */
 };
 
 static void watch(struct watched *w, int count, const MPI_Request requests[], int has_statuses)
@@ -291,7 +294,7 @@ static void watch(struct watched *w, int count, const MPI_Request requests[], in
 		w->numbers[i] = PEM_MPI_NUMBER(requests[i]);
 }
 
-/* The request at index is done, as status says; NULL: its status is unknown, for want of memory. */
+/* The request at index is done. status: its status; NULL: unknown, for lack of memory. */
 static void done(struct watched *w, int index, const MPI_Status *status)
 {
 	struct pem_mpi_communicator *c;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * request.c - receives under way: which communicator a request belongs to, until it is done
- */
+/* request.c - the communicator of each receive under way, until the request is done */
 #include "mpi/mpi_adapter.h"
 
 #include <pthread.h>

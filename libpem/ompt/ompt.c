@@ -3,13 +3,13 @@
  * ompt.c - libpem-ompt.so: the events of spec/app/openmp.xml, from an OpenMP runtime's tools
  * interface
  *
- * The runtime finds this library in OMP_TOOL_LIBRARIES and asks ompt_start_tool whether it wants to
- * watch (OpenMP 5.0, chapter 4). GNU's libgomp has no such interface: there nothing happens. A
- * callback that this runtime does not know, or an event that nobody wants, costs nothing or a load
- * and a test.
+ * The runtime finds this library in OMP_TOOL_LIBRARIES, and calls ompt_start_tool to ask whether
+ * the tool wants callbacks (OpenMP 5.0, chapter 4). GNU's libgomp has no such interface: with it
+ * nothing happens. A callback that the runtime does not know costs nothing. An event that no
+ * session wants costs a load and a test.
  *
- * Regions and tasks get a number from a counter, kept in the word that the runtime has for tools.
- * Its highest bit says that a task has run before.
+ * Regions and tasks get a number from a counter. The number is kept in the word that the runtime
+ * has for tools. The word's highest bit says that a task has run before.
  *
  * Not here: samples of thread states, frames, devices' own traces.
  */
@@ -231,7 +231,7 @@ static void on_target(ompt_target_t kind, ompt_scope_endpoint_t endpoint, int de
 		pem_notify_omp_target_end(device, (uint8_t)kind);
 }
 
-/* Operations that do not wait are numbered 16 higher. */
+/* Asynchronous operations have numbers that are 16 higher. */
 static void on_target_data(ompt_id_t target, ompt_id_t number, ompt_target_data_op_t operation,
 			   void *from, int from_device, void *to, int to_device, size_t bytes,
 			   const void *code)
@@ -306,7 +306,7 @@ static int initialize(ompt_function_lookup_t lookup, int initial_device, ompt_da
 	(void)initial_device, (void)tool;
 	for (i = 0; set && i < sizeof(callbacks) / sizeof(callbacks[0]); i++)
 		set(callbacks[i].event, callbacks[i].function);
-	return set != NULL; /* 0: watch no more */
+	return set != NULL; /* 0: the tool wants no callbacks */
 }
 
 static void finalize(ompt_data_t *tool)
@@ -315,8 +315,8 @@ static void finalize(ompt_data_t *tool)
 }
 
 /*
- * Called by the runtime once, before its first region. Without libpem in the process it shall not
- * watch.
+ * The runtime calls this once, before its first region. Without libpem in the process the tool
+ * wants no callbacks.
  */
 __attribute__((visibility("default"))) ompt_start_tool_result_t *
 ompt_start_tool(unsigned int omp_version, const char *runtime_version);

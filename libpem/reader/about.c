@@ -4,9 +4,9 @@
  *
  * Not here: the model and the streams.
  *
- * All are lines of text that may come from anyone. A line that is not what it should be makes the
- * trace damaged; a key that is not known is one of a later version, and passed over. Numbers are
- * plain decimals, whatever the locale.
+ * All three are lines of text that may come from anyone. An invalid line means that the trace is
+ * damaged. An unknown key comes from a later version and is passed over. Numbers are plain
+ * decimals, whatever the locale.
  */
 #include "model_internal.h"
 #include "reader.h"
@@ -19,8 +19,8 @@
 #define CLOCK_HZ_MAX 1000000000000u
 
 /*
- * Take the next line off *text, without its newline; NULL at the end. A last line without newline
- * is none.
+ * Take the next line off *text, without its newline; NULL at the end. A last line without a newline
+ * does not count.
  */
 static char *next_line(char **text)
 {
@@ -79,7 +79,7 @@ static bool parse_i32(const char *text, int32_t *value)
 	return true;
 }
 
-/* Digits, and a point and digits. */
+/* Parse digits, which a point and more digits may follow. */
 static bool parse_decimal(const char *text, double *value)
 {
 	const char *c = text;
@@ -95,7 +95,9 @@ static bool parse_decimal(const char *text, double *value)
 	return c > text && !*c && c - text < 40;
 }
 
-/* Copy text, as much as fits; control characters, which no terminal should see, become '?'. */
+/*
+ * Copy as much of text as fits. Control characters become '?', because no terminal should see them.
+ */
 static bool copy_text(char *to, size_t bytes, const char *text)
 {
 	pem_copy_text(to, bytes, text);
@@ -160,7 +162,7 @@ static bool parse_command_process(struct pem_trace_info *info, char *value)
 	       copy_text(info->command_name, sizeof(info->command_name), name);
 }
 
-/* One member of the info by its name; true also for a name that is not known. */
+/* Parse the member of info that key names. An unknown key returns true. */
 static bool parse_member(struct pem_trace_info *info, const char *key, char *value)
 {
 	const struct {
@@ -214,7 +216,10 @@ static bool parse_member(struct pem_trace_info *info, const char *key, char *val
 	return true;
 }
 
-/* The whole file as one string. NULL with errno and error. */
+/*
+ * Read the whole file as one string, which the caller frees. NULL with errno, and with error unless
+ * errno is ENOENT.
+ */
 static char *read_about(int directory_fd, const char *name, struct pem_error *error)
 {
 	size_t bytes;
@@ -292,7 +297,7 @@ static bool parse_producer(struct pem_balances *b, size_t *capacity, char *line)
 	return copy_text(p->name, sizeof(p->name), name);
 }
 
-/* Index of the event whose id is these 8 hexadecimal digits, or -1. */
+/* Return the index of the event whose id is these 8 hexadecimal digits, or -1. */
 static ssize_t find_event(const struct pem_model *model, const char *digits)
 {
 	uint32_t id = 0;
@@ -325,7 +330,7 @@ static bool parse_event(struct pem_balances *b, const struct pem_model *model, c
 	    !parse_u64(discarded, &balance.discarded) ||
 	    !parse_u64(overwritten, &balance.overwritten))
 		return false;
-	/* Id 0: events lost where nothing could say which they were. */
+	/* Id 0: events that were lost where nothing could tell which events they were. */
 	if (strcmp(id, "00000000") != 0) {
 		i = find_event(model, id);
 		if (i < 0)

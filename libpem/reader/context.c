@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * context.c - who ran where: the one place where process and thread of kernel records are recovered
+ * context.c - who ran where: the only code that finds process and thread of kernel records
  *
  * Not here: when to learn and when to forget (trace.c).
  *
- * It goes by an event's meaning and its fields' roles, never by its name:
+ * It uses an event's meaning and its fields' roles, never its name:
  *	sets-thread	its cpu runs role 'thread' of role 'process' from here on; the record itself
  *			still belongs to role 'previous-thread'
- *	thread-start	role 'thread' belongs to role 'process', which, when new, is called what
- *			role 'parent' is called
- *	process-name	role 'process', or else the process that raised it, is called role 'name'
- *	thread-name	role 'thread' is called role 'name'; a new thread is called what the one
- *			that started it is called
+ *	thread-start	role 'thread' belongs to role 'process'; a new process takes the name of
+ *			role 'parent'
+ *	process-name	role 'name' is the name of role 'process', or else of the process that
+ *			raised the event
+ *	thread-name	role 'name' is the name of role 'thread'; a new thread takes the name of the
+ *			thread that started it
  *	thread-end	role 'thread' of role 'process' ends
- * Of CPUs it learns from PEM_PACKET_KERNEL alone; of names and of who started whom from all.
- * Starts, ends and names of processes are raised by the process that they name (thread-start: as
- * parent), which therefore runs on the CPU: this is how a context that was lost, or not yet known,
- * is found again before the next switch.
+ *
+ * Only packets of PEM_PACKET_KERNEL teach it what runs on CPUs. All packets teach it names, and
+ * which process started which. The process that an event names raises the starts, ends and names of
+ * processes itself (thread-start: its parent does). So that process runs on the CPU. In this way a
+ * lost or unknown context is found again before the next switch.
  */
 #include "reader.h"
 #include "util.h"
@@ -27,7 +29,7 @@
 
 #define NAME_BYTES 64
 
-/* From a process or thread id, which is never 0, to a value. Open-addressed, at most half full. */
+/* Maps a process or thread id, which is never 0, to a value. Open-addressed, at most half full. */
 struct map {
 	struct {
 		uint32_t key;
@@ -209,7 +211,7 @@ void pem_context_table__get(const struct pem_context_table *table, uint32_t cpu,
 	*tid = c->known ? c->tid : 0;
 }
 
-/* Value of the field with a role as an id, or 0. */
+/* Return the value of a field as an id; 0: there is no such field. */
 static uint32_t role_value(const struct pem_record *record, int field)
 {
 	return field >= 0 ? (uint32_t)pem_record__u64(record, (unsigned)field) : 0;
@@ -249,13 +251,16 @@ static int learn_switch(struct pem_context_table *table, const struct pem_event_
 	return rc;
 }
 
-/* What a thread starts is called like it; a number that had a name before must not keep it. */
+/*
+ * A new thread takes its starter's name. If the starter has none, a name that belonged to the same
+ * number before is removed.
+ */
 static int inherit_thread_name(struct pem_context_table *table, uint32_t starter, uint32_t tid)
 {
 	char name[NAME_BYTES] = "";
 	uint32_t i;
 
-	/* a copy: calling may move the names */
+	/* A copy: call() may move the names. */
 	if (map_find(&table->thread_names, starter, &i))
 		memcpy(name, table->names[i], NAME_BYTES);
 	else if (!map_find(&table->thread_names, tid, &i))
@@ -283,7 +288,10 @@ static int learn_start(struct pem_context_table *table, const struct pem_event_i
 	return *name ? pem_context_table__set_name(table, pid, name) : 0;
 }
 
-/* Who must be running on the record's CPU for the event to be raised, if that is not known. */
+/*
+ * If it is unknown what runs on the record's CPU, take the process that must run there to raise
+ * this event.
+ */
 static void learn_from_self(struct pem_context_table *table, const struct pem_event_info *info,
 			    struct pem_record *record)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * event_table.c - events of a trace, found by their ids
- */
+/* event_table.c - the table that finds a trace's events by their ids */
 #include "model_internal.h"
 #include "reader.h"
 

@@ -2,7 +2,7 @@
 /*
  * reader.h - what the parts of the trace reader share
  *
- * Not here: the public face (pem/trace.h).
+ * Not here: the public interface (pem/trace.h).
  *
  *	trace.c     opens a directory, merges its streams, hands out records
  *	stream.c    one stream file: packets and records in their order, checked
@@ -20,10 +20,10 @@
 
 #define PEM_CPUS_MAX 8192u
 #define PEM_STREAMS_MAX 65536u
-#define PEM_PACKET_BYTES_MAX (256u << 20) /* which none has in memory: see stream.c */
-#define PEM_ABOUT_BYTES_MAX (64u << 20) /* of .pem/run and of .pem/balance */
+#define PEM_PACKET_BYTES_MAX (256u << 20) /* no packet is in memory as a whole: see stream.c */
+#define PEM_ABOUT_BYTES_MAX (64u << 20) /* size of .pem/run and of .pem/balance, at most */
 
-/* What the hot loop needs of an event, found by its id. */
+/* An event as the hot loop needs it, found by its id. */
 struct pem_event_info {
 	const struct pem_event *event; /* NULL: free entry */
 	uint32_t id;
@@ -33,7 +33,7 @@ struct pem_event_info {
 	int16_t process, thread, previous_thread, parent, name; /* fields by role, or -1 */
 };
 
-/* Open-addressed, at most half full. */
+/* An open-addressed hash table, at most half full. */
 struct pem_event_table {
 	struct pem_event_info *entries;
 	uint32_t mask;
@@ -64,7 +64,10 @@ pem_event_table__find(const struct pem_event_table *table, uint32_t id)
 
 /* --- trace.c --- */
 
-/* pem_trace__open of a folder that is open already, and stays so; directory is what to call it. */
+/*
+ * As pem_trace__open, for a folder that is open already. directory_fd stays open. directory is the
+ * folder's name for errors.
+ */
 struct pem_trace *pem_trace__open_folder(int directory_fd, const char *directory,
 					 struct pem_error *error);
 
@@ -73,51 +76,51 @@ struct pem_trace *pem_trace__open_folder(int directory_fd, const char *directory
 enum pem_stream_head { PEM_HEAD_NONE, PEM_HEAD_RECORD, PEM_HEAD_DAMAGE, PEM_HEAD_END };
 
 struct pem_stream {
-	/* the head: what comes next from this stream */
+	/* the head: the next record or damage of this stream */
 	uint64_t clock;
 	uint32_t number;
 	enum pem_stream_head head;
 	const uint8_t *record; /* in buffer, 8-aligned */
 	const struct pem_event_info *info;
 	uint32_t record_bytes;
-	/* the packet it is in */
+	/* the packet of the head */
 	uint32_t pid, tid, cpu, source;
-	const uint8_t *end; /* of what the buffer holds of the packet's content */
-	/* bytes of the content that are in the file behind that; then end is 8-aligned, too */
+	const uint8_t *end; /* End of the part of the packet's content that is in the buffer */
+	/*
+	 * Bytes of the content that are in the file behind end. If there are any, end is 8-aligned
+	 * too.
+	 */
 	uint64_t beyond;
 	uint64_t timestamp_end;
-	bool starts_loss; /* the head's packet begins after records of this stream were lost */
+	bool starts_loss; /* Records of this stream were lost before the head's packet */
 	/* the file */
 	char *name;
 	int directory_fd; /* the trace's */
 	uint64_t file_bytes;
-	uint64_t packet_offset; /* of the packet in hand */
-	uint64_t next_offset; /* of the packet after it */
+	uint64_t packet_offset; /* offset of the head's packet */
+	uint64_t next_offset; /* offset of the packet after it */
 	uint8_t *buffer;
 	size_t block_bytes; /* read at once */
 	size_t capacity;
 	size_t filled;
-	uint64_t buffer_offset; /* in the file, of buffer[0] */
-	/* of the packet before */
+	uint64_t buffer_offset; /* offset of buffer[0] in the file */
+	/* the packet before */
 	bool any_packet;
 	bool lost_in_packet;
 	uint64_t discarded, overwritten, seq_num, instance_id;
 	/* the trace's */
 	const struct pem_event_table *events;
-	uint8_t *uuid; /* of all packets, once has_uuid */
+	uint8_t *uuid; /* uuid of all packets, once has_uuid is set */
 	bool *has_uuid;
 	bool torn;
-	struct pem_error damage; /* of a PEM_HEAD_DAMAGE */
+	struct pem_error damage; /* the error of a PEM_HEAD_DAMAGE */
 };
 
-/*
- * Move on to the next head. Never fails: damage is a head too, after which the stream goes on or
- * ends.
- */
+/* Move to the next head. Never fails: damage is a head too. After it the stream goes on or ends. */
 void pem_stream__advance(struct pem_stream *stream);
-/* Back to the file's start, no head yet. */
+/* Go back to the file's start. There is no head then. */
 void pem_stream__rewind(struct pem_stream *stream);
-/* Give the buffer back; it comes again when needed. */
+/* Free the buffer. It is allocated again when needed. */
 void pem_stream__release(struct pem_stream *stream);
 
 /* --- context.c --- */
@@ -126,23 +129,26 @@ struct pem_context_table;
 
 struct pem_context_table *pem_context_table__new(void);
 void pem_context_table__free(struct pem_context_table *table);
-/* Forget all but keep the memory. */
+/* Forget everything, but keep the memory. */
 void pem_context_table__reset(struct pem_context_table *table);
-/* A process's name; what comes before its last slash is left out. 0 or -ENOMEM. */
+/* Set a process's name to the part of name behind its last slash. Returns 0 or -ENOMEM. */
 int pem_context_table__set_name(struct pem_context_table *table, uint32_t pid, const char *name);
-/* The same with its name as it is. */
+/* Set a process's name to the whole of name. Returns 0 or -ENOMEM. */
 int pem_context_table__call(struct pem_context_table *table, uint32_t pid, const char *name);
 const char *pem_context_table__name(const struct pem_context_table *table, uint32_t pid);
-/* Thread tid, of process pid (0: not known), is called so. 0 or -ENOMEM. */
+/* Set the name of thread tid of process pid (0: unknown). Returns 0 or -ENOMEM. */
 int pem_context_table__call_thread(struct pem_context_table *table, uint32_t pid, uint32_t tid,
 				   const char *name);
 const char *pem_context_table__thread_name(const struct pem_context_table *table, uint32_t tid);
-/* What runs on cpu (below PEM_CPUS_MAX) is unknown from here on. */
+/* Forget which thread runs on cpu (below PEM_CPUS_MAX). */
 void pem_context_table__lose(struct pem_context_table *table, uint32_t cpu);
-/* Who runs on cpu. */
+/* Set *pid and *tid to the process and thread that run on cpu; 0: unknown. */
 void pem_context_table__get(const struct pem_context_table *table, uint32_t cpu, uint32_t *pid,
 			    uint32_t *tid);
-/* Learn from a record of an event that sets context, whose pid and tid are filled. 0 or -ENOMEM. */
+/*
+ * Learn from a record of an event that sets context. The record's pid and tid are filled in, and
+ * may be corrected. Returns 0 or -ENOMEM.
+ */
 int pem_context_table__learn(struct pem_context_table *table, const struct pem_event_info *info,
 			     struct pem_record *record);
 
@@ -159,16 +165,16 @@ struct pem_balances {
 };
 
 /*
- * 0 also when the file is missing or ends early: complete is false then, and nothing else is
- * filled.
+ * Read .pem/balance. Returns 0, or -errno with error. If the file is missing or ends early it
+ * returns 0: complete is then false, and nothing else is filled.
  */
 int pem_about__read_balance(int directory_fd, const struct pem_model *model,
 			    struct pem_balances *balances, struct pem_error *error);
 void pem_balances__free(struct pem_balances *balances);
 
 /*
- * What processes and threads are called that were there before the recording; the last entry of
- * each counts.
+ * Names of processes and threads that existed before the recording. If one is there twice, the last
+ * entry counts.
  */
 struct pem_process_names {
 	struct pem_process_name {
@@ -178,11 +184,17 @@ struct pem_process_names {
 	} * names;
 	size_t count;
 };
-/* 0, also if there is no such file: then names is left alone; or -errno with error. */
+/*
+ * Read .pem/names. Returns 0, or -errno with error. If there is no such file it returns 0, and
+ * names is unchanged.
+ */
 int pem_about__read_names(int directory_fd, struct pem_process_names *names,
 			  struct pem_error *error);
 
-/* pem_trace__next for a caller whose record is longer or shorter than this version's. */
+/*
+ * As pem_trace__next, for a caller whose struct pem_record is longer or shorter than this
+ * version's.
+ */
 int pem_trace__next_resized(struct pem_trace *trace, struct pem_record *record,
 			    struct pem_error *error);
 

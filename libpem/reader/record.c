@@ -2,7 +2,7 @@
 /*
  * record.c - the fields of a record that the reader, or the producer, has checked
  *
- * Not here: checking (pem_event__record_bytes in model.c).
+ * Not here: checking (pem_event__record_bytes in record_bytes.c).
  */
 #include "reader.h"
 #include "sized.h"
@@ -32,7 +32,8 @@ static struct number load(const struct pem_record *record, unsigned field)
 		return n;
 	f = &record->event->fields[field];
 	bytes = pem_type__bytes(f->type);
-	memcpy(&bits, record->data + f->offset, bytes); /* 0 bytes of strings, lists and arrays */
+	/* strings, lists and arrays have 0 bytes here */
+	memcpy(&bits, record->data + f->offset, bytes);
 	switch (f->type) {
 	case PEM_TYPE_INT8:
 	case PEM_TYPE_INT16:
@@ -64,7 +65,7 @@ uint64_t pem_record__u64(const struct pem_record *record, unsigned field)
 		return n.u;
 	if (n.kind == SIGNED)
 		return (uint64_t)n.i;
-	if (!(n.f > 0)) /* NaN too */
+	if (!(n.f > 0)) /* also true for a NaN */
 		return 0;
 	return n.f < 18446744073709551616.0 ? (uint64_t)n.f : UINT64_MAX;
 }
@@ -91,7 +92,7 @@ double pem_record__f64(const struct pem_record *record, unsigned field)
 	return n.kind == UNSIGNED ? (double)n.u : n.kind == SIGNED ? (double)n.i : n.f;
 }
 
-/* Where the tail of field begins: the tails of the fields before it come first. */
+/* Return where the tail of a field begins: behind the tails of the fields before it. */
 static const uint8_t *tail(const struct pem_record *record, unsigned field, uint32_t *count)
 {
 	const struct pem_event *event = record->event;
@@ -156,7 +157,10 @@ static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count)
 	return hash;
 }
 
-/* A number hashes alike whatever its width: the other end may store it in another. */
+/*
+ * A number has the same hash in every width, because the event at the other end may store it in
+ * another width.
+ */
 static uint64_t hash_field(uint64_t hash, const struct pem_record *record, unsigned field)
 {
 	const char *text;
@@ -197,7 +201,10 @@ uint64_t pem_record__key(const struct pem_record *record, enum pem_role address)
 	return hash ? hash : 1;
 }
 
-/* Append to a text of which used bytes are there, or would be if it were not full. */
+/*
+ * Append to a text that has used bytes, or would have them if it were not full. Returns the new
+ * used.
+ */
 static size_t append(char *text, size_t bytes, size_t used, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 

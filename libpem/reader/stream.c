@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * stream.c - one stream file: its packets and records in their order, each field checked before it
- * is used
+ * stream.c - one stream file: its packets and records in their order, each field checked before use
  *
  * Not here: order among streams, process and thread of kernel records (trace.c, context.c).
  *
- * The file is read in blocks rather than mapped: whoever truncates a mapped file kills its reader
- * with SIGBUS. It is opened for each block, so that the number of streams is not bounded by that of
- * descriptors. A record lies in the buffer as a whole, at a multiple of 8, as in the ring it came
- * from. Of a packet that is longer than a block the buffer holds a part: what a packet claims to
- * hold takes no memory, be it in a sparse file.
+ * The file is read in blocks, not mapped: if another program truncates a mapped file, SIGBUS kills
+ * the reader. The file is opened for each block, so that the number of descriptors does not limit
+ * the number of streams. A record lies in the buffer as a whole, at a multiple of 8, as in the ring
+ * that it came from. If a packet is longer than a block, the buffer holds a part of it. So a packet
+ * that claims to be long takes no memory, even in a sparse file.
  */
 #include "reader.h"
 #include "util.h"
@@ -23,8 +22,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STREAM_GOES_ON 1 /* at s->record, which is to be decoded */
-#define STREAM_TORN 2 /* the file is shorter than it was: the stream ends */
+#define STREAM_GOES_ON 1 /* s->record is the next record to decode */
+#define STREAM_TORN 2 /* the file has become shorter: the stream ends */
 #define ALIGN_UP(n) (((n) + (PEM_RECORD_ALIGN - 1)) & ~(size_t)(PEM_RECORD_ALIGN - 1))
 
 static __attribute__((format(printf, 2, 3))) int damaged(struct pem_stream *s, const char *format,
@@ -70,9 +69,9 @@ static int read_at(struct pem_stream *s, uint8_t *to, size_t bytes, uint64_t off
 }
 
 /*
- * Have bytes of the file in the buffer, from an offset on, which lies at a multiple of 8 then; the
- * caller has seen that the file held as many when it was opened. NULL: damage is worded, or the
- * file has become shorter (torn is set).
+ * Read so many bytes of the file, from offset on, into the buffer. They begin at a multiple of 8
+ * there. The caller has checked that the file had them when it was opened. Returns them. NULL:
+ * either damage is set, or the file has become shorter, and torn is set.
  */
 static const uint8_t *bytes_at(struct pem_stream *s, uint64_t offset, size_t bytes)
 {
@@ -163,7 +162,7 @@ static int check_context(struct pem_stream *s, const struct pem_packet *p)
 	return 0;
 }
 
-/* Take over the checked header; bytes of the content are at data. */
+/* Begin a packet whose header is checked. bytes of its content are at data. */
 static void begin_packet(struct pem_stream *s, const struct pem_packet *p, const uint8_t *data,
 			 size_t bytes)
 {
@@ -174,11 +173,11 @@ static void begin_packet(struct pem_stream *s, const struct pem_packet *p, const
 			    : p->events_discarded || p->events_overwritten || p->packet_seq_num;
 
 	/*
-	 * A packet's count may have grown before its first record or after its last one, depending
-	 * on who wrote it: what was known is doubtful at the beginning of this packet, and of the
-	 * next.
+	 * A producer may count a loss before a packet's first record or after its last one. So what
+	 * was known is doubtful at the beginning of this packet, and of the next one.
 	 */
-	s->starts_loss |= lost || s->lost_in_packet; /* a packet without records passes it on */
+	/* a packet without records passes the mark to the next packet */
+	s->starts_loss |= lost || s->lost_in_packet;
 	s->lost_in_packet = lost;
 	s->discarded = p->events_discarded;
 	s->overwritten = p->events_overwritten;
@@ -202,8 +201,8 @@ static void begin_packet(struct pem_stream *s, const struct pem_packet *p, const
 }
 
 /*
- * How much to have in the buffer of what is left of a packet: all, or a block, and at least so many
- * bytes.
+ * Return how much of the rest of a packet to have in the buffer: all of it, or a block, but at
+ * least at_least bytes.
  */
 static size_t part_of(const struct pem_stream *s, uint64_t left, size_t at_least)
 {
@@ -212,7 +211,9 @@ static size_t part_of(const struct pem_stream *s, uint64_t left, size_t at_least
 	return left > part ? part : (size_t)left;
 }
 
-/* Enter the next packet. STREAM_GOES_ON; 0: the stream ends here; -EINVAL: damaged. */
+/*
+ * Enter the next packet. Returns STREAM_GOES_ON. 0: the stream ends here. -EINVAL: it is damaged.
+ */
 static int next_packet(struct pem_stream *s)
 {
 	struct pem_packet packet;
@@ -223,7 +224,7 @@ static int next_packet(struct pem_stream *s)
 
 	s->packet_offset = s->next_offset;
 	left = s->file_bytes - s->packet_offset;
-	s->next_offset = s->file_bytes; /* unless all is well */
+	s->next_offset = s->file_bytes; /* stays so if the packet is damaged */
 	s->end = s->record = NULL;
 	s->beyond = 0;
 	s->record_bytes = 0;
@@ -254,7 +255,10 @@ static int next_packet(struct pem_stream *s)
 	return STREAM_GOES_ON;
 }
 
-/* Have more of the packet in the buffer, from the record in hand on: at least bytes, or all. */
+/*
+ * Read more of the packet into the buffer, from the record at s->record on: at least bytes, or all
+ * that is left. Returns STREAM_GOES_ON, STREAM_TORN, or -EINVAL.
+ */
 static __attribute__((noinline)) int read_on(struct pem_stream *s, size_t bytes)
 {
 	uint64_t left = (uint64_t)(s->end - s->record) + s->beyond;
@@ -271,7 +275,10 @@ static __attribute__((noinline)) int read_on(struct pem_stream *s, size_t bytes)
 	return STREAM_GOES_ON;
 }
 
-/* The record at s->record: find its event, its length and its clock. 0, -EINVAL, or as read_on. */
+/*
+ * Decode the record at s->record: find its event, its length and its clock. Returns 0, -EINVAL, or
+ * what read_on returns.
+ */
 static int decode(struct pem_stream *s)
 {
 	size_t left = (size_t)(s->end - s->record), most = sizeof(struct pem_record_header);
@@ -298,8 +305,8 @@ static int decode(struct pem_stream *s)
 			       info->event->name);
 	}
 	/*
-	 * What a reader sets aside for a record it can judge by the event, and not by what a file
-	 * claims.
+	 * A reader may reserve memory for a record by its event's max_bytes, so a longer record is
+	 * damage.
 	 */
 	if (PEM_UNLIKELY(info->has_tail && bytes > info->event->max_bytes))
 		return damaged(s, "a record of %.100s of %d bytes, but %u are the most",
@@ -321,10 +328,7 @@ void pem_stream__release(struct pem_stream *s)
 	s->capacity = s->filled = 0;
 }
 
-/*
- * Behind the last record that the buffer holds of a packet: what comes is in its next part, or in
- * another packet.
- */
+/* Go on behind the last record of the buffer: to the packet's next part, or to another packet. */
 static __attribute__((noinline)) int leave_part(struct pem_stream *s)
 {
 	size_t left = (size_t)(s->end - s->record);
@@ -357,8 +361,8 @@ void pem_stream__advance(struct pem_stream *s)
 	}
 	while (PEM_LIKELY(rc == STREAM_GOES_ON)) {
 		/*
-		 * again if the buffer held a part of the record only: then it holds all that there
-		 * is
+		 * decode() runs again if the buffer had only a part of the record. read_on() has
+		 * then read the rest, as far as there is any.
 		 */
 		rc = decode(s);
 		if (PEM_LIKELY(rc == 0)) {
@@ -371,7 +375,7 @@ void pem_stream__advance(struct pem_stream *s)
 	s->beyond = 0;
 	s->record_bytes = 0;
 	s->lost_in_packet = true;
-	pem_stream__release(s); /* nothing of it is asked for until the stream goes on */
+	pem_stream__release(s); /* the buffer is not needed until the stream goes on */
 }
 
 void pem_stream__rewind(struct pem_stream *s)

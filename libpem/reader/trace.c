@@ -5,9 +5,9 @@
  *
  * Not here: packets (stream.c), context (context.c), run and balance (about.c).
  *
- * Streams wait in a heap, ordered by the clock of what comes next from each; the one being read is
- * outside of it and stays there while it is ahead of the heap's first, which costs one comparison a
- * record.
+ * Streams wait in a heap, ordered by the clocks of their heads. The stream that is being read is
+ * not in the heap. It goes on being read while its head comes before the head of the heap's first
+ * stream. This costs one comparison for each record.
  */
 #include "model_internal.h"
 #include "reader.h"
@@ -22,8 +22,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define BUFFERS_BYTES ((size_t)64 << 20) /* of all streams together, as far as blocks allow */
-/* 256 MiB for as many streams as there may be */
+/* buffers of all streams together, if blocks can be so small */
+#define BUFFERS_BYTES ((size_t)64 << 20)
+/* 256 MiB for the greatest number of streams */
 #define BLOCK_BYTES_MIN ((size_t)PEM_RECORD_BYTES_MAX)
 #define BLOCK_BYTES_MAX ((size_t)256 << 10)
 #define NS_PER_S 1000000000u
@@ -38,20 +39,20 @@ struct pem_trace {
 	struct pem_event_table events;
 	struct pem_context_table *context;
 	const struct pem_trace_producer **images; /* producers in the order of their starts */
-	size_t next_image; /* the first one that has not started yet */
+	size_t next_image; /* index of the first image that has not started yet */
 	uint64_t next_image_clock;
 	struct pem_stream *streams;
 	size_t stream_count;
 	uint8_t uuid[16];
 	bool has_uuid;
 	/* merge */
-	struct pem_stream *current; /* not in the heap; its head is the one handed out last */
+	struct pem_stream *current; /* not in the heap; its head was handed out last */
 	struct pem_stream **heap;
 	size_t heap_count;
 	bool started;
 	/*
-	 * time: nanoseconds at the last whole second passed, and 2^64 parts of a nanosecond per
-	 * tick
+	 * Members for the time: nanoseconds at the last whole second passed, and 2^-64 parts of a
+	 * nanosecond for each tick.
 	 */
 	uint64_t second_clock;
 	uint64_t second_ns;
@@ -115,7 +116,7 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(((const struct pem_stream *)a)->name, ((const struct pem_stream *)b)->name);
 }
 
-/* Find the stream files, numbered in the order of their names. */
+/* Find the stream files, and number them in the order of their names. */
 static int open_streams(struct pem_trace *trace)
 {
 	DIR *dir = pem_list_folder(trace->directory_fd);
@@ -176,7 +177,9 @@ static int sort_images(struct pem_trace *trace)
 	return 0;
 }
 
-/* A producer's name is cut: where the same is known in full it stays. */
+/*
+ * Name an image's process. A producer's name is cut. If the full name is known already, it stays.
+ */
 static int name_image(struct pem_trace *trace, const struct pem_trace_producer *image)
 {
 	const char *known = pem_context_table__name(trace->context, image->pid);
@@ -186,7 +189,7 @@ static int name_image(struct pem_trace *trace, const struct pem_trace_producer *
 	return pem_context_table__set_name(trace->context, image->pid, image->name);
 }
 
-/* The process of each image that started until then is called as it is. */
+/* Name the process of each image that started until clock. */
 static int name_images(struct pem_trace *trace, uint64_t clock)
 {
 	size_t count = trace->balances.producer_count;
@@ -203,7 +206,10 @@ static int name_images(struct pem_trace *trace, uint64_t clock)
 	return rc;
 }
 
-/* A process that replaced its image is there twice: it begins with the name of the first. */
+/*
+ * Name all processes as they are at the start of the trace. A process that replaced its image has
+ * two images: it begins with the name of the first.
+ */
 static int name_first_images(struct pem_trace *trace)
 {
 	size_t count = trace->balances.producer_count, i;
@@ -322,7 +328,7 @@ struct pem_trace *pem_trace__open(const char *directory, struct pem_error *error
 		return NULL;
 	}
 	trace = pem_trace__open_folder(fd, directory, error);
-	close(fd); /* which leaves errno alone */
+	close(fd); /* errno stays: close() succeeds */
 	return trace;
 }
 
@@ -374,7 +380,7 @@ static void sift_down(struct pem_trace *trace, size_t i)
 	heap[i] = s;
 }
 
-/* Take the first stream off the heap. */
+/* Take the first stream off the heap; NULL: the heap is empty. */
 static struct pem_stream *pop(struct pem_trace *trace)
 {
 	struct pem_stream *first;
@@ -422,9 +428,9 @@ static inline void step(struct pem_trace *trace)
 }
 
 /*
- * Nanoseconds since the start, rounded down; 0 before it. Exact: within a second the ticks are
- * fewer than the clock's rate, and then the error of the rounded-up fraction, below ticks / 2^64,
- * is less than 1 / rate.
+ * Return the nanoseconds since the start, rounded down; 0 before the start. The result is exact.
+ * Within a second there are fewer ticks than the clock's rate. The error of the rounded-up fraction
+ * is below ticks / 2^64, so it is less than 1 / rate.
  */
 static inline uint64_t time_ns(struct pem_trace *trace, uint64_t clock)
 {
@@ -482,7 +488,7 @@ int pem_trace__next(struct pem_trace *trace, struct pem_record *record, struct p
 	if (s->info->sets_context &&
 	    PEM_UNLIKELY(pem_context_table__learn(trace->context, s->info, record)))
 		return pem_error__set(error, -ENOMEM, "no memory to follow processes");
-	/* whichever of the ways it came */
+	/* Callers see one kernel source, whatever source delivered the record. */
 	if (s->source == PEM_PACKET_KERNEL_THREAD)
 		record->source = PEM_PACKET_KERNEL;
 	return 1;

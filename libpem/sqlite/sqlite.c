@@ -3,19 +3,19 @@
  * sqlite.c - libpem-sqlite.so: the events of spec/app/sqlite.xml, from programs that use the shared
  * library libsqlite3
  *
- * Preloaded, it stands in front of the calls that open databases and run statements. SQLite's own
- * hooks (trace, commit, rollback) are left to the program, which may have set them. SQLite calls
- * some of these functions itself, for sqlite3_exec and for the tables of extensions: these
- * statements show too.
+ * The library is preloaded, and stands in front of the calls that open databases and run
+ * statements. It does not use SQLite's own hooks (trace, commit, rollback), because the program may
+ * have set them. SQLite calls some of these functions itself, for sqlite3_exec and for the tables
+ * of extensions. These statements are shown too.
  *
- * It does not link with libsqlite3, so that a process without it can be preloaded. The real
- * functions are found before main in the libraries that the program was started with. A module of
- * an interpreter may load them later for itself alone, or hold them itself: then they are found
- * when it opens a database, in the module, in what it needs, or in libsqlite3 by its name. That
- * alone asks the loader, whose lock it takes; the loader's errors and errno stay as they are.
+ * It does not link with libsqlite3, so a process without that library can preload it. The real
+ * functions are found before main, in the libraries that the program was started with. A module of
+ * an interpreter may load them later for itself alone, or contain them. Then they are found when it
+ * opens a database: in the module, in the libraries that it needs, or in libsqlite3 by its name.
+ * Only this search takes the loader's lock. It keeps the loader's errors and errno.
  *
  * Not here: programs with SQLite linked in statically, or with two copies of it; checkpoints by
- * PRAGMA, which SQLite carries out inside.
+ * PRAGMA, which SQLite does inside itself.
  */
 #include <sqlite3.h>
 
@@ -30,7 +30,7 @@
 #define EXPORT __attribute__((visibility("default")))
 #define SITE ((uintptr_t)__builtin_return_address(0))
 
-/* The real functions; NULL: not found. In the order of names. */
+/* The real functions, in the order of names; NULL: not found. */
 static struct {
 	__typeof__(&sqlite3_step) step;
 	__typeof__(&sqlite3_open) open;
@@ -49,7 +49,7 @@ static struct {
 } real;
 
 static const char *const names[] = {
-	"sqlite3_step", /* which whatever is SQLite has */
+	"sqlite3_step", /* every SQLite has this one */
 	"sqlite3_open",
 	"sqlite3_open_v2",
 	"sqlite3_close",
@@ -71,8 +71,8 @@ typedef void *__attribute__((may_alias)) any_pointer;
 
 enum {
 	NOT_FOUND,
-	FOUND_AT_START, /* in a library that stays as long as the process */
-	FOUND_LATER, /* in one that may be unloaded, and loaded again elsewhere */
+	FOUND_AT_START, /* in a library that stays until the process ends */
+	FOUND_LATER, /* in a library that may be unloaded, and loaded again at another address */
 };
 static int state;
 
@@ -87,7 +87,10 @@ static void publish(void *const found[COUNT], int how)
 	__atomic_store_n(&state, how, __ATOMIC_RELEASE);
 }
 
-/* Before any constructor that could use SQLite: only what the loader reserves comes earlier. */
+/*
+ * This runs before any constructor that could use SQLite: only constructors with reserved numbers
+ * run earlier.
+ */
 __attribute__((constructor(101))) static void find_at_start(void)
 {
 	void *found[COUNT];
@@ -104,7 +107,7 @@ static void find_later(uintptr_t site)
 		publish(found, FOUND_LATER);
 }
 
-/* Threads that come here at once find the same. */
+/* Several threads may search at once: all find the same. */
 static void find(uintptr_t site)
 {
 	/* xd */
@@ -113,8 +116,8 @@ static void find(uintptr_t site)
 }
 
 /*
- * Of a library that was unloaded no database is open: so where it is now matters from the next one
- * on.
+ * A library that was unloaded has no open database. So its new address is needed only when the next
+ * database is opened.
  */
 static void find_for_open(uintptr_t site)
 {
@@ -216,7 +219,10 @@ static void statement_end(sqlite3_stmt *statement, int rc)
 					       counter(database, SQLITE_DBSTATUS_CACHE_WRITE));
 }
 
-/* A transaction ended in this step. SQLite rolls back by itself after some errors. */
+/*
+ * Raise the end of a transaction that ended in this step. SQLite rolls back by itself after some
+ * errors.
+ */
 static void transaction_end(sqlite3_stmt *statement, uintptr_t database, int rc)
 {
 	const char *text = real.sql(statement);

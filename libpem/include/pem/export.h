@@ -27,8 +27,8 @@ struct pem_export_options {
 	size_t size; /* of this struct; 0: as in version 0.2.0 */
 	const char *title; /* for people; may be NULL */
 	/*
-	 * Called now and then in long work, from the thread that called run; may be NULL. done and
-	 * total are records.
+	 * Called now and then in long work, by the thread that called run; may be NULL. done and
+	 * total are numbers of records.
 	 */
 	void (*progress)(uint64_t done, uint64_t total, void *arg);
 	void *progress_arg;
@@ -40,20 +40,20 @@ struct pem_exporter {
 	uint32_t reserved;
 	const char *name; /* what follows --to */
 	const char *description; /* one line */
-	const char *suffix; /* of the default output file, with its dot */
+	const char *suffix; /* suffix of the default output file, with its dot */
 	/*
-	 * Write the whole trace, from its start, to path. '-' is standard output, where that makes
-	 * sense. options may be NULL. On failure nothing is left at path. 0, or -errno with error
-	 * set. May block on files.
+	 * Write the whole trace, from its start, to path. '-' is standard output, if the format
+	 * allows it. options may be NULL. On failure no file is left at path. Returns 0, or -errno
+	 * with error set. May block on files.
 	 */
 	int (*run)(struct pem_trace *trace, const char *path,
 		   const struct pem_export_options *options, struct pem_error *error);
 };
 
 /*
- * Copy the options that run was given; NULL: the copy has the defaults. 0, or -errno with error:
- * they set what this exporter does not know. Thread-safe, async-signal-safe without error, does not
- * block.
+ * Copy the options that run got. given NULL: the copy has the defaults. Returns 0, or -errno with
+ * error: the options set members that this exporter does not know. Thread-safe, async-signal-safe
+ * without error, does not block.
  */
 static inline int pem_export__options(struct pem_export_options *copy,
 				      const struct pem_export_options *given,

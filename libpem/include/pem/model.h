@@ -14,8 +14,8 @@
  *		printf("%s\n", pem_model__event(model, i)->name);
  *	pem_model__free(model);
  *
- * A model is used by one thread at a time while events are added, by any number after that. No
- * function here blocks, or is async-signal-safe, unless its comment says so.
+ * While events are added, one thread at a time may use a model. After that any number of threads
+ * may. No function here blocks, or is async-signal-safe, unless its comment says so.
  */
 #ifndef PEM_MODEL_H
 #define PEM_MODEL_H
@@ -63,20 +63,20 @@ int pem_model__add_catalogue(struct pem_model *model, struct pem_error *error);
 
 /*
  * Called with a model text of bytes bytes, which has a NUL behind it and lives during the call.
- * origin: the file that carries it. Returns 0 to go on; what is not ends the search.
+ * origin: the file that carries it. Returns 0 to go on; any other value ends the search.
  */
 typedef int (*pem_model_visit)(void *arg, const char *text, size_t bytes, const char *origin);
 
 /*
- * Find the models that a program carries: hand visit each one of the program file and of the
- * libraries that it needs, which are searched as the loader does. Stubs of pem-codegen carry them
- * since version 0.2.0. One model may come several times. The texts are hostile input, as
+ * Find the models that a program carries: call visit with each model of the program file and of the
+ * libraries that it needs. Libraries are searched as the loader does. Stubs of pem-codegen carry
+ * them since version 0.2.0. One model may come several times. The texts are hostile input, as
  * pem_model__add_text() and pem_session__add_model() take it. Nothing of the files is run.
  *
- * Returns how many models there were. 0: also for what is no 64-bit ELF file, such as a script.
- * -ECANCELED: visit ended it. -EINVAL: the program is damaged; -E2BIG: it names thousands of places
- * of libraries; -ENOENT and others: it can't be read; with error. A library that is missing or
- * damaged is passed over. Thread-safe. Blocks on files.
+ * Returns how many models there were. 0: also for a file that is no 64-bit ELF file, such as a
+ * script. -ECANCELED: visit ended it. -EINVAL: the program is damaged; -E2BIG: it names thousands
+ * of paths of libraries; -ENOENT and others: it can't be read. All come with error. A library that
+ * is missing or damaged is passed over. Thread-safe. Blocks on files.
  */
 int pem_program__models(const char *path, pem_model_visit visit, void *arg,
 			struct pem_error *error);
@@ -101,8 +101,8 @@ const struct pem_event *pem_model__by_name(const struct pem_model *model, const 
 /* --- an event --- */
 
 /*
- * Are two events the same for a reader of their records, which hold the same bytes? 1 or 0. What
- * people say about them may differ: descriptions, levels, meanings, roles, labels, sources.
+ * Return 1 if two events are equal for a reader of their records, which then hold the same bytes;
+ * else 0. Descriptions, levels, meanings, roles, labels and sources may differ.
  */
 int pem_event__equal(const struct pem_event *a, const struct pem_event *b);
 
@@ -113,7 +113,7 @@ int pem_event__field(const struct pem_event *event, const char *name);
 int pem_event__field_by_role(const struct pem_event *event, enum pem_role role);
 
 /*
- * Does an event match a pattern? 1 or 0. A pattern is
+ * Return 1 if an event matches a pattern, else 0. A pattern is
  *
  *	LAYER			'OS', 'os'
  *	CLASS			'Sched', 'OS::Sched'
@@ -122,19 +122,20 @@ int pem_event__field_by_role(const struct pem_event *event, enum pem_role role);
  *	PATTERN@2		only events of version 2
  *	a tracepoint or probe that events come from: 'sched:*', 'fentry:vfs_read'
  *
- * Case counts but in the layer. 'usdt:PATH:NAME' is of any provider.
+ * Upper and lower case differ, except in the layer. 'usdt:PATH:NAME' matches every provider.
  */
 int pem_event__matches(const struct pem_event *event, const char *pattern);
 
 /*
- * Length in bytes of the record at data, which starts with its header, of which available bytes may
- * be read. -EINVAL: it does not fit, or a string has no end. No byte beyond available is touched.
- * Async-signal-safe.
+ * Return the length in bytes of the record at data, which starts with its header. available bytes
+ * may be read there. -EINVAL: the record does not fit, or a string has no end. No byte beyond
+ * available is read. Async-signal-safe.
  */
 int pem_event__record_bytes(const struct pem_event *event, const uint8_t *data, size_t available);
 
 /*
- * What a field's label calls a value, which is sign-extended if the field is signed; NULL: nothing.
+ * Return the name of the label for a value; NULL: none. value: sign-extended if the field is
+ * signed.
  */
 const char *pem_field__label(const struct pem_field *field, uint64_t value);
 

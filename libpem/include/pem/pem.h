@@ -38,9 +38,9 @@
  *
  * Structs that the caller allocates
  *
- * They begin with their size, so that they can grow (<pem/sized.h> has the rules). What is zero is
- * the default. A struct that is read may be {0}. A struct that is filled in needs its size.
- * pem_error has no size and does not grow. What libpem allocates (events, models, a trace's
+ * They begin with their size, so that they can grow (<pem/sized.h> has the rules). A member that is
+ * zero has its default. A struct that is read may be {0}. A struct that is filled in needs its
+ * size. pem_error has no size and does not grow. What libpem allocates (events, models, a trace's
  * description) grows at its end.
  *
  * Threads and signals
@@ -53,8 +53,8 @@
  *
  * Closing or unregistering a handle ends its use: no other thread may be using it. Both wait for
  * calls of its function that run in other threads. So two functions that unregister each other's
- * callbacks while both run wait for ever. So does a caller that holds a lock which the function is
- * about to take.
+ * callbacks while both run wait for ever. A caller waits for ever too if it holds a lock that the
+ * function is about to take.
  *
  * Sources
  *
@@ -90,26 +90,26 @@ struct pem_log;
 const char *pem_version(void);
 
 /*
- * Rate of pem_clock() of <pem/clock.h> in Hz. Measured against CLOCK_MONOTONIC_RAW once in a
- * process where the CPU does not tell. Takes no lock of a session. Thread-safe.
+ * Rate of pem_clock() of <pem/clock.h> in Hz. If the CPU does not report it, it is measured once in
+ * a process, against CLOCK_MONOTONIC_RAW. Takes no lock of a session. Thread-safe.
  */
 uint64_t pem_clock__hz(void);
 
 /*
  * The runtime directory: the folder of shared memory in which this user's programs and consumers
- * find each other. path gets its name. It is made with mode 0700 if it is missing. The first that
- * can be had is taken:
+ * find each other. path gets its name. It is made with mode 0700 if it is missing. The first one
+ * that can be used is taken:
  *
  *	PEM_RUNTIME_DIR		alone, if it is set
  *	XDG_RUNTIME_DIR/pem
  *	/run/user/UID/pem
- *	/dev/shm/pem-UID	or pem-UID-RANDOM, where somebody else has taken that name
+ *	/dev/shm/pem-UID	or pem-UID-RANDOM, if another user has taken that name
  *	/tmp/pem-UID		likewise
  *
- * A program with rights that its user has not ignores the variables. 0, or -errno, and path then
- * names what was tried last. -EPERM: it is no folder, or one that others may write to, or it lies
- * in another ordinary user's folder. Takes no lock. Thread-safe, async-signal-safe. Blocks on
- * files.
+ * A program that has more rights than its user ignores the variables. Returns 0, or -errno; path
+ * then names the directory tried last. -EPERM: it is no directory, other users may write to it, or
+ * it lies in another ordinary user's directory. Takes no lock. Thread-safe, async-signal-safe.
+ * Blocks on files.
  */
 int pem_runtime_dir(char *path, size_t bytes);
 
@@ -118,8 +118,9 @@ int pem_runtime_dir(char *path, size_t bytes);
 #define PEM_ANY 0u /* pid or tid: unrestricted */
 
 /*
- * Where events count. All of it has to hold. What is zero restricts nothing: {0} is everywhere, and
- * {.pid = 1} is process 1 on every CPU. Where a function takes a context, NULL stands for {0}.
+ * Where events count. All members have to hold. A member that is zero restricts nothing: {0} is
+ * everywhere, and {.pid = 1} is process 1 on every CPU. Where a function takes a context, NULL
+ * stands for {0}.
  *
  * A context that contradicts itself is refused with EINVAL: a cpu without one_cpu, or a program
  * without a NUL.
@@ -130,10 +131,11 @@ struct pem_context {
 	uint32_t cpu;
 	uint32_t pid; /* as this process knows it */
 	uint32_t tid;
-	uint32_t follow; /* 1, with pid: also what that process starts, across fork and exec */
+	uint32_t follow; /* 1, with pid: also processes that it starts, across fork and exec */
 	/* Inode number of any of the process's namespaces, as 'ls -Li /proc/PID/ns' shows them. */
 	uint32_t in_namespace;
-	uint64_t cgroup; /* in this version 2 control group or below it: pem_cgroup_id() */
+	/* a version 2 control group; processes below it count too: pem_cgroup_id() */
+	uint64_t cgroup;
 	/* The process's name as in /proc/PID/comm, of at most 15 bytes. */
 	char program[PEM_NAME_BYTES];
 };
@@ -152,8 +154,8 @@ enum pem_log_level {
 	PEM_LOG_WARNING,
 	PEM_LOG_INFO,
 	/*
-	 * How far work of more than two seconds is. Each text replaces the last one. "": the work
-	 * is done. Only with pem_session_options.progress.
+	 * Progress of work that takes more than two seconds. Each text replaces the last one. "":
+	 * the work is done. Only with pem_session_options.progress.
 	 */
 	PEM_LOG_PROGRESS
 };
@@ -169,82 +171,84 @@ struct pem_session_options {
 	int overwrite;
 	int progress; /* 1: log is called with PEM_LOG_PROGRESS, too */
 	/*
-	 * Called with a sentence for people, without a newline, from any thread of the session.
-	 * NULL: nobody is told.
+	 * Called with a sentence for people, without a newline, by any thread of the session. NULL:
+	 * sentences are dropped.
 	 */
 	void (*log)(enum pem_log_level level, const char *text, void *arg);
 	void *log_arg;
 };
 
 /*
- * Open a session; options may be NULL. NULL with errno and error: EINVAL, no pool can be so;
- * EACCES, ENOSPC and others of the runtime directory. The caller closes it. Blocks on files.
+ * Open a session; options may be NULL. NULL with errno and error. EINVAL: a pool can't have these
+ * options. EACCES, ENOSPC and others: from the runtime directory. The caller closes it. Blocks on
+ * files.
  *
- * The first session in a process installs a handler of SIGBUS, for good. A program may cut off a
- * file that it shares; its memory then reads as zeroes, instead of ending the reader. Every other
- * SIGBUS goes to the handler that was there before, or does what it did without one. A program that
- * installs its own handler later passes on what it does not know, or such a cut ends it.
+ * The first session in a process installs a handler of SIGBUS, for good. An observed program may
+ * truncate a file that it shares. With the handler its memory then reads as zeroes; without it this
+ * process would end. Every other SIGBUS goes to the handler that was there before, or has its
+ * default effect. If the program installs its own handler later, that has to pass on what it does
+ * not know, or such a truncation ends this process.
  */
 struct pem_session *pem_session__open(const struct pem_session_options *options,
 				      struct pem_error *error);
 
 /*
  * Unregister all handles of a session, finish its log, and free it. NULL is accepted. May be called
- * in a callback of the session: that call is not waited for, and its record's event is gone. Blocks
- * on files, and until functions that run in other threads return.
+ * in a callback of the session: then it does not wait for that call, and the event of its record is
+ * freed. Blocks on files, and until functions that run in other threads return.
  *
- * A process that opens sessions again and again keeps about 140 MB of address space, and no memory,
- * of each one that observed itself.
+ * Each session that observed its own process keeps about 140 MB of address space after its close,
+ * and no memory.
  */
 void pem_session__close(struct pem_session *session);
 
 /*
- * The events that the session knows: the catalogue, those added, and those of every provider met so
- * far. The model lives as long as the session and grows meanwhile. Takes no lock.
+ * The events that the session knows: the catalogue, events added, and events of every provider
+ * found so far. The model lives as long as the session and grows meanwhile. Takes no lock.
  */
 const struct pem_model *pem_session__model(const struct pem_session *session);
 
 /*
- * Know events of neither the catalogue nor a provider met so far, so that sets can name them. text:
- * a model (format: pem/event.h), as 'pem-codegen --models' makes it of specs. origin names the text
- * in errors. Returns events added; those that are known already, identically, are not. -EINVAL with
- * error: the text is damaged, or describes a known event differently. On failure nothing is added.
- * Does not block.
+ * Add events of neither the catalogue nor a provider found so far, so that sets can name them.
+ * text: a model (format: pem/event.h), as 'pem-codegen --models' makes it of specs. origin names
+ * the text in errors. Returns events added; identical events that are known already do not count.
+ * -EINVAL with error: the text is damaged, or describes a known event differently. On failure
+ * nothing is added. Does not block.
  */
 int pem_session__add_model(struct pem_session *session, const char *text, size_t bytes,
 			   const char *origin, struct pem_error *error);
 
 /*
- * Know the events of ad-hoc probes, which no spec describes, so that sets can name them. pattern is
+ * Add the events of ad-hoc probes, which no spec describes, so that sets can name them. pattern is
  * one of
  *
  *	SYSTEM:EVENT                               tracepoints of the running kernel, with * and ?
  *	fentry:FUNCTION  fexit:FUNCTION           functions of the kernel by its types, with * and ?
- *	kprobe:FUNCTION[+OFFSET]  kretprobe:FUNCTION    the same where the kernel has kprobes
+ *	kprobe:FUNCTION[+OFFSET]  kretprobe:FUNCTION    functions of a kernel with kprobes
  *	uprobe:PATH:FUNCTION[+OFFSET]  uretprobe:PATH:FUNCTION    functions of a program or library
  *	usdt:PATH:[PROVIDER:]NAME                  static probes of a program or library
  *
  * PATH is a file, or a name that is searched as the system searches programs and libraries. Fields
  * are those of the tracepoint's format, the function's parameters (and "ret"), or arg0, arg1 and so
- * on. A tracepoint that an event of the catalogue comes from is that event. pem_event_set__new()
- * calls this for such patterns itself.
+ * on. If an event of the catalogue comes from the tracepoint, the pattern names that event.
+ * pem_event_set__new() calls this for such patterns itself.
  *
  * Returns how many events the pattern names. -EINVAL: it is no such pattern; -ENOENT: nothing has
- * that name; -E2BIG: it names too many; another -errno: that can't be found out; with error. Blocks
- * on files, some milliseconds.
+ * that name; -E2BIG: it names too many events; another -errno: the search failed. All come with
+ * error. Blocks on files, some milliseconds.
  */
 int pem_session__add_probes(struct pem_session *session, const char *pattern,
 			    struct pem_error *error);
 
 /*
- * Can this machine deliver an event here and now, to this user? 1, or 0 with the reason and what
- * would change it. reason may be NULL. Opens nothing that lasts. Blocks on files.
+ * Return whether this machine can deliver an event to this user now: 1, or 0 with the reason and
+ * what would change it. reason may be NULL. Opens nothing that lasts. Blocks on files.
  */
 int pem_session__can_deliver(struct pem_session *session, const struct pem_event *event,
 			     struct pem_error *reason);
 
 /*
- * Which source delivers an event here and now, to this user: "module" (pem.ko), "BPF", "counters"
+ * Return the source that delivers an event to this user now: "module" (pem.ko), "BPF", "counters"
  * or "stub". It is the first of pem_session__sources() that can. NULL: none can, and reason, which
  * may be NULL, says why and what would change it. The name lives as long as the session. Opens
  * nothing that lasts. Blocks on files.
@@ -256,11 +260,8 @@ const char *pem_session__source_of(struct pem_session *session, const struct pem
 struct pem_source_state {
 	size_t size; /* of this struct */
 	const char *name; /* lives as long as the session */
-	uint32_t
-		/*
-		 * 1: by this user, here and now; 0: reason says why not, and what would change it
-		 */
-		usable;
+	/* 1: this user can use it now. 0: reason says why not, and what would change it. */
+	uint32_t usable;
 	uint32_t reserved;
 	struct pem_error reason;
 };
@@ -275,20 +276,20 @@ int pem_session__sources(struct pem_session *session, struct pem_source_state *s
 struct pem_event_cost {
 	size_t size; /* of this struct */
 	/*
-	 * "user-log" and "user-stat": logged or counted by a stub. "kernel-log" and "kernel-stat":
-	 * at a tracepoint. "uprobe-log" and so on: at a function or static probe of a program.
-	 * "uretprobe-log" and so on: at a function's return. "sample": a timer's.
+	 * "user-log" and "user-stat": a stub logs or counts the event. "kernel-log" and
+	 * "kernel-stat": a tracepoint does. "uprobe-log" and so on: a function or static probe of a
+	 * program. "uretprobe-log" and so on: a function's return. "sample": a timer.
 	 */
 	char kind[24];
 	double ns_each; /* nanoseconds */
 };
 
 /*
- * What one event of each kind costs on this machine, as the ledger of a recording counts it. Kinds
- * that this user can't have are left out. Fills in at most max elements, and returns how many it
- * filled in. -EINVAL: the first element's size. It is measured once for each boot, kernel,
- * processor and version of pem, which takes some tenths of a second, and remembered in the user's
- * cache folder. Blocks on files.
+ * Find what one event of each kind costs on this machine, as the ledger of a recording counts it.
+ * Kinds that this user can't use are left out. Fills in at most max elements, and returns how many
+ * it filled in. -EINVAL: the first element's size. The costs are measured once for each boot,
+ * kernel, processor and version of pem, and kept in the user's cache folder. Measuring takes some
+ * tenths of a second. Blocks on files.
  */
 int pem_session__costs(struct pem_session *session, struct pem_event_cost *costs, size_t max);
 
@@ -296,9 +297,9 @@ int pem_session__costs(struct pem_session *session, struct pem_event_cost *costs
 
 /*
  * Make a set of the events that match any of count patterns (pem_event__matches). A layer's name
- * alone takes those up to level 'info' only. NULL with errno and error. ENOENT: a pattern matches
- * nothing, and error names it and what comes near; EPERM and others: a source could not search for
- * a probe. The caller frees the set; handles copy what they need. Blocks as
+ * alone matches only events up to level 'info'. NULL with errno and error. ENOENT: a pattern
+ * matches nothing; error names it and similar names. EPERM and others: a source could not search
+ * for a probe. The caller frees the set; handles copy what they need. Blocks as
  * pem_session__add_probes() for patterns of probes.
  */
 struct pem_event_set *pem_event_set__new(struct pem_session *session, const char *const *patterns,
@@ -308,25 +309,25 @@ struct pem_event_set *pem_event_set__new(struct pem_session *session, const char
 void pem_event_set__free(struct pem_event_set *set);
 
 /*
- * Let the events of a set count only where a predicate on their fields holds. It is tested where
- * the event happens, before anything is written. Handles registered with the set from then on are
- * bound to it. NULL takes it back.
+ * Let the events of a set count only where a predicate on their fields holds. The predicate is
+ * tested where the event happens, before anything is written. Handles registered with the set from
+ * then on are bound to it. NULL removes it.
  *
  *	predicate:	FIELD [& NUMBER] OP VALUE, joined by && and ||, negated by !, grouped by ( )
  *	OP:		== != < <= > >=
  *	VALUE:		a decimal, 0x or floating number, or a label ('state == running')
  *	NUMBER:		bits of the field, as a whole number or a label
  *
- * FIELD alone is FIELD != 0. What bits leave is a number without a sign. && binds tighter than
- * ||. Numbers are compared by value, whatever the field's width and sign. A
- * NaN is unequal to all, and not less or greater. Strings, lists and arrays can't be tested. A
- * pattern such as 'APP' also takes events that the session has not met yet; with a predicate it
- * does not. All handles of a session are bound to one predicate of an event: registering one with
- * another fails with EBUSY.
+ * FIELD alone is FIELD != 0. With bits, the result is an unsigned number. && binds tighter than ||.
+ * Numbers are compared by value, whatever the field's width and sign. A NaN is unequal to every
+ * number, and neither less nor greater. Strings, lists and arrays can't be tested. A pattern such
+ * as 'APP' also matches events that the session does not know yet; with a predicate it does not.
+ * All handles of a session are bound to one predicate of an event: registering one with another
+ * fails with EBUSY.
  *
- * 0; -EINVAL with error: where the mistake is and what may stand there, or the event that lacks the
- * field; -E2BIG: more than 32 comparisons; -ENOTSUP: a counter. On failure the set is as it was.
- * Does not block.
+ * Returns 0; -EINVAL with error: where the mistake is and what may stand there, or the event that
+ * lacks the field; -E2BIG: more than 32 comparisons; -ENOTSUP: a counter. On failure the set is as
+ * it was. Does not block.
  */
 int pem_event_set__where(struct pem_event_set *set, const char *predicate, struct pem_error *error);
 
@@ -355,9 +356,9 @@ struct pem_statistic {
 	const struct pem_event *event; /* lives as long as the session */
 	/* 0, or the -errno of a source that can't deliver the event; the values are then 0 */
 	int unavailable;
-	int is_partial; /* 1: for a time nobody counted, to keep the overhead budget */
+	int is_partial; /* 1: for a time it was not counted, to keep the overhead budget */
 	uint64_t count;
-	/* What follows is of the attribute, and 0 without one. */
+	/* The members from here on describe the attribute. Without an attribute they are 0. */
 	int is_signed; /* 1: read sum, min and max as int64_t */
 	int is_float; /* 1: read sum_f, min_f and max_f */
 	uint64_t sum, min, max;
@@ -380,34 +381,34 @@ struct pem_statistics *pem_session__register_statistics(struct pem_session *sess
 							const char *attribute,
 							struct pem_error *error);
 
-/* What else to keep of the attribute. */
+/* Bits for pem_statistics__keep: what else to keep of the attribute. */
 #define PEM_STATISTIC_VARIANCE 1u
 #define PEM_STATISTIC_HISTOGRAM 2u
 #define PEM_STATISTIC_TOP 4u
 #define PEM_DISTRIBUTION_EVENTS_MAX 16u /* in a session */
 
 /*
- * Keep more of the attribute: what is PEM_STATISTIC_*, joined by '|'. It costs some more
- * nanoseconds an event. Counters have no more. Call it before the handle is enabled first. 0;
+ * Keep more of the attribute. what: PEM_STATISTIC_* joined by '|'. This costs some more nanoseconds
+ * an event. Counters can't keep more. Call it before the handle is enabled for the first time. 0;
  * -EINVAL: there is no attribute; -EBUSY: it was enabled; -ENOTSUP: its events are counters only;
  * -ENOSPC: more than PEM_DISTRIBUTION_EVENTS_MAX such events in the session. Does not block.
  */
 int pem_statistics__keep(struct pem_statistics *statistics, unsigned what);
 
 /*
- * Begin to accumulate, on top of what is there. What is enabled reaches every observed process at
- * once. 0, or -errno of joining this process (-EUSERS: eight sessions observe it already). An event
- * whose source fails is marked in what is read (unavailable), not here. The first time it may block
- * until a source is open, some 50 ms for the kernel's; then it does not block.
+ * Begin to accumulate, in addition to the present values. Every observed process gets the demand at
+ * once. 0, or -errno of joining this process (-EUSERS: eight sessions observe it already). If an
+ * event's source fails, pem_statistic.unavailable says so, and not this function. The first call
+ * may block until a source is open, some 50 ms for the kernel's. Later calls do not block.
  */
 int pem_statistics__enable(struct pem_statistics *statistics);
 
-/* Accumulate no more. What was accumulated stays readable. Does not block. */
+/* Stop accumulating. The accumulated values stay readable. Does not block. */
 void pem_statistics__disable(struct pem_statistics *statistics);
 
 /*
- * Begin at zero, enabled or not. An event that happens at the same time may still count with values
- * from before. Does not block.
+ * Set the values to zero, enabled or not. An event that happens at the same time may still count
+ * with values from before. Does not block.
  */
 void pem_statistics__reset(struct pem_statistics *statistics);
 
@@ -420,8 +421,8 @@ int pem_statistics__read(struct pem_statistics *statistics, struct pem_statistic
 			 size_t count);
 
 /*
- * A histogram. bucket[0]: values of 0 and below; bucket[i]: 2^(i-1) <= value < 2^i; the last one:
- * also greater ones. Of floating values the whole part counts.
+ * A histogram. bucket[0] counts values of 0 and below. bucket[i] counts values with 2^(i-1) <=
+ * value < 2^i. The last one also counts greater values. Floating values count by their whole part.
  */
 struct pem_histogram {
 	size_t size; /* of this struct */
@@ -429,16 +430,16 @@ struct pem_histogram {
 };
 
 /*
- * The histogram of event i of the set, summed as by pem_statistics__read(). 0; -EINVAL: i, or the
- * size; -ENODATA: not kept.
+ * Read the histogram of event i of the set, summed as by pem_statistics__read(). Returns 0;
+ * -EINVAL: i, or the size; -ENODATA: not kept.
  */
 int pem_statistics__histogram(struct pem_statistics *statistics, size_t i,
 			      struct pem_histogram *histogram);
 
 /*
  * A frequent value. It came between count - error and count times (Space-Saving: Metwally, Agrawal,
- * El Abbadi, ICDT 2005). A value that is more frequent than one in 16 of a thread's events, or a
- * CPU's, is among those of that one.
+ * El Abbadi, ICDT 2005). If a value is more frequent than one in 16 of a thread's or CPU's events,
+ * it is among the entries of that thread or CPU.
  */
 struct pem_top {
 	size_t size; /* of this struct */
@@ -456,9 +457,9 @@ int pem_statistics__top(struct pem_statistics *statistics, size_t i, struct pem_
 /*
  * The thread or CPU that a part of a statistic is of.
  *
- * Events of stubs have pid and tid, tid also for a while after the thread's end. tid 0: threads
- * whose cell others took. pid 0 and cpu PEM_NO_CPU: processes that ended. Events of the kernel have
- * cpu. Counters have one part, as ended processes.
+ * Events of stubs have pid and tid. tid stays for a while after the thread's end. tid 0: threads
+ * whose cells other threads have taken. pid 0 and cpu PEM_NO_CPU: processes that ended. Events of
+ * the kernel have cpu. Counters have one part, with pid 0 and cpu PEM_NO_CPU.
  */
 struct pem_statistic_owner {
 	size_t size; /* of this struct */
@@ -468,9 +469,9 @@ struct pem_statistic_owner {
 };
 
 /*
- * Call function for each part that pem_statistics__read() would add up for event i: for each
- * thread, or CPU, that has any. part and owner live during the call. function must not use the
- * session. Returns parts, or -errno of an unavailable event. Blocks as pem_statistics__read().
+ * Call function for each part that pem_statistics__read() would add up for event i: for each thread
+ * or CPU that has values. part and owner live during the call. function must not use the session.
+ * Returns parts, or -errno of an unavailable event. Blocks as pem_statistics__read().
  */
 int pem_statistics__each(struct pem_statistics *statistics, size_t i,
 			 void (*function)(const struct pem_statistic *part,
@@ -488,8 +489,9 @@ void pem_statistics__unregister(struct pem_statistics *statistics);
  * have stubs, and this process raises them. record and its data live until function returns.
  *
  * function may use every function here. It has to return: no longjmp, no pthread_exit. Events that
- * it raises are not called back. Nor are events that a thread raises inside of a function of pem
- * (in malloc, in a signal handler), since that one holds a lock; these count as lost.
+ * it raises are not called back. Events that a thread raises inside a function of pem (in malloc,
+ * in a signal handler) are not called back either, because that function holds a lock; these count
+ * as lost.
  *
  * NULL with errno and error. ENOTSUP: events without stubs, or of another process; EUSERS: eight
  * sessions observe this process; EINVAL: the context. Does not block.
@@ -503,10 +505,10 @@ pem_session__register_callback(struct pem_session *session, const struct pem_eve
 struct pem_async_options {
 	size_t size; /* of this struct; 0: as in version 0.2.0 */
 	/*
-	 * Call function at most so many microseconds after the event, if this process gets to run.
-	 * 0: 1000. While events flow, the callback thread wakes up by the clock every 3/4 of it,
-	 * but at least every 10 ms, and never more often than every 10 us. A shorter delay costs
-	 * this process more wake-ups, and the observed program nothing.
+	 * Call function at most this many microseconds after the event, if this process gets CPU
+	 * time. 0: 1000. While events come, a timer wakes the callback thread after 3/4 of this
+	 * time, but at least every 10 ms, and never more often than every 10 us. A shorter delay
+	 * costs this process more wake-ups, and the observed program nothing.
 	 */
 	uint64_t max_delay_us;
 };
@@ -514,14 +516,14 @@ struct pem_async_options {
 /*
  * Register an asynchronous callback. function is called in this process, on a thread of the session
  * that does nothing else, for the events of any observed process and of the kernel, in the order of
- * their time across threads and CPUs. The program goes on meanwhile. It makes a system call for the
- * first event after a pause only, to wake this process up.
+ * their time across threads and CPUs. The program goes on meanwhile. It makes a system call only
+ * for the first event after a pause, to wake this process up.
  *
  * function may use every function here. Events that it raises are not called back. If it forks, the
- * child's thread ends when function returns. While it runs nobody waits for it: events wait in as
- * much memory as a pool has. What finds no room is lost and counted; a log of the same session
- * loses nothing by it. A record that its thread could not complete in time, since it was preempted,
- * comes after later ones, as late. record (its time_ns is 0) lives until function returns.
+ * child's thread ends when function returns. While it runs no program waits for it: events wait in
+ * as much memory as a pool has. An event that finds no room is lost and counted; a log of the
+ * session does not lose it. If a thread is preempted while it writes a record, the record may come
+ * after later ones, and counts as late. record (its time_ns is 0) lives until function returns.
  *
  * options may be NULL. NULL with errno and error. EBUSY: the session observes one of the events in
  * another context or with another predicate; ENOSPC: more than 64 such callbacks; EUSERS: eight
@@ -535,42 +537,42 @@ pem_session__register_async_callback(struct pem_session *session, const struct p
 				     struct pem_error *error);
 
 /*
- * Call function from the next event on. Of what its events lack (a source that can't run) log
- * tells. The first time it may block until a source is open.
+ * Call function from the next event on. If a source of its events can't run, the session's log
+ * function is told. The first call may block until a source is open.
  */
 void pem_callback__enable(struct pem_callback *callback);
 
 /*
- * Call function no more, from the next event on. A call that runs goes on. Events that wait for an
+ * Stop calling function, from the next event on. A call that runs goes on. Events that wait for an
  * asynchronous callback are not called back any more, and count as lost. A caller that wants all of
- * them first waits until none does (pem_callback__counts). Does not block.
+ * them first waits until pem_callback_counts.waiting is 0. Does not block.
  */
 void pem_callback__disable(struct pem_callback *callback);
 
-/* How a callback fared so far. A synchronous one has lost only. */
+/* Counts of a callback so far. A synchronous callback has only lost. */
 struct pem_callback_counts {
 	size_t size; /* of this struct */
 	uint64_t called; /* events that function was called for */
-	uint64_t late; /* of these, after one of a later time */
+	uint64_t late; /* of these, called after an event of a later time */
 	/*
 	 * Events that found no room, were overwritten, or still waited when the callback was
 	 * disabled. Of a synchronous callback: raised inside of pem.
 	 */
 	uint64_t lost;
 	/*
-	 * Events not called back yet, of all asynchronous callbacks of the session. 0: none from
-	 * before this call.
+	 * Events of all asynchronous callbacks of the session that are not called back yet. 0: no
+	 * event from before this call waits.
 	 */
 	uint64_t waiting;
 };
 
-/* Read them. 0; -EINVAL: the size. Does not block. */
+/* Read a callback's counts. Returns 0; -EINVAL: the size. Does not block. */
 int pem_callback__counts(struct pem_callback *callback, struct pem_callback_counts *counts);
 
 /*
- * Disable and free a callback. After return its function does not run in another thread and is not
- * called again: waits until it returns there. May be called from the function itself; that call is
- * not waited for. NULL is accepted.
+ * Disable and free a callback. It waits until the callback's function returns in other threads.
+ * After it returns the function is not called again. May be called from the function itself; it
+ * does not wait for that call. NULL is accepted.
  */
 void pem_callback__unregister(struct pem_callback *callback);
 
@@ -589,18 +591,18 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
 					  struct pem_error *error);
 
 /*
- * Begin to log. Events that tell whose the kernel's records are get logged, too, asked for or not.
- * 0, or -errno of joining this process. May block until sources are open, as
+ * Begin to log. Events that set the thread of the kernel's records are logged too, wanted or not.
+ * Returns 0, or -errno of joining this process. May block until sources are open, as
  * pem_statistics__enable().
  */
 int pem_log__enable(struct pem_log *log);
 
-/* Log no more, until the log is enabled again. Does not block. */
+/* Stop logging, until the log is enabled again. Does not block. */
 void pem_log__disable(struct pem_log *log);
 
 /*
- * Stop, drain and complete the trace. 0, or -errno of the first write that failed, with error; what
- * was lost is counted. Called again it returns the same. Blocks on files.
+ * Stop, drain and complete the trace. Returns 0, or -errno of the first write that failed, with
+ * error; lost records are counted. Further calls return the same result. Blocks on files.
  */
 int pem_log__finish(struct pem_log *log, struct pem_error *error);
 
@@ -610,16 +612,16 @@ void pem_log__unregister(struct pem_log *log);
 /* --- flight recorders --- */
 
 /*
- * Write what a flight recorder (options.overwrite) holds now as a trace of its own, with the log's
- * events, and record on. The next snapshot also has what is still there then. directory is as for
- * pem_session__register_log(). cause: a few words that the trace notes; NULL: "asked for". 0, or
- * -errno with error; -EINVAL: not a flight recorder, or it logs nothing. Blocks on files; producers
- * go on.
+ * Write what a flight recorder (options.overwrite) holds now as a separate trace, with the log's
+ * events, and go on recording. The next snapshot also has the records that are still there then.
+ * directory is as for pem_session__register_log(). cause: a few words that the trace notes; NULL:
+ * "asked for". 0, or -errno with error; -EINVAL: not a flight recorder, or it logs nothing. Blocks
+ * on files; producers go on.
  *
  * A flight recorder's memory is bounded, whatever it has recorded: a pool of each living process,
  * and twice as much for the events of the kernel and of counters and for the last 1,000 processes
- * that ended. Until a snapshot or the end of the log writes a trace, nothing but those pools is on
- * a disk, and they are if the runtime directory is.
+ * that ended. Until a snapshot or the end of the log writes a trace, nothing is on a disk but those
+ * pools, and these only if the runtime directory is on one.
  */
 int pem_session__snapshot(struct pem_session *session, const char *directory, const char *cause,
 			  struct pem_error *error);
@@ -628,13 +630,10 @@ int pem_session__snapshot(struct pem_session *session, const char *directory, co
 struct pem_recorder {
 	size_t size; /* of this struct */
 	uint32_t pid;
-	uint32_t
-		/*
-		 * 0: it was killed; pem_trace__recover() of its trace gets what programs had logged
-		 */
-		is_running;
+	/* 0: it was killed; pem_trace__recover() adds to its trace what programs had logged */
+	uint32_t is_running;
 	char session[64]; /* its name */
-	char command[512]; /* what it records; "" if it did not start it */
+	char command[512]; /* the command that it started; "": none */
 	char trace[4096]; /* where its log will be */
 };
 
@@ -647,8 +646,8 @@ int pem_recorders(struct pem_recorder *recorders, size_t max);
 /*
  * Have a flight recorder write a snapshot to a directory, and wait for at most timeout_ms. The
  * directory is made, or is empty. The recorder writes it in pem_session__poll(). 0, or -errno with
- * error. -ESRCH: it does not run; -EBUSY: others wait for an answer, and nothing was asked;
- * -ETIMEDOUT: it may still write it. Takes no lock. Thread-safe.
+ * error. -ESRCH: it does not run; -EBUSY: another request waits for its answer, and this one was
+ * not made; -ETIMEDOUT: the recorder may still write the snapshot. Takes no lock. Thread-safe.
  */
 int pem_recorder__snapshot(const struct pem_recorder *recorder, const char *directory,
 			   const char *cause, int timeout_ms, struct pem_error *error);
@@ -658,30 +657,30 @@ int pem_recorder__snapshot(const struct pem_recorder *recorder, const char *dire
 /*
  * Read counters at each event of the kernel that is logged, and at context switches:
  * HW::HWPerf::HPMsAtEvent has their values. Only pem.ko does so (events of source type 'module').
- * names: parted by commas, each an event of the catalogue that comes from a counter (its last word
- * is enough, in any case of letters), or a libpfm4 event. Call it before anything is enabled. 0, or
- * -errno with error. -EINVAL: an empty name; -E2BIG: more than 8; -ENOENT: libpfm4 knows no such
- * name, where pem was built with it. Whether this machine has such counters shows when they are
- * opened. May block on files.
+ * names: a list separated by commas. Each name is an event of the catalogue that comes from a
+ * counter (its last word is enough, in upper or lower case), or a libpfm4 event. Call it before
+ * anything is enabled. 0, or -errno with error. -EINVAL: an empty name; -E2BIG: more than 8;
+ * -ENOENT: libpfm4 knows no such name, if pem was built with it. Only opening the counters shows
+ * whether this machine has them. May block on files.
  */
 int pem_session__set_counters(struct pem_session *session, const char *names,
 			      struct pem_error *error);
 
 /*
- * How often pem.ko samples page tables and free memory (OS::Pages), in microseconds, and by regions
- * of how many bytes. Without this call: 100000 us and 2 MiB. Call it before anything is enabled. 0;
- * -EINVAL: an interval below 1000 us, or a region that is no power of two from 4096 to 2^40. Does
- * not block.
+ * Set how often pem.ko samples page tables and free memory (OS::Pages), in microseconds, and the
+ * size of a region in bytes. The defaults are 100000 us and 2 MiB. Call it before anything is
+ * enabled. 0; -EINVAL: an interval below 1000 us, or a region that is no power of two from 4096 to
+ * 2^40. Does not block.
  */
 int pem_session__set_page_sampling(struct pem_session *session, uint32_t interval_us,
 				   uint64_t region_bytes);
 
 /*
- * Keep what observing costs the observed programs below a share of their CPU time. 0.01: one
- * hundredth; 0: no bound. It is judged every 100 ms, by what each kind of event costs here
- * (pem_session__costs) and how many there were. The costliest events step down from log to
- * statistics to off, and back up once there is room. Each step is said through the log callback and
- * recorded in the trace. 0; -EINVAL: no share. Does not block.
+ * Keep the cost of observing below a share of the observed programs' CPU time. 0.01: one hundredth;
+ * 0: no limit. It is checked every 100 ms, with the cost of each kind of event on this machine
+ * (pem_session__costs) and the number of events. The costliest events step down from log to
+ * statistics to off, and back up once there is room. Each step is reported to the session's log
+ * function and recorded in the trace. Returns 0; -EINVAL: no valid share. Does not block.
  */
 int pem_session__set_budget(struct pem_session *session, double share);
 
@@ -690,42 +689,42 @@ int pem_session__set_budget(struct pem_session *session, double share);
 struct pem_run_options {
 	size_t size; /* of this struct; 0: as in version 0.2.0 */
 	/*
-	 * 1: raise the events of an unmodified program. libpem-libc.so is preloaded, and the
-	 * adapters whose events are wanted by now.
+	 * 1: raise the events of an unmodified program. libpem-libc.so is preloaded, and so are the
+	 * adapters whose events are wanted at this time.
 	 */
 	int preload_libc;
-	int no_follow; /* 1: observe the command alone, and not what it starts */
+	int no_follow; /* 1: observe the command alone, and not processes that it starts */
 };
 
 /*
- * Start a command under the session. argv ends with NULL; argv[0] is searched in PATH. What is
- * enabled now is observed from the command's first instruction on, in it and in its descendants. A
- * session has one command in its life. options may be NULL.
+ * Start a command under the session. argv ends with NULL; argv[0] is searched in PATH. Events that
+ * are enabled now are observed from the command's first instruction on, in it and in its
+ * descendants. A session has one command in its life. options may be NULL.
  *
- * Returns its pid, or -errno with error. -ENOENT: no such command; -EBUSY: the session has had one.
- * Blocks while sources open.
+ * Returns its pid, or -errno with error. -ENOENT: no such command; -EBUSY: the session has had its
+ * command. Blocks while sources open.
  */
 pid_t pem_session__run(struct pem_session *session, char *const argv[],
 		       const struct pem_run_options *options, struct pem_error *error);
 
 /*
- * Observe programs that run already, and those to come, that are in a context: a process (pid, with
- * follow or not), all of a program's name, of a control group or of a namespace. An unrestricted
- * context is every program of this user; for root, every program, and then the kernel's events of
- * the whole machine. Call it several times for several. Handles' own contexts restrict what they
- * get further.
+ * Observe programs in a context, both running ones and later ones. The context may be a process
+ * (pid, with or without follow), all processes with a program's name, of a control group or of a
+ * namespace. An unrestricted context is every program of this user; for root it is every program,
+ * and also the kernel's events of the whole machine. Call it once for each context. A handle's own
+ * context restricts further what the handle gets.
  *
  * A program can raise application events if it was linked with libpem or started with it preloaded
- * ('pem run -- COMMAND'). Others show in the kernel's events only. A process is observed from when
- * it was told so; with events that neither the catalogue nor the caller describes, from when it has
- * described them, some milliseconds later.
+ * ('pem run -- COMMAND'). Other programs have only the kernel's events. A process is observed as
+ * soon as it has been told. Events that neither the catalogue nor the caller describes are observed
+ * when the process has described them, some milliseconds later.
  *
  * Returns how many processes with application events were found, or -errno with error. -ESRCH: no
  * such process; -EPERM: another user's; -EUSERS: eight sessions observe it; -ENOSPC: more than 63
  * contexts in the session; -EINVAL: the context. Blocks while sources open, some 50 ms, and while
  * the runtime directories of other users and of containers are searched, at most 2 s. It does the
- * work of pem_session__poll() meanwhile, and other threads may use the session. What is found there
- * later is observed, too.
+ * work of pem_session__poll() meanwhile, and other threads may use the session. Processes that are
+ * found there later are observed too.
  */
 int pem_session__attach(struct pem_session *session, const struct pem_context *context,
 			struct pem_error *error);
@@ -739,11 +738,11 @@ int pem_session__processes(struct pem_session *session, struct pem_statistic_own
 
 /*
  * Do the session's work for at most timeout_ms: find new producers, drain pools, sample counters.
- * Pools fill while nobody polls, so call it again soon.
+ * Pools fill between calls, so call it again soon.
  *
- * 1: the command ended, and *wait_status is as waitpid() fills it; 0: the time is up (at once, if
- * timeout_ms is 0 or less); -EINTR: the session was interrupted. A session without a command just
- * waits.
+ * Returns 1: the command ended, and *wait_status is as waitpid() fills it. 0: the time is up (at
+ * once, if timeout_ms is 0 or less). -EINTR: the session was interrupted. A session without a
+ * command never returns 1.
  */
 int pem_session__poll(struct pem_session *session, int timeout_ms, int *wait_status);
 
@@ -760,10 +759,10 @@ uint64_t pem_session__elapsed_ns(const struct pem_session *session);
 void pem_session__interrupt(struct pem_session *session);
 
 /*
- * Become a command that can be attached to later: libraries that raise its events are preloaded,
- * and no session observes it. options as for pem_session__run(), or NULL. Returns on failure only:
- * -errno with error; -ENOENT: no such command. By then the thread may have dropped capabilities as
- * pem_run__drop_capabilities() does. Takes no lock.
+ * Replace this process by a command that sessions can attach to later. Libraries that raise its
+ * events are preloaded. No session observes it yet. options as for pem_session__run(), or NULL.
+ * Returns on failure only: -errno with error; -ENOENT: no such command. By then the thread may have
+ * dropped capabilities as pem_run__drop_capabilities() does. Takes no lock.
  */
 int pem_run__exec(char *const argv[], const struct pem_run_options *options,
 		  struct pem_error *error);
@@ -772,9 +771,9 @@ int pem_run__exec(char *const argv[], const struct pem_run_options *options,
  * Take pem's own capabilities (CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_SYS_ADMIN) out of the
  * inheritable and ambient sets of the calling thread, and of threads that it makes later. The
  * thread's own rights stay. Programs that it starts as an ordinary user no longer get them; root's
- * programs get what they always get. The functions above do so for their command: call it before a
- * program is started in another way. 0, or -errno. Takes no lock. Thread-safe, async-signal-safe,
- * does not block.
+ * programs get what they always get. The functions above do this for their command. Call this one
+ * before a program is started in another way. 0, or -errno. Takes no lock. Thread-safe,
+ * async-signal-safe, does not block.
  */
 int pem_run__drop_capabilities(void);
 

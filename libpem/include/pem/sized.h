@@ -2,18 +2,19 @@
 /*
  * sized.h - structs that one side allocates, the other side uses, and later versions make longer
  *
- * Such a struct begins with 'size_t size', its bytes as its allocator was compiled. libpem,
- * exporters and sources use these functions on what they are given. A program that uses pem needs
- * only the rules:
+ * Such a struct begins with 'size_t size': the struct's bytes when its allocator was compiled.
+ * libpem, exporters and sources use these functions on structs that they get. A program that uses
+ * pem needs only the rules:
  *
  * A struct that is read (options, contexts): members that a shorter one lacks count as zero, their
- * default. A longer one is accepted as long as all that this side does not know is zero, and
- * refused with -E2BIG otherwise. A size of 0 stands for the struct as it was in version 0.2.0, so
- * that {0} and {.pid = 1} are complete.
+ * default. A longer one is accepted if all bytes that this side does not know are zero. Otherwise
+ * it is refused with -E2BIG. A size of 0 stands for the struct as it was in version 0.2.0, so that
+ * {0} and {.pid = 1} are complete.
  *
  * A struct that is filled in, or an array of them: the size of the first element has to be set, and
- * is the distance between elements. Each element gets as much as has room, its size, and zeroes in
- * what this side does not know. -EINVAL: no such size, as when it was not set.
+ * is the distance between elements. Each element gets as many members as have room, and its size.
+ * Bytes that this side does not know become zero. -EINVAL: the size is impossible, for instance
+ * because it was not set.
  *
  * No function here blocks or allocates; all are thread-safe and async-signal-safe.
  */
@@ -29,13 +30,14 @@
 extern "C" {
 #endif
 
-/* No struct is longer. What says so was not set. */
+/* No struct is longer. A greater size means that it was not set. */
 #define PEM_SIZED_MAX 65536u
 
 /*
- * Copy what was given to a struct of this side. bytes: of the struct here; first: of the struct in
- * 0.2.0. The copy's size becomes bytes. 0; -EINVAL: shorter than its size member; -E2BIG: it sets
- * what this side does not know. Then the copy is as it was.
+ * Copy a given struct to a struct of this side. bytes: the size of the struct here; first: its size
+ * in 0.2.0. The copy's size becomes bytes. Returns 0. -EINVAL: the given struct is shorter than its
+ * size member. -E2BIG: it sets members that this side does not know. On failure the copy is
+ * unchanged.
  */
 static inline int pem_sized__read(void *to, size_t bytes, const void *given, size_t first)
 {
@@ -60,8 +62,8 @@ static inline int pem_sized__read(void *to, size_t bytes, const void *given, siz
 }
 
 /*
- * 0: the size of a struct that is to be filled in, or of an array's first element, can be one; else
- * -EINVAL.
+ * Check the size of a struct that is to be filled in, or of an array's first element. Returns 0, or
+ * -EINVAL: no struct has such a size.
  */
 static inline int pem_sized__check(const void *room)
 {

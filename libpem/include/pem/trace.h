@@ -19,7 +19,7 @@
  * Errors are as in pem.h: -errno, or NULL with errno, and a sentence in error, which may be NULL.
  *
  * A trace and its records are used by one thread at a time. No function here is async-signal-safe,
- * unless its comment says so. What a function returns a pointer to lives as long as the trace is
+ * unless its comment says so. A pointer that a function returns is valid as long as the trace is
  * open, unless its comment says otherwise.
  */
 #ifndef PEM_TRACE_H
@@ -35,7 +35,9 @@ extern "C" {
 
 struct pem_trace;
 
-/* The event whose list is of counters that the trace names: pem_trace_info.counters. */
+/*
+ * The event that has a list of counters' values. pem_trace_info.counters has the counters' names.
+ */
 #define PEM_COUNTERS_EVENT "HW::HWPerf::HPMsAtEvent"
 
 struct pem_record {
@@ -64,7 +66,7 @@ struct pem_trace_producer {
 	uint32_t pid; /* 0: the kernel or the recorder */
 	char name[PEM_NAME_BYTES];
 	struct pem_balance balance;
-	uint64_t start_clock; /* when it began to record, from which it has this name; 0: unknown */
+	uint64_t start_clock; /* when it began to record, and got this name; 0: unknown */
 };
 
 /* What one kind of observation cost, by calibration on the recording machine. */
@@ -74,29 +76,30 @@ struct pem_trace_cost {
 	uint64_t count;
 };
 
-/* What was asked for and could not be had, all of a source or some of its events. */
+/* A gap: a source, or some of its events, could not be recorded as wanted. */
 struct pem_trace_gap {
 	char source[24];
 	char reason[232];
 };
 
-/* An event that was watched less closely for a time, to keep an overhead budget. */
+/* An event whose detail level was reduced for a time, to keep an overhead budget. */
 struct pem_trace_reduced {
 	char event[128];
 	uint32_t detail; /* at the end: 0 off, 1 statistics, 2 log */
-	uint64_t counted; /* so many were counted, and not logged; while it was off nobody knows */
+	/* events that were counted and not logged; events while it was off are unknown */
+	uint64_t counted;
 };
 
 /* An event was recorded only where its fields passed this predicate (pem_event_set__where). */
 struct pem_trace_predicate {
 	char event[128];
-	char text[384]; /* as written; what was cut ends in "..." */
+	char text[384]; /* as written; a text that was cut ends in "..." */
 };
 
 struct pem_trace_info {
 	char command[512]; /* "" when no command was run */
 	char host[65];
-	char version[32]; /* of pem that recorded */
+	char version[32]; /* version of pem that recorded */
 	uint64_t start_time_ns; /* CLOCK_REALTIME at the trace's start */
 	uint64_t start_clock;
 	uint64_t duration_ns;
@@ -111,20 +114,20 @@ struct pem_trace_info {
 	uint32_t gap_count;
 	struct pem_trace_gap gaps[16];
 	uint32_t command_pid; /* 0: no command was run */
-	char command_name[64]; /* what it is called at first */
+	char command_name[64]; /* the command's first name */
 	/*
-	 * Names, parted by spaces, of events logged only because they tell whose the kernel's
-	 * records are.
+	 * Names, separated by spaces, of events that were logged only because they set the thread
+	 * of the kernel's records.
 	 */
 	char context_events[256];
 	/*
-	 * Why a flight recorder that went on wrote this ("asked for", "trigger: ..."); "" for the
+	 * Why a flight recorder wrote this snapshot ("asked for", "trigger: ..."). "": this is the
 	 * end of a recording.
 	 */
 	char snapshot[160];
 	/*
-	 * Of a flight recorder that has overwritten: how long it had recorded. start_* and
-	 * duration_ns are of what was left. 0: all is there.
+	 * How long a flight recorder that has overwritten records had recorded. start_* and
+	 * duration_ns then describe the records that are left. 0: no record was overwritten.
 	 */
 	uint64_t ran_ns;
 	uint32_t reduced_count;
@@ -133,13 +136,13 @@ struct pem_trace_info {
 	uint32_t predicates_more; /* events with a predicate for which there was no room here */
 	struct pem_trace_predicate predicates[64];
 	/*
-	 * CPU time of all that ran, where the whole machine was observed; 0: it was not. What
-	 * observing cost is a share of this.
+	 * CPU time of all processes, if the whole machine was observed; else 0. The cost of
+	 * observing is a share of this time.
 	 */
 	uint64_t machine_cpu_ns;
 	/*
-	 * Names, parted by commas, of the counters that HW::HWPerf::HPMsAtEvent has the values of,
-	 * in their order; "": none.
+	 * Names, separated by commas, of the counters whose values HW::HWPerf::HPMsAtEvent has, in
+	 * their order; "": none.
 	 */
 	char counters[512];
 };
@@ -154,17 +157,18 @@ struct pem_trace_info {
  */
 struct pem_trace *pem_trace__open(const char *directory, struct pem_error *error);
 
-/* Close a trace. NULL is accepted. Records and what else came from it are gone. */
+/* Close a trace. NULL is accepted. Records, and everything else that came from it, are freed. */
 void pem_trace__close(struct pem_trace *trace);
 
 /*
- * Finish a trace whose recorder was killed (info->complete is 0). What programs had logged, and
- * still lies in shared memory, is added and accounted for. Not while the trace is open for reading.
+ * Finish a trace whose recorder was killed (info->complete is 0). Records that programs had logged,
+ * and that still lie in shared memory, are added and accounted for. The trace must not be open for
+ * reading.
  *
  * 0, or -errno with error. -EBUSY: it is being recorded or recovered; -EALREADY: it is complete;
- * -EPERM: its folder, or .pem in it, is not the caller's own. After a failure, or after the process
- * was killed meanwhile, the trace's streams and shared memory are as they were, and it can be tried
- * again. Files in the folder that are not pem's stay. Thread-safe. Blocks on files.
+ * -EPERM: its folder, or .pem in it, is not the caller's own. If it fails, or if its process is
+ * killed, the trace's streams and shared memory are unchanged, and it can be called again. Files in
+ * the folder that are not pem's stay. Thread-safe. Blocks on files.
  */
 int pem_trace__recover(const char *directory, struct pem_error *error);
 
@@ -174,17 +178,18 @@ const struct pem_model *pem_trace__model(const struct pem_trace *trace);
 /* What the recorder said about the recording. Does not block. */
 const struct pem_trace_info *pem_trace__info(const struct pem_trace *trace);
 
-/* How many packets were left out since they are torn. Does not block. */
+/* How many packets were left out because they are torn. Does not block. */
 uint64_t pem_trace__torn_packets(const struct pem_trace *trace);
 
 /* --- its records --- */
 
 /*
- * Read the next record in the order of time; of one time, by stream. record needs its size. Its
- * event lives as long as the trace, its data until the next call.
+ * Read the next record in the order of time. Records of one time come in the order of their
+ * streams. record needs its size. Its event lives as long as the trace, its data until the next
+ * call.
  *
- * 1: record is filled in; 0: there is none any more. -EINVAL with error: a damaged packet, and the
- * next call goes on behind it; or record has no size. -ENOMEM. May block on files.
+ * Returns 1: record is filled in. 0: there are no more records. -EINVAL with error: a packet is
+ * damaged, and the next call goes on behind it; or record has no size. -ENOMEM. May block on files.
  *
  * time_ns is 0 for a record from before the trace's start. The process and thread of a kernel's
  * record come from events that set them on its CPU. After a loss on a CPU they are unknown (0)
@@ -192,7 +197,7 @@ uint64_t pem_trace__torn_packets(const struct pem_trace *trace);
  */
 int pem_trace__next(struct pem_trace *trace, struct pem_record *record, struct pem_error *error);
 
-/* Begin again before the first record. 0; -ENOMEM. Does not block. */
+/* Go back to before the first record. Returns 0; -ENOMEM. Does not block. */
 int pem_trace__rewind(struct pem_trace *trace);
 
 /*
@@ -201,7 +206,10 @@ int pem_trace__rewind(struct pem_trace *trace);
  */
 const char *pem_trace__process_name(const struct pem_trace *trace, uint32_t pid);
 
-/* As pem_trace__process_name(), of a thread: prctl's PR_SET_NAME, as debuggers show it. */
+/*
+ * As pem_trace__process_name(), for a thread: the name that prctl's PR_SET_NAME sets, and debuggers
+ * show.
+ */
 const char *pem_trace__thread_name(const struct pem_trace *trace, uint32_t tid);
 
 /* --- what was counted --- */
@@ -212,18 +220,23 @@ size_t pem_trace__producer_count(const struct pem_trace *trace);
 /* Producer i, or NULL. Does not block. */
 const struct pem_trace_producer *pem_trace__producer(const struct pem_trace *trace, size_t i);
 
-/* Balance of one event over all producers, as recorded; zeroes for an event that nobody raised. */
+/*
+ * Balance of one event over all producers, as recorded; zeroes for an event that was never raised.
+ */
 struct pem_balance pem_trace__event_balance(const struct pem_trace *trace,
 					    const struct pem_event *event);
 
-/* Sum over all events. delivered is what the recorder wrote; compare it with what is read. */
+/*
+ * Sum over all events. delivered counts the records that the recorder wrote; compare it with the
+ * records that are read.
+ */
 struct pem_balance pem_trace__total_balance(const struct pem_trace *trace);
 
 /* --- a record's fields --- */
 
 /*
  * All of these take the index of a field in record->event->fields (pem_event__field). The record
- * has been checked by whoever delivered it. They are thread-safe and async-signal-safe, and do not
+ * was checked before it was delivered. They are thread-safe and async-signal-safe, and do not
  * block.
  */
 
@@ -232,36 +245,36 @@ uint64_t pem_record__u64(const struct pem_record *record, unsigned field);
 int64_t pem_record__i64(const struct pem_record *record, unsigned field);
 double pem_record__f64(const struct pem_record *record, unsigned field);
 
-/* A string with its NUL, or "" if the field is none. Lives as long as record->data. */
+/* A string with its NUL, or "" if the field is no string. Lives as long as record->data. */
 const char *pem_record__string(const struct pem_record *record, unsigned field);
 
 /*
- * A value in the words of its labels: an enum's name; or the names of a flags field's bits, joined
- * by '|', and 0x... for bits without one. It is cut to bytes, with a NUL. Returns its whole length.
- * 0, and "": there is no word for it.
+ * Write a value in the words of its labels: an enum's name, or the names of a flags field's bits,
+ * joined by '|', with 0x... for bits without a name. The text is cut to bytes, with a NUL. Returns
+ * the whole text's length. 0, and "": there is no word for the value.
  */
 size_t pem_record__words(const struct pem_record *record, unsigned field, char *text, size_t bytes);
 
-/* Elements of a list or array: how many, and *elements is the first, aligned to its size. */
+/* Return the number of elements of a list or array. *elements is the first, aligned to its size. */
 uint32_t pem_record__list(const struct pem_record *record, unsigned field, const void **elements);
 
 /*
- * What records that belong together have in common (enum pem_meaning in event.h): a 64-bit FNV-1a
- * hash of the meaning's group, the thread, process or CPU of its scope, the fields of role 'key',
- * and the address of an allocation or release. 0: the event's meaning matches nothing. Names are
- * left to the caller, since an end need not repeat its begin's. address: PEM_ROLE_OLD_ADDRESS for a
- * realloc's old block, else PEM_ROLE_ADDRESS.
+ * Return a key that records which belong together have in common (enum pem_meaning in event.h). It
+ * is a 64-bit FNV-1a hash of the meaning's group, the thread, process or CPU of its scope, the
+ * fields of role 'key', and the address of an allocation or release. 0: the event's meaning matches
+ * nothing. The caller compares names, because an end need not repeat its begin's name. address:
+ * PEM_ROLE_OLD_ADDRESS for a realloc's old block, else PEM_ROLE_ADDRESS.
  */
 uint64_t pem_record__key(const struct pem_record *record, enum pem_role address);
 
 /* --- text --- */
 
 /*
- * Make a text fit to be shown, in place. '?' takes the place of each byte of a control character
- * (C0, DEL, C1), of one that ends a line or turns the direction of text (U+2028 to U+202E, U+2066
- * to U+2069), and of what is no UTF-8. libpem has done so with the errors, log sentences, and names
- * of processes and threads that it gives. Fields of records are as programs wrote them. Returns
- * text. Thread-safe, async-signal-safe, does not block.
+ * Make a text fit to be shown, in place. '?' replaces each byte of a control character (C0, DEL,
+ * C1), of a character that ends a line or turns the direction of text (U+2028 to U+202E, U+2066 to
+ * U+2069), and each byte that is no UTF-8. libpem has done this with its errors and log sentences,
+ * and with the names of processes and threads that it returns. Fields of records are as programs
+ * wrote them. Returns text. Thread-safe, async-signal-safe, does not block.
  */
 char *pem_printable(char *text);
 

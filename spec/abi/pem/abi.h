@@ -6,8 +6,8 @@
  *
  * Everything here is read by another process, another program version or another language, so types
  * are fixed-width, naturally aligned, padding is explicit and zeroed, and offsets are asserted
- * below. A structure grows at its end only. Whoever reads one treats it as hostile: load once,
- * check, use.
+ * below. A structure grows at its end only. A reader treats every structure as hostile: it loads a
+ * value once, checks it, then uses it.
  *
  *   session directory (tmpfs)                         one pool file per process and session
  *   +--------------------------+    +---------------------------------------------------------+
@@ -32,7 +32,7 @@
 #define PEM_STATIC_ASSERT(expr, text) _Static_assert(expr, text)
 #endif
 
-/* What an event passes through: without it clang keeps an event's cursor in memory. */
+/* For functions on an event's path: without it clang keeps an event's cursor in memory. */
 #define PEM_INLINE static inline __attribute__((always_inline))
 
 #define PEM_ABI_VERSION 1u
@@ -41,7 +41,7 @@
 #define PEM_RECORD_ALIGN 8u
 #define PEM_NAME_BYTES 16u
 
-/* Page size that generated control pages are aligned to: the largest the architecture may use. */
+/* Generated control pages are aligned to this: the largest page size of the architecture. */
 #if defined(__aarch64__)
 #define PEM_PAGE_ALIGN 65536
 #else
@@ -49,13 +49,13 @@
 #endif
 
 /*
- * A record: this header, fixed fields naturally aligned, then lists and strings. Next one: next
- * multiple of 8.
+ * A record has this header, then its fixed fields, naturally aligned, then its lists and strings.
+ * The next record begins at the next multiple of 8.
  */
 struct pem_record_header {
-	/* low 32 bits of the clock; the packet holds all 64 of its first and last */
+	/* Low 32 bits of the clock. The packet holds all 64 bits of its first and last clock. */
 	uint32_t clock_low;
-	/* FNV-1a of the event's name; never 0, which marks "not committed" in a kernel ring */
+	/* FNV-1a of the event's name. In a kernel ring 0 means: not committed. No id is 0. */
 	uint32_t event_id;
 };
 
@@ -64,19 +64,21 @@ struct pem_record_header {
 
 enum pem_packet_source {
 	PEM_PACKET_USER = 0, /* pid and tid hold for each record */
-	PEM_PACKET_KERNEL = 1, /* cpu holds; process and thread come from events that set them */
-	PEM_PACKET_COUNTER = 2, /* written by the recorder about process pid (0: the machine) */
+	PEM_PACKET_KERNEL = 1, /* cpu holds. Process and thread come from events that set them. */
+	/* The recorder wrote it about process pid. pid 0: about the whole machine. */
+	PEM_PACKET_COUNTER = 2,
 	/*
-	 * Of the kernel, and cpu, pid and tid hold for each record: of a source beside the one
-	 * whose events set threads. Their clocks differ by some nanoseconds, so that what one says
-	 * of who runs where does not hold for the other's records.
+	 * A kernel packet whose cpu, pid and tid hold for each record. It comes from a second
+	 * kernel source, beside the source whose events set threads. The clocks of the two sources
+	 * differ by some nanoseconds, so an event of one source can't set the thread of the other's
+	 * records.
 	 */
 	PEM_PACKET_KERNEL_THREAD = 3,
 };
 
 /*
- * A CTF 1.8 packet's header and context, in front of its records. content_size is the commit word:
- * the producer releases it after each record (ring.h), a consumer acquires it.
+ * A CTF 1.8 packet's header and context. The records follow. content_size is the commit word: the
+ * producer releases it after each record (ring.h), and the consumer acquires it.
  */
 struct pem_packet {
 	uint32_t magic;
@@ -86,11 +88,12 @@ struct pem_packet {
 	/* packet context */
 	uint64_t timestamp_begin; /* clock of the first record, or before it */
 	uint64_t timestamp_end;
-	uint64_t content_size; /* bits, this header included; ends at the last record's last byte */
+	/* In bits, this header included. It ends at the last byte of the last record. */
+	uint64_t content_size;
 	uint64_t packet_size; /* bits */
-	uint64_t events_discarded; /* of this stream since its beginning */
+	uint64_t events_discarded; /* of this stream since it began */
 	uint64_t packet_seq_num;
-	uint64_t events_overwritten; /* of this stream since its beginning */
+	uint64_t events_overwritten; /* of this stream since it began */
 	uint32_t pid;
 	uint32_t tid;
 	uint32_t cpu;
@@ -110,19 +113,24 @@ PEM_STATIC_ASSERT(offsetof(struct pem_packet, source) == 100, "source");
 
 /*
  * An action word tells a producer what one session wants of one event:
- *   bits 0-7 flags, 8-15 index of the statistic's field, 16-19 its enum pem_type, 20-31 its byte
- *   offset in the record, 32-39 incarnation (which of the sessions that had this entry of the
- *   process; 1 to 255), 40-63 epoch (a change of epoch starts the statistic anew).
+ *
+ *	bits 0-7	flags
+ *	bits 8-15	index of the statistic's field
+ *	bits 16-19	enum pem_type of that field
+ *	bits 20-31	byte offset of that field in the record
+ *	bits 32-39	incarnation, 1 to 255: which of the sessions that had this session index
+ *	bits 40-63	epoch; a new epoch starts the statistic anew
  */
 #define PEM_ACTION_LOG 0x01u
 #define PEM_ACTION_STAT 0x02u
-#define PEM_ACTION_CALLBACK 0x04u /* synchronous callback, in the producing thread */
-#define PEM_ACTION_FILTER 0x08u /* there is a struct pem_filter for it: test that first */
-/* the consumer sleeps: log it, then wake it by the session page's word */
+#define PEM_ACTION_CALLBACK 0x04u /* A synchronous callback in the producing thread */
+/* The event has a struct pem_filter. The producer tests the filter first. */
+#define PEM_ACTION_FILTER 0x08u
+/* The consumer sleeps. The producer logs the event, then wakes it by pem_session_page.wake. */
 #define PEM_ACTION_WAKE 0x10u
-/* the statistic also keeps a struct pem_distribution (variance, histogram, top) */
+/* The statistic also keeps a struct pem_distribution: variance, histogram, most frequent values. */
 #define PEM_ACTION_DISTRIBUTION 0x20u
-/* a consumer changed the rules: the process applies them before it goes by its filter */
+/* A consumer has changed the rules. The process applies them before it uses its filter. */
 #define PEM_ACTION_CHECK 0x40u
 #define PEM_ACTION_FLAGS(a) ((uint32_t)(a)&0xffu)
 #define PEM_ACTION_FIELD(a) ((uint32_t)((a) >> 8) & 0xffu)
@@ -130,21 +138,21 @@ PEM_STATIC_ASSERT(offsetof(struct pem_packet, source) == 100, "source");
 #define PEM_ACTION_OFFSET(a) ((uint32_t)((a) >> 20) & 0xfffu)
 #define PEM_ACTION_INCARNATION(a) ((uint32_t)((a) >> 32) & 0xffu)
 #define PEM_ACTION_EPOCH(a) ((uint32_t)((a) >> 40) & 0xffffffu)
-/* Epoch and incarnation: what a cell's statistic belongs to. */
+/* Epoch and incarnation. A cell's statistic belongs to one such pair. */
 #define PEM_ACTION_TAG(a) ((uint32_t)((a) >> 32))
-/* What is wanted, and of which field. */
+/* Flags and field. */
 #define PEM_ACTION_CHOICE(a) ((uint32_t)(a)&0xffffu)
 #define PEM_ACTION(flags, field, type, offset, epoch)                                              \
 	((uint64_t)(flags) | (uint64_t)(field) << 8 | (uint64_t)((type)&0xfu) << 16 |              \
 	 (uint64_t)((offset)&0xfffu) << 20 | (uint64_t)((epoch)&0xffffffu) << 40)
 #define PEM_ACTION_OF_INCARNATION(a, incarnation)                                                  \
 	(((a) & ~(0xffULL << 32)) | (uint64_t)((incarnation)&0xffu) << 32)
-#define PEM_RECORD_BYTES_MAX 4096u /* so that 12 bits hold every offset */
-#define PEM_NO_FIELD 0xffu /* count only */
+#define PEM_RECORD_BYTES_MAX 4096u /* The longest record. 12 bits hold every offset in it. */
+#define PEM_NO_FIELD 0xffu /* The statistic is a count only */
 
 /*
- * A provider's control page: header, enable[n], action[n][PEM_SESSIONS_MAX], n = events rounded up
- * to 64.
+ * A provider's control page: this header, enable[n], action[n][PEM_SESSIONS_MAX]. n is the number
+ * of events, rounded up to a multiple of 64.
  */
 struct pem_control_header {
 	uint32_t abi_version;
@@ -157,44 +165,45 @@ struct pem_control_header {
 PEM_STATIC_ASSERT(sizeof(struct pem_control_header) == 64, "control header is 64 bytes");
 
 /*
- * Statistics and counts of one event in one lane. One writer (lane 0: many, atomically), any
- * reader.
+ * Statistics and counts of one event in one lane. Any process may read a cell. The thread of the
+ * lane is its only writer. Lane 0 has many writers, which use atomic operations.
  */
 struct pem_cell {
-	uint64_t produced; /* raised to be logged in this session */
-	uint64_t discarded; /* of these, no room */
-	/* updates begun; stat_begin == stat_end: the four below belong together */
+	uint64_t produced; /* Events raised that this session wants logged */
+	uint64_t discarded; /* of these, discarded: no room */
+	/* Updates begun. While it equals stat_end, sum, min, max and tag belong together. */
 	uint64_t stat_begin;
-	uint64_t stat_end; /* updates finished: the count */
-	uint64_t sum; /* modulo 2^64; a double's bits for floating types */
-	uint64_t min; /* order-preserving keys, see pem_stat_key() */
+	uint64_t stat_end; /* Updates finished: this is the count */
+	uint64_t sum; /* Modulo 2^64. For floating types: the bits of a double. */
+	uint64_t min; /* min and max are order-preserving keys, see pem_stat_key_signed() */
 	uint64_t max;
-	uint64_t tag; /* the action's that these belong to, PEM_ACTION_TAG(), and PEM_CELL_FLOAT */
+	/* PEM_ACTION_TAG() of the action that the statistic belongs to, and PEM_CELL_FLOAT. */
+	uint64_t tag;
 };
 #define PEM_CELL_FLOAT (1ull << 63) /* the sum is a double */
 PEM_STATIC_ASSERT(sizeof(struct pem_cell) == 64, "a cell is one cache line");
 
 /*
- * What a statistic keeps beyond its cell, where an action says PEM_ACTION_DISTRIBUTION: of what it
- * is asked for only. See distribution.h.
+ * What a distribution keeps, where an action has PEM_ACTION_DISTRIBUTION. It keeps only the parts
+ * that were asked for. See distribution.h.
  */
 #define PEM_DISTRIBUTION_VARIANCE 1u
 #define PEM_DISTRIBUTION_HISTOGRAM 2u
 #define PEM_DISTRIBUTION_VALUES 4u
-#define PEM_DISTRIBUTION_COUNT 16u /* of them in a session */
+#define PEM_DISTRIBUTION_COUNT 16u /* Distributions of one session, at most */
 #define PEM_DISTRIBUTION_BUCKETS 65u
 #define PEM_DISTRIBUTION_TOP 16u
 /*
- * Which of a session's, what it keeps, and a number that is another each time one is given away: 16
- * bits, not 0.
+ * Word that names a distribution: its index in the session, the parts it keeps, and a generation.
+ * The generation has 16 bits, is never 0, and is another each time the index is given away.
  */
 #define PEM_DISTRIBUTION(index, keep, generation)                                                  \
 	((uint32_t)(index) | (uint32_t)(keep) << 8 | (uint32_t)(generation) << 16)
 #define PEM_DISTRIBUTION_INDEX(w) ((w)&0xffu)
 #define PEM_DISTRIBUTION_KEEP(w) ((w) >> 8 & 0xffu)
 /*
- * What a struct pem_distribution belongs to: the generation above the action's tag, and
- * PEM_CELL_FLOAT.
+ * Tag of a struct pem_distribution: the generation in the high half, the action's tag in the low
+ * half. PEM_CELL_FLOAT may be added.
  */
 #define PEM_DISTRIBUTION_TAG(w, action) ((uint64_t)((w) >> 16) << 32 | PEM_ACTION_TAG(action))
 
@@ -202,16 +211,19 @@ struct pem_distribution_top {
 	uint64_t sequence; /* odd while another value takes the entry */
 	uint64_t value; /* sign-extended; a double's bits for floating types */
 	uint64_t count; /* 0: free */
-	uint64_t error; /* it may have come so much less often */
+	/* The value may have come less often than count says, by this number at most. */
+	uint64_t error;
 };
 
 struct pem_distribution {
-	uint64_t begin, end; /* as a cell's; end: how many values sum and squares are of */
+	/* Updates begun and finished, as in a cell. end: also the number of values in sum. */
+	uint64_t begin, end;
 	uint64_t tag;
-	/* of the values, 128 bits, low word first; floating: the mean's bits and 0 */
+	/* Sum of the values, 128 bits, low word first. Floating types: bits of the mean, then 0. */
 	uint64_t sum[2];
 	/*
-	 * of their squares, 192 bits; floating: bits of the sum of squared distances from the mean
+	 * Sum of the squares: 192 bits, low word first. Floating types: the bits of the sum of
+	 * squared distances from the mean.
 	 */
 	uint64_t squares[3];
 	uint64_t bucket[PEM_DISTRIBUTION_BUCKETS];
@@ -224,42 +236,42 @@ PEM_STATIC_ASSERT(sizeof(struct pem_distribution) == 1152,
 		  "struct pem_distribution is 18 cache lines");
 
 /*
- * A lane: one thread at one depth of nesting, one CTF stream instance. Lane 0 has no thread: see
- * pem_cell. It also keeps the statistics of threads whose lanes other threads have taken over
- * (pem_pool_header.fold).
+ * A lane is one thread at one depth of nesting, and one CTF stream instance. Lane 0 belongs to no
+ * thread: all threads write to it atomically (struct pem_cell). Lane 0 also keeps the statistics of
+ * threads whose lanes other threads have taken over (pem_pool_header.fold).
  */
 struct pem_lane {
 	uint32_t state; /* PEM_LANE_* */
 	uint32_t tid;
 	uint64_t packet_seq; /* packets claimed */
 	uint64_t discarded;
-	uint64_t overwritten; /* records in packets reclaimed before anyone read them */
+	/* Records in packets that were reclaimed before a consumer read them. */
+	uint64_t overwritten;
 	uint32_t distributions; /* bit i: distributions[i] of this lane has memory */
 	uint8_t reserved[28];
 };
 #define PEM_LANE_FREE 0u
 #define PEM_LANE_OWNED 1u
-/* tid of a free lane that never had memory for its cells */
+/* tid of a free lane whose cells never had memory */
 #define PEM_LANE_NO_MEMORY 0xffffffffu
 PEM_STATIC_ASSERT(sizeof(struct pem_lane) == 64, "a lane is one cache line");
 
-/*
- * chunk_state[i]: state in bits 0-1, lane in bits 2-31. The compare-and-swaps between them: ring.h.
- */
+/* chunk_state[i]: the state is in bits 0-1, the lane in bits 2-31. ring.h has the transitions. */
 #define PEM_CHUNK_FREE 0u
-#define PEM_CHUNK_OWNED 1u /* its lane's thread writes */
-#define PEM_CHUNK_FULL 2u /* content_size, timestamp_end and record count are final */
-#define PEM_CHUNK_READING 3u /* a consumer copies it */
+#define PEM_CHUNK_OWNED 1u /* The thread of its lane writes to it */
+#define PEM_CHUNK_FULL 2u /* content_size, timestamp_end and record_count are final */
+#define PEM_CHUNK_READING 3u /* A consumer copies it */
 #define PEM_CHUNK_WORD(state, lane) ((uint32_t)(lane) << 2 | (state))
 #define PEM_CHUNK_STATE(word) ((word)&3u)
 #define PEM_CHUNK_LANE(word) ((word) >> 2)
 
 #define PEM_POOL_MAGIC 0x504d4550u /* "PEMP" */
-/* full pool: reclaim the oldest full chunk instead of discarding */
+/* When the pool is full, reclaim the oldest full chunk instead of discarding records. */
 #define PEM_POOL_OVERWRITE 0x1u
 
 struct pem_pool_header {
-	uint32_t magic; /* stored last, released: the file is complete */
+	/* Stored last, with release: a reader that sees it finds a complete file. */
+	uint32_t magic;
 	uint32_t abi_version;
 	uint32_t flags;
 	uint32_t chunk_bytes; /* a power of two */
@@ -270,9 +282,12 @@ struct pem_pool_header {
 	uint64_t start_clock; /* clock when the pool was made */
 	uint64_t chunk_state_offset; /* u32[chunk_count] */
 	/*
-	 * u32[event_capacity], 0 past the last registered; then as many: the HASH of model-HASH,
-	 * which describes it; 0: unknown. Then the producer's own: a bit for each chunk, whether
-	 * its memory exists
+	 * Offset of three arrays, one behind the other:
+	 * - u32[event_capacity]: ids of events; 0 behind the last registered one.
+	 * - u32[event_capacity]: the HASH of the file model-HASH that describes each event; 0:
+	 *   unknown.
+	 * - Two bits for each chunk, for the producer alone: whether each half of the chunk has
+	 *   memory.
 	 */
 	uint64_t event_id_offset;
 	uint64_t lanes_offset; /* struct pem_lane[lane_count] */
@@ -281,37 +296,43 @@ struct pem_pool_header {
 	uint64_t total_bytes;
 	char comm[PEM_NAME_BYTES];
 	uint32_t parent_pid;
-	/* the process's index for this session: bit of enable, column of action */
+	/* The process's session index: the bit of enable and the column of action. */
 	uint32_t session_index;
-	/* of the process's control file in the runtime folder, "" if it has none */
+	/* Name of the process's control file in the runtime directory; "": it has none. */
 	char control_name[64];
 	/*
-	 * struct pem_distribution[PEM_DISTRIBUTION_COUNT][lane_count], without memory where lanes
-	 * do not say so
+	 * struct pem_distribution[PEM_DISTRIBUTION_COUNT][lane_count]. An element has memory only
+	 * where pem_lane.distributions says so.
 	 */
 	uint64_t distributions_offset;
 	/*
-	 * Seccomp filters that the process may have, as it was told: one more is its own, which a
-	 * consumer sees. ~0: unknown.
+	 * Seccomp filters that are known to let pem's calls pass; ~0: unknown. If a consumer counts
+	 * more on the process, the others may refuse these calls.
 	 */
 	uint32_t filters;
-	/* A consumer has seen one more: the process makes no system call for pem from here on. */
+	/*
+	 * A consumer has counted more filters than these. From then on the process makes no system
+	 * call for pem.
+	 */
 	uint32_t restricted;
 	uint8_t reserved2[48];
-	uint32_t incarnation; /* for the process's action words */
-	uint32_t pid_namespace; /* inode number of the one that pid is of; 0: unknown */
+	uint32_t incarnation; /* incarnation in the process's action words */
+	uint32_t pid_namespace; /* inode number of pid's namespace; 0: unknown */
 	/*
-	 * Odd while statistics move to lane 0: who reads several lanes of an event meanwhile begins
-	 * again.
+	 * Odd while a producer moves statistics to lane 0. A reader of several lanes of an event
+	 * begins again if this was odd or has changed.
 	 */
 	uint32_t fold;
 	/*
-	 * Lanes whose thread was cancelled in the middle of an event: its record may be there, and
-	 * not in its count.
+	 * Number of lanes whose thread was cancelled in the middle of an event. The event's record
+	 * may lie in the chunk and not be in the lane's count.
 	 */
 	uint32_t cut_short;
-	uint32_t chunk_hint; /* own cache line: next chunk to try */
-	/* whoever frees chunks adds 1 then: a full pool is searched again only after that */
+	uint32_t chunk_hint; /* Index of the chunk to try next. It has its own cache line. */
+	/*
+	 * A consumer or producer that frees chunks adds 1 afterwards. A producer searches a full
+	 * pool again only after that.
+	 */
 	uint32_t freed;
 	uint8_t reserved1[56];
 };
@@ -320,72 +341,75 @@ PEM_STATIC_ASSERT(offsetof(struct pem_pool_header, chunk_hint) == 256,
 PEM_STATIC_ASSERT(sizeof(struct pem_pool_header) == 320, "pool header is 320 bytes");
 
 /*
- * One test of a predicate over a record's bytes (predicate.h evaluates it): the eight bytes that
- * end at offset end hold a field of up to eight bytes in their highest ones (a record's header
- * stands before its first field, so none of them lies outside). key = (word & mask) made orderable
- * and flipped; the test holds if key - lo <= span, unsigned. What comes next is a later test's
- * index, PEM_TEST_PASS or PEM_TEST_FAIL.
+ * One test of a predicate over a record's bytes; predicate.h evaluates it.
+ *
+ * The test loads the eight bytes that end at offset end. Their highest bytes hold a field of at
+ * most eight bytes. All eight lie inside the record, because its header stands before its first
+ * field. key is (word & mask), made orderable and flipped. The test holds if key - lo <= span,
+ * unsigned. on_true and on_false name what comes next: a later test's index, PEM_TEST_PASS or
+ * PEM_TEST_FAIL.
  */
 struct pem_test {
 	uint64_t mask;
 	uint64_t flip; /* the sign bit for signed and floating fields */
 	uint64_t lo;
 	uint64_t span;
-	uint16_t end; /* of the field, in the record; at least 9 */
-	/* 1: below zero all other bits are inverted, so that keys order as values do */
+	uint16_t end; /* Offset of the field's end in the record; at least 9 */
+	/* 1: all bits but the sign are inverted below zero, so that keys order as values do. */
 	uint8_t is_float;
-	uint8_t on_true, on_false; /* greater than this test's own index: a predicate ends */
-	/*
-	 * in a process's own copy, 1: on_true is the next test, which need not be looked up; else 0
-	 */
+	/* Each is greater than this test's own index, so every predicate ends. */
+	uint8_t on_true, on_false;
+	/* In a process's private copy, 1: on_true is the next test; a stub need not look it up. */
 	uint8_t is_followed;
 	uint8_t reserved[2];
 };
 #define PEM_TEST_PASS 0xfeu
 #define PEM_TEST_FAIL 0xffu
-#define PEM_TESTS_MAX 32u /* of one predicate */
+#define PEM_TESTS_MAX 32u /* Tests of one predicate, at most */
 PEM_STATIC_ASSERT(sizeof(struct pem_test) == 40, "a test is 40 bytes");
 
 /*
- * Where events count. Processes find out themselves which contexts they are in; threads and CPUs
+ * A context: where events count. A process finds out itself which contexts it is in. Thread and CPU
  * are tested at the event.
  */
 struct pem_session_context {
 	uint32_t flags; /* PEM_CONTEXT_* */
-	uint32_t pid; /* 0: any; a number of the pid namespace pid_namespace */
-	uint32_t pid_namespace; /* inode number of the one that pid is of; 0 with pid 0 */
+	uint32_t pid; /* 0: any. Else a process id in the pid namespace pid_namespace. */
+	uint32_t pid_namespace; /* Inode number of pid's namespace; 0 with pid 0 */
 	uint32_t tid; /* 0: any */
 	uint32_t cpu; /* PEM_NO_CPU: any */
-	uint32_t in_namespace; /* inode number of any namespace that the process is in; 0: any */
-	uint64_t cgroup; /* id of a version 2 control group that it is in or below; 0: any */
-	char program[PEM_NAME_BYTES]; /* the process's name as in /proc/PID/comm; "": any */
+	/* Inode number of a namespace, of any kind, that the process is in; 0: any. */
+	uint32_t in_namespace;
+	/* Id of a version 2 control group; the process is in it or below it. 0: any. */
+	uint64_t cgroup;
+	char program[PEM_NAME_BYTES]; /* The process's name, as in /proc/PID/comm; "": any */
 	uint8_t reserved[16];
 };
-#define PEM_CONTEXT_FOLLOW 1u /* with pid: and its descendants */
-#define PEM_CONTEXT_TARGET 2u /* who is in it joins the session unasked */
-#define PEM_CONTEXTS_MAX 64u /* so that a 64-bit word says which of them hold */
+#define PEM_CONTEXT_FOLLOW 1u /* With pid: the descendants of the process count too */
+#define PEM_CONTEXT_TARGET 2u /* A process in this context joins the session unasked */
+#define PEM_CONTEXTS_MAX 64u /* A 64-bit word says which contexts hold */
 PEM_STATIC_ASSERT(sizeof(struct pem_session_context) == 64, "a context is a cache line");
 
 /*
- * What a session wants of an event. The first rule that names an event, in a context that holds, is
- * the one.
+ * A rule: a session's demand on an event. Of the rules that name an event in a context that holds,
+ * the first one counts.
  */
-/* every event that no other rule names: those a consumer has not met yet */
+/* Matches every event that no other rule names: events that the consumer does not know yet. */
 #define PEM_RULE_ANY_EVENT 0xffffffffu
 struct pem_rule {
 	uint32_t event_id;
-	uint16_t context; /* index of it in the page; 0: any */
+	uint16_t context; /* Index of the context in the page; 0: any */
 	uint16_t test_count; /* of the predicate; 0: none */
-	uint32_t test_first; /* index of it in the page's tests */
+	uint32_t test_first; /* Index of the predicate's first test in the page's tests */
 	uint32_t distribution; /* with PEM_ACTION_DISTRIBUTION: PEM_DISTRIBUTION(...) */
 	uint64_t action;
-	/* with PEM_RULE_ANY_EVENT: enum pem_level of the least that count; 0: all do */
+	/* With PEM_RULE_ANY_EVENT: the highest enum pem_level that counts; 0: all count. */
 	uint32_t max_level;
 	uint32_t flags; /* PEM_RULE_CALLBACK_ONLY */
 };
 /*
- * the event's records are, or were, for callbacks alone: none of the trace's, should its recorder
- * die
+ * The event's records are, or were, for callbacks alone. Recovery leaves them out of the trace if
+ * the recorder dies.
  */
 #define PEM_RULE_CALLBACK_ONLY 1u
 PEM_STATIC_ASSERT(sizeof(struct pem_rule) == 32, "a rule is 32 bytes");
@@ -406,10 +430,10 @@ enum pem_unobserved {
 };
 
 /*
- * The file "config" of a session directory: what to enable in a process that joins, and how big its
- * pool is.
+ * The file "config" of a session directory. It says what a joining process enables, and its pool's
+ * size.
  */
-#define PEM_SESSION_MAGIC 0x324d4550u /* "PEM2": the second form of this */
+#define PEM_SESSION_MAGIC 0x324d4550u /* "PEM2": the second layout */
 #define PEM_RULES_MAX 1024u
 #define PEM_SESSION_TESTS_MAX 2048u
 struct pem_session_page {
@@ -423,37 +447,39 @@ struct pem_session_page {
 	uint32_t event_capacity;
 	uint32_t rule_count;
 	uint32_t consumer_pid;
-	uint32_t closed; /* the consumer is gone: join no more, log no more */
-	/* processes that could not make a pool; last_errno says why the last one could not */
+	uint32_t closed; /* The consumer is gone. Processes join and log no more. */
+	/* Processes that could not make a pool. last_errno is the reason of the last one. */
 	uint32_t refused;
 	uint32_t last_errno;
-	uint32_t pools; /* made so far: numbers their names */
-	uint64_t lost; /* events to be logged, raised where there was no pool to count them in */
-	uint64_t lost_statistics; /* events that statistics lack: raised where there was no lane */
-	uint32_t context_count; /* at least 1: context 0 is any */
+	uint32_t pools; /* Pools begun so far. A pool's name has its number. */
+	/* Events that should have been logged, but were raised where no pool could count them. */
+	uint64_t lost;
+	/* Events that are missing in statistics, because there was no lane to count them in. */
+	uint64_t lost_statistics;
+	uint32_t context_count; /* At least 1: context 0 means any */
 	uint32_t test_count;
 	/*
-	 * futex: odd while the consumer sleeps; who adds 1 then, by an event with PEM_ACTION_WAKE,
-	 * wakes it
+	 * A futex. It is odd while the consumer sleeps. A producer that raises an event with
+	 * PEM_ACTION_WAKE then adds 1 and wakes the consumer.
 	 */
 	uint32_t wake;
-	/* its log is not finished: what a dead consumer left in its folder can be recovered */
+	/* The log is not finished. If the consumer dies, the session directory can be recovered. */
 	uint32_t has_log;
-	uint32_t id; /* of the session, never 0: tells it apart from others in tables of sessions */
+	uint32_t id; /* The session's id, never 0. It tells sessions apart in tables of sessions. */
 	uint32_t pools_ready; /* pools made so far, each complete */
 	/*
-	 * Of the lost and discarded: events of threads whose seccomp filter refuses what recording
-	 * them needs.
+	 * Part of lost and discarded: events of threads whose seccomp filter refuses the system
+	 * calls that recording them needs.
 	 */
 	uint64_t lost_filtered;
-	/* Processes and threads that took such a filter. */
+	/* Processes and threads that took such a seccomp filter. */
 	uint32_t filtered;
 	/*
-	 * Programs that were started and can't be recorded. Who starts one counts before, and takes
-	 * it back where that fails.
+	 * Programs that were started and can't be recorded, by reason. The starting process counts
+	 * before the start, and takes the count back if the start fails.
 	 */
 	uint32_t unobserved[PEM_UNOBSERVED_COUNT];
-	/* The last one of each; several may write at once. */
+	/* Name of the last such program, by reason. Several processes may write it at once. */
 	char unobserved_name[PEM_UNOBSERVED_COUNT][PEM_NAME_BYTES];
 	struct pem_rule rules[PEM_RULES_MAX];
 	struct pem_session_context contexts[PEM_CONTEXTS_MAX];
@@ -463,41 +489,43 @@ struct pem_session_page {
 PEM_STATIC_ASSERT(offsetof(struct pem_session_page, rules) == PEM_SESSION_HEAD_BYTES,
 		  "rules follow the head");
 /*
- * The magic of a file "counts-<pid>-<n>": the head of a page in which a process counts that may not
- * write the session's page. It holds a shared lock (flock) on the file as long as it, or a child,
- * has it mapped.
+ * Magic of a file "counts-<pid>-<n>". The file is the head of a session page. A process counts in
+ * it if it may not write the session's own page. The process holds a shared lock (flock) on the
+ * file as long as it, or a child, has the file mapped.
  */
 #define PEM_COUNTS_MAGIC 0x434d4550u /* "PEMC" */
 
 /*
- * An entry of a process's table of sessions, one for each bit of an enable byte. Who wants to
- * observe the process takes a free one: a consumer from outside, or the process itself for a
- * session that it was started in. A process joins a session that is offered to it at its next event
- * that the session enables; nothing else happens in it.
+ * An entry of a process's table of sessions. The table has one entry for each bit of an enable
+ * byte. A consumer outside takes a free entry to observe the process. The process itself takes one
+ * for a session that it was started in. A process joins an offered session at its next event that
+ * the session enables. Nothing else happens in the process.
  *
  *	FREE --take (compare-and-swap)--> TAKEN --fill--> FILLED --none else has the session-->
  *	OFFERED --give back--> FREE
  *
- * A session's consumer and the process may do so at the same time, for the same session: two
- * entries of it would record each event twice. So both say FILLED before they look at the other
- * entries. The process then takes a consumer's FILLED back to FREE, and yields to an OFFERED one; a
- * consumer yields to either (tests/model/both_join.pml).
+ * A consumer and the process may take entries for one session at the same time. Two entries of one
+ * session would record each event twice. So both set FILLED before they look at the other entries.
+ * The process then sets a consumer's FILLED entry back to FREE, and yields to an OFFERED one. A
+ * consumer yields to FILLED and to OFFERED (tests/model/both_join.pml).
  *
- * Each step counts the word's serial number up, so that nobody gives back what has become
- * another's. A consumer's number stands beside it: who finds an entry that is not free tells from
- * the lock on that consumer's folder whether it died there, and then takes the entry.
+ * Each step adds 1 to the word's serial number, so that nobody gives back an entry that has another
+ * owner by then. The word also has the number of the consumer. A consumer that finds an entry not
+ * free tests the lock on the folder of that number. If that consumer has died, it takes the entry.
  * tests/model/entries.pml explores this.
  */
 struct pem_session_entry {
 	uint64_t word; /* PEM_ENTRY_WORD */
-	/* 1 to 255, another each time the entry is taken: tells its sessions apart */
+	/* 1 to 255, another each time the entry is taken. It tells the entry's sessions apart. */
 	uint32_t incarnation;
 	uint32_t consumer_pid;
-	uint32_t session_id; /* of its page */
-	/* the process's: incarnation that it joined last, which is not to be the next */
+	uint32_t session_id; /* The id in the session's page */
+	/*
+	 * Written by the process: the incarnation that it joined last. The next one has to differ.
+	 */
 	uint32_t joined;
 	uint64_t contexts; /* bit i: the consumer found the process in the page's context i */
-	/* of the session, in the runtime folder that the control file is in; "": elsewhere */
+	/* The session's folder in the control file's runtime directory; "": it is elsewhere. */
 	char folder[32];
 };
 #define PEM_ENTRY_FREE 0u
@@ -510,8 +538,8 @@ struct pem_session_entry {
 #define PEM_ENTRY_SERIAL(word) ((uint32_t)(word) >> 2)
 #define PEM_ENTRY_CONSUMER(word) ((uint32_t)((word) >> 32))
 /*
- * A consumer's number, of its folder session-PID-NUMBER. 0: the process itself takes the entry, or
- * the folder is elsewhere.
+ * A consumer's number, made from the name of its folder session-PID-NUMBER. 0: the process itself
+ * takes the entry, or the folder is elsewhere.
  */
 #define PEM_CONSUMER(pid, number) ((uint32_t)(number) << 22 | (uint32_t)(pid))
 #define PEM_CONSUMER_PID(consumer) ((consumer)&0x3fffffu)
@@ -520,7 +548,7 @@ PEM_STATIC_ASSERT(sizeof(struct pem_session_entry) == 64, "an entry is one cache
 
 /*
  * A process's control file in the runtime directory: this page, then each provider's control page
- * as it was registered. A consumer asks to be served by filling a session entry.
+ * as it was registered. A consumer fills a session entry to observe the process.
  */
 #define PEM_CONTROL_MAGIC 0x434d4550u /* "PEMC" */
 #define PEM_PROVIDERS_MAX 32u
@@ -529,13 +557,14 @@ struct pem_control_file {
 	uint32_t magic;
 	uint32_t abi_version;
 	uint32_t pid;
-	uint32_t provider_count; /* released after the entry below is complete */
+	/* Stored with release after the new element of provider[] is complete. */
+	uint32_t provider_count;
 	uint64_t start_clock;
-	uint32_t pid_namespace; /* inode number of the one that pid is of; 0: unknown */
+	uint32_t pid_namespace; /* Inode number of pid's namespace; 0: unknown */
 	uint32_t reserved0;
 	/*
-	 * u32[PEM_CONTROL_EVENTS], by a provider's event_base and its event's index; 0 past the
-	 * last registered
+	 * Offset of u32[PEM_CONTROL_EVENTS]: ids of events, by event_base + index; 0 behind the
+	 * last registered one.
 	 */
 	uint64_t event_id_offset;
 	uint64_t reserved[3];

@@ -8,8 +8,9 @@
 #include <pem/abi.h>
 
 /*
- * Current value of the cycle counter. Not serializing: neighbouring instructions may move across
- * it. Async-signal-safe, never blocks. Its rate: pem_clock__hz() (pem/pem.h).
+ * Return the current value of the cycle counter. The read is not serializing: neighbouring
+ * instructions may move across it. Async-signal-safe, never blocks. Its rate: pem_clock__hz()
+ * (pem/pem.h).
  */
 static inline uint64_t pem_clock(void)
 {

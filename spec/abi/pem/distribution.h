@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * distribution.h - variance, histogram and most frequent values of a statistic: adding a value
- * where it happens, and reading
+ * distribution.h - variance, histogram and most frequent values of a statistic
  *
- * Not here: count, sum, least and greatest (struct pem_cell, ring.h), adding parts up
- * (libpem/distribution.c).
+ * These inlines add a value where the event happens, and read a distribution. Not here: count, sum,
+ * least and greatest (statistic.h), adding the parts of several lanes (libpem/distribution.c).
  *
- * One writer for each struct pem_distribution, any reader. The first line is read as a cell is;
- * buckets are counters, each whole by itself; an entry of the most frequent values tells by its
- * sequence when it changes hands. So a reader never waits for a writer that adds a value each few
- * nanoseconds; what it got together may be some events apart.
+ * Each struct pem_distribution has one writer and any number of readers. A reader reads the first
+ * cache line as it reads a cell. A bucket is a counter of one word. The sequence of a top entry
+ * says when the entry passes to another value. So a reader never waits for a writer that adds a
+ * value every few nanoseconds. In return, the parts that a reader gets may be some events apart.
  */
 #ifndef PEM_DISTRIBUTION_H
 #define PEM_DISTRIBUTION_H
@@ -17,8 +16,8 @@
 #include <pem/statistic.h>
 
 /*
- * Bucket of a value: 0 for 0 and below, else its highest bit's number, from 1 to 64. is_signed: 0
- * or 1.
+ * Return the bucket of a value: 0 for 0 and below, else the number of its highest bit, from 1 to
+ * 64. is_signed: 0 or 1.
  */
 PEM_INLINE uint64_t pem_distribution_bucket(uint64_t value, uint64_t is_signed)
 {
@@ -27,11 +26,14 @@ PEM_INLINE uint64_t pem_distribution_bucket(uint64_t value, uint64_t is_signed)
 	return PEM_WIDTH(bits);
 }
 
-/* A square of 128 bits, low word first; by halves, for BPF has no multiplication to 128. */
+/*
+ * Write a square of 128 bits, low word first. It is computed by halves, because BPF has no
+ * multiplication to 128 bits.
+ */
 PEM_INLINE void pem_distribution_square(uint64_t magnitude, uint64_t square[2])
 {
 	uint64_t low = (uint32_t)magnitude, high = magnitude >> 32;
-	uint64_t middle = low * high; /* twice, 32 bits up */
+	uint64_t middle = low * high; /* counts twice, shifted by 32 bits */
 	uint64_t sum = low * low + (middle << 33);
 
 	square[0] = sum;
@@ -42,8 +44,8 @@ PEM_STATIC_ASSERT(!(PEM_DISTRIBUTION_TOP & (PEM_DISTRIBUTION_TOP - 1)),
 		  "a mask of indexes, which changes none");
 
 /*
- * Begin anew: until pem_distribution_become the distribution has no tag, and readers throw away
- * what they get of it.
+ * Begin a distribution anew. Until pem_distribution_become is called the distribution has no tag,
+ * and readers throw away what they read.
  */
 PEM_INLINE void pem_distribution_forget(struct pem_distribution *distribution)
 {
@@ -53,7 +55,10 @@ PEM_INLINE void pem_distribution_forget(struct pem_distribution *distribution)
 	PEM_ORDER_STORES(distribution->tag);
 }
 
-/* All is 0 now but the sequences of top. */
+/*
+ * Give an empty distribution its tag. The caller has set all members to 0, except the sequences of
+ * top.
+ */
 PEM_INLINE void pem_distribution_become(struct pem_distribution *distribution, uint64_t tag)
 {
 	/* SD */
@@ -61,8 +66,8 @@ PEM_INLINE void pem_distribution_become(struct pem_distribution *distribution, u
 }
 
 /*
- * For the variance of integers: the sums of values, sign-extended to 128 bits, and of their
- * squares. is_signed: 0 or 1.
+ * Add an integer to what the variance needs: the sum of values, sign-extended to 128 bits, and the
+ * sum of their squares. is_signed: 0 or 1.
  */
 PEM_INLINE void pem_distribution_add_square(struct pem_distribution *distribution, uint64_t value,
 					    uint64_t is_signed)
@@ -78,7 +83,7 @@ PEM_INLINE void pem_distribution_add_square(struct pem_distribution *distributio
 	PEM_STORE(distribution->sum[1], high);
 	pem_distribution_square((value ^ -negative) + negative, square);
 	low = distribution->squares[0] + square[0];
-	/* A square's high word is 2^64 - 2 at most: it takes the carry. */
+	/* A square's high word is 2^64 - 2 at most, so it can take the carry. */
 	square[1] += low < square[0];
 	PEM_STORE(distribution->squares[0], low);
 	high = distribution->squares[1] + square[1];
@@ -94,8 +99,9 @@ PEM_INLINE void pem_distribution_add_bucket(struct pem_distribution *distributio
 }
 
 /*
- * The entry for a value: its own, or the first of the least frequent ones. Free ones have count 0.
- * The loops have no jump but those to the end: see PEM_HIDE.
+ * Return the index of the entry for a value: the value's own entry, or else the first of the least
+ * frequent ones. A free entry has count 0. The loops have no jump but those to their end: see
+ * PEM_HIDE.
  */
 PEM_INLINE uint64_t pem_distribution_find(const struct pem_distribution *distribution,
 					  uint64_t value)
@@ -134,8 +140,9 @@ PEM_INLINE void pem_distribution_set_top(struct pem_distribution_top *top, uint6
 }
 
 /*
- * Space-Saving: a value without an entry takes the least frequent one's, and may have come as often
- * as that one had.
+ * Count a value in the entry that pem_distribution_find returned. The algorithm is Space-Saving: a
+ * value without an entry takes the entry of the least frequent value. It may have come before as
+ * often as that value, so that value's count becomes its error.
  */
 PEM_INLINE void pem_distribution_put_top(struct pem_distribution_top *top, uint64_t value)
 {
@@ -211,8 +218,10 @@ static inline void pem_distribution_read_line(const struct pem_distribution *dis
 }
 
 /*
- * Copy what a tag's statistic holds. 0: there is nothing of that tag, or it began anew meanwhile.
- * What a thread was killed in the middle of is copied as it is, and an entry is left out.
+ * Copy the distribution that belongs to tag. Returns 1, or 0: the distribution has another tag, or
+ * began anew meanwhile. tries limits the attempts at each part. If a thread was killed in the
+ * middle of an update, the first line is copied as it is, and the top entry it was changing is left
+ * out.
  */
 static inline int pem_distribution_read(const struct pem_distribution *distribution,
 					struct pem_distribution *copy, uint64_t tag, unsigned tries)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * event.h - what an event is: its fields, their types and roles, what it means, where it comes from
+ * event.h - what an event is: its fields, their types and roles, its meaning, its source
  *
- * The names here are those of the specs; the text form of a model, which travels in every trace and
- * in every provider, is defined at the end. Not here: XML (codegen), reading records (pem/trace.h).
+ * The names here are those of the specs. The end of this file defines the text form of a model,
+ * which travels in every trace and in every provider. Not here: XML (codegen), reading records
+ * (pem/trace.h).
  */
 #ifndef PEM_EVENT_H
 #define PEM_EVENT_H
@@ -32,20 +33,26 @@ enum pem_type {
 	PEM_TYPE_FLOAT32,
 	PEM_TYPE_FLOAT64,
 	PEM_TYPE_STRING, /* UTF-8, NUL-terminated, in the tail */
-	/* u32 length at the field's offset, elements in the tail, aligned to their size */
+	/*
+	 * A u32 length at the field's offset. The elements are in the tail, aligned to their size.
+	 */
 	PEM_TYPE_LIST,
-	PEM_TYPE_ADDRESS, /* 8 bytes: a place in the memory of the process, or of the kernel */
+	PEM_TYPE_ADDRESS, /* 8 bytes: an address in the memory of the process, or of the kernel */
 	PEM_TYPE_ARRAY, /* max_count elements of element_type at the field's offset */
 	PEM_TYPE_COUNT
 };
 
 /*
- * What an event means to the stages after it. Spec: <meaning value='...' group='...' scope='...'/>.
+ * What an event means to later stages. Spec: <meaning value='...' group='...' scope='...'/>.
  *
- * Two events belong together (a begin and its end, a block and its release, a message's two ends)
- * if they have the same group, lie in the same instance of their scope, and agree in every field of
- * role 'key', and 'name' or 'address' where both have it. Begins and ends without key or name match
- * by nesting: an end ends the innermost open one.
+ * Examples of events that belong together: a begin and its end, a block and its release, the two
+ * ends of a message. Two events belong together if all of this holds:
+ * - they have the same group
+ * - they lie in the same instance of their scope
+ * - they agree in every field of role 'key'
+ * - they agree in 'name' or 'address' where both have it
+ *
+ * Begins and ends without key or name match by nesting: an end ends the innermost open interval.
  */
 enum pem_meaning {
 	PEM_MEANS_NOTHING = 0,
@@ -55,18 +62,18 @@ enum pem_meaning {
 	PEM_MEANS_THREAD_END, /* 'thread-end' */
 	/* 'process-name': the current process is now called what role 'name' says */
 	PEM_MEANS_PROCESS_NAME,
-	/* 'interval-begin': ended by the interval-end that belongs to it */
+	/* 'interval-begin': the interval-end that belongs to it ends it */
 	PEM_MEANS_INTERVAL_BEGIN,
 	PEM_MEANS_INTERVAL_END, /* 'interval-end' */
 	PEM_MEANS_COUNTER, /* 'counter': role 'value' only grows; show its rate */
 	PEM_MEANS_GAUGE, /* 'gauge': role 'value' goes up and down; show itself */
 	PEM_MEANS_ALLOCATION, /* 'allocation': role 'address', role 'size' */
 	PEM_MEANS_RELEASE, /* 'release': role 'address' */
-	PEM_MEANS_SAMPLE, /* 'sample': state at a moment of a clock, not an occurrence */
+	PEM_MEANS_SAMPLE, /* 'sample': a state, read when a clock says so; it is no occurrence */
 	/* 'send': a message, request or wakeup leaves for the receive that belongs to it */
 	PEM_MEANS_SEND,
 	PEM_MEANS_RECEIVE, /* 'receive' */
-	/* 'access': role 'address' was touched: it lies in a block, mapping or data structure */
+	/* 'access': role 'address' was touched; it lies in a block, mapping or data structure */
 	PEM_MEANS_ACCESS,
 	/* 'thread-name': the thread of role 'thread' is now called what role 'name' says */
 	PEM_MEANS_THREAD_NAME,
@@ -74,9 +81,9 @@ enum pem_meaning {
 };
 
 /*
- * Where events that belong together are looked for. Spec: <meaning scope='...'/>. What begins and
- * ends in the kernel in scope 'system' (a block request) does so in interrupts and workers too: a
- * recording of some processes has it of all.
+ * The scope in which events that belong together are searched. Spec: <meaning scope='...'/>. An
+ * interval of scope 'system' (a block request) may begin and end in an interrupt or a worker. So a
+ * recording of some processes contains the system intervals of all processes.
  */
 enum pem_scope {
 	PEM_SCOPE_NONE = 0, /* the event's meaning matches nothing */
@@ -88,12 +95,12 @@ enum pem_scope {
 };
 
 /*
- * How much an event matters. Spec: <event level='...'>. Recordings that name no event take those up
- * to 'info'.
+ * How much an event matters. Spec: <event level='...'>. A recording that names no event records
+ * those up to 'info'.
  */
 enum pem_level {
 	PEM_LEVEL_ERROR = 1, /* 'error': something failed */
-	PEM_LEVEL_WARNING, /* 'warning': something is about to, or a limit was met */
+	PEM_LEVEL_WARNING, /* 'warning': something is about to fail, or a limit was reached */
 	PEM_LEVEL_INFO, /* 'info': the default */
 	PEM_LEVEL_DETAIL, /* 'detail': recorded when asked for by name or pattern */
 	PEM_LEVEL_DEBUG, /* 'debug': for those who build the provider */
@@ -126,54 +133,47 @@ enum pem_role {
 	PEM_ROLE_ADDRESS, /* 'address' */
 	PEM_ROLE_SIZE, /* 'size' */
 	/*
-	 * 'key': what events that belong together agree in; the only role that several fields may
-	 * have
+	 * 'key': events that belong together agree in it. Only this role may be given to several
+	 * fields.
 	 */
 	PEM_ROLE_KEY,
 	PEM_ROLE_CPU, /* 'cpu': a CPU the event speaks of */
 	PEM_ROLE_CODE, /* 'code': address of an instruction */
-	/* 'old-address': block that an allocation ends, as realloc does; 0: none */
+	/* 'old-address': the block that an allocation ends, as realloc does; 0: none */
 	PEM_ROLE_OLD_ADDRESS,
 	PEM_ROLE_COUNT
 };
 
 /*
  * Where an event comes from. Spec: <source type='...' name='...'/>. Several sources of one type are
- * alternatives, best first: kernels, processors or libraries differ, and the first that the machine
- * has is taken.
+ * alternatives, best first, because kernels, processors and libraries differ. The first one that
+ * the machine has is taken.
  */
 enum pem_source_kind {
-	PEM_SOURCE_STUB =
-		/*
-		 * 'stub': somebody calls the generated stub; name, if any, is the library that does
-		 */
-	0,
+	/* 'stub': a program or library calls the generated stub; name, if given, is that library */
+	PEM_SOURCE_STUB = 0,
 	PEM_SOURCE_TRACEPOINT = 1, /* 'tracepoint': name is 'system:event' */
 	PEM_SOURCE_PERF = 2, /* 'perf': name is a libpfm4 event, such as 'perf::TASK-CLOCK' */
 	PEM_SOURCE_SAMPLE = 3, /* 'perf-sample': periodic sample with counters; name is its clock */
 	PEM_SOURCE_USDT = 4, /* 'usdt': a static probe in a binary; name is 'provider:probe' */
-	/* 'module': pem.ko looks for itself; name is what at: 'counters', 'accessed' or 'supply' */
+	/* 'module': pem.ko samples; name is the sampler: 'counters', 'accessed' or 'supply' */
 	PEM_SOURCE_MODULE = 5,
-	PEM_SOURCE_PROBE =
-		/*
-		 * no spec's: a place in the kernel or a binary that somebody named, as in
-		 * pem_session__add_probes
-		 */
-	6,
+	/* no spec has it: an ad-hoc probe of the kernel or a binary (pem_session__add_probes) */
+	PEM_SOURCE_PROBE = 6,
 	PEM_SOURCE_COUNT
 };
 
 struct pem_field {
-	const char *name; /* a structure's member: 'structure.member' */
+	const char *name; /* A structure's member has the name 'structure.member' */
 	const char *description;
 	const char *unit; /* "" if none */
 	uint8_t type; /* enum pem_type */
 	uint8_t element_type; /* of a list */
 	uint8_t base; /* 10 or 16: how people read it */
 	uint8_t role; /* enum pem_role */
-	/* from the record's first byte; of a list: of its length; of a string: 0 */
+	/* In bytes from the record's first byte. A list: the offset of its length. A string: 0. */
 	uint16_t offset;
-	/* most elements of a list, elements of an array, bytes of a string with its NUL; else 1 */
+	/* List: most elements. Array: elements. String: most bytes, with its NUL. Else 1. */
 	uint16_t max_count;
 	uint8_t label_kind; /* enum pem_label_kind */
 	uint16_t label_count;
@@ -186,9 +186,9 @@ struct pem_event {
 	const char *layer; /* "HW", "OS", "APP" or "CPO" */
 	const char *class_name;
 	const char *specifier;
-	const char *source_name; /* alternatives are parted by '|' */
+	const char *source_name; /* Alternatives are separated by '|' */
 	const char *group; /* of the meaning; "" if it matches nothing */
-	const char *since; /* version of its provider that first had it; "" if unsaid */
+	const char *since; /* First version of the provider that has this event; "": not stated */
 	const char *deprecated; /* what to use instead; "" if it is not */
 	const char *tsdl; /* its CTF declaration */
 	const struct pem_field *fields;
@@ -204,13 +204,15 @@ struct pem_event {
 };
 
 /*
- * Layout of a record (computed by pem/record_layout.h and nowhere else): header; fixed-size fields
- * and, for each list, its u32 length, in the spec's order, each aligned to its size (an array: its
- * elements', a structure: its widest member's); then the tail: lists and strings in the spec's
- * order, list elements aligned to their size, strings to 1.
+ * Layout of a record (only pem/record_layout.h computes it):
+ * - the header
+ * - in the spec's order: fixed-size fields, and for each list its u32 length. Each is aligned to
+ *   its size, an array to its elements' size, a structure to the size of its widest member.
+ * - the tail: lists and strings in the spec's order. List elements are aligned to their size,
+ *   strings to 1.
  *
- * A model as text: lines ended by \n, cells parted by one tab, no other control character in a
- * cell.
+ * A model as text has lines ended by \n. Cells are separated by one tab, and have no other control
+ * character.
  *
  *	pem-model	2
  *	event	ID	NAME	LAYER	CLASS	SPECIFIER	VERSION	LEVEL	MEANING	GROUP
@@ -221,8 +223,8 @@ struct pem_event {
  *	label	VALUE	NAME	DESCRIPTION                      (after its field, LABELS of these)
  *	...                                                               (TSDL-LINES lines of CTF)
  *
- * ID is 8 hexadecimal digits, VALUE 16; LEVEL, MEANING, SCOPE, SOURCE, TYPE, ELEMENT-TYPE,
- * LABEL-KIND and ROLE are the spec's words ('-' for none); the other numbers are decimal; an empty
+ * ID has 8 hexadecimal digits, VALUE 16. LEVEL, MEANING, SCOPE, SOURCE, TYPE, ELEMENT-TYPE,
+ * LABEL-KIND and ROLE are the spec's words ('-' for none). The other numbers are decimal. An empty
  * cell is empty.
  */
 #define PEM_MODEL_VERSION 2

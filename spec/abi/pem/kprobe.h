@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * kprobe.h - the template of programs that are completed at run time: what kmod/bpf leaves open,
- * libpem fills in
+ * kprobe.h - the template of BPF programs that libpem completes at run time
  *
- * An event that no spec describes (a tracepoint outside the catalogue, a function, a probe of a
- * binary) has one program for all of what it does but for what is its own: its number, its record's
- * length, how its fields are fetched, tested and stored. The template has constants and blocks in
- * these places. The object is loaded as it is, so that its maps are known; then the template's
- * instructions are copied for each event, completed, and loaded.
+ * kmod/bpf leaves parts of the template open, and libpem fills them in. The template serves events
+ * that no spec describes: a tracepoint outside the catalogue, a function, a probe of a binary. Each
+ * event has its own number, record length, and code to fetch, test and store its fields. All else
+ * is the same. The template has constants and blocks in the open parts. The object is loaded as it
+ * is, so that its maps are known. Then libpem copies the template's instructions for each event,
+ * completes them, and loads them.
  *
  *	constant   rX = MAGIC                        rX = the value
  *	block      rOUT = MAGIC                      rOUT = any number
- *	           rOUT = rA; rOUT = rB; rOUT = rC   what the block may use: unchanged by it, as is
- *						     all but r0 to r5
+ *	           rOUT = rA; rOUT = rB; rOUT = rC   the block's inputs: it changes neither these
+ *						     nor other registers but r0 to r5
  *	           MAGIC's count of instructions     instructions; the template's own jump over the
  *						     others
  *
- *	FETCH   A: the program's context, B: words, C: 8 bytes of the ring's that are this event's
- *		alone words[i] = field i, extended to 64 bits by its sign
+ *	FETCH   A: the program's context, B: words, C: 8 bytes of the ring that only this event
+ *		uses. words[i] = field i, extended to 64 bits by its sign
  *	TEST    A: words. rOUT = 1: the event's predicate holds, or it has none; 0: the event is not
  *		wanted
  *	FILL    A: the context, B: words, C: the record, zeroed. Stores all fields, in the tail's
@@ -27,13 +27,13 @@
 #define PEM_KPROBE_H
 
 #define PEM_KPROBE_PROGRAM "pem_probe"
-/* fields that predicates and statistics can be of: the first ones */
+/* Predicates and statistics can use so many fields: the first ones. */
 #define PEM_KPROBE_WORDS 28
 
-#define PEM_KPROBE_INDEX 0x70650001 /* of the event */
+#define PEM_KPROBE_INDEX 0x70650001 /* The event's index */
 #define PEM_KPROBE_ID 0x70650002
-#define PEM_KPROBE_BYTES 0x70650003 /* that a record takes in the ring */
-/* 1: may be preempted by another run of itself on its CPU */
+#define PEM_KPROBE_BYTES 0x70650003 /* Bytes that a record takes in the ring */
+/* 1: another run of the program on its CPU may preempt it. */
 #define PEM_KPROBE_SHARED 0x70650004
 
 #define PEM_KPROBE_FETCH 0x70650101

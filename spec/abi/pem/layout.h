@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * layout.h - where the parts of a pool lie: follows from its geometry, for who makes a pool and who
- * reads one
+ * layout.h - where the parts of a pool lie, computed from the pool's geometry
  *
- * Not here: what the parts are (abi.h), whether a geometry makes sense (its maker's and its
- * reader's to check).
+ * A process that makes a pool and a consumer that reads one use the same functions. Not here: what
+ * the parts are (abi.h), whether a geometry makes sense (the maker and the reader check it).
  */
 #ifndef PEM_LAYOUT_H
 #define PEM_LAYOUT_H
@@ -18,7 +17,9 @@ PEM_INLINE uint64_t pem_pool_page_up(uint64_t bytes)
 	return (bytes + PEM_POOL_PAGE - 1) & ~(PEM_POOL_PAGE - 1);
 }
 
-/* Fill in the offsets and total_bytes of a header whose geometry members are set and valid. */
+/*
+ * Fill in the offsets and total_bytes of a header. The caller has set its geometry to valid values.
+ */
 static inline void pem_pool__layout(struct pem_pool_header *h)
 {
 	uint64_t at = sizeof(*h);
@@ -40,7 +41,8 @@ static inline void pem_pool__layout(struct pem_pool_header *h)
 }
 
 /*
- * Point ring into a mapping by a header of the caller's own, which pem_pool__layout has filled in.
+ * Point ring's members into a mapping of a pool. h is the caller's own copy of the header, filled
+ * in by pem_pool__layout.
  */
 static inline void pem_pool__point(void *mapping, const struct pem_pool_header *h,
 				   struct pem_ring *ring)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * predicate.h - is an event wanted? The tests of a compiled predicate, for stubs, BPF programs and
- * the module alike
+ * predicate.h - the tests of a compiled predicate, for stubs, BPF programs and the module
  *
- * Not here: what people write (libpem/predicate.c compiles 'size > 4096 && site != 0'), the test's
- * form (abi.h).
+ * Not here: the text of a predicate (libpem/predicate.c compiles 'size > 4096 && site != 0'), the
+ * form of a test (abi.h).
  */
 #ifndef PEM_PREDICATE_H
 #define PEM_PREDICATE_H
@@ -12,8 +11,8 @@
 #include <pem/abi.h>
 
 /*
- * What has to hold of an event in this process: its private copy of a rule's. Never changes once it
- * is pointed to.
+ * A filter: what has to hold of an event in this process. It is the process's private copy of a
+ * rule's conditions. It never changes once a pointer to it is published.
  */
 struct pem_filter {
 	uint32_t tid; /* 0: any */
@@ -21,13 +20,13 @@ struct pem_filter {
 	uint32_t distribution; /* with PEM_ACTION_DISTRIBUTION: PEM_DISTRIBUTION(...) */
 	uint32_t test_count; /* 0: no predicate */
 	/*
-	 * What a stub asks for first: of the thread's id, the bits of the mask. Where that does not
-	 * hold, the library judges.
+	 * A stub first tests that (thread id & stub_mask) == stub_tid. If that does not hold, the
+	 * library decides.
 	 */
 	uint32_t stub_mask, stub_tid;
 	/*
-	 * then as many struct pem_test, at least one: pem_filter_tests(), as C++ has no flexible
-	 * arrays
+	 * test_count struct pem_test follow, at least one. pem_filter_tests() returns them, because
+	 * C++ has no flexible arrays.
 	 */
 };
 PEM_STATIC_ASSERT(sizeof(struct pem_filter) % 8 == 0, "tests follow aligned");
@@ -38,7 +37,7 @@ PEM_INLINE const struct pem_test *pem_filter_tests(const struct pem_filter *filt
 }
 
 /*
- * Does a test hold when word has the field in its highest bytes? What lies below it does not
+ * Return whether a test holds. word has the field in its highest bytes; the bytes below do not
  * matter.
  */
 PEM_INLINE int pem_test_holds(const struct pem_test *test, uint64_t word)
@@ -50,13 +49,13 @@ PEM_INLINE int pem_test_holds(const struct pem_test *test, uint64_t word)
 	return (key ^ test->flip) - test->lo <= test->span;
 }
 
-/* The same of a field that is no floating one. */
+/* Return whether a test holds, for a field that is not floating. */
 PEM_INLINE int pem_test_holds_integer(const struct pem_test *test, uint64_t word)
 {
 	return ((word & test->mask) ^ test->flip) - test->lo <= test->span;
 }
 
-/* Which test comes after this one, or PEM_TEST_PASS or PEM_TEST_FAIL. */
+/* Return the index of the test that comes after this one, or PEM_TEST_PASS or PEM_TEST_FAIL. */
 PEM_INLINE uint32_t pem_test_next(const struct pem_test *test, uint64_t word)
 {
 	return pem_test_holds(test, word) ? test->on_true : test->on_false;
@@ -73,8 +72,8 @@ PEM_INLINE int pem_test_leads_on(uint32_t from, uint32_t to, uint32_t count)
 }
 
 /*
- * Can these tests of a predicate be evaluated on every record of at least fixed_bytes bytes? Each
- * ends within them, and goes on to a later one.
+ * Return whether a predicate's tests can be evaluated on every record of at least fixed_bytes
+ * bytes: each field ends within these, and each test leads to a later one.
  */
 static inline int pem_tests__valid(const struct pem_test *tests, uint32_t count,
 				   uint32_t fixed_bytes)
@@ -93,9 +92,9 @@ static inline int pem_tests__valid(const struct pem_test *tests, uint32_t count,
 }
 
 /*
- * Does a predicate of count tests, checked by pem_tests__valid for records so long, hold of a
- * record? Its header stands in front of its fields, so that the eight bytes that end with one are
- * inside of it. Not for BPF, whose loops need a bound.
+ * Return whether a predicate of count tests holds of a record. pem_tests__valid has accepted the
+ * tests for records of this length. A record's header stands before its fields, so the eight bytes
+ * that end with a field lie inside the record. Not for BPF, whose loops need a bound.
  */
 PEM_INLINE int pem_tests_pass(const struct pem_test *tests, uint32_t count, const uint8_t *record)
 {

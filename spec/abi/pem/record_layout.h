@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * record_layout.h - where each field of a record lies: the only place that computes offsets
+ * record_layout.h - where each field of a record lies: the only code that computes offsets
  *
  *	header (8) | numbers, arrays, and each list's u32 length, in the spec's order, aligned to
  *	their size | tail
  *
- * The tail holds lists and strings in the spec's order: a list's elements start at the next
- * multiple of their size, also when there are none (CTF readers align before an empty sequence
- * too); a string at the next byte.
+ * The tail holds lists and strings in the spec's order. A list's elements start at the next
+ * multiple of their size, even if there are none: CTF readers align before an empty sequence too. A
+ * string starts at the next byte.
  *
- * For codegen, which lays out what specs say, and for libpem, which lays out what a kernel or
- * binary says at run time. Not here: what fields mean (event.h), what reads records (libpem).
+ * Codegen lays out events of specs with it. libpem lays out events that a kernel or binary
+ * describes at run time. Not here: what fields mean (event.h), reading records (libpem).
  */
 #ifndef PEM_RECORD_LAYOUT_H
 #define PEM_RECORD_LAYOUT_H
@@ -20,9 +20,10 @@
 
 #include <string.h>
 
-/* A field, as far as it decides where it lies. */
+/* The properties of a field that decide its offset. */
 struct pem_layout_field {
-	const char *name; /* a structure's member: 'structure.member'; NULL: in none */
+	/* A structure's member: 'structure.member'. NULL: a member of no structure. */
+	const char *name;
 	uint32_t type, element_type; /* enum pem_type */
 	uint32_t max_count; /* as pem_field.max_count */
 	uint32_t offset; /* result: as pem_field.offset */
@@ -32,10 +33,10 @@ struct pem_layout_field {
 struct pem_layout {
 	uint64_t fixed_bytes; /* header, fixed fields, list lengths */
 	uint64_t max_bytes; /* the longest record, rounded up to 8 */
-	int has_tail; /* a list or string: records' lengths vary */
+	int has_tail; /* There is a list or string, so records' lengths vary */
 };
 
-/* Bytes of a number's type; 0: it is none. */
+/* Return the bytes of a number of this type; 0: the type is no number. */
 static inline uint32_t pem_layout_type_bytes(uint32_t type)
 {
 	switch (type) {
@@ -65,8 +66,8 @@ static inline uint64_t pem_layout_align(uint64_t n, uint32_t align)
 }
 
 /*
- * What a field takes in the fixed part, and the multiple it starts at; a list there is its length.
- * 0: nothing.
+ * Return the bytes that a field takes in the fixed part, 0 for none. A list takes its length there.
+ * Set align to the multiple at which the field starts.
  */
 static inline uint32_t pem_layout_fixed(const struct pem_layout_field *field, uint32_t *align)
 {
@@ -77,8 +78,8 @@ static inline uint32_t pem_layout_fixed(const struct pem_layout_field *field, ui
 }
 
 /*
- * Bytes of the name up to and with its nth dot: the n outermost structures it lies in; 0 if it lies
- * in fewer.
+ * Return the bytes of the name up to and with its nth dot. They name the n outermost structures of
+ * the field. 0: the field lies in fewer structures.
  */
 static inline size_t pem_layout_prefix(const char *name, unsigned n)
 {
@@ -92,8 +93,8 @@ static inline size_t pem_layout_prefix(const char *name, unsigned n)
 }
 
 /*
- * Where the structures that begin with this field must start: a structure, as in CTF, is aligned
- * like its widest member.
+ * Return the alignment of the structures that begin with this field. As in CTF, a structure is
+ * aligned like its widest member.
  */
 static inline uint32_t pem_layout_structure_align(const struct pem_layout_field *fields,
 						  size_t count, size_t index)
@@ -116,7 +117,10 @@ static inline uint32_t pem_layout_structure_align(const struct pem_layout_field 
 	return align;
 }
 
-/* Place all fields of a record. Sizes are not limited here: who calls looks at what comes out. */
+/*
+ * Compute the offsets of all fields of a record. Sizes are not limited here: the caller checks the
+ * result.
+ */
 static inline void pem_layout_append(struct pem_layout_field *fields, size_t count,
 				     struct pem_layout *layout)
 {
@@ -139,7 +143,9 @@ static inline void pem_layout_append(struct pem_layout_field *fields, size_t cou
 		end = offset + size;
 	}
 	layout->fixed_bytes = end;
-	/* Alignment grows with position, so the longest parts give the longest whole. */
+	/*
+	 * The end never moves back when a part grows, so the longest parts give the longest record.
+	 */
 	for (i = 0; i < count; i++) {
 		if (fields[i].type == PEM_TYPE_STRING)
 			end += fields[i].max_count;

@@ -1,33 +1,35 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * ring.h - the chunk ring: how a producer claims, fills and retires chunks, once for every producer
+ * ring.h - the chunk ring: how a producer claims, fills and retires chunks
  *
- * Not here: mapping pools (libpem/producer), draining them (libpem/consumer), what a record holds,
- * cells of statistics (statistic.h).
+ * The kernel module and user programs share this code. Not here: mapping pools (libpem/producer),
+ * draining them (libpem/consumer), what a record holds, cells of statistics (statistic.h).
  *
- * A chunk is claimed with one compare-and-swap and then belongs to one lane's thread alone. Chunk
- * states:
+ * A producer claims a chunk with one compare-and-swap. The chunk then belongs to the thread of one
+ * lane. States of a chunk:
  *
  *	           claim (producer)            retire (producer)
  *	  FREE ---------------------> OWNED ---------------------> FULL <--------+
  *	    ^                           ^                           |  \         |
  *	    |                           +------- reclaim -----------+   \  take  | put back
  *	    |                         (producer, overwrite pools)         v      | (consumer: a
- *										 snapshot)
+ *									 snapshot)
  *	    +----------------------------------------------------------- READING +
  *	                            free (consumer)
  *
- * A consumer also copies committed records out of an OWNED chunk, without changing its state; of an
- * overwrite pool that is written to meanwhile it believes the copy only if the chunk is still that
- * lane's, with the same packet_seq_num.
+ * A consumer also copies committed records out of an OWNED chunk, and leaves its state as it is. In
+ * an overwrite pool a producer may reclaim the chunk meanwhile. The consumer then uses the copy
+ * only if the chunk still belongs to that lane and has the same packet_seq_num.
  *
- * Ordering: docs/architecture.md, Barriers. A barrier bears the letters of its pair, capital where
- * something is published and small where it is read.
+ * Ordering: docs/architecture.md, Barriers. A barrier has the letters of its pair: capital where a
+ * value is published, small where it is read.
  *
- * Invariants: only the owner stores to an OWNED chunk; content_size never exceeds the chunk and
- * never ends within a record; within a lane packet_seq_num grows by one per claimed chunk; two
- * neighbouring records of a packet lie less than 2^32 clock ticks apart, so 32 bits of clock in
- * each are enough.
+ * Invariants:
+ * - Only the owner stores to an OWNED chunk.
+ * - content_size never exceeds the chunk and never ends within a record.
+ * - Within a lane packet_seq_num grows by one for each claimed chunk.
+ * - Two neighbouring records of a packet lie less than 2^32 clock ticks apart, so 32 bits of clock
+ *   in each record are enough.
  */
 #ifndef PEM_RING_H
 #define PEM_RING_H
@@ -36,26 +38,29 @@
 #include <pem/statistic.h>
 
 /*
- * A thread's position in the chunk it owns. Private memory of that thread; all zero: holds no
- * chunk.
+ * A thread's position in the chunk that it owns. It is private memory of that thread. All zero: the
+ * writer holds no chunk.
  */
 struct pem_writer {
 	uint8_t *cursor; /* next record, a multiple of 8 */
-	uint8_t *end; /* of the chunk; equal to cursor when none is held */
+	uint8_t *end; /* End of the chunk. Equal to cursor when the writer holds no chunk. */
 	struct pem_packet *packet;
 	uint64_t last_clock;
 	uint64_t record_count;
-	/* of the lane; in a stub's thread, without one: of no lane and no tag */
+	/*
+	 * The lane's cells. In a stub's thread without a lane: cells that belong to no lane and
+	 * have no tag.
+	 */
 	struct pem_cell *cells;
-	uint32_t incarnation; /* of the session that the lane belongs to; 0: none */
+	uint32_t incarnation; /* Incarnation of the lane's session; 0: none */
 	uint32_t chunk_index;
 	uint32_t lane_index; /* 0: none */
 	uint32_t reserved;
 };
 
 /*
- * The parts of a mapped pool that producers use; all pointers into the mapping, counts checked by
- * who mapped it.
+ * The parts of a mapped pool that producers use. All pointers point into the mapping. The code that
+ * mapped the pool has checked the counts.
  */
 struct pem_ring {
 	struct pem_pool_header *header;
@@ -72,8 +77,8 @@ struct pem_ring {
 };
 
 /*
- * Room for a record of bytes at clock now, or NULL: no chunk, no room, or too long since the last
- * record.
+ * Reserve room for a record of bytes bytes at clock now. Returns the record's address. NULL: the
+ * writer has no chunk, the chunk has no room, or the last record is 2^32 clock ticks old or older.
  */
 PEM_INLINE uint8_t *pem_ring_reserve(const struct pem_writer *w, uint64_t now, uint32_t bytes)
 {
@@ -82,7 +87,10 @@ PEM_INLINE uint8_t *pem_ring_reserve(const struct pem_writer *w, uint64_t now, u
 	return w->cursor;
 }
 
-/* Publish the reserved record of bytes, whose fields are written; the header is written here. */
+/*
+ * Publish the reserved record of bytes bytes. The caller has written its fields; this function
+ * writes its header.
+ */
 PEM_INLINE void pem_ring_commit(struct pem_writer *w, struct pem_cell *cell, uint64_t now,
 				uint32_t event_id, uint32_t bytes)
 {
@@ -98,14 +106,16 @@ PEM_INLINE void pem_ring_commit(struct pem_writer *w, struct pem_cell *cell, uin
 	__atomic_store_n(&w->packet->content_size,
 			 (uint64_t)(record + bytes - (uint8_t *)w->packet) * 8, __ATOMIC_RELEASE);
 	/*
-	 * After the commit: a thread killed between the two leaves a record that is one ahead of
-	 * its count.
+	 * The count follows the commit. A thread that is killed between the two leaves a record
+	 * that is not in its count.
 	 */
-	/* its lane is the only writer */
+	/* Only this lane's thread writes the cell. */
 	__atomic_store_n(&cell->produced, cell->produced + 1, __ATOMIC_RELAXED);
 }
 
-/* Give the chunk to the consumers. The writer holds none afterwards. */
+/*
+ * Give the writer's chunk, if it holds one, to the consumer. Afterwards the writer holds no chunk.
+ */
 static inline void pem_ring_retire(const struct pem_ring *ring, struct pem_writer *w)
 {
 	if (!w->packet)
@@ -120,7 +130,10 @@ static inline void pem_ring_retire(const struct pem_ring *ring, struct pem_write
 	w->record_count = 0;
 }
 
-/* Try to take chunk i, for no lane yet: from FREE, or in an overwrite pool from FULL. */
+/*
+ * Try to take chunk i: from FREE, or in an overwrite pool from FULL. The chunk has no lane yet.
+ * Returns 1 if it was taken, else 0.
+ */
 static inline int pem_ring_try(const struct pem_ring *ring, uint32_t i)
 {
 	uint32_t word = __atomic_load_n(&ring->chunk_state[i], __ATOMIC_RELAXED);
@@ -146,9 +159,10 @@ static inline int pem_ring_try(const struct pem_ring *ring, uint32_t i)
 }
 
 /*
- * Find a chunk among the next count, or among all if there are fewer: in an overwrite pool in turn,
- * so that it is the oldest; else from the last one found on, so that a pool with a quick consumer
- * stays in cache. Returns its index, or -1: none, and the next call goes on behind them.
+ * Find a chunk among the next count chunks, or among all if there are fewer. An overwrite pool is
+ * searched in turn, so that the chunk found is the oldest. Another pool is searched from the chunk
+ * found last, so that a pool with a quick consumer stays in cache. Returns the chunk's index. -1:
+ * there is none; the next call then begins behind the chunks searched.
  */
 static inline int64_t pem_ring_find_among(const struct pem_ring *ring, uint32_t count)
 {
@@ -177,13 +191,13 @@ static inline int64_t pem_ring_find_among(const struct pem_ring *ring, uint32_t 
 	return -1;
 }
 
-/* The same among all. -1: there is none. */
+/* Find a chunk among all. Returns its index, or -1: there is none. */
 static inline int64_t pem_ring_find(const struct pem_ring *ring)
 {
 	return pem_ring_find_among(ring, ring->chunk_count);
 }
 
-/* Give back a chunk found but not started. */
+/* Give back a chunk that was found but not started. */
 static inline void pem_ring_give_back(const struct pem_ring *ring, uint32_t index)
 {
 	/* RC */
@@ -194,8 +208,8 @@ static inline void pem_ring_give_back(const struct pem_ring *ring, uint32_t inde
 }
 
 /*
- * Begin the chunk that pem_ring_find returned; its first record will be at clock now or later. The
- * writer holds none; its lane_index and cells are set.
+ * Begin the chunk that pem_ring_find returned. Its first record will have clock now or later. The
+ * writer holds no chunk, and its lane_index and cells are set.
  */
 static inline void pem_ring_start(const struct pem_ring *ring, struct pem_writer *w, uint32_t index,
 				  uint64_t now, uint32_t pid, uint32_t tid)
@@ -219,7 +233,10 @@ static inline void pem_ring_start(const struct pem_ring *ring, struct pem_writer
 	packet->record_count = 0;
 	/* RA */
 	__atomic_store_n(&packet->content_size, PEM_PACKET_HEADER_BYTES * 8, __ATOMIC_RELEASE);
-	/* RF: Only now is it the lane's: what an earlier owner left in it was never to be read. */
+	/*
+	 * RF: The chunk belongs to the lane only from here on. A reader must not read what an
+	 * earlier owner left in it.
+	 */
 	__atomic_store_n(&ring->chunk_state[index], PEM_CHUNK_WORD(PEM_CHUNK_OWNED, w->lane_index),
 			 __ATOMIC_RELEASE);
 	/* RG */

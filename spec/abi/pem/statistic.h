@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * statistic.h - count, sum, least and greatest value of an event: the steps on a cell, once for
- * every producer
+ * statistic.h - count, sum, least and greatest value of an event: the steps on a cell
  *
- * Programs, the kernel module and BPF programs compile these inlines. What differs among them is
- * how a word is stored and how stores are ordered: the macros below. Not here: the distribution of
- * values (distribution.h).
+ * Programs, the kernel module and BPF programs compile these inlines. They differ in how a word is
+ * stored and how stores are ordered: see the macros below. Not here: the distribution of values
+ * (distribution.h).
  *
  * A cell has one writer and any number of readers. The writer counts in stat_begin before it
- * changes the cell and in stat_end after it. A reader that finds the same count in both, and the
- * same tag before and after, has a consistent set.
+ * changes the cell and in stat_end after it. A reader that finds equal counts in both, and an
+ * unchanged tag, has a consistent set.
  *
- * Ordering: docs/architecture.md, Barriers. A barrier bears the letters of its pair, capital where
- * something is published and small where it is read.
+ * Ordering: docs/architecture.md, Barriers. A barrier has the letters of its pair: capital where a
+ * value is published, small where it is read.
  */
 #ifndef PEM_STATISTIC_H
 #define PEM_STATISTIC_H
@@ -20,22 +19,22 @@
 #include <pem/abi.h>
 
 /*
- *	PEM_LOAD(x)            the word x, loaded once
- *	PEM_STORE(x, v)        v to x, stored once
- *	PEM_ORDER_STORES(x)    stores before it are seen before stores after it; x, the writer's
- *			       alone, stays what it is
- *	PEM_RELEASE(x, v)      what came before is seen before v in x
- *	PEM_WIDTH(v)           the number of v's highest bit that is 1, from 1 on; 0: none is
- *	PEM_HIDE(v)            BPF: clang knows nothing of v any more, so it keeps arithmetic that
- *			       it would make jumps of
- *	PEM_UNROLL             BPF: the loop behind it becomes straight code
+ *	PEM_LOAD(x)            loads the word x once
+ *	PEM_STORE(x, v)        stores v to x once
+ *	PEM_ORDER_STORES(x)    stores before it are seen before stores after it. x belongs to the
+ *			       writer alone, and keeps its value.
+ *	PEM_RELEASE(x, v)      stores v to x; stores before it are seen before v
+ *	PEM_WIDTH(v)           the number of v's highest 1 bit, counted from 1; 0: v is 0
+ *	PEM_HIDE(v)            BPF: hides v from clang, so that clang keeps the arithmetic instead
+ *			       of making jumps of it
+ *	PEM_UNROLL             BPF: the next loop becomes straight code
  */
 #if defined(__bpf__)
 #define PEM_LOAD(x) (*(volatile __typeof__(x) *)&(x))
 #define PEM_STORE(x, v) (*(volatile __typeof__(x) *)&(x) = (v))
 /*
- * BPF knows no barrier. x86 keeps stores in order; elsewhere an atomic operation that returns a
- * result orders them.
+ * BPF has no barrier instruction. x86 keeps stores in order. On other machines an atomic operation
+ * that returns a result orders them.
  */
 #if defined(__TARGET_ARCH_x86)
 #define PEM_ORDER_STORES(x) __asm__ volatile("" ::: "memory")
@@ -54,7 +53,7 @@
 #endif
 #define PEM_HIDE(v) __asm__("" : "+r"(v))
 #define PEM_WIDTH(v) pem_width(v)
-/* Without a jump: the verifier walks what follows one once for each way it may go. */
+/* This function has no jump: the verifier walks the code behind a jump once for each way. */
 PEM_INLINE uint64_t pem_width(uint64_t bits)
 {
 	bits |= bits >> 1;
@@ -87,15 +86,15 @@ PEM_INLINE uint64_t pem_width(uint64_t bits)
 #endif
 
 /*
- * Order-preserving key of a field's value for a cell's min and max: unsigned comparison orders the
- * values.
+ * Return the order-preserving key of a signed value, for a cell's min and max. Unsigned comparison
+ * of keys orders the values. The key of an unsigned value is the value.
  */
 PEM_INLINE uint64_t pem_stat_key_signed(int64_t value)
 {
 	return (uint64_t)value ^ (1ULL << 63);
 }
 
-/* Begin to change a cell. Returns the count that pem_cell_end is to be told. */
+/* Begin to change a cell. Returns the count to pass to pem_cell_end. */
 PEM_INLINE uint64_t pem_cell_begin(struct pem_cell *cell)
 {
 	uint64_t n = PEM_LOAD(cell->stat_begin) + 1;
@@ -122,10 +121,10 @@ PEM_INLINE void pem_cell_end(struct pem_cell *cell, uint64_t n)
 	PEM_RELEASE(cell->stat_end, n);
 }
 
-/* Begin a cell's statistic anew, of another tag. */
+/* Begin a cell's statistic anew, with another tag. */
 static inline void pem_cell_reset(struct pem_cell *cell, uint64_t tag)
 {
-	PEM_STORE(cell->stat_begin, ~0ULL); /* unequal to any count while it changes */
+	PEM_STORE(cell->stat_begin, ~0ULL); /* unequal to any count while the cell changes */
 	/* SA */
 	PEM_ORDER_STORES(cell->stat_begin);
 	PEM_STORE(cell->sum, 0);
@@ -138,7 +137,7 @@ static inline void pem_cell_reset(struct pem_cell *cell, uint64_t tag)
 	PEM_RELEASE(cell->stat_begin, 0);
 }
 
-/* Add one value to a cell's statistic; integers only (a floating sum is the library's). */
+/* Add one value to a cell's statistic. Integers only: libpem computes a floating sum. */
 PEM_INLINE void pem_cell_update(struct pem_cell *cell, uint64_t value, uint64_t key)
 {
 	uint64_t n = pem_cell_begin(cell);
@@ -147,7 +146,7 @@ PEM_INLINE void pem_cell_update(struct pem_cell *cell, uint64_t value, uint64_t 
 	pem_cell_end(cell, n);
 }
 
-/* pem_cell_update in a cell that may hold another tag's statistic, which is then forgotten. */
+/* Add one value for tag. If the cell holds another tag's statistic, that is forgotten. */
 PEM_INLINE void pem_cell_add(struct pem_cell *cell, uint64_t tag, uint64_t value, uint64_t key)
 {
 	if (__builtin_expect(cell->tag != tag, 0))
@@ -158,8 +157,9 @@ PEM_INLINE void pem_cell_add(struct pem_cell *cell, uint64_t tag, uint64_t value
 #ifndef __bpf__
 
 /*
- * Copy one cell's statistic; false: its writer was in the middle of it at each of so many tries,
- * and copy is what was seen last (a thread that was killed there leaves it so).
+ * Copy one cell's statistic. Returns 1, or 0 if its writer was changing it at each of tries
+ * attempts; copy is then what was read last. A thread that was killed during an update leaves its
+ * cell so.
  */
 static inline int pem_cell_read(const struct pem_cell *cell, struct pem_cell *copy, unsigned tries)
 {

@@ -2,9 +2,9 @@
 /*
  * stub.h - what generated stubs are made of
  *
- * A generated header defines, per provider: one control page (a struct starting with
+ * A generated header defines for each provider: one control page (a struct that starts with
  * pem_control_header), one struct pem_provider, a constructor that finds libpem with dlsym and
- * registers, and two functions per event:
+ * registers, and two functions for each event:
  *
  *	pem_notify_X(fields)       inline: one load of enable[index], a test, a branch
  *	pem_on_X(fields)           out of line: pem_event_begin; pem_log_begin, store fields,
@@ -14,12 +14,12 @@
  *				   provider->notify
  *
  * The fast paths serve the common case: one session, one plain action, room in the chunk, and no
- * event of this thread under way. All else (first event of a thread, full chunk, several sessions,
- * filters of CPUs, callbacks, an event raised by a signal handler in the middle of another) is
- * pem_provider.notify, in libpem/producer/notify.c.
+ * event of this thread under way. pem_provider.notify (libpem/producer/notify.c) serves all other
+ * cases: the first event of a thread, a full chunk, several sessions, filters of CPUs, callbacks,
+ * an event that a signal handler raises in the middle of another.
  *
- * Async-signal-safe; never blocks, allocates or writes errno, except that the first event of a
- * process or thread, in notify, maps memory.
+ * Async-signal-safe. Never blocks, allocates or writes errno, with one exception: in notify, the
+ * first event of a process or thread maps memory.
  */
 #ifndef PEM_STUB_H
 #define PEM_STUB_H
@@ -35,20 +35,20 @@ extern "C" {
 #endif
 
 /*
- * Per thread; libpem allocates it at the thread's first event. Until then all threads share one
- * with depth 0.
+ * The state of a thread. libpem allocates it at the thread's first event. Until then all threads
+ * share one state, whose depth is 0.
  *
- * What stands before the gap lies in memory that the kernel wipes in a child of fork, by whatever
- * call it was made: the child finds depth 0 as well, so that its first event goes to the library,
- * which sees that this is another process. The gap is other threads' memory, and a multiple of
- * every page's size.
+ * The members before the gap lie in memory that the kernel wipes in a child of fork, whatever call
+ * made the child. So the child finds depth 0 as well, and its first event goes to the library,
+ * which notices the new process. The gap is other threads' memory. Its size is a multiple of every
+ * page size.
  */
 #define PEM_THREAD_GAP 65536u
 #define PEM_DEPTH_IDLE 1u
 struct pem_thread {
-	/* PEM_DEPTH_IDLE and events under way: more than that only seen by signal handlers */
+	/* PEM_DEPTH_IDLE + events under way. Only signal handlers see more than PEM_DEPTH_IDLE. */
 	uint32_t depth;
-	uint32_t tid; /* 0: no thread's of this process */
+	uint32_t tid; /* 0: this state belongs to no thread of this process */
 	uint8_t reserved[56];
 	uint8_t gap[PEM_THREAD_GAP];
 	struct pem_writer writer[PEM_SESSIONS_MAX]; /* cells is never NULL */
@@ -62,23 +62,23 @@ struct pem_provider {
 	const char *model; /* text, see event.h */
 	void *page; /* the control page, PEM_PAGE_ALIGN aligned */
 	uint64_t page_bytes;
-	/* set by libpem on registration */
-	/* of the thread's struct pem_thread pointer, from the thread pointer */
+	/* libpem sets the members from here on at registration. */
+	/* Offset of the thread's struct pem_thread pointer from the thread pointer, in bytes. */
 	intptr_t thread_offset;
 	uint32_t event_base;
 	uint32_t registered;
 	void (*notify)(struct pem_provider *provider, uint32_t index, void *record, uint32_t bytes);
 	struct pem_provider *next;
-	uint64_t cell_offset; /* of its first event's cell in a lane's, in bytes */
+	uint64_t cell_offset; /* Offset of the first event's cell in a lane's cells, in bytes */
 	/*
-	 * By event and session, private memory; an element is replaced, never changed, and stays
-	 * while the process lives. NULL: none
+	 * The filters, by event and session, in private memory; NULL: none. An element is replaced,
+	 * never changed. Its memory lives as long as the process.
 	 */
 	const struct pem_filter **filters;
 };
 
 /*
- * The control page is one for all files that include its header; PROVIDER_symbols.c has the
+ * All files that include a provider's header share one control page. PROVIDER_symbols.c has the
  * definition that is not weak.
  */
 #ifndef PEM_PAGE_LINKAGE
@@ -88,14 +88,15 @@ struct pem_provider {
 #define PEM_EVENT_CAPACITY(count) (((count) + 63u) & ~63u)
 
 /*
- * Register a provider; the generated constructor calls it through dlsym. 0, or -errno. Idempotent.
+ * Register a provider. The generated constructor calls it through dlsym. Returns 0, or -errno. A
+ * second call changes nothing.
  */
 __attribute__((visibility("default"))) int pem_provider_register(struct pem_provider *provider);
-/* Take it back before its memory goes away (dlclose). */
+/* Unregister a provider, before its memory goes away (dlclose). */
 __attribute__((visibility("default"))) void pem_provider_unregister(struct pem_provider *provider);
 
 /*
- * This thread's struct pem_thread, found without a call: libpem says how far it lies from the
+ * Return this thread's struct pem_thread, without a call: libpem has stored its distance from the
  * thread pointer.
  */
 PEM_INLINE struct pem_thread *pem_thread_self(const struct pem_provider *provider)
@@ -113,31 +114,31 @@ PEM_INLINE struct pem_thread *pem_thread_self(const struct pem_provider *provide
 	return self;
 }
 
-/* An event on its way, between begin and commit. record is where the caller stores the fields. */
+/* An event between begin and commit. The caller stores the fields at record. */
 struct pem_cursor {
 	uint8_t *record;
 	struct pem_thread *thread;
 	struct pem_writer *writer;
 	struct pem_cell *cell;
 	uint64_t now;
-	uint64_t session; /* its index */
+	uint64_t session; /* session index */
 	uint64_t action;
 };
 
 #define PEM_BARRIER() __asm__ __volatile__("" ::: "memory")
 
 /*
- * Find out what is wanted; enable is not 0, actions are the event's, index is its own. Returns
- * PEM_ACTION_CHOICE of the action if exactly one session wants the event and no other event is
- * under way in this thread, else 0. What the functions below decline then, and all else, is for
- * provider->notify.
+ * Find out what is wanted of an event. enable is not 0, actions are the event's, index is its index
+ * in the provider. Returns PEM_ACTION_CHOICE of the action if exactly one session wants the event
+ * and no other event is under way in this thread. Else returns 0. If this function or the ones
+ * below decline, the caller calls provider->notify.
  */
 PEM_INLINE uint32_t pem_event_begin(struct pem_cursor *c, const struct pem_provider *provider,
 				    uint32_t enable, const uint64_t *actions, uint32_t index)
 {
 	c->thread = pem_thread_self(provider);
 	c->session = 0;
-	if (__builtin_expect(enable != 1, 0)) { /* one session alone has the first bit */
+	if (__builtin_expect(enable != 1, 0)) { /* A single session usually has the first bit */
 		if (enable & (enable - 1))
 			return 0;
 		c->session = (uint64_t)__builtin_ctz(enable);
@@ -153,8 +154,9 @@ PEM_INLINE uint32_t pem_event_begin(struct pem_cursor *c, const struct pem_provi
 }
 
 /*
- * After PEM_ACTION_LOG: 1, room for bytes at c->record and depth raised until pem_log_commit; or 0:
- * no room, or no lane in this session yet, or in an earlier one that had its cell.
+ * After PEM_ACTION_LOG: reserve room for a record of bytes bytes at c->record, and raise depth
+ * until pem_log_commit. Returns 1. Returns 0 if there is no room, if the thread has no lane in this
+ * session, or if its lane is of an earlier session with this index.
  */
 PEM_INLINE int pem_log_begin(struct pem_cursor *c, uint32_t bytes)
 {
@@ -178,21 +180,24 @@ PEM_INLINE void pem_log_commit(struct pem_cursor *c, uint32_t event_id, uint32_t
 	pem_ring_commit(c->writer, c->cell, c->now, event_id, bytes);
 	PEM_BARRIER();
 	/*
-	 * Counted down: a handler may have forked, and in the child what was wiped is not to look
-	 * idle.
+	 * Decrement, and do not store a constant: a handler may have forked, and in the child the
+	 * wiped depth must not look idle.
 	 */
 	c->thread->depth--;
 }
 
 /*
- * After PEM_ACTION_STAT: add a value. key: see ring.h. 0: nothing was done, as the cell holds
- * another epoch's or session's statistic. A writer that has no lane points to cells without one.
+ * After PEM_ACTION_STAT: add a value. key: see pem_stat_key_signed(). Returns 1. Returns 0, and
+ * does nothing, if the cell holds the statistic of another epoch or session. A writer without a
+ * lane points to cells that have no tag.
  */
 PEM_INLINE int pem_stat_add(struct pem_cursor *c, uint64_t value, uint64_t key)
 {
 	struct pem_cell *cell = c->cell;
 
-	__asm__("" : "+r"(cell)); /* one register: clang would add up two at each access */
+	__asm__(""
+		: "+r"(cell)); /* Keep the address in one register: clang would add two registers at
+				  each access. */
 	if (__builtin_expect(cell->tag != PEM_ACTION_TAG(c->action), 0))
 		return 0;
 	c->thread->depth = PEM_DEPTH_IDLE + 1;
@@ -200,19 +205,22 @@ PEM_INLINE int pem_stat_add(struct pem_cursor *c, uint64_t value, uint64_t key)
 	pem_cell_update(cell, value, key);
 	PEM_BARRIER();
 	c->thread->depth--;
-	__asm__ __volatile__("" : : "r"(cell)); /* else clang jumps to the end of pem_log_commit */
+	__asm__ __volatile__(
+		""
+		:
+		: "r"(cell)); /* Without this clang jumps to the end of pem_log_commit. */
 	return 1;
 }
 
 /*
- * After a choice with PEM_ACTION_FILTER: what thread and fields have to pass.
+ * After a choice with PEM_ACTION_FILTER: return the filter that thread and fields have to pass.
  *
- * Filters are replaced while threads go by them. Who does so (libpem/producer/apply.c) first marks
- * the action PEM_ACTION_CHECK, then stores the filter, then the action that it came with; so that
- * an action seen before and after the filter is one that the filter belongs to. An event raised
- * meanwhile is judged, as a whole, by rules that were in force while it was: the old ones or the
- * new. A consumer outside changes the action alone, with PEM_ACTION_CHECK: the filter is of the
- * rules before then, and the library is to apply the new ones first.
+ * Filters are replaced while threads use them. The writer (libpem/producer/apply.c) first marks the
+ * action PEM_ACTION_CHECK, then stores the filter, then stores the action that belongs to it. So if
+ * a stub loads one action before and after the filter, the filter belongs to that action. An event
+ * raised meanwhile is judged as a whole either by the old rules or by the new ones. A consumer
+ * outside the process changes only the action, and sets PEM_ACTION_CHECK. The filter is then that
+ * of the old rules, and the library has to apply the new ones first.
  */
 PEM_INLINE const struct pem_filter *pem_filter_begin(const struct pem_cursor *c,
 						     const struct pem_filter *const *filters)
@@ -221,7 +229,7 @@ PEM_INLINE const struct pem_filter *pem_filter_begin(const struct pem_cursor *c,
 	return __atomic_load_n(&filters[c->session], __ATOMIC_ACQUIRE);
 }
 
-/* Is it all told by the tests of the filter whether the event is wanted? */
+/* Return whether the tests of the filter alone decide if the event is wanted. */
 PEM_INLINE int pem_filter_fits(const struct pem_cursor *c, const uint64_t *actions,
 			       const struct pem_filter *filter)
 {
@@ -233,7 +241,7 @@ PEM_INLINE int pem_filter_fits(const struct pem_cursor *c, const uint64_t *actio
 				1) != 0;
 }
 
-/* One that does not fit: is the event that of a thread that is not wanted? */
+/* For a filter that does not fit: return whether it rejects the event because of its thread. */
 PEM_INLINE int pem_filter_rejects(const struct pem_cursor *c, const uint64_t *actions,
 				  const struct pem_filter *filter)
 {
@@ -242,7 +250,7 @@ PEM_INLINE int pem_filter_rejects(const struct pem_cursor *c, const uint64_t *ac
 	       !(c->action & PEM_ACTION_CHECK);
 }
 
-/* Floating fields as pem_test_next wants them. */
+/* Return a floating field as the word that pem_test_next takes. */
 PEM_INLINE uint64_t pem_word_float32(float value)
 {
 	uint32_t bits;

@@ -2,10 +2,10 @@
 /*
  * tsdl.h - an event's declaration in CTF 1.8 (TSDL), as models carry it
  *
- * Each declaration stands alone: it names no stream and uses no type alias, so a trace's metadata
- * is the preamble that libpem writes, and then these in any order. A leading '_' keeps a field's
- * name apart from TSDL's words; readers strip it. User space only; for codegen, and for libpem's
- * events that no spec has.
+ * Each declaration stands alone: it names no stream and uses no type alias. So a trace's metadata
+ * is the preamble that libpem writes, and then the declarations in any order. A leading '_' keeps a
+ * field's name apart from TSDL's words; readers remove it. User space only: for codegen, and for
+ * libpem's events that no spec has.
  */
 #ifndef PEM_TSDL_H
 #define PEM_TSDL_H
@@ -34,7 +34,7 @@ static inline void pem_tsdl_number(FILE *f, uint32_t type, uint32_t base)
 			pem_tsdl_is_signed(type) ? "true" : "false", base);
 }
 
-/* The member's own name, without the structures that it lies in. */
+/* Return a member's own name, without the structures that it lies in. */
 static inline const char *pem_tsdl_leaf(const char *name)
 {
 	const char *dot = strrchr(name, '.');
@@ -42,7 +42,10 @@ static inline const char *pem_tsdl_leaf(const char *name)
 	return dot ? dot + 1 : name;
 }
 
-/* An enumeration's labels; readers that know bit flags show these too (babeltrace2 from 2.1 on). */
+/*
+ * Print an enumeration's labels. Readers that know bit flags show these too (babeltrace2 from 2.1
+ * on).
+ */
 static inline void pem_tsdl_labels(FILE *f, const struct pem_field *field)
 {
 	unsigned i;
@@ -80,7 +83,7 @@ static inline void pem_tsdl_fixed(FILE *f, const struct pem_field *field)
 	}
 }
 
-/* How many structures both names lie in; of one name, all. */
+/* Return how many structures both names lie in. Given one name twice: how many it lies in. */
 static inline unsigned pem_tsdl_depth(const char *a, const char *b)
 {
 	unsigned depth = 0;
@@ -91,7 +94,7 @@ static inline unsigned pem_tsdl_depth(const char *a, const char *b)
 	return depth;
 }
 
-/* End the structures that go deeper than depth; name is of the last field within. */
+/* Close the structures that go deeper than depth. name is that of the last field within. */
 static inline void pem_tsdl_close(FILE *f, const char *name, unsigned depth)
 {
 	const char *end = strrchr(name, '.'), *begin;
@@ -136,8 +139,8 @@ static inline void pem_tsdl_tail(FILE *f, const struct pem_field *field)
 static inline void pem_tsdl_put(FILE *f, const struct pem_event *event)
 {
 	/*
-	 * LTTng's numbers for levels, which readers of CTF name, by enum pem_level: error, warning,
-	 * info, system-wide and finest debugging.
+	 * LTTng's numbers for levels, by enum pem_level. CTF readers show names for them: error,
+	 * warning, info, system-wide and finest debugging.
 	 */
 	static const uint8_t loglevels[PEM_LEVEL_COUNT] = {0, 3, 4, 6, 7, 14};
 	size_t i;
