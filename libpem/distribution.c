@@ -62,11 +62,11 @@ static void multiply(const uint64_t a[3], const uint64_t b[3], uint64_t product[
 	}
 }
 
-static void extend(uint64_t low, uint64_t high, uint64_t distribution[3])
+static void extend(uint64_t low, uint64_t high, uint64_t words[3])
 {
-	distribution[0] = low;
-	distribution[1] = high;
-	distribution[2] = high >> 63 ? ~0ull : 0;
+	words[0] = low;
+	words[1] = high;
+	words[2] = high >> 63 ? ~0ull : 0;
 }
 
 /*

@@ -21,7 +21,7 @@
 
 #define SIGN (1ull << 63)
 
-typedef __int128 distribution; /* 128 bits, which hold every 64-bit number with its sign */
+typedef __int128 int128; /* 128 bits, which hold every 64-bit number with its sign */
 
 /*
  * The two neighbouring numbers of a type that enclose a constant. low == high if the type has the
@@ -194,14 +194,14 @@ static uint64_t key_of_float(float value)
 /* Compare a finite or infinite float with a constant, exactly. Returns -1, 0 or 1. */
 static int compare(double value, const struct pem_operand *c)
 {
-	distribution integer, constant;
+	int128 integer, constant;
 
 	if (c->kind == PEM_OPERAND_REAL)
 		return (value > c->real) - (value < c->real);
-	constant = c->negative ? -(distribution)c->magnitude : (distribution)c->magnitude;
+	constant = c->negative ? -(int128)c->magnitude : (int128)c->magnitude;
 	if (value > 3e19 || value < -3e19) /* beyond 64 bits, or infinite */
 		return value > 0 ? 1 : -1;
-	integer = (distribution)value;
+	integer = (int128)value;
 	if (integer != constant)
 		return integer > constant ? 1 : -1;
 	return (value > (double)integer) - (value < (double)integer);
@@ -236,24 +236,24 @@ static struct between between_floats(const struct pem_operand *c, bool single)
 }
 
 /*
- * Compute floor and ceiling of a constant, after limiting it to a range that the type distribution
+ * Compute floor and ceiling of a constant, after limiting it to a range that the type int128
  * holds.
  */
-static void round_real(double real, distribution *floor_of, distribution *ceiling_of)
+static void round_real(double real, int128 *floor_of, int128 *ceiling_of)
 {
 	real = real > 1e30 ? 1e30 : real < -1e30 ? -1e30 : real;
-	*floor_of = (distribution)real - (real < (double)(distribution)real);
+	*floor_of = (int128)real - (real < (double)(int128)real);
 	*ceiling_of = *floor_of + (real != (double)*floor_of);
 }
 
 /* Enclose a constant by two integers of this many bits. The bits are the highest of their keys. */
 static struct between between_integers(const struct pem_operand *c, unsigned bits, bool has_sign)
 {
-	distribution least = has_sign ? -((distribution)1 << (bits - 1)) : 0;
-	distribution most = ((distribution)1 << (has_sign ? bits - 1 : bits)) - 1, low, high;
+	int128 least = has_sign ? -((int128)1 << (bits - 1)) : 0;
+	int128 most = ((int128)1 << (has_sign ? bits - 1 : bits)) - 1, low, high;
 	struct between b = {0};
 
-	low = high = c->negative ? -(distribution)c->magnitude : (distribution)c->magnitude;
+	low = high = c->negative ? -(int128)c->magnitude : (int128)c->magnitude;
 	if (c->kind == PEM_OPERAND_REAL)
 		round_real(c->real, &low, &high);
 	b.below = high < least || (low != high && high == least);
