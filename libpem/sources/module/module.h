@@ -9,7 +9,7 @@
  *	drain.c    chunks -> packets
  *
  * Only the kernel writes the mapped memory. It is still checked like any shared memory: each value
- *is loaded once, compared with its bounds, and then used.
+ * is loaded once, compared with its bounds, and then used.
  */
 #ifndef PEM_SOURCES_MODULE_H
 #define PEM_SOURCES_MODULE_H

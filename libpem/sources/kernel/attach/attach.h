@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * attach.h - programs for the probes that probes/ found: made of a template, loaded, attached,
- *detached
+ * detached
  *
  *	attach.c        programs loaded, attached, detached
  *	assemble.c      a probe's program: fills the template of kmod/bpf (pem/kprobe.h)
