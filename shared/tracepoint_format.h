@@ -9,7 +9,7 @@
  *	print fmt: "comm=%s", __get_str(comm)
  *
  * The kernel writes the file. It is still checked like hostile input, because a BPF program reads
- *at the offsets that it names. Not here: what a field becomes in an event.
+ * at the offsets that it names. Not here: what a field becomes in an event.
  */
 #ifndef PEM_SHARED_TRACEPOINT_FORMAT_H
 #define PEM_SHARED_TRACEPOINT_FORMAT_H
