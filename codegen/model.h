@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * model.h - event specs in memory: xml/load.c fills them, check/check.c and layout.c complete them,
- *and backends read them
+ * and backends read them
  *
  * Types, meanings, roles and sources are the enums of pem/event.h. Not here: reading XML, writing
- *files.
+ * files.
  *
  *	xml/load.c (XML -> model)  ->  resolve.c (structures, labels, defaults, names)
  *	->  check/check.c (what the schema can't say)  ->  layout.c (offsets, sizes)  ->  backends/
  *
  * Backends run only on a set without errors, so they do not check anything. A set owns all strings
- *in it.
+ * in it.
  */
 #ifndef PEM_CODEGEN_MODEL_H
 #define PEM_CODEGEN_MODEL_H
