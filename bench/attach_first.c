@@ -44,8 +44,8 @@ int main(int argc, char **argv)
 
 	if (argc != 2)
 		return 1;
-	pem_notify_bench_log(
-		0, 0); /* no demand exists: the call only makes the event's description available */
+	/* No demand exists: the call only makes the event's description available. */
+	pem_notify_bench_log(0, 0);
 	target.pid = (uint32_t)atoi(argv[1]);
 	session = pem_session__open(NULL, &error);
 	set = session ? pem_event_set__new(session, &pattern, 1, &error) : NULL;

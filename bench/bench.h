@@ -44,8 +44,10 @@
 
 struct bench_case {
 	const char *name; /* "notify/log2" */
-	void (*run)(uint64_t n); /* runs the operation n times; NULL: cannot run here, and the
-				    reason is printed elsewhere */
+	/*
+	 * Runs the operation n times; NULL: cannot run here, and the reason is printed elsewhere.
+	 */
+	void (*run)(uint64_t n);
 	const char *peer; /* name and version of the peer, or NULL */
 	void (*run_peer)(uint64_t n); /* NULL: there is none here */
 	/* Another case of the same program, to print a ratio to it, or NULL. */

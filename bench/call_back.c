@@ -41,8 +41,10 @@
 
 /* Shared memory that both sides write. */
 struct shared {
-	uint64_t raised; /* written by peers: events so far, stored with release after the clock of
-			    the last event */
+	/*
+	 * Written by peers: events so far, stored with release after the clock of the last event.
+	 */
+	uint64_t raised;
 	uint64_t clock[EVENTS_MAX]; /* of peers' events */
 	uint32_t cost_ns[EVENTS_MAX]; /* cost of each event on the producer's side */
 };

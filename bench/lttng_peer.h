@@ -24,8 +24,8 @@ struct lttng_peer {
 	void (*run_disabled)(uint64_t n);
 	void (*run_log)(uint64_t n);
 	void (*run_log_ids)(uint64_t n); /* with the contexts vpid and vtid */
-	void (*run_filtered)(
-		uint64_t n); /* with the filter 'a > 4096 && b != 0', which rejects all events */
+	/* With the filter 'a > 4096 && b != 0', which rejects all events. */
+	void (*run_filtered)(uint64_t n);
 };
 
 /*

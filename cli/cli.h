@@ -108,8 +108,8 @@ const char *cli_duration(uint64_t ns); /* 12.3 ms */
 const char *cli_bytes(uint64_t bytes); /* 12.3 MiB */
 const char *cli_rate(uint64_t count, uint64_t ns); /* 1,234/s */
 const char *cli_percent(double share); /* share is of 1: 12.3 % */
-const char *cli_quantity(uint64_t value,
-			 const char *unit); /* unit decides: bytes, ns, or a count */
+/* Unit decides: bytes, ns, or a count. */
+const char *cli_quantity(uint64_t value, const char *unit);
 /* An event's name as users see it and as -e accepts it. From version 2 on it ends in @VERSION. */
 const char *cli_event_name(const struct pem_event *event);
 const char *cli_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -212,8 +212,8 @@ void cli_names__free(struct cli_names *names);
 
 struct cli_patterns {
 	char **text;
-	char **where; /* the predicate of each pattern, from 'PATTERN where PREDICATE'; NULL: none
-		       */
+	/* The predicate of each pattern, from 'PATTERN where PREDICATE'; NULL: none. */
+	char **where;
 	size_t count;
 	const char *all_where; /* predicate of all events; NULL: none */
 	const char *also[2]; /* further events, added to those of the patterns; NULL: none */

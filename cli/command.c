@@ -91,9 +91,8 @@ static int bind_predicates(struct pem_event_set *set, const struct cli_patterns 
 	if (rc == 0)
 		return 0;
 	pem_event_set__free(set);
-	errno = rc == -EINVAL || rc == -E2BIG || rc == -ENOTSUP
-			? ENOENT
-			: -rc; /* ENOENT means wrong input to the caller */
+	/* The caller takes ENOENT for wrong input. */
+	errno = rc == -EINVAL || rc == -E2BIG || rc == -ENOTSUP ? ENOENT : -rc;
 	return -1;
 }
 

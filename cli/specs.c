@@ -41,8 +41,8 @@ struct loading {
 	const char *program; /* file of the program, or NULL */
 	struct pem_model *carried; /* events that the program carries */
 	bool is_its; /* a spec is left out because the program carries another event */
-	struct cli_words
-		here; /* messages about specs of the current folder, printed if they matter */
+	/* Messages about specs of the current folder, printed if they matter. */
+	struct cli_words here;
 	bool quiet;
 	int status;
 };

@@ -48,8 +48,8 @@ struct cli_triggers {
 	struct pem_session_options options; /* of the triggers' sessions */
 	const char *trace;
 	bool quiet;
-	uint64_t judged_ns,
-		written_ns; /* time of the last judgement and of the last snapshot; 0: never */
+	/* Time of the last judgement and of the last snapshot; 0: never. */
+	uint64_t judged_ns, written_ns;
 	uint64_t held_back; /* triggers held back since the last snapshot */
 	uint64_t signals_seen;
 	char **paths; /* the snapshots that are kept, in a ring of keep entries */

@@ -33,13 +33,12 @@
 #define PEM_SPEC_C_NAME_MAX 51u
 #define PEM_SPEC_NAME_MAX 120u /* of each name */
 #define PEM_SPEC_FIELD_NAME_MAX 63u
-#define PEM_SPEC_FIELDS_MAX                                                                        \
-	64u /* the bytes of records have their own limit: PEM_RECORD_BYTES_MAX of abi.h */
-#define PEM_SPEC_ALL_FIELDS_MAX                                                                    \
-	16384u /* fields of all events of a file, with the members of structures */
-#define PEM_SPEC_LABEL_USES_MAX                                                                    \
-	65536u /* sum over these fields of the labels of each: models repeat them for each field   \
-		*/
+/* The bytes of records have their own limit: PEM_RECORD_BYTES_MAX of abi.h. */
+#define PEM_SPEC_FIELDS_MAX 64u
+/* Fields of all events of a file, with the members of structures. */
+#define PEM_SPEC_ALL_FIELDS_MAX 16384u
+/* Sum over these fields of the labels of each: models repeat them for each field. */
+#define PEM_SPEC_LABEL_USES_MAX 65536u
 /* Errors of a set, and as many warnings. One more tells that there are more. */
 #define PEM_SPEC_ERRORS_MAX 1000u
 #define PEM_SPEC_LIST_DEFAULT 16u
@@ -77,8 +76,8 @@ struct pem_spec_labels {
 
 struct pem_spec_field {
 	char *name; /* a structure's member: "structure.member" */
-	char *c_name; /* name with '_' for '.': the name of the parameter and member in all
-			 languages */
+	/* Name with '_' for '.': the name of the parameter and member in all languages. */
+	char *c_name;
 	char *description; /* "" if none */
 	char *unit; /* "" if none, or the XML says 'none' */
 	char *from; /* C expression over the source's arguments; NULL if none */
@@ -148,8 +147,8 @@ struct pem_spec_event {
 	char *layer;
 	char *class_name;
 	char *specifier;
-	char *group; /* A name that events that belong together share. "" if the meaning matches
-			nothing. */
+	/* A name that events that belong together share. "" if the meaning matches nothing. */
+	char *group;
 	char *since; /* "" if the XML does not say it */
 	char *deprecated; /* "" if the event is not deprecated */
 	char *c_name; /* "<class>_<specifier>" in snake_case */
@@ -182,8 +181,11 @@ struct pem_spec_event {
 /* One spec file. */
 struct pem_spec {
 	char *path;
-	char *file; /* The path without folders. A '?' replaces characters that could end a comment
-		       or are not ASCII. */
+	/*
+	 * The path without folders. A '?' replaces characters that could end a comment or are not
+	 * ASCII.
+	 */
+	char *file;
 	char *provider;
 	char *version; /* "" if the XML does not say it */
 	char *description; /* "" if none */

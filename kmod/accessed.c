@@ -251,8 +251,8 @@ static unsigned long walk(struct pass *pass, struct vm_area_struct *vma, unsigne
 			continue;
 		}
 		pud = pud_offset(p4d, addr);
-		if (pud_none(*pud) ||
-		    pud_bad(*pud)) /* a pud may also be one huge page of a device */
+		/* A pud may also be one huge page of a device. */
+		if (pud_none(*pud) || pud_bad(*pud))
 			addr = pud_addr_end(addr, end);
 		else
 			addr = walk_pmds(pass, vma, pud, addr, pud_addr_end(addr, end));

@@ -148,8 +148,8 @@ static struct perf_event *open_event(struct perf_event_attr *attr, unsigned int 
 	event = perf_event_create_kernel_counter(attr, cpu, NULL, NULL, NULL);
 	if (IS_ERR(event))
 		return PTR_ERR(event) == -ENODEV && !cpu_online(cpu) ? NULL : event;
-	if (event->cpu !=
-	    cpu) /* one counter counts for many CPUs, such as that of a memory controller */
+	/* One counter counts for many CPUs, such as that of a memory controller. */
+	if (event->cpu != cpu)
 		rc = -EOPNOTSUPP;
 	else if (is_probe(event->pmu))
 		rc = -EOPNOTSUPP;

@@ -226,8 +226,8 @@ static long pem_ioctl(struct file *file, unsigned int command, unsigned long arg
 
 	if (_IOC_TYPE(command) != _IOC_TYPE(PEM_KMOD_INFO))
 		return -ENOTTY;
-	if (number == _IOC_NR(PEM_KMOD_WORK)) /* without the lock, because it takes as long as the
-						 session runs */
+	/* Without the lock, because it takes as long as the session runs. */
+	if (number == _IOC_NR(PEM_KMOD_WORK))
 		return pem_tickers__work(&session->sampling.tickers);
 	if (number >= ARRAY_SIZE(ioctls))
 		return -ENOTTY;

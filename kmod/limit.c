@@ -24,9 +24,8 @@ struct pem_kmod_user {
 };
 
 #define DEFAULT_SHARE 8 /* 1 / 8 of the machine's memory */
-#define FILES_MAX                                                                                  \
-	64 /* The memory of a session before SETUP is not counted, so the number of files is       \
-	      limited. */
+/* The memory of a session before SETUP is not counted, so the number of files is limited. */
+#define FILES_MAX 64
 
 static int limit_mb = -1;
 module_param(limit_mb, int, 0644);

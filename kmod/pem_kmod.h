@@ -98,8 +98,8 @@ struct pem_kmod_probe_data {
 	struct pem_counters *counters; /* NULL: no rule says PEM_KACTION_COUNTERS */
 	const struct pem_ring *spare; /* Its lane 0 counts events of CPUs without a pool. */
 	atomic64_t statistics_lost;
-	const struct pem_kmod_rule __rcu
-		*rule[]; /* indexed by the event's index; NULL: not wanted */
+	/* Indexed by the event's index; NULL: not wanted. */
+	const struct pem_kmod_rule __rcu *rule[];
 };
 
 /*

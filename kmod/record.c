@@ -179,8 +179,8 @@ static bool next_chunk(struct pem_kmod_cpu *cpu, struct pem_writer *w, uint64_t 
 	const struct pem_ring *ring = &cpu->ring;
 	uint32_t count = ring->chunk_count < FIND_AT_ONCE ? ring->chunk_count : FIND_AT_ONCE;
 	uint32_t newest = w->chunk_index, offer;
-	bool may_reclaim =
-		ring->overwrite && w->packet; /* the chunk that is retired here can be reclaimed */
+	/* The chunk that is retired here can be reclaimed. */
+	bool may_reclaim = ring->overwrite && w->packet;
 	bool was_exhausted = is_exhausted(cpu, offered(cpu));
 	uint64_t before;
 	int64_t index;

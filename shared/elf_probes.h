@@ -16,8 +16,11 @@ struct pem_elf_symbol {
 	const char *name;
 	uint64_t offset; /* in the file */
 	uint64_t bytes;
-	bool is_indirect; /* The function's code chooses another function at load time and does not
-			     contain the function itself. */
+	/*
+	 * The function's code chooses another function at load time and does not contain the
+	 * function itself.
+	 */
+	bool is_indirect;
 	bool is_32bit; /* Arguments lie elsewhere than in a program of 64 bits. */
 };
 

@@ -32,8 +32,8 @@ struct pem_html_pairs {
 	uint32_t count;
 	uint32_t capacity; /* a power of two */
 	struct pair *entry;
-	struct pair *
-		last; /* the pair found last, because records of one pair often follow each other */
+	/* The pair found last, because records of one pair often follow each other. */
+	struct pair *last;
 };
 
 /* --- pairs --- */

@@ -67,8 +67,8 @@ struct pem_html_data {
 	uint64_t damaged; /* packets with a part that could not be read */
 	struct pem_error damage; /* the first error, or "" */
 	uint64_t bad_values; /* values that are not finite, and counters that went backwards */
-	struct pem_html_series
-		*series; /* sorted by event in the order of first records, then by process */
+	/* Sorted by event in the order of first records, then by process. */
+	struct pem_html_series *series;
 	size_t series_count;
 	struct pem_html_process processes[PEM_HTML_PROCESSES_MAX + 1];
 	uint32_t process_count;

@@ -462,8 +462,8 @@ static int put_switch(struct perfetto *p, const struct pem_record *record)
 	uint32_t previous = role_value(record, PEM_ROLE_PREVIOUS_THREAD);
 	uint32_t next = role_value(record, PEM_ROLE_THREAD);
 	uint32_t next_process = role_value(record, PEM_ROLE_PROCESS);
-	int state = pem_event__field(
-		record->event, "prevState"); /* the kernel's task state, if the event has it */
+	/* The kernel's task state, if the event has it. */
+	int state = pem_event__field(record->event, "prevState");
 
 	if (record->pid && record->tid && !thread_track(p, record->pid, record->tid))
 		return -ENOMEM;

@@ -93,8 +93,8 @@ static unsigned int print_kinds(const struct pem_trace_info *info, uint64_t base
 	cli_table__column(table, strcmp(whose, "machine") == 0 ? "OF MACHINE" : "OF PROGRAM",
 			  CLI_RIGHT);
 	for (i = 0; i < info->cost_count; i++) {
-		if (info->costs[i].count ==
-		    0) /* none occurred, or no process lived to count them */
+		/* None occurred, or no process lived to count them. */
+		if (info->costs[i].count == 0)
 			continue;
 		add_row(table, &info->costs[i], base);
 		rows++;

@@ -20,8 +20,8 @@
 struct counted {
 	const struct pem_event *event; /* NULL: the trace does not describe it */
 	uint64_t count;
-	uint64_t sum[COUNTERS_MAX],
-		of[COUNTERS_MAX]; /* sum of differences, and the number of them */
+	/* Sum of differences, and the number of them. */
+	uint64_t sum[COUNTERS_MAX], of[COUNTERS_MAX];
 };
 
 /* The last values of a CPU. Bit i of known: counter i has one. */
@@ -34,8 +34,8 @@ struct region {
 	uint64_t address, bytes;
 	uint32_t process; /* index of the process */
 	uint32_t pages; /* pages in memory at the last pass */
-	uint64_t passes,
-		used; /* passes that reported the region, and passes in which it was used */
+	/* Passes that reported the region, and passes in which it was used. */
+	uint64_t passes, used;
 };
 
 struct process {

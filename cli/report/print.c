@@ -531,8 +531,8 @@ static void print_predicates(const struct report *r)
 {
 	const struct pem_trace_predicate *p = r->info->predicates;
 	uint32_t i, j, count = r->info->predicate_count;
-	char text[sizeof(r->info->predicates[0].event) *
-		  72]; /* room for all events and a predicate */
+	/* Room for all events and a predicate. */
+	char text[sizeof(r->info->predicates[0].event) * 72];
 
 	if (count == 0)
 		return;

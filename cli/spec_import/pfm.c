@@ -84,8 +84,8 @@ static bool is_encodable(const struct pfm *pfm, const char *name)
 	const int levels = PFM_PLM0 | PFM_PLM3;
 	pfm_err_t rc = pfm->encoding(name, levels, PFM_OS_PERF_EVENT, &argument);
 
-	if (rc !=
-	    PFM_SUCCESS) { /* newer versions refuse it for some processors that are not present */
+	/* Newer versions refuse it for some processors that are not present. */
+	if (rc != PFM_SUCCESS) {
 		rc = pfm->encoding(name, levels, PFM_OS_NONE, &plain);
 		free(plain.codes);
 	}

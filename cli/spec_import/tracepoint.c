@@ -21,8 +21,8 @@
 
 #define STRING_MAX 64 /* for a string whose length the kernel decides at run time */
 #define ELEMENTS_MAX 4096
-#define TRACEPOINTS_MAX                                                                            \
-	1000u /* Maximum of tracepoints. More take a second and make a spec that is too large. */
+/* Maximum of tracepoints. More take a second and make a spec that is too large. */
+#define TRACEPOINTS_MAX 1000u
 
 static const char *const folders[] = {"/sys/kernel/tracing/events",
 				      "/sys/kernel/debug/tracing/events"};
@@ -36,8 +36,8 @@ struct import {
 	struct pem_model *catalogue;
 	struct cli_names members; /* members of kernel structures that expressions use */
 	const char *patterns;
-	size_t events, known,
-		without; /* numbers of events: written; in the catalogue; without arguments */
+	/* Numbers of events: written; in the catalogue; without arguments. */
+	size_t events, known, without;
 	const char *known_as; /* the first event found in the catalogue */
 	struct cli_names systems;
 	char provider[IMPORT_PROVIDER_BYTES];

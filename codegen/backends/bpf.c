@@ -81,8 +81,7 @@ static void put_arguments(FILE *f, const char *prototype)
 			fprintf(f, "pem_void_argument(pem_ctx, %u);\n", position);
 		else if (is_function(&argument)) /* no kernel lets a program load these */
 			fprintf(f, "pem_function_argument(pem_ctx, %u);\n", position);
-		else if (is_type(&argument,
-				 "bool")) /* for other types of numbers clang makes a jump */
+		else if (is_type(&argument, "bool")) /* other values make clang add a jump */
 			fprintf(f, "(pem_ctx[%u] & 1);\n", position);
 		else
 			fprintf(f, "pem_ctx[%u];\n", position);

@@ -44,8 +44,8 @@ static void put_upper(FILE *f, const char *text)
 
 static void put_label(FILE *f, const struct pem_spec_label *label)
 {
-	if (label->is_negative &&
-	    label->value == 1ull << 63) /* C has no literal for the least value */
+	/* C has no literal for the least value. */
+	if (label->is_negative && label->value == 1ull << 63)
 		fprintf(f, " (-0x7fffffffffffffffLL - 1)");
 	else if (label->is_negative)
 		fprintf(f, " (%lldLL)", (long long)label->value);

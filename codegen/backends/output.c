@@ -217,8 +217,7 @@ void pem_put_c_escaped(FILE *f, const char *text)
 			fputs("\\n", f);
 		else if (*text == '\t')
 			fputs("\\t", f);
-		else if (*text == '"' || *text == '\\' ||
-			 *text == '?') /* '?' because of trigraphs */
+		else if (*text == '"' || *text == '\\' || *text == '?') /* '?': trigraphs */
 			fprintf(f, "\\%c", *text);
 		else if ((unsigned char)*text < 0x20 || (unsigned char)*text >= 0x7f)
 			fprintf(f, "\\%03o", (unsigned)(unsigned char)*text);

@@ -262,8 +262,7 @@ static void on_schema_error(void *data, pem_xml_error *error)
 	else if (node && strstr(text, "Missing child element"))
 		missing_children(v, node);
 	else if (node &&
-		 strstr(text,
-			"This element is not expected")) /* so children before it are missing */
+		 strstr(text, "This element is not expected")) /* those before it are missing */
 		missing_children(v, node->parent);
 	else
 		pem_spec_set__error(v->set, v->path, pem_location__node(node), "%.*s",

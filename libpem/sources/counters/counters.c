@@ -144,8 +144,8 @@ static int open_process(struct counter *counter, struct perf_event_attr *attr, i
 	for (pass = 0; rc > 0 && pass < SCAN_PASSES; pass++) {
 		rc = open_new_threads(counter, attr, cpu, known, &known_count);
 		if (rc == -EINVAL && attr->inherit_thread && !known_count) {
-			attr->inherit_thread =
-				0; /* before Linux 5.13 child processes are counted, too */
+			/* Before Linux 5.13 child processes are counted, too. */
+			attr->inherit_thread = 0;
 			rc = 1;
 		}
 	}

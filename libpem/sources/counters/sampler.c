@@ -50,8 +50,8 @@ struct cpu_ring {
 	size_t map_bytes;
 	struct ring ring;
 	uint64_t last_clock;
-	uint64_t refused; /* records in packets that the sink refused; packets report them as
-			     discarded */
+	/* Records in packets that the sink refused; packets report them as discarded. */
+	uint64_t refused;
 	char stream[16];
 };
 

@@ -26,8 +26,8 @@
 #define RING_BYTES_DEFAULT (4u << 20)
 #define RING_BYTES_MIN (2 * PEM_KRING_SLACK_BYTES)
 #define RING_BYTES_MAX (256u << 20)
-#define RINGS_BYTES_DEFAULT_MAX                                                                    \
-	(256u << 20) /* of all CPUs together, unless the session asks for more */
+/* Of all CPUs together, unless the session asks for more. */
+#define RINGS_BYTES_DEFAULT_MAX (256u << 20)
 #define LAST_WORDS_BYTES 400
 #define PROGRAM_BYTES 80
 #define REFUSED_MAX 32 /* Maximum of refused programs. A kernel that refuses more is not usable.   \
@@ -246,8 +246,8 @@ static int set_constants(const struct pem_source *source, uint32_t ring_bytes)
 		config->predicate[demand->index].count = (uint16_t)demand->test_count;
 		memcpy(&config->test[used], demand->tests,
 		       demand->test_count * sizeof(*demand->tests));
-		used += demand->test_count; /* at most PEM_KTESTS_MAX, which take_demand has checked
-					     */
+		/* At most PEM_KTESTS_MAX, which take_demand has checked. */
+		used += demand->test_count;
 	}
 	if (constants)
 		rc = bpf_map__set_initial_value(constants, config, sizeof(*config));

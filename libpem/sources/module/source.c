@@ -15,8 +15,8 @@
 
 #define POOL_BYTES_DEFAULT (4u << 20)
 #define POOL_BYTES_MAX (256u << 20)
-#define POOLS_BYTES_DEFAULT_MAX                                                                    \
-	(256u << 20) /* of all CPUs together, unless the session asks for more */
+/* Of all CPUs together, unless the session asks for more. */
+#define POOLS_BYTES_DEFAULT_MAX (256u << 20)
 #define CHUNKS_WANTED 64u
 /* Maximum if the size is chosen here. A larger chunk would only take longer to fill. */
 #define CHUNK_BYTES_MAX (64u << 10)

@@ -37,8 +37,8 @@
 enum pem_location_kind {
 	PEM_LOCATION_NONE,
 	PEM_LOCATION_CONTEXT, /* load_bytes of the context at offset */
-	PEM_LOCATION_POINTER, /* as PEM_LOCATION_CONTEXT, but the verifier may treat it as a pointer
-			       */
+	/* As PEM_LOCATION_CONTEXT, but the verifier may treat it as a pointer. */
+	PEM_LOCATION_POINTER,
 	PEM_LOCATION_CONSTANT,
 	/*
 	 * The process's memory at (register at offset) + (register at index_offset << shift) +
@@ -51,8 +51,8 @@ enum pem_location_kind {
 	 * its length (<< 16).
 	 */
 	PEM_LOCATION_DATA_LOC,
-	PEM_LOCATION_REL_LOC, /* as PEM_LOCATION_DATA_LOC, but the offset counts from the end of
-				 that word */
+	/* As PEM_LOCATION_DATA_LOC, but the offset counts from the end of that word. */
+	PEM_LOCATION_REL_LOC,
 };
 #define PEM_LOCATION_NO_REGISTER 0xffffu
 
