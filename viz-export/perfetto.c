@@ -491,7 +491,7 @@ static int put_switch(struct perfetto *p, const struct pem_record *record)
 	return put_packet(p, &packet);
 }
 
-/* Describe a thread or process with a new name. A stub event names one of its own process. */
+/* Describe a thread or process that has a new name. The default process is the record's. */
 static int describe_again(struct perfetto *p, const struct pem_record *record)
 {
 	uint32_t pid = role_value(record, PEM_ROLE_PROCESS);

@@ -30,8 +30,8 @@
 #define RINGS_BYTES_DEFAULT_MAX (256u << 20)
 #define LAST_WORDS_BYTES 400
 #define PROGRAM_BYTES 80
-#define REFUSED_MAX 32 /* Maximum of refused programs. A kernel that refuses more is not usable.   \
-			*/
+/* Maximum of refused programs. A kernel that refuses more is not usable. */
+#define REFUSED_MAX 32
 
 /* The text of libbpf during the current call in this thread. */
 struct said {
