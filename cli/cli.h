@@ -267,9 +267,9 @@ pid_t cli_run__start(struct cli_run *run, char *const argv[], const struct pem_r
  */
 void cli_run__wait(struct cli_run *run);
 /*
- * Let this thread run before others, so that buffers are taken before they are full where all CPUs
- * are busy. Whoever may not do that, as only root may, or was given another priority, goes on as
- * before. Commands started later inherit it.
+ * Raise the priority of this thread, so that buffers are drained before they are full even if all
+ * CPUs are busy. Only root may do that. Without the right, or if the thread was given another
+ * priority, nothing changes. Commands started later inherit the priority.
  */
 #define CLI_RECORDER_NICE (-10)
 void cli_run__go_first(void);

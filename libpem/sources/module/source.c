@@ -194,8 +194,8 @@ static void prepare_sampling(struct pem_source *source, const struct pem_source_
 }
 
 /*
- * Start the sampler that a demand needs. The module has been told the demand. Processes of the
- * target are added later.
+ * Start the sampler that a demand needs. The module has been told the demand. If the session
+ * follows a tree, its processes are added to the sampler separately.
  */
 static int start_sampling(struct pem_source *source, const struct pem_source_demand *demand)
 {

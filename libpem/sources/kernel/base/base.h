@@ -222,7 +222,7 @@ static inline struct pem_kring *pem_source__ring(const struct pem_source *source
 	return (struct pem_kring *)(source->rings + cpu * source->ring_stride);
 }
 
-/* The progress of long work. It is reported while somebody waits. */
+/* The progress of long work. It is reported to a user who waits. */
 struct pem_progress {
 	uint64_t start_ns, said_ns; /* 0: nothing was reported yet */
 };
