@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * attach_first.c - how long after attaching to a process its first event is delivered: one
+ * attach_first.c - measures the time from attaching to a process to its first event: one
  * attachment, for attach.py
  *
  *	attach_first PID	prints microseconds from the call of pem_session__attach to the
@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define TRIES 50000 /* of 100 us */
+#define TRIES 50000 /* waits of 100 us */
 
 static uint64_t first;
 
@@ -44,7 +44,8 @@ int main(int argc, char **argv)
 
 	if (argc != 2)
 		return 1;
-	pem_notify_bench_log(0, 0); /* nobody listens: it brings the event's description */
+	/* No demand exists: the call only makes the event's description available. */
+	pem_notify_bench_log(0, 0);
 	target.pid = (uint32_t)atoi(argv[1]);
 	session = pem_session__open(NULL, &error);
 	set = session ? pem_event_set__new(session, &pattern, 1, &error) : NULL;

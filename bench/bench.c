@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * bench.c - the harness: rounds, medians, the table and the JSON lines
- */
+/* bench.c - runs benchmarks: rounds, medians, the table and the JSON lines */
 #include "bench/bench.h"
 
 #include <errno.h>
@@ -16,12 +14,12 @@
 #define WARM_MS 100.0
 #define QUICK_MS 1.0
 
-/* What one function measured over the rounds; case i's at 2 * i, its peer's behind it. */
+/* Values of one function over the rounds. Case i has series 2 * i, its peer has the next one. */
 struct series {
 	void (*run)(uint64_t n);
 	clockid_t clock;
 	uint64_t n; /* operations in one slice */
-	unsigned count; /* of values: 0, it did not run */
+	unsigned count; /* number of values; 0: it did not run */
 	double *values; /* sorted at the end */
 };
 
@@ -70,8 +68,8 @@ int bench__pin(void)
 }
 
 /*
- * Find how many operations take a slice; then warm up: a peer's buffers may be as large as ours,
- * and untouched.
+ * Find how many operations fill a slice, and then warm up: a peer's buffers may be as large as
+ * ours, and untouched.
  */
 static void calibrate(const struct bench *bench, struct series *series)
 {
@@ -114,7 +112,7 @@ static void measure(const struct bench *bench, struct series *series)
 					time_ns(&series[i], series[i].n) / (double)series[i].n;
 }
 
-/* The median of the case that this one is beside; 0: none. */
+/* The median of the case named by beside. 0: there is none. */
 static double value_beside(const struct bench *bench, const struct bench_case *c,
 			   const struct series *series)
 {
@@ -219,7 +217,7 @@ static void free_series(struct series *series)
 	free(series);
 }
 
-/* A child's values, as the parent reads them: for each series how many, then these. */
+/* Send a child's values to the parent: for each series their number, then the values. */
 static int send(const struct bench *bench, const struct series *series, FILE *to)
 {
 	size_t i;
@@ -245,7 +243,7 @@ static int receive(const struct bench *bench, struct series *series, FILE *from)
 	return 0;
 }
 
-/* Run this program again as child number k; its values come through a pipe. */
+/* Run this program again as child number k, and read its values through a pipe. */
 static int run_child(const struct bench *bench, struct series *series, unsigned k)
 {
 	int ends[2], status, rc;
@@ -275,7 +273,7 @@ static int run_child(const struct bench *bench, struct series *series, unsigned 
 	rc = from ? receive(bench, series, from) : -errno;
 	if (from)
 		fclose(from);
-	/* which has said why */
+	/* the child has printed the reason */
 	if (waitpid(child, &status, 0) != child || status != 0)
 		return -ECHILD;
 	return rc;

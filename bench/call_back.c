@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
 /*
- * call_back.c - how long after an event another process handles it, and what that costs: one run,
- * for callback.py
+ * call_back.c - measures how long after an event another process handles it, and what that costs:
+ * one run, for callback.py
  *
  *	call_back pem MAX_DELAY_US RATE_HZ COUNT	an asynchronous callback
  *	call_back eventfd|pipe 0 RATE_HZ COUNT		a thread that blocks in read; the producer
  *							writes for each event
- *	call_back timer PERIOD_US 0 COUNT		a thread that only sleeps: what its wake-ups
- *							cost here
- *	call_back spin CPUS				loads as many CPUs, until standard input
- *							ends
+ *	call_back timer PERIOD_US 0 COUNT		a thread that only sleeps, which shows the
+ *							cost of its wake-ups
+ *	call_back spin CPUS				loads this number of CPUs until standard
+ *							input ends
  *
- * Prints one line of JSON: delays in us, the consumer's thread's CPU time as a share of one CPU,
- * what an event costs the producer's thread in ns. The producer's intervals are random, so that no
- * period fits them.
+ * Prints one line of JSON: delays in us, the CPU time of the consumer's thread as a share of one
+ * CPU, and the ns that an event costs the producer's thread. The producer's intervals are random,
+ * so that they match no period.
  */
 #include "callbacks/callbacks.h"
 #include "core/core.h"
@@ -39,11 +39,14 @@
 
 #define EVENTS_MAX 1000000u
 
-/* What both sides write, in memory that they share. */
+/* Shared memory that both sides write. */
 struct shared {
-	uint64_t raised; /* by peers: events so far, released after the clock of the last */
+	/*
+	 * Written by peers: events so far, stored with release after the clock of the last event.
+	 */
+	uint64_t raised;
 	uint64_t clock[EVENTS_MAX]; /* of peers' events */
-	uint32_t cost_ns[EVENTS_MAX]; /* of the producer's side of each */
+	uint32_t cost_ns[EVENTS_MAX]; /* cost of each event on the producer's side */
 };
 
 static struct shared *shared;
@@ -91,7 +94,7 @@ static void produce(void (*raise_event)(uint64_t i), uint64_t rate_hz, uint64_t 
 	struct timespec until;
 
 	prctl(PR_SET_TIMERSLACK, 1ul);
-	raise_event(0); /* makes the pool */
+	raise_event(0); /* this event makes the pool */
 	usleep(100000);
 	due = now_ns(CLOCK_MONOTONIC);
 	for (i = 1; i < count; i++) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * calls.c - programs that are in the kernel most of the time
+ * calls.c - programs that spend most of their time in the kernel
  *
- *	calls SLICES CALLS PAUSE_MS	the cheapest system call, over and over; prints ns per call
- *					of each slice
- *	calls pipe COUNT		two processes that pass a byte to and fro so many times
+ *	calls SLICES CALLS PAUSE_MS	repeats the cheapest system call; prints ns per call for
+ *					each slice
+ *	calls pipe COUNT		two processes pass a byte to and fro COUNT times
  *
- * The first is bound to the last CPU; CPU time of this thread, so that others' is left out. Between
- * two slices it sleeps, so that whoever records the calls gets to take what there is: a slice is
- * meant to fit into the smallest buffer beside.
+ * The first program is bound to the last CPU. It measures CPU time of its thread, so that other
+ * threads do not count. Between two slices it sleeps, so that a recorder of the calls can drain its
+ * buffers: a slice should fit into the smallest buffer of all recorders.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -82,7 +82,7 @@ int main(int argc, char **argv)
 	bind_to_last();
 	nanosleep(&pause, NULL);
 	for (slice = 0; slice < slices; slice++) {
-		for (i = 0; i < 1000; i++) /* warm again, after the sleep */
+		for (i = 0; i < 1000; i++) /* warm up again after the sleep */
 			syscall(SYS_getppid);
 		before = cpu_ns();
 		for (i = 0; i < calls; i++)

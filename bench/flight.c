@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * flight.c - a session of this process alone, its log in memory
- */
+/* flight.c - a session of this process alone, with its log in memory */
 #include "bench/flight.h"
 
 #include <pem/trace.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * flight.h - the flight recorder that benchmarks log into: this process's own events, overwritten,
- * never drained
+ * flight.h - the flight recorder that benchmarks log into. It records events of this process,
+ * overwrites them, and never drains them.
  */
 #ifndef BENCH_FLIGHT_H
 #define BENCH_FLIGHT_H
@@ -18,7 +18,10 @@
 #define FLIGHT_BYTES ((uint64_t)FLIGHT_CHUNK_BYTES * FLIGHT_CHUNK_COUNT)
 
 struct flight {
-	/* the caller may register more with it, and unregisters that before flight__stop */
+	/*
+	 * The caller may register more handles with it. The caller unregisters them before
+	 * flight__stop.
+	 */
 	struct pem_session *session;
 	struct pem_event_set *events;
 	struct pem_log *log;
@@ -26,16 +29,16 @@ struct flight {
 };
 
 /*
- * Log the event of this name into a recorder of FLIGHT_BYTES. 0, or -1 with the reason in error;
- * then, too, stop it.
+ * Log the event of this name into a recorder of FLIGHT_BYTES. Returns 0, or -1 with the reason in
+ * error. Call flight__stop in both cases.
  */
 int flight__start(struct flight *flight, const char *event, struct pem_error *error);
 /*
- * End the log: was each of the raised records made, and none discarded? 0, or -1 with what it says
- * instead.
+ * End the log, and check that all raised records were produced and none discarded. Returns 0, or -1
+ * with the actual numbers in error.
  */
 int flight__check(struct flight *flight, uint64_t raised, struct pem_error *error);
-/* Close all, and remove the log. */
+/* Close everything and remove the log. */
 void flight__stop(struct flight *flight);
 
 #endif

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
 /*
- * guest_calls.c - instructions that a system call takes, in a guest whose cycle counter counts
+ * guest_calls.c - counts the instructions of a system call, in a guest whose cycle counter counts
  * instructions
  *
  *	guest_calls CALL BATCHES CALLS	CALL: getppid, or dup2 (of no descriptor, twice: two
  *					parameters, and no work)
  *	guest_calls run COMMAND...	prints 'ran' and the ticks from the command's start to its
- *					end; its status is ours
+ *					end; exits with its status
  *
- * Of calls it prints, a line: ticks of one iteration of two instructions (2 where a tick is an
- * instruction), then the median and the mean of BATCHES batches of CALLS calls each, per call. The
- * median is of batches that no interrupt fell into, and equal in every run; the mean has what comes
- * once in many calls, such as a new chunk, and the timer's interrupts. Not here: who records the
- * calls (guest_pem.c and others), what is made of the numbers (kernel_module.py).
+ * For calls it prints one line: ticks of one iteration of two instructions (2 if a tick is an
+ * instruction), then per call the median and the mean of BATCHES batches of CALLS calls. The median
+ * is that of batches without an interrupt, and is equal in every run. The mean includes what
+ * happens once in many calls, such as a new chunk, and the timer's interrupts. Not here: recording
+ * the calls (guest_pem.c and others), using the numbers (kernel_module.py).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -36,7 +36,7 @@ static double ticks_of_loop(void)
 	return (double)(__rdtsc() - start) / LOOPS;
 }
 
-/* No library in between: the same instructions whatever the call. */
+/* Call the kernel without a library, so that the instructions are equal for all calls. */
 static uint64_t batch(long number, uint64_t calls)
 {
 	uint64_t start = __rdtsc(), i;
@@ -97,7 +97,7 @@ int main(int argc, char **argv)
 			batches && calls ? strerror(errno) : "nothing to do");
 		return 1;
 	}
-	memset(ticks, 1, batches * sizeof(*ticks)); /* no page fault later */
+	memset(ticks, 1, batches * sizeof(*ticks)); /* avoids page faults later */
 	batch(number, WARM_UP);
 	for (i = 0; i < batches; i++)
 		ticks[i] = batch(number, calls);

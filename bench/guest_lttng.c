@@ -2,13 +2,13 @@
 /*
  * guest_lttng.c - holds a session of lttng-modules open while a command runs, in a guest
  *
- *	guest_lttng SYSCALL COMMAND...	the entries of one system call are recorded, into buffers as
+ *	guest_lttng SYSCALL COMMAND...	records the entries of one system call into buffers as
  *					'lttng create' makes them
  *
- * Nobody drains the buffers meanwhile, so the tracer's own instructions are all that is added; they
- * have to be large enough. Prints how many bytes of records the buffers hold in the end, and how
- * many events were discarded. It speaks to the module by its header, which is fetched with its
- * source (guest_peers.py): LTTng's daemons are not needed. Not here: measuring.
+ * The buffers are not drained meanwhile, so only the tracer's own instructions are added. The
+ * buffers must be large enough. Prints how many bytes of records the buffers hold at the end, and
+ * how many events were discarded. It uses the module's header, which is fetched with its source
+ * (guest_peers.py). LTTng's daemons are not needed. Not here: measuring.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include <lttng/abi.h>
-/* Of its ring buffer's header, which includes the kernel's own. */
+/* From the header of its ring buffer, which includes the kernel's own headers. */
 #define GET_NEXT_SUBBUF _IO(0xF6, 0x05)
 #define PUT_NEXT_SUBBUF _IO(0xF6, 0x06)
 
@@ -35,7 +35,7 @@ static int checked(int result, const char *what)
 	return result;
 }
 
-/* Like a kernel channel of 'lttng enable-channel' without options. */
+/* Make a channel like a kernel channel of 'lttng enable-channel' without options. */
 static int make_channel(int session)
 {
 	struct lttng_kernel_abi_channel channel;
@@ -61,7 +61,7 @@ static void record_entries(int channel, const char *name)
 	checked(ioctl(fd, LTTNG_KERNEL_ABI_ENABLE), "enable event");
 }
 
-/* Add up what a CPU's buffer holds, and what found no room there. */
+/* Add up the bytes in a CPU's buffer, and the events that found no room there. */
 static void count(int stream, uint64_t *bytes, uint64_t *discarded)
 {
 	uint64_t bits, lost = 0;

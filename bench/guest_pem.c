@@ -2,11 +2,11 @@
 /*
  * guest_pem.c - holds a session of pem.ko open while a command runs, in a guest
  *
- *	guest_pem EVENT,... COMMAND...		these events are logged, by name: OS::Syscall::Enter
+ *	guest_pem EVENT,... COMMAND...		logs these events, by name: OS::Syscall::Enter
  *
- * Nobody drains the pools, so the module's own instructions are all that is added; they have to be
- * large enough. Prints how many events were raised to be logged, and how many of these were lost.
- * Not here: measuring.
+ * The pools are not drained meanwhile, so only the module's own instructions are added. The pools
+ * must be large enough. Prints how many events were raised for the log, and how many of these were
+ * lost. Not here: measuring.
  */
 #include <pem/abi.h>
 #include <pem/kmod.h>
@@ -50,7 +50,7 @@ static void log_event(int device, const char *name)
 	checked(ioctl(device, PEM_KMOD_EVENT, &event), name);
 }
 
-/* Add up what the lanes of a CPU's pool counted. */
+/* Add up the counts of the lanes of a CPU's pool. */
 static void count(int device, uint32_t cpu, uint64_t *produced, uint64_t *lost)
 {
 	const struct pem_pool_header *pool;
@@ -59,7 +59,7 @@ static void count(int device, uint32_t cpu, uint64_t *produced, uint64_t *lost)
 	uint32_t i;
 
 	pool = mmap(NULL, 4096, PROT_READ, MAP_SHARED, device, (off_t)PEM_KMOD_MAP_OFFSET(cpu));
-	/* never online */
+	/* the CPU was never online */
 	if (pool == MAP_FAILED)
 		return;
 	bytes = pool->total_bytes;

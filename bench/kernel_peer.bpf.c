@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kernel_peer.bpf.c - what anybody would write to see system calls with BPF: nothing, the time, a
- * count, a record in the stock ring buffer
+ * kernel_peer.bpf.c - what a user would write to observe system calls with BPF: an empty program,
+ * reading the time, a count, a record in the standard ring buffer
  */
 #include <linux/bpf.h>
 
 #include <bpf/bpf_helpers.h>
 
 struct record {
-	unsigned long long time_ns; /* as pem's records have one */
+	unsigned long long time_ns; /* pem's records have a time, too */
 	unsigned long long id;
 	unsigned long long argument0;
 };
 
-/* struct pt_regs, as far as it is read; relocated when the program is loaded. */
+/* The members of struct pt_regs that are read. They are relocated when the program is loaded. */
 struct pt_regs {
 #if defined(__TARGET_ARCH_x86)
 	unsigned long di;
@@ -30,7 +30,7 @@ struct pt_regs {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4 << 20); /* as large as pem's of one CPU */
+	__uint(max_entries, 4 << 20); /* as large as pem's ring of one CPU */
 } records SEC(".maps");
 
 struct {
@@ -48,7 +48,7 @@ int empty(unsigned long long *ctx __attribute__((unused)))
 	return 0;
 }
 
-/* A record without the record: none that says when is cheaper. */
+/* Only reads the time. No record with a time can be cheaper. */
 SEC("tp_btf/sys_enter")
 int clock(unsigned long long *ctx __attribute__((unused)))
 {
@@ -85,14 +85,14 @@ static __always_inline int log_record(unsigned long long *ctx, unsigned long lon
 	return 0;
 }
 
-/* The reader is woken when it has caught up. */
+/* The kernel wakes the reader when it has caught up. */
 SEC("tp_btf/sys_enter")
 int ringbuf(unsigned long long *ctx)
 {
 	return log_record(ctx, 0);
 }
 
-/* The reader looks by the clock, as pem does. */
+/* The reader polls by the clock, as pem does. */
 SEC("tp_btf/sys_enter")
 int ringbuf_quiet(unsigned long long *ctx)
 {

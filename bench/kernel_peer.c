@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kernel_peer.c - runs a command while one of kernel_peer.bpf.c's programs sees all system calls
+ * kernel_peer.c - runs a command while one program of kernel_peer.bpf.c observes all system calls
  *
  *	kernel_peer empty|clock|count|ringbuf|ringbuf_quiet COMMAND...
  *
- * Takes the records as they come, bound to the first CPU, and says on standard error how many came
- * and how many found no room.
+ * Reads the records as they come, bound to the first CPU. Prints to standard error how many records
+ * came and how many found no room.
  */
 #define _GNU_SOURCE
 #include <bpf/bpf.h>
@@ -44,7 +44,7 @@ static void bind_to_first(void)
 	sched_setaffinity(0, sizeof(set), &set);
 }
 
-/* The object with one program of all. */
+/* Open the object and keep only one of its programs. */
 static struct bpf_object *load(const char *wanted)
 {
 	struct bpf_program *program;

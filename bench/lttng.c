@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * lttng.c - starting and ending the LTTng session daemon that serves the peer's loops
- */
+/* lttng.c - starts and ends the LTTng session daemon for the peer's loops */
 #include "bench/lttng.h"
 
 #include <errno.h>
@@ -22,7 +20,7 @@
 #define TRY_US 100000
 
 /*
- * A daemon of root's lives in /run/lttng, whatever LTTNG_HOME says: give this process a /run of its
+ * The daemon of root uses /run/lttng, whatever LTTNG_HOME is. So give this process a /run of its
  * own.
  */
 static int hide_run(void)
@@ -35,7 +33,7 @@ static int hide_run(void)
 	return 0;
 }
 
-/* Start a command, its output discarded; it ends with us. */
+/* Start a command, with its output discarded. It ends when this process ends. */
 static pid_t spawn(const char *const argv[])
 {
 	pid_t child = fork();
@@ -52,7 +50,7 @@ static pid_t spawn(const char *const argv[])
 	_exit(127);
 }
 
-/* Run 'lttng --no-sessiond ...' to its end: its exit status, or -1. */
+/* Run 'lttng --no-sessiond ...' to its end. Returns its exit status, or -1. */
 static int control(const char *const argv[])
 {
 	pid_t child = spawn(argv);
@@ -63,7 +61,7 @@ static int control(const char *const argv[])
 	return WEXITSTATUS(status);
 }
 
-/* The daemon answers once it is ready. */
+/* Wait until the daemon answers, which means that it is ready. */
 static int wait_ready(pid_t daemon)
 {
 	static const char *const list[] = {"lttng", "--no-sessiond", "list", NULL};
@@ -80,8 +78,8 @@ static int wait_ready(pid_t daemon)
 }
 
 /*
- * A ring that is overwritten, buffers of bytes per CPU, for one event; with the contexts or the
- * filter that are not NULL.
+ * Add a channel for one event: a ring that is overwritten, with buffers of this number of bytes per
+ * CPU. Contexts and filter are used if they are not NULL.
  */
 static int add_channel(const char *name, uint64_t bytes, const char *event, const char *filter,
 		       bool ids)

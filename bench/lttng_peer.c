@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * lttng_peer.c - loading the loops of LTTng-UST, once a session daemon waits for them
- */
+/* lttng_peer.c - loads the loops of LTTng-UST while a session daemon waits for them */
 #include "bench/lttng_peer.h"
 
 #include <dlfcn.h>

@@ -4,23 +4,23 @@
  *
  * Not here: several threads, the kernel's events, consumers.
  *
- *	notify/loop	the empty loop that all others hold
- *	notify/floor	a read of the clock and 24 bytes stored, through memory of the pool's size:
- *			nothing that records when something happened can do with less
+ *	notify/loop	the empty loop, which all other cases contain
+ *	notify/floor	a read of the clock and 24 bytes stored, through memory of the pool's size;
+ *			any recorder of times needs at least this
  *	notify/disabled, notify/log2, notify/stat	the generated stub of an event of two 64-bit
  *							fields
- *	notify/log2_ids	notify/log2 again, beside a peer whose records also tell process and thread,
- *			as ours do
+ *	notify/log2_ids	notify/log2 again, beside a peer whose records also have process and
+ *			thread, as ours do
  *	notify/stat_wide	as notify/stat, with variance and histogram
- *	notify/stat_top	as notify/stat, with the most frequent values, where half of the events have
- *			one of 8 and the others new ones: these search all entries and take the
- *			least frequent
- *	notify/stat_filtered	as notify/stat, in the context of this thread and where a predicate
- *				of two tests holds
- *	notify/filtered_out	the same, and its second test rejects each
+ *	notify/stat_top	as notify/stat, with the most frequent values. Half of the events have one
+ *			of 8 values. The others have new values: these search all entries and
+ *			replace the least frequent.
+ *	notify/stat_filtered	as notify/stat, in the context of this thread and with a predicate
+ *				of two tests, which holds
+ *	notify/filtered_out	as notify/stat_filtered, but the second test rejects each event
  *
- * The peer raises the same event through LTTng-UST in this process, in the same rounds. Time is the
- * thread's CPU time: nothing here waits, and what else the machine does is not ours.
+ * The peer raises an equal event through LTTng-UST in this process, in the same rounds. The time is
+ * CPU time of the thread. The cases do not wait, and work of other threads does not count.
  */
 #include "core/core.h"
 #include "core/demand.h"
@@ -91,7 +91,7 @@ static void run_top(uint64_t n)
 	BENCH_LOOP(n, pem_notify_bench_top(i & 1 ? i & 15 : i, ~i))
 }
 
-/* Counted where 'a > 4096 && b != 0'. */
+/* Counts events with 'a > 4096 && b != 0'. */
 static void run_filtered(uint64_t n)
 {
 	BENCH_LOOP(n, pem_notify_bench_filtered(i + 4097, 1))
@@ -102,7 +102,7 @@ static void run_filtered_out(uint64_t n)
 	BENCH_LOOP(n, pem_notify_bench_filtered(i + 4097, 0))
 }
 
-/* Memory as a pool has it: shared, in files on tmpfs, present. */
+/* Make memory like a pool's: shared, in files on tmpfs, all pages present. */
 static int make_floor(void)
 {
 	int fd = memfd_create("pem-bench-floor", MFD_CLOEXEC);
@@ -160,7 +160,7 @@ static int enable(struct pem_side *side, struct pem_error *error)
 	return side->statistics && side->filtered && side->distribution && side->top ? 0 : -1;
 }
 
-/* Was what we time what we mean? Then what is raised is counted. */
+/* Check that the raised events were counted, so that the cases measure what they should. */
 static int check_counts(struct pem_side *side, struct pem_error *error)
 {
 	struct pem_statistic before = {.size = sizeof(before)}, after = before, passed = before,
@@ -227,7 +227,7 @@ int main(void)
 
 	if (!bench__child()) {
 		rc = bench__spread(&bench);
-		if (rc < 0 && rc != -ECHILD) /* a child has said why */
+		if (rc < 0 && rc != -ECHILD) /* the child has printed the reason */
 			fprintf(stderr, "notify: no results: %s\n", strerror(-rc));
 		return rc < 0;
 	}

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * peer_lttng.c - the same loops through LTTng-UST; a shared object, loaded once a session daemon
- * waits for it
+ * peer_lttng.c - the benchmark's loops through LTTng-UST, as a shared object that is loaded while a
+ * session daemon waits for it
  *
- * Not here: starting that daemon (lttng.c), loading this (lttng_peer.c).
+ * Not here: starting the daemon (lttng.c), loading this object (lttng_peer.c).
  */
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #define LTTNG_UST_TRACEPOINT_DEFINE
@@ -35,7 +35,7 @@ void peer_lttng_log_ids(uint64_t n)
 	BENCH_LOOP(n, lttng_ust_tracepoint(pem_bench, log_ids, i, ~i))
 }
 
-/* The filter asks for b != 0, so that it rejects these, by its second test. */
+/* The filter wants b != 0, so its second test rejects these events. */
 void peer_lttng_filtered(uint64_t n)
 {
 	BENCH_LOOP(n, lttng_ust_tracepoint(pem_bench, filtered, i + 4097, 0))

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * peer_lttng_events.h - the benchmark's events as LTTng-UST wants them described
- */
+/* peer_lttng_events.h - the benchmark's events, described for LTTng-UST */
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER pem_bench
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 /*
- * raise.c - a program that raises APP::Bench::Log at a given rate, for benchmarks that record one
- * from outside
+ * raise.c - raises APP::Bench::Log at a given rate, for benchmarks that record a program from
+ * outside
  *
  *	raise [--lttng] paced RATE_HZ COUNT	one thread raises COUNT events; RATE_HZ 0: as fast
  *						as it can
  *	raise [--lttng] threads COUNT RATE_HZ	COUNT threads raise 8 events RATE_HZ times a second,
  *						until standard input ends
  *
- * Says 'ready' once every thread has raised an event, and in the end how many were raised in how
- * many ns. It is not linked with libpem: that comes by preloading, as into any program. --lttng
- * raises LTTng-UST's event of the same fields instead, through the loops of peer-lttng.so beside
- * it.
+ * Prints 'ready' once each thread has raised an event, and at the end how many events were raised
+ * in how many ns. The program is not linked with libpem, which is preloaded as for any program.
+ * With --lttng it raises LTTng-UST's event of the same fields, through the loops of peer-lttng.so
+ * beside it.
  */
 #include "bench/bench.h"
 #include "bench/lttng_peer.h"
@@ -45,7 +45,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Bursts so short that a buffer never feels them. */
+/* Raise events in bursts that are too short to fill a buffer. */
 static void raise_paced(uint64_t count)
 {
 	uint64_t start = now_ns(), done = 0;

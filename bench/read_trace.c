@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * read_trace.c - reads a trace once: 'read_trace DIR' prints how many records there were, and the
- * ns of CPU time that this process has taken until then
+ * read_trace.c - reads a trace once
+ *
+ * 'read_trace DIR' prints the number of records, and the ns of CPU time that this process has used
+ * until then.
  */
 #include <pem/trace.h>
 
@@ -34,7 +36,8 @@ int main(int argc, char **argv)
 		if (record.clock < last)
 			return 1;
 		last = record.clock;
-		owned += record.pid != 0; /* the context is asked for */
+		/* Uses the record's context, so that the reader must provide it. */
+		owned += record.pid != 0;
 		count++;
 	}
 	fprintf(stderr, "%" PRIu64 " with a process\n", owned);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * stub.c - what the generated stubs of each compiled language cost: logged to a flight recorder,
+ * stub.c - the cost of the generated stubs of each compiled language: logged to a flight recorder,
  * and disabled
  *
  *	stub/LANGUAGE		an event of two 64-bit fields, as notify/log2
- *	stub/LANGUAGE-off	the same, never enabled
+ *	stub/LANGUAGE-off	the same event, never enabled
  *
- * Each loop is a plain one, written in its language (stub_cxx.cpp, stub_fortran.f90, stub_rust.rs),
- * and runs beside C's in the same rounds. Not here: Java and Python (managed.py).
+ * Each loop is a plain loop in its language (stub_cxx.cpp, stub_fortran.f90, stub_rust.rs). It runs
+ * beside the loop in C in the same rounds. Not here: Java and Python (managed.py).
  */
 #include "bench/bench.h"
 #include "bench/flight.h"
@@ -127,7 +127,7 @@ int main(void)
 	if (bench__child())
 		return measure(&bench);
 	rc = bench__spread(&bench);
-	if (rc < 0 && rc != -ECHILD) /* a child has said why */
+	if (rc < 0 && rc != -ECHILD) /* the child has printed the reason */
 		fprintf(stderr, "stub: no results: %s\n", strerror(-rc));
 	return rc < 0;
 }

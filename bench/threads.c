@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * threads.c - what raising an event costs when 2 or 8 threads do so on 2 CPUs
+ * threads.c - the cost of raising an event when 2 or 8 threads do so on 2 CPUs
  *
- *	notify/log2_mt2, notify/log2_mt8		time that passes for one event of all
- *							threads: 1 / throughput
- *	notify/log2_mt2_cpu, notify/log2_mt8_cpu	CPU time of the process for one event;
- *							others' work is not in it
+ *	notify/log2_mt2, notify/log2_mt8		elapsed time for one event of all threads:
+ *							1 / throughput
+ *	notify/log2_mt2_cpu, notify/log2_mt8_cpu	CPU time of the process for one event,
+ *							without the work of other processes
  *
- * The threads stay from round to round, and each is bound to one of the last two CPUs that this
- * process may run on. The peer raises the same event through LTTng-UST in the same threads.
+ * The threads live through all rounds. Each is bound to one of the last two CPUs that this process
+ * may run on. The peer raises an equal event through LTTng-UST in the same threads.
  */
 #include "bench/bench.h"
 #include "bench/flight.h"
@@ -31,7 +31,7 @@ struct team {
 	unsigned count;
 	pthread_barrier_t begin, end;
 	void (*work)(uint64_t n);
-	uint64_t n; /* for each */
+	uint64_t n; /* operations of each thread */
 };
 
 static struct team two = {.count = 2}, eight = {.count = 8};
@@ -86,7 +86,7 @@ static void *member(void *arg)
 	return NULL;
 }
 
-/* The last CPUS that this process may run on. 0, or -1: there are fewer. */
+/* Find the last CPUS that this process may run on. Returns 0, or -1 if there are fewer. */
 static int choose_cpus(void)
 {
 	cpu_set_t allowed;
@@ -100,7 +100,7 @@ static int choose_cpus(void)
 	return found == CPUS ? 0 : -1;
 }
 
-/* They end with the process. */
+/* Start the threads. They end with the process. */
 static int start_team(struct team *team)
 {
 	pthread_attr_t attributes;
@@ -147,7 +147,7 @@ int main(void)
 
 	if (!bench__child()) {
 		rc = bench__spread(&bench);
-		if (rc < 0 && rc != -ECHILD) /* a child has said why */
+		if (rc < 0 && rc != -ECHILD) /* the child has printed the reason */
 			fprintf(stderr, "threads: no results: %s\n", strerror(-rc));
 		return rc < 0;
 	}

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * timed.c - runs a command and says what it took: timed FILE COMMAND [ARG...]
+ * timed.c - runs a command and measures its time: timed FILE COMMAND [ARG...]
  *
- * Into FILE go the ns that passed and the us of CPU time, in user and system mode, of the command
- * and its children. So a recorded command is timed without the recorder. The exit status is the
+ * It writes to FILE the elapsed ns, and the us of CPU time in user and system mode of the command
+ * and its children. So a recorded command is measured without the recorder. The exit status is the
  * command's.
  */
 #include <errno.h>

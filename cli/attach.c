@@ -91,7 +91,7 @@ int cli_attach__check(struct cli_attach *a, const struct cli_verb *verb, bool ha
 				     "once do both");
 }
 
-/* The name of a process, as in /proc. */
+/* Read the name of a process from /proc. */
 static void name_process(uint32_t pid, char *name, size_t bytes)
 {
 	FILE *file = fopen(cli_format("/proc/%u/comm", pid), "re");
@@ -175,7 +175,9 @@ void cli_attach__free(struct cli_attach *a)
 	a->count = 0;
 }
 
-/* Is the folder of a file root's or this user's? Root reads no specs of somebody else's. */
+/*
+ * Does the folder of a file belong to root or this user? Root must not read specs of another user.
+ */
 static bool is_trusted_folder(const char *file)
 {
 	const char *slash = strrchr(file, '/');

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * attach.h - what verbs that observe running programs share: options, attaching, waiting
- */
+/* attach.h - what verbs that observe running programs share: options, attaching, waiting */
 #ifndef PEM_CLI_ATTACH_H
 #define PEM_CLI_ATTACH_H
 
@@ -28,34 +26,40 @@ enum { CLI_OPT_PROGRAM = 512, CLI_OPT_CGROUP, CLI_OPT_NO_FOLLOW };
 
 struct cli_attach {
 	struct pem_context contexts[CLI_ATTACH_MAX];
-	int pidfds[CLI_ATTACH_MAX]; /* of contexts with a pid, else -1 */
+	int pidfds[CLI_ATTACH_MAX]; /* of contexts with a pid; -1 for other contexts */
 	size_t count;
 	bool all;
 	bool no_follow;
-	bool beside_command; /* which says when it is over */
-	char name[64]; /* of what is attached to, for a title or folder */
+	/* There is also a command. The run ends when the command ends. */
+	bool beside_command;
+	/* The target in words, for a title or folder. */
+	char name[64];
 };
 
-/* Is this an option of ours? 1: taken; 0: no; less: wrong, and said. */
+/*
+ * Handle an option if it is one of CLI_ATTACH_OPTIONS. Returns 1 if it was handled, 0 if it is
+ * another option, less than 0 if it is wrong; a sentence was then printed.
+ */
 int cli_attach__option(struct cli_attach *attach, const struct cli_verb *verb, int code);
 /*
- * A command and a program that runs already are two targets; a command and all programs are not,
- * and end with the command. CLI_DONE, or a status, said.
+ * Check the targets. A command and a running program may be observed together. A command and all
+ * programs are one target that ends with the command. Returns CLI_DONE, or a status after printing
+ * a sentence.
  */
 int cli_attach__check(struct cli_attach *attach, const struct cli_verb *verb, bool has_command);
-/* Once all options are read: what is attached to gets its name. */
+/* Fill in name. Call it after all options were read. */
 void cli_attach__name(struct cli_attach *attach);
-/* Attach a session. CLI_DONE or a status, said. */
+/* Attach a session to the targets. Returns CLI_DONE, or a status after printing a sentence. */
 int cli_attach__start(struct cli_attach *attach, struct pem_session *session);
 /*
- * Have all processes ended that were named by number? No, if others may come. arg: a struct
- * cli_attach.
+ * Have all processes that were named by number ended? False if other processes may come. arg: a
+ * struct cli_attach.
  */
 bool cli_attach__ended(void *attach);
 void cli_attach__free(struct cli_attach *attach);
 /*
- * The file of the first process's program, for specs that lie beside it. NULL, and path is empty:
- * there is none, or its folder is neither root's nor this user's.
+ * Find the file of the first process's program, so that specs beside it can be loaded. NULL with
+ * path empty: there is none, or its folder belongs neither to root nor to this user.
  */
 const char *cli_attach__program(const struct cli_attach *attach, char *path, size_t bytes);
 

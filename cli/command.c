@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * command.c - what record and stat have in common: choosing events, running a command under a
- * session, signals
+ * command.c - what record and stat share: choosing events, running a command under a session,
+ * signals
  */
 #include "cli.h"
 
@@ -17,7 +17,7 @@
 
 /* --- events --- */
 
-/* "PATTERN where PREDICATE", taken apart. */
+/* Split "PATTERN where PREDICATE". */
 static int add_pattern(struct cli_patterns *patterns, char *text)
 {
 	char *where = strstr(text, " where "), *end;
@@ -73,8 +73,8 @@ void cli_patterns__free(struct cli_patterns *patterns)
 }
 
 /*
- * Bind the set's events to what the patterns say of them. 0, or -1 with errno: then the set is
- * freed.
+ * Bind the predicates of the patterns to the events of the set. Returns 0; or -1 with errno, and
+ * the set is freed.
  */
 static int bind_predicates(struct pem_event_set *set, const struct cli_patterns *patterns,
 			   struct pem_error *error)
@@ -91,7 +91,8 @@ static int bind_predicates(struct pem_event_set *set, const struct cli_patterns 
 	if (rc == 0)
 		return 0;
 	pem_event_set__free(set);
-	errno = rc == -EINVAL || rc == -E2BIG || rc == -ENOTSUP ? ENOENT : -rc; /* wrong input */
+	/* The caller takes ENOENT for wrong input. */
+	errno = rc == -EINVAL || rc == -E2BIG || rc == -ENOTSUP ? ENOENT : -rc;
 	return -1;
 }
 
@@ -114,7 +115,7 @@ static struct pem_event_set *choose_events(struct pem_session *session,
 			names[n++] = patterns->also[i];
 	for (i = 0; i < patterns->count; i++)
 		names[n++] = patterns->text[i];
-	/* also what programs raise that the catalogue does not know */
+	/* also events of programs that the catalogue lacks */
 	if (patterns->count == 0)
 		names[n++] = "APP";
 	for (i = 0; patterns->count == 0 && i < count; i++) {
@@ -126,8 +127,8 @@ static struct pem_event_set *choose_events(struct pem_session *session,
 		    event->level > PEM_LEVEL_INFO || strcmp(event->layer, "APP") == 0)
 			continue;
 		/*
-		 * A kernel event that can't be had leaves a gap with its reason in the trace; a
-		 * counter just lacks.
+		 * If a kernel event is not available, it leaves a gap with its reason in the trace.
+		 * A counter is then left out.
 		 */
 		if (!counter || pem_session__can_deliver(session, event, NULL) == 1)
 			names[n++] = event->name;
@@ -148,7 +149,7 @@ struct pem_event_set *cli_choose_events(struct pem_session *session,
 
 /* --- the command --- */
 
-/* 0, or the -errno that execve would give for this file. */
+/* Returns 0, or the -errno that execve would return for this file. */
 static int check_file(const char *path)
 {
 	struct stat st;
@@ -178,8 +179,8 @@ int cli_command__check(const char *name, char *file, size_t bytes)
 				 name);
 			rc = check_file(file);
 			/*
-			 * A folder that this user may not search holds no command for this user,
-			 * says a shell.
+			 * A folder that this user may not search has no command for this user. A
+			 * shell says so, too.
 			 */
 			if (rc == 0 || (rc == -EACCES && access(file, F_OK) == 0))
 				found = rc;
@@ -200,12 +201,15 @@ int cli_command__check(const char *name, char *file, size_t bytes)
 static const int forwarded[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
 #define FORWARDED (sizeof(forwarded) / sizeof(forwarded[0]))
 
-/* A handler has no argument: these are set around the run, and by the handler alone meanwhile. */
+/*
+ * A signal handler has no argument. These members are set before and after the run. During the run
+ * only the handler sets them.
+ */
 static struct {
 	struct pem_session *volatile session;
 	volatile pid_t pid;
 	volatile sig_atomic_t count;
-	volatile sig_atomic_t limit; /* which of them ends the work at once */
+	volatile sig_atomic_t limit; /* after this many signals the work ends at once */
 	volatile sig_atomic_t last;
 } on_signal;
 
@@ -220,8 +224,8 @@ static void handle(int number, siginfo_t *info, void *context)
 			pem_session__interrupt(on_signal.session);
 	} else if (info->si_code <= 0 && on_signal.pid > 0) {
 		/*
-		 * Sent by a process, to us: what a terminal sends, the kernel has sent to the
-		 * command too.
+		 * If a process sent the signal to us, pass it on. A signal of the terminal has
+		 * reached the command already.
 		 */
 		kill(on_signal.pid, number);
 	}
@@ -240,8 +244,8 @@ static void install(struct pem_session *session, int limit)
 	for (i = 0; i < FORWARDED; i++) {
 		sigaction(forwarded[i], NULL, &old);
 		/*
-		 * What was ignored for us (nohup) stays so; but a shell's '&' ignores what ends a
-		 * recording without a command.
+		 * A signal that was ignored (nohup) stays ignored. But a shell ignores SIGINT for a
+		 * command with '&', and SIGINT must end a recording without a command.
 		 */
 		if (old.sa_handler != SIG_IGN || (limit == 1 && forwarded[i] == SIGINT))
 			sigaction(forwarded[i], &action, NULL);
@@ -271,7 +275,10 @@ static void work(struct cli_run *run)
 		if (now >= next) {
 			if (run->tick != NULL)
 				run->tick(run->arg);
-			/* After a stall, the next full step: not a burst of short ones. */
+			/*
+			 * After a stall continue with the next full step, without a burst of short
+			 * steps.
+			 */
 			next += (now - next) / step_ns * step_ns + step_ns;
 			continue;
 		}
@@ -287,8 +294,8 @@ static void work(struct cli_run *run)
 		}
 	}
 	/*
-	 * The handlers stay, with nothing to do: a third signal must not keep the trace from being
-	 * finished.
+	 * The handlers stay installed and do nothing: a third signal must not prevent that the
+	 * trace is finished.
 	 */
 	on_signal.pid = 0;
 	on_signal.session = NULL;

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT
 /*
- * descriptors.c - as many open files as pem may have, and as many for its command as that was to
- * have
+ * descriptors.c - raises pem's limit of open files, and restores it for pem's command
  *
- * A pattern such as 'syscalls:*' names hundreds of probes, each with descriptors of its own, and
- * the usual limit is 1024. Programs that use select() depend on that, so whatever pem forks has the
- * limit that pem was started with.
+ * A pattern such as 'syscalls:*' names hundreds of probes with descriptors of their own, and the
+ * usual limit is 1024. Programs that use select() depend on the usual limit. So a process that pem
+ * forks gets the limit that pem was started with.
  */
 #include "cli.h"
 
 #include <pthread.h>
 #include <sys/resource.h>
 
-static struct rlimit as_started; /* read in the child of a fork */
+static struct rlimit as_started; /* the child of a fork reads it */
 
 static void restore(void)
 {
@@ -27,7 +26,7 @@ void cli_descriptors__raise(void)
 		return;
 	most = as_started;
 	most.rlim_cur = most.rlim_max;
-	/* Without a way back the command would have it, too. */
+	/* Without this handler the command would get the raised limit, too. */
 	if (pthread_atfork(NULL, NULL, restore) == 0)
 		setrlimit(RLIMIT_NOFILE, &most);
 }

@@ -26,8 +26,8 @@ static const struct cli_option options[] = {
 };
 
 struct search {
-	const char *wanted; /* NULL: collect all */
-	struct pem_exporter found; /* with a handle */
+	const char *wanted; /* name of the exporter that is searched; NULL: collect all names */
+	struct pem_exporter found; /* the exporter found, with a handle */
 	void *handle;
 	struct pem_exporter all[FORMATS_MAX];
 	const char *names[FORMATS_MAX];
@@ -57,7 +57,7 @@ static int visit(const char *path, const char *name, void *arg)
 		return 1;
 	}
 	if (search->count < FORMATS_MAX) {
-		/* Stays loaded: its name and description are the plugin's. */
+		/* The plugin stays loaded, because it owns its name and description. */
 		search->names[search->count] = exporter.name;
 		search->all[search->count++] = exporter;
 	}
@@ -117,7 +117,7 @@ static int unknown_format(const struct cli_verb *verb, const char *format,
 			       format);
 }
 
-/* The trace's folder name and the suffix, in the current folder. */
+/* Make the default output: the trace's folder name and the suffix, in the current folder. */
 static void default_output(const char *directory, const char *suffix, char *path, size_t bytes)
 {
 	size_t end = strlen(directory), start;
@@ -133,14 +133,14 @@ static void default_output(const char *directory, const char *suffix, char *path
 		snprintf(path, bytes, "%.*s%s", (int)(end - start), directory + start, suffix);
 }
 
-/* Does a file, which may not be there yet, lie in a trace's folder, or in one below it? */
+/* Does a file, which may not exist yet, lie in a trace's folder or below? */
 static bool lies_in(const char *path, const char *directory)
 {
 	char real[PATH_MAX], above[PATH_MAX];
 	const char *slash;
 	struct stat trace, folder, last = {0};
 
-	/* It may be a link. */
+	/* The path may be a link. */
 	if (realpath(path, real) != NULL)
 		path = real;
 	slash = strrchr(path, '/');
@@ -148,7 +148,7 @@ static bool lies_in(const char *path, const char *directory)
 		 slash != NULL ? path : ".");
 	if (stat(directory, &trace) != 0)
 		return false;
-	/* The root folder is its own parent. */
+	/* The root folder is its own parent, so the loop ends there. */
 	while (stat(above, &folder) == 0 &&
 	       (folder.st_ino != last.st_ino || folder.st_dev != last.st_dev)) {
 		if (folder.st_ino == trace.st_ino && folder.st_dev == trace.st_dev)

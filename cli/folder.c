@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * folder.c - folders for traces that nobody named: PREFIX-COMMAND-N
- */
+/* folder.c - makes folders for traces without a given name: PREFIX-COMMAND-N */
 #include "cli.h"
 
 #include <errno.h>

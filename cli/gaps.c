@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * gaps.c - what could not be recorded and why, as few sentences: reasons that differ in one word, a
- * name, are one
+ * gaps.c - describes what could not be recorded and why, in few sentences: reasons that differ in
+ * one word, a name, are combined
  */
 #include "cli.h"
 
 #include <ctype.h>
 #include <string.h>
 
-/* Word k of a text: where it is, and its length, 0 if there is none. */
+/* Find word k of a text. Returns its length, or 0 if there is none. */
 static size_t word_at(const char *text, int k, const char **word)
 {
 	for (; k > 0 && *text != '\0'; k--) {
@@ -19,7 +19,7 @@ static size_t word_at(const char *text, int k, const char **word)
 	return strcspn(text, " ");
 }
 
-/* The only word in which two texts differ; -1: none; -2: several. */
+/* Index of the only word in which two texts differ. -1: none differs. -2: several differ. */
 static int difference(const char *a, const char *b)
 {
 	int k, found = -1;
@@ -47,8 +47,8 @@ struct groups {
 };
 
 /*
- * Each gap's leader, the first of its group, and of a leader the word in which its group differs,
- * or -1.
+ * For each gap find the first gap of its group. For that gap, also find the word in which its group
+ * differs, or -1.
  */
 static void group(const struct pem_trace_info *info, struct groups *g)
 {

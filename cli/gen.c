@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * gen.c - pem gen: makes stubs out of event specs in a language, by running pem-codegen, and says
- * what to do with them
+ * gen.c - pem gen: makes stubs from event specs in a language, by running pem-codegen, and prints
+ * how to use them
  */
 #include "cli.h"
 
@@ -26,14 +26,14 @@ static const struct cli_option options[] = {
 };
 
 /*
- * How to build a program with what was made: %o the folder, %i where pem's headers are, as a flag,
- * %e as a variable, %p the provider.
+ * How to build a program with the result. %o is the folder, %i the include flag for pem's headers,
+ * %e the variable for them, %p the provider.
  */
 struct language {
 	const char *name;
-	const char *backend; /* of pem-codegen */
+	const char *backend; /* name of the backend of pem-codegen */
 	const char *build;
-	const char *run; /* what to record; NULL: pem records nothing of it */
+	const char *run; /* what to record; NULL: pem can't record its events */
 };
 
 static const struct language languages[] = {
@@ -55,7 +55,7 @@ static const struct language languages[] = {
 	 "target/debug/PROGRAM"},
 };
 
-/* For C: who serves the stubs. */
+/* For C: the tracers that the stubs may serve. */
 static const struct language servers[] = {
 	{"pem", "c", "cc -O2 -I%o%i program.c -o program -ldl", "./program"},
 	{"usdt", "usdt", "cc -O2 -I%o%i program.c -o program", NULL},
@@ -76,8 +76,8 @@ static const struct language *find(const struct language *table, size_t count, c
 }
 
 /*
- * "c, c++ and java": those of a table that this pem-codegen can make. The result holds for a while,
- * as cli_format's.
+ * The languages of a table that this pem-codegen supports, as "c, c++ and java". The result stays
+ * valid as long as one of cli_format.
  */
 static const char *those_there(const struct language *table, size_t count)
 {
@@ -124,7 +124,7 @@ static const struct language *choose(const struct cli_verb *verb, const char *la
 	return chosen;
 }
 
-/* Where pem's headers are, unless the compiler looks there anyway; then "". */
+/* The folder of pem's headers. "" if the compiler searches there anyway. */
 static const char *include_folder(void)
 {
 	static const char *const locations[] = {"/../include", "/../../spec/abi",
@@ -168,7 +168,7 @@ static void print_form(const char *title, const char *form, const char *output,
 	putchar('\n');
 }
 
-/* names: lines "provider NAME" and "file NAME". */
+/* names has the lines "provider NAME" and "file NAME". */
 static void tell(const struct language *chosen, const char *output, char *names)
 {
 	char *line, *provider = NULL;

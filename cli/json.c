@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * json.c - JSON for programs that read our tables: plain numbers, valid UTF-8
- */
+/* json.c - JSON for other programs: plain numbers, valid UTF-8 */
 #include "cli.h"
 #include "text.h"
 
@@ -35,7 +33,7 @@ void cli_json__count(struct json_object *object, const char *key, uint64_t value
 
 void cli_json__real(struct json_object *object, const char *key, double value)
 {
-	/* JSON knows no infinity: nothing is better than a file that no reader takes. */
+	/* JSON has no infinity. Leave the value out, because readers refuse a file with it. */
 	json_object_object_add(object, key, isfinite(value) ? json_object_new_double(value) : NULL);
 }
 
@@ -45,9 +43,9 @@ void cli_json__flag(struct json_object *object, const char *key, bool value)
 }
 
 /*
- * Characters beyond ASCII, and DEL, are only in strings, where an escape is the same. A terminal
- * that this is printed to must not obey them: DEL, U+0080 to U+009F, U+2028 to U+202E, U+2066 to
- * U+2069.
+ * Write JSON with escapes for DEL and for characters beyond ASCII. They occur only in strings,
+ * where an escape has the same meaning. A terminal must not interpret DEL, U+0080 to U+009F, U+2028
+ * to U+202E, U+2066 to U+2069.
  */
 static void put_escaped(const char *json, FILE *out)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * main.c - pem: finds the verb and hands over to it
+ * main.c - pem: finds the verb and calls it
  *
- * Each verb has its file; what they share is in cli.h.
+ * Each verb has its own file. cli.h has what they share.
  */
 #include "cli.h"
 
@@ -94,8 +94,8 @@ int main(int argc, char **argv)
 	if (verb == NULL)
 		return unknown(argv[1]);
 	/*
-	 * pem mark handles no events of others: a command of its gets what pem mark itself was
-	 * given.
+	 * pem mark handles no events of other processes. Its command gets the capabilities that pem
+	 * mark got.
 	 */
 	rc = verb != &cli_mark ? pem_run__drop_capabilities() : 0;
 	if (rc < 0)

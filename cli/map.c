@@ -9,8 +9,8 @@
 #include <string.h>
 
 /*
- * Finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): every bit of the key reaches every bit
- * of the result.
+ * The finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): each bit of the key changes each
+ * bit of the result.
  */
 static uint64_t mix(uint64_t x)
 {
@@ -48,7 +48,7 @@ uint32_t *cli_map__at(struct cli_map *map, uint64_t key)
 {
 	struct cli_map_entry *entry;
 
-	/* At most two thirds full, so that a search is short and ends. */
+	/* The map is at most two thirds full, so that a search is short and ends. */
 	if (3 * (map->count + 1) > 2 * map->capacity && map_grow(map) < 0)
 		return NULL;
 	entry = find(map->entries, map->capacity, key);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * mark.c - pem mark: names a stretch of work in the recording that this process was started under
+ * mark.c - pem mark: marks a phase in the recording that this process was started under
  *
- * It raises the same events as a program that calls the stubs of spec/app/phase.xml. Begin and end
- * may come from different processes: who reads the trace pairs them by name.
+ * It raises the events of a program that calls the stubs of spec/app/phase.xml. Begin and end may
+ * come from different processes. Readers of the trace match them by name.
  */
 #include "cli.h"
 #include "stubs/phase.h"
@@ -15,18 +15,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define NAME_MOST 63 /* bytes of the field 'name', its NUL aside */
+#define NAME_MOST 63 /* bytes of the field 'name' without its NUL */
 
 static const struct cli_option options[] = {{0}};
 
-/* Run the command, as if pem were not there. Returns its status. */
+/* Run the command as if pem was not there. Returns its status. */
 static int run_command(char **argv)
 {
 	struct sigaction ignore = {.sa_handler = SIG_IGN}, old_int, old_quit;
 	int wait_status, status;
 	pid_t pid;
 
-	/* A Ctrl-C is the command's; this process must live to tell the phase's end. */
+	/* Ctrl-C is meant for the command. This process must live to raise the phase's end. */
 	sigaction(SIGINT, &ignore, &old_int);
 	sigaction(SIGQUIT, &ignore, &old_quit);
 	pid = fork();

@@ -2,7 +2,7 @@
 /*
  * options.c - options and help of a verb, both from one table, so that they can't differ
  *
- * Parsing is getopt_long's; this file gives it the tables and the sentences.
+ * getopt_long parses. This file gives it the tables, and prints the messages.
  */
 #include "cli.h"
 #include "text.h"
@@ -60,7 +60,10 @@ int cli_option__next(const struct cli_verb *verb, int argc, char **argv)
 	if (code == ':' || code == '?') {
 		const char *word = optind > at ? argv[optind - 1] : argv[at];
 
-		/* A cluster of short letters has not moved optind: name the letter. */
+		/*
+		 * In a cluster of short letters getopt_long has not moved optind, so the message
+		 * names the letter.
+		 */
 		if (optopt != 0 && optopt < 256 && strncmp(word, "--", 2) != 0)
 			cli_usage_error(verb,
 					code == ':' ? "option -%c needs a value" : "no option -%c",
@@ -110,7 +113,7 @@ static void help_heading(const char *title, FILE *out)
 	fprintf(out, "\n%s%s%s\n", cli_colour(out, CLI_BOLD), title, cli_colour(out, CLI_PLAIN));
 }
 
-/* Each line of text after an indent. */
+/* Print each line of text after an indent. */
 static void help_lines(const char *text, const char *indent, FILE *out)
 {
 	while (*text != '\0') {
@@ -154,7 +157,7 @@ void cli_verb__help(const struct cli_verb *verb, FILE *out)
 const char *cli_nearest(const char *word, const char *const *names, size_t count)
 {
 	const char *found = NULL;
-	unsigned int best = 3; /* further than two edits is no misspelling */
+	unsigned int best = 3; /* a word with more than two edits is not a misspelling */
 	size_t i;
 
 	for (i = 0; i < count; i++) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * plugin.c - what lies beside this program: plugins and libraries
+ * plugin.c - finds what is installed beside this program: plugins and libraries
  *
- * The build tree and an installation look alike: PREFIX/bin/pem, PREFIX/lib/libpem.so.1,
- * PREFIX/lib/pem/NAME.so. A library folder elsewhere (LIBDIR) is found through libpem, which the
- * loader has found already.
+ * The build tree and an installation have one layout: PREFIX/bin/pem, PREFIX/lib/libpem.so.1,
+ * PREFIX/lib/pem/NAME.so. If the library folder is elsewhere (LIBDIR), it is found through libpem,
+ * which the loader has already found.
  */
 #include "cli.h"
 
@@ -33,7 +33,7 @@ int cli_program_folder(char *path, size_t bytes)
 	return 0;
 }
 
-/* The folder that libpem was loaded from. */
+/* Find the folder that libpem was loaded from. */
 static int library_folder(char *path, size_t bytes)
 {
 	char resolved[PATH_MAX], *slash;
@@ -61,7 +61,7 @@ int cli_library_file(const char *name, char *path, size_t bytes)
 	return access(path, R_OK) == 0 ? 0 : -ENOENT;
 }
 
-/* Files of a folder with a prefix and ".so", sorted. */
+/* List the files of a folder with a prefix and ".so", sorted. */
 static struct cli_names list_folder(DIR *dir, const char *prefix)
 {
 	struct cli_names names = {0};
@@ -157,8 +157,8 @@ int cli_plugins__visit(const char *prefix,
 		if (cli_library_file("pem", folder, sizeof(folder)) == 0)
 			rc = visit_folder(&v, folder);
 		/*
-		 * Whoever may link a privileged pem into a folder of his own would have his plugins
-		 * loaded.
+		 * A user who may link a privileged pem into an own folder could otherwise make it
+		 * load own plugins.
 		 */
 		if (rc == 0 && !getauxval(AT_SECURE) &&
 		    cli_program_folder(folder, sizeof(folder) - 16) == 0) {

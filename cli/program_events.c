@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * program_events.c - events that a program brings along, made known to a session before the program
- * runs
+ * program_events.c - loads the events that a program carries into a session before the program runs
  *
  * Not here: finding them in files (pem_program__models).
  */

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * progress.c - how far long work is, for a person at a terminal and for nobody else
- */
+/* progress.c - reports the progress of long work, only on a terminal */
 #include "cli.h"
 
 #include <time.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * record.c - pem record: runs a command and writes what all layers tell about it to a trace
- */
+/* record.c - pem record: runs a command and writes the events of all layers to a trace */
 #include "attach.h"
 #include "record.h"
 #include "trigger.h"
@@ -78,21 +76,23 @@ static const struct cli_option options[] = {
 
 struct record {
 	struct cli_patterns patterns;
-	const char *directory; /* as asked for, or NULL */
-	char path[PATH_MAX]; /* as it is */
-	bool made; /* the folder is ours to remove when nothing could be recorded */
+	const char *directory; /* as the user wrote it, or NULL */
+	char path[PATH_MAX]; /* the folder that is used */
+	/* This program made the folder. It removes it if nothing could be recorded. */
+	bool made;
 	bool no_libc;
 	bool quiet;
-	const char *counters; /* to be read at events; NULL: none */
-	uint32_t pages_interval_us; /* 0: as it is */
+	const char *counters; /* counters to read at events; NULL: none */
+	uint32_t pages_interval_us; /* 0: the module's default */
 	uint64_t pages_region_bytes;
-	double budget; /* share of the programs' CPU time; 0: none */
+	double budget; /* share of the observed programs' CPU time; 0: none */
 	struct cli_triggers triggers;
 	struct pem_session_options session;
-	struct pem_event_set *events; /* chosen */
-	char **command; /* [0] NULL: none, only what is attached to */
+	struct pem_event_set *events; /* the events to record */
+	/* [0] is NULL without a command. Only attached targets are then recorded. */
+	char **command;
 	struct cli_attach attach;
-	char program[PATH_MAX]; /* its file */
+	char program[PATH_MAX]; /* file of the command */
 };
 
 static int parse_buffer(const struct cli_verb *verb, struct record *r)
@@ -106,7 +106,7 @@ static int parse_buffer(const struct cli_verb *verb, struct record *r)
 	return 0;
 }
 
-/* "100ms,2M", "1s": how often, and by what regions. */
+/* Parse "100ms,2M" or "1s": interval and region size. */
 static int parse_pages(const struct cli_verb *verb, struct record *r)
 {
 	char unit[3] = "", end;
@@ -133,7 +133,7 @@ static int parse_pages(const struct cli_verb *verb, struct record *r)
 	return 0;
 }
 
-/* What the kernel module is to look at. */
+/* Set up what the kernel module should sample. */
 static int set_page_sampling(const struct cli_verb *verb, struct record *r,
 			     struct pem_session *session)
 {
@@ -242,7 +242,7 @@ static int make_folder(struct record *r)
 	int status;
 
 	if (r->directory == NULL) {
-		/* mkdir decides, so that two recorders never share one */
+		/* mkdir decides, so two recorders never share a folder */
 		status = cli_folder__make("pem-trace", name_of(r), r->path, sizeof(r->path));
 		r->made = status == CLI_DONE;
 		return status;
@@ -252,13 +252,13 @@ static int make_folder(struct record *r)
 		r->made = true;
 		return CLI_DONE;
 	}
-	if (errno == EEXIST) /* empty or not: libpem looks */
+	if (errno == EEXIST) /* libpem checks whether the folder is empty */
 		return CLI_DONE;
 	return cli_error(cli_status_of_errno(errno), "cannot make the folder %s for the trace: %s",
 			 r->path, strerror(errno));
 }
 
-/* Nothing was recorded: leave no folder that looks as if. */
+/* Nothing was recorded. Remove the folder, so that no one takes it for a trace. */
 static void discard_folder(const struct record *r)
 {
 	if (r->made)
@@ -266,8 +266,8 @@ static void discard_folder(const struct record *r)
 }
 
 /*
- * Where the trace is and what is in it, from the trace itself. Status, or CLI_FAILED for one that
- * can't be read.
+ * Print where the trace is and what is in it, from the trace itself. Returns status, or CLI_FAILED
+ * if the trace can't be read.
  */
 static int summarize(const struct record *r, const struct record_end *end, int status)
 {
@@ -294,7 +294,7 @@ static void give_up(const struct record *r, struct pem_log *log)
 	discard_folder(r);
 }
 
-/* A flight recorder looks at its triggers, and at the signal, while it runs. */
+/* Set the tick. A flight recorder checks its triggers and the signal while it runs. */
 static void add_tick(struct record *r, struct cli_run *run)
 {
 	run->interval_ms = 1000;
@@ -305,7 +305,10 @@ static void add_tick(struct record *r, struct cli_run *run)
 	run->arg = &r->triggers;
 }
 
-/* Watch until all that is attached to has ended, or a signal comes. Status, or CLI_FAILED, said. */
+/*
+ * Watch until all attached targets have ended, or a signal comes. Returns a status, or CLI_FAILED
+ * after printing a sentence.
+ */
 static int watch(struct record *r, struct pem_session *session)
 {
 	struct cli_run run = {
@@ -325,8 +328,8 @@ static int watch(struct record *r, struct pem_session *session)
 }
 
 /*
- * Is none of the events that were chosen to be had here, as is known once their sources were
- * opened? reason: why one is not.
+ * Is none of the chosen events available? This is known after their sources were opened. reason:
+ * why one is not.
  */
 static bool has_nothing(const struct record *r, struct pem_session *session,
 			struct pem_error *reason)
@@ -340,8 +343,8 @@ static bool has_nothing(const struct record *r, struct pem_session *session,
 }
 
 /*
- * Start the command and wait for its end. Its status; *started false: it could not be, and that is
- * said.
+ * Start the command and wait for its end. Returns its status. If it could not be started, *started
+ * is false and a sentence was printed.
  */
 static int run_command(struct record *r, struct pem_session *session, bool *started)
 {
@@ -362,14 +365,14 @@ static int run_command(struct record *r, struct pem_session *session, bool *star
 		return cli_error(status, "%s", *error.text != '\0' ? error.text : strerror(-rc));
 	}
 	cli_triggers__attach(&r->triggers, run.pid, &r->attach);
-	cli_run__go_first(); /* the command runs already, with the priority it was given */
+	cli_run__go_first(); /* the command already runs, with the priority that it got */
 	cli_run__wait(&run);
 	cli_triggers__end(&r->triggers);
 	cli_run__explain(&run, r->command[0]);
 	return cli_run__status(&run);
 }
 
-/* Attach, run what there is to run, complete the trace. Returns the exit status. */
+/* Attach, run the command if there is one, complete the trace. Returns the exit status. */
 static int record(struct record *r, struct pem_session *session, struct pem_log *log)
 {
 	struct record_end end = {.session = session,
@@ -397,7 +400,7 @@ static int record(struct record *r, struct pem_session *session, struct pem_log 
 	rc = pem_log__finish(log, &error);
 	end.not_written = rc < 0;
 	if (rc < 0)
-		/* The command's own trouble tells more than ours. */
+		/* An error of the command itself is more important. */
 		status = cli_error(status != 0 ? status : CLI_FAILED, "%s",
 				   *error.text != '\0' ? error.text : strerror(-rc));
 	status = summarize(r, &end, status);
@@ -420,7 +423,7 @@ static bool samples_pages(const struct pem_event_set *set)
 	return false;
 }
 
-/* What --pages says is about events: without any of them asked for, all of them are. */
+/* --pages is about certain events. If the user asked for none of them, all of them are added. */
 static struct pem_event_set *choose(struct record *r, struct pem_session *session,
 				    struct pem_error *error)
 {

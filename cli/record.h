@@ -10,12 +10,16 @@
 struct record_end {
 	struct pem_session *session;
 	const struct cli_patterns *patterns;
-	const char *program; /* the command's file */
-	size_t known; /* events of the session's model before the command ran */
-	bool not_written; /* the disk refused a part, and that is said */
+	const char *program; /* file of the command */
+	size_t known; /* events in the session's model before the command ran */
+	/* A part could not be written to disk, and this was printed. */
+	bool not_written;
 };
 
-/* Say what could not be recorded, what was lost, and what was asked for and raised by nobody. */
+/*
+ * Print what could not be recorded, what was lost, and which events were asked for but never
+ * raised.
+ */
 void record_end__say(const struct record_end *end, const struct pem_trace *trace);
 
 #endif

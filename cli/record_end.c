@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * record_end.c - what pem record says when the command has ended: what lacks, what was lost, what
- * nobody raised
+ * record_end.c - what pem record prints at the end: what is missing, what was lost, what was never
+ * raised
  */
 #include "record.h"
 
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* --- what lacks, or was lost --- */
+/* --- what is missing or was lost --- */
 
 static void say_gaps(const struct pem_trace_info *info)
 {
@@ -27,8 +27,8 @@ static void say_gaps(const struct pem_trace_info *info)
 }
 
 /*
- * Events of programs that were built with other fields are discarded; a gap starts with the name of
- * such an event.
+ * Count events that were discarded because their programs were built with other fields. A gap about
+ * them begins with the event's name.
  */
 static uint64_t count_misfits(const struct pem_trace *trace)
 {
@@ -53,7 +53,10 @@ static uint64_t count_misfits(const struct pem_trace *trace)
 	return lost;
 }
 
-/* Of events that were lost: those of which a gap tells, in these words, after how many they are. */
+/*
+ * Count the lost events that a gap reports with these words. The gap's sentence begins with their
+ * number.
+ */
 static uint64_t count_told(const struct pem_trace *trace, const char *words)
 {
 	const struct pem_trace_info *info = pem_trace__info(trace);
@@ -70,7 +73,7 @@ static uint64_t count_told(const struct pem_trace *trace, const char *words)
 
 #define BUFFER "a larger --buffer or fewer events (-e) would keep them"
 
-/* What would keep events that were lost: no buffer does where there was no pool to be larger. */
+/* Advice to prevent losses. A larger buffer does not help if there was no pool. */
 static const char *loss_advice(const struct pem_trace *trace, uint64_t lost)
 {
 	const struct {
@@ -108,20 +111,20 @@ static void say_losses(const struct pem_trace *trace, bool not_written)
 
 	if (lost == 0)
 		return;
-	/* No buffer mends a disk. */
+	/* A larger buffer does not help if the disk fails. */
 	cli_say("%s of %s events were lost (%s discarded, %s overwritten)%s%s", cli_count(lost),
 		cli_count(b.produced), cli_count(b.discarded), cli_count(b.overwritten),
 		not_written ? "" : ": ", not_written ? "" : loss_advice(trace, lost));
 }
 
-/* --- what was named and not raised --- */
+/* --- what was named and never raised --- */
 
 static uint64_t produced(const struct pem_trace *trace, const struct pem_event *event)
 {
 	return pem_trace__event_balance(trace, event).produced;
 }
 
-/* Did the source that an event comes from give anything at all? If not, a gap tells of it. */
+/* Did the event's source deliver anything at all? If not, a gap tells of it. */
 static bool source_gave(const struct pem_trace *trace, const struct pem_event *event)
 {
 	const struct pem_model *model = pem_trace__model(trace);
@@ -137,9 +140,9 @@ static bool source_gave(const struct pem_trace *trace, const struct pem_event *e
 }
 
 /*
- * The version of an event that a program's file describes; 0: none, or the very one. A process none
- * of whose events are wanted leaves nothing behind, so its file is asked: stubs carry their models
- * as text (pem/event.h).
+ * The version of an event that a program's file describes. 0: none, or the version that was asked
+ * for. A process without wanted events leaves no data. So its file is searched: stubs carry their
+ * models as text (pem/event.h).
  */
 static unsigned int version_in_file(const char *path, const struct pem_event *event)
 {
@@ -173,10 +176,7 @@ static unsigned int version_in_file(const char *path, const struct pem_event *ev
 	return found;
 }
 
-/*
- * The version of an event that what was recorded has, if that is another one than was asked for;
- * else 0.
- */
+/* The recorded version of an event if it differs from the version that was asked for. Else 0. */
 static unsigned int other_version(const struct record_end *end, const struct pem_event *event)
 {
 	const struct pem_model *model = pem_session__model(end->session);
@@ -184,7 +184,7 @@ static unsigned int other_version(const struct record_end *end, const struct pem
 
 	if (event->source_kind != PEM_SOURCE_STUB || *event->source_name != '\0')
 		return 0;
-	/* What came after the recording's start came with a program. */
+	/* Events that were added after the recording began came with a program. */
 	for (i = end->known; i < pem_model__count(model); i++)
 		if (strcmp(pem_model__event(model, i)->name, event->name) == 0)
 			return pem_model__event(model, i)->version;
@@ -192,8 +192,8 @@ static unsigned int other_version(const struct record_end *end, const struct pem
 }
 
 /*
- * Was nothing raised that a pattern names, though it could have been? Other versions in programs
- * are said here.
+ * Was none of a pattern's events raised although it was possible? Prints other versions found in
+ * programs.
  */
 static bool is_unraised(const struct record_end *end, const struct pem_trace *trace,
 			const char *pattern)
@@ -212,7 +212,7 @@ static bool is_unraised(const struct record_end *end, const struct pem_trace *tr
 			raised = true;
 			continue;
 		}
-		if (i >= end->known) /* came with a program */
+		if (i >= end->known) /* the event came with a program */
 			continue;
 		version = other_version(end, event);
 		if (version != 0) {
@@ -241,7 +241,10 @@ static void say_unraised(const struct record_end *end, const struct pem_trace *t
 	for (i = 0; i < end->patterns->count; i++) {
 		if (!is_unraised(end, trace, end->patterns->text[i]))
 			continue;
-		/* What does not pass is counted nowhere, so others may have been raised. */
+		/*
+		 * Events that do not pass the predicate are not counted, so there may have been
+		 * some.
+		 */
 		if (predicate_of(end->patterns, i) != NULL)
 			cli_say("nothing was raised of '%s' that passed '%s'",
 				end->patterns->text[i], predicate_of(end->patterns, i));

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * run_codegen.c - running pem-codegen, which lies beside this program: pem itself reads no XML
- */
+/* run_codegen.c - runs pem-codegen, which lies beside this program: pem itself reads no XML */
 #include "cli.h"
 
 #include <errno.h>
@@ -15,7 +13,7 @@
 
 bool cli_words__add(struct cli_words *words, const char *text)
 {
-	/* The first word is the program's name, and a NULL follows the last. */
+	/* The first word is the program's name, and a NULL follows the last word. */
 	if (words->count == 0)
 		words->count = 1;
 	while (words->count + 2 > words->capacity) {
@@ -64,7 +62,7 @@ static int find_program(char *path, size_t bytes)
 
 int cli_codegen__exec(struct cli_words *words)
 {
-	char path[PATH_MAX], name[] = "pem"; /* under which it speaks */
+	char path[PATH_MAX], name[] = "pem"; /* name: the program name in messages of pem-codegen */
 	int status = find_program(path, sizeof(path));
 
 	if (status != CLI_DONE)
@@ -75,14 +73,14 @@ int cli_codegen__exec(struct cli_words *words)
 	return cli_error(CLI_FAILED, "cannot run %s: %s", path, strerror(errno));
 }
 
-/* One of the child's outputs, as it grows. */
+/* One output of the child, read so far. */
 struct stream {
 	int fd;
 	char *text;
 	size_t used, capacity;
 };
 
-/* Take what is there; at its end, or without memory, close it. */
+/* Read what is available. Close the stream at its end, or if memory is missing. */
 static void take(struct stream *s)
 {
 	ssize_t n;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * snapshot.c - pem snapshot: has a flight recorder that runs write out what it holds
- */
+/* snapshot.c - pem snapshot: makes a running flight recorder write its content as a trace */
 #include "cli.h"
 
 #include <errno.h>
@@ -27,15 +25,15 @@ static const struct cli_option options[] = {
 };
 
 struct snapshot {
-	const char *directory; /* as asked for, or NULL */
-	const char *session; /* as asked for, or NULL */
+	const char *directory; /* as the user wrote it, or NULL */
+	const char *session; /* as the user wrote it, or NULL */
 	bool json;
 	char path[PATH_MAX];
 	struct pem_recorder recorders[RECORDERS_MOST];
 	int count;
 };
 
-/* What people call a recorder's command: its first word, without its path. */
+/* The short name of a recorder's command: its first word without its path. */
 static const char *command_name(const struct pem_recorder *r)
 {
 	const char *word = cli_format("%.*s", (int)strcspn(r->command, " "), r->command);
@@ -85,7 +83,10 @@ static int none(const struct snapshot *s)
 			 "--overwrite -- COMMAND'");
 }
 
-/* The one that is meant: running ones before killed ones. CLI_DONE, or a status, said. */
+/*
+ * Choose the recorder: running ones before killed ones. Returns CLI_DONE, or a status after
+ * printing a sentence.
+ */
 static int choose(struct snapshot *s, const struct pem_recorder **chosen)
 {
 	int i, meant[2] = {0, 0}, running;
@@ -110,7 +111,7 @@ static int choose(struct snapshot *s, const struct pem_recorder **chosen)
 	return CLI_WRONG_INPUT;
 }
 
-/* --- what came of it --- */
+/* --- the result --- */
 
 static void print_json(const struct pem_recorder *r, const char *path,
 		       const struct pem_trace_info *info, const struct pem_balance *balance)
@@ -150,7 +151,7 @@ static int summarize(const struct snapshot *s, const struct pem_recorder *r, con
 	return cli_finish_output(CLI_DONE);
 }
 
-/* Its recorder is dead: what programs had logged is in shared memory still. */
+/* The recorder is dead. The records of programs are still in shared memory. */
 static int recover(const struct snapshot *s, const struct pem_recorder *r)
 {
 	struct pem_error error = {{0}};

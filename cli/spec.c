@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * spec.c - pem spec check: are event specs right, and do they keep what older ones promised?
- * pem-codegen knows
+ * spec.c - pem spec check: asks pem-codegen whether event specs are correct and compatible with
+ * older ones
  */
 #include "cli.h"
 
@@ -38,7 +38,10 @@ static bool is_folder(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* Add a file, or the specs of a folder, each after the option if there is one. A status. */
+/*
+ * Add a file, or the specs of a folder. Each is preceded by the option if there is one. Returns a
+ * status.
+ */
 static int add(struct check *c, const char *option, const char *path, bool *folder)
 {
 	struct cli_spec_files files = {0};

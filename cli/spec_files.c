@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * spec_files.c - which files are specs: lists of them, by name or by folder
+ * spec_files.c - lists of spec files, by name or by folder
  *
- * Not here: what is in them (pem-codegen), which folders pem looks into by itself (specs.c).
+ * Not here: what is in them (pem-codegen), which folders pem searches by itself (specs.c).
  */
 #include "cli.h"
 
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define SNIFF_BYTES 16384u /* a licence in a comment may stand before the root element */
-#define ENTRIES_MAX 20000u /* of a folder, looked at */
+#define ENTRIES_MAX 20000u /* entries of a folder that are searched */
 #define FILES_MAX 1000u
 
 int cli_spec_files__add(struct cli_spec_files *files, const char *path, enum cli_spec_origin origin)
@@ -55,7 +55,7 @@ void cli_spec_files__free(struct cli_spec_files *files)
 	memset(files, 0, sizeof(*files));
 }
 
-/* Behind the end of a comment, declaration or instruction that starts at p; NULL: it has none. */
+/* The end of a comment, declaration or instruction that begins at p. NULL: it does not end. */
 static const char *behind(const char *p, const char *end)
 {
 	const char *found = strstr(p, end);
@@ -63,7 +63,7 @@ static const char *behind(const char *p, const char *end)
 	return found != NULL ? found + strlen(end) : NULL;
 }
 
-/* Is <spec> the root element of what starts like this? */
+/* Is <spec> the root element of a file with this beginning? */
 static bool starts_as_spec(const char *p)
 {
 	if (strncmp(p, "\xef\xbb\xbf", 3) == 0)
@@ -124,7 +124,7 @@ static bool is_folder(int parent, const struct dirent *entry)
 	return fstatat(parent, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* Names of the folder's specs, and of the folders in it if depth allows, sorted. */
+/* List the folder's specs, and the folders in it if depth allows, sorted. */
 static struct cli_names list_names(DIR *dir, unsigned int depth, const char *const *skip)
 {
 	struct cli_names names = {0};

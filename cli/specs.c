@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * specs.c - events of specs that are not built into pem: found, and made known to a session
+ * specs.c - events of specs that are not built into pem: finds the specs and loads them into a
+ * session
  *
- * Events that the program itself brings along come first: they are what it raises. Specs are
- * searched, in this order: beside the catalogue's specs where pem is installed, in PEM_SPEC_PATH,
- * in the folder of the program to be recorded and of the first file it is given, its script, and in
- * the current folder. pem-codegen --models turns all of them into models, each by itself; which
- * events contradict each other is seen here, where both places are known.
+ * Events that the program itself carries come first, because the program raises these. Then specs
+ * are searched in this order: beside the catalogue's specs where pem is installed; in
+ * PEM_SPEC_PATH; in the folder of the program to be recorded, and of the first file it is given,
+ * its script; in the current folder. pem-codegen --models converts each of them to a model.
+ * Contradictions between events are found here, where both locations are known.
  */
 #include "cli.h"
 
@@ -19,11 +20,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define PATH_DEPTH 4u /* folders in a folder of PEM_SPEC_PATH */
-#define ARGUMENTS 16 /* of a command, looked at for a file */
+#define PATH_DEPTH 4u /* levels of folders below a folder of PEM_SPEC_PATH */
+#define ARGUMENTS 16 /* of a command, searched for a file */
 #define SPEC_BYTES_MAX (1u << 20)
 
-/* One line of "pem-codegen --models" for an event: where it stands. Text of the output. */
+/* One line of "pem-codegen --models" for an event: its location. It points into the output. */
 struct location {
 	uint32_t id;
 	char *line, *column;
@@ -35,12 +36,13 @@ struct loading {
 	const struct cli_spec_files *files;
 	struct location *locations; /* of events of all files so far */
 	size_t location_count, location_capacity;
-	bool *done; /* by file: its model came */
+	bool *done; /* by file: its model was loaded */
 	const struct cli_patterns *asked;
-	const char *program; /* its file, or NULL */
-	struct pem_model *carried; /* events that it brings along */
-	bool is_its; /* a spec is left out since the program brings along another event */
-	struct cli_words here; /* said of the current folder's, if they turn out to matter */
+	const char *program; /* file of the program, or NULL */
+	struct pem_model *carried; /* events that the program carries */
+	bool is_its; /* a spec is left out because the program carries another event */
+	/* Messages about specs of the current folder, printed if they matter. */
+	struct cli_words here;
 	bool quiet;
 	int status;
 };
@@ -95,7 +97,7 @@ static int name_files(struct cli_spec_files *files, const char *program, char **
 	struct stat st;
 	int status, i;
 
-	/* What is built in need not be read again, and changes nothing if it is edited. */
+	/* Built-in specs need not be read again. Editing their files changes nothing. */
 	if (cli_spec_folder(folder, sizeof(folder)) == 0)
 		cli_spec_files__add_folder(files, folder, 0, CLI_SPEC_INSTALLED, builtin_specs);
 	status = name_path(files);
@@ -111,16 +113,16 @@ static int name_files(struct cli_spec_files *files, const char *program, char **
 		}
 	}
 	/*
-	 * Compilers put programs elsewhere (target/release, classes), and pem list has none to look
-	 * beside.
+	 * Compilers put programs elsewhere (target/release, classes), and pem list has no program.
+	 * So the current folder is searched, too.
 	 */
 	cli_spec_files__add_folder(files, ".", 0, CLI_SPEC_HERE, NULL);
 	return status;
 }
 
-/* --- where events stand --- */
+/* --- locations of events --- */
 
-/* The line of a file that names an event; 0: none does. */
+/* The line of a file that names an event. 0: there is none. */
 static unsigned int find_line(const char *path, const char *name)
 {
 	char *text = malloc(SPEC_BYTES_MAX + 1), *found = NULL, *p;
@@ -143,7 +145,7 @@ static unsigned int find_line(const char *path, const char *name)
 	return line;
 }
 
-/* Where an event of the catalogue comes from, for people. */
+/* Describe where an event of the catalogue is defined. */
 static const char *builtin_location(const char *name)
 {
 	char folder[PATH_MAX], path[PATH_MAX + 64];
@@ -175,8 +177,8 @@ static const struct location *location_of(const struct loading *l, size_t first,
 /* --- one file's model --- */
 
 /*
- * Said of a file that is left out: an error if PEM_SPEC_PATH names it, unless the program's own
- * events are taken instead.
+ * Report that a file is left out. It is an error if PEM_SPEC_PATH names the file, unless the
+ * program's own events replace it.
  */
 static void leave_out(struct loading *l, const struct cli_spec_file *file, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -206,7 +208,7 @@ static void leave_out(struct loading *l, const struct cli_spec_file *file, const
 	}
 }
 
-/* Was an event asked for that nobody knows? */
+/* Did the user ask for an event that is unknown? */
 static bool misses_any(const struct loading *l)
 {
 	struct pem_event_set *set;
@@ -224,8 +226,8 @@ static bool misses_any(const struct loading *l)
 }
 
 /*
- * A folder that one works in may hold specs of anything: they are named if an event may be missing
- * for it.
+ * The current folder may hold specs for other purposes. They are reported only if they may explain
+ * a missing event.
  */
 static void say_left_out_here(const struct loading *l)
 {
@@ -238,7 +240,7 @@ static void say_left_out_here(const struct loading *l)
 			cli_say("a spec in the current folder is left out: %s", l->here.text[i]);
 }
 
-/* Does an event of the file contradict one that the session knows? Then it is said. */
+/* Does an event of the file contradict an event in the session? If so, report it. */
 static bool contradicts(struct loading *l, const struct cli_spec_file *file, size_t first,
 			const struct pem_model *model)
 {
@@ -291,7 +293,7 @@ out:
 	pem_model__free(model);
 }
 
-/* "ID LINE COLUMN", parted by tabs, at p. */
+/* Parse "ID LINE COLUMN", separated by tabs, at p. */
 static bool add_location(struct loading *l, const struct cli_spec_file *file, char *p)
 {
 	char *id = strsep(&p, "\t"), *line = strsep(&p, "\t"), *column = strsep(&p, "\t");
@@ -306,9 +308,9 @@ static bool add_location(struct loading *l, const struct cli_spec_file *file, ch
 }
 
 /*
- * What pem-codegen --models printed: for each sound file a line "spec INDEX PLACES BYTES", then
- * PLACES lines and a model of BYTES. It is our own program's, so it is checked only as far as not
- * to go astray.
+ * Read the output of pem-codegen --models: for each file without errors a line "spec INDEX PLACES
+ * BYTES", then PLACES lines and a model of BYTES. The output is of our own program, so it is
+ * checked only enough to stay in bounds.
  */
 static bool read_models(struct loading *l, char *text)
 {
@@ -341,9 +343,9 @@ static bool read_models(struct loading *l, char *text)
 	return true;
 }
 
-/* --- what was wrong --- */
+/* --- reporting errors --- */
 
-/* The errors of one file: all of them as they are, or the first in a warning. Returns how many. */
+/* Print the errors of one file: all unchanged, or the first one in a warning. */
 static void say_errors(struct loading *l, const struct cli_spec_file *file, const char *errors)
 {
 	size_t n = strlen(file->path), count = 0, first_length = 0;
@@ -391,7 +393,7 @@ static int run_codegen(struct loading *l)
 		if (!cli_words__add(&words, l->files->files[i].path))
 			goto end;
 	status = cli_codegen__read(&words, &out, &errors);
-	/* said */
+	/* an error was already printed */
 	if (status != CLI_DONE && status != CLI_WRONG_INPUT)
 		goto end;
 	status = CLI_DONE;
@@ -418,7 +420,7 @@ int cli_specs__load(struct pem_session *session, const char *program, char **arg
 	l.carried = pem_model__new();
 	if (l.carried == NULL)
 		status = cli_error(CLI_FAILED, "no memory");
-	/* What is wrong with the file shows when it is run. */
+	/* Errors of the program's file show when it is run. */
 	if (status == CLI_DONE && program != NULL)
 		cli_program_events__load(session, program, l.carried, quiet, NULL);
 	if (status == CLI_DONE && files.count != 0) {

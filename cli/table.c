@@ -2,8 +2,8 @@
 /*
  * table.c - aligned tables whose last column wraps at the terminal's width
  *
- * Cells may hold text out of a trace, which anybody may have written: control characters are shown
- * as '?'.
+ * Cells may hold text of a trace, which any program may have written. So control characters are
+ * shown as '?'.
  */
 #include "cli.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define GAP 2
-#define WRAP_LEAST 16 /* a last column narrower than this is not wrapped but let run over */
+#define WRAP_LEAST 16 /* a last column narrower than this is not wrapped */
 
 struct row {
 	enum cli_colour colour;
@@ -27,7 +27,7 @@ struct cli_table {
 	struct row *rows;
 	size_t row_count;
 	size_t row_capacity;
-	bool failed; /* no memory: what there is is printed, and the last row says so */
+	bool failed; /* no memory: the present rows are printed, and the last row tells it */
 };
 
 struct cli_table *cli_table__new(FILE *out)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * text.c - sentences on standard error, colours, and numbers as people read them
+ * text.c - messages on standard error, colours, and numbers for people
  *
  * Numbers for programs go through json.c and are never rounded.
  */
@@ -74,7 +74,7 @@ int cli_status_of_errno(int error)
 
 void cli_log(enum pem_log_level level, const char *text, void *arg)
 {
-	static atomic_bool unfinished; /* progress stands in the line */
+	static atomic_bool unfinished; /* the line holds a progress report */
 	const bool *quiet = arg;
 
 	if (level == PEM_LOG_INFO || (*quiet && level != PEM_LOG_ERROR))
@@ -106,7 +106,7 @@ const char *cli_colour(FILE *out, enum cli_colour colour)
 	return sequences[colour];
 }
 
-/* 0: nobody said. */
+/* The width that a terminal or COLUMNS gives. 0: unknown. */
 static unsigned int said_width(FILE *out)
 {
 	const char *columns = getenv("COLUMNS");
@@ -220,7 +220,7 @@ const char *cli_decimal(double value)
 {
 	double size = value < 0 ? -value : value;
 
-	if (!(size < 1e18)) /* also NaN */
+	if (!(size < 1e18)) /* this is true for NaN, too */
 		return cli_format("%g", value);
 	if (size >= 1000)
 		return cli_format("%s%s", value < 0 ? "-" : "", cli_count((uint64_t)(size + 0.5)));

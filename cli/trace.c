@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * trace.c - opens a trace for a verb that reads it; one whose recorder was killed is finished first
+ * trace.c - opens a trace for a verb that reads it, and completes the trace of a killed recorder
+ * first
  */
 #include "cli.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* What the recorder could not write is said before anything that was read. */
+/* Report what the recorder could not write, before anything that was read. */
 static void say_unwritten(const char *directory, const struct pem_trace_info *info)
 {
 	uint32_t i;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * trigger.c - triggers of a flight recorder: every one is a statistic that is looked at (trigger.h)
+ * trigger.c - triggers of a flight recorder: each is a statistic that is checked (trigger.h)
  *
- * An event with a predicate is one whose count, among those that pass, is not zero any more: looked
- * at with each tick, it costs the program no more than counting. Thresholds are judged once a
- * second over that second. A session holds one statistic and one predicate of an event: what the
- * recorder's has no place for gets another session.
+ * A trigger on an event with a predicate fires when the count of events that pass is not zero any
+ * more. It is checked with each tick, and the program pays only for counting. Thresholds are judged
+ * once a second, over this second. A session holds one statistic and one predicate of an event.
+ * Triggers that do not fit into the recorder's session get further sessions.
  */
 #include "trigger.h"
 
@@ -29,7 +29,7 @@ static const struct {
 };
 #define FUNCTIONS (sizeof(functions) / sizeof(functions[0]))
 
-/* Copy a part of a text without the spaces around it; false: empty, or too long. */
+/* Copy a part of a text without the spaces around it. False: it is empty or too long. */
 static bool copy_part(char *to, size_t bytes, const char *from, size_t length)
 {
 	while (length != 0 && *from == ' ')
@@ -43,7 +43,7 @@ static bool copy_part(char *to, size_t bytes, const char *from, size_t length)
 	return true;
 }
 
-/* EVENT, EVENT.FIELD, either with " where PREDICATE". */
+/* Parse EVENT or EVENT.FIELD, both with or without " where PREDICATE". */
 static bool parse_subject(struct cli_trigger *t, const char *text, size_t length, bool with_field)
 {
 	const char *where = memmem(text, length, " where ", 7), *dot;
@@ -119,7 +119,7 @@ static void handle(int number)
 	signals++;
 }
 
-/* In one session. 0, or -errno with error. */
+/* Register a trigger in one session. Returns 0, or -errno with error. */
 static int register_in(struct pem_session *session, struct cli_trigger *trigger,
 		       struct pem_error *error)
 {
@@ -203,7 +203,7 @@ int cli_triggers__attach(struct cli_triggers *t, pid_t command, struct cli_attac
 	who.follow = !attach->no_follow;
 	for (i = 1; i < CLI_TRIGGER_SESSIONS && t->sessions[i] != NULL; i++) {
 		if (command != 0) {
-			/* One that has ended by now triggers nothing any more. */
+			/* A process that has ended fires no trigger any more. */
 			if (pem_session__attach(t->sessions[i], &who, &error) < 0 && !t->quiet)
 				cli_say("triggers with predicates do not watch: %s", error.text);
 			continue;
@@ -217,7 +217,7 @@ int cli_triggers__attach(struct cli_triggers *t, pid_t command, struct cli_attac
 
 /* --- writing --- */
 
-/* Remember a path; the one that it takes the place of goes. */
+/* Remember a path. It may replace an older path, whose snapshot is removed. */
 static void keep(struct cli_triggers *t, const char *path)
 {
 	char **location;
@@ -231,7 +231,9 @@ static void keep(struct cli_triggers *t, const char *path)
 	*location = strdup(path);
 }
 
-/* The next number that is free: none is used twice, whatever was removed. */
+/*
+ * Make a folder with the next free number. No number is used twice, even if folders were removed.
+ */
 static int make_folder(struct cli_triggers *t, char *path, size_t bytes)
 {
 	do
@@ -265,7 +267,7 @@ static const char *held_back_words(const struct cli_triggers *t)
 	return t->held_back == 1 ? "1 trigger" : cli_format("%s triggers", cli_count(t->held_back));
 }
 
-/* A trigger fired: not more than one snapshot in an interval. */
+/* A trigger fired. Write at most one snapshot in an interval. */
 static void fire(struct cli_triggers *t, const char *cause)
 {
 	uint64_t now = cli_now_ns();
@@ -282,14 +284,14 @@ static void fire(struct cli_triggers *t, const char *cause)
 	write_snapshot(t, cause);
 }
 
-/* --- judging --- */
+/* --- judging triggers --- */
 
 static double real(const struct pem_statistic *v, uint64_t bits, double of_float)
 {
 	return v->is_float ? of_float : v->is_signed ? (double)(int64_t)bits : (double)bits;
 }
 
-/* What a threshold is compared with. */
+/* The value that is compared with the threshold. */
 static double value_of(const struct cli_trigger *trigger, const struct pem_statistic *v,
 		       double seconds)
 {
@@ -309,7 +311,10 @@ static double value_of(const struct cli_trigger *trigger, const struct pem_stati
 	}
 }
 
-/* The first of a trigger's events that is over its threshold; NULL: none. Counts begin anew. */
+/*
+ * Find the first of a trigger's events that is over its threshold. Its counts begin anew. NULL:
+ * none.
+ */
 static const struct pem_statistic *judge(struct cli_trigger *trigger, double seconds)
 {
 	int i, n = pem_statistics__read(trigger->statistics, trigger->values, trigger->count);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * trigger.h - what makes pem record --overwrite write snapshots by itself: events, statistics, a
+ * trigger.h - makes pem record --overwrite write snapshots by itself: on events, statistics or a
  * signal
  */
 #ifndef PEM_CLI_TRIGGER_H
@@ -14,7 +14,7 @@
 #define CLI_SNAPSHOT_INTERVAL_S 10
 
 enum cli_trigger_kind {
-	CLI_TRIGGER_EVENT, /* it happened */
+	CLI_TRIGGER_EVENT, /* the event happened */
 	CLI_TRIGGER_RATE,
 	CLI_TRIGGER_SUM,
 	CLI_TRIGGER_MIN,
@@ -29,44 +29,53 @@ struct cli_trigger {
 	char field[64]; /* "": none */
 	char predicate[512]; /* "": none */
 	double threshold;
-	/* once registered */
+	/* set when registered */
 	struct pem_statistics *statistics;
 	struct pem_statistic *values;
 	size_t count;
 };
 
-/* All zero but for the options: nothing happens. */
+/* All zero except for the options: there are no triggers. */
 struct cli_triggers {
 	struct cli_trigger triggers[CLI_TRIGGERS_MAX];
 	size_t count;
-	uint64_t keep; /* snapshots; 0: all */
-	uint64_t interval_s; /* least time between two that triggers wrote */
-	/* once started */
-	struct pem_session *sessions[CLI_TRIGGER_SESSIONS]; /* [0]: the recorder's, the rest ours */
-	struct pem_session_options options; /* of ours */
+	/* Number of snapshots to keep. 0: all. */
+	uint64_t keep;
+	uint64_t interval_s; /* least seconds between two snapshots */
+	/* set when started */
+	/* [0] is the recorder's. The others belong to the triggers. */
+	struct pem_session *sessions[CLI_TRIGGER_SESSIONS];
+	struct pem_session_options options; /* of the triggers' sessions */
 	const char *trace;
 	bool quiet;
-	uint64_t judged_ns, written_ns; /* when; 0: never */
-	uint64_t held_back; /* since then */
+	/* Time of the last judgement and of the last snapshot; 0: never. */
+	uint64_t judged_ns, written_ns;
+	uint64_t held_back; /* triggers held back since the last snapshot */
 	uint64_t signals_seen;
-	char **paths; /* of those kept, a ring of keep */
+	char **paths; /* the snapshots that are kept, in a ring of keep entries */
 	uint64_t written;
-	unsigned int number; /* of the last one's folder */
+	unsigned int number; /* number in the name of the last folder */
 };
 
-/* Add a trigger's text. CLI_DONE, or a status, said. */
+/* Add a trigger from its text. Returns CLI_DONE, or a status after printing a sentence. */
 int cli_triggers__add(struct cli_triggers *t, const struct cli_verb *verb, const char *text);
 /*
- * Register them with the flight recorder's session, whose log there is, and count from now on. A
- * status.
+ * Register the triggers with the flight recorder's session, which has a log, and count from now on.
+ * Returns a status.
  */
 int cli_triggers__start(struct cli_triggers *t, struct pem_session *session, const char *trace,
 			bool quiet);
-/* The command runs, or (0) attach holds: observe the same. A status. */
+/*
+ * Observe the targets of the recorder: the command that runs, or if command is 0 those of attach.
+ * Returns a status.
+ */
 int cli_triggers__attach(struct cli_triggers *t, pid_t command, struct cli_attach *attach);
-/* Judge, and write a snapshot if it is time to. arg: a struct cli_triggers. Every 20 ms or so. */
+/*
+ * Judge the triggers, and write a snapshot if one is due. arg: a struct cli_triggers. Call it every
+ * 20 ms or so.
+ */
 void cli_triggers__tick(void *arg);
-/* Say what was held back. */
+/* Print what was held back. */
 void cli_triggers__end(struct cli_triggers *t);
 void cli_triggers__free(struct cli_triggers *t);
 

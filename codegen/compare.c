@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * compare.c - specs against an older form of themselves
+ * compare.c - compares specs with an older version of them
  *
- * What a record means is fixed by its event's name and version. Descriptions, levels, meanings,
- * roles and sources may change at any time: readers take them from the model that travels with the
+ * An event's name and version fix what a record means. Descriptions, levels, meanings, roles and
+ * sources may change at any time, because readers take them from the model that travels with the
  * records.
  */
 #include "compare.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An event, and what it was. */
+/* An event and its older version. */
 struct pair {
 	struct pem_spec_set *set;
 	const struct pem_spec_event *now, *was;
@@ -21,7 +21,10 @@ struct pair {
 #define LOCATION "%s:%d:%d"
 #define WAS(p, at) (p)->was->spec->path, (at).line, (at).column
 
-/* An error at a place of the new event; what mends all of them is said once, here. */
+/*
+ * Note an error at a location of the new event. The advice is one for all such errors, and is added
+ * here.
+ */
 static void differs(const struct pair *p, struct pem_spec_location at, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -60,7 +63,7 @@ static int same_shape(const struct pem_spec_field *a, const struct pem_spec_fiel
 	       a->max_count == b->max_count;
 }
 
-/* The type as people write it; the caller frees it. */
+/* The type in a readable form. The caller frees it. */
 static char *type_text(const struct pem_spec_field *f)
 {
 	if (f->type == PEM_TYPE_LIST || f->type == PEM_TYPE_ARRAY)
@@ -158,7 +161,7 @@ static void compare_field(const struct pair *p, const struct pem_spec_field *now
 	free(old_type);
 }
 
-/* 1: an old field without successor got the name of the new one in its place. */
+/* Returns 1 if an old field without successor was renamed to the new field in its place. */
 static int is_renamed(const struct pair *p, size_t i)
 {
 	const struct pem_spec_field *now, *was;
@@ -172,8 +175,8 @@ static int is_renamed(const struct pair *p, size_t i)
 }
 
 /*
- * The fields that both have, in the order of each: the first that stands elsewhere is reported. 1:
- * one was.
+ * Compare the order of the fields that both versions have. The first field that moved is reported.
+ * Returns 1 if there is one.
  */
 static int compare_order(const struct pair *p)
 {
@@ -290,7 +293,7 @@ static struct pem_spec *find_provider(const struct pem_spec_set *set, const char
 }
 
 /*
- * What a provider's users notice beside its records: its name, in all that is generated, and its
+ * Compare what a provider's users notice besides records: its name, in all generated files, and its
  * version.
  */
 static void compare_provider(struct pem_spec_set *set, const struct pem_spec *now,
@@ -310,7 +313,7 @@ static void compare_provider(struct pem_spec_set *set, const struct pem_spec *no
 				    was->version, was->path, was->at.line, was->at.column);
 }
 
-/* Once for each old spec, and each that has events of it now. */
+/* Once for each old spec, and for each spec that has its events now. */
 static void compare_providers(struct pem_spec_set *set, const struct pem_spec_set *old,
 			      const struct index *now)
 {
@@ -332,8 +335,8 @@ static void compare_providers(struct pem_spec_set *set, const struct pem_spec_se
 }
 
 /*
- * An event of the spec that the old specs lack and that has the fields of one that is gone: likely
- * the same, renamed.
+ * Find an event of the spec that the old specs lack and that has the fields of the missing event.
+ * Probably this is the event with a new name.
  */
 static const struct pem_spec_event *find_renamed(const struct pem_spec *spec,
 						 const struct index *old,

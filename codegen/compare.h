@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * compare.h - specs against an older form of themselves: does every event keep its identity?
- */
+/* compare.h - compares specs with an older version of them: does every event keep its identity? */
 #ifndef PEM_CODEGEN_COMPARE_H
 #define PEM_CODEGEN_COMPARE_H
 
 #include "model.h"
 
 /*
- * Note an error in set for every change since old that would make records of one identity differ:
- * an event that is gone or went back in its version, and, where its version is still the same,
- * fields that came, went, moved, or changed their name, type, number of elements, unit, or the
- * meaning of a label's value. A warning where a deprecated event or a label is gone.
+ * Note an error in set for each change since old that would make records of one identity differ.
+ * Such changes are: an event is gone; its version is lower; or, with the same version, fields were
+ * added, removed or moved, or a field changed its name, type, number of elements, unit, or the
+ * meaning of a label's value. A deprecated event or a label that is gone is a warning.
  *
- * Both sets are resolved and laid out, and without errors. whole: set is to hold every provider of
- * old; else providers that set does not have are passed over.
+ * Both sets are resolved, laid out, and without errors. whole: set must have every provider of old.
+ * Else providers that set lacks are skipped.
  */
 void pem_spec_set__compare(struct pem_spec_set *set, const struct pem_spec_set *old, int whole);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * keywords.c - names that a field can't have, because they mean something in a language that stubs
- * are made for
+ * keywords.c - names that a field can't have, because a language with stubs uses them for something
+ * else
  */
 #include "model.h"
 
@@ -11,8 +11,8 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /*
- * Not names in C11 or C++20, or macros of common headers and compilers, or what a stub calls by its
- * name itself.
+ * Words that are not names in C11 or C++20, macros of common headers and compilers, and names that
+ * a stub calls.
  */
 static const char *const c_words[] = {
 	"NULL",      "alignas",      "alignof",       "and",       "and_eq",

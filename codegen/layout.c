@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * layout.c - the records of a set's events, laid out by pem/record_layout.h, and what is too long
+ * layout.c - lays out the records of a set's events by pem/record_layout.h, and reports records
+ * that are too long
  */
 #include "model.h"
 
@@ -35,7 +36,7 @@ static void lay_out(struct pem_spec_set *set, const struct pem_spec *spec,
 {
 	struct pem_layout layout;
 
-	/* check/check.c said so */
+	/* check/check.c has reported this */
 	if (event->field_count > PEM_SPEC_FIELDS_MAX)
 		return;
 	location(event, &layout);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * resolve.c - structures, labels and defaults: after it, an event says all about itself
+ * resolve.c - replaces structures, labels and defaults, so that an event is complete in itself
  *
- * A structure's members take the place of the field that has it, named 'field.member', so that
- * layout, readers and predicates know numbers, lists and strings only. Not here: whether what is
- * said makes sense (check/check.c).
+ * A structure's members replace the field with the structure. Their names are 'field.member'. So
+ * layout, readers and predicates know only numbers, lists and strings. Not here: checks of the
+ * result (check/check.c).
  */
 #include "model.h"
 #include "suggest.h"
@@ -13,15 +13,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The fields of an event or structure while they are expanded. */
+/* The fields of an event or structure while structures are replaced. */
 struct expansion {
 	struct pem_spec_set *set;
 	const struct pem_spec *spec;
 	struct pem_spec_field *fields;
 	size_t count;
-	/* structures may hold many that are empty, which is an error, but takes time */
+	/*
+	 * Limits the work: structures may hold many empty ones, which is an error but takes time.
+	 */
 	unsigned steps;
-	int failed; /* said so: once is enough */
+	int failed; /* an error was reported; one is enough */
 };
 
 #define STEPS_MAX 1024u
@@ -55,7 +57,10 @@ static char *copy_of(const char *text)
 	return text ? pem_xstrdup(text) : NULL;
 }
 
-/* A copy with a name of its own, at the place where the outermost structure is used. */
+/*
+ * Add a copy of a field with a name of its own. Its location is where the outermost structure is
+ * used.
+ */
 static void append(struct expansion *e, const struct pem_spec_field *field, const char *prefix,
 		   struct pem_spec_location at)
 {
@@ -124,7 +129,7 @@ static void free_fields(struct pem_spec_field *fields, size_t count)
 	free(fields);
 }
 
-/* There is an error already that says that there are too many. */
+/* An error about too many fields was already reported. */
 static void drop_fields(struct pem_spec_event *event)
 {
 	free_fields(event->fields, event->field_count);
@@ -172,8 +177,8 @@ static char *with_underscores(const char *name)
 }
 
 /*
- * Fields and labels that a file's events have come to; structures and enums let a small file ask
- * for a huge output.
+ * Numbers of fields and labels of a file's events so far. With structures and enums a small file
+ * could ask for a huge output.
  */
 struct total {
 	size_t fields;
@@ -208,7 +213,7 @@ static void resolve_fields(struct pem_spec_set *set, struct pem_spec *spec,
 	struct expansion e = {.set = set, .spec = spec};
 	size_t i;
 
-	/* One more than allowed is enough for check/check.c to say so. */
+	/* One field more than allowed is enough for check/check.c to report it. */
 	for (i = 0; i < event->field_count && e.count <= PEM_SPEC_FIELDS_MAX; i++) {
 		e.failed = 0;
 		expand(&e, &event->fields[i], "", event->fields[i].at, 0);
@@ -268,7 +273,7 @@ static void resolve_source(struct pem_spec *spec, struct pem_spec_event *event)
 		event->stub_index = spec->stub_count++;
 }
 
-/* Names and numbers that follow from others. */
+/* Compute names and numbers from others. */
 static void resolve_names(struct pem_spec_event *event)
 {
 	char *class_name, *specifier, *versioned, *p;

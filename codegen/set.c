@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * set.c - the life of a set of specs, and the errors found in it
- */
+/* set.c - makes and frees a set of specs, and keeps the errors found in it */
 #include "model.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Errors quote the file: what could break the line or drive a terminal becomes '?'. */
+/* Errors quote the file. Bytes that could break the line or control a terminal become '?'. */
 static void make_printable(char *text)
 {
 	unsigned char *p = (unsigned char *)text;
@@ -32,7 +30,7 @@ static void note(struct pem_spec_set *set, const char *path, struct pem_spec_loc
 	struct pem_spec_error *error;
 	int r;
 
-	if (kept > PEM_SPEC_ERRORS_MAX) /* a file of 1 MiB can have millions */
+	if (kept > PEM_SPEC_ERRORS_MAX) /* a file of 1 MiB can have millions of errors */
 		return;
 	set->errors = pem_xgrow(set->errors, set->error_count, sizeof(*set->errors));
 	error = &set->errors[set->error_count];
@@ -72,7 +70,7 @@ void pem_spec_set__warn(struct pem_spec_set *set, const char *path, struct pem_s
 	va_end(ap);
 }
 
-/* Files in the order they were given, which is the order of their paths' first errors. */
+/* The position of a file in the order in which files were given. */
 static size_t file_order(const struct pem_spec_set *set, const char *path)
 {
 	size_t i;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * suggest.c - which of some words was meant by one that is none of them
- */
+/* suggest.c - finds the known word that a misspelt word most likely means */
 #include "suggest.h"
 #include "model.h"
 #include "text.h"
@@ -26,7 +24,7 @@ void pem_suggestion__try(struct pem_suggestion *s, const char *word, size_t byte
 	s->far = far;
 }
 
-/* "'a', 'b' or 'c'", and nothing else. */
+/* Parse "'a', 'b' or 'c'". A sentence of any other form is ignored. */
 void pem_suggestion__try_list(struct pem_suggestion *s, const char *sentence)
 {
 	struct pem_suggestion found = *s;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tracepoint.c - tracepoint events as C: what the BPF and the module backend share (contract:
+ * tracepoint.c - tracepoint events as C, for the BPF backend and the module backend (contract:
  * tracepoint.h)
  */
 #include "tracepoint.h"

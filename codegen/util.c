@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * util.c - words, hashes, names and memory: what every stage of codegen uses
- */
+/* util.c - words, hashes, names and memory for all stages of codegen */
 #include "model.h"
 #include "model_words.h"
 
@@ -138,7 +136,7 @@ uint64_t pem_hash64(const void *bytes, size_t count)
 	return hash;
 }
 
-/* Does a word begin at name[i]? An 's' after capitals is their plural, not a word: HPMs, PCs. */
+/* Does a word begin at name[i]? An 's' after capitals is their plural and not a word: HPMs, PCs. */
 static int word_begins(const char *name, size_t i)
 {
 	char before, next;

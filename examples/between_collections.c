@@ -3,9 +3,10 @@
  * between_collections.c - page faults and cache misses between garbage collections
  *
  * Figure 4 of the paper on Performance and Environment Monitoring (Cascaval, Duesterwald, Sweeney,
- * Wisniewski, IBM J. R&D 50(2/3), 2006), for real: a callback on an event of one layer, the
- * application, reads statistics of two others, the operating system and the hardware. The program
- * watched is this one; it could be any that raises APP::GC::Start and APP::GC::End.
+ * Wisniewski, IBM J. R&D 50(2/3), 2006) as a program: a callback on an event of one layer, the
+ * application, reads statistics of two other layers, the operating system and the hardware. This
+ * program observes itself. It could observe any program that raises APP::GC::Start and
+ * APP::GC::End.
  *
  *	between_collections [COLLECTIONS [PAGES]]	default: 5 collections, 1000 fresh pages
  *							before each
@@ -14,11 +15,12 @@
  *
  *	from CLOCK to CLOCK: N page faults, M cache misses
  *
- * Page faults come from the kernel's page fault path, which takes privilege (root, or CAP_BPF and
- * CAP_PERFMON). Without it they come from the kernel's counter HW::Software::PageFaults, which
- * counts those of one's own threads for anybody unless kernel.perf_event_paranoid forbids it. Where
- * neither can be had, the program says why and exits with 2. Cache misses take a processor whose
- * counters can be seen, as in most virtual machines they can't: then "n/a".
+ * Page faults come from the kernel's page fault path, which needs privileges (root, or CAP_BPF and
+ * CAP_PERFMON). Without these they come from the kernel's counter HW::Software::PageFaults. It
+ * counts the user's own threads for every user, unless kernel.perf_event_paranoid forbids it. If
+ * neither is available, the program prints the reason and exits with 2. Cache misses need a
+ * processor whose counters are visible. In most virtual machines they are not, and the program
+ * prints "n/a".
  */
 #include "collector.h"
 
@@ -29,13 +31,16 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* What the callbacks share. They run in the thread that raises the event, here always this one. */
+/*
+ * The data that the callbacks share. A callback runs in the thread that raises the event, here
+ * always this thread.
+ */
 struct interval {
 	struct pem_statistics *stats;
-	uint64_t end_of_last; /* clock at the last collection's end; 0: there was none yet */
+	uint64_t end_of_last; /* clock at the end of the last collection; 0: there was none yet */
 };
 
-/* Figure 4's gcEnd: from here to the next collection, count. */
+/* gcEnd in Figure 4: count from here to the next collection. */
 static void gc_end(const struct pem_record *record, void *arg)
 {
 	struct interval *interval = arg;
@@ -54,7 +59,7 @@ static void print_count(const struct pem_statistic *value, const char *what)
 }
 
 /*
- * Figure 4's gcStart: stop counting first, so that neither the collector nor the printing counts.
+ * gcStart in Figure 4: stop counting first, so that neither the collector nor the printing counts.
  */
 static void gc_start(const struct pem_record *record, void *arg)
 {
@@ -71,8 +76,9 @@ static void gc_start(const struct pem_record *record, void *arg)
 }
 
 /*
- * The event set, page faults first: the kernel's if this user may have them, else the counter's.
- * Says on standard error what can't be had and why. NULL: no page faults at all.
+ * Make the event set, with page faults first: the kernel's event if this user may have it, else the
+ * counter. Prints to standard error what is not available and why. NULL: there are no page faults
+ * at all.
  */
 static struct pem_event_set *choose_events(struct pem_session *session)
 {
@@ -95,7 +101,7 @@ static struct pem_event_set *choose_events(struct pem_session *session)
 	return set;
 }
 
-/* A callback on one event of this thread; enabled. NULL, and the reason is printed. */
+/* Register and enable a callback on one event of this thread. NULL after printing the reason. */
 static struct pem_callback *call_back_on(struct pem_session *session,
 					 const struct pem_context *context, const char *name,
 					 void (*function)(const struct pem_record *, void *),
@@ -109,7 +115,7 @@ static struct pem_callback *call_back_on(struct pem_session *session,
 	if (set)
 		callback = pem_session__register_callback(session, set, context, function, interval,
 							  &why);
-	pem_event_set__free(set); /* handles keep what they need of a set */
+	pem_event_set__free(set); /* a handle keeps what it needs of a set */
 	if (callback)
 		pem_callback__enable(callback);
 	else
@@ -117,7 +123,7 @@ static struct pem_callback *call_back_on(struct pem_session *session,
 	return callback;
 }
 
-/* The program that is watched: allocate, collect, allocate, collect. */
+/* The observed program: allocate, collect, allocate, collect. */
 static int run_program(size_t collections, size_t pages)
 {
 	struct heap *heap = heap_new((collections + 2) * pages + 1);
@@ -137,7 +143,7 @@ int main(int argc, char **argv)
 {
 	size_t collections = argc > 1 ? strtoul(argv[1], NULL, 10) : 5;
 	size_t pages = argc > 2 ? strtoul(argv[2], NULL, 10) : 1000;
-	/* Figure 4's context: any processor, this process, this thread. */
+	/* The context in Figure 4: any processor, this process, this thread. */
 	struct pem_context context = {0};
 	struct pem_callback *start = NULL, *end = NULL;
 	struct interval interval = {NULL, 0};
@@ -158,15 +164,18 @@ int main(int argc, char **argv)
 		goto close;
 	status = 3;
 	/*
-	 * COUNT of each event: no attribute is named. Registered, not enabled: the first GC End
-	 * does that.
+	 * Count each event: no attribute is named. The handle is registered, but not enabled: the
+	 * first GC End enables it.
 	 */
 	interval.stats = pem_session__register_statistics(session, events, &context, NULL, &why);
 	if (!interval.stats) {
 		fprintf(stderr, "%s\n", why.text);
 		goto close;
 	}
-	/* Enabling opens the sources, once: now, and not in the middle of the first interval. */
+	/*
+	 * Enable once now: this opens the sources, so that they are not opened in the first
+	 * interval.
+	 */
 	pem_statistics__enable(interval.stats);
 	pem_statistics__disable(interval.stats);
 	start = call_back_on(session, &context, "APP::GC::Start", gc_start, &interval);

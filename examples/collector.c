@@ -14,14 +14,14 @@
 #include <unistd.h>
 
 struct heap {
-	uint8_t *space; /* capacity pages, the first used of them touched */
+	uint8_t *space; /* capacity pages; the first used pages were touched */
 	size_t capacity, used, page_bytes;
 	uint32_t collections;
 };
 
 /*
- * Fresh memory: the kernel gives a page at the first touch of it and not before. A huge page would
- * come at one touch for 512: not here, where touches are counted.
+ * Map fresh memory. The kernel provides a page at its first touch. A huge page would be provided at
+ * one touch instead of 512, so huge pages are off, because the example counts touches.
  */
 static uint8_t *map_space(const struct heap *heap)
 {

@@ -2,8 +2,8 @@
 /*
  * collector.h - a toy heap with a copying collector, for examples that need a program with phases
  *
- * Not a memory manager to use: it exists so that one knows exactly how many fresh pages the program
- * touches between two collections, and how many the collector touches itself. It raises
+ * This is not a real memory manager. It makes known exactly how many fresh pages the program
+ * touches between two collections, and how many the collector itself touches. It raises
  * APP::GC::Start and APP::GC::End.
  */
 #ifndef COLLECTOR_H
@@ -13,19 +13,19 @@
 
 struct heap;
 
-/* A heap of at most capacity pages, none of them touched yet. NULL with errno. */
+/* Make a heap of at most capacity pages. No page is touched yet. NULL with errno. */
 struct heap *heap_new(size_t capacity);
 void heap_free(struct heap *heap);
 
 /*
- * The mutator's work: write to so many pages that nobody has touched, each once. 0, or -ENOMEM:
- * heap full.
+ * Do the program's work: write once to each of this number of untouched pages. Returns 0, or
+ * -ENOMEM if the heap is full.
  */
 int heap_allocate(struct heap *heap, size_t pages);
 
 /*
- * Keep the older half of the pages: copy them to fresh memory, as many pages as are kept, and drop
- * the old.
+ * Collect: copy the older half of the pages to fresh memory, one page for each page kept, and drop
+ * the old memory.
  */
 int heap_collect(struct heap *heap);
 

@@ -3,14 +3,14 @@
  * hello.c - the smallest instrumented program: it includes one generated header, and is linked with
  * nothing of pem
  *
- *	hello				greets three, as if pem did not exist
- *	pem record -- hello		the same, and each greeting is an event on the timeline
- *	pem report TRACE		shows them beside the page faults and system calls they
- *					caused
+ *	hello				prints three greetings, as if pem did not exist
+ *	pem record -- hello		also records each greeting as an event
+ *	pem report TRACE		shows the events, with the page faults and system calls of
+ *					the program
  *
- * Of your own program: write a spec like hello.xml, run 'pem gen -o . hello.xml', include the
- * header, and compile with -I for pem's headers. An event that nobody has asked for costs one load,
- * one test and one branch.
+ * For your own program: write a spec like hello.xml, run 'pem gen -o . hello.xml', include the
+ * header, and compile with -I for pem's headers. An event without a demand costs one load, one test
+ * and one branch.
  */
 #include "stubs/hello.h"
 

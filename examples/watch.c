@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
 /*
- * watch.c - say which files a program opens, while it runs: asynchronous callbacks on another
+ * watch.c - prints which files a program opens, while it runs: asynchronous callbacks on another
  * process
  *
  *	watch COMMAND [ARGUMENT...]
  *
- * The program goes on at its full speed: its events are read behind its back, in the order of their
- * time, whatever threads and processes raised them, and a function of ours is called for each. It
- * may do what it likes, and take its time; what finds no room meanwhile is counted. One line for
- * each open, then a line of counts:
+ * The program runs at full speed. Its events are read asynchronously, in the order of their time,
+ * from all of its threads and processes. A callback function is called for each event. It may do
+ * anything and may take long. Events that find no room meanwhile are counted. Each open has one
+ * line, and a line of counts follows at the end:
  *
  *	PID NAME
  *	N opens, late: N, lost: N, allocated: N bytes
  *
- * The status is the command's.
+ * The exit status is the command's.
  */
 #include <pem/pem.h>
 
@@ -30,7 +30,7 @@ static void on_open(const struct pem_record *record, void *arg)
 	printf("%" PRIu32 " %s\n", record->pid, pem_record__string(record, (unsigned)name));
 }
 
-/* The set of one event's; NULL: why is filled. */
+/* Make the set of one event. NULL with why. */
 static struct pem_event_set *event(struct pem_session *session, const char *name,
 				   struct pem_error *why)
 {
@@ -40,7 +40,7 @@ static struct pem_event_set *event(struct pem_session *session, const char *name
 static struct pem_callback *call_back(struct pem_session *session, const char *name,
 				      struct pem_error *why)
 {
-	/* Called at most 5 ms late: what less costs is in pem.h. */
+	/* Call back at most 5 ms late. pem.h says what a larger delay saves. */
 	const struct pem_async_options options = {sizeof(options), 5000};
 	struct pem_event_set *set = event(session, name, why);
 	struct pem_callback *callback = NULL;
@@ -48,13 +48,13 @@ static struct pem_callback *call_back(struct pem_session *session, const char *n
 	if (set)
 		callback = pem_session__register_async_callback(session, set, NULL, on_open, NULL,
 								&options, why);
-	pem_event_set__free(set); /* handles keep what they need of a set */
+	pem_event_set__free(set); /* a handle keeps what it needs of a set */
 	if (callback)
 		pem_callback__enable(callback);
 	return callback;
 }
 
-/* A statistic of the same program, by the way: how much it allocates. */
+/* Also count how many bytes the program allocates, as a statistic. */
 static struct pem_statistics *count_bytes(struct pem_session *session, struct pem_error *why)
 {
 	struct pem_event_set *set = event(session, "APP::Libc::Malloc", why);
@@ -68,7 +68,7 @@ static struct pem_statistics *count_bytes(struct pem_session *session, struct pe
 	return statistics;
 }
 
-/* Run the command to its end. Its status as the shell would say it, or -1. */
+/* Run the command to its end. Returns its status as a shell gives it, or -1. */
 static int run(struct pem_session *session, char **command, struct pem_error *why)
 {
 	const struct pem_run_options options = {.size = sizeof(options), .preload_libc = 1};
@@ -105,13 +105,13 @@ int main(int argc, char **argv)
 		status = 3;
 	} else {
 		pem_statistics__read(statistics, &bytes, 1);
-		do /* the last opens may wait to be called back still */
+		do /* callbacks of the last opens may still be pending */
 			pem_callback__counts(callback, &counts);
 		while (counts.waiting && !usleep(1000));
 		printf("%" PRIu64 " opens, late: %" PRIu64 ", lost: %" PRIu64
 		       ", allocated: %" PRIu64 " bytes\n",
 		       counts.called, counts.late, counts.lost, bytes.sum);
 	}
-	pem_session__close(session); /* and what is registered with it */
+	pem_session__close(session); /* closes its handles, too */
 	return status;
 }

@@ -2,41 +2,42 @@
 /*
  * accessed.c - which pages of a process were used, by the accessed bits of its page tables
  *
- * A pass walks the page tables, takes each entry's accessed bit (young, the kernel says) and clears
- * it, and reports what it found by regions of a chosen size. The processor sets the bit when it
- * next fetches the entry, or the kernel does in a fault where the processor can't (arm64 before
- * 8.1). The first pass clears only. What the bits can't tell:
+ * A pass walks the page tables. It reads each entry's accessed bit (the kernel says young), clears
+ * it, and reports the results by regions of a chosen size. The processor sets the bit when it next
+ * loads the entry. Where the processor can't (arm64 before 8.1), the kernel sets it in a fault. The
+ * first pass only clears bits. The bits do not tell:
  *
  *	- How often a page was used, or whether it was written to.
- *	- Which part of a huge page was: it has one bit.
- *	- A use while the translation is still in a TLB, since no TLB is flushed: a page in constant
- *	use may show as unused
- *	  until its entry is evicted or the process switched. A flush would cost the process what we
- *	  want to find out, and the functions are not exported (flush_tlb_mm_range).
+ *	- Which part of a huge page was used, because it has one bit.
+ *	- A use while the translation is still in a TLB, because no TLB is flushed. A page in
+ *	  constant use may show as unused until its TLB entry is evicted or the process is switched.
+ *	  A flush would make the process pay for the measurement, and the functions for it are not
+ *	  exported (flush_tlb_mm_range).
  *	- What a virtual machine does with the page by page tables of its own, and what the kernel
- *	does by its own mapping.
+ *	  does by its own mapping.
  *
- * Left out: mappings of devices, and HugeTLB mappings (they share page tables that only unexported
- * locks keep alive; of what size their pages are is known). Swapped pages, pages under migration,
- * and the page of zeros do not count as present.
+ * Mappings of devices and HugeTLB mappings are left out. HugeTLB mappings share page tables that
+ * only locks protect that are not exported, and the size of their pages is known. Swapped pages,
+ * pages under migration, and the page of zeros do not count as present.
  *
- * The kernel ages pages by the same bits. Where it was built to share them (CONFIG_PAGE_IDLE_FLAG)
- * a page found used is marked young, which reclaim takes for a set bit. Elsewhere, as in Debian's
- * 6.1, a sampled process's pages look less used to reclaim than they are; that matters under memory
- * pressure, and more the shorter the interval.
+ * The kernel ages pages by the same bits. If it was built to share them (CONFIG_PAGE_IDLE_FLAG), a
+ * used page is marked young, and reclaim treats that as a set bit. In other kernels, such as
+ * Debian's 6.1, reclaim believes that a sampled process uses its pages less than it does. That
+ * matters under memory pressure, and more with a shorter interval.
  *
- * What the kernel exports: not walk_page_range(), ptep_test_and_clear_young() of x86,
- * pte_offset_map_lock(), mm_access() or ptrace_may_access(). So the tables are walked here, by the
- * inlines that all these are made of, and the bit is cleared by the same atomic instruction. Who
- * may read another's memory is decided by the rules of ptrace and under the lock of mm_access(),
- * which a module can take. The opinion of other security modules than capabilities is missing:
- * nobody outside of the kernel can ask for it.
+ * The kernel does not export walk_page_range(), ptep_test_and_clear_young() of x86,
+ * pte_offset_map_lock(), mm_access() or ptrace_may_access(). So this file walks the tables with the
+ * inlines that these functions consist of, and clears the bit by the same atomic instruction. The
+ * right to read another process's memory is decided by the rules of ptrace, under the lock of
+ * mm_access(), which a module can take. Of the security modules only capabilities are asked: code
+ * outside of the kernel can't ask the others.
  *
- * Synchronization: as in mm/pgtable-generic.c. mmap_lock, read, keeps mappings and upper tables; a
- * table of entries may still go (a file's huge page takes its place), and is freed after an RCU
- * grace period: it is read under rcu_read_lock() and its own lock, if it is still in its place
- * then. mmap_lock is held for a slice: some 64 tables at most, no longer than nobody wants it or
- * the CPU. The memory is held for a slice, too, so that a process that exits loses it.
+ * Synchronization: as in mm/pgtable-generic.c. mmap_lock, taken for reading, keeps mappings and
+ * upper tables. A table of entries may still be removed when a file's huge page replaces it. It is
+ * freed after an RCU grace period. So it is read under rcu_read_lock() and its own lock, after a
+ * check that it is still in use. mmap_lock is held for one slice: at most some 64 tables, and only
+ * until another thread wants the lock or the CPU. The memory is also held for one slice only, so
+ * that it is freed when its process exits.
  */
 #include "sampling.h"
 
@@ -60,7 +61,10 @@
 #define INTERVAL_US_MIN 1000u
 #define EXEC_TRIES 1000
 #define REGION_BYTES_MAX BIT_ULL(40)
-/* What a slice may read: an entry that leads nowhere, or to a huge page; a table of entries. */
+/*
+ * Cost of what a slice reads. An entry that leads nowhere, or to a huge page, costs 1; a table of
+ * entries costs TABLE_COST.
+ */
 #define SLICE_COST 4096
 #define TABLE_COST 64
 
@@ -69,21 +73,21 @@ struct pem_accessed {
 	struct list_head list;
 	struct pem_kmod_probe_data *data;
 	struct pid *pid;
-	const struct cred *cred; /* of who asked */
+	const struct cred *cred; /* credentials of the process that asked */
 	u64 region_bytes;
 	unsigned long from, to;
-	unsigned int begun_run; /* the session's run in which bits were cleared last */
+	unsigned int begun_run; /* the session's run in which bits were last cleared */
 };
 
 struct pass {
 	const struct pem_accessed *of;
-	bool is_told; /* bits were cleared in this run before */
+	bool is_told; /* the bits were already cleared once in this run, so results are written */
 	u32 pid;
-	u64 region; /* the one that is added up */
+	u64 region; /* the region that is being added up */
 	u32 pages, accessed, huge;
 	u32 regions;
 	u64 all_pages, all_accessed, all_huge;
-	int budget; /* of the slice */
+	int budget; /* cost that this slice may still have */
 };
 
 /* --- what was found --- */
@@ -106,7 +110,7 @@ static void end_region(struct pass *pass)
 	pass->pages = pass->accessed = pass->huge = 0;
 }
 
-/* So many pages from addr on; of a huge page regions get their part. */
+/* Count this number of pages from addr on. A huge page is divided among its regions. */
 static void found(struct pass *pass, unsigned long addr, u32 pages, bool young, bool huge)
 {
 	u64 region, left;
@@ -137,7 +141,7 @@ static void sample_huge(struct pass *pass, struct vm_area_struct *vma, pmd_t *pm
 	pmd_t entry = READ_ONCE(*pmd);
 	bool young;
 
-	/* Else it was split meanwhile: the next pass finds its pages. */
+	/* If not, it was split meanwhile. The next pass finds its pages. */
 	if (pmd_present(entry) && pmd_trans_huge(entry)) {
 		young = pmd_young(entry) && pem_clear_young_pmd(vma, addr & PMD_MASK, pmd);
 		if (young)
@@ -159,7 +163,7 @@ static void sample_page(struct pass *pass, struct vm_area_struct *vma, pte_t *pt
 	pte_t entry = ptep_get(pte);
 	bool young;
 
-	/* Special are those without a struct page, and the page of zeros. */
+	/* Special entries are the page of zeros and pages without a struct page. */
 	if (!pte_present(entry) || pte_special(entry) || !pfn_valid(pte_pfn(entry)))
 		return;
 	young = pte_young(entry) && pem_clear_young_pte(vma, addr, pte);
@@ -168,7 +172,7 @@ static void sample_page(struct pass *pass, struct vm_area_struct *vma, pte_t *pt
 	found(pass, addr, 1, young, false);
 }
 
-/* Under rcu_read_lock() since the table was seen. */
+/* The caller has held rcu_read_lock() since it read seen. */
 static void sample_table(struct pass *pass, struct vm_area_struct *vma, pmd_t *pmd, pmd_t seen,
 			 unsigned long addr, unsigned long end)
 {
@@ -205,7 +209,10 @@ static bool is_over(const struct pass *pass, struct mm_struct *mm)
 	return pass->budget <= 0 || need_resched() || mmap_lock_is_contended(mm);
 }
 
-/* Where the walk of a mapping's part that one table of pmds describes has come to. */
+/*
+ * Walk the part of a mapping that one table of pmds describes. Returns the address up to which it
+ * was walked.
+ */
 static unsigned long walk_pmds(struct pass *pass, struct vm_area_struct *vma, pud_t *pud,
 			       unsigned long addr, unsigned long end)
 {
@@ -221,8 +228,8 @@ static unsigned long walk_pmds(struct pass *pass, struct vm_area_struct *vma, pu
 }
 
 /*
- * The same of a mapping's part. Something of it is done, whoever waits, so that a pass comes to its
- * end.
+ * Walk a part of a mapping. Returns the address up to which it was walked. Each call does some of
+ * it, even if other threads wait, so that a pass ends.
  */
 static unsigned long walk(struct pass *pass, struct vm_area_struct *vma, unsigned long addr,
 			  unsigned long end)
@@ -244,7 +251,8 @@ static unsigned long walk(struct pass *pass, struct vm_area_struct *vma, unsigne
 			continue;
 		}
 		pud = pud_offset(p4d, addr);
-		if (pud_none(*pud) || pud_bad(*pud)) /* or one huge page of a device */
+		/* A pud may also be one huge page of a device. */
+		if (pud_none(*pud) || pud_bad(*pud))
 			addr = pud_addr_end(addr, end);
 		else
 			addr = walk_pmds(pass, vma, pud, addr, pud_addr_end(addr, end));
@@ -258,8 +266,8 @@ static bool is_sampled(const struct vm_area_struct *vma)
 }
 
 /*
- * As much as a slice may do, from addr on. Returns where it has come to; to: all is done; addr:
- * this thread is killed.
+ * Walk from addr on as far as one slice allows. Returns the address up to which it was walked: to
+ * if all is done, addr if this thread is killed.
  */
 static unsigned long slice(struct pass *pass, struct mm_struct *mm, unsigned long addr,
 			   unsigned long to)
@@ -287,8 +295,8 @@ static unsigned long slice(struct pass *pass, struct mm_struct *mm, unsigned lon
 
 /*
  * The rules of __ptrace_may_access() and of cap_ptrace_access_check() for
- * PTRACE_MODE_READ_REALCREDS of the current credentials. The process can't change its credentials
- * by exec meanwhile.
+ * PTRACE_MODE_READ_REALCREDS of the current credentials. The caller ensures that the process can't
+ * change its credentials by exec meanwhile.
  */
 static bool may_read(struct task_struct *task, struct mm_struct *mm)
 {
@@ -308,13 +316,14 @@ static bool may_read(struct task_struct *task, struct mm_struct *mm)
 }
 
 /*
- * The memory of the process, held; it may be another than before (exec), and then not be the
- * asker's to read any more. Exec holds the lock from before it changes the memory until it has
- * changed the credentials: without the lock the memory of a program with more rights is found while
- * the process still has the old rights. A process can make exec take as long as it likes, so nobody
- * waits for the lock here.
+ * Get the memory of the process, with a reference. After an exec it is other memory than before,
+ * and the asker may have no right to read it. Exec holds exec_update_lock from before it changes
+ * the memory until it has changed the credentials. Without this lock the memory of a program with
+ * more rights would be found while the process still has its old rights. A process can make exec
+ * take as long as it likes, so this function does not wait for the lock.
  *
- * NULL: -ESRCH, there is none; -EPERM; -EAGAIN, the process is in the middle of exec.
+ * NULL with *error: -ESRCH, there is no memory; -EPERM; -EAGAIN, the process is in the middle of
+ * exec.
  */
 static struct mm_struct *get_memory(const struct pem_accessed *of, int *error)
 {
@@ -345,7 +354,7 @@ static struct mm_struct *get_memory(const struct pem_accessed *of, int *error)
 	return NULL;
 }
 
-/* We alone hold it: its process is gone. */
+/* Do we alone hold the memory? Its process has then ended. */
 static bool is_left_alone(struct mm_struct *mm)
 {
 	return atomic_read(&mm->mm_users) == 1;
@@ -371,7 +380,7 @@ static bool tick(struct pem_ticker *ticker)
 		cond_resched();
 	}
 	mmput(mm);
-	if (addr < of->to) /* a region that is not whole is none */
+	if (addr < of->to) /* a partial region is not reported */
 		return true;
 	end_region(&pass);
 	if (pass.is_told) {
@@ -386,7 +395,7 @@ static bool tick(struct pem_ticker *ticker)
 	return true;
 }
 
-/* --- who is sampled --- */
+/* --- which processes are sampled --- */
 
 static void free_accessed(struct pem_ticker *ticker)
 {
@@ -428,8 +437,8 @@ static struct pem_accessed *find(struct pem_kmod_sampling *sampling, const struc
 }
 
 /*
- * Of a process that is not in the middle of exec for longer than EXEC_TRIES ms; NULL and -EINTR: a
- * signal came.
+ * As get_memory(), but wait up to EXEC_TRIES ms for the end of an exec. NULL with -EINTR: a signal
+ * came.
  */
 static struct mm_struct *await_memory(const struct pem_accessed *of, int *error)
 {
@@ -448,7 +457,7 @@ static struct mm_struct *await_memory(const struct pem_accessed *of, int *error)
 	return NULL;
 }
 
-/* Sample a process that may be read; its pid becomes the new one's. */
+/* Sample a process that may be read. The reference to its pid moves to the new entry. */
 static int add(struct pem_kmod_sampling *sampling, struct pid *pid,
 	       const struct pem_kmod_accessed *asked)
 {
@@ -497,7 +506,7 @@ int pem_accessed__set(struct pem_kmod_sampling *sampling, const struct pem_kmod_
 	of = find(sampling, pid);
 	if (of) {
 		forget(sampling, of);
-		synchronize_rcu(); /* the last record of it is written */
+		synchronize_rcu(); /* wait for its last record */
 	} else if (!asked->interval_us) {
 		rc = -ESRCH;
 	}

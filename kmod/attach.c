@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * attach.c - tracepoints by name, and which probes are registered with them
+ * attach.c - finds tracepoints by name, and registers probes with them
  *
- * The kernel's own tracepoints are looked up once. Those of modules come and go with them: the
- * kernel tells when, of modules already there, too, as soon as one asks to be told
- * (for_each_module_tracepoint() is exported since 6.13 only, and not needed). Names of the kernel's
- * own are unique, since they are the linker's; a module's is taken only if the trace event that it
- * belongs to is of the spec's system, for another module may have one of that name and other
- * parameters.
+ * The kernel's own tracepoints are looked up once. A module's tracepoints come and go with the
+ * module, and a notifier of the kernel tells when. The kernel calls it for modules that are already
+ * loaded, too, when it is registered. (for_each_module_tracepoint() is exported only since 6.13,
+ * and is not needed.) Names of the kernel's own tracepoints are unique, because they are linker
+ * symbols. A module's tracepoint is used only if its trace event belongs to the system in the spec,
+ * because another module may have a tracepoint of this name with other parameters.
  *
- * One lock for the table and for what is registered, of all sessions: so a module that goes finds
- * its probes registered and not about to be. It may be taken under the kernel's lock of modules'
- * tracepoints, and nothing that takes that one is called under it.
+ * One lock protects the table and what is registered, of all sessions. So when a module goes, its
+ * probes are either registered or not, but never about to be registered. The lock may be taken
+ * under the kernel's lock of modules' tracepoints. Under it no function is called that takes the
+ * kernel's lock.
  */
 #include "module.h"
 
@@ -20,16 +21,16 @@
 #include <linux/trace_events.h>
 #include <linux/tracepoint.h>
 
-/* Where an event's probe belongs. */
+/* The tracepoint of an event's probe. */
 struct attach_point {
-	struct tracepoint *tracepoint; /* NULL: this kernel has none now */
+	struct tracepoint *tracepoint; /* NULL: this kernel does not have it now */
 	struct module *owner; /* NULL: the kernel itself */
 };
 
 static DEFINE_MUTEX(attach_lock);
 static LIST_HEAD(sessions);
 static struct attach_point *attach_points; /* by the event's index */
-/* indexes of events with probes, in the order of their tracepoints' names */
+/* Indexes of events with probes, sorted by the names of their tracepoints. */
 static unsigned int *by_name;
 static unsigned int by_name_count;
 
@@ -43,7 +44,7 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(name_of(*(const unsigned int *)a), name_of(*(const unsigned int *)b));
 }
 
-/* The first in by_name whose name is not less. */
+/* The first entry of by_name whose name is not less. */
 static unsigned int lower_bound(const char *name)
 {
 	unsigned int low = 0, high = by_name_count, middle;
@@ -58,10 +59,7 @@ static unsigned int lower_bound(const char *name)
 	return low;
 }
 
-/*
- * Note a tracepoint for the events whose probes belong there. system NULL: the events of any
- * system.
- */
+/* Enter a tracepoint for the events of its name. system NULL: the events of any system. */
 static void note_tracepoint(struct tracepoint *tracepoint, const char *system, struct module *owner)
 {
 	unsigned int at = lower_bound(tracepoint->name), index;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * compat.h - how kernels differ, and how the module differs from BPF: the only file that asks for a
- * kernel's version
+ * compat.h - differences between kernel versions, and between the module and BPF
+ *
+ * No other file asks for the kernel's version.
  */
 #ifndef PEM_KMOD_COMPAT_H
 #define PEM_KMOD_COMPAT_H
@@ -14,13 +15,13 @@
 #include <linux/sched/coredump.h>
 #include <linux/version.h>
 
-/* A spec's kernel='5.18-6.7': from the first release of the one to the last of the other. */
+/* For kernel='5.18-6.7' of a spec: true from release 5.18 on, and up to the last 6.7 release. */
 #define PEM_KERNEL_FROM(major, minor) (LINUX_VERSION_CODE >= KERNEL_VERSION(major, minor, 0))
 #define PEM_KERNEL_UNTIL(major, minor) (LINUX_VERSION_CODE < KERNEL_VERSION(major, (minor) + 1, 0))
 
 /*
- * A probe stays on its CPU. Tracepoints call probes with preemption off, but for those of system
- * calls, since 6.13.
+ * Keep a probe on its CPU. Tracepoints call probes with preemption off. Since 6.13 the tracepoints
+ * of system calls do not.
  */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
 #define pem_pin() preempt_disable_notrace()
@@ -30,7 +31,7 @@
 #define pem_unpin() ((void)0)
 #endif
 
-/* A mapping's flags may not be stored to since 6.3. */
+/* Change a mapping's flags. Since 6.3 vm_flags can't be stored to directly. */
 static inline void pem_vm_flags(struct vm_area_struct *vma, unsigned long set, unsigned long clear)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
@@ -41,8 +42,8 @@ static inline void pem_vm_flags(struct vm_area_struct *vma, unsigned long set, u
 }
 
 /*
- * Take an entry's accessed bit and clear it, in the kernel's own way: on x86 its function is not
- * exported, and is this instruction. The table's lock is held.
+ * Read and clear the accessed bit of an entry, as the kernel does. On x86 the kernel's function is
+ * not exported, and it is this one instruction. The caller holds the page table's lock.
  */
 static inline bool pem_clear_young_pte(struct vm_area_struct *vma, unsigned long addr, pte_t *pte)
 {
@@ -65,8 +66,8 @@ static inline bool pem_clear_young_pmd(struct vm_area_struct *vma, unsigned long
 #endif
 
 /*
- * Reclaim takes it for a set accessed bit, if the kernel was built to (CONFIG_PAGE_IDLE_FLAG); else
- * this does nothing.
+ * Mark a page young, so that reclaim treats it as if its accessed bit was set. Does nothing if the
+ * kernel was built without CONFIG_PAGE_IDLE_FLAG.
  */
 static inline void pem_mark_young(struct page *page)
 {
@@ -77,7 +78,7 @@ static inline void pem_mark_young(struct page *page)
 #endif
 }
 
-/* May others of its user look into this memory? */
+/* May other processes of the owner read this memory? */
 static inline bool pem_is_dumpable(struct mm_struct *mm)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0)
@@ -87,7 +88,7 @@ static inline bool pem_is_dumpable(struct mm_struct *mm)
 #endif
 }
 
-/* What specs call registers by are libbpf's names. */
+/* Specs use libbpf's names of registers. */
 #define PT_REGS_IP(regs) instruction_pointer(regs)
 #if defined(CONFIG_X86_64)
 #define PT_REGS_PARM1_SYSCALL(regs) ((regs)->di)

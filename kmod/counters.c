@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * counters.c - what counters of a CPU hold when another event is raised there: totals since they
- * were opened
+ * counters.c - totals of a CPU's counters, read when another event is raised there. A total counts
+ * from when its counter was opened.
  *
- * A counter is perf's own, opened on each CPU and pinned there, so that it is never multiplexed:
- * what has no room in the hardware is refused when it is opened, and who may not observe CPUs is
- * (perf asks itself: perf_allow_cpu()). One that loses its place later (perf stops a pinned counter
- * that it can't place again) gives no value from then on, and the record says so; so does one of a
- * CPU that just came online and has none yet. Threads share a CPU's counters: what one of them used
- * is the difference between two readings in a row on that CPU, which is the later one's thread's,
- * if they are read at every context switch: a switch reads in the thread that leaves.
+ * The counters are perf's own. Each is opened on each CPU and pinned, so it is never multiplexed.
+ * Opening fails if the hardware has no room for it, or if the user may not observe CPUs (perf
+ * checks this itself: perf_allow_cpu()). A counter may lose its hardware later, because perf stops
+ * a pinned counter that it can't place again. It then has no value any more, and records say so.
+ * They also say so for a CPU that has just come online and has no counter yet. The threads of a CPU
+ * share its counters. If counters are read at every context switch, the difference between two
+ * successive readings on a CPU is what the thread of the later reading used, because a switch reads
+ * in the thread that leaves.
  *
- * What the kernel exports: perf_event_create_kernel_counter() and its opposite, and not
- * perf_event_read_local(). On the counter's own CPU and with interrupts off, reading is what that
- * function does: ask the PMU, then take the count. It may be done in an NMI, too, but for software
- * clocks, and but for a CPU interrupted while it reads; a CPU that reads is marked, and an NMI that
- * finds the mark has no values. Values of other CPUs are never read.
+ * The kernel exports perf_event_create_kernel_counter() and its opposite, but not
+ * perf_event_read_local(). On the counter's own CPU, with interrupts off, this file does what that
+ * function does: ask the PMU, then read the count. This is also allowed in an NMI, except for
+ * software clocks and except for an NMI that interrupts a read. So a CPU that reads sets a mark,
+ * and an NMI that finds the mark has no values. Values of other CPUs are never read.
  *
- * A CPU that goes offline takes its counters' place away, and perf does not give it back when the
- * CPU returns. They are then opened anew, in a worker: opening takes the lock on CPUs (static
- * keys), which the hotplug callback's caller holds. They begin at zero.
+ * When a CPU goes offline its counters lose their hardware, and perf does not restore it when the
+ * CPU returns. The counters are then opened again in a worker. Opening takes the lock on CPUs
+ * (static keys), which the caller of the hotplug callback holds. They begin at zero.
  *
- * Synchronization: a probe reads its own CPU's pointers, with preemption off; the worker replaces
- * them and releases what was there after an RCU grace period. The lock is the worker's against
- * itself and close.
+ * Synchronization: a probe reads its own CPU's pointers, with preemption off. The worker replaces
+ * the pointers and releases the old counters after an RCU grace period. The lock excludes the
+ * worker and close from each other.
  */
 #include "sampling.h"
 
@@ -46,7 +47,7 @@ struct pem_counters {
 	struct counters_cpu __percpu *cpus;
 	struct hlist_node hotplug;
 	struct work_struct work;
-	struct mutex lock; /* of opening and closing */
+	struct mutex lock; /* Held while counters are opened or closed. */
 	u32 count;
 	struct perf_event_attr attr[PEM_KMOD_COUNTERS_MAX];
 };
@@ -55,7 +56,10 @@ static int hotplug_state;
 
 /* --- reading: in probes --- */
 
-/* Is the counter counting on this CPU? Interrupts are off, so that it stays so. */
+/*
+ * Read a counter. False: it does not count on this CPU. Interrupts are off, so this can't change
+ * meanwhile.
+ */
 static bool read_one(struct perf_event *event, u64 *value)
 {
 	if (!event || READ_ONCE(event->oncpu) != smp_processor_id())
@@ -65,7 +69,10 @@ static bool read_one(struct perf_event *event, u64 *value)
 	return true;
 }
 
-/* Where the thread entered the kernel; the stack's top keeps it, whatever interrupted it since. */
+/*
+ * The address where the thread entered the kernel. It stays at the top of the stack while
+ * interrupts nest.
+ */
 static u64 user_pc(void)
 {
 	return current->flags & PF_KTHREAD ? 0 : instruction_pointer(task_pt_regs(current));
@@ -105,7 +112,8 @@ static int fill(struct perf_event_attr *attr, const struct pem_kmod_counter *ask
 	if (asked->flags & ~(PEM_KMOD_EXCLUDE_USER | PEM_KMOD_EXCLUDE_KERNEL))
 		return -EINVAL;
 	/*
-	 * To be counted these are put into the kernel, ftrace:function into each of its functions.
+	 * To count them the kernel changes its own code. ftrace:function changes each of its
+	 * functions.
 	 */
 	if (asked->type == PERF_TYPE_TRACEPOINT || asked->type == PERF_TYPE_BREAKPOINT)
 		return -EOPNOTSUPP;
@@ -123,15 +131,15 @@ static int fill(struct perf_event_attr *attr, const struct pem_kmod_counter *ask
 }
 
 /*
- * Those of perf's own that put themselves into the kernel, or programs: their types are handed out
- * at boot.
+ * perf's own PMUs that put breakpoints into the kernel or into programs. Their type numbers are
+ * assigned at boot.
  */
 static bool is_probe(const struct pmu *pmu)
 {
 	return pmu->name && (!strcmp(pmu->name, "kprobe") || !strcmp(pmu->name, "uprobe"));
 }
 
-/* An event counting on that CPU, NULL if the CPU is offline, or an error. */
+/* Open an event that counts on this CPU. Returns NULL if the CPU is offline, or ERR_PTR. */
 static struct perf_event *open_event(struct perf_event_attr *attr, unsigned int cpu)
 {
 	struct perf_event *event;
@@ -140,7 +148,8 @@ static struct perf_event *open_event(struct perf_event_attr *attr, unsigned int 
 	event = perf_event_create_kernel_counter(attr, cpu, NULL, NULL, NULL);
 	if (IS_ERR(event))
 		return PTR_ERR(event) == -ENODEV && !cpu_online(cpu) ? NULL : event;
-	if (event->cpu != cpu) /* one counter for many CPUs, as of a memory controller */
+	/* One counter counts for many CPUs, such as that of a memory controller. */
+	if (event->cpu != cpu)
 		rc = -EOPNOTSUPP;
 	else if (is_probe(event->pmu))
 		rc = -EOPNOTSUPP;
@@ -157,7 +166,7 @@ static bool is_dead(const struct perf_event *event)
 	return !event || READ_ONCE(event->state) < PERF_EVENT_STATE_INACTIVE;
 }
 
-/* Open what a CPU lacks. 0; or -errno, and *failed is the counter's index. */
+/* Open the counters that a CPU lacks. Returns 0; or -errno, and *failed is the counter's index. */
 static int open_cpu(struct pem_counters *counters, unsigned int cpu, u32 *failed)
 {
 	struct counters_cpu *mine = per_cpu_ptr(counters->cpus, cpu);
@@ -196,7 +205,10 @@ static int open_all(struct pem_counters *counters, u32 *failed)
 	return rc;
 }
 
-/* What can't be had any more is missing in the records. */
+/*
+ * Open counters of a CPU that returned. Counters that can't be opened again are missing in the
+ * records.
+ */
 static void open_later(struct work_struct *work)
 {
 	u32 failed;
@@ -232,7 +244,7 @@ static void free_counters(struct pem_counters *counters)
 	kfree(counters);
 }
 
-/* All that was asked for, checked, and nothing opened. */
+/* Check and copy what was asked for. Nothing is opened yet. */
 static struct pem_counters *new_counters(struct pem_kmod_counters *asked)
 {
 	struct pem_counters *counters;
@@ -275,7 +287,7 @@ int pem_counters__open(struct pem_kmod_probe_data *data, struct pem_kmod_counter
 	counters = new_counters(asked);
 	if (IS_ERR(counters))
 		return PTR_ERR(counters);
-	/* First, so that no CPU comes unseen. */
+	/* The notifier is added first, so that no CPU is missed. */
 	rc = cpuhp_state_add_instance_nocalls(hotplug_state, &counters->hotplug);
 	if (rc)
 		goto fail;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * device.c - /dev/pem: the module's beginning and end, and ioctls from user space to the files that
- * do them
+ * device.c - /dev/pem: init and exit of the module, and ioctls, which call the functions of other
+ * files
  *
- * Everything from user space is copied once and checked by who uses it. Structures may be of an
- * older or newer user: see pem/kmod.h.
+ * Each value from user space is copied once and checked by the function that uses it. A structure
+ * may come from an older or newer user: see pem/kmod.h.
  */
 #include "module.h"
 
@@ -30,7 +30,7 @@ static int pem_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* --- structures of their user's size, which is their first word --- */
+/* --- structures of user space: their first word is their size --- */
 
 static int copy_in(void *to, size_t bytes, void __user *from)
 {
@@ -42,7 +42,7 @@ static int copy_in(void *to, size_t bytes, void __user *from)
 	if (user_bytes < sizeof(user_bytes) || user_bytes > PAGE_SIZE)
 		return user_bytes > PAGE_SIZE ? -E2BIG : -EINVAL;
 	rc = copy_struct_from_user(to, bytes, from, user_bytes);
-	/* As it was checked, not as it may be meanwhile. */
+	/* The size that was checked. User space may have changed it meanwhile. */
 	*(u32 *)to = user_bytes;
 	return rc;
 }
@@ -52,7 +52,7 @@ static int copy_out(void __user *to, const void *from, size_t bytes)
 	return copy_to_user(to, from, min_t(size_t, *(const u32 *)from, bytes)) ? -EFAULT : 0;
 }
 
-/* --- the ioctls, in the order of their numbers; each under the session's lock, but WORK --- */
+/* --- the ioctls, in the order of their numbers; all but WORK run under the session's lock --- */
 
 static int do_info(struct pem_kmod_session *session, void __user *arg)
 {
@@ -129,7 +129,10 @@ static int do_target(struct pem_kmod_session *session, void __user *arg)
 						      : pem_target__add(session, target.pid);
 }
 
-/* Called with two arguments, ioctl() passes whatever is in the third one's register. */
+/*
+ * The argument is not used. If ioctl() is called with two arguments, it passes whatever its third
+ * register holds.
+ */
 static int do_start(struct pem_kmod_session *session, void __user *unused)
 {
 	return pem_kmod_session__start(session);
@@ -167,7 +170,7 @@ static int do_free(struct pem_kmod_session *session, void __user *arg)
 						      : pem_kmod_pool__free(session, &chunks);
 }
 
-/* Those of sampling.h are of a session that is set up, and may run. */
+/* The ioctls of sampling.h need a session that is set up. It may run. */
 
 static int do_counters(struct pem_kmod_session *session, void __user *arg)
 {
@@ -212,7 +215,8 @@ static int (*const ioctls[])(struct pem_kmod_session *session, void __user *arg)
 };
 
 /*
- * By number: size and direction are of the user's header, and he says his structure's size in it.
+ * Dispatch by number only: size and direction come from the user's header, and the user's structure
+ * holds its own size.
  */
 static long pem_ioctl(struct file *file, unsigned int command, unsigned long arg)
 {
@@ -222,7 +226,8 @@ static long pem_ioctl(struct file *file, unsigned int command, unsigned long arg
 
 	if (_IOC_TYPE(command) != _IOC_TYPE(PEM_KMOD_INFO))
 		return -ENOTTY;
-	if (number == _IOC_NR(PEM_KMOD_WORK)) /* it takes as long as the session runs */
+	/* Without the lock, because it takes as long as the session runs. */
+	if (number == _IOC_NR(PEM_KMOD_WORK))
 		return pem_tickers__work(&session->sampling.tickers);
 	if (number >= ARRAY_SIZE(ioctls))
 		return -ENOTTY;
@@ -286,7 +291,7 @@ no_pools:
 	return rc;
 }
 
-/* No file is open: each holds the module. */
+/* No file is open here, because each open file holds the module. */
 static void __exit pem_end_module(void)
 {
 	misc_deregister(&device);

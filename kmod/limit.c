@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * limit.c - how much memory a user's sessions may take together, and how many he may have
+ * limit.c - limits the memory and the number of all sessions of one user
  *
- * A user is one entry of a list from his first open file to his last. One lock for all: who opens a
- * file or makes a pool comes here, and nobody else.
+ * A user has one entry in a list, from the first open file to the last. One lock is enough: only
+ * opening a file and making a pool take it.
  */
 #include "module.h"
 
@@ -23,8 +23,9 @@ struct pem_kmod_user {
 	u64 used_bytes;
 };
 
-#define DEFAULT_SHARE 8 /* of the machine's memory */
-#define FILES_MAX 64 /* what a session takes before SETUP is not counted as memory */
+#define DEFAULT_SHARE 8 /* 1 / 8 of the machine's memory */
+/* The memory of a session before SETUP is not counted, so the number of files is limited. */
+#define FILES_MAX 64
 
 static int limit_mb = -1;
 module_param(limit_mb, int, 0644);
@@ -47,9 +48,9 @@ static struct pem_kmod_user *find_locked(kuid_t uid)
 }
 
 /*
- * Whom the current process's files are counted for. In a user namespace an ordinary user has
- * thousands of user ids (/etc/subuid), so all of them count as the namespace's owner. Of one that
- * root made each id is a user.
+ * The user whose limits apply to the current process. In a user namespace an ordinary user has
+ * thousands of user ids (/etc/subuid), so they all count as the namespace's owner. In a namespace
+ * that root made, each id is a user of its own.
  */
 static kuid_t accountable_user(void)
 {
@@ -61,7 +62,7 @@ static kuid_t accountable_user(void)
 	return uid_eq(owner, GLOBAL_ROOT_UID) ? current_uid() : owner;
 }
 
-/* Who opens the file; or ERR_PTR: no memory, or he has too many files. */
+/* Get the user that opens the file. ERR_PTR: no memory, or the user has too many files. */
 struct pem_kmod_user *pem_kmod_user__get(void)
 {
 	struct pem_kmod_user *made = kzalloc(sizeof(*made), GFP_KERNEL_ACCOUNT), *user;

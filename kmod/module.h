@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * module.h - what the module's files know of each other
+ * module.h - what the files of the module share
  *
- * Not here: what probes see (pem_kmod.h).
+ * Not here: what probes use (pem_kmod.h).
  *
  * Locks, outermost first:
- *	session->lock       one ioctl at a time: state, rules, what is taken and freed
- *	module list         the kernel's (tracepoint_module_list_mutex): held when it tells of
- *			    modules that come and go
+ *	session->lock       one ioctl at a time: state, rules, chunks taken and freed
+ *	module list         the kernel's tracepoint_module_list_mutex. The kernel holds it while it
+ *			    calls the notifier of modules that come and go.
  *	attach lock         (attach.c) which probes are registered, of all sessions
- *	tracepoints_mutex   the kernel's, when a probe is registered; takes cpus_read_lock() within
- *	cpus_read_lock()    the kernel's: no CPU comes or goes. Nothing above is taken under it, nor
- *			    by a CPU that comes.
+ *	tracepoints_mutex   the kernel's. Registering a probe takes it, and cpus_read_lock() inside.
+ *	cpus_read_lock()    the kernel's: no CPU comes or goes. No lock above is taken under it. The
+ *			    callback of a CPU that comes takes no lock above either.
  *	user lock           (limit.c) a spinlock
- *	tickers' lock       (ticker.c) a spinlock; a thread in PEM_KMOD_WORK takes nothing else of
- *			    these
- * mmap() and poll() take none of them: they read pools, which are published once and live until the
- * file is released. A CPU that comes online takes none of the session's: it makes a pool where
- * there is none.
+ *	tickers' lock       (ticker.c) a spinlock. A thread in PEM_KMOD_WORK takes no other lock of
+ *			    this list.
+ *
+ * mmap() and poll() take none of these locks. They read pools. A pool is published once and lives
+ * until the file is released. The callback of a CPU that comes takes no lock of the session. It
+ * makes a pool only for a CPU that has none.
  */
 #ifndef PEM_KMOD_MODULE_H
 #define PEM_KMOD_MODULE_H
@@ -46,13 +47,14 @@ enum pem_kmod_session_state {
 };
 
 struct pem_kmod_session_event {
-	struct pem_kmod_rule *rule; /* what the user asked for last; NULL: nothing yet */
-	/* what probes see: the rule, or a copy with more flags; NULL: none */
+	/* The rule that the user asked for last. NULL: the user asked for none yet. */
+	struct pem_kmod_rule *rule;
+	/* The rule that probes see: the user's rule, or a copy with more flags. NULL: none. */
 	struct pem_kmod_rule *live;
 	bool is_attached; /* under the attach lock */
 };
 
-/* A chunk that was full when it was found. */
+/* A full chunk as the search of take.c found it. */
 struct pem_full_chunk {
 	u64 begin;
 	u32 index;
@@ -64,66 +66,82 @@ struct pem_kmod_pool {
 	unsigned long page_count;
 	void *memory; /* the pages, one after another */
 	struct pem_ring ring;
-	atomic_t full; /* chunks; in an overwrite pool at least so many */
-	struct pem_full_chunk *found; /* as many as chunks; which of them are what: take.c */
+	/* Number of full chunks. An overwrite pool has at least this number. */
+	atomic_t full;
+	/* As many entries as the pool has chunks. take.c describes how it divides them. */
+	struct pem_full_chunk *found;
 	u32 found_count;
 	struct irq_work wake;
 };
 
 /* An open file. */
 struct pem_kmod_session {
-	struct mutex lock; /* one ioctl at a time */
-	/* released when pools are there; poll and mmap acquire it */
+	struct mutex lock;
+	/*
+	 * SETUP stores it with release after it has stored the pools. poll and mmap load it with
+	 * acquire.
+	 */
 	enum pem_kmod_session_state state;
 	struct pem_kmod_setup setup;
 	struct pem_kmod_user *user;
-	bool is_exempt; /* from the user's limit */
+	/* The limit of the user does not apply. */
+	bool is_exempt;
 	struct hlist_node hotplug;
 	struct list_head all; /* under the attach lock */
 	wait_queue_head_t wait;
-	/* of who called SETUP: CPUs' pools that come later are his, too */
+	/*
+	 * Memory control group of the caller of SETUP. It is charged for pools of CPUs that come
+	 * later, too.
+	 */
 	struct mem_cgroup *memcg;
-	struct pem_kmod_pool **pools; /* by CPU; released when complete, never changed again */
-	struct pem_kmod_session_event *events; /* by the event's index */
+	/*
+	 * Indexed by CPU. A complete pool is stored with release, and the entry does not change
+	 * afterwards.
+	 */
+	struct pem_kmod_pool **pools;
+	struct pem_kmod_session_event *events; /* indexed by the event's index */
 	struct pem_kmod_rule *retired; /* rules that probes may still see */
 	unsigned int retired_count;
 	struct pem_kmod_sampling sampling;
-	bool is_logging; /* some event is logged: then context switches are, too */
+	/* An event is logged. Context switches are then logged, too. */
+	bool is_logging;
 	struct pem_kmod_probe_data probe_data;
 };
 
-/* session.c: an open file's life. All but new and free under the session's lock. */
+/* session.c: the life of an open file. Callers hold the session's lock, except for new and free. */
 struct pem_kmod_session *pem_kmod_session__new(void);
 void pem_kmod_session__free(struct pem_kmod_session *session);
 int pem_kmod_session__setup(struct pem_kmod_session *session, const struct pem_kmod_setup *setup);
 int pem_kmod_session__start(struct pem_kmod_session *session);
 int pem_kmod_session__stop(struct pem_kmod_session *session);
 
-/* rule.c: what is wanted of events. Under the session's lock. */
+/* rule.c: the rules of events. Callers hold the session's lock. */
 int pem_kmod_rule__set(struct pem_kmod_session *session, const struct pem_kmod_event *wanted);
 int pem_kmod_rule__apply_all(struct pem_kmod_session *session);
-/* No probe sees them any more: its caller has waited. */
+/* Free the retired rules. The caller has waited until no probe sees them. */
 void pem_kmod_rule__free_retired(struct pem_kmod_session *session);
 void pem_kmod_rule__free_all(struct pem_kmod_session *session);
 
-/* pool.c: memory of CPUs, mapped, waited for, taken and freed. */
+/* pool.c: the pools of CPUs: made, mapped, polled. */
 int pem_kmod_pool__init(void);
 void pem_kmod_pool__exit(void);
 int pem_kmod_pool__make_all(struct pem_kmod_session *session);
 void pem_kmod_pool__free_all(struct pem_kmod_session *session);
-/* Nothing of the CPU is anybody's: what its probes raise is counted elsewhere. */
+/* Initialize a CPU's state without a pool. Events of its probes are counted in the spare ring. */
 void pem_kmod_pool__make_idle(struct pem_kmod_cpu *mine, unsigned int cpu);
 struct pem_kmod_pool *pem_kmod_pool__of(struct pem_kmod_session *session, u32 cpu);
 int pem_kmod_pool__map(struct pem_kmod_session *session, struct vm_area_struct *vma);
 __poll_t pem_kmod_pool__poll(struct pem_kmod_session *session);
-/* Give writers' chunks to the consumer. No probe runs. */
+/* Give the chunks of all writers to the consumer. No probe may run. */
 void pem_kmod_pool__retire_all(struct pem_kmod_session *session);
 
-/* take.c: full chunks to the consumer, and back. Under the session's lock. */
+/*
+ * take.c: gives full chunks to the consumer and takes them back. Callers hold the session's lock.
+ */
 int pem_kmod_pool__take(struct pem_kmod_session *session, struct pem_kmod_chunks *chunks);
 /*
- * Put back the first count that the last call of take, which was of that CPU, gave: its caller
- * could not be told.
+ * Put back the first count chunks that the last call of pem_kmod_pool__take returned. That call
+ * must have been for this CPU. The ioctl uses it if it could not copy the chunks to its caller.
  */
 void pem_kmod_pool__untake(struct pem_kmod_session *session, u32 cpu, u32 count);
 int pem_kmod_pool__free(struct pem_kmod_session *session, const struct pem_kmod_chunks *chunks);
@@ -135,16 +153,19 @@ void pem_attach__add_session(struct pem_kmod_session *session);
 void pem_attach__remove_session(struct pem_kmod_session *session);
 bool pem_attach__has(unsigned int index);
 int pem_attach__set(struct pem_kmod_session *session, unsigned int index, bool on);
-/* A tracepoint of the kernel itself, or NULL. */
+/* Find a tracepoint of the kernel itself, not of a module. NULL: there is none of this name. */
 struct tracepoint *pem_attach__find(const char *name);
 
-/* target.c: which processes a session is about. Under the session's lock. */
+/* target.c: the processes that a session observes. Callers hold the session's lock. */
 int pem_target__init(struct pem_kmod_session *session);
 void pem_target__exit(struct pem_kmod_session *session);
 int pem_target__add(struct pem_kmod_session *session, u32 pid);
 u32 pem_target__lost(const struct pem_kmod_session *session);
 
-/* limit.c: a user's memory in all of his sessions. get: ERR_PTR on failure. */
+/*
+ * limit.c: the memory of one user in all of the user's sessions. pem_kmod_user__get returns ERR_PTR
+ * on failure.
+ */
 struct pem_kmod_user *pem_kmod_user__get(void);
 void pem_kmod_user__put(struct pem_kmod_user *user);
 int pem_kmod_user__charge(struct pem_kmod_user *user, u64 bytes, bool is_exempt);

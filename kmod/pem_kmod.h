@@ -3,23 +3,23 @@
  * pem_kmod.h - what the module's probes call: is the event wanted, room for a record, its commit,
  * its statistic
  *
- * The probes themselves, one per tracepoint event, are generated from the specs (pem_kmod_events.h,
- * by codegen/backends/kmod.c). A record is the same as everywhere (pem/abi.h), and so is the ring
- * (pem/ring.h). Here is what every event does; what only some do, as beginning a chunk, is in
- * record.c. Not here: who makes a session and its pools (session.c, pool.c), and registers probes
- * with tracepoints (attach.c).
+ * The probes are generated from the specs, one for each tracepoint event (pem_kmod_events.h, by
+ * codegen/backends/kmod.c). Records are laid out as pem/abi.h says, and the ring as pem/ring.h
+ * says, as in programs. This file holds the steps of every event. record.c holds the steps of some
+ * events only, such as beginning a chunk. Not here: making a session and its pools (session.c,
+ * pool.c), registering probes with tracepoints (attach.c).
  *
- * Who runs with whom. A probe runs with preemption off, and what it writes belongs to its CPU
- * alone. It may interrupt another on its CPU (interrupt, NMI, a fault while it reads memory): each
- * depth of nesting has a writer, and so a lane and a chunk, of its own. So nothing here needs a
- * lock. A session is set up before its first probe is registered, and taken down after
- * tracepoint_synchronize_unregister() found the last one gone; what changes in between is a rule,
- * which is never written to once probes can see it (rule.c).
+ * Concurrency: a probe runs with preemption off. It writes only memory of its CPU. A probe may
+ * interrupt another probe on the same CPU (interrupt, NMI, a fault while a probe reads memory).
+ * Each depth of nesting has its own writer, and so its own lane and chunk. So nothing here needs a
+ * lock. A session is set up before its first probe is registered. It is taken down after
+ * tracepoint_synchronize_unregister() has waited for the last probe. Only rules change between. A
+ * rule does not change once probes can see it (rule.c).
  */
 #ifndef PEM_KMOD_H
 #define PEM_KMOD_H
 
-/* A test compiles this in user space, with a kernel of its own. */
+/* A unit test compiles this file in user space, with stand-ins for the kernel's functions. */
 #ifdef __KERNEL__
 #include "compat.h"
 
@@ -39,44 +39,53 @@
 #include <pem/predicate.h>
 #include <pem/ring.h>
 
-/* thread, soft interrupt, interrupt, NMI; a fault in one of them takes the next */
+/* thread, soft interrupt, interrupt, NMI. A fault in one of them takes the next depth. */
 #define PEM_KMOD_DEPTH 4
 
 struct pem_counters;
 struct pem_kmod_pool;
 struct pem_kmod_targets;
 
-/* What is wanted of an event. Probes see it by one pointer; it never changes then. */
+/* The demand of one event, as probes see it through one pointer. It does not change then. */
 struct pem_kmod_rule {
 	/*
-	 * PEM_ACTION(...), not 0. FILTER: ask for what follows. PEM_KACTION_TREE: and for the
-	 * target.
+	 * PEM_ACTION(...), not 0. With PEM_ACTION_FILTER a probe tests the members below. With
+	 * PEM_KACTION_TREE it also asks whether the process is a target.
 	 */
 	uint64_t action;
-	uint32_t pid, tid; /* 0: any; the kernel's own numbers */
+	/* Process and thread, as the kernel numbers them globally. 0: any. */
+	uint32_t pid, tid;
 	uint32_t cpu; /* PEM_NO_CPU: any */
 	uint32_t distribution;
 	uint32_t test_count;
-	bool is_copy; /* not what the user asked for, but that and more (rule.c) */
-	struct pem_kmod_rule *next; /* of those that probes may still see (rule.c) */
-	struct pem_test tests[]; /* checked */
+	/* Not the user's rule but a copy with more flags (rule.c). */
+	bool is_copy;
+	/* Next in the list of retired rules (rule.c). */
+	struct pem_kmod_rule *next;
+	/* The predicate. It was checked when the rule was made. */
+	struct pem_test tests[];
 };
 
-/* What a CPU writes with. */
+/* State of one CPU's probes. */
 struct pem_kmod_cpu {
-	/* Probes under way. Of a CPU without a pool PEM_KMOD_DEPTH, as if no depth was left. */
+	/*
+	 * Number of probes that run now. A CPU without a pool has PEM_KMOD_DEPTH here, so no probe
+	 * enters.
+	 */
 	uint32_t depth;
 	uint32_t number;
-	/* process id << 32 | thread id: whose the records after the last one are */
+	/* process id << 32 | thread id that the next record of this CPU belongs to */
 	uint64_t logged_thread;
 	/*
-	 * The last answer whether a process is of the target: the process, and 1 if it is; 0 while
-	 * it changes.
+	 * The last answer to "is this process a target?": the process, with bit 0 set if it is one.
+	 * 0 while the answer changes.
 	 */
 	unsigned long context;
-	uint32_t context_generation; /* of the targets when it was asked */
-	uint32_t retired; /* chunks of an overwrite pool: they may be reclaimed */
-	uint64_t searched; /* what was offered << 32 | chunks searched in vain since (record.c) */
+	uint32_t context_generation; /* targets->generation when the answer was found */
+	/* Number of chunks retired in an overwrite pool. They may be reclaimed. */
+	uint32_t retired;
+	/* offered() of record.c << 32 | number of chunks searched in vain since that offer */
+	uint64_t searched;
 	struct pem_kmod_pool *pool;
 	struct pem_ring ring;
 	struct pem_writer writers[PEM_KMOD_DEPTH];
@@ -87,28 +96,33 @@ struct pem_kmod_probe_data {
 	struct pem_kmod_cpu __percpu *cpus;
 	struct pem_kmod_targets *targets; /* NULL: no rule says PEM_KACTION_TREE */
 	struct pem_counters *counters; /* NULL: no rule says PEM_KACTION_COUNTERS */
-	const struct pem_ring *spare; /* its lane 0 counts what CPUs without a pool raise */
+	const struct pem_ring *spare; /* Its lane 0 counts events of CPUs without a pool. */
 	atomic64_t statistics_lost;
-	const struct pem_kmod_rule __rcu *rule[]; /* by the event's index; NULL: not wanted */
+	/* Indexed by the event's index; NULL: not wanted. */
+	const struct pem_kmod_rule __rcu *rule[];
 };
 
-/* A generated probe, and where it belongs. Its index is the event's in rules and cells. */
+/*
+ * A generated probe and its tracepoint. Its index in pem_kmod_probes is the index of its event in
+ * rules and cells.
+ */
 struct pem_kmod_probe {
 	uint32_t event_id;
-	uint32_t fixed_bytes; /* of its record: what predicates may test */
-	/* "system:name"; NULL: this kernel has none, or its headers declare none */
+	uint32_t fixed_bytes; /* bytes of the record that a predicate may test */
+	/* "system:name". NULL: this kernel has no such tracepoint, or its headers declare none. */
 	const char *tracepoint;
-	/* void (*)(void *data, ...), with the tracepoint's parameters; NULL: the same */
+	/* void (*)(void *data, ...), with the tracepoint's parameters. NULL as for tracepoint. */
 	void *probe;
-	bool is_emitted; /* no tracepoint's: the module raises it itself (sampling.h) */
+	/* The module raises the event itself (sampling.h). It has no tracepoint. */
+	bool is_emitted;
 };
 
 extern const struct pem_kmod_probe pem_kmod_probes[];
 extern const unsigned int pem_kmod_probe_count;
 
 /*
- * Of the event that sets a CPU's thread (generated): its index, PEM_KMOD_NO_EVENT if there is none,
- * and its record.
+ * The event that sets a CPU's thread, generated: its index, the bytes of its record, its id, and a
+ * function that fills its record. The index is PEM_KMOD_NO_EVENT if there is no such event.
  */
 #define PEM_KMOD_NO_EVENT (~0u)
 extern const unsigned int pem_switch_index;
@@ -118,21 +132,21 @@ void pem_switch_fill(uint8_t *record, uint32_t previous_tid, uint32_t pid, uint3
 
 /*
  * Has a probe the tracepoint's own prototype? The kernel's headers declare a function for each
- * tracepoint that takes nothing else; it serves to choose among alternatives, and to have the
- * compiler name both prototypes where they differ.
+ * tracepoint that accepts only this prototype. PEM_KMOD_FITS chooses among alternatives by it.
+ * PEM_KMOD_CHECK makes the compiler name both prototypes where they differ.
  */
 #define PEM_KMOD_FITS(tracepoint, probe)                                                           \
 	__builtin_types_compatible_p(typeof(&check_trace_callback_type_##tracepoint),              \
 				     void (*)(typeof(&(probe))))
 #define PEM_KMOD_CHECK(tracepoint, probe) check_trace_callback_type_##tracepoint(probe)
-/* What a choice is about. */
+/* What a choice among alternatives results in. */
 #define PEM_KMOD_YES(system, tracepoint, probe) 1
 #define PEM_KMOD_NAME(system, tracepoint, probe) #system ":" #tracepoint
 #define PEM_KMOD_PROBE(system, tracepoint, probe) probe
 
 /*
- * An event on its way. Never passed by its address to what is not inlined: so it stays in
- * registers.
+ * An event while its probe runs. Its address is never passed to a function that is not inlined, so
+ * that it stays in registers.
  */
 struct pem_kevent {
 	struct pem_kmod_probe_data *data;
@@ -149,17 +163,20 @@ struct pem_kevent {
 /* --- counters.c --- */
 
 /*
- * Read the session's counters on this CPU, in front of an event that is about to be recorded, and
- * record that.
+ * Read the session's counters on this CPU and record them. A probe calls it before it records an
+ * event for which the session reads counters.
  */
 void pem_counters_read(struct pem_kmod_probe_data *data, uint32_t event_id);
 
 /* --- record.c --- */
 
-/* Is it wanted here and now, as its action and rule say: target, process, thread, CPU? */
+/*
+ * Is the event wanted here and now? Tests what its action and rule ask for: target, process,
+ * thread, CPU.
+ */
 bool pem_kmod_here(struct pem_kmod_probe_data *data, struct pem_kmod_cpu *cpu,
 		   const struct pem_kmod_rule *rule, uint64_t action);
-/* The same of a context switch: it is wanted if one of the two threads is. */
+/* As pem_kmod_here(), for a context switch: it is wanted if one of its two threads is. */
 bool pem_kmod_here_switch(struct pem_kmod_probe_data *data, struct pem_kmod_cpu *cpu,
 			  const struct pem_kmod_rule *rule, const struct task_struct *prev,
 			  const struct task_struct *next);
@@ -167,23 +184,23 @@ bool pem_kmod_here_switch(struct pem_kmod_probe_data *data, struct pem_kmod_cpu 
 void pem_kmod_no_lane(struct pem_kmod_probe_data *data, struct pem_kmod_cpu *cpu, uint32_t index,
 		      uint32_t flags);
 /*
- * Room for a record of at most bytes, after a switch to thread where one is needed. NULL: none, and
- * it is counted.
+ * Reserve room for a record of at most this number of bytes. Writes a switch to thread before it
+ * where one is needed. NULL: there is no room. The record is then counted as discarded.
  */
 uint8_t *pem_kmod_reserve(struct pem_kmod_cpu *cpu, struct pem_writer *w, struct pem_cell *cell,
 			  uint64_t now, uint32_t bytes, uint64_t thread);
-/* The same for the record of a switch itself. */
+/* As pem_kmod_reserve(), for the record of a switch itself. */
 uint8_t *pem_kmod_reserve_switch(struct pem_kmod_cpu *cpu, struct pem_writer *w,
 				 struct pem_cell *cell, uint64_t now, uint32_t bytes);
-/* Add a value to what the statistic keeps beside its cell. */
+/* Add a value to the distribution of the statistic. */
 void pem_kmod_add_distribution(const struct pem_ring *ring, const struct pem_kmod_rule *rule,
 			       uint32_t lane, uint64_t value);
-/* Give a writer's chunk to the consumer. */
+/* Give the chunk of a writer to the consumer. */
 void pem_kmod_retire(struct pem_kmod_cpu *cpu, struct pem_writer *w);
-/* A chunk of the CPU became full (pool.c). */
+/* Wake the consumer if needed: a chunk of the CPU became full (pool.c). */
 void pem_kmod_filled(struct pem_kmod_cpu *cpu);
 
-/* Who a record is of, which follows a switch to that task. */
+/* Process and thread of the records that follow a switch to this task. */
 PEM_INLINE uint64_t pem_thread_of(const struct task_struct *task)
 {
 	return (uint64_t)(uint32_t)task->tgid << 32 | (uint32_t)task->pid;
@@ -202,15 +219,15 @@ PEM_INLINE bool pem_begin_flags(struct pem_kevent *e, void *data, uint32_t index
 	return true;
 }
 
-/* Is event index wanted at all? If so, one of pem_reject(), pem_enter() has to follow. */
+/* Is the event of this index wanted at all? If true, pem_reject() or pem_enter() must follow. */
 PEM_INLINE bool pem_begin(struct pem_kevent *e, void *data, uint32_t index)
 {
 	return pem_begin_flags(e, data, index, 0);
 }
 
 /*
- * An interval of scope 'system' begins or ends in whatever process runs: the target is not asked
- * for.
+ * As pem_begin(), for an interval of scope 'system'. Such an interval begins or ends in any
+ * process, so the target is not tested.
  */
 PEM_INLINE bool pem_begin_system(struct pem_kevent *e, void *data, uint32_t index)
 {
@@ -230,7 +247,7 @@ PEM_INLINE bool pem_here_switch(const struct pem_kevent *e, const struct task_st
 	return pem_kmod_here_switch(e->data, e->cpu, e->rule, prev, next);
 }
 
-/* Not wanted after all. */
+/* End an event that is not wanted after all. */
 PEM_INLINE void pem_reject(const struct pem_kevent *e)
 {
 	(void)e;
@@ -238,8 +255,8 @@ PEM_INLINE void pem_reject(const struct pem_kevent *e)
 }
 
 /*
- * From here to pem_end() the CPU's next writer is the probe's. False: there is none; it is counted,
- * and this is its end.
+ * Take the CPU's next writer for this probe until pem_end(). False: there is no writer left. The
+ * event is then counted and ended.
  */
 PEM_INLINE bool pem_enter(struct pem_kevent *e, uint32_t index)
 {
@@ -249,9 +266,13 @@ PEM_INLINE bool pem_enter(struct pem_kevent *e, uint32_t index)
 		pem_unpin();
 		return false;
 	}
-	/* One that interrupts us between these puts the depth back before it returns. */
+	/*
+	 * A probe that interrupts between the load and the store restores the depth before it
+	 * returns.
+	 */
 	WRITE_ONCE(e->cpu->depth, e->depth + 1);
-	barrier(); /* the writer is ours before it is used */
+	/* The depth is taken before the writer is used. */
+	barrier();
 	e->writer = &e->cpu->writers[e->depth];
 	e->cell = &e->writer->cells[index];
 	return true;
@@ -259,7 +280,8 @@ PEM_INLINE bool pem_enter(struct pem_kevent *e, uint32_t index)
 
 PEM_INLINE void pem_end(const struct pem_kevent *e)
 {
-	barrier(); /* and no more used when it is not */
+	/* The writer is not used after the depth is given back. */
+	barrier();
 	WRITE_ONCE(e->cpu->depth, e->depth);
 	pem_unpin();
 }
@@ -272,7 +294,10 @@ PEM_INLINE void pem_stat(const struct pem_kevent *e, uint64_t value, uint64_t ke
 		pem_kmod_add_distribution(&e->cpu->ring, e->rule, e->writer->lane_index, value);
 }
 
-/* Room for a record of at most bytes. NULL: none, and it is counted. */
+/*
+ * Reserve room for a record of at most this number of bytes. NULL: there is no room. The record is
+ * then counted as discarded.
+ */
 PEM_INLINE uint8_t *pem_reserve(struct pem_kevent *e, uint32_t bytes)
 {
 	uint64_t thread = pem_thread_of(current);
@@ -288,9 +313,9 @@ PEM_INLINE uint8_t *pem_reserve(struct pem_kevent *e, uint32_t bytes)
 }
 
 /*
- * The same for a switch to next. Whose records come next is said before the clock is read: what
- * interrupts us later still runs in the thread that is left, finds another one there, and says by a
- * switch of its own that it does.
+ * As pem_reserve(), for a switch to next. It stores logged_thread before it reads the clock. A
+ * probe that interrupts after that still runs in the thread that is being left. It finds another
+ * thread in logged_thread and so writes a switch of its own.
  */
 PEM_INLINE uint8_t *pem_reserve_switch(struct pem_kevent *e, uint32_t bytes,
 				       const struct task_struct *next)
@@ -305,15 +330,16 @@ PEM_INLINE uint8_t *pem_reserve_switch(struct pem_kevent *e, uint32_t bytes,
 			      : pem_kmod_reserve_switch(e->cpu, e->writer, e->cell, e->now, bytes);
 }
 
-/* Publish the record, which turned out to be of bytes. */
+/* Publish the record. bytes is its final length. */
 PEM_INLINE void pem_commit(struct pem_kevent *e, uint32_t event_id, uint32_t bytes)
 {
 	pem_ring_commit(e->writer, e->cell, e->now, event_id, bytes);
 }
 
 /*
- * Copy a kernel string of at most max bytes, NUL included; returns how many that were. One that
- * can't be read is "". Reads aligned words, which never reach into a page that the string does not.
+ * Copy a kernel string of at most max bytes, including the NUL. Returns the number of bytes copied.
+ * A string that can't be read becomes "". The function reads aligned words, so it never reads a
+ * page that the string does not reach.
  */
 static inline uint32_t pem_string(uint8_t *to, uint32_t max, const void *from)
 {
@@ -338,7 +364,7 @@ static inline uint32_t pem_string(uint8_t *to, uint32_t max, const void *from)
 	}
 }
 
-/* Copy bytes of the kernel's memory; what can't be read is zero. */
+/* Copy bytes of the kernel's memory. If they can't be read, all are zero. */
 static inline void pem_array(uint8_t *to, uint32_t bytes, const void *from)
 {
 	if (copy_from_kernel_nofault(to, from, bytes))

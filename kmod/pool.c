@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * pool.c - a CPU's pool: its memory, its mapping, its coming with the CPU, and who waits for it
+ * pool.c - a CPU's pool: its memory, its mapping, CPUs that come online, and polling
  *
- * Not here: what lies in it (pem/abi.h), who writes to it (record.c), taking and freeing chunks
+ * Not here: the layout of a pool (pem/abi.h), writing to it (record.c), taking and freeing chunks
  * (take.c).
  *
- * A session's pools are made at SETUP for the CPUs that are there, and by the kernel's hotplug
- * machinery for those that come later: on the CPU itself, so that its probes see the pool as they
- * see their own stores. A CPU that goes leaves its pool, and finds it again. Pools live until the
- * file is released, which no mapping outlives.
+ * SETUP makes a session's pools for the CPUs that are online. The kernel's hotplug machinery makes
+ * pools of CPUs that come later. It does so on the CPU itself, so the CPU's probes see the pool in
+ * program order. A CPU that goes offline leaves its pool and uses it again when it returns. Pools
+ * live until the file is released, and no mapping lives longer than the file.
  */
 #include "module.h"
 
@@ -45,12 +45,12 @@ static void free_memory(struct pem_kmod_pool *pool)
 	kvfree(pool->found);
 }
 
-/* Zeroed pages of the CPU's node, one after another in the kernel's addresses. */
+/* Get zeroed pages on the CPU's node, mapped one after another into the kernel. */
 static int get_memory(struct pem_kmod_pool *pool, unsigned long count, unsigned int cpu)
 {
 	struct page *page;
 
-	/* Asked for much more than there is, the kernel would first drop all that it caches. */
+	/* If much more is asked for than is free, the kernel would first drop all of its caches. */
 	if (count > si_mem_available())
 		return -ENOMEM;
 	pool->pages = kvcalloc(count, sizeof(*pool->pages), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
@@ -79,7 +79,7 @@ static void wake(struct irq_work *work)
 				   EPOLLIN | EPOLLRDNORM);
 }
 
-/* From a probe, in any context. */
+/* Called from probes, in any context. */
 notrace void pem_kmod_filled(struct pem_kmod_cpu *cpu)
 {
 	struct pem_kmod_pool *pool = cpu->pool;
@@ -133,7 +133,7 @@ static void free_pool(struct pem_kmod_pool *pool)
 	pem_kmod_user__uncharge(session->user, layout.total_bytes);
 }
 
-/* NULL: no memory, or it would be more than the user may have. */
+/* Make a pool. NULL: no memory, or the user's limit is reached. */
 static struct pem_kmod_pool *new_pool(struct pem_kmod_session *session, unsigned int cpu)
 {
 	struct pem_pool_header layout = layout_of(session);
@@ -157,8 +157,9 @@ static struct pem_kmod_pool *new_pool(struct pem_kmod_session *session, unsigned
 }
 
 /*
- * Let the CPU write to its pool. Its probes may run, and interrupt this if it is the CPU itself:
- * they read the depth before all else, and count by the ring's header.
+ * Let the CPU write to its pool. Its probes may run meanwhile. If this runs on the CPU itself, they
+ * may even interrupt this function. They read the depth before everything else, and they count
+ * through the ring's header.
  */
 static void publish(struct pem_kmod_session *session, struct pem_kmod_pool *pool, unsigned int cpu)
 {
@@ -182,8 +183,8 @@ static void publish(struct pem_kmod_session *session, struct pem_kmod_pool *pool
 }
 
 /*
- * What comes with a CPU is charged to the control group of who made the session, not to the
- * kernel's thread.
+ * Make the pool of a CPU that comes online. It is charged to the control group of the session's
+ * maker, not to that of the kernel's thread.
  */
 static int cpu_comes(unsigned int cpu, struct hlist_node *node)
 {
@@ -196,7 +197,7 @@ static int cpu_comes(unsigned int cpu, struct hlist_node *node)
 	old = set_active_memcg(session->memcg);
 	pool = new_pool(session, cpu);
 	set_active_memcg(old);
-	/* Without memory the CPU works all the same, and what it raises is counted. */
+	/* Without memory the CPU still works. Its events are counted in the spare ring. */
 	if (pool)
 		publish(session, pool, cpu);
 	return 0;
@@ -214,8 +215,9 @@ void pem_kmod_pool__exit(void)
 }
 
 /*
- * Of all CPUs that are there, by the caller himself: his is the memory. No CPU waits to come or go
- * until he has it; one that comes meanwhile may be quicker, and one that goes leaves its pool.
+ * Make the pools of all online CPUs, in the caller's thread, so that its memory is charged. CPUs
+ * may come and go meanwhile. A CPU that comes may have made its pool already, and a CPU that goes
+ * leaves its pool.
  */
 static int make_online(struct pem_kmod_session *session)
 {
@@ -245,7 +247,7 @@ static int make_online(struct pem_kmod_session *session)
 	return session->probe_data.spare ? 0 : -ENOMEM;
 }
 
-/* For CPUs that are online and those that come. On failure there is none. */
+/* Make pools for online CPUs and for those that come later. On failure there is no pool. */
 int pem_kmod_pool__make_all(struct pem_kmod_session *session)
 {
 	int rc;
@@ -270,7 +272,7 @@ void pem_kmod_pool__make_idle(struct pem_kmod_cpu *mine, unsigned int cpu)
 		.depth = PEM_KMOD_DEPTH, .number = cpu, .logged_thread = PEM_KRING_NO_THREAD};
 }
 
-/* No probe runs, and nothing is mapped. */
+/* Free all pools. No probe may run, and nothing may be mapped. */
 void pem_kmod_pool__free_all(struct pem_kmod_session *session)
 {
 	struct pem_kmod_cpu *mine;
@@ -278,7 +280,9 @@ void pem_kmod_pool__free_all(struct pem_kmod_session *session)
 
 	if (!hlist_unhashed(&session->hotplug)) {
 		cpuhp_state_remove_instance_nocalls(hotplug_state, &session->hotplug);
-		/* It is poisoned then, and this comes again after a SETUP that failed. */
+		/*
+		 * The node is poisoned after removal, and SETUP may be tried again after a failure.
+		 */
 		INIT_HLIST_NODE(&session->hotplug);
 	}
 	for_each_possible_cpu(cpu) {
@@ -316,9 +320,9 @@ void pem_kmod_pool__retire_all(struct pem_kmod_session *session)
 /* --- mapping --- */
 
 #define PAGES_PER_CPU (1ul << (PEM_KMOD_MAP_SHIFT - PAGE_SHIFT))
-#define MAP_AT_ONCE 4096ul /* pages, before others may run */
+#define MAP_AT_ONCE 4096ul /* pages mapped before cond_resched() */
 
-/* All is there from the beginning; advice (MADV_DONTNEED) may have taken this page away. */
+/* All pages are mapped at first. Advice (MADV_DONTNEED) may have removed this page. */
 static vm_fault_t pem_map_fault(struct vm_fault *fault)
 {
 	struct pem_kmod_session *session = fault->vma->vm_file->private_data;
@@ -353,10 +357,7 @@ int pem_kmod_pool__map(struct pem_kmod_session *session, struct vm_area_struct *
 		return -EINVAL;
 	if (vma->vm_flags & (VM_WRITE | VM_EXEC))
 		return -EPERM;
-	/*
-	 * A private one would get pages of its own, empty, in the place of those that advice took
-	 * away.
-	 */
+	/* In a private mapping, pages that advice removed would be replaced by empty pages. */
 	if (!(vma->vm_flags & VM_SHARED))
 		return -EINVAL;
 	pem_vm_flags(vma, VM_DONTEXPAND | VM_DONTDUMP | VM_MIXEDMAP, VM_MAYWRITE | VM_MAYEXEC);
@@ -386,7 +387,7 @@ __poll_t pem_kmod_pool__poll(struct pem_kmod_session *session)
 
 	if (state == PEM_KMOD_SESSION_NEW)
 		return 0;
-	/* Nothing more comes: whatever is there may be taken. */
+	/* After STOP no more records come, so any full chunk is enough. */
 	enough = state == PEM_KMOD_SESSION_STOPPED ? 1 : session->setup.watermark;
 	for_each_possible_cpu(cpu) {
 		pool = pem_kmod_pool__of(session, cpu);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * record.c - what a probe does seldom: ask for the target, begin a chunk, say whose records come
- * next, count a loss
+ * record.c - the steps that a probe does rarely: test the target, begin a chunk, write a switch,
+ * count a loss
  *
- * Runs in probes (pem_kmod.h says who runs with whom): in any context, NMIs included. Compiled by a
- * test in user space, too.
+ * This code runs in probes (pem_kmod.h describes their concurrency): in any context, including
+ * NMIs. A unit test compiles it in user space, too.
  */
 #include "pem_kmod.h"
 #include "targets.h"
@@ -17,10 +17,11 @@
 #include <pem/distribution.h>
 
 /*
- * The answer is kept in two words that an interrupting probe may change between any two of our
- * instructions, to what it found. So the generation is stored while there is no answer, and read
- * before it; and ours is not stored over one that came meanwhile, which belongs to the generation
- * that came with it, and may be a later one.
+ * Find whether the process is a target, and keep the answer for this CPU. The answer is kept in two
+ * words. A probe that interrupts may change both to its own answer between any two instructions
+ * here. So the generation is stored while context is 0 (no answer). And this answer is stored only
+ * if no other answer came meanwhile: that answer belongs to the generation stored with it, which
+ * may be later.
  */
 static bool context_put(struct pem_kmod_targets *targets, struct pem_kmod_cpu *cpu,
 			unsigned long key)
@@ -87,7 +88,10 @@ bool pem_kmod_here_switch(struct pem_kmod_probe_data *data, struct pem_kmod_cpu 
 	       (filter_cpu(rule, cpu) && (filter_task(rule, prev) || filter_task(rule, next)));
 }
 
-/* Lane 0 has many writers: here depths, and CPUs without a pool. */
+/*
+ * Lane 0 has several writers: all depths of this CPU, and CPUs without a pool. So its counts are
+ * atomic.
+ */
 void pem_kmod_no_lane(struct pem_kmod_probe_data *data, struct pem_kmod_cpu *cpu, uint32_t index,
 		      uint32_t flags)
 {
@@ -95,7 +99,7 @@ void pem_kmod_no_lane(struct pem_kmod_probe_data *data, struct pem_kmod_cpu *cpu
 	struct pem_cell *cell = &ring->cells[index];
 
 	if (flags & PEM_ACTION_LOG) {
-		/* Produced last, so that no reader finds fewer produced than discarded. */
+		/* produced is counted last, so that no reader sees more discarded than produced. */
 		__atomic_fetch_add(&ring->lanes[0].discarded, 1, __ATOMIC_RELAXED);
 		__atomic_fetch_add(&cell->discarded, 1, __ATOMIC_RELAXED);
 		/* RI */
@@ -112,18 +116,18 @@ void pem_kmod_retire(struct pem_kmod_cpu *cpu, struct pem_writer *w)
 	if (!w->packet)
 		return;
 	pem_ring_retire(&cpu->ring, w);
-	barrier(); /* full before it is offered */
+	barrier(); /* The chunk is full before it is offered. */
 	if (cpu->ring.overwrite)
 		WRITE_ONCE(cpu->retired, cpu->retired + 1);
 	pem_kmod_filled(cpu);
 }
 
-/* Chunks that a probe searches, at most: it may run with interrupts off. */
+/* Maximum of chunks that a probe searches at once, because it may run with interrupts off. */
 #define FIND_AT_ONCE 4096u
 
 /*
- * Another number: there are chunks to be had that were not before; freed, put back (take.c), or
- * full ones to reclaim.
+ * A number that changes when further chunks become available: freed chunks, chunks put back
+ * (take.c), or full chunks to reclaim.
  */
 static uint32_t offered(const struct pem_kmod_cpu *cpu)
 {
@@ -142,9 +146,9 @@ static uint32_t searched_count(uint64_t word, uint32_t offer)
 }
 
 /*
- * No chunk was found among those searched since cpu->searched was before. If a probe that
- * interrupted us changed it, we may have searched the same, and where the next search begins may be
- * before what was counted.
+ * Note that this number of chunks was searched in vain, starting from the count in before. If an
+ * interrupting probe changed cpu->searched meanwhile, it may have searched the same chunks, and the
+ * next search may begin at an earlier chunk. The count then starts at 0 again.
  */
 static void searched_in_vain(struct pem_kmod_cpu *cpu, uint64_t before, uint32_t offer,
 			     uint32_t count)
@@ -158,7 +162,8 @@ static void searched_in_vain(struct pem_kmod_cpu *cpu, uint64_t before, uint32_t
 }
 
 /*
- * A pool without a chunk to be had is not searched again for each event, but when one is offered.
+ * Was each chunk of the pool searched in vain since the last offer? The pool is then searched again
+ * only after the next offer, not for each event.
  */
 static bool is_exhausted(const struct pem_kmod_cpu *cpu, uint32_t offer)
 {
@@ -166,14 +171,16 @@ static bool is_exhausted(const struct pem_kmod_cpu *cpu, uint32_t offer)
 }
 
 /*
- * The writer's chunk is full, too old, or there is none. False: no other could be had, or none yet.
+ * Begin a chunk, because the writer's chunk is full, too old, or missing. False: no chunk is
+ * available, or the search is not finished.
  */
 static bool next_chunk(struct pem_kmod_cpu *cpu, struct pem_writer *w, uint64_t now)
 {
 	const struct pem_ring *ring = &cpu->ring;
 	uint32_t count = ring->chunk_count < FIND_AT_ONCE ? ring->chunk_count : FIND_AT_ONCE;
 	uint32_t newest = w->chunk_index, offer;
-	bool may_reclaim = ring->overwrite && w->packet; /* the chunk that is retired here */
+	/* The chunk that is retired here can be reclaimed. */
+	bool may_reclaim = ring->overwrite && w->packet;
 	bool was_exhausted = is_exhausted(cpu, offered(cpu));
 	uint64_t before;
 	int64_t index;
@@ -184,7 +191,10 @@ static bool next_chunk(struct pem_kmod_cpu *cpu, struct pem_writer *w, uint64_t 
 	offer = offered(cpu);
 	before = READ_ONCE(cpu->searched);
 	index = pem_ring_find_among(ring, count);
-	/* The one just retired is the newest: it goes only when all others were searched. */
+	/*
+	 * The chunk that was just retired is the newest. It is reclaimed only after all others were
+	 * searched.
+	 */
 	if (index < 0 && may_reclaim && (was_exhausted || count == ring->chunk_count) &&
 	    pem_ring_try(ring, newest))
 		index = newest;
@@ -206,12 +216,12 @@ static uint8_t *discard(struct pem_kmod_cpu *cpu, const struct pem_writer *w, st
 	WRITE_ONCE(cell->discarded, cell->discarded + 1);
 	/* RI */
 	smp_store_release(&cell->produced, cell->produced + 1);
-	/* It may have been a switch, or one that others would have needed. */
+	/* The lost record may have been a switch, or one that needed a switch before it. */
 	WRITE_ONCE(cpu->logged_thread, PEM_KRING_NO_THREAD);
 	return NULL;
 }
 
-/* A switch that the kernel did not report, or that was lost. */
+/* Write a switch that the kernel did not report, or that was lost. */
 static void put_switch(struct pem_kmod_cpu *cpu, struct pem_writer *w, uint64_t now,
 		       uint64_t thread)
 {
@@ -224,7 +234,7 @@ static void put_switch(struct pem_kmod_cpu *cpu, struct pem_writer *w, uint64_t 
 }
 
 /*
- * A chunk that begins with a switch can be understood without those before it, which may be lost or
+ * Each chunk begins with a switch, so it can be read without earlier chunks, which may be lost or
  * overwritten.
  */
 uint8_t *pem_kmod_reserve(struct pem_kmod_cpu *cpu, struct pem_writer *w, struct pem_cell *cell,

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * rule.c - what a session wants of an event: checked, kept, shown to probes
+ * rule.c - the rules of a session: checked, kept, shown to probes
  *
- * A rule is complete before probes see it and never changes then: another takes its place. The old
- * one is retired as soon as nobody may come back to it, and freed when no probe can see it any
- * more, many at a time, since waiting for that takes milliseconds.
+ * A rule is complete before probes see it and does not change afterwards. A new rule replaces it.
+ * The old rule is retired once it can't be restored any more. Retired rules are freed when no probe
+ * can see them. They are freed many at a time, because waiting for probes takes milliseconds.
  *
  * An event's probe is registered exactly while the session runs and its rule wants something. While
- * anything is logged context switches are, too: their rule is then a copy with PEM_ACTION_LOG
- * added, which lives as long as probes are shown it; the user's own stays the event's, since the
- * next copy is made of it.
+ * any event is logged, context switches are logged, too. Their rule is then a copy with
+ * PEM_ACTION_LOG added. The copy lives as long as probes see it. The event keeps the user's own
+ * rule, because the next copy is made of it.
  */
 #include "module.h"
 
-/* A test compiles this in user space. */
+/* A unit test compiles this file in user space. */
 #ifdef __KERNEL__
 #include <linux/overflow.h>
 #include <linux/pid.h>
@@ -84,7 +84,9 @@ static struct pem_kmod_rule *new_rule(u32 test_count)
 	return rule;
 }
 
-/* What the user wants of context switches, if anything, and that they are logged. */
+/*
+ * Make the rule of logged context switches: the user's demand, if there is one, with logging added.
+ */
 static struct pem_kmod_rule *logged_switch(const struct pem_kmod_session *session,
 					   const struct pem_kmod_rule *user)
 {
@@ -104,7 +106,7 @@ static struct pem_kmod_rule *logged_switch(const struct pem_kmod_session *sessio
 	return rule;
 }
 
-/* What probes are to see of an event. */
+/* Choose the rule that probes should see for an event. */
 static int choose(const struct pem_kmod_session *session, unsigned int index,
 		  struct pem_kmod_rule **live)
 {
@@ -124,8 +126,8 @@ static int choose(const struct pem_kmod_session *session, unsigned int index,
 }
 
 /*
- * Show probes what is wanted of an event now. On failure they see what they saw. Wanting less does
- * not fail.
+ * Show probes the current rule of an event. On failure probes still see the old rule. Removing a
+ * demand does not fail.
  */
 static int apply(struct pem_kmod_session *session, unsigned int index)
 {
@@ -158,7 +160,10 @@ int pem_kmod_rule__apply_all(struct pem_kmod_session *session)
 	session->is_logging = logs_anything(session);
 	for (i = 0; i < pem_kmod_probe_count; i++) {
 		error = apply(session, i);
-		/* One whose module went meanwhile is not there to be recorded. */
+		/*
+		 * The module of this tracepoint may have gone meanwhile. Its event can't be
+		 * recorded then.
+		 */
 		if (error && error != -EOPNOTSUPP)
 			rc = error;
 	}
@@ -166,9 +171,9 @@ int pem_kmod_rule__apply_all(struct pem_kmod_session *session)
 }
 
 /*
- * Replace an event's rule, or leave all as it was: switches are logged before anything else is and
- * until nothing else is, so that the one step that may fail after another is the event's own, which
- * leaves its old rule where it was.
+ * Replace an event's rule, or on failure leave everything as it was. Switches are logged before any
+ * other event is, and until no other event is. So only one step may fail after another step has
+ * succeeded: the event's own. That step keeps the old rule on failure.
  */
 static int replace(struct pem_kmod_session *session, unsigned int index, struct pem_kmod_rule *rule)
 {
@@ -200,7 +205,8 @@ static int replace(struct pem_kmod_session *session, unsigned int index, struct 
 }
 
 /*
- * The number of a process or thread in the caller's pid namespace as the kernel's own. 0 stays 0.
+ * Translate a process or thread number of the caller's pid namespace to the kernel's global number.
+ * 0 stays 0.
  */
 static int global_number(u32 number, enum pid_type type, u32 *global)
 {
@@ -210,7 +216,9 @@ static int global_number(u32 number, enum pid_type type, u32 *global)
 	if (!number)
 		return 0;
 	rcu_read_lock();
-	/* A number may be left by one that is gone, as that of a group of processes. */
+	/*
+	 * A number may outlive its process or thread, for example as the number of a process group.
+	 */
 	task = pid_task(find_vpid(number), type);
 	if (task)
 		*global = task->pid;
@@ -226,7 +234,10 @@ static bool is_valid(const struct pem_kmod_event *wanted)
 		return false;
 	if (wanted->cpu != PEM_NO_CPU && wanted->cpu >= nr_cpu_ids)
 		return false;
-	/* A cell that nobody has used has tag 0, and no least value yet. */
+	/*
+	 * An unused cell has tag 0 and has no least value yet. So a statistic with tag 0 is
+	 * refused.
+	 */
 	if ((flags & PEM_ACTION_STAT) && !PEM_ACTION_TAG(wanted->action))
 		return false;
 	if (!(flags & PEM_ACTION_DISTRIBUTION))
@@ -251,7 +262,7 @@ static int copy_tests(struct pem_kmod_rule *rule, const struct pem_kmod_event *w
 	if (!pem_tests__valid(rule->tests, rule->test_count, fixed_bytes))
 		return -EINVAL;
 	for (i = 0; i < rule->test_count; i++) {
-		/* The kernel has no floating point. */
+		/* The kernel can't use floating point. */
 		if (rule->tests[i].is_float ||
 		    memchr_inv(rule->tests[i].reserved, 0, sizeof(rule->tests[i].reserved)))
 			return -EINVAL;
@@ -280,7 +291,7 @@ static void keep_context(struct pem_kmod_rule *rule, const struct pem_kmod_rule 
 	memcpy(rule->tests, old->tests, old->test_count * sizeof(rule->tests[0]));
 }
 
-/* The event's index; PEM_KMOD_NO_EVENT: none has this id. */
+/* The index of the event with this id, or PEM_KMOD_NO_EVENT. */
 static unsigned int index_of(u32 event_id)
 {
 	unsigned int i;

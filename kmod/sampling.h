@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * sampling.h - what the module samples itself, beside what tracepoints tell
+ * sampling.h - what the module samples itself, in addition to tracepoints
  *
- *	counters.c	what counters of a CPU hold when another event is raised there
+ *	counters.c	values of a CPU's counters when another event is raised there
  *	accessed.c	which pages of a process were used, by the accessed bits of its page tables
  *	supply.c	how many free blocks of memory there are
- *	ticker.c	when samples are taken: in a thread of the user's
+ *	ticker.c	when samples are taken: in a thread that the user lends
  *
- * All write by the emitters that codegen makes of the specs (pem_kmod_emit.h), which are probes
- * that the module calls itself: what holds for probes (pem_kmod.h) holds for them.
+ * All of them write through the emitters that codegen generates from the specs (pem_kmod_emit.h).
+ * An emitter is a probe that the module calls itself. The rules for probes (pem_kmod.h) hold for
+ * it.
  *
- * Everything here but what says otherwise is called under the session's lock. Ticks never take it.
+ * Callers hold the session's lock unless a comment says otherwise. A tick never takes it.
  */
 #ifndef PEM_KMOD_SAMPLING_H
 #define PEM_KMOD_SAMPLING_H
@@ -30,53 +31,64 @@ struct cred;
 struct pem_supply;
 struct pem_tickers;
 
-/* --- ticker.c: any thread, without the session's lock, too --- */
+/* --- ticker.c: called from any thread, also without the session's lock --- */
 
 /*
- * Something that tick() does every interval_ns until it returns false. Its owner sets these, and
- * the rest is 0.
+ * A periodic task: tick() is called every interval_ns until it returns false. The owner sets the
+ * first three members. The rest is 0 at first.
  */
 struct pem_ticker {
 	bool (*tick)(struct pem_ticker *ticker);
 	void (*free)(struct pem_ticker *ticker);
 	u64 interval_ns;
-	/* Of ticker.c alone: */
+	/* Only ticker.c uses the members below. */
 	struct pem_tickers *all;
 	struct list_head list;
 	refcount_t refs;
-	unsigned int run; /* of the session, that the members below are about */
+	/* pem_tickers.run at the last tick. next_ns and is_done hold for this run only. */
+	unsigned int run;
 	u64 next_ns; /* when the next tick is due; 0: at once */
 	bool is_done; /* tick() returned false */
 	bool is_removed;
 };
 
-/* Those of a session. */
+/* The tickers of a session. */
 struct pem_tickers {
-	spinlock_t lock; /* of all that follows, and of its tickers */
+	/* Protects all members below and the tickers in the list. */
+	spinlock_t lock;
 	struct list_head list;
 	wait_queue_head_t wait;
-	unsigned int changes; /* counts what the thread that works has to know of */
-	unsigned int run; /* counts START and STOP */
+	/* Number of changes that the working thread must notice. */
+	unsigned int changes;
+	/* Number of START and STOP so far. */
+	unsigned int run;
 	bool is_running;
-	bool is_worked; /* a thread works */
+	/* A thread runs pem_tickers__work(). */
+	bool is_worked;
 };
 
 void pem_tickers__init(struct pem_tickers *all);
 /*
- * Its first tick comes at once if the session runs, else after START. It is freed, by free(), after
- * it is removed.
+ * Add a ticker. Its first tick comes at once if the session runs, else after START. ticker->free()
+ * frees it after it is removed.
  */
 void pem_tickers__add(struct pem_tickers *all, struct pem_ticker *ticker);
-/* A tick of it may still run, but pem_ticker__is_over() of it is true. */
+/*
+ * Remove a ticker. One of its ticks may still run, but pem_ticker__is_over() is already true for
+ * it.
+ */
 void pem_tickers__remove(struct pem_ticker *ticker);
-/* START and STOP. The same holds for a tick that runs. */
+/*
+ * Note START or STOP. After STOP a tick may still run, but pem_ticker__is_over() is already true
+ * for it.
+ */
 void pem_tickers__run(struct pem_tickers *all, bool on);
 /*
- * Tick in this thread until STOP (0), or a signal (-ERESTARTSYS). -EBUSY: the session does not run,
- * or another thread does it.
+ * Run ticks in this thread until STOP or a signal. Blocks. Returns 0 after STOP, -ERESTARTSYS on a
+ * signal, -EBUSY if the session does not run or another thread does this already.
  */
 int pem_tickers__work(struct pem_tickers *all);
-/* For tick(): it is to write no record any more, and to end soon. */
+/* A tick() asks this. True: the tick must write no record any more, and must end soon. */
 bool pem_ticker__is_over(const struct pem_ticker *ticker);
 
 /* What a session samples. */
@@ -93,17 +105,17 @@ struct pem_kmod_sampling {
 int pem_counters__init(void);
 void pem_counters__exit(void);
 /*
- * Open counters on all CPUs, now and when they come online. 0; or -errno, and asked->failed says
- * which one could not be had: none is then. They are the session's until it ends: EBUSY if it has
- * some.
+ * Open counters on all CPUs, and on CPUs that come online later. Returns 0 or -errno. On failure no
+ * counter is open, and asked->failed says which one failed. -EBUSY: the session has counters
+ * already. The counters stay open until pem_counters__close().
  */
 int pem_counters__open(struct pem_kmod_probe_data *data, struct pem_kmod_counters *asked);
-/* No probe of the session runs. */
+/* Close the counters. No probe of the session may run. */
 void pem_counters__close(struct pem_kmod_probe_data *data);
 
 /* --- accessed.c --- */
 
-/* Sample a process, differently if it is already, or no more. */
+/* Sample a process, change how it is sampled, or stop sampling it. */
 int pem_accessed__set(struct pem_kmod_sampling *sampling, const struct pem_kmod_accessed *asked);
 void pem_accessed__free(struct pem_kmod_sampling *sampling);
 

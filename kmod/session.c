@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * session.c - an open file's life: made, set up, started, stopped, released
+ * session.c - the life of an open file: made, set up, started, stopped, released
  *
- * Release is the same whoever goes, a consumer that closes the file or one that was killed: probes
- * are unregistered, the last ones waited for, then all is freed.
+ * Release does the same after a close and after the consumer was killed: it unregisters probes,
+ * waits for the last of them, and frees everything.
  */
 #include "module.h"
 
@@ -20,7 +20,7 @@ static void set_state(struct pem_kmod_session *session, enum pem_kmod_session_st
 	smp_store_release(&session->state, state);
 }
 
-/* Nothing of the CPUs is anybody's yet. */
+/* Allocate the parts of a session. No CPU has a pool yet. */
 static int alloc_parts(struct pem_kmod_session *session)
 {
 	unsigned int cpu;
@@ -46,7 +46,7 @@ static void free_parts(struct pem_kmod_session *session)
 	kvfree(session);
 }
 
-/* Or ERR_PTR: no memory, or the user has too many files. */
+/* Make a session. ERR_PTR: no memory, or the user has too many files. */
 struct pem_kmod_session *pem_kmod_session__new(void)
 {
 	struct pem_kmod_user *user = pem_kmod_user__get();
@@ -116,7 +116,7 @@ int pem_kmod_session__setup(struct pem_kmod_session *session, const struct pem_k
 	return 0;
 }
 
-/* No probe of the session's events runs when it returns. */
+/* Unregister the session's probes. When it returns, no probe of the session runs. */
 static void detach(struct pem_kmod_session *session, enum pem_kmod_session_state state)
 {
 	pem_tickers__run(&session->sampling.tickers, false);

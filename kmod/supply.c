@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * supply.c - how many free blocks of each size a zone of memory has: what huge pages can be made of
+ * supply.c - how many free blocks of each size a memory zone has, from which huge pages can be made
  * without compaction
  *
- * The numbers are those of /proc/buddyinfo, which root alone may read; zones without memory have
- * none. They are read one by one without the zone's lock, which every allocation wants: blocks that
- * are split or merged meanwhile may be counted twice or not at all. Free pages that a CPU keeps for
- * itself count nowhere.
+ * The numbers are those of /proc/buddyinfo, which only root may read. Zones without memory have no
+ * numbers. The numbers are read one by one without the zone's lock, because every allocation wants
+ * that lock. So blocks that are split or merged meanwhile may be counted twice or not at all. Free
+ * pages that a CPU keeps for itself are not counted.
  *
- * Not here: pages set aside for hugetlbfs, which anybody reads in
+ * Not here: pages reserved for hugetlbfs, which any user can read in
  * /sys/devices/system/node/node<N>/hugepages.
  */
 #include "sampling.h"
@@ -27,7 +27,7 @@ struct pem_supply {
 	struct pem_kmod_probe_data *data;
 };
 
-/* ticker: whose tick it is; NULL: nobody's. */
+/* ticker: the ticker that ticks. NULL: there is none. */
 static void emit_zone(struct pem_kmod_probe_data *data, const struct pem_ticker *ticker,
 		      struct zone *zone, int node)
 {
@@ -42,7 +42,7 @@ static void emit_zone(struct pem_kmod_probe_data *data, const struct pem_ticker 
 	}
 }
 
-/* Of all zones. A node that goes leaves its structure, with zones that have no memory. */
+/* Emit all zones. A node that was removed leaves its structure, with zones that have no memory. */
 static void emit_zones(struct pem_kmod_probe_data *data, const struct pem_ticker *ticker)
 {
 	struct zone *zone;
@@ -103,7 +103,7 @@ int pem_supply__set(struct pem_kmod_sampling *sampling, const struct pem_kmod_su
 	}
 	if (sampling->supply) {
 		pem_supply__free(sampling);
-		synchronize_rcu(); /* the last record of it is written */
+		synchronize_rcu(); /* wait for its last record */
 	}
 	if (!supply)
 		return 0;

@@ -1,26 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * take.c - full chunks to the consumer, the oldest first, and back
+ * take.c - gives full chunks to the consumer, the oldest first, and takes them back
  *
- * Under the session's lock, so that chunks are READING only for who took them. Producers run
- * meanwhile: of an overwrite pool they may reclaim a chunk until it is READING. Letters:
+ * Callers hold the session's lock, so only the caller that took a chunk sees it READING. Producers
+ * run meanwhile. In an overwrite pool they may reclaim a chunk until it is READING. Letters:
  * docs/architecture.md, Barriers.
  */
 #include "module.h"
 
 #include <linux/nospec.h>
 
-#define AT_ONCE 64 /* indices copied from user space */
-#define SEARCH_AT_ONCE 1024 /* chunks searched, before others may run */
+#define AT_ONCE 64 /* indices that are copied from user space at once */
+#define SEARCH_AT_ONCE 1024 /* chunks searched before cond_resched() */
 
 static struct pem_packet *packet_at(const struct pem_ring *ring, u32 index)
 {
 	return (struct pem_packet *)(ring->chunks + (u64)index * ring->chunk_bytes);
 }
 
-/*
- * --- what was found, and not taken yet: a heap (Williams, CACM 7(6), 1964), the oldest on top ---
- */
+/* --- full chunks found and not taken yet: a heap (Williams, CACM 7(6), 1964), oldest on top --- */
 
 static bool is_older(const struct pem_full_chunk *a, const struct pem_full_chunk *b)
 {
@@ -33,7 +31,7 @@ static void put_found(struct pem_kmod_pool *pool, u32 index)
 		.index = index, .begin = READ_ONCE(packet_at(&pool->ring, index)->timestamp_begin)};
 	u32 at = pool->found_count, parent;
 
-	/* A chunk is found once. */
+	/* A search finds each chunk once, so there is room. */
 	if (WARN_ON_ONCE(at == pool->ring.chunk_count))
 		return;
 	pool->found_count++;
@@ -64,15 +62,15 @@ static struct pem_full_chunk oldest_found(struct pem_kmod_pool *pool)
 }
 
 /*
- * The chunks that the call which runs, or was last, has taken: from the end of the same memory
- * down. A chunk is one of these, or was found, or neither, so there is room for both.
+ * The chunks that the current or last call has taken. They are kept in pool->found, too, from its
+ * end down. A chunk was either taken, or found, or neither, so there is room for both.
  */
 static u32 *taken_at(struct pem_kmod_pool *pool, u32 i)
 {
 	return &pool->found[pool->ring.chunk_count - 1 - i].index;
 }
 
-/* Look for what is full. None is known. */
+/* Search for full chunks. The heap must be empty. */
 static void find_full(struct pem_kmod_pool *pool)
 {
 	const struct pem_ring *ring = &pool->ring;
@@ -86,14 +84,17 @@ static void find_full(struct pem_kmod_pool *pool)
 		if (PEM_CHUNK_STATE(word) == PEM_CHUNK_FULL)
 			put_found(pool, i);
 	}
-	/* What producers reclaimed was counted when it became full. */
+	/*
+	 * The full chunks that producers have reclaimed since are still in the count. Subtract
+	 * them.
+	 */
 	if (ring->overwrite && before > pool->found_count)
 		atomic_sub(before - pool->found_count, &pool->full);
 }
 
 /*
- * A chunk that is READING gets this state word. A producer that found none to take searches again,
- * whatever kind it wants.
+ * Give a READING chunk this state word. A producer that found no chunk then searches again,
+ * whatever kind of chunk it wants.
  */
 static void give_up(const struct pem_ring *ring, u32 index, u32 word)
 {
@@ -103,7 +104,7 @@ static void give_up(const struct pem_ring *ring, u32 index, u32 word)
 	smp_store_release(&ring->header->freed, ring->header->freed + 1);
 }
 
-/* Did it become the consumer's, and is it the one that was found? */
+/* Take a chunk for the consumer. True if it was taken and is still the chunk that was found. */
 static bool take_one(const struct pem_ring *ring, const struct pem_full_chunk *chunk)
 {
 	u32 *state = &ring->chunk_state[chunk->index], word = READ_ONCE(*state);
@@ -116,7 +117,7 @@ static bool take_one(const struct pem_ring *ring, const struct pem_full_chunk *c
 		return false;
 	if (packet_at(ring, chunk->index)->timestamp_begin == chunk->begin)
 		return true;
-	/* Reclaimed and filled again meanwhile: others are older now. */
+	/* Producers have reclaimed and filled it again meanwhile. So other chunks are older now. */
 	give_up(ring, chunk->index, word); /* H */
 	return false;
 }
@@ -125,7 +126,10 @@ static void put_back_one(struct pem_kmod_pool *pool, u32 index, u32 state)
 {
 	u32 lane = PEM_CHUNK_LANE(READ_ONCE(pool->ring.chunk_state[index]));
 
-	/* Known before a producer may reclaim it: it may be older than those that were found. */
+	/*
+	 * Add it to the heap before a producer may reclaim it. It may be older than those in the
+	 * heap.
+	 */
 	if (state == PEM_CHUNK_FULL)
 		put_found(pool, index);
 	give_up(&pool->ring, index, PEM_CHUNK_WORD(state, state == PEM_CHUNK_FULL ? lane : 0));
@@ -134,9 +138,10 @@ static void put_back_one(struct pem_kmod_pool *pool, u32 index, u32 state)
 }
 
 /*
- * What was found and not taken is there for the next call, and so is what is put back: who drains a
- * large pool, few chunks at a time, would else wait for a search of all of it at each. Of an
- * overwrite pool much of it may have been reclaimed meanwhile.
+ * Chunks that were found and not taken stay in the heap for the next call. Chunks that are put back
+ * go into the heap, too. Otherwise a consumer that drains a large pool, few chunks at a time, would
+ * wait for a search of the whole pool at each call. In an overwrite pool many of the chunks in the
+ * heap may have been reclaimed meanwhile.
  */
 int pem_kmod_pool__take(struct pem_kmod_session *session, struct pem_kmod_chunks *chunks)
 {
@@ -175,7 +180,7 @@ void pem_kmod_pool__untake(struct pem_kmod_session *session, u32 cpu, u32 count)
 {
 	struct pem_kmod_pool *pool = pem_kmod_pool__of(session, cpu);
 
-	/* From the last: what was found grows towards it. */
+	/* The last chunk goes first, because the heap grows towards it. */
 	while (pool && count--) {
 		put_back_one(pool, *taken_at(pool, count), PEM_CHUNK_FULL);
 		if (count % SEARCH_AT_ONCE == 0)
@@ -200,7 +205,7 @@ int pem_kmod_pool__free(struct pem_kmod_session *session, const struct pem_kmod_
 			if (index[i] >= pool->ring.chunk_count)
 				return -EINVAL;
 			index[i] = array_index_nospec(index[i], pool->ring.chunk_count);
-			/* READING is what nobody but the session makes and ends, under its lock. */
+			/* Only the session makes and ends READING, under its lock. */
 			if (PEM_CHUNK_STATE(READ_ONCE(pool->ring.chunk_state[index[i]])) !=
 			    PEM_CHUNK_READING)
 				return -EINVAL;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * target.c - which processes a session is about: named by ioctl, followed over fork, forgotten when
+ * target.c - the target processes of a session: named by ioctl, followed over fork, removed when
  * they are gone
  *
- * From SETUP with PEM_KMOD_TREE on, until the file is closed, two probes keep the set (targets.h):
- *	sched_process_fork   a target's child is one, before it runs for the first time
- *	sched_process_free   a process's leader is gone, which is after its last thread exited. That
- *			     one may still have to leave its CPU for good: this switch alone is then
- *			     no target's. It comes after a grace period of RCU, so whoever found the
- *			     process in an RCU read side has added it before.
+ * From SETUP with PEM_KMOD_TREE until the file is closed, two probes keep the set (targets.h):
+ *	sched_process_fork   A target's child becomes a target before it runs for the first time.
+ *	sched_process_free   A process's leader is gone, after its last thread exited. That thread
+ *			     may still have to leave its CPU for good; only this switch then belongs
+ *			     to no target. The tracepoint comes after an RCU grace period. So code
+ *			     that found the process in an RCU read side has added it before.
  */
 #include "module.h"
 #include "targets.h"
@@ -34,7 +34,7 @@ static void on_free(void *data, struct task_struct *task)
 		pem_targets_remove(data, (unsigned long)task->signal);
 }
 
-/* The compiler's check of their parameters. */
+/* The compiler checks the parameters of these probes. */
 static inline void check(void)
 {
 	check_trace_callback_type_sched_process_fork(on_fork);
@@ -70,7 +70,7 @@ int pem_target__init(struct pem_kmod_session *session)
 	targets = kvzalloc(sizeof(*targets), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!targets)
 		goto uncharge;
-	atomic_set(&targets->generation, 1); /* no CPU has an answer of it */
+	atomic_set(&targets->generation, 1); /* so that no CPU has an answer of this generation */
 	rc = hook("sched_process_free", on_free, targets);
 	if (rc)
 		goto free;
@@ -90,7 +90,7 @@ uncharge:
 	return rc;
 }
 
-/* No event's probe runs any more. */
+/* Free the set. No probe of an event may run any more. */
 void pem_target__exit(struct pem_kmod_session *session)
 {
 	struct pem_kmod_targets *targets = session->probe_data.targets;

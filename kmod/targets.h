@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * targets.h - the set of a session's target processes: asked by probes, changed by fork, exit and
- * ioctl, without a lock
+ * targets.h - the set of a session's target processes: probes read it, and fork, exit and ioctl
+ * change it, without a lock
  *
- * A process is known by the address of its signal_struct, which it keeps over exec, has from before
- * its first event to after its last, and shares with nobody. target.c says when one is added and
- * removed.
+ * The key of a process is the address of its signal_struct. A process keeps this address over exec,
+ * has it from before its first event to after its last, and shares it with no other process.
+ * target.c says when a process is added and removed.
  *
- * A hash table whose sets hold 16 each. Whoever adds takes a free place by compare-and-swap;
- * whoever removes clears all places that hold it. The generation counts what was added and removed,
- * so that a CPU can keep an answer.
+ * The set is a hash table whose buckets hold 16 keys each. pem_targets_add takes a free entry by
+ * compare-and-swap. pem_targets_remove clears all entries that hold the key. The generation counts
+ * additions and removals, so that a CPU can keep an answer.
  *
- * Whoever changes the table then adds 1 to the generation (MD); who asks reads the generation
- * before the places (md): docs/architecture.md, Barriers.
+ * A writer first changes the table and then adds 1 to the generation (MD). A reader reads the
+ * generation before the entries (md): docs/architecture.md, Barriers.
  */
 #ifndef PEM_KMOD_TARGETS_H
 #define PEM_KMOD_TARGETS_H
@@ -30,15 +30,15 @@
 
 struct pem_kmod_targets {
 	atomic_t generation;
-	atomic_t lost; /* that found no place */
+	atomic_t lost; /* processes that found no free entry */
 	unsigned long key[PEM_TARGET_SETS][PEM_TARGET_WAYS]; /* 0: free */
 };
 
 PEM_INLINE unsigned long *pem_targets_set(struct pem_kmod_targets *targets, unsigned long key)
 {
 	/*
-	 * Multiplicative hashing (Knuth, 6.4): the highest bits of the product depend on all of the
-	 * key.
+	 * Multiplicative hashing (Knuth, 6.4): the highest bits of the product depend on all bits
+	 * of the key.
 	 */
 	return targets->key[(uint64_t)key * 0x9e3779b97f4a7c15ull >> (64 - PEM_TARGET_BITS)];
 }
@@ -55,7 +55,7 @@ static inline bool pem_targets_have(struct pem_kmod_targets *targets, unsigned l
 	return false;
 }
 
-/* False: there is no place for it, and it is counted. */
+/* Add a key. False: there is no free entry. It is then counted in lost. */
 static inline bool pem_targets_add(struct pem_kmod_targets *targets, unsigned long key)
 {
 	unsigned long *set = pem_targets_set(targets, key);

@@ -2,19 +2,20 @@
 /*
  * ticker.c - periodic samples, taken in a thread that the session's user lends (PEM_KMOD_WORK)
  *
- * The module has no thread of its own: the kernel counts the time, and limits it, where it does all
- * else of that thread (control group, nice value, CPU affinity, resource limits), and no user gets
- * more of the machine than he has threads.
+ * The module has no thread of its own. So the kernel accounts for the time of sampling, and limits
+ * it, as for all else in that thread (control group, nice value, CPU affinity, resource limits). No
+ * user gets more of the machine than the user's threads may have.
  *
- * A ticker keeps to the clock: a tick that comes late or takes long makes no later one later, and
- * those that it took the time of are left out. But it rests at least as long as it has worked, so
- * that no rate asked for takes more than half a CPU.
+ * A ticker keeps to the clock. A tick that comes late or takes long does not delay later ticks, and
+ * the ticks that fall into its time are left out. But a ticker rests at least as long as it has
+ * worked, so no interval makes it take more than half a CPU.
  *
- * Synchronization: the list and what next_of() chooses by are under the lock. One thread works at a
- * time. A ticker lives as long as it is in the list or its tick runs. Nobody waits for the thread:
- * a target can make it wait for as long as it likes (mmap_lock). STOP and remove say that a tick is
- * over, which it asks, with preemption off, before it writes a record, and their callers wait for a
- * grace period of RCU. No record of it is written after that.
+ * Synchronization: the lock protects the list and the members that next_of() compares. One thread
+ * works at a time. A ticker lives as long as it is in the list or its tick runs. No thread waits
+ * for the working thread, because a target can block it as long as it likes (mmap_lock). STOP and
+ * remove mark a tick as over. A tick checks this mark with preemption off before it writes a
+ * record. Callers of STOP and remove wait for an RCU grace period. After that the tick writes no
+ * record any more.
  */
 #include "sampling.h"
 
@@ -30,7 +31,7 @@ static void put(struct pem_ticker *ticker)
 		ticker->free(ticker);
 }
 
-/* Under the lock. */
+/* Wake the working thread. The caller holds the lock. */
 static void tell_worker(struct pem_tickers *all)
 {
 	WRITE_ONCE(all->changes, all->changes + 1);
@@ -82,7 +83,7 @@ bool pem_ticker__is_over(const struct pem_ticker *ticker)
 
 /* --- the thread that works --- */
 
-/* The ticker whose turn comes first, if any. Under the lock. */
+/* The ticker whose tick is due next, or NULL. The caller holds the lock. */
 static struct pem_ticker *next_of(struct pem_tickers *all)
 {
 	struct pem_ticker *ticker, *first = NULL;
@@ -117,8 +118,7 @@ static void tick(struct pem_tickers *all, struct pem_ticker *ticker)
 }
 
 /*
- * The next tick, if it is time for it. Else wait until it is, or something changes, or a signal
- * comes.
+ * Run the next tick if it is due. Else wait until it is due, something changes, or a signal comes.
  */
 static void work_once(struct pem_tickers *all)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * tracepoints.h - headers of tracepoints that are not called by their system, and what these
+ * tracepoints.h - tracepoint headers whose name is not the name of their system, and what these
  * headers lack
  *
- * The others' are listed by codegen (pem_kmod_headers.h). Which of both a kernel has is found out
- * by preprocessing declared.c; kmod/declared then writes those alone to pem_kmod_checks.h, so here
- * stand only lines that it knows: what is asked for by __has_include, up to #endif, and what is
- * not.
+ * codegen lists all other headers (pem_kmod_headers.h). Preprocessing declared.c finds out which
+ * headers of both lists a kernel has. kmod/declared then writes only those to pem_kmod_checks.h. So
+ * this file may hold only lines that kmod/declared knows: blocks from __has_include to #endif, and
+ * lines outside of such blocks.
  */
-/* Types that the kernel's headers of tracepoints take for declared. */
+/* Types that the kernel's tracepoint headers use without declaring them. */
 struct compact_control;
 #include <linux/fs.h>
 #include <linux/jbd2.h>
@@ -17,13 +17,13 @@ typedef __u32 ext4_lblk_t;
 typedef int ext4_grpblk_t;
 typedef unsigned int ext4_group_t;
 
-/* Headers of tracepoints that define one macro each in their own way. */
+/* Headers that define one macro each in a different way. */
 #if __has_include(<trace/events/ext4.h>)
 #include <trace/events/ext4.h>
 #undef show_map_flags
 #endif
 
-/* Tracepoints whose header is not called by their system. */
+/* Headers whose name is not the name of their tracepoints' system. */
 #include <trace/events/syscalls.h>
 #if __has_include(<asm/trace/exceptions.h>)
 #include <asm/trace/exceptions.h>

@@ -2,12 +2,14 @@
 /*
  * elf_probes.c - functions and static probes of a program or library (contract: elf_probes.h)
  *
- * The note of a static probe holds three addresses (its instruction, the section .stapsdt.base as
- * it was linked, its semaphore or 0), and then as text its provider, its name and its arguments.
- * The kernel wants offsets in the file: addresses are translated by the segments that they lie in.
+ * The note of a static probe holds three addresses: its instruction, the section .stapsdt.base as
+ * it was linked, and its semaphore or 0. Then it holds as text the provider, the name and the
+ * arguments. The kernel wants file offsets, so addresses are translated through the segments that
+ * they lie in.
  *
- * libelf checks what it hands out, and what the file says is checked here. It is read and not
- * mapped: its owner may truncate it meanwhile, and what is gone from a mapped file ends the reader.
+ * libelf checks its own results, and the content of the file is checked here. The file is read, not
+ * mapped: its owner may truncate it meanwhile, and access to a missing part of a mapped file would
+ * kill the reader.
  */
 #include "elf_probes.h"
 
@@ -23,7 +25,7 @@
 
 struct binary {
 	Elf *elf;
-	size_t names; /* section of the sections' names */
+	size_t names; /* index of the section with the sections' names */
 	size_t word; /* bytes of an address */
 };
 
@@ -72,7 +74,9 @@ int pem_elf__is_for_here(int fd)
 	return rc;
 }
 
-/* The offset in the file of an address, in a segment with these flags. 0: it is in none. */
+/*
+ * Translate an address in a segment with these flags to a file offset. 0: it is in no such segment.
+ */
 static uint64_t location_in_file(const struct binary *b, uint64_t address, uint32_t flags)
 {
 	GElf_Phdr segment;
@@ -92,7 +96,7 @@ static uint64_t location_in_file(const struct binary *b, uint64_t address, uint3
 
 /* --- functions --- */
 
-/* Those called only, or if that is NULL all. */
+/* Visit the functions named only, or all functions if only is NULL. */
 static int visit_symbols(const struct binary *b, Elf_Data *data, const GElf_Shdr *header,
 			 const char *only,
 			 int (*visit)(void *arg, const struct pem_elf_symbol *symbol), void *arg)
@@ -123,7 +127,7 @@ static int visit_symbols(const struct binary *b, Elf_Data *data, const GElf_Shdr
 	return rc;
 }
 
-/* What is exported, then what the program has for itself: a name may come from both. */
+/* Exported functions come first, then the program's own symbols. A name may be in both. */
 int pem_elf__each_function(int fd, const char *only,
 			   int (*visit)(void *arg, const struct pem_elf_symbol *symbol), void *arg)
 {
@@ -160,7 +164,10 @@ struct sought {
 	bool found;
 };
 
-/* Two files of a program may each have a variable of that name: -ENOTUNIQ. */
+/*
+ * Find the variable's address. -ENOTUNIQ: two source files of the program each have a variable of
+ * this name.
+ */
 static int match_object(const struct binary *b, Elf_Data *data, const GElf_Shdr *header,
 			struct sought *sought)
 {
@@ -214,7 +221,7 @@ int pem_elf__address(int fd, const char *name, size_t name_bytes, uint64_t *addr
 
 /* --- notes --- */
 
-/* Where the section that notes count from lies; 0: it has none. */
+/* The address of the section that addresses in notes are relative to. 0: there is none. */
 static uint64_t base_address(const struct binary *b)
 {
 	Elf_Scn *section = NULL;
@@ -244,7 +251,7 @@ static uint64_t word_at(const struct binary *b, const char *text)
 	return narrow;
 }
 
-/* One note's description: three words, then three strings. */
+/* Read the description of one note: three words, then three strings. */
 static int visit_note(const struct binary *b, const char *text, size_t bytes, uint64_t base,
 		      int (*visit)(void *arg, const struct pem_elf_note *note), void *arg)
 {
@@ -262,7 +269,7 @@ static int visit_note(const struct binary *b, const char *text, size_t bytes, ui
 			return -ENOEXEC;
 		at++;
 	}
-	/* Who moved the program after it was linked (prelink) left the notes alone. */
+	/* A tool that moves a linked program (prelink) does not change its notes. */
 	moved = base ? base - word_at(b, text + b->word) : 0;
 	semaphore = word_at(b, text + 2 * b->word);
 	note = (struct pem_elf_note){
@@ -272,7 +279,7 @@ static int visit_note(const struct binary *b, const char *text, size_t bytes, ui
 		.address = word_at(b, text) + moved,
 		.offset = location_in_file(b, word_at(b, text) + moved, PF_X),
 		.semaphore = semaphore ? location_in_file(b, semaphore + moved, PF_W) : 0};
-	/* Elsewhere than in code, or without a count of users, the probe would not work. */
+	/* Outside of code, or without its count of users, the probe would not work. */
 	if (!note.offset || (semaphore && (!note.semaphore || note.semaphore > UINT32_MAX)))
 		return 0;
 	return visit(arg, &note);
@@ -321,7 +328,7 @@ int pem_elf__each_note(int fd, int (*visit)(void *arg, const struct pem_elf_note
 
 /* --- arguments --- */
 
-/* Past an argument of whatever form: blanks part them, but for those in brackets. */
+/* Skip an argument of any form. Blanks separate arguments, except inside brackets. */
 static const char *end_of_argument(const char *text)
 {
 	int depth = 0;
@@ -331,7 +338,7 @@ static const char *end_of_argument(const char *text)
 	return text;
 }
 
-/* "-4@", "8f@" in front of a location. False: that is no size. */
+/* Parse "-4@" or "8f@" before a location. False: this is not a size. */
 static bool read_size(struct pem_usdt_value *value, const char *text, const char *at)
 {
 	unsigned long bytes;

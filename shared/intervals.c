@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * intervals.c - begins kept in their order until their ends come (contract: intervals.h)
- */
+/* intervals.c - keeps begins in their order until their ends come (contract: intervals.h) */
 #include "intervals.h"
 
 #include <stdbool.h>
@@ -9,15 +7,15 @@
 #include <string.h>
 
 struct open_interval {
-	const struct pem_event *event; /* the one that began it */
+	const struct pem_event *event; /* event of the record that began it */
 	uint64_t key; /* pem_record__key */
-	uint64_t name; /* its hash: names whose hashes collide are taken for one */
+	uint64_t name; /* hash of its name; names with equal hashes count as one name */
 	void *data;
 };
 
 struct pem_intervals {
 	size_t count;
-	struct open_interval open[PEM_INTERVALS_OPEN_MAX]; /* the first began first */
+	struct open_interval open[PEM_INTERVALS_OPEN_MAX]; /* the oldest first */
 };
 
 struct pem_intervals *pem_intervals__new(void)
@@ -83,7 +81,7 @@ void *pem_intervals__begin(struct pem_intervals *intervals, const struct pem_rec
 	return first;
 }
 
-/* May the event end what another thread began? Marks come from processes of their own. */
+/* May the event end an interval of another thread? Each mark comes from a process of its own. */
 static bool may_end_elsewhere(const struct pem_event *event)
 {
 	return event->scope == PEM_SCOPE_THREAD && has(event, PEM_ROLE_NAME) &&

@@ -1,49 +1,49 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * intervals.h - records that begin and end intervals, matched into pairs
+ * intervals.h - matches records that begin and end intervals into pairs
  *
- * An end closes the latest interval that belongs to it (pem_record__key) and has its name. If there
- * is none, and the event has a role 'name' and no key, it closes the latest of its name in any
- * thread: `pem mark begin` and `pem mark end` are two processes.
+ * An end record closes the latest open interval of its key (pem_record__key) and name. If there is
+ * none, and the event has a role 'name' and no key, it closes the latest interval of its name in
+ * any thread, because `pem mark begin` and `pem mark end` are two processes.
  *
- * Not here: what the caller keeps of an interval and what it does with a pair.
+ * Not here: what the caller keeps of an interval, and what it does with a pair.
  */
 #ifndef PEM_SHARED_INTERVALS_H
 #define PEM_SHARED_INTERVALS_H
 
 #include <pem/trace.h>
 
-/* A trace may begin intervals without end: so many are open at once. */
+/* Maximum of open intervals. A trace may begin intervals without end. */
 #define PEM_INTERVALS_OPEN_MAX 4096u
 
 /* Intervals that have begun and not ended. Not thread-safe. */
 struct pem_intervals;
 
-/* NULL: no memory. */
+/* Make an empty set of intervals. NULL: no memory. */
 struct pem_intervals *pem_intervals__new(void);
-/* The callers' data of intervals that are still open is not freed. intervals may be NULL. */
+/* Free the set, but not the callers' data of open intervals. intervals may be NULL. */
 void pem_intervals__free(struct pem_intervals *intervals);
 
 /*
- * The name of the interval that a record begins or ends: the text of its field of role 'name'; if
- * it has none, or an empty one, the last word of the event's group, 'Work' of 'APP::Shop::Work'.
+ * The name of the interval that a record begins or ends: the text of the field with role 'name'. If
+ * that is missing or empty, it is the last word of the event's group: 'Work' of 'APP::Shop::Work'.
  * Valid as long as the record.
  */
 const char *pem_interval__name(const struct pem_record *record);
 
 /*
- * Opens an interval with a record whose event means interval-begin. data is the caller's, and not
- * NULL. Returns NULL; or, where PEM_INTERVALS_OPEN_MAX were open, the data of the one that began
- * first, which is forgotten: it is the likeliest to never end.
+ * Open an interval with a record whose event means interval-begin. data belongs to the caller and
+ * is not NULL. Returns NULL. If PEM_INTERVALS_OPEN_MAX intervals are open, the oldest of them is
+ * forgotten, because it most likely never ends; its data is returned.
  */
 void *pem_intervals__begin(struct pem_intervals *intervals, const struct pem_record *record,
 			   void *data);
 /*
- * Closes the interval that a record ends, whose event means interval-end. Returns the interval's
- * data. NULL: the record ends none.
+ * Close the interval that a record ends. The record's event means interval-end. Returns the
+ * interval's data, or NULL if the record ends none.
  */
 void *pem_intervals__end(struct pem_intervals *intervals, const struct pem_record *record);
-/* Closes the interval that began last. Returns its data. NULL: none is open. */
+/* Close the interval that began last. Returns its data, or NULL if none is open. */
 void *pem_intervals__take(struct pem_intervals *intervals);
 
 #endif

@@ -3,9 +3,10 @@
  * kernel_types.c - a kernel's types and tracepoints, through libbpf (contract: kernel_types.h)
  *
  * For each tracepoint X the kernel's types have `typedef void (*btf_trace_X)(void *, types...)`.
- * libbpf finds one by walking all types, some millisecond each; a list with hundreds of events asks
- * hundreds of times, so one walk collects all and a question is a binary search. Types are the
- * running kernel's or come from files: libbpf checks them when it parses them.
+ * libbpf finds one by walking all types, which takes some milliseconds. A list with hundreds of
+ * events needs hundreds of them. So one walk collects all tracepoints, and each look-up is a binary
+ * search. Types are the running kernel's or come from files. libbpf checks them when it parses
+ * them.
  */
 #include "kernel_types.h"
 
@@ -18,17 +19,17 @@
 #include <sys/stat.h>
 
 #define PREFIX "btf_trace_"
-#define DEPTH_MAX 64 /* of typedefs and qualifiers: no kernel comes near */
-#define NESTING_MAX 8 /* of structures without a name inside each other */
+#define DEPTH_MAX 64 /* nested typedefs and qualifiers; no kernel has as many */
+#define NESTING_MAX 8 /* unnamed structures inside each other */
 
-/* Types of one file: the kernel proper, or a module on top of it. */
+/* The types of one file: the kernel itself, or a module that extends it. */
 struct part {
 	struct btf *btf;
 	char *name;
 };
 
 struct tracepoint {
-	const char *name; /* lies in its part */
+	const char *name; /* belongs to its part's types */
 	uint32_t part;
 	uint32_t proto; /* BTF_KIND_FUNC_PROTO */
 };
@@ -36,7 +37,7 @@ struct tracepoint {
 struct pem_kernel_btf {
 	struct part *parts; /* the first is vmlinux */
 	uint32_t part_count;
-	struct tracepoint *tracepoints; /* by name */
+	struct tracepoint *tracepoints; /* sorted by name */
 	size_t count;
 };
 
@@ -89,7 +90,7 @@ static int collect(struct pem_kernel_btf *kernel, uint32_t part)
 	return 0;
 }
 
-/* Add the types of a file. A module's rest on the kernel's. 0, or -errno. */
+/* Add the types of a file. A module's types refer to the kernel's. Returns 0 or -errno. */
 static int add_part(struct pem_kernel_btf *kernel, const char *path, const char *name)
 {
 	struct part *grown = realloc(kernel->parts, (kernel->part_count + 1) * sizeof(*grown));
@@ -112,7 +113,10 @@ static int add_part(struct pem_kernel_btf *kernel, const char *path, const char 
 	return collect(kernel, kernel->part_count++);
 }
 
-/* A module whose types can't be read costs its own tracepoints only. */
+/*
+ * Add the types of all modules. If a module's types can't be read, only its own tracepoints are
+ * missing.
+ */
 static void add_modules(struct pem_kernel_btf *kernel, const char *folder)
 {
 	DIR *directory = opendir(folder);
@@ -162,7 +166,7 @@ void pem_kernel_btf__close(struct pem_kernel_btf *btf)
 {
 	if (!btf)
 		return;
-	/* Modules first: they rest on the kernel's types. */
+	/* Modules are freed first, because they refer to the kernel's types. */
 	while (btf->part_count) {
 		btf->part_count--;
 		btf__free(btf->parts[btf->part_count].btf);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * model_words.h - the words that specs, models and commands have for the numbers of pem/event.h
+ * model_words.h - the words that specs, models and commands use for the numbers of pem/event.h
  *
- * Each array has a word for each number below the COUNT of its enum, "-" for none.
+ * Each array has a word for each number below the COUNT of its enum. "-" means none.
  */
 #ifndef PEM_SHARED_MODEL_WORDS_H
 #define PEM_SHARED_MODEL_WORDS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * text.h - what several programs ask about a text: is it UTF-8, and how far is a word from another
+ * text.h - functions on texts that several programs use: is a text UTF-8, how similar are two words
  */
 #ifndef PEM_SHARED_TEXT_H
 #define PEM_SHARED_TEXT_H
@@ -9,14 +9,14 @@
 #include <stdint.h>
 #include <string.h>
 
-/* A sequence of UTF-8 is no longer. */
+/* Maximum bytes of a UTF-8 sequence. */
 #define PEM_UTF8_BYTES_MAX 4u
 
 /*
- * Returns the length of the UTF-8 sequence that text begins with, or 0 if it begins with none
- * (RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF). Reads at most left bytes,
- * which is 1 or more. A NUL byte is a sequence of 1 byte and is part of no other, so the caller
- * may pass PEM_UTF8_BYTES_MAX for a terminated text. Async-signal-safe.
+ * Returns the length of the UTF-8 sequence at the beginning of text, or 0 if there is none (RFC
+ * 3629: no overlong forms, no surrogates, nothing above U+10FFFF). Reads at most left bytes, which
+ * must be 1 or more. A NUL byte is a sequence of 1 byte and part of no other sequence. So for a
+ * terminated text the caller may pass PEM_UTF8_BYTES_MAX. Async-signal-safe.
  */
 static inline unsigned pem_utf8_bytes(const void *text, size_t left)
 {
@@ -43,10 +43,10 @@ static inline unsigned pem_lower_case(char c)
 }
 
 /*
- * How many letters have to be put in, left out, replaced or exchanged with their neighbour to turn
- * one word into the other, whatever their case (optimal string alignment: Boytsov, Indexing methods
- * for approximate dictionary searching, ACM JEA 16, 2011, section 2.1). PEM_EDIT_DISTANCE_MAX if
- * one of the words has more bytes than that.
+ * The number of letters that must be inserted, deleted, replaced or exchanged with their neighbour
+ * to turn one word into the other, ignoring case (optimal string alignment: Boytsov, Indexing
+ * methods for approximate dictionary searching, ACM JEA 16, 2011, section 2.1).
+ * PEM_EDIT_DISTANCE_MAX if one of the words has more bytes than that.
  */
 static inline unsigned pem_edit_distance_of(const char *a, size_t a_bytes, const char *b,
 					    size_t b_bytes)
@@ -82,7 +82,7 @@ static inline unsigned pem_edit_distance_of(const char *a, size_t a_bytes, const
 	return before[b_bytes];
 }
 
-/* The same of two terminated words. */
+/* As pem_edit_distance_of, for two terminated words. */
 static inline unsigned pem_edit_distance(const char *a, const char *b)
 {
 	return pem_edit_distance_of(a, strlen(a), b, strlen(b));

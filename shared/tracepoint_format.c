@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Cut words off the end: the name, then blanks. False: there is no name. */
+/* Cut the name and then the blanks from the end. False: there is no name. */
 static bool take_name(struct pem_format_field *field, char *text)
 {
 	char *end = text + strlen(text), *begin;
@@ -40,7 +40,7 @@ static bool read_declaration(struct pem_format_field *field, char *text)
 		field->is_rel_loc = true;
 		text += 10;
 	}
-	/* "char name[16]", and of a dynamic one "char[] name" */
+	/* "char name[16]", or with dynamic length "char[] name" */
 	while ((bracket = strchr(text, '['))) {
 		end = strchr(bracket, ']');
 		if (!end)
@@ -51,7 +51,7 @@ static bool read_declaration(struct pem_format_field *field, char *text)
 	return take_name(field, text);
 }
 
-/* A number behind a word of the line, as "offset:8". */
+/* Parse the number after a word of the line, such as "offset:8". */
 static bool number_behind(const char *line, const char *word, unsigned long *value)
 {
 	const char *at = strstr(line, word);
@@ -64,7 +64,7 @@ static bool number_behind(const char *line, const char *word, unsigned long *val
 	return end != at;
 }
 
-/* text: behind "field:" */
+/* text begins after "field:". */
 static bool read_field(struct pem_format_field *field, char *text)
 {
 	unsigned long offset, size, sign;

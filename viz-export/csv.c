@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * csv.c - exporter: one table for pandas.read_csv and sqlite3's .import, a row per record
+ * csv.c - exporter: one table for pandas.read_csv and sqlite3's .import, one row per record
  *
  * Not here: reading the trace (libpem), files (output.c).
  *
- * Columns: clock, time_ns, layer, event, pid, tid, cpu, process; then one per field name of the
- * events that occur in the trace, in the order of the model. Events that share a field's name share
- * its column; a field named like one of the first columns is called field_NAME. What is unknown, or
- * no field of the row's event, is empty. Fields that people read in base 16 are 0x..., values with
- * labels their names; a list is its elements, parted by spaces, and where the trace names them, as
- * of the counters read at an event, each is NAME=VALUE. RFC 4180 quoting, lines end with \n.
+ * The columns are: clock, time_ns, layer, event, pid, tid, cpu, process; then one per field name of
+ * the events that occur in the trace, in the order of the model. Events that share a field's name
+ * share its column. A field named like one of the first columns becomes field_NAME. A cell is empty
+ * if its value is unknown or if the row's event lacks the field. Fields with base 16 are printed as
+ * 0x..., values with labels as their names, and a list as its elements, separated by spaces. If the
+ * trace names the elements, as of counters read at an event, each is NAME=VALUE. Quoting is that of
+ * RFC 4180, and lines end with \n.
  *
- * Texts are those of the programs, and the table may be opened in a spreadsheet: a text that one
- * would take for a formula gets an apostrophe in front, and so does one that begins with an
- * apostrophe. Without the first apostrophe every text is what it was. Numbers never get one.
+ * Texts come from the observed programs, and the table may be opened in a spreadsheet. So a text
+ * that a spreadsheet would take for a formula gets an apostrophe in front. A text that begins with
+ * an apostrophe gets another one. A reader that removes the first apostrophe of a text has the
+ * original text. Numbers never get an apostrophe.
  */
 #define _GNU_SOURCE
 #include "output.h"
@@ -37,15 +39,17 @@ struct csv {
 	FILE *out;
 	const char **columns; /* names of the fields' columns */
 	size_t column_count;
-	/* of event i, the field to show in each column, or -1; NULL: the event does not occur */
+	/* For event i: the field to show in each column, or -1. NULL: the event does not occur. */
 	int16_t **fields_of;
 	struct pem_export_options options;
-	bool no_memory; /* for a cell */
+	bool no_memory; /* no memory for a cell */
 };
 
 /* --- values --- */
 
-/* Would a spreadsheet compute it? The last four are =, +, - and @ of full width. */
+/*
+ * Would a spreadsheet compute the text? The last four characters are =, +, - and @ of full width.
+ */
 static bool is_formula(const char *text)
 {
 	static const char *const full_width[] = {"\xef\xbc\x9d", "\xef\xbc\x8b", "\xef\xbc\x8d",
@@ -62,8 +66,8 @@ static bool is_formula(const char *text)
 }
 
 /*
- * Semicolons and tabs part cells in some spreadsheets: what follows one must not begin a cell
- * either.
+ * Semicolons and tabs separate cells in some spreadsheets. So the text after one must not begin a
+ * formula either.
  */
 static void put_text(FILE *out, const char *text)
 {
@@ -100,7 +104,7 @@ static void put_unsigned(FILE *out, uint64_t value, unsigned base)
 	fwrite_unlocked(digits + i, 1, sizeof(digits) - i, out);
 }
 
-/* The shortest text that reads back as the same double, with a point in every locale. */
+/* Print the shortest text that reads back as the same double, with a point in every locale. */
 static void put_double(FILE *out, double value, bool is_single)
 {
 	char text[40], *c;
@@ -119,7 +123,7 @@ static void put_double(FILE *out, double value, bool is_single)
 	fputs_unlocked(text, out);
 }
 
-/* One number of a type that lies at data. */
+/* Print a number of a type that lies at data. */
 static void put_number(FILE *out, enum pem_type type, unsigned base, const void *data)
 {
 	size_t bytes = pem_type__bytes(type);
@@ -145,7 +149,7 @@ static void put_number(FILE *out, enum pem_type type, unsigned base, const void 
 	}
 }
 
-/* Of names parted by commas the kth, and '='; nothing if there is none. */
+/* Print the kth of comma-separated names, and '='. Prints nothing if there is none. */
 static void put_element_name(FILE *out, const char *names, uint32_t k)
 {
 	for (; k && *names; k--)
@@ -154,7 +158,7 @@ static void put_element_name(FILE *out, const char *names, uint32_t k)
 		fprintf(out, "%.*s=", (int)strcspn(names, ","), names);
 }
 
-/* names: of the elements; "": they have none */
+/* names: of the elements; "": they have no names */
 static void put_list(FILE *out, const struct pem_record *record, unsigned i, const char *names)
 {
 	const struct pem_field *field = &record->event->fields[i];
@@ -170,7 +174,7 @@ static void put_list(FILE *out, const struct pem_record *record, unsigned i, con
 	}
 }
 
-/* A list whose names are of the trace is a text as others are. */
+/* A list with names of the trace is quoted like other texts. */
 static void put_named_list(struct csv *csv, const struct pem_record *record, unsigned i,
 			   const char *names)
 {
@@ -188,7 +192,7 @@ static void put_named_list(struct csv *csv, const struct pem_record *record, uns
 	free(text);
 }
 
-/* names: of a list's elements; "": they have none */
+/* names: of a list's elements; "": they have no names */
 static void put_field(struct csv *csv, const struct pem_record *record, unsigned i,
 		      const char *names)
 {
@@ -230,7 +234,7 @@ static size_t event_index(const struct csv *csv, const struct pem_event *event)
 	return i;
 }
 
-/* Read the trace once to see which events occur: seen[i] for event i of the model. */
+/* Read the trace once to find which events occur: seen[i] for event i of the model. */
 static int find_events(struct csv *csv, bool *seen, struct pem_error *error)
 {
 	const struct pem_event *last = NULL;
@@ -366,7 +370,7 @@ static int put_rows(struct csv *csv, struct pem_error *error)
 			continue;
 		if (csv->options.progress)
 			csv->options.progress(done, total, csv->options.progress_arg);
-		/* pem_output__finish says why */
+		/* pem_output__finish reports the reason */
 		if (ferror(csv->out))
 			break;
 	}

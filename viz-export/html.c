@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * html.c - exporter 'html': one page that opens offline and shows every layer on one timeline
+ * html.c - exporter 'html': one page that opens offline and shows each layer on one timeline
  *
- * Here: the page (built from page/ at build time) around the data. How a trace becomes data:
- * html_data.c; what the page does with it: page/.
+ * This file writes the page (built from page/ at build time) around the data. html_data.c makes the
+ * data from a trace. page/ has the page's code.
  */
 #include "html_data.h"
 #include "output.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 
 /*
- * The page, with DATA_MARK once where the data goes: $(B)/gen/viz-export/page.html, see
+ * The page, with DATA_MARK once at the place of the data: $(B)/gen/viz-export/page.html, see
  * page/build.mk.
  */
 extern const char pem_html_page[] __attribute__((visibility("hidden")));
@@ -60,7 +60,7 @@ static int run(struct pem_trace *trace, const char *path, const struct pem_expor
 	err = pem_output__open(&output, path, error);
 	if (err)
 		goto out;
-	/* JSON's decimal point is a point wherever the user lives. */
+	/* JSON's decimal point is a point in all locales. */
 	plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 	before = plain ? uselocale(plain) : (locale_t)0;
 	err = write_page(output.file, &data, trace, &options, error);

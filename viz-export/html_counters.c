@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * html_counters.c - the last value of every counter, to turn values that only grow into growth
+ * html_counters.c - keeps the last value of each counter, to compute the growth of values that only
+ * grow
  *
- * A counter is an event of one process, thread, cpu and stream. At most COUNTERS_MAX are followed:
- * of the rest the records still count, their growth does not.
+ * A counter is an event of one process, thread, cpu and stream. At most COUNTERS_MAX are followed.
+ * Of further counters the records still count, but their growth does not.
  */
 #include "html_data.h"
 
@@ -16,7 +17,7 @@
 #define COUNTERS_MAX (ENTRIES / 2)
 
 struct counter {
-	const struct pem_event *event; /* NULL: free */
+	const struct pem_event *event; /* NULL: the entry is free */
 	uint32_t pid, tid, cpu, stream;
 	uint64_t time_ns;
 	uint64_t value;
@@ -38,7 +39,7 @@ void pem_html_counters__free(struct pem_html_counters *counters)
 	free(counters);
 }
 
-/* The record's counter, free ones taken; NULL when there are too many. */
+/* Find the record's counter, or take a free entry. NULL: there are too many. */
 static struct counter *find(struct pem_html_counters *counters, const struct pem_record *record)
 {
 	uint64_t hash = record->event->id;
@@ -83,7 +84,7 @@ int pem_html_counters__step(struct pem_html_counters *counters, const struct pem
 
 	if (!last)
 		return 0;
-	/* Integers differ exactly even above 2^53. */
+	/* The difference of integers is exact even above 2^53. */
 	if (is_float(&record->event->fields[field]))
 		now.value_f = pem_record__f64(record, field);
 	else

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * html_data.c - two passes over a trace: which (event, process) pairs there are, then what happens
- * when
+ * html_data.c - two passes over a trace: the first finds all (event, process) pairs, the second
+ * fills the bins
  *
- * The first pass decides how many bins and how many processes fit; the second fills them. Every
- * record is in exactly one series, so counts add up to what the reader delivers.
+ * The first pass decides how many bins and processes fit. Each record belongs to exactly one
+ * series, so counts add up to the records that the reader delivers.
  */
 #include "html_data.h"
 
@@ -14,15 +14,15 @@
 #include <string.h>
 
 #define PAIRS_MAX (1u << 20)
-/* From here on records of new processes count as PEM_HTML_OTHERS. */
+/* Above this number of pairs, records of new processes count as PEM_HTML_OTHERS. */
 #define PAIRS_CROWDED (PAIRS_MAX / 2)
 #define MEMORY_CELLS (16u << 20) /* bins x series */
-#define PAGE_CELLS 700000u /* bins that may be written: a few bytes each */
+#define PAGE_CELLS 700000u /* maximum of written bins; each takes a few bytes */
 #define BINS_MIN 32u
 #define PROGRESS_EVERY 65536u
 
 struct pair {
-	const struct pem_event *event; /* NULL: free */
+	const struct pem_event *event; /* NULL: the entry is free */
 	uint32_t pid;
 	uint32_t series;
 	uint64_t count;
@@ -32,7 +32,8 @@ struct pem_html_pairs {
 	uint32_t count;
 	uint32_t capacity; /* a power of two */
 	struct pair *entry;
-	struct pair *last; /* found last: records come in runs */
+	/* The pair found last, because records of one pair often follow each other. */
+	struct pair *last;
 };
 
 /* --- pairs --- */
@@ -60,7 +61,7 @@ static void pairs_free(struct pem_html_pairs *pairs)
 	free(pairs);
 }
 
-/* The pair's entry, or the free one where it belongs. */
+/* Find the pair's entry, or the free entry where it belongs. */
 static struct pair *probe(struct pair *entry, uint32_t capacity, const struct pem_event *event,
 			  uint32_t pid)
 {
@@ -135,7 +136,7 @@ static struct pair *pairs_find(struct pem_html_pairs *pairs, const struct pem_re
 	return pair->event ? pair : NULL;
 }
 
-/* --- which processes get series of their own --- */
+/* --- processes with series of their own --- */
 
 static int by_pid(const void *a, const void *b)
 {
@@ -148,7 +149,7 @@ static int by_count_descending(const void *a, const void *b)
 {
 	const struct pem_html_process *x = a, *y = b;
 
-	/* The rest comes last whatever its size. */
+	/* The entry of other processes comes last, whatever its count. */
 	if ((x->pid == PEM_HTML_OTHERS) != (y->pid == PEM_HTML_OTHERS))
 		return x->pid == PEM_HTML_OTHERS ? 1 : -1;
 	if (x->count != y->count)
@@ -170,7 +171,7 @@ static uint32_t merge_same_pid(struct pem_html_process *list, uint32_t count)
 	return used;
 }
 
-/* The busiest processes into data->processes; all others into one last entry. */
+/* Put the busiest processes into data->processes, and all others into one last entry. */
 static int choose_processes(struct pem_html_data *data)
 {
 	const struct pem_html_pairs *pairs = data->pairs;
@@ -237,7 +238,7 @@ static size_t series_index(const struct pem_html_data *data, const struct pair *
 	return (size_t)(found - data->series);
 }
 
-/* One series for each event of each chosen process. */
+/* Make one series for each event of each chosen process. */
 static int make_series(struct pem_html_data *data)
 {
 	struct pem_html_pairs *pairs = data->pairs;
@@ -277,7 +278,7 @@ static int has_value(const struct pem_event *event)
 	       pem_event__field_by_role(event, PEM_ROLE_VALUE) >= 0;
 }
 
-/* Cells that a page of so many bins writes, at most. */
+/* Maximum of cells that a page with this number of bins writes. */
 static double page_cells(const struct pem_html_data *data, uint32_t bins)
 {
 	double cells = 0;
@@ -293,8 +294,8 @@ static double page_cells(const struct pem_html_data *data, uint32_t bins)
 }
 
 /*
- * Bins as wide as the smallest 1, 2 or 5 times a power of ten that divides the span into at most
- * bins.
+ * Choose the bins' width: the smallest 1, 2 or 5 times a power of ten that divides the span into at
+ * most bins.
  */
 static void choose_width(struct pem_html_data *data, uint32_t bins)
 {
@@ -347,7 +348,10 @@ static uint32_t bin_of(const struct pem_html_data *data, uint64_t time_ns)
 	return bin < data->bin_count ? (uint32_t)bin : data->bin_count - 1;
 }
 
-/* Growth between two samples of a counter happened evenly, as far as anyone knows. */
+/*
+ * The growth between two samples of a counter is spread evenly, because its distribution is
+ * unknown.
+ */
 static void spread(struct pem_html_data *data, struct pem_html_series *series, double growth,
 		   uint64_t from_ns, uint64_t to_ns)
 {
@@ -430,7 +434,7 @@ static void say_what_failed(struct pem_error *error, int err)
 			 strerror(-err));
 }
 
-/* A damaged packet costs what is in it; the rest is read. */
+/* Of a damaged packet only its own records are lost. Reading continues. */
 static void note_damage(struct pem_html_data *data, const struct pem_error *error)
 {
 	if (data->damaged++ == 0)

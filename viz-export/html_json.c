@@ -2,7 +2,7 @@
 /*
  * html_json.c - JSON text that is safe inside an HTML script element
  *
- * Text comes from traces and is hostile. What is numbers only goes straight to the file.
+ * Text comes from traces and is hostile. Plain numbers are written directly to the file.
  */
 #include "html_json.h"
 #include "text.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * html_phases.c - phases for the page: of all that ended the longest PEM_HTML_PHASES_MAX
+ * html_phases.c - phases for the page: the longest PEM_HTML_PHASES_MAX of those that ended
  *
- * Not here: which end belongs to which begin (intervals.h).
+ * Not here: matching ends and begins (intervals.h).
  */
 #include "html_data.h"
 #include "intervals.h"
@@ -14,7 +14,7 @@
 int pem_html_phases__init(struct pem_html_phases *phases)
 {
 	memset(phases, 0, sizeof(*phases));
-	/* Twice the number kept, and all that may be open at the end. */
+	/* Twice the number kept, plus all that may be open at the end. */
 	phases->kept =
 		calloc(2 * PEM_HTML_PHASES_MAX + PEM_INTERVALS_OPEN_MAX, sizeof(*phases->kept));
 	phases->open = pem_intervals__new();
@@ -98,9 +98,12 @@ static void end(struct pem_html_phases *phases, const struct pem_record *record)
 		phases->unmatched++;
 		return;
 	}
-	/* A damaged clock may run backwards. */
+	/* A damaged clock may go backwards. */
 	phase->end_ns = record->time_ns > phase->begin_ns ? record->time_ns : phase->begin_ns;
-	/* Marked from outside, it is nobody's own: it belongs to the whole run. */
+	/*
+	 * If begin and end come from different processes (pem mark), the phase belongs to the whole
+	 * run.
+	 */
 	if (phase->pid != record->pid)
 		phase->pid = phase->tid = 0;
 	end_phase(phases, phase);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * html_write.c - what the page shows, as one JSON object
+ * html_write.c - writes the data of the page as one JSON object
  *
- * Its reader is page/model.js; "format" changes with its shape. Lists of bins are shortened: in
- * "bins" a negative number -n stands for n empty bins; "values" are pairs of how many bins in a
- * row, and the value of each.
+ * page/model.js reads it. "format" changes with its shape. Lists of bins are shortened. In "bins" a
+ * negative number -n means n empty bins. "values" has pairs: a number of successive bins, and the
+ * value of each.
  */
 #include "html_data.h"
 #include "html_json.h"
@@ -62,7 +62,7 @@ static void write_costs_and_gaps(FILE *out, const struct pem_trace_info *info)
 		fputc(',', out);
 		if (cost->ns_each > 0)
 			pem_json__key_number(out, "ns_each", cost->ns_each);
-		else /* not measured */
+		else /* the cost was not measured */
 			fputs("\"ns_each\":null", out);
 		fputc(',', out);
 		pem_json__key_u64(out, "count", cost->count);
@@ -123,7 +123,7 @@ static void write_bins(FILE *out, const struct pem_html_data *data,
 	fputc(']', out);
 }
 
-/* A counter's growth in the bin, or the mean of a gauge's samples (no number without one). */
+/* A counter's growth in the bin, or the mean of a gauge's samples (NaN without samples). */
 static double value_at(const struct pem_html_series *series, uint32_t bin)
 {
 	if (series->event->meaning == PEM_MEANS_COUNTER)
@@ -132,7 +132,7 @@ static double value_at(const struct pem_html_series *series, uint32_t bin)
 				 : (double)__builtin_nanf("");
 }
 
-/* Are two values the same number on the page? It shows six digits. */
+/* Are two values equal on the page? It shows six digits. */
 static int same_value(double a, double b)
 {
 	return a == b || (__builtin_isnan(a) && __builtin_isnan(b)) ||
@@ -211,7 +211,7 @@ static int has_series(const struct pem_html_data *data, const struct pem_event *
 	return 0;
 }
 
-/* Those with records, then those of which every record was lost. */
+/* Write the events with records, then the events whose records were all lost. */
 static void write_events(FILE *out, const struct pem_html_data *data, struct pem_trace *trace)
 {
 	const struct pem_model *model = pem_trace__model(trace);

@@ -56,7 +56,9 @@ int pem_output__open(struct pem_output *output, const char *path, struct pem_err
 		output->file = stdout;
 		return 0;
 	}
-	/* A device or a pipe is written in place: renaming over it would replace it. */
+	/*
+	 * A device or a pipe is written directly, because renaming a file over it would replace it.
+	 */
 	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
 		output->path = strdup(path);
 		output->file = output->path ? fopen(path, "w") : NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * output.h - an exporter's output: a file that is whole at its path or not there at all
+ * output.h - an exporter's output: a file that is either complete at its path or does not exist
  *
  * Not here: formats.
  */
@@ -12,19 +12,19 @@
 #include <stdio.h>
 
 struct pem_output {
-	FILE *file; /* write here; errors are found by pem_output__finish */
+	FILE *file; /* The caller writes here. pem_output__finish reports errors. */
 	char *path; /* NULL: standard output */
 	char *temporary;
 };
 
 /*
- * Open path ('-': standard output) for writing through a temporary file beside it. 0, or -errno
- * with error.
+ * Open path for writing, through a temporary file beside it. '-' is standard output. Returns 0, or
+ * -errno with error.
  */
 int pem_output__open(struct pem_output *output, const char *path, struct pem_error *error);
 /*
- * Close it. With result 0 the file takes its place at path; with a negative result, or when
- * anything could not be written, the temporary file goes away. Returns result, or -errno with
+ * Close the output. If result is 0, the file is renamed to path. If result is negative, or if
+ * something could not be written, the temporary file is removed. Returns result, or -errno with
  * error.
  */
 int pem_output__finish(struct pem_output *output, int result, struct pem_error *error);

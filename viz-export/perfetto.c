@@ -2,16 +2,16 @@
 /*
  * perfetto.c - exporter: Perfetto's protobuf trace, for ui.perfetto.dev and trace_processor
  *
- * Not here: the messages (perfetto.proto), which tracks there are (perfetto_tracks.c), memory
+ * Not here: the messages (perfetto.proto), the list of tracks (perfetto_tracks.c), memory
  * (perfetto_arena.h).
  *
- * Each record becomes one packet, written as soon as it is made; the packet that describes a track
- * comes right before the first one on it:
- *	interval-begin, interval-end	a slice on the thread's track, named by role 'name' or else
+ * Each record becomes one packet, which is written at once. The packet that describes a track comes
+ * directly before the first packet on it:
+ *	interval-begin, interval-end	a slice on the thread's track, named by role 'name', or else
  *					by its class
  *	counter, gauge			a value on a counter track of its process (and CPU)
- *	sets-thread on a CPU		an ftrace sched_switch, which Perfetto draws as what ran
- *					where
+ *	sets-thread on a CPU		an ftrace sched_switch, which Perfetto shows as the thread
+ *					that runs on the CPU
  *	all others			an instant on the thread's track, with the fields as
  *					annotations
  * A record without a thread goes to its process's track, else its CPU's, else the machine's.
@@ -30,12 +30,12 @@
 #include <string.h>
 
 #define PROGRESS_RECORDS 65536
-/* of a thread that nobody asked to be nice; the specs tell no other */
+/* Priority of a thread with nice value 0. The specs have no other. */
 #define DEFAULT_PRIORITY 120
-#define NAME_BYTES 64 /* of a process, its NUL and rounding counted */
-#define WORDS_BYTES 256u /* of labels */
+#define NAME_BYTES 64 /* for a process's name, with its NUL and rounding */
+#define WORDS_BYTES 256u /* for labels */
 #define SEQUENCE_ID 1
-#define STATE_CLEARED 1 /* of sequence_flags: nothing before this packet matters */
+#define STATE_CLEARED 1 /* bit of sequence_flags: earlier packets do not matter */
 
 typedef Perfetto__Protos__TracePacket Packet;
 typedef Perfetto__Protos__TrackEvent TrackEvent;
@@ -55,8 +55,8 @@ struct perfetto {
 /* --- memory --- */
 
 /*
- * Room for the message of a record: an annotation for each field and element, and copies of its
- * strings and of the names of the processes and threads it is about.
+ * Make room for the message of a record: an annotation for each field and element, and copies of
+ * its strings and of names of processes and threads.
  */
 static int prepare(struct pem_arena *arena, const struct pem_record *record)
 {
@@ -116,7 +116,7 @@ static int put_packet(struct perfetto *p, Packet *packet)
 	head = 1 + put_varint(prefix + 1, bytes);
 	fwrite_unlocked(prefix, 1, head, p->out);
 	fwrite_unlocked(p->packed, 1, bytes, p->out);
-	return 0; /* pem_output__finish tells of errors */
+	return 0; /* pem_output__finish reports errors */
 }
 
 static int put_descriptor(struct perfetto *p, TrackDescriptor *descriptor)
@@ -145,7 +145,7 @@ static int describe_process(struct perfetto *p, uint64_t uuid, uint32_t pid)
 	return put_descriptor(p, &track);
 }
 
-/* The process's track; 0: out of memory. */
+/* Find the process's track. 0: no memory. */
 static uint64_t process_track(struct perfetto *p, uint32_t pid)
 {
 	struct pem_track_key key = {.kind = PEM_TRACK_PROCESS, .a = pid};
@@ -179,7 +179,7 @@ static int describe_thread(struct perfetto *p, uint64_t uuid, uint32_t pid, uint
 	return put_descriptor(p, &track);
 }
 
-/* The thread's track; 0: out of memory. */
+/* Find the thread's track. 0: no memory. */
 static uint64_t thread_track(struct perfetto *p, uint32_t pid, uint32_t tid)
 {
 	struct pem_track_key key = {.kind = PEM_TRACK_THREAD, .a = pid, .b = tid};
@@ -207,7 +207,7 @@ static uint64_t named_track(struct perfetto *p, const struct pem_track_key *key,
 	return track.uuid;
 }
 
-/* Where an instant or slice goes; 0: out of memory. */
+/* Find the track of an instant or slice. 0: no memory. */
 static uint64_t record_track(struct perfetto *p, const struct pem_record *record)
 {
 	struct pem_track_key key = {.kind = PEM_TRACK_MACHINE};
@@ -288,7 +288,7 @@ static void set_number(Annotation *a, enum pem_type type, unsigned base, const v
 	default:
 		a->value_case = base == 16 ? PERFETTO__PROTOS__DEBUG_ANNOTATION__VALUE_POINTER_VALUE
 					   : PERFETTO__PROTOS__DEBUG_ANNOTATION__VALUE_UINT_VALUE;
-		a->uint_value = bits; /* pointer_value shares its place */
+		a->uint_value = bits; /* a union: pointer_value has the same place */
 	}
 }
 
@@ -313,7 +313,7 @@ static int set_list(struct perfetto *p, Annotation *a, const struct pem_record *
 	return 0;
 }
 
-/* All fields but number skip as annotations of the event. */
+/* Add all fields except number skip as annotations of the event. */
 static int set_annotations(struct perfetto *p, TrackEvent *e, const struct pem_record *record,
 			   int skip)
 {
@@ -392,7 +392,7 @@ static int put_counter(struct perfetto *p, const struct pem_record *record, unsi
 	return put_event(p, record, &e);
 }
 
-/* The event's name without its layer, which is the category. */
+/* The event's name without its layer. The layer is the category. */
 static char *short_name(const struct pem_event *event)
 {
 	return (char *)event->name + strlen(event->layer) + 2;
@@ -462,7 +462,8 @@ static int put_switch(struct perfetto *p, const struct pem_record *record)
 	uint32_t previous = role_value(record, PEM_ROLE_PREVIOUS_THREAD);
 	uint32_t next = role_value(record, PEM_ROLE_THREAD);
 	uint32_t next_process = role_value(record, PEM_ROLE_PROCESS);
-	int state = pem_event__field(record->event, "prevState"); /* kernel task state, if told */
+	/* The kernel's task state, if the event has it. */
+	int state = pem_event__field(record->event, "prevState");
 
 	if (record->pid && record->tid && !thread_track(p, record->pid, record->tid))
 		return -ENOMEM;
@@ -490,7 +491,7 @@ static int put_switch(struct perfetto *p, const struct pem_record *record)
 	return put_packet(p, &packet);
 }
 
-/* Whoever has a new name; what raises the record tells of a thread of its own process. */
+/* Describe a thread or process that has a new name. The default process is the record's. */
 static int describe_again(struct perfetto *p, const struct pem_record *record)
 {
 	uint32_t pid = role_value(record, PEM_ROLE_PROCESS);
@@ -553,7 +554,7 @@ static int put_records(struct perfetto *p, const struct pem_export_options *opti
 			continue;
 		if (options && options->progress)
 			options->progress(done, total, options->progress_arg);
-		/* pem_output__finish says why */
+		/* pem_output__finish reports the reason */
 		if (ferror(p->out))
 			return 0;
 	}

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * perfetto_arena.h - memory for one record's message, kept for the next
- */
+/* perfetto_arena.h - memory for the message of one record, reused for the next record */
 #ifndef PEM_PERFETTO_ARENA_H
 #define PEM_PERFETTO_ARENA_H
 
@@ -16,7 +14,7 @@ struct pem_arena {
 	size_t used;
 };
 
-/* NULL: there is no room left. */
+/* Take bytes from the arena. NULL: no room is left. */
 static inline void *pem_arena__take(struct pem_arena *arena, size_t bytes)
 {
 	void *p = arena->memory + arena->used;
@@ -29,8 +27,8 @@ static inline void *pem_arena__take(struct pem_arena *arena, size_t bytes)
 }
 
 /*
- * The string with '?' for each byte that is not ASCII, unless all of it is UTF-8, as protobuf wants
- * it.
+ * Copy a string. Protobuf wants UTF-8, so if the string is not UTF-8, each byte that is not ASCII
+ * becomes '?'.
  */
 static inline char *pem_arena__text(struct pem_arena *arena, const char *text)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * perfetto_tracks.h - which tracks a Perfetto trace has so far
+ * perfetto_tracks.h - the tracks that a Perfetto trace has so far
  *
  * Not here: how a track is described in the file (perfetto.c).
  */
@@ -24,7 +24,7 @@ struct pem_track_key {
 	uint32_t a, b, c;
 };
 
-/* All zero: no track yet. */
+/* All zero: there is no track yet. */
 struct pem_tracks {
 	struct {
 		struct pem_track_key key;
@@ -34,7 +34,7 @@ struct pem_tracks {
 	size_t count;
 };
 
-/* The uuid of a track, made on first use, when *is_new is set. 0: out of memory. */
+/* Find the uuid of a track. The first use of a track makes it and sets *is_new. 0: no memory. */
 uint64_t pem_tracks__uuid(struct pem_tracks *tracks, const struct pem_track_key *key, bool *is_new);
 void pem_tracks__free(struct pem_tracks *tracks);
 

@@ -2,7 +2,7 @@
 /*
  * doctor.c - pem doctor: what works here, what does not, and what would change that
  *
- * Features are probed by using them, never guessed from a version. The checks are in machine.c and
+ * Features are tested by using them, never derived from a version. The checks are in machine.c and
  * pem.c.
  */
 #include "doctor.h"

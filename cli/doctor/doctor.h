@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * doctor.h - what pem doctor finds: lines, and the groups of checks that add them
- */
+/* doctor.h - the results of pem doctor: lines, and the groups of checks that add them */
 #ifndef PEM_CLI_DOCTOR_H
 #define PEM_CLI_DOCTOR_H
 
@@ -14,7 +12,7 @@ struct doctor_line {
 	enum doctor_state state;
 	char detail[512];
 	char advice[256]; /* the next step, or "" */
-	/* what one event costs, as detail says too; 0: the check is not about that */
+	/* What one event costs, as detail says in words. 0: the check is not about cost. */
 	double cost_ns;
 };
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * machine.c - pem doctor on the machine and the kernel: clock, buffers, BPF, counters
- */
+/* machine.c - pem doctor for the machine and the kernel: clock, buffers, BPF, counters */
 #include "doctor.h"
 
 #include <errno.h>
@@ -16,7 +14,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-/* First line of a small file, or NULL. */
+/* The first line of a small file, or NULL. */
 static const char *read_line(const char *path, char *line, size_t bytes)
 {
 	FILE *file = fopen(path, "re");
@@ -103,7 +101,7 @@ static void check_runtime(struct doctor *doctor)
 	if (statvfs(path, &fs) < 0)
 		return;
 	room = (uint64_t)fs.f_bavail * fs.f_frsize;
-	/* Eight processes at the default of 8 MiB each. */
+	/* Room for eight processes at the default of 8 MiB each. */
 	doctor__add(doctor, "room for buffers", room >= 64ull << 20 ? DOCTOR_OK : DOCTOR_LIMITED,
 		    room >= 64ull << 20
 			    ? NULL
@@ -119,7 +117,7 @@ void doctor__machine(struct doctor *doctor)
 
 /* --- the kernel --- */
 
-/* Load a program that does nothing: 0, or the -errno that the kernel refuses it with. */
+/* Load a program that does nothing. Returns 0, or the -errno of the kernel's refusal. */
 static int try_bpf(void)
 {
 	/* r0 = 0; exit */
@@ -141,7 +139,7 @@ static int try_bpf(void)
 	return 0;
 }
 
-/* Open a counter of this process: 0, or -errno. */
+/* Open a counter of this process. Returns 0 or -errno. */
 static int try_counter(uint32_t type, uint64_t config, bool kernel)
 {
 	struct perf_event_attr attr = {.size = sizeof(attr), .type = type, .config = config};

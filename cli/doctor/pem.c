@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * pem.c - pem doctor on pem itself: what can be delivered, which parts and which other tools are
- * here
- */
+/* pem.c - pem doctor for pem itself: available events, parts of pem, other tools */
 #include "doctor.h"
 
 #include <dlfcn.h>
@@ -16,8 +13,8 @@
 #define SOURCES_MAX 16
 
 /*
- * Of the catalogue's events of one source kind: how many can be had, and why the first of the
- * others can't.
+ * Check the catalogue's events of one source kind: how many are available, and why the first
+ * unavailable one is not.
  */
 static void check_events(struct doctor *doctor, struct pem_session *session,
 			 enum pem_source_kind kind, const char *check)
@@ -49,8 +46,8 @@ static void check_events(struct doctor *doctor, struct pem_session *session,
 }
 
 /*
- * Of places that name one event each: why the first of them that can't be had can't, if none can.
- * Returns how many can.
+ * Try places that each name one event. Returns how many are available. If none is, reason is that
+ * of the first.
  */
 static size_t try_folders(struct pem_session *session, const char *const *locations, size_t count,
 			  struct pem_error *why)
@@ -73,8 +70,8 @@ static size_t try_folders(struct pem_session *session, const char *const *locati
 }
 
 /*
- * Places that no spec describes: a function that every kernel has, and one that every program has
- * along.
+ * Check probes that no spec describes, with a function that each kernel has and one that each
+ * program has.
  */
 static void check_folders(struct doctor *doctor, struct pem_session *session)
 {
@@ -140,7 +137,8 @@ static void check_paths(struct doctor *doctor, struct pem_session *session)
 }
 
 /*
- * What serves kernel events and counters, in the order in which they are asked, and why one is not.
+ * List the sources of kernel events and counters in the order in which they are asked, and why one
+ * is not available.
  */
 static void check_sources(struct doctor *doctor, struct pem_session *session)
 {
@@ -157,7 +155,7 @@ static void check_sources(struct doctor *doctor, struct pem_session *session)
 	}
 }
 
-/* One line for a kind of cost that libpem has, or could not measure. */
+/* Add a line for a kind of cost that libpem knows or could not measure. */
 static void add_cost(struct doctor *doctor, const struct pem_event_cost *costs, int count,
 		     const char *kind, const char *check, const char *what)
 {
@@ -290,7 +288,7 @@ static void check_preload(struct doctor *doctor)
 			    "%s is missing", path);
 }
 
-/* First line that a tool prints about its version; false if it is not there. */
+/* Read the first line that a tool prints about its version. False: the tool is missing. */
 static bool tool_version(const char *command, char *line, size_t bytes)
 {
 	FILE *pipe = popen(command, "re");

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * json.c - pem list --json: all that is known of each event
- */
+/* json.c - pem list --json: all data of each event */
 #include "list.h"
 
 #include <inttypes.h>
@@ -52,7 +50,7 @@ static struct json_object *field_json(const struct pem_field *f)
 	return field;
 }
 
-/* The alternatives, best first. */
+/* The alternative sources, best first. */
 static struct json_object *sources_json(const struct pem_event *event)
 {
 	struct json_object *sources = json_object_new_array();

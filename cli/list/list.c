@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * list.c - pem list: the events there are, and whether this machine can deliver them to this user
+ * list.c - pem list: all events, and whether this machine can deliver them to this user
  *
- * Not here: how they are shown (tables.c, json.c).
+ * Not here: printing them (tables.c, json.c).
  */
 #include "list.h"
 
@@ -34,7 +34,7 @@ static size_t layer_rank(const char *layer)
 	return i;
 }
 
-/* By layer, as people go down from the program; by class; within one, as the model has them. */
+/* Sort by layer, from the program downwards; then by class; within a class as in the model. */
 static int compare_entries(const void *a, const void *b)
 {
 	const struct pem_event *x = ((const struct list_entry *)a)->event;
@@ -50,13 +50,16 @@ static int compare_entries(const void *a, const void *b)
 	return strcmp(x->specifier, y->specifier);
 }
 
-/* A reason without the source's name: in front it goes, and elsewhere it is "of that name". */
+/*
+ * Make a reason without the source's name. At the beginning the name is removed, elsewhere it
+ * becomes "of that name".
+ */
 static void generalize(struct list_entry *entry)
 {
 	const char *text = entry->reason.text, *name = entry->event->source_name, *found = NULL;
 	size_t n = 0;
 
-	/* The name that the reason tells of may be that of any alternative. */
+	/* The reason may have the name of any alternative. */
 	while (*name != '\0' && found == NULL) {
 		char one[128];
 
@@ -75,8 +78,8 @@ static void generalize(struct list_entry *entry)
 }
 
 /*
- * A program's own stub, unlike one of an adapter that comes with pem: it may or may not be in what
- * is recorded.
+ * Is it the stub of a program, not of an adapter that comes with pem? The recorded program may or
+ * may not raise it.
  */
 static bool is_of_programs(const struct pem_event *event)
 {
@@ -84,7 +87,7 @@ static bool is_of_programs(const struct pem_event *event)
 	       (*event->source_name == '\0' || strchr(event->source_name, '/') != NULL);
 }
 
-/* Machines read it, in the letters that they find elsewhere. */
+/* Programs read this word, so it has the letters of other outputs. */
 static void set_path(struct list_entry *entry, const char *source)
 {
 	size_t i;
@@ -96,12 +99,12 @@ static void set_path(struct list_entry *entry, const char *source)
 
 struct request {
 	const char *layer;
-	const char *program; /* a file whose events alone are listed; NULL: all */
-	struct pem_model *carried; /* what it brings along */
+	const char *program; /* a file; only its events are listed; NULL: all events */
+	struct pem_model *carried; /* the events that the file carries */
 	char **words;
 	size_t count;
 	bool json, fields;
-	bool search; /* the words are looked for; else the only one is a pattern */
+	bool search; /* search for the words; otherwise the only word is a pattern */
 };
 
 static bool is_asked_for(const struct pem_event *event, const struct request *request)
@@ -145,8 +148,8 @@ static int collect(struct list *list, struct pem_session *session, const struct 
 }
 
 /*
- * A word that is no layer and no pattern of any event is looked for in what they tell, as several
- * words are.
+ * Find events by one or several words. A single word that is neither a layer nor a pattern of any
+ * event is searched in the events' descriptions, as several words are.
  */
 static int find(struct list *list, struct pem_session *session, struct request *request)
 {
@@ -166,7 +169,7 @@ const char *list_here(const struct list_entry *entry)
 	return !entry->available ? "no" : entry->of_programs ? "program" : "yes";
 }
 
-/* Does a name of n bytes stand in front of end already? */
+/* Does names have a name of n bytes before end? */
 static bool stands_before(const char *names, const char *end, const char *name, size_t n)
 {
 	for (; names < end; names += strcspn(names, "|") + 1)
@@ -189,7 +192,7 @@ size_t list_next_source(const struct pem_event *event, const char **p, const cha
 	return 0;
 }
 
-/* SYSTEM:EVENT, KIND:PLACE: what no spec describes has to be looked for. */
+/* Does the user ask for probes, SYSTEM:EVENT or KIND:PLACE? These must be searched. */
 static bool names_probes(const struct request *request)
 {
 	const char *colon = request->count == 1 ? strchr(request->words[0], ':') : NULL;
@@ -208,7 +211,7 @@ static bool is_known(struct pem_session *session, const char *pattern)
 	return false;
 }
 
-/* A word with a slash is a program's or a library's file if there is one. */
+/* A word with a slash names a program's or library's file if this file exists. */
 static bool is_program(const char *word)
 {
 	struct stat st;
@@ -216,7 +219,7 @@ static bool is_program(const char *word)
 	return strchr(word, '/') != NULL && stat(word, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* Words of the command line: [LAYER] [PROGRAM] [GLOB | WORD...]. */
+/* Parse the words of the command line: [LAYER] [PROGRAM] [GLOB | WORD...]. */
 static void parse_words(int argc, char **argv, struct request *request)
 {
 	size_t i;
@@ -261,7 +264,7 @@ static const char *count_each(const struct pem_model *model, const struct reques
 	return text;
 }
 
-/* None has them; a long word that is nearly an event's may be misspelt. */
+/* No event has the words. A long word that is similar to an event's name may be misspelt. */
 static int say_none(const struct pem_model *model, const struct request *request)
 {
 	const char **names = calloc(pem_model__count(model) + 1, sizeof(*names)), *near = NULL;
@@ -282,7 +285,10 @@ static int say_none(const struct pem_model *model, const struct request *request
 			 near != NULL ? near : "", near != NULL ? "'?" : "");
 }
 
-/* 0 or more models, or a status below 0, said. */
+/*
+ * Load the events of the program. Returns 0 or more models, or a status below 0 after printing a
+ * sentence.
+ */
 static int load_program(struct pem_session *session, struct request *request)
 {
 	struct pem_error error = {{0}};
@@ -360,7 +366,7 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 	rc = 0;
 	if (status == CLI_DONE && names_probes(&request))
 		rc = pem_session__add_probes(session, request.words[0], &error);
-	/* What the catalogue has and this kernel lacks is listed, with the reason. */
+	/* An event that the catalogue has and this kernel lacks is listed with the reason. */
 	if (rc == -ENOENT && is_known(session, request.words[0]))
 		rc = 0;
 	if (rc < 0)

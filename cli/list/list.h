@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * list.h - what the parts of pem list share: events with the answer whether they can be had here
- */
+/* list.h - what the parts of pem list share: events, and whether they are available here */
 #ifndef PEM_CLI_LIST_H
 #define PEM_CLI_LIST_H
 
@@ -10,30 +8,32 @@
 struct list_entry {
 	const struct pem_event *event;
 	bool available;
-	char path[16]; /* what serves it: "module", "bpf", "counters", "stub"; "" : nothing */
-	bool of_programs; /* raised by programs that call its stub, not by what comes with pem */
-	struct pem_error reason; /* why not */
-	/* the same without the source's name, so that one reason for many sources is one */
+	char path[16]; /* its source: "module", "bpf", "counters", "stub"; "": none */
+	/* The event is raised by programs that call its stub, not by parts of pem. */
+	bool of_programs;
+	struct pem_error reason; /* why it is not available */
+	/* As reason, without the source's name, so that many sources share one reason. */
 	char why[512];
 };
 
 struct list {
-	struct list_entry *entries; /* by layer, class, and then as the specs have them */
+	struct list_entry *entries; /* sorted by layer, then class, then as in the specs */
 	size_t count;
 };
 
-/* list.c: "yes", "no", or "program": whether it comes is up to the program. */
+/* list.c: "yes", "no", or "program" if the program decides whether the event is raised. */
 const char *list_here(const struct list_entry *entry);
 /*
- * Of an event's alternative sources the next name, and its length; 0: no more. *p starts as
- * event->source_name. One that stands there several times, for fields that lie otherwise in other
- * kernels, comes once.
+ * Find the next name in an event's alternative sources. Returns its length, or 0 if there is none
+ * left. *p starts as event->source_name. A source that is listed several times, because its fields
+ * lie differently in other kernels, is returned once.
  */
 size_t list_next_source(const struct pem_event *event, const char **p, const char **name);
-/* search.c: does what an event tells of itself have every word of these texts? */
+/* search.c: does the event's description contain every word? */
 bool list_search(const struct pem_event *event, char *const *words, size_t count);
 /*
- * tables.c: counts by class and what is missing why; a row an event; everything about each event.
+ * tables.c: prints counts by class and reasons for missing events; a row for each event; everything
+ * about each event.
  */
 void list_print_summary(const struct list *list);
 void list_print_rows(const struct list *list);

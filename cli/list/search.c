@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * search.c - pem list: events by words in what they tell of themselves
+ * search.c - pem list: finds events by words in their descriptions
  *
- * A word is found where a word of the text starts, in whatever case: at a letter or digit behind
- * something else, or at a capital letter inside a name. So 'io' finds "I/O" and "BioIo", and not
- * "operation".
+ * A word must begin where a word of the text begins, in upper or lower case: at a letter or digit
+ * after another character, or at a capital letter inside a name. So 'io' finds "I/O" and "BioIo",
+ * but not "operation".
  */
 #include "list.h"
 
@@ -18,7 +18,8 @@ static bool joins(char c)
 }
 
 /*
- * Does the text at p start with the word? What joins parts of words does not count: "I/O" is 'io'.
+ * Does the text at p begin with the word? Characters that join parts of words are ignored: "I/O" is
+ * 'io'.
  */
 static bool starts_with(const char *p, const char *word, size_t n)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * tables.c - pem list for people: a page of classes, a line an event, or all of an event
+ * tables.c - pem list for people: a page of classes, a line for each event, or all data of an event
  */
 #include "list.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- why events are not to be had --- */
+/* --- why events are not available --- */
 
 static bool same_reason(const struct list_entry *a, const struct list_entry *b)
 {
@@ -21,8 +21,8 @@ static bool same_class(const struct pem_event *a, const struct pem_event *b)
 }
 
 /*
- * The events that share entry i's reason: each, or whole classes of them with a count. Returns how
- * many.
+ * Name the events that share entry i's reason: each event, or whole classes with a count. Returns
+ * how many.
  */
 static size_t name_those(const struct list *list, size_t i, bool by_class, char *names,
 			 size_t bytes)
@@ -43,7 +43,7 @@ static size_t name_those(const struct list *list, size_t i, bool by_class, char 
 						 used != 0 ? ", " : "", cli_event_name(event));
 			continue;
 		}
-		/* Entries of a class stand together: its first one names it. */
+		/* Entries of a class are neighbours, so its first entry names it. */
 		for (k = j; k > i && same_class(list->entries[k - 1].event, event); k--)
 			if (same_reason(&list->entries[k - 1], &list->entries[i]))
 				break;
@@ -59,7 +59,7 @@ static size_t name_those(const struct list *list, size_t i, bool by_class, char 
 	return count;
 }
 
-/* Each reason once, with what it holds for. */
+/* Print each reason once, with the events that it holds for. */
 static void print_reasons(const struct list *list, bool by_class)
 {
 	size_t i, j, count;
@@ -91,7 +91,10 @@ struct sums {
 	size_t events, here, programs, usual;
 };
 
-/* Events from i on that have the layer, and the class if one is given; they stand together. */
+/*
+ * Sum up the events from i on that have the layer, and the class if of_class is set. They are
+ * neighbours.
+ */
 static struct sums sum_up(const struct list *list, size_t i, bool of_class)
 {
 	const struct pem_event *first = list->entries[i].event;
@@ -122,7 +125,7 @@ static void sum_row(struct cli_table *table, const char *name, const struct sums
 	cli_table__cell(table, cli_format("%zu", sums->usual));
 }
 
-/* "Switch, Wakeup, Migrate ..." of the class that starts at i: as many as there is room for. */
+/* Fill a cell with "Switch, Wakeup, Migrate ..." of the class that begins at i, as many as fit. */
 static void name_cell(struct cli_table *table, const struct list *list, size_t i)
 {
 	size_t room = cli_width(stdout) > 60 ? cli_width(stdout) - 55 : 14, used = 0, k;
@@ -184,7 +187,7 @@ void list_print_summary(const struct list *list)
 	print_reasons(list, true);
 }
 
-/* --- a line an event --- */
+/* --- a line for each event --- */
 
 void list_print_rows(const struct list *list)
 {
@@ -211,7 +214,7 @@ void list_print_rows(const struct list *list)
 	print_reasons(list, false);
 }
 
-/* --- all of an event --- */
+/* --- all data of an event --- */
 
 static void print_fact(const char *name, const char *text)
 {

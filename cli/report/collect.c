@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: MIT
-/*
- * collect.c - reads a whole trace once and counts what pem report shows
- */
+/* collect.c - reads a whole trace once and counts what pem report shows */
 #include "report.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PROGRESS_STEP 16384 /* records between two looks at the clock */
+#define PROGRESS_STEP 16384 /* records between two reads of the clock */
 
 const char *const report_layers[LAYERS] = {"APP", "OS", "HW", "CPO", "other"};
 
-/* Where records are counted; lives during the pass only. */
+/* Where records are counted. It exists only during the pass. */
 struct counting {
-	struct cli_map event_at; /* id: index in events */
-	struct cli_map process_at; /* pid: index in processes */
-	struct cli_map thread_at; /* pid and tid: index in threads */
-	struct cli_map counter_at; /* event, and what it counts: index in counters */
+	struct cli_map event_at; /* key: event id; value: index in events */
+	struct cli_map process_at; /* key: pid; value: index in processes */
+	struct cli_map thread_at; /* key: pid and tid; value: index in threads */
+	struct cli_map counter_at; /* key: event and what it counts; value: index in counters */
 	struct report_open *open;
 };
 
@@ -31,7 +29,7 @@ static unsigned int layer_of(const struct pem_event *event)
 	return i;
 }
 
-/* Is the value an amount moved each time, rather than a state of something? */
+/* Is the value an amount that is moved at each event, not a state? */
 static bool is_amount(const struct pem_event *event, int field)
 {
 	return event->meaning != PEM_MEANS_COUNTER && event->meaning != PEM_MEANS_GAUGE &&
@@ -39,7 +37,7 @@ static bool is_amount(const struct pem_event *event, int field)
 	       strcmp(event->fields[field].unit, "bytes") == 0;
 }
 
-/* A size adds up, and so do bytes moved; another value is what it was last. */
+/* Sizes and moved bytes are summed. Of other values the last one counts. */
 static void choose_value(struct report_event *e)
 {
 	int size = pem_event__field_by_role(e->event, PEM_ROLE_SIZE);
@@ -133,14 +131,17 @@ static struct report_thread *thread_of(struct report *report, struct counting *c
 }
 
 /*
- * A counter only grows, for each process, thread and CPU that it is counted of: keep the last of
+ * A counter only grows, for each process, thread and CPU that it counts. Keep its last value for
  * each.
  */
 static int keep_counter(struct report *report, struct counting *c, uint32_t event,
 			const struct pem_record *record)
 {
 	unsigned int field = (unsigned int)report->events[event].field;
-	/* Two of these that mix to one key would share a value: 2^-64 for a pair. */
+	/*
+	 * Two counters whose keys mix to one number would share a value. The probability is 2^-64
+	 * for a pair.
+	 */
 	uint64_t key = (((uint64_t)record->pid << 32 | record->tid) * 0x9e3779b97f4a7c15ull) ^
 		       ((uint64_t)record->cpu << 32 | event);
 	uint32_t *at = cli_map__at(&c->counter_at, key);
@@ -172,7 +173,7 @@ static int count_value(struct report *report, struct counting *c, uint32_t event
 		e->total = pem_record__u64(record, (unsigned int)e->field);
 		e->total_f = pem_record__f64(record, (unsigned int)e->field);
 	} else if (pem_record__f64(record, (unsigned int)e->field) >= 0) {
-		/* A negative size is the sign of a failure. */
+		/* A negative size is an error number, so it is not summed. */
 		e->summed++;
 		e->total += pem_record__u64(record, (unsigned int)e->field);
 		e->total_f += pem_record__f64(record, (unsigned int)e->field);
@@ -181,8 +182,8 @@ static int count_value(struct report *report, struct counting *c, uint32_t event
 }
 
 /*
- * A thread is called what it was called last: its number may be another's later, which is then
- * asked for its name.
+ * A thread has its last name. Its number may be used by another thread later, whose name is then
+ * taken.
  */
 static void rename_thread(struct report *report, struct counting *c,
 			  const struct pem_record *record)
@@ -251,7 +252,7 @@ static int read_records(struct report *report, struct counting *c)
 		if (rc == 0)
 			break;
 		if (rc == -EINVAL) {
-			/* A damaged packet costs what is in it; the rest is read. */
+			/* Of a damaged packet only its own records are lost. Reading continues. */
 			if (report->damaged++ == 0)
 				report->damage = error;
 			continue;
@@ -282,7 +283,7 @@ static void sum_counters(struct report *report)
 	}
 }
 
-/* Their names at the trace's end. */
+/* Give processes the names that they have at the trace's end. */
 static void name_processes(struct report *report)
 {
 	size_t i;
@@ -295,10 +296,7 @@ static void name_processes(struct report *report)
 	}
 }
 
-/*
- * Is there an event in the trace's model, which has what was asked for, that no program raises by
- * itself?
- */
+/* Does the trace's model have an event that was asked for and that no program raises by itself? */
 static bool asked_for_others(const struct report *report)
 {
 	const struct pem_model *model = pem_trace__model(report->trace);
@@ -311,9 +309,9 @@ static bool asked_for_others(const struct report *report)
 }
 
 /*
- * When a killed recorder's trace was finished by another process, what programs logged is accounted
- * for; what the kernel had recorded and nobody read is not, if it was asked for at all. One that
- * was killed before it named its command has recorded nothing.
+ * Find why some losses are unknown. If another process completed the trace of a killed recorder,
+ * all records of programs are accounted for. Records of the kernel that nobody read are not, if
+ * they were asked for. A recorder that was killed before it named its command has recorded nothing.
  */
 static const char *find_uncounted(const struct report *report)
 {
@@ -334,7 +332,10 @@ static void weigh(struct report *report)
 
 	*b = pem_trace__total_balance(report->trace);
 	if (!report->info->complete && b->delivered == 0) {
-		/* The recorder could not write its account: all that is known is what is there. */
+		/*
+		 * The recorder could not write its balance, so only the records that were read are
+		 * known.
+		 */
 		b->delivered = report->read;
 		b->produced = b->delivered + b->discarded + b->overwritten;
 	}

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * cost.c - pem report: what observing cost, for people and for programs
+ * cost.c - pem report: the cost of observing, for people and for programs
  *
- * It is a share of the CPU time of what was observed: of the program's, or, where that was the
- * whole machine, of all that ran meanwhile.
+ * The cost is a share of CPU time: of the observed program's, or if the whole machine was observed,
+ * of all programs that ran.
  */
 #include "report.h"
 
 #include <string.h>
 
-/* What observing cost is a share of, in ns of CPU time, and whose that is; 0: it is not known. */
+/* The CPU time in ns of which the cost is a share, and its owner. 0: unknown. */
 static uint64_t base_of(const struct pem_trace_info *info, const char **whose)
 {
 	*whose = info->machine_cpu_ns != 0 ? "machine" : "program";
@@ -36,13 +36,13 @@ static bool has_kind(const struct pem_trace_info *info, const char *kind)
 	return false;
 }
 
-/* Does what a kind costs come on top, for it occurred and could not be measured? */
+/* Did this kind of cost occur without being measured? It must then be added to the sum. */
 static bool is_unmeasured(const struct pem_trace_cost *c)
 {
 	return c->count != 0 && c->ns_each <= 0;
 }
 
-/* Those kinds, "uprobe-log, sample"; "": all are in the sum. */
+/* The names of these kinds, "uprobe-log, sample". "": the sum has all. */
 static const char *unmeasured(const struct pem_trace_info *info, char *text, size_t bytes)
 {
 	size_t used = 0;
@@ -56,7 +56,7 @@ static const char *unmeasured(const struct pem_trace_info *info, char *text, siz
 	return text;
 }
 
-/* As people read it; "?": more than can be. */
+/* A duration for people. "?": it is more than possible. */
 static const char *duration(double ns)
 {
 	return ns < 1e18 ? cli_duration((uint64_t)ns) : "?";
@@ -79,7 +79,7 @@ static void add_row(struct cli_table *table, const struct pem_trace_cost *c, uin
 	cli_table__cell(table, base != 0 ? cli_percent(ns / (double)base) : "");
 }
 
-/* Returns how many kinds there were. */
+/* Returns the number of kinds. */
 static unsigned int print_kinds(const struct pem_trace_info *info, uint64_t base, const char *whose)
 {
 	struct cli_table *table = cli_table__new(stdout);
@@ -93,7 +93,8 @@ static unsigned int print_kinds(const struct pem_trace_info *info, uint64_t base
 	cli_table__column(table, strcmp(whose, "machine") == 0 ? "OF MACHINE" : "OF PROGRAM",
 			  CLI_RIGHT);
 	for (i = 0; i < info->cost_count; i++) {
-		if (info->costs[i].count == 0) /* none occurred, or nobody lived to count them */
+		/* None occurred, or no process lived to count them. */
+		if (info->costs[i].count == 0)
 			continue;
 		add_row(table, &info->costs[i], base);
 		rows++;
@@ -157,7 +158,7 @@ struct json_object *report_cost__json(const struct report *r)
 		cli_json__text(entry, "kind", c->kind);
 		if (c->ns_each > 0)
 			cli_json__real(entry, "ns_each", c->ns_each);
-		else /* not measured */
+		else /* the cost was not measured */
 			json_object_object_add(entry, "ns_each", NULL);
 		cli_json__count(entry, "count", c->count);
 		cli_json__real(entry, "total_ns", c->ns_each * (double)c->count);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * detail.c - pem report: which events were watched less closely for a time, so that nobody takes
- * that for silence
+ * detail.c - pem report: events that had a lower detail level for a time, so that users do not
+ * believe that they did not occur
  */
 #include "report.h"
 
@@ -85,7 +85,7 @@ static void print_steps(const struct report *r)
 		printf("and %s more (--json)\n", cli_count(r->step_count - ROWS_MOST));
 }
 
-/* Is one of the steps not in the trace? What it did is not known then. */
+/* Is a step missing in the trace? Its effect is then unknown. */
 static bool lacks_steps(const struct report *r)
 {
 	size_t i;
@@ -100,7 +100,7 @@ static bool lacks_steps(const struct report *r)
 	return false;
 }
 
-/* Was it, or may it have been, off for a time? */
+/* Was the event off for a time, or may it have been? */
 static bool was_off(const struct report *r, const struct pem_trace_reduced *e)
 {
 	char name[sizeof(e->event)];
@@ -114,7 +114,10 @@ static bool was_off(const struct report *r, const struct pem_trace_reduced *e)
 	return e->detail == 0 || lacks_steps(r);
 }
 
-/* Not one that only was to be counted while none came. */
+/*
+ * Were records lost by the reduction? They were not if the event was only counted and none
+ * occurred.
+ */
 static bool lacks(const struct report *r, const struct pem_trace_reduced *e)
 {
 	return e->counted != 0 || was_off(r, e);

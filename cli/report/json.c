@@ -17,7 +17,7 @@ static struct json_object *balance_json(const struct pem_balance *b)
 	return object;
 }
 
-/* Counts per second, as far as the trace has a length. */
+/* Add counts per second if the trace has a length. */
 static void add_rate(struct json_object *object, const struct report *r, uint64_t count)
 {
 	cli_json__real(object, "rate",

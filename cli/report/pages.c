@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * pages.c - pem report: what pem.ko looked at: counters at events of the kernel, and which memory
- * was used
+ * pages.c - pem report: what pem.ko sampled: counters at kernel events, and the use of memory
  *
- * A counter's value is what its CPU had counted by then, so what belongs to an event is what was
- * added since the event before on that CPU: a system call's, for its exit. Regions of memory are
- * told by passes; one that a pass does not tell of has no page.
+ * A counter's value is the CPU's total at an event. So an event's share is the difference to the
+ * event before on that CPU: a system call's is shown at its exit. Passes report regions of memory.
+ * A region that a pass does not report has no page.
  */
 #include "report.h"
 
@@ -17,14 +16,15 @@
 #define NAME_BYTES 64
 #define ROWS_MOST 10
 
-/* What was counted up to events of one kind. */
+/* What was counted up to the events of one kind. */
 struct counted {
-	const struct pem_event *event; /* NULL: the trace does not know it */
+	const struct pem_event *event; /* NULL: the trace does not describe it */
 	uint64_t count;
-	uint64_t sum[COUNTERS_MAX], of[COUNTERS_MAX]; /* of so many of them */
+	/* Sum of differences, and the number of them. */
+	uint64_t sum[COUNTERS_MAX], of[COUNTERS_MAX];
 };
 
-/* The values that a CPU had last; bit i of known: there is one of counter i. */
+/* The last values of a CPU. Bit i of known: counter i has one. */
 struct cpu {
 	uint64_t value[COUNTERS_MAX];
 	uint32_t known;
@@ -32,15 +32,16 @@ struct cpu {
 
 struct region {
 	uint64_t address, bytes;
-	uint32_t process; /* index */
-	uint32_t pages; /* in memory, at the last pass */
-	uint64_t passes, used; /* that told of it, and in which of it was used */
+	uint32_t process; /* index of the process */
+	uint32_t pages; /* pages in memory at the last pass */
+	/* Passes that reported the region, and passes in which it was used. */
+	uint64_t passes, used;
 };
 
 struct process {
 	uint32_t pid;
 	uint64_t passes;
-	struct cli_map region_at; /* by address */
+	struct cli_map region_at; /* key: address */
 };
 
 struct report_page_samples {
@@ -89,7 +90,7 @@ void report_page_samples__free(struct report_page_samples *samples)
 	free(samples);
 }
 
-/* The element of an array that a map has for a key, zeroed when new; NULL without memory. */
+/* Find the element of an array by a map's key. A new element is zero. NULL: no memory. */
 static void *element(struct cli_map *map, uint64_t key, void **array, size_t bytes, size_t *count,
 		     size_t *capacity)
 {
@@ -209,8 +210,8 @@ int report_page_samples__record(struct report_page_samples *samples, enum report
 }
 
 /*
- * Passes over the memory that a region is of: as many as told of it, where the passes themselves
- * were not recorded.
+ * Number of passes over the region's memory. If the passes themselves were not recorded, it is the
+ * number that reported the region.
  */
 static uint64_t passes_of(const struct report_page_samples *samples, const struct region *region)
 {
@@ -224,7 +225,7 @@ static double share_of(const struct report_page_samples *samples, const struct r
 	return (double)region->used / (double)passes_of(samples, region);
 }
 
-/* The most used first; of those used alike, the one with more in memory. */
+/* Sort by use. Of two regions with equal use the one with more pages in memory is first. */
 static int by_use(const void *a, const void *b, void *arg)
 {
 	const struct report_page_samples *samples = arg;
@@ -292,7 +293,7 @@ static const char *counter_name(const struct report_page_samples *samples, unsig
 	return i < samples->counters ? samples->names[i] : cli_format("value %u", i);
 }
 
-/* How many counters there are values of. */
+/* Number of counters that have values. */
 static unsigned int counters_of(const struct report_page_samples *samples)
 {
 	unsigned int n = samples->counters, i;

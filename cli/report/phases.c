@@ -2,8 +2,8 @@
 /*
  * phases.c - what happened between the begins and ends of phases
  *
- * A begin saves how many of each event had been read; its end takes the difference. So a phase
- * costs at its two ends and nothing per event. Which end belongs to which begin says intervals.h.
+ * A begin saves how many records of each event were read. Its end takes the difference. So a phase
+ * takes time only at its two ends and none at each event. intervals.h matches begins and ends.
  */
 #include "intervals.h"
 #include "report.h"
@@ -15,12 +15,12 @@
 struct open_phase {
 	uint32_t phase; /* index in report->phases */
 	uint64_t begin_ns;
-	uint64_t counts[]; /* of all events at the begin */
+	uint64_t counts[]; /* records of each event up to the begin */
 };
 
 struct report_open {
-	struct pem_intervals *intervals; /* their data: struct open_phase */
-	struct cli_map by_name; /* hash of the name: first index in report->phases */
+	struct pem_intervals *intervals; /* the data of an interval is a struct open_phase */
+	struct cli_map by_name; /* key: hash of the name; value: first index in report->phases */
 };
 
 struct report_open *report_open__new(void)
@@ -60,8 +60,8 @@ static uint64_t hash(const char *text)
 }
 
 /*
- * The phase of a name, made when new; UINT32_MAX without memory. Names whose hashes collide would
- * share one.
+ * Find the phase of a name, or make it. UINT32_MAX: no memory. Names with equal hashes would share
+ * one phase.
  */
 static uint32_t phase_of(struct report_open *open, struct report *report, const char *name)
 {

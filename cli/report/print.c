@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#define ROWS_MOST 20 /* of processes and threads, unless asked for them */
+#define ROWS_MOST 20 /* rows of processes and threads, unless the user asks for them */
 
 void report__heading(const char *title)
 {
@@ -24,18 +24,15 @@ static void line(const char *title, const char *text)
 	cli_wrap(stdout, pem_printable(copy), 10, 10, cli_width(stdout));
 }
 
-/*
- * The signal that a status of 128 and more stands for, or NULL: programs exit with such statuses
- * too.
- */
+/* The signal of a status of 128 and more, or NULL. Programs exit with such statuses, too. */
 static const char *signal_name(int status)
 {
 	return status > 128 ? sigabbrev_np(status - 128) : NULL;
 }
 
 /*
- * How far back a flight recorder reaches: a program that raised little reaches further than the
- * others.
+ * Describe how far back a flight recorder reaches. It reaches further for a program that raised few
+ * events.
  */
 static const char *reach_words(const struct report *r)
 {
@@ -90,7 +87,7 @@ static void print_head(const struct report *r, const char *directory)
 
 /* --- events --- */
 
-/* In all so much, and on average so much. */
+/* Describe a sum and its mean. */
 static const char *sum_words(const struct report_event *e, const struct pem_field *field)
 {
 	double mean = e->total_f / (double)e->summed;
@@ -127,8 +124,8 @@ static const char *value_of(const struct report_event *e)
 }
 
 /*
- * Of the whole machine, a counter's values are added up over its CPUs: its times are longer than
- * what went by.
+ * If the whole machine was observed, a counter's values are summed over its CPUs. So its times are
+ * longer than the recording.
  */
 static const char *value_words(const struct report *r, const struct report_event *e)
 {
@@ -145,7 +142,7 @@ static const char *bound(bool partial, const char *text)
 	return partial ? cli_format(">%.60s", text) : text;
 }
 
-/* layer LAYERS: is any? */
+/* Is the layer partial? LAYERS: is any layer? */
 static bool layer_is_partial(const struct report *r, unsigned int layer)
 {
 	const struct report_event *e;
@@ -189,7 +186,10 @@ static void event_columns(struct cli_table *table)
 	cli_table__column(table, "VALUE", CLI_LEFT);
 }
 
-/* Those of the context's events that there are, which nobody asked for. */
+/*
+ * Print the events that were recorded only for the context of others, and which the user did not
+ * ask for.
+ */
 static void print_context_events(const struct report *r)
 {
 	char text[512] = "";
@@ -278,7 +278,10 @@ static const char *pid_words(uint32_t pid)
 	return pid != 0 ? cli_format("%u", pid) : "?";
 }
 
-/* Of no name are those outside of what was recorded, and what ran where nobody knows who did. */
+/*
+ * The name of a process. Without a name are processes outside of the recording, and records whose
+ * process is unknown.
+ */
 static const char *process_name(const struct report_process *process)
 {
 	return process->pid == 0        ? "(idle or unknown)"
@@ -304,7 +307,7 @@ static int more_thread_events(const void *a, const void *b)
 				    : (x->tid > y->tid) - (x->tid < y->tid);
 }
 
-/* Pointers to the elements of an array, sorted; the caller frees it. */
+/* Sort pointers to the elements of an array. The caller frees the result. */
 static void *sorted(const void *array, size_t count, size_t bytes,
 		    int (*compare)(const void *, const void *))
 {
@@ -319,8 +322,8 @@ static void *sorted(const void *array, size_t count, size_t bytes,
 }
 
 /*
- * Processes that are not the program's turn up as its threads took a processor from theirs:
- * nameless, they are one row.
+ * Is the process outside of the program? Such processes occur when the program's threads took a CPU
+ * from theirs. They have no names, so they share one row.
  */
 static bool is_outside(const struct report_process *process)
 {
@@ -523,12 +526,13 @@ static void print_gaps(const struct report *r)
 		cli_wrap(stdout, cli_gaps__rest(r->info), 0, 0, cli_width(stdout));
 }
 
-/* Events of one predicate in one line. */
+/* Print all events of one predicate in one line. */
 static void print_predicates(const struct report *r)
 {
 	const struct pem_trace_predicate *p = r->info->predicates;
 	uint32_t i, j, count = r->info->predicate_count;
-	char text[sizeof(r->info->predicates[0].event) * 72]; /* all of them, and a predicate */
+	/* Room for all events and a predicate. */
+	char text[sizeof(r->info->predicates[0].event) * 72];
 
 	if (count == 0)
 		return;

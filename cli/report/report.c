@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * report.c - pem report: what is in a trace, whether all of it is there, and what it cost to
- * observe
- */
+/* report.c - pem report: what a trace contains, whether it is complete, and what observing cost */
 #include "report.h"
 
 #include <getopt.h>

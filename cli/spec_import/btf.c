@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * btf.c - tracepoints' arguments by the kernel's type information (BTF), through libbpf
+ * btf.c - arguments of tracepoints from the kernel's type information (BTF), through libbpf
  *
- * The typedef btf_trace_EVENT has the types, which is what BPF programs get; the function
- * __traceiter_EVENT has the same, behind one pointer of its own, and their names.
+ * The typedef btf_trace_EVENT has the types that BPF programs get. The function __traceiter_EVENT
+ * has the same types after one pointer of its own, and the arguments' names.
  */
 #include "btf.h"
 #include "import.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* with the tracepoint's own pointer, 12: what a BPF program can be given */
+/* With the tracepoint's own pointer 12, the maximum for a BPF program. */
 #define ARGUMENTS_MAX 11
 
 struct argument {
@@ -28,12 +28,12 @@ struct import_tracepoint {
 	const struct btf *btf;
 	struct argument arguments[ARGUMENTS_MAX];
 	size_t count;
-	char text[301]; /* as spec/pem.xsd limits it */
+	char text[301]; /* bytes that spec/pem.xsd allows */
 };
 
 struct import_btf {
 	struct pem_kernel_btf *kernel;
-	struct import_tracepoint tracepoint; /* the last asked for */
+	struct import_tracepoint tracepoint; /* the tracepoint of the last call */
 };
 
 static int quiet(enum libbpf_print_level level, const char *format, va_list args)
@@ -88,10 +88,7 @@ static const char *integer_word(const struct btf_type *t)
 	return NULL;
 }
 
-/*
- * An argument as C declares it; false: it is none that a register holds, or has no name C could
- * say.
- */
+/* Declare an argument in C. False: it does not fit in a register, or C can't express its type. */
 static bool declare(const struct import_tracepoint *tp, const struct argument *argument, char *text,
 		    size_t bytes)
 {
@@ -115,7 +112,7 @@ static bool declare(const struct import_tracepoint *tp, const struct argument *a
 	return (size_t)snprintf(text, bytes, "%s *%s", word != NULL ? word : "void", name) < bytes;
 }
 
-/* Fill in text, and forget the arguments that are not in it. */
+/* Fill in text, and remove the arguments that do not fit in it. */
 static void write_arguments(struct import_tracepoint *tp)
 {
 	size_t i, used = 0;
@@ -131,7 +128,9 @@ static void write_arguments(struct import_tracepoint *tp)
 	tp->count = i;
 }
 
-/* The function that has a tracepoint's arguments with their names, or else the one without. */
+/*
+ * Find the function with a tracepoint's arguments and their names, or else the one without names.
+ */
 static const struct btf_type *function_of(const struct btf *btf, const char *event, uint32_t proto)
 {
 	const struct btf_type *t;
@@ -179,7 +178,7 @@ const char *import_tracepoint__arguments(const struct import_tracepoint *tp)
 	return tp->text;
 }
 
-/* Can a value of this type fill a field of that shape? */
+/* Can a value of this type fill a field of this shape? */
 static bool fits(const struct btf *btf, __u32 id, enum import_shape shape, size_t size)
 {
 	const struct btf_type *t = pem_btf__plain(btf, id), *to;

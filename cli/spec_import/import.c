@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * import.c - pem spec import: a spec to edit, from what this machine has; and how its XML is
- * written
+ * import.c - pem spec import: makes a spec to edit from what this machine has, and writes its XML
  */
 #include "import.h"
 
@@ -13,7 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* What a kind that was not built would have needed; see cli/build.mk. */
+/* The name of what a kind needs, if pem was built without it. See cli/build.mk. */
 #ifndef PEM_IMPORT_HAS_BPF
 #define cli_import_tracepoint NULL
 #endif
@@ -24,7 +23,7 @@
 #define cli_import_pfm NULL
 #endif
 
-/* Codes of the options; what a kind needs was missing when pem was built, if it has no function. */
+/* Codes of the options. A kind without a function lacked something when pem was built. */
 enum { OPT_TRACEPOINT = 256, OPT_USDT, OPT_LTTNG, OPT_PFM };
 
 static const struct {
@@ -37,7 +36,7 @@ static const struct {
 	{OPT_LTTNG, cli_import_lttng, ""},
 	{OPT_PFM, cli_import_pfm, "libpfm4 (libpfm4-dev)"},
 };
-#define SPEC_BYTES_MAX (1u << 20) /* as of pem-codegen */
+#define SPEC_BYTES_MAX (1u << 20) /* as in pem-codegen */
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
 static const struct cli_option options[] = {
@@ -198,7 +197,7 @@ int import_unique_name(char *name, size_t bytes, struct cli_names *names)
 	return rc < 0 ? rc : 0;
 }
 
-/* Names that no field may have (codegen/keywords.c, by cli/build.mk). */
+/* Names that a field can't have (from codegen/keywords.c, by cli/build.mk). */
 static const char *const keywords[] = {
 #include "keywords.inc"
 };
@@ -217,8 +216,8 @@ int import_field_name(char *name, size_t bytes, const char *text, struct cli_nam
 }
 
 /*
- * No header of C and none of pem's own names has a '_' in it: provider 'sched' would hide
- * <sched.h>.
+ * Ensure a '_' in the provider's name. No header of C and no name of pem has one. Without it
+ * provider 'sched' would hide <sched.h>.
  */
 void import_provider(char provider[IMPORT_PROVIDER_BYTES], const char *text)
 {
@@ -262,7 +261,7 @@ void import_put_comment(FILE *out, const char *indent, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	/* Two hyphens, or one at the end, would end it. */
+	/* In an XML comment two hyphens, or one at the end, would end it. */
 	for (p = text; *p != '\0'; p++)
 		if ((p[0] == '-' && p[1] == '-') || (unsigned char)*p >= 0x7f ||
 		    (unsigned char)*p < 0x20)
@@ -280,7 +279,7 @@ void import_begin(FILE *out, const char *provider, const char *how)
 	fprintf(out, "<spec provider='%s'>\n", provider);
 }
 
-/* Characters that Class::Specifier takes as a C name, at most. */
+/* Maximum of characters that Class::Specifier takes in a C name. */
 static size_t c_length(const char *name)
 {
 	size_t n = 0;

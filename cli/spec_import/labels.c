@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * labels.c - sets of labels that an import has met, each written once
- */
+/* labels.c - sets of labels that an import has found, each written once */
 #include "labels.h"
 
 #include <ctype.h>

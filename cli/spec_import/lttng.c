@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * lttng.c - pem spec import --lttng: the tracepoints of a running program, with the types they have
+ * lttng.c - pem spec import --lttng: tracepoints of a running program, with their exact types
  *
- * `lttng list` knows kinds of fields, and neither their sizes nor their signs. So a session that
- * wants the tracepoints is made, started, stopped and destroyed: what it leaves is metadata that
- * declares them in full.
+ * `lttng list` tells the kinds of fields, but not their sizes and signs. So a session with the
+ * tracepoints is made, started, stopped and destroyed. Its metadata declares them completely.
  */
 #include "tsdl.h"
 
@@ -22,7 +21,7 @@
 #define OUTPUT_MAX (1u << 20)
 
 /*
- * Run lttng with these words: its exit status, or -errno. What it says is in text, cut at
+ * Run lttng with these words. Returns its exit status or -errno. text gets its output, truncated at
  * OUTPUT_MAX.
  */
 static int lttng(char *const words[], char **text)
@@ -57,7 +56,10 @@ static int lttng(char *const words[], char **text)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
-/* The same for words that are all to succeed; a status, said if it is not CLI_DONE. */
+/*
+ * As lttng(), for words that must succeed. Returns a status, after printing a sentence if it is not
+ * CLI_DONE.
+ */
 static int must(char *const words[])
 {
 	char *text;
@@ -76,7 +78,7 @@ static int must(char *const words[])
 	return rc;
 }
 
-/* Is the provider there? A status, said. */
+/* Does the provider exist? Returns a status, after printing a sentence on failure. */
 static int find_provider(const char *provider)
 {
 	char *const words[] = {(char *)"lttng", (char *)"--no-sessiond", (char *)"list",
@@ -137,7 +139,7 @@ static int record(const char *provider, const char *session, const char *folder)
 	return status != CLI_DONE ? status : rc;
 }
 
-/* nftw has no place for an argument. */
+/* nftw passes no argument to its function, so this is static. */
 static struct {
 	struct import_tsdl *tsdl;
 	const char *provider;

@@ -2,9 +2,8 @@
 /*
  * pfm.c - pem spec import --pfm: a spec of the counters that libpfm4 names
  *
- * libpfm4 is opened when it is asked for, so that pem runs without it. Its tables hold the events
- * of all processors it was built for, not only this one's: what is imported may be for another
- * machine.
+ * libpfm4 is loaded only when it is needed, so that pem runs without it. Its tables have the events
+ * of all processors that it was built for. So an import may be for another machine.
  */
 #include "import.h"
 
@@ -17,10 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME_BYTES 121 /* a source's name of spec/pem.xsd, with its NUL */
-#define EVENTS_MAX 2000 /* more would not fit what a spec may have in bytes */
+#define NAME_BYTES 121 /* maximum of a source's name in spec/pem.xsd, with its NUL */
+#define EVENTS_MAX 2000 /* more events would exceed a spec's maximum of bytes */
 
-/* What is used of the library. */
+/* The functions of the library that are used. */
 struct pfm {
 	void *library;
 	pfm_err_t (*initialize)(void);
@@ -44,7 +43,7 @@ static int open_library(struct pfm *pfm)
 {
 	const struct {
 		const char *name;
-		void *function; /* where its address goes */
+		void *function; /* where the function's address is stored */
 	} wanted[] = {
 		{"pfm_initialize", &pfm->initialize},
 		{"pfm_terminate", &pfm->terminate},
@@ -71,7 +70,7 @@ static int open_library(struct pfm *pfm)
 					 dlerror());
 		memcpy(wanted[i].function, &found, sizeof(found));
 	}
-	setenv("LIBPFM_ENCODE_INACTIVE", "1", 1); /* other machines' events too */
+	setenv("LIBPFM_ENCODE_INACTIVE", "1", 1); /* include events of other machines */
 	if (pfm->initialize() != PFM_SUCCESS)
 		return cli_error(CLI_NOT_HERE, "libpfm4 can't be initialized here");
 	return CLI_DONE;
@@ -85,7 +84,8 @@ static bool is_encodable(const struct pfm *pfm, const char *name)
 	const int levels = PFM_PLM0 | PFM_PLM3;
 	pfm_err_t rc = pfm->encoding(name, levels, PFM_OS_PERF_EVENT, &argument);
 
-	if (rc != PFM_SUCCESS) { /* newer ones refuse it for some processors that are not there */
+	/* Newer versions refuse it for some processors that are not present. */
+	if (rc != PFM_SUCCESS) {
 		rc = pfm->encoding(name, levels, PFM_OS_NONE, &plain);
 		free(plain.codes);
 	}
@@ -99,8 +99,8 @@ static void lower(char *text)
 }
 
 /*
- * One event of the spec; text is libpfm4's own, and a comment only: a description says what the
- * user means.
+ * Write one event of the spec. text comes from libpfm4 and becomes only a comment, because a
+ * description must say what the user means.
  */
 static int put_event(struct import *import, const char *pmu, const char *name, const char *text)
 {
@@ -112,7 +112,7 @@ static int put_event(struct import *import, const char *pmu, const char *name, c
 				 import->pattern, EVENTS_MAX);
 	snprintf(group, sizeof(group), "%s", pmu);
 	snprintf(event, sizeof(event), "%s", name + strlen(pmu) + 2);
-	lower(group); /* CamelCase capitalizes what it should */
+	lower(group); /* CamelCase makes the capitals */
 	lower(event);
 	if (import_event_begin(import->out, "HW", "detail", group, event, &import->names) < 0)
 		return cli_error(CLI_FAILED, "no memory");
@@ -131,9 +131,7 @@ static bool is_wanted(const struct import *import, const char *name, bool whole_
 	return whole_event_wanted || fnmatch(import->pattern, name, FNM_CASEFOLD) == 0;
 }
 
-/*
- * The event alone, where it needs no unit mask, and with each of its unit masks that make an event.
- */
+/* Import the event alone if it needs no unit mask, and with each unit mask that makes an event. */
 static int import_event(struct import *import, const char *pmu, int index)
 {
 	const struct pfm *pfm = import->pfm;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * print.c - labels out of a tracepoint's print format
+ * print.c - labels from a tracepoint's print format
  *
  * The kernel prints a field by tables in C: __print_symbolic(REC->family, { 2, "AF_INET" }, ...),
- * and __print_flags with bits. Values are small constant expressions; names in them are the
- * kernel's enumerators, which BTF knows. A table with a value that stays unknown is left out whole.
+ * and __print_flags with bits. Values are small constant expressions. Names in them are enumerators
+ * of the kernel, which BTF has. If one value of a table is unknown, the whole table is left out.
  */
 #include "btf.h"
 #include "labels.h"
@@ -17,7 +17,7 @@
 #define LABELS_MAX 1024
 #define DEPTH_MAX 32
 
-/* A constant expression under evaluation. */
+/* A constant expression during evaluation. */
 struct expression {
 	struct import_btf *btf;
 	const char *at;
@@ -33,7 +33,7 @@ static void skip_blanks(struct expression *e)
 		e->at++;
 }
 
-/* "( gfp_t)" in front of a value, which it does not change. */
+/* Skip "( gfp_t)" before a value. It does not change the value. */
 static bool skip_cast(struct expression *e)
 {
 	const char *p = e->at + 1;
@@ -98,10 +98,7 @@ static long long operand(struct expression *e)
 	return value;
 }
 
-/*
- * Operands joined by the operators that such tables have; they stand in brackets, so that none
- * binds closer.
- */
+/* Evaluate operands with the operators of such tables. Brackets make precedence unnecessary. */
 static long long evaluate(struct expression *e)
 {
 	long long value = operand(e), right;
@@ -129,7 +126,7 @@ static long long evaluate(struct expression *e)
 	return value;
 }
 
-/* Is there room for the value in the field? */
+/* Does the value fit in the field? */
 static bool is_in_range(long long value, size_t size, bool is_signed)
 {
 	unsigned int bits = (unsigned int)size * 8;
@@ -139,7 +136,10 @@ static bool is_in_range(long long value, size_t size, bool is_signed)
 	return value >= 0 && (bits == 64 || value < 1LL << bits);
 }
 
-/* The table behind "{": labels to out. 1: at least one; 0: none, or one is not known; -ENOMEM. */
+/*
+ * Print the labels of the table that begins after "{". Returns 1: there is at least one; 0: there
+ * is none, or one is unknown; -ENOMEM.
+ */
 static int read_table(struct import_btf *btf, const char *at, bool is_flags, size_t size,
 		      bool is_signed, FILE *out)
 {
@@ -176,7 +176,7 @@ static int read_table(struct import_btf *btf, const char *at, bool is_flags, siz
 	return rc < 0 ? rc : *at == ')' && count > 0;
 }
 
-/* The first table of the field: what follows its first "{", and which kind it is. */
+/* Find the field's first table: the text after its first "{", and its kind. */
 static const char *find_table(const char *format, const char *field, bool *is_flags)
 {
 	static const char *const calls[] = {"__print_symbolic(", "__print_flags("};

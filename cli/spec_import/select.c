@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * select.c - which tracepoints an import takes: what patterns name, less what the catalogue has
+ * select.c - chooses the tracepoints of an import: those that patterns name, without those of the
+ * catalogue
  */
 #include "import.h"
 
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The next of what commas part; false: there is none. */
+/* The next of the comma-separated patterns. False: none is left. */
 static bool next_pattern(const char **rest, char *pattern, size_t bytes)
 {
 	size_t n;
@@ -38,7 +39,7 @@ enum import_match import_select__match(const char *patterns, const char *name)
 	return found;
 }
 
-/* Visit the sources of a catalogue's event, which '|' parts, until one is visited with true. */
+/* Visit the sources of a catalogue's event, separated by '|', until a visit returns true. */
 static bool any_source(const struct pem_event *event, const char *argument,
 		       bool (*visit)(const char *source, const char *argument))
 {
@@ -93,7 +94,8 @@ int import_select__take_names(const struct pem_model *catalogue, const char *pat
 }
 
 /*
- * Members are noted as "struct name\tdeclaration": sorted, those of one structure stand together.
+ * Members are noted as "struct name\tdeclaration". After sorting those of one structure are
+ * neighbours.
  */
 void import_put_members(FILE *out, struct cli_names *members)
 {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * tracepoint.c - pem spec import --tracepoint: the kernel's tracepoints, with the fields they
- * really have
+ * tracepoint.c - pem spec import --tracepoint: the kernel's tracepoints, with their actual fields
  *
- * Fields and their types come from tracefs, arguments from BTF. How the kernel fills a field from
- * the arguments is in neither: that is guessed from names, and the spec says so.
+ * Fields and their types come from tracefs, arguments from BTF. Neither tells how the kernel fills
+ * a field from the arguments. That is guessed from names, and the spec says so.
  */
 #include "import.h"
 #include "btf.h"
@@ -20,9 +19,10 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#define STRING_MAX 64 /* of a string whose length the kernel decides at run time */
+#define STRING_MAX 64 /* for a string whose length the kernel decides at run time */
 #define ELEMENTS_MAX 4096
-#define TRACEPOINTS_MAX 1000u /* more make a spec that is too large, after a second's work */
+/* Maximum of tracepoints. More take a second and make a spec that is too large. */
+#define TRACEPOINTS_MAX 1000u
 
 static const char *const folders[] = {"/sys/kernel/tracing/events",
 				      "/sys/kernel/debug/tracing/events"};
@@ -34,22 +34,23 @@ struct import {
 	struct cli_names names;
 	struct import_sets sets;
 	struct pem_model *catalogue;
-	struct cli_names members; /* of kernel structures, that expressions follow */
+	struct cli_names members; /* members of kernel structures that expressions use */
 	const char *patterns;
-	size_t events, known, without; /* written; in the catalogue; without arguments */
-	const char *known_as; /* the first of those in the catalogue */
+	/* Numbers of events: written; in the catalogue; without arguments. */
+	size_t events, known, without;
+	const char *known_as; /* the first event found in the catalogue */
 	struct cli_names systems;
 	char provider[IMPORT_PROVIDER_BYTES];
 	bool failed;
 };
 
-/* Does the kernel decide at run time how long it is? */
+/* Does the kernel decide the length at run time? */
 static bool is_long(const struct pem_format_field *field)
 {
 	return field->is_data_loc || field->is_rel_loc;
 }
 
-/* The field's type as attributes, and its shape; false: specs have no such type. */
+/* Print the field's type as attributes, and find its shape. False: specs have no such type. */
 static bool describe(const struct pem_format_field *field, char *text, size_t bytes,
 		     enum import_shape *shape)
 {
@@ -82,7 +83,9 @@ static bool describe(const struct pem_format_field *field, char *text, size_t by
 	return true;
 }
 
-/* The field's type and labels as attributes. 1; 0: specs have no such type; -ENOMEM. */
+/*
+ * Print the field's type and labels as attributes. Returns 1; 0: specs have no such type; -ENOMEM.
+ */
 static int attributes(struct import *in, const struct pem_format_field *field, const char *print,
 		      char *text, size_t bytes, enum import_shape *shape)
 {
@@ -106,7 +109,7 @@ static int attributes(struct import *in, const struct pem_format_field *field, c
 	return 1;
 }
 
-/* Note the member that an expression follows. 0 or -ENOMEM. */
+/* Note the member that an expression uses. Returns 0 or -ENOMEM. */
 static int note_member(struct import *in, const struct import_tracepoint *tp, const char *from)
 {
 	char structure[80], member[200], text[300];
@@ -152,7 +155,7 @@ static int put_field(struct import *in, const struct import_tracepoint *tp,
 	return rc;
 }
 
-/* The event of one format file, with what BTF says. */
+/* Write the event of one format file, with the data of BTF. */
 static int put_event(struct import *in, const char *system, const char *event, FILE *format,
 		     const struct import_tracepoint *tp)
 {
@@ -193,8 +196,8 @@ static int put_event(struct import *in, const char *system, const char *event, F
 }
 
 /*
- * Is it in the catalogue? Then that is said, and true: it is left out, unless it was asked for by
- * its name.
+ * Does the catalogue have the event? If so, this is printed. Returns true if the event is left out:
+ * the user did not ask for it by its name.
  */
 static bool is_known(struct import *in, const char *system, const char *event)
 {
@@ -253,7 +256,7 @@ static void import_event(struct import *in, const char *system, const char *even
 	fclose(format);
 }
 
-/* The folders in a folder, sorted. */
+/* List the folders in a folder, sorted. */
 static struct cli_names list(const char *path)
 {
 	struct cli_names names = {0};
@@ -297,7 +300,7 @@ static size_t each(struct import *in,
 	return count;
 }
 
-/* The spec is called by the tracepoints' system, if they have one in common. */
+/* The spec has the name of the tracepoints' system, if they have one in common. */
 static void note_system(struct import *in, const char *system, const char *event)
 {
 	char provider[IMPORT_PROVIDER_BYTES];
@@ -408,7 +411,7 @@ static int import_all(struct import *in, const char *pattern)
 	return CLI_DONE;
 }
 
-/* Events name their labels, which stand in front of them: both are kept until all are known. */
+/* Events name their labels, which come before them. So both are kept until all are known. */
 int cli_import_tracepoint(const char *pattern, FILE *out)
 {
 	char *labels = NULL, *events = NULL;

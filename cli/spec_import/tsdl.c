@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * tsdl.c - CTF metadata to a spec: the part of the language that LTTng-UST writes, a declaration a
- * line
+ * tsdl.c - CTF metadata to a spec: the part of the language that LTTng-UST writes, one declaration
+ * on each line
  *
- * A metadata file is text, or text cut into packets. Names begin with an underscore that is not
- * theirs; a sequence's length is a field in front of it. What specs have no type for becomes a
- * comment.
+ * A metadata file is text, or text divided into packets. Names begin with an additional underscore.
+ * The length of a sequence is a field before it. A field without a type in specs becomes a comment.
  */
 #include "tsdl.h"
 
@@ -51,7 +50,7 @@ void import_tsdl__free(struct import_tsdl *tsdl)
 	cli_names__free(&tsdl->seen);
 }
 
-/* Take the packets' headers out, in place; the new length, or 0: it is no metadata. */
+/* Remove the packets' headers, in place. Returns the new length, or 0 if this is not metadata. */
 static size_t join_packets(char *bytes, size_t count)
 {
 	uint32_t magic, content_bits, packet_bits;
@@ -74,7 +73,10 @@ static size_t join_packets(char *bytes, size_t count)
 	return used;
 }
 
-/* The number after a word of an integer's or floating-point number's description, or fallback. */
+/*
+ * Parse the number after a word in the description of an integer or floating-point number.
+ * fallback: there is none.
+ */
 static unsigned long number_of(const char *line, const char *word, unsigned long fallback)
 {
 	const char *at = strstr(line, word);
@@ -82,7 +84,7 @@ static unsigned long number_of(const char *line, const char *word, unsigned long
 	return at != NULL ? strtoul(at + strlen(word), NULL, 10) : fallback;
 }
 
-/* What stands at a line's end: "} _name;", "} _name[3];", "} _name[ __name_length ];". */
+/* The end of a line: "} _name;", "} _name[3];", "} _name[ __name_length ];". */
 struct declared {
 	char name[IMPORT_NAME_BYTES + 12]; /* with room for "_..._length" */
 	unsigned long count; /* of an array */
@@ -111,11 +113,11 @@ static bool read_name(struct declared *d, const char *line)
 	return true;
 }
 
-/* What is known of the field that is being read. */
+/* State of the field that is being read. */
 struct reading {
 	struct import_tsdl *tsdl;
 	struct cli_names taken; /* names of this event's fields */
-	char *next; /* what follows the line */
+	char *next; /* the text after the line */
 };
 
 static char *next_line(struct reading *r)
@@ -136,7 +138,7 @@ static bool is_text(const char *line)
 	return strstr(line, "encoding = UTF8") != NULL || strstr(line, "encoding = ASCII") != NULL;
 }
 
-/* Attributes of an integer's type; false: no spec has it. */
+/* Print the attributes of an integer's type. False: specs have no such type. */
 static bool integer_type(const char *line, char *type, size_t bytes)
 {
 	unsigned long bits = number_of(line, "size = ", 0);
@@ -190,7 +192,7 @@ static int put_field(struct reading *r, const char *text, const struct declared 
 	return 0;
 }
 
-/* A line '"name" = 1,' as a label; ranges by their first value. */
+/* Read a line '"name" = 1,' as a label. Of a range its first value is taken. */
 static int put_label(FILE *out, struct cli_names *taken, char *line)
 {
 	char *end = strrchr(line, '"'), *value;
@@ -204,7 +206,7 @@ static int put_label(FILE *out, struct cli_names *taken, char *line)
 	return import_put_label(out, taken, line + 1, value);
 }
 
-/* "enum : integer { ... } {", labels, "} _name;". */
+/* Read "enum : integer { ... } {", labels, "} _name;". */
 static int read_enum(struct reading *r, char *head)
 {
 	struct cli_names taken = {0};
@@ -226,7 +228,7 @@ static int read_enum(struct reading *r, char *head)
 	return rc;
 }
 
-/* A structure or variant inside the fields: its lines up to the brace that closes it. */
+/* Skip a structure or variant among the fields, up to the brace that closes it. */
 static void skip_nested(struct reading *r, const char *line)
 {
 	int depth = 1;
@@ -237,10 +239,10 @@ static void skip_nested(struct reading *r, const char *line)
 			depth += (*line == '{') - (*line == '}');
 }
 
-/* A length that waits for its sequence: it is a field of its own only if none follows. */
+/* A length that precedes its sequence. It is a field of its own only if no sequence follows. */
 struct length {
 	char line[256];
-	struct declared d; /* without name: none waits */
+	struct declared d; /* without name: there is none */
 };
 
 static int put_length(struct reading *r, struct length *length)
@@ -274,7 +276,7 @@ static int read_plain(struct reading *r, char *line, struct length *length)
 	return put_field(r, line, &d, NULL);
 }
 
-/* The fields of an event, after "fields := struct {". */
+/* Read the fields of an event, after "fields := struct {". */
 static int read_fields(struct reading *r)
 {
 	struct length length = {0};
@@ -304,7 +306,7 @@ static const char *level_of(unsigned long loglevel)
 				: "debug";
 }
 
-/* An event's declaration, after "event {"; up to the brace that closes it. */
+/* Read an event's declaration, after "event {", up to the brace that closes it. */
 static int read_event(struct reading *r, const char *provider)
 {
 	char full[260] = "", *line, *end;
@@ -355,7 +357,7 @@ int import_tsdl__add(struct import_tsdl *tsdl, const char *provider, char *bytes
 		count = join_packets(bytes, count);
 	if (count == 0)
 		return -EINVAL;
-	bytes[count - 1] = '\0'; /* its last byte ends a line */
+	bytes[count - 1] = '\0'; /* the last byte ends a line */
 	r.next = bytes;
 	while (rc == 0 && (line = next_line(&r)) != NULL)
 		if (strncmp(line, "event {", 7) == 0)

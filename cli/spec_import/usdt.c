@@ -2,7 +2,7 @@
 /*
  * usdt.c - pem spec import --usdt: the static probes of a program or library (.note.stapsdt)
  *
- * The same probe may stand at many places: the widest arguments count.
+ * A probe may be at several places. Of each argument the widest size counts.
  */
 #include "elf_probes.h"
 #include "import.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ARGUMENTS_MAX 12 /* of sys/sdt.h */
+#define ARGUMENTS_MAX 12 /* maximum of sys/sdt.h */
 #define PROBES_MAX 4096
 
 struct probe {
@@ -40,10 +40,7 @@ static void free_probes(struct probes *all)
 	free(all->probes);
 }
 
-/*
- * The probe of that name, a new one if there is none; NULL without memory, or if there are too
- * many.
- */
+/* Find the probe of this name, or add it. NULL: no memory, or too many probes. */
 static struct probe *find(struct probes *all, const char *provider, const char *name)
 {
 	struct probe *probe;
@@ -92,7 +89,7 @@ static int take_note(void *arg, const struct pem_elf_note *note)
 	return 0;
 }
 
-/* All probes of a file; a status. */
+/* Read all probes of a file. Returns a status. */
 static int read_file(struct probes *all, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), rc;
@@ -139,7 +136,7 @@ static void put_argument(FILE *out, const struct probe *probe, size_t i)
 			i);
 }
 
-/* Names that the schema has no room for can't be written as a source. */
+/* Names that the schema does not allow can't be written as a source. */
 static bool is_plain(const char *text)
 {
 	size_t n = strlen(text);

@@ -16,7 +16,7 @@ static const struct pem_field *field_of(const struct stat *s, const struct pem_e
 	return &event->fields[pem_event__field(event, s->field)];
 }
 
-/* A value of the field in words: a label, an address, or a quantity of its unit. */
+/* A value of the field in words: a label, an address, or a quantity in its unit. */
 static const char *value_text(const struct pem_field *field, const struct pem_statistic *v,
 			      uint64_t value)
 {

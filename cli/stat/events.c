@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * events.c - the events that pem stat counts: in groups of one statistics handle each
- */
+/* events.c - the events that pem stat counts, in groups with one statistics handle each */
 #include "stat.h"
 
 #include <errno.h>
@@ -16,15 +14,15 @@ static unsigned int group_of(const struct stat *s, const struct pem_event *event
 }
 
 /*
- * Of this version and no other, for another's fields may put it into another group. NULL without
- * memory.
+ * Make a pattern for exactly this version, because another version may have other fields and belong
+ * to another group. NULL: no memory.
  */
 static char *pattern_of(const struct pem_event *event)
 {
 	return strdup(cli_format("%s@%u", event->name, event->version));
 }
 
-/* Ask for what else is to be known of the field. */
+/* Set what else to keep of the field. */
 static int keep(const struct stat *s, unsigned int g, const struct stat_group *group,
 		struct pem_error *error)
 {
@@ -44,7 +42,7 @@ static int keep(const struct stat *s, unsigned int g, const struct stat_group *g
 	return rc;
 }
 
-/* Register the events of set that belong to group g, as a handle of their own. */
+/* Register the events of set that belong to group g, with a handle of their own. */
 static int register_group(struct stat *s, struct pem_session *session,
 			  const struct pem_event_set *all, unsigned int g, struct pem_error *error)
 {

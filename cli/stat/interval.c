@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * interval.c - pem stat -i: what came in each interval, as rates
+ * interval.c - pem stat -i: events of each interval, as rates
  *
- * One header; then a line for each event that came; when none does any more, a line that says so,
- * once. Columns keep their places for the whole run: their widths are those of the longest that is
- * to be expected.
+ * One header comes first. Then each event that occurred has a line. If none occurs any more, one
+ * line says so, once. Columns have constant widths, from the longest expected texts.
  */
 #include "stat.h"
 
@@ -17,18 +16,18 @@
 #define WIDTH_SUM 11
 #define WIDTH_MEAN 11
 
-/* What came of one event since the last interval. */
+/* What one event counted since the last interval. */
 struct came {
 	const struct pem_statistic *now;
 	const struct pem_statistic *before;
-	const char *unit; /* of sum, mean, or of a counter's count */
+	const char *unit; /* unit of sum and mean, or of a counter's count */
 	bool is_counter, with_field;
-	uint64_t count; /* a counter's: how far it got */
+	uint64_t count; /* for a counter: its increase */
 	uint64_t sum;
 	double sum_f, mean;
 };
 
-/* false: it can't be had here, or nothing came. */
+/* False: the event is not available here, or nothing was counted. */
 static bool take(const struct stat *s, const struct stat_group *group, size_t i, struct came *c)
 {
 	memset(c, 0, sizeof(*c));
@@ -109,7 +108,7 @@ static void print_titles(struct stat *s)
 	s->titled = true;
 }
 
-/* A value of the attribute, in its unit where pem knows that. */
+/* A value of the attribute, in its unit if pem knows the unit. */
 static const char *amount(double value, const char *unit)
 {
 	if (value >= 0 && (strcmp(unit, "bytes") == 0 || strcmp(unit, "ns") == 0))
@@ -129,7 +128,7 @@ static void print_line(const struct stat *s, const struct came *c, double at_s, 
 	bool is_time = strcmp(c->unit, "ns") == 0;
 	const char *rate = c->count != 0 ? cli_rate(c->count, ns) : "0/s";
 
-	/* Time that passed in a second: that many CPUs' share. */
+	/* Time counted per second is the load of a number of CPUs. */
 	if (c->is_counter && is_time)
 		rate = cli_percent(per_second((double)c->count, ns) / 1e9);
 	fprintf(s->out, "%*.3f  %-*s %*s %*s", WIDTH_TIME, at_s, (int)s->name_width,

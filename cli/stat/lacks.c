@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * lacks.c - pem stat: which events could not be counted here, and why, in the words that pem record
- * has for it
+ * lacks.c - pem stat: which events could not be counted here, and why, in the words of pem record
  */
 #include "stat.h"
 
@@ -11,16 +10,16 @@
 #include <unistd.h>
 
 struct stat_lacks {
-	size_t asked, lacking; /* events */
-	struct pem_error last; /* why the last of these */
-	struct pem_trace_info info; /* the gaps in it */
+	size_t asked, lacking; /* numbers of events */
+	struct pem_error last; /* reason of the last missing event */
+	struct pem_trace_info info; /* reasons, as gaps */
 };
 
-/* Can the event be had? Else reason says why. What is known to be counted need not be asked for. */
+/* Is the event available? If not, reason says why. An event that was counted is available. */
 static bool can_count(const struct stat *s, struct pem_session *session,
 		      const struct pem_statistic *v, struct pem_error *reason)
 {
-	/* Of other users' processes nothing is opened, so that nothing can have failed. */
+	/* Nothing is opened for processes of other users, so nothing can have failed. */
 	bool unasked = s->attach.all && geteuid() != 0;
 
 	if (v->event == NULL || v->count != 0 || (v->unavailable == 0 && !unasked))
@@ -31,8 +30,8 @@ static bool can_count(const struct stat *s, struct pem_session *session,
 }
 
 /*
- * Once for each reason, as far as there is room: as gaps of a trace, which are said in as few
- * sentences as can be.
+ * Add each reason once, as far as there is room. The reasons are gaps of a trace, because few
+ * sentences can describe these.
  */
 static void add_gap(struct pem_trace_info *info, const struct pem_error *reason)
 {

@@ -2,7 +2,7 @@
 /*
  * stat.c - pem stat: runs a command and counts its events where they happen, without a trace
  *
- * Not here: which events in which groups (events.c), what is printed (interval.c, total.c).
+ * Not here: the groups of events (events.c), printing (interval.c, total.c).
  */
 #include "stat.h"
 
@@ -129,12 +129,15 @@ static struct cli_run run_of(struct stat *s, struct pem_session *session)
 				.ended_arg = &s->attach};
 }
 
-/* Print the result. CLI_DONE, or that there is none to be had here, said. */
+/*
+ * Print the result. Returns CLI_DONE, or another status after printing that no event is available
+ * here.
+ */
 static int finish(struct stat *s, struct pem_session *session, uint64_t ns)
 {
 	struct stat_lacks *lacks;
 
-	stat_interval__print(s); /* the last, short one */
+	stat_interval__print(s); /* the last interval, which is short */
 	stat_events__read(s);
 	lacks = stat_lacks__find(s, session);
 	stat_total__print(s, ns);
@@ -174,7 +177,7 @@ static int count_command(struct stat *s, struct pem_session *session)
 				 : rc == -EACCES || rc == -ENOEXEC ? CLI_NOT_EXECUTABLE
 								   : CLI_FAILED,
 				 "%s", *error.text != '\0' ? error.text : strerror(-rc));
-	/* Opening the kernel's sources, before the command ran, is not its time. */
+	/* Opening the kernel's sources does not count as time of the command. */
 	s->start_ns = s->last_ns = cli_now_ns();
 	cli_run__wait(&run);
 	ns = pem_session__elapsed_ns(session);
@@ -209,7 +212,7 @@ static int close_output(struct stat *s, int status)
 	bad = fflush(s->out) != 0 || ferror(s->out);
 	if (s->path != NULL)
 		bad |= fclose(s->out) != 0;
-	if (bad) /* the command's own trouble tells more than ours */
+	if (bad) /* an error of the command itself is more important */
 		status = cli_error(status != CLI_DONE ? status : CLI_FAILED,
 				   "cannot write the result: %s", strerror(errno));
 	return status;
@@ -254,7 +257,7 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 					      : count_command(&s, session);
 end:
 	status = close_output(&s, status);
-	pem_session__close(session); /* and its handles with it */
+	pem_session__close(session); /* closes its handles, too */
 	stat_events__free(&s);
 	cli_attach__free(&s.attach);
 	cli_patterns__free(&s.patterns);

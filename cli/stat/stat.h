@@ -8,13 +8,13 @@
 #include "attach.h"
 #include "cli.h"
 
-/* The events of one statistics handle: those that share an attribute. */
+/* The events of one statistics handle, which share an attribute. */
 struct stat_group {
 	struct pem_statistics *statistics;
 	bool with_field;
 	size_t count;
 	struct pem_statistic *now;
-	struct pem_statistic *before; /* at the last interval's end */
+	struct pem_statistic *before; /* values at the end of the last interval */
 };
 
 enum { STAT_GROUP_FIELD, STAT_GROUP_COUNTER, STAT_GROUP_COUNT, STAT_GROUPS };
@@ -22,28 +22,32 @@ enum { STAT_GROUP_FIELD, STAT_GROUP_COUNTER, STAT_GROUP_COUNT, STAT_GROUPS };
 struct stat {
 	struct cli_patterns patterns;
 	const char *field;
-	unsigned int keep; /* of it: PEM_STATISTIC_* */
+	unsigned int keep; /* what is kept of the field: PEM_STATISTIC_* */
 	const char *path;
 	uint64_t interval_ms;
 	double budget; /* share of the programs' CPU time; 0: none */
 	bool json;
 	bool no_libc;
 	bool quiet;
-	char **command; /* [0] NULL: none, only what is attached to */
+	/* [0] is NULL without a command. Only attached targets are then observed. */
+	char **command;
 	struct cli_attach attach;
 	FILE *out;
 	uint64_t start_ns;
 	uint64_t last_ns;
-	bool show_all; /* events that did not come, too */
+	bool show_all; /* print events with count 0, too */
 	bool titled;
-	bool silent; /* nothing came in the last interval */
-	unsigned int name_width; /* of the intervals' lines */
+	bool silent; /* nothing was counted in the last interval */
+	unsigned int name_width; /* width of the names in lines of intervals */
 	struct stat_group groups[STAT_GROUPS];
 };
 
 /* --- which events (events.c) --- */
 
-/* Register and enable what the patterns name, in groups. CLI_DONE or a status, said. */
+/*
+ * Register and enable the events of the patterns, in groups. Returns CLI_DONE, or a status after
+ * printing a sentence.
+ */
 int stat_events__register(struct stat *s, struct pem_session *session);
 /* Read every group's values into now. */
 void stat_events__read(struct stat *s);
@@ -51,7 +55,7 @@ void stat_events__free(struct stat *s);
 /* Unit of the attribute of one of a group's events. */
 const char *stat_unit(const struct stat *s, const struct stat_group *group,
 		      const struct pem_event *event);
-/* A counter occurs all the time: what counts is how far it got. */
+/* Is the event a counter? Its sum counts then, not how often it occurs. */
 bool stat_is_counter(const struct stat_group *group, const struct pem_event *event);
 
 /* --- the end of the run (total.c) --- */
@@ -61,24 +65,24 @@ void stat_total__print(const struct stat *s, uint64_t ns);
 /* --- what can't be counted (lacks.c) --- */
 
 struct stat_lacks;
-/* Once all is read: find what could not be counted, and mark it. NULL: no memory. */
+/* After the last read: find events that could not be counted, and mark them. NULL: no memory. */
 struct stat_lacks *stat_lacks__find(struct stat *s, struct pem_session *session);
 /*
- * Say it, and forget it: lacks may be NULL. CLI_NOT_HERE, said, if events were named and none of
- * them could be counted; else CLI_DONE.
+ * Print the result of stat_lacks__find and free it; lacks may be NULL. Returns CLI_NOT_HERE after a
+ * sentence if events were named and none of them could be counted; else CLI_DONE.
  */
 int stat_lacks__say(const struct stat *s, struct stat_lacks *lacks);
 
-/* --- what else is kept of the field (distribution.c) --- */
+/* --- distributions (distribution.c) --- */
 
 void stat_distribution__print(const struct stat *s);
-/* Add it to the object of one of a group's events. */
+/* Add the distribution to the JSON object of one of a group's events. */
 void stat_distribution__json(const struct stat *s, const struct stat_group *group, size_t i,
 			     struct json_object *object);
 
 /* --- intervals (interval.c) --- */
 
-/* Print what came since the last one; nothing without -i. arg: a struct stat. */
+/* Print what was counted since the last interval. Prints nothing without -i. arg: a struct stat. */
 void stat_interval__print(void *arg);
 
 #endif

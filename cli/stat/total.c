@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * total.c - what pem stat says when the run is over: a table by layer, or an object
- */
+/* total.c - the output of pem stat at the end: a table by layer, or a JSON object */
 #include "stat.h"
 
 #include <string.h>
@@ -30,7 +28,7 @@ static const char *number(const struct pem_statistic *v, uint64_t bits, double r
 	return cli_quantity(bits, unit);
 }
 
-/* What lies between values: a mean, a deviation. */
+/* A value between values: a mean or a deviation. */
 static const char *spread(double value, const char *unit)
 {
 	return strcmp(unit, "bytes") == 0 && value >= 0 ? cli_bytes((uint64_t)(value + 0.5))
@@ -38,8 +36,8 @@ static const char *spread(double value, const char *unit)
 }
 
 /*
- * Newton's iteration from above, which falls until it is there: the C library's sqrt would need
- * another library.
+ * The square root by Newton's iteration from above. It decreases until it has converged. The C
+ * library's sqrt would need another library.
  */
 static double root(double square)
 {
@@ -83,7 +81,10 @@ static void table_row(const struct stat *s, const struct stat_group *group,
 		cli_table__cell(table, spread(root(v->variance), unit));
 }
 
-/* Said in one line for all: a table of everything that pem knows would hide what there was. */
+/*
+ * Events left out are reported in one line. A table of all events that pem knows would hide those
+ * that occurred.
+ */
 static bool is_left_out(const struct stat *s, const struct stat_group *group,
 			const struct pem_statistic *v)
 {

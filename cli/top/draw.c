@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * draw.c - what pem top draws: a head, a list, and keys at the foot
+ * draw.c - draws pem top's screen: a head, a list, and keys at the bottom
  *
- * On a narrow terminal columns go, the least needed first; the name and the rate stay.
+ * On a narrow terminal columns are removed, the least important first. The name and the rate stay.
  */
 #include "screen.h"
 
@@ -15,14 +15,14 @@
 struct column {
 	const char *title;
 	int width;
-	int keep; /* the higher, the longer it stays */
-	enum top_order order; /* TOP_ORDERS: nothing sorts by it */
+	int keep; /* a higher number is removed later */
+	enum top_order order; /* TOP_ORDERS: it can't be sorted by */
 	const char *(*text)(const struct top *top, const struct top_row *row);
 };
 
 /* --- text --- */
 
-/* Bytes of the first so many characters. */
+/* Bytes of this number of characters from the start. */
 static size_t bytes_of(const char *text, size_t characters)
 {
 	size_t i;
@@ -115,7 +115,7 @@ static const struct column by_thread[] = {
 	{"APP", 10, 5, TOP_ORDERS, app_rate}, {"OS", 10, 4, TOP_ORDERS, os_rate},
 	{NULL, 0, 0, TOP_ORDERS, NULL},
 };
-/* Of one event. */
+/* For one event. */
 static const struct column one_by_process[] = {
 	{"PID", 8, 8, TOP_ORDERS, pid_of},       {"THREADS", 7, 3, TOP_ORDERS, threads_of},
 	{"RATE", 10, 9, TOP_RATE, top_rate},     {"TOTAL", 9, 6, TOP_TOTAL, top_total},
@@ -138,7 +138,7 @@ static const struct column *columns_of(const struct top_view *view)
 	return view->by == TOP_BY_PROCESS ? by_process : by_thread;
 }
 
-/* Which columns fit: bit i of the result. *name is what is left for the name. */
+/* Find the columns that fit: bit i of the result. *name is the width left for the name. */
 static unsigned int fitting(const struct column *columns, int width, int *name)
 {
 	unsigned int i, set = 0, least;
@@ -162,7 +162,7 @@ static unsigned int fitting(const struct column *columns, int width, int *name)
 	return set;
 }
 
-/* --- parts of the picture --- */
+/* --- parts of the screen --- */
 
 static const char *view_name(const struct screen *s, const struct top_view *view)
 {
@@ -182,7 +182,7 @@ static const char *view_name(const struct screen *s, const struct top_view *view
 	return cli_format("%s%s", names[view->by], of);
 }
 
-/* How many processes, and threads, any event came from. */
+/* Draw how many processes and threads raised events. */
 static void draw_counts(const struct screen *s, int y)
 {
 	static const struct top_view all = {TOP_BY_PROCESS, TOP_NONE, TOP_NONE, TOP_NONE};
@@ -271,7 +271,7 @@ static void draw_titles(const struct screen *s, const struct column *columns, un
 static void draw_row(const struct screen *s, const struct top_row *row, int y,
 		     const struct column *columns, unsigned int set, int name, bool marked)
 {
-	/* What does not happen now stands back. */
+	/* Rows without a present rate are dim. */
 	attr_t attribute = (row->is_layer    ? A_BOLD
 			    : row->rate <= 0 ? A_DIM
 					     : 0) |
@@ -342,7 +342,7 @@ static void draw_list(struct screen *s)
 						    : "none came");
 }
 
-/* Scroll so that the mark is in the list. */
+/* Scroll so that the marked row is visible. */
 static void scroll_to_mark(struct screen *s)
 {
 	size_t room = s->list_height > 0 ? (size_t)s->list_height : 1;
@@ -366,7 +366,7 @@ void screen_draw(struct screen *s)
 	s->list_top = HEAD;
 	s->list_height = s->height - HEAD - 1;
 	if (screen_view(s)->event != TOP_NONE && s->list_height >= 8) {
-		/* The list needs no more than it has; the histogram can use what is left. */
+		/* The list takes only what it needs. The histogram can use the rest. */
 		int most = s->list_height / 2;
 
 		if (s->rows.count + 1 < (size_t)most)

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * events.c - what pem top counts, and samples of it
- */
+/* events.c - the events that pem top counts, and samples of them */
 #include "top.h"
 
 #include <errno.h>
@@ -20,7 +18,7 @@ static unsigned int layer_of(const struct pem_event *event)
 	return 0;
 }
 
-/* What most people would sum up: bytes, or the value itself. -1: nothing. */
+/* The field that most users would sum: bytes, or the value itself. -1: none. */
 int top_event__natural_field(const struct pem_event *event)
 {
 	static const enum pem_role roles[] = {PEM_ROLE_SIZE, PEM_ROLE_VALUE};
@@ -44,7 +42,7 @@ int top_event__next_field(const struct pem_event *event, int field)
 	for (i = 1; i <= n; i++) {
 		const struct pem_field *next = &event->fields[(field + i) % n];
 
-		/* Where something lies is no size. */
+		/* An address is not a quantity. */
 		if (pem_type__bytes((enum pem_type)next->type) != 0 &&
 		    next->type != PEM_TYPE_ADDRESS && next->role != PEM_ROLE_ADDRESS &&
 		    next->role != PEM_ROLE_OLD_ADDRESS && next->role != PEM_ROLE_CODE)
@@ -105,7 +103,10 @@ int top_event__measure(struct top *top, uint32_t event, int field, bool distribu
 	return rc;
 }
 
-/* The last pattern with a predicate that an event matches says; as in cli_choose_events. */
+/*
+ * The predicate of the last pattern that has one and that the event matches, as in
+ * cli_choose_events.
+ */
 static const char *where_of(const struct top *top, const struct pem_event *event)
 {
 	const char *where = top->patterns.all_where;

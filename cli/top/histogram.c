@@ -11,7 +11,7 @@
 #define BUCKETS 65
 #define LABEL 22 /* "1023 KiB to  64.0 MiB" */
 
-/* Least value of a bucket. */
+/* The least value of a bucket. */
 static const char *bound(const struct top_event *e, unsigned int bucket)
 {
 	const char *unit = top_unit(e);
@@ -25,7 +25,7 @@ static const char *bound(const struct top_event *e, unsigned int bucket)
 	return top_number(value);
 }
 
-/* A bar of so many eighths of a column. */
+/* Draw a bar of this many eighths of a column. */
 static void draw_bar(const struct screen *s, int y, int x, unsigned int eighths)
 {
 	static const char *const parts[] = {"",
@@ -62,7 +62,7 @@ static void draw_buckets(const struct screen *s, const struct top_event *e,
 		first++;
 	while (last > first && h->bucket[last] == 0)
 		last--;
-	/* As many powers of two in a line as it takes to show them all. */
+	/* Each line holds as many powers of two as needed to show all. */
 	step = (last - first) / (unsigned int)height + 1;
 	for (i = first; i <= last; i += step) {
 		for (j = i; j < i + step && j <= last; j++)

@@ -65,7 +65,7 @@ static void open_view(struct screen *s, struct top_view view)
 	screen_refresh(s);
 }
 
-/* The histogram costs the program, so it is kept while one looks at it. */
+/* A histogram costs the program time, so it is kept only while it is shown. */
 static void measure(struct screen *s, uint32_t event, int field, bool distribution)
 {
 	struct pem_error error = {{0}};
@@ -129,14 +129,14 @@ static void back(struct screen *s)
 	screen_refresh(s);
 }
 
-/* The same, added up otherwise. */
+/* Show the view's records summed in another way. */
 static void turn(struct screen *s, enum top_by by)
 {
 	struct top_view *view = screen_view(s);
 
 	if (view->event != TOP_NONE && by == TOP_BY_EVENT)
 		by = TOP_BY_PROCESS;
-	/* events of one process: there is no other way */
+	/* events of one process can only be shown by event */
 	if (view->event == TOP_NONE && s->depth != 0)
 		return;
 	view->by = by;

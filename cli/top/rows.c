@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * rows.c - from samples to the rows that pem top shows: added up, filtered, sorted
- */
+/* rows.c - makes the rows that pem top shows from samples: sums, filters, sorts */
 #include "top.h"
 
 #include <stdlib.h>
@@ -13,13 +11,13 @@ bool top__passes(const struct top *top, const char *name)
 	return *top->filter == '\0' || strcasestr(name, top->filter) != NULL;
 }
 
-/* Which row a part belongs to; parts of one row have one key. */
+/* The key of the row that a part belongs to. Parts of one row have one key. */
 static uint64_t key_of(const struct top_part *part, enum top_by by)
 {
 	switch (by) {
 	case TOP_BY_PROCESS:
 		return part->pid;
-	case TOP_BY_THREAD: /* without a thread: by CPU of the kernel's, or those that ended */
+	case TOP_BY_THREAD: /* without a thread: kernel parts by CPU, or parts of ended threads */
 		if (part->tid == 0)
 			return 1ull << 63 | (uint64_t)(part->cpu & 0xffff) << 32 | part->pid;
 		return (uint64_t)part->pid << 32 >> 1 | part->tid;
@@ -79,7 +77,7 @@ static void describe(const struct top *top, const struct top_view *view,
 		memcpy(row->program, part->program, sizeof(row->program));
 }
 
-/* A counter's way is no number of events: it counts in a row of its own event only. */
+/* A counter's value is not a number of events, so it counts only in the row of its own event. */
 static bool adds_up(const struct top *top, const struct top_view *view, const struct top_part *part)
 {
 	return view->by == TOP_BY_EVENT || view->event != TOP_NONE ||
@@ -109,8 +107,8 @@ static void add_now(const struct top *top, const struct top_view *view, struct t
 }
 
 /*
- * Whose row has a part now that is in none of its own any more: what a thread or process did
- * remains when it ends.
+ * Find the row that a part goes to if no row of its own exists any more. The counts of a thread or
+ * process stay when it ends.
  */
 static struct top_row *heir_of(const struct top_view *view, const struct top_part *part,
 			       struct top_rows *rows, struct cli_map *map)
@@ -151,7 +149,7 @@ static void take_before(const struct top *top, const struct top_view *view, stru
 	}
 }
 
-/* Distinct threads of each process, where any is known. */
+/* Count the different threads of each process whose threads are known. */
 static void count_threads(const struct top *top, const struct top_view *view, struct top_rows *rows,
 			  struct cli_map *map)
 {
@@ -175,7 +173,7 @@ static void count_threads(const struct top *top, const struct top_view *view, st
 	cli_map__free(&seen);
 }
 
-/* Events of which nothing came yet, where they are to be shown. */
+/* Add events that have not occurred yet, if they are to be shown. */
 static void add_zeros(const struct top *top, struct top_rows *rows, struct cli_map *map)
 {
 	uint32_t i;
@@ -197,8 +195,8 @@ static bool is_counter(const struct top *top, const struct top_row *row)
 }
 
 /*
- * Rates, from what was counted. What fell back was registered anew, or is not the same thread any
- * more.
+ * Compute rates from counts. A count that decreased was registered anew, or belongs to another
+ * thread now.
  */
 static void derive(const struct top *top, const struct top_view *view, struct top_rows *rows)
 {
@@ -252,7 +250,7 @@ static int compare(const void *left, const void *right, void *arg)
 	const struct top_row *a = left, *b = right;
 	int order = 0;
 
-	/* A layer's rows stay together, its own in front. */
+	/* Rows of a layer are neighbours. The layer's own row is first. */
 	if (a->layer != b->layer)
 		return a->layer < b->layer ? -1 : 1;
 	if (a->is_layer != b->is_layer)
@@ -273,7 +271,7 @@ static int compare(const void *left, const void *right, void *arg)
 	default:
 		break;
 	}
-	if (order == 0) /* what is equal keeps its place from one picture to the next */
+	if (order == 0) /* equal rows keep their order from one screen to the next */
 		return top->order == TOP_NAME && top->reverse ? by_name(top, b, a)
 							      : by_name(top, a, b);
 	return top->reverse ? -order : order;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * screen.c - pem top's screen: starting and ending it, and its loop
+ * screen.c - pem top's screen: begins and ends it, and its main loop
  *
- * Not here: what is drawn (draw.c), keys (keys.c). ncurses sends the terminal only what has
- * changed.
+ * Not here: drawing (draw.c), keys (keys.c). ncurses sends to the terminal only what has changed.
  */
 #include "screen.h"
 
@@ -18,7 +17,7 @@
 #include <term.h>
 #include <unistd.h>
 
-#define WORK_MS 100 /* the session's work waits no longer */
+#define WORK_MS 100 /* longest wait before the session's work */
 
 static volatile sig_atomic_t stopped_by;
 
@@ -59,7 +58,7 @@ static void catch_signals(void (*handler)(int))
 		sigaction(numbers[i], &action, NULL);
 }
 
-/* false: no memory, or no such terminal after all. */
+/* False: no memory, or the terminal type is unknown after all. */
 static bool begin(struct screen *s, SCREEN **made)
 {
 	setlocale(LC_CTYPE, "");
@@ -98,7 +97,7 @@ static bool read_keys(struct screen *s)
 	return any;
 }
 
-/* Wait for a key or for work to do. false: the terminal is gone. */
+/* Wait for a key or for work. False: the terminal is gone. */
 static bool wait_for_key(uint64_t until_ns)
 {
 	struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -112,7 +111,7 @@ static bool wait_for_key(uint64_t until_ns)
 
 static void loop(struct screen *s, bool (*tick)(void *arg), void *arg)
 {
-	uint64_t next = cli_now_ns() + s->interval_ns / 4; /* the first picture soon */
+	uint64_t next = cli_now_ns() + s->interval_ns / 4; /* show the first screen soon */
 	bool dirty = true;
 
 	while (!s->quit && stopped_by == 0) {
@@ -126,7 +125,7 @@ static void loop(struct screen *s, bool (*tick)(void *arg), void *arg)
 			if (!s->paused) {
 				top__sample(s->top);
 				screen_refresh(s);
-				s->paused |= s->ended; /* what there is to be seen stays */
+				s->paused |= s->ended; /* the last screen stays */
 				dirty = true;
 			}
 			next += (now - next) / s->interval_ns * s->interval_ns + s->interval_ns;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * top.c - pem top: watch events live, by layer, process and thread
+ * top.c - pem top: shows events live, by layer, process and thread
  *
  * Not here: counting and sampling (events.c), rows (rows.c), the screen (screen.c).
  */
@@ -60,13 +60,13 @@ struct run {
 	struct cli_attach attach;
 	uint64_t interval_ms;
 	const char *output;
-	char output_path[PATH_MAX]; /* of the command's output, "": goes nowhere special */
+	char output_path[PATH_MAX]; /* file of the command's output; "": no file */
 	bool once, json, no_libc, quiet;
-	char **command; /* NULL: none */
+	char **command; /* NULL: there is no command */
 	pid_t pid;
 	bool ended;
 	int wait_status;
-	pthread_mutex_t lock; /* of what follows */
+	pthread_mutex_t lock; /* protects the members below */
 	bool on_screen;
 	unsigned int said_count;
 	struct {
@@ -132,9 +132,12 @@ static int parse(const struct cli_verb *verb, struct run *r, int argc, char **ar
 	return rc == CLI_DONE ? check_usage(verb, r) : rc;
 }
 
-/* --- what is watched --- */
+/* --- what is observed --- */
 
-/* While the screen is up, what the library has to say waits; its threads may say it. */
+/*
+ * While the screen is shown, messages of libpem are kept for later. Threads of libpem may call
+ * this.
+ */
 static void say(enum pem_log_level level, const char *text, void *arg)
 {
 	struct run *r = arg;
@@ -161,7 +164,7 @@ static void set_screen(struct run *r, bool on)
 	pthread_mutex_unlock(&r->lock);
 }
 
-/* A file for what the command prints. Its descriptor, or -1, said. */
+/* Open a file for the command's output. Returns its descriptor, or -1 after printing a sentence. */
 static int open_output(struct run *r)
 {
 	const char *folder = getenv("TMPDIR");
@@ -182,7 +185,7 @@ static int open_output(struct run *r)
 	return fd;
 }
 
-/* Say where the output is; a file of ours that nobody wrote to goes. */
+/* Print where the output is. An empty file that we made is removed. */
 static void say_output(const struct run *r)
 {
 	struct stat st;
@@ -196,8 +199,8 @@ static void say_output(const struct run *r)
 }
 
 /*
- * Start the command with standard input from nowhere and its output in a file: the terminal is
- * ours.
+ * Start the command with empty standard input and its output in a file, because the screen uses the
+ * terminal.
  */
 static int start_command(struct run *r)
 {
@@ -254,13 +257,15 @@ static int attach(struct run *r)
 			 a->count > 1 ? " and others" : "");
 	pem_printable(r->top.target);
 	status = cli_attach__start(a, r->top.session);
-	/* What came while sources opened is not this time's. */
+	/* What was counted while sources were opened does not belong to the first interval. */
 	if (status == CLI_DONE)
 		top_events__reset(&r->top);
 	return status;
 }
 
-/* Work for the session, without waiting. Does the command, if there is one, still run? */
+/*
+ * Do the session's work without waiting. Returns whether the command, if there is one, still runs.
+ */
 static bool work(void *arg)
 {
 	struct run *r = arg;

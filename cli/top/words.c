@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * words.c - names and numbers of pem top, short enough for columns that keep their width
- */
+/* words.c - names and numbers of pem top, short enough for columns of constant width */
 #include "top.h"
 
 #include <math.h>
@@ -54,7 +52,7 @@ const char *top_rate(const struct top *top, const struct top_row *row)
 
 	if (row->unavailable)
 		return "not here";
-	/* Time that passed in a second is a share of a CPU. */
+	/* Time counted per second is a share of a CPU. */
 	if (e != NULL && e->is_counter && strcmp(top_unit(e), "ns") == 0)
 		return cli_percent(row->rate / 1e9);
 	if (e == NULL && row->is_layer && row->total == 0)

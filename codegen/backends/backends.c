@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * backends.c - which backends there are; a line each, so that two people can add one
- */
+/* backends.c - the list of backends, one on each line so that two people can add one each */
 #include "backend.h"
 
 #include <stddef.h>

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bpf.c - tracepoint events as BPF programs, and the table that user space loads and decodes them
- * by
+ * bpf.c - tracepoint events as BPF programs, and the table by which user space loads and decodes
+ * them
  *
  *	pem_events.bpf.h        a program for each alternative of each event, included by
- *				kmod/bpf/pem.bpf.c, whose inlines it calls; all in one section, for
- *				libbpf opens an object of hundreds slowly
+ *				kmod/bpf/pem.bpf.c, whose inlines it calls. All programs are in one
+ *				section, because libbpf is slow to open an object with hundreds.
  *	pem_kernel_events.h     struct pem_kernel_event (libpem/sources/kernel/base/base.h) for each
- *				event, and where to find one by its id; struct pem_kernel_static for
- *				each event of a static probe
+ *				event, and a hash table by id; struct pem_kernel_static for each
+ *				event of a static probe
  *
- * A field's `from` is an expression over the tracepoint's arguments; that it compiles, and that the
- * kernel lets it run, is for clang and the verifier to say. Not here: the ring, targets and
- * filters, which are written by hand.
+ * A field's `from` is an expression over the tracepoint's arguments. clang checks that it compiles,
+ * and the verifier checks that it may run. Not here: the ring, targets and filters, which are
+ * written by hand.
  */
 #include "backend.h"
 #include "tracepoint.h"
@@ -21,7 +21,7 @@
 #include <string.h>
 
 /*
- * Tracepoints whose programs keep track of what runs where, wanted or not; pem.bpf.c has
+ * Tracepoints whose programs always track which thread runs on each CPU. pem.bpf.c has a
  * pem_begin_X for each.
  */
 static const char *const hooks[] = {"sched_switch", "sched_process_fork"};
@@ -31,11 +31,11 @@ static const char *const hooks[] = {"sched_switch", "sched_process_fork"};
 struct emitter {
 	FILE *programs;
 	FILE *table;
-	unsigned index; /* of the next event in the table */
-	int hooked[HOOK_COUNT]; /* an event's program has it */
+	unsigned index; /* the index of the next event in the table */
+	int hooked[HOOK_COUNT]; /* an event's program is the hook's */
 };
 
-/* The hook of the event's tracepoint that no event has yet, or NO_HOOK. */
+/* Find the hook of the event's tracepoint if no event has it yet, or NO_HOOK. */
 static size_t take_hook(struct emitter *out, const struct pem_spec_event *event)
 {
 	size_t i;
@@ -56,7 +56,9 @@ static int is_type(const struct pem_argument *argument, const char *type)
 	       !memcmp(argument->text, type, argument->type_bytes);
 }
 
-/* The kernel's name of a type that points to a function, as smp_call_func_t. */
+/*
+ * Does the argument's type point to a function? The kernel names such types like smp_call_func_t.
+ */
 static int is_function(const struct pem_argument *argument)
 {
 	static const char end[] = "_func_t";
@@ -74,12 +76,12 @@ static void put_arguments(FILE *f, const char *prototype)
 	for (position = 0; pem_prototype__next(&prototype, &argument); position++) {
 		fprintf(f, "\t%.*s __attribute__((unused)) = (%.*s)", (int)argument.bytes,
 			argument.text, (int)argument.type_bytes, argument.text);
-		/* Not every kernel lets a program load those. */
+		/* Some kernels do not let a program load these. */
 		if (is_type(&argument, "const void *"))
 			fprintf(f, "pem_void_argument(pem_ctx, %u);\n", position);
-		else if (is_function(&argument)) /* and none those */
+		else if (is_function(&argument)) /* no kernel lets a program load these */
 			fprintf(f, "pem_function_argument(pem_ctx, %u);\n", position);
-		else if (is_type(&argument, "bool")) /* clang makes a jump of other numbers */
+		else if (is_type(&argument, "bool")) /* other values make clang add a jump */
 			fprintf(f, "(pem_ctx[%u] & 1);\n", position);
 		else
 			fprintf(f, "pem_ctx[%u];\n", position);
@@ -110,7 +112,7 @@ static void put_log(FILE *f, const struct pem_spec_event *event, size_t source)
 	fprintf(f, "\t\tpem_commit(&pem_e, pem_record, 0x%08xu);\n\t}\n", event->id);
 }
 
-/* Nothing is left of it in the program of an event without a predicate. */
+/* Print the test of the predicate. In a program without a predicate the verifier removes it. */
 static void put_predicate(struct emitter *out, const struct pem_spec_event *event, size_t source,
 			  size_t hook)
 {
@@ -138,7 +140,7 @@ static void put_predicate(struct emitter *out, const struct pem_spec_event *even
 	fprintf(f, "\t\t\treturn 0;\n\t\t}\n\t}\n");
 }
 
-/* "pem_sched_switch"; from the second alternative on "pem2_sched_switch". */
+/* Print "pem_sched_switch"; from the second alternative on "pem2_sched_switch". */
 static void put_program_name(FILE *f, const struct pem_spec_event *event, size_t source)
 {
 	fprintf(f, "pem");
@@ -154,7 +156,7 @@ static void put_program(struct emitter *out, const struct pem_spec_event *event,
 	const char *tracepoint = pem_tracepoint__name(alternative);
 	FILE *f = out->programs;
 
-	/* Another tracepoint has other arguments than the hook's. */
+	/* Another tracepoint has other arguments than the hook's, so it gets no hook. */
 	if (hook != NO_HOOK && strcmp(hooks[hook], tracepoint))
 		hook = NO_HOOK;
 	fprintf(f, "\n/* %s */\nSEC(\"tp_btf\")\nint ", event->name);
@@ -233,7 +235,7 @@ static uint32_t offset_of(const struct pem_spec_event *event, enum pem_role role
 }
 
 /*
- * The event that sets a CPU's thread, as pem.bpf.c writes one itself where the kernel reported no
+ * Print the event that sets a CPU's thread. pem.bpf.c writes one itself if the kernel reported no
  * switch.
  */
 static void put_switch(FILE *f, const struct pem_spec_event *event, unsigned index)
@@ -251,7 +253,9 @@ static void put_switch(FILE *f, const struct pem_spec_event *event, unsigned ind
 	fprintf(f, "}\n");
 }
 
-/* Hooks that no event has get programs of their own: without them nobody knows what runs where. */
+/*
+ * Print programs for hooks that no event has. Without them the thread on each CPU would be unknown.
+ */
 static void put_bare_hooks(struct emitter *out)
 {
 	size_t i;
@@ -277,7 +281,7 @@ static void put_bare_hooks(struct emitter *out)
 	}
 }
 
-/* Where to begin looking for an id: open addressing, at least half of it empty. */
+/* Print a hash table from ids to indexes, with open addressing, at least half of it empty. */
 static void put_index(struct emitter *out, const uint32_t *ids, unsigned count)
 {
 	unsigned size = 16, i, at;
@@ -303,10 +307,7 @@ static void put_index(struct emitter *out, const uint32_t *ids, unsigned count)
 	free(locations);
 }
 
-/*
- * Which argument of a static probe a field is; 255: from='' says something else than "arg0", "arg1"
- * ..
- */
+/* Which argument of a static probe a field is. 255: from='' is not "arg0", "arg1", ... */
 static unsigned argument_of(const char *from)
 {
 	char *end;
@@ -340,7 +341,10 @@ static void put_static(FILE *f, const struct pem_spec_event *event)
 	fprintf(f, "\t  } },\n");
 }
 
-/* Static probes of binaries, whose programs are made at run time: which argument goes where. */
+/*
+ * Print the static probes of binaries, whose programs are made at run time: which argument becomes
+ * which field.
+ */
 static void put_statics(FILE *f, const struct pem_spec_set *set)
 {
 	const struct pem_spec_event *event;

@@ -2,18 +2,18 @@
 /*
  * c.c - C and C++ stubs: DIR/<provider>.h
  *
- * For each event a record struct and an id; for each event of source 'stub' also pem_notify_X. What
- * the stub does at run time is spec/abi/pem/stub.h's; here is only the text around it. Names that
- * the header needs for itself start with pem_, which no field may.
+ * For each event the header has a record struct and an id. For each event of source 'stub' it also
+ * has pem_notify_X. spec/abi/pem/stub.h holds what the stub does at run time. Here is only the text
+ * around it. Names that the header itself needs start with pem_, because no field's name may.
  *
  *	pem_notify_X        enable byte, test, branch
- *	pem_on_X            the fast paths: tests of a predicate; log into this thread's chunk, or
- *			    update a statistic
- *	pem_slow_X          record on the stack, to libpem
- *	pem_put_X           stores the fields of one record, for both
+ *	pem_on_X            the fast paths: tests a predicate; logs into this thread's chunk, or
+ *			    updates a statistic
+ *	pem_slow_X          makes the record on the stack, and passes it to libpem
+ *	pem_put_X           stores the fields of one record, for both paths
  *
- * X is "class_specifier", so what tells these apart stands before it: behind it, Query's slow path
- * and the stub of an event QuerySlow would have one name.
+ * X is "class_specifier". The part of the name that distinguishes these functions is before it. If
+ * it were after it, the slow path of Query and the stub of an event QuerySlow would have one name.
  */
 #include "c_text.h"
 
@@ -28,7 +28,7 @@
 static const char head[] = HEAD;
 static const char head_of_stubs[] = HEAD "#include <dlfcn.h>\n";
 
-/* Helpers, the same in each generated header, so guarded on their own. */
+/* Helpers. They are equal in each generated header, so they have a guard of their own. */
 static const char text_helper[] =
 	"#ifndef PEM_STUB_TEXT\n"
 	"#define PEM_STUB_TEXT\n"
@@ -126,7 +126,10 @@ static void put_record_struct(FILE *f, const struct pem_spec_event *event)
 	fprintf(f, "\n");
 }
 
-/* The fields as parameters, or, typed 0, as arguments. lengths: and what put_measure computed. */
+/*
+ * Print the fields as parameters, or as arguments if typed is 0. lengths: also the lengths that
+ * put_measure computed.
+ */
 static void put_list(FILE *f, const struct pem_spec_event *event, int typed, int lengths,
 		     const char *before)
 {
@@ -142,7 +145,7 @@ static void put_list(FILE *f, const struct pem_spec_event *event, int typed, int
 	}
 }
 
-/* Bring strings and lists to their limits, and compute pem_bytes. */
+/* Print code that cuts strings and lists to their limits and computes pem_bytes. */
 static void put_measure(FILE *f, const struct pem_spec_event *event, const char *tabs)
 {
 	const struct pem_spec_field *field;
@@ -213,7 +216,7 @@ static void put_tail_stores(FILE *f, const struct pem_spec_event *event)
 	fprintf(f, "\t(void)pem_at;\n");
 }
 
-/* What a record holds in front of its tail: is there any? */
+/* Does the record have anything before its tail? */
 static int has_fixed(const struct pem_spec_event *event)
 {
 	return event->fixed_bytes > sizeof(struct pem_record_header);
@@ -315,7 +318,10 @@ static int is_integer(const struct pem_spec_field *field)
 	return pem_type__size(field->type) && !pem_type__is_float(field->type);
 }
 
-/* A statistic of one integer field, or of none, which only counts. The first is compared first. */
+/*
+ * Print the path of a statistic: of one integer field, or of none, which only counts. The first
+ * field is compared first.
+ */
 static void put_stat_path(FILE *f, const struct pem_spec_event *event)
 {
 	const struct pem_spec_field *field;
@@ -346,8 +352,8 @@ static void put_stat_path(FILE *f, const struct pem_spec_event *event)
 }
 
 /*
- * The field of a test in the highest bits of pem_word. A test of no field asks for no bits: it gets
- * the last one.
+ * Print a switch that sets the highest bits of pem_word to a test's field. If the test has no
+ * field, its bits do not matter, and pem_word becomes that of the last field.
  */
 static void put_word(FILE *f, const struct pem_spec_event *event)
 {
@@ -392,10 +398,7 @@ static int has_floats(const struct pem_spec_event *event)
 	return 0;
 }
 
-/*
- * The tests of a filter. Straight are the ways on which each test holds, the next one follows, and
- * then all have passed.
- */
+/* Print the tests of a filter. The code does not jump as long as each test holds. */
 static void put_passes(FILE *f, const struct pem_spec_event *event)
 {
 	size_t i;
@@ -406,7 +409,7 @@ static void put_passes(FILE *f, const struct pem_spec_event *event)
 	fprintf(f, ")\n{\n\tconst struct pem_test *pem_test = pem_filter_tests(pem_filter);\n"
 		   "\tuint64_t pem_word;\n\tuint32_t pem_at;\n\n");
 	for (i = 0; i < event->field_count; i++) {
-		if (!pem_type__size(event->fields[i].type)) /* no predicate is about it */
+		if (!pem_type__size(event->fields[i].type)) /* a predicate can't test this field */
 			fprintf(f, "\t(void)%s;\n", event->fields[i].c_name);
 		if (event->fields[i].type == PEM_TYPE_LIST)
 			fprintf(f, "\t(void)%s_count;\n", event->fields[i].c_name);
@@ -522,10 +525,7 @@ static void put_provider(FILE *f, const struct pem_spec *spec)
 		"#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n"
 		"extern __attribute__((weak, visibility(\"hidden\"))) const char "
 		"pem_model_%1$s[];\n"
-		/*
-		 * Where a program file's models are found without running it:
-		 * pem_program__models().
-		 */
+		/* pem_program__models() finds the models of a program file in this section. */
 		"__attribute__((section(\"pem_model\"))) const char pem_model_%1$s[] =\n",
 		name);
 	pem_put_model_literal(f, &spec, 1, 1);

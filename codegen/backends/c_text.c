@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * c_text.c - signatures, labels and comments of the C stubs, whatever raises the events behind them
- */
+/* c_text.c - signatures, labels and comments of the C stubs, for all C backends */
 #include "c_text.h"
 
 #include <ctype.h>
@@ -46,7 +44,8 @@ static void put_upper(FILE *f, const char *text)
 
 static void put_label(FILE *f, const struct pem_spec_label *label)
 {
-	if (label->is_negative && label->value == 1ull << 63) /* C has no literal for the least */
+	/* C has no literal for the least value. */
+	if (label->is_negative && label->value == 1ull << 63)
 		fprintf(f, " (-0x7fffffffffffffffLL - 1)");
 	else if (label->is_negative)
 		fprintf(f, " (%lldLL)", (long long)label->value);
@@ -61,7 +60,7 @@ static void put_label(FILE *f, const struct pem_spec_label *label)
 	fprintf(f, "\n");
 }
 
-/* As macros, for they may be wider than an int: PEM_PROVIDER_LABELS_LABEL. */
+/* Labels are macros PEM_PROVIDER_LABELS_LABEL, because they may be wider than an int. */
 void pem_c_put_labels(FILE *f, const struct pem_spec *spec)
 {
 	char *prefix, *labels, *name;

@@ -3,7 +3,7 @@
  * ctf.c - CTF 1.8 declarations (TSDL) of events: DIR/<provider>.tsdl, and the text that models
  * carry
  *
- * How one is written is pem/tsdl.h's.
+ * pem/tsdl.h writes a declaration.
  */
 #include "backend.h"
 

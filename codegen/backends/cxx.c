@@ -4,12 +4,13 @@
  *
  *	pem::notify_X(fields)		pem_notify_X with string_view, std::array, lists and enum
  *					classes
- *	pem::enabled_X()		is it wanted?
+ *	pem::enabled_X()		is the event wanted?
  *	pem::PROVIDER::E		the enum class of <enum> or <flags> E
  *	pem::X_scope guard(fields)	begin now, end when guard goes out of scope
  *
- * A string_view has no NUL, so texts are copied, in pem::detail::on_X, out of line: only what is
- * enabled pays. Namespaces and types are named from the root: a provider may be called std.
+ * A string_view has no NUL, so texts are copied. pem::detail::on_X does that out of line, so that
+ * only enabled events pay for it. Namespaces and types are named from the root, because a provider
+ * may be called std.
  */
 #include "c_text.h"
 #include "language.h"
@@ -18,13 +19,13 @@
 
 #define WIDTH 100
 
-/* What follows a name that has a meaning in C++ or is a macro; fields have no such names. */
+/* A suffix for a name that has a meaning in C++ or is a macro. Fields have no such names. */
 static const char *mark(const char *name)
 {
 	return pem_keyword_language(name, 0) ? "_" : "";
 }
 
-/* "::std::" before the fixed-width integers, nothing before float and double. */
+/* Print a type, with "::std::" before fixed-width integers but not before float and double. */
 static void put_type(FILE *f, unsigned type)
 {
 	fprintf(f, "%s%s", pem_type__is_float(type) ? "" : "::std::", pem_type__c(type));
@@ -96,7 +97,7 @@ static void put_labels(FILE *f, const struct pem_spec *spec, const struct pem_sp
 
 /* --- fields --- */
 
-/* by_value: as a guard keeps it. */
+/* by_value: print the type in which a guard keeps the field. */
 static void put_field_type(FILE *f, const struct pem_spec_event *event,
 			   const struct pem_spec_field *field, int by_value)
 {
@@ -141,8 +142,8 @@ static void put_parameters(FILE *f, const struct pem_spec_event *event, const ch
 }
 
 /*
- * A field as C takes it. prefix: before the name of what holds it; is_text: what holds a string is
- * a detail::text.
+ * Print a field as the C function takes it. prefix: printed before the variable's name. is_text: a
+ * string is in a detail::text.
  */
 static void put_c_argument(FILE *f, const struct pem_spec_field *field, const char *prefix,
 			   int is_text)
@@ -174,7 +175,10 @@ static void put_c_argument(FILE *f, const struct pem_spec_field *field, const ch
 
 /* --- events --- */
 
-/* Raise the event if it is enabled. kept: its fields are a guard's members, else parameters. */
+/*
+ * Print code that raises the event if it is enabled. kept: its fields are a guard's members, else
+ * parameters.
+ */
 static void put_raise(FILE *f, const struct pem_spec_event *event, const char *tabs, int kept)
 {
 	int copies = pem_c_has_type(event, PEM_TYPE_STRING) && !kept;

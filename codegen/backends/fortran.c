@@ -3,15 +3,16 @@
  * fortran.c - PROVIDER.f90, Fortran 2008: module pem_PROVIDER over PROVIDER_symbols.c, written
  * beside it
  *
- *	call pem_notify_X(fields)	enable byte, test, branch; what is enabled goes to
+ *	call pem_notify_X(fields)	enable byte, test, branch; an enabled event goes to
  *					pem_raise_X
- *	pem_enabled_X()			is it wanted?
+ *	pem_enabled_X()			is the event wanted?
  *	E_L				the value of label L of <enum> or <flags> E
  *
- * The enable bytes are read as a variable, so that what is disabled calls nothing. Fortran has no
- * unsigned integers: they are signed ones of the same width, and a label above their half is the
- * negative number of the same bits. What the module needs for itself begins with pem_, which no
- * field does, intrinsic functions among it: a field called 'size' would hide the one of that name.
+ * The enable bytes are read as a variable, so that a disabled event makes no call. Fortran has no
+ * unsigned integers. They become signed integers of the same width, and a label in the upper half
+ * becomes the negative number with its bits. All names that the module itself needs begin with
+ * pem_, also those of intrinsic functions, because no field's name does: a field called 'size'
+ * would hide the intrinsic function size.
  */
 #include "c_text.h"
 #include "language.h"
@@ -23,10 +24,10 @@
 
 #define WIDTH 100
 
-/* Kinds by their letter in use(), in the order of the declarations. */
+/* Kinds, indexed by their letter in use(), in the order of the declarations. */
 struct kind {
-	const char *name; /* ours */
-	const char *c; /* iso_c_binding's */
+	const char *name; /* the module's name of it */
+	const char *c; /* the name in iso_c_binding */
 	const char *word; /* integer or real */
 };
 
@@ -39,11 +40,11 @@ static const struct kind kinds[KINDS] = {
 	{"pem_char", "c_char", "character"},
 };
 
-/* What a module uses: names that are imported or defined for nothing draw warnings. */
+/* What a module uses. Unused imports or definitions would cause compiler warnings. */
 struct uses {
 	int kind[KINDS];
-	int widen[KINDS]; /* pem_distribution_KIND: to 32 bits */
-	int count[KINDS]; /* pem_count_KIND: length of a list */
+	int widen[KINDS]; /* pem_distribution_KIND: converts to 32 bits */
+	int count[KINDS]; /* pem_count_KIND: computes the length of a list */
 	int string;
 };
 
@@ -101,8 +102,8 @@ static struct uses find_uses(const struct pem_spec *spec)
 /* --- labels --- */
 
 /*
- * The bits of value as a number of the kind. The least has no positive, so Fortran has no literal
- * for it.
+ * The bits of value as a number of the kind. Fortran has no literal for the least number, because
+ * its positive does not exist.
  */
 static char *value_of(unsigned kind, uint64_t value)
 {
@@ -115,7 +116,7 @@ static char *value_of(unsigned kind, uint64_t value)
 }
 
 /*
- * A declaration with what it is about behind it, or in front where the line would get long. Frees
+ * Print a declaration with its comment after it, or before it if the line would be too long. Frees
  * both.
  */
 static void put_declaration(FILE *f, const char *indent, char *declaration, char *text)
@@ -161,7 +162,7 @@ static void put_labels(FILE *f, const struct pem_spec *spec, const struct pem_sp
 
 /* --- the C side --- */
 
-/* A dummy argument of pem_raise_X. */
+/* Print a dummy argument of pem_raise_X. */
 static void put_raise_dummy(FILE *f, const struct pem_spec_field *field, size_t i)
 {
 	fprintf(f, "      ");

@@ -2,8 +2,8 @@
 /*
  * html.c - the event reference as HTML: DIR/index.html, and DIR/LAYER-CLASS.html for each class
  *
- * Plain pages that need nothing beside them, and read well on light and dark. What a spec's author
- * wrote goes through put() alone, which escapes it. Not here: what is said (reference.c).
+ * The pages need no other file, and are readable on light and dark. Text of a spec's author is
+ * printed only by put(), which escapes it. Not here: the texts (reference.c).
  */
 #include "backend.h"
 #include "reference.h"
@@ -18,7 +18,7 @@ static const char script[] =
 #include "reference.js.h"
 	;
 
-/* Text and attributes in double or single quotes. */
+/* Print text, escaped for text and for attributes in double or single quotes. */
 static void put(FILE *f, const char *text)
 {
 	for (; *text; text++) {
@@ -221,7 +221,7 @@ static void put_event(FILE *f, const struct reference *reference,
 
 /* --- pages --- */
 
-/* The events of a long page, to jump to. */
+/* Print links to the events of a long page. */
 static void put_contents(FILE *f, const struct reference_page *page)
 {
 	size_t i;
@@ -263,7 +263,7 @@ static void put_page(FILE *f, const struct reference *reference, const struct re
 	fprintf(f, "</body>\n</html>\n");
 }
 
-/* What of its fields and sources a reader may look for an event by. */
+/* Print the words of its fields and sources by which a reader may search for an event. */
 static void put_search(FILE *f, const struct pem_spec_event *event)
 {
 	size_t i;
@@ -282,7 +282,7 @@ static void put_search(FILE *f, const struct pem_spec_event *event)
 	}
 }
 
-/* A row of the index; data-t is what the filter looks through. */
+/* Print a row of the index. The page's filter searches data-t. */
 static void put_row(FILE *f, const struct reference_page *page, const struct pem_spec_event *event)
 {
 

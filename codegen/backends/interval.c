@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * interval.c - which begin and end a guard can hold: an object that raises the one when made and
- * the other when done
+ * interval.c - finds the begin and end events of a guard: an object that raises the begin when it
+ * is made and the end when it is destroyed
  *
- * For backends of languages that have such objects. Not here: their text.
+ * For backends of languages with such objects. Not here: their text.
  */
 #include "backends/backend.h"
 
@@ -17,7 +17,7 @@ static int is_of(const struct pem_spec_event *event, const struct pem_spec_event
 	       event->scope == begin->scope && !strcmp(event->group, begin->group);
 }
 
-/* The only stub event of this provider with the meaning in begin's group, or NULL. */
+/* The only stub event of this provider with this meaning in begin's group, or NULL. */
 static const struct pem_spec_event *only_one(const struct pem_spec_event *begin, unsigned meaning)
 {
 	const struct pem_spec_event *found = NULL;
@@ -72,7 +72,7 @@ static size_t length_without(const char *name, const char *suffix)
 	return n > m && !strcmp(name + n - m, suffix) ? n - m : 0;
 }
 
-/* shop_serve_begin -> shop_serve; what ends otherwise keeps its name. */
+/* Length of the stem: shop_serve_begin -> shop_serve. A name without "_begin" is used whole. */
 static size_t stem(const char *c_name)
 {
 	static const char *const suffixes[] = {"_begin", "_start", "_enter"};

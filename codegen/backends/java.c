@@ -2,16 +2,16 @@
 /*
  * java.c - a Java class: pem/<provider>/Pem<Provider>.java, which needs jni.c's library
  *
- * Each provider has a package of its own, for a package can't be spread over several modules. Names
- * of the class's own that a parameter could hide start with '_', which no field may.
+ * Each provider has its own package, because a package can't be spread over several modules. Names
+ * of the class itself that a parameter could hide start with '_', because no field's name may.
  *
- *	integers up to 32 bits	int; the low bits are kept, so an unsigned value is handed over by
- *				its bits
+ *	integers up to 32 bits	int. Its low bits are used, so an unsigned value is passed by its
+ *				bits.
  *	64 bits, addresses	long
  *	floats			float, double
  *	strings			String
  *	lists, arrays		byte[], short[], int[], long[], float[], double[]
- *	enums			an enum; each method is there with int or long too
+ *	enums			an enum. Each method exists with int or long, too.
  *	flags			constants
  */
 #include "java.h"
@@ -20,20 +20,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Types that the class speaks of: no class within it may hide them. */
+/* Types that the generated class uses. No class inside it may hide them. */
 static const char *const taken[] = {
 	"AutoCloseable",     "ByteBuffer",    "ByteOrder", "Deprecated", "Enum",
 	"LinkageError",      "MethodHandles", "Object",    "Override",   "Record",
 	"SecurityException", "String",        "System",    "VarHandle",  "SuppressWarnings",
 };
 
-/* Methods that every class has, or this one: no interval's may be called so. */
+/* Methods of all classes or of this one. An interval's method can't have such a name. */
 static const char *const methods[] = {"clone",  "equals", "finalize",  "getClass", "hashCode",
 				      "notify", "wait",   "notifyAll", "problem",  "toString"};
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* How enum parameters appear. */
+/* Forms of enum parameters. */
 enum form { FORM_RAW, FORM_ENUM };
 
 static const char *java_scalar(unsigned type)
@@ -70,8 +70,8 @@ const char *pem_java__type(const struct pem_spec_field *field)
 }
 
 /*
- * shop_serve -> ShopServe. An '_' stays before what has no capital, so that different names stay
- * different.
+ * Convert shop_serve to ShopServe. An '_' stays before a character without a capital, so that
+ * different names stay different.
  */
 char *pem_java__camel(const char *name, int first)
 {
@@ -113,7 +113,7 @@ static int is_one_of(const char *name, const char *const *names, size_t count)
 	return i < count;
 }
 
-/* A type that the class speaks of, or the class itself. */
+/* Is this a type that the class uses, or the class itself? */
 static int is_own_type(const struct pem_spec *spec, const char *name)
 {
 	char *own = pem_java__class(spec);
@@ -160,7 +160,7 @@ static int is_taken(const struct pem_spec *spec, const char *name)
 	return taken_name;
 }
 
-/* An enum's or flags' class. The caller frees it. */
+/* The class of an enum or flags. The caller frees it. */
 static char *labels_class(const struct pem_spec *spec, const struct pem_spec_labels *labels)
 {
 	char *name = pem_java__camel(labels->name, 1), *longer;
@@ -179,7 +179,7 @@ static int needs_long(const struct pem_spec *spec, const struct pem_spec_labels 
 	return pem_type__size(pem_labels__type(spec, labels)) == 8;
 }
 
-/* --- documentation: ASCII alone, and nothing that Javadoc takes for its own --- */
+/* --- documentation: only ASCII, and no markup of Javadoc --- */
 
 static void put_doc(FILE *f, const char *text)
 {
@@ -329,7 +329,7 @@ static void put_parameters(FILE *f, const struct pem_spec_event *event, enum for
 	}
 }
 
-/* The parameters as int and long, whichever form they came in. */
+/* Print the parameters as int and long, from both forms. */
 static void put_arguments(FILE *f, const struct pem_spec_event *event, enum form form)
 {
 	const struct pem_spec_field *field;

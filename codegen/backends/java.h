@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * java.h - what the Java class and its native library agree in
- */
+/* java.h - the names that the Java class and its native library share */
 #ifndef PEM_CODEGEN_BACKEND_JAVA_H
 #define PEM_CODEGEN_BACKEND_JAVA_H
 
@@ -9,18 +7,18 @@
 
 #include <pem/stub.h>
 
-/* "int", "long[]", "String", ... of a field. */
+/* The Java type of a field: "int", "long[]", "String", ... */
 const char *pem_java__type(const struct pem_spec_field *field);
-/* "byte", "short", ... of a list's or array's element type. */
+/* The Java type of an element of a list or array: "byte", "short", ... */
 const char *pem_java__element(unsigned type);
 /*
- * PemShop, shop (never a word of Java), and shop_sale -> ShopSale or shopSale. The caller frees
- * them.
+ * Java names: PemShop; shop (never a word of Java); ShopSale or shopSale for shop_sale. The caller
+ * frees them.
  */
 char *pem_java__class(const struct pem_spec *spec);
 char *pem_java__package(const struct pem_spec *spec);
 char *pem_java__camel(const char *name, int first);
-/* PROVIDER_jni.c (jni.c). */
+/* Print PROVIDER_jni.c (jni.c). */
 void pem_java__put_jni(FILE *f, const struct pem_spec_set *set, const struct pem_spec *spec);
 
 #endif

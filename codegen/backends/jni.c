@@ -2,8 +2,8 @@
 /*
  * jni.c - the native library of a Java class: PROVIDER_jni.c, a part of backend 'java'
  *
- * Copies what Java has to the stack, in the bounds of the spec, and calls the C stub. Parameters
- * start with f_, so that no field's name is one of JNI's.
+ * The library copies Java's strings, lists and arrays to the stack, within the limits of the spec,
+ * and calls the C stub. Parameters start with f_, so that they differ from the names of JNI.
  */
 #include "java.h"
 
@@ -54,7 +54,7 @@ static const char text_helper[] =
 	"\treturn text;\n"
 	"}\n\n";
 
-/* Of one element type: int, Int. */
+/* For one element type: int, Int. */
 static const char list_helper[] =
 	"/* The first elements of an array, at most room; how many. */\n"
 	"static uint32_t get_%1$ss(JNIEnv *env, j%1$sArray array, void *to, uint32_t room)\n"
@@ -97,7 +97,10 @@ static const char on_load[] =
 	"\treturn JNI_VERSION_1_8;\n"
 	"}\n";
 
-/* Does any stub have a list or array of elements that Java calls so, or, element NULL, a string? */
+/*
+ * Does any stub have a list or array of elements with this Java type, or if element is NULL, a
+ * string?
+ */
 static int has_elements(const struct pem_spec *spec, const char *element)
 {
 	const struct pem_spec_field *field;
@@ -202,7 +205,7 @@ static void put_call(FILE *f, const struct pem_spec_event *event)
 	fprintf(f, ");\n}\n\n");
 }
 
-/* As the JVM writes types: (JILjava/lang/String;)V */
+/* Print a signature as the JVM writes types: (JILjava/lang/String;)V */
 static void put_signature(FILE *f, const struct pem_spec_event *event)
 {
 	const struct pem_spec_field *field;

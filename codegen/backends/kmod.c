@@ -5,13 +5,14 @@
  *	pem_kmod_headers.h      the kernel's headers that declare the tracepoints
  *	pem_kmod_events.h       a probe for each event that this kernel has by its version, the
  *				compiler's check of its parameters, and the table of all. Included
- *				by kmod/probes.c; what a probe calls is kmod/pem_kmod.h
- *	pem_kmod_emit.h         what raises each event that the module samples itself, and its index
- *				in that table. Included by kmod/counters.c, accessed.c and supply.c
+ *				by kmod/probes.c. A probe calls kmod/pem_kmod.h.
+ *	pem_kmod_emit.h         a function that raises each event that the module samples itself,
+ *				and its index in that table. Included by kmod/counters.c, accessed.c
+ *				and supply.c
  *
- * BPF finds out what a kernel has when it runs; a module is compiled for one kernel. Here the
- * alternatives that say kernel='' for this one are compiled, and of these the compiler takes the
- * first whose parameters are the tracepoint's.
+ * A BPF program finds out at run time what a kernel has. A module is compiled for one kernel. So
+ * only the alternatives whose kernel='' fits this kernel are compiled. Of these the compiler takes
+ * the first whose parameters are the tracepoint's.
  */
 #include "backend.h"
 #include "tracepoint.h"
@@ -19,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "5.18-6.7" as the preprocessor's condition. */
+/* Print "5.18-6.7" as a condition of the preprocessor. */
 static void put_condition(FILE *f, const struct pem_spec_source *source)
 {
 	unsigned major, minor;
@@ -32,7 +33,7 @@ static void put_condition(FILE *f, const struct pem_spec_source *source)
 	fprintf(f, " PEM_KMOD_CAN(%s)\n", pem_tracepoint__name(source));
 }
 
-/* sched_switch(preempt, prev, next, ...): the third argument's name, or the second's. */
+/* For sched_switch(preempt, prev, next, ...): print the third argument's name, or the second's. */
 static void put_switch_argument(FILE *f, const char *prototype, unsigned wanted)
 {
 	struct pem_argument argument;
@@ -51,7 +52,7 @@ static int is_switch(const struct pem_spec_event *event, size_t source)
 	       !strcmp(pem_tracepoint__name(&event->sources[source]), "sched_switch");
 }
 
-/* A list, behind what the record's tail has already; what the alignment leaves free is zero. */
+/* Print code that writes a list after the record's present tail. Bytes of alignment are zero. */
 static void put_list(FILE *f, const struct pem_spec_field *field)
 {
 	unsigned bytes = pem_type__size(field->element_type);
@@ -108,7 +109,7 @@ static void put_predicate(FILE *f, const struct pem_spec_event *event, size_t so
 		   "\t\t}\n");
 }
 
-/* Target, context and predicate. */
+/* Print the tests of target, context and predicate. */
 static void put_asks(FILE *f, const struct pem_spec_event *event, size_t source)
 {
 	fprintf(f, "\tif (unlikely(pem_e.flags & PEM_KMOD_ASKS)) {\n\t\tbool pem_pass = ");
@@ -128,7 +129,7 @@ static void put_asks(FILE *f, const struct pem_spec_event *event, size_t source)
 		   "\t\t\treturn;\n\t\t}\n\t}\n");
 }
 
-/* "pem_probe_sched_switch"; from the second alternative on "pem_probe2_sched_switch". */
+/* Print "pem_probe_sched_switch"; from the second alternative on "pem_probe2_sched_switch". */
 static void put_probe_name(FILE *f, const struct pem_spec_event *event, size_t source)
 {
 	fprintf(f, "pem_probe");
@@ -137,7 +138,7 @@ static void put_probe_name(FILE *f, const struct pem_spec_event *event, size_t s
 	fprintf(f, "_%s", event->c_name);
 }
 
-/* It is wanted: what it leaves behind. */
+/* Print what a probe does with an event that is wanted. */
 static void put_end(FILE *f, const struct pem_spec_event *event, size_t source, unsigned index)
 {
 	fprintf(f, "\tif (!pem_enter(&pem_e, %u))\n\t\treturn;\n", index);
@@ -170,8 +171,8 @@ static void put_probe(FILE *f, const struct pem_spec_event *event, size_t source
 }
 
 /*
- * An alternative as PEM_1_event(WHAT, other): WHAT of its tracepoint and probe, if these fit, or
- * else the other.
+ * Print an alternative as PEM_1_event(WHAT, other): WHAT of its tracepoint and probe if these fit,
+ * else other.
  */
 static void put_alternative(FILE *f, const struct pem_spec_event *event, size_t source,
 			    unsigned index)
@@ -197,7 +198,7 @@ static void put_alternative(FILE *f, const struct pem_spec_event *event, size_t 
 		source + 1, event->c_name, source + 1, event->c_name, source + 1, event->c_name);
 }
 
-/* The first alternative that fits, or else `none`. */
+/* Print a choice: the first alternative that fits, else `none`. */
 static void put_choice(FILE *f, const struct pem_spec_event *event, const char *what,
 		       const char *none)
 {
@@ -211,8 +212,8 @@ static void put_choice(FILE *f, const struct pem_spec_event *event, const char *
 }
 
 /*
- * That an event's tracepoint is declared, and none of its alternatives fits, is an error: the
- * compiler says it of a single one, with both lists of parameters.
+ * Print a check: if an event's tracepoint is declared and none of its alternatives fits, that is an
+ * error. If there is a single alternative, the compiler's error shows both lists of parameters.
  */
 static void put_check(FILE *f, const struct pem_spec_event *event)
 {
@@ -256,7 +257,7 @@ static void put_row(FILE *f, const struct pem_spec_event *event)
 	fprintf(f, ",\n\t  false },\n");
 }
 
-/* --- events that the module raises itself --- */
+/* --- events of the module's samplers --- */
 
 static void put_parameters(FILE *f, const struct pem_spec_event *event)
 {
@@ -277,7 +278,7 @@ static void put_parameters(FILE *f, const struct pem_spec_event *event)
 	}
 }
 
-/* A probe that the module calls itself. Whose process runs then says nothing. */
+/* Print a probe that the module calls itself. The process that runs then has no meaning. */
 static void put_emitter(FILE *f, const struct pem_spec_event *event, unsigned index)
 {
 	fprintf(f,
@@ -296,7 +297,7 @@ static void put_emitter(FILE *f, const struct pem_spec_event *event, unsigned in
 	put_end(f, event, 0, index);
 }
 
-/* Behind those of tracepoints, which are so many. */
+/* Print the emitters. Their indexes follow those of the tracepoints, of which there are index. */
 static void put_emitters(FILE *emit, FILE *events, const struct pem_spec_set *set, unsigned index)
 {
 	const struct pem_spec_event *event;
@@ -313,7 +314,7 @@ static void put_emitters(FILE *emit, FILE *events, const struct pem_spec_set *se
 /* --- files --- */
 
 /*
- * The event that sets a CPU's thread, as record.c writes one itself where the kernel reported no
+ * Print the event that sets a CPU's thread. record.c writes one itself if the kernel reported no
  * switch.
  */
 static void put_switch(FILE *f, const struct pem_spec_event *event, unsigned index)
@@ -338,7 +339,10 @@ static int compare_systems(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Systems are mostly called as their header is; the others' headers are in kmod/tracepoints.h. */
+/*
+ * Print the headers. Most systems have a header of their name. The other headers are in
+ * kmod/tracepoints.h.
+ */
 static void put_headers(FILE *f, const struct pem_spec_set *set)
 {
 	const struct pem_spec_event *event;

@@ -10,50 +10,50 @@
 
 #include "backend.h"
 
-/* Does somebody call a stub to raise this event? */
+/* Is the event raised by a stub? */
 int pem_is_stub(const struct pem_spec_event *event);
 
 /*
- * The integer type that holds each field with these labels, and each label; the fields' own if they
- * agree.
+ * The integer type that holds all fields with these labels, and all labels. It is the fields' own
+ * type if they have one in common.
  */
 unsigned pem_labels__type(const struct pem_spec *spec, const struct pem_spec_labels *labels);
 
 /*
- * Does begin say all that its end (pem_interval__end) is to say, so that one object can raise both?
- * Lists don't count: it would have to keep a copy of them.
+ * Does begin have all fields of its end (pem_interval__end), so that one object can raise both? A
+ * list does not count, because the object would have to keep a copy of it.
  */
 int pem_interval__is_covered(const struct pem_spec_event *begin, const struct pem_spec_event *end);
 
-/*
- * Names in other forms, from any: "upper_snake" -> UPPER_SNAKE, CamelCase. The caller frees them.
- */
+/* Convert a name from any form: to UPPER_SNAKE, to CamelCase. The caller frees the result. */
 char *pem_upper_snake(const char *name);
 char *pem_camel_case(const char *name);
 
-/* The banner of backend.h, for languages whose comments begin with mark and end with their line. */
+/*
+ * Print the banner of backend.h for languages whose comments begin with mark and end with the line.
+ */
 void pem_put_line_banner(FILE *f, const char *mark, const struct pem_spec *spec);
 /*
- * Text as lines of at most width bytes that begin with prefix, broken at spaces; nothing if the
- * text is empty.
+ * Print text as lines of at most width bytes that begin with prefix, broken at spaces. An empty
+ * text prints nothing.
  */
 void pem_put_wrapped(FILE *f, const char *prefix, size_t width, const char *text);
 /*
- * What a person is told of a field: "UNIT: DESCRIPTION", either of them, or ""; and of an event.
+ * The text for users about a field, "UNIT: DESCRIPTION", one of both, or ""; and about an event.
  * The caller frees it.
  */
 char *pem_field__text(const struct pem_spec_field *field);
 char *pem_event__text(const struct pem_spec_event *event);
 
 /*
- * Beside the enable byte that pem_raise_X gets: the caller's strings are padded with blanks, which
- * don't count.
+ * A flag beside the enable byte that pem_raise_X gets: the caller's strings are padded with blanks,
+ * which are not part of them.
  */
 #define PEM_RAISE_BLANKS 0x100u
 
 /*
- * Start PROVIDER.h and, if there are stubs, PROVIDER_symbols.c in folder, "" or ended by '/': see
- * symbols.c for what programs find in it.
+ * Start PROVIDER.h and, if there are stubs, PROVIDER_symbols.c in folder. folder is "" or ends in
+ * '/'. symbols.c says what programs find in it.
  */
 void pem_emit_symbols(const struct pem_spec_set *set, const struct pem_spec *spec,
 		      struct pem_output *out, const char *folder);

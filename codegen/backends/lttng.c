@@ -4,11 +4,12 @@
  *
  *	PROVIDER.h          the stubs: pem_notify_X calls pem_on_X if a session wants the event
  *	PROVIDER_lttng.h    the tracepoints PROVIDER:X; LTTng's headers include it several times
- *	PROVIDER_lttng.c    to be compiled as C, once, into the program: LTTng's probes
+ *	PROVIDER_lttng.c    LTTng's probes, to be compiled once, as C, into the program
  *
- * A tracepoint has at most ten arguments, so there is one: a structure of them all. What LTTng has
- * no place for is lost: units, descriptions, meanings, roles, versions. Elements of lists and
- * arrays are integers to LTTng: floating-point numbers are given as their bits, in hexadecimal.
+ * A tracepoint has at most ten arguments. So the stub passes one: a structure of all fields. LTTng
+ * can't express units, descriptions, meanings, roles and versions, so these are lost. Elements of
+ * lists and arrays are integers in LTTng. Floating-point elements are passed as their bits, in
+ * hexadecimal.
  */
 #include "c_text.h"
 
@@ -22,7 +23,9 @@ struct unit {
 	char *upper; /* the provider in capitals */
 };
 
-/* The type in which LTTng is given a number: of floating-point elements, their bits. */
+/*
+ * The type in which LTTng gets a number. For floating-point elements it is the type of their bits.
+ */
 static const char *element_c(unsigned type)
 {
 	if (type == PEM_TYPE_FLOAT32)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * man.c - the event reference as man pages: DIR/pem-LAYER-CLASS.7, and DIR/pem-events.7 that lists
- * them
+ * man.c - the event reference as man pages: DIR/pem-LAYER-CLASS.7, and DIR/pem-events.7, which
+ * lists them
  *
- * In the man macros, which leave running text alone: beside roff's own characters only the first
- * one of a line needs care. Not here: what is said (reference.c).
+ * The pages use the man macros, which do not change running text. Besides roff's own characters
+ * only the first character of a line needs care. Not here: the texts (reference.c).
  */
 #include "backend.h"
 #include "reference.h"
@@ -15,7 +15,10 @@
 
 #define LINE_COLUMNS 76u
 
-/* Characters that are roff's own, or that its fonts would bend, by their names; NULL: any other. */
+/*
+ * The name of a character that roff interprets or that its fonts would change. NULL: any other
+ * character.
+ */
 static const char *name_of(char c)
 {
 	static const struct {
@@ -57,7 +60,7 @@ static void put(FILE *f, const char *text)
 	put_word(f, text, strlen(text));
 }
 
-/* A paragraph's text, in lines that are not too long; none begins with a roff request. */
+/* Print a paragraph's text in lines of limited length. No line begins with a roff request. */
 static void put_text(FILE *f, const char *text)
 {
 	size_t column = 0, count, bytes;
@@ -83,8 +86,8 @@ static void put_text(FILE *f, const char *text)
 }
 
 /*
- * Of two texts with a separator: for sentences that are put together here. The texts' own memory
- * stays the caller's.
+ * Print two texts with a separator, for sentences that are composed here. The caller keeps the
+ * texts.
  */
 static void put_text2(FILE *f, const char *a, const char *separator, const char *b)
 {
@@ -115,7 +118,7 @@ static void put_head(FILE *f, const char *name)
 
 	fprintf(f, ".TH \"");
 	put(f, title);
-	/* Names of events are long and not to be torn apart: ragged lines, no hyphens. */
+	/* Names of events are long and must not be broken: ragged lines, no hyphens. */
 	fprintf(f, "\" 7 \"\" \"pem\" \"Events of pem\"\n.nh\n.ad l\n");
 	free(title);
 }
@@ -147,7 +150,7 @@ static void put_labels(FILE *f, const struct pem_spec_field *field)
 	}
 }
 
-/* A field as a tagged paragraph: name, type, unit, role; then what it is. */
+/* Print a field as a tagged paragraph: name, type, unit, role, then its description. */
 static void put_field(FILE *f, const struct pem_spec_field *field)
 {
 	char *type = reference__type(field);
@@ -205,7 +208,10 @@ static void put_meaning(FILE *f, const struct reference *reference,
 	free(text);
 }
 
-/* On a line of its own; some are longer than a line, and may be broken behind ':' and '_'. */
+/*
+ * Print a source on a line of its own. Some are longer than a line, and may be broken after ':' and
+ * '_'.
+ */
 static void put_source(FILE *f, const char *source)
 {
 	size_t count;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * model.c - the model text of event.h: DIR/catalogue.c, and what generated stubs carry
- */
+/* model.c - the model text of event.h: DIR/catalogue.c, and the text in generated stubs */
 #include "backend.h"
 
 #include <stdlib.h>
@@ -22,7 +20,7 @@ static void put_field(FILE *f, const struct pem_spec_field *field)
 			labels->labels[i].name, labels->labels[i].description);
 }
 
-/* Alternatives, parted by what no name has. */
+/* Print the alternatives, separated by a character that no name has. */
 static void put_sources(FILE *f, const struct pem_spec_event *event)
 {
 	size_t i;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * output.c - generated files: kept in memory until all are made, then written only where they
+ * output.c - generated files: kept in memory until all are complete, then written only if they
  * differ
  */
 #include "backends/backend.h"
@@ -20,7 +20,7 @@ struct output_file {
 };
 
 struct pem_output {
-	/* each on its own: a stream keeps the addresses of text and bytes */
+	/* Each is allocated by itself, because a stream keeps the addresses of text and bytes. */
 	struct output_file **files;
 	size_t count;
 };
@@ -54,7 +54,7 @@ const char *pem_output__name(const struct pem_output *out, size_t i)
 	return i < out->count ? out->files[i]->name : NULL;
 }
 
-/* Does the file at path hold just these bytes? */
+/* Does the file at path have exactly these bytes? */
 static int is_unchanged(const char *path, const char *text, size_t bytes)
 {
 	FILE *f = fopen(path, "re");
@@ -90,7 +90,8 @@ static int write_all(int fd, const char *text, size_t bytes)
 }
 
 /*
- * The rename is what makes the file appear: whoever looks sees the old one or the new one, whole.
+ * The rename makes the file appear. So a reader sees either the complete old file or the complete
+ * new one.
  */
 static int replace(const char *path, const char *text, size_t bytes)
 {
@@ -134,7 +135,7 @@ static int make_folders(const char *directory)
 	return r;
 }
 
-/* The folders of a file's own name, which lies in a directory that is there. */
+/* Make the folders in a file's name below an existing directory. */
 static int make_parents(const char *path)
 {
 	char *folder = pem_xstrdup(path);

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * python.c - a Python module, pem_<provider>.py: ctypes and the standard library only, nothing to
+ * python.c - a Python module, pem_<provider>.py: only ctypes and the standard library, nothing to
  * compile
  *
- * The module makes in memory what a C stub's object file holds (control page, struct pem_provider),
- * hands it to libpem, packs records itself and calls provider->notify. Names that a parameter could
- * hide start with '_', which no field may. What does not depend on the spec is python_text.c's.
+ * The module makes in memory what a C stub's object file contains (control page, struct
+ * pem_provider), and registers it with libpem. It packs records itself and calls provider->notify.
+ * Names that a parameter could hide start with '_', because no field's name may. Text that does not
+ * depend on the spec is in python_text.c.
  */
 #include "python.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The struct module's letter. */
+/* The struct module's letter for a type. */
 static char code_of(unsigned type)
 {
 	return "?BHIQbhiqfd??Q?"[type < PEM_TYPE_COUNT ? type : 0];
@@ -21,7 +22,8 @@ static char code_of(unsigned type)
 /* --- names --- */
 
 /*
- * The module uses some of these, and who imports all of it uses others: nothing in it hides them.
+ * The module uses some of these builtins. A program that imports everything from the module uses
+ * others. So no name of the module hides them.
  */
 static const char builtins[] =
 	" abs aiter all anext any ascii bin breakpoint bytearray bytes callable chr"
@@ -34,7 +36,7 @@ static const char builtins[] =
 	" TimeoutError RuntimeError"
 	" ";
 
-/* As PEP 8 has it, an '_' behind a name that Python or the module has. Frees name. */
+/* Append an '_' to a name that Python or the module has, as PEP 8 does. Frees name. */
 static char *unlike(char *name)
 {
 	char *word = pem_xprintf(" %s ", name), *longer = name;
@@ -49,7 +51,7 @@ static char *unlike(char *name)
 
 /* --- text --- */
 
-/* The inside of a string between three quotes. */
+/* Print the inside of a string between three quotes. */
 static void put_doc(FILE *f, const char *text)
 {
 	for (; *text; text++) {
@@ -65,7 +67,7 @@ static void put_comment(FILE *f, const char *text)
 		fputc((unsigned char)*text < 0x20 ? ' ' : *text, f);
 }
 
-/* A text as lines of bytes literals. */
+/* Print a text as lines of bytes literals. */
 static void put_bytes(FILE *f, const char *text)
 {
 	const unsigned char *p;
@@ -128,7 +130,7 @@ static int is_varying(const struct pem_spec_field *field)
 	return field->type == PEM_TYPE_STRING || field->type == PEM_TYPE_LIST;
 }
 
-/* The packer of what stands in front of the tail: struct's letters, x for padding. */
+/* Print the packer of everything before the tail: struct's letters, x for padding. */
 static void put_packer(FILE *f, const struct pem_spec_event *event)
 {
 	const struct pem_spec_field *field;
@@ -149,7 +151,7 @@ static void put_packer(FILE *f, const struct pem_spec_event *event)
 	fprintf(f, "\").pack\n");
 }
 
-/* What to bring each value to, should it not fit as it is. */
+/* Print the type that each value is converted to if it does not fit as it is. */
 static void put_kinds(FILE *f, const struct pem_spec_event *event)
 {
 	const struct pem_spec_field *field;
@@ -233,7 +235,7 @@ static void put_event_doc(FILE *f, const struct pem_spec_event *event, const cha
 	fprintf(f, "%s\"\"\"\n", tabs);
 }
 
-/* The statements, within try, that leave the record in _r. */
+/* Print the statements, inside try, that leave the record in _r. */
 static void put_build(FILE *f, const struct pem_spec_event *event, const char *tabs)
 {
 	const struct pem_spec_field *field;
@@ -404,7 +406,7 @@ static void put_all(FILE *f, const struct pem_spec *spec)
 	fprintf(f, "]\n");
 }
 
-/* The model's text, as it travels to readers. */
+/* Print the model's text in the form that readers get. */
 static void put_model(FILE *f, const struct pem_spec *spec)
 {
 	char *text = NULL;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * python.h - what is in a Python module beside what its spec says (python_text.c)
- */
+/* python.h - the parts of a Python module that do not depend on its events (python_text.c) */
 #ifndef PEM_CODEGEN_BACKEND_PYTHON_H
 #define PEM_CODEGEN_BACKEND_PYTHON_H
 
 #include "language.h"
 
-/* The rest of the module's docstring, the imports and the functions that pack what varies. */
+/*
+ * Print the rest of the module's docstring, the imports, and the functions that pack strings, lists
+ * and arrays.
+ */
 void pem_python__put_head(FILE *f);
 /*
- * The functions that find libpem and register the provider; then _enable, _provider and _notify are
- * there.
+ * Print the functions that find libpem and register the provider. They define _enable, _provider
+ * and _notify.
  */
 void pem_python__put_attach(FILE *f, const struct pem_spec *spec);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * python_text.c - the parts of a Python module that are the same for each spec
+ * python_text.c - the parts of a Python module that do not depend on the spec
  *
- * Offsets in struct pem_provider and the control page are the C compiler's: no structure is written
- * down twice.
+ * Offsets in struct pem_provider and the control page come from the C compiler, so no structure is
+ * described twice.
  */
 #include "python.h"
 
@@ -189,7 +189,7 @@ void pem_python__put_head(FILE *f)
 	fputs(doc, f);
 }
 
-/* Where each member of struct pem_provider that we fill lies, and what it is. */
+/* Print the offset and type of each member of struct pem_provider that the module fills. */
 static char *members(void)
 {
 #define AT(member) offsetof(struct pem_provider, member)

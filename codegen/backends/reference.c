@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reference.c - what the event reference says, in words: pages, partners, sources, costs
+ * reference.c - the texts of the event reference: pages, partners, sources, costs
  *
- * Costs are named by what is done, not in nanoseconds: those are this machine's, and pem doctor
- * measures them.
+ * A cost is described by what is done, not in nanoseconds. Nanoseconds depend on the machine, and
+ * pem doctor measures them.
  */
 #include "reference.h"
 
@@ -18,7 +18,7 @@ static int same_class(const struct reference_page *page, const struct pem_spec_e
 	return !strcmp(page->layer, event->layer) && !strcmp(page->class_name, event->class_name);
 }
 
-/* "os-sched". Classes that differ in capitals only are told apart by a number. */
+/* The name of a page, "os-sched". Classes that differ only in capitals get a number. */
 static char *page_name(const struct reference *reference, const char *layer, const char *class_name)
 {
 	char *name = pem_xprintf("%s-%s", layer, class_name), *at;
@@ -117,7 +117,7 @@ const struct reference_page *reference__page_of(const struct reference *referenc
 	for (i = 0; i < reference->count; i++)
 		if (same_class(&reference->pages[i], event))
 			return &reference->pages[i];
-	return NULL; /* not of this set */
+	return NULL; /* not a spec of this set */
 }
 
 const struct pem_spec *reference__next_spec(const struct reference *reference,
@@ -242,7 +242,7 @@ const char *reference__meaning(const struct pem_spec_event *event)
 	return event->meaning < PEM_MEANING_COUNT ? meanings[event->meaning] : "";
 }
 
-/* The names of all fields of a role, as "a, b and c"; NULL if there is none. */
+/* The names of all fields with a role, as "a, b and c". NULL: there are none. */
 static char *fields_of_role(const struct pem_spec_event *event, unsigned role)
 {
 	char *text = NULL, *longer;
@@ -335,7 +335,7 @@ char *reference__size(const struct pem_spec_event *event)
 	return pem_xprintf("%u bytes per record, its header included", least);
 }
 
-/* Stores of a stub: the header's two words, each number, each length. */
+/* Number of stores that a stub makes: the header's two words, each number, each length. */
 static size_t stores(const struct pem_spec_event *event)
 {
 	size_t i, count = 2;

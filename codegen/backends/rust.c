@@ -3,14 +3,14 @@
  * rust.c - pem_PROVIDER/, a Rust crate without std or other crates, over PROVIDER_symbols.c in its
  * c/
  *
- *	pem_PROVIDER::notify_X(fields)	enable byte, test, branch; what is enabled goes to
+ *	pem_PROVIDER::notify_X(fields)	enable byte, test, branch; an enabled event goes to
  *					pem_raise_X
- *	pem_PROVIDER::enabled_X()	is it wanted?
+ *	pem_PROVIDER::enabled_X()	is the event wanted?
  *	pem_PROVIDER::E::L		label L of <enum> or <flags> E; a type around the number, so
- *					that any may be passed
+ *					that any number may be passed
  *	pem_PROVIDER::XScope::new(..)	begin now, end when it is dropped
  *
- * The crate builds as it is: build.rs has the C compiler make a static library of c/.
+ * The crate builds without changes: build.rs runs the C compiler to make a static library of c/.
  */
 #include "language.h"
 
@@ -34,7 +34,7 @@ static const char *rust_type(unsigned type)
 	return names[type];
 }
 
-/* As pem_raise_X takes it. */
+/* The type in which pem_raise_X takes a number. */
 static const char *largest_type(unsigned type)
 {
 	if (pem_type__size(type) >= 4)
@@ -51,7 +51,7 @@ static int has_guard(const struct pem_spec_event *begin)
 	return end && pem_interval__is_covered(begin, end);
 }
 
-/* A guard's type. The caller frees it. */
+/* The type of a guard. The caller frees it. */
 static char *guard_name(const struct pem_spec_event *begin)
 {
 	char *stem = pem_interval__name(begin), *camel = pem_camel_case(stem);
@@ -62,7 +62,10 @@ static char *guard_name(const struct pem_spec_event *begin)
 	return name;
 }
 
-/* Camel case, as types are in Rust, and neither a word of it nor a guard's. The caller frees it. */
+/*
+ * The type's name in camel case, as in Rust. It is neither a word of Rust nor a guard's name. The
+ * caller frees it.
+ */
 static char *type_name(const struct pem_spec *spec, const struct pem_spec_labels *labels)
 {
 	char *camel = pem_camel_case(labels->name), *name;
@@ -129,8 +132,8 @@ static void put_labels(FILE *f, const struct pem_spec *spec, const struct pem_sp
 /* --- fields --- */
 
 /*
- * A field's name as a variable: not that of one of our types, which a parameter can't hide. The
- * caller frees it.
+ * A field's name as a variable. It differs from the crate's own types, which a parameter can't
+ * hide. The caller frees it.
  */
 static char *variable(const struct pem_spec_event *event, const struct pem_spec_field *field)
 {
@@ -175,7 +178,7 @@ static void put_type(FILE *f, const struct pem_spec *spec, const struct pem_spec
 	}
 }
 
-/* lifetime: of the fields that kept, a guard, borrows; it may be NULL. */
+/* lifetime: of the fields that kept, a guard, borrows. It may be NULL. */
 static void put_parameters(FILE *f, const struct pem_spec_event *event,
 			   const struct pem_spec_event *kept)
 {
@@ -273,7 +276,7 @@ static void put_argument(FILE *f, const struct pem_spec_event *event,
 	free(name);
 }
 
-/* Raise the event if it is enabled. */
+/* Print code that raises the event if it is enabled. */
 static void put_raise(FILE *f, const struct pem_spec_event *event, const char *tabs,
 		      const char *self)
 {
@@ -437,7 +440,7 @@ static void put_library(FILE *f, const struct pem_spec *spec)
 	}
 }
 
-/* Cargo wants three numbers without leading zeros. */
+/* Print a version for Cargo, which wants three numbers without leading zeros. */
 static void put_manifest(FILE *f, const struct pem_spec *spec)
 {
 	unsigned number[3] = {0, 0, 0};

@@ -2,25 +2,25 @@
 /*
  * symbols.c - PROVIDER_symbols.c: the stubs as real functions, for languages that can't inline C
  *
- *	pem_call_X(fields)		what pem_notify_X does
+ *	pem_call_X(fields)		does what pem_notify_X does
  *	pem_raise_X(enable, fields)	for callers that have tested the enable byte themselves, and
  *					whose strings have a length and no NUL
- *	pem_enable_PROVIDER()		where the enable bytes are, one per event in the spec's
- *					order; they don't move
+ *	pem_enable_PROVIDER()		the address of the enable bytes, one per event in the spec's
+ *					order; it does not change
  *	pem_page_PROVIDER		the control page, for languages that can name a variable of
- *					C; hidden, so only within the program or library that it is
- *					linked into
+ *					C. It is hidden, so it is visible only in the program or
+ *					library that it is linked into.
  *
- * The page is defined here for good: a Fortran module that names it has a common symbol, which
- * would win over the weak one of the header. pem_raise_X takes small integers as 32-bit ones:
- * compilers do not agree on who extends them.
+ * The page is a strong definition here. A Fortran module that names it has a common symbol, which
+ * would win over the weak symbol of the header. pem_raise_X takes small integers as 32-bit
+ * integers, because compilers do not agree whether the caller or the function extends them.
  */
 #include "c_text.h"
 #include "language.h"
 
 #include <stdlib.h>
 
-/* Bits of enable above the byte: what pem_raise_X is to know of its strings. */
+/* Bits of enable above the byte. They tell pem_raise_X about the caller's strings. */
 static const char text_helper[] =
 	"/* A string of so many bytes as one with a NUL: in place if nothing behind it will be "
 	"read, else copied to room. */\n"
@@ -39,7 +39,7 @@ static const char text_helper[] =
 	"\treturn pem_room;\n"
 	"}\n\n";
 
-/* What pem_raise_X has for a parameter of this type: integers of at least 32 bits. */
+/* The parameter type of pem_raise_X for this type: integers have at least 32 bits. */
 static const char *largest_type(unsigned type)
 {
 	if (pem_type__is_float(type) || pem_type__size(type) >= 4)

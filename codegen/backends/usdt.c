@@ -2,14 +2,14 @@
 /*
  * usdt.c - C stubs that are static probes: DIR/<provider>.h, over sys/sdt.h of systemtap
  *
- *	pem_notify_X        the probe's semaphore, test, branch; tracers raise it while they are
- *			    attached
+ *	pem_notify_X        the probe's semaphore, test, branch; tracers increment the semaphore
+ *			    while they are attached
  *	pem_on_X            the probe PROVIDER:X with the parameters as its arguments
  *
- * A probe has at most 12 arguments. Of an event with more parameters the first 11 at most are
- * arguments, by whole fields, and the last argument points to the rest, a struct pem_X_rest.
- * Tracers know integers and pointers only: a floating-point argument is given as its bits (in the
- * rest, as it is).
+ * A probe has at most 12 arguments. If an event has more parameters, at most the first 11 are
+ * arguments, by whole fields. The last argument then points to the rest, a struct pem_X_rest.
+ * Tracers know only integers and pointers. So a floating-point argument is passed as its bits. In
+ * the rest it is a floating-point number.
  */
 #include "c_text.h"
 
@@ -33,7 +33,7 @@ static const char includes[] =
 	"#endif\n"
 	"#include <sys/sdt.h>\n";
 
-/* Its macros do what strict C has no word for. */
+/* The macros of sys/sdt.h use extensions that strict C warns about. */
 static const char quiet[] =
 	"#ifdef __clang__\n"
 	"#pragma clang diagnostic push\n"
@@ -41,7 +41,7 @@ static const char quiet[] =
 	"#endif\n\n";
 static const char loud[] = "#ifdef __clang__\n#pragma clang diagnostic pop\n#endif\n\n";
 
-/* How many fields are arguments of their own; the others are the rest. */
+/* How many fields are arguments of their own. The others are in the rest. */
 static size_t direct_fields(const struct pem_spec_event *event)
 {
 	size_t i, used = 0;
@@ -101,8 +101,8 @@ static void fill_rest(FILE *f, const struct pem_spec_event *event, size_t direct
 }
 
 /*
- * A tracer reads memory that is there, and can't have a page brought in: touch what an argument
- * points to.
+ * A tracer reads only memory that is present, and can't load a page. So the stub touches the memory
+ * that an argument points to.
  */
 static void touch(FILE *f, const struct pem_spec_event *event)
 {

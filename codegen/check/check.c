@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * check.c - what pem.xsd can't say: names that must agree or differ, meanings, sources, limits of
- * the ABI
+ * check.c - checks what pem.xsd can't: names that must agree or differ, meanings, sources, limits
+ * of the ABI
  *
- * A part that the schema found wrong is NULL or none here and passed over: it has its error
- * already.
+ * If the schema found a part wrong, that part is NULL or none here. It is skipped, because its
+ * error is already reported.
  */
 #include "check.h"
 #include "tracepoint.h"
@@ -16,7 +16,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Roles that an event's meaning can't do without. */
+/* Roles that an event with this meaning must have. */
 static const struct {
 	uint8_t meaning;
 	uint8_t roles[3];
@@ -63,10 +63,7 @@ static void check_meaning(const struct check *c)
 	}
 }
 
-/*
- * Every begin has an end, every send a receive, every allocation a release, and the other way
- * round.
- */
+/* Each begin must have an end, each send a receive, each allocation a release, and vice versa. */
 static const uint8_t partners[][2] = {
 	{PEM_MEANS_INTERVAL_BEGIN, PEM_MEANS_INTERVAL_END},
 	{PEM_MEANS_ALLOCATION, PEM_MEANS_RELEASE},
@@ -104,7 +101,7 @@ static void check_group(const struct check *c)
 		      meaning);
 }
 
-/* SYSTEM:NAME, both words. */
+/* Is the name SYSTEM:NAME? */
 static int is_two_words(const char *name)
 {
 	const char *colon = strchr(name, ':');
@@ -114,7 +111,7 @@ static int is_two_words(const char *name)
 		       strlen(name);
 }
 
-/* "int" and "unsigned long" have no name: their last word is of the type. */
+/* Does the argument have a name? In "int" and "unsigned long" the last word belongs to the type. */
 static int is_named(const struct pem_argument *argument)
 {
 	static const char *const types[] = {"int",      "long", "short", "char",
@@ -196,7 +193,7 @@ static int has_field(const struct pem_spec_event *event, const char *name)
 	return 0;
 }
 
-/* Attributes that only one kind of source has. */
+/* Check attributes that only one kind of source may have. */
 static void check_source_attributes(const struct check *c, const struct pem_spec_source *source)
 {
 	const char *kind = pem_word__source(source->kind);
@@ -308,7 +305,7 @@ static void check_name(const struct check *c)
 		      event->name, event->id, PEM_SPEC_ID_RESERVED);
 }
 
-/* Two events may share neither name nor id nor what C calls them. 1: they do. */
+/* Two events must differ in name, id and C name. Returns 1 if they do not. */
 static int check_pair(const struct check *c, const struct pem_spec_event *earlier)
 {
 	const struct pem_spec_event *event = c->event;
@@ -365,7 +362,10 @@ static size_t count_keys(const struct pem_spec_event *event)
 	return n;
 }
 
-/* An event of the meaning in the event's group and scope: one with as many keys if there is one. */
+/*
+ * Find an event with this meaning in the event's group and scope. An event with as many keys is
+ * preferred.
+ */
 static const struct pem_spec_event *
 find_partner(const struct pem_spec_set *set, const struct pem_spec_event *event, unsigned meaning)
 {
@@ -423,8 +423,8 @@ static void check_partners(struct pem_spec_set *set)
 }
 
 /*
- * Each event against all before it, in its file and in earlier ones; one conflict of each is
- * enough.
+ * Compare each event with all events before it, in its file and in earlier files. One conflict is
+ * reported for each.
  */
 static void check_pairs(struct pem_spec_set *set)
 {

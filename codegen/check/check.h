@@ -19,15 +19,15 @@ struct check {
 #define WARN(check, location, ...)                                                                 \
 	pem_spec_set__warn((check)->set, (check)->spec->path, location, __VA_ARGS__)
 
-/* Check what a file says beside its events. */
+/* Check what a file says outside of its events. */
 void pem_check_spec(const struct check *c);
 /* Check a spec's lists of labels: names, values, types. */
 void pem_check_labels(const struct check *c);
 /* Check a spec's structures. */
 void pem_check_structs(const struct check *c);
-/* Check what pem.ko is to observe. */
+/* Check an event's source that pem.ko is to observe. */
 void pem_check_module(const struct check *c, const struct pem_spec_source *source);
-/* Check an event's fields, each alone and against the others. */
+/* Check an event's fields, each alone and against the other fields. */
 void pem_check_fields(const struct check *c);
 
 #endif

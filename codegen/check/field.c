@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * field.c - what pem.xsd can't say about fields: attributes that fit the type, roles, labels,
+ * field.c - checks what pem.xsd can't about fields: attributes that fit the type, roles, labels,
  * names, units
  *
- * A part that the schema found wrong is NULL or none here and passed over: it has its error
- * already.
+ * If the schema found a part wrong, that part is NULL or none here. It is skipped, because its
+ * error is already reported.
  */
 #include "check.h"
 
@@ -26,7 +26,7 @@ static int is_unsigned(unsigned type)
 	return is_integer(type) && !pem_type__is_signed(type);
 }
 
-/* What a field of a role must be, or NULL if it is. */
+/* What a field with this role must be. NULL: it is correct. */
 static const char *expected_of_role(const struct pem_spec_field *field)
 {
 	switch (field->role) {
@@ -64,7 +64,10 @@ static void check_role(const struct check *c, const struct pem_spec_field *field
 		      pem_word__role(field->role), pem_word__type(field->type), expected);
 }
 
-/* Brackets in pairs: the expression stays one when the generator puts it into parentheses. */
+/*
+ * Are brackets paired? The expression then stays one expression when the generator puts it into
+ * parentheses.
+ */
 static int is_balanced(const char *text)
 {
 	char open[256];
@@ -83,7 +86,7 @@ static int is_balanced(const char *text)
 	return depth == 0;
 }
 
-/* What a kernel or USDT probe must say about a field: for each alternative an expression. */
+/* A kernel or USDT probe needs an expression for each field, in each alternative. */
 static void check_from(const struct check *c, const struct pem_spec_field *field)
 {
 	unsigned kind = c->event->source_kind;
@@ -121,7 +124,7 @@ static void check_from(const struct check *c, const struct pem_spec_field *field
 			ERROR(c, field->at,
 			      "from='%s' has brackets that do not pair: expected a C expression",
 			      from);
-		/* the same of all alternatives */
+		/* the error is the same for all alternatives */
 		if (!from || field->from == from)
 			break;
 	}
@@ -165,7 +168,7 @@ static void check_attributes(const struct check *c, const struct pem_spec_field 
 		      field->name, type);
 }
 
-/* Is name that of a list's length, which the generator makes up? */
+/* Is the name that of a list's length, which the generator adds? Returns the list. */
 static const struct pem_spec_field *list_behind(const struct pem_spec_event *event,
 						const char *name)
 {
@@ -224,13 +227,13 @@ static void check_field_name(const struct check *c, size_t index)
 	}
 }
 
-/* Can a number of the type hold the label? */
+/* Can a number of this type hold the label's value? */
 static int fits(const struct pem_spec_label *label, unsigned type)
 {
 	unsigned bits = pem_type__size(type) * 8;
 	int64_t value = (int64_t)label->value;
 
-	/* told of where it stands */
+	/* an error at the label tells this already */
 	if (label->is_too_large || label->is_damaged)
 		return 1;
 	if (label->is_negative)
@@ -265,7 +268,7 @@ static void check_labels_use(const struct check *c, const struct pem_spec_field 
 	}
 }
 
-/* Plain decimal numbers have a unit, or say that they have none. */
+/* A plain decimal number needs a unit, or unit='none'. */
 static void check_unit(const struct check *c, const struct pem_spec_field *field)
 {
 	unsigned type = field->element_type ? field->element_type : field->type;

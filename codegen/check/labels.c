@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Some integer must hold them all: 64 bits, with or without sign. */
+/* One integer type must hold all values: 64 bits, with or without sign. */
 static void check_label_values(const struct check *c, const struct pem_spec_labels *labels)
 {
 	const struct pem_spec_label *label, *negative = NULL, *large = NULL;
@@ -65,7 +65,7 @@ static void check_label_list(const struct check *c, const struct pem_spec_labels
 	}
 }
 
-/* Are two names the same type in a language that writes types in camel case? */
+/* Do two names become one type in a language that writes types in camel case? */
 static int is_same_type(const char *a, const char *b)
 {
 	for (;; a++, b++) {
@@ -78,7 +78,7 @@ static int is_same_type(const char *a, const char *b)
 	}
 }
 
-/* Enums and flags share one space of names, for they become types. */
+/* The names of enums and flags must differ from each other, because they become types. */
 void pem_check_labels(const struct check *c)
 {
 	const struct pem_spec_labels *labels, *other;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * names.c - names in programs: of providers (PROVIDER.h, pem_PROVIDER), and of labels (ENUM_LABEL)
+ * names.c - checks names in programs: of providers (PROVIDER.h, pem_PROVIDER), and of labels
+ * (ENUM_LABEL)
  */
 #include "model.h"
 
@@ -10,8 +11,8 @@
 #define NAME_MAX_BYTES 63u /* the longest name of Fortran */
 
 /*
- * Providers with these names would have a header that hides one of C's, or a name in C, C++ or
- * Fortran that pem's own headers and modules have.
+ * A provider with such a name would have a header that hides one of C's, or a name that pem's own
+ * headers and modules have in C, C++ or Fortran.
  */
 static const char system_headers[] =
 	" aio alloca assert complex ctype dirent dlfcn elf endian errno fcntl features fenv float"
@@ -31,7 +32,7 @@ struct use {
 	const struct pem_spec_label *label;
 };
 
-/* By name, then by place: the second of a pair is the one that is wrong. */
+/* Sort by name, then by location. The second of a pair is the wrong one. */
 static int compare(const void *a, const void *b)
 {
 	const struct use *x = a, *y = b;
@@ -108,7 +109,7 @@ void pem_spec_set__check_label_names(struct pem_spec_set *set, const struct pem_
 					    uses[i].label->name, uses[i].labels->name, uses[i].name,
 					    NAME_MAX_BYTES);
 		earlier = i ? &uses[i - 1] : NULL;
-		/* Of one list, labels that differ by no more than capitals have been told of. */
+		/* Labels of one list that differ only in capitals are already reported. */
 		if (earlier && !strcmp(earlier->name, uses[i].name) &&
 		    (earlier->labels != uses[i].labels ||
 		     strcasecmp(earlier->label->name, uses[i].label->name)))

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spec.c - what a file says beside its events: definitions that nothing uses or that say nothing,
- * versions; and what pem.ko is to look at
+ * spec.c - checks what a file says outside of events: unused or empty definitions, versions; and
+ * what pem.ko is to sample
  *
- * Warnings, but for the last. Not here: names of definitions that collide (check.c).
+ * All are warnings except the last. Not here: names of definitions that collide (check.c).
  */
 #include "check.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A field whose labels were not found has its error, and may have meant these. */
+/* A field whose labels were not found has its error, and may have meant any of these labels. */
 static int uses(const struct pem_spec_field *fields, size_t count,
 		const struct pem_spec_labels *labels, int resolved)
 {
@@ -40,7 +40,7 @@ static int is_used(const struct pem_spec *spec, const struct pem_spec_labels *la
 	return 0;
 }
 
-/* One warning for all labels of a list: it may have hundreds. */
+/* One warning for all labels of a list, because it may have hundreds. */
 static void check_described(const struct check *c, const struct pem_spec_labels *labels)
 {
 	const char *kind = pem_word__label_kind(labels->kind);
@@ -145,7 +145,7 @@ int pem_version__compare(const char *a, const char *b)
 		b = end + (*end == '.');
 		if (x != y)
 			return x < y ? -1 : 1;
-		/* the schema found it wrong */
+		/* the schema has reported it */
 		if (*a && (*a < '0' || *a > '9'))
 			return 0;
 		if (*b && (*b < '0' || *b > '9'))
@@ -154,7 +154,7 @@ int pem_version__compare(const char *a, const char *b)
 	return 0;
 }
 
-/* Each is a file of kmod/. */
+/* Each name is a file of kmod/. */
 void pem_check_module(const struct check *c, const struct pem_spec_source *source)
 {
 	if (strcmp(source->name, "counters") != 0 && strcmp(source->name, "accessed") != 0 &&

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * main.c - pem-codegen: event specs to generated files
- */
+/* main.c - pem-codegen: makes files from event specs */
 #include "backends/backend.h"
 #include "compare.h"
 #include "report.h"
@@ -11,7 +9,7 @@
 
 enum mode { GENERATE, CHECK, MODELS };
 
-/* What to make, and where to. */
+/* A backend to run, and its output folder. */
 struct job {
 	const struct pem_backend *backend;
 	const char *directory;
@@ -20,7 +18,7 @@ struct job {
 struct arguments {
 	struct job *jobs;
 	int job_count;
-	const char *directory; /* of those jobs that are not followed by one of their own */
+	const char *directory; /* of jobs that have no folder of their own */
 	enum mode mode;
 	int part, strict, json, summary, names;
 	char **files;
@@ -107,7 +105,7 @@ static void print_backends(void)
 		printf("%s\n", pem_backends[i]->name);
 }
 
-/* The word after option argv[*i], or NULL after a sentence. */
+/* The word after option argv[*i]. NULL after an error message. */
 static const char *value_of(int argc, char **argv, int *i)
 {
 	if (*i + 1 < argc)
@@ -116,7 +114,7 @@ static const char *value_of(int argc, char **argv, int *i)
 	return NULL;
 }
 
-/* An option without value. 0: it is none. */
+/* Handle an option without value. Returns 0 if the word is another one. */
 static int parse_flag(struct arguments *a, const char *word)
 {
 	if (!strcmp(word, "--check"))
@@ -138,7 +136,7 @@ static int parse_flag(struct arguments *a, const char *word)
 	return 1;
 }
 
-/* A folder is for the backends named before it, as far as these have none. */
+/* A folder is for the backends named before it that have no folder yet. */
 static void set_directory(struct arguments *a, const char *directory)
 {
 	int i;
@@ -150,7 +148,7 @@ static void set_directory(struct arguments *a, const char *directory)
 	}
 }
 
-/* An option with a value. 1, or -1 after a sentence. */
+/* Handle an option with a value. Returns 1, or -1 after an error message. */
 static int parse_valued(struct arguments *a, int argc, char **argv, int *i)
 {
 	const char *word = argv[*i], *value;
@@ -178,12 +176,12 @@ static int parse_valued(struct arguments *a, int argc, char **argv, int *i)
 	return 1;
 }
 
-/* 1: go on; 0: done; -1: wrong. */
+/* Returns 1: go on; 0: done; -1: an error, reported. */
 static int parse_arguments(struct arguments *a, int argc, char **argv)
 {
 	int i, words = 0, r;
 
-	a->files = argv + 1; /* files are moved to the front; never past the word being read */
+	a->files = argv + 1; /* file names are moved to the front, never past the word being read */
 	a->old_files = pem_xrealloc(NULL, (size_t)argc + 1, sizeof(*a->old_files));
 	a->jobs = pem_xrealloc(NULL, (size_t)argc + 1, sizeof(*a->jobs));
 	memset(a->jobs, 0, ((size_t)argc + 1) * sizeof(*a->jobs));
@@ -224,7 +222,7 @@ static int is_complete(const struct arguments *a)
 	return 0;
 }
 
-/* The statuses of pem, which runs us. */
+/* The statuses of pem, which runs this program. */
 enum { DONE, WRONG_INPUT, NOT_WRITTEN = 3 };
 
 static void load(struct pem_spec_set *set, char **files, int count)
@@ -299,7 +297,10 @@ static int check(const struct arguments *a)
 	return status;
 }
 
-/* Each file by itself: one that is wrong, or says the same as another, is nothing to the others. */
+/*
+ * Handle each file by itself. A file that is wrong, or that contradicts another one, does not
+ * affect the others.
+ */
 static int print_models(const struct arguments *a)
 {
 	struct pem_spec_set set = {0};

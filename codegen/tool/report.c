@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * report.c - what pem-codegen prints: mistakes for programs, sums for people, names and models for
- * pem
+ * report.c - prints errors for programs, sums for people, names and models for pem
  *
- * Not here: mistakes for people and their editors (set.c).
+ * Not here: errors for people and their editors (set.c).
  */
 #include "report.h"
 

@@ -8,17 +8,18 @@
 #include "backends/backend.h"
 
 /*
- * Errors and warnings as a JSON array of objects: file, line, column, severity, message; line or
- * column 0: unknown.
+ * Print errors and warnings as a JSON array of objects: file, line, column, severity, message. Line
+ * or column 0 means unknown.
  */
 void pem_print_json(struct pem_spec_set *set, FILE *out);
-/* One line: how many events in how many specs, how many errors and warnings. */
+/* Print one line: the numbers of events, specs, errors and warnings. */
 void pem_print_summary(const struct pem_spec_set *set, FILE *out);
-/* Lines "provider NAME" and "file NAME", for each of both. */
+/* Print the lines "provider NAME" of all specs and "file NAME" of all generated files. */
 void pem_print_names(const struct pem_spec_set *set, const struct pem_output *generated, FILE *out);
 /*
- * The model of a sound set of one spec, as pem reads it: a line "spec INDEX PLACES BYTES", PLACES
- * lines "ID LINE COLUMN", and BYTES of model text (pem/event.h); cells are parted by tabs.
+ * Print the model of one spec of a set without errors, as pem reads it: a line "spec INDEX PLACES
+ * BYTES", then PLACES lines "ID LINE COLUMN", then BYTES of model text (pem/event.h). Cells are
+ * separated by tabs.
  */
 void pem_print_model(const struct pem_spec_set *set, int index, FILE *out);
 

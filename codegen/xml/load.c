@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * load.c - spec files into the model
+ * load.c - reads spec files into the model
  *
- * Takes hostile input: sizes are bounded, a DOCTYPE (and with it every entity) is refused before it
- * can act, nothing is fetched. Not here: what makes a well-formed file a valid one (validate.c,
+ * The input is hostile. Sizes are bounded. A DOCTYPE, and with it each entity, is refused before it
+ * has an effect. Nothing is fetched. Not here: whether a well-formed file is valid (validate.c,
  * check/check.c).
  */
 #include "load.h"
@@ -42,7 +42,7 @@ static char *attribute(xmlNode *node, const char *name)
 	return copy;
 }
 
-/* An attribute with runs of white space made one space, as xs:token has it. */
+/* Read an attribute and replace each run of white space by one space, as xs:token does. */
 static char *sentence(xmlNode *node, const char *name)
 {
 	char *text = attribute(node, name), *in, *out;
@@ -62,8 +62,8 @@ static char *sentence(xmlNode *node, const char *name)
 }
 
 /*
- * An attribute that becomes part of generated text; NULL, which checks pass over, unless it is a
- * plain name.
+ * Read an attribute that becomes part of generated text. NULL if it is not a plain name; checks
+ * skip NULL.
  */
 static char *plain(xmlNode *node, const char *name)
 {
@@ -78,7 +78,7 @@ static char *plain(xmlNode *node, const char *name)
 	return text;
 }
 
-/* The same of what begins with a letter: what the schema calls an identifier. */
+/* As plain(), for a name that begins with a letter. The schema calls this an identifier. */
 static char *identifier(xmlNode *node, const char *name)
 {
 	char *text = plain(node, name);
@@ -89,7 +89,7 @@ static char *identifier(xmlNode *node, const char *name)
 	return NULL;
 }
 
-/* A layer's name, or NULL if there is none of that name. */
+/* Read a layer's name. NULL if there is no such layer. */
 static char *layer(xmlNode *node)
 {
 	static const char *const layers[] = {"HW", "OS", "APP", "CPO"};
@@ -104,7 +104,10 @@ static char *layer(xmlNode *node)
 	return NULL;
 }
 
-/* An attribute that holds one of a set of words: its value, or none if it is absent or unknown. */
+/*
+ * Read an attribute that holds one of a set of words. Returns the word's value, or none if the
+ * attribute is missing or unknown.
+ */
 static uint8_t choice(xmlNode *node, const char *name, int (*value_of)(const char *))
 {
 	char *text = attribute(node, name);
@@ -140,7 +143,10 @@ static int has(xmlNode *node, const char *name)
 	return xmlHasProp(node, (const xmlChar *)name) != NULL;
 }
 
-/* An attribute that may be left out, as text that need not be looked at twice. */
+/*
+ * Read an attribute that may be missing. A missing one becomes "", so that no other code tests for
+ * NULL.
+ */
 static char *optional(char *text)
 {
 	return text ? text : pem_xstrdup("");
@@ -195,7 +201,7 @@ static void read_field(struct pem_spec_field *field, xmlNode *node)
 	read_type(field, node);
 }
 
-/* All <field> children. */
+/* Read all <field> children. */
 static void read_fields(struct pem_spec_field **fields, size_t *count, xmlNode *node)
 {
 	for (node = next_element(node->children); node; node = next_element(node->next)) {
@@ -265,8 +271,8 @@ static void read_event(struct pem_spec_event *event, xmlNode *node)
 }
 
 /*
- * As the XML writes it: decimal, perhaps negative, or hexadecimal. What is too large stays at the
- * limit: check.c.
+ * Parse a value as the XML writes it: decimal, possibly negative, or hexadecimal. A value that is
+ * too large becomes the limit, and check.c reports it.
  */
 static void read_label(struct pem_spec_label *label, xmlNode *node)
 {
@@ -341,12 +347,12 @@ static void read_spec(struct pem_spec *spec, xmlNode *root)
 	}
 }
 
-/* What the parser's callbacks need: they get the context, whose _private is this. */
+/* State for the parser's callbacks. They get the context, whose _private points to it. */
 struct parse {
 	struct pem_spec_set *set;
 	const char *path;
 	int errors;
-	/* error of the parser, which goes on to what follows from it */
+	/* The parser's first error. Later errors are consequences. */
 	struct pem_spec_location first;
 	char *message;
 };
@@ -363,7 +369,7 @@ static void on_error(void *data, pem_xml_error *error)
 	parse->message = pem_xprintf("%.*s", (int)strcspn(text, "\n"), text);
 }
 
-/* An entity can grow to any size, or be a file; specs need none. */
+/* Refuse a DOCTYPE. An entity can grow to any size, or be a file, and specs need none. */
 static void on_doctype(void *data, const xmlChar *name, const xmlChar *id, const xmlChar *uri)
 {
 	xmlParserCtxt *ctxt = data;
@@ -381,7 +387,7 @@ static void on_doctype(void *data, const xmlChar *name, const xmlChar *id, const
 	xmlStopParser(ctxt);
 }
 
-/* Note where the tag begins. A '<' can't lie within one. */
+/* Note where the tag begins. A '<' can't be inside a tag. */
 static void on_element(void *data, const xmlChar *name, const xmlChar *prefix, const xmlChar *uri,
 		       int namespaces_count, const xmlChar **namespaces, int attributes_count,
 		       int defaulted_count, const xmlChar **attributes)
@@ -401,7 +407,7 @@ static void on_element(void *data, const xmlChar *name, const xmlChar *prefix, c
 	ctxt->node->_private = (void *)(uintptr_t)(offset > 0 ? offset : 0);
 }
 
-/* Say what was wrong: in our words, or else in the parser's. */
+/* Report what was wrong in our words, or else in the parser's. */
 static void explain(struct parse *parse, struct pem_text *text)
 {
 	struct pem_spec_location whole = {0, 0};
@@ -445,7 +451,7 @@ static xmlDoc *parse_bytes(struct pem_spec_set *set, const char *path, struct pe
 	return doc;
 }
 
-/* Places are counted in the file's own bytes, and generated text is UTF-8: so must the file be. */
+/* Locations count the file's own bytes, and generated text is UTF-8. So the file must be UTF-8. */
 static int is_utf8(struct pem_spec_set *set, const char *path, const xmlDoc *doc)
 {
 	struct pem_spec_location at = {1, 1};
@@ -497,7 +503,7 @@ void pem_spec_set__load_bytes(struct pem_spec_set *set, const char *path, const 
 	pem_text__free(&text);
 }
 
-/* Up to one byte more than a spec may have. Bytes read, or -errno. */
+/* Read up to one byte more than a spec may have. Returns bytes read, or -errno. */
 static ssize_t read_file(const char *path, char *buffer, size_t bytes)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -2,8 +2,9 @@
 /*
  * location.c - lines and columns of elements and attributes, for messages that editors can jump to
  *
- * libxml2 keeps an element's line alone, and that of its tag's end. So load.c notes in each element
- * where its tag begins in the file, and the rest is found here, when there is something to say.
+ * libxml2 keeps only an element's line, and that is the line of its tag's end. So load.c notes in
+ * each element where its tag begins in the file. The rest is computed here when there is an error
+ * to report.
  */
 #include "load.h"
 
@@ -34,8 +35,8 @@ void pem_text__free(struct pem_text *text)
 }
 
 /*
- * Places are mostly asked for in the file's order: go on from the last, or a long line is counted
- * again and again.
+ * Most locations are asked for in the file's order. So the search continues from the last one.
+ * Otherwise a long line would be counted again and again.
  */
 struct pem_spec_location pem_location__offset(struct pem_text *text, size_t offset)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * validate.c - a document against pem.xsd, with errors that say what was expected
+ * validate.c - checks a document against pem.xsd, with errors that say what was expected
  *
- * libxml2's validator stops looking into an element at the first child that it does not expect, so
- * strange children are reported and taken out first: that way one run finds all errors. Its
- * sentences about values show regular expressions; the table below says the same for people.
+ * libxml2's validator stops in an element at the first child that it does not expect. So unexpected
+ * children are reported and removed first, and one run finds all errors. The validator's messages
+ * about values show regular expressions. The table below says it in words.
  */
 #include "load.h"
 #include "suggest.h"
@@ -29,7 +29,7 @@ static const char layers[] = "'HW', 'OS', 'APP' or 'CPO'";
 static const char numbers[] = "'uint8', 'uint16', 'uint32', 'uint64', 'int8', 'int16', 'int32', "
 			      "'int64', 'float32', 'float64' or 'address'";
 
-/* Every attribute of the language, and what it may hold. */
+/* All attributes of the language, and what they may hold. */
 static const struct {
 	const char *element;
 	const char *attribute;
@@ -95,13 +95,13 @@ static const struct {
 	{"field", "description", free_text},
 };
 
-/* Which elements may stand in which. */
+/* Which elements may be children of which. */
 static const struct {
 	const char *parent;
 	const char *children[7];
-	int needed; /* that many of the first children can't be missing */
-	unsigned many; /* bit for each child that may stand more than once */
-	int ordered; /* in this order */
+	int needed; /* this number of the first children must exist */
+	unsigned many; /* a bit for each child that may occur more than once */
+	int ordered; /* the children must be in this order */
 } structure[] = {
 	{"spec", {"event", "enum", "flags", "struct"}, 1, 0xf, 0},
 	{"event",
@@ -152,7 +152,7 @@ static void name_attributes(const char *element, char *text, size_t bytes)
 		snprintf(text, bytes, "no attribute");
 }
 
-/* Note where an error is, so that nothing is said of what follows from it. */
+/* Mark where an error is, so that errors that follow from it are not reported. */
 static void damage(xmlNode *node)
 {
 	if (!node)
@@ -162,7 +162,7 @@ static void damage(xmlNode *node)
 		node->extra |= PEM_DAMAGED_INSIDE;
 }
 
-/* An attribute that the element has not. */
+/* Report an attribute that the element can't have. */
 static void strange_attribute(struct validation *v, xmlNode *node, const char *element,
 			      const char *attribute)
 {
@@ -178,7 +178,7 @@ static void strange_attribute(struct validation *v, xmlNode *node, const char *e
 	free(meant);
 }
 
-/* An error about an attribute: in our words. The validator reports one value up to twice. */
+/* Report an error about an attribute in our words. The validator reports one value up to twice. */
 static void attribute_error(struct validation *v, xmlNode *node, const char *element,
 			    const char *attribute)
 {
@@ -262,14 +262,14 @@ static void on_schema_error(void *data, pem_xml_error *error)
 	else if (node && strstr(text, "Missing child element"))
 		missing_children(v, node);
 	else if (node &&
-		 strstr(text, "This element is not expected")) /* so those before it are missing */
+		 strstr(text, "This element is not expected")) /* those before it are missing */
 		missing_children(v, node->parent);
 	else
 		pem_spec_set__error(v->set, v->path, pem_location__node(node), "%.*s",
 				    (int)strcspn(text, "\n"), text);
 }
 
-/* The name at parent, among the children that belong there; -1 if none. */
+/* Find the index of the node's name among the children that the parent may have. -1: none. */
 static int child_index(size_t row, const xmlNode *node)
 {
 	int i;
@@ -297,7 +297,7 @@ static int is_blank(const xmlChar *text)
 	return !text || text[strspn((const char *)text, " \t\r\n")] == '\0';
 }
 
-/* Text's node knows the line where it ends; people look for where its first word is. */
+/* A text node knows only the line of its end. Users look for the line of its first word. */
 static struct pem_spec_location location_of_text(const xmlNode *node)
 {
 	const char *p =
@@ -311,8 +311,8 @@ static struct pem_spec_location location_of_text(const xmlNode *node)
 }
 
 /*
- * Put a child that stands too late where it belongs, so that it is missed by nobody. Said once of a
- * parent.
+ * Move a child that comes too late to its correct position, so that it is not reported as missing.
+ * Reported once for each parent.
  */
 static void put_in_location(struct validation *v, size_t row, xmlNode *node, int i, unsigned *seen)
 {
@@ -332,7 +332,7 @@ static void put_in_location(struct validation *v, size_t row, xmlNode *node, int
 		xmlAddPrevSibling(before, node);
 }
 
-/* An element that no parent of this row has. */
+/* Report an element that parents of this row can't have. */
 static void strange_element(struct validation *v, size_t row, const xmlNode *node,
 			    const char *known)
 {
@@ -352,7 +352,7 @@ static void strange_element(struct validation *v, size_t row, const xmlNode *nod
 }
 
 /*
- * May the node stay below a parent of this row? If not, the error is noted. seen: a bit for each
+ * May the node stay below a parent of this row? If not, the error is noted. seen has a bit for each
  * child.
  */
 static int belongs(struct validation *v, size_t row, xmlNode *node, unsigned *seen)
@@ -389,8 +389,8 @@ static int belongs(struct validation *v, size_t row, xmlNode *node, unsigned *se
 }
 
 /*
- * Take out what does not belong. Recursion is as deep as the language, 4: what is deeper does not
- * belong.
+ * Remove children that are not allowed. Recursion is at most as deep as the language, 4. Anything
+ * deeper is removed.
  */
 static void prune(struct validation *v, xmlNode *parent)
 {
@@ -410,7 +410,10 @@ static void prune(struct validation *v, xmlNode *parent)
 	}
 }
 
-/* Parsed once and kept for the next file: it takes longer than a spec. */
+/*
+ * The schema is parsed once and kept for the next file, because parsing it takes longer than
+ * parsing a spec.
+ */
 static xmlSchema *kept_schema;
 
 static xmlSchema *schema_of_specs(void)

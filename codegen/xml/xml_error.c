@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * xml_error.c - why a file is not well-formed XML, in words that say what mends it
+ * xml_error.c - explains why a file is not well-formed XML, in words that help to correct it
  *
- * libxml2 says where it stumbled, which is often far behind the mistake. So a file that it refuses
- * is walked again, for the mistakes that people make. Not here: whether a file is well-formed,
- * which libxml2 alone decides.
+ * libxml2 says where it failed, which is often far after the mistake. So a file that it refuses is
+ * read again to find common mistakes. Not here: whether a file is well-formed. Only libxml2 decides
+ * that.
  */
 #include "load.h"
 
@@ -27,7 +27,7 @@ struct walk {
 	size_t count, at;
 	struct name *open; /* elements that are not closed yet */
 	size_t depth;
-	struct name attributes[ATTRIBUTES_MAX]; /* of the tag at hand */
+	struct name attributes[ATTRIBUTES_MAX]; /* of the current tag */
 	size_t attribute_count;
 };
 
@@ -84,7 +84,7 @@ static int is_same(const struct walk *w, struct name a, struct name b)
 	return a.bytes == b.bytes && !memcmp(w->bytes + a.at, w->bytes + b.at, a.bytes);
 }
 
-/* Go behind the end of what began at from. 0 after an error. */
+/* Move past the next end text, which closes what began at from. Returns 0 after an error. */
 static int skip_to(struct walk *w, const char *end, const char *what)
 {
 	const char *found;
@@ -111,7 +111,7 @@ static int walk_comment(struct walk *w)
 	return 1;
 }
 
-/* At '&'. */
+/* Handle a reference. The position is at '&'. */
 static int walk_reference(struct walk *w)
 {
 	static const char *const known[] = {"amp", "lt", "gt", "apos", "quot"};
@@ -140,7 +140,7 @@ static int walk_reference(struct walk *w)
 		     NAME(w, name));
 }
 
-/* Between the quotes; from is the first of them. */
+/* Handle a quoted value. from is its first quote. */
 static int walk_value(struct walk *w, struct name attribute, size_t from)
 {
 	int quote = w->bytes[from], spans = 0;
@@ -164,7 +164,7 @@ static int walk_value(struct walk *w, struct name attribute, size_t from)
 	return 1;
 }
 
-/* What stands behind a value's quote, if it is neither a blank nor the tag's end. */
+/* Handle what follows a value's closing quote, if it is neither a blank nor the end of the tag. */
 static int walk_behind(struct walk *w, struct name attribute, size_t from)
 {
 	size_t at = w->at;
@@ -213,7 +213,7 @@ static int walk_attribute(struct walk *w)
 	return walk_value(w, attribute, from) && walk_behind(w, attribute, from);
 }
 
-/* At '<' of a start tag. */
+/* Handle a start tag. The position is at '<'. */
 static int walk_start(struct walk *w)
 {
 	size_t from = w->at++;
@@ -239,7 +239,7 @@ static int walk_start(struct walk *w)
 	return 1;
 }
 
-/* At "</". */
+/* Handle an end tag. The position is at "</". */
 static int walk_end(struct walk *w)
 {
 	size_t from = w->at, i;
@@ -270,7 +270,7 @@ static int walk_end(struct walk *w)
 		     NAME(w, name), NAME(w, last), LINE(w, last.at));
 }
 
-/* One step in the file's body. 0 after an error. */
+/* Handle one part of the file's body. Returns 0 after an error. */
 static int step(struct walk *w)
 {
 	if (starts(w, "<!--"))

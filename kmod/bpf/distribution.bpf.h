@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * distribution.bpf.h - variance, histogram and most frequent values, added to in the kernel as
- * pem/distribution.h does in programs
+ * distribution.bpf.h - adds values to distributions (variance, histogram, most frequent values) in
+ * the kernel, as pem/distribution.h does in programs
  *
- * Included by pem.bpf.c alone. One function for all programs, not inlined: the verifier looks at it
- * once for each that is loaded, whatever calls it, and that is most of what loading them costs if
- * it is not short. An entry of the map has one writer, for no program runs within itself on a CPU.
+ * Only pem.bpf.c includes this file. All programs share one function, which is not inlined. The
+ * verifier checks it once for each loaded program, even if the program never calls it. So most of
+ * the time of loading goes into this function unless it is short. An entry of the map has one
+ * writer, because no program interrupts another one on its CPU.
  */
 #ifndef PEM_DISTRIBUTION_BPF_H
 #define PEM_DISTRIBUTION_BPF_H
@@ -26,8 +27,8 @@ struct {
 } pem_distributions SEC(".maps");
 
 /*
- * The verifier walks what follows a jump once for each way it may go, until nothing is left that
- * tells the ways apart: so some conditions are arithmetic here, and an index comes from no jump.
+ * After a jump the verifier walks the rest once for each way, until it can't distinguish the ways
+ * any more. So some conditions here are arithmetic, and no index depends on a jump.
  */
 PEM_INLINE uint64_t pem_is_signed(uint32_t type)
 {
@@ -38,8 +39,8 @@ PEM_INLINE uint64_t pem_is_signed(uint32_t type)
 }
 
 /*
- * Add a value to what event index keeps on this CPU beside its cell. A global function: its
- * arguments are numbers.
+ * Add a value to the distribution of event index on this CPU. A global function takes only numbers
+ * as arguments.
  */
 __attribute__((noinline)) int pem_add_distribution(uint32_t index, uint64_t action, uint64_t value)
 {
@@ -67,8 +68,8 @@ __attribute__((noinline)) int pem_add_distribution(uint32_t index, uint64_t acti
 		pem_distribution_add_square(distribution, value, is_signed);
 	if (PEM_DISTRIBUTION_KEEP(word) & PEM_DISTRIBUTION_VALUES) {
 		/*
-		 * What was stored and read back is any number to the verifier: it does not walk the
-		 * rest once for each entry.
+		 * To the verifier a value that was stored and read back is any number. So it does
+		 * not walk the rest once for each entry.
 		 */
 		PEM_STORE(distribution->reserved[0], pem_distribution_find(distribution, value));
 		at = PEM_LOAD(distribution->reserved[0]) & (PEM_DISTRIBUTION_TOP - 1);

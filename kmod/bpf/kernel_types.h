@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * kernel_types.h - the few members of kernel structures that specs name, relocated at load time
- * (CO-RE)
+ * kernel_types.h - the members of kernel structures that specs name, relocated at load time (CO-RE)
  *
- * Not a description of these structures: libbpf finds where each member lies in the running kernel.
- * A spec whose `from` names another member adds it here, in the header of its subsystem. A
- * structure that is only pointed to needs no declaration, but a type that is passed by value does.
+ * The structures are not complete: libbpf finds where each member lies in the running kernel. If
+ * the `from` of a spec names another member, add the member here, in the header of its subsystem. A
+ * structure that is only pointed to needs no declaration. A type that is passed by value does.
  */
 #ifndef PEM_KERNEL_TYPES_H
 #define PEM_KERNEL_TYPES_H

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * pem.bpf.c - the kernel layer where no module can be loaded: target, filters, statistics and the
- * ring
+ * pem.bpf.c - the kernel layer without a module: target, filters, statistics and the ring
  *
- * The programs themselves, one per tracepoint event, are generated from the specs
- * (pem_events.bpf.h, by codegen/backends/bpf.c) and call the inlines here. The ring and its
- * ordering are described in pem/kring.h.
+ * The programs, one for each tracepoint event, are generated from the specs (pem_events.bpf.h, by
+ * codegen/backends/bpf.c). They call the inlines here. pem/kring.h describes the ring and its
+ * ordering.
  *
- * An event that nobody wants costs its program one load. One that is wanted of a target costs,
- * outside the target, a call for the current process's id and two loads more: the answer of the
- * last look-up is kept per CPU, and sched_switch makes it before the process runs.
+ * An event without a demand costs its program one load. If it is demanded for a target, other
+ * processes pay for a call that gets the process's id and for two more loads. Each CPU keeps the
+ * answer of the last look-up, and sched_switch makes it before the process runs.
  */
-/* bpf_tracing.h then calls registers by the kernel's names, as kernel_types.h does. */
+/* Makes bpf_tracing.h use the kernel's names of registers, as kernel_types.h does. */
 #define __VMLINUX_H__
 
 #include <linux/bpf.h>
@@ -39,7 +38,7 @@ struct {
 	__uint(max_entries, 1);
 } pem_rings SEC(".maps");
 
-/* Process ids of the target; the value says nothing. */
+/* Process ids of the target. The value is not used. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(key_size, 4);
@@ -47,7 +46,7 @@ struct {
 	__uint(max_entries, 32768);
 } pem_targets SEC(".maps");
 
-/* An event on its way. flags 0: not wanted. */
+/* An event while its program runs. flags 0: not wanted. */
 struct pem_kevent {
 	struct pem_kring *ring;
 	struct pem_cell *cell;
@@ -56,12 +55,12 @@ struct pem_kevent {
 	uint64_t thread; /* process id << 32 | thread id that the records after it belong to */
 	uint32_t flags;
 	uint32_t index;
-	uint64_t shared; /* its program may be preempted on its CPU by another run of it */
+	uint64_t shared; /* The program may be preempted on its CPU by another run of itself. */
 };
 
 #define PEM_TASK_DEAD 0x80 /* TASK_DEAD in the kernel's sched.h */
 
-#define __force /* of sparse, which looks at the module alone */
+#define __force /* A word of sparse, which checks only the module. */
 #include "distribution.bpf.h"
 
 PEM_INLINE struct pem_kring *pem_ring_here(void)
@@ -85,7 +84,7 @@ PEM_INLINE bool pem_set_context(struct pem_kring *ring, uint32_t pid)
 	return in;
 }
 
-/* Is the process pid, which runs on this CPU, of the target? Looked up once per switch. */
+/* Is the process pid, which runs on this CPU, a target? The look-up is done once per switch. */
 PEM_INLINE bool pem_context_in(struct pem_kring *ring, uint32_t pid)
 {
 	uint32_t context = PEM_LOAD(ring->context);
@@ -116,7 +115,7 @@ PEM_INLINE bool pem_filter(uint32_t index, uint64_t thread)
 	return pem_filter_cpu(filter) && pem_filter_task(filter, thread >> 32, (uint32_t)thread);
 }
 
-/* Is the event of this index, of which action is wanted, to be raised here and now? */
+/* Is the event of this index, whose demand is action, wanted here and now? */
 PEM_INLINE bool pem_begin_action(struct pem_kevent *e, uint32_t index, uint64_t action)
 {
 	e->action = action;
@@ -126,7 +125,8 @@ PEM_INLINE bool pem_begin_action(struct pem_kevent *e, uint32_t index, uint64_t 
 	if (!e->ring)
 		return false;
 	/*
-	 * A call that statistics of the whole machine can do without: it takes as long as they do.
+	 * Statistics of the whole machine need no thread. The call takes as long as they do, so it
+	 * is left out for them.
 	 */
 	e->thread = 0;
 	if (e->action & (PEM_KACTION_TREE | PEM_ACTION_FILTER | PEM_ACTION_LOG))
@@ -148,8 +148,8 @@ PEM_INLINE bool pem_begin(struct pem_kevent *e, uint32_t index)
 }
 
 /*
- * An interval of scope 'system' begins or ends in whatever process runs: the target is not asked
- * for.
+ * As pem_begin(), for an interval of scope 'system'. Such an interval begins or ends in any
+ * process, so the target is not tested.
  */
 __attribute__((unused)) PEM_INLINE bool pem_begin_system(struct pem_kevent *e, uint32_t index)
 {
@@ -160,8 +160,8 @@ __attribute__((unused)) PEM_INLINE bool pem_begin_system(struct pem_kevent *e, u
 /* --- predicates --- */
 
 /*
- * Test i of an event's predicate. Its values are constants to the verifier, which so follows the
- * jumps and finds their end.
+ * Load test i of an event's predicate. Its values are constants to the verifier. So it follows only
+ * the jumps that are taken, and finds their end.
  */
 __attribute__((unused)) PEM_INLINE void pem_test_load(struct pem_test *test, uint32_t index,
 						      uint64_t i)
@@ -179,7 +179,7 @@ __attribute__((unused)) PEM_INLINE void pem_test_load(struct pem_test *test, uin
 	test->on_false = from->on_false;
 }
 
-/* What is stored and read back is a number to the verifier: see pem_number. */
+/* Makes a value a number to the verifier, as pem_number() does. */
 __attribute__((unused)) PEM_INLINE uint64_t pem_number_of(struct pem_kevent *e, uint32_t index,
 							  uint64_t word)
 {
@@ -187,7 +187,7 @@ __attribute__((unused)) PEM_INLINE uint64_t pem_number_of(struct pem_kevent *e, 
 	return PEM_LOAD(e->ring->scratch[index]);
 }
 
-/* A switch that is not logged after all: the next record has to be preceded by one. */
+/* End a switch that is not logged after all. The next record must then be preceded by a switch. */
 __attribute__((unused)) PEM_INLINE void pem_reject_sched_switch(struct pem_kevent *e)
 {
 	if (e->flags & PEM_ACTION_LOG)
@@ -195,10 +195,10 @@ __attribute__((unused)) PEM_INLINE void pem_reject_sched_switch(struct pem_keven
 }
 
 /*
- * A thread that leaves the CPU for good takes its process out of the target, if it was the last
- * one; not sched_process_exit does, after which a process gives back what it had. Threads but the
- * first give their descriptions up before; the first one's stays until its parent waits for it, so
- * it counts as gone once it has an exit state.
+ * Does the last thread of a process leave its CPU for good? Its process is then no target any more.
+ * sched_process_exit would be too early, because after it a process still frees what it had. All
+ * threads but the first free their descriptions before. The first thread's description stays until
+ * its parent waits for it. So this thread counts as gone once it has an exit state.
  */
 PEM_INLINE bool pem_is_last(struct task_struct *prev)
 {
@@ -207,8 +207,8 @@ PEM_INLINE bool pem_is_last(struct task_struct *prev)
 }
 
 /*
- * By helpers: for each pointer that a program loads from a task newer kernels look through all
- * names of their types.
+ * As pem_is_last(), with helpers. For each pointer that a program itself loads from a task, newer
+ * kernels search all names of its types, which is slow.
  */
 PEM_INLINE bool pem_is_last_read(struct task_struct *prev)
 {
@@ -227,8 +227,9 @@ PEM_INLINE void pem_forget_dead(struct task_struct *prev)
 }
 
 /*
- * sched_switch(preempt, prev, next): keeps the CPU's context; wanted if prev or next is. While any
- * kernel event is logged so are switches, because they give the others their process and thread.
+ * For sched_switch(preempt, prev, next): keep the CPU's context. The switch is wanted if prev or
+ * next is. While any kernel event is logged, switches are logged, too, because they give the other
+ * records their process and thread.
  */
 PEM_INLINE bool pem_begin_sched_switch(struct pem_kevent *e, uint32_t index,
 				       unsigned long long *ctx)
@@ -265,8 +266,8 @@ PEM_INLINE bool pem_begin_sched_switch(struct pem_kevent *e, uint32_t index,
 	e->shared = 0;
 	e->thread = (uint64_t)(uint32_t)next->tgid << 32 | (uint32_t)next->pid;
 	/*
-	 * Else the answer is kept until it is asked for again, and all between is walked once for
-	 * each.
+	 * Without PEM_HIDE the compiler keeps the answer until its next use, and the verifier walks
+	 * all code between once for each answer.
 	 */
 	flags = e->flags;
 	PEM_HIDE(flags);
@@ -275,7 +276,7 @@ PEM_INLINE bool pem_begin_sched_switch(struct pem_kevent *e, uint32_t index,
 	return true;
 }
 
-/* sched_process_fork(parent, child): a child of the target belongs to it. */
+/* For sched_process_fork(parent, child): the child of a target becomes a target. */
 PEM_INLINE bool pem_begin_sched_process_fork(struct pem_kevent *e, uint32_t index,
 					     unsigned long long *ctx)
 {
@@ -291,9 +292,9 @@ PEM_INLINE bool pem_begin_sched_process_fork(struct pem_kevent *e, uint32_t inde
 }
 
 /*
- * What is stored and read back is a number to the verifier, which lets nobody add up or compare the
- * pointers that tracepoints pass. While a statistic changes its readers do not use the sum, so it
- * may hold anything.
+ * Turn a pointer into a number. The verifier forbids adding or comparing the pointers that
+ * tracepoints pass, but to it a value that was stored and read back is a number. Readers do not use
+ * the sum while a statistic changes, so the sum may hold any value.
  */
 PEM_INLINE uint64_t pem_number(struct pem_cell *cell, uint64_t word)
 {
@@ -302,8 +303,8 @@ PEM_INLINE uint64_t pem_number(struct pem_cell *cell, uint64_t word)
 }
 
 /*
- * Add a value to the event's statistic on this CPU: the steps of pem_cell_add(), with what the
- * verifier needs between.
+ * Add a value to the event's statistic on this CPU. The steps are those of pem_cell_add(), with
+ * additions that the verifier needs.
  */
 PEM_INLINE void pem_stat(struct pem_kevent *e, uint64_t value, uint64_t key)
 {
@@ -314,7 +315,7 @@ PEM_INLINE void pem_stat(struct pem_kevent *e, uint64_t value, uint64_t key)
 		pem_cell_reset(cell, tag);
 	n = pem_cell_begin(cell);
 	if (PEM_ACTION_FIELD(e->action) == PEM_NO_FIELD) {
-		PEM_STORE(cell->stat_end, n); /* no value is to be seen before it */
+		PEM_STORE(cell->stat_end, n); /* stat_end is stored before any value */
 		return;
 	}
 	sum = cell->sum;
@@ -326,7 +327,10 @@ PEM_INLINE void pem_stat(struct pem_kevent *e, uint64_t value, uint64_t key)
 		pem_add_distribution(e->index, e->action, value);
 }
 
-/* Of the event that sets a CPU's thread (generated): its index, bytes, and how to write one. */
+/*
+ * The event that sets a CPU's thread, generated: its index, the bytes of its record, and a function
+ * that writes one.
+ */
 PEM_INLINE uint32_t pem_switch_index(void);
 PEM_INLINE uint32_t pem_switch_bytes(void);
 PEM_INLINE void pem_switch_fill(struct pem_kevent *e, uint8_t *record, uint32_t previous_tid,
@@ -343,7 +347,10 @@ PEM_INLINE void pem_put_clock(struct pem_kevent *e, uint8_t *record, uint64_t ep
 	PEM_RELEASE(clock->header.event_id, PEM_KRING_CLOCK_ID);
 }
 
-/* Not this program's cell: another may be interrupted while it counts, so this count is atomic. */
+/*
+ * The cell belongs to another program, which may be interrupted while it counts. So this count is
+ * atomic.
+ */
 PEM_INLINE void pem_put_switch(struct pem_kevent *e, uint8_t *record, uint64_t previous_thread)
 {
 	uint32_t previous_tid =
@@ -368,15 +375,15 @@ PEM_INLINE uint64_t pem_epoch(uint64_t now)
 }
 
 /*
- * Where position at lies. The mask ends in zeros, for atomic operations must be aligned, which the
- * verifier has to see.
+ * The address of position at. The mask ends in zeros, because atomic operations must be aligned and
+ * the verifier must see that they are.
  */
 PEM_INLINE uint8_t *pem_at(struct pem_kring *ring, uint64_t at)
 {
 	return (uint8_t *)ring + PEM_KRING_DATA_OFFSET + (at & pem_config.ring_mask & ~(uint64_t)7);
 }
 
-/* bytes if a is not b, else 0, without a jump */
+/* Returns bytes if a is not b, else 0, without a jump. */
 PEM_INLINE uint64_t pem_unless_equal(uint64_t a, uint64_t b, uint32_t bytes)
 {
 	uint64_t differ = a ^ b, negated = -differ;
@@ -388,8 +395,8 @@ PEM_INLINE uint64_t pem_unless_equal(uint64_t a, uint64_t b, uint32_t bytes)
 }
 
 /*
- * Was head what the ring's head is moved on from? Clang makes two jumps of the comparison if it
- * knows what it is of.
+ * Move the ring's head on if it is still head. Returns whether it was. If clang knew where the
+ * compared value comes from, it would make two jumps of the comparison.
  */
 PEM_INLINE bool pem_move_head(struct pem_kring *ring, uint64_t head, uint64_t bytes)
 {
@@ -403,17 +410,17 @@ PEM_INLINE bool pem_move_head(struct pem_kring *ring, uint64_t head, uint64_t by
 #define PEM_NO_POSITION (~0ULL)
 
 /*
- * Take bytes of the ring and what must precede them, which is written. Where the bytes are;
- * PEM_NO_POSITION: no room, or always interrupted by who took some. A global function, as
- * pem_add_distribution() is: the verifier takes what it returns for any number, and so walks what
- * comes after it once. Nothing is taken where there is no room: the swap then only tells whether
- * tail belongs to head.
+ * Take bytes of the ring, and write the records that must precede them (clock, switch). Returns the
+ * position of the bytes. PEM_NO_POSITION: there is no room, or other writers interrupted each try.
+ * If there is no room, nothing is taken: the compare-and-swap then only checks that tail belongs to
+ * head. This is a global function, as pem_add_distribution() is: to the verifier its result is any
+ * number, so it walks the code after the call only once.
  */
 __attribute__((noinline)) uint64_t pem_take_more(uint64_t thread, uint64_t now, uint32_t bytes)
 {
 	struct pem_kevent e = {.ring = pem_ring_here(), .thread = thread, .now = now};
 	uint64_t epoch = pem_epoch(now), head, used, previous, clock_bytes, before;
-	int64_t beyond; /* what there is room for: less than 0 if there is room */
+	int64_t beyond; /* bytes that do not fit; less than 0 if there is room */
 	uint32_t i;
 
 	if (!e.ring)
@@ -427,7 +434,7 @@ __attribute__((noinline)) uint64_t pem_take_more(uint64_t thread, uint64_t now, 
 		previous = PEM_LOAD(e.ring->logged_thread);
 		before = clock_bytes + pem_unless_equal(previous, thread, pem_switch_bytes());
 		beyond = (int64_t)(used + before + bytes - pem_config.ring_mask - 2);
-		/* all ones, or 0: also where the tail is ahead */
+		/* all ones if there is room, else 0; also 0 if tail is ahead of head */
 		beyond = (beyond & ~(int64_t)used) >> 63;
 		PEM_HIDE(beyond);
 		if (pem_move_head(e.ring, head, (before + bytes) & (uint64_t)beyond))
@@ -444,7 +451,7 @@ found:
 	return head + before;
 }
 
-/* The same. Mostly nothing must precede them, and nobody interrupts. */
+/* As pem_take_more(). In most cases no record must precede the bytes and no writer interrupts. */
 PEM_INLINE uint64_t pem_take(const struct pem_kevent *e, uint32_t bytes)
 {
 	uint64_t most = (uint64_t)pem_config.ring_mask + 1 - bytes;
@@ -459,9 +466,9 @@ PEM_INLINE uint64_t pem_take(const struct pem_kevent *e, uint32_t bytes)
 }
 
 /*
- * Room for a record of bytes (a constant, a multiple of 8), zeroed; NULL: none, and the record is
- * counted as discarded. After a loss the next record comes with a switch, because the lost one may
- * have been one.
+ * Reserve room for a record. bytes is a constant and a multiple of 8. NULL: there is no room. The
+ * record is then counted as discarded. After a loss the next record is preceded by a switch,
+ * because the lost record may have been one.
  */
 PEM_INLINE uint8_t *pem_reserve(struct pem_kevent *e, uint32_t bytes)
 {
@@ -488,10 +495,10 @@ PEM_INLINE void pem_commit(struct pem_kevent *e, uint8_t *record, uint32_t event
 }
 
 /*
- * An argument that is 'const void *'. Before Linux 6.16 the verifier takes what it points to for a
- * type that it does not know, and refuses to load it; a helper may read it all the same. A load
- * from the context is one instruction with a constant offset, or it is refused, too: so the
- * compiler has no choice.
+ * Read an argument of type 'const void *'. Before Linux 6.16 the verifier treats such an argument
+ * as a pointer to an unknown type and refuses to load it. A helper may still read it. The verifier
+ * also accepts a load from the context only as one instruction with a constant offset, so it is
+ * written in assembler.
  */
 #define pem_void_argument(context, position)                                                       \
 	({                                                                                         \
@@ -507,8 +514,8 @@ PEM_INLINE void pem_commit(struct pem_kevent *e, uint8_t *record, uint32_t event
 	})
 
 /*
- * An argument that points to a function: what it points to is no structure to the verifier, which
- * refuses to load it.
+ * Read an argument that points to a function. The verifier refuses to load it, because it does not
+ * point to a structure.
  */
 __attribute__((unused)) PEM_INLINE unsigned long long
 pem_function_argument(const unsigned long long *context, uint32_t position)
@@ -519,13 +526,16 @@ pem_function_argument(const unsigned long long *context, uint32_t position)
 	return value;
 }
 
-/* Copy a kernel string of at most max bytes, NUL included; one that can't be read is "". */
+/*
+ * Copy a kernel string of at most max bytes, including the NUL. A string that can't be read becomes
+ * "".
+ */
 __attribute__((unused)) PEM_INLINE void pem_string(uint8_t *to, uint32_t max, const void *from)
 {
 	bpf_probe_read_kernel_str(to, max, from);
 }
 
-/* Copy bytes of the kernel's memory; what can't be read is zero. */
+/* Copy bytes of the kernel's memory. If they can't be read, all are zero. */
 __attribute__((unused)) PEM_INLINE void pem_array(uint8_t *to, uint32_t bytes, const void *from)
 {
 	bpf_probe_read_kernel(to, bytes, from);

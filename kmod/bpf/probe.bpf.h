@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * probe.bpf.h - the program of events that no spec describes, with gaps that libpem fills at run
+ * probe.bpf.h - the program for events that no spec describes, with gaps that libpem fills at run
  * time (pem/kprobe.h)
  *
- * Included by pem.bpf.c, whose inlines it calls as generated programs do. It is loaded as a
- * tracepoint's program, and copies of it as what their events need: all that depends on that stands
- * in the gaps.
+ * pem.bpf.c includes this file. The program calls the inlines of pem.bpf.c, as generated programs
+ * do. It is loaded as a program of a tracepoint. Copies of it are loaded as programs of the type
+ * that their events need. Everything that depends on this type is in the gaps.
  */
 #include <pem/kprobe.h>
 
 #define PEM_TEXT_(x) #x
 #define PEM_TEXT(x) PEM_TEXT_(x)
 
-/* A constant that clang does not know and the verifier does. */
+/* A constant that the verifier knows and clang does not. */
 #define PEM_PROBE_CONSTANT(magic)                                                                  \
 	({                                                                                         \
 		uint64_t value_;                                                                   \
@@ -21,9 +21,9 @@
 	})
 
 /*
- * A block: clang keeps out of r0 to r5 what lives across it, so that it may call helpers. The
- * template itself, which is loaded with nothing in it, jumps over it by a condition that the
- * verifier knows: it takes out the rest at once.
+ * A gap. Values that live across it are not in r0 to r5, so the code in it may call helpers. The
+ * template itself is loaded with empty gaps: it jumps over each gap by a condition that the
+ * verifier knows, so the verifier removes the rest at once.
  */
 #define PEM_PROBE_BLOCK(magic, room, a, b, c)                                                      \
 	({                                                                                         \
@@ -45,9 +45,9 @@
 	})
 
 /*
- * Of a probe in a process, which may be preempted while it runs, by another thread that comes to
- * the same place: what a cell adds up is then for one of them. What the other would have added is
- * counted by itself: its event may be in the log all the same, and is counted there.
+ * Add to the statistic of a probe in a process. Such a probe may be preempted by another thread
+ * that hits the same probe. Only one of both threads then adds to the cell. The other thread's
+ * value is counted in values_lost, but its event may still be in the log, and is counted there.
  */
 PEM_INLINE void pem_probe_stat(struct pem_kevent *e, uint64_t value, uint64_t key)
 {
@@ -73,7 +73,7 @@ int pem_probe(void *ctx)
 	struct pem_kevent e;
 	uint8_t *record;
 
-	/* The mask is for the template itself, which is loaded with no index in it. */
+	/* The template itself is loaded without an index, so the mask keeps the index in bounds. */
 	if (!pem_begin(&e, PEM_PROBE_CONSTANT(PEM_KPROBE_INDEX) & (PEM_KRING_EVENTS_MAX - 1)))
 		return 0;
 	e.shared = PEM_PROBE_CONSTANT(PEM_KPROBE_SHARED);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * types_base.h - names of numbers, and what all subsystems use (see kernel_types.h)
- */
+/* types_base.h - names of integer types, and types that all subsystems use (see kernel_types.h) */
 #ifndef PEM_TYPES_BASE_H
 #define PEM_TYPES_BASE_H
 

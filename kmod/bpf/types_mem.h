@@ -7,7 +7,7 @@
 
 #include "types_base.h"
 
-/* Only their size matters here, and that is an int's. */
+/* Only the size of these types matters here. It is an int's. */
 enum compact_priority { PEM_COMPACT_PRIORITY };
 enum compact_result { PEM_COMPACT_RESULT };
 enum migrate_mode { PEM_MIGRATE_MODE };

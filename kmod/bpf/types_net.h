@@ -7,7 +7,7 @@
 
 #include "types_base.h"
 
-/* Only their size matters here, and that is an int's. */
+/* Only the size of these types matters here. It is an int's. */
 enum sk_rst_reason { PEM_SK_RST_REASON };
 enum skb_drop_reason { PEM_SKB_DROP_REASON };
 

@@ -7,7 +7,7 @@
 
 #include "types_base.h"
 
-/* Only their size matters here, and that is an int's. */
+/* Only the size of these types matters here. It is an int's. */
 enum error_detector { PEM_ERROR_DETECTOR };
 enum hrtimer_mode { PEM_HRTIMER_MODE };
 enum numa_vmaskip_reason { PEM_NUMA_VMASKIP_REASON };
@@ -17,8 +17,8 @@ enum thermal_trip_type { PEM_THERMAL_TRIP_TYPE };
 /* --- threads --- */
 
 struct signal_struct {
-	atomic_t live; /* threads that have not ended */
-	int nr_threads; /* those whose descriptions have not been given up either */
+	atomic_t live; /* number of threads that have not ended */
+	int nr_threads; /* number of threads whose descriptions still exist */
 	short oom_score_adj;
 };
 
@@ -29,7 +29,7 @@ struct thread_info {
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
-	int exit_state; /* not 0: exit is all but through */
+	int exit_state; /* not 0: the thread has almost ended */
 	int exit_code;
 	int prio;
 	pid_t pid;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * demands.c - the session's demands of a source of the kernel's events, their statistics and
- * balances (contract: demands.h)
+ * demands.c - the session's demands of a source of kernel events, their statistics and balances
+ * (contract: demands.h)
  *
- * A system call is made for none of this: cells are mapped.
+ * Cells are mapped, so nothing here makes a system call.
  */
 #include "sources/demands.h"
 #include "sources/statistic.h"
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An update takes some 10 ns, so that many mean a CPU that stands still. */
+/* An update of a cell takes some 10 ns. After this number of tries its CPU must stand still. */
 #define STAT_TRIES 1000
 
 static struct pem_source_common *common_of(struct pem_source *source)
@@ -53,7 +53,7 @@ void pem_source__stream_name(const struct pem_source *source, uint32_t cpu, uint
 	snprintf(name, bytes, "k%s_%u%s", number, cpu, level);
 }
 
-/* --- taking them --- */
+/* --- taking over the session's demands --- */
 
 int pem_source_demands__init(struct pem_source *source, const struct pem_source_demand_ops *ops,
 			     const struct pem_source_config *config)
@@ -125,7 +125,7 @@ static void add_cell(struct pem_cell *sum, const struct pem_cell *part)
 	sum->max = part->max > sum->max ? part->max : sum->max;
 }
 
-/* One part's statistic in the action's epoch; false: there is none. */
+/* Read one part's cell if it belongs to the action's epoch. False: it does not. */
 static bool read_cell(struct pem_source *source, struct pem_source_demand *demand, uint32_t cpu,
 		      uint32_t part, uint64_t action, struct pem_cell *copy)
 {
@@ -137,7 +137,7 @@ static bool read_cell(struct pem_source *source, struct pem_source_demand *deman
 	return copy->tag == PEM_ACTION_TAG(action) && copy->stat_end;
 }
 
-/* What one part keeps beside its cell, in the action's epoch; false: nothing. */
+/* Read one part's distribution if it belongs to the action's epoch. False: there is none. */
 static bool read_distribution(const struct pem_source *source, struct pem_source_demand *demand,
 			      uint32_t cpu, uint32_t part, uint64_t action,
 			      struct pem_distribution *copy)
@@ -202,8 +202,8 @@ static void hand_on(struct receiver *to, const struct pem_cell *cell,
 }
 
 /*
- * Parts with a distribution are handed on one by one: their most frequent values add up with bounds
- * of their own.
+ * A part with a distribution is passed on by itself, because sums of most frequent values have
+ * their own bounds.
  */
 int pem_source_demands__each(struct pem_source *source, size_t i,
 			     void (*function)(const struct pem_statistic *part,
@@ -247,8 +247,8 @@ int pem_source_demands__balance(struct pem_source *source, size_t i, struct pem_
 
 	memset(balance, 0, sizeof(*balance));
 	/*
-	 * Behind the demands: the event that is logged for the others' sake, unless another source
-	 * says who runs where.
+	 * The index after the last demand means the event that sets threads, if it is logged only
+	 * for the other events and no other source reports threads.
 	 */
 	if (i != common->demand_count || !common->has_thread_event ||
 	    common->demands_thread_event || common->beside)

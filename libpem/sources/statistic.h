@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * statistic.h - a statistic's values from a slot, for the sources that keep cells
+ * statistic.h - the values of a statistic from a cell, for the sources that keep cells
  *
- * Not here: reading cells consistently (pem/ring.h), adding up those of CPUs.
+ * Not here: reading cells consistently (pem/ring.h), adding up the cells of several CPUs.
  */
 #ifndef PEM_SOURCES_STATISTIC_H
 #define PEM_SOURCES_STATISTIC_H
@@ -14,8 +14,8 @@
 #include <stdbool.h>
 
 /*
- * Values in the field's own type, from a slot or a sum of cells of this action. What there is none
- * of stays as it was.
+ * Convert a cell, or a sum of cells of this action, to values in the field's own type. Values that
+ * do not exist are left unchanged.
  */
 static inline void pem_statistic__fill(struct pem_statistic *value, const struct pem_cell *sum,
 				       uint64_t action)

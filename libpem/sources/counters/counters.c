@@ -4,20 +4,20 @@
  *
  * Not here: names and reasons (encode.c), samples of the program counter (sampler.c).
  *
- * A counter of the observed command is opened on it before its exec, which enables it, and is
- * inherited by all its descendants; one in a context is opened on that thread, or on each thread of
- * that process, or per CPU. It then runs until it is closed. Whether it counts for a statistic is
- * decided here:
+ * A counter of the observed command is opened on it before its exec. The exec enables the counter,
+ * and all descendants inherit it. A counter with a context is opened on that thread, or on each
+ * thread of that process, or per CPU. It then runs until it is closed. The code here decides
+ * whether it counts for a statistic:
  *
  *	statistic = accumulated + (enabled ? reading - base : 0)
  *
- * so enabling, disabling and resetting cost one read and no reopening. A reading is scaled by time
- * enabled / time running where the kernel had to share a hardware counter among more events than
- * there are.
+ * So enabling, disabling and resetting cost one read, and no counter is opened again. If the kernel
+ * had to share the hardware among too many events, a reading is scaled by time enabled / time
+ * running.
  *
- * Threads: set_action and read_statistic make read system calls and may be used from a synchronous
- * callback. Sessions allow one such call at a time; drain may run beside them, as it touches 'last'
- * and 'written' only.
+ * Threads: set_action and read_statistic make read system calls, and synchronous callbacks may call
+ * them. A session makes one such call at a time. drain may run at the same time, because it uses
+ * only 'last' and 'written'.
  */
 #include "counters.h"
 
@@ -37,15 +37,18 @@
 struct counter {
 	const struct pem_event *event;
 	struct pem_context context;
-	uint64_t action; /* PEM_ACTION; atomic: drain reads it */
-	int error; /* -errno that keeps it from being delivered, or 0 */
-	uint32_t pid; /* that its records are about; 0: the machine */
+	uint64_t action; /* PEM_ACTION; atomic because drain reads it */
+	int error; /* 0, or the -errno why it can't be delivered */
+	uint32_t pid; /* the process that its records are about; 0: the machine */
 	uint16_t value_offset;
 	int *fds;
 	size_t fd_count;
-	struct sampler *sampler; /* of a SAMPLE event; has no fds */
+	struct sampler *sampler; /* for a SAMPLE event, which has no fds */
 	uint64_t base, accumulated; /* of the statistic */
-	uint64_t last; /* greatest value written: a counter only grows, scaled or not */
+	/*
+	 * The greatest value written. A counter only grows, but scaling may make a reading smaller.
+	 */
+	uint64_t last;
 	uint64_t written;
 };
 
@@ -56,7 +59,7 @@ struct pem_source {
 	void (*log)(enum pem_log_level level, const char *text, void *arg);
 	void *log_arg;
 	uint64_t last_sample_ns;
-	uint64_t refused; /* records that the sink did not take */
+	uint64_t refused; /* records that the sink refused */
 	size_t count;
 	struct counter counters[];
 };
@@ -90,8 +93,8 @@ static int is_known(const pid_t *known, size_t count, pid_t tid)
 }
 
 /*
- * Open on every thread of a process that is not yet in known. Returns how many were added, or
- * -errno.
+ * Open the counter on each thread of a process that is not yet in known. Returns how many were
+ * opened, or -errno.
  */
 static int open_new_threads(struct counter *counter, struct perf_event_attr *attr, int cpu,
 			    pid_t *known, size_t *known_count)
@@ -111,7 +114,7 @@ static int open_new_threads(struct counter *counter, struct perf_event_attr *att
 		if (tid <= 0 || is_known(known, *known_count, tid))
 			continue;
 		rc = add_fd(counter, counter__open(attr, tid, cpu, -1));
-		if (rc == -ESRCH) /* ended meanwhile */
+		if (rc == -ESRCH) /* the thread has ended meanwhile */
 			continue;
 		if (rc < 0) {
 			added = rc;
@@ -125,8 +128,8 @@ static int open_new_threads(struct counter *counter, struct perf_event_attr *att
 }
 
 /*
- * Threads may start while we look: look until there is no new one. Later ones are inherited; so are
- * processes, if followed.
+ * Threads may start during the search, so it is repeated until no new thread is found. Threads that
+ * start later inherit the counter, and so do processes if follow is set.
  */
 static int open_process(struct counter *counter, struct perf_event_attr *attr, int cpu, int follow)
 {
@@ -141,7 +144,8 @@ static int open_process(struct counter *counter, struct perf_event_attr *attr, i
 	for (pass = 0; rc > 0 && pass < SCAN_PASSES; pass++) {
 		rc = open_new_threads(counter, attr, cpu, known, &known_count);
 		if (rc == -EINVAL && attr->inherit_thread && !known_count) {
-			attr->inherit_thread = 0; /* before Linux 5.13: child processes count too */
+			/* Before Linux 5.13 child processes are counted, too. */
+			attr->inherit_thread = 0;
 			rc = 1;
 		}
 	}
@@ -193,7 +197,9 @@ static int open_counter(struct pem_source *source, struct counter *counter,
 	return open_machine(counter, attr);
 }
 
-/* Is what the counter observes yet to exec? Then exec enables it. */
+/*
+ * Has the process that the counter observes not called exec yet? The exec then enables the counter.
+ */
 static int waits_for_exec(const struct pem_source *source, const struct counter *counter)
 {
 	return source->root && !source->root_runs && counter->context.tid == PEM_ANY &&
@@ -253,7 +259,7 @@ static int open_sampler(struct pem_source *source, const struct pem_source_confi
 		      : context->tid                                          ? (pid_t)context->tid
 		      : context->pid                                          ? (pid_t)context->pid
 									      : -1;
-	for (i = 0; i < source->count; i++) /* streams are numbered apart per sampled event */
+	for (i = 0; i < source->count; i++) /* each sampled event has its own stream numbers */
 		if (source->counters[i].sampler)
 			request.first_stream += (unsigned)sysconf(_SC_NPROCESSORS_CONF);
 	return sampler__open(&counter->sampler, &request, error);
@@ -364,7 +370,7 @@ static int counters_start(struct pem_source *source, struct pem_error *error)
 
 /* --- readings --- */
 
-/* Value of all descriptors together, scaled. 0, or -errno. */
+/* Read the sum of all descriptors, scaled. Returns 0 or -errno. */
 static int read_value(const struct counter *counter, uint64_t *value)
 {
 	uint64_t sum = 0, reading[3]; /* value, time enabled, time running */
@@ -381,7 +387,7 @@ static int read_value(const struct counter *counter, uint64_t *value)
 	return 0;
 }
 
-/* What the statistic is taken of: the counter's value, or how many samples there were. */
+/* Read the number that the statistic counts: the counter's value, or the number of samples. */
 static int read_total(const struct counter *counter, uint64_t *value)
 {
 	if (!counter->sampler)
@@ -390,7 +396,7 @@ static int read_total(const struct counter *counter, uint64_t *value)
 	return 0;
 }
 
-/* Scaling may make a reading smaller than the base. */
+/* Scaling may make a reading smaller than the base. The difference is then 0. */
 static uint64_t since(uint64_t value, uint64_t base)
 {
 	return value > base ? value - base : 0;
@@ -455,8 +461,8 @@ static uint64_t monotonic_ns(void)
 }
 
 /*
- * One record of each counter that is logged, all with one time. The first failure is returned, none
- * ends it.
+ * Write one record for each logged counter, all with one time. Continues after a failure. Returns
+ * the first failure.
  */
 static int sample_counters(struct pem_source *source, const struct pem_source_sink *sink)
 {
@@ -534,7 +540,7 @@ static int counters_balance(struct pem_source *source, size_t i, struct pem_bala
 	return 0;
 }
 
-/* --- what could be delivered --- */
+/* --- which events can be delivered --- */
 
 static int counters_can_deliver(const struct pem_event *event, struct pem_error *reason)
 {

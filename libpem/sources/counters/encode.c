@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * encode.c - event names of libpfm4, opening counters, and why one can't be opened
+ * encode.c - names of libpfm4, opening counters, and why a counter can't be opened
  *
- * Not here: what is done with an open counter.
+ * Not here: using an open counter.
  */
 #include "counters.h"
 
@@ -20,7 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define NAME_BYTES 160u /* more than a spec lets a source's name have */
+#define NAME_BYTES 160u /* more than the longest source name in a spec */
 
 static pthread_once_t pfm_once = PTHREAD_ONCE_INIT;
 static int pfm_state;
@@ -56,8 +56,8 @@ static int encode_one(const char *name, struct perf_event_attr *attr)
 }
 
 /*
- * Takes the first of alternatives parted by '|' off names. 1, or 0: there are no more. Too long
- * ones are cut.
+ * Take the next of the alternatives separated by '|' from *names. It is truncated if it is too
+ * long. Returns 1, or 0 if none is left.
  */
 static int next_name(const char **names, char name[NAME_BYTES])
 {
@@ -98,8 +98,8 @@ static int perf_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group
 }
 
 /*
- * Software events that the kernel raises while it runs: without it they would read 0, which is no
- * answer.
+ * Is this a software event that the kernel raises while it runs? Without the kernel its counter
+ * would read 0, which would be wrong.
  */
 static int happens_in_kernel(const struct perf_event_attr *attr)
 {
@@ -149,7 +149,10 @@ static void find_pmu(void)
 	}
 }
 
-/* Does the kernel count anything in hardware here? Asked once: a list of events asks for each. */
+/*
+ * Does the kernel count any hardware event here? The result is kept, because a list of events asks
+ * for each event.
+ */
 static int has_pmu(void)
 {
 	pthread_once(&pmu_once, find_pmu);
@@ -165,10 +168,7 @@ int counter__encode_clock(const char *names, struct perf_event_attr *attr)
 	return counter__encode("perf::CPU-CLOCK", attr);
 }
 
-/*
- * kernel.perf_event_paranoid; 0 and -errno in value's place is no problem: it only goes into a
- * sentence.
- */
+/* Read kernel.perf_event_paranoid. Returns 0 or -errno. The value only goes into a sentence. */
 static int paranoid_level(int *level)
 {
 	char text[16];
@@ -204,7 +204,8 @@ static void explain_refusal(const struct perf_event_attr *attr, struct pem_error
 }
 
 /*
- * Is this PMU, the part of an event's name before '::', one of this machine's, as libpfm4 sees it?
+ * Does this machine have this PMU, according to libpfm4? The PMU is the part of an event's name
+ * before '::'.
  */
 static int is_present(const char *name, size_t count)
 {
@@ -222,8 +223,8 @@ static int is_present(const char *name, size_t count)
 }
 
 /*
- * Is it an event of this PMU's, here or not? What a name says of an event beyond its own, behind a
- * colon, is not looked at.
+ * Does this PMU have the event, on this or another machine? The part of the name after a colon,
+ * which modifies the event, is ignored.
  */
 static int has_event(const pfm_pmu_info_t *pmu, const char *name)
 {
@@ -263,7 +264,7 @@ int counter__knows(const char *name, struct pem_error *error)
 	return -ENOENT;
 }
 
-/* Whose processors have a PMU; NULL: the name doesn't tell. */
+/* The maker of the processors with this PMU. NULL: the name does not tell. */
 static const char *maker_of(const char *name)
 {
 	static const struct {
@@ -277,7 +278,7 @@ static const char *maker_of(const char *name)
 	return NULL;
 }
 
-/* None of the names can be encoded: is one misspelt, or are all of other processors? */
+/* Explain why no name can be encoded: one is misspelt, or all belong to other processors. */
 static void explain_unknown(const char *names, struct pem_error *reason)
 {
 	char name[NAME_BYTES], makers[NAME_BYTES] = "";

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * ring.c - parsing the records of a perf ring
+ * ring.c - parses the records of a perf ring
  *
- * Not here: mapping it and publishing the tail (sampler.c).
+ * Not here: mapping the ring and publishing the tail (sampler.c).
  *
- * The ring is shared memory, so no length in it is believed: a record lies within what head
- * announced, is copied out across the ring's end, and its fields are read from the copy, each after
- * a check that it fits.
+ * The ring is shared memory, so no length in it is trusted. A record must lie before head. It is
+ * copied, also across the ring's end, and its fields are read from the copy, each after a check
+ * that it fits.
  */
 #include "counters.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* Longer than any sample this source asks for: 8 + 8 + 8 + 8 + 24 + 8 * 8 bytes. */
+/* More than the largest sample that this source asks for: 8 + 8 + 8 + 8 + 24 + 8 * 8 bytes. */
 #define RECORD_BYTES_MAX 256u
 
 static void copy_out(const struct ring *ring, uint64_t position, void *to, uint64_t bytes)
@@ -25,7 +25,9 @@ static void copy_out(const struct ring *ring, uint64_t position, void *to, uint6
 	memcpy((uint8_t *)to + first, ring->data, bytes - first);
 }
 
-/* Take bytes off the front of a copied record. 0, or -EINVAL: it ends before. */
+/*
+ * Take bytes from the front of a copied record. Returns 0, or -EINVAL if the record is too short.
+ */
 static int take(const uint8_t **from, const uint8_t *end, void *to, size_t bytes)
 {
 	if ((size_t)(end - *from) < bytes)
@@ -38,7 +40,7 @@ static int take(const uint8_t **from, const uint8_t *end, void *to, size_t bytes
 static int parse_sample(const struct ring *ring, const uint8_t *from, const uint8_t *end,
 			struct ring_sample *sample)
 {
-	uint64_t group[3]; /* number of values, time enabled, time running */
+	uint64_t group[3]; /* holds number of values, time enabled, time running */
 	uint32_t i;
 
 	memset(sample, 0, sizeof(*sample));
@@ -69,7 +71,7 @@ int ring__next(struct ring *ring, uint64_t head, struct ring_sample *sample)
 {
 	struct perf_event_header header;
 	uint8_t record[RECORD_BYTES_MAX];
-	uint64_t lost[2]; /* id, number */
+	uint64_t lost[2]; /* holds id, number */
 	const uint8_t *from, *end;
 
 	while (ring->tail != head) {

@@ -2,21 +2,21 @@
 /*
  * sampler.c - periodic samples of program counter and counters, through one perf ring per CPU
  *
- * Not here: the bytes of the ring (ring.c), who asks (counters.c).
+ * Not here: parsing the ring (ring.c), the plugin's operations (counters.c).
  *
- * A ring can't be mapped for an event that is inherited and follows its task across CPUs, so one
- * event per CPU is opened on the task. Each is the leader of a group whose members are read along
- * with every sample:
+ * The kernel does not map a ring for an event that is inherited and follows its task across CPUs.
+ * So one event per CPU is opened on the task. Each is the leader of a group, and each sample reads
+ * the members of the group:
  *
- *	[0]	the sampling clock itself (ns; cycles where it is a cycle counter)
- *	[1..7]	the session's counter events, in the order they were asked for, that can be counted
- *		here
+ *	[0]	the sampling clock itself (ns; cycles if it is a cycle counter)
+ *	[1..7]	the session's counter events that can be counted here, in the order of the request
  *
  * Values are those of the sampled thread on that CPU since observation began. Kernels before 6.12
- * refuse to read a group in inherited samples: the list is then empty. A group counted for part of
- * the time only is scaled by time enabled / time running.
+ * refuse to read a group in inherited samples. The list of values is then empty. If a group counted
+ * only a part of the time, it is scaled by time enabled / time running.
  *
- * Samples of one thread in a row share a packet, since a packet names one process and thread.
+ * Successive samples of one thread share a packet, because a packet belongs to one process and
+ * thread.
  */
 #include "counters.h"
 
@@ -30,8 +30,9 @@
 #include <unistd.h>
 
 /*
- * Prime, so as not to march in step with the program's own timers. A sample costs some 20 us where
- * the timer's interrupt leaves a virtual machine: 997 Hz slowed sqlite3 by 3 %, 199 Hz by 0.5 %.
+ * A prime, so that samples do not keep step with the program's own timers. A sample costs some 20
+ * us if a virtual machine handles the timer's interrupt: 997 Hz slowed sqlite3 by 3 %, 199 Hz by
+ * 0.5 %.
  */
 #define SAMPLE_RATE_HZ 199
 #define DEFAULT_BUFFER_BYTES (128u << 10) /* what an ordinary user may lock per CPU */
@@ -49,7 +50,8 @@ struct cpu_ring {
 	size_t map_bytes;
 	struct ring ring;
 	uint64_t last_clock;
-	uint64_t refused; /* records of packets that the sink did not take: it counts them itself */
+	/* Records in packets that the sink refused; packets report them as discarded. */
+	uint64_t refused;
 	char stream[16];
 };
 
@@ -65,7 +67,7 @@ struct sampler {
 /* A packet being filled. */
 struct builder {
 	uint64_t bytes[PACKET_BYTES / 8]; /* aligned for struct pem_packet */
-	uint32_t at, end; /* where the next record begins, where the last one ended */
+	uint32_t at, end; /* at: where the next record begins; end: where the last one ended */
 };
 
 int sample__layout(const struct pem_event *event, struct sample_layout *layout)
@@ -115,7 +117,7 @@ static void prepare(struct perf_event_attr *attr, int with_read)
 	}
 }
 
-/* Open the leader; with_read is cleared if the kernel can't combine it with inheritance. */
+/* Open the leader. Clears with_read if the kernel can't combine it with inheritance. */
 static int open_leader(struct cpu_ring *ring, struct perf_event_attr *attr,
 		       const struct sampler_request *request, int *with_read)
 {
@@ -133,7 +135,10 @@ static int open_leader(struct cpu_ring *ring, struct perf_event_attr *attr,
 	return ring->fd < 0 ? ring->fd : 0;
 }
 
-/* Members that can't be opened are left out: which these are is the same on every CPU. */
+/*
+ * Open the members of a group. Members that can't be opened are left out, and these are the same on
+ * each CPU.
+ */
 static void open_members(struct cpu_ring *ring, const struct sampler_request *request,
 			 uint32_t most)
 {
@@ -200,7 +205,7 @@ static int open_cpus(struct sampler *sampler, const struct sampler_request *requ
 		snprintf(ring->stream, sizeof(ring->stream), "c_%u",
 			 request->first_stream + (unsigned)i);
 		rc = open_cpu(sampler, ring, request, clock);
-		if (rc == -ENODEV) /* a CPU that is offline */
+		if (rc == -ENODEV) /* a CPU is offline */
 			sampler->ring_count--;
 		else if (rc < 0)
 			return rc;
@@ -251,7 +256,7 @@ int sampler__start(struct sampler *sampler)
 	return 0;
 }
 
-/* Give a filled packet away and empty it. */
+/* Give a filled packet to the sink and empty it. */
 static int flush(struct sampler *sampler, struct cpu_ring *ring, struct builder *builder,
 		 const struct pem_source_sink *sink)
 {
@@ -321,8 +326,8 @@ static void append(const struct sampler *sampler, struct cpu_ring *ring, struct 
 }
 
 /*
- * Does a sample need a packet of its own? Another thread, no room, or too far off for 32 bits of
- * clock.
+ * Does a sample need a new packet? It does if it is of another thread, if there is no room, or if
+ * its clock is too far from the last one for 32 bits.
  */
 static int is_apart(const struct sampler *sampler, const struct cpu_ring *ring,
 		    const struct builder *builder, const struct ring_sample *sample, uint64_t clock)

@@ -1,43 +1,44 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * drain.c - from the per-CPU rings to packets: clocks made whole and converted, strings moved
- * together
+ * drain.c - from the CPUs' rings to packets: completes and converts clocks, moves strings together
  *
- * Rings hold what our programs wrote, and nothing else can write there; their content is checked
- * all the same. A ring that holds anything else is read no further, and what it held is counted as
- * discarded.
+ * Only our BPF programs can write to the rings. Their content is still checked. A ring that holds
+ * anything else is not read any further, and its remaining records are counted as discarded.
  */
 #include "kernel.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define TAIL_STEP_BYTES 4096u /* of room given back at once */
+#define TAIL_STEP_BYTES 4096u /* bytes of room that are given back at once */
 
-/* Packets of one CPU under way: one; of a source beside another as many as threads take turns. */
+/*
+ * The packets that are being made of one CPU's records. There is one packet. A source beside
+ * another one has as many as threads take turns.
+ */
 struct writer {
 	struct pem_source *source;
 	const struct pem_source_sink *sink;
-	/* the last one, in the source's PEM_KERNEL_PACKET_BYTES; NULL: none */
+	/* The last packet, in the source's PEM_KERNEL_PACKET_BYTES. NULL: there is none. */
 	struct pem_packet *packet;
 	uint32_t cpu;
-	uint32_t used; /* bytes of all up to the last record's last */
-	int error; /* the sink's first */
+	uint32_t used; /* bytes of all packets up to the end of the last record */
+	int error; /* the first error of the sink */
 };
 
-/* An event that was found before, by the low bits of its id. */
+/* A recently found event, indexed by the low bits of its id. */
 struct known {
-	const struct pem_kernel_event *event; /* NULL: none yet */
-	int index; /* in the table */
+	const struct pem_kernel_event *event; /* NULL: empty entry */
+	int index; /* index in the table */
 };
 #define KNOWN_EVENTS 64u /* a power of two */
 
-/* A record where it lies in the ring. */
+/* A record in the ring. */
 struct found {
 	const uint8_t *at;
 	const struct pem_kernel_event *event; /* NULL: a clock record */
 	uint32_t ring_bytes;
-	int index; /* in the table; -1: a clock record */
+	int index; /* index in the table; -1: a clock record */
 };
 
 static uint64_t load_relaxed(const uint64_t *word)
@@ -56,7 +57,7 @@ static uint64_t discarded_on(const struct pem_source *source, uint32_t cpu)
 	return sum;
 }
 
-/* The packet under way is whole. */
+/* Complete the current packet. */
 static void writer__end(struct writer *w)
 {
 	uint32_t start = (uint32_t)((uint8_t *)w->packet - w->source->packet);
@@ -73,7 +74,7 @@ static void writer__flush(struct writer *w)
 	if (!w->packet)
 		return;
 	writer__end(w);
-	if ((uint8_t *)w->packet != w->source->packet) /* several */
+	if ((uint8_t *)w->packet != w->source->packet) /* there are several packets */
 		w->used = pem_record__aligned(w->used);
 	pem_source__stream_name(w->source, w->cpu, 0, name, sizeof(name));
 	rc = w->sink->write(w->sink->arg, name, (struct pem_packet *)w->source->packet, w->used);
@@ -103,14 +104,17 @@ static void writer__begin(struct writer *w, uint64_t clock)
 }
 
 /*
- * Does a record of at most bytes at clock belong to the packet under way? Of the same thread, that
- * is, for one beside.
+ * Does a record of at most bytes at clock fit into the current packet? In a source beside another
+ * one it must be of the packet's thread.
  */
 static bool writer__goes_on(const struct writer *w, uint64_t clock)
 {
 	const struct pem_kernel_cpu *cpu = &w->source->cpus[w->cpu];
 
-	/* 32 bits of clock per record reach less than 2^32 ticks from one record to the next. */
+	/*
+	 * With 32 bits of clock per record, two successive records must be less than 2^32 ticks
+	 * apart.
+	 */
 	if (!w->packet || (clock - w->packet->timestamp_end) >> 32)
 		return false;
 	return !w->source->common.beside ||
@@ -122,7 +126,7 @@ static uint32_t align_up(uint32_t n, uint32_t align)
 	return (n + align - 1) / align * align;
 }
 
-/* Move a list up to *used; in the ring it is at *place. */
+/* Move a list up to *used. In the ring it is at *place. */
 static void compact_list(const struct pem_kernel_tail *tail, const uint8_t *from, uint8_t *to,
 			 uint32_t *location, uint32_t *used)
 {
@@ -140,7 +144,7 @@ static void compact_list(const struct pem_kernel_tail *tail, const uint8_t *from
 	*location += (uint32_t)tail->max_count * tail->element_bytes;
 }
 
-/* Copy a record, its strings and lists moved up to each other's ends. Returns its true length. */
+/* Copy a record and move its strings and lists together. Returns its true length. */
 static uint32_t compact(const struct pem_kernel_event *event, const uint8_t *from, uint8_t *to)
 {
 	uint32_t location = event->fixed_bytes, used = event->fixed_bytes, bytes;
@@ -190,8 +194,8 @@ static void writer__add(struct writer *w, const struct pem_kernel_event *event, 
 }
 
 /*
- * The record at position tail, of which available bytes are reserved. 1: found; 0: not committed
- * yet; -EINVAL: no record of ours.
+ * Find the record at position tail, of which available bytes are reserved. Returns 1; 0: it is not
+ * committed yet; -EINVAL: this is not a valid record.
  */
 static int find_record(const struct pem_source *source, const struct pem_kring *ring, uint64_t tail,
 		       uint64_t available, struct known *known, struct found *found)
@@ -224,7 +228,10 @@ static int find_record(const struct pem_source *source, const struct pem_kring *
 	return found->ring_bytes <= available ? 1 : -EINVAL;
 }
 
-/* Nanoseconds of a record: its low half, next to the record before it; a clock record says all. */
+/*
+ * Compute the nanoseconds of a record from its low half and the record before it. A clock record
+ * has all of them.
+ */
 static int take_clock(struct pem_kernel_cpu *cpu, const struct found *found)
 {
 	const struct pem_kring_clock *clock = (const struct pem_kring_clock *)found->at;
@@ -242,9 +249,10 @@ static int take_clock(struct pem_kernel_cpu *cpu, const struct found *found)
 }
 
 /*
- * Hand a record on. Within a CPU clocks never go back: a program that was interrupted between
- * reading the clock and taking its place in the ring comes after the one that interrupted it, whose
- * later time it gets; so does a record next to a correction of the clocks' relation.
+ * Deliver a record. Within a CPU clocks never go back. A program may be interrupted after it reads
+ * the clock and before it takes its position in the ring. Its record is then behind that of the
+ * interrupting program, and gets the later time of that one. A record near a correction of the
+ * clocks' relation is handled in this way, too.
  */
 static void deliver(struct writer *w, struct pem_kernel_cpu *cpu, const struct found *found)
 {
@@ -270,7 +278,10 @@ static void give_up(struct pem_source *source, uint32_t cpu, uint64_t tail)
 		cpu, (unsigned long long)tail);
 }
 
-/* What is committed and was there when we began, so that a busy CPU can't keep us. */
+/*
+ * Deliver the committed records that were there at the beginning, so that a busy CPU can't keep
+ * this loop running.
+ */
 static int drain_cpu(struct pem_source *source, uint32_t index, const struct pem_source_sink *sink)
 {
 	struct writer w = {

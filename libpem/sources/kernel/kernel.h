@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * kernel.h - the kernel source's programs and what they deliver
+ * kernel.h - the kernel source: its programs and what they deliver
  *
  *	source.c   the plugin: demands, statistics, balance
  *	load.c     BPF object: opened, sized, loaded, attached, stopped
@@ -12,21 +12,24 @@
 #include "sources/kernel/attach/attach.h"
 #include "sources/kernel/base/base.h"
 
-/* Load the programs that demands and target need and map the rings. 0, or -errno with error. */
-int pem_source__load(struct pem_source *source, struct pem_error *error);
-/* Observe one more process and its children to come. 0, or -errno. */
-int pem_source__add_target(const struct pem_source *source, pid_t pid);
 /*
- * Attach them. An event whose program can't be attached is marked and logged. 0, or -errno with
+ * Load the programs that demands and target need, and map the rings. Returns 0, or -errno with
  * error.
  */
+int pem_source__load(struct pem_source *source, struct pem_error *error);
+/* Observe one more process and its future children. Returns 0 or -errno. */
+int pem_source__add_target(const struct pem_source *source, pid_t pid);
+/*
+ * Attach the loaded programs. If the program of an event can't be attached, the event is marked and
+ * logged. Returns 0, or -errno with error.
+ */
 int pem_source__attach(struct pem_source *source, struct pem_error *error);
-/* Detach; on return no program runs any more and misses are final. */
+/* Detach all programs. When the function returns, no program runs any more and misses are final. */
 void pem_source__detach(struct pem_source *source);
-/* Undo load. */
+/* Undo pem_source__load. */
 void pem_source__unload(struct pem_source *source);
 
-/* Hand what the rings hold to the sink. 0, or the sink's first -errno. */
+/* Give the records in the rings to the sink. Returns 0, or the first -errno of the sink. */
 int pem_source__drain_rings(struct pem_source *source, const struct pem_source_sink *sink);
 /* Are all rings read to their end? */
 bool pem_source__is_drained(const struct pem_source *source);

@@ -2,8 +2,8 @@
 /*
  * load.c - the BPF object: opened, sized, loaded, attached, stopped
  *
- * libbpf prints through one callback per process; while a call of ours runs, what it says is
- * collected per thread and goes to the session's log, and its last lines into the error.
+ * libbpf prints through one callback for the whole process. During a call of libbpf its text is
+ * collected per thread. The text goes to the session's log, and its last lines go into the error.
  */
 #include "kernel.h"
 
@@ -26,20 +26,23 @@
 #define RING_BYTES_DEFAULT (4u << 20)
 #define RING_BYTES_MIN (2 * PEM_KRING_SLACK_BYTES)
 #define RING_BYTES_MAX (256u << 20)
-#define RINGS_BYTES_DEFAULT_MAX (256u << 20) /* of all CPUs together, unless asked for more */
+/* Of all CPUs together, unless the session asks for more. */
+#define RINGS_BYTES_DEFAULT_MAX (256u << 20)
 #define LAST_WORDS_BYTES 400
 #define PROGRAM_BYTES 80
-#define REFUSED_MAX 32 /* programs: a kernel that refuses more is not fit for ours at all */
+/* Maximum of refused programs. A kernel that refuses more is not usable. */
+#define REFUSED_MAX 32
 
-/* What libbpf said during the call under way in this thread. */
+/* The text of libbpf during the current call in this thread. */
 struct said {
 	const struct pem_source *source;
-	char last[LAST_WORDS_BYTES]; /* the end of it */
-	char program[PROGRAM_BYTES]; /* that would not load; "" if that was not the matter */
+	char last[LAST_WORDS_BYTES]; /* the end of the text */
+	/* The program that failed to load. "": there was another error. */
+	char program[PROGRAM_BYTES];
 };
 static __thread struct said *listening __attribute__((tls_model("initial-exec")));
 
-/* Keep the last lines of a text; of a verifier's log these say what it refused. */
+/* Keep the last lines of a text. In a verifier's log they tell what it refused. */
 static void keep_last(struct said *said, const char *text)
 {
 	static const char end_mark[] = "-- END PROG LOAD LOG";
@@ -52,7 +55,7 @@ static void keep_last(struct said *said, const char *text)
 	pem_kernel__keep_last(said->last, sizeof(said->last), text, end);
 }
 
-/* libbpf has one print function for the whole process: sessions in two threads take turns. */
+/* libbpf has one print function for the whole process, so sessions in two threads take turns. */
 static pthread_mutex_t print_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int hear(enum libbpf_print_level level, const char *format, va_list args)
@@ -62,7 +65,7 @@ static int hear(enum libbpf_print_level level, const char *format, va_list args)
 	if (!listening || level != LIBBPF_WARN || vasprintf(&text, format, args) < 0)
 		return 0;
 	sscanf(text, "libbpf: prog '%79[^']': failed to load", listening->program);
-	/* After the verifier's log come only consequences. */
+	/* Text after the verifier's log holds only consequences. */
 	if (!strstr(listening->last, "processed"))
 		keep_last(listening, text);
 	newline = strchr(text, '\n');
@@ -95,7 +98,7 @@ static bool is_context(const struct pem_source *source, unsigned index)
 	       ((int)index == source->context_index && !source->common.beside);
 }
 
-/* No program of the event is loaded, until one is chosen. */
+/* Load no program of the event until one is chosen. */
 static int skip_event(struct pem_source *source, unsigned index, struct pem_error *error)
 {
 	const struct pem_kernel_event *event = pem_kernel__event(index);
@@ -115,7 +118,9 @@ static int skip_event(struct pem_source *source, unsigned index, struct pem_erro
 	return 0;
 }
 
-/* The program of an event's alternative will be loaded, and attached to its tracepoint. */
+/*
+ * Choose the program of an event's alternative. It will be loaded and attached to its tracepoint.
+ */
 static int choose_program(struct pem_source *source, unsigned index, unsigned alternative,
 			  struct pem_error *error)
 {
@@ -134,7 +139,7 @@ static int choose_program(struct pem_source *source, unsigned index, unsigned al
 		  : 0;
 }
 
-/* Keep the programs that are needed and can be had; the others are not loaded. */
+/* Choose the programs that are needed and available. Other programs are not loaded. */
 static int choose_programs(struct pem_source *source, struct pem_error *error)
 {
 	struct bpf_program *template =
@@ -165,7 +170,7 @@ static int choose_programs(struct pem_source *source, struct pem_error *error)
 		if (is_context(source, i))
 			return pem_error__set(error, -ENOTSUP, "%s", reason.text);
 		demand->error = -ENOTSUP;
-		if (source->programs[i].refused) /* said already */
+		if (source->programs[i].refused) /* this was logged already */
 			continue;
 		pem_source__log(source, PEM_LOG_WARNING, "%s: %s", demand->event->name,
 				reason.text);
@@ -174,8 +179,8 @@ static int choose_programs(struct pem_source *source, struct pem_error *error)
 }
 
 /*
- * The kernel would not have one program: go on with the event's next alternative, or without the
- * event. false: that would not help.
+ * The kernel refused one program. Choose the event's next alternative, or give the event up. False:
+ * that would not help.
  */
 static bool go_on_without(struct pem_source *source, const struct said *said)
 {
@@ -203,7 +208,9 @@ static bool go_on_without(struct pem_source *source, const struct said *said)
 	return false;
 }
 
-/* Has the tracepoint chosen for an event an argument that not every kernel lets programs load? */
+/*
+ * Does the event's chosen tracepoint have an argument that some kernels do not let programs load?
+ */
 static bool takes_void(const struct pem_source *source, unsigned index)
 {
 	const struct pem_kernel_event *event = pem_kernel__event(index);
@@ -212,7 +219,7 @@ static bool takes_void(const struct pem_source *source, unsigned index)
 	return arguments && strstr(arguments, "const void *");
 }
 
-/* Ring size, target kind and predicates become constants of the programs. */
+/* Make ring size, target kind and predicates constants of the programs. */
 static int set_constants(const struct pem_source *source, uint32_t ring_bytes)
 {
 	struct bpf_map *constants = bpf_object__find_map_by_name(source->object, ".rodata");
@@ -239,7 +246,8 @@ static int set_constants(const struct pem_source *source, uint32_t ring_bytes)
 		config->predicate[demand->index].count = (uint16_t)demand->test_count;
 		memcpy(&config->test[used], demand->tests,
 		       demand->test_count * sizeof(*demand->tests));
-		used += demand->test_count; /* at most PEM_KTESTS_MAX: take_demand saw to it */
+		/* At most PEM_KTESTS_MAX, which take_demand has checked. */
+		used += demand->test_count;
 	}
 	if (constants)
 		rc = bpf_map__set_initial_value(constants, config, sizeof(*config));
@@ -268,7 +276,7 @@ static int size_maps(struct pem_source *source, uint32_t ring_bytes)
 					     source->common.cpu_count * PEM_DISTRIBUTION_COUNT);
 }
 
-/* Map a whole array map. bytes_wanted: what it must hold at least. */
+/* Map a whole array map. It must hold at least bytes_wanted. */
 static int map_array(const struct pem_source *source, const char *name, size_t bytes_wanted,
 		     void **mapping, size_t *mapping_bytes)
 {
@@ -427,8 +435,8 @@ int pem_source__attach(struct pem_source *source, struct pem_error *error)
 	listening = &said;
 	before = libbpf_set_print(hear);
 	/*
-	 * First those that keep track of the target, so that the others see it right from their
-	 * first event.
+	 * Programs that track the target are attached first, so that the others know the target
+	 * from their first event on.
 	 */
 	for (context = 1; context >= 0 && !rc; context--) {
 		for (i = 0; i < pem_kernel__event_count() && !rc; i++) {
@@ -471,8 +479,8 @@ void pem_source__detach(struct pem_source *source)
 	if (!any)
 		return;
 	/*
-	 * Wait for programs that still run: they do so in RCU read sections, and this command waits
-	 * these out.
+	 * Wait for programs that still run. They run in RCU read sections, and this command waits
+	 * until these end.
 	 */
 	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
 		nanosleep(&grace, NULL);

@@ -3,9 +3,9 @@
  * source.c - the kernel source's plugin interface: demands, counts, start and stop (contract:
  * source.h)
  *
- * What is wanted lies in control words that the programs read, statistics in cells that they write,
- * both mapped: changing and reading them costs no system call. read_statistic and set_action are
- * safe in any thread.
+ * Demands are control words that the programs read. Statistics are cells that the programs write.
+ * Both are mapped, so changing and reading them needs no system call. read_statistic and set_action
+ * are safe in any thread.
  */
 #include "kernel.h"
 
@@ -17,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-#define FINAL_TRIES 100 /* of 1 ms, for a record reserved and not yet committed */
+#define FINAL_TRIES 100 /* waits of 1 ms for a record that is reserved and not yet committed */
 
 static bool is_ours(const struct pem_event *event)
 {
@@ -56,8 +56,8 @@ static bool same_context(const struct pem_context *a, const struct pem_context *
 }
 
 /*
- * Can the session's event i be served? Sets its index; 0, or -errno, with a sentence in error if it
- * is not why()'s.
+ * Can the source deliver the session's event i? Sets its index. Returns 0; or -errno, with a
+ * sentence in error unless why() has the sentence.
  */
 static int take_demand(struct pem_source *source, size_t i, const struct pem_source_event *event,
 		       struct pem_error *error)
@@ -75,7 +75,7 @@ static int take_demand(struct pem_source *source, size_t i, const struct pem_sou
 		return index;
 	atomic_store_explicit(&demand->index, (uint32_t)index, memory_order_relaxed);
 	for (j = 0; j < i; j++) {
-		/* One cell and one control word per event. */
+		/* There is one cell and one control word per event. */
 		if (!source->common.demands[j].error &&
 		    source->common.demands[j].index == demand->index)
 			return -EBUSY;
@@ -104,8 +104,8 @@ static void set_filter(struct pem_source *source, unsigned index, const struct p
 }
 
 /*
- * The context in which switches are logged for the other events' sake: theirs, if all have the
- * same; else any.
+ * Set the context in which switches are logged for the other events. It is the context of these
+ * events if all have one in common, else any.
  */
 static void set_context_filter(struct pem_source *source)
 {
@@ -189,7 +189,7 @@ static int add_target(struct pem_source *source, pid_t pid)
 	if (!source->root)
 		return -ENOTSUP;
 	rc = pem_source__add_target(source, pid);
-	/* Where it runs just now, it was found not to be of the target. */
+	/* A CPU on which the process runs now has the answer that it is no target. */
 	for (cpu = 0; !rc && cpu < source->common.cpu_count; cpu++)
 		__atomic_store_n(&pem_source__ring(source, cpu)->context, PEM_KRING_CONTEXT_UNKNOWN,
 				 __ATOMIC_RELAXED);
@@ -207,9 +207,9 @@ static uint64_t misses_of(const struct pem_source *source, unsigned index)
 }
 
 /*
- * What the programs counted. Runs that the kernel refused, because the program was under way on
- * that CPU, are lost events, whether or not they would have been wanted. What was left in a damaged
- * ring is discarded.
+ * Count what the programs counted. A run that the kernel refused, because the program was already
+ * running on that CPU, counts as a lost event, even if it was possibly not wanted. Records left in
+ * a damaged ring are discarded.
  */
 static void count_event(const struct pem_source *source, unsigned index, bool logged,
 			struct pem_balance *balance)
@@ -338,8 +338,8 @@ out:
 }
 
 /*
- * What was asked for begins when all programs are attached, which takes some milliseconds: a
- * begin's end is seen, too.
+ * Demands take effect after all programs are attached, which takes some milliseconds. So if a begin
+ * is recorded, its end is, too.
  */
 static int start(struct pem_source *source, struct pem_error *error)
 {

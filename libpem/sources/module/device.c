@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * device.c - /dev/pem: can this user use it, which events has it, its ioctls (contract: module.h)
+ * device.c - /dev/pem: can this user use it, which events does it have, its ioctls (contract:
+ * module.h)
  */
 #include "module.h"
 
@@ -14,7 +15,7 @@
 #include <unistd.h>
 
 #define LISTED_MAX 65536u
-/* so long a listing is believed: a session asks for hundreds of events at once */
+/* How long a listing is used again. A session asks for hundreds of events at once. */
 #define LIST_NS 200000000u
 
 int pem_module__fail(struct pem_error *error, int code, const char *format, ...)
@@ -29,7 +30,7 @@ int pem_module__fail(struct pem_error *error, int code, const char *format, ...)
 	return code;
 }
 
-/* Why the device can't be opened, and what would mend it. */
+/* Write why the device can't be opened, and what the user can do. */
 static int say_why(int code, struct pem_error *error)
 {
 	if (code == -EACCES || code == -EPERM)
@@ -90,13 +91,13 @@ int pem_module__usable(struct pem_error *reason)
 
 /* --- events --- */
 
-/* What the device last said, for all sessions of the process. */
+/* The last listing of the device, for all sessions of the process. */
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
 	uint64_t until_ns;
-	int error; /* 0, or -errno why there is no list */
+	int error; /* 0, or the -errno why there is no list */
 	struct pem_error reason;
-	struct pem_kmod_listed *events; /* by id */
+	struct pem_kmod_listed *events; /* sorted by id */
 	uint32_t count;
 } list;
 
@@ -115,7 +116,7 @@ static int by_id(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* All that it has, of which it says how many there are. */
+/* Read all events of the device, which says how many it has. */
 static int read_events(int fd, uint32_t event_count, struct pem_error *error)
 {
 	struct pem_kmod_list request = {.size = sizeof(request)};

@@ -2,16 +2,17 @@
 /*
  * drain.c - from the CPUs' chunks to packets (contract: module.h)
  *
- * A full chunk is a packet already: it is copied, handed on and given back. Until the end records
- * do not wait for their chunk to be full: what is committed of one that is being written is handed
- * on as a packet of its own, and the rest of it later. That is for who only logs, too: each record
- * is walked once all the same, and of a CPU where little happens a recorder that is killed has lost
- * no more than of a busy one. Each lane is a stream, for within one clocks never go back.
+ * A full chunk is already a packet. It is copied, given to the sink and freed. Until the log ends,
+ * records do not wait until their chunk is full. The committed part of a chunk in use is delivered
+ * as a packet of its own, and the rest later. This also holds for sessions that only log. Each
+ * record is read only once in both cases. And a killed recorder loses no more records of an idle
+ * CPU than of a busy one. Each lane is a stream, because only within a lane do clocks never go
+ * back.
  *
- * What a chunk holds is copied first and walked in the copy, full or not: its header's count and
- * times are believed of no chunk. What no module would write is not handed on, nor what is behind
- * it, and its CPU is said to be broken; the records that it held are missing in the balance then,
- * which is an error as it should be.
+ * A chunk's content, full or not, is copied first and then read from the copy. Counts and times in
+ * its header are never trusted. Data that no module writes is not delivered, nor anything after it,
+ * and the CPU is reported as broken. Its records are then missing in the balance, which is an
+ * error, as it should be.
  */
 #include "module.h"
 
@@ -23,14 +24,14 @@
 #define TAKEN_MAX 32
 #define MAP_AGAIN_NS 100000000u
 
-/* A lane's chunk on its way to the sink. */
+/* A part of a lane's chunk that is delivered as a packet. */
 struct piece {
 	struct pem_module_cpu *cpu;
 	struct pem_module_lane *lane;
 	uint32_t cpu_number, lane_number;
-	const struct pem_packet *shared; /* mapped */
-	struct pem_packet header; /* a copy of it, content_size checked */
-	uint32_t from, content; /* bytes of the chunk: read before, and there now */
+	const struct pem_packet *shared; /* the chunk, mapped */
+	struct pem_packet header; /* a copy of its header, content_size checked */
+	uint32_t from, content; /* bytes of the chunk: those read before, and those committed now */
 };
 
 static int complain(struct pem_source *source, const struct piece *piece, const char *what)
@@ -64,9 +65,9 @@ static int write_packet(struct pem_source *source, const struct pem_source_sink 
 }
 
 /*
- * Records of this lane were lost before clock. A reader doubts what it knew at the beginning of the
- * packet that says so and of the one behind it: let the first be an empty one, for behind a loss a
- * chunk begins with who runs.
+ * Report that records of this lane were lost before clock. A reader distrusts its state at the
+ * beginning of the packet that reports a loss, and of the next packet. So the report is an empty
+ * packet: the chunk after a loss begins with the thread that runs.
  */
 static int state_loss(struct pem_source *source, const struct pem_source_sink *sink,
 		      const struct piece *piece, uint64_t discarded, uint64_t clock)
@@ -120,10 +121,10 @@ static const struct pem_event *event_of(const struct pem_source *source, uint32_
 }
 
 /*
- * Walk the copy's records, which end at *content, and make its header true. What another source of
- * the session reports, too, is left out of it. Clocks go on from *clock, which becomes that of the
- * last record, left out or not: what follows counts from there. 0, or -EINVAL: what is before that
- * is kept.
+ * Read the copy's records, which end at *content, and write correct values to its header. Events
+ * that another source of the session reports, too, are removed. Clocks continue from *clock. It
+ * becomes the clock of the last record, removed or not, because later records count from it.
+ * Returns 0; or -EINVAL, and the records before the error are kept.
  */
 static int walk(const struct pem_source *source, struct pem_packet *packet, uint32_t *content,
 		uint64_t *clock)
@@ -165,7 +166,7 @@ static int walk(const struct pem_source *source, struct pem_packet *packet, uint
 	return rc;
 }
 
-/* Hand on what is new of a piece, and remember how far that was. */
+/* Give the new part of a piece to the sink, and remember its end. */
 static int hand_on(struct pem_source *source, const struct pem_source_sink *sink,
 		   const struct piece *piece)
 {
@@ -196,8 +197,8 @@ static int hand_on(struct pem_source *source, const struct pem_source_sink *sink
 }
 
 /*
- * What is to be read of a chunk in a state that its word has. 1; 0: nothing; -EINVAL: no chunk of
- * ours.
+ * Find what to read of a chunk whose state word is word. Returns 1; 0: nothing to read; -EINVAL:
+ * this is not a valid chunk.
  */
 static int find_piece(struct pem_source *source, uint32_t cpu, uint32_t chunk, uint32_t word,
 		      struct piece *piece)
@@ -224,7 +225,7 @@ static int find_piece(struct pem_source *source, uint32_t cpu, uint32_t chunk, u
 	return piece->content > piece->from;
 }
 
-/* One that was taken: it is full. */
+/* Read a chunk that was taken. It is full. */
 static int read_taken(struct pem_source *source, uint32_t cpu, uint32_t chunk,
 		      const struct pem_source_sink *sink)
 {
@@ -253,8 +254,8 @@ static int read_taken(struct pem_source *source, uint32_t cpu, uint32_t chunk,
 }
 
 /*
- * Chunks that are being written: what is committed. Only a lane's next one, as it may have filled
- * one since chunks were taken.
+ * Read the committed part of the chunks in use. Only the next chunk of a lane is read, because a
+ * lane may have filled a chunk since chunks were taken.
  */
 static int read_owned(struct pem_source *source, uint32_t cpu, const struct pem_source_sink *sink)
 {
@@ -266,7 +267,7 @@ static int read_owned(struct pem_source *source, uint32_t cpu, const struct pem_
 	for (i = 0; i < ring->chunk_count && !source->cpus[cpu].broken; i++) {
 		/* rf */
 		word = __atomic_load_n(&ring->chunk_state[i], __ATOMIC_ACQUIRE);
-		/* Lane 0: it is just being claimed. */
+		/* Lane 0: a producer is just claiming the chunk. */
 		if (PEM_CHUNK_STATE(word) != PEM_CHUNK_OWNED || !PEM_CHUNK_LANE(word))
 			continue;
 		if (find_piece(source, cpu, i, word, &piece) <= 0 ||
@@ -278,7 +279,10 @@ static int read_owned(struct pem_source *source, uint32_t cpu, const struct pem_
 	return rc;
 }
 
-/* All that is full, as much as the pool holds: a busy CPU can't keep us. */
+/*
+ * Read all full chunks, but no more than the pool holds, so that a busy CPU can't keep this loop
+ * running.
+ */
 static int read_full(struct pem_source *source, uint32_t cpu, const struct pem_source_sink *sink)
 {
 	uint32_t chunks[TAKEN_MAX], left = source->cpus[cpu].ring.chunk_count;
@@ -295,7 +299,7 @@ static int read_full(struct pem_source *source, uint32_t cpu, const struct pem_s
 	return rc;
 }
 
-/* What a lane lost after its last chunk. */
+/* Report what a lane lost after its last chunk. */
 static int state_last_losses(struct pem_source *source, uint32_t cpu,
 			     const struct pem_source_sink *sink)
 {

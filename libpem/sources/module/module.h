@@ -3,13 +3,13 @@
  * module.h - the module source inside: what its files share
  *
  *	source.c   the plugin: demands, start and stop
- *	device.c   /dev/pem: can it be used, which events has it, its ioctls
- *	sampling.c what the module samples itself, and the thread in which it does
- *	pools.c    each CPU's pool: mapped, and statistics and counts read out of it
+ *	device.c   /dev/pem: can it be used, which events does it have, its ioctls
+ *	sampling.c what the module samples itself, and the thread that runs the samplers
+ *	pools.c    each CPU's pool: maps it, and reads statistics and counts from it
  *	drain.c    chunks -> packets
  *
- * What is mapped only the kernel writes. It is checked like any shared memory all the same: loaded
- * once, held against its bounds, then used.
+ * Only the kernel writes the mapped memory. It is still checked like any shared memory: each value
+ * is loaded once, compared with its bounds, and then used.
  */
 #ifndef PEM_SOURCES_MODULE_H
 #define PEM_SOURCES_MODULE_H
@@ -24,21 +24,23 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* What draining remembers of one lane of a CPU. */
+/* The state of draining one lane of a CPU. */
 struct pem_module_lane {
-	uint64_t next_seq; /* of the chunk that is read next, or of the one in hand */
-	uint64_t clock; /* of the last record read, handed on or not */
-	uint64_t stated; /* records that the stream says were discarded */
-	uint32_t chunk; /* in hand */
-	uint32_t offset; /* read so far of it; 0: none is in hand */
+	/* Sequence number of the current chunk, or of the next one if there is none. */
+	uint64_t next_seq;
+	uint64_t clock; /* of the last record read, delivered or not */
+	uint64_t stated; /* discarded records that the stream has reported */
+	uint32_t chunk; /* the current chunk */
+	uint32_t offset; /* bytes of it that were read; 0: there is no current chunk */
 };
 
 struct pem_module_cpu {
 	void *mapping; /* NULL: no pool yet */
 	size_t bytes;
-	struct pem_ring ring; /* to be read, never written */
+	struct pem_ring ring; /* The consumer reads it and never writes it. */
 	struct pem_module_lane lanes[PEM_KMOD_LANES];
-	bool broken; /* it holds what no module wrote: said once */
+	/* It holds data that no module writes. This is logged once. */
+	bool broken;
 };
 
 struct pem_source {
@@ -46,14 +48,14 @@ struct pem_source {
 	int fd;
 	struct pem_module_cpu *cpus;
 	uint32_t chunk_bytes;
-	uint64_t next_map_ns; /* when pools of CPUs that came online are looked for again */
-	uint8_t *packet; /* chunk_bytes: a private copy of one */
-	/* demands' and sets_thread; open addressing, half empty at least */
+	uint64_t next_map_ns; /* when to look again for pools of CPUs that came online */
+	uint8_t *packet; /* a private copy of one chunk, chunk_bytes long */
+	/* The demands' events and sets_thread, by id. Open addressing, at most half full. */
 	const struct pem_event **by_id;
 	uint32_t by_id_mask;
 	const struct pem_event *sets_thread; /* may be NULL */
 	bool has_tree;
-	bool reads_counters; /* at tracepoints that are logged */
+	bool reads_counters; /* at logged tracepoints */
 	bool samples_pages; /* of targets */
 	bool needs_worker; /* the module samples pages or free memory in a thread of this process */
 	struct pem_module_worker *worker; /* NULL: none */
@@ -61,25 +63,26 @@ struct pem_source {
 	uint64_t pages_region_bytes;
 	bool started;
 	atomic_bool stopped;
-	pthread_mutex_t lock; /* of what the module is told */
+	/* Protects what the module is told. */
+	pthread_mutex_t lock;
 };
 
-/* Write an error's sentence; error may be NULL. Returns code. */
+/* Write a sentence to error, which may be NULL. Returns code. */
 int pem_module__fail(struct pem_error *error, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* --- device.c --- */
 
 /*
- * A descriptor of the device, of this header's version; -errno with a sentence: -ENOENT, it is not
- * there at all.
+ * Open the device, for this header's version. Returns a descriptor; -ENOENT if there is no device;
+ * or another -errno. Errors have a sentence.
  */
 int pem_module__open(struct pem_kmod_info *info, struct pem_error *error);
-/* Can this user use it? 1; 0 with reason. */
+/* Can this user use the module? Returns 1, or 0 with reason. */
 int pem_module__usable(struct pem_error *reason);
 /*
- * Does the module that is loaded have an event in this kernel? 1; else with reason: 0; -ENOENT, no,
- * or there is no module.
+ * Does the loaded module have an event in this kernel? Returns 1. Returns 0 with reason, or -ENOENT
+ * with reason if the module lacks the event or is not loaded.
  */
 int pem_module__has(uint32_t event_id, struct pem_error *reason);
 int pem_module__take(const struct pem_source *source, uint32_t cpu, uint32_t *chunks,
@@ -88,55 +91,65 @@ int pem_module__free(const struct pem_source *source, uint32_t cpu, uint32_t chu
 
 /* --- sampling.c --- */
 
-/* Does the event come of a sampler of the module: "counters", "accessed" or "supply"? */
+/* Does the event come from this sampler of the module: "counters", "accessed" or "supply"? */
 bool pem_module__is_sampled_by(const struct pem_event *event, const char *what);
-/* Before events are told. 0, or -errno, said. */
+/*
+ * Open the counters. Call it before the module is told of events. Returns 0 or -errno, after
+ * logging a sentence.
+ */
 int pem_module__open_counters(struct pem_source *source, const char *names);
 /*
- * Switches that are logged though nobody asked for them; after all events are told. 0, or -errno.
+ * Read counters at context switches that are logged although no handle demands them. Call it after
+ * the module was told of all events. Returns 0 or -errno.
  */
 int pem_module__count_at_switches(const struct pem_source *source);
-/* 0, or -errno, said. */
+/* Sample a process's pages, or free memory. Both return 0 or -errno, after logging a sentence. */
 int pem_module__sample_process(const struct pem_source *source, uint32_t pid);
 int pem_module__watch_supply(const struct pem_source *source);
-/* The thread in which the module samples, from START on. 0, or -errno: there is none. */
+/*
+ * Start the thread in which the module samples. It works from START on. Returns 0, or -errno if
+ * there is no thread.
+ */
 int pem_module__start_worker(struct pem_source *source);
 /*
- * After STOP. It waits for the thread, but not long for one that a sampled process holds up: that
- * one is left.
+ * End that thread. Call it after STOP. It waits for the thread, but only for a short time if a
+ * sampled process blocks it. Such a thread is abandoned.
  */
 void pem_module__end_worker(struct pem_source *source);
 
 /* --- pools.c --- */
 
 /*
- * Map the pools of CPUs that have got one. How many there are now; -errno of the first that can't
- * be mapped, if there is none.
+ * Map the pools of CPUs that got one since the last call. Returns how many CPUs have a mapped pool
+ * now. If none has, it returns the -errno of the first failure.
  */
 int pem_module__map_pools(struct pem_source *source);
 void pem_module__unmap_pools(struct pem_source *source);
 /*
- * Believe a mapping of a pool of one CPU, of chunks of so many bytes at most: 0, or -EINVAL.
- * Unmapping is left to the caller.
+ * Check the mapping of one CPU's pool and use it. Its chunks may have at most chunk_bytes. Returns
+ * 0 or -EINVAL. The caller unmaps it.
  */
 int pem_module__use_pool(struct pem_module_cpu *cpu, void *mapping, size_t bytes,
 			 uint32_t chunk_bytes);
-/* An event's index in cells, or PEM_NO_INDEX. */
+/* Find an event's index in cells, or PEM_NO_INDEX. */
 uint32_t pem_module__index_of(const struct pem_source *source, uint32_t event_id);
 uint32_t pem_module__index(struct pem_source *source, struct pem_source_demand *demand);
-/* An event's cell in one lane; NULL: there is none. */
+/* Find an event's cell in one lane. NULL: there is none. */
 const struct pem_cell *pem_module__cell(const struct pem_module_cpu *cpu, uint32_t lane,
 					uint32_t index);
-/* Add all lanes of all CPUs. */
+/* Add the counts of all lanes of all CPUs. */
 void pem_module__count(const struct pem_source *source, uint32_t index,
 		       struct pem_balance *balance);
 
 /* --- drain.c --- */
 
-/* Note which events there may be: before the first drain. 0, or -ENOMEM. */
+/* Build the table of events by id. Call it before the first drain. Returns 0 or -ENOMEM. */
 int pem_module__index_events(struct pem_source *source);
 
-/* Hand on what CPUs' chunks hold. final: the module has stopped. 0, or the sink's first -errno. */
+/*
+ * Give the records in the CPUs' chunks to the sink. final: the module has stopped. Returns 0, or
+ * the first -errno of the sink.
+ */
 int pem_module__drain(struct pem_source *source, const struct pem_source_sink *sink, bool final);
 
 #endif

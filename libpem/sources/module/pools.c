@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * pools.c - each CPU's pool: mapped, and statistics and counts read out of it (contract: module.h)
+ * pools.c - each CPU's pool: maps it, and reads statistics and counts from it (contract: module.h)
  */
 #include "module.h"
 
@@ -26,7 +26,7 @@ int pem_module__use_pool(struct pem_module_cpu *cpu, void *mapping, size_t bytes
 	return 0;
 }
 
-/* Its header says how long it is. */
+/* Read the pool's length from its header. */
 static int pool_bytes(const struct pem_source *source, off_t at, size_t *bytes)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -120,7 +120,7 @@ uint32_t pem_module__index_of(const struct pem_source *source, uint32_t event_id
 			if (id == event_id)
 				return k;
 		}
-		break; /* it is the same in all of them */
+		break; /* the index is equal in all pools */
 	}
 	return PEM_NO_INDEX;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * sampling.c - what the module samples itself: counters at events, a process's pages, free memory;
- * the thread for that
+ * and the thread for it
  *
- * Not here: what is wanted of these events, which is told as of all others (source.c).
+ * Not here: demands of these events. They are told to the module like all others (source.c).
  */
 #include "module.h"
 
@@ -32,7 +32,10 @@ bool pem_module__is_sampled_by(const struct pem_event *event, const char *what)
 /* --- counters --- */
 
 #ifdef PEM_HAVE_PFM
-/* The names of one counter, as the module takes it. 0; -ENOENT: no such counter here. */
+/*
+ * Encode the name of one counter, or its alternatives, for the module. Returns 0, or -ENOENT if
+ * this machine has no such counter.
+ */
 static int encode(const char *names, struct pem_kmod_counter *counter)
 {
 	struct perf_event_attr attr;
@@ -59,8 +62,8 @@ static int encode(const char *names, struct pem_kmod_counter *counter)
 #endif
 
 /*
- * Why the kernel has not a counter that libpfm4 knows, or libpfm4 none: a sentence without its
- * subject.
+ * Explain why libpfm4 does not know a counter, or the kernel lacks one that libpfm4 knows. The
+ * sentence has no subject.
  */
 static void explain(const char *names, int error, struct pem_error *reason)
 {
@@ -86,8 +89,9 @@ static const char *why(int error)
 }
 
 /*
- * The names are those of one counter, parted by '|'. It says --counters, so that who opens the
- * source takes it for why their event, which is named so, is not there.
+ * Log why a counter was refused. names holds the alternatives of one counter, separated by '|'. The
+ * message begins with --counters, the option that it is about, because an event may have the name
+ * of the counter.
  */
 static void say_refused(const struct pem_source *source, char *names, int error)
 {
@@ -95,13 +99,13 @@ static void say_refused(const struct pem_source *source, char *names, int error)
 
 	if (error == -ENOENT || error == -ENODEV)
 		explain(names, error, &reason);
-	names[strcspn(names, "|")] = '\0'; /* the first of alternatives will do */
+	names[strcspn(names, "|")] = '\0'; /* the first alternative is enough for the message */
 	pem_source__log(source, PEM_LOG_WARNING,
 			"--counters: %s can't be read at events of the kernel: %s", names,
 			*reason.text ? reason.text : why(error));
 }
 
-/* A copy of the nth name, cut off where it is too long. False: there is none. */
+/* Copy the nth name, truncated to bytes. False: there is no nth name. */
 static bool nth_name(const char *names, uint32_t n, char *name, size_t bytes)
 {
 	size_t length;
@@ -149,7 +153,7 @@ int pem_module__count_at_switches(const struct pem_source *source)
 	struct pem_kmod_event request = {
 		.size = sizeof(request), .cpu = PEM_NO_CPU, .flags = PEM_KMOD_READ_COUNTERS};
 
-	/* its own demand says so */
+	/* the demand of the event tells the module already */
 	if (!source->sets_thread || source->common.demands_thread_event)
 		return 0;
 	request.event_id = source->sets_thread->id;
@@ -188,8 +192,8 @@ int pem_module__watch_supply(const struct pem_source *source)
 /* --- the thread --- */
 
 /*
- * It may outlive the source, so it has a descriptor of its own and nothing of the source's. Whoever
- * comes last frees it.
+ * The thread may live longer than the source. So it has its own descriptor and uses nothing of the
+ * source. The thread or the source, whichever ends last, frees it.
  */
 struct pem_module_worker {
 	pthread_t thread;
@@ -216,7 +220,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* Signals are for the program's own threads. */
+/* All signals are blocked in this thread, so that the program's own threads handle them. */
 static int create_thread(struct pem_module_worker *worker)
 {
 	sigset_t all, before;
@@ -253,8 +257,8 @@ int pem_module__start_worker(struct pem_source *source)
 }
 
 /*
- * STOP has told the thread to end. A process can keep whoever reads its memory waiting: no
- * recording hangs for that.
+ * STOP has told the thread to end. A sampled process can block the thread as long as it likes. The
+ * recording must not wait for that.
  */
 void pem_module__end_worker(struct pem_source *source)
 {

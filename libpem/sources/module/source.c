@@ -3,8 +3,8 @@
  * source.c - the module source's plugin interface: demands, start and stop, statistics (contract:
  * source.h)
  *
- * What is wanted is told to the module by ioctl, and only when it changes; statistics are read
- * where it keeps them, without a system call. read_statistic and set_action are safe in any thread.
+ * A demand is told to the module by ioctl, only when it changes. Statistics are read from mapped
+ * memory without a system call. read_statistic and set_action are safe in any thread.
  */
 #include "module.h"
 
@@ -15,9 +15,10 @@
 
 #define POOL_BYTES_DEFAULT (4u << 20)
 #define POOL_BYTES_MAX (256u << 20)
-#define POOLS_BYTES_DEFAULT_MAX (256u << 20) /* of all CPUs together, unless asked for more */
+/* Of all CPUs together, unless the session asks for more. */
+#define POOLS_BYTES_DEFAULT_MAX (256u << 20)
 #define CHUNKS_WANTED 64u
-/* of what is chosen here: more would only wait longer to be full */
+/* Maximum if the size is chosen here. A larger chunk would only take longer to fill. */
 #define CHUNK_BYTES_MAX (64u << 10)
 
 static bool is_ours(const struct pem_event *event)
@@ -27,8 +28,8 @@ static bool is_ours(const struct pem_event *event)
 }
 
 /*
- * Of a tracepoint somebody else may deliver what the module does not; of what it samples itself
- * nobody.
+ * Can the module deliver this event? If it lacks a tracepoint event, another source may deliver it.
+ * No other source delivers the events of its samplers.
  */
 static int can_deliver(const struct pem_event *event, struct pem_error *reason)
 {
@@ -49,7 +50,7 @@ static int can_deliver(const struct pem_event *event, struct pem_error *reason)
 				why.text);
 }
 
-/* --- telling it what is wanted --- */
+/* --- telling the module the demands --- */
 
 static uint64_t told_action(uint64_t action)
 {
@@ -59,7 +60,8 @@ static uint64_t told_action(uint64_t action)
 }
 
 /*
- * The source's own thread raises it: a context's process is the one sampled, not the one that runs.
+ * Does the module raise the event in the source's own thread? The process of a context is then the
+ * sampled one, not the one that runs.
  */
 static bool is_periodic(const struct pem_event *event)
 {
@@ -67,7 +69,7 @@ static bool is_periodic(const struct pem_event *event)
 	       pem_module__is_sampled_by(event, "supply");
 }
 
-/* With an event's tests the first time, then its action alone. */
+/* Tell the module a demand: the first time with its predicate, later only its action. */
 static int tell(struct pem_source *source, struct pem_source_demand *demand,
 		const struct pem_source_event *first)
 {
@@ -164,7 +166,7 @@ static int take_demand(struct pem_source *source, size_t i, const struct pem_sou
 	if (!is_ours(event->event))
 		return -ENOENT;
 	for (j = 0; j < i; j++) {
-		/* one cell and one rule per event */
+		/* there is one cell and one rule per event */
 		if (source->common.demands[j].event == demand->event)
 			return -EBUSY;
 	}
@@ -175,7 +177,7 @@ static int take_demand(struct pem_source *source, size_t i, const struct pem_sou
 	return tell(source, demand, event);
 }
 
-/* What has to be there before the first event is told. */
+/* Set up the samplers that must exist before the module is told of the first event. */
 static void prepare_sampling(struct pem_source *source, const struct pem_source_config *config)
 {
 	size_t i;
@@ -192,8 +194,8 @@ static void prepare_sampling(struct pem_source *source, const struct pem_source_
 }
 
 /*
- * Start the sampler that a demand needs. The module knows the demand. Processes of the target
- * follow with it.
+ * Start the sampler that a demand needs. The module has been told the demand. If the session
+ * follows a tree, its processes are added to the sampler separately.
  */
 static int start_sampling(struct pem_source *source, const struct pem_source_demand *demand)
 {
@@ -256,8 +258,8 @@ static uint32_t pool_bytes_for(uint32_t wanted, uint32_t cpu_count)
 }
 
 /*
- * The pools of all CPUs, smaller ones where the machine, or the user's limit, has no room for what
- * was asked for.
+ * Set up the pools of all CPUs. They are smaller than asked for if the machine's memory or the
+ * user's limit is too small.
  */
 static int set_up(struct pem_source *source, const struct pem_source_config *config,
 		  struct pem_error *error)

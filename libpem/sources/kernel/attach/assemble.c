@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * assemble.c - a probe's program: the template of kmod/bpf with its gaps filled (contract:
- * assemble.h, pem/kprobe.h)
+ * assemble.c - a probe's program: fills the gaps in the template of kmod/bpf (contract: assemble.h,
+ * pem/kprobe.h)
  *
- * Registers: a block finds what it may use in registers of the template's choice, which it must
- * leave alone, and has r0 to r5 for itself. A number of the process's memory is read straight to
- * where it belongs; all others pass through r1.
+ * Registers: the template chooses the registers that hold a gap's inputs. The code in the gap must
+ * not change them. It may use r0 to r5. A number in the process's memory is read directly to its
+ * destination. All other numbers pass through r1.
  */
 #include "assemble.h"
 
@@ -18,12 +18,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A gap under way. */
+/* The code of one gap while it is made. */
 struct block {
 	struct bpf_insn *insns;
 	unsigned count, room;
-	bool full; /* more was put than there is room for */
-	uint8_t out, a, b, c; /* registers */
+	bool full; /* more instructions were added than fit */
+	uint8_t out, a, b, c; /* numbers of registers */
 };
 
 static void put(struct block *block, uint8_t code, uint8_t to, uint8_t from, int16_t offset,
@@ -89,7 +89,7 @@ static void point(struct block *block, uint8_t to, uint8_t base, unsigned offset
 	by_number(block, BPF_ADD, to, (int32_t)offset);
 }
 
-/* Cut r1 to the value's own bytes, and extend it again by its sign. */
+/* Cut r1 to the value's own bytes, and sign-extend it if the value is signed. */
 static void extend(struct block *block, const struct pem_probe_field *field,
 		   const struct pem_argument_location *location)
 {
@@ -133,7 +133,7 @@ static void put_address(struct block *block, const struct pem_argument_location 
 	}
 }
 
-/* Bytes at r3 into zeroed memory; what can't be read stays zero. */
+/* Read bytes at r3 into zeroed memory. If they can't be read, they stay zero. */
 static void read_into(struct block *block, int32_t helper, uint8_t base, unsigned at,
 		      unsigned bytes)
 {
@@ -143,8 +143,8 @@ static void read_into(struct block *block, int32_t helper, uint8_t base, unsigne
 }
 
 /*
- * r1 = a number, extended; scratch: the ring's word that makes a pointer a number to the verifier
- * (kmod/bpf/pem.bpf.c).
+ * r1 = a number, extended. scratch is a word of the ring through which a pointer becomes a number
+ * to the verifier (kmod/bpf/pem.bpf.c).
  */
 static void put_number(struct block *block, const struct pem_assembly *assembly,
 		       const struct pem_probe_field *field, uint8_t zeroed, unsigned at,
@@ -161,7 +161,7 @@ static void put_number(struct block *block, const struct pem_assembly *assembly,
 			load(block, location->load_bytes, BPF_REG_1, block->a, location->offset);
 			break;
 		}
-		/* The context is read at multiples of the size only. */
+		/* The verifier allows reads of the context only at multiples of the size. */
 		point(block, BPF_REG_3, block->a, location->offset);
 		read_into(block, BPF_FUNC_probe_read_kernel, zeroed, at, location->load_bytes);
 		load(block, location->load_bytes, BPF_REG_1, zeroed, at);
@@ -205,7 +205,10 @@ static void put_fetch(struct block *block, const struct pem_assembly *assembly)
 
 /* --- testing --- */
 
-/* The field that ends at end in the record, among those that have a word; -1. */
+/*
+ * Find the field that ends at this offset of the record, among the fields that have a word. -1:
+ * there is none.
+ */
 static int tested_field(const struct pem_assembly *assembly, unsigned end)
 {
 	const struct pem_field *fields = assembly->event->fields;
@@ -219,7 +222,7 @@ static int tested_field(const struct pem_assembly *assembly, unsigned end)
 	return -1;
 }
 
-/* Where a test's answer leads: known when all tests are put. */
+/* A jump with the result of a test. Its target is known after all tests are written. */
 struct jump {
 	unsigned at;
 	uint8_t to;
@@ -233,7 +236,7 @@ static void put_jump(struct block *block, struct jump *jump, uint8_t code, uint8
 	put(block, code, a, b, 0, 0);
 }
 
-/* As pem_test_holds_integer() in pem/predicate.h. */
+/* The code does what pem_test_holds_integer() in pem/predicate.h does. */
 static int put_test(struct block *block, const struct pem_assembly *assembly,
 		    const struct pem_test *test, struct jump *jumps)
 {
@@ -292,7 +295,7 @@ static int put_tests(struct block *block, const struct pem_assembly *assembly)
 
 /* --- storing --- */
 
-/* r3 = where a dynamic part of the entry is, r4 = its word */
+/* r3 = the address of a dynamic part of the entry, r4 = its word */
 static void put_location(struct block *block, const struct pem_argument_location *location)
 {
 	load(block, 4, BPF_REG_4, block->a, location->offset);
@@ -312,7 +315,7 @@ static void put_string(struct block *block, const struct pem_assembly *assembly,
 	if (field->is_user_string) {
 		put_number(block, assembly, field, block->c, at, 0);
 		move(block, BPF_REG_3, BPF_REG_1);
-		/* What put_number may have left there is not the string's. */
+		/* put_number may have left bytes there that do not belong to the string. */
 		set(block, BPF_REG_1, 0);
 		store(block, 1, block->c, at, BPF_REG_1);
 		read_into(block, BPF_FUNC_probe_read_user_str, block->c, at, field->max_count);
@@ -325,7 +328,7 @@ static void put_string(struct block *block, const struct pem_assembly *assembly,
 	read_into(block, BPF_FUNC_probe_read_kernel_str, block->c, at, field->max_count);
 }
 
-/* Its length, then its elements; what is longer is cut. */
+/* Write a list's length and then its elements. A longer list is cut. */
 static void put_list(struct block *block, const struct pem_probe_field *field, unsigned length_at,
 		     unsigned at)
 {
@@ -403,7 +406,7 @@ static unsigned set_constants(struct bpf_insn *insns, size_t count, int32_t magi
 	for (i = 0; i < count; i++) {
 		if (!is_magic(&insns[i], magic))
 			continue;
-		/* A move of 32 bits is not extended by its sign. */
+		/* A 32-bit move does not sign-extend. */
 		insns[i].code = BPF_ALU | BPF_MOV | BPF_K;
 		insns[i].imm = (int32_t)value;
 		found++;
@@ -421,7 +424,10 @@ static bool is_distribution(const struct bpf_insn *insn)
 	return insn->code == (BPF_LD | BPF_IMM | BPF_DW);
 }
 
-/* Where an instruction's jump or call of a function of the program leads; false: it is no such. */
+/*
+ * Find the target of a jump, or of a call of a function of the program. False: the instruction is
+ * neither.
+ */
 static bool target_of(const struct bpf_insn *insn, size_t at, size_t *target)
 {
 	uint8_t class = BPF_CLASS(insn->code), operation = BPF_OP(insn->code);
@@ -437,8 +443,8 @@ static bool target_of(const struct bpf_insn *insn, size_t at, size_t *target)
 }
 
 /*
- * Take out jumps to the next instruction, which is what is left of the gaps. How many instructions
- * there are then; -EINVAL.
+ * Remove jumps to the next instruction, which fill the unused parts of gaps. Returns how many
+ * instructions remain, or -EINVAL.
  */
 static ssize_t squeeze(struct bpf_insn *insns, size_t count)
 {
@@ -482,7 +488,8 @@ out:
 typedef int (*put_block)(struct block *block, const struct pem_assembly *assembly);
 
 /*
- * Fill each gap with this magic. 0, -E2BIG, -EINVAL: there is none, or it is not as it should be.
+ * Fill each gap that has this magic number. Returns 0; -E2BIG; or -EINVAL if there is no such gap
+ * or it has the wrong form.
  */
 static int fill_gaps(struct bpf_insn *insns, size_t count, int32_t magic, unsigned room,
 		     put_block put_it, const struct pem_assembly *assembly)

@@ -15,18 +15,20 @@
 /* What one program is to do. */
 struct pem_assembly {
 	const struct pem_probe *probe;
-	/* of a static probe: where its arguments are; else NULL */
+	/* For a static probe: where its arguments are. Else NULL. */
 	const struct pem_probe_site *site;
-	const struct pem_event *event; /* laid out; its fields are the probe's */
+	/* Its offsets are computed. Its fields are the probe's. */
+	const struct pem_event *event;
 	const struct pem_test *tests; /* of its predicate; NULL: none */
 	uint32_t test_count;
-	uint32_t index; /* in cells, control words and filters */
+	/* The event's index in cells, control words and filters. */
+	uint32_t index;
 };
 
 /*
- * Complete a copy of the template's count instructions. Returns how many are left of them; -EINVAL:
- * that is no template; -E2BIG: a gap is too small; -EDOM: the predicate is of a field that can't be
- * tested; with error.
+ * Fill the gaps in a copy of the template, which has count instructions. Returns how many
+ * instructions are left. Errors: -EINVAL: insns is not the template; -E2BIG: a gap is too small;
+ * -EDOM: the predicate tests a field that can't be tested. error then has a sentence.
  */
 ssize_t pem_assemble(const struct pem_assembly *assembly, struct bpf_insn *insns, size_t count,
 		     struct pem_error *error);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * attach.c - a session's probes: their places in the rings, their programs loaded, attached and
- * detached
+ * attach.c - a session's probes: their indexes, their programs loaded, attached and detached
  *
- * The template's instructions are taken out of the object that is loaded with the session's maps in
- * them. Each probe has a copy, completed by assemble.c; a static probe has one for each set of
- * places of its arguments. All of them count in the same cell: of one probe's programs none runs
- * within another, for they are at different places of one code.
+ * The template's instructions are read from the loaded object, with the session's maps in them.
+ * assemble.c completes a copy for each probe. A static probe has one copy for each set of argument
+ * locations. All programs of a probe count in one cell. They never interrupt each other, because
+ * they are at different places of one code.
  */
 #define _GNU_SOURCE
 #include "assemble.h"
@@ -29,11 +28,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define ENOTSUPP 524 /* the kernel's own, which its tracing programs give */
+#define ENOTSUPP 524 /* an errno of the kernel only, which its tracing programs return */
 #define LOG_BYTES (1u << 20)
 #define LAST_WORDS_BYTES 400
 
-/* --- a probe's place in the session --- */
+/* --- a probe's index in the session --- */
 
 static int describe_row(struct pem_kernel_probe *probe, const struct pem_event *event)
 {
@@ -77,7 +76,7 @@ int pem_source__take_probe(struct pem_source *source, const struct pem_event *ev
 	struct pem_probe *found;
 	int known = pem_source__find(source, event->id), rc;
 
-	/* the caller sees that it is asked for twice */
+	/* the caller finds out that the probe is asked for twice */
 	if (known >= 0)
 		return known;
 	if (index >= PEM_KRING_EVENTS_MAX)
@@ -121,7 +120,7 @@ int pem_source__take_probe(struct pem_source *source, const struct pem_event *ev
 
 /* --- loading --- */
 
-/* Types of a kernel module; -1: none are loaded. The caller closes it. */
+/* Open the types of a kernel module. The caller closes the descriptor. -1: none are loaded. */
 static int module_types(const char *name)
 {
 	struct bpf_btf_info info;
@@ -189,7 +188,7 @@ static int load_program(const struct pem_probe *probe, const struct bpf_insn *in
 	return fd;
 }
 
-/* Why the kernel would not have it: the verifier's last lines. */
+/* Log why the kernel refused the program: the verifier's last lines. */
 static void say_refused(const struct pem_source *source, const struct pem_probe *probe,
 			const struct bpf_insn *insns, size_t count, int rc)
 {
@@ -205,7 +204,7 @@ static void say_refused(const struct pem_source *source, const struct pem_probe 
 	free(log);
 }
 
-/* The demand whose event a probe is. */
+/* The demand for a probe's event. */
 static struct pem_source_demand *demand_of(const struct pem_source *source, size_t i)
 {
 	return pem_source__demand_of(source, pem_kernel__event_count() + (unsigned)i);
@@ -249,7 +248,7 @@ static int add_program(struct pem_source *source, size_t i, const struct pem_pro
 	return rc < 0 ? (int)rc : 0;
 }
 
-/* The program of a probe for places like this one; NULL: none yet. */
+/* Find the program of a probe for a site with these argument locations. NULL: there is none yet. */
 static struct pem_probe_program *program_like(const struct pem_kernel_probe *probe,
 					      const struct pem_probe_site *site)
 {
@@ -280,10 +279,10 @@ static int load_probe(struct pem_source *source, size_t i, const struct bpf_insn
 	return rc;
 }
 
-/* The catalogue's programs have been loaded, and get their links after this. */
+/* The descriptors for probes. The catalogue's programs are loaded and get their links later. */
 static size_t descriptors_for_probes(const struct pem_source *source)
 {
-	/* a perf event, until it has its link */
+	/* a perf event needs one until it has its link */
 	size_t spare = pem_kernel__spare_descriptors(), links = 1;
 	unsigned i;
 
@@ -332,8 +331,8 @@ static bool ends_slowly(const struct pem_probe *probe)
 }
 
 /*
- * Is a place in a binary wanted in this process alone? Then no other that runs the same code has
- * the breakpoint. Of other processes than this one a demand outlives what it would hang on.
+ * Is a place in a binary wanted in this process alone? Other processes that run this code then have
+ * no breakpoint. For another process than this one a demand would live longer than the process.
  */
 static bool only_here(const struct pem_probe *probe, const struct pem_context *context)
 {
@@ -341,13 +340,13 @@ static bool only_here(const struct pem_probe *probe, const struct pem_context *c
 	       context->pid == (uint32_t)getpid();
 }
 
-/* Make a perf event of one place. Its descriptor, or -errno. */
+/* Make a perf event for one place. Returns its descriptor, or -errno. */
 static int open_event(const struct pem_probe *probe, const struct pem_probe_site *site,
 		      const struct pem_context *context)
 {
 	bool returns = probe->kind == PEM_PROBE_KRETPROBE || probe->kind == PEM_PROBE_URETPROBE;
 	struct perf_event_attr attr;
-	/* A thread stands for all that have its memory. */
+	/* A pid here means all threads with its memory. */
 	pid_t pid = only_here(probe, context) ? getpid() : -1;
 	int type = PERF_TYPE_TRACEPOINT;
 	long fd;
@@ -371,7 +370,7 @@ static int open_event(const struct pem_probe *probe, const struct pem_probe_site
 	return fd < 0 ? -errno : (int)fd;
 }
 
-/* Attach a program to a place. 0, or -errno. */
+/* Attach a program to a place. Returns 0 or -errno. */
 static int attach_to(const struct pem_probe *probe, struct pem_probe_program *program,
 		     const struct pem_probe_site *site, const struct pem_context *context)
 {
@@ -396,7 +395,7 @@ static int attach_to(const struct pem_probe *probe, struct pem_probe_program *pr
 		}
 	}
 	rc = link_fd < 0 ? -errno : 0;
-	/* the link has it */
+	/* the link holds it */
 	if (perf_fd >= 0)
 		close(perf_fd);
 	if (!rc)
@@ -404,7 +403,7 @@ static int attach_to(const struct pem_probe *probe, struct pem_probe_program *pr
 	return rc;
 }
 
-/* Attach a program to all places that are its, by one link. 0, or -errno. */
+/* Attach a program to all of its places by one link. Returns 0 or -errno. */
 static int attach_to_all(const struct pem_kernel_probe *probe, struct pem_probe_program *program,
 			 const struct pem_context *context)
 {
@@ -450,8 +449,8 @@ static int attach_probe(struct pem_kernel_probe *probe, const struct pem_context
 }
 
 /*
- * Detach what is detached at once. What ends slowly (leave_behind.c) is left: nobody wants anything
- * of it any more, which its program sees in its control word. Returns whether any was attached.
+ * Detach a program if that is fast. Others stay attached (leave_behind.c): their demand has ended,
+ * which the program sees in its control word. Returns whether any was attached.
  */
 static bool detach_program(const struct pem_probe *probe, struct pem_probe_program *program)
 {
@@ -515,7 +514,7 @@ void pem_source__attach_probes(struct pem_source *source)
 		for (k = 0; k < source->probes[i].program_count; k++)
 			close_links(&source->probes[i].programs[k]);
 		demand->error = rc;
-		if (rc != -EMFILE) /* who opened the source says that of all at once */
+		if (rc != -EMFILE) /* for EMFILE the caller logs one sentence for all probes */
 			say_not_attached(source, source->probes[i].probe, rc);
 	}
 	pem_source__say_uncounted(source);
@@ -534,7 +533,7 @@ bool pem_source__detach_probes(struct pem_source *source)
 	return any;
 }
 
-/* What links programs to all that is left. How many; *fds is the caller's. */
+/* List the links of programs still attached. Returns how many. The caller frees *fds. */
 static size_t list_links(const struct pem_source *source, int **fds)
 {
 	const struct pem_probe_program *program;

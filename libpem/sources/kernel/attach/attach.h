@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * attach.h - programs for what the probes room found: made of a template, loaded, attached,
+ * attach.h - programs for the probes that probes/ found: made of a template, loaded, attached,
  * detached
  *
  *	attach.c        programs loaded, attached, detached
- *	assemble.c      a probe's program: the template of kmod/bpf completed (pem/kprobe.h)
- *	misses.c        events that the kernel passed over
+ *	assemble.c      a probe's program: fills the template of kmod/bpf (pem/kprobe.h)
+ *	misses.c        events that the kernel did not run programs for
  *	multi.c         all locations of a program in a binary by one link
- *	descriptors.c   how many descriptors that takes
- *	leave_behind.c  many perf events ended without waiting
+ *	descriptors.c   how many descriptors probes take
+ *	leave_behind.c  closes many perf events and links without waiting
  */
 #ifndef PEM_SOURCES_KERNEL_ATTACH_H
 #define PEM_SOURCES_KERNEL_ATTACH_H
@@ -18,32 +18,32 @@
 
 /* --- attach.c: events outside of the table --- */
 
-/* Take an event's probe into the session. Its index, or -errno with error. */
+/* Add an event's probe to the session. Returns its index, or -errno with error. */
 int pem_source__take_probe(struct pem_source *source, const struct pem_event *event,
 			   struct pem_error *error);
-/*
- * Make and load the programs of all probes that are demanded, from the template in the loaded
- * object.
- */
+/* Make and load the programs of all demanded probes, from the template in the loaded object. */
 void pem_source__load_probes(struct pem_source *source);
 void pem_source__attach_probes(struct pem_source *source);
-/* Detach; misses are not final yet. Returns whether any was attached. */
+/* Detach all programs. Misses are not final yet. Returns whether any program was attached. */
 bool pem_source__detach_probes(struct pem_source *source);
 void pem_source__unload_probes(struct pem_source *source);
 void pem_source__free_probes(struct pem_source *source);
 
 /* --- misses.c --- */
 
-/* Say of which probes losses can't be counted, if there are any. */
+/* Log for which probes losses can't be counted, if there are any. */
 void pem_source__say_uncounted(const struct pem_source *source);
-/* Add up what the kernel did not run, before the links are closed. */
+/*
+ * Add up the events for which the kernel did not run the programs. Must be called before the links
+ * are closed.
+ */
 void pem_source__count_probe_misses(struct pem_source *source);
 
 /* --- multi.c --- */
 
 /*
- * Put a program, loaded for that, to places of a probe's binary, in this process alone or in all.
- * The link, or -errno.
+ * Link a program to places of a probe's binary, in this process alone or in all processes. The
+ * program must have been loaded for such a link. Returns the link, or -errno.
  */
 int pem_kernel__link_uprobes(const struct pem_probe *probe, int program,
 			     const struct pem_probe_site *const *sites, size_t count,
@@ -51,21 +51,22 @@ int pem_kernel__link_uprobes(const struct pem_probe *probe, int program,
 
 /* --- descriptors.c --- */
 
-/* What this process may still open, less what its recording needs for itself. */
+/* How many descriptors this process may still open, minus those that the recording itself needs. */
 size_t pem_kernel__spare_descriptors(void);
 /*
- * What a probe takes: its programs, and a link for each of its places, or for each program if
- * by_multi (multi.c).
+ * How many descriptors a probe takes: one for each program, plus one link for each place, or one
+ * link for each program if by_multi is set (multi.c).
  */
 size_t pem_probe__descriptors(const struct pem_probe *probe, bool by_multi);
 
 /* --- leave_behind.c --- */
 
 /*
- * Hand what links programs to probes to processes of their own, which end it by ending: whoever
- * closes it need not wait. leave_behind.c says why. They wait until what is returned is closed, -1:
- * nothing is, which is to be done when everything handed over has been: the last to close it is who
- * waits.
+ * Hand descriptors of links and perf events to helper processes. A helper closes them when it ends,
+ * so the caller does not wait for the kernel (leave_behind.c gives the reason). Returns a
+ * descriptor; the helpers wait until it is closed. Close it after everything was handed over,
+ * because the process that closes a perf event or link last does the waiting. Returns -1 if there
+ * is nothing to close: count is 0, or there was no pipe and the helpers do not wait.
  */
 int pem_leave_behind(int *fds, size_t count);
 

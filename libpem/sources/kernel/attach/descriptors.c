@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * descriptors.c - how many probes a process has descriptors for, and how many a probe takes
+ * descriptors.c - how many descriptors are left for probes, and how many a probe takes
  *
- * A probe takes two or more, and patterns name hundreds of probes. The recorder needs some for
- * itself, later: a pipe to its command, the streams of its trace, the pools of processes that come.
- * So probes leave it a share, and those that find none are left out before the recorder is.
+ * A probe takes two or more descriptors, and patterns can name hundreds of probes. The recorder
+ * needs some later: a pipe to its command, the streams of its trace, the pools of new processes. So
+ * probes leave it a share. If descriptors run short, probes are left out rather than the recorder.
  */
 #include "attach.h"
 
@@ -19,7 +19,7 @@ size_t pem_kernel__spare_descriptors(void)
 	struct rlimit its;
 	size_t limit = getrlimit(RLIMIT_NOFILE, &its) ? 0 : (size_t)its.rlim_cur;
 	size_t reserve = limit / 4 < RESERVE_MOST ? limit / 4 : RESERVE_MOST;
-	int fd = eventfd(0, EFD_CLOEXEC); /* the least that is free: few below it are */
+	int fd = eventfd(0, EFD_CLOEXEC); /* the lowest free descriptor: few below it are free */
 
 	if (fd < 0)
 		return 0;
@@ -27,7 +27,7 @@ size_t pem_kernel__spare_descriptors(void)
 	return limit > (size_t)fd + reserve ? limit - (size_t)fd - reserve : 0;
 }
 
-/* One, and of a static probe one for each set of places of its arguments. */
+/* One program; for a static probe one for each set of argument locations. */
 static size_t programs_of(const struct pem_probe *probe)
 {
 	size_t i, k, count = 0;

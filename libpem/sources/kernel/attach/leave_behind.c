@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * leave_behind.c - perf events, and links of many places, ended without waiting for it
+ * leave_behind.c - closes perf events, and links of many places, without waiting
  *
- * To take a program off a perf event, and to end that, the kernel waits until no CPU can be in it
- * any more: some tens of milliseconds each, and the ends one after the other, in whatever thread or
- * process: hundreds take a minute. Nothing depends on it, for a program of which nothing is wanted
- * ends at once. So processes that hold nothing else take them, and end: links of many places
- * (multi.c) end beside each other, perf events one by one whoever holds them.
+ * When a program is detached from a perf event and the event is closed, the kernel waits until no
+ * CPU can be in it any more. That takes some tens of milliseconds for each. The waits come one
+ * after the other, in whatever thread or process, so hundreds of events take a minute. Nothing
+ * depends on them, because a program without a demand returns at once. So the descriptors are
+ * handed to helper processes that hold nothing else and then end. Links of many places (multi.c)
+ * end in parallel. Perf events end one by one in any process.
  *
- * They are not forked as programs are, whose handlers, ours among them, would take them for one of
- * theirs; they run nothing but system calls, and no handler of a signal, for they have all blocked;
- * and they are grandchildren, so that nobody is told of their end. The child's copy of our memory
- * is theirs together: a copy for each would take a program of a gigabyte some twenty milliseconds
- * more each, and one that shared ours would keep it for as long as it takes them.
+ * The helpers are not made by fork(). Handlers of fork, also this library's, would treat them as
+ * processes of the program. A helper makes only system calls and runs no signal handler, because
+ * all signals are blocked. Helpers are grandchildren, so the program gets no notice of their end.
+ * All helpers share the child's copy of the program's memory. A copy for each would take some
+ * twenty milliseconds more each in a program of a gigabyte. If a helper shared the program's own
+ * memory, that memory would be kept as long as the helper lives.
  */
 #define _GNU_SOURCE
 #include "attach.h"
@@ -45,8 +47,8 @@ static int compare(const void *a, const void *b)
 }
 
 /*
- * Close all descriptors but these, of which the first may stay, too: pipes that others read to
- * their end, locks that say that we live.
+ * Close all descriptors except these (and descriptor 0 if from is 1). Others would keep a pipe open
+ * that another process reads to its end, or a lock that says that this process lives.
  */
 static void close_others(const int *fds, size_t count, unsigned from)
 {
@@ -61,8 +63,8 @@ static void close_others(const int *fds, size_t count, unsigned from)
 }
 
 /*
- * A process that holds these, and ends when nobody else does: when nothing can be written any more
- * to what it reads.
+ * The helper process. It holds these descriptors. It ends when its read returns: after the pipe's
+ * write end is closed everywhere.
  */
 static int hold(void *arg)
 {
@@ -78,10 +80,13 @@ static int hold(void *arg)
 	close_others(h->fds, h->count, from);
 	if (from)
 		syscall(SYS_read, 0, &byte, 1);
-	return 0; /* which ends the process, and runs nothing of the program's */
+	return 0; /* ends the helper and runs no code of the program */
 }
 
-/* The child: begin all that hold a share each. What is on its stack stays there for them. */
+/*
+ * Runs in the child: start the helpers, each with a share of the descriptors. Their data stays on
+ * this stack.
+ */
 static void begin_holders(const int *fds, size_t count, size_t share, int reads)
 {
 	struct holder holders[HOLDERS_MAX];

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * misses.c - events of probes that the kernel passed over, counted as far as it counts them
+ * misses.c - counts the events of probes that the kernel skipped, as far as the kernel counts them
  *
- * A place that is run within another, or within itself, on the same CPU: of programs by trampolines
- * (fentry, fexit) each program counts that. Programs on perf events (tracepoints, kprobes) share
- * one guard for each CPU; since Linux 6.7 each program counts what that kept away, and a link tells
- * what its kprobe missed before, or its kretprobe for want of room: of one function under way more
- * often than there are instances. Before, nobody counts either. Uprobes do not run within each
- * other.
+ * The kernel skips a program if its place is run inside another, or inside itself, on one CPU. With
+ * trampolines (fentry, fexit) each program counts these. Programs on perf events (tracepoints,
+ * kprobes) share one guard for each CPU. Since Linux 6.7 each program counts the runs that the
+ * guard prevented. A link also tells what its kprobe missed before the guard. For a kretprobe it
+ * tells the misses for lack of room, when a function runs more often at a time than there are
+ * instances. Before Linux 6.7 neither is counted. Uprobes do not run inside each other.
  */
 #include "attach.h"
 
@@ -19,7 +19,7 @@
 #define BY_KRETPROBE 4u
 
 /*
- * The head of struct bpf_link_info for a link of a perf event, as since Linux 6.7: installed
+ * The head of struct bpf_link_info for a link of a perf event, as it is since Linux 6.7. Installed
  * headers may be older.
  */
 struct link_info {

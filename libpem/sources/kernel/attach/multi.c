@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * multi.c - a probe's program put to all its locations by one link (contract: attach.h)
+ * multi.c - attaches a probe's program to all its locations by one link (contract: attach.h)
  *
- * Not here: the call, and whether the kernel has it (base/uprobe_multi.c).
+ * Not here: the system call, and whether the kernel has it (base/uprobe_multi.c).
  */
 #include "attach.h"
 

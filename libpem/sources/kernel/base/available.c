@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * available.c - what this kernel and this user can deliver, and what would mend it
+ * available.c - what this kernel and this user can deliver, and what would help if not
  *
- * Features are probed, never guessed from a version.
+ * Features are tried, never derived from a version.
  */
 #include "base.h"
 
@@ -54,7 +54,7 @@ int pem_kernel__can_load(struct pem_error *reason)
 	return 1;
 }
 
-/* The kernel's own types, read once: 5 MB, some 10 ms. */
+/* The kernel's own types. They are read once, which takes some 10 ms and 5 MB. */
 static pthread_mutex_t btf_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pem_kernel_btf *btf;
 
@@ -81,7 +81,7 @@ const struct pem_kernel_btf *pem_kernel__running(struct pem_error *reason)
 }
 
 /*
- * Why no alternative of an event will do: none of its tracepoints is there, or one that is has
+ * Write why no alternative of an event fits: none of its tracepoints exists, or an existing one has
  * other parameters.
  */
 static void say_why(const struct pem_kernel_btf *kernel, const struct pem_kernel_event *event,

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * base.c - what all rooms of the kernel source use of its state (contract: base.h)
- */
+/* base.c - functions on the kernel source's state that all its folders use (contract: base.h) */
 #include "base.h"
 
 #include <string.h>

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * base.h - the kernel source's state, and what its rooms ask about the kernel that they run on
+ * base.h - the kernel source's state, and what its folders ask about the running kernel
  *
- *	base.c     what all use of the state
+ *	base.c      functions on the state that all files use
  *	available.c  what this machine and user can deliver, and which alternative of an event
- *	feature.c  what this kernel allows and counts
+ *	feature.c   what this kernel allows and counts
  *	uprobe_multi.c  one link for many locations in a binary
- *	match.c    a kernel's tracepoints compared with what a spec says of their parameters
- *	prototype.c  parameters as a spec writes them
- *	progress.c  how far long work is
- *	table.c    events that programs exist for (generated from the specs)
- *	object.c   the BPF object's bytes
+ *	match.c     compares a kernel's tracepoints with the parameters in a spec
+ *	prototype.c  parses parameters as a spec writes them
+ *	progress.c  reports the progress of long work
+ *	table.c     events that have programs (generated from the specs)
+ *	object.c    the BPF object's bytes
  */
 #ifndef PEM_SOURCES_KERNEL_BASE_H
 #define PEM_SOURCES_KERNEL_BASE_H
@@ -30,7 +30,7 @@ struct bpf_program;
 struct pem_probe;
 struct pem_probe_site;
 
-/* The ways to attach a program to what no spec describes. */
+/* The ways to attach a program to a probe that no spec describes. */
 enum pem_probe_kind {
 	PEM_PROBE_TRACEPOINT,
 	PEM_PROBE_FENTRY,
@@ -46,45 +46,49 @@ enum pem_probe_kind {
 #define PEM_KERNEL_PACKET_BYTES (64u << 10)
 #define PEM_KERNEL_PROBES_BY_ID (2 * PEM_KRING_EVENTS_MAX)
 
-/* One of the ways to get an event: a tracepoint, and the program for it. */
+/* One alternative to get an event: a tracepoint, and the program for it. */
 struct pem_kernel_alternative {
 	const char *program;
 	const char *tracepoint; /* "system:event" */
-	const char *arguments; /* its parameters as C; NULL: whatever they are */
-	/* range of kernels that the spec says it is for, such as "6.8-"; NULL: none said */
+	const char *arguments; /* its parameters as C; NULL: any */
+	/* The range of kernels in the spec, such as "6.8-". NULL: the spec names none. */
 	const char *kernel;
 };
 #define PEM_KERNEL_ALTERNATIVES_MAX 8u
 
 /*
- * A string or list in the tail of a record: in the ring it has a fixed place, as long as it may
- * become.
+ * A string or list in the tail of a record. In the ring it has a fixed offset and its maximum
+ * length.
  */
 struct pem_kernel_tail {
-	uint16_t max_count; /* bytes of a string, elements of a list */
-	uint8_t element_bytes; /* of a list; 0: a string */
-	uint16_t length_at; /* of a list: its length in the record */
+	uint16_t max_count; /* bytes of a string, or elements of a list */
+	uint8_t element_bytes; /* of a list; 0: it is a string */
+	uint16_t length_at; /* for a list: offset of its length in the record */
 };
 
-/* A row of the generated table; its index is the event's in cells, control words and filters. */
+/*
+ * A row of the generated table. The index of the row is the index of its event in cells, control
+ * words and filters.
+ */
 struct pem_kernel_event {
-	uint32_t id; /* 0: a program that only keeps track of what runs where */
+	uint32_t id; /* 0: a program that only tracks which thread runs on each CPU */
 	const char *name;
 	const struct pem_kernel_alternative *alternatives; /* best first */
 	uint8_t alternative_count;
-	uint8_t context; /* its program is needed whenever a process tree is the target */
-	uint8_t sets_thread; /* logged whenever another event is */
+	/* The program is needed whenever a process tree is the target. */
+	uint8_t context;
+	uint8_t sets_thread; /* It is logged whenever another event is logged. */
 	uint16_t fixed_bytes;
 	uint16_t ring_bytes;
 	uint16_t tail_count;
 	const struct pem_kernel_tail *tail;
 };
 
-/* One of the static probes that an event of a spec may come from. */
+/* One of the static probes that can raise an event of a spec. */
 struct pem_kernel_static_source {
 	const char *probe; /* "provider:name" */
 	const char *binary;
-	/* of each field of the event: which one of the probe's it is; 255: not known */
+	/* For each field of the event the number of the probe's argument. 255: unknown. */
 	const uint8_t *arguments;
 };
 struct pem_kernel_static {
@@ -92,7 +96,7 @@ struct pem_kernel_static {
 	uint8_t source_count;
 	const struct pem_kernel_static_source *sources; /* best first */
 };
-/* What an event of a spec comes from, if that is static probes; NULL. */
+/* Find the static probes that raise an event. NULL: the event has no static probes as source. */
 const struct pem_kernel_static *pem_kernel__static(uint32_t id);
 
 unsigned pem_kernel__event_count(void);
@@ -101,47 +105,60 @@ const struct pem_kernel_event *pem_kernel__event(unsigned index);
 int pem_kernel__find(uint32_t id);
 /* Index of the event that sets a CPU's thread, or -1. */
 int pem_kernel__sets_thread(void);
-/* Whom a record of that event, as programs write it, says to run from here on. */
+/*
+ * Read from a record of the event that sets threads, as programs write it, which process and thread
+ * run next.
+ */
 void pem_kernel__thread_of(const uint8_t *record, uint32_t *pid, uint32_t *tid);
 
 extern const unsigned char pem_kernel_object[], pem_kernel_object_end[];
 
-/* One program of a probe, attached to as many places as it fits. */
+/*
+ * One program of a probe. It is attached to all places whose arguments lie where the program reads
+ * them.
+ */
 struct pem_probe_program {
 	int fd;
-	const struct pem_probe_site *like; /* its arguments' places; NULL: not a static probe's */
-	int *link_fds; /* -1: closed. A link holds its perf event, too. */
+	/* A place with these argument locations. NULL: the probe is not a static probe. */
+	const struct pem_probe_site *like;
+	/* -1: closed. A link holds its perf event open, too. */
+	int *link_fds;
 	size_t attached;
 };
 
 /*
- * A probe of the session's: a row that the table has not, and its programs, several if its places
- * differ.
+ * A probe of the session that is not in the table. It has several programs if arguments lie
+ * differently at its places.
  */
 struct pem_kernel_probe {
 	struct pem_probe *probe;
 	struct pem_kernel_event row;
 	struct pem_probe_program *programs;
 	size_t program_count;
-	uint64_t misses; /* final: runs that the kernel refused */
+	uint64_t misses; /* runs that the kernel refused; final after detaching */
 };
 
 struct pem_kernel_program {
 	struct bpf_program *program;
 	struct bpf_link *link;
-	uint64_t misses; /* final: runs that the kernel refused */
+	uint64_t misses; /* runs that the kernel refused; final after detaching */
 	uint32_t refused; /* a bit for each alternative that did not load */
-	uint8_t alternative; /* the one that program is of */
+	uint8_t alternative; /* the alternative that program is for */
 };
 
-/* What draining remembers of one CPU. */
+/* The state of draining one CPU's ring. */
 struct pem_kernel_cpu {
 	uint64_t last_ns; /* CLOCK_MONOTONIC of the last record */
 	uint64_t last_clock; /* the cycle counter of the last record, as handed on */
 	uint64_t read[PEM_KRING_EVENTS_MAX]; /* records found in the ring */
-	uint32_t pid, tid; /* whose the records to come are; of a source beside another */
+	/*
+	 * The process and thread of the records to come. Only a source that runs beside another one
+	 * uses them.
+	 */
+	uint32_t pid, tid;
 	bool clock_known;
-	bool broken; /* the ring is not read any more: what was produced and not read is lost */
+	/* The ring is not read any more. Records that were produced and not read are lost. */
+	bool broken;
 };
 
 struct pem_source {
@@ -157,20 +174,21 @@ struct pem_source {
 	uint32_t ring_mask;
 	struct pem_kernel_cpu *cpus;
 	struct pem_kernel_program programs[PEM_KRING_EVENTS_MAX];
-	struct pem_kernel_probe *probes; /* their indexes follow the table's */
+	/* Their indexes follow those of the table. */
+	struct pem_kernel_probe *probes;
 	size_t probe_count;
-	/* open addressing: place in probes + 1; 0: free */
+	/* A hash table with open addressing: index in probes + 1; 0: free. */
 	uint16_t probe_by_id[PEM_KERNEL_PROBES_BY_ID];
 	int context_index; /* the event that sets threads, or -1 */
 	bool started;
 	bool stopped;
 	pid_t root;
 	bool no_follow;
-	uint32_t buffer_bytes; /* asked for; 0: the default */
+	uint32_t buffer_bytes; /* bytes that the session asked for; 0: the default */
 	uint8_t *packet;
 };
 
-/* Indexes in use: the table's, and after them the session's probes'. */
+/* Number of indexes in use: first the table's, then those of the session's probes. */
 static inline unsigned pem_source__event_count(const struct pem_source *source)
 {
 	return pem_kernel__event_count() + (unsigned)source->probe_count;
@@ -204,69 +222,72 @@ static inline struct pem_kring *pem_source__ring(const struct pem_source *source
 	return (struct pem_kring *)(source->rings + cpu * source->ring_stride);
 }
 
-/* Work on many things, of which somebody waiting is told how far it is. */
+/* The progress of long work. It is reported to a user who waits. */
 struct pem_progress {
-	uint64_t start_ns, said_ns; /* 0: nothing was said yet */
+	uint64_t start_ns, said_ns; /* 0: nothing was reported yet */
 };
 void pem_progress__start(struct pem_progress *progress);
 void pem_progress__update(struct pem_progress *progress, const struct pem_source *source,
 			  size_t done, size_t total);
 void pem_progress__end(const struct pem_progress *progress, const struct pem_source *source);
 
-/* Can this user load BPF programs here at all? 1, or 0 with reason. */
+/* Can this user load BPF programs here? Returns 1, or 0 with reason. */
 int pem_kernel__can_load(struct pem_error *reason);
 /*
- * May programs load arguments that are 'const void *'? Tried with the first call, which takes some
- * 20 ms.
+ * May programs load arguments that are 'const void *'? The first call tries it, which takes some 20
+ * ms.
  */
 bool pem_kernel__loads_void(void);
 /*
- * Do helpers read no memory of the kernel's for programs, since it is locked down for
- * confidentiality? Tried with the first call.
+ * Are helpers forbidden to read the kernel's memory, since the kernel is locked down for
+ * confidentiality? The first call tries it.
  */
 bool pem_kernel__no_reading(void);
-/* The number of one of the kernel's kinds of perf events, "kprobe". -ENOENT: it has none such. */
+/*
+ * The number of a kind of perf events, such as "kprobe". Returns -ENOENT if the kernel has no such
+ * kind.
+ */
 int pem_kernel__perf_type(const char *name);
 /*
- * Does this kernel have what probes of a kind are attached by? 1, or 0 with reason. Asked behind
- * pem_kernel__can_load.
+ * Can this kernel attach probes of this kind? Returns 1, or 0 with reason. Call
+ * pem_kernel__can_load first.
  */
 int pem_kernel__can_attach(enum pem_probe_kind kind, struct pem_error *reason);
 /*
- * The attach type of programs that one link puts to many places of a binary: installed headers may
- * be older.
+ * The attach type of programs that one link attaches to many places of a binary. Installed headers
+ * may lack it.
  */
 #define PEM_UPROBE_MULTI 48u /* BPF_TRACE_UPROBE_MULTI */
-/* Has this kernel such links, and may this user make them? Tried with the first call. */
+/* Does this kernel have such links, and may this user make them? The first call tries it. */
 bool pem_kernel__has_uprobe_multi(void);
 /*
- * Put a program that was loaded for it to offsets in a binary by one such link, in this process
- * alone or in all. semaphores: where the counts of users are; NULL: there are none. returns: where
- * functions return. The link, or -errno.
+ * Link a program to offsets in a binary by one such link, in this process alone or in all
+ * processes. The program must have been loaded for that. semaphores: file offsets of the counts of
+ * users, or NULL. returns: attach where functions return. Returns the link, or -errno.
  */
 int pem_kernel__create_uprobe_link(int program, const char *path, const uint64_t *offsets,
 				   const uint64_t *semaphores, size_t count, bool returns,
 				   bool only_here);
 /*
- * Does it count the events that it passes over, of programs on perf events and of kprobes? Linux
+ * Does the kernel count the events that it skips for programs on perf events and kprobes? Linux
  * does since 6.7.
  */
 bool pem_kernel__counts_misses(void);
 /*
- * The alternative of an event that the running kernel has, by its types: the first whose parameters
- * are the same, else the first whose parameters fit. refused: a bit for each that is out of the
- * question. -ENOENT with reason.
+ * Choose the alternative of an event that fits the running kernel's types: the first with the same
+ * parameters, else the first whose parameters fit. refused has a bit for each alternative that must
+ * not be chosen. Returns its index, or -ENOENT with reason.
  */
 int pem_kernel__choose(unsigned index, uint32_t refused, struct pem_error *reason);
-/* The same, in any kernel. */
+/* As pem_kernel__choose(), for any kernel. */
 int pem_kernel__choose_in(const struct pem_kernel_btf *kernel, const struct pem_kernel_event *event,
 			  uint32_t refused, struct pem_error *reason);
 
-/* The demand for an index that has not failed; NULL. */
+/* Find the demand for an index. NULL: there is none, or it has failed. */
 struct pem_source_demand *pem_source__demand_of(const struct pem_source *source, unsigned index);
-/* Keep the last lines of what the verifier says. */
+/* Keep the last lines of the verifier's text. */
 void pem_kernel__keep_last(char *last, size_t bytes, const char *text, const char *end);
-/* The running kernel's types, read once. NULL with reason. */
+/* The running kernel's types. They are read once. NULL with reason on failure. */
 const struct pem_kernel_btf *pem_kernel__running(struct pem_error *reason);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * feature.c - what this kernel allows and counts: tried once with programs that do nothing else, or
- * told by its types
+ * feature.c - what this kernel allows and counts. It is tried once with programs made for the
+ * trial, or read from the kernel's types.
  *
- * Not here: what the user may do, and which tracepoints there are (available.c).
+ * Not here: what the user may do, and which tracepoints exist (available.c).
  */
 #include "base.h"
 
@@ -23,7 +23,7 @@
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool loads_void;
 
-/* kfree(unsigned long call_site, const void *ptr) is in every kernel. */
+/* kfree(unsigned long call_site, const void *ptr) exists in every kernel. */
 static void try_void(void)
 {
 	LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = BPF_TRACE_RAW_TP);
@@ -56,8 +56,8 @@ static pthread_once_t reading_once = PTHREAD_ONCE_INIT;
 static bool no_reading;
 
 /*
- * libbpf 1.1 does not know what newer kernels say of a helper that is not for a program, so this
- * one is really loaded.
+ * libbpf 1.1 does not understand how newer kernels report that a helper is not allowed. So this
+ * program is really loaded.
  */
 static void try_reading(void)
 {
@@ -87,7 +87,7 @@ bool pem_kernel__no_reading(void)
 /* --- probes --- */
 
 static pthread_once_t functions_once = PTHREAD_ONCE_INIT;
-static int functions_error; /* of a program on a function's entry */
+static int functions_error; /* errno of loading a program for a function's entry */
 
 static const struct btf *kernel_types(void)
 {
@@ -108,7 +108,7 @@ static void try_functions(void)
 	int id = types ? btf__find_by_name_kind(types, "vfs_read", BTF_KIND_FUNC) : 0;
 	int fd;
 
-	/* can't be told: who attaches will see */
+	/* unknown; attaching will show it */
 	if (id <= 0)
 		return;
 	options.attach_btf_id = (uint32_t)id;
@@ -135,8 +135,9 @@ int pem_kernel__perf_type(const char *name)
 }
 
 /*
- * May this user attach to a place of a kind? Kernels differ in what they want for it, so one is
- * asked for that can't be: who may is told so, and who may not gets nothing else to hear.
+ * May this user attach to a place of this kind? Kernels differ in the rights that they want. So the
+ * function tries a place that can't exist: a user with the rights gets the error about the place, a
+ * user without them the error about rights.
  */
 static bool is_allowed(const char *kind, const char *location)
 {
@@ -165,7 +166,7 @@ static void try_allowed(void)
 static const char *lack_of_functions(void)
 {
 	pthread_once(&functions_once, try_functions);
-	/* Whoever asks may load programs: pem_kernel__can_load was asked first. */
+	/* The caller has asked pem_kernel__can_load first, so this user may load programs. */
 	if (functions_error != -EPERM)
 		return NULL;
 	return "this kernel lets nobody put programs into its functions, root neither: it is "

@@ -9,14 +9,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DEPTH_MAX 64 /* of typedefs, qualifiers and pointers: no kernel comes near */
+#define DEPTH_MAX 64 /* nested typedefs, qualifiers and pointers; no kernel has as many */
 
 static bool is_qualifier(const struct btf_type *type)
 {
 	return btf_is_mod(type) || btf_is_type_tag(type);
 }
 
-/* The type behind qualifiers; at a type of this name (NULL: none wanted) it stops, and says so. */
+/*
+ * The type behind qualifiers and typedefs. If a typedef has this name (NULL: no name), stop there
+ * and report it.
+ */
 static const struct btf_type *resolve(const struct btf *btf, uint32_t id, const char *name,
 				      bool *is_named)
 {
@@ -47,7 +50,7 @@ static enum pem_kernel_match match_integer(const struct btf_type *type, uint32_t
 {
 	if (type->size != bytes)
 		return PEM_KERNEL_DIFFERS;
-	/* A plain char's sign is the compiler's choice. */
+	/* The compiler chooses whether a plain char is signed. */
 	if (btf_is_int(type) &&
 	    (bytes == 1 || !(btf_int_encoding(type) & BTF_INT_SIGNED) == !is_signed))
 		return PEM_KERNEL_EQUAL;
@@ -55,8 +58,8 @@ static enum pem_kernel_match match_integer(const struct btf_type *type, uint32_t
 }
 
 /*
- * Are two types behind all names and qualifiers the same? For the spec's type names that the kernel
- * spells otherwise.
+ * Compare two types without all names and qualifiers, for type names in the spec that the kernel
+ * spells differently.
  */
 static enum pem_kernel_match match_types(const struct btf *btf, const struct btf_type *got,
 					 const struct btf_type *wanted)
@@ -92,7 +95,7 @@ static bool is_tag(const struct btf_type *type, enum pem_c_kind kind)
 	}
 }
 
-/* Compare a parameter's type with a C type, layer by layer from the outermost pointer. */
+/* Compare a parameter's type with a C type, one pointer level after the other from the outside. */
 static enum pem_kernel_match match_type(const struct btf *btf, uint32_t id,
 					const struct pem_c_type *wanted)
 {
@@ -150,9 +153,9 @@ enum pem_kernel_match pem_kernel_btf__match(const struct pem_kernel_btf *btf,
 	type = btf__type_by_id(types, proto);
 	params = btf_params(type);
 	count = btf_vlen(type);
-	/* The first parameter is the probe's own. */
+	/* The first parameter is the probe's own, not the tracepoint's. */
 	for (i = 1; (rc = pem_prototype__next(&prototype, &wanted)) > 0; i++) {
-		/* "void": none */
+		/* "void": no parameters */
 		if (wanted.kind == PEM_C_VOID && !wanted.pointers)
 			break;
 		one = i < count ? match_type(types, params[i].type, &wanted) : PEM_KERNEL_DIFFERS;

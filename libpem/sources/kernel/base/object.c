@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * object.c - the BPF object's bytes, made part of the plugin: no file to find and no tool needed at
- * run time
+ * object.c - the bytes of the BPF object inside the plugin, so that no file and no tool is needed
+ * at run time
  *
- * The object itself is GPL-2.0 (kmod/bpf) and runs in the kernel only; here it is data.
+ * The object itself is GPL-2.0 (kmod/bpf) and runs only in the kernel. Here it is data.
  */
 #include "base.h"
 

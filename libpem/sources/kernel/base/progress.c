@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * progress.c - how far it is to load the programs of many probes, some milliseconds each: said once
- * it has taken two seconds
+ * progress.c - reports the progress of loading many programs, some milliseconds each, once it has
+ * taken two seconds
  */
 #include "base.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * prototype.c - the C parameters of a tracepoint, read word by word (contract: prototype.h)
+ * prototype.c - parses the C parameters of a tracepoint, word by word (contract: prototype.h)
  *
- * A prototype consists of words, commas and stars (spec/pem.xsd); qualifiers say nothing about a
- * value's size or place.
+ * A prototype consists of words, commas and stars (spec/pem.xsd). Qualifiers do not change a
+ * value's size or offset, so they are ignored.
  */
 #include "prototype.h"
 
@@ -13,7 +13,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* What the words before a parameter's name said of an integer. */
+/* What the words before a parameter's name say about an integer. */
 struct integer {
 	unsigned longs;
 	bool is_char, is_short, is_bool, is_unsigned, is_any;
@@ -36,7 +36,7 @@ static bool is_qualifier(const char *word, size_t bytes)
 	       is(word, bytes, "restrict");
 }
 
-/* A word of an integer's type? */
+/* Is this a word of an integer's type? */
 static bool take_integer(struct integer *integer, const char *word, size_t bytes)
 {
 	if (is(word, bytes, "unsigned"))
@@ -75,7 +75,8 @@ static int set_name(struct pem_c_type *type, enum pem_c_kind kind, const char *w
 }
 
 /*
- * Skip blanks and stars, counting these; the word after them, of *bytes (0: the parameter's end).
+ * Skip blanks and stars, and count the stars. Returns the next word, which has *bytes (0: the
+ * parameter ends).
  */
 static const char *next_word(const char **text, size_t *bytes, unsigned *pointers)
 {
@@ -109,7 +110,7 @@ static int read_type(const char **text, struct pem_c_type *type)
 			continue;
 		if (!known && !type->pointers && take_integer(&integer, word, bytes))
 			continue;
-		if (known || integer.is_any) { /* the parameter's name */
+		if (known || integer.is_any) { /* this is the parameter's name */
 			if (named)
 				return -EINVAL;
 			named = true;

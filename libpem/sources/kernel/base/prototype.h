@@ -14,20 +14,20 @@ enum pem_c_kind {
 	PEM_C_STRUCT,
 	PEM_C_UNION,
 	PEM_C_ENUM,
-	PEM_C_NAMED, /* by a typedef */
+	PEM_C_NAMED, /* named by a typedef */
 };
 
 struct pem_c_type {
 	enum pem_c_kind kind;
-	unsigned pointers; /* how many '*' */
+	unsigned pointers; /* number of '*' */
 	uint32_t bytes; /* of an integer, on 64-bit Linux */
 	bool is_signed;
-	char name[64]; /* of a structure, union, enumeration or typedef */
+	char name[64]; /* name of a structure, union, enumeration or typedef */
 };
 
 /*
- * Read the next parameter, such as "const struct sk_buff *skb", and move on past its comma. 1; 0:
- * there is none left; -EINVAL: that is no parameter.
+ * Parse the next parameter, such as "const struct sk_buff *skb", and move *text past its comma.
+ * Returns 1; 0 if no parameter is left; -EINVAL if the text is not a parameter.
  */
 int pem_prototype__next(const char **text, struct pem_c_type *type);
 

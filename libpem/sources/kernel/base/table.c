@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * table.c - the events that BPF programs exist for
- */
+/* table.c - the events that have BPF programs */
 #include "base.h"
 
 #include "pem_kernel_events.h"
@@ -21,8 +19,8 @@ const struct pem_kernel_event *pem_kernel__event(unsigned index)
 }
 
 /*
- * Called for every record drained: the generated table of hashes is at least twice as long as the
- * table.
+ * This is called for each drained record. The generated hash table is at least twice as long as the
+ * table of events.
  */
 int pem_kernel__find(uint32_t id)
 {

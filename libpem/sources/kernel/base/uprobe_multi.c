@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * uprobe_multi.c - a program put to all its locations in a binary by one link, as Linux can since
- * 6.6
+ * uprobe_multi.c - attaches a program to all its locations in a binary by one link, which Linux can
+ * since 6.6
  *
- * Without it each place takes a perf event, which only CAP_SYS_ADMIN may make on some kernels, and
- * which the kernel ends one after the other under one lock, some tens of milliseconds each: whoever
- * attaches next waits for that. Installed headers and libbpf may be older than the kernel, so the
- * call's layout stands here.
+ * Without such a link each place takes a perf event. On some kernels only CAP_SYS_ADMIN may make
+ * these. The kernel ends them one after the other under one lock, some tens of milliseconds each,
+ * and another process that attaches meanwhile waits for that. Installed headers and libbpf may be
+ * older than the kernel, so the layout of the call is defined here.
  */
 #include "base.h"
 
@@ -23,7 +23,7 @@
 
 #define UPROBE_MULTI_RETURN 1u /* BPF_F_UPROBE_MULTI_RETURN */
 
-/* What BPF_LINK_CREATE takes of union bpf_attr for such a link. */
+/* The members of union bpf_attr that BPF_LINK_CREATE uses for such a link. */
 struct link_attr {
 	uint32_t program, target, attach_type, flags;
 	uint64_t path, offsets, semaphores, cookies;
@@ -56,8 +56,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool has_multi;
 
 /*
- * A kernel that knows such links says of a place in no file that it is in none, and any other that
- * it knows no such link.
+ * Tries a link to a place in no file. A kernel with such links reports that the file is missing.
+ * Any other kernel reports that the link type is unknown.
  */
 static void try_multi(void)
 {

@@ -5,9 +5,9 @@
  *
  *	uprobe:PATH:FUNCTION[+OFFSET]   uretprobe:PATH:FUNCTION   usdt:PATH:[PROVIDER:]NAME
  *
- * A function's arguments are those that its registers hold, for nothing in the file says how many
- * it has. A static probe may stand at many places, each with its arguments elsewhere: all of them
- * are one event.
+ * The fields of a function are the registers that may hold arguments, because the file does not
+ * tell how many arguments there are. A static probe may be at many places, each with other argument
+ * locations. All of its places together are one event.
  */
 #define _GNU_SOURCE
 #include "elf_probes.h"
@@ -29,23 +29,23 @@
 
 struct search {
 	enum pem_probe_kind kind;
-	const char *path; /* real */
-	int fd; /* of that, which all is read from, */
-	struct stat file; /* and which file it is */
-	const char *shown; /* as it was written */
+	const char *path; /* the real path */
+	int fd; /* an open descriptor of path */
+	struct stat file; /* fstat of fd */
+	const char *shown; /* the path as the user wrote it */
 	const char *class_name;
-	char *provider, *name; /* patterns; provider "": any */
-	uint64_t offset; /* behind a function's begin */
-	char plus[32]; /* that as it was written, "+0x10"; "": none */
+	char *provider, *name; /* patterns; provider "": any provider */
+	uint64_t offset; /* bytes after the function's begin */
+	char plus[32]; /* the offset as the user wrote it, "+0x10"; "": none */
 	bool literal;
-	bool offering; /* nothing was found: what was nearly named? */
+	bool offering; /* nothing was found; similar names are being offered */
 	struct pem_probe **probes;
 	size_t count;
 	struct pem_probe_near near;
 	struct pem_error *error;
 };
 
-/* --- where a binary is --- */
+/* --- finding a binary --- */
 
 static char *in_folders(const char *name, const char *folders)
 {
@@ -120,7 +120,7 @@ static int add_site(struct pem_probe *probe, const struct pem_probe_site *site)
 	return 0;
 }
 
-/* A probe of the search's binary, kept in it. NULL: no memory, or too many. */
+/* Add a probe of the search's binary to the search. NULL: no memory, or too many probes. */
 static struct pem_probe *add_probe(struct search *s, const char *name, const char *specifier,
 				   const char *description)
 {
@@ -194,7 +194,10 @@ static int found_function(void *arg, const struct pem_elf_symbol *symbol)
 	site.offset = symbol->offset + s->offset;
 	probe = find_probe(s, name);
 	its = probe ? probe->sites : NULL;
-	/* Exported, and in the program's own table, too; or several static ones of one name. */
+	/*
+	 * The name may come twice: the function is exported and in the program's own table, too, or
+	 * several static functions have one name.
+	 */
 	if (its)
 		return its[0].offset == site.offset ? 0 : add_site(probe, &site);
 	snprintf(specifier, sizeof(specifier), "%.200s%s%s", symbol->name, s->plus,
@@ -212,7 +215,8 @@ static int found_function(void *arg, const struct pem_elf_symbol *symbol)
 /* --- static probes --- */
 
 /*
- * What one place says of argument i: the widest counts, and what can be read nowhere is no field.
+ * Merge what one place tells of argument i into its field. The widest size counts. An argument that
+ * can't be read is not a field.
  */
 static void merge_argument(struct pem_probe_field *field, int known,
 			   const struct pem_usdt_argument *argument)
@@ -226,8 +230,8 @@ static void merge_argument(struct pem_probe_field *field, int known,
 }
 
 /*
- * Of an argument that is a variable: how far that lies from the instruction, wherever the binary is
- * in memory.
+ * For an argument that is a variable: compute its distance from the instruction, which does not
+ * depend on where the binary is in memory.
  */
 static int find_variable(const struct search *s, const struct pem_elf_note *note,
 			 struct pem_usdt_argument *argument)
@@ -243,7 +247,7 @@ static int find_variable(const struct search *s, const struct pem_elf_note *note
 	return 1;
 }
 
-/* A field for argument i, which the first place of a probe has. */
+/* Add a field for argument i. The first place of a probe has this argument. */
 static int add_argument(struct pem_probe *probe, unsigned i, int known,
 			const struct pem_usdt_argument *argument)
 {
@@ -261,8 +265,8 @@ static int add_argument(struct pem_probe *probe, unsigned i, int known,
 }
 
 /*
- * All arguments of a place. What only some places of a probe have is no field: 0 would be read for
- * absent.
+ * Read all arguments of a place. An argument that only some places have is not a field, because it
+ * would read as 0 at the others.
  */
 static int take_arguments(const struct search *s, struct pem_probe *probe,
 			  struct pem_probe_site *site, const struct pem_elf_note *note)
@@ -319,7 +323,7 @@ static int found_note(void *arg, const struct pem_elf_note *note)
 	return rc ? rc : add_site(probe, &site);
 }
 
-/* Fields that not every place can fill are left out. */
+/* Remove fields that can't be read at every place. */
 static void drop_unreadable(struct pem_probe *probe)
 {
 	unsigned i, kept = 0;
@@ -333,7 +337,7 @@ static void drop_unreadable(struct pem_probe *probe)
 
 /* --- searching --- */
 
-/* "PATH:PROVIDER:NAME", "PATH:NAME", "PATH:FUNCTION+OFFSET": a path's own colons are in none. */
+/* Parse "PATH:PROVIDER:NAME", "PATH:NAME", "PATH:FUNCTION+OFFSET". A path can't have colons. */
 static int parse(struct search *s, char *rest)
 {
 	char *colon = strrchr(rest, ':'), *plus, *end;
@@ -362,7 +366,7 @@ static int parse(struct search *s, char *rest)
 	return 0;
 }
 
-/* Nothing was found. Of functions there are too many to point to. */
+/* Report that nothing was found. There are too many functions to list them. */
 static int say_none(struct search *s)
 {
 	char did_you[160];
@@ -371,7 +375,7 @@ static int say_none(struct search *s)
 	if (s->kind != PEM_PROBE_USDT)
 		return pem_error__set(s->error, -ENOENT, "%s has no function '%.100s'%s", s->shown,
 				      s->name, near);
-	if (!s->near.edits) /* none was offered */
+	if (!s->near.edits) /* no similar name was found */
 		return pem_error__set(s->error, -ENOENT, "%s has no static probes", s->shown);
 	if (*near)
 		return pem_error__set(s->error, -ENOENT, "%s has no static probe '%.100s'%s",
@@ -403,7 +407,7 @@ static int say_why(struct search *s, int rc)
 		return say_none(s);
 	case -ENOTSUP:
 	case -EINVAL:
-		return rc; /* said */
+		return rc; /* the error has a sentence already */
 	default:
 		return pem_error__set(s->error, rc, "can't read %s: %s", s->shown, strerror(-rc));
 	}
@@ -426,7 +430,10 @@ static int search(struct search *s)
 	s->literal = !strpbrk(s->name, "*?[");
 	s->near.wanted = s->name;
 	s->fd = open(s->path, O_RDONLY | O_CLOEXEC);
-	/* Told before it is read: what is written meanwhile makes it another. */
+	/*
+	 * fstat comes before the file is read: if the file is changed meanwhile, it counts as
+	 * another file.
+	 */
 	rc = s->fd < 0 || fstat(s->fd, &s->file) ? -errno : walk(s, s->literal ? s->name : NULL);
 	if (!rc && !s->count) {
 		s->offering = true;
@@ -463,7 +470,9 @@ int pem_probe__find_in_binary(enum pem_probe_kind kind, const char *rest, pem_pr
 	slash = strrchr(copy, '/');
 	s.path = path;
 	s.shown = copy;
-	/* Not the real path's, for a link may lead to another name. */
+	/*
+	 * The class is the written path's name, because a link may lead to a file of another name.
+	 */
 	s.class_name = slash ? slash + 1 : copy;
 	rc = search(&s);
 	for (i = 0; i < s.count; i++) {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * cache.c - probes of binaries that a search has found, kept for those who look for each by its
- * name afterwards
+ * cache.c - keeps the probes that a search found in binaries, so that each can later be found by
+ * its name
  *
- * A pattern finds hundreds in one walk through a file, and to look for each of them anew is as many
- * walks. What was found holds as long as what the binary is called leads to the file that was read,
- * unchanged: a breakpoint at an offset of another file stands in the middle of an instruction. Any
- * thread may come; what is handed out is the caller's copy.
+ * A pattern finds hundreds of probes in one walk through a file. Searching for each of them again
+ * would take as many walks. A kept probe is used only while its binary's name leads to the file
+ * that was read, and the file is unchanged: an offset of another file would put a breakpoint in the
+ * middle of an instruction. Any thread may call these functions. The caller owns the copy that it
+ * gets.
  */
 #include "probes.h"
 
@@ -16,12 +17,12 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pem_probe **cache;
-/* the next one to make room when it is full */
+/* cache_next: the entry that is replaced next when the cache is full */
 static size_t cache_count, cache_capacity, cache_next;
 
 /*
- * Who is in here when the process ends may stay, or was in here when we were forked from it: it is
- * not waited for.
+ * At exit a thread may hold the lock, or may have held it when the process was forked. The function
+ * does not wait for it, and nothing is then freed.
  */
 __attribute__((destructor)) static void forget_all(void)
 {
@@ -42,7 +43,7 @@ static bool is_same_file(const struct stat *a, const struct stat *b)
 	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
-/* Place of a probe of that name; cache_count: it is not there. */
+/* Index of the probe with this name. cache_count: there is none. */
 static size_t find(const char *name)
 {
 	size_t i;
@@ -52,7 +53,7 @@ static size_t find(const char *name)
 	return i;
 }
 
-/* Room for one more, or the place of the one that has been there longest; false: no memory. */
+/* Make room for one more, or find the oldest entry. False: no memory. */
 static bool make_room(size_t *at)
 {
 	size_t capacity = cache_capacity ? 2 * cache_capacity : 64;
@@ -119,7 +120,7 @@ static struct pem_probe *copy_of(const struct pem_probe *probe)
 	return copy;
 }
 
-/* Does what the binary is called, here and now, lead to the file that was read, as it was then? */
+/* Does the binary's name still lead to the file that was read, unchanged? */
 static bool holds(const struct pem_probe *probe)
 {
 	char *path = pem_binary__path(probe->binary);

@@ -13,7 +13,7 @@ static bool is_character(const char *type)
 	return !strcmp(type, "char") || !strcmp(type, "const char");
 }
 
-/* Bytes of an array's elements; what is not known is handed on byte by byte. */
+/* Bytes of an array's elements. Unknown elements are delivered as bytes. */
 static unsigned element_bytes(const struct pem_format_field *d)
 {
 	bool is_signed;

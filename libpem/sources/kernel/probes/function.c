@@ -2,8 +2,8 @@
 /*
  * function.c - functions of the kernel as probes: fentry, fexit, kprobe, kretprobe
  *
- * Which functions there are, and their parameters, are from the kernel's types (BTF). A kprobe may
- * be at any instruction and in functions that have no type: there registers are all that is known.
+ * The functions and their parameters come from the kernel's types (BTF). A kprobe may be at any
+ * instruction, and in functions without a type. Only registers are known there.
  */
 #define _GNU_SOURCE
 #include "probes.h"
@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* that a pattern may name: each is patched into the kernel by itself */
+/* Maximum of functions that a pattern may find. The kernel patches its code for each of them. */
 #define FUNCTIONS_MAX 500u
 
 struct search {
@@ -40,8 +40,8 @@ static unsigned words_of(const struct btf_type *type)
 }
 
 /*
- * How many registers: what is longer than two is in memory, on the stack or, on arm64, where one
- * register points.
+ * How many registers a parameter takes. A parameter longer than two registers is in memory: on the
+ * stack, or on arm64 where one register points.
  */
 static unsigned registers_of(const struct btf_type *type)
 {
@@ -54,7 +54,7 @@ static unsigned registers_of(const struct btf_type *type)
 	return words_of(type);
 }
 
-/* The field's type by the parameter's; false: that is no value that a field could have. */
+/* Set the field's type from the parameter's. False: a field can't have such a value. */
 static bool set_type(struct pem_probe_field *field, const struct btf_type *type)
 {
 	if (type && btf_is_ptr(type)) {
@@ -70,7 +70,7 @@ static bool set_type(struct pem_probe_field *field, const struct btf_type *type)
 	return true;
 }
 
-/* A value at a place of the context; what is no number there is left out. */
+/* Add a value in the context as a field. A value that is not a number there is left out. */
 static int add_value(struct pem_probe *probe, const struct btf *btf, const char *name,
 		     uint32_t type_id, uint8_t location, unsigned offset)
 {
@@ -88,7 +88,7 @@ static int add_value(struct pem_probe *probe, const struct btf *btf, const char 
 	return 0;
 }
 
-/* Parameters, and of a return the result. */
+/* Add the parameters as fields, and for a return the result. */
 static int add_values(struct pem_probe *probe, const struct btf *btf,
 		      const struct btf_type *prototype)
 {
@@ -123,7 +123,7 @@ static int add_values(struct pem_probe *probe, const struct btf *btf,
 	return rc;
 }
 
-/* plus: how the offset was written, "+0x10"; "": none. */
+/* plus: the offset as the user wrote it, "+0x10"; "": none. */
 static struct pem_probe *new_probe(enum pem_probe_kind kind, const char *function, const char *plus,
 				   uint64_t offset)
 {
@@ -196,7 +196,7 @@ static int search_part(struct search *s, const struct pem_kernel_btf *kernel, un
 			       : fnmatch(s->pattern, name, FNM_NOESCAPE) != 0)
 			continue;
 		rc = found_function(s, btf, id, part ? module : NULL);
-		/* of several with one name the first is meant, as the kernel does */
+		/* if several have one name, take the first, as the kernel does */
 		if (s->literal)
 			break;
 	}
@@ -217,7 +217,7 @@ static void offer_names(struct search *s, const struct pem_kernel_btf *kernel)
 	}
 }
 
-/* A kprobe of a place that no type tells of: registers. */
+/* Add a kprobe at a place without type information. Its fields are registers. */
 static int add_location(struct search *s, const char *function, uint64_t offset)
 {
 	struct pem_probe *probe = new_probe(s->kind, function, strchr(s->pattern, '+'), offset);
@@ -244,8 +244,8 @@ static int add_location(struct search *s, const char *function, uint64_t offset)
 }
 
 /*
- * Is it a function by the kernel's list of its symbols, which has those without types, too? Where
- * that can't be read it may be.
+ * Is this a function in the kernel's list of symbols? The list also has functions without types. If
+ * the list can't be read, it may be one.
  */
 static bool is_function(const char *name)
 {

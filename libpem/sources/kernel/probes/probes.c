@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * probes.c - places that no spec describes: what people write, the names of their events (contract:
+ * probes.c - places that no spec describes: patterns, and names of their events (contract:
  * probes.h)
  *
- * A probe is found anew wherever it is needed, by its name, which is the source's name in its
- * event. So an event says all there is to say, wherever its description has been meanwhile.
+ * A probe is found again by its name wherever it is needed. The name is the source name of its
+ * event. So an event contains all that is needed, wherever its description was meanwhile.
  */
 #include "probes.h"
 
@@ -44,7 +44,7 @@ void pem_probe__free(struct pem_probe *probe)
 	free(probe);
 }
 
-/* The text with '_' for all that an identifier can't have. NULL: no memory. */
+/* Replace characters that an identifier can't have by '_'. NULL: no memory. */
 static char *identifier(const char *text)
 {
 	size_t length = strlen(text), i;
@@ -115,7 +115,7 @@ struct pem_probe_field *pem_probe__add_field(struct pem_probe *probe, const char
 	return field;
 }
 
-/* Is the list's name, or what its length would be called, another field's? */
+/* Does another field have the list's name, or the name of its length? */
 static bool is_taken(const struct pem_probe *probe, const struct pem_probe_field *list)
 {
 	char length[PEM_PROBE_NAME_BYTES + sizeof("_length")];
@@ -166,7 +166,10 @@ void pem_probe_field__set_number(struct pem_probe_field *field, unsigned bytes, 
 
 /* --- patterns --- */
 
-/* The kind whose word the pattern begins with, and what is behind the colon; else a tracepoint. */
+/*
+ * The kind whose word the pattern begins with; *rest is after the colon. Without such a word it is
+ * a tracepoint.
+ */
 static enum pem_probe_kind kind_of(const char *pattern, const char **rest)
 {
 	unsigned kind;
@@ -223,7 +226,7 @@ const char *pem_probe_near__say(const struct pem_probe_near *near, char *text, s
 {
 	size_t length = strlen(near->wanted);
 
-	/* More edits than one in three letters make another word. */
+	/* If more than one in three letters differ, it is another word. */
 	if (!near->edits || near->edits > (length < 6 ? 2 : length / 3))
 		return "";
 	snprintf(text, bytes, "; did you mean '%s'?", near->best);

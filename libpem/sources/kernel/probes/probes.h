@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * probes.h - what no spec describes: found by what somebody calls it, and described as an event
+ * probes.h - probes that no spec describes: found by a pattern, and described as an event
  *
- *	probes.c      what people write, names of events, from a probe to an event's description and
- *		      back
+ *	probes.c      patterns, names of events, from a probe to an event's description and back
  *	tracepoint.c  tracepoints, by tracefs
  *	function.c    functions of the kernel, by BTF
  *	binary.c      functions and static probes of programs and libraries
  *	static.c      events of specs that come from static probes
  *	usdt_argument.c  where a static probe's arguments lie, from the text in its note
  *	format.c      a tracepoint's fields, from its format file
- *	cache.c       what a search found in binaries, kept
+ *	cache.c       keeps the results of searches in binaries
  */
 #ifndef PEM_SOURCES_KERNEL_PROBES_H
 #define PEM_SOURCES_KERNEL_PROBES_H
@@ -27,10 +26,10 @@
 
 #define PEM_PROBE_FIELDS_MAX 48u
 #define PEM_PROBE_NAME_BYTES 64u
-/* of a string whose length is not known before: longer ones are cut */
+/* Maximum bytes of a string whose length is not known in advance. Longer strings are cut. */
 #define PEM_PROBE_STRING_BYTES 128u
 #define PEM_PROBE_LIST_BYTES 128u
-#define PEM_PROBES_MAX 1600u /* that one pattern may find */
+#define PEM_PROBES_MAX 1600u /* probes that one pattern may find */
 #define PEM_PROBE_SITES_MAX 4096u
 #define PEM_USDT_ARGUMENTS_MAX 12u
 
@@ -38,31 +37,38 @@
 enum pem_location_kind {
 	PEM_LOCATION_NONE,
 	PEM_LOCATION_CONTEXT, /* load_bytes of the context at offset */
-	PEM_LOCATION_POINTER, /* the same, and the verifier may know it as a pointer */
-	PEM_LOCATION_CONSTANT, /* constant */
+	/* As PEM_LOCATION_CONTEXT, but the verifier may treat it as a pointer. */
+	PEM_LOCATION_POINTER,
+	PEM_LOCATION_CONSTANT,
 	/*
-	 * the process's memory at (register at offset) + (register at index_offset << shift) +
-	 * constant
+	 * The process's memory at (register at offset) + (register at index_offset << shift) +
+	 * constant.
 	 */
 	PEM_LOCATION_USER,
 	PEM_LOCATION_BYTES, /* an array or string in the context, at offset */
-	/* the same; at offset is a word: where in the context, and how long (<< 16) */
+	/*
+	 * An array or string in the context. At offset is a word with its offset in the context and
+	 * its length (<< 16).
+	 */
 	PEM_LOCATION_DATA_LOC,
-	PEM_LOCATION_REL_LOC, /* the same, counted from behind that word */
+	/* As PEM_LOCATION_DATA_LOC, but the offset counts from the end of that word. */
+	PEM_LOCATION_REL_LOC,
 };
 #define PEM_LOCATION_NO_REGISTER 0xffffu
 
-/* How much of the register at index_offset counts. */
+/* Which part of the register at index_offset is used. */
 enum pem_location_index {
 	PEM_INDEX_WHOLE,
-	PEM_INDEX_WORD, /* its lower 32 bits, */
-	PEM_INDEX_SIGNED_WORD, /* and these with their sign */
+	PEM_INDEX_WORD, /* its lower 32 bits, zero-extended */
+	PEM_INDEX_SIGNED_WORD, /* its lower 32 bits, sign-extended */
 };
 
 struct pem_argument_location {
 	uint8_t kind; /* enum pem_location_kind */
 	uint8_t load_bytes;
-	/* of these, how many are the value's; 0: as the field says, and so is its sign */
+	/*
+	 * How many of load_bytes belong to the value. 0: the field's type decides bytes and sign.
+	 */
 	uint8_t bytes;
 	uint8_t is_signed;
 	uint8_t shift;
@@ -74,151 +80,166 @@ struct pem_argument_location {
 struct pem_probe_field {
 	char name[PEM_PROBE_NAME_BYTES];
 	uint8_t type, element_type, base; /* as pem_field */
-	uint16_t max_count; /* the same */
-	uint8_t bytes; /* of a number: how many of what is at place count */
+	uint16_t max_count; /* as pem_field */
+	/* For a number: how many of the bytes at location are used. */
+	uint8_t bytes;
 	bool is_signed;
-	bool is_user_string; /* type string: place holds a pointer to it in the process */
-	uint8_t argument; /* of a static probe: which one; place is then its site's */
+	/* For type string: location holds a pointer to the string in the process. */
+	bool is_user_string;
+	/* For a static probe: the number of the argument. Its location is then in the site. */
+	uint8_t argument;
 	struct pem_argument_location location;
 };
 
-/* One place in a binary's file. */
+/* One place in a binary's file where the probe is attached. */
 struct pem_probe_site {
 	uint64_t offset;
-	uint64_t semaphore; /* where in the file the count of its users is; 0: it has none */
+	/* File offset of the probe's count of users. 0: it has none. */
+	uint64_t semaphore;
 	struct pem_argument_location arguments[PEM_USDT_ARGUMENTS_MAX];
 };
 
 struct pem_probe {
 	enum pem_probe_kind kind;
-	char *name; /* as one would write it in a pattern */
-	char *layer, *class_name, *specifier; /* of its event */
+	char *name; /* as a pattern names it */
+	char *layer, *class_name, *specifier; /* of the probe's event */
 	char *description;
 	struct pem_probe_field fields[PEM_PROBE_FIELDS_MAX];
 	unsigned field_count;
-	uint32_t type_id; /* tracepoint: number in tracefs; fentry, fexit: of the function in BTF */
-	char *module; /* of a function in BTF; NULL: the kernel proper */
-	char *path; /* of a binary; of a kprobe: the function */
-	char *binary; /* the same as it was named */
-	struct stat file; /* of a binary: that which was read */
-	uint64_t offset; /* of a kprobe: in the function */
+	/*
+	 * For a tracepoint: its number in tracefs. For fentry and fexit: the function's type in
+	 * BTF.
+	 */
+	uint32_t type_id;
+	char *module; /* of a function in BTF; NULL: the kernel itself */
+	/* For a probe in a binary: the real path. For a kprobe: the function. */
+	char *path;
+	char *binary; /* path as the pattern named it */
+	struct stat file; /* of a binary: the file that was read */
+	uint64_t offset; /* of a kprobe: bytes from the function's begin */
 	struct pem_probe_site *sites; /* in a binary */
 	size_t site_count;
 };
 
 void pem_probe__free(struct pem_probe *probe);
-/* A probe without fields. NULL: no memory. class_name and specifier are made identifiers. */
+/*
+ * Make a probe without fields. class_name and specifier are changed into identifiers. NULL: no
+ * memory.
+ */
 struct pem_probe *pem_probe__new(enum pem_probe_kind kind, const char *name, const char *layer,
 				 const char *class_name, const char *specifier);
 /*
- * The next field, zeroed, its name made an identifier that no other has; NULL: there are too many.
+ * Add a zeroed field. Its name is changed into an identifier that no other field has. NULL: there
+ * are too many fields.
  */
 struct pem_probe_field *pem_probe__add_field(struct pem_probe *probe, const char *name);
-/*
- * Give lists other names whose length, "NAME_length" in the trace, would be called as another field
- * is.
- */
+/* Rename lists whose length, "NAME_length" in the trace, would have the name of another field. */
 void pem_probe__rename_lists(struct pem_probe *probe);
-/* A field that is a number of so many bytes. */
+/* Make a field a number of this size. */
 void pem_probe_field__set_number(struct pem_probe_field *field, unsigned bytes, bool is_signed);
 
-/* Is it what pem_probe__find understands: "SYSTEM:EVENT", "KIND:..."? */
+/* Is the text a pattern for pem_probe__find: "SYSTEM:EVENT" or "KIND:..."? */
 bool pem_probe__is_pattern(const char *pattern);
 /*
- * Find what a pattern names, and hand each to found, which owns it then; it returns 0, or -errno to
- * end. Returns how many; -ENOENT: there is none such; -E2BIG: too many; another -errno: it can't be
- * told. With a sentence in error.
+ * Find the probes that a pattern names, and call found for each. found owns the probe. It returns
+ * 0, or -errno to end the search. Returns the number of probes; -ENOENT: there is none; -E2BIG:
+ * there are too many; another -errno: the search failed. Errors have a sentence in error.
  */
 typedef int (*pem_probe_found)(void *arg, struct pem_probe *probe);
 int pem_probe__find(const char *pattern, pem_probe_found found, void *arg, struct pem_error *error);
 /*
- * The one that an event's source_name names, if it is one whose event has this name. NULL with
- * error.
+ * Make the probe that an event's source_name names. The event of that probe must have this event's
+ * name. NULL with error.
  */
 struct pem_probe *pem_probe__of_event(const struct pem_event *event, struct pem_error *error);
 /*
- * The probe of an event of a spec that comes from static probes, with the event's fields. NULL with
- * reason.
+ * Make the probe of a spec's event that comes from static probes, with the event's fields. NULL
+ * with reason.
  */
 struct pem_probe *pem_probe__of_static(const struct pem_event *event, struct pem_error *reason);
 /*
- * Keep a probe that was found in a binary for who looks for it by its name; takes it over, of
- * whatever kind it is.
+ * Keep a probe that was found in a binary, so that a later search by name finds it. Takes over the
+ * probe, of any kind.
  */
 void pem_probe_cache__keep(struct pem_probe *probe);
 /*
- * A copy of one kept, the caller's, if what its binary is called leads to the file that was read,
- * unchanged; NULL: look for it.
+ * Find a kept probe by name. It is used only if its binary's name still leads to the file that was
+ * read, and the file is unchanged. Returns a copy that the caller owns. NULL: search the binary.
  */
 struct pem_probe *pem_probe_cache__find(const char *name);
 /* Does the event have the probe's fields? */
 bool pem_probe__fits(const struct pem_probe *probe, const struct pem_event *event);
 /*
- * The probe as an event whose fields have no offsets yet. fields: as many as the probe has. Strings
- * are the probe's.
+ * Describe the probe as an event whose fields have no offsets yet. fields must have room for all
+ * fields of the probe. Strings still belong to the probe.
  */
 void pem_probe__as_event(const struct pem_probe *probe, struct pem_event *event,
 			 struct pem_field *fields);
 
-/* Of names that begin alike, the one nearest to a misspelt one: offer each. */
+/* Finds, of similar names, the one nearest to a misspelt name. Each candidate is offered once. */
 struct pem_probe_near {
 	const char *wanted;
 	char best[128];
-	unsigned edits; /* 0: none yet */
+	unsigned edits; /* 0: no near name yet */
 };
 void pem_probe_near__offer(struct pem_probe_near *near, const char *name);
 /* "; did you mean 'X'?", or "". */
 const char *pem_probe_near__say(const struct pem_probe_near *near, char *text, size_t bytes);
 
-/* --- by kind --- */
+/* --- one kind of probes each --- */
 
 int pem_probe__find_tracepoints(const char *pattern, pem_probe_found found, void *arg,
 				struct pem_error *error);
-/* rest: behind the kind's colon. */
+/* rest is the pattern after the kind's colon. */
 int pem_probe__find_functions(enum pem_probe_kind kind, const char *rest, pem_probe_found found,
 			      void *arg, struct pem_error *error);
 int pem_probe__find_in_binary(enum pem_probe_kind kind, const char *rest, pem_probe_found found,
 			      void *arg, struct pem_error *error);
 /*
- * A binary as somebody names it: a path, or a name to look for as the system does. Its real path,
- * to be freed; NULL.
+ * Find a binary by a path, or by a name that is searched as the system does. Returns its real path,
+ * which the caller frees. NULL: not found.
  */
 char *pem_binary__path(const char *name);
-/* The word in front of a kind's colon, "uprobe". */
+/* The word before the colon for a kind, such as "uprobe". */
 const char *pem_probe_kind__word(enum pem_probe_kind kind);
 
 /*
- * Read a tracepoint's format file into a probe: its number, and its fields but for the common ones.
- * What has no type is handed on as bytes. 0, or -EINVAL: that is no format.
+ * Read a tracepoint's format file into a probe: its number and its fields, without the common
+ * fields. A field without a known type becomes bytes. Returns 0, or -EINVAL if the text is not a
+ * format file.
  */
 int pem_format__parse(struct pem_probe *probe, const char *text);
 
 /*
- * One argument of a static probe, as in "-4@%eax": moves *text behind it. 1; 0: there is none left;
- * -EINVAL: not known how to read; then, too, *text has been moved.
+ * One argument of a static probe, such as "-4@%eax". pem_usdt_argument__next moves *text behind it.
+ * It returns 1; 0 if no argument is left; -EINVAL if it can't read the argument. On -EINVAL, too,
+ * *text has been moved.
  */
 struct pem_usdt_argument {
 	struct pem_argument_location location;
 	uint8_t bytes;
 	bool is_signed;
 	/*
-	 * Not NULL: the place counts from the probe's instruction to what lies at this name, and
-	 * constant is to be added to that.
+	 * Not NULL: the location is relative to the address of this symbol, and constant is an
+	 * offset from it. The address counts from the probe's instruction.
 	 */
 	const char *symbol;
 	size_t symbol_bytes;
 };
 int pem_usdt_argument__next(const char **text, struct pem_usdt_argument *argument);
-/* Are a static probe's arguments at the same places at both? Then one program does for them. */
+/*
+ * Are a static probe's arguments at the same locations at both sites? One program then serves both.
+ */
 bool pem_usdt_arguments__same(const struct pem_probe_site *a, const struct pem_probe_site *b);
 
 /*
- * Where the kernel keeps a register in what programs of probes are given, or
- * PEM_LOCATION_NO_REGISTER.
+ * Where the kernel stores a register in the context of a probe's program. PEM_LOCATION_NO_REGISTER:
+ * unknown register.
  */
 uint16_t pem_register__offset(const char *name, size_t bytes);
 /*
- * The same of the nth argument of a function, its result; PEM_LOCATION_NO_REGISTER: it is in none.
+ * As pem_register__offset(), for argument n of a function, or for its result.
+ * PEM_LOCATION_NO_REGISTER: it is in no register.
  */
 uint16_t pem_register__argument(unsigned n);
 uint16_t pem_register__result(void);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * static.c - events of specs that come from static probes: the probe found in a binary here, its
- * arguments as fields
+ * static.c - events of specs that come from static probes: finds the probe in a binary here, and
+ * makes its arguments the fields
  *
- * A spec names a binary by its path, or by its name alone where distributions put it into different
- * places. Such a one is looked for among what runs, then where programs and libraries are, then in
- * folders that servers are installed into. The first that has the probe is taken: of several
- * versions of a server one that runs.
+ * A spec names a binary by its path. It uses the name alone if distributions install it in
+ * different folders. Such a binary is searched first among running programs, then where programs
+ * and libraries are, then in folders that servers are installed into. The first one that has the
+ * probe is used. So of several versions of a server, one that runs is used.
  */
 #define _GNU_SOURCE
 #include "probes.h"
@@ -26,9 +26,9 @@
 #include <unistd.h>
 
 /*
- * Does the path lead to what the process runs? It does not in another mount namespace, or where the
- * file was replaced. And is it root's or the caller's? Anybody may run a program of any name, and
- * may not thereby choose what is recorded.
+ * Does the path lead to the file that the process runs? In another mount namespace it does not, nor
+ * after the file was replaced. And does the file belong to root or the caller? Any user may run a
+ * program of any name, but must not decide thereby what is recorded.
  */
 static bool is_trusted(const char *link, const char *path)
 {
@@ -39,7 +39,7 @@ static bool is_trusted(const char *link, const char *path)
 	       !access(path, R_OK);
 }
 
-/* The executable of a process that runs a program of this name; NULL: none does. */
+/* The executable of a process that runs a program of this name. NULL: there is none. */
 static char *running(const char *name)
 {
 	DIR *processes = opendir("/proc");
@@ -64,7 +64,7 @@ static char *running(const char *name)
 	return found;
 }
 
-/* The newest, by its name, of those installed in folders of their own. */
+/* The newest version, by its name, of those installed in folders of their own. */
 static char *installed(const char *name)
 {
 	static const char *const folders[] = {"/usr/lib/*/*/bin", "/usr/local/*/bin", "/opt/*/bin"};
@@ -104,7 +104,7 @@ static int keep(void *arg, struct pem_probe *probe)
 	return 0;
 }
 
-/* The probe of one alternative; NULL: it is not here, and reason says so. */
+/* Find the probe of one alternative. NULL: it is not here, with a sentence in reason. */
 static struct pem_probe *find_source(const struct pem_kernel_static_source *source,
 				     struct pem_error *reason)
 {
@@ -128,7 +128,7 @@ static struct pem_probe *find_source(const struct pem_kernel_static_source *sour
 	return probe;
 }
 
-/* Can each place of the probe tell this argument? */
+/* Can this argument be read at each place of the probe? */
 static bool is_told(const struct pem_probe *probe, unsigned argument)
 {
 	size_t i;
@@ -141,7 +141,7 @@ static bool is_told(const struct pem_probe *probe, unsigned argument)
 	return true;
 }
 
-/* The event's fields in the place of the probe's arguments. 0, or -errno with reason. */
+/* Replace the probe's fields by those of the event. Returns 0, or -errno with reason. */
 static int set_fields(struct pem_probe *probe, const struct pem_event *event,
 		      const uint8_t *arguments, struct pem_error *reason)
 {

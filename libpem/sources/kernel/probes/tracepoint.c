@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * tracepoint.c - tracepoints that the running kernel has, by tracefs
+ * tracepoint.c - tracepoints of the running kernel, by tracefs
  *
- * Where nobody has mounted tracefs, it is mounted for this process alone, on no folder: whoever may
- * trace may do that as a rule. What a tracepoint's fields are the kernel's types (BTF) say too, but
- * not its number, without which nobody can attach to it.
+ * If tracefs is not mounted, it is mounted for this process alone and on no folder. A user who may
+ * trace usually may do that. The kernel's types (BTF) describe a tracepoint's fields, too, but not
+ * its number, which is needed to attach.
  */
 #define _GNU_SOURCE
 #include "probes.h"
@@ -28,7 +28,7 @@
 #define FORMAT_BYTES_MAX (256u << 10)
 
 static pthread_mutex_t folder_lock = PTHREAD_MUTEX_INITIALIZER;
-static int folder_fd = -1; /* tracefs' events */
+static int folder_fd = -1; /* events folder of tracefs; -1: not open */
 
 __attribute__((destructor)) static void forget_folder(void)
 {
@@ -37,7 +37,7 @@ __attribute__((destructor)) static void forget_folder(void)
 	folder_fd = -1;
 }
 
-/* The folder of a tracefs that no path leads to. -errno. */
+/* Open the events folder of a tracefs that no path leads to. Returns -errno on failure. */
 static int open_unmounted(void)
 {
 	int context, mount = -1, fd = -1, rc;
@@ -56,7 +56,7 @@ static int open_unmounted(void)
 	return rc;
 }
 
-/* The folder of all tracepoints, kept open. -errno with error. */
+/* Open the folder of all tracepoints, and keep it open. Returns -errno with error on failure. */
 static int open_folder(struct pem_error *error)
 {
 	static const char *const paths[] = {"/sys/kernel/tracing/events",
@@ -96,7 +96,9 @@ static void free_names(char **names, size_t count)
 	free(names);
 }
 
-/* Folders in a folder of dir, which pattern matches, in order. How many, or -errno. */
+/*
+ * List the folders in a folder of dir that match the pattern, sorted. Returns how many, or -errno.
+ */
 static ssize_t list(int dir, const char *path, const char *pattern, struct pem_probe_near *near,
 		    char ***result)
 {
@@ -131,7 +133,7 @@ static ssize_t list(int dir, const char *path, const char *pattern, struct pem_p
 	return (ssize_t)count;
 }
 
-/* The text of a format file, whose size tracefs does not know before. 0, or -errno. */
+/* Read a format file. tracefs does not tell its size in advance. Returns 0 or -errno. */
 static int read_format(int dir, const char *name, char **result)
 {
 	char path[512], *text = NULL, *colon;
@@ -182,7 +184,7 @@ static int say_no_format(struct pem_error *error, const char *name, int rc)
 	}
 }
 
-/* 0 and *result, or -errno with error. */
+/* Returns 0 with *result, or -errno with error. */
 static int describe(int dir, const char *system, const char *event, struct pem_probe **result,
 		    struct pem_error *error)
 {
@@ -212,7 +214,7 @@ static int describe(int dir, const char *system, const char *event, struct pem_p
 
 struct search {
 	int dir;
-	const char *event; /* pattern */
+	const char *event; /* a pattern */
 	bool literal;
 	pem_probe_found found;
 	void *arg;
@@ -222,7 +224,8 @@ struct search {
 };
 
 /*
- * What a system has; tracefs lists a few folders that are no events, of which there is no format.
+ * Search the events of a system. tracefs lists a few folders there that are not events and have no
+ * format file.
  */
 static int search_system(struct search *s, const char *system)
 {
@@ -247,7 +250,7 @@ static int search_system(struct search *s, const char *system)
 			 * others do.
 			 */
 			if (s->literal || (one != -ENOENT && one != -EINVAL && one != -E2BIG))
-				rc = one; /* said */
+				rc = one; /* the error has a sentence already */
 			continue;
 		}
 		s->count++;

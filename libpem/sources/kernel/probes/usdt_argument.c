@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * usdt_argument.c - where a static probe's arguments are, from the text in its note; and where
- * registers are
+ * usdt_argument.c - finds argument locations of a static probe in the text of its note, and
+ * registers
  *
  *	x86	-4@%eax  8@-16(%rbp)  8@(%rax,%rbx,8)  8@16(,%rax,8)  4@$5  4@8+name(%rip)
  *	arm64	-4@x0    8@[sp, 96]   8@[x0]           8@[x1, x2]     4@5    4@[x1, w2, sxtw 2]
  *
  * SIZE@PLACE: the size in bytes, with a '-' if it is signed. Floating-point numbers ("8f@%xmm0")
- * are in no register that a program is shown. The text is hostile input.
+ * are in registers that a program does not get. The text is hostile input.
  */
 #include "elf_probes.h"
 #include "probes.h"
@@ -47,7 +47,7 @@ static const uint16_t by_convention[] = {REGISTER(rdi), REGISTER(rsi), REGISTER(
 					 REGISTER(rcx), REGISTER(r8),  REGISTER(r9)};
 static const uint16_t result = REGISTER(rax);
 #elif defined(__aarch64__)
-/* struct user_pt_regs, which the kernel's own begins with: 31 registers, sp, pc */
+/* struct user_pt_regs: 31 registers, sp, pc. The kernel's own structure begins with it. */
 static const struct named_register registers[] = {{"sp", 31 * 8}, {"pc", 32 * 8}};
 static const uint16_t by_convention[] = {0, 8, 16, 24, 32, 40, 48, 56};
 static const uint16_t result = 0;
@@ -109,7 +109,7 @@ uint16_t pem_register__result(void)
 
 /* --- arguments --- */
 
-/* Take a register, with '%' before it or not. False: there is none that is known. */
+/* Parse a register, with or without '%'. False: there is no known register. */
 static bool take_register(const char **text, uint16_t *offset)
 {
 	const char *name = *text + (**text == '%'), *end = name;
@@ -154,7 +154,7 @@ static bool take_word(const char **text, const char *word)
 	return true;
 }
 
-/* "(%rax,%rbx,8)", "(%rax)", "(,%rax,8)" behind an offset. */
+/* Parse "(%rax,%rbx,8)", "(%rax)", "(,%rax,8)" after an offset. */
 static bool take_bracket(const char **text, struct pem_argument_location *location)
 {
 	int64_t scale = 1;
@@ -179,7 +179,7 @@ static bool take_bracket(const char **text, struct pem_argument_location *locati
 	return true;
 }
 
-/* Behind an index: ", lsl 3", ", sxtw 2", ", uxtw"; nothing. */
+/* Parse after an index: ", lsl 3", ", sxtw 2", ", uxtw", or nothing. */
 static bool take_scale(const char **text, struct pem_argument_location *location)
 {
 	int64_t shift = 0;
@@ -225,7 +225,7 @@ static bool is_name(char c)
 	return isalnum((unsigned char)c) || c == '_' || c == '.';
 }
 
-/* "name(%rip)", "name+8(%rip)"; of "8+name(%rip)" what is behind the plus. */
+/* Parse "name(%rip)", "name+8(%rip)"; of "8+name(%rip)" the part after the plus. */
 static bool take_relative(const char **text, struct pem_usdt_argument *argument)
 {
 	const char *name = *text, *at = name;
@@ -268,7 +268,7 @@ static bool take_location(const char **text, struct pem_usdt_argument *argument)
 	if (**text == '(')
 		return take_bracket(text, location);
 	if (take_number(text, &location->constant)) {
-		/* counts from the next instruction, which is not known */
+		/* the address counts from the next instruction, which is unknown */
 		if (!strncmp(*text, "(%rip", 5))
 			return false;
 		if (**text == '(')
@@ -277,7 +277,7 @@ static bool take_location(const char **text, struct pem_usdt_argument *argument)
 			(*text)++;
 			return take_relative(text, argument);
 		}
-		location->kind = PEM_LOCATION_CONSTANT; /* arm64 has no mark for it */
+		location->kind = PEM_LOCATION_CONSTANT; /* arm64 has no mark for a constant */
 		return true;
 	}
 	if (**text != '%' && strstr(*text, "(%rip)"))
